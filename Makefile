@@ -1,0 +1,86 @@
+# infer: build, test, run, bench, install. `make help` lists the targets.
+#
+# The default build is portable: kernels for AVX2 and AVX-512 are compiled by function attribute and
+# chosen at run time. SAN=address,undefined (or thread) builds into a folder of its own.
+
+CC      ?= cc
+AR      ?= ar
+PREFIX  ?= /usr/local
+DESTDIR ?=
+SAN     ?=
+
+BUILD := build$(if $(SAN),/san-$(subst $(comma),-,$(SAN)))
+comma := ,
+
+# -ffp-contract=off: fma only where the source says so (docs/design.md, canonical arithmetic).
+# -fno-math-errno, -fno-trapping-math: no change of results, lets sqrt and selects become instructions.
+CFLAGS   ?= -O3 -g
+WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wundef
+CPPFLAGS += -I. -D_GNU_SOURCE -DPCRE2_CODE_UNIT_WIDTH=8
+ALL_CFLAGS := -std=gnu17 $(CFLAGS) $(WARNINGS) -ffp-contract=off -fno-math-errno \
+              -fno-trapping-math -pthread $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all \
+              -fno-omit-frame-pointer)
+LDFLAGS  += -pthread $(if $(SAN),-fsanitize=$(SAN))
+LDLIBS   := -lpcre2-8 -lutf8proc -ljansson -ldl -lm
+
+ROOMS := base quant gguf engine models text sample
+LIB_SRC  := $(wildcard $(addsuffix /*.c,$(ROOMS)))
+CLI_SRC  := $(wildcard cli/*.c)
+TEST_SRC := $(wildcard test/test_*.c)
+TOOL_SRC := $(wildcard test/tool_*.c)
+LIB_OBJ  := $(LIB_SRC:%.c=$(BUILD)/%.o)
+CLI_OBJ  := $(CLI_SRC:%.c=$(BUILD)/%.o)
+TEST_BIN := $(TEST_SRC:test/%.c=$(BUILD)/test/%)
+TOOL_BIN := $(TOOL_SRC:test/%.c=$(BUILD)/test/%)
+SUPPORT_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(wildcard test/support*.c))
+
+.PHONY: all run test check setup bench install clean lint format compdb help tests
+.DELETE_ON_ERROR:
+
+all: $(BUILD)/infer
+
+help:
+	@echo 'make            build build/infer'
+	@echo 'make run        install what is missing, build, fetch the default model, ask it something'
+	@echo 'make test       set up and run the whole suite (SAN=address,undefined or SAN=thread: sanitized)'
+	@echo 'make check      the suite without set-up'
+	@echo 'make bench      speed on this machine'
+	@echo 'make lint       layout, names, sizes, include order, globals'
+	@echo 'make format     apply .clang-format'
+	@echo 'make compdb     compile_commands.json for clangd'
+	@echo 'make install    into $$(DESTDIR)$$(PREFIX)'
+	@echo 'make clean'
+
+$(BUILD)/infer: $(CLI_OBJ) $(BUILD)/libinfer.a
+	$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+
+$(BUILD)/libinfer.a: $(LIB_OBJ)
+	@rm -f $@
+	@$(AR) rcs $@ $^
+
+$(BUILD)/%.o: %.c $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+
+# Rebuilds everything when the compiler or its flags change.
+$(BUILD)/flags: FORCE
+	@mkdir -p $(BUILD)
+	@echo '$(CC) $(CPPFLAGS) $(ALL_CFLAGS)' | cmp -s - $@ || echo '$(CC) $(CPPFLAGS) $(ALL_CFLAGS)' > $@
+FORCE:
+
+# A test may add link options: LDFLAGS_test_name = ...
+$(TEST_BIN): $(BUILD)/test/%: $(BUILD)/test/%.o $(SUPPORT_OBJ) $(BUILD)/libinfer.a
+	$(CC) $(LDFLAGS) $(LDFLAGS_$*) -o $@ $^ -lcmocka $(LDLIBS)
+
+$(TOOL_BIN): $(BUILD)/test/%: $(BUILD)/test/%.o $(SUPPORT_OBJ) $(BUILD)/libinfer.a
+	$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+
+tests: $(TEST_BIN) $(TOOL_BIN)
+
+-include $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(TEST_SRC:%.c=$(BUILD)/%.d) $(TOOL_SRC:%.c=$(BUILD)/%.d)
+
+format:
+	git ls-files '*.c' '*.h' | grep -v _tables | xargs clang-format -i
+
+clean:
+	rm -rf build compile_commands.json

@@ -1,0 +1,28 @@
+/* base/buffer.h: a growable byte string. A failed growth is remembered in the buffer and every
+ * later append is ignored, so a writer checks once at the end. */
+#ifndef BASE_BUFFER_H
+#define BASE_BUFFER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct base_buffer {
+    char *data;  /* always NUL-terminated once anything was appended; may hold NULs */
+    size_t size; /* bytes, without the terminator */
+    size_t room; /* bytes allocated */
+    bool failed; /* an allocation failed; the content is cut */
+};
+
+#define BASE_BUFFER_INIT ((struct base_buffer){0})
+
+void base_buffer_add(struct base_buffer *b, const void *bytes, size_t size);
+void base_buffer_add_text(struct base_buffer *b, const char *text);
+void base_buffer_add_format(struct base_buffer *b, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+/* Appends text as a JSON string with quotes: control characters escaped, invalid UTF-8 replaced by
+ * U+FFFD. */
+void base_buffer_add_json(struct base_buffer *b, const char *text, size_t size);
+void base_buffer_clear(struct base_buffer *b); /* keeps the memory */
+void base_buffer_free(struct base_buffer *b);
+
+#endif

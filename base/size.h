@@ -1,0 +1,35 @@
+/* base/size.h: sizes that cannot wrap. Every size computed from a file, an option or a model's
+ * dimensions goes through here; on overflow the result is untouched and false comes back. */
+#ifndef BASE_SIZE_H
+#define BASE_SIZE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+static inline bool base_add(uint64_t a, uint64_t b, uint64_t *out)
+{
+    uint64_t sum;
+    if (__builtin_add_overflow(a, b, &sum)) return false;
+    *out = sum;
+    return true;
+}
+
+static inline bool base_mul(uint64_t a, uint64_t b, uint64_t *out)
+{
+    uint64_t product;
+    if (__builtin_mul_overflow(a, b, &product)) return false;
+    *out = product;
+    return true;
+}
+
+/* Rounds up to a multiple of `align` (a power of two, not 0). */
+static inline bool base_align_up(uint64_t n, uint64_t align, uint64_t *out)
+{
+    uint64_t sum;
+    if (__builtin_add_overflow(n, align - 1, &sum)) return false;
+    *out = sum & ~(align - 1);
+    return true;
+}
+
+#endif

@@ -1,0 +1,19 @@
+/* base/utf8.h: the little UTF-8 that several rooms share. */
+#ifndef BASE_UTF8_H
+#define BASE_UTF8_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Decodes one code point from s[0..size), size > 0. Returns the bytes used (1 to 4) and the code
+ * point, or 1 and -1 for a byte that does not begin a valid shortest-form sequence. */
+size_t base_utf8_decode(const char *s, size_t size, int32_t *code);
+
+/* Writes the code point (0 to 0x10FFFF) to out[4]; returns the bytes written. */
+size_t base_utf8_encode(int32_t code, char *out);
+
+/* How many bytes at the end of s[0..size) begin a sequence that is valid so far but not complete
+ * (0 to 3): the bytes that a stream holds back. */
+size_t base_utf8_open_tail(const char *s, size_t size);
+
+#endif

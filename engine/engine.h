@@ -1,0 +1,42 @@
+/* engine/engine.h: the engine object: instruction-set level, kernel tables, thread pool.
+ *
+ * Everything that computes hangs off one `struct engine`; there are no globals. An engine serves
+ * one running graph at a time. */
+#ifndef ENGINE_ENGINE_H
+#define ENGINE_ENGINE_H
+
+#include "base/error.h"
+#include "engine/pool.h"
+#include "engine/vec.h"
+#include "quant/quant.h"
+
+struct engine_options {
+    int n_threads;          /* 0: engine_threads_default() */
+    enum quant_level level; /* a cap; QUANT_LEVEL_COUNT - 1 for the best there is */
+    bool use_blas;          /* large F32 products through OpenBLAS (gives up bit-identity) */
+    bool pin_threads;       /* bind thread i to the i-th allowed processor */
+};
+struct engine_options engine_options_default(void);
+
+struct engine {
+    struct engine_options options; /* n_threads and level as they really are */
+    struct quant_kernels quant;
+    struct engine_vec vec;
+    struct engine_pool *pool;
+    struct engine_blas *blas; /* NULL unless use_blas */
+};
+
+/* Fills the tables and starts the pool. The caller owns it. BASE_USAGE when OpenBLAS was asked for
+ * and cannot be loaded. */
+struct engine *engine_new(const struct engine_options *options, struct base_error *err);
+void engine_free(struct engine *e); /* NULL is fine */
+
+/* min(processors in the affinity mask, cgroup v1/v2 CPU quota rounded down but at least 1,
+ * physical cores among them). */
+int engine_threads_default(void);
+
+/* Ctrl-C: `asked` is polled between nodes by thread 0; non-zero makes the run end with
+ * BASE_INTERRUPTED. NULL switches it off. The pointer must stay valid. */
+void engine_set_abort(struct engine *e, const volatile int *asked);
+
+#endif

@@ -1,0 +1,196 @@
+/* engine/graph.h: building a graph of ops, planning it once, running it many times.
+ *
+ * Build: the functions below append tensors to the graph. The first error sticks in the graph
+ * (engine_graph_plan returns it); after an error, or given a NULL tensor, builders return NULL, so
+ * a model reads like the paper, without checks on each line. Plan: keeps what the outputs need
+ * (post-order visit), simplifies, gives every intermediate an offset by liveness and allocates one
+ * buffer. Run: no allocation, no rebuild; a decode step writes new inputs and runs again.
+ *
+ * Shapes: [rows][cols], slowest first. T tokens, E embedding, H heads, D head size. */
+#ifndef ENGINE_GRAPH_H
+#define ENGINE_GRAPH_H
+
+#include "engine/engine.h"
+#include "engine/tensor.h"
+
+struct engine_graph; /* opaque */
+
+/* Room for max_tensors tensors (weights are not counted). The caller owns it. */
+struct engine_graph *engine_graph_new(struct engine *engine, int max_tensors,
+                                      struct base_error *err);
+void engine_graph_free(struct engine_graph *g); /* NULL is fine */
+
+/* printf-style name for dumps and messages; returns t (NULL stays NULL). */
+struct engine_tensor *engine_name(struct engine_tensor *t, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* A leaf that the caller fills before each run through ->data (set by the plan). */
+struct engine_tensor *engine_input(struct engine_graph *g, enum quant_id type, int n_dims,
+                                   const int64_t *ne, const char *name);
+void engine_output(struct engine_graph *g, struct engine_tensor *t);
+
+/* Simplifies unless told not to (for the test that shows both give the same bits), plans,
+ * allocates. `simplify` changes speed only. */
+bool engine_graph_plan(struct engine_graph *g, bool simplify, struct base_error *err);
+bool engine_graph_run(struct engine_graph *g, struct base_error *err);
+
+int64_t engine_graph_bytes(const struct engine_graph *g); /* buffer + scratch, after the plan */
+int engine_graph_nodes(const struct engine_graph *g);     /* nodes that run, after the plan */
+/* Any tensor by name (the first), for dumps; NULL if absent. Valid data only for outputs. */
+struct engine_tensor *engine_graph_find(struct engine_graph *g, const char *name);
+
+/* ---- Views: no work, no memory ---- */
+struct engine_tensor *engine_view(struct engine_graph *g, struct engine_tensor *a, int n_dims,
+                                  const int64_t *ne, const int64_t *nb, int64_t offset);
+/* Splits or joins dimensions; every dimension that is joined must be contiguous with the next.
+ * Strided rows may be split along ne[0]: [T][H*D] (any row stride) to [T][H][D]. */
+struct engine_tensor *engine_reshape(struct engine_graph *g, struct engine_tensor *a, int n_dims,
+                                     const int64_t *ne);
+struct engine_tensor *engine_permute(struct engine_graph *g, struct engine_tensor *a, int d0,
+                                     int d1, int d2,
+                                     int d3); /* dimension i of a becomes dimension d_i */
+struct engine_tensor *engine_transpose(struct engine_graph *g, struct engine_tensor *a);
+/* Columns [first, first + n) of every row. */
+struct engine_tensor *engine_cols(struct engine_graph *g, struct engine_tensor *a, int64_t first,
+                                  int64_t n);
+
+/* ---- Moving data ---- */
+struct engine_tensor *engine_cont(struct engine_graph *g, struct engine_tensor *a); /* contiguous */
+/* Converts and copies a into dst's memory (same element count); returns a view of dst. */
+struct engine_tensor *engine_copy(struct engine_graph *g, struct engine_tensor *a,
+                                  struct engine_tensor *dst);
+struct engine_tensor *engine_cast(struct engine_graph *g, struct engine_tensor *a,
+                                  enum quant_id type);
+/* Rows of table[n][E] (any type that decodes) by I32 index ids[T]: F32 [T][E]. An index out of
+ * range gives a row of NaN and never a read outside. */
+struct engine_tensor *engine_get_rows(struct engine_graph *g, struct engine_tensor *table,
+                                      struct engine_tensor *ids);
+/* Writes row t of a[T][E] to row ids[t] of table, converting to its type; ids are I32, a negative
+ * or too large one is skipped. Returns a view of table that orders later readers after it. */
+struct engine_tensor *engine_set_rows(struct engine_graph *g, struct engine_tensor *table,
+                                      struct engine_tensor *a, struct engine_tensor *ids);
+struct engine_tensor *engine_concat(struct engine_graph *g, struct engine_tensor *a,
+                                    struct engine_tensor *b, int dim);
+struct engine_tensor *engine_repeat(struct engine_graph *g, struct engine_tensor *a,
+                                    struct engine_tensor *like);
+struct engine_tensor *engine_pad(struct engine_graph *g, struct engine_tensor *a,
+                                 const int64_t *after); /* zeros after each dimension */
+
+/* ---- Arithmetic; b is repeated over a where its dimensions divide a's ---- */
+struct engine_tensor *engine_add(struct engine_graph *g, struct engine_tensor *a,
+                                 struct engine_tensor *b);
+struct engine_tensor *engine_sub(struct engine_graph *g, struct engine_tensor *a,
+                                 struct engine_tensor *b);
+struct engine_tensor *engine_mul(struct engine_graph *g, struct engine_tensor *a,
+                                 struct engine_tensor *b);
+struct engine_tensor *engine_div(struct engine_graph *g, struct engine_tensor *a,
+                                 struct engine_tensor *b);
+struct engine_tensor *engine_add1(struct engine_graph *g, struct engine_tensor *a,
+                                  struct engine_tensor *scalar); /* one-element tensor */
+struct engine_tensor *engine_scale(struct engine_graph *g, struct engine_tensor *a, float scale,
+                                   float bias); /* fmaf(a, scale, bias) */
+struct engine_tensor *engine_clamp(struct engine_graph *g, struct engine_tensor *a, float lo,
+                                   float hi);
+struct engine_tensor *engine_softcap(struct engine_graph *g, struct engine_tensor *a,
+                                     float cap); /* cap * tanh(a / cap) */
+struct engine_tensor *engine_unary(struct engine_graph *g, struct engine_tensor *a,
+                                   enum engine_unary f);
+/* unary(gate) * up, same shapes, rows may be strided: [T][F]. */
+struct engine_tensor *engine_glu(struct engine_graph *g, struct engine_tensor *gate,
+                                 struct engine_tensor *up, enum engine_unary f);
+
+/* ---- Rows: over ne[0] ---- */
+struct engine_tensor *engine_norm(struct engine_graph *g, struct engine_tensor *a, float eps);
+struct engine_tensor *engine_rms_norm(struct engine_graph *g, struct engine_tensor *a, float eps);
+struct engine_tensor *engine_l2_norm(struct engine_graph *g, struct engine_tensor *a, float eps);
+/* a[N][C][HW]: mean and variance over each of n_groups groups of channels. */
+struct engine_tensor *engine_group_norm(struct engine_graph *g, struct engine_tensor *a,
+                                        int n_groups, float eps);
+struct engine_tensor *engine_sum_rows(struct engine_graph *g, struct engine_tensor *a);
+/* softmax(a * scale + slope(head) * mask) over rows; a [N][H][T][K]; mask [T][K] F32 or F16 or
+ * NULL; sinks [H] or NULL (an extra logit per head that takes part in the sum only); max_bias > 0:
+ * ALiBi slopes. */
+struct engine_tensor *engine_soft_max(struct engine_graph *g, struct engine_tensor *a,
+                                      struct engine_tensor *mask, struct engine_tensor *sinks,
+                                      float scale, float max_bias);
+/* I32 indexes of each row in descending (or ascending) order; equal values keep their order, NaN
+ * comes last. */
+struct engine_tensor *engine_argsort(struct engine_graph *g, struct engine_tensor *a,
+                                     bool descending);
+struct engine_tensor *engine_top_k(struct engine_graph *g, struct engine_tensor *a, int k);
+
+/* ---- Products ---- */
+/* w[n][k] (any type with arithmetic) and x[T][k] F32 give [T][n] F32. x's ne2 and ne3 are multiples
+ * of w's, which are repeated (grouped-query attention, expert stacks). Arithmetic: quant/quant.h.
+ */
+struct engine_tensor *engine_mul_mat(struct engine_graph *g, struct engine_tensor *w,
+                                     struct engine_tensor *x);
+/* Several weights with one input, as one parallel region that quantizes x once: the results side by
+ * side, [T][n_0 + n_1 + ...]; take them apart with engine_cols. n_w <= 4; types may differ. */
+struct engine_tensor *engine_mul_mat_cat(struct engine_graph *g, struct engine_tensor *const *w,
+                                         int n_w, struct engine_tensor *x);
+/* Experts: w[X][n][k], x[T][1 or U][k], ids I32 [T][U] give [T][U][n]: row (t, u) of x times expert
+ * ids[t][u]. An id out of range gives NaN rows. */
+struct engine_tensor *engine_mul_mat_id(struct engine_graph *g, struct engine_tensor *w,
+                                        struct engine_tensor *x, struct engine_tensor *ids);
+/* a[k][n] and b[k][m] F32 give [m][n]: sum over k of the outer products. */
+struct engine_tensor *engine_out_prod(struct engine_graph *g, struct engine_tensor *a,
+                                      struct engine_tensor *b);
+struct engine_tensor *engine_im2col(struct engine_graph *g, struct engine_tensor *kernel,
+                                    struct engine_tensor *x, const int stride[2], const int pad[2],
+                                    const int dilation[2], bool is_2d);
+/* kernel [OC][IC][K], x [N][IC][L] give [N][OC][OL]. */
+struct engine_tensor *engine_conv_1d(struct engine_graph *g, struct engine_tensor *kernel,
+                                     struct engine_tensor *x, int stride, int pad, int dilation);
+/* kernel [OC][IC][KH][KW], x [N][IC][H][W] give [N][OC][OH][OW]; index 0 of the pairs is width. */
+struct engine_tensor *engine_conv_2d(struct engine_graph *g, struct engine_tensor *kernel,
+                                     struct engine_tensor *x, const int stride[2], const int pad[2],
+                                     const int dilation[2]);
+
+/* ---- Positions and attention ---- */
+enum engine_rope_kind {
+    ENGINE_ROPE_NORMAL, /* pairs (2i, 2i + 1) */
+    ENGINE_ROPE_NEOX,   /* pairs (i, i + n_rot / 2) */
+    ENGINE_ROPE_MULTI   /* NEOX pairs; sections of them take different position rows (M-RoPE) */
+};
+struct engine_rope {
+    enum engine_rope_kind kind;
+    int n_rot; /* leading elements of each head that are rotated */
+    float freq_base;
+    float freq_scale;           /* 1 / linear scaling factor */
+    int n_ctx_orig;             /* YaRN: the context it was trained with */
+    float ext_factor;           /* YaRN: 0 is off */
+    float attn_factor;          /* YaRN: magnitude; 1 */
+    float beta_fast, beta_slow; /* YaRN: 32, 1 */
+    int section[4];             /* MULTI */
+};
+/* x[T][H][D] (strided rows are fine) by positions I32 [T] (MULTI: [4][T]); factors F32 [n_rot/2]
+ * (per frequency divisors: LongRoPE, Llama 3) or NULL. Angles and their sin/cos are computed in
+ * double and rounded once. Elements from n_rot on are copied. */
+struct engine_tensor *engine_rope(struct engine_graph *g, struct engine_tensor *x,
+                                  struct engine_tensor *positions, struct engine_tensor *factors,
+                                  const struct engine_rope *rope);
+
+struct engine_attention {
+    float scale;   /* of q . k */
+    float softcap; /* 0: off; else cap * tanh(s / cap) */
+};
+/* q [T][H][D]; k_cache [cells][KH][D] and v_cache [cells][KH][DV] of any type with arithmetic; KH
+ * divides H. Which keys a token sees, in what order, is data:
+ *     span  I32 [T][4]: {list row, first, end, unused}: keys first <= j < end of that list
+ *     cells I32 [lists][room]: cell index of key j (by position) of a sequence
+ * so prefixes can be shared, windows slide (first) and encoders look ahead (end), with no mask.
+ * sinks F32 [H] or NULL. Result [T][H * DV].
+ * Arithmetic: per (token, head), keys in chunks j / ENGINE_ATTENTION_CHUNK, in ascending order:
+ * scores s_j = (dot as for a weight row of the cache's type) * scale, softcap; m = max; p_j =
+ * exp(s_j
+ * - m); l = sum p_j (lanes over j - chunk's first key); o = sum p_j v_j, fmaf in ascending j.
+ * Chunks are merged in ascending order: M = max(m0, m1), each side scaled by exp(m - M). */
+enum { ENGINE_ATTENTION_CHUNK = 256 };
+struct engine_tensor *engine_attention(struct engine_graph *g, struct engine_tensor *q,
+                                       struct engine_tensor *k_cache, struct engine_tensor *v_cache,
+                                       struct engine_tensor *span, struct engine_tensor *cells,
+                                       struct engine_tensor *sinks,
+                                       const struct engine_attention *params);
+
+#endif

@@ -1,0 +1,41 @@
+/* engine/op.h: an op is one row: name, shape rule, scratch rule, split rule, run.
+ *
+ * A run function is called on every worker that the split rule grants; it sees its task and its
+ * destination, and nothing else of threads. Rows live in the file that implements them. */
+#ifndef ENGINE_OP_H
+#define ENGINE_OP_H
+
+#include "engine/engine.h"
+#include "engine/tensor.h"
+
+struct engine_task {
+    const struct engine_worker *worker; /* ith, nth; barriers and chunk claims */
+    const struct engine *engine;        /* kernel tables */
+    char *scratch;                      /* shared by all workers, 64-byte aligned */
+    int64_t scratch_size;
+};
+
+enum engine_split {
+    ENGINE_SPLIT_ONE,  /* worker 0 alone: too small to share */
+    ENGINE_SPLIT_ROWS, /* workers take rows r with first <= r < last (engine_task_rows) */
+    ENGINE_SPLIT_OWN   /* the op claims chunks and places barriers itself */
+};
+
+struct engine_op {
+    const char *name;
+    bool is_view;  /* shares its source's memory; nothing to run */
+    bool in_place; /* may write over src[0] when nobody else needs it */
+    enum engine_split split;
+    int n_src; /* sources that must be there */
+    /* Sets dst->type and ne from its sources and params; false with a message (BASE_MODEL: shapes
+     * come from files) when they do not fit. */
+    bool (*shape)(struct engine_tensor *dst, struct base_error *err);
+    /* Bytes of shared scratch for n_threads workers; NULL: none. */
+    int64_t (*scratch)(const struct engine_tensor *dst, int n_threads);
+    void (*run)(const struct engine_task *task, struct engine_tensor *dst);
+};
+
+/* The rows [*first, *last) of `n` that this worker takes: contiguous, the same for every op. */
+void engine_task_rows(const struct engine_task *task, int64_t n, int64_t *first, int64_t *last);
+
+#endif

@@ -1,0 +1,38 @@
+/* engine/pool.h: persistent worker threads.
+ *
+ * The calling thread is worker 0. Between jobs workers spin for a short while, then sleep, so that
+ * a burst of small graph nodes costs no system call and an idle program no processor. */
+#ifndef ENGINE_POOL_H
+#define ENGINE_POOL_H
+
+#include "base/error.h"
+#include <stdatomic.h>
+
+struct engine_pool; /* opaque */
+
+/* What a worker knows while it runs a job. */
+struct engine_worker {
+    int ith, nth; /* this worker and how many there are */
+    struct engine_pool *pool;
+};
+
+struct engine_pool *engine_pool_new(int n_threads, bool pin, struct base_error *err);
+void engine_pool_free(struct engine_pool *pool); /* NULL is fine */
+int engine_pool_threads(const struct engine_pool *pool);
+
+/* Runs job(worker, data) once on every worker and returns when all are done. */
+void engine_pool_run(struct engine_pool *pool, void (*job)(const struct engine_worker *, void *),
+                     void *data);
+
+/* Inside a job: waits until every worker is here. The last to arrive resets the chunk counter, so
+ * each region between two barriers claims its work from 0. */
+void engine_pool_barrier(const struct engine_worker *w);
+
+/* Inside a job: claims the next `n` units of work; returns the first (work ends when it reaches the
+ * caller's total). All workers of a region must share one total. */
+int64_t engine_pool_claim(const struct engine_worker *w, int64_t n);
+
+/* Puts the workers to sleep now (before a long wait for the user); the next run wakes them. */
+void engine_pool_pause(struct engine_pool *pool);
+
+#endif

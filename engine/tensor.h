@@ -1,0 +1,46 @@
+/* engine/tensor.h: a tensor: type, shape, byte strides, and where it came from.
+ *
+ * Views, permutes, slices and reshapes are tensors that share memory with another and cost nothing:
+ * every op honours strides. Shapes are written [ne3][ne2][ne1][ne0] in comments, slowest first, as
+ * in a C array; ne[0] is the contiguous one. */
+#ifndef ENGINE_TENSOR_H
+#define ENGINE_TENSOR_H
+
+#include "base/error.h"
+#include "quant/quant.h"
+
+enum { ENGINE_DIMS = 4, ENGINE_MAX_SRC = 10, ENGINE_MAX_PARAMS = 16, ENGINE_NAME_SIZE = 48 };
+
+struct engine_op; /* engine/op.h: a row of the op table */
+
+struct engine_tensor {
+    const struct quant_type *type;
+    int64_t ne[ENGINE_DIMS];    /* elements */
+    int64_t nb[ENGINE_DIMS];    /* byte strides; nb[0] is the block's size */
+    const struct engine_op *op; /* NULL: a leaf (weight or input) */
+    union {
+        int32_t i;
+        float f;
+    } param[ENGINE_MAX_PARAMS]; /* what they mean stands beside the op's builder */
+    struct engine_tensor *src[ENGINE_MAX_SRC];
+    struct engine_tensor *view_of; /* whose memory this is, or NULL */
+    int64_t view_offset;           /* bytes from that tensor's data */
+    char *data;                    /* set by the planner, the model or the view */
+    bool is_output;                /* kept by the planner until the run ends */
+    char name[ENGINE_NAME_SIZE];
+};
+
+/* Fills *t as a contiguous leaf over `data` (may be NULL). False: BASE_MODEL with the name when the
+ * shape is not positive, not whole blocks, or its bytes do not fit 63 bits. */
+bool engine_tensor_init(struct engine_tensor *t, const struct quant_type *type, int n_dims,
+                        const int64_t *ne, void *data, const char *name, struct base_error *err);
+
+int64_t engine_tensor_elements(const struct engine_tensor *t);
+int64_t engine_tensor_rows(const struct engine_tensor *t);  /* ne1 * ne2 * ne3 */
+int64_t engine_tensor_bytes(const struct engine_tensor *t); /* first to one past the last byte */
+bool engine_tensor_contiguous(const struct engine_tensor *t);
+bool engine_tensor_row_contiguous(const struct engine_tensor *t); /* nb[0] is the element's size */
+bool engine_tensor_same_shape(const struct engine_tensor *a, const struct engine_tensor *b);
+bool engine_tensor_can_repeat(const struct engine_tensor *small, const struct engine_tensor *big);
+
+#endif

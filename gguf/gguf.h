@@ -1,0 +1,139 @@
+/* gguf/gguf.h: the GGUF container: reading (memory-mapped, read-only) and writing.
+ *
+ * Format: "GGUF" specification, versions 2 and 3, little-endian; split files named
+ * NAME-00001-of-0000N.gguf. Owns: the mapping, the metadata, the tensor directory. Refuses: meaning
+ * (hyper-parameters, vocabularies), tensor arithmetic, printing. Believes nothing that it reads:
+ * every count, length, offset and type is checked against the bytes that are really there, and
+ * everything wrong is BASE_MODEL with the byte offset and the key's or tensor's name. */
+#ifndef GGUF_GGUF_H
+#define GGUF_GGUF_H
+
+#include "base/error.h"
+#include "quant/quant.h"
+#include <stddef.h>
+
+enum gguf_kind { /* metadata value types, ids of the specification */
+                 GGUF_U8,
+                 GGUF_I8,
+                 GGUF_U16,
+                 GGUF_I16,
+                 GGUF_U32,
+                 GGUF_I32,
+                 GGUF_F32,
+                 GGUF_BOOL,
+                 GGUF_STRING,
+                 GGUF_ARRAY,
+                 GGUF_U64,
+                 GGUF_I64,
+                 GGUF_F64,
+                 GGUF_KIND_COUNT
+};
+
+enum { GGUF_MAX_DIMS = 4 };
+
+/* A slice of the mapped file: not terminated, may hold any byte. */
+struct gguf_str {
+    const char *data;
+    uint64_t size;
+};
+
+struct gguf_kv {
+    struct gguf_str key;
+    enum gguf_kind kind;
+    enum gguf_kind item; /* GGUF_ARRAY: the items' kind */
+    uint64_t count;      /* GGUF_ARRAY: items; else 1 */
+    const void *data;    /* the value's bytes in the map, unaligned, little-endian */
+    uint64_t size;       /* bytes of the value */
+    uint64_t offset;     /* of the key in its file */
+};
+
+struct gguf_tensor {
+    struct gguf_str name;
+    const struct quant_type *type; /* never NULL */
+    uint32_t n_dims;
+    uint64_t ne[GGUF_MAX_DIMS]; /* elements per dimension, fastest first; 1 beyond n_dims */
+    const void *data;           /* in the map; at least alignment-aligned in its file */
+    uint64_t size;              /* bytes: product of ne in blocks */
+    uint64_t offset;            /* of the data in its file */
+    int part;                   /* which file of a split model, from 0 */
+};
+
+struct gguf_file; /* opaque */
+
+/* Opens and checks a model. A path that ends in -00001-of-0000N.gguf opens all N parts (any part's
+ * name may be given). NULL and BASE_MODEL (or BASE_NO_MEMORY) on failure. */
+struct gguf_file *gguf_open(const char *path, struct base_error *err);
+/* The same on bytes that the caller keeps alive (tests, fuzzing); `name` is for messages. */
+struct gguf_file *gguf_open_memory(const void *bytes, uint64_t size, const char *name,
+                                   struct base_error *err);
+void gguf_close(struct gguf_file *file); /* NULL is fine */
+
+uint32_t gguf_version(const struct gguf_file *file);
+const char *gguf_path(const struct gguf_file *file); /* of the first part */
+uint64_t gguf_size(const struct gguf_file *file);    /* bytes of all parts */
+int gguf_part_count(const struct gguf_file *file);
+uint64_t gguf_alignment(const struct gguf_file *file);
+
+/* ---- Metadata (of the first part) ---- */
+uint64_t gguf_kv_count(const struct gguf_file *file);
+const struct gguf_kv *gguf_kv_at(const struct gguf_file *file, uint64_t index);
+const struct gguf_kv *gguf_kv_find(const struct gguf_file *file, const char *key);
+const char *gguf_kind_name(enum gguf_kind kind);
+
+/* Typed reads. Absent key: *out is untouched and true comes back, so a default is set beforehand;
+ * use gguf_kv_find where absence is an error. A value of a wrong kind, or out of range for *out, is
+ * BASE_MODEL naming the key: never a guess. Any integer kind serves an integer read if it fits. */
+bool gguf_get_u32(const struct gguf_file *f, const char *key, uint32_t *out, struct base_error *e);
+bool gguf_get_i64(const struct gguf_file *f, const char *key, int64_t *out, struct base_error *e);
+bool gguf_get_f32(const struct gguf_file *f, const char *key, float *out, struct base_error *e);
+bool gguf_get_bool(const struct gguf_file *f, const char *key, bool *out, struct base_error *e);
+bool gguf_get_str(const struct gguf_file *f, const char *key, struct gguf_str *out,
+                  struct base_error *e);
+
+/* Array items, index < kv->count; the caller has checked kv->item. Strings cost O(1): an index of
+ * every string array is made at open. */
+struct gguf_str gguf_array_str(const struct gguf_file *file, const struct gguf_kv *kv,
+                               uint64_t index);
+/* Any integer or bool item as int64_t (u64 above INT64_MAX saturates), any number as double. */
+int64_t gguf_array_int(const struct gguf_kv *kv, uint64_t index);
+double gguf_array_num(const struct gguf_kv *kv, uint64_t index);
+
+/* ---- Tensors (of all parts, in file order) ---- */
+uint64_t gguf_tensor_count(const struct gguf_file *file);
+const struct gguf_tensor *gguf_tensor_at(const struct gguf_file *file, uint64_t index);
+const struct gguf_tensor *gguf_tensor_find(const struct gguf_file *file, const char *name);
+
+/* ---- Writing ---- */
+struct gguf_writer; /* opaque; metadata and tensor headers first, then data in the same order */
+
+struct gguf_writer *gguf_writer_new(struct base_error *err);
+void gguf_writer_free(struct gguf_writer *w); /* NULL is fine */
+
+/* Metadata; the first error sticks in the writer and comes out of gguf_writer_begin. */
+void gguf_writer_u32(struct gguf_writer *w, const char *key, uint32_t value);
+void gguf_writer_u64(struct gguf_writer *w, const char *key, uint64_t value);
+void gguf_writer_i32(struct gguf_writer *w, const char *key, int32_t value);
+void gguf_writer_f32(struct gguf_writer *w, const char *key, float value);
+void gguf_writer_bool(struct gguf_writer *w, const char *key, bool value);
+void gguf_writer_str(struct gguf_writer *w, const char *key, const char *bytes, uint64_t size);
+void gguf_writer_str_array(struct gguf_writer *w, const char *key, const struct gguf_str *items,
+                           uint64_t count);
+/* Numbers as they lie in memory: `items` is `count` values of `item`. */
+void gguf_writer_array(struct gguf_writer *w, const char *key, enum gguf_kind item,
+                       const void *items, uint64_t count);
+/* A key of another file, unchanged. Writing the same key again replaces it. */
+void gguf_writer_copy_kv(struct gguf_writer *w, const struct gguf_kv *kv);
+
+/* Announces a tensor; its data follows through gguf_writer_data in the same order. */
+void gguf_writer_tensor(struct gguf_writer *w, struct gguf_str name, const struct quant_type *type,
+                        uint32_t n_dims, const uint64_t *ne);
+
+/* Writes to `path` ("-" is standard output): first to a temporary file beside it, renamed by
+ * gguf_writer_end, so that a failed write leaves no half file. Every short write (full disk) is
+ * BASE_FAILED. */
+bool gguf_writer_begin(struct gguf_writer *w, const char *path, struct base_error *err);
+bool gguf_writer_data(struct gguf_writer *w, const void *bytes, uint64_t size,
+                      struct base_error *err); /* any number of calls per tensor */
+bool gguf_writer_end(struct gguf_writer *w, struct base_error *err);
+
+#endif

@@ -1,0 +1,217 @@
+/* quant/quant.h: tensor types: how weights are stored, and the exact arithmetic of their products.
+ *
+ * Owns: the type table (one row per GGUF tensor type, ids and sizes as in the GGUF specification),
+ * activation quantization, and the kernels per instruction-set level. Refuses: threads, tensors,
+ * files, allocation. Called by gguf/ (names and sizes) and engine/ (everything).
+ *
+ * One file per type (q4_0.c, q4_k.c, ...) holds the block struct, a drawing of its bits, decode,
+ * encode, scalar dot, and the SIMD kernels beside their scalar twins; it exports one const row.
+ *
+ * ---- Canonical arithmetic (scalar is the specification; every kernel gives the same bits) ----
+ *
+ * A product is taken between one weight row and one activation column, both of length k.
+ *
+ * QUANT_ACT_Q8_32, QUANT_ACT_Q8_256: the column is quantized in blocks of B = 32 or 256:
+ *     m = largest |x| in the block, compared as integers (so NaN > Inf > all numbers)
+ *     m not finite     -> d = quiet NaN (0x7fc00000), all q = 0
+ *     m < 2^-100       -> d = 0, all q = 0
+ *     else             -> d = m / 127.0f; r = 1.0f / d; q = round-to-nearest-even(x * r) as int8
+ *                         (|x * r| never rounds above 127)
+ *   and integer sums of q are kept: per 32 for Q8_32, per 16 for Q8_256.
+ *   For block b in ascending order, everything inside the block in integers (exact, so order-free):
+ *     isum = sum of code * q             (times the integer sub-scale, where the type has them)
+ *     msum = sum of q, or sum of sub-minimum * (sum of q of the sub-block), where it has minima
+ *     t    = (m_w * d_a) * (float)msum    block-256 types with minima (m_w is MINUS the file's
+ * dmin) t    = m_w * (d_a * (float)msum)    block-32 types with minima (Q4_1, Q5_1) v    = fmaf(d_w
+ * * d_a, (float)isum, t)    or, without minima, v = (d_w * d_a) * (float)isum acc  = acc + v one
+ * float accumulator, from +0.0f d_w and m_w are the block's half-precision scales widened exactly
+ * (MXFP4: 2^(e-128), the codes doubled). Every float operation above rounds once, to nearest even.
+ *   Why acc + v and not fmaf into acc (design of the first day): v has no dependency between
+ *   blocks, so a single-column kernel computes sixteen v at once and the serial chain is one add.
+ *
+ * QUANT_ACT_F32 (F32 and F16 weights): 16 lanes l, each lane[l] = fmaf(w[i], x[i], lane[l]) over
+ *   i = l, l+16, l+32, ... ascending from +0.0f; elements beyond k are not touched; then the tree
+ *     for h = 8, 4, 2, 1: lane[i] += lane[i + h] for i < h;   result lane[0].
+ *
+ * QUANT_ACT_BF16 (BF16 weights): activations are rounded to bfloat16 (nearest even, NaN stays a
+ *   quiet NaN). The row is taken as padded with zeros to a multiple of 32. 16 lanes; lane l takes
+ *   the pairs (2p, 2p+1) for p = l, l+16, ...: lane = fma(w[2p+1], x[2p+1], lane), then
+ *   lane = fma(w[2p], x[2p], lane), as the instruction VDPBF16PS does: inputs and results that are
+ *   subnormal become zero of the same sign (results judged after rounding as if the exponent had
+ *   no bound), rounding to nearest even whatever the control register says. Then the same tree. */
+#ifndef QUANT_QUANT_H
+#define QUANT_QUANT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* GGUF tensor type ids ("GGUF" specification, ggml type enumeration). */
+enum quant_id {
+    QUANT_F32 = 0,
+    QUANT_F16 = 1,
+    QUANT_Q4_0 = 2,
+    QUANT_Q4_1 = 3,
+    QUANT_Q5_0 = 6,
+    QUANT_Q5_1 = 7,
+    QUANT_Q8_0 = 8,
+    QUANT_Q8_1 = 9,
+    QUANT_Q2_K = 10,
+    QUANT_Q3_K = 11,
+    QUANT_Q4_K = 12,
+    QUANT_Q5_K = 13,
+    QUANT_Q6_K = 14,
+    QUANT_Q8_K = 15,
+    QUANT_IQ2_XXS = 16,
+    QUANT_IQ2_XS = 17,
+    QUANT_IQ3_XXS = 18,
+    QUANT_IQ1_S = 19,
+    QUANT_IQ4_NL = 20,
+    QUANT_IQ3_S = 21,
+    QUANT_IQ2_S = 22,
+    QUANT_IQ4_XS = 23,
+    QUANT_I8 = 24,
+    QUANT_I16 = 25,
+    QUANT_I32 = 26,
+    QUANT_I64 = 27,
+    QUANT_F64 = 28,
+    QUANT_IQ1_M = 29,
+    QUANT_BF16 = 30,
+    QUANT_TQ1_0 = 34,
+    QUANT_TQ2_0 = 35,
+    QUANT_MXFP4 = 39,
+    QUANT_NVFP4 = 40,
+    QUANT_Q1_0 = 41,
+    QUANT_Q2_0 = 42,
+    QUANT_ID_COUNT = 43
+};
+
+/* Instruction-set levels, each containing the ones before it. The kernel table is filled with
+ * scalar and climbs; a level that has nothing better for a slot keeps the lower one. */
+enum quant_level {
+    QUANT_SCALAR,
+    QUANT_AVX2,       /* AVX2 + FMA + F16C */
+    QUANT_AVX512,     /* AVX-512 F + BW + DQ + VL + VNNI */
+    QUANT_AVX512BF16, /* AVX512 + BF16 + VBMI (Zen 4, Sapphire Rapids) */
+    QUANT_LEVEL_COUNT
+};
+
+/* ---- Activations ---- */
+
+/* The form that a weight type wants the other side of the product in. */
+enum quant_act_kind {
+    QUANT_ACT_NONE, /* the type is known by name and size only */
+    QUANT_ACT_F32,
+    QUANT_ACT_BF16,
+    QUANT_ACT_Q8_32,
+    QUANT_ACT_Q8_256
+};
+
+/* One column of k activations; which pointers are set depends on the kind. Memory is the
+ * caller's; every array starts at a multiple of 64 bytes and q may be read up to 64 bytes beyond
+ * its end (the values there do not matter). */
+struct quant_act {
+    const float *f32;     /* [k]       F32 */
+    const uint16_t *bf16; /* [k]       BF16 */
+    const int8_t *q;      /* [k]       Q8_32, Q8_256 */
+    const float *d;       /* [k / B]   Q8_32, Q8_256: the block's scale */
+    const float *s;       /* [k / 32]  Q8_32: d * (float)(sum of the block's q) */
+    const int16_t *sum;   /* [k / 32]  Q8_32, [k / 16]  Q8_256: integer sums of q */
+};
+
+/* ---- Panels: 16 weight rows unpacked for the many-column product ----
+ *
+ * Lane r of every 16 is row r. Codes are unsigned; the type's `offset` is what the file's code is
+ * above the true value (true = code - offset), so that u8 x s8 instructions fit; a tile subtracts
+ * offset * (sum of q) in integers. A row's panel is n_blocks structs, one after the other. */
+enum { QUANT_PANEL_ROWS = 16 };
+
+struct quant_panel32 { /* one block of 32 of each row: 640 bytes */
+    float d[16];
+    float m[16];         /* the minimum m_w (0 where the type has none) */
+    uint8_t q[8][16][4]; /* codes 4i .. 4i+3 of row r at q[i][r] */
+};
+
+struct quant_panel256 { /* one super-block of 256 of each row: 5760 bytes */
+    float d[16];
+    float m[16];           /* minus dmin (0 where the type has none) */
+    int32_t scale[16][16]; /* [sub-block][row]; 8 or 16 sub-blocks in use */
+    int16_t min[8][16][2]; /* [pair of sub-blocks][row][2] sub-minima; unused without minima */
+    uint8_t q[64][16][4];
+};
+
+/* What a tile kernel must know of a type. */
+struct quant_panel_form {
+    uint8_t block;    /* 0: no panel (float types); 1: quant_panel32; 2: quant_panel256 */
+    uint8_t sub_len;  /* elements per integer sub-scale: 16 or 32 */
+    uint8_t offset;   /* subtract this from each code */
+    uint8_t max_code; /* largest code: says when 16-bit sums are safe */
+    bool has_min;
+};
+
+/* ---- The type table ---- */
+
+/* Kernels of one type at one level; NULL inherits from the level below. `row` points to k / block
+ * blocks in file layout, at any alignment. None reads outside the rows. */
+struct quant_kernel {
+    /* k elements to float. Exact: each value is one rounding of d * integer (+ m). */
+    void (*decode)(int64_t k, const void *row, float *out);
+
+    /* 16 rows of n_blocks blocks each into n_blocks panel structs (64-byte aligned). A row pointer
+     * may be repeated (edges). NULL for types without a panel. */
+    void (*unpack)(int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS], void *panel);
+
+    /* One column: out[r] = row r of w times the column, r < n_rows; rows are row_bytes apart. */
+    void (*gemv)(int64_t k, const void *w, size_t row_bytes, int64_t n_rows,
+                 const struct quant_act *a, float *out);
+};
+
+struct quant_type {
+    const char *name; /* as tools print it: "Q4_K", "F16" */
+    enum quant_id id;
+    uint32_t block_len; /* elements per block (row lengths are multiples of it) */
+    uint32_t block_bytes;
+    enum quant_act_kind act; /* QUANT_ACT_NONE: no arithmetic for this type */
+    struct quant_panel_form panel;
+
+    /* Scalar specification; NULL exactly when act is QUANT_ACT_NONE. */
+    void (*encode)(int64_t k, const float *in, void *row); /* deterministic; never fails */
+    float (*dot)(int64_t k, const void *row, const struct quant_act *a);
+
+    struct quant_kernel kernel[QUANT_LEVEL_COUNT]; /* [QUANT_SCALAR] is complete but for gemv, */
+                                                   /* whose scalar form is dot row by row */
+};
+
+/* The row of a GGUF type id, or of a name (any case); NULL for ids that are not in use. */
+const struct quant_type *quant_type_by_id(uint32_t id);
+const struct quant_type *quant_type_by_name(const char *name);
+
+/* Bytes of a row of k elements; false when k is not a multiple of the block or the size wraps. */
+bool quant_row_bytes(const struct quant_type *type, uint64_t k, uint64_t *bytes);
+
+/* ---- Kernel tables ---- */
+
+struct quant_kernels {
+    enum quant_level level;
+    struct quant_kernel type[QUANT_ID_COUNT]; /* by id; all members set where the type computes */
+    void (*act_q8_32)(int64_t k, const float *x, int8_t *q, float *d, float *s, int16_t *sum);
+    void (*act_q8_256)(int64_t k, const float *x, int8_t *q, float *d, int16_t *sum);
+    void (*act_bf16)(int64_t k, const float *x, uint16_t *out);
+};
+
+/* The highest level that this CPU and its operating system support (XGETBV asked). */
+enum quant_level quant_level_best(void);
+const char *quant_level_name(enum quant_level level); /* "scalar", "avx2", ... */
+bool quant_level_by_name(const char *name, enum quant_level *level);
+
+/* Fills the table for min(level, quant_level_best()). */
+void quant_kernels_init(struct quant_kernels *kernels, enum quant_level level);
+
+/* ---- Half precision (IEEE binary16, bfloat16), exact and rounding to nearest even ---- */
+
+float quant_f16_to_f32(uint16_t h); /* NaN keeps its payload, made quiet */
+uint16_t quant_f32_to_f16(float f); /* overflow gives infinity, NaN a quiet NaN */
+float quant_bf16_to_f32(uint16_t b);
+uint16_t quant_f32_to_bf16(float f); /* subnormals kept; NaN made quiet */
+
+#endif

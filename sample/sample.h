@@ -1,0 +1,49 @@
+/* sample/sample.h: from logits to the next token id.
+ *
+ * Owns: penalties, truncation rules, temperature, the random numbers. Refuses: models, text,
+ * printing. Deterministic: the same logits, history, options and seed give the same id on every
+ * machine (own generator; own exp). Allocates in sample_new only. */
+#ifndef SAMPLE_SAMPLE_H
+#define SAMPLE_SAMPLE_H
+
+#include "base/error.h"
+
+struct sample_options {
+    float temp;              /* 0: greedy (the lowest id among equal logits) */
+    int32_t top_k;           /* 0: off */
+    float top_p;             /* 1: off */
+    float min_p;             /* 0: off */
+    float repeat_penalty;    /* 1: off; divides positive, multiplies negative logits */
+    float frequency_penalty; /* 0: off; subtracted per occurrence */
+    float presence_penalty;  /* 0: off; subtracted once */
+    int32_t repeat_last_n;   /* how much history penalties see; 0: none, -1: all */
+    uint64_t seed;
+};
+struct sample_options sample_options_default(void);
+
+struct sampler; /* opaque; the caller owns it */
+
+/* `n_ctx` bounds the history that will be seen. BASE_USAGE when an option is out of range. */
+struct sampler *sample_new(const struct sample_options *options, uint32_t n_vocab, uint32_t n_ctx,
+                           struct base_error *err);
+void sample_free(struct sampler *s); /* NULL is fine */
+
+/* Tells the history one more id (prompt ids too). Ids outside the vocabulary are ignored. */
+void sample_accept(struct sampler *s, int32_t id);
+
+/* The next id for logits[n_vocab]; the logits are not changed. A vector without any number above
+ * -infinity is BASE_FAILED (never a silent id 0). NaN counts as -infinity. Returns -1 on error. */
+int32_t sample_next(struct sampler *s, const float *logits, struct base_error *err);
+
+/* Forbids an id from now on (--ignore-eos). */
+void sample_forbid(struct sampler *s, int32_t id);
+
+/* The random generator, for tests: PCG32 (O'Neill 2014). */
+struct sample_random {
+    uint64_t state, step;
+};
+void sample_random_seed(struct sample_random *r, uint64_t seed);
+uint32_t sample_random_u32(struct sample_random *r);
+double sample_random_unit(struct sample_random *r); /* [0, 1), 32 bits */
+
+#endif
