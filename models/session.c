@@ -23,7 +23,7 @@ struct model_session {
     struct model_head head, head_one; /* many rows; one row */
     uint32_t head_rows;
     uint64_t clock;
-    bool has_logits;
+    const float *last_logits; /* in a head's graph; NULL before the first */
 };
 
 struct model_session_options model_session_options_default(void)
@@ -92,14 +92,14 @@ uint32_t model_session_truncate(struct model_session *s, uint32_t length)
     if (length < s->length) {
         bool held = model_cache_can_truncate(&s->cache, s->length, length);
         s->length = held ? length : 0;
-        s->has_logits = false;
+        s->last_logits = NULL;
     }
     return s->length;
 }
 
 const float *model_last_logits(const struct model_session *s)
 {
-    return s->has_logits ? (const float *)s->head_one.logits->data : NULL;
+    return s->last_logits;
 }
 
 /* The planned graph of a shape; the one that was not used for longest makes room. The decode graph
@@ -138,31 +138,36 @@ static void fill_inputs(struct model_session *s, struct model_graph *g, const in
             ((int32_t *)g->out_rows->data)[i] = (int32_t)(g->n_tokens - g->n_out + i);
 }
 
-/* Runs the output product over hidden[rows][E]. */
-static bool run_head(struct model_session *s, struct model_head *h, const float *hidden,
-                     struct base_error *err)
+/* The output product for `rows` rows at once: one row has a graph that always stays. */
+static struct model_head *head_of(struct model_session *s, uint32_t rows, struct base_error *err)
 {
-    memcpy(h->hidden->data, hidden, (size_t)h->n_rows * s->m->params.n_embd * sizeof *hidden);
-    return engine_graph_run(h->graph, err);
+    if (rows == 1) return &s->head_one;
+    if (s->head.n_rows == rows) return &s->head;
+    engine_graph_free(s->head.graph);
+    s->head = (struct model_head){0};
+    return model_head_build(&s->head, s->m, rows, err) ? &s->head : NULL;
 }
 
-/* Logits of all rows to the sink, a few rows at a time; the last row's stay in head_one. */
-static bool sink_all(struct model_session *s, const struct model_graph *g, uint64_t first,
+/* Logits of g's n_out rows to the sink, a few rows at a time. The last piece reaches back over rows
+ * that were done already rather than have a shape of its own: the same rows give the same bits. */
+static bool run_head(struct model_session *s, const struct model_graph *g, uint64_t first,
                      model_logits_sink sink, void *user, struct base_error *err)
 {
     const float *hidden = (const float *)g->hidden->data;
-    const size_t n_embd = s->m->params.n_embd;
-    uint32_t row = 0;
-    if (s->head_rows > 1 && g->n_out > s->head_rows && !s->head.graph &&
-        !model_head_build(&s->head, s->m, s->head_rows, err))
-        return false;
-    while (row < g->n_out) {
-        uint32_t left = g->n_out - row;
-        struct model_head *h = s->head.graph && left > s->head_rows ? &s->head : &s->head_one;
-        if (!run_head(s, h, hidden + row * n_embd, err)) return false;
-        if (sink && !sink(user, first + row, h->n_rows, (const float *)h->logits->data, err))
+    const size_t n_embd = s->m->params.n_embd, n_vocab = s->m->params.n_vocab;
+    const uint32_t step = g->n_out < s->head_rows ? g->n_out : s->head_rows;
+    struct model_head *h = head_of(s, step, err);
+    if (!h) return false;
+    for (uint32_t done = 0; done < g->n_out;) {
+        uint32_t start = done + step <= g->n_out ? done : g->n_out - step;
+        const float *logits = (const float *)h->logits->data;
+        memcpy(h->hidden->data, hidden + start * n_embd, step * n_embd * sizeof *hidden);
+        if (!engine_graph_run(h->graph, err)) return false;
+        if (sink &&
+            !sink(user, first + done, start + step - done, logits + (done - start) * n_vocab, err))
             return false;
-        row += h->n_rows;
+        s->last_logits = logits + (step - 1) * n_vocab;
+        done = start + step;
     }
     return true;
 }
@@ -176,9 +181,7 @@ static bool eval_batch(struct model_session *s, const int32_t *ids, uint32_t n, 
     if (!engine_graph_run(g->graph, err)) return false;
     s->length += n;
     if (n_out == 0) return true;
-    if (!sink_all(s, g, first + n - n_out, sink, user, err)) return false;
-    s->has_logits = true;
-    return true;
+    return run_head(s, g, first + n - n_out, sink, user, err);
 }
 
 static bool check_ids(const struct model_session *s, const int32_t *ids, uint64_t n,
@@ -200,7 +203,7 @@ bool model_eval(struct model_session *s, const int32_t *ids, uint64_t n, enum mo
                 model_logits_sink sink, void *user, struct base_error *err)
 {
     if (!check_ids(s, ids, n, err)) return false;
-    s->has_logits = false;
+    s->last_logits = NULL;
     for (uint64_t done = 0; done < n;) {
         uint64_t left = n - done;
         uint32_t batch = left < s->n_batch ? (uint32_t)left : s->n_batch;
