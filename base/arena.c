@@ -1,0 +1,84 @@
+/* base/arena.c: a fixed block of memory carved in order. See base/arena.h. */
+#include "base/arena.h"
+#include "base/size.h"
+#include <stdlib.h>
+#include <string.h>
+
+#if defined(__SANITIZE_ADDRESS__)
+#define ARENA_ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define ARENA_ASAN 1
+#endif
+#endif
+
+#ifdef ARENA_ASAN
+#include <sanitizer/asan_interface.h>
+enum { RED_ZONE = 32 };
+#else
+#define ASAN_POISON_MEMORY_REGION(p, n)   ((void)(p), (void)(n))
+#define ASAN_UNPOISON_MEMORY_REGION(p, n) ((void)(p), (void)(n))
+enum { RED_ZONE = 0 };
+#endif
+
+enum { BASE_ALIGN = 4096 }; /* pieces may ask for up to this alignment */
+
+struct base_arena {
+    char *memory;
+    uint64_t size;
+    uint64_t used;
+};
+
+struct base_arena *base_arena_new(uint64_t size, struct base_error *err)
+{
+    struct base_arena *arena = calloc(1, sizeof *arena);
+    uint64_t bytes;
+    if (!arena || !base_align_up(size ? size : 1, BASE_ALIGN, &bytes)) goto fail;
+    arena->memory = aligned_alloc(BASE_ALIGN, bytes);
+    if (!arena->memory) goto fail;
+    memset(arena->memory, 0, bytes);
+    arena->size = size;
+    ASAN_POISON_MEMORY_REGION(arena->memory, bytes);
+    return arena;
+
+fail:
+    base_arena_free(arena);
+    base_fail(err, BASE_NO_MEMORY, "no memory for %llu bytes", (unsigned long long)size);
+    return NULL;
+}
+
+void base_arena_free(struct base_arena *arena)
+{
+    if (!arena) return;
+    if (arena->memory) ASAN_UNPOISON_MEMORY_REGION(arena->memory, arena->size);
+    free(arena->memory);
+    free(arena);
+}
+
+void *base_arena_take(struct base_arena *arena, uint64_t size, uint64_t align,
+                      struct base_error *err)
+{
+    uint64_t start, end;
+    if (!base_align_up(arena->used, align, &start) || !base_add(start, size, &end) ||
+        !base_add(end, RED_ZONE, &end) || end > arena->size) {
+        base_fail(err, BASE_NO_MEMORY, "an arena of %llu bytes is full",
+                  (unsigned long long)arena->size);
+        return NULL;
+    }
+    ASAN_UNPOISON_MEMORY_REGION(arena->memory + start, size);
+    arena->used = end;
+    return arena->memory + start;
+}
+
+void base_arena_reset(struct base_arena *arena)
+{
+    ASAN_UNPOISON_MEMORY_REGION(arena->memory, arena->used);
+    memset(arena->memory, 0, arena->used);
+    ASAN_POISON_MEMORY_REGION(arena->memory, arena->size);
+    arena->used = 0;
+}
+
+uint64_t base_arena_used(const struct base_arena *arena)
+{
+    return arena->used;
+}

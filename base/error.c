@@ -1,0 +1,85 @@
+/* base/error.c: recording and formatting errors. See base/error.h. */
+#include "base/error.h"
+#include "base/utf8.h"
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Names in messages come from files: a terminal must not act on their control characters. */
+static void make_printable(char *s)
+{
+    size_t n = strlen(s), w = 0;
+    for (size_t r = 0; r < n;) {
+        int32_t code;
+        size_t used = base_utf8_decode(s + r, n - r, &code);
+        bool ok = code >= 0x20 && code != 0x7f && !(code >= 0x80 && code < 0xa0);
+        if (ok)
+            memmove(s + w, s + r, used);
+        else
+            s[w] = '?';
+        w += ok ? used : 1;
+        r += used;
+    }
+    s[w] = '\0';
+}
+
+/* Keeps what fits; `keep_end` keeps the end, because the end of a path tells files apart. */
+static void copy_text(char *out, size_t out_size, const char *text, bool keep_end)
+{
+    size_t n = strlen(text);
+    if (n < out_size) {
+        memcpy(out, text, n + 1);
+    } else if (keep_end) {
+        memcpy(out, "...", 3);
+        memcpy(out + 3, text + n - (out_size - 4), out_size - 3);
+    } else {
+        memcpy(out, text, out_size - 1);
+        out[out_size - 1] = '\0';
+    }
+    make_printable(out);
+}
+
+static void record(struct base_error *err, enum base_code code, const char *item, int64_t offset,
+                   const char *format, va_list args)
+{
+    if (!err || err->code != BASE_OK) return;
+    err->code = code;
+    err->offset = offset;
+    copy_text(err->item, sizeof err->item, item ? item : "", false);
+    vsnprintf(err->text, sizeof err->text, format, args);
+    make_printable(err->text);
+}
+
+bool base_fail(struct base_error *err, enum base_code code, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    record(err, code, NULL, -1, format, args);
+    va_end(args);
+    return false;
+}
+
+bool base_fail_at(struct base_error *err, enum base_code code, const char *item, int64_t offset,
+                  const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    record(err, code, item, offset, format, args);
+    va_end(args);
+    return false;
+}
+
+void base_error_set_file(struct base_error *err, const char *file)
+{
+    if (!err || err->code == BASE_OK || err->file[0]) return;
+    copy_text(err->file, sizeof err->file, file, true);
+}
+
+char *base_error_format(const struct base_error *err, char *out, uint64_t out_size)
+{
+    char place[40] = "";
+    if (err->offset >= 0) snprintf(place, sizeof place, " (at byte %lld)", (long long)err->offset);
+    snprintf(out, out_size, "%s%s%s%s%s%s", err->file, err->file[0] ? ": " : "", err->item,
+             err->item[0] ? ": " : "", err->text, place);
+    return out;
+}

@@ -1,0 +1,14 @@
+/* test/support.h: what every test program includes first: cmocka and the headers that it leans on,
+ * in the order that it needs. */
+#ifndef TEST_SUPPORT_H
+#define TEST_SUPPORT_H
+
+/* clang-format off */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+/* clang-format on */
+
+#endif

@@ -1,0 +1,131 @@
+/* test/test_base.c: errors, checked sizes, arena, buffer, UTF-8. */
+#include "test/support.h"
+
+#include "base/arena.h"
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/size.h"
+#include "base/utf8.h"
+#include <string.h>
+
+static void first_error_sticks(void **state)
+{
+    (void)state;
+    char line[600];
+    struct base_error err = BASE_ERROR_INIT;
+    assert_false(base_fail_at(&err, BASE_MODEL, "blk.0\n\x1b[31m", 12, "bad %s", "type"));
+    assert_false(base_fail(&err, BASE_FAILED, "later"));
+    base_error_set_file(&err, "m.gguf");
+    base_error_set_file(&err, "other.gguf");
+    assert_int_equal(err.code, BASE_MODEL);
+    assert_string_equal(base_error_format(&err, line, sizeof line),
+                        "m.gguf: blk.0??[31m: bad type (at byte 12)");
+    assert_false(base_fail(NULL, BASE_FAILED, "nobody listens"));
+}
+
+static void long_file_names_keep_their_end(void **state)
+{
+    (void)state;
+    char name[1000];
+    memset(name, 'a', sizeof name);
+    strcpy(name + sizeof name - 6, "/end!");
+    struct base_error err = BASE_ERROR_INIT;
+    base_fail(&err, BASE_MODEL, "x");
+    base_error_set_file(&err, name);
+    assert_int_equal(strlen(err.file), sizeof err.file - 1);
+    assert_string_equal(err.file + strlen(err.file) - 5, "/end!");
+}
+
+static void sizes_do_not_wrap(void **state)
+{
+    (void)state;
+    uint64_t out = 7;
+    assert_false(base_add(UINT64_MAX, 1, &out));
+    assert_false(base_mul(UINT64_MAX / 2, 3, &out));
+    assert_false(base_align_up(UINT64_MAX - 3, 32, &out));
+    assert_int_equal(out, 7);
+    assert_true(base_align_up(33, 32, &out));
+    assert_int_equal(out, 64);
+}
+
+static void arena_is_bounded_aligned_and_zeroed(void **state)
+{
+    (void)state;
+    struct base_error err = BASE_ERROR_INIT;
+    struct base_arena *arena = base_arena_new(4096, &err);
+    assert_non_null(arena);
+    char *a = base_arena_take(arena, 10, 1, &err);
+    char *b = base_arena_take(arena, 64, 64, &err);
+    assert_non_null(a);
+    assert_int_equal((uintptr_t)b % 64, 0);
+    memset(b, 1, 64);
+    assert_null(base_arena_take(arena, 4096, 1, &err));
+    assert_int_equal(err.code, BASE_NO_MEMORY);
+    base_arena_reset(arena);
+    b = base_arena_take(arena, 200, 64, &err);
+    for (int i = 0; i < 200; i++) assert_int_equal(b[i], 0);
+    base_arena_free(arena);
+    base_arena_free(NULL);
+    assert_null(base_arena_new(UINT64_MAX - 10, NULL));
+}
+
+static void buffer_json_escapes(void **state)
+{
+    (void)state;
+    struct base_buffer b = BASE_BUFFER_INIT;
+    base_buffer_add_json(&b, "a\"\\\n\x01\xff\xc3\xa4\x7f", 9);
+    assert_string_equal(b.data, "\"a\\\"\\\\\\n\\u0001\xef\xbf\xbd\xc3\xa4\\u007f\"");
+    base_buffer_clear(&b);
+    base_buffer_add_format(&b, "%d-%s", 42, "x");
+    assert_string_equal(b.data, "42-x");
+    base_buffer_free(&b);
+}
+
+static void utf8_every_code_point_round_trips(void **state)
+{
+    (void)state;
+    for (int32_t code = 0; code <= 0x10ffff; code++) {
+        char s[4];
+        int32_t back;
+        size_t n = base_utf8_encode(code, s);
+        size_t used = base_utf8_decode(s, n, &back);
+        if (code >= 0xd800 && code < 0xe000) { /* surrogates are not characters */
+            assert_int_equal(back, -1);
+            continue;
+        }
+        if (used != n || back != code) fail_msg("U+%04X", (unsigned)code);
+        for (size_t cut = 1; cut < n; cut++)
+            if (base_utf8_open_tail(s, cut) != cut) fail_msg("U+%04X cut at %zu", code, cut);
+        if (base_utf8_open_tail(s, n) != 0) fail_msg("U+%04X is whole", (unsigned)code);
+    }
+}
+
+static void utf8_rejects_what_is_not_utf8(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {
+        "\xc0\x80",         "\xe0\x80\x80", "\xed\xa0\x80", "\xf4\x90\x80\x80",
+        "\xf0\x80\x80\x80", "\xff",         "\x80",         "\xf5\x80\x80\x80"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        int32_t code;
+        assert_int_equal(base_utf8_decode(bad[i], strlen(bad[i]), &code), 1);
+        assert_int_equal(code, -1);
+    }
+    assert_int_equal(base_utf8_open_tail("a\xff", 2), 0);
+    assert_int_equal(base_utf8_open_tail("\xed\xa0", 2), 0);
+    assert_int_equal(base_utf8_open_tail("a\xf0\x9f", 3), 2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(first_error_sticks),
+        cmocka_unit_test(long_file_names_keep_their_end),
+        cmocka_unit_test(sizes_do_not_wrap),
+        cmocka_unit_test(arena_is_bounded_aligned_and_zeroed),
+        cmocka_unit_test(buffer_json_escapes),
+        cmocka_unit_test(utf8_every_code_point_round_trips),
+        cmocka_unit_test(utf8_rejects_what_is_not_utf8),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
