@@ -3,7 +3,10 @@
 #include <string.h>
 
 static const struct model_arch archs[] = {
-    {.name = "llama", .rope = ENGINE_ROPE_NORMAL, .activation = ENGINE_SILU},
+    {.name = "llama",
+     .features = MODEL_MAY_MIX,
+     .rope = ENGINE_ROPE_NORMAL,
+     .activation = ENGINE_SILU},
     {.name = "qwen2",
      .features = MODEL_QKV_BIAS,
      .rope = ENGINE_ROPE_NEOX,
