@@ -12,11 +12,10 @@
 enum model_feature {
     MODEL_QK_NORM = 1,    /* RMS norm of every query and key head, before RoPE */
     MODEL_POST_NORMS = 2, /* RMS norm after attention and after the FFN, before the additions */
-    MODEL_QKV_BIAS = 4,   /* biases of Q, K and V belong to the architecture */
-    MODEL_EMBD_SCALE = 8, /* embeddings times sqrt(embedding length) */
-    MODEL_MAY_MIX = 16,   /* the feed-forward network may be a mixture of experts */
-    MODEL_EXPERTS = 32,   /* it is one (set per model, from expert_count) */
-    MODEL_DENSE = 64      /* it is not */
+    MODEL_EMBD_SCALE = 4, /* embeddings times sqrt(embedding length) */
+    MODEL_MAY_MIX = 8,    /* the feed-forward network may be a mixture of experts */
+    MODEL_EXPERTS = 16,   /* it is one (set per model, from expert_count) */
+    MODEL_DENSE = 32      /* it is not */
 };
 
 struct model_arch {
