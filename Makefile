@@ -9,8 +9,8 @@ PREFIX  ?= /usr/local
 DESTDIR ?=
 SAN     ?=
 
-BUILD := build$(if $(SAN),/san-$(subst $(comma),-,$(SAN)))
 comma := ,
+BUILD := build$(if $(SAN),/san-$(subst $(comma),-,$(SAN)))
 
 # -ffp-contract=off: fma only where the source says so (docs/design.md, canonical arithmetic).
 # -fno-math-errno, -fno-trapping-math: no change of results, lets sqrt and selects become instructions.
@@ -76,6 +76,40 @@ $(TOOL_BIN): $(BUILD)/test/%: $(BUILD)/test/%.o $(SUPPORT_OBJ) $(BUILD)/libinfer
 	$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
 tests: $(TEST_BIN) $(TOOL_BIN)
+
+setup:
+	@scripts/setup build test
+
+# Prints the answer of the default model to one question.
+run:
+	@scripts/setup build
+	@$(MAKE) --no-print-directory all
+	@scripts/fetch-model
+	$(BUILD)/infer -p "The capital of France is" -n 32 --temp 0
+
+test: setup
+	@$(MAKE) --no-print-directory all tests
+	@scripts/fetch-model
+	@test/run $(BUILD)
+
+check: all tests
+	@test/run $(BUILD)
+
+bench: all
+	@scripts/fetch-model
+	$(BUILD)/infer bench
+
+lint: all
+	@scripts/lint $(BUILD)
+
+# Compile commands for clangd, from a dry run: no further tool is needed.
+compdb:
+	@$(MAKE) --no-print-directory -Bn all tests | scripts/compdb > compile_commands.json
+
+install: all
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/doc/infer
+	install -m 755 $(BUILD)/infer $(DESTDIR)$(PREFIX)/bin/infer
+	install -m 644 README.md docs/*.md $(DESTDIR)$(PREFIX)/share/doc/infer
 
 -include $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(TEST_SRC:%.c=$(BUILD)/%.d) $(TOOL_SRC:%.c=$(BUILD)/%.d)
 
