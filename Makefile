@@ -9,8 +9,8 @@ PREFIX  ?= /usr/local
 DESTDIR ?=
 SAN     ?=
 
-BUILD := build$(if $(SAN),/san-$(subst $(comma),-,$(SAN)))
 comma := ,
+BUILD := build$(if $(SAN),/san-$(subst $(comma),-,$(SAN)))
 
 # -ffp-contract=off: fma only where the source says so (docs/design.md, canonical arithmetic).
 # -fno-math-errno, -fno-trapping-math: no change of results, lets sqrt and selects become instructions.

@@ -56,7 +56,8 @@ bool model_eval(struct model_session *s, const int32_t *ids, uint64_t n, enum mo
 /* The last position's logits [n_vocab] of the latest model_eval with LAST or ALL; NULL before. */
 const float *model_last_logits(const struct model_session *s);
 
-/* Forgets all tokens from position `length` on. */
-void model_session_truncate(struct model_session *s, uint32_t length);
+/* Forgets tokens from position `length` on and returns how many are left: `length`, or 0 when a
+ * sliding-window cache no longer holds what the positions after `length` would look at. */
+uint32_t model_session_truncate(struct model_session *s, uint32_t length);
 
 #endif

@@ -1,0 +1,205 @@
+/* models/build.c: the graph of a decoder-only transformer, from features. See models/internal.h.
+ *
+ * Shapes: T tokens, E embedding, H query heads, KH key heads, D and DV head sizes, F feed-forward
+ * length, V vocabulary. Every intermediate has a name, so that any can be dumped. */
+#include "models/internal.h"
+#include <math.h>
+
+enum { NODES_PER_LAYER = 48, NODES_AROUND = 32 };
+
+struct builder {
+    struct engine_graph *g;
+    struct model *m;
+    struct model_cache *cache;
+    struct model_graph *out;
+    uint32_t layer;
+    struct engine_tensor *k_written, *v_written; /* the latest layer's cache after its writes */
+};
+
+static const struct model_layer_params *layer_params(const struct builder *b)
+{
+    return &b->m->params.layer[b->layer];
+}
+
+static const struct model_layer_weights *layer_weights(const struct builder *b)
+{
+    return &b->m->weights.layer[b->layer];
+}
+
+static struct engine_tensor *named(const struct builder *b, struct engine_tensor *t,
+                                   const char *name)
+{
+    return engine_name(t, "%s-%u", name, b->layer);
+}
+
+static struct engine_tensor *rms_norm(const struct builder *b, struct engine_tensor *x,
+                                      struct engine_tensor *weight)
+{
+    return engine_mul(b->g, engine_rms_norm(b->g, x, b->m->params.norm_eps), weight);
+}
+
+static struct engine_tensor *add_bias(const struct builder *b, struct engine_tensor *x,
+                                      struct engine_tensor *bias)
+{
+    return bias ? engine_add(b->g, x, bias) : x;
+}
+
+/* x [T][heads * size] as [T][heads][size]. */
+static struct engine_tensor *split_heads(const struct builder *b, struct engine_tensor *x,
+                                         int64_t heads, int64_t size)
+{
+    return engine_reshape(b->g, x, 3, (int64_t[]){size, heads, b->out->n_tokens});
+}
+
+/* Q, K and V of x [T][E], as column views of one product. */
+static void build_qkv(const struct builder *b, struct engine_tensor *x, struct engine_tensor **q,
+                      struct engine_tensor **k, struct engine_tensor **v)
+{
+    const struct model_layer_params *p = layer_params(b);
+    const struct model_layer_weights *w = layer_weights(b);
+    const int64_t d = b->m->params.n_embd_head_k, dv = b->m->params.n_embd_head_v;
+    const int64_t n_q = p->n_head * d, n_k = p->n_head_kv * d, n_v = p->n_head_kv * dv;
+    struct engine_tensor *const apart[] = {w->attn_q, w->attn_k, w->attn_v};
+    struct engine_tensor *qkv =
+        w->attn_qkv ? engine_mul_mat(b->g, w->attn_qkv, x) : engine_mul_mat_cat(b->g, apart, 3, x);
+    qkv = named(b, add_bias(b, qkv, w->attn_qkv_bias), "qkv");
+    *q = add_bias(b, engine_cols(b->g, qkv, 0, n_q), w->attn_q_bias);
+    *k = add_bias(b, engine_cols(b->g, qkv, n_q, n_k), w->attn_k_bias);
+    *v = add_bias(b, engine_cols(b->g, qkv, n_q + n_k, n_v), w->attn_v_bias);
+}
+
+/* Normalizes (where the architecture does) and rotates the heads of x [T][heads][D]. */
+static struct engine_tensor *build_positions(const struct builder *b, struct engine_tensor *x,
+                                             struct engine_tensor *norm)
+{
+    if (norm) x = rms_norm(b, x, norm);
+    return engine_rope(b->g, x, b->out->positions, b->m->weights.rope_freqs,
+                       &layer_params(b)->rope);
+}
+
+/* A cache tensor [cells][KH * size] as the attention op wants it: [cells][KH][size]. */
+static struct engine_tensor *cache_heads(const struct builder *b, struct engine_tensor *written,
+                                         int64_t heads, int64_t size, int64_t cells)
+{
+    return engine_reshape(b->g, written, 3, (int64_t[]){size, heads, cells});
+}
+
+/* x [T][E] (normalized) to attention's output [T][E]. */
+static struct engine_tensor *build_attention(struct builder *b, struct engine_tensor *x)
+{
+    const struct model_params *m = &b->m->params;
+    const struct model_layer_params *p = layer_params(b);
+    const struct model_layer_weights *w = layer_weights(b);
+    struct model_cache_layer *cache = &b->cache->layer[b->layer];
+    const enum model_span span = cache->span;
+    const int64_t kh = p->n_head_kv, d = m->n_embd_head_k, dv = m->n_embd_head_v;
+    const int64_t cells = b->cache->n_cells[span];
+    struct engine_tensor *q, *k, *v;
+
+    build_qkv(b, x, &q, &k, &v);
+    q = named(b, build_positions(b, split_heads(b, q, p->n_head, d), w->attn_q_norm), "q");
+    k = named(b, build_positions(b, split_heads(b, k, kh, d), w->attn_k_norm), "k");
+    k = engine_reshape(b->g, k, 2, (int64_t[]){kh * d, b->out->n_tokens});
+    b->k_written = engine_set_rows(b->g, &cache->k, k, b->out->cell[span]);
+    b->v_written = engine_set_rows(b->g, &cache->v, v, b->out->cell[span]);
+    const struct engine_attention how = {.scale = m->attention_scale};
+    x = engine_attention(b->g, q, cache_heads(b, b->k_written, kh, d, cells),
+                         cache_heads(b, b->v_written, kh, dv, cells), b->out->span[span],
+                         &b->cache->list_tensor[span], NULL, &how);
+    x = engine_mul_mat(b->g, w->attn_out, named(b, x, "attention"));
+    return named(b, add_bias(b, x, w->attn_out_bias), "attn_out");
+}
+
+/* x [n][E] (normalized) through the gated feed-forward network. */
+static struct engine_tensor *build_ffn(const struct builder *b, struct engine_tensor *x)
+{
+    const struct model_layer_weights *w = layer_weights(b);
+    const int64_t n_ff = layer_params(b)->n_ff;
+    struct engine_tensor *const both[] = {w->ffn_gate, w->ffn_up};
+    x = named(b, engine_mul_mat_cat(b->g, both, 2, x), "ffn_gate_up");
+    struct engine_tensor *gate = add_bias(b, engine_cols(b->g, x, 0, n_ff), w->ffn_gate_bias);
+    struct engine_tensor *up = add_bias(b, engine_cols(b->g, x, n_ff, n_ff), w->ffn_up_bias);
+    x = engine_glu(b->g, gate, up, b->m->params.arch->activation);
+    x = engine_mul_mat(b->g, w->ffn_down, named(b, x, "ffn_gated"));
+    return named(b, add_bias(b, x, w->ffn_down_bias), "ffn_out");
+}
+
+/* One layer: x [T][E] to [T][E]; in the last layer only the wanted rows go on after attention. */
+static struct engine_tensor *build_layer(struct builder *b, struct engine_tensor *x)
+{
+    const struct model_layer_weights *w = layer_weights(b);
+    struct engine_tensor *in = x;
+    x = build_attention(b, rms_norm(b, x, w->attn_norm));
+    if (b->layer == b->m->params.n_layer - 1 && b->out->out_rows) {
+        x = engine_get_rows(b->g, x, b->out->out_rows);
+        in = engine_get_rows(b->g, in, b->out->out_rows);
+    }
+    if (w->attn_post_norm) x = rms_norm(b, x, w->attn_post_norm);
+    in = named(b, engine_add(b->g, x, in), "ffn_in");
+    x = build_ffn(b, rms_norm(b, in, w->ffn_norm));
+    if (w->ffn_post_norm) x = rms_norm(b, x, w->ffn_post_norm);
+    return named(b, engine_add(b->g, x, in), "layer_out");
+}
+
+static void add_inputs(const struct builder *b)
+{
+    struct model_graph *out = b->out;
+    const int64_t n[2] = {out->n_tokens, 1}, quads[2] = {4, out->n_tokens};
+    out->ids = engine_input(b->g, QUANT_I32, 1, n, "ids");
+    out->positions = engine_input(b->g, QUANT_I32, 1, n, "positions");
+    for (int span = 0; span < MODEL_SPAN_COUNT; span++) {
+        if (b->cache->n_cells[span] == 0) continue;
+        out->cell[span] = engine_input(b->g, QUANT_I32, 1, n, "cell");
+        out->span[span] = engine_input(b->g, QUANT_I32, 2, quads, "span");
+    }
+    if (out->n_out > 0 && out->n_out < out->n_tokens)
+        out->out_rows = engine_input(b->g, QUANT_I32, 1, (int64_t[]){out->n_out}, "out_rows");
+}
+
+bool model_graph_build(struct model_graph *out, struct model *m, struct model_cache *cache,
+                       uint32_t n_tokens, uint32_t n_out, struct base_error *err)
+{
+    const struct model_params *p = &m->params;
+    *out = (struct model_graph){.n_tokens = n_tokens, .n_out = n_out};
+    out->graph =
+        engine_graph_new(m->engine, (int)(p->n_layer * NODES_PER_LAYER + NODES_AROUND), err);
+    if (!out->graph) return false;
+    struct builder b = {.g = out->graph, .m = m, .cache = cache, .out = out};
+    add_inputs(&b);
+    struct engine_tensor *x = engine_get_rows(b.g, m->weights.token_embd, out->ids);
+    if (p->arch->features & MODEL_EMBD_SCALE)
+        x = engine_scale(b.g, x, sqrtf((float)p->n_embd), 0.0f);
+    x = engine_name(x, "embedding");
+    for (b.layer = 0; b.layer < p->n_layer; b.layer++) x = build_layer(&b, x);
+    x = engine_name(rms_norm(&b, x, m->weights.output_norm), "hidden");
+    if (n_out > 0) {
+        out->hidden = x;
+        engine_output(b.g, x);
+    } else { /* only the cache matters: the last layer's writes need all that was before */
+        engine_output(b.g, b.k_written);
+        engine_output(b.g, b.v_written);
+    }
+    if (engine_graph_plan(b.g, true, err)) return true;
+    engine_graph_free(out->graph);
+    *out = (struct model_graph){0};
+    return false;
+}
+
+bool model_head_build(struct model_head *h, struct model *m, uint32_t n_rows,
+                      struct base_error *err)
+{
+    const struct model_params *p = &m->params;
+    *h = (struct model_head){.n_rows = n_rows};
+    h->graph = engine_graph_new(m->engine, NODES_AROUND, err);
+    if (!h->graph) return false;
+    h->hidden = engine_input(h->graph, QUANT_F32, 2, (int64_t[]){p->n_embd, n_rows}, "hidden");
+    struct engine_tensor *x = engine_mul_mat(h->graph, m->weights.output, h->hidden);
+    if (m->weights.output_bias) x = engine_add(h->graph, x, m->weights.output_bias);
+    if (p->logit_softcap > 0.0f) x = engine_softcap(h->graph, x, p->logit_softcap);
+    h->logits = engine_name(x, "logits");
+    engine_output(h->graph, x);
+    if (engine_graph_plan(h->graph, true, err)) return true;
+    engine_graph_free(h->graph);
+    *h = (struct model_head){0};
+    return false;
+}

@@ -1,0 +1,55 @@
+/* models/model.c: opening a model. See models/model.h. */
+#include "models/internal.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+static void collect_facts(struct model *m)
+{
+    const struct model_params *p = &m->params;
+    snprintf(m->arch, sizeof m->arch, "%s", p->arch->name);
+    m->facts = (struct model_facts){.arch = m->arch,
+                                    .n_vocab = p->n_vocab,
+                                    .n_ctx_train = p->n_ctx_train,
+                                    .n_layer = p->n_layer,
+                                    .n_embd = p->n_embd,
+                                    .n_head = p->layer[0].n_head,
+                                    .n_head_kv = p->layer[0].n_head_kv};
+    for (uint64_t i = 0; i < gguf_tensor_count(m->file); i++) {
+        const struct gguf_tensor *t = gguf_tensor_at(m->file, i);
+        m->facts.n_params += t->ne[0] * t->ne[1] * t->ne[2] * t->ne[3];
+        m->facts.weight_bytes += t->size;
+    }
+}
+
+struct model *model_open(const struct gguf_file *file, struct engine *engine,
+                         struct base_error *err)
+{
+    struct model *m = calloc(1, sizeof *m);
+    if (!m) {
+        base_fail(err, BASE_NO_MEMORY, "no memory for the model's tables");
+        return NULL;
+    }
+    m->file = file;
+    m->engine = engine;
+    if (!model_params_read(&m->params, file, err) ||
+        !model_weights_bind(&m->weights, &m->params, file, err)) {
+        base_error_set_file(err, gguf_path(file));
+        model_close(m);
+        return NULL;
+    }
+    collect_facts(m);
+    return m;
+}
+
+void model_close(struct model *m)
+{
+    if (!m) return;
+    model_weights_free(&m->weights);
+    model_params_free(&m->params);
+    free(m);
+}
+
+const struct model_facts *model_facts(const struct model *m)
+{
+    return &m->facts;
+}
