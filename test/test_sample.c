@@ -1,14 +1,10 @@
 /* test/test_sample.c: every sampling rule against a naive implementation (full sort, libm exp), on
  * random and adversarial logits; seeds, history, errors, and the distribution that is drawn. */
 #include "sample/sample.h"
+#include "test/support.h"
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-// cmocka wants the four headers above first
-#include <cmocka.h>
 
 enum { MAX_VOCAB = 5000, MAX_HISTORY = 200 };
 

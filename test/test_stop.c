@@ -2,13 +2,9 @@
  * search, fed at once, byte by byte and in random pieces. */
 #include "sample/sample.h"
 #include "sample/stop.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
+#include "test/support.h"
 #include <stdlib.h>
 #include <string.h>
-// cmocka wants the four headers above first
-#include <cmocka.h>
 
 /* Feeds text in pieces of piece(s) bytes (0: all at once); returns the match, the released text in
  * `out`. */
