@@ -23,7 +23,8 @@ struct engine {
     struct quant_kernels quant;
     struct engine_vec vec;
     struct engine_pool *pool;
-    struct engine_blas *blas; /* NULL unless use_blas */
+    struct engine_blas *blas;        /* NULL unless use_blas */
+    const volatile int *abort_asked; /* engine_set_abort; NULL: nobody asks */
 };
 
 /* Fills the tables and starts the pool. The caller owns it. BASE_USAGE when OpenBLAS was asked for

@@ -13,15 +13,17 @@ enum { ENGINE_DIMS = 4, ENGINE_MAX_SRC = 10, ENGINE_MAX_PARAMS = 16, ENGINE_NAME
 
 struct engine_op; /* engine/op.h: a row of the op table */
 
+union engine_param { /* a number that belongs to an op */
+    int32_t i;
+    float f;
+};
+
 struct engine_tensor {
     const struct quant_type *type;
-    int64_t ne[ENGINE_DIMS];    /* elements */
-    int64_t nb[ENGINE_DIMS];    /* byte strides; nb[0] is the block's size */
-    const struct engine_op *op; /* NULL: a leaf (weight or input) */
-    union {
-        int32_t i;
-        float f;
-    } param[ENGINE_MAX_PARAMS]; /* what they mean stands beside the op's builder */
+    int64_t ne[ENGINE_DIMS];                     /* elements */
+    int64_t nb[ENGINE_DIMS];                     /* byte strides; nb[0] is the block's size */
+    const struct engine_op *op;                  /* NULL: a leaf (weight or input) */
+    union engine_param param[ENGINE_MAX_PARAMS]; /* their meaning stands beside the op's builder */
     struct engine_tensor *src[ENGINE_MAX_SRC];
     struct engine_tensor *view_of; /* whose memory this is, or NULL */
     int64_t view_offset;           /* bytes from that tensor's data */

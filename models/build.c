@@ -124,6 +124,42 @@ static struct engine_tensor *build_ffn(const struct builder *b, struct engine_te
     return named(b, add_bias(b, x, w->ffn_down_bias), "ffn_out");
 }
 
+/* x [n][E] (normalized) through the U experts that the router chooses for each row: their outputs,
+ * weighted by the router's probabilities normalized over the chosen (Mixtral: Jiang et al. 2024).
+ */
+static struct engine_tensor *build_experts(const struct builder *b, struct engine_tensor *x,
+                                           int64_t n)
+{
+    const struct model_params *p = &b->m->params;
+    const struct model_layer_weights *w = layer_weights(b);
+    const int64_t used = p->n_expert_used, n_embd = p->n_embd;
+    struct engine_tensor *probs =
+        engine_soft_max(b->g, engine_mul_mat(b->g, w->ffn_router, x), NULL, NULL, 1.0f, 0.0f);
+    struct engine_tensor *ids = engine_top_k(b->g, named(b, probs, "router"), (int)used);
+    probs = engine_reshape(b->g, probs, 3, (int64_t[]){1, p->n_expert, n});
+    struct engine_tensor *share = engine_get_rows(b->g, probs, ids); /* [n][U][1] */
+    share = engine_reshape(b->g, share, 2, (int64_t[]){used, n});
+    /* The sum is kept above the smallest normal half-precision number, as in training. */
+    struct engine_tensor *sum =
+        engine_clamp(b->g, engine_sum_rows(b->g, share), 0x1p-14f, INFINITY);
+    share = engine_div(b->g, share, sum);
+    if (p->expert_scale != 1.0f) share = engine_scale(b->g, share, p->expert_scale, 0.0f);
+    share = engine_reshape(b->g, share, 3, (int64_t[]){1, used, n});
+
+    x = engine_reshape(b->g, x, 3, (int64_t[]){n_embd, 1, n});
+    struct engine_tensor *gate = engine_mul_mat_id(b->g, w->ffn_gate_exps, x, ids);
+    struct engine_tensor *up = engine_mul_mat_id(b->g, w->ffn_up_exps, x, ids);
+    x = engine_glu(b->g, gate, up, p->arch->activation); /* [n][U][F] */
+    x = engine_mul(b->g, engine_mul_mat_id(b->g, w->ffn_down_exps, x, ids), share);
+    struct engine_tensor *total = NULL;
+    for (int64_t u = 0; x && u < used; u++) {
+        struct engine_tensor *one = engine_view(b->g, x, 2, (int64_t[]){n_embd, n},
+                                                (int64_t[]){x->nb[0], x->nb[2]}, u * x->nb[1]);
+        total = total ? engine_add(b->g, total, one) : one;
+    }
+    return named(b, total, "ffn_out");
+}
+
 /* One layer: x [T][E] to [T][E]; in the last layer only the wanted rows go on after attention. */
 static struct engine_tensor *build_layer(struct builder *b, struct engine_tensor *x)
 {
@@ -136,7 +172,8 @@ static struct engine_tensor *build_layer(struct builder *b, struct engine_tensor
     }
     if (w->attn_post_norm) x = rms_norm(b, x, w->attn_post_norm);
     in = named(b, engine_add(b->g, x, in), "ffn_in");
-    x = build_ffn(b, rms_norm(b, in, w->ffn_norm));
+    x = rms_norm(b, in, w->ffn_norm);
+    x = w->ffn_router ? build_experts(b, x, in ? in->ne[1] : 0) : build_ffn(b, x);
     if (w->ffn_post_norm) x = rms_norm(b, x, w->ffn_post_norm);
     return named(b, engine_add(b->g, x, in), "layer_out");
 }
@@ -161,14 +198,14 @@ bool model_graph_build(struct model_graph *out, struct model *m, struct model_ca
 {
     const struct model_params *p = &m->params;
     *out = (struct model_graph){.n_tokens = n_tokens, .n_out = n_out};
-    out->graph =
-        engine_graph_new(m->engine, (int)(p->n_layer * NODES_PER_LAYER + NODES_AROUND), err);
+    out->graph = engine_graph_new(
+        m->engine, (int)(p->n_layer * (NODES_PER_LAYER + 2 * p->n_expert_used) + NODES_AROUND),
+        err);
     if (!out->graph) return false;
     struct builder b = {.g = out->graph, .m = m, .cache = cache, .out = out};
     add_inputs(&b);
     struct engine_tensor *x = engine_get_rows(b.g, m->weights.token_embd, out->ids);
-    if (p->arch->features & MODEL_EMBD_SCALE)
-        x = engine_scale(b.g, x, sqrtf((float)p->n_embd), 0.0f);
+    if (p->features & MODEL_EMBD_SCALE) x = engine_scale(b.g, x, sqrtf((float)p->n_embd), 0.0f);
     x = engine_name(x, "embedding");
     for (b.layer = 0; b.layer < p->n_layer; b.layer++) x = build_layer(&b, x);
     x = engine_name(rms_norm(&b, x, m->weights.output_norm), "hidden");

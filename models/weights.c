@@ -16,17 +16,23 @@ enum dim {
     DIM_OUT,  /* H DV */
     DIM_HEAD, /* D */
     DIM_FF,
+    DIM_EXPERTS,
     DIM_ROT /* n_rot / 2 */
 };
 
-enum need { OPTIONAL, REQUIRED, UNLESS_FUSED /* required where attn_qkv is absent */ };
+enum need {
+    OPTIONAL,
+    REQUIRED,
+    UNLESS_FUSED, /* required where attn_qkv is absent */
+    STACKED       /* required: n_expert matrices */
+};
 
 struct row {
     const char *name; /* with "blk.%u." before it for a layer's tensors */
     size_t field;     /* where the pointer goes */
     enum dim inputs, outputs;
     enum need need;
-    unsigned feature; /* only for architectures with this feature (0: all) */
+    unsigned feature; /* only in models with this feature (0: all) */
 };
 
 #define GLOBAL(field) offsetof(struct model_weights, field)
@@ -57,13 +63,17 @@ static const struct row layer_rows[] = {
     {"post_attention_norm.weight", LAYER(attn_post_norm), DIM_EMBD, DIM_ONE, REQUIRED,
      MODEL_POST_NORMS},
     {"ffn_norm.weight", LAYER(ffn_norm), DIM_EMBD, DIM_ONE, REQUIRED, 0},
-    {"ffn_gate.weight", LAYER(ffn_gate), DIM_EMBD, DIM_FF, REQUIRED, 0},
-    {"ffn_up.weight", LAYER(ffn_up), DIM_EMBD, DIM_FF, REQUIRED, 0},
-    {"ffn_down.weight", LAYER(ffn_down), DIM_FF, DIM_EMBD, REQUIRED, 0},
-    {"ffn_gate.bias", LAYER(ffn_gate_bias), DIM_FF, DIM_ONE, OPTIONAL, 0},
-    {"ffn_up.bias", LAYER(ffn_up_bias), DIM_FF, DIM_ONE, OPTIONAL, 0},
-    {"ffn_down.bias", LAYER(ffn_down_bias), DIM_EMBD, DIM_ONE, OPTIONAL, 0},
+    {"ffn_gate.weight", LAYER(ffn_gate), DIM_EMBD, DIM_FF, REQUIRED, MODEL_DENSE},
+    {"ffn_up.weight", LAYER(ffn_up), DIM_EMBD, DIM_FF, REQUIRED, MODEL_DENSE},
+    {"ffn_down.weight", LAYER(ffn_down), DIM_FF, DIM_EMBD, REQUIRED, MODEL_DENSE},
+    {"ffn_gate.bias", LAYER(ffn_gate_bias), DIM_FF, DIM_ONE, OPTIONAL, MODEL_DENSE},
+    {"ffn_up.bias", LAYER(ffn_up_bias), DIM_FF, DIM_ONE, OPTIONAL, MODEL_DENSE},
+    {"ffn_down.bias", LAYER(ffn_down_bias), DIM_EMBD, DIM_ONE, OPTIONAL, MODEL_DENSE},
     {"post_ffw_norm.weight", LAYER(ffn_post_norm), DIM_EMBD, DIM_ONE, REQUIRED, MODEL_POST_NORMS},
+    {"ffn_gate_inp.weight", LAYER(ffn_router), DIM_EMBD, DIM_EXPERTS, REQUIRED, MODEL_EXPERTS},
+    {"ffn_gate_exps.weight", LAYER(ffn_gate_exps), DIM_EMBD, DIM_FF, STACKED, MODEL_EXPERTS},
+    {"ffn_up_exps.weight", LAYER(ffn_up_exps), DIM_EMBD, DIM_FF, STACKED, MODEL_EXPERTS},
+    {"ffn_down_exps.weight", LAYER(ffn_down_exps), DIM_FF, DIM_EMBD, STACKED, MODEL_EXPERTS},
 };
 
 enum {
@@ -96,6 +106,8 @@ static int64_t dim_of(enum dim dim, const struct model_params *p, uint32_t layer
         return d;
     case DIM_FF:
         return l->n_ff;
+    case DIM_EXPERTS:
+        return p->n_expert;
     case DIM_ROT:
         return l->rope.n_rot / 2;
     }
@@ -123,15 +135,16 @@ static float *widen(struct binder *b, const struct gguf_tensor *t, const char *n
 }
 
 static bool check_shape(struct binder *b, const struct gguf_tensor *t, const char *name,
-                        int64_t inputs, int64_t outputs)
+                        const int64_t ne[3])
 {
-    bool fits = (int64_t)t->ne[0] == inputs && (int64_t)t->ne[1] == outputs && t->ne[2] == 1 &&
-                t->ne[3] == 1;
+    bool fits = (int64_t)t->ne[0] == ne[0] && (int64_t)t->ne[1] == ne[1] &&
+                (int64_t)t->ne[2] == ne[2] && t->ne[3] == 1;
     if (!fits)
         return base_fail_at(b->err, BASE_MODEL, name, (int64_t)t->offset,
-                            "shape [%llu][%llu], expected [%lld][%lld]",
-                            (unsigned long long)t->ne[1], (unsigned long long)t->ne[0],
-                            (long long)outputs, (long long)inputs);
+                            "shape [%llu][%llu][%llu], expected [%lld][%lld][%lld]",
+                            (unsigned long long)t->ne[2], (unsigned long long)t->ne[1],
+                            (unsigned long long)t->ne[0], (long long)ne[2], (long long)ne[1],
+                            (long long)ne[0]);
     if (t->type->act == QUANT_ACT_NONE)
         return base_fail_at(b->err, BASE_MODEL, name, (int64_t)t->offset,
                             "tensors of type %s cannot be computed with yet", t->type->name);
@@ -147,8 +160,9 @@ static bool bind(struct binder *b, const struct row *row, const char *name, uint
         if (!required) return true;
         return base_fail_at(b->err, BASE_MODEL, name, -1, "missing tensor");
     }
-    int64_t ne[2] = {dim_of(row->inputs, b->p, layer), dim_of(row->outputs, b->p, layer)};
-    if (!check_shape(b, t, name, ne[0], ne[1])) return false;
+    const int64_t ne[3] = {dim_of(row->inputs, b->p, layer), dim_of(row->outputs, b->p, layer),
+                           row->need == STACKED ? b->p->n_expert : 1};
+    if (!check_shape(b, t, name, ne)) return false;
     const struct quant_type *type = t->type;
     const void *data = t->data;
     if (row->outputs == DIM_ONE && type->id != QUANT_F32) {
@@ -158,7 +172,7 @@ static bool bind(struct binder *b, const struct row *row, const char *name, uint
     }
     struct engine_tensor *tensor = &b->w->tensors[b->w->n_tensors];
     /* The map is read-only; the engine never writes to a leaf that is no input. */
-    if (!engine_tensor_init(tensor, type, 2, ne, (void *)data, name, b->err)) return false;
+    if (!engine_tensor_init(tensor, type, 3, ne, (void *)data, name, b->err)) return false;
     b->w->n_tensors++;
     *out = tensor;
     return true;
@@ -170,9 +184,10 @@ static bool bind_layer(struct binder *b, uint32_t layer)
     for (size_t i = 0; i < N_LAYER; i++) {
         const struct row *row = &layer_rows[i];
         char name[64];
-        if (row->feature && !(b->p->arch->features & row->feature)) continue;
+        if (row->feature && !(b->p->features & row->feature)) continue;
         snprintf(name, sizeof name, "blk.%u.%s", layer, row->name);
-        bool required = row->need == REQUIRED || (row->need == UNLESS_FUSED && l->attn_qkv == NULL);
+        bool required = row->need == REQUIRED || row->need == STACKED ||
+                        (row->need == UNLESS_FUSED && !l->attn_qkv);
         if (!bind(b, row, name, layer, required, (struct engine_tensor **)((char *)l + row->field)))
             return false;
     }

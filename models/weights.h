@@ -31,6 +31,10 @@ struct model_layer_weights {
     struct engine_tensor *ffn_up_bias;
     struct engine_tensor *ffn_down_bias;
     struct engine_tensor *ffn_post_norm; /* [E] */
+    struct engine_tensor *ffn_router;    /* [X][E]; X experts */
+    struct engine_tensor *ffn_gate_exps; /* [X][F][E] */
+    struct engine_tensor *ffn_up_exps;   /* [X][F][E] */
+    struct engine_tensor *ffn_down_exps; /* [X][E][F] */
 };
 
 struct model_weights {

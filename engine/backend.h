@@ -1,0 +1,34 @@
+/* engine/backend.h: the seam between a planned graph and the device that runs it.
+ *
+ * A backend is one row of functions. Whatever is above plan.c reaches tensor memory only through
+ * `data` of inputs and outputs, which a backend makes valid on the host. The CPU is the first. */
+#ifndef ENGINE_BACKEND_H
+#define ENGINE_BACKEND_H
+
+#include "base/error.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+struct engine;
+struct engine_plan;
+struct engine_tensor;
+
+struct engine_buffer {
+    void *base; /* tensor data pointers are base + offset; 64-byte aligned */
+    uint64_t size;
+};
+
+struct engine_backend {
+    const char *name;
+    /* `size` zeroed bytes; false with BASE_NO_MEMORY. The caller frees the buffer. */
+    bool (*buffer_new)(uint64_t size, struct engine_buffer *out, struct base_error *err);
+    void (*buffer_free)(struct engine_buffer *buffer); /* an empty buffer is fine */
+    bool (*supports)(const struct engine_tensor *node);
+    /* Runs all steps; no allocation. BASE_INTERRUPTED when asked to stop (engine_set_abort). */
+    bool (*run)(const struct engine_plan *plan, const struct engine *engine,
+                struct base_error *err);
+};
+
+extern const struct engine_backend engine_backend_cpu;
+
+#endif

@@ -1,0 +1,53 @@
+/* engine/engine.c: the engine object: fills the kernel tables, starts the pool, loads OpenBLAS when
+ * asked. Owns nothing that changes while a graph runs. Called by cli/ and tests. */
+#include "engine/engine.h"
+#include "engine/blas.h"
+#include "engine/threads.h"
+#include <stdlib.h>
+
+struct engine_options engine_options_default(void)
+{
+    return (struct engine_options){.level = QUANT_LEVEL_COUNT - 1};
+}
+
+int engine_threads_default(void)
+{
+    struct engine_cpus allowed;
+    engine_cpus_allowed(&allowed);
+    return engine_threads_count("", &allowed);
+}
+
+struct engine *engine_new(const struct engine_options *options, struct base_error *err)
+{
+    struct engine *e = calloc(1, sizeof(*e));
+    if (!e) {
+        base_fail(err, BASE_NO_MEMORY, "no memory for the engine");
+        return NULL;
+    }
+    e->options = *options;
+    if (e->options.n_threads == 0) e->options.n_threads = engine_threads_default();
+    if (e->options.level > quant_level_best()) e->options.level = quant_level_best();
+    quant_kernels_init(&e->quant, e->options.level);
+    engine_vec_init(&e->vec, e->options.level);
+    if (options->use_blas && !(e->blas = engine_blas_open(err))) goto fail;
+    e->pool = engine_pool_new(e->options.n_threads, options->pin_threads, err);
+    if (!e->pool) goto fail;
+    return e;
+
+fail:
+    engine_free(e);
+    return NULL;
+}
+
+void engine_free(struct engine *e)
+{
+    if (!e) return;
+    engine_pool_free(e->pool);
+    engine_blas_close(e->blas);
+    free(e);
+}
+
+void engine_set_abort(struct engine *e, const volatile int *asked)
+{
+    e->abort_asked = asked;
+}

@@ -1,0 +1,93 @@
+/* engine/graph_internal.h: what the files of engine/ share about graphs: how a builder appends a
+ * node, and how the graph, its plan and its simplifier see each other. Nobody outside engine/.
+ *
+ * A builder is three lines:
+ *
+ *     struct engine_tensor *engine_scale(struct engine_graph *g, struct engine_tensor *a,
+ *                                        float scale, float bias)
+ *     {
+ *         struct engine_tensor *src[] = {a};
+ *         union engine_param param[] = {{.f = scale}, {.f = bias}};
+ *         return engine_graph_node(g, &engine_op_scale, src, 1, param, 2);
+ *     }
+ */
+#ifndef ENGINE_GRAPH_INTERNAL_H
+#define ENGINE_GRAPH_INTERNAL_H
+
+#include "base/arena.h"
+#include "engine/graph.h"
+#include "engine/op.h"
+#include "engine/plan.h"
+
+/* ---- For builders and shape rules ---- */
+
+/* Appends the node op(src...). The first op->n_src sources must be there, later ones may be NULL.
+ * Calls the op's shape rule, then gives dst contiguous strides, unless the rule has set
+ * dst->view_of (the result lies in a source's memory: see engine_dst_over). NULL when the graph has
+ * an error, or gets one here: a missing source, a shape that does not fit, no room. */
+struct engine_tensor *engine_graph_node(struct engine_graph *g, const struct engine_op *op,
+                                        struct engine_tensor *const *src, int n_src,
+                                        const union engine_param *param, int n_param);
+
+/* Appends a view of `a`: ne and nb (NULL: contiguous) of n_dims dimensions at `offset` bytes from
+ * a's first. Refuses what would reach outside the memory that a lies in. */
+struct engine_tensor *engine_graph_view(struct engine_graph *g, const struct engine_op *op,
+                                        struct engine_tensor *a, int n_dims, const int64_t *ne,
+                                        const int64_t *nb, int64_t offset);
+
+/* Where builders that check something themselves record an error (the first one sticks). Returns
+ * NULL, so that `return engine_graph_fail(...)` ends a builder. */
+struct engine_tensor *engine_graph_fail(struct engine_graph *g, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* For shape rules: BASE_MODEL "op: what (types and shapes of all sources)"; returns false. */
+bool engine_shape_fail(const struct engine_tensor *dst, struct base_error *err, const char *what);
+
+/* For shape rules: dst becomes `type` with the shape given, or with the shape of `like`. */
+void engine_dst_shape(struct engine_tensor *dst, enum quant_id type, int64_t ne0, int64_t ne1,
+                      int64_t ne2, int64_t ne3);
+void engine_dst_like(struct engine_tensor *dst, enum quant_id type,
+                     const struct engine_tensor *like);
+
+/* For shape rules of ops that write into a source: dst is all of `target`, in its memory. */
+void engine_dst_over(struct engine_tensor *dst, struct engine_tensor *target);
+
+/* ---- Tensors ---- */
+
+enum { ENGINE_SHAPE_SIZE = 96 };
+/* "[ne3][ne2][ne1][ne0]" without leading ones. Returns out. */
+const char *engine_tensor_shape(const struct engine_tensor *t, char out[ENGINE_SHAPE_SIZE]);
+
+/* Contiguous strides for t's type and ne; false when the shape is impossible or too large. */
+bool engine_tensor_layout(struct engine_tensor *t);
+
+static inline bool engine_tensor_is(const struct engine_tensor *t, enum quant_id type)
+{
+    return t->type->id == type;
+}
+
+/* The tensor that owns the memory t lies in (t itself where it is no view). */
+static inline struct engine_tensor *engine_tensor_root(struct engine_tensor *t)
+{
+    return t->view_of ? t->view_of : t;
+}
+
+/* ---- The graph itself: graph.c, plan.c, simplify.c ---- */
+
+struct engine_graph {
+    struct engine *engine;
+    struct base_arena *arena; /* everything below lies in it */
+    struct base_error err;    /* the first error of the builders */
+    struct engine_tensor *tensors;
+    int n_tensors, max_tensors;
+    bool planned;
+    struct engine_plan plan;
+};
+
+/* The index of a tensor of this graph, or -1 for a weight (a leaf that somebody else owns). */
+int engine_graph_index(const struct engine_graph *g, const struct engine_tensor *t);
+
+/* engine/simplify.c: replaces groups of nodes by fused ones that give the same bits. */
+void engine_graph_simplify(struct engine_graph *g);
+
+#endif

@@ -1,0 +1,34 @@
+/* engine/plan.h: a planned graph: what runs, in which order, where in memory, and where workers
+ * must meet. Made by plan.c, run by a backend. Nobody outside engine/. */
+#ifndef ENGINE_PLAN_H
+#define ENGINE_PLAN_H
+
+#include "engine/backend.h"
+#include "engine/tensor.h"
+
+struct engine_graph;
+
+struct engine_step {
+    struct engine_tensor *node;
+    bool barrier; /* all workers meet before this step */
+    bool alone;   /* worker 0 runs it by itself */
+};
+
+struct engine_plan {
+    struct engine_step *steps; /* [n_steps], sources before users */
+    int n_steps;
+    uint64_t buffer_bytes;  /* inputs, intermediates and outputs */
+    uint64_t scratch_bytes; /* the largest step's; follows them in the same buffer */
+    const struct engine_backend *backend;
+    struct engine_buffer buffer;
+    char *scratch;
+};
+
+/* Bytes of graph arena that engine_plan_make takes for a graph of max_tensors. */
+uint64_t engine_plan_arena_bytes(int max_tensors);
+
+/* Orders, lays out and allocates. BASE_NO_MEMORY when the buffer cannot be had. */
+bool engine_plan_make(struct engine_graph *g, struct base_error *err);
+void engine_plan_free(struct engine_plan *plan); /* gives the buffer back */
+
+#endif

@@ -1,0 +1,237 @@
+/* engine/pool.c: persistent worker threads, their barrier and their chunk counter.
+ *
+ * Owns: threads, and how they wait. Refuses: knowing what a job does. Called by engine.c (life) and
+ * by ops through op.h (barrier, claim).
+ *
+ * Every wait is for one counter to change, in three steps: spin with the processor's pause hint (a
+ * node of a graph takes microseconds, a sleep and a wake-up more than that), give the processor
+ * away a few times (somebody we wait for may need it), sleep in the kernel. With more threads than
+ * processors the first two steps are all but left out. */
+#include "engine/pool.h"
+#include "base/size.h"
+#include "engine/threads.h"
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum {
+    POOL_MAX_THREADS = 1024,
+    POOL_SPINS = 1024, /* 20 to 50 microseconds */
+    POOL_YIELDS = 16,
+    POOL_SPINS_CROWDED = 16,
+    POOL_YIELDS_CROWDED = 2,
+    POOL_LINE = 64 /* bytes of a cache line: what is written by different threads lies apart */
+};
+
+/* A counter that threads wait on. */
+struct event {
+    _Alignas(POOL_LINE) _Atomic uint32_t count;
+    atomic_int sleepers; /* in the kernel, or about to be */
+};
+
+struct slot {
+    struct engine_worker worker;
+    pthread_t thread;
+};
+
+struct engine_pool {
+    struct event start; /* one more: there is a job (or the end) */
+    struct event phase; /* one more: everybody was at the barrier */
+    _Alignas(POOL_LINE) atomic_int arrived;
+    _Alignas(POOL_LINE) _Atomic int64_t next_chunk;
+    _Alignas(POOL_LINE) atomic_bool paused; /* idle workers sleep at once */
+    int n_threads, spins, yields;
+    bool pinned, stop;
+    struct engine_cpus caller_cpus; /* what the caller may use when it is unpinned */
+    void (*job)(const struct engine_worker *, void *);
+    void *data;
+    struct slot slot[];
+};
+
+static void pause_cpu(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+/* Sleepers announce themselves before they look at the counter (in the kernel), event_raise
+ * changes it before it looks for sleepers; both in one total order, so one of them sees the other.
+ */
+static void event_raise(struct event *s)
+{
+    atomic_fetch_add(&s->count, 1);
+    if (atomic_load(&s->sleepers) > 0) {
+        syscall(SYS_futex, &s->count, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+    }
+}
+
+/* Returns when the counter is no longer `old`. `hurry` is looked at while spinning: true ends it.
+ */
+static void event_wait(struct event *s, uint32_t old, const struct engine_pool *pool,
+                       const atomic_bool *hurry)
+{
+    for (int i = 0; i < pool->spins; ++i) {
+        if (atomic_load_explicit(&s->count, memory_order_acquire) != old) return;
+        if (hurry && atomic_load_explicit(hurry, memory_order_relaxed)) break;
+        pause_cpu();
+    }
+    for (int i = 0; i < pool->yields; ++i) {
+        if (atomic_load_explicit(&s->count, memory_order_acquire) != old) return;
+        if (hurry && atomic_load_explicit(hurry, memory_order_relaxed)) break;
+        sched_yield();
+    }
+    atomic_fetch_add(&s->sleepers, 1);
+    while (atomic_load(&s->count) == old) {
+        syscall(SYS_futex, &s->count, FUTEX_WAIT_PRIVATE, old, NULL, NULL, 0);
+    }
+    atomic_fetch_sub(&s->sleepers, 1);
+}
+
+void engine_pool_barrier(const struct engine_worker *w)
+{
+    struct engine_pool *pool = w->pool;
+    const uint32_t phase = atomic_load_explicit(&pool->phase.count, memory_order_acquire);
+    const int before = atomic_fetch_add_explicit(&pool->arrived, 1, memory_order_acq_rel);
+    if (before < pool->n_threads - 1) {
+        event_wait(&pool->phase, phase, pool, NULL);
+        return;
+    }
+    atomic_store_explicit(&pool->arrived, 0, memory_order_relaxed);
+    atomic_store_explicit(&pool->next_chunk, 0, memory_order_relaxed);
+    if (pool->n_threads > 1) event_raise(&pool->phase);
+}
+
+int64_t engine_pool_claim(const struct engine_worker *w, int64_t n)
+{
+    return atomic_fetch_add_explicit(&w->pool->next_chunk, n, memory_order_relaxed);
+}
+
+/* A worker's life: wait for a start, run the job, meet the others. No start can be missed: the
+ * next one comes only after this worker was at the job's closing barrier. */
+static void *worker_main(void *arg)
+{
+    const struct engine_worker *w = arg;
+    struct engine_pool *pool = w->pool;
+    for (uint32_t seen = 0;; ++seen) {
+        event_wait(&pool->start, seen, pool, &pool->paused);
+        if (pool->stop) return NULL;
+        pool->job(w, pool->data);
+        engine_pool_barrier(w);
+    }
+}
+
+/* The i-th allowed processor, cyclically, for a thread; failure is harmless and ignored. */
+static void pin_thread(pthread_t thread, const struct engine_cpus *allowed, int i)
+{
+    const int n = engine_cpus_count(allowed);
+    int left = n > 0 ? i % n : 0;
+    for (int cpu = 0; n > 0 && cpu < ENGINE_CPUS_MAX; ++cpu) {
+        if (!engine_cpus_has(allowed, cpu) || left-- > 0) continue;
+        struct engine_cpus one = {0};
+        engine_cpus_add(&one, cpu);
+        pthread_setaffinity_np(thread, sizeof(one), (const cpu_set_t *)&one);
+        return;
+    }
+}
+
+/* Workers get no signals: Ctrl-C and the like belong to the program's own thread. */
+static int start_thread(struct slot *slot)
+{
+    sigset_t all, old;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    const int status = pthread_create(&slot->thread, NULL, worker_main, &slot->worker);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    return status;
+}
+
+static void stop_threads(struct engine_pool *pool, int n_started)
+{
+    pool->stop = true;
+    event_raise(&pool->start);
+    for (int i = 1; i < n_started; ++i) pthread_join(pool->slot[i].thread, NULL);
+}
+
+struct engine_pool *engine_pool_new(int n_threads, bool pin, struct base_error *err)
+{
+    if (n_threads < 1 || n_threads > POOL_MAX_THREADS) {
+        base_fail(err, BASE_USAGE, "%d threads: choose 1 to %d", n_threads, POOL_MAX_THREADS);
+        return NULL;
+    }
+    uint64_t size = sizeof(struct engine_pool) + (uint64_t)n_threads * sizeof(struct slot);
+    struct engine_pool *pool = NULL;
+    if (!base_align_up(size, POOL_LINE, &size) || !(pool = aligned_alloc(POOL_LINE, size))) {
+        base_fail(err, BASE_NO_MEMORY, "no memory for %d threads", n_threads);
+        return NULL;
+    }
+    memset(pool, 0, size);
+    struct engine_cpus allowed;
+    engine_cpus_allowed(&allowed);
+    const bool crowded = n_threads > engine_cpus_count(&allowed);
+    pool->n_threads = n_threads;
+    pool->spins = crowded ? POOL_SPINS_CROWDED : POOL_SPINS;
+    pool->yields = crowded ? POOL_YIELDS_CROWDED : POOL_YIELDS;
+    for (int i = 0; i < n_threads; ++i) {
+        pool->slot[i].worker = (struct engine_worker){.ith = i, .nth = n_threads, .pool = pool};
+    }
+    for (int i = 1; i < n_threads; ++i) {
+        const int status = start_thread(&pool->slot[i]);
+        if (status == 0) continue;
+        base_fail(err, status == ENOMEM ? BASE_NO_MEMORY : BASE_FAILED,
+                  "cannot start thread %d of %d: %s", i + 1, n_threads, strerror(status));
+        stop_threads(pool, i);
+        free(pool);
+        return NULL;
+    }
+    if (pin) {
+        pool->slot[0].thread = pthread_self();
+        pool->pinned = true;
+        pool->caller_cpus = allowed;
+        for (int i = 0; i < n_threads; ++i) pin_thread(pool->slot[i].thread, &allowed, i);
+    }
+    return pool;
+}
+
+void engine_pool_free(struct engine_pool *pool)
+{
+    if (!pool) return;
+    stop_threads(pool, pool->n_threads);
+    if (pool->pinned) {
+        pthread_setaffinity_np(pool->slot[0].thread, sizeof(pool->caller_cpus),
+                               (const cpu_set_t *)&pool->caller_cpus);
+    }
+    free(pool);
+}
+
+int engine_pool_threads(const struct engine_pool *pool)
+{
+    return pool->n_threads;
+}
+
+void engine_pool_run(struct engine_pool *pool, void (*job)(const struct engine_worker *, void *),
+                     void *data)
+{
+    pool->job = job;
+    pool->data = data;
+    if (pool->n_threads > 1) {
+        atomic_store_explicit(&pool->paused, false, memory_order_relaxed);
+        event_raise(&pool->start);
+    }
+    job(&pool->slot[0].worker, data);
+    engine_pool_barrier(&pool->slot[0].worker);
+}
+
+void engine_pool_pause(struct engine_pool *pool)
+{
+    atomic_store_explicit(&pool->paused, true, memory_order_relaxed);
+}

@@ -1,0 +1,49 @@
+/* engine/threads.h: which processors this process may use, and how many threads are worth having.
+ *
+ * Private to engine/ and its tests. The functions that read system files take the path of a root
+ * directory, "" for the real one, so that tests can show them machines that we do not have. */
+#ifndef ENGINE_THREADS_H
+#define ENGINE_THREADS_H
+
+#include <sched.h>
+#include <stdbool.h>
+
+/* A set of processors by number; room for machines beyond CPU_SETSIZE (1024). */
+struct engine_cpus {
+    cpu_set_t part[8];
+};
+enum { ENGINE_CPUS_MAX = 8 * CPU_SETSIZE };
+
+static inline void engine_cpus_add(struct engine_cpus *set, int cpu)
+{
+    CPU_SET_S((size_t)cpu, sizeof(*set), set->part);
+}
+
+static inline bool engine_cpus_has(const struct engine_cpus *set, int cpu)
+{
+    return CPU_ISSET_S((size_t)cpu, sizeof(*set), set->part);
+}
+
+static inline int engine_cpus_count(const struct engine_cpus *set)
+{
+    return CPU_COUNT_S(sizeof(*set), set->part);
+}
+
+/* The affinity mask of the calling thread; processor 0 alone when the system does not say. */
+void engine_cpus_allowed(struct engine_cpus *set);
+
+/* Reads a list such as "0-3,8,10-11" into *set; false (set empty) when it is anything else. */
+bool engine_cpus_parse(const char *text, struct engine_cpus *set);
+
+/* How many different physical cores the allowed processors lie on; a processor whose siblings are
+ * not told counts as a core. */
+int engine_threads_cores(const char *root, const struct engine_cpus *allowed);
+
+/* The tightest CPU quota of this process's control groups (v1 and v2, with all ancestors) in whole
+ * processors, rounded down but at least 1; 0 when there is none. */
+int engine_threads_quota(const char *root);
+
+/* min(count of allowed, quota, cores), at least 1. */
+int engine_threads_count(const char *root, const struct engine_cpus *allowed);
+
+#endif
