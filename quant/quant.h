@@ -178,8 +178,8 @@ struct quant_type {
     void (*encode)(int64_t k, const float *in, void *row); /* deterministic; never fails */
     float (*dot)(int64_t k, const void *row, const struct quant_act *a);
 
-    struct quant_kernel kernel[QUANT_LEVEL_COUNT]; /* [QUANT_SCALAR] is complete but for gemv, */
-                                                   /* whose scalar form is dot row by row */
+    struct quant_kernel kernel[QUANT_LEVEL_COUNT]; /* [QUANT_SCALAR] is complete (without unpack */
+                                                   /* where there is no panel) */
 };
 
 /* The row of a GGUF type id, or of a name (any case); NULL for ids that are not in use. */

@@ -1,0 +1,93 @@
+/* quant/level.c: which instruction-set level this machine has, and the kernel table for a level.
+ *
+ * The table is filled once, with scalar, and climbs level by level; after that it is only read. */
+#include "quant/types.h"
+#include <strings.h>
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+
+/* The register states that the operating system saves: bit 1 SSE, 2 AVX, 5 to 7 AVX-512. A CPU may
+ * have instructions whose registers are lost at every task switch; XGETBV tells. */
+static uint32_t saved_states(void)
+{
+    uint32_t low, high;
+    __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+    return low;
+}
+
+static bool has(uint32_t reg, uint32_t bits)
+{
+    return (reg & bits) == bits;
+}
+
+enum quant_level quant_level_best(void)
+{
+    uint32_t a, b, c, d, leaf7_b, leaf7_c, leaf7_1a = 0;
+
+    if (!__get_cpuid(1, &a, &b, &c, &d)) return QUANT_SCALAR;
+    if (!has(c, bit_FMA | bit_OSXSAVE | bit_AVX | bit_F16C)) return QUANT_SCALAR;
+    uint32_t saved = saved_states();
+    if (!has(saved, 0x6)) return QUANT_SCALAR;
+    if (!__get_cpuid_count(7, 0, &a, &leaf7_b, &leaf7_c, &d)) return QUANT_SCALAR;
+    if (!has(leaf7_b, bit_AVX2)) return QUANT_SCALAR;
+    if (a >= 1 && __get_cpuid_count(7, 1, &a, &b, &c, &d)) leaf7_1a = a;
+
+    const uint32_t avx512 = bit_AVX512F | bit_AVX512BW | bit_AVX512DQ | bit_AVX512VL;
+    if (!has(saved, 0xe6) || !has(leaf7_b, avx512) || !has(leaf7_c, bit_AVX512VNNI))
+        return QUANT_AVX2;
+    if (!has(leaf7_c, bit_AVX512VBMI) || !has(leaf7_1a, bit_AVX512BF16)) return QUANT_AVX512;
+    return QUANT_AVX512BF16;
+}
+#else
+enum quant_level quant_level_best(void)
+{
+    return QUANT_SCALAR;
+}
+#endif
+
+static const char *const names[QUANT_LEVEL_COUNT] = {
+    [QUANT_SCALAR] = "scalar",
+    [QUANT_AVX2] = "avx2",
+    [QUANT_AVX512] = "avx512",
+    [QUANT_AVX512BF16] = "avx512bf16",
+};
+
+const char *quant_level_name(enum quant_level level)
+{
+    return names[level];
+}
+
+bool quant_level_by_name(const char *name, enum quant_level *level)
+{
+    for (int i = 0; i < QUANT_LEVEL_COUNT; i++) {
+        if (strcasecmp(names[i], name) != 0) continue;
+        *level = (enum quant_level)i;
+        return true;
+    }
+    return false;
+}
+
+static void climb_type(struct quant_kernel *to, const struct quant_kernel *from)
+{
+    if (from->decode) to->decode = from->decode;
+    if (from->unpack) to->unpack = from->unpack;
+    if (from->gemv) to->gemv = from->gemv;
+}
+
+void quant_kernels_init(struct quant_kernels *kernels, enum quant_level level)
+{
+    enum quant_level best = quant_level_best();
+
+    *kernels = (struct quant_kernels){.level = level < best ? level : best};
+    for (int l = QUANT_SCALAR; l <= (int)kernels->level; l++) {
+        const struct quant_act_kernel *act = &quant_act_kernel[l];
+        if (act->q8_32) kernels->act_q8_32 = act->q8_32;
+        if (act->q8_256) kernels->act_q8_256 = act->q8_256;
+        if (act->bf16) kernels->act_bf16 = act->bf16;
+        for (uint32_t id = 0; id < QUANT_ID_COUNT; id++) {
+            const struct quant_type *type = quant_type_by_id(id);
+            if (type) climb_type(&kernels->type[id], &type->kernel[l]);
+        }
+    }
+}

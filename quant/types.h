@@ -1,0 +1,68 @@
+/* quant/types.h: private to quant/: the rows that the type files export, the activation kernels,
+ * and the few helpers that every type file needs. Nobody outside this room includes it. */
+#ifndef QUANT_TYPES_H
+#define QUANT_TYPES_H
+
+#include "quant/quant.h"
+#include <string.h>
+
+/* One row per file, in the order of ids; quant/types.c puts them into the table. */
+extern const struct quant_type quant_type_f32;
+extern const struct quant_type quant_type_f16;
+extern const struct quant_type quant_type_q4_0;
+extern const struct quant_type quant_type_q4_1;
+extern const struct quant_type quant_type_q5_0;
+extern const struct quant_type quant_type_q5_1;
+extern const struct quant_type quant_type_q8_0;
+extern const struct quant_type quant_type_q2_k;
+extern const struct quant_type quant_type_q3_k;
+extern const struct quant_type quant_type_q4_k;
+extern const struct quant_type quant_type_q5_k;
+extern const struct quant_type quant_type_q6_k;
+extern const struct quant_type quant_type_iq4_nl;
+extern const struct quant_type quant_type_iq4_xs;
+extern const struct quant_type quant_type_bf16;
+extern const struct quant_type quant_type_mxfp4;
+
+/* Activation quantization per level (quant/act.c); NULL inherits from the level below. */
+struct quant_act_kernel {
+    void (*q8_32)(int64_t k, const float *x, int8_t *q, float *d, float *s, int16_t *sum);
+    void (*q8_256)(int64_t k, const float *x, int8_t *q, float *d, int16_t *sum);
+    void (*bf16)(int64_t k, const float *x, uint16_t *out);
+};
+extern const struct quant_act_kernel quant_act_kernel[QUANT_LEVEL_COUNT];
+
+/* Kernels are compiled for their level by attribute, so that the scalar twin shares the file and
+ * nothing that runs before dispatch needs the instructions. */
+#define QUANT_TARGET_AVX2 __attribute__((target("avx2,fma,f16c")))
+#define QUANT_TARGET_AVX512                                                                        \
+    __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,fma,avx2,f16c")))
+#define QUANT_TARGET_AVX512BF16                                                                    \
+    __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx512bf16,avx512vbmi,"   \
+                          "fma,avx2,f16c")))
+
+/* The scalar gemv of every type: its dot, row by row. A type file wraps it in one static function,
+ * which it puts into kernel[QUANT_SCALAR].gemv. */
+static inline void quant_gemv_by_dot(float (*dot)(int64_t, const void *, const struct quant_act *),
+                                     int64_t k, const void *w, size_t row_bytes, int64_t n_rows,
+                                     const struct quant_act *a, float *out)
+{
+    for (int64_t r = 0; r < n_rows; r++)
+        out[r] = dot(k, (const char *)w + (size_t)r * row_bytes, a);
+}
+
+static inline uint32_t quant_bits_of(float f)
+{
+    uint32_t u;
+    memcpy(&u, &f, sizeof u);
+    return u;
+}
+
+static inline float quant_float_of(uint32_t u)
+{
+    float f;
+    memcpy(&f, &u, sizeof f);
+    return f;
+}
+
+#endif
