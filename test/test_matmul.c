@@ -1,15 +1,13 @@
 /* test/test_matmul.c: products give, on every output, the bits of the scalar specification
  * (quant_type.dot on scalar activations), whatever the level, threads, rows, columns and route; and
  * scalar itself stays within its error bound of a double-precision reference. */
+#include "test/support.h"
+
 #include "engine/graph.h"
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { MAX_ROWS = 40, MAX_COLS = 64, MAX_K = 768, MAX_ROW_BYTES = MAX_K * 4 };
 
