@@ -2,11 +2,16 @@
 #ifndef QUANT_BOOK_H
 #define QUANT_BOOK_H
 
+#include "quant/fit.h"
 #include "quant/super_x86.h"
 
 /* IQ4_NL and IQ4_XS: denser around 0, as weights are. */
 static const int8_t book_iq4[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
                                     1,    13,   25,  38,  53,  69,  89,  113};
+
+/* The same for the search of scales. */
+static const struct fit_grid book_iq4_grid = {
+    .low = -127, .high = 113, .book = book_iq4, .search = 4, .step = 2.0f};
 
 #if defined(__x86_64__)
 /* The book in both halves, for pshufb. */

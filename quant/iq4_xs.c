@@ -4,6 +4,7 @@
  * value = d * (scale - 32) * book[code], the book that of IQ4_NL. 4.25 bits a weight. Panels hold
  * book[code] + 128. Called through the type table only. */
 #include "quant/book.h"
+#include "quant/fit.h"
 #include "quant/super_x86.h"
 
 struct iq4_xs_block {
@@ -32,6 +33,26 @@ SUPER_INLINE void iq4_xs_expand(const void *block, struct super_parts *p)
 static void iq4_xs_decode(int64_t k, const void *row, float *out)
 {
     super_decode(&quant_type_iq4_xs, iq4_xs_expand, k, row, out);
+}
+
+static void iq4_xs_encode(int64_t k, const float *in, void *row)
+{
+    struct iq4_xs_block *out = row;
+    for (int64_t b = 0; b < k / SUPER_LEN; b++, out++) {
+        struct fit_super fit;
+        fit_super(&book_iq4_grid, 32, -32, in + SUPER_LEN * b, &fit);
+        memset(out, 0, sizeof *out);
+        out->d = fit.d;
+        for (int s = 0; s < 8; s++) {
+            int scale = fit.scale[s] + 32;
+            out->scale_low[s / 2] |= (uint8_t)((scale & 15) << s % 2 * 4);
+            out->scale_high |= (uint16_t)(scale >> 4 << 2 * s);
+        }
+        for (int i = 0; i < 128; i++) {
+            const uint8_t *q = fit.q + i / 16 * 32 + i % 16;
+            out->q[i] = (uint8_t)(q[0] | q[16] << 4);
+        }
+    }
 }
 
 static float iq4_xs_dot(int64_t k, const void *row, const struct quant_act *a)
@@ -90,7 +111,7 @@ iq4_xs_unpack_avx2(int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS], vo
     }
 }
 
-/* The 8 scales, less 32, as 16-bit numbers, in both halves. */
+/* The 8 scales, less 32. */
 SUPER_AVX2 __m256i iq4_xs_scales_avx2(const struct iq4_xs_block *w)
 {
     uint32_t low;
@@ -100,16 +121,16 @@ SUPER_AVX2 __m256i iq4_xs_scales_avx2(const struct iq4_xs_block *w)
     __m256i two = _mm256_srlv_epi32(_mm256_set1_epi32(w->scale_high), _mm256_srli_epi32(places, 1));
     four = _mm256_and_si256(four, _mm256_set1_epi32(15));
     two = _mm256_slli_epi32(_mm256_and_si256(two, _mm256_set1_epi32(3)), 4);
-    __m256i six = _mm256_sub_epi32(_mm256_or_si256(four, two), _mm256_set1_epi32(32));
-    return _mm256_permute4x64_epi64(_mm256_packs_epi32(six, six), 0x88);
+    return _mm256_sub_epi32(_mm256_or_si256(four, two), _mm256_set1_epi32(32));
 }
 
 SUPER_AVX2 void iq4_xs_block_sums(const void *block, const int8_t *q, const int16_t *sum,
-                                  super_mad *mad, __m256i *isum, __m256i *msum)
+                                  super_mad *mad, int j, struct super_group *group)
 {
     const struct iq4_xs_block *w = block;
     __m256i book = book_load_avx2(book_iq4), sizes = _mm256_abs_epi8(book);
-    __m256i scales = iq4_xs_scales_avx2(w);
+    __m256i wide = iq4_xs_scales_avx2(w);
+    __m256i scales = _mm256_permute4x64_epi64(_mm256_packs_epi32(wide, wide), 0x88);
     __m256i acc[2] = {_mm256_setzero_si256(), _mm256_setzero_si256()};
     for (int s = 0; s < 8; s++) {
         __m256i code = book_codes_avx2(w->q + 16 * s);
@@ -119,8 +140,8 @@ SUPER_AVX2 void iq4_xs_block_sums(const void *block, const int8_t *q, const int1
             _mm256_shuffle_epi8(scales, _mm256_set1_epi16((int16_t)(0x0100 * (2 * s + 1) + 2 * s)));
         acc[s % 2] = mad(acc[s % 2], products, scale);
     }
-    *isum = _mm256_add_epi32(acc[0], acc[1]);
-    (void)msum;
+    group->isum[j] = _mm256_add_epi32(acc[0], acc[1]);
+    group->d[j] = w->d;
     (void)sum;
 }
 
@@ -128,16 +149,48 @@ QUANT_TARGET_AVX2 static void iq4_xs_gemv_avx2(int64_t k, const void *w, size_t 
                                                int64_t n_rows, const struct quant_act *a,
                                                float *out)
 {
-    super_gemv(&quant_type_iq4_xs, offsetof(struct iq4_xs_block, d), iq4_xs_block_sums,
-               super_mad_avx2, k, w, row_bytes, n_rows, a, out);
+    super_gemv(&quant_type_iq4_xs, iq4_xs_block_sums, super_mad_avx2, k, w, row_bytes, n_rows, a,
+               out);
+}
+
+/* Here there is a multiply-add of unsigned bytes to 32 bits, which takes values + 128 as they are
+ * and sums four blocks' halves before the scale; 128 times the scaled sums of activations go off.
+ */
+SUPER_INLINE QUANT_TARGET_AVX512 void iq4_xs_block_sums_avx512(const void *block, const int8_t *q,
+                                                               const int16_t *sum, super_mad *mad,
+                                                               int j, struct super_group *group)
+{
+    const struct iq4_xs_block *w = block;
+    __m256i book = _mm256_add_epi8(book_load_avx2(book_iq4), _mm256_set1_epi8(-128));
+    __m256i scales = iq4_xs_scales_avx2(w), acc = _mm256_setzero_si256();
+    for (int s = 0; s < 8; s += 2) {
+        __m256i codes = _mm256_loadu_si256((const __m256i *)(w->q + 16 * s));
+        __m256i low = _mm256_shuffle_epi8(book, super_bits(codes, 0, 15));
+        __m256i high = _mm256_shuffle_epi8(book, super_bits(codes, 4, 15));
+        const __m128i *x = (const __m128i *)(q + 32 * s);
+        __m256i x_low = _mm256_set_m128i(_mm_loadu_si128(x + 2), _mm_loadu_si128(x));
+        __m256i x_high = _mm256_set_m128i(_mm_loadu_si128(x + 3), _mm_loadu_si128(x + 1));
+        __m256i products = _mm256_dpbusd_epi32(_mm256_setzero_si256(), low, x_low);
+        products = _mm256_dpbusd_epi32(products, high, x_high);
+        __m256i two = _mm256_permutevar8x32_epi32(
+            scales, _mm256_setr_epi32(s, s, s, s, s + 1, s + 1, s + 1, s + 1));
+        acc = _mm256_add_epi32(acc, _mm256_mullo_epi32(products, two));
+    }
+    /* The low half of a scale stands for both sums of 16 of its sub-block. */
+    __m256i pairs = _mm256_or_si256(_mm256_and_si256(scales, _mm256_set1_epi32(0xffff)),
+                                    _mm256_slli_epi32(scales, 16));
+    __m256i offsets = _mm256_slli_epi32(super_scaled_sums(pairs, sum), 7);
+    group->isum[j] = _mm256_sub_epi32(acc, offsets);
+    group->d[j] = w->d;
+    (void)mad;
 }
 
 QUANT_TARGET_AVX512 static void iq4_xs_gemv_avx512(int64_t k, const void *w, size_t row_bytes,
                                                    int64_t n_rows, const struct quant_act *a,
                                                    float *out)
 {
-    super_gemv(&quant_type_iq4_xs, offsetof(struct iq4_xs_block, d), iq4_xs_block_sums,
-               super_mad_avx512, k, w, row_bytes, n_rows, a, out);
+    super_gemv(&quant_type_iq4_xs, iq4_xs_block_sums_avx512, super_mad_avx512, k, w, row_bytes,
+               n_rows, a, out);
 }
 #endif
 
@@ -148,6 +201,7 @@ const struct quant_type quant_type_iq4_xs = {
     .block_bytes = sizeof(struct iq4_xs_block),
     .act = QUANT_ACT_Q8_256,
     .panel = {.block = 2, .sub_len = 32, .offset = 128, .max_code = 241, .has_min = false},
+    .encode = iq4_xs_encode,
     .dot = iq4_xs_dot,
     .kernel =
         {

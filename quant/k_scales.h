@@ -37,7 +37,7 @@ SUPER_INLINE void k_scales_expand(const uint8_t packed[12], struct super_parts *
 }
 
 /* The inverse of k_scales_expand. */
-static inline void k_scales_pack(const uint8_t scale[8], const uint8_t min[8], uint8_t packed[12])
+static inline void k_scales_pack(const int16_t scale[8], const uint8_t min[8], uint8_t packed[12])
 {
     for (int j = 0; j < 4; j++) {
         packed[j] = (uint8_t)(scale[j] | (scale[j + 4] >> 4) << 6);

@@ -2,6 +2,7 @@
  *
  * value = d * scale * code - dmin * min, code 0..3. 2.625 bits a weight. Called through the type
  * table only. */
+#include "quant/fit.h"
 #include "quant/super_x86.h"
 
 struct q2_k_block {
@@ -28,6 +29,21 @@ SUPER_INLINE void q2_k_expand(const void *block, struct super_parts *p)
 static void q2_k_decode(int64_t k, const void *row, float *out)
 {
     super_decode(&quant_type_q2_k, q2_k_expand, k, row, out);
+}
+
+static void q2_k_encode(int64_t k, const float *in, void *row)
+{
+    struct q2_k_block *out = row;
+    for (int64_t b = 0; b < k / SUPER_LEN; b++, out++) {
+        struct fit_super fit;
+        fit_super_with_min(16, 3, 15, in + SUPER_LEN * b, &fit);
+        memset(out, 0, sizeof *out);
+        out->d = fit.d;
+        out->dmin = fit.dmin;
+        for (int s = 0; s < 16; s++) out->scale[s] = (uint8_t)(fit.scale[s] | fit.min[s] << 4);
+        for (int i = 0; i < SUPER_LEN; i++)
+            out->q[i / 128 * 32 + i % 32] |= (uint8_t)(fit.q[i] << i / 32 % 4 * 2);
+    }
 }
 
 static float q2_k_dot(int64_t k, const void *row, const struct quant_act *a)
@@ -82,7 +98,7 @@ QUANT_TARGET_AVX2 static void q2_k_unpack_avx2(int64_t n_blocks,
 }
 
 SUPER_AVX2 void q2_k_block_sums(const void *block, const int8_t *q, const int16_t *sum,
-                                super_mad *mad, __m256i *isum, __m256i *msum)
+                                super_mad *mad, int j, struct super_group *group)
 {
     const struct q2_k_block *w = block;
     __m128i packed = _mm_loadu_si128((const __m128i *)w->scale), low4 = _mm_set1_epi8(15);
@@ -98,23 +114,24 @@ SUPER_AVX2 void q2_k_block_sums(const void *block, const int8_t *q, const int16_
             acc[g % 2] = mad(acc[g % 2], products, super_scales_two(eight, g));
         }
     }
-    *isum = _mm256_add_epi32(acc[0], acc[1]);
-    *msum = super_scaled_sums(mins, sum);
+    group->isum[j] = _mm256_add_epi32(acc[0], acc[1]);
+    group->msum[j] = super_scaled_sums(mins, sum);
+    group->d[j] = w->d;
+    group->dmin[j] = w->dmin;
 }
 
 QUANT_TARGET_AVX2 static void q2_k_gemv_avx2(int64_t k, const void *w, size_t row_bytes,
                                              int64_t n_rows, const struct quant_act *a, float *out)
 {
-    super_gemv(&quant_type_q2_k, offsetof(struct q2_k_block, d), q2_k_block_sums, super_mad_avx2, k,
-               w, row_bytes, n_rows, a, out);
+    super_gemv(&quant_type_q2_k, q2_k_block_sums, super_mad_avx2, k, w, row_bytes, n_rows, a, out);
 }
 
 QUANT_TARGET_AVX512 static void q2_k_gemv_avx512(int64_t k, const void *w, size_t row_bytes,
                                                  int64_t n_rows, const struct quant_act *a,
                                                  float *out)
 {
-    super_gemv(&quant_type_q2_k, offsetof(struct q2_k_block, d), q2_k_block_sums, super_mad_avx512,
-               k, w, row_bytes, n_rows, a, out);
+    super_gemv(&quant_type_q2_k, q2_k_block_sums, super_mad_avx512, k, w, row_bytes, n_rows, a,
+               out);
 }
 #endif
 
@@ -125,6 +142,7 @@ const struct quant_type quant_type_q2_k = {
     .block_bytes = sizeof(struct q2_k_block),
     .act = QUANT_ACT_Q8_256,
     .panel = {.block = 2, .sub_len = 16, .offset = 0, .max_code = 3, .has_min = true},
+    .encode = q2_k_encode,
     .dot = q2_k_dot,
     .kernel =
         {

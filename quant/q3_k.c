@@ -2,6 +2,7 @@
  *
  * value = d * (scale - 32) * (code - 4), code 0..7. 3.4375 bits a weight. Called through the type
  * table only. */
+#include "quant/fit.h"
 #include "quant/super_x86.h"
 
 struct q3_k_block {
@@ -37,6 +38,27 @@ SUPER_INLINE void q3_k_expand(const void *block, struct super_parts *p)
 static void q3_k_decode(int64_t k, const void *row, float *out)
 {
     super_decode(&quant_type_q3_k, q3_k_expand, k, row, out);
+}
+
+static void q3_k_encode(int64_t k, const float *in, void *row)
+{
+    const struct fit_grid grid = {.low = -4, .high = 3, .search = 9, .step = 0.1f};
+    struct q3_k_block *out = row;
+    for (int64_t b = 0; b < k / SUPER_LEN; b++, out++) {
+        struct fit_super fit;
+        fit_super(&grid, 16, -32, in + SUPER_LEN * b, &fit);
+        memset(out, 0, sizeof *out);
+        out->d = fit.d;
+        for (int s = 0; s < 16; s++) {
+            int scale = fit.scale[s] + 32;
+            out->scale[s % 8] |= (uint8_t)((scale & 15) << s / 8 * 4);
+            out->scale[8 + s % 4] |= (uint8_t)(scale >> 4 << s / 4 * 2);
+        }
+        for (int i = 0; i < SUPER_LEN; i++) {
+            out->q[i / 128 * 32 + i % 32] |= (uint8_t)((fit.q[i] & 3) << i / 32 % 4 * 2);
+            out->high[i % 32] |= (uint8_t)(fit.q[i] >> 2 << i / 32);
+        }
+    }
 }
 
 static float q3_k_dot(int64_t k, const void *row, const struct quant_act *a)
@@ -116,7 +138,7 @@ SUPER_AVX2 __m256i q3_k_scales_avx2(const uint8_t packed[12])
 }
 
 SUPER_AVX2 void q3_k_block_sums(const void *block, const int8_t *q, const int16_t *sum,
-                                super_mad *mad, __m256i *isum, __m256i *msum)
+                                super_mad *mad, int j, struct super_group *group)
 {
     const struct q3_k_block *w = block;
     __m256i scales = q3_k_scales_avx2(w->scale);
@@ -132,24 +154,23 @@ SUPER_AVX2 void q3_k_block_sums(const void *block, const int8_t *q, const int16_
             acc[g % 2] = mad(acc[g % 2], _mm256_maddubs_epi16(code, x), super_scales_two(eight, g));
         }
     }
-    *isum = _mm256_sub_epi32(_mm256_add_epi32(acc[0], acc[1]),
-                             _mm256_slli_epi32(super_scaled_sums(scales, sum), 2));
-    (void)msum;
+    group->isum[j] = _mm256_sub_epi32(_mm256_add_epi32(acc[0], acc[1]),
+                                      _mm256_slli_epi32(super_scaled_sums(scales, sum), 2));
+    group->d[j] = w->d;
 }
 
 QUANT_TARGET_AVX2 static void q3_k_gemv_avx2(int64_t k, const void *w, size_t row_bytes,
                                              int64_t n_rows, const struct quant_act *a, float *out)
 {
-    super_gemv(&quant_type_q3_k, offsetof(struct q3_k_block, d), q3_k_block_sums, super_mad_avx2, k,
-               w, row_bytes, n_rows, a, out);
+    super_gemv(&quant_type_q3_k, q3_k_block_sums, super_mad_avx2, k, w, row_bytes, n_rows, a, out);
 }
 
 QUANT_TARGET_AVX512 static void q3_k_gemv_avx512(int64_t k, const void *w, size_t row_bytes,
                                                  int64_t n_rows, const struct quant_act *a,
                                                  float *out)
 {
-    super_gemv(&quant_type_q3_k, offsetof(struct q3_k_block, d), q3_k_block_sums, super_mad_avx512,
-               k, w, row_bytes, n_rows, a, out);
+    super_gemv(&quant_type_q3_k, q3_k_block_sums, super_mad_avx512, k, w, row_bytes, n_rows, a,
+               out);
 }
 #endif
 
@@ -160,6 +181,7 @@ const struct quant_type quant_type_q3_k = {
     .block_bytes = sizeof(struct q3_k_block),
     .act = QUANT_ACT_Q8_256,
     .panel = {.block = 2, .sub_len = 16, .offset = 4, .max_code = 7, .has_min = false},
+    .encode = q3_k_encode,
     .dot = q3_k_dot,
     .kernel =
         {

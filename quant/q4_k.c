@@ -2,6 +2,7 @@
  *
  * value = d * scale * code - dmin * min, code 0..15. 4.5 bits a weight. Called through the type
  * table only. */
+#include "quant/fit.h"
 #include "quant/k_scales.h"
 #include "quant/super_x86.h"
 
@@ -29,6 +30,22 @@ SUPER_INLINE void q4_k_expand(const void *block, struct super_parts *p)
 static void q4_k_decode(int64_t k, const void *row, float *out)
 {
     super_decode(&quant_type_q4_k, q4_k_expand, k, row, out);
+}
+
+static void q4_k_encode(int64_t k, const float *in, void *row)
+{
+    struct q4_k_block *out = row;
+    for (int64_t b = 0; b < k / SUPER_LEN; b++, out++) {
+        struct fit_super fit;
+        fit_super_with_min(32, 15, 63, in + SUPER_LEN * b, &fit);
+        out->d = fit.d;
+        out->dmin = fit.dmin;
+        k_scales_pack(fit.scale, fit.min, out->scale);
+        for (int i = 0; i < 128; i++) {
+            const uint8_t *q = fit.q + i / 32 * 64 + i % 32;
+            out->q[i] = (uint8_t)(q[0] | q[32] << 4);
+        }
+    }
 }
 
 static float q4_k_dot(int64_t k, const void *row, const struct quant_act *a)
@@ -76,7 +93,7 @@ QUANT_TARGET_AVX2 static void q4_k_unpack_avx2(int64_t n_blocks,
 }
 
 SUPER_AVX2 void q4_k_block_sums(const void *block, const int8_t *q, const int16_t *sum,
-                                super_mad *mad, __m256i *isum, __m256i *msum)
+                                super_mad *mad, int j, struct super_group *group)
 {
     const struct q4_k_block *w = block;
     __m256i scales = k_scales_load_avx2(w->scale);
@@ -89,23 +106,24 @@ SUPER_AVX2 void q4_k_block_sums(const void *block, const int8_t *q, const int16_
         acc[0] = mad(acc[0], low, k_scales_one_avx2(scales, s));
         acc[1] = mad(acc[1], high, k_scales_one_avx2(scales, s + 1));
     }
-    *isum = _mm256_add_epi32(acc[0], acc[1]);
-    *msum = k_scales_mins_avx2(scales, sum);
+    group->isum[j] = _mm256_add_epi32(acc[0], acc[1]);
+    group->msum[j] = k_scales_mins_avx2(scales, sum);
+    group->d[j] = w->d;
+    group->dmin[j] = w->dmin;
 }
 
 QUANT_TARGET_AVX2 static void q4_k_gemv_avx2(int64_t k, const void *w, size_t row_bytes,
                                              int64_t n_rows, const struct quant_act *a, float *out)
 {
-    super_gemv(&quant_type_q4_k, offsetof(struct q4_k_block, d), q4_k_block_sums, super_mad_avx2, k,
-               w, row_bytes, n_rows, a, out);
+    super_gemv(&quant_type_q4_k, q4_k_block_sums, super_mad_avx2, k, w, row_bytes, n_rows, a, out);
 }
 
 QUANT_TARGET_AVX512 static void q4_k_gemv_avx512(int64_t k, const void *w, size_t row_bytes,
                                                  int64_t n_rows, const struct quant_act *a,
                                                  float *out)
 {
-    super_gemv(&quant_type_q4_k, offsetof(struct q4_k_block, d), q4_k_block_sums, super_mad_avx512,
-               k, w, row_bytes, n_rows, a, out);
+    super_gemv(&quant_type_q4_k, q4_k_block_sums, super_mad_avx512, k, w, row_bytes, n_rows, a,
+               out);
 }
 #endif
 
@@ -116,6 +134,7 @@ const struct quant_type quant_type_q4_k = {
     .block_bytes = sizeof(struct q4_k_block),
     .act = QUANT_ACT_Q8_256,
     .panel = {.block = 2, .sub_len = 32, .offset = 0, .max_code = 15, .has_min = true},
+    .encode = q4_k_encode,
     .dot = q4_k_dot,
     .kernel =
         {

@@ -2,6 +2,7 @@
  *
  * value = d * scale * code - dmin * min, code 0..31. 5.5 bits a weight. Called through the type
  * table only. */
+#include "quant/fit.h"
 #include "quant/k_scales.h"
 #include "quant/super_x86.h"
 
@@ -28,6 +29,24 @@ SUPER_INLINE void q5_k_expand(const void *block, struct super_parts *p)
 static void q5_k_decode(int64_t k, const void *row, float *out)
 {
     super_decode(&quant_type_q5_k, q5_k_expand, k, row, out);
+}
+
+static void q5_k_encode(int64_t k, const float *in, void *row)
+{
+    struct q5_k_block *out = row;
+    for (int64_t b = 0; b < k / SUPER_LEN; b++, out++) {
+        struct fit_super fit;
+        fit_super_with_min(32, 31, 63, in + SUPER_LEN * b, &fit);
+        memset(out, 0, sizeof *out);
+        out->d = fit.d;
+        out->dmin = fit.dmin;
+        k_scales_pack(fit.scale, fit.min, out->scale);
+        for (int i = 0; i < SUPER_LEN; i++) {
+            int s = i / 32, l = i % 32;
+            out->q[s / 2 * 32 + l] |= (uint8_t)((fit.q[i] & 15) << s % 2 * 4);
+            out->high[l] |= (uint8_t)(fit.q[i] >> 4 << s);
+        }
+    }
 }
 
 static float q5_k_dot(int64_t k, const void *row, const struct quant_act *a)
@@ -80,7 +99,7 @@ QUANT_TARGET_AVX2 static void q5_k_unpack_avx2(int64_t n_blocks,
 }
 
 SUPER_AVX2 void q5_k_block_sums(const void *block, const int8_t *q, const int16_t *sum,
-                                super_mad *mad, __m256i *isum, __m256i *msum)
+                                super_mad *mad, int j, struct super_group *group)
 {
     const struct q5_k_block *w = block;
     __m256i scales = k_scales_load_avx2(w->scale);
@@ -92,23 +111,24 @@ SUPER_AVX2 void q5_k_block_sums(const void *block, const int8_t *q, const int16_
         __m256i x = _mm256_loadu_si256((const __m256i *)(q + 32 * s));
         acc[s % 2] = mad(acc[s % 2], _mm256_maddubs_epi16(code, x), k_scales_one_avx2(scales, s));
     }
-    *isum = _mm256_add_epi32(acc[0], acc[1]);
-    *msum = k_scales_mins_avx2(scales, sum);
+    group->isum[j] = _mm256_add_epi32(acc[0], acc[1]);
+    group->msum[j] = k_scales_mins_avx2(scales, sum);
+    group->d[j] = w->d;
+    group->dmin[j] = w->dmin;
 }
 
 QUANT_TARGET_AVX2 static void q5_k_gemv_avx2(int64_t k, const void *w, size_t row_bytes,
                                              int64_t n_rows, const struct quant_act *a, float *out)
 {
-    super_gemv(&quant_type_q5_k, offsetof(struct q5_k_block, d), q5_k_block_sums, super_mad_avx2, k,
-               w, row_bytes, n_rows, a, out);
+    super_gemv(&quant_type_q5_k, q5_k_block_sums, super_mad_avx2, k, w, row_bytes, n_rows, a, out);
 }
 
 QUANT_TARGET_AVX512 static void q5_k_gemv_avx512(int64_t k, const void *w, size_t row_bytes,
                                                  int64_t n_rows, const struct quant_act *a,
                                                  float *out)
 {
-    super_gemv(&quant_type_q5_k, offsetof(struct q5_k_block, d), q5_k_block_sums, super_mad_avx512,
-               k, w, row_bytes, n_rows, a, out);
+    super_gemv(&quant_type_q5_k, q5_k_block_sums, super_mad_avx512, k, w, row_bytes, n_rows, a,
+               out);
 }
 #endif
 
@@ -119,6 +139,7 @@ const struct quant_type quant_type_q5_k = {
     .block_bytes = sizeof(struct q5_k_block),
     .act = QUANT_ACT_Q8_256,
     .panel = {.block = 2, .sub_len = 32, .offset = 0, .max_code = 31, .has_min = true},
+    .encode = q5_k_encode,
     .dot = q5_k_dot,
     .kernel =
         {

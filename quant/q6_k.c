@@ -2,6 +2,7 @@
  *
  * value = d * scale * (code - 32), code 0..63. 6.5625 bits a weight. Called through the type table
  * only. */
+#include "quant/fit.h"
 #include "quant/super_x86.h"
 
 struct q6_k_block {
@@ -33,6 +34,24 @@ SUPER_INLINE void q6_k_expand(const void *block, struct super_parts *p)
 static void q6_k_decode(int64_t k, const void *row, float *out)
 {
     super_decode(&quant_type_q6_k, q6_k_expand, k, row, out);
+}
+
+static void q6_k_encode(int64_t k, const float *in, void *row)
+{
+    const struct fit_grid grid = {.low = -32, .high = 31, .search = 9, .step = 0.1f};
+    struct q6_k_block *out = row;
+    for (int64_t b = 0; b < k / SUPER_LEN; b++, out++) {
+        struct fit_super fit;
+        fit_super(&grid, 16, -128, in + SUPER_LEN * b, &fit);
+        memset(out, 0, sizeof *out);
+        out->d = fit.d;
+        for (int s = 0; s < 16; s++) out->scale[s] = (int8_t)fit.scale[s];
+        for (int i = 0; i < SUPER_LEN; i++) {
+            int h = i / 128, g = i / 32 % 4, l = i % 32;
+            out->low[64 * h + g % 2 * 32 + l] |= (uint8_t)((fit.q[i] & 15) << g / 2 * 4);
+            out->high[32 * h + l] |= (uint8_t)(fit.q[i] >> 4 << 2 * g);
+        }
+    }
 }
 
 static float q6_k_dot(int64_t k, const void *row, const struct quant_act *a)
@@ -93,7 +112,7 @@ QUANT_TARGET_AVX2 static void q6_k_unpack_avx2(int64_t n_blocks,
 }
 
 SUPER_AVX2 void q6_k_block_sums(const void *block, const int8_t *q, const int16_t *sum,
-                                super_mad *mad, __m256i *isum, __m256i *msum)
+                                super_mad *mad, int j, struct super_group *group)
 {
     const struct q6_k_block *w = block;
     __m256i scales = _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)w->scale));
@@ -109,24 +128,23 @@ SUPER_AVX2 void q6_k_block_sums(const void *block, const int8_t *q, const int16_
             acc[g % 2] = mad(acc[g % 2], _mm256_maddubs_epi16(code, x), super_scales_two(eight, g));
         }
     }
-    *isum = _mm256_sub_epi32(_mm256_add_epi32(acc[0], acc[1]),
-                             _mm256_slli_epi32(super_scaled_sums(scales, sum), 5));
-    (void)msum;
+    group->isum[j] = _mm256_sub_epi32(_mm256_add_epi32(acc[0], acc[1]),
+                                      _mm256_slli_epi32(super_scaled_sums(scales, sum), 5));
+    group->d[j] = w->d;
 }
 
 QUANT_TARGET_AVX2 static void q6_k_gemv_avx2(int64_t k, const void *w, size_t row_bytes,
                                              int64_t n_rows, const struct quant_act *a, float *out)
 {
-    super_gemv(&quant_type_q6_k, offsetof(struct q6_k_block, d), q6_k_block_sums, super_mad_avx2, k,
-               w, row_bytes, n_rows, a, out);
+    super_gemv(&quant_type_q6_k, q6_k_block_sums, super_mad_avx2, k, w, row_bytes, n_rows, a, out);
 }
 
 QUANT_TARGET_AVX512 static void q6_k_gemv_avx512(int64_t k, const void *w, size_t row_bytes,
                                                  int64_t n_rows, const struct quant_act *a,
                                                  float *out)
 {
-    super_gemv(&quant_type_q6_k, offsetof(struct q6_k_block, d), q6_k_block_sums, super_mad_avx512,
-               k, w, row_bytes, n_rows, a, out);
+    super_gemv(&quant_type_q6_k, q6_k_block_sums, super_mad_avx512, k, w, row_bytes, n_rows, a,
+               out);
 }
 #endif
 
@@ -137,6 +155,7 @@ const struct quant_type quant_type_q6_k = {
     .block_bytes = sizeof(struct q6_k_block),
     .act = QUANT_ACT_Q8_256,
     .panel = {.block = 2, .sub_len = 16, .offset = 32, .max_code = 63, .has_min = false},
+    .encode = q6_k_encode,
     .dot = q6_k_dot,
     .kernel =
         {

@@ -94,10 +94,22 @@ SUPER_INLINE QUANT_TARGET_AVX512 __m256i super_mad_avx512(__m256i acc, __m256i a
     return _mm256_dpwssd_epi32(acc, a, b);
 }
 
-/* Takes one super-block times its 256 activations (and their 16 sums): the lanes of *isum sum to
- * isum of quant.h, those of *msum to msum, which is left alone where the type has no minima. */
+/* Eight super-blocks of a row (fewer at its end) times the column, not yet summed over the lanes.
+ */
+enum { SUPER_GROUP = 8 };
+struct super_group {
+    __m256i isum[SUPER_GROUP]; /* the lanes sum to isum of quant.h */
+    __m256i msum[SUPER_GROUP]; /* and to msum, where the type has minima */
+    uint16_t d[SUPER_GROUP];   /* half precision, of the weights */
+    uint16_t dmin[SUPER_GROUP];
+    float da[SUPER_GROUP]; /* of the activations */
+    int64_t row, block;    /* of the first */
+    int n;
+};
+
+/* Fills entry j (but da) from one super-block, its 256 activations and 16 sums of them. */
 typedef void super_block_sums(const void *block, const int8_t *q, const int16_t *sum,
-                              super_mad *mad, __m256i *isum, __m256i *msum);
+                              super_mad *mad, int j, struct super_group *group);
 
 /* Of 16 scales of 16 bits: number 8h .. 8h + 7, in both halves. */
 SUPER_AVX2 __m256i super_scales_half(__m256i scales, int h)
@@ -119,8 +131,6 @@ SUPER_AVX2 __m256i super_scaled_sums(__m256i scales, const int16_t *sum)
     return _mm256_madd_epi16(scales, _mm256_loadu_si256((const __m256i *)sum));
 }
 
-enum { SUPER_GROUP = 8 }; /* super-blocks of a row whose sums over the lanes are taken at once */
-
 /* Lane j of the result is the sum of the lanes of v[j]. */
 SUPER_AVX2 __m256i super_lane_sums(const __m256i v[8])
 {
@@ -135,66 +145,61 @@ SUPER_AVX2 __m256i super_lane_sums(const __m256i v[8])
                             _mm256_permute2x128_si256(four[0], four[1], 0x31));
 }
 
-/* n half-precision numbers, `stride` bytes apart. Taken from the blocks when they are all needed:
- * eight small stores followed by one load of all would wait for the stores to leave the core. */
-SUPER_AVX2 __m256 super_halves_apart(const char *at, size_t stride, int n)
+/* Adds the group's terms to the accumulator of its row. */
+SUPER_AVX2 float super_group_add(const struct super_group *group, bool has_min, float acc)
 {
-    short h[SUPER_GROUP] = {0};
-    for (int j = 0; j < n; j++) memcpy(&h[j], at + (size_t)j * stride, sizeof h[j]);
-    return _mm256_cvtph_ps(_mm_setr_epi16(h[0], h[1], h[2], h[3], h[4], h[5], h[6], h[7]));
-}
-
-/* The next n <= SUPER_GROUP super-blocks b, b + 1, ... of a row added to its accumulator. d_at:
- * where a block has its half-precision d, and 2 bytes on, if the type has minima, dmin. */
-SUPER_AVX2 float super_group(const struct quant_type *type, size_t d_at,
-                             super_block_sums *block_sums, super_mad *mad, const char *block,
-                             const struct quant_act *a, int64_t b, int n, float acc)
-{
-    enum { AHEAD = 2304 }; /* bytes; flat from 1.5 to 4 KiB */
-    __m256i isum[SUPER_GROUP], msum[SUPER_GROUP];
-    float da[SUPER_GROUP] = {0}, v[SUPER_GROUP];
-    size_t stride = type->block_bytes;
-    for (int j = n; j < SUPER_GROUP; j++) isum[j] = msum[j] = _mm256_setzero_si256();
-    for (int j = 0; j < n; j++) {
-        const char *w = block + (size_t)j * stride;
-        for (size_t line = 0; line < stride; line += 64)
-            _mm_prefetch(w + AHEAD + line, _MM_HINT_T0);
-        block_sums(w, a->q + SUPER_LEN * (b + j), a->sum + 16 * (b + j), mad, &isum[j], &msum[j]);
+    __m256 da = _mm256_loadu_ps(group->da);
+    __m256 d = _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)group->d));
+    __m256 scale = _mm256_mul_ps(d, da), isum = _mm256_cvtepi32_ps(super_lane_sums(group->isum));
+    float term[SUPER_GROUP];
+    if (has_min) {
+        __m256 dmin = _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)group->dmin));
+        __m256 m = _mm256_xor_ps(dmin, _mm256_set1_ps(-0.0f));
+        __m256 msum = _mm256_cvtepi32_ps(super_lane_sums(group->msum));
+        __m256 min_term = _mm256_mul_ps(_mm256_mul_ps(m, da), msum);
+        _mm256_storeu_ps(term, _mm256_fmadd_ps(scale, isum, min_term));
+    } else {
+        _mm256_storeu_ps(term, _mm256_mul_ps(scale, isum));
     }
-    memcpy(da, a->d + b, (size_t)n * sizeof da[0]);
-    __m256 scale = super_halves_apart(block + d_at, stride, n), scale_a = _mm256_loadu_ps(da);
-    __m256 products = _mm256_cvtepi32_ps(super_lane_sums(isum));
-    __m256 term = _mm256_mul_ps(_mm256_mul_ps(scale, scale_a), products);
-    if (type->panel.has_min) {
-        __m256 m =
-            _mm256_xor_ps(super_halves_apart(block + d_at + 2, stride, n), _mm256_set1_ps(-0.0f));
-        __m256 mins = _mm256_cvtepi32_ps(super_lane_sums(msum));
-        term = _mm256_fmadd_ps(_mm256_mul_ps(scale, scale_a), products,
-                               _mm256_mul_ps(_mm256_mul_ps(m, scale_a), mins));
-    }
-    _mm256_storeu_ps(v, term);
-    for (int j = 0; j < n; j++) acc += v[j];
+    for (int j = 0; j < group->n; j++) acc += term[j];
     return acc;
 }
 
-/* Rows one after the other in file order, with one linear prefetch ahead: side by side they would
- * be better from cache but worse from memory, where the weights come from. */
-SUPER_AVX2 void super_gemv(const struct quant_type *type, size_t d_at, super_block_sums *block_sums,
+/* Rows one after the other in file order: side by side they would be better from cache but worse
+ * from memory, where the weights come from; the hardware's own prefetch follows such a stream. A
+ * group is added only after the products of the next one: adding is a long chain of dependent
+ * operations, which would otherwise be waited for. */
+SUPER_AVX2 void super_gemv(const struct quant_type *type, super_block_sums *block_sums,
                            super_mad *mad, int64_t k, const void *w, size_t row_bytes,
                            int64_t n_rows, const struct quant_act *a, float *out)
 {
-    int64_t n_blocks = k / SUPER_LEN, whole = n_blocks - n_blocks % SUPER_GROUP;
+    int64_t n_blocks = k / SUPER_LEN;
+    struct super_group group[2];
+    memset(group, 0, sizeof group); /* groups of less than eight leave entries unused */
+    int turn = 0;
+    float acc = 0.0f;
     for (int64_t r = 0; r < n_rows; r++) {
         const char *row = (const char *)w + (size_t)r * row_bytes;
-        float acc = 0.0f;
-        for (int64_t b = 0; b < whole; b += SUPER_GROUP)
-            acc = super_group(type, d_at, block_sums, mad, row + b * type->block_bytes, a, b,
-                              SUPER_GROUP, acc);
-        if (whole < n_blocks)
-            acc = super_group(type, d_at, block_sums, mad, row + whole * type->block_bytes, a,
-                              whole, (int)(n_blocks - whole), acc);
-        out[r] = acc;
+        for (int64_t b = 0; b < n_blocks; b += SUPER_GROUP) {
+            struct super_group *new = &group[turn], *old = &group[turn ^ 1];
+            new->n = n_blocks - b < SUPER_GROUP ? (int)(n_blocks - b) : SUPER_GROUP;
+            new->row = r;
+            new->block = b;
+            for (int j = 0; j < new->n; j++) {
+                block_sums(row + (b + j) * type->block_bytes, a->q + SUPER_LEN * (b + j),
+                           a->sum + 16 * (b + j), mad, j, new);
+                new->da[j] = a->d[b + j];
+            }
+            if (old->n > 0) {
+                acc = super_group_add(old, type->panel.has_min, old->block == 0 ? 0.0f : acc);
+                out[old->row] = acc;
+            }
+            turn ^= 1;
+        }
     }
+    struct super_group *last = &group[turn ^ 1];
+    if (last->n > 0)
+        out[last->row] = super_group_add(last, type->panel.has_min, last->block == 0 ? 0.0f : acc);
 }
 
 #endif
