@@ -14,8 +14,8 @@
 
 /* Ids 4, 5, 31 to 33 and 36 to 38 were types once and are no longer valid in files: NULL. */
 static const struct quant_type *const table[QUANT_ID_COUNT] = {
-    [QUANT_F32] = NAME_AND_SIZE("F32", QUANT_F32, 1, 4),
-    [QUANT_F16] = NAME_AND_SIZE("F16", QUANT_F16, 1, 2),
+    [QUANT_F32] = &quant_type_f32,
+    [QUANT_F16] = &quant_type_f16,
     [QUANT_Q4_0] = &quant_type_q4_0,
     [QUANT_Q4_1] = &quant_type_q4_1,
     [QUANT_Q5_0] = &quant_type_q5_0,
@@ -42,7 +42,7 @@ static const struct quant_type *const table[QUANT_ID_COUNT] = {
     [QUANT_I64] = NAME_AND_SIZE("I64", QUANT_I64, 1, 8),
     [QUANT_F64] = NAME_AND_SIZE("F64", QUANT_F64, 1, 8),
     [QUANT_IQ1_M] = NAME_AND_SIZE("IQ1_M", QUANT_IQ1_M, 256, 56),
-    [QUANT_BF16] = NAME_AND_SIZE("BF16", QUANT_BF16, 1, 2),
+    [QUANT_BF16] = &quant_type_bf16,
     [QUANT_TQ1_0] = NAME_AND_SIZE("TQ1_0", QUANT_TQ1_0, 256, 54),
     [QUANT_TQ2_0] = NAME_AND_SIZE("TQ2_0", QUANT_TQ2_0, 256, 66),
     [QUANT_MXFP4] = NAME_AND_SIZE("MXFP4", QUANT_MXFP4, 32, 17),
