@@ -69,6 +69,7 @@ $(BUILD)/flags: FORCE
 FORCE:
 
 # A test may add link options: LDFLAGS_test_name = ...
+LDFLAGS_test_graph := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc
 $(TEST_BIN): $(BUILD)/test/%: $(BUILD)/test/%.o $(SUPPORT_OBJ) $(BUILD)/libinfer.a
 	$(CC) $(LDFLAGS) $(LDFLAGS_$*) -o $@ $^ -lcmocka $(LDLIBS)
 
