@@ -55,6 +55,7 @@ const struct engine_tile *engine_tile_table(enum quant_level level);
 
 extern const struct engine_tile engine_tile_scalar;
 #if defined(__x86_64__)
+extern const struct engine_tile engine_tile_avx2;
 extern const struct engine_tile engine_tile_avx512;
 extern const struct engine_tile engine_tile_avx512bf16;
 #endif

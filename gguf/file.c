@@ -226,7 +226,7 @@ static bool open_part(struct gguf_file *file, const char *path, int count, struc
     const void *bytes = NULL;
     uint64_t size = 0;
     if (count > 1 && access(path, F_OK) != 0) {
-        return base_fail(err, BASE_MODEL, "part %d of the %d of this split model is missing: %s",
+        return base_fail(err, BASE_MODEL, "part %d of %d of this split model is missing: %s",
                          file->part_count + 1, count, strerror(errno));
     }
     return map_file(path, &bytes, &size, err) && add_part(file, bytes, size, count, err);

@@ -249,7 +249,7 @@ bool model_params_read(struct model_params *p, const struct gguf_file *file, str
         !read_u32(&r, "context_length", true, 1, MAX_CTX, &p->n_ctx_train) ||
         !read_f32(&r, "attention.layer_norm_rms_epsilon", 0.0f, &p->norm_eps) ||
         !read_f32(&r, "final_logit_softcapping", 0.0f, &p->logit_softcap) || !read_heads(&r, p) ||
-        !read_vocab(&r, p))
+        !read_experts(&r, p) || !read_vocab(&r, p))
         return false;
     if (p->norm_eps < 0.0f)
         return base_fail_at(err, BASE_MODEL, key_of(&r, "attention.layer_norm_rms_epsilon"), -1,
