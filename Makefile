@@ -34,7 +34,7 @@ TEST_BIN := $(TEST_SRC:test/%.c=$(BUILD)/test/%)
 TOOL_BIN := $(TOOL_SRC:test/%.c=$(BUILD)/test/%)
 SUPPORT_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(wildcard test/support*.c))
 
-.PHONY: all run test check setup bench install clean lint format compdb help tests
+.PHONY: fuzz-gguf all run test check setup bench install clean lint format compdb help tests
 .DELETE_ON_ERROR:
 
 all: $(BUILD)/infer
@@ -69,15 +69,64 @@ $(BUILD)/flags: FORCE
 FORCE:
 
 # A test may add link options: LDFLAGS_test_name = ...
+# Lets the test make each allocation fail in turn.
+LDFLAGS_test_gguf_alloc = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=reallocarray \
+                          -Wl,--wrap=strdup,--wrap=realpath,--wrap=asprintf
+# Counts the allocations of a run.
+LDFLAGS_test_graph = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc
+
 $(TEST_BIN): $(BUILD)/test/%: $(BUILD)/test/%.o $(SUPPORT_OBJ) $(BUILD)/libinfer.a
 	$(CC) $(LDFLAGS) $(LDFLAGS_$*) -o $@ $^ -lcmocka $(LDLIBS)
 
 $(TOOL_BIN): $(BUILD)/test/%: $(BUILD)/test/%.o $(SUPPORT_OBJ) $(BUILD)/libinfer.a
-	$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+	$(CC) $(LDFLAGS) -o $@ $^ -lcmocka $(LDLIBS)
 
 tests: $(TEST_BIN) $(TOOL_BIN)
 
+setup:
+	@scripts/setup build test
+
+# Prints the answer of the default model to one question.
+run:
+	@scripts/setup build
+	@$(MAKE) --no-print-directory all
+	@scripts/fetch-model
+	$(BUILD)/infer -p "The capital of France is" -n 32 --temp 0
+
+test: setup
+	@$(MAKE) --no-print-directory all tests
+	@scripts/fetch-model
+	@test/run $(BUILD)
+
+check: all tests
+	@test/run $(BUILD)
+
+bench: all
+	@scripts/fetch-model
+	$(BUILD)/infer bench
+
+lint: all
+	@scripts/lint $(BUILD)
+
+# Compile commands for clangd, from a dry run: no further tool is needed.
+compdb:
+	@$(MAKE) --no-print-directory -Bn all tests | scripts/compdb > compile_commands.json
+
+install: all
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/doc/infer
+	install -m 755 $(BUILD)/infer $(DESTDIR)$(PREFIX)/bin/infer
+	install -m 644 README.md docs/*.md $(DESTDIR)$(PREFIX)/share/doc/infer
+
 -include $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(TEST_SRC:%.c=$(BUILD)/%.d) $(TOOL_SRC:%.c=$(BUILD)/%.d)
+
+# A fuzzer for the GGUF reader; run it as build/fuzz/fuzz_gguf build/fuzz/corpus.
+FUZZ_SRC := test/fuzz_gguf.c test/support_gguf.c $(wildcard base/*.c quant/*.c gguf/*.c)
+fuzz-gguf: $(BUILD)/test/tool_gguf_seeds
+	@mkdir -p build/fuzz/corpus
+	clang $(CPPFLAGS) -std=gnu17 -O1 -g -ffp-contract=off \
+	    -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
+	    -o build/fuzz/fuzz_gguf $(FUZZ_SRC) -ldl -lm
+	$(BUILD)/test/tool_gguf_seeds build/fuzz/corpus
 
 format:
 	git ls-files '*.c' '*.h' | grep -v _tables | xargs clang-format -i

@@ -23,10 +23,8 @@ struct engine_backend {
     /* `size` zeroed bytes; false with BASE_NO_MEMORY. The caller frees the buffer. */
     bool (*buffer_new)(uint64_t size, struct engine_buffer *out, struct base_error *err);
     void (*buffer_free)(struct engine_buffer *buffer); /* an empty buffer is fine */
-    void (*set)(struct engine_tensor *t, const void *bytes, int64_t size); /* host to tensor */
-    void (*get)(const struct engine_tensor *t, void *bytes, int64_t size); /* tensor to host */
     bool (*supports)(const struct engine_tensor *node);
-    /* Runs all steps; no allocation. BASE_INTERRUPTED when asked to stop. */
+    /* Runs all steps; no allocation. BASE_INTERRUPTED when asked to stop (engine_set_abort). */
     bool (*run)(const struct engine_plan *plan, const struct engine *engine,
                 struct base_error *err);
 };

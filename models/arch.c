@@ -3,11 +3,11 @@
 #include <string.h>
 
 static const struct model_arch archs[] = {
-    {.name = "llama", .rope = ENGINE_ROPE_NORMAL, .activation = ENGINE_SILU},
-    {.name = "qwen2",
-     .features = MODEL_QKV_BIAS,
-     .rope = ENGINE_ROPE_NEOX,
+    {.name = "llama",
+     .features = MODEL_MAY_MIX,
+     .rope = ENGINE_ROPE_NORMAL,
      .activation = ENGINE_SILU},
+    {.name = "qwen2", .rope = ENGINE_ROPE_NEOX, .activation = ENGINE_SILU},
     {.name = "qwen3",
      .features = MODEL_QK_NORM,
      .rope = ENGINE_ROPE_NEOX,

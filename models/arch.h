@@ -8,12 +8,14 @@
 #include "engine/graph.h"
 #include "gguf/gguf.h"
 
-/* Which weights a row has beyond the common ones; bits, so that the tensor table can ask. */
+/* What a model has beyond the common; bits, so that the tensor table can ask. */
 enum model_feature {
     MODEL_QK_NORM = 1,    /* RMS norm of every query and key head, before RoPE */
     MODEL_POST_NORMS = 2, /* RMS norm after attention and after the FFN, before the additions */
-    MODEL_QKV_BIAS = 4,   /* biases of Q, K and V belong to the architecture */
-    MODEL_EMBD_SCALE = 8  /* embeddings times sqrt(embedding length) */
+    MODEL_EMBD_SCALE = 4, /* embeddings times sqrt(embedding length) */
+    MODEL_MAY_MIX = 8,    /* the feed-forward network may be a mixture of experts */
+    MODEL_EXPERTS = 16,   /* it is one (set per model, from expert_count) */
+    MODEL_DENSE = 32      /* it is not */
 };
 
 struct model_arch {
@@ -42,6 +44,9 @@ struct model_layer_params {
 
 struct model_params {
     const struct model_arch *arch;
+    unsigned features; /* the architecture's and the model's own, enum model_feature */
+    uint32_t n_expert, n_expert_used;
+    float expert_scale; /* of the experts' normalized weights */
     uint32_t n_layer, n_embd, n_ctx_train, n_vocab;
     uint32_t n_embd_head_k, n_embd_head_v;
     float norm_eps;

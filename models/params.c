@@ -9,7 +9,13 @@
 #include <string.h>
 
 /* Generous bounds that keep every product of two of these numbers far from overflow. */
-enum { MAX_DIM = 1 << 20, MAX_HEADS = 1 << 14, MAX_LAYERS = 1 << 12, MAX_CTX = 1 << 28 };
+enum {
+    MAX_DIM = 1 << 20,
+    MAX_HEADS = 1 << 14,
+    MAX_LAYERS = 1 << 12,
+    MAX_CTX = 1 << 28,
+    MAX_EXPERTS = 1 << 12
+};
 
 struct reader {
     const struct gguf_file *file;
@@ -178,13 +184,8 @@ static bool read_layers(struct reader *r, struct model_params *p)
 /* The size of a head, which may differ from E / H. */
 static bool read_heads(struct reader *r, struct model_params *p)
 {
-    uint32_t n_head = 0, n_expert = 0;
-    if (!read_u32(r, "expert_count", false, 0, UINT32_MAX, &n_expert) ||
-        !read_per_layer(r, "attention.head_count", 0, 1, MAX_HEADS, &n_head))
-        return false;
-    if (n_expert)
-        return base_fail_at(r->err, BASE_MODEL, key_of(r, "expert_count"), -1,
-                            "mixtures of experts are not supported");
+    uint32_t n_head = 0;
+    if (!read_per_layer(r, "attention.head_count", 0, 1, MAX_HEADS, &n_head)) return false;
     if (n_head == 0)
         return base_fail_at(r->err, BASE_MODEL, key_of(r, "attention.head_count"), -1,
                             "this key is missing");
@@ -198,6 +199,20 @@ static bool read_heads(struct reader *r, struct model_params *p)
     bool by_embd = p->n_layer == r->arch->embd_scaled_layers;
     p->attention_scale = 1.0f / sqrtf((float)(by_embd ? p->n_embd / n_head : p->n_embd_head_k));
     return true;
+}
+
+/* Mixtures of experts: counts, and whether the architecture's blocks know them. */
+static bool read_experts(struct reader *r, struct model_params *p)
+{
+    p->expert_scale = 1.0f;
+    if (!read_u32(r, "expert_count", false, 0, MAX_EXPERTS, &p->n_expert)) return false;
+    p->features = r->arch->features | (p->n_expert ? MODEL_EXPERTS : MODEL_DENSE);
+    if (p->n_expert == 0) return true;
+    if (!(r->arch->features & MODEL_MAY_MIX))
+        return base_fail_at(r->err, BASE_MODEL, r->key, -1,
+                            "mixtures of experts are not supported for %s", r->arch->name);
+    return read_u32(r, "expert_used_count", true, 1, p->n_expert, &p->n_expert_used) &&
+           read_f32(r, "expert_weights_scale", 0.0f, &p->expert_scale);
 }
 
 static bool read_vocab(struct reader *r, struct model_params *p)
@@ -234,7 +249,7 @@ bool model_params_read(struct model_params *p, const struct gguf_file *file, str
         !read_u32(&r, "context_length", true, 1, MAX_CTX, &p->n_ctx_train) ||
         !read_f32(&r, "attention.layer_norm_rms_epsilon", 0.0f, &p->norm_eps) ||
         !read_f32(&r, "final_logit_softcapping", 0.0f, &p->logit_softcap) || !read_heads(&r, p) ||
-        !read_vocab(&r, p))
+        !read_experts(&r, p) || !read_vocab(&r, p))
         return false;
     if (p->norm_eps < 0.0f)
         return base_fail_at(err, BASE_MODEL, key_of(&r, "attention.layer_norm_rms_epsilon"), -1,

@@ -1,7 +1,7 @@
 /* quant/act.c: activations into the forms that weight types want: 8-bit blocks of 32 or 256, and
  * bfloat16. quant/quant.h fixes the arithmetic; scalar here is the specification, and the vector
  * kernels beside it give the same bits. */
-#include "quant/types.h"
+#include "quant/half.h"
 #include <math.h>
 
 enum { BITS_INFINITY = 0x7f800000, BITS_TINY = 27 << 23 /* 2^-100 */ };
@@ -61,9 +61,188 @@ static void q8_256_scalar(int64_t k, const float *x, int8_t *q, float *d, int16_
 
 static void bf16_scalar(int64_t k, const float *x, uint16_t *out)
 {
-    for (int64_t i = 0; i < k; i++) out[i] = quant_f32_to_bf16(x[i]);
+    for (int64_t i = 0; i < k; i++) out[i] = quant_float_to_bfloat(x[i]);
 }
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+/* Largest of eight, as integers that are not negative. */
+QUANT_TARGET_AVX2 static inline uint32_t reduce_max_avx2(__m256i v)
+{
+    __m128i m = _mm_max_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
+    m = _mm_max_epi32(m, _mm_shuffle_epi32(m, 0x4e));
+    m = _mm_max_epi32(m, _mm_shuffle_epi32(m, 0xb1));
+    return (uint32_t)_mm_cvtsi128_si32(m);
+}
+
+/* The bits of 8 elements without the sign. */
+QUANT_TARGET_AVX2 static inline __m256i magnitude_avx2(const float *x)
+{
+    __m256i v = _mm256_castps_si256(_mm256_loadu_ps(x));
+    return _mm256_and_si256(v, _mm256_set1_epi32(0x7fffffff));
+}
+
+QUANT_TARGET_AVX2 static inline __m256i largest_of_32_avx2(const float *x)
+{
+    return _mm256_max_epi32(_mm256_max_epi32(magnitude_avx2(x), magnitude_avx2(x + 8)),
+                            _mm256_max_epi32(magnitude_avx2(x + 16), magnitude_avx2(x + 24)));
+}
+
+/* Codes of 32 elements; returns sums of four neighbours each, elements 0 to 15 in the lower half. A
+ * factor of 0 gives zeros also for x that are not finite. */
+QUANT_TARGET_AVX2 static inline __m256i quantize_avx2(const float *x, float factor, int8_t *q)
+{
+    const __m256 f = _mm256_set1_ps(factor);
+    __m256i c0 = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_loadu_ps(x), f));
+    __m256i c1 = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_loadu_ps(x + 8), f));
+    __m256i c2 = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_loadu_ps(x + 16), f));
+    __m256i c3 = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_loadu_ps(x + 24), f));
+    __m256i codes = _mm256_packs_epi16(_mm256_packs_epi32(c0, c1), _mm256_packs_epi32(c2, c3));
+    /* The packs worked in each half: put the groups of four back in order. */
+    codes = _mm256_permutevar8x32_epi32(codes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+    if (factor == 0.0f) codes = _mm256_setzero_si256();
+    _mm256_storeu_si256((__m256i *)q, codes);
+    return _mm256_madd_epi16(_mm256_maddubs_epi16(_mm256_set1_epi8(1), codes),
+                             _mm256_set1_epi16(1));
+}
+
+/* The two sums of 16 codes: bits 0 to 31, and 32 to 63. */
+QUANT_TARGET_AVX2 static inline uint64_t sums_of_16_avx2(__m256i fours)
+{
+    __m256i eights = _mm256_hadd_epi32(fours, fours);
+    __m256i sums = _mm256_hadd_epi32(eights, eights);
+    __m128i both =
+        _mm_unpacklo_epi32(_mm256_castsi256_si128(sums), _mm256_extracti128_si256(sums, 1));
+    return (uint64_t)_mm_cvtsi128_si64(both);
+}
+
+QUANT_TARGET_AVX2 static void q8_32_avx2(int64_t k, const float *x, int8_t *q, float *d, float *s,
+                                         int16_t *sum)
+{
+    for (int64_t b = 0; b < k / 32; b++) {
+        float factor;
+        d[b] = block_scale(reduce_max_avx2(largest_of_32_avx2(x + 32 * b)), &factor);
+        uint64_t sums = sums_of_16_avx2(quantize_avx2(x + 32 * b, factor, q + 32 * b));
+        sum[b] = (int16_t)((int16_t)sums + (int16_t)(sums >> 32));
+        s[b] = d[b] * (float)sum[b];
+    }
+}
+
+QUANT_TARGET_AVX2 static void q8_256_avx2(int64_t k, const float *x, int8_t *q, float *d,
+                                          int16_t *sum)
+{
+    for (int64_t b = 0; b < k / 256; b++) {
+        __m256i largest = _mm256_setzero_si256();
+        float factor;
+        for (int64_t i = 256 * b; i < 256 * b + 256; i += 32)
+            largest = _mm256_max_epi32(largest, largest_of_32_avx2(x + i));
+        d[b] = block_scale(reduce_max_avx2(largest), &factor);
+        for (int64_t i = 256 * b; i < 256 * b + 256; i += 32) {
+            uint64_t sums = sums_of_16_avx2(quantize_avx2(x + i, factor, q + i));
+            sum[i / 16] = (int16_t)sums;
+            sum[i / 16 + 1] = (int16_t)(sums >> 32);
+        }
+    }
+}
+
+QUANT_TARGET_AVX2 static void bf16_avx2(int64_t k, const float *x, uint16_t *out)
+{
+    const __m256i one = _mm256_set1_epi32(1), below_half = _mm256_set1_epi32(0x7fff);
+    int64_t i = 0;
+    for (; i + 8 <= k; i += 8) {
+        __m256 f = _mm256_loadu_ps(x + i);
+        __m256i bits = _mm256_castps_si256(f), upper = _mm256_srli_epi32(bits, 16);
+        __m256i rounded = _mm256_add_epi32(bits, below_half);
+        rounded = _mm256_add_epi32(rounded, _mm256_and_si256(upper, one));
+        rounded = _mm256_srli_epi32(rounded, 16);
+        __m256i nan = _mm256_or_si256(upper, _mm256_set1_epi32(0x40));
+        __m256i is_nan = _mm256_castps_si256(_mm256_cmp_ps(f, f, _CMP_UNORD_Q));
+        rounded = _mm256_blendv_epi8(rounded, nan, is_nan);
+        __m128i packed =
+            _mm_packus_epi32(_mm256_castsi256_si128(rounded), _mm256_extracti128_si256(rounded, 1));
+        _mm_storeu_si128((__m128i *)(out + i), packed);
+    }
+    bf16_scalar(k - i, x + i, out + i);
+}
+
+QUANT_TARGET_AVX512 static inline __m512i largest_of_32_avx512(const float *x)
+{
+    const __m512i magnitude = _mm512_set1_epi32(0x7fffffff);
+    __m512i v0 = _mm512_and_si512(_mm512_loadu_si512(x), magnitude);
+    __m512i v1 = _mm512_and_si512(_mm512_loadu_si512(x + 16), magnitude);
+    return _mm512_max_epi32(v0, v1);
+}
+
+QUANT_TARGET_AVX512 static inline uint32_t reduce_max_avx512(__m512i v)
+{
+    return reduce_max_avx2(
+        _mm256_max_epi32(_mm512_castsi512_si256(v), _mm512_extracti64x4_epi64(v, 1)));
+}
+
+/* Codes of 32 elements; returns sums of four neighbours each, as quantize_avx2. */
+QUANT_TARGET_AVX512 static inline __m256i quantize_avx512(const float *x, float factor, int8_t *q)
+{
+    const __m512 f = _mm512_set1_ps(factor);
+    __m512i c0 = _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_loadu_ps(x), f));
+    __m512i c1 = _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_loadu_ps(x + 16), f));
+    __m256i codes = _mm256_set_m128i(_mm512_cvtepi32_epi8(c1), _mm512_cvtepi32_epi8(c0));
+    if (factor == 0.0f) codes = _mm256_setzero_si256();
+    _mm256_storeu_si256((__m256i *)q, codes);
+    return _mm256_dpbusd_epi32(_mm256_setzero_si256(), _mm256_set1_epi8(1), codes);
+}
+
+QUANT_TARGET_AVX512 static void q8_32_avx512(int64_t k, const float *x, int8_t *q, float *d,
+                                             float *s, int16_t *sum)
+{
+    for (int64_t b = 0; b < k / 32; b++) {
+        float factor;
+        d[b] = block_scale(reduce_max_avx512(largest_of_32_avx512(x + 32 * b)), &factor);
+        uint64_t sums = sums_of_16_avx2(quantize_avx512(x + 32 * b, factor, q + 32 * b));
+        sum[b] = (int16_t)((int16_t)sums + (int16_t)(sums >> 32));
+        s[b] = d[b] * (float)sum[b];
+    }
+}
+
+QUANT_TARGET_AVX512 static void q8_256_avx512(int64_t k, const float *x, int8_t *q, float *d,
+                                              int16_t *sum)
+{
+    for (int64_t b = 0; b < k / 256; b++) {
+        __m512i largest = _mm512_setzero_si512();
+        float factor;
+        for (int64_t i = 256 * b; i < 256 * b + 256; i += 32)
+            largest = _mm512_max_epi32(largest, largest_of_32_avx512(x + i));
+        d[b] = block_scale(reduce_max_avx512(largest), &factor);
+        for (int64_t i = 256 * b; i < 256 * b + 256; i += 32) {
+            uint64_t sums = sums_of_16_avx2(quantize_avx512(x + i, factor, q + i));
+            sum[i / 16] = (int16_t)sums;
+            sum[i / 16 + 1] = (int16_t)(sums >> 32);
+        }
+    }
+}
+
+/* VCVTNEPS2BF16 would turn subnormals into zeros, so this is integer arithmetic too. */
+QUANT_TARGET_AVX512 static void bf16_avx512(int64_t k, const float *x, uint16_t *out)
+{
+    const __m512i one = _mm512_set1_epi32(1), below_half = _mm512_set1_epi32(0x7fff);
+    for (int64_t i = 0; i < k; i += 16) {
+        __mmask16 live = k - i >= 16 ? 0xffff : (__mmask16)((1u << (k - i)) - 1);
+        __m512 f = _mm512_maskz_loadu_ps(live, x + i);
+        __m512i bits = _mm512_castps_si512(f), upper = _mm512_srli_epi32(bits, 16);
+        __m512i rounded = _mm512_add_epi32(bits, below_half);
+        rounded = _mm512_add_epi32(rounded, _mm512_and_si512(upper, one));
+        rounded = _mm512_srli_epi32(rounded, 16);
+        __mmask16 is_nan = _mm512_cmp_ps_mask(f, f, _CMP_UNORD_Q);
+        rounded = _mm512_mask_or_epi32(rounded, is_nan, upper, _mm512_set1_epi32(0x40));
+        _mm256_mask_storeu_epi16(out + i, live, _mm512_cvtepi32_epi16(rounded));
+    }
+}
+#endif
 
 const struct quant_act_kernel quant_act_kernel[QUANT_LEVEL_COUNT] = {
     [QUANT_SCALAR] = {.q8_32 = q8_32_scalar, .q8_256 = q8_256_scalar, .bf16 = bf16_scalar},
+#if defined(__x86_64__)
+    [QUANT_AVX2] = {.q8_32 = q8_32_avx2, .q8_256 = q8_256_avx2, .bf16 = bf16_avx2},
+    [QUANT_AVX512] = {.q8_32 = q8_32_avx512, .q8_256 = q8_256_avx512, .bf16 = bf16_avx512},
+#endif
 };

@@ -1,0 +1,20 @@
+/* cli/commands.h: the subcommands, one file each (cmd_*.c). Each writes its result to standard
+ * output and returns false with an error that main.c reports. */
+#ifndef CLI_COMMANDS_H
+#define CLI_COMMANDS_H
+
+#include "cli/options.h"
+
+#define CLI_VERSION_TEXT "0.1.0"
+
+bool cli_cmd_run(const struct cli_values *values, struct base_error *err);
+bool cli_cmd_tokenize(const struct cli_values *values, struct base_error *err);
+bool cli_cmd_logits(const struct cli_values *values, struct base_error *err);
+bool cli_cmd_perplexity(const struct cli_values *values, struct base_error *err);
+bool cli_cmd_bench(const struct cli_values *values, struct base_error *err);
+bool cli_cmd_inspect(const struct cli_values *values, struct base_error *err);
+bool cli_cmd_quantize(const struct cli_values *values, struct base_error *err);
+bool cli_cmd_version(const struct cli_values *values, struct base_error *err);
+bool cli_cmd_help(const struct cli_values *values, struct base_error *err);
+
+#endif

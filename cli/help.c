@@ -1,0 +1,59 @@
+/* cli/help.c: --help from the options table. 80 columns, one line per option. */
+#include "cli/options.h"
+#include <stdio.h>
+#include <string.h>
+
+enum { LEFT = 30 }; /* width of the column of names */
+
+void cli_help_overview(struct base_buffer *out)
+{
+    base_buffer_add_text(out, "Usage: infer [COMMAND] [options]\n\n"
+                              "Runs language models in GGUF files on this machine's processor.\n\n"
+                              "Commands:\n");
+    for (int i = 0; i < CLI_COMMAND_COUNT; i++)
+        base_buffer_add_format(out, "  %-12s%s\n", cli_command_table[i].name,
+                               cli_command_table[i].effect);
+    base_buffer_add_text(
+        out, "\nExamples:\n"
+             "  infer -p \"The capital of France is\" -n 20\n"
+             "  git diff | infer -m model.gguf -p \"Summary of this change: \" --temp 0\n"
+             "  infer bench -m model.gguf --format json\n"
+             "\n"
+             "Standard output carries the result and nothing else; standard error carries one\n"
+             "line when something failed (more with -v).\n"
+             "Without -m: $INFER_MODEL, else the default model that `make run` fetches.\n"
+             "Every option has an environment variable: --top-k is INFER_TOP_K. Options win.\n"
+             "\n"
+             "Exit status: 0 done, 1 failed while running, 2 usage, 3 model file missing,\n"
+             "damaged or unsupported, 4 not enough memory, 5 input longer than the context,\n"
+             "6 output cut while a constraint was open, 130 interrupted.\n"
+             "\n"
+             "infer COMMAND --help lists a command's options.\n");
+}
+
+static void add_option(const struct cli_option *o, struct base_buffer *out)
+{
+    char left[96];
+    bool is_short = o->alias[0] && o->alias[0][1] != '-';
+    snprintf(left, sizeof left, "  %s%s--%s%s%s", is_short ? o->alias[0] : "    ",
+             is_short ? ", " : "", o->name, o->value ? " " : "", o->value ? o->value : "");
+    base_buffer_add_format(out, "%-*s%s", LEFT, left, o->help);
+    if (o->standard) base_buffer_add_format(out, " [%s]", o->standard);
+    base_buffer_add_text(out, "\n");
+}
+
+void cli_help_command(enum cli_command_id command, struct base_buffer *out)
+{
+    const struct cli_command *c = &cli_command_table[command];
+    base_buffer_add_format(out, "Usage: %s\n\n%s\n", c->usage, c->about);
+    for (int group = 0; group < CLI_GROUP_COUNT; group++) {
+        bool any = false;
+        for (size_t i = 0; i < cli_option_count; i++) {
+            const struct cli_option *o = &cli_option_table[i];
+            if ((int)o->group != group || !(o->commands >> command & 1)) continue;
+            if (!any) base_buffer_add_format(out, "\n%s:\n", cli_group_title[group]);
+            any = true;
+            add_option(o, out);
+        }
+    }
+}

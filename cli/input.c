@@ -1,0 +1,82 @@
+/* cli/input.c: prompts and lists of ids. See cli/input.h. */
+#include "cli/input.h"
+#include "cli/system.h"
+#include <string.h>
+
+static int hex_digit(char c)
+{
+    if (c >= '0' && c <= '9') return c - '0';
+    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+    if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+    return -1;
+}
+
+void cli_input_unescape(const char *text, struct base_buffer *out)
+{
+    static const char from[] = "ntr\\\"'", to[] = "\n\t\r\\\"'";
+    for (const char *c = text; *c; c++) {
+        const char *simple = *c == '\\' && c[1] ? strchr(from, c[1]) : NULL;
+        char byte = *c;
+        if (simple) {
+            byte = to[simple - from];
+            c++;
+        } else if (*c == '\\' && c[1] == 'x' && hex_digit(c[2]) >= 0 && hex_digit(c[3]) >= 0) {
+            byte = (char)(hex_digit(c[2]) * 16 + hex_digit(c[3]));
+            c += 3;
+        }
+        base_buffer_add(out, &byte, 1);
+    }
+}
+
+bool cli_input_read(const struct cli_values *values, struct base_buffer *out,
+                    struct base_error *err)
+{
+    if (values->file) return cli_file_read(values->file, out, err);
+    if (values->prompt) {
+        if (values->escape)
+            cli_input_unescape(values->prompt, out);
+        else
+            base_buffer_add_text(out, values->prompt);
+        if (!cli_stdin_is_piped()) return true;
+    } else if (cli_stdin_is_terminal()) {
+        return base_fail(err, BASE_USAGE,
+                         "no text: give -p TEXT or -f FILE, or pipe it in; see infer --help");
+    }
+    /* A closed or write-only standard input has nothing to say. */
+    struct base_error unreadable = BASE_ERROR_INIT;
+    struct base_error *where = values->prompt || cli_stdin_is_piped() ? err : &unreadable;
+    return cli_file_read("-", out, where) || where == &unreadable;
+}
+
+bool cli_input_encode(const struct cli_values *values, const struct text_tokenizer *t,
+                      const struct base_buffer *text, struct text_ids *ids, struct base_error *err)
+{
+    unsigned flags =
+        (values->no_bos ? 0 : TEXT_ADD_SPECIAL) | (values->no_special ? 0 : TEXT_PARSE_SPECIAL);
+    return text_encode(t, text->data ? text->data : "", text->size, flags, ids, err);
+}
+
+bool cli_ids_parse(const char *text, size_t size, uint32_t n_vocab, enum base_code code,
+                   struct text_ids *ids, struct base_error *err)
+{
+    static const char between[] = " ,\t\r\n";
+    for (size_t i = 0; i < size;) {
+        if (text[i] != '\0' && strchr(between, text[i])) {
+            i++;
+            continue;
+        }
+        size_t start = i;
+        uint64_t id = 0;
+        for (; i < size && text[i] >= '0' && text[i] <= '9' && id <= UINT32_MAX; i++)
+            id = id * 10 + (uint64_t)(text[i] - '0');
+        bool ends = i == size || (text[i] != '\0' && strchr(between, text[i]));
+        if (i == start || !ends)
+            return base_fail(err, code, "ids: '%.*s' is not a token id (at byte %zu)",
+                             (int)(size - start < 12 ? size - start : 12), text + start, start);
+        if (id >= n_vocab)
+            return base_fail(err, code, "ids: %llu is outside the vocabulary of %u tokens",
+                             (unsigned long long)id, n_vocab);
+        if (!text_ids_add(ids, (int32_t)id, err)) return false;
+    }
+    return true;
+}

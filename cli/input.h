@@ -1,0 +1,24 @@
+/* cli/input.h: what a command works on: the text of -p, -f or standard input, or lists of ids. */
+#ifndef CLI_INPUT_H
+#define CLI_INPUT_H
+
+#include "cli/options.h"
+#include "text/tokenizer.h"
+
+/* Appends the bytes of the prompt: -p (then piped input), or -f, or standard input. BASE_USAGE when
+ * there is none of them and standard input is a terminal. */
+bool cli_input_read(const struct cli_values *values, struct base_buffer *out,
+                    struct base_error *err);
+
+/* Turns \n \t \r \\ \" \' and \xHH into bytes, in a copy of the text. Other backslashes stay. */
+void cli_input_unescape(const char *text, struct base_buffer *out);
+
+/* The ids of a text by --no-bos and --no-special. */
+bool cli_input_encode(const struct cli_values *values, const struct text_tokenizer *t,
+                      const struct base_buffer *text, struct text_ids *ids, struct base_error *err);
+
+/* Ids separated by spaces, commas or line ends, each below n_vocab. An error is of `code`. */
+bool cli_ids_parse(const char *text, size_t size, uint32_t n_vocab, enum base_code code,
+                   struct text_ids *ids, struct base_error *err);
+
+#endif

@@ -1,0 +1,125 @@
+/* cli/load.c: opening a model. See cli/load.h. */
+#include "cli/load.h"
+#include "cli/system.h"
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define DEFAULT_MODEL "/infer/models/SmolLM2-135M-Instruct.Q4_1.gguf"
+
+bool cli_model_path(const struct cli_values *values, struct base_buffer *path,
+                    struct base_error *err)
+{
+    if (values->model) {
+        base_buffer_add_text(path, values->model);
+        return true;
+    }
+    const char *data = getenv("XDG_DATA_HOME"), *home = getenv("HOME");
+    if (data && *data)
+        base_buffer_add_text(path, data);
+    else
+        base_buffer_add_format(path, "%s/.local/share", home ? home : "");
+    base_buffer_add_text(path, DEFAULT_MODEL);
+    if (path->failed) return base_fail(err, BASE_NO_MEMORY, "not enough memory for a path");
+    if (access(path->data, F_OK) == 0) return true;
+    base_fail(err, BASE_MODEL,
+              "no model: give -m FILE or set INFER_MODEL, or fetch this default one with "
+              "`make run` (scripts/fetch-model)");
+    base_error_set_file(err, path->data);
+    return false;
+}
+
+static void find_name(struct cli_model *m)
+{
+    struct gguf_str name = {0};
+    struct base_error ignored = BASE_ERROR_INIT; /* a name of a wrong kind is no name */
+    if (gguf_get_str(m->file, "general.name", &name, &ignored) && name.size > 0) {
+        base_buffer_add(&m->name, name.data, name.size);
+        return;
+    }
+    const char *path = gguf_path(m->file), *slash = strrchr(path, '/');
+    base_buffer_add_text(&m->name, slash ? slash + 1 : path);
+}
+
+bool cli_model_open_file(struct cli_model *m, const struct cli_values *values,
+                         struct base_error *err)
+{
+    struct base_buffer path = BASE_BUFFER_INIT;
+    if (cli_model_path(values, &path, err)) {
+        m->file = gguf_open(path.data, err);
+        if (m->file)
+            find_name(m);
+        else
+            base_error_set_file(err, path.data);
+    }
+    base_buffer_free(&path);
+    return m->file != NULL;
+}
+
+bool cli_model_open_tokenizer(struct cli_model *m, struct base_error *err)
+{
+    m->tokenizer = text_tokenizer_open(m->file, err);
+    if (!m->tokenizer) base_error_set_file(err, gguf_path(m->file));
+    return m->tokenizer != NULL;
+}
+
+bool cli_model_open_weights(struct cli_model *m, const struct cli_values *values,
+                            struct base_error *err)
+{
+    struct engine_options o = engine_options_default();
+    o.n_threads = (int)values->threads;
+    o.use_blas = values->blas;
+    o.pin_threads = values->pin;
+    if (values->isa && !quant_level_by_name(values->isa, &o.level))
+        return base_fail_at(err, BASE_USAGE, "--isa", -1, "'%s' is not a level", values->isa);
+    m->engine = engine_new(&o, err);
+    if (!m->engine) return false;
+    engine_set_abort(m->engine, cli_interrupt_flag());
+    m->model = model_open(m->file, m->engine, err);
+    if (!m->model) base_error_set_file(err, gguf_path(m->file));
+    return m->model != NULL;
+}
+
+uint32_t cli_model_pick_ctx(const struct cli_model *m, uint64_t need)
+{
+    uint32_t trained = model_facts(m->model)->n_ctx_train;
+    if (need < 4096) need = 4096;
+    return need < trained ? (uint32_t)need : trained;
+}
+
+bool cli_model_open_session(struct cli_model *m, const struct cli_values *values, uint32_t n_ctx,
+                            struct base_error *err)
+{
+    struct model_session_options o = model_session_options_default();
+    const struct quant_type *k = quant_type_by_name(values->cache_type_k);
+    const struct quant_type *v = quant_type_by_name(values->cache_type_v);
+    if (!k || !v) return base_fail(err, BASE_USAGE, "unknown cache type");
+    o.n_ctx = n_ctx;
+    o.n_batch = (uint32_t)values->batch_size;
+    o.type_k = k->id;
+    o.type_v = v->id;
+    m->session = model_session_new(m->model, &o, err);
+    return m->session != NULL;
+}
+
+void cli_model_close(struct cli_model *m)
+{
+    model_session_free(m->session);
+    model_close(m->model);
+    engine_free(m->engine);
+    text_tokenizer_close(m->tokenizer);
+    gguf_close(m->file);
+    base_buffer_free(&m->name);
+    *m = (struct cli_model){0};
+}
+
+void cli_model_note(const struct cli_model *m)
+{
+    const struct model_facts *f = model_facts(m->model);
+    cli_note("%s: %s, %.1f M parameters, %.1f MiB of weights, vocabulary %u", m->name.data, f->arch,
+             (double)f->n_params / 1e6, (double)f->weight_bytes / 0x1p20, f->n_vocab);
+    cli_note("%s, %d threads%s, context %u (%.1f MiB)", quant_level_name(m->engine->options.level),
+             m->engine->options.n_threads, m->engine->options.use_blas ? ", OpenBLAS" : "",
+             model_session_n_ctx(m->session),
+             (double)model_session_cache_bytes(m->session) / 0x1p20);
+}

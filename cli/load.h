@@ -1,0 +1,42 @@
+/* cli/load.h: opening what a command needs of a model: vocabulary, engine, weights, session. */
+#ifndef CLI_LOAD_H
+#define CLI_LOAD_H
+
+#include "cli/options.h"
+#include "models/model.h"
+#include "text/tokenizer.h"
+
+struct cli_model {
+    struct gguf_file *file;
+    struct text_tokenizer *tokenizer;
+    struct engine *engine;
+    struct model *model;
+    struct model_session *session;
+    struct base_buffer name; /* general.name, else the file's name */
+};
+
+/* The path of -m, of $INFER_MODEL, or of the default model; BASE_MODEL with advice when there is
+ * none. */
+bool cli_model_path(const struct cli_values *values, struct base_buffer *path,
+                    struct base_error *err);
+
+/* Opens the file. On failure of this or the following call cli_model_close. */
+bool cli_model_open_file(struct cli_model *m, const struct cli_values *values,
+                         struct base_error *err);
+bool cli_model_open_tokenizer(struct cli_model *m, struct base_error *err);
+/* Starts the engine and opens the weights. */
+bool cli_model_open_weights(struct cli_model *m, const struct cli_values *values,
+                            struct base_error *err);
+/* A session of n_ctx tokens; 0: the model's default. */
+bool cli_model_open_session(struct cli_model *m, const struct cli_values *values, uint32_t n_ctx,
+                            struct base_error *err);
+void cli_model_close(struct cli_model *m);
+
+/* A context for `need` tokens when the user asked for none: at least 4096, at most what the model
+ * was trained with. */
+uint32_t cli_model_pick_ctx(const struct cli_model *m, uint64_t need);
+
+/* -v: model, instruction set, threads, context. */
+void cli_model_note(const struct cli_model *m);
+
+#endif

@@ -1,0 +1,335 @@
+/* cli/options.c: parses the command line and the environment by the table.
+ *
+ * Owns nothing but the rules: --name VALUE, --name=VALUE, aliases exactly as the table spells them
+ * (short options are not joined), -- ends options, numbers are decimal and complete. Refuses what
+ * it does not know. */
+#include "cli/options.h"
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+enum { NAME_MAX_SIZE = 64, OPTION_MAX = 96 };
+
+enum origin { FROM_DEFAULT, FROM_LINE, FROM_ENVIRONMENT };
+
+struct parser {
+    enum cli_command_id command;
+    struct cli_values *values;
+    enum origin origin[OPTION_MAX]; /* per row of the table */
+};
+
+static bool belongs(const struct cli_option *o, enum cli_command_id command)
+{
+    return o->commands >> command & 1;
+}
+
+/* Whether the first n characters of word are the option's --name or an alias. */
+static bool is_called(const struct cli_option *o, const char *word, size_t n)
+{
+    if (n == strlen(o->name) + 2 && word[0] == '-' && word[1] == '-' &&
+        memcmp(word + 2, o->name, n - 2) == 0)
+        return true;
+    for (int i = 0; i < CLI_ALIAS_MAX && o->alias[i]; i++)
+        if (n == strlen(o->alias[i]) && memcmp(word, o->alias[i], n) == 0) return true;
+    return false;
+}
+
+static const struct cli_option *find(enum cli_command_id command, const char *word, size_t n)
+{
+    for (size_t i = 0; i < cli_option_count; i++)
+        if (belongs(&cli_option_table[i], command) && is_called(&cli_option_table[i], word, n))
+            return &cli_option_table[i];
+    return NULL;
+}
+
+enum cli_command_id cli_command_find(const char *name)
+{
+    int i = 0;
+    while (i < CLI_COMMAND_COUNT && strcmp(cli_command_table[i].name, name) != 0) i++;
+    return (enum cli_command_id)i;
+}
+
+/* ---- Suggestions ---- */
+
+/* Edit distance (insert, delete, replace, swap of neighbours), up to NAME_MAX_SIZE characters. */
+static int distance(const char *a, const char *b)
+{
+    int row[3][NAME_MAX_SIZE + 1];
+    int n = (int)strlen(a), m = (int)strlen(b);
+    if (n > NAME_MAX_SIZE || m > NAME_MAX_SIZE) return NAME_MAX_SIZE;
+    for (int j = 0; j <= m; j++) row[0][j] = j;
+    for (int i = 1; i <= n; i++) {
+        int *now = row[i % 3], *up = row[(i + 2) % 3], *upper = row[(i + 1) % 3];
+        now[0] = i;
+        for (int j = 1; j <= m; j++) {
+            int best = up[j - 1] + (a[i - 1] != b[j - 1]);
+            if (up[j] + 1 < best) best = up[j] + 1;
+            if (now[j - 1] + 1 < best) best = now[j - 1] + 1;
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
+                upper[j - 2] + 1 < best)
+                best = upper[j - 2] + 1;
+            now[j] = best;
+        }
+    }
+    return row[n % 3][m];
+}
+
+const char *cli_nearest(const char *word, const char *const *names, size_t n)
+{
+    const char *nearest = NULL;
+    int bar = (int)strlen(word) / 3 + 1;
+    for (size_t i = 0; i < n; i++) {
+        int d = distance(word, names[i]);
+        if (d >= (int)strlen(names[i]) || d > bar || (nearest && d == bar)) continue;
+        nearest = names[i];
+        bar = d;
+    }
+    return nearest;
+}
+
+static bool fail_unknown(enum cli_command_id command, const char *word, size_t n,
+                         struct base_error *err)
+{
+    const char *own = cli_command_table[command].name;
+    char given[NAME_MAX_SIZE];
+    snprintf(given, sizeof given, "%.*s", (int)n, word);
+    for (int c = 0; c < CLI_COMMAND_COUNT; c++)
+        if (find((enum cli_command_id)c, word, n))
+            return base_fail_at(
+                err, BASE_USAGE, given, -1,
+                "is an option of `infer %s`, not of `infer %s`; see infer %s --help",
+                cli_command_table[c].name, own, own);
+    char spelt[OPTION_MAX][NAME_MAX_SIZE];
+    const char *names[OPTION_MAX * (CLI_ALIAS_MAX + 1)];
+    size_t count = 0;
+    for (size_t i = 0; i < cli_option_count; i++) {
+        const struct cli_option *o = &cli_option_table[i];
+        if (!belongs(o, command)) continue;
+        snprintf(spelt[i], sizeof spelt[i], "--%s", o->name);
+        names[count++] = spelt[i];
+        for (int a = 0; a < CLI_ALIAS_MAX && o->alias[a]; a++) names[count++] = o->alias[a];
+    }
+    const char *near = cli_nearest(given, names, count);
+    if (near)
+        return base_fail_at(err, BASE_USAGE, given, -1,
+                            "unknown option; did you mean %s? See infer %s --help", near, own);
+    return base_fail_at(err, BASE_USAGE, given, -1, "unknown option; see infer %s --help", own);
+}
+
+/* ---- Values ---- */
+
+static bool parse_integer(const struct cli_option *o, const char *text, int64_t *out)
+{
+    const char *digits = text + (*text == '-' || *text == '+');
+    if (*digits == '\0' || strspn(digits, "0123456789") != strlen(digits)) return false;
+    errno = 0;
+    *out = strtoll(text, NULL, 10);
+    return errno == 0 && (double)*out >= o->low && (double)*out <= o->high;
+}
+
+static bool parse_real(const struct cli_option *o, const char *text, double *out)
+{
+    if (*text == '\0' || strspn(text, "+-.0123456789eE") != strlen(text)) return false;
+    char *end;
+    *out = strtod(text, &end);
+    return *end == '\0' && *out >= o->low && *out <= o->high;
+}
+
+static bool parse_flag(const char *text, bool *out)
+{
+    static const char *const yes[] = {"1", "true", "yes", "on"};
+    static const char *const no[] = {"0", "false", "no", "off"};
+    for (int i = 0; i < 4; i++) {
+        if (strcasecmp(text, yes[i]) != 0 && strcasecmp(text, no[i]) != 0) continue;
+        *out = strcasecmp(text, yes[i]) == 0;
+        return true;
+    }
+    return false;
+}
+
+static bool is_choice(const char *choices, const char *text)
+{
+    size_t n = strlen(text);
+    for (const char *c = choices; n > 0 && c; c = strchr(c, '|')) {
+        c += *c == '|';
+        if (strncasecmp(c, text, n) == 0 && (c[n] == '|' || c[n] == '\0')) return true;
+    }
+    return false;
+}
+
+/* `source` is how the user would recognize where the value came from: "--top-k", "INFER_TOP_K". */
+static bool set(struct parser *p, const struct cli_option *o, const char *source, const char *text,
+                struct base_error *err)
+{
+    char *at = (char *)p->values + o->at;
+    switch (o->kind) {
+    case CLI_FLAG:
+        if (parse_flag(text, (bool *)at)) return true;
+        return base_fail_at(err, BASE_USAGE, source, -1, "'%s' is neither on nor off", text);
+    case CLI_TEXT:
+        *(const char **)at = text;
+        return true;
+    case CLI_LIST: {
+        struct cli_list *list = (struct cli_list *)at;
+        if (list->count == CLI_LIST_MAX)
+            return base_fail_at(err, BASE_USAGE, source, -1, "given more than %d times",
+                                CLI_LIST_MAX);
+        if (*text == '\0') return base_fail_at(err, BASE_USAGE, source, -1, "is empty");
+        list->item[list->count++] = text;
+        return true;
+    }
+    case CLI_INTEGER:
+        if (parse_integer(o, text, (int64_t *)at)) return true;
+        return base_fail_at(err, BASE_USAGE, source, -1,
+                            "'%s' is not a whole number from %.0f to %.0f", text, o->low, o->high);
+    case CLI_REAL:
+        if (parse_real(o, text, (double *)at)) return true;
+        return base_fail_at(err, BASE_USAGE, source, -1, "'%s' is not a number from %g to %g", text,
+                            o->low, o->high);
+    case CLI_CHOICE:
+        *(const char **)at = text;
+        if (is_choice(o->choices, text)) return true;
+        return base_fail_at(err, BASE_USAGE, source, -1, "'%s' is none of %s", text, o->choices);
+    }
+    return false;
+}
+
+/* ---- Sources ---- */
+
+static bool set_from_line(struct parser *p, const struct cli_option *o, int argc, char **argv,
+                          int *i, struct base_error *err)
+{
+    char source[NAME_MAX_SIZE];
+    snprintf(source, sizeof source, "--%s", o->name);
+    const char *equals = argv[*i][1] == '-' ? strchr(argv[*i], '=') : NULL;
+    const char *text = equals ? equals + 1 : "on";
+    if (!equals && o->kind != CLI_FLAG) {
+        if (++*i == argc)
+            return base_fail_at(err, BASE_USAGE, source, -1, "needs a value: %s", o->value);
+        text = argv[*i];
+    }
+    p->origin[o - cli_option_table] = FROM_LINE;
+    return set(p, o, source, text, err);
+}
+
+static bool read_line(struct parser *p, int argc, char **argv, int first, struct base_error *err)
+{
+    const struct cli_command *c = &cli_command_table[p->command];
+    bool options = true;
+    for (int i = first; i < argc; i++) {
+        const char *word = argv[i];
+        if (options && strcmp(word, "--") == 0) {
+            options = false;
+        } else if (options && word[0] == '-' && word[1] != '\0') {
+            size_t n = word[1] == '-' ? strcspn(word, "=") : strlen(word);
+            const struct cli_option *o = find(p->command, word, n);
+            if (!o) return fail_unknown(p->command, word, n, err);
+            if (!set_from_line(p, o, argc, argv, &i, err)) return false;
+        } else if (p->values->n_arguments < c->max_arguments) {
+            p->values->argument[p->values->n_arguments++] = word;
+        } else {
+            const char *hint = cli_command_find(word) != CLI_COMMAND_COUNT
+                                   ? "a command comes first"
+                                   : "a text is given with -p";
+            return base_fail_at(err, BASE_USAGE, word, -1, "unexpected argument; %s. Usage: %s",
+                                c->max_arguments ? "too many" : hint, c->usage);
+        }
+    }
+    return true;
+}
+
+/* Whether a's row names b as a contradiction. */
+static bool names_contradiction(const struct cli_option *a, const struct cli_option *b)
+{
+    size_t n = strlen(b->name);
+    for (const char *c = a->excludes; c && *c; c += strspn(c, " ")) {
+        size_t size = strcspn(c, " ");
+        if (size == n && memcmp(c, b->name, n) == 0) return true;
+        c += size;
+    }
+    return false;
+}
+
+/* The option given on the line or in the environment that contradicts row `o`, or NULL. */
+static const struct cli_option *contradiction(const struct parser *p, const struct cli_option *o,
+                                              enum origin origin)
+{
+    for (size_t i = 0; i < cli_option_count; i++) {
+        const struct cli_option *other = &cli_option_table[i];
+        if (p->origin[i] == origin && belongs(other, p->command) &&
+            (names_contradiction(o, other) || names_contradiction(other, o)))
+            return other;
+    }
+    return NULL;
+}
+
+static bool check_line(const struct parser *p, struct base_error *err)
+{
+    for (size_t i = 0; i < cli_option_count; i++) {
+        const struct cli_option *o = &cli_option_table[i];
+        const struct cli_option *other =
+            p->origin[i] == FROM_LINE ? contradiction(p, o, FROM_LINE) : NULL;
+        char name[NAME_MAX_SIZE];
+        snprintf(name, sizeof name, "--%s", o->name);
+        if (other)
+            return base_fail_at(err, BASE_USAGE, name, -1, "contradicts --%s; give one of them",
+                                other->name);
+    }
+    return true;
+}
+
+static void variable_name(const struct cli_option *o, char out[NAME_MAX_SIZE])
+{
+    snprintf(out, NAME_MAX_SIZE, "INFER_%s", o->name);
+    for (char *c = out; *c; c++) *c = *c == '-' ? '_' : (char)toupper((unsigned char)*c);
+}
+
+/* A variable yields to the option itself and to whatever contradicts it on the line. An empty
+ * variable is an absent one. */
+static bool read_environment(struct parser *p, struct base_error *err)
+{
+    for (size_t i = 0; i < cli_option_count; i++) {
+        const struct cli_option *o = &cli_option_table[i];
+        char name[NAME_MAX_SIZE];
+        variable_name(o, name);
+        const char *text = getenv(name);
+        if (!text || !*text || !belongs(o, p->command) || p->origin[i] == FROM_LINE ||
+            o->at == offsetof(struct cli_values, help))
+            continue;
+        if (contradiction(p, o, FROM_LINE)) continue;
+        const struct cli_option *other = contradiction(p, o, FROM_ENVIRONMENT);
+        if (other)
+            return base_fail_at(err, BASE_USAGE, name, -1,
+                                "contradicts the variable of --%s; set one of them", other->name);
+        if (!set(p, o, name, text, err)) return false;
+        p->origin[i] = FROM_ENVIRONMENT;
+    }
+    return true;
+}
+
+static bool set_defaults(struct parser *p, struct base_error *err)
+{
+    for (size_t i = 0; i < cli_option_count; i++) {
+        const struct cli_option *o = &cli_option_table[i];
+        if (o->standard && !set(p, o, o->name, o->standard, err)) return false;
+    }
+    return true;
+}
+
+bool cli_options_parse(enum cli_command_id command, int argc, char **argv, int first,
+                       struct cli_values *values, struct base_error *err)
+{
+    struct parser p = {.command = command, .values = values};
+    *values = (struct cli_values){0};
+    if (cli_option_count > OPTION_MAX)
+        return base_fail(err, BASE_FAILED, "the options table has outgrown the parser");
+    if (!set_defaults(&p, err) || !read_line(&p, argc, argv, first, err)) return false;
+    if (values->help) return true;
+    const struct cli_command *c = &cli_command_table[command];
+    if (values->n_arguments < c->min_arguments)
+        return base_fail(err, BASE_USAGE, "%s: missing argument. Usage: %s", c->name, c->usage);
+    return check_line(&p, err) && read_environment(&p, err);
+}

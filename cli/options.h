@@ -1,0 +1,110 @@
+/* cli/options.h: the options of every subcommand, from one table (options_table.c).
+ *
+ * Parsing, defaults, environment variables, --help and suggestions all come from its rows; nothing
+ * else in the program names an option's spelling but error messages. An option's value comes from
+ * the command line, else from INFER_<NAME>, else from the row's default. */
+#ifndef CLI_OPTIONS_H
+#define CLI_OPTIONS_H
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include <stddef.h>
+
+enum cli_command_id {
+    CLI_RUN,
+    CLI_TOKENIZE,
+    CLI_LOGITS,
+    CLI_PERPLEXITY,
+    CLI_BENCH,
+    CLI_INSPECT,
+    CLI_QUANTIZE,
+    CLI_VERSION,
+    CLI_HELP,
+    CLI_COMMAND_COUNT
+};
+
+enum { CLI_LIST_MAX = 64, CLI_ARGUMENT_MAX = 3, CLI_ALIAS_MAX = 3 };
+
+/* The values of an option that may be given several times. */
+struct cli_list {
+    const char *item[CLI_LIST_MAX];
+    size_t count;
+};
+
+/* One member per row of the table. Text members are NULL when absent; strings belong to the command
+ * line or the environment. */
+struct cli_values {
+    const char *model, *prompt, *file, *ids, *output;
+    const char *cache_type_k, *cache_type_v, *isa, *format;
+    const char *save_logits, *kl, *output_type, *embedding_type;
+    struct cli_list stop;
+    int64_t n_predict, seed, top_k, repeat_last_n;
+    int64_t ctx_size, batch_size, threads, top, chunk;
+    int64_t n_prompt, n_gen, n_depth, repetitions;
+    double temp, top_p, min_p, repeat_penalty, frequency_penalty, presence_penalty;
+    bool escape, no_bos, no_special, decode, lines, ignore_eos, echo, special, json;
+    bool metadata, tensors, blas, pin, verbose, help;
+
+    const char *argument[CLI_ARGUMENT_MAX]; /* what is not an option, in order */
+    size_t n_arguments;
+};
+
+enum cli_kind { CLI_FLAG, CLI_TEXT, CLI_LIST, CLI_INTEGER, CLI_REAL, CLI_CHOICE };
+
+enum cli_group {
+    CLI_GROUP_INPUT,
+    CLI_GROUP_SAMPLING,
+    CLI_GROUP_OUTPUT,
+    CLI_GROUP_MEASURE,
+    CLI_GROUP_ENGINE,
+    CLI_GROUP_GENERAL,
+    CLI_GROUP_COUNT
+};
+
+struct cli_option {
+    const char *name;                 /* "top-k" for --top-k and INFER_TOP_K */
+    const char *alias[CLI_ALIAS_MAX]; /* with their dashes; the short one first */
+    enum cli_kind kind;
+    unsigned commands; /* bit 1 << enum cli_command_id */
+    enum cli_group group;
+    const char *value;    /* what --help calls the value; NULL for flags */
+    const char *standard; /* the default as it would be typed; NULL: none */
+    double low, high;     /* range of numbers, both ends allowed */
+    const char *choices;  /* CLI_CHOICE: "md|json|csv" */
+    const char *excludes; /* names of options that contradict this one, separated by spaces */
+    const char *help;     /* one line; --help adds the default */
+    size_t at;            /* offset of the member in struct cli_values */
+};
+
+extern const struct cli_option cli_option_table[];
+extern const size_t cli_option_count;
+extern const char *const cli_group_title[CLI_GROUP_COUNT];
+
+/* A subcommand: what it is called and what it takes beside options. */
+struct cli_command {
+    const char *name;
+    const char *usage;  /* "infer quantize IN.gguf OUT.gguf TYPE" */
+    const char *effect; /* one line for the list of commands */
+    const char *about;  /* some lines for its own --help */
+    size_t min_arguments, max_arguments;
+    bool (*run)(const struct cli_values *values, struct base_error *err);
+};
+
+extern const struct cli_command cli_command_table[CLI_COMMAND_COUNT];
+
+/* The command of that name; CLI_COMMAND_COUNT when there is none. */
+enum cli_command_id cli_command_find(const char *name);
+
+/* Parses argv[first..argc) for a command. BASE_USAGE names the option and what would help. With
+ * --help among the options the environment is not read and nothing is required. */
+bool cli_options_parse(enum cli_command_id command, int argc, char **argv, int first,
+                       struct cli_values *values, struct base_error *err);
+
+/* The text of `infer help`, and of `infer COMMAND --help`. */
+void cli_help_overview(struct base_buffer *out);
+void cli_help_command(enum cli_command_id command, struct base_buffer *out);
+
+/* The nearest of names[n] to a misspelt one, or NULL when none is near. */
+const char *cli_nearest(const char *word, const char *const *names, size_t n);
+
+#endif

@@ -1,0 +1,90 @@
+/* engine/backend_cpu.c: runs a planned graph on the engine's thread pool.
+ *
+ * One pool job runs the whole graph: every worker walks the list of steps and takes its share of
+ * each; they meet where the plan says so. Nothing here allocates after buffer_new. */
+#include "base/size.h"
+#include "engine/backend.h"
+#include "engine/engine.h"
+#include "engine/op.h"
+#include "engine/plan.h"
+#include <limits.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BUFFER_ALIGN = 4096 };
+
+static bool cpu_buffer_new(uint64_t size, struct engine_buffer *out, struct base_error *err)
+{
+    uint64_t bytes;
+    *out = (struct engine_buffer){0};
+    if (base_align_up(size ? size : 1, BUFFER_ALIGN, &bytes))
+        out->base = aligned_alloc(BUFFER_ALIGN, bytes);
+    if (!out->base)
+        return base_fail(err, BASE_NO_MEMORY, "no memory for a graph of %llu bytes",
+                         (unsigned long long)size);
+    memset(out->base, 0, bytes);
+    out->size = size;
+    return true;
+}
+
+static void cpu_buffer_free(struct engine_buffer *buffer)
+{
+    free(buffer->base);
+    *buffer = (struct engine_buffer){0};
+}
+
+static bool cpu_supports(const struct engine_tensor *node)
+{
+    return node->op->run != NULL;
+}
+
+struct cpu_run {
+    const struct engine_plan *plan;
+    const struct engine *engine;
+    /* The step at which all stop. Worker 0 sets it before the barrier of that very step, so a
+     * worker that reads it late, at an earlier step, decides the same as the others. */
+    atomic_int stop_at;
+};
+
+static bool asked_to_stop(const struct engine *e)
+{
+    return e->abort_asked && *e->abort_asked != 0;
+}
+
+static void cpu_job(const struct engine_worker *worker, void *data)
+{
+    struct cpu_run *run = data;
+    const struct engine_worker lone = {.ith = 0, .nth = 1, .pool = worker->pool};
+    struct engine_task task = {.engine = run->engine,
+                               .scratch = run->plan->scratch,
+                               .scratch_size = (int64_t)run->plan->scratch_bytes};
+    for (int s = 0; s < run->plan->n_steps; s++) {
+        const struct engine_step *step = &run->plan->steps[s];
+        if (step->barrier) {
+            if (worker->ith == 0 && asked_to_stop(run->engine)) atomic_store(&run->stop_at, s);
+            engine_pool_barrier(worker);
+            if (atomic_load(&run->stop_at) <= s) return;
+        }
+        if (step->alone && worker->ith != 0) continue;
+        task.worker = step->alone ? &lone : worker;
+        step->node->op->run(&task, step->node);
+    }
+}
+
+static bool cpu_run(const struct engine_plan *plan, const struct engine *engine,
+                    struct base_error *err)
+{
+    struct cpu_run run = {.plan = plan, .engine = engine, .stop_at = INT_MAX};
+    if (!asked_to_stop(engine)) engine_pool_run(engine->pool, cpu_job, &run);
+    if (asked_to_stop(engine)) return base_fail(err, BASE_INTERRUPTED, "interrupted");
+    return true;
+}
+
+const struct engine_backend engine_backend_cpu = {
+    .name = "cpu",
+    .buffer_new = cpu_buffer_new,
+    .buffer_free = cpu_buffer_free,
+    .supports = cpu_supports,
+    .run = cpu_run,
+};

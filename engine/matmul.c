@@ -1,0 +1,247 @@
+/* engine/matmul.c: products of weights with activations: ops, builders, shapes, scratch.
+ *
+ * mul_mat and mul_mat_cat: src[0] is x, src[1] .. src[4] are the weights. mul_mat_id: src[0] is x,
+ * src[1] the experts, src[2] the ids. Weights are used as they lie (mapped files, views, permuted
+ * intermediates): only the elements of one row must be contiguous. How a product runs stands in
+ * matmul_run.c; here is what can be known from shapes. */
+#include "engine/matmul.h"
+#include "base/size.h"
+#include "engine/graph_internal.h"
+
+/* Memory that the panels (or decoded rows) of one worker may take: half of a usual L2 cache. */
+enum { PANEL_BUDGET = 384 * 1024 };
+/* Weight bytes per chunk when memory bandwidth decides, and chunks per worker to even things out.
+ */
+enum { STREAM_BUDGET = 96 * 1024, CHUNKS_PER_WORKER = 6 };
+/* Up to so many elements of x are converted by every worker for itself. */
+enum { OWN_COPY_ELEMENTS = 16 * 1024 };
+
+static int64_t round_up(int64_t n, int64_t unit)
+{
+    return (n + unit - 1) / unit * unit;
+}
+
+static int64_t min64(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t max64(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* ---- Layout of scratch ---- */
+
+/* Bytes of 16 rows of w as the many-column product holds them; 0 where it reads w directly. */
+static int64_t panel_bytes(const struct engine_tensor *w)
+{
+    switch (w->type->act) {
+    case QUANT_ACT_Q8_32:
+        return w->ne[0] / 32 * (int64_t)sizeof(struct quant_panel32);
+    case QUANT_ACT_Q8_256:
+        return w->ne[0] / 256 * (int64_t)sizeof(struct quant_panel256);
+    case QUANT_ACT_F32:
+        return QUANT_PANEL_ROWS * round_up(w->ne[0], 16) * (int64_t)sizeof(float);
+    default:
+        return 0;
+    }
+}
+
+static void act_layout(struct engine_product_act *act, enum quant_act_kind kind, int64_t k)
+{
+    int64_t block = kind == QUANT_ACT_Q8_256 ? 256 : 32;
+    switch (kind) {
+    case QUANT_ACT_F32:
+        act->bytes = round_up(k * 4, 64);
+        break;
+    case QUANT_ACT_BF16: /* zeros up to a multiple of 32 */
+        act->bytes = round_up(k, 32) * 2;
+        break;
+    default:
+        act->q = 0;
+        act->d = round_up(k, 64) + 64; /* kernels may read 64 bytes beyond q */
+        act->s = act->d + round_up(k / block * 4, 64);
+        act->sum = act->s + (kind == QUANT_ACT_Q8_32 ? round_up(k / block * 4, 64) : 0);
+        act->bytes = act->sum + round_up(k / (kind == QUANT_ACT_Q8_32 ? 32 : 16) * 2, 64);
+        act->group_bytes =
+            round_up(kind == QUANT_ACT_Q8_32 ? k / 32 * (int64_t)sizeof(struct engine_cols32)
+                                             : k / 256 * (int64_t)sizeof(struct engine_cols256),
+                     64);
+    }
+}
+
+/* Rows per chunk: as many as the cache holds, but enough chunks for all workers. */
+static int64_t chunk_rows(const struct engine_product *p, const struct engine_tensor *w,
+                          int n_threads)
+{
+    int64_t row = max64(1, (int64_t)w->type->block_bytes * (w->ne[0] / w->type->block_len));
+    int64_t panel = max64(panel_bytes(w), QUANT_PANEL_ROWS * row);
+    int64_t panels = p->by_gemv ? STREAM_BUDGET / (QUANT_PANEL_ROWS * row) : PANEL_BUDGET / panel;
+    int64_t even = w->ne[1] * p->max_jobs / ((int64_t)n_threads * CHUNKS_PER_WORKER);
+    return QUANT_PANEL_ROWS * max64(1, min64(panels, even / QUANT_PANEL_ROWS));
+}
+
+static void sources(struct engine_product *p, const struct engine_tensor *dst)
+{
+    p->x = dst->src[0];
+    bool by_id = dst->op == &engine_op_mul_mat_id;
+    p->ids = by_id ? dst->src[2] : NULL;
+    for (int i = 0; i < (by_id ? 1 : ENGINE_PRODUCT_WEIGHTS) && dst->src[i + 1]; i++)
+        p->w[p->n_w++] = dst->src[i + 1];
+}
+
+static bool act_place(struct engine_product *p, struct engine_product_act *act, int64_t *at)
+{
+    uint64_t columns, groups;
+    if (!base_mul((uint64_t)p->n_rows_x, (uint64_t)act->bytes, &columns) ||
+        !base_mul((uint64_t)p->max_groups, (uint64_t)act->group_bytes, &groups) ||
+        columns > INT64_MAX / 16 || groups > INT64_MAX / 16)
+        return false;
+    act->columns = *at;
+    act->groups = act->columns + (int64_t)columns;
+    *at = act->groups + (p->by_gemv ? 0 : (int64_t)groups);
+    return true;
+}
+
+bool engine_product_layout(struct engine_product *p, const struct engine_tensor *dst, int n_threads)
+{
+    *p = (struct engine_product){0};
+    sources(p, dst);
+    p->k = p->x->ne[0];
+    p->n_rows_x = engine_tensor_rows(p->x);
+    p->n_cols = engine_tensor_rows(dst);
+    int64_t n_matrices = p->w[0]->ne[2] * p->w[0]->ne[3];
+    p->max_jobs = min64(n_matrices, p->n_cols);
+    p->max_groups = p->n_cols / ENGINE_TILE_COLS + p->max_jobs;
+    int64_t most_cols = p->ids ? p->n_cols : p->n_cols / n_matrices;
+    p->by_gemv = most_cols <= ENGINE_PRODUCT_GEMV_COLS;
+    p->own_copy = p->n_rows_x * p->k <= OWN_COPY_ELEMENTS;
+    for (int i = 0; i < p->n_w; i++) {
+        const struct engine_tensor *w = p->w[i];
+        p->chunk_rows[i] = chunk_rows(p, w, n_threads);
+        p->n_chunks[i] = (w->ne[1] + p->chunk_rows[i] - 1) / p->chunk_rows[i];
+        p->chunks_per_job += p->n_chunks[i];
+        int64_t bytes = p->by_gemv ? 0 : p->chunk_rows[i] / QUANT_PANEL_ROWS * panel_bytes(w);
+        p->worker_bytes = max64(p->worker_bytes, bytes);
+        struct engine_product_act *act = &p->act[w->type->act];
+        if (!act->bytes) act_layout(act, w->type->act, p->k);
+    }
+    /* A row of x that is not contiguous is gathered here before it is converted. */
+    p->worker_bytes = round_up(max64(p->worker_bytes, p->k * 4), 64);
+
+    p->jobs_at = 64;
+    p->columns_at =
+        p->jobs_at + round_up(p->max_jobs * (int64_t)sizeof(struct engine_product_job), 64);
+    p->starts_at =
+        p->columns_at + round_up(p->n_cols * (int64_t)sizeof(struct engine_product_column), 64);
+    int64_t at = p->starts_at + (p->ids ? round_up((n_matrices + 1) * 8, 64) : 0);
+    for (int kind = 0; kind < ENGINE_PRODUCT_KINDS; kind++)
+        if (!act_place(p, &p->act[kind], &at)) return false;
+    p->shared_bytes = at;
+    return true;
+}
+
+int64_t engine_product_scratch(const struct engine_product *p, int n_threads)
+{
+    return p->shared_bytes * (p->own_copy ? n_threads : 1) + p->worker_bytes * n_threads;
+}
+
+static int64_t product_scratch(const struct engine_tensor *dst, int n_threads)
+{
+    struct engine_product p;
+    if (!engine_product_layout(&p, dst, n_threads)) return INT64_MAX; /* refused by the planner */
+    return engine_product_scratch(&p, n_threads);
+}
+
+/* ---- Shapes ---- */
+
+static const char *weight_problem(const struct engine_tensor *w, const struct engine_tensor *x)
+{
+    if (w->type->act == QUANT_ACT_NONE) return "the weight's type has no arithmetic";
+    if (w->ne[0] != x->ne[0]) return "rows of different length";
+    if (!engine_tensor_row_contiguous(w)) return "the weight's rows are not contiguous";
+    return NULL;
+}
+
+static bool mul_mat_shape(struct engine_tensor *dst, struct base_error *err)
+{
+    const struct engine_tensor *x = dst->src[0];
+    int64_t n = 0;
+    if (!engine_tensor_is(x, QUANT_F32)) return engine_shape_fail(dst, err, "x must be F32");
+    for (int i = 1; i <= ENGINE_PRODUCT_WEIGHTS && dst->src[i]; i++) {
+        const struct engine_tensor *w = dst->src[i], *first = dst->src[1];
+        const char *problem = weight_problem(w, x);
+        if (problem) return engine_shape_fail(dst, err, problem);
+        if (x->ne[2] % w->ne[2] || x->ne[3] % w->ne[3])
+            return engine_shape_fail(dst, err, "the weight's batches do not divide those of x");
+        if (w->ne[2] != first->ne[2] || w->ne[3] != first->ne[3])
+            return engine_shape_fail(dst, err, "weights with different batches");
+        if (__builtin_add_overflow(n, w->ne[1], &n))
+            return engine_shape_fail(dst, err, "the result is too wide");
+    }
+    engine_dst_shape(dst, QUANT_F32, n, x->ne[1], x->ne[2], x->ne[3]);
+    return true;
+}
+
+static bool mul_mat_id_shape(struct engine_tensor *dst, struct base_error *err)
+{
+    const struct engine_tensor *x = dst->src[0], *w = dst->src[1], *ids = dst->src[2];
+    const char *problem = weight_problem(w, x);
+    if (problem) return engine_shape_fail(dst, err, problem);
+    if (!engine_tensor_is(x, QUANT_F32)) return engine_shape_fail(dst, err, "x must be F32");
+    if (!engine_tensor_is(ids, QUANT_I32) || ids->nb[0] != (int64_t)sizeof(int32_t))
+        return engine_shape_fail(dst, err, "ids must be contiguous rows of I32");
+    if (x->ne[3] != 1 || w->ne[3] != 1 || ids->ne[2] != 1 || ids->ne[3] != 1)
+        return engine_shape_fail(dst, err, "too many dimensions");
+    if (x->ne[2] != ids->ne[1] || (x->ne[1] != 1 && x->ne[1] != ids->ne[0]))
+        return engine_shape_fail(dst, err, "x and ids do not fit");
+    engine_dst_shape(dst, QUANT_F32, w->ne[1], ids->ne[0], ids->ne[1], 1);
+    return true;
+}
+
+/* ---- Ops and builders ---- */
+
+const struct engine_op engine_op_mul_mat = {
+    .name = "mul_mat",
+    .split = ENGINE_SPLIT_OWN,
+    .n_src = 2,
+    .shape = mul_mat_shape,
+    .scratch = product_scratch,
+    .run = engine_product_run,
+};
+
+const struct engine_op engine_op_mul_mat_id = {
+    .name = "mul_mat_id",
+    .split = ENGINE_SPLIT_OWN,
+    .n_src = 3,
+    .shape = mul_mat_id_shape,
+    .scratch = product_scratch,
+    .run = engine_product_run,
+};
+
+struct engine_tensor *engine_mul_mat_cat(struct engine_graph *g, struct engine_tensor *const *w,
+                                         int n_w, struct engine_tensor *x)
+{
+    if (n_w < 1 || n_w > ENGINE_PRODUCT_WEIGHTS)
+        return engine_graph_fail(g, "mul_mat: %d weights side by side", n_w);
+    struct engine_tensor *src[1 + ENGINE_PRODUCT_WEIGHTS] = {x};
+    for (int i = 0; i < n_w; i++) {
+        if (!w[i]) return engine_graph_fail(g, "mul_mat: weight %d is missing", i);
+        src[1 + i] = w[i];
+    }
+    return engine_graph_node(g, &engine_op_mul_mat, src, 1 + n_w, NULL, 0);
+}
+
+struct engine_tensor *engine_mul_mat(struct engine_graph *g, struct engine_tensor *w,
+                                     struct engine_tensor *x)
+{
+    return engine_mul_mat_cat(g, &w, 1, x);
+}
+
+struct engine_tensor *engine_mul_mat_id(struct engine_graph *g, struct engine_tensor *w,
+                                        struct engine_tensor *x, struct engine_tensor *ids)
+{
+    struct engine_tensor *src[] = {x, w, ids};
+    return engine_graph_node(g, &engine_op_mul_mat_id, src, 3, NULL, 0);
+}

@@ -1,0 +1,71 @@
+/* engine/matmul.h: private to the product driver: what matmul.c (ops, layout of scratch) and
+ * matmul_run.c (the phases) share.
+ *
+ * Words: a *column* is one row of x, quantized; a *job* is one weight matrix (of a batch, or an
+ * expert) with the columns that meet it; a *chunk* is a run of weight rows of one job that one
+ * worker takes; a *group* is ENGINE_TILE_COLS interleaved columns of one job. */
+#ifndef ENGINE_MATMUL_H
+#define ENGINE_MATMUL_H
+
+#include "engine/op.h"
+#include "engine/tile.h"
+
+enum { ENGINE_PRODUCT_WEIGHTS = 4, ENGINE_PRODUCT_KINDS = QUANT_ACT_Q8_256 + 1 };
+
+struct engine_product_column {
+    int64_t x_row; /* which row of x */
+    char *out;     /* its row of dst */
+};
+
+struct engine_product_job {
+    int64_t first, n;       /* columns */
+    int64_t group;          /* the first of its groups */
+    int64_t batch2, batch3; /* which matrix of the weights */
+};
+
+/* Where the parts of one converted column lie: offsets in bytes from its start. */
+struct engine_product_act {
+    int64_t q, d, s, sum; /* Q8 kinds; F32 and BF16 columns start at 0 */
+    int64_t bytes;        /* per column; 0 for kinds that no weight asks for */
+    int64_t columns;      /* offset in scratch: [rows of x][bytes] */
+    int64_t groups;       /* offset in scratch: [groups][group_bytes]; Q8 kinds only */
+    int64_t group_bytes;
+};
+
+/* One product node as every worker sees it: the same numbers everywhere, computed from the shapes
+ * and the number of threads alone. */
+struct engine_product {
+    const struct engine_tensor *x, *ids, *w[ENGINE_PRODUCT_WEIGHTS];
+    int n_w;
+    int64_t k, n_rows_x, n_cols, max_jobs, max_groups;
+    int64_t chunk_rows[ENGINE_PRODUCT_WEIGHTS], n_chunks[ENGINE_PRODUCT_WEIGHTS];
+    int64_t chunks_per_job;
+    bool by_gemv;  /* no job can have more columns than gemv is good for */
+    bool own_copy; /* each worker converts x for itself: cheaper than a barrier */
+    struct engine_product_act act[ENGINE_PRODUCT_KINDS];
+    int64_t jobs_at, columns_at, starts_at; /* tables: offsets in scratch; the header is at 0 */
+    int64_t shared_bytes;                   /* tables, columns and groups together */
+    int64_t worker_bytes;                   /* panels or decoded rows of one worker */
+};
+
+struct engine_product_header {
+    int64_t n_jobs, n_groups;
+};
+
+extern const struct engine_op engine_op_mul_mat;
+extern const struct engine_op engine_op_mul_mat_id;
+
+/* Jobs with at most this many columns go through gemv, column by column. */
+enum { ENGINE_PRODUCT_GEMV_COLS = 3 };
+/* With --blas, float products of at least this many columns go there. */
+enum { ENGINE_PRODUCT_BLAS_COLS = 32 };
+
+/* Fills *p for dst; false when a size wraps. */
+bool engine_product_layout(struct engine_product *p, const struct engine_tensor *dst,
+                           int n_threads);
+int64_t engine_product_scratch(const struct engine_product *p, int n_threads);
+
+/* matmul_run.c: called on every worker. */
+void engine_product_run(const struct engine_task *task, struct engine_tensor *dst);
+
+#endif

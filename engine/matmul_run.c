@@ -1,0 +1,440 @@
+/* engine/matmul_run.c: how a product runs, on every worker.
+ *
+ * Phase 1: x's rows are converted to what the weights want, once per kind, and a table says which
+ * columns each weight matrix meets. Phase 2: jobs with many columns get them interleaved in groups.
+ * Phase 3: chunks of weight rows are claimed from the pool's counter. One or few columns: the
+ * type's gemv reads the file's layout. Many: 16 rows at a time are unpacked into a panel in this
+ * worker's scratch, all panels of the chunk together fitting the L2 cache, and multiplied with all
+ * groups; a group stays in the L1 cache while it meets the panels. When x is small every worker
+ * converts it for itself and there is no barrier at all.
+ *
+ * All routes give the same bits (quant/quant.h), so their choice is a matter of speed alone.
+ * Refuses shapes (matmul.c) and inner loops (tile_*.c, quant/). */
+#include "engine/blas.h"
+#include "engine/matmul.h"
+#include <math.h>
+#include <string.h>
+
+/* What the functions below pass around: the product, and this worker's memory. */
+struct run {
+    const struct engine_task *task;
+    const struct engine_product *p;
+    const struct engine_tile *tile;
+    struct engine_tensor *dst;
+    char *shared; /* tables, columns, groups: the common copy, or this worker's own */
+    char *own;    /* panels, rows */
+    struct engine_product_header *header;
+    struct engine_product_job *jobs;
+    struct engine_product_column *columns;
+};
+
+/* ---- Phase 1: the table ---- */
+
+/* Every matrix of the batch with the rows of x that meet it. */
+static void table_by_batch(struct run *run)
+{
+    const struct engine_tensor *x = run->p->x, *w = run->p->w[0], *dst = run->dst;
+    int64_t per2 = x->ne[2] / w->ne[2], per3 = x->ne[3] / w->ne[3], column = 0;
+    for (int64_t b3 = 0; b3 < w->ne[3]; b3++) {
+        for (int64_t b2 = 0; b2 < w->ne[2]; b2++) {
+            run->jobs[run->header->n_jobs++] = (struct engine_product_job){
+                .first = column, .n = per2 * per3 * x->ne[1], .batch2 = b2, .batch3 = b3};
+            for (int64_t i = 0; i < per2 * per3 * x->ne[1]; i++) {
+                int64_t i1 = i % x->ne[1], i2 = b2 * per2 + i / x->ne[1] % per2,
+                        i3 = b3 * per3 + i / x->ne[1] / per2;
+                run->columns[column++] = (struct engine_product_column){
+                    .x_row = (i3 * x->ne[2] + i2) * x->ne[1] + i1,
+                    .out = dst->data + i1 * dst->nb[1] + i2 * dst->nb[2] + i3 * dst->nb[3]};
+            }
+        }
+    }
+}
+
+static void fill_nan(float *row, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) row[i] = NAN;
+}
+
+/* Every expert that is asked for with its columns: a counting sort of the ids. */
+static void table_by_id(struct run *run)
+{
+    const struct engine_tensor *ids = run->p->ids, *w = run->p->w[0], *dst = run->dst;
+    int64_t n_experts = w->ne[2], *start = (int64_t *)(run->shared + run->p->starts_at);
+    memset(start, 0, (size_t)(n_experts + 1) * sizeof(*start));
+    for (int pass = 0; pass < 2; pass++) {
+        for (int64_t t = 0; t < ids->ne[1]; t++) {
+            const int32_t *id = (const int32_t *)(ids->data + t * ids->nb[1]);
+            for (int64_t u = 0; u < ids->ne[0]; u++) {
+                char *out = dst->data + u * dst->nb[1] + t * dst->nb[2];
+                bool valid = id[u] >= 0 && id[u] < n_experts;
+                if (valid && pass == 0) start[id[u] + 1]++;
+                if (valid && pass == 1)
+                    run->columns[start[id[u]]++] = (struct engine_product_column){
+                        .x_row = t * run->p->x->ne[1] + u % run->p->x->ne[1], .out = out};
+                if (!valid && pass == 1 && run->task->worker->ith == 0)
+                    fill_nan((float *)out, dst->ne[0]);
+            }
+        }
+        for (int64_t e = 0; pass == 0 && e < n_experts; e++) {
+            if (start[e + 1] > 0)
+                run->jobs[run->header->n_jobs++] =
+                    (struct engine_product_job){.first = start[e], .n = start[e + 1], .batch2 = e};
+            start[e + 1] += start[e];
+        }
+    }
+}
+
+static void build_table(struct run *run)
+{
+    *run->header = (struct engine_product_header){0};
+    if (run->p->ids)
+        table_by_id(run);
+    else
+        table_by_batch(run);
+    for (int64_t j = 0; j < run->header->n_jobs; j++) {
+        struct engine_product_job *job = &run->jobs[j];
+        job->group = run->header->n_groups;
+        if (job->n > ENGINE_PRODUCT_GEMV_COLS)
+            run->header->n_groups += (job->n + ENGINE_TILE_COLS - 1) / ENGINE_TILE_COLS;
+    }
+}
+
+/* ---- Phase 1: columns ---- */
+
+static char *column_at(const struct run *run, enum quant_act_kind kind, int64_t x_row)
+{
+    const struct engine_product_act *act = &run->p->act[kind];
+    return run->shared + act->columns + x_row * act->bytes;
+}
+
+static struct quant_act column_act(const struct run *run, enum quant_act_kind kind, int64_t x_row)
+{
+    const struct engine_product_act *act = &run->p->act[kind];
+    char *at = column_at(run, kind, x_row);
+    switch (kind) {
+    case QUANT_ACT_F32:
+        return (struct quant_act){.f32 = (const float *)at};
+    case QUANT_ACT_BF16:
+        return (struct quant_act){.bf16 = (const uint16_t *)at};
+    default:
+        return (struct quant_act){.q = (const int8_t *)at,
+                                  .d = (const float *)(at + act->d),
+                                  .s = (const float *)(at + act->s),
+                                  .sum = (const int16_t *)(at + act->sum)};
+    }
+}
+
+static void convert_row(const struct run *run, int64_t x_row)
+{
+    const struct engine_product *p = run->p;
+    const struct engine_tensor *x = p->x;
+    const struct quant_kernels *quant = &run->task->engine->quant;
+    int64_t i1 = x_row % x->ne[1], i2 = x_row / x->ne[1] % x->ne[2],
+            i3 = x_row / x->ne[1] / x->ne[2];
+    const char *from = x->data + i1 * x->nb[1] + i2 * x->nb[2] + i3 * x->nb[3];
+    const float *row = (const float *)from;
+    if (x->nb[0] != (int64_t)sizeof(float)) {
+        float *gathered = (float *)run->own;
+        for (int64_t i = 0; i < p->k; i++) gathered[i] = *(const float *)(from + i * x->nb[0]);
+        row = gathered;
+    }
+    for (int kind = 0; kind < ENGINE_PRODUCT_KINDS; kind++) {
+        const struct engine_product_act *act = &p->act[kind];
+        if (!act->bytes) continue;
+        char *at = column_at(run, kind, x_row);
+        if (kind == QUANT_ACT_F32) {
+            memcpy(at, row, (size_t)p->k * sizeof(float));
+        } else if (kind == QUANT_ACT_BF16) {
+            memset(at + act->bytes - 64, 0, 64);
+            quant->act_bf16(p->k, row, (uint16_t *)at);
+        } else if (kind == QUANT_ACT_Q8_32) {
+            quant->act_q8_32(p->k, row, (int8_t *)at, (float *)(at + act->d),
+                             (float *)(at + act->s), (int16_t *)(at + act->sum));
+        } else {
+            quant->act_q8_256(p->k, row, (int8_t *)at, (float *)(at + act->d),
+                              (int16_t *)(at + act->sum));
+        }
+    }
+}
+
+/* ---- Phase 2: groups ---- */
+
+static void interleave_q(int8_t (*to)[ENGINE_TILE_COLS][4], const int8_t *q, int n, int c)
+{
+    for (int i = 0; i < n; i++) memcpy(to[i][c], q + 4 * i, 4);
+}
+
+static void interleave32(struct engine_cols32 *to, int64_t n_blocks, const struct quant_act *a,
+                         int c)
+{
+    for (int64_t b = 0; b < n_blocks; b++) {
+        interleave_q(to[b].q, a->q + 32 * b, 8, c);
+        to[b].d[c] = a->d[b];
+        to[b].s[c] = a->s[b];
+        to[b].sum[c] = a->sum[b];
+    }
+}
+
+static void interleave256(struct engine_cols256 *to, int64_t n_blocks, const struct quant_act *a,
+                          int c)
+{
+    for (int64_t b = 0; b < n_blocks; b++) {
+        const int16_t *sum = a->sum + 16 * b;
+        interleave_q(to[b].q, a->q + 256 * b, 64, c);
+        to[b].d[c] = a->d[b];
+        for (int i = 0; i < 16; i++) to[b].sum16[i / 2][c][i % 2] = sum[i];
+        for (int i = 0; i < 8; i++)
+            to[b].sum32[i / 2][c][i % 2] = (int16_t)(sum[2 * i] + sum[2 * i + 1]);
+    }
+}
+
+static char *group_at(const struct run *run, enum quant_act_kind kind, int64_t group)
+{
+    const struct engine_product_act *act = &run->p->act[kind];
+    return run->shared + act->groups + group * act->group_bytes;
+}
+
+/* The job that owns a group: the last one that begins at or before it and has groups. */
+static const struct engine_product_job *job_of_group(const struct run *run, int64_t group)
+{
+    int64_t lo = 0, hi = run->header->n_jobs;
+    while (hi - lo > 1) {
+        int64_t mid = (lo + hi) / 2;
+        if (run->jobs[mid].group <= group)
+            lo = mid;
+        else
+            hi = mid;
+    }
+    return &run->jobs[lo];
+}
+
+static void build_group(const struct run *run, int64_t group)
+{
+    const struct engine_product_job *job = job_of_group(run, group);
+    int64_t first = (group - job->group) * ENGINE_TILE_COLS;
+    int64_t n = job->n - first < ENGINE_TILE_COLS ? job->n - first : ENGINE_TILE_COLS;
+    for (int kind = QUANT_ACT_Q8_32; kind <= QUANT_ACT_Q8_256; kind++) {
+        if (!run->p->act[kind].bytes) continue;
+        char *to = group_at(run, kind, group);
+        if (n < ENGINE_TILE_COLS) memset(to, 0, (size_t)run->p->act[kind].group_bytes);
+        for (int c = 0; c < n; c++) {
+            struct quant_act a = column_act(run, kind, run->columns[job->first + first + c].x_row);
+            if (kind == QUANT_ACT_Q8_32)
+                interleave32((struct engine_cols32 *)to, run->p->k / 32, &a, c);
+            else
+                interleave256((struct engine_cols256 *)to, run->p->k / 256, &a, c);
+        }
+    }
+}
+
+/* ---- Phase 3: chunks ---- */
+
+/* A run of weight rows with the columns that meet them. */
+struct chunk {
+    const struct quant_type *type;
+    const struct quant_kernel *kernel;
+    const char *w; /* the first row */
+    int64_t row_bytes, n_rows;
+    int64_t out_offset; /* bytes from the start of a row of dst to this chunk's first result */
+    const struct engine_product_job *job;
+    const struct engine_product_column *columns;
+};
+
+static float *chunk_out(const struct chunk *c, int64_t column, int64_t row)
+{
+    return (float *)(c->columns[column].out + c->out_offset) + row;
+}
+
+static void chunk_by_gemv(const struct run *run, const struct chunk *c)
+{
+    for (int64_t i = 0; i < c->job->n; i++) {
+        struct quant_act a = column_act(run, c->type->act, c->columns[i].x_row);
+        c->kernel->gemv(run->p->k, c->w, (size_t)c->row_bytes, c->n_rows, &a, chunk_out(c, i, 0));
+    }
+}
+
+/* Unpacks all panels of the chunk; the last one repeats its last row. */
+static void unpack_chunk(const struct run *run, const struct chunk *c, int64_t n_blocks,
+                         int64_t panel_bytes)
+{
+    for (int64_t r = 0; r < c->n_rows; r += QUANT_PANEL_ROWS) {
+        const void *row[QUANT_PANEL_ROWS];
+        for (int i = 0; i < QUANT_PANEL_ROWS; i++)
+            row[i] = c->w + (r + i < c->n_rows ? r + i : c->n_rows - 1) * c->row_bytes;
+        c->kernel->unpack(n_blocks, row, run->own + r / QUANT_PANEL_ROWS * panel_bytes);
+    }
+}
+
+static void chunk_by_panels(const struct run *run, const struct chunk *c)
+{
+    enum quant_act_kind kind = c->type->act;
+    int64_t n_blocks = run->p->k / (kind == QUANT_ACT_Q8_32 ? 32 : 256);
+    int64_t panel_bytes =
+        n_blocks * (int64_t)(kind == QUANT_ACT_Q8_32 ? sizeof(struct quant_panel32)
+                                                     : sizeof(struct quant_panel256));
+    unpack_chunk(run, c, n_blocks, panel_bytes);
+    for (int64_t i = 0; i < c->job->n; i += ENGINE_TILE_COLS) {
+        const char *x = group_at(run, kind, c->job->group + i / ENGINE_TILE_COLS);
+        int n_cols = (int)(c->job->n - i < ENGINE_TILE_COLS ? c->job->n - i : ENGINE_TILE_COLS);
+        for (int64_t r = 0; r < c->n_rows; r += QUANT_PANEL_ROWS) {
+            const char *panel = run->own + r / QUANT_PANEL_ROWS * panel_bytes;
+            int n_rows = (int)(c->n_rows - r < QUANT_PANEL_ROWS ? c->n_rows - r : QUANT_PANEL_ROWS);
+            float *out[ENGINE_TILE_COLS];
+            for (int j = 0; j < n_cols; j++) out[j] = chunk_out(c, i + j, r);
+            if (kind == QUANT_ACT_Q8_32)
+                run->tile->panel32(&c->type->panel, n_blocks, (const struct quant_panel32 *)panel,
+                                   (const struct engine_cols32 *)x, n_rows, n_cols, out);
+            else
+                run->tile->panel256(&c->type->panel, n_blocks, (const struct quant_panel256 *)panel,
+                                    (const struct engine_cols256 *)x, n_rows, n_cols, out);
+        }
+    }
+}
+
+/* The chunk's rows as floats: in place where they are, else decoded into this worker's scratch. */
+static const float *float_rows(const struct run *run, const struct chunk *c, int64_t *stride)
+{
+    if (c->type->id == QUANT_F32 && (uintptr_t)c->w % 4 == 0 && c->row_bytes % 4 == 0) {
+        *stride = c->row_bytes / 4;
+        return (const float *)c->w;
+    }
+    *stride = (run->p->k + 15) / 16 * 16;
+    for (int64_t r = 0; r < c->n_rows; r++)
+        c->kernel->decode(run->p->k, c->w + r * c->row_bytes, (float *)run->own + r * *stride);
+    return (const float *)run->own;
+}
+
+/* Columns of one job that lie evenly in x and in dst, as BLAS wants them. */
+static bool columns_even(const struct chunk *c, int64_t *out_stride)
+{
+    *out_stride = c->columns[1].out - c->columns[0].out;
+    int64_t n = c->job->n;
+    return *out_stride > 0 && c->columns[n - 1].x_row - c->columns[0].x_row == n - 1 &&
+           c->columns[n - 1].out - c->columns[0].out == (n - 1) * *out_stride;
+}
+
+static void chunk_by_floats(const struct run *run, const struct chunk *c)
+{
+    const struct engine_blas *blas = run->task->engine->blas;
+    int64_t stride, out_stride;
+    const float *w = float_rows(run, c, &stride);
+    if (blas && c->job->n >= ENGINE_PRODUCT_BLAS_COLS && !run->p->ids &&
+        columns_even(c, &out_stride)) {
+        engine_blas_product(blas, c->job->n, c->n_rows, run->p->k,
+                            column_act(run, QUANT_ACT_F32, c->columns[0].x_row).f32,
+                            run->p->act[QUANT_ACT_F32].bytes / 4, w, stride, chunk_out(c, 0, 0),
+                            out_stride / 4);
+        return;
+    }
+    for (int64_t i = 0; i < c->job->n; i += ENGINE_TILE_COLS) {
+        int64_t n_cols = c->job->n - i < ENGINE_TILE_COLS ? c->job->n - i : ENGINE_TILE_COLS;
+        const float *x[ENGINE_TILE_COLS];
+        float *out[ENGINE_TILE_COLS];
+        for (int64_t j = 0; j < n_cols; j++) {
+            x[j] = column_act(run, QUANT_ACT_F32, c->columns[i + j].x_row).f32;
+            out[j] = chunk_out(c, i + j, 0);
+        }
+        run->tile->f32(run->p->k, w, stride, c->n_rows, x, n_cols, out);
+    }
+}
+
+static void chunk_by_bf16(const struct run *run, const struct chunk *c)
+{
+    for (int64_t i = 0; i < c->job->n; i += ENGINE_TILE_COLS) {
+        int64_t n_cols = c->job->n - i < ENGINE_TILE_COLS ? c->job->n - i : ENGINE_TILE_COLS;
+        const uint16_t *x[ENGINE_TILE_COLS];
+        float *out[ENGINE_TILE_COLS];
+        for (int64_t j = 0; j < n_cols; j++) {
+            x[j] = column_act(run, QUANT_ACT_BF16, c->columns[i + j].x_row).bf16;
+            out[j] = chunk_out(c, i + j, 0);
+        }
+        run->tile->bf16(run->p->k, c->w, c->row_bytes, c->n_rows, x, n_cols, out);
+    }
+}
+
+static void run_chunk(const struct run *run, const struct chunk *c)
+{
+    enum quant_act_kind kind = c->type->act;
+    if (c->job->n <= ENGINE_PRODUCT_GEMV_COLS || (kind == QUANT_ACT_BF16 && !run->tile->bf16))
+        chunk_by_gemv(run, c);
+    else if (kind == QUANT_ACT_F32)
+        chunk_by_floats(run, c);
+    else if (kind == QUANT_ACT_BF16)
+        chunk_by_bf16(run, c);
+    else
+        chunk_by_panels(run, c);
+}
+
+/* Chunks are numbered job by job, within a job weight by weight, within a weight row by row. */
+static struct chunk chunk_at(const struct run *run, int64_t index)
+{
+    const struct engine_product *p = run->p;
+    const struct engine_product_job *job = &run->jobs[index / p->chunks_per_job];
+    int64_t i = index % p->chunks_per_job, column = 0;
+    int which = 0;
+    while (i >= p->n_chunks[which]) {
+        i -= p->n_chunks[which];
+        column += p->w[which++]->ne[1];
+    }
+    const struct engine_tensor *w = p->w[which];
+    int64_t first = i * p->chunk_rows[which], left = w->ne[1] - first;
+    return (struct chunk){
+        .type = w->type,
+        .kernel = &run->task->engine->quant.type[w->type->id],
+        .w = w->data + job->batch2 * w->nb[2] + job->batch3 * w->nb[3] + first * w->nb[1],
+        .row_bytes = w->nb[1],
+        .n_rows = left < p->chunk_rows[which] ? left : p->chunk_rows[which],
+        .out_offset = (column + first) * (int64_t)sizeof(float),
+        .job = job,
+        .columns = run->columns + job->first,
+    };
+}
+
+/* ---- The whole ---- */
+
+static void prepare_alone(struct run *run)
+{
+    build_table(run);
+    for (int64_t i = 0; i < run->p->n_rows_x; i++) convert_row(run, i);
+    for (int64_t i = 0; i < run->header->n_groups; i++) build_group(run, i);
+}
+
+static void prepare_together(struct run *run)
+{
+    const struct engine_worker *worker = run->task->worker;
+    if (worker->ith == 0) build_table(run);
+    for (int64_t i; (i = engine_pool_claim(worker, 1)) < run->p->n_rows_x;) convert_row(run, i);
+    engine_pool_barrier(worker);
+    if (run->header->n_groups == 0) return; /* nobody has claimed anything since the barrier */
+    for (int64_t i; (i = engine_pool_claim(worker, 1)) < run->header->n_groups;)
+        build_group(run, i);
+    engine_pool_barrier(worker);
+}
+
+void engine_product_run(const struct engine_task *task, struct engine_tensor *dst)
+{
+    struct engine_product product;
+    const struct engine_worker *worker = task->worker;
+    if (!engine_product_layout(&product, dst, worker->nth)) return; /* the plan has refused it */
+    int64_t copies = product.own_copy ? worker->nth : 1;
+    struct run run = {
+        .task = task,
+        .p = &product,
+        .tile = engine_tile_table(task->engine->quant.level),
+        .dst = dst,
+        .shared = task->scratch + (product.own_copy ? worker->ith * product.shared_bytes : 0),
+        .own = task->scratch + copies * product.shared_bytes + worker->ith * product.worker_bytes,
+    };
+    run.header = (struct engine_product_header *)run.shared;
+    run.jobs = (struct engine_product_job *)(run.shared + product.jobs_at);
+    run.columns = (struct engine_product_column *)(run.shared + product.columns_at);
+    if (product.own_copy)
+        prepare_alone(&run);
+    else
+        prepare_together(&run);
+    int64_t total = run.header->n_jobs * product.chunks_per_job;
+    for (int64_t i; (i = engine_pool_claim(worker, 1)) < total;) {
+        struct chunk chunk = chunk_at(&run, i);
+        run_chunk(&run, &chunk);
+    }
+}

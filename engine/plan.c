@@ -1,0 +1,347 @@
+/* engine/plan.c: from a built graph to steps, offsets and meeting points. Done once per graph.
+ *
+ * Owns: which nodes run and in which order, the layout of the one buffer, who runs alone, where
+ * workers must meet. Refuses: arithmetic, and running (backend_*.c).
+ *
+ * Order: nodes run in the order in which they were built. Builders take tensors that exist, so
+ * sources always stand before users, and what writes into a tensor stands before what was built
+ * later to read it. Nodes that no output needs are left out. What writes into the memory of a leaf
+ * is always needed, because its effect outlives the run.
+ *
+ * Layout: a tensor holds its memory from the step that makes it to the last step that names it or
+ * a view of it; inputs and outputs hold theirs for the whole run. Free memory is kept as a list
+ * and the smallest hole that fits is used. */
+#include "engine/plan.h"
+#include "base/size.h"
+#include "engine/graph_internal.h"
+#include <limits.h>
+
+enum { PLAN_ALIGN = 64 };
+
+/* A row-split node of at most so many elements costs less than workers meeting. */
+enum { PLAN_ALONE_ELEMENTS = 8192 };
+
+struct hole {
+    uint64_t offset, size;
+};
+
+struct life { /* of a tensor that owns memory of the buffer */
+    uint64_t offset, size;
+    int last_use; /* step; INT_MAX: kept for the whole run */
+    bool placed;  /* holds memory now */
+    bool needed;  /* an output depends on the tensor */
+};
+
+struct planner {
+    struct engine_graph *g;
+    struct engine_plan *plan;
+    struct life *life;  /* [n_tensors] */
+    struct hole *holes; /* [n_holes], by offset, never touching each other */
+    int n_holes;
+    uint64_t end; /* bytes of the buffer so far */
+};
+
+/* Sizes of what engine_plan_make takes from the arena, for n tensors. */
+static uint64_t steps_bytes(int n)
+{
+    return (uint64_t)n * sizeof(struct engine_step);
+}
+
+static uint64_t life_bytes(int n)
+{
+    return (uint64_t)n * sizeof(struct life);
+}
+
+static uint64_t holes_bytes(int n)
+{
+    return ((uint64_t)n + 1) * sizeof(struct hole);
+}
+
+uint64_t engine_plan_arena_bytes(int max_tensors)
+{
+    return steps_bytes(max_tensors) + life_bytes(max_tensors) + holes_bytes(max_tensors) +
+           3 * BASE_ARENA_PIECE_OVERHEAD;
+}
+
+/* ---- Which nodes run ---- */
+
+/* The record of the tensor whose memory t lies in, or NULL where that is not the buffer's. */
+static struct life *life_of(struct planner *p, struct engine_tensor *t)
+{
+    int i = engine_graph_index(p->g, engine_tensor_root(t));
+    return i < 0 ? NULL : &p->life[i];
+}
+
+/* The result is needed, and so is the memory that it lies in: which makes every earlier node that
+ * writes there needed too. */
+static void need(struct planner *p, struct engine_tensor *t)
+{
+    int i = engine_graph_index(p->g, t), root = engine_graph_index(p->g, engine_tensor_root(t));
+    if (i >= 0) p->life[i].needed = true;
+    if (root >= 0) p->life[root].needed = true;
+}
+
+static bool writes_needed(struct planner *p, struct engine_tensor *t)
+{
+    if (!t->view_of || t->op->is_view) return false;
+    return !t->view_of->op || life_of(p, t)->needed;
+}
+
+static void mark_needed(struct planner *p)
+{
+    for (int i = p->g->n_tensors - 1; i >= 0; i--) {
+        struct engine_tensor *t = &p->g->tensors[i];
+        if (t->is_output || writes_needed(p, t)) need(p, t);
+        if (!p->life[i].needed) continue;
+        for (int s = 0; s < ENGINE_MAX_SRC; s++)
+            if (t->src[s]) need(p, t->src[s]);
+    }
+}
+
+static bool lay_steps(struct planner *p, struct base_error *err)
+{
+    for (int i = 0; i < p->g->n_tensors; i++) {
+        struct engine_tensor *t = &p->g->tensors[i];
+        if (!p->life[i].needed || !t->op || t->op->is_view) continue;
+        if (!p->plan->backend->supports(t))
+            return base_fail_at(err, BASE_FAILED, t->name, -1, "%s is not an op of backend %s",
+                                t->op->name, p->plan->backend->name);
+        p->plan->steps[p->plan->n_steps++].node = t;
+    }
+    return true;
+}
+
+static void mark_uses(struct planner *p)
+{
+    for (int s = 0; s < p->plan->n_steps; s++) {
+        struct engine_tensor *t = p->plan->steps[s].node;
+        struct life *life = life_of(p, t);
+        if (life) life->last_use = s;
+        for (int k = 0; k < ENGINE_MAX_SRC; k++) {
+            life = t->src[k] ? life_of(p, t->src[k]) : NULL;
+            if (life) life->last_use = s;
+        }
+    }
+    for (int i = 0; i < p->g->n_tensors; i++) {
+        struct engine_tensor *t = &p->g->tensors[i];
+        struct life *life = life_of(p, t);
+        if (life && (t->is_output || !t->op)) life->last_use = INT_MAX;
+    }
+}
+
+/* ---- Offsets ---- */
+
+static bool hole_take(struct planner *p, uint64_t size, uint64_t *offset)
+{
+    int best = -1;
+    for (int h = 0; h < p->n_holes; h++)
+        if (p->holes[h].size >= size && (best < 0 || p->holes[h].size < p->holes[best].size))
+            best = h;
+    if (best >= 0) {
+        *offset = p->holes[best].offset;
+        p->holes[best].offset += size;
+        p->holes[best].size -= size;
+        if (p->holes[best].size == 0) {
+            p->n_holes--;
+            for (int h = best; h < p->n_holes; h++) p->holes[h] = p->holes[h + 1];
+        }
+        return true;
+    }
+    /* The buffer grows; a hole at its end is used up on the way. */
+    if (p->n_holes > 0 && p->holes[p->n_holes - 1].offset + p->holes[p->n_holes - 1].size == p->end)
+        p->end = p->holes[--p->n_holes].offset;
+    *offset = p->end;
+    return base_add(p->end, size, &p->end);
+}
+
+static void hole_give(struct planner *p, uint64_t offset, uint64_t size)
+{
+    int at = 0;
+    while (at < p->n_holes && p->holes[at].offset < offset) at++;
+    bool joins_left = at > 0 && p->holes[at - 1].offset + p->holes[at - 1].size == offset;
+    bool joins_right = at < p->n_holes && offset + size == p->holes[at].offset;
+    if (joins_left) {
+        p->holes[at - 1].size += size;
+        if (!joins_right) return;
+        p->holes[at - 1].size += p->holes[at].size;
+        p->n_holes--;
+        for (int h = at; h < p->n_holes; h++) p->holes[h] = p->holes[h + 1];
+    } else if (joins_right) {
+        p->holes[at].offset = offset;
+        p->holes[at].size += size;
+    } else {
+        for (int h = p->n_holes++; h > at; h--) p->holes[h] = p->holes[h - 1];
+        p->holes[at] = (struct hole){offset, size};
+    }
+}
+
+/* True when the node of step s may write over src[0]: nobody reads that memory afterwards, and
+ * within the op each element is read before it is written. */
+static bool can_overwrite(struct planner *p, const struct engine_tensor *t, int s)
+{
+    struct engine_tensor *a = t->src[0];
+    if (!t->op->in_place || !a) return false;
+    struct engine_tensor *root = engine_tensor_root(a);
+    struct life *life = life_of(p, a);
+    if (!life || life->last_use != s) return false;
+    if (a->type != t->type || !engine_tensor_contiguous(a) ||
+        engine_tensor_bytes(a) != engine_tensor_bytes(t) ||
+        engine_tensor_bytes(root) != engine_tensor_bytes(t))
+        return false;
+    for (int k = 1; k < ENGINE_MAX_SRC; k++)
+        if (t->src[k] && engine_tensor_root(t->src[k]) == root) return false;
+    return true;
+}
+
+static bool place(struct planner *p, struct engine_tensor *t)
+{
+    struct life *life = life_of(p, t);
+    life->placed = true;
+    return base_align_up((uint64_t)engine_tensor_bytes(t), PLAN_ALIGN, &life->size) &&
+           hole_take(p, life->size, &life->offset);
+}
+
+static void release_after(struct planner *p, struct engine_tensor *t, int s)
+{
+    struct life *life = life_of(p, t);
+    if (!life || !life->placed || life->last_use != s) return;
+    life->placed = false;
+    hole_give(p, life->offset, life->size);
+}
+
+static bool lay_memory(struct planner *p)
+{
+    for (int i = 0; i < p->g->n_tensors; i++)
+        if (!p->g->tensors[i].op && !place(p, &p->g->tensors[i])) return false;
+    for (int s = 0; s < p->plan->n_steps; s++) {
+        struct engine_tensor *t = p->plan->steps[s].node;
+        if (!t->view_of && can_overwrite(p, t, s)) {
+            struct life *old = life_of(p, t->src[0]), *life = life_of(p, t);
+            life->offset = old->offset;
+            life->size = old->size;
+            life->placed = true;
+            old->placed = false;
+        } else if (!t->view_of && !place(p, t)) {
+            return false;
+        }
+        for (int k = 0; k < ENGINE_MAX_SRC; k++)
+            if (t->src[k]) release_after(p, t->src[k], s);
+        release_after(p, t, s);
+    }
+    return true;
+}
+
+/* ---- The buffer ---- */
+
+static bool allocate(struct planner *p, struct base_error *err)
+{
+    struct engine_plan *plan = p->plan;
+    int n_threads = engine_pool_threads(p->g->engine->pool);
+    plan->buffer_bytes = p->end;
+    for (int s = 0; s < plan->n_steps; s++) {
+        const struct engine_tensor *t = plan->steps[s].node;
+        int64_t bytes = t->op->scratch ? t->op->scratch(t, n_threads) : 0;
+        if (bytes < 0) return base_fail_at(err, BASE_NO_MEMORY, t->name, -1, "scratch too large");
+        if ((uint64_t)bytes > plan->scratch_bytes) plan->scratch_bytes = (uint64_t)bytes;
+    }
+    /* The last tensor and the scratch may be read up to 64 bytes beyond their end. */
+    uint64_t bytes;
+    if (!base_align_up(plan->scratch_bytes, PLAN_ALIGN, &plan->scratch_bytes) ||
+        !base_add(plan->scratch_bytes, PLAN_ALIGN, &plan->scratch_bytes) ||
+        !base_add(plan->buffer_bytes, plan->scratch_bytes, &bytes) || bytes > INT64_MAX)
+        return base_fail(err, BASE_NO_MEMORY, "the graph's memory does not fit 64-bit sizes");
+    if (!plan->backend->buffer_new(bytes, &plan->buffer, err)) return false;
+    plan->scratch = (char *)plan->buffer.base + plan->buffer_bytes;
+    return true;
+}
+
+static bool leaf_has_data(const struct engine_tensor *t, struct base_error *err)
+{
+    return t->data ||
+           base_fail_at(err, BASE_FAILED, t->name, -1, "a graph needs it, and it has no data");
+}
+
+static bool set_data(struct planner *p, struct base_error *err)
+{
+    for (int i = 0; i < p->g->n_tensors; i++) {
+        struct engine_tensor *t = &p->g->tensors[i];
+        bool in_buffer = !t->op || (p->life[i].needed && !t->view_of);
+        if (in_buffer) t->data = (char *)p->plan->buffer.base + p->life[i].offset;
+        if (!t->op || !p->life[i].needed) continue;
+        for (int k = 0; k < ENGINE_MAX_SRC; k++)
+            if (t->src[k] && !t->src[k]->op && !leaf_has_data(t->src[k], err)) return false;
+        if (t->view_of) t->data = t->view_of->data + t->view_offset;
+    }
+    return true;
+}
+
+/* ---- Meeting points ---- */
+
+static bool overlap(const struct engine_tensor *a, const struct engine_tensor *b)
+{
+    return a && b && a->data < b->data + engine_tensor_bytes(b) &&
+           b->data < a->data + engine_tensor_bytes(a);
+}
+
+/* Whether two steps may not be under way at the same time on different workers. */
+static bool steps_clash(const struct engine_step *x, const struct engine_step *y)
+{
+    const struct engine_tensor *a = x->node, *b = y->node;
+    bool own_a = a->op->split == ENGINE_SPLIT_OWN, own_b = b->op->split == ENGINE_SPLIT_OWN;
+    /* Ops of their own split share the chunk counter and lay out the scratch as they like; the
+     * others keep to their worker's rooms (op_rows.c). */
+    if (own_a && own_b) return true;
+    if ((own_a || own_b) && a->op->scratch && b->op->scratch) return true;
+    if (overlap(a, b)) return true;
+    for (int k = 0; k < ENGINE_MAX_SRC; k++)
+        if (overlap(a, b->src[k]) || overlap(b, a->src[k])) return true;
+    return false;
+}
+
+static bool runs_alone(const struct engine_tensor *t)
+{
+    if (t->op->split != ENGINE_SPLIT_ROWS) return t->op->split == ENGINE_SPLIT_ONE;
+    /* What writes into a table works through its rows to write, not through the table. */
+    return engine_tensor_elements(t->view_of ? t->src[0] : t) <= PLAN_ALONE_ELEMENTS;
+}
+
+/* Steps of worker 0 alone follow each other without meeting; otherwise workers meet where a step
+ * clashes with one that may still be under way. */
+static void lay_barriers(struct engine_plan *plan)
+{
+    int since = 0; /* the first step after the last barrier */
+    for (int s = 0; s < plan->n_steps; s++) {
+        struct engine_step *step = &plan->steps[s];
+        step->alone = runs_alone(step->node);
+        for (int k = since; k < s && !step->barrier; k++)
+            if (!(step->alone && plan->steps[k].alone))
+                step->barrier = steps_clash(step, &plan->steps[k]);
+        if (step->barrier) since = s;
+    }
+}
+
+/* ---- Entry ---- */
+
+bool engine_plan_make(struct engine_graph *g, struct base_error *err)
+{
+    struct engine_plan *plan = &g->plan;
+    struct planner p = {.g = g, .plan = plan};
+    plan->steps = base_arena_take(g->arena, steps_bytes(g->max_tensors), PLAN_ALIGN, err);
+    p.life = base_arena_take(g->arena, life_bytes(g->max_tensors), PLAN_ALIGN, err);
+    p.holes = base_arena_take(g->arena, holes_bytes(g->max_tensors), PLAN_ALIGN, err);
+    if (!plan->steps || !p.life || !p.holes) return false;
+    plan->backend = &engine_backend_cpu;
+    mark_needed(&p);
+    if (!lay_steps(&p, err)) return false;
+    mark_uses(&p);
+    if (!lay_memory(&p))
+        return base_fail(err, BASE_NO_MEMORY, "the graph's memory does not fit 64-bit sizes");
+    if (!allocate(&p, err) || !set_data(&p, err)) return false;
+    lay_barriers(plan);
+    return true;
+}
+
+void engine_plan_free(struct engine_plan *plan)
+{
+    if (plan->backend) plan->backend->buffer_free(&plan->buffer);
+}

@@ -1,0 +1,179 @@
+/* engine/roofline.c: microbenchmarks for the two limits of inference. See engine/roofline.h. */
+#include "engine/roofline.h"
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+enum {
+    PASSES = 5,
+    CHUNK = 1 << 20,         /* bytes that a thread claims at once */
+    STEPS = 2000,            /* rounds of the multiply loop per claim */
+    CHAINS = 12,             /* independent accumulators: hides the latency of any x86 so far */
+    CLAIMS_PER_THREAD = 200, /* of the multiply loop, per pass */
+};
+#define BUFFER_BYTES ((size_t)256 << 20)
+
+static double seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* ---- Reading ---- */
+
+struct read_job {
+    const uint64_t *data;
+    size_t bytes;
+    uint64_t (*read)(const uint64_t *data, size_t bytes);
+    uint64_t *seen; /* [threads]: keeps the compiler from dropping the reads */
+};
+
+static uint64_t read_scalar(const uint64_t *data, size_t bytes)
+{
+    uint64_t sum[8] = {0};
+    for (size_t i = 0; i < bytes / sizeof *data; i += 8)
+        for (int l = 0; l < 8; l++) sum[l] ^= data[i + (size_t)l];
+    return sum[0] ^ sum[1] ^ sum[2] ^ sum[3] ^ sum[4] ^ sum[5] ^ sum[6] ^ sum[7];
+}
+
+#if defined(__x86_64__)
+__attribute__((target("avx2"))) static uint64_t read_avx2(const uint64_t *data, size_t bytes)
+{
+    __m256i sum[4] = {0};
+    const __m256i *v = (const __m256i *)data;
+    for (size_t i = 0; i < bytes / sizeof *v; i += 4)
+        for (int l = 0; l < 4; l++)
+            sum[l] = _mm256_xor_si256(sum[l], _mm256_loadu_si256(v + i + l));
+    __m256i all =
+        _mm256_xor_si256(_mm256_xor_si256(sum[0], sum[1]), _mm256_xor_si256(sum[2], sum[3]));
+    return (uint64_t)_mm256_extract_epi64(all, 0) ^ (uint64_t)_mm256_extract_epi64(all, 3);
+}
+#endif
+
+static void read_all(const struct engine_worker *w, void *user)
+{
+    struct read_job *job = user;
+    const int64_t total = (int64_t)(job->bytes / CHUNK);
+    uint64_t seen = 0;
+    for (int64_t c; (c = engine_pool_claim(w, 1)) < total;)
+        seen ^= job->read(job->data + (size_t)c * (CHUNK / sizeof *job->data), CHUNK);
+    job->seen[w->ith] ^= seen;
+}
+
+double engine_roofline_bandwidth(struct engine *e, struct base_error *err)
+{
+    struct read_job job = {.bytes = BUFFER_BYTES, .read = read_scalar};
+    double best = 0;
+#if defined(__x86_64__)
+    if (e->quant.level >= QUANT_AVX2) job.read = read_avx2;
+#endif
+    uint64_t *data = malloc(job.bytes);
+    job.seen = calloc((size_t)engine_pool_threads(e->pool), sizeof *job.seen);
+    if (!data || !job.seen) {
+        base_fail(err, BASE_NO_MEMORY, "no memory to measure the bandwidth with");
+        goto done;
+    }
+    memset(data, 0x5a, job.bytes); /* pages of its own, not the one zero page */
+    job.data = data;
+    for (int pass = 0; pass < PASSES; pass++) {
+        double start = seconds();
+        engine_pool_run(e->pool, read_all, &job);
+        double rate = (double)job.bytes / (seconds() - start);
+        if (rate > best) best = rate;
+    }
+done:
+    free(data);
+    free(job.seen);
+    return best;
+}
+
+/* ---- Multiplying ---- */
+
+struct multiply_job {
+    int32_t (*multiply)(int32_t seed); /* STEPS * CHAINS * lanes multiply-adds */
+    int64_t claims;
+    int32_t *seen; /* [threads] */
+};
+
+static int32_t multiply_scalar(int32_t seed)
+{
+    int32_t sum[CHAINS] = {0};
+    for (int i = 0; i < STEPS; i++)
+        for (int c = 0; c < CHAINS; c++) sum[c] += (uint8_t)(seed + i) * (int8_t)(seed + c);
+    for (int c = 1; c < CHAINS; c++) sum[0] += sum[c];
+    return sum[0];
+}
+
+#if defined(__x86_64__)
+/* The empty asm makes each accumulator opaque, so that no step can be merged with the next. */
+__attribute__((target("avx2"))) static int32_t multiply_avx2(int32_t seed)
+{
+    __m256i sum[CHAINS];
+    const __m256i a = _mm256_set1_epi32(seed), ones = _mm256_set1_epi16(1);
+    for (int c = 0; c < CHAINS; c++) sum[c] = _mm256_set1_epi32(c);
+    for (int i = 0; i < STEPS; i++) {
+        for (int c = 0; c < CHAINS; c++) {
+            __m256i pairs = _mm256_maddubs_epi16(a, sum[c]);
+            sum[c] = _mm256_add_epi32(sum[c], _mm256_madd_epi16(pairs, ones));
+            __asm__("" : "+x"(sum[c]));
+        }
+    }
+    for (int c = 1; c < CHAINS; c++) sum[0] = _mm256_add_epi32(sum[0], sum[c]);
+    return _mm256_extract_epi32(sum[0], 0);
+}
+
+__attribute__((target("avx512f,avx512vnni"))) static int32_t multiply_avx512(int32_t seed)
+{
+    __m512i sum[CHAINS];
+    const __m512i a = _mm512_set1_epi32(seed), b = _mm512_set1_epi32(seed + 1);
+    for (int c = 0; c < CHAINS; c++) sum[c] = _mm512_set1_epi32(c);
+    for (int i = 0; i < STEPS; i++) {
+        for (int c = 0; c < CHAINS; c++) {
+            sum[c] = _mm512_dpbusd_epi32(sum[c], a, b);
+            __asm__("" : "+v"(sum[c]));
+        }
+    }
+    for (int c = 1; c < CHAINS; c++) sum[0] = _mm512_add_epi32(sum[0], sum[c]);
+    return _mm512_reduce_add_epi32(sum[0]);
+}
+#endif
+
+static void multiply_all(const struct engine_worker *w, void *user)
+{
+    struct multiply_job *job = user;
+    int32_t seen = 0;
+    for (int64_t c; (c = engine_pool_claim(w, 1)) < job->claims;) seen ^= job->multiply((int32_t)c);
+    job->seen[w->ith] ^= seen;
+}
+
+double engine_roofline_int8(struct engine *e)
+{
+    const int threads = engine_pool_threads(e->pool);
+    struct multiply_job job = {multiply_scalar, (int64_t)threads * CLAIMS_PER_THREAD, NULL};
+    double lanes = 1, best = 0;
+#if defined(__x86_64__)
+    if (e->quant.level >= QUANT_AVX2) {
+        job.multiply = multiply_avx2;
+        lanes = 32;
+    }
+    if (e->quant.level >= QUANT_AVX512) {
+        job.multiply = multiply_avx512;
+        lanes = 64;
+    }
+#endif
+    job.seen = calloc((size_t)threads, sizeof *job.seen);
+    if (!job.seen) return 0;
+    for (int pass = 0; pass < PASSES; pass++) {
+        double start = seconds();
+        engine_pool_run(e->pool, multiply_all, &job);
+        double rate = (double)job.claims * STEPS * CHAINS * lanes / (seconds() - start);
+        if (rate > best) best = rate;
+    }
+    free(job.seen);
+    return best;
+}

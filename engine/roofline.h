@@ -1,0 +1,20 @@
+/* engine/roofline.h: what this machine can do at most, measured: the two limits of inference.
+ *
+ * Generation reads every weight once per token, so streaming read bandwidth limits it; reading a
+ * prompt multiplies 8-bit integers. Only ratios to figures of the same run mean anything: on shared
+ * machines both drift by the minute. */
+#ifndef ENGINE_ROOFLINE_H
+#define ENGINE_ROOFLINE_H
+
+#include "engine/engine.h"
+
+/* Bytes per second that all threads of the engine read together from a buffer that is larger than
+ * any cache (256 MiB unless the machine is small): the best of several passes. 0 and BASE_NO_MEMORY
+ * when there is no room. */
+double engine_roofline_bandwidth(struct engine *e, struct base_error *err);
+
+/* 8-bit multiply-adds per second of all threads together, from registers, with the instruction of
+ * the engine's level (VPDPBUSD; VPMADDUBSW and VPMADDWD; scalar). */
+double engine_roofline_int8(struct engine *e);
+
+#endif

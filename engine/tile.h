@@ -1,0 +1,63 @@
+/* engine/tile.h: the inner kernels of products and attention, one table per instruction-set level.
+ *
+ * A tile multiplies weight rows that were brought into a simple form by activation columns in a
+ * simple form, with the canonical arithmetic of quant/quant.h; which level ran never shows in the
+ * result. tile_scalar.c is the specification. Private to engine/: called by matmul and attention,
+ * which own the memory, the edges in k (whole blocks) and the split over threads.
+ *
+ * Columns of quantized activations are interleaved in groups of ENGINE_TILE_COLS, so that a tile
+ * reads one stream: 4 consecutive elements (the unit of u8 x s8 dot instructions) of each column
+ * stand side by side. A group with fewer columns is filled up with zeros. */
+#ifndef ENGINE_TILE_H
+#define ENGINE_TILE_H
+
+#include "quant/quant.h"
+
+enum { ENGINE_TILE_COLS = 8 };
+
+struct engine_cols32 { /* one block of 32 of 8 columns */
+    int8_t q[8][ENGINE_TILE_COLS][4];
+    float d[ENGINE_TILE_COLS];
+    float s[ENGINE_TILE_COLS]; /* d * (float)sum */
+    int32_t sum[ENGINE_TILE_COLS];
+};
+
+struct engine_cols256 { /* one super-block of 256 of 8 columns */
+    int8_t q[64][ENGINE_TILE_COLS][4];
+    float d[ENGINE_TILE_COLS];
+    int16_t sum16[8][ENGINE_TILE_COLS][2]; /* sums of q over 16, in pairs */
+    int16_t sum32[4][ENGINE_TILE_COLS][2]; /* the same over 32 */
+};
+
+struct engine_tile {
+    /* out[c][r] for c < n_cols <= ENGINE_TILE_COLS, r < n_rows <= QUANT_PANEL_ROWS. */
+    void (*panel32)(const struct quant_panel_form *form, int64_t n_blocks,
+                    const struct quant_panel32 *w, const struct engine_cols32 *x, int n_rows,
+                    int n_cols, float *const *out);
+    void (*panel256)(const struct quant_panel_form *form, int64_t n_blocks,
+                     const struct quant_panel256 *w, const struct engine_cols256 *x, int n_rows,
+                     int n_cols, float *const *out);
+    /* QUANT_ACT_F32 products of float rows: out[c][r] = w[r] . x[c], r < n_rows, c < n_cols. */
+    void (*f32)(int64_t k, const float *w, int64_t w_stride, int64_t n_rows, const float *const *x,
+                int64_t n_cols, float *const *out);
+    /* QUANT_ACT_BF16 products of rows in the file's layout, row_bytes apart; the columns are zero
+     * up to a multiple of 32. NULL where there is nothing better than the type's gemv. */
+    void (*bf16)(int64_t k, const char *w, int64_t row_bytes, int64_t n_rows,
+                 const uint16_t *const *x, int64_t n_cols, float *const *out);
+    /* o[i][d] = fmaf(v[j][d], p[i][j], o[i][d]) for j = 0 .. n - 1 ascending; i < n_rows, d < dim.
+     */
+    void (*weighted_sum)(int64_t n, int64_t dim, const float *v, int64_t v_stride,
+                         const float *const *p, int64_t n_rows, float *const *o);
+};
+
+/* The best table for the level. */
+const struct engine_tile *engine_tile_table(enum quant_level level);
+
+extern const struct engine_tile engine_tile_scalar;
+#if defined(__x86_64__)
+extern const struct engine_tile engine_tile_avx2;
+extern const struct engine_tile engine_tile_avx512;
+extern const struct engine_tile engine_tile_avx512bf16;
+#endif
+
+#endif

@@ -1,0 +1,345 @@
+/* engine/tile_avx512.c: tile kernels for AVX-512 with VNNI, and the BF16 one for VDPBF16PS.
+ *
+ * Quantized panels: the 16 rows are the lanes; up to 8 columns keep an integer accumulator each in
+ * a register. One VPDPBUSD multiplies 4 codes of 16 rows by 4 elements of one column, which are
+ * broadcast from the interleaved group. Floats are touched once per block. The functions that take
+ * constant arguments are inlined once per case. Twin of tile_scalar.c, bit for bit. */
+#include "engine/tile.h"
+#if defined(__x86_64__)
+#include <immintrin.h>
+#include <string.h>
+
+#define TARGET                                                                                     \
+    __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,fma,avx2,f16c")))
+#define TARGET_BF16                                                                                \
+    __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx512bf16,avx512vbmi,"   \
+                          "fma,avx2,f16c")))
+#define INLINE static inline __attribute__((always_inline))
+
+enum { COLS = ENGINE_TILE_COLS };
+
+TARGET INLINE __m512i broadcast4(const void *from)
+{
+    int32_t four;
+    memcpy(&four, from, sizeof(four));
+    return _mm512_set1_epi32(four);
+}
+
+TARGET INLINE void store_columns(const __m512 *acc, int n_rows, int n_cols, float *const *out)
+{
+    __mmask16 rows = (__mmask16)((1u << n_rows) - 1);
+    for (int c = 0; c < n_cols; c++) _mm512_mask_storeu_ps(out[c], rows, acc[c]);
+}
+
+/* ---- Blocks of 32 ---- */
+
+TARGET INLINE void panel32_cols(int offset, bool has_min, int64_t n_blocks,
+                                const struct quant_panel32 *w, const struct engine_cols32 *x,
+                                int nc, __m512 *acc)
+{
+    const __m256i minus_offset = _mm256_set1_epi32(-offset);
+    for (int c = 0; c < nc; c++) acc[c] = _mm512_setzero_ps();
+    for (int64_t b = 0; b < n_blocks; b++, w++, x++) {
+        _Alignas(32) int32_t start[COLS];
+        __m512i sum[COLS];
+        if (offset) {
+            __m256i s = _mm256_loadu_si256((const __m256i *)x->sum);
+            _mm256_store_si256((__m256i *)start, _mm256_mullo_epi32(s, minus_offset));
+        }
+        for (int c = 0; c < nc; c++)
+            sum[c] = offset ? _mm512_set1_epi32(start[c]) : _mm512_setzero_si512();
+        for (int i = 0; i < 8; i++) {
+            __m512i q = _mm512_load_si512(w->q[i]);
+            for (int c = 0; c < nc; c++)
+                sum[c] = _mm512_dpbusd_epi32(sum[c], q, broadcast4(x->q[i][c]));
+        }
+        __m512 d = _mm512_load_ps(w->d), m = _mm512_load_ps(w->m);
+        for (int c = 0; c < nc; c++) {
+            __m512 scale = _mm512_mul_ps(d, _mm512_set1_ps(x->d[c]));
+            __m512 f = _mm512_cvtepi32_ps(sum[c]);
+            __m512 v = has_min
+                           ? _mm512_fmadd_ps(scale, f, _mm512_mul_ps(m, _mm512_set1_ps(x->s[c])))
+                           : _mm512_mul_ps(scale, f);
+            acc[c] = _mm512_add_ps(acc[c], v);
+        }
+    }
+}
+
+TARGET INLINE void panel32_form(const struct quant_panel_form *form, int64_t n_blocks,
+                                const struct quant_panel32 *w, const struct engine_cols32 *x,
+                                int nc, __m512 *acc)
+{
+    if (form->has_min)
+        panel32_cols(0, true, n_blocks, w, x, nc, acc);
+    else
+        panel32_cols(form->offset, false, n_blocks, w, x, nc, acc);
+}
+
+TARGET static void panel32_avx512(const struct quant_panel_form *form, int64_t n_blocks,
+                                  const struct quant_panel32 *w, const struct engine_cols32 *x,
+                                  int n_rows, int n_cols, float *const *out)
+{
+    __m512 acc[COLS];
+    if (n_cols > 4)
+        panel32_form(form, n_blocks, w, x, COLS, acc);
+    else
+        panel32_form(form, n_blocks, w, x, 4, acc);
+    store_columns(acc, n_rows, n_cols, out);
+}
+
+/* ---- Blocks of 256 ---- */
+
+/* start[i][c] = -offset * (sum of q over sub-block i of column c). */
+TARGET INLINE void sub_starts(int offset, int sub_len, const struct engine_cols256 *x,
+                              int32_t start[16][COLS])
+{
+    const __m256i even = _mm256_set1_epi32(-offset & 0xffff);
+    const __m256i odd = _mm256_slli_epi32(even, 16);
+    for (int i = 0; i < 128 / sub_len; i++) {
+        const void *pair = sub_len == 16 ? x->sum16[i] : x->sum32[i];
+        __m256i sums = _mm256_loadu_si256(pair);
+        _mm256_store_si256((__m256i *)start[2 * i], _mm256_madd_epi16(sums, even));
+        _mm256_store_si256((__m256i *)start[2 * i + 1], _mm256_madd_epi16(sums, odd));
+    }
+}
+
+/* isum of every column: sums of codes times sub-scales. */
+TARGET INLINE void super_block_sums(int offset, int sub_len, const struct quant_panel256 *w,
+                                    const struct engine_cols256 *x, int nc, __m512i *total)
+{
+    _Alignas(32) int32_t start[16][COLS];
+    if (offset) sub_starts(offset, sub_len, x, start);
+    for (int c = 0; c < nc; c++) total[c] = _mm512_setzero_si512();
+    for (int i = 0; i < 256 / sub_len; i++) {
+        __m512i sum[COLS];
+        for (int c = 0; c < nc; c++)
+            sum[c] = offset ? _mm512_set1_epi32(start[i][c]) : _mm512_setzero_si512();
+        for (int g = 0; g < sub_len / 4; g++) {
+            __m512i q = _mm512_load_si512(w->q[i * sub_len / 4 + g]);
+            for (int c = 0; c < nc; c++)
+                sum[c] = _mm512_dpbusd_epi32(sum[c], q, broadcast4(x->q[i * sub_len / 4 + g][c]));
+        }
+        __m512i scale = _mm512_load_si512(w->scale[i]);
+        for (int c = 0; c < nc; c++)
+            total[c] = _mm512_add_epi32(total[c], _mm512_mullo_epi32(sum[c], scale));
+    }
+}
+
+TARGET INLINE void panel256_cols(int offset, bool has_min, int sub_len, int64_t n_blocks,
+                                 const struct quant_panel256 *w, const struct engine_cols256 *x,
+                                 int nc, __m512 *acc)
+{
+    for (int c = 0; c < nc; c++) acc[c] = _mm512_setzero_ps();
+    for (int64_t b = 0; b < n_blocks; b++, w++, x++) {
+        __m512i total[COLS];
+        super_block_sums(offset, sub_len, w, x, nc, total);
+        __m512 d = _mm512_load_ps(w->d), m = _mm512_load_ps(w->m);
+        for (int c = 0; c < nc; c++) {
+            __m512 da = _mm512_set1_ps(x->d[c]), scale = _mm512_mul_ps(d, da), v;
+            __m512 f = _mm512_cvtepi32_ps(total[c]);
+            if (has_min) {
+                __m512i msum = _mm512_setzero_si512();
+                for (int i = 0; i < 128 / sub_len; i++)
+                    msum = _mm512_dpwssd_epi32(
+                        msum, _mm512_load_si512(w->min[i]),
+                        broadcast4(sub_len == 16 ? x->sum16[i][c] : x->sum32[i][c]));
+                __m512 t = _mm512_mul_ps(_mm512_mul_ps(m, da), _mm512_cvtepi32_ps(msum));
+                v = _mm512_fmadd_ps(scale, f, t);
+            } else {
+                v = _mm512_mul_ps(scale, f);
+            }
+            acc[c] = _mm512_add_ps(acc[c], v);
+        }
+    }
+}
+
+TARGET INLINE void panel256_form(const struct quant_panel_form *form, int64_t n_blocks,
+                                 const struct quant_panel256 *w, const struct engine_cols256 *x,
+                                 int nc, __m512 *acc)
+{
+    if (form->has_min && form->sub_len == 16)
+        panel256_cols(0, true, 16, n_blocks, w, x, nc, acc);
+    else if (form->has_min)
+        panel256_cols(0, true, 32, n_blocks, w, x, nc, acc);
+    else if (form->sub_len == 16)
+        panel256_cols(form->offset, false, 16, n_blocks, w, x, nc, acc);
+    else
+        panel256_cols(form->offset, false, 32, n_blocks, w, x, nc, acc);
+}
+
+TARGET static void panel256_avx512(const struct quant_panel_form *form, int64_t n_blocks,
+                                   const struct quant_panel256 *w, const struct engine_cols256 *x,
+                                   int n_rows, int n_cols, float *const *out)
+{
+    __m512 acc[COLS];
+    if (n_cols > 4)
+        panel256_form(form, n_blocks, w, x, COLS, acc);
+    else
+        panel256_form(form, n_blocks, w, x, 4, acc);
+    store_columns(acc, n_rows, n_cols, out);
+}
+
+/* ---- Floats: 4 rows by 4 columns, 16 lanes each ---- */
+
+/* The tree over the lanes of 16 vectors at once: result[4 * c + r] is the sum of v[4 * r + c]. */
+TARGET INLINE __m512 tree16(const __m512 *v)
+{
+    __m512 a[8], b[4], e[2];
+    for (int i = 0; i < 8; i++)
+        a[i] = _mm512_add_ps(_mm512_shuffle_f32x4(v[2 * i], v[2 * i + 1], 0x44),
+                             _mm512_shuffle_f32x4(v[2 * i], v[2 * i + 1], 0xee));
+    for (int i = 0; i < 4; i++)
+        b[i] = _mm512_add_ps(_mm512_shuffle_f32x4(a[2 * i], a[2 * i + 1], 0x88),
+                             _mm512_shuffle_f32x4(a[2 * i], a[2 * i + 1], 0xdd));
+    for (int i = 0; i < 2; i++)
+        e[i] = _mm512_add_ps(_mm512_shuffle_ps(b[2 * i], b[2 * i + 1], 0x44),
+                             _mm512_shuffle_ps(b[2 * i], b[2 * i + 1], 0xee));
+    return _mm512_add_ps(_mm512_shuffle_ps(e[0], e[1], 0x88), _mm512_shuffle_ps(e[0], e[1], 0xdd));
+}
+
+/* Writes a 4 x 4 result, of which n_rows x n_cols are wanted. */
+TARGET INLINE void store4x4(__m512 sums, int64_t row, int64_t n_rows, int64_t n_cols,
+                            float *const *out)
+{
+    _Alignas(64) float value[4][4];
+    _mm512_store_ps(value[0], sums);
+    for (int64_t c = 0; c < n_cols && c < 4; c++)
+        memcpy(out[c] + row, value[c], (size_t)(n_rows < 4 ? n_rows : 4) * sizeof(float));
+}
+
+TARGET INLINE __m512 f32_4x4(int64_t k, const float *const *w, const float *const *x)
+{
+    __m512 acc[16];
+    for (int i = 0; i < 16; i++) acc[i] = _mm512_setzero_ps();
+    int64_t i = 0;
+    for (; i + 16 <= k; i += 16) {
+        __m512 xv[4];
+        for (int c = 0; c < 4; c++) xv[c] = _mm512_loadu_ps(x[c] + i);
+        for (int r = 0; r < 4; r++) {
+            __m512 wv = _mm512_loadu_ps(w[r] + i);
+            for (int c = 0; c < 4; c++) acc[4 * r + c] = _mm512_fmadd_ps(wv, xv[c], acc[4 * r + c]);
+        }
+    }
+    if (i < k) { /* lanes beyond k stay as they are */
+        __mmask16 tail = (__mmask16)((1u << (k - i)) - 1);
+        for (int r = 0; r < 4; r++)
+            for (int c = 0; c < 4; c++)
+                acc[4 * r + c] = _mm512_mask3_fmadd_ps(_mm512_maskz_loadu_ps(tail, w[r] + i),
+                                                       _mm512_maskz_loadu_ps(tail, x[c] + i),
+                                                       acc[4 * r + c], tail);
+    }
+    return tree16(acc);
+}
+
+TARGET static void f32_avx512(int64_t k, const float *w, int64_t w_stride, int64_t n_rows,
+                              const float *const *x, int64_t n_cols, float *const *out)
+{
+    for (int64_t c = 0; c < n_cols; c += 4) {
+        const float *xc[4];
+        for (int j = 0; j < 4; j++) xc[j] = x[c + j < n_cols ? c + j : n_cols - 1];
+        for (int64_t r = 0; r < n_rows; r += 4) {
+            const float *wr[4];
+            for (int j = 0; j < 4; j++)
+                wr[j] = w + (r + j < n_rows ? r + j : n_rows - 1) * w_stride;
+            store4x4(f32_4x4(k, wr, xc), r, n_rows - r, n_cols - c, out + c);
+        }
+    }
+}
+
+TARGET_BF16 INLINE __m512 bf16_4x4(int64_t k, const char *const *w, const uint16_t *const *x)
+{
+    __m512 acc[16];
+    for (int i = 0; i < 16; i++) acc[i] = _mm512_setzero_ps();
+    for (int64_t i = 0; i < k; i += 32) {
+        __mmask32 part = k - i < 32 ? ((__mmask32)1 << (k - i)) - 1 : ~(__mmask32)0;
+        __m512i xv[4];
+        for (int c = 0; c < 4; c++) xv[c] = _mm512_loadu_si512(x[c] + i);
+        for (int r = 0; r < 4; r++) {
+            __m512i wv = _mm512_maskz_loadu_epi16(part, w[r] + 2 * i);
+            for (int c = 0; c < 4; c++)
+                acc[4 * r + c] = _mm512_dpbf16_ps(acc[4 * r + c], (__m512bh)wv, (__m512bh)xv[c]);
+        }
+    }
+    return tree16(acc);
+}
+
+TARGET_BF16 static void bf16_avx512(int64_t k, const char *w, int64_t row_bytes, int64_t n_rows,
+                                    const uint16_t *const *x, int64_t n_cols, float *const *out)
+{
+    for (int64_t c = 0; c < n_cols; c += 4) {
+        const uint16_t *xc[4];
+        for (int j = 0; j < 4; j++) xc[j] = x[c + j < n_cols ? c + j : n_cols - 1];
+        for (int64_t r = 0; r < n_rows; r += 4) {
+            const char *wr[4];
+            for (int j = 0; j < 4; j++)
+                wr[j] = w + (r + j < n_rows ? r + j : n_rows - 1) * row_bytes;
+            store4x4(bf16_4x4(k, wr, xc), r, n_rows - r, n_cols - c, out + c);
+        }
+    }
+}
+
+/* ---- Weighted sums of rows ---- */
+
+/* nr rows of o by nv vectors of 16 columns, which stay in registers over all n. */
+TARGET INLINE void weighted_tile(int64_t n, const float *v, int64_t v_stride, __mmask16 last,
+                                 const float *const *p, float *const *o, int nr, int nv)
+{
+    __m512 acc[4][4];
+    for (int i = 0; i < nr; i++)
+        for (int d = 0; d < nv; d++)
+            acc[i][d] = _mm512_maskz_loadu_ps(d + 1 < nv ? 0xffff : last, o[i] + 16 * d);
+    for (int64_t j = 0; j < n; j++, v += v_stride) {
+        __m512 row[4];
+        for (int d = 0; d < nv; d++)
+            row[d] = _mm512_maskz_loadu_ps(d + 1 < nv ? 0xffff : last, v + 16 * d);
+        for (int i = 0; i < nr; i++)
+            for (int d = 0; d < nv; d++)
+                acc[i][d] = _mm512_fmadd_ps(row[d], _mm512_set1_ps(p[i][j]), acc[i][d]);
+    }
+    for (int i = 0; i < nr; i++)
+        for (int d = 0; d < nv; d++)
+            _mm512_mask_storeu_ps(o[i] + 16 * d, d + 1 < nv ? 0xffff : last, acc[i][d]);
+}
+
+TARGET INLINE void weighted_rows(int64_t n, int64_t dim, const float *v, int64_t v_stride,
+                                 const float *const *p, float *const *o, int nr)
+{
+    float *at[4];
+    for (int64_t d = 0; d < dim;) {
+        for (int i = 0; i < nr; i++) at[i] = o[i] + d;
+        if (dim - d >= 64) {
+            weighted_tile(n, v + d, v_stride, 0xffff, p, at, nr, 4);
+            d += 64;
+        } else {
+            int64_t left = dim - d < 16 ? dim - d : 16;
+            weighted_tile(n, v + d, v_stride, (__mmask16)((1u << left) - 1), p, at, nr, 1);
+            d += left;
+        }
+    }
+}
+
+TARGET static void weighted_sum_avx512(int64_t n, int64_t dim, const float *v, int64_t v_stride,
+                                       const float *const *p, int64_t n_rows, float *const *o)
+{
+    int64_t i = 0;
+    for (; i + 4 <= n_rows; i += 4) weighted_rows(n, dim, v, v_stride, p + i, o + i, 4);
+    if (n_rows - i == 3) weighted_rows(n, dim, v, v_stride, p + i, o + i, 3);
+    if (n_rows - i == 2) weighted_rows(n, dim, v, v_stride, p + i, o + i, 2);
+    if (n_rows - i == 1) weighted_rows(n, dim, v, v_stride, p + i, o + i, 1);
+}
+
+const struct engine_tile engine_tile_avx512 = {
+    .panel32 = panel32_avx512,
+    .panel256 = panel256_avx512,
+    .f32 = f32_avx512,
+    .weighted_sum = weighted_sum_avx512,
+};
+
+const struct engine_tile engine_tile_avx512bf16 = {
+    .panel32 = panel32_avx512,
+    .panel256 = panel256_avx512,
+    .f32 = f32_avx512,
+    .bf16 = bf16_avx512,
+    .weighted_sum = weighted_sum_avx512,
+};
+#endif

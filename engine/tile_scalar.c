@@ -1,0 +1,106 @@
+/* engine/tile_scalar.c: the tile kernels in plain C, the specification of the others, and the
+ * choice of the table for a level. Called by matmul and attention through struct engine_tile. */
+#include "engine/tile.h"
+#include <math.h>
+
+static void panel32_scalar(const struct quant_panel_form *form, int64_t n_blocks,
+                           const struct quant_panel32 *w, const struct engine_cols32 *x, int n_rows,
+                           int n_cols, float *const *out)
+{
+    for (int c = 0; c < n_cols; c++) {
+        for (int r = 0; r < n_rows; r++) {
+            float acc = 0.0f;
+            for (int64_t b = 0; b < n_blocks; b++) {
+                int32_t isum = -form->offset * x[b].sum[c];
+                for (int i = 0; i < 8; i++)
+                    for (int j = 0; j < 4; j++) isum += w[b].q[i][r][j] * x[b].q[i][c][j];
+                float d = w[b].d[r] * x[b].d[c];
+                acc +=
+                    form->has_min ? fmaf(d, (float)isum, w[b].m[r] * x[b].s[c]) : d * (float)isum;
+            }
+            out[c][r] = acc;
+        }
+    }
+}
+
+/* The sum of q over sub-block i of column c. */
+static int32_t sub_sum(const struct engine_cols256 *x, int sub_len, int i, int c)
+{
+    return sub_len == 16 ? x->sum16[i / 2][c][i % 2] : x->sum32[i / 2][c][i % 2];
+}
+
+static float super_block(const struct quant_panel_form *form, const struct quant_panel256 *w,
+                         const struct engine_cols256 *x, int r, int c)
+{
+    int32_t isum = 0, msum = 0;
+    for (int i = 0; i < 256 / form->sub_len; i++) {
+        int32_t sum = sub_sum(x, form->sub_len, i, c);
+        int32_t sub = -form->offset * sum;
+        for (int g = i * form->sub_len / 4; g < (i + 1) * form->sub_len / 4; g++)
+            for (int j = 0; j < 4; j++) sub += w->q[g][r][j] * x->q[g][c][j];
+        isum += w->scale[i][r] * sub;
+        if (form->has_min) msum += w->min[i / 2][r][i % 2] * sum;
+    }
+    float d = w->d[r] * x->d[c];
+    return form->has_min ? fmaf(d, (float)isum, w->m[r] * x->d[c] * (float)msum) : d * (float)isum;
+}
+
+static void panel256_scalar(const struct quant_panel_form *form, int64_t n_blocks,
+                            const struct quant_panel256 *w, const struct engine_cols256 *x,
+                            int n_rows, int n_cols, float *const *out)
+{
+    for (int c = 0; c < n_cols; c++) {
+        for (int r = 0; r < n_rows; r++) {
+            float acc = 0.0f;
+            for (int64_t b = 0; b < n_blocks; b++) acc += super_block(form, &w[b], &x[b], r, c);
+            out[c][r] = acc;
+        }
+    }
+}
+
+static float dot_f32(int64_t k, const float *w, const float *x)
+{
+    float lane[16] = {0};
+    for (int64_t i = 0; i < k; i++) lane[i % 16] = fmaf(w[i], x[i], lane[i % 16]);
+    for (int h = 8; h > 0; h /= 2)
+        for (int i = 0; i < h; i++) lane[i] += lane[i + h];
+    return lane[0];
+}
+
+static void f32_scalar(int64_t k, const float *w, int64_t w_stride, int64_t n_rows,
+                       const float *const *x, int64_t n_cols, float *const *out)
+{
+    for (int64_t c = 0; c < n_cols; c++)
+        for (int64_t r = 0; r < n_rows; r++) out[c][r] = dot_f32(k, w + r * w_stride, x[c]);
+}
+
+static void weighted_sum_scalar(int64_t n, int64_t dim, const float *v, int64_t v_stride,
+                                const float *const *p, int64_t n_rows, float *const *o)
+{
+    for (int64_t i = 0; i < n_rows; i++)
+        for (int64_t j = 0; j < n; j++)
+            for (int64_t d = 0; d < dim; d++) o[i][d] = fmaf(v[j * v_stride + d], p[i][j], o[i][d]);
+}
+
+const struct engine_tile engine_tile_scalar = {
+    .panel32 = panel32_scalar,
+    .panel256 = panel256_scalar,
+    .f32 = f32_scalar,
+    .weighted_sum = weighted_sum_scalar,
+};
+
+const struct engine_tile *engine_tile_table(enum quant_level level)
+{
+#if defined(__x86_64__)
+    static const struct engine_tile *const table[QUANT_LEVEL_COUNT] = {
+        [QUANT_SCALAR] = &engine_tile_scalar,
+        [QUANT_AVX2] = &engine_tile_avx2,
+        [QUANT_AVX512] = &engine_tile_avx512,
+        [QUANT_AVX512BF16] = &engine_tile_avx512bf16,
+    };
+    return table[level];
+#else
+    (void)level;
+    return &engine_tile_scalar;
+#endif
+}

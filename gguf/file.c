@@ -1,0 +1,354 @@
+/* gguf/file.c: opening a model of one file or several, and finding things in it. Owns the mappings.
+ * Refuses anything but regular files: a pipe cannot be mapped and a directory is a mistake.
+ *
+ * Not handled: a file that another program cuts short after it was opened; reading the lost pages
+ * then raises SIGBUS, as with every mapped file. Replacing the file by rename is safe. */
+#include "gguf/gguf.h"
+
+#include "gguf/bytes.h"
+#include "gguf/cursor.h"
+#include "gguf/part.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct gguf_file {
+    char *path;  /* of the first part */
+    bool mapped; /* the parts' bytes are ours to unmap */
+    struct gguf_part *part;
+    int part_count; /* parts opened so far; while opening, fewer than there will be */
+    uint64_t size;
+    struct gguf_tensor *tensor; /* of all parts */
+    uint64_t tensor_count;
+    struct gguf_index tensors;
+};
+
+/* ---- Mapping ---- */
+
+static bool fail_system(struct base_error *err, const char *doing)
+{
+    enum base_code code = errno == ENOMEM ? BASE_NO_MEMORY : BASE_MODEL;
+    return base_fail(err, code, "cannot %s: %s", doing, strerror(errno));
+}
+
+static bool check_regular(const struct stat *st, struct base_error *err)
+{
+    if (S_ISREG(st->st_mode)) return true;
+    const char *what = S_ISDIR(st->st_mode)    ? "a directory"
+                       : S_ISFIFO(st->st_mode) ? "a pipe"
+                       : S_ISSOCK(st->st_mode) ? "a socket"
+                                               : "a device";
+    return base_fail(err, BASE_MODEL, "this is %s; a model must be a regular file", what);
+}
+
+/* The open file's bytes. An empty file is no error here: it maps to no bytes. */
+static bool map_descriptor(int fd, const void **bytes, uint64_t *size, struct base_error *err)
+{
+    struct stat st;
+    if (fstat(fd, &st) != 0) return fail_system(err, "examine");
+    if (!check_regular(&st, err)) return false;
+    *bytes = NULL;
+    *size = (uint64_t)st.st_size;
+    if (*size == 0) return true;
+    if (*size > SIZE_MAX) return base_fail(err, BASE_NO_MEMORY, "too large for the address space");
+    void *map = mmap(NULL, (size_t)*size, PROT_READ, MAP_SHARED, fd, 0);
+    if (map == MAP_FAILED) return fail_system(err, "map");
+    *bytes = map;
+    return true;
+}
+
+static bool map_file(const char *path, const void **bytes, uint64_t *size, struct base_error *err)
+{
+    /* O_NONBLOCK: opening a pipe that nobody writes to must not hang. */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0) return fail_system(err, "open");
+    bool done = map_descriptor(fd, bytes, size, err);
+    close(fd);
+    return done;
+}
+
+/* ---- Split models ---- */
+
+/* NAME-00001-of-0000N.gguf: the fixed shape of the end. */
+enum { SPLIT_DIGITS = 5, SPLIT_TAIL = 1 + SPLIT_DIGITS + 4 + SPLIT_DIGITS + 5 };
+
+/* Five digits, or 0. */
+static int read_digits(const char *text)
+{
+    int value = 0;
+    for (int i = 0; i < SPLIT_DIGITS; i++) {
+        if (text[i] < '0' || text[i] > '9') return 0;
+        value = value * 10 + (text[i] - '0');
+    }
+    return value;
+}
+
+/* How many parts the path's name promises; 1 when it is not a split name. */
+static int split_count(const char *path)
+{
+    size_t length = strlen(path);
+    if (length <= SPLIT_TAIL) return 1;
+    const char *tail = path + length - SPLIT_TAIL;
+    int number = read_digits(tail + 1);
+    int count = read_digits(tail + 1 + SPLIT_DIGITS + 4);
+    bool shaped = tail[0] == '-' && memcmp(tail + 1 + SPLIT_DIGITS, "-of-", 4) == 0 &&
+                  strcmp(path + length - 5, ".gguf") == 0;
+    return shaped && number >= 1 && number <= count ? count : 1;
+}
+
+/* The name of part `number` (from 0), given any part's name. The caller frees it. */
+static char *split_path(const char *path, int number, int count, struct base_error *err)
+{
+    char *name = NULL;
+    if (count == 1) {
+        name = strdup(path);
+    } else if (asprintf(&name, "%.*s-%05d-of-%05d.gguf", (int)(strlen(path) - SPLIT_TAIL), path,
+                        number + 1, count) < 0) {
+        name = NULL;
+    }
+    if (!name) base_fail(err, BASE_NO_MEMORY, "no memory for the file's name");
+    return name;
+}
+
+/* An integer key of one part; `absent` when it is not there. */
+static bool part_int(const struct gguf_part *part, const char *key, int64_t absent, int64_t *out,
+                     struct base_error *err)
+{
+    const struct gguf_kv *kv =
+        gguf_index_find(&part->keys, (struct gguf_str){.data = key, .size = strlen(key)});
+    *out = absent;
+    if (!kv) return true;
+    if (!gguf_kind_is_integer(kv->kind)) {
+        return base_fail_at(err, BASE_MODEL, key, (int64_t)kv->offset, "must be an integer, not %s",
+                            gguf_kind_name(kv->kind));
+    }
+    *out = gguf_array_int(kv, 0);
+    return true;
+}
+
+/* What a part says about itself must be what its name says. */
+static bool check_part(const struct gguf_part *part, int number, int count, struct base_error *err)
+{
+    int64_t said_count, said_number;
+    if (!part_int(part, "split.count", 0, &said_count, err)) return false;
+    if (!part_int(part, "split.no", -1, &said_number, err)) return false;
+    if (count == 1 && said_count <= 1) return true;
+    if (count == 1) {
+        return base_fail_at(err, BASE_MODEL, "split.count", -1,
+                            "this is one of %" PRId64 " parts of a split model; their names must "
+                            "end in -00001-of-%05" PRId64 ".gguf and so on",
+                            said_count, said_count);
+    }
+    if (said_count != count) {
+        return base_fail_at(err, BASE_MODEL, "split.count", -1,
+                            "the name says %d parts, the file says %" PRId64, count, said_count);
+    }
+    if (said_number != number) {
+        return base_fail_at(err, BASE_MODEL, "split.no", -1,
+                            "the name says part %d, the file says part %" PRId64 " (from 0)",
+                            number, said_number);
+    }
+    return true;
+}
+
+/* ---- Joining ---- */
+
+/* Moves the last part's tensors to the end of the model's. */
+static bool take_tensors(struct gguf_file *file, struct gguf_part *part, struct base_error *err)
+{
+    if (part->tensor_count == 0) return true;
+    uint64_t count = file->tensor_count + part->tensor_count;
+    struct gguf_tensor *joined = reallocarray(file->tensor, count, sizeof *joined);
+    if (!joined) return base_fail(err, BASE_NO_MEMORY, "no memory for the list of tensors");
+    memcpy(joined + file->tensor_count, part->tensor, part->tensor_count * sizeof *joined);
+    file->tensor = joined;
+    file->tensor_count = count;
+    free(part->tensor);
+    part->tensor = NULL;
+    part->tensor_count = 0;
+    return true;
+}
+
+static bool add_part(struct gguf_file *file, const void *bytes, uint64_t size, int count,
+                     struct base_error *err)
+{
+    int number = file->part_count++;
+    struct gguf_part *part = &file->part[number];
+    file->size += size;
+    return gguf_part_parse(part, bytes, size, number, err) &&
+           check_part(part, number, count, err) && take_tensors(file, part, err);
+}
+
+/* What can only be said when all parts are there. */
+static bool finish(struct gguf_file *file, struct base_error *err)
+{
+    int64_t said;
+    if (!part_int(&file->part[0], "split.tensors.count", (int64_t)file->tensor_count, &said, err)) {
+        return false;
+    }
+    if (said < 0 || (uint64_t)said != file->tensor_count) {
+        return base_fail_at(err, BASE_MODEL, "split.tensors.count", -1,
+                            "%" PRId64 " tensors were announced, the parts hold %" PRIu64, said,
+                            file->tensor_count);
+    }
+    if (!gguf_index_init(&file->tensors, file->tensor, file->tensor_count, sizeof *file->tensor,
+                         err)) {
+        return false;
+    }
+    const struct gguf_tensor *twice = gguf_index_duplicate(&file->tensors);
+    if (!twice) return true;
+    char item[GGUF_ITEM_SIZE];
+    return base_fail_at(err, BASE_MODEL, gguf_item(twice->name, item), (int64_t)twice->offset,
+                        "two tensors have this name");
+}
+
+static struct gguf_file *new_file(const char *path, int parts, struct base_error *err)
+{
+    struct gguf_file *file = calloc(1, sizeof *file);
+    if (file) {
+        file->path = strdup(path);
+        file->part = calloc((size_t)parts, sizeof *file->part);
+    }
+    if (file && file->path && file->part) return file;
+    gguf_close(file);
+    base_fail(err, BASE_NO_MEMORY, "no memory to open the file");
+    return NULL;
+}
+
+static bool open_part(struct gguf_file *file, const char *path, int count, struct base_error *err)
+{
+    const void *bytes = NULL;
+    uint64_t size = 0;
+    if (count > 1 && access(path, F_OK) != 0) {
+        return base_fail(err, BASE_MODEL, "part %d of %d of this split model is missing: %s",
+                         file->part_count + 1, count, strerror(errno));
+    }
+    return map_file(path, &bytes, &size, err) && add_part(file, bytes, size, count, err);
+}
+
+struct gguf_file *gguf_open(const char *path, struct base_error *err)
+{
+    int count = split_count(path);
+    char *name = split_path(path, 0, count, err);
+    struct gguf_file *file = name ? new_file(name, count, err) : NULL;
+    bool done = file != NULL;
+    if (file) file->mapped = true;
+    for (int i = 0; done && i < count; i++) {
+        free(name);
+        name = split_path(path, i, count, err);
+        done = name && open_part(file, name, count, err);
+    }
+    if (done) {
+        free(name);
+        name = NULL;
+        done = finish(file, err);
+    }
+    if (!done) {
+        base_error_set_file(err, name ? name : path);
+        gguf_close(file);
+        file = NULL;
+    }
+    free(name);
+    return file;
+}
+
+struct gguf_file *gguf_open_memory(const void *bytes, uint64_t size, const char *name,
+                                   struct base_error *err)
+{
+    struct gguf_file *file = new_file(name, 1, err);
+    if (file && add_part(file, bytes, size, 1, err) && finish(file, err)) return file;
+    base_error_set_file(err, name);
+    gguf_close(file);
+    return NULL;
+}
+
+void gguf_close(struct gguf_file *file)
+{
+    if (!file) return;
+    for (int i = 0; i < file->part_count; i++) {
+        struct gguf_part *part = &file->part[i];
+        if (file->mapped && part->size) munmap((void *)(uintptr_t)part->bytes, part->size);
+        gguf_part_free(part);
+    }
+    gguf_index_free(&file->tensors);
+    free(file->tensor);
+    free(file->part);
+    free(file->path);
+    free(file);
+}
+
+/* ---- Looking ---- */
+
+uint32_t gguf_version(const struct gguf_file *file)
+{
+    return file->part[0].version;
+}
+
+const char *gguf_path(const struct gguf_file *file)
+{
+    return file->path;
+}
+
+uint64_t gguf_size(const struct gguf_file *file)
+{
+    return file->size;
+}
+
+int gguf_part_count(const struct gguf_file *file)
+{
+    return file->part_count;
+}
+
+uint64_t gguf_alignment(const struct gguf_file *file)
+{
+    return file->part[0].alignment;
+}
+
+uint64_t gguf_kv_count(const struct gguf_file *file)
+{
+    return file->part[0].entry_count;
+}
+
+const struct gguf_kv *gguf_kv_at(const struct gguf_file *file, uint64_t index)
+{
+    return index < file->part[0].entry_count ? &file->part[0].entry[index].kv : NULL;
+}
+
+const struct gguf_kv *gguf_kv_find(const struct gguf_file *file, const char *key)
+{
+    return gguf_index_find(&file->part[0].keys,
+                           (struct gguf_str){.data = key, .size = strlen(key)});
+}
+
+struct gguf_str gguf_array_str(const struct gguf_file *file, const struct gguf_kv *kv,
+                               uint64_t index)
+{
+    struct gguf_str none = {.data = "", .size = 0};
+    const struct gguf_entry *first = file->part[0].entry;
+    const struct gguf_entry *entry = (const struct gguf_entry *)kv;
+    if (entry < first || entry >= first + file->part[0].entry_count) return none;
+    if (!entry->start || index >= kv->count) return none;
+    const char *at = (const char *)kv->data + entry->start[index];
+    return (struct gguf_str){.data = at + 8, .size = gguf_load_u64(at)};
+}
+
+uint64_t gguf_tensor_count(const struct gguf_file *file)
+{
+    return file->tensor_count;
+}
+
+const struct gguf_tensor *gguf_tensor_at(const struct gguf_file *file, uint64_t index)
+{
+    return index < file->tensor_count ? &file->tensor[index] : NULL;
+}
+
+const struct gguf_tensor *gguf_tensor_find(const struct gguf_file *file, const char *name)
+{
+    return gguf_index_find(&file->tensors, (struct gguf_str){.data = name, .size = strlen(name)});
+}

@@ -1,0 +1,68 @@
+/* gguf/index.c: the sorted name index. Owns the array of pointers; the names are the file's.
+ * Called by gguf/part.c and gguf/file.c. */
+#include "gguf/index.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int compare(struct gguf_str a, struct gguf_str b)
+{
+    uint64_t size = a.size < b.size ? a.size : b.size;
+    int order = size ? memcmp(a.data, b.data, size) : 0;
+    if (order) return order;
+    return (a.size > b.size) - (a.size < b.size);
+}
+
+/* Equal names keep their order in the file: then the second of two is the duplicate. */
+static int compare_sorted(const void *a, const void *b)
+{
+    const struct gguf_str *x = *(const struct gguf_str *const *)a;
+    const struct gguf_str *y = *(const struct gguf_str *const *)b;
+    int order = compare(*x, *y);
+    return order ? order : (x > y) - (x < y);
+}
+
+bool gguf_index_init(struct gguf_index *index, const void *records, uint64_t count, size_t stride,
+                     struct base_error *err)
+{
+    *index = (struct gguf_index){0};
+    if (count == 0) return true;
+    index->name = calloc(count, sizeof *index->name);
+    if (!index->name) return base_fail(err, BASE_NO_MEMORY, "no memory for the index of names");
+    for (uint64_t i = 0; i < count; i++) {
+        index->name[i] = (const struct gguf_str *)((const char *)records + i * stride);
+    }
+    qsort(index->name, count, sizeof *index->name, compare_sorted);
+    index->count = count;
+    return true;
+}
+
+void gguf_index_free(struct gguf_index *index)
+{
+    free(index->name);
+    *index = (struct gguf_index){0};
+}
+
+const void *gguf_index_find(const struct gguf_index *index, struct gguf_str name)
+{
+    uint64_t low = 0, high = index->count;
+    while (low < high) {
+        uint64_t middle = low + (high - low) / 2;
+        int order = compare(name, *index->name[middle]);
+        if (order == 0) return index->name[middle];
+        if (order < 0) {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    return NULL;
+}
+
+const void *gguf_index_duplicate(const struct gguf_index *index)
+{
+    for (uint64_t i = 1; i < index->count; i++) {
+        if (compare(*index->name[i - 1], *index->name[i]) == 0) return index->name[i];
+    }
+    return NULL;
+}

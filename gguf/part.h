@@ -1,0 +1,45 @@
+/* gguf/part.h: one file of a model, parsed and checked. Private to gguf/. */
+#ifndef GGUF_PART_H
+#define GGUF_PART_H
+
+#include "gguf/gguf.h"
+#include "gguf/index.h"
+
+/* A metadata entry: what callers see, and where the strings of a string array begin. A gguf_kv
+ * pointer is always the first member of one of these. */
+struct gguf_entry {
+    struct gguf_kv kv;
+    uint64_t *start; /* string arrays: [count], each item's length field, from kv.data; else NULL */
+};
+
+struct gguf_part {
+    const unsigned char *bytes; /* the file; not owned */
+    uint64_t size;
+    uint32_t version;
+    uint64_t alignment;
+    uint64_t data_start; /* of the tensor data in the file */
+    struct gguf_entry *entry;
+    uint64_t entry_count;
+    struct gguf_tensor *tensor;
+    uint64_t tensor_count;
+    struct gguf_index keys;
+};
+
+/* Parses `size` bytes as part `number` (from 0). On failure the part may be half made:
+ * gguf_part_free is right in any case for a part that began as all zero. */
+bool gguf_part_parse(struct gguf_part *part, const void *bytes, uint64_t size, int number,
+                     struct base_error *err);
+void gguf_part_free(struct gguf_part *part);
+
+/* general.alignment: a power of two; the specification asks for a multiple of 8, and more than 1
+ * MiB has no use and could only make padding overflow. */
+enum { GGUF_DEFAULT_ALIGNMENT = 32, GGUF_MIN_ALIGNMENT = 8, GGUF_MAX_ALIGNMENT = 1 << 20 };
+bool gguf_alignment_valid(uint64_t alignment);
+
+enum { GGUF_MAX_NAME = 64, GGUF_MAX_KEY = 65535 }; /* bytes; limits of the specification */
+
+/* Bytes of one item; 0 for strings and arrays (and for ids that are none). */
+uint32_t gguf_kind_size(uint32_t kind);
+bool gguf_kind_is_integer(uint32_t kind);
+
+#endif

@@ -1,0 +1,138 @@
+/* gguf/value.c: metadata values as C types. Owns nothing. Refuses to convert what does not fit or
+ * is of another sort: a model whose metadata has the wrong type is damaged, and a guess would give
+ * wrong answers instead of an error. */
+#include "gguf/gguf.h"
+
+#include "gguf/bytes.h"
+#include "gguf/part.h"
+#include <float.h>
+#include <inttypes.h>
+#include <math.h>
+
+/* ---- Items ---- */
+
+int64_t gguf_array_int(const struct gguf_kv *kv, uint64_t index)
+{
+    if (index >= kv->count) return 0;
+    const unsigned char *at = (const unsigned char *)kv->data + index * gguf_kind_size(kv->item);
+    switch (kv->item) {
+    case GGUF_U8:
+    case GGUF_BOOL:
+        return at[0];
+    case GGUF_I8:
+        return (int8_t)at[0];
+    case GGUF_U16:
+        return gguf_load_u16(at);
+    case GGUF_I16:
+        return (int16_t)gguf_load_u16(at);
+    case GGUF_U32:
+        return gguf_load_u32(at);
+    case GGUF_I32:
+        return (int32_t)gguf_load_u32(at);
+    case GGUF_I64:
+        return (int64_t)gguf_load_u64(at);
+    case GGUF_U64: {
+        uint64_t value = gguf_load_u64(at);
+        return value > INT64_MAX ? INT64_MAX : (int64_t)value;
+    }
+    default:
+        return 0; /* floats, strings: the caller has checked kv->item */
+    }
+}
+
+double gguf_array_num(const struct gguf_kv *kv, uint64_t index)
+{
+    if (index >= kv->count) return 0;
+    const unsigned char *at = (const unsigned char *)kv->data + index * gguf_kind_size(kv->item);
+    switch (kv->item) {
+    case GGUF_F32:
+        return gguf_load_f32(at);
+    case GGUF_F64:
+        return gguf_load_f64(at);
+    case GGUF_U64: /* not through int64_t, which cannot hold the largest */
+        return (double)gguf_load_u64(at);
+    default:
+        return (double)gguf_array_int(kv, index);
+    }
+}
+
+/* ---- Typed reads ---- */
+
+static bool fail_kind(const struct gguf_file *f, const struct gguf_kv *kv, const char *key,
+                      const char *wanted, struct base_error *e)
+{
+    base_fail_at(e, BASE_MODEL, key, (int64_t)kv->offset, "must be %s, not %s", wanted,
+                 gguf_kind_name(kv->kind));
+    base_error_set_file(e, gguf_path(f));
+    return false;
+}
+
+static bool fail_range(const struct gguf_file *f, const struct gguf_kv *kv, const char *key,
+                       const char *wanted, struct base_error *e)
+{
+    if (kv->kind == GGUF_F64) {
+        base_fail_at(e, BASE_MODEL, key, (int64_t)kv->offset, "%g does not fit %s",
+                     gguf_array_num(kv, 0), wanted);
+    } else if (kv->kind == GGUF_U64) {
+        base_fail_at(e, BASE_MODEL, key, (int64_t)kv->offset, "%" PRIu64 " does not fit %s",
+                     gguf_load_u64(kv->data), wanted);
+    } else {
+        base_fail_at(e, BASE_MODEL, key, (int64_t)kv->offset, "%" PRId64 " does not fit %s",
+                     gguf_array_int(kv, 0), wanted);
+    }
+    base_error_set_file(e, gguf_path(f));
+    return false;
+}
+
+bool gguf_get_u32(const struct gguf_file *f, const char *key, uint32_t *out, struct base_error *e)
+{
+    const struct gguf_kv *kv = gguf_kv_find(f, key);
+    if (!kv) return true;
+    if (!gguf_kind_is_integer(kv->kind)) return fail_kind(f, kv, key, "an unsigned integer", e);
+    int64_t value = gguf_array_int(kv, 0);
+    if (value < 0 || value > UINT32_MAX) return fail_range(f, kv, key, "u32", e);
+    *out = (uint32_t)value;
+    return true;
+}
+
+bool gguf_get_i64(const struct gguf_file *f, const char *key, int64_t *out, struct base_error *e)
+{
+    const struct gguf_kv *kv = gguf_kv_find(f, key);
+    if (!kv) return true;
+    if (!gguf_kind_is_integer(kv->kind)) return fail_kind(f, kv, key, "an integer", e);
+    if (kv->kind == GGUF_U64 && gguf_load_u64(kv->data) > INT64_MAX) {
+        return fail_range(f, kv, key, "i64", e);
+    }
+    *out = gguf_array_int(kv, 0);
+    return true;
+}
+
+bool gguf_get_f32(const struct gguf_file *f, const char *key, float *out, struct base_error *e)
+{
+    const struct gguf_kv *kv = gguf_kv_find(f, key);
+    if (!kv) return true;
+    if (kv->kind != GGUF_F32 && kv->kind != GGUF_F64) return fail_kind(f, kv, key, "f32", e);
+    double value = gguf_array_num(kv, 0);
+    if (isfinite(value) && fabs(value) > FLT_MAX) return fail_range(f, kv, key, "f32", e);
+    *out = (float)value;
+    return true;
+}
+
+bool gguf_get_bool(const struct gguf_file *f, const char *key, bool *out, struct base_error *e)
+{
+    const struct gguf_kv *kv = gguf_kv_find(f, key);
+    if (!kv) return true;
+    if (kv->kind != GGUF_BOOL) return fail_kind(f, kv, key, "bool", e);
+    *out = gguf_array_int(kv, 0) != 0;
+    return true;
+}
+
+bool gguf_get_str(const struct gguf_file *f, const char *key, struct gguf_str *out,
+                  struct base_error *e)
+{
+    const struct gguf_kv *kv = gguf_kv_find(f, key);
+    if (!kv) return true;
+    if (kv->kind != GGUF_STRING) return fail_kind(f, kv, key, "a string", e);
+    *out = (struct gguf_str){.data = kv->data, .size = kv->size};
+    return true;
+}

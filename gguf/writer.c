@@ -1,0 +1,538 @@
+/* gguf/writer.c: writing GGUF version 3. Owns the announced metadata and tensors, the output and
+ * its temporary file. Refuses what gguf/part.c would refuse to read. A file that was not finished
+ * by gguf_writer_end is removed; durability across a power cut is not promised (no fsync). */
+#include "gguf/gguf.h"
+
+#include "base/buffer.h"
+#include "base/size.h"
+#include "gguf/cursor.h"
+#include "gguf/part.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { VERSION = 3, OUTPUT_ROOM = 1 << 18 };
+
+struct out_entry {
+    struct base_buffer key;
+    struct base_buffer value; /* from the value's type on, as in the file */
+};
+
+struct out_tensor {
+    char name[GGUF_MAX_NAME];
+    uint32_t name_size;
+    const struct quant_type *type;
+    uint32_t n_dims;
+    uint64_t ne[GGUF_MAX_DIMS];
+    uint64_t size;
+};
+
+struct gguf_writer {
+    struct base_error error; /* the first; comes out of gguf_writer_begin */
+    struct out_entry *entry;
+    uint64_t entry_count;
+    struct out_tensor *tensor;
+    uint64_t tensor_count;
+    uint64_t alignment;
+
+    int fd;          /* -1 while nothing is open */
+    char *path;      /* the name that gguf_writer_end gives; for messages when it gives none */
+    char *temporary; /* NULL when the output is written in place (a pipe, a device) */
+    char *output;    /* [OUTPUT_ROOM] bytes gathered, so that a row is not a system call */
+    size_t output_size;
+    uint64_t current; /* the tensor whose data comes next */
+    uint64_t current_done;
+};
+
+struct gguf_writer *gguf_writer_new(struct base_error *err)
+{
+    struct gguf_writer *w = calloc(1, sizeof *w);
+    if (!w) {
+        base_fail(err, BASE_NO_MEMORY, "no memory to write a model");
+        return NULL;
+    }
+    w->error = BASE_ERROR_INIT;
+    w->alignment = GGUF_DEFAULT_ALIGNMENT;
+    w->fd = -1;
+    return w;
+}
+
+/* Forgets the output; a file that is not finished disappears. */
+static void close_output(struct gguf_writer *w)
+{
+    if (w->fd > STDERR_FILENO) close(w->fd);
+    w->fd = -1;
+    if (w->temporary) unlink(w->temporary);
+    free(w->temporary);
+    free(w->path);
+    free(w->output);
+    w->temporary = w->path = w->output = NULL;
+}
+
+void gguf_writer_free(struct gguf_writer *w)
+{
+    if (!w) return;
+    close_output(w);
+    for (uint64_t i = 0; i < w->entry_count; i++) {
+        base_buffer_free(&w->entry[i].key);
+        base_buffer_free(&w->entry[i].value);
+    }
+    free(w->entry);
+    free(w->tensor);
+    free(w);
+}
+
+/* ---- Numbers ---- */
+
+static void add_u32(struct base_buffer *b, uint32_t value)
+{
+    value = htole32(value);
+    base_buffer_add(b, &value, sizeof value);
+}
+
+static void add_u64(struct base_buffer *b, uint64_t value)
+{
+    value = htole64(value);
+    base_buffer_add(b, &value, sizeof value);
+}
+
+static void add_str(struct base_buffer *b, const char *bytes, uint64_t size)
+{
+    add_u64(b, size);
+    base_buffer_add(b, bytes, size);
+}
+
+/* ---- Metadata ---- */
+
+static bool fail_memory(struct gguf_writer *w)
+{
+    return base_fail(&w->error, BASE_NO_MEMORY, "no memory to write a model");
+}
+
+static struct out_entry *find_entry(struct gguf_writer *w, struct gguf_str key)
+{
+    for (uint64_t i = 0; i < w->entry_count; i++) {
+        struct out_entry *entry = &w->entry[i];
+        if (entry->key.size == key.size && memcmp(entry->key.data, key.data, key.size) == 0) {
+            return entry;
+        }
+    }
+    return NULL;
+}
+
+/* The entry of that key, new or emptied, with its type written; NULL and w->error otherwise. */
+static struct base_buffer *open_value(struct gguf_writer *w, struct gguf_str key,
+                                      enum gguf_kind kind)
+{
+    if (w->error.code != BASE_OK) return NULL;
+    char item[GGUF_ITEM_SIZE];
+    if (key.size == 0 || key.size > GGUF_MAX_KEY) {
+        base_fail_at(&w->error, BASE_FAILED, gguf_item(key, item), -1,
+                     "a metadata key must have 1 to %d bytes", GGUF_MAX_KEY);
+        return NULL;
+    }
+    struct out_entry *entry = find_entry(w, key);
+    if (!entry) {
+        entry = reallocarray(w->entry, w->entry_count + 1, sizeof *entry);
+        if (!entry) {
+            fail_memory(w);
+            return NULL;
+        }
+        w->entry = entry;
+        entry = &w->entry[w->entry_count++];
+        *entry = (struct out_entry){.key = BASE_BUFFER_INIT, .value = BASE_BUFFER_INIT};
+        base_buffer_add(&entry->key, key.data, key.size);
+    }
+    base_buffer_clear(&entry->value);
+    add_u32(&entry->value, kind);
+    return &entry->value;
+}
+
+static struct base_buffer *open_named(struct gguf_writer *w, const char *key, enum gguf_kind kind)
+{
+    return open_value(w, (struct gguf_str){.data = key, .size = strlen(key)}, kind);
+}
+
+/* Every value ends here: a buffer that could not grow is an error of the writer. */
+static void close_value(struct gguf_writer *w, const struct base_buffer *value)
+{
+    if (value->failed) fail_memory(w);
+}
+
+void gguf_writer_u32(struct gguf_writer *w, const char *key, uint32_t value)
+{
+    struct base_buffer *b = open_named(w, key, GGUF_U32);
+    if (!b) return;
+    add_u32(b, value);
+    close_value(w, b);
+}
+
+void gguf_writer_u64(struct gguf_writer *w, const char *key, uint64_t value)
+{
+    struct base_buffer *b = open_named(w, key, GGUF_U64);
+    if (!b) return;
+    add_u64(b, value);
+    close_value(w, b);
+}
+
+void gguf_writer_i32(struct gguf_writer *w, const char *key, int32_t value)
+{
+    struct base_buffer *b = open_named(w, key, GGUF_I32);
+    if (!b) return;
+    add_u32(b, (uint32_t)value);
+    close_value(w, b);
+}
+
+void gguf_writer_f32(struct gguf_writer *w, const char *key, float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    struct base_buffer *b = open_named(w, key, GGUF_F32);
+    if (!b) return;
+    add_u32(b, bits);
+    close_value(w, b);
+}
+
+void gguf_writer_bool(struct gguf_writer *w, const char *key, bool value)
+{
+    char byte = value;
+    struct base_buffer *b = open_named(w, key, GGUF_BOOL);
+    if (!b) return;
+    base_buffer_add(b, &byte, 1);
+    close_value(w, b);
+}
+
+void gguf_writer_str(struct gguf_writer *w, const char *key, const char *bytes, uint64_t size)
+{
+    struct base_buffer *b = open_named(w, key, GGUF_STRING);
+    if (!b) return;
+    add_str(b, bytes, size);
+    close_value(w, b);
+}
+
+void gguf_writer_str_array(struct gguf_writer *w, const char *key, const struct gguf_str *items,
+                           uint64_t count)
+{
+    struct base_buffer *b = open_named(w, key, GGUF_ARRAY);
+    if (!b) return;
+    add_u32(b, GGUF_STRING);
+    add_u64(b, count);
+    for (uint64_t i = 0; i < count; i++) add_str(b, items[i].data, items[i].size);
+    close_value(w, b);
+}
+
+void gguf_writer_array(struct gguf_writer *w, const char *key, enum gguf_kind item,
+                       const void *items, uint64_t count)
+{
+    uint64_t size;
+    struct base_buffer *b = open_named(w, key, GGUF_ARRAY);
+    if (!b) return;
+    if (gguf_kind_size(item) == 0 || !base_mul(count, gguf_kind_size(item), &size)) {
+        base_fail_at(&w->error, BASE_FAILED, key, -1,
+                     "not an array of numbers that can be written");
+        return;
+    }
+    add_u32(b, item);
+    add_u64(b, count);
+    base_buffer_add(b, items, size);
+    close_value(w, b);
+}
+
+void gguf_writer_copy_kv(struct gguf_writer *w, const struct gguf_kv *kv)
+{
+    struct base_buffer *b = open_value(w, kv->key, kv->kind);
+    if (!b) return;
+    if (kv->kind == GGUF_STRING) add_u64(b, kv->size);
+    if (kv->kind == GGUF_ARRAY) {
+        add_u32(b, kv->item);
+        add_u64(b, kv->count);
+    }
+    base_buffer_add(b, kv->data, kv->size);
+    close_value(w, b);
+}
+
+/* ---- Tensors ---- */
+
+static bool measure_tensor(struct out_tensor *t)
+{
+    uint64_t elements = 1;
+    for (uint32_t i = 0; i < t->n_dims; i++) {
+        if (t->ne[i] == 0 || !base_mul(elements, t->ne[i], &elements) || elements > INT64_MAX) {
+            return false;
+        }
+    }
+    return quant_row_bytes(t->type, t->ne[0], &t->size) &&
+           base_mul(t->size, elements / t->ne[0], &t->size);
+}
+
+void gguf_writer_tensor(struct gguf_writer *w, struct gguf_str name, const struct quant_type *type,
+                        uint32_t n_dims, const uint64_t *ne)
+{
+    char item[GGUF_ITEM_SIZE];
+    struct out_tensor t = {.type = type, .n_dims = n_dims};
+    if (w->error.code != BASE_OK) return;
+    if (name.size == 0 || name.size > GGUF_MAX_NAME || n_dims < 1 || n_dims > GGUF_MAX_DIMS) {
+        base_fail_at(&w->error, BASE_FAILED, gguf_item(name, item), -1,
+                     "a tensor needs a name of 1 to %d bytes and 1 to %d dimensions", GGUF_MAX_NAME,
+                     GGUF_MAX_DIMS);
+        return;
+    }
+    memcpy(t.name, name.data, name.size);
+    t.name_size = (uint32_t)name.size;
+    memcpy(t.ne, ne, n_dims * sizeof *ne);
+    if (!measure_tensor(&t)) {
+        base_fail_at(&w->error, BASE_FAILED, gguf_item(name, item), -1,
+                     "the shape does not fit the type %s, has a zero or is too large", type->name);
+        return;
+    }
+    struct out_tensor *more = reallocarray(w->tensor, w->tensor_count + 1, sizeof *more);
+    if (!more) {
+        fail_memory(w);
+        return;
+    }
+    w->tensor = more;
+    w->tensor[w->tensor_count++] = t;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    const struct out_tensor *x = *(const struct out_tensor *const *)a;
+    const struct out_tensor *y = *(const struct out_tensor *const *)b;
+    if (x->name_size != y->name_size) return x->name_size < y->name_size ? -1 : 1;
+    return memcmp(x->name, y->name, x->name_size);
+}
+
+static bool check_names(struct gguf_writer *w)
+{
+    if (w->tensor_count < 2) return true;
+    const struct out_tensor **sorted = calloc(w->tensor_count, sizeof *sorted);
+    if (!sorted) return fail_memory(w);
+    for (uint64_t i = 0; i < w->tensor_count; i++) sorted[i] = &w->tensor[i];
+    qsort(sorted, w->tensor_count, sizeof *sorted, compare_names);
+    for (uint64_t i = 1; i < w->tensor_count; i++) {
+        if (compare_names(&sorted[i - 1], &sorted[i]) != 0) continue;
+        char item[GGUF_ITEM_SIZE];
+        struct gguf_str name = {.data = sorted[i]->name, .size = sorted[i]->name_size};
+        base_fail_at(&w->error, BASE_FAILED, gguf_item(name, item), -1,
+                     "two tensors have this name");
+        break;
+    }
+    free(sorted);
+    return w->error.code == BASE_OK;
+}
+
+/* ---- The head of the file ---- */
+
+/* general.alignment, if it was set, governs this file too. */
+static bool find_alignment(struct gguf_writer *w)
+{
+    struct gguf_str key = {.data = "general.alignment", .size = 17};
+    const struct out_entry *entry = find_entry(w, key);
+    w->alignment = GGUF_DEFAULT_ALIGNMENT;
+    if (!entry) return true;
+    uint32_t field[2] = {0, 0}; /* type, value */
+    if (entry->value.size == sizeof field) memcpy(field, entry->value.data, sizeof field);
+    w->alignment = le32toh(field[1]);
+    if (le32toh(field[0]) == GGUF_U32 && gguf_alignment_valid(w->alignment)) return true;
+    return base_fail_at(&w->error, BASE_FAILED, key.data, -1,
+                        "must be a u32, a power of two from %d to %d", GGUF_MIN_ALIGNMENT,
+                        GGUF_MAX_ALIGNMENT);
+}
+
+static bool build_head(struct gguf_writer *w, struct base_buffer *head)
+{
+    uint64_t offset = 0, padded;
+    base_buffer_add(head, "GGUF", 4);
+    add_u32(head, VERSION);
+    add_u64(head, w->tensor_count);
+    add_u64(head, w->entry_count);
+    for (uint64_t i = 0; i < w->entry_count; i++) {
+        const struct out_entry *entry = &w->entry[i];
+        add_str(head, entry->key.data, entry->key.size);
+        base_buffer_add(head, entry->value.data, entry->value.size);
+        head->failed |= entry->key.failed || entry->value.failed;
+    }
+    for (uint64_t i = 0; i < w->tensor_count; i++) {
+        const struct out_tensor *t = &w->tensor[i];
+        add_str(head, t->name, t->name_size);
+        add_u32(head, t->n_dims);
+        for (uint32_t d = 0; d < t->n_dims; d++) add_u64(head, t->ne[d]);
+        add_u32(head, t->type->id);
+        add_u64(head, offset);
+        if (!base_align_up(t->size, w->alignment, &padded) || !base_add(offset, padded, &offset)) {
+            return base_fail(&w->error, BASE_FAILED, "the tensors together are too large");
+        }
+    }
+    return head->failed ? fail_memory(w) : true;
+}
+
+/* ---- Output ---- */
+
+static bool fail_output(struct gguf_writer *w, const char *doing)
+{
+    base_fail(&w->error, BASE_FAILED, "cannot %s: %s", doing, strerror(errno));
+    base_error_set_file(&w->error, w->path);
+    return false;
+}
+
+static bool write_all(struct gguf_writer *w, const char *bytes, size_t size)
+{
+    while (size) {
+        ssize_t n = write(w->fd, bytes, size);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) return fail_output(w, "write");
+        bytes += n;
+        size -= (size_t)n;
+    }
+    return true;
+}
+
+static bool flush(struct gguf_writer *w)
+{
+    size_t size = w->output_size;
+    w->output_size = 0;
+    return write_all(w, w->output, size);
+}
+
+static bool put(struct gguf_writer *w, const void *bytes, uint64_t size)
+{
+    if (size > OUTPUT_ROOM - w->output_size && !flush(w)) return false;
+    if (size >= OUTPUT_ROOM) return write_all(w, bytes, size);
+    if (size) memcpy(w->output + w->output_size, bytes, size);
+    w->output_size += size;
+    return true;
+}
+
+/* Zeros up to the alignment, after `size` bytes that began aligned. */
+static bool put_padding(struct gguf_writer *w, uint64_t size)
+{
+    static const char zeros[4096];
+    uint64_t left = (w->alignment - size % w->alignment) % w->alignment;
+    while (left) {
+        uint64_t n = left < sizeof zeros ? left : sizeof zeros;
+        if (!put(w, zeros, n)) return false;
+        left -= n;
+    }
+    return true;
+}
+
+/* A new file beside w->path. The name is tried, not random: what is in the way stays. */
+static bool open_temporary(struct gguf_writer *w)
+{
+    for (int i = 0; i < 100; i++) {
+        if (asprintf(&w->temporary, "%s.part%d", w->path, i) < 0) {
+            w->temporary = NULL;
+            return fail_memory(w);
+        }
+        w->fd = open(w->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (w->fd >= 0) return true;
+        int why = errno;
+        free(w->temporary);
+        w->temporary = NULL;
+        errno = why;
+        if (errno != EEXIST) break;
+    }
+    return fail_output(w, "create a temporary file beside it");
+}
+
+/* Devices and pipes are written in place, since a rename would put a file where they are; links are
+ * followed for the same reason. */
+static bool open_output(struct gguf_writer *w, const char *path)
+{
+    struct stat st;
+    w->output = malloc(OUTPUT_ROOM);
+    if (strcmp(path, "-") == 0) {
+        w->path = strdup("standard output");
+        w->fd = STDOUT_FILENO;
+    } else {
+        w->path = realpath(path, NULL);
+        if (!w->path && errno == ENOENT) w->path = strdup(path);
+    }
+    if (!w->path && errno != ENOMEM) {
+        base_fail(&w->error, BASE_FAILED, "cannot open: %s", strerror(errno));
+        base_error_set_file(&w->error, path);
+        return false;
+    }
+    if (!w->output || !w->path) return fail_memory(w);
+    if (w->fd >= 0) return true;
+    if (stat(w->path, &st) != 0 || S_ISREG(st.st_mode)) return open_temporary(w);
+    w->fd = open(w->path, O_WRONLY | O_CLOEXEC);
+    return w->fd >= 0 || fail_output(w, "open");
+}
+
+/* Hands the writer's error to the caller; false, for returning. */
+static bool give_error(const struct gguf_writer *w, struct base_error *err)
+{
+    if (err && err->code == BASE_OK) *err = w->error;
+    return false;
+}
+
+bool gguf_writer_begin(struct gguf_writer *w, const char *path, struct base_error *err)
+{
+    struct base_buffer head = BASE_BUFFER_INIT;
+    bool done = w->error.code == BASE_OK && check_names(w) && find_alignment(w) &&
+                build_head(w, &head) && open_output(w, path) && put(w, head.data, head.size) &&
+                (w->tensor_count == 0 || put_padding(w, head.size));
+    base_buffer_free(&head);
+    return done || give_error(w, err);
+}
+
+bool gguf_writer_data(struct gguf_writer *w, const void *bytes, uint64_t size,
+                      struct base_error *err)
+{
+    char item[GGUF_ITEM_SIZE];
+    if (w->error.code != BASE_OK) return give_error(w, err);
+    if (w->current == w->tensor_count) {
+        base_fail(&w->error, BASE_FAILED, "more tensor data than was announced");
+        return give_error(w, err);
+    }
+    const struct out_tensor *t = &w->tensor[w->current];
+    if (size > t->size - w->current_done) {
+        struct gguf_str name = {.data = t->name, .size = t->name_size};
+        base_fail_at(&w->error, BASE_FAILED, gguf_item(name, item), -1,
+                     "more than the announced %" PRIu64 " bytes of data", t->size);
+        return give_error(w, err);
+    }
+    if (!put(w, bytes, size)) return give_error(w, err);
+    w->current_done += size;
+    if (w->current_done < t->size) return true;
+    if (!put_padding(w, t->size)) return give_error(w, err);
+    w->current++;
+    w->current_done = 0;
+    return true;
+}
+
+static bool finish_output(struct gguf_writer *w)
+{
+    if (!flush(w)) return false;
+    if (w->fd > STDERR_FILENO) {
+        int failed = close(w->fd); /* where a network file system reports a full disk */
+        w->fd = -1;
+        if (failed) return fail_output(w, "write");
+    }
+    if (w->temporary && rename(w->temporary, w->path) != 0) return fail_output(w, "rename to");
+    free(w->temporary);
+    w->temporary = NULL;
+    return true;
+}
+
+bool gguf_writer_end(struct gguf_writer *w, struct base_error *err)
+{
+    char item[GGUF_ITEM_SIZE];
+    if (w->error.code == BASE_OK && w->current < w->tensor_count) {
+        const struct out_tensor *t = &w->tensor[w->current];
+        struct gguf_str name = {.data = t->name, .size = t->name_size};
+        base_fail_at(&w->error, BASE_FAILED, gguf_item(name, item), -1,
+                     "only %" PRIu64 " of its %" PRIu64 " bytes were given", w->current_done,
+                     t->size);
+    }
+    bool done = w->error.code == BASE_OK && finish_output(w);
+    if (!done) give_error(w, err);
+    close_output(w);
+    return done;
+}

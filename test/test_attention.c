@@ -1,0 +1,331 @@
+/* test/test_attention.c: attention against a naive reference in double precision over a table of
+ * shapes, and the same bits for every level, number of threads and split of the batch. */
+#include "test/support.h"
+
+#include "engine/graph.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LISTS = 3 };
+
+struct shape {
+    const char *name;
+    int n_tokens, n_heads, n_kv, d, dv, room;
+    enum quant_id k_type, v_type;
+    int past;   /* keys before the first token */
+    int window; /* 0: none; else a token sees the last so many keys */
+    bool ahead; /* every token sees every key */
+    bool lists; /* tokens belong to different sequences */
+    bool sinks;
+    float softcap;
+    double bar; /* largest NMSE */
+};
+
+static const struct shape shapes[] = {
+    {"plain", 5, 4, 4, 64, 64, 32, QUANT_F16, QUANT_F16, .bar = 1e-12},
+    {"f32 cache", 33, 6, 2, 40, 24, 64, QUANT_F32, QUANT_F32, .bar = 1e-12},
+    {"grouped", 70, 9, 3, 64, 64, 200, QUANT_F16, QUANT_F16, .past = 100, .bar = 1e-12},
+    {"one kv head", 3, 71, 1, 64, 64, 40, QUANT_F16, QUANT_F16, .past = 30, .bar = 1e-12},
+    {"255 keys", 1, 4, 2, 80, 80, 255, QUANT_F16, QUANT_F16, .past = 254, .bar = 1e-12},
+    {"256 keys", 1, 4, 2, 80, 80, 256, QUANT_F16, QUANT_F16, .past = 255, .bar = 1e-12},
+    {"257 keys", 1, 4, 2, 80, 80, 257, QUANT_F16, QUANT_F16, .past = 256, .bar = 1e-12},
+    {"across chunks", 9, 3, 1, 32, 32, 600, QUANT_F16, QUANT_F16, .past = 507, .bar = 1e-12},
+    {"deep", 1, 6, 2, 128, 128, 4100, QUANT_F16, QUANT_F16, .past = 4096, .bar = 1e-12},
+    {"deep batch", 40, 2, 2, 16, 16, 1200, QUANT_F16, QUANT_F16, .past = 1100, .bar = 1e-12},
+    {"window", 40, 4, 2, 32, 32, 800, QUANT_F16, QUANT_F16, .past = 700, .window = 100,
+     .bar = 1e-12},
+    {"window at a border", 8, 4, 4, 32, 32, 600, QUANT_F16, QUANT_F16, .past = 508, .window = 1,
+     .bar = 1e-12},
+    {"encoder", 300, 2, 2, 32, 32, 300, QUANT_F16, QUANT_F16, .ahead = true, .bar = 1e-12},
+    {"sequences", 50, 4, 2, 32, 32, 400, QUANT_F16, QUANT_F16, .past = 300, .lists = true,
+     .bar = 1e-12},
+    {"sinks", 20, 4, 2, 64, 64, 300, QUANT_F16, QUANT_F16, .past = 250, .sinks = true,
+     .bar = 1e-12},
+    {"softcap", 20, 4, 2, 64, 64, 300, QUANT_F16, QUANT_F16, .past = 250, .softcap = 5.0f,
+     .bar = 1e-11},
+    {"odd sizes", 7, 3, 3, 37, 19, 60, QUANT_F16, QUANT_F16, .past = 50, .bar = 1e-12},
+    {"large head", 3, 2, 1, 576, 512, 300, QUANT_F16, QUANT_F16, .past = 290, .bar = 1e-12},
+    {"bf16 cache", 20, 4, 2, 72, 72, 300, QUANT_BF16, QUANT_BF16, .past = 250, .bar = 1e-4},
+    {"q8_0 cache", 20, 4, 2, 64, 64, 300, QUANT_Q8_0, QUANT_Q8_0, .past = 250, .bar = 1e-4},
+    {"q4_0 keys", 20, 4, 2, 64, 64, 600, QUANT_Q4_0, QUANT_F16, .past = 550, .bar = 1e-4},
+    {"q4_1 values", 3, 4, 2, 64, 64, 600, QUANT_F16, QUANT_Q4_1, .past = 550, .bar = 1e-12},
+};
+
+/* All data of a shape; the reference sees the caches decoded. */
+struct data {
+    const struct shape *s;
+    int n_cells;
+    float *q, *k, *v, sinks[128];
+    char *k_cache, *v_cache;
+    int32_t *span, *cells;
+    double *want;
+};
+
+static float random_float(uint64_t *state)
+{
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    return (float)(int32_t)(*state >> 32) * 0x1p-31f;
+}
+
+/* Rows of d random floats, stored as `type` and decoded again into *plain. */
+static char *random_cache(enum quant_id id, int64_t rows, int64_t d, float **plain, uint64_t *seed)
+{
+    const struct quant_type *type = quant_type_by_id(id);
+    uint64_t row_bytes;
+    assert_true(quant_row_bytes(type, (uint64_t)d, &row_bytes));
+    char *cache = malloc((size_t)rows * row_bytes);
+    *plain = malloc((size_t)(rows * d) * sizeof(float));
+    for (int64_t r = 0; r < rows; r++) {
+        float *row = *plain + r * d;
+        for (int64_t i = 0; i < d; i++) row[i] = random_float(seed);
+        type->encode(d, row, cache + (uint64_t)r * row_bytes);
+        type->kernel[QUANT_SCALAR].decode(d, cache + (uint64_t)r * row_bytes, row);
+    }
+    return cache;
+}
+
+static int list_of(const struct shape *s, int token)
+{
+    return s->lists ? token % LISTS : LISTS - 1;
+}
+
+static void fill_lists(struct data *d)
+{
+    const struct shape *s = d->s;
+    /* Sequences share their first cells and then go their own ways, downwards. */
+    for (int l = 0; l < LISTS; l++)
+        for (int j = 0; j < s->room; j++)
+            d->cells[l * s->room + j] = j < s->room / 3 ? j : d->n_cells - 1 - (j + l) % s->room;
+    for (int t = 0; t < s->n_tokens; t++) {
+        int end = s->ahead ? s->past + s->n_tokens : s->past + t + 1;
+        int first = s->window && end > s->window ? end - s->window : 0;
+        int32_t span[4] = {list_of(s, t), first, end, 0};
+        memcpy(d->span + 4 * t, span, sizeof(span));
+    }
+}
+
+static void reference_row(struct data *d, int t, int h)
+{
+    const struct shape *s = d->s;
+    const int32_t *span = d->span + 4 * t, *cells = d->cells + span[0] * s->room;
+    int kv = h / (s->n_heads / s->n_kv);
+    double *score = calloc((size_t)s->room, sizeof(*score)), m = s->sinks ? d->sinks[h] : -INFINITY;
+    double *out = d->want + ((size_t)t * (size_t)s->n_heads + (size_t)h) * (size_t)s->dv, sum = 0;
+    for (int j = span[1]; j < span[2]; j++) {
+        const float *q = d->q + (t * s->n_heads + h) * s->d,
+                    *k = d->k + (int64_t)(cells[j] * s->n_kv + kv) * s->d;
+        for (int i = 0; i < s->d; i++) score[j] += (double)q[i] * k[i];
+        score[j] *= (float)(1 / sqrt(s->d));
+        if (s->softcap != 0) score[j] = s->softcap * tanh(score[j] / s->softcap);
+        m = fmax(m, score[j]);
+    }
+    for (int j = span[1]; j < span[2]; j++) sum += exp(score[j] - m);
+    if (s->sinks) sum += exp(d->sinks[h] - m);
+    for (int j = span[1]; j < span[2]; j++)
+        for (int i = 0; i < s->dv; i++)
+            out[i] +=
+                exp(score[j] - m) / sum * d->v[(int64_t)(cells[j] * s->n_kv + kv) * s->dv + i];
+    free(score);
+}
+
+static struct data *data_new(const struct shape *s)
+{
+    struct data *d = calloc(1, sizeof(*d));
+    uint64_t seed = 42;
+    d->s = s;
+    d->n_cells = 2 * s->room;
+    size_t n_q = (size_t)s->n_tokens * (size_t)s->n_heads;
+    d->q = malloc(n_q * (size_t)s->d * sizeof(float));
+    for (size_t i = 0; i < n_q * (size_t)s->d; i++) d->q[i] = 4 * random_float(&seed);
+    d->k_cache = random_cache(s->k_type, (int64_t)d->n_cells * s->n_kv, s->d, &d->k, &seed);
+    d->v_cache = random_cache(s->v_type, (int64_t)d->n_cells * s->n_kv, s->dv, &d->v, &seed);
+    d->span = calloc((size_t)s->n_tokens, 4 * sizeof(int32_t));
+    d->cells = calloc((size_t)LISTS * (size_t)s->room, sizeof(int32_t));
+    for (int h = 0; h < s->n_heads; h++) d->sinks[h] = 2 * random_float(&seed);
+    fill_lists(d);
+    d->want = calloc(n_q * (size_t)s->dv, sizeof(double));
+    for (int t = 0; t < s->n_tokens; t++)
+        for (int h = 0; h < s->n_heads; h++) reference_row(d, t, h);
+    return d;
+}
+
+static void data_free(struct data *d)
+{
+    free(d->q);
+    free(d->k);
+    free(d->v);
+    free(d->k_cache);
+    free(d->v_cache);
+    free(d->span);
+    free(d->cells);
+    free(d->want);
+    free(d);
+}
+
+static struct engine_tensor leaf(enum quant_id type, int n_dims, const int64_t *ne, void *data)
+{
+    struct engine_tensor t;
+    struct base_error err = BASE_ERROR_INIT;
+    assert_true(engine_tensor_init(&t, quant_type_by_id(type), n_dims, ne, data, "leaf", &err));
+    return t;
+}
+
+/* Tokens [first, first + n) into out. */
+static void attend(struct data *d, struct engine *e, int first, int n, float *out)
+{
+    const struct shape *s = d->s;
+    struct base_error err = BASE_ERROR_INIT;
+    char text[512];
+    struct engine_tensor q = leaf(QUANT_F32, 3, (int64_t[]){s->d, s->n_heads, n},
+                                  d->q + (int64_t)first * s->n_heads * s->d);
+    struct engine_tensor k = leaf(s->k_type, 3, (int64_t[]){s->d, s->n_kv, d->n_cells}, d->k_cache);
+    struct engine_tensor v =
+        leaf(s->v_type, 3, (int64_t[]){s->dv, s->n_kv, d->n_cells}, d->v_cache);
+    struct engine_tensor span = leaf(QUANT_I32, 2, (int64_t[]){4, n}, d->span + 4 * first);
+    struct engine_tensor cells = leaf(QUANT_I32, 2, (int64_t[]){s->room, LISTS}, d->cells);
+    struct engine_tensor sinks = leaf(QUANT_F32, 1, (int64_t[]){s->n_heads}, d->sinks);
+    struct engine_attention how = {.scale = (float)(1 / sqrt(s->d)), .softcap = s->softcap};
+    struct engine_graph *g = engine_graph_new(e, 16, &err);
+    struct engine_tensor *result =
+        engine_attention(g, &q, &k, &v, &span, &cells, s->sinks ? &sinks : NULL, &how);
+    engine_output(g, result);
+    if (!engine_graph_plan(g, true, &err) || !engine_graph_run(g, &err))
+        fail_msg("%s: %s", s->name, base_error_format(&err, text, sizeof(text)));
+    memcpy(out, result->data, (size_t)(n * s->n_heads * s->dv) * sizeof(float));
+    engine_graph_free(g);
+}
+
+static struct engine *engine_at(enum quant_level level, int n_threads)
+{
+    struct base_error err = BASE_ERROR_INIT;
+    struct engine_options options = engine_options_default();
+    options.level = level;
+    options.n_threads = n_threads;
+    struct engine *e = engine_new(&options, &err);
+    assert_non_null(e);
+    return e;
+}
+
+static double nmse(const float *got, const double *want, size_t n)
+{
+    double error = 0, power = 0;
+    for (size_t i = 0; i < n; i++) {
+        error += (got[i] - want[i]) * (got[i] - want[i]);
+        power += want[i] * want[i];
+    }
+    return error / power;
+}
+
+static bool has_types(const struct shape *s)
+{
+    return quant_type_by_id(s->k_type)->act != QUANT_ACT_NONE &&
+           quant_type_by_id(s->v_type)->act != QUANT_ACT_NONE;
+}
+
+static void test_reference(void **state)
+{
+    (void)state;
+    struct engine *e = engine_at(QUANT_LEVEL_COUNT - 1, 2);
+    for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
+        const struct shape *s = &shapes[i];
+        if (!has_types(s)) continue;
+        struct data *d = data_new(s);
+        size_t n = (size_t)s->n_tokens * (size_t)s->n_heads * (size_t)s->dv;
+        float *got = malloc(n * sizeof(float));
+        attend(d, e, 0, s->n_tokens, got);
+        double error = nmse(got, d->want, n);
+        if (!(error <= s->bar)) fail_msg("%s: NMSE %g above %g", s->name, error, s->bar);
+        free(got);
+        data_free(d);
+    }
+    engine_free(e);
+}
+
+static void check_same(const struct shape *s, const float *got, const float *want, size_t n,
+                       const char *what, int number)
+{
+    if (memcmp(got, want, n * sizeof(float)) != 0)
+        fail_msg("%s: other bits with %s %d", s->name, what, number);
+}
+
+static void test_same_bits(void **state)
+{
+    (void)state;
+    static const int threads[] = {2, 3, 7}, parts[] = {1, 7, 32};
+    for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
+        const struct shape *s = &shapes[i];
+        if (!has_types(s)) continue;
+        struct data *d = data_new(s);
+        size_t n = (size_t)s->n_tokens * (size_t)s->n_heads * (size_t)s->dv;
+        float *want = malloc(n * sizeof(float)), *got = malloc(n * sizeof(float));
+        struct engine *scalar = engine_at(QUANT_SCALAR, 1);
+        attend(d, scalar, 0, s->n_tokens, want);
+        engine_free(scalar);
+        for (int level = 1; level <= (int)quant_level_best(); level++) {
+            struct engine *e = engine_at(level, 1);
+            attend(d, e, 0, s->n_tokens, got);
+            check_same(s, got, want, n, "level", level);
+            engine_free(e);
+        }
+        for (int j = 0; j < 3; j++) {
+            struct engine *e = engine_at(QUANT_LEVEL_COUNT - 1, threads[j]);
+            attend(d, e, 0, s->n_tokens, got);
+            check_same(s, got, want, n, "threads", threads[j]);
+            for (int t = 0; t < s->n_tokens; t += parts[j]) {
+                int m = s->n_tokens - t < parts[j] ? s->n_tokens - t : parts[j];
+                attend(d, e, t, m, got + (size_t)(t * s->n_heads * s->dv));
+            }
+            check_same(s, got, want, n, "parts of", parts[j]);
+            engine_free(e);
+        }
+        free(want);
+        free(got);
+        data_free(d);
+    }
+}
+
+/* No keys give zeros; lists and cells that do not exist give NaN; spans that leave their list are
+ * cut; nobody else is touched. */
+static void test_odd_spans(void **state)
+{
+    (void)state;
+    static const struct shape s = {"odd spans", 6,  2,         1,         32,
+                                   32,          40, QUANT_F16, QUANT_F16, .past = 20};
+    struct data *d = data_new(&s);
+    float want[6 * 64], got[6 * 64];
+    for (int threads = 1; threads < 4; threads++) {
+        struct engine *e = engine_at(QUANT_LEVEL_COUNT - 1, threads);
+        fill_lists(d);
+        d->span[4 * 3 + 2] = s.room;
+        attend(d, e, 0, 6, want);
+        memcpy(d->span + 4 * 1, (int32_t[]){0, 10, 10, 0}, 16);
+        memcpy(d->span + 4 * 2, (int32_t[]){LISTS, 0, 10, 0}, 16);
+        memcpy(d->span + 4 * 3, (int32_t[]){LISTS - 1, -5, 1000, 0}, 16);
+        memcpy(d->span + 4 * 4, (int32_t[]){0, 0, 25, 0}, 16);
+        d->cells[7] = d->n_cells;
+        attend(d, e, 0, 6, got);
+        d->cells[7] = 7;
+        for (int i = 0; i < 64; i++) {
+            assert_true(got[64 + i] == 0.0f);
+            assert_true(isnan(got[2 * 64 + i]));
+            assert_true(isnan(got[4 * 64 + i]));
+        }
+        assert_memory_equal(got, want, 64 * sizeof(float));
+        assert_memory_equal(got + 3 * 64, want + 3 * 64, 64 * sizeof(float));
+        assert_memory_equal(got + 5 * 64, want + 5 * 64, 64 * sizeof(float));
+        engine_free(e);
+    }
+    data_free(d);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_reference),
+        cmocka_unit_test(test_same_bits),
+        cmocka_unit_test(test_odd_spans),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,860 @@
+/* test/test_gguf.c: valid GGUF files: reading every kind, typed reads, writing and reading back,
+ * split models, and the writer's refusals. Broken files are in test_gguf_broken.c. */
+#include "test/support.h"
+#include "test/support_gguf.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- A folder of our own ---- */
+
+static char folder[] = "/tmp/test_gguf_XXXXXX";
+
+static int make_folder(void **state)
+{
+    (void)state;
+    return mkdtemp(folder) ? 0 : -1;
+}
+
+static int remove_folder(void **state)
+{
+    char command[64];
+    (void)state;
+    snprintf(command, sizeof command, "rm -rf %s", folder);
+    return system(command);
+}
+
+static const char *in_folder(const char *name, char out[128])
+{
+    snprintf(out, 128, "%s/%s", folder, name);
+    return out;
+}
+
+static int files_in_folder(void)
+{
+    char command[64];
+    int count = -1;
+    snprintf(command, sizeof command, "ls -A %s | wc -l", folder);
+    FILE *f = popen(command, "r");
+    if (f) {
+        assert_int_equal(fscanf(f, "%d", &count), 1);
+        pclose(f);
+    }
+    return count;
+}
+
+static void write_bytes(const char *path, const void *bytes, size_t size)
+{
+    FILE *f = fopen(path, "wb");
+    assert_non_null(f);
+    assert_int_equal(fwrite(bytes, 1, size, f), size);
+    assert_int_equal(fclose(f), 0);
+}
+
+static struct gguf_file *open_forged(const struct forge *f)
+{
+    struct base_error err = BASE_ERROR_INIT;
+    struct gguf_file *file = gguf_open_memory(f->bytes.data, f->bytes.size, "forged", &err);
+    if (!file) fail_msg("%s: %s", err.item, err.text);
+    return file;
+}
+
+static struct gguf_file *open_path(const char *path)
+{
+    struct base_error err = BASE_ERROR_INIT;
+    struct gguf_file *file = gguf_open(path, &err);
+    if (!file) fail_msg("%s: %s: %s", err.file, err.item, err.text);
+    return file;
+}
+
+static struct gguf_str str_of(const char *text)
+{
+    return (struct gguf_str){.data = text, .size = strlen(text)};
+}
+
+static void assert_str(struct gguf_str s, const char *text)
+{
+    assert_int_equal(s.size, strlen(text));
+    assert_memory_equal(s.data, text, s.size);
+}
+
+/* ---- Reading ---- */
+
+static void check_scalars(const struct gguf_file *file)
+{
+    assert_int_equal(gguf_array_int(gguf_kv_find(file, "u8"), 0), 200);
+    assert_int_equal(gguf_array_int(gguf_kv_find(file, "i8"), 0), -100);
+    assert_int_equal(gguf_array_int(gguf_kv_find(file, "u16"), 0), 60000);
+    assert_int_equal(gguf_array_int(gguf_kv_find(file, "i16"), 0), -30000);
+    assert_int_equal(gguf_array_int(gguf_kv_find(file, "u32"), 0), 4000000000);
+    assert_int_equal(gguf_array_int(gguf_kv_find(file, "i32"), 0), -2000000000);
+    assert_int_equal(gguf_array_int(gguf_kv_find(file, "u64"), 0), INT64_MAX);
+    assert_int_equal(gguf_array_int(gguf_kv_find(file, "i64"), 0), INT64_MIN);
+    assert_true(gguf_array_num(gguf_kv_find(file, "u64"), 0) == 18446744073709551616.0);
+    assert_true(gguf_array_num(gguf_kv_find(file, "f32"), 0) == (double)0.1f);
+    assert_true(gguf_array_num(gguf_kv_find(file, "f64"), 0) == -2.5e300);
+    const struct gguf_kv *kv = gguf_kv_find(file, "string");
+    assert_str((struct gguf_str){.data = kv->data, .size = kv->size}, "h\xc3\xa9llo");
+}
+
+static void check_arrays(const struct gguf_file *file)
+{
+    static const struct {
+        const char *key;
+        double first, second;
+    } numbers[] = {
+        {"u8s", 255, 254},
+        {"i8s", -1, -2},
+        {"u16s", 65535, 65534},
+        {"i16s", -1, -2},
+        {"u32s", 4294967295.0, 4294967294.0},
+        {"i32s", -1, -2},
+        {"f32s", 0.5, 1.5},
+        {"bools", 0, 1},
+        {"u64s", 18446744073709551615.0, 18446744073709551614.0},
+        {"i64s", -1, -2},
+        {"f64s", 0.25, 1.25},
+    };
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        const struct gguf_kv *kv = gguf_kv_find(file, numbers[i].key);
+        assert_non_null(kv);
+        assert_int_equal(kv->kind, GGUF_ARRAY);
+        assert_true(gguf_array_num(kv, 0) == numbers[i].first);
+        assert_true(gguf_array_num(kv, 1) == numbers[i].second);
+        assert_true(gguf_array_num(kv, kv->count) == 0);
+        assert_int_equal(gguf_array_str(file, kv, 0).size, 0);
+    }
+    const struct gguf_kv *kv = gguf_kv_find(file, "strings");
+    assert_int_equal(kv->item, GGUF_STRING);
+    assert_int_equal(kv->count, 3);
+    assert_str(gguf_array_str(file, kv, 0), "one");
+    assert_str(gguf_array_str(file, kv, 1), "");
+    assert_str(gguf_array_str(file, kv, 2), "three");
+    assert_str(gguf_array_str(file, kv, 3), "");
+    assert_int_equal(gguf_kv_find(file, "no strings")->count, 0);
+    assert_int_equal(gguf_kv_find(file, "no numbers")->size, 0);
+}
+
+static void check_tensors(const struct gguf_file *file)
+{
+    assert_int_equal(gguf_tensor_count(file), 2);
+    const struct gguf_tensor *a = gguf_tensor_find(file, "a"), *b = gguf_tensor_find(file, "b");
+    assert_ptr_equal(a, gguf_tensor_at(file, 0));
+    assert_ptr_equal(b, gguf_tensor_at(file, 1));
+    assert_null(gguf_tensor_at(file, 2));
+    assert_null(gguf_tensor_find(file, "c"));
+    assert_null(gguf_tensor_find(file, ""));
+    assert_string_equal(a->type->name, "F32");
+    assert_int_equal(a->n_dims, 1);
+    assert_int_equal(a->ne[0], 4);
+    assert_int_equal(a->ne[1], 1);
+    assert_int_equal(a->ne[3], 1);
+    assert_int_equal(a->size, 16);
+    float last;
+    memcpy(&last, (const char *)a->data + 12, 4);
+    assert_true(last == 4.5f);
+    assert_string_equal(b->type->name, "Q8_0");
+    assert_int_equal(b->n_dims, 2);
+    assert_int_equal(b->ne[1], 2);
+    assert_int_equal(b->size, 68);
+    assert_int_equal(((const unsigned char *)b->data)[67], 67);
+}
+
+static void test_reads_everything(void **state)
+{
+    (void)state;
+    for (uint32_t version = 2; version <= 3; version++) {
+        struct forge f;
+        forge_begin(&f);
+        forge_everything(&f, version);
+        struct gguf_file *file = open_forged(&f);
+        assert_int_equal(gguf_version(file), version);
+        assert_int_equal(gguf_alignment(file), 32);
+        assert_int_equal(gguf_part_count(file), 1);
+        assert_int_equal(gguf_size(file), f.bytes.size);
+        assert_string_equal(gguf_path(file), "forged");
+        assert_int_equal(gguf_kv_count(file), 26);
+        assert_null(gguf_kv_at(file, 26));
+        assert_null(gguf_kv_find(file, "absent"));
+        assert_str(gguf_kv_at(file, 1)->key, "i8");
+        assert_int_equal(gguf_kv_at(file, 0)->offset, 24);
+        check_scalars(file);
+        check_arrays(file);
+        check_tensors(file);
+        gguf_close(file);
+        forge_free(&f);
+    }
+    gguf_close(NULL);
+}
+
+static void test_kind_names(void **state)
+{
+    (void)state;
+    assert_string_equal(gguf_kind_name(GGUF_U8), "u8");
+    assert_string_equal(gguf_kind_name(GGUF_ARRAY), "array");
+    assert_string_equal(gguf_kind_name(GGUF_F64), "f64");
+    assert_string_equal(gguf_kind_name(GGUF_KIND_COUNT), "unknown");
+}
+
+static void test_typed_reads(void **state)
+{
+    (void)state;
+    struct forge f;
+    forge_begin(&f);
+    forge_everything(&f, 3);
+    struct gguf_file *file = open_forged(&f);
+    uint32_t u = 7;
+    int64_t i = 7;
+    float x = 7;
+    bool b = false;
+    struct gguf_str s = {0};
+    assert_true(gguf_get_u32(file, "absent", &u, NULL) && u == 7);
+    assert_true(gguf_get_i64(file, "absent", &i, NULL) && i == 7);
+    assert_true(gguf_get_f32(file, "absent", &x, NULL) && x == 7);
+    assert_true(gguf_get_bool(file, "absent", &b, NULL) && !b);
+    assert_true(gguf_get_str(file, "absent", &s, NULL) && !s.data);
+    assert_true(gguf_get_u32(file, "u8", &u, NULL) && u == 200);
+    assert_true(gguf_get_u32(file, "u16", &u, NULL) && u == 60000);
+    assert_true(gguf_get_u32(file, "u32", &u, NULL) && u == 4000000000);
+    assert_true(gguf_get_i64(file, "i8", &i, NULL) && i == -100);
+    assert_true(gguf_get_i64(file, "i32", &i, NULL) && i == -2000000000);
+    assert_true(gguf_get_i64(file, "i64", &i, NULL) && i == INT64_MIN);
+    assert_true(gguf_get_f32(file, "f32", &x, NULL) && x == 0.1f);
+    assert_true(gguf_get_bool(file, "bool", &b, NULL) && b);
+    assert_true(gguf_get_str(file, "string", &s, NULL) && s.size == 6);
+    gguf_close(file);
+    forge_free(&f);
+}
+
+/* What a typed read refuses: nothing is written, and the error names key, byte and both kinds. */
+static void test_typed_reads_refuse(void **state)
+{
+    (void)state;
+    static const struct {
+        char read; /* u32, i64, f32, bool, str by first letter */
+        const char *key, *text;
+    } cases[] = {
+        {'u', "i8", "-100 does not fit u32"},
+        {'u', "u64", "18446744073709551615 does not fit u32"},
+        {'u', "f32", "must be an unsigned integer, not f32"},
+        {'u', "bool", "must be an unsigned integer, not bool"},
+        {'u', "u32s", "must be an unsigned integer, not array"},
+        {'i', "u64", "18446744073709551615 does not fit i64"},
+        {'i', "f64", "must be an integer, not f64"},
+        {'i', "string", "must be an integer, not string"},
+        {'f', "u32", "must be f32, not u32"},
+        {'f', "f64", "-2.5e+300 does not fit f32"},
+        {'b', "u8", "must be bool, not u8"},
+        {'b', "bools", "must be bool, not array"},
+        {'s', "u8s", "must be a string, not array"},
+        {'s', "strings", "must be a string, not array"},
+    };
+    struct forge f;
+    forge_begin(&f);
+    forge_everything(&f, 3);
+    struct gguf_file *file = open_forged(&f);
+    for (size_t n = 0; n < sizeof cases / sizeof *cases; n++) {
+        struct base_error err = BASE_ERROR_INIT;
+        const char *key = cases[n].key;
+        uint32_t u = 7;
+        int64_t i = 7;
+        float x = 7;
+        bool b = false;
+        struct gguf_str s = {0};
+        bool done = cases[n].read == 'u'   ? gguf_get_u32(file, key, &u, &err)
+                    : cases[n].read == 'i' ? gguf_get_i64(file, key, &i, &err)
+                    : cases[n].read == 'f' ? gguf_get_f32(file, key, &x, &err)
+                    : cases[n].read == 'b' ? gguf_get_bool(file, key, &b, &err)
+                                           : gguf_get_str(file, key, &s, &err);
+        assert_false(done);
+        assert_true(u == 7 && i == 7 && x == 7 && !b && !s.data);
+        assert_int_equal(err.code, BASE_MODEL);
+        assert_string_equal(err.item, key);
+        assert_string_equal(err.text, cases[n].text);
+        assert_string_equal(err.file, "forged");
+        assert_int_equal(err.offset, gguf_kv_find(file, key)->offset);
+    }
+    gguf_close(file);
+    forge_free(&f);
+}
+
+/* Ordinary differences between writers: other alignment, gaps, data in another order, a tensor name
+ * of the full 64 bytes, no padding at the end. */
+static void test_reads_unusual_layouts(void **state)
+{
+    (void)state;
+    struct forge f;
+    char name[65] = "";
+    memset(name, 'x', 64);
+    forge_begin(&f);
+    forge_head(&f, 2, 2, 1);
+    forge_key(&f, "general.alignment", GGUF_U32);
+    forge_u32(&f, 64);
+    forge_tensor(&f, name, 4, 1, 2, QUANT_I8, 192);
+    forge_tensor(&f, "first", 1, 3, 0, QUANT_F16, 0);
+    forge_pad(&f, 64);
+    forge_zeros(&f, 192);
+    forge_u8(&f, 5);
+    forge_u8(&f, 6);
+    struct gguf_file *file = open_forged(&f);
+    assert_int_equal(gguf_alignment(file), 64);
+    const struct gguf_tensor *t = gguf_tensor_find(file, name);
+    assert_non_null(t);
+    assert_int_equal(t->n_dims, 4);
+    assert_int_equal(t->offset + t->size, f.bytes.size);
+    assert_int_equal(((const unsigned char *)t->data)[1], 6);
+    assert_int_equal(gguf_tensor_find(file, "first")->size, 6);
+    gguf_close(file);
+    forge_free(&f);
+}
+
+static void test_lookup_finds_each_of_many(void **state)
+{
+    (void)state;
+    enum { COUNT = 3000 };
+    struct forge f;
+    char name[32];
+    forge_begin(&f);
+    forge_head(&f, 3, COUNT, COUNT);
+    for (uint32_t i = 0; i < COUNT; i++) {
+        snprintf(name, sizeof name, "key.%u", i * 2654435761u);
+        forge_key(&f, name, GGUF_U32);
+        forge_u32(&f, i);
+    }
+    for (uint32_t i = 0; i < COUNT; i++) {
+        snprintf(name, sizeof name, "blk.%u.w", i * 2654435761u);
+        forge_tensor(&f, name, 1, 8, 0, QUANT_I8, 32ull * i);
+    }
+    forge_pad(&f, 32);
+    forge_zeros(&f, 32ull * COUNT);
+    struct gguf_file *file = open_forged(&f);
+    for (uint32_t i = 0; i < COUNT; i++) {
+        snprintf(name, sizeof name, "key.%u", i * 2654435761u);
+        assert_ptr_equal(gguf_kv_find(file, name), gguf_kv_at(file, i));
+        snprintf(name, sizeof name, "blk.%u.w", i * 2654435761u);
+        assert_ptr_equal(gguf_tensor_find(file, name), gguf_tensor_at(file, i));
+    }
+    assert_null(gguf_kv_find(file, "key."));
+    assert_null(gguf_tensor_find(file, "blk.0.w."));
+    gguf_close(file);
+    forge_free(&f);
+}
+
+static void test_refuses_what_is_no_file(void **state)
+{
+    (void)state;
+    char path[128];
+    struct {
+        const char *path, *text;
+    } cases[] = {
+        {folder, "a directory"},
+        {"/dev/null", "a device"},
+        {"/nonexistent/model.gguf", "No such file"},
+        {in_folder("pipe", path), "a pipe"},
+    };
+    assert_int_equal(mkfifo(path, 0600), 0);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct base_error err = BASE_ERROR_INIT;
+        assert_null(gguf_open(cases[i].path, &err));
+        assert_int_equal(err.code, BASE_MODEL);
+        assert_non_null(strstr(err.text, cases[i].text));
+        assert_string_equal(err.file, cases[i].path);
+    }
+    unlink(path);
+    struct base_error err = BASE_ERROR_INIT;
+    write_bytes(in_folder("empty", path), "", 0);
+    assert_null(gguf_open(path, &err));
+    assert_string_equal(err.text, "the file is empty");
+    unlink(path);
+}
+
+/* ---- Writing ---- */
+
+static void write_all_kinds(struct gguf_writer *w)
+{
+    static const uint16_t numbers[] = {1, 65535, 3};
+    struct gguf_str strings[] = {str_of("one"), str_of(""), str_of("three")};
+    gguf_writer_u32(w, "u32", 1);
+    gguf_writer_u64(w, "u64", UINT64_MAX);
+    gguf_writer_i32(w, "i32", -5);
+    gguf_writer_f32(w, "f32", 0.1f);
+    gguf_writer_bool(w, "bool", true);
+    gguf_writer_str(w, "string", "a\0b", 3);
+    gguf_writer_str(w, "empty", "", 0);
+    gguf_writer_str_array(w, "strings", strings, 3);
+    gguf_writer_str_array(w, "no strings", NULL, 0);
+    gguf_writer_array(w, "numbers", GGUF_U16, numbers, 3);
+    gguf_writer_array(w, "no numbers", GGUF_F32, NULL, 0);
+    gguf_writer_u32(w, "u32", 4000000000); /* replaces, in its place */
+}
+
+static void test_write_and_read_back(void **state)
+{
+    (void)state;
+    char path[128];
+    const uint64_t ne[] = {32, 3}, ne1[] = {5};
+    unsigned char rows[3 * 34], more[20];
+    struct base_error err = BASE_ERROR_INIT;
+    for (size_t i = 0; i < sizeof rows; i++) rows[i] = (unsigned char)i;
+    memset(more, 7, sizeof more);
+    in_folder("kinds.gguf", path);
+    struct gguf_writer *w = gguf_writer_new(&err);
+    write_all_kinds(w);
+    gguf_writer_tensor(w, str_of("q"), quant_type_by_id(QUANT_Q8_0), 2, ne);
+    gguf_writer_tensor(w, str_of("f"), quant_type_by_id(QUANT_F32), 1, ne1);
+    assert_true(gguf_writer_begin(w, path, &err));
+    assert_int_not_equal(access(path, F_OK), 0); /* nothing there before it is whole */
+    for (size_t i = 0; i < sizeof rows; i += 17)
+        assert_true(gguf_writer_data(w, rows + i, 17, &err));
+    assert_true(gguf_writer_data(w, more, sizeof more, &err));
+    assert_true(gguf_writer_end(w, &err));
+    gguf_writer_free(w);
+    assert_int_equal(files_in_folder(), 1);
+
+    struct gguf_file *file = open_path(path);
+    assert_int_equal(gguf_version(file), 3);
+    assert_int_equal(gguf_size(file) % 32, 0);
+    assert_int_equal(gguf_kv_count(file), 11);
+    assert_str(gguf_kv_at(file, 0)->key, "u32");
+    assert_int_equal(gguf_array_int(gguf_kv_find(file, "u32"), 0), 4000000000);
+    assert_int_equal(gguf_array_int(gguf_kv_find(file, "i32"), 0), -5);
+    assert_true(gguf_array_num(gguf_kv_find(file, "f32"), 0) == (double)0.1f);
+    assert_int_equal(gguf_kv_find(file, "string")->size, 3);
+    assert_memory_equal(gguf_kv_find(file, "string")->data, "a\0b", 3);
+    assert_int_equal(gguf_kv_find(file, "empty")->size, 0);
+    assert_str(gguf_array_str(file, gguf_kv_find(file, "strings"), 2), "three");
+    assert_int_equal(gguf_array_int(gguf_kv_find(file, "numbers"), 1), 65535);
+    assert_int_equal(gguf_kv_find(file, "no numbers")->item, GGUF_F32);
+    const struct gguf_tensor *q = gguf_tensor_find(file, "q"), *f = gguf_tensor_find(file, "f");
+    assert_int_equal(q->size, sizeof rows);
+    assert_memory_equal(q->data, rows, sizeof rows);
+    assert_memory_equal(f->data, more, sizeof more);
+    assert_int_equal(f->offset % 32, 0);
+    gguf_close(file);
+    unlink(path);
+}
+
+/* Copying every key of a file that holds every kind gives the same bytes. */
+static void test_copy_is_exact(void **state)
+{
+    (void)state;
+    struct forge f;
+    char path[128];
+    struct base_error err = BASE_ERROR_INIT;
+    forge_begin(&f);
+    forge_everything(&f, 3);
+    struct gguf_file *from = open_forged(&f);
+    struct gguf_writer *w = gguf_writer_new(&err);
+    for (uint64_t i = 0; i < gguf_kv_count(from); i++) gguf_writer_copy_kv(w, gguf_kv_at(from, i));
+    for (uint64_t i = 0; i < gguf_tensor_count(from); i++) {
+        const struct gguf_tensor *t = gguf_tensor_at(from, i);
+        gguf_writer_tensor(w, t->name, t->type, t->n_dims, t->ne);
+    }
+    assert_true(gguf_writer_begin(w, in_folder("copy.gguf", path), &err));
+    for (uint64_t i = 0; i < gguf_tensor_count(from); i++) {
+        const struct gguf_tensor *t = gguf_tensor_at(from, i);
+        assert_true(gguf_writer_data(w, t->data, t->size, &err));
+    }
+    assert_true(gguf_writer_end(w, &err));
+    gguf_writer_free(w);
+    gguf_close(from);
+    char *bytes = malloc(f.bytes.size + 1);
+    FILE *file = fopen(path, "rb");
+    assert_non_null(bytes);
+    assert_non_null(file);
+    assert_int_equal(fread(bytes, 1, f.bytes.size + 1, file), f.bytes.size);
+    assert_memory_equal(bytes, f.bytes.data, f.bytes.size);
+    fclose(file);
+    free(bytes);
+    unlink(path);
+    forge_free(&f);
+}
+
+/* A writer of one F32 tensor of 4096 floats, with padding to `alignment` where it is not 0. */
+static struct gguf_writer *one_tensor(uint32_t alignment)
+{
+    const uint64_t ne[] = {4096};
+    struct gguf_writer *w = gguf_writer_new(NULL);
+    assert_non_null(w);
+    if (alignment) gguf_writer_u32(w, "general.alignment", alignment);
+    gguf_writer_tensor(w, str_of("t"), quant_type_by_id(QUANT_F32), 1, ne);
+    return w;
+}
+
+static void test_writer_follows_alignment(void **state)
+{
+    (void)state;
+    char path[128];
+    float data[4096] = {[4095] = 3};
+    struct base_error err = BASE_ERROR_INIT;
+    struct gguf_writer *w = one_tensor(16384 * 4);
+    assert_true(gguf_writer_begin(w, in_folder("wide.gguf", path), &err));
+    assert_true(gguf_writer_data(w, data, sizeof data, &err));
+    assert_true(gguf_writer_end(w, &err));
+    gguf_writer_free(w);
+    struct gguf_file *file = open_path(path);
+    assert_int_equal(gguf_alignment(file), 65536);
+    assert_int_equal(gguf_tensor_at(file, 0)->offset, 65536);
+    assert_int_equal(gguf_size(file), 131072);
+    gguf_close(file);
+    unlink(path);
+}
+
+/* A file that stands there is only replaced by a whole one. */
+static void test_unfinished_write_leaves_no_trace(void **state)
+{
+    (void)state;
+    char path[128], old[4] = "";
+    float data[4096] = {0};
+    struct base_error err = BASE_ERROR_INIT;
+    write_bytes(in_folder("model.gguf", path), "old", 3);
+    struct gguf_writer *w = one_tensor(0);
+    assert_true(gguf_writer_begin(w, path, &err));
+    assert_true(gguf_writer_data(w, data, 100, &err));
+    assert_int_equal(files_in_folder(), 2);
+    gguf_writer_free(w); /* given up */
+    assert_int_equal(files_in_folder(), 1);
+
+    w = one_tensor(0);
+    assert_true(gguf_writer_begin(w, path, &err));
+    assert_true(gguf_writer_data(w, data, sizeof data - 1, &err));
+    assert_false(gguf_writer_end(w, &err)); /* a byte is missing */
+    assert_int_equal(err.code, BASE_FAILED);
+    assert_string_equal(err.item, "t");
+    assert_string_equal(err.text, "only 16383 of its 16384 bytes were given");
+    gguf_writer_free(w);
+    assert_int_equal(files_in_folder(), 1);
+    FILE *f = fopen(path, "rb");
+    assert_int_equal(fread(old, 1, 4, f), 3);
+    assert_string_equal(old, "old");
+    fclose(f);
+    unlink(path);
+}
+
+/* Begins with an error made beforehand, or the refusal comes from the path. */
+static void assert_begin_fails(struct gguf_writer *w, const char *path, const char *text)
+{
+    struct base_error err = BASE_ERROR_INIT;
+    assert_false(gguf_writer_begin(w, path, &err));
+    assert_int_equal(err.code, BASE_FAILED);
+    if (!strstr(err.text, text)) fail_msg("'%s' is not in '%s'", text, err.text);
+    gguf_writer_free(w);
+    assert_int_equal(files_in_folder(), 0);
+}
+
+static void test_writer_refuses(void **state)
+{
+    (void)state;
+    char path[128];
+    const uint64_t odd[] = {31}, zero[] = {32, 0}, huge[] = {INT64_MAX, 2};
+    const struct quant_type *q8 = quant_type_by_id(QUANT_Q8_0), *i8 = quant_type_by_id(QUANT_I8);
+    const struct {
+        const char *name;
+        const struct quant_type *type;
+        uint32_t n_dims;
+        const uint64_t *ne;
+        const char *text;
+    } tensors[] = {
+        {"t", q8, 1, odd, "shape does not fit"},
+        {"t", q8, 2, zero, "shape does not fit"},
+        {"t", i8, 2, huge, "shape does not fit"},
+        {"", i8, 1, odd, "needs a name"},
+        {"t", i8, 0, odd, "1 to 4 dimensions"},
+        {"t", i8, 5, odd, "1 to 4 dimensions"},
+        {"0123456789012345678901234567890123456789012345678901234567890123x", i8, 1, odd,
+         "a name of 1 to 64"},
+    };
+    in_folder("refused.gguf", path);
+    for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++) {
+        struct gguf_writer *w = gguf_writer_new(NULL);
+        gguf_writer_tensor(w, str_of(tensors[i].name), tensors[i].type, tensors[i].n_dims,
+                           tensors[i].ne);
+        assert_begin_fails(w, path, tensors[i].text);
+    }
+    struct gguf_writer *w = one_tensor(0);
+    gguf_writer_tensor(w, str_of("t"), i8, 1, odd);
+    assert_begin_fails(w, path, "two tensors");
+    assert_begin_fails(one_tensor(48), path, "power of two");
+    w = gguf_writer_new(NULL);
+    gguf_writer_u64(w, "general.alignment", 32);
+    assert_begin_fails(w, path, "u32");
+    w = gguf_writer_new(NULL);
+    gguf_writer_u32(w, "", 1);
+    assert_begin_fails(w, path, "metadata key");
+    w = gguf_writer_new(NULL);
+    gguf_writer_array(w, "k", GGUF_STRING, path, 1);
+    gguf_writer_u32(w, "", 1); /* the first error sticks */
+    assert_begin_fails(w, path, "not an array of numbers");
+    assert_begin_fails(one_tensor(0), "/nonexistent/x.gguf", "cannot create");
+    assert_begin_fails(one_tensor(0), folder, "cannot open");
+}
+
+static void test_writer_refuses_surplus(void **state)
+{
+    (void)state;
+    char path[128];
+    float data[4097] = {0};
+    struct base_error err = BASE_ERROR_INIT;
+    struct gguf_writer *w = one_tensor(0);
+    assert_true(gguf_writer_begin(w, in_folder("surplus.gguf", path), &err));
+    assert_false(gguf_writer_data(w, data, sizeof data, &err));
+    assert_non_null(strstr(err.text, "more than the announced 16384"));
+    assert_false(gguf_writer_end(w, NULL));
+    gguf_writer_free(w);
+    err = BASE_ERROR_INIT;
+    w = one_tensor(0);
+    assert_true(gguf_writer_begin(w, path, &err));
+    assert_true(gguf_writer_data(w, data, 16384, &err));
+    assert_false(gguf_writer_data(w, data, 1, &err));
+    assert_non_null(strstr(err.text, "more tensor data"));
+    gguf_writer_free(w);
+    assert_int_equal(files_in_folder(), 0);
+}
+
+/* Writes 4096 floats many times over; true if all of it was taken. */
+static bool write_big(const char *path, struct base_error *err)
+{
+    static const float row[4096];
+    const uint64_t ne[] = {4096, 64};
+    struct gguf_writer *w = gguf_writer_new(err);
+    gguf_writer_tensor(w, str_of("t"), quant_type_by_id(QUANT_F32), 2, ne);
+    bool done = gguf_writer_begin(w, path, err);
+    for (int i = 0; done && i < 64; i++) done = gguf_writer_data(w, row, sizeof row, err);
+    done = done && gguf_writer_end(w, err);
+    gguf_writer_free(w);
+    return done;
+}
+
+static void test_full_disk(void **state)
+{
+    (void)state;
+    char path[128];
+    struct stat st;
+    struct base_error err = BASE_ERROR_INIT;
+    assert_false(write_big("/dev/full", &err));
+    assert_int_equal(err.code, BASE_FAILED);
+    assert_string_equal(err.text, "cannot write: No space left on device");
+    assert_string_equal(err.file, "/dev/full");
+    assert_int_equal(stat("/dev/full", &st), 0);
+    assert_true(S_ISCHR(st.st_mode)); /* still the device */
+
+    struct rlimit old, small;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+    signal(SIGXFSZ, SIG_IGN);
+    small = (struct rlimit){.rlim_cur = 300000, .rlim_max = old.rlim_max};
+    err = BASE_ERROR_INIT;
+    in_folder("limited.gguf", path);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    bool done = write_big(path, &err);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+    assert_false(done);
+    assert_string_equal(err.text, "cannot write: File too large");
+    assert_string_equal(err.file, path);
+    assert_int_equal(files_in_folder(), 0);
+}
+
+/* Runs write_big("-") with standard output going to `fd`. */
+static bool write_to_output(int fd, struct base_error *err)
+{
+    fflush(stdout);
+    int saved = dup(STDOUT_FILENO);
+    assert_true(saved >= 0 && dup2(fd, STDOUT_FILENO) >= 0);
+    bool done = write_big("-", err);
+    assert_true(dup2(saved, STDOUT_FILENO) >= 0);
+    close(saved);
+    return done;
+}
+
+static void test_standard_output(void **state)
+{
+    (void)state;
+    char path[128];
+    struct base_error err = BASE_ERROR_INIT;
+    int fd = open(in_folder("out.gguf", path), O_WRONLY | O_CREAT, 0600);
+    assert_true(write_to_output(fd, &err));
+    close(fd);
+    struct gguf_file *file = open_path(path);
+    assert_int_equal(gguf_tensor_at(file, 0)->size, 4096 * 64 * 4);
+    gguf_close(file);
+    unlink(path);
+
+    int ends[2];
+    assert_int_equal(pipe(ends), 0);
+    close(ends[0]); /* nobody reads */
+    signal(SIGPIPE, SIG_IGN);
+    assert_false(write_to_output(ends[1], &err));
+    assert_string_equal(err.text, "cannot write: Broken pipe");
+    assert_string_equal(err.file, "standard output");
+    close(ends[1]);
+}
+
+/* ---- Split models ---- */
+
+struct part_says {
+    int number, count, tensors; /* -1: the key is left out */
+};
+
+static void write_part(const char *path, const struct part_says *says, const char *tensor)
+{
+    const uint64_t ne[] = {8};
+    uint8_t data[8];
+    struct base_error err = BASE_ERROR_INIT;
+    struct gguf_writer *w = gguf_writer_new(&err);
+    if (says->number >= 0) gguf_writer_u32(w, "split.no", (uint32_t)says->number);
+    if (says->count >= 0) gguf_writer_u32(w, "split.count", (uint32_t)says->count);
+    if (says->tensors >= 0) gguf_writer_i32(w, "split.tensors.count", says->tensors);
+    gguf_writer_str(w, "from", path, strlen(path));
+    gguf_writer_tensor(w, str_of(tensor), quant_type_by_id(QUANT_I8), 1, ne);
+    memset(data, tensor[0], sizeof data);
+    assert_true(gguf_writer_begin(w, path, &err));
+    assert_true(gguf_writer_data(w, data, sizeof data, &err));
+    assert_true(gguf_writer_end(w, &err));
+    gguf_writer_free(w);
+}
+
+static void part_path(int number, int count, char out[128])
+{
+    char name[64];
+    snprintf(name, sizeof name, "m-%05d-of-%05d.gguf", number, count);
+    in_folder(name, out);
+}
+
+/* Three parts with tensors a, b, c; `odd` takes the place of what part `which` says. */
+static void write_parts(int which, const struct part_says *odd, const char *last)
+{
+    const char *names[] = {"a", "b", last};
+    char path[128];
+    for (int i = 0; i < 3; i++) {
+        struct part_says says = {.number = i, .count = 3, .tensors = 3};
+        part_path(i + 1, 3, path);
+        write_part(path, i == which ? odd : &says, names[i]);
+    }
+}
+
+static void remove_parts(void)
+{
+    char path[128];
+    for (int i = 1; i <= 3; i++) {
+        part_path(i, 3, path);
+        unlink(path);
+    }
+}
+
+static void test_split_opens_by_any_part(void **state)
+{
+    (void)state;
+    char path[128], first[128];
+    write_parts(-1, NULL, "c");
+    part_path(1, 3, first);
+    for (int i = 1; i <= 3; i++) {
+        part_path(i, 3, path);
+        struct gguf_file *file = open_path(path);
+        assert_int_equal(gguf_part_count(file), 3);
+        assert_string_equal(gguf_path(file), first);
+        assert_int_equal(gguf_tensor_count(file), 3);
+        for (int t = 0; t < 3; t++) {
+            char name[2] = {(char)('a' + t), 0};
+            const struct gguf_tensor *tensor = gguf_tensor_find(file, name);
+            assert_ptr_equal(tensor, gguf_tensor_at(file, (uint64_t)t));
+            assert_int_equal(tensor->part, t);
+            assert_memory_equal(tensor->data, name, 1);
+        }
+        struct gguf_str from;
+        assert_true(gguf_get_str(file, "from", &from, NULL));
+        assert_str(from, first); /* the first part's metadata */
+        assert_true(gguf_touch(file) > 0);
+        gguf_close(file);
+    }
+    remove_parts();
+}
+
+static void assert_split_fails(int file, const char *item, const char *text)
+{
+    char first[128], blamed[128];
+    struct base_error err = BASE_ERROR_INIT;
+    part_path(1, 3, first);
+    part_path(file, 3, blamed);
+    assert_null(gguf_open(first, &err));
+    assert_int_equal(err.code, BASE_MODEL);
+    assert_string_equal(err.item, item);
+    if (!strstr(err.text, text)) fail_msg("'%s' is not in '%s'", text, err.text);
+    assert_string_equal(err.file, blamed);
+    remove_parts();
+}
+
+static void test_split_refuses(void **state)
+{
+    (void)state;
+    char path[128];
+    write_parts(-1, NULL, "c");
+    part_path(2, 3, path);
+    unlink(path);
+    assert_split_fails(2, "", "part 2 of 3 of this split model is missing");
+    write_parts(-1, NULL, "c");
+    write_bytes(path, "GGUF\3\0\0\0", 8);
+    assert_split_fails(2, "", "too short");
+    write_parts(1, &(struct part_says){2, 3, 3}, "c");
+    assert_split_fails(2, "split.no", "the name says part 1, the file says part 2");
+    write_parts(1, &(struct part_says){-1, 3, 3}, "c");
+    assert_split_fails(2, "split.no", "the file says part -1");
+    write_parts(2, &(struct part_says){2, 4, 3}, "c");
+    assert_split_fails(3, "split.count", "the name says 3 parts, the file says 4");
+    write_parts(0, &(struct part_says){0, -1, 3}, "c");
+    assert_split_fails(1, "split.count", "the name says 3 parts, the file says 0");
+    write_parts(0, &(struct part_says){0, 3, 4}, "c");
+    assert_split_fails(1, "split.tensors.count", "4 tensors were announced, the parts hold 3");
+    write_parts(-1, NULL, "a");
+    assert_split_fails(1, "a", "two tensors have this name");
+}
+
+/* Names that only look like parts, and one part of one. */
+static void test_split_names(void **state)
+{
+    (void)state;
+    static const char *const names[] = {
+        "m-00001-of-00001.gguf", "m-0001-of-00003.gguf",  "m-00004-of-00003.gguf",
+        "m-00000-of-00003.gguf", "m-00001-of-00003.bin",  "m_00001-of-00003.gguf",
+        "m-00001-or-00003.gguf", "m-0000x-of-00003.gguf",
+    };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char path[128];
+        write_part(in_folder(names[i], path), &(struct part_says){0, 1, 1}, "a");
+        struct gguf_file *file = open_path(path);
+        assert_int_equal(gguf_part_count(file), 1);
+        gguf_close(file);
+        unlink(path);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_reads_everything),
+        cmocka_unit_test(test_kind_names),
+        cmocka_unit_test(test_typed_reads),
+        cmocka_unit_test(test_typed_reads_refuse),
+        cmocka_unit_test(test_reads_unusual_layouts),
+        cmocka_unit_test(test_lookup_finds_each_of_many),
+        cmocka_unit_test(test_refuses_what_is_no_file),
+        cmocka_unit_test(test_write_and_read_back),
+        cmocka_unit_test(test_copy_is_exact),
+        cmocka_unit_test(test_writer_follows_alignment),
+        cmocka_unit_test(test_unfinished_write_leaves_no_trace),
+        cmocka_unit_test(test_writer_refuses),
+        cmocka_unit_test(test_writer_refuses_surplus),
+        cmocka_unit_test(test_full_disk),
+        cmocka_unit_test(test_standard_output),
+        cmocka_unit_test(test_split_opens_by_any_part),
+        cmocka_unit_test(test_split_refuses),
+        cmocka_unit_test(test_split_names),
+    };
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}

@@ -1,0 +1,136 @@
+/* test/test_identity.c: promise 2: the logits of every position are the same bytes for any thread
+ * count, any batch size and any instruction-set level, on a real model.
+ *
+ * (test_models.c asks the same of tiny random models of every architecture.) */
+#include "test/support.h"
+
+#include "models/model.h"
+#include "test/support_files.h"
+#include "text/tokenizer.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { N_IDS = 512 };
+
+struct setting {
+    int threads;
+    uint32_t batch;
+    enum quant_level level;
+};
+
+/* A 64-bit FNV-1a hash per row of logits stands for its bytes. */
+struct rows {
+    uint64_t hash[N_IDS];
+    size_t row_bytes;
+};
+
+static bool hash_rows(void *user, uint64_t first, uint64_t rows, const float *logits,
+                      struct base_error *err)
+{
+    struct rows *r = user;
+    (void)err;
+    for (uint64_t i = 0; i < rows; i++) {
+        const unsigned char *bytes = (const unsigned char *)logits + i * r->row_bytes;
+        uint64_t h = 0xcbf29ce484222325u;
+        for (size_t b = 0; b < r->row_bytes; b += 4) {
+            uint32_t word;
+            memcpy(&word, bytes + b, 4);
+            h = (h ^ word) * 0x100000001b3u;
+        }
+        r->hash[first + i] = h;
+    }
+    return true;
+}
+
+static void eval_with(const struct gguf_file *file, const struct setting *s, const int32_t *ids,
+                      size_t n, struct rows *out)
+{
+    struct base_error err = BASE_ERROR_INIT;
+    struct engine_options options = engine_options_default();
+    struct model_session_options session = model_session_options_default();
+    options.n_threads = s->threads;
+    options.level = s->level;
+    session.n_ctx = N_IDS;
+    session.n_batch = s->batch;
+    struct engine *engine = engine_new(&options, &err);
+    struct model *m = engine ? model_open(file, engine, &err) : NULL;
+    struct model_session *timeline = m ? model_session_new(m, &session, &err) : NULL;
+    if (!timeline) fail_msg("%s: %s", err.item, err.text);
+    out->row_bytes = model_facts(m)->n_vocab * sizeof(float);
+    if (!model_eval(timeline, ids, n, MODEL_LOGITS_ALL, hash_rows, out, &err))
+        fail_msg("%s: %s", err.item, err.text);
+    model_session_free(timeline);
+    model_close(m);
+    engine_free(engine);
+}
+
+static void same_bytes_everywhere(const char *name)
+{
+    static const struct setting settings[] = {
+        {1, 512, QUANT_LEVEL_COUNT - 1},
+        {2, 512, QUANT_LEVEL_COUNT - 1},
+        {3, 512, QUANT_LEVEL_COUNT - 1},
+        {7, 512, QUANT_LEVEL_COUNT - 1},
+        {2, 1, QUANT_LEVEL_COUNT - 1},
+        {2, 7, QUANT_LEVEL_COUNT - 1},
+        {2, 64, QUANT_LEVEL_COUNT - 1},
+        {2, 512, QUANT_AVX512},
+        {2, 512, QUANT_AVX2},
+        {2, 7, QUANT_AVX2},
+        {2, 1, QUANT_AVX2},
+        {2, 512, QUANT_SCALAR},
+        {2, 5, QUANT_SCALAR},
+    };
+    char path[512];
+    struct base_error err = BASE_ERROR_INIT;
+    struct text_ids ids = TEXT_IDS_INIT;
+    struct rows first = {0}, other;
+    size_t size;
+    if (!support_model_path(name, path, sizeof path)) support_skip(name);
+    /* Any text does; this program's own source is always there. */
+    char *text = support_read_file("test/test_identity.c", &size);
+    if (!text) support_skip("run from the project's root");
+    struct gguf_file *file = gguf_open(path, &err);
+    struct text_tokenizer *t = file ? text_tokenizer_open(file, &err) : NULL;
+    if (!t || !text_encode(t, text, size, TEXT_ADD_SPECIAL, &ids, &err))
+        fail_msg("%s: %s", err.item, err.text);
+    const size_t n = support_quick() ? 24 : N_IDS;
+    assert_true(ids.count >= n);
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+        const struct setting *s = &settings[i];
+        /* The scalar level takes a second a token: a part of the text is enough for its odd batch.
+         */
+        size_t some = s->level == QUANT_SCALAR && s->batch < 512 && n > 40 ? 40 : n;
+        eval_with(file, s, ids.id, some, i == 0 ? &first : &other);
+        for (size_t row = 0; i > 0 && row < some; row++)
+            if (other.hash[row] != first.hash[row])
+                fail_msg("%s: position %zu differs with %d threads, batch %u, level %s", name, row,
+                         s->threads, s->batch, quant_level_name(s->level));
+    }
+    text_ids_free(&ids);
+    text_tokenizer_close(t);
+    gguf_close(file);
+    free(text);
+}
+
+static void smollm2(void **state)
+{
+    (void)state;
+    same_bytes_everywhere(SUPPORT_SMOLLM2);
+}
+
+static void gemma3(void **state)
+{
+    (void)state;
+    if (!support_quick()) same_bytes_everywhere(SUPPORT_GEMMA3);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(smollm2),
+        cmocka_unit_test(gemma3),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

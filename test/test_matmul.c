@@ -1,0 +1,461 @@
+/* test/test_matmul.c: products give, on every output, the bits of the scalar specification
+ * (quant_type.dot on scalar activations), whatever the level, threads, rows, columns and route; and
+ * scalar itself stays within its error bound of a double-precision reference. */
+#include "test/support.h"
+
+#include "engine/graph.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_ROWS = 40, MAX_COLS = 64, MAX_K = 768, MAX_ROW_BYTES = MAX_K * 4 };
+
+/* ---- Random data ---- */
+
+static uint32_t next_random(uint64_t *state)
+{
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(*state >> 33) ^ (uint32_t)(*state >> 12);
+}
+
+static float random_float(uint64_t *state)
+{
+    return (float)(int32_t)next_random(state) * 0x1p-31f;
+}
+
+/* Columns of all sorts: plain, tiny, huge, zero, with a spike, with a NaN, alternating extremes. */
+static void fill_column(uint64_t *state, float *x, int64_t k, int64_t column)
+{
+    float scale = column % 11 == 3 ? 1e-20f : column % 11 == 5 ? 1e4f : 1.0f;
+    for (int64_t i = 0; i < k; i++) x[i] = random_float(state) * scale;
+    if (column % 11 == 7) memset(x, 0, (size_t)k * sizeof(float));
+    if (column % 11 == 8) x[next_random(state) % k] = 1e6f;
+    if (column % 29 == 9) x[next_random(state) % k] = NAN;
+    for (int64_t i = 0; column % 11 == 10 && i < k; i++) x[i] = i % 2 ? -1.0f : 1.0f;
+}
+
+/* ---- One weight matrix with its specified products ---- */
+
+struct bench {
+    const struct quant_type *type;
+    int64_t k;
+    uint64_t row_bytes;
+    char w[MAX_ROWS * MAX_ROW_BYTES];
+    float x[MAX_COLS][MAX_K];
+    float want[MAX_COLS][MAX_ROWS];
+};
+
+/* Scalar activations of one column; static arrays because the test is one thread. */
+static struct quant_act scalar_act(enum quant_act_kind kind, int64_t k, const float *x)
+{
+    static _Alignas(64) int8_t q[MAX_K + 64];
+    static _Alignas(64) float f[MAX_K], d[MAX_K], s[MAX_K];
+    static _Alignas(64) int16_t sum[MAX_K];
+    static _Alignas(64) uint16_t b[MAX_K + 32];
+    static struct quant_kernels kernels;
+    quant_kernels_init(&kernels, QUANT_SCALAR);
+    memcpy(f, x, (size_t)k * sizeof(float));
+    memset(b, 0, sizeof(b));
+    if (kind == QUANT_ACT_Q8_32) kernels.act_q8_32(k, x, q, d, s, sum);
+    if (kind == QUANT_ACT_Q8_256) kernels.act_q8_256(k, x, q, d, sum);
+    if (kind == QUANT_ACT_BF16) kernels.act_bf16(k, x, b);
+    return (struct quant_act){.f32 = f, .bf16 = b, .q = q, .d = d, .s = s, .sum = sum};
+}
+
+/* Weights encoded from floats, or (raw) any bytes at all: extreme codes, odd scales. */
+static void bench_fill(struct bench *b, const struct quant_type *type, int64_t k, bool raw,
+                       uint64_t seed)
+{
+    b->type = type;
+    b->k = k;
+    assert_true(quant_row_bytes(type, (uint64_t)k, &b->row_bytes));
+    for (int64_t r = 0; r < MAX_ROWS; r++) {
+        float row[MAX_K];
+        char *to = b->w + (size_t)r * b->row_bytes;
+        for (int64_t i = 0; i < k; i++) row[i] = random_float(&seed) * (r == 3 ? 30.0f : 1.0f);
+        type->encode(k, row, to);
+        for (uint64_t i = 0; raw && i < b->row_bytes; i++) to[i] = (char)next_random(&seed);
+    }
+    for (int64_t c = 0; c < MAX_COLS; c++) {
+        fill_column(&seed, b->x[c], k, c);
+        struct quant_act a = scalar_act(type->act, k, b->x[c]);
+        for (int64_t r = 0; r < MAX_ROWS; r++)
+            b->want[c][r] = type->dot(k, b->w + (size_t)r * b->row_bytes, &a);
+    }
+}
+
+/* ---- Running ---- */
+
+static struct engine *engine_at(enum quant_level level, int n_threads)
+{
+    struct base_error err = BASE_ERROR_INIT;
+    struct engine_options options = engine_options_default();
+    options.level = level;
+    options.n_threads = n_threads;
+    struct engine *e = engine_new(&options, &err);
+    assert_non_null(e);
+    return e;
+}
+
+static struct engine_tensor leaf(enum quant_id type, int n_dims, const int64_t *ne, void *data)
+{
+    struct engine_tensor t;
+    struct base_error err = BASE_ERROR_INIT;
+    assert_true(engine_tensor_init(&t, quant_type_by_id(type), n_dims, ne, data, "leaf", &err));
+    return t;
+}
+
+static void run(struct engine_graph *g, struct engine_tensor *out)
+{
+    struct base_error err = BASE_ERROR_INIT;
+    char text[512];
+    if (out) engine_output(g, out);
+    if (!engine_graph_plan(g, true, &err) || !engine_graph_run(g, &err))
+        fail_msg("%s", base_error_format(&err, text, sizeof(text)));
+}
+
+static struct engine_graph *graph(struct engine *e)
+{
+    struct base_error err = BASE_ERROR_INIT;
+    struct engine_graph *g = engine_graph_new(e, 32, &err);
+    assert_non_null(g);
+    return g;
+}
+
+static bool same_bits(float a, float b)
+{
+    return (isnan(a) && isnan(b)) || memcmp(&a, &b, sizeof(a)) == 0;
+}
+
+static void check_row(const struct bench *b, const struct engine *e, const float *got,
+                      int64_t column, int64_t n)
+{
+    for (int64_t r = 0; r < n; r++)
+        if (!same_bits(got[r], b->want[column][r]))
+            fail_msg("%s level %s threads %d k %d column %d row %d: %.9g, not %.9g", b->type->name,
+                     quant_level_name(e->quant.level), e->options.n_threads, (int)b->k, (int)column,
+                     (int)r, got[r], b->want[column][r]);
+}
+
+static const float *row_of(const struct engine_tensor *t, int64_t i1, int64_t i2, int64_t i3)
+{
+    return (const float *)(t->data + i1 * t->nb[1] + i2 * t->nb[2] + i3 * t->nb[3]);
+}
+
+static void check_product(struct bench *b, struct engine *e, int64_t rows, int64_t cols)
+{
+    struct engine_tensor w = leaf(b->type->id, 2, (int64_t[]){b->k, rows}, b->w);
+    struct engine_tensor x = leaf(QUANT_F32, 2, (int64_t[]){MAX_K, cols}, b->x);
+    struct engine_graph *g = graph(e);
+    struct engine_tensor *out = engine_mul_mat(g, &w, engine_cols(g, &x, 0, b->k));
+    run(g, out);
+    for (int64_t c = 0; c < cols; c++) check_row(b, e, row_of(out, c, 0, 0), c, rows);
+    engine_graph_free(g);
+}
+
+/* Short rows: the edges of tiles and blocks. */
+static int64_t short_k(const struct quant_type *type, int i)
+{
+    static const int64_t floats[] = {1, 7, 16, 31, 33, 100, 576};
+    return type->block_len == 1 ? floats[i % 7] : type->block_len * (1 + i % 3);
+}
+
+static void for_all_types(void (*check)(const struct quant_type *, struct engine *, int *),
+                          const int *threads, int n_threads)
+{
+    for (int level = 0; level <= (int)quant_level_best(); level++) {
+        for (int i = 0; i < n_threads; i++) {
+            struct engine *e = engine_at(level, threads[i]);
+            int round = level * 7 + i;
+            for (uint32_t id = 0; id < QUANT_ID_COUNT; id++) {
+                const struct quant_type *type = quant_type_by_id(id);
+                if (type && type->act != QUANT_ACT_NONE) check(type, e, &round);
+            }
+            engine_free(e);
+        }
+    }
+}
+
+static void check_edges(const struct quant_type *type, struct engine *e, int *round)
+{
+    static struct bench b;
+    static const int64_t rows[] = {1, 16, 40, 2, 15, 17, 33, 3};
+    ++*round;
+    bench_fill(&b, type, short_k(type, *round), *round % 2, (uint64_t)*round);
+    for (int64_t cols = 1; cols <= 18; cols++)
+        check_product(&b, e, rows[(*round + cols) % 8], cols == 18 ? MAX_COLS : cols);
+}
+
+static void test_edges(void **state)
+{
+    (void)state;
+    static const int threads[] = {1, 2, 3, 7};
+    for_all_types(check_edges, threads, 4);
+}
+
+/* ---- Batches, strides ---- */
+
+/* w [2][rows][k] from a matrix cut in two; x [2][2 * 2][T][k] permuted: every second matrix of x
+ * meets w's first. */
+static void check_batches(const struct quant_type *type, struct engine *e, int *round)
+{
+    static struct bench b;
+    enum { T = 5, N = 20 };
+    ++*round;
+    bench_fill(&b, type, short_k(type, *round), false, (uint64_t)*round);
+    struct engine_tensor w = leaf(type->id, 3, (int64_t[]){b.k, N, 2}, b.w);
+    /* Column (t, h, s) of x is row (s * T + t) * 4 + h of b.x: heads inside tokens. */
+    struct engine_tensor x = leaf(QUANT_F32, 4, (int64_t[]){MAX_K, 4, T, 2}, b.x);
+    struct engine_graph *g = graph(e);
+    struct engine_tensor *cut =
+        engine_view(g, &x, 4, (int64_t[]){b.k, 4, T, 2},
+                    (int64_t[]){4, MAX_K * 4, 4 * MAX_K * 4, T * 4 * MAX_K * 4}, 0);
+    struct engine_tensor *out = engine_mul_mat(g, &w, engine_permute(g, cut, 0, 2, 1, 3));
+    run(g, out);
+    for (int s = 0; s < 2; s++)
+        for (int h = 0; h < 4; h++)
+            for (int t = 0; t < T; t++) {
+                const float *got = row_of(out, t, h, s);
+                const float *want = b.want[(s * T + t) * 4 + h] + h / 2 * N;
+                for (int r = 0; r < N; r++)
+                    if (!same_bits(got[r], want[r]))
+                        fail_msg("%s %s batch %d head %d token %d row %d: %.9g, not %.9g",
+                                 type->name, quant_level_name(e->quant.level), s, h, t, r, got[r],
+                                 want[r]);
+            }
+    engine_graph_free(g);
+}
+
+static void test_batches(void **state)
+{
+    (void)state;
+    static const int threads[] = {1, 3};
+    for_all_types(check_batches, threads, 2);
+}
+
+/* x transposed: its elements lie far apart. w: every second row of a matrix. */
+static void test_strides(void **state)
+{
+    (void)state;
+    static struct bench b;
+    static float transposed[MAX_K][7];
+    struct engine *e = engine_at(QUANT_LEVEL_COUNT - 1, 2);
+    bench_fill(&b, quant_type_by_id(QUANT_F16), 100, false, 5);
+    for (int c = 0; c < 7; c++)
+        for (int i = 0; i < 100; i++) transposed[i][c] = b.x[c][i];
+    struct engine_tensor x = leaf(QUANT_F32, 2, (int64_t[]){7, 100}, transposed);
+    struct engine_tensor w = leaf(QUANT_F16, 2, (int64_t[]){100, MAX_ROWS}, b.w);
+    struct engine_graph *g = graph(e);
+    struct engine_tensor *half =
+        engine_view(g, &w, 2, (int64_t[]){100, MAX_ROWS / 2}, (int64_t[]){2, 400}, 0);
+    struct engine_tensor *out = engine_mul_mat(g, half, engine_transpose(g, &x));
+    run(g, out);
+    for (int c = 0; c < 7; c++)
+        for (int r = 0; r < MAX_ROWS / 2; r++)
+            assert_true(same_bits(row_of(out, c, 0, 0)[r], b.want[c][2 * r]));
+    engine_graph_free(g);
+    engine_free(e);
+}
+
+/* ---- Side by side, experts ---- */
+
+static const enum quant_id cat_types[4] = {QUANT_F32, QUANT_Q4_1, QUANT_Q8_0, QUANT_BF16};
+
+static void check_cat(struct engine *e, int64_t cols)
+{
+    static struct bench b[4];
+    static const int64_t rows[4] = {17, 40, 1, 16};
+    struct engine_tensor w[4], *at[4];
+    int n = 0;
+    for (int i = 0; i < 4; i++) {
+        const struct quant_type *type = quant_type_by_id(cat_types[i]);
+        if (!type || type->act == QUANT_ACT_NONE) continue;
+        bench_fill(&b[n], type, 96, false, 77);
+        memcpy(b[n].x, b[0].x, sizeof(b[n].x));
+        w[n] = leaf(type->id, 2, (int64_t[]){96, rows[n]}, b[n].w);
+        at[n] = &w[n];
+        for (int64_t c = 0; c < MAX_COLS; c++) {
+            struct quant_act a = scalar_act(type->act, 96, b[n].x[c]);
+            for (int64_t r = 0; r < MAX_ROWS; r++)
+                b[n].want[c][r] = type->dot(96, b[n].w + (size_t)r * b[n].row_bytes, &a);
+        }
+        n++;
+    }
+    struct engine_tensor x = leaf(QUANT_F32, 2, (int64_t[]){MAX_K, cols}, b[0].x);
+    struct engine_graph *g = graph(e);
+    struct engine_tensor *out = engine_mul_mat_cat(g, at, n, engine_cols(g, &x, 0, 96));
+    run(g, out);
+    for (int64_t c = 0; c < cols; c++)
+        for (int64_t i = 0, column = 0; i < n; column += rows[i++])
+            check_row(&b[i], e, row_of(out, c, 0, 0) + column, c, rows[i]);
+    engine_graph_free(g);
+}
+
+static void test_cat(void **state)
+{
+    (void)state;
+    for (int threads = 1; threads <= 3; threads++) {
+        struct engine *e = engine_at(QUANT_LEVEL_COUNT - 1, threads);
+        check_cat(e, 1);
+        check_cat(e, 3);
+        check_cat(e, 64);
+        engine_free(e);
+    }
+}
+
+/* Experts are the rows of one matrix, N each; some ids do not exist. */
+static void check_experts(const struct quant_type *type, struct engine *e, int *round)
+{
+    static struct bench b;
+    enum { N = 10, X = MAX_ROWS / N, U = 3 };
+    int64_t n_tokens = *round % 3 ? 21 : 1;
+    bool one = *round % 2;
+    int32_t ids[21][U];
+    uint64_t seed = 99;
+    ++*round;
+    bench_fill(&b, type, short_k(type, *round), false, (uint64_t)*round);
+    for (int t = 0; t < 21; t++)
+        for (int u = 0; u < U; u++) ids[t][u] = (int32_t)(next_random(&seed) % (X + 1)) - t % 2;
+    struct engine_tensor w = leaf(type->id, 3, (int64_t[]){b.k, N, X}, b.w);
+    struct engine_tensor x = leaf(QUANT_F32, 3, (int64_t[]){MAX_K, one ? 1 : U, n_tokens}, b.x);
+    struct engine_tensor which = leaf(QUANT_I32, 2, (int64_t[]){U, n_tokens}, ids);
+    struct engine_graph *g = graph(e);
+    struct engine_tensor *out = engine_mul_mat_id(g, &w, engine_cols(g, &x, 0, b.k), &which);
+    run(g, out);
+    for (int t = 0; t < n_tokens; t++)
+        for (int u = 0; u < U; u++)
+            for (int r = 0; r < N; r++) {
+                int id = ids[t][u];
+                float want = id >= 0 && id < X ? b.want[one ? t : t * U + u][id * N + r] : NAN;
+                if (!same_bits(row_of(out, u, t, 0)[r], want))
+                    fail_msg("%s %s token %d use %d expert %d row %d: %.9g, not %.9g", type->name,
+                             quant_level_name(e->quant.level), t, u, id, r, row_of(out, u, t, 0)[r],
+                             want);
+            }
+    engine_graph_free(g);
+}
+
+static void test_experts(void **state)
+{
+    (void)state;
+    static const int threads[] = {1, 2, 5};
+    for_all_types(check_experts, threads, 3);
+}
+
+/* ---- Long rows, many rows: several chunks and panels per worker ---- */
+
+static void test_large(void **state)
+{
+    (void)state;
+    enum { K = 33024, N = 200, T = 12 };
+    static const enum quant_id types[] = {QUANT_Q4_K, QUANT_Q8_0, QUANT_F16, QUANT_BF16};
+    for (int i = 0; i < 4; i++) {
+        const struct quant_type *type = quant_type_by_id(types[i]);
+        uint64_t row_bytes, seed = 3;
+        if (!type || type->act == QUANT_ACT_NONE) continue;
+        assert_true(quant_row_bytes(type, K, &row_bytes));
+        char *w = malloc(N * row_bytes);
+        float *x = malloc(sizeof(float) * K * T), *row = malloc(sizeof(float) * K);
+        for (int64_t r = 0; r < N; r++) {
+            for (int64_t j = 0; j < K; j++) row[j] = random_float(&seed);
+            type->encode(K, row, w + (uint64_t)r * row_bytes);
+        }
+        for (int64_t j = 0; j < K * T; j++) x[j] = random_float(&seed);
+        struct engine_tensor wt = leaf(type->id, 2, (int64_t[]){K, N}, w);
+        struct engine_tensor xt = leaf(QUANT_F32, 2, (int64_t[]){K, T}, x);
+        struct engine_tensor one = leaf(QUANT_F32, 2, (int64_t[]){K, 1}, x + K * (T - 1));
+        struct engine *many = engine_at(QUANT_LEVEL_COUNT - 1, 2), *few = engine_at(QUANT_AVX2, 1);
+        struct engine_graph *a = graph(many), *b = graph(few);
+        struct engine_tensor *all = engine_mul_mat(a, &wt, &xt),
+                             *last = engine_mul_mat(b, &wt, &one);
+        run(a, all);
+        run(b, last);
+        assert_memory_equal(row_of(all, T - 1, 0, 0), row_of(last, 0, 0, 0), N * sizeof(float));
+        engine_graph_free(a);
+        engine_graph_free(b);
+        engine_free(many);
+        engine_free(few);
+        free(w);
+        free(x);
+        free(row);
+    }
+}
+
+/* ---- The specification against a double-precision reference ---- */
+
+static void test_reference(void **state)
+{
+    (void)state;
+    static struct bench b;
+    static struct quant_kernels kernels;
+    quant_kernels_init(&kernels, QUANT_SCALAR);
+    for (uint32_t id = 0; id < QUANT_ID_COUNT; id++) {
+        const struct quant_type *type = quant_type_by_id(id);
+        if (!type || type->act == QUANT_ACT_NONE) continue;
+        int64_t block = type->act == QUANT_ACT_Q8_256 ? 256 : 32;
+        bench_fill(&b, type, 512, false, id);
+        for (int c = 0; c < MAX_COLS; c++) {
+            if (c % 29 == 9) continue; /* a NaN */
+            for (int r = 0; r < MAX_ROWS; r++) {
+                float row[512];
+                double want = 0, bound = 0, absolute = 0;
+                kernels.type[id].decode(512, b.w + (size_t)r * b.row_bytes, row);
+                for (int64_t i = 0; i < 512; i += block) {
+                    double amax = 0, weights = 0;
+                    for (int64_t j = i; j < i + block; j++) {
+                        amax = fmax(amax, fabs((double)b.x[c][j]));
+                        weights += fabs((double)row[j]);
+                        want += (double)row[j] * b.x[c][j];
+                        absolute += fabs((double)row[j] * b.x[c][j]);
+                    }
+                    bound += weights * amax / 127 * 0.5001;
+                }
+                if (type->act == QUANT_ACT_F32) bound = 0;
+                if (type->act == QUANT_ACT_BF16) bound = absolute * 0x1p-8;
+                bound += absolute * 1e-5 + 1e-30;
+                /* minima cancel against codes: rounding is relative to both */
+                if (type->panel.has_min) bound += bound * 0.01 + absolute * 1e-4;
+                if (!(fabs(b.want[c][r] - want) <= bound))
+                    fail_msg("%s column %d row %d: %.9g, not %.9g +- %g", type->name, c, r,
+                             b.want[c][r], want, bound);
+            }
+        }
+    }
+}
+
+/* ---- Refusals ---- */
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    static float data[64];
+    struct engine *e = engine_at(QUANT_LEVEL_COUNT - 1, 1);
+    struct engine_tensor w = leaf(QUANT_F32, 2, (int64_t[]){8, 4}, data);
+    struct engine_tensor long_x = leaf(QUANT_F32, 2, (int64_t[]){16, 2}, data);
+    struct engine_tensor ids = leaf(QUANT_I32, 1, (int64_t[]){8}, data);
+    struct engine_tensor batches = leaf(QUANT_F32, 3, (int64_t[]){8, 1, 3}, data);
+    struct engine_tensor two = leaf(QUANT_F32, 3, (int64_t[]){8, 1, 2}, data);
+    struct engine_tensor *bad[][2] = {{&w, &long_x}, {&w, NULL}, {NULL, &w},
+                                      {&w, &ids},    {&ids, &w}, {&two, &batches}};
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        struct base_error err = BASE_ERROR_INIT;
+        struct engine_graph *g = graph(e);
+        assert_null(engine_mul_mat(g, bad[i][0], bad[i][1]));
+        assert_false(engine_graph_plan(g, true, &err));
+        assert_int_equal(err.code, BASE_MODEL);
+        engine_graph_free(g);
+    }
+    engine_free(e);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_edges),     cmocka_unit_test(test_batches),
+        cmocka_unit_test(test_strides),   cmocka_unit_test(test_cat),
+        cmocka_unit_test(test_experts),   cmocka_unit_test(test_large),
+        cmocka_unit_test(test_reference), cmocka_unit_test(test_refusals),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
