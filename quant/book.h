@@ -10,7 +10,7 @@ static const int8_t book_iq4[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
                                     1,    13,   25,  38,  53,  69,  89,  113};
 
 /* The same for the search of scales. */
-static const struct fit_grid book_iq4_grid = {
+static const struct quant_fit_grid book_iq4_grid = {
     .low = -127, .high = 113, .book = book_iq4, .search = 4, .step = 2.0f};
 
 #if defined(__x86_64__)

@@ -56,7 +56,7 @@ static float largest_of(int n, const float *x)
     return largest;
 }
 
-bool fit_weights(int n, const float *x, float *w)
+bool quant_fit_weights(int n, const float *x, float *w)
 {
     for (int i = 0; i < n; i++)
         if (!isfinite(x[i])) return false;
@@ -65,7 +65,7 @@ bool fit_weights(int n, const float *x, float *w)
     return true;
 }
 
-uint16_t fit_half(float scale)
+uint16_t quant_fit_half(float scale)
 {
     const float largest = 65504.0f;
     if (scale > largest) scale = largest;
@@ -73,7 +73,7 @@ uint16_t fit_half(float scale)
     return quant_f32_to_f16(scale);
 }
 
-static float inverse_of(float scale)
+float quant_fit_inverse(float scale)
 {
     float inverse = 1.0f / scale;
     return isfinite(inverse) ? inverse : 0.0f;
@@ -90,7 +90,7 @@ static inline float nearest_integer(float v, float low, float high)
     return (v + shift) - shift;
 }
 
-static void nearest_values(const struct fit_grid *grid, int n, const float *x, float inverse,
+static void nearest_values(const struct quant_fit_grid *grid, int n, const float *x, float inverse,
                            float *value)
 {
     if (!grid->book) {
@@ -106,7 +106,8 @@ static void nearest_values(const struct fit_grid *grid, int n, const float *x, f
     }
 }
 
-void fit_codes(const struct fit_grid *grid, int n, const float *x, float inverse, uint8_t *code)
+void quant_fit_codes(const struct quant_fit_grid *grid, int n, const float *x, float inverse,
+                     uint8_t *code)
 {
     if (!grid->book) {
         for (int i = 0; i < n; i++) {
@@ -129,7 +130,7 @@ struct best_scale {
 };
 
 /* Rounds with one inverse scale and solves for the scale; true when it is the best so far. */
-static bool try_inverse(const struct fit_grid *grid, int n, const float *x, const float *w,
+static bool try_inverse(const struct quant_fit_grid *grid, int n, const float *x, const float *w,
                         float inverse, struct best_scale *best)
 {
     float value[32];
@@ -142,7 +143,7 @@ static bool try_inverse(const struct fit_grid *grid, int n, const float *x, cons
     return true;
 }
 
-float fit_scale(const struct fit_grid *grid, int n, const float *x, const float *w)
+float quant_fit_scale(const struct quant_fit_grid *grid, int n, const float *x, const float *w)
 {
     struct best_scale best = {0.0f, 0.0f};
     float largest = largest_of(n, x);
@@ -154,7 +155,7 @@ float fit_scale(const struct fit_grid *grid, int n, const float *x, const float 
         if (isfinite(high)) try_inverse(grid, n, x, w, high, &best);
     }
     for (int round = 0; round < ROUNDS; round++)
-        if (!try_inverse(grid, n, x, w, inverse_of(best.scale), &best)) break;
+        if (!try_inverse(grid, n, x, w, quant_fit_inverse(best.scale), &best)) break;
     return best.scale;
 }
 
@@ -162,7 +163,7 @@ float fit_scale(const struct fit_grid *grid, int n, const float *x, const float 
 static float fit_scale_min(int max_code, int n, const float *x, const float *w, float *min)
 {
     float low = 0.0f, high = 0.0f, ones[32], moved[32], code[32];
-    const struct fit_grid grid = {0, max_code, NULL, 0, 0.0f};
+    const struct quant_fit_grid grid = {0, max_code, NULL, 0, 0.0f};
     for (int i = 0; i < n; i++) {
         ones[i] = 1.0f;
         low = x[i] < low ? x[i] : low;
@@ -173,7 +174,7 @@ static float fit_scale_min(int max_code, int n, const float *x, const float *w, 
     for (int i = -SEARCH; i <= SEARCH + ROUNDS; i++) {
         bool again = i > SEARCH; /* with the best scale and minimum so far */
         float inverse =
-            again ? inverse_of(best) : ((float)max_code + 0.1f * (float)i) / (high - low);
+            again ? quant_fit_inverse(best) : ((float)max_code + 0.1f * (float)i) / (high - low);
         float from = again ? best_min : -low;
         if (!isfinite(inverse)) continue;
         for (int j = 0; j < n; j++) moved[j] = x[j] + from;
@@ -204,7 +205,7 @@ static int clamp(float v, int low, int high)
     return (int)nearest_integer(v, (float)low, (float)high);
 }
 
-static void write_nan(struct fit_super *out)
+static void write_nan(struct quant_fit_super *out)
 {
     memset(out, 0, sizeof *out);
     out->d = FIT_NAN;
@@ -212,17 +213,18 @@ static void write_nan(struct fit_super *out)
 
 /* Picks the integer scales for a given d; returns the error, and in *solved the best d for the
  * codes that come out. */
-static float pick_scales(const struct fit_grid *grid, int sub_len, int min_scale, const float *x,
-                         const float *w, const float *ideal, struct fit_super *out, float *solved)
+static float pick_scales(const struct quant_fit_grid *grid, int sub_len, int min_scale,
+                         const float *x, const float *w, const float *ideal,
+                         struct quant_fit_super *out, float *solved)
 {
     float d = quant_f16_to_f32(out->d), error = 0.0f, up = 0.0f, down = 0.0f;
     for (int s = 0; s < FIT_LEN / sub_len; s++, x += sub_len, w += sub_len) {
-        int middle = clamp(ideal[s] * inverse_of(d), min_scale, -min_scale - 1);
+        int middle = clamp(ideal[s] * quant_fit_inverse(d), min_scale, -min_scale - 1);
         float best_error = INFINITY, best_up = 0.0f, best_down = 0.0f, value[32];
         out->scale[s] = (int16_t)middle;
         for (int scale = middle - 1; scale <= middle + 1; scale++) {
             if (scale < min_scale || scale >= -min_scale) continue;
-            nearest_values(grid, sub_len, x, inverse_of(d * (float)scale), value);
+            nearest_values(grid, sub_len, x, quant_fit_inverse(d * (float)scale), value);
             float one = error_of(sub_len, x, w, value, d * (float)scale, 0.0f);
             if (!(one < best_error)) continue;
             best_error = one;
@@ -238,23 +240,23 @@ static float pick_scales(const struct fit_grid *grid, int sub_len, int min_scale
     return error;
 }
 
-void fit_super(const struct fit_grid *grid, int sub_len, int min_scale, const float *x,
-               struct fit_super *out)
+void quant_fit_super(const struct quant_fit_grid *grid, int sub_len, int min_scale, const float *x,
+                     struct quant_fit_super *out)
 {
     float w[FIT_LEN], ideal[MAX_SUBS];
-    struct fit_super trial = {0};
-    if (!fit_weights(FIT_LEN, x, w)) {
+    struct quant_fit_super trial = {0};
+    if (!quant_fit_weights(FIT_LEN, x, w)) {
         write_nan(out);
         return;
     }
     int n_subs = FIT_LEN / sub_len;
     for (int s = 0; s < n_subs; s++)
-        ideal[s] = fit_scale(grid, sub_len, x + s * sub_len, w + s * sub_len);
+        ideal[s] = quant_fit_scale(grid, sub_len, x + s * sub_len, w + s * sub_len);
 
     float d = largest_of(n_subs, ideal) / (float)min_scale, best_error = INFINITY;
     *out = trial;
     for (int round = 0; round < ROUNDS; round++) {
-        trial.d = fit_half(d);
+        trial.d = quant_fit_half(d);
         float error = pick_scales(grid, sub_len, min_scale, x, w, ideal, &trial, &d);
         if (!(error < best_error)) break;
         best_error = error;
@@ -262,7 +264,8 @@ void fit_super(const struct fit_grid *grid, int sub_len, int min_scale, const fl
     }
     for (int s = 0; s < n_subs; s++) {
         float scale = quant_f16_to_f32(out->d) * (float)out->scale[s];
-        fit_codes(grid, sub_len, x + s * sub_len, inverse_of(scale), out->q + s * sub_len);
+        quant_fit_codes(grid, sub_len, x + s * sub_len, quant_fit_inverse(scale),
+                        out->q + s * sub_len);
     }
 }
 
@@ -288,9 +291,9 @@ static float pick_scale_min(int max_code, int max_scale, int n, const float *x, 
                             const float ideal[2], const float d[2], int picked[2],
                             struct two_sums *sums)
 {
-    const struct fit_grid grid = {0, max_code, NULL, 0, 0.0f};
-    int scale0 = clamp(ideal[0] * inverse_of(d[0]), 0, max_scale);
-    int min0 = clamp(ideal[1] * inverse_of(d[1]), 0, max_scale);
+    const struct quant_fit_grid grid = {0, max_code, NULL, 0, 0.0f};
+    int scale0 = clamp(ideal[0] * quant_fit_inverse(d[0]), 0, max_scale);
+    int min0 = clamp(ideal[1] * quant_fit_inverse(d[1]), 0, max_scale);
     float best_error = INFINITY, moved[32], code[32], best_code[32] = {0};
     picked[0] = scale0;
     picked[1] = min0;
@@ -299,7 +302,7 @@ static float pick_scale_min(int max_code, int max_scale, int n, const float *x, 
         if (scale < 0 || scale > max_scale || min < 0 || min > max_scale) continue;
         float scaled = d[0] * (float)scale, scaled_min = d[1] * (float)min;
         for (int j = 0; j < n; j++) moved[j] = x[j] + scaled_min;
-        nearest_values(&grid, n, moved, inverse_of(scaled), code);
+        nearest_values(&grid, n, moved, quant_fit_inverse(scaled), code);
         float error = error_of(n, x, w, code, scaled, scaled_min);
         if (!(error < best_error)) continue;
         best_error = error;
@@ -311,13 +314,13 @@ static float pick_scale_min(int max_code, int max_scale, int n, const float *x, 
     return best_error;
 }
 
-void fit_super_with_min(int sub_len, int max_code, int max_scale, const float *x,
-                        struct fit_super *out)
+void quant_fit_super_with_min(int sub_len, int max_code, int max_scale, const float *x,
+                              struct quant_fit_super *out)
 {
     float w[FIT_LEN], ideal[MAX_SUBS][2], d[2] = {0.0f, 0.0f}, best_error = INFINITY;
-    struct fit_super trial = {0};
+    struct quant_fit_super trial = {0};
     int n_subs = FIT_LEN / sub_len;
-    if (!fit_weights(FIT_LEN, x, w)) {
+    if (!quant_fit_weights(FIT_LEN, x, w)) {
         write_nan(out);
         return;
     }
@@ -331,8 +334,8 @@ void fit_super_with_min(int sub_len, int max_code, int max_scale, const float *x
     for (int round = 0; round < ROUNDS; round++) {
         struct two_sums sums = {0};
         float error = 0.0f;
-        trial.d = fit_half(d[0]);
-        trial.dmin = fit_half(d[1]);
+        trial.d = quant_fit_half(d[0]);
+        trial.dmin = quant_fit_half(d[1]);
         d[0] = quant_f16_to_f32(trial.d);
         d[1] = quant_f16_to_f32(trial.dmin);
         for (int s = 0; s < n_subs; s++) {
@@ -351,11 +354,11 @@ void fit_super_with_min(int sub_len, int max_code, int max_scale, const float *x
         d[1] = (sums.aa * sums.bx - sums.ab * sums.ax) / determinant;
         if (!(d[0] > 0.0f && d[1] >= 0.0f)) break;
     }
-    const struct fit_grid grid = {0, max_code, NULL, 0, 0.0f};
+    const struct quant_fit_grid grid = {0, max_code, NULL, 0, 0.0f};
     for (int s = 0; s < n_subs; s++) {
         float moved[32], min = quant_f16_to_f32(out->dmin) * (float)out->min[s];
         for (int i = 0; i < sub_len; i++) moved[i] = x[s * sub_len + i] + min;
         float scale = quant_f16_to_f32(out->d) * (float)out->scale[s];
-        fit_codes(&grid, sub_len, moved, inverse_of(scale), out->q + s * sub_len);
+        quant_fit_codes(&grid, sub_len, moved, quant_fit_inverse(scale), out->q + s * sub_len);
     }
 }

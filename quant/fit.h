@@ -11,7 +11,7 @@
 
 /* The values that a code stands for before it is scaled: the integers low .. high, or a book of 16
  * in ascending order (low and high then are its ends). */
-struct fit_grid {
+struct quant_fit_grid {
     int low, high;
     const int8_t *book; /* NULL: integers */
     int search; /* steps to each side that the scale which spans the elements is varied by */
@@ -19,21 +19,25 @@ struct fit_grid {
 };
 
 /* The number of the value of the grid that is nearest to x[i] * inverse; code 0 is `low`. */
-void fit_codes(const struct fit_grid *grid, int n, const float *x, float inverse, uint8_t *code);
+void quant_fit_codes(const struct quant_fit_grid *grid, int n, const float *x, float inverse,
+                     uint8_t *code);
 
 /* The scale s that makes the weighted sum of (x - s * value)^2 small; n is 16 or 32. */
-float fit_scale(const struct fit_grid *grid, int n, const float *x, const float *w);
+float quant_fit_scale(const struct quant_fit_grid *grid, int n, const float *x, const float *w);
 
 /* Weights of n elements as described above; false when one of the elements is not finite. */
-bool fit_weights(int n, const float *x, float *w);
+bool quant_fit_weights(int n, const float *x, float *w);
 
 /* A scale that half precision can hold: beyond its range, the largest. */
-uint16_t fit_half(float scale);
+uint16_t quant_fit_half(float scale);
+
+/* 1 / scale, or 0 where that has no finite value. */
+float quant_fit_inverse(float scale);
 
 enum { FIT_LEN = 256, FIT_NAN = 0x7e00 };
 
 /* A super-block as the file keeps it, before the bits are packed. */
-struct fit_super {
+struct quant_fit_super {
     uint16_t d, dmin;
     int16_t scale[16];  /* less the file's offset, if it has one */
     uint8_t min[16];    /* used with minima only */
@@ -41,11 +45,11 @@ struct fit_super {
 };
 
 /* x ~ d * scale * value, with scales from min_scale (negative) to -min_scale - 1. */
-void fit_super(const struct fit_grid *grid, int sub_len, int min_scale, const float *x,
-               struct fit_super *out);
+void quant_fit_super(const struct quant_fit_grid *grid, int sub_len, int min_scale, const float *x,
+                     struct quant_fit_super *out);
 
 /* x ~ d * scale * code - dmin * min, codes from 0 to max_code, scales and minima to max_scale. */
-void fit_super_with_min(int sub_len, int max_code, int max_scale, const float *x,
-                        struct fit_super *out);
+void quant_fit_super_with_min(int sub_len, int max_code, int max_scale, const float *x,
+                              struct quant_fit_super *out);
 
 #endif

@@ -39,8 +39,8 @@ static void iq4_xs_encode(int64_t k, const float *in, void *row)
 {
     struct iq4_xs_block *out = row;
     for (int64_t b = 0; b < k / SUPER_LEN; b++, out++) {
-        struct fit_super fit;
-        fit_super(&book_iq4_grid, 32, -32, in + SUPER_LEN * b, &fit);
+        struct quant_fit_super fit;
+        quant_fit_super(&book_iq4_grid, 32, -32, in + SUPER_LEN * b, &fit);
         memset(out, 0, sizeof *out);
         out->d = fit.d;
         for (int s = 0; s < 8; s++) {

@@ -35,8 +35,8 @@ static void q5_k_encode(int64_t k, const float *in, void *row)
 {
     struct q5_k_block *out = row;
     for (int64_t b = 0; b < k / SUPER_LEN; b++, out++) {
-        struct fit_super fit;
-        fit_super_with_min(32, 31, 63, in + SUPER_LEN * b, &fit);
+        struct quant_fit_super fit;
+        quant_fit_super_with_min(32, 31, 63, in + SUPER_LEN * b, &fit);
         memset(out, 0, sizeof *out);
         out->d = fit.d;
         out->dmin = fit.dmin;

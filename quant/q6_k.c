@@ -38,11 +38,11 @@ static void q6_k_decode(int64_t k, const void *row, float *out)
 
 static void q6_k_encode(int64_t k, const float *in, void *row)
 {
-    const struct fit_grid grid = {.low = -32, .high = 31, .search = 9, .step = 0.1f};
+    const struct quant_fit_grid grid = {.low = -32, .high = 31, .search = 9, .step = 0.1f};
     struct q6_k_block *out = row;
     for (int64_t b = 0; b < k / SUPER_LEN; b++, out++) {
-        struct fit_super fit;
-        fit_super(&grid, 16, -128, in + SUPER_LEN * b, &fit);
+        struct quant_fit_super fit;
+        quant_fit_super(&grid, 16, -128, in + SUPER_LEN * b, &fit);
         memset(out, 0, sizeof *out);
         out->d = fit.d;
         for (int s = 0; s < 16; s++) out->scale[s] = (int8_t)fit.scale[s];
