@@ -72,6 +72,8 @@ FORCE:
 # Lets the test make each allocation fail in turn.
 LDFLAGS_test_gguf_alloc = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=reallocarray \
                           -Wl,--wrap=strdup,--wrap=realpath,--wrap=asprintf
+# Counts the allocations of a run.
+LDFLAGS_test_graph = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc
 
 $(TEST_BIN): $(BUILD)/test/%: $(BUILD)/test/%.o $(SUPPORT_OBJ) $(BUILD)/libinfer.a
 	$(CC) $(LDFLAGS) $(LDFLAGS_$*) -o $@ $^ -lcmocka $(LDLIBS)

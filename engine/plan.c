@@ -4,9 +4,9 @@
  * workers must meet. Refuses: arithmetic, and running (backend_*.c).
  *
  * Order: nodes run in the order in which they were built. Builders take tensors that exist, so
- * sources always stand before users, and what writes into a table stands before what was built to
- * read it. Nodes that no output needs are left out, but for those that write into the memory of a
- * leaf, whose effect outlives the run.
+ * sources always stand before users, and what writes into a tensor stands before what was built
+ * later to read it. Nodes that no output needs are left out. What writes into the memory of a leaf
+ * is always needed, because its effect outlives the run.
  *
  * Layout: a tensor holds its memory from the step that makes it to the last step that names it or
  * a view of it; inputs and outputs hold theirs for the whole run. Free memory is kept as a list
@@ -72,21 +72,29 @@ static struct life *life_of(struct planner *p, struct engine_tensor *t)
     return i < 0 ? NULL : &p->life[i];
 }
 
-static bool writes_leaf(const struct engine_tensor *t)
+/* The result is needed, and so is the memory that it lies in: which makes every earlier node that
+ * writes there needed too. */
+static void need(struct planner *p, struct engine_tensor *t)
 {
-    return t->op && !t->op->is_view && t->view_of && !t->view_of->op;
+    int i = engine_graph_index(p->g, t), root = engine_graph_index(p->g, engine_tensor_root(t));
+    if (i >= 0) p->life[i].needed = true;
+    if (root >= 0) p->life[root].needed = true;
+}
+
+static bool writes_needed(struct planner *p, struct engine_tensor *t)
+{
+    if (!t->view_of || t->op->is_view) return false;
+    return !t->view_of->op || life_of(p, t)->needed;
 }
 
 static void mark_needed(struct planner *p)
 {
     for (int i = p->g->n_tensors - 1; i >= 0; i--) {
         struct engine_tensor *t = &p->g->tensors[i];
-        if (t->is_output || writes_leaf(t)) p->life[i].needed = true;
+        if (t->is_output || writes_needed(p, t)) need(p, t);
         if (!p->life[i].needed) continue;
-        for (int s = 0; s < ENGINE_MAX_SRC; s++) {
-            int k = t->src[s] ? engine_graph_index(p->g, t->src[s]) : -1;
-            if (k >= 0) p->life[k].needed = true;
-        }
+        for (int s = 0; s < ENGINE_MAX_SRC; s++)
+            if (t->src[s]) need(p, t->src[s]);
     }
 }
 
@@ -175,8 +183,8 @@ static bool can_overwrite(struct planner *p, const struct engine_tensor *t, int 
     if (!t->op->in_place || !a) return false;
     struct engine_tensor *root = engine_tensor_root(a);
     struct life *life = life_of(p, a);
-    if (!life || !root->op || life->last_use != s) return false;
-    if (a->type != t->type || a->view_offset != 0 || !engine_tensor_contiguous(a) ||
+    if (!life || life->last_use != s) return false;
+    if (a->type != t->type || !engine_tensor_contiguous(a) ||
         engine_tensor_bytes(a) != engine_tensor_bytes(t) ||
         engine_tensor_bytes(root) != engine_tensor_bytes(t))
         return false;

@@ -33,18 +33,18 @@ static int sum_depth(int max_code)
 /* sum[c] += codes * q of n groups of 4 elements, for 8 rows and NC columns. depth 0: codes are
  * taken as code - 128, the caller corrects by 128 * (sum of q). */
 TARGET INLINE void add_groups(int depth, int n, const uint8_t (*w)[16][4],
-                              const int8_t (*x)[COLS][4], __m256i *sum)
+                              const int8_t (*x)[COLS][4], int row, int col, __m256i *sum)
 {
     const __m256i ones = _mm256_set1_epi16(1), top = _mm256_set1_epi8((char)0x80);
     int step = depth > n ? n : depth ? depth : 1;
     for (int i = 0; i < n; i += step) {
         __m256i pairs[NC];
         for (int j = 0; j < step; j++) {
-            __m256i q = _mm256_load_si256((const __m256i *)w[i + j]);
+            __m256i q = _mm256_load_si256((const __m256i *)w[i + j][row]);
             __m256i s = _mm256_xor_si256(q, top);
             if (depth == 0) q = _mm256_abs_epi8(s);
             for (int c = 0; c < NC; c++) {
-                __m256i a = broadcast4(x[i + j][c]);
+                __m256i a = broadcast4(x[i + j][col + c]);
                 if (depth == 0) a = _mm256_sign_epi8(a, s);
                 __m256i product = _mm256_maddubs_epi16(q, a);
                 pairs[c] = j ? _mm256_add_epi16(pairs[c], product) : product;
@@ -72,8 +72,7 @@ TARGET INLINE void panel32_part(int depth, const struct quant_panel_form *form, 
     for (int64_t b = 0; b < n_blocks; b++, w++, x++) {
         __m256i sum[NC];
         for (int c = 0; c < NC; c++) sum[c] = sum_start(depth, form->offset, x->sum[col + c]);
-        add_groups(depth, 8, (const uint8_t(*)[16][4])w->q[0][row],
-                   (const int8_t(*)[COLS][4])x->q[0][col], sum);
+        add_groups(depth, 8, w->q, x->q, row, col, sum);
         __m256 d = _mm256_load_ps(w->d + row), m = _mm256_load_ps(w->m + row);
         for (int c = 0; c < NC; c++) {
             __m256 scale = _mm256_mul_ps(d, _mm256_set1_ps(x->d[col + c]));
@@ -167,8 +166,7 @@ TARGET INLINE void panel256_part(int depth, int sub_len, const struct quant_pane
                                               : x->sum32[i / 2][col + c][i % 2];
                 sum[c] = sum_start(depth, form->offset, q_sum);
             }
-            add_groups(depth, sub_len / 4, (const uint8_t(*)[16][4])w->q[g][row],
-                       (const int8_t(*)[COLS][4])x->q[g][col], sum);
+            add_groups(depth, sub_len / 4, w->q + g, x->q + g, row, col, sum);
             for (int c = 0; c < NC; c++)
                 total[c] = _mm256_add_epi32(total[c], _mm256_mullo_epi32(sum[c], scale));
         }

@@ -110,7 +110,6 @@ TARGET INLINE void super_block_sums(int offset, int sub_len, const struct quant_
     _Alignas(32) int32_t start[16][COLS];
     if (offset) sub_starts(offset, sub_len, x, start);
     for (int c = 0; c < nc; c++) total[c] = _mm512_setzero_si512();
-#pragma GCC unroll 1
     for (int i = 0; i < 256 / sub_len; i++) {
         __m512i sum[COLS];
         for (int c = 0; c < nc; c++)

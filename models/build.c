@@ -5,7 +5,7 @@
 #include "models/internal.h"
 #include <math.h>
 
-enum { NODES_PER_LAYER = 48, NODES_AROUND = 32 };
+enum { NODES_PER_LAYER = 96, NODES_AROUND = 32 };
 
 struct builder {
     struct engine_graph *g;
@@ -38,10 +38,37 @@ static struct engine_tensor *rms_norm(const struct builder *b, struct engine_ten
     return engine_mul(b->g, engine_rms_norm(b->g, x, b->m->params.norm_eps), weight);
 }
 
-static struct engine_tensor *add_bias(const struct builder *b, struct engine_tensor *x,
-                                      struct engine_tensor *bias)
+static struct engine_tensor *add_bias(const struct builder *b, const struct model_linear *l,
+                                      struct engine_tensor *x)
 {
-    return bias ? engine_add(b->g, x, bias) : x;
+    return l->bias ? engine_add(b->g, x, l->bias) : x;
+}
+
+static struct engine_tensor *apply_scale(const struct builder *b, const struct model_linear *l,
+                                         struct engine_tensor *x)
+{
+    return l->scale ? engine_mul(b->g, x, l->scale) : x;
+}
+
+/* Scale and bias of a product that is there already. */
+static struct engine_tensor *finish(const struct builder *b, const struct model_linear *l,
+                                    struct engine_tensor *product)
+{
+    return add_bias(b, l, apply_scale(b, l, product));
+}
+
+/* The same inside a feed-forward network, where files that have both scale what the bias was added
+ * to (as the reference implementation does). */
+static struct engine_tensor *finish_ffn(const struct builder *b, const struct model_linear *l,
+                                        struct engine_tensor *product)
+{
+    return apply_scale(b, l, add_bias(b, l, product));
+}
+
+static struct engine_tensor *linear(const struct builder *b, const struct model_linear *l,
+                                    struct engine_tensor *x)
+{
+    return finish(b, l, engine_mul_mat(b->g, l->weight, x));
 }
 
 /* x [T][heads * size] as [T][heads][size]. */
@@ -59,13 +86,13 @@ static void build_qkv(const struct builder *b, struct engine_tensor *x, struct e
     const struct model_layer_weights *w = layer_weights(b);
     const int64_t d = b->m->params.n_embd_head_k, dv = b->m->params.n_embd_head_v;
     const int64_t n_q = p->n_head * d, n_k = p->n_head_kv * d, n_v = p->n_head_kv * dv;
-    struct engine_tensor *const apart[] = {w->attn_q, w->attn_k, w->attn_v};
+    struct engine_tensor *const apart[] = {w->attn_q.weight, w->attn_k.weight, w->attn_v.weight};
     struct engine_tensor *qkv =
-        w->attn_qkv ? engine_mul_mat(b->g, w->attn_qkv, x) : engine_mul_mat_cat(b->g, apart, 3, x);
-    qkv = named(b, add_bias(b, qkv, w->attn_qkv_bias), "qkv");
-    *q = add_bias(b, engine_cols(b->g, qkv, 0, n_q), w->attn_q_bias);
-    *k = add_bias(b, engine_cols(b->g, qkv, n_q, n_k), w->attn_k_bias);
-    *v = add_bias(b, engine_cols(b->g, qkv, n_q + n_k, n_v), w->attn_v_bias);
+        w->attn_qkv.weight ? linear(b, &w->attn_qkv, x) : engine_mul_mat_cat(b->g, apart, 3, x);
+    qkv = named(b, qkv, "qkv");
+    *q = finish(b, &w->attn_q, engine_cols(b->g, qkv, 0, n_q));
+    *k = finish(b, &w->attn_k, engine_cols(b->g, qkv, n_q, n_k));
+    *v = finish(b, &w->attn_v, engine_cols(b->g, qkv, n_q + n_k, n_v));
 }
 
 /* Normalizes (where the architecture does) and rotates the heads of x [T][heads][D]. */
@@ -106,8 +133,7 @@ static struct engine_tensor *build_attention(struct builder *b, struct engine_te
     x = engine_attention(b->g, q, cache_heads(b, b->k_written, kh, d, cells),
                          cache_heads(b, b->v_written, kh, dv, cells), b->out->span[span],
                          &b->cache->list_tensor[span], NULL, &how);
-    x = engine_mul_mat(b->g, w->attn_out, named(b, x, "attention"));
-    return named(b, add_bias(b, x, w->attn_out_bias), "attn_out");
+    return named(b, linear(b, &w->attn_out, named(b, x, "attention")), "attn_out");
 }
 
 /* x [n][E] (normalized) through the gated feed-forward network. */
@@ -115,13 +141,29 @@ static struct engine_tensor *build_ffn(const struct builder *b, struct engine_te
 {
     const struct model_layer_weights *w = layer_weights(b);
     const int64_t n_ff = layer_params(b)->n_ff;
-    struct engine_tensor *const both[] = {w->ffn_gate, w->ffn_up};
+    struct engine_tensor *const both[] = {w->ffn_gate.weight, w->ffn_up.weight};
     x = named(b, engine_mul_mat_cat(b->g, both, 2, x), "ffn_gate_up");
-    struct engine_tensor *gate = add_bias(b, engine_cols(b->g, x, 0, n_ff), w->ffn_gate_bias);
-    struct engine_tensor *up = add_bias(b, engine_cols(b->g, x, n_ff, n_ff), w->ffn_up_bias);
-    x = engine_glu(b->g, gate, up, b->m->params.arch->activation);
-    x = engine_mul_mat(b->g, w->ffn_down, named(b, x, "ffn_gated"));
-    return named(b, add_bias(b, x, w->ffn_down_bias), "ffn_out");
+    struct engine_tensor *gate = finish_ffn(b, &w->ffn_gate, engine_cols(b->g, x, 0, n_ff));
+    struct engine_tensor *up = finish_ffn(b, &w->ffn_up, engine_cols(b->g, x, n_ff, n_ff));
+    x = named(b, engine_glu(b->g, gate, up, b->m->params.arch->activation), "ffn_gated");
+    x = engine_mul_mat(b->g, w->ffn_down.weight, x);
+    return named(b, finish_ffn(b, &w->ffn_down, x), "ffn_out");
+}
+
+/* Row (t, u) of x [n][1 or U][..] times expert ids[t][u], as [n][U][outputs]. */
+static struct engine_tensor *linear_id(const struct builder *b, const struct model_linear *l,
+                                       struct engine_tensor *x, struct engine_tensor *ids)
+{
+    x = engine_mul_mat_id(b->g, l->weight, x, ids);
+    if (!l->scale || !ids) return x;
+    /* The scale of each chosen expert: rows of one number by the flat list of ids. */
+    const int64_t used = ids->ne[0], n = ids->ne[1];
+    struct engine_tensor *list =
+        engine_reshape(b->g, engine_cont(b->g, ids), 1, (int64_t[]){used * n});
+    struct engine_tensor *scale =
+        engine_reshape(b->g, l->scale, 2, (int64_t[]){1, l->scale->ne[0]});
+    scale = engine_get_rows(b->g, scale, list);
+    return engine_mul(b->g, x, engine_reshape(b->g, scale, 3, (int64_t[]){1, used, n}));
 }
 
 /* x [n][E] (normalized) through the U experts that the router chooses for each row: their outputs,
@@ -134,7 +176,7 @@ static struct engine_tensor *build_experts(const struct builder *b, struct engin
     const struct model_layer_weights *w = layer_weights(b);
     const int64_t used = p->n_expert_used, n_embd = p->n_embd;
     struct engine_tensor *probs =
-        engine_soft_max(b->g, engine_mul_mat(b->g, w->ffn_router, x), NULL, NULL, 1.0f, 0.0f);
+        engine_soft_max(b->g, linear(b, &w->ffn_router, x), NULL, NULL, 1.0f, 0.0f);
     struct engine_tensor *ids = engine_top_k(b->g, named(b, probs, "router"), (int)used);
     probs = engine_reshape(b->g, probs, 3, (int64_t[]){1, p->n_expert, n});
     struct engine_tensor *share = engine_get_rows(b->g, probs, ids); /* [n][U][1] */
@@ -147,10 +189,10 @@ static struct engine_tensor *build_experts(const struct builder *b, struct engin
     share = engine_reshape(b->g, share, 3, (int64_t[]){1, used, n});
 
     x = engine_reshape(b->g, x, 3, (int64_t[]){n_embd, 1, n});
-    struct engine_tensor *gate = engine_mul_mat_id(b->g, w->ffn_gate_exps, x, ids);
-    struct engine_tensor *up = engine_mul_mat_id(b->g, w->ffn_up_exps, x, ids);
+    struct engine_tensor *gate = linear_id(b, &w->ffn_gate_exps, x, ids);
+    struct engine_tensor *up = linear_id(b, &w->ffn_up_exps, x, ids);
     x = engine_glu(b->g, gate, up, p->arch->activation); /* [n][U][F] */
-    x = engine_mul(b->g, engine_mul_mat_id(b->g, w->ffn_down_exps, x, ids), share);
+    x = engine_mul(b->g, linear_id(b, &w->ffn_down_exps, x, ids), share);
     struct engine_tensor *total = NULL;
     for (int64_t u = 0; x && u < used; u++) {
         struct engine_tensor *one = engine_view(b->g, x, 2, (int64_t[]){n_embd, n},
@@ -173,7 +215,7 @@ static struct engine_tensor *build_layer(struct builder *b, struct engine_tensor
     if (w->attn_post_norm) x = rms_norm(b, x, w->attn_post_norm);
     in = named(b, engine_add(b->g, x, in), "ffn_in");
     x = rms_norm(b, in, w->ffn_norm);
-    x = w->ffn_router ? build_experts(b, x, in ? in->ne[1] : 0) : build_ffn(b, x);
+    x = w->ffn_router.weight ? build_experts(b, x, in ? in->ne[1] : 0) : build_ffn(b, x);
     if (w->ffn_post_norm) x = rms_norm(b, x, w->ffn_post_norm);
     return named(b, engine_add(b->g, x, in), "layer_out");
 }
@@ -230,8 +272,8 @@ bool model_head_build(struct model_head *h, struct model *m, uint32_t n_rows,
     h->graph = engine_graph_new(m->engine, NODES_AROUND, err);
     if (!h->graph) return false;
     h->hidden = engine_input(h->graph, QUANT_F32, 2, (int64_t[]){p->n_embd, n_rows}, "hidden");
-    struct engine_tensor *x = engine_mul_mat(h->graph, m->weights.output, h->hidden);
-    if (m->weights.output_bias) x = engine_add(h->graph, x, m->weights.output_bias);
+    const struct builder b = {.g = h->graph, .m = m};
+    struct engine_tensor *x = linear(&b, &m->weights.output, h->hidden);
     if (p->logit_softcap > 0.0f) x = engine_softcap(h->graph, x, p->logit_softcap);
     h->logits = engine_name(x, "logits");
     engine_output(h->graph, x);

@@ -6,7 +6,7 @@
 
 /* The dimensions that tensors are made of; layers may differ, so each is asked per layer. */
 enum dim {
-    DIM_ONE, /* no second dimension: a vector */
+    DIM_ONE,
     DIM_EMBD,
     DIM_VOCAB,
     DIM_Q,    /* H D */
@@ -20,16 +20,23 @@ enum dim {
     DIM_ROT /* n_rot / 2 */
 };
 
+enum kind {
+    VECTOR, /* a pointer; NAME.weight of [inputs] */
+    MATRIX, /* a pointer; NAME.weight of [outputs][inputs] */
+    LINEAR, /* a model_linear; NAME.weight and, where they are there, NAME.bias and NAME.scale */
+    STACK   /* a model_linear of n_expert matrices */
+};
+
 enum need {
     OPTIONAL,
     REQUIRED,
-    UNLESS_FUSED, /* required where attn_qkv is absent */
-    STACKED       /* required: n_expert matrices */
+    UNLESS_FUSED /* required where attn_qkv is absent */
 };
 
 struct row {
-    const char *name; /* with "blk.%u." before it for a layer's tensors */
-    size_t field;     /* where the pointer goes */
+    const char *name; /* with "blk.N." before it for a layer's tensors */
+    size_t field;     /* where the pointer or model_linear lies */
+    enum kind kind;
     enum dim inputs, outputs;
     enum need need;
     unsigned feature; /* only in models with this feature (0: all) */
@@ -39,46 +46,38 @@ struct row {
 #define LAYER(field)  offsetof(struct model_layer_weights, field)
 
 static const struct row global_rows[] = {
-    {"token_embd.weight", GLOBAL(token_embd), DIM_EMBD, DIM_VOCAB, REQUIRED, 0},
-    {"output_norm.weight", GLOBAL(output_norm), DIM_EMBD, DIM_ONE, REQUIRED, 0},
-    {"output.weight", GLOBAL(output), DIM_EMBD, DIM_VOCAB, OPTIONAL, 0},
-    {"output.bias", GLOBAL(output_bias), DIM_VOCAB, DIM_ONE, OPTIONAL, 0},
-    {"rope_freqs.weight", GLOBAL(rope_freqs), DIM_ROT, DIM_ONE, OPTIONAL, 0},
+    {"token_embd", GLOBAL(token_embd), MATRIX, DIM_EMBD, DIM_VOCAB, REQUIRED, 0},
+    {"output_norm", GLOBAL(output_norm), VECTOR, DIM_EMBD, DIM_ONE, REQUIRED, 0},
+    {"output", GLOBAL(output), LINEAR, DIM_EMBD, DIM_VOCAB, OPTIONAL, 0},
+    {"rope_freqs", GLOBAL(rope_freqs), VECTOR, DIM_ROT, DIM_ONE, OPTIONAL, 0},
 };
 
 static const struct row layer_rows[] = {
-    {"attn_norm.weight", LAYER(attn_norm), DIM_EMBD, DIM_ONE, REQUIRED, 0},
-    {"attn_qkv.weight", LAYER(attn_qkv), DIM_EMBD, DIM_QKV, OPTIONAL, 0},
-    {"attn_q.weight", LAYER(attn_q), DIM_EMBD, DIM_Q, UNLESS_FUSED, 0},
-    {"attn_k.weight", LAYER(attn_k), DIM_EMBD, DIM_K, UNLESS_FUSED, 0},
-    {"attn_v.weight", LAYER(attn_v), DIM_EMBD, DIM_V, UNLESS_FUSED, 0},
-    {"attn_qkv.bias", LAYER(attn_qkv_bias), DIM_QKV, DIM_ONE, OPTIONAL, 0},
-    {"attn_q.bias", LAYER(attn_q_bias), DIM_Q, DIM_ONE, OPTIONAL, 0},
-    {"attn_k.bias", LAYER(attn_k_bias), DIM_K, DIM_ONE, OPTIONAL, 0},
-    {"attn_v.bias", LAYER(attn_v_bias), DIM_V, DIM_ONE, OPTIONAL, 0},
-    {"attn_q_norm.weight", LAYER(attn_q_norm), DIM_HEAD, DIM_ONE, REQUIRED, MODEL_QK_NORM},
-    {"attn_k_norm.weight", LAYER(attn_k_norm), DIM_HEAD, DIM_ONE, REQUIRED, MODEL_QK_NORM},
-    {"attn_output.weight", LAYER(attn_out), DIM_OUT, DIM_EMBD, REQUIRED, 0},
-    {"attn_output.bias", LAYER(attn_out_bias), DIM_EMBD, DIM_ONE, OPTIONAL, 0},
-    {"post_attention_norm.weight", LAYER(attn_post_norm), DIM_EMBD, DIM_ONE, REQUIRED,
+    {"attn_norm", LAYER(attn_norm), VECTOR, DIM_EMBD, DIM_ONE, REQUIRED, 0},
+    {"attn_qkv", LAYER(attn_qkv), LINEAR, DIM_EMBD, DIM_QKV, OPTIONAL, 0},
+    {"attn_q", LAYER(attn_q), LINEAR, DIM_EMBD, DIM_Q, UNLESS_FUSED, 0},
+    {"attn_k", LAYER(attn_k), LINEAR, DIM_EMBD, DIM_K, UNLESS_FUSED, 0},
+    {"attn_v", LAYER(attn_v), LINEAR, DIM_EMBD, DIM_V, UNLESS_FUSED, 0},
+    {"attn_q_norm", LAYER(attn_q_norm), VECTOR, DIM_HEAD, DIM_ONE, REQUIRED, MODEL_QK_NORM},
+    {"attn_k_norm", LAYER(attn_k_norm), VECTOR, DIM_HEAD, DIM_ONE, REQUIRED, MODEL_QK_NORM},
+    {"attn_output", LAYER(attn_out), LINEAR, DIM_OUT, DIM_EMBD, REQUIRED, 0},
+    {"post_attention_norm", LAYER(attn_post_norm), VECTOR, DIM_EMBD, DIM_ONE, REQUIRED,
      MODEL_POST_NORMS},
-    {"ffn_norm.weight", LAYER(ffn_norm), DIM_EMBD, DIM_ONE, REQUIRED, 0},
-    {"ffn_gate.weight", LAYER(ffn_gate), DIM_EMBD, DIM_FF, REQUIRED, MODEL_DENSE},
-    {"ffn_up.weight", LAYER(ffn_up), DIM_EMBD, DIM_FF, REQUIRED, MODEL_DENSE},
-    {"ffn_down.weight", LAYER(ffn_down), DIM_FF, DIM_EMBD, REQUIRED, MODEL_DENSE},
-    {"ffn_gate.bias", LAYER(ffn_gate_bias), DIM_FF, DIM_ONE, OPTIONAL, MODEL_DENSE},
-    {"ffn_up.bias", LAYER(ffn_up_bias), DIM_FF, DIM_ONE, OPTIONAL, MODEL_DENSE},
-    {"ffn_down.bias", LAYER(ffn_down_bias), DIM_EMBD, DIM_ONE, OPTIONAL, MODEL_DENSE},
-    {"post_ffw_norm.weight", LAYER(ffn_post_norm), DIM_EMBD, DIM_ONE, REQUIRED, MODEL_POST_NORMS},
-    {"ffn_gate_inp.weight", LAYER(ffn_router), DIM_EMBD, DIM_EXPERTS, REQUIRED, MODEL_EXPERTS},
-    {"ffn_gate_exps.weight", LAYER(ffn_gate_exps), DIM_EMBD, DIM_FF, STACKED, MODEL_EXPERTS},
-    {"ffn_up_exps.weight", LAYER(ffn_up_exps), DIM_EMBD, DIM_FF, STACKED, MODEL_EXPERTS},
-    {"ffn_down_exps.weight", LAYER(ffn_down_exps), DIM_FF, DIM_EMBD, STACKED, MODEL_EXPERTS},
+    {"ffn_norm", LAYER(ffn_norm), VECTOR, DIM_EMBD, DIM_ONE, REQUIRED, 0},
+    {"ffn_gate", LAYER(ffn_gate), LINEAR, DIM_EMBD, DIM_FF, REQUIRED, MODEL_DENSE},
+    {"ffn_up", LAYER(ffn_up), LINEAR, DIM_EMBD, DIM_FF, REQUIRED, MODEL_DENSE},
+    {"ffn_down", LAYER(ffn_down), LINEAR, DIM_FF, DIM_EMBD, REQUIRED, MODEL_DENSE},
+    {"ffn_gate_inp", LAYER(ffn_router), LINEAR, DIM_EMBD, DIM_EXPERTS, REQUIRED, MODEL_EXPERTS},
+    {"ffn_gate_exps", LAYER(ffn_gate_exps), STACK, DIM_EMBD, DIM_FF, REQUIRED, MODEL_EXPERTS},
+    {"ffn_up_exps", LAYER(ffn_up_exps), STACK, DIM_EMBD, DIM_FF, REQUIRED, MODEL_EXPERTS},
+    {"ffn_down_exps", LAYER(ffn_down_exps), STACK, DIM_FF, DIM_EMBD, REQUIRED, MODEL_EXPERTS},
+    {"post_ffw_norm", LAYER(ffn_post_norm), VECTOR, DIM_EMBD, DIM_ONE, REQUIRED, MODEL_POST_NORMS},
 };
 
 enum {
     N_GLOBAL = sizeof global_rows / sizeof *global_rows,
-    N_LAYER = sizeof layer_rows / sizeof *layer_rows
+    N_LAYER = sizeof layer_rows / sizeof *layer_rows,
+    TENSORS_PER_ROW = 3 /* weight, bias, scale */
 };
 
 static int64_t dim_of(enum dim dim, const struct model_params *p, uint32_t layer)
@@ -151,21 +150,16 @@ static bool check_shape(struct binder *b, const struct gguf_tensor *t, const cha
     return true;
 }
 
-/* Binds one row; *out stays NULL where the file has no such tensor and need not have it. */
-static bool bind(struct binder *b, const struct row *row, const char *name, uint32_t layer,
-                 bool required, struct engine_tensor **out)
+/* Binds one tensor of the shape [ne2][ne1][ne0]; *out stays NULL where the file has none. */
+static bool bind(struct binder *b, const char *name, const int64_t ne[3], bool is_vector,
+                 struct engine_tensor **out)
 {
     const struct gguf_tensor *t = gguf_tensor_find(b->file, name);
-    if (!t) {
-        if (!required) return true;
-        return base_fail_at(b->err, BASE_MODEL, name, -1, "missing tensor");
-    }
-    const int64_t ne[3] = {dim_of(row->inputs, b->p, layer), dim_of(row->outputs, b->p, layer),
-                           row->need == STACKED ? b->p->n_expert : 1};
+    if (!t) return true;
     if (!check_shape(b, t, name, ne)) return false;
     const struct quant_type *type = t->type;
     const void *data = t->data;
-    if (row->outputs == DIM_ONE && type->id != QUANT_F32) {
+    if (is_vector && type->id != QUANT_F32) {
         type = quant_type_by_id(QUANT_F32);
         data = widen(b, t, name);
         if (!data) return false;
@@ -178,18 +172,43 @@ static bool bind(struct binder *b, const struct row *row, const char *name, uint
     return true;
 }
 
+/* Binds what a row names; `prefix` is "" or "blk.N.". */
+static bool bind_row(struct binder *b, const struct row *row, const char *prefix, uint32_t layer,
+                     bool required, void *field)
+{
+    const int64_t inputs = dim_of(row->inputs, b->p, layer);
+    const int64_t outputs = dim_of(row->outputs, b->p, layer);
+    const int64_t depth = row->kind == STACK ? b->p->n_expert : 1;
+    char name[64];
+    struct model_linear found = {0};
+    snprintf(name, sizeof name, "%s%s.weight", prefix, row->name);
+    if (!bind(b, name, (int64_t[]){inputs, outputs, depth}, row->kind == VECTOR, &found.weight))
+        return false;
+    if (!found.weight && required)
+        return base_fail_at(b->err, BASE_MODEL, name, -1, "missing tensor");
+    if (row->kind == VECTOR || row->kind == MATRIX) {
+        *(struct engine_tensor **)field = found.weight;
+        return true;
+    }
+    snprintf(name, sizeof name, "%s%s.scale", prefix, row->name);
+    if (!bind(b, name, (int64_t[]){depth, 1, 1}, true, &found.scale)) return false;
+    snprintf(name, sizeof name, "%s%s.bias", prefix, row->name);
+    if (row->kind == LINEAR && !bind(b, name, (int64_t[]){outputs, 1, 1}, true, &found.bias))
+        return false;
+    *(struct model_linear *)field = found;
+    return true;
+}
+
 static bool bind_layer(struct binder *b, uint32_t layer)
 {
     struct model_layer_weights *l = &b->w->layer[layer];
+    char prefix[24];
+    snprintf(prefix, sizeof prefix, "blk.%u.", layer);
     for (size_t i = 0; i < N_LAYER; i++) {
         const struct row *row = &layer_rows[i];
-        char name[64];
         if (row->feature && !(b->p->features & row->feature)) continue;
-        snprintf(name, sizeof name, "blk.%u.%s", layer, row->name);
-        bool required = row->need == REQUIRED || row->need == STACKED ||
-                        (row->need == UNLESS_FUSED && !l->attn_qkv);
-        if (!bind(b, row, name, layer, required, (struct engine_tensor **)((char *)l + row->field)))
-            return false;
+        bool required = row->need == REQUIRED || (row->need == UNLESS_FUSED && !l->attn_qkv.weight);
+        if (!bind_row(b, row, prefix, layer, required, (char *)l + row->field)) return false;
     }
     return true;
 }
@@ -203,15 +222,18 @@ static bool is_bound(const struct model_weights *w, const struct gguf_tensor *t)
     return false;
 }
 
-/* Heads for other uses than the next token: leaving them out changes nothing here. */
-static bool is_other_head(const struct gguf_tensor *t)
+/* What may be left out: heads for other uses than the next token, and the scales that engines with
+ * 4-bit activations need. */
+static bool is_harmless(const struct gguf_tensor *t)
 {
+    static const char input_scale[] = ".input_scale";
+    const size_t end = sizeof input_scale - 1;
     static const char *const names[] = {"cls.weight", "cls.output.weight", "dense_2.weight",
                                         "dense_3.weight"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strlen(names[i]) == t->name.size && !memcmp(names[i], t->name.data, t->name.size))
             return true;
-    return false;
+    return t->name.size > end && !memcmp(t->name.data + t->name.size - end, input_scale, end);
 }
 
 /* A tensor that is left over is a part of the model that would be left out: a wrong answer. */
@@ -221,7 +243,7 @@ static bool check_left_over(struct binder *b)
     if (n == b->w->n_tensors) return true;
     for (uint64_t i = 0; i < n; i++) {
         const struct gguf_tensor *t = gguf_tensor_at(b->file, i);
-        if (is_other_head(t) || is_bound(b->w, t)) continue;
+        if (is_harmless(t) || is_bound(b->w, t)) continue;
         char name[ENGINE_NAME_SIZE * 2];
         snprintf(name, sizeof name, "%.*s", (int)(t->name.size & 0x7f), t->name.data);
         return base_fail_at(b->err, BASE_MODEL, name, (int64_t)t->offset,
@@ -235,7 +257,7 @@ bool model_weights_bind(struct model_weights *w, const struct model_params *p,
                         const struct gguf_file *file, struct base_error *err)
 {
     struct binder b = {w, p, file, err};
-    const size_t most = N_GLOBAL + (size_t)p->n_layer * N_LAYER;
+    const size_t most = (N_GLOBAL + (size_t)p->n_layer * N_LAYER) * TENSORS_PER_ROW;
     *w = (struct model_weights){0};
     w->layer = calloc(p->n_layer, sizeof *w->layer);
     w->tensors = calloc(most, sizeof *w->tensors);
@@ -245,10 +267,10 @@ bool model_weights_bind(struct model_weights *w, const struct model_params *p,
         goto fail;
     }
     for (size_t i = 0; i < N_GLOBAL; i++)
-        if (!bind(&b, &global_rows[i], global_rows[i].name, 0, global_rows[i].need == REQUIRED,
-                  (struct engine_tensor **)((char *)w + global_rows[i].field)))
+        if (!bind_row(&b, &global_rows[i], "", 0, global_rows[i].need == REQUIRED,
+                      (char *)w + global_rows[i].field))
             goto fail;
-    if (!w->output) w->output = w->token_embd;
+    if (!w->output.weight) w->output.weight = w->token_embd;
     for (uint32_t i = 0; i < p->n_layer; i++)
         if (!bind_layer(&b, i)) goto fail;
     if (!check_left_over(&b)) goto fail;

@@ -5,48 +5,47 @@
 
 #include "models/arch.h"
 
-/* A pointer is NULL where the model has no such tensor. Matrices are [outputs][inputs]. E
- * embedding, H heads, KH key heads, D and DV head sizes of keys and values, F feed-forward length.
+/* y = (W x) * scale + bias; scale (one number, or one per expert) and bias are NULL where the file
+ * has none. */
+struct model_linear {
+    struct engine_tensor *weight; /* [outputs][inputs]; experts: [X][outputs][inputs] */
+    struct engine_tensor *bias;   /* [outputs] */
+    struct engine_tensor *scale;  /* [1]; experts: [X] */
+};
+
+/* A weight is NULL where the model has no such tensor. In comments: outputs x inputs. E embedding,
+ * H heads, KH key heads, D and DV head sizes of keys and values, F feed-forward length, X experts.
  */
 struct model_layer_weights {
-    struct engine_tensor *attn_norm;     /* [E] */
-    struct engine_tensor *attn_qkv;      /* [(H + KH) D + KH DV][E], or the next three */
-    struct engine_tensor *attn_q;        /* [H D][E] */
-    struct engine_tensor *attn_k;        /* [KH D][E] */
-    struct engine_tensor *attn_v;        /* [KH DV][E] */
-    struct engine_tensor *attn_qkv_bias; /* as many as rows, like all biases */
-    struct engine_tensor *attn_q_bias;
-    struct engine_tensor *attn_k_bias;
-    struct engine_tensor *attn_v_bias;
-    struct engine_tensor *attn_q_norm; /* [D] */
-    struct engine_tensor *attn_k_norm; /* [D] */
-    struct engine_tensor *attn_out;    /* [E][H DV] */
-    struct engine_tensor *attn_out_bias;
+    struct engine_tensor *attn_norm;      /* [E] */
+    struct model_linear attn_qkv;         /* (H + KH) D + KH DV x E, or the next three */
+    struct model_linear attn_q;           /* H D x E */
+    struct model_linear attn_k;           /* KH D x E */
+    struct model_linear attn_v;           /* KH DV x E */
+    struct engine_tensor *attn_q_norm;    /* [D] */
+    struct engine_tensor *attn_k_norm;    /* [D] */
+    struct model_linear attn_out;         /* E x H DV */
     struct engine_tensor *attn_post_norm; /* [E] */
     struct engine_tensor *ffn_norm;       /* [E] */
-    struct engine_tensor *ffn_gate;       /* [F][E] */
-    struct engine_tensor *ffn_up;         /* [F][E] */
-    struct engine_tensor *ffn_down;       /* [E][F] */
-    struct engine_tensor *ffn_gate_bias;
-    struct engine_tensor *ffn_up_bias;
-    struct engine_tensor *ffn_down_bias;
-    struct engine_tensor *ffn_post_norm; /* [E] */
-    struct engine_tensor *ffn_router;    /* [X][E]; X experts */
-    struct engine_tensor *ffn_gate_exps; /* [X][F][E] */
-    struct engine_tensor *ffn_up_exps;   /* [X][F][E] */
-    struct engine_tensor *ffn_down_exps; /* [X][E][F] */
+    struct model_linear ffn_gate;         /* F x E */
+    struct model_linear ffn_up;           /* F x E */
+    struct model_linear ffn_down;         /* E x F */
+    struct model_linear ffn_router;       /* X x E */
+    struct model_linear ffn_gate_exps;    /* X of F x E */
+    struct model_linear ffn_up_exps;      /* X of F x E */
+    struct model_linear ffn_down_exps;    /* X of E x F */
+    struct engine_tensor *ffn_post_norm;  /* [E] */
 };
 
 struct model_weights {
     struct engine_tensor *token_embd;  /* [V][E] */
     struct engine_tensor *output_norm; /* [E] */
-    struct engine_tensor *output;      /* [V][E]; token_embd where the file ties them */
-    struct engine_tensor *output_bias; /* [V] */
+    struct model_linear output;        /* V x E; the embeddings where the file ties them */
     struct engine_tensor *rope_freqs;  /* [n_rot / 2] divisors of the RoPE frequencies */
     struct model_layer_weights *layer; /* [n_layer] */
 
     struct engine_tensor *tensors; /* all of the above, owned */
-    float **vectors;               /* norms and biases that had to be widened to F32, owned */
+    float **vectors;               /* vectors that had to be widened to F32, owned */
     uint32_t n_tensors, n_vectors;
 };
 

@@ -375,26 +375,42 @@ static void fill_row(const struct planned *t, struct support_random *r, float *r
     for (uint64_t i = 0; i < t->ne[0]; i++) row[i] = mean + scale * support_random_normal(r);
 }
 
-static bool write_tensor(struct gguf_writer *w, const struct planned *t, uint64_t seed,
-                         struct base_error *err)
+/* Rows are written as they are made, or, after the first `distinct`, drawn from those. */
+static bool write_rows(struct gguf_writer *w, const struct planned *t, uint64_t distinct,
+                       struct support_random *random, float *values, unsigned char *pool,
+                       struct base_error *err)
 {
-    uint64_t row_bytes, rows = (t->ne[1] ? t->ne[1] : 1) * (t->ne[2] ? t->ne[2] : 1);
+    uint64_t rows = (t->ne[1] ? t->ne[1] : 1) * (t->ne[2] ? t->ne[2] : 1);
+    uint64_t row_bytes = t->ne[0] / t->type->block_len * t->type->block_bytes;
+    for (uint64_t i = 0; i < rows; i++) {
+        unsigned char *row = pool;
+        if (distinct && i >= distinct) {
+            row += support_random_u32(random) % distinct * row_bytes;
+        } else {
+            row += distinct ? i * row_bytes : 0;
+            fill_row(t, random, values);
+            t->type->encode((int64_t)t->ne[0], values, row);
+        }
+        if (!gguf_writer_data(w, row, row_bytes, err)) return false;
+    }
+    return true;
+}
+
+static bool write_tensor(struct gguf_writer *w, const struct planned *t, uint64_t distinct,
+                         uint64_t seed, struct base_error *err)
+{
+    uint64_t row_bytes;
     if (!quant_row_bytes(t->type, t->ne[0], &row_bytes)) {
         return base_fail_at(err, BASE_USAGE, t->name, -1, "rows are not whole blocks of %s",
                             t->type->name);
     }
     struct support_random random = support_random_new(seed);
     float *values = malloc(t->ne[0] * sizeof *values);
-    unsigned char *row = malloc(row_bytes);
-    bool done = values && row;
-    if (!done) base_fail(err, BASE_NO_MEMORY, "no memory for a row of weights");
-    for (uint64_t i = 0; done && i < rows; i++) {
-        fill_row(t, &random, values);
-        t->type->encode((int64_t)t->ne[0], values, row);
-        done = gguf_writer_data(w, row, row_bytes, err);
-    }
+    unsigned char *pool = calloc(distinct ? distinct : 1, row_bytes);
+    bool done = values && pool ? write_rows(w, t, distinct, &random, values, pool, err)
+                               : base_fail(err, BASE_NO_MEMORY, "no memory for rows of weights");
     free(values);
-    free(row);
+    free(pool);
     return done;
 }
 
@@ -415,9 +431,8 @@ static bool write_model(const struct support_model *m, struct gguf_writer *w, st
     }
     if (!gguf_writer_begin(w, path, err)) return false;
     for (size_t i = 0; i < plan->count; i++) {
-        if (!write_tensor(w, &plan->tensor[i], m->seed + i * UINT64_C(0x9e3779b97f4a7c15), err)) {
-            return false;
-        }
+        uint64_t seed = m->seed + i * UINT64_C(0x9e3779b97f4a7c15);
+        if (!write_tensor(w, &plan->tensor[i], m->distinct_rows, seed, err)) return false;
     }
     return gguf_writer_end(w, err);
 }

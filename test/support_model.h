@@ -27,6 +27,8 @@ struct support_model {
     bool fused_qkv;                 /* one tensor attn_qkv instead of three */
     bool biases;                    /* of Q, K and V */
     enum support_tokens tokens;
+    uint32_t distinct_rows; /* 0: every row is its own; else a matrix has this many different rows
+                               in random order, because encoding a big model takes minutes */
 };
 
 /* A tiny F32 model: 2 layers, 64 wide, 4 heads on 2, 300 BPE tokens; gemma3 has 7 layers with a

@@ -10,7 +10,7 @@
 static const char usage[] =
     "usage: tool_make_model OUT.gguf [arch=llama|qwen2|qwen3|gemma3] [preset=1b] [type=Q4_K]\n"
     "    [finer=Q6_K] [tokens=bpe|spm|none] [seed layers embd heads kv_heads head_dim ff vocab\n"
-    "    ctx window experts experts_used tied fused biases]=NUMBER\n"
+    "    ctx window experts experts_used rows tied fused biases]=NUMBER\n"
     "arch and preset come first: they set everything else.\n";
 
 /* Shapes of a Llama with about 1.5e9 weights (embedding and output are not shared). */
@@ -24,6 +24,7 @@ static void set_1b(struct support_model *m)
     m->n_ff = 8192;
     m->n_vocab = 128256;
     m->n_ctx = 131072;
+    m->distinct_rows = 256;
     m->type = quant_type_by_id(QUANT_Q4_K);
     m->finer = quant_type_by_id(QUANT_Q6_K);
 }
@@ -67,6 +68,7 @@ static bool set_number(struct support_model *m, const char *name, uint32_t value
         {"window", &m->window},
         {"experts", &m->n_expert},
         {"experts_used", &m->n_expert_used},
+        {"rows", &m->distinct_rows},
     };
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         if (strcmp(numbers[i].name, name) != 0) continue;

@@ -1,0 +1,218 @@
+/* quant/iq4_xs.c: IQ4_XS: 4-bit codes into a book of 16 values, 8 sub-blocks of 32 with 6-bit
+ * scales.
+ *
+ * value = d * (scale - 32) * book[code], the book that of IQ4_NL. 4.25 bits a weight. Panels hold
+ * book[code] + 128. Called through the type table only. */
+#include "quant/book.h"
+#include "quant/fit.h"
+#include "quant/super_x86.h"
+
+struct iq4_xs_block {
+    uint16_t d;            /* half precision */
+    uint16_t scale_high;   /* bits 2s+1..2s: bits 5..4 of scale s */
+    uint8_t scale_low[4];  /* byte i: bits 3..0 of scale 2i low, of scale 2i + 1 high */
+    uint8_t q[128];        /* byte 16s + l: element 32s + l low, 32s + 16 + l high, l < 16 */
+} __attribute__((packed)); /* blocks lie at any alignment */
+_Static_assert(sizeof(struct iq4_xs_block) == 136, "the size in the file");
+
+SUPER_INLINE void iq4_xs_expand(const void *block, struct super_parts *p)
+{
+    const struct iq4_xs_block *w = block;
+    p->d = quant_f16_to_f32(w->d);
+    p->m = 0.0f;
+    for (int s = 0; s < 8; s++) {
+        int low = w->scale_low[s / 2] >> s % 2 * 4 & 15, high = w->scale_high >> 2 * s & 3;
+        p->scale[s] = (int16_t)((low | high << 4) - 32);
+        for (int l = 0; l < 16; l++) {
+            p->q[32 * s + l] = (uint8_t)(book_iq4[w->q[16 * s + l] & 15] + 128);
+            p->q[32 * s + 16 + l] = (uint8_t)(book_iq4[w->q[16 * s + l] >> 4] + 128);
+        }
+    }
+}
+
+static void iq4_xs_decode(int64_t k, const void *row, float *out)
+{
+    super_decode(&quant_type_iq4_xs, iq4_xs_expand, k, row, out);
+}
+
+static void iq4_xs_encode(int64_t k, const float *in, void *row)
+{
+    struct iq4_xs_block *out = row;
+    for (int64_t b = 0; b < k / SUPER_LEN; b++, out++) {
+        struct quant_fit_super fit;
+        quant_fit_super(&book_iq4_grid, 32, -32, in + SUPER_LEN * b, &fit);
+        memset(out, 0, sizeof *out);
+        out->d = fit.d;
+        for (int s = 0; s < 8; s++) {
+            int scale = fit.scale[s] + 32;
+            out->scale_low[s / 2] |= (uint8_t)((scale & 15) << s % 2 * 4);
+            out->scale_high |= (uint16_t)(scale >> 4 << 2 * s);
+        }
+        for (int i = 0; i < 128; i++) {
+            const uint8_t *q = fit.q + i / 16 * 32 + i % 16;
+            out->q[i] = (uint8_t)(q[0] | q[16] << 4);
+        }
+    }
+}
+
+static float iq4_xs_dot(int64_t k, const void *row, const struct quant_act *a)
+{
+    return super_dot(&quant_type_iq4_xs, iq4_xs_expand, k, row, a);
+}
+
+static void iq4_xs_unpack(int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS], void *panel)
+{
+    super_unpack(&quant_type_iq4_xs, iq4_xs_expand, n_blocks, row, panel);
+}
+
+static void iq4_xs_gemv(int64_t k, const void *w, size_t row_bytes, int64_t n_rows,
+                        const struct quant_act *a, float *out)
+{
+    quant_gemv_by_dot(iq4_xs_dot, k, w, row_bytes, n_rows, a, out);
+}
+
+#if defined(__x86_64__)
+QUANT_TARGET_AVX2 static void iq4_xs_decode_avx2(int64_t k, const void *row, float *out)
+{
+    super_decode(&quant_type_iq4_xs, iq4_xs_expand, k, row, out);
+}
+
+QUANT_TARGET_AVX2 static void
+iq4_xs_unpack_avx2(int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS], void *panel)
+{
+    struct quant_panel256 *out = panel;
+    __m256i book = _mm256_add_epi8(book_load_avx2(book_iq4), _mm256_set1_epi8(-128));
+    for (int64_t b = 0; b < n_blocks; b++, out++) {
+        int64_t at = b * (int64_t)sizeof(struct iq4_xs_block);
+        for (int r = 0; r < 16; r += 8) {
+            __m256i v[4];
+            super_rows_load(row + r, at, v);
+            _mm256_storeu_ps(out->d + r, super_halves(v[0]));
+            _mm256_storeu_ps(out->m + r, _mm256_setzero_ps());
+            for (int s = 0; s < 8; s++) {
+                __m256i low =
+                    _mm256_and_si256(_mm256_srli_epi32(v[1], 4 * s), _mm256_set1_epi32(15));
+                __m256i top =
+                    _mm256_and_si256(_mm256_srli_epi32(v[0], 16 + 2 * s), _mm256_set1_epi32(3));
+                __m256i six = _mm256_or_si256(low, _mm256_slli_epi32(top, 4));
+                _mm256_storeu_si256((__m256i *)(out->scale[s] + r),
+                                    _mm256_sub_epi32(six, _mm256_set1_epi32(32)));
+            }
+            for (int s = 0; s < 8; s++) {
+                super_rows_load(row + r, at + (int)offsetof(struct iq4_xs_block, q) + 16 * s, v);
+                for (int j = 0; j < 4; j++) {
+                    __m256i low = _mm256_shuffle_epi8(book, super_bits(v[j], 0, 15));
+                    __m256i high = _mm256_shuffle_epi8(book, super_bits(v[j], 4, 15));
+                    _mm256_storeu_si256((__m256i *)out->q[8 * s + j][r], low);
+                    _mm256_storeu_si256((__m256i *)out->q[8 * s + 4 + j][r], high);
+                }
+            }
+        }
+    }
+}
+
+/* The 8 scales, less 32. */
+SUPER_AVX2 __m256i iq4_xs_scales_avx2(const struct iq4_xs_block *w)
+{
+    uint32_t low;
+    memcpy(&low, w->scale_low, sizeof low);
+    __m256i places = _mm256_setr_epi32(0, 4, 8, 12, 16, 20, 24, 28);
+    __m256i four = _mm256_srlv_epi32(_mm256_set1_epi32((int32_t)low), places);
+    __m256i two = _mm256_srlv_epi32(_mm256_set1_epi32(w->scale_high), _mm256_srli_epi32(places, 1));
+    four = _mm256_and_si256(four, _mm256_set1_epi32(15));
+    two = _mm256_slli_epi32(_mm256_and_si256(two, _mm256_set1_epi32(3)), 4);
+    return _mm256_sub_epi32(_mm256_or_si256(four, two), _mm256_set1_epi32(32));
+}
+
+SUPER_AVX2 void iq4_xs_block_sums(const void *block, const int8_t *q, const int16_t *sum,
+                                  super_mad *mad, int j, struct super_group *group)
+{
+    const struct iq4_xs_block *w = block;
+    __m256i book = book_load_avx2(book_iq4), sizes = _mm256_abs_epi8(book);
+    __m256i wide = iq4_xs_scales_avx2(w);
+    __m256i scales = _mm256_permute4x64_epi64(_mm256_packs_epi32(wide, wide), 0x88);
+    __m256i acc[2] = {_mm256_setzero_si256(), _mm256_setzero_si256()};
+    for (int s = 0; s < 8; s++) {
+        __m256i code = book_codes_avx2(w->q + 16 * s);
+        __m256i x = _mm256_loadu_si256((const __m256i *)(q + 32 * s));
+        __m256i products = book_products_avx2(book, sizes, code, x);
+        __m256i scale =
+            _mm256_shuffle_epi8(scales, _mm256_set1_epi16((int16_t)(0x0100 * (2 * s + 1) + 2 * s)));
+        acc[s % 2] = mad(acc[s % 2], products, scale);
+    }
+    group->isum[j] = _mm256_add_epi32(acc[0], acc[1]);
+    group->d[j] = w->d;
+    (void)sum;
+}
+
+QUANT_TARGET_AVX2 static void iq4_xs_gemv_avx2(int64_t k, const void *w, size_t row_bytes,
+                                               int64_t n_rows, const struct quant_act *a,
+                                               float *out)
+{
+    super_gemv(&quant_type_iq4_xs, iq4_xs_block_sums, super_mad_avx2, k, w, row_bytes, n_rows, a,
+               out);
+}
+
+/* Here there is a multiply-add of unsigned bytes to 32 bits, which takes values + 128 as they are
+ * and sums four blocks' halves before the scale; 128 times the scaled sums of activations go off.
+ */
+SUPER_INLINE QUANT_TARGET_AVX512 void iq4_xs_block_sums_avx512(const void *block, const int8_t *q,
+                                                               const int16_t *sum, super_mad *mad,
+                                                               int j, struct super_group *group)
+{
+    const struct iq4_xs_block *w = block;
+    __m256i book = _mm256_add_epi8(book_load_avx2(book_iq4), _mm256_set1_epi8(-128));
+    __m256i scales = iq4_xs_scales_avx2(w), acc = _mm256_setzero_si256();
+    for (int s = 0; s < 8; s += 2) {
+        __m256i codes = _mm256_loadu_si256((const __m256i *)(w->q + 16 * s));
+        __m256i low = _mm256_shuffle_epi8(book, super_bits(codes, 0, 15));
+        __m256i high = _mm256_shuffle_epi8(book, super_bits(codes, 4, 15));
+        const __m128i *x = (const __m128i *)(q + 32 * s);
+        __m256i x_low = _mm256_set_m128i(_mm_loadu_si128(x + 2), _mm_loadu_si128(x));
+        __m256i x_high = _mm256_set_m128i(_mm_loadu_si128(x + 3), _mm_loadu_si128(x + 1));
+        __m256i products = _mm256_dpbusd_epi32(_mm256_setzero_si256(), low, x_low);
+        products = _mm256_dpbusd_epi32(products, high, x_high);
+        __m256i two = _mm256_permutevar8x32_epi32(
+            scales, _mm256_setr_epi32(s, s, s, s, s + 1, s + 1, s + 1, s + 1));
+        acc = _mm256_add_epi32(acc, _mm256_mullo_epi32(products, two));
+    }
+    /* The low half of a scale stands for both sums of 16 of its sub-block. */
+    __m256i pairs = _mm256_or_si256(_mm256_and_si256(scales, _mm256_set1_epi32(0xffff)),
+                                    _mm256_slli_epi32(scales, 16));
+    __m256i offsets = _mm256_slli_epi32(super_scaled_sums(pairs, sum), 7);
+    group->isum[j] = _mm256_sub_epi32(acc, offsets);
+    group->d[j] = w->d;
+    (void)mad;
+}
+
+QUANT_TARGET_AVX512 static void iq4_xs_gemv_avx512(int64_t k, const void *w, size_t row_bytes,
+                                                   int64_t n_rows, const struct quant_act *a,
+                                                   float *out)
+{
+    super_gemv(&quant_type_iq4_xs, iq4_xs_block_sums_avx512, super_mad_avx512, k, w, row_bytes,
+               n_rows, a, out);
+}
+#endif
+
+const struct quant_type quant_type_iq4_xs = {
+    .name = "IQ4_XS",
+    .id = QUANT_IQ4_XS,
+    .block_len = SUPER_LEN,
+    .block_bytes = sizeof(struct iq4_xs_block),
+    .act = QUANT_ACT_Q8_256,
+    .panel = {.block = 2, .sub_len = 32, .offset = 128, .max_code = 241, .has_min = false},
+    .encode = iq4_xs_encode,
+    .dot = iq4_xs_dot,
+    .kernel =
+        {
+            [QUANT_SCALAR] = {.decode = iq4_xs_decode,
+                              .unpack = iq4_xs_unpack,
+                              .gemv = iq4_xs_gemv},
+#if defined(__x86_64__)
+            [QUANT_AVX2] = {.decode = iq4_xs_decode_avx2,
+                            .unpack = iq4_xs_unpack_avx2,
+                            .gemv = iq4_xs_gemv_avx2},
+            [QUANT_AVX512] = {.gemv = iq4_xs_gemv_avx512},
+#endif
+        },
+};

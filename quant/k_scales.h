@@ -1,0 +1,94 @@
+/* quant/k_scales.h: private to quant/: the 6-bit scales and minima of Q4_K and Q5_K.
+ *
+ * Eight scales S0..S7 and eight minima M0..M7 in twelve bytes, bits from 7 down to 0:
+ *
+ *     byte j     (j < 4)    | S[j+4] bits 5,4 |      S[j], 6 bits       |
+ *     byte 4 + j            | M[j+4] bits 5,4 |      M[j], 6 bits       |
+ *     byte 8 + j            | M[j+4] bits 3..0 (4) | S[j+4] bits 3..0 (4) |
+ *
+ * Read as three 32-bit words, four of them come out at once by masks; SIMD does the same words for
+ * eight rows. In both types the half-precision d and dmin stand in the four bytes before. */
+#ifndef QUANT_K_SCALES_H
+#define QUANT_K_SCALES_H
+
+#include "quant/super_x86.h"
+
+/* Bytes of *low: S0..S3, M0..M3; of *high: S4..S7, M4..M7. */
+SUPER_INLINE void k_scales_words(const uint8_t packed[12], uint64_t *low, uint64_t *high)
+{
+    uint64_t first;
+    uint32_t last;
+    memcpy(&first, packed, sizeof first);
+    memcpy(&last, packed + 8, sizeof last);
+    uint64_t nibbles = (last & 0x0f0f0f0f) | (uint64_t)(last & 0xf0f0f0f0) << 28;
+    *low = first & 0x3f3f3f3f3f3f3f3f;
+    *high = nibbles | (first >> 2 & 0x3030303030303030);
+}
+
+SUPER_INLINE void k_scales_expand(const uint8_t packed[12], struct super_parts *p)
+{
+    for (int j = 0; j < 4; j++) {
+        uint8_t a = packed[j], b = packed[4 + j], c = packed[8 + j];
+        p->scale[j] = a & 63;
+        p->min[j] = b & 63;
+        p->scale[j + 4] = (int16_t)((c & 15) | (a >> 6) << 4);
+        p->min[j + 4] = (int16_t)(c >> 4 | (b >> 6) << 4);
+    }
+}
+
+/* The inverse of k_scales_expand. */
+static inline void k_scales_pack(const int16_t scale[8], const uint8_t min[8], uint8_t packed[12])
+{
+    for (int j = 0; j < 4; j++) {
+        packed[j] = (uint8_t)(scale[j] | (scale[j + 4] >> 4) << 6);
+        packed[4 + j] = (uint8_t)(min[j] | (min[j + 4] >> 4) << 6);
+        packed[8 + j] = (uint8_t)((scale[j + 4] & 15) | (min[j + 4] & 15) << 4);
+    }
+}
+
+#if defined(__x86_64__)
+/* d, dmin, scales and minima of rows r .. r + 7 into a panel; head: the block's first 16 bytes. */
+SUPER_AVX2 void k_scales_unpack_avx2(const __m256i head[4], int r, struct quant_panel256 *out)
+{
+    _mm256_storeu_ps(out->d + r, super_halves(head[0]));
+    __m256 dmin = super_halves(_mm256_srli_epi32(head[0], 16));
+    _mm256_storeu_ps(out->m + r, _mm256_xor_ps(dmin, _mm256_set1_ps(-0.0f)));
+
+    __m256i low6 = _mm256_set1_epi8(0x3f), top2 = _mm256_set1_epi8(0x30);
+    __m256i scale_low = _mm256_and_si256(head[1], low6), min_low = _mm256_and_si256(head[2], low6);
+    __m256i scale_top = _mm256_and_si256(_mm256_srli_epi32(head[1], 2), top2);
+    __m256i min_top = _mm256_and_si256(_mm256_srli_epi32(head[2], 2), top2);
+    __m256i scale_high = _mm256_or_si256(super_bits(head[3], 0, 15), scale_top);
+    __m256i min_high = _mm256_or_si256(super_bits(head[3], 4, 15), min_top);
+    super_scales_store(scale_low, r, out->scale);
+    super_scales_store(scale_high, r, out->scale + 4);
+    super_mins_store(min_low, r, out->min);
+    super_mins_store(min_high, r, out->min + 2);
+}
+
+/* Both halves of the result: bytes S0..S3, M0..M3, S4..S7, M4..M7. */
+SUPER_AVX2 __m256i k_scales_load_avx2(const uint8_t packed[12])
+{
+    uint64_t low, high;
+    k_scales_words(packed, &low, &high);
+    return _mm256_broadcastsi128_si256(_mm_set_epi64x((int64_t)high, (int64_t)low));
+}
+
+/* Scale s in all sixteen 16-bit lanes. */
+SUPER_AVX2 __m256i k_scales_one_avx2(__m256i scales, int s)
+{
+    int at = s < 4 ? s : s + 4;
+    return _mm256_shuffle_epi8(scales, _mm256_set1_epi16((int16_t)(0x8000 | at)));
+}
+
+/* Products of the minima with the 16 sums of 16 activations: lanes sum to msum. */
+SUPER_AVX2 __m256i k_scales_mins_avx2(__m256i scales, const int16_t *sum)
+{
+    enum { Z = -128 }; /* a byte of zero */
+    const __m256i twice = _mm256_setr_epi8(4, Z, 4, Z, 5, Z, 5, Z, 6, Z, 6, Z, 7, Z, 7, Z, 12, Z,
+                                           12, Z, 13, Z, 13, Z, 14, Z, 14, Z, 15, Z, 15, Z);
+    return _mm256_madd_epi16(_mm256_shuffle_epi8(scales, twice),
+                             _mm256_loadu_si256((const __m256i *)sum));
+}
+#endif
+#endif

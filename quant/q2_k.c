@@ -1,0 +1,157 @@
+/* quant/q2_k.c: Q2_K: 2-bit codes, 16 sub-blocks of 16 with 4-bit scales and 4-bit minima.
+ *
+ * value = d * scale * code - dmin * min, code 0..3. 2.625 bits a weight. Called through the type
+ * table only. */
+#include "quant/fit.h"
+#include "quant/super_x86.h"
+
+struct q2_k_block {
+    uint8_t scale[16];     /* of sub-block s: scale in bits 3..0, min in bits 7..4 */
+    uint8_t q[64];         /* byte 32h + l, bits 2g+1..2g: element 128h + 32g + l, l < 32 */
+    uint16_t d, dmin;      /* half precision */
+} __attribute__((packed)); /* blocks lie at any alignment */
+_Static_assert(sizeof(struct q2_k_block) == 84, "the size in the file");
+
+SUPER_INLINE void q2_k_expand(const void *block, struct super_parts *p)
+{
+    const struct q2_k_block *w = block;
+    p->d = quant_f16_to_f32(w->d);
+    p->m = -quant_f16_to_f32(w->dmin);
+    for (int s = 0; s < 16; s++) {
+        p->scale[s] = w->scale[s] & 15;
+        p->min[s] = w->scale[s] >> 4;
+    }
+    for (int h = 0; h < 2; h++)
+        for (int g = 0; g < 4; g++)
+            for (int l = 0; l < 32; l++) p->q[128 * h + 32 * g + l] = w->q[32 * h + l] >> 2 * g & 3;
+}
+
+static void q2_k_decode(int64_t k, const void *row, float *out)
+{
+    super_decode(&quant_type_q2_k, q2_k_expand, k, row, out);
+}
+
+static void q2_k_encode(int64_t k, const float *in, void *row)
+{
+    struct q2_k_block *out = row;
+    for (int64_t b = 0; b < k / SUPER_LEN; b++, out++) {
+        struct quant_fit_super fit;
+        quant_fit_super_with_min(16, 3, 15, in + SUPER_LEN * b, &fit);
+        memset(out, 0, sizeof *out);
+        out->d = fit.d;
+        out->dmin = fit.dmin;
+        for (int s = 0; s < 16; s++) out->scale[s] = (uint8_t)(fit.scale[s] | fit.min[s] << 4);
+        for (int i = 0; i < SUPER_LEN; i++)
+            out->q[i / 128 * 32 + i % 32] |= (uint8_t)(fit.q[i] << i / 32 % 4 * 2);
+    }
+}
+
+static float q2_k_dot(int64_t k, const void *row, const struct quant_act *a)
+{
+    return super_dot(&quant_type_q2_k, q2_k_expand, k, row, a);
+}
+
+static void q2_k_unpack(int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS], void *panel)
+{
+    super_unpack(&quant_type_q2_k, q2_k_expand, n_blocks, row, panel);
+}
+
+static void q2_k_gemv(int64_t k, const void *w, size_t row_bytes, int64_t n_rows,
+                      const struct quant_act *a, float *out)
+{
+    quant_gemv_by_dot(q2_k_dot, k, w, row_bytes, n_rows, a, out);
+}
+
+#if defined(__x86_64__)
+QUANT_TARGET_AVX2 static void q2_k_decode_avx2(int64_t k, const void *row, float *out)
+{
+    super_decode(&quant_type_q2_k, q2_k_expand, k, row, out);
+}
+
+QUANT_TARGET_AVX2 static void q2_k_unpack_avx2(int64_t n_blocks,
+                                               const void *const row[QUANT_PANEL_ROWS], void *panel)
+{
+    struct quant_panel256 *out = panel;
+    for (int64_t b = 0; b < n_blocks; b++, out++) {
+        int64_t at = b * (int64_t)sizeof(struct q2_k_block);
+        for (int r = 0; r < 16; r += 8) {
+            __m256i v[4];
+            super_rows_load(row + r, at + (int)sizeof(struct q2_k_block) - 16, v);
+            __m256 dmin = super_halves(_mm256_srli_epi32(v[3], 16));
+            _mm256_storeu_ps(out->d + r, super_halves(v[3]));
+            _mm256_storeu_ps(out->m + r, _mm256_xor_ps(dmin, _mm256_set1_ps(-0.0f)));
+            super_rows_load(row + r, at, v);
+            for (int s = 0; s < 16; s += 4) {
+                super_scales_store(super_bits(v[s / 4], 0, 15), r, out->scale + s);
+                super_mins_store(super_bits(v[s / 4], 4, 15), r, out->min + s / 2);
+            }
+            for (int i = 0; i < 16; i += 4) { /* words i .. i + 3 of the 16 words of codes */
+                super_rows_load(row + r, at + (int)offsetof(struct q2_k_block, q) + 4 * i, v);
+                for (int g = 0; g < 4; g++) {
+                    uint8_t(*to)[16][4] = out->q + 32 * (i / 8) + 8 * g + i % 8;
+                    for (int j = 0; j < 4; j++)
+                        _mm256_storeu_si256((__m256i *)to[j][r], super_bits(v[j], 2 * g, 3));
+                }
+            }
+        }
+    }
+}
+
+SUPER_AVX2 void q2_k_block_sums(const void *block, const int8_t *q, const int16_t *sum,
+                                super_mad *mad, int j, struct super_group *group)
+{
+    const struct q2_k_block *w = block;
+    __m128i packed = _mm_loadu_si128((const __m128i *)w->scale), low4 = _mm_set1_epi8(15);
+    __m256i scales = _mm256_cvtepu8_epi16(_mm_and_si128(packed, low4));
+    __m256i mins = _mm256_cvtepu8_epi16(_mm_and_si128(_mm_srli_epi16(packed, 4), low4));
+    __m256i acc[2] = {_mm256_setzero_si256(), _mm256_setzero_si256()};
+    for (int h = 0; h < 2; h++) {
+        __m256i codes = _mm256_loadu_si256((const __m256i *)(w->q + 32 * h));
+        __m256i eight = super_scales_half(scales, h);
+        for (int g = 0; g < 4; g++) {
+            __m256i x = _mm256_loadu_si256((const __m256i *)(q + 128 * h + 32 * g));
+            __m256i products = _mm256_maddubs_epi16(super_bits(codes, 2 * g, 3), x);
+            acc[g % 2] = mad(acc[g % 2], products, super_scales_two(eight, g));
+        }
+    }
+    group->isum[j] = _mm256_add_epi32(acc[0], acc[1]);
+    group->msum[j] = super_scaled_sums(mins, sum);
+    group->d[j] = w->d;
+    group->dmin[j] = w->dmin;
+}
+
+QUANT_TARGET_AVX2 static void q2_k_gemv_avx2(int64_t k, const void *w, size_t row_bytes,
+                                             int64_t n_rows, const struct quant_act *a, float *out)
+{
+    super_gemv(&quant_type_q2_k, q2_k_block_sums, super_mad_avx2, k, w, row_bytes, n_rows, a, out);
+}
+
+QUANT_TARGET_AVX512 static void q2_k_gemv_avx512(int64_t k, const void *w, size_t row_bytes,
+                                                 int64_t n_rows, const struct quant_act *a,
+                                                 float *out)
+{
+    super_gemv(&quant_type_q2_k, q2_k_block_sums, super_mad_avx512, k, w, row_bytes, n_rows, a,
+               out);
+}
+#endif
+
+const struct quant_type quant_type_q2_k = {
+    .name = "Q2_K",
+    .id = QUANT_Q2_K,
+    .block_len = SUPER_LEN,
+    .block_bytes = sizeof(struct q2_k_block),
+    .act = QUANT_ACT_Q8_256,
+    .panel = {.block = 2, .sub_len = 16, .offset = 0, .max_code = 3, .has_min = true},
+    .encode = q2_k_encode,
+    .dot = q2_k_dot,
+    .kernel =
+        {
+            [QUANT_SCALAR] = {.decode = q2_k_decode, .unpack = q2_k_unpack, .gemv = q2_k_gemv},
+#if defined(__x86_64__)
+            [QUANT_AVX2] = {.decode = q2_k_decode_avx2,
+                            .unpack = q2_k_unpack_avx2,
+                            .gemv = q2_k_gemv_avx2},
+            [QUANT_AVX512] = {.gemv = q2_k_gemv_avx512},
+#endif
+        },
+};

@@ -1,0 +1,196 @@
+/* quant/q3_k.c: Q3_K: 3-bit codes, 16 sub-blocks of 16 with 6-bit scales.
+ *
+ * value = d * (scale - 32) * (code - 4), code 0..7. 3.4375 bits a weight. Called through the type
+ * table only. */
+#include "quant/fit.h"
+#include "quant/super_x86.h"
+
+struct q3_k_block {
+    uint8_t high[32]; /* byte l, bit 4h + g: bit 2 of element 128h + 32g + l, l < 32 */
+    uint8_t q[64];    /* bits 1..0; byte 32h + l, bits 2g+1..2g: element 128h + 32g + l, l < 32 */
+    /* 16 scales of 6 bits, S = scale + 32 as stored:
+     *     byte j     (j < 8)   | S[j+8] bits 3..0 | S[j] bits 3..0 |
+     *     byte 8 + j (j < 4)   | S[j+12] 5,4 | S[j+8] 5,4 | S[j+4] 5,4 | S[j] 5,4 | */
+    uint8_t scale[12];
+    uint16_t d;            /* half precision */
+} __attribute__((packed)); /* blocks lie at any alignment */
+_Static_assert(sizeof(struct q3_k_block) == 110, "the size in the file");
+
+SUPER_INLINE void q3_k_expand(const void *block, struct super_parts *p)
+{
+    const struct q3_k_block *w = block;
+    p->d = quant_f16_to_f32(w->d);
+    p->m = 0.0f;
+    for (int s = 0; s < 16; s++) {
+        int low = w->scale[s % 8] >> s / 8 * 4 & 15, high = w->scale[8 + s % 4] >> s / 4 * 2 & 3;
+        p->scale[s] = (int16_t)((low | high << 4) - 32);
+    }
+    for (int h = 0; h < 2; h++) {
+        for (int g = 0; g < 4; g++) {
+            for (int l = 0; l < 32; l++) {
+                int low = w->q[32 * h + l] >> 2 * g & 3, high = w->high[l] >> (4 * h + g) & 1;
+                p->q[128 * h + 32 * g + l] = (uint8_t)(low | high << 2);
+            }
+        }
+    }
+}
+
+static void q3_k_decode(int64_t k, const void *row, float *out)
+{
+    super_decode(&quant_type_q3_k, q3_k_expand, k, row, out);
+}
+
+static void q3_k_encode(int64_t k, const float *in, void *row)
+{
+    const struct quant_fit_grid grid = {.low = -4, .high = 3, .search = 9, .step = 0.1f};
+    struct q3_k_block *out = row;
+    for (int64_t b = 0; b < k / SUPER_LEN; b++, out++) {
+        struct quant_fit_super fit;
+        quant_fit_super(&grid, 16, -32, in + SUPER_LEN * b, &fit);
+        memset(out, 0, sizeof *out);
+        out->d = fit.d;
+        for (int s = 0; s < 16; s++) {
+            int scale = fit.scale[s] + 32;
+            out->scale[s % 8] |= (uint8_t)((scale & 15) << s / 8 * 4);
+            out->scale[8 + s % 4] |= (uint8_t)(scale >> 4 << s / 4 * 2);
+        }
+        for (int i = 0; i < SUPER_LEN; i++) {
+            out->q[i / 128 * 32 + i % 32] |= (uint8_t)((fit.q[i] & 3) << i / 32 % 4 * 2);
+            out->high[i % 32] |= (uint8_t)(fit.q[i] >> 2 << i / 32);
+        }
+    }
+}
+
+static float q3_k_dot(int64_t k, const void *row, const struct quant_act *a)
+{
+    return super_dot(&quant_type_q3_k, q3_k_expand, k, row, a);
+}
+
+static void q3_k_unpack(int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS], void *panel)
+{
+    super_unpack(&quant_type_q3_k, q3_k_expand, n_blocks, row, panel);
+}
+
+static void q3_k_gemv(int64_t k, const void *w, size_t row_bytes, int64_t n_rows,
+                      const struct quant_act *a, float *out)
+{
+    quant_gemv_by_dot(q3_k_dot, k, w, row_bytes, n_rows, a, out);
+}
+
+#if defined(__x86_64__)
+QUANT_TARGET_AVX2 static void q3_k_decode_avx2(int64_t k, const void *row, float *out)
+{
+    super_decode(&quant_type_q3_k, q3_k_expand, k, row, out);
+}
+
+QUANT_TARGET_AVX2 static void q3_k_unpack_avx2(int64_t n_blocks,
+                                               const void *const row[QUANT_PANEL_ROWS], void *panel)
+{
+    struct quant_panel256 *out = panel;
+    for (int64_t b = 0; b < n_blocks; b++, out++) {
+        int64_t at = b * (int64_t)sizeof(struct q3_k_block);
+        for (int r = 0; r < 16; r += 8) {
+            __m256i v[4];
+            /* The last 16 bytes: 2 of codes, 12 of scales, d. */
+            super_rows_load(row + r, at + (int)sizeof(struct q3_k_block) - 16, v);
+            _mm256_storeu_ps(out->d + r, super_halves(_mm256_srli_epi32(v[3], 16)));
+            _mm256_storeu_ps(out->m + r, _mm256_setzero_ps());
+            __m256i word[3];
+            for (int i = 0; i < 3; i++)
+                word[i] =
+                    _mm256_or_si256(_mm256_srli_epi32(v[i], 16), _mm256_slli_epi32(v[i + 1], 16));
+            for (int s = 0; s < 16; s += 4) {
+                __m256i six = _mm256_or_si256(super_bits(word[s / 4 % 2], s / 8 * 4, 15),
+                                              super_bits(word[2], s / 2 - 4, 0x30));
+                super_signed_scales_store(_mm256_sub_epi8(six, _mm256_set1_epi8(32)), r,
+                                          out->scale + s);
+            }
+            for (int i = 0; i < 8; i += 4) { /* words i .. i + 3 of each 8 words of codes */
+                __m256i high[4];
+                super_rows_load(row + r, at + 4 * i, high);
+                for (int s = 0; s < 8; s++) {
+                    int words = (int)offsetof(struct q3_k_block, q) + s / 4 * 32 + 4 * i;
+                    if (s % 4 == 0) super_rows_load(row + r, at + words, v);
+                    for (int j = 0; j < 4; j++) {
+                        __m256i code = _mm256_or_si256(super_bits(v[j], s % 4 * 2, 3),
+                                                       super_bits(high[j], s - 2, 4));
+                        _mm256_storeu_si256((__m256i *)out->q[8 * s + i + j][r], code);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/* The 16 scales, less 32, as 16-bit numbers. */
+SUPER_AVX2 __m256i q3_k_scales_avx2(const uint8_t packed[12])
+{
+    uint64_t low;
+    uint32_t top;
+    memcpy(&low, packed, sizeof low);
+    memcpy(&top, packed + 8, sizeof top);
+    uint64_t first = (top & 0x03030303) | (uint64_t)(top >> 2 & 0x03030303) << 32;
+    uint64_t last = (top >> 4 & 0x03030303) | (uint64_t)(top >> 6 & 0x03030303) << 32;
+    first = first << 4 | (low & 0x0f0f0f0f0f0f0f0f);
+    last = last << 4 | (low >> 4 & 0x0f0f0f0f0f0f0f0f);
+    __m256i scales = _mm256_cvtepu8_epi16(_mm_set_epi64x((int64_t)last, (int64_t)first));
+    return _mm256_sub_epi16(scales, _mm256_set1_epi16(32));
+}
+
+SUPER_AVX2 void q3_k_block_sums(const void *block, const int8_t *q, const int16_t *sum,
+                                super_mad *mad, int j, struct super_group *group)
+{
+    const struct q3_k_block *w = block;
+    __m256i scales = q3_k_scales_avx2(w->scale);
+    __m256i high = _mm256_loadu_si256((const __m256i *)w->high);
+    __m256i acc[2] = {_mm256_setzero_si256(), _mm256_setzero_si256()};
+    for (int h = 0; h < 2; h++) {
+        __m256i low = _mm256_loadu_si256((const __m256i *)(w->q + 32 * h));
+        __m256i eight = super_scales_half(scales, h);
+        for (int g = 0; g < 4; g++) {
+            __m256i code =
+                _mm256_or_si256(super_bits(low, 2 * g, 3), super_bits(high, 4 * h + g - 2, 4));
+            __m256i x = _mm256_loadu_si256((const __m256i *)(q + 128 * h + 32 * g));
+            acc[g % 2] = mad(acc[g % 2], _mm256_maddubs_epi16(code, x), super_scales_two(eight, g));
+        }
+    }
+    group->isum[j] = _mm256_sub_epi32(_mm256_add_epi32(acc[0], acc[1]),
+                                      _mm256_slli_epi32(super_scaled_sums(scales, sum), 2));
+    group->d[j] = w->d;
+}
+
+QUANT_TARGET_AVX2 static void q3_k_gemv_avx2(int64_t k, const void *w, size_t row_bytes,
+                                             int64_t n_rows, const struct quant_act *a, float *out)
+{
+    super_gemv(&quant_type_q3_k, q3_k_block_sums, super_mad_avx2, k, w, row_bytes, n_rows, a, out);
+}
+
+QUANT_TARGET_AVX512 static void q3_k_gemv_avx512(int64_t k, const void *w, size_t row_bytes,
+                                                 int64_t n_rows, const struct quant_act *a,
+                                                 float *out)
+{
+    super_gemv(&quant_type_q3_k, q3_k_block_sums, super_mad_avx512, k, w, row_bytes, n_rows, a,
+               out);
+}
+#endif
+
+const struct quant_type quant_type_q3_k = {
+    .name = "Q3_K",
+    .id = QUANT_Q3_K,
+    .block_len = SUPER_LEN,
+    .block_bytes = sizeof(struct q3_k_block),
+    .act = QUANT_ACT_Q8_256,
+    .panel = {.block = 2, .sub_len = 16, .offset = 4, .max_code = 7, .has_min = false},
+    .encode = q3_k_encode,
+    .dot = q3_k_dot,
+    .kernel =
+        {
+            [QUANT_SCALAR] = {.decode = q3_k_decode, .unpack = q3_k_unpack, .gemv = q3_k_gemv},
+#if defined(__x86_64__)
+            [QUANT_AVX2] = {.decode = q3_k_decode_avx2,
+                            .unpack = q3_k_unpack_avx2,
+                            .gemv = q3_k_gemv_avx2},
+            [QUANT_AVX512] = {.gemv = q3_k_gemv_avx512},
+#endif
+        },
+};

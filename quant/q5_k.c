@@ -1,0 +1,154 @@
+/* quant/q5_k.c: Q5_K: 5-bit codes, 8 sub-blocks of 32 with 6-bit scales and 6-bit minima.
+ *
+ * value = d * scale * code - dmin * min, code 0..31. 5.5 bits a weight. Called through the type
+ * table only. */
+#include "quant/fit.h"
+#include "quant/k_scales.h"
+#include "quant/super_x86.h"
+
+struct q5_k_block {
+    uint16_t d, dmin;  /* half precision */
+    uint8_t scale[12]; /* drawn in quant/k_scales.h */
+    uint8_t high[32];  /* byte l, bit s: bit 4 of element 32s + l */
+    uint8_t q[128];    /* bits 3..0; byte 32c + l: element 64c + l low, 64c + 32 + l high, l < 32 */
+} __attribute__((packed)); /* blocks lie at any alignment */
+_Static_assert(sizeof(struct q5_k_block) == 176, "the size in the file");
+
+SUPER_INLINE void q5_k_expand(const void *block, struct super_parts *p)
+{
+    const struct q5_k_block *w = block;
+    p->d = quant_f16_to_f32(w->d);
+    p->m = -quant_f16_to_f32(w->dmin);
+    k_scales_expand(w->scale, p);
+    for (int s = 0; s < 8; s++)
+        for (int l = 0; l < 32; l++)
+            p->q[32 * s + l] =
+                (uint8_t)((w->q[s / 2 * 32 + l] >> s % 2 * 4 & 15) | (w->high[l] >> s & 1) << 4);
+}
+
+static void q5_k_decode(int64_t k, const void *row, float *out)
+{
+    super_decode(&quant_type_q5_k, q5_k_expand, k, row, out);
+}
+
+static void q5_k_encode(int64_t k, const float *in, void *row)
+{
+    struct q5_k_block *out = row;
+    for (int64_t b = 0; b < k / SUPER_LEN; b++, out++) {
+        struct quant_fit_super fit;
+        quant_fit_super_with_min(32, 31, 63, in + SUPER_LEN * b, &fit);
+        memset(out, 0, sizeof *out);
+        out->d = fit.d;
+        out->dmin = fit.dmin;
+        k_scales_pack(fit.scale, fit.min, out->scale);
+        for (int i = 0; i < SUPER_LEN; i++) {
+            int s = i / 32, l = i % 32;
+            out->q[s / 2 * 32 + l] |= (uint8_t)((fit.q[i] & 15) << s % 2 * 4);
+            out->high[l] |= (uint8_t)(fit.q[i] >> 4 << s);
+        }
+    }
+}
+
+static float q5_k_dot(int64_t k, const void *row, const struct quant_act *a)
+{
+    return super_dot(&quant_type_q5_k, q5_k_expand, k, row, a);
+}
+
+static void q5_k_unpack(int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS], void *panel)
+{
+    super_unpack(&quant_type_q5_k, q5_k_expand, n_blocks, row, panel);
+}
+
+static void q5_k_gemv(int64_t k, const void *w, size_t row_bytes, int64_t n_rows,
+                      const struct quant_act *a, float *out)
+{
+    quant_gemv_by_dot(q5_k_dot, k, w, row_bytes, n_rows, a, out);
+}
+
+#if defined(__x86_64__)
+QUANT_TARGET_AVX2 static void q5_k_decode_avx2(int64_t k, const void *row, float *out)
+{
+    super_decode(&quant_type_q5_k, q5_k_expand, k, row, out);
+}
+
+QUANT_TARGET_AVX2 static void q5_k_unpack_avx2(int64_t n_blocks,
+                                               const void *const row[QUANT_PANEL_ROWS], void *panel)
+{
+    struct quant_panel256 *out = panel;
+    for (int64_t b = 0; b < n_blocks; b++, out++) {
+        int64_t at = b * (int64_t)sizeof(struct q5_k_block);
+        for (int r = 0; r < 16; r += 8) {
+            __m256i v[4];
+            super_rows_load(row + r, at, v);
+            k_scales_unpack_avx2(v, r, out);
+            for (int i = 0; i < 8; i += 4) { /* words i .. i + 3 of each sub-block */
+                __m256i high[4];
+                super_rows_load(row + r, at + (int)offsetof(struct q5_k_block, high) + 4 * i, high);
+                for (int s = 0; s < 8; s++) {
+                    int words = (int)offsetof(struct q5_k_block, q) + s / 2 * 32 + 4 * i;
+                    if (s % 2 == 0) super_rows_load(row + r, at + words, v);
+                    for (int j = 0; j < 4; j++) {
+                        __m256i code = _mm256_or_si256(super_bits(v[j], s % 2 * 4, 15),
+                                                       super_bits(high[j], s - 4, 16));
+                        _mm256_storeu_si256((__m256i *)out->q[8 * s + i + j][r], code);
+                    }
+                }
+            }
+        }
+    }
+}
+
+SUPER_AVX2 void q5_k_block_sums(const void *block, const int8_t *q, const int16_t *sum,
+                                super_mad *mad, int j, struct super_group *group)
+{
+    const struct q5_k_block *w = block;
+    __m256i scales = k_scales_load_avx2(w->scale);
+    __m256i high = _mm256_loadu_si256((const __m256i *)w->high);
+    __m256i acc[2] = {_mm256_setzero_si256(), _mm256_setzero_si256()};
+    for (int s = 0; s < 8; s++) {
+        __m256i low = _mm256_loadu_si256((const __m256i *)(w->q + s / 2 * 32));
+        __m256i code = _mm256_or_si256(super_bits(low, s % 2 * 4, 15), super_bits(high, s - 4, 16));
+        __m256i x = _mm256_loadu_si256((const __m256i *)(q + 32 * s));
+        acc[s % 2] = mad(acc[s % 2], _mm256_maddubs_epi16(code, x), k_scales_one_avx2(scales, s));
+    }
+    group->isum[j] = _mm256_add_epi32(acc[0], acc[1]);
+    group->msum[j] = k_scales_mins_avx2(scales, sum);
+    group->d[j] = w->d;
+    group->dmin[j] = w->dmin;
+}
+
+QUANT_TARGET_AVX2 static void q5_k_gemv_avx2(int64_t k, const void *w, size_t row_bytes,
+                                             int64_t n_rows, const struct quant_act *a, float *out)
+{
+    super_gemv(&quant_type_q5_k, q5_k_block_sums, super_mad_avx2, k, w, row_bytes, n_rows, a, out);
+}
+
+QUANT_TARGET_AVX512 static void q5_k_gemv_avx512(int64_t k, const void *w, size_t row_bytes,
+                                                 int64_t n_rows, const struct quant_act *a,
+                                                 float *out)
+{
+    super_gemv(&quant_type_q5_k, q5_k_block_sums, super_mad_avx512, k, w, row_bytes, n_rows, a,
+               out);
+}
+#endif
+
+const struct quant_type quant_type_q5_k = {
+    .name = "Q5_K",
+    .id = QUANT_Q5_K,
+    .block_len = SUPER_LEN,
+    .block_bytes = sizeof(struct q5_k_block),
+    .act = QUANT_ACT_Q8_256,
+    .panel = {.block = 2, .sub_len = 32, .offset = 0, .max_code = 31, .has_min = true},
+    .encode = q5_k_encode,
+    .dot = q5_k_dot,
+    .kernel =
+        {
+            [QUANT_SCALAR] = {.decode = q5_k_decode, .unpack = q5_k_unpack, .gemv = q5_k_gemv},
+#if defined(__x86_64__)
+            [QUANT_AVX2] = {.decode = q5_k_decode_avx2,
+                            .unpack = q5_k_unpack_avx2,
+                            .gemv = q5_k_gemv_avx2},
+            [QUANT_AVX512] = {.gemv = q5_k_gemv_avx512},
+#endif
+        },
+};

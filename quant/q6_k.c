@@ -1,0 +1,170 @@
+/* quant/q6_k.c: Q6_K: 6-bit codes, 16 sub-blocks of 16 with signed 8-bit scales.
+ *
+ * value = d * scale * (code - 32), code 0..63. 6.5625 bits a weight. Called through the type table
+ * only. */
+#include "quant/fit.h"
+#include "quant/super_x86.h"
+
+struct q6_k_block {
+    uint8_t
+        low[128]; /* bits 3..0; byte 64h + l: element 128h + l low, 128h + 64 + l high, l < 64 */
+    uint8_t high[64]; /* bits 5..4; byte 32h + l, bits 2g+1..2g: element 128h + 32g + l, l < 32 */
+    int8_t scale[16]; /* of sub-block s: elements 16s .. 16s + 15 */
+    uint16_t d;       /* half precision */
+} __attribute__((packed)); /* blocks lie at any alignment */
+_Static_assert(sizeof(struct q6_k_block) == 210, "the size in the file");
+
+SUPER_INLINE void q6_k_expand(const void *block, struct super_parts *p)
+{
+    const struct q6_k_block *w = block;
+    p->d = quant_f16_to_f32(w->d);
+    p->m = 0.0f;
+    for (int s = 0; s < 16; s++) p->scale[s] = w->scale[s];
+    for (int h = 0; h < 2; h++) {
+        for (int g = 0; g < 4; g++) {
+            for (int l = 0; l < 32; l++) {
+                int low = w->low[64 * h + g % 2 * 32 + l] >> g / 2 * 4 & 15;
+                int high = w->high[32 * h + l] >> 2 * g & 3;
+                p->q[128 * h + 32 * g + l] = (uint8_t)(low | high << 4);
+            }
+        }
+    }
+}
+
+static void q6_k_decode(int64_t k, const void *row, float *out)
+{
+    super_decode(&quant_type_q6_k, q6_k_expand, k, row, out);
+}
+
+static void q6_k_encode(int64_t k, const float *in, void *row)
+{
+    const struct quant_fit_grid grid = {.low = -32, .high = 31, .search = 9, .step = 0.1f};
+    struct q6_k_block *out = row;
+    for (int64_t b = 0; b < k / SUPER_LEN; b++, out++) {
+        struct quant_fit_super fit;
+        quant_fit_super(&grid, 16, -128, in + SUPER_LEN * b, &fit);
+        memset(out, 0, sizeof *out);
+        out->d = fit.d;
+        for (int s = 0; s < 16; s++) out->scale[s] = (int8_t)fit.scale[s];
+        for (int i = 0; i < SUPER_LEN; i++) {
+            int h = i / 128, g = i / 32 % 4, l = i % 32;
+            out->low[64 * h + g % 2 * 32 + l] |= (uint8_t)((fit.q[i] & 15) << g / 2 * 4);
+            out->high[32 * h + l] |= (uint8_t)(fit.q[i] >> 4 << 2 * g);
+        }
+    }
+}
+
+static float q6_k_dot(int64_t k, const void *row, const struct quant_act *a)
+{
+    return super_dot(&quant_type_q6_k, q6_k_expand, k, row, a);
+}
+
+static void q6_k_unpack(int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS], void *panel)
+{
+    super_unpack(&quant_type_q6_k, q6_k_expand, n_blocks, row, panel);
+}
+
+static void q6_k_gemv(int64_t k, const void *w, size_t row_bytes, int64_t n_rows,
+                      const struct quant_act *a, float *out)
+{
+    quant_gemv_by_dot(q6_k_dot, k, w, row_bytes, n_rows, a, out);
+}
+
+#if defined(__x86_64__)
+QUANT_TARGET_AVX2 static void q6_k_decode_avx2(int64_t k, const void *row, float *out)
+{
+    super_decode(&quant_type_q6_k, q6_k_expand, k, row, out);
+}
+
+QUANT_TARGET_AVX2 static void q6_k_unpack_avx2(int64_t n_blocks,
+                                               const void *const row[QUANT_PANEL_ROWS], void *panel)
+{
+    struct quant_panel256 *out = panel;
+    for (int64_t b = 0; b < n_blocks; b++, out++) {
+        int64_t at = b * (int64_t)sizeof(struct q6_k_block);
+        for (int r = 0; r < 16; r += 8) {
+            __m256i v[4];
+            for (int s = 0; s < 16; s += 4) {
+                super_rows_load(row + r, at + (int)offsetof(struct q6_k_block, scale), v);
+                super_signed_scales_store(v[s / 4], r, out->scale + s);
+            }
+            /* d is in the upper half of the last 4 bytes. */
+            super_rows_load(row + r, at + (int)sizeof(struct q6_k_block) - 16, v);
+            _mm256_storeu_ps(out->d + r, super_halves(_mm256_srli_epi32(v[3], 16)));
+            _mm256_storeu_ps(out->m + r, _mm256_setzero_ps());
+            for (int i = 0; i < 16; i += 4) { /* words i .. i + 3 of the 16 words of high bits */
+                __m256i high[4], low[2][4];
+                int half = i / 8, word = i % 8;
+                super_rows_load(row + r, at + (int)offsetof(struct q6_k_block, high) + 4 * i, high);
+                super_rows_load(row + r, at + 64 * half + 4 * word, low[0]);
+                super_rows_load(row + r, at + 64 * half + 32 + 4 * word, low[1]);
+                for (int g = 0; g < 4; g++) {
+                    for (int j = 0; j < 4; j++) {
+                        __m256i code = _mm256_or_si256(super_bits(low[g % 2][j], g / 2 * 4, 15),
+                                                       super_bits(high[j], 2 * g - 4, 0x30));
+                        _mm256_storeu_si256((__m256i *)out->q[32 * half + 8 * g + word + j][r],
+                                            code);
+                    }
+                }
+            }
+        }
+    }
+}
+
+SUPER_AVX2 void q6_k_block_sums(const void *block, const int8_t *q, const int16_t *sum,
+                                super_mad *mad, int j, struct super_group *group)
+{
+    const struct q6_k_block *w = block;
+    __m256i scales = _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)w->scale));
+    __m256i acc[2] = {_mm256_setzero_si256(), _mm256_setzero_si256()};
+    for (int h = 0; h < 2; h++) {
+        __m256i high = _mm256_loadu_si256((const __m256i *)(w->high + 32 * h));
+        __m256i eight = super_scales_half(scales, h);
+        for (int g = 0; g < 4; g++) {
+            __m256i low = _mm256_loadu_si256((const __m256i *)(w->low + 64 * h + g % 2 * 32));
+            __m256i code =
+                _mm256_or_si256(super_bits(low, g / 2 * 4, 15), super_bits(high, 2 * g - 4, 0x30));
+            __m256i x = _mm256_loadu_si256((const __m256i *)(q + 128 * h + 32 * g));
+            acc[g % 2] = mad(acc[g % 2], _mm256_maddubs_epi16(code, x), super_scales_two(eight, g));
+        }
+    }
+    group->isum[j] = _mm256_sub_epi32(_mm256_add_epi32(acc[0], acc[1]),
+                                      _mm256_slli_epi32(super_scaled_sums(scales, sum), 5));
+    group->d[j] = w->d;
+}
+
+QUANT_TARGET_AVX2 static void q6_k_gemv_avx2(int64_t k, const void *w, size_t row_bytes,
+                                             int64_t n_rows, const struct quant_act *a, float *out)
+{
+    super_gemv(&quant_type_q6_k, q6_k_block_sums, super_mad_avx2, k, w, row_bytes, n_rows, a, out);
+}
+
+QUANT_TARGET_AVX512 static void q6_k_gemv_avx512(int64_t k, const void *w, size_t row_bytes,
+                                                 int64_t n_rows, const struct quant_act *a,
+                                                 float *out)
+{
+    super_gemv(&quant_type_q6_k, q6_k_block_sums, super_mad_avx512, k, w, row_bytes, n_rows, a,
+               out);
+}
+#endif
+
+const struct quant_type quant_type_q6_k = {
+    .name = "Q6_K",
+    .id = QUANT_Q6_K,
+    .block_len = SUPER_LEN,
+    .block_bytes = sizeof(struct q6_k_block),
+    .act = QUANT_ACT_Q8_256,
+    .panel = {.block = 2, .sub_len = 16, .offset = 32, .max_code = 63, .has_min = false},
+    .encode = q6_k_encode,
+    .dot = q6_k_dot,
+    .kernel =
+        {
+            [QUANT_SCALAR] = {.decode = q6_k_decode, .unpack = q6_k_unpack, .gemv = q6_k_gemv},
+#if defined(__x86_64__)
+            [QUANT_AVX2] = {.decode = q6_k_decode_avx2,
+                            .unpack = q6_k_unpack_avx2,
+                            .gemv = q6_k_gemv_avx2},
+            [QUANT_AVX512] = {.gemv = q6_k_gemv_avx512},
+#endif
+        },
+};

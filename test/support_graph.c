@@ -1,0 +1,220 @@
+/* test/support_graph.c: see test/support_graph.h. */
+#include "test/support_graph.h"
+#include "test/support.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { GUARD = 64, GUARD_BYTE = 0xA5 };
+
+/* ---- Engines ---- */
+
+static struct engine *engines[SUPPORT_ENGINES];
+
+struct engine *const *support_engines(void)
+{
+    static const struct {
+        int threads;
+        enum quant_level level;
+    } setup[SUPPORT_ENGINES] = {{1, QUANT_SCALAR},
+                                {1, QUANT_LEVEL_COUNT - 1},
+                                {2, QUANT_AVX2},
+                                {3, QUANT_AVX512},
+                                {7, QUANT_SCALAR}};
+    for (int i = 0; i < SUPPORT_ENGINES && !engines[i]; i++) {
+        struct base_error err = BASE_ERROR_INIT;
+        struct engine_options options = engine_options_default();
+        options.n_threads = setup[i].threads;
+        options.level = setup[i].level;
+        engines[i] = engine_new(&options, &err);
+        if (!engines[i]) fail_msg("engine: %s", err.text);
+    }
+    return engines;
+}
+
+void support_engines_free(void)
+{
+    for (int i = 0; i < SUPPORT_ENGINES; i++) {
+        engine_free(engines[i]);
+        engines[i] = NULL;
+    }
+}
+
+/* ---- Random numbers: splitmix64 ---- */
+
+uint64_t support_random(uint64_t *state)
+{
+    uint64_t z = (*state += 0x9E3779B97F4A7C15u);
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+    return z ^ (z >> 31);
+}
+
+float support_random_float(uint64_t *state)
+{
+    return (float)(int32_t)(support_random(state) >> 32) * 0x1p-30f;
+}
+
+/* ---- Sources ---- */
+
+static void fill_random(struct support_leaf *leaf, uint64_t *seed)
+{
+    const struct quant_type *type = leaf->tensor.type;
+    int64_t rows = engine_tensor_rows(&leaf->tensor), k = leaf->tensor.ne[0];
+    if (!type->encode) return; /* integers stay zero */
+    float *x = malloc((size_t)k * sizeof *x);
+    assert_non_null(x);
+    for (int64_t r = 0; r < rows; r++) {
+        for (int64_t i = 0; i < k; i++) x[i] = support_random_float(seed);
+        type->encode(k, x, leaf->tensor.data + r * leaf->tensor.nb[1]);
+    }
+    free(x);
+}
+
+static struct support_leaf *leaf_new(struct support_rig *rig, enum quant_id type, const int64_t *ne)
+{
+    struct base_error err = BASE_ERROR_INIT;
+    assert_true(rig->n_leaves < SUPPORT_MAX_LEAVES);
+    struct support_leaf *leaf = &rig->leaf[rig->n_leaves];
+    char name[16];
+    snprintf(name, sizeof name, "leaf%d", rig->n_leaves++);
+    if (!engine_tensor_init(&leaf->tensor, quant_type_by_id(type), ENGINE_DIMS, ne, NULL, name,
+                            &err))
+        fail_msg("leaf: %s", err.text);
+    leaf->bytes = (size_t)engine_tensor_bytes(&leaf->tensor);
+    leaf->memory = aligned_alloc(GUARD, (leaf->bytes + 3 * GUARD - 1) / GUARD * GUARD);
+    assert_non_null(leaf->memory);
+    memset(leaf->memory, GUARD_BYTE, leaf->bytes + 2 * GUARD);
+    leaf->tensor.data = leaf->memory + GUARD;
+    memset(leaf->tensor.data, 0, leaf->bytes);
+    return leaf;
+}
+
+struct engine_tensor *support_source(struct support_rig *rig, enum quant_id type, const int64_t *ne,
+                                     enum support_form form)
+{
+    int64_t block = quant_type_by_id(type)->block_len;
+    int64_t stored[] = {ne[0], ne[1], ne[2], ne[3]};
+    if (form == SUPPORT_COLS) stored[0] += 3 * block;
+    if (form == SUPPORT_SWAPPED) stored[1] = ne[2], stored[2] = ne[1];
+    if (form == SUPPORT_TRANSPOSED) stored[0] = ne[1], stored[1] = ne[0];
+    struct support_leaf *leaf = leaf_new(rig, type, stored);
+    fill_random(leaf, &rig->seed);
+    switch (form) {
+    case SUPPORT_COLS:
+        return engine_cols(rig->g, &leaf->tensor, 2 * block, ne[0]);
+    case SUPPORT_SWAPPED:
+        return engine_permute(rig->g, &leaf->tensor, 0, 2, 1, 3);
+    case SUPPORT_TRANSPOSED:
+        return engine_transpose(rig->g, &leaf->tensor);
+    default:
+        return &leaf->tensor;
+    }
+}
+
+struct engine_tensor *support_ids(struct support_rig *rig, int64_t n0, int64_t n1,
+                                  const int32_t *ids)
+{
+    int64_t ne[] = {n0, n1, 1, 1};
+    struct support_leaf *leaf = leaf_new(rig, QUANT_I32, ne);
+    memcpy(leaf->tensor.data, ids, leaf->bytes);
+    return &leaf->tensor;
+}
+
+void support_rig_init(struct support_rig *rig, struct engine *engine, uint64_t seed)
+{
+    struct base_error err = BASE_ERROR_INIT;
+    *rig = (struct support_rig){.engine = engine, .seed = seed};
+    rig->g = engine_graph_new(engine, 256, &err);
+    if (!rig->g) fail_msg("graph: %s", err.text);
+}
+
+void support_rig_free(struct support_rig *rig)
+{
+    for (int i = 0; i < rig->n_leaves; i++) {
+        const char *after = rig->leaf[i].memory + GUARD + rig->leaf[i].bytes;
+        for (int k = 0; k < GUARD; k++) {
+            assert_int_equal((unsigned char)rig->leaf[i].memory[k], GUARD_BYTE);
+            assert_int_equal((unsigned char)after[k], GUARD_BYTE);
+        }
+        free(rig->leaf[i].memory);
+    }
+    engine_graph_free(rig->g);
+}
+
+/* ---- Reading ---- */
+
+double support_at(const struct engine_tensor *t, int64_t i0, int64_t i1, int64_t i2, int64_t i3)
+{
+    const char *row =
+        t->data + i1 % t->ne[1] * t->nb[1] + i2 % t->ne[2] * t->nb[2] + i3 % t->ne[3] * t->nb[3];
+    i0 %= t->ne[0];
+    int64_t block = t->type->block_len;
+    const char *at = row + i0 / block * t->nb[0];
+    if (t->type->id == QUANT_I32) {
+        int32_t value;
+        memcpy(&value, at, sizeof value);
+        return value;
+    }
+    float values[256];
+    t->type->kernel[QUANT_SCALAR].decode(block, at, values);
+    return values[i0 % block];
+}
+
+/* ---- Checks ---- */
+
+/* True when both are NaN or the same number. */
+static bool same(double got, double want)
+{
+    return got == want || (isnan(got) && isnan(want));
+}
+
+static void compare(const char *label, const struct support_rig *rig, const struct engine_tensor *t,
+                    support_want want, const void *arg, double bar)
+{
+    double error = 0.0, norm = 0.0;
+    for (int64_t r = 0; r < engine_tensor_rows(t); r++) {
+        int64_t i[] = {0, r % t->ne[1], r / t->ne[1] % t->ne[2], r / t->ne[1] / t->ne[2]};
+        for (i[0] = 0; i[0] < t->ne[0]; i[0]++) {
+            double w = want(rig, t, arg, i), g = support_at(t, i[0], i[1], i[2], i[3]);
+            if (same(g, w) || (bar == 0.0 && g == (double)(float)w)) {
+                norm += isfinite(w) ? w * w : 0.0;
+                continue;
+            }
+            if (bar == 0.0 || !isfinite(g) || !isfinite(w))
+                fail_msg("%s: [%lld %lld %lld %lld] is %.9g, want %.9g", label, (long long)i[3],
+                         (long long)i[2], (long long)i[1], (long long)i[0], g, w);
+            error += (g - w) * (g - w);
+            norm += w * w;
+        }
+    }
+    if (error > bar * norm) fail_msg("%s: error %.3g, bar %.3g", label, error / norm, bar);
+}
+
+void support_check_op(const char *label, support_build build, support_want want, const void *arg,
+                      double bar)
+{
+    char *first = NULL;
+    for (int k = 0; k < SUPPORT_ENGINES; k++) {
+        struct base_error err = BASE_ERROR_INIT;
+        struct support_rig rig;
+        support_rig_init(&rig, support_engines()[k], 42);
+        struct engine_tensor *t = engine_cont(rig.g, build(&rig, arg));
+        engine_output(rig.g, t);
+        if (!engine_graph_plan(rig.g, true, &err) || !engine_graph_run(rig.g, &err))
+            fail_msg("%s: %s: %s", label, err.item, err.text);
+        size_t bytes = (size_t)engine_tensor_bytes(t);
+        if (k == 0) {
+            compare(label, &rig, t, want, arg, bar);
+            first = malloc(bytes);
+            assert_non_null(first);
+            memcpy(first, t->data, bytes);
+        } else if (memcmp(first, t->data, bytes) != 0) {
+            fail_msg("%s: %d threads at level %s give other bits", label,
+                     rig.engine->options.n_threads, quant_level_name(rig.engine->options.level));
+        }
+        support_rig_free(&rig);
+    }
+    free(first);
+}

@@ -1,0 +1,67 @@
+/* test/support_graph.h: one op, or one graph, under test: sources in every memory layout, guard
+ * bytes around them, and the same run with several numbers of threads and instruction-set levels,
+ * whose results must be the same bits. */
+#ifndef TEST_SUPPORT_GRAPH_H
+#define TEST_SUPPORT_GRAPH_H
+
+#include "engine/graph.h"
+
+/* How a source of the wanted shape lies in its memory. */
+enum support_form {
+    SUPPORT_PLAIN,
+    SUPPORT_COLS,       /* columns of wider rows */
+    SUPPORT_SWAPPED,    /* dimensions 1 and 2 stored the other way round */
+    SUPPORT_TRANSPOSED, /* dimensions 0 and 1 stored the other way round: no contiguous rows */
+    SUPPORT_FORM_COUNT
+};
+
+enum { SUPPORT_MAX_LEAVES = 16, SUPPORT_MAX_IN = 8 };
+
+struct support_leaf {
+    struct engine_tensor tensor;
+    char *memory; /* guard bytes, data, guard bytes */
+    size_t bytes; /* of the data */
+};
+
+struct support_rig {
+    struct engine_graph *g;
+    struct engine *engine;
+    uint64_t seed;
+    struct support_leaf leaf[SUPPORT_MAX_LEAVES];
+    int n_leaves;
+    struct engine_tensor *in[SUPPORT_MAX_IN]; /* what the reference wants to read */
+};
+
+/* The engines that every check runs on: different threads and levels. */
+enum { SUPPORT_ENGINES = 5 };
+struct engine *const *support_engines(void);
+void support_engines_free(void);
+
+uint64_t support_random(uint64_t *state);
+float support_random_float(uint64_t *state); /* in [-2, 2) */
+
+/* A leaf with random values (I32: zeros), then a view of it that has the shape ne[4]. */
+struct engine_tensor *support_source(struct support_rig *rig, enum quant_id type, const int64_t *ne,
+                                     enum support_form form);
+/* An I32 leaf [n1][n0] with the given values. */
+struct engine_tensor *support_ids(struct support_rig *rig, int64_t n0, int64_t n1,
+                                  const int32_t *ids);
+
+void support_rig_init(struct support_rig *rig, struct engine *engine, uint64_t seed);
+void support_rig_free(struct support_rig *rig); /* checks the guard bytes */
+
+/* Element (i0, i1, i2, i3) of a tensor of any type; dimensions begin again beyond their end. */
+double support_at(const struct engine_tensor *t, int64_t i0, int64_t i1, int64_t i2, int64_t i3);
+
+/* Appends the op under test and returns its result; keeps in rig->in what the reference reads. */
+typedef struct engine_tensor *(*support_build)(struct support_rig *rig, const void *arg);
+/* The value that element (i[0], ..., i[3]) of the result should have. */
+typedef double (*support_want)(const struct support_rig *rig, const struct engine_tensor *result,
+                               const void *arg, const int64_t *i);
+
+/* Builds and runs on all engines; results must be the same bits everywhere, and lie within `bar`
+ * (normalized mean squared error; 0: equal as floats) of the reference. */
+void support_check_op(const char *label, support_build build, support_want want, const void *arg,
+                      double bar);
+
+#endif

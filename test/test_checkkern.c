@@ -1,0 +1,569 @@
+/* test/test_checkkern.c: every kernel of the table, at every level of this machine, against scalar.
+ *
+ *      test_checkkern [--seed N]         the test; the seed is printed
+ *      test_checkkern --bench [MB]       speed of the same kernels, with a memory buffer of MB
+ *
+ * A kernel is right when its bits are the bits of the scalar specification; any NaN counts as equal
+ * to any NaN. Data stand directly before a page that cannot be read, or at odd addresses behind
+ * one. */
+#include "quant/quant.h"
+#include "test/support_guard.h"
+#include "test/support_kernbench.h"
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+/* It needs several of the above. */
+#include <cmocka.h>
+
+enum { MAX_K = 16384, MAX_ROWS = 35, MAX_BYTES = MAX_ROWS * MAX_K };
+
+static uint64_t seed = 1;
+
+/* ---- Data ---- */
+
+enum float_kind {
+    GAUSS,
+    ZERO,
+    ALTERNATING,
+    SPIKE,
+    NEGATIVE,
+    SMALL,
+    SUBNORMAL,
+    LARGE,
+    CANCEL,
+    MIXED
+};
+enum { N_FLOAT_KINDS = MIXED + 1 };
+enum weight_kind { RAW, FINITE, PATTERN, ENCODED };
+enum { N_WEIGHT_KINDS = ENCODED + 1 };
+enum act_kind { QUANTIZED, SPECIAL, RAW_CODES };
+enum { N_ACT_KINDS = RAW_CODES + 1 };
+
+static float float_of_bits(uint32_t bits)
+{
+    float f;
+    memcpy(&f, &bits, sizeof f);
+    return f;
+}
+
+static float one_float(struct rng *rng, enum float_kind kind, int64_t i)
+{
+    float sign = i % 2 ? -1.0f : 1.0f;
+    switch (kind) {
+    case GAUSS:
+        return rng_gauss(rng);
+    case ZERO:
+        return sign * 0.0f;
+    case ALTERNATING:
+        return sign;
+    case SPIKE:
+        return rng_below(rng, 64) == 0 ? 1000.0f : 0.001f * rng_gauss(rng);
+    case NEGATIVE:
+        return -fabsf(rng_gauss(rng));
+    /* Products of two of these are near the smallest normal float. */
+    case SMALL:
+        return ldexpf(sign * (1.0f + (float)rng_below(rng, 128) / 128.0f),
+                      -60 - (int)rng_below(rng, 8));
+    case SUBNORMAL:
+        return float_of_bits(rng_below(rng, 1 << 24) | rng_below(rng, 2) << 31);
+    case LARGE:
+        return 60000.0f * rng_gauss(rng);
+    case CANCEL:
+        return sign * (float)(1 << (i / 2 % 24)) * (1.0f + 0x1p-20f * rng_gauss(rng));
+    case MIXED:
+        return ldexpf(rng_gauss(rng), (int)rng_below(rng, 60) - 30);
+    }
+    return 0.0f;
+}
+
+static void fill_floats(struct rng *rng, enum float_kind kind, int64_t k, float *x)
+{
+    for (int64_t i = 0; i < k; i++) x[i] = one_float(rng, kind, i);
+}
+
+static void fill_bytes(struct rng *rng, size_t size, uint8_t *out)
+{
+    for (size_t i = 0; i < size; i++) out[i] = (uint8_t)rng_next(rng);
+}
+
+/* One random block whose elements are all finite. */
+static void fill_finite_block(struct rng *rng, const struct quant_type *type, uint8_t *block)
+{
+    float x[256];
+    bool finite = false;
+    while (!finite) {
+        fill_bytes(rng, type->block_bytes, block);
+        type->kernel[QUANT_SCALAR].decode(type->block_len, block, x);
+        finite = true;
+        for (uint32_t i = 0; i < type->block_len; i++) finite = finite && isfinite(x[i]);
+    }
+}
+
+static void fill_row(struct rng *rng, const struct quant_type *type, int64_t k, uint8_t *row)
+{
+    static const uint8_t patterns[] = {0x00, 0xff, 0x0f, 0xf0, 0x55, 0xaa, 0x7f, 0x80, 0x01, 0x3c};
+    static float x[MAX_K];
+    size_t bytes = (size_t)(k / type->block_len) * type->block_bytes;
+
+    switch ((enum weight_kind)rng_below(rng, N_WEIGHT_KINDS)) {
+    case RAW:
+        fill_bytes(rng, bytes, row);
+        break;
+    case FINITE:
+        for (size_t at = 0; at < bytes; at += type->block_bytes)
+            fill_finite_block(rng, type, row + at);
+        break;
+    case PATTERN:
+        memset(row, patterns[rng_below(rng, sizeof patterns)], bytes);
+        break;
+    case ENCODED:
+        fill_floats(rng, (enum float_kind)rng_below(rng, N_FLOAT_KINDS), k, x);
+        type->encode(k, x, row);
+        break;
+    }
+}
+
+/* A column in every form; arrays end at pages that cannot be read. */
+struct column {
+    struct guard f32, bf16, q, d, s, sum;
+    struct quant_act act;
+};
+
+static struct column column_new(void)
+{
+    return (struct column){.f32 = guard_new(MAX_K * 4),
+                           .bf16 = guard_new(MAX_K * 2),
+                           .q = guard_new(MAX_K + 64),
+                           .d = guard_new(MAX_K / 8),
+                           .s = guard_new(MAX_K / 8),
+                           .sum = guard_new(MAX_K / 8)};
+}
+
+static void column_free(struct column *c)
+{
+    guard_free(&c->f32);
+    guard_free(&c->bf16);
+    guard_free(&c->q);
+    guard_free(&c->d);
+    guard_free(&c->s);
+    guard_free(&c->sum);
+}
+
+/* Codes that no float column gives: all combinations, with any scale. */
+static void raw_codes(struct rng *rng, int64_t k, int block, int8_t *q, float *d, float *s,
+                      int16_t *sum)
+{
+    bool extreme = rng_below(rng, 2);
+    int per_sum = block == 32 ? 32 : 16;
+    for (int64_t i = 0; i < k; i++)
+        q[i] =
+            (int8_t)(extreme ? (rng_below(rng, 2) ? 127 : -127) : (int)rng_below(rng, 255) - 127);
+    for (int64_t b = 0; b < k / block; b++)
+        d[b] = rng_below(rng, 8) ? fabsf(rng_gauss(rng)) : float_of_bits((uint32_t)rng_next(rng));
+    for (int64_t b = 0; b < k / per_sum; b++) {
+        sum[b] = 0;
+        for (int i = 0; i < per_sum; i++) sum[b] = (int16_t)(sum[b] + q[b * per_sum + i]);
+        if (s) s[b] = d[b] * (float)sum[b];
+    }
+}
+
+static void column_fill(struct column *c, struct rng *rng, const struct quant_kernels *scalar,
+                        enum quant_act_kind form, int64_t k)
+{
+    enum act_kind kind = (enum act_kind)rng_below(rng, N_ACT_KINDS);
+    float *x = guard_at_end(&c->f32, (size_t)k * 4, 64);
+    fill_floats(rng, (enum float_kind)rng_below(rng, N_FLOAT_KINDS), k, x);
+    if (kind == SPECIAL) {
+        static const uint32_t special[] = {0x7fc00000, 0xff800000, 0x7f800000, 0x7fa00000,
+                                           0x0d800000, 0x0d7fffff, 0x7f7fffff, 0x00000001};
+        for (int n = 0; n < 3; n++)
+            x[rng_below(rng, (uint32_t)k)] = float_of_bits(special[rng_below(rng, 8)]);
+    }
+    c->act = (struct quant_act){0};
+    if (form == QUANT_ACT_F32) {
+        c->act.f32 = x;
+    } else if (form == QUANT_ACT_BF16) {
+        uint16_t *out = guard_at_end(&c->bf16, (size_t)k * 2, 64);
+        scalar->act_bf16(k, x, out);
+        if (kind == RAW_CODES) fill_bytes(rng, (size_t)k * 2, (uint8_t *)out);
+        c->act.bf16 = out;
+    } else {
+        int block = form == QUANT_ACT_Q8_32 ? 32 : 256;
+        /* 64 bytes behind the codes may be read. */
+        int8_t *q = guard_at_end(&c->q, (size_t)k + 64, 64);
+        float *d = guard_at_end(&c->d, (size_t)(k / block) * 4, 64), *s = NULL;
+        int16_t *sum = guard_at_end(&c->sum, (size_t)(k / (block == 32 ? 32 : 16)) * 2, 64);
+        fill_bytes(rng, 64, (uint8_t *)q + k);
+        if (block == 32) s = guard_at_end(&c->s, (size_t)(k / 32) * 4, 64);
+        if (kind == RAW_CODES)
+            raw_codes(rng, k, block, q, d, s, sum);
+        else if (block == 32)
+            scalar->act_q8_32(k, x, q, d, s, sum);
+        else
+            scalar->act_q8_256(k, x, q, d, sum);
+        c->act = (struct quant_act){.q = q, .d = d, .s = s, .sum = sum};
+    }
+}
+
+/* ---- Comparison ---- */
+
+static bool same_float(float a, float b)
+{
+    return (isnan(a) && isnan(b)) || memcmp(&a, &b, sizeof a) == 0;
+}
+
+static int float_mismatches(int64_t n, const float *a, const float *b)
+{
+    int mismatches = 0;
+    for (int64_t i = 0; i < n; i++) mismatches += !same_float(a[i], b[i]);
+    return mismatches;
+}
+
+enum { CANARY = 0x5a, CANARY_BYTES = 64 };
+
+/* An output of `size` bytes, prepared; and whether what lies around it was left alone. */
+static void *canary_place(struct guard *out, size_t size)
+{
+    memset(out->base, CANARY, CANARY_BYTES + size + CANARY_BYTES);
+    return guard_at_start(out, CANARY_BYTES);
+}
+
+static int canary_mismatches(const struct guard *out, size_t size)
+{
+    int mismatches = 0;
+    for (int i = 0; i < CANARY_BYTES; i++)
+        mismatches +=
+            out->base[i] != CANARY || out->base[CANARY_BYTES + size + (size_t)i] != CANARY;
+    return mismatches;
+}
+
+struct bed {
+    struct rng rng;
+    struct guard w, out;
+    struct column column;
+    struct quant_kernels scalar;
+};
+
+static struct bed bed_new(void)
+{
+    struct bed bed = {.rng = {seed}, .column = column_new()};
+    bed.w = guard_new(MAX_BYTES * 4 + 65536);
+    bed.out = guard_new((size_t)MAX_K * 64);
+    quant_kernels_init(&bed.scalar, QUANT_SCALAR);
+    return bed;
+}
+
+static void bed_free(struct bed *bed)
+{
+    guard_free(&bed->w);
+    guard_free(&bed->out);
+    column_free(&bed->column);
+}
+
+/* Random rows, ending at the end of a page or beginning at an odd address. */
+static uint8_t *place_rows(struct bed *bed, const struct quant_type *type, int64_t k, int n_rows,
+                           size_t row_bytes)
+{
+    size_t bytes = (size_t)(k / type->block_len) * type->block_bytes;
+    size_t all = row_bytes * (size_t)(n_rows - 1) + bytes;
+    uint8_t *w = rng_below(&bed->rng, 2) ? guard_at_end(&bed->w, all, 1)
+                                         : guard_at_start(&bed->w, rng_below(&bed->rng, 64));
+    for (int r = 0; r < n_rows; r++) {
+        fill_row(&bed->rng, type, k, w + row_bytes * (size_t)r);
+        /* What lies between rows must not matter. */
+        if (r + 1 < n_rows) memset(w + row_bytes * (size_t)r + bytes, 0xff, row_bytes - bytes);
+    }
+    return w;
+}
+
+typedef void gemv_fn(int64_t k, const void *w, size_t row_bytes, int64_t n_rows,
+                     const struct quant_act *a, float *out);
+typedef void unpack_fn(int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS], void *panel);
+typedef void decode_fn(int64_t k, const void *row, float *out);
+
+static int gemv_mismatches(struct bed *bed, const struct quant_type *type, gemv_fn *gemv, int64_t k,
+                           int n_rows)
+{
+    size_t row_bytes = (size_t)(k / type->block_len) * type->block_bytes;
+    if (rng_below(&bed->rng, 4) == 0) row_bytes += type->block_bytes + 2 * rng_below(&bed->rng, 9);
+    uint8_t *w = place_rows(bed, type, k, n_rows, row_bytes);
+    float expected[MAX_ROWS];
+
+    column_fill(&bed->column, &bed->rng, &bed->scalar, type->act, k);
+    for (int r = 0; r < n_rows; r++)
+        expected[r] = type->dot(k, w + row_bytes * (size_t)r, &bed->column.act);
+    float *out = canary_place(&bed->out, (size_t)n_rows * 4);
+    gemv(k, w, row_bytes, n_rows, &bed->column.act, out);
+    return float_mismatches(n_rows, out, expected) +
+           canary_mismatches(&bed->out, (size_t)n_rows * 4);
+}
+
+static int decode_mismatches(struct bed *bed, const struct quant_type *type, decode_fn *decode,
+                             int64_t k)
+{
+    static float expected[MAX_K];
+    uint8_t *w = place_rows(bed, type, k, 1, 0);
+    type->kernel[QUANT_SCALAR].decode(k, w, expected);
+    float *out = canary_place(&bed->out, (size_t)k * 4);
+    decode(k, w, out);
+    return float_mismatches(k, out, expected) + canary_mismatches(&bed->out, (size_t)k * 4);
+}
+
+static int panel_mismatches(const struct quant_panel_form *form, const void *a, const void *b)
+{
+    if (form->block == 1) {
+        const struct quant_panel32 *x = a, *y = b;
+        return float_mismatches(16, x->d, y->d) + float_mismatches(16, x->m, y->m) +
+               (memcmp(x->q, y->q, sizeof x->q) != 0);
+    }
+    const struct quant_panel256 *x = a, *y = b;
+    size_t subs = 256 / form->sub_len;
+    int mismatches = float_mismatches(16, x->d, y->d) + float_mismatches(16, x->m, y->m);
+    mismatches += memcmp(x->q, y->q, sizeof x->q) != 0;
+    mismatches += memcmp(x->scale, y->scale, subs * sizeof x->scale[0]) != 0;
+    if (form->has_min) mismatches += memcmp(x->min, y->min, subs / 2 * sizeof x->min[0]) != 0;
+    return mismatches;
+}
+
+static size_t panel_size(const struct quant_type *type)
+{
+    return type->panel.block == 1 ? sizeof(struct quant_panel32) : sizeof(struct quant_panel256);
+}
+
+static int unpack_mismatches(struct bed *bed, const struct quant_type *type, unpack_fn *unpack,
+                             int64_t n_blocks)
+{
+    size_t row_bytes = (size_t)n_blocks * type->block_bytes, size = panel_size(type);
+    int n_rows = 1 + (int)rng_below(&bed->rng, QUANT_PANEL_ROWS);
+    uint8_t *w = place_rows(bed, type, n_blocks * type->block_len, n_rows, row_bytes);
+    const void *row[QUANT_PANEL_ROWS];
+    int mismatches = 0;
+
+    for (int r = 0; r < QUANT_PANEL_ROWS; r++)
+        row[r] =
+            w + row_bytes * (r < n_rows ? (uint32_t)r : rng_below(&bed->rng, (uint32_t)n_rows));
+    char *expected = aligned_alloc(64, (size_t)n_blocks * size);
+    assert_non_null(expected);
+    type->kernel[QUANT_SCALAR].unpack(n_blocks, row, expected);
+    char *out = canary_place(&bed->out, (size_t)n_blocks * size);
+    unpack(n_blocks, row, out);
+    for (int64_t b = 0; b < n_blocks; b++)
+        mismatches +=
+            panel_mismatches(&type->panel, out + (size_t)b * size, expected + (size_t)b * size);
+    free(expected);
+    return mismatches + canary_mismatches(&bed->out, (size_t)n_blocks * size);
+}
+
+/* ---- Tests ---- */
+
+static void report(const char *what, const char *type, enum quant_level level, int64_t k,
+                   int n_rows, int mismatches)
+{
+    if (mismatches == 0) return;
+    fail_msg("%s %s %s: k %lld, %d rows: %d mismatches (seed %llu)", what, type,
+             quant_level_name(level), (long long)k, n_rows, mismatches, (unsigned long long)seed);
+}
+
+static void check_type(struct bed *bed, const struct quant_type *type,
+                       const struct quant_kernels *kernels)
+{
+    const struct quant_kernel *kernel = &kernels->type[type->id];
+    int64_t last = type->block_len == 1 ? 70 : type->block_len == 32 ? 40 : 10;
+
+    assert_non_null(kernel->decode);
+    assert_non_null(kernel->gemv);
+    assert_int_equal(kernel->unpack != NULL, type->panel.block != 0);
+    for (int64_t n = 1; n <= last + 2; n++) {
+        /* Two long ones at the end. */
+        int64_t k = (n <= last       ? n
+                     : n == last + 1 ? 4096 / type->block_len
+                                     : MAX_K / type->block_len) *
+                    type->block_len;
+        for (int repeat = 0; repeat < 4; repeat++) {
+            int n_rows = n > last ? 5 : 1 + (int)rng_below(&bed->rng, MAX_ROWS);
+            report("gemv", type->name, kernels->level, k, n_rows,
+                   gemv_mismatches(bed, type, kernel->gemv, k, n_rows));
+            report("decode", type->name, kernels->level, k, 1,
+                   decode_mismatches(bed, type, kernel->decode, k));
+            if (kernel->unpack && n <= last)
+                report("unpack", type->name, kernels->level, k, 16,
+                       unpack_mismatches(bed, type, kernel->unpack, n));
+        }
+    }
+    for (int n_rows = 1; n_rows <= MAX_ROWS; n_rows++) {
+        int64_t k = type->block_len == 1 ? 37 : 5 * type->block_len;
+        report("gemv", type->name, kernels->level, k, n_rows,
+               gemv_mismatches(bed, type, kernel->gemv, k, n_rows));
+    }
+}
+
+static void test_types(void **state)
+{
+    (void)state;
+    struct bed bed = bed_new();
+    for (int level = QUANT_SCALAR; level <= (int)quant_level_best(); level++) {
+        struct quant_kernels kernels;
+        quant_kernels_init(&kernels, (enum quant_level)level);
+        for (uint32_t id = 0; id < QUANT_ID_COUNT; id++) {
+            const struct quant_type *type = quant_type_by_id(id);
+            if (type && type->act != QUANT_ACT_NONE) check_type(&bed, type, &kernels);
+        }
+    }
+    bed_free(&bed);
+}
+
+static void check_act(struct bed *bed, const struct quant_kernels *kernels, int64_t blocks)
+{
+    static int8_t q[2][MAX_K];
+    static float d[2][MAX_K / 32], s[2][MAX_K / 32];
+    static int16_t sum[2][MAX_K / 16];
+    static uint16_t half[2][MAX_K];
+    const struct quant_kernels *by[2] = {&bed->scalar, kernels};
+    int64_t k = 32 * blocks;
+
+    column_fill(&bed->column, &bed->rng, &bed->scalar, QUANT_ACT_F32, k);
+    memset(q, 1, sizeof q);
+    for (int i = 0; i < 2; i++) by[i]->act_q8_32(k, bed->column.act.f32, q[i], d[i], s[i], sum[i]);
+    assert_memory_equal(q[0], q[1], sizeof q[0]);
+    assert_memory_equal(d[0], d[1], (size_t)blocks * 4); /* the bits of NaN are fixed here */
+    assert_int_equal(float_mismatches(blocks, s[0], s[1]), 0);
+    assert_memory_equal(sum[0], sum[1], (size_t)blocks * 2);
+
+    if (k % 256 == 0) {
+        for (int i = 0; i < 2; i++) by[i]->act_q8_256(k, bed->column.act.f32, q[i], d[i], sum[i]);
+        assert_memory_equal(q[0], q[1], sizeof q[0]);
+        assert_memory_equal(d[0], d[1], (size_t)(k / 256) * 4);
+        assert_memory_equal(sum[0], sum[1], (size_t)(k / 16) * 2);
+    }
+
+    k -= rng_below(&bed->rng, 32); /* bfloat16 has no blocks */
+    column_fill(&bed->column, &bed->rng, &bed->scalar, QUANT_ACT_F32, k);
+    memset(half, 1, sizeof half);
+    for (int i = 0; i < 2; i++) by[i]->act_bf16(k, bed->column.act.f32, half[i]);
+    assert_memory_equal(half[0], half[1], sizeof half[0]);
+}
+
+static void test_activations(void **state)
+{
+    (void)state;
+    struct bed bed = bed_new();
+    for (int level = QUANT_SCALAR; level <= (int)quant_level_best(); level++) {
+        struct quant_kernels kernels;
+        quant_kernels_init(&kernels, (enum quant_level)level);
+        for (int64_t blocks = 1; blocks <= 40; blocks++)
+            for (int repeat = 0; repeat < 16; repeat++) check_act(&bed, &kernels, blocks);
+    }
+    bed_free(&bed);
+}
+
+/* Results next to the smallest normal float: 2^-126 less something around the half of a step below
+ * it, where rounding before or after the look at the exponent makes the difference. */
+static void test_bf16_smallest_normal(void **state)
+{
+    (void)state;
+    const struct quant_type *type = quant_type_by_id(QUANT_BF16);
+    struct rng rng = {seed};
+    uint16_t w[32], x[32] __attribute__((aligned(64)));
+    struct quant_act act = {.bf16 = x};
+    int zero = 0, normal = 0;
+
+    for (int level = QUANT_AVX2; level <= (int)quant_level_best(); level++) {
+        struct quant_kernels kernels;
+        quant_kernels_init(&kernels, (enum quant_level)level);
+        for (int repeat = 0; repeat < 20000; repeat++) {
+            memset(w, 0, sizeof w);
+            memset(x, 0, sizeof x);
+            int pair = (int)rng_below(&rng, 16) * 2;
+            uint16_t sign = (uint16_t)(rng_below(&rng, 2) << 15);
+            w[pair + 1] = sign | 64 << 7; /* 2^-63 */
+            x[pair + 1] = 64 << 7;
+            w[pair] = (sign ^ 0x8000) | (uint16_t)((127 - 75) << 7 | rng_below(&rng, 128));
+            x[pair] = (uint16_t)((127 - 78 + rng_below(&rng, 5)) << 7 | rng_below(&rng, 128));
+            float expected = type->dot(32, w, &act), out;
+            kernels.type[QUANT_BF16].gemv(32, w, sizeof w, 1, &act, &out);
+            assert_memory_equal(&out, &expected, sizeof out);
+            zero += expected == 0.0f;
+            normal += expected != 0.0f;
+        }
+    }
+    if (quant_level_best() == QUANT_SCALAR) return;
+    assert_true(zero > 100);
+    assert_true(normal > 100);
+}
+
+/* ---- Mutants: wrong kernels that the comparison must see ---- */
+
+/* Drops the last block of each row. */
+static void mutant_gemv(int64_t k, const void *w, size_t row_bytes, int64_t n_rows,
+                        const struct quant_act *a, float *out)
+{
+    const struct quant_type *type = quant_type_by_id(QUANT_Q4_1);
+    for (int64_t r = 0; r < n_rows; r++)
+        out[r] = type->dot(k - 32, (const char *)w + (size_t)r * row_bytes, a);
+}
+
+/* Adds the blocks in the wrong order. */
+static void mutant_order(int64_t k, const void *w, size_t row_bytes, int64_t n_rows,
+                         const struct quant_act *a, float *out)
+{
+    const struct quant_type *type = quant_type_by_id(QUANT_Q4_1);
+    for (int64_t r = 0; r < n_rows; r++) {
+        out[r] = 0.0f;
+        for (int64_t b = k / 32 - 1; b >= 0; b--) {
+            struct quant_act one = {
+                .q = a->q + 32 * b, .d = a->d + b, .s = a->s + b, .sum = a->sum + b};
+            out[r] += type->dot(32, (const char *)w + (size_t)r * row_bytes + (size_t)b * 20, &one);
+        }
+    }
+}
+
+/* One code of one row is off by one. */
+static void mutant_unpack(int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS], void *panel)
+{
+    struct quant_panel32 *p = panel;
+    quant_type_by_id(QUANT_Q4_1)->kernel[QUANT_SCALAR].unpack(n_blocks, row, panel);
+    p[n_blocks - 1].q[7][15][3] ^= 1;
+}
+
+/* Writes one element too many. */
+static void mutant_decode(int64_t k, const void *row, float *out)
+{
+    quant_type_by_id(QUANT_Q4_1)->kernel[QUANT_SCALAR].decode(k, row, out);
+    out[k] = 0.0f;
+}
+
+static void test_mutants_are_caught(void **state)
+{
+    (void)state;
+    const struct quant_type *type = quant_type_by_id(QUANT_Q4_1);
+    struct bed bed = bed_new();
+    int dropped = 0, order = 0;
+    for (int i = 0; i < 20; i++) {
+        dropped += gemv_mismatches(&bed, type, mutant_gemv, 32 * 18, 7);
+        order += gemv_mismatches(&bed, type, mutant_order, 32 * 18, 7);
+        assert_int_not_equal(unpack_mismatches(&bed, type, mutant_unpack, 3), 0);
+        assert_int_not_equal(decode_mismatches(&bed, type, mutant_decode, 64), 0);
+    }
+    assert_int_not_equal(dropped, 0);
+    assert_int_not_equal(order, 0);
+    bed_free(&bed);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_types),
+        cmocka_unit_test(test_activations),
+        cmocka_unit_test(test_bf16_smallest_normal),
+        cmocka_unit_test(test_mutants_are_caught),
+    };
+    if (argc > 1 && strcmp(argv[1], "--bench") == 0)
+        return kernbench_run(argc > 2 ? strtoull(argv[2], NULL, 0) : 128);
+    if (argc > 2 && strcmp(argv[1], "--seed") == 0) seed = strtoull(argv[2], NULL, 0);
+    printf("seed %llu, best level %s\n", (unsigned long long)seed,
+           quant_level_name(quant_level_best()));
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,150 @@
+/* test/test_make_model.c: the models of random weights that other tests run on are what they say.
+ */
+#include "test/support.h"
+#include "test/support_model.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char *const archs[] = {"llama", "qwen2", "qwen3", "gemma3"};
+enum { ARCHS = sizeof archs / sizeof *archs };
+
+static struct gguf_file *write_and_open(const struct support_model *m)
+{
+    char path[] = "/tmp/test_make_model_XXXXXX";
+    struct base_error err = BASE_ERROR_INIT;
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    close(fd);
+    bool done = support_model_write(m, path, &err);
+    struct gguf_file *file = done ? gguf_open(path, &err) : NULL;
+    unlink(path); /* the mapping stays */
+    if (!file) fail_msg("%s: %s", err.item, err.text);
+    return file;
+}
+
+static bool same_weights(const struct gguf_file *a, const struct gguf_file *b)
+{
+    bool same = gguf_tensor_count(a) == gguf_tensor_count(b);
+    for (uint64_t i = 0; same && i < gguf_tensor_count(a); i++) {
+        const struct gguf_tensor *x = gguf_tensor_at(a, i), *y = gguf_tensor_at(b, i);
+        same = x->size == y->size && memcmp(x->data, y->data, x->size) == 0;
+    }
+    return same;
+}
+
+static void seed_decides_the_weights(void **state)
+{
+    (void)state;
+    for (int i = 0; i < ARCHS; i++) {
+        struct support_model m = support_model_default(archs[i]);
+        struct gguf_file *a = write_and_open(&m), *b = write_and_open(&m);
+        m.seed++;
+        struct gguf_file *c = write_and_open(&m);
+        assert_true(same_weights(a, b));
+        assert_false(same_weights(a, c));
+        gguf_close(a);
+        gguf_close(b);
+        gguf_close(c);
+    }
+}
+
+/* The weights of a matrix times sqrt(row length) have mean 0 and deviation 1. */
+static void weights_are_spread_as_promised(void **state)
+{
+    (void)state;
+    struct support_model m = support_model_default("llama");
+    struct gguf_file *file = write_and_open(&m);
+    const struct gguf_tensor *t = gguf_tensor_find(file, "blk.1.ffn_down.weight");
+    assert_non_null(t);
+    assert_int_equal(t->ne[0], 128);
+    assert_int_equal(t->ne[1], 64);
+    const float *w = t->data;
+    double sum = 0, squares = 0, n = 128 * 64;
+    for (int i = 0; i < 128 * 64; i++) {
+        double x = w[i] * sqrt(128.0);
+        assert_true(fabs(x) < 3.5);
+        sum += x;
+        squares += x * x;
+    }
+    assert_true(fabs(sum / n) < 0.05);
+    assert_true(fabs(squares / n - 1) < 0.05);
+    const float *norm = gguf_tensor_find(file, "output_norm.weight")->data;
+    for (int i = 0; i < 64; i++) assert_true(fabsf(norm[i] - 1) < 0.4f);
+    gguf_close(file);
+}
+
+static void options_show_in_the_tensors(void **state)
+{
+    (void)state;
+    struct support_model m = support_model_default("llama");
+    m.fused_qkv = m.biases = m.tied = true;
+    struct gguf_file *file = write_and_open(&m);
+    assert_null(gguf_tensor_find(file, "output.weight"));
+    assert_null(gguf_tensor_find(file, "blk.0.attn_q.weight"));
+    assert_int_equal(gguf_tensor_find(file, "blk.0.attn_qkv.weight")->ne[1], 64 + 2 * 32);
+    assert_int_equal(gguf_tensor_find(file, "blk.1.attn_qkv.bias")->ne[0], 128);
+    gguf_close(file);
+
+    m = support_model_default("llama");
+    m.n_expert = 4;
+    m.n_expert_used = 2;
+    m.type = quant_type_by_id(QUANT_Q8_0);
+    m.distinct_rows = 8;
+    file = write_and_open(&m);
+    const struct gguf_tensor *t = gguf_tensor_find(file, "blk.0.ffn_down_exps.weight");
+    assert_int_equal(t->ne[2], 4);
+    assert_int_equal(t->type->id, QUANT_Q8_0);
+    assert_null(gguf_tensor_find(file, "blk.0.ffn_down.weight"));
+    gguf_close(file);
+}
+
+static void vocabularies_are_whole(void **state)
+{
+    (void)state;
+    struct support_model m = support_model_default("gemma3");
+    m.n_vocab = 330;
+    for (m.tokens = SUPPORT_TOKENS_BPE; m.tokens <= SUPPORT_TOKENS_SPM; m.tokens++) {
+        uint32_t eos = 0;
+        struct gguf_file *file = write_and_open(&m);
+        const struct gguf_kv *tokens = gguf_kv_find(file, "tokenizer.ggml.tokens");
+        assert_int_equal(tokens->count, 330);
+        assert_true(gguf_get_u32(file, "tokenizer.ggml.eos_token_id", &eos, NULL));
+        struct gguf_str end = gguf_array_str(file, tokens, eos);
+        assert_memory_equal(end.data, m.tokens == SUPPORT_TOKENS_BPE ? "<|im_end|>" : "</s>",
+                            end.size);
+        assert_int_equal(gguf_kv_find(file, "tokenizer.ggml.token_type")->count, 330);
+        gguf_close(file);
+    }
+}
+
+static void impossible_models_are_refused(void **state)
+{
+    (void)state;
+    struct support_model bad[4];
+    for (int i = 0; i < 4; i++) bad[i] = support_model_default("llama");
+    bad[0].n_vocab = 265; /* no room for the byte vocabulary */
+    bad[1].n_head_kv = 3;
+    bad[2].type = quant_type_by_id(QUANT_I8); /* nothing encodes to it */
+    bad[3].type = NULL;
+    for (int i = 0; i < 4; i++) {
+        struct base_error err = BASE_ERROR_INIT;
+        assert_false(support_model_write(&bad[i], "/tmp/test_make_model_none", &err));
+        assert_int_equal(err.code, BASE_USAGE);
+        assert_int_not_equal(access("/tmp/test_make_model_none", F_OK), 0);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(seed_decides_the_weights),
+        cmocka_unit_test(weights_are_spread_as_promised),
+        cmocka_unit_test(options_show_in_the_tensors),
+        cmocka_unit_test(vocabularies_are_whole),
+        cmocka_unit_test(impossible_models_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,376 @@
+/* test/test_quant.c: the type table, decode against the drawings, and the two errors apart: that of
+ * quantization (encode, then decode) and that of arithmetic (the scalar dot against double). That
+ * vector kernels equal scalar is test_checkkern's part. */
+#include "quant/quant.h"
+#include "test/support_guard.h"
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+/* It needs several of the above. */
+#include <cmocka.h>
+
+enum { MAX_K = 4096 };
+
+/* ---- The table ---- */
+
+/* Name, elements and bytes per block by id, as the GGUF format has them. */
+static const struct {
+    const char *name;
+    uint32_t len, bytes;
+} expected_types[QUANT_ID_COUNT] = {
+    {"F32", 1, 4},        {"F16", 1, 2},       {"Q4_0", 32, 18},     {"Q4_1", 32, 20},
+    {NULL, 0, 0},         {NULL, 0, 0},        {"Q5_0", 32, 22},     {"Q5_1", 32, 24},
+    {"Q8_0", 32, 34},     {"Q8_1", 32, 36},    {"Q2_K", 256, 84},    {"Q3_K", 256, 110},
+    {"Q4_K", 256, 144},   {"Q5_K", 256, 176},  {"Q6_K", 256, 210},   {"Q8_K", 256, 292},
+    {"IQ2_XXS", 256, 66}, {"IQ2_XS", 256, 74}, {"IQ3_XXS", 256, 98}, {"IQ1_S", 256, 50},
+    {"IQ4_NL", 32, 18},   {"IQ3_S", 256, 110}, {"IQ2_S", 256, 82},   {"IQ4_XS", 256, 136},
+    {"I8", 1, 1},         {"I16", 1, 2},       {"I32", 1, 4},        {"I64", 1, 8},
+    {"F64", 1, 8},        {"IQ1_M", 256, 56},  {"BF16", 1, 2},       {NULL, 0, 0},
+    {NULL, 0, 0},         {NULL, 0, 0},        {"TQ1_0", 256, 54},   {"TQ2_0", 256, 66},
+    {NULL, 0, 0},         {NULL, 0, 0},        {NULL, 0, 0},         {"MXFP4", 32, 17},
+    {"NVFP4", 64, 36},    {"Q1_0", 128, 18},   {"Q2_0", 64, 18},
+};
+
+static void test_table(void **state)
+{
+    (void)state;
+    for (uint32_t id = 0; id < QUANT_ID_COUNT; id++) {
+        const struct quant_type *type = quant_type_by_id(id);
+        assert_int_equal(type != NULL, expected_types[id].name != NULL);
+        if (!type) continue;
+        assert_int_equal(type->id, id);
+        assert_string_equal(type->name, expected_types[id].name);
+        assert_int_equal(type->block_len, expected_types[id].len);
+        assert_int_equal(type->block_bytes, expected_types[id].bytes);
+        assert_ptr_equal(quant_type_by_name(type->name), type);
+        assert_int_equal(type->dot != NULL, type->act != QUANT_ACT_NONE);
+        assert_int_equal(type->encode != NULL, type->act != QUANT_ACT_NONE);
+    }
+    assert_null(quant_type_by_id(QUANT_ID_COUNT));
+    assert_null(quant_type_by_id(UINT32_MAX));
+    assert_ptr_equal(quant_type_by_name("q4_k"), quant_type_by_id(QUANT_Q4_K));
+    assert_null(quant_type_by_name("Q4"));
+    assert_null(quant_type_by_name(""));
+}
+
+static void test_row_bytes(void **state)
+{
+    (void)state;
+    const struct quant_type *type = quant_type_by_id(QUANT_Q4_1);
+    uint64_t bytes = 7;
+    assert_false(quant_row_bytes(type, 33, &bytes));
+    assert_false(quant_row_bytes(quant_type_by_id(QUANT_F32), UINT64_MAX / 2, &bytes));
+    assert_int_equal(bytes, 7);
+    assert_true(quant_row_bytes(type, 576, &bytes));
+    assert_int_equal(bytes, 360);
+}
+
+static void test_levels(void **state)
+{
+    (void)state;
+    enum quant_level level;
+    for (int i = 0; i < QUANT_LEVEL_COUNT; i++) {
+        assert_true(quant_level_by_name(quant_level_name((enum quant_level)i), &level));
+        assert_int_equal(level, i);
+    }
+    assert_true(quant_level_by_name("AVX2", &level));
+    assert_int_equal(level, QUANT_AVX2);
+    assert_false(quant_level_by_name("mmx", &level));
+
+    struct quant_kernels kernels;
+    quant_kernels_init(&kernels, QUANT_LEVEL_COUNT - 1);
+    assert_int_equal(kernels.level, quant_level_best());
+    quant_kernels_init(&kernels, QUANT_SCALAR);
+    assert_int_equal(kernels.level, QUANT_SCALAR);
+    assert_null(kernels.type[QUANT_I32].decode);
+}
+
+/* ---- Decode by the drawings ---- */
+
+/* Element i of a block of 32 by the drawing at the top of the type's file. */
+static float drawn_element(uint32_t id, const uint8_t *block, int i)
+{
+    float d = quant_f16_to_f32((uint16_t)(block[0] | block[1] << 8));
+    float m = quant_f16_to_f32((uint16_t)(block[2] | block[3] << 8));
+    bool five = id == QUANT_Q5_0 || id == QUANT_Q5_1;
+    bool has_min = id == QUANT_Q4_1 || id == QUANT_Q5_1;
+    const uint8_t *qh = block + (has_min ? 4 : 2), *qs = qh + (five ? 4 : 0);
+    int code = (qs[i % 16] >> (i < 16 ? 0 : 4)) & 15;
+
+    if (id == QUANT_Q8_0) return d * (float)(int8_t)block[2 + i];
+    if (five) code += (qh[i / 8] >> (i % 8) & 1) * 16;
+    return has_min ? d * (float)code + m : d * (float)(code - (five ? 16 : 8));
+}
+
+static void test_decode_by_drawing(void **state)
+{
+    (void)state;
+    static const uint32_t ids[] = {QUANT_Q4_0, QUANT_Q4_1, QUANT_Q5_0, QUANT_Q5_1, QUANT_Q8_0};
+    struct rng rng = {1};
+    for (size_t t = 0; t < sizeof ids / sizeof *ids; t++) {
+        const struct quant_type *type = quant_type_by_id(ids[t]);
+        for (int repeat = 0; repeat < 1000; repeat++) {
+            uint8_t block[34];
+            float out[32];
+            for (size_t i = 0; i < sizeof block; i++) block[i] = (uint8_t)rng_next(&rng);
+            type->kernel[QUANT_SCALAR].decode(32, block, out);
+            for (int i = 0; i < 32; i++) {
+                float drawn = drawn_element(ids[t], block, i);
+                if (isnan(drawn))
+                    assert_true(isnan(out[i]));
+                else
+                    assert_memory_equal(&out[i], &drawn, sizeof drawn);
+            }
+        }
+    }
+}
+
+/* ---- Encode ---- */
+
+/* Mean squared error over mean square. */
+static double round_trip_error(const struct quant_type *type, const float *x, int64_t k)
+{
+    static uint8_t row[MAX_K * 4];
+    static float back[MAX_K];
+    double error = 0, power = 0;
+    type->encode(k, x, row);
+    type->kernel[QUANT_SCALAR].decode(k, row, back);
+    for (int64_t i = 0; i < k; i++) {
+        error += ((double)back[i] - x[i]) * ((double)back[i] - x[i]);
+        power += (double)x[i] * x[i];
+    }
+    return power > 0 ? error / power : error;
+}
+
+/* A uniform quantizer halves its error with every bit, so the squared error of a type with b bits
+ * per weight is some multiple of 4^-b; 8 covers the scales' share of the bits and the peaks of the
+ * normal distribution. Float types have a relative step instead. */
+static double error_bound(const struct quant_type *type)
+{
+    if (type->id == QUANT_F32) return 0;
+    if (type->id == QUANT_F16) return pow(2, -22);
+    if (type->id == QUANT_BF16) return pow(2, -16);
+    return 8 * pow(4, -8.0 * type->block_bytes / type->block_len);
+}
+
+static void test_encode_error(void **state)
+{
+    (void)state;
+    static float gauss[MAX_K], uniform[MAX_K], zero[MAX_K];
+    struct rng rng = {2};
+    for (int i = 0; i < MAX_K; i++) {
+        gauss[i] = rng_gauss(&rng);
+        uniform[i] = 0.01f * ((float)rng_below(&rng, 1 << 20) * 0x1p-19f - 1.0f);
+    }
+    for (uint32_t id = 0; id < QUANT_ID_COUNT; id++) {
+        const struct quant_type *type = quant_type_by_id(id);
+        if (!type || type->act == QUANT_ACT_NONE) continue;
+        double errors[3] = {round_trip_error(type, gauss, MAX_K),
+                            round_trip_error(type, uniform, MAX_K),
+                            round_trip_error(type, zero, MAX_K)};
+        printf("%-7s squared error: normal %.3e, uniform %.3e, bound %.3e\n", type->name, errors[0],
+               errors[1], error_bound(type));
+        assert_true(errors[0] <= error_bound(type));
+        assert_true(errors[1] <= error_bound(type));
+        assert_true(errors[2] == 0);
+    }
+}
+
+/* Elements that are not finite show as NaN in the whole block, and only there. */
+static void test_encode_not_finite(void **state)
+{
+    (void)state;
+    static const uint32_t ids[] = {QUANT_Q4_0, QUANT_Q4_1, QUANT_Q5_0, QUANT_Q5_1, QUANT_Q8_0};
+    static const float bad[] = {NAN, INFINITY, -INFINITY};
+    for (size_t t = 0; t < sizeof ids / sizeof *ids; t++) {
+        const struct quant_type *type = quant_type_by_id(ids[t]);
+        for (size_t j = 0; j < 3; j++) {
+            float x[64], back[64];
+            uint8_t row[2 * 34];
+            for (int i = 0; i < 64; i++) x[i] = (float)(i % 7);
+            x[40] = bad[j];
+            type->encode(64, x, row);
+            type->kernel[QUANT_SCALAR].decode(64, row, back);
+            for (int i = 0; i < 64; i++) assert_int_equal(isnan(back[i]) != 0, i >= 32);
+        }
+    }
+}
+
+/* Any finite input: nothing but a finite result may come back, however large or small. */
+static void test_encode_extremes(void **state)
+{
+    (void)state;
+    static const uint32_t ids[] = {QUANT_Q4_0, QUANT_Q4_1, QUANT_Q5_0, QUANT_Q5_1, QUANT_Q8_0};
+    static const float sizes[] = {1e-45f, 1e-30f, 1e-7f, 3e4f, 1e7f, 1e30f, 3.4e38f};
+    for (size_t t = 0; t < sizeof ids / sizeof *ids; t++) {
+        const struct quant_type *type = quant_type_by_id(ids[t]);
+        for (size_t j = 0; j < sizeof sizes / sizeof *sizes; j++) {
+            float x[32], back[32];
+            uint8_t row[34];
+            for (int i = 0; i < 32; i++) x[i] = i % 3 ? sizes[j] : -sizes[j];
+            type->encode(32, x, row);
+            type->kernel[QUANT_SCALAR].decode(32, row, back);
+            for (int i = 0; i < 32; i++) {
+                assert_true(isfinite(back[i]));
+                if (sizes[j] > 1e-6f) assert_int_equal(signbit(back[i]), signbit(x[i]));
+            }
+        }
+    }
+}
+
+/* ---- Activations ---- */
+
+struct column {
+    float x[MAX_K];
+    int8_t q[MAX_K + 64];
+    float d[MAX_K / 32], s[MAX_K / 32];
+    int16_t sum[MAX_K / 16];
+    uint16_t bf16[MAX_K];
+    struct quant_act act;
+};
+
+static void column_fill(struct column *c, enum quant_act_kind kind, int64_t k)
+{
+    struct quant_kernels scalar;
+    quant_kernels_init(&scalar, QUANT_SCALAR);
+    if (kind == QUANT_ACT_Q8_32) scalar.act_q8_32(k, c->x, c->q, c->d, c->s, c->sum);
+    if (kind == QUANT_ACT_Q8_256) scalar.act_q8_256(k, c->x, c->q, c->d, c->sum);
+    if (kind == QUANT_ACT_BF16) scalar.act_bf16(k, c->x, c->bf16);
+    c->act = (struct quant_act){
+        .f32 = c->x, .bf16 = c->bf16, .q = c->q, .d = c->d, .s = c->s, .sum = c->sum};
+}
+
+/* The value that the type's arithmetic gives element i. */
+static double column_value(const struct column *c, enum quant_act_kind kind, int64_t i)
+{
+    if (kind == QUANT_ACT_F32) return c->x[i];
+    if (kind == QUANT_ACT_BF16) return quant_bf16_to_f32(c->bf16[i]);
+    return (double)c->d[i / (kind == QUANT_ACT_Q8_32 ? 32 : 256)] * c->q[i];
+}
+
+static void test_activation_values(void **state)
+{
+    (void)state;
+    static struct column c;
+    static const enum quant_act_kind kinds[] = {QUANT_ACT_Q8_32, QUANT_ACT_Q8_256};
+    struct rng rng = {3};
+    for (int i = 0; i < MAX_K; i++) c.x[i] = ldexpf(rng_gauss(&rng), (int)rng_below(&rng, 20));
+    for (int t = 0; t < 2; t++) {
+        int block = t == 0 ? 32 : 256, per_sum = t == 0 ? 32 : 16;
+        column_fill(&c, kinds[t], MAX_K);
+        for (int b = 0; b < MAX_K / block; b++) {
+            float largest = 0;
+            for (int i = 0; i < block; i++) largest = fmaxf(largest, fabsf(c.x[b * block + i]));
+            assert_true(c.d[b] == largest / 127.0f);
+        }
+        for (int i = 0; i < MAX_K; i++) {
+            double d = c.d[i / block];
+            assert_true(c.q[i] >= -127);
+            assert_true(fabs(column_value(&c, kinds[t], i) - c.x[i]) <= 0.50001 * d);
+        }
+        for (int j = 0; j < MAX_K / per_sum; j++) {
+            int sum = 0;
+            for (int i = 0; i < per_sum; i++) sum += c.q[j * per_sum + i];
+            assert_int_equal(c.sum[j], sum);
+            if (t == 0) assert_true(c.s[j] == c.d[j] * (float)sum);
+        }
+    }
+}
+
+static void test_activation_policy(void **state)
+{
+    (void)state;
+    static struct column c;
+    static const float bad[] = {NAN, INFINITY, -INFINITY};
+    static const enum quant_act_kind kinds[] = {QUANT_ACT_Q8_32, QUANT_ACT_Q8_256};
+    for (int t = 0; t < 2; t++) {
+        int block = t == 0 ? 32 : 256;
+        for (int j = 0; j < 3; j++) {
+            for (int i = 0; i < 3 * block; i++) c.x[i] = 1.0f;
+            c.x[block + 5] = bad[j];
+            for (int i = 0; i < block; i++) c.x[2 * block + i] = 0x1.fffffep-101f;
+            column_fill(&c, kinds[t], 3 * block);
+            uint32_t bits;
+            memcpy(&bits, &c.d[1], sizeof bits);
+            assert_true(c.d[0] == 1.0f / 127.0f);
+            assert_int_equal(bits, 0x7fc00000);
+            assert_true(c.d[2] == 0.0f);
+            for (int i = block; i < 3 * block; i++) assert_int_equal(c.q[i], 0);
+        }
+        c.x[2 * block] = 0x1p-100f;
+        column_fill(&c, kinds[t], 3 * block);
+        assert_true(c.d[2] == 0x1p-100f / 127.0f);
+        assert_int_equal(c.q[2 * block], 127);
+    }
+}
+
+/* ---- The scalar dot against double ---- */
+
+/* Every float operation errs by at most 2^-24 of its result. A block adds a few such errors of its
+ * own terms (no larger than three times its largest weight times the activations: codes and minimum
+ * apart), and each addition to the sum errs by the sum so far, at most all terms together. */
+static double dot_bound(const struct quant_type *type, const struct column *c, const float *w,
+                        int64_t k)
+{
+    double terms = 0;
+    int64_t len = type->block_len == 1 ? 16 : type->block_len;
+    for (int64_t b = 0; b < k / len; b++) {
+        double largest = 0, x = 0;
+        for (int64_t i = b * len; i < (b + 1) * len; i++) {
+            largest = fmax(largest, fabs(w[i]));
+            x += fabs(column_value(c, type->act, i));
+        }
+        terms += 3 * largest * x;
+    }
+    return (double)(k / len + 8) * 0x1p-24 * terms;
+}
+
+static void test_dot_against_double(void **state)
+{
+    (void)state;
+    static struct column c;
+    static uint8_t row[MAX_K * 4];
+    static float w[MAX_K], decoded[MAX_K];
+    struct rng rng = {4};
+    for (uint32_t id = 0; id < QUANT_ID_COUNT; id++) {
+        const struct quant_type *type = quant_type_by_id(id);
+        if (!type || type->act == QUANT_ACT_NONE) continue;
+        for (int64_t k = 256; k <= MAX_K; k *= 2) {
+            for (int64_t i = 0; i < k; i++) {
+                w[i] = rng_gauss(&rng);
+                c.x[i] = rng_gauss(&rng) * (float)(1 + i / 32 % 5);
+            }
+            type->encode(k, w, row);
+            type->kernel[QUANT_SCALAR].decode(k, row, decoded);
+            column_fill(&c, type->act, k);
+            double exact = 0;
+            for (int64_t i = 0; i < k; i++) exact += decoded[i] * column_value(&c, type->act, i);
+            assert_true(fabs(type->dot(k, row, &c.act) - exact) <= dot_bound(type, &c, decoded, k));
+            /* The bound is tight enough to miss no block. */
+            double last = 0;
+            for (int64_t i = k - type->block_len; i < k; i++)
+                last += decoded[i] * column_value(&c, type->act, i);
+            if (type->block_len >= 32)
+                assert_true(fabs(last) > 2 * dot_bound(type, &c, decoded, k));
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_table),
+        cmocka_unit_test(test_row_bytes),
+        cmocka_unit_test(test_levels),
+        cmocka_unit_test(test_decode_by_drawing),
+        cmocka_unit_test(test_encode_error),
+        cmocka_unit_test(test_encode_not_finite),
+        cmocka_unit_test(test_encode_extremes),
+        cmocka_unit_test(test_activation_values),
+        cmocka_unit_test(test_activation_policy),
+        cmocka_unit_test(test_dot_against_double),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,244 @@
+/* test/tool_bench_matmul.c: speed of products and attention through the graph, beside the limits of
+ * the machine measured in the same run: int8 multiply-adds (VPDPBUSD) and streaming reads.
+ *
+ *     tool_bench_matmul [THREADS [LEVEL [TYPE]]]
+ *
+ * One line per type and shape: columns, GMAC/s and their share of the int8 peak, GB/s of weights
+ * and their share of the streaming rate. Products with one column run through 256 MB of different
+ * weights, so that these come from memory. Numbers of different runs do not compare on a shared
+ * machine; shares do. */
+#include "engine/graph.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+_Noreturn static void die(const struct base_error *err)
+{
+    char text[512];
+    fprintf(stderr, "%s\n", base_error_format(err, text, sizeof(text)));
+    exit(1);
+}
+
+static void *memory(size_t size)
+{
+    void *p = aligned_alloc(64, (size + 63) / 64 * 64);
+    if (!p) exit(4);
+    memset(p, 1, size);
+    return p;
+}
+
+static float random_float(uint64_t *state)
+{
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    return (float)(int32_t)(*state >> 32) * 0x1p-31f;
+}
+
+/* ---- Limits ---- */
+
+struct limits {
+    struct engine *engine;
+    double peak, stream; /* GMAC/s, GB/s; 0: cannot be measured */
+    const uint64_t *buffer;
+};
+
+enum { PEAK_ROUNDS = 4000000, STREAM_BYTES = 256 << 20 };
+
+#if defined(__x86_64__)
+__attribute__((target("avx512f,avx512vnni"))) static void peak_job(const struct engine_worker *w,
+                                                                   void *data)
+{
+    (void)w;
+    (void)data;
+    __m512i a = _mm512_set1_epi8(1), s[8];
+    for (int i = 0; i < 8; i++) s[i] = _mm512_setzero_si512();
+    for (int i = 0; i < PEAK_ROUNDS; i++) {
+        __asm__ volatile("vpdpbusd %8, %8, %0\n\tvpdpbusd %8, %8, %1\n\t"
+                         "vpdpbusd %8, %8, %2\n\tvpdpbusd %8, %8, %3\n\t"
+                         "vpdpbusd %8, %8, %4\n\tvpdpbusd %8, %8, %5\n\t"
+                         "vpdpbusd %8, %8, %6\n\tvpdpbusd %8, %8, %7"
+                         : "+v"(s[0]), "+v"(s[1]), "+v"(s[2]), "+v"(s[3]), "+v"(s[4]), "+v"(s[5]),
+                           "+v"(s[6]), "+v"(s[7])
+                         : "v"(a));
+    }
+}
+#endif
+
+static void stream_job(const struct engine_worker *w, void *data)
+{
+    const struct limits *l = data;
+    const size_t piece = 1 << 15; /* in words: 256 KB */
+    uint64_t sum[8] = {0};
+    for (int64_t i; (i = engine_pool_claim(w, 1)) < (int64_t)(STREAM_BYTES / 8 / piece);) {
+        const uint64_t *p = l->buffer + (size_t)i * piece;
+        for (size_t j = 0; j < piece; j += 8)
+            for (int k = 0; k < 8; k++) sum[k] += p[j + (size_t)k];
+    }
+    for (int k = 1; k < 8; k++) sum[0] += sum[k];
+    __asm__ volatile("" ::"r"(sum[0]));
+}
+
+static void measure_limits(struct limits *l)
+{
+    int n = l->engine->options.n_threads;
+    double best = 1e30, t;
+#if defined(__x86_64__)
+    for (int i = 0; i < 5 && quant_level_best() >= QUANT_AVX512; i++) {
+        t = now();
+        engine_pool_run(l->engine->pool, peak_job, NULL);
+        t = now() - t;
+        if (t < best) best = t;
+        l->peak = 8.0 * PEAK_ROUNDS * 64 * n / best * 1e-9;
+    }
+#endif
+    best = 1e30;
+    for (int i = 0; i < 5; i++) {
+        t = now();
+        engine_pool_run(l->engine->pool, stream_job, l);
+        t = now() - t;
+        if (t < best) best = t;
+    }
+    l->stream = STREAM_BYTES / best * 1e-9;
+}
+
+/* ---- Products ---- */
+
+static struct engine_tensor leaf(enum quant_id type, int n_dims, const int64_t *ne, void *data)
+{
+    struct engine_tensor t;
+    struct base_error err = BASE_ERROR_INIT;
+    if (!engine_tensor_init(&t, quant_type_by_id(type), n_dims, ne, data, "leaf", &err)) die(&err);
+    return t;
+}
+
+/* Seconds of the best of some runs of a planned graph. */
+static double time_graph(struct engine_graph *g)
+{
+    struct base_error err = BASE_ERROR_INIT;
+    double best = 1e30;
+    if (!engine_graph_plan(g, true, &err)) die(&err);
+    for (int i = 0; i < 7; i++) {
+        double t = now();
+        if (!engine_graph_run(g, &err)) die(&err);
+        t = now() - t;
+        if (i > 0 && t < best) best = t;
+    }
+    return best;
+}
+
+enum { MAX_WEIGHTS = 2048 };
+
+static void bench_product(const struct limits *l, const struct quant_type *type, int64_t k,
+                          int64_t n, int64_t n_cols)
+{
+    static struct engine_tensor w[MAX_WEIGHTS];
+    struct base_error err = BASE_ERROR_INIT;
+    uint64_t row_bytes, seed = 1;
+    if (!quant_row_bytes(type, (uint64_t)k, &row_bytes)) return;
+    size_t bytes = (size_t)n * row_bytes;
+    int count = n_cols > 8 ? 2 : (int)(((size_t)256 << 20) / bytes);
+    if (count > MAX_WEIGHTS) count = MAX_WEIGHTS;
+    float *x = memory((size_t)(k * n_cols) * 4), *row = memory((size_t)k * 4);
+    for (int64_t i = 0; i < k * n_cols; i++) x[i] = random_float(&seed);
+    for (int64_t i = 0; i < k; i++) row[i] = random_float(&seed);
+    char *data = memory(bytes * (size_t)count);
+    type->encode(k, row, data);
+    for (size_t i = 1; i < (size_t)n * (size_t)count; i++)
+        memcpy(data + i * row_bytes, data, row_bytes);
+    struct engine_tensor xt = leaf(QUANT_F32, 2, (int64_t[]){k, n_cols}, x);
+    struct engine_graph *g = engine_graph_new(l->engine, count + 8, &err);
+    if (!g) die(&err);
+    for (int i = 0; i < count; i++) {
+        w[i] = leaf(type->id, 2, (int64_t[]){k, n}, data + (size_t)i * bytes);
+        engine_output(g, engine_mul_mat(g, &w[i], &xt));
+    }
+    double t = time_graph(g) / count, macs = (double)k * n * n_cols / t * 1e-9;
+    double rate = (double)bytes / t * 1e-9;
+    printf("%-7s k %5d n %5d columns %3d  %7.1f GMAC/s", type->name, (int)k, (int)n, (int)n_cols,
+           macs);
+    if (l->peak > 0) printf(" %5.1f %%", 100 * macs / l->peak);
+    printf("  %6.1f GB/s %5.1f %%\n", rate, 100 * rate / l->stream);
+    engine_graph_free(g);
+    free(x);
+    free(row);
+    free(data);
+}
+
+/* ---- Attention ---- */
+
+static void bench_attention(const struct limits *l, int heads, int n_kv, int d, int n_tokens,
+                            int past)
+{
+    struct base_error err = BASE_ERROR_INIT;
+    int64_t room = past + n_tokens;
+    uint64_t seed = 1;
+    float *q = memory((size_t)(n_tokens * heads * d) * 4);
+    for (int i = 0; i < n_tokens * heads * d; i++) q[i] = random_float(&seed);
+    size_t bytes = (size_t)room * (size_t)(n_kv * d) * 2;
+    uint16_t *k = memory(bytes), *v = memory(bytes);
+    int32_t *cells = memory((size_t)room * 4), *span = memory((size_t)n_tokens * 16);
+    for (int i = 0; i < room; i++) cells[i] = i;
+    for (int i = 0; i < n_tokens; i++) memcpy(span + 4 * i, (int32_t[]){0, 0, past + i + 1, 0}, 16);
+    struct engine_tensor qt = leaf(QUANT_F32, 3, (int64_t[]){d, heads, n_tokens}, q);
+    struct engine_tensor kt = leaf(QUANT_F16, 3, (int64_t[]){d, n_kv, room}, k);
+    struct engine_tensor vt = leaf(QUANT_F16, 3, (int64_t[]){d, n_kv, room}, v);
+    struct engine_tensor st = leaf(QUANT_I32, 2, (int64_t[]){4, n_tokens}, span);
+    struct engine_tensor ct = leaf(QUANT_I32, 2, (int64_t[]){room, 1}, cells);
+    struct engine_attention how = {.scale = 0.125f};
+    struct engine_graph *g = engine_graph_new(l->engine, 8, &err);
+    if (!g) die(&err);
+    engine_output(g, engine_attention(g, &qt, &kt, &vt, &st, &ct, NULL, &how));
+    double t = time_graph(g), keys = (double)n_tokens * past + n_tokens * (n_tokens + 1) / 2.0;
+    printf("attention heads %d/%d d %d tokens %3d past %5d: %8.1f us %6.1f GMAC/s %6.1f GB/s\n",
+           heads, n_kv, d, n_tokens, past, t * 1e6, keys * heads * d * 2 / t * 1e-9,
+           2.0 * (double)bytes / t * 1e-9);
+    engine_graph_free(g);
+    free(q);
+    free(k);
+    free(v);
+    free(cells);
+    free(span);
+}
+
+int main(int argc, char **argv)
+{
+    struct base_error err = BASE_ERROR_INIT;
+    struct engine_options options = engine_options_default();
+    struct limits l = {0};
+    if (argc > 1) options.n_threads = atoi(argv[1]);
+    if (argc > 2 && !quant_level_by_name(argv[2], &options.level)) return 2;
+    l.engine = engine_new(&options, &err);
+    if (!l.engine) die(&err);
+    uint64_t *buffer = memory(STREAM_BYTES);
+    l.buffer = buffer;
+    measure_limits(&l);
+    free(buffer);
+    printf("%d threads, %s; int8 peak %.1f GMAC/s, streaming %.1f GB/s\n",
+           l.engine->options.n_threads, quant_level_name(l.engine->quant.level), l.peak, l.stream);
+    for (uint32_t id = 0; id < QUANT_ID_COUNT; id++) {
+        const struct quant_type *type = quant_type_by_id(id);
+        if (!type || type->act == QUANT_ACT_NONE) continue;
+        if (argc > 3 && quant_type_by_name(argv[3]) != type) continue;
+        static const int columns[] = {1, 2, 3, 4, 8, 16, 512};
+        for (int i = 0; i < 7; i++) bench_product(&l, type, 2048, 2048, columns[i]);
+        bench_product(&l, type, 576, 1536, 1);
+        bench_product(&l, type, 576, 1536, 512);
+    }
+    bench_attention(&l, 9, 3, 64, 512, 0);
+    bench_attention(&l, 9, 3, 64, 1, 128);
+    bench_attention(&l, 9, 3, 64, 1, 4096);
+    bench_attention(&l, 32, 8, 128, 512, 0);
+    bench_attention(&l, 32, 8, 128, 1, 4096);
+    engine_free(l.engine);
+    return 0;
+}
