@@ -5,6 +5,7 @@
 cd "$(dirname "$0")/../.." || exit 1
 INFER=${INFER:-build/infer}
 case $INFER in /*) ;; *) INFER=$PWD/$INFER ;; esac
+[ -x "$INFER" ] || { echo "$INFER: no such program; build it first" >&2; exit 1; }
 MODEL=${INFER_TEST_MODEL:-${XDG_DATA_HOME:-$HOME/.local/share}/infer/models/SmolLM2-135M-Instruct.Q4_1.gguf}
 [ -r "$MODEL" ] || MODEL=
 export INFER MODEL
