@@ -380,23 +380,12 @@ static void test_simplifier_respects_writes(void **state)
 
 /* ---- Errors ---- */
 
-/* Builders that must refuse: a is [3][32], b is [5][7], ids I32 [4]; NULL ends the list. */
-static struct engine_tensor *build_bad(struct engine_graph *g, int i, struct engine_tensor *a,
-                                       struct engine_tensor *b, struct engine_tensor *ids)
+/* Builders that must refuse: a is [3][32], b is [5][7], ids I32 [4]. A number without a case gives
+ * a itself. */
+static struct engine_tensor *build_bad_view(struct engine_graph *g, int i, struct engine_tensor *a)
 {
-    struct engine_rope rope = {.n_rot = 8, .freq_base = 1e4f, .freq_scale = 1.0f};
     int64_t huge = INT64_MAX / 2;
     switch (i) {
-    case 0:
-        return engine_add(g, a, b);
-    case 1:
-        return engine_add(g, a, NULL);
-    case 2:
-        return engine_mul(g, a, ids);
-    case 3:
-        return engine_glu(g, a, engine_cols(g, a, 0, 16), ENGINE_SILU);
-    case 4:
-        return engine_add1(g, a, b);
     case 5:
         return engine_view(g, a, 2, (int64_t[]){32, 4}, NULL, 0);
     case 6:
@@ -419,6 +408,27 @@ static struct engine_tensor *build_bad(struct engine_graph *g, int i, struct eng
         return engine_cols(g, a, 30, 3);
     case 15:
         return engine_cols(g, a, -1, 3);
+    default:
+        return a;
+    }
+}
+
+static struct engine_tensor *build_bad(struct engine_graph *g, int i, struct engine_tensor *a,
+                                       struct engine_tensor *b, struct engine_tensor *ids)
+{
+    struct engine_rope rope = {.n_rot = 8, .freq_base = 1e4f, .freq_scale = 1.0f};
+    int64_t huge = INT64_MAX / 2;
+    switch (i) {
+    case 0:
+        return engine_add(g, a, b);
+    case 1:
+        return engine_add(g, a, NULL);
+    case 2:
+        return engine_mul(g, a, ids);
+    case 3:
+        return engine_glu(g, a, engine_cols(g, a, 0, 16), ENGINE_SILU);
+    case 4:
+        return engine_add1(g, a, b);
     case 16:
         return engine_cast(g, a, (enum quant_id)QUANT_ID_COUNT);
     case 17:
@@ -468,7 +478,7 @@ static struct engine_tensor *build_bad(struct engine_graph *g, int i, struct eng
     case 38:
         return engine_pad(g, a, (int64_t[]){INT32_MAX, INT32_MAX, INT32_MAX, 0});
     default:
-        return a;
+        return build_bad_view(g, i, a);
     }
 }
 

@@ -1,0 +1,10 @@
+/* engine/vec_levels.h: what each level beyond scalar lays over the table. Private to vec_*.c. */
+#ifndef ENGINE_VEC_LEVELS_H
+#define ENGINE_VEC_LEVELS_H
+
+#include "engine/vec.h"
+
+void engine_vec_fill_avx2(struct engine_vec *vec);   /* x86-64 only */
+void engine_vec_fill_avx512(struct engine_vec *vec); /* x86-64 only */
+
+#endif
