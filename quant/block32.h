@@ -261,13 +261,16 @@ QUANT_TARGET_AVX2 QUANT_INLINE __m256i quant_bits_to_16_avx2(__m256i dwords, int
     return _mm256_and_si256(bytes, _mm256_set1_epi8(16));
 }
 
-QUANT_TARGET_AVX512 QUANT_INLINE __m512i quant_bits_to_16_avx512(__m512i dwords, int first)
+/* The same, added to codes below 16. */
+QUANT_TARGET_AVX512 QUANT_INLINE __m512i quant_add_fifth_avx512(__m512i codes, __m512i dwords,
+                                                                int first)
 {
     const __m512i bit = _mm512_set1_epi64((long long)0x8040201008040201);
     const long long low = 0x0101010101010101 * first, high = 0x0101010101010101 * (first + 1);
     __m512i bytes =
         _mm512_shuffle_epi8(dwords, _mm512_setr_epi64(low, high, low, high, low, high, low, high));
-    return _mm512_maskz_set1_epi8(_mm512_test_epi8_mask(bytes, bit), 16);
+    return _mm512_mask_add_epi8(codes, _mm512_test_epi8_mask(bytes, bit), codes,
+                                _mm512_set1_epi8(16));
 }
 
 QUANT_TARGET_AVX512 QUANT_INLINE __m128 quant_step_avx512(

@@ -176,8 +176,8 @@ QUANT_TARGET_AVX512 QUANT_INLINE __m512i sums_avx512(const uint8_t *blocks, __m5
     __m512i qh = _mm512_permutex2var_epi32(first, qh_at, second);
     __m512i low = _mm512_and_si512(qs, nibble);
     __m512i high = _mm512_and_si512(_mm512_srli_epi16(qs, 4), nibble);
-    low = _mm512_or_si512(low, quant_bits_to_16_avx512(qh, 0));
-    high = _mm512_or_si512(high, quant_bits_to_16_avx512(qh, 2));
+    low = quant_add_fifth_avx512(low, qh, 0);
+    high = quant_add_fifth_avx512(high, qh, 2);
     __m512i sum = _mm512_dpbusd_epi32(_mm512_setzero_si512(), low, q_low);
     return _mm512_dpbusd_epi32(sum, high, q_high);
 }
