@@ -47,6 +47,7 @@ help:
 	@echo 'make bench      speed on this machine'
 	@echo 'make lint       layout, names, sizes, include order, globals'
 	@echo 'make format     apply .clang-format'
+	@echo 'make fuzz-gguf  build build/fuzz/fuzz_gguf and a corpus (needs clang)'
 	@echo 'make compdb     compile_commands.json for clangd'
 	@echo 'make install    into $$(DESTDIR)$$(PREFIX)'
 	@echo 'make clean'

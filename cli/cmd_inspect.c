@@ -84,26 +84,19 @@ static void add_item(struct view *v, const struct gguf_kv *kv, enum gguf_kind ki
     }
 }
 
-/* A scalar is read as the one item of an array of its kind. */
-static struct gguf_kv as_array(const struct gguf_kv *kv)
-{
-    struct gguf_kv copy = *kv;
-    if (kv->kind != GGUF_ARRAY && kv->kind != GGUF_STRING) copy.item = kv->kind;
-    return copy;
-}
-
 static void add_value(struct view *v, const struct gguf_kv *kv)
 {
-    const struct gguf_kv a = as_array(kv);
     if (kv->kind != GGUF_ARRAY) {
-        add_item(v, &a, kv->kind, 0);
+        struct gguf_kv one = *kv; /* a scalar is read as the one item of an array */
+        one.item = kv->kind;
+        add_item(v, &one, kv->kind, 0);
         return;
     }
     uint64_t shown = kv->count < SHOWN_ITEMS ? kv->count : SHOWN_ITEMS;
     base_buffer_add_text(&v->out, "[");
     for (uint64_t i = 0; i < shown; i++) {
         if (i) base_buffer_add_text(&v->out, ", ");
-        add_item(v, &a, kv->item, i);
+        add_item(v, kv, kv->item, i);
     }
     if (shown < kv->count && !v->json) base_buffer_add_text(&v->out, ", ...");
     base_buffer_add_text(&v->out, "]");

@@ -120,7 +120,10 @@ bool cli_cmd_logits(const struct cli_values *values, struct base_error *err)
         base_buffer_add_text(&text, values->ids);
     else
         ok = cli_input_read(values, &text, err);
-    ok = ok && cli_model_open_file(&m, values, err) && cli_model_open_tokenizer(&m, err) &&
+    /* Ids to raw logits: a model without a vocabulary serves too. */
+    const bool needs_text = !values->ids || !values->output;
+    ok = ok && cli_model_open_file(&m, values, err) &&
+         (!needs_text || cli_model_open_tokenizer(&m, err)) &&
          cli_model_open_weights(&m, values, err) && read_ids(&m, values, &text, &ids, err) &&
          open_session(&m, values, ids.count, err);
     if (ok && values->verbose) cli_model_note(&m);

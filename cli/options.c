@@ -80,7 +80,7 @@ static int distance(const char *a, const char *b)
 const char *cli_nearest(const char *word, const char *const *names, size_t n)
 {
     const char *nearest = NULL;
-    int bar = (int)strlen(word) / 3 + 1;
+    int bar = (int)strlen(word) / 3;
     for (size_t i = 0; i < n; i++) {
         int d = distance(word, names[i]);
         if (d >= (int)strlen(names[i]) || d > bar || (nearest && d == bar)) continue;

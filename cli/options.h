@@ -1,4 +1,4 @@
-/* cli/options.h: the options of every subcommand, from one table (options_table.c).
+/* cli/options.h: the options of every subcommand, from one table (options_tables.c).
  *
  * Parsing, defaults, environment variables, --help and suggestions all come from its rows; nothing
  * else in the program names an option's spelling but error messages. An option's value comes from

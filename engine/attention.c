@@ -23,7 +23,9 @@ enum {
     ROWS = 32,            /* query rows that share a chunk of keys */
     GEMV_ROWS = 1,        /* so few rows read float keys where they lie */
     UNITS_PER_WORKER = 4, /* fewer units than that: split by chunks */
-    PARTIAL_HEAD = 16     /* floats before o in a partial result: m, l, padding */
+    ROWS_AHEAD = 8,
+    DECODED_BYTES = 16384,
+    PARTIAL_HEAD = 16 /* floats before o in a partial result: m, l, padding */
 };
 static const int64_t PARTIAL_BUDGET = 64 << 20;
 
@@ -35,8 +37,9 @@ struct layout {
     int64_t n_tokens, n_heads, n_kv, per_kv, d, dv; /* per_kv: query heads per KV head */
     int64_t rows, n_blocks;                         /* query rows of a KV head, and their blocks */
     int64_t room, max_chunks;
-    int64_t d_pad, dv_pad; /* floats per row of decoded keys and values */
-    int64_t q_bytes;       /* of one converted query row */
+    int64_t d_pad, dv_pad;  /* floats per row of decoded keys and values */
+    int64_t k_rows, v_rows; /* that many rows are decoded at a time, to stay in the L1 cache */
+    int64_t q_bytes;        /* of one converted query row */
     int64_t act_d, act_s, act_sum;
     int64_t q_at, score_at, kv_at, o_at, sum_at; /* in a worker's scratch */
     int64_t worker_bytes;
@@ -65,6 +68,12 @@ static void layout_query(struct layout *l, enum quant_act_kind kind)
     }
 }
 
+static int64_t decoded_rows(int64_t pad)
+{
+    int64_t n = DECODED_BYTES / (4 * pad) / 4 * 4;
+    return n < 16 ? 16 : n > CHUNK ? CHUNK : n;
+}
+
 static struct layout layout_of(const struct engine_tensor *dst, int n_threads)
 {
     const struct engine_tensor *q = dst->src[SRC_Q], *k = dst->src[SRC_K], *v = dst->src[SRC_V];
@@ -78,11 +87,14 @@ static struct layout layout_of(const struct engine_tensor *dst, int n_threads)
     l.max_chunks = (l.room + CHUNK - 1) / CHUNK;
     l.d_pad = round_up(l.d, 16);
     l.dv_pad = round_up(l.dv, 16);
+    l.k_rows = decoded_rows(l.d_pad);
+    l.v_rows = decoded_rows(l.dv_pad);
     layout_query(&l, k->type->act);
 
     l.score_at = ROWS * l.q_bytes;
     l.kv_at = l.score_at + ROWS * CHUNK * 4;
-    l.o_at = l.kv_at + CHUNK * 4 * (l.d_pad > l.dv_pad ? l.d_pad : l.dv_pad);
+    int64_t k_floats = l.k_rows * l.d_pad, v_floats = l.v_rows * l.dv_pad;
+    l.o_at = l.kv_at + 4 * (k_floats > v_floats ? k_floats : v_floats);
     l.sum_at = l.o_at + ROWS * (PARTIAL_HEAD + l.dv_pad) * 4;
     l.worker_bytes = l.sum_at + ROWS * (PARTIAL_HEAD + l.dv_pad) * 4;
 
@@ -200,15 +212,41 @@ static bool chunk_keys(const struct run *run, const struct block *b, int64_t chu
     return true;
 }
 
-/* Keys or values of the chunk as floats in this worker's scratch. */
+/* The rows of one KV head in a cache. They lie apart by whole cells, which the processor does not
+ * foresee: rows are asked for before they are read. */
+struct rows {
+    const char *first;
+    int64_t stride, bytes;
+};
+
+static struct rows rows_of(const struct engine_tensor *cache, int64_t kv)
+{
+    return (struct rows){.first = cache->data + kv * cache->nb[1],
+                         .stride = cache->nb[2],
+                         .bytes = cache->ne[0] / cache->type->block_len * cache->type->block_bytes};
+}
+
+static inline void prefetch_row(const struct rows *rows, int64_t cell)
+{
+    const char *row = rows->first + cell * rows->stride;
+    for (int64_t i = 0; i < rows->bytes; i += 64) __builtin_prefetch(row + i, 0, 2);
+}
+
+/* Rows of the keys first .. first + n - 1 of the chunk as floats in this worker's scratch. While
+ * they are decoded, the rows of the same cells in `next` (or NULL) are on their way. */
 static const float *decode_rows(const struct run *run, const struct engine_tensor *cache,
-                                int64_t kv, const struct keys *keys, int64_t pad)
+                                const struct engine_tensor *next, int64_t kv,
+                                const struct keys *keys, int64_t first, int64_t n, int64_t pad)
 {
     float *to = (float *)(run->own + run->l.kv_at);
     const struct quant_kernel *kernel = &run->task->engine->quant.type[cache->type->id];
-    const char *from = cache->data + kv * cache->nb[1];
-    for (int64_t j = 0; j < keys->n; j++)
-        kernel->decode(cache->ne[0], from + keys->cell[j] * cache->nb[2], to + j * pad);
+    struct rows rows = rows_of(cache, kv), later = next ? rows_of(next, kv) : (struct rows){0};
+    for (int64_t j = first; j < first + n; j++) {
+        if (j + ROWS_AHEAD < keys->n) prefetch_row(&rows, keys->cell[j + ROWS_AHEAD]);
+        prefetch_row(&later, keys->cell[j]);
+        kernel->decode(cache->ne[0], rows.first + keys->cell[j] * rows.stride,
+                       to + (j - first) * pad);
+    }
     return to;
 }
 
@@ -273,20 +311,28 @@ static void scores_by_gemv(const struct run *run, const struct block *b, const s
     }
 }
 
-static void scores(const struct run *run, const struct block *b, const struct keys *keys)
+static void scores_by_tile(const struct run *run, const struct block *b, const struct keys *keys)
 {
-    const struct engine_tensor *k = run->dst->src[SRC_K];
-    if (k->type->act != QUANT_ACT_F32 || b->n <= GEMV_ROWS) {
-        scores_by_gemv(run, b, keys);
-    } else {
-        const float *rows = decode_rows(run, k, b->kv, keys, run->l.d_pad), *q[ROWS];
+    const struct engine_tensor *k = run->dst->src[SRC_K], *v = run->dst->src[SRC_V];
+    const struct layout *l = &run->l;
+    for (int64_t j = 0; j < keys->n; j += l->k_rows) {
+        int64_t n = keys->n - j < l->k_rows ? keys->n - j : l->k_rows;
+        const float *rows = decode_rows(run, k, v, b->kv, keys, j, n, l->d_pad), *q[ROWS];
         float *out[ROWS];
         for (int64_t i = 0; i < b->n; i++) {
             q[i] = query_act(run, QUANT_ACT_F32, i).f32;
-            out[i] = score_row(run, i);
+            out[i] = score_row(run, i) + j;
         }
-        run->tile->f32(run->l.d, rows, run->l.d_pad, keys->n, q, b->n, out);
+        run->tile->f32(l->d, rows, l->d_pad, n, q, b->n, out);
     }
+}
+
+static void scores(const struct run *run, const struct block *b, const struct keys *keys)
+{
+    if (run->dst->src[SRC_K]->type->act != QUANT_ACT_F32 || b->n <= GEMV_ROWS)
+        scores_by_gemv(run, b, keys);
+    else
+        scores_by_tile(run, b, keys);
     for (int64_t i = 0; keys->any_missing && i < b->n; i++)
         for (int64_t j = 0; j < keys->n; j++)
             if (keys->missing[j]) score_row(run, i)[j] = NAN;
@@ -315,28 +361,41 @@ static void soften(const struct run *run, float *s, int64_t n, struct partial *o
     out->l = vec->exp_sum(n, s, out->m, s);
 }
 
-/* o += weights * values for up to 4 rows: together where they see the same keys, alone where not.
- * Every row takes its keys in ascending order. */
-static void add_values(const struct run *run, const float *v, const int64_t *lo, const int64_t *hi,
-                       int64_t n, const float *const *p, float *const *o)
+/* What one row adds: its weights, the keys [lo, hi) it sees, its sum. */
+struct weights {
+    const float *p; /* by key of the chunk */
+    int64_t lo, hi;
+    float *o;
+};
+
+/* o += weights * values of the keys [first, end), whose rows are v, for up to 4 rows: together
+ * where they see the same keys, alone where not. Every row takes its keys in ascending order. */
+static void add_values(const struct run *run, const float *v, int64_t first, int64_t end,
+                       const struct weights *row, int64_t n)
 {
-    int64_t dv = run->l.dv, pad = run->l.dv_pad, from = 0, to = INT64_MAX;
+    const struct engine_tile *tile = run->tile;
+    int64_t dv = run->l.dv, pad = run->l.dv_pad, from = first, to = end, lo[4], hi[4];
+    const float *p[4];
+    float *o[4];
     for (int64_t i = 0; i < n; i++) {
+        lo[i] = row[i].lo > first ? row[i].lo : first;
+        hi[i] = row[i].hi < end ? row[i].hi : end;
         if (lo[i] > from) from = lo[i];
         if (hi[i] < to) to = hi[i];
+        o[i] = row[i].o;
     }
-    const float *at[4];
+    bool common = from < to;
     for (int64_t i = 0; i < n; i++) {
-        int64_t end = from < to ? from : hi[i];
-        at[i] = p[i] + lo[i];
-        run->tile->weighted_sum(end - lo[i], dv, v + lo[i] * pad, pad, &at[i], 1, &o[i]);
+        p[i] = row[i].p + lo[i];
+        tile->weighted_sum((common ? from : hi[i]) - lo[i], dv, v + (lo[i] - first) * pad, pad,
+                           &p[i], 1, &o[i]);
     }
-    if (from >= to) return;
-    for (int64_t i = 0; i < n; i++) at[i] = p[i] + from;
-    run->tile->weighted_sum(to - from, dv, v + from * pad, pad, at, n, o);
+    if (!common) return;
+    for (int64_t i = 0; i < n; i++) p[i] = row[i].p + from;
+    tile->weighted_sum(to - from, dv, v + (from - first) * pad, pad, p, n, o);
     for (int64_t i = 0; i < n; i++) {
-        at[i] = p[i] + to;
-        run->tile->weighted_sum(hi[i] - to, dv, v + to * pad, pad, &at[i], 1, &o[i]);
+        p[i] = row[i].p + to;
+        tile->weighted_sum(hi[i] - to, dv, v + (to - first) * pad, pad, &p[i], 1, &o[i]);
     }
 }
 
@@ -344,25 +403,28 @@ static void add_values(const struct run *run, const float *v, const int64_t *lo,
 static void chunk_partials(const struct run *run, const struct block *b, int64_t chunk,
                            struct partial *const *out)
 {
+    const struct layout *l = &run->l;
     struct keys keys;
-    int64_t lo[ROWS], hi[ROWS], n = 0;
-    const float *p[ROWS];
-    float *o[ROWS];
+    struct weights row[ROWS];
+    int64_t n_rows = 0;
     for (int64_t i = 0; i < b->n; i++) out[i]->seen = 0.0f;
     if (!chunk_keys(run, b, chunk, &keys)) return;
     scores(run, b, &keys);
     for (int64_t i = 0; i < b->n; i++) {
-        if (!row_keys(b, &keys, i, &lo[n], &hi[n])) continue;
-        p[n] = score_row(run, i);
-        o[n] = out[i]->o;
-        memset(o[n], 0, (size_t)run->l.dv * 4);
-        soften(run, score_row(run, i) + lo[n], hi[n] - lo[n], out[i]);
+        struct weights w = {.p = score_row(run, i), .o = out[i]->o};
+        if (!row_keys(b, &keys, i, &w.lo, &w.hi)) continue;
+        memset(w.o, 0, (size_t)l->dv * 4);
+        soften(run, score_row(run, i) + w.lo, w.hi - w.lo, out[i]);
         out[i]->seen = 1.0f;
-        n++;
+        row[n_rows++] = w;
     }
-    const float *v = decode_rows(run, run->dst->src[SRC_V], b->kv, &keys, run->l.dv_pad);
-    for (int64_t i = 0; i < n; i += 4)
-        add_values(run, v, lo + i, hi + i, n - i < 4 ? n - i : 4, p + i, o + i);
+    for (int64_t j = 0; j < keys.n; j += l->v_rows) {
+        int64_t n = keys.n - j < l->v_rows ? keys.n - j : l->v_rows;
+        const float *v =
+            decode_rows(run, run->dst->src[SRC_V], NULL, b->kv, &keys, j, n, l->dv_pad);
+        for (int64_t i = 0; i < n_rows; i += 4)
+            add_values(run, v, j, j + n, row + i, n_rows - i < 4 ? n_rows - i : 4);
+    }
 }
 
 /* ---- Merging ---- */

@@ -56,7 +56,7 @@ extern const struct engine_op engine_op_mul_mat;
 extern const struct engine_op engine_op_mul_mat_id;
 
 /* Jobs with at most this many columns go through gemv, column by column. */
-enum { ENGINE_PRODUCT_GEMV_COLS = 3 };
+enum { ENGINE_PRODUCT_GEMV_COLS = 2 };
 /* With --blas, float products of at least this many columns go there. */
 enum { ENGINE_PRODUCT_BLAS_COLS = 32 };
 

@@ -253,15 +253,38 @@ static void chunk_by_gemv(const struct run *run, const struct chunk *c)
     }
 }
 
-/* Unpacks all panels of the chunk; the last one repeats its last row. */
-static void unpack_chunk(const struct run *run, const struct chunk *c, int64_t n_blocks,
-                         int64_t panel_bytes)
+/* Unpacking goes in slices of so many elements, and asks for the bytes of the slice that comes so
+ * many slices later: 16 rows are too many streams for the processor to see by itself. */
+enum { SLICE_ELEMENTS = 256, SLICES_AHEAD = 6 };
+
+static void prefetch_slice(const char *w, int64_t row_bytes, int64_t slice_bytes)
 {
-    for (int64_t r = 0; r < c->n_rows; r += QUANT_PANEL_ROWS) {
+    for (int r = 0; r < QUANT_PANEL_ROWS; r++)
+        for (int64_t i = 0; i < slice_bytes; i += 64) __builtin_prefetch(w + r * row_bytes + i);
+}
+
+/* Unpacks all panels of the chunk; the last one repeats its last row. */
+static void unpack_chunk(const struct run *run, const struct chunk *c, int64_t panel_bytes)
+{
+    int64_t k = run->p->k, n_slices = (k + SLICE_ELEMENTS - 1) / SLICE_ELEMENTS;
+    int64_t slice_bytes = SLICE_ELEMENTS / c->type->block_len * c->type->block_bytes;
+    int64_t block_elements = c->type->panel.block == 1 ? 32 : 256;
+    int64_t panel_slice = panel_bytes / (k / block_elements) * (SLICE_ELEMENTS / block_elements);
+    int64_t total = (c->n_rows + QUANT_PANEL_ROWS - 1) / QUANT_PANEL_ROWS * n_slices;
+    for (int64_t i = 0; i < total; i++) {
         const void *row[QUANT_PANEL_ROWS];
-        for (int i = 0; i < QUANT_PANEL_ROWS; i++)
-            row[i] = c->w + (r + i < c->n_rows ? r + i : c->n_rows - 1) * c->row_bytes;
-        c->kernel->unpack(n_blocks, row, run->own + r / QUANT_PANEL_ROWS * panel_bytes);
+        int64_t r = i / n_slices * QUANT_PANEL_ROWS, s = i % n_slices;
+        int64_t left = k - s * SLICE_ELEMENTS;
+        for (int j = 0; j < QUANT_PANEL_ROWS; j++)
+            row[j] =
+                c->w + (r + j < c->n_rows ? r + j : c->n_rows - 1) * c->row_bytes + s * slice_bytes;
+        int64_t later = i + SLICES_AHEAD;
+        if (later < total)
+            prefetch_slice(c->w + later / n_slices * QUANT_PANEL_ROWS * c->row_bytes +
+                               later % n_slices * slice_bytes,
+                           c->row_bytes, slice_bytes);
+        c->kernel->unpack((left < SLICE_ELEMENTS ? left : SLICE_ELEMENTS) / block_elements, row,
+                          run->own + i / n_slices * panel_bytes + s * panel_slice);
     }
 }
 
@@ -272,7 +295,7 @@ static void chunk_by_panels(const struct run *run, const struct chunk *c)
     int64_t panel_bytes =
         n_blocks * (int64_t)(kind == QUANT_ACT_Q8_32 ? sizeof(struct quant_panel32)
                                                      : sizeof(struct quant_panel256));
-    unpack_chunk(run, c, n_blocks, panel_bytes);
+    unpack_chunk(run, c, panel_bytes);
     for (int64_t i = 0; i < c->job->n; i += ENGINE_TILE_COLS) {
         const char *x = group_at(run, kind, c->job->group + i / ENGINE_TILE_COLS);
         int n_cols = (int)(c->job->n - i < ENGINE_TILE_COLS ? c->job->n - i : ENGINE_TILE_COLS);

@@ -206,7 +206,7 @@ QUANT_TARGET_AVX512 QUANT_INLINE __m512i quant_fold_avx512(const __m512i part[4]
 
 /* The 16-bit words at bytes 2 * at[0] .. 2 * at[3] of each row, word j of row i at 4 * j + i. Words
  * below 32 are read from the row's first 64 bytes, the others (given plus 32) from the 64 bytes at
- * `second`. */
+ * `second`, which is 0 where there are no others. */
 QUANT_TARGET_AVX512 QUANT_INLINE __m256i quant_words_avx512(const uint8_t *const rows[4],
                                                             size_t second, const int at[4])
 {
@@ -215,9 +215,14 @@ QUANT_TARGET_AVX512 QUANT_INLINE __m256i quant_words_avx512(const uint8_t *const
                            at[2] * 0x1000100010001ll, at[3] * 0x1000100010001ll));
     __m512i v = _mm512_setzero_si512();
     for (int i = 0; i < 4; i++) {
+        const __mmask32 to = 0x1111u << i;
+        if (second == 0) {
+            v = _mm512_mask_permutexvar_epi16(v, to, index, _mm512_loadu_si512(rows[i]));
+            continue;
+        }
         __m512i row = _mm512_permutex2var_epi16(_mm512_loadu_si512(rows[i]), index,
                                                 _mm512_loadu_si512(rows[i] + second));
-        v = _mm512_mask_mov_epi16(v, 0x1111u << i, row);
+        v = _mm512_mask_mov_epi16(v, to, row);
     }
     return _mm512_castsi512_si256(v);
 }
@@ -256,13 +261,16 @@ QUANT_TARGET_AVX2 QUANT_INLINE __m256i quant_bits_to_16_avx2(__m256i dwords, int
     return _mm256_and_si256(bytes, _mm256_set1_epi8(16));
 }
 
-QUANT_TARGET_AVX512 QUANT_INLINE __m512i quant_bits_to_16_avx512(__m512i dwords, int first)
+/* The same, added to codes below 16. */
+QUANT_TARGET_AVX512 QUANT_INLINE __m512i quant_add_fifth_avx512(__m512i codes, __m512i dwords,
+                                                                int first)
 {
     const __m512i bit = _mm512_set1_epi64((long long)0x8040201008040201);
     const long long low = 0x0101010101010101 * first, high = 0x0101010101010101 * (first + 1);
     __m512i bytes =
         _mm512_shuffle_epi8(dwords, _mm512_setr_epi64(low, high, low, high, low, high, low, high));
-    return _mm512_maskz_set1_epi8(_mm512_test_epi8_mask(bytes, bit), 16);
+    return _mm512_mask_add_epi8(codes, _mm512_test_epi8_mask(bytes, bit), codes,
+                                _mm512_set1_epi8(16));
 }
 
 QUANT_TARGET_AVX512 QUANT_INLINE __m128 quant_step_avx512(
@@ -355,6 +363,43 @@ quant_gemv_avx512(struct quant_gemv_form form, quant_sums_avx512 *sums, quant_sc
         }
         __mmask8 live = n_rows - r >= 4 ? 15 : (__mmask8)((1 << (n_rows - r)) - 1);
         _mm_mask_storeu_ps(out + r, live, acc);
+    }
+}
+
+/* ---- decode ---- */
+
+/* The 32 codes of nibbles at qs, in order of elements. */
+QUANT_TARGET_AVX2 QUANT_INLINE __m256i quant_codes_avx2(const uint8_t *qs)
+{
+    __m128i packed = _mm_loadu_si128((const __m128i *)qs);
+    __m256i both = _mm256_set_m128i(_mm_srli_epi16(packed, 4), packed);
+    return _mm256_and_si256(both, _mm256_set1_epi8(15));
+}
+
+/* The fifth bits: byte i is 16 where bit i of `high` is set. */
+QUANT_TARGET_AVX2 QUANT_INLINE __m256i quant_fifth_of_32_avx2(int high)
+{
+    const long long ones = 0x0101010101010101;
+    const __m256i bit = _mm256_set1_epi64x((long long)0x8040201008040201);
+    const __m256i source = _mm256_setr_epi64x(0, ones, 2 * ones, 3 * ones);
+    __m256i bytes = _mm256_shuffle_epi8(_mm256_set1_epi32(high), source);
+    bytes = _mm256_cmpeq_epi8(_mm256_and_si256(bytes, bit), bit);
+    return _mm256_and_si256(bytes, _mm256_set1_epi8(16));
+}
+
+/* out[i] = d * (code - offset), and + m where the type has it: the product is exact, so there is
+ * one rounding at most. */
+QUANT_TARGET_AVX2 QUANT_INLINE void quant_decode32_avx2(struct quant_gemv_form form, __m256i codes,
+                                                        uint16_t d, uint16_t m, float *out)
+{
+    const __m256 dv = _mm256_set1_ps(_cvtsh_ss(d)), mv = _mm256_set1_ps(_cvtsh_ss(m));
+    uint8_t code[32];
+    _mm256_storeu_si256((__m256i *)code, codes);
+    for (int i = 0; i < 32; i += 8) {
+        __m256i c = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(code + i)));
+        c = _mm256_sub_epi32(c, _mm256_set1_epi32(form.offset));
+        __m256 x = _mm256_mul_ps(dv, _mm256_cvtepi32_ps(c));
+        _mm256_storeu_ps(out + i, form.has_min ? _mm256_add_ps(x, mv) : x);
     }
 }
 

@@ -56,10 +56,13 @@ static float largest_of(int n, const float *x)
     return largest;
 }
 
-bool quant_fit_weights(int n, const float *x, float *w)
+bool quant_fit_prepare(int n, const float *in, float *x, float *w)
 {
-    for (int i = 0; i < n; i++)
-        if (!isfinite(x[i])) return false;
+    const float far = 0x1p30f;
+    for (int i = 0; i < n; i++) {
+        if (!isfinite(in[i])) return false;
+        x[i] = in[i] > far ? far : in[i] < -far ? -far : in[i];
+    }
     float rms = sqrtf(sum2(n, x, x) / (float)n);
     for (int i = 0; i < n; i++) w[i] = rms + fabsf(x[i]);
     return true;
@@ -240,12 +243,12 @@ static float pick_scales(const struct quant_fit_grid *grid, int sub_len, int min
     return error;
 }
 
-void quant_fit_super(const struct quant_fit_grid *grid, int sub_len, int min_scale, const float *x,
+void quant_fit_super(const struct quant_fit_grid *grid, int sub_len, int min_scale, const float *in,
                      struct quant_fit_super *out)
 {
-    float w[FIT_LEN], ideal[MAX_SUBS];
+    float x[FIT_LEN], w[FIT_LEN], ideal[MAX_SUBS];
     struct quant_fit_super trial = {0};
-    if (!quant_fit_weights(FIT_LEN, x, w)) {
+    if (!quant_fit_prepare(FIT_LEN, in, x, w)) {
         write_nan(out);
         return;
     }
@@ -314,13 +317,13 @@ static float pick_scale_min(int max_code, int max_scale, int n, const float *x, 
     return best_error;
 }
 
-void quant_fit_super_with_min(int sub_len, int max_code, int max_scale, const float *x,
+void quant_fit_super_with_min(int sub_len, int max_code, int max_scale, const float *in,
                               struct quant_fit_super *out)
 {
-    float w[FIT_LEN], ideal[MAX_SUBS][2], d[2] = {0.0f, 0.0f}, best_error = INFINITY;
+    float x[FIT_LEN], w[FIT_LEN], ideal[MAX_SUBS][2], d[2] = {0.0f, 0.0f}, best_error = INFINITY;
     struct quant_fit_super trial = {0};
     int n_subs = FIT_LEN / sub_len;
-    if (!quant_fit_weights(FIT_LEN, x, w)) {
+    if (!quant_fit_prepare(FIT_LEN, in, x, w)) {
         write_nan(out);
         return;
     }

@@ -41,11 +41,11 @@ static void iq4_nl_encode(int64_t k, const float *in, void *row)
 {
     struct iq4_nl_block *out = row;
     for (int64_t b = 0; b < k / 32; b++, in += 32, out++) {
-        float weight[32];
+        float x[32], weight[32];
         uint8_t code[32] = {0};
-        if (quant_fit_weights(32, in, weight)) {
-            out->d = quant_fit_half(quant_fit_scale(&book_iq4_grid, 32, in, weight));
-            quant_fit_codes(&book_iq4_grid, 32, in, quant_fit_inverse(quant_f16_to_f32(out->d)),
+        if (quant_fit_prepare(32, in, x, weight)) {
+            out->d = quant_fit_half(quant_fit_scale(&book_iq4_grid, 32, x, weight));
+            quant_fit_codes(&book_iq4_grid, 32, x, quant_fit_inverse(quant_f16_to_f32(out->d)),
                             code);
         } else {
             out->d = FIT_NAN;

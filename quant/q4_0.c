@@ -32,7 +32,7 @@ static struct block block_at(const void *row, int64_t b)
     return block;
 }
 
-static void decode(int64_t k, const void *row, float *out)
+static void decode_scalar(int64_t k, const void *row, float *out)
 {
     for (int64_t b = 0; b < k / 32; b++) {
         struct block block = block_at(row, b);
@@ -91,6 +91,15 @@ static void unpack_scalar(int64_t n_blocks, const void *const row[QUANT_PANEL_RO
 
 static const struct quant_gemv_form gemv_form = {
     .block_bytes = sizeof(struct block), .offset = OFFSET, .has_min = false};
+
+QUANT_TARGET_AVX2 static void decode_avx2(int64_t k, const void *row, float *out)
+{
+    for (int64_t b = 0; b < k / 32; b++) {
+        const uint8_t *at = (const uint8_t *)row + (size_t)b * sizeof(struct block);
+        __m256i codes = quant_codes_avx2(at + offsetof(struct block, qs));
+        quant_decode32_avx2(gemv_form, codes, quant_load16(at), 0, out + 32 * b);
+    }
+}
 
 QUANT_TARGET_AVX2 QUANT_INLINE __m256i sums_avx2(const uint8_t *blocks, __m256i q_low,
                                                  __m256i q_high)
@@ -154,7 +163,7 @@ QUANT_TARGET_AVX512 QUANT_INLINE void scales_avx512(const uint8_t *const rows[4]
                                                     __m512 *m)
 {
     const int at[4] = {0, 9, 18, 27};
-    *d = _mm512_cvtph_ps(quant_words_avx512(rows, SECOND, at));
+    *d = _mm512_cvtph_ps(quant_words_avx512(rows, 0, at));
     *m = _mm512_setzero_ps();
 }
 
@@ -195,9 +204,11 @@ const struct quant_type quant_type_q4_0 = {
     .dot = dot,
     .kernel =
         {
-            [QUANT_SCALAR] = {.decode = decode, .unpack = unpack_scalar, .gemv = gemv_scalar},
+            [QUANT_SCALAR] = {.decode = decode_scalar,
+                              .unpack = unpack_scalar,
+                              .gemv = gemv_scalar},
 #if defined(__x86_64__)
-            [QUANT_AVX2] = {.unpack = unpack_avx2, .gemv = gemv_avx2},
+            [QUANT_AVX2] = {.decode = decode_avx2, .unpack = unpack_avx2, .gemv = gemv_avx2},
             [QUANT_AVX512] = {.unpack = unpack_avx512, .gemv = gemv_avx512},
 #endif
         },

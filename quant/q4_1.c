@@ -31,7 +31,7 @@ static struct block block_at(const void *row, int64_t b)
     return block;
 }
 
-static void decode(int64_t k, const void *row, float *out)
+static void decode_scalar(int64_t k, const void *row, float *out)
 {
     for (int64_t b = 0; b < k / 32; b++) {
         struct block block = block_at(row, b);
@@ -92,6 +92,15 @@ static void unpack_scalar(int64_t n_blocks, const void *const row[QUANT_PANEL_RO
 
 static const struct quant_gemv_form gemv_form = {
     .block_bytes = sizeof(struct block), .offset = 0, .has_min = true};
+
+QUANT_TARGET_AVX2 static void decode_avx2(int64_t k, const void *row, float *out)
+{
+    for (int64_t b = 0; b < k / 32; b++) {
+        const uint8_t *at = (const uint8_t *)row + (size_t)b * sizeof(struct block);
+        __m256i codes = quant_codes_avx2(at + offsetof(struct block, qs));
+        quant_decode32_avx2(gemv_form, codes, quant_load16(at), quant_load16(at + 2), out + 32 * b);
+    }
+}
 
 QUANT_TARGET_AVX2 QUANT_INLINE __m256i sums_avx2(const uint8_t *blocks, __m256i q_low,
                                                  __m256i q_high)
@@ -200,9 +209,11 @@ const struct quant_type quant_type_q4_1 = {
     .dot = dot,
     .kernel =
         {
-            [QUANT_SCALAR] = {.decode = decode, .unpack = unpack_scalar, .gemv = gemv_scalar},
+            [QUANT_SCALAR] = {.decode = decode_scalar,
+                              .unpack = unpack_scalar,
+                              .gemv = gemv_scalar},
 #if defined(__x86_64__)
-            [QUANT_AVX2] = {.unpack = unpack_avx2, .gemv = gemv_avx2},
+            [QUANT_AVX2] = {.decode = decode_avx2, .unpack = unpack_avx2, .gemv = gemv_avx2},
             [QUANT_AVX512] = {.unpack = unpack_avx512, .gemv = gemv_avx512},
 #endif
         },

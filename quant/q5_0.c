@@ -36,7 +36,7 @@ static struct block block_at(const void *row, int64_t b)
     return block;
 }
 
-static void decode(int64_t k, const void *row, float *out)
+static void decode_scalar(int64_t k, const void *row, float *out)
 {
     for (int64_t b = 0; b < k / 32; b++) {
         struct block block = block_at(row, b);
@@ -98,6 +98,17 @@ static void unpack_scalar(int64_t n_blocks, const void *const row[QUANT_PANEL_RO
 
 static const struct quant_gemv_form gemv_form = {
     .block_bytes = sizeof(struct block), .offset = OFFSET, .has_min = false};
+
+QUANT_TARGET_AVX2 static void decode_avx2(int64_t k, const void *row, float *out)
+{
+    for (int64_t b = 0; b < k / 32; b++) {
+        const uint8_t *at = (const uint8_t *)row + (size_t)b * sizeof(struct block);
+        __m256i codes = quant_codes_avx2(at + offsetof(struct block, qs));
+        codes = _mm256_or_si256(
+            codes, quant_fifth_of_32_avx2(quant_load32(at + offsetof(struct block, qh))));
+        quant_decode32_avx2(gemv_form, codes, quant_load16(at), 0, out + 32 * b);
+    }
+}
 
 QUANT_TARGET_AVX2 QUANT_INLINE __m256i sums_avx2(const uint8_t *blocks, __m256i q_low,
                                                  __m256i q_high)
@@ -167,8 +178,8 @@ QUANT_TARGET_AVX512 QUANT_INLINE __m512i sums_avx512(const uint8_t *blocks, __m5
     __m512i qh = _mm512_permutex2var_epi16(first, _mm512_load_si512(qh_at), second);
     __m512i low = _mm512_and_si512(qs, nibble);
     __m512i high = _mm512_and_si512(_mm512_srli_epi16(qs, 4), nibble);
-    low = _mm512_or_si512(low, quant_bits_to_16_avx512(qh, 0));
-    high = _mm512_or_si512(high, quant_bits_to_16_avx512(qh, 2));
+    low = quant_add_fifth_avx512(low, qh, 0);
+    high = quant_add_fifth_avx512(high, qh, 2);
     __m512i sum = _mm512_dpbusd_epi32(_mm512_setzero_si512(), low, q_low);
     return _mm512_dpbusd_epi32(sum, high, q_high);
 }
@@ -220,9 +231,11 @@ const struct quant_type quant_type_q5_0 = {
     .dot = dot,
     .kernel =
         {
-            [QUANT_SCALAR] = {.decode = decode, .unpack = unpack_scalar, .gemv = gemv_scalar},
+            [QUANT_SCALAR] = {.decode = decode_scalar,
+                              .unpack = unpack_scalar,
+                              .gemv = gemv_scalar},
 #if defined(__x86_64__)
-            [QUANT_AVX2] = {.unpack = unpack_avx2, .gemv = gemv_avx2},
+            [QUANT_AVX2] = {.decode = decode_avx2, .unpack = unpack_avx2, .gemv = gemv_avx2},
             [QUANT_AVX512] = {.unpack = unpack_avx512, .gemv = gemv_avx512},
 #endif
         },

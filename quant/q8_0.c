@@ -30,7 +30,7 @@ static struct block block_at(const void *row, int64_t b)
     return block;
 }
 
-static void decode(int64_t k, const void *row, float *out)
+static void decode_scalar(int64_t k, const void *row, float *out)
 {
     for (int64_t b = 0; b < k / 32; b++) {
         struct block block = block_at(row, b);
@@ -112,8 +112,18 @@ static void unpack_scalar(int64_t n_blocks, const void *const row[QUANT_PANEL_RO
 
 /* AVX2 takes the sign of the weight over to the activation, so its codes have no offset. */
 static const struct quant_gemv_form gemv_form_avx2 = {.block_bytes = sizeof(struct block)};
-static const struct quant_gemv_form gemv_form_avx512 = {.block_bytes = sizeof(struct block),
-                                                        .offset = OFFSET};
+static const struct quant_gemv_form gemv_form = {.block_bytes = sizeof(struct block),
+                                                 .offset = OFFSET};
+
+QUANT_TARGET_AVX2 static void decode_avx2(int64_t k, const void *row, float *out)
+{
+    for (int64_t b = 0; b < k / 32; b++) {
+        const uint8_t *at = (const uint8_t *)row + (size_t)b * sizeof(struct block);
+        __m256i codes = _mm256_loadu_si256((const __m256i *)(at + offsetof(struct block, qs)));
+        codes = _mm256_xor_si256(codes, _mm256_set1_epi8(-128));
+        quant_decode32_avx2(gemv_form, codes, quant_load16(at), 0, out + 32 * b);
+    }
+}
 
 QUANT_TARGET_AVX2 QUANT_INLINE __m256i sums_avx2(const uint8_t *blocks, __m256i q_low,
                                                  __m256i q_high)
@@ -192,8 +202,7 @@ QUANT_TARGET_AVX512 QUANT_INLINE void scales_avx512(const uint8_t *const rows[4]
 QUANT_TARGET_AVX512 static void gemv_avx512(int64_t k, const void *w, size_t row_bytes,
                                             int64_t n_rows, const struct quant_act *a, float *out)
 {
-    quant_gemv_avx512(gemv_form_avx512, sums_avx512, scales_avx512, k, w, row_bytes, n_rows, a,
-                      out);
+    quant_gemv_avx512(gemv_form, sums_avx512, scales_avx512, k, w, row_bytes, n_rows, a, out);
 }
 
 QUANT_TARGET_AVX512 static void unpack_avx512(int64_t n_blocks,
@@ -228,9 +237,11 @@ const struct quant_type quant_type_q8_0 = {
     .dot = dot,
     .kernel =
         {
-            [QUANT_SCALAR] = {.decode = decode, .unpack = unpack_scalar, .gemv = gemv_scalar},
+            [QUANT_SCALAR] = {.decode = decode_scalar,
+                              .unpack = unpack_scalar,
+                              .gemv = gemv_scalar},
 #if defined(__x86_64__)
-            [QUANT_AVX2] = {.unpack = unpack_avx2, .gemv = gemv_avx2},
+            [QUANT_AVX2] = {.decode = decode_avx2, .unpack = unpack_avx2, .gemv = gemv_avx2},
             [QUANT_AVX512] = {.unpack = unpack_avx512, .gemv = gemv_avx512},
 #endif
         },

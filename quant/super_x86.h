@@ -167,8 +167,8 @@ SUPER_AVX2 float super_group_add(const struct super_group *group, bool has_min, 
 
 /* Rows one after the other in file order: side by side they would be better from cache but worse
  * from memory, where the weights come from; the hardware's own prefetch follows such a stream. A
- * group is added only after the products of the next one: adding is a long chain of dependent
- * operations, which would otherwise be waited for. */
+ * group is added only after the products of the next one, for adding is a long chain of dependent
+ * operations: 2 % (Q4_K) to 8 % (Q2_K) from cache. */
 SUPER_AVX2 void super_gemv(const struct quant_type *type, super_block_sums *block_sums,
                            super_mad *mad, int64_t k, const void *w, size_t row_bytes,
                            int64_t n_rows, const struct quant_act *a, float *out)

@@ -383,74 +383,6 @@ static void test_rope(void **state)
         }
 }
 
-/* ---- Outer products and convolutions ---- */
-
-static struct engine_tensor *build_out_prod(struct support_rig *rig, const void *user)
-{
-    const struct arg *arg = user;
-    rig->in[0] = support_source(rig, QUANT_F32, (int64_t[]){37, 11, 2, 1}, arg->form);
-    rig->in[1] = support_source(rig, QUANT_F16, (int64_t[]){70, 11, 4, 3}, arg->form);
-    return engine_out_prod(rig->g, rig->in[0], rig->in[1]);
-}
-
-static double want_out_prod(const struct support_rig *rig, const struct engine_tensor *result,
-                            const void *user, const int64_t *i)
-{
-    (void)result;
-    (void)user;
-    double sum = 0.0;
-    for (int64_t k = 0; k < 11; k++)
-        sum += support_at(rig->in[0], i[0], k, i[2], i[3]) *
-               support_at(rig->in[1], i[1], k, i[2], i[3]);
-    return sum;
-}
-
-static const int conv_stride[] = {2, 1}, conv_pad[] = {2, 1}, conv_dilation[] = {1, 2};
-
-static struct engine_tensor *build_conv(struct support_rig *rig, const void *user)
-{
-    const struct arg *arg = user;
-    bool is_2d = arg->what == 2;
-    int64_t kernel[] = {3, is_2d ? 2 : 4, is_2d ? 4 : 5, is_2d ? 5 : 1};
-    int64_t x[] = {17, is_2d ? 9 : 4, is_2d ? 4 : 3, is_2d ? 2 : 1};
-    rig->in[0] = support_source(rig, arg->type, kernel, SUPPORT_PLAIN);
-    rig->in[1] = support_source(rig, QUANT_F32, x, arg->form);
-    if (is_2d)
-        return engine_conv_2d(rig->g, rig->in[0], rig->in[1], conv_stride, conv_pad, conv_dilation);
-    return engine_conv_1d(rig->g, rig->in[0], rig->in[1], conv_stride[0], conv_pad[0],
-                          conv_dilation[0]);
-}
-
-static double want_conv(const struct support_rig *rig, const struct engine_tensor *result,
-                        const void *user, const int64_t *i)
-{
-    (void)result;
-    bool is_2d = ((const struct arg *)user)->what == 2;
-    const struct engine_tensor *w = rig->in[0], *x = rig->in[1];
-    double sum = 0.0;
-    for (int64_t c = 0; c < 4; c++)
-        for (int64_t ky = 0; ky < (is_2d ? w->ne[1] : 1); ky++)
-            for (int64_t kx = 0; kx < w->ne[0]; kx++) {
-                int64_t at = i[0] * conv_stride[0] + kx * conv_dilation[0] - conv_pad[0];
-                int64_t y = i[1] * conv_stride[1] + ky * conv_dilation[1] - conv_pad[1];
-                if (at < 0 || at >= x->ne[0] || (is_2d && (y < 0 || y >= x->ne[1]))) continue;
-                sum += is_2d ? support_at(w, kx, ky, c, i[2]) * support_at(x, at, y, c, i[3])
-                             : support_at(w, kx, c, i[1], 0) * support_at(x, at, c, i[2], 0);
-            }
-    return sum;
-}
-
-static void test_convolutions(void **state)
-{
-    (void)state;
-    for (int n = 0; n < 12; n++) {
-        struct arg arg = {.what = n % 2 + 1, .type = n % 3 ? QUANT_F32 : QUANT_F16};
-        arg.form = (enum support_form)(n % SUPPORT_FORM_COUNT);
-        support_check_op("out_prod", build_out_prod, want_out_prod, &arg, 1e-12);
-        support_check_op("conv", build_conv, want_conv, &arg, 1e-12);
-    }
-}
-
 static int close_engines(void **state)
 {
     (void)state;
@@ -461,10 +393,8 @@ static int close_engines(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_views),        cmocka_unit_test(test_cast),
-        cmocka_unit_test(test_rows),         cmocka_unit_test(test_joins),
-        cmocka_unit_test(test_sort),         cmocka_unit_test(test_rope),
-        cmocka_unit_test(test_convolutions),
+        cmocka_unit_test(test_views), cmocka_unit_test(test_cast), cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_joins), cmocka_unit_test(test_sort), cmocka_unit_test(test_rope),
     };
     return cmocka_run_group_tests(tests, NULL, close_engines);
 }

@@ -146,7 +146,7 @@ static void bench_product(const struct limits *l, const struct quant_type *type,
     uint64_t row_bytes, seed = 1;
     if (!quant_row_bytes(type, (uint64_t)k, &row_bytes)) return;
     size_t bytes = (size_t)n * row_bytes;
-    int count = n_cols > 8 ? 2 : (int)(((size_t)256 << 20) / bytes);
+    int count = n_cols > 16 ? 2 : (int)(((size_t)256 << 20) / bytes);
     if (count > MAX_WEIGHTS) count = MAX_WEIGHTS;
     float *x = memory((size_t)(k * n_cols) * 4), *row = memory((size_t)k * 4);
     for (int64_t i = 0; i < k * n_cols; i++) x[i] = random_float(&seed);

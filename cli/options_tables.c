@@ -1,4 +1,4 @@
-/* cli/options_table.c: the rows: commands and options. Order is the order of --help. */
+/* cli/options_tables.c: the rows: commands and options. Order is the order of --help. */
 #include "cli/commands.h"
 #include "cli/options.h"
 
@@ -87,7 +87,7 @@ const struct cli_option cli_option_table[] = {
      .value = "FILE", .excludes = "file kl no-special",
      .help = "token ids from a file (-: standard input)", .at = AT(ids)},
     {.name = "escape", .alias = {"-e"}, .kind = CLI_FLAG, .commands = READING,
-     .group = CLI_GROUP_INPUT, .help = "turn \\n, \\t, \\xHH and so on in -p and --stop into bytes",
+     .group = CLI_GROUP_INPUT, .help = "\\n, \\t, \\xHH ... in -p and --stop are bytes",
      .at = AT(escape)},
     {.name = "decode", .kind = CLI_FLAG, .commands = TOKENIZE, .group = CLI_GROUP_INPUT,
      .excludes = "no-bos no-special", .help = "the input is ids, the output their text",
@@ -103,7 +103,7 @@ const struct cli_option cli_option_table[] = {
     /* ---- Generation ---- */
     {.name = "predict", .alias = {"-n", "--n-predict"}, .kind = CLI_INTEGER, .commands = RUN,
      .group = CLI_GROUP_SAMPLING, .value = "N", .standard = "-1", .low = -1, .high = INT32_MAX,
-     .help = "tokens at most; -1: to the end or a full context", .at = AT(n_predict)},
+     .help = "tokens at most; -1: to end or full context", .at = AT(n_predict)},
     {.name = "seed", .alias = {"-s"}, .kind = CLI_INTEGER, .commands = RUN,
      .group = CLI_GROUP_SAMPLING, .value = "N", .standard = "0", .low = -1, .high = 0x1p62,
      .help = "of the random numbers; -1: another each time", .at = AT(seed)},

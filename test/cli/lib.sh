@@ -1,0 +1,87 @@
+# test/cli/lib.sh: the harness of the command-line tests; sourced by each script, POSIX sh.
+#
+#   begin NAME            starts a test (and ends the one before)
+#   infer ARGS...         runs the program with an empty standard input, or with $input if set
+#   status N              what it must have returned
+#   out TEXT, err TEXT    exactly these bytes on standard output / standard error; TEXT is a printf
+#                         format, so \n must be written and % doubled
+#   out_like, err_like    some line matches this extended regular expression
+#   err_line REGEX        standard error is one line, it begins with "infer: " and matches
+#   finish                ends the last test
+#
+# $INFER is the program, $MODEL a small model or empty, $work a scratch folder. Every variable
+# INFER_* of the caller is removed, so that the caller's habits do not change results.
+
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+for variable in $(env | sed -n 's/^\(INFER_[A-Z_]*\)=.*/\1/p'); do
+    unset "$variable"
+done
+HOME=$work XDG_DATA_HOME=
+export HOME XDG_DATA_HOME
+test_name='' test_bad='' input=''
+
+say_result() {
+    [ -n "$test_name" ] || return 0
+    if [ -z "$test_bad" ]; then echo "ok $test_name"; else echo "FAIL $test_name:$test_bad"; fi
+}
+
+begin() {
+    say_result
+    test_name=$1 test_bad='' input=''
+}
+
+finish() {
+    say_result
+    test_name=''
+    echo "# end of script"
+}
+
+bad() {
+    test_bad="$test_bad
+    $1"
+}
+
+infer() {
+    if [ -n "$input" ]; then
+        "$INFER" "$@" <"$input" >"$work/out" 2>"$work/err"
+    else
+        "$INFER" "$@" </dev/null >"$work/out" 2>"$work/err"
+    fi
+    code=$?
+    last="$*"
+}
+
+status() {
+    [ "$code" -eq "$1" ] || bad "infer $last: status $code, not $1: $(head -c 300 "$work/err")"
+}
+
+same() { # FILE FORMAT
+    # shellcheck disable=SC2059
+    printf "$2" >"$work/want"
+    cmp -s "$1" "$work/want" || bad "infer $last: ${1##*/} is '$(head -c 300 "$1")', not '$2'"
+}
+out() { same "$work/out" "$1"; }
+err() { same "$work/err" "$1"; }
+
+like() { # FILE REGEX
+    grep -Eq -- "$2" "$1" || bad "infer $last: ${1##*/} '$(head -c 300 "$1")' does not match $2"
+}
+out_like() { like "$work/out" "$1"; }
+err_like() { like "$work/err" "$1"; }
+
+err_line() {
+    [ "$(wc -l <"$work/err")" -eq 1 ] || bad "infer $last: not one line: '$(head -c 300 "$work/err")'"
+    like "$work/err" '^infer: '
+    like "$work/err" "$1"
+}
+
+# usage REGEX ARGS...: a usage error: status 2, nothing on standard output, one line that matches.
+usage() {
+    regex=$1
+    shift
+    infer "$@"
+    status 2
+    out ''
+    err_line "$regex"
+}

@@ -1,0 +1,129 @@
+# Files that are missing, damaged or something else: status 3 and one line that names the file.
+# Needs no model.
+. test/cli/lib.sh
+
+u32() { # N < 256, little-endian
+    # shellcheck disable=SC2059
+    printf "\\$(printf %03o "$1")\000\000\000"
+}
+u64() {
+    u32 "$1"
+    printf '\000\000\000\000'
+}
+
+# A whole GGUF file with two keys and no tensors; the value holds an escape sequence.
+{
+    printf 'GGUF'
+    u32 3
+    u64 0
+    u64 2
+    u64 20; printf 'general.architecture'; u32 8; u64 5; printf 'llama'
+    u64 12; printf 'general.name'; u32 8; u64 5; printf 'a\033[1m'
+    head -c 64 /dev/zero
+} >"$work/empty_model.gguf"
+
+printf '<!DOCTYPE html>\n<html><body>404 Not Found</body></html>\n' >"$work/page.gguf"
+: >"$work/empty.gguf"
+mkdir "$work/folder.gguf"
+printf 'secret' >"$work/locked.gguf"
+chmod 000 "$work/locked.gguf"
+
+begin every_command_says_which_file
+for file in none page empty folder; do
+    f=$work/$file.gguf
+    for command in "run -p x" "tokenize -p x" "logits --ids 1" "perplexity -f /dev/null" "bench" \
+        "inspect"; do
+        # shellcheck disable=SC2086
+        infer $command -m "$f"
+        status 3
+        out ''
+        err_line "^infer: (\.\.\.)?.*$file\.gguf: "
+    done
+    infer quantize "$f" "$work/quantized.gguf" Q8_0
+    status 3
+    out ''
+    err_line "$file\.gguf: "
+    [ ! -e "$work/quantized.gguf" ] || bad 'an output was left'
+done
+
+begin unreadable_file
+if ! cat "$work/locked.gguf" >/dev/null 2>&1; then
+    infer -p x -m "$work/locked.gguf"
+    status 3
+    err_line 'locked\.gguf: '
+fi
+
+begin a_web_page_is_named # ggml 1505: a saved HTML page as the model
+infer -p x -m "$work/page.gguf"
+status 3
+err_line 'page\.gguf: .*(web page|GGUF)'
+
+begin truncated_at_every_byte
+size=$(wc -c <"$work/empty_model.gguf")
+n=0
+while [ $n -lt $((size - 64)) ]; do
+    head -c $n "$work/empty_model.gguf" >"$work/cut.gguf"
+    infer inspect "$work/cut.gguf"
+    status 3
+    out ''
+    err_line 'cut\.gguf: '
+    n=$((n + 1))
+done
+
+begin no_model_says_how_to_get_one
+infer -p x
+status 3
+out ''
+err_line 'no model: give -m FILE or set INFER_MODEL, .*make run.*scripts/fetch-model'
+err_line 'SmolLM2-135M-Instruct.Q4_1.gguf: '
+
+begin a_model_without_weights
+infer inspect "$work/empty_model.gguf"
+status 0
+err ''
+out_like 'general.architecture +string "llama"'
+out_like 'a\\u001b\[1m' # a terminal must not act on it
+infer inspect "$work/empty_model.gguf" --json
+status 0
+out_like '"general.name":\{"type":"string","value":"a\\u001b\[1m"\}'
+infer -p x -m "$work/empty_model.gguf"
+status 3
+out ''
+err_line 'empty_model\.gguf: '
+
+begin quantize_refuses_its_input_as_output
+ln -s empty_model.gguf "$work/other_name.gguf"
+for other in empty_model other_name; do
+    infer quantize "$work/empty_model.gguf" "$work/$other.gguf" Q8_0
+    status 2
+    err_line "$other\.gguf: is the input too"
+done
+infer inspect "$work/empty_model.gguf"
+status 0
+
+begin quantize_refuses_unknown_types
+usage "TYPE: 'Q9_9' is not a type" quantize "$work/empty_model.gguf" "$work/q.gguf" Q9_9
+usage "TYPE: I8 cannot be written" quantize "$work/empty_model.gguf" "$work/q.gguf" i8
+[ ! -e "$work/q.gguf" ] || bad 'an output was left'
+
+begin quantize_reports_a_full_disk
+if [ -w /dev/full ]; then
+    "$INFER" quantize "$work/empty_model.gguf" - Q8_0 >/dev/full 2>"$work/err" </dev/null
+    code=$?
+    last='quantize to a full disk'
+    status 1
+    err_line '.'
+fi
+infer quantize "$work/empty_model.gguf" "$work/no/such/folder.gguf" Q8_0
+status 1
+err_line 'folder\.gguf'
+
+begin a_missing_text_file
+infer -f "$work/none.txt" -m "$work/none.gguf"
+status 1
+err_line 'none\.txt: cannot read: '
+infer -f "$work" -m "$work/none.gguf"
+status 1
+err_line 'cannot read: '
+
+finish

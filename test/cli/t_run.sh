@@ -1,0 +1,191 @@
+# infer run with a small model: what goes to which stream, and why it ended.
+. test/cli/lib.sh
+[ -n "$MODEL" ] || { echo 'skip t_run.sh: no model'; finish; exit; }
+INFER_MODEL=$MODEL
+export INFER_MODEL
+france='The capital of France is'
+
+begin pain_5_6_7_stdout_is_the_completion_alone
+infer -p "$france" -n 8 --temp 0
+status 0
+out ' Paris.\n\nThe United States has'
+err ''
+
+begin run_is_the_default_command
+infer run -p "$france" -n 8 --temp 0
+status 0
+out ' Paris.\n\nThe United States has'
+
+begin pain_1_one_completion_whatever_the_template_says
+# The model file has a chat template; -p stays the whole text, and the program ends by itself.
+infer logits -p 'Hello' --top 1
+out_like '"ids":1,'
+infer -p 'Hello' -n 1 --json
+out_like '"prompt_tokens":1,'
+
+begin pain_4_end_of_input_ends_with_status_0
+printf '%s' "$france" >"$work/prompt"
+input=$work/prompt
+infer -n 8 --temp 0
+status 0
+out ' Paris.\n\nThe United States has'
+err ''
+
+begin text_from_a_file
+infer -f "$work/prompt" -n 2 --temp 0
+out ' Paris.'
+input=$work/prompt
+infer -f - -n 2 --temp 0
+out ' Paris.'
+
+begin text_and_piped_input_are_joined
+printf ' of France is' >"$work/rest"
+input=$work/rest
+infer -p 'The capital' -n 2 --temp 0
+out ' Paris.'
+printf 'The capital' | "$INFER" -n 2 --temp 0 -p '' >"$work/out" 2>"$work/err"
+printf ' of France is' | "$INFER" -n 2 --temp 0 -p 'The capital' --echo >"$work/out" 2>"$work/err"
+out 'The capital of France is Paris.'
+
+begin bytes_of_the_text_are_kept
+infer -p "$france" -n 2 --temp 0 --echo
+out 'The capital of France is Paris.'
+infer tokenize -p 'a\nb'
+cp "$work/out" "$work/raw"
+infer tokenize -e -p 'a\nb'
+cmp -s "$work/out" "$work/raw" && bad '-e changes nothing'
+printf 'a\nb' >"$work/ab"
+cp "$work/out" "$work/escaped"
+infer tokenize -f "$work/ab"
+cmp -s "$work/out" "$work/escaped" || bad '-e is not a newline'
+
+begin pain_3_18_no_escape_codes_or_spinners
+"$INFER" -p "$france" -n 8 --temp 0 >"$work/out" 2>&1 </dev/null
+if grep -q "$(printf '\033\|\r')" "$work/out"; then bad 'escape codes or carriage returns'; fi
+
+begin any_bytes_are_a_text
+printf '\377\376\000\001 \303' >"$work/binary"
+infer -f "$work/binary" -n 2
+status 0
+err ''
+
+begin empty_text # this model adds no beginning-of-text token
+usage 'the text is empty' -p ''
+input=/dev/null
+usage 'the text is empty'
+
+begin nothing_to_generate
+infer -p "$france" -n 0
+status 0
+out ''
+err ''
+
+begin pain_19_stop_texts_across_tokens
+infer -p "$france" -n 20 --temp 0 --stop 'e Uni'
+status 0
+out ' Paris.\n\nTh'
+infer -p "$france" -n 20 --temp 0 --stop 'zzz' --stop 'ris'
+out ' Pa'
+infer -p "$france" -n 20 --temp 0 --stop '\n\n'
+out_like 'United'
+infer -p "$france" -n 20 --temp 0 -e --stop '\n\n'
+out ' Paris.'
+infer -p "$france" -n 2 --temp 0 --stop '.zz' # never completed: all is shown
+out ' Paris.'
+
+begin pain_14_json
+infer -p "$france" -n 8 --temp 0 --json -s 7
+status 0
+err ''
+[ "$(wc -l <"$work/out")" -eq 1 ] || bad 'not one line'
+out_like '^\{"model":"[^"]*","prompt_tokens":5,"tokens":8,"text":" Paris\.\\n\\nThe United States has","stop":"limit","stop_text":null,"seed":7,"timings":\{"load_ms":[0-9.]+,"prompt_ms":[0-9.]+,"generate_ms":[0-9.]+,"prompt_per_second":[0-9.]+,"tokens_per_second":[0-9.]+\}\}$'
+infer -p "$france" -n 20 --temp 0 --json --stop ris
+out_like '"text":" Pa","stop":"stop","stop_text":"ris"'
+
+begin pain_16_a_text_that_does_not_fit_is_refused
+infer -p "$france" -n 2 -c 4
+status 5
+out ''
+err_line 'the text has 5 tokens and the context holds 4'
+
+begin a_full_context_ends_the_text
+infer -p "$france" -n 100 -c 8 --temp 0 --json
+status 0
+out_like '"tokens":4,.*"stop":"context"'
+
+begin pain_17_every_knob_is_a_flag
+infer -p "$france" -n 3 -s 5 --temp 0.7 --top-k 20 --top-p 0.9 --min-p 0.01 --repeat-penalty 1.1 \
+    --frequency-penalty 0.1 --presence-penalty 0.1 --repeat-last-n 32 --ignore-eos -c 64 -b 4 -t 1 \
+    -ctk q8_0 -ctv q8_0 --isa avx2 --no-bos --no-special --special --pin
+status 0
+err ''
+
+begin pain_15_the_same_bytes_always
+infer -p "$france" -n 12
+cp "$work/out" "$work/first"
+for variant in "" "-t 1" "-t 3" "-b 1" "-b 2" "--isa scalar" "--isa avx2" "-c 64" "--seed 0"; do
+    # shellcheck disable=SC2086
+    infer -p "$france" -n 12 $variant
+    cmp -s "$work/out" "$work/first" || bad "other bytes with '$variant'"
+done
+infer -p "$france" -n 12 -s 1
+cmp -s "$work/out" "$work/first" && bad 'the seed changes nothing'
+
+begin end_of_text_token
+chat='<|im_start|>user\nSay hi<|im_end|>\n<|im_start|>assistant\n'
+infer -e -p "$chat" -n 100 --temp 0 --json
+status 0
+out_like '"stop":"end"'
+infer -e -p "$chat" -n 100 --temp 0 --json --ignore-eos
+out_like '"tokens":100,.*"stop":"limit"'
+
+begin verbose_goes_to_stderr
+infer -p "$france" -n 2 --temp 0 -v
+status 0
+out ' Paris.'
+err_like '^infer: generated: 2 tokens'
+
+begin pain_22_threads_follow_the_affinity_mask
+if command -v taskset >/dev/null 2>&1; then
+    taskset -c 0 "$INFER" -p "$france" -n 1 -v >"$work/out" 2>"$work/err" </dev/null
+    code=$? last='with one processor'
+    status 0
+    err_like ', 1 threads'
+fi
+
+begin a_full_disk_is_an_error
+if [ -w /dev/full ]; then
+    "$INFER" -p "$france" -n 4 >/dev/full 2>"$work/err" </dev/null
+    code=$? last='to a full disk'
+    status 1
+    err_line 'standard output: cannot write: '
+fi
+
+begin a_closed_pipe_ends_quietly
+{
+    "$INFER" -p "$france" -n 1000 --ignore-eos 2>"$work/err"
+    echo $? >"$work/code"
+} </dev/null | head -c 1 >/dev/null
+[ ! -s "$work/err" ] || bad "said $(cat "$work/err")"
+case $(cat "$work/code") in 0 | 141) ;; *) bad "status $(cat "$work/code")" ;; esac
+
+begin interrupted
+# A shell starts background jobs with SIGINT ignored; env restores it where it can.
+if env --default-signal=INT true 2>/dev/null; then
+    env --default-signal=INT "$INFER" -p "$france" -n 100000 -c 8192 --ignore-eos --temp 0 \
+        >"$work/out" 2>"$work/err" </dev/null &
+    pid=$!
+    tries=0
+    while [ ! -s "$work/out" ] && [ $tries -lt 300 ]; do
+        sleep 0.1
+        tries=$((tries + 1))
+    done
+    kill -INT $pid
+    wait $pid
+    code=$? last='interrupted'
+    status 130
+    out_like '^ Paris'
+    err ''
+fi
+
+finish

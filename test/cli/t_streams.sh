@@ -1,0 +1,74 @@
+# Standard streams that misbehave, and errors that must not get lost. Needs no model.
+. test/cli/lib.sh
+
+begin pain_9_the_error_line_is_never_lost
+printf 'GGUF\003\000\000\000' >"$work/truncated.gguf"
+run=0
+while [ $run -lt 40 ]; do
+    infer -m "$work/none.gguf" -p x
+    status 3
+    out ''
+    err_line 'none\.gguf: '
+    infer -m "$work/truncated.gguf" -p x
+    status 3
+    out ''
+    err_line 'truncated\.gguf: '
+    run=$((run + 1))
+done
+
+begin pain_9_also_into_a_pipe
+lines=$(run=0; while [ $run -lt 40 ]; do "$INFER" -m "$work/none.gguf" -p x; run=$((run + 1)); done \
+    </dev/null 2>&1 >/dev/null | wc -l)
+[ "$lines" -eq 40 ] || bad "$lines lines of 40"
+
+begin a_full_disk_is_an_error
+if [ -w /dev/full ]; then
+    for command in help version "help run"; do
+        # shellcheck disable=SC2086
+        "$INFER" $command >/dev/full 2>"$work/err" </dev/null
+        code=$? last="$command to a full disk"
+        status 1
+        err_line 'standard output: cannot write: '
+    done
+fi
+
+begin a_closed_standard_output_is_an_error
+"$INFER" help >&- 2>"$work/err" </dev/null
+code=$? last='help >&-'
+status 1
+err_line 'standard output: cannot write: '
+
+begin a_closed_pipe_ends_quietly
+# More than a pipe holds, so that the reader's end is noticed.
+{
+    "$INFER" help run 2>"$work/err"
+    echo $? >"$work/code"
+} </dev/null | true
+sleep 0.1
+case $(cat "$work/code") in 0 | 141) ;; *) bad "status $(cat "$work/code")" ;; esac
+[ ! -s "$work/err" ] || bad "said $(cat "$work/err")"
+
+begin all_streams_closed
+"$INFER" -m "$work/none.gguf" -p x <&- >&- 2>&-
+code=$? last='with all streams closed'
+status 3
+
+begin pain_10_failures_have_their_own_status
+infer -m "$work/none.gguf" -p x
+status 3
+infer --no-such-option
+status 2
+infer -f "$work/none.txt"
+status 1
+
+begin pain_3_18_no_escape_codes_in_errors
+infer -m "$work/none.gguf" -p x
+if grep -q "$(printf '\033\|\r')" "$work/err"; then bad 'escape codes or carriage returns'; fi
+
+begin names_cannot_act_on_the_terminal
+infer -m "$work/$(printf 'a\033[31mb\n')" -p x
+status 3
+if grep -q "$(printf '\033')" "$work/err"; then bad 'an escape code from a name'; fi
+err_line '.'
+
+finish

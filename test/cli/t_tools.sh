@@ -1,0 +1,196 @@
+# tokenize, logits, perplexity, bench, inspect, quantize with a small model.
+. test/cli/lib.sh
+[ -n "$MODEL" ] || { echo 'skip t_tools.sh: no model'; finish; exit; }
+INFER_MODEL=$MODEL
+export INFER_MODEL
+france='The capital of France is'
+ids='504 3575 282 4649 314'
+
+begin tokenize
+infer tokenize -p "$france"
+status 0
+out "$ids\n"
+err ''
+infer tokenize -p '<|im_end|>'
+out '2\n'
+infer tokenize -p '<|im_end|>' --no-special
+out_like '^[0-9]+ [0-9]+ '
+infer tokenize -p "$france" --json
+out_like '^\{"count":5,"ids":\[504,3575,282,4649,314\],"tokens":\["The",'
+printf 'The\n\nThe\n' >"$work/lines"
+infer tokenize --lines -f "$work/lines"
+out '504\n\n504\n'
+
+begin decode
+infer tokenize --decode -p "$ids"
+status 0
+out "$france"
+infer tokenize --decode -p '2 504'
+out 'The'
+infer tokenize --decode --special -p '2,504'
+out '<|im_end|>The'
+infer tokenize --decode -p '504 x'
+status 1
+out ''
+err_line "ids: 'x' is not a token id"
+infer tokenize --decode -p '504 49152'
+status 1
+err_line 'ids: 49152 is outside the vocabulary of 49152 tokens'
+
+begin decode_gives_back_any_text
+printf 'caf\303\251 \360\237\230\200  two  spaces\n\ttab <html> 12345\n' >"$work/text"
+infer tokenize -f "$work/text"
+cp "$work/out" "$work/ids"
+infer tokenize --decode -f "$work/ids"
+cmp -s "$work/out" "$work/text" || bad 'the text did not come back'
+
+begin logits_as_bytes
+infer logits --ids "$ids" -o "$work/logits"
+status 0
+out ''
+err ''
+[ "$(wc -c <"$work/logits")" -eq $((5 * 49152 * 4)) ] || bad 'not 5 rows of float32'
+for batch in 1 2 3; do
+    infer logits --ids "$ids" -b $batch -o "$work/other"
+    cmp -s "$work/logits" "$work/other" || bad "other bytes with -b $batch"
+done
+infer logits --ids "$ids" -o -
+cmp -s "$work/logits" "$work/out" || bad 'other bytes on standard output'
+infer logits -p "$france" -o "$work/other"
+cmp -s "$work/logits" "$work/other" || bad 'other bytes from the text'
+
+begin best_logits_as_json
+infer logits --ids "$ids" --top 2
+status 0
+err ''
+out_like '"ids":5,"vocabulary":49152,"top":\[$'
+out_like '^\{"id":7042,"text":" Paris","logit":[0-9.]+,"logprob":-[0-9.]+\},$'
+[ "$(grep -c '^{"id"' "$work/out")" -eq 2 ] || bad 'not two tokens'
+
+begin ids_are_checked
+usage "ids: 'a' is not a token id \(at byte 2\)" logits --ids '1 a'
+usage 'ids: 49152 is outside the vocabulary' logits --ids 49152
+usage 'ids: .9999999999.* is not a token id' logits --ids 9999999999999999999999
+usage 'no tokens' logits --ids ' '
+infer logits --ids "$ids" -c 4
+status 5
+err_line '5 tokens do not fit the context of 4'
+
+begin logits_to_a_full_disk
+if [ -w /dev/full ]; then
+    infer logits --ids "$ids" -o /dev/full
+    status 1
+    err_line '/dev/full: cannot write: '
+fi
+infer logits --ids "$ids" -o "$work/no/folder"
+status 1
+err_line 'no/folder: cannot write: '
+
+begin perplexity
+i=0
+while [ $i -lt 40 ]; do
+    echo "Line $i: the quick brown fox jumps over the lazy dog, and the dog sleeps on."
+    i=$((i + 1))
+done >"$work/corpus"
+infer perplexity -f "$work/corpus" --chunk 64
+status 0
+err ''
+out_like '^perplexity [0-9.]+ \+/- [0-9.]+ \([0-9]+ positions\)$'
+cp "$work/out" "$work/first"
+infer tokenize -f "$work/corpus"
+cp "$work/out" "$work/ids"
+infer perplexity --ids "$work/ids" --chunk 64 -b 7 -t 1
+cmp -s "$work/out" "$work/first" || bad 'other bytes from ids in batches of 7'
+infer perplexity -f /dev/null
+status 1
+err_line 'has 0 tokens; it takes 4 at least'
+
+begin kl_divergence_of_a_model_to_itself_is_zero
+head -n 8 "$work/corpus" >"$work/short"
+infer perplexity -f "$work/short" --chunk 32 --save-logits "$work/saved"
+status 0
+infer perplexity --kl "$work/saved"
+status 0
+err ''
+out_like '^KL divergence 0\.000000 \+/- 0\.000000, largest 0\.000000$'
+out_like '^same top token 100\.000 %'
+infer perplexity --kl "$work/saved" --json
+out_like '"kl":0\.0*,'
+head -c 1000 "$work/saved" >"$work/cut"
+infer perplexity --kl "$work/cut"
+status 1
+err_line 'cut: damaged: its size does not fit'
+infer perplexity --kl "$work/corpus"
+status 1
+err_line 'corpus: not logits saved by'
+
+begin quantize
+infer quantize "$MODEL" "$work/q8.gguf" q8_0
+status 0
+out ''
+err ''
+infer inspect "$work/q8.gguf"
+out_like 'general.file_type +u32 7$'
+out_like '^  Q8_0 +211 tensors'
+out_like '^  F32 +61 tensors'
+INFER_MODEL=$work/q8.gguf
+infer perplexity --kl "$work/saved"
+status 0
+out_like '^KL divergence 0\.0[0-3]'
+infer -p "$france" -n 2 --temp 0
+out ' Paris.'
+INFER_MODEL=$MODEL
+[ "$(ls "$work" | grep -c q8)" -eq 1 ] || bad 'temporary files were left'
+infer quantize "$MODEL" "$work/one_thread.gguf" Q8_0 -t 1
+cmp -s "$work/q8.gguf" "$work/one_thread.gguf" || bad 'other bytes with one thread'
+rm -f "$work/one_thread.gguf"
+
+begin quantize_types_by_role
+infer quantize "$MODEL" "$work/mixed.gguf" Q4_0 --embedding-type f16 --output-type q8_0
+status 0
+infer inspect "$work/mixed.gguf" --tensors
+out_like '^  token_embd.weight +F16 '
+out_like '^  blk.0.ffn_down.weight +Q4_0 '
+out_like '^  blk.0.attn_norm.weight +F32 '
+
+begin inspect
+infer inspect
+status 0
+err ''
+out_like '^  general.architecture +string "llama"$'
+out_like '^  tokenizer.ggml.tokens +string\[49152\] \["<\|endoftext\|>", .*, \.\.\.\]$'
+out_like '^  model      gpt2, pre-tokenizer smollm$'
+out_like '^  token_embd.weight +Q8_0 +28\.688 MiB  \[49152, 576\]$'
+infer inspect "$MODEL" --tensors
+if grep -q general.name "$work/out"; then bad '--tensors shows metadata'; fi
+infer inspect --metadata
+if grep -q token_embd "$work/out"; then bad '--metadata shows tensors'; fi
+infer inspect --json
+out_like '^"tokenizer":\{"model":"gpt2","pre":"smollm","vocabulary":49152,'
+if command -v python3 >/dev/null 2>&1; then
+    python3 -c 'import json, sys; json.load(sys.stdin)' <"$work/out" || bad 'not JSON'
+fi
+
+begin bench
+infer bench -p 8 -n 2 -r 1
+status 0
+err ''
+out_like '^\| prompt +\| +8 \|'
+out_like '^\| generate +\| +2 \|'
+infer bench -p 8 -n 0 -r 2 -d 4 --format jsonl
+[ "$(wc -l <"$work/out")" -eq 1 ] || bad 'not one line'
+out_like '"test":"prompt","tokens":8,"depth":4,"tokens_per_second":[0-9.]+,.*"share_of_int8":[0-9.]+\}$'
+infer bench -p 0 -n 2 -r 1 --format csv
+out_like '^generate,2,0,'
+infer bench -p 4 -n 1 -r 1 --format json
+out_like '^\{"model":.*"results":\[\{"test":"prompt",.*\},\{"test":"generate",.*\}\]\}$'
+
+begin pain_8_no_command_talks_into_its_result
+for command in "tokenize -p a" "logits --ids 1 -o -" "inspect --json"; do
+    # shellcheck disable=SC2086
+    infer $command
+    status 0
+    err ''
+done
+
+finish
