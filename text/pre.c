@@ -173,10 +173,15 @@ static bool is_digit(enum text_step_kind kind, utf8proc_category_t category)
            (category == UTF8PROC_CATEGORY_NL || category == UTF8PROC_CATEGORY_NO);
 }
 
-/* Whether \w takes a character of this category. */
-static bool is_word(utf8proc_category_t category)
+/* Whether \w takes a character: alphabetic ones, marks, decimal digits, connectors, and, as in
+ * Oniguruma, the superscripts and fractions of Latin-1. */
+static bool is_word(int32_t code, utf8proc_category_t category)
 {
-    return (category >= UTF8PROC_CATEGORY_LU && category <= UTF8PROC_CATEGORY_ND) ||
+    if (category == UTF8PROC_CATEGORY_NO) return code <= 0xff;
+    if (category == UTF8PROC_CATEGORY_SO) /* circled and squared letters */
+        return (code >= 0x24b6 && code <= 0x24e9) || (code >= 0x1f130 && code <= 0x1f149) ||
+               (code >= 0x1f150 && code <= 0x1f169) || (code >= 0x1f170 && code <= 0x1f189);
+    return (category >= UTF8PROC_CATEGORY_LU && category <= UTF8PROC_CATEGORY_NL) ||
            category == UTF8PROC_CATEGORY_PC;
 }
 
@@ -209,7 +214,7 @@ static bool split_by_digits(struct run *r, enum text_step_kind kind, size_t star
         if (is_digit(kind, category)) {
             if (count++ == 0) run_start = at;
         } else {
-            if (count && !cut_digits(r, kind, run_start, at, count, is_word(category)))
+            if (count && !cut_digits(r, kind, run_start, at, count, is_word(code, category)))
                 return false;
             count = 0;
         }

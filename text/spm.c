@@ -1,15 +1,12 @@
 /* text/spm.c: SentencePiece's byte-pair encoding ("llama"). See text/vocab.h.
  *
  * Characters are merged in the order of the merged tokens' scores, over the whole text: spaces are
- * ordinary characters, written U+2581. What is no token in the end is spelled in byte tokens. */
+ * ordinary characters, written U+2581. What is no token in the end is spelled in byte tokens. A
+ * byte that is not part of valid UTF-8 is a character of its own, so that it cannot swallow a part
+ * of the next one. */
+#include "base/utf8.h"
 #include "text/vocab.h"
 #include <string.h>
-
-size_t text_lead_size(char lead)
-{
-    static const unsigned char size[16] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 3, 4};
-    return size[(unsigned char)lead >> 4];
-}
 
 static int hex_digit(char c)
 {
@@ -106,8 +103,8 @@ bool text_spm_encode(const struct text_tokenizer *t, struct text_work *w, const 
     size = w->text.size;
     m->count = 0;
     for (size_t i = 0, n; i < size; i += n) {
-        n = text_lead_size(text[i]);
-        if (n > size - i) n = size - i;
+        int32_t code;
+        n = base_utf8_decode(text + i, size - i, &code);
         if (!text_merger_add(m, i, n, w->err)) return false;
     }
     if (!text_merger_run(m, t, text, score_key, w->err)) return false;

@@ -193,8 +193,4 @@ bool text_wordpiece_encode(const struct text_tokenizer *t, struct text_work *w, 
 void text_load_byte_tokens(struct text_tokenizer *t);
 /* The text with every space as U+2581, in w->text. */
 bool text_escape_spaces(struct text_work *w, const char *text, size_t size, bool add_space);
-/* Bytes of the UTF-8 sequence that begins with this byte, as SentencePiece cuts it: by the lead
- * byte alone, 1 for a byte that cannot lead. */
-size_t text_lead_size(char lead);
-
 #endif

@@ -1,0 +1,201 @@
+/* test/test_pre.c: the pre-tokenizers: every name opens, and known families cut a text as their
+ * reference does. The expected pieces come from the patterns of each family's tokenizer.json, run
+ * by the Hugging Face tokenizers library 0.23. */
+#include "test/support.h"
+#include "text/pre.h"
+#include <stdlib.h>
+#include <string.h>
+
+/* clang-format off */
+static const char sample[] =
+    "It's WE'LL getHTTPUrl  12345 x1234567\n\n \tif(a!=½) «ДомДом» 日本語、한국 e\xcc\x81""a\xe3\x80\x80""/\r\n  z ";
+
+static const struct row {
+    const char *name;
+    const char *pieces; /* with bars between */
+} rows[] = {
+    {"bailingmoe",
+     "It|'s| WE|'LL| getHTTPUrl| | |1|2|3|4|5| x|1|2|3|4|5|6|7|\n\n| |\tif|(a|!=|½|)| «|ДомДом|»| 日本語|、한국| e|\xcc\x81""a|\xe3\x80\x80""|/\r\n| | z| "},
+    {"cohere2moe",
+     "It's| WE'LL| get|HTTPUrl|  |12|345| x|1|234|567|\n\n| |\tif|(a|!=|½|)| «|Дом|Дом|»| 日本語|、한국| e\xcc\x81""a|\xe3\x80\x80""|/\r\n| | z| "},
+    {"deepseek-coder",
+     "It|'|s| WE|'|LL| getHTTPUrl|  |1|2|3|4|5| x|1|2|3|4|5|6|7|\n|\n| |\tif|(|a|!|=|½|)| «|ДомДом|»| |日本語|、|한국| e|\xcc\x81""|a|\xe3\x80\x80""|/|\r|\n| | z| "},
+    {"deepseek-llm",
+     "It|'|s| WE|'|LL| getHTTPUrl|  |12345| x|1234567|\n|\n| |\tif|(|a|!=|½|)| «|ДомДом|» |日本語|、|한국| e|\xcc\x81""|a|\xe3\x80\x80""|/|\r|\n| | z| "},
+    {"deepseek-v3",
+     "It|'s| WE|'LL| getHTTPUrl|  |123|45| x|123|456|7|\n\n| |\tif|(a|!=|½|)| «|ДомДом|»| |日本語|、|한국| e\xcc\x81""a|\xe3\x80\x80""|/\r\n| | z| "},
+    {"exaone-moe",
+     "It|'s| WE|'LL| getHTTPUrl| | |1|2|3|4|5| x|1|2|3|4|5|6|7|\n\n| |\tif|(a|!=|½|)| «|ДомДом|»| 日本語|、한국 e\xcc\x81""a|\xe3\x80\x80""|/\r|\n| | z| "},
+    {"falcon",
+     "It|'|s| WE|'|LL| getHTTPUrl| | |123|45| x|123|456|7|\n\n |\t|if|(|a|!=|½|)| |«|ДомДом|»| 日本語|、|한국| e|\xcc\x81""|a|\xe3\x80\x80""|/|\r\n | z| "},
+    {"gpt-2",
+     "It|'s| WE|'|LL| getHTTPUrl| | 12345| x|1234567|\n\n |\t|if|(|a|!=|½|)| «|ДомДом|»| 日本語|、|한국| e|\xcc\x81""|a|\xe3\x80\x80""|/|\r\n | z| "},
+    {"gpt-4o",
+     "It's| WE'LL| get|HTTPUrl| | |123|45| x|123|456|7|\n\n| |\tif|(a|!=|½|)| «|Дом|Дом|»| 日本語|、한국| e\xcc\x81""a|\xe3\x80\x80""|/\r\n| | z| "},
+    {"granite-embed-multi-97m",
+     "It's| WE'LL| get|HTTPUrl| | |123|45| x|123|456|7|\n\n| |\tif|(a|!=|½|)| «|Дом|Дом|»| 日本語|、한국| e\xcc\x81""a|\xe3\x80\x80""|/\r\n| | z| "},
+    {"jais-2",
+     "It|'s| WE|'LL| getHTTPUrl| | |123|45| x|123|456|7|\n\n| |\tif|(a|!=|½|)| «|ДомДом|»| 日本語|、한국| e|\xcc\x81""a|\xe3\x80\x80""|/\r\n| | z| "},
+    {"kimi-k2",
+     "It's| WE'LL| get|HTTPUrl| | |123|45| x|123|456|7|\n\n| |\tif|(a|!=|½|)| «|Дом|Дом|»| |日本語|、한국| e\xcc\x81""a|\xe3\x80\x80""|/\r\n| | z| "},
+    {"llama-bpe",
+     "It|'s| WE|'LL| getHTTPUrl| | |123|45| x|123|456|7|\n\n| |\tif|(a|!=|½|)| «|ДомДом|»| 日本語|、한국| e|\xcc\x81""a|\xe3\x80\x80""|/\r\n| | z| "},
+    {"minicpm5",
+     "It|'s| WE|'LL| getHTTPUrl|  |123|45| x|123|456|7|\n\n| |\tif|(a|!=|½|)| «|ДомДом|»| 日本語|、한국| e|\xcc\x81""a|\xe3\x80\x80""|/\r\n| | z| "},
+    {"minimax-m2",
+     "It's| WE'LL| get|HTTPUrl| | |123|45| x|123|456|7|\n\n| |\tif|(a|!=|½|)| «|Дом|Дом|»| 日本語|、한국| e\xcc\x81""a|\xe3\x80\x80""|/\r\n| | z| "},
+    {"poro-chat",
+     "It's| WE'LL| getHTTPUrl| | 12345| x1234567|\n\n \t|if|(|a|!|=½|)| «ДомДом»| 日本語|、|한국| e\xcc\x81""a|\xe3\x80\x80""|/|\r\n | z| "},
+    {"qwen2",
+     "It|'s| WE|'LL| getHTTPUrl| | |1|2|3|4|5| x|1|2|3|4|5|6|7|\n\n| |\tif|(a|!=|½|)| «|ДомДом|»| 日本語|、한국| e|\xcc\x81""a|\xe3\x80\x80""|/\r\n| | z| "},
+    {"qwen35",
+     "It|'s| WE|'LL| getHTTPUrl| | |1|2|3|4|5| x|1|2|3|4|5|6|7|\n\n| |\tif|(a|!=|½|)| «|ДомДом|»| 日本語|、한국| e\xcc\x81""a|\xe3\x80\x80""|/\r\n| | z| "},
+    {"seed-coder",
+     "It|'s| WE|'LL| getHTTPUrl| | |1|2|3|4|5| x|1|2|3|4|5|6|7|\n\n| |\tif|(a|!=|½|)| «|ДомДом|»| 日本語|、한국| e|\xcc\x81""a|\xe3\x80\x80""|/|\r\n| | z| "},
+    {"smollm",
+     "It|'s| WE|'|LL| getHTTPUrl|  |1|2|3|4|5| x|1|2|3|4|5|6|7|\n\n |\t|if|(|a|!=|½|)| «|ДомДом|»| 日本語|、|한국| e|\xcc\x81""|a|\xe3\x80\x80""|/|\r\n | z| "},
+    {"superbpe",
+     "It's WE'LL getHTTPUrl  |12|345| x|1|234|567|\n\n \tif(a!=|½|) «ДомДом» 日本語、한국 e\xcc\x81""a\xe3\x80\x80""/\r\n  z "},
+    {"tekken",
+     "It|'s| WE|'LL| get|HTTPUrl| | |1|2|3|4|5| x|1|2|3|4|5|6|7|\n\n| |\tif|(a|!=|½|)| «|Дом|Дом|»| 日本語|、한국| e\xcc\x81""a|\xe3\x80\x80""|/\r\n| | z| "},
+    {"tiny_aya",
+     "It's| WE'LL| get|HTTPUrl|  |12|345| x|1|234|567|\n\n| |\tif|(a|!=|½|)| «|Дом|Дом|»| 日本語|、한국| e\xcc\x81""a|\xe3\x80\x80""|/\r\n| | z| "},
+    {"viking",
+     "It's| WE'LL| getHTTPUrl| | |1|2|3|4|5| x|1|2|3|4|5|6|7|\n\n \t|if|(|a|!|=|½|)| «ДомДом»| 日本語|、|한국| e\xcc\x81""a|\xe3\x80\x80""|/|\r\n | z| "},
+    {"youtu",
+     "It's| WE'LL| get|HTTPUrl| | |1|2|3|4|5| x|1|2|3|4|5|6|7|\n\n| |\tif|(a|!=|½|)| «|Дом|Дом|»| |日本語|、|한국| e\xcc\x81""a|\xe3\x80\x80""|/\r\n| | z| "},
+};
+/* clang-format on */
+
+static struct text_splitter *open_pre(const char *name)
+{
+    struct base_error err = BASE_ERROR_INIT;
+    const struct text_pre *pre = text_pre_find((struct gguf_str){name, strlen(name)});
+    assert_non_null(pre);
+    struct text_splitter *s = text_splitter_open(pre->steps, &err);
+    if (!s) fail_msg("%s: %s", name, err.text);
+    return s;
+}
+
+/* The pieces with bars between; the caller frees them. */
+static char *cut(const char *name, const char *text, size_t size)
+{
+    struct base_error err = BASE_ERROR_INIT;
+    struct text_splitter *s = open_pre(name);
+    struct text_cuts cuts = {0};
+    char *out = malloc(2 * size + 1), *at = out;
+    assert_non_null(out);
+    if (!text_split(s, text, size, &cuts, &err)) fail_msg("%s: %s", name, err.text);
+    for (size_t k = 0, start = 0; k < cuts.count; start = cuts.end[k++]) {
+        if (k) *at++ = '|';
+        memcpy(at, text + start, cuts.end[k] - start);
+        at += cuts.end[k] - start;
+    }
+    *at = 0;
+    text_cuts_free(&cuts);
+    text_splitter_close(s);
+    return out;
+}
+
+static void expect(const char *name, const char *text, const char *pieces)
+{
+    char *got = cut(name, text, strlen(text));
+    if (strcmp(got, pieces)) fail_msg("%s:\n  got  %s\n  want %s", name, got, pieces);
+    free(got);
+}
+
+static void test_families(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        expect(rows[i].name, sample, rows[i].pieces);
+}
+
+static void test_digits(void **state)
+{
+    (void)state;
+    expect("superbpe", "a123456 1234", "a|123|456| |1|234");
+    expect("superbpe",
+           "\xc2\xbd"
+           "12345",
+           "\xc2\xbd"
+           "12|345");
+    /* A run that a letter follows ends at no word boundary, so the second pattern cuts it. */
+    expect("tiny_aya", "12345 12345x", "12|345| |123|45|x");
+    expect("tiny_aya", "1234", "1|234");
+    expect("afmoe", "12345x123456", "12|345|x|123|456");
+    expect("llama3", "12345", "123|45");
+    expect("smollm", "1234", "1|2|3|4");
+}
+
+static void test_other_names(void **state)
+{
+    (void)state;
+    expect("laguna", "a b\n\nc", "a| b|\n\n|c");
+    expect("gemma4", "a b\n\nc", "a b|\n\n|c");
+    expect("chameleon", "IMGIMGABCZ <sentinel:12>    x", "IMGIMGABCZ| |<|sentinel|:|1|2|>|    |x");
+    expect("default", "a$ 12 <b>", "a|$| |12| |<|b|>");
+    expect("whitespace", " a  b ", " |a|  |b| ");
+    assert_null(text_pre_find((struct gguf_str){"no-such-name", 12}));
+}
+
+/* U+180E is no white space, U+0085 is. */
+static void test_white_space(void **state)
+{
+    (void)state;
+    expect("gpt-2", "a\xe1\xa0\x8e!", "a|\xe1\xa0\x8e!");
+    expect("gpt-2",
+           "a\xc2\x85"
+           "b",
+           "a|\xc2\x85|b");
+}
+
+/* Every invalid byte counts as one symbol, and all bytes are kept. */
+static void test_invalid_bytes(void **state)
+{
+    (void)state;
+    expect("gpt-2",
+           "a\xff\xfe"
+           "b \xc3(",
+           "a|\xff\xfe|b| \xc3(");
+    expect("gpt-2", "\xe4\xb8 \xb8\xad", "\xe4\xb8| \xb8\xad");
+    expect("gpt-2", "\xed\xa0\x80x", "\xed\xa0\x80|x"); /* a surrogate */
+}
+
+/* Every name opens, cuts long monotonous texts without a limit being hit, and loses no byte. */
+static void test_every_name(void **state)
+{
+    static const char *const units[] = {"A", " ",   "\n",        "1",    "Aa", "\xe4\xb8\xad",
+                                        "!", "1a ", "e\xcc\x81", "\xff", " x"};
+    enum { SIZE = 60000 };
+    (void)state;
+    for (size_t i = 0; text_pre_at(i); i++) {
+        struct text_splitter *s = open_pre(text_pre_at(i)->name);
+        for (size_t u = 0; u < sizeof units / sizeof units[0]; u++) {
+            struct base_error err = BASE_ERROR_INIT;
+            struct text_cuts cuts = {0};
+            size_t unit = strlen(units[u]), size = SIZE / unit * unit;
+            char *text = malloc(size);
+            assert_non_null(text);
+            for (size_t k = 0; k < size; k += unit) memcpy(text + k, units[u], unit);
+            if (!text_split(s, text, size, &cuts, &err))
+                fail_msg("%s on %s: %s", text_pre_at(i)->name, units[u], err.text);
+            for (size_t k = 1; k < cuts.count; k++) assert_true(cuts.end[k] > cuts.end[k - 1]);
+            assert_int_equal(cuts.end[cuts.count - 1], size);
+            text_cuts_free(&cuts);
+            free(text);
+        }
+        text_splitter_close(s);
+    }
+    assert_null(text_pre_at(1000));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_families),      cmocka_unit_test(test_digits),
+        cmocka_unit_test(test_other_names),   cmocka_unit_test(test_white_space),
+        cmocka_unit_test(test_invalid_bytes), cmocka_unit_test(test_every_name),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,491 @@
+/* test/test_vocab.c: small vocabularies, hostile and odd ones among them, each a named case. */
+#include "test/support.h"
+#include "test/support_vocab.h"
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Vocabularies that are refused ---- */
+
+static void build_no_model(struct gguf_writer *w)
+{
+    support_put_text(w, "general.name", "nothing");
+}
+
+static void build_unigram(struct gguf_writer *w)
+{
+    support_put_text(w, "tokenizer.ggml.model", "t5");
+}
+
+static void build_unknown_pre(struct gguf_writer *w)
+{
+    support_put_bpe(w, "marmelade");
+}
+
+static void build_model_not_text(struct gguf_writer *w)
+{
+    gguf_writer_u32(w, "tokenizer.ggml.model", 7);
+}
+
+static void build_no_tokens(struct gguf_writer *w)
+{
+    support_put_text(w, "tokenizer.ggml.model", "llama");
+}
+
+static void build_tokens_not_texts(struct gguf_writer *w)
+{
+    const int32_t numbers[] = {1, 2, 3};
+    support_put_text(w, "tokenizer.ggml.model", "llama");
+    gguf_writer_array(w, "tokenizer.ggml.tokens", GGUF_I32, numbers, 3);
+}
+
+static void build_empty(struct gguf_writer *w)
+{
+    support_put_text(w, "tokenizer.ggml.model", "llama");
+    support_put_tokens(w, NULL, NULL, 0);
+}
+
+static void build_scores_short(struct gguf_writer *w)
+{
+    const float scores[] = {0, 1};
+    support_put_spm(w);
+    gguf_writer_array(w, "tokenizer.ggml.scores", GGUF_F32, scores, 2);
+}
+
+static void build_scores_texts(struct gguf_writer *w)
+{
+    const struct gguf_str scores[] = {{"1", 1}};
+    support_put_spm(w);
+    gguf_writer_str_array(w, "tokenizer.ggml.scores", scores, 1);
+}
+
+static void build_kinds_short(struct gguf_writer *w)
+{
+    const int32_t kinds[] = {1, 1};
+    support_put_bpe(w, "gpt-2");
+    gguf_writer_array(w, "tokenizer.ggml.token_type", GGUF_I32, kinds, 2);
+}
+
+static void build_kind_unknown(struct gguf_writer *w)
+{
+    const char *const texts[] = {"a", "b"};
+    const int32_t kinds[] = {1, 77};
+    support_put_text(w, "tokenizer.ggml.model", "llama");
+    support_put_tokens(w, texts, kinds, 2);
+}
+
+static void build_no_merges(struct gguf_writer *w)
+{
+    const char *const texts[] = {"a", "b"};
+    support_put_text(w, "tokenizer.ggml.model", "gpt2");
+    support_put_tokens(w, texts, NULL, 2);
+}
+
+static void build_merges_numbers(struct gguf_writer *w)
+{
+    const int32_t numbers[] = {1};
+    support_put_bpe(w, "gpt-2");
+    gguf_writer_array(w, "tokenizer.ggml.merges", GGUF_I32, numbers, 1);
+}
+
+static void build_merge_without_space(struct gguf_writer *w)
+{
+    const struct gguf_str merges[] = {{"a b", 3}, {"abc", 3}};
+    support_put_bpe(w, "gpt-2");
+    gguf_writer_str_array(w, "tokenizer.ggml.merges", merges, 2);
+}
+
+static void build_merge_without_half(struct gguf_writer *w)
+{
+    const struct gguf_str merges[] = {{"a ", 2}};
+    support_put_bpe(w, "gpt-2");
+    gguf_writer_str_array(w, "tokenizer.ggml.merges", merges, 1);
+}
+
+static void build_merge_empty(struct gguf_writer *w)
+{
+    const struct gguf_str merges[] = {{"", 0}};
+    support_put_bpe(w, "gpt-2");
+    gguf_writer_str_array(w, "tokenizer.ggml.merges", merges, 1);
+}
+
+static void build_eos_beyond(struct gguf_writer *w)
+{
+    support_put_bpe(w, "gpt-2");
+    gguf_writer_u32(w, "tokenizer.ggml.eos_token_id", 262);
+}
+
+static void build_bos_huge(struct gguf_writer *w)
+{
+    support_put_spm(w);
+    gguf_writer_u64(w, "tokenizer.ggml.bos_token_id", UINT64_C(1) << 62);
+}
+
+static void build_eot_text(struct gguf_writer *w)
+{
+    support_put_spm(w);
+    support_put_text(w, "tokenizer.ggml.eot_token_id", "two");
+}
+
+static void build_add_bos_text(struct gguf_writer *w)
+{
+    support_put_spm(w);
+    support_put_text(w, "tokenizer.ggml.add_bos_token", "yes");
+}
+
+static void build_token_too_long(struct gguf_writer *w)
+{
+    static char text[70001];
+    const char *const texts[] = {text};
+    memset(text, 'x', sizeof text - 1);
+    support_put_text(w, "tokenizer.ggml.model", "llama");
+    support_put_tokens(w, texts, NULL, 1);
+}
+
+static const struct refusal {
+    const char *name;
+    void (*build)(struct gguf_writer *w);
+    const char *item; /* the key that the error names */
+    const char *text; /* what it says */
+} refusals[] = {
+    {"no tokenizer", build_no_model, "tokenizer.ggml.model", "no tokenizer"},
+    {"a tokenizer of a later version", build_unigram, "tokenizer.ggml.model", "\"t5\""},
+    {"unknown pre-tokenizer", build_unknown_pre, "tokenizer.ggml.pre", "\"marmelade\""},
+    {"model name of a wrong type", build_model_not_text, "tokenizer.ggml.model", ""},
+    {"no tokens", build_no_tokens, "tokenizer.ggml.tokens", "no vocabulary"},
+    {"tokens that are numbers", build_tokens_not_texts, "tokenizer.ggml.tokens", "strings"},
+    {"empty vocabulary", build_empty, "tokenizer.ggml.tokens", "0 tokens"},
+    {"fewer scores than tokens", build_scores_short, "tokenizer.ggml.scores", "2 scores for 265"},
+    {"scores that are texts", build_scores_texts, "tokenizer.ggml.scores", "f32"},
+    {"fewer kinds than tokens", build_kinds_short, "tokenizer.ggml.token_type", "2 kinds for 262"},
+    {"a kind that does not exist", build_kind_unknown, "tokenizer.ggml.token_type", "77"},
+    {"no merges", build_no_merges, "tokenizer.ggml.merges", "no list of merges"},
+    {"merges that are numbers", build_merges_numbers, "tokenizer.ggml.merges", "strings"},
+    {"a merge without space", build_merge_without_space, "tokenizer.ggml.merges", "merge 1 "},
+    {"a merge of one half", build_merge_without_half, "tokenizer.ggml.merges", "merge 0 "},
+    {"an empty merge", build_merge_empty, "tokenizer.ggml.merges", "merge 0 "},
+    {"eos one beyond", build_eos_beyond, "tokenizer.ggml.eos_token_id", "token 262"},
+    {"bos of 2^62", build_bos_huge, "tokenizer.ggml.bos_token_id", "vocabulary"},
+    {"eot that is a text", build_eot_text, "tokenizer.ggml.eot_token_id", ""},
+    {"add_bos that is a text", build_add_bos_text, "tokenizer.ggml.add_bos_token", ""},
+    {"a token of 70,000 bytes", build_token_too_long, "tokenizer.ggml.tokens", "70000 bytes"},
+};
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
+        const struct refusal *r = &refusals[i];
+        struct support_vocab v = support_vocab_make(r->build);
+        if (v.tokenizer) fail_msg("%s: was accepted", r->name);
+        if (v.err.code != BASE_MODEL || strcmp(v.err.item, r->item) ||
+            !strstr(v.err.text, r->text) || !v.err.file[0])
+            fail_msg("%s: code %d, file %s, item %s, text %s", r->name, v.err.code, v.err.file,
+                     v.err.item, v.err.text);
+        support_vocab_free(&v);
+    }
+    text_tokenizer_close(NULL);
+}
+
+/* ---- Odd ones that work ---- */
+
+static void check_ids(const struct text_tokenizer *t, const char *text, unsigned flags,
+                      const int32_t *want, size_t count)
+{
+    struct base_error err = BASE_ERROR_INIT;
+    struct text_ids ids = TEXT_IDS_INIT;
+    if (!text_encode(t, text, strlen(text), flags, &ids, &err)) fail_msg("%s: %s", text, err.text);
+    bool same = ids.count == count;
+    for (size_t i = 0; same && i < count; i++) same = ids.id[i] == want[i];
+    if (!same) {
+        for (size_t i = 0; i < ids.count; i++) print_error("%d ", (int)ids.id[i]);
+        fail_msg("\"%s\" with flags %u: these %zu ids instead of %zu", text, flags, ids.count,
+                 count);
+    }
+    text_ids_free(&ids);
+}
+
+#define CHECK_IDS(t, text, flags, ...)                                                             \
+    check_ids(t, text, flags, (const int32_t[]){__VA_ARGS__},                                      \
+              sizeof((const int32_t[]){__VA_ARGS__}) / sizeof(int32_t))
+
+static void build_one_token(struct gguf_writer *w)
+{
+    const char *const texts[] = {"a"};
+    support_put_text(w, "tokenizer.ggml.model", "llama");
+    support_put_tokens(w, texts, NULL, 1);
+    gguf_writer_u32(w, "tokenizer.ggml.eos_token_id", UINT32_MAX);
+    gguf_writer_bool(w, "tokenizer.ggml.add_space_prefix", false);
+}
+
+/* Default ids 1 and 2 and the declared 2^32-1 are all beyond this vocabulary. */
+static void test_one_token(void **state)
+{
+    struct support_vocab v = support_vocab_make(build_one_token);
+    (void)state;
+    assert_non_null(v.tokenizer);
+    assert_int_equal(text_vocab_size(v.tokenizer), 1);
+    assert_int_equal(text_token_bos(v.tokenizer), -1);
+    assert_int_equal(text_token_eos(v.tokenizer), -1);
+    assert_int_equal(text_token_eot(v.tokenizer), -1);
+    assert_false(text_adds_bos(v.tokenizer));
+    assert_false(text_token_is_end(v.tokenizer, -1));
+    assert_false(text_token_is_end(v.tokenizer, 1));
+    assert_int_equal(text_token_raw(v.tokenizer, 1).size, 0);
+    assert_int_equal(text_token_raw(v.tokenizer, INT32_MIN).size, 0);
+    assert_int_equal(text_token_kind(v.tokenizer, INT32_MAX), TEXT_TOKEN_UNUSED);
+    CHECK_IDS(v.tokenizer, "aa", TEXT_ADD_SPECIAL, 0, 0);
+    CHECK_IDS(v.tokenizer, "ab", TEXT_ADD_SPECIAL, 0, 0); /* 0 is the unknown token, too */
+    support_vocab_free(&v);
+}
+
+static void build_no_unknown(struct gguf_writer *w)
+{
+    build_one_token(w);
+    gguf_writer_u32(w, "tokenizer.ggml.unknown_token_id", UINT32_MAX);
+}
+
+static void test_byte_without_token(void **state)
+{
+    struct support_vocab v = support_vocab_make(build_no_unknown);
+    struct base_error err = BASE_ERROR_INIT;
+    struct text_ids ids = TEXT_IDS_INIT;
+    (void)state;
+    assert_non_null(v.tokenizer);
+    assert_false(text_encode(v.tokenizer, "b", 1, 0, &ids, &err));
+    assert_int_equal(err.code, BASE_MODEL);
+    assert_non_null(strstr(err.text, "0x62"));
+    text_ids_free(&ids);
+    support_vocab_free(&v);
+}
+
+static void build_odd_bytes(struct gguf_writer *w)
+{
+    const char *const texts[] = {"<unk>",   "<0x-1>", "<0x+F>", "<0xGG>", "<0x4>",
+                                 "<0x041>", "<0x41>", "<0x4a>", "<"};
+    const int32_t kinds[] = {2, 6, 6, 6, 6, 6, 6, 6, 1};
+    support_put_text(w, "tokenizer.ggml.model", "llama");
+    support_put_tokens(w, texts, kinds, 9);
+    gguf_writer_bool(w, "tokenizer.ggml.add_space_prefix", false);
+    gguf_writer_bool(w, "tokenizer.ggml.add_bos_token", false);
+}
+
+/* Only "<0x", two hexadecimal digits, ">" is a byte; the others read as they are written. */
+static void test_odd_byte_tokens(void **state)
+{
+    struct support_vocab v = support_vocab_make(build_odd_bytes);
+    struct base_buffer out = BASE_BUFFER_INIT;
+    (void)state;
+    assert_non_null(v.tokenizer);
+    for (int32_t id = 1; id <= 5; id++) {
+        assert_int_equal(text_token_kind(v.tokenizer, id), TEXT_TOKEN_NORMAL);
+        text_token_bytes(v.tokenizer, id, false, &out);
+    }
+    for (int32_t id = 6; id <= 7; id++) text_token_bytes(v.tokenizer, id, false, &out);
+    assert_string_equal(out.data, "<0x-1><0x+F><0xGG><0x4><0x041>AJ");
+    base_buffer_free(&out);
+    CHECK_IDS(v.tokenizer, "A<", 0, 6, 8);
+    support_vocab_free(&v);
+}
+
+static void build_bpe(struct gguf_writer *w)
+{
+    support_put_bpe(w, "llama3"); /* adds BOS */
+    gguf_writer_bool(w, "tokenizer.ggml.add_eos_token", true);
+}
+
+enum { A = 'a' - '!', LETTER_SPACE = 220 };
+
+static void test_bpe(void **state)
+{
+    struct support_vocab v = support_vocab_make(build_bpe);
+    const struct text_tokenizer *t = v.tokenizer;
+    (void)state;
+    assert_non_null(t);
+    assert_string_equal(text_tokenizer_model(t), "gpt2");
+    assert_string_equal(text_tokenizer_pre(t), "llama3");
+    assert_int_equal(text_token_eot(t), 260);
+    assert_true(text_token_is_end(t, 259));
+    assert_true(text_token_is_end(t, 260));
+    assert_false(text_token_is_end(t, 258));
+    assert_true(text_adds_bos(t));
+    assert_true(text_adds_eos(t));
+    CHECK_IDS(t, "abcab", 0, 257, 256);
+    CHECK_IDS(t, " abab", 0, LETTER_SPACE, 256, 256);
+    CHECK_IDS(t, "a", TEXT_ADD_SPECIAL, 258, A, 259);
+    CHECK_IDS(t, "", TEXT_ADD_SPECIAL, 258, 259);
+    /* Control tokens only when asked for, user tokens always, BOS never twice. */
+    CHECK_IDS(t, "ab<user>ab", 0, 256, 261, 256);
+    CHECK_IDS(t, "<s>ab</s>", TEXT_PARSE_SPECIAL, 258, 256, 259);
+    CHECK_IDS(t, "<s>", TEXT_PARSE_SPECIAL | TEXT_ADD_SPECIAL, 258, 259);
+    CHECK_IDS(t, "<s><s>", TEXT_PARSE_SPECIAL | TEXT_ADD_SPECIAL, 258, 258, 259);
+    CHECK_IDS(t, "<s>", 0, '<' - '!', 's' - '!', '>' - '!');
+    support_vocab_free(&v);
+}
+
+static void test_spm(void **state)
+{
+    struct support_vocab v = support_vocab_make(support_put_spm);
+    const struct text_tokenizer *t = v.tokenizer;
+    (void)state;
+    assert_non_null(t);
+    CHECK_IDS(t, "ab", 0, 263);
+    CHECK_IDS(t, "ab", TEXT_ADD_SPECIAL, 1, 263);
+    CHECK_IDS(t, "aab ab", 0, 259, 260, 262, 263);
+    CHECK_IDS(t, "a<user>ab", 0, 259, 260, 264, 263); /* a space after a special token, too */
+    CHECK_IDS(t, "c\xff", 0, 259, 3 + 'c', 3 + 0xff);
+    CHECK_IDS(t, "<s>ab", TEXT_ADD_SPECIAL | TEXT_PARSE_SPECIAL, 1, 263);
+    support_vocab_free(&v);
+}
+
+static void build_nested(struct gguf_writer *w)
+{
+    const char *const texts[] = {"<unk>",  "<s>", "</s>", "<a>", "<a><b>",
+                                 "<b><c>", "<c>", "a",    "<",   ">"};
+    const int32_t kinds[] = {2, 3, 3, 4, 4, 4, 4, 1, 1, 1};
+    support_put_text(w, "tokenizer.ggml.model", "llama");
+    support_put_tokens(w, texts, kinds, 10);
+    gguf_writer_bool(w, "tokenizer.ggml.add_space_prefix", false);
+}
+
+/* The longest first, and among equally long ones the first of the vocabulary. */
+static void test_overlapping_specials(void **state)
+{
+    struct support_vocab v = support_vocab_make(build_nested);
+    (void)state;
+    assert_non_null(v.tokenizer);
+    CHECK_IDS(v.tokenizer, "<a><b><c>", 0, 4, 6);
+    CHECK_IDS(v.tokenizer, "a<a>a<b><c><a>", 0, 7, 3, 7, 5, 3);
+    support_vocab_free(&v);
+}
+
+static void build_phi3(struct gguf_writer *w)
+{
+    support_put_bpe(w, "gpt-2");
+    support_put_text(w, "general.name", "Phi-3 mini");
+}
+
+static void test_right_strip(void **state)
+{
+    struct support_vocab v = support_vocab_make(build_phi3);
+    (void)state;
+    assert_non_null(v.tokenizer);
+    CHECK_IDS(v.tokenizer, "<user> \n a<s> a", TEXT_PARSE_SPECIAL, 261, A, 258, LETTER_SPACE, A);
+    support_vocab_free(&v);
+}
+
+static void build_wordpiece(struct gguf_writer *w)
+{
+    const char *const texts[] = {"[UNK]",
+                                 "[CLS]",
+                                 "[SEP]",
+                                 "\xe2\x96\x81un",
+                                 "able",
+                                 "\xe2\x96\x81!",
+                                 "\xe2\x96\x81\xe4\xb8\xad",
+                                 "un",
+                                 "\xe2\x96\x81"
+                                 "e"};
+    const int32_t kinds[] = {3, 3, 3, 1, 1, 1, 1, 1, 1};
+    support_put_text(w, "tokenizer.ggml.model", "bert");
+    support_put_tokens(w, texts, kinds, 9);
+    gguf_writer_u32(w, "tokenizer.ggml.unknown_token_id", 0);
+    gguf_writer_u32(w, "tokenizer.ggml.bos_token_id", 1);
+    gguf_writer_u32(w, "tokenizer.ggml.seperator_token_id", 2);
+}
+
+static void test_wordpiece(void **state)
+{
+    struct support_vocab v = support_vocab_make(build_wordpiece);
+    struct base_buffer out = BASE_BUFFER_INIT;
+    struct text_decoder d;
+    (void)state;
+    assert_non_null(v.tokenizer);
+    CHECK_IDS(v.tokenizer, "Unable un\xe4\xb8\xad!", TEXT_ADD_SPECIAL, 1, 3, 4, 3, 6, 5, 2);
+    CHECK_IDS(v.tokenizer, "\xc3\x89 e\xcc\x81 \xff e", 0, 8, 8, 8); /* accents and dirt go */
+    CHECK_IDS(v.tokenizer, "unx able", 0, 0, 0);
+    text_decoder_init(&d, v.tokenizer, false, false);
+    for (int32_t id = 1; id <= 5; id++) text_decoder_add(&d, id, &out);
+    assert_string_equal(out.data, "unable !");
+    base_buffer_free(&out);
+    support_vocab_free(&v);
+}
+
+static void build_harmony(struct gguf_writer *w)
+{
+    const char *const texts[] = {"<unk>",      "a",        "b",          "<|end|>",
+                                 "<|return|>", "<|call|>", "<|channel|>"};
+    const int32_t kinds[] = {2, 1, 1, 3, 3, 3, 3};
+    support_put_text(w, "tokenizer.ggml.model", "llama");
+    support_put_tokens(w, texts, kinds, 7);
+    gguf_writer_u32(w, "tokenizer.ggml.eos_token_id", 4);
+}
+
+/* With "<|return|>" and "<|call|>", "<|end|>" ends a message and not the answer. */
+static void test_end_of_message(void **state)
+{
+    struct support_vocab v = support_vocab_make(build_harmony);
+    (void)state;
+    assert_non_null(v.tokenizer);
+    assert_false(text_token_is_end(v.tokenizer, 3));
+    assert_true(text_token_is_end(v.tokenizer, 4));
+    assert_true(text_token_is_end(v.tokenizer, 5));
+    assert_int_equal(text_token_kind(v.tokenizer, 6), TEXT_TOKEN_USER);
+    support_vocab_free(&v);
+}
+
+/* ---- Streaming ---- */
+
+static void test_decoder(void **state)
+{
+    struct support_vocab v = support_vocab_make(support_put_spm);
+    struct base_buffer out = BASE_BUFFER_INIT;
+    struct text_decoder d;
+    (void)state;
+    assert_non_null(v.tokenizer);
+    text_decoder_init(&d, v.tokenizer, false, false);
+    text_decoder_add(&d, 1, &out); /* control tokens show nothing */
+    assert_int_equal(out.size, 0);
+    text_decoder_add(&d, 263, &out); /* and the space that was added is gone */
+    assert_string_equal(out.data, "ab");
+    text_decoder_add(&d, 263, &out);
+    assert_string_equal(out.data, "ab ab");
+    static const unsigned char euro[] = {0xe2, 0x82, 0xac};
+    for (int i = 0; i < 3; i++) {
+        assert_string_equal(out.data, "ab ab");
+        text_decoder_add(&d, 3 + euro[i], &out);
+    }
+    assert_string_equal(out.data, "ab ab\xe2\x82\xac");
+    text_decoder_add(&d, 3 + 0xf0, &out);
+    text_decoder_add(&d, 3 + 0x9f, &out);
+    assert_string_equal(out.data, "ab ab\xe2\x82\xac");
+    text_decoder_end(&d, &out);
+    assert_string_equal(out.data, "ab ab\xe2\x82\xac\xef\xbf\xbd");
+    base_buffer_clear(&out);
+    text_decoder_init(&d, v.tokenizer, true, true); /* after a prompt, specials shown */
+    text_decoder_add(&d, 263, &out);
+    text_decoder_add(&d, 2, &out);
+    text_decoder_add(&d, -5, &out);
+    text_decoder_add(&d, 1 << 30, &out);
+    text_decoder_end(&d, &out);
+    assert_string_equal(out.data, " ab</s>");
+    base_buffer_free(&out);
+    support_vocab_free(&v);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_one_token),
+        cmocka_unit_test(test_byte_without_token),
+        cmocka_unit_test(test_odd_byte_tokens),
+        cmocka_unit_test(test_bpe),
+        cmocka_unit_test(test_spm),
+        cmocka_unit_test(test_overlapping_specials),
+        cmocka_unit_test(test_right_strip),
+        cmocka_unit_test(test_wordpiece),
+        cmocka_unit_test(test_end_of_message),
+        cmocka_unit_test(test_decoder),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
