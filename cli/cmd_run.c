@@ -15,7 +15,7 @@
 enum { BUFFER_SIZE = 1 << 16, CTX_SPARE = 1024 };
 
 enum ending { AT_END_TOKEN, AT_STOP_TEXT, AT_LIMIT, AT_FULL_CONTEXT, INTERRUPTED };
-static const char *const ending_name[] = {"end", "stop", "limit", "context", "interrupted"};
+static const char *const ending_name[] = {"eos", "stop", "limit", "context", "interrupted"};
 
 struct completion {
     const struct cli_values *values;

@@ -2,9 +2,10 @@
  *
  * Build: the functions below append tensors to the graph. The first error sticks in the graph
  * (engine_graph_plan returns it); after an error, or given a NULL tensor, builders return NULL, so
- * a model reads like the paper, without checks on each line. Plan: keeps what the outputs need
- * (post-order visit), simplifies, gives every intermediate an offset by liveness and allocates one
- * buffer. Run: no allocation, no rebuild; a decode step writes new inputs and runs again.
+ * a model reads like the paper, without checks on each line. Plan: keeps what the outputs need,
+ * in the order of building (what writes into a leaf is always kept), simplifies, gives every
+ * intermediate an offset by liveness and allocates one buffer. Run: no allocation, no rebuild; a
+ * decode step writes new inputs and runs again.
  *
  * Shapes: [rows][cols], slowest first. T tokens, E embedding, H heads, D head size. */
 #ifndef ENGINE_GRAPH_H
@@ -40,6 +41,7 @@ int engine_graph_nodes(const struct engine_graph *g);     /* nodes that run, aft
 struct engine_tensor *engine_graph_find(struct engine_graph *g, const char *name);
 
 /* ---- Views: no work, no memory ---- */
+/* ne and nb (bytes; NULL: contiguous) of n_dims dimensions, at `offset` bytes from a's first. */
 struct engine_tensor *engine_view(struct engine_graph *g, struct engine_tensor *a, int n_dims,
                                   const int64_t *ne, const int64_t *nb, int64_t offset);
 /* Splits or joins dimensions; every dimension that is joined must be contiguous with the next.

@@ -17,7 +17,8 @@ struct engine_task {
 
 enum engine_split {
     ENGINE_SPLIT_ONE,  /* worker 0 alone: too small to share */
-    ENGINE_SPLIT_ROWS, /* workers take rows r with first <= r < last (engine_task_rows) */
+    ENGINE_SPLIT_ROWS, /* workers share out rows (engine_task_rows), without barriers or claims; */
+                       /* small nodes run on worker 0 with nth = 1; scratch: op_rows.h */
     ENGINE_SPLIT_OWN   /* the op claims chunks and places barriers itself */
 };
 

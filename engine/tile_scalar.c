@@ -2,47 +2,59 @@
  * choice of the table for a level. Called by matmul and attention through struct engine_tile. */
 #include "engine/tile.h"
 #include <math.h>
+#include <string.h>
+
+enum { ROWS = QUANT_PANEL_ROWS };
+
+/* isum[r] += 4 codes of each row times 4 elements of one column. Rows innermost: this is the loop
+ * that a compiler can make vectors of on any machine. */
+static inline void add4(const uint8_t w[ROWS][4], const int8_t x[4], int32_t isum[ROWS])
+{
+    for (int r = 0; r < ROWS; r++)
+        isum[r] += w[r][0] * x[0] + w[r][1] * x[1] + w[r][2] * x[2] + w[r][3] * x[3];
+}
 
 static void panel32_scalar(const struct quant_panel_form *form, int64_t n_blocks,
                            const struct quant_panel32 *w, const struct engine_cols32 *x, int n_rows,
                            int n_cols, float *const *out)
 {
     for (int c = 0; c < n_cols; c++) {
-        for (int r = 0; r < n_rows; r++) {
-            float acc = 0.0f;
-            for (int64_t b = 0; b < n_blocks; b++) {
-                int32_t isum = -form->offset * x[b].sum[c];
-                for (int i = 0; i < 8; i++)
-                    for (int j = 0; j < 4; j++) isum += w[b].q[i][r][j] * x[b].q[i][c][j];
+        float acc[ROWS] = {0};
+        for (int64_t b = 0; b < n_blocks; b++) {
+            int32_t isum[ROWS];
+            for (int r = 0; r < ROWS; r++) isum[r] = -form->offset * x[b].sum[c];
+            for (int i = 0; i < 8; i++) add4(w[b].q[i], x[b].q[i][c], isum);
+            for (int r = 0; r < ROWS; r++) {
                 float d = w[b].d[r] * x[b].d[c];
-                acc +=
-                    form->has_min ? fmaf(d, (float)isum, w[b].m[r] * x[b].s[c]) : d * (float)isum;
+                acc[r] += form->has_min ? fmaf(d, (float)isum[r], w[b].m[r] * x[b].s[c])
+                                        : d * (float)isum[r];
             }
-            out[c][r] = acc;
+        }
+        memcpy(out[c], acc, (size_t)n_rows * sizeof(float));
+    }
+}
+
+/* Adds one super-block's value of column c to acc[r]. */
+static void super_block(const struct quant_panel_form *form, const struct quant_panel256 *w,
+                        const struct engine_cols256 *x, int c, float acc[ROWS])
+{
+    int32_t isum[ROWS] = {0}, msum[ROWS] = {0};
+    for (int i = 0; i < 256 / form->sub_len; i++) {
+        int32_t sub[ROWS];
+        int32_t sum = form->sub_len == 16 ? x->sum16[i / 2][c][i % 2] : x->sum32[i / 2][c][i % 2];
+        for (int r = 0; r < ROWS; r++) sub[r] = -form->offset * sum;
+        for (int g = i * form->sub_len / 4; g < (i + 1) * form->sub_len / 4; g++)
+            add4(w->q[g], x->q[g][c], sub);
+        for (int r = 0; r < ROWS; r++) {
+            isum[r] += w->scale[i][r] * sub[r];
+            if (form->has_min) msum[r] += w->min[i / 2][r][i % 2] * sum;
         }
     }
-}
-
-/* The sum of q over sub-block i of column c. */
-static int32_t sub_sum(const struct engine_cols256 *x, int sub_len, int i, int c)
-{
-    return sub_len == 16 ? x->sum16[i / 2][c][i % 2] : x->sum32[i / 2][c][i % 2];
-}
-
-static float super_block(const struct quant_panel_form *form, const struct quant_panel256 *w,
-                         const struct engine_cols256 *x, int r, int c)
-{
-    int32_t isum = 0, msum = 0;
-    for (int i = 0; i < 256 / form->sub_len; i++) {
-        int32_t sum = sub_sum(x, form->sub_len, i, c);
-        int32_t sub = -form->offset * sum;
-        for (int g = i * form->sub_len / 4; g < (i + 1) * form->sub_len / 4; g++)
-            for (int j = 0; j < 4; j++) sub += w->q[g][r][j] * x->q[g][c][j];
-        isum += w->scale[i][r] * sub;
-        if (form->has_min) msum += w->min[i / 2][r][i % 2] * sum;
+    for (int r = 0; r < ROWS; r++) {
+        float d = w->d[r] * x->d[c];
+        acc[r] += form->has_min ? fmaf(d, (float)isum[r], w->m[r] * x->d[c] * (float)msum[r])
+                                : d * (float)isum[r];
     }
-    float d = w->d[r] * x->d[c];
-    return form->has_min ? fmaf(d, (float)isum, w->m[r] * x->d[c] * (float)msum) : d * (float)isum;
 }
 
 static void panel256_scalar(const struct quant_panel_form *form, int64_t n_blocks,
@@ -50,11 +62,9 @@ static void panel256_scalar(const struct quant_panel_form *form, int64_t n_block
                             int n_rows, int n_cols, float *const *out)
 {
     for (int c = 0; c < n_cols; c++) {
-        for (int r = 0; r < n_rows; r++) {
-            float acc = 0.0f;
-            for (int64_t b = 0; b < n_blocks; b++) acc += super_block(form, &w[b], &x[b], r, c);
-            out[c][r] = acc;
-        }
+        float acc[ROWS] = {0};
+        for (int64_t b = 0; b < n_blocks; b++) super_block(form, &w[b], &x[b], c, acc);
+        memcpy(out[c], acc, (size_t)n_rows * sizeof(float));
     }
 }
 

@@ -24,7 +24,7 @@ static double now(void)
 struct bench {
     uint8_t *memory;
     size_t memory_bytes;
-    struct quant_panel256 *panel; /* MAX_K / 32 panel32 fit as well */
+    struct quant_panel256 *panel; /* the larger kind: panel32 fit as well */
     float *out;                   /* MAX_K, or the rows of a call */
     float *x;
     int8_t *q;
@@ -183,7 +183,7 @@ int kernbench_run(uint64_t mib)
     struct rng rng = {1};
 
     b.memory = array(b.memory_bytes);
-    b.panel = array(sizeof(struct quant_panel32) * MAX_K / 32);
+    b.panel = array(sizeof(struct quant_panel256) * MAX_K / 256);
     b.out = array(MAX_K * 4);
     b.x = array(MAX_K * 4);
     b.q = array(MAX_K + 64);

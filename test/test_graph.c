@@ -71,7 +71,7 @@ enum { RANDOM_NODES = 60, RANDOM_OUTPUTS = 3 };
 struct random_graph {
     struct support_rig rig;
     struct engine_tensor *pool[4 + RANDOM_NODES]; /* contiguous F32 [rows][cols] */
-    struct engine_tensor *weight, *table, *ids;
+    struct engine_tensor *weight, *matrix, *table, *ids;
     int n_pool;
     int64_t ne[ENGINE_DIMS];
 };
@@ -110,7 +110,7 @@ static struct engine_tensor *random_node(struct random_graph *r, uint64_t *state
     struct engine_tensor *a = r->pool[support_random(state) % (uint64_t)r->n_pool];
     struct engine_tensor *b = r->pool[support_random(state) % (uint64_t)r->n_pool];
     enum engine_unary f = support_random(state) % 2 ? ENGINE_SILU : ENGINE_GELU;
-    switch (support_random(state) % 11) {
+    switch (support_random(state) % 12) {
     case 0:
         return engine_add(g, a, b);
     case 1:
@@ -137,6 +137,8 @@ static struct engine_tensor *random_node(struct random_graph *r, uint64_t *state
     case 9: /* over memory that others of the pool may read later */
         engine_copy(g, engine_cols(g, a, 0, 8), engine_cols(g, b, 8, 8));
         return engine_mul(g, a, b);
+    case 10:
+        return engine_scale(g, engine_mul_mat(g, r->matrix, a), 0.03125f, 0.0f);
     default:
         return random_moves(r, state, a);
     }
@@ -148,10 +150,12 @@ static void random_build(struct random_graph *r, struct engine *engine, uint64_t
     uint64_t state = seed;
     int32_t ids[64];
     support_rig_init(&r->rig, engine, seed);
-    int64_t rows = seed % 2 ? 5 : 24, cols = seed % 2 ? 48 : 400;
+    int64_t rows = seed % 2 ? 5 : 24, cols = seed % 2 ? 64 : 416;
     memcpy(r->ne, (int64_t[]){cols, rows, 1, 1}, sizeof r->ne);
     for (int i = 0; i < rows; i++) ids[i] = (int32_t)(support_random(&state) % (uint64_t)rows);
     r->weight = vector(&r->rig, cols);
+    r->matrix = support_source(&r->rig, seed % 3 ? QUANT_Q8_0 : QUANT_F32,
+                               (int64_t[]){cols, cols, 1, 1}, SUPPORT_PLAIN);
     r->table = support_source(&r->rig, QUANT_F32, r->ne, SUPPORT_PLAIN);
     r->ids = support_ids(&r->rig, rows, 1, ids);
     r->n_pool = 0;

@@ -424,6 +424,46 @@ static void test_reference(void **state)
     }
 }
 
+/* ---- OpenBLAS: close, not equal ---- */
+
+static void test_blas(void **state)
+{
+    (void)state;
+    enum { K = 200, N = 40, T = 48 };
+    static struct bench b;
+    struct base_error err = BASE_ERROR_INIT;
+    struct engine_options options = engine_options_default();
+    options.use_blas = true;
+    options.n_threads = 2;
+    struct engine *e = engine_new(&options, &err);
+    if (!e) {
+        assert_int_equal(err.code, BASE_USAGE);
+        print_message("skipped: OpenBLAS is not installed\n");
+        return;
+    }
+    bench_fill(&b, quant_type_by_id(QUANT_F16), K, false, 8);
+    for (int c = 0; c < T; c++)
+        for (int i = 0; i < K; i++) b.x[c][i] = (float)((c * 31 + i * 17) % 101) - 50.0f;
+    struct engine_tensor w = leaf(QUANT_F16, 2, (int64_t[]){K, N}, b.w);
+    struct engine_tensor x = leaf(QUANT_F32, 2, (int64_t[]){MAX_K, T}, b.x);
+    struct engine_graph *g = graph(e);
+    struct engine_tensor *out = engine_mul_mat(g, &w, engine_cols(g, &x, 0, K));
+    run(g, out);
+    for (int c = 0; c < T; c++)
+        for (int r = 0; r < N; r++) {
+            double want = 0, absolute = 0;
+            for (int i = 0; i < K; i++) {
+                uint16_t h;
+                memcpy(&h, b.w + (size_t)r * b.row_bytes + 2 * (size_t)i, 2);
+                want += (double)quant_f16_to_f32(h) * b.x[c][i];
+                absolute += fabs((double)quant_f16_to_f32(h) * b.x[c][i]);
+            }
+            assert_true(fabs(row_of(out, c, 0, 0)[r] - want) <= 1e-5 * absolute);
+        }
+    engine_graph_free(g);
+    engine_free(e);
+}
+
 /* ---- Refusals ---- */
 
 static void test_refusals(void **state)
@@ -455,7 +495,8 @@ int main(void)
         cmocka_unit_test(test_edges),     cmocka_unit_test(test_batches),
         cmocka_unit_test(test_strides),   cmocka_unit_test(test_cat),
         cmocka_unit_test(test_experts),   cmocka_unit_test(test_large),
-        cmocka_unit_test(test_reference), cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_reference), cmocka_unit_test(test_blas),
+        cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

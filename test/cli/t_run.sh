@@ -135,7 +135,7 @@ begin end_of_text_token
 chat='<|im_start|>user\nSay hi<|im_end|>\n<|im_start|>assistant\n'
 infer -e -p "$chat" -n 100 --temp 0 --json
 status 0
-out_like '"stop":"end"'
+out_like '"stop":"eos"'
 infer -e -p "$chat" -n 100 --temp 0 --json --ignore-eos
 out_like '"tokens":100,.*"stop":"limit"'
 
