@@ -34,7 +34,7 @@ TEST_BIN := $(TEST_SRC:test/%.c=$(BUILD)/test/%)
 TOOL_BIN := $(TOOL_SRC:test/%.c=$(BUILD)/test/%)
 SUPPORT_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(wildcard test/support*.c))
 
-.PHONY: fuzz-gguf all run test check setup bench install clean lint format compdb help tests
+.PHONY: fuzz-gguf fuzz-tokenizer all run test check setup bench install clean lint format compdb help tests
 .DELETE_ON_ERROR:
 
 all: $(BUILD)/infer
@@ -128,6 +128,14 @@ fuzz-gguf: $(BUILD)/test/tool_gguf_seeds
 	    -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
 	    -o build/fuzz/fuzz_gguf $(FUZZ_SRC) -ldl -lm
 	$(BUILD)/test/tool_gguf_seeds build/fuzz/corpus
+
+# The same for vocabularies: build/fuzz/fuzz_tokenizer FOLDER_OF_SMALL_VOCABULARIES.
+fuzz-tokenizer:
+	@mkdir -p build/fuzz
+	clang $(CPPFLAGS) -std=gnu17 -O1 -g -ffp-contract=off \
+	    -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
+	    -o build/fuzz/fuzz_tokenizer test/fuzz_tokenizer.c \
+	    $(wildcard base/*.c quant/*.c gguf/*.c text/*.c) -lpcre2-8 -lutf8proc -ldl -lm
 
 format:
 	git ls-files '*.c' '*.h' | grep -v _tables | xargs clang-format -i
