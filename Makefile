@@ -50,10 +50,12 @@ help:
 	@echo 'make fuzz-gguf  build build/fuzz/fuzz_gguf and a corpus (needs clang)'
 	@echo 'make compdb     compile_commands.json for clangd'
 	@echo 'make install    into $$(DESTDIR)$$(PREFIX)'
-	@echo 'make clean'
+	@echo 'make clean      remove what was built'
+	@echo 'V=1 shows whole commands'
 
 $(BUILD)/infer: $(CLI_OBJ) $(BUILD)/libinfer.a
-	$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
 $(BUILD)/libinfer.a: $(LIB_OBJ)
 	@rm -f $@
@@ -61,7 +63,8 @@ $(BUILD)/libinfer.a: $(LIB_OBJ)
 
 $(BUILD)/%.o: %.c $(BUILD)/flags
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+	$(call say,CC,$<)
+	$(Q)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
 # Rebuilds everything when the compiler or its flags change.
 $(BUILD)/flags: FORCE
@@ -77,10 +80,12 @@ LDFLAGS_test_gguf_alloc = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=
 LDFLAGS_test_graph = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc
 
 $(TEST_BIN): $(BUILD)/test/%: $(BUILD)/test/%.o $(SUPPORT_OBJ) $(BUILD)/libinfer.a
-	$(CC) $(LDFLAGS) $(LDFLAGS_$*) -o $@ $^ -lcmocka $(LDLIBS)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(LDFLAGS) $(LDFLAGS_$*) -o $@ $^ -lcmocka $(LDLIBS)
 
 $(TOOL_BIN): $(BUILD)/test/%: $(BUILD)/test/%.o $(SUPPORT_OBJ) $(BUILD)/libinfer.a
-	$(CC) $(LDFLAGS) -o $@ $^ -lcmocka $(LDLIBS)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ -lcmocka $(LDLIBS)
 
 tests: $(TEST_BIN) $(TOOL_BIN)
 
@@ -90,12 +95,12 @@ setup:
 # Prints the answer of the default model to one question.
 run:
 	@scripts/setup build
-	@$(MAKE) --no-print-directory all
+	@$(MAKE) --no-print-directory -j$$(nproc) all
 	@scripts/fetch-model
 	$(BUILD)/infer -p "The capital of France is" -n 32 --temp 0
 
 test: setup
-	@$(MAKE) --no-print-directory all tests
+	@$(MAKE) --no-print-directory -j$$(nproc) all tests
 	@scripts/fetch-model
 	@test/run $(BUILD)
 
@@ -111,7 +116,7 @@ lint: all
 
 # Compile commands for clangd, from a dry run: no further tool is needed.
 compdb:
-	@$(MAKE) --no-print-directory -Bn all tests | scripts/compdb > compile_commands.json
+	@$(MAKE) --no-print-directory -Bn V=1 all tests | scripts/compdb > compile_commands.json
 
 install: all
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/doc/infer
