@@ -34,6 +34,10 @@ TEST_BIN := $(TEST_SRC:test/%.c=$(BUILD)/test/%)
 TOOL_BIN := $(TOOL_SRC:test/%.c=$(BUILD)/test/%)
 SUPPORT_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(wildcard test/support*.c))
 
+# One short line a file; V=1 shows whole commands.
+Q   := $(if $(V),,@)
+say  = $(if $(V),,@printf '  %-5s %s\n' $(1) $(2))
+
 .PHONY: fuzz-gguf fuzz-tokenizer all run test check setup bench install clean lint format compdb help tests
 .DELETE_ON_ERROR:
 
