@@ -243,6 +243,9 @@ bool model_params_read(struct model_params *p, const struct gguf_file *file, str
     p->norm_eps = -1.0f;
     /* Every layer has tensors of its own, which bounds the count by what the file holds. */
     uint64_t n_tensors = gguf_tensor_count(file);
+    if (n_tensors == 0)
+        return base_fail(err, BASE_MODEL,
+                         "the file holds no tensors: a vocabulary without a model");
     uint32_t most_layers = n_tensors < MAX_LAYERS ? (uint32_t)n_tensors : MAX_LAYERS;
     if (!read_u32(&r, "block_count", true, 1, most_layers, &p->n_layer) ||
         !read_u32(&r, "embedding_length", true, 1, MAX_DIM, &p->n_embd) ||
