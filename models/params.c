@@ -119,8 +119,11 @@ static bool read_rope(struct reader *r, struct model_params *p, struct engine_ro
                             "RoPE scaling '%.*s' is not supported (none, linear and yarn are)",
                             (int)(scaling.size & 0xff), scaling.data);
     if (factor > 0.0f && !none) rope->freq_scale = 1.0f / factor;
-    /* YaRN (Peng et al. 2023) in its standard form; its magnitude is part of the op. */
+    /* YaRN (Peng et al. 2023) in its standard form; its magnitude is part of the op, and only
+     * stretching has one. */
     if (yarn) rope->ext_factor = 1.0f;
+    if (yarn && factor > 0.0f && factor < 1.0f)
+        rope->attn_factor = 1.0f / (1.0f + 0.1f * logf(factor));
     rope->attn_factor *= attn_factor;
     return true;
 }
