@@ -82,7 +82,9 @@ FORCE:
 LDFLAGS_test_gguf_alloc = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=reallocarray \
                           -Wl,--wrap=strdup,--wrap=realpath,--wrap=asprintf
 # Counts the allocations of a run.
-LDFLAGS_test_graph = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc
+WRAP_MALLOC := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc
+LDFLAGS_test_graph      = $(WRAP_MALLOC)
+LDFLAGS_test_token_loop = $(WRAP_MALLOC)
 
 $(TEST_BIN): $(BUILD)/test/%: $(BUILD)/test/%.o $(SUPPORT_OBJ) $(BUILD)/libinfer.a
 	$(call say,LINK,$@)
