@@ -14,7 +14,8 @@ BUILD := build$(if $(SAN),/san-$(subst $(comma),-,$(SAN)))
 
 # -ffp-contract=off: fma only where the source says so (docs/design.md, canonical arithmetic).
 # -fno-math-errno, -fno-trapping-math: no change of results, lets sqrt and selects become instructions.
-CFLAGS   ?= -O3 -g
+# Sanitized code is compiled at -O2: at -O3 the unrolled kernels take minutes.
+CFLAGS   ?= $(if $(SAN),-O2,-O3) -g
 WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wundef
 CPPFLAGS += -I. -D_GNU_SOURCE -DPCRE2_CODE_UNIT_WIDTH=8
 ALL_CFLAGS := -std=gnu17 $(CFLAGS) $(WARNINGS) -ffp-contract=off -fno-math-errno \
@@ -34,7 +35,11 @@ TEST_BIN := $(TEST_SRC:test/%.c=$(BUILD)/test/%)
 TOOL_BIN := $(TOOL_SRC:test/%.c=$(BUILD)/test/%)
 SUPPORT_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(wildcard test/support*.c))
 
-.PHONY: fuzz-gguf all run test check setup bench install clean lint format compdb help tests
+# One short line a file; V=1 shows whole commands.
+Q   := $(if $(V),,@)
+say  = $(if $(V),,@printf '  %-5s %s\n' $(1) $(2))
+
+.PHONY: fuzz-gguf fuzz-tokenizer all run test check setup bench install clean lint format compdb help tests
 .DELETE_ON_ERROR:
 
 all: $(BUILD)/infer
@@ -50,10 +55,12 @@ help:
 	@echo 'make fuzz-gguf  build build/fuzz/fuzz_gguf and a corpus (needs clang)'
 	@echo 'make compdb     compile_commands.json for clangd'
 	@echo 'make install    into $$(DESTDIR)$$(PREFIX)'
-	@echo 'make clean'
+	@echo 'make clean      remove what was built'
+	@echo 'V=1 shows whole commands'
 
 $(BUILD)/infer: $(CLI_OBJ) $(BUILD)/libinfer.a
-	$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
 $(BUILD)/libinfer.a: $(LIB_OBJ)
 	@rm -f $@
@@ -61,7 +68,8 @@ $(BUILD)/libinfer.a: $(LIB_OBJ)
 
 $(BUILD)/%.o: %.c $(BUILD)/flags
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+	$(call say,CC,$<)
+	$(Q)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
 # Rebuilds everything when the compiler or its flags change.
 $(BUILD)/flags: FORCE
@@ -74,13 +82,17 @@ FORCE:
 LDFLAGS_test_gguf_alloc = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=reallocarray \
                           -Wl,--wrap=strdup,--wrap=realpath,--wrap=asprintf
 # Counts the allocations of a run.
-LDFLAGS_test_graph = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc
+WRAP_MALLOC := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc
+LDFLAGS_test_graph      = $(WRAP_MALLOC)
+LDFLAGS_test_token_loop = $(WRAP_MALLOC)
 
 $(TEST_BIN): $(BUILD)/test/%: $(BUILD)/test/%.o $(SUPPORT_OBJ) $(BUILD)/libinfer.a
-	$(CC) $(LDFLAGS) $(LDFLAGS_$*) -o $@ $^ -lcmocka $(LDLIBS)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(LDFLAGS) $(LDFLAGS_$*) -o $@ $^ -lcmocka $(LDLIBS)
 
 $(TOOL_BIN): $(BUILD)/test/%: $(BUILD)/test/%.o $(SUPPORT_OBJ) $(BUILD)/libinfer.a
-	$(CC) $(LDFLAGS) -o $@ $^ -lcmocka $(LDLIBS)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ -lcmocka $(LDLIBS)
 
 tests: $(TEST_BIN) $(TOOL_BIN)
 
@@ -90,12 +102,12 @@ setup:
 # Prints the answer of the default model to one question.
 run:
 	@scripts/setup build
-	@$(MAKE) --no-print-directory all
+	@$(MAKE) --no-print-directory -j$$(nproc) all
 	@scripts/fetch-model
 	$(BUILD)/infer -p "The capital of France is" -n 32 --temp 0
 
 test: setup
-	@$(MAKE) --no-print-directory all tests
+	@$(MAKE) --no-print-directory -j$$(nproc) all tests
 	@scripts/fetch-model
 	@test/run $(BUILD)
 
@@ -111,7 +123,7 @@ lint: all
 
 # Compile commands for clangd, from a dry run: no further tool is needed.
 compdb:
-	@$(MAKE) --no-print-directory -Bn all tests | scripts/compdb > compile_commands.json
+	@$(MAKE) --no-print-directory -Bn V=1 all tests | scripts/compdb > compile_commands.json
 
 install: all
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/doc/infer
@@ -128,6 +140,14 @@ fuzz-gguf: $(BUILD)/test/tool_gguf_seeds
 	    -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
 	    -o build/fuzz/fuzz_gguf $(FUZZ_SRC) -ldl -lm
 	$(BUILD)/test/tool_gguf_seeds build/fuzz/corpus
+
+# The same for vocabularies: build/fuzz/fuzz_tokenizer FOLDER_OF_SMALL_VOCABULARIES.
+fuzz-tokenizer:
+	@mkdir -p build/fuzz
+	clang $(CPPFLAGS) -std=gnu17 -O1 -g -ffp-contract=off \
+	    -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
+	    -o build/fuzz/fuzz_tokenizer test/fuzz_tokenizer.c \
+	    $(wildcard base/*.c quant/*.c gguf/*.c text/*.c) -lpcre2-8 -lutf8proc -ldl -lm
 
 format:
 	git ls-files '*.c' '*.h' | grep -v _tables | xargs clang-format -i

@@ -3,10 +3,12 @@
  * Owns: threads, and how they wait. Refuses: knowing what a job does. Called by engine.c (life) and
  * by ops through op.h (barrier, claim).
  *
- * Every wait is for one counter to change, in three steps: spin with the processor's pause hint (a
- * node of a graph takes microseconds, a sleep and a wake-up more than that), give the processor
- * away a few times (somebody we wait for may need it), sleep in the kernel. With more threads than
- * processors the first two steps are all but left out. */
+ * Every wait is for one counter to change: spin for a while with the processor's pause hint (a
+ * node of a graph takes microseconds, a sleep and a wake-up more than that), then sleep in the
+ * kernel. How long to spin is learnt, by each thread and kind of wait: a spin that was rewarded
+ * makes the next one longer, one in vain halves it. On processors of our own that settles at long
+ * spins; where others run (or more threads than processors), whoever we wait for may be waiting for
+ * the very processor that a long spin burns, and it settles at short ones. */
 #include "engine/pool.h"
 #include "base/size.h"
 #include "engine/threads.h"
@@ -23,10 +25,9 @@
 
 enum {
     POOL_MAX_THREADS = 1024,
-    POOL_SPINS = 1024, /* 20 to 50 microseconds */
-    POOL_YIELDS = 16,
-    POOL_SPINS_CROWDED = 16,
-    POOL_YIELDS_CROWDED = 2,
+    POOL_SPINS_LEAST = 32, /* pauses; one takes 15 to 50 nanoseconds */
+    POOL_SPINS_FIRST = 256,
+    POOL_SPINS_MOST = 2048,
     POOL_LINE = 64 /* bytes of a cache line: what is written by different threads lies apart */
 };
 
@@ -36,9 +37,12 @@ struct event {
     atomic_int sleepers; /* in the kernel, or about to be */
 };
 
+enum wait_kind { WAIT_START, WAIT_PHASE, WAIT_KINDS };
+
 struct slot {
-    struct engine_worker worker;
+    _Alignas(POOL_LINE) struct engine_worker worker;
     pthread_t thread;
+    int spins[WAIT_KINDS]; /* this thread's patience */
 };
 
 struct engine_pool {
@@ -47,7 +51,7 @@ struct engine_pool {
     _Alignas(POOL_LINE) atomic_int arrived;
     _Alignas(POOL_LINE) _Atomic int64_t next_chunk;
     _Alignas(POOL_LINE) atomic_bool paused; /* idle workers sleep at once */
-    int n_threads, spins, yields;
+    int n_threads;
     bool pinned, stop;
     struct engine_cpus caller_cpus; /* what the caller may use when it is unpinned */
     void (*job)(const struct engine_worker *, void *);
@@ -75,26 +79,31 @@ static void event_raise(struct event *s)
     }
 }
 
-/* Returns when the counter is no longer `old`. `hurry` is looked at while spinning: true ends it.
- */
-static void event_wait(struct event *s, uint32_t old, const struct engine_pool *pool,
-                       const atomic_bool *hurry)
+/* True when the counter changed from `old` within *patience pauses, which are then adjusted.
+ * `hurry` (or NULL) is looked at meanwhile: true ends the spin. */
+static bool spin_wait(struct event *e, uint32_t old, int *patience, const atomic_bool *hurry)
 {
-    for (int i = 0; i < pool->spins; ++i) {
-        if (atomic_load_explicit(&s->count, memory_order_acquire) != old) return;
-        if (hurry && atomic_load_explicit(hurry, memory_order_relaxed)) break;
+    for (int i = 0; i < *patience; ++i) {
+        if (atomic_load_explicit(&e->count, memory_order_acquire) != old) {
+            *patience += (POOL_SPINS_MOST - *patience) / 8;
+            return true;
+        }
+        if (hurry && atomic_load_explicit(hurry, memory_order_relaxed)) return false;
         pause_cpu();
     }
-    for (int i = 0; i < pool->yields; ++i) {
-        if (atomic_load_explicit(&s->count, memory_order_acquire) != old) return;
-        if (hurry && atomic_load_explicit(hurry, memory_order_relaxed)) break;
-        sched_yield();
+    if (*patience > POOL_SPINS_LEAST) *patience /= 2;
+    return false;
+}
+
+/* Returns when the counter is no longer `old`. */
+static void event_wait(struct event *e, uint32_t old, int *patience, const atomic_bool *hurry)
+{
+    if (spin_wait(e, old, patience, hurry)) return;
+    atomic_fetch_add(&e->sleepers, 1);
+    while (atomic_load(&e->count) == old) {
+        syscall(SYS_futex, &e->count, FUTEX_WAIT_PRIVATE, old, NULL, NULL, 0);
     }
-    atomic_fetch_add(&s->sleepers, 1);
-    while (atomic_load(&s->count) == old) {
-        syscall(SYS_futex, &s->count, FUTEX_WAIT_PRIVATE, old, NULL, NULL, 0);
-    }
-    atomic_fetch_sub(&s->sleepers, 1);
+    atomic_fetch_sub(&e->sleepers, 1);
 }
 
 void engine_pool_barrier(const struct engine_worker *w)
@@ -103,7 +112,7 @@ void engine_pool_barrier(const struct engine_worker *w)
     const uint32_t phase = atomic_load_explicit(&pool->phase.count, memory_order_acquire);
     const int before = atomic_fetch_add_explicit(&pool->arrived, 1, memory_order_acq_rel);
     if (before < pool->n_threads - 1) {
-        event_wait(&pool->phase, phase, pool, NULL);
+        event_wait(&pool->phase, phase, &pool->slot[w->ith].spins[WAIT_PHASE], NULL);
         return;
     }
     atomic_store_explicit(&pool->arrived, 0, memory_order_relaxed);
@@ -120,10 +129,11 @@ int64_t engine_pool_claim(const struct engine_worker *w, int64_t n)
  * next one comes only after this worker was at the job's closing barrier. */
 static void *worker_main(void *arg)
 {
-    const struct engine_worker *w = arg;
+    struct slot *slot = arg;
+    const struct engine_worker *w = &slot->worker;
     struct engine_pool *pool = w->pool;
     for (uint32_t seen = 0;; ++seen) {
-        event_wait(&pool->start, seen, pool, &pool->paused);
+        event_wait(&pool->start, seen, &slot->spins[WAIT_START], &pool->paused);
         if (pool->stop) return NULL;
         pool->job(w, pool->data);
         engine_pool_barrier(w);
@@ -150,7 +160,7 @@ static int start_thread(struct slot *slot)
     sigset_t all, old;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
-    const int status = pthread_create(&slot->thread, NULL, worker_main, &slot->worker);
+    const int status = pthread_create(&slot->thread, NULL, worker_main, slot);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     return status;
 }
@@ -175,14 +185,10 @@ struct engine_pool *engine_pool_new(int n_threads, bool pin, struct base_error *
         return NULL;
     }
     memset(pool, 0, size);
-    struct engine_cpus allowed;
-    engine_cpus_allowed(&allowed);
-    const bool crowded = n_threads > engine_cpus_count(&allowed);
     pool->n_threads = n_threads;
-    pool->spins = crowded ? POOL_SPINS_CROWDED : POOL_SPINS;
-    pool->yields = crowded ? POOL_YIELDS_CROWDED : POOL_YIELDS;
     for (int i = 0; i < n_threads; ++i) {
         pool->slot[i].worker = (struct engine_worker){.ith = i, .nth = n_threads, .pool = pool};
+        for (int k = 0; k < WAIT_KINDS; ++k) pool->slot[i].spins[k] = POOL_SPINS_FIRST;
     }
     for (int i = 1; i < n_threads; ++i) {
         const int status = start_thread(&pool->slot[i]);
@@ -194,6 +200,8 @@ struct engine_pool *engine_pool_new(int n_threads, bool pin, struct base_error *
         return NULL;
     }
     if (pin) {
+        struct engine_cpus allowed;
+        engine_cpus_allowed(&allowed);
         pool->slot[0].thread = pthread_self();
         pool->pinned = true;
         pool->caller_cpus = allowed;

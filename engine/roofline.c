@@ -139,7 +139,7 @@ __attribute__((target("avx512f,avx512vnni"))) static int32_t multiply_avx512(int
         }
     }
     for (int c = 1; c < CHAINS; c++) sum[0] = _mm512_add_epi32(sum[0], sum[c]);
-    return _mm512_reduce_add_epi32(sum[0]);
+    return _mm512_cvtsi512_si32(sum[0]);
 }
 #endif
 

@@ -46,7 +46,6 @@ struct model_params {
     const struct model_arch *arch;
     unsigned features; /* the architecture's and the model's own, enum model_feature */
     uint32_t n_expert, n_expert_used;
-    float expert_scale; /* of the experts' normalized weights */
     uint32_t n_layer, n_embd, n_ctx_train, n_vocab;
     uint32_t n_embd_head_k, n_embd_head_v;
     float norm_eps;

@@ -185,7 +185,6 @@ static struct engine_tensor *build_experts(const struct builder *b, struct engin
     struct engine_tensor *sum =
         engine_clamp(b->g, engine_sum_rows(b->g, share), 0x1p-14f, INFINITY);
     share = engine_div(b->g, share, sum);
-    if (p->expert_scale != 1.0f) share = engine_scale(b->g, share, p->expert_scale, 0.0f);
     share = engine_reshape(b->g, share, 3, (int64_t[]){1, used, n});
 
     x = engine_reshape(b->g, x, 3, (int64_t[]){n_embd, 1, n});

@@ -86,22 +86,6 @@ static bool str_is(struct gguf_str s, const char *text)
     return s.size == strlen(text) && !memcmp(s.data, text, s.size);
 }
 
-/* YaRN (Peng et al. 2023) as GGUF files give it. The op multiplies the magnitude by
- * 1 + 0.1 ln(factor) itself, so attn_factor is what is wanted over that. */
-static bool read_yarn(struct reader *r, float factor, struct engine_rope *rope)
-{
-    float log_mul = 0.0f;
-    rope->ext_factor = 1.0f;
-    if (!read_f32(r, "rope.scaling.yarn_ext_factor", 0.0f, &rope->ext_factor) ||
-        !read_f32(r, "rope.scaling.yarn_log_multiplier", 0.0f, &log_mul) ||
-        !read_f32(r, "rope.scaling.yarn_beta_fast", 0.0f, &rope->beta_fast) ||
-        !read_f32(r, "rope.scaling.yarn_beta_slow", 0.0f, &rope->beta_slow))
-        return false;
-    if (log_mul != 0.0f && factor > 1.0f)
-        rope->attn_factor = 1.0f / (1.0f + 0.1f * log_mul * logf(factor));
-    return true;
-}
-
 /* RoPE as the full-attention layers use it. */
 static bool read_rope(struct reader *r, struct model_params *p, struct engine_rope *rope)
 {
@@ -135,7 +119,11 @@ static bool read_rope(struct reader *r, struct model_params *p, struct engine_ro
                             "RoPE scaling '%.*s' is not supported (none, linear and yarn are)",
                             (int)(scaling.size & 0xff), scaling.data);
     if (factor > 0.0f && !none) rope->freq_scale = 1.0f / factor;
-    if (yarn && !read_yarn(r, factor, rope)) return false;
+    /* YaRN (Peng et al. 2023) in its standard form; its magnitude is part of the op, and only
+     * stretching has one. */
+    if (yarn) rope->ext_factor = 1.0f;
+    if (yarn && factor > 0.0f && factor < 1.0f)
+        rope->attn_factor = 1.0f / (1.0f + 0.1f * logf(factor));
     rope->attn_factor *= attn_factor;
     return true;
 }
@@ -204,15 +192,13 @@ static bool read_heads(struct reader *r, struct model_params *p)
 /* Mixtures of experts: counts, and whether the architecture's blocks know them. */
 static bool read_experts(struct reader *r, struct model_params *p)
 {
-    p->expert_scale = 1.0f;
     if (!read_u32(r, "expert_count", false, 0, MAX_EXPERTS, &p->n_expert)) return false;
     p->features = r->arch->features | (p->n_expert ? MODEL_EXPERTS : MODEL_DENSE);
     if (p->n_expert == 0) return true;
     if (!(r->arch->features & MODEL_MAY_MIX))
         return base_fail_at(r->err, BASE_MODEL, r->key, -1,
                             "mixtures of experts are not supported for %s", r->arch->name);
-    return read_u32(r, "expert_used_count", true, 1, p->n_expert, &p->n_expert_used) &&
-           read_f32(r, "expert_weights_scale", 0.0f, &p->expert_scale);
+    return read_u32(r, "expert_used_count", true, 1, p->n_expert, &p->n_expert_used);
 }
 
 static bool read_vocab(struct reader *r, struct model_params *p)
@@ -243,6 +229,9 @@ bool model_params_read(struct model_params *p, const struct gguf_file *file, str
     p->norm_eps = -1.0f;
     /* Every layer has tensors of its own, which bounds the count by what the file holds. */
     uint64_t n_tensors = gguf_tensor_count(file);
+    if (n_tensors == 0)
+        return base_fail(err, BASE_MODEL,
+                         "the file holds no tensors: a vocabulary without a model");
     uint32_t most_layers = n_tensors < MAX_LAYERS ? (uint32_t)n_tensors : MAX_LAYERS;
     if (!read_u32(&r, "block_count", true, 1, most_layers, &p->n_layer) ||
         !read_u32(&r, "embedding_length", true, 1, MAX_DIM, &p->n_embd) ||

@@ -1,6 +1,8 @@
 /* test/test_gguf.c: valid GGUF files: reading every kind, typed reads, writing and reading back,
- * split models, and the writer's refusals. Broken files are in test_gguf_broken.c. */
+ * and the writer's refusals. Split models are in test_gguf_split.c, broken files in
+ * test_gguf_broken.c. */
 #include "test/support.h"
+#include "test/support_folder.h"
 #include "test/support_gguf.h"
 
 #include <errno.h>
@@ -14,76 +16,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* ---- A folder of our own ---- */
-
-static char folder[] = "/tmp/test_gguf_XXXXXX";
-
-static int make_folder(void **state)
-{
-    (void)state;
-    return mkdtemp(folder) ? 0 : -1;
-}
-
-static int remove_folder(void **state)
-{
-    char command[64];
-    (void)state;
-    snprintf(command, sizeof command, "rm -rf %s", folder);
-    return system(command);
-}
-
-static const char *in_folder(const char *name, char out[128])
-{
-    snprintf(out, 128, "%s/%s", folder, name);
-    return out;
-}
-
-static int files_in_folder(void)
-{
-    char command[64];
-    int count = -1;
-    snprintf(command, sizeof command, "ls -A %s | wc -l", folder);
-    FILE *f = popen(command, "r");
-    if (f) {
-        assert_int_equal(fscanf(f, "%d", &count), 1);
-        pclose(f);
-    }
-    return count;
-}
-
-static void write_bytes(const char *path, const void *bytes, size_t size)
-{
-    FILE *f = fopen(path, "wb");
-    assert_non_null(f);
-    assert_int_equal(fwrite(bytes, 1, size, f), size);
-    assert_int_equal(fclose(f), 0);
-}
-
 static struct gguf_file *open_forged(const struct forge *f)
 {
     struct base_error err = BASE_ERROR_INIT;
     struct gguf_file *file = gguf_open_memory(f->bytes.data, f->bytes.size, "forged", &err);
     if (!file) fail_msg("%s: %s", err.item, err.text);
     return file;
-}
-
-static struct gguf_file *open_path(const char *path)
-{
-    struct base_error err = BASE_ERROR_INIT;
-    struct gguf_file *file = gguf_open(path, &err);
-    if (!file) fail_msg("%s: %s: %s", err.file, err.item, err.text);
-    return file;
-}
-
-static struct gguf_str str_of(const char *text)
-{
-    return (struct gguf_str){.data = text, .size = strlen(text)};
-}
-
-static void assert_str(struct gguf_str s, const char *text)
-{
-    assert_int_equal(s.size, strlen(text));
-    assert_memory_equal(s.data, text, s.size);
 }
 
 /* ---- Reading ---- */
@@ -102,7 +40,7 @@ static void check_scalars(const struct gguf_file *file)
     assert_true(gguf_array_num(gguf_kv_find(file, "f32"), 0) == (double)0.1f);
     assert_true(gguf_array_num(gguf_kv_find(file, "f64"), 0) == -2.5e300);
     const struct gguf_kv *kv = gguf_kv_find(file, "string");
-    assert_str((struct gguf_str){.data = kv->data, .size = kv->size}, "h\xc3\xa9llo");
+    support_assert_str((struct gguf_str){.data = kv->data, .size = kv->size}, "h\xc3\xa9llo");
 }
 
 static void check_arrays(const struct gguf_file *file)
@@ -135,10 +73,10 @@ static void check_arrays(const struct gguf_file *file)
     const struct gguf_kv *kv = gguf_kv_find(file, "strings");
     assert_int_equal(kv->item, GGUF_STRING);
     assert_int_equal(kv->count, 3);
-    assert_str(gguf_array_str(file, kv, 0), "one");
-    assert_str(gguf_array_str(file, kv, 1), "");
-    assert_str(gguf_array_str(file, kv, 2), "three");
-    assert_str(gguf_array_str(file, kv, 3), "");
+    support_assert_str(gguf_array_str(file, kv, 0), "one");
+    support_assert_str(gguf_array_str(file, kv, 1), "");
+    support_assert_str(gguf_array_str(file, kv, 2), "three");
+    support_assert_str(gguf_array_str(file, kv, 3), "");
     assert_int_equal(gguf_kv_find(file, "no strings")->count, 0);
     assert_int_equal(gguf_kv_find(file, "no numbers")->size, 0);
 }
@@ -184,7 +122,7 @@ static void test_reads_everything(void **state)
         assert_int_equal(gguf_kv_count(file), 26);
         assert_null(gguf_kv_at(file, 26));
         assert_null(gguf_kv_find(file, "absent"));
-        assert_str(gguf_kv_at(file, 1)->key, "i8");
+        support_assert_str(gguf_kv_at(file, 1)->key, "i8");
         assert_int_equal(gguf_kv_at(file, 0)->offset, 24);
         check_scalars(file);
         check_arrays(file);
@@ -351,14 +289,14 @@ static void test_lookup_finds_each_of_many(void **state)
 static void test_refuses_what_is_no_file(void **state)
 {
     (void)state;
-    char path[128];
+    char path[128], folder[128];
     struct {
         const char *path, *text;
     } cases[] = {
-        {folder, "a directory"},
+        {support_folder_path("", folder), "a directory"},
         {"/dev/null", "a device"},
         {"/nonexistent/model.gguf", "No such file"},
-        {in_folder("pipe", path), "a pipe"},
+        {support_folder_path("pipe", path), "a pipe"},
     };
     assert_int_equal(mkfifo(path, 0600), 0);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -370,7 +308,7 @@ static void test_refuses_what_is_no_file(void **state)
     }
     unlink(path);
     struct base_error err = BASE_ERROR_INIT;
-    write_bytes(in_folder("empty", path), "", 0);
+    support_write_file(support_folder_path("empty", path), "", 0);
     assert_null(gguf_open(path, &err));
     assert_string_equal(err.text, "the file is empty");
     unlink(path);
@@ -381,7 +319,7 @@ static void test_refuses_what_is_no_file(void **state)
 static void write_all_kinds(struct gguf_writer *w)
 {
     static const uint16_t numbers[] = {1, 65535, 3};
-    struct gguf_str strings[] = {str_of("one"), str_of(""), str_of("three")};
+    struct gguf_str strings[] = {support_str("one"), support_str(""), support_str("three")};
     gguf_writer_u32(w, "u32", 1);
     gguf_writer_u64(w, "u64", UINT64_MAX);
     gguf_writer_i32(w, "i32", -5);
@@ -405,11 +343,11 @@ static void test_write_and_read_back(void **state)
     struct base_error err = BASE_ERROR_INIT;
     for (size_t i = 0; i < sizeof rows; i++) rows[i] = (unsigned char)i;
     memset(more, 7, sizeof more);
-    in_folder("kinds.gguf", path);
+    support_folder_path("kinds.gguf", path);
     struct gguf_writer *w = gguf_writer_new(&err);
     write_all_kinds(w);
-    gguf_writer_tensor(w, str_of("q"), quant_type_by_id(QUANT_Q8_0), 2, ne);
-    gguf_writer_tensor(w, str_of("f"), quant_type_by_id(QUANT_F32), 1, ne1);
+    gguf_writer_tensor(w, support_str("q"), quant_type_by_id(QUANT_Q8_0), 2, ne);
+    gguf_writer_tensor(w, support_str("f"), quant_type_by_id(QUANT_F32), 1, ne1);
     assert_true(gguf_writer_begin(w, path, &err));
     assert_int_not_equal(access(path, F_OK), 0); /* nothing there before it is whole */
     for (size_t i = 0; i < sizeof rows; i += 17)
@@ -417,20 +355,20 @@ static void test_write_and_read_back(void **state)
     assert_true(gguf_writer_data(w, more, sizeof more, &err));
     assert_true(gguf_writer_end(w, &err));
     gguf_writer_free(w);
-    assert_int_equal(files_in_folder(), 1);
+    assert_int_equal(support_folder_count(), 1);
 
-    struct gguf_file *file = open_path(path);
+    struct gguf_file *file = support_open_gguf(path);
     assert_int_equal(gguf_version(file), 3);
     assert_int_equal(gguf_size(file) % 32, 0);
     assert_int_equal(gguf_kv_count(file), 11);
-    assert_str(gguf_kv_at(file, 0)->key, "u32");
+    support_assert_str(gguf_kv_at(file, 0)->key, "u32");
     assert_int_equal(gguf_array_int(gguf_kv_find(file, "u32"), 0), 4000000000);
     assert_int_equal(gguf_array_int(gguf_kv_find(file, "i32"), 0), -5);
     assert_true(gguf_array_num(gguf_kv_find(file, "f32"), 0) == (double)0.1f);
     assert_int_equal(gguf_kv_find(file, "string")->size, 3);
     assert_memory_equal(gguf_kv_find(file, "string")->data, "a\0b", 3);
     assert_int_equal(gguf_kv_find(file, "empty")->size, 0);
-    assert_str(gguf_array_str(file, gguf_kv_find(file, "strings"), 2), "three");
+    support_assert_str(gguf_array_str(file, gguf_kv_find(file, "strings"), 2), "three");
     assert_int_equal(gguf_array_int(gguf_kv_find(file, "numbers"), 1), 65535);
     assert_int_equal(gguf_kv_find(file, "no numbers")->item, GGUF_F32);
     const struct gguf_tensor *q = gguf_tensor_find(file, "q"), *f = gguf_tensor_find(file, "f");
@@ -458,7 +396,7 @@ static void test_copy_is_exact(void **state)
         const struct gguf_tensor *t = gguf_tensor_at(from, i);
         gguf_writer_tensor(w, t->name, t->type, t->n_dims, t->ne);
     }
-    assert_true(gguf_writer_begin(w, in_folder("copy.gguf", path), &err));
+    assert_true(gguf_writer_begin(w, support_folder_path("copy.gguf", path), &err));
     for (uint64_t i = 0; i < gguf_tensor_count(from); i++) {
         const struct gguf_tensor *t = gguf_tensor_at(from, i);
         assert_true(gguf_writer_data(w, t->data, t->size, &err));
@@ -485,7 +423,7 @@ static struct gguf_writer *one_tensor(uint32_t alignment)
     struct gguf_writer *w = gguf_writer_new(NULL);
     assert_non_null(w);
     if (alignment) gguf_writer_u32(w, "general.alignment", alignment);
-    gguf_writer_tensor(w, str_of("t"), quant_type_by_id(QUANT_F32), 1, ne);
+    gguf_writer_tensor(w, support_str("t"), quant_type_by_id(QUANT_F32), 1, ne);
     return w;
 }
 
@@ -496,11 +434,11 @@ static void test_writer_follows_alignment(void **state)
     float data[4096] = {[4095] = 3};
     struct base_error err = BASE_ERROR_INIT;
     struct gguf_writer *w = one_tensor(16384 * 4);
-    assert_true(gguf_writer_begin(w, in_folder("wide.gguf", path), &err));
+    assert_true(gguf_writer_begin(w, support_folder_path("wide.gguf", path), &err));
     assert_true(gguf_writer_data(w, data, sizeof data, &err));
     assert_true(gguf_writer_end(w, &err));
     gguf_writer_free(w);
-    struct gguf_file *file = open_path(path);
+    struct gguf_file *file = support_open_gguf(path);
     assert_int_equal(gguf_alignment(file), 65536);
     assert_int_equal(gguf_tensor_at(file, 0)->offset, 65536);
     assert_int_equal(gguf_size(file), 131072);
@@ -515,13 +453,13 @@ static void test_unfinished_write_leaves_no_trace(void **state)
     char path[128], old[4] = "";
     float data[4096] = {0};
     struct base_error err = BASE_ERROR_INIT;
-    write_bytes(in_folder("model.gguf", path), "old", 3);
+    support_write_file(support_folder_path("model.gguf", path), "old", 3);
     struct gguf_writer *w = one_tensor(0);
     assert_true(gguf_writer_begin(w, path, &err));
     assert_true(gguf_writer_data(w, data, 100, &err));
-    assert_int_equal(files_in_folder(), 2);
+    assert_int_equal(support_folder_count(), 2);
     gguf_writer_free(w); /* given up */
-    assert_int_equal(files_in_folder(), 1);
+    assert_int_equal(support_folder_count(), 1);
 
     w = one_tensor(0);
     assert_true(gguf_writer_begin(w, path, &err));
@@ -531,7 +469,7 @@ static void test_unfinished_write_leaves_no_trace(void **state)
     assert_string_equal(err.item, "t");
     assert_string_equal(err.text, "only 16383 of its 16384 bytes were given");
     gguf_writer_free(w);
-    assert_int_equal(files_in_folder(), 1);
+    assert_int_equal(support_folder_count(), 1);
     FILE *f = fopen(path, "rb");
     assert_int_equal(fread(old, 1, 4, f), 3);
     assert_string_equal(old, "old");
@@ -547,7 +485,7 @@ static void assert_begin_fails(struct gguf_writer *w, const char *path, const ch
     assert_int_equal(err.code, BASE_FAILED);
     if (!strstr(err.text, text)) fail_msg("'%s' is not in '%s'", text, err.text);
     gguf_writer_free(w);
-    assert_int_equal(files_in_folder(), 0);
+    assert_int_equal(support_folder_count(), 0);
 }
 
 static void test_writer_refuses(void **state)
@@ -572,15 +510,15 @@ static void test_writer_refuses(void **state)
         {"0123456789012345678901234567890123456789012345678901234567890123x", i8, 1, odd,
          "a name of 1 to 64"},
     };
-    in_folder("refused.gguf", path);
+    support_folder_path("refused.gguf", path);
     for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++) {
         struct gguf_writer *w = gguf_writer_new(NULL);
-        gguf_writer_tensor(w, str_of(tensors[i].name), tensors[i].type, tensors[i].n_dims,
+        gguf_writer_tensor(w, support_str(tensors[i].name), tensors[i].type, tensors[i].n_dims,
                            tensors[i].ne);
         assert_begin_fails(w, path, tensors[i].text);
     }
     struct gguf_writer *w = one_tensor(0);
-    gguf_writer_tensor(w, str_of("t"), i8, 1, odd);
+    gguf_writer_tensor(w, support_str("t"), i8, 1, odd);
     assert_begin_fails(w, path, "two tensors");
     assert_begin_fails(one_tensor(48), path, "power of two");
     w = gguf_writer_new(NULL);
@@ -594,7 +532,7 @@ static void test_writer_refuses(void **state)
     gguf_writer_u32(w, "", 1); /* the first error sticks */
     assert_begin_fails(w, path, "not an array of numbers");
     assert_begin_fails(one_tensor(0), "/nonexistent/x.gguf", "cannot create");
-    assert_begin_fails(one_tensor(0), folder, "cannot open");
+    assert_begin_fails(one_tensor(0), support_folder_path("", path), "cannot open");
 }
 
 static void test_writer_refuses_surplus(void **state)
@@ -604,7 +542,7 @@ static void test_writer_refuses_surplus(void **state)
     float data[4097] = {0};
     struct base_error err = BASE_ERROR_INIT;
     struct gguf_writer *w = one_tensor(0);
-    assert_true(gguf_writer_begin(w, in_folder("surplus.gguf", path), &err));
+    assert_true(gguf_writer_begin(w, support_folder_path("surplus.gguf", path), &err));
     assert_false(gguf_writer_data(w, data, sizeof data, &err));
     assert_non_null(strstr(err.text, "more than the announced 16384"));
     assert_false(gguf_writer_end(w, NULL));
@@ -616,7 +554,7 @@ static void test_writer_refuses_surplus(void **state)
     assert_false(gguf_writer_data(w, data, 1, &err));
     assert_non_null(strstr(err.text, "more tensor data"));
     gguf_writer_free(w);
-    assert_int_equal(files_in_folder(), 0);
+    assert_int_equal(support_folder_count(), 0);
 }
 
 /* Writes 4096 floats many times over; true if all of it was taken. */
@@ -625,7 +563,7 @@ static bool write_big(const char *path, struct base_error *err)
     static const float row[4096];
     const uint64_t ne[] = {4096, 64};
     struct gguf_writer *w = gguf_writer_new(err);
-    gguf_writer_tensor(w, str_of("t"), quant_type_by_id(QUANT_F32), 2, ne);
+    gguf_writer_tensor(w, support_str("t"), quant_type_by_id(QUANT_F32), 2, ne);
     bool done = gguf_writer_begin(w, path, err);
     for (int i = 0; done && i < 64; i++) done = gguf_writer_data(w, row, sizeof row, err);
     done = done && gguf_writer_end(w, err);
@@ -651,14 +589,14 @@ static void test_full_disk(void **state)
     signal(SIGXFSZ, SIG_IGN);
     small = (struct rlimit){.rlim_cur = 300000, .rlim_max = old.rlim_max};
     err = BASE_ERROR_INIT;
-    in_folder("limited.gguf", path);
+    support_folder_path("limited.gguf", path);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
     bool done = write_big(path, &err);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
     assert_false(done);
     assert_string_equal(err.text, "cannot write: File too large");
     assert_string_equal(err.file, path);
-    assert_int_equal(files_in_folder(), 0);
+    assert_int_equal(support_folder_count(), 0);
 }
 
 /* Runs write_big("-") with standard output going to `fd`. */
@@ -678,10 +616,10 @@ static void test_standard_output(void **state)
     (void)state;
     char path[128];
     struct base_error err = BASE_ERROR_INIT;
-    int fd = open(in_folder("out.gguf", path), O_WRONLY | O_CREAT, 0600);
+    int fd = open(support_folder_path("out.gguf", path), O_WRONLY | O_CREAT, 0600);
     assert_true(write_to_output(fd, &err));
     close(fd);
-    struct gguf_file *file = open_path(path);
+    struct gguf_file *file = support_open_gguf(path);
     assert_int_equal(gguf_tensor_at(file, 0)->size, 4096 * 64 * 4);
     gguf_close(file);
     unlink(path);
@@ -694,144 +632,6 @@ static void test_standard_output(void **state)
     assert_string_equal(err.text, "cannot write: Broken pipe");
     assert_string_equal(err.file, "standard output");
     close(ends[1]);
-}
-
-/* ---- Split models ---- */
-
-struct part_says {
-    int number, count, tensors; /* -1: the key is left out */
-};
-
-static void write_part(const char *path, const struct part_says *says, const char *tensor)
-{
-    const uint64_t ne[] = {8};
-    uint8_t data[8];
-    struct base_error err = BASE_ERROR_INIT;
-    struct gguf_writer *w = gguf_writer_new(&err);
-    if (says->number >= 0) gguf_writer_u32(w, "split.no", (uint32_t)says->number);
-    if (says->count >= 0) gguf_writer_u32(w, "split.count", (uint32_t)says->count);
-    if (says->tensors >= 0) gguf_writer_i32(w, "split.tensors.count", says->tensors);
-    gguf_writer_str(w, "from", path, strlen(path));
-    gguf_writer_tensor(w, str_of(tensor), quant_type_by_id(QUANT_I8), 1, ne);
-    memset(data, tensor[0], sizeof data);
-    assert_true(gguf_writer_begin(w, path, &err));
-    assert_true(gguf_writer_data(w, data, sizeof data, &err));
-    assert_true(gguf_writer_end(w, &err));
-    gguf_writer_free(w);
-}
-
-static void part_path(int number, int count, char out[128])
-{
-    char name[64];
-    snprintf(name, sizeof name, "m-%05d-of-%05d.gguf", number, count);
-    in_folder(name, out);
-}
-
-/* Three parts with tensors a, b, c; `odd` takes the place of what part `which` says. */
-static void write_parts(int which, const struct part_says *odd, const char *last)
-{
-    const char *names[] = {"a", "b", last};
-    char path[128];
-    for (int i = 0; i < 3; i++) {
-        struct part_says says = {.number = i, .count = 3, .tensors = 3};
-        part_path(i + 1, 3, path);
-        write_part(path, i == which ? odd : &says, names[i]);
-    }
-}
-
-static void remove_parts(void)
-{
-    char path[128];
-    for (int i = 1; i <= 3; i++) {
-        part_path(i, 3, path);
-        unlink(path);
-    }
-}
-
-static void test_split_opens_by_any_part(void **state)
-{
-    (void)state;
-    char path[128], first[128];
-    write_parts(-1, NULL, "c");
-    part_path(1, 3, first);
-    for (int i = 1; i <= 3; i++) {
-        part_path(i, 3, path);
-        struct gguf_file *file = open_path(path);
-        assert_int_equal(gguf_part_count(file), 3);
-        assert_string_equal(gguf_path(file), first);
-        assert_int_equal(gguf_tensor_count(file), 3);
-        for (int t = 0; t < 3; t++) {
-            char name[2] = {(char)('a' + t), 0};
-            const struct gguf_tensor *tensor = gguf_tensor_find(file, name);
-            assert_ptr_equal(tensor, gguf_tensor_at(file, (uint64_t)t));
-            assert_int_equal(tensor->part, t);
-            assert_memory_equal(tensor->data, name, 1);
-        }
-        struct gguf_str from;
-        assert_true(gguf_get_str(file, "from", &from, NULL));
-        assert_str(from, first); /* the first part's metadata */
-        assert_true(gguf_touch(file) > 0);
-        gguf_close(file);
-    }
-    remove_parts();
-}
-
-static void assert_split_fails(int file, const char *item, const char *text)
-{
-    char first[128], blamed[128];
-    struct base_error err = BASE_ERROR_INIT;
-    part_path(1, 3, first);
-    part_path(file, 3, blamed);
-    assert_null(gguf_open(first, &err));
-    assert_int_equal(err.code, BASE_MODEL);
-    assert_string_equal(err.item, item);
-    if (!strstr(err.text, text)) fail_msg("'%s' is not in '%s'", text, err.text);
-    assert_string_equal(err.file, blamed);
-    remove_parts();
-}
-
-static void test_split_refuses(void **state)
-{
-    (void)state;
-    char path[128];
-    write_parts(-1, NULL, "c");
-    part_path(2, 3, path);
-    unlink(path);
-    assert_split_fails(2, "", "part 2 of 3 of this split model is missing");
-    write_parts(-1, NULL, "c");
-    write_bytes(path, "GGUF\3\0\0\0", 8);
-    assert_split_fails(2, "", "too short");
-    write_parts(1, &(struct part_says){2, 3, 3}, "c");
-    assert_split_fails(2, "split.no", "the name says part 1, the file says part 2");
-    write_parts(1, &(struct part_says){-1, 3, 3}, "c");
-    assert_split_fails(2, "split.no", "the file says part -1");
-    write_parts(2, &(struct part_says){2, 4, 3}, "c");
-    assert_split_fails(3, "split.count", "the name says 3 parts, the file says 4");
-    write_parts(0, &(struct part_says){0, -1, 3}, "c");
-    assert_split_fails(1, "split.count", "the name says 3 parts, the file says 0");
-    write_parts(0, &(struct part_says){0, 3, 4}, "c");
-    assert_split_fails(1, "split.tensors.count", "4 tensors were announced, the parts hold 3");
-    write_parts(-1, NULL, "a");
-    assert_split_fails(1, "a", "two tensors have this name");
-}
-
-/* Names that only look like parts, and one part of one. */
-static void test_split_names(void **state)
-{
-    (void)state;
-    static const char *const names[] = {
-        "m-00001-of-00001.gguf", "m-0001-of-00003.gguf",  "m-00004-of-00003.gguf",
-        "m-00000-of-00003.gguf", "m-00001-of-00003.bin",  "m_00001-of-00003.gguf",
-        "m-00001-or-00003.gguf", "m-0000x-of-00003.gguf",
-    };
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        char path[128];
-        write_part(in_folder(names[i], path), &(struct part_says){0, 1, 1}, "a");
-        struct gguf_file *file = open_path(path);
-        assert_int_equal(gguf_part_count(file), 1);
-        gguf_close(file);
-        unlink(path);
-    }
 }
 
 int main(void)
@@ -852,9 +652,6 @@ int main(void)
         cmocka_unit_test(test_writer_refuses_surplus),
         cmocka_unit_test(test_full_disk),
         cmocka_unit_test(test_standard_output),
-        cmocka_unit_test(test_split_opens_by_any_part),
-        cmocka_unit_test(test_split_refuses),
-        cmocka_unit_test(test_split_names),
     };
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+    return cmocka_run_group_tests(tests, support_folder_make, support_folder_remove);
 }

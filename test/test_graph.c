@@ -3,47 +3,11 @@
 #include "engine/graph_internal.h"
 #include "engine/op_rows.h"
 #include "test/support.h"
+#include "test/support_alloc.h"
 #include "test/support_graph.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* ---- Allocations of the library, counted by the linker's --wrap ---- */
-
-static atomic_int allocations;
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t n, size_t size);
-void *__real_realloc(void *p, size_t size);
-void *__real_aligned_alloc(size_t align, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t n, size_t size);
-void *__wrap_realloc(void *p, size_t size);
-void *__wrap_aligned_alloc(size_t align, size_t size);
-
-void *__wrap_malloc(size_t size)
-{
-    atomic_fetch_add(&allocations, 1);
-    return __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t n, size_t size)
-{
-    atomic_fetch_add(&allocations, 1);
-    return __real_calloc(n, size);
-}
-
-void *__wrap_realloc(void *p, size_t size)
-{
-    atomic_fetch_add(&allocations, 1);
-    return __real_realloc(p, size);
-}
-
-void *__wrap_aligned_alloc(size_t align, size_t size)
-{
-    atomic_fetch_add(&allocations, 1);
-    return __real_aligned_alloc(align, size);
-}
 
 /* ---- Small helpers ---- */
 

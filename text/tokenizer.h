@@ -36,8 +36,11 @@ enum text_encode_flags {
     TEXT_PARSE_SPECIAL = 2 /* "<|im_end|>" in the text becomes that token */
 };
 
-/* Appends the ids of bytes[0..size); any byte string is accepted. BOS is not doubled when the ids
- * begin with it already. Time is linear in practice (1 MB of one letter included). */
+/* Appends the ids of bytes[0..size); any byte string is accepted. A byte that is not part of valid
+ * UTF-8 counts as one symbol (U+FFFD) where words are cut, and keeps its value. A byte that a
+ * byte-level vocabulary has no token for is left out, as the reference tokenizers do. BOS is not
+ * doubled when the ids begin with it already. Time is linear in practice (1 MB of one letter
+ * included). On failure some ids may have been appended. */
 bool text_encode(const struct text_tokenizer *t, const char *bytes, size_t size, unsigned flags,
                  struct text_ids *out, struct base_error *err);
 

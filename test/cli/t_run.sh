@@ -172,6 +172,7 @@ case $(cat "$work/code") in 0 | 141) ;; *) bad "status $(cat "$work/code")" ;; e
 begin interrupted
 # A shell starts background jobs with SIGINT ignored; env restores it where it can.
 if env --default-signal=INT true 2>/dev/null; then
+    : >"$work/out" # emptied here: the job may be slower to do it than the loop is to look
     env --default-signal=INT "$INFER" -p "$france" -n 100000 -c 8192 --ignore-eos --temp 0 \
         >"$work/out" 2>"$work/err" </dev/null &
     pid=$!

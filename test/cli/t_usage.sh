@@ -110,7 +110,7 @@ usage 'nothing to measure' bench -p 0 -n 0,0
 usage '--plot: goes with --format md only' bench --plot --format json
 
 begin no_text_at_a_terminal # a surprise prompt would wait for ever
-if command -v script >/dev/null 2>&1; then
+if script -qec true /dev/null </dev/null >/dev/null 2>&1; then # a machine may have no terminals
     script -qec "'$INFER' -m x; echo status \$?" /dev/null </dev/null >"$work/out" 2>&1
     last='-m x (on a terminal)'
     out_like 'no text: give -p TEXT or -f FILE, or pipe it in'
