@@ -107,7 +107,7 @@ static bool open_session(struct cli_model *m, const struct cli_values *v, uint64
     if (n_ids > n_ctx)
         return base_fail(err, BASE_TOO_LONG, "%llu tokens do not fit the context of %u",
                          (unsigned long long)n_ids, n_ctx);
-    return cli_model_open_session(m, v, n_ctx, err);
+    return cli_model_open_session(m, v, 1, n_ctx, err);
 }
 
 bool cli_cmd_logits(const struct cli_values *values, struct base_error *err)

@@ -246,7 +246,7 @@ static bool open_all(struct perplexity *p, struct base_error *err)
         !cli_model_open_weights(&p->model, v, err))
         return false;
     p->n_vocab = model_facts(p->model.model)->n_vocab;
-    return read_ids(p, err) && cli_model_open_session(&p->model, v, p->chunk, err);
+    return read_ids(p, err) && cli_model_open_session(&p->model, v, 1, p->chunk, err);
 }
 
 bool cli_cmd_perplexity(const struct cli_values *values, struct base_error *err)

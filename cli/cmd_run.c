@@ -107,7 +107,7 @@ static bool open_session(struct completion *c, struct base_error *err)
                          (unsigned long long)n_prompt, n_ctx,
                          c->values->ctx_size ? ": shorten it or raise --ctx-size"
                                              : ", all that the model was trained with");
-    return cli_model_open_session(&c->model, c->values, n_ctx, err);
+    return cli_model_open_session(&c->model, c->values, 1, n_ctx, err);
 }
 
 static bool open_all(struct completion *c, const struct base_buffer *text, struct base_error *err)

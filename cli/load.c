@@ -87,13 +87,14 @@ uint32_t cli_model_pick_ctx(const struct cli_model *m, uint64_t need)
     return need < trained ? (uint32_t)need : trained;
 }
 
-bool cli_model_open_session(struct cli_model *m, const struct cli_values *values, uint32_t n_ctx,
-                            struct base_error *err)
+bool cli_model_open_session(struct cli_model *m, const struct cli_values *values, uint32_t n_seq,
+                            uint32_t n_ctx, struct base_error *err)
 {
     struct model_session_options o = model_session_options_default();
     const struct quant_type *k = quant_type_by_name(values->cache_type_k);
     const struct quant_type *v = quant_type_by_name(values->cache_type_v);
     if (!k || !v) return base_fail(err, BASE_USAGE, "unknown cache type");
+    o.n_seq = n_seq;
     o.n_ctx = n_ctx;
     o.n_batch = (uint32_t)values->batch_size;
     o.type_k = k->id;

@@ -27,9 +27,9 @@ bool cli_model_open_tokenizer(struct cli_model *m, struct base_error *err);
 /* Starts the engine and opens the weights. */
 bool cli_model_open_weights(struct cli_model *m, const struct cli_values *values,
                             struct base_error *err);
-/* A session of n_ctx tokens; 0: the model's default. */
-bool cli_model_open_session(struct cli_model *m, const struct cli_values *values, uint32_t n_ctx,
-                            struct base_error *err);
+/* A session of n_seq sequences of n_ctx tokens; n_ctx 0: the model's default. */
+bool cli_model_open_session(struct cli_model *m, const struct cli_values *values, uint32_t n_seq,
+                            uint32_t n_ctx, struct base_error *err);
 void cli_model_close(struct cli_model *m);
 
 /* A context for `need` tokens when the user asked for none: at least 4096, at most what the model

@@ -130,6 +130,21 @@ static bool parse_integer(const struct cli_option *o, const char *text, int64_t 
     return errno == 0 && (double)*out >= o->low && (double)*out <= o->high;
 }
 
+static bool parse_integers(const struct cli_option *o, const char *text, struct cli_integers *out)
+{
+    char one[NAME_MAX_SIZE];
+    out->count = 0;
+    for (;; text++) {
+        const size_t size = strcspn(text, ",");
+        snprintf(one, sizeof one, "%.*s", (int)(size < sizeof one ? size : sizeof one), text);
+        if (out->count == CLI_INTEGERS_MAX || size >= sizeof one ||
+            !parse_integer(o, one, &out->item[out->count++]))
+            return false;
+        text += size;
+        if (*text == '\0') return true;
+    }
+}
+
 static bool parse_real(const struct cli_option *o, const char *text, double *out)
 {
     if (*text == '\0' || strspn(text, "+-.0123456789eE") != strlen(text)) return false;
@@ -185,6 +200,12 @@ static bool set(struct parser *p, const struct cli_option *o, const char *source
         if (parse_integer(o, text, (int64_t *)at)) return true;
         return base_fail_at(err, BASE_USAGE, source, -1,
                             "'%s' is not a whole number from %.0f to %.0f", text, o->low, o->high);
+    case CLI_INTEGERS:
+        if (parse_integers(o, text, (struct cli_integers *)at)) return true;
+        return base_fail_at(err, BASE_USAGE, source, -1,
+                            "'%s' is not one to %d whole numbers from %.0f to %.0f, separated by "
+                            "commas",
+                            text, CLI_INTEGERS_MAX, o->low, o->high);
     case CLI_REAL:
         if (parse_real(o, text, (double *)at)) return true;
         return base_fail_at(err, BASE_USAGE, source, -1, "'%s' is not a number from %g to %g", text,

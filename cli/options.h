@@ -23,11 +23,17 @@ enum cli_command_id {
     CLI_COMMAND_COUNT
 };
 
-enum { CLI_LIST_MAX = 64, CLI_ARGUMENT_MAX = 3, CLI_ALIAS_MAX = 3 };
+enum { CLI_LIST_MAX = 64, CLI_INTEGERS_MAX = 16, CLI_ARGUMENT_MAX = 3, CLI_ALIAS_MAX = 3 };
 
 /* The values of an option that may be given several times. */
 struct cli_list {
     const char *item[CLI_LIST_MAX];
+    size_t count;
+};
+
+/* "128,512": whole numbers separated by commas. */
+struct cli_integers {
+    int64_t item[CLI_INTEGERS_MAX];
     size_t count;
 };
 
@@ -36,20 +42,21 @@ struct cli_list {
 struct cli_values {
     const char *model, *prompt, *file, *ids, *output;
     const char *cache_type_k, *cache_type_v, *isa, *format;
-    const char *save_logits, *kl, *output_type, *embedding_type;
+    const char *save_logits, *kl, *output_type, *embedding_type, *svg;
     struct cli_list stop;
     int64_t n_predict, seed, top_k, repeat_last_n;
     int64_t ctx_size, batch_size, threads, top, chunk;
-    int64_t n_prompt, n_gen, n_depth, repetitions;
+    int64_t repetitions;
+    struct cli_integers n_prompt, n_gen, n_depth, n_parallel;
     double temp, top_p, min_p, repeat_penalty, frequency_penalty, presence_penalty;
     bool escape, no_bos, no_special, decode, lines, ignore_eos, echo, special, json;
-    bool metadata, tensors, blas, pin, verbose, help;
+    bool metadata, tensors, plot, blas, pin, verbose, help;
 
     const char *argument[CLI_ARGUMENT_MAX]; /* what is not an option, in order */
     size_t n_arguments;
 };
 
-enum cli_kind { CLI_FLAG, CLI_TEXT, CLI_LIST, CLI_INTEGER, CLI_REAL, CLI_CHOICE };
+enum cli_kind { CLI_FLAG, CLI_TEXT, CLI_LIST, CLI_INTEGER, CLI_INTEGERS, CLI_REAL, CLI_CHOICE };
 
 enum cli_group {
     CLI_GROUP_INPUT,

@@ -43,7 +43,11 @@ const struct cli_command cli_command_table[CLI_COMMAND_COUNT] = {
                    "tokens per second beside the limits of this machine",
                    "Measures reading a prompt and generating, through the code that `run` uses.\n"
                    "Beside each figure: its share of the machine's int8 multiply rate and of its\n"
-                   "streaming read bandwidth, both measured in the same run.",
+                   "streaming read bandwidth, both measured in the same run.\n"
+                   "Of -p, -n, -d and -np with several numbers (-p 128,512) every combination is\n"
+                   "measured. With -np N each step evaluates one token of each of N sequences, and\n"
+                   "tokens/s counts all of them; each has its own cells after a common beginning\n"
+                   "of -d tokens, whose cells they share. Prompts are read one at a time.",
                    0, 0, cli_cmd_bench},
     [CLI_INSPECT] = {"inspect", "infer inspect [MODEL] [options]",
                      "show what a GGUF file holds",
@@ -137,15 +141,18 @@ const struct cli_option cli_option_table[] = {
      .help = "never choose an end-of-text token", .at = AT(ignore_eos)},
 
     /* ---- Measurement ---- */
-    {.name = "n-prompt", .alias = {"-p"}, .kind = CLI_INTEGER, .commands = BENCH,
-     .group = CLI_GROUP_MEASURE, .value = "N", .standard = "512", .low = 0, .high = INT32_MAX,
+    {.name = "n-prompt", .alias = {"-p"}, .kind = CLI_INTEGERS, .commands = BENCH,
+     .group = CLI_GROUP_MEASURE, .value = "N,N..", .standard = "512", .low = 0, .high = INT32_MAX,
      .help = "prompt tokens to read; 0: skip", .at = AT(n_prompt)},
-    {.name = "n-gen", .alias = {"-n"}, .kind = CLI_INTEGER, .commands = BENCH,
-     .group = CLI_GROUP_MEASURE, .value = "N", .standard = "128", .low = 0, .high = INT32_MAX,
+    {.name = "n-gen", .alias = {"-n"}, .kind = CLI_INTEGERS, .commands = BENCH,
+     .group = CLI_GROUP_MEASURE, .value = "N,N..", .standard = "128", .low = 0, .high = INT32_MAX,
      .help = "tokens to generate; 0: skip", .at = AT(n_gen)},
-    {.name = "n-depth", .alias = {"-d"}, .kind = CLI_INTEGER, .commands = BENCH,
-     .group = CLI_GROUP_MEASURE, .value = "N", .standard = "0", .low = 0, .high = INT32_MAX,
+    {.name = "n-depth", .alias = {"-d"}, .kind = CLI_INTEGERS, .commands = BENCH,
+     .group = CLI_GROUP_MEASURE, .value = "N,N..", .standard = "0", .low = 0, .high = INT32_MAX,
      .help = "tokens that are in the context before", .at = AT(n_depth)},
+    {.name = "n-parallel", .alias = {"-np"}, .kind = CLI_INTEGERS, .commands = BENCH,
+     .group = CLI_GROUP_MEASURE, .value = "N,N..", .standard = "1", .low = 1, .high = 256,
+     .help = "sequences that generate together", .at = AT(n_parallel)},
     {.name = "repetitions", .alias = {"-r"}, .kind = CLI_INTEGER, .commands = BENCH,
      .group = CLI_GROUP_MEASURE, .value = "N", .standard = "5", .low = 1, .high = 1000,
      .help = "measurements of each; the median is shown", .at = AT(repetitions)},
@@ -182,6 +189,10 @@ const struct cli_option cli_option_table[] = {
     {.name = "format", .kind = CLI_CHOICE, .commands = BENCH, .group = CLI_GROUP_OUTPUT,
      .value = "FORMAT", .standard = "md", .choices = "md|json|csv|jsonl",
      .help = "md, json, csv or jsonl", .at = AT(format)},
+    {.name = "plot", .kind = CLI_FLAG, .commands = BENCH, .group = CLI_GROUP_OUTPUT,
+     .help = "bars below the table: shares of the limits", .at = AT(plot)},
+    {.name = "svg", .kind = CLI_TEXT, .commands = BENCH, .group = CLI_GROUP_OUTPUT,
+     .value = "FILE", .help = "the bars as a picture too (-: standard output)", .at = AT(svg)},
 
     /* ---- Engine ---- */
     {.name = "ctx-size", .alias = {"-c", "--ctx"}, .kind = CLI_INTEGER, .commands = RUN | LOGITS,

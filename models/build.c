@@ -120,7 +120,7 @@ static struct engine_tensor *build_attention(struct builder *b, struct engine_te
     struct model_cache_layer *cache = &b->cache->layer[b->layer];
     const enum model_span span = cache->span;
     const int64_t kh = p->n_head_kv, d = m->n_embd_head_k, dv = m->n_embd_head_v;
-    const int64_t cells = b->cache->n_cells[span];
+    const int64_t cells = b->cache->cells[span].count;
     struct engine_tensor *q, *k, *v;
 
     build_qkv(b, x, &q, &k, &v);
@@ -132,7 +132,7 @@ static struct engine_tensor *build_attention(struct builder *b, struct engine_te
     const struct engine_attention how = {.scale = m->attention_scale};
     x = engine_attention(b->g, q, cache_heads(b, b->k_written, kh, d, cells),
                          cache_heads(b, b->v_written, kh, dv, cells), b->out->span[span],
-                         &b->cache->list_tensor[span], NULL, &how);
+                         &b->cache->cells[span].view, NULL, &how);
     return named(b, linear(b, &w->attn_out, named(b, x, "attention")), "attn_out");
 }
 
@@ -226,7 +226,7 @@ static void add_inputs(const struct builder *b)
     out->ids = engine_input(b->g, QUANT_I32, 1, n, "ids");
     out->positions = engine_input(b->g, QUANT_I32, 1, n, "positions");
     for (int span = 0; span < MODEL_SPAN_COUNT; span++) {
-        if (b->cache->n_cells[span] == 0) continue;
+        if (b->cache->cells[span].count == 0) continue;
         out->cell[span] = engine_input(b->g, QUANT_I32, 1, n, "cell");
         out->span[span] = engine_input(b->g, QUANT_I32, 2, quads, "span");
     }

@@ -1,12 +1,15 @@
-/* models/cache.c: keys and values of one timeline. See models/internal.h. */
+/* models/cache.c: keys and values of several sequences. See models/internal.h. */
 #include "base/size.h"
 #include "models/internal.h"
 #include <stdlib.h>
+#include <string.h>
 
 static uint32_t least_u32(uint32_t a, uint64_t b)
 {
     return a < b ? a : (uint32_t)b;
 }
+
+/* ---- Life ---- */
 
 /* One cache tensor [cells][heads * size], zeroed (so that its pages are not touched before use). */
 static bool init_tensor(struct model_cache *c, struct engine_tensor *t,
@@ -35,45 +38,61 @@ static bool init_tensor(struct model_cache *c, struct engine_tensor *t,
     return true;
 }
 
-static bool init_lists(struct model_cache *c, struct base_error *err)
+static bool init_cells(const struct model_cache *c, struct model_cells *cells,
+                       struct base_error *err)
 {
-    for (int span = 0; span < MODEL_SPAN_COUNT; span++) {
-        if (c->n_cells[span] == 0) continue;
-        int64_t ne[2] = {c->n_ctx, 1};
-        int32_t *list = malloc((size_t)c->n_ctx * sizeof *list);
-        if (!list) return base_fail(err, BASE_NO_MEMORY, "no memory for %u positions", c->n_ctx);
-        for (uint32_t j = 0; j < c->n_ctx; j++) list[j] = (int32_t)(j % c->n_cells[span]);
-        c->list[span] = list;
-        if (!engine_tensor_init(&c->list_tensor[span], quant_type_by_id(QUANT_I32), 2, ne, list,
-                                "cells", err))
+    uint64_t positions, count;
+    if (!base_mul(c->n_seq, c->n_ctx, &positions) || !base_mul(c->n_seq, cells->ring, &count) ||
+        positions > INT32_MAX)
+        return base_fail(err, BASE_NO_MEMORY, "%u sequences of %u tokens are too many", c->n_seq,
+                         c->n_ctx);
+    cells->count = (uint32_t)count;
+    cells->users = calloc(count, sizeof *cells->users);
+    cells->oldest = calloc(c->n_seq, sizeof *cells->oldest);
+    cells->list = malloc((size_t)positions * sizeof *cells->list);
+    if (!cells->users || !cells->oldest || !cells->list)
+        return base_fail(err, BASE_NO_MEMORY, "no memory for %llu positions",
+                         (unsigned long long)positions);
+    memset(cells->list, -1, (size_t)positions * sizeof *cells->list);
+    return engine_tensor_init(&cells->view, quant_type_by_id(QUANT_I32), 2,
+                              (int64_t[]){c->n_ctx, c->n_seq}, cells->list, "cells", err);
+}
+
+static bool init_layers(struct model_cache *c, const struct model_params *p,
+                        const struct model_cache_options *o, struct base_error *err)
+{
+    for (uint32_t i = 0; i < p->n_layer; i++) {
+        const struct model_layer_params *l = &p->layer[i];
+        struct model_cache_layer *layer = &c->layer[i];
+        const uint32_t count = c->cells[layer->span].count;
+        if (!init_tensor(c, &layer->k, o->type_k, l->n_head_kv, p->n_embd_head_k, count, err) ||
+            !init_tensor(c, &layer->v, o->type_v, l->n_head_kv, p->n_embd_head_v, count, err))
             return false;
     }
     return true;
 }
 
-bool model_cache_init(struct model_cache *c, const struct model_params *p, uint32_t n_ctx,
-                      uint32_t n_batch, const struct quant_type *type_k,
-                      const struct quant_type *type_v, struct base_error *err)
+bool model_cache_init(struct model_cache *c, const struct model_params *p,
+                      const struct model_cache_options *o, struct base_error *err)
 {
-    *c = (struct model_cache){.n_layer = p->n_layer, .n_ctx = n_ctx};
+    *c = (struct model_cache){.n_layer = p->n_layer, .n_seq = o->n_seq, .n_ctx = o->n_ctx};
     c->layer = calloc(p->n_layer, sizeof *c->layer);
-    if (!c->layer) {
-        base_fail(err, BASE_NO_MEMORY, "no memory for %u layers", p->n_layer);
+    c->length = calloc(o->n_seq, sizeof *c->length);
+    if (!c->layer || !c->length) {
+        base_fail(err, BASE_NO_MEMORY, "no memory for %u layers and %u sequences", p->n_layer,
+                  o->n_seq);
         goto fail;
     }
     for (uint32_t i = 0; i < p->n_layer; i++) {
-        const struct model_layer_params *l = &p->layer[i];
-        struct model_cache_layer *layer = &c->layer[i];
-        layer->span = l->window ? MODEL_SPAN_WINDOW : MODEL_SPAN_FULL;
-        if (l->window) c->window = l->window;
-        /* A batch is written before its first token reads: the window plus the batch must fit. */
-        uint32_t cells = l->window ? least_u32(n_ctx, (uint64_t)l->window + n_batch) : n_ctx;
-        c->n_cells[layer->span] = cells;
-        if (!init_tensor(c, &layer->k, type_k, l->n_head_kv, p->n_embd_head_k, cells, err) ||
-            !init_tensor(c, &layer->v, type_v, l->n_head_kv, p->n_embd_head_v, cells, err))
-            goto fail;
+        const uint32_t window = p->layer[i].window;
+        c->layer[i].span = window ? MODEL_SPAN_WINDOW : MODEL_SPAN_FULL;
+        if (window) c->window = window;
+        c->cells[c->layer[i].span].ring =
+            window ? least_u32(o->n_ctx, (uint64_t)window + o->n_batch) : o->n_ctx;
     }
-    if (!init_lists(c, err)) goto fail;
+    for (int span = 0; span < MODEL_SPAN_COUNT; span++)
+        if (c->cells[span].ring && !init_cells(c, &c->cells[span], err)) goto fail;
+    if (!init_layers(c, p, o, err)) goto fail;
     return true;
 
 fail:
@@ -87,31 +106,105 @@ void model_cache_free(struct model_cache *c)
         free(c->layer[i].k.data);
         free(c->layer[i].v.data);
     }
-    for (int span = 0; span < MODEL_SPAN_COUNT; span++) free(c->list[span]);
+    for (int span = 0; span < MODEL_SPAN_COUNT; span++) {
+        free(c->cells[span].users);
+        free(c->cells[span].oldest);
+        free(c->cells[span].list);
+    }
     free(c->layer);
+    free(c->length);
     *c = (struct model_cache){0};
 }
 
-void model_cache_fill(const struct model_cache *c, enum model_span span, uint32_t first,
-                      uint32_t n_tokens, int32_t *cell, int32_t *span_rows)
+/* ---- Cells ---- */
+
+static int32_t *list_of(const struct model_cache *c, const struct model_cells *cells, uint32_t seq)
 {
-    for (uint32_t t = 0; t < n_tokens; t++) {
-        uint32_t position = first + t, oldest = 0;
-        if (span == MODEL_SPAN_WINDOW && position + 1 > c->window)
-            oldest = position + 1 - c->window;
-        cell[t] = c->list[span][position];
-        span_rows[4 * t + 0] = 0;
-        span_rows[4 * t + 1] = (int32_t)oldest;
-        span_rows[4 * t + 2] = (int32_t)position + 1;
-        span_rows[4 * t + 3] = 0;
+    return cells->list + (size_t)seq * c->n_ctx;
+}
+
+static void let_go(struct model_cells *cells, int32_t *place)
+{
+    cells->users[*place]--;
+    *place = -1;
+}
+
+/* A free cell, near where the sequence's own ones lie: attention reads them faster in a row. Each
+ * sequence starts in a stretch of the pool of its own, and comes back to it when it reaches the
+ * stretch's end: for a windowed layer that is a ring. There always is a free cell, because no
+ * sequence holds more than `ring`. */
+static uint32_t take(struct model_cells *cells, uint32_t seq, int32_t previous)
+{
+    const uint32_t home = seq * cells->ring, next = (uint32_t)(previous + 1);
+    uint32_t cell = next > home && next < home + cells->ring ? next : home;
+    while (cells->users[cell]) cell = cell + 1 < cells->count ? cell + 1 : 0;
+    cells->users[cell] = 1;
+    return cell;
+}
+
+void model_cache_append(struct model_cache *c, uint32_t seq)
+{
+    const uint32_t position = c->length[seq]++;
+    for (int span = 0; span < MODEL_SPAN_COUNT; span++) {
+        struct model_cells *cells = &c->cells[span];
+        if (cells->count == 0) continue;
+        int32_t *list = list_of(c, cells, seq);
+        for (uint32_t *oldest = &cells->oldest[seq]; *oldest + cells->ring <= position; ++*oldest)
+            let_go(cells, &list[*oldest]);
+        list[position] = (int32_t)take(cells, seq, position ? list[position - 1] : -1);
     }
 }
 
-bool model_cache_can_truncate(const struct model_cache *c, uint32_t used, uint32_t length)
+bool model_cache_holds(const struct model_cache *c, uint32_t seq, uint32_t length)
 {
-    uint32_t cells = c->n_cells[MODEL_SPAN_WINDOW];
-    if (c->window == 0 || used <= cells || length == 0) return true;
-    /* The ring holds positions used - cells and later; the next token looks back window - 1. */
-    uint32_t oldest_needed = length + 1 > c->window ? length + 1 - c->window : 0;
-    return oldest_needed >= used - cells;
+    /* The next token looks back window - 1 positions. */
+    const uint32_t oldest = length + 1 > c->window ? length + 1 - c->window : 0;
+    return c->window == 0 || length == 0 || oldest >= c->cells[MODEL_SPAN_WINDOW].oldest[seq];
+}
+
+void model_cache_truncate(struct model_cache *c, uint32_t seq, uint32_t length)
+{
+    for (int span = 0; span < MODEL_SPAN_COUNT; span++) {
+        struct model_cells *cells = &c->cells[span];
+        if (cells->count == 0) continue;
+        int32_t *list = list_of(c, cells, seq);
+        for (uint32_t j = c->length[seq]; j > length && j > cells->oldest[seq]; j--)
+            let_go(cells, &list[j - 1]);
+        if (length == 0) cells->oldest[seq] = 0;
+    }
+    c->length[seq] = length;
+}
+
+void model_cache_fork(struct model_cache *c, uint32_t from, uint32_t to, uint32_t length)
+{
+    for (int span = 0; span < MODEL_SPAN_COUNT; span++) {
+        struct model_cells *cells = &c->cells[span];
+        if (cells->count == 0) continue;
+        const int32_t *theirs = list_of(c, cells, from);
+        int32_t *list = list_of(c, cells, to);
+        cells->oldest[to] = cells->oldest[from];
+        for (uint32_t j = cells->oldest[from]; j < length; j++) {
+            list[j] = theirs[j];
+            cells->users[list[j]]++;
+        }
+    }
+    c->length[to] = length;
+}
+
+/* ---- Inputs of a batch ---- */
+
+int32_t model_cache_cell(const struct model_cache *c, enum model_span span, uint32_t seq,
+                         uint32_t position)
+{
+    return list_of(c, &c->cells[span], seq)[position];
+}
+
+void model_cache_span(const struct model_cache *c, enum model_span span, uint32_t seq,
+                      uint32_t position, int32_t row[4])
+{
+    const bool slid = span == MODEL_SPAN_WINDOW && position + 1 > c->window;
+    row[0] = (int32_t)seq;
+    row[1] = slid ? (int32_t)(position + 1 - c->window) : 0;
+    row[2] = (int32_t)position + 1;
+    row[3] = 0;
 }

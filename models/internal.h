@@ -17,9 +17,15 @@ struct model {
 
 /* ---- Sequence memory (cache.c) ----
  *
- * The keys and values of one timeline. Position j of the timeline lies in cell j of full layers and
- * in cell j mod `n_window_cells` of windowed ones, whose rings keep only what their queries can
- * still see. The attention op reads cells through a list, so nothing above knows of rings. */
+ * The keys and values of several sequences in one pool of cells per kind of layer. Each sequence
+ * has a list, the cell of each of its positions; the attention op reads cells through these lists,
+ * so nothing above knows where a position lies. A cell belongs to all sequences whose lists name
+ * it and is counted by them: a fork copies a list. A cell is written once, by the sequence that
+ * took it, and is free again when its last sequence lets go.
+ *
+ * In full layers a sequence keeps all its positions, in windowed layers the last `ring` ones:
+ * window + batch, because a batch is written before its first token reads. The pools hold n_seq
+ * times that, so they never run out; memory that was never written is never touched. */
 enum model_span { MODEL_SPAN_FULL, MODEL_SPAN_WINDOW, MODEL_SPAN_COUNT };
 
 struct model_cache_layer {
@@ -28,29 +34,47 @@ struct model_cache_layer {
     enum model_span span;
 };
 
+struct model_cells {
+    uint32_t ring;             /* positions that a sequence keeps; 0: no layer is of this kind */
+    uint32_t count;            /* n_seq * ring */
+    uint32_t *users;           /* [count]: lists that name the cell */
+    int32_t *list;             /* [n_seq][n_ctx]: the cell of each position, -1: none */
+    uint32_t *oldest;          /* [n_seq]: positions before it were let go */
+    struct engine_tensor view; /* of list */
+};
+
 struct model_cache {
     struct model_cache_layer *layer; /* [n_layer] */
-    uint32_t n_layer;
-    uint32_t n_ctx;
+    uint32_t n_layer, n_seq, n_ctx;
     uint32_t window; /* of the windowed layers; 0: there are none */
-    uint32_t n_cells[MODEL_SPAN_COUNT];
-    int32_t *list[MODEL_SPAN_COUNT]; /* [n_ctx]: the cell of each position */
-    struct engine_tensor list_tensor[MODEL_SPAN_COUNT];
+    struct model_cells cells[MODEL_SPAN_COUNT];
+    uint32_t *length; /* [n_seq] */
     uint64_t bytes;
 };
 
-/* n_batch is the most tokens that are written before they are read. */
-bool model_cache_init(struct model_cache *c, const struct model_params *p, uint32_t n_ctx,
-                      uint32_t n_batch, const struct quant_type *type_k,
-                      const struct quant_type *type_v, struct base_error *err);
+struct model_cache_options {
+    uint32_t n_seq, n_ctx;
+    uint32_t n_batch; /* tokens that are written before they are read, at most */
+    const struct quant_type *type_k, *type_v;
+};
+
+bool model_cache_init(struct model_cache *c, const struct model_params *p,
+                      const struct model_cache_options *o, struct base_error *err);
 void model_cache_free(struct model_cache *c);
 
-/* Inputs of a batch of T tokens from position `first` on: cell[T] to write to, span[T][4] to read.
- */
-void model_cache_fill(const struct model_cache *c, enum model_span span, uint32_t first,
-                      uint32_t n_tokens, int32_t *cell, int32_t *span_rows);
-/* Whether positions from `length` on can still be evaluated after `used` were written. */
-bool model_cache_can_truncate(const struct model_cache *c, uint32_t used, uint32_t length);
+/* Gives the next position of `seq` (its length must be below n_ctx) its cells. */
+void model_cache_append(struct model_cache *c, uint32_t seq);
+/* Where a position is written, and its row for the attention op. */
+int32_t model_cache_cell(const struct model_cache *c, enum model_span span, uint32_t seq,
+                         uint32_t position);
+void model_cache_span(const struct model_cache *c, enum model_span span, uint32_t seq,
+                      uint32_t position, int32_t row[4]);
+/* Whether positions from `length` on can be evaluated (again): the windows still hold what they
+ * look at. Always true for 0 and for the sequence's own length. */
+bool model_cache_holds(const struct model_cache *c, uint32_t seq, uint32_t length);
+void model_cache_truncate(struct model_cache *c, uint32_t seq, uint32_t length);
+/* `to` (which must be empty) shares the first `length` positions of `from`. */
+void model_cache_fork(struct model_cache *c, uint32_t from, uint32_t to, uint32_t length);
 
 /* ---- Graphs (build.c) ---- */
 

@@ -2,7 +2,8 @@
  *
  * Owns: hyper-parameters, the architecture table, weights by name, graph builders, sequence memory.
  * Refuses: text, sampling, printing. A model is immutable once open (weights stay in the mapped
- * file); a session is one mutable timeline of tokens with its cache and its graphs. */
+ * file); a session is the mutable part: one or several sequences of tokens, their cache, the
+ * graphs. */
 #ifndef MODELS_MODEL_H
 #define MODELS_MODEL_H
 
@@ -26,7 +27,8 @@ void model_close(struct model *m); /* NULL is fine */
 const struct model_facts *model_facts(const struct model *m);
 
 struct model_session_options {
-    uint32_t n_ctx;       /* cells; 0: what the model was trained with, at most 4096 */
+    uint32_t n_seq;       /* sequences, 0 .. n_seq - 1; 0: one */
+    uint32_t n_ctx;       /* tokens per sequence; 0: as the model was trained, at most 4096 */
     uint32_t n_batch;     /* tokens evaluated at once at most; 0: 512 */
     enum quant_id type_k; /* cache types: F32, F16, BF16, Q8_0, Q4_0, ... */
     enum quant_id type_v;
@@ -37,27 +39,62 @@ struct model_session_options model_session_options_default(void); /* F16 caches 
 struct model_session *model_session_new(struct model *m, const struct model_session_options *o,
                                         struct base_error *err);
 void model_session_free(struct model_session *s); /* NULL is fine */
+uint32_t model_session_n_seq(const struct model_session *s);
 uint32_t model_session_n_ctx(const struct model_session *s);
-uint32_t model_session_length(const struct model_session *s); /* tokens in the cache */
+/* Of all sequences. Memory that no token was written to is not resident. */
 uint64_t model_session_cache_bytes(const struct model_session *s);
+
+/* ---- Several sequences ----
+ *
+ * A sequence is a timeline of its own: what it evaluates to depends on its own tokens only, bit for
+ * bit, whatever else is in the session or in the batch. `seq`, `from` and `to` are below n_seq. */
+
+struct model_token {
+    int32_t id;
+    uint32_t seq;
+    bool wants_logits;
+};
+
+/* Receives the wanted rows of logits in the order of the tokens, several rows at a time: the first
+ * row's index among the wanted ones, row count, [rows][n_vocab]. The logits stay valid during the
+ * call. */
+typedef bool (*model_logits_sink)(void *user, uint64_t first, uint64_t rows, const float *logits,
+                                  struct base_error *err);
+
+/* Appends each token to its sequence, n_batch of them in one run of the graph; in one call a
+ * sequence may occur any number of times. BASE_TOO_LONG when a sequence's context would overflow
+ * and BASE_FAILED for an id or a sequence that does not exist: nothing is evaluated. After another
+ * error (an interrupt, one of the sink) the batch that failed has left no trace. `sink` may be
+ * NULL. */
+bool model_eval_batch(struct model_session *s, const struct model_token *tokens, uint64_t n,
+                      model_logits_sink sink, void *user, struct base_error *err);
+
+uint32_t model_seq_length(const struct model_session *s, uint32_t seq); /* tokens it holds */
+
+/* Forgets tokens from position `length` on and returns how many are left: `length`, or 0 when a
+ * sliding-window cache no longer holds what the positions after `length` would look at. */
+uint32_t model_seq_truncate(struct model_session *s, uint32_t seq, uint32_t length);
+
+/* `to` becomes the first `length` tokens of `from` (what it was before is forgotten) and shares
+ * their cells: neither memory nor time. Returns the tokens that `to` now holds: `length` (at most
+ * those of `from`), or 0 as with truncation. */
+uint32_t model_seq_fork(struct model_session *s, uint32_t from, uint32_t to, uint32_t length);
+
+/* ---- Sequence 0 alone ---- */
+
+uint32_t model_session_length(const struct model_session *s);
+uint32_t model_session_truncate(struct model_session *s, uint32_t length);
 
 /* Which positions get logits. */
 enum model_logits { MODEL_LOGITS_NONE, MODEL_LOGITS_LAST, MODEL_LOGITS_ALL };
 
-/* Appends ids[n] (in batches of n_batch) to the timeline. For each batch `sink` (may be NULL) is
- * called with the wanted rows of logits: first row's index among ids, row count, [rows][n_vocab].
- * The logits stay valid during the call. BASE_TOO_LONG when the context would overflow (nothing is
- * evaluated); ids outside the vocabulary are BASE_FAILED. */
-typedef bool (*model_logits_sink)(void *user, uint64_t first, uint64_t rows, const float *logits,
-                                  struct base_error *err);
+/* Appends ids[n] (in batches of n_batch). The sink's `first` counts ids: with LAST it is n - 1.
+ * Errors as of model_eval_batch. */
 bool model_eval(struct model_session *s, const int32_t *ids, uint64_t n, enum model_logits which,
                 model_logits_sink sink, void *user, struct base_error *err);
 
-/* The last position's logits [n_vocab] of the latest model_eval with LAST or ALL; NULL before. */
+/* The logits [n_vocab] of the last token that wanted some, of the latest evaluation with any; NULL
+ * before, and after truncation. */
 const float *model_last_logits(const struct model_session *s);
-
-/* Forgets tokens from position `length` on and returns how many are left: `length`, or 0 when a
- * sliding-window cache no longer holds what the positions after `length` would look at. */
-uint32_t model_session_truncate(struct model_session *s, uint32_t length);
 
 #endif

@@ -1,4 +1,4 @@
-/* models/session.c: one timeline of tokens: its cache, its graphs, evaluation.
+/* models/session.c: sequences of tokens: their cache, their graphs, evaluation in batches.
  *
  * Graphs are built and planned once per batch shape and kept; a decode step fills inputs and runs.
  * The body graph ends in hidden rows; the output product is a graph of its own that takes them a
@@ -18,7 +18,9 @@ enum {
 struct model_session {
     struct model *m;
     struct model_cache cache;
-    uint32_t n_batch, length;
+    uint32_t n_batch;
+    struct model_token *batch; /* [n_batch]: model_eval's ids as tokens */
+    uint32_t *wanted;          /* [n_seq]: tokens of the call that go to each sequence */
     struct model_graph body[KEPT_GRAPHS];
     struct model_head head, head_one; /* many rows; one row */
     uint32_t head_rows;
@@ -36,7 +38,7 @@ struct model_session *model_session_new(struct model *m, const struct model_sess
 {
     const struct quant_type *type_k = quant_type_by_id(o->type_k);
     const struct quant_type *type_v = quant_type_by_id(o->type_v);
-    uint32_t n_ctx = o->n_ctx;
+    uint32_t n_ctx = o->n_ctx, n_seq = o->n_seq ? o->n_seq : 1;
     if (!type_k || !type_v) {
         base_fail(err, BASE_USAGE, "unknown cache type");
         return NULL;
@@ -50,10 +52,18 @@ struct model_session *model_session_new(struct model *m, const struct model_sess
     }
     s->m = m;
     s->n_batch = o->n_batch ? o->n_batch : DEFAULT_BATCH;
-    if (s->n_batch > n_ctx) s->n_batch = n_ctx;
+    if (s->n_batch / n_seq >= n_ctx) s->n_batch = n_ctx * n_seq;
+    s->batch = calloc(s->n_batch, sizeof *s->batch);
+    s->wanted = calloc(n_seq, sizeof *s->wanted);
+    const struct model_cache_options cache = {n_seq, n_ctx, s->n_batch, type_k, type_v};
     uint64_t rows = HEAD_BYTES / sizeof(float) / m->params.n_vocab;
     s->head_rows = rows < 1 ? 1 : rows < HEAD_ROWS ? (uint32_t)rows : HEAD_ROWS;
-    if (!model_cache_init(&s->cache, &m->params, n_ctx, s->n_batch, type_k, type_v, err) ||
+    if (!s->batch || !s->wanted) {
+        base_fail(err, BASE_NO_MEMORY, "no memory for batches of %u", s->n_batch);
+        model_session_free(s);
+        return NULL;
+    }
+    if (!model_cache_init(&s->cache, &m->params, &cache, err) ||
         !model_graph_build(&s->body[0], m, &s->cache, 1, 1, err) ||
         !model_head_build(&s->head_one, m, 1, err)) {
         model_session_free(s);
@@ -69,7 +79,14 @@ void model_session_free(struct model_session *s)
     engine_graph_free(s->head.graph);
     engine_graph_free(s->head_one.graph);
     model_cache_free(&s->cache);
+    free(s->batch);
+    free(s->wanted);
     free(s);
+}
+
+uint32_t model_session_n_seq(const struct model_session *s)
+{
+    return s->cache.n_seq;
 }
 
 uint32_t model_session_n_ctx(const struct model_session *s)
@@ -77,24 +94,44 @@ uint32_t model_session_n_ctx(const struct model_session *s)
     return s->cache.n_ctx;
 }
 
-uint32_t model_session_length(const struct model_session *s)
-{
-    return s->length;
-}
-
 uint64_t model_session_cache_bytes(const struct model_session *s)
 {
     return s->cache.bytes;
 }
 
-uint32_t model_session_truncate(struct model_session *s, uint32_t length)
+uint32_t model_seq_length(const struct model_session *s, uint32_t seq)
 {
-    if (length < s->length) {
-        bool held = model_cache_can_truncate(&s->cache, s->length, length);
-        s->length = held ? length : 0;
+    return s->cache.length[seq];
+}
+
+uint32_t model_seq_truncate(struct model_session *s, uint32_t seq, uint32_t length)
+{
+    if (length < s->cache.length[seq]) {
+        bool held = model_cache_holds(&s->cache, seq, length);
+        model_cache_truncate(&s->cache, seq, held ? length : 0);
         s->last_logits = NULL;
     }
-    return s->length;
+    return s->cache.length[seq];
+}
+
+uint32_t model_seq_fork(struct model_session *s, uint32_t from, uint32_t to, uint32_t length)
+{
+    if (from == to) return model_seq_truncate(s, to, length);
+    if (length > s->cache.length[from]) length = s->cache.length[from];
+    model_cache_truncate(&s->cache, to, 0);
+    if (model_cache_holds(&s->cache, from, length)) model_cache_fork(&s->cache, from, to, length);
+    s->last_logits = NULL;
+    return s->cache.length[to];
+}
+
+uint32_t model_session_length(const struct model_session *s)
+{
+    return model_seq_length(s, 0);
+}
+
+uint32_t model_session_truncate(struct model_session *s, uint32_t length)
+{
+    return model_seq_truncate(s, 0, length);
 }
 
 const float *model_last_logits(const struct model_session *s)
@@ -124,18 +161,29 @@ static struct model_graph *body_of(struct model_session *s, uint32_t n_tokens, u
     return oldest;
 }
 
-static void fill_inputs(struct model_session *s, struct model_graph *g, const int32_t *ids)
+static int32_t *ints(struct engine_tensor *t)
 {
-    int32_t *positions = (int32_t *)g->positions->data;
-    memcpy(g->ids->data, ids, g->n_tokens * sizeof *ids);
-    for (uint32_t t = 0; t < g->n_tokens; t++) positions[t] = (int32_t)(s->length + t);
-    for (int span = 0; span < MODEL_SPAN_COUNT; span++)
-        if (g->cell[span])
-            model_cache_fill(&s->cache, (enum model_span)span, s->length, g->n_tokens,
-                             (int32_t *)g->cell[span]->data, (int32_t *)g->span[span]->data);
-    if (g->out_rows) /* n_out < T: the last ones */
-        for (uint32_t i = 0; i < g->n_out; i++)
-            ((int32_t *)g->out_rows->data)[i] = (int32_t)(g->n_tokens - g->n_out + i);
+    return (int32_t *)t->data;
+}
+
+/* Appends the batch's tokens to their sequences and says in the graph's inputs who goes where. */
+static void fill_inputs(struct model_session *s, struct model_graph *g,
+                        const struct model_token *tokens)
+{
+    uint32_t n_out = 0;
+    for (uint32_t t = 0; t < g->n_tokens; t++) {
+        const uint32_t seq = tokens[t].seq, position = s->cache.length[seq];
+        model_cache_append(&s->cache, seq);
+        ints(g->ids)[t] = tokens[t].id;
+        ints(g->positions)[t] = (int32_t)position;
+        for (int i = 0; i < MODEL_SPAN_COUNT; i++) {
+            const enum model_span span = (enum model_span)i;
+            if (!g->cell[span]) continue;
+            ints(g->cell[span])[t] = model_cache_cell(&s->cache, span, seq, position);
+            model_cache_span(&s->cache, span, seq, position, ints(g->span[span]) + 4 * t);
+        }
+        if (g->out_rows && tokens[t].wants_logits) ints(g->out_rows)[n_out++] = (int32_t)t;
+    }
 }
 
 /* The output product for `rows` rows at once: one row has a graph that always stays. */
@@ -172,45 +220,88 @@ static bool run_head(struct model_session *s, const struct model_graph *g, uint6
     return true;
 }
 
-static bool eval_batch(struct model_session *s, const int32_t *ids, uint32_t n, uint32_t n_out,
-                       uint64_t first, model_logits_sink sink, void *user, struct base_error *err)
+/* At most n_batch tokens; the sink sees their wanted rows as first, first + 1, ... */
+static bool eval_tokens(struct model_session *s, const struct model_token *tokens, uint32_t n,
+                        uint64_t first, model_logits_sink sink, void *user, struct base_error *err)
 {
+    uint32_t n_out = 0;
+    for (uint32_t i = 0; i < n; i++) n_out += tokens[i].wants_logits;
     struct model_graph *g = body_of(s, n, n_out, err);
     if (!g) return false;
-    fill_inputs(s, g, ids);
-    if (!engine_graph_run(g->graph, err)) return false;
-    s->length += n;
-    if (n_out == 0) return true;
-    return run_head(s, g, first + n - n_out, sink, user, err);
+    fill_inputs(s, g, tokens);
+    if (engine_graph_run(g->graph, err) && (n_out == 0 || run_head(s, g, first, sink, user, err)))
+        return true;
+    for (uint32_t i = 0; i < n; i++) {
+        const uint32_t seq = tokens[i].seq;
+        model_cache_truncate(&s->cache, seq, s->cache.length[seq] - 1);
+    }
+    s->last_logits = NULL;
+    return false;
 }
 
-static bool check_ids(const struct model_session *s, const int32_t *ids, uint64_t n,
-                      struct base_error *err)
+static bool check_id(const struct model_session *s, int32_t id, struct base_error *err)
 {
-    if (n > s->cache.n_ctx - s->length)
-        return base_fail(err, BASE_TOO_LONG,
-                         "%llu tokens do not fit: the context holds %u and %u are in use; a "
-                         "larger --ctx would help",
-                         (unsigned long long)n, s->cache.n_ctx, s->length);
-    for (uint64_t i = 0; i < n; i++)
-        if (ids[i] < 0 || (uint32_t)ids[i] >= s->m->params.n_vocab)
-            return base_fail(err, BASE_FAILED, "token id %d is outside the vocabulary of %u",
-                             ids[i], s->m->params.n_vocab);
+    if (id >= 0 && (uint32_t)id < s->m->params.n_vocab) return true;
+    return base_fail(err, BASE_FAILED, "token id %d is outside the vocabulary of %u", id,
+                     s->m->params.n_vocab);
+}
+
+static bool check_room(const struct model_session *s, uint32_t seq, uint64_t n,
+                       struct base_error *err)
+{
+    const uint32_t used = s->cache.length[seq];
+    if (n <= s->cache.n_ctx - used) return true;
+    return base_fail(err, BASE_TOO_LONG,
+                     "%llu tokens do not fit: the context holds %u and %u are in use; a larger "
+                     "--ctx would help",
+                     (unsigned long long)n, s->cache.n_ctx, used);
+}
+
+static bool check_tokens(struct model_session *s, const struct model_token *tokens, uint64_t n,
+                         struct base_error *err)
+{
+    memset(s->wanted, 0, s->cache.n_seq * sizeof *s->wanted);
+    for (uint64_t i = 0; i < n; i++) {
+        const uint32_t seq = tokens[i].seq;
+        if (seq >= s->cache.n_seq)
+            return base_fail(err, BASE_FAILED, "sequence %u of %u", seq, s->cache.n_seq);
+        if (!check_id(s, tokens[i].id, err) || !check_room(s, seq, ++s->wanted[seq], err))
+            return false;
+    }
+    return true;
+}
+
+bool model_eval_batch(struct model_session *s, const struct model_token *tokens, uint64_t n,
+                      model_logits_sink sink, void *user, struct base_error *err)
+{
+    if (!check_tokens(s, tokens, n, err)) return false;
+    s->last_logits = NULL;
+    uint64_t first = 0;
+    for (uint64_t done = 0; done < n;) {
+        uint32_t batch = n - done < s->n_batch ? (uint32_t)(n - done) : s->n_batch;
+        if (!eval_tokens(s, tokens + done, batch, first, sink, user, err)) return false;
+        for (uint32_t i = 0; i < batch; i++) first += tokens[done + i].wants_logits;
+        done += batch;
+    }
     return true;
 }
 
 bool model_eval(struct model_session *s, const int32_t *ids, uint64_t n, enum model_logits which,
                 model_logits_sink sink, void *user, struct base_error *err)
 {
-    if (!check_ids(s, ids, n, err)) return false;
+    if (!check_room(s, 0, n, err)) return false;
+    for (uint64_t i = 0; i < n; i++)
+        if (!check_id(s, ids[i], err)) return false;
     s->last_logits = NULL;
     for (uint64_t done = 0; done < n;) {
-        uint64_t left = n - done;
-        uint32_t batch = left < s->n_batch ? (uint32_t)left : s->n_batch;
-        uint32_t n_out = which == MODEL_LOGITS_ALL                     ? batch
-                         : which == MODEL_LOGITS_LAST && left == batch ? 1
-                                                                       : 0;
-        if (!eval_batch(s, ids + done, batch, n_out, done, sink, user, err)) return false;
+        uint32_t batch = n - done < s->n_batch ? (uint32_t)(n - done) : s->n_batch;
+        for (uint32_t i = 0; i < batch; i++) {
+            bool wants =
+                which == MODEL_LOGITS_ALL || (which == MODEL_LOGITS_LAST && done + i == n - 1);
+            s->batch[i] = (struct model_token){.id = ids[done + i], .wants_logits = wants};
+        }
+        uint64_t first = which == MODEL_LOGITS_ALL ? done : n - 1;
+        if (!eval_tokens(s, s->batch, batch, first, sink, user, err)) return false;
         done += batch;
     }
     return true;

@@ -179,11 +179,27 @@ out_like '^\| prompt +\| +8 \|'
 out_like '^\| generate +\| +2 \|'
 infer bench -p 8 -n 0 -r 2 -d 4 --format jsonl
 [ "$(wc -l <"$work/out")" -eq 1 ] || bad 'not one line'
-out_like '"test":"prompt","tokens":8,"depth":4,"tokens_per_second":[0-9.]+,.*"share_of_int8":[0-9.]+\}$'
+out_like '"test":"prompt","tokens":8,"depth":4,"sequences":1,"tokens_per_second":[0-9.]+,.*"share_of_int8":[0-9.]+\}$'
 infer bench -p 0 -n 2 -r 1 --format csv
-out_like '^generate,2,0,'
+out_like '^generate,2,0,1,'
 infer bench -p 4 -n 1 -r 1 --format json
 out_like '^\{"model":.*"results":\[\{"test":"prompt",.*\},\{"test":"generate",.*\}\]\}$'
+infer bench -p 4,8 -n 2 -d 0,3 -np 1,3 -r 1 --format csv # every combination, sequences only generate
+cut -d, -f1-4 <"$work/out" | tail -n +2 | tr '\n' ' ' >"$work/tests"
+[ "$(cat "$work/tests")" = "prompt,4,0,1 prompt,8,0,1 generate,2,0,1 generate,2,0,3 \
+prompt,4,3,1 prompt,8,3,1 generate,2,3,1 generate,2,3,3 " ] || bad "tests: $(cat "$work/tests")"
+infer bench -p 8 -n 2 -np 2 -d 4 -r 1 --plot --svg "$work/chart.svg"
+status 0
+err ''
+out_like '^\| generate +\| +2 \| +4 \| +2 \|'
+out_like '^generate 2 x2 @4 +[0-9.]+ tokens/s \|.*\| +[0-9.]+ % of (bandwidth|int8)$'
+grep -q '</svg>' "$work/chart.svg" || bad 'the picture is not complete'
+if command -v python3 >/dev/null 2>&1; then
+    python3 -c 'import sys, xml.dom.minidom; xml.dom.minidom.parse(sys.argv[1])' "$work/chart.svg" ||
+        bad 'not XML'
+fi
+infer bench -p 8 -n 0 -r 1 --svg "$work/no-such-folder/chart.svg"
+status 1
 
 begin pain_8_no_command_talks_into_its_result
 for command in "tokenize -p a" "logits --ids 1 -o -" "inspect --json"; do

@@ -81,6 +81,10 @@ for bad_number in '' x 0.5x ' 1' nan inf 0x1 -0.1 1001 1e400; do
 done
 usage "--top-p: '1.01' is not a number from 0 to 1" -p x --top-p=1.01
 usage "--batch-size: '0' is not a whole number" -p x -b 0
+for bad_list in '' , 1, ,1 1,,2 1.5 -1 '1, 2' 1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17; do
+    usage "--n-prompt: '$bad_list' is not one to 16 whole numbers from 0" bench -p "$bad_list"
+done
+usage "--n-parallel: '0' is not one to 16" bench -np 0
 usage "--seed: '-2' is not a whole number" -p x -s -2
 
 begin choices
@@ -102,7 +106,8 @@ begin stop_texts
 usage '--stop: is empty' -p x --stop ''
 
 begin nothing_to_measure
-usage 'nothing to measure' bench -p 0 -n 0
+usage 'nothing to measure' bench -p 0 -n 0,0
+usage '--plot: goes with --format md only' bench --plot --format json
 
 begin no_text_at_a_terminal # a surprise prompt would wait for ever
 if script -qec true /dev/null </dev/null >/dev/null 2>&1; then # a machine may have no terminals

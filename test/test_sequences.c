@@ -1,0 +1,277 @@
+/* test/test_sequences.c: several sequences in one session are each what they would be alone, byte
+ * for byte: random interleavings, forks, truncations and failed batches, on tiny models of every
+ * architecture, against a session that evaluates one sequence's tokens from the start.
+ *
+ * The sequences' ids are kept beside the session; whatever the session says it still holds must
+ * give the logits that those ids give. */
+#include "test/support.h"
+
+#include "models/model.h"
+#include "test/support_model.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { N_SEQ = 4, N_CTX = 48, MOST_TOKENS = 40, STEPS = 30, N_VOCAB = 300 };
+
+struct variant {
+    const char *name, *arch;
+    uint32_t n_expert;
+};
+
+static const struct variant variants[] = {
+    {"llama", "llama", 0}, {"llama-moe", "llama", 4}, {"qwen2", "qwen2", 0},
+    {"qwen3", "qwen3", 0}, {"gemma3", "gemma3", 0},
+};
+enum { N_VARIANTS = sizeof variants / sizeof *variants };
+
+struct setting {
+    int threads;
+    uint32_t n_batch;
+    enum quant_id cache;
+};
+
+struct world {
+    struct gguf_file *file;
+    struct engine *engine;
+    struct model *m;
+    struct model_session *many, *one; /* N_SEQ sequences; the reference */
+    volatile int stop;                /* the engine's abort flag */
+    struct support_random random;
+    int32_t ids[N_SEQ][N_CTX];
+    uint32_t length[N_SEQ];
+    uint64_t rows_seen;
+    float rows[MOST_TOKENS][N_VOCAB]; /* of the latest batch */
+    float expected[N_CTX][N_VOCAB];
+};
+
+static uint32_t below(struct world *w, uint32_t n)
+{
+    return support_random_u32(&w->random) % n;
+}
+
+static struct world *open_world(const struct variant *v, const struct setting *s)
+{
+    struct base_error err = BASE_ERROR_INIT;
+    struct support_model tiny = support_model_default(v->arch);
+    struct engine_options options = engine_options_default();
+    struct model_session_options session = {.n_seq = N_SEQ,
+                                            .n_ctx = N_CTX,
+                                            .n_batch = s->n_batch,
+                                            .type_k = s->cache,
+                                            .type_v = s->cache};
+    struct world *w = calloc(1, sizeof *w);
+    char path[64];
+    assert_non_null(w);
+    tiny.n_expert = v->n_expert;
+    tiny.n_expert_used = v->n_expert / 2;
+    tiny.n_embd = 128;
+    tiny.head_dim = 32; /* a block of the quantized caches */
+    tiny.n_vocab = N_VOCAB;
+    options.n_threads = s->threads;
+    snprintf(path, sizeof path, "/tmp/infer-sequences-%d.gguf", (int)getpid());
+    if (!support_model_write(&tiny, path, &err)) fail_msg("%s", err.text);
+    w->random = support_random_new((uint64_t)s->threads * 1000 + s->n_batch);
+    w->file = gguf_open(path, &err);
+    w->engine = engine_new(&options, &err);
+    w->m = w->file && w->engine ? model_open(w->file, w->engine, &err) : NULL;
+    w->many = w->m ? model_session_new(w->m, &session, &err) : NULL;
+    session.n_seq = 0;
+    session.n_batch = 512;
+    w->one = w->many ? model_session_new(w->m, &session, &err) : NULL;
+    if (!w->one) fail_msg("%s: %s", err.item, err.text);
+    engine_set_abort(w->engine, &w->stop);
+    unlink(path);
+    return w;
+}
+
+static void close_world(struct world *w)
+{
+    model_session_free(w->many);
+    model_session_free(w->one);
+    model_close(w->m);
+    engine_free(w->engine);
+    gguf_close(w->file);
+    free(w);
+}
+
+/* ---- Sinks ---- */
+
+static bool keep_batch(void *user, uint64_t first, uint64_t n, const float *logits,
+                       struct base_error *err)
+{
+    struct world *w = user;
+    (void)err;
+    assert_int_equal(first, w->rows_seen);
+    memcpy(w->rows[first], logits, n * sizeof w->rows[0]);
+    w->rows_seen += n;
+    return true;
+}
+
+static bool keep_expected(void *user, uint64_t first, uint64_t n, const float *logits,
+                          struct base_error *err)
+{
+    struct world *w = user;
+    (void)err;
+    memcpy(w->expected[first], logits, n * sizeof w->expected[0]);
+    return true;
+}
+
+/* ---- Steps ---- */
+
+/* A random batch of the sequences that have room; its tokens are not yet in w->ids. */
+static uint32_t random_batch(struct world *w, struct model_token *tokens)
+{
+    uint32_t n = 0, want = 1 + below(w, MOST_TOKENS), room[N_SEQ];
+    for (uint32_t q = 0; q < N_SEQ; q++) room[q] = N_CTX - w->length[q];
+    for (uint32_t tries = 0; n < want && tries < 200; tries++) {
+        /* Mostly runs of one sequence, as a prompt beside others that generate. */
+        uint32_t seq = n > 0 && below(w, 3) ? tokens[n - 1].seq : below(w, N_SEQ);
+        if (room[seq] == 0) continue;
+        room[seq]--;
+        tokens[n++] = (struct model_token){
+            .id = (int32_t)below(w, N_VOCAB), .seq = seq, .wants_logits = below(w, 2)};
+    }
+    return n;
+}
+
+static void expect_row(const struct world *w, const char *name, uint32_t seq, uint32_t position,
+                       const float *row)
+{
+    if (memcmp(row, w->expected[position], sizeof w->expected[0]) != 0)
+        fail_msg("%s: sequence %u, position %u differs from the sequence alone", name, seq,
+                 position);
+}
+
+static void check_batch(struct world *w, const char *name, const struct model_token *tokens,
+                        uint32_t n, const uint32_t before[N_SEQ])
+{
+    struct base_error err = BASE_ERROR_INIT;
+    for (uint32_t seq = 0; seq < N_SEQ; seq++) {
+        uint32_t row = 0, position = before[seq];
+        if (before[seq] == w->length[seq]) continue;
+        model_session_truncate(w->one, 0);
+        if (!model_eval(w->one, w->ids[seq], w->length[seq], MODEL_LOGITS_ALL, keep_expected, w,
+                        &err))
+            fail_msg("%s", err.text);
+        for (uint32_t i = 0; i < n; i++) {
+            if (tokens[i].wants_logits && tokens[i].seq == seq)
+                expect_row(w, name, seq, position, w->rows[row]);
+            row += tokens[i].wants_logits;
+            position += tokens[i].seq == seq;
+        }
+    }
+}
+
+static void eval_step(struct world *w, const char *name)
+{
+    struct base_error err = BASE_ERROR_INIT;
+    struct model_token tokens[MOST_TOKENS];
+    uint32_t before[N_SEQ], n = random_batch(w, tokens), wanted = 0;
+    memcpy(before, w->length, sizeof before);
+    if (below(w, 4) == 0) { /* interrupted: nothing must be left of it */
+        w->stop = 1;
+        assert_false(n > 0 && model_eval_batch(w->many, tokens, n, keep_batch, w, &err));
+        w->stop = 0;
+        err = (struct base_error)BASE_ERROR_INIT;
+    }
+    w->rows_seen = 0;
+    if (!model_eval_batch(w->many, tokens, n, keep_batch, w, &err)) fail_msg("%s", err.text);
+    for (uint32_t i = 0; i < n; i++) {
+        w->ids[tokens[i].seq][w->length[tokens[i].seq]++] = tokens[i].id;
+        wanted += tokens[i].wants_logits;
+    }
+    assert_int_equal(w->rows_seen, wanted);
+    check_batch(w, name, tokens, n, before);
+    if (wanted) assert_memory_equal(model_last_logits(w->many), w->rows[wanted - 1], N_VOCAB * 4);
+}
+
+static void truncate_step(struct world *w)
+{
+    uint32_t seq = below(w, N_SEQ), length = below(w, w->length[seq] + 1);
+    if (below(w, 2) && w->length[seq] > 3) length = w->length[seq] - 3; /* windows may hold it */
+    uint32_t left = model_seq_truncate(w->many, seq, length);
+    assert_true(left == length || left == 0);
+    w->length[seq] = left;
+}
+
+static void fork_step(struct world *w)
+{
+    uint32_t from = below(w, N_SEQ), to = below(w, N_SEQ);
+    uint32_t length = below(w, 3) ? w->length[from] : below(w, w->length[from] + 1);
+    uint32_t left = model_seq_fork(w->many, from, to, length);
+    assert_true(left == length || left == 0);
+    if (length == w->length[from]) assert_int_equal(left, length);
+    memmove(w->ids[to], w->ids[from], left * sizeof w->ids[0][0]);
+    w->length[to] = left;
+}
+
+static void random_walk(const struct variant *v, const struct setting *s)
+{
+    struct world *w = open_world(v, s);
+    for (int step = 0; step < STEPS; step++) {
+        switch (below(w, 5)) {
+        case 0:
+            fork_step(w);
+            break;
+        case 1:
+            truncate_step(w);
+            break;
+        default:
+            eval_step(w, v->name);
+        }
+        for (uint32_t seq = 0; seq < N_SEQ; seq++)
+            assert_int_equal(model_seq_length(w->many, seq), w->length[seq]);
+    }
+    close_world(w);
+}
+
+/* ---- Tests ---- */
+
+static void alone_or_together(void **state)
+{
+    static const struct setting settings[] = {
+        {1, 512, QUANT_F16}, {2, 7, QUANT_F32},  {3, 512, QUANT_Q8_0},
+        {7, 16, QUANT_Q4_0}, {2, 1, QUANT_BF16},
+    };
+    (void)state;
+    for (int v = 0; v < N_VARIANTS; v++)
+        for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
+            random_walk(&variants[v], &settings[i]);
+}
+
+/* What is refused is refused before anything is evaluated. */
+static void refusals(void **state)
+{
+    const struct setting s = {2, 16, QUANT_F16};
+    struct world *w = open_world(&variants[0], &s);
+    struct model_token tokens[N_CTX + 1] = {{.id = 1, .seq = 0}, {.id = 1, .seq = N_SEQ}};
+    struct base_error err = BASE_ERROR_INIT;
+    (void)state;
+    assert_false(model_eval_batch(w->many, tokens, 2, NULL, NULL, &err));
+    assert_int_equal(err.code, BASE_FAILED);
+    err = (struct base_error)BASE_ERROR_INIT;
+    tokens[1] = (struct model_token){.id = N_VOCAB, .seq = 1};
+    assert_false(model_eval_batch(w->many, tokens, 2, NULL, NULL, &err));
+    assert_int_equal(err.code, BASE_FAILED);
+    err = (struct base_error)BASE_ERROR_INIT;
+    for (int i = 0; i <= N_CTX; i++) tokens[i] = (struct model_token){.id = 1, .seq = 2};
+    assert_false(model_eval_batch(w->many, tokens, N_CTX + 1, NULL, NULL, &err));
+    assert_int_equal(err.code, BASE_TOO_LONG);
+    for (uint32_t seq = 0; seq < N_SEQ; seq++) assert_int_equal(model_seq_length(w->many, seq), 0);
+    err = (struct base_error)BASE_ERROR_INIT;
+    assert_true(model_eval_batch(w->many, tokens, N_CTX, NULL, NULL, &err));
+    assert_int_equal(model_seq_length(w->many, 2), N_CTX);
+    assert_null(model_last_logits(w->many));
+    close_world(w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(alone_or_together),
+        cmocka_unit_test(refusals),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
