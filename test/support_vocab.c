@@ -94,13 +94,7 @@ void support_put_bpe(struct gguf_writer *w, const char *pre)
 
 void support_put_spm(struct gguf_writer *w)
 {
-    static const char *const extra[] = {"\xe2\x96\x81",
-                                        "a",
-                                        "b",
-                                        "ab",
-                                        "\xe2\x96\x81"
-                                        "ab",
-                                        "<user>"};
+    static const char *const extra[] = {"\xe2\x96\x81", "a", "b", "ab", "\u2581ab", "<user>"};
     enum { N = 3 + 256 + 6 };
     const char *texts[N] = {"<unk>", "<s>", "</s>"};
     int32_t kinds[N] = {TEXT_TOKEN_UNKNOWN, TEXT_TOKEN_CONTROL, TEXT_TOKEN_CONTROL};

@@ -383,8 +383,7 @@ static void build_wordpiece(struct gguf_writer *w)
                                  "\xe2\x96\x81!",
                                  "\xe2\x96\x81\xe4\xb8\xad",
                                  "un",
-                                 "\xe2\x96\x81"
-                                 "e"};
+                                 "\u2581e"};
     const int32_t kinds[] = {3, 3, 3, 1, 1, 1, 1, 1, 1};
     support_put_text(w, "tokenizer.ggml.model", "bert");
     support_put_tokens(w, texts, kinds, 9);
