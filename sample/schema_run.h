@@ -1,0 +1,39 @@
+/* sample/schema_run.h: how JSON frames move. Private to sample/; called by machine.c. */
+#ifndef SAMPLE_SCHEMA_RUN_H
+#define SAMPLE_SCHEMA_RUN_H
+
+#include "sample/machine.h"
+#include "sample/schema.h"
+
+/* Emits what a frame becomes without a byte; returns whether the frame itself can read one. */
+bool sample_schema_enter(struct sample_state *s, uint32_t stack);
+/* Emits what a frame becomes by one byte. */
+void sample_schema_step(struct sample_state *s, uint32_t stack, uint8_t byte);
+
+/* Numbers (schema_number.c). */
+bool sample_number_enter(struct sample_state *s, uint32_t stack);
+void sample_number_step(struct sample_state *s, uint32_t stack, uint8_t byte);
+
+enum sample_text_step { SAMPLE_TEXT_DEAD, SAMPLE_TEXT_INSIDE, SAMPLE_TEXT_CLOSED };
+/* One byte inside a JSON string whose decoded content an automaton reads: *q its state, *escape
+ * what was read of an escape (0: nothing). */
+enum sample_text_step sample_text_step(const struct sample_schema *schema,
+                                       const struct sample_dfa *d, uint32_t *q, uint32_t *escape,
+                                       uint8_t byte);
+/* Object frames: whether a name may end, or lead, in this state of the name's automaton. */
+bool sample_object_may_name(const struct sample_schema *schema, const struct sample_frame *f,
+                            uint32_t q, bool ends);
+
+enum {                      /* phases of an object's frame, in the low bits of c */
+       SAMPLE_OBJECT_OPEN,  /* before { */
+       SAMPLE_OBJECT_FIRST, /* after { */
+       SAMPLE_OBJECT_NAME,  /* inside a name; b is the state of its automaton */
+       SAMPLE_OBJECT_COLON, /* before : ; b is the class of the name */
+       SAMPLE_OBJECT_VALUE, /* after : */
+       SAMPLE_OBJECT_NEXT,  /* after a value */
+       SAMPLE_OBJECT_COMMA  /* after , */
+};
+enum { SAMPLE_PHASE_BITS = 4, SAMPLE_SPACE_BITS = 8 };
+#define SAMPLE_PHASE(x) ((x) & ((1u << SAMPLE_PHASE_BITS) - 1))
+
+#endif

@@ -1,0 +1,201 @@
+/* test/test_schema.c: JSON schemas: the official suite (draft 2020-12, required part) when the
+ * reference data is there, errors by name, and that what may be generated is a subset of what is
+ * accepted and never a dead end. */
+#include "sample/constraint.h"
+#include "sample/sample.h"
+#include "test/support.h"
+#include "test/support_files.h"
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* -- a reader of raw JSON: where values begin and end, no more -- */
+
+static const char *skip_space(const char *s)
+{
+    return s + strspn(s, " \t\r\n");
+}
+
+static const char *skip_string(const char *s)
+{
+    for (s++; *s != '"'; s++)
+        if (*s == '\\') s++;
+    return s + 1;
+}
+
+static const char *skip_value(const char *s)
+{
+    int depth = 0;
+    s = skip_space(s);
+    do {
+        if (*s == '"') {
+            s = skip_string(s);
+        } else if (*s == '{' || *s == '[') {
+            depth++, s++;
+        } else if (*s == '}' || *s == ']') {
+            depth--, s++;
+        } else if (strchr(" \t\r\n,:", *s)) {
+            s++;
+        } else {
+            s += strcspn(s, " \t\r\n,:{}[]\"");
+        }
+    } while (depth > 0);
+    return s;
+}
+
+/* The value of a member of the object at s, or NULL. */
+static const char *member(const char *s, const char *name)
+{
+    size_t n = strlen(name);
+    for (s = skip_space(s) + 1; *(s = skip_space(s)) == '"';) {
+        bool hit = strncmp(s + 1, name, n) == 0 && s[1 + n] == '"';
+        s = skip_space(skip_string(s)) + 1;
+        if (hit) return skip_space(s);
+        s = skip_space(skip_value(s));
+        if (*s == ',') s++;
+    }
+    return NULL;
+}
+
+/* The first element of the array at s, or the one after the value at s; NULL at the end. */
+static const char *element(const char *s, bool first)
+{
+    s = skip_space(first ? s + 1 : skip_value(s));
+    if (*s == ']') return NULL;
+    return skip_space(first ? s : s + 1);
+}
+
+/* Without white space outside strings; the caller frees. */
+static char *compact(const char *s, size_t *size)
+{
+    const char *end = skip_value(s);
+    char *out = malloc((size_t)(end - s) + 1);
+    *size = 0;
+    while (s < end) {
+        const char *next = *s == '"' ? skip_string(s) : s + 1;
+        if (!strchr(" \t\r\n", *s)) {
+            memcpy(out + *size, s, (size_t)(next - s));
+            *size += (size_t)(next - s);
+        }
+        s = next;
+    }
+    return out;
+}
+
+/* -- checking one text -- */
+
+static struct sample_constraint *compile(const char *schema, size_t size, bool generate,
+                                         struct base_error *err)
+{
+    struct sample_schema_options options = {.generate = generate};
+    return sample_constraint_schema(schema, size, &options, err);
+}
+
+static bool accepts(const struct sample_constraint *c, const char *text, size_t size)
+{
+    struct base_error err = BASE_ERROR_INIT;
+    struct sample_state *s = sample_state_new(c, &err);
+    size_t used;
+    assert_non_null(s);
+    assert_true(sample_state_feed(s, text, size, &used, &err));
+    bool whole = used == size && sample_state_may_end(s);
+    sample_state_free(s);
+    return whole;
+}
+
+/* -- the official suite -- */
+
+struct tally {
+    int cases, right, wrong, refused, remote;
+    struct {
+        char keyword[40];
+        int cases;
+    } refusal[40];
+};
+
+static void count_refusal(struct tally *t, const struct base_error *err, int cases)
+{
+    char keyword[40] = "?";
+    sscanf(err->text, "%*[^']'%39[^']", keyword);
+    /* A refusal names a keyword, or it does not count as one. */
+    assert_string_not_equal(keyword, "?");
+    int i = 0;
+    while (t->refusal[i].cases && strcmp(t->refusal[i].keyword, keyword) != 0) i++;
+    assert_in_range(i, 0, 38);
+    strcpy(t->refusal[i].keyword, keyword);
+    t->refusal[i].cases += cases;
+}
+
+static void run_group(struct tally *t, const char *file, const char *group)
+{
+    struct base_error err = BASE_ERROR_INIT;
+    const char *schema = member(group, "schema"), *test;
+    size_t schema_size = (size_t)(skip_value(schema) - schema);
+    struct sample_constraint *c = compile(schema, schema_size, false, &err);
+    int cases = 0;
+    for (test = element(member(group, "tests"), true); test; test = element(test, false)) {
+        const char *data = member(test, "data");
+        bool valid = *member(test, "valid") == 't';
+        size_t size;
+        char *text = compact(data, &size);
+        cases++;
+        if (c && accepts(c, text, size) == valid) {
+            t->right++;
+        } else if (c) {
+            t->wrong++;
+            printf("wrong: %s: %.*s: %.*s should be %d\n", file, (int)schema_size, schema,
+                   (int)size, text, valid);
+        }
+        free(text);
+    }
+    t->cases += cases;
+    if (!c) {
+        const char *ref = member(schema, "$ref");
+        bool remote = *schema == '{' && ref && strncmp(ref, "\"https://json-schema.org", 24) == 0;
+        if (getenv("SHOW_REFUSED")) printf("refused: %s: %s\n", file, err.text);
+        t->refused += cases;
+        if (remote)
+            t->remote += cases;
+        else
+            count_refusal(t, &err, cases);
+    }
+    sample_constraint_free(c);
+}
+
+static void official_suite(void **state)
+{
+    (void)state;
+    char folder[4096], path[8192];
+    struct tally t = {0};
+    struct dirent *entry;
+    DIR *dir = support_shared_path("json-schema", folder, sizeof folder) ? opendir(folder) : NULL;
+    if (!dir) support_skip("the JSON-Schema test suite is not in the reference data");
+    while ((entry = readdir(dir))) {
+        if (!strstr(entry->d_name, ".json")) continue;
+        snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+        size_t size;
+        char *text = support_read_file(path, &size);
+        assert_non_null(text);
+        for (const char *g = element(skip_space(text), true); g; g = element(g, false))
+            run_group(&t, entry->d_name, g);
+        free(text);
+    }
+    closedir(dir);
+    int local = t.cases - t.remote;
+    printf("json-schema: %d cases outside remote references, %d right (%.1f %%), %d wrong\n", local,
+           t.right, 100.0 * t.right / local, t.wrong);
+    for (int i = 0; t.refusal[i].cases; i++)
+        printf("json-schema: refused by '%s': %d cases\n", t.refusal[i].keyword,
+               t.refusal[i].cases);
+    assert_int_equal(t.wrong, 0);
+    assert_true(t.right * 100 >= 85 * local);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(official_suite),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
