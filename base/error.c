@@ -50,6 +50,9 @@ static void record(struct base_error *err, enum base_code code, const char *item
     make_printable(err->text);
 }
 
+#undef base_fail
+#undef base_fail_at
+
 bool base_fail(struct base_error *err, enum base_code code, const char *format, ...)
 {
     va_list args;

@@ -43,6 +43,16 @@ bool base_fail(struct base_error *err, enum base_code code, const char *format, 
 bool base_fail_at(struct base_error *err, enum base_code code, const char *item, int64_t offset,
                   const char *format, ...) __attribute__((format(printf, 5, 6)));
 
+/* Both always return false; this lets the compiler know it too, so that it sees that what a
+ * function leaves unset on failure is never used. */
+static inline bool base_false(bool is_false)
+{
+    (void)is_false;
+    return false;
+}
+#define base_fail(...)    base_false(base_fail(__VA_ARGS__))
+#define base_fail_at(...) base_false(base_fail_at(__VA_ARGS__))
+
 /* Adds the file's name to a recorded error that has none yet. */
 void base_error_set_file(struct base_error *err, const char *file);
 
