@@ -18,6 +18,7 @@ enum cli_command_id {
     CLI_BENCH,
     CLI_INSPECT,
     CLI_QUANTIZE,
+    CLI_CHECK,
     CLI_VERSION,
     CLI_HELP,
     CLI_COMMAND_COUNT
@@ -43,14 +44,15 @@ struct cli_values {
     const char *model, *prompt, *file, *ids, *output;
     const char *cache_type_k, *cache_type_v, *isa, *format;
     const char *save_logits, *kl, *output_type, *embedding_type, *svg;
-    struct cli_list stop;
+    const char *grammar, *json_schema, *regex, *choices;
+    struct cli_list stop, schema_lenient;
     int64_t n_predict, seed, top_k, repeat_last_n;
     int64_t ctx_size, batch_size, threads, top, chunk;
     int64_t repetitions;
     struct cli_integers n_prompt, n_gen, n_depth, n_parallel;
     double temp, top_p, min_p, repeat_penalty, frequency_penalty, presence_penalty;
     bool escape, no_bos, no_special, decode, lines, ignore_eos, echo, special, json;
-    bool metadata, tensors, plot, blas, pin, verbose, help;
+    bool metadata, tensors, plot, json_object, blas, pin, verbose, help;
 
     const char *argument[CLI_ARGUMENT_MAX]; /* what is not an option, in order */
     size_t n_arguments;
@@ -61,6 +63,7 @@ enum cli_kind { CLI_FLAG, CLI_TEXT, CLI_LIST, CLI_INTEGER, CLI_INTEGERS, CLI_REA
 enum cli_group {
     CLI_GROUP_INPUT,
     CLI_GROUP_SAMPLING,
+    CLI_GROUP_CONSTRAINT,
     CLI_GROUP_OUTPUT,
     CLI_GROUP_MEASURE,
     CLI_GROUP_ENGINE,

@@ -9,8 +9,10 @@
 #define BENCH      (1u << CLI_BENCH)
 #define INSPECT    (1u << CLI_INSPECT)
 #define QUANTIZE   (1u << CLI_QUANTIZE)
+#define CHECK      (1u << CLI_CHECK)
 #define EVALUATING (RUN | LOGITS | PERPLEXITY | BENCH)
 #define READING    (RUN | TOKENIZE | LOGITS)
+#define TEXTUAL    (READING | CHECK)
 #define ALL        ((1u << CLI_COMMAND_COUNT) - 1)
 
 #define AT(member) offsetof(struct cli_values, member)
@@ -61,6 +63,12 @@ const struct cli_command cli_command_table[CLI_COMMAND_COUNT] = {
                       "no multiple of a type's block takes the nearest type that fits, with -v saying\n"
                       "so.",
                       3, 3, cli_cmd_quantize},
+    [CLI_CHECK] = {"check", "infer check --json-schema FILE|--grammar FILE|--regex RE < TEXT",
+                   "say whether a grammar, schema or expression accepts a text",
+                   "Reads a text (-p, -f or standard input) and says by its status whether the\n"
+                   "constraint accepts it: 0 accepted, 1 not, with the place. Needs no model. A\n"
+                   "keyword of a schema that cannot be enforced is an error (status 2).",
+                   0, 0, cli_cmd_check},
     [CLI_VERSION] = {"version", "infer version", "print the version", "Prints the version.", 0, 0,
                      cli_cmd_version},
     [CLI_HELP] = {"help", "infer help [COMMAND]", "this text, or a command's options",
@@ -69,7 +77,7 @@ const struct cli_command cli_command_table[CLI_COMMAND_COUNT] = {
 
 const char *const cli_group_title[CLI_GROUP_COUNT] = {
     [CLI_GROUP_INPUT] = "Input",     [CLI_GROUP_SAMPLING] = "Generation",
-    [CLI_GROUP_OUTPUT] = "Output",   [CLI_GROUP_MEASURE] = "Measurement",
+    [CLI_GROUP_CONSTRAINT] = "Constraints", [CLI_GROUP_OUTPUT] = "Output",   [CLI_GROUP_MEASURE] = "Measurement",
     [CLI_GROUP_ENGINE] = "Engine",   [CLI_GROUP_GENERAL] = "General",
 };
 
@@ -78,10 +86,10 @@ const struct cli_option cli_option_table[] = {
     {.name = "model", .alias = {"-m"}, .kind = CLI_TEXT,
      .commands = READING | PERPLEXITY | BENCH | INSPECT, .group = CLI_GROUP_INPUT, .value = "FILE",
      .help = "the model, a GGUF file", .at = AT(model)},
-    {.name = "prompt", .alias = {"-p"}, .kind = CLI_TEXT, .commands = READING,
+    {.name = "prompt", .alias = {"-p"}, .kind = CLI_TEXT, .commands = TEXTUAL,
      .group = CLI_GROUP_INPUT, .value = "TEXT", .excludes = "file ids",
      .help = "the text; piped input is added to it", .at = AT(prompt)},
-    {.name = "file", .alias = {"-f"}, .kind = CLI_TEXT, .commands = READING | PERPLEXITY,
+    {.name = "file", .alias = {"-f"}, .kind = CLI_TEXT, .commands = TEXTUAL | PERPLEXITY,
      .group = CLI_GROUP_INPUT, .value = "FILE", .excludes = "prompt ids kl",
      .help = "the text from a file (-: standard input)", .at = AT(file)},
     {.name = "ids", .kind = CLI_TEXT, .commands = LOGITS, .group = CLI_GROUP_INPUT,
@@ -90,7 +98,7 @@ const struct cli_option cli_option_table[] = {
     {.name = "ids", .kind = CLI_TEXT, .commands = PERPLEXITY, .group = CLI_GROUP_INPUT,
      .value = "FILE", .excludes = "file kl no-special",
      .help = "token ids from a file (-: standard input)", .at = AT(ids)},
-    {.name = "escape", .alias = {"-e"}, .kind = CLI_FLAG, .commands = READING,
+    {.name = "escape", .alias = {"-e"}, .kind = CLI_FLAG, .commands = TEXTUAL,
      .group = CLI_GROUP_INPUT, .help = "\\n, \\t, \\xHH ... in -p and --stop are bytes",
      .at = AT(escape)},
     {.name = "decode", .kind = CLI_FLAG, .commands = TOKENIZE, .group = CLI_GROUP_INPUT,
@@ -139,6 +147,26 @@ const struct cli_option cli_option_table[] = {
      .value = "TEXT", .help = "end before this text; may be given again", .at = AT(stop)},
     {.name = "ignore-eos", .kind = CLI_FLAG, .commands = RUN, .group = CLI_GROUP_SAMPLING,
      .help = "never choose an end-of-text token", .at = AT(ignore_eos)},
+
+    /* ---- Constraints ---- */
+    {.name = "grammar", .kind = CLI_TEXT, .commands = CHECK, .group = CLI_GROUP_CONSTRAINT,
+     .value = "FILE", .excludes = "json-schema json-object regex choices",
+     .help = "a GBNF grammar (a file or the text)", .at = AT(grammar)},
+    {.name = "json-schema", .kind = CLI_TEXT, .commands = CHECK, .group = CLI_GROUP_CONSTRAINT,
+     .value = "FILE", .excludes = "grammar json-object regex choices",
+     .help = "a JSON schema, draft 2020-12 (a file or the text)", .at = AT(json_schema)},
+    {.name = "schema-lenient", .kind = CLI_LIST, .commands = CHECK, .group = CLI_GROUP_CONSTRAINT,
+     .value = "WORD", .help = "a keyword that may go unenforced; repeatable",
+     .at = AT(schema_lenient)},
+    {.name = "json-object", .kind = CLI_FLAG, .commands = CHECK, .group = CLI_GROUP_CONSTRAINT,
+     .excludes = "grammar json-schema regex choices", .help = "any JSON object",
+     .at = AT(json_object)},
+    {.name = "regex", .kind = CLI_TEXT, .commands = CHECK, .group = CLI_GROUP_CONSTRAINT,
+     .value = "RE", .excludes = "grammar json-schema json-object choices",
+     .help = "a regular expression for the whole text", .at = AT(regex)},
+    {.name = "choices", .kind = CLI_TEXT, .commands = CHECK, .group = CLI_GROUP_CONSTRAINT,
+     .value = "A,B,C", .excludes = "grammar json-schema json-object regex",
+     .help = "one of these texts", .at = AT(choices)},
 
     /* ---- Measurement ---- */
     {.name = "n-prompt", .alias = {"-p"}, .kind = CLI_INTEGERS, .commands = BENCH,

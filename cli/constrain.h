@@ -1,0 +1,16 @@
+/* cli/constrain.h: the constraint that --grammar, --json-schema, --json-object, --regex or
+ * --choices ask for, compiled. */
+#ifndef CLI_CONSTRAIN_H
+#define CLI_CONSTRAIN_H
+
+#include "cli/options.h"
+#include "sample/constraint.h"
+
+/* Puts the constraint into *out, NULL when no option asks for one; the caller frees it. A grammar
+ * or schema may be the name of a file or the text itself: what names a readable file is one.
+ * `generate` chooses the subset of JSON that is good to write. BASE_USAGE with line and column on
+ * errors. */
+bool cli_constraint_open(const struct cli_values *values, bool generate,
+                         struct sample_constraint **out, struct base_error *err);
+
+#endif

@@ -1,0 +1,51 @@
+# test/cli/t_check.sh: `infer check`: texts against grammars, schemas and expressions.
+. test/cli/lib.sh
+
+begin accepted
+infer check --json-schema '{"type":"object","required":["n"]}' -p '{"n":1}'
+status 0
+out ''
+err ''
+
+begin not_accepted_says_where
+infer check --regex 'a[a-z]+' -p 'a1'
+status 1
+out ''
+err_line 'not accepted: unexpected text at line 1, column 2 \(byte 1\)'
+
+begin too_short
+infer check --json-object -p '{"a":1'
+status 1
+err_line 'not accepted: the text ends too early at line 1, column 7'
+
+begin from_standard_input_and_files
+printf 'root ::= "yes" | "no"\n' >"$work/answer.gbnf"
+printf 'no' >"$work/text"
+input=$work/text
+infer check --grammar "$work/answer.gbnf"
+status 0
+infer check --choices 'yes,maybe'
+status 1
+
+begin pain_11_bad_grammar_is_a_usage_error
+infer check --grammar 'root ::= "a" b' -p x
+status 2
+err_line 'line 1, column 14: .*b.* is not defined'
+
+begin pain_12_what_cannot_be_enforced_is_refused
+infer check --json-schema '{"uniqueItems":true,"items":{"type":"string"}}' -p '[]'
+status 2
+err_line 'uniqueItems'
+infer check --json-schema '{"uniqueItems":true}' --schema-lenient uniqueItems -p '[]'
+status 0
+
+begin contradictions
+infer check --regex a --choices b -p a
+status 2
+infer check -p a
+status 2
+err_line 'nothing to check against'
+infer check --regex a --schema-lenient not -p a
+status 2
+
+finish
