@@ -56,8 +56,8 @@ usage '--special: goes with --decode' tokenize --special -p x
 usage '--decode: contradicts --no-bos' tokenize --decode --no-bos -p 1
 
 begin pain_11_12_13_constraints_fail_closed # not there yet: refused, never ignored
-usage '--grammar: unknown option' -p x --grammar 'root ::= "a"'
-usage '--json-schema: unknown option' -p x --json-schema '{}'
+usage '--grammar: is an option of .infer check.' -p x --grammar 'root ::= "a"'
+usage '--json-schema: is an option of .infer check.' -p x --json-schema '{}'
 
 begin unknown_command_suggests
 usage 'tokenise: unknown command; did you mean tokenize\?' tokenise
