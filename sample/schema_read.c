@@ -104,6 +104,7 @@ static const struct sample_json_node *at(const struct reader *r, uint32_t json)
 static bool schema_at(struct reader *r, uint32_t json, uint32_t *lit)
 {
     const struct sample_json_node *n = at(r, json);
+    *lit = SAMPLE_LIT_TRUE;
     if (n->kind == SAMPLE_JSON_TRUE || n->kind == SAMPLE_JSON_FALSE) {
         *lit = n->kind == SAMPLE_JSON_TRUE ? SAMPLE_LIT_TRUE : SAMPLE_LIT_FALSE;
         return true;
@@ -141,6 +142,7 @@ static bool key_at(struct reader *r, uint32_t json, bool text, uint32_t *key)
 static bool decimal_at(struct reader *r, uint32_t json, uint32_t *decimal)
 {
     struct sample_schema *s = r->s;
+    *decimal = 0;
     if (at(r, json)->kind != SAMPLE_JSON_NUMBER)
         return sample_schema_fail(s, json, r->err, "must be a number");
     if (!sample_grow(&s->decimal, &s->decimal_room, s->n_decimal, sizeof *s->decimal, r->err))
@@ -155,6 +157,7 @@ static bool count_at(struct reader *r, uint32_t json, uint64_t limit, uint32_t *
 {
     uint32_t decimal;
     uint64_t count;
+    *out = 0;
     if (!decimal_at(r, json, &decimal)) return false;
     if (!sample_decimal_count(&r->s->decimal[decimal], &count))
         return sample_schema_fail(r->s, json, r->err, "must be a whole number, 0 or more");
@@ -328,6 +331,7 @@ static bool one_type(struct reader *r, uint32_t v, uint32_t *lit)
                  {"string", SAMPLE_IS_STRING}, {"array", SAMPLE_IS_ARRAY},
                  {"object", SAMPLE_IS_OBJECT}};
     struct sample_schema *s = r->s;
+    *lit = SAMPLE_LIT_TRUE;
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
         uint32_t part[2];
         if (!sample_json_is(&s->json, v, types[i].name)) continue;

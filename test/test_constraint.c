@@ -1,0 +1,605 @@
+/* test/test_constraint.c: grammars, expressions, choices and masks: named cases (each attack that
+ * the peers met among them), expressions against PCRE2, grammars against a backtracking matcher,
+ * masks against reading every token. */
+#include "sample/constraint.h"
+#include "sample/sample.h"
+#include "test/support.h"
+#include "test/support_files.h"
+#include "test/support_tokens.h"
+#include <pcre2.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum kind { GRAMMAR, REGEX, SCHEMA };
+
+static struct sample_constraint *compile(enum kind kind, const char *text, size_t size,
+                                         struct base_error *err)
+{
+    struct sample_schema_options options = {.generate = false};
+    if (kind == GRAMMAR) return sample_constraint_grammar(text, size, err);
+    if (kind == REGEX) return sample_constraint_regex(text, size, err);
+    return sample_constraint_schema(text, size, &options, err);
+}
+
+/* 1: accepted, 0: not, -1: a limit was met (which must be BASE_FAILED). */
+static int check(const struct sample_constraint *c, const char *text, size_t size)
+{
+    struct base_error err = BASE_ERROR_INIT;
+    struct sample_state *s = sample_state_new(c, &err);
+    size_t used;
+    if (!s) {
+        assert_int_equal(err.code, BASE_FAILED);
+        return -1;
+    }
+    bool ok = sample_state_feed(s, text, size, &used, &err);
+    if (!ok) assert_int_equal(err.code, BASE_FAILED);
+    int result = !ok ? -1 : used == size && sample_state_may_end(s);
+    sample_state_free(s);
+    return result;
+}
+
+/* -- named cases -- */
+
+static void texts(void **state)
+{
+    (void)state;
+    static const struct {
+        enum kind kind;
+        const char *source, *text;
+        int accepted;
+    } cases[] = {
+        {GRAMMAR, "root ::= ([x]*)*", "xxx", 1}, /* a nullable loop */
+        {GRAMMAR, "root ::= ([x]*)*", "xy", 0},
+        {GRAMMAR, "root ::= ((\"\")*)*", "", 1},
+        {GRAMMAR, "root ::= (ws)* \"a\"\nws ::= \" \" ws | \"\"", "  a", 1},
+        {GRAMMAR, "root ::= a | b # either\na ::=\n  \"x\"\n  | \"y\"\nb ::= \"z\"", "y", 1},
+        {GRAMMAR, "root ::= [^\\n\\x41\\u00e9\\U0001F600]", "A", 0},
+        {GRAMMAR, "root ::= [^\\n\\x41\\u00e9\\U0001F600]", "\xc3\xa9", 0},
+        {GRAMMAR, "root ::= [^\\n\\x41\\u00e9\\U0001F600]", "\xf0\x9f\x98\x80", 0},
+        {GRAMMAR, "root ::= [^\\n\\x41\\u00e9\\U0001F600]", "\xf0\x9f\x98\x81", 1},
+        {GRAMMAR, "root ::= .", "\xe2\x82\xac", 1},
+        {GRAMMAR, "root ::= .", "\xe2\x82", 0},
+        {GRAMMAR, "root ::= .", "\xed\xa0\x80", 0}, /* half of a surrogate pair */
+        {GRAMMAR, "root ::= .*", "\xc0\x80", 0},    /* an overlong form */
+        {GRAMMAR, "root ::= \"a\"{2} \"b\"{1,} \"c\"{0,2}", "aabbcc", 1},
+        {GRAMMAR, "root ::= \"a\"{2} \"b\"{1,} \"c\"{0,2}", "aabbccc", 0},
+        {GRAMMAR, "root ::= [a-]+", "a-a", 1},
+        {GRAMMAR, "root ::= s\ns ::= \"(\" s \")\" s | \"\"", "(()())()", 1},
+        {GRAMMAR, "root ::= s\ns ::= \"(\" s \")\" s | \"\"", "(()", 0},
+        {GRAMMAR, "root ::= \"\\\"\\\\\\t\"", "\"\\\t", 1},
+        {REGEX, "(a|b)*?c{2,3}", "abacc", 1},
+        {REGEX, "^a$", "a", 1},
+        {REGEX, "a^b|c", "ab", 0},
+        {REGEX, "a^b|c", "c", 1},
+        {REGEX, "(a$|ab)", "ab", 1},
+        {REGEX, "[\\w\\-.]+@(?:[a-z]+\\.)+[a-z]{2,}", "some.one-x@mail.example.org", 1},
+        {REGEX, "\\u{1F600}\\x41\\u00e9",
+         "\xf0\x9f\x98\x80"
+         "A\xc3\xa9",
+         1},
+        {REGEX, "\\ud83d\\ude00", "\xf0\x9f\x98\x80", 1},
+        {REGEX, ".", "\n", 0},
+        {REGEX, "\\p{L}+", "a\xc3\xa9\xe6\x97\xa5", 1},
+        {REGEX, "\\P{Nd}", "7", 0},
+        {REGEX, "[^]", "\n", 1},
+        {REGEX, "(?<year>\\d{4})", "2024", 1},
+        {SCHEMA, "{\"type\":\"object\"}", " { \"a\" : [ 1 , 2 ] } ", 1},
+        {SCHEMA, "{\"type\":\"object\"}", "[]", 0},
+        {SCHEMA, "{\"properties\":{\"a\":{}}}", "{\"a\":1,\"a\":1}", 0}, /* a known name twice */
+        {SCHEMA, "{\"maxContains\":1,\"contains\":{}}", "\"not an array\"", 1},
+        {SCHEMA, "{\"type\":\"integer\"}", "15e-1", 0},
+        {SCHEMA, "{\"type\":\"integer\"}", "1.50e1", 1},
+        {SCHEMA, "{\"maximum\":9007199254740992}", "9007199254740993", 0}, /* exact */
+        {SCHEMA, "{\"minimum\":-9223372036854775808}", "-9223372036854775809", 0},
+        {SCHEMA, "{\"multipleOf\":0.01}", "4.35", 1},
+        {SCHEMA, "{\"multipleOf\":0.01}", "4.355", 0},
+        {SCHEMA, "{\"const\":\"\\u20ac\"}", "\"\\u20aC\"", 1},
+        {SCHEMA, "{\"maxLength\":1}", "\"\\ud83d\\ude00\"", 1},
+        {SCHEMA, "true", "\"\\ud83d\"", 0},
+        {SCHEMA, "true", "01", 0},
+        {SCHEMA, "{\"properties\":{\"n\":{\"$ref\":\"#\"}},\"additionalProperties\":false}",
+         "{\"n\":{\"n\":{\"n\":{}}}}", 1},
+        {SCHEMA, "{\"format\":\"date\"}", "\"not a date\"", 1},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct base_error err = BASE_ERROR_INIT;
+        struct sample_constraint *c =
+            compile(cases[i].kind, cases[i].source, strlen(cases[i].source), &err);
+        if (!c) fail_msg("%s: %s", cases[i].source, err.text);
+        if (check(c, cases[i].text, strlen(cases[i].text)) != cases[i].accepted)
+            fail_msg("%s: '%s' should be %d", cases[i].source, cases[i].text, cases[i].accepted);
+        sample_constraint_free(c);
+    }
+}
+
+static void errors(void **state)
+{
+    (void)state;
+    static const struct {
+        enum kind kind;
+        const char *source, *error; /* what the text begins with or contains */
+    } cases[] = {
+        {GRAMMAR, "root ::= foo", "line 1, column 10: rule 'foo' is not defined"},
+        {GRAMMAR, "x ::= \"a\"", "no rule 'root'"},
+        {GRAMMAR, "", "line 1, column 1: there is no rule 'root'"},
+        {GRAMMAR, "root ::= root \"a\" | \"b\"", "line 1, column 1: rule 'root' is left-recursive"},
+        {GRAMMAR, "root ::= \"x\" a\na ::= b a\nb ::= \"y\"?",
+         "line 2, column 1: rule 'a' is left"},
+        {GRAMMAR, "root ::= \"x\" root", "rule 'root' can never end"},
+        {GRAMMAR, "root ::= \"a\"{99999999999999999999}", "line 1, column 18: repeats more"},
+        {GRAMMAR, "root ::= \"a\"{3,2}", "line 1, column 13: {m,n} with m above n"},
+        {GRAMMAR, "root ::= ((\"a\"{9999}){9999}){9999}", "expands to more than"},
+        {GRAMMAR, "root ::= ((\"\"{9999}){9999}){9999}", "expands to more than"},
+        {GRAMMAR, "root ::= [ab]* \"a\" [ab]{40}", "too ambiguous"},
+        {GRAMMAR, "root ::= *", "line 1, column 10: nothing to repeat"},
+        {GRAMMAR, "root ::= \"a", "line 1, column 12: this string is not closed"},
+        {GRAMMAR, "root ::= [a", "line 1, column 10: this character class is not closed"},
+        {GRAMMAR, "root ::= []", "empty"},
+        {GRAMMAR, "root ::= [z-a]", "line 1, column 11: this range runs backwards"},
+        {GRAMMAR, "root ::= (\"a\"", "line 1, column 10: this '(' is not closed"},
+        {GRAMMAR, "root ::= \"a\")", "')' without '('"},
+        {GRAMMAR, "root ::= \"a\"\nroot ::= \"b\"",
+         "line 2, column 1: this rule is defined already"},
+        {GRAMMAR, "root ::= \"\\xZ1\"", "expected a hexadecimal digit"},
+        {GRAMMAR, "root ::= \"\\U00110000\"", "not a Unicode character"},
+        {GRAMMAR, "root ::= \"\\q\"", "unknown escape"},
+        {GRAMMAR, "root ::= <think>", "not supported"},
+        {GRAMMAR, "root = \"a\"", "line 1, column 6: expected '::='"},
+        {REGEX, "(?=x)", "column 2: look-ahead is not supported"},
+        {REGEX, "(?<=x)*", "column 2: look-behind is not supported"},
+        {REGEX, "(a)\\1", "column 5: back-references"},
+        {REGEX, "\\bx", "word boundaries"},
+        {REGEX, "*a", "column 1: nothing to repeat"},
+        {REGEX, "a**", "nothing to repeat"},
+        {REGEX, "^*", "an anchor cannot be repeated"},
+        {REGEX, "(a", "not closed"},
+        {REGEX, "a)", "')' without '('"},
+        {REGEX, "[z-a]", "runs backwards"},
+        {REGEX, "a{2,1}", "m above n"},
+        {REGEX, "\\p{Nope}", "unknown property"},
+        {REGEX, "a$b", "matches nothing"},
+        {SCHEMA, "{", "line 1, column 2: expected a name in quotes"},
+        {SCHEMA, "{\n \"uniqueItems\": true}", "line 2, column 17: 'uniqueItems' is not supported"},
+        {SCHEMA, "{\"unevaluatedItems\":false}", "'unevaluatedItems' is not supported"},
+        {SCHEMA, "{\"nonsense\":1}", "'nonsense' is not supported"},
+        {SCHEMA, "{\"$ref\":\"#\"}", "'$ref' leads back to itself"},
+        {SCHEMA,
+         "{\"$ref\":\"#/$defs/a\",\"$defs\":{\"a\":{\"$ref\":\"#/$defs/b\"},"
+         "\"b\":{\"allOf\":[{\"$ref\":\"#/$defs/a\"}]}}}",
+         "'$ref' leads back to itself"},
+        {SCHEMA, "{\"$ref\":\"https://example.com/x\"}", "'$ref' leads nowhere"},
+        {SCHEMA, "{\"pattern\":\"(?<=x)*\"}", "'pattern': line 1, column 13: look-behind"},
+        {SCHEMA, "{\"pattern\":\"*\"}", "'pattern': line 1, column 12: nothing to repeat"},
+        {SCHEMA, "{\"maxLength\":99999999999999999999}", "'maxLength'"},
+        {SCHEMA, "{\"minItems\":-1}", "'minItems' must be a whole number"},
+        {SCHEMA, "{\"multipleOf\":0}", "'multipleOf' must be positive"},
+        {SCHEMA, "{\"a\":1,\"a\":2}", "stands twice"},
+        {SCHEMA, "{\"type\":\"strnig\"}", "is not the name of a type"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct base_error err = BASE_ERROR_INIT;
+        struct sample_constraint *c =
+            compile(cases[i].kind, cases[i].source, strlen(cases[i].source), &err);
+        if (c) fail_msg("%s should be an error", cases[i].source);
+        assert_int_equal(err.code, BASE_USAGE);
+        if (!strstr(err.text, cases[i].error))
+            fail_msg("%s: '%s' lacks '%s'", cases[i].source, err.text, cases[i].error);
+        assert_non_null(strstr(err.text, "line "));
+    }
+}
+
+/* -- large sources and texts: an answer, no crash, no hang -- */
+
+static char *repeat(const char *part, size_t count, size_t *size)
+{
+    size_t n = strlen(part);
+    char *out = malloc(n * count + 1);
+    assert_non_null(out);
+    for (size_t i = 0; i < count; i++) memcpy(out + i * n, part, n);
+    out[n * count] = '\0';
+    *size = n * count;
+    return out;
+}
+
+static void expect_error(enum kind kind, const struct base_buffer *source, const char *error)
+{
+    struct base_error err = BASE_ERROR_INIT;
+    struct sample_constraint *c = compile(kind, source->data, source->size, &err);
+    assert_null(c);
+    assert_int_equal(err.code, BASE_USAGE);
+    if (!strstr(err.text, error)) fail_msg("'%s' lacks '%s'", err.text, error);
+}
+
+static void deep_sources(void **state)
+{
+    (void)state;
+    static const struct {
+        enum kind kind;
+        const char *head, *open, *middle, *close, *tail, *error;
+    } cases[] = {
+        {GRAMMAR, "root ::= ", "(", "\"a\"", ")", "",
+         "column 210: groups are nested more than 200"},
+        {GRAMMAR, "root ::= \"a\"", "*", "", "", "", "too many repetitions"},
+        {REGEX, "", "(", "a", ")", "", "nested more than 200"},
+        {REGEX, "", "(?:", "a", ")*", "", "nested more than 200"},
+        {SCHEMA, "", "{\"not\":", "{}", "}", "", "nested more than 200"},
+        {SCHEMA, "{\"pattern\":\"", "(", "a", ")", "\"}", "nested more than 200"},
+        {SCHEMA, "{\"const\":", "[", "", "]", "}", "nested more than 200"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct base_buffer b = BASE_BUFFER_INIT;
+        size_t size;
+        char *open = repeat(cases[i].open, 60000, &size),
+             *close = repeat(cases[i].close, 60000, &size);
+        base_buffer_add_format(&b, "%s%s%s%s%s", cases[i].head, open, cases[i].middle, close,
+                               cases[i].tail);
+        expect_error(cases[i].kind, &b, cases[i].error);
+        base_buffer_free(&b);
+        free(open), free(close);
+    }
+}
+
+static void long_chains(void **state)
+{
+    (void)state;
+    static const char *const ends[] = {"r5000 ::= \"x\"\n", "r5000 ::= \"x\" root?\n"};
+    for (int i = 0; i < 2; i++) {
+        struct base_error err = BASE_ERROR_INIT;
+        struct base_buffer b = BASE_BUFFER_INIT;
+        base_buffer_add_text(&b, "root ::= r0\n");
+        for (int k = 0; k < 5000; k++) base_buffer_add_format(&b, "r%d ::= r%d\n", k, k + 1);
+        base_buffer_add_text(&b, ends[i]);
+        struct sample_constraint *c = sample_constraint_grammar(b.data, b.size, &err);
+        assert_non_null(c);
+        assert_int_equal(check(c, "x", 1), 1);
+        assert_int_equal(check(c, "xxx", 3), i);
+        sample_constraint_free(c);
+        base_buffer_free(&b);
+    }
+}
+
+static void deep_texts(void **state)
+{
+    (void)state;
+    static const struct {
+        enum kind kind;
+        const char *source, *open, *close;
+    } cases[] = {{GRAMMAR, "root ::= (\"(\" root \")\")?", "(", ")"},
+                 {GRAMMAR, "root ::= \"(\" root \")\" root | \"\"", "(", ")"},
+                 {SCHEMA, "{\"items\":{\"$ref\":\"#\"}}", "[", "]"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct base_error err = BASE_ERROR_INIT;
+        size_t n;
+        char *open = repeat(cases[i].open, 60000, &n), *close = repeat(cases[i].close, 60000, &n);
+        char *text = malloc(2 * n + 1);
+        struct sample_constraint *c =
+            compile(cases[i].kind, cases[i].source, strlen(cases[i].source), &err);
+        assert_non_null(c);
+        snprintf(text, 2 * n + 1, "%s%s", open, close);
+        assert_int_equal(check(c, text, 2 * n), 1);
+        assert_int_equal(check(c, text, 2 * n - 1), 0);
+        sample_constraint_free(c);
+        free(open), free(close), free(text);
+        /* Deeper than the limit is an error, not a crash. */
+        open = repeat(cases[i].open, SAMPLE_MAX_FRAMES + 10, &n);
+        c = compile(cases[i].kind, cases[i].source, strlen(cases[i].source), &err);
+        assert_int_equal(check(c, open, n), -1);
+        sample_constraint_free(c);
+        free(open);
+    }
+}
+
+/* Many ways to read a text at once end in a limit or an answer. */
+static void ambiguous_texts(void **state)
+{
+    (void)state;
+    static const char *const grammars[] = {"root ::= \"a\" root \"a\" | \"a\"",
+                                           "root ::= (s)* \ns ::= \"a\" s? | \"a\" s \"a\"",
+                                           "root ::= \"x\" | \"a\" root root | \"a\" root",
+                                           "root ::= \"a\"? root2\nroot2 ::= \"a\"? root3 | "
+                                           "\"a\" root\nroot3 ::= \"a\" root2 | \"\""};
+    size_t size;
+    char *text = repeat("a", 3000, &size);
+    for (size_t i = 0; i < sizeof grammars / sizeof grammars[0]; i++) {
+        struct base_error err = BASE_ERROR_INIT;
+        struct sample_constraint *c =
+            sample_constraint_grammar(grammars[i], strlen(grammars[i]), &err);
+        if (!c) fail_msg("%s: %s", grammars[i], err.text);
+        check(c, text, size);
+        sample_constraint_free(c);
+    }
+    free(text);
+}
+
+/* -- choices -- */
+
+static void choices(void **state)
+{
+    (void)state;
+    static const char *const words[] = {"yes", "no", "yesterday", "\xff"};
+    struct base_error err = BASE_ERROR_INIT;
+    struct sample_constraint *c = sample_constraint_choices(words, 4, &err);
+    assert_non_null(c);
+    for (int i = 0; i < 4; i++) assert_int_equal(check(c, words[i], strlen(words[i])), 1);
+    assert_int_equal(check(c, "yest", 4), 0);
+    assert_int_equal(check(c, "", 0), 0);
+    sample_constraint_free(c);
+    assert_null(sample_constraint_choices(words, 0, &err));
+    assert_int_equal(err.code, BASE_USAGE);
+}
+
+/* -- random expressions against PCRE2 -- */
+
+static uint32_t pick(struct sample_random *r, uint32_t n)
+{
+    return sample_random_u32(r) % n;
+}
+
+static void random_regex(struct sample_random *r, struct base_buffer *b, int depth)
+{
+    static const char *const atoms[] = {"a",   "b",   "c", ".",        "[ab]",   "[^a]",
+                                        "\\d", "\\w", "1", "\xc3\xa9", "[a-c1]", "\\x61"};
+    static const char *const repeats[] = {"*", "+", "?", "*?", "{2}", "{1,2}", "{1,}", "+?"};
+    for (uint32_t i = 0, n = pick(r, 4); i < n; i++) {
+        if (i && pick(r, 4) == 0) base_buffer_add_text(b, "|");
+        if (depth && pick(r, 3) == 0) {
+            base_buffer_add_text(b, pick(r, 2) ? "(" : "(?:");
+            random_regex(r, b, depth - 1);
+            base_buffer_add_text(b, ")");
+        } else if (pick(r, 12) == 0) {
+            base_buffer_add_text(b, pick(r, 2) ? "^" : "$");
+            continue;
+        } else {
+            base_buffer_add_text(b, atoms[pick(r, 12)]);
+        }
+        if (pick(r, 3) == 0) base_buffer_add_text(b, repeats[pick(r, 8)]);
+    }
+}
+
+static void regex_equals_pcre2(void **state)
+{
+    (void)state;
+    static const char *const letters[] = {"a", "b", "c", "1", "\xc3\xa9"};
+    struct sample_random r;
+    int compiled = 0, matched = 0;
+    sample_random_seed(&r, 7);
+    for (int round = 0; round < (support_quick() ? 200 : 1500); round++) {
+        struct base_buffer re = BASE_BUFFER_INIT, whole = BASE_BUFFER_INIT;
+        struct base_error err = BASE_ERROR_INIT;
+        int code;
+        PCRE2_SIZE at;
+        random_regex(&r, &re, 3);
+        base_buffer_add(&re, "", 0);
+        base_buffer_add_format(&whole, "\\A(?:%s)\\z", re.size ? re.data : "");
+        pcre2_code *p = pcre2_compile((PCRE2_SPTR)whole.data, whole.size,
+                                      PCRE2_UTF | PCRE2_DOLLAR_ENDONLY, &code, &at, NULL);
+        assert_non_null(p);
+        pcre2_match_data *match = pcre2_match_data_create_from_pattern(p, NULL);
+        struct sample_constraint *c = sample_constraint_regex(re.data, re.size, &err);
+        if (!c) assert_non_null(strstr(err.text, "matches nothing"));
+        compiled += c != NULL;
+        for (int k = 0; k < 30; k++) {
+            char text[64] = "";
+            for (uint32_t i = pick(&r, 7); i > 0; i--) strcat(text, letters[pick(&r, 5)]);
+            int expected = pcre2_match(p, (PCRE2_SPTR)text, strlen(text), 0, 0, match, NULL) > 0;
+            int got = c ? check(c, text, strlen(text)) : 0;
+            if (got != expected)
+                fail_msg("/%s/ on '%s': %d, PCRE2 says %d", re.data, text, got, expected);
+            matched += got;
+        }
+        sample_constraint_free(c);
+        pcre2_match_data_free(match);
+        pcre2_code_free(p);
+        base_buffer_free(&re);
+        base_buffer_free(&whole);
+    }
+    assert_true(compiled > 100 && matched > 500);
+}
+
+/* -- random grammars against backtracking -- */
+
+enum { RULES = 3, ALTERNATIVES = 3, SYMBOLS = 3 };
+struct tiny { /* symbols: 'a', 'b', or a rule's number; each with a repetition or 0 */
+    int n_alternative[RULES], n_symbol[RULES][ALTERNATIVES];
+    char symbol[RULES][ALTERNATIVES][SYMBOLS], repeat[RULES][ALTERNATIVES][SYMBOLS];
+};
+
+static void random_grammar(struct sample_random *r, struct tiny *g)
+{
+    for (int i = 0; i < RULES; i++) {
+        g->n_alternative[i] = 1 + (int)pick(r, ALTERNATIVES);
+        for (int a = 0; a < g->n_alternative[i]; a++) {
+            g->n_symbol[i][a] = (int)pick(r, SYMBOLS + 1);
+            for (int s = 0; s < g->n_symbol[i][a]; s++) {
+                uint32_t v = pick(r, 7);
+                g->symbol[i][a][s] = v < 4 ? "abab"[v] : (char)(v - 4);
+                g->repeat[i][a][s] = "\0\0\0*+?"[pick(r, 6)];
+            }
+        }
+    }
+}
+
+static void print_grammar(const struct tiny *g, struct base_buffer *b)
+{
+    static const char *const names[] = {"root", "s", "t"};
+    for (int i = 0; i < RULES; i++) {
+        base_buffer_add_format(b, "%s ::= ", names[i]);
+        for (int a = 0; a < g->n_alternative[i]; a++) {
+            base_buffer_add_text(b, a ? " | " : "\"\" ");
+            for (int s = 0; s < g->n_symbol[i][a]; s++) {
+                char c = g->symbol[i][a][s], repeat[2] = {g->repeat[i][a][s], 0};
+                if (c >= 'a')
+                    base_buffer_add_format(b, "\"%c\"%s ", c, repeat);
+                else
+                    base_buffer_add_format(b, "%s%s ", names[(int)c], repeat);
+            }
+        }
+        base_buffer_add_text(b, "\n");
+    }
+}
+
+/* Bit e of the result: text[from..e) derives from the rule. A rule that asks about itself at the
+ * same place finds nothing new: the least fixed point comes from repeating until nothing changes.
+ */
+struct table {
+    const struct tiny *g;
+    const char *text;
+    int size;
+    uint32_t ends[RULES][16];
+};
+
+static uint32_t symbol_ends(const struct table *t, char symbol, int from)
+{
+    if (symbol < 'a') return t->ends[(int)symbol][from];
+    return from < t->size && t->text[from] == symbol ? 2u << from : 0;
+}
+
+static uint32_t after(const struct table *t, uint32_t starts, char symbol, char repeat)
+{
+    uint32_t ends = repeat == '*' || repeat == '?' ? starts : 0, from = starts;
+    for (int round = 0; round < 20; round++) {
+        uint32_t next = 0;
+        for (int i = 0; i <= t->size; i++)
+            if (from >> i & 1) next |= symbol_ends(t, symbol, i);
+        if (!(next & ~ends)) break;
+        ends |= next;
+        from = next;
+        if (repeat != '*' && repeat != '+') break;
+    }
+    return ends;
+}
+
+static bool derives(const struct tiny *g, const char *text)
+{
+    struct table t = {.g = g, .text = text, .size = (int)strlen(text)};
+    bool changed = true;
+    while (changed) {
+        changed = false;
+        for (int i = 0; i < RULES; i++)
+            for (int from = 0; from <= t.size; from++) {
+                uint32_t all = t.ends[i][from];
+                for (int a = 0; a < g->n_alternative[i]; a++) {
+                    uint32_t at = 1u << from;
+                    for (int s = 0; s < g->n_symbol[i][a]; s++)
+                        at = after(&t, at, g->symbol[i][a][s], g->repeat[i][a][s]);
+                    all |= at;
+                }
+                changed |= all != t.ends[i][from];
+                t.ends[i][from] = all;
+            }
+    }
+    return t.ends[0][0] >> t.size & 1;
+}
+
+static void grammar_equals_naive(void **state)
+{
+    (void)state;
+    struct sample_random r;
+    int compiled = 0, matched = 0;
+    sample_random_seed(&r, 11);
+    for (int round = 0; round < (support_quick() ? 400 : 3000); round++) {
+        struct base_error err = BASE_ERROR_INIT;
+        struct base_buffer b = BASE_BUFFER_INIT;
+        struct tiny g;
+        random_grammar(&r, &g);
+        print_grammar(&g, &b);
+        struct sample_constraint *c = sample_constraint_grammar(b.data, b.size, &err);
+        if (!c && !strstr(err.text, "left-recursive") && !strstr(err.text, "never end"))
+            fail_msg("%s: %s", b.data, err.text);
+        compiled += c != NULL;
+        for (int k = 0; c && k < 40; k++) {
+            char text[9] = "";
+            for (uint32_t i = 0, n = pick(&r, 8); i < n; i++) text[i] = "ab"[pick(&r, 2)];
+            int got = check(c, text, strlen(text));
+            if (got != derives(&g, text)) fail_msg("%s on '%s': %d", b.data, text, got);
+            matched += got;
+        }
+        sample_constraint_free(c);
+        base_buffer_free(&b);
+    }
+    assert_true(compiled > 50 && matched > 500);
+}
+
+/* -- masks -- */
+
+static void masks_equal_reading(void **state)
+{
+    (void)state;
+    static const struct {
+        enum kind kind;
+        const char *source;
+    } cases[] = {
+        {SCHEMA, "{\"properties\":{\"in\":{\"type\":\"integer\",\"maximum\":40},\"an\":{"
+                 "\"maxLength\":5}}}"},
+        {SCHEMA,
+         "{\"properties\":{\"in\":{\"enum\":[\"an\",\"ve\"]},\"re\":{}},\"required\":[\"re\"],"
+         "\"additionalProperties\":false,\"type\":\"object\"}"},
+        {SCHEMA,
+         "{\"type\":\"array\",\"items\":{\"anyOf\":[{\"pattern\":\"^a\",\"type\":\"string\"},"
+         "{\"type\":\"number\"},{\"type\":\"object\",\"maxProperties\":2}]}}"},
+        {GRAMMAR, "root ::= \"[\" (root (\",\" root)*)? \"]\" | [a-z]+ | \"\\\"\" [^\"]* \"\\\"\""},
+        {REGEX, "([a-z]+ )*\\d{2,5}"},
+    };
+    struct sample_random r;
+    struct support_vocab words;
+    struct base_error err = BASE_ERROR_INIT;
+    support_vocab_make(&words, 2500, 3);
+    struct sample_vocab *v = sample_vocab_new(words.count, support_vocab_bytes, &words, &err);
+    sample_random_seed(&r, 5);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct sample_constraint *c =
+            compile(cases[i].kind, cases[i].source, strlen(cases[i].source), &err);
+        if (!c) fail_msg("%s: %s", cases[i].source, err.text);
+        struct sample_masker *m = sample_masker_new(c, v, 1 << 16, &err); /* small: entries move */
+        struct sample_state *s = sample_state_new(c, &err);
+        for (int step = 0; step < (support_quick() ? 30 : 120); step++) {
+            uint64_t mask[64];
+            const uint64_t *made = sample_masker_mask(m, s, &err);
+            uint32_t chosen = 0, seen = 0;
+            assert_non_null(made);
+            memcpy(mask, made, (words.count + 63) / 64 * 8);
+            for (uint32_t id = 0; id < words.count; id++) {
+                size_t used, size = words.at[id + 1] - words.at[id];
+                struct sample_state *copy = sample_state_clone(s, &err);
+                assert_true(
+                    sample_state_feed(copy, words.text.data + words.at[id], size, &used, &err));
+                if ((used == size) != (mask[id >> 6] >> (id & 63) & 1))
+                    fail_msg("%s: token '%.*s' at step %d", cases[i].source, (int)size,
+                             words.text.data + words.at[id], step);
+                if (used == size && pick(&r, ++seen) == 0) chosen = id;
+                sample_state_free(copy);
+            }
+            if (!seen || step % 30 == 29) { /* begin again */
+                sample_state_free(s);
+                s = sample_state_new(c, &err);
+                continue;
+            }
+            size_t used, size = words.at[chosen + 1] - words.at[chosen];
+            assert_true(
+                sample_state_feed(s, words.text.data + words.at[chosen], size, &used, &err));
+        }
+        sample_state_free(s);
+        sample_masker_free(m);
+        sample_constraint_free(c);
+    }
+    sample_vocab_free(v);
+    support_vocab_free(&words);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(texts),
+        cmocka_unit_test(errors),
+        cmocka_unit_test(deep_sources),
+        cmocka_unit_test(long_chains),
+        cmocka_unit_test(deep_texts),
+        cmocka_unit_test(ambiguous_texts),
+        cmocka_unit_test(choices),
+        cmocka_unit_test(regex_equals_pcre2),
+        cmocka_unit_test(grammar_equals_naive),
+        cmocka_unit_test(masks_equal_reading),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
