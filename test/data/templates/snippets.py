@@ -1,0 +1,2 @@
+def snippets():
+    yield "{{ 1 + 2 }}", {}

@@ -1,0 +1,156 @@
+/* test/test_template.c: chat templates against what Python's jinja2 made of them: snippets of every
+ * construct, and published templates with conversations of every kind; then limits, refusals and
+ * messages. scripts/make-template-goldens writes the expected results. */
+#include "test/support.h"
+
+#include "test/support_files.h"
+#include "text/template.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* 26 July 2024, 15:04:05, a Friday: the clock of the expected results. */
+static const struct tm test_clock = {.tm_year = 124, .tm_mon = 6, .tm_mday = 26, .tm_hour = 15,
+                                     .tm_min = 4,    .tm_sec = 5, .tm_wday = 5,  .tm_yday = 207};
+
+static bool render(const char *source, size_t size, const json_t *context,
+                   const struct text_template_options *options, struct base_buffer *out,
+                   struct base_error *err)
+{
+    struct text_template_options o = options ? *options : text_template_options_default();
+    struct text_template *t = text_template_parse(source, size, err);
+    o.clock = &test_clock;
+    const bool ok = t && text_template_render(t, context, &o, out, err);
+    assert_int_equal(ok, err->code == BASE_OK);
+    text_template_free(t);
+    return ok;
+}
+
+static json_t *load_json(const char *path)
+{
+    json_error_t err;
+    json_t *json = json_load_file(path, JSON_DECODE_ANY, &err);
+    if (!json) fail_msg("%s: line %d: %s", path, err.line, err.text);
+    return json;
+}
+
+/* ---- Snippets ---- */
+
+static void test_snippets(void **state)
+{
+    (void)state;
+    json_t *rows = load_json("test/data/templates/unit.json");
+    size_t wrong = 0;
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const json_t *row = json_array_get(rows, i), *want = json_array_get(row, 2);
+        const char *source = json_string_value(json_array_get(row, 0));
+        struct base_error err = BASE_ERROR_INIT;
+        struct base_buffer out = BASE_BUFFER_INIT;
+        const bool ok = render(source, json_string_length(json_array_get(row, 0)),
+                               json_array_get(row, 1), NULL, &out, &err);
+        const char *text = out.data ? out.data : "";
+        const bool same = ok == json_is_string(want) &&
+                          (!ok || (json_string_length(want) == out.size &&
+                                   memcmp(json_string_value(want), text, out.size) == 0));
+        if (!same)
+            print_message("snippet %zu: %s\n  expected: %s\n  found:    %s\n", i, source,
+                          json_is_string(want) ? json_string_value(want) : "(an error)",
+                          ok ? text : err.text);
+        wrong += !same;
+        base_buffer_free(&out);
+    }
+    print_message("%zu snippets, %zu wrong\n", json_array_size(rows), wrong);
+    json_decref(rows);
+    assert_int_equal(wrong, 0);
+}
+
+/* ---- Published templates ---- */
+
+static uint64_t fingerprint(const struct base_buffer *b)
+{
+    uint64_t h = 14695981039346656037u;
+    for (size_t i = 0; i < b->size; i++) h = (h ^ (unsigned char)b->data[i]) * 1099511628211u;
+    return h;
+}
+
+/* Case n of the conversations: see contexts() in scripts/make-template-goldens. */
+static json_t *context_of(const json_t *conversations, size_t n)
+{
+    json_t *context = json_copy(json_object_get(conversations, "base"));
+    json_object_update(context, json_array_get(json_object_get(conversations, "cases"), n / 4));
+    json_object_set_new(context, "tools",
+                        n & 2 ? json_deep_copy(json_object_get(conversations, "tools"))
+                              : json_null());
+    json_object_set_new(context, "add_generation_prompt", json_boolean(n & 1));
+    return context;
+}
+
+static size_t check_template(const char *name, const struct text_template *t,
+                             const json_t *conversations, const json_t *results,
+                             const struct base_error *parse_error)
+{
+    size_t wrong = 0;
+    for (size_t i = 0; i < json_array_size(results); i++) {
+        const json_t *want = json_array_get(results, i);
+        struct text_template_options options = text_template_options_default();
+        struct base_error err = *parse_error;
+        struct base_buffer out = BASE_BUFFER_INIT;
+        json_t *context = context_of(conversations, i);
+        char found[17];
+        options.clock = &test_clock;
+        const bool ok = t && text_template_render(t, context, &options, &out, &err);
+        snprintf(found, sizeof found, "%016llx", (unsigned long long)fingerprint(&out));
+        const bool same =
+            ok == json_is_array(want) &&
+            (!ok ||
+             (json_integer_value(json_array_get(want, 0)) == (json_int_t)out.size &&
+              strcmp(json_string_value(json_array_get(want, 1)), found) == 0));
+        if (!same)
+            print_message("%s case %zu: %s\n", name, i,
+                          ok ? json_is_array(want) ? "other text" : "no error" : err.text);
+        wrong += !same;
+        json_decref(context);
+        base_buffer_free(&out);
+    }
+    return wrong;
+}
+
+static void test_published(void **state)
+{
+    (void)state;
+    char path[4096], file[4200];
+    if (!support_shared_path("templates", path, sizeof path))
+        support_skip("no published templates");
+    json_t *golden = load_json("test/data/templates/golden.json");
+    json_t *conversations = load_json("test/data/templates/conversations.json");
+    const char *name;
+    json_t *results;
+    size_t wrong = 0, cases = 0;
+    json_object_foreach(golden, name, results)
+    {
+        size_t size;
+        struct base_error err = BASE_ERROR_INIT;
+        snprintf(file, sizeof file, "%s/%s", path, name);
+        char *source = support_read_file(file, &size);
+        assert_non_null(source);
+        struct text_template *t = text_template_parse(source, size, &err);
+        wrong += check_template(name, t, conversations, results, &err);
+        cases += json_array_size(results);
+        text_template_free(t);
+        free(source);
+    }
+    print_message("%zu templates, %zu cases, %zu wrong\n", json_object_size(golden), cases, wrong);
+    json_decref(golden);
+    json_decref(conversations);
+    assert_int_equal(wrong, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_snippets),
+        cmocka_unit_test(test_published),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
