@@ -5,13 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void add(struct support_vocab *v, const char *bytes, size_t size)
+static void add(struct support_tokens *v, const char *bytes, size_t size)
 {
     base_buffer_add(&v->text, bytes, size);
     v->at[++v->count] = v->text.size;
 }
 
-static void add_word(struct support_vocab *v, struct sample_random *r)
+static void add_word(struct support_tokens *v, struct sample_random *r)
 {
     static const char *const syllables[] = {"an", "be",  "ca", "do", "el",  "fo", "gra", "hi", "in",
                                             "jo", "ka",  "le", "mo", "ni",  "or", "pre", "qu", "re",
@@ -29,7 +29,7 @@ static void add_word(struct support_vocab *v, struct sample_random *r)
     add(v, word, strlen(word));
 }
 
-void support_vocab_make(struct support_vocab *v, uint32_t count, uint64_t seed)
+void support_tokens_make(struct support_tokens *v, uint32_t count, uint64_t seed)
 {
     static const char *const joints[] = {
         "\"",  "\":",  "\": ", "\":\"", "\": \"", "\",",   "\",\"", "\", \"", "{\"",  "{\n",
@@ -38,7 +38,7 @@ void support_vocab_make(struct support_vocab *v, uint32_t count, uint64_t seed)
         "```", "::",   "//",   "\",\n", "\n  \"", "0.",    ".5",    "e-"};
     struct sample_random r;
     sample_random_seed(&r, seed);
-    *v = (struct support_vocab){.text = BASE_BUFFER_INIT, .at = calloc(count + 2, sizeof *v->at)};
+    *v = (struct support_tokens){.text = BASE_BUFFER_INIT, .at = calloc(count + 2, sizeof *v->at)};
     for (int b = 0; b < 256 && v->count < count; b++) add(v, &(char){(char)b}, 1);
     for (size_t i = 0; i < sizeof joints / sizeof joints[0] && v->count < count; i++)
         add(v, joints[i], strlen(joints[i]));
@@ -66,15 +66,15 @@ void support_vocab_make(struct support_vocab *v, uint32_t count, uint64_t seed)
     }
 }
 
-void support_vocab_free(struct support_vocab *v)
+void support_tokens_free(struct support_tokens *v)
 {
     base_buffer_free(&v->text);
     free(v->at);
-    *v = (struct support_vocab){0};
+    *v = (struct support_tokens){0};
 }
 
-void support_vocab_bytes(void *context, int32_t id, struct base_buffer *out)
+void support_tokens_bytes(void *context, int32_t id, struct base_buffer *out)
 {
-    const struct support_vocab *v = context;
+    const struct support_tokens *v = context;
     base_buffer_add(out, v->text.data + v->at[id], v->at[id + 1] - v->at[id]);
 }

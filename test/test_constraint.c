@@ -542,10 +542,10 @@ static void masks_equal_reading(void **state)
         {REGEX, "([a-z]+ )*\\d{2,5}"},
     };
     struct sample_random r;
-    struct support_vocab words;
+    struct support_tokens words;
     struct base_error err = BASE_ERROR_INIT;
-    support_vocab_make(&words, 2500, 3);
-    struct sample_vocab *v = sample_vocab_new(words.count, support_vocab_bytes, &words, &err);
+    support_tokens_make(&words, 2500, 3);
+    struct sample_vocab *v = sample_vocab_new(words.count, support_tokens_bytes, &words, &err);
     sample_random_seed(&r, 5);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct sample_constraint *c =
@@ -584,7 +584,7 @@ static void masks_equal_reading(void **state)
         sample_constraint_free(c);
     }
     sample_vocab_free(v);
-    support_vocab_free(&words);
+    support_tokens_free(&words);
 }
 
 int main(void)

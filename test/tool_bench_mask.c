@@ -157,7 +157,7 @@ int main(int argc, char **argv)
 {
     struct base_error err = BASE_ERROR_INIT;
     struct sample_schema_options options = {.generate = true};
-    struct support_vocab made = {0};
+    struct support_tokens made = {0};
     struct gguf_file *file = NULL;
     struct model model = {NULL};
     struct sample_vocab *v = NULL;
@@ -172,9 +172,9 @@ int main(int argc, char **argv)
         if (model.tokenizer)
             v = sample_vocab_new(text_vocab_size(model.tokenizer), model_bytes, &model, &err);
     } else {
-        support_vocab_make(&made, 128 * 1024, 1);
+        support_tokens_make(&made, 128 * 1024, 1);
         start = now();
-        v = sample_vocab_new(made.count, support_vocab_bytes, &made, &err);
+        v = sample_vocab_new(made.count, support_tokens_bytes, &made, &err);
     }
     struct sample_masker *m = c && v ? sample_masker_new(c, v, 64 << 20, &err) : NULL;
     if (m)
@@ -186,7 +186,7 @@ int main(int argc, char **argv)
     sample_masker_free(m);
     sample_vocab_free(v);
     sample_constraint_free(c);
-    support_vocab_free(&made);
+    support_tokens_free(&made);
     text_tokenizer_close(model.tokenizer);
     gguf_close(file);
     return !ok;
