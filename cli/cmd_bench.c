@@ -6,6 +6,7 @@
  * count), plus the cache that attention reads. Products inside attention are not counted. */
 #include "cli/commands.h"
 #include "cli/load.h"
+#include "cli/profile.h"
 #include "cli/system.h"
 #include "engine/roofline.h"
 #include <stdio.h>
@@ -127,6 +128,19 @@ static void fill_shares(const struct bench *b, struct result *r)
     if (b->int8 > 0) r->of_int8 = macs / seconds / b->int8;
 }
 
+/* Once more, with the engine counting. */
+static bool run_profile(struct bench *b, bool is_prompt, uint32_t n, struct base_error *err)
+{
+    struct engine_profile profile = {0};
+    double took;
+    if (!to_depth(b, (uint32_t)b->values->n_depth, err)) return false;
+    engine_set_profile(b->model.engine, &profile);
+    bool ok = measure(b, is_prompt, n, &took, err);
+    engine_set_profile(b->model.engine, NULL);
+    if (ok) cli_profile_print(is_prompt ? "prompt" : "generate", &profile, n);
+    return ok;
+}
+
 static bool run_test(struct bench *b, bool is_prompt, uint32_t n, struct base_error *err)
 {
     const int count = (int)b->values->repetitions;
@@ -145,7 +159,7 @@ static bool run_test(struct bench *b, bool is_prompt, uint32_t n, struct base_er
                         .median = (b->rate[(count - 1) / 2] + b->rate[count / 2]) / 2,
                         .low = b->rate[0],
                         .high = b->rate[count - 1]};
-    return true;
+    return !b->values->profile || run_profile(b, is_prompt, n, err);
 }
 
 /* The limits are measured before and after; the better figure counts. */

@@ -42,7 +42,7 @@ struct cli_values {
     int64_t ctx_size, batch_size, threads, top, chunk;
     int64_t n_prompt, n_gen, n_depth, repetitions;
     double temp, top_p, min_p, repeat_penalty, frequency_penalty, presence_penalty;
-    bool escape, no_bos, no_special, decode, lines, ignore_eos, echo, special, json;
+    bool escape, no_bos, no_special, decode, lines, ignore_eos, echo, special, json, profile;
     bool metadata, tensors, blas, pin, verbose, help;
 
     const char *argument[CLI_ARGUMENT_MAX]; /* what is not an option, in order */

@@ -14,6 +14,7 @@
  * are merged in the same order, so that the bits do not depend on the choice. */
 #include "base/size.h"
 #include "engine/graph_internal.h"
+#include "engine/profile.h"
 #include "engine/tile.h"
 #include <math.h>
 #include <string.h>
@@ -642,6 +643,20 @@ static bool attention_shape(struct engine_tensor *dst, struct base_error *err)
     return true;
 }
 
+/* Keys and values once per token and KV head, as generating reads them. */
+static struct engine_work attention_work(const struct engine_tensor *dst)
+{
+    const struct engine_tensor *k = dst->src[SRC_K], *v = dst->src[SRC_V];
+    const struct engine_tensor *span = dst->src[SRC_SPAN];
+    double keys = 0, n_kv = (double)k->ne[1], n_heads = (double)dst->src[SRC_Q]->ne[1];
+    for (int64_t t = 0; t < span->ne[1]; t++) {
+        const int32_t *s = (const int32_t *)(span->data + t * span->nb[1]);
+        if (s[2] > s[1]) keys += s[2] - s[1];
+    }
+    return (struct engine_work){.bytes = keys * n_kv * (double)(k->nb[1] + v->nb[1]),
+                                .macs = keys * n_heads * (double)(k->ne[0] + v->ne[0])};
+}
+
 static const struct engine_op attention_op = {
     .name = "attention",
     .split = ENGINE_SPLIT_OWN,
@@ -649,6 +664,7 @@ static const struct engine_op attention_op = {
     .shape = attention_shape,
     .scratch = attention_scratch,
     .run = attention_run,
+    .work = attention_work,
 };
 
 struct engine_tensor *engine_attention(struct engine_graph *g, struct engine_tensor *q,
