@@ -15,9 +15,6 @@
 
 enum { BUFFER_ALIGN = 4096 };
 
-/* What a waiting worker fetches at most: it must still be in the cache when it is used. */
-enum { FETCH_BYTES = 128 * 1024 };
-
 static bool cpu_buffer_new(uint64_t size, struct engine_buffer *out, struct base_error *err)
 {
     uint64_t bytes;
@@ -56,17 +53,6 @@ static bool asked_to_stop(const struct engine *e)
     return e->abort_asked && *e->abort_asked != 0;
 }
 
-/* What to fetch while waiting for step s: the first bytes of the next streamed source. */
-static struct engine_ahead fetch_for(const struct engine_plan *plan, int s)
-{
-    const int at = plan->steps[s].streams;
-    if (at == plan->n_steps) return (struct engine_ahead){0};
-    const struct engine_tensor *node = plan->steps[at].node;
-    const struct engine_tensor *t = node->src[node->op->streamed];
-    const int64_t bytes = engine_tensor_bytes(t);
-    return (struct engine_ahead){t->data, bytes < FETCH_BYTES ? bytes : FETCH_BYTES};
-}
-
 static void cpu_job(const struct engine_worker *worker, void *data)
 {
     struct cpu_run *run = data;
@@ -76,15 +62,11 @@ static void cpu_job(const struct engine_worker *worker, void *data)
                                .scratch_size = (int64_t)run->plan->scratch_bytes};
     struct engine_profile *profile = worker->ith == 0 ? run->engine->profile : NULL;
     if (profile) engine_profile_start(profile);
-    struct engine_ahead ahead = {0};
-    int ahead_for = -1; /* step */
     for (int s = 0; s < run->plan->n_steps; s++) {
         const struct engine_step *step = &run->plan->steps[s];
         if (step->barrier) {
             if (worker->ith == 0 && asked_to_stop(run->engine)) atomic_store(&run->stop_at, s);
-            if (ahead_for != step->streams) ahead = fetch_for(run->plan, s);
-            ahead_for = step->streams;
-            engine_pool_barrier_ahead(worker, &ahead);
+            engine_pool_barrier(worker);
             if (atomic_load(&run->stop_at) <= s) return;
         }
         if (profile) engine_profile_step(profile, step->node, step->barrier);

@@ -224,7 +224,6 @@ const struct engine_op engine_op_mul_mat = {
     .name = "mul_mat",
     .split = ENGINE_SPLIT_OWN,
     .n_src = 2,
-    .streamed = 1,
     .shape = mul_mat_shape,
     .scratch = product_scratch,
     .run = engine_product_run,

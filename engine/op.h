@@ -30,8 +30,6 @@ struct engine_op {
     bool in_place; /* may write over src[0] when nobody else needs it */
     enum engine_split split;
     int n_src; /* sources that must be there */
-    /* The source that streams from memory, worth fetching while workers wait; 0: none. */
-    int streamed;
     /* Sets dst->type and ne from its sources and params; false with a message (BASE_MODEL: shapes
      * come from files) when they do not fit. */
     bool (*shape)(struct engine_tensor *dst, struct base_error *err);

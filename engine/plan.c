@@ -320,14 +320,6 @@ static void lay_barriers(struct engine_plan *plan)
     }
 }
 
-static void find_streams(struct engine_plan *plan)
-{
-    for (int s = plan->n_steps - 1, next = plan->n_steps; s >= 0; s--) {
-        if (plan->steps[s].node->op->streamed) next = s;
-        plan->steps[s].streams = next;
-    }
-}
-
 /* ---- Entry ---- */
 
 bool engine_plan_make(struct engine_graph *g, struct base_error *err)
@@ -346,7 +338,6 @@ bool engine_plan_make(struct engine_graph *g, struct base_error *err)
         return base_fail(err, BASE_NO_MEMORY, "the graph's memory does not fit 64-bit sizes");
     if (!allocate(&p, err) || !set_data(&p, err)) return false;
     lay_barriers(plan);
-    find_streams(plan);
     return true;
 }
 

@@ -12,7 +12,6 @@ struct engine_step {
     struct engine_tensor *node;
     bool barrier; /* all workers meet before this step */
     bool alone;   /* worker 0 runs it by itself */
-    int streams;  /* the first step from here on whose op has a streamed source; n_steps: none */
 };
 
 struct engine_plan {

@@ -75,27 +75,15 @@ static void event_raise(struct event *s)
     }
 }
 
-/* A pause that fetches a line, as long as there are any to fetch. */
-static void pause_fetching(struct engine_ahead *ahead)
-{
-    if (ahead->bytes <= 0) {
-        pause_cpu();
-        return;
-    }
-    __builtin_prefetch(ahead->data, 0, 2);
-    ahead->data += POOL_LINE;
-    ahead->bytes -= POOL_LINE;
-}
-
 /* Returns when the counter is no longer `old`. `hurry` is looked at while spinning: true ends it.
  */
 static void event_wait(struct event *s, uint32_t old, const struct engine_pool *pool,
-                       const atomic_bool *hurry, struct engine_ahead *ahead)
+                       const atomic_bool *hurry)
 {
     for (int i = 0; i < pool->spins; ++i) {
         if (atomic_load_explicit(&s->count, memory_order_acquire) != old) return;
         if (hurry && atomic_load_explicit(hurry, memory_order_relaxed)) break;
-        pause_fetching(ahead);
+        pause_cpu();
     }
     for (int i = 0; i < pool->yields; ++i) {
         if (atomic_load_explicit(&s->count, memory_order_acquire) != old) return;
@@ -111,16 +99,11 @@ static void event_wait(struct event *s, uint32_t old, const struct engine_pool *
 
 void engine_pool_barrier(const struct engine_worker *w)
 {
-    engine_pool_barrier_ahead(w, &(struct engine_ahead){0});
-}
-
-void engine_pool_barrier_ahead(const struct engine_worker *w, struct engine_ahead *ahead)
-{
     struct engine_pool *pool = w->pool;
     const uint32_t phase = atomic_load_explicit(&pool->phase.count, memory_order_acquire);
     const int before = atomic_fetch_add_explicit(&pool->arrived, 1, memory_order_acq_rel);
     if (before < pool->n_threads - 1) {
-        event_wait(&pool->phase, phase, pool, NULL, ahead);
+        event_wait(&pool->phase, phase, pool, NULL);
         return;
     }
     atomic_store_explicit(&pool->arrived, 0, memory_order_relaxed);
@@ -140,7 +123,7 @@ static void *worker_main(void *arg)
     const struct engine_worker *w = arg;
     struct engine_pool *pool = w->pool;
     for (uint32_t seen = 0;; ++seen) {
-        event_wait(&pool->start, seen, pool, &pool->paused, &(struct engine_ahead){0});
+        event_wait(&pool->start, seen, pool, &pool->paused);
         if (pool->stop) return NULL;
         pool->job(w, pool->data);
         engine_pool_barrier(w);

@@ -28,14 +28,6 @@ void engine_pool_run(struct engine_pool *pool, void (*job)(const struct engine_w
  * each region between two barriers claims its work from 0. */
 void engine_pool_barrier(const struct engine_worker *w);
 
-/* The same; while it waits, the worker asks its cache for the memory at data, line by line, and
- * moves *ahead past what it has asked for. */
-struct engine_ahead {
-    const char *data;
-    int64_t bytes;
-};
-void engine_pool_barrier_ahead(const struct engine_worker *w, struct engine_ahead *ahead);
-
 /* Inside a job: claims the next `n` units of work; returns the first (work ends when it reaches the
  * caller's total). All workers of a region must share one total. */
 int64_t engine_pool_claim(const struct engine_worker *w, int64_t n);

@@ -190,32 +190,9 @@ static void test_refuses_silly_counts(void **state)
     engine_pool_free(NULL);
 }
 
-/* Worker 0 comes late, so that the others have time to fetch all of what they were given. */
-static void fetching_job(const struct engine_worker *w, void *data)
-{
-    static const char memory[512];
-    struct shared *s = data;
-    struct engine_ahead ahead = {memory, 300};
-    if (w->ith == 0) usleep(1000);
-    engine_pool_barrier_ahead(w, &ahead);
-    const int64_t fetched = ahead.data - memory;
-    if (fetched % 64 != 0 || fetched > 320 || ahead.bytes != 300 - fetched) ++s->errors[w->ith];
-}
-
-static void test_waiting_workers_fetch_no_more_than_given(void **state)
-{
-    (void)state;
-    struct engine_pool *pool = new_pool(3);
-    struct shared s = {0};
-    for (int i = 0; i < 20; ++i) engine_pool_run(pool, fetching_job, &s);
-    for (int i = 0; i < MAX_THREADS; ++i) assert_int_equal(s.errors[i], 0);
-    engine_pool_free(pool);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_waiting_workers_fetch_no_more_than_given),
         cmocka_unit_test(test_every_worker_runs_every_job),
         cmocka_unit_test(test_barrier_orders_memory),
         cmocka_unit_test(test_claims_cover_each_unit_once),
