@@ -6,6 +6,7 @@
  * count), plus the cache that attention reads. Products inside attention are not counted. */
 #include "cli/bench.h"
 #include "cli/commands.h"
+#include "cli/profile.h"
 #include "cli/system.h"
 #include "engine/roofline.h"
 #include <stdio.h>
@@ -119,6 +120,20 @@ static void fill_shares(const struct cli_bench *b, struct cli_bench_result *r)
     if (b->int8 > 0) r->of_int8 = macs / seconds / b->int8;
 }
 
+/* Once more, with the engine counting. */
+static bool run_profile(struct cli_bench *b, const struct cli_bench_result *r,
+                        struct base_error *err)
+{
+    struct engine_profile profile = {0};
+    double took;
+    if (!to_depth(b, r, err)) return false; /* its work does not count */
+    engine_set_profile(b->model.engine, &profile);
+    bool ok = measure(b, r, r->n_tokens, &took, err);
+    engine_set_profile(b->model.engine, NULL);
+    if (ok) cli_profile_print(cli_bench_test_name(r), &profile, r->n_tokens);
+    return ok;
+}
+
 static bool run_test(struct cli_bench *b, struct cli_bench_result *r, struct base_error *err)
 {
     const int count = (int)b->values->repetitions;
@@ -135,7 +150,7 @@ static bool run_test(struct cli_bench *b, struct cli_bench_result *r, struct bas
     r->median = (b->rate[(count - 1) / 2] + b->rate[count / 2]) / 2;
     r->low = b->rate[0];
     r->high = b->rate[count - 1];
-    return true;
+    return !b->values->profile || run_profile(b, r, err);
 }
 
 /* The limits are measured before and after; the better figure counts. */

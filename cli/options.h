@@ -52,7 +52,7 @@ struct cli_values {
     struct cli_integers n_prompt, n_gen, n_depth, n_parallel;
     double temp, top_p, min_p, repeat_penalty, frequency_penalty, presence_penalty;
     bool escape, no_bos, no_special, decode, lines, ignore_eos, echo, special, json;
-    bool metadata, tensors, plot, json_object, blas, pin, verbose, help;
+    bool metadata, tensors, plot, profile, json_object, blas, pin, verbose, help;
 
     const char *argument[CLI_ARGUMENT_MAX]; /* what is not an option, in order */
     size_t n_arguments;

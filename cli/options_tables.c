@@ -184,6 +184,8 @@ const struct cli_option cli_option_table[] = {
     {.name = "repetitions", .alias = {"-r"}, .kind = CLI_INTEGER, .commands = BENCH,
      .group = CLI_GROUP_MEASURE, .value = "N", .standard = "5", .low = 1, .high = 1000,
      .help = "measurements of each; the median is shown", .at = AT(repetitions)},
+    {.name = "profile", .kind = CLI_FLAG, .commands = BENCH, .group = CLI_GROUP_MEASURE,
+     .help = "after each test, on stderr: where its time goes", .at = AT(profile)},
     {.name = "chunk", .alias = {"-c", "--ctx-size", "--ctx"}, .kind = CLI_INTEGER,
      .commands = PERPLEXITY, .group = CLI_GROUP_MEASURE, .value = "N", .standard = "512", .low = 4,
      .high = INT32_MAX, .help = "tokens per chunk", .at = AT(chunk)},

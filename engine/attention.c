@@ -14,6 +14,7 @@
  * are merged in the same order, so that the bits do not depend on the choice. */
 #include "base/size.h"
 #include "engine/graph_internal.h"
+#include "engine/profile.h"
 #include "engine/tile.h"
 #include <math.h>
 #include <string.h>
@@ -22,8 +23,9 @@ enum {
     CHUNK = ENGINE_ATTENTION_CHUNK,
     ROWS = 32,            /* query rows that share a chunk of keys */
     GEMV_ROWS = 1,        /* so few rows read float keys where they lie */
+    DIRECT_ROWS = 4,      /* so few read F16 keys and values where they lie */
     UNITS_PER_WORKER = 4, /* fewer units than that: split by chunks */
-    ROWS_AHEAD = 8,
+    ROWS_AHEAD = 32,
     DECODED_BYTES = 16384,
     PARTIAL_HEAD = 16 /* floats before o in a partial result: m, l, padding */
 };
@@ -232,6 +234,21 @@ static inline void prefetch_row(const struct rows *rows, int64_t cell)
     for (int64_t i = 0; i < rows->bytes; i += 64) __builtin_prefetch(row + i, 0, 2);
 }
 
+/* Whether the block widens the rows of a cache in registers, without decoding them to scratch. */
+static bool reads_direct(const struct run *run, const struct block *b,
+                         const struct engine_tensor *cache)
+{
+    return run->tile->f16 && b->n <= DIRECT_ROWS && engine_tensor_is(cache, QUANT_F16);
+}
+
+/* Where the rows of the chunk's keys lie. */
+static void direct_rows(const struct engine_tensor *cache, int64_t kv, const struct keys *keys,
+                        const char **to)
+{
+    struct rows rows = rows_of(cache, kv);
+    for (int64_t j = 0; j < keys->n; j++) to[j] = rows.first + keys->cell[j] * rows.stride;
+}
+
 /* Rows of the keys first .. first + n - 1 of the chunk as floats in this worker's scratch. While
  * they are decoded, the rows of the same cells in `next` (or NULL) are on their way. */
 static const float *decode_rows(const struct run *run, const struct engine_tensor *cache,
@@ -327,9 +344,30 @@ static void scores_by_tile(const struct run *run, const struct block *b, const s
     }
 }
 
+/* Keys where they lie; their values, which are wanted next, are on their way meanwhile. */
+static void scores_direct(const struct run *run, const struct block *b, const struct keys *keys)
+{
+    const struct engine_tensor *k = run->dst->src[SRC_K], *v = run->dst->src[SRC_V];
+    const struct rows key_rows = rows_of(k, b->kv);
+    const char *rows[2 * CHUNK];
+    const float *q[DIRECT_ROWS];
+    float *out[DIRECT_ROWS];
+    for (int64_t i = 0; i < b->n; i++) {
+        q[i] = query_act(run, QUANT_ACT_F32, i).f32;
+        out[i] = score_row(run, i);
+    }
+    direct_rows(k, b->kv, keys, rows);
+    direct_rows(v, b->kv, keys, rows + keys->n);
+    for (int64_t j = 0; j < keys->n && j < ENGINE_TILE_AHEAD / key_rows.bytes; j++)
+        prefetch_row(&key_rows, keys->cell[j]);
+    run->tile->f16(run->l.d, rows, keys->n, 2 * keys->n, q, b->n, out);
+}
+
 static void scores(const struct run *run, const struct block *b, const struct keys *keys)
 {
-    if (run->dst->src[SRC_K]->type->act != QUANT_ACT_F32 || b->n <= GEMV_ROWS)
+    if (reads_direct(run, b, run->dst->src[SRC_K]))
+        scores_direct(run, b, keys);
+    else if (run->dst->src[SRC_K]->type->act != QUANT_ACT_F32 || b->n <= GEMV_ROWS)
         scores_by_gemv(run, b, keys);
     else
         scores_by_tile(run, b, keys);
@@ -368,13 +406,32 @@ struct weights {
     float *o;
 };
 
-/* o += weights * values of the keys [first, end), whose rows are v, for up to 4 rows: together
- * where they see the same keys, alone where not. Every row takes its keys in ascending order. */
-static void add_values(const struct run *run, const float *v, int64_t first, int64_t end,
+/* The values of some keys of the chunk: floats from the key `first` on, or else the rows of all
+ * keys where they lie. */
+struct values {
+    const float *floats;
+    int64_t first;
+    const char *const *direct;
+};
+
+/* o[i] += p[i] * values of the keys [from, to). */
+static void weighted_sum(const struct run *run, const struct values *v, int64_t from, int64_t to,
+                         const float *const *p, int64_t n, float *const *o)
+{
+    const int64_t dv = run->l.dv, pad = run->l.dv_pad;
+    if (from >= to) return;
+    if (v->direct)
+        run->tile->weighted_sum_f16(to - from, dv, v->direct + from, p, n, o);
+    else
+        run->tile->weighted_sum(to - from, dv, v->floats + (from - v->first) * pad, pad, p, n, o);
+}
+
+/* o += weights * values of the keys [first, end) for up to 4 rows: together where they see the same
+ * keys, alone where not. Every row takes its keys in ascending order. */
+static void add_values(const struct run *run, const struct values *v, int64_t first, int64_t end,
                        const struct weights *row, int64_t n)
 {
-    const struct engine_tile *tile = run->tile;
-    int64_t dv = run->l.dv, pad = run->l.dv_pad, from = first, to = end, lo[4], hi[4];
+    int64_t from = first, to = end, lo[4], hi[4];
     const float *p[4];
     float *o[4];
     for (int64_t i = 0; i < n; i++) {
@@ -387,15 +444,14 @@ static void add_values(const struct run *run, const float *v, int64_t first, int
     bool common = from < to;
     for (int64_t i = 0; i < n; i++) {
         p[i] = row[i].p + lo[i];
-        tile->weighted_sum((common ? from : hi[i]) - lo[i], dv, v + (lo[i] - first) * pad, pad,
-                           &p[i], 1, &o[i]);
+        weighted_sum(run, v, lo[i], common ? from : hi[i], &p[i], 1, &o[i]);
     }
     if (!common) return;
     for (int64_t i = 0; i < n; i++) p[i] = row[i].p + from;
-    tile->weighted_sum(to - from, dv, v + (from - first) * pad, pad, p, n, o);
+    weighted_sum(run, v, from, to, p, n, o);
     for (int64_t i = 0; i < n; i++) {
         p[i] = row[i].p + to;
-        tile->weighted_sum(hi[i] - to, dv, v + (to - first) * pad, pad, &p[i], 1, &o[i]);
+        weighted_sum(run, v, to, hi[i], &p[i], 1, &o[i]);
     }
 }
 
@@ -404,6 +460,8 @@ static void chunk_partials(const struct run *run, const struct block *b, int64_t
                            struct partial *const *out)
 {
     const struct layout *l = &run->l;
+    const struct engine_tensor *values = run->dst->src[SRC_V];
+    const char *v_rows[CHUNK];
     struct keys keys;
     struct weights row[ROWS];
     int64_t n_rows = 0;
@@ -418,12 +476,18 @@ static void chunk_partials(const struct run *run, const struct block *b, int64_t
         out[i]->seen = 1.0f;
         row[n_rows++] = w;
     }
+    if (reads_direct(run, b, values)) {
+        direct_rows(values, b->kv, &keys, v_rows);
+        struct values v = {.direct = v_rows};
+        add_values(run, &v, 0, keys.n, row, n_rows);
+        return;
+    }
     for (int64_t j = 0; j < keys.n; j += l->v_rows) {
         int64_t n = keys.n - j < l->v_rows ? keys.n - j : l->v_rows;
-        const float *v =
-            decode_rows(run, run->dst->src[SRC_V], NULL, b->kv, &keys, j, n, l->dv_pad);
+        struct values v = {.floats = decode_rows(run, values, NULL, b->kv, &keys, j, n, l->dv_pad),
+                           .first = j};
         for (int64_t i = 0; i < n_rows; i += 4)
-            add_values(run, v, j, j + n, row + i, n_rows - i < 4 ? n_rows - i : 4);
+            add_values(run, &v, j, j + n, row + i, n_rows - i < 4 ? n_rows - i : 4);
     }
 }
 
@@ -642,6 +706,20 @@ static bool attention_shape(struct engine_tensor *dst, struct base_error *err)
     return true;
 }
 
+/* Keys and values once per token and KV head, as generating reads them. */
+static struct engine_work attention_work(const struct engine_tensor *dst)
+{
+    const struct engine_tensor *k = dst->src[SRC_K], *v = dst->src[SRC_V];
+    const struct engine_tensor *span = dst->src[SRC_SPAN];
+    double keys = 0, n_kv = (double)k->ne[1], n_heads = (double)dst->src[SRC_Q]->ne[1];
+    for (int64_t t = 0; t < span->ne[1]; t++) {
+        const int32_t *s = (const int32_t *)(span->data + t * span->nb[1]);
+        if (s[2] > s[1]) keys += s[2] - s[1];
+    }
+    return (struct engine_work){.bytes = keys * n_kv * (double)(k->nb[1] + v->nb[1]),
+                                .macs = keys * n_heads * (double)(k->ne[0] + v->ne[0])};
+}
+
 static const struct engine_op attention_op = {
     .name = "attention",
     .split = ENGINE_SPLIT_OWN,
@@ -649,6 +727,7 @@ static const struct engine_op attention_op = {
     .shape = attention_shape,
     .scratch = attention_scratch,
     .run = attention_run,
+    .work = attention_work,
 };
 
 struct engine_tensor *engine_attention(struct engine_graph *g, struct engine_tensor *q,

@@ -7,6 +7,7 @@
 #include "engine/engine.h"
 #include "engine/op.h"
 #include "engine/plan.h"
+#include "engine/profile.h"
 #include <limits.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -59,6 +60,8 @@ static void cpu_job(const struct engine_worker *worker, void *data)
     struct engine_task task = {.engine = run->engine,
                                .scratch = run->plan->scratch,
                                .scratch_size = (int64_t)run->plan->scratch_bytes};
+    struct engine_profile *profile = worker->ith == 0 ? run->engine->profile : NULL;
+    if (profile) engine_profile_start(profile);
     for (int s = 0; s < run->plan->n_steps; s++) {
         const struct engine_step *step = &run->plan->steps[s];
         if (step->barrier) {
@@ -66,6 +69,7 @@ static void cpu_job(const struct engine_worker *worker, void *data)
             engine_pool_barrier(worker);
             if (atomic_load(&run->stop_at) <= s) return;
         }
+        if (profile) engine_profile_step(profile, step->node, step->barrier);
         if (step->alone && worker->ith != 0) continue;
         task.worker = step->alone ? &lone : worker;
         step->node->op->run(&task, step->node);
@@ -77,6 +81,7 @@ static bool cpu_run(const struct engine_plan *plan, const struct engine *engine,
 {
     struct cpu_run run = {.plan = plan, .engine = engine, .stop_at = INT_MAX};
     if (!asked_to_stop(engine)) engine_pool_run(engine->pool, cpu_job, &run);
+    if (engine->profile) engine_profile_end(engine->profile);
     if (asked_to_stop(engine)) return base_fail(err, BASE_INTERRUPTED, "interrupted");
     return true;
 }

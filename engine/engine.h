@@ -25,6 +25,7 @@ struct engine {
     struct engine_pool *pool;
     struct engine_blas *blas;        /* NULL unless use_blas */
     const volatile int *abort_asked; /* engine_set_abort; NULL: nobody asks */
+    struct engine_profile *profile;  /* engine_set_profile; NULL: nothing is counted */
 };
 
 /* Fills the tables and starts the pool. The caller owns it. BASE_USAGE when OpenBLAS was asked for

@@ -7,6 +7,7 @@
 #include "engine/matmul.h"
 #include "base/size.h"
 #include "engine/graph_internal.h"
+#include "engine/profile.h"
 
 /* Memory that the panels (or decoded rows) of one worker may take: half of a usual L2 cache. */
 enum { PANEL_BUDGET = 384 * 1024 };
@@ -154,6 +155,23 @@ static int64_t product_scratch(const struct engine_tensor *dst, int n_threads)
     return engine_product_scratch(&p, n_threads);
 }
 
+/* Every weight is read once, whatever the number of columns; of experts, one matrix per row of dst
+ * at most. */
+static struct engine_work product_work(const struct engine_tensor *dst)
+{
+    struct engine_product p = {0};
+    sources(&p, dst);
+    struct engine_work work = {.bytes = (double)engine_tensor_bytes(p.x) +
+                                        (double)engine_tensor_bytes(dst),
+                               .macs = (double)engine_tensor_elements(dst) * (double)p.x->ne[0]};
+    for (int i = 0; i < p.n_w; i++) {
+        double bytes = (double)engine_tensor_bytes(p.w[i]);
+        double used = (double)engine_tensor_rows(dst) / (double)p.w[i]->ne[2];
+        work.bytes += p.ids && used < 1.0 ? bytes * used : bytes;
+    }
+    return work;
+}
+
 /* ---- Shapes ---- */
 
 static const char *weight_problem(const struct engine_tensor *w, const struct engine_tensor *x)
@@ -209,6 +227,7 @@ const struct engine_op engine_op_mul_mat = {
     .shape = mul_mat_shape,
     .scratch = product_scratch,
     .run = engine_product_run,
+    .work = product_work,
 };
 
 const struct engine_op engine_op_mul_mat_id = {
@@ -218,6 +237,7 @@ const struct engine_op engine_op_mul_mat_id = {
     .shape = mul_mat_id_shape,
     .scratch = product_scratch,
     .run = engine_product_run,
+    .work = product_work,
 };
 
 struct engine_tensor *engine_mul_mat_cat(struct engine_graph *g, struct engine_tensor *const *w,

@@ -8,6 +8,8 @@
 #include "engine/engine.h"
 #include "engine/tensor.h"
 
+struct engine_work; /* engine/profile.h */
+
 struct engine_task {
     const struct engine_worker *worker; /* ith, nth; barriers and chunk claims */
     const struct engine *engine;        /* kernel tables */
@@ -34,6 +36,8 @@ struct engine_op {
     /* Bytes of shared scratch for n_threads workers; NULL: none. */
     int64_t (*scratch)(const struct engine_tensor *dst, int n_threads);
     void (*run)(const struct engine_task *task, struct engine_tensor *dst);
+    /* What a run has to do, for profiles; NULL: it reads its sources and writes dst. */
+    struct engine_work (*work)(const struct engine_tensor *dst);
 };
 
 /* The rows [*first, *last) of `n` that this worker takes: contiguous, the same for every op. */

@@ -1,0 +1,76 @@
+/* engine/profile.c: counts time and work per kind of node. See engine/profile.h. */
+#include "engine/profile.h"
+#include "engine/op.h"
+#include <time.h>
+
+static double seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Without a rule of its own an op writes its result and reads as much of each source at most: of a
+ * table it reads rows. What writes into a table writes the rows of its first source. */
+static struct engine_work work_of(const struct engine_tensor *node)
+{
+    if (node->op->work) return node->op->work(node);
+    const double result = (double)engine_tensor_bytes(node->view_of ? node->src[0] : node);
+    struct engine_work work = {.bytes = result};
+    for (int i = 0; i < ENGINE_MAX_SRC && node->src[i]; i++) {
+        double bytes = (double)engine_tensor_bytes(node->src[i]);
+        work.bytes += bytes < result ? bytes : result;
+    }
+    return work;
+}
+
+static struct engine_profile_row *row_of(struct engine_profile *p, const struct engine_tensor *node)
+{
+    const struct engine_tensor *w = node->op->work ? node->src[1] : NULL;
+    const struct quant_type *type = w ? w->type : NULL;
+    const int64_t n = w ? node->ne[0] : 0, k = w ? w->ne[0] : 0;
+    struct engine_profile_row *row = p->row;
+    for (int i = 0; i < p->n_rows; i++, row++)
+        if (row->op == node->op && row->type == type && row->n == n && row->k == k) return row;
+    if (p->n_rows == ENGINE_PROFILE_ROWS) return row - 1;
+    *row = (struct engine_profile_row){
+        .op = node->op, .name = node->op->name, .type = type, .n = n, .k = k};
+    p->n_rows++;
+    return row;
+}
+
+static void charge(struct engine_profile *p, double now)
+{
+    if (p->now) p->now->seconds += now - p->since;
+    p->seconds += now - p->since;
+    p->since = now;
+}
+
+void engine_profile_start(struct engine_profile *p)
+{
+    p->runs++;
+    p->now = NULL;
+    p->since = seconds();
+}
+
+void engine_profile_step(struct engine_profile *p, const struct engine_tensor *node, bool barrier)
+{
+    charge(p, seconds());
+    p->barriers += barrier;
+    p->now = row_of(p, node);
+    p->now->calls++;
+    struct engine_work work = work_of(node);
+    p->now->work.bytes += work.bytes;
+    p->now->work.macs += work.macs;
+}
+
+void engine_profile_end(struct engine_profile *p)
+{
+    charge(p, seconds());
+    p->now = NULL;
+}
+
+void engine_set_profile(struct engine *e, struct engine_profile *p)
+{
+    e->profile = p;
+}

@@ -1,0 +1,51 @@
+/* engine/profile.h: where the time of graph runs goes, per kind of node.
+ *
+ * Owns the counters and the rule by which time is charged: worker 0 takes a time stamp at the start
+ * of every step and charges what passed to the step before, so waiting for the other workers counts
+ * for the node that they were busy with. Refuses printing (cli/profile.c). Off (the usual case) it
+ * costs one comparison per node. */
+#ifndef ENGINE_PROFILE_H
+#define ENGINE_PROFILE_H
+
+#include "engine/engine.h"
+#include "engine/tensor.h"
+
+enum { ENGINE_PROFILE_ROWS = 96 };
+
+/* What a node has to do at least. */
+struct engine_work {
+    double bytes; /* read and written once */
+    double macs;  /* multiply-adds of products */
+};
+
+/* Nodes of one op, with one weight type and shape where the op has weights. */
+struct engine_profile_row {
+    const struct engine_op *op;
+    const char *name;              /* of the op */
+    const struct quant_type *type; /* of the weights; NULL for ops without */
+    int64_t n, k;                  /* the weights: [n][k]; 0 for ops without */
+    uint64_t calls;
+    double seconds;
+    struct engine_work work;
+};
+
+struct engine_profile {
+    struct engine_profile_row row[ENGINE_PROFILE_ROWS]; /* kinds beyond the last share it */
+    int n_rows;
+    uint64_t runs, barriers;
+    double seconds; /* of all runs together */
+    /* The step under way; only for engine/. */
+    struct engine_profile_row *now;
+    double since;
+};
+
+/* All runs of e's graphs are counted in *p from now on; NULL: no longer. The caller owns *p, which
+ * begins as {0}, and must not look at it during a run. */
+void engine_set_profile(struct engine *e, struct engine_profile *p);
+
+/* For backends, on worker 0: a step begins; the last one has ended. */
+void engine_profile_start(struct engine_profile *p);
+void engine_profile_step(struct engine_profile *p, const struct engine_tensor *node, bool barrier);
+void engine_profile_end(struct engine_profile *p);
+
+#endif
