@@ -217,7 +217,7 @@ static bool fill_text(struct sample_masker *m, const struct sample_frame *f, str
         if (step == SAMPLE_TEXT_CLOSED && (d->accept[from] & SAMPLE_DFA_ACCEPTS)) {
             if (!o) allow(m->vocab, e->mask, i);
             if (o || node[i].next != i + 1) ok = add_leave(m, e, i, from, 0, CLOSES, err);
-        } else if (inside && o && !always_goes_on(schema, o, q[depth])) {
+        } else if (inside && o && (escape[depth] || !always_goes_on(schema, o, q[depth]))) {
             ok = add_leave(m, e, i, q[depth], escape[depth], CHECKS, err);
             inside = false;
         } else if (inside) {

@@ -292,6 +292,37 @@ static bool class_allowed(const struct sample_schema *schema, const struct sampl
     return wanted || o->max - count > missing;
 }
 
+/* Whether some class that state q of the name's automaton can reach is allowed. */
+static bool may_reach(const struct sample_schema *schema, const struct sample_object *o,
+                      const struct sample_frame *f, uint32_t q, uint32_t missing)
+{
+    for (uint32_t i = 0; i < o->words; i++)
+        for (uint64_t bits = schema->bits[o->reach + (size_t)q * o->words + i]; bits;
+             bits &= bits - 1)
+            if (class_allowed(schema, o, f, 64 * i + (uint32_t)__builtin_ctzll(bits), missing))
+                return true;
+    return false;
+}
+
+/* The same after an escape that has begun: when generating, only those of control characters and
+ * the short ones can come. */
+static bool may_escape(const struct sample_schema *schema, const struct sample_object *o,
+                       const struct sample_frame *f, uint32_t q, uint32_t missing)
+{
+    uint32_t digits = f->d >> ESC_DIGITS & 3, lo = 0, hi = 127, to;
+    if ((f->d & 7) == ESC_HEX) {
+        lo = (f->d >> ESC_VALUE & 0xffff) << 4 * (4 - digits);
+        hi = lo + (1u << 4 * (4 - digits)) - 1;
+    }
+    for (uint32_t c = lo; c <= hi && c < 128; c++) {
+        bool plain = (f->d & 7) == ESC_SLASH && (c == '"' || c == '/' || c == '\\');
+        if (c > 31 && !plain) continue;
+        if ((to = sample_dfa_step(o->key, q, (uint8_t)c)) && may_reach(schema, o, f, to, missing))
+            return true;
+    }
+    return false;
+}
+
 bool sample_object_may_name(const struct sample_schema *schema, const struct sample_frame *f,
                             uint32_t q, bool ends)
 {
@@ -301,12 +332,8 @@ bool sample_object_may_name(const struct sample_schema *schema, const struct sam
         uint32_t label = schema->label[o->label + q];
         return label && class_allowed(schema, o, f, label - 1, missing);
     }
-    for (uint32_t i = 0; i < o->words; i++)
-        for (uint64_t bits = schema->bits[o->reach + (size_t)q * o->words + i]; bits;
-             bits &= bits - 1)
-            if (class_allowed(schema, o, f, 64 * i + (uint32_t)__builtin_ctzll(bits), missing))
-                return true;
-    return false;
+    if (f->d && schema->generate) return may_escape(schema, o, f, q, missing);
+    return may_reach(schema, o, f, q, missing);
 }
 
 static bool object_may_close(const struct sample_object *o, const struct sample_frame *f)

@@ -5,6 +5,7 @@
 #include "sample/sample.h"
 #include "test/support.h"
 #include "test/support_files.h"
+#include "test/support_vocab.h"
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -132,7 +133,9 @@ static void run_group(struct tally *t, const char *file, const char *group)
     struct base_error err = BASE_ERROR_INIT;
     const char *schema = member(group, "schema"), *test;
     size_t schema_size = (size_t)(skip_value(schema) - schema);
+    struct base_error no_value = BASE_ERROR_INIT;
     struct sample_constraint *c = compile(schema, schema_size, false, &err);
+    struct sample_constraint *g = compile(schema, schema_size, true, &no_value);
     int cases = 0;
     for (test = element(member(group, "tests"), true); test; test = element(test, false)) {
         const char *data = member(test, "data");
@@ -140,6 +143,8 @@ static void run_group(struct tally *t, const char *file, const char *group)
         size_t size;
         char *text = compact(data, &size);
         cases++;
+        /* What may be generated is accepted. */
+        if (g && !valid && accepts(g, text, size)) t->wrong++;
         if (c && accepts(c, text, size) == valid) {
             t->right++;
         } else if (c) {
@@ -161,6 +166,7 @@ static void run_group(struct tally *t, const char *file, const char *group)
             count_refusal(t, &err, cases);
     }
     sample_constraint_free(c);
+    sample_constraint_free(g);
 }
 
 static void official_suite(void **state)
@@ -192,10 +198,135 @@ static void official_suite(void **state)
     assert_true(t.right * 100 >= 85 * local);
 }
 
+/* -- generating: random walks through the masks -- */
+
+static const char *const walked[] = {
+    "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"integer\",\"minimum\":-3,\"maximum\":"
+    "250},"
+    "\"b\":{\"type\":\"number\",\"exclusiveMinimum\":0.5,\"maximum\":0.75}},\"required\":[\"a\","
+    "\"b\"],"
+    "\"additionalProperties\":false}",
+    "{\"type\":\"integer\",\"multipleOf\":7,\"minimum\":100,\"maximum\":106}",
+    "{\"enum\":[\"one\",\"two\",3,4.5,{\"k\":[null]},[true]]}",
+    "{\"type\":\"array\",\"minItems\":2,\"maxItems\":4,\"items\":{\"type\":\"boolean\"},"
+    "\"contains\":{\"const\":true},\"minContains\":2,\"maxContains\":2}",
+    "{\"type\":\"object\",\"minProperties\":2,\"maxProperties\":3,\"additionalProperties\":"
+    "{\"type\":\"null\"},\"required\":[\"an\",\"be\"],\"propertyNames\":{\"maxLength\":3}}",
+    "{\"oneOf\":[{\"type\":\"object\",\"properties\":{\"t\":{\"const\":\"x\"},\"v\":{\"type\":"
+    "\"null\"}},\"required\":[\"t\",\"v\"],\"additionalProperties\":false},{\"type\":\"object\","
+    "\"properties\":{\"t\":{\"const\":\"y\"},\"w\":{\"type\":\"null\"}},\"required\":[\"t\"],"
+    "\"additionalProperties\":false}]}",
+    "{\"type\":\"string\",\"pattern\":\"^[a-f]{2}-\\\\d+$\",\"maxLength\":8}",
+    "{\"type\":\"string\",\"pattern\":\"^\\\"\\\\\\\\[\\\\n\\\\t]$\"}",
+    "{\"type\":\"object\",\"properties\":{\"next\":{\"anyOf\":[{\"$ref\":\"#\"},{\"type\":\"null\"}"
+    "]}},"
+    "\"required\":[\"next\"],\"additionalProperties\":false}",
+    "{\"type\":\"object\",\"dependentRequired\":{\"a\":[\"b\"]},\"properties\":{\"a\":{\"const\":1}"
+    ","
+    "\"b\":{\"const\":2}},\"additionalProperties\":false}",
+    "{\"if\":{\"properties\":{\"k\":{\"const\":1}},\"required\":[\"k\"]},\"then\":{\"required\":["
+    "\"m\"]},"
+    "\"type\":\"object\",\"properties\":{\"k\":{\"enum\":[1,2]},\"m\":{\"type\":\"null\"}},"
+    "\"additionalProperties\":false}",
+    "{\"type\":\"object\",\"patternProperties\":{\"^x\":{\"const\":1}},\"additionalProperties\":"
+    "false,"
+    "\"minProperties\":1}",
+};
+
+/* A random allowed token; those that close something are preferred half of the time. */
+static int64_t pick_token(const uint64_t *mask, const struct support_vocab *words,
+                          struct sample_random *r)
+{
+    int64_t chosen = -1;
+    uint32_t seen = 0;
+    bool closing = sample_random_u32(r) % 2;
+    for (uint32_t pass = 0; pass < 2 && chosen < 0; pass++)
+        for (uint32_t id = 0; id < words->count; id++) {
+            bool closes = words->at[id + 1] - words->at[id] == 1 &&
+                          strchr("\"}]", words->text.data[words->at[id]]);
+            if (!(mask[id >> 6] >> (id & 63) & 1) || (pass == 0 && closing && !closes)) continue;
+            if (sample_random_u32(r) % ++seen == 0) chosen = id;
+        }
+    return chosen;
+}
+
+static void generated_texts_are_accepted(void **state)
+{
+    (void)state;
+    struct base_error err = BASE_ERROR_INIT;
+    struct support_vocab words;
+    struct sample_random r;
+    uint32_t ended = 0, walks = support_quick() ? 5 : 30;
+    sample_random_seed(&r, 3);
+    support_vocab_make(&words, 800, 3);
+    struct sample_vocab *v = sample_vocab_new(words.count, support_vocab_bytes, &words, &err);
+    for (size_t i = 0; i < sizeof walked / sizeof walked[0]; i++) {
+        struct sample_constraint *g = compile(walked[i], strlen(walked[i]), true, &err);
+        struct sample_constraint *c = compile(walked[i], strlen(walked[i]), false, &err);
+        if (!g || !c) fail_msg("%s: %s", walked[i], err.text);
+        struct sample_masker *m = sample_masker_new(g, v, 1 << 20, &err);
+        for (uint32_t walk = 0; walk < walks; walk++) {
+            struct sample_state *s = sample_state_new(g, &err);
+            struct base_buffer text = BASE_BUFFER_INIT;
+            for (int step = 0; step < 400; step++) {
+                const uint64_t *mask = sample_masker_mask(m, s, &err);
+                int64_t id = pick_token(mask, &words, &r);
+                size_t used, size;
+                if (sample_state_may_end(s)) {
+                    ended++;
+                    if (!accepts(c, text.data, text.size))
+                        fail_msg("%s: generated %s", walked[i], text.data);
+                    if (id < 0 || sample_random_u32(&r) % 2) break;
+                }
+                if (id < 0) fail_msg("%s: a dead end after %s", walked[i], text.data);
+                size = words.at[id + 1] - words.at[id];
+                assert_true(
+                    sample_state_feed(s, words.text.data + words.at[id], size, &used, &err));
+                assert_int_equal(used, size);
+                base_buffer_add(&text, words.text.data + words.at[id], size);
+            }
+            base_buffer_free(&text);
+            sample_state_free(s);
+        }
+        sample_masker_free(m);
+        sample_constraint_free(g);
+        sample_constraint_free(c);
+    }
+    sample_vocab_free(v);
+    support_vocab_free(&words);
+    assert_true(ended > walks * (sizeof walked / sizeof walked[0]) * 3 / 4);
+}
+
+/* -- options -- */
+
+static void lenient_keywords(void **state)
+{
+    (void)state;
+    static const char schema[] = "{\"type\":\"array\",\"uniqueItems\":true}";
+    static const char *const lenient[] = {"uniqueItems"};
+    struct sample_schema_options options = {.lenient = lenient, .n_lenient = 1};
+    struct base_error err = BASE_ERROR_INIT;
+    struct sample_constraint *c =
+        sample_constraint_schema(schema, sizeof schema - 1, &options, &err);
+    assert_non_null(c);
+    assert_true(accepts(c, "[1,1]", 5));
+    assert_false(accepts(c, "{}", 2));
+    sample_constraint_free(c);
+    c = sample_constraint_json_object(true, &err);
+    assert_non_null(c);
+    assert_true(accepts(c, "{\"a\": [1, 2]}", 13));
+    assert_false(accepts(c, "{\"a\":     1}", 12)); /* much white space is not generated */
+    sample_constraint_free(c);
+    assert_null(compile("false", 5, true, &err));
+    assert_int_equal(err.code, BASE_USAGE);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(official_suite),
+        cmocka_unit_test(generated_texts_are_accepted),
+        cmocka_unit_test(lenient_keywords),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
