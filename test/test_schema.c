@@ -5,7 +5,7 @@
 #include "sample/sample.h"
 #include "test/support.h"
 #include "test/support_files.h"
-#include "test/support_vocab.h"
+#include "test/support_tokens.h"
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -234,7 +234,7 @@ static const char *const walked[] = {
 };
 
 /* A random allowed token; those that close something are preferred half of the time. */
-static int64_t pick_token(const uint64_t *mask, const struct support_vocab *words,
+static int64_t pick_token(const uint64_t *mask, const struct support_tokens *words,
                           struct sample_random *r)
 {
     int64_t chosen = -1;
@@ -254,12 +254,12 @@ static void generated_texts_are_accepted(void **state)
 {
     (void)state;
     struct base_error err = BASE_ERROR_INIT;
-    struct support_vocab words;
+    struct support_tokens words;
     struct sample_random r;
     uint32_t ended = 0, walks = support_quick() ? 5 : 30;
     sample_random_seed(&r, 3);
-    support_vocab_make(&words, 800, 3);
-    struct sample_vocab *v = sample_vocab_new(words.count, support_vocab_bytes, &words, &err);
+    support_tokens_make(&words, 800, 3);
+    struct sample_vocab *v = sample_vocab_new(words.count, support_tokens_bytes, &words, &err);
     for (size_t i = 0; i < sizeof walked / sizeof walked[0]; i++) {
         struct sample_constraint *g = compile(walked[i], strlen(walked[i]), true, &err);
         struct sample_constraint *c = compile(walked[i], strlen(walked[i]), false, &err);
@@ -293,7 +293,7 @@ static void generated_texts_are_accepted(void **state)
         sample_constraint_free(c);
     }
     sample_vocab_free(v);
-    support_vocab_free(&words);
+    support_tokens_free(&words);
     assert_true(ended > walks * (sizeof walked / sizeof walked[0]) * 3 / 4);
 }
 
