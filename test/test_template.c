@@ -11,8 +11,14 @@
 #include <string.h>
 
 /* 26 July 2024, 15:04:05, a Friday: the clock of the expected results. */
-static const struct tm test_clock = {.tm_year = 124, .tm_mon = 6, .tm_mday = 26, .tm_hour = 15,
-                                     .tm_min = 4,    .tm_sec = 5, .tm_wday = 5,  .tm_yday = 207};
+static const struct tm test_clock = {.tm_year = 124,
+                                     .tm_mon = 6,
+                                     .tm_mday = 26,
+                                     .tm_hour = 15,
+                                     .tm_min = 4,
+                                     .tm_sec = 5,
+                                     .tm_wday = 5,
+                                     .tm_yday = 207};
 
 static bool render(const char *source, size_t size, const json_t *context,
                    const struct text_template_options *options, struct base_buffer *out,
@@ -103,9 +109,8 @@ static size_t check_template(const char *name, const struct text_template *t,
         snprintf(found, sizeof found, "%016llx", (unsigned long long)fingerprint(&out));
         const bool same =
             ok == json_is_array(want) &&
-            (!ok ||
-             (json_integer_value(json_array_get(want, 0)) == (json_int_t)out.size &&
-              strcmp(json_string_value(json_array_get(want, 1)), found) == 0));
+            (!ok || (json_integer_value(json_array_get(want, 0)) == (json_int_t)out.size &&
+                     strcmp(json_string_value(json_array_get(want, 1)), found) == 0));
         if (!same)
             print_message("%s case %zu: %s\n", name, i,
                           ok ? json_is_array(want) ? "other text" : "no error" : err.text);

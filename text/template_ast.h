@@ -38,15 +38,15 @@ struct tpl_tokens {
 
 enum tpl_node_kind {
     /* expressions */
-    TPL_N_CONST, /* value */
-    TPL_N_NAME,  /* text, id */
-    TPL_N_TUPLE, /* list */
-    TPL_N_LIST,  /* list */
-    TPL_N_DICT,  /* list: key, value, key, value, ... */
-    TPL_N_ATTR,  /* a.text */
-    TPL_N_ITEM,  /* a[b] */
-    TPL_N_SLICE, /* a : b : c, each may be NULL; only as b of TPL_N_ITEM */
-    TPL_N_CALL,  /* a(args) */
+    TPL_N_CONST,  /* value */
+    TPL_N_NAME,   /* text, id */
+    TPL_N_TUPLE,  /* list */
+    TPL_N_LIST,   /* list */
+    TPL_N_DICT,   /* list: key, value, key, value, ... */
+    TPL_N_ATTR,   /* a.text */
+    TPL_N_ITEM,   /* a[b] */
+    TPL_N_SLICE,  /* a : b : c, each may be NULL; only as b of TPL_N_ITEM */
+    TPL_N_CALL,   /* a(args) */
     TPL_N_FILTER, /* a|text(args); a is NULL at the head of a filter or set block */
     TPL_N_TEST,   /* a is text(args) */
     TPL_N_COND,   /* a if b else c; c may be NULL */
@@ -67,8 +67,8 @@ enum tpl_node_kind {
     TPL_N_FOR,       /* a: target, b: iterable, c: test or NULL, body, other; flag: recursive */
     TPL_N_BREAK,
     TPL_N_CONTINUE,
-    TPL_N_MACRO,      /* text, id; list: parameters; defaults: of the last ones; body */
-    TPL_N_CALL_BLOCK, /* a: the call or NULL (a generation block), list, defaults, body */
+    TPL_N_MACRO,        /* text, id; list: parameters; defaults: of the last ones; body */
+    TPL_N_CALL_BLOCK,   /* a: the call or NULL (a generation block), list, defaults, body */
     TPL_N_FILTER_BLOCK, /* b: the filters, body */
     TPL_N_WITH          /* list: targets, defaults: values, body */
 };

@@ -126,8 +126,7 @@ static bool bind_rest(struct tpl_run *r, struct tpl_scope *scope, const struct t
     }
     if (m->node->uses & TPL_USES_VARARGS)
         return text_tpl_set(r, scope, name_id(r, "varargs"), rest);
-    return !extra ||
-           text_tpl_fail(r, "macro '%.*s' takes at most %zu arguments", length, name, n);
+    return !extra || text_tpl_fail(r, "macro '%.*s' takes at most %zu arguments", length, name, n);
 }
 
 /* Binds the parameters; kw becomes the keyword arguments that are left. */
@@ -148,8 +147,7 @@ static bool bind_params(struct tpl_run *r, struct tpl_scope *scope, const struct
     }
     for (uint32_t k = 0; c->kw && k < c->kw->n; k++) {
         const struct tpl_str name = c->kw->key[k].s;
-        bool taken = !caller_given && tpl_is_word(name, "caller") &&
-                     (node->uses & TPL_USES_CALLER);
+        bool taken = !caller_given && tpl_is_word(name, "caller") && (node->uses & TPL_USES_CALLER);
         for (size_t i = c->n_pos; !taken && i < node->list.n; i++) {
             const struct tpl_str param = node->list.node[i]->text;
             taken = param.n == name.n && memcmp(param.s, name.s, name.n) == 0;
@@ -160,8 +158,7 @@ static bool bind_params(struct tpl_run *r, struct tpl_scope *scope, const struct
     const struct tpl_value *caller =
         c->kw ? text_tpl_dict_word(c->kw, (struct tpl_str){"caller", 6}) : NULL;
     return text_tpl_set(r, scope, name_id(r, "caller"),
-                        caller ? *caller
-                               : tpl_undefined(TPL_NAME, (struct tpl_str){"caller", 6}));
+                        caller ? *caller : tpl_undefined(TPL_NAME, (struct tpl_str){"caller", 6}));
 }
 
 static bool fill_defaults(struct tpl_run *r, struct tpl_scope *scope, const struct tpl_node *node)
@@ -218,18 +215,23 @@ bool text_tpl_call(struct tpl_run *r, const struct tpl_value *callee, struct tpl
 {
     struct tpl_cycler *cycler = callee->cycler;
     switch (callee->kind) {
-    case TPL_MACRO: return call_macro(r, callee->macro, c, out);
-    case TPL_FUNC: return text_tpl_invoke(r, callee->func, c, out);
+    case TPL_MACRO:
+        return call_macro(r, callee->macro, c, out);
+    case TPL_FUNC:
+        return text_tpl_invoke(r, callee->func, c, out);
     case TPL_METHOD:
         c->self = &callee->bound->self;
         return text_tpl_invoke(r, callee->bound->method, c, out);
-    case TPL_LOOP: return call_loop(r, callee->loop, c, out);
+    case TPL_LOOP:
+        return call_loop(r, callee->loop, c, out);
     case TPL_JOINER:
         if (c->n_pos || c->kw) return text_tpl_fail(r, "a joiner takes no arguments");
         *out = cycler->at++ ? cycler->sep : tpl_string("", 0);
         return true;
-    case TPL_UNDEFINED: return text_tpl_fail_undefined(r, callee);
-    default: return text_tpl_fail(r, "'%s' object is not callable", text_tpl_type(callee));
+    case TPL_UNDEFINED:
+        return text_tpl_fail_undefined(r, callee);
+    default:
+        return text_tpl_fail(r, "'%s' object is not callable", text_tpl_type(callee));
     }
 }
 
@@ -248,8 +250,8 @@ static bool fn_range(struct tpl_run *r, struct tpl_call *c, struct tpl_value *ou
     stop = two ? b : a;
     if (two) start = a;
     /* Differences and steps as unsigned numbers: these cannot overflow. */
-    const uint64_t gap = step > 0 ? (uint64_t)stop - (uint64_t)start
-                                  : (uint64_t)start - (uint64_t)stop;
+    const uint64_t gap =
+        step > 0 ? (uint64_t)stop - (uint64_t)start : (uint64_t)start - (uint64_t)stop;
     const uint64_t stride = step > 0 ? (uint64_t)step : 0 - (uint64_t)step;
     const bool empty = step > 0 ? stop <= start : stop >= start;
     const uint64_t n = empty ? 0 : (gap - 1) / stride + 1;

@@ -128,18 +128,29 @@ static bool visit(struct checker *k, const struct tpl_node *node)
 {
     if (!node) return true;
     switch (node->kind) {
-    case TPL_N_NAME: load(k, node->id); return true;
-    case TPL_N_IF: return visit_if(k, node);
-    case TPL_N_FOR: return visit(k, node->b);
-    case TPL_N_WITH: return visit_list(k, &node->defaults);
-    case TPL_N_MACRO: store(k, node->id); return true;
-    case TPL_N_CALL_BLOCK: return visit(k, node->a);
-    case TPL_N_FILTER_BLOCK: return visit(k, node->b);
+    case TPL_N_NAME:
+        load(k, node->id);
+        return true;
+    case TPL_N_IF:
+        return visit_if(k, node);
+    case TPL_N_FOR:
+        return visit(k, node->b);
+    case TPL_N_WITH:
+        return visit_list(k, &node->defaults);
+    case TPL_N_MACRO:
+        store(k, node->id);
+        return true;
+    case TPL_N_CALL_BLOCK:
+        return visit(k, node->a);
+    case TPL_N_FILTER_BLOCK:
+        return visit(k, node->b);
     case TPL_N_SET:
         if (!visit(k, node->b)) return false;
         visit_target(k, node->a, false);
         return true;
-    case TPL_N_SET_BLOCK: visit_target(k, node->a, false); return true;
+    case TPL_N_SET_BLOCK:
+        visit_target(k, node->a, false);
+        return true;
     case TPL_N_COND: /* the test comes first, as in jinja2's field order */
         return visit(k, node->b) && visit(k, node->a) && visit(k, node->c);
     default:
@@ -172,10 +183,10 @@ static bool node_uses(const struct tpl_node *node, const char *name)
     if (!node) return false;
     if (node->kind == TPL_N_NAME) return tpl_is_word(node->text, name);
     if (node->kind == TPL_N_CONST || node->kind == TPL_N_DATA) return false;
-    const bool assigns = node->kind == TPL_N_SET || node->kind == TPL_N_SET_BLOCK ||
-                         node->kind == TPL_N_FOR;
-    const bool has_params = node->kind == TPL_N_MACRO || node->kind == TPL_N_CALL_BLOCK ||
-                            node->kind == TPL_N_WITH;
+    const bool assigns =
+        node->kind == TPL_N_SET || node->kind == TPL_N_SET_BLOCK || node->kind == TPL_N_FOR;
+    const bool has_params =
+        node->kind == TPL_N_MACRO || node->kind == TPL_N_CALL_BLOCK || node->kind == TPL_N_WITH;
     return (!assigns && node_uses(node->a, name)) || node_uses(node->b, name) ||
            node_uses(node->c, name) || args_use(node->args, name) ||
            (!has_params && list_uses(&node->list, name)) || list_uses(&node->defaults, name) ||
@@ -210,20 +221,18 @@ static bool note_uses(struct checker *k, struct tpl_node *node)
     static const struct {
         const char *name;
         unsigned flag;
-    } special[] = {{"caller", TPL_USES_CALLER},
-                   {"kwargs", TPL_USES_KWARGS},
-                   {"varargs", TPL_USES_VARARGS}};
+    } special[] = {
+        {"caller", TPL_USES_CALLER}, {"kwargs", TPL_USES_KWARGS}, {"varargs", TPL_USES_VARARGS}};
     for (size_t i = 0; i < 3; i++) {
         bool has_default = true;
         const bool param = is_param(node, special[i].name, &has_default);
         if (!list_uses(&node->body, special[i].name)) continue;
         if (i == 0 && param && !has_default)
-            return text_tpl_syntax(k->p, node->line,
-                                   "the parameter 'caller' must have a default");
+            return text_tpl_syntax(k->p, node->line, "the parameter 'caller' must have a default");
         if (param) continue;
         node->uses |= special[i].flag;
-        const int id = text_tpl_name_id(
-            k->p, (struct tpl_str){special[i].name, strlen(special[i].name)});
+        const int id =
+            text_tpl_name_id(k->p, (struct tpl_str){special[i].name, strlen(special[i].name)});
         if (id < 0) return false;
         declare(k, id);
     }
@@ -278,8 +287,7 @@ static bool enter_function(struct checker *k, struct tpl_node *node)
     if (!note_uses(&inner, node) || !visit_list(&inner, &node->defaults) ||
         !visit_list(&inner, &node->body))
         return false;
-    return enter_list(&inner, &node->defaults) &&
-           enter_scope(k, &s, &node->body, &node->hidden);
+    return enter_list(&inner, &node->defaults) && enter_scope(k, &s, &node->body, &node->hidden);
 }
 
 /* Set, filter and with blocks. */
@@ -320,19 +328,25 @@ static bool enter_node(struct checker *k, struct tpl_node *node)
     if (!node) return true;
     struct checker inner = *k;
     switch (node->kind) {
-    case TPL_N_FOR: return enter_for(k, node);
+    case TPL_N_FOR:
+        return enter_for(k, node);
     case TPL_N_MACRO:
-    case TPL_N_CALL_BLOCK: return enter_function(k, node);
+    case TPL_N_CALL_BLOCK:
+        return enter_function(k, node);
     case TPL_N_SET_BLOCK:
     case TPL_N_FILTER_BLOCK:
-    case TPL_N_WITH: return enter_block(k, node);
+    case TPL_N_WITH:
+        return enter_block(k, node);
     case TPL_N_IF:
-    case TPL_N_COND: inner.soft = true; break;
+    case TPL_N_COND:
+        inner.soft = true;
+        break;
     case TPL_N_FILTER:
     case TPL_N_TEST:
         if (!check_name(k, node)) return false;
         break;
-    default: break;
+    default:
+        break;
     }
     return enter_node(&inner, node->a) && enter_node(&inner, node->b) &&
            enter_node(&inner, node->c) && enter_args(&inner, node->args) &&
@@ -346,8 +360,7 @@ bool text_tpl_check(struct tpl_parser *p)
     struct symbols root;
     struct checker k = {.p = p, .s = &root};
     for (size_t i = 0; i < 4; i++) /* so that the tables below have a place for them */
-        if (text_tpl_name_id(p, (struct tpl_str){special[i], strlen(special[i])}) < 0)
-            return false;
+        if (text_tpl_name_id(p, (struct tpl_str){special[i], strlen(special[i])}) < 0) return false;
     p->t->loaded = text_tpl_take(&p->t->pool, p->t->n_names, p->err);
     return p->t->loaded && new_symbols(&k, NULL, &root) && visit_list(&k, &p->t->body) &&
            enter_scope(&k, &root, &p->t->body, &p->t->hidden);

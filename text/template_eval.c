@@ -2,8 +2,8 @@
 #include "text/template_run.h"
 #include <string.h>
 
-static bool eval_name(struct tpl_run *r, const struct tpl_scope *scope,
-                      const struct tpl_node *node, struct tpl_value *out)
+static bool eval_name(struct tpl_run *r, const struct tpl_scope *scope, const struct tpl_node *node,
+                      struct tpl_value *out)
 {
     for (; scope; scope = scope->parent) {
         for (size_t i = scope->n; i-- > 0;) {
@@ -31,8 +31,8 @@ static bool eval_name(struct tpl_run *r, const struct tpl_scope *scope,
 static bool eval_sequence(struct tpl_run *r, struct tpl_scope *scope, const struct tpl_node *node,
                           struct tpl_value *out)
 {
-    *out = tpl_of_seq(node->kind == TPL_N_LIST ? TPL_LIST : TPL_TUPLE,
-                      text_tpl_seq(r, node->list.n));
+    *out =
+        tpl_of_seq(node->kind == TPL_N_LIST ? TPL_LIST : TPL_TUPLE, text_tpl_seq(r, node->list.n));
     if (!out->seq) return false;
     for (size_t i = 0; i < node->list.n; i++)
         if (!text_tpl_eval(r, scope, node->list.node[i], &out->seq->item[i])) return false;
@@ -175,10 +175,15 @@ static bool eval_choice(struct tpl_run *r, struct tpl_scope *scope, const struct
     const struct tpl_node *first = node->kind == TPL_N_COND ? node->b : node->a;
     if (!text_tpl_eval(r, scope, first, out) || !text_tpl_truth(r, out, &yes)) return false;
     switch (node->kind) {
-    case TPL_N_OR: return yes || text_tpl_eval(r, scope, node->b, out);
-    case TPL_N_AND: return !yes || text_tpl_eval(r, scope, node->b, out);
-    case TPL_N_NOT: *out = tpl_bool(!yes); return true;
-    default: break;
+    case TPL_N_OR:
+        return yes || text_tpl_eval(r, scope, node->b, out);
+    case TPL_N_AND:
+        return !yes || text_tpl_eval(r, scope, node->b, out);
+    case TPL_N_NOT:
+        *out = tpl_bool(!yes);
+        return true;
+    default:
+        break;
     }
     if (yes) return text_tpl_eval(r, scope, node->a, out);
     if (node->c) return text_tpl_eval(r, scope, node->c, out);
@@ -259,25 +264,41 @@ static bool eval_node(struct tpl_run *r, struct tpl_scope *scope, const struct t
                       struct tpl_value *out)
 {
     switch (node->kind) {
-    case TPL_N_CONST: *out = node->value; return true;
-    case TPL_N_NAME: return eval_name(r, scope, node, out);
+    case TPL_N_CONST:
+        *out = node->value;
+        return true;
+    case TPL_N_NAME:
+        return eval_name(r, scope, node, out);
     case TPL_N_TUPLE:
-    case TPL_N_LIST: return eval_sequence(r, scope, node, out);
-    case TPL_N_DICT: return eval_dict(r, scope, node, out);
-    case TPL_N_ATTR: return eval_attr(r, scope, node, out);
-    case TPL_N_ITEM: return eval_item(r, scope, node, out);
-    case TPL_N_CALL: return eval_call(r, scope, node, out);
-    case TPL_N_FILTER: return eval_filter(r, scope, node, out);
-    case TPL_N_TEST: return eval_test(r, scope, node, out);
+    case TPL_N_LIST:
+        return eval_sequence(r, scope, node, out);
+    case TPL_N_DICT:
+        return eval_dict(r, scope, node, out);
+    case TPL_N_ATTR:
+        return eval_attr(r, scope, node, out);
+    case TPL_N_ITEM:
+        return eval_item(r, scope, node, out);
+    case TPL_N_CALL:
+        return eval_call(r, scope, node, out);
+    case TPL_N_FILTER:
+        return eval_filter(r, scope, node, out);
+    case TPL_N_TEST:
+        return eval_test(r, scope, node, out);
     case TPL_N_COND:
     case TPL_N_OR:
     case TPL_N_AND:
-    case TPL_N_NOT: return eval_choice(r, scope, node, out);
-    case TPL_N_COMPARE: return eval_compare(r, scope, node, out);
-    case TPL_N_CONCAT: return eval_concat(r, scope, node, out);
-    case TPL_N_BINARY: return eval_binary(r, scope, node, out);
-    case TPL_N_UNARY: return eval_unary(r, scope, node, out);
-    default: return text_tpl_fail(r, "a statement where an expression belongs");
+    case TPL_N_NOT:
+        return eval_choice(r, scope, node, out);
+    case TPL_N_COMPARE:
+        return eval_compare(r, scope, node, out);
+    case TPL_N_CONCAT:
+        return eval_concat(r, scope, node, out);
+    case TPL_N_BINARY:
+        return eval_binary(r, scope, node, out);
+    case TPL_N_UNARY:
+        return eval_unary(r, scope, node, out);
+    default:
+        return text_tpl_fail(r, "a statement where an expression belongs");
     }
 }
 

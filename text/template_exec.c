@@ -107,7 +107,8 @@ enum tpl_flow text_tpl_exec_for(struct tpl_run *r, struct tpl_scope *scope,
         if (!text_tpl_loop_fill(r, loop, loop->index + 1)) return TPL_ERROR;
         if (loop->index >= loop->items->n) break;
         struct tpl_scope *inner = text_tpl_scope(r, scope, &node->hidden);
-        if (!inner || !text_tpl_step(r, 1) || !text_tpl_set(r, inner, id, variable)) return TPL_ERROR;
+        if (!inner || !text_tpl_step(r, 1) || !text_tpl_set(r, inner, id, variable))
+            return TPL_ERROR;
         r->line = node->line;
         if (!text_tpl_unpack(r, inner, node->a, &loop->items->item[loop->index])) return TPL_ERROR;
         const enum tpl_flow flow = text_tpl_exec(r, inner, &node->body);
@@ -231,8 +232,7 @@ static bool exec_macro(struct tpl_run *r, struct tpl_scope *scope, const struct 
 
 /* A call block gives its body to the called macro as `caller`; a generation block only marks its
  * body, which runs as a function all the same, as in the transformers library. */
-static bool exec_call_block(struct tpl_run *r, struct tpl_scope *scope,
-                            const struct tpl_node *node)
+static bool exec_call_block(struct tpl_run *r, struct tpl_scope *scope, const struct tpl_node *node)
 {
     struct tpl_value caller = {.kind = TPL_MACRO}, value;
     struct tpl_call none = {0};
@@ -269,21 +269,35 @@ static enum tpl_flow exec_node(struct tpl_run *r, struct tpl_scope *scope,
     case TPL_N_DATA:
         ok = text_tpl_add(r, r->out, node->text.s, node->text.n) && check_output(r);
         break;
-    case TPL_N_PRINT: ok = exec_print(r, scope, node); break;
-    case TPL_N_SET:
-        ok = text_tpl_eval(r, scope, node->b, &value) &&
-             text_tpl_unpack(r, scope, node->a, &value);
+    case TPL_N_PRINT:
+        ok = exec_print(r, scope, node);
         break;
-    case TPL_N_MACRO: ok = exec_macro(r, scope, node); break;
-    case TPL_N_CALL_BLOCK: ok = exec_call_block(r, scope, node); break;
-    case TPL_N_SET_BLOCK: return exec_set_block(r, scope, node);
-    case TPL_N_FILTER_BLOCK: return exec_filter_block(r, scope, node);
-    case TPL_N_WITH: return exec_with(r, scope, node);
-    case TPL_N_IF: return exec_if(r, scope, node);
-    case TPL_N_FOR: return exec_for(r, scope, node);
-    case TPL_N_BREAK: return TPL_BROKE;
-    case TPL_N_CONTINUE: return TPL_CONTINUED;
-    default: ok = text_tpl_fail(r, "an expression where a statement belongs"); break;
+    case TPL_N_SET:
+        ok = text_tpl_eval(r, scope, node->b, &value) && text_tpl_unpack(r, scope, node->a, &value);
+        break;
+    case TPL_N_MACRO:
+        ok = exec_macro(r, scope, node);
+        break;
+    case TPL_N_CALL_BLOCK:
+        ok = exec_call_block(r, scope, node);
+        break;
+    case TPL_N_SET_BLOCK:
+        return exec_set_block(r, scope, node);
+    case TPL_N_FILTER_BLOCK:
+        return exec_filter_block(r, scope, node);
+    case TPL_N_WITH:
+        return exec_with(r, scope, node);
+    case TPL_N_IF:
+        return exec_if(r, scope, node);
+    case TPL_N_FOR:
+        return exec_for(r, scope, node);
+    case TPL_N_BREAK:
+        return TPL_BROKE;
+    case TPL_N_CONTINUE:
+        return TPL_CONTINUED;
+    default:
+        ok = text_tpl_fail(r, "an expression where a statement belongs");
+        break;
     }
     return ok ? TPL_ON : TPL_ERROR;
 }

@@ -86,8 +86,7 @@ static struct tpl_node *parse_dict(struct tpl_parser *p)
         if (node->list.n && !text_tpl_expect(p, TPL_T_OP, ",")) return NULL;
         if (at_op(p, "}")) break;
         if (!add_item(p, node, text_tpl_parse_expression(p)) ||
-            !text_tpl_expect(p, TPL_T_OP, ":") ||
-            !add_item(p, node, text_tpl_parse_expression(p)))
+            !text_tpl_expect(p, TPL_T_OP, ":") || !add_item(p, node, text_tpl_parse_expression(p)))
             return NULL;
     }
     p->at++;
@@ -124,11 +123,18 @@ static struct tpl_node *parse_primary(struct tpl_parser *p, bool with_nsref)
     const struct tpl_token *token = tpl_now(p);
     struct tpl_node *node;
     switch (token->kind) {
-    case TPL_T_NAME: return parse_name(p, with_nsref);
-    case TPL_T_STRING: return parse_strings(p);
-    case TPL_T_INT: p->at++; return constant(p, token->line, tpl_int(token->i));
-    case TPL_T_FLOAT: p->at++; return constant(p, token->line, tpl_float(token->f));
-    default: break;
+    case TPL_T_NAME:
+        return parse_name(p, with_nsref);
+    case TPL_T_STRING:
+        return parse_strings(p);
+    case TPL_T_INT:
+        p->at++;
+        return constant(p, token->line, tpl_int(token->i));
+    case TPL_T_FLOAT:
+        p->at++;
+        return constant(p, token->line, tpl_float(token->f));
+    default:
+        break;
     }
     if (at_op(p, "[")) return parse_list(p);
     if (at_op(p, "{")) return parse_dict(p);
@@ -351,11 +357,14 @@ struct tpl_node *text_tpl_parse_filters(struct tpl_parser *p, struct tpl_node *s
 static bool begins_argument(const struct tpl_parser *p)
 {
     switch (tpl_now(p)->kind) {
-    case TPL_T_NAME: return !at_name(p, "else") && !at_name(p, "or") && !at_name(p, "and");
+    case TPL_T_NAME:
+        return !at_name(p, "else") && !at_name(p, "or") && !at_name(p, "and");
     case TPL_T_STRING:
     case TPL_T_INT:
-    case TPL_T_FLOAT: return true;
-    default: return at_op(p, "[") || at_op(p, "{");
+    case TPL_T_FLOAT:
+        return true;
+    default:
+        return at_op(p, "[") || at_op(p, "{");
     }
 }
 
@@ -510,8 +519,8 @@ static struct tpl_node *parse_compare(struct tpl_parser *p)
             if (!node || !add_item(p, node, first)) return NULL;
         }
         const size_t n = node->list.n;
-        node->ops = text_tpl_grow(&p->t->pool, node->ops, (n - 1) * sizeof op, n * sizeof op,
-                                  p->err);
+        node->ops =
+            text_tpl_grow(&p->t->pool, node->ops, (n - 1) * sizeof op, n * sizeof op, p->err);
         if (!node->ops) return NULL;
         node->ops[n - 1] = op;
         if (!add_item(p, node, parse_sum(p))) return NULL;

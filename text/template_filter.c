@@ -21,8 +21,8 @@ const struct tpl_func *text_tpl_find_filter(struct tpl_str name)
 
 bool text_tpl_filter_refused(struct tpl_str name)
 {
-    static const char *const refused[] = {"filesizeformat", "pprint", "random",
-                                          "urlize",         "xmlattr"};
+    static const char *const refused[] = {"filesizeformat", "pprint", "random", "urlize",
+                                          "xmlattr"};
     for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++)
         if (tpl_is_word(name, refused[i])) return true;
     return false;
@@ -324,8 +324,7 @@ static bool f_forceescape(struct tpl_run *r, struct tpl_call *c, struct tpl_valu
 static bool f_default(struct tpl_run *r, struct tpl_call *c, struct tpl_value *out)
 {
     bool by_truth, is_true;
-    if (!text_tpl_arg_truth(r, c, 1, false, &by_truth) ||
-        !text_tpl_truth(r, c->self, &is_true))
+    if (!text_tpl_arg_truth(r, c, 1, false, &by_truth) || !text_tpl_truth(r, c->self, &is_true))
         return false;
     const bool replace = c->self->kind == TPL_UNDEFINED || (by_truth && !is_true);
     *out = !replace ? *c->self : tpl_given(&c->arg[0]) ? c->arg[0] : tpl_string("", 0);

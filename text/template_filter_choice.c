@@ -27,8 +27,8 @@ bool text_tpl_follow(struct tpl_run *r, struct tpl_str path, const struct tpl_va
 }
 
 /* The attribute of *v that `path` names, an index or a text, in place. */
-static bool follow(struct tpl_run *r, const struct tpl_value *path, const struct tpl_value *fallback,
-                   struct tpl_value *v)
+static bool follow(struct tpl_run *r, const struct tpl_value *path,
+                   const struct tpl_value *fallback, struct tpl_value *v)
 {
     const struct tpl_value object = *v, none = tpl_none();
     if (path->kind == TPL_INT) return text_tpl_item(r, &object, path, v);

@@ -114,8 +114,7 @@ struct getter {
     bool fold; /* strings compare without case */
 };
 
-static bool get(struct tpl_run *r, const struct getter *g, struct tpl_str path,
-                struct tpl_value *v)
+static bool get(struct tpl_run *r, const struct getter *g, struct tpl_str path, struct tpl_value *v)
 {
     const struct tpl_value object = *v;
     if (g->path.kind == TPL_INT && !text_tpl_item(r, &object, &g->path, v)) return false;

@@ -245,8 +245,11 @@ static bool put_percent_int(struct percent *p, struct spec *spec, const struct t
     if (spec->precision < 0) return lay_out_int(p->r, spec, i, out);
     if (spec->alternate) return text_tpl_fail(p->r, "format: '#' with a precision");
     /* A precision of an integer is its least count of digits. */
-    const struct spec inner = {.type = spec->type, .align = '=', .fill = {"0", 1},
-                               .width = spec->precision + (i < 0), .precision = -1};
+    const struct spec inner = {.type = spec->type,
+                               .align = '=',
+                               .fill = {"0", 1},
+                               .width = spec->precision + (i < 0),
+                               .precision = -1};
     if (!lay_out_int(p->r, &inner, i, &digits)) return false;
     const bool negative = i < 0;
     const char sign = negative ? '-' : spec->sign;
@@ -279,8 +282,7 @@ static bool put_percent(struct percent *p, struct spec *spec, const struct tpl_v
         if (!(spec->type == 's' ? text_tpl_str(p->r, &text, v) : text_tpl_repr(p->r, &text, v)))
             return false;
         if (spec->align == '=') spec->align = '>';
-        if (spec->type == 'a')
-            return put_ascii(p->r, spec, text_tpl_text_value(&text).s, out);
+        if (spec->type == 'a') return put_ascii(p->r, spec, text_tpl_text_value(&text).s, out);
         return lay_out_text(p->r, spec, text_tpl_text_value(&text).s, '>', out);
     case 'c':
         if (spec->align == '=') spec->align = '>';
@@ -289,8 +291,10 @@ static bool put_percent(struct percent *p, struct spec *spec, const struct tpl_v
     case 'd':
     case 'x':
     case 'X':
-    case 'o': return put_percent_int(p, spec, v, out);
-    default: break;
+    case 'o':
+        return put_percent_int(p, spec, v, out);
+    default:
+        break;
     }
     if (!tpl_as_number(v, &f))
         return text_tpl_fail(p->r, "format: '%%%c' needs a number, not '%s'", spec->type,
@@ -342,7 +346,7 @@ bool text_tpl_format_percent(struct tpl_run *r, struct tpl_str format, const str
 struct braces {
     struct tpl_run *r;
     const struct tpl_call *call;
-    int64_t next;          /* automatic numbering */
+    int64_t next;           /* automatic numbering */
     bool automatic, manual; /* which numbering is in use */
 };
 
@@ -388,8 +392,8 @@ static bool read_spec(struct tpl_run *r, struct tpl_str s, struct spec *spec)
         spec->type = rest.s[0];
         ok = ok && rest.n == 1;
     }
-    return ok || text_tpl_fail(r, "format: the specification '%.*s'", (int)(s.n > 99 ? 99 : s.n),
-                               s.s);
+    return ok ||
+           text_tpl_fail(r, "format: the specification '%.*s'", (int)(s.n > 99 ? 99 : s.n), s.s);
 }
 
 static bool put_braces(struct tpl_run *r, const struct tpl_value *v, struct tpl_str text,

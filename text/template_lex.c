@@ -100,8 +100,8 @@ static bool add_data(struct lexer *x, size_t start, size_t end, char sign, bool 
         if ((line > 0 || x->line_starts) && trim_right(text + line, n - line) == 0) n = line;
     }
     if (n == 0) return true;
-    return add(x, (struct tpl_token){
-                      .kind = TPL_T_DATA, .line = line_at(x, start), .text = {text, n}});
+    return add(
+        x, (struct tpl_token){.kind = TPL_T_DATA, .line = line_at(x, start), .text = {text, n}});
 }
 
 static char sign_at(const struct lexer *x, size_t at)
@@ -341,8 +341,7 @@ static bool lex_tag(struct lexer *x, bool block)
 {
     x->n_open = 0;
     while (x->at < x->n) {
-        const size_t end =
-            x->n_open ? 0 : tag_end(x, x->at, block ? "%}" : "}}", block, block);
+        const size_t end = x->n_open ? 0 : tag_end(x, x->at, block ? "%}" : "}}", block, block);
         size_t used;
         if (end) {
             const int line = line_at(x, x->at);
@@ -403,9 +402,9 @@ bool text_tpl_lex(struct tpl_parser *p, struct tpl_str source)
         } else if (kind == '#') {
             ok = lex_comment(&x, x.at);
         } else {
-            ok = add(&x, (struct tpl_token){.kind =
-                                                kind == '%' ? TPL_T_BLOCK_BEGIN : TPL_T_VAR_BEGIN,
-                                            .line = line_at(&x, tag)}) &&
+            ok = add(&x,
+                     (struct tpl_token){.kind = kind == '%' ? TPL_T_BLOCK_BEGIN : TPL_T_VAR_BEGIN,
+                                        .line = line_at(&x, tag)}) &&
                  lex_tag(&x, kind == '%');
         }
         if (!ok) return false;

@@ -151,13 +151,20 @@ static const struct tpl_func cycler_methods[] = {{"next", cycler_next, "", 0},
 const struct tpl_func *text_tpl_find_method(enum tpl_kind kind, struct tpl_str name)
 {
     switch (kind) {
-    case TPL_STR: return text_tpl_find_str_method(name);
-    case TPL_DICT: return text_tpl_find_row(dict_methods, COUNT(dict_methods), name);
-    case TPL_LIST: return text_tpl_find_row(list_methods, COUNT(list_methods), name);
+    case TPL_STR:
+        return text_tpl_find_str_method(name);
+    case TPL_DICT:
+        return text_tpl_find_row(dict_methods, COUNT(dict_methods), name);
+    case TPL_LIST:
+        return text_tpl_find_row(list_methods, COUNT(list_methods), name);
     case TPL_TUPLE:
-    case TPL_RANGE: return text_tpl_find_row(list_methods, COUNT(list_methods) - 1, name);
-    case TPL_LOOP: return text_tpl_find_row(loop_methods, COUNT(loop_methods), name);
-    case TPL_CYCLER: return text_tpl_find_row(cycler_methods, COUNT(cycler_methods), name);
-    default: return NULL;
+    case TPL_RANGE:
+        return text_tpl_find_row(list_methods, COUNT(list_methods) - 1, name);
+    case TPL_LOOP:
+        return text_tpl_find_row(loop_methods, COUNT(loop_methods), name);
+    case TPL_CYCLER:
+        return text_tpl_find_row(cycler_methods, COUNT(cycler_methods), name);
+    default:
+        return NULL;
     }
 }

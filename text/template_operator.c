@@ -1,5 +1,5 @@
-/* text/template_operator.c: arithmetic, comparison, attributes, subscripts and slices, with Python's
- * rules. See text/template_run.h. */
+/* text/template_operator.c: arithmetic, comparison, attributes, subscripts and slices, with
+ * Python's rules. See text/template_run.h. */
 #include "base/size.h"
 #include "base/utf8.h"
 #include "text/template_run.h"
@@ -11,8 +11,8 @@
 
 static const char *op_text(enum tpl_op op)
 {
-    static const char *const names[] = {"+",  "-", "*",  "/", "//", "%",  "**",    "==",
-                                        "!=", "<", "<=", ">", ">=", "in", "not in"};
+    static const char *const names[] = {
+        "+", "-", "*", "/", "//", "%", "**", "==", "!=", "<", "<=", ">", ">=", "in", "not in"};
     return names[op];
 }
 
@@ -39,10 +39,17 @@ static bool int_arithmetic(struct tpl_run *r, enum tpl_op op, int64_t a, int64_t
     int64_t result = 0;
     bool over = false;
     switch (op) {
-    case TPL_ADD: over = __builtin_add_overflow(a, b, &result); break;
-    case TPL_SUB: over = __builtin_sub_overflow(a, b, &result); break;
-    case TPL_MUL: over = __builtin_mul_overflow(a, b, &result); break;
-    case TPL_POW: return int_power(r, a, b, out);
+    case TPL_ADD:
+        over = __builtin_add_overflow(a, b, &result);
+        break;
+    case TPL_SUB:
+        over = __builtin_sub_overflow(a, b, &result);
+        break;
+    case TPL_MUL:
+        over = __builtin_mul_overflow(a, b, &result);
+        break;
+    case TPL_POW:
+        return int_power(r, a, b, out);
     default:
         if (b == 0) return text_tpl_fail(r, "'%s' by zero", op_text(op));
         if (op == TPL_DIV) {
@@ -68,16 +75,25 @@ static bool float_arithmetic(struct tpl_run *r, enum tpl_op op, double a, double
     if (b == 0 && (op == TPL_DIV || op == TPL_FLOORDIV || op == TPL_MOD))
         return text_tpl_fail(r, "'%s' by zero", op_text(op));
     switch (op) {
-    case TPL_ADD: *out = tpl_float(a + b); return true;
-    case TPL_SUB: *out = tpl_float(a - b); return true;
-    case TPL_MUL: *out = tpl_float(a * b); return true;
-    case TPL_DIV: *out = tpl_float(a / b); return true;
+    case TPL_ADD:
+        *out = tpl_float(a + b);
+        return true;
+    case TPL_SUB:
+        *out = tpl_float(a - b);
+        return true;
+    case TPL_MUL:
+        *out = tpl_float(a * b);
+        return true;
+    case TPL_DIV:
+        *out = tpl_float(a / b);
+        return true;
     case TPL_POW:
         if ((a < 0 && b != floor(b)) || (a == 0 && b < 0))
             return text_tpl_fail(r, "'**' has no real result");
         *out = tpl_float(pow(a, b));
         return true;
-    default: break;
+    default:
+        break;
     }
     rest = fmod(a, b);
     double whole = (a - rest) / b;
@@ -158,8 +174,7 @@ bool text_tpl_binary(struct tpl_run *r, enum tpl_op op, const struct tpl_value *
     if (op == TPL_MOD && a->kind == TPL_STR) return text_tpl_format_percent(r, a->s, b, out);
     if (a->kind == TPL_UNDEFINED) return text_tpl_fail_undefined(r, a);
     if (b->kind == TPL_UNDEFINED) return text_tpl_fail_undefined(r, b);
-    if (op == TPL_ADD && a->kind == TPL_STR && b->kind == TPL_STR)
-        return add_strings(r, a, b, out);
+    if (op == TPL_ADD && a->kind == TPL_STR && b->kind == TPL_STR) return add_strings(r, a, b, out);
     if (op == TPL_ADD && is_list(a) && a->kind == b->kind) return add_lists(r, a, b, out);
     if (op == TPL_MUL && (is_list(a) || a->kind == TPL_STR) && tpl_as_int(b, &j))
         return repeat(r, a, j, out);
@@ -173,13 +188,17 @@ bool text_tpl_compare(struct tpl_run *r, enum tpl_op op, const struct tpl_value 
                       const struct tpl_value *b, bool *out)
 {
     int order;
-    bool ok = true, is_nan = (a->kind == TPL_FLOAT && isnan(a->f)) ||
-                             (b->kind == TPL_FLOAT && isnan(b->f));
+    bool ok = true,
+         is_nan = (a->kind == TPL_FLOAT && isnan(a->f)) || (b->kind == TPL_FLOAT && isnan(b->f));
     switch (op) {
     case TPL_EQ:
-    case TPL_NE: ok = text_tpl_equal(r, a, b, out); break;
+    case TPL_NE:
+        ok = text_tpl_equal(r, a, b, out);
+        break;
     case TPL_IN:
-    case TPL_NOT_IN: ok = text_tpl_contains(r, b, a, out); break;
+    case TPL_NOT_IN:
+        ok = text_tpl_contains(r, b, a, out);
+        break;
     default:
         if (!text_tpl_order(r, a, b, &order)) return false;
         *out = !is_nan && (op == TPL_LT   ? order < 0
@@ -208,26 +227,31 @@ static bool is_any(struct tpl_str name, const char *words)
 static bool is_mutator(enum tpl_kind kind, struct tpl_str name)
 {
     if (kind == TPL_DICT) return is_any(name, "clear pop popitem setdefault update");
-    return kind == TPL_LIST &&
-           is_any(name, "append clear pop reverse insert sort extend remove");
+    return kind == TPL_LIST && is_any(name, "append clear pop reverse insert sort extend remove");
 }
 
 /* Attributes that Python has and this interpreter has not: named rather than taken for absent. */
 static bool is_missing_here(enum tpl_kind kind, struct tpl_str name)
 {
     switch (kind) {
-    case TPL_STR: return is_any(name, "encode maketrans translate");
-    case TPL_DICT: return is_any(name, "fromkeys");
+    case TPL_STR:
+        return is_any(name, "encode maketrans translate");
+    case TPL_DICT:
+        return is_any(name, "fromkeys");
     case TPL_BOOL:
     case TPL_INT:
         return is_any(name, "as_integer_ratio bit_count bit_length conjugate denominator "
                             "from_bytes imag numerator real to_bytes");
     case TPL_FLOAT:
         return is_any(name, "as_integer_ratio conjugate fromhex hex imag is_integer real");
-    case TPL_VIEW: return is_any(name, "isdisjoint mapping");
-    case TPL_RANGE: return is_any(name, "start stop step");
-    case TPL_ITER: return is_any(name, "close send throw gi_code gi_frame gi_running gi_yieldfrom");
-    default: return false;
+    case TPL_VIEW:
+        return is_any(name, "isdisjoint mapping");
+    case TPL_RANGE:
+        return is_any(name, "start stop step");
+    case TPL_ITER:
+        return is_any(name, "close send throw gi_code gi_frame gi_running gi_yieldfrom");
+    default:
+        return false;
     }
 }
 

@@ -82,15 +82,24 @@ bool text_tpl_skip(struct tpl_parser *p, enum tpl_token_kind kind, const char *w
 static const char *token_name(const struct tpl_token *token)
 {
     switch (token->kind) {
-    case TPL_T_END: return "end of template";
-    case TPL_T_DATA: return "text";
-    case TPL_T_VAR_BEGIN: return "{{";
-    case TPL_T_VAR_END: return "}}";
-    case TPL_T_BLOCK_BEGIN: return "{%";
-    case TPL_T_BLOCK_END: return "%}";
-    case TPL_T_STRING: return "string";
-    case TPL_T_NAME: return "name";
-    default: return NULL;
+    case TPL_T_END:
+        return "end of template";
+    case TPL_T_DATA:
+        return "text";
+    case TPL_T_VAR_BEGIN:
+        return "{{";
+    case TPL_T_VAR_END:
+        return "}}";
+    case TPL_T_BLOCK_BEGIN:
+        return "{%";
+    case TPL_T_BLOCK_END:
+        return "%}";
+    case TPL_T_STRING:
+        return "string";
+    case TPL_T_NAME:
+        return "name";
+    default:
+        return NULL;
     }
 }
 
@@ -107,10 +116,9 @@ bool text_tpl_expect(struct tpl_parser *p, enum tpl_token_kind kind, const char 
     if (text_tpl_skip(p, kind, word)) return true;
     const struct tpl_token *token = tpl_now(p), wanted = {.kind = kind};
     const char *name = token->kind == TPL_T_NAME ? NULL : token_name(token);
-    return text_tpl_syntax(p, token->line, "expected %s, found '%.*s'",
-                           word ? word : token_name(&wanted),
-                           name ? (int)strlen(name) : (int)token->text.n,
-                           name ? name : token->text.s);
+    return text_tpl_syntax(
+        p, token->line, "expected %s, found '%.*s'", word ? word : token_name(&wanted),
+        name ? (int)strlen(name) : (int)token->text.n, name ? name : token->text.s);
 }
 
 /* ---- Statements ---- */
@@ -443,7 +451,7 @@ struct text_template *text_template_parse(const char *source, size_t size, struc
     if (size > MAX_SOURCE)
         base_fail(err, BASE_USAGE, "a template of %zu bytes; at most %d", size, MAX_SOURCE);
     else if (normalise(&p, source, size, &text) && text_tpl_lex(&p, text) &&
-        text_tpl_parse_body(&p, &t->body) && text_tpl_check(&p))
+             text_tpl_parse_body(&p, &t->body) && text_tpl_check(&p))
         return t;
     text_template_free(t);
     return NULL;

@@ -47,8 +47,10 @@ static bool repr_string(struct tpl_run *r, struct tpl_text *out, struct tpl_str 
         else if (text_tpl_is_printable(code))
             text[0] = '\0';
         else
-            snprintf(text, sizeof text, code < 0x100 ? "\\x%02x" : code < 0x10000 ? "\\u%04x"
-                                                                                  : "\\U%08x",
+            snprintf(text, sizeof text,
+                     code < 0x100     ? "\\x%02x"
+                     : code < 0x10000 ? "\\u%04x"
+                                      : "\\U%08x",
                      (unsigned)code);
         ok = text[0] ? text_tpl_add_word(r, out, text) : text_tpl_add(r, out, s.s + at, used);
         if (!ok) return false;
@@ -92,16 +94,21 @@ static bool repr_range(struct tpl_run *r, struct tpl_text *out, const struct tpl
 static bool repr_container(struct tpl_run *r, struct tpl_text *out, const struct tpl_value *v)
 {
     switch (v->kind) {
-    case TPL_LIST: return repr_items(r, out, v->seq, "[", "]");
-    case TPL_TUPLE: return repr_items(r, out, v->seq, "(", v->seq->n == 1 ? ",)" : ")");
+    case TPL_LIST:
+        return repr_items(r, out, v->seq, "[", "]");
+    case TPL_TUPLE:
+        return repr_items(r, out, v->seq, "(", v->seq->n == 1 ? ",)" : ")");
     case TPL_VIEW:
         return text_tpl_add(r, out, v->s.s, v->s.n) && repr_items(r, out, v->seq, "([", "])");
-    case TPL_DICT: return repr_dict(r, out, v->dict);
+    case TPL_DICT:
+        return repr_dict(r, out, v->dict);
     case TPL_NAMESPACE:
         return text_tpl_add_word(r, out, "<Namespace ") && repr_dict(r, out, v->dict) &&
                text_tpl_add_word(r, out, ">");
-    case TPL_RANGE: return repr_range(r, out, v);
-    default: return text_tpl_fail(r, "printing a %s is not supported", text_tpl_type(v));
+    case TPL_RANGE:
+        return repr_range(r, out, v);
+    default:
+        return text_tpl_fail(r, "printing a %s is not supported", text_tpl_type(v));
     }
 }
 
@@ -112,13 +119,18 @@ bool text_tpl_repr(struct tpl_run *r, struct tpl_text *out, const struct tpl_val
     if (!text_tpl_step(r, 1)) return false;
     switch (v->kind) {
     case TPL_MISSING:
-    case TPL_UNDEFINED: return text_tpl_add_word(r, out, "Undefined");
-    case TPL_NONE: return text_tpl_add_word(r, out, "None");
-    case TPL_BOOL: return text_tpl_add_word(r, out, v->b ? "True" : "False");
+    case TPL_UNDEFINED:
+        return text_tpl_add_word(r, out, "Undefined");
+    case TPL_NONE:
+        return text_tpl_add_word(r, out, "None");
+    case TPL_BOOL:
+        return text_tpl_add_word(r, out, v->b ? "True" : "False");
     case TPL_INT:
         snprintf(text, sizeof text, "%lld", (long long)v->i);
         return text_tpl_add_word(r, out, text);
-    case TPL_FLOAT: text_tpl_float_repr(v->f, text); return text_tpl_add_word(r, out, text);
+    case TPL_FLOAT:
+        text_tpl_float_repr(v->f, text);
+        return text_tpl_add_word(r, out, text);
     case TPL_STR:
         if (!v->safe) return repr_string(r, out, v->s);
         return text_tpl_add_word(r, out, "Markup(") && repr_string(r, out, v->s) &&
@@ -128,7 +140,8 @@ bool text_tpl_repr(struct tpl_run *r, struct tpl_text *out, const struct tpl_val
         if (node->kind != TPL_N_MACRO) return text_tpl_add_word(r, out, "<Macro anonymous>");
         return text_tpl_add_word(r, out, "<Macro ") && repr_string(r, out, node->text) &&
                text_tpl_add_word(r, out, ">");
-    default: break;
+    default:
+        break;
     }
     if (!text_tpl_enter(r)) return false;
     const bool ok = repr_container(r, out, v);
@@ -216,7 +229,7 @@ static bool put_json_float(struct tpl_run *r, struct tpl_text *out, double f)
 }
 
 static bool put_json_break(struct tpl_run *r, struct tpl_text *out, const struct tpl_json *how,
-                       int level)
+                           int level)
 {
     if (!how->lines) return true;
     if (!text_tpl_add_char(r, out, '\n', 1)) return false;
@@ -226,7 +239,7 @@ static bool put_json_break(struct tpl_run *r, struct tpl_text *out, const struct
 }
 
 static bool put_json_list(struct tpl_run *r, struct tpl_text *out, const struct tpl_seq *seq,
-                      const struct tpl_json *how, int level)
+                          const struct tpl_json *how, int level)
 {
     if (!seq->n) return text_tpl_add_word(r, out, "[]");
     for (size_t i = 0; i < seq->n; i++) {
@@ -239,7 +252,7 @@ static bool put_json_list(struct tpl_run *r, struct tpl_text *out, const struct 
 }
 
 static bool put_json_key(struct tpl_run *r, struct tpl_text *out, const struct tpl_value *key,
-                     const struct tpl_json *how)
+                         const struct tpl_json *how)
 {
     if (key->kind == TPL_STR) return put_json_string(r, out, key->s, how->ascii);
     if (key->kind != TPL_INT && key->kind != TPL_FLOAT && key->kind != TPL_BOOL &&
@@ -255,8 +268,7 @@ static bool sort_keys(struct tpl_run *r, const struct tpl_dict *d, uint32_t *ord
 {
     if (n < 2) return true;
     const uint32_t half = n / 2;
-    if (!sort_keys(r, d, order, spare, half) ||
-        !sort_keys(r, d, order + half, spare, n - half))
+    if (!sort_keys(r, d, order, spare, half) || !sort_keys(r, d, order + half, spare, n - half))
         return false;
     memcpy(spare, order, half * sizeof *order);
     for (uint32_t i = 0, j = half, k = 0; i < half; k++) {
@@ -268,7 +280,7 @@ static bool sort_keys(struct tpl_run *r, const struct tpl_dict *d, uint32_t *ord
 }
 
 static bool put_json_dict(struct tpl_run *r, struct tpl_text *out, const struct tpl_dict *d,
-                      const struct tpl_json *how, int level)
+                          const struct tpl_json *how, int level)
 {
     if (!d->n) return text_tpl_add_word(r, out, "{}");
     uint32_t *order = text_tpl_take(&r->pool, 2 * (size_t)d->n * sizeof *order, r->err);
@@ -292,11 +304,16 @@ bool text_tpl_to_json(struct tpl_run *r, struct tpl_text *out, const struct tpl_
     bool ok;
     if (!text_tpl_step(r, 1)) return false;
     switch (v->kind) {
-    case TPL_NONE: return text_tpl_add_word(r, out, "null");
-    case TPL_BOOL: return text_tpl_add_word(r, out, v->b ? "true" : "false");
-    case TPL_INT: return text_tpl_repr(r, out, v);
-    case TPL_FLOAT: return put_json_float(r, out, v->f);
-    case TPL_STR: return put_json_string(r, out, v->s, how->ascii);
+    case TPL_NONE:
+        return text_tpl_add_word(r, out, "null");
+    case TPL_BOOL:
+        return text_tpl_add_word(r, out, v->b ? "true" : "false");
+    case TPL_INT:
+        return text_tpl_repr(r, out, v);
+    case TPL_FLOAT:
+        return put_json_float(r, out, v->f);
+    case TPL_STR:
+        return put_json_string(r, out, v->s, how->ascii);
     case TPL_LIST:
     case TPL_TUPLE:
     case TPL_DICT:
@@ -308,6 +325,7 @@ bool text_tpl_to_json(struct tpl_run *r, struct tpl_text *out, const struct tpl_
     case TPL_UNDEFINED:
         return text_tpl_fail(r, "tojson: '%.*s' is undefined", (int)(v->s.n > 200 ? 200 : v->s.n),
                              v->s.s);
-    default: return text_tpl_fail(r, "tojson: a value of type '%s'", text_tpl_type(v));
+    default:
+        return text_tpl_fail(r, "tojson: a value of type '%s'", text_tpl_type(v));
     }
 }

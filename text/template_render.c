@@ -5,10 +5,8 @@
 
 struct text_template_options text_template_options_default(void)
 {
-    return (struct text_template_options){.max_steps = 50000000,
-                                          .max_output = 64 << 20,
-                                          .max_memory = 512 << 20,
-                                          .max_depth = 1000};
+    return (struct text_template_options){
+        .max_steps = 50000000, .max_output = 64 << 20, .max_memory = 512 << 20, .max_depth = 1000};
 }
 
 static bool from_json(struct tpl_run *r, const json_t *json, struct tpl_value *out);
@@ -44,12 +42,22 @@ static bool from_json(struct tpl_run *r, const json_t *json, struct tpl_value *o
 {
     bool ok;
     switch (json_typeof(json)) {
-    case JSON_STRING: *out = tpl_string(json_string_value(json), json_string_length(json)); break;
-    case JSON_INTEGER: *out = tpl_int(json_integer_value(json)); break;
-    case JSON_REAL: *out = tpl_float(json_real_value(json)); break;
+    case JSON_STRING:
+        *out = tpl_string(json_string_value(json), json_string_length(json));
+        break;
+    case JSON_INTEGER:
+        *out = tpl_int(json_integer_value(json));
+        break;
+    case JSON_REAL:
+        *out = tpl_float(json_real_value(json));
+        break;
     case JSON_TRUE:
-    case JSON_FALSE: *out = tpl_bool(json_is_true(json)); break;
-    case JSON_NULL: *out = tpl_none(); break;
+    case JSON_FALSE:
+        *out = tpl_bool(json_is_true(json));
+        break;
+    case JSON_NULL:
+        *out = tpl_none();
+        break;
     default:
         if (!text_tpl_enter(r)) return false;
         ok = json_is_array(json) ? from_array(r, json, out) : from_object(r, json, out);

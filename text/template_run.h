@@ -77,8 +77,8 @@ struct tpl_call {
     const struct tpl_value *self;
     const struct tpl_value *pos;
     size_t n_pos;
-    struct tpl_dict *kw;                   /* names to values; NULL: none */
-    struct tpl_value arg[TPL_MAX_PARAMS];  /* bound by the signature; missing where not given */
+    struct tpl_dict *kw;                  /* names to values; NULL: none */
+    struct tpl_value arg[TPL_MAX_PARAMS]; /* bound by the signature; missing where not given */
 };
 
 /* A callable of ours. `params` are the names of its parameters apart from self, separated by

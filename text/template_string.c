@@ -132,7 +132,7 @@ bool text_tpl_parse_int(struct tpl_str s, int base, int64_t *out, bool *too_larg
     if (base == 0) base = 10;
     for (; *p; p++) {
         const char low = (char)(*p | 0x20);
-        const int digit = *p >= '0' && *p <= '9' ? *p - '0'
+        const int digit = *p >= '0' && *p <= '9'     ? *p - '0'
                           : low >= 'a' && low <= 'z' ? low - 'a' + 10
                                                      : 99;
         if (digit >= base) return false;
@@ -635,22 +635,29 @@ static bool is_digit(int32_t code)
 {
     return code == 0xb2 || code == 0xb3 || code == 0xb9 || code == 0x2070 ||
            (code >= 0x2074 && code <= 0x2079) || (code >= 0x2080 && code <= 0x2089) ||
-           (code >= 0x2460 && code <= 0x2468) ||
-           utf8proc_category(code) == UTF8PROC_CATEGORY_ND;
+           (code >= 0x2460 && code <= 0x2468) || utf8proc_category(code) == UTF8PROC_CATEGORY_ND;
 }
 
 static bool answers(enum question q, int32_t code)
 {
     const utf8proc_category_t k = utf8proc_category(code);
     switch (q) {
-    case ALNUM: return text_tpl_is_word(code) && code != '_';
-    case ALPHA: return k >= UTF8PROC_CATEGORY_LU && k <= UTF8PROC_CATEGORY_LO;
-    case ASCII: return code < 0x80;
-    case DECIMAL: return k == UTF8PROC_CATEGORY_ND;
-    case DIGIT: return is_digit(code);
-    case NUMERIC: return k >= UTF8PROC_CATEGORY_ND && k <= UTF8PROC_CATEGORY_NO;
-    case PRINTABLE: return text_tpl_is_printable(code);
-    default: return text_tpl_is_space(code);
+    case ALNUM:
+        return text_tpl_is_word(code) && code != '_';
+    case ALPHA:
+        return k >= UTF8PROC_CATEGORY_LU && k <= UTF8PROC_CATEGORY_LO;
+    case ASCII:
+        return code < 0x80;
+    case DECIMAL:
+        return k == UTF8PROC_CATEGORY_ND;
+    case DIGIT:
+        return is_digit(code);
+    case NUMERIC:
+        return k >= UTF8PROC_CATEGORY_ND && k <= UTF8PROC_CATEGORY_NO;
+    case PRINTABLE:
+        return text_tpl_is_printable(code);
+    default:
+        return text_tpl_is_space(code);
     }
 }
 
@@ -741,50 +748,49 @@ static bool m_istitle(struct tpl_run *r, struct tpl_call *c, struct tpl_value *o
 
 const struct tpl_func *text_tpl_find_str_method(struct tpl_str name)
 {
-    static const struct tpl_func rows[] = {
-        {"strip", m_strip, "chars /", 0},
-        {"lstrip", m_lstrip, "chars /", 0},
-        {"rstrip", m_rstrip, "chars /", 0},
-        {"split", m_split, "sep maxsplit", 0},
-        {"rsplit", m_rsplit, "sep maxsplit", 0},
-        {"splitlines", m_splitlines, "keepends", 0},
-        {"partition", m_partition, "sep /", 1},
-        {"rpartition", m_rpartition, "sep /", 1},
-        {"startswith", m_startswith, "prefix start end /", 1},
-        {"endswith", m_endswith, "suffix start end /", 1},
-        {"find", m_find, "sub start end /", 1},
-        {"rfind", m_rfind, "sub start end /", 1},
-        {"index", m_index, "sub start end /", 1},
-        {"rindex", m_rindex, "sub start end /", 1},
-        {"count", m_count, "sub start end /", 1},
-        {"removeprefix", m_removeprefix, "prefix /", 1},
-        {"removesuffix", m_removesuffix, "suffix /", 1},
-        {"replace", m_replace, "old new count /", 2},
-        {"join", m_join, "iterable /", 1},
-        {"upper", m_upper, "", 0},
-        {"lower", m_lower, "", 0},
-        {"title", m_title, "", 0},
-        {"capitalize", m_capitalize, "", 0},
-        {"swapcase", m_swapcase, "", 0},
-        {"casefold", m_casefold, "", 0},
-        {"center", m_center, "width fillchar /", 1},
-        {"ljust", m_ljust, "width fillchar /", 1},
-        {"rjust", m_rjust, "width fillchar /", 1},
-        {"zfill", m_zfill, "width /", 1},
-        {"expandtabs", m_expandtabs, "tabsize", 0},
-        {"format", m_format, NULL, 0},
-        {"format_map", m_format_map, NULL, 0},
-        {"isalnum", m_isalnum, "", 0},
-        {"isalpha", m_isalpha, "", 0},
-        {"isascii", m_isascii, "", 0},
-        {"isdecimal", m_isdecimal, "", 0},
-        {"isdigit", m_isdigit, "", 0},
-        {"isidentifier", m_isidentifier, "", 0},
-        {"islower", m_islower, "", 0},
-        {"isnumeric", m_isnumeric, "", 0},
-        {"isprintable", m_isprintable, "", 0},
-        {"isspace", m_isspace, "", 0},
-        {"istitle", m_istitle, "", 0},
-        {"isupper", m_isupper, "", 0}};
+    static const struct tpl_func rows[] = {{"strip", m_strip, "chars /", 0},
+                                           {"lstrip", m_lstrip, "chars /", 0},
+                                           {"rstrip", m_rstrip, "chars /", 0},
+                                           {"split", m_split, "sep maxsplit", 0},
+                                           {"rsplit", m_rsplit, "sep maxsplit", 0},
+                                           {"splitlines", m_splitlines, "keepends", 0},
+                                           {"partition", m_partition, "sep /", 1},
+                                           {"rpartition", m_rpartition, "sep /", 1},
+                                           {"startswith", m_startswith, "prefix start end /", 1},
+                                           {"endswith", m_endswith, "suffix start end /", 1},
+                                           {"find", m_find, "sub start end /", 1},
+                                           {"rfind", m_rfind, "sub start end /", 1},
+                                           {"index", m_index, "sub start end /", 1},
+                                           {"rindex", m_rindex, "sub start end /", 1},
+                                           {"count", m_count, "sub start end /", 1},
+                                           {"removeprefix", m_removeprefix, "prefix /", 1},
+                                           {"removesuffix", m_removesuffix, "suffix /", 1},
+                                           {"replace", m_replace, "old new count /", 2},
+                                           {"join", m_join, "iterable /", 1},
+                                           {"upper", m_upper, "", 0},
+                                           {"lower", m_lower, "", 0},
+                                           {"title", m_title, "", 0},
+                                           {"capitalize", m_capitalize, "", 0},
+                                           {"swapcase", m_swapcase, "", 0},
+                                           {"casefold", m_casefold, "", 0},
+                                           {"center", m_center, "width fillchar /", 1},
+                                           {"ljust", m_ljust, "width fillchar /", 1},
+                                           {"rjust", m_rjust, "width fillchar /", 1},
+                                           {"zfill", m_zfill, "width /", 1},
+                                           {"expandtabs", m_expandtabs, "tabsize", 0},
+                                           {"format", m_format, NULL, 0},
+                                           {"format_map", m_format_map, NULL, 0},
+                                           {"isalnum", m_isalnum, "", 0},
+                                           {"isalpha", m_isalpha, "", 0},
+                                           {"isascii", m_isascii, "", 0},
+                                           {"isdecimal", m_isdecimal, "", 0},
+                                           {"isdigit", m_isdigit, "", 0},
+                                           {"isidentifier", m_isidentifier, "", 0},
+                                           {"islower", m_islower, "", 0},
+                                           {"isnumeric", m_isnumeric, "", 0},
+                                           {"isprintable", m_isprintable, "", 0},
+                                           {"isspace", m_isspace, "", 0},
+                                           {"istitle", m_istitle, "", 0},
+                                           {"isupper", m_isupper, "", 0}};
     return text_tpl_find_row(rows, sizeof rows / sizeof rows[0], name);
 }

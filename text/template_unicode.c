@@ -46,8 +46,10 @@ bool text_tpl_is_printable(int32_t code)
     case UTF8PROC_CATEGORY_CC:
     case UTF8PROC_CATEGORY_CF:
     case UTF8PROC_CATEGORY_CS:
-    case UTF8PROC_CATEGORY_CO: return false;
-    default: return true;
+    case UTF8PROC_CATEGORY_CO:
+        return false;
+    default:
+        return true;
     }
 }
 
@@ -91,8 +93,8 @@ bool text_tpl_add_case(struct tpl_run *r, struct tpl_text *out, int32_t code, en
     }
     for (size_t i = 0; i < sizeof special_case / sizeof special_case[0]; i++)
         if (special_case[i].code == code)
-            return text_tpl_add_word(r, out, to == TPL_UPPER ? special_case[i].upper
-                                                             : special_case[i].title);
+            return text_tpl_add_word(
+                r, out, to == TPL_UPPER ? special_case[i].upper : special_case[i].title);
     return text_tpl_add_code(r, out,
                              to == TPL_UPPER ? utf8proc_toupper(code) : utf8proc_totitle(code));
 }
@@ -121,10 +123,9 @@ bool text_tpl_change_case(struct tpl_run *r, struct tpl_str s, enum tpl_case to,
         const size_t used = base_utf8_decode(s.s + at, s.n - at, &code);
         const utf8proc_category_t c = utf8proc_category(code);
         enum tpl_case now = to == TPL_TITLE && in_word ? TPL_LOWER : to;
-        in_word = c == UTF8PROC_CATEGORY_LU || c == UTF8PROC_CATEGORY_LL ||
-                  c == UTF8PROC_CATEGORY_LT;
-        if (now == TPL_LOWER && code == 0x3a3)
-            code = is_final_sigma(s, at) ? 0x3c2 : 0x3c3;
+        in_word =
+            c == UTF8PROC_CATEGORY_LU || c == UTF8PROC_CATEGORY_LL || c == UTF8PROC_CATEGORY_LT;
+        if (now == TPL_LOWER && code == 0x3a3) code = is_final_sigma(s, at) ? 0x3c2 : 0x3c3;
         if (!text_tpl_add_case(r, &text, code, now)) return false;
         at += used;
     }

@@ -123,21 +123,25 @@ bool text_tpl_fail_undefined(struct tpl_run *r, const struct tpl_value *v)
                              v->s.s, text_tpl_type(&of));
     case TPL_PARAMETER:
         return text_tpl_fail(r, "parameter '%.*s' was not provided", n, v->s.s);
-    case TPL_EMPTY: return text_tpl_fail(r, "%.*s", n, v->s.s);
-    default: return text_tpl_fail(r, "'%.*s' is undefined", n, v->s.s);
+    case TPL_EMPTY:
+        return text_tpl_fail(r, "%.*s", n, v->s.s);
+    default:
+        return text_tpl_fail(r, "'%.*s' is undefined", n, v->s.s);
     }
 }
 
 const char *text_tpl_type(const struct tpl_value *v)
 {
-    static const char *const names[] = {
-        [TPL_MISSING] = "missing",    [TPL_UNDEFINED] = "Undefined", [TPL_NONE] = "None",
-        [TPL_BOOL] = "bool",          [TPL_INT] = "int",             [TPL_FLOAT] = "float",
-        [TPL_STR] = "str",            [TPL_LIST] = "list",           [TPL_TUPLE] = "tuple",
-        [TPL_DICT] = "dict",          [TPL_VIEW] = "dict view",      [TPL_ITER] = "generator",
-        [TPL_RANGE] = "range",        [TPL_NAMESPACE] = "Namespace", [TPL_MACRO] = "Macro",
-        [TPL_FUNC] = "function",      [TPL_METHOD] = "method",       [TPL_LOOP] = "LoopContext",
-        [TPL_CYCLER] = "Cycler",      [TPL_JOINER] = "Joiner"};
+    static const char *const names[] = {[TPL_MISSING] = "missing", [TPL_UNDEFINED] = "Undefined",
+                                        [TPL_NONE] = "None",       [TPL_BOOL] = "bool",
+                                        [TPL_INT] = "int",         [TPL_FLOAT] = "float",
+                                        [TPL_STR] = "str",         [TPL_LIST] = "list",
+                                        [TPL_TUPLE] = "tuple",     [TPL_DICT] = "dict",
+                                        [TPL_VIEW] = "dict view",  [TPL_ITER] = "generator",
+                                        [TPL_RANGE] = "range",     [TPL_NAMESPACE] = "Namespace",
+                                        [TPL_MACRO] = "Macro",     [TPL_FUNC] = "function",
+                                        [TPL_METHOD] = "method",   [TPL_LOOP] = "LoopContext",
+                                        [TPL_CYCLER] = "Cycler",   [TPL_JOINER] = "Joiner"};
     return names[v->kind];
 }
 
@@ -209,8 +213,8 @@ bool text_tpl_push(struct tpl_run *r, struct tpl_seq *seq, struct tpl_value v)
 {
     if (seq->n == seq->room) {
         const size_t room = seq->room ? seq->room * 2 : 4;
-        struct tpl_value *item = text_tpl_grow(&r->pool, seq->item, seq->n * sizeof *item,
-                                               room * sizeof *item, r->err);
+        struct tpl_value *item =
+            text_tpl_grow(&r->pool, seq->item, seq->n * sizeof *item, room * sizeof *item, r->err);
         if (!item) return false;
         seq->item = item;
         seq->room = room;
@@ -254,7 +258,9 @@ bool text_tpl_items(struct tpl_run *r, const struct tpl_value *v, struct tpl_seq
     case TPL_LIST:
     case TPL_TUPLE:
     case TPL_RANGE:
-    case TPL_VIEW: *out = v->seq; return text_tpl_step(r, v->seq->n);
+    case TPL_VIEW:
+        *out = v->seq;
+        return text_tpl_step(r, v->seq->n);
     case TPL_UNDEFINED:
     case TPL_STR:
         n = v->kind == TPL_STR ? v->s.n : 0;
@@ -288,8 +294,10 @@ bool text_tpl_has_length(const struct tpl_value *v)
     case TPL_RANGE:
     case TPL_VIEW:
     case TPL_DICT:
-    case TPL_UNDEFINED: return true;
-    default: return false;
+    case TPL_UNDEFINED:
+        return true;
+    default:
+        return false;
     }
 }
 
@@ -297,14 +305,22 @@ bool text_tpl_length(struct tpl_run *r, const struct tpl_value *v, size_t *out)
 {
     *out = 0;
     switch (v->kind) {
-    case TPL_UNDEFINED: return true;
-    case TPL_STR: *out = text_tpl_count(v->s); return text_tpl_step(r, v->s.n / 64);
-    case TPL_DICT: *out = v->dict->n; return true;
+    case TPL_UNDEFINED:
+        return true;
+    case TPL_STR:
+        *out = text_tpl_count(v->s);
+        return text_tpl_step(r, v->s.n / 64);
+    case TPL_DICT:
+        *out = v->dict->n;
+        return true;
     case TPL_LIST:
     case TPL_TUPLE:
     case TPL_RANGE:
-    case TPL_VIEW: *out = v->seq->n; return true;
-    default: return text_tpl_fail(r, "object of type '%s' has no length", text_tpl_type(v));
+    case TPL_VIEW:
+        *out = v->seq->n;
+        return true;
+    default:
+        return text_tpl_fail(r, "object of type '%s' has no length", text_tpl_type(v));
     }
 }
 
@@ -326,7 +342,9 @@ static bool hash_of(const struct tpl_value *v, uint64_t *out)
     }
     switch (v->kind) {
     case TPL_NONE:
-    case TPL_UNDEFINED: *out = v->kind; return true;
+    case TPL_UNDEFINED:
+        *out = v->kind;
+        return true;
     case TPL_STR:
         for (size_t i = 0; i < v->s.n; i++) h = (h ^ (unsigned char)v->s.s[i]) * 1099511628211u;
         break;
@@ -339,7 +357,8 @@ static bool hash_of(const struct tpl_value *v, uint64_t *out)
             h = (h ^ item) * 1099511628211u;
         }
         break;
-    default: return false;
+    default:
+        return false;
     }
     *out = h ^ h >> 29;
     return true;
@@ -438,11 +457,21 @@ bool text_tpl_truth(struct tpl_run *r, const struct tpl_value *v, bool *out)
     switch (v->kind) {
     case TPL_MISSING:
     case TPL_UNDEFINED:
-    case TPL_NONE: *out = false; return true;
-    case TPL_BOOL: *out = v->b; return true;
-    case TPL_INT: *out = v->i != 0; return true;
-    case TPL_FLOAT: *out = v->f != 0; return true;
-    case TPL_STR: *out = v->s.n != 0; return true;
+    case TPL_NONE:
+        *out = false;
+        return true;
+    case TPL_BOOL:
+        *out = v->b;
+        return true;
+    case TPL_INT:
+        *out = v->i != 0;
+        return true;
+    case TPL_FLOAT:
+        *out = v->f != 0;
+        return true;
+    case TPL_STR:
+        *out = v->s.n != 0;
+        return true;
     default:
         *out = true;
         if (!text_tpl_has_length(v)) return true;
@@ -485,18 +514,31 @@ bool text_tpl_equal(struct tpl_run *r, const struct tpl_value *a, const struct t
         return true;
     }
     if (a->kind != b->kind) return true;
-    if (!text_tpl_step(r, a->kind == TPL_STR ? 1 + a->s.n / 64 : 1) || !text_tpl_enter(r)) return false;
+    if (!text_tpl_step(r, a->kind == TPL_STR ? 1 + a->s.n / 64 : 1) || !text_tpl_enter(r))
+        return false;
     bool ok = true;
     switch (a->kind) {
     case TPL_UNDEFINED:
-    case TPL_NONE: *out = true; break;
-    case TPL_STR: *out = a->s.n == b->s.n && memcmp(a->s.s, b->s.s, a->s.n) == 0; break;
+    case TPL_NONE:
+        *out = true;
+        break;
+    case TPL_STR:
+        *out = a->s.n == b->s.n && memcmp(a->s.s, b->s.s, a->s.n) == 0;
+        break;
     case TPL_LIST:
     case TPL_TUPLE:
-    case TPL_RANGE: ok = equal_items(r, a->seq, b->seq, out); break;
-    case TPL_DICT: ok = equal_dicts(r, a->dict, b->dict, out); break;
-    case TPL_VIEW: *out = a->seq == b->seq; break;
-    default: *out = a->dict == b->dict; break; /* the same object */
+    case TPL_RANGE:
+        ok = equal_items(r, a->seq, b->seq, out);
+        break;
+    case TPL_DICT:
+        ok = equal_dicts(r, a->dict, b->dict, out);
+        break;
+    case TPL_VIEW:
+        *out = a->seq == b->seq;
+        break;
+    default:
+        *out = a->dict == b->dict;
+        break; /* the same object */
     }
     text_tpl_leave(r);
     return ok;
