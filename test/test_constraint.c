@@ -294,11 +294,11 @@ static void deep_texts(void **state)
 static void ambiguous_texts(void **state)
 {
     (void)state;
-    static const char *const grammars[] = {"root ::= \"a\" root \"a\" | \"a\"",
-                                           "root ::= (s)* \ns ::= \"a\" s? | \"a\" s \"a\"",
-                                           "root ::= \"x\" | \"a\" root root | \"a\" root",
-                                           "root ::= \"a\"? root2\nroot2 ::= \"a\"? root3 | "
-                                           "\"a\" root\nroot3 ::= \"a\" root2 | \"\""};
+    static const char chained[] = "root ::= \"a\"? root2\nroot2 ::= \"a\"? root3 | "
+                                  "\"a\" root\nroot3 ::= \"a\" root2 | \"\"";
+    static const char *const grammars[] = {
+        "root ::= \"a\" root \"a\" | \"a\"", "root ::= (s)* \ns ::= \"a\" s? | \"a\" s \"a\"",
+        "root ::= \"x\" | \"a\" root root | \"a\" root", chained};
     size_t size;
     char *text = repeat("a", 3000, &size);
     for (size_t i = 0; i < sizeof grammars / sizeof grammars[0]; i++) {
