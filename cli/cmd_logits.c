@@ -72,9 +72,13 @@ static bool print_best(struct cli_model *m, const struct cli_values *v, const st
     base_buffer_add_format(&out, ",\"ids\":%zu,\"vocabulary\":%u,\"top\":[", ids->count, n_vocab);
     for (uint32_t i = 0; i < count; i++) {
         base_buffer_clear(&text);
-        text_token_bytes(m->tokenizer, best[i], true, &text);
         base_buffer_add_format(&out, "%s\n{\"id\":%d,\"text\":", i ? "," : "", best[i]);
-        base_buffer_add_json(&out, text.size ? text.data : "", text.size);
+        if (m->tokenizer) {
+            text_token_bytes(m->tokenizer, best[i], true, &text);
+            base_buffer_add_json(&out, text.size ? text.data : "", text.size);
+        } else {
+            base_buffer_add_text(&out, "null");
+        }
         base_buffer_add_format(&out, ",\"logit\":%.9g,\"logprob\":%.6f}", (double)logits[best[i]],
                                (double)logits[best[i]] - total);
     }
@@ -120,10 +124,10 @@ bool cli_cmd_logits(const struct cli_values *values, struct base_error *err)
         base_buffer_add_text(&text, values->ids);
     else
         ok = cli_input_read(values, &text, err);
-    /* Ids to raw logits: a model without a vocabulary serves too. */
-    const bool needs_text = !values->ids || !values->output;
-    ok = ok && cli_model_open_file(&m, values, err) &&
-         (!needs_text || cli_model_open_tokenizer(&m, err)) &&
+    ok = ok && cli_model_open_file(&m, values, err);
+    /* From ids a model without a vocabulary serves too. */
+    const bool needs_text = !values->ids || (!values->output && ok && cli_model_has_vocabulary(&m));
+    ok = ok && (!needs_text || cli_model_open_tokenizer(&m, err)) &&
          cli_model_open_weights(&m, values, err) && read_ids(&m, values, &text, &ids, err) &&
          open_session(&m, values, ids.count, err);
     if (ok && values->verbose) cli_model_note(&m);

@@ -56,6 +56,17 @@ bool cli_model_open_file(struct cli_model *m, const struct cli_values *values,
     return m->file != NULL;
 }
 
+bool cli_model_has_vocabulary(const struct cli_model *m)
+{
+    static const char *const without[] = {"no_vocab", "none"};
+    struct gguf_str name = {NULL, 0};
+    if (!gguf_get_str(m->file, "tokenizer.ggml.model", &name, NULL) || !name.data) return false;
+    for (size_t i = 0; i < sizeof without / sizeof *without; i++)
+        if (strlen(without[i]) == name.size && !memcmp(without[i], name.data, name.size))
+            return false;
+    return true;
+}
+
 bool cli_model_open_tokenizer(struct cli_model *m, struct base_error *err)
 {
     m->tokenizer = text_tokenizer_open(m->file, err);

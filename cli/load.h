@@ -24,6 +24,8 @@ bool cli_model_path(const struct cli_values *values, struct base_buffer *path,
 bool cli_model_open_file(struct cli_model *m, const struct cli_values *values,
                          struct base_error *err);
 bool cli_model_open_tokenizer(struct cli_model *m, struct base_error *err);
+/* Whether the file says that it has a vocabulary: test models may have none. */
+bool cli_model_has_vocabulary(const struct cli_model *m);
 /* Starts the engine and opens the weights. */
 bool cli_model_open_weights(struct cli_model *m, const struct cli_values *values,
                             struct base_error *err);
