@@ -9,6 +9,7 @@
  * All probabilities are double, from an exp of our own, so that no C library takes part. */
 #include "sample/sample.h"
 #include "base/size.h"
+#include "sample/exp.h"
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
@@ -36,6 +37,8 @@ struct sampler {
 
     int32_t *forbidden; /* [n_vocab] list of ids */
     uint32_t n_forbidden;
+
+    const uint64_t *allowed; /* for the next id only; the caller's */
 };
 
 /* ---- Random numbers: PCG32, XSH-RR output, one fixed stream ---- */
@@ -62,37 +65,6 @@ uint32_t sample_random_u32(struct sample_random *r)
 double sample_random_unit(struct sample_random *r)
 {
     return sample_random_u32(r) * 0x1p-32;
-}
-
-/* ---- exp for x <= 0 ---- */
-
-/* exp(x) = 2^n exp(f), |f| <= ln(2)/2, with the Taylor polynomial of degree 13 (truncation below
- * 2^-58 of the result). Only +, -, * in a fixed order: the same bits on every IEEE machine. */
-static double exp_below_one(double x)
-{
-    static const double inverse_factorial[14] = {1.0,
-                                                 1.0,
-                                                 1.0 / 2,
-                                                 1.0 / 6,
-                                                 1.0 / 24,
-                                                 1.0 / 120,
-                                                 1.0 / 720,
-                                                 1.0 / 5040,
-                                                 1.0 / 40320,
-                                                 1.0 / 362880,
-                                                 1.0 / 3628800,
-                                                 1.0 / 39916800,
-                                                 1.0 / 479001600,
-                                                 1.0 / 6227020800};
-    if (!(x > -708.0)) return 0.0; /* below the normal numbers: no share in any sum */
-    int64_t n = (int64_t)(x * 0x1.71547652b82fep+0 - 0.5); /* nearest, for x <= 0 */
-    double f = (x - (double)n * 0x1.62e42feep-1) - (double)n * 0x1.a39ef35793c76p-33;
-    double sum = inverse_factorial[13];
-    for (int i = 12; i >= 0; i--) sum = sum * f + inverse_factorial[i];
-    uint64_t bits = (uint64_t)(n + 1023) << 52;
-    double power;
-    memcpy(&power, &bits, sizeof power);
-    return sum * power;
 }
 
 /* ---- Life ---- */
@@ -199,6 +171,11 @@ void sample_forbid(struct sampler *s, int32_t id)
     s->forbidden[s->n_forbidden++] = id;
 }
 
+void sample_restrict(struct sampler *s, const uint64_t *allowed)
+{
+    s->allowed = allowed;
+}
+
 /* ---- Penalties ---- */
 
 /* A number stays a number: overflow saturates, so that it is not taken for "impossible". */
@@ -228,6 +205,8 @@ static void apply_history(struct sampler *s, const float *logits)
         s->logit[id] = penalized(&s->options, logits[id], s->count[id]);
     }
     for (uint32_t i = 0; i < s->n_forbidden; i++) s->logit[s->forbidden[i]] = -INFINITY;
+    for (uint32_t id = 0; s->allowed && id < s->n_vocab; id++)
+        if (!(s->allowed[id / 64] >> id % 64 & 1)) s->logit[id] = -INFINITY;
 }
 
 /* ---- Selection ---- */
@@ -328,7 +307,7 @@ static struct candidate ranked(struct sampler *s, uint32_t r)
 
 static double weight(struct candidate c, float best, double temp)
 {
-    return exp_below_one(((double)c.logit - (double)best) / temp);
+    return sample_exp(((double)c.logit - (double)best) / temp);
 }
 
 /* Of the `keep` best candidates; when that is all of them, sorting is not needed. */
@@ -375,9 +354,16 @@ static int32_t draw(struct sampler *s, uint32_t keep, float best)
 int32_t sample_next(struct sampler *s, const float *logits, struct base_error *err)
 {
     apply_history(s, logits);
+    const bool restricted = s->allowed != NULL;
+    s->allowed = NULL;
     float best = largest(s->logit, s->n_vocab);
     if (!(best > -INFINITY)) {
-        base_fail(err, BASE_FAILED, "no token is possible: every logit is -infinity or NaN");
+        if (restricted)
+            base_fail_at(err, BASE_FAILED, "constraint", -1,
+                         "no token is possible: every one that it allows is excluded or has a "
+                         "logit of -infinity or NaN");
+        else
+            base_fail(err, BASE_FAILED, "no token is possible: every logit is -infinity or NaN");
         return -1;
     }
     if (s->options.temp == 0.0f) return best_id(s, best);
