@@ -22,7 +22,14 @@ static int naive_order(const void *pa, const void *pb)
     return a->id < b->id ? -1 : 1;
 }
 
-/* Returns the id for the uniform number u; -1 when nothing is possible. */
+static int by_id(const void *pa, const void *pb)
+{
+    const struct naive *a = pa, *b = pb;
+    return a->id < b->id ? -1 : 1;
+}
+
+/* Returns the id for the uniform number u; -1 when nothing is possible. Where no rule can drop a
+ * candidate, the distribution is walked by id. */
 static int32_t naive_next(const struct sample_options *o, uint32_t n_vocab, const float *logits,
                           const int32_t *history, int n_history, double u)
 {
@@ -59,10 +66,12 @@ static int32_t naive_next(const struct sample_options *o, uint32_t n_vocab, cons
     uint32_t keep = 1;
     while (keep < n && exp(c[keep].logit - c[0].logit) >= (double)o->min_p) keep++;
     n = keep;
+    const double best = c[0].logit;
+    if (o->top_k == 0 && o->top_p >= 1.0f && o->min_p <= 0.0f) qsort(c, n, sizeof c[0], by_id);
     double total = 0, sum = 0;
-    for (uint32_t i = 0; i < n; i++) total += exp((c[i].logit - c[0].logit) / (double)o->temp);
+    for (uint32_t i = 0; i < n; i++) total += exp((c[i].logit - best) / (double)o->temp);
     for (uint32_t i = 0; i < n; i++) {
-        sum += exp((c[i].logit - c[0].logit) / (double)o->temp) / total;
+        sum += exp((c[i].logit - best) / (double)o->temp) / total;
         if (sum > u) return c[i].id;
     }
     return c[n - 1].id;
