@@ -49,13 +49,16 @@ static void keep_zipf(struct sampler *s)
     sample_set_keep_best(set, k);
 }
 
-/* Version 2: candidates whose surprise is at most mu. */
+/* Version 2: candidates whose surprise is at most mu; the best one when there is none. */
 static void keep_surprise(struct sampler *s)
 {
     struct sample_set *set = &s->set;
     const double best = (double)sample_set_best(set).logit;
     const double bar = sample_log(sample_set_sums(set).total) - s->mu * ln2;
-    sample_set_keep_above(set, bar < 0.0 ? best + set->temp * bar : best);
+    if (bar > 0.0)
+        sample_set_keep_best(set, 1);
+    else
+        sample_set_keep_above(set, best + set->temp * bar);
 }
 
 int32_t sample_draw_mirostat(struct sampler *s)
@@ -109,11 +112,14 @@ static void shape_vocabulary(struct sampler *s, float target)
     set->temp = 1.0;
 }
 
+/* The list keeps its order, that of the probabilities before: shaped logits may lie so close that
+ * rounding would decide theirs. */
 static void shape_list(struct sampler *s, float target)
 {
     struct sample_set *set = &s->set;
     const float best = sample_set_best(set).logit;
     const double total = sample_set_sums(set).total;
+    if (set->n > 0) sample_set_rank(set, set->n - 1);
     for (uint32_t i = 0; i < set->n; i++) {
         struct sample_candidate *c = &set->list[i];
         const float p = (float)(sample_set_weight(set, c->logit, best) / total);
@@ -121,7 +127,6 @@ static void shape_list(struct sampler *s, float target)
         c->logit = shaped(p, target);
     }
     set->temp = 1.0;
-    sample_set_keep_list(set, set->n);
 }
 
 /* The target moves against the mean of what was chosen lately. */
