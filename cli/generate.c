@@ -5,6 +5,7 @@
  * beforehand. */
 #include "cli/generate.h"
 #include "cli/input.h"
+#include "cli/sampler.h"
 #include "cli/system.h"
 #include <string.h>
 #include <sys/random.h>
@@ -47,37 +48,15 @@ bool cli_generator_prepare(struct cli_generator *g, const struct cli_values *val
                            struct base_error *err)
 {
     g->values = values;
-    return read_stops(g, err) && pick_seed(g, err);
-}
-
-static bool open_sampler(struct cli_generator *g, struct base_error *err)
-{
-    const struct cli_values *v = g->values;
-    const struct cli_model *m = g->model;
-    struct sample_options o = {.temp = (float)v->temp,
-                               .top_k = (int32_t)v->top_k,
-                               .top_p = (float)v->top_p,
-                               .min_p = (float)v->min_p,
-                               .repeat_penalty = (float)v->repeat_penalty,
-                               .frequency_penalty = (float)v->frequency_penalty,
-                               .presence_penalty = (float)v->presence_penalty,
-                               .repeat_last_n = (int32_t)v->repeat_last_n,
-                               .seed = g->seed};
-    g->sampler =
-        sample_new(&o, model_facts(m->model)->n_vocab, model_session_n_ctx(m->session), err);
-    if (!g->sampler) return false;
-    if (v->ignore_eos)
-        for (uint32_t id = 0; id < text_vocab_size(m->tokenizer); id++)
-            if (text_token_is_end(m->tokenizer, (int32_t)id))
-                sample_forbid(g->sampler, (int32_t)id);
-    return true;
+    return read_stops(g, err) && cli_sampler_check(values, err) && pick_seed(g, err);
 }
 
 bool cli_generator_open(struct cli_generator *g, const struct cli_model *model,
                         struct base_error *err)
 {
     g->model = model;
-    if (!open_sampler(g, err)) return false;
+    g->sampler = cli_sampler_open(g->values, model, g->seed, err);
+    if (!g->sampler) return false;
     /* Grown now, so that the loop does not have to. */
     const char *space = "                                                                ";
     while (!g->piece.failed && g->piece.size < BUFFER_SIZE) base_buffer_add_text(&g->piece, space);

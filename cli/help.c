@@ -37,7 +37,7 @@ static void add_option(const struct cli_option *o, struct base_buffer *out)
     bool is_short = o->alias[0] && o->alias[0][1] != '-';
     snprintf(left, sizeof left, "  %s%s--%s%s%s", is_short ? o->alias[0] : "    ",
              is_short ? ", " : "", o->name, o->value ? " " : "", o->value ? o->value : "");
-    base_buffer_add_format(out, "%-*s%s", LEFT, left, o->help);
+    base_buffer_add_format(out, "%-*s %s", LEFT - 1, left, o->help);
     if (o->standard) base_buffer_add_format(out, " [%s]", o->standard);
     base_buffer_add_text(out, "\n");
 }

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <strings.h>
 
-enum { NAME_MAX_SIZE = 64, OPTION_MAX = 96 };
+enum { NAME_MAX_SIZE = 64, OPTION_MAX = 192 };
 
 enum origin { FROM_DEFAULT, FROM_LINE, FROM_ENVIRONMENT };
 

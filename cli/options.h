@@ -45,12 +45,16 @@ struct cli_values {
     const char *cache_type_k, *cache_type_v, *isa, *format;
     const char *save_logits, *kl, *output_type, *embedding_type, *svg;
     const char *grammar, *json_schema, *regex, *choices;
-    struct cli_list stop, schema_lenient;
+    const char *samplers;
+    struct cli_list stop, schema_lenient, logit_bias, dry_sequence_breaker;
     int64_t n_predict, seed, top_k, repeat_last_n;
+    int64_t mirostat, dry_allowed_length, dry_penalty_last_n;
     int64_t ctx_size, batch_size, threads, top, chunk;
     int64_t repetitions;
     struct cli_integers n_prompt, n_gen, n_depth, n_parallel;
     double temp, top_p, min_p, repeat_penalty, frequency_penalty, presence_penalty;
+    double dynatemp_range, dynatemp_exp, typical, top_n_sigma, xtc_probability, xtc_threshold;
+    double dry_multiplier, dry_base, mirostat_ent, mirostat_lr, adaptive_target, adaptive_decay;
     bool escape, no_bos, no_special, decode, lines, ignore_eos, echo, special, json;
     bool metadata, tensors, plot, profile, json_object, blas, pin, verbose, help;
 

@@ -1,42 +1,11 @@
-/* sample/sample.c: the chain penalties, top-k, top-p, min-p, temperature, draw (or, at temperature
- * 0, penalties and the best id).
+/* sample/sample.c: the sampler's life, its random numbers, and one call from logits to an id.
  *
- * Owns the chain and its work arrays. Refuses grammars and text. Called by cli/ through sample.h.
- *
- * Candidates have a total order, logit descending and then id ascending, so every rule has one
- * answer and any selection algorithm gives it. They are kept as a binary heap whose sorted part
- * grows on demand: a vocabulary of 262,144 tokens is almost never sorted beyond its first hundred.
- * All probabilities are double, from an exp of our own, so that no C library takes part. */
-#include "sample/sample.h"
-#include "base/size.h"
-#include <float.h>
+ * Owns what sample.h promises; the set of candidates is set.c's, the rules are the stages'
+ * (chain.c has their table). Called by cli/ through sample.h. */
+#include "sample/chain.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-struct candidate {
-    float logit; /* finite */
-    int32_t id;
-};
-
-struct sampler {
-    struct sample_options options;
-    struct sample_random random;
-    uint32_t n_vocab;
-
-    float *logit;           /* [n_vocab] a copy with penalties applied */
-    struct candidate *cand; /* [n_vocab] heap in front, sorted from the back: see ranked() */
-    uint32_t n_cand;
-    uint32_t n_ranked;
-
-    int32_t *ring;      /* [ring_size] the history that penalties see, oldest overwritten first */
-    uint32_t ring_size; /* 0 when penalties see nothing */
-    uint32_t ring_used, ring_next;
-    uint32_t *count; /* [n_vocab] occurrences in the ring */
-
-    int32_t *forbidden; /* [n_vocab] list of ids */
-    uint32_t n_forbidden;
-};
 
 /* ---- Random numbers: PCG32, XSH-RR output, one fixed stream ---- */
 
@@ -64,102 +33,87 @@ double sample_random_unit(struct sample_random *r)
     return sample_random_u32(r) * 0x1p-32;
 }
 
-/* ---- exp for x <= 0 ---- */
-
-/* exp(x) = 2^n exp(f), |f| <= ln(2)/2, with the Taylor polynomial of degree 13 (truncation below
- * 2^-58 of the result). Only +, -, * in a fixed order: the same bits on every IEEE machine. */
-static double exp_below_one(double x)
-{
-    static const double inverse_factorial[14] = {1.0,
-                                                 1.0,
-                                                 1.0 / 2,
-                                                 1.0 / 6,
-                                                 1.0 / 24,
-                                                 1.0 / 120,
-                                                 1.0 / 720,
-                                                 1.0 / 5040,
-                                                 1.0 / 40320,
-                                                 1.0 / 362880,
-                                                 1.0 / 3628800,
-                                                 1.0 / 39916800,
-                                                 1.0 / 479001600,
-                                                 1.0 / 6227020800};
-    if (!(x > -708.0)) return 0.0; /* below the normal numbers: no share in any sum */
-    int64_t n = (int64_t)(x * 0x1.71547652b82fep+0 - 0.5); /* nearest, for x <= 0 */
-    double f = (x - (double)n * 0x1.62e42feep-1) - (double)n * 0x1.a39ef35793c76p-33;
-    double sum = inverse_factorial[13];
-    for (int i = 12; i >= 0; i--) sum = sum * f + inverse_factorial[i];
-    uint64_t bits = (uint64_t)(n + 1023) << 52;
-    double power;
-    memcpy(&power, &bits, sizeof power);
-    return sum * power;
-}
-
 /* ---- Life ---- */
 
 struct sample_options sample_options_default(void)
 {
     return (struct sample_options){.temp = 0.8f,
+                                   .dynatemp_exponent = 1.0f,
                                    .top_k = 40,
                                    .top_p = 0.95f,
                                    .min_p = 0.05f,
+                                   .typical_p = 1.0f,
+                                   .xtc_threshold = 0.1f,
                                    .repeat_penalty = 1.0f,
-                                   .repeat_last_n = 64};
+                                   .repeat_last_n = 64,
+                                   .dry_base = 1.75f,
+                                   .dry_allowed_length = 2,
+                                   .dry_last_n = -1,
+                                   .mirostat_tau = 5.0f,
+                                   .mirostat_eta = 0.1f,
+                                   .adaptive_target = -1.0f,
+                                   .adaptive_decay = 0.9f};
 }
 
-static bool options_check(const struct sample_options *o, struct base_error *err)
+/* Ids outside the vocabulary are the caller's mistake and are named. */
+static bool ids_check(const struct sample_options *o, uint32_t n_vocab, struct base_error *err)
 {
-    /* Written so that NaN fails each of them. */
-    if (!(o->temp >= 0.0f && o->temp <= FLT_MAX))
-        return base_fail_at(err, BASE_USAGE, "--temp", -1, "must be 0 or more");
-    if (o->top_k < 0) return base_fail_at(err, BASE_USAGE, "--top-k", -1, "must be 0 or more");
-    if (!(o->top_p >= 0.0f && o->top_p <= 1.0f))
-        return base_fail_at(err, BASE_USAGE, "--top-p", -1, "must be from 0 to 1");
-    if (!(o->min_p >= 0.0f && o->min_p <= 1.0f))
-        return base_fail_at(err, BASE_USAGE, "--min-p", -1, "must be from 0 to 1");
-    if (!(o->repeat_penalty > 0.0f && o->repeat_penalty <= FLT_MAX))
-        return base_fail_at(err, BASE_USAGE, "--repeat-penalty", -1, "must be above 0");
-    if (!(fabsf(o->frequency_penalty) <= FLT_MAX))
-        return base_fail_at(err, BASE_USAGE, "--frequency-penalty", -1, "must be a number");
-    if (!(fabsf(o->presence_penalty) <= FLT_MAX))
-        return base_fail_at(err, BASE_USAGE, "--presence-penalty", -1, "must be a number");
-    if (o->repeat_last_n < -1)
-        return base_fail_at(err, BASE_USAGE, "--repeat-last-n", -1, "must be -1 or more");
+    for (size_t i = 0; i < o->n_biases; i++)
+        if (o->bias[i].id < 0 || (uint32_t)o->bias[i].id >= n_vocab)
+            return base_fail_at(err, BASE_USAGE, "--logit-bias", -1,
+                                "the model has no token %d: its vocabulary has %u",
+                                (int)o->bias[i].id, n_vocab);
+    for (size_t i = 0; i < o->n_ends; i++)
+        if (o->end_id[i] < 0 || (uint32_t)o->end_id[i] >= n_vocab)
+            return base_fail(err, BASE_MODEL, "the end-of-text token %d is not in the vocabulary",
+                             (int)o->end_id[i]);
     return true;
 }
 
-static bool has_penalty(const struct sample_options *o)
+static bool has_stage(const struct sampler *s, void (*apply)(struct sampler *))
 {
-    return o->repeat_penalty != 1.0f || o->frequency_penalty != 0.0f || o->presence_penalty != 0.0f;
+    for (int i = 0; i < s->n_stages; i++)
+        if (s->stage[i]->apply == apply) return true;
+    return false;
+}
+
+static bool allocate(struct sampler *s, uint32_t n_ctx)
+{
+    const struct sample_options *o = &s->options;
+    s->max_biases = o->n_biases + s->set.n_vocab;
+    s->bias = malloc(s->max_biases * sizeof *s->bias);
+    s->end_id = malloc((o->n_ends + 1) * sizeof *s->end_id);
+    if (!s->bias || !s->end_id) return false;
+    if (o->n_biases) memcpy(s->bias, o->bias, o->n_biases * sizeof *s->bias);
+    if (o->n_ends) memcpy(s->end_id, o->end_id, o->n_ends * sizeof *s->end_id);
+    s->n_biases = o->n_biases;
+    return (!has_stage(s, sample_apply_penalties) || sample_penalties_init(s, n_ctx)) &&
+           (!has_stage(s, sample_apply_dry) || sample_dry_init(s, n_ctx)) &&
+           (!has_stage(s, sample_apply_infill) || sample_infill_init(s)) &&
+           (o->adaptive_target < 0.0f || sample_adaptive_init(s));
 }
 
 struct sampler *sample_new(const struct sample_options *options, uint32_t n_vocab, uint32_t n_ctx,
                            struct base_error *err)
 {
-    if (!options_check(options, err)) return NULL;
+    if (!sample_options_check(options, err)) return NULL;
     if (n_vocab == 0 || n_vocab > INT32_MAX) {
         base_fail(err, BASE_MODEL, "a vocabulary of %u tokens cannot be sampled from", n_vocab);
         return NULL;
     }
+    if (!ids_check(options, n_vocab, err)) return NULL;
     struct sampler *s = calloc(1, sizeof *s);
-    if (!s) goto no_memory;
+    if (!s || !sample_set_init(&s->set, n_vocab, err)) goto no_memory;
     s->options = *options;
-    s->n_vocab = n_vocab;
+    s->mu = 2.0 * (double)options->mirostat_tau;
+    s->adaptive.pending = -1;
     sample_random_seed(&s->random, options->seed);
-    if (has_penalty(options) && options->repeat_last_n != 0) {
-        s->ring_size = n_ctx;
-        if (options->repeat_last_n > 0 && (uint32_t)options->repeat_last_n < n_ctx)
-            s->ring_size = (uint32_t)options->repeat_last_n;
-    }
-    s->logit = malloc(n_vocab * sizeof *s->logit);
-    s->cand = malloc(n_vocab * sizeof *s->cand);
-    s->count = calloc(n_vocab, sizeof *s->count);
-    s->forbidden = malloc(n_vocab * sizeof *s->forbidden);
-    if (!s->logit || !s->cand || !s->count || !s->forbidden) goto no_memory;
-    if (s->ring_size > 0) {
-        s->ring = malloc(s->ring_size * sizeof *s->ring);
-        if (!s->ring) goto no_memory;
-    }
+    if (!sample_chain_init(s, err) || !allocate(s, n_ctx)) goto no_memory;
+    /* What was copied is not looked at through the caller's pointers again. */
+    s->options.bias = NULL;
+    s->options.end_id = NULL;
+    s->options.dry_breaker = NULL;
+    s->options.samplers = NULL;
     return s;
 
 no_memory:
@@ -171,221 +125,68 @@ no_memory:
 void sample_free(struct sampler *s)
 {
     if (!s) return;
-    free(s->logit);
-    free(s->cand);
-    free(s->count);
-    free(s->forbidden);
-    free(s->ring);
+    sample_set_free(&s->set);
+    sample_penalties_free(&s->penalties);
+    sample_dry_free(&s->dry);
+    sample_infill_free(&s->infill);
+    free(s->adaptive.p);
+    free(s->bias);
+    free(s->end_id);
     free(s);
 }
 
 void sample_accept(struct sampler *s, int32_t id)
 {
-    if (id < 0 || (uint32_t)id >= s->n_vocab || s->ring_size == 0) return;
-    if (s->ring_used == s->ring_size)
-        s->count[s->ring[s->ring_next]]--;
-    else
-        s->ring_used++;
-    s->ring[s->ring_next] = id;
-    s->count[id]++;
-    if (++s->ring_next == s->ring_size) s->ring_next = 0;
+    if (id < 0 || (uint32_t)id >= s->set.n_vocab) return;
+    sample_penalties_accept(&s->penalties, id);
+    sample_dry_accept(s, id);
+    sample_adaptive_accept(s, id);
 }
 
 void sample_forbid(struct sampler *s, int32_t id)
 {
-    if (id < 0 || (uint32_t)id >= s->n_vocab) return;
-    for (uint32_t i = 0; i < s->n_forbidden; i++)
-        if (s->forbidden[i] == id) return;
-    s->forbidden[s->n_forbidden++] = id;
+    if (id < 0 || (uint32_t)id >= s->set.n_vocab) return;
+    for (size_t i = 0; i < s->n_biases; i++)
+        if (s->bias[i].id == id && s->bias[i].bias == -INFINITY) return;
+    s->bias[s->n_biases++] = (struct sample_bias){id, -INFINITY};
 }
 
-/* ---- Penalties ---- */
-
-/* A number stays a number: overflow saturates, so that it is not taken for "impossible". */
-static float saturate(float x)
+void sample_restrict(struct sampler *s, const uint64_t *allowed)
 {
-    if (x > FLT_MAX) return FLT_MAX;
-    if (x < -FLT_MAX) return -FLT_MAX;
-    return x;
+    s->allowed = allowed;
 }
 
-static float penalized(const struct sample_options *o, float logit, uint32_t count)
-{
-    if (!(logit > -INFINITY)) return logit;
-    logit = logit > 0.0f ? logit / o->repeat_penalty : logit * o->repeat_penalty;
-    logit -= (float)count * o->frequency_penalty;
-    logit -= o->presence_penalty;
-    return saturate(logit);
-}
+/* ---- One call ---- */
 
-/* Copies the logits. Each id of the history is computed from the caller's value, so ids that
- * occur several times need no special care. */
-static void apply_history(struct sampler *s, const float *logits)
+static void apply_biases(struct sampler *s)
 {
-    memcpy(s->logit, logits, s->n_vocab * sizeof *logits);
-    for (uint32_t i = 0; i < s->ring_used; i++) {
-        int32_t id = s->ring[i];
-        s->logit[id] = penalized(&s->options, logits[id], s->count[id]);
+    for (size_t i = 0; i < s->n_biases; i++) {
+        const struct sample_bias *b = &s->bias[i];
+        const float logit = s->set.logit[b->id];
+        if (!(logit > -INFINITY)) continue;
+        sample_set_change(&s->set, b->id,
+                          b->bias > -INFINITY ? sample_saturate((double)logit + (double)b->bias)
+                                              : -INFINITY);
     }
-    for (uint32_t i = 0; i < s->n_forbidden; i++) s->logit[s->forbidden[i]] = -INFINITY;
-}
-
-/* ---- Selection ---- */
-
-enum { BLOCK = 64, LANES = 16 };
-
-/* The largest number in x[n], NaN skipped, -infinity for none. The lanes let the compiler use
- * vector registers; a maximum has no rounding, so its order is free. */
-static float largest(const float *x, uint32_t n)
-{
-    float lane[LANES];
-    for (int l = 0; l < LANES; l++) lane[l] = -INFINITY;
-    uint32_t i = 0;
-    for (; i + LANES <= n; i += LANES)
-        for (int l = 0; l < LANES; l++) lane[l] = x[i + l] > lane[l] ? x[i + l] : lane[l];
-    for (; i < n; i++) lane[0] = x[i] > lane[0] ? x[i] : lane[0];
-    for (int l = 1; l < LANES; l++) lane[0] = lane[l] > lane[0] ? lane[l] : lane[0];
-    return lane[0];
-}
-
-static int32_t best_id(const struct sampler *s, float best)
-{
-    uint32_t id = 0;
-    while (s->logit[id] != best) id++;
-    return (int32_t)id;
-}
-
-/* The total order of candidates. */
-static bool before(struct candidate a, struct candidate b)
-{
-    return a.logit > b.logit || (a.logit == b.logit && a.id < b.id);
-}
-
-/* Restores a heap below index i; the root is the best candidate, or the worst. */
-static void sift(struct candidate *heap, uint32_t n, uint32_t i, bool best_first)
-{
-    struct candidate moving = heap[i];
-    for (;;) {
-        uint64_t child = 2 * (uint64_t)i + 1;
-        if (child >= n) break;
-        if (child + 1 < n && before(heap[child + 1], heap[child]) == best_first) child++;
-        if (before(heap[child], moving) != best_first) break;
-        heap[i] = heap[child];
-        i = (uint32_t)child;
-    }
-    heap[i] = moving;
-}
-
-static void heapify(struct candidate *heap, uint32_t n, bool best_first)
-{
-    for (uint32_t i = n / 2; i-- > 0;) sift(heap, n, i, best_first);
-}
-
-/* Fills cand with the k best ids (all that are possible when k is 0). A worst-first heap of k keeps
- * the bar; blocks whose largest logit is not above it cannot hold a better one, because of equal
- * logits the earlier id is better. */
-static void select_candidates(struct sampler *s, uint32_t k)
-{
-    if (k == 0 || k > s->n_vocab) k = s->n_vocab;
-    uint32_t n = 0;
-    for (uint32_t first = 0; first < s->n_vocab; first += BLOCK) {
-        uint32_t end = s->n_vocab - first < BLOCK ? s->n_vocab : first + BLOCK;
-        float bar = n == k ? s->cand[0].logit : -INFINITY;
-        if (!(largest(s->logit + first, end - first) > bar)) continue;
-        for (uint32_t id = first; id < end; id++) {
-            if (!(s->logit[id] > -INFINITY)) continue;
-            struct candidate c = {saturate(s->logit[id]), (int32_t)id};
-            if (n < k) {
-                s->cand[n++] = c;
-                if (n == k) heapify(s->cand, n, false);
-            } else if (before(c, s->cand[0])) {
-                s->cand[0] = c;
-                sift(s->cand, n, 0, false);
-            }
-        }
-    }
-    heapify(s->cand, n, true);
-    s->n_cand = n;
-    s->n_ranked = 0;
-}
-
-/* The candidate of rank r < n_cand, 0 the best. Sorts as far as asked: the heap gives its root to
- * the place behind its end, so rank r lies at cand[n_cand - 1 - r]. */
-static struct candidate ranked(struct sampler *s, uint32_t r)
-{
-    while (s->n_ranked <= r) {
-        uint32_t last = s->n_cand - 1 - s->n_ranked;
-        struct candidate best = s->cand[0];
-        s->cand[0] = s->cand[last];
-        s->cand[last] = best;
-        sift(s->cand, last, 0, true);
-        s->n_ranked++;
-    }
-    return s->cand[s->n_cand - 1 - r];
-}
-
-/* ---- The chain after the penalties ---- */
-
-static double weight(struct candidate c, float best, double temp)
-{
-    return exp_below_one(((double)c.logit - (double)best) / temp);
-}
-
-/* Of the `keep` best candidates; when that is all of them, sorting is not needed. */
-static double weight_sum(const struct sampler *s, uint32_t keep, float best, double temp)
-{
-    double sum = 0.0;
-    for (uint32_t r = 0; r < keep; r++) sum += weight(s->cand[s->n_cand - 1 - r], best, temp);
-    return sum;
-}
-
-/* How many of the best candidates reach the probability top_p together. */
-static uint32_t keep_top_p(struct sampler *s, float best)
-{
-    double bar = (double)s->options.top_p * weight_sum(s, s->n_cand, best, 1.0);
-    double sum = 0.0;
-    for (uint32_t r = 0; r < s->n_cand; r++) {
-        sum += weight(ranked(s, r), best, 1.0);
-        if (sum >= bar) return r + 1;
-    }
-    return s->n_cand;
-}
-
-/* How many of `keep` have at least min_p times the best one's probability. */
-static uint32_t keep_min_p(struct sampler *s, uint32_t keep, float best)
-{
-    uint32_t r = 1; /* the best one itself has 1 */
-    while (r < keep && weight(ranked(s, r), best, 1.0) >= (double)s->options.min_p) r++;
-    return r;
-}
-
-static int32_t draw(struct sampler *s, uint32_t keep, float best)
-{
-    double temp = (double)s->options.temp;
-    double bar = sample_random_unit(&s->random) * weight_sum(s, keep, best, temp);
-    double sum = 0.0;
-    for (uint32_t r = 0; r + 1 < keep; r++) {
-        struct candidate c = ranked(s, r);
-        sum += weight(c, best, temp);
-        if (sum > bar) return c.id;
-    }
-    return ranked(s, keep - 1).id;
 }
 
 int32_t sample_next(struct sampler *s, const float *logits, struct base_error *err)
 {
-    apply_history(s, logits);
-    float best = largest(s->logit, s->n_vocab);
-    if (!(best > -INFINITY)) {
-        base_fail(err, BASE_FAILED, "no token is possible: every logit is -infinity or NaN");
+    const bool restricted = s->allowed != NULL;
+    sample_set_load(&s->set, logits, s->allowed);
+    s->allowed = NULL;
+    apply_biases(s);
+    if (sample_set_best(&s->set).id < 0) {
+        if (restricted)
+            base_fail_at(err, BASE_FAILED, "constraint", -1,
+                         "no token is possible: every one that it allows is excluded or has a "
+                         "logit of -infinity or NaN");
+        else
+            base_fail(err, BASE_FAILED, "no token is possible: every logit is -infinity or NaN");
         return -1;
     }
-    if (s->options.temp == 0.0f) return best_id(s, best);
-
-    select_candidates(s, (uint32_t)s->options.top_k);
-    best = saturate(best);
-    uint32_t keep = s->n_cand;
-    if (s->options.top_p < 1.0f) keep = keep_top_p(s, best);
-    if (s->options.min_p > 0.0f) keep = keep_min_p(s, keep, best);
-    return draw(s, keep, best);
+    for (int i = 0; i < s->n_stages; i++) s->stage[i]->apply(s);
+    if (s->options.mirostat != 0) return sample_draw_mirostat(s);
+    if (s->options.adaptive_target >= 0.0f) return sample_draw_adaptive(s);
+    return sample_draw(s);
 }

@@ -1,25 +1,75 @@
 /* sample/sample.h: from logits to the next token id.
  *
- * Owns: penalties, truncation rules, temperature, the random numbers. Refuses: models, text,
- * printing. Deterministic: the same logits, history, options and seed give the same id on every
- * machine (own generator; own exp). Allocates in sample_new only. */
+ * Owns: biases, penalties, truncation rules, temperature, the random numbers and the order in which
+ * they act. Refuses: models, text, printing. Deterministic: the same logits, history, options and
+ * seed give the same id on every machine (own generator; own exp, log and pow). Allocates in
+ * sample_new only. docs/sampling.md has the formula and the source of each sampler. */
 #ifndef SAMPLE_SAMPLE_H
 #define SAMPLE_SAMPLE_H
 
+#include "base/buffer.h"
 #include "base/error.h"
 
+/* Appends the bytes of token `id`; nothing for one that has no text. */
+typedef void sample_bytes_fn(void *context, int32_t id, struct base_buffer *out);
+
+struct sample_bias {
+    int32_t id;
+    float bias; /* added to the logit before everything else; -infinity: never chosen */
+};
+
+struct sample_text {
+    const char *data;
+    size_t size;
+};
+
+enum { SAMPLE_MAX_BREAKER = 128 }; /* bytes of a sequence breaker */
+
+/* Everything is copied but `token_bytes` and its context, which must outlive the sampler. */
 struct sample_options {
+    uint64_t seed;
     float temp;              /* 0: greedy (the lowest id among equal logits) */
+    float dynatemp_range;    /* 0: off; else temp +- range, by the entropy */
+    float dynatemp_exponent; /* of entropy over the largest possible */
     int32_t top_k;           /* 0: off */
     float top_p;             /* 1: off */
     float min_p;             /* 0: off */
+    float typical_p;         /* 1: off */
+    float top_n_sigma;       /* 0 or less: off */
+    float xtc_probability;   /* 0: off */
+    float xtc_threshold;     /* above 0.5: off */
+
     float repeat_penalty;    /* 1: off; divides positive, multiplies negative logits */
     float frequency_penalty; /* 0: off; subtracted per occurrence */
     float presence_penalty;  /* 0: off; subtracted once */
     int32_t repeat_last_n;   /* how much history penalties see; 0: none, -1: all */
-    uint64_t seed;
+    float dry_multiplier;    /* 0: off */
+    float dry_base;
+    int32_t dry_allowed_length;
+    int32_t dry_last_n;                    /* how much history DRY sees; 0: none, -1: all */
+    const struct sample_text *dry_breaker; /* [n_dry_breakers] not empty */
+    size_t n_dry_breakers;
+
+    int32_t mirostat; /* 0: off; 1, 2: its version, in place of every truncation rule */
+    float mirostat_tau, mirostat_eta;
+    float adaptive_target; /* below 0: off */
+    float adaptive_decay;
+
+    const struct sample_bias *bias; /* [n_biases] those of one id add up */
+    size_t n_biases;
+    const char *samplers; /* names separated by ; or , in the order in which they act; NULL: the
+                             order of the default, "penalties;dry;...;temperature" */
+
+    sample_bytes_fn *token_bytes; /* for DRY's breakers and infill; NULL: tokens have no text */
+    void *token_context;
+    const int32_t *end_id; /* [n_ends] end-of-text tokens, for infill */
+    size_t n_ends;
 };
 struct sample_options sample_options_default(void);
+
+/* BASE_USAGE, with the option as its item, for a value out of its range, an unknown or repeated
+ * name in `samplers`, and options that contradict each other. sample_new checks too. */
+bool sample_options_check(const struct sample_options *options, struct base_error *err);
 
 struct sampler; /* opaque; the caller owns it */
 
@@ -28,7 +78,8 @@ struct sampler *sample_new(const struct sample_options *options, uint32_t n_voca
                            struct base_error *err);
 void sample_free(struct sampler *s); /* NULL is fine */
 
-/* Tells the history one more id (prompt ids too). Ids outside the vocabulary are ignored. */
+/* Tells the history one more id (prompt ids too). Ids outside the vocabulary are ignored. Of an id
+ * that sample_next gave, adaptive-p learns here that it was taken. */
 void sample_accept(struct sampler *s, int32_t id);
 
 /* The next id for logits[n_vocab]; the logits are not changed. A vector without any number above
@@ -37,6 +88,24 @@ int32_t sample_next(struct sampler *s, const float *logits, struct base_error *e
 
 /* Forbids an id from now on (--ignore-eos). */
 void sample_forbid(struct sampler *s, int32_t id);
+
+/* Restricts the next sample_next, and only that one, to the ids whose bit is set: bit `id & 63` of
+ * word `id >> 6`, as sample_masker_mask gives it (constraint.h); NULL: every id. The mask must live
+ * until that call. When nothing allowed has a logit above -infinity, sample_next is BASE_FAILED
+ * with "constraint" as its item. Penalties and the like apply as ever. */
+void sample_restrict(struct sampler *s, const uint64_t *allowed);
+
+/* What the model itself said: natural logarithms of probabilities under the plain softmax of
+ * logits[n_vocab], before any sampler or mask. Fills best[k] with the k most probable ids, best
+ * first, of equal ones the lower id first; returns how many there are (fewer than k when fewer have
+ * a logit above -infinity). *of_id (when not NULL) is that of `id`: -infinity for an impossible
+ * one. Deterministic; selects, never sorts all. */
+struct sample_logprob {
+    int32_t id;
+    double logprob;
+};
+uint32_t sample_logprobs(const float *logits, uint32_t n_vocab, uint32_t k,
+                         struct sample_logprob *best, int32_t id, double *of_id);
 
 /* The random generator, for tests: PCG32 (O'Neill 2014). */
 struct sample_random {

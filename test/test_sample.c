@@ -22,7 +22,14 @@ static int naive_order(const void *pa, const void *pb)
     return a->id < b->id ? -1 : 1;
 }
 
-/* Returns the id for the uniform number u; -1 when nothing is possible. */
+static int by_id(const void *pa, const void *pb)
+{
+    const struct naive *a = pa, *b = pb;
+    return a->id < b->id ? -1 : 1;
+}
+
+/* Returns the id for the uniform number u; -1 when nothing is possible. Where no rule can drop a
+ * candidate, the distribution is walked by id. */
 static int32_t naive_next(const struct sample_options *o, uint32_t n_vocab, const float *logits,
                           const int32_t *history, int n_history, double u)
 {
@@ -59,10 +66,12 @@ static int32_t naive_next(const struct sample_options *o, uint32_t n_vocab, cons
     uint32_t keep = 1;
     while (keep < n && exp(c[keep].logit - c[0].logit) >= (double)o->min_p) keep++;
     n = keep;
+    const double best = c[0].logit;
+    if (o->top_k == 0 && o->top_p >= 1.0f && o->min_p <= 0.0f) qsort(c, n, sizeof c[0], by_id);
     double total = 0, sum = 0;
-    for (uint32_t i = 0; i < n; i++) total += exp((c[i].logit - c[0].logit) / (double)o->temp);
+    for (uint32_t i = 0; i < n; i++) total += exp((c[i].logit - best) / (double)o->temp);
     for (uint32_t i = 0; i < n; i++) {
-        sum += exp((c[i].logit - c[0].logit) / (double)o->temp) / total;
+        sum += exp((c[i].logit - best) / (double)o->temp) / total;
         if (sum > u) return c[i].id;
     }
     return c[n - 1].id;
@@ -186,6 +195,75 @@ static void forbidden_ids_do_not_come(void **state)
     assert_int_equal(sample_next(s, logits, &err), -1);
     assert_int_equal(err.code, BASE_FAILED);
     sample_free(s);
+}
+
+static void a_mask_restricts_one_call(void **state)
+{
+    (void)state;
+    enum { N = 130 };
+    static const float temps_used[2] = {0, 1};
+    float logits[N];
+    for (int i = 0; i < N; i++) logits[i] = i == 5 ? 50 : 1;
+    logits[127] = NAN;
+    for (int t = 0; t < 2; t++) {
+        struct sample_options o = sample_options_default();
+        o.temp = temps_used[t];
+        struct sampler *s = make(&o, N);
+        struct base_error err = BASE_ERROR_INIT;
+        const uint64_t some[3] = {(uint64_t)1 << 7, (uint64_t)1 << 63, ~(uint64_t)1};
+        const uint64_t one[3] = {0, (uint64_t)1 << 2, 0}, impossible[3] = {0, (uint64_t)1 << 63, 0};
+        sample_restrict(s, some);
+        int32_t id = sample_next(s, logits, &err);
+        assert_true(id == 7 || id == 129);
+        assert_int_equal(sample_next(s, logits, &err), 5); /* the mask is used up */
+        sample_restrict(s, one);
+        assert_int_equal(sample_next(s, logits, &err), 66);
+        sample_restrict(s, one);
+        sample_restrict(s, NULL);
+        assert_int_equal(sample_next(s, logits, &err), 5);
+        sample_restrict(s, impossible);
+        assert_int_equal(sample_next(s, logits, &err), -1);
+        assert_int_equal(err.code, BASE_FAILED);
+        assert_string_equal(err.item, "constraint");
+        assert_int_equal(sample_next(s, logits, &err), 5);
+        sample_free(s);
+    }
+}
+
+/* Against a full sort and libm. */
+static void logprobs_are_the_plain_softmax(void **state)
+{
+    (void)state;
+    static float logits[MAX_VOCAB];
+    static struct naive all[MAX_VOCAB];
+    static struct sample_logprob best[MAX_VOCAB + 1];
+    static const uint32_t ks[] = {0, 1, 2, 5, 20, MAX_VOCAB + 1};
+    struct sample_random r;
+    sample_random_seed(&r, 21);
+    for (int trial = 0; trial < 300; trial++) {
+        uint32_t n = PICK(&r, vocabs), k = PICK(&r, ks), n_all = 0;
+        fill(&r, (enum shape)(trial % SHAPE_COUNT), n, logits);
+        double sum = 0, of_id;
+        for (uint32_t id = 0; id < n; id++)
+            if (logits[id] > -INFINITY)
+                all[n_all++] = (struct naive){(double)logits[id], (int32_t)id};
+        qsort(all, n_all, sizeof all[0], naive_order);
+        for (uint32_t i = 0; i < n_all; i++) sum += exp(all[i].logit - all[0].logit);
+        int32_t id = (int32_t)(sample_random_u32(&r) % n);
+        assert_int_equal(sample_logprobs(logits, n, k, best, id, &of_id), k < n_all ? k : n_all);
+        for (uint32_t i = 0; i < n_all; i++) {
+            double want = all[i].logit - all[0].logit - log(sum);
+            if (i < k) assert_int_equal(best[i].id, all[i].id);
+            if (i < k) assert_true(fabs(best[i].logprob - want) < 1e-6);
+            if (all[i].id == id) assert_true(fabs(of_id - want) < 1e-6);
+        }
+        if (!(logits[id] > -INFINITY)) assert_true(of_id == -INFINITY);
+    }
+    double of_id = 0;
+    assert_int_equal(sample_logprobs((float[]){NAN, -INFINITY}, 2, 2, best, 0, &of_id), 0);
+    assert_true(of_id == -INFINITY);
+    assert_int_equal(sample_logprobs((float[]){0, INFINITY}, 2, 2, best, 7, &of_id), 2);
+    assert_true(best[0].id == 1 && best[0].logprob == 0.0 && of_id == -INFINITY);
 }
 
 static void the_window_forgets(void **state)
@@ -337,6 +415,8 @@ int main(void)
         cmocka_unit_test(chain_equals_naive),
         cmocka_unit_test(nothing_possible_is_an_error),
         cmocka_unit_test(forbidden_ids_do_not_come),
+        cmocka_unit_test(a_mask_restricts_one_call),
+        cmocka_unit_test(logprobs_are_the_plain_softmax),
         cmocka_unit_test(the_window_forgets),
         cmocka_unit_test(bad_options_are_refused),
         cmocka_unit_test(random_numbers_are_pcg32),

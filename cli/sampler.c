@@ -1,0 +1,238 @@
+/* cli/sampler.c: from the options to a sampler.
+ *
+ * Owns what needs a vocabulary: biases given as text, sequence breakers, the end-of-text tokens.
+ * Refuses sampling itself (sample/). */
+#include "cli/sampler.h"
+#include "cli/input.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What the options of sample/ point to until the sampler has copied it. */
+struct parts {
+    struct base_buffer breaker[CLI_LIST_MAX];
+    struct sample_text breakers[CLI_LIST_MAX];
+    struct sample_bias *bias;
+    size_t n_biases, max_biases;
+    int32_t *end_id;
+    size_t n_ends;
+};
+
+static void parts_free(struct parts *p)
+{
+    for (size_t i = 0; i < CLI_LIST_MAX; i++) base_buffer_free(&p->breaker[i]);
+    free(p->bias);
+    free(p->end_id);
+}
+
+/* ---- DRY's sequence breakers ---- */
+
+static bool read_breakers(const struct cli_values *v, struct parts *p, struct sample_options *o,
+                          struct base_error *err)
+{
+    static const struct sample_text standard[] = {{"\n", 1}, {":", 1}, {"\"", 1}, {"*", 1}};
+    const struct cli_list *list = &v->dry_sequence_breaker;
+    o->dry_breaker = list->count ? p->breakers : standard;
+    o->n_dry_breakers = list->count ? list->count : sizeof standard / sizeof standard[0];
+    if (list->count == 1 && strcmp(list->item[0], "none") == 0) o->n_dry_breakers = 0;
+    for (size_t i = 0; i < list->count; i++) {
+        struct base_buffer *b = &p->breaker[i];
+        if (v->escape)
+            cli_input_unescape(list->item[i], b);
+        else
+            base_buffer_add_text(b, list->item[i]);
+        if (b->failed) return base_fail(err, BASE_NO_MEMORY, "not enough memory for breakers");
+        p->breakers[i] = (struct sample_text){b->size ? b->data : "", b->size};
+    }
+    return true;
+}
+
+/* ---- Biases ---- */
+
+/* TOKEN+BIAS or TOKEN-BIAS: the first sign behind which a number stands alone. */
+struct bias_text {
+    const char *token;
+    size_t size;
+    int64_t id; /* -1: the token is given by its text */
+    float bias;
+};
+
+static bool is_number(const char *text, double *out)
+{
+    char *end;
+    if (strcasecmp(text, "inf") == 0) {
+        *out = INFINITY;
+        return true;
+    }
+    if (strspn(text, ".0123456789") == 0 || strspn(text, "+-.0123456789eE") != strlen(text))
+        return false;
+    *out = strtod(text, &end);
+    return *end == '\0' && *out <= 1e6;
+}
+
+static bool parse_bias(const char *text, struct bias_text *b, struct base_error *err)
+{
+    double number = 0.0;
+    const char *sign = text;
+    do sign += strcspn(sign + 1, "+-") + 1;
+    while (*sign != '\0' && !is_number(sign + 1, &number));
+    *b = (struct bias_text){.token = text, .size = (size_t)(sign - text), .id = -1};
+    if (*text == '\0' || *sign == '\0' || (*sign == '+' && number > 1e6))
+        return base_fail_at(err, BASE_USAGE, "--logit-bias", -1,
+                            "'%s' is not ID+BIAS, ID-BIAS or TEXT+BIAS (a number up to 1e6, or "
+                            "-inf to forbid the token)",
+                            text);
+    b->bias = (float)(*sign == '-' ? -number : number);
+    if (strspn(text, "0123456789") == b->size) {
+        b->id = strtoll(text, NULL, 10);
+    } else if (b->size > 2 && text[0] == '"' && sign[-1] == '"') {
+        b->token++;
+        b->size -= 2;
+    }
+    return true;
+}
+
+static bool add_bias(struct parts *p, int64_t id, float bias, struct base_error *err)
+{
+    if (p->n_biases == p->max_biases) {
+        const size_t n = 2 * p->max_biases + 16;
+        struct sample_bias *more = realloc(p->bias, n * sizeof *more);
+        if (!more) return base_fail(err, BASE_NO_MEMORY, "not enough memory for biases");
+        p->bias = more;
+        p->max_biases = n;
+    }
+    const int32_t narrow =
+        id > INT32_MAX ? INT32_MAX : (int32_t)id; /* sample/ refuses it by name */
+    p->bias[p->n_biases++] = (struct sample_bias){narrow, bias};
+    return true;
+}
+
+/* Every token that reads exactly so: a byte may have one of its own beside that of the text. */
+static bool add_text_bias(const struct cli_values *v, const struct text_tokenizer *t,
+                          const struct bias_text *b, struct parts *p, struct base_error *err)
+{
+    struct base_buffer want = BASE_BUFFER_INIT, text = BASE_BUFFER_INIT, own = BASE_BUFFER_INIT;
+    const size_t before = p->n_biases;
+    base_buffer_add(&text, b->token, b->size);
+    if (v->escape)
+        cli_input_unescape(text.data ? text.data : "", &want);
+    else
+        base_buffer_add(&want, b->token, b->size);
+    bool ok = !want.failed && !text.failed;
+    if (!ok) base_fail(err, BASE_NO_MEMORY, "not enough memory for biases");
+    for (uint32_t id = 0; ok && id < text_vocab_size(t); id++) {
+        base_buffer_clear(&own);
+        text_token_bytes(t, (int32_t)id, true, &own);
+        if (own.size == want.size && own.size > 0 && memcmp(own.data, want.data, own.size) == 0)
+            ok = add_bias(p, id, b->bias, err);
+    }
+    if (ok && p->n_biases == before)
+        ok = base_fail_at(err, BASE_USAGE, "--logit-bias", -1,
+                          "no single token of this model reads '%.*s': give ids (infer tokenize "
+                          "prints them)",
+                          (int)(b->size < 60 ? b->size : 60), b->token);
+    base_buffer_free(&want);
+    base_buffer_free(&text);
+    base_buffer_free(&own);
+    return ok;
+}
+
+/* Without a tokenizer only the form is checked. */
+static bool read_biases(const struct cli_values *v, const struct text_tokenizer *t, struct parts *p,
+                        struct base_error *err)
+{
+    for (size_t i = 0; i < v->logit_bias.count; i++) {
+        struct bias_text b;
+        if (!parse_bias(v->logit_bias.item[i], &b, err)) return false;
+        if (!t) continue;
+        if (b.id >= 0 ? !add_bias(p, b.id, b.bias, err) : !add_text_bias(v, t, &b, p, err))
+            return false;
+    }
+    return true;
+}
+
+/* ---- End-of-text tokens: the end of a turn first, then that of the text ---- */
+
+static bool read_ends(const struct text_tokenizer *t, struct parts *p, struct base_error *err)
+{
+    const int32_t first[2] = {text_token_eot(t), text_token_eos(t)};
+    const uint32_t n = text_vocab_size(t);
+    size_t count = 2;
+    for (uint32_t id = 0; id < n; id++) count += text_token_is_end(t, (int32_t)id);
+    p->end_id = malloc(count * sizeof *p->end_id);
+    if (!p->end_id) return base_fail(err, BASE_NO_MEMORY, "not enough memory to sample");
+    for (int i = 0; i < 2; i++)
+        if (first[i] >= 0 && (i == 0 || first[i] != first[0])) p->end_id[p->n_ends++] = first[i];
+    for (uint32_t id = 0; id < n; id++)
+        if (text_token_is_end(t, (int32_t)id) && (int32_t)id != first[0] && (int32_t)id != first[1])
+            p->end_id[p->n_ends++] = (int32_t)id;
+    return true;
+}
+
+/* ---- The whole ---- */
+
+static void add_bytes(void *context, int32_t id, struct base_buffer *out)
+{
+    text_token_bytes(context, id, true, out);
+}
+
+static struct sample_options plain_options(const struct cli_values *v, uint64_t seed)
+{
+    return (struct sample_options){.seed = seed,
+                                   .temp = (float)v->temp,
+                                   .dynatemp_range = (float)v->dynatemp_range,
+                                   .dynatemp_exponent = (float)v->dynatemp_exp,
+                                   .top_k = (int32_t)v->top_k,
+                                   .top_p = (float)v->top_p,
+                                   .min_p = (float)v->min_p,
+                                   .typical_p = (float)v->typical,
+                                   .top_n_sigma = (float)v->top_n_sigma,
+                                   .xtc_probability = (float)v->xtc_probability,
+                                   .xtc_threshold = (float)v->xtc_threshold,
+                                   .repeat_penalty = (float)v->repeat_penalty,
+                                   .frequency_penalty = (float)v->frequency_penalty,
+                                   .presence_penalty = (float)v->presence_penalty,
+                                   .repeat_last_n = (int32_t)v->repeat_last_n,
+                                   .dry_multiplier = (float)v->dry_multiplier,
+                                   .dry_base = (float)v->dry_base,
+                                   .dry_allowed_length = (int32_t)v->dry_allowed_length,
+                                   .dry_last_n = (int32_t)v->dry_penalty_last_n,
+                                   .mirostat = (int32_t)v->mirostat,
+                                   .mirostat_tau = (float)v->mirostat_ent,
+                                   .mirostat_eta = (float)v->mirostat_lr,
+                                   .adaptive_target = (float)v->adaptive_target,
+                                   .adaptive_decay = (float)v->adaptive_decay,
+                                   .samplers = v->samplers};
+}
+
+bool cli_sampler_check(const struct cli_values *v, struct base_error *err)
+{
+    struct parts p = {0};
+    struct sample_options o = plain_options(v, 0);
+    const bool ok = read_biases(v, NULL, &p, err) && read_breakers(v, &p, &o, err) &&
+                    sample_options_check(&o, err);
+    parts_free(&p);
+    return ok;
+}
+
+struct sampler *cli_sampler_open(const struct cli_values *v, const struct cli_model *m,
+                                 uint64_t seed, struct base_error *err)
+{
+    struct parts p = {0};
+    struct sampler *s = NULL;
+    struct sample_options o = plain_options(v, seed);
+    o.token_bytes = add_bytes;
+    o.token_context = m->tokenizer;
+    if (!read_breakers(v, &p, &o, err) || !read_biases(v, m->tokenizer, &p, err) ||
+        !read_ends(m->tokenizer, &p, err))
+        goto end;
+    o.bias = p.bias;
+    o.n_biases = p.n_biases;
+    o.end_id = p.end_id;
+    o.n_ends = p.n_ends;
+    s = sample_new(&o, model_facts(m->model)->n_vocab, model_session_n_ctx(m->session), err);
+    for (size_t i = 0; s && v->ignore_eos && i < p.n_ends; i++) sample_forbid(s, p.end_id[i]);
+end:
+    parts_free(&p);
+    return s;
+}

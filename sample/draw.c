@@ -1,0 +1,154 @@
+/* sample/draw.c: the end of the chain, one id: by the distribution, or by a rule that steers it:
+ * mirostat 1 and 2, adaptive-p. Formulas: docs/sampling.md. */
+#include "sample/chain.h"
+#include "sample/exp.h"
+#include <math.h>
+#include <stdlib.h>
+
+static const double ln2 = 0x1.62e42fefa39efp-1;
+
+int32_t sample_draw(struct sampler *s)
+{
+    return sample_set_draw(&s->set, sample_random_unit(&s->random), NULL);
+}
+
+/* ---- Mirostat ---- */
+
+/* Version 1: how many candidates have a surprise below mu, if probabilities fall as a power of the
+ * rank (Zipf); the exponent is estimated from the best hundred. */
+static uint32_t zipf_count(struct sampler *s)
+{
+    enum { BEST = 100 };
+    struct sample_set *set = &s->set;
+    double sum = 0.0, squares = 0.0;
+    for (uint32_t i = 0; i + 1 < BEST && i + 1 < set->n; i++) {
+        const double t = sample_log((double)(i + 2) / (double)(i + 1));
+        const double fall =
+            (double)sample_set_rank(set, i).logit - (double)sample_set_rank(set, i + 1).logit;
+        sum += t * fall / set->temp;
+        squares += t * t;
+    }
+    if (!(squares > 0.0)) return 1;
+    const double n = (double)set->n_vocab, exponent = sum / squares, over = exponent - 1.0;
+    const double power = sample_exp(s->mu * ln2);
+    /* At exponent 1 the quotient's limit. */
+    const double base =
+        fabs(over) < 1e-9 ? power / sample_log(n) : over * power / (1.0 - sample_pow(n, -over));
+    const double k = sample_exp(sample_log(base) / exponent);
+    if (!(k >= 1.0)) return 1;
+    return k < n ? (uint32_t)k : set->n_vocab;
+}
+
+static void keep_zipf(struct sampler *s)
+{
+    struct sample_set *set = &s->set;
+    const bool whole = !set->cut;
+    sample_set_keep_best(set, 100);
+    const uint32_t k = zipf_count(s);
+    if (whole && k > set->n) set->cut = false;
+    sample_set_keep_best(set, k);
+}
+
+/* Version 2: candidates whose surprise is at most mu; the best one when there is none. */
+static void keep_surprise(struct sampler *s)
+{
+    struct sample_set *set = &s->set;
+    const double best = (double)sample_set_best(set).logit;
+    const double bar = sample_log(sample_set_sums(set).total) - s->mu * ln2;
+    if (bar > 0.0)
+        sample_set_keep_best(set, 1);
+    else
+        sample_set_keep_above(set, best + set->temp * bar);
+}
+
+int32_t sample_draw_mirostat(struct sampler *s)
+{
+    double p;
+    if (s->options.mirostat == 1)
+        keep_zipf(s);
+    else
+        keep_surprise(s);
+    const int32_t id = sample_set_draw(&s->set, sample_random_unit(&s->random), &p);
+    const double surprise = -sample_log(p) / ln2;
+    s->mu -= (double)s->options.mirostat_eta * (surprise - (double)s->options.mirostat_tau);
+    return id;
+}
+
+/* ---- Adaptive-p ---- */
+
+bool sample_adaptive_init(struct sampler *s)
+{
+    const double decay = (double)s->options.adaptive_decay;
+    s->adaptive.weight = 1.0 / (1.0 - decay);
+    s->adaptive.sum = (double)s->options.adaptive_target * s->adaptive.weight;
+    s->adaptive.pending = -1;
+    s->adaptive.p = malloc(s->set.n_vocab * sizeof *s->adaptive.p);
+    return s->adaptive.p != NULL;
+}
+
+/* The logit of a candidate with probability p: a peak at the target, linear far from it. */
+static float shaped(float p, float target)
+{
+    const float distance = fabsf(p - target) * (1.0f / 0.3f);
+    return 5.0f - 10.0f * distance * distance / (1.0f + distance);
+}
+
+static void shape_vocabulary(struct sampler *s, float target)
+{
+    struct sample_set *set = &s->set;
+    const float best = sample_set_best(set).logit;
+    const float inverse = (float)(1.0 / sample_set_sums(set).total);
+    for (uint32_t b = 0; b < set->n_blocks; b++) {
+        float *x = set->logit + (size_t)b * SAMPLE_BLOCK, w[SAMPLE_BLOCK];
+        sample_set_block_weights(set, b, best, w);
+        for (int i = 0; i < SAMPLE_BLOCK; i++) {
+            w[i] *= inverse;
+            x[i] = x[i] > -INFINITY ? shaped(w[i], target) : -INFINITY;
+        }
+        for (uint32_t i = 0; i < SAMPLE_BLOCK && b * SAMPLE_BLOCK + i < set->n_vocab; i++)
+            s->adaptive.p[b * SAMPLE_BLOCK + i] = w[i];
+        set->bound[b] = 5.0f; /* the peak */
+    }
+    set->temp = 1.0;
+}
+
+/* The list keeps its order, that of the probabilities before: shaped logits may lie so close that
+ * rounding would decide theirs. */
+static void shape_list(struct sampler *s, float target)
+{
+    struct sample_set *set = &s->set;
+    const float best = sample_set_best(set).logit;
+    const double total = sample_set_sums(set).total;
+    if (set->n > 0) sample_set_rank(set, set->n - 1);
+    for (uint32_t i = 0; i < set->n; i++) {
+        struct sample_candidate *c = &set->list[i];
+        const float p = (float)(sample_set_weight(set, c->logit, best) / total);
+        s->adaptive.p[c->id] = p;
+        c->logit = shaped(p, target);
+    }
+    set->temp = 1.0;
+}
+
+/* The target moves against the mean of what was chosen lately. */
+int32_t sample_draw_adaptive(struct sampler *s)
+{
+    struct sample_adaptive *a = &s->adaptive;
+    double target = 2.0 * (double)s->options.adaptive_target - a->sum / a->weight;
+    target = target < 0.0 ? 0.0 : target > 1.0 ? 1.0 : target;
+    if (s->set.cut)
+        shape_list(s, (float)target);
+    else
+        shape_vocabulary(s, (float)target);
+    return a->pending = sample_draw(s);
+}
+
+void sample_adaptive_accept(struct sampler *s, int32_t id)
+{
+    struct sample_adaptive *a = &s->adaptive;
+    if (a->pending == id) {
+        const double decay = (double)s->options.adaptive_decay;
+        a->sum = (double)a->p[id] + decay * a->sum;
+        a->weight = 1.0 + decay * a->weight;
+    }
+    a->pending = -1;
+}

@@ -1,0 +1,125 @@
+/* sample/infill.c: the rule for filling a gap: ends early rather than late, and takes candidates
+ * that begin alike for one. Formula: docs/sampling.md. Only after a cut (chain.c sees to that). */
+#include "sample/chain.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool sample_infill_init(struct sampler *s)
+{
+    struct sample_infill *f = &s->infill;
+    const size_t n = (size_t)s->options.top_k + 1;
+    f->p = malloc(n * sizeof *f->p);
+    f->at = malloc(n * sizeof *f->at);
+    return f->p && f->at;
+}
+
+void sample_infill_free(struct sample_infill *f)
+{
+    free(f->p);
+    free(f->at);
+    base_buffer_free(&f->text);
+}
+
+static bool is_end(const struct sampler *s, int32_t id)
+{
+    for (size_t i = 0; i < s->options.n_ends; i++)
+        if (s->end_id[i] == id) return true;
+    return false;
+}
+
+/* Probabilities, bytes; returns the share of end tokens. The list gets sorted, the best at its
+ * end, as ranks are kept. */
+static double read_candidates(struct sampler *s)
+{
+    struct sample_infill *f = &s->infill;
+    struct sample_set *set = &s->set;
+    const float best = sample_set_best(set).logit;
+    const double total = sample_set_sums(set).total;
+    double ends = 0.0;
+    base_buffer_clear(&f->text);
+    for (uint32_t r = 0; r < set->n; r++) {
+        const struct sample_candidate c = sample_set_rank(set, r);
+        f->p[r] = sample_set_weight(set, c.logit, best) / total;
+        f->at[r] = f->text.size;
+        if (is_end(s, c.id))
+            ends += f->p[r];
+        else if (s->options.token_bytes)
+            s->options.token_bytes(s->options.token_context, c.id, &f->text);
+    }
+    f->at[set->n] = f->text.size;
+    return ends;
+}
+
+static bool is_prefix(const struct sample_infill *f, uint32_t a, uint32_t b)
+{
+    const size_t size = f->at[a + 1] - f->at[a];
+    return size > 0 && size <= f->at[b + 1] - f->at[b] &&
+           memcmp(f->text.data + f->at[a], f->text.data + f->at[b], size) == 0;
+}
+
+/* Of two candidates of which one begins the other, the likelier gets both shares. -1: merged. */
+static void merge_prefixes(struct sample_infill *f, uint32_t n)
+{
+    for (uint32_t a = 0; a < n; a++)
+        for (uint32_t b = 0; b < n && f->p[a] >= 0.0; b++) {
+            if (a == b || f->p[b] < 0.0 || !is_prefix(f, a, b)) continue;
+            const uint32_t to = f->p[b] > f->p[a] ? b : a, from = to == a ? b : a;
+            f->p[to] += f->p[from];
+            f->p[from] = -1.0;
+        }
+}
+
+/* Keeps the end tokens and what has p >= bar, in order; returns how many are no end. */
+static uint32_t keep_likely(struct sampler *s, double bar)
+{
+    struct sample_infill *f = &s->infill;
+    struct sample_set *set = &s->set;
+    struct sample_candidate *rank0 = set->list + set->n - 1; /* ranks go down from here */
+    uint32_t n = 0, n_text = 0;
+    double sum = 0.0;
+    for (uint32_t r = 0; r < set->n; r++) {
+        const bool end = is_end(s, rank0[-(ptrdiff_t)r].id);
+        if (!end && f->p[r] < bar) continue;
+        n_text += !end;
+        rank0[-(ptrdiff_t)n] = rank0[-(ptrdiff_t)r];
+        f->p[n++] = f->p[r];
+        sum += f->p[n - 1];
+    }
+    for (uint32_t r = 0; r < n; r++) f->p[r] /= sum;
+    set->list += set->n - n;
+    set->n = set->n_ranked = n;
+    return n_text;
+}
+
+/* The end token that is asked for first, among those that are possible. */
+static struct sample_candidate pick_end(const struct sampler *s)
+{
+    for (size_t i = 0; i < s->options.n_ends; i++) {
+        const int32_t id = s->end_id[i];
+        if (s->set.logit[id] > -INFINITY) return (struct sample_candidate){s->set.logit[id], id};
+    }
+    return (struct sample_candidate){-INFINITY, -1};
+}
+
+void sample_apply_infill(struct sampler *s)
+{
+    struct sample_infill *f = &s->infill;
+    struct sample_set *set = &s->set;
+    const double ends = read_candidates(s);
+    const struct sample_candidate best = sample_set_best(set);
+    if (3.0 * ends * (double)set->n > 1.0 - ends) {
+        keep_likely(s, INFINITY); /* the ends only */
+        return;
+    }
+    merge_prefixes(f, set->n);
+    const uint32_t n_text = keep_likely(s, 0.2);
+    if (n_text > 0) {
+        keep_likely(s, 1.0 / (n_text + 1));
+        if (set->n > 0) return;
+    }
+    struct sample_candidate end = pick_end(s);
+    set->list = set->room;
+    set->list[0] = end.id >= 0 ? end : best;
+    sample_set_keep_list(set, 1);
+}

@@ -1,0 +1,94 @@
+/* sample/set.h: the candidates of one call: the whole vocabulary until something cuts it, then a
+ * short list. Private to sample/.
+ *
+ * Candidates have a total order, logit descending and then id ascending, so every rule has one
+ * answer and any selection algorithm gives it. A vocabulary of 262,144 tokens is passed over a few
+ * times in blocks and never sorted: what cuts it selects, and the list is a binary heap whose
+ * sorted part grows on demand. Logits are finite; impossible ids have -infinity and are in no list.
+ *
+ * The probability of a candidate is exp((logit - best) / temp) over the sum of all: temperature is
+ * one number until somebody needs the logits themselves. */
+#ifndef SAMPLE_SET_H
+#define SAMPLE_SET_H
+
+#include "base/error.h"
+#include <stddef.h>
+
+enum { SAMPLE_BLOCK = 64 }; /* ids per block: one word of a mask */
+
+struct sample_candidate {
+    float logit;
+    int32_t id;
+};
+
+struct sample_set {
+    uint32_t n_vocab, n_blocks;
+    float *logit;  /* [n_blocks * 64] of every id; what is behind the last is impossible */
+    float *bound;  /* [n_blocks] no logit of the block is larger */
+    double *share; /* [n_blocks] weights of each block at the latest sample_set_sums */
+    double temp;
+
+    bool cut;                      /* false: every id that `logit` holds is in the set */
+    struct sample_candidate *room; /* [n_vocab] where lists are made */
+    struct sample_candidate *list; /* the candidates once cut: see sample_set_rank */
+    uint32_t n, n_ranked;
+};
+
+bool sample_set_init(struct sample_set *set, uint32_t n_vocab, struct base_error *err);
+void sample_set_free(struct sample_set *set);
+
+/* A new call: logits[n_vocab] (NaN is impossible, infinity the largest number), `allowed` as in
+ * sample_restrict. */
+void sample_set_load(struct sample_set *set, const float *logits, const uint64_t *allowed);
+
+/* A number stays a number: overflow saturates, so that it is not taken for "impossible". */
+float sample_saturate(double logit);
+
+/* Gives an id another logit; for sets that are not cut. */
+void sample_set_change(struct sample_set *set, int32_t id, float logit);
+
+/* Gives every id of ids[n] (each once) the logit that `change` returns. In a set that is cut it is
+ * asked for every candidate, and returns the logit of one that is not in ids[] as it is. */
+typedef float sample_change_fn(const void *state, int32_t id, float logit);
+void sample_set_adjust(struct sample_set *set, const int32_t *ids, uint32_t n,
+                       sample_change_fn *change, const void *state);
+
+/* Divides the logits by the temperature so far, for rules that add to them. */
+void sample_set_settle(struct sample_set *set);
+
+/* The best candidate; id -1 when the set is empty. */
+struct sample_candidate sample_set_best(struct sample_set *set);
+
+/* The candidate of rank r < n of a cut set, 0 the best. */
+struct sample_candidate sample_set_rank(struct sample_set *set, uint32_t r);
+
+/* -- cuts: afterwards the set is a list -- */
+void sample_set_keep_best(struct sample_set *set, uint32_t k);  /* all when there are fewer */
+void sample_set_keep_above(struct sample_set *set, double bar); /* logits >= bar */
+void sample_set_keep_list(struct sample_set *set, uint32_t n);  /* list[0..n), in any order */
+void sample_set_drop_best(struct sample_set *set, uint32_t n);  /* of a cut set */
+
+/* -- sums over the set -- */
+struct sample_sums {
+    double total;   /* of the weights exp((logit - best) / temp) */
+    double entropy; /* of the distribution, in nats */
+};
+struct sample_sums sample_set_sums(struct sample_set *set);
+double sample_set_weight(const struct sample_set *set, float logit, float best);
+
+struct sample_moments {
+    double mean, deviation; /* of the logits / temp, relative to the best one */
+    uint64_t n;
+};
+struct sample_moments sample_set_moments(struct sample_set *set);
+
+/* Calls `use` for each block of a set that is not cut: ids first..first + 63, their weights
+ * (0: impossible) relative to `best`. */
+void sample_set_block_weights(const struct sample_set *set, uint32_t block, float best,
+                              float weight[SAMPLE_BLOCK]);
+
+/* The candidate at u in [0, 1) of the distribution: a cut set is walked by rank, another by id.
+ * *p (when not NULL) is its probability. */
+int32_t sample_set_draw(struct sample_set *set, double u, double *p);
+
+#endif

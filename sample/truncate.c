@@ -1,0 +1,180 @@
+/* sample/truncate.c: the rules that drop candidates: top-k, top-p, min-p, typical, top-n-sigma,
+ * XTC; and temperature, which at 0 keeps one.
+ *
+ * Each works on a vocabulary that nothing has cut yet without sorting it: it finds a bar below
+ * which nothing can stay. Sources of the formulas: docs/sampling.md. */
+#include "sample/chain.h"
+#include "sample/exp.h"
+#include <math.h>
+
+void sample_apply_top_k(struct sampler *s)
+{
+    sample_set_keep_best(&s->set, (uint32_t)s->options.top_k);
+}
+
+/* The fewest best candidates that have the probability top_p together. What the vocabulary's sum is
+ * made of lies near the best logit, as a rule: so that part is looked at first. */
+void sample_apply_top_p(struct sampler *s)
+{
+    static const double depths[] = {8.0, 32.0, INFINITY};
+    struct sample_set *set = &s->set;
+    const float best = sample_set_best(set).logit;
+    const double bar = (double)s->options.top_p * sample_set_sums(set).total;
+    const bool whole = !set->cut;
+    for (int i = 0; i < 3; i++) {
+        if (whole) {
+            set->cut = false;
+            sample_set_keep_above(set, (double)best - depths[i] * set->temp);
+        }
+        double sum = 0.0;
+        for (uint32_t r = 0; r < set->n; r++) {
+            sum += sample_set_weight(set, sample_set_rank(set, r).logit, best);
+            if (sum < bar) continue;
+            sample_set_keep_best(set, r + 1);
+            return;
+        }
+        if (!whole) return; /* rounding: all of them */
+    }
+}
+
+/* A probability of at least min_p times the best one's. */
+void sample_apply_min_p(struct sampler *s)
+{
+    struct sample_set *set = &s->set;
+    const double best = (double)sample_set_best(set).logit;
+    sample_set_keep_above(set, best + set->temp * sample_log((double)s->options.min_p));
+}
+
+/* Logits at most n standard deviations below the best. */
+void sample_apply_top_n_sigma(struct sampler *s)
+{
+    struct sample_set *set = &s->set;
+    const double best = (double)sample_set_best(set).logit;
+    const double deviation = sample_set_moments(set).deviation * set->temp;
+    sample_set_keep_above(set, best - (double)s->options.top_n_sigma * deviation);
+}
+
+/* ---- Typical ---- */
+
+/* How far a candidate's surprise is from the entropy. All in nats below the best logit: the one
+ * whose surprise is the entropy would lie at `centre` <= 0. */
+struct typical {
+    const struct sample_set *set;
+    double best, centre;
+};
+
+static double distance(const struct typical *t, float logit)
+{
+    return fabs(((double)logit - t->best) / t->set->temp - t->centre);
+}
+
+static bool nearer(const struct typical *t, struct sample_candidate a, struct sample_candidate b)
+{
+    const double x = distance(t, a.logit), y = distance(t, b.logit);
+    if (x != y) return x < y;
+    return a.logit > b.logit || (a.logit == b.logit && a.id < b.id);
+}
+
+static void sink(const struct typical *t, struct sample_candidate *heap, uint32_t n, uint32_t i)
+{
+    const struct sample_candidate moving = heap[i];
+    for (;;) {
+        uint64_t child = 2 * (uint64_t)i + 1;
+        if (child >= n) break;
+        if (child + 1 < n && nearer(t, heap[child + 1], heap[child])) child++;
+        if (!nearer(t, heap[child], moving)) break;
+        heap[i] = heap[child];
+        i = (uint32_t)child;
+    }
+    heap[i] = moving;
+}
+
+/* Makes the list hold every candidate that may count: those as near as `reach`, widened until they
+ * have the probability together. */
+static void gather_typical(struct sample_set *set, const struct typical *t, double bar)
+{
+    for (double reach = 1.0 - t->centre; !set->cut; reach *= 4.0) {
+        const bool all = reach > 1000.0;
+        sample_set_keep_above(set, all ? -INFINITY : t->best + set->temp * (t->centre - reach));
+        double sum = 0.0;
+        for (uint32_t i = 0; i < set->n; i++)
+            sum += sample_set_weight(set, set->list[i].logit, (float)t->best);
+        set->cut = all || sum > bar;
+    }
+}
+
+void sample_apply_typical(struct sampler *s)
+{
+    struct sample_set *set = &s->set;
+    const float best = sample_set_best(set).logit;
+    const struct sample_sums sums = sample_set_sums(set);
+    const double bar = (double)s->options.typical_p * sums.total;
+    const struct typical t = {set, (double)best, sample_log(sums.total) - sums.entropy};
+    gather_typical(set, &t, bar);
+
+    struct sample_candidate *heap = set->list;
+    uint32_t n = set->n;
+    for (uint32_t i = n / 2; i-- > 0;) sink(&t, heap, n, i);
+    double sum = 0.0;
+    while (n > 0 && sum <= bar) {
+        const struct sample_candidate nearest = heap[0];
+        sum += sample_set_weight(set, nearest.logit, best);
+        heap[0] = heap[--n];
+        if (n > 0) sink(&t, heap, n, 0);
+        heap[n] = nearest;
+    }
+    set->list += n;
+    sample_set_keep_list(set, set->n - n);
+}
+
+/* ---- XTC ---- */
+
+/* With the given probability: of those that are at least as likely as the threshold, all but the
+ * least likely go. */
+void sample_apply_xtc(struct sampler *s)
+{
+    struct sample_set *set = &s->set;
+    if (!(sample_random_unit(&s->random) < (double)s->options.xtc_probability)) return;
+    const float best = sample_set_best(set).logit;
+    const double bar = (double)s->options.xtc_threshold * sample_set_sums(set).total;
+    const bool whole = !set->cut;
+    /* At most 1 / threshold can be as likely as that; at threshold 0, all. */
+    if (whole) sample_set_keep_above(set, (double)best + set->temp * sample_log(bar) - 1e-3);
+    uint32_t n = 0;
+    while (n < set->n && sample_set_weight(set, sample_set_rank(set, n).logit, best) >= bar) n++;
+    if (whole) set->cut = false;
+    if (n < 2) return;
+    if (!whole) {
+        sample_set_drop_best(set, n - 1);
+        return;
+    }
+    for (uint32_t r = 0; r < n - 1; r++)
+        sample_set_change(set, set->list[set->n - 1 - r].id, -INFINITY);
+}
+
+/* ---- Temperature ---- */
+
+/* The entropy as a share of the largest possible one, raised to the exponent, chooses between
+ * temp - range and temp + range. */
+static double dynamic_temperature(struct sampler *s)
+{
+    const struct sample_options *o = &s->options;
+    const double temp = (double)o->temp, range = (double)o->dynatemp_range;
+    const double low = temp > range ? temp - range : 0.0, high = temp + range;
+    const uint64_t n = sample_set_moments(&s->set).n;
+    if (n < 2) return temp;
+    double share = sample_set_sums(&s->set).entropy / sample_log((double)n);
+    if (!(share > 0.0)) share = 0.0;
+    if (share > 1.0) share = 1.0;
+    return low + (high - low) * sample_pow(share, (double)o->dynatemp_exponent);
+}
+
+void sample_apply_temperature(struct sampler *s)
+{
+    const struct sample_options *o = &s->options;
+    const double temp = o->dynatemp_range > 0.0f ? dynamic_temperature(s) : (double)o->temp;
+    if (temp > 0.0)
+        s->set.temp *= temp;
+    else
+        sample_set_keep_best(&s->set, 1);
+}
