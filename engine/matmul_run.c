@@ -253,41 +253,59 @@ static void chunk_by_gemv(const struct run *run, const struct chunk *c)
     }
 }
 
-/* Unpacking goes in slices of so many elements, and asks for the bytes of the slice that comes so
- * many slices later: 16 rows are too many streams for the processor to see by itself. */
-enum { SLICE_ELEMENTS = 256, SLICES_AHEAD = 6 };
+/* Unpacking goes in slices of so many elements of 16 rows. Those are too many streams for the
+ * processor to see by itself: a prefetch runs ahead in address order, by a panel and a bit. */
+enum { SLICE_ELEMENTS = 256, PREFETCH_AHEAD = 4096, FEW_COLS = 32 };
 
-static void prefetch_slice(const char *w, int64_t row_bytes, int64_t slice_bytes)
+static void prefetch_linear(const char *at, int64_t bytes)
 {
-    for (int r = 0; r < QUANT_PANEL_ROWS; r++)
-        for (int64_t i = 0; i < slice_bytes; i += 64) __builtin_prefetch(w + r * row_bytes + i);
+    for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(at + i, 0, 2);
 }
 
-/* Unpacks all panels of the chunk; the last one repeats its last row. */
-static void unpack_chunk(const struct run *run, const struct chunk *c, int64_t panel_bytes)
+/* One panel, whose first row is r, by the group of columns that begins at column i. */
+static void multiply_panel(const struct run *run, const struct chunk *c, const char *panel,
+                           int64_t r, int64_t i)
+{
+    enum quant_act_kind kind = c->type->act;
+    const char *x = group_at(run, kind, c->job->group + i / ENGINE_TILE_COLS);
+    int n_cols = (int)(c->job->n - i < ENGINE_TILE_COLS ? c->job->n - i : ENGINE_TILE_COLS);
+    int n_rows = (int)(c->n_rows - r < QUANT_PANEL_ROWS ? c->n_rows - r : QUANT_PANEL_ROWS);
+    float *out[ENGINE_TILE_COLS];
+    for (int j = 0; j < n_cols; j++) out[j] = chunk_out(c, i + j, r);
+    if (kind == QUANT_ACT_Q8_32)
+        run->tile->panel32(&c->type->panel, run->p->k / 32, (const struct quant_panel32 *)panel,
+                           (const struct engine_cols32 *)x, n_rows, n_cols, out);
+    else
+        run->tile->panel256(&c->type->panel, run->p->k / 256, (const struct quant_panel256 *)panel,
+                            (const struct engine_cols256 *)x, n_rows, n_cols, out);
+}
+
+/* Unpacks the panels [first, end) of the chunk; the last one of it repeats its last row. */
+static void unpack_panels(const struct run *run, const struct chunk *c, int64_t panel_bytes,
+                          int64_t first, int64_t end)
 {
     int64_t k = run->p->k, n_slices = (k + SLICE_ELEMENTS - 1) / SLICE_ELEMENTS;
     int64_t slice_bytes = SLICE_ELEMENTS / c->type->block_len * c->type->block_bytes;
     int64_t block_elements = c->type->panel.block == 1 ? 32 : 256;
     int64_t panel_slice = panel_bytes / (k / block_elements) * (SLICE_ELEMENTS / block_elements);
-    int64_t total = (c->n_rows + QUANT_PANEL_ROWS - 1) / QUANT_PANEL_ROWS * n_slices;
-    for (int64_t i = 0; i < total; i++) {
+    int64_t panel_file = QUANT_PANEL_ROWS * c->row_bytes, slice_file = panel_file / n_slices;
+    for (int64_t i = first * n_slices; i < end * n_slices; i++) {
         const void *row[QUANT_PANEL_ROWS];
         int64_t r = i / n_slices * QUANT_PANEL_ROWS, s = i % n_slices;
         int64_t left = k - s * SLICE_ELEMENTS;
         for (int j = 0; j < QUANT_PANEL_ROWS; j++)
             row[j] =
                 c->w + (r + j < c->n_rows ? r + j : c->n_rows - 1) * c->row_bytes + s * slice_bytes;
-        int64_t later = i + SLICES_AHEAD;
-        if (later < total)
-            prefetch_slice(c->w + later / n_slices * QUANT_PANEL_ROWS * c->row_bytes +
-                               later % n_slices * slice_bytes,
-                           c->row_bytes, slice_bytes);
+        prefetch_linear(c->w + i / n_slices * panel_file + s * slice_file + panel_file +
+                            PREFETCH_AHEAD,
+                        slice_file);
         c->kernel->unpack((left < SLICE_ELEMENTS ? left : SLICE_ELEMENTS) / block_elements, row,
-                          run->own + i / n_slices * panel_bytes + s * panel_slice);
+                          run->own + (i / n_slices - first) * panel_bytes + s * panel_slice);
     }
 }
 
+/* With few columns the bytes of the weights decide: one panel at a time, which the L1 cache holds.
+ * With many, all panels of the chunk, so that a group of columns is read once for all of them. */
 static void chunk_by_panels(const struct run *run, const struct chunk *c)
 {
     enum quant_act_kind kind = c->type->act;
@@ -295,22 +313,14 @@ static void chunk_by_panels(const struct run *run, const struct chunk *c)
     int64_t panel_bytes =
         n_blocks * (int64_t)(kind == QUANT_ACT_Q8_32 ? sizeof(struct quant_panel32)
                                                      : sizeof(struct quant_panel256));
-    unpack_chunk(run, c, panel_bytes);
-    for (int64_t i = 0; i < c->job->n; i += ENGINE_TILE_COLS) {
-        const char *x = group_at(run, kind, c->job->group + i / ENGINE_TILE_COLS);
-        int n_cols = (int)(c->job->n - i < ENGINE_TILE_COLS ? c->job->n - i : ENGINE_TILE_COLS);
-        for (int64_t r = 0; r < c->n_rows; r += QUANT_PANEL_ROWS) {
-            const char *panel = run->own + r / QUANT_PANEL_ROWS * panel_bytes;
-            int n_rows = (int)(c->n_rows - r < QUANT_PANEL_ROWS ? c->n_rows - r : QUANT_PANEL_ROWS);
-            float *out[ENGINE_TILE_COLS];
-            for (int j = 0; j < n_cols; j++) out[j] = chunk_out(c, i + j, r);
-            if (kind == QUANT_ACT_Q8_32)
-                run->tile->panel32(&c->type->panel, n_blocks, (const struct quant_panel32 *)panel,
-                                   (const struct engine_cols32 *)x, n_rows, n_cols, out);
-            else
-                run->tile->panel256(&c->type->panel, n_blocks, (const struct quant_panel256 *)panel,
-                                    (const struct engine_cols256 *)x, n_rows, n_cols, out);
-        }
+    int64_t n_panels = (c->n_rows + QUANT_PANEL_ROWS - 1) / QUANT_PANEL_ROWS;
+    int64_t at_once = c->job->n <= FEW_COLS ? 1 : n_panels;
+    for (int64_t first = 0; first < n_panels; first += at_once) {
+        unpack_panels(run, c, panel_bytes, first, first + at_once);
+        for (int64_t i = 0; i < c->job->n; i += ENGINE_TILE_COLS)
+            for (int64_t j = 0; j < at_once; j++)
+                multiply_panel(run, c, run->own + j * panel_bytes, (first + j) * QUANT_PANEL_ROWS,
+                               i);
     }
 }
 

@@ -1,0 +1,167 @@
+/* engine/attend_scalar.c: the specification of attention in integers, and the choice of a level's
+ * table. See engine/attend.h. */
+#include "engine/attend.h"
+#include <math.h>
+#include <string.h>
+
+enum { BITS_INFINITY = 0x7f800000, BITS_TINY = 27 << 23 /* 2^-100 */, GROUP = ENGINE_ATTEND_GROUP };
+
+static uint32_t magnitude_bits(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits & 0x7fffffff;
+}
+
+static float float_of(uint32_t bits)
+{
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+float engine_attend_scale(uint32_t largest_bits, int most, float *factor)
+{
+    *factor = 0.0f;
+    if (largest_bits >= BITS_INFINITY) return float_of(0x7fc00000);
+    if (largest_bits < BITS_TINY) return 0.0f;
+    *factor = (float)most / float_of(largest_bits);
+    return float_of(largest_bits) / (float)most;
+}
+
+static float factor_of(int64_t n, const float *x, int most, float *scale)
+{
+    uint32_t largest = 0;
+    float factor;
+    for (int64_t i = 0; i < n; i++)
+        if (magnitude_bits(x[i]) > largest) largest = magnitude_bits(x[i]);
+    *scale = engine_attend_scale(largest, most, &factor);
+    return factor;
+}
+
+static int16_t code_of(float x, float factor)
+{
+    /* A factor of 0 must not meet an infinite x. */
+    return factor == 0.0f ? 0 : (int16_t)lrintf(x * factor);
+}
+
+static float query(int64_t d, const float *x, int16_t *codes)
+{
+    float scale, factor = factor_of(d, x, ENGINE_ATTEND_QUERY_MAX, &scale);
+    for (int64_t i = 0; i < d; i++) codes[i] = code_of(x[i], factor);
+    if (d % 2) codes[d] = 0;
+    return scale;
+}
+
+static float element(const char *row, bool half, int64_t i)
+{
+    float x;
+    uint16_t h;
+    if (half) {
+        memcpy(&h, row + 2 * i, sizeof h);
+        return quant_f16_to_f32(h);
+    }
+    memcpy(&x, row + 4 * i, sizeof x);
+    return x;
+}
+
+/* The factor of a row of a cache. */
+static float cache_factor(int64_t n, bool half, const char *row, float *scale)
+{
+    uint32_t largest = 0;
+    float factor;
+    for (int64_t i = 0; i < n; i++) {
+        uint32_t bits = magnitude_bits(element(row, half, i));
+        if (bits > largest) largest = bits;
+    }
+    *scale = engine_attend_scale(largest, ENGINE_ATTEND_CACHE_MAX, &factor);
+    return factor;
+}
+
+static void keys(int64_t d, bool half, const char *const *rows, int16_t *codes, float *scale)
+{
+    memset(codes, 0, (size_t)engine_attend_key_codes(d) * sizeof *codes);
+    for (int64_t r = 0; r < GROUP; r++) {
+        float factor = cache_factor(d, half, rows[r], &scale[r]);
+        for (int64_t i = 0; i < d; i++)
+            codes[(i / 2 * GROUP + r) * 2 + i % 2] = code_of(element(rows[r], half, i), factor);
+    }
+}
+
+static void values(int64_t dv, bool half, const char *const *rows, int16_t *codes, float *scale)
+{
+    const int64_t pad = (dv + 15) / 16 * 16;
+    memset(codes, 0, (size_t)engine_attend_value_codes(dv) * sizeof *codes);
+    for (int64_t r = 0; r < GROUP; r++) {
+        float factor = cache_factor(dv, half, rows[r], &scale[r]);
+        for (int64_t i = 0; i < dv; i++)
+            codes[(r / 2 * pad + i) * 2 + r % 2] = code_of(element(rows[r], half, i), factor);
+    }
+}
+
+static float score(int64_t d, const int16_t *key, const int16_t *q)
+{
+    float acc = 0.0f;
+    for (int64_t first = 0; first < d; first += ENGINE_ATTEND_DIMS) {
+        int64_t end = first + ENGINE_ATTEND_DIMS < d ? first + ENGINE_ATTEND_DIMS : d;
+        int32_t sum = 0;
+        for (int64_t i = first; i < end; i++) sum += key[i / 2 * 2 * GROUP + i % 2] * q[i];
+        acc = first ? acc + (float)sum : (float)sum;
+    }
+    return acc;
+}
+
+static void scores(int64_t d, int64_t n_groups, const int16_t *keys_, const float *key_scale,
+                   int n_rows, const int16_t *const *q, const float *query_scale, float *const *out)
+{
+    for (int r = 0; r < n_rows; r++)
+        for (int64_t j = 0; j < n_groups * GROUP; j++) {
+            const int16_t *key = keys_ + j / GROUP * engine_attend_key_codes(d) + j % GROUP * 2;
+            out[r][j] = score(d, key, q[r]) * key_scale[j] * query_scale[r];
+        }
+}
+
+static void weights(int64_t n_sub, const float *p, const float *value_scale, int16_t *codes,
+                    float *scale)
+{
+    for (int64_t s = 0; s < n_sub; s++) {
+        float w[ENGINE_ATTEND_SUB], factor;
+        const int64_t first = s * ENGINE_ATTEND_SUB;
+        for (int i = 0; i < ENGINE_ATTEND_SUB; i++)
+            w[i] = p[first + i] == 0.0f ? 0.0f : p[first + i] * value_scale[first + i];
+        factor = factor_of(ENGINE_ATTEND_SUB, w, ENGINE_ATTEND_WEIGHT_MAX, &scale[s]);
+        for (int i = 0; i < ENGINE_ATTEND_SUB; i++) codes[first + i] = code_of(w[i], factor);
+    }
+}
+
+static void sums(int64_t dv, int64_t n_sub, const int16_t *values_, int n_rows,
+                 const int16_t *const *codes, const float *const *scale, float *const *o)
+{
+    const int64_t pad = (dv + 15) / 16 * 16;
+    for (int r = 0; r < n_rows; r++)
+        for (int64_t s = 0; s < n_sub; s++)
+            for (int64_t i = 0; i < dv; i++) {
+                int32_t sum = 0;
+                for (int64_t j = s * ENGINE_ATTEND_SUB; j < (s + 1) * ENGINE_ATTEND_SUB; j++)
+                    sum += values_[(j / 2 * pad + i) * 2 + j % 2] * codes[r][j];
+                o[r][i] = fmaf((float)sum, scale[r][s], o[r][i]);
+            }
+}
+
+const struct engine_attend engine_attend_scalar = {
+    .query = query,
+    .keys = keys,
+    .values = values,
+    .scores = scores,
+    .weights = weights,
+    .sums = sums,
+};
+
+const struct engine_attend *engine_attend_table(enum quant_level level)
+{
+#if defined(__x86_64__)
+    if (level >= QUANT_AVX512) return &engine_attend_avx512;
+#endif
+    (void)level;
+    return &engine_attend_scalar;
+}
