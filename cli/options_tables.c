@@ -154,7 +154,7 @@ const struct cli_option cli_option_table[] = {
      .help = "exponent of the entropy in that", .at = AT(dynatemp_exp)},
     {.name = "typical", .alias = {"--typical-p"}, .kind = CLI_REAL, .commands = GENERATING,
      .group = CLI_GROUP_SAMPLING, .value = "X", .standard = "1", .low = 0, .high = 1,
-     .help = "draw from the most typical with X together; 1: off", .at = AT(typical)},
+     .help = "draw from the typical with X together; 1: off", .at = AT(typical)},
     {.name = "top-n-sigma", .alias = {"--top-nsigma"}, .kind = CLI_REAL, .commands = GENERATING,
      .group = CLI_GROUP_SAMPLING, .value = "X", .standard = "0", .low = -1, .high = 1000,
      .help = "drop what is X deviations below; 0: off", .at = AT(top_n_sigma)},
