@@ -214,7 +214,7 @@ static void add_chunk(const struct attention_run *run, const struct attention_bl
                       int64_t chunk)
 {
     struct attention_keys keys;
-    if (!attention_chunk_load(run, b, chunk, -1, &keys)) return;
+    if (!engine_attention_chunk_load(run, b, chunk, -1, &keys)) return;
     for (int64_t first = 0; first < b->n; first += TILE) {
         struct attention_partial *part[TILE], *sum[TILE];
         int64_t n = b->n - first < TILE ? b->n - first : TILE;
@@ -222,7 +222,7 @@ static void add_chunk(const struct attention_run *run, const struct attention_bl
             part[i] = partial_at(run, run->own + run->l.part_at, i);
             sum[i] = partial_at(run, run->own + run->l.sum_at, first + i);
         }
-        attention_chunk_tile(run, b, &keys, first, n, part);
+        engine_attention_chunk_tile(run, b, &keys, first, n, part);
         merge(run, sum, part, n);
     }
 }
@@ -244,7 +244,7 @@ static void run_rows(const struct attention_run *run, int64_t kv, int64_t first,
             if (b.lo[i] < lo) lo = b.lo[i];
             if (b.hi[i] > hi) hi = b.hi[i];
         }
-        attention_convert_queries(run, &b);
+        engine_attention_convert_queries(run, &b);
         for (int64_t chunk = lo / CHUNK; chunk * CHUNK < hi; chunk++) add_chunk(run, &b, chunk);
         for (int64_t i = 0; i < b.n; i++) finish(run, kv, b.first + i, partial_at(run, sums, i));
     }
@@ -259,8 +259,8 @@ static void run_rows_chunk(const struct attention_run *run, int64_t kv, int64_t 
         struct attention_keys keys;
         block_from(run, kv, first, end, &b);
         if (!block_list_exists(run, &b)) continue;
-        attention_convert_queries(run, &b);
-        bool any = attention_chunk_load(run, &b, chunk, next_kv, &keys);
+        engine_attention_convert_queries(run, &b);
+        bool any = engine_attention_chunk_load(run, &b, chunk, next_kv, &keys);
         for (int64_t at = 0; at < b.n; at += TILE) {
             struct attention_partial *part[TILE];
             int64_t n = b.n - at < TILE ? b.n - at : TILE;
@@ -270,7 +270,7 @@ static void run_rows_chunk(const struct attention_run *run, int64_t kv, int64_t 
                                (kv * run->l.rows + first + at + i) * run->l.max_chunks + chunk);
                 part[i]->seen = 0.0f;
             }
-            if (any) attention_chunk_tile(run, &b, &keys, at, n, part);
+            if (any) engine_attention_chunk_tile(run, &b, &keys, at, n, part);
         }
     }
 }

@@ -61,7 +61,8 @@ struct attention_run {
 /* attention_chunk.c */
 
 /* The block's query rows as its keys want them, into this worker's scratch. */
-void attention_convert_queries(const struct attention_run *run, const struct attention_block *b);
+void engine_attention_convert_queries(const struct attention_run *run,
+                                      const struct attention_block *b);
 
 /* Decodes the chunk's keys and values that any row of the block sees; false where there are none.
  * While that goes on, what `next_kv` (a KV head, or -1) keeps in the same cells is on its way. */
@@ -72,13 +73,13 @@ struct attention_keys {
     bool missing[ATTENTION_CHUNK];
     int32_t cell[ATTENTION_CHUNK]; /* 0 for those that do not exist */
 };
-bool attention_chunk_load(const struct attention_run *run, const struct attention_block *b,
-                          int64_t chunk, int64_t next_kv, struct attention_keys *keys);
+bool engine_attention_chunk_load(const struct attention_run *run, const struct attention_block *b,
+                                 int64_t chunk, int64_t next_kv, struct attention_keys *keys);
 
 /* Results of the rows first .. first + n - 1 of the block, n <= ATTENTION_TILE, over the chunk that
  * was loaded, into out[i]; rows that see no key of it get seen = 0. */
-void attention_chunk_tile(const struct attention_run *run, const struct attention_block *b,
-                          const struct attention_keys *keys, int64_t first, int64_t n,
-                          struct attention_partial *const *out);
+void engine_attention_chunk_tile(const struct attention_run *run, const struct attention_block *b,
+                                 const struct attention_keys *keys, int64_t first, int64_t n,
+                                 struct attention_partial *const *out);
 
 #endif

@@ -16,7 +16,8 @@ static void *scratch(const struct attention_run *run, int64_t at)
     return run->own + at;
 }
 
-void attention_convert_queries(const struct attention_run *run, const struct attention_block *b)
+void engine_attention_convert_queries(const struct attention_run *run,
+                                      const struct attention_block *b)
 {
     const struct attention_layout *l = &run->l;
     const struct engine_tensor *q = run->dst->src[ATTENTION_Q];
@@ -123,8 +124,8 @@ static void group_rows(const struct attention_run *run, const struct load *load,
     }
 }
 
-bool attention_chunk_load(const struct attention_run *run, const struct attention_block *b,
-                          int64_t chunk, int64_t next_kv, struct attention_keys *keys)
+bool engine_attention_chunk_load(const struct attention_run *run, const struct attention_block *b,
+                                 int64_t chunk, int64_t next_kv, struct attention_keys *keys)
 {
     const struct attention_layout *l = &run->l;
     const struct engine_tensor *k = run->dst->src[ATTENTION_K], *v = run->dst->src[ATTENTION_V];
@@ -274,9 +275,9 @@ static void tile_sums(const struct attention_run *run, const struct tile *t)
     for (int64_t i = 0; i < t->n; i++) run->task->engine->vec.scale(l->dv, o[i], 1.0f, 0.0f, o[i]);
 }
 
-void attention_chunk_tile(const struct attention_run *run, const struct attention_block *b,
-                          const struct attention_keys *keys, int64_t first, int64_t n,
-                          struct attention_partial *const *out)
+void engine_attention_chunk_tile(const struct attention_run *run, const struct attention_block *b,
+                                 const struct attention_keys *keys, int64_t first, int64_t n,
+                                 struct attention_partial *const *out)
 {
     const struct attention_layout *l = &run->l;
     struct tile t = {.least = CHUNK};
