@@ -23,7 +23,6 @@ bool sample_set_init(struct sample_set *set, uint32_t n_vocab, struct base_error
     set->room = malloc(n_vocab * sizeof *set->room);
     if (!set->logit || !set->bound || !set->share || !set->room)
         return base_fail(err, BASE_NO_MEMORY, "no memory to sample from %u tokens", n_vocab);
-    for (uint32_t i = n_vocab; i < n_blocks * SAMPLE_BLOCK; i++) set->logit[i] = -INFINITY;
     return true;
 }
 
@@ -45,48 +44,45 @@ float sample_saturate(double logit)
     return (float)logit;
 }
 
-/* The largest of a block. A maximum has no rounding, so its order is free. */
-static float largest(const float *x)
+static inline float larger(float a, float b)
+{
+    return a > b ? a : b;
+}
+
+/* The largest of a block. A maximum has no rounding, so its order is free; this one is a tree whose
+ * wide levels become vectors. */
+static inline float largest(const float *x)
 {
     float lane[LANES];
-    for (int l = 0; l < LANES; l++) lane[l] = x[l];
-    for (int i = LANES; i < SAMPLE_BLOCK; i += LANES)
-        for (int l = 0; l < LANES; l++) lane[l] = x[i + l] > lane[l] ? x[i + l] : lane[l];
-    for (int half = LANES / 2; half > 0; half /= 2)
-        for (int l = 0; l < half; l++)
-            lane[l] = lane[l + half] > lane[l] ? lane[l + half] : lane[l];
-    return lane[0];
+    for (int l = 0; l < LANES; l++)
+        lane[l] = larger(larger(x[l], x[l + LANES]), larger(x[l + 2 * LANES], x[l + 3 * LANES]));
+    for (int l = 0; l < 8; l++) lane[l] = larger(lane[l], lane[l + 8]);
+    for (int l = 0; l < 4; l++) lane[l] = larger(lane[l], lane[l + 4]);
+    return larger(larger(lane[0], lane[1]), larger(lane[2], lane[3]));
 }
 
-static float clean(float x)
+/* Copies a block, NaN as -infinity; returns its bound. Infinity is rare and gets its own look. */
+static float copy_block(float *restrict to, const float *restrict from)
 {
-    x = x > -INFINITY ? x : -INFINITY; /* NaN too */
-    return x < FLT_MAX ? x : FLT_MAX;
+    for (int i = 0; i < SAMPLE_BLOCK; i++) to[i] = from[i] > -INFINITY ? from[i] : -INFINITY;
+    const float bound = largest(to);
+    if (!(bound > FLT_MAX)) return bound;
+    for (int i = 0; i < SAMPLE_BLOCK; i++) to[i] = to[i] > FLT_MAX ? FLT_MAX : to[i];
+    return FLT_MAX;
 }
 
-static void copy_block(float *to, const float *from, uint32_t n)
-{
-    if (n == SAMPLE_BLOCK)
-        for (int i = 0; i < SAMPLE_BLOCK; i++) to[i] = clean(from[i]);
-    else
-        for (uint32_t i = 0; i < n; i++) to[i] = clean(from[i]);
-}
-
-/* The ids of the word's bits only: whichever kind of bit is rarer is walked. */
-static void copy_masked(float *to, const float *from, uint32_t n, uint64_t allowed)
+/* Makes the ids impossible whose bit is not set; whichever kind of bit is rarer is walked. */
+static void mask_block(float *x, uint64_t allowed)
 {
     if (__builtin_popcountll(allowed) > SAMPLE_BLOCK / 2) {
-        copy_block(to, from, n);
-        for (uint64_t not = ~allowed; not != 0; not &= not -1)
-            to[__builtin_ctzll(not )] = -INFINITY;
+        for (uint64_t not = ~allowed; not != 0; not &= not -1) x[__builtin_ctzll(not )] = -INFINITY;
         return;
     }
-    for (int i = 0; i < SAMPLE_BLOCK; i++) to[i] = -INFINITY;
-    if (n < SAMPLE_BLOCK) allowed &= ((uint64_t)1 << n) - 1;
-    for (; allowed != 0; allowed &= allowed - 1) {
-        const int i = __builtin_ctzll(allowed);
-        to[i] = clean(from[i]);
-    }
+    float kept[SAMPLE_BLOCK];
+    memcpy(kept, x, sizeof kept);
+    for (int i = 0; i < SAMPLE_BLOCK; i++) x[i] = -INFINITY;
+    for (; allowed != 0; allowed &= allowed - 1)
+        x[__builtin_ctzll(allowed)] = kept[__builtin_ctzll(allowed)];
 }
 
 void sample_set_load(struct sample_set *set, const float *logits, const uint64_t *allowed)
@@ -94,13 +90,18 @@ void sample_set_load(struct sample_set *set, const float *logits, const uint64_t
     set->cut = false;
     set->temp = 1.0;
     for (uint32_t b = 0; b < set->n_blocks; b++) {
-        const uint32_t first = b * SAMPLE_BLOCK, left = set->n_vocab - first;
-        const uint32_t n = left < SAMPLE_BLOCK ? left : SAMPLE_BLOCK;
-        if (!allowed || allowed[b] == UINT64_MAX)
-            copy_block(set->logit + first, logits + first, n);
-        else
-            copy_masked(set->logit + first, logits + first, n, allowed[b]);
-        set->bound[b] = largest(set->logit + first);
+        float *to = set->logit + (size_t)b * SAMPLE_BLOCK, last[SAMPLE_BLOCK];
+        const float *from = logits + (size_t)b * SAMPLE_BLOCK;
+        const uint32_t n = set->n_vocab - b * SAMPLE_BLOCK;
+        if (n < SAMPLE_BLOCK) {
+            for (int i = 0; i < SAMPLE_BLOCK; i++) last[i] = -INFINITY;
+            memcpy(last, from, n * sizeof *from);
+            from = last;
+        }
+        set->bound[b] = copy_block(to, from);
+        if (!allowed || allowed[b] == UINT64_MAX) continue;
+        mask_block(to, allowed[b]);
+        set->bound[b] = largest(to);
     }
 }
 
@@ -329,14 +330,14 @@ static void block_exp(const float *d, float *w)
     }
 }
 
-static float block_sum(const float *x)
+__attribute__((noinline)) static float block_sum(const float *x)
 {
     float lane[LANES];
     for (int l = 0; l < LANES; l++)
         lane[l] = (x[l] + x[l + LANES]) + (x[l + 2 * LANES] + x[l + 3 * LANES]);
-    for (int half = LANES / 2; half > 0; half /= 2)
-        for (int l = 0; l < half; l++) lane[l] += lane[l + half];
-    return lane[0];
+    for (int l = 0; l < 8; l++) lane[l] += lane[l + 8];
+    for (int l = 0; l < 4; l++) lane[l] += lane[l + 4];
+    return (lane[0] + lane[1]) + (lane[2] + lane[3]);
 }
 
 void sample_set_block_weights(const struct sample_set *set, uint32_t block, float best,
