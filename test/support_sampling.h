@@ -1,0 +1,49 @@
+/* test/support_sampling.h: the sampling chain, naively: full sorts, libm, doubles, the definitions
+ * word for word; a made-up vocabulary whose tokens have texts. */
+#ifndef TEST_SUPPORT_SAMPLING_H
+#define TEST_SUPPORT_SAMPLING_H
+
+#include "sample/sample.h"
+
+enum {
+    SUPPORT_MAX_HISTORY = 300,
+    SUPPORT_N_CTX = 256,
+    SUPPORT_STAGES = 11,
+    SUPPORT_TOP_K = 3,
+    SUPPORT_XTC = 7,
+    SUPPORT_INFILL = 9
+};
+
+/* The text of a token: the id in base 3 with the letters a, b, c. */
+void support_token_text(void *context, int32_t id, struct base_buffer *out);
+extern const struct sample_text support_breakers[2];
+extern const int32_t support_ends[2]; /* end-of-text tokens */
+
+struct support_one {
+    double x, p; /* logit; work of the stages */
+    int32_t id;
+};
+
+struct support_chain {
+    const struct sample_options *o;
+    uint32_t n_vocab;
+    int32_t history[SUPPORT_MAX_HISTORY];
+    int n_history;
+    double mu, adaptive_sum, adaptive_weight, chosen_p;
+    const float *logits;
+    double eps; /* what thresholds are off by: tells what is too close to call */
+
+    struct support_one *c; /* [n_vocab] the candidates */
+    uint32_t n;
+    bool cut; /* some rule made a list: it is walked by rank, else by id */
+};
+
+/* Names of the stages; their index is what an order holds. */
+extern const char *const support_stage_name[SUPPORT_STAGES];
+bool support_stage_acts(const struct sample_options *o, int stage);
+
+/* One call; u[0] is XTC's random number if it acts, the next one the draw's. */
+int32_t support_chain_next(struct support_chain *v, const int *order, int n_order, const double *u,
+                           double u_shift);
+
+#endif
