@@ -100,7 +100,7 @@ static void shape_vocabulary(struct sampler *s, float target)
     const float inverse = (float)(1.0 / sample_set_sums(set).total);
     for (uint32_t b = 0; b < set->n_blocks; b++) {
         float *x = set->logit + (size_t)b * SAMPLE_BLOCK, w[SAMPLE_BLOCK];
-        sample_set_block_weights(set, b, best, w);
+        sample_set_weigh_block(set, b, best, w);
         for (int i = 0; i < SAMPLE_BLOCK; i++) {
             w[i] *= inverse;
             x[i] = x[i] > -INFINITY ? shaped(w[i], target) : -INFINITY;

@@ -11,12 +11,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LANES = 16 };
-
 bool sample_set_init(struct sample_set *set, uint32_t n_vocab, struct base_error *err)
 {
     const uint32_t n_blocks = (n_vocab + SAMPLE_BLOCK - 1) / SAMPLE_BLOCK;
-    *set = (struct sample_set){.n_vocab = n_vocab, .n_blocks = n_blocks, .temp = 1.0};
+    *set = (struct sample_set){.n_vocab = n_vocab,
+                               .n_blocks = n_blocks,
+                               .temp = 1.0,
+                               .kernels = sample_block_kernels(false)};
     set->logit = malloc((size_t)n_blocks * SAMPLE_BLOCK * sizeof *set->logit);
     set->bound = malloc(n_blocks * sizeof *set->bound);
     set->share = malloc(n_blocks * sizeof *set->share);
@@ -42,33 +43,6 @@ float sample_saturate(double logit)
     if (logit > (double)FLT_MAX) return FLT_MAX;
     if (logit < (double)-FLT_MAX) return -FLT_MAX;
     return (float)logit;
-}
-
-static inline float larger(float a, float b)
-{
-    return a > b ? a : b;
-}
-
-/* The largest of a block. A maximum has no rounding, so its order is free; this one is a tree whose
- * wide levels become vectors. */
-static inline float largest(const float *x)
-{
-    float lane[LANES];
-    for (int l = 0; l < LANES; l++)
-        lane[l] = larger(larger(x[l], x[l + LANES]), larger(x[l + 2 * LANES], x[l + 3 * LANES]));
-    for (int l = 0; l < 8; l++) lane[l] = larger(lane[l], lane[l + 8]);
-    for (int l = 0; l < 4; l++) lane[l] = larger(lane[l], lane[l + 4]);
-    return larger(larger(lane[0], lane[1]), larger(lane[2], lane[3]));
-}
-
-/* Copies a block, NaN as -infinity; returns its bound. Infinity is rare and gets its own look. */
-static float copy_block(float *restrict to, const float *restrict from)
-{
-    for (int i = 0; i < SAMPLE_BLOCK; i++) to[i] = from[i] > -INFINITY ? from[i] : -INFINITY;
-    const float bound = largest(to);
-    if (!(bound > FLT_MAX)) return bound;
-    for (int i = 0; i < SAMPLE_BLOCK; i++) to[i] = to[i] > FLT_MAX ? FLT_MAX : to[i];
-    return FLT_MAX;
 }
 
 /* Makes the ids impossible whose bit is not set; whichever kind of bit is rarer is walked. */
@@ -98,10 +72,10 @@ void sample_set_load(struct sample_set *set, const float *logits, const uint64_t
             memcpy(last, from, n * sizeof *from);
             from = last;
         }
-        set->bound[b] = copy_block(to, from);
+        set->bound[b] = sample_block_copy(to, from);
         if (!allowed || allowed[b] == UINT64_MAX) continue;
         mask_block(to, allowed[b]);
-        set->bound[b] = largest(to);
+        set->bound[b] = sample_block_largest(to);
     }
 }
 
@@ -178,7 +152,7 @@ struct sample_candidate sample_set_best(struct sample_set *set)
     for (uint32_t b = 0; b < set->n_blocks; b++) {
         if (!(set->bound[b] > best)) continue;
         const float *x = set->logit + (size_t)b * SAMPLE_BLOCK;
-        const float own = largest(x);
+        const float own = sample_block_largest(x);
         if (!(own > best)) continue;
         int i = 0;
         while (x[i] != own) i++;
@@ -283,7 +257,7 @@ void sample_set_settle(struct sample_set *set)
             if (set->logit[i] > -INFINITY)
                 set->logit[i] = sample_saturate((double)set->logit[i] / set->temp);
         for (uint32_t b = 0; b < set->n_blocks; b++)
-            set->bound[b] = largest(set->logit + (size_t)b * SAMPLE_BLOCK);
+            set->bound[b] = sample_block_largest(set->logit + (size_t)b * SAMPLE_BLOCK);
     }
     set->temp = 1.0;
 }
@@ -295,57 +269,13 @@ double sample_set_weight(const struct sample_set *set, float logit, float best)
     return sample_exp(((double)logit - (double)best) / set->temp);
 }
 
-/* (logit - best) / temp of a block. A tiny temperature must not turn 0 / temp into NaN. */
-static void block_distance(const struct sample_set *set, uint32_t block, float best, float *d)
+/* A tiny temperature must not turn 0 / temp into NaN. */
+struct sample_block_sums sample_set_weigh_block(const struct sample_set *set, uint32_t block,
+                                                float best, float weight[SAMPLE_BLOCK])
 {
-    const float *x = set->logit + (size_t)block * SAMPLE_BLOCK;
     const double inverse = 1.0 / set->temp;
     const float scale = inverse < (double)FLT_MAX ? (float)inverse : FLT_MAX;
-    for (int i = 0; i < SAMPLE_BLOCK; i++) d[i] = (x[i] - best) * scale;
-}
-
-/* exp(d) for d <= 0 as in exp.c, in float: the power of two comes from the low bits of d * log2(e)
- * rounded by a large addend; below -87, where numbers end, 0. */
-static void block_exp(const float *d, float *w)
-{
-    const float round = 0x1.8p23f;
-    for (int i = 0; i < SAMPLE_BLOCK; i++) {
-        const float x = d[i] > -87.0f ? d[i] : -87.0f;
-        const float t = x * 0x1.715476p+0f + round, n = t - round;
-        const float f = (x - n * 0x1.62ep-1f) - n * 0x1.0bfbe8p-15f;
-        float sum = 1.0f / 5040;
-        sum = sum * f + 1.0f / 720;
-        sum = sum * f + 1.0f / 120;
-        sum = sum * f + 1.0f / 24;
-        sum = sum * f + 1.0f / 6;
-        sum = sum * f + 0.5f;
-        sum = sum * f + 1.0f;
-        sum = sum * f + 1.0f;
-        uint32_t bits;
-        memcpy(&bits, &t, sizeof bits);
-        bits = (bits + 127) << 23;
-        float power;
-        memcpy(&power, &bits, sizeof power);
-        w[i] = d[i] > -87.0f ? sum * power : 0.0f;
-    }
-}
-
-__attribute__((noinline)) static float block_sum(const float *x)
-{
-    float lane[LANES];
-    for (int l = 0; l < LANES; l++)
-        lane[l] = (x[l] + x[l + LANES]) + (x[l + 2 * LANES] + x[l + 3 * LANES]);
-    for (int l = 0; l < 8; l++) lane[l] += lane[l + 8];
-    for (int l = 0; l < 4; l++) lane[l] += lane[l + 4];
-    return (lane[0] + lane[1]) + (lane[2] + lane[3]);
-}
-
-void sample_set_block_weights(const struct sample_set *set, uint32_t block, float best,
-                              float weight[SAMPLE_BLOCK])
-{
-    float d[SAMPLE_BLOCK];
-    block_distance(set, block, best, d);
-    block_exp(d, weight);
+    return set->kernels->weigh(set->logit + (size_t)block * SAMPLE_BLOCK, best, scale, weight);
 }
 
 /* The entropy of p = w / total is log(total) - sum(w d) / total. */
@@ -360,12 +290,10 @@ struct sample_sums sample_set_sums(struct sample_set *set)
         if (w > 0.0) moment += w * d;
     }
     for (uint32_t b = 0; !set->cut && b < set->n_blocks; b++) {
-        float d[SAMPLE_BLOCK], w[SAMPLE_BLOCK];
-        block_distance(set, b, best, d);
-        block_exp(d, w);
-        total += set->share[b] = (double)block_sum(w);
-        for (int i = 0; i < SAMPLE_BLOCK; i++) d[i] = w[i] * (d[i] > -87.0f ? d[i] : -87.0f);
-        moment += (double)block_sum(d);
+        float w[SAMPLE_BLOCK];
+        const struct sample_block_sums own = sample_set_weigh_block(set, b, best, w);
+        total += set->share[b] = (double)own.total;
+        moment += (double)own.moment;
     }
     return (struct sample_sums){total, sample_log(total) - moment / total};
 }
@@ -373,31 +301,23 @@ struct sample_sums sample_set_sums(struct sample_set *set)
 struct sample_moments sample_set_moments(struct sample_set *set)
 {
     const double best = (double)sample_set_best(set).logit;
-    double sum[LANES] = {0}, square[LANES] = {0}, count[LANES] = {0};
-    const uint32_t n = set->cut ? 0 : set->n_blocks * SAMPLE_BLOCK;
-    for (uint32_t i = 0; i < n; i += LANES)
-        for (int l = 0; l < LANES; l++) {
-            const float x = set->logit[i + (uint32_t)l];
-            const double is = x > -INFINITY ? 1.0 : 0.0;
-            const double d = x > -INFINITY ? (double)x - best : 0.0;
-            count[l] += is;
-            sum[l] += d;
-            square[l] += d * d;
-        }
+    double n = 0.0, sum = 0.0, squares = 0.0;
+    for (uint32_t b = 0; !set->cut && b < set->n_blocks; b++) {
+        const struct sample_block_moments own =
+            set->kernels->moments(set->logit + (size_t)b * SAMPLE_BLOCK, best);
+        n += own.n;
+        sum += own.sum;
+        squares += own.squares;
+    }
     for (uint32_t i = 0; set->cut && i < set->n; i++) {
         const double d = (double)set->list[i].logit - best;
-        count[0] += 1.0;
-        sum[0] += d;
-        square[0] += d * d;
+        n += 1.0;
+        sum += d;
+        squares += d * d;
     }
-    for (int l = 1; l < LANES; l++) {
-        sum[0] += sum[l];
-        square[0] += square[l];
-        count[0] += count[l];
-    }
-    const double mean = sum[0] / count[0], variance = square[0] / count[0] - mean * mean;
-    return (struct sample_moments){
-        mean / set->temp, variance > 0.0 ? sqrt(variance) / set->temp : 0.0, (uint64_t)count[0]};
+    const double mean = sum / n, variance = squares / n - mean * mean;
+    return (struct sample_moments){mean / set->temp,
+                                   variance > 0.0 ? sqrt(variance) / set->temp : 0.0, (uint64_t)n};
 }
 
 /* ---- Drawing ---- */
@@ -433,7 +353,7 @@ static int32_t draw_by_id(struct sample_set *set, double u, double *p)
         sum += set->share[b];
     }
     float w[SAMPLE_BLOCK];
-    sample_set_block_weights(set, block, best, w);
+    sample_set_weigh_block(set, block, best, w);
     int chosen = 0;
     for (int i = 0; i < SAMPLE_BLOCK; i++) {
         if (!(w[i] > 0.0f)) continue;

@@ -12,9 +12,8 @@
 #define SAMPLE_SET_H
 
 #include "base/error.h"
+#include "sample/block.h"
 #include <stddef.h>
-
-enum { SAMPLE_BLOCK = 64 }; /* ids per block: one word of a mask */
 
 struct sample_candidate {
     float logit;
@@ -27,6 +26,7 @@ struct sample_set {
     float *bound;  /* [n_blocks] no logit of the block is larger */
     double *share; /* [n_blocks] weights of each block at the latest sample_set_sums */
     double temp;
+    const struct sample_block_kernels *kernels;
 
     bool cut;                      /* false: every id that `logit` holds is in the set */
     struct sample_candidate *room; /* [n_vocab] where lists are made */
@@ -82,10 +82,9 @@ struct sample_moments {
 };
 struct sample_moments sample_set_moments(struct sample_set *set);
 
-/* Calls `use` for each block of a set that is not cut: ids first..first + 63, their weights
- * (0: impossible) relative to `best`. */
-void sample_set_block_weights(const struct sample_set *set, uint32_t block, float best,
-                              float weight[SAMPLE_BLOCK]);
+/* The weights of a block of a set that is not cut (0: impossible), relative to `best`. */
+struct sample_block_sums sample_set_weigh_block(const struct sample_set *set, uint32_t block,
+                                                float best, float weight[SAMPLE_BLOCK]);
 
 /* The candidate at u in [0, 1) of the distribution: a cut set is walked by rank, another by id.
  * *p (when not NULL) is its probability. */

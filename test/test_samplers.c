@@ -1,9 +1,11 @@
 /* test/test_samplers.c: every stage of the sampling chain, in any order, against a naive
  * implementation: full sorts, libm, doubles, the definitions word for word. Then what the options
  * may be, that the order is honoured, and the distributions that are drawn. */
+#include "sample/block.h"
 #include "sample/sample.h"
 #include "test/support.h"
 #include "test/support_sampling.h"
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -227,6 +229,34 @@ static void large_vocabularies_too(void **state)
     (void)state;
     static const uint32_t sizes[] = {LARGE, LARGE - 1, 50257};
     run_trials(6, getenv("INFER_TEST_QUICK") ? 4 : 30, sizes, 3);
+}
+
+/* The kernels of this machine against those of any: the same bits; and against libm. */
+static void block_kernels_agree(void **state)
+{
+    (void)state;
+    const struct sample_block_kernels *any = sample_block_kernels(true);
+    const struct sample_block_kernels *best = sample_block_kernels(false);
+    static const float scales[] = {1, 0, 0.3f, 1.25f, 1e-30f, FLT_MAX};
+    struct sample_random r;
+    sample_random_seed(&r, 9);
+    for (int trial = 0; trial < 5000; trial++) {
+        float raw[SAMPLE_BLOCK], x[SAMPLE_BLOCK], w[2][SAMPLE_BLOCK];
+        fill(&r, (enum shape)(trial % SHAPE_COUNT), SAMPLE_BLOCK, raw);
+        const float top = sample_block_copy(x, raw), scale = PICK(&r, scales);
+        const struct sample_block_sums a = any->weigh(x, top, scale, w[0]);
+        const struct sample_block_sums b = best->weigh(x, top, scale, w[1]);
+        const struct sample_block_moments m = any->moments(x, (double)top);
+        const struct sample_block_moments n = best->moments(x, (double)top);
+        assert_memory_equal(&a, &b, sizeof a);
+        assert_memory_equal(w[0], w[1], sizeof w[0]);
+        assert_memory_equal(&m, &n, sizeof m);
+        for (int i = 0; i < SAMPLE_BLOCK; i++) {
+            const float d = (x[i] - top) * scale;
+            const double want = d > -87.0f ? exp((double)d) : 0.0;
+            assert_true(x[i] <= top && fabs((double)w[0][i] - want) <= 1e-6 * want);
+        }
+    }
 }
 
 /* ---- Options ---- */
@@ -510,6 +540,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_chain_equals_the_naive_one),
         cmocka_unit_test(large_vocabularies_too),
+        cmocka_unit_test(block_kernels_agree),
         cmocka_unit_test(ranges_are_checked),
         cmocka_unit_test(names_are_checked),
         cmocka_unit_test(options_that_could_not_act_are_refused),
