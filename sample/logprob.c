@@ -1,13 +1,13 @@
 /* sample/logprob.c: what the model itself said: log-probabilities before any sampler.
  *
  * Owns nothing. The caller's array serves as a heap, worst first, so that one pass over the
- * vocabulary finds the best. */
+ * vocabulary finds the best; a second one sums the weights (logarithms are right to 1e-6). */
+#include "sample/block.h"
 #include "sample/exp.h"
 #include "sample/sample.h"
 #include <float.h>
 #include <math.h>
-
-enum { LANES = 16 };
+#include <string.h>
 
 static bool before(struct sample_logprob a, struct sample_logprob b)
 {
@@ -29,50 +29,66 @@ static void sink(struct sample_logprob *heap, uint32_t n, uint32_t i)
     heap[i] = moving;
 }
 
-/* As everywhere in sample/: infinity is the largest number, NaN is impossible. */
-static double number(float logit)
+/* Block b of the logits, cleaned; returns its largest. */
+static float read_block(const float *logits, uint32_t n_vocab, uint32_t b, float x[SAMPLE_BLOCK])
 {
-    if (!(logit > -INFINITY)) return -INFINITY;
-    return logit > FLT_MAX ? (double)FLT_MAX : (double)logit;
+    const uint32_t n = n_vocab - b * SAMPLE_BLOCK;
+    const float *from = logits + (size_t)b * SAMPLE_BLOCK;
+    float last[SAMPLE_BLOCK];
+    if (n < SAMPLE_BLOCK) {
+        for (int i = 0; i < SAMPLE_BLOCK; i++) last[i] = -INFINITY;
+        memcpy(last, from, n * sizeof *from);
+        from = last;
+    }
+    return sample_block_copy(x, from);
 }
 
-/* The k best logits in the place of their logarithms, unsorted. */
-static uint32_t select_best(const float *logits, uint32_t n_vocab, uint32_t k,
+static void heapify(struct sample_logprob *heap, uint32_t n)
+{
+    for (uint32_t i = n / 2; i-- > 0;) sink(heap, n, i);
+}
+
+/* Offers the ids of a block to the best so far: their logits in the place of the logarithms. */
+static uint32_t select_best(const float x[SAMPLE_BLOCK], uint32_t first, uint32_t k, uint32_t n,
                             struct sample_logprob *best)
 {
-    uint32_t n = 0;
-    for (uint32_t id = 0; k > 0 && id < n_vocab; id++) {
-        struct sample_logprob c = {(int32_t)id, number(logits[id])};
-        if (!(c.logprob > -INFINITY) || (n == k && !before(c, best[0]))) continue;
+    for (uint32_t i = 0; i < SAMPLE_BLOCK; i++) {
+        const struct sample_logprob c = {(int32_t)(first + i), (double)x[i]};
+        if (!(x[i] > -INFINITY) || (n == k && !before(c, best[0]))) continue;
         if (n < k) {
             best[n++] = c;
-            if (n == k)
-                for (uint32_t i = n / 2; i-- > 0;) sink(best, n, i);
+            if (n == k) heapify(best, n);
         } else {
             best[0] = c;
             sink(best, n, 0);
         }
     }
-    if (n < k)
-        for (uint32_t i = n / 2; i-- > 0;) sink(best, n, i);
     return n;
 }
 
 uint32_t sample_logprobs(const float *logits, uint32_t n_vocab, uint32_t k,
                          struct sample_logprob *best, int32_t id, double *of_id)
 {
-    double top = -INFINITY, lane[LANES] = {0}, sum = 0.0;
-    for (uint32_t i = 0; i < n_vocab; i++)
-        if (number(logits[i]) > top) top = number(logits[i]);
-    if (top > -INFINITY)
-        for (uint32_t i = 0; i < n_vocab; i++)
-            lane[i % LANES] += sample_exp(number(logits[i]) - top);
-    for (int l = 0; l < LANES; l++) sum += lane[l];
-    const double all = top + sample_log(sum);
-    if (of_id)
-        *of_id = id >= 0 && (uint32_t)id < n_vocab && top > -INFINITY ? number(logits[id]) - all
-                                                                      : -INFINITY;
-    const uint32_t n = select_best(logits, n_vocab, k, best);
+    const struct sample_block_kernels *kernels = sample_block_kernels(false);
+    const uint32_t n_blocks = (n_vocab + SAMPLE_BLOCK - 1) / SAMPLE_BLOCK;
+    float x[SAMPLE_BLOCK], w[SAMPLE_BLOCK], top = -INFINITY;
+    uint32_t n = 0;
+    for (uint32_t b = 0; b < n_blocks; b++) {
+        const float bound = read_block(logits, n_vocab, b, x);
+        if (bound > top) top = bound;
+        if (k > 0 && bound > -INFINITY && (n < k || (double)bound > best[0].logprob))
+            n = select_best(x, b * SAMPLE_BLOCK, k, n, best);
+    }
+    double sum = 0.0;
+    for (uint32_t b = 0; top > -INFINITY && b < n_blocks; b++) {
+        read_block(logits, n_vocab, b, x);
+        sum += (double)kernels->weigh(x, top, 1.0f, w).total;
+    }
+    const double all = (double)top + sample_log(sum);
+    if (of_id) *of_id = -INFINITY;
+    if (of_id && id >= 0 && (uint32_t)id < n_vocab && logits[id] > -INFINITY)
+        *of_id = (logits[id] < FLT_MAX ? (double)logits[id] : (double)FLT_MAX) - all;
+    if (n < k) heapify(best, n);
     for (uint32_t end = n; end-- > 1;) { /* the worst goes to the end */
         struct sample_logprob worst = best[0];
         best[0] = best[end];

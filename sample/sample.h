@@ -99,7 +99,7 @@ void sample_restrict(struct sampler *s, const uint64_t *allowed);
  * logits[n_vocab], before any sampler or mask. Fills best[k] with the k most probable ids, best
  * first, of equal ones the lower id first; returns how many there are (fewer than k when fewer have
  * a logit above -infinity). *of_id (when not NULL) is that of `id`: -infinity for an impossible
- * one. Deterministic; selects, never sorts all. */
+ * one. Deterministic, right to 1e-6; selects, never sorts all. */
 struct sample_logprob {
     int32_t id;
     double logprob;
