@@ -202,7 +202,7 @@ void sample_set_keep_best(struct sample_set *set, uint32_t k)
     begin_list(set, n);
 }
 
-void sample_set_keep_above(struct sample_set *set, double bar)
+void sample_set_list_above(struct sample_set *set, double bar)
 {
     if (set->cut) {
         uint32_t r = 0;
@@ -219,6 +219,30 @@ void sample_set_keep_above(struct sample_set *set, double bar)
                 set->list[n++] = (struct sample_candidate){set->logit[id], (int32_t)id};
     }
     begin_list(set, n);
+}
+
+static uint32_t count_above(const struct sample_set *set, double bar)
+{
+    uint32_t n = 0;
+    for (uint32_t b = 0; b < set->n_blocks; b++) {
+        const float *x = set->logit + (size_t)b * SAMPLE_BLOCK;
+        if (!((double)set->bound[b] >= bar)) continue;
+        for (int i = 0; i < SAMPLE_BLOCK; i++) n += x[i] > -INFINITY && (double)x[i] >= bar;
+    }
+    return n;
+}
+
+void sample_set_keep_above(struct sample_set *set, double bar)
+{
+    if (set->cut || count_above(set, bar) <= SAMPLE_LONG_LIST) {
+        sample_set_list_above(set, bar);
+        return;
+    }
+    for (uint32_t b = 0; b < set->n_blocks; b++) {
+        float *x = set->logit + (size_t)b * SAMPLE_BLOCK;
+        for (int i = 0; i < SAMPLE_BLOCK; i++) x[i] = (double)x[i] >= bar ? x[i] : -INFINITY;
+        if (!((double)set->bound[b] >= bar)) set->bound[b] = -INFINITY;
+    }
 }
 
 void sample_set_drop_best(struct sample_set *set, uint32_t n)

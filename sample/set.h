@@ -62,9 +62,14 @@ struct sample_candidate sample_set_best(struct sample_set *set);
 /* The candidate of rank r < n of a cut set, 0 the best. */
 struct sample_candidate sample_set_rank(struct sample_set *set, uint32_t r);
 
-/* -- cuts: afterwards the set is a list -- */
+/* More candidates than this stay in the vocabulary where a bar cuts them off: a long list is dear.
+ */
+enum { SAMPLE_LONG_LIST = 4096 };
+
+/* -- cuts: afterwards the set is a list, with the one exception -- */
 void sample_set_keep_best(struct sample_set *set, uint32_t k);  /* all when there are fewer */
-void sample_set_keep_above(struct sample_set *set, double bar); /* logits >= bar */
+void sample_set_keep_above(struct sample_set *set, double bar); /* logits >= bar; see above */
+void sample_set_list_above(struct sample_set *set, double bar); /* the same, always a list */
 void sample_set_keep_list(struct sample_set *set, uint32_t n);  /* list[0..n), in any order */
 void sample_set_drop_best(struct sample_set *set, uint32_t n);  /* of a cut set */
 

@@ -24,7 +24,7 @@ void sample_apply_top_p(struct sampler *s)
     for (int i = 0; i < 3; i++) {
         if (whole) {
             set->cut = false;
-            sample_set_keep_above(set, (double)best - depths[i] * set->temp);
+            sample_set_list_above(set, (double)best - depths[i] * set->temp);
         }
         double sum = 0.0;
         for (uint32_t r = 0; r < set->n; r++) {
@@ -95,7 +95,7 @@ static void gather_typical(struct sample_set *set, const struct typical *t, doub
 {
     for (double reach = 1.0 - t->centre; !set->cut; reach *= 4.0) {
         const bool all = reach > 1000.0;
-        sample_set_keep_above(set, all ? -INFINITY : t->best + set->temp * (t->centre - reach));
+        sample_set_list_above(set, all ? -INFINITY : t->best + set->temp * (t->centre - reach));
         double sum = 0.0;
         for (uint32_t i = 0; i < set->n; i++)
             sum += sample_set_weight(set, set->list[i].logit, (float)t->best);
@@ -139,7 +139,7 @@ void sample_apply_xtc(struct sampler *s)
     const double bar = (double)s->options.xtc_threshold * sample_set_sums(set).total;
     const bool whole = !set->cut;
     /* At most 1 / threshold can be as likely as that; at threshold 0, all. */
-    if (whole) sample_set_keep_above(set, (double)best + set->temp * sample_log(bar) - 1e-3);
+    if (whole) sample_set_list_above(set, (double)best + set->temp * sample_log(bar) - 1e-3);
     uint32_t n = 0;
     while (n < set->n && sample_set_weight(set, sample_set_rank(set, n).logit, best) >= bar) n++;
     if (whole) set->cut = false;

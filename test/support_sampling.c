@@ -135,6 +135,13 @@ static void dry(struct support_chain *v)
     }
 }
 
+/* What a bar leaves; more than 4096 are still walked by id. */
+static void keep_above(struct support_chain *v, uint32_t keep)
+{
+    if (keep <= 4096) v->cut = true;
+    v->n = keep;
+}
+
 static void top_n_sigma(struct support_chain *v)
 {
     double mean = 0, square = 0;
@@ -144,8 +151,7 @@ static void top_n_sigma(struct support_chain *v)
     double bar = v->c[0].x - (double)v->o->top_n_sigma * sqrt(square) * (1 + v->eps);
     uint32_t keep = 1;
     while (keep < v->n && v->c[keep].x >= bar) keep++;
-    v->n = keep;
-    v->cut = true;
+    keep_above(v, keep);
 }
 
 static void top_k(struct support_chain *v)
@@ -190,8 +196,7 @@ static void min_p(struct support_chain *v)
     while (keep < v->n &&
            v->c[keep].x >= v->c[0].x + log((double)v->o->min_p * (1 - fabs(v->eps) + v->eps)))
         keep++;
-    v->n = keep;
-    v->cut = true;
+    keep_above(v, keep);
 }
 
 static void xtc(struct support_chain *v, double u)
@@ -323,8 +328,7 @@ static int32_t mirostat_2(struct support_chain *v, double u)
     const double p0 = v->c[0].p;
     while (keep < v->n && (v->c[0].x - v->c[keep].x - log(p0)) / log(2) <= v->mu * (1 + v->eps))
         keep++;
-    v->n = keep;
-    v->cut = true;
+    keep_above(v, keep);
     return walk(v, u);
 }
 
