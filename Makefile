@@ -152,12 +152,12 @@ fuzz-tokenizer:
 
 # The same for chat templates and replies; the seeds are the snippets of the suite and the templates
 # beside the checkout: build/fuzz/fuzz_template build/fuzz/templates.
-fuzz-template:
+fuzz-template: $(BUILD)/libinfer.a
 	@mkdir -p build/fuzz/templates
 	clang $(CPPFLAGS) -std=gnu17 -O1 -g -ffp-contract=off \
 	    -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
-	    -o build/fuzz/fuzz_template test/fuzz_template.c \
-	    $(wildcard base/*.c quant/*.c gguf/*.c text/*.c) -lpcre2-8 -lutf8proc -ljansson -ldl -lm
+	    -o build/fuzz/fuzz_template test/fuzz_template.c $(wildcard text/template*.c text/reply*.c) \
+	    $(BUILD)/libinfer.a $(LDLIBS)
 	scripts/make-template-seeds build/fuzz/templates
 
 format:
