@@ -215,6 +215,7 @@ static void test_named(void **state)
     expect("{% for i in l %}\n{{ i }}", "line 1: this block is not closed: no 'endfor' found");
     expect("\n\n{{ 1 + }}", "line 3: ");
     expect("{{ 'a }}", "this string has no end");
+    expect("{{ s|upper.", "line 1: ");
 }
 
 /* Each limit of the options is a limit of its own. */

@@ -330,8 +330,9 @@ static bool parse_dotted(struct tpl_parser *p, struct tpl_str *name)
     *name = tpl_now(p)->text;
     if (!text_tpl_expect(p, TPL_T_NAME, NULL)) return false;
     while (text_tpl_skip(p, TPL_T_OP, ".")) {
-        name->n = (size_t)(tpl_now(p)->text.s + tpl_now(p)->text.n - name->s);
+        const struct tpl_str part = tpl_now(p)->text;
         if (!text_tpl_expect(p, TPL_T_NAME, NULL)) return false;
+        name->n = (size_t)(part.s + part.n - name->s);
     }
     return true;
 }
