@@ -39,7 +39,7 @@ SUPPORT_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(wildcard test/support*.c))
 Q   := $(if $(V),,@)
 say  = $(if $(V),,@printf '  %-5s %s\n' $(1) $(2))
 
-.PHONY: fuzz-gguf fuzz-tokenizer all run test check setup bench install clean lint format compdb help tests
+.PHONY: fuzz-gguf fuzz-tokenizer fuzz-template all run test check setup bench install clean lint format compdb help tests
 .DELETE_ON_ERROR:
 
 all: $(BUILD)/infer
@@ -53,6 +53,7 @@ help:
 	@echo 'make lint       layout, names, sizes, include order, globals'
 	@echo 'make format     apply .clang-format'
 	@echo 'make fuzz-gguf  build build/fuzz/fuzz_gguf and a corpus (needs clang)'
+	@echo 'make fuzz-template build build/fuzz/fuzz_template and a corpus (needs clang)'
 	@echo 'make compdb     compile_commands.json for clangd'
 	@echo 'make install    into $$(DESTDIR)$$(PREFIX)'
 	@echo 'make clean      remove what was built'
@@ -147,7 +148,17 @@ fuzz-tokenizer:
 	clang $(CPPFLAGS) -std=gnu17 -O1 -g -ffp-contract=off \
 	    -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
 	    -o build/fuzz/fuzz_tokenizer test/fuzz_tokenizer.c \
-	    $(wildcard base/*.c quant/*.c gguf/*.c text/*.c) -lpcre2-8 -lutf8proc -ldl -lm
+	    $(wildcard base/*.c quant/*.c gguf/*.c text/*.c) -lpcre2-8 -lutf8proc -ljansson -ldl -lm
+
+# The same for chat templates and replies; the seeds are the snippets of the suite and the templates
+# beside the checkout: build/fuzz/fuzz_template build/fuzz/templates.
+fuzz-template: $(BUILD)/libinfer.a
+	@mkdir -p build/fuzz/templates
+	clang $(CPPFLAGS) -std=gnu17 -O1 -g -ffp-contract=off \
+	    -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
+	    -o build/fuzz/fuzz_template test/fuzz_template.c $(wildcard text/template*.c text/reply*.c) \
+	    $(BUILD)/libinfer.a $(LDLIBS)
+	scripts/make-template-seeds build/fuzz/templates
 
 format:
 	git ls-files '*.c' '*.h' | grep -v _tables | xargs clang-format -i

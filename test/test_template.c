@@ -46,15 +46,18 @@ static json_t *load_json(const char *path)
 static void test_snippets(void **state)
 {
     (void)state;
-    json_t *rows = load_json("test/data/templates/unit.json");
+    json_t *unit = load_json("test/data/templates/unit.json");
+    const json_t *rows = json_object_get(unit, "rows");
+    const json_t *contexts = json_object_get(unit, "contexts");
     size_t wrong = 0;
     for (size_t i = 0; i < json_array_size(rows); i++) {
         const json_t *row = json_array_get(rows, i), *want = json_array_get(row, 2);
         const char *source = json_string_value(json_array_get(row, 0));
+        const size_t context = (size_t)json_integer_value(json_array_get(row, 1));
         struct base_error err = BASE_ERROR_INIT;
         struct base_buffer out = BASE_BUFFER_INIT;
         const bool ok = render(source, json_string_length(json_array_get(row, 0)),
-                               json_array_get(row, 1), NULL, &out, &err);
+                               json_array_get(contexts, context), NULL, &out, &err);
         const char *text = out.data ? out.data : "";
         const bool same = ok == json_is_string(want) &&
                           (!ok || (json_string_length(want) == out.size &&
@@ -67,7 +70,7 @@ static void test_snippets(void **state)
         base_buffer_free(&out);
     }
     print_message("%zu snippets, %zu wrong\n", json_array_size(rows), wrong);
-    json_decref(rows);
+    json_decref(unit);
     assert_int_equal(wrong, 0);
 }
 

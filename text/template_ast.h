@@ -149,6 +149,7 @@ struct tpl_parser {
     size_t at;
     int nesting;  /* of the constructs being parsed */
     int in_loops; /* loops around, within the innermost macro */
+    int for_tags; /* loops around, through macros too: `loop` cannot be assigned in them */
 };
 
 bool text_tpl_syntax(struct tpl_parser *p, int line, const char *format, ...)
@@ -180,8 +181,8 @@ bool text_tpl_expect(struct tpl_parser *p, enum tpl_token_kind kind, const char 
 bool text_tpl_unexpected(struct tpl_parser *p);
 
 enum { TPL_NO_COND = 1, TPL_SIMPLE = 2, TPL_PARENS = 4, TPL_NSREFS = 8 };
-/* One expression or a tuple without parentheses; `end` is a name that may end it, or NULL. */
-struct tpl_node *text_tpl_parse_tuple(struct tpl_parser *p, unsigned flags, const char *end);
+/* One expression or a tuple without parentheses. */
+struct tpl_node *text_tpl_parse_tuple(struct tpl_parser *p, unsigned flags);
 struct tpl_node *text_tpl_parse_expression(struct tpl_parser *p);
 struct tpl_node *text_tpl_parse_filters(struct tpl_parser *p, struct tpl_node *subject,
                                         bool start_inline);

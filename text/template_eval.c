@@ -17,6 +17,8 @@ static bool eval_name(struct tpl_run *r, const struct tpl_scope *scope, const st
     if (cached->kind == TPL_MISSING) {
         const struct tpl_value *given = text_tpl_dict_word(r->context, node->text);
         const struct tpl_func *global = text_tpl_find_global(node->text);
+        if (tpl_is_word(node->text, "self")) /* jinja2's view of the template's own blocks */
+            return text_tpl_fail(r, "the variable 'self' is not supported");
         if (given)
             *cached = *given;
         else if (global)
@@ -141,11 +143,10 @@ static bool eval_filter(struct tpl_run *r, struct tpl_scope *scope, const struct
 {
     struct tpl_value subject;
     struct tpl_call c;
-    if (node->a) {
-        if (!text_tpl_eval(r, scope, node->a, &subject)) return false;
-    } else {
-        subject = *out; /* at the head of a block's filters: the block's text */
-    }
+    if (!node->a)
+        subject = r->block; /* at the head of a block's filters */
+    else if (!text_tpl_eval(r, scope, node->a, &subject))
+        return false;
     if (!eval_args(r, scope, node->args, &c)) return false;
     r->line = node->line;
     return text_tpl_apply_filter(r, node->text, &subject, &c, out);

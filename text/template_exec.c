@@ -103,6 +103,7 @@ enum tpl_flow text_tpl_exec_for(struct tpl_run *r, struct tpl_scope *scope,
     loop->items = node->c ? text_tpl_seq(r, 0) : loop->source;
     if (!loop->items) return TPL_ERROR;
     const struct tpl_value variable = {.kind = TPL_LOOP, .loop = loop};
+    bool whole = false; /* an item went through the body to its end: no else */
     for (;; loop->index++) {
         if (!text_tpl_loop_fill(r, loop, loop->index + 1)) return TPL_ERROR;
         if (loop->index >= loop->items->n) break;
@@ -113,9 +114,10 @@ enum tpl_flow text_tpl_exec_for(struct tpl_run *r, struct tpl_scope *scope,
         if (!text_tpl_unpack(r, inner, node->a, &loop->items->item[loop->index])) return TPL_ERROR;
         const enum tpl_flow flow = text_tpl_exec(r, inner, &node->body);
         if (flow == TPL_ERROR) return flow;
-        if (flow == TPL_BROKE) return TPL_ON;
+        if (flow == TPL_BROKE) break;
+        whole |= flow == TPL_ON;
     }
-    if (loop->index > 0 || !node->other.n) return TPL_ON;
+    if (whole || !node->other.n) return TPL_ON;
     struct tpl_scope *inner = text_tpl_scope(r, scope, &node->other_hidden);
     return inner ? text_tpl_exec(r, inner, &node->other) : TPL_ERROR;
 }
@@ -169,6 +171,7 @@ static enum tpl_flow exec_set_block(struct tpl_run *r, struct tpl_scope *scope,
     if (!inner) return TPL_ERROR;
     const enum tpl_flow flow = exec_into(r, inner, &node->body, &value);
     if (flow != TPL_ON) return flow;
+    r->block = value;
     if (node->b && !text_tpl_eval(r, inner, node->b, &value)) return TPL_ERROR;
     return text_tpl_unpack(r, scope, node->a, &value) ? TPL_ON : TPL_ERROR;
 }
@@ -181,6 +184,7 @@ static enum tpl_flow exec_filter_block(struct tpl_run *r, struct tpl_scope *scop
     if (!inner) return TPL_ERROR;
     const enum tpl_flow flow = exec_into(r, inner, &node->body, &value);
     if (flow != TPL_ON) return flow;
+    r->block = value;
     if (!text_tpl_eval(r, inner, node->b, &value) || !text_tpl_str(r, r->out, &value))
         return TPL_ERROR;
     return check_output(r) ? TPL_ON : TPL_ERROR;

@@ -143,26 +143,25 @@ static struct tpl_node *parse_primary(struct tpl_parser *p, bool with_nsref)
         return NULL;
     }
     p->at++;
-    node = text_tpl_parse_tuple(p, TPL_PARENS, NULL);
+    node = text_tpl_parse_tuple(p, TPL_PARENS);
     return node && text_tpl_expect(p, TPL_T_OP, ")") ? node : NULL;
 }
 
-static bool tuple_ends(const struct tpl_parser *p, const char *end)
+static bool tuple_ends(const struct tpl_parser *p)
 {
     const struct tpl_token *token = tpl_now(p);
-    return token->kind == TPL_T_VAR_END || token->kind == TPL_T_BLOCK_END || at_op(p, ")") ||
-           (end && at_name(p, end));
+    return token->kind == TPL_T_VAR_END || token->kind == TPL_T_BLOCK_END || at_op(p, ")");
 }
 
 static struct tpl_node *parse_or(struct tpl_parser *p);
 
-struct tpl_node *text_tpl_parse_tuple(struct tpl_parser *p, unsigned flags, const char *end)
+struct tpl_node *text_tpl_parse_tuple(struct tpl_parser *p, unsigned flags)
 {
     const int line = tpl_now(p)->line;
     struct tpl_node *first = NULL, *tuple = NULL;
     for (;;) {
         if (first && !text_tpl_expect(p, TPL_T_OP, ",")) return NULL;
-        if (tuple_ends(p, end)) break;
+        if (tuple_ends(p)) break;
         struct tpl_node *item = flags & TPL_SIMPLE    ? parse_primary(p, flags & TPL_NSREFS)
                                 : flags & TPL_NO_COND ? parse_or(p)
                                                       : text_tpl_parse_expression(p);
@@ -331,8 +330,9 @@ static bool parse_dotted(struct tpl_parser *p, struct tpl_str *name)
     *name = tpl_now(p)->text;
     if (!text_tpl_expect(p, TPL_T_NAME, NULL)) return false;
     while (text_tpl_skip(p, TPL_T_OP, ".")) {
-        name->n = (size_t)(tpl_now(p)->text.s + tpl_now(p)->text.n - name->s);
+        const struct tpl_str part = tpl_now(p)->text;
         if (!text_tpl_expect(p, TPL_T_NAME, NULL)) return false;
+        name->n = (size_t)(part.s + part.n - name->s);
     }
     return true;
 }

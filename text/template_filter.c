@@ -21,8 +21,7 @@ const struct tpl_func *text_tpl_find_filter(struct tpl_str name)
 
 bool text_tpl_filter_refused(struct tpl_str name)
 {
-    static const char *const refused[] = {"filesizeformat", "pprint", "random", "urlize",
-                                          "xmlattr"};
+    static const char *const refused[] = {"random", "urlize", "wordwrap"};
     for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++)
         if (tpl_is_word(name, refused[i])) return true;
     return false;
@@ -173,8 +172,14 @@ static bool f_truncate(struct tpl_run *r, struct tpl_call *c, struct tpl_value *
     const int64_t n = (int64_t)text_tpl_count(end);
     if (length < n || leeway < 0)
         return text_tpl_fail(r, "truncate: a length below %lld or a negative leeway", (long long)n);
-    *out = s;
-    if ((int64_t)text_tpl_count(s.s) <= length + leeway) return true;
+    *out = *c->self;
+    size_t size;
+    if (!text_tpl_has_length(c->self))
+        return text_tpl_fail(r, "truncate: a value of type '%s'", text_tpl_type(c->self));
+    if (!text_tpl_length(r, c->self, &size)) return false;
+    if ((int64_t)size <= length + leeway) return true;
+    if (c->self->kind != TPL_STR)
+        return text_tpl_fail(r, "truncate: a value of type '%s'", text_tpl_type(c->self));
     struct tpl_str kept = {s.s.s, text_tpl_bytes(s.s, (size_t)(length - n))};
     const char *space = kill ? NULL : memrchr(kept.s, ' ', kept.n);
     if (space) kept.n = (size_t)(space - kept.s);
@@ -201,7 +206,58 @@ static bool f_wordcount(struct tpl_run *r, struct tpl_call *c, struct tpl_value 
     return text_tpl_step(r, s.s.n / 16);
 }
 
-/* Takes tags and comments out and makes runs of space single; entities are refused. */
+/* The character that an entity behind a '&' stands for, and its bytes; 0: none begins here, -1: one
+ * that is not known. */
+static int32_t read_entity(struct tpl_str s, size_t *used)
+{
+    static const struct {
+        const char *name;
+        int32_t code;
+    } known[] = {{"amp;", '&'},      {"lt;", '<'},       {"gt;", '>'},        {"quot;", '"'},
+                 {"apos;", '\''},    {"nbsp;", 0xa0},    {"copy;", 0xa9},     {"reg;", 0xae},
+                 {"ndash;", 0x2013}, {"mdash;", 0x2014}, {"hellip;", 0x2026}, {"euro;", 0x20ac}};
+    if (!s.n || strchr("\t\n\f <&;", s.s[0])) return 0;
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        *used = strlen(known[i].name);
+        if (s.n >= *used && memcmp(s.s, known[i].name, *used) == 0) return known[i].code;
+    }
+    if (s.s[0] != '#') return -1;
+    const bool hex = s.n > 1 && (s.s[1] | 0x20) == 'x';
+    int32_t code = 0;
+    size_t at = 1 + hex;
+    for (; at < s.n && at < 10; at++) {
+        const char low = (char)(s.s[at] | 0x20);
+        const int digit = s.s[at] >= '0' && s.s[at] <= '9'  ? s.s[at] - '0'
+                          : hex && low >= 'a' && low <= 'f' ? low - 'a' + 10
+                                                            : -1;
+        if (digit < 0) break;
+        code = code * (hex ? 16 : 10) + digit;
+        if (code > 0xffff) return -1;
+    }
+    *used = at + (at < s.n && s.s[at] == ';');
+    if (at == 1u + hex) return 0;
+    return (code >= 0x20 && code < 0x7f) || (code >= 0xa0 && code < 0xd800) ? code : -1;
+}
+
+static bool unescape(struct tpl_run *r, struct tpl_str s, struct tpl_value *out)
+{
+    struct tpl_text text = {0};
+    for (size_t at = 0, used; at < s.n;) {
+        const char *amp = memchr(s.s + at, '&', s.n - at);
+        const size_t plain = amp ? (size_t)(amp - s.s) - at : s.n - at;
+        if (!text_tpl_add(r, &text, s.s + at, plain)) return false;
+        at += plain;
+        if (!amp) break;
+        const int32_t code = read_entity((struct tpl_str){amp + 1, s.n - ++at}, &used);
+        if (code < 0) return text_tpl_fail(r, "striptags: an entity that is not supported");
+        if (!text_tpl_add_code(r, &text, code ? code : '&')) return false;
+        if (code) at += used;
+    }
+    *out = text_tpl_text_value(&text);
+    return true;
+}
+
+/* Takes tags and comments out, makes runs of space single, and entities characters. */
 static bool f_striptags(struct tpl_run *r, struct tpl_call *c, struct tpl_value *out)
 {
     struct tpl_text text = {0};
@@ -220,7 +276,7 @@ static bool f_striptags(struct tpl_run *r, struct tpl_call *c, struct tpl_value 
             at = (size_t)(end - s.s.s) + (comment ? 3 : 1);
             continue;
         }
-        if (*here == '&') return text_tpl_fail(r, "striptags: '&' is not supported");
+        if (*here == '<' && !text_tpl_step(r, left / 16)) return false;
         const size_t used = base_utf8_decode(here, left, &code);
         at += used;
         const bool blank = text_tpl_is_space(code);
@@ -229,8 +285,101 @@ static bool f_striptags(struct tpl_run *r, struct tpl_call *c, struct tpl_value 
             return false;
         space = blank || (space && blank);
     }
+    return text_tpl_step(r, s.s.n / 16) && unescape(r, text_tpl_text_value(&text).s, out);
+}
+
+static bool f_xmlattr(struct tpl_run *r, struct tpl_call *c, struct tpl_value *out)
+{
+    struct tpl_text text = {0};
+    bool space;
+    if (c->self->kind != TPL_DICT || !text_tpl_arg_truth(r, c, 0, true, &space))
+        return text_tpl_fail(r, "xmlattr: a mapping is needed");
+    const struct tpl_dict *d = c->self->dict;
+    for (uint32_t i = 0; i < d->n; i++) {
+        struct tpl_value key = d->key[i], value = d->value[i];
+        if (value.kind == TPL_NONE || value.kind == TPL_UNDEFINED) continue;
+        if (key.kind != TPL_STR) return text_tpl_fail(r, "xmlattr: a name that is no string");
+        for (size_t k = 0; k < key.s.n; k++)
+            if (memchr(" \t\n\r\f\v/>=", key.s.s[k], 9))
+                return text_tpl_fail(r, "xmlattr: '%c' in a name", key.s.s[k]);
+        if (((space || text.n) && !text_tpl_add_char(r, &text, ' ', 1)) ||
+            !text_tpl_escape(r, &d->key[i], &key) || !text_tpl_escape(r, &d->value[i], &value) ||
+            !text_tpl_add(r, &text, key.s.s, key.s.n) || !text_tpl_add_word(r, &text, "=\"") ||
+            !text_tpl_add(r, &text, value.s.s, value.s.n) || !text_tpl_add_char(r, &text, '"', 1))
+            return false;
+    }
     *out = text_tpl_text_value(&text);
-    return text_tpl_step(r, s.s.n / 16);
+    return true;
+}
+
+static bool f_filesizeformat(struct tpl_run *r, struct tpl_call *c, struct tpl_value *out)
+{
+    static const char *const units[] = {"kB",  "MB",  "GB",  "TB",  "PB",  "EB",  "ZB",  "YB",
+                                        "KiB", "MiB", "GiB", "TiB", "PiB", "EiB", "ZiB", "YiB"};
+    struct tpl_text text = {0};
+    char digits[400];
+    double f;
+    bool binary;
+    if (!text_tpl_arg_truth(r, c, 0, false, &binary)) return false;
+    if (c->self->kind == TPL_STR ? !text_tpl_parse_float(c->self->s, &f)
+                                 : !tpl_as_number(c->self, &f))
+        return text_tpl_fail(r, "filesizeformat: no number");
+    const double base = binary ? 1024 : 1000;
+    if (f == 1 || f < base) {
+        snprintf(digits, sizeof digits, f == 1 ? "%.0f Byte" : "%.0f Bytes", trunc(f) + 0.0);
+    } else {
+        double unit = base * base;
+        size_t i = 0;
+        for (; i < 7 && !(f < unit); i++) unit *= base;
+        snprintf(digits, sizeof digits, "%.1f %s", base * f / unit, units[i + 8 * binary]);
+    }
+    if (!text_tpl_add_word(r, &text, digits)) return false;
+    *out = text_tpl_text_value(&text);
+    return true;
+}
+
+/* The value with the keys of its mappings in order, as pprint shows it; only what can fit a line.
+ */
+static bool sort_deep(struct tpl_run *r, const struct tpl_value *v, struct tpl_value *out)
+{
+    enum { MAX_WIDTH = 80 };
+    struct tpl_value item;
+    bool ok = true;
+    *out = *v;
+    if (v->kind != TPL_LIST && v->kind != TPL_TUPLE && v->kind != TPL_DICT) return true;
+    const size_t n = v->kind == TPL_DICT ? v->dict->n : v->seq->n;
+    if (n > MAX_WIDTH) return text_tpl_fail(r, "pprint: a value wider than 80 columns");
+    if (!text_tpl_new(r, v->kind, out) || !text_tpl_enter(r)) return false;
+    uint32_t order[MAX_WIDTH];
+    for (uint32_t i = 0; ok && i < n; i++) {
+        uint32_t at = i;
+        int sign = 0;
+        for (; ok && v->kind == TPL_DICT && at > 0; at--) {
+            ok = text_tpl_order(r, &v->dict->key[i], &v->dict->key[order[at - 1]], &sign);
+            if (!ok || sign >= 0) break;
+            order[at] = order[at - 1];
+        }
+        order[at] = i;
+    }
+    for (size_t i = 0; ok && i < n; i++) {
+        ok = sort_deep(r, v->kind == TPL_DICT ? &v->dict->value[order[i]] : &v->seq->item[i],
+                       &item) &&
+             (v->kind == TPL_DICT ? text_tpl_dict_set(r, out->dict, v->dict->key[order[i]], item)
+                                  : text_tpl_push(r, out->seq, item));
+    }
+    text_tpl_leave(r);
+    return ok;
+}
+
+static bool f_pprint(struct tpl_run *r, struct tpl_call *c, struct tpl_value *out)
+{
+    struct tpl_text text = {0};
+    struct tpl_value sorted;
+    if (!sort_deep(r, c->self, &sorted) || !text_tpl_repr(r, &text, &sorted)) return false;
+    *out = text_tpl_text_value(&text);
+    /* Beyond that Python breaks lines by rules of its own. */
+    return text_tpl_count(out->s) <= 80 ||
+           text_tpl_fail(r, "pprint: a value wider than 80 columns");
 }
 
 static bool quote(struct tpl_run *r, struct tpl_text *out, struct tpl_str s, bool query)
@@ -494,6 +643,9 @@ const struct tpl_func text_tpl_string_filters[] = {
     {"truncate", f_truncate, "length killwords end leeway", 0},
     {"wordcount", f_wordcount, "", 0},
     {"center", f_center, "width", 0},
+    {"filesizeformat", f_filesizeformat, "binary", 0},
+    {"pprint", f_pprint, "", 0},
+    {"xmlattr", f_xmlattr, "autospace", 0},
     {"striptags", f_striptags, "", 0},
     {"urlencode", f_urlencode, "", 0}};
 const size_t text_tpl_n_string_filters =

@@ -71,9 +71,9 @@ static bool map_items(struct tpl_run *r, struct tpl_call *c, const struct tpl_se
 static bool f_map(struct tpl_run *r, struct tpl_call *c, struct tpl_value *out)
 {
     struct tpl_seq *items, *mapped = text_tpl_seq(r, 0);
-    const bool is_empty = c->self->kind == TPL_UNDEFINED;
-    return mapped && text_tpl_items(r, c->self, &items) &&
-           (is_empty || map_items(r, c, items, mapped)) &&
+    bool any;
+    return mapped && text_tpl_truth(r, c->self, &any) &&
+           (!any || (text_tpl_items(r, c->self, &items) && map_items(r, c, items, mapped))) &&
            text_tpl_generator(r, mapped, "generator", out);
 }
 
@@ -92,8 +92,12 @@ static bool choose(struct tpl_run *r, struct tpl_call *c, bool by_attribute, boo
                    struct tpl_value *out)
 {
     struct tpl_seq *items, *kept = text_tpl_seq(r, 0);
+    bool any;
+    if (!kept || !text_tpl_truth(r, c->self, &any)) return false;
+    /* What is false is empty: none and 0 too. */
+    if (!any) return text_tpl_generator(r, kept, "generator", out);
     if (by_attribute && !c->n_pos) return text_tpl_fail(r, "%s: needs an attribute", c->name);
-    if (!kept || !text_tpl_items(r, c->self, &items)) return false;
+    if (!text_tpl_items(r, c->self, &items)) return false;
     for (size_t i = 0; i < items->n; i++) {
         struct tpl_value v = items->item[i];
         bool yes;

@@ -381,7 +381,9 @@ static bool f_batch(struct tpl_run *r, struct tpl_call *c, struct tpl_value *out
     int64_t size;
     if (!pieces || !text_tpl_arg_int(r, c, 0, 0, &size) || !text_tpl_items(r, c->self, &items))
         return false;
-    if (size < 1) return text_tpl_fail(r, "batch: a size below 1");
+    /* Python's loop compares the size of a piece that is never below 0. */
+    if (size == 0 && items->n && !push_slice(r, pieces, items, 0, 0, 0, NULL)) return false;
+    if (size < 1) size = items->n ? (int64_t)items->n : 1;
     const bool fill = tpl_given(&c->arg[1]) && c->arg[1].kind != TPL_NONE;
     for (size_t at = 0; at < items->n; at += (size_t)size) {
         const size_t left = items->n - at, n = left < (size_t)size ? left : (size_t)size;

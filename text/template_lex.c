@@ -265,8 +265,6 @@ static bool decode_escape(const char *s, size_t n, char *out, size_t *n_out, siz
     if (count) {
         if (!read_code(s + 1, n - 1, count, 16, &code, used)) return false;
         ++*used;
-    } else if (s[0] == 'N') {
-        return false;
     } else if (!read_code(s, n, 3, 8, &code, used)) {
         out[0] = '\\';
         *n_out = 1;
@@ -295,6 +293,8 @@ static bool lex_string(struct lexer *x)
         }
         size_t used, wrote;
         char code[4];
+        if (x->s[i + 1] == 'N')
+            return text_tpl_syntax(x->p, line, "characters by name (\\N{...}) are not supported");
         if (!decode_escape(x->s + i + 1, end - i - 1, code, &wrote, &used))
             return text_tpl_syntax(x->p, line, "bad escape \\%c in a string", x->s[i + 1]);
         memcpy(text + n, code, wrote);

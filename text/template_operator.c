@@ -164,6 +164,29 @@ static bool is_list(const struct tpl_value *v)
     return v->kind == TPL_LIST || v->kind == TPL_TUPLE;
 }
 
+/* What markup takes in is escaped. */
+static bool format_string(struct tpl_run *r, const struct tpl_value *a, const struct tpl_value *b,
+                          struct tpl_value *out)
+{
+    struct tpl_value args = *b;
+    if (!a->safe) return text_tpl_format_percent(r, a->s, b, out);
+    if (args.kind == TPL_STR && !text_tpl_escape(r, b, &args)) return false;
+    if (args.kind == TPL_TUPLE) {
+        args.seq = text_tpl_seq(r, b->seq->n);
+        for (size_t i = 0; args.seq && i < b->seq->n; i++) {
+            struct tpl_value item = b->seq->item[i];
+            if (item.kind == TPL_STR && !text_tpl_escape(r, &b->seq->item[i], &item)) return false;
+            if (!text_tpl_push(r, args.seq, item)) return false;
+        }
+        if (!args.seq) return false;
+    } else if (args.kind == TPL_DICT || args.kind == TPL_LIST) {
+        return text_tpl_fail(r, "'%%' of markup and '%s'", text_tpl_type(b));
+    }
+    if (!text_tpl_format_percent(r, a->s, &args, out)) return false;
+    out->safe = true;
+    return true;
+}
+
 bool text_tpl_binary(struct tpl_run *r, enum tpl_op op, const struct tpl_value *a,
                      const struct tpl_value *b, struct tpl_value *out)
 {
@@ -171,7 +194,7 @@ bool text_tpl_binary(struct tpl_run *r, enum tpl_op op, const struct tpl_value *
     double x, y;
     if (tpl_as_int(a, &i) && tpl_as_int(b, &j)) return int_arithmetic(r, op, i, j, out);
     if (tpl_as_number(a, &x) && tpl_as_number(b, &y)) return float_arithmetic(r, op, x, y, out);
-    if (op == TPL_MOD && a->kind == TPL_STR) return text_tpl_format_percent(r, a->s, b, out);
+    if (op == TPL_MOD && a->kind == TPL_STR) return format_string(r, a, b, out);
     if (a->kind == TPL_UNDEFINED) return text_tpl_fail_undefined(r, a);
     if (b->kind == TPL_UNDEFINED) return text_tpl_fail_undefined(r, b);
     if (op == TPL_ADD && a->kind == TPL_STR && b->kind == TPL_STR) return add_strings(r, a, b, out);
@@ -413,9 +436,8 @@ bool text_tpl_item(struct tpl_run *r, const struct tpl_value *v, const struct tp
 
 /* The slice's first index and count, by Python's rules; the bounds are integers or none. */
 static bool slice_range(struct tpl_run *r, const struct tpl_value bound[3], int64_t n,
-                        int64_t *first, int64_t *step, int64_t *count)
+                        int64_t limit[2], int64_t *step, int64_t *count)
 {
-    int64_t limit[2];
     *step = 1;
     tpl_as_int(&bound[2], step);
     if (*step == 0) return text_tpl_fail(r, "a slice step of zero");
@@ -428,7 +450,6 @@ static bool slice_range(struct tpl_run *r, const struct tpl_value bound[3], int6
         if (limit[i] < low) limit[i] = low;
         if (limit[i] > high) limit[i] = high;
     }
-    *first = limit[0];
     const int64_t length = *step > 0 ? limit[1] - limit[0] : limit[0] - limit[1];
     const int64_t stride = *step > 0 ? *step : -*step;
     *count = length > 0 ? (length - 1) / stride + 1 : 0;
@@ -460,10 +481,29 @@ static bool slice_string(struct tpl_run *r, struct tpl_str s, int64_t first, int
     return true;
 }
 
+/* A slice of a range is a range: the numbers, then its start, stop and step. */
+static bool cut_range(struct tpl_run *r, const struct tpl_seq *all, const int64_t limit[2],
+                      int64_t step, int64_t count, struct tpl_value *out)
+{
+    const int64_t start = all->item[all->n].i, stride = all->item[all->n + 2].i;
+    int64_t bound[3];
+    *out = tpl_of_seq(TPL_RANGE, text_tpl_seq(r, (size_t)count + 3));
+    if (!out->seq) return false;
+    for (int i = 0; i < 3; i++) {
+        if (__builtin_mul_overflow(i == 2 ? step : limit[i], stride, &bound[i]) ||
+            (i < 2 && __builtin_add_overflow(bound[i], start, &bound[i])))
+            return text_tpl_fail(r, "a slice of a range gives more than 64 bits");
+        out->seq->item[count + i] = tpl_int(bound[i]);
+    }
+    for (int64_t k = 0; k < count; k++) out->seq->item[k] = all->item[limit[0] + k * step];
+    out->seq->n = (size_t)count;
+    return true;
+}
+
 bool text_tpl_slice(struct tpl_run *r, const struct tpl_value *v, const struct tpl_value bound[3],
                     struct tpl_value *out)
 {
-    int64_t first = 0, step = 1, count = 0;
+    int64_t limit[2] = {0}, step = 1, count = 0;
     size_t n;
     if (v->kind == TPL_UNDEFINED) return text_tpl_fail_undefined(r, v);
     if (v->kind != TPL_STR && v->kind != TPL_LIST && v->kind != TPL_TUPLE && v->kind != TPL_RANGE)
@@ -474,14 +514,15 @@ bool text_tpl_slice(struct tpl_run *r, const struct tpl_value *v, const struct t
         if (bound[i].kind != TPL_NONE && !tpl_as_int(&bound[i], &ignored))
             return no_attr(v, (struct tpl_str){"slice", 5}, out);
     }
-    if (!slice_range(r, bound, (int64_t)n, &first, &step, &count)) return false;
+    if (!slice_range(r, bound, (int64_t)n, limit, &step, &count)) return false;
+    const int64_t first = limit[0];
     if (!text_tpl_step(r, (uint64_t)count / 8)) return false;
     if (v->kind == TPL_STR) {
         if (!slice_string(r, v->s, first, step, count, out)) return false;
         out->safe = v->safe;
         return true;
     }
-    if (v->kind == TPL_RANGE) return text_tpl_fail(r, "a slice of a range is not supported");
+    if (v->kind == TPL_RANGE) return cut_range(r, v->seq, limit, step, count, out);
     *out = tpl_of_seq(v->kind, text_tpl_seq(r, (size_t)count));
     if (!out->seq) return false;
     for (int64_t k = 0; k < count; k++) out->seq->item[k] = v->seq->item[first + k * step];

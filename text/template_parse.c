@@ -147,7 +147,7 @@ static bool add_printed(struct tpl_parser *p, struct tpl_node *owner, struct tpl
 {
     struct tpl_node *print = text_tpl_node(p, TPL_N_PRINT, tpl_now(p)->line);
     if (!print) return false;
-    return add_to(p, print, &print->list, text_tpl_parse_tuple(p, 0, NULL)) &&
+    return add_to(p, print, &print->list, text_tpl_parse_tuple(p, 0)) &&
            text_tpl_expect(p, TPL_T_VAR_END, NULL) && add_to(p, owner, list, print);
 }
 
@@ -214,18 +214,33 @@ static bool check_target(struct tpl_parser *p, const struct tpl_node *target)
     return true;
 }
 
-static struct tpl_node *parse_target(struct tpl_parser *p, unsigned flags, const char *end)
+static struct tpl_node *parse_target(struct tpl_parser *p, unsigned flags)
 {
-    struct tpl_node *target = text_tpl_parse_tuple(p, TPL_SIMPLE | flags, end);
+    struct tpl_node *target = text_tpl_parse_tuple(p, TPL_SIMPLE | flags);
     return target && check_target(p, target) ? target : NULL;
+}
+
+static bool assigns_loop(const struct tpl_node *target)
+{
+    if (target->kind == TPL_N_NAME) return tpl_is_word(target->text, "loop");
+    for (size_t i = 0; target->kind == TPL_N_TUPLE && i < target->list.n; i++)
+        if (assigns_loop(target->list.node[i])) return true;
+    return false;
+}
+
+/* A target of set or for. */
+static bool check_loop(struct tpl_parser *p, const struct tpl_node *target)
+{
+    return !p->for_tags || !assigns_loop(target) ||
+           text_tpl_syntax(p, target->line, "'loop' cannot be assigned in a for loop");
 }
 
 static bool parse_set(struct tpl_parser *p, struct tpl_node *node)
 {
-    node->a = parse_target(p, TPL_NSREFS, NULL);
-    if (!node->a) return false;
+    node->a = parse_target(p, TPL_NSREFS);
+    if (!node->a || !check_loop(p, node->a)) return false;
     if (text_tpl_skip(p, TPL_T_OP, "=")) {
-        node->b = text_tpl_parse_tuple(p, 0, NULL);
+        node->b = text_tpl_parse_tuple(p, 0);
         return node->b && text_tpl_below(p, node, node->b);
     }
     node->kind = TPL_N_SET_BLOCK;
@@ -240,7 +255,7 @@ static bool parse_if(struct tpl_parser *p, struct tpl_node *node)
 {
     static const char *const ends[] = {"endif", "elif", "else", NULL};
     for (struct tpl_node *part = node;;) {
-        part->a = text_tpl_parse_tuple(p, TPL_NO_COND, NULL);
+        part->a = text_tpl_parse_tuple(p, TPL_NO_COND);
         if (!part->a || !text_tpl_below(p, part, part->a) ||
             !parse_block(p, part, &part->body, ends))
             return false;
@@ -258,9 +273,10 @@ static bool parse_if(struct tpl_parser *p, struct tpl_node *node)
 static bool parse_for(struct tpl_parser *p, struct tpl_node *node)
 {
     static const char *const ends[] = {"endfor", "else", NULL};
-    node->a = parse_target(p, 0, "in");
-    if (!node->a || !text_tpl_expect(p, TPL_T_NAME, "in")) return false;
-    node->b = text_tpl_parse_tuple(p, TPL_NO_COND, "recursive");
+    p->for_tags++;
+    node->a = parse_target(p, 0);
+    if (!node->a || !check_loop(p, node->a) || !text_tpl_expect(p, TPL_T_NAME, "in")) return false;
+    node->b = text_tpl_parse_tuple(p, TPL_NO_COND);
     if (!node->b || !text_tpl_below(p, node, node->b)) return false;
     if (text_tpl_skip(p, TPL_T_NAME, "if")) {
         node->c = text_tpl_parse_expression(p);
@@ -273,7 +289,9 @@ static bool parse_for(struct tpl_parser *p, struct tpl_node *node)
     if (!ok) return false;
     const bool has_else = at_name(p, "else");
     p->at++;
-    return !has_else || parse_whole_block(p, node, &node->other, "endfor");
+    if (has_else && !parse_whole_block(p, node, &node->other, "endfor")) return false;
+    p->for_tags--;
+    return true;
 }
 
 static bool parse_signature(struct tpl_parser *p, struct tpl_node *node)
@@ -286,6 +304,10 @@ static bool parse_signature(struct tpl_parser *p, struct tpl_node *node)
         name->text = tpl_now(p)->text;
         if (!text_tpl_expect(p, TPL_T_NAME, NULL)) return false;
         name->id = text_tpl_name_id(p, name->text);
+        for (size_t i = 0; i < node->list.n; i++)
+            if (node->list.node[i]->id == name->id)
+                return text_tpl_syntax(p, name->line, "the parameter '%.*s' stands twice",
+                                       (int)name->text.n, name->text.s);
         if (name->id < 0 || !text_tpl_list_add(p, &node->list, name)) return false;
         if (text_tpl_skip(p, TPL_T_OP, "=")) {
             if (!add_to(p, node, &node->defaults, text_tpl_parse_expression(p))) return false;
@@ -342,7 +364,7 @@ static bool parse_with(struct tpl_parser *p, struct tpl_node *node)
 {
     while (tpl_now(p)->kind != TPL_T_BLOCK_END) {
         if (node->list.n && !text_tpl_expect(p, TPL_T_OP, ",")) return false;
-        struct tpl_node *target = parse_target(p, 0, NULL);
+        struct tpl_node *target = parse_target(p, 0);
         if (!target || !text_tpl_list_add(p, &node->list, target) ||
             !text_tpl_expect(p, TPL_T_OP, "=") ||
             !add_to(p, node, &node->defaults, text_tpl_parse_expression(p)))

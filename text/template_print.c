@@ -140,6 +140,10 @@ bool text_tpl_repr(struct tpl_run *r, struct tpl_text *out, const struct tpl_val
         if (node->kind != TPL_N_MACRO) return text_tpl_add_word(r, out, "<Macro anonymous>");
         return text_tpl_add_word(r, out, "<Macro ") && repr_string(r, out, node->text) &&
                text_tpl_add_word(r, out, ">");
+    case TPL_LOOP:
+        if (!text_tpl_loop_fill(r, v->loop, SIZE_MAX)) return false;
+        snprintf(text, sizeof text, "<LoopContext %zu/%zu>", v->loop->index + 1, v->loop->items->n);
+        return text_tpl_add_word(r, out, text);
     default:
         break;
     }

@@ -280,10 +280,7 @@ static bool split_space(struct tpl_run *r, const struct tpl_call *c, int64_t mos
         struct tpl_str word = rest;
         size_t n = 0;
         int32_t code;
-        if (most-- == 0) { /* the rest as it is, apart from its far end */
-            rest = text_tpl_strip(rest, NULL, right, !right);
-            return push_part(r, c, seq, rest.s, rest.n);
-        }
+        if (most-- == 0) return push_part(r, c, seq, rest.s, rest.n); /* as it is */
         while (n < rest.n) {
             size_t at = right ? rest.n - n - 1 : n;
             while (right && at > 0 && ((unsigned char)rest.s[at] & 0xc0) == 0x80) at--;

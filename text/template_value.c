@@ -369,11 +369,36 @@ struct tpl_dict *text_tpl_dict(struct tpl_run *r)
     return text_tpl_take(&r->pool, sizeof(struct tpl_dict), r->err);
 }
 
+/* The order of an integer and a float, exact where the integer has more bits than a double. */
+static int order_mixed(int64_t i, double f)
+{
+    if (f >= 9223372036854775808.0) return -1;
+    if (f < -9223372036854775808.0) return 1;
+    const int64_t whole = (int64_t)f;
+    if (i != whole) return i < whole ? -1 : 1;
+    const double rest = f - (double)whole;
+    return rest > 0 ? -1 : rest < 0;
+}
+
+/* *order < 0, 0 or > 0 of two numbers; false when one is none, or not a number. */
+static bool order_numbers(const struct tpl_value *a, const struct tpl_value *b, int *order)
+{
+    int64_t i, j;
+    double x, y;
+    if (!tpl_as_number(a, &x) || !tpl_as_number(b, &y) || isnan(x) || isnan(y)) return false;
+    const bool whole_a = tpl_as_int(a, &i), whole_b = tpl_as_int(b, &j);
+    *order = whole_a && whole_b ? (i > j) - (i < j)
+             : whole_a          ? order_mixed(i, y)
+             : whole_b          ? -order_mixed(j, x)
+                                : (x > y) - (x < y);
+    return true;
+}
+
 static bool same_key(const struct tpl_value *a, const struct tpl_value *b)
 {
-    double x, y;
-    if (a->kind == TPL_INT && b->kind == TPL_INT) return a->i == b->i;
-    if (tpl_as_number(a, &x)) return tpl_as_number(b, &y) && x == y;
+    double x;
+    int order;
+    if (tpl_as_number(a, &x)) return order_numbers(a, b, &order) && order == 0;
     if (a->kind != b->kind) return false;
     if (a->kind == TPL_STR) return a->s.n == b->s.n && memcmp(a->s.s, b->s.s, a->s.n) == 0;
     if (a->kind != TPL_TUPLE) return true;
@@ -506,11 +531,11 @@ static bool equal_dicts(struct tpl_run *r, const struct tpl_dict *a, const struc
 bool text_tpl_equal(struct tpl_run *r, const struct tpl_value *a, const struct tpl_value *b,
                     bool *out)
 {
-    double x, y;
+    double x;
+    int order;
     *out = false;
     if (tpl_as_number(a, &x)) {
-        if (!tpl_as_number(b, &y)) return true;
-        *out = a->kind == TPL_INT && b->kind == TPL_INT ? a->i == b->i : x == y;
+        *out = order_numbers(a, b, &order) && order == 0;
         return true;
     }
     if (a->kind != b->kind) return true;
@@ -555,14 +580,8 @@ bool text_tpl_order(struct tpl_run *r, const struct tpl_value *a, const struct t
 {
     double x, y;
     *out = 0;
-    if (a->kind == TPL_INT && b->kind == TPL_INT) {
-        *out = (a->i > b->i) - (a->i < b->i);
-        return true;
-    }
-    if (tpl_as_number(a, &x) && tpl_as_number(b, &y)) {
-        *out = (x > y) - (x < y);
-        return true;
-    }
+    if (order_numbers(a, b, out)) return true;
+    if (tpl_as_number(a, &x) && tpl_as_number(b, &y)) return true; /* one is not a number */
     if (a->kind == TPL_STR && b->kind == TPL_STR) {
         *out = order_bytes(a->s, b->s);
         return true;

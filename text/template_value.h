@@ -135,6 +135,7 @@ struct tpl_run {
     struct tpl_text *out;       /* where output goes now */
     struct tpl_dict *context;   /* the caller's variables */
     struct tpl_value *resolved; /* by name id: context and globals, once looked up */
+    struct tpl_value block;     /* the text that the filters of a block begin with */
     struct tm clock;
     uint64_t steps;
     uint32_t depth;

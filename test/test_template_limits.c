@@ -1,0 +1,261 @@
+/* test/test_template_limits.c: hostile chat templates end soon and cleanly, each with an error that
+ * names the limit; what is refused is named with its line; the limits that a caller sets hold. */
+#include "test/support.h"
+
+#include "text/template.h"
+#include <stdlib.h>
+#include <string.h>
+
+static bool render(const char *source, size_t size, const struct text_template_options *options,
+                   struct base_buffer *out, struct base_error *err)
+{
+    json_t *context = json_pack("{s:[i,i],s:s}", "l", 1, 2, "s", "text");
+    struct text_template *t = text_template_parse(source, size, err);
+    assert_non_null(context);
+    const bool ok = t && text_template_render(t, context, options, out, err);
+    assert_int_equal(ok, err->code == BASE_OK);
+    text_template_free(t);
+    json_decref(context);
+    return ok;
+}
+
+/* The template must fail with a message that has `word` in it. */
+static void expect(const char *source, const char *word)
+{
+    struct base_error err = BASE_ERROR_INIT;
+    struct base_buffer out = BASE_BUFFER_INIT;
+    struct text_template_options options = text_template_options_default();
+    options.max_steps = 2000000; /* the suite is quick; the default is tried once below */
+    options.max_output = 1 << 20;
+    options.max_memory = 64 << 20;
+    if (render(source, strlen(source), &options, &out, &err))
+        fail_msg("no error: %.200s\n%.200s", source, out.data ? out.data : "");
+    if (err.code != BASE_USAGE || !strstr(err.text, word))
+        fail_msg("%.200s\n  gives: %s", source, err.text);
+    if (strncmp(err.text, "line ", 5) != 0 && strncmp(err.text, "the template", 12) != 0)
+        fail_msg("no line: %s", err.text);
+    assert_int_equal(out.size, 0);
+    base_buffer_free(&out);
+}
+
+/* A template, and a word of its error. */
+static const char *const hostile[][2] = {
+    {"{% for i in range(10**9) %}{% endfor %}", "range: more than"},
+    {"{% for i in range(100000) %}{% for j in range(100000) %}{% endfor %}{% endfor %}", ""},
+    {"{% for i in range(1000) %}{% for j in range(1000) %}{% for k in range(1000) %}{{ i * j }}"
+     "{% endfor %}{% endfor %}{% endfor %}",
+     ""},
+    {"{% set ns = namespace(s='x') %}{% for i in range(99) %}{% set ns.s = ns.s ~ ns.s %}"
+     "{% endfor %}",
+     ""},
+    {"{% set ns = namespace(s='x') %}{% for i in range(99) %}{% set ns.s = ns.s + ns.s %}"
+     "{% endfor %}",
+     ""},
+    {"{% set ns = namespace(l=[1]) %}{% for i in range(99) %}{% set ns.l = ns.l + ns.l %}"
+     "{% endfor %}",
+     ""},
+    {"{% set ns = namespace(l=[1]) %}{% for i in range(999) %}{% set ns.l = [ns.l, ns.l] %}"
+     "{% endfor %}{{ ns.l|tojson }}",
+     ""},
+    {"{% set ns = namespace(l=[1]) %}{% for i in range(999) %}{% set ns.l = [ns.l, ns.l] %}"
+     "{% endfor %}{{ ns.l }}",
+     ""},
+    {"{% set ns = namespace(l=[1]) %}{% for i in range(5000) %}{% set ns.l = [ns.l] %}"
+     "{% endfor %}{{ ns.l|tojson }}",
+     "deep"},
+    {"{% set ns = namespace(l=[1]) %}{% for i in range(5000) %}{% set ns.l = [ns.l] %}"
+     "{% endfor %}{{ ns.l == [ns.l] }}{{ ns.l|string }}",
+     "deep"},
+    {"{% set ns = namespace(l=[1]) %}{% for i in range(500) %}{% set ns.l = [ns.l, ns.l] %}"
+     "{% endfor %}{% set m = namespace(l=[1]) %}{% for i in range(500) %}"
+     "{% set m.l = [m.l, m.l] %}{% endfor %}{{ ns.l == m.l }}",
+     ""},
+    {"{{ 'x' * 10**12 }}", ""},
+    {"{{ 'x' * 10**9 }}", ""},
+    {"{{ [0] * 10**12 }}", ""},
+    {"{{ [[]] * 10**7 }}", ""},
+    {"{{ 'x' * 9223372036854775807 }}", ""},
+    {"{{ 'xy' * 9223372036854775807 }}", ""},
+    {"{{ 'x'.center(10**12) }}", ""},
+    {"{{ 'x'.zfill(10**15) }}", ""},
+    {"{{ 'x'.ljust(10**10) }}", ""},
+    {"{{ 'a\\tb'.expandtabs(10**12) }}", ""},
+    {"{{ '%1000000000000d' % 1 }}", ""},
+    {"{{ '%999999999d' % 1 }}", ""},
+    {"{{ '%.999999999f' % 1 }}", ""},
+    {"{{ '{:999999999}'.format(1) }}", ""},
+    {"{{ '{:.999999999f}'.format(1.5) }}", ""},
+    {"{{ [1, [2]]|tojson(indent=10**12) }}", ""},
+    {"{{ [1, [2]]|tojson(indent=10**9) }}", ""},
+    {"{{ 'a\\nb'|indent(10**12) }}", ""},
+    {"{{ 'a'|indent(10**9, true) }}", ""},
+    {"{{ 'a'|center(10**11) }}", ""},
+    {"{{ l|batch(10**9, 'x')|list }}", ""},
+    {"{{ l|slice(10**12)|list }}", ""},
+    {"{{ ('a' * 1000000).replace('', 'x' * 1000) }}", ""},
+    {"{{ ('a' * 1000000).split('a')|map('string')|join('x' * 1000) }}", ""},
+    {"{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}", "deep"},
+    {"{% macro f(n) %}{{ f(n + 1) }}{{ f(n + 1) }}{% endmacro %}{{ f(0) }}", "deep"},
+    {"{% macro f(n) %}{% if n %}{{ f(n - 1) }}{{ f(n - 1) }}{% endif %}{% endmacro %}"
+     "{{ f(60) }}",
+     ""},
+    {"{% macro f() %}{{ caller() }}{% call f() %}{% endcall %}{% endmacro %}"
+     "{% call f() %}{% endcall %}",
+     "deep"},
+    {"{% for i in [[[]]] recursive %}{{ loop([i]) }}{% endfor %}", "deep"},
+    {"{% set ns = namespace() %}{% set ns.a = ns %}{{ ns }}", "deep"},
+    {"{% set ns = namespace() %}{% set ns.a = [ns] %}{{ ns.a|string|length }}", "deep"},
+    {"{% set ns = namespace() %}{% set ns.a = {'x': ns} %}{{ ns.a == [1] }}{{ ns.a|tojson }}", ""},
+    {"{% for i in range(100000) %}{{ 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx' }}"
+     "{% endfor %}",
+     "more than"},
+    {"{% set x = range(100000)|list %}{% for i in x %}{% if i in x %}{% endif %}{% endfor %}", ""},
+    {"{% set x = 'a' * 100000 %}{% for i in range(100000) %}{% if 'b' in x %}{% endif %}"
+     "{% endfor %}",
+     ""},
+    {"{{ range(100000)|map('string')|join(',')|wordcount * 10**18 * 10**18 }}", "64 bits"},
+    {"{{ raise_exception('stop here') }}", "stop here"},
+};
+
+static void test_hostile(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof hostile / sizeof hostile[0]; i++)
+        expect(hostile[i][0], hostile[i][1]);
+}
+
+/* n times `open`, then `middle`, then n times `close`: refused or rendered, never a crash. */
+static void nested(const char *open, const char *middle, const char *close, size_t n)
+{
+    struct base_error err = BASE_ERROR_INIT;
+    struct base_buffer source = BASE_BUFFER_INIT, out = BASE_BUFFER_INIT;
+    for (size_t i = 0; i < n; i++) base_buffer_add_text(&source, open);
+    base_buffer_add_text(&source, middle);
+    for (size_t i = 0; i < n; i++) base_buffer_add_text(&source, close);
+    assert_false(source.failed);
+    const bool ok = render(source.data, source.size, NULL, &out, &err);
+    if (ok && n > 1000) fail_msg("%zu levels of '%s' are accepted", n, open);
+    if (!ok) assert_int_equal(err.code, BASE_USAGE);
+    base_buffer_free(&source);
+    base_buffer_free(&out);
+}
+
+static void test_nesting(void **state)
+{
+    (void)state;
+    static const size_t levels[] = {10, 149, 150, 151, 400, 5000, 100000};
+    static const char *const forms[][3] = {
+        {"(", "1", ")"},       {"[", "", "]"},      {"{'a':", "1", "}"},       {"not ", "1", ""},
+        {"-", "1", ""},        {"1 + (", "1", ")"}, {"1 if ", "1", " else 2"}, {"l[", "0", "]"},
+        {"s.join(", "s", ")"}, {"1 ** ", "1", ""},
+    };
+    for (size_t i = 0; i < sizeof levels / sizeof levels[0]; i++) {
+        const size_t n = levels[i];
+        for (size_t k = 0; k < sizeof forms / sizeof forms[0]; k++) {
+            struct base_buffer open = BASE_BUFFER_INIT, close = BASE_BUFFER_INIT;
+            struct base_buffer out = BASE_BUFFER_INIT;
+            struct base_error err = BASE_ERROR_INIT;
+            base_buffer_add_text(&open, "{{ ");
+            for (size_t j = 0; j < n; j++) base_buffer_add_text(&open, forms[k][0]);
+            base_buffer_add_text(&open, forms[k][1]);
+            for (size_t j = 0; j < n; j++) base_buffer_add_text(&open, forms[k][2]);
+            base_buffer_add_text(&open, " }}");
+            const bool ok = render(open.data, open.size, NULL, &out, &err);
+            if (ok && n > 1000) fail_msg("%zu levels of '%s' are accepted", n, forms[k][0]);
+            base_buffer_free(&open);
+            base_buffer_free(&close);
+            base_buffer_free(&out);
+        }
+        nested("{% if 1 %}", "x", "{% endif %}", n);
+        nested("{% for i in l %}", "x", "{% endfor %}", n > 10 ? n : 3);
+        nested("{% macro f() %}", "x", "{% endmacro %}", n);
+        nested("{% filter upper %}", "x", "{% endfilter %}", n);
+        nested("{% set a %}", "x", "{% endset %}", n);
+        nested("{% with %}", "x", "{% endwith %}", n);
+        nested("{% call f() %}", "x", "{% endcall %}", n);
+    }
+}
+
+/* Long chains of one level are no nesting, but trees all the same. */
+static void test_chains(void **state)
+{
+    (void)state;
+    static const char *const links[] = {"|upper", ".a",     "[0]",      "()",    " + 1",
+                                        " ~ 1",   " and 1", " is none", " == 1", ", 1"};
+    for (size_t k = 0; k < sizeof links / sizeof links[0]; k++)
+        for (size_t n = 10; n < 200000; n *= 10) {
+            struct base_error err = BASE_ERROR_INIT;
+            struct base_buffer source = BASE_BUFFER_INIT, out = BASE_BUFFER_INIT;
+            base_buffer_add_text(&source, "{{ s");
+            for (size_t i = 0; i < n; i++) base_buffer_add_text(&source, links[k]);
+            base_buffer_add_text(&source, " }}");
+            render(source.data, source.size, NULL, &out, &err);
+            base_buffer_free(&source);
+            base_buffer_free(&out);
+        }
+}
+
+static void test_named(void **state)
+{
+    (void)state;
+    expect("a\n{{ l|random }}", "line 2: the filter 'random' is not supported");
+    expect("a\nb\n{% include 'x' %}", "line 3: the tag 'include' is not supported");
+    expect("{% import 'x' as y %}", "'import' is not supported");
+    expect("{% extends 'x' %}", "'extends' is not supported");
+    expect("{% block x %}{% endblock %}", "'block' is not supported");
+    expect("\n{{ '\\N{BULLET}' }}", "line 2: characters by name");
+    expect("{{ s|wordwrap(3) }}", "the filter 'wordwrap' is not supported");
+    expect("{{ self }}", "'self' is not supported");
+    expect("{{ s.encode() }}", "the attribute 'encode' of 'str' is not supported");
+    expect("{{ 9223372036854775807 + 1 }}", "'+' gives more than 64 bits");
+    expect("{{ 99999999999999999999 }}", "more than 64 bits");
+    expect("{{ s.upper }}", "printing a method is not supported");
+    expect("{{ nosuch.x }}", "'nosuch' is undefined");
+    expect("x {# a\nb", "line 1: this comment has no end");
+    expect("{% for i in l %}\n{{ i }}", "line 1: this block is not closed: no 'endfor' found");
+    expect("\n\n{{ 1 + }}", "line 3: ");
+    expect("{{ 'a }}", "this string has no end");
+    expect("{{ s|upper.", "line 1: ");
+}
+
+/* Each limit of the options is a limit of its own. */
+static void test_options(void **state)
+{
+    (void)state;
+    static const char source[] = "{% for i in range(1000) %}{{ 'x' * 100 }}{% endfor %}";
+    static const struct {
+        uint64_t steps, output, memory;
+        uint32_t depth;
+        const char *word;
+    } cases[] = {
+        {50000000, 64 << 20, 512 << 20, 1000, NULL},
+        {500, 64 << 20, 512 << 20, 1000, "steps"},
+        {50000000, 5000, 512 << 20, 1000, "more than 5000 bytes"},
+        {50000000, 64 << 20, 20000, 1000, "memory"},
+        {50000000, 64 << 20, 512 << 20, 2, "deep"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct base_error err = BASE_ERROR_INIT;
+        struct base_buffer out = BASE_BUFFER_INIT;
+        const struct text_template_options options = {.max_steps = cases[i].steps,
+                                                      .max_output = cases[i].output,
+                                                      .max_memory = cases[i].memory,
+                                                      .max_depth = cases[i].depth};
+        const bool ok = render(source, strlen(source), &options, &out, &err);
+        assert_int_equal(ok, cases[i].word == NULL);
+        if (!ok && !strstr(err.text, cases[i].word))
+            fail_msg("'%s' has no '%s'", err.text, cases[i].word);
+        assert_int_equal(out.size, ok ? 100000 : 0);
+        base_buffer_free(&out);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_hostile), cmocka_unit_test(test_nesting),
+        cmocka_unit_test(test_chains),  cmocka_unit_test(test_named),
+        cmocka_unit_test(test_options),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
