@@ -77,6 +77,7 @@ const struct cli_command cli_command_table[CLI_COMMAND_COUNT] = {
 };
 
 const char *const cli_group_title[CLI_GROUP_COUNT] = {
+    [CLI_GROUP_CHAT] = "Chat",
     [CLI_GROUP_INPUT] = "Input",     [CLI_GROUP_SAMPLING] = "Generation",
     [CLI_GROUP_CONSTRAINT] = "Constraints", [CLI_GROUP_OUTPUT] = "Output",   [CLI_GROUP_MEASURE] = "Measurement",
     [CLI_GROUP_ENGINE] = "Engine",   [CLI_GROUP_GENERAL] = "General",
@@ -112,6 +113,24 @@ const struct cli_option cli_option_table[] = {
     {.name = "no-special", .kind = CLI_FLAG, .commands = READING | PERPLEXITY,
      .group = CLI_GROUP_INPUT, .help = "names of special tokens in the text are text",
      .at = AT(no_special)},
+
+    /* ---- Chat ---- */
+    {.name = "chat", .kind = CLI_FLAG, .commands = RUN, .group = CLI_GROUP_CHAT,
+     .excludes = "no-special echo special", .help = "the text is a question; the model's template applies",
+     .at = AT(chat)},
+    {.name = "system", .alias = {"-sys"}, .kind = CLI_TEXT, .commands = RUN, .group = CLI_GROUP_CHAT,
+     .value = "TEXT", .needs = "chat", .help = "the system message", .at = AT(system)},
+    {.name = "messages", .kind = CLI_TEXT, .commands = RUN, .group = CLI_GROUP_CHAT,
+     .value = "FILE", .needs = "chat", .help = "JSON list of messages that come before",
+     .at = AT(messages)},
+    {.name = "tools", .kind = CLI_TEXT, .commands = RUN, .group = CLI_GROUP_CHAT, .value = "FILE",
+     .needs = "chat", .help = "JSON list of tools that may be called", .at = AT(tools)},
+    {.name = "template", .kind = CLI_TEXT, .commands = RUN, .group = CLI_GROUP_CHAT,
+     .value = "FILE|NAME", .needs = "chat", .help = "a Jinja template other than the model's",
+     .at = AT(template)},
+    {.name = "template-var", .kind = CLI_LIST, .commands = RUN, .group = CLI_GROUP_CHAT,
+     .value = "NAME=JSON", .needs = "chat", .help = "a variable of the template; repeatable",
+     .at = AT(template_var)},
 
     /* ---- Generation ---- */
     {.name = "predict", .alias = {"-n", "--n-predict"}, .kind = CLI_INTEGER, .commands = RUN,
@@ -264,6 +283,12 @@ const struct cli_option cli_option_table[] = {
      .help = "metadata only", .excludes = "tensors", .at = AT(metadata)},
     {.name = "tensors", .kind = CLI_FLAG, .commands = INSPECT, .group = CLI_GROUP_OUTPUT,
      .help = "the tensors only", .at = AT(tensors)},
+    {.name = "reasoning", .kind = CLI_CHOICE, .commands = RUN, .group = CLI_GROUP_CHAT,
+     .value = "WHAT", .choices = "show|hide|only", .needs = "chat",
+     .help = "show, hide [as run does] or only: thoughts", .at = AT(reasoning)},
+    {.name = "show-prompt", .kind = CLI_FLAG, .commands = RUN, .group = CLI_GROUP_OUTPUT,
+     .excludes = "echo", .help = "print the text that would be read, and its ids",
+     .at = AT(show_prompt)},
     {.name = "echo", .kind = CLI_FLAG, .commands = RUN, .group = CLI_GROUP_OUTPUT,
      .excludes = "json", .help = "write the prompt before the completion", .at = AT(echo)},
     {.name = "special", .kind = CLI_FLAG, .commands = RUN | TOKENIZE, .group = CLI_GROUP_OUTPUT,
