@@ -64,6 +64,24 @@ json_t *cli_json_text(const char *text, size_t size, struct base_error *err)
     return json;
 }
 
+json_t *cli_json_text_mended(const char *text, size_t size, struct base_error *err)
+{
+    struct base_buffer mended = BASE_BUFFER_INIT;
+    for (size_t i = 0; i < size;) {
+        int32_t code;
+        const size_t used = base_utf8_decode(text + i, size - i, &code);
+        if (code >= 0)
+            base_buffer_add(&mended, text + i, used);
+        else
+            base_buffer_add_text(&mended, "\xef\xbf\xbd");
+        i += used;
+    }
+    json_t *json = mended.failed ? NULL : json_stringn(mended.size ? mended.data : "", mended.size);
+    if (!json) no_memory(err);
+    base_buffer_free(&mended);
+    return json;
+}
+
 /* ---- Checking ---- */
 
 /* The first message that is wrong; `what` says how. */

@@ -39,5 +39,7 @@ bool cli_messages_write(const json_t *list, const char *path, struct base_error 
 void cli_json_add(struct base_buffer *out, const json_t *json);
 /* A new string, or NULL and BASE_NO_MEMORY, or BASE_USAGE with the place of what is no UTF-8. */
 json_t *cli_json_text(const char *text, size_t size, struct base_error *err);
+/* The same with U+FFFD for what is no UTF-8: a model may write anything. */
+json_t *cli_json_text_mended(const char *text, size_t size, struct base_error *err);
 
 #endif

@@ -125,7 +125,7 @@ const struct cli_option cli_option_table[] = {
 
     /* ---- Chat ---- */
     {.name = "chat", .kind = CLI_FLAG, .commands = RUN, .group = CLI_GROUP_CHAT,
-     .excludes = "no-special echo special", .help = "the text is a question; the model's template applies",
+     .excludes = "no-special echo special", .help = "the text is a question, put as the model expects",
      .at = AT(chat)},
     {.name = "system", .alias = {"-sys"}, .kind = CLI_TEXT, .commands = GENERATING, .group = CLI_GROUP_CHAT,
      .value = "TEXT", .needs = "chat", .help = "the system message", .at = AT(system)},
@@ -143,7 +143,7 @@ const struct cli_option cli_option_table[] = {
 
     {.name = "on-full", .kind = CLI_CHOICE, .commands = CHAT, .group = CLI_GROUP_CHAT,
      .value = "WHAT", .standard = "stop", .choices = "stop|shift|error",
-     .help = "context full: stop, shift (drop turns), error", .at = AT(on_full)},
+     .help = "full context: stop, shift or error", .at = AT(on_full)},
     {.name = "no-history", .kind = CLI_FLAG, .commands = CHAT, .group = CLI_GROUP_CHAT,
      .help = "leave no record of what was typed", .at = AT(no_history)},
 

@@ -7,7 +7,7 @@ Steps, in order: send:TEXT (Python escapes: \\r is Enter, \\x03 Ctrl-C, \\x04 Ct
 it appears in what is new of the output), sleep:SECONDS, stop (pauses it, waits until
 it is paused, then lets it go on), size:COLUMNS. Standard error goes to the terminal too,
 unless $TERMINAL_STDERR names a file, and so for $TERMINAL_STDOUT. The raw output is written to
-TRANSCRIPT. Returns the program's status (128 + signal), 125 when a wait took more than 60 seconds.
+TRANSCRIPT. Returns the program's status (128 + signal), 125 when a wait took too long.
 """
 import codecs
 import fcntl
@@ -63,16 +63,20 @@ def main():
                 os.kill(child, signal.SIGCONT)
             elif verb == "wait":
                 end = time.monotonic() + 15
-                while rest.encode() not in output[seen:]:
+                want = codecs.escape_decode(rest.encode())[0]
+                while want not in output[seen:]:
                     if time.monotonic() > end or not read(0.5):
                         sys.stderr.write(f"terminal: no {rest!r} in {output[seen:]!r}\n")
                         os.kill(child, signal.SIGKILL)
                         status = 125
                         return status
-                seen = output.index(rest.encode(), seen) + len(rest.encode())
+                seen = output.index(want, seen) + len(want)
         end = time.monotonic() + 15
-        while read(0.2) and time.monotonic() < end:
-            pass
+        while read(0.2):
+            if time.monotonic() > end:
+                sys.stderr.write(f"terminal: it goes on: {output[seen:]!r}\n")
+                os.kill(child, signal.SIGKILL)
+                break
         _, code = os.waitpid(child, 0)
         status = os.waitstatus_to_exitcode(code)
         status = 128 - status if status < 0 else status
