@@ -23,6 +23,7 @@ ALL_CFLAGS := -std=gnu17 $(CFLAGS) $(WARNINGS) -ffp-contract=off -fno-math-errno
               -fno-omit-frame-pointer)
 LDFLAGS  += -pthread $(if $(SAN),-fsanitize=$(SAN))
 LDLIBS   := -lpcre2-8 -lutf8proc -ljansson -ldl -lm
+CLI_LIBS := -ledit # line editing in `infer chat`
 
 ROOMS := base quant gguf engine models text sample
 LIB_SRC  := $(wildcard $(addsuffix /*.c,$(ROOMS)))
@@ -61,7 +62,7 @@ help:
 
 $(BUILD)/infer: $(CLI_OBJ) $(BUILD)/libinfer.a
 	$(call say,LINK,$@)
-	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS) $(CLI_LIBS)
 
 $(BUILD)/libinfer.a: $(LIB_OBJ)
 	@rm -f $@

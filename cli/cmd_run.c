@@ -1,4 +1,5 @@
 /* cli/cmd_run.c: `infer run`: one completion of exactly the given text. */
+#include "cli/chat_once.h"
 #include "cli/commands.h"
 #include "cli/generate.h"
 #include "cli/input.h"
@@ -8,12 +9,14 @@ enum { CTX_SPARE = 1024 };
 
 struct completion {
     const struct cli_values *values;
+    struct cli_values generating; /* the same, as the generator is to see them */
     struct cli_model model;
     struct text_ids prompt;
     struct cli_generator generator;
     struct cli_outcome outcome;
-    struct base_buffer text; /* with --json: the whole of it */
-    double start, loaded;    /* cli_seconds() when each was over */
+    struct cli_chat_once chat; /* with --chat */
+    struct base_buffer text;   /* with --json: the whole of it */
+    double start, loaded;      /* cli_seconds() when each was over */
 };
 
 /* ---- Before the loop ---- */
@@ -21,7 +24,13 @@ struct completion {
 static bool encode_prompt(struct completion *c, const struct base_buffer *text,
                           struct base_error *err)
 {
-    if (!cli_input_encode(c->values, c->model.tokenizer, text, &c->prompt, err)) return false;
+    if (c->values->chat) {
+        if (!cli_chat_once_encode(&c->chat, &c->model, text, err)) return false;
+        c->prompt = c->chat.prompt.ids;
+        c->chat.prompt.ids = TEXT_IDS_INIT;
+    } else if (!cli_input_encode(c->values, c->model.tokenizer, text, &c->prompt, err)) {
+        return false;
+    }
     if (c->prompt.count > 0) return true;
     return base_fail(err, BASE_USAGE,
                      "the text is empty and this model has no beginning-of-text token to start "
@@ -42,13 +51,20 @@ static bool open_session(struct completion *c, struct base_error *err)
     return cli_model_open_session(&c->model, c->values, 1, n_ctx, err);
 }
 
-static bool open_all(struct completion *c, const struct base_buffer *text, struct base_error *err)
+/* All that needs the vocabulary only. */
+static bool open_prompt(struct completion *c, const struct base_buffer *text,
+                        struct base_error *err)
 {
-    return cli_generator_prepare(&c->generator, c->values, err) &&
+    return cli_generator_prepare(&c->generator, &c->generating, err) &&
            cli_model_open_file(&c->model, c->values, err) &&
-           cli_model_open_tokenizer(&c->model, err) && encode_prompt(c, text, err) &&
-           cli_model_open_weights(&c->model, c->values, err) && open_session(c, err) &&
-           cli_generator_open(&c->generator, &c->model, err);
+           cli_model_open_tokenizer(&c->model, err) && encode_prompt(c, text, err);
+}
+
+static bool open_rest(struct completion *c, struct base_error *err)
+{
+    return cli_model_open_weights(&c->model, c->values, err) && open_session(c, err) &&
+           cli_generator_open(&c->generator, &c->model, err) &&
+           (!c->values->chat || cli_chat_once_begin(&c->chat, &c->model, c->values->json, err));
 }
 
 /* ---- Results ---- */
@@ -56,7 +72,9 @@ static bool open_all(struct completion *c, const struct base_buffer *text, struc
 static bool take_piece(void *user, const struct cli_piece *piece, struct base_error *err)
 {
     struct completion *c = user;
-    if (!c->values->json) return piece->size == 0 || cli_write(piece->text, piece->size, err);
+    if (c->values->chat && !cli_chat_reply_take(&c->chat.reply, piece, err)) return false;
+    if (!c->values->json)
+        return c->values->chat || piece->size == 0 || cli_write(piece->text, piece->size, err);
     base_buffer_add(&c->text, piece->text, piece->size);
     return !c->text.failed || base_fail(err, BASE_NO_MEMORY, "not enough memory for the text");
 }
@@ -66,7 +84,7 @@ static double rate(uint64_t n, double seconds)
     return seconds > 0 ? (double)n / seconds : 0;
 }
 
-static void add_json(const struct completion *c, struct base_buffer *out)
+static bool add_json(const struct completion *c, struct base_buffer *out, struct base_error *err)
 {
     const struct cli_outcome *o = &c->outcome;
     base_buffer_add_text(out, "{\"model\":");
@@ -74,6 +92,7 @@ static void add_json(const struct completion *c, struct base_buffer *out)
     base_buffer_add_format(out, ",\"prompt_tokens\":%llu,\"tokens\":%llu,\"text\":",
                            (unsigned long long)o->n_prompt, (unsigned long long)o->n_generated);
     base_buffer_add_json(out, c->text.size ? c->text.data : "", c->text.size);
+    if (c->values->chat && !cli_chat_once_add_json(&c->chat, out, err)) return false;
     base_buffer_add_format(out, ",\"stop\":\"%s\",\"stop_text\":", cli_ending_name[o->ending]);
     if (o->stop_text)
         base_buffer_add_json(out, o->stop_text, o->stop_size);
@@ -87,14 +106,15 @@ static void add_json(const struct completion *c, struct base_buffer *out)
                            o->read_seconds * 1e3, o->generate_seconds * 1e3,
                            rate(o->n_prompt, o->read_seconds),
                            rate(o->n_generated, o->generate_seconds));
+    return true;
 }
 
 static bool finish(struct completion *c, struct base_error *err)
 {
+    if (c->values->chat && !cli_chat_reply_end(&c->chat.reply, err)) return false;
     if (!c->values->json) return !cli_stdout_is_terminal() || cli_write("\n", 1, err);
     struct base_buffer out = BASE_BUFFER_INIT;
-    add_json(c, &out);
-    const bool ok = cli_write_buffer(&out, err);
+    const bool ok = add_json(c, &out, err) && cli_write_buffer(&out, err);
     base_buffer_free(&out);
     return ok;
 }
@@ -111,15 +131,15 @@ static void note_timings(const struct completion *c)
              cli_ending_name[o->ending]);
 }
 
-static bool complete(struct completion *c, const struct base_buffer *text, struct base_error *err)
+static bool generate(struct completion *c, const struct base_buffer *text, struct base_error *err)
 {
-    c->start = cli_seconds();
-    if (!open_all(c, text, err)) return false;
+    const bool continues = text->size > 0 && !c->values->chat;
+    if (!open_rest(c, err)) return false;
     c->loaded = cli_seconds();
     if (c->values->verbose) cli_model_note(&c->model);
     if (c->values->echo && !cli_write(text->data, text->size, err)) return false;
-    if (!cli_generator_run(&c->generator, c->prompt.id, c->prompt.count, text->size > 0, take_piece,
-                           c, &c->outcome, err) ||
+    if (!cli_generator_run(&c->generator, c->prompt.id, c->prompt.count, continues, take_piece, c,
+                           &c->outcome, err) ||
         !finish(c, err))
         return false;
     if (c->values->verbose) note_timings(c);
@@ -127,13 +147,27 @@ static bool complete(struct completion *c, const struct base_buffer *text, struc
            base_fail(err, BASE_INTERRUPTED, "interrupted");
 }
 
+static bool complete(struct completion *c, const struct base_buffer *text, struct base_error *err)
+{
+    c->start = cli_seconds();
+    if (!open_prompt(c, text, err)) return false;
+    if (!c->values->show_prompt) return generate(c, text, err);
+    return cli_prompt_show(c->values, c->model.tokenizer,
+                           c->values->chat ? &c->chat.prompt.text : text, &c->prompt, err);
+}
+
 bool cli_cmd_run(const struct cli_values *values, struct base_error *err)
 {
-    struct completion c = {.values = values};
+    struct completion c = {.values = values, .generating = *values};
     struct base_buffer text = BASE_BUFFER_INIT;
-    bool ok = cli_input_read(values, &text, err) && complete(&c, &text, err);
+    c.generating.special |= values->chat;
+    bool ok = !values->chat || cli_chat_once_read(&c.chat, values, err);
+    if (ok && (!values->chat || cli_chat_once_asks(values)))
+        ok = cli_input_read(values, &text, err);
+    ok = ok && complete(&c, &text, err);
     base_buffer_free(&text);
     base_buffer_free(&c.text);
+    cli_chat_once_close(&c.chat);
     cli_generator_close(&c.generator);
     text_ids_free(&c.prompt);
     cli_model_close(&c.model);

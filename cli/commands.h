@@ -8,6 +8,7 @@
 #define CLI_VERSION_TEXT "0.1.0"
 
 bool cli_cmd_run(const struct cli_values *values, struct base_error *err);
+bool cli_cmd_chat(const struct cli_values *values, struct base_error *err);
 bool cli_cmd_tokenize(const struct cli_values *values, struct base_error *err);
 bool cli_cmd_logits(const struct cli_values *values, struct base_error *err);
 bool cli_cmd_perplexity(const struct cli_values *values, struct base_error *err);

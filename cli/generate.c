@@ -66,6 +66,19 @@ bool cli_generator_open(struct cli_generator *g, const struct cli_model *model,
     return true;
 }
 
+bool cli_generator_restart(struct cli_generator *g, uint64_t seed, struct base_error *err)
+{
+    sample_free(g->sampler);
+    g->seed = seed;
+    g->sampler = cli_sampler_open(g->values, g->model, seed, err);
+    return g->sampler != NULL;
+}
+
+void cli_generator_accept(struct cli_generator *g, const int32_t *ids, size_t n)
+{
+    for (size_t i = 0; i < n; i++) sample_accept(g->sampler, ids[i]);
+}
+
 void cli_generator_close(struct cli_generator *g)
 {
     for (size_t i = 0; i < CLI_LIST_MAX; i++) base_buffer_free(&g->stop_text[i]);

@@ -54,6 +54,11 @@ bool cli_generator_open(struct cli_generator *g, const struct cli_model *model,
                         struct base_error *err);
 void cli_generator_close(struct cli_generator *g); /* a zeroed one is fine */
 
+/* For another text: a sampler that has seen nothing, with a seed of its own. */
+bool cli_generator_restart(struct cli_generator *g, uint64_t seed, struct base_error *err);
+/* Shows the sampler ids that the session holds already. */
+void cli_generator_accept(struct cli_generator *g, const int32_t *ids, size_t n);
+
 /* Evaluates ids[n] after what the session holds and generates from there. `continues` says that
  * the text follows other text, so that no leading space is dropped. Every piece has reached the
  * sink when it returns. Ctrl-C is an ending and no error. */

@@ -56,6 +56,42 @@ bool cli_input_encode(const struct cli_values *values, const struct text_tokeniz
     return text_encode(t, text->data ? text->data : "", text->size, flags, ids, err);
 }
 
+static void add_prompt_json(const struct text_tokenizer *t, const struct base_buffer *text,
+                            const struct text_ids *ids, struct base_buffer *out)
+{
+    base_buffer_add_text(out, "{\"prompt\":");
+    base_buffer_add_json(out, text->size ? text->data : "", text->size);
+    base_buffer_add_format(out, ",\"count\":%zu,\"ids\":[", ids->count);
+    for (size_t i = 0; i < ids->count; i++)
+        base_buffer_add_format(out, "%s%d", i ? "," : "", ids->id[i]);
+    base_buffer_add_text(out, "],\"tokens\":[");
+    for (size_t i = 0; i < ids->count; i++) {
+        const struct gguf_str raw = text_token_raw(t, ids->id[i]);
+        if (i) base_buffer_add_text(out, ",");
+        base_buffer_add_json(out, raw.data, raw.size);
+    }
+    base_buffer_add_text(out, "]}\n");
+}
+
+bool cli_prompt_show(const struct cli_values *values, const struct text_tokenizer *t,
+                     const struct base_buffer *text, const struct text_ids *ids,
+                     struct base_error *err)
+{
+    struct base_buffer out = BASE_BUFFER_INIT;
+    if (values->json) {
+        add_prompt_json(t, text, ids, &out);
+    } else {
+        base_buffer_add(&out, text->data, text->size);
+        if (text->size && text->data[text->size - 1] != '\n') base_buffer_add_text(&out, "\n");
+        for (size_t i = 0; i < ids->count; i++)
+            base_buffer_add_format(&out, "%s%d", i ? " " : "", ids->id[i]);
+        base_buffer_add_text(&out, "\n");
+    }
+    const bool ok = cli_write_buffer(&out, err);
+    base_buffer_free(&out);
+    return ok;
+}
+
 bool cli_ids_parse(const char *text, size_t size, uint32_t n_vocab, enum base_code code,
                    struct text_ids *ids, struct base_error *err)
 {

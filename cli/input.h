@@ -17,6 +17,12 @@ void cli_input_unescape(const char *text, struct base_buffer *out);
 bool cli_input_encode(const struct cli_values *values, const struct text_tokenizer *t,
                       const struct base_buffer *text, struct text_ids *ids, struct base_error *err);
 
+/* --show-prompt: the text as the model would read it, and its ids on a line of their own; with
+ * --json one object. */
+bool cli_prompt_show(const struct cli_values *values, const struct text_tokenizer *t,
+                     const struct base_buffer *text, const struct text_ids *ids,
+                     struct base_error *err);
+
 /* Ids separated by spaces, commas or line ends, each below n_vocab. An error is of `code`. */
 bool cli_ids_parse(const char *text, size_t size, uint32_t n_vocab, enum base_code code,
                    struct text_ids *ids, struct base_error *err);

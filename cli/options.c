@@ -287,6 +287,30 @@ static const struct cli_option *contradiction(const struct parser *p, const stru
     return NULL;
 }
 
+/* The option of the command that row `o` needs and that has no value but its default, or NULL. */
+static const struct cli_option *missing_need(const struct parser *p, const struct cli_option *o)
+{
+    for (size_t i = 0; o->needs && i < cli_option_count; i++) {
+        const struct cli_option *other = &cli_option_table[i];
+        if (belongs(other, p->command) && strcmp(other->name, o->needs) == 0)
+            return p->origin[i] == FROM_DEFAULT ? other : NULL;
+    }
+    return NULL;
+}
+
+/* After the environment: what an option on the line needs may come from there. */
+static bool check_needs(const struct parser *p, struct base_error *err)
+{
+    for (size_t i = 0; i < cli_option_count; i++) {
+        const struct cli_option *o = &cli_option_table[i];
+        const struct cli_option *need = p->origin[i] == FROM_LINE ? missing_need(p, o) : NULL;
+        char name[NAME_MAX_SIZE];
+        snprintf(name, sizeof name, "--%s", o->name);
+        if (need) return base_fail_at(err, BASE_USAGE, name, -1, "needs --%s", need->name);
+    }
+    return true;
+}
+
 static bool check_line(const struct parser *p, struct base_error *err)
 {
     for (size_t i = 0; i < cli_option_count; i++) {
@@ -352,5 +376,5 @@ bool cli_options_parse(enum cli_command_id command, int argc, char **argv, int f
     const struct cli_command *c = &cli_command_table[command];
     if (values->n_arguments < c->min_arguments)
         return base_fail(err, BASE_USAGE, "%s: missing argument. Usage: %s", c->name, c->usage);
-    return check_line(&p, err) && read_environment(&p, err);
+    return check_line(&p, err) && read_environment(&p, err) && check_needs(&p, err);
 }

@@ -12,6 +12,7 @@
 
 enum cli_command_id {
     CLI_RUN,
+    CLI_CHAT,
     CLI_TOKENIZE,
     CLI_LOGITS,
     CLI_PERPLEXITY,
@@ -46,7 +47,8 @@ struct cli_values {
     const char *save_logits, *kl, *output_type, *embedding_type, *svg;
     const char *grammar, *json_schema, *regex, *choices;
     const char *samplers;
-    struct cli_list stop, schema_lenient, logit_bias, dry_sequence_breaker;
+    const char *system, *messages, *tools, *template, *reasoning, *on_full;
+    struct cli_list stop, schema_lenient, logit_bias, dry_sequence_breaker, template_var;
     int64_t n_predict, seed, top_k, repeat_last_n;
     int64_t mirostat, dry_allowed_length, dry_penalty_last_n;
     int64_t ctx_size, batch_size, threads, top, chunk;
@@ -56,6 +58,7 @@ struct cli_values {
     double dynatemp_range, dynatemp_exp, typical, top_n_sigma, xtc_probability, xtc_threshold;
     double dry_multiplier, dry_base, mirostat_ent, mirostat_lr, adaptive_target, adaptive_decay;
     bool escape, no_bos, no_special, decode, lines, ignore_eos, echo, special, json;
+    bool chat, show_prompt, no_history;
     bool metadata, tensors, plot, profile, json_object, blas, pin, verbose, help;
 
     const char *argument[CLI_ARGUMENT_MAX]; /* what is not an option, in order */
@@ -66,6 +69,7 @@ enum cli_kind { CLI_FLAG, CLI_TEXT, CLI_LIST, CLI_INTEGER, CLI_INTEGERS, CLI_REA
 
 enum cli_group {
     CLI_GROUP_INPUT,
+    CLI_GROUP_CHAT,
     CLI_GROUP_SAMPLING,
     CLI_GROUP_CONSTRAINT,
     CLI_GROUP_OUTPUT,
@@ -86,6 +90,7 @@ struct cli_option {
     double low, high;     /* range of numbers, both ends allowed */
     const char *choices;  /* CLI_CHOICE: "md|json|csv" */
     const char *excludes; /* names of options that contradict this one, separated by spaces */
+    const char *needs;    /* name of the option without which this one says nothing */
     const char *help;     /* one line; --help adds the default */
     size_t at;            /* offset of the member in struct cli_values */
 };

@@ -3,6 +3,7 @@
 #include "cli/options.h"
 
 #define RUN        (1u << CLI_RUN)
+#define CHAT       (1u << CLI_CHAT)
 #define TOKENIZE   (1u << CLI_TOKENIZE)
 #define LOGITS     (1u << CLI_LOGITS)
 #define PERPLEXITY (1u << CLI_PERPLEXITY)
@@ -10,8 +11,8 @@
 #define INSPECT    (1u << CLI_INSPECT)
 #define QUANTIZE   (1u << CLI_QUANTIZE)
 #define CHECK      (1u << CLI_CHECK)
-#define GENERATING RUN
-#define EVALUATING (RUN | LOGITS | PERPLEXITY | BENCH)
+#define GENERATING (RUN | CHAT)
+#define EVALUATING (GENERATING | LOGITS | PERPLEXITY | BENCH)
 #define READING    (RUN | TOKENIZE | LOGITS)
 #define TEXTUAL    (READING | CHECK)
 #define ALL        ((1u << CLI_COMMAND_COUNT) - 1)
@@ -26,6 +27,14 @@ const struct cli_command cli_command_table[CLI_COMMAND_COUNT] = {
                  "The text is -p, or a file (-f), or standard input; with -p and piped input it is\n"
                  "the text, then the input. The same command gives the same bytes each time.",
                  0, 0, cli_cmd_run},
+    [CLI_CHAT] = {"chat", "infer chat [-m MODEL] [options]",
+                  "a conversation, line by line, through the model's chat template",
+                  "Answers each line of standard input. On a terminal lines can be edited, Ctrl-C\n"
+                  "stops the answer, and /help lists what else can be done; a backslash at the end\n"
+                  "of a line or lines between two \"\"\" make a message of several lines. From a pipe\n"
+                  "the answers alone are written, each ending with a line end. What was read of the\n"
+                  "conversation stays in the cache: each turn reads only what is new.",
+                  0, 0, cli_cmd_chat},
     [CLI_TOKENIZE] = {"tokenize", "infer tokenize [-m MODEL] -p TEXT [options]",
                       "print the token ids of a text, or the text of ids",
                       "Prints the token ids of the text (-p, -f or standard input), separated by\n"
@@ -77,6 +86,7 @@ const struct cli_command cli_command_table[CLI_COMMAND_COUNT] = {
 };
 
 const char *const cli_group_title[CLI_GROUP_COUNT] = {
+    [CLI_GROUP_CHAT] = "Chat",
     [CLI_GROUP_INPUT] = "Input",     [CLI_GROUP_SAMPLING] = "Generation",
     [CLI_GROUP_CONSTRAINT] = "Constraints", [CLI_GROUP_OUTPUT] = "Output",   [CLI_GROUP_MEASURE] = "Measurement",
     [CLI_GROUP_ENGINE] = "Engine",   [CLI_GROUP_GENERAL] = "General",
@@ -85,7 +95,7 @@ const char *const cli_group_title[CLI_GROUP_COUNT] = {
 const struct cli_option cli_option_table[] = {
     /* ---- Input ---- */
     {.name = "model", .alias = {"-m"}, .kind = CLI_TEXT,
-     .commands = READING | PERPLEXITY | BENCH | INSPECT, .group = CLI_GROUP_INPUT, .value = "FILE",
+     .commands = READING | CHAT | PERPLEXITY | BENCH | INSPECT, .group = CLI_GROUP_INPUT, .value = "FILE",
      .help = "the model, a GGUF file", .at = AT(model)},
     {.name = "prompt", .alias = {"-p"}, .kind = CLI_TEXT, .commands = TEXTUAL,
      .group = CLI_GROUP_INPUT, .value = "TEXT", .excludes = "file ids",
@@ -99,7 +109,7 @@ const struct cli_option cli_option_table[] = {
     {.name = "ids", .kind = CLI_TEXT, .commands = PERPLEXITY, .group = CLI_GROUP_INPUT,
      .value = "FILE", .excludes = "file kl no-special",
      .help = "token ids from a file (-: standard input)", .at = AT(ids)},
-    {.name = "escape", .alias = {"-e"}, .kind = CLI_FLAG, .commands = TEXTUAL,
+    {.name = "escape", .alias = {"-e"}, .kind = CLI_FLAG, .commands = TEXTUAL | CHAT,
      .group = CLI_GROUP_INPUT, .help = "\\n, \\t, \\xHH ... in -p and --stop are bytes",
      .at = AT(escape)},
     {.name = "decode", .kind = CLI_FLAG, .commands = TOKENIZE, .group = CLI_GROUP_INPUT,
@@ -107,41 +117,65 @@ const struct cli_option cli_option_table[] = {
      .at = AT(decode)},
     {.name = "lines", .kind = CLI_FLAG, .commands = TOKENIZE, .group = CLI_GROUP_INPUT,
      .help = "each line of the text is an input of its own", .at = AT(lines)},
-    {.name = "no-bos", .kind = CLI_FLAG, .commands = READING | PERPLEXITY,
+    {.name = "no-bos", .kind = CLI_FLAG, .commands = READING | CHAT | PERPLEXITY,
      .group = CLI_GROUP_INPUT, .help = "do not add a beginning-of-text token", .at = AT(no_bos)},
     {.name = "no-special", .kind = CLI_FLAG, .commands = READING | PERPLEXITY,
      .group = CLI_GROUP_INPUT, .help = "names of special tokens in the text are text",
      .at = AT(no_special)},
 
+    /* ---- Chat ---- */
+    {.name = "chat", .kind = CLI_FLAG, .commands = RUN, .group = CLI_GROUP_CHAT,
+     .excludes = "no-special echo special", .help = "the text is a question, put as the model expects",
+     .at = AT(chat)},
+    {.name = "system", .alias = {"-sys"}, .kind = CLI_TEXT, .commands = GENERATING, .group = CLI_GROUP_CHAT,
+     .value = "TEXT", .needs = "chat", .help = "the system message", .at = AT(system)},
+    {.name = "messages", .kind = CLI_TEXT, .commands = GENERATING, .group = CLI_GROUP_CHAT,
+     .value = "FILE", .needs = "chat", .help = "JSON list of messages that come before",
+     .at = AT(messages)},
+    {.name = "tools", .kind = CLI_TEXT, .commands = GENERATING, .group = CLI_GROUP_CHAT, .value = "FILE",
+     .needs = "chat", .help = "JSON list of tools that may be called", .at = AT(tools)},
+    {.name = "template", .kind = CLI_TEXT, .commands = GENERATING, .group = CLI_GROUP_CHAT,
+     .value = "FILE|NAME", .needs = "chat", .help = "a Jinja template other than the model's",
+     .at = AT(template)},
+    {.name = "template-var", .kind = CLI_LIST, .commands = GENERATING, .group = CLI_GROUP_CHAT,
+     .value = "NAME=JSON", .needs = "chat", .help = "a variable of the template; repeatable",
+     .at = AT(template_var)},
+
+    {.name = "on-full", .kind = CLI_CHOICE, .commands = CHAT, .group = CLI_GROUP_CHAT,
+     .value = "WHAT", .standard = "stop", .choices = "stop|shift|error",
+     .help = "full context: stop, shift or error", .at = AT(on_full)},
+    {.name = "no-history", .kind = CLI_FLAG, .commands = CHAT, .group = CLI_GROUP_CHAT,
+     .help = "leave no record of what was typed", .at = AT(no_history)},
+
     /* ---- Generation ---- */
-    {.name = "predict", .alias = {"-n", "--n-predict"}, .kind = CLI_INTEGER, .commands = RUN,
+    {.name = "predict", .alias = {"-n", "--n-predict"}, .kind = CLI_INTEGER, .commands = GENERATING,
      .group = CLI_GROUP_SAMPLING, .value = "N", .standard = "-1", .low = -1, .high = INT32_MAX,
      .help = "tokens at most; -1: to end or full context", .at = AT(n_predict)},
-    {.name = "seed", .alias = {"-s"}, .kind = CLI_INTEGER, .commands = RUN,
+    {.name = "seed", .alias = {"-s"}, .kind = CLI_INTEGER, .commands = GENERATING,
      .group = CLI_GROUP_SAMPLING, .value = "N", .standard = "0", .low = -1, .high = 0x1p62,
      .help = "of the random numbers; -1: another each time", .at = AT(seed)},
-    {.name = "temp", .alias = {"--temperature"}, .kind = CLI_REAL, .commands = RUN,
+    {.name = "temp", .alias = {"--temperature"}, .kind = CLI_REAL, .commands = GENERATING,
      .group = CLI_GROUP_SAMPLING, .value = "X", .standard = "0.8", .low = 0, .high = 1000,
      .help = "temperature; 0: always the best token", .at = AT(temp)},
-    {.name = "top-k", .kind = CLI_INTEGER, .commands = RUN, .group = CLI_GROUP_SAMPLING,
+    {.name = "top-k", .kind = CLI_INTEGER, .commands = GENERATING, .group = CLI_GROUP_SAMPLING,
      .value = "N", .standard = "40", .low = 0, .high = INT32_MAX,
      .help = "draw from the N best tokens; 0: off", .at = AT(top_k)},
-    {.name = "top-p", .kind = CLI_REAL, .commands = RUN, .group = CLI_GROUP_SAMPLING, .value = "X",
+    {.name = "top-p", .kind = CLI_REAL, .commands = GENERATING, .group = CLI_GROUP_SAMPLING, .value = "X",
      .standard = "0.95", .low = 0, .high = 1,
      .help = "draw from the best with X together; 1: off", .at = AT(top_p)},
-    {.name = "min-p", .kind = CLI_REAL, .commands = RUN, .group = CLI_GROUP_SAMPLING, .value = "X",
+    {.name = "min-p", .kind = CLI_REAL, .commands = GENERATING, .group = CLI_GROUP_SAMPLING, .value = "X",
      .standard = "0.05", .low = 0, .high = 1,
      .help = "drop what is X times less likely; 0: off", .at = AT(min_p)},
-    {.name = "repeat-penalty", .kind = CLI_REAL, .commands = RUN, .group = CLI_GROUP_SAMPLING,
+    {.name = "repeat-penalty", .kind = CLI_REAL, .commands = GENERATING, .group = CLI_GROUP_SAMPLING,
      .value = "X", .standard = "1", .low = 0.01, .high = 1000,
      .help = "divides logits of recent tokens; 1: off", .at = AT(repeat_penalty)},
-    {.name = "frequency-penalty", .kind = CLI_REAL, .commands = RUN, .group = CLI_GROUP_SAMPLING,
+    {.name = "frequency-penalty", .kind = CLI_REAL, .commands = GENERATING, .group = CLI_GROUP_SAMPLING,
      .value = "X", .standard = "0", .low = -1000, .high = 1000,
      .help = "subtracted per recent occurrence", .at = AT(frequency_penalty)},
-    {.name = "presence-penalty", .kind = CLI_REAL, .commands = RUN, .group = CLI_GROUP_SAMPLING,
+    {.name = "presence-penalty", .kind = CLI_REAL, .commands = GENERATING, .group = CLI_GROUP_SAMPLING,
      .value = "X", .standard = "0", .low = -1000, .high = 1000,
      .help = "subtracted once when recent", .at = AT(presence_penalty)},
-    {.name = "repeat-last-n", .kind = CLI_INTEGER, .commands = RUN, .group = CLI_GROUP_SAMPLING,
+    {.name = "repeat-last-n", .kind = CLI_INTEGER, .commands = GENERATING, .group = CLI_GROUP_SAMPLING,
      .value = "N", .standard = "64", .low = -1, .high = INT32_MAX,
      .help = "how many tokens are recent; -1: all", .at = AT(repeat_last_n)},
     {.name = "samplers", .kind = CLI_TEXT, .commands = GENERATING, .group = CLI_GROUP_SAMPLING,
@@ -197,9 +231,9 @@ const struct cli_option cli_option_table[] = {
     {.name = "logit-bias", .alias = {"-l"}, .kind = CLI_LIST, .commands = GENERATING,
      .group = CLI_GROUP_SAMPLING, .value = "T+X",
      .help = "add X to token T (id or text); -inf forbids", .at = AT(logit_bias)},
-    {.name = "stop", .kind = CLI_LIST, .commands = RUN, .group = CLI_GROUP_SAMPLING,
+    {.name = "stop", .kind = CLI_LIST, .commands = GENERATING, .group = CLI_GROUP_SAMPLING,
      .value = "TEXT", .help = "end before this text; may be given again", .at = AT(stop)},
-    {.name = "ignore-eos", .kind = CLI_FLAG, .commands = RUN, .group = CLI_GROUP_SAMPLING,
+    {.name = "ignore-eos", .kind = CLI_FLAG, .commands = GENERATING, .group = CLI_GROUP_SAMPLING,
      .help = "never choose an end-of-text token", .at = AT(ignore_eos)},
 
     /* ---- Constraints ---- */
@@ -264,11 +298,17 @@ const struct cli_option cli_option_table[] = {
      .help = "metadata only", .excludes = "tensors", .at = AT(metadata)},
     {.name = "tensors", .kind = CLI_FLAG, .commands = INSPECT, .group = CLI_GROUP_OUTPUT,
      .help = "the tensors only", .at = AT(tensors)},
+    {.name = "reasoning", .kind = CLI_CHOICE, .commands = GENERATING, .group = CLI_GROUP_CHAT,
+     .value = "WHAT", .choices = "show|hide|only", .needs = "chat",
+     .help = "show, hide [as run does] or only: thoughts", .at = AT(reasoning)},
+    {.name = "show-prompt", .kind = CLI_FLAG, .commands = RUN, .group = CLI_GROUP_OUTPUT,
+     .excludes = "echo", .help = "print the text that would be read, and its ids",
+     .at = AT(show_prompt)},
     {.name = "echo", .kind = CLI_FLAG, .commands = RUN, .group = CLI_GROUP_OUTPUT,
      .excludes = "json", .help = "write the prompt before the completion", .at = AT(echo)},
     {.name = "special", .kind = CLI_FLAG, .commands = RUN | TOKENIZE, .group = CLI_GROUP_OUTPUT,
      .help = "show special tokens in the output", .at = AT(special)},
-    {.name = "json", .kind = CLI_FLAG, .commands = RUN | TOKENIZE | PERPLEXITY | INSPECT,
+    {.name = "json", .kind = CLI_FLAG, .commands = GENERATING | TOKENIZE | PERPLEXITY | INSPECT,
      .group = CLI_GROUP_OUTPUT, .help = "one JSON object in place of text", .at = AT(json)},
     {.name = "format", .kind = CLI_CHOICE, .commands = BENCH, .group = CLI_GROUP_OUTPUT,
      .value = "FORMAT", .standard = "md", .choices = "md|json|csv|jsonl",
@@ -279,7 +319,7 @@ const struct cli_option cli_option_table[] = {
      .value = "FILE", .help = "the bars as a picture too (-: standard output)", .at = AT(svg)},
 
     /* ---- Engine ---- */
-    {.name = "ctx-size", .alias = {"-c", "--ctx"}, .kind = CLI_INTEGER, .commands = RUN | LOGITS,
+    {.name = "ctx-size", .alias = {"-c", "--ctx"}, .kind = CLI_INTEGER, .commands = GENERATING | LOGITS,
      .group = CLI_GROUP_ENGINE, .value = "N", .standard = "0", .low = 0, .high = INT32_MAX,
      .help = "context in tokens; 0: as needed", .at = AT(ctx_size)},
     {.name = "batch-size", .alias = {"-b", "--batch"}, .kind = CLI_INTEGER, .commands = EVALUATING,

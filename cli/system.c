@@ -22,6 +22,16 @@ static void on_interrupt(int number)
     interrupted = 1;
 }
 
+static void listen_for_interrupts(int flags)
+{
+    /* No SA_RESTART: a read from a silent pipe ends too. */
+    struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = flags};
+    sigemptyset(&action.sa_mask);
+    struct sigaction old;
+    sigaction(SIGINT, NULL, &old);
+    if (old.sa_handler != SIG_IGN) sigaction(SIGINT, &action, NULL); /* `nohup`, `&` in scripts */
+}
+
 void cli_system_init(void)
 {
     for (int fd = 0; fd <= 2; fd++) {
@@ -31,12 +41,13 @@ void cli_system_init(void)
         (void)!open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY);
     }
     signal(SIGPIPE, SIG_DFL);
-    /* No SA_RESTART: a read from a silent pipe ends too. */
-    struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND};
-    sigemptyset(&action.sa_mask);
-    struct sigaction old;
-    sigaction(SIGINT, NULL, &old);
-    if (old.sa_handler != SIG_IGN) sigaction(SIGINT, &action, NULL); /* `nohup`, `&` in scripts */
+    listen_for_interrupts((int)SA_RESETHAND);
+}
+
+void cli_interrupt_reset(void)
+{
+    interrupted = 0;
+    listen_for_interrupts(0);
 }
 
 const volatile int *cli_interrupt_flag(void)
@@ -94,6 +105,11 @@ void cli_report(const struct base_error *err)
 {
     char text[900];
     cli_note("%s", base_error_format(err, text, sizeof text));
+}
+
+void cli_tell(const char *text)
+{
+    write_all(STDERR_FILENO, text, strlen(text));
 }
 
 /* ---- Reading ---- */

@@ -14,6 +14,8 @@ void cli_system_init(void);
 
 /* Non-zero once Ctrl-C was pressed. */
 const volatile int *cli_interrupt_flag(void);
+/* Takes note of a Ctrl-C: the flag is down again, and from now on none of them kills. */
+void cli_interrupt_reset(void);
 
 /* Everything or BASE_FAILED, at once and unbuffered. */
 bool cli_write(const void *bytes, size_t size, struct base_error *err);
@@ -24,6 +26,7 @@ bool cli_stdout_is_terminal(void);
 /* One line to standard error, by one write: "infer: " and the text. */
 void cli_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void cli_report(const struct base_error *err);
+void cli_tell(const char *text); /* to standard error, as it is */
 
 /* Appends a whole file; "-" is standard input. */
 bool cli_file_read(const char *path, struct base_buffer *out, struct base_error *err);

@@ -132,9 +132,37 @@ static bool add(struct text_fragments *f, size_t start, size_t size, int32_t id,
     return true;
 }
 
+/* What is known of the token at a place of the index. */
+enum { PRESENT = 1, FRAME = 2 };
+
+static bool is_all_own(const char *own, size_t size)
+{
+    return !own || !memchr(own, 0, size);
+}
+
+static bool is_blank(struct gguf_str text)
+{
+    size_t i = 0;
+    while (i < text.size && isspace((unsigned char)text.data[i])) i++;
+    return i == text.size;
+}
+
+/* Whether the file itself calls it a control token: some that are shown count as user-defined. */
+static bool is_control(const struct text_tokenizer *t, int32_t id)
+{
+    return t->kind[id] == TEXT_TOKEN_CONTROL || t->kind[id] == TEXT_TOKEN_UNKNOWN ||
+           (t->kinds && gguf_array_int(t->kinds, (uint64_t)id) == TEXT_TOKEN_CONTROL);
+}
+
+/* A token found in own[size]: one that data may not make? */
+static bool is_frame(const struct text_tokenizer *t, int32_t id, const char *own, size_t size)
+{
+    return is_control(t, id) || (is_all_own(own, size) && !is_blank(text_token(t, (uint32_t)id)));
+}
+
 /* Marks the places in the index of the tokens that occur in the text; false when none does. */
-static bool mark_present(const struct text_tokenizer *t, const char *text, size_t size,
-                         bool parse_special, uint8_t *present)
+static bool mark_present(const struct text_tokenizer *t, const char *text, const char *own,
+                         size_t size, bool parse_special, uint8_t *place_is)
 {
     const struct text_prefix_index *index = &t->specials.index;
     bool any = false;
@@ -143,8 +171,10 @@ static bool mark_present(const struct text_tokenizer *t, const char *text, size_
         bool more = text_prefix_begin(index, text[i], &walk);
         for (size_t k = i + 1; more; k++) {
             int64_t place = text_prefix_found(index, &walk);
-            if (place >= 0 && (parse_special || t->kind[index->id[place]] == TEXT_TOKEN_USER)) {
-                present[place] = 1;
+            const int32_t id = place >= 0 ? index->id[place] : -1;
+            if (id >= 0 && (parse_special || t->kind[id] == TEXT_TOKEN_USER)) {
+                place_is[place] |= PRESENT;
+                if (own && is_frame(t, id, own + i, k - i)) place_is[place] |= FRAME;
                 any = true;
             }
             more = k < size && text_prefix_step(index, text[k], &walk);
@@ -153,9 +183,21 @@ static bool mark_present(const struct text_tokenizer *t, const char *text, size_
     return any;
 }
 
+/* The next place of the token in text[at..end) that may become it, or NULL. own NULL: any may. */
+static const char *find_token(struct gguf_str token, const char *text, const char *own, size_t at,
+                              size_t end)
+{
+    for (;; at++) {
+        const char *found = memmem(text + at, end - at, token.data, token.size);
+        if (!found) return NULL;
+        at = (size_t)(found - text);
+        if (!own || is_all_own(own + at, token.size)) return found;
+    }
+}
+
 /* One text fragment, cut wherever the token at `place` of the index stands. */
-static bool cut_fragment(const struct text_tokenizer *t, const char *text, uint32_t place,
-                         struct text_fragment from, struct text_fragments *out,
+static bool cut_fragment(const struct text_tokenizer *t, const char *text, const char *own,
+                         uint32_t place, struct text_fragment from, struct text_fragments *out,
                          struct base_error *err)
 {
     int32_t id = t->specials.index.id[place];
@@ -163,7 +205,7 @@ static bool cut_fragment(const struct text_tokenizer *t, const char *text, uint3
     struct gguf_str token = text_token(t, (uint32_t)id);
     size_t at = from.start, end = from.start + from.size;
     for (;;) {
-        const char *found = memmem(text + at, end - at, token.data, token.size);
+        const char *found = find_token(token, text, own, at, end);
         if (!found) return add(out, at, end - at, -1, err);
         size_t before = (size_t)(found - text), after = before + token.size;
         if (strip & TEXT_STRIP_LEFT)
@@ -176,31 +218,32 @@ static bool cut_fragment(const struct text_tokenizer *t, const char *text, uint3
     }
 }
 
-bool text_partition(const struct text_tokenizer *t, const char *text, size_t size,
+bool text_partition(const struct text_tokenizer *t, const char *text, const char *own, size_t size,
                     bool parse_special, struct text_fragments *out, struct base_error *err)
 {
     const struct text_specials *s = &t->specials;
     struct text_fragments next = {0};
-    uint8_t *present = calloc(s->index.count + 1, 1);
+    uint8_t *place_is = calloc(s->index.count + 1, 1);
     bool ok = false;
     out->count = 0;
-    if (!present) {
+    if (!place_is) {
         base_fail(err, BASE_NO_MEMORY, "no memory for the special tokens");
         goto done;
     }
     if (!add(out, 0, size, -1, err)) goto done;
-    if (!mark_present(t, text, size, parse_special, present)) {
+    if (!mark_present(t, text, own, size, parse_special, place_is)) {
         ok = true;
         goto done;
     }
     for (uint32_t i = 0; i < s->index.count; i++) {
         uint32_t place = s->order[i];
-        if (!present[place]) continue;
+        if (!place_is[place]) continue;
+        const char *marks = place_is[place] & FRAME ? own : NULL;
         next.count = 0;
         for (size_t k = 0; k < out->count; k++) {
             struct text_fragment from = out->item[k];
             ok = from.id >= 0 ? add(&next, from.start, from.size, from.id, err)
-                              : cut_fragment(t, text, place, from, &next, err);
+                              : cut_fragment(t, text, marks, place, from, &next, err);
             if (!ok) goto done;
         }
         struct text_fragments swap = *out;
@@ -210,6 +253,6 @@ bool text_partition(const struct text_tokenizer *t, const char *text, size_t siz
     ok = true;
 done:
     text_fragments_free(&next);
-    free(present);
+    free(place_is);
     return ok;
 }

@@ -30,6 +30,16 @@ struct text_template_options {
     uint64_t max_memory;    /* bytes that values may take while rendering */
     uint32_t max_depth;     /* nested evaluations; a macro call takes about five */
     const struct tm *clock; /* what strftime_now sees; NULL: the local time */
+
+    /* NULL, or where to append a byte for each byte of the output: 1 if the template itself wrote
+     * it, 0 if it came from the caller's data, so that whoever makes tokens of the text can tell
+     * "<|im_end|>" that ends a message from the same letters inside one. The template's own are its
+     * text and constants, wherever expressions have carried them, the variables named here, and a
+     * "role" that is one word (templates put roles between marks: '<|' + role + '|>'). What is in
+     * doubt counts as data. Takes as much memory again as the values do. */
+    struct base_buffer *own;
+    const char *const *own_variables; /* at the top of the context: "bos_token" and its like */
+    size_t n_own_variables;
 };
 
 /* 50 million steps, 64 MiB of output, 512 MiB of memory, depth 1000, local time. */

@@ -79,8 +79,11 @@ static bool f_title(struct tpl_run *r, struct tpl_call *c, struct tpl_value *out
     if (!subject(r, c, &s)) return false;
     for (size_t at = 0; at < s.s.n;) {
         int32_t code;
-        at += base_utf8_decode(s.s.s + at, s.s.n - at, &code);
+        const size_t before = text.n;
+        const char *source = s.s.s + at;
+        at += base_utf8_decode(source, s.s.n - at, &code);
         if (!text_tpl_add_case(r, &text, code, begins ? TPL_UPPER : TPL_LOWER)) return false;
+        text_tpl_mark_like(r, &text, before, source);
         begins = text_tpl_is_space(code) || (code < 0x80 && strchr("-({[<", code));
     }
     *out = text_tpl_text_value(&text);

@@ -326,7 +326,7 @@ bool text_tpl_format_percent(struct tpl_run *r, struct tpl_str format, const str
                                  spec.type ? spec.type : ' ');
         skip(&p, 1);
         if (spec.type == '%') {
-            if (!text_tpl_add_char(r, &text, '%', 1)) return false;
+            if (!text_tpl_add(r, &text, p.rest.s - 1, 1)) return false;
             continue;
         }
         if ((!keyed && !next_arg(&p, &v)) || !put_percent(&p, &spec, &v, &text)) return false;
@@ -505,7 +505,7 @@ static bool format_braces(struct braces *b, struct tpl_str s, int level, struct 
         const bool twice = at + 1 < s.n && s.s[at + 1] == c && level == 0;
         if (!text_tpl_step(b->r, 1)) return false;
         if ((c != '{' && c != '}') || twice) {
-            if (!text_tpl_add_char(b->r, out, c, 1)) return false;
+            if (!text_tpl_add(b->r, out, s.s + at, 1)) return false;
             at += (c == '{' || c == '}') ? 2 : 1;
             continue;
         }

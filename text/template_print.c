@@ -188,7 +188,7 @@ bool text_tpl_escape(struct tpl_run *r, const struct tpl_value *v, struct tpl_va
                            : c == '\'' ? "&#39;"
                            : c == '"'  ? "&#34;"
                                        : NULL;
-        if (!(word ? text_tpl_add_word(r, &text, word) : text_tpl_add_char(r, &text, c, 1)))
+        if (!(word ? text_tpl_add_word(r, &text, word) : text_tpl_add(r, &text, plain.s.s + i, 1)))
             return false;
     }
     *out = text_tpl_text_value(&text);

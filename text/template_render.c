@@ -22,6 +22,19 @@ static bool from_array(struct tpl_run *r, const json_t *json, struct tpl_value *
     return true;
 }
 
+/* A role that is one word: nothing in it can be a mark. */
+static bool is_role(const char *key, const json_t *value)
+{
+    if (strcmp(key, "role") != 0 || !json_is_string(value)) return false;
+    const char *word = json_string_value(value);
+    const size_t n = json_string_length(value);
+    for (size_t i = 0; i < n; i++)
+        if (!(word[i] >= '0' && word[i] <= '9') &&
+            !((word[i] | 32) >= 'a' && (word[i] | 32) <= 'z') && word[i] != '_' && word[i] != '-')
+            return false;
+    return n > 0;
+}
+
 static bool from_object(struct tpl_run *r, const json_t *json, struct tpl_value *out)
 {
     /* The iteration functions take a pointer that is not const, but change nothing. */
@@ -31,6 +44,7 @@ static bool from_object(struct tpl_run *r, const json_t *json, struct tpl_value 
         const char *key = json_object_iter_key(it);
         struct tpl_value value;
         if (!from_json(r, json_object_iter_value(it), &value) ||
+            (is_role(key, json_object_iter_value(it)) && !text_tpl_own(r, &value)) ||
             !text_tpl_dict_set(r, out->dict, tpl_string(key, json_object_iter_key_len(it)), value))
             return false;
     }
@@ -77,6 +91,17 @@ static bool set_clock(struct tpl_run *r, const struct tm *clock)
     return true;
 }
 
+/* Marks the variables that are as good as the template's own text. */
+static bool own_variables(struct tpl_run *r)
+{
+    for (size_t i = 0; i < r->limit.n_own_variables; i++) {
+        const char *name = r->limit.own_variables[i];
+        struct tpl_value *v = text_tpl_dict_word(r->context, (struct tpl_str){name, strlen(name)});
+        if (v && v->kind == TPL_STR && !text_tpl_own(r, v)) return false;
+    }
+    return true;
+}
+
 static bool render(struct tpl_run *r, const json_t *context)
 {
     struct tpl_value variables;
@@ -84,6 +109,7 @@ static bool render(struct tpl_run *r, const json_t *context)
         return text_tpl_fail(r, "the variables of a template must be an object");
     if (!set_clock(r, r->limit.clock) || !from_json(r, context, &variables)) return false;
     r->context = variables.dict;
+    if (!own_variables(r)) return false;
     r->resolved = text_tpl_take(&r->pool, r->t->n_names * sizeof *r->resolved, r->err);
     struct tpl_scope *root = text_tpl_scope(r, NULL, &r->t->hidden);
     return r->resolved && root && text_tpl_exec(r, root, &r->t->body) == TPL_ON;
@@ -99,11 +125,15 @@ bool text_template_render(const struct text_template *t, const json_t *context,
                         .err = err,
                         .out = &text,
                         .line = 1};
+    struct base_buffer *own = r.limit.own;
     r.pool.limit = r.limit.max_memory;
+    r.pool.marked = own != NULL;
     bool ok = render(&r, context);
-    if (ok) {
+    if (ok && text.n) {
         base_buffer_add(out, text.s, text.n);
-        ok = !out->failed || base_fail(err, BASE_NO_MEMORY, "no memory for a rendered template");
+        if (own) base_buffer_add(own, text_tpl_pool_marks(&r.pool, text.s), text.n);
+        ok = (!out->failed && !(own && own->failed)) ||
+             base_fail(err, BASE_NO_MEMORY, "no memory for a rendered template");
     }
     text_tpl_pool_free(&r.pool);
     return ok;

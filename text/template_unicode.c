@@ -126,7 +126,9 @@ bool text_tpl_change_case(struct tpl_run *r, struct tpl_str s, enum tpl_case to,
         in_word =
             c == UTF8PROC_CATEGORY_LU || c == UTF8PROC_CATEGORY_LL || c == UTF8PROC_CATEGORY_LT;
         if (now == TPL_LOWER && code == 0x3a3) code = is_final_sigma(s, at) ? 0x3c2 : 0x3c3;
+        const size_t before = text.n;
         if (!text_tpl_add_case(r, &text, code, now)) return false;
+        text_tpl_mark_like(r, &text, before, s.s + at);
         at += used;
     }
     *out = text_tpl_text_value(&text);
@@ -141,8 +143,9 @@ bool text_tpl_capitalize(struct tpl_run *r, struct tpl_str s, struct tpl_value *
     *out = tpl_string("", 0);
     if (!s.n) return true;
     const size_t used = base_utf8_decode(s.s, s.n, &code);
-    if (!text_tpl_add_case(r, &text, code, TPL_TITLE) ||
-        !text_tpl_change_case(r, (struct tpl_str){s.s + used, s.n - used}, TPL_LOWER, &rest) ||
+    if (!text_tpl_add_case(r, &text, code, TPL_TITLE)) return false;
+    text_tpl_mark_like(r, &text, 0, s.s);
+    if (!text_tpl_change_case(r, (struct tpl_str){s.s + used, s.n - used}, TPL_LOWER, &rest) ||
         !text_tpl_add(r, &text, rest.s.s, rest.s.n))
         return false;
     *out = text_tpl_text_value(&text);

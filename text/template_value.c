@@ -1,8 +1,8 @@
 /* text/template_value.c: the pool, limits, sequences, dicts, truth, equality and order of values.
  * See text/template_value.h. */
-#include "text/template_value.h"
 #include "base/size.h"
 #include "base/utf8.h"
+#include "text/template_ast.h"
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -13,11 +13,28 @@
 
 enum { CHUNK = 64 << 10, ALIGN = 16 };
 
+/* Chunks grow with the pool, so that there are few to search for an address. */
 struct tpl_chunk {
     struct tpl_chunk *older;
     size_t size, used;
+    char *mark; /* [size] or NULL */
     _Alignas(ALIGN) char bytes[];
 };
+
+static struct tpl_chunk *new_chunk(struct tpl_pool *pool, size_t bytes)
+{
+    size_t room = pool->taken > CHUNK ? pool->taken : CHUNK;
+    if (room < bytes) room = bytes;
+    struct tpl_chunk *chunk = malloc(sizeof *chunk + room);
+    char *mark = pool->marked ? calloc(room, 1) : NULL;
+    if (!chunk || (pool->marked && !mark)) {
+        free(chunk);
+        free(mark);
+        return NULL;
+    }
+    *chunk = (struct tpl_chunk){.older = pool->chunk, .size = room, .mark = mark};
+    return pool->chunk = chunk;
+}
 
 void *text_tpl_take(struct tpl_pool *pool, size_t size, struct base_error *err)
 {
@@ -30,14 +47,11 @@ void *text_tpl_take(struct tpl_pool *pool, size_t size, struct base_error *err)
         return NULL;
     }
     if (!chunk || chunk->size - chunk->used < bytes) {
-        const size_t room = bytes > CHUNK ? bytes : CHUNK;
-        chunk = malloc(sizeof *chunk + room);
+        chunk = new_chunk(pool, bytes);
         if (!chunk) {
             base_fail(err, BASE_NO_MEMORY, "no memory for a template's values");
             return NULL;
         }
-        *chunk = (struct tpl_chunk){.older = pool->chunk, .size = room};
-        pool->chunk = chunk;
     }
     char *p = chunk->bytes + chunk->used;
     chunk->used += bytes;
@@ -70,9 +84,29 @@ void text_tpl_pool_free(struct tpl_pool *pool)
 {
     while (pool->chunk) {
         struct tpl_chunk *older = pool->chunk->older;
+        free(pool->chunk->mark);
         free(pool->chunk);
         pool->chunk = older;
     }
+}
+
+static const struct tpl_chunk *find_chunk(const struct tpl_pool *pool, const char *p)
+{
+    const struct tpl_chunk *c = pool->chunk;
+    const uintptr_t at = (uintptr_t)p;
+    while (c && (at < (uintptr_t)c->bytes || at >= (uintptr_t)c->bytes + c->used)) c = c->older;
+    return c;
+}
+
+char *text_tpl_pool_marks(const struct tpl_pool *pool, const char *p)
+{
+    const struct tpl_chunk *c = pool->marked ? find_chunk(pool, p) : NULL;
+    return c ? c->mark + (p - c->bytes) : NULL;
+}
+
+bool text_tpl_pool_holds(const struct tpl_pool *pool, const char *p)
+{
+    return find_chunk(pool, p) != NULL;
 }
 
 /* ---- Limits and errors ---- */
@@ -158,9 +192,21 @@ static bool reserve(struct tpl_run *r, struct tpl_text *text, size_t more)
     if (room < need) room = need;
     char *s = text_tpl_grow(&r->pool, text->s, text->room, room, r->err);
     if (!s) return false;
+    if (r->pool.marked && text->s && s != text->s)
+        memcpy(text_tpl_pool_marks(&r->pool, s), text_tpl_pool_marks(&r->pool, text->s), text->n);
     text->s = s;
     text->room = room;
     return true;
+}
+
+/* Copies the marks of s[n] to the marks at `to`: all 1 for what belongs to the parsed template. */
+static void copy_marks(const struct tpl_run *r, char *to, const char *s, size_t n)
+{
+    const char *from = text_tpl_pool_marks(&r->pool, s);
+    if (from)
+        memcpy(to, from, n);
+    else if (text_tpl_pool_holds(&r->t->pool, s))
+        memset(to, 1, n);
 }
 
 bool text_tpl_add(struct tpl_run *r, struct tpl_text *text, const char *s, size_t n)
@@ -168,7 +214,25 @@ bool text_tpl_add(struct tpl_run *r, struct tpl_text *text, const char *s, size_
     if (!n) return true;
     if (!reserve(r, text, n)) return false;
     memcpy(text->s + text->n, s, n);
+    if (r->pool.marked) copy_marks(r, text_tpl_pool_marks(&r->pool, text->s) + text->n, s, n);
     text->n += n;
+    return true;
+}
+
+void text_tpl_mark_like(struct tpl_run *r, struct tpl_text *text, size_t from, const char *source)
+{
+    char own = 0;
+    if (!r->pool.marked || text->n == from) return;
+    copy_marks(r, &own, source, 1);
+    memset(text_tpl_pool_marks(&r->pool, text->s) + from, own, text->n - from);
+}
+
+bool text_tpl_own(struct tpl_run *r, struct tpl_value *string)
+{
+    struct tpl_text text = {0};
+    if (!text_tpl_add(r, &text, string->s.s, string->s.n)) return false;
+    *string = text_tpl_text_value(&text);
+    if (r->pool.marked && text.n) memset(text_tpl_pool_marks(&r->pool, text.s), 1, text.n);
     return true;
 }
 

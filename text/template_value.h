@@ -16,6 +16,7 @@ struct tpl_chunk;
 struct tpl_pool {
     struct tpl_chunk *chunk; /* the newest; older ones hang off it */
     uint64_t taken, limit;   /* bytes */
+    bool marked;             /* each byte has a mark: the template's own, or (0) data */
 };
 
 /* Zeroed bytes, or NULL with an error: BASE_USAGE at the limit, BASE_NO_MEMORY without memory. */
@@ -24,6 +25,9 @@ void *text_tpl_take(struct tpl_pool *pool, size_t size, struct base_error *err);
 void *text_tpl_grow(struct tpl_pool *pool, void *p, size_t old_size, size_t size,
                     struct base_error *err);
 void text_tpl_pool_free(struct tpl_pool *pool);
+/* The marks of the bytes from p on; NULL when p is not in the pool, or the pool has no marks. */
+char *text_tpl_pool_marks(const struct tpl_pool *pool, const char *p);
+bool text_tpl_pool_holds(const struct tpl_pool *pool, const char *p);
 
 /* ---- Values ---- */
 
@@ -154,6 +158,12 @@ bool text_tpl_add_char(struct tpl_run *r, struct tpl_text *text, char c, size_t 
 bool text_tpl_add_code(struct tpl_run *r, struct tpl_text *text, int32_t code);
 bool text_tpl_add_word(struct tpl_run *r, struct tpl_text *text, const char *word);
 struct tpl_value text_tpl_text_value(const struct tpl_text *text);
+/* What was added since the text had `from` bytes was made of the bytes at `source`: it is the
+ * template's own where they are. Adding bytes copies their marks by itself; this is for bytes that
+ * were computed. */
+void text_tpl_mark_like(struct tpl_run *r, struct tpl_text *text, size_t from, const char *source);
+/* A copy of the string that counts as the template's own. */
+bool text_tpl_own(struct tpl_run *r, struct tpl_value *string);
 
 static inline struct tpl_value tpl_none(void)
 {

@@ -105,7 +105,7 @@ static bool load_tokens(struct text_tokenizer *t, struct base_error *err)
 static bool load_kinds(struct text_tokenizer *t, struct base_error *err)
 {
     static const char key[] = "tokenizer.ggml.token_type";
-    const struct gguf_kv *kv = gguf_kv_find(t->file, key);
+    const struct gguf_kv *kv = t->kinds = gguf_kv_find(t->file, key);
     t->kind = malloc(t->n_tokens);
     t->is_end = calloc(t->n_tokens, 1);
     if (!t->kind || !t->is_end)
@@ -274,13 +274,19 @@ static bool add_special(const struct text_tokenizer *t, size_t first, struct tex
 bool text_encode(const struct text_tokenizer *t, const char *bytes, size_t size, unsigned flags,
                  struct text_ids *out, struct base_error *err)
 {
+    return text_encode_framed(t, bytes, NULL, size, flags, out, err);
+}
+
+bool text_encode_framed(const struct text_tokenizer *t, const char *bytes, const char *own,
+                        size_t size, unsigned flags, struct text_ids *out, struct base_error *err)
+{
     struct text_fragments fragments = {0};
     struct text_work w = {.out = out, .err = err};
     size_t first = out->count;
     if (size > INT_MAX / 4) /* spaces may triple */
         return base_fail(err, BASE_TOO_LONG, "a text of %zu bytes is longer than %d", size,
                          INT_MAX / 4);
-    bool ok = text_partition(t, bytes, size, flags & TEXT_PARSE_SPECIAL, &fragments, err) &&
+    bool ok = text_partition(t, bytes, own, size, flags & TEXT_PARSE_SPECIAL, &fragments, err) &&
               encode_fragments(t, &w, bytes, &fragments) &&
               (!(flags & TEXT_ADD_SPECIAL) || add_special(t, first, out, err));
     text_work_free(&w);

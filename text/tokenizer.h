@@ -44,6 +44,15 @@ enum text_encode_flags {
 bool text_encode(const struct text_tokenizer *t, const char *bytes, size_t size, unsigned flags,
                  struct text_ids *out, struct base_error *err);
 
+/* The same for a text that is partly data: own[size] is 0 for its bytes and 1 for those of the
+ * frame around it (struct text_template_options). Data makes no special token, with
+ * TEXT_PARSE_SPECIAL or without: a token is refused wherever one of its bytes is data if the file
+ * calls it a control token, or if the frame has that very token somewhere in this text (fine-tuned
+ * models often say "user-defined" of their marks). Other user-defined tokens (runs of spaces,
+ * "<table>") stay tokens in data, as in any text. NULL: all is frame. */
+bool text_encode_framed(const struct text_tokenizer *t, const char *bytes, const char *own,
+                        size_t size, unsigned flags, struct text_ids *out, struct base_error *err);
+
 enum text_token_kind { /* tokenizer.ggml.token_type */
                        TEXT_TOKEN_NORMAL = 1,
                        TEXT_TOKEN_UNKNOWN = 2,

@@ -92,7 +92,8 @@ struct text_fragments {
 
 bool text_specials_init(struct text_tokenizer *t, struct base_error *err);
 void text_specials_free(struct text_specials *s);
-bool text_partition(const struct text_tokenizer *t, const char *text, size_t size,
+/* `own` may be NULL; see text_encode_framed. */
+bool text_partition(const struct text_tokenizer *t, const char *text, const char *own, size_t size,
                     bool parse_special, struct text_fragments *out, struct base_error *err);
 void text_fragments_free(struct text_fragments *f);
 
@@ -104,6 +105,7 @@ struct text_tokenizer {
     const char *model_name;
     const struct text_pre *pre; /* BPE */
     const struct gguf_kv *tokens, *scores, *merges;
+    const struct gguf_kv *kinds; /* as the file has them, or NULL */
     uint32_t n_tokens;
     uint32_t longest; /* bytes of the longest token */
     uint8_t *kind;    /* [n_tokens] enum text_token_kind */

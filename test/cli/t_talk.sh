@@ -1,0 +1,248 @@
+# infer chat: turns, commands, the cache, a full context; then a person at a terminal.
+. test/cli/lib.sh
+tiny=$work/tiny.gguf
+"${INFER%/*}/test/tool_make_model" "$tiny" arch=llama tokens=bpe 2>/dev/null || tiny=$MODEL
+[ -n "$tiny" ] || { echo 'skip t_talk.sh: no model, and none could be made'; finish; exit; }
+INFER_MODEL=$tiny XDG_STATE_HOME=
+export INFER_MODEL XDG_STATE_HOME
+
+# Roles are all that its user messages say, so that a prompt has few tokens of a random vocabulary.
+cat >"$work/plain.jinja" <<'END'
+{%- for m in messages -%}
+{%- if m.content == 'refuse' %}{{ raise_exception('refused') }}{% endif -%}
+<|im_start|>{{ m.role[0] }}{{ m.content if m.role != 'assistant' }}<|im_end|>
+{%- endfor -%}
+<|im_start|>a
+END
+INFER_TEMPLATE=$work/plain.jinja
+export INFER_TEMPLATE
+
+talk() { # LINES OPTIONS...: a conversation through a pipe
+    # shellcheck disable=SC2059
+    printf "$1" >"$work/lines"
+    shift
+    input=$work/lines
+    infer chat "$@"
+}
+answers() { # how many there must be
+    [ "$(wc -l <"$work/json")" -eq "$1" ] || bad "infer $last: $(wc -l <"$work/json") answers, not $1"
+}
+talk_json() { # the same with one object a line
+    talk "$@" --json
+    cp "$work/out" "$work/json"
+}
+
+begin each_line_gets_an_answer_and_stdout_nothing_else
+talk_json 'one\n\n  \ntwo' -n 4
+status 0
+err ''
+answers 2
+out_like '^\{"message":\{"role":"assistant","content":"[^"]*"\},"prompt_tokens":[0-9]+,"read_tokens":[0-9]+,"tokens":[0-4],"stop":"[a-z]+","seed":0\}$'
+out_like '"seed":1\}$'
+talk '' -n 4
+status 0
+out ''
+err ''
+
+begin messages_of_several_lines
+talk 'a\\\nb\n"""\nc\n\nd"""\n"""e\n"""\n"""f"""\n//g\n/save '"$work/saved.json\n" -n 1
+status 0
+err_like '^infer: 10 messages written to '
+for text in 'a\\nb' 'c\\n\\nd' e f /g; do
+    grep -qF "\"user\",\"content\":\"$(printf '%b' "$text")\"" "$work/saved.json" || bad "no message $text in $(cat "$work/saved.json")"
+done
+
+begin commands
+talk_json "one\n/undo\ntwo\n/system be nice\n/system\n/save $work/saved.json\n/exit\nthree\n" -n 2
+status 0
+answers 2
+err_like '^be nice$'
+err_like '^infer: 3 messages written to'
+grep -q '"system","content":"be nice"' "$work/saved.json" || bad 'no system message'
+grep -q '"one"' "$work/saved.json" && bad 'the first message was not taken back'
+talk "/load $work/saved.json\n/system -\nthree\n/save $work/again.json\n" -n 2
+status 0
+err_like '^infer: 3 messages read from'
+grep -q '"system"' "$work/again.json" && bad 'the system message is still there'
+grep -q '"two"' "$work/again.json" || bad 'nothing was loaded'
+talk "/clear\n/save $work/again.json\n" --messages "$work/saved.json"
+err_like '^infer: 1 messages written to'
+talk '/help\n'
+status 0
+out ''
+err_like '^/undo '
+infer run --chat --messages "$work/saved.json" --show-prompt # the same form
+status 0
+
+begin mistakes_end_a_script
+talk '/foo\nmore\n'
+status 2
+out ''
+err_line '/foo: unknown command; /help lists them'
+talk '/hepl\n'
+err_line 'did you mean /help'
+talk '/save\n'
+err_line '/save: needs FILE'
+talk '/undo\n'
+err_line 'there is no message to take back'
+talk '/regen\n'
+status 2
+err_line 'there is no message to answer again'
+talk "/load $work/nothing.json\n"
+status 1
+err_line 'nothing.json: cannot read'
+talk '\377\n'
+status 2
+err_line 'a message must be UTF-8'
+talk 'refuse\n'
+status 2
+err_line 'line 2: .*refused'
+
+begin each_turn_reads_only_what_is_new
+talk 'one\ntwo\nthree\n' -n 4 -v
+grep '^infer: prompt: ' "$work/err" | sed 's/.*: \([0-9]*\) tokens, \([0-9]*\) from the cache, \([0-9]*\) read.*/\1 \2 \3/' >"$work/turns"
+[ "$(wc -l <"$work/turns")" -eq 3 ] || bad "not three turns: $(cat "$work/err")"
+awk '$1 != $2 + $3 || (NR > 1 && $2 < held - 1) { exit 1 } { held = $1 }' "$work/turns" ||
+    bad "prompt, kept, read: $(cat "$work/turns")"
+
+begin the_cache_changes_nothing
+talk_json "one\ntwo\n/save $work/saved.json\nthree\n" -n 6
+tail -n 1 "$work/json" | sed 's/.*"content":\("[^"]*"\).*/\1/' >"$work/kept"
+talk_json "/load $work/saved.json\nthree\n" -n 6 -s 2 # the third answer has the third seed
+tail -n 1 "$work/json" | sed 's/.*"content":\("[^"]*"\).*/\1/' >"$work/fresh"
+cmp -s "$work/kept" "$work/fresh" || bad "$(cat "$work/kept") is not $(cat "$work/fresh")"
+
+begin the_same_bytes_always
+talk 'one\ntwo\n/regen\n' -n 6 -s 3
+cp "$work/out" "$work/first"
+talk 'one\ntwo\n/regen\n' -n 6 -s 3 -t 1 -b 2
+cmp -s "$work/out" "$work/first" || bad 'other bytes'
+
+begin a_full_context
+three='one\ntwo\nthree\n'
+talk_json "$three" -n 2 -c 24
+status 5
+answers 2
+err_line 'the conversation has [0-9]+ tokens and the context holds 24'
+talk_json "$three" -n 2 -c 24 --on-full error
+status 5
+talk_json "$three" -n 2 -c 24 --on-full shift
+status 0
+answers 3
+err_line 'the context of 24 tokens is full: the 2 oldest messages are not read'
+talk_json "$three" -n 2 -c 25 --on-full shift --system S
+status 0
+answers 3
+talk_json 'a message that is too long in every case\n' -n 2 -c 20 --on-full shift
+status 5
+answers 0
+talk_json 'one\n' -c 20 --ignore-eos
+status 0
+out_like '"stop":"context"'
+err_line 'the answer was cut: the context of 20 tokens is full'
+talk_json 'one\n' -c 20 --ignore-eos --on-full error
+status 5
+answers 1
+
+begin no_history_without_a_terminal
+talk 'one\n' -n 1
+[ ! -e "$work/.local/state/infer" ] || bad 'a history was written'
+
+# ---- A person at a terminal ----
+# Ctrl-D comes a little after the prompt: what is typed before the editor listens is a line of the
+# terminal, and an end of one is no key.
+
+unset NO_COLOR
+TERM=xterm
+export TERM
+person() { # STEPS... -- OPTIONS...: see test/cli/terminal.py
+    before=''
+    for word; do
+        shift
+        [ "$word" = -- ] && break
+        set -- "$@" "$word"
+        before=x
+    done
+    [ -n "$before" ] || bad 'no steps'
+    options=$word
+    python3 test/cli/terminal.py "$work/screen" "$@" -- "$INFER" chat $chat_options 2>"$work/err" >"$work/out"
+    code=$? last="chat at a terminal $options"
+}
+screen_like() {
+    tr -d '\r' <"$work/screen" | grep -aEq -- "$1" || bad "the screen '$(tail -c 400 "$work/screen" | cat -v)' does not match $1"
+}
+if command -v python3 >/dev/null 2>&1; then
+    chat_options='-n 3 --no-history'
+
+    begin terminal_lines_are_edited
+    person 'wait:>' 'send:cone\x01\x04b\x05s\r' 'wait:\n' 'wait:>' 'send:/save '"$work"'/typed.json\r' 'wait:written' 'wait:>' 'sleep:0.3' 'send:\x04' --
+    status 0
+    grep -q '"user","content":"bones"' "$work/typed.json" || bad "typed: $(cat "$work/typed.json")"
+    screen_like '^.\[1;32m>.\[0m '
+
+    begin terminal_other_letters_and_history
+    person 'wait:>' 'send:Zürx\x7fich\r' 'wait:\n' 'wait:>' 'send:\x10\r' 'wait:\n' 'wait:>' 'send:/save '"$work"'/typed.json\r' 'wait:written' 'wait:>' 'sleep:0.3' 'send:\x04' --
+    status 0
+    [ "$(grep -c '"user","content":"Zürich"' "$work/typed.json")" -eq 2 ] || bad "typed: $(cat "$work/typed.json")"
+
+    begin terminal_mistakes_are_notes
+    person 'wait:>' 'send:/foo\r' 'wait:unknown command' 'wait:>' 'send:refuse\r' 'wait:refused' 'wait:>' 'send:/save '"$work"'/typed.json\r' 'wait:infer: 0 messages' 'wait:>' 'sleep:0.3' 'send:\x04' --
+    status 0
+
+    begin terminal_ctrl_c_clears_the_line
+    person 'wait:>' 'send:not this' 'wait:not this' 'sleep:0.2' 'send:\x03' 'wait:>' 'send:\x03' 'wait:>' 'send:this\r' 'wait:\n' 'wait:>' 'send:/save '"$work"'/typed.json\r' 'wait:infer: 2 messages' 'wait:>' 'sleep:0.3' 'send:\x04' --
+    status 0
+    grep -q '"user","content":"this"' "$work/typed.json" || bad "typed: $(cat "$work/typed.json")"
+
+    begin terminal_ctrl_c_stops_the_answer
+    chat_options='--ignore-eos --no-history -n 2000000 -c 200000 --on-full stop'
+    person 'wait:>' 'send:one\r' 'sleep:1' 'send:\x03' 'wait:>' 'send:/save '"$work"'/typed.json\r' 'wait:infer: 2 messages' 'wait:>' 'send:/exit\r' --
+    status 0
+    chat_options='-n 3'
+
+    begin terminal_history_file
+    person 'wait:>' 'send:first words\r' 'wait:\n' 'wait:>' 'send:/help\r' 'wait:Ctrl-C' 'wait:>' 'sleep:0.3' 'send:\x04' --
+    status 0
+    printf 'first words\n' >"$work/want"
+    cmp -s "$work/.local/state/infer/history" "$work/want" || bad "history: $(cat "$work/.local/state/infer/history")"
+    [ "$(stat -c %a "$work/.local/state/infer/history")" = 600 ] || bad 'others may read the history'
+    person 'wait:>' 'send:\x10' 'wait:first words' 'send:\r' 'wait:\n' 'wait:>' 'sleep:0.3' 'send:\x04' --
+    status 0
+
+    begin terminal_pauses_and_sizes
+    person 'wait:>' 'send:a' 'wait:a' 'size:40' 'stop' 'sleep:0.3' 'send:b\r' 'wait:\n' 'wait:>' 'send:/save '"$work"'/typed.json\r' 'wait:infer: 2 messages' 'wait:>' 'sleep:0.3' 'send:\x04' --
+    status 0
+    grep -q '"user","content":"ab"' "$work/typed.json" || bad "typed: $(cat "$work/typed.json")"
+
+    begin terminal_stdout_elsewhere # prompts must not get into the file
+    TERMINAL_STDOUT=$work/answers
+    export TERMINAL_STDOUT
+    person 'wait:>' 'send:one\r' 'wait:\n' 'wait:>' 'sleep:0.3' 'send:\x04' --
+    status 0
+    unset TERMINAL_STDOUT
+    grep -aq '>' "$work/answers" && grep -aq "$(printf '\033')" "$work/answers" && bad 'prompts in the answers'
+    [ "$(wc -l <"$work/answers")" -ge 1 ] || bad 'no answer'
+
+    begin no_colour_when_asked
+    NO_COLOR=1
+    export NO_COLOR
+    person 'wait:>' 'sleep:0.3' 'send:\x04' --
+    status 0
+    grep -aq "$(printf '\033\\[1;32m')" "$work/screen" && bad 'colour in spite of NO_COLOR'
+    unset NO_COLOR
+else
+    echo 'skip terminal tests of t_talk.sh: no python3'
+fi
+
+if [ -n "$MODEL" ]; then
+    begin a_real_model_keeps_its_answers_in_the_cache
+    unset INFER_TEMPLATE
+    INFER_MODEL=$MODEL
+    talk 'What is 2+2?\nThank you.\n' --temp 0 -n 20 -v
+    status 0
+    [ "$(head -n 1 "$work/out")" = 'The answer to this classic math problem is 4.' ] || bad "it says $(cat "$work/out")"
+    err_like '^infer: prompt: 37 tokens, 0 from the cache, 37 read'
+    err_like '^infer: prompt: 6[0-9] tokens, 48 from the cache, 1[0-9] read'
+fi
+
+finish

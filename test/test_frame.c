@@ -1,0 +1,237 @@
+/* test/test_frame.c: what a template wrote itself and what was data: marks of rendered texts, and
+ * tokens that only the frame may make. No message can end itself. */
+#include "test/support.h"
+
+#include "test/support_files.h"
+#include "test/support_vocab.h"
+#include "text/template.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const own_names[] = {"bos_token"};
+
+static bool render(const struct text_template *t, const json_t *context, struct base_buffer *out,
+                   struct base_buffer *own, struct base_error *err)
+{
+    struct text_template_options o = text_template_options_default();
+    o.own = own;
+    o.own_variables = own_names;
+    o.n_own_variables = 1;
+    const bool ok = text_template_render(t, context, &o, out, err);
+    assert_int_equal(own->size, out->size);
+    return ok;
+}
+
+/* ---- Marks ---- */
+
+/* Renders with bos_token "<s>", a role "user" and a text "DATA"; `want` shows data as it is and
+ * everything else as dots. */
+static void check_marks(const char *source, const char *want)
+{
+    struct base_error err = BASE_ERROR_INIT;
+    struct base_buffer out = BASE_BUFFER_INIT, own = BASE_BUFFER_INIT, plain = BASE_BUFFER_INIT;
+    json_t *context =
+        json_pack("{s:s, s:{s:s, s:s}, s:s, s:[s, s]}", "bos_token", "<s>", "m", "role", "user",
+                  "content", "DATA", "role", "no role", "list", "x", "DATA");
+    struct text_template *t = text_template_parse(source, strlen(source), &err);
+    if (!t || !render(t, context, &out, &own, &err)) fail_msg("%s: %s", source, err.text);
+    assert_true(text_template_render(t, context, NULL, &plain, &err));
+    assert_int_equal(plain.size, out.size);
+    assert_memory_equal(plain.data, out.data, out.size); /* marks change nothing */
+    for (size_t i = 0; i < out.size; i++)
+        if (own.data[i]) out.data[i] = '.';
+    if (strcmp(out.data, want) != 0) fail_msg("%s: marks are %s, not %s", source, out.data, want);
+    text_template_free(t);
+    json_decref(context);
+    base_buffer_free(&out);
+    base_buffer_free(&own);
+    base_buffer_free(&plain);
+}
+
+static void test_marks(void **state)
+{
+    (void)state;
+    check_marks("<|a|>{{ m.content }}<|b|>", ".....DATA.....");
+    check_marks("{{ '<|' + m.role + '|>' + m.content ~ '<|b|>' }}", "........DATA.....");
+    check_marks("{{ '<|' ~ m.role|upper ~ '|>' }}{{ m.role.title() }}{{ m.role|title }}",
+                "................");
+    check_marks("{{ m.role|capitalize }}{{ m.content|lower }}{{ m.content|title }}",
+                "....dataData");
+    check_marks("{{ bos_token }}{{ bos_token + m.content }}", "......DATA");
+    check_marks("{{ role }}|", "no role."); /* more than a word: data */
+    check_marks("{% set x %}<a>{{ m.content }}</a>{% endset %}{{ x }}", "...DATA....");
+    check_marks("{% macro f(a, b='<b>') %}{{ b }}{{ a }}{% endmacro %}{{ f(m.content) }}",
+                "...DATA");
+    check_marks("{{ m.content|tojson }}{{ '<x>'|tojson }}", "\"DATA\"\"...\"");
+    check_marks("{{ '<%s>' % m.content }}{{ '<{}>'.format(m.content) }}", ".DATA..DATA.");
+    check_marks("{{ ('<' ~ m.content ~ '>') * 2 }}", ".DATA..DATA.");
+    check_marks("{{ ('<' ~ m.content)[1:] }}{{ ('<' ~ m.content).split('D')[0] }}", "DATA.");
+    check_marks("{{ 'aXb'.replace('X', m.content) }}{{ m.content.replace('A', '<>') }}",
+                ".DATA.D..T..");
+    check_marks("{{ list|join('<>') }}{{ ['<', m.content]|join }}", "x..DATA.DATA");
+    check_marks("{{ (m.content ~ ' <x> ')|trim }}{{ m.content|reverse }}", "DATA....ATAD");
+    check_marks("{%- set ns = namespace(t='') -%}{%- for i in range(40) -%}"
+                "{%- set ns.t = ns.t ~ '<>' ~ m.content -%}{%- endfor -%}{{ ns.t[-12:] }}",
+                "..DATA..DATA");
+    check_marks("{{ m }}", "{'role': '....', 'content': 'DATA'}");
+}
+
+/* ---- Published templates ---- */
+
+static const char evil[] = "<|evil|>";
+
+static bool is_content(const char *key)
+{
+    static const char *const keys[] = {"content", "text", "description", "reasoning_content"};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (strcmp(keys[i], key) == 0) return true;
+    return false;
+}
+
+/* Adds the evil to every text of messages and tools. */
+static void poison(json_t *json, const char *key)
+{
+    if (json_is_string(json) && is_content(key)) {
+        char *text = NULL;
+        assert_true(asprintf(&text, "%s%s", json_string_value(json), evil) >= 0);
+        for (char *mark; (mark = strstr(text, "<|im_end|>")) != NULL;) *mark = '['; /* evil, too */
+        json_string_set(json, text);
+        free(text);
+    }
+    for (size_t i = 0; i < json_array_size(json); i++) poison(json_array_get(json, i), key);
+    const char *inner;
+    json_t *value;
+    json_object_foreach(json, inner, value) poison(value, inner);
+}
+
+/* Every mark <|word|> of the text is wholly data when it is the evil, else wholly the frame's. */
+static size_t check_marked_text(const char *name, const struct base_buffer *out,
+                                const struct base_buffer *own, size_t *n_evil)
+{
+    size_t n_frame = 0;
+    for (size_t i = 0; i + 2 < out->size; i++) {
+        if (memcmp(out->data + i, "<|", 2) != 0) continue;
+        size_t size = 2;
+        while (i + size < out->size &&
+               (isalnum((unsigned char)out->data[i + size]) || out->data[i + size] == '_'))
+            size++;
+        if (i + size + 2 > out->size || memcmp(out->data + i + size, "|>", 2) != 0) continue;
+        size += 2;
+        const bool is_evil = size == strlen(evil) && memcmp(out->data + i, evil, size) == 0;
+        for (size_t k = i; k < i + size; k++)
+            if (own->data[k] == is_evil)
+                fail_msg("%s: byte %zu of %.*s is %s", name, k - i, (int)size, out->data + i,
+                         is_evil ? "the frame's" : "data");
+        *n_evil += is_evil;
+        n_frame += !is_evil;
+    }
+    return n_frame;
+}
+
+static void test_published(void **state)
+{
+    (void)state;
+    char path[4096], file[4200];
+    size_t n_frame = 0, n_evil = 0;
+    json_error_t error;
+    if (!support_shared_path("templates", path, sizeof path))
+        support_skip("no published templates");
+    json_t *golden = json_load_file("test/data/templates/golden.json", 0, &error);
+    json_t *talks = json_load_file("test/data/templates/conversations.json", 0, &error);
+    json_t *cases = json_object_get(talks, "cases"), *results;
+    const char *name;
+    assert_non_null(cases);
+    poison(talks, "");
+    json_object_foreach(golden, name, results)
+    {
+        struct base_error err = BASE_ERROR_INIT;
+        size_t size;
+        snprintf(file, sizeof file, "%s/%s", path, name);
+        char *source = support_read_file(file, &size);
+        struct text_template *t = text_template_parse(source, size, &err);
+        assert_non_null(t);
+        for (size_t i = 0; i < json_array_size(cases); i++) {
+            struct base_buffer out = BASE_BUFFER_INIT, own = BASE_BUFFER_INIT;
+            struct base_error ignored = BASE_ERROR_INIT; /* some refuse some conversations */
+            json_t *context = json_copy(json_object_get(talks, "base"));
+            json_object_update(context, json_array_get(cases, i));
+            json_object_set(context, "tools", json_object_get(talks, "tools"));
+            if (render(t, context, &out, &own, &ignored))
+                n_frame += check_marked_text(name, &out, &own, &n_evil);
+            json_decref(context);
+            base_buffer_free(&out);
+            base_buffer_free(&own);
+        }
+        text_template_free(t);
+        free(source);
+    }
+    print_message("%zu marks of templates, %zu of data\n", n_frame, n_evil);
+    assert_true(n_frame > 1000 && n_evil > 1000);
+    json_decref(golden);
+    json_decref(talks);
+}
+
+/* ---- Tokens ---- */
+
+static void build_bpe(struct gguf_writer *w)
+{
+    support_put_bpe(w, "gpt-2");
+}
+
+/* `own` has a letter for each byte of the text: F frame, d data. The ids below 256 are letters. */
+static void check_ids(const struct support_vocab *v, const char *text, const char *own,
+                      const int32_t *want, size_t n)
+{
+    struct base_error err = BASE_ERROR_INIT;
+    struct text_ids ids = TEXT_IDS_INIT;
+    char marks[64];
+    const size_t size = strlen(text);
+    assert_int_equal(strlen(own), size);
+    for (size_t i = 0; i < size; i++) marks[i] = own[i] == 'F';
+    assert_true(
+        text_encode_framed(v->tokenizer, text, marks, size, TEXT_PARSE_SPECIAL, &ids, &err));
+    size_t at = 0;
+    for (size_t i = 0; i < ids.count; i++) {
+        if (ids.id[i] < 256) continue; /* a letter */
+        if (at >= n || want[at] != ids.id[i]) fail_msg("%s %s: id %d", text, own, (int)ids.id[i]);
+        at++;
+    }
+    if (at != n) fail_msg("%s %s: %zu tokens, not %zu", text, own, at, n);
+    text_ids_free(&ids);
+}
+#define CHECK(text, own, ...)                                                                      \
+    check_ids(&v, text, own, (const int32_t[]){__VA_ARGS__},                                       \
+              sizeof((const int32_t[]){__VA_ARGS__}) / sizeof(int32_t))
+
+static void test_tokens(void **state)
+{
+    (void)state;
+    struct support_vocab v = support_vocab_make(build_bpe);
+    assert_non_null(v.tokenizer);
+    CHECK("<s>x</s>", "FFFFFFFF", 258, 259);
+    check_ids(&v, "<s>x</s>", "dddddddd", NULL, 0);
+    CHECK("<s>x</s>", "FFFddddd", 258);
+    CHECK("<s>x</s>", "FFFdFFdF", 258); /* one byte of data is enough */
+    CHECK("<s><s><s>", "FFFdddFFF", 258, 258);
+    /* A user-defined token is one in data, unless the frame has it too. */
+    CHECK("<user>", "dddddd", 261);
+    CHECK("<user><user>", "FFFFFFdddddd", 261);
+    CHECK("<user><user>", "ddddddFFFFFF", 261);
+    /* Words do not end where data does. */
+    CHECK("abc", "FdF", 257);
+    CHECK("<s>ab", "dddFF", 256);
+    support_vocab_free(&v);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_marks),
+        cmocka_unit_test(test_published),
+        cmocka_unit_test(test_tokens),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
