@@ -63,6 +63,8 @@ TARGET INLINE void step_block(bool has_min, __m512i offset_shift, const struct q
                               const struct engine_cols32 *x, int nc, struct sums32 *s, __m512 *acc)
 {
     __m512i sum[COLS];
+    /* Opaque, or the compiler carries the floats behind it through the loop, on the stack. */
+    __asm__("" : "+r"(s->x));
     EACH (c, nc)
         sum[c] = has_min ? _mm512_setzero_si512()
                          : _mm512_sllv_epi32(broadcast4(&x->minus_sum[c]), offset_shift);
@@ -259,9 +261,99 @@ TARGET INLINE __m512 f32_4x4(int64_t k, const float *const *w, const float *cons
     return tree16(acc);
 }
 
+/* ---- Short rows of floats: 16 rows by 4 columns, a row per lane ----
+ *
+ * Where k is small (the keys of attention) the trees over lanes cost as much as the products. With
+ * rows turned into lanes, the sixteen strided sums of quant/quant.h are registers, and the tree
+ * over them is plain additions. */
+
+enum { SHORT_K = 128, SHORT_COLS = 4 };
+
+/* 16 x 16 floats: out[i] has element i of each row. */
+TARGET INLINE void transpose16(const float *const *row, float *out)
+{
+    __m512 v[16], t[16];
+    /* v[4g + i]: elements 4g .. 4g + 3 of rows i, 4 + i, 8 + i, 12 + i, one row per quarter. */
+    EACH (g, 4)
+        EACH (i, 4) {
+            __m512 q = _mm512_castps128_ps512(_mm_loadu_ps(row[i] + 4 * g));
+            q = _mm512_mask_broadcast_f32x4(q, 0x00f0, _mm_loadu_ps(row[4 + i] + 4 * g));
+            q = _mm512_mask_broadcast_f32x4(q, 0x0f00, _mm_loadu_ps(row[8 + i] + 4 * g));
+            v[4 * g + i] =
+                _mm512_mask_broadcast_f32x4(q, 0xf000, _mm_loadu_ps(row[12 + i] + 4 * g));
+        }
+    EACH (g, 4) {
+        t[4 * g] = _mm512_unpacklo_ps(v[4 * g], v[4 * g + 1]);
+        t[4 * g + 1] = _mm512_unpackhi_ps(v[4 * g], v[4 * g + 1]);
+        t[4 * g + 2] = _mm512_unpacklo_ps(v[4 * g + 2], v[4 * g + 3]);
+        t[4 * g + 3] = _mm512_unpackhi_ps(v[4 * g + 2], v[4 * g + 3]);
+        _mm512_store_ps(out + 64 * g, _mm512_shuffle_ps(t[4 * g], t[4 * g + 2], 0x44));
+        _mm512_store_ps(out + 64 * g + 16, _mm512_shuffle_ps(t[4 * g], t[4 * g + 2], 0xee));
+        _mm512_store_ps(out + 64 * g + 32, _mm512_shuffle_ps(t[4 * g + 1], t[4 * g + 3], 0x44));
+        _mm512_store_ps(out + 64 * g + 48, _mm512_shuffle_ps(t[4 * g + 1], t[4 * g + 3], 0xee));
+    }
+}
+
+/* The lanes l, l + 8, l + 4 and l + 12 of quant.h, added as its tree does, of 4 columns. */
+TARGET INLINE void short_lanes(int64_t k, const float (*w)[16], const float *const *x, int l,
+                               __m512 *sum)
+{
+    __m512 acc[4][SHORT_COLS];
+    EACH (j, 4)
+        EACH (c, SHORT_COLS) acc[j][c] = _mm512_setzero_ps();
+    for (int64_t i = 0; i < k; i += 16)
+        EACH (j, 4) {
+            const int64_t at = i + l + 4 * j;
+            __m512 wv = _mm512_load_ps(w[at]);
+            EACH (c, SHORT_COLS)
+                acc[j][c] = _mm512_fmadd_ps(wv, _mm512_set1_ps(x[c][at]), acc[j][c]);
+        }
+    EACH (c, SHORT_COLS)
+        sum[c] =
+            _mm512_add_ps(_mm512_add_ps(acc[0][c], acc[2][c]), _mm512_add_ps(acc[1][c], acc[3][c]));
+}
+
+/* k is a multiple of 16. */
+TARGET INLINE void short_16x4(int64_t k, const float (*w)[16], const float *const *x, int n_rows,
+                              int64_t n_cols, int64_t row, float *const *out)
+{
+    const __mmask16 rows = (__mmask16)((1u << n_rows) - 1);
+    __m512 sum[4][SHORT_COLS];
+    EACH (l, 4) short_lanes(k, w, x, l, sum[l]);
+    EACH (c, SHORT_COLS)
+        if (c < n_cols)
+            _mm512_mask_storeu_ps(out[c] + row, rows,
+                                  _mm512_add_ps(_mm512_add_ps(sum[0][c], sum[2][c]),
+                                                _mm512_add_ps(sum[1][c], sum[3][c])));
+}
+
+TARGET static void f32_short(int64_t k, const float *w, int64_t w_stride, int64_t n_rows,
+                             const float *const *x, int64_t n_cols, float *const *out)
+{
+    _Alignas(64) float turned[SHORT_K][16];
+    for (int64_t r = 0; r < n_rows; r += 16) {
+        const float *row[16];
+        for (int j = 0; j < 16; j++) row[j] = w + (r + j < n_rows ? r + j : n_rows - 1) * w_stride;
+        for (int64_t i = 0; i < k; i += 16) {
+            transpose16(row, turned[i]);
+            for (int j = 0; j < 16; j++) row[j] += 16;
+        }
+        for (int64_t c = 0; c < n_cols; c += SHORT_COLS) {
+            const float *xc[SHORT_COLS];
+            for (int j = 0; j < SHORT_COLS; j++) xc[j] = x[c + j < n_cols ? c + j : n_cols - 1];
+            short_16x4(k, turned, xc, n_rows - r < 16 ? (int)(n_rows - r) : 16, n_cols - c, r,
+                       out + c);
+        }
+    }
+}
+
 TARGET static void f32_avx512(int64_t k, const float *w, int64_t w_stride, int64_t n_rows,
                               const float *const *x, int64_t n_cols, float *const *out)
 {
+    if (k <= SHORT_K && k % 16 == 0 && n_cols >= 2 * SHORT_COLS) {
+        f32_short(k, w, w_stride, n_rows, x, n_cols, out);
+        return;
+    }
     for (int64_t c = 0; c < n_cols; c += 4) {
         const float *xc[4];
         for (int j = 0; j < 4; j++) xc[j] = x[c + j < n_cols ? c + j : n_cols - 1];
