@@ -11,9 +11,9 @@
 
 /* Memory that the panels (or decoded rows) of one worker may take: half of a usual L2 cache. */
 enum { PANEL_BUDGET = 384 * 1024 };
-/* Weight bytes per chunk when memory bandwidth decides, and chunks per worker to even things out.
- */
-enum { STREAM_BUDGET = 96 * 1024, CHUNKS_PER_WORKER = 6 };
+/* Weight bytes per chunk when memory bandwidth decides, and chunks per worker to even things out:
+ * with many columns a chunk takes long, and at the end of a product all wait for the last one. */
+enum { STREAM_BUDGET = 96 * 1024, CHUNKS_PER_WORKER = 6, LONG_CHUNKS_PER_WORKER = 24 };
 /* Up to so many elements of x are converted by every worker for itself. */
 enum { OWN_COPY_ELEMENTS = 16 * 1024 };
 
@@ -79,7 +79,8 @@ static int64_t chunk_rows(const struct engine_product *p, const struct engine_te
     int64_t row = max64(1, (int64_t)w->type->block_bytes * (w->ne[0] / w->type->block_len));
     int64_t panel = max64(panel_bytes(w), QUANT_PANEL_ROWS * row);
     int64_t panels = p->by_gemv ? STREAM_BUDGET / (QUANT_PANEL_ROWS * row) : PANEL_BUDGET / panel;
-    int64_t even = w->ne[1] * p->max_jobs / ((int64_t)n_threads * CHUNKS_PER_WORKER);
+    int64_t per_worker = p->by_gemv ? CHUNKS_PER_WORKER : LONG_CHUNKS_PER_WORKER;
+    int64_t even = w->ne[1] * p->max_jobs / (n_threads * per_worker);
     return QUANT_PANEL_ROWS * max64(1, min64(panels, even / QUANT_PANEL_ROWS));
 }
 

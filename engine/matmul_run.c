@@ -171,7 +171,7 @@ static void interleave32(struct engine_cols32 *to, int64_t n_blocks, const struc
         interleave_q(to[b].q, a->q + 32 * b, 8, c);
         to[b].d[c] = a->d[b];
         to[b].s[c] = a->s[b];
-        to[b].sum[c] = a->sum[b];
+        to[b].minus_sum[c] = -a->sum[b];
     }
 }
 

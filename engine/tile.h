@@ -19,7 +19,7 @@ struct engine_cols32 { /* one block of 32 of 8 columns */
     int8_t q[8][ENGINE_TILE_COLS][4];
     float d[ENGINE_TILE_COLS];
     float s[ENGINE_TILE_COLS]; /* d * (float)sum */
-    int32_t sum[ENGINE_TILE_COLS];
+    int32_t minus_sum[ENGINE_TILE_COLS]; /* of q */
 };
 
 struct engine_cols256 { /* one super-block of 256 of 8 columns */

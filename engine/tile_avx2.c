@@ -71,7 +71,8 @@ TARGET INLINE void panel32_part(int depth, const struct quant_panel_form *form, 
     for (int c = 0; c < NC; c++) acc[c] = _mm256_setzero_ps();
     for (int64_t b = 0; b < n_blocks; b++, w++, x++) {
         __m256i sum[NC];
-        for (int c = 0; c < NC; c++) sum[c] = sum_start(depth, form->offset, x->sum[col + c]);
+        for (int c = 0; c < NC; c++)
+            sum[c] = sum_start(depth, form->offset, -x->minus_sum[col + c]);
         add_groups(depth, 8, w->q, x->q, row, col, sum);
         __m256 d = _mm256_load_ps(w->d + row), m = _mm256_load_ps(w->m + row);
         for (int c = 0; c < NC; c++) {

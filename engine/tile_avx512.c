@@ -15,6 +15,8 @@
     __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx512bf16,avx512vbmi,"   \
                           "fma,avx2,f16c")))
 #define INLINE static inline __attribute__((always_inline))
+/* A loop over arrays that are registers: unrolled before the compiler takes them for memory. */
+#define EACH(i, n) _Pragma("GCC unroll 16") for (int i = 0; i < (n); i++)
 
 enum { COLS = ENGINE_TILE_COLS };
 
@@ -25,66 +27,89 @@ TARGET INLINE __m512i broadcast4(const void *from)
     return _mm512_set1_epi32(four);
 }
 
-TARGET INLINE void store_columns(const __m512 *acc, int n_rows, int n_cols, float *const *out)
+/* The first n_rows lanes of the first n_cols of nc columns. */
+TARGET INLINE void store_columns(const __m512 *acc, int nc, int n_rows, int n_cols,
+                                 float *const *out)
 {
     __mmask16 rows = (__mmask16)((1u << n_rows) - 1);
-    for (int c = 0; c < n_cols; c++) _mm512_mask_storeu_ps(out[c], rows, acc[c]);
+    EACH (c, nc)
+        if (c < n_cols) _mm512_mask_storeu_ps(out[c], rows, acc[c]);
 }
 
 /* ---- Blocks of 32 ---- */
 
-TARGET INLINE void panel32_cols(int offset, bool has_min, int64_t n_blocks,
-                                const struct quant_panel32 *w, const struct engine_cols32 *x,
-                                int nc, __m512 *acc)
+/* A block's integer sums and what makes floats of them: kept while the next block is multiplied, so
+ * that the multiplies of both share the ports all the time and nothing waits for a latency. */
+struct sums32 {
+    __m512i isum[COLS];
+    __m512 d, m;
+    const struct engine_cols32 *x;
+};
+
+TARGET INLINE __m512 add_block(bool has_min, const struct sums32 *s, int c, __m512 acc)
 {
-    const __m256i minus_offset = _mm256_set1_epi32(-offset);
-    for (int c = 0; c < nc; c++) acc[c] = _mm512_setzero_ps();
-    for (int64_t b = 0; b < n_blocks; b++, w++, x++) {
-        _Alignas(32) int32_t start[COLS];
-        __m512i sum[COLS];
-        if (offset) {
-            __m256i s = _mm256_loadu_si256((const __m256i *)x->sum);
-            _mm256_store_si256((__m256i *)start, _mm256_mullo_epi32(s, minus_offset));
-        }
-        for (int c = 0; c < nc; c++)
-            sum[c] = offset ? _mm512_set1_epi32(start[c]) : _mm512_setzero_si512();
-        for (int i = 0; i < 8; i++) {
-            __m512i q = _mm512_load_si512(w->q[i]);
-            for (int c = 0; c < nc; c++)
-                sum[c] = _mm512_dpbusd_epi32(sum[c], q, broadcast4(x->q[i][c]));
-        }
-        __m512 d = _mm512_load_ps(w->d), m = _mm512_load_ps(w->m);
-        for (int c = 0; c < nc; c++) {
-            __m512 scale = _mm512_mul_ps(d, _mm512_set1_ps(x->d[c]));
-            __m512 f = _mm512_cvtepi32_ps(sum[c]);
-            __m512 v = has_min
-                           ? _mm512_fmadd_ps(scale, f, _mm512_mul_ps(m, _mm512_set1_ps(x->s[c])))
-                           : _mm512_mul_ps(scale, f);
-            acc[c] = _mm512_add_ps(acc[c], v);
-        }
-    }
+    __m512 scale = _mm512_mul_ps(s->d, _mm512_set1_ps(s->x->d[c]));
+    __m512 f = _mm512_cvtepi32_ps(s->isum[c]), v;
+    if (has_min)
+        v = _mm512_fmadd_ps(scale, f, _mm512_mul_ps(s->m, _mm512_set1_ps(s->x->s[c])));
+    else
+        v = _mm512_mul_ps(scale, f);
+    return _mm512_add_ps(acc, v);
 }
 
-TARGET INLINE void panel32_form(const struct quant_panel_form *form, int64_t n_blocks,
-                                const struct quant_panel32 *w, const struct engine_cols32 *x,
-                                int nc, __m512 *acc)
+/* Adds the block in *s to acc, a column after each step of the block at w and x, which *s then
+ * holds. offset_shift: the codes' offset is 2 to it; unused with minima. */
+TARGET INLINE void step_block(bool has_min, __m512i offset_shift, const struct quant_panel32 *w,
+                              const struct engine_cols32 *x, int nc, struct sums32 *s, __m512 *acc)
 {
-    if (form->has_min)
-        panel32_cols(0, true, n_blocks, w, x, nc, acc);
-    else
-        panel32_cols(form->offset, false, n_blocks, w, x, nc, acc);
+    __m512i sum[COLS];
+    /* Opaque, or the compiler carries the floats behind it through the loop, on the stack. */
+    __asm__("" : "+r"(s->x));
+    EACH (c, nc)
+        sum[c] = has_min ? _mm512_setzero_si512()
+                         : _mm512_sllv_epi32(broadcast4(&x->minus_sum[c]), offset_shift);
+    EACH (i, 8) {
+        __m512i q = _mm512_load_si512(w->q[i]);
+        EACH (c, nc) sum[c] = _mm512_dpbusd_epi32(sum[c], q, broadcast4(x->q[i][c]));
+        if (i < nc) acc[i] = add_block(has_min, s, i, acc[i]);
+    }
+    EACH (c, nc) s->isum[c] = sum[c];
+    s->d = _mm512_load_ps(w->d);
+    s->m = _mm512_load_ps(w->m);
+    s->x = x;
+}
+
+TARGET INLINE void panel32_cols(const struct quant_panel_form *form, bool has_min, int64_t n_blocks,
+                                const struct quant_panel32 *w, const struct engine_cols32 *x,
+                                int nc, int n_rows, int n_cols, float *const *out)
+{
+    const __m512i offset_shift = _mm512_set1_epi32(__builtin_ctz(form->offset | 256));
+    __m512 acc[COLS];
+    /* Before the first block one of zeros, which leaves acc at +0. */
+    static const struct engine_cols32 nothing;
+    struct sums32 s = {.d = _mm512_setzero_ps(), .m = _mm512_setzero_ps(), .x = &nothing};
+    EACH (c, nc) {
+        s.isum[c] = _mm512_setzero_si512();
+        acc[c] = _mm512_setzero_ps();
+    }
+    for (int64_t b = 0; b < n_blocks; b++)
+        step_block(has_min, offset_shift, w + b, x + b, nc, &s, acc);
+    EACH (c, nc) acc[c] = add_block(has_min, &s, c, acc[c]);
+    store_columns(acc, nc, n_rows, n_cols, out);
 }
 
 TARGET static void panel32_avx512(const struct quant_panel_form *form, int64_t n_blocks,
                                   const struct quant_panel32 *w, const struct engine_cols32 *x,
                                   int n_rows, int n_cols, float *const *out)
 {
-    __m512 acc[COLS];
-    if (n_cols > 4)
-        panel32_form(form, n_blocks, w, x, COLS, acc);
+    if (form->has_min && n_cols > 4)
+        panel32_cols(form, true, n_blocks, w, x, COLS, n_rows, n_cols, out);
+    else if (form->has_min)
+        panel32_cols(form, true, n_blocks, w, x, 4, n_rows, n_cols, out);
+    else if (n_cols > 4)
+        panel32_cols(form, false, n_blocks, w, x, COLS, n_rows, n_cols, out);
     else
-        panel32_form(form, n_blocks, w, x, 4, acc);
-    store_columns(acc, n_rows, n_cols, out);
+        panel32_cols(form, false, n_blocks, w, x, 4, n_rows, n_cols, out);
 }
 
 /* ---- Blocks of 256 ---- */
@@ -109,74 +134,79 @@ TARGET INLINE void super_block_sums(int offset, int sub_len, const struct quant_
 {
     _Alignas(32) int32_t start[16][COLS];
     if (offset) sub_starts(offset, sub_len, x, start);
-    for (int c = 0; c < nc; c++) total[c] = _mm512_setzero_si512();
+    EACH (c, nc) total[c] = _mm512_setzero_si512();
     for (int i = 0; i < 256 / sub_len; i++) {
         __m512i sum[COLS];
-        for (int c = 0; c < nc; c++)
-            sum[c] = offset ? _mm512_set1_epi32(start[i][c]) : _mm512_setzero_si512();
-        for (int g = 0; g < sub_len / 4; g++) {
+        EACH (c, nc) sum[c] = offset ? broadcast4(&start[i][c]) : _mm512_setzero_si512();
+        EACH (g, sub_len / 4) {
             __m512i q = _mm512_load_si512(w->q[i * sub_len / 4 + g]);
-            for (int c = 0; c < nc; c++)
+            EACH (c, nc)
                 sum[c] = _mm512_dpbusd_epi32(sum[c], q, broadcast4(x->q[i * sub_len / 4 + g][c]));
         }
         __m512i scale = _mm512_load_si512(w->scale[i]);
-        for (int c = 0; c < nc; c++)
-            total[c] = _mm512_add_epi32(total[c], _mm512_mullo_epi32(sum[c], scale));
+        EACH (c, nc) total[c] = _mm512_add_epi32(total[c], _mm512_mullo_epi32(sum[c], scale));
     }
+}
+
+/* msum of column c: sub-minima times sums of q. */
+TARGET INLINE __m512i super_block_minima(int sub_len, const struct quant_panel256 *w,
+                                         const struct engine_cols256 *x, int c)
+{
+    __m512i msum = _mm512_setzero_si512();
+    EACH (i, 128 / sub_len)
+        msum = _mm512_dpwssd_epi32(msum, _mm512_load_si512(w->min[i]),
+                                   broadcast4(sub_len == 16 ? x->sum16[i][c] : x->sum32[i][c]));
+    return msum;
 }
 
 TARGET INLINE void panel256_cols(int offset, bool has_min, int sub_len, int64_t n_blocks,
                                  const struct quant_panel256 *w, const struct engine_cols256 *x,
-                                 int nc, __m512 *acc)
+                                 int nc, int n_rows, int n_cols, float *const *out)
 {
-    for (int c = 0; c < nc; c++) acc[c] = _mm512_setzero_ps();
+    __m512 acc[COLS];
+    EACH (c, nc) acc[c] = _mm512_setzero_ps();
     for (int64_t b = 0; b < n_blocks; b++, w++, x++) {
         __m512i total[COLS];
         super_block_sums(offset, sub_len, w, x, nc, total);
         __m512 d = _mm512_load_ps(w->d), m = _mm512_load_ps(w->m);
-        for (int c = 0; c < nc; c++) {
+        EACH (c, nc) {
             __m512 da = _mm512_set1_ps(x->d[c]), scale = _mm512_mul_ps(d, da), v;
             __m512 f = _mm512_cvtepi32_ps(total[c]);
             if (has_min) {
-                __m512i msum = _mm512_setzero_si512();
-                for (int i = 0; i < 128 / sub_len; i++)
-                    msum = _mm512_dpwssd_epi32(
-                        msum, _mm512_load_si512(w->min[i]),
-                        broadcast4(sub_len == 16 ? x->sum16[i][c] : x->sum32[i][c]));
-                __m512 t = _mm512_mul_ps(_mm512_mul_ps(m, da), _mm512_cvtepi32_ps(msum));
-                v = _mm512_fmadd_ps(scale, f, t);
+                __m512 msum = _mm512_cvtepi32_ps(super_block_minima(sub_len, w, x, c));
+                v = _mm512_fmadd_ps(scale, f, _mm512_mul_ps(_mm512_mul_ps(m, da), msum));
             } else {
                 v = _mm512_mul_ps(scale, f);
             }
             acc[c] = _mm512_add_ps(acc[c], v);
         }
     }
+    store_columns(acc, nc, n_rows, n_cols, out);
 }
 
 TARGET INLINE void panel256_form(const struct quant_panel_form *form, int64_t n_blocks,
                                  const struct quant_panel256 *w, const struct engine_cols256 *x,
-                                 int nc, __m512 *acc)
+                                 int nc, int n_rows, int n_cols, float *const *out)
 {
+    const int offset = form->offset;
     if (form->has_min && form->sub_len == 16)
-        panel256_cols(0, true, 16, n_blocks, w, x, nc, acc);
+        panel256_cols(0, true, 16, n_blocks, w, x, nc, n_rows, n_cols, out);
     else if (form->has_min)
-        panel256_cols(0, true, 32, n_blocks, w, x, nc, acc);
+        panel256_cols(0, true, 32, n_blocks, w, x, nc, n_rows, n_cols, out);
     else if (form->sub_len == 16)
-        panel256_cols(form->offset, false, 16, n_blocks, w, x, nc, acc);
+        panel256_cols(offset, false, 16, n_blocks, w, x, nc, n_rows, n_cols, out);
     else
-        panel256_cols(form->offset, false, 32, n_blocks, w, x, nc, acc);
+        panel256_cols(offset, false, 32, n_blocks, w, x, nc, n_rows, n_cols, out);
 }
 
 TARGET static void panel256_avx512(const struct quant_panel_form *form, int64_t n_blocks,
                                    const struct quant_panel256 *w, const struct engine_cols256 *x,
                                    int n_rows, int n_cols, float *const *out)
 {
-    __m512 acc[COLS];
     if (n_cols > 4)
-        panel256_form(form, n_blocks, w, x, COLS, acc);
+        panel256_form(form, n_blocks, w, x, COLS, n_rows, n_cols, out);
     else
-        panel256_form(form, n_blocks, w, x, 4, acc);
-    store_columns(acc, n_rows, n_cols, out);
+        panel256_form(form, n_blocks, w, x, 4, n_rows, n_cols, out);
 }
 
 /* ---- Floats: 4 rows by 4 columns, 16 lanes each ---- */
@@ -231,9 +261,99 @@ TARGET INLINE __m512 f32_4x4(int64_t k, const float *const *w, const float *cons
     return tree16(acc);
 }
 
+/* ---- Short rows of floats: 16 rows by 4 columns, a row per lane ----
+ *
+ * Where k is small (the keys of attention) the trees over lanes cost as much as the products. With
+ * rows turned into lanes, the sixteen strided sums of quant/quant.h are registers, and the tree
+ * over them is plain additions. */
+
+enum { SHORT_K = 128, SHORT_COLS = 4 };
+
+/* 16 x 16 floats: out[i] has element i of each row. */
+TARGET INLINE void transpose16(const float *const *row, float *out)
+{
+    __m512 v[16], t[16];
+    /* v[4g + i]: elements 4g .. 4g + 3 of rows i, 4 + i, 8 + i, 12 + i, one row per quarter. */
+    EACH (g, 4)
+        EACH (i, 4) {
+            __m512 q = _mm512_castps128_ps512(_mm_loadu_ps(row[i] + 4 * g));
+            q = _mm512_mask_broadcast_f32x4(q, 0x00f0, _mm_loadu_ps(row[4 + i] + 4 * g));
+            q = _mm512_mask_broadcast_f32x4(q, 0x0f00, _mm_loadu_ps(row[8 + i] + 4 * g));
+            v[4 * g + i] =
+                _mm512_mask_broadcast_f32x4(q, 0xf000, _mm_loadu_ps(row[12 + i] + 4 * g));
+        }
+    EACH (g, 4) {
+        t[4 * g] = _mm512_unpacklo_ps(v[4 * g], v[4 * g + 1]);
+        t[4 * g + 1] = _mm512_unpackhi_ps(v[4 * g], v[4 * g + 1]);
+        t[4 * g + 2] = _mm512_unpacklo_ps(v[4 * g + 2], v[4 * g + 3]);
+        t[4 * g + 3] = _mm512_unpackhi_ps(v[4 * g + 2], v[4 * g + 3]);
+        _mm512_store_ps(out + 64 * g, _mm512_shuffle_ps(t[4 * g], t[4 * g + 2], 0x44));
+        _mm512_store_ps(out + 64 * g + 16, _mm512_shuffle_ps(t[4 * g], t[4 * g + 2], 0xee));
+        _mm512_store_ps(out + 64 * g + 32, _mm512_shuffle_ps(t[4 * g + 1], t[4 * g + 3], 0x44));
+        _mm512_store_ps(out + 64 * g + 48, _mm512_shuffle_ps(t[4 * g + 1], t[4 * g + 3], 0xee));
+    }
+}
+
+/* The lanes l, l + 8, l + 4 and l + 12 of quant.h, added as its tree does, of 4 columns. */
+TARGET INLINE void short_lanes(int64_t k, const float (*w)[16], const float *const *x, int l,
+                               __m512 *sum)
+{
+    __m512 acc[4][SHORT_COLS];
+    EACH (j, 4)
+        EACH (c, SHORT_COLS) acc[j][c] = _mm512_setzero_ps();
+    for (int64_t i = 0; i < k; i += 16)
+        EACH (j, 4) {
+            const int64_t at = i + l + 4 * j;
+            __m512 wv = _mm512_load_ps(w[at]);
+            EACH (c, SHORT_COLS)
+                acc[j][c] = _mm512_fmadd_ps(wv, _mm512_set1_ps(x[c][at]), acc[j][c]);
+        }
+    EACH (c, SHORT_COLS)
+        sum[c] =
+            _mm512_add_ps(_mm512_add_ps(acc[0][c], acc[2][c]), _mm512_add_ps(acc[1][c], acc[3][c]));
+}
+
+/* k is a multiple of 16. */
+TARGET INLINE void short_16x4(int64_t k, const float (*w)[16], const float *const *x, int n_rows,
+                              int64_t n_cols, int64_t row, float *const *out)
+{
+    const __mmask16 rows = (__mmask16)((1u << n_rows) - 1);
+    __m512 sum[4][SHORT_COLS];
+    EACH (l, 4) short_lanes(k, w, x, l, sum[l]);
+    EACH (c, SHORT_COLS)
+        if (c < n_cols)
+            _mm512_mask_storeu_ps(out[c] + row, rows,
+                                  _mm512_add_ps(_mm512_add_ps(sum[0][c], sum[2][c]),
+                                                _mm512_add_ps(sum[1][c], sum[3][c])));
+}
+
+TARGET static void f32_short(int64_t k, const float *w, int64_t w_stride, int64_t n_rows,
+                             const float *const *x, int64_t n_cols, float *const *out)
+{
+    _Alignas(64) float turned[SHORT_K][16];
+    for (int64_t r = 0; r < n_rows; r += 16) {
+        const float *row[16];
+        for (int j = 0; j < 16; j++) row[j] = w + (r + j < n_rows ? r + j : n_rows - 1) * w_stride;
+        for (int64_t i = 0; i < k; i += 16) {
+            transpose16(row, turned[i]);
+            for (int j = 0; j < 16; j++) row[j] += 16;
+        }
+        for (int64_t c = 0; c < n_cols; c += SHORT_COLS) {
+            const float *xc[SHORT_COLS];
+            for (int j = 0; j < SHORT_COLS; j++) xc[j] = x[c + j < n_cols ? c + j : n_cols - 1];
+            short_16x4(k, turned, xc, n_rows - r < 16 ? (int)(n_rows - r) : 16, n_cols - c, r,
+                       out + c);
+        }
+    }
+}
+
 TARGET static void f32_avx512(int64_t k, const float *w, int64_t w_stride, int64_t n_rows,
                               const float *const *x, int64_t n_cols, float *const *out)
 {
+    if (k <= SHORT_K && k % 16 == 0 && n_cols >= 2 * SHORT_COLS) {
+        f32_short(k, w, w_stride, n_rows, x, n_cols, out);
+        return;
+    }
     for (int64_t c = 0; c < n_cols; c += 4) {
         const float *xc[4];
         for (int j = 0; j < 4; j++) xc[j] = x[c + j < n_cols ? c + j : n_cols - 1];

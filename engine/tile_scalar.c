@@ -22,7 +22,7 @@ static void panel32_scalar(const struct quant_panel_form *form, int64_t n_blocks
         float acc[ROWS] = {0};
         for (int64_t b = 0; b < n_blocks; b++) {
             int32_t isum[ROWS];
-            for (int r = 0; r < ROWS; r++) isum[r] = -form->offset * x[b].sum[c];
+            for (int r = 0; r < ROWS; r++) isum[r] = form->offset * x[b].minus_sum[c];
             for (int i = 0; i < 8; i++) add4(w[b].q[i], x[b].q[i][c], isum);
             for (int r = 0; r < ROWS; r++) {
                 float d = w[b].d[r] * x[b].d[c];

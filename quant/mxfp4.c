@@ -3,7 +3,7 @@
  * value = 2^(e - 128) * book[code], the book being E2M1 doubled, so that it is whole. Source: OCP
  * Microscaling Formats (MX) Specification 1.0, with two differences that files in use rely on: code
  * 8 ("minus zero") is plain 0, and e = 255 is not NaN but the number that the formula gives. 4.25
- * bits a weight. "Codes" below, in panels too, are book[code] + 12. Called through the type table
+ * bits a weight. "Codes" below, in panels too, are book[code] + 16. Called through the type table
  * only. */
 #include "quant/block32.h"
 #include "quant/book.h"
@@ -15,9 +15,10 @@ struct mxfp4_block {
 };
 _Static_assert(sizeof(struct mxfp4_block) == 17, "the size in the file");
 
-enum { OFFSET = 12, MAX_CODE = 2 * OFFSET, E_MAX = 255 };
+enum { OFFSET = 16, MAX_CODE = OFFSET + 12, E_MAX = 255 };
 
-static const int8_t mxfp4_codes[16] = {12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0};
+static const int8_t mxfp4_codes[16] = {16, 17, 18, 19, 20, 22, 24, 28,
+                                       16, 15, 14, 13, 12, 10, 8,  4};
 
 /* 2^(e - 128); for e = 0 and 1 subnormal. */
 static inline float mxfp4_scale(uint8_t e)

@@ -144,7 +144,7 @@ struct quant_panel256 { /* one super-block of 256 of each row: 5760 bytes */
 struct quant_panel_form {
     uint8_t block;    /* 0: no panel (float types); 1: quant_panel32; 2: quant_panel256 */
     uint8_t sub_len;  /* elements per integer sub-scale: 16 or 32 */
-    uint8_t offset;   /* subtract this from each code */
+    uint8_t offset;   /* subtract this from each code; 0 or a power of two */
     uint8_t max_code; /* largest code: says when 16-bit sums are safe */
     bool has_min;
 };
