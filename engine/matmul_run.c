@@ -466,7 +466,7 @@ void engine_product_run(const struct engine_task *task, struct engine_tensor *ds
     else
         prepare_together(&run);
     int64_t total = run.header->n_jobs * product.chunks_per_job;
-    for (int64_t i; (i = engine_pool_claim(worker, 1)) < total;) {
+    for (int64_t i; (i = engine_pool_take(worker, total)) < total;) {
         struct chunk chunk = chunk_at(&run, i);
         run_chunk(&run, &chunk);
     }

@@ -43,6 +43,9 @@ struct slot {
     _Alignas(POOL_LINE) struct engine_worker worker;
     pthread_t thread;
     int spins[WAIT_KINDS]; /* this thread's patience */
+    /* Units gone from this worker's share, below the low half of the phase that they belong to: so
+     * nobody has to reset the shares of all at a barrier. */
+    _Alignas(POOL_LINE) _Atomic uint64_t taken;
 };
 
 struct engine_pool {
@@ -117,12 +120,40 @@ void engine_pool_barrier(const struct engine_worker *w)
     }
     atomic_store_explicit(&pool->arrived, 0, memory_order_relaxed);
     atomic_store_explicit(&pool->next_chunk, 0, memory_order_relaxed);
-    if (pool->n_threads > 1) event_raise(&pool->phase);
+    event_raise(&pool->phase);
 }
 
 int64_t engine_pool_claim(const struct engine_worker *w, int64_t n)
 {
     return atomic_fetch_add_explicit(&w->pool->next_chunk, n, memory_order_relaxed);
+}
+
+/* The next unit of worker i's share of n units, or n when none is left. */
+static int64_t share_take(struct engine_pool *pool, int i, uint32_t phase, int64_t n)
+{
+    _Atomic uint64_t *taken = &pool->slot[i].taken;
+    uint64_t now = atomic_load_explicit(taken, memory_order_relaxed);
+    for (;;) {
+        const int64_t gone = now >> 32 == phase ? (int64_t)(now & UINT32_MAX) : 0;
+        if (gone >= n) return n;
+        const uint64_t next = (uint64_t)phase << 32 | (uint64_t)(gone + 1);
+        if (atomic_compare_exchange_weak_explicit(taken, &now, next, memory_order_relaxed,
+                                                  memory_order_relaxed))
+            return gone;
+    }
+}
+
+int64_t engine_pool_take(const struct engine_worker *w, int64_t total)
+{
+    struct engine_pool *pool = w->pool;
+    const uint32_t phase = atomic_load_explicit(&pool->phase.count, memory_order_relaxed);
+    for (int k = 0; k < w->nth; ++k) {
+        const int i = (w->ith + k) % w->nth;
+        const int64_t first = total * i / w->nth, n = total * (i + 1) / w->nth - first;
+        const int64_t at = share_take(pool, i, phase, n);
+        if (at < n) return first + at;
+    }
+    return total;
 }
 
 /* A worker's life: wait for a start, run the job, meet the others. No start can be missed: the

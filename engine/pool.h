@@ -32,6 +32,12 @@ void engine_pool_barrier(const struct engine_worker *w);
  * caller's total). All workers of a region must share one total. */
 int64_t engine_pool_claim(const struct engine_worker *w, int64_t n);
 
+/* Inside a job, the other way to share out units 0 .. total - 1 (below 2^31) of a region: each
+ * worker takes the units of its own share in ascending order, a stretch of neighbours that its
+ * prefetches may run along, and when they are gone helps the next worker with its share. Returns
+ * total when nothing is left. */
+int64_t engine_pool_take(const struct engine_worker *w, int64_t total);
+
 /* Puts the workers to sleep now (before a long wait for the user); the next run wakes them. */
 void engine_pool_pause(struct engine_pool *pool);
 

@@ -110,6 +110,65 @@ static void test_claims_cover_each_unit_once(void **state)
     }
 }
 
+/* Shares: each unit once in every region, a worker's own units first and in order. The totals are
+ * fewer than the workers, and more. */
+static void take_job(const struct engine_worker *w, void *data)
+{
+    struct shared *s = data;
+    static const int64_t totals[] = {0, 1, 5, UNITS};
+    for (int region = 0; region < 4; ++region) {
+        const int64_t total = totals[region], own = total * w->ith / w->nth;
+        int64_t expected = own;
+        bool helping = false;
+        for (int64_t i; (i = engine_pool_take(w, total)) < total;) {
+            atomic_fetch_add(&s->taken[i], 1);
+            const bool mine = i >= own && i < total * (w->ith + 1) / w->nth;
+            /* Others may have helped themselves from this share meanwhile. */
+            if (mine && (helping || i < expected)) ++s->errors[w->ith];
+            if (mine) expected = i + 1;
+            helping = helping || !mine;
+        }
+        engine_pool_barrier(w);
+    }
+}
+
+static void test_takes_cover_each_unit_once(void **state)
+{
+    (void)state;
+    for (size_t c = 0; c < sizeof(thread_counts) / sizeof(thread_counts[0]); ++c) {
+        struct engine_pool *pool = new_pool(thread_counts[c]);
+        struct shared *s = calloc(1, sizeof(*s));
+        assert_non_null(s);
+        for (int i = 0; i < 30; ++i) engine_pool_run(pool, take_job, s);
+        for (int i = 0; i < UNITS; ++i) assert_int_equal(s->taken[i], 30 * (1 + (i < 1) + (i < 5)));
+        for (int i = 0; i < MAX_THREADS; ++i) assert_int_equal(s->errors[i], 0);
+        free(s);
+        engine_pool_free(pool);
+    }
+}
+
+/* A worker that has nothing to do takes the shares of those that do not come: no share waits for
+ * its owner. And what was left over at the end of a region is not taken in the next. */
+static void take_all_alone_job(const struct engine_worker *w, void *data)
+{
+    struct shared *s = data;
+    if (w->ith == 1)
+        while (engine_pool_take(w, 100) < 100) ++s->runs[1];
+    engine_pool_barrier(w);
+    if (w->ith == 0 && engine_pool_take(w, 100) == 0) ++s->sum;
+}
+
+static void test_takes_from_absent_workers(void **state)
+{
+    (void)state;
+    struct engine_pool *pool = new_pool(3);
+    struct shared s = {0};
+    for (int i = 0; i < 50; ++i) engine_pool_run(pool, take_all_alone_job, &s);
+    assert_int_equal(s.runs[1], 50 * 100);
+    assert_int_equal(s.sum, 50);
+    engine_pool_free(pool);
+}
+
 /* The claim counter is fresh in the next job even if this one ended in the middle of a region. */
 static void claim_some_job(const struct engine_worker *w, void *data)
 {
@@ -197,6 +256,8 @@ int main(void)
         cmocka_unit_test(test_barrier_orders_memory),
         cmocka_unit_test(test_claims_cover_each_unit_once),
         cmocka_unit_test(test_claims_restart_with_each_job),
+        cmocka_unit_test(test_takes_cover_each_unit_once),
+        cmocka_unit_test(test_takes_from_absent_workers),
         cmocka_unit_test(test_idle_workers_sleep),
         cmocka_unit_test(test_pinning),
         cmocka_unit_test(test_refuses_silly_counts),
