@@ -17,6 +17,8 @@ void cli_help_overview(struct base_buffer *out)
         out, "\nExamples:\n"
              "  infer -p \"The capital of France is\" -n 20\n"
              "  git diff | infer -m model.gguf -p \"Summary of this change: \" --temp 0\n"
+             "  infer run --chat -p \"What is the capital of France?\"\n"
+             "  infer chat --system \"Be brief.\"\n"
              "  infer bench -m model.gguf --format json\n"
              "\n"
              "Standard output carries the result and nothing else; standard error carries one\n"

@@ -175,7 +175,7 @@ if command -v python3 >/dev/null 2>&1; then
     chat_options='-n 3 --no-history'
 
     begin terminal_lines_are_edited
-    person 'wait:>' 'send:cone\x01\x04b\x05s\r' 'wait:\n' 'wait:>' 'send:/save '"$work"'/typed.json\r' 'wait:written' 'wait:>' 'sleep:0.3' 'send:\x04' --
+    person 'wait:>' 'sleep:0.3' 'send:cone\x01\x04b\x05s\r' 'wait:\n' 'wait:>' 'send:/save '"$work"'/typed.json\r' 'wait:written' 'wait:>' 'sleep:0.3' 'send:\x04' --
     status 0
     grep -q '"user","content":"bones"' "$work/typed.json" || bad "typed: $(cat "$work/typed.json")"
     screen_like '^.\[1;32m>.\[0m '

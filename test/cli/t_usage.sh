@@ -18,7 +18,7 @@ for form in help --help -h; do
 done
 
 begin help_of_every_command
-for command in run tokenize logits perplexity bench inspect quantize version help; do
+for command in run chat tokenize logits perplexity bench inspect quantize version help; do
     infer $command --help
     status 0
     out_like '^Usage: infer'
