@@ -10,6 +10,8 @@
 #define TARGET                                                                                     \
     __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,fma,avx2,f16c")))
 #define INLINE static inline __attribute__((always_inline))
+/* Accumulators become registers only where every loop over them is unrolled. */
+#define UNROLL _Pragma("GCC unroll 16")
 
 enum { GROUP = ENGINE_ATTEND_GROUP, PAIRS = ENGINE_ATTEND_DIMS / 2 };
 
@@ -23,6 +25,13 @@ TARGET INLINE __m512i broadcast_pair(const int16_t *pair)
     int32_t both;
     memcpy(&both, pair, sizeof both);
     return _mm512_set1_epi32(both);
+}
+
+/* acc + a[2i] * b[2i] + a[2i + 1] * b[2i + 1] per lane, in the accumulator's own register: through
+ * the intrinsic, gcc 12 moves the 24 accumulators of a tile about, and to memory, at every step. */
+TARGET INLINE void mad_pairs(__m512i *acc, __m512i a, __m512i b)
+{
+    __asm__("vpdpwssd %2, %1, %0" : "+v"(*acc) : "v"(a), "v"(b));
 }
 
 /* ---- Codes ---- */
@@ -50,23 +59,26 @@ TARGET INLINE __m512 scales16(__m512i largest, int most, __m512 *factor)
                               _mm512_castsi512_ps(_mm512_set1_epi32(0x7fc00000)));
 }
 
-/* Codes as 32-bit integers; all 0 where the factor is. */
+/* Codes in the lower halves of 32-bit integers. Where the factor is 0, x may be infinite or NaN:
+ * then the conversion gives 2^31, whose lower half is the 0 that is wanted. */
 TARGET INLINE __m512i codes16(__m512 x, __m512 factor)
 {
-    const __mmask16 some = _mm512_cmp_ps_mask(factor, _mm512_setzero_ps(), _CMP_NEQ_OQ);
-    return _mm512_maskz_cvtps_epi32(some, _mm512_mul_ps(x, factor));
+    return _mm512_cvtps_epi32(_mm512_mul_ps(x, factor));
 }
 
 /* The largest magnitudes of 16 vectors, vector r's in lane r. */
 TARGET INLINE __m512i reduce16(const __m512i *v)
 {
     __m512i a[8], b[4], e[2];
+    UNROLL
     for (int i = 0; i < 8; i++)
         a[i] = _mm512_max_epi32(_mm512_unpacklo_epi32(v[2 * i], v[2 * i + 1]),
                                 _mm512_unpackhi_epi32(v[2 * i], v[2 * i + 1]));
+    UNROLL
     for (int i = 0; i < 4; i++)
         b[i] = _mm512_max_epi32(_mm512_unpacklo_epi64(a[2 * i], a[2 * i + 1]),
                                 _mm512_unpackhi_epi64(a[2 * i], a[2 * i + 1]));
+    UNROLL
     for (int i = 0; i < 2; i++)
         e[i] = _mm512_max_epi32(_mm512_shuffle_i32x4(b[2 * i], b[2 * i + 1], 0x88),
                                 _mm512_shuffle_i32x4(b[2 * i], b[2 * i + 1], 0xdd));
@@ -82,15 +94,36 @@ TARGET INLINE __m512i row_largest(int64_t n, bool half, const char *row)
     return largest;
 }
 
-/* Scales of a group's rows to *scale, their factors to factor[16]. */
-TARGET INLINE void group_factors(int64_t n, bool half, const char *const *rows, float *scale,
-                                 float *factor)
+/* For rows of F16 with a multiple of 64 elements: the magnitudes of halves are ordered as integers
+ * too. In the lower halves of dwords. */
+TARGET INLINE __m512i row_largest_half(int64_t n, const char *row)
 {
-    __m512i largest[GROUP];
+    const __m512i mask = _mm512_set1_epi16(0x7fff);
+    __m512i largest = _mm512_setzero_si512();
+    for (int64_t i = 0; i < n; i += 64) {
+        __m512i a = _mm512_and_si512(_mm512_loadu_si512(row + 2 * i), mask);
+        __m512i b = _mm512_and_si512(_mm512_loadu_si512(row + 2 * i + 64), mask);
+        largest = _mm512_max_epu16(largest, _mm512_max_epu16(a, b));
+    }
+    largest = _mm512_max_epu16(largest, _mm512_srli_epi32(largest, 16));
+    return _mm512_and_si512(largest, _mm512_set1_epi32(0xffff));
+}
+
+/* Scales of a group's rows to *scale, their factors to factor[16]; returns the rows whose codes
+ * must be 0. `whole`: n is a multiple of 64, and loops over a row have no tails. */
+TARGET INLINE __mmask16 group_factors(int64_t n, bool half, bool whole, const char *const *rows,
+                                      float *scale, float *factor)
+{
+    __m512i largest[GROUP], all;
     __m512 factors;
-    for (int r = 0; r < GROUP; r++) largest[r] = row_largest(n, half, rows[r]);
-    _mm512_storeu_ps(scale, scales16(reduce16(largest), ENGINE_ATTEND_CACHE_MAX, &factors));
+    UNROLL
+    for (int r = 0; r < GROUP; r++)
+        largest[r] = half && whole ? row_largest_half(n, rows[r]) : row_largest(n, half, rows[r]);
+    all = reduce16(largest);
+    if (half && whole) all = _mm512_castps_si512(_mm512_cvtph_ps(_mm512_cvtepi32_epi16(all)));
+    _mm512_storeu_ps(scale, scales16(all, ENGINE_ATTEND_CACHE_MAX, &factors));
     _mm512_storeu_ps(factor, factors);
+    return _mm512_cmp_ps_mask(factors, _mm512_setzero_ps(), _CMP_EQ_OQ);
 }
 
 TARGET static float query_avx512(int64_t d, const float *x, int16_t *codes)
@@ -111,16 +144,19 @@ TARGET static float query_avx512(int64_t d, const float *x, int16_t *codes)
 TARGET INLINE void transpose16(__m512i *v)
 {
     __m512i a[16], b[16];
+    UNROLL
     for (int i = 0; i < 8; i++) {
         a[2 * i] = _mm512_unpacklo_epi32(v[2 * i], v[2 * i + 1]);
         a[2 * i + 1] = _mm512_unpackhi_epi32(v[2 * i], v[2 * i + 1]);
     }
-    for (int i = 0; i < 4; i++)
-        for (int j = 0; j < 2; j++) {
-            b[4 * i + 2 * j] = _mm512_unpacklo_epi64(a[4 * i + j], a[4 * i + 2 + j]);
-            b[4 * i + 2 * j + 1] = _mm512_unpackhi_epi64(a[4 * i + j], a[4 * i + 2 + j]);
-        }
-    /* b[4 * i + c]: column c of each four in 128-bit lane l, of rows 4 * i .. 4 * i + 3 */
+    UNROLL
+    for (int i = 0; i < 8; i++) { /* of rows 4 * (i / 2) and on: two columns of each four */
+        const int at = i / 2 * 4 + i % 2;
+        b[2 * i] = _mm512_unpacklo_epi64(a[at], a[at + 2]);
+        b[2 * i + 1] = _mm512_unpackhi_epi64(a[at], a[at + 2]);
+    }
+    /* b[4 * i + c]: column c of each four, those of 128-bit lane l, of rows 4 * i .. 4 * i + 3 */
+    UNROLL
     for (int c = 0; c < 4; c++) {
         __m512i low01 = _mm512_shuffle_i32x4(b[c], b[4 + c], 0x88);
         __m512i high01 = _mm512_shuffle_i32x4(b[c], b[4 + c], 0xdd);
@@ -133,64 +169,78 @@ TARGET INLINE void transpose16(__m512i *v)
     }
 }
 
-/* 32 elements of a row from i on as 16 pairs of codes. */
-TARGET INLINE __m512i pairs_of(int64_t d, bool half, const char *row, int64_t i, __m512 factor)
+/* 32 elements of a row from i on as 16 pairs of codes: pair 2l + c of either 16 elements is dword
+ * 4l + c, that of the second ones 4l + 2 + c. */
+TARGET INLINE __m512i pairs_of(int64_t d, bool half, bool whole, const char *row, int64_t i,
+                               __m512 factor)
 {
-    __m512i low = codes16(load_row(row, half, i, live_of(d - i)), factor);
-    __m512i high = i + 16 < d ? codes16(load_row(row, half, i + 16, live_of(d - i - 16)), factor)
-                              : _mm512_setzero_si512();
-    return _mm512_inserti64x4(_mm512_castsi256_si512(_mm512_cvtepi32_epi16(low)),
-                              _mm512_cvtepi32_epi16(high), 1);
+    __m512i low = codes16(load_row(row, half, i, whole ? 0xffff : live_of(d - i)), factor);
+    __m512i high = _mm512_setzero_si512();
+    if (whole)
+        high = codes16(load_row(row, half, i + 16, 0xffff), factor);
+    else if (i + 16 < d)
+        high = codes16(load_row(row, half, i + 16, live_of(d - i - 16)), factor);
+    return _mm512_packs_epi32(low, high);
 }
 
-TARGET INLINE void keys_of(int64_t d, bool half, const char *const *rows, int16_t *codes,
-                           float *scale)
+TARGET INLINE void keys_of(int64_t d, bool half, bool whole, const char *const *rows,
+                           int16_t *codes, float *scale)
 {
     _Alignas(64) float factor[GROUP];
     const int64_t n_pairs = (d + 1) / 2;
-    group_factors(d, half, rows, scale, factor);
+    const __mmask16 zero = group_factors(d, half, whole, rows, scale, factor);
     for (int64_t i = 0; i < d; i += 32) {
         __m512i v[GROUP];
+        UNROLL
         for (int r = 0; r < GROUP; r++)
-            v[r] = pairs_of(d, half, rows[r], i, _mm512_set1_ps(factor[r]));
+            v[r] = pairs_of(d, half, whole, rows[r], i, _mm512_set1_ps(factor[r]));
         transpose16(v);
-        for (int64_t j = 0; j < 16 && i / 2 + j < n_pairs; j++)
-            _mm512_storeu_si512(codes + (i / 2 + j) * 2 * GROUP, v[j]);
+        UNROLL
+        for (int j = 0; j < GROUP; j++) {
+            const int64_t pair = i / 2 + j / 4 * 2 + j % 2 + (j % 4 < 2 ? 0 : 8);
+            if (whole || pair < n_pairs)
+                _mm512_storeu_si512(codes + pair * 2 * GROUP, _mm512_maskz_mov_epi32(~zero, v[j]));
+        }
     }
 }
 
 TARGET static void keys_avx512(int64_t d, bool half, const char *const *rows, int16_t *codes,
                                float *scale)
 {
-    if (half)
-        keys_of(d, true, rows, codes, scale);
+    if (half && d % 64 == 0)
+        keys_of(d, true, true, rows, codes, scale);
+    else if (half)
+        keys_of(d, true, false, rows, codes, scale);
     else
-        keys_of(d, false, rows, codes, scale);
+        keys_of(d, false, false, rows, codes, scale);
 }
 
-TARGET INLINE void values_of(int64_t dv, bool half, const char *const *rows, int16_t *codes,
-                             float *scale)
+TARGET INLINE void values_of(int64_t dv, bool half, bool whole, const char *const *rows,
+                             int16_t *codes, float *scale)
 {
     _Alignas(64) float factor[GROUP];
-    group_factors(dv, half, rows, scale, factor);
-    for (int r = 0; r < GROUP; r += 2)
-        for (int64_t i = 0; i < dv; i += 16, codes += 32) {
-            const __mmask16 live = live_of(dv - i);
-            __m512i even = codes16(load_row(rows[r], half, i, live), _mm512_set1_ps(factor[r]));
-            __m512i odd =
-                codes16(load_row(rows[r + 1], half, i, live), _mm512_set1_ps(factor[r + 1]));
-            _mm512_storeu_si512(
-                codes, _mm512_mask_mov_epi16(even, 0xaaaaaaaa, _mm512_slli_epi32(odd, 16)));
+    (void)group_factors(dv, half, whole, rows, scale, factor);
+    for (int r = 0; r < GROUP; r += 2) {
+        const __m512 even = _mm512_set1_ps(factor[r]), odd = _mm512_set1_ps(factor[r + 1]);
+        for (int64_t i = 0; i < dv; i += 16, codes += 2 * GROUP) {
+            const __mmask16 live = whole ? 0xffff : live_of(dv - i);
+            __m512i a = codes16(load_row(rows[r], half, i, live), even);
+            __m512i b = codes16(load_row(rows[r + 1], half, i, live), odd);
+            _mm512_storeu_si512(codes,
+                                _mm512_mask_mov_epi16(a, 0xaaaaaaaa, _mm512_slli_epi32(b, 16)));
         }
+    }
 }
 
 TARGET static void values_avx512(int64_t dv, bool half, const char *const *rows, int16_t *codes,
                                  float *scale)
 {
-    if (half)
-        values_of(dv, true, rows, codes, scale);
+    if (half && dv % 64 == 0)
+        values_of(dv, true, true, rows, codes, scale);
+    else if (half)
+        values_of(dv, true, false, rows, codes, scale);
     else
-        values_of(dv, false, rows, codes, scale);
+        values_of(dv, false, false, rows, codes, scale);
 }
 
 /* ---- Scores ---- */
@@ -204,27 +254,32 @@ TARGET INLINE void scores_tile(int64_t d, const int16_t *keys, const float *key_
     for (int64_t first = 0; first < n_pairs; first += PAIRS) {
         const int64_t end = first + PAIRS < n_pairs ? first + PAIRS : n_pairs;
         __m512i sum[ENGINE_ATTEND_ROWS][4];
-        for (int r = 0; r < nr; r++)
-            for (int g = 0; g < ng; g++) sum[r][g] = _mm512_setzero_si512();
+        UNROLL
+        for (int r = 0; r < nr; r++) UNROLL
+        for (int g = 0; g < ng; g++) sum[r][g] = _mm512_setzero_si512();
         for (int64_t i = first; i < end; i++) {
             __m512i k[4];
+            UNROLL
             for (int g = 0; g < ng; g++)
                 k[g] = _mm512_loadu_si512(keys + g * stride + i * 2 * GROUP);
+            UNROLL
             for (int r = 0; r < nr; r++) {
                 __m512i q = broadcast_pair(query[r] + 2 * i);
-                for (int g = 0; g < ng; g++) sum[r][g] = _mm512_dpwssd_epi32(sum[r][g], k[g], q);
+                UNROLL
+                for (int g = 0; g < ng; g++) mad_pairs(&sum[r][g], k[g], q);
             }
         }
-        for (int r = 0; r < nr; r++)
-            for (int g = 0; g < ng; g++) {
-                float *to = out[r] + at + GROUP * g;
-                __m512 s = _mm512_cvtepi32_ps(sum[r][g]);
-                if (first) s = _mm512_add_ps(_mm512_loadu_ps(to), s);
-                if (end == n_pairs)
-                    s = _mm512_mul_ps(_mm512_mul_ps(s, _mm512_loadu_ps(key_scale + GROUP * g)),
-                                      _mm512_set1_ps(query_scale[r]));
-                _mm512_storeu_ps(to, s);
-            }
+        UNROLL
+        for (int r = 0; r < nr; r++) UNROLL
+        for (int g = 0; g < ng; g++) {
+            float *to = out[r] + at + GROUP * g;
+            __m512 s = _mm512_cvtepi32_ps(sum[r][g]);
+            if (first) s = _mm512_add_ps(_mm512_loadu_ps(to), s);
+            if (end == n_pairs)
+                s = _mm512_mul_ps(_mm512_mul_ps(s, _mm512_loadu_ps(key_scale + GROUP * g)),
+                                  _mm512_set1_ps(query_scale[r]));
+            _mm512_storeu_ps(to, s);
+        }
     }
 }
 
@@ -298,25 +353,30 @@ TARGET INLINE void sums_tile(int64_t pad, int64_t n_sub, const int16_t *values,
     const int16_t *v = values + 2 * at;
     for (int64_t s = 0; s < n_sub; s++) {
         __m512i sum[ENGINE_ATTEND_ROWS][4];
-        for (int r = 0; r < nr; r++)
-            for (int d = 0; d < nv; d++) sum[r][d] = _mm512_setzero_si512();
+        UNROLL
+        for (int r = 0; r < nr; r++) UNROLL
+        for (int d = 0; d < nv; d++) sum[r][d] = _mm512_setzero_si512();
         for (int i = 0; i < ENGINE_ATTEND_SUB; i += 2, v += 2 * pad) {
             __m512i row[4];
+            UNROLL
             for (int d = 0; d < nv; d++) row[d] = _mm512_loadu_si512(v + 32 * d);
+            UNROLL
             for (int r = 0; r < nr; r++) {
                 __m512i w = broadcast_pair(codes[r] + ENGINE_ATTEND_SUB * s + i);
-                for (int d = 0; d < nv; d++) sum[r][d] = _mm512_dpwssd_epi32(sum[r][d], row[d], w);
+                UNROLL
+                for (int d = 0; d < nv; d++) mad_pairs(&sum[r][d], row[d], w);
             }
         }
-        for (int r = 0; r < nr; r++)
-            for (int d = 0; d < nv; d++) {
-                const __mmask16 live = d + 1 < nv ? 0xffff : last;
-                float *to = o[r] + at + 16 * d;
-                __m512 old = _mm512_maskz_loadu_ps(live, to);
-                _mm512_mask_storeu_ps(to, live,
-                                      _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum[r][d]),
-                                                      _mm512_set1_ps(scale[r][s]), old));
-            }
+        UNROLL
+        for (int r = 0; r < nr; r++) UNROLL
+        for (int d = 0; d < nv; d++) {
+            const __mmask16 live = d + 1 < nv ? 0xffff : last;
+            float *to = o[r] + at + 16 * d;
+            __m512 old = _mm512_maskz_loadu_ps(live, to);
+            _mm512_mask_storeu_ps(
+                to, live,
+                _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum[r][d]), _mm512_set1_ps(scale[r][s]), old));
+        }
     }
 }
 

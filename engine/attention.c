@@ -10,9 +10,8 @@
  * The query rows of a KV head are numbered token * (heads per KV head) + head and taken in blocks;
  * a block reads each chunk of keys and values once (attention_chunk.c). A unit of work is one block
  * with all its chunks, or, when there are fewer blocks than workers need (decoding), one block with
- * one chunk, of all KV heads where there are chunks enough, for they lie side by side in memory.
- * Then partial results go through shared scratch and are merged in the same order, so that the bits
- * do not depend on the choice. */
+ * one chunk. Then partial results go through shared scratch and are merged in the same order, so
+ * that the bits do not depend on the choice. */
 #include "engine/attention.h"
 #include "base/size.h"
 #include "engine/profile.h"
@@ -23,6 +22,8 @@ enum { CHUNK = ATTENTION_CHUNK, TILE = ATTENTION_TILE };
 enum {
     LEAST_BLOCK = 24,     /* query rows of a block, where there are so many */
     UNITS_PER_WORKER = 4, /* fewer units than that: smaller blocks, then split by chunks */
+    RUNS_PER_WORKER = 12, /* then so many runs of chunks, */
+    MOST_CHUNKS = 8,      /* of so many at most */
 };
 static const int64_t PARTIAL_BUDGET = 64 << 20;
 
@@ -214,7 +215,7 @@ static void add_chunk(const struct attention_run *run, const struct attention_bl
                       int64_t chunk)
 {
     struct attention_keys keys;
-    if (!engine_attention_chunk_load(run, b, chunk, -1, &keys)) return;
+    if (!engine_attention_chunk_load(run, b, chunk, &keys)) return;
     for (int64_t first = 0; first < b->n; first += TILE) {
         struct attention_partial *part[TILE], *sum[TILE];
         int64_t n = b->n - first < TILE ? b->n - first : TILE;
@@ -250,9 +251,9 @@ static void run_rows(const struct attention_run *run, int64_t kv, int64_t first,
     }
 }
 
-/* One chunk of the rows [first, end): partial results to shared scratch. */
-static void run_rows_chunk(const struct attention_run *run, int64_t kv, int64_t next_kv,
-                           int64_t first, int64_t end, int64_t chunk)
+/* One chunk of one block: partial results to shared scratch. */
+static void run_rows_chunk(const struct attention_run *run, int64_t kv, int64_t first, int64_t end,
+                           int64_t chunk)
 {
     struct attention_block b;
     for (; first < end; first += b.n) {
@@ -260,14 +261,13 @@ static void run_rows_chunk(const struct attention_run *run, int64_t kv, int64_t 
         block_from(run, kv, first, end, &b);
         if (!block_list_exists(run, &b)) continue;
         engine_attention_convert_queries(run, &b);
-        bool any = engine_attention_chunk_load(run, &b, chunk, next_kv, &keys);
+        bool any = engine_attention_chunk_load(run, &b, chunk, &keys);
         for (int64_t at = 0; at < b.n; at += TILE) {
             struct attention_partial *part[TILE];
             int64_t n = b.n - at < TILE ? b.n - at : TILE;
             for (int64_t i = 0; i < n; i++) {
-                part[i] =
-                    partial_at(run, run->task->scratch,
-                               (kv * run->l.rows + first + at + i) * run->l.max_chunks + chunk);
+                int64_t row = kv * run->l.rows + first + at + i;
+                part[i] = partial_at(run, run->task->scratch, row * run->l.max_chunks + chunk);
                 part[i]->seen = 0.0f;
             }
             if (any) engine_attention_chunk_tile(run, &b, &keys, at, n, part);
@@ -309,18 +309,20 @@ static void chunk_range(const struct attention_run *run, int64_t *lo, int64_t *h
     }
 }
 
+/* A worker claims a few chunks that follow one another, as they do in memory. */
 static void run_split(const struct attention_run *run, int64_t lo, int64_t hi)
 {
     const struct engine_worker *worker = run->task->worker;
     const struct attention_layout *l = &run->l;
-    const int64_t pieces = l->n_blocks * (hi - lo);
-    const int64_t heads = pieces < (int64_t)worker->nth * UNITS_PER_WORKER ? 1 : l->n_kv;
-    for (int64_t u; (u = engine_pool_claim(worker, 1)) < pieces * l->n_kv / heads;) {
-        int64_t chunk = lo + u % (hi - lo), block = u / (hi - lo) % l->n_blocks;
-        int64_t first = block * l->block_rows, kv = u / pieces * heads, end = kv + heads;
-        int64_t last = first + l->block_rows < l->rows ? first + l->block_rows : l->rows;
-        for (; kv < end; kv++)
-            run_rows_chunk(run, kv, kv + 1 < end ? kv + 1 : -1, first, last, chunk);
+    const int64_t n_chunks = hi - lo, blocks = l->n_kv * l->n_blocks;
+    const int64_t even = blocks * n_chunks / ((int64_t)worker->nth * RUNS_PER_WORKER);
+    const int64_t length = even < 1 ? 1 : even < MOST_CHUNKS ? even : MOST_CHUNKS;
+    const int64_t n_runs = (n_chunks + length - 1) / length;
+    for (int64_t u; (u = engine_pool_claim(worker, 1)) < blocks * n_runs;) {
+        int64_t kv = u / n_runs / l->n_blocks, first = u / n_runs % l->n_blocks * l->block_rows;
+        int64_t end = first + l->block_rows < l->rows ? first + l->block_rows : l->rows;
+        int64_t chunk = lo + u % n_runs * length, last = chunk + length < hi ? chunk + length : hi;
+        for (; chunk < last; chunk++) run_rows_chunk(run, kv, first, end, chunk);
     }
     engine_pool_barrier(worker);
     for (int64_t u; (u = engine_pool_claim(worker, 1)) < l->n_kv * l->rows;)
@@ -392,6 +394,11 @@ static bool attention_shape(struct engine_tensor *dst, struct base_error *err)
     return true;
 }
 
+static double row_bytes(const struct engine_tensor *cache)
+{
+    return (double)(cache->ne[0] / cache->type->block_len * cache->type->block_bytes);
+}
+
 /* Keys and values once per token and KV head, as generating reads them. */
 static struct engine_work attention_work(const struct engine_tensor *dst)
 {
@@ -402,7 +409,7 @@ static struct engine_work attention_work(const struct engine_tensor *dst)
         const int32_t *s = (const int32_t *)(span->data + t * span->nb[1]);
         if (s[2] > s[1]) keys += s[2] - s[1];
     }
-    return (struct engine_work){.bytes = keys * n_kv * (double)(k->nb[1] + v->nb[1]),
+    return (struct engine_work){.bytes = keys * n_kv * (row_bytes(k) + row_bytes(v)),
                                 .macs = keys * n_heads * (double)(k->ne[0] + v->ne[0])};
 }
 

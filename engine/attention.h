@@ -64,8 +64,7 @@ struct attention_run {
 void engine_attention_convert_queries(const struct attention_run *run,
                                       const struct attention_block *b);
 
-/* Decodes the chunk's keys and values that any row of the block sees; false where there are none.
- * While that goes on, what `next_kv` (a KV head, or -1) keeps in the same cells is on its way. */
+/* The keys of a chunk that some row of a block sees. */
 struct attention_keys {
     int64_t chunk_lo; /* position of the chunk's first key */
     int64_t lo, hi;   /* keys seen by any row, counted from there */
@@ -73,8 +72,10 @@ struct attention_keys {
     bool missing[ATTENTION_CHUNK];
     int32_t cell[ATTENTION_CHUNK]; /* 0 for those that do not exist */
 };
+
+/* Reads the chunk's keys and values that any row of the block sees; false where there are none. */
 bool engine_attention_chunk_load(const struct attention_run *run, const struct attention_block *b,
-                                 int64_t chunk, int64_t next_kv, struct attention_keys *keys);
+                                 int64_t chunk, struct attention_keys *keys);
 
 /* Results of the rows first .. first + n - 1 of the block, n <= ATTENTION_TILE, over the chunk that
  * was loaded, into out[i]; rows that see no key of it get seen = 0. */

@@ -35,8 +35,9 @@ void engine_attention_convert_queries(const struct attention_run *run,
 
 /* ---- Reading the cache ---- */
 
-/* The rows of one KV head in a cache. They lie apart by whole cells, which the processor does not
- * foresee: rows are asked for before they are read. */
+/* The rows of one KV head in a cache. The cells of a sequence mostly follow one another, but the
+ * processor sees 16 streams in a group: rows are asked for before they are read. Further ahead than
+ * this is slower. */
 struct rows {
     const char *first;
     int64_t stride, bytes;
@@ -86,18 +87,25 @@ static bool chunk_keys(const struct attention_run *run, const struct attention_b
 /* Keys or values of one KV head on their way into scratch. */
 struct load {
     const struct engine_tensor *cache;
-    struct rows rows, next; /* `next` is asked for on the way; no bytes: nothing */
+    struct rows rows;
     void *to;
     float *scale;
 };
+
+/* Asks for the rows of the keys [from, to). */
+static void prefetch_rows(struct rows rows, const struct attention_keys *keys, int64_t from,
+                          int64_t to)
+{
+    for (int64_t j = from; j < to; j++) prefetch_row(&rows, keys->cell[j]);
+}
 
 static void load_floats(const struct attention_run *run, const struct load *load, int64_t pad,
                         const struct attention_keys *keys)
 {
     const struct quant_kernel *kernel = &run->task->engine->quant.type[load->cache->type->id];
     for (int64_t j = keys->lo; j < keys->hi; j++) {
-        if (j + ROWS_AHEAD < keys->hi) prefetch_row(&load->rows, keys->cell[j + ROWS_AHEAD]);
-        prefetch_row(&load->next, keys->cell[j]);
+        if (j + ROWS_AHEAD < keys->hi)
+            prefetch_rows(load->rows, keys, j + ROWS_AHEAD, j + ROWS_AHEAD + 1);
         kernel->decode(load->cache->ne[0], load->rows.first + keys->cell[j] * load->rows.stride,
                        (float *)load->to + j * pad);
     }
@@ -108,16 +116,17 @@ static void load_floats(const struct attention_run *run, const struct load *load
 static void group_rows(const struct attention_run *run, const struct load *load,
                        const struct attention_keys *keys, int64_t j, const char **row)
 {
+    const struct rows rows = load->rows;
+    const int64_t lo = keys->lo, hi = keys->hi, later = j + ROWS_AHEAD;
+    prefetch_rows(rows, keys, later > lo ? later : lo, later + GROUP < hi ? later + GROUP : hi);
+    for (int64_t i = 0; i < GROUP; i++) {
+        int64_t key = j + i < lo ? lo : j + i < hi ? j + i : hi - 1;
+        row[i] = rows.first + keys->cell[key] * rows.stride;
+    }
+    if (engine_tensor_is(load->cache, QUANT_F16)) return;
     const struct quant_kernel *kernel = &run->task->engine->quant.type[load->cache->type->id];
-    const bool half = engine_tensor_is(load->cache, QUANT_F16);
     const int64_t n = load->cache->ne[0], pad = (n + 15) / 16 * 16;
     for (int64_t i = 0; i < GROUP; i++) {
-        int64_t key = j + i < keys->lo ? keys->lo : j + i < keys->hi ? j + i : keys->hi - 1;
-        if (j + i + ROWS_AHEAD < keys->hi)
-            prefetch_row(&load->rows, keys->cell[j + i + ROWS_AHEAD]);
-        prefetch_row(&load->next, keys->cell[key]);
-        row[i] = load->rows.first + keys->cell[key] * load->rows.stride;
-        if (half) continue;
         float *decoded = (float *)scratch(run, run->l.decoded_at) + i * pad;
         kernel->decode(n, row[i], decoded);
         row[i] = (const char *)decoded;
@@ -125,7 +134,7 @@ static void group_rows(const struct attention_run *run, const struct load *load,
 }
 
 bool engine_attention_chunk_load(const struct attention_run *run, const struct attention_block *b,
-                                 int64_t chunk, int64_t next_kv, struct attention_keys *keys)
+                                 int64_t chunk, struct attention_keys *keys)
 {
     const struct attention_layout *l = &run->l;
     const struct engine_tensor *k = run->dst->src[ATTENTION_K], *v = run->dst->src[ATTENTION_V];
@@ -133,7 +142,6 @@ bool engine_attention_chunk_load(const struct attention_run *run, const struct a
     const int64_t first = keys->lo / SUB * SUB;
     struct load load = {.cache = k,
                         .rows = rows_of(k, b->kv),
-                        .next = rows_of(v, b->kv),
                         .to = scratch(run, l->key_at),
                         .scale = scratch(run, l->key_scale_at)};
     const char *row[GROUP];
@@ -144,12 +152,10 @@ bool engine_attention_chunk_load(const struct attention_run *run, const struct a
                           (int16_t *)load.to + j / GROUP * engine_attend_key_codes(l->d),
                           load.scale + j);
     }
-    load =
-        (struct load){.cache = v,
-                      .rows = load.next,
-                      .next = next_kv < 0 ? (struct rows){.first = k->data} : rows_of(k, next_kv),
-                      .to = scratch(run, l->value_at),
-                      .scale = scratch(run, l->value_scale_at)};
+    load = (struct load){.cache = v,
+                         .rows = rows_of(v, b->kv),
+                         .to = scratch(run, l->value_at),
+                         .scale = scratch(run, l->value_scale_at)};
     if (l->float_values) load_floats(run, &load, l->dv_pad, keys);
     const int64_t end = (keys->hi + SUB - 1) / SUB * SUB;
     for (int64_t j = first; !l->float_values && j < end; j += GROUP) {

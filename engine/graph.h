@@ -184,10 +184,12 @@ struct engine_attention {
  * so prefixes can be shared, windows slide (first) and encoders look ahead (end), with no mask.
  * sinks F32 [H] or NULL. Result [T][H * DV].
  * Arithmetic: per (token, head), keys in chunks j / ENGINE_ATTENTION_CHUNK, in ascending order:
- * scores s_j = (dot as for a weight row of the cache's type) * scale, softcap; m = max; p_j =
- * exp(s_j
- * - m); l = sum p_j (lanes over j - chunk's first key); o = sum p_j v_j, fmaf in ascending j.
- * Chunks are merged in ascending order: M = max(m0, m1), each side scaled by exp(m - M). */
+ * scores s_j = q . k_j * scale, softcap; m = max; p_j = exp(s_j - m); l = sum p_j (lanes over j -
+ * the first key of the chunk that the token sees); o = sum p_j v_j. Chunks are merged in ascending
+ * order: M = max(m0, m1), each side scaled by exp(m - M). Products with keys or values of an F32
+ * cache are floats: the dot of F32 weights, times scale, and fmaf in ascending j. All other types
+ * become codes of 12 to 14 bits, row by row, and products are sums of integers (engine/attend.h).
+ */
 enum { ENGINE_ATTENTION_CHUNK = 256 };
 struct engine_tensor *engine_attention(struct engine_graph *g, struct engine_tensor *q,
                                        struct engine_tensor *k_cache, struct engine_tensor *v_cache,

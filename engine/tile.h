@@ -44,22 +44,11 @@ struct engine_tile {
      * up to a multiple of 32. NULL where there is nothing better than the type's gemv. */
     void (*bf16)(int64_t k, const char *w, int64_t row_bytes, int64_t n_rows,
                  const uint16_t *const *x, int64_t n_cols, float *const *out);
-    /* The same products with rows of F16 where they lie (any address), for n_cols <= 4: each row is
-     * widened in registers, once. w lists n_listed >= n_rows rows: all that come within
-     * ENGINE_TILE_AHEAD bytes are asked for on the way. NULL where decoding first is as good. */
-    void (*f16)(int64_t k, const char *const *w, int64_t n_rows, int64_t n_listed,
-                const float *const *x, int64_t n_cols, float *const *out);
     /* o[i][d] = fmaf(v[j][d], p[i][j], o[i][d]) for j = 0 .. n - 1 ascending; i < n_rows, d < dim.
      */
     void (*weighted_sum)(int64_t n, int64_t dim, const float *v, int64_t v_stride,
                          const float *const *p, int64_t n_rows, float *const *o);
-    /* The same with rows of F16 where they lie, n_rows <= 4. NULL together with f16. */
-    void (*weighted_sum_f16)(int64_t n, int64_t dim, const char *const *v, const float *const *p,
-                             int64_t n_rows, float *const *o);
 };
-
-/* How far before their use the F16 kernels ask for rows; the caller asks for the first. */
-enum { ENGINE_TILE_AHEAD = 16 * 1024 };
 
 /* The best table for the level. */
 const struct engine_tile *engine_tile_table(enum quant_level level);

@@ -448,113 +448,11 @@ TARGET static void weighted_sum_avx512(int64_t n, int64_t dim, const float *v, i
     if (n_rows - i == 1) weighted_rows(n, dim, v, v_stride, p + i, o + i, 1);
 }
 
-/* ---- Rows of F16 as they lie in a cache of keys and values ---- */
-
-TARGET INLINE void prefetch_row(const char *row, int64_t bytes)
-{
-    for (int64_t i = 0; i < bytes; i += 64) _mm_prefetch(row + i, _MM_HINT_T1);
-}
-
-/* nc columns by 16 / nc rows. The sum of row r and column c comes out of the tree in lane
- * c * (16 / nc) + r. */
-TARGET INLINE void f16_tile(int64_t k, const char *const *w, int64_t n_rows, const float *const *x,
-                            float *const *out, int64_t row, int nc)
-{
-    const int nr = 16 / nc;
-    _Alignas(64) float sum[16];
-    const char *wr[16];
-    __m512 acc[16];
-    for (int i = 0; i < 16; i++) acc[i] = _mm512_setzero_ps();
-    for (int r = 0; r < nr; r++) wr[r] = w[row + r < n_rows ? row + r : n_rows - 1];
-    for (int64_t i = 0; i < k; i += 16) {
-        const __mmask16 live = k - i >= 16 ? 0xffff : (__mmask16)((1u << (k - i)) - 1);
-        __m512 xv[4];
-        for (int c = 0; c < nc; c++) xv[c] = _mm512_maskz_loadu_ps(live, x[c] + i);
-        for (int r = 0; r < nr; r++) {
-            __m512 wv = _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(live, wr[r] + 2 * i));
-            for (int c = 0; c < nc; c++) {
-                const int lane = c * nr + r, at = 4 * (lane % 4) + lane / 4;
-                acc[at] = _mm512_mask3_fmadd_ps(wv, xv[c], acc[at], live);
-            }
-        }
-    }
-    _mm512_store_ps(sum, tree16(acc));
-    const int64_t n = n_rows - row < nr ? n_rows - row : nr;
-    for (int c = 0; c < nc; c++) memcpy(out[c] + row, sum + c * nr, (size_t)n * sizeof(float));
-}
-
-TARGET INLINE void f16_rows(int64_t k, const char *const *w, int64_t n_rows, int64_t n_listed,
-                            const float *const *x, float *const *out, int nc)
-{
-    const int64_t ahead = ENGINE_TILE_AHEAD / (2 * k);
-    for (int64_t r = 0; r < n_rows; r += 16 / nc) {
-        for (int64_t i = r + ahead; i < r + ahead + 16 / nc && i < n_listed; i++)
-            prefetch_row(w[i], 2 * k);
-        f16_tile(k, w, n_rows, x, out, r, nc);
-    }
-}
-
-TARGET static void f16_avx512(int64_t k, const char *const *w, int64_t n_rows, int64_t n_listed,
-                              const float *const *x, int64_t n_cols, float *const *out)
-{
-    if (n_cols == 4) f16_rows(k, w, n_rows, n_listed, x, out, 4);
-    if (n_cols == 3) f16_rows(k, w, n_rows, n_listed, x, out, 3);
-    if (n_cols == 2) f16_rows(k, w, n_rows, n_listed, x, out, 2);
-    if (n_cols == 1) f16_rows(k, w, n_rows, n_listed, x, out, 1);
-}
-
-/* As weighted_tile, for columns d0 and on; the first tile of the rows asks for later ones. */
-TARGET INLINE void weighted_tile_f16(int64_t n, const char *const *v, int64_t d0, int64_t dim,
-                                     __mmask16 last, const float *const *p, float *const *o, int nr,
-                                     int nv)
-{
-    const int64_t ahead = ENGINE_TILE_AHEAD / (2 * dim);
-    __m512 acc[4][4];
-    for (int i = 0; i < nr; i++)
-        for (int d = 0; d < nv; d++)
-            acc[i][d] = _mm512_maskz_loadu_ps(d + 1 < nv ? 0xffff : last, o[i] + d0 + 16 * d);
-    for (int64_t j = 0; j < n; j++) {
-        __m512 row[4];
-        if (d0 == 0 && j + ahead < n) prefetch_row(v[j + ahead], 2 * dim);
-        for (int d = 0; d < nv; d++)
-            row[d] = _mm512_cvtph_ps(
-                _mm256_maskz_loadu_epi16(d + 1 < nv ? 0xffff : last, v[j] + 2 * d0 + 32 * d));
-        for (int i = 0; i < nr; i++)
-            for (int d = 0; d < nv; d++)
-                acc[i][d] = _mm512_fmadd_ps(row[d], _mm512_set1_ps(p[i][j]), acc[i][d]);
-    }
-    for (int i = 0; i < nr; i++)
-        for (int d = 0; d < nv; d++)
-            _mm512_mask_storeu_ps(o[i] + d0 + 16 * d, d + 1 < nv ? 0xffff : last, acc[i][d]);
-}
-
-TARGET INLINE void weighted_rows_f16(int64_t n, int64_t dim, const char *const *v,
-                                     const float *const *p, float *const *o, int nr)
-{
-    int64_t d = 0;
-    for (; d + 64 <= dim; d += 64) weighted_tile_f16(n, v, d, dim, 0xffff, p, o, nr, 4);
-    for (; d < dim; d += 16) {
-        const int64_t left = dim - d < 16 ? dim - d : 16;
-        weighted_tile_f16(n, v, d, dim, (__mmask16)((1u << left) - 1), p, o, nr, 1);
-    }
-}
-
-TARGET static void weighted_sum_f16_avx512(int64_t n, int64_t dim, const char *const *v,
-                                           const float *const *p, int64_t n_rows, float *const *o)
-{
-    if (n_rows == 4) weighted_rows_f16(n, dim, v, p, o, 4);
-    if (n_rows == 3) weighted_rows_f16(n, dim, v, p, o, 3);
-    if (n_rows == 2) weighted_rows_f16(n, dim, v, p, o, 2);
-    if (n_rows == 1) weighted_rows_f16(n, dim, v, p, o, 1);
-}
-
 const struct engine_tile engine_tile_avx512 = {
     .panel32 = panel32_avx512,
     .panel256 = panel256_avx512,
     .f32 = f32_avx512,
     .weighted_sum = weighted_sum_avx512,
-    .f16 = f16_avx512,
-    .weighted_sum_f16 = weighted_sum_f16_avx512,
 };
 
 const struct engine_tile engine_tile_avx512bf16 = {
@@ -563,7 +461,5 @@ const struct engine_tile engine_tile_avx512bf16 = {
     .f32 = f32_avx512,
     .bf16 = bf16_avx512,
     .weighted_sum = weighted_sum_avx512,
-    .f16 = f16_avx512,
-    .weighted_sum_f16 = weighted_sum_f16_avx512,
 };
 #endif

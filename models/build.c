@@ -104,11 +104,11 @@ static struct engine_tensor *build_positions(const struct builder *b, struct eng
                        &layer_params(b)->rope);
 }
 
-/* A cache tensor [cells][KH * size] as the attention op wants it: [cells][KH][size]. */
-static struct engine_tensor *cache_heads(const struct builder *b, struct engine_tensor *written,
-                                         int64_t heads, int64_t size, int64_t cells)
+/* [A][B][size] as [B][A][size], by strides alone: a cache keeps each head's cells together, the
+ * tokens of a batch and the attention op have heads inside. */
+static struct engine_tensor *swap_heads(const struct builder *b, struct engine_tensor *x)
 {
-    return engine_reshape(b->g, written, 3, (int64_t[]){size, heads, cells});
+    return engine_permute(b->g, x, 0, 2, 1, 3);
 }
 
 /* x [T][E] (normalized) to attention's output [T][E]. */
@@ -120,19 +120,17 @@ static struct engine_tensor *build_attention(struct builder *b, struct engine_te
     struct model_cache_layer *cache = &b->cache->layer[b->layer];
     const enum model_span span = cache->span;
     const int64_t kh = p->n_head_kv, d = m->n_embd_head_k, dv = m->n_embd_head_v;
-    const int64_t cells = b->cache->cells[span].count;
     struct engine_tensor *q, *k, *v;
 
     build_qkv(b, x, &q, &k, &v);
     q = named(b, build_positions(b, split_heads(b, q, p->n_head, d), w->attn_q_norm), "q");
     k = named(b, build_positions(b, split_heads(b, k, kh, d), w->attn_k_norm), "k");
-    k = engine_reshape(b->g, k, 2, (int64_t[]){kh * d, b->out->n_tokens});
-    b->k_written = engine_set_rows(b->g, &cache->k, k, b->out->cell[span]);
-    b->v_written = engine_set_rows(b->g, &cache->v, v, b->out->cell[span]);
+    v = split_heads(b, v, kh, dv);
+    b->k_written = engine_set_rows(b->g, &cache->k, swap_heads(b, k), b->out->cell[span]);
+    b->v_written = engine_set_rows(b->g, &cache->v, swap_heads(b, v), b->out->cell[span]);
     const struct engine_attention how = {.scale = m->attention_scale};
-    x = engine_attention(b->g, q, cache_heads(b, b->k_written, kh, d, cells),
-                         cache_heads(b, b->v_written, kh, dv, cells), b->out->span[span],
-                         &b->cache->cells[span].view, NULL, &how);
+    x = engine_attention(b->g, q, swap_heads(b, b->k_written), swap_heads(b, b->v_written),
+                         b->out->span[span], &b->cache->cells[span].view, NULL, &how);
     return named(b, linear(b, &w->attn_out, named(b, x, "attention")), "attn_out");
 }
 

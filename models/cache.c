@@ -11,7 +11,7 @@ static uint32_t least_u32(uint32_t a, uint64_t b)
 
 /* ---- Life ---- */
 
-/* One cache tensor [cells][heads * size], zeroed (so that its pages are not touched before use). */
+/* One cache tensor [heads][cells][size], zeroed (so that its pages are not touched before use). */
 static bool init_tensor(struct model_cache *c, struct engine_tensor *t,
                         const struct quant_type *type, uint32_t heads, uint32_t size,
                         uint32_t cells, struct base_error *err)
@@ -21,8 +21,9 @@ static bool init_tensor(struct model_cache *c, struct engine_tensor *t,
         return base_fail(err, BASE_USAGE,
                          "a cache of type %s does not fit heads of %u values (blocks of %u)",
                          type->name, size, type->block_len);
-    int64_t ne[2] = {(int64_t)heads * size, cells};
-    if (!quant_row_bytes(type, (uint64_t)ne[0], &row) || !base_mul(row, cells, &bytes))
+    int64_t ne[3] = {size, cells, heads};
+    if (!quant_row_bytes(type, size, &row) || !base_mul(row, cells, &bytes) ||
+        !base_mul(bytes, heads, &bytes))
         return base_fail(err, BASE_NO_MEMORY, "a cache of %u tokens is too large", cells);
     void *data = calloc(1, bytes);
     if (!data)
@@ -30,7 +31,7 @@ static bool init_tensor(struct model_cache *c, struct engine_tensor *t,
                          "no memory for a cache of %u tokens (%llu bytes a layer); a smaller "
                          "--ctx needs less",
                          cells, (unsigned long long)bytes);
-    if (!engine_tensor_init(t, type, 2, ne, data, "kv_cache", err)) {
+    if (!engine_tensor_init(t, type, 3, ne, data, "kv_cache", err)) {
         free(data);
         return false;
     }

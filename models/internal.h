@@ -29,8 +29,8 @@ struct model {
 enum model_span { MODEL_SPAN_FULL, MODEL_SPAN_WINDOW, MODEL_SPAN_COUNT };
 
 struct model_cache_layer {
-    struct engine_tensor k; /* [cells][KH D] */
-    struct engine_tensor v; /* [cells][KH DV] */
+    struct engine_tensor k; /* [KH][cells][D]: a head's keys are one stream */
+    struct engine_tensor v; /* [KH][cells][DV] */
     enum model_span span;
 };
 

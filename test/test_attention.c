@@ -289,6 +289,38 @@ static void test_same_bits(void **state)
     }
 }
 
+/* Keys and values that are infinite, NaN, tiny, or all zero: the same bits at every level. */
+static void test_wild_values(void **state)
+{
+    (void)state;
+    static const struct shape s = {"wild", 9, 4, 2, 64, 64, 300, QUANT_F16, QUANT_F16, .past = 280};
+    static const uint16_t wild[] = {0x7c00, 0xfc00, 0x7e01, 0x0001, 0x8000, 0x7bff};
+    enum { N = 9 * 4 * 64 };
+    struct data *d = data_new(&s);
+    static float want[N], got[N];
+    for (int i = 0; i < 6; i++) {
+        uint16_t *k = (uint16_t *)(void *)d->k_cache, *v = (uint16_t *)(void *)d->v_cache;
+        size_t row = (size_t)(40 * i + 7) * 2 * 64 + (i < 3 ? 0 : 64); /* one head stays finite */
+        memcpy(k + row + 5, &wild[i], 2);
+        memcpy(v + row + 9, &wild[i], 2);
+        memset(v + row + 128, 0, 64 * 2);
+    }
+    for (int level = 0; level <= (int)quant_level_best(); level++) {
+        struct engine *e = engine_at(level, 1);
+        attend(d, e, 0, s.n_tokens, level == 0 ? want : got);
+        int numbers = 0;
+        for (int i = 0; level > 0 && i < N; i++) {
+            if (isnan(want[i]) != isnan(got[i]) ||
+                (!isnan(want[i]) && memcmp(&want[i], &got[i], 4) != 0))
+                fail_msg("level %d: %g for %g at %d", level, (double)got[i], (double)want[i], i);
+            numbers += !isnan(want[i]);
+        }
+        if (level > 0) assert_true(numbers > 0 && numbers < N);
+        engine_free(e);
+    }
+    data_free(d);
+}
+
 /* No keys give zeros; lists and cells that do not exist give NaN; spans that leave their list are
  * cut; nobody else is touched. */
 static void test_odd_spans(void **state)
@@ -328,6 +360,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_reference),
         cmocka_unit_test(test_same_bits),
+        cmocka_unit_test(test_wild_values),
         cmocka_unit_test(test_odd_spans),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,299 @@
+/* engine/attend_avx2.c: attention in integers with AVX2: VPMADDWD and an addition where AVX-512 has
+ * one instruction. Rows of a length that is not a multiple of 16 are left to the scalar functions.
+ * Twin of attend_scalar.c, bit for bit. */
+#include "engine/attend.h"
+#if defined(__x86_64__)
+#include <immintrin.h>
+#include <string.h>
+
+#define TARGET __attribute__((target("avx2,fma,f16c")))
+#define INLINE static inline __attribute__((always_inline))
+/* Accumulators become registers only where every loop over them is unrolled. */
+#define UNROLL _Pragma("GCC unroll 16")
+
+enum { GROUP = ENGINE_ATTEND_GROUP, SUB = ENGINE_ATTEND_SUB, PAIRS = ENGINE_ATTEND_DIMS / 2 };
+
+TARGET INLINE __m256i broadcast_pair(const int16_t *pair)
+{
+    int32_t both;
+    memcpy(&both, pair, sizeof both);
+    return _mm256_set1_epi32(both);
+}
+
+TARGET INLINE __m256i load(const int16_t *codes)
+{
+    return _mm256_loadu_si256((const __m256i *)codes);
+}
+
+/* ---- Codes ---- */
+
+TARGET INLINE __m256 load_row(const char *row, bool half, int64_t i)
+{
+    return half ? _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(row + 2 * i)))
+                : _mm256_loadu_ps((const float *)(const void *)(row + 4 * i));
+}
+
+TARGET INLINE __m256i magnitude(__m256 x)
+{
+    return _mm256_and_si256(_mm256_castps_si256(x), _mm256_set1_epi32(0x7fffffff));
+}
+
+TARGET INLINE uint32_t reduce(__m256i v)
+{
+    __m128i m = _mm_max_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
+    m = _mm_max_epi32(m, _mm_shuffle_epi32(m, 0x4e));
+    m = _mm_max_epi32(m, _mm_shuffle_epi32(m, 0xb1));
+    return (uint32_t)_mm_cvtsi128_si32(m);
+}
+
+/* The factor of a row of n elements, n a multiple of 16. */
+TARGET INLINE float factor_of(int64_t n, bool half, const char *row, int most, float *scale)
+{
+    __m256i largest = _mm256_setzero_si256();
+    float factor;
+    for (int64_t i = 0; i < n; i += 8)
+        largest = _mm256_max_epi32(largest, magnitude(load_row(row, half, i)));
+    *scale = engine_attend_scale(reduce(largest), most, &factor);
+    return factor;
+}
+
+/* Codes of 8 elements; 0 where the factor is, for then they may be infinite. */
+TARGET INLINE __m256i codes8(__m256 x, float factor)
+{
+    __m256i code = _mm256_cvtps_epi32(_mm256_mul_ps(x, _mm256_set1_ps(factor)));
+    return factor == 0.0f ? _mm256_setzero_si256() : code;
+}
+
+/* 16 elements as 16-bit codes in their order. */
+TARGET INLINE __m256i codes16(const char *row, bool half, int64_t i, float factor)
+{
+    __m256i code = _mm256_packs_epi32(codes8(load_row(row, half, i), factor),
+                                      codes8(load_row(row, half, i + 8), factor));
+    return _mm256_permute4x64_epi64(code, 0xd8);
+}
+
+TARGET static float query_avx2(int64_t d, const float *x, int16_t *codes)
+{
+    const char *row = (const char *)x;
+    float scale;
+    if (d % 16) return engine_attend_scalar.query(d, x, codes);
+    float factor = factor_of(d, false, row, ENGINE_ATTEND_QUERY_MAX, &scale);
+    for (int64_t i = 0; i < d; i += 16)
+        _mm256_storeu_si256((__m256i *)(codes + i), codes16(row, false, i, factor));
+    return scale;
+}
+
+/* 8 vectors of 8 dwords become their columns. */
+TARGET INLINE void transpose8(__m256i *v)
+{
+    __m256i a[8], b[8];
+    UNROLL
+    for (int i = 0; i < 4; i++) {
+        a[2 * i] = _mm256_unpacklo_epi32(v[2 * i], v[2 * i + 1]);
+        a[2 * i + 1] = _mm256_unpackhi_epi32(v[2 * i], v[2 * i + 1]);
+    }
+    UNROLL
+    for (int i = 0; i < 4; i++) {
+        const int at = i / 2 * 4 + i % 2;
+        b[2 * i] = _mm256_unpacklo_epi64(a[at], a[at + 2]);
+        b[2 * i + 1] = _mm256_unpackhi_epi64(a[at], a[at + 2]);
+    }
+    UNROLL
+    for (int c = 0; c < 4; c++) {
+        v[c] = _mm256_permute2x128_si256(b[c], b[4 + c], 0x20);
+        v[4 + c] = _mm256_permute2x128_si256(b[c], b[4 + c], 0x31);
+    }
+}
+
+TARGET INLINE void keys_of(int64_t d, bool half, const char *const *rows, int16_t *codes,
+                           float *scale)
+{
+    for (int first = 0; first < GROUP; first += 8) {
+        float factor[8];
+        for (int r = 0; r < 8; r++)
+            factor[r] =
+                factor_of(d, half, rows[first + r], ENGINE_ATTEND_CACHE_MAX, &scale[first + r]);
+        for (int64_t i = 0; i < d; i += 16) {
+            __m256i v[8];
+            UNROLL
+            for (int r = 0; r < 8; r++) v[r] = codes16(rows[first + r], half, i, factor[r]);
+            transpose8(v);
+            UNROLL
+            for (int j = 0; j < 8; j++)
+                _mm256_storeu_si256((__m256i *)(codes + ((i / 2 + j) * GROUP + first) * 2), v[j]);
+        }
+    }
+}
+
+TARGET static void keys_avx2(int64_t d, bool half, const char *const *rows, int16_t *codes,
+                             float *scale)
+{
+    if (d % 16)
+        engine_attend_scalar.keys(d, half, rows, codes, scale);
+    else if (half)
+        keys_of(d, true, rows, codes, scale);
+    else
+        keys_of(d, false, rows, codes, scale);
+}
+
+TARGET INLINE void values_of(int64_t dv, bool half, const char *const *rows, int16_t *codes,
+                             float *scale)
+{
+    for (int r = 0; r < GROUP; r += 2) {
+        float even = factor_of(dv, half, rows[r], ENGINE_ATTEND_CACHE_MAX, &scale[r]);
+        float odd = factor_of(dv, half, rows[r + 1], ENGINE_ATTEND_CACHE_MAX, &scale[r + 1]);
+        for (int64_t i = 0; i < dv; i += 8, codes += 16) {
+            __m256i a = codes8(load_row(rows[r], half, i), even);
+            __m256i b = codes8(load_row(rows[r + 1], half, i), odd);
+            _mm256_storeu_si256((__m256i *)codes,
+                                _mm256_blend_epi16(a, _mm256_slli_epi32(b, 16), 0xaa));
+        }
+    }
+}
+
+TARGET static void values_avx2(int64_t dv, bool half, const char *const *rows, int16_t *codes,
+                               float *scale)
+{
+    if (dv % 16)
+        engine_attend_scalar.values(dv, half, rows, codes, scale);
+    else if (half)
+        values_of(dv, true, rows, codes, scale);
+    else
+        values_of(dv, false, rows, codes, scale);
+}
+
+/* ---- Scores ---- */
+
+/* nr queries by one group of keys, of which `keys` are the codes. */
+TARGET INLINE void scores_tile(int64_t d, const int16_t *keys, const float *key_scale,
+                               const int16_t *const *query, const float *query_scale,
+                               float *const *out, int64_t at, int nr)
+{
+    const int64_t n_pairs = (d + 1) / 2;
+    for (int64_t first = 0; first < n_pairs; first += PAIRS) {
+        const int64_t end = first + PAIRS < n_pairs ? first + PAIRS : n_pairs;
+        __m256i sum[ENGINE_ATTEND_ROWS][2];
+        UNROLL
+        for (int r = 0; r < nr; r++) sum[r][0] = sum[r][1] = _mm256_setzero_si256();
+        for (int64_t i = first; i < end; i++) {
+            __m256i low = load(keys + i * 2 * GROUP), high = load(keys + i * 2 * GROUP + GROUP);
+            UNROLL
+            for (int r = 0; r < nr; r++) {
+                __m256i q = broadcast_pair(query[r] + 2 * i);
+                sum[r][0] = _mm256_add_epi32(sum[r][0], _mm256_madd_epi16(low, q));
+                sum[r][1] = _mm256_add_epi32(sum[r][1], _mm256_madd_epi16(high, q));
+            }
+        }
+        UNROLL
+        for (int i = 0; i < 2 * nr; i++) {
+            float *to = out[i / 2] + at + i % 2 * 8;
+            __m256 s = _mm256_cvtepi32_ps(sum[i / 2][i % 2]);
+            if (first) s = _mm256_add_ps(_mm256_loadu_ps(to), s);
+            if (end == n_pairs)
+                s = _mm256_mul_ps(_mm256_mul_ps(s, _mm256_loadu_ps(key_scale + i % 2 * 8)),
+                                  _mm256_set1_ps(query_scale[i / 2]));
+            _mm256_storeu_ps(to, s);
+        }
+    }
+}
+
+TARGET static void scores_avx2(int64_t d, int64_t n_groups, const int16_t *keys,
+                               const float *key_scale, int n_rows, const int16_t *const *query,
+                               const float *query_scale, float *const *out)
+{
+    for (int64_t g = 0; g < n_groups; g++, keys += engine_attend_key_codes(d), key_scale += GROUP) {
+        const int64_t at = GROUP * g;
+        if (n_rows == 6) scores_tile(d, keys, key_scale, query, query_scale, out, at, 6);
+        if (n_rows == 5) scores_tile(d, keys, key_scale, query, query_scale, out, at, 5);
+        if (n_rows == 4) scores_tile(d, keys, key_scale, query, query_scale, out, at, 4);
+        if (n_rows == 3) scores_tile(d, keys, key_scale, query, query_scale, out, at, 3);
+        if (n_rows == 2) scores_tile(d, keys, key_scale, query, query_scale, out, at, 2);
+        if (n_rows == 1) scores_tile(d, keys, key_scale, query, query_scale, out, at, 1);
+    }
+}
+
+/* ---- Weights and sums ---- */
+
+TARGET INLINE __m256 weight8(const float *p, const float *value_scale)
+{
+    const __m256 x = _mm256_loadu_ps(p);
+    const __m256 some = _mm256_cmp_ps(x, _mm256_setzero_ps(), _CMP_NEQ_UQ);
+    return _mm256_and_ps(some, _mm256_mul_ps(x, _mm256_loadu_ps(value_scale)));
+}
+
+TARGET static void weights_avx2(int64_t n_sub, const float *p, const float *value_scale,
+                                int16_t *codes, float *scale)
+{
+    for (int64_t s = 0; s < n_sub; s++, p += SUB, value_scale += SUB, codes += SUB) {
+        __m256i largest = _mm256_setzero_si256();
+        _Alignas(32) float w[SUB];
+        float factor;
+        for (int i = 0; i < SUB; i += 8) {
+            __m256 x = weight8(p + i, value_scale + i);
+            _mm256_store_ps(w + i, x);
+            largest = _mm256_max_epi32(largest, magnitude(x));
+        }
+        scale[s] = engine_attend_scale(reduce(largest), ENGINE_ATTEND_WEIGHT_MAX, &factor);
+        for (int i = 0; i < SUB; i += 16)
+            _mm256_storeu_si256((__m256i *)(codes + i), codes16((const char *)w, false, i, factor));
+    }
+}
+
+/* nr rows by 16 elements, from the element `at` on; n of them are stored. */
+TARGET INLINE void sums_tile(int64_t pad, int64_t n_sub, const int16_t *values,
+                             const int16_t *const *codes, const float *const *scale,
+                             float *const *o, int64_t at, int64_t n, int nr)
+{
+    const int16_t *v = values + 2 * at;
+    for (int64_t s = 0; s < n_sub; s++) {
+        __m256i sum[ENGINE_ATTEND_ROWS][2];
+        UNROLL
+        for (int r = 0; r < nr; r++) sum[r][0] = sum[r][1] = _mm256_setzero_si256();
+        for (int i = 0; i < SUB; i += 2, v += 2 * pad) {
+            __m256i low = load(v), high = load(v + 16);
+            UNROLL
+            for (int r = 0; r < nr; r++) {
+                __m256i w = broadcast_pair(codes[r] + SUB * s + i);
+                sum[r][0] = _mm256_add_epi32(sum[r][0], _mm256_madd_epi16(low, w));
+                sum[r][1] = _mm256_add_epi32(sum[r][1], _mm256_madd_epi16(high, w));
+            }
+        }
+        UNROLL
+        for (int r = 0; r < nr; r++) {
+            _Alignas(32) float part[16] = {0};
+            const __m256 factor = _mm256_set1_ps(scale[r][s]);
+            float *to = n < 16 ? memcpy(part, o[r] + at, (size_t)n * sizeof *part) : o[r] + at;
+            _mm256_storeu_ps(
+                to, _mm256_fmadd_ps(_mm256_cvtepi32_ps(sum[r][0]), factor, _mm256_loadu_ps(to)));
+            _mm256_storeu_ps(to + 8, _mm256_fmadd_ps(_mm256_cvtepi32_ps(sum[r][1]), factor,
+                                                     _mm256_loadu_ps(to + 8)));
+            if (n < 16) memcpy(o[r] + at, part, (size_t)n * sizeof *part);
+        }
+    }
+}
+
+TARGET static void sums_avx2(int64_t dv, int64_t n_sub, const int16_t *values, int n_rows,
+                             const int16_t *const *codes, const float *const *scale,
+                             float *const *o)
+{
+    const int64_t pad = (dv + 15) / 16 * 16;
+    for (int64_t d = 0; d < dv; d += 16) {
+        const int64_t n = dv - d < 16 ? dv - d : 16;
+        if (n_rows == 6) sums_tile(pad, n_sub, values, codes, scale, o, d, n, 6);
+        if (n_rows == 5) sums_tile(pad, n_sub, values, codes, scale, o, d, n, 5);
+        if (n_rows == 4) sums_tile(pad, n_sub, values, codes, scale, o, d, n, 4);
+        if (n_rows == 3) sums_tile(pad, n_sub, values, codes, scale, o, d, n, 3);
+        if (n_rows == 2) sums_tile(pad, n_sub, values, codes, scale, o, d, n, 2);
+        if (n_rows == 1) sums_tile(pad, n_sub, values, codes, scale, o, d, n, 1);
+    }
+}
+
+const struct engine_attend engine_attend_avx2 = {
+    .query = query_avx2,
+    .keys = keys_avx2,
+    .values = values_avx2,
+    .scores = scores_avx2,
+    .weights = weights_avx2,
+    .sums = sums_avx2,
+};
+#endif
