@@ -44,21 +44,23 @@ static inline void quant_panel32_put(struct quant_panel32 *panel, int row, const
 
 /* ---- gemv ----
  *
- * Four rows go side by side, because the canonical sum is a chain of float adds in the order of
- * blocks: four chains in the lanes of one register hide each other's latency, and the column is
- * loaded once for four rows. A step takes 4 blocks (AVX-512) or 2 blocks (AVX2) of each row and
- * makes one vector of values v with block j of row i at 4 * j + i.
+ * Eight rows go side by side, one block of each at a step, because the canonical sum is a chain of
+ * float adds in the order of blocks: in the lanes of one register eight chains hide each other's
+ * latency, and the column is loaded once for eight rows. Written on 256-bit vectors for both
+ * levels: AVX-512 brings the multiply-add of bytes and twice the registers; a 512-bit load of
+ * blocks that lie at any address would cross a cache line every time.
  *
  * Memory sees one linear stream all the same: a prefetch runs over the matrix in address order, far
- * enough ahead that the fourth row of the group was fetched when it is needed. It goes to the
- * second-level cache, because four long rows do not fit the first. */
+ * enough ahead that the last row of the group was fetched when it is needed. It goes to the
+ * second-level cache, because eight long rows do not fit the first. */
 
-enum { QUANT_PREFETCH_AHEAD = 8192 };
+enum { QUANT_PREFETCH_AHEAD = 8192, QUANT_GEMV_ROWS = 8 };
 
 struct quant_gemv_form {
     size_t block_bytes;
     int offset;   /* of the codes: the file's code minus the true value */
     bool has_min; /* v has the term with m */
+    int narrow;   /* how often sums of eight products may be doubled and still fit 16 bits */
 };
 
 /* The row pointers of rows r .. r + 3; beyond the last row, the last one again (its results are
@@ -91,12 +93,13 @@ QUANT_INLINE int quant_load32(const uint8_t *at)
     return v;
 }
 
-/* Two blocks of one row (exactly their bytes are read): 128-bit lane j gets four partial sums of
- * code * q of block j. q_low: elements 0 to 15 of the two blocks, q_high: elements 16 to 31. */
-typedef __m256i quant_sums_avx2(const uint8_t *blocks, __m256i q_low, __m256i q_high);
+/* A block of each of two rows (exactly its bytes are read): 128-bit half j gets four partial sums
+ * of code * q of row j, each of eight products. q_low: elements 0 to 15 in both halves, q_high:
+ * elements 16 to 31. */
+typedef __m256i quant_sums(const uint8_t *even, const uint8_t *odd, __m256i q_low, __m256i q_high);
 
-/* The scales of two blocks of four rows, block j of row i at 4 * j + i. */
-typedef void quant_scales_avx2(const uint8_t *const rows[4], __m256 *d, __m256 *m);
+/* The scales of one block of eight rows that are row_bytes apart; m only where there are minima. */
+typedef void quant_scales(const uint8_t *block, size_t row_bytes, __m256 *d, __m256 *m);
 
 /* 16 bytes at each of two places. */
 QUANT_TARGET_AVX2 QUANT_INLINE __m256i quant_pair_avx2(const uint8_t *low, const uint8_t *high)
@@ -105,149 +108,119 @@ QUANT_TARGET_AVX2 QUANT_INLINE __m256i quant_pair_avx2(const uint8_t *low, const
     return _mm256_inserti128_si256(v, _mm_loadu_si128((const __m128i *)high), 1);
 }
 
-/* The 16-bit words at byte `offset` of two blocks of four rows, in the order of scales. */
-QUANT_TARGET_AVX2 QUANT_INLINE __m128i quant_words_avx2(const uint8_t *const rows[4], size_t offset,
-                                                        size_t block_bytes)
+/* The 32-bit word at `at` and one in the next row, their 16-bit halves side by side. */
+QUANT_TARGET_AVX2 QUANT_INLINE __m128i quant_two_words_avx2(const uint8_t *at, size_t row_bytes)
 {
-    __m128i v = _mm_setzero_si128();
-    v = _mm_insert_epi16(v, quant_load16(rows[0] + offset), 0);
-    v = _mm_insert_epi16(v, quant_load16(rows[1] + offset), 1);
-    v = _mm_insert_epi16(v, quant_load16(rows[2] + offset), 2);
-    v = _mm_insert_epi16(v, quant_load16(rows[3] + offset), 3);
-    offset += block_bytes;
-    v = _mm_insert_epi16(v, quant_load16(rows[0] + offset), 4);
-    v = _mm_insert_epi16(v, quant_load16(rows[1] + offset), 5);
-    v = _mm_insert_epi16(v, quant_load16(rows[2] + offset), 6);
-    return _mm_insert_epi16(v, quant_load16(rows[3] + offset), 7);
+    return _mm_unpacklo_epi16(_mm_cvtsi32_si128(quant_load32(at)),
+                              _mm_cvtsi32_si128(quant_load32(at + row_bytes)));
 }
 
-/* Adds the values of n blocks (1 or 2) at `rows` to acc; block b of the column belongs to the first
- * of them. */
-QUANT_TARGET_AVX2 QUANT_INLINE __m128 quant_step_avx2(
-    struct quant_gemv_form form, quant_sums_avx2 *sums, quant_scales_avx2 *scales,
-    const uint8_t *const rows[4], const struct quant_act *a, int64_t b, int n, __m128 acc)
+/* The 32-bit words at the same place of eight rows: their low halves as half-precision numbers to
+ * *d, their high halves to *m. */
+QUANT_TARGET_AVX2 QUANT_INLINE void quant_scales_avx2(const uint8_t *at, size_t row_bytes,
+                                                      __m256 *d, __m256 *m)
 {
-    const int8_t *q = a->q + 32 * b;
-    __m256i a0 = _mm256_loadu_si256((const __m256i *)q);
-    __m256i a1 = _mm256_loadu_si256((const __m256i *)(q + 32));
-    __m256i q_low = _mm256_permute2x128_si256(a0, a1, 0x20);
-    __m256i q_high = _mm256_permute2x128_si256(a0, a1, 0x31);
-    int next = n - 1; /* of one block only, its values stand in for the second, which is dropped */
-    __m256i isum;
+    __m128i low = _mm_unpacklo_epi32(quant_two_words_avx2(at, row_bytes),
+                                     quant_two_words_avx2(at + 2 * row_bytes, row_bytes));
+    __m128i high = _mm_unpacklo_epi32(quant_two_words_avx2(at + 4 * row_bytes, row_bytes),
+                                      quant_two_words_avx2(at + 6 * row_bytes, row_bytes));
+    *d = _mm256_cvtph_ps(_mm_unpacklo_epi64(low, high));
+    *m = _mm256_cvtph_ps(_mm_unpackhi_epi64(low, high));
+}
+
+/* Four partial sums of each of eight rows, rows i and i + 4 in part[i], to one sum per row. Where
+ * sums fit 16 bits, a multiplication by 1 adds neighbours: two operations instead of three. */
+QUANT_TARGET_AVX2 QUANT_INLINE __m256i quant_fold_avx2(int narrow, const __m256i part[4])
+{
+    const __m256i one = _mm256_set1_epi16(1);
+    __m256i t0, t1;
+    if (narrow == 0) {
+        t0 = _mm256_add_epi32(_mm256_unpacklo_epi32(part[0], part[1]),
+                              _mm256_unpackhi_epi32(part[0], part[1]));
+        t1 = _mm256_add_epi32(_mm256_unpacklo_epi32(part[2], part[3]),
+                              _mm256_unpackhi_epi32(part[2], part[3]));
+        return _mm256_add_epi32(_mm256_unpacklo_epi64(t0, t1), _mm256_unpackhi_epi64(t0, t1));
+    }
+    t0 = _mm256_madd_epi16(_mm256_packs_epi32(part[0], part[1]), one);
+    t1 = _mm256_madd_epi16(_mm256_packs_epi32(part[2], part[3]), one);
+    if (narrow == 2) return _mm256_madd_epi16(_mm256_packs_epi32(t0, t1), one);
+    __m256 f0 = _mm256_castsi256_ps(t0), f1 = _mm256_castsi256_ps(t1);
+    return _mm256_add_epi32(_mm256_castps_si256(_mm256_shuffle_ps(f0, f1, 0x88)),
+                            _mm256_castps_si256(_mm256_shuffle_ps(f0, f1, 0xdd)));
+}
+
+/* What a step leaves to the next one: folding and adding are a long chain of dependent operations,
+ * which then overlaps with the products of the next block. */
+struct quant_step {
+    __m256i part[4];
+    __m256 scale; /* d_w * d_a */
+    __m256 t;     /* quant/quant.h; where the type has minima */
+    __m256i less; /* offset * (sum of q) */
+};
+
+QUANT_TARGET_AVX2 QUANT_INLINE struct quant_step
+quant_step_products(struct quant_gemv_form form, quant_sums *sums, quant_scales *scales,
+                    const uint8_t *block, size_t row_bytes, const struct quant_act *a, int64_t b)
+{
+    struct quant_step step;
+    const __m128i *q = (const __m128i *)(a->q + 32 * b);
+    __m256i q_low = _mm256_broadcastsi128_si256(q[0]), q_high = _mm256_broadcastsi128_si256(q[1]);
     __m256 d, m;
 
-    isum = _mm256_hadd_epi32(
-        _mm256_hadd_epi32(sums(rows[0], q_low, q_high), sums(rows[1], q_low, q_high)),
-        _mm256_hadd_epi32(sums(rows[2], q_low, q_high), sums(rows[3], q_low, q_high)));
-    if (form.offset != 0) {
-        __m256i sum = _mm256_set_m128i(_mm_set1_epi32(a->sum[b + next]), _mm_set1_epi32(a->sum[b]));
-        isum = _mm256_sub_epi32(isum, _mm256_mullo_epi32(sum, _mm256_set1_epi32(form.offset)));
-    }
-    scales(rows, &d, &m);
-    __m256 v = _mm256_mul_ps(d, _mm256_set_m128(_mm_set1_ps(a->d[b + next]), _mm_set1_ps(a->d[b])));
-    if (form.has_min) {
-        __m256 s = _mm256_set_m128(_mm_set1_ps(a->s[b + next]), _mm_set1_ps(a->s[b]));
-        v = _mm256_fmadd_ps(v, _mm256_cvtepi32_ps(isum), _mm256_mul_ps(m, s));
-    } else {
-        v = _mm256_mul_ps(v, _mm256_cvtepi32_ps(isum));
-    }
-    acc = _mm_add_ps(acc, _mm256_castps256_ps128(v));
-    return n == 2 ? _mm_add_ps(acc, _mm256_extractf128_ps(v, 1)) : acc;
+    for (int i = 0; i < 4; i++)
+        step.part[i] =
+            sums(block + (size_t)i * row_bytes, block + (size_t)(i + 4) * row_bytes, q_low, q_high);
+    scales(block, row_bytes, &d, &m);
+    step.scale = _mm256_mul_ps(d, _mm256_set1_ps(a->d[b]));
+    if (form.has_min) step.t = _mm256_mul_ps(m, _mm256_set1_ps(a->s[b]));
+    if (form.offset != 0) step.less = _mm256_set1_epi32(form.offset * a->sum[b]);
+    return step;
 }
 
-QUANT_TARGET_AVX2 QUANT_INLINE void quant_gemv_avx2(struct quant_gemv_form form,
-                                                    quant_sums_avx2 *sums,
-                                                    quant_scales_avx2 *scales, int64_t k,
-                                                    const void *w, size_t row_bytes, int64_t n_rows,
-                                                    const struct quant_act *a, float *out)
+QUANT_TARGET_AVX2 QUANT_INLINE __m256 quant_step_add(struct quant_gemv_form form,
+                                                     const struct quant_step *step, __m256 acc)
+{
+    __m256i isum = quant_fold_avx2(form.narrow, step->part);
+    if (form.offset != 0) isum = _mm256_sub_epi32(isum, step->less);
+    __m256 v = _mm256_cvtepi32_ps(isum);
+    if (form.has_min) return _mm256_add_ps(acc, _mm256_fmadd_ps(step->scale, v, step->t));
+    return _mm256_add_ps(acc, _mm256_mul_ps(step->scale, v));
+}
+
+QUANT_TARGET_AVX2 QUANT_INLINE void quant_gemv(struct quant_gemv_form form, quant_sums *sums,
+                                               quant_scales *scales, int64_t k, const void *w,
+                                               size_t row_bytes, int64_t n_rows,
+                                               const struct quant_act *a, float *out)
 {
     const int64_t n_blocks = k / 32;
-    const size_t step = 2 * form.block_bytes;
+    /* Less than eight rows: one at a time, eight times over. */
+    const int64_t group = n_rows < QUANT_GEMV_ROWS ? 1 : QUANT_GEMV_ROWS;
+    const size_t stride = group == 1 ? 0 : row_bytes;
 
-    for (int64_t r = 0; r < n_rows; r += 4) {
-        const uint8_t *row[4];
-        __m128 acc = _mm_setzero_ps();
-        int64_t b = 0;
-
-        quant_four_rows(row, w, row_bytes, r, n_rows);
-        const char *ahead = (const char *)row[0] + 3 * row_bytes + QUANT_PREFETCH_AHEAD;
-        for (; b + 2 <= n_blocks; b += 2, ahead += 4 * step) {
-            quant_prefetch(ahead, 4 * step);
-            acc = quant_step_avx2(form, sums, scales, row, a, b, 2, acc);
-            for (int i = 0; i < 4; i++) row[i] += step;
+    for (int64_t r = 0; r < n_rows; r += group) {
+        /* The last group overlaps the one before it: the same results once more. */
+        if (r + group > n_rows) r = n_rows - group;
+        const uint8_t *block = (const uint8_t *)w + (size_t)r * row_bytes;
+        const char *ahead = (const char *)block + 7 * row_bytes + QUANT_PREFETCH_AHEAD;
+        __m256 acc = _mm256_setzero_ps();
+        if (n_blocks > 0) {
+            quant_prefetch(ahead, QUANT_GEMV_ROWS * form.block_bytes);
+            struct quant_step last = quant_step_products(form, sums, scales, block, stride, a, 0);
+            for (int64_t b = 1; b < n_blocks; b++) {
+                block += form.block_bytes;
+                ahead += QUANT_GEMV_ROWS * form.block_bytes;
+                quant_prefetch(ahead, QUANT_GEMV_ROWS * form.block_bytes);
+                struct quant_step step =
+                    quant_step_products(form, sums, scales, block, stride, a, b);
+                acc = quant_step_add(form, &last, acc);
+                last = step;
+            }
+            acc = quant_step_add(form, &last, acc);
         }
-        if (b < n_blocks) {
-            /* The step reads two blocks: where this would leave the matrix, from a copy. */
-            uint8_t copy[4][2 * 64] = {{0}};
-            for (int i = 0; i < 4 && r + 4 >= n_rows; i++)
-                row[i] = memcpy(copy[i], row[i], form.block_bytes);
-            quant_prefetch(ahead, 4 * step);
-            acc = quant_step_avx2(form, sums, scales, row, a, b, 1, acc);
-        }
-        float sum[4];
-        _mm_storeu_ps(sum, acc);
-        memcpy(out + r, sum, (size_t)(n_rows - r < 4 ? n_rows - r : 4) * sizeof *out);
+        float sum[QUANT_GEMV_ROWS];
+        _mm256_storeu_ps(sum, acc);
+        memcpy(out + r, sum, (size_t)group * sizeof *out);
     }
-}
-
-/* The same for four blocks. */
-typedef __m512i quant_sums_avx512(const uint8_t *blocks, __m512i q_low, __m512i q_high);
-typedef void quant_scales_avx512(const uint8_t *const rows[4], __m512 *d, __m512 *m);
-
-/* Sixteen partial sums in four registers, one per row, to one sum per block and row. */
-QUANT_TARGET_AVX512 QUANT_INLINE __m512i quant_fold_avx512(const __m512i part[4])
-{
-    __m512i t0 = _mm512_add_epi32(_mm512_unpacklo_epi32(part[0], part[1]),
-                                  _mm512_unpackhi_epi32(part[0], part[1]));
-    __m512i t1 = _mm512_add_epi32(_mm512_unpacklo_epi32(part[2], part[3]),
-                                  _mm512_unpackhi_epi32(part[2], part[3]));
-    return _mm512_add_epi32(_mm512_unpacklo_epi64(t0, t1), _mm512_unpackhi_epi64(t0, t1));
-}
-
-/* The 16-bit words at bytes 2 * at[0] .. 2 * at[3] of each row, word j of row i at 4 * j + i. Words
- * below 32 are read from the row's first 64 bytes, the others (given plus 32) from the 64 bytes at
- * `second`, which is 0 where there are no others. */
-QUANT_TARGET_AVX512 QUANT_INLINE __m256i quant_words_avx512(const uint8_t *const rows[4],
-                                                            size_t second, const int at[4])
-{
-    __m512i index = _mm512_castsi256_si512(
-        _mm256_setr_epi64x(at[0] * 0x1000100010001ll, at[1] * 0x1000100010001ll,
-                           at[2] * 0x1000100010001ll, at[3] * 0x1000100010001ll));
-    __m512i v = _mm512_setzero_si512();
-    for (int i = 0; i < 4; i++) {
-        const __mmask32 to = 0x1111u << i;
-        if (second == 0) {
-            v = _mm512_mask_permutexvar_epi16(v, to, index, _mm512_loadu_si512(rows[i]));
-            continue;
-        }
-        __m512i row = _mm512_permutex2var_epi16(_mm512_loadu_si512(rows[i]), index,
-                                                _mm512_loadu_si512(rows[i] + second));
-        v = _mm512_mask_mov_epi16(v, to, row);
-    }
-    return _mm512_castsi512_si256(v);
-}
-
-/* The same for dwords: those below 16 from the row's first 64 bytes, the others (given plus 16)
- * from the 64 bytes at `second`. */
-QUANT_TARGET_AVX512 QUANT_INLINE __m512i quant_dwords_avx512(const uint8_t *const rows[4],
-                                                             size_t second, const int at[4])
-{
-    __m512i index = _mm512_setr_epi32(at[0], at[0], at[0], at[0], at[1], at[1], at[1], at[1], at[2],
-                                      at[2], at[2], at[2], at[3], at[3], at[3], at[3]);
-    __m512i v = _mm512_setzero_si512();
-    for (int i = 0; i < 4; i++) {
-        __m512i row = _mm512_permutex2var_epi32(_mm512_loadu_si512(rows[i]), index,
-                                                _mm512_loadu_si512(rows[i] + second));
-        v = _mm512_mask_mov_epi32(v, (__mmask16)(0x1111 << i), row);
-    }
-    return v;
-}
-
-/* Both halves of sixteen dwords as floats: a scale below, a minimum above. */
-QUANT_TARGET_AVX512 QUANT_INLINE void quant_split_scales_avx512(__m512i dm, __m512 *d, __m512 *m)
-{
-    *d = _mm512_cvtph_ps(_mm512_cvtepi32_epi16(dm));
-    *m = _mm512_cvtph_ps(_mm512_cvtepi32_epi16(_mm512_srli_epi32(dm, 16)));
 }
 
 /* Byte i of each 128-bit lane becomes 16 where bit i of the lane's 16 bits is set; the bits are
@@ -262,108 +235,14 @@ QUANT_TARGET_AVX2 QUANT_INLINE __m256i quant_bits_to_16_avx2(__m256i dwords, int
 }
 
 /* The same, added to codes below 16. */
-QUANT_TARGET_AVX512 QUANT_INLINE __m512i quant_add_fifth_avx512(__m512i codes, __m512i dwords,
+QUANT_TARGET_AVX512 QUANT_INLINE __m256i quant_add_fifth_avx512(__m256i codes, __m256i dwords,
                                                                 int first)
 {
-    const __m512i bit = _mm512_set1_epi64((long long)0x8040201008040201);
+    const __m256i bit = _mm256_set1_epi64x((long long)0x8040201008040201);
     const long long low = 0x0101010101010101 * first, high = 0x0101010101010101 * (first + 1);
-    __m512i bytes =
-        _mm512_shuffle_epi8(dwords, _mm512_setr_epi64(low, high, low, high, low, high, low, high));
-    return _mm512_mask_add_epi8(codes, _mm512_test_epi8_mask(bytes, bit), codes,
-                                _mm512_set1_epi8(16));
-}
-
-QUANT_TARGET_AVX512 QUANT_INLINE __m128 quant_step_avx512(
-    struct quant_gemv_form form, quant_sums_avx512 *sums, quant_scales_avx512 *scales,
-    const uint8_t *const rows[4], const struct quant_act *a, int64_t b, int n, __m128 acc)
-{
-    const __m512i spread = _mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3);
-    const __mmask8 live = (__mmask8)((1 << n) - 1);
-    const int8_t *q = a->q + 32 * b;
-    __m512i a0 = _mm512_loadu_si512(q);
-    __m512i a1 = n > 2 ? _mm512_loadu_si512(q + 64) : _mm512_setzero_si512();
-    __m512i q_low = _mm512_shuffle_i64x2(a0, a1, 0x88);
-    __m512i q_high = _mm512_shuffle_i64x2(a0, a1, 0xdd);
-    __m512i part[4];
-    __m512 d, m;
-
-    for (int i = 0; i < 4; i++) part[i] = sums(rows[i], q_low, q_high);
-    __m512i isum = quant_fold_avx512(part);
-    if (form.offset != 0) {
-        __m128i sum = _mm_cvtepi16_epi32(_mm_maskz_loadu_epi16(live, a->sum + b));
-        sum = _mm_mullo_epi32(sum, _mm_set1_epi32(form.offset));
-        isum =
-            _mm512_sub_epi32(isum, _mm512_permutexvar_epi32(spread, _mm512_castsi128_si512(sum)));
-    }
-    scales(rows, &d, &m);
-    __m512 da = _mm512_castps128_ps512(_mm_maskz_loadu_ps(live, a->d + b));
-    __m512 v = _mm512_mul_ps(d, _mm512_permutexvar_ps(spread, da));
-    if (form.has_min) {
-        __m512 s = _mm512_castps128_ps512(_mm_maskz_loadu_ps(live, a->s + b));
-        __m512 t = _mm512_mul_ps(m, _mm512_permutexvar_ps(spread, s));
-        v = _mm512_fmadd_ps(v, _mm512_cvtepi32_ps(isum), t);
-    } else {
-        v = _mm512_mul_ps(v, _mm512_cvtepi32_ps(isum));
-    }
-    /* A zero changes no sum that began at +0, so blocks that are not there may be added. */
-    if (n < 4) v = _mm512_maskz_mov_ps((__mmask16)((1 << 4 * n) - 1), v);
-    acc = _mm_add_ps(acc, _mm512_castps512_ps128(v));
-    acc = _mm_add_ps(acc, _mm512_extractf32x4_ps(v, 1));
-    acc = _mm_add_ps(acc, _mm512_extractf32x4_ps(v, 2));
-    return _mm_add_ps(acc, _mm512_extractf32x4_ps(v, 3));
-}
-
-/* The last 1 to 3 blocks of the rows. A step reads four: where this would leave the matrix, from a
- * copy. `inside`: three more blocks belong to the matrix. */
-QUANT_TARGET_AVX512 QUANT_INLINE __m128 quant_tail_avx512(struct quant_gemv_form form,
-                                                          quant_sums_avx512 *sums,
-                                                          quant_scales_avx512 *scales,
-                                                          const uint8_t *const rows[4], bool inside,
-                                                          const struct quant_act *a, int64_t b,
-                                                          int n, __m128 acc)
-{
-    uint8_t copy[4][192];
-    const uint8_t *from[4];
-
-    for (int i = 0; i < 4; i++) {
-        from[i] = rows[i];
-        if (inside) continue;
-        memcpy(copy[i], rows[i], (size_t)n * form.block_bytes);
-        memset(copy[i] + (size_t)n * form.block_bytes, 0, (size_t)(4 - n) * form.block_bytes);
-        from[i] = copy[i];
-    }
-    return quant_step_avx512(form, sums, scales, from, a, b, n, acc);
-}
-
-QUANT_TARGET_AVX512 QUANT_INLINE void
-quant_gemv_avx512(struct quant_gemv_form form, quant_sums_avx512 *sums, quant_scales_avx512 *scales,
-                  int64_t k, const void *w, size_t row_bytes, int64_t n_rows,
-                  const struct quant_act *a, float *out)
-{
-    const int64_t n_blocks = k / 32;
-    const size_t step = 4 * form.block_bytes;
-
-    for (int64_t r = 0; r < n_rows; r += 4) {
-        const uint8_t *row[4];
-        __m128 acc = _mm_setzero_ps();
-        int64_t b = 0;
-
-        quant_four_rows(row, w, row_bytes, r, n_rows);
-        const char *ahead = (const char *)row[0] + 3 * row_bytes + QUANT_PREFETCH_AHEAD;
-        for (; b + 4 <= n_blocks; b += 4, ahead += 4 * step) {
-            quant_prefetch(ahead, 4 * step);
-            acc = quant_step_avx512(form, sums, scales, row, a, b, 4, acc);
-            for (int i = 0; i < 4; i++) row[i] += step;
-        }
-        if (b < n_blocks) {
-            quant_prefetch(ahead, 4 * step);
-            bool inside = r + 4 < n_rows && n_blocks >= 3;
-            acc =
-                quant_tail_avx512(form, sums, scales, row, inside, a, b, (int)(n_blocks - b), acc);
-        }
-        __mmask8 live = n_rows - r >= 4 ? 15 : (__mmask8)((1 << (n_rows - r)) - 1);
-        _mm_mask_storeu_ps(out + r, live, acc);
-    }
+    __m256i bytes = _mm256_shuffle_epi8(dwords, _mm256_setr_epi64x(low, high, low, high));
+    return _mm256_mask_add_epi8(codes, _mm256_test_epi8_mask(bytes, bit), codes,
+                                _mm256_set1_epi8(16));
 }
 
 /* ---- decode ---- */
@@ -404,6 +283,13 @@ QUANT_TARGET_AVX2 QUANT_INLINE void quant_decode32_avx2(struct quant_gemv_form f
 }
 
 /* ---- unpack ---- */
+
+/* Both halves of sixteen dwords as floats: a scale below, a minimum above. */
+QUANT_TARGET_AVX512 QUANT_INLINE void quant_split_scales_avx512(__m512i dm, __m512 *d, __m512 *m)
+{
+    *d = _mm512_cvtph_ps(_mm512_cvtepi32_epi16(dm));
+    *m = _mm512_cvtph_ps(_mm512_cvtepi32_epi16(_mm512_srli_epi32(dm, 16)));
+}
 
 /* Dword i of the 16 bytes at byte `offset` of each of 8 or 16 rows, to t[i], row r at r. */
 QUANT_TARGET_AVX2 QUANT_INLINE void quant_transpose_avx2(const uint8_t *const row[8], size_t offset,

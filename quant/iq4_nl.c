@@ -115,66 +115,46 @@ iq4_nl_unpack_avx2(int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS], vo
     }
 }
 
-/* Two blocks at once. The products of a pair fill their 16 bits, so each half is widened alone. */
-QUANT_TARGET_AVX2 QUANT_INLINE __m256i iq4_nl_sums_avx2(const uint8_t *blocks, __m256i q_low,
-                                                        __m256i q_high)
+/* The products of a pair fill their 16 bits, so each half is widened alone. */
+QUANT_TARGET_AVX2 QUANT_INLINE __m256i iq4_nl_sums_avx2(const uint8_t *even, const uint8_t *odd,
+                                                        __m256i q_low, __m256i q_high)
 {
-    const struct iq4_nl_block *w = (const struct iq4_nl_block *)blocks;
     const __m256i one = _mm256_set1_epi16(1);
     __m256i book = book_load_avx2(book_iq4), sizes = _mm256_abs_epi8(book);
-    __m256i q = quant_pair_avx2(w[0].q, w[1].q);
+    __m256i q = quant_pair_avx2(even + 2, odd + 2);
     __m256i low = book_products_avx2(book, sizes, super_bits(q, 0, 15), q_low);
     __m256i high = book_products_avx2(book, sizes, super_bits(q, 4, 15), q_high);
     return _mm256_add_epi32(_mm256_madd_epi16(low, one), _mm256_madd_epi16(high, one));
-}
-
-QUANT_TARGET_AVX2 QUANT_INLINE void iq4_nl_scales_avx2(const uint8_t *const rows[4], __m256 *d,
-                                                       __m256 *m)
-{
-    *d = _mm256_cvtph_ps(quant_words_avx2(rows, 0, sizeof(struct iq4_nl_block)));
-    *m = _mm256_setzero_ps();
 }
 
 QUANT_TARGET_AVX2 static void iq4_nl_gemv_avx2(int64_t k, const void *w, size_t row_bytes,
                                                int64_t n_rows, const struct quant_act *a,
                                                float *out)
 {
-    const struct quant_gemv_form form = {sizeof(struct iq4_nl_block), 0, false};
-    quant_gemv_avx2(form, iq4_nl_sums_avx2, iq4_nl_scales_avx2, k, w, row_bytes, n_rows, a, out);
+    const struct quant_gemv_form form = {.block_bytes = sizeof(struct iq4_nl_block)};
+    quant_gemv(form, iq4_nl_sums_avx2, quant_scales_avx2, k, w, row_bytes, n_rows, a, out);
 }
 
-/* Four blocks at once, codes unsigned as in panels: here there is a multiply-add of unsigned bytes
- * to 32 bits, and the shell subtracts the offset's share. */
-QUANT_TARGET_AVX512 QUANT_INLINE __m512i iq4_nl_sums_avx512(const uint8_t *blocks, __m512i q_low,
-                                                            __m512i q_high)
+/* Codes unsigned as in panels: here there is a multiply-add of unsigned bytes to 32 bits, and the
+ * shell subtracts the offset's share. */
+QUANT_TARGET_AVX512 QUANT_INLINE __m256i iq4_nl_sums_avx512(const uint8_t *even, const uint8_t *odd,
+                                                            __m256i q_low, __m256i q_high)
 {
-    const struct iq4_nl_block *w = (const struct iq4_nl_block *)blocks;
-    const __m512i nibble = _mm512_set1_epi8(15);
-    __m512i book = _mm512_broadcast_i32x4(_mm256_castsi256_si128(
-        _mm256_add_epi8(book_load_avx2(book_iq4), _mm256_set1_epi8((char)OFFSET))));
-    __m512i q = quant_join_avx512(quant_pair_avx2(w[0].q, w[1].q), quant_pair_avx2(w[2].q, w[3].q));
-    __m512i low = _mm512_shuffle_epi8(book, _mm512_and_si512(q, nibble));
-    __m512i high = _mm512_shuffle_epi8(book, _mm512_and_si512(_mm512_srli_epi16(q, 4), nibble));
-    __m512i sum = _mm512_dpbusd_epi32(_mm512_setzero_si512(), low, q_low);
-    return _mm512_dpbusd_epi32(sum, high, q_high);
-}
-
-QUANT_TARGET_AVX512 QUANT_INLINE void iq4_nl_scales_avx512(const uint8_t *const rows[4], __m512 *d,
-                                                           __m512 *m)
-{
-    /* Four blocks are 36 words: 0 to 31 are read at byte 0, 4 to 35 at byte 8. */
-    const int at[4] = {0, 9, 18, 27};
-    *d = _mm512_cvtph_ps(quant_words_avx512(rows, 8, at));
-    *m = _mm512_setzero_ps();
+    __m256i book = _mm256_add_epi8(book_load_avx2(book_iq4), _mm256_set1_epi8((char)OFFSET));
+    __m256i q = quant_pair_avx2(even + 2, odd + 2);
+    __m256i low = _mm256_shuffle_epi8(book, super_bits(q, 0, 15));
+    __m256i high = _mm256_shuffle_epi8(book, super_bits(q, 4, 15));
+    __m256i sum = _mm256_dpbusd_epi32(_mm256_setzero_si256(), low, q_low);
+    return _mm256_dpbusd_epi32(sum, high, q_high);
 }
 
 QUANT_TARGET_AVX512 static void iq4_nl_gemv_avx512(int64_t k, const void *w, size_t row_bytes,
                                                    int64_t n_rows, const struct quant_act *a,
                                                    float *out)
 {
-    const struct quant_gemv_form form = {sizeof(struct iq4_nl_block), OFFSET, false};
-    quant_gemv_avx512(form, iq4_nl_sums_avx512, iq4_nl_scales_avx512, k, w, row_bytes, n_rows, a,
-                      out);
+    const struct quant_gemv_form form = {.block_bytes = sizeof(struct iq4_nl_block),
+                                         .offset = OFFSET};
+    quant_gemv(form, iq4_nl_sums_avx512, quant_scales_avx2, k, w, row_bytes, n_rows, a, out);
 }
 #endif
 

@@ -178,12 +178,11 @@ mxfp4_unpack_avx2(int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS], voi
     }
 }
 
-/* Two blocks at once; 4 * 24 * 127 fits 16 bits. */
-QUANT_TARGET_AVX2 QUANT_INLINE __m256i mxfp4_sums_avx2(const uint8_t *blocks, __m256i q_low,
-                                                       __m256i q_high)
+/* 4 * 24 * 127 fits 16 bits. */
+QUANT_TARGET_AVX2 QUANT_INLINE __m256i mxfp4_sums_avx2(const uint8_t *even, const uint8_t *odd,
+                                                       __m256i q_low, __m256i q_high)
 {
-    const struct mxfp4_block *w = (const struct mxfp4_block *)blocks;
-    __m256i book = book_load_avx2(mxfp4_codes), q = quant_pair_avx2(w[0].q, w[1].q);
+    __m256i book = book_load_avx2(mxfp4_codes), q = quant_pair_avx2(even + 1, odd + 1);
     __m256i low = _mm256_shuffle_epi8(book, super_bits(q, 0, 15));
     __m256i high = _mm256_shuffle_epi8(book, super_bits(q, 4, 15));
     low = _mm256_maddubs_epi16(low, q_low);
@@ -191,57 +190,42 @@ QUANT_TARGET_AVX2 QUANT_INLINE __m256i mxfp4_sums_avx2(const uint8_t *blocks, __
     return _mm256_madd_epi16(_mm256_add_epi16(low, high), _mm256_set1_epi16(1));
 }
 
-QUANT_TARGET_AVX2 QUANT_INLINE void mxfp4_scales_avx2(const uint8_t *const rows[4], __m256 *d,
-                                                      __m256 *m)
+/* Of the words that begin the blocks, e is the lowest byte. */
+QUANT_TARGET_AVX2 QUANT_INLINE void mxfp4_scales_avx2(const uint8_t *block, size_t row_bytes,
+                                                      __m256 *d, __m256 *m)
 {
-    const size_t next = sizeof(struct mxfp4_block);
-    const uint8_t *at[8] = {rows[0],        rows[1],        rows[2],        rows[3],
-                            rows[0] + next, rows[1] + next, rows[2] + next, rows[3] + next};
-    *d = mxfp4_eight_scales_avx2(at);
+    const uint8_t *at[8];
+    for (int i = 0; i < 8; i++) at[i] = block + (size_t)i * row_bytes;
+    __m256i words = quant_row_dwords_avx2(at, 0);
+    *d = mxfp4_scales_of_avx2(_mm256_and_si256(words, _mm256_set1_epi32(0xff)));
     *m = _mm256_setzero_ps();
 }
 
 QUANT_TARGET_AVX2 static void mxfp4_gemv_avx2(int64_t k, const void *w, size_t row_bytes,
                                               int64_t n_rows, const struct quant_act *a, float *out)
 {
-    const struct quant_gemv_form form = {sizeof(struct mxfp4_block), OFFSET, false};
-    quant_gemv_avx2(form, mxfp4_sums_avx2, mxfp4_scales_avx2, k, w, row_bytes, n_rows, a, out);
+    const struct quant_gemv_form form = {
+        .block_bytes = sizeof(struct mxfp4_block), .offset = OFFSET, .narrow = 1};
+    quant_gemv(form, mxfp4_sums_avx2, mxfp4_scales_avx2, k, w, row_bytes, n_rows, a, out);
 }
 
-/* Four blocks at once, codes unsigned as in panels: here there is a multiply-add of unsigned bytes
- * to 32 bits, and the shell subtracts the offset's share. */
-QUANT_TARGET_AVX512 QUANT_INLINE __m512i mxfp4_sums_avx512(const uint8_t *blocks, __m512i q_low,
-                                                           __m512i q_high)
+QUANT_TARGET_AVX512 QUANT_INLINE __m256i mxfp4_sums_avx512(const uint8_t *even, const uint8_t *odd,
+                                                           __m256i q_low, __m256i q_high)
 {
-    const struct mxfp4_block *w = (const struct mxfp4_block *)blocks;
-    const __m512i nibble = _mm512_set1_epi8(15);
-    __m512i book = _mm512_broadcast_i32x4(_mm256_castsi256_si128(book_load_avx2(mxfp4_codes)));
-    __m512i q = quant_join_avx512(quant_pair_avx2(w[0].q, w[1].q), quant_pair_avx2(w[2].q, w[3].q));
-    __m512i low = _mm512_shuffle_epi8(book, _mm512_and_si512(q, nibble));
-    __m512i high = _mm512_shuffle_epi8(book, _mm512_and_si512(_mm512_srli_epi16(q, 4), nibble));
-    __m512i sum = _mm512_dpbusd_epi32(_mm512_setzero_si512(), low, q_low);
-    return _mm512_dpbusd_epi32(sum, high, q_high);
-}
-
-QUANT_TARGET_AVX512 QUANT_INLINE void mxfp4_scales_avx512(const uint8_t *const rows[4], __m512 *d,
-                                                          __m512 *m)
-{
-    const size_t two = 2 * sizeof(struct mxfp4_block);
-    const uint8_t *later[4] = {rows[0] + two, rows[1] + two, rows[2] + two, rows[3] + two};
-    __m256 first, second, none;
-    mxfp4_scales_avx2(rows, &first, &none);
-    mxfp4_scales_avx2(later, &second, &none);
-    *d = _mm512_insertf32x8(_mm512_castps256_ps512(first), second, 1);
-    *m = _mm512_setzero_ps();
+    __m256i book = book_load_avx2(mxfp4_codes), q = quant_pair_avx2(even + 1, odd + 1);
+    __m256i low = _mm256_shuffle_epi8(book, super_bits(q, 0, 15));
+    __m256i high = _mm256_shuffle_epi8(book, super_bits(q, 4, 15));
+    __m256i sum = _mm256_dpbusd_epi32(_mm256_setzero_si256(), low, q_low);
+    return _mm256_dpbusd_epi32(sum, high, q_high);
 }
 
 QUANT_TARGET_AVX512 static void mxfp4_gemv_avx512(int64_t k, const void *w, size_t row_bytes,
                                                   int64_t n_rows, const struct quant_act *a,
                                                   float *out)
 {
-    const struct quant_gemv_form form = {sizeof(struct mxfp4_block), OFFSET, false};
-    quant_gemv_avx512(form, mxfp4_sums_avx512, mxfp4_scales_avx512, k, w, row_bytes, n_rows, a,
-                      out);
+    const struct quant_gemv_form form = {
+        .block_bytes = sizeof(struct mxfp4_block), .offset = OFFSET, .narrow = 1};
+    quant_gemv(form, mxfp4_sums_avx512, mxfp4_scales_avx2, k, w, row_bytes, n_rows, a, out);
 }
 #endif
 

@@ -90,7 +90,7 @@ static void unpack_scalar(int64_t n_blocks, const void *const row[QUANT_PANEL_RO
 #if defined(__x86_64__)
 
 static const struct quant_gemv_form gemv_form = {
-    .block_bytes = sizeof(struct block), .offset = OFFSET, .has_min = false};
+    .block_bytes = sizeof(struct block), .offset = OFFSET, .has_min = false, .narrow = 2};
 
 QUANT_TARGET_AVX2 static void decode_avx2(int64_t k, const void *row, float *out)
 {
@@ -101,27 +101,21 @@ QUANT_TARGET_AVX2 static void decode_avx2(int64_t k, const void *row, float *out
     }
 }
 
-QUANT_TARGET_AVX2 QUANT_INLINE __m256i sums_avx2(const uint8_t *blocks, __m256i q_low,
-                                                 __m256i q_high)
+QUANT_TARGET_AVX2 QUANT_INLINE __m256i sums_avx2(const uint8_t *even, const uint8_t *odd,
+                                                 __m256i q_low, __m256i q_high)
 {
     const __m256i nibble = _mm256_set1_epi8(15);
-    __m256i qs = quant_pair_avx2(blocks + 2, blocks + 20);
+    __m256i qs = quant_pair_avx2(even + 2, odd + 2);
     __m256i low = _mm256_maddubs_epi16(_mm256_and_si256(qs, nibble), q_low);
     __m256i high = _mm256_maddubs_epi16(_mm256_and_si256(_mm256_srli_epi16(qs, 4), nibble), q_high);
     /* At most 4 * 15 * 127: sixteen bits hold it. */
     return _mm256_madd_epi16(_mm256_add_epi16(low, high), _mm256_set1_epi16(1));
 }
 
-QUANT_TARGET_AVX2 QUANT_INLINE void scales_avx2(const uint8_t *const rows[4], __m256 *d, __m256 *m)
-{
-    *d = _mm256_cvtph_ps(quant_words_avx2(rows, 0, sizeof(struct block)));
-    *m = _mm256_setzero_ps();
-}
-
 QUANT_TARGET_AVX2 static void gemv_avx2(int64_t k, const void *w, size_t row_bytes, int64_t n_rows,
                                         const struct quant_act *a, float *out)
 {
-    quant_gemv_avx2(gemv_form, sums_avx2, scales_avx2, k, w, row_bytes, n_rows, a, out);
+    quant_gemv(gemv_form, sums_avx2, quant_scales_avx2, k, w, row_bytes, n_rows, a, out);
 }
 
 QUANT_TARGET_AVX2 static void unpack_avx2(int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS],
@@ -146,31 +140,19 @@ QUANT_TARGET_AVX2 static void unpack_avx2(int64_t n_blocks, const void *const ro
 /* Four blocks are 36 words: 0 to 31 are read at byte 0, 4 to 35 at byte 8. */
 enum { SECOND = 8 };
 
-QUANT_TARGET_AVX512 QUANT_INLINE __m512i sums_avx512(const uint8_t *blocks, __m512i q_low,
-                                                     __m512i q_high)
+QUANT_TARGET_AVX512 QUANT_INLINE __m256i sums_avx512(const uint8_t *even, const uint8_t *odd,
+                                                     __m256i q_low, __m256i q_high)
 {
-    static const uint16_t index[32] __attribute__((aligned(64))) = {
-        1,  2,  3,  4,  5,  6,  7,  8,  10, 11, 12, 13, 14, 15, 16, 17,
-        19, 20, 21, 22, 23, 24, 25, 26, 28, 29, 30, 31, 60, 61, 62, 63};
-    const __m512i nibble = _mm512_set1_epi8(15);
-    __m512i qs = _mm512_permutex2var_epi16(_mm512_loadu_si512(blocks), _mm512_load_si512(index),
-                                           _mm512_loadu_si512(blocks + SECOND));
-    __m512i sum = _mm512_dpbusd_epi32(_mm512_setzero_si512(), _mm512_and_si512(qs, nibble), q_low);
-    return _mm512_dpbusd_epi32(sum, _mm512_and_si512(_mm512_srli_epi16(qs, 4), nibble), q_high);
-}
-
-QUANT_TARGET_AVX512 QUANT_INLINE void scales_avx512(const uint8_t *const rows[4], __m512 *d,
-                                                    __m512 *m)
-{
-    const int at[4] = {0, 9, 18, 27};
-    *d = _mm512_cvtph_ps(quant_words_avx512(rows, 0, at));
-    *m = _mm512_setzero_ps();
+    const __m256i nibble = _mm256_set1_epi8(15);
+    __m256i qs = quant_pair_avx2(even + 2, odd + 2);
+    __m256i sum = _mm256_dpbusd_epi32(_mm256_setzero_si256(), _mm256_and_si256(qs, nibble), q_low);
+    return _mm256_dpbusd_epi32(sum, _mm256_and_si256(_mm256_srli_epi16(qs, 4), nibble), q_high);
 }
 
 QUANT_TARGET_AVX512 static void gemv_avx512(int64_t k, const void *w, size_t row_bytes,
                                             int64_t n_rows, const struct quant_act *a, float *out)
 {
-    quant_gemv_avx512(gemv_form, sums_avx512, scales_avx512, k, w, row_bytes, n_rows, a, out);
+    quant_gemv(gemv_form, sums_avx512, quant_scales_avx2, k, w, row_bytes, n_rows, a, out);
 }
 
 QUANT_TARGET_AVX512 static void unpack_avx512(int64_t n_blocks,

@@ -91,7 +91,7 @@ static void unpack_scalar(int64_t n_blocks, const void *const row[QUANT_PANEL_RO
 #if defined(__x86_64__)
 
 static const struct quant_gemv_form gemv_form = {
-    .block_bytes = sizeof(struct block), .offset = 0, .has_min = true};
+    .block_bytes = sizeof(struct block), .offset = 0, .has_min = true, .narrow = 2};
 
 QUANT_TARGET_AVX2 static void decode_avx2(int64_t k, const void *row, float *out)
 {
@@ -102,27 +102,21 @@ QUANT_TARGET_AVX2 static void decode_avx2(int64_t k, const void *row, float *out
     }
 }
 
-QUANT_TARGET_AVX2 QUANT_INLINE __m256i sums_avx2(const uint8_t *blocks, __m256i q_low,
-                                                 __m256i q_high)
+QUANT_TARGET_AVX2 QUANT_INLINE __m256i sums_avx2(const uint8_t *even, const uint8_t *odd,
+                                                 __m256i q_low, __m256i q_high)
 {
     const __m256i nibble = _mm256_set1_epi8(15);
-    __m256i qs = quant_pair_avx2(blocks + 4, blocks + 24);
+    __m256i qs = quant_pair_avx2(even + 4, odd + 4);
     __m256i low = _mm256_maddubs_epi16(_mm256_and_si256(qs, nibble), q_low);
     __m256i high = _mm256_maddubs_epi16(_mm256_and_si256(_mm256_srli_epi16(qs, 4), nibble), q_high);
     /* At most 4 * 15 * 127: sixteen bits hold it. */
     return _mm256_madd_epi16(_mm256_add_epi16(low, high), _mm256_set1_epi16(1));
 }
 
-QUANT_TARGET_AVX2 QUANT_INLINE void scales_avx2(const uint8_t *const rows[4], __m256 *d, __m256 *m)
-{
-    *d = _mm256_cvtph_ps(quant_words_avx2(rows, 0, sizeof(struct block)));
-    *m = _mm256_cvtph_ps(quant_words_avx2(rows, 2, sizeof(struct block)));
-}
-
 QUANT_TARGET_AVX2 static void gemv_avx2(int64_t k, const void *w, size_t row_bytes, int64_t n_rows,
                                         const struct quant_act *a, float *out)
 {
-    quant_gemv_avx2(gemv_form, sums_avx2, scales_avx2, k, w, row_bytes, n_rows, a, out);
+    quant_gemv(gemv_form, sums_avx2, quant_scales_avx2, k, w, row_bytes, n_rows, a, out);
 }
 
 QUANT_TARGET_AVX2 static void unpack_avx2(int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS],
@@ -144,35 +138,19 @@ QUANT_TARGET_AVX2 static void unpack_avx2(int64_t n_blocks, const void *const ro
     }
 }
 
-/* Four blocks are twenty dwords; in each block, the first is d and m. */
-QUANT_TARGET_AVX512 QUANT_INLINE __m512i sums_avx512(const uint8_t *blocks, __m512i q_low,
-                                                     __m512i q_high)
+QUANT_TARGET_AVX512 QUANT_INLINE __m256i sums_avx512(const uint8_t *even, const uint8_t *odd,
+                                                     __m256i q_low, __m256i q_high)
 {
-    const __m512i index = _mm512_setr_epi32(1, 2, 3, 4, 6, 7, 8, 9, 11, 12, 13, 14, 16, 17, 18, 19);
-    const __m512i nibble = _mm512_set1_epi8(15);
-    __m128i last = _mm_loadu_si128((const __m128i *)(blocks + 64));
-    __m512i qs =
-        _mm512_permutex2var_epi32(_mm512_loadu_si512(blocks), index, _mm512_castsi128_si512(last));
-    __m512i sum = _mm512_dpbusd_epi32(_mm512_setzero_si512(), _mm512_and_si512(qs, nibble), q_low);
-    return _mm512_dpbusd_epi32(sum, _mm512_and_si512(_mm512_srli_epi16(qs, 4), nibble), q_high);
-}
-
-QUANT_TARGET_AVX512 QUANT_INLINE void scales_avx512(const uint8_t *const rows[4], __m512 *d,
-                                                    __m512 *m)
-{
-    const __m512i index =
-        _mm512_setr_epi32(0, 16, 0, 16, 5, 21, 5, 21, 10, 26, 10, 26, 15, 31, 15, 31);
-    __m512i rows01 =
-        _mm512_permutex2var_epi32(_mm512_loadu_si512(rows[0]), index, _mm512_loadu_si512(rows[1]));
-    __m512i rows23 =
-        _mm512_permutex2var_epi32(_mm512_loadu_si512(rows[2]), index, _mm512_loadu_si512(rows[3]));
-    quant_split_scales_avx512(_mm512_mask_blend_epi32(0xcccc, rows01, rows23), d, m);
+    const __m256i nibble = _mm256_set1_epi8(15);
+    __m256i qs = quant_pair_avx2(even + 4, odd + 4);
+    __m256i sum = _mm256_dpbusd_epi32(_mm256_setzero_si256(), _mm256_and_si256(qs, nibble), q_low);
+    return _mm256_dpbusd_epi32(sum, _mm256_and_si256(_mm256_srli_epi16(qs, 4), nibble), q_high);
 }
 
 QUANT_TARGET_AVX512 static void gemv_avx512(int64_t k, const void *w, size_t row_bytes,
                                             int64_t n_rows, const struct quant_act *a, float *out)
 {
-    quant_gemv_avx512(gemv_form, sums_avx512, scales_avx512, k, w, row_bytes, n_rows, a, out);
+    quant_gemv(gemv_form, sums_avx512, quant_scales_avx2, k, w, row_bytes, n_rows, a, out);
 }
 
 QUANT_TARGET_AVX512 static void unpack_avx512(int64_t n_blocks,

@@ -97,7 +97,7 @@ static void unpack_scalar(int64_t n_blocks, const void *const row[QUANT_PANEL_RO
 #if defined(__x86_64__)
 
 static const struct quant_gemv_form gemv_form = {
-    .block_bytes = sizeof(struct block), .offset = OFFSET, .has_min = false};
+    .block_bytes = sizeof(struct block), .offset = OFFSET, .has_min = false, .narrow = 1};
 
 QUANT_TARGET_AVX2 static void decode_avx2(int64_t k, const void *row, float *out)
 {
@@ -110,14 +110,13 @@ QUANT_TARGET_AVX2 static void decode_avx2(int64_t k, const void *row, float *out
     }
 }
 
-QUANT_TARGET_AVX2 QUANT_INLINE __m256i sums_avx2(const uint8_t *blocks, __m256i q_low,
-                                                 __m256i q_high)
+QUANT_TARGET_AVX2 QUANT_INLINE __m256i sums_avx2(const uint8_t *even, const uint8_t *odd,
+                                                 __m256i q_low, __m256i q_high)
 {
     const __m256i nibble = _mm256_set1_epi8(15);
-    const uint8_t *next = blocks + sizeof(struct block);
-    __m256i qs = quant_pair_avx2(blocks + 6, next + 6);
-    __m256i qh = _mm256_set_m128i(_mm_set1_epi32(quant_load32(next + 2)),
-                                  _mm_set1_epi32(quant_load32(blocks + 2)));
+    __m256i qs = quant_pair_avx2(even + 6, odd + 6);
+    __m256i qh = _mm256_set_m128i(_mm_set1_epi32(quant_load32(odd + 2)),
+                                  _mm_set1_epi32(quant_load32(even + 2)));
     __m256i low = _mm256_and_si256(qs, nibble);
     __m256i high = _mm256_and_si256(_mm256_srli_epi16(qs, 4), nibble);
     low = _mm256_or_si256(low, quant_bits_to_16_avx2(qh, 0));
@@ -128,16 +127,10 @@ QUANT_TARGET_AVX2 QUANT_INLINE __m256i sums_avx2(const uint8_t *blocks, __m256i 
     return _mm256_madd_epi16(_mm256_add_epi16(low, high), _mm256_set1_epi16(1));
 }
 
-QUANT_TARGET_AVX2 QUANT_INLINE void scales_avx2(const uint8_t *const rows[4], __m256 *d, __m256 *m)
-{
-    *d = _mm256_cvtph_ps(quant_words_avx2(rows, 0, sizeof(struct block)));
-    *m = _mm256_setzero_ps();
-}
-
 QUANT_TARGET_AVX2 static void gemv_avx2(int64_t k, const void *w, size_t row_bytes, int64_t n_rows,
                                         const struct quant_act *a, float *out)
 {
-    quant_gemv_avx2(gemv_form, sums_avx2, scales_avx2, k, w, row_bytes, n_rows, a, out);
+    quant_gemv(gemv_form, sums_avx2, quant_scales_avx2, k, w, row_bytes, n_rows, a, out);
 }
 
 QUANT_TARGET_AVX2 static void unpack_avx2(int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS],
@@ -160,42 +153,24 @@ QUANT_TARGET_AVX2 static void unpack_avx2(int64_t n_blocks, const void *const ro
     }
 }
 
-/* Four blocks are 44 words: 0 to 31 are read at byte 0, 12 to 43 at byte 24. */
-enum { SECOND = 24 };
-
-QUANT_TARGET_AVX512 QUANT_INLINE __m512i sums_avx512(const uint8_t *blocks, __m512i q_low,
-                                                     __m512i q_high)
+QUANT_TARGET_AVX512 QUANT_INLINE __m256i sums_avx512(const uint8_t *even, const uint8_t *odd,
+                                                     __m256i q_low, __m256i q_high)
 {
-    static const uint16_t qs_at[32] __attribute__((aligned(64))) = {
-        3,  4,  5,  6,  7,  8,  9,  10, 14, 15, 16, 17, 18, 19, 20, 21,
-        25, 26, 27, 28, 29, 30, 31, 52, 56, 57, 58, 59, 60, 61, 62, 63};
-    static const uint16_t qh_at[32] __attribute__((aligned(64))) = {
-        1,  2,  1,  2,  1,  2,  1,  2,  12, 13, 12, 13, 12, 13, 12, 13,
-        23, 24, 23, 24, 23, 24, 23, 24, 54, 55, 54, 55, 54, 55, 54, 55};
-    const __m512i nibble = _mm512_set1_epi8(15);
-    __m512i first = _mm512_loadu_si512(blocks), second = _mm512_loadu_si512(blocks + SECOND);
-    __m512i qs = _mm512_permutex2var_epi16(first, _mm512_load_si512(qs_at), second);
-    __m512i qh = _mm512_permutex2var_epi16(first, _mm512_load_si512(qh_at), second);
-    __m512i low = _mm512_and_si512(qs, nibble);
-    __m512i high = _mm512_and_si512(_mm512_srli_epi16(qs, 4), nibble);
-    low = quant_add_fifth_avx512(low, qh, 0);
-    high = quant_add_fifth_avx512(high, qh, 2);
-    __m512i sum = _mm512_dpbusd_epi32(_mm512_setzero_si512(), low, q_low);
-    return _mm512_dpbusd_epi32(sum, high, q_high);
-}
-
-QUANT_TARGET_AVX512 QUANT_INLINE void scales_avx512(const uint8_t *const rows[4], __m512 *d,
-                                                    __m512 *m)
-{
-    const int at[4] = {0, 11, 22, 53};
-    *d = _mm512_cvtph_ps(quant_words_avx512(rows, SECOND, at));
-    *m = _mm512_setzero_ps();
+    const __m256i nibble = _mm256_set1_epi8(15);
+    __m256i qs = quant_pair_avx2(even + 6, odd + 6);
+    __m256i qh = _mm256_set_m128i(_mm_set1_epi32(quant_load32(odd + 2)),
+                                  _mm_set1_epi32(quant_load32(even + 2)));
+    __m256i low = quant_add_fifth_avx512(_mm256_and_si256(qs, nibble), qh, 0);
+    __m256i high =
+        quant_add_fifth_avx512(_mm256_and_si256(_mm256_srli_epi16(qs, 4), nibble), qh, 2);
+    return _mm256_dpbusd_epi32(_mm256_dpbusd_epi32(_mm256_setzero_si256(), low, q_low), high,
+                               q_high);
 }
 
 QUANT_TARGET_AVX512 static void gemv_avx512(int64_t k, const void *w, size_t row_bytes,
                                             int64_t n_rows, const struct quant_act *a, float *out)
 {
-    quant_gemv_avx512(gemv_form, sums_avx512, scales_avx512, k, w, row_bytes, n_rows, a, out);
+    quant_gemv(gemv_form, sums_avx512, quant_scales_avx2, k, w, row_bytes, n_rows, a, out);
 }
 
 QUANT_TARGET_AVX512 static void unpack_avx512(int64_t n_blocks,

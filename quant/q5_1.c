@@ -98,7 +98,7 @@ static void unpack_scalar(int64_t n_blocks, const void *const row[QUANT_PANEL_RO
 #if defined(__x86_64__)
 
 static const struct quant_gemv_form gemv_form = {
-    .block_bytes = sizeof(struct block), .offset = 0, .has_min = true};
+    .block_bytes = sizeof(struct block), .offset = 0, .has_min = true, .narrow = 1};
 
 QUANT_TARGET_AVX2 static void decode_avx2(int64_t k, const void *row, float *out)
 {
@@ -111,14 +111,13 @@ QUANT_TARGET_AVX2 static void decode_avx2(int64_t k, const void *row, float *out
     }
 }
 
-QUANT_TARGET_AVX2 QUANT_INLINE __m256i sums_avx2(const uint8_t *blocks, __m256i q_low,
-                                                 __m256i q_high)
+QUANT_TARGET_AVX2 QUANT_INLINE __m256i sums_avx2(const uint8_t *even, const uint8_t *odd,
+                                                 __m256i q_low, __m256i q_high)
 {
     const __m256i nibble = _mm256_set1_epi8(15);
-    const uint8_t *next = blocks + sizeof(struct block);
-    __m256i qs = quant_pair_avx2(blocks + 8, next + 8);
-    __m256i qh = _mm256_set_m128i(_mm_set1_epi32(quant_load32(next + 4)),
-                                  _mm_set1_epi32(quant_load32(blocks + 4)));
+    __m256i qs = quant_pair_avx2(even + 8, odd + 8);
+    __m256i qh = _mm256_set_m128i(_mm_set1_epi32(quant_load32(odd + 4)),
+                                  _mm_set1_epi32(quant_load32(even + 4)));
     __m256i low = _mm256_and_si256(qs, nibble);
     __m256i high = _mm256_and_si256(_mm256_srli_epi16(qs, 4), nibble);
     low = _mm256_or_si256(low, quant_bits_to_16_avx2(qh, 0));
@@ -129,16 +128,10 @@ QUANT_TARGET_AVX2 QUANT_INLINE __m256i sums_avx2(const uint8_t *blocks, __m256i 
     return _mm256_madd_epi16(_mm256_add_epi16(low, high), _mm256_set1_epi16(1));
 }
 
-QUANT_TARGET_AVX2 QUANT_INLINE void scales_avx2(const uint8_t *const rows[4], __m256 *d, __m256 *m)
-{
-    *d = _mm256_cvtph_ps(quant_words_avx2(rows, 0, sizeof(struct block)));
-    *m = _mm256_cvtph_ps(quant_words_avx2(rows, 2, sizeof(struct block)));
-}
-
 QUANT_TARGET_AVX2 static void gemv_avx2(int64_t k, const void *w, size_t row_bytes, int64_t n_rows,
                                         const struct quant_act *a, float *out)
 {
-    quant_gemv_avx2(gemv_form, sums_avx2, scales_avx2, k, w, row_bytes, n_rows, a, out);
+    quant_gemv(gemv_form, sums_avx2, quant_scales_avx2, k, w, row_bytes, n_rows, a, out);
 }
 
 QUANT_TARGET_AVX2 static void unpack_avx2(int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS],
@@ -161,38 +154,24 @@ QUANT_TARGET_AVX2 static void unpack_avx2(int64_t n_blocks, const void *const ro
     }
 }
 
-/* Four blocks are 24 dwords: 0 to 15 are read at byte 0, 8 to 23 at byte 32. */
-enum { SECOND = 32 };
-
-QUANT_TARGET_AVX512 QUANT_INLINE __m512i sums_avx512(const uint8_t *blocks, __m512i q_low,
-                                                     __m512i q_high)
+QUANT_TARGET_AVX512 QUANT_INLINE __m256i sums_avx512(const uint8_t *even, const uint8_t *odd,
+                                                     __m256i q_low, __m256i q_high)
 {
-    const __m512i qs_at =
-        _mm512_setr_epi32(2, 3, 4, 5, 8, 9, 10, 11, 14, 15, 24, 25, 28, 29, 30, 31);
-    const __m512i qh_at = _mm512_setr_epi32(1, 1, 1, 1, 7, 7, 7, 7, 13, 13, 13, 13, 27, 27, 27, 27);
-    const __m512i nibble = _mm512_set1_epi8(15);
-    __m512i first = _mm512_loadu_si512(blocks), second = _mm512_loadu_si512(blocks + SECOND);
-    __m512i qs = _mm512_permutex2var_epi32(first, qs_at, second);
-    __m512i qh = _mm512_permutex2var_epi32(first, qh_at, second);
-    __m512i low = _mm512_and_si512(qs, nibble);
-    __m512i high = _mm512_and_si512(_mm512_srli_epi16(qs, 4), nibble);
-    low = quant_add_fifth_avx512(low, qh, 0);
-    high = quant_add_fifth_avx512(high, qh, 2);
-    __m512i sum = _mm512_dpbusd_epi32(_mm512_setzero_si512(), low, q_low);
-    return _mm512_dpbusd_epi32(sum, high, q_high);
-}
-
-QUANT_TARGET_AVX512 QUANT_INLINE void scales_avx512(const uint8_t *const rows[4], __m512 *d,
-                                                    __m512 *m)
-{
-    const int at[4] = {0, 6, 12, 26};
-    quant_split_scales_avx512(quant_dwords_avx512(rows, SECOND, at), d, m);
+    const __m256i nibble = _mm256_set1_epi8(15);
+    __m256i qs = quant_pair_avx2(even + 8, odd + 8);
+    __m256i qh = _mm256_set_m128i(_mm_set1_epi32(quant_load32(odd + 4)),
+                                  _mm_set1_epi32(quant_load32(even + 4)));
+    __m256i low = quant_add_fifth_avx512(_mm256_and_si256(qs, nibble), qh, 0);
+    __m256i high =
+        quant_add_fifth_avx512(_mm256_and_si256(_mm256_srli_epi16(qs, 4), nibble), qh, 2);
+    return _mm256_dpbusd_epi32(_mm256_dpbusd_epi32(_mm256_setzero_si256(), low, q_low), high,
+                               q_high);
 }
 
 QUANT_TARGET_AVX512 static void gemv_avx512(int64_t k, const void *w, size_t row_bytes,
                                             int64_t n_rows, const struct quant_act *a, float *out)
 {
-    quant_gemv_avx512(gemv_form, sums_avx512, scales_avx512, k, w, row_bytes, n_rows, a, out);
+    quant_gemv(gemv_form, sums_avx512, quant_scales_avx2, k, w, row_bytes, n_rows, a, out);
 }
 
 QUANT_TARGET_AVX512 static void unpack_avx512(int64_t n_blocks,

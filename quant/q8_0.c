@@ -125,29 +125,22 @@ QUANT_TARGET_AVX2 static void decode_avx2(int64_t k, const void *row, float *out
     }
 }
 
-QUANT_TARGET_AVX2 QUANT_INLINE __m256i sums_avx2(const uint8_t *blocks, __m256i q_low,
-                                                 __m256i q_high)
+QUANT_TARGET_AVX2 QUANT_INLINE __m256i sums_avx2(const uint8_t *even, const uint8_t *odd,
+                                                 __m256i q_low, __m256i q_high)
 {
     const __m256i ones = _mm256_set1_epi16(1);
-    const uint8_t *next = blocks + sizeof(struct block);
-    __m256i low = quant_pair_avx2(blocks + 2, next + 2);
-    __m256i high = quant_pair_avx2(blocks + 18, next + 18);
+    __m256i low = quant_pair_avx2(even + 2, odd + 2);
+    __m256i high = quant_pair_avx2(even + 18, odd + 18);
     /* |w| * (q with the sign of w), in pairs: at most 2 * 128 * 127, just within sixteen bits. */
     low = _mm256_maddubs_epi16(_mm256_abs_epi8(low), _mm256_sign_epi8(q_low, low));
     high = _mm256_maddubs_epi16(_mm256_abs_epi8(high), _mm256_sign_epi8(q_high, high));
     return _mm256_add_epi32(_mm256_madd_epi16(low, ones), _mm256_madd_epi16(high, ones));
 }
 
-QUANT_TARGET_AVX2 QUANT_INLINE void scales_avx2(const uint8_t *const rows[4], __m256 *d, __m256 *m)
-{
-    *d = _mm256_cvtph_ps(quant_words_avx2(rows, 0, sizeof(struct block)));
-    *m = _mm256_setzero_ps();
-}
-
 QUANT_TARGET_AVX2 static void gemv_avx2(int64_t k, const void *w, size_t row_bytes, int64_t n_rows,
                                         const struct quant_act *a, float *out)
 {
-    quant_gemv_avx2(gemv_form_avx2, sums_avx2, scales_avx2, k, w, row_bytes, n_rows, a, out);
+    quant_gemv(gemv_form_avx2, sums_avx2, quant_scales_avx2, k, w, row_bytes, n_rows, a, out);
 }
 
 QUANT_TARGET_AVX2 static void unpack_avx2(int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS],
@@ -170,39 +163,20 @@ QUANT_TARGET_AVX2 static void unpack_avx2(int64_t n_blocks, const void *const ro
     }
 }
 
-/* Four blocks are 68 words. Words 0 to 63 hold the scales and the first halves of the codes; the
- * second halves end at word 67, so they are taken from words 4 to 67. */
-QUANT_TARGET_AVX512 QUANT_INLINE __m512i sums_avx512(const uint8_t *blocks, __m512i q_low,
-                                                     __m512i q_high)
+QUANT_TARGET_AVX512 QUANT_INLINE __m256i sums_avx512(const uint8_t *even, const uint8_t *odd,
+                                                     __m256i q_low, __m256i q_high)
 {
-    static const uint16_t low_at[32] __attribute__((aligned(64))) = {
-        1,  2,  3,  4,  5,  6,  7,  8,  18, 19, 20, 21, 22, 23, 24, 25,
-        35, 36, 37, 38, 39, 40, 41, 42, 52, 53, 54, 55, 56, 57, 58, 59};
-    static const uint16_t high_at[32] __attribute__((aligned(64))) = {
-        5,  6,  7,  8,  9,  10, 11, 12, 22, 23, 24, 25, 26, 27, 28, 29,
-        39, 40, 41, 42, 43, 44, 45, 46, 56, 57, 58, 59, 60, 61, 62, 63};
-    const __m512i flip = _mm512_set1_epi8(-128);
-    __m512i low = _mm512_permutex2var_epi16(_mm512_loadu_si512(blocks), _mm512_load_si512(low_at),
-                                            _mm512_loadu_si512(blocks + 64));
-    __m512i high =
-        _mm512_permutex2var_epi16(_mm512_loadu_si512(blocks + 8), _mm512_load_si512(high_at),
-                                  _mm512_loadu_si512(blocks + 72));
-    __m512i sum = _mm512_dpbusd_epi32(_mm512_setzero_si512(), _mm512_xor_si512(low, flip), q_low);
-    return _mm512_dpbusd_epi32(sum, _mm512_xor_si512(high, flip), q_high);
-}
-
-QUANT_TARGET_AVX512 QUANT_INLINE void scales_avx512(const uint8_t *const rows[4], __m512 *d,
-                                                    __m512 *m)
-{
-    const int at[4] = {0, 17, 34, 51};
-    *d = _mm512_cvtph_ps(quant_words_avx512(rows, 64, at));
-    *m = _mm512_setzero_ps();
+    const __m256i flip = _mm256_set1_epi8(-128);
+    __m256i low = _mm256_xor_si256(quant_pair_avx2(even + 2, odd + 2), flip);
+    __m256i high = _mm256_xor_si256(quant_pair_avx2(even + 18, odd + 18), flip);
+    __m256i sum = _mm256_dpbusd_epi32(_mm256_setzero_si256(), low, q_low);
+    return _mm256_dpbusd_epi32(sum, high, q_high);
 }
 
 QUANT_TARGET_AVX512 static void gemv_avx512(int64_t k, const void *w, size_t row_bytes,
                                             int64_t n_rows, const struct quant_act *a, float *out)
 {
-    quant_gemv_avx512(gemv_form, sums_avx512, scales_avx512, k, w, row_bytes, n_rows, a, out);
+    quant_gemv(gemv_form, sums_avx512, quant_scales_avx2, k, w, row_bytes, n_rows, a, out);
 }
 
 QUANT_TARGET_AVX512 static void unpack_avx512(int64_t n_blocks,
