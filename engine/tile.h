@@ -18,7 +18,7 @@ enum { ENGINE_TILE_COLS = 8 };
 struct engine_cols32 { /* one block of 32 of 8 columns */
     int8_t q[8][ENGINE_TILE_COLS][4];
     float d[ENGINE_TILE_COLS];
-    float s[ENGINE_TILE_COLS]; /* d * (float)sum */
+    float s[ENGINE_TILE_COLS];           /* d * (float)sum */
     int32_t minus_sum[ENGINE_TILE_COLS]; /* of q */
 };
 
