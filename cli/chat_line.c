@@ -11,6 +11,7 @@
 #include <histedit.h>
 #include <langinfo.h>
 #include <locale.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,12 +58,28 @@ static void listen_for_resume(void)
     sigaction(SIGWINCH, &action, NULL);
 }
 
-/* One byte; false at the end of the input or of the line's patience. */
+/* Sleeps until there is a byte or a signal. A Ctrl-C that comes before the sleep is seen too:
+ * outside of it, the signal waits. */
+static bool wait_for_byte(void)
+{
+    struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
+    sigset_t interrupt, before;
+    sigemptyset(&interrupt);
+    sigaddset(&interrupt, SIGINT);
+    sigprocmask(SIG_BLOCK, &interrupt, &before);
+    const bool ready = !*cli_interrupt_flag() && ppoll(&input, 1, NULL, &before) > 0;
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    return ready;
+}
+
+/* 1 and a byte, 0 at the end of the input, -1 for Ctrl-C and errors. */
 static int read_byte(struct cli_lines *l, char *byte)
 {
     for (;;) {
-        const ssize_t n = read(STDIN_FILENO, byte, 1);
-        if (n >= 0 || errno != EINTR) return (int)n;
+        if (wait_for_byte()) {
+            const ssize_t n = read(STDIN_FILENO, byte, 1);
+            if (n >= 0 || errno != EINTR) return (int)n;
+        }
         if (*cli_interrupt_flag()) {
             l->interrupted = true;
             return -1;
