@@ -11,6 +11,8 @@
 
 #define TARGET __attribute__((target("avx2,fma,f16c")))
 #define INLINE static inline __attribute__((always_inline))
+/* A loop over arrays that are registers: unrolled before the compiler takes them for memory. */
+#define EACH(i, n) _Pragma("GCC unroll 16") for (int i = 0; i < (n); i++)
 
 enum { COLS = ENGINE_TILE_COLS, NC = 4, HALF = 8 };
 
@@ -37,21 +39,21 @@ TARGET INLINE void add_groups(int depth, int n, const uint8_t (*w)[16][4],
 {
     const __m256i ones = _mm256_set1_epi16(1), top = _mm256_set1_epi8((char)0x80);
     int step = depth > n ? n : depth ? depth : 1;
-    for (int i = 0; i < n; i += step) {
+    _Pragma("GCC unroll 8") for (int i = 0; i < n; i += step)
+    {
         __m256i pairs[NC];
-        for (int j = 0; j < step; j++) {
+        EACH (j, step) {
             __m256i q = _mm256_load_si256((const __m256i *)w[i + j][row]);
             __m256i s = _mm256_xor_si256(q, top);
             if (depth == 0) q = _mm256_abs_epi8(s);
-            for (int c = 0; c < NC; c++) {
+            EACH (c, NC) {
                 __m256i a = broadcast4(x[i + j][col + c]);
                 if (depth == 0) a = _mm256_sign_epi8(a, s);
                 __m256i product = _mm256_maddubs_epi16(q, a);
                 pairs[c] = j ? _mm256_add_epi16(pairs[c], product) : product;
             }
         }
-        for (int c = 0; c < NC; c++)
-            sum[c] = _mm256_add_epi32(sum[c], _mm256_madd_epi16(pairs[c], ones));
+        EACH (c, NC) sum[c] = _mm256_add_epi32(sum[c], _mm256_madd_epi16(pairs[c], ones));
     }
 }
 
@@ -68,14 +70,13 @@ TARGET INLINE void panel32_part(int depth, const struct quant_panel_form *form, 
                                 const struct quant_panel32 *w, const struct engine_cols32 *x,
                                 int row, int col, __m256 *acc)
 {
-    for (int c = 0; c < NC; c++) acc[c] = _mm256_setzero_ps();
+    EACH (c, NC) acc[c] = _mm256_setzero_ps();
     for (int64_t b = 0; b < n_blocks; b++, w++, x++) {
         __m256i sum[NC];
-        for (int c = 0; c < NC; c++)
-            sum[c] = sum_start(depth, form->offset, -x->minus_sum[col + c]);
+        EACH (c, NC) sum[c] = sum_start(depth, form->offset, -x->minus_sum[col + c]);
         add_groups(depth, 8, w->q, x->q, row, col, sum);
         __m256 d = _mm256_load_ps(w->d + row), m = _mm256_load_ps(w->m + row);
-        for (int c = 0; c < NC; c++) {
+        EACH (c, NC) {
             __m256 scale = _mm256_mul_ps(d, _mm256_set1_ps(x->d[col + c]));
             __m256 f = _mm256_cvtepi32_ps(sum[c]), v;
             if (form->has_min)
@@ -155,23 +156,22 @@ TARGET INLINE void panel256_part(int depth, int sub_len, const struct quant_pane
                                  int64_t n_blocks, const struct quant_panel256 *w,
                                  const struct engine_cols256 *x, int row, int col, __m256 *acc)
 {
-    for (int c = 0; c < NC; c++) acc[c] = _mm256_setzero_ps();
+    EACH (c, NC) acc[c] = _mm256_setzero_ps();
     for (int64_t b = 0; b < n_blocks; b++, w++, x++) {
         __m256i total[NC];
-        for (int c = 0; c < NC; c++) total[c] = _mm256_setzero_si256();
+        EACH (c, NC) total[c] = _mm256_setzero_si256();
         for (int i = 0; i < 256 / sub_len; i++) {
             int g = i * sub_len / 4;
             __m256i sum[NC], scale = _mm256_load_si256((const __m256i *)(w->scale[i] + row));
-            for (int c = 0; c < NC; c++) {
+            EACH (c, NC) {
                 int32_t q_sum = sub_len == 16 ? x->sum16[i / 2][col + c][i % 2]
                                               : x->sum32[i / 2][col + c][i % 2];
                 sum[c] = sum_start(depth, form->offset, q_sum);
             }
             add_groups(depth, sub_len / 4, w->q + g, x->q + g, row, col, sum);
-            for (int c = 0; c < NC; c++)
-                total[c] = _mm256_add_epi32(total[c], _mm256_mullo_epi32(sum[c], scale));
+            EACH (c, NC) total[c] = _mm256_add_epi32(total[c], _mm256_mullo_epi32(sum[c], scale));
         }
-        for (int c = 0; c < NC; c++)
+        EACH (c, NC)
             acc[c] = _mm256_add_ps(acc[c], super_block(form, w, x, row, col + c, total[c]));
     }
 }
