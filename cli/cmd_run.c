@@ -131,6 +131,17 @@ static void note_timings(const struct completion *c)
              cli_ending_name[o->ending]);
 }
 
+static bool fail_cut(const struct completion *c, struct base_error *err)
+{
+    const char *by = c->outcome.ending == CLI_END_STOP      ? "a --stop text"
+                     : c->outcome.ending == CLI_END_CONTEXT ? "the full context"
+                                                            : "--predict";
+    return base_fail(err, BASE_CUT,
+                     "%s ended the text after %llu tokens, before the constraint was "
+                     "satisfied",
+                     by, (unsigned long long)c->outcome.n_generated);
+}
+
 static bool generate(struct completion *c, const struct base_buffer *text, struct base_error *err)
 {
     const bool continues = text->size > 0 && !c->values->chat;
@@ -143,8 +154,9 @@ static bool generate(struct completion *c, const struct base_buffer *text, struc
         !finish(c, err))
         return false;
     if (c->values->verbose) note_timings(c);
-    return c->outcome.ending != CLI_END_INTERRUPTED ||
-           base_fail(err, BASE_INTERRUPTED, "interrupted");
+    if (c->outcome.ending == CLI_END_INTERRUPTED)
+        return base_fail(err, BASE_INTERRUPTED, "interrupted");
+    return c->outcome.complete || fail_cut(c, err);
 }
 
 static bool complete(struct completion *c, const struct base_buffer *text, struct base_error *err)
