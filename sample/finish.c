@@ -3,7 +3,6 @@
  * some conditions (marks of several kinds at once) an estimate; a completion is therefore always
  * read through the automata before it is given out. See constraint.h. */
 #include "sample/finish.h"
-#include "sample/vocab.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -175,37 +174,4 @@ bool sample_finisher_text(struct sample_finisher *f, struct sample_state *s, con
     sample_state_free(copy);
     if (ok && out->failed) return base_fail(err, BASE_NO_MEMORY, "no memory for a text's end");
     return ok;
-}
-
-/* -- tokens -- */
-
-bool sample_vocab_split(const struct sample_vocab *v, const char *text, size_t size, int32_t *ids,
-                        size_t *count, struct base_error *err)
-{
-    struct step {
-        uint32_t tokens, size;
-        int32_t id;
-    } *step = calloc(size + 1, sizeof *step); /* the best from each byte to the end */
-    if (!step) return base_fail(err, BASE_NO_MEMORY, "no memory for a text's end");
-    for (size_t at = size; at-- > 0;) {
-        step[at].tokens = SAMPLE_NEVER;
-        uint32_t i = 1, end = v->n_node;
-        for (size_t depth = 0; at + depth < size && i < end;) {
-            if (v->node[i].byte != (uint8_t)text[at + depth]) {
-                i = v->node[i].next;
-                continue;
-            }
-            end = v->node[i].next;
-            depth++;
-            uint32_t tokens = sample_add(step[at + depth].tokens, 1);
-            if (v->node[i].token < v->node[i + 1].token && tokens < step[at].tokens)
-                step[at] = (struct step){tokens, (uint32_t)depth, v->order[v->node[i].token]};
-            i++;
-        }
-    }
-    *count = 0;
-    if (step[0].tokens != SAMPLE_NEVER)
-        for (size_t at = 0; at < size; at += step[at].size) ids[(*count)++] = step[at].id;
-    free(step);
-    return true;
 }

@@ -546,6 +546,15 @@ static void masks_equal_reading(void **state)
          "{\"type\":\"number\"},{\"type\":\"object\",\"maxProperties\":2}]}}"},
         {GRAMMAR, "root ::= \"[\" (root (\",\" root)*)? \"]\" | [a-z]+ | \"\\\"\" [^\"]* \"\\\"\""},
         {REGEX, "([a-z]+ )*\\d{2,5}"},
+        {REGEX, ".*"},
+        {REGEX, "[^x]{0,9}"},
+        {REGEX, "(\\w\\w)*"},
+        {SCHEMA, "{\"type\":\"string\",\"minLength\":3,\"maxLength\":30}"},
+        {SCHEMA, "{\"type\":\"array\",\"items\":{\"type\":\"string\",\"pattern\":\"^(..)*$\"}}"},
+        {SCHEMA, "{\"type\":\"object\",\"maxProperties\":2,\"required\":[\"re\"]}"},
+        {SCHEMA, "{\"type\":\"object\",\"propertyNames\":{\"maxLength\":4},\"patternProperties\":{"
+                 "\"^a\":{\"type\":\"number\"},\"n$\":false}}"},
+        {GRAMMAR, "root ::= (s \"\\n\")+\ns ::= [^\\n\"]* | \"(\" s \")\" s"},
     };
     struct sample_random r;
     struct support_tokens words;
