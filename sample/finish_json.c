@@ -49,8 +49,12 @@ static uint32_t string_rest(const struct sample_finisher *f, const struct sample
     const uint32_t *rest = f->string[frame->a];
     if (frame->b == 0) return sample_add(rest[1], 2);
     if (frame->d == 0) return sample_add(rest[frame->b], 1);
+    struct sample_escape_end end[SAMPLE_ESCAPE_ENDS];
     const struct sample_dfa *d = f->constraint->schema->string[frame->a];
-    return sample_add(sample_escape_least(d, rest, frame->b, frame->d), 1);
+    uint32_t n = sample_escape_ends(d, frame->b, frame->d, end), least = SAMPLE_NEVER;
+    for (uint32_t i = 0; i < n; i++)
+        if (sample_add(rest[end[i].q], end[i].bytes) < least) least = rest[end[i].q] + end[i].bytes;
+    return sample_add(least, 1);
 }
 
 /* -- arrays -- */
@@ -214,17 +218,29 @@ static uint32_t value_rest(const struct sample_finisher *f, const struct sample_
 }
 
 /* Inside a name: the class that makes the whole shortest. */
-static uint32_t name_rest(struct sample_finisher *f, const struct sample_object *o,
-                          const struct sample_frame *frame)
+static uint32_t name_rest_from(struct sample_finisher *f, const struct sample_object *o,
+                               const struct sample_frame *frame, uint32_t q)
 {
     const struct sample_schema *s = f->constraint->schema;
     uint32_t *rest = f->work + o->key->n_state, least = SAMPLE_NEVER;
     uint32_t missing = sample_object_missing(o, frame);
-    if (frame->d) return SAMPLE_NEVER; /* an escape in a name: the text goes on past it */
-    name_rests(f, o, frame->b, rest);
+    name_rests(f, o, q, rest);
     for (uint32_t c = 0; c < o->n_class; c++) {
         if (rest[c] == SAMPLE_NEVER || !sample_object_allows(s, o, frame, c, missing)) continue;
         uint32_t sum = sample_add(sample_add(rest[c], 2), value_rest(f, o, frame, c));
+        if (sum < least) least = sum;
+    }
+    return least;
+}
+
+static uint32_t name_rest(struct sample_finisher *f, const struct sample_object *o,
+                          const struct sample_frame *frame)
+{
+    struct sample_escape_end end[SAMPLE_ESCAPE_ENDS];
+    if (!frame->d) return name_rest_from(f, o, frame, frame->b);
+    uint32_t n = sample_escape_ends(o->key, frame->b, frame->d, end), least = SAMPLE_NEVER;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t sum = sample_add(name_rest_from(f, o, frame, end[i].q), end[i].bytes);
         if (sum < least) least = sum;
     }
     return least;

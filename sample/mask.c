@@ -198,9 +198,8 @@ static bool find_depths(struct sample_masker *m, const struct sample_dfa *d, str
     out->least = malloc(2 * (size_t)d->n_state);
     if (!out->least) return base_fail(err, BASE_NO_MEMORY, "no memory for token masks");
     out->most = out->least + d->n_state;
-    for (uint32_t q = 0; q < d->n_state; q++)
-        m->good[q] =
-            !(d->accept[q] & SAMPLE_DFA_CALLS) && !(below && (d->accept[q] & SAMPLE_DFA_ACCEPTS));
+    const uint32_t leaving = SAMPLE_DFA_CALLS | (below ? SAMPLE_DFA_ACCEPTS : 0);
+    for (uint32_t q = 0; q < d->n_state; q++) m->good[q] = d->accept[q] & leaving ? 2 : 1;
     sample_plain_depths(d, m->good, out->least, out->most, m->todo);
     return true;
 }

@@ -70,27 +70,23 @@ static void emit_place(struct sample_state *s, uint32_t place, const struct samp
 enum { ESC_NONE, ESC_SLASH, ESC_HEX, ESC_LOW_SLASH, ESC_LOW_U, ESC_LOW_HEX };
 enum { ESC_DIGITS = 3, ESC_VALUE = 5, ESC_HIGH = 21 };
 
-uint32_t sample_escape_least(const struct sample_dfa *d, const uint32_t *rest, uint32_t q,
-                             uint32_t escape)
+uint32_t sample_escape_ends(const struct sample_dfa *d, uint32_t q, uint32_t escape,
+                            struct sample_escape_end end[SAMPLE_ESCAPE_ENDS])
 {
-    uint32_t least = UINT32_MAX, left = 4 - (escape >> ESC_DIGITS & 3), lo = 0, hi = 31;
-    if ((escape & 7) == ESC_HEX) {
+    uint32_t n = 0, left = 4 - (escape >> ESC_DIGITS & 3), lo = 0, hi = 127;
+    bool slash = (escape & 7) == ESC_SLASH;
+    if (!slash) {
         lo = (escape >> ESC_VALUE & 0xffff) << 4 * left;
         hi = lo + (1u << 4 * left) - 1;
-    } else if ((escape & 7) != ESC_SLASH) {
-        return least;
     }
+    if (!slash && (escape & 7) != ESC_HEX) return 0;
     for (uint32_t c = lo; c <= hi && c < 128; c++) {
-        uint32_t more = left, to = sample_dfa_step(d, q, (uint8_t)c);
-        if ((escape & 7) == ESC_SLASH) more = strchr("\b\f\n\r\t", (int)c) && c ? 1 : 5;
-        if (c < 32 && to && rest[to] != UINT32_MAX && rest[to] + more < least)
-            least = rest[to] + more;
+        uint32_t to = sample_dfa_step(d, q, (uint8_t)c);
+        bool named = slash && c && strchr("\b\f\n\r\t\"\\/", (int)c);
+        if (to && (named || c < 32))
+            end[n++] = (struct sample_escape_end){to, named ? 1 : slash ? 5 : left};
     }
-    for (const char *s = "\"\\/"; *s && (escape & 7) == ESC_SLASH; s++) {
-        uint32_t to = sample_dfa_step(d, q, (uint8_t)*s);
-        if (to && rest[to] != UINT32_MAX && rest[to] + 1 < least) least = rest[to] + 1;
-    }
-    return least;
+    return n;
 }
 
 static uint32_t step_code(const struct sample_dfa *d, uint32_t q, uint32_t code)

@@ -24,10 +24,14 @@ enum sample_text_step { SAMPLE_TEXT_DEAD, SAMPLE_TEXT_INSIDE, SAMPLE_TEXT_CLOSED
 enum sample_text_step sample_text_step(const struct sample_schema *schema,
                                        const struct sample_dfa *d, uint32_t *q, uint32_t *escape,
                                        uint8_t byte);
-/* The fewest bytes that end an escape that has begun and the string behind it, given those of each
- * state of the automaton (UINT32_MAX: none); when generating. */
-uint32_t sample_escape_least(const struct sample_dfa *d, const uint32_t *rest, uint32_t q,
-                             uint32_t escape);
+/* How an escape that has begun can end when generating: states of the automaton behind it, and the
+ * bytes that lead there. Returns how many there are. */
+enum { SAMPLE_ESCAPE_ENDS = 128 };
+struct sample_escape_end {
+    uint32_t q, bytes;
+};
+uint32_t sample_escape_ends(const struct sample_dfa *d, uint32_t q, uint32_t escape,
+                            struct sample_escape_end end[SAMPLE_ESCAPE_ENDS]);
 /* Array frames: the frame after one more item that counts for `marks`; false: it may not. */
 bool sample_array_after(const struct sample_array *a, const struct sample_frame *f, uint32_t marks,
                         struct sample_frame *after);

@@ -281,7 +281,7 @@ void sample_plain_depths(const struct sample_dfa *d, const uint8_t *good, uint8_
                     uint32_t to = d->next[(size_t)q * d->n_class + w.class[m][c]];
                     uint32_t one = utf8_move[m].to == BETWEEN, up = 0, down = 0;
                     if (to && good[to]) up = most[to] + one, down = least[to] + one;
-                    if (to && good[to] && place[to] != utf8_move[m].to)
+                    if (to && good[to] && (good[to] > 1 || place[to] != utf8_move[m].to))
                         up = SAMPLE_PLAIN, down = 0; /* nothing is known */
                     if (down < low) low = down;
                     if (up > high) high = up;
@@ -293,5 +293,5 @@ void sample_plain_depths(const struct sample_dfa *d, const uint8_t *good, uint8_
         }
     }
     for (uint32_t q = 0; q < d->n_state; q++)
-        if (place[q] != BETWEEN || !good[q]) least[q] = 1, most[q] = 0;
+        if (place[q] != BETWEEN) least[q] = 1, most[q] = 0;
 }

@@ -30,10 +30,10 @@ struct sample_vocab {
     uint64_t *plain_mask; /* [SAMPLE_PLAIN + 1][words]: of at most so many code points */
 };
 
-/* The longest plain strings from each state of an automaton. A state is `good` when it may be
- * passed. least[q]: any string of so many code points passes; most[q]: none of more does; both at
- * most SAMPLE_PLAIN, which stands for any number. least > most: nothing is known. `todo` has room
- * for 2 * n_state. */
+/* The longest plain strings from each state of an automaton. good[state]: 0: it may not be
+ * reached, 1: it may, 2: it may, and more must be looked at there. least[q]: any string of so many
+ * code points passes; most[q]: none of more does; both at most SAMPLE_PLAIN, which stands for any
+ * number. least > most: nothing is known. `todo` has room for 2 * n_state. */
 void sample_plain_depths(const struct sample_dfa *d, const uint8_t *good, uint8_t *least,
                          uint8_t *most, uint32_t *todo);
 

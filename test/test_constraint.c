@@ -546,6 +546,9 @@ static void masks_equal_reading(void **state)
          "{\"type\":\"number\"},{\"type\":\"object\",\"maxProperties\":2}]}}"},
         {GRAMMAR, "root ::= \"[\" (root (\",\" root)*)? \"]\" | [a-z]+ | \"\\\"\" [^\"]* \"\\\"\""},
         {REGEX, "([a-z]+ )*\\d{2,5}"},
+        {GRAMMAR,
+         "root ::= (expr \"=\" ws term \"\\n\")+\nexpr ::= term ([-+*/] term)*\nterm ::= ident | "
+         "[0-9]+ ws | \"(\" ws expr \")\" ws\nident ::= [a-z] [a-z0-9_]* ws\nws ::= [ ]*"},
         {REGEX, ".*"},
         {REGEX, "[^x]{0,9}"},
         {REGEX, "(\\w\\w)*"},
