@@ -25,6 +25,9 @@ struct entry {
 struct depths { /* of plain strings, by state of one automaton */
     uint8_t *least, *most;
 };
+struct bytes { /* a set of bytes */
+    uint64_t bit[4];
+};
 struct sample_masker {
     const struct sample_constraint *constraint;
     const struct sample_vocab *vocab;
@@ -34,7 +37,9 @@ struct sample_masker {
     uint64_t *mask;                      /* being made */
     uint32_t *set, n_set_item, set_room; /* stacks per depth of the walk */
     uint32_t at[SAMPLE_MAX_TOKEN + 2], frames[SAMPLE_MAX_TOKEN + 2];
-    struct depths *string, *dfa;  /* [n_string], [n_dfa][something stands below] */
+    struct depths *string, *dfa; /* [n_string], [n_dfa][something stands below] */
+    struct bytes *first,
+        *follow; /* [n_dfa] what rules may begin with, and what may come after them */
     uint8_t *good, *least, *most; /* [most states of an automaton]: of a name, of a fill */
     uint32_t *todo;
 };
@@ -51,6 +56,62 @@ static uint32_t most_states(const struct sample_constraint *c)
     for (uint32_t i = 0; s && i < s->n_object; i++)
         if (s->object[i].key->n_state > most) most = s->object[i].key->n_state;
     return most;
+}
+
+/* -- what may follow a rule -- */
+
+static bool join(struct bytes *to, const struct bytes *from)
+{
+    bool more = false;
+    for (int i = 0; i < 4; i++) {
+        more |= (from->bit[i] & ~to->bit[i]) != 0;
+        to->bit[i] |= from->bit[i];
+    }
+    return more;
+}
+
+static bool has_byte(const struct bytes *set, uint8_t byte)
+{
+    return set->bit[byte >> 6] >> (byte & 63) & 1;
+}
+
+/* What may come next in state q of a rule by calls and returns, as far as the sets are known. */
+static struct bytes next_by_leaving(const struct sample_masker *m, uint32_t rule, uint32_t q)
+{
+    const struct sample_dfa *d = m->constraint->dfa[rule];
+    struct bytes out = {{0}};
+    for (uint32_t c = d->call_at[q]; c < d->call_at[q + 1]; c++)
+        if (d->call[c].back) join(&out, &m->first[d->call[c].rule]);
+    if (d->accept[q] & SAMPLE_DFA_ACCEPTS) join(&out, &m->follow[rule]);
+    return out;
+}
+
+static struct bytes next_bytes(const struct sample_masker *m, uint32_t rule, uint32_t q)
+{
+    const struct sample_dfa *d = m->constraint->dfa[rule];
+    struct bytes out = next_by_leaving(m, rule, q);
+    for (uint32_t b = 0; b < 256; b++)
+        if (sample_dfa_step(d, q, (uint8_t)b)) out.bit[b >> 6] |= 1ull << (b & 63);
+    return out;
+}
+
+static void find_follow(struct sample_masker *m)
+{
+    const struct sample_constraint *c = m->constraint;
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (uint32_t r = 0; r < c->n_dfa; r++) {
+            const struct sample_dfa *d = c->dfa[r];
+            if (!d) continue;
+            struct bytes first = next_bytes(m, r, 1);
+            changed |= join(&m->first[r], &first);
+            for (uint32_t k = 0; k < d->call_at[d->n_state]; k++) {
+                if (!d->call[k].back) continue;
+                struct bytes after = next_bytes(m, r, d->call[k].back);
+                changed |= join(&m->follow[d->call[k].rule], &after);
+            }
+        }
+    }
 }
 
 struct sample_masker *sample_masker_new(const struct sample_constraint *c,
@@ -73,9 +134,13 @@ struct sample_masker *sample_masker_new(const struct sample_constraint *c,
     m->mask = calloc(words + 1, sizeof *m->mask);
     m->string = calloc(c->schema ? c->schema->n_string + 1 : 1, sizeof *m->string);
     m->dfa = calloc(2 * (size_t)c->n_dfa + 1, sizeof *m->dfa);
+    m->first = calloc((size_t)c->n_dfa + 1, sizeof *m->first);
+    m->follow = calloc((size_t)c->n_dfa + 1, sizeof *m->follow);
     m->good = calloc(states, 3);
     m->todo = calloc(states, 2 * sizeof *m->todo);
-    if (m->whole && m->top && m->mask && m->string && m->dfa && m->good && m->todo) {
+    if (m->whole && m->top && m->mask && m->string && m->dfa && m->first && m->follow && m->good &&
+        m->todo) {
+        find_follow(m);
         m->least = m->good + states;
         m->most = m->least + states;
         return m;
@@ -98,6 +163,7 @@ void sample_masker_free(struct sample_masker *m)
     for (uint32_t i = 0; m->dfa && i < 2 * m->constraint->n_dfa; i++) free(m->dfa[i].least);
     free(m->whole), free(m->top), free(m->mask), free(m->set);
     free(m->string), free(m->dfa), free(m->good), free(m->todo);
+    free(m->first), free(m->follow);
     free(m);
 }
 
@@ -214,7 +280,13 @@ static bool allow_plain(const struct sample_masker *m, uint64_t *mask, uint32_t 
     return true;
 }
 
-/* `below`: something stands under the frame, so that leaving it leads somewhere. */
+static bool has_child(const struct sample_trie_node *node, uint32_t i, const struct bytes *set)
+{
+    for (uint32_t c = i + 1; c < node[i].next; c = node[c].next)
+        if (has_byte(set, node[c].byte)) return true;
+    return false;
+}
+
 static bool fill_automaton(struct sample_masker *m, const struct sample_frame *f, bool is_plain,
                            struct entry *e, struct base_error *err)
 {
@@ -222,7 +294,8 @@ static bool fill_automaton(struct sample_masker *m, const struct sample_frame *f
     const struct sample_trie *trie = is_plain ? &m->vocab->plain : &m->vocab->other;
     const struct sample_trie_node *node = trie->node;
     const uint32_t leaving = SAMPLE_DFA_CALLS | (f->next ? SAMPLE_DFA_ACCEPTS : 0);
-    uint32_t q[SAMPLE_MAX_TOKEN + 1];
+    uint32_t q[SAMPLE_MAX_TOKEN + 1], last = 0;
+    struct bytes may_follow = {{0}}; /* of state `last` */
     q[0] = f->b;
     for (uint32_t i = 1; i < trie->n_node;) {
         uint32_t depth = node[i].depth, to = sample_dfa_step(d, q[depth - 1], node[i].byte);
@@ -232,9 +305,12 @@ static bool fill_automaton(struct sample_masker *m, const struct sample_frame *f
             continue;
         }
         allow(trie, e->mask, i);
-        if ((d->accept[to] & leaving) && node[i].next != i + 1 &&
-            !add_leave(e, (struct leave){i, to, is_plain, false}, err))
-            return false;
+        if (d->accept[to] & leaving) {
+            if (to != last) may_follow = next_by_leaving(m, f->a, last = to);
+            if (has_child(node, i, &may_follow) &&
+                !add_leave(e, (struct leave){i, to, is_plain, false}, err))
+                return false;
+        }
         i++;
     }
     return true;
