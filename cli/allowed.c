@@ -138,6 +138,14 @@ static bool make_first_mask(struct cli_allowed *a, struct base_error *err)
     struct sample_masker *m = v ? sample_masker_new(a->constraint, v, 1 << 20, err) : NULL;
     const uint64_t *mask = m ? sample_masker_mask(m, a->state, err) : NULL;
     if (mask) memcpy(a->mask, mask, a->words * sizeof *mask);
+    /* A lone space vanishes: it is how a text that begins with a space can begin. */
+    for (uint32_t id = 0; mask && id < a->n_vocab; id++) {
+        base_buffer_clear(&a->bytes);
+        token_bytes((void *)a->tokenizer, (int32_t)id, &a->bytes);
+        if (a->bytes.size == 1 && a->bytes.data[0] == ' ' &&
+            text_token_kind(a->tokenizer, (int32_t)id) != TEXT_TOKEN_USER)
+            a->mask[id >> 6] |= 1ull << (id & 63);
+    }
     sample_masker_free(m);
     sample_vocab_free(v);
     return mask != NULL;
@@ -177,7 +185,7 @@ static bool take(struct cli_allowed *a, int32_t id, struct base_error *err)
 {
     size_t used;
     if (!read_token(a, id, err)) return false;
-    if (a->bytes.size == 0) return true; /* the end */
+    if (text_token_is_end(a->tokenizer, id)) return true;
     a->at_start = false;
     return sample_state_feed(a->state, a->bytes.data, a->bytes.size, &used, err);
 }
