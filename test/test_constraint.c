@@ -101,6 +101,23 @@ static void texts(void **state)
         {SCHEMA, "{\"properties\":{\"n\":{\"$ref\":\"#\"}},\"additionalProperties\":false}",
          "{\"n\":{\"n\":{\"n\":{}}}}", 1},
         {SCHEMA, "{\"format\":\"date\"}", "\"not a date\"", 1},
+        {GRAMMAR, "root ::= | \"x\"", "", 1}, /* empty alternatives */
+        {GRAMMAR, "root ::= (\"x\" | ) | ", "x", 1},
+        {GRAMMAR, "root ::= a+ b\na ::= \"x\" | \"xx\"\nb ::= \"x\"?", "xxxxx", 1}, /* ambiguous */
+        {REGEX, "((a*)*)*b", "aaab", 1}, /* what makes matchers that backtrack explode */
+        {REGEX, "(a|aa)+$", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab", 0},
+        {REGEX, "(x+x+)+y", "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx", 0},
+        {REGEX, "(.*){100}", "x", 1},
+        {REGEX, "a||b", "", 1},
+        {SCHEMA, "{\"minimum\":1e400}", "1e401", 1}, /* beyond every machine's numbers */
+        {SCHEMA, "{\"maximum\":1e-400}", "1e-401", 1},
+        {SCHEMA, "{\"minimum\":9223372036854775807,\"type\":\"integer\"}", "9223372036854775806",
+         0},
+        {SCHEMA, "{\"maximum\":18446744073709551616}", "18446744073709551617", 0},
+        {SCHEMA, "{\"exclusiveMaximum\":1e400}", "1e400", 0},
+        {SCHEMA, "{\"minLength\":2}", "\"\xf0\x9f\x98\x80\"", 0}, /* one code point */
+        {SCHEMA, "{\"properties\":{\"a\":{\"$ref\":\"#\"}},\"type\":\"object\"}",
+         "{\"a\":{\"a\":1}}", 0},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct base_error err = BASE_ERROR_INIT;
@@ -146,6 +163,11 @@ static void errors(void **state)
         {GRAMMAR, "root ::= \"\\q\"", "unknown escape"},
         {GRAMMAR, "root ::= <think>", "not supported"},
         {GRAMMAR, "root = \"a\"", "line 1, column 6: expected '::='"},
+        {GRAMMAR, "root ::= \"a\"{0,1000000}", "line 1, column 21: repeats more than 10000"},
+        {GRAMMAR, "root ::= a\na ::= b\nb ::= a", "line 1, column 1: rule 'root' is left-rec"},
+        {REGEX, "a{0,1000000}", "line 1, column 10: repeats too often"},
+        {REGEX, "((a{1,100}){1,100}){1,100}", "expands to more than 200000 states"},
+        {REGEX, "[^]{1,9999}", "more than 20000 states"},
         {REGEX, "(?=x)", "column 2: look-ahead is not supported"},
         {REGEX, "(?<=x)*", "column 2: look-behind is not supported"},
         {REGEX, "(a)\\1", "column 5: back-references"},
@@ -175,6 +197,8 @@ static void errors(void **state)
         {SCHEMA, "{\"minItems\":-1}", "'minItems' must be a whole number"},
         {SCHEMA, "{\"multipleOf\":0}", "'multipleOf' must be positive"},
         {SCHEMA, "{\"a\":1,\"a\":2}", "stands twice"},
+        {SCHEMA, "{\"maxItems\":1e20}", "line 1, column 13: 'maxItems' must be a whole number"},
+        {SCHEMA, "{\"properties\":{\"a\":{\"$ref\":\"#/properties/a\"}}}", "leads back to itself"},
         {SCHEMA, "{\"type\":\"strnig\"}", "is not the name of a type"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -310,6 +334,62 @@ static void ambiguous_texts(void **state)
         sample_constraint_free(c);
     }
     free(text);
+}
+
+/* What no keyboard types: NUL, bytes that are no UTF-8. */
+static void odd_bytes(void **state)
+{
+    (void)state;
+    static const struct {
+        enum kind kind;
+        const char *source;
+        size_t size;
+        const char *error; /* NULL: it accepts a, NUL, b */
+    } cases[] = {
+        {GRAMMAR, "root ::= \"a\0b\"", 14, NULL},
+        {GRAMMAR, "root ::= \"a\"\0", 13, "line 1, column 13: "},
+        {GRAMMAR, "root ::= \"\xff\"", 12, "line 1, column 11: invalid UTF-8"},
+        {GRAMMAR, "\xef\xbb\xbfroot ::= \"a\"", 15, "line 1, column 1: expected a rule name"},
+        {REGEX, "a\0b", 3, NULL},
+        {REGEX, "a\xc0\x80", 3, "line 1, column 2: invalid UTF-8"},
+        {SCHEMA, "{\"const\":\"\xed\xa0\x80\"}", 15, "line 1, column 11: invalid UTF-8"},
+        {SCHEMA, "{}\0", 3, "line 1, column 3: something stands behind"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct base_error err = BASE_ERROR_INIT;
+        struct sample_constraint *c = compile(cases[i].kind, cases[i].source, cases[i].size, &err);
+        if (cases[i].error && (c || !strstr(err.text, cases[i].error)))
+            fail_msg("case %zu: '%s' lacks '%s'", i, err.text, cases[i].error);
+        if (!cases[i].error) assert_int_equal(check(c, "a\0b", 3), 1);
+        if (!cases[i].error) assert_int_equal(check(c, "a", 1), 0);
+        sample_constraint_free(c);
+    }
+}
+
+/* Many words are one automaton; many other values, or many choices at once, are refused. */
+static void enormous_lists(void **state)
+{
+    (void)state;
+    struct base_error err = BASE_ERROR_INIT;
+    struct base_buffer words = BASE_BUFFER_INIT, numbers = BASE_BUFFER_INIT, all = BASE_BUFFER_INIT;
+    base_buffer_add_text(&words, "{\"enum\":[\"\"");
+    base_buffer_add_text(&numbers, "{\"enum\":[0");
+    base_buffer_add_text(&all, "{\"allOf\":[true");
+    for (int i = 1; i < 3000; i++) base_buffer_add_format(&words, ",\"v%d\"", i);
+    for (int i = 1; i < 3000; i++) base_buffer_add_format(&numbers, ",%d", i);
+    for (int i = 1; i < 30; i++)
+        base_buffer_add_format(
+            &all, ",{\"anyOf\":[{\"required\":[\"a%d\"]},{\"required\":[\"b%d\"]}]}", i, i);
+    base_buffer_add_text(&words, "]}");
+    base_buffer_add_text(&numbers, "]}");
+    base_buffer_add_text(&all, "]}");
+    struct sample_constraint *c = compile(SCHEMA, words.data, words.size, &err);
+    assert_non_null(c);
+    assert_int_equal(check(c, "\"v2999\"", 7), 1);
+    assert_int_equal(check(c, "\"v3000\"", 7), 0);
+    sample_constraint_free(c);
+    expect_error(SCHEMA, &numbers, "line 1, column ");
+    expect_error(SCHEMA, &all, "leads to more than 2000 combinations");
+    base_buffer_free(&words), base_buffer_free(&numbers), base_buffer_free(&all);
 }
 
 /* -- choices -- */
@@ -614,6 +694,8 @@ int main(void)
         cmocka_unit_test(long_chains),
         cmocka_unit_test(deep_texts),
         cmocka_unit_test(ambiguous_texts),
+        cmocka_unit_test(odd_bytes),
+        cmocka_unit_test(enormous_lists),
         cmocka_unit_test(choices),
         cmocka_unit_test(regex_equals_pcre2),
         cmocka_unit_test(grammar_equals_naive),
