@@ -250,6 +250,7 @@ bool cli_chat_answer(struct cli_chat *c, struct base_error *err)
     c->reply.user = c;
     if (!generate(c, err) || !finish(c, err)) return false;
     if (c->values->verbose) note_turn(c);
+    if (!cli_outcome_check(&c->outcome, err)) return false;
     if (c->outcome.ending != CLI_END_CONTEXT) return true;
     if (strict)
         return base_fail(err, BASE_TOO_LONG, "the answer was cut: the context of %u tokens is full",

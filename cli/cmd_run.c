@@ -143,8 +143,9 @@ static bool generate(struct completion *c, const struct base_buffer *text, struc
         !finish(c, err))
         return false;
     if (c->values->verbose) note_timings(c);
-    return c->outcome.ending != CLI_END_INTERRUPTED ||
-           base_fail(err, BASE_INTERRUPTED, "interrupted");
+    if (c->outcome.ending == CLI_END_INTERRUPTED)
+        return base_fail(err, BASE_INTERRUPTED, "interrupted");
+    return cli_outcome_check(&c->outcome, err);
 }
 
 static bool complete(struct completion *c, const struct base_buffer *text, struct base_error *err)

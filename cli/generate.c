@@ -4,6 +4,7 @@
  * string. The loop allocates nothing and makes no system call but the sink's: its buffers are grown
  * beforehand. */
 #include "cli/generate.h"
+#include "cli/constrain.h"
 #include "cli/input.h"
 #include "cli/sampler.h"
 #include "cli/system.h"
@@ -12,7 +13,8 @@
 
 enum { BUFFER_SIZE = 1 << 16 };
 
-const char *const cli_ending_name[] = {"eos", "stop", "limit", "context", "interrupted"};
+const char *const cli_ending_name[] = {"eos",     "stop",       "limit",
+                                       "context", "constraint", "interrupted"};
 
 /* ---- Before the loop ---- */
 
@@ -48,7 +50,8 @@ bool cli_generator_prepare(struct cli_generator *g, const struct cli_values *val
                            struct base_error *err)
 {
     g->values = values;
-    return read_stops(g, err) && cli_sampler_check(values, err) && pick_seed(g, err);
+    return read_stops(g, err) && cli_sampler_check(values, err) &&
+           cli_constraint_open(values, true, &g->constraint, err) && pick_seed(g, err);
 }
 
 bool cli_generator_open(struct cli_generator *g, const struct cli_model *model,
@@ -57,6 +60,9 @@ bool cli_generator_open(struct cli_generator *g, const struct cli_model *model,
     g->model = model;
     g->sampler = cli_sampler_open(g->values, model, g->seed, err);
     if (!g->sampler) return false;
+    if (g->constraint &&
+        !(g->allowed = cli_allowed_open(g->constraint, model, !g->values->ignore_eos, err)))
+        return false;
     /* Grown now, so that the loop does not have to. */
     const char *space = "                                                                ";
     while (!g->piece.failed && g->piece.size < BUFFER_SIZE) base_buffer_add_text(&g->piece, space);
@@ -84,6 +90,9 @@ void cli_generator_close(struct cli_generator *g)
     for (size_t i = 0; i < CLI_LIST_MAX; i++) base_buffer_free(&g->stop_text[i]);
     base_buffer_free(&g->piece);
     base_buffer_free(&g->output);
+    base_buffer_free(&g->said);
+    cli_allowed_close(g->allowed);
+    sample_constraint_free(g->constraint);
     sample_free(g->sampler);
 }
 
@@ -107,6 +116,8 @@ static bool emit(struct loop *l, int32_t id, struct base_error *err)
                                     .text = out->size ? out->data : "",
                                     .size = out->size};
     const bool ok = l->sink(l->user, &piece, err);
+    if (l->g->allowed && l->g->values->stop.count)
+        base_buffer_add(&l->g->said, piece.text, piece.size);
     base_buffer_clear(out);
     return ok;
 }
@@ -124,12 +135,29 @@ static bool feed_stop(struct loop *l)
     return true;
 }
 
-/* One token from the logits to the sink; *ended once it is the last. */
-static bool take_token(struct loop *l, int32_t *id, bool *ended, struct base_error *err)
+/* The next id; -1 when the constraint lets nothing follow. */
+static bool pick(struct loop *l, uint64_t limit, int32_t *id, struct base_error *err)
 {
     struct cli_generator *g = l->g;
-    *id = sample_next(g->sampler, model_last_logits(g->model->session), err);
-    if (*id < 0) return false;
+    const struct model_session *session = g->model->session;
+    const float *logits = model_last_logits(session);
+    if (!g->allowed) return (*id = sample_next(g->sampler, logits, err)) >= 0;
+    uint64_t left = model_session_n_ctx(session) - model_session_length(session) + 1;
+    if (left > limit - l->outcome->n_generated) left = limit - l->outcome->n_generated;
+    return cli_allowed_pick(g->allowed, g->sampler, logits, left, id, err);
+}
+
+/* One token from the logits to the sink; *ended once it is the last. */
+static bool take_token(struct loop *l, uint64_t limit, int32_t *id, bool *ended,
+                       struct base_error *err)
+{
+    struct cli_generator *g = l->g;
+    if (!pick(l, limit, id, err)) return false;
+    if (*id < 0) {
+        l->outcome->ending = CLI_END_CONSTRAINT;
+        *ended = true;
+        return true;
+    }
     l->outcome->n_generated++;
     if (text_token_is_end(g->model->tokenizer, *id)) {
         l->outcome->ending = CLI_END_EOS;
@@ -139,6 +167,10 @@ static bool take_token(struct loop *l, int32_t *id, bool *ended, struct base_err
     sample_accept(g->sampler, *id);
     text_decoder_add(&g->decoder, *id, &g->piece);
     *ended = feed_stop(l);
+    if (!*ended && g->allowed && cli_allowed_is_over(g->allowed)) {
+        l->outcome->ending = CLI_END_CONSTRAINT;
+        *ended = true;
+    }
     return emit(l, *id, err);
 }
 
@@ -151,12 +183,16 @@ static bool generate(struct loop *l, const int32_t *ids, size_t n, struct base_e
     const uint64_t limit = g->values->n_predict < 0 ? UINT64_MAX : (uint64_t)g->values->n_predict;
     l->outcome->ending = CLI_END_LIMIT;
     if (limit == 0) return true;
+    if (g->allowed && cli_allowed_is_over(g->allowed)) {
+        l->outcome->ending = CLI_END_CONSTRAINT;
+        return true;
+    }
     if (!model_eval(session, ids, n, MODEL_LOGITS_LAST, NULL, NULL, err)) return false;
     l->outcome->read_seconds = cli_seconds() - start;
     for (bool ended = false; !ended;) {
         int32_t id;
         if (*cli_interrupt_flag()) return base_fail(err, BASE_INTERRUPTED, "interrupted");
-        if (!take_token(l, &id, &ended, err)) return false;
+        if (!take_token(l, limit, &id, &ended, err)) return false;
         if (ended || l->outcome->n_generated == limit) break;
         if (model_session_length(session) == model_session_n_ctx(session)) {
             l->outcome->ending = CLI_END_CONTEXT;
@@ -177,6 +213,17 @@ static bool flush(struct loop *l, struct base_error *err)
     return g->output.size == 0 || emit(l, -1, err);
 }
 
+/* Whether the text that was given out is one that the constraint accepts. */
+static bool judge(struct loop *l, struct base_error *err)
+{
+    struct cli_generator *g = l->g;
+    l->outcome->complete = !g->allowed || cli_allowed_is_complete(g->allowed);
+    if (!g->allowed || l->outcome->ending != CLI_END_STOP) return true;
+    if (g->said.failed) return base_fail(err, BASE_NO_MEMORY, "not enough memory for the text");
+    return cli_allowed_accepts(g->allowed, g->said.size ? g->said.data : "", g->said.size,
+                               &l->outcome->complete, err);
+}
+
 bool cli_generator_run(struct cli_generator *g, const int32_t *ids, size_t n, bool continues,
                        cli_piece_fn *sink, void *user, struct cli_outcome *outcome,
                        struct base_error *err)
@@ -190,6 +237,11 @@ bool cli_generator_run(struct cli_generator *g, const int32_t *ids, size_t n, bo
     if (!l.stop) return false;
     base_buffer_clear(&g->piece);
     base_buffer_clear(&g->output);
+    base_buffer_clear(&g->said);
+    if (g->allowed && !cli_allowed_begin(g->allowed, continues, err)) {
+        sample_stop_free(l.stop);
+        return false;
+    }
     text_decoder_init(&g->decoder, g->model->tokenizer, continues, g->values->special);
     for (size_t i = 0; i < n; i++) sample_accept(g->sampler, ids[i]);
 
@@ -201,7 +253,18 @@ bool cli_generator_run(struct cli_generator *g, const int32_t *ids, size_t n, bo
         *err = BASE_ERROR_INIT;
         ok = true;
     }
-    ok = ok && flush(&l, err);
+    ok = ok && flush(&l, err) && judge(&l, err);
     sample_stop_free(l.stop);
     return ok;
+}
+
+bool cli_outcome_check(const struct cli_outcome *outcome, struct base_error *err)
+{
+    const char *by = outcome->ending == CLI_END_STOP      ? "a --stop text"
+                     : outcome->ending == CLI_END_CONTEXT ? "the full context"
+                                                          : "--predict";
+    if (outcome->complete || outcome->ending == CLI_END_INTERRUPTED) return true;
+    return base_fail(err, BASE_CUT,
+                     "%s ended the text after %llu tokens, before the constraint was satisfied", by,
+                     (unsigned long long)outcome->n_generated);
 }

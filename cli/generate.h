@@ -5,6 +5,7 @@
 #ifndef CLI_GENERATE_H
 #define CLI_GENERATE_H
 
+#include "cli/allowed.h"
 #include "cli/load.h"
 #include "sample/sample.h"
 #include "sample/stop.h"
@@ -14,6 +15,7 @@ enum cli_ending {
     CLI_END_STOP,       /* a --stop text */
     CLI_END_LIMIT,      /* --predict tokens */
     CLI_END_CONTEXT,    /* the context is full */
+    CLI_END_CONSTRAINT, /* the constraint lets nothing follow */
     CLI_END_INTERRUPTED /* Ctrl-C */
 };
 extern const char *const cli_ending_name[]; /* as --json says it */
@@ -33,6 +35,7 @@ struct cli_outcome {
     size_t stop_size;
     uint64_t n_prompt, n_generated;
     double read_seconds, generate_seconds;
+    bool complete; /* the text is what the constraint accepts; true without one */
 };
 
 struct cli_generator {
@@ -41,12 +44,16 @@ struct cli_generator {
     uint64_t seed;
     /* The rest is the generator's own. */
     struct sampler *sampler;
+    struct sample_constraint *constraint; /* NULL: none was asked for */
+    struct cli_allowed *allowed;
+    struct base_buffer said; /* the text so far, when both a constraint and --stop are there */
     struct base_buffer stop_text[CLI_LIST_MAX];
     struct text_decoder decoder;
     struct base_buffer piece, output; /* bytes of the latest token; what may be shown */
 };
 
-/* Checks the options and draws the seed; for before the model is loaded. */
+/* Checks the options, compiles the constraint and draws the seed; for before the model is loaded.
+ */
 bool cli_generator_prepare(struct cli_generator *g, const struct cli_values *values,
                            struct base_error *err);
 /* Makes the sampler for an open session. The model must stay where it is. */
@@ -61,9 +68,13 @@ void cli_generator_accept(struct cli_generator *g, const int32_t *ids, size_t n)
 
 /* Evaluates ids[n] after what the session holds and generates from there. `continues` says that
  * the text follows other text, so that no leading space is dropped. Every piece has reached the
- * sink when it returns. Ctrl-C is an ending and no error. */
+ * sink when it returns. Ctrl-C is an ending and no error; so is a text that ends before its
+ * constraint is satisfied (outcome->complete tells). */
 bool cli_generator_run(struct cli_generator *g, const int32_t *ids, size_t n, bool continues,
                        cli_piece_fn *sink, void *user, struct cli_outcome *outcome,
                        struct base_error *err);
+
+/* BASE_CUT when the text ended before its constraint was satisfied. */
+bool cli_outcome_check(const struct cli_outcome *outcome, struct base_error *err);
 
 #endif

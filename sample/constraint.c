@@ -183,6 +183,27 @@ bool sample_state_feed(struct sample_state *s, const char *bytes, size_t size, s
     return true;
 }
 
+bool sample_trial_begin(struct sample_state *s, struct sample_trial *t)
+{
+    *t = (struct sample_trial){NULL, s->n_top, s->n_frame, s->sweep_at};
+    if (!copy(&t->top, s->top, s->n_top, sizeof *s->top))
+        return base_fail(s->err, BASE_NO_MEMORY, "no memory for a constraint's state");
+    s->sweep_at = UINT32_MAX;
+    return true;
+}
+
+void sample_trial_end(struct sample_state *s, struct sample_trial *t)
+{
+    if (!t->top) return;
+    if (s->top_room < t->n_top) take(s); /* the two lists have changed places: one has room */
+    memcpy(s->top, t->top, t->n_top * sizeof *t->top);
+    s->n_top = t->n_top;
+    sample_state_rewind(s, t->n_frame);
+    s->sweep_at = t->sweep_at;
+    free(t->top);
+    t->top = NULL;
+}
+
 bool sample_state_may_end(const struct sample_state *s)
 {
     for (uint32_t i = 0; i < s->n_top; i++)

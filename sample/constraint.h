@@ -83,6 +83,22 @@ bool sample_state_feed(struct sample_state *s, const char *bytes, size_t size, s
 bool sample_state_may_end(const struct sample_state *s);      /* the text so far is complete */
 bool sample_state_may_continue(const struct sample_state *s); /* some byte may follow */
 
+/* -- how to come to an end -- */
+
+struct sample_finisher; /* opaque: what the ends of one constraint take; not thread-safe */
+struct sample_finisher *sample_finisher_new(const struct sample_constraint *c,
+                                            struct base_error *err);
+void sample_finisher_free(struct sample_finisher *f); /* NULL is fine */
+/* How many bytes complete the text after bytes[0..size) have followed, as far as is known without
+ * trying; UINT64_MAX: the bytes cannot follow, or no end is known. The state does not change. */
+bool sample_finisher_after(struct sample_finisher *f, struct sample_state *s, const char *bytes,
+                           size_t size, uint64_t *rest, struct base_error *err);
+/* Appends bytes that complete the text after bytes[0..size), as few as can be found, at most about
+ * `most`; they have been tried. *found false: none were found. The state does not change. */
+bool sample_finisher_text(struct sample_finisher *f, struct sample_state *s, const char *bytes,
+                          size_t size, size_t most, struct base_buffer *out, bool *found,
+                          struct base_error *err);
+
 /* -- masks of tokens -- */
 
 struct sample_vocab; /* opaque: a trie of the tokens' bytes; immutable; the caller owns it */
@@ -91,6 +107,10 @@ typedef void sample_token_bytes_fn(void *context, int32_t id, struct base_buffer
 struct sample_vocab *sample_vocab_new(uint32_t n_vocab, sample_token_bytes_fn *bytes, void *context,
                                       struct base_error *err);
 void sample_vocab_free(struct sample_vocab *v); /* NULL is fine */
+
+/* The fewest tokens that spell bytes[0..size) into ids (room for `size`); *count 0: none do. */
+bool sample_vocab_split(const struct sample_vocab *v, const char *bytes, size_t size, int32_t *ids,
+                        size_t *count, struct base_error *err);
 
 struct sample_masker; /* opaque: caches for one constraint and vocabulary; not thread-safe */
 /* `cache_bytes` bounds the masks that are kept; both objects must outlive it. */

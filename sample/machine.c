@@ -68,6 +68,7 @@ uint32_t sample_frame_intern(struct sample_state *s, const struct sample_frame *
     s->slot[h & (s->n_slot - 1)] = s->n_frame;
     s->frame[s->n_frame] = *f;
     s->frame[s->n_frame].hash = hash;
+    s->frame[s->n_frame].rest = 0;
     s->mark[s->n_frame] = 0;
     return s->n_frame++;
 }

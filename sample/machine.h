@@ -33,6 +33,7 @@ struct sample_frame {
     uint32_t a, b, c, d;
     uint64_t s[2];
     uint64_t hash; /* of the whole stack, by content */
+    uint32_t rest; /* the fewest bytes that end the whole stack, plus 1; 0: not asked yet */
 };
 
 struct sample_state {
@@ -64,6 +65,13 @@ void sample_state_leave(struct sample_state *s, uint32_t stack);
 void sample_state_begin(struct sample_state *s);
 /* Forgets the frames from `count` on: nothing may refer to them. */
 void sample_state_rewind(struct sample_state *s, uint32_t count);
+/* The stacks of now, to go back to after bytes that were read on trial. Nothing else may happen to
+ * the state in between. */
+struct sample_trial {
+    uint32_t *top, n_top, n_frame, sweep_at;
+};
+bool sample_trial_begin(struct sample_state *s, struct sample_trial *t);
+void sample_trial_end(struct sample_state *s, struct sample_trial *t);
 bool sample_state_fail(struct sample_state *s, enum base_code code, const char *text);
 
 #endif

@@ -1,19 +1,19 @@
 /* sample/mask.c: which tokens may come next. Two caches make it cheap: whole masks by the state's
  * content, and what the top frame alone says (inside a string, inside an automaton), which is the
- * same whatever stands below. Only tokens that leave the top frame are read through the stacks. */
+ * same whatever stands below. Only tokens that leave the top frame are read through the stacks.
+ * Plain tokens (vocab.h) are not even looked at where a state treats all of them alike. */
 #include "sample/machine.h"
 #include "sample/schema_run.h"
 #include "sample/vocab.h"
 #include <stdlib.h>
 #include <string.h>
 
-enum { WAYS = 4, LEAVES = 0, CLOSES = 1, CHECKS = 2 };
+enum { WAYS = 4 };
 
-/* A place in the trie where the top frame's own knowledge ends. */
+/* A place in a trie where the top frame's own knowledge ends. */
 struct leave {
-    uint32_t node, q, escape;
-    uint32_t kind; /* LEAVES: calls and returns; CLOSES: the last byte is a closing quote; CHECKS:
-                      whether the name may go on depends on the names that were seen */
+    uint32_t node, q;
+    bool plain, closes; /* in which trie; a closing quote was read (else: calls and returns) */
 };
 struct entry {
     uint64_t key[2];
@@ -21,6 +21,12 @@ struct entry {
     uint64_t *mask;
     struct leave *leave; /* of top frames */
     uint32_t n_leave, leave_room;
+};
+struct depths { /* of plain strings, by state of one automaton */
+    uint8_t *least, *most;
+};
+struct bytes { /* a set of bytes */
+    uint64_t bit[4];
 };
 struct sample_masker {
     const struct sample_constraint *constraint;
@@ -31,14 +37,90 @@ struct sample_masker {
     uint64_t *mask;                      /* being made */
     uint32_t *set, n_set_item, set_room; /* stacks per depth of the walk */
     uint32_t at[SAMPLE_MAX_TOKEN + 2], frames[SAMPLE_MAX_TOKEN + 2];
+    struct depths *string, *dfa; /* [n_string], [n_dfa][something stands below] */
+    struct bytes *first,
+        *follow; /* [n_dfa] what rules may begin with, and what may come after them */
+    uint8_t *good, *least, *most; /* [most states of an automaton]: of a name, of a fill */
+    uint32_t *todo;
 };
+
+/* The most states of any automaton. */
+static uint32_t most_states(const struct sample_constraint *c)
+{
+    uint32_t most = 1;
+    const struct sample_schema *s = c->schema;
+    for (uint32_t i = 0; i < c->n_dfa; i++)
+        if (c->dfa[i] && c->dfa[i]->n_state > most) most = c->dfa[i]->n_state;
+    for (uint32_t i = 0; s && i < s->n_string; i++)
+        if (s->string[i]->n_state > most) most = s->string[i]->n_state;
+    for (uint32_t i = 0; s && i < s->n_object; i++)
+        if (s->object[i].key->n_state > most) most = s->object[i].key->n_state;
+    return most;
+}
+
+/* -- what may follow a rule -- */
+
+static bool join(struct bytes *to, const struct bytes *from)
+{
+    bool more = false;
+    for (int i = 0; i < 4; i++) {
+        more |= (from->bit[i] & ~to->bit[i]) != 0;
+        to->bit[i] |= from->bit[i];
+    }
+    return more;
+}
+
+static bool has_byte(const struct bytes *set, uint8_t byte)
+{
+    return set->bit[byte >> 6] >> (byte & 63) & 1;
+}
+
+/* What may come next in state q of a rule by calls and returns, as far as the sets are known. */
+static struct bytes next_by_leaving(const struct sample_masker *m, uint32_t rule, uint32_t q)
+{
+    const struct sample_dfa *d = m->constraint->dfa[rule];
+    struct bytes out = {{0}};
+    for (uint32_t c = d->call_at[q]; c < d->call_at[q + 1]; c++)
+        if (d->call[c].back) join(&out, &m->first[d->call[c].rule]);
+    if (d->accept[q] & SAMPLE_DFA_ACCEPTS) join(&out, &m->follow[rule]);
+    return out;
+}
+
+static struct bytes next_bytes(const struct sample_masker *m, uint32_t rule, uint32_t q)
+{
+    const struct sample_dfa *d = m->constraint->dfa[rule];
+    struct bytes out = next_by_leaving(m, rule, q);
+    for (uint32_t b = 0; b < 256; b++)
+        if (sample_dfa_step(d, q, (uint8_t)b)) out.bit[b >> 6] |= 1ull << (b & 63);
+    return out;
+}
+
+static void find_follow(struct sample_masker *m)
+{
+    const struct sample_constraint *c = m->constraint;
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (uint32_t r = 0; r < c->n_dfa; r++) {
+            const struct sample_dfa *d = c->dfa[r];
+            if (!d) continue;
+            struct bytes first = next_bytes(m, r, 1);
+            changed |= join(&m->first[r], &first);
+            for (uint32_t k = 0; k < d->call_at[d->n_state]; k++) {
+                if (!d->call[k].back) continue;
+                struct bytes after = next_bytes(m, r, d->call[k].back);
+                changed |= join(&m->follow[d->call[k].rule], &after);
+            }
+        }
+    }
+}
 
 struct sample_masker *sample_masker_new(const struct sample_constraint *c,
                                         const struct sample_vocab *v, uint64_t cache_bytes,
                                         struct base_error *err)
 {
     struct sample_masker *m = calloc(1, sizeof *m);
-    uint64_t words = ((uint64_t)v->n_vocab + 63) / 64, sets = 1;
+    uint64_t words = v->words, sets = 1;
+    size_t states = most_states(c);
     if (!m) goto fail;
     while (sets * 2 * 2 * WAYS * (words * 8 + sizeof(struct entry)) <= cache_bytes &&
            sets < 1u << 16)
@@ -50,7 +132,19 @@ struct sample_masker *sample_masker_new(const struct sample_constraint *c,
     m->whole = calloc(sets * WAYS, sizeof *m->whole);
     m->top = calloc(sets * WAYS, sizeof *m->top);
     m->mask = calloc(words + 1, sizeof *m->mask);
-    if (m->whole && m->top && m->mask) return m;
+    m->string = calloc(c->schema ? c->schema->n_string + 1 : 1, sizeof *m->string);
+    m->dfa = calloc(2 * (size_t)c->n_dfa + 1, sizeof *m->dfa);
+    m->first = calloc((size_t)c->n_dfa + 1, sizeof *m->first);
+    m->follow = calloc((size_t)c->n_dfa + 1, sizeof *m->follow);
+    m->good = calloc(states, 3);
+    m->todo = calloc(states, 2 * sizeof *m->todo);
+    if (m->whole && m->top && m->mask && m->string && m->dfa && m->first && m->follow && m->good &&
+        m->todo) {
+        find_follow(m);
+        m->least = m->good + states;
+        m->most = m->least + states;
+        return m;
+    }
 fail:
     sample_masker_free(m);
     base_fail(err, BASE_NO_MEMORY, "no memory for token masks");
@@ -60,11 +154,16 @@ fail:
 void sample_masker_free(struct sample_masker *m)
 {
     if (!m) return;
+    const struct sample_schema *s = m->constraint->schema;
     for (uint32_t i = 0; i < m->n_set * WAYS; i++) {
         if (m->whole) free(m->whole[i].mask);
         if (m->top) free(m->top[i].mask), free(m->top[i].leave);
     }
+    for (uint32_t i = 0; m->string && s && i < s->n_string; i++) free(m->string[i].least);
+    for (uint32_t i = 0; m->dfa && i < 2 * m->constraint->n_dfa; i++) free(m->dfa[i].least);
     free(m->whole), free(m->top), free(m->mask), free(m->set);
+    free(m->string), free(m->dfa), free(m->good), free(m->todo);
+    free(m->first), free(m->follow);
     free(m);
 }
 
@@ -95,7 +194,7 @@ static struct entry *look_up(struct sample_masker *m, struct entry *table, const
     return oldest;
 }
 
-static void allow(const struct sample_vocab *v, uint64_t *mask, uint32_t node)
+static void allow(const struct sample_trie *v, uint64_t *mask, uint32_t node)
 {
     for (uint32_t t = v->node[node].token; t < v->node[node + 1].token; t++)
         mask[(uint32_t)v->order[t] >> 6] |= 1ull << (v->order[t] & 63);
@@ -120,9 +219,10 @@ static bool keep_set(struct sample_masker *m, struct sample_state *s, uint32_t d
 
 /* Allows the tokens below `root`, whose stacks are set[at[0]..at[1]). `first` remembers which
  * bytes cannot come first. */
-static void walk(struct sample_masker *m, struct sample_state *s, uint32_t root, bool dead[256])
+static void walk(struct sample_masker *m, struct sample_state *s, const struct sample_trie *trie,
+                 uint32_t root, bool dead[256])
 {
-    const struct sample_trie_node *node = m->vocab->node;
+    const struct sample_trie_node *node = trie->node;
     uint32_t end = node[root].next, base = node[root].depth;
     for (uint32_t i = root + 1; i < end && !s->failed;) {
         uint32_t depth = node[i].depth - base; /* 1 for children of the root */
@@ -141,7 +241,7 @@ static void walk(struct sample_masker *m, struct sample_state *s, uint32_t root,
             i = node[i].next;
             continue;
         }
-        allow(m->vocab, m->mask, i);
+        allow(trie, m->mask, i);
         if (!keep_set(m, s, depth)) return;
         i = m->at[depth] == m->at[depth + 1] ? node[i].next : i + 1;
     }
@@ -149,84 +249,153 @@ static void walk(struct sample_masker *m, struct sample_state *s, uint32_t root,
 
 /* -- what the top frame alone says -- */
 
-static bool add_leave(struct sample_masker *m, struct entry *e, uint32_t node, uint32_t q,
-                      uint32_t escape, uint32_t kind, struct base_error *err)
+static bool add_leave(struct entry *e, struct leave leave, struct base_error *err)
 {
-    bool childless = m->vocab->node[node].next == node + 1;
-    if (childless && kind == LEAVES) return true;
     if (!sample_grow(&e->leave, &e->leave_room, e->n_leave, sizeof *e->leave, err)) return false;
-    e->leave[e->n_leave++] = (struct leave){node, q, escape, kind};
+    e->leave[e->n_leave++] = leave;
     return true;
 }
 
-static bool fill_automaton(struct sample_masker *m, const struct sample_frame *f, struct entry *e,
-                           struct base_error *err)
+/* The depths of an automaton from here on; made when they are first asked for. */
+static bool find_depths(struct sample_masker *m, const struct sample_dfa *d, struct depths *out,
+                        bool below, struct base_error *err)
+{
+    if (out->least) return true;
+    out->least = malloc(2 * (size_t)d->n_state);
+    if (!out->least) return base_fail(err, BASE_NO_MEMORY, "no memory for token masks");
+    out->most = out->least + d->n_state;
+    const uint32_t leaving = SAMPLE_DFA_CALLS | (below ? SAMPLE_DFA_ACCEPTS : 0);
+    for (uint32_t q = 0; q < d->n_state; q++) m->good[q] = d->accept[q] & leaving ? 2 : 1;
+    sample_plain_depths(d, m->good, out->least, out->most, m->todo);
+    return true;
+}
+
+/* Allows the plain tokens of a state that treats all of a length alike; false: it does not. */
+static bool allow_plain(const struct sample_masker *m, uint64_t *mask, uint32_t least,
+                        uint32_t most)
+{
+    if (least < SAMPLE_PLAIN && least != most) return false;
+    const uint64_t *plain = m->vocab->plain_mask + (size_t)least * m->words;
+    for (uint32_t w = 0; w < m->words; w++) mask[w] |= plain[w];
+    return true;
+}
+
+static bool has_child(const struct sample_trie_node *node, uint32_t i, const struct bytes *set)
+{
+    for (uint32_t c = i + 1; c < node[i].next; c = node[c].next)
+        if (has_byte(set, node[c].byte)) return true;
+    return false;
+}
+
+static bool fill_automaton(struct sample_masker *m, const struct sample_frame *f, bool is_plain,
+                           struct entry *e, struct base_error *err)
 {
     const struct sample_dfa *d = m->constraint->dfa[f->a];
-    const struct sample_trie_node *node = m->vocab->node;
-    uint32_t q[SAMPLE_MAX_TOKEN + 1];
+    const struct sample_trie *trie = is_plain ? &m->vocab->plain : &m->vocab->other;
+    const struct sample_trie_node *node = trie->node;
+    const uint32_t leaving = SAMPLE_DFA_CALLS | (f->next ? SAMPLE_DFA_ACCEPTS : 0);
+    uint32_t q[SAMPLE_MAX_TOKEN + 1], last = 0;
+    struct bytes may_follow = {{0}}; /* of state `last` */
     q[0] = f->b;
-    for (uint32_t i = 1; i < m->vocab->n_node;) {
+    for (uint32_t i = 1; i < trie->n_node;) {
         uint32_t depth = node[i].depth, to = sample_dfa_step(d, q[depth - 1], node[i].byte);
         q[depth] = to;
         if (!to) {
             i = node[i].next;
             continue;
         }
-        allow(m->vocab, e->mask, i);
-        if ((d->accept[to] & (SAMPLE_DFA_ACCEPTS | SAMPLE_DFA_CALLS)) &&
-            !add_leave(m, e, i, to, 0, LEAVES, err))
-            return false;
+        allow(trie, e->mask, i);
+        if (d->accept[to] & leaving) {
+            if (to != last) may_follow = next_by_leaving(m, f->a, last = to);
+            if (has_child(node, i, &may_follow) &&
+                !add_leave(e, (struct leave){i, to, is_plain, false}, err))
+                return false;
+        }
         i++;
     }
     return true;
 }
 
-/* Whether the name may go on whatever names were seen: it can become one that is not known. */
-static bool always_goes_on(const struct sample_schema *schema, const struct sample_object *o,
-                           uint32_t q)
+/* A string's content or a property's name while one token is read. */
+struct reading {
+    const struct sample_schema *schema;
+    const struct sample_dfa *d;
+    const struct sample_frame *frame;
+    const uint8_t *good; /* of a name: states that may be passed, given the names seen; or NULL */
+    uint32_t q[SAMPLE_MAX_TOKEN + 1], escape[SAMPLE_MAX_TOKEN + 1];
+};
+
+static bool may_pass(const struct reading *r, uint32_t depth)
 {
-    if (o->max != UINT32_MAX) return false;
-    for (uint32_t i = 0; i < o->words; i++) {
-        uint64_t bits = schema->bits[o->reach + (size_t)q * o->words + i];
-        for (bits &= schema->bits[o->usable + i]; bits; bits &= bits - 1)
-            if (schema->label[o->known + 64 * i + (uint32_t)__builtin_ctzll(bits)] == 0)
-                return true;
-    }
-    return false;
+    if (!r->good) return true;
+    if (!r->escape[depth]) return r->good[r->q[depth]];
+    struct sample_frame f = *r->frame;
+    f.d = r->escape[depth];
+    return sample_object_may_name(r->schema, &f, r->q[depth], false);
 }
 
-/* Inside a string (kind STRING) or a name (kind OBJECT). */
-static bool fill_text(struct sample_masker *m, const struct sample_frame *f, struct entry *e,
+static bool fill_text(struct sample_masker *m, struct reading *r, bool is_plain, struct entry *e,
                       struct base_error *err)
 {
-    const struct sample_schema *schema = m->constraint->schema;
-    const struct sample_object *o = f->kind == SAMPLE_FRAME_OBJECT ? &schema->object[f->a] : NULL;
-    const struct sample_dfa *d = o ? o->key : schema->string[f->a];
-    const struct sample_trie_node *node = m->vocab->node;
-    uint32_t q[SAMPLE_MAX_TOKEN + 1], escape[SAMPLE_MAX_TOKEN + 1];
-    q[0] = f->b;
-    escape[0] = f->d;
-    for (uint32_t i = 1; i < m->vocab->n_node;) {
-        uint32_t depth = node[i].depth, from = q[depth - 1];
-        q[depth] = from;
-        escape[depth] = escape[depth - 1];
+    const struct sample_trie *trie = is_plain ? &m->vocab->plain : &m->vocab->other;
+    const struct sample_trie_node *node = trie->node;
+    r->q[0] = r->frame->b;
+    r->escape[0] = 0;
+    for (uint32_t i = 1; i < trie->n_node;) {
+        uint32_t depth = node[i].depth, from = r->q[depth - 1];
+        r->q[depth] = from;
+        r->escape[depth] = r->escape[depth - 1];
         enum sample_text_step step =
-            sample_text_step(schema, d, &q[depth], &escape[depth], node[i].byte);
-        bool ok = true, inside = step == SAMPLE_TEXT_INSIDE;
-        if (step == SAMPLE_TEXT_CLOSED && (d->accept[from] & SAMPLE_DFA_ACCEPTS)) {
-            if (!o) allow(m->vocab, e->mask, i);
-            if (o || node[i].next != i + 1) ok = add_leave(m, e, i, from, 0, CLOSES, err);
-        } else if (inside && o && (escape[depth] || !always_goes_on(schema, o, q[depth]))) {
-            ok = add_leave(m, e, i, q[depth], escape[depth], CHECKS, err);
-            inside = false;
-        } else if (inside) {
-            allow(m->vocab, e->mask, i);
-        }
-        if (!ok) return false;
+            sample_text_step(r->schema, r->d, &r->q[depth], &r->escape[depth], node[i].byte);
+        bool inside = step == SAMPLE_TEXT_INSIDE && may_pass(r, depth);
+        bool closed = step == SAMPLE_TEXT_CLOSED && (r->d->accept[from] & SAMPLE_DFA_ACCEPTS) &&
+                      (!r->good || sample_object_may_name(r->schema, r->frame, from, true));
+        if (inside || closed) allow(trie, e->mask, i);
+        if (closed && node[i].next != i + 1 &&
+            !add_leave(e, (struct leave){i, from, is_plain, true}, err))
+            return false;
         i = inside ? i + 1 : node[i].next;
     }
     return true;
+}
+
+static bool fill_string(struct sample_masker *m, const struct sample_frame *f, struct entry *e,
+                        struct base_error *err)
+{
+    struct reading r = {.schema = m->constraint->schema, .frame = f};
+    struct depths *depths = &m->string[f->a];
+    r.d = r.schema->string[f->a];
+    if (!find_depths(m, r.d, depths, false, err)) return false;
+    if (!allow_plain(m, e->mask, depths->least[f->b], depths->most[f->b]) &&
+        !fill_text(m, &r, true, e, err))
+        return false;
+    return fill_text(m, &r, false, e, err);
+}
+
+static bool fill_name(struct sample_masker *m, const struct sample_frame *f, struct entry *e,
+                      struct base_error *err)
+{
+    struct reading r = {.schema = m->constraint->schema, .frame = f, .good = m->good};
+    r.d = r.schema->object[f->a].key;
+    for (uint32_t q = 0; q < r.d->n_state; q++)
+        m->good[q] = q && sample_object_may_name(r.schema, f, q, false);
+    sample_plain_depths(r.d, m->good, m->least, m->most, m->todo);
+    if (!allow_plain(m, e->mask, m->least[f->b], m->most[f->b]) && !fill_text(m, &r, true, e, err))
+        return false;
+    return fill_text(m, &r, false, e, err);
+}
+
+static bool fill(struct sample_masker *m, const struct sample_frame *f, struct entry *e,
+                 struct base_error *err)
+{
+    if (f->kind == SAMPLE_FRAME_STRING) return fill_string(m, f, e, err);
+    if (f->kind == SAMPLE_FRAME_OBJECT) return fill_name(m, f, e, err);
+    struct depths *depths = &m->dfa[2 * f->a + (f->next != 0)];
+    if (!find_depths(m, m->constraint->dfa[f->a], depths, f->next != 0, err)) return false;
+    if (!allow_plain(m, e->mask, depths->least[f->b], depths->most[f->b]) &&
+        !fill_automaton(m, f, true, e, err))
+        return false;
+    return fill_automaton(m, f, false, e, err);
 }
 
 /* The set from which the tokens behind a leave go on; its stacks stand at depth 0. */
@@ -235,49 +404,59 @@ static bool enter_leave(struct sample_masker *m, struct sample_state *s,
 {
     struct sample_frame f = *top;
     f.b = l->q;
-    f.d = l->escape;
     m->n_set_item = m->at[0] = 0;
     uint32_t stack = sample_frame_intern(s, &f);
     sample_state_begin(s);
     if (!stack) return false;
-    if (l->kind == LEAVES) sample_state_leave(s, stack);
-    if (l->kind == CLOSES) sample_state_step(s, stack, '"');
-    if (l->kind == CHECKS && sample_object_may_name(m->constraint->schema, &f, l->q, false))
-        sample_state_emit(s, stack);
+    if (l->closes)
+        sample_state_step(s, stack, '"');
+    else
+        sample_state_leave(s, stack);
     sample_state_settle(s);
     return keep_set(m, s, 0) && !s->failed;
+}
+
+/* What the entry of a top frame depends on. */
+static void top_key(const struct sample_masker *m, const struct sample_frame *f, uint64_t key[2])
+{
+    uint64_t more = f->kind == SAMPLE_FRAME_AUTO && f->next;
+    key[0] = ((uint64_t)f->a << 32 | f->b) * 0x9e3779b97f4a7c15u + f->kind;
+    key[1] = (uint64_t)f->kind << 56 ^ (uint64_t)f->a << 28 ^ f->b;
+    if (f->kind == SAMPLE_FRAME_OBJECT) { /* which names were seen, and how many where it counts */
+        if (m->constraint->schema->object[f->a].max != UINT32_MAX) more = f->c;
+        more ^= f->s[0] * 0xd6e8feb86659fd93u ^ f->s[1] * 0xa0761d6478bd642fu;
+        key[1] ^= (f->s[0] ^ f->s[0] >> 31) * 0xe7037ed1a0b428dbu ^ f->s[1] * 0x8ebc6af09c88c6e3u;
+    }
+    key[0] ^= more * 0xff51afd7ed558ccdu;
+    key[0] ^= key[0] >> 29;
+    key[1] ^= more << 1;
 }
 
 /* The masks of one stack: what its top frame says, and the tokens that leave it. */
 static bool add_top(struct sample_masker *m, struct sample_state *s, uint32_t stack)
 {
     const struct sample_frame top = s->frame[stack];
-    uint64_t key[2] = {((uint64_t)top.a << 32 | top.b) * 0x9e3779b97f4a7c15u + top.kind,
-                       (uint64_t)top.kind << 56 ^ (uint64_t)top.a << 28 ^ top.b};
+    uint64_t key[2];
     uint32_t frames = s->n_frame;
     bool found, dead[256];
-    key[0] ^= key[0] >> 29;
+    top_key(m, &top, key);
     struct entry *e = look_up(m, m->top, key, &found, s->err);
     if (!e) return false;
     if (!found) {
-        bool ok = top.kind == SAMPLE_FRAME_AUTO ? fill_automaton(m, &top, e, s->err)
-                                                : fill_text(m, &top, e, s->err);
-        if (!ok) return false;
+        if (!fill(m, &top, e, s->err)) return false;
         e->used = ++m->clock;
     }
     for (uint32_t w = 0; w < m->words; w++) m->mask[w] |= e->mask[w];
     const struct leave *last = NULL;
     for (uint32_t i = 0; i < e->n_leave && !s->failed; i++) {
         const struct leave *l = &e->leave[i];
-        if (!last || last->q != l->q || last->kind != l->kind || last->escape != l->escape) {
+        if (!last || last->q != l->q || last->closes != l->closes) {
             sample_state_rewind(s, frames);
             memset(dead, 0, sizeof dead);
             if (!enter_leave(m, s, &top, l)) return false;
             last = l;
         }
-        if (m->at[1] == 0) continue;
-        if (l->kind != LEAVES) allow(m->vocab, m->mask, l->node);
-        walk(m, s, l->node, dead);
+        if (m->at[1]) walk(m, s, l->plain ? &m->vocab->plain : &m->vocab->other, l->node, dead);
     }
     sample_state_rewind(s, frames);
     return !s->failed;
@@ -311,7 +490,8 @@ static bool make(struct sample_masker *m, struct sample_state *s)
     }
     m->at[1] = m->n_set_item;
     m->frames[0] = frames;
-    if (m->at[1]) walk(m, s, 0, dead);
+    if (m->at[1]) walk(m, s, &m->vocab->plain, 0, dead);
+    if (m->at[1]) walk(m, s, &m->vocab->other, 0, dead);
     sample_state_rewind(s, frames);
     return !s->failed;
 }

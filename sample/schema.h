@@ -51,13 +51,17 @@ struct sample_formula {
     uint32_t json; /* where it comes from */
 };
 
+enum { SAMPLE_MAX_AVOID = 4 };
+#define SAMPLE_NUMBER_UNIT ((__int128)1000000000) /* of 1/10^9 each */
 /* A condition on numbers; 0 in places means none. */
 struct sample_number {
     struct sample_decimal min, max;
     bool has_min, has_max, open_min, open_max;                   /* open: the bound itself is out */
     uint32_t multiple, n_multiple, not_multiple, n_not_multiple; /* slices of step[] */
-    __int128 lo, hi, grid; /* for generating: scaled, inclusive; grid 0: none known */
-    bool bounded;          /* any of the above */
+    /* For generating, in 1/10^9: bounds that are in, the grid (0: none known), steps to avoid. */
+    __int128 lo, hi, grid, avoid[SAMPLE_MAX_AVOID];
+    uint32_t n_avoid;
+    bool bounded; /* any of the above */
 };
 /* One way to read an item or value: its place, and the counts or marks that it adds to. */
 struct sample_option {

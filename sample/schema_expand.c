@@ -24,6 +24,7 @@ struct expansion {
     sample_leaf_fn *leaf;
     void *context;
     uint32_t leaves, nodes, depth;
+    uint32_t json; /* where the schema stands, for errors */
     struct base_error *err;
 };
 enum status { IS_FALSE, IS_TRUE, IS_OPEN };
@@ -214,7 +215,9 @@ static bool solve(struct expansion *e, struct set *todo, struct set *seen, struc
     if (branch < 0) {
         if (++e->leaves > SAMPLE_MAX_BRANCHES)
             return base_fail(e->err, BASE_USAGE,
-                             "'anyOf', 'oneOf', 'not' or 'if' leads to more than %d combinations",
+                             "line %u, column %u: 'anyOf', 'oneOf', 'not' or 'if' leads to more "
+                             "than %d combinations",
+                             e->s->json.node[e->json].line, e->s->json.node[e->json].column,
                              SAMPLE_MAX_BRANCHES);
         if (atoms->n) qsort(atoms->lit, atoms->n, sizeof *atoms->lit, compare_lits);
         return e->leaf(e->context, atoms->lit, atoms->n, e->err);
@@ -234,7 +237,8 @@ static bool expand(const struct sample_schema *s, const uint32_t *lits, uint32_t
                    enum sample_type type, sample_leaf_fn *leaf, void *context, uint32_t depth,
                    struct base_error *err)
 {
-    struct expansion e = {s, type, leaf, context, 0, 0, depth, err};
+    struct expansion e = {
+        s, type, leaf, context, 0, 0, depth, n ? s->formula[lits[n - 1] / 2].json : 1, err};
     struct set todo = {0}, seen = {0}, atoms = {0}, clauses = {0};
     bool ok = true;
     for (uint32_t i = n; ok && i-- > 0;) ok = add(&todo, lits[i], err);

@@ -165,6 +165,10 @@ static void scale_number(const struct sample_schema *s, struct sample_number *c)
             c->grid = c->grid > most / part ? 0 : c->grid * part;
         }
     }
+    for (uint32_t i = 0; i < c->n_not_multiple && c->n_avoid < SAMPLE_MAX_AVOID; i++) {
+        __int128 step = sample_decimal_scaled(&s->step[c->not_multiple + i], &exact);
+        if (exact && step) c->avoid[c->n_avoid++] = step;
+    }
 }
 
 static bool is_empty_number(const struct sample_number *c)

@@ -3,8 +3,7 @@
 #include "base/utf8.h"
 #include <string.h>
 
-enum { COUNT_SHIFT = SAMPLE_PHASE_BITS + SAMPLE_SPACE_BITS, COUNT_LIMIT = 20000 };
-enum { ARRAY_OPEN, ARRAY_FIRST, ARRAY_NEXT, ARRAY_COMMA };
+enum { COUNT_LIMIT = 20000 };
 enum { MOST_INDENT = 40 };
 
 static const char *const literals[] = {"null", "false", "true"};
@@ -70,6 +69,25 @@ static void emit_place(struct sample_state *s, uint32_t place, const struct samp
 /* Fields of an escape: kind, hexadecimal digits so far, their value, a high surrogate before. */
 enum { ESC_NONE, ESC_SLASH, ESC_HEX, ESC_LOW_SLASH, ESC_LOW_U, ESC_LOW_HEX };
 enum { ESC_DIGITS = 3, ESC_VALUE = 5, ESC_HIGH = 21 };
+
+uint32_t sample_escape_ends(const struct sample_dfa *d, uint32_t q, uint32_t escape,
+                            struct sample_escape_end end[SAMPLE_ESCAPE_ENDS])
+{
+    uint32_t n = 0, left = 4 - (escape >> ESC_DIGITS & 3), lo = 0, hi = 127;
+    bool slash = (escape & 7) == ESC_SLASH;
+    if (!slash) {
+        lo = (escape >> ESC_VALUE & 0xffff) << 4 * left;
+        hi = lo + (1u << 4 * left) - 1;
+    }
+    if (!slash && (escape & 7) != ESC_HEX) return 0;
+    for (uint32_t c = lo; c <= hi && c < 128; c++) {
+        uint32_t to = sample_dfa_step(d, q, (uint8_t)c);
+        bool named = slash && c && strchr("\b\f\n\r\t\"\\/", (int)c);
+        if (to && (named || c < 32))
+            end[n++] = (struct sample_escape_end){to, named ? 1 : slash ? 5 : left};
+    }
+    return n;
+}
 
 static uint32_t step_code(const struct sample_dfa *d, uint32_t q, uint32_t code)
 {
@@ -209,13 +227,13 @@ static bool array_may_close(const struct sample_array *a, const struct sample_fr
 }
 
 /* The frame after one more item that counts for `marks`; false: it may not. */
-static bool array_after(const struct sample_array *a, const struct sample_frame *f, uint32_t marks,
+bool sample_array_after(const struct sample_array *a, const struct sample_frame *f, uint32_t marks,
                         struct sample_frame *after)
 {
     uint32_t top = a->positions > a->min ? a->positions : a->min;
     if (a->max != UINT32_MAX && a->max > top) top = a->max;
     *after = *f;
-    after->b = ARRAY_NEXT;
+    after->b = SAMPLE_ARRAY_NEXT;
     if (f->c >= a->max) return false;
     after->c = f->c > top ? f->c : f->c + 1;
     for (uint32_t i = 0; i < a->n_contains; i++) {
@@ -241,7 +259,7 @@ static void emit_items(struct sample_state *s, const struct sample_frame *f, boo
     struct sample_frame after;
     for (uint32_t i = 0; i < options.count; i++) {
         const struct sample_option *o = &schema->option[options.at + i];
-        if (!schema->place[o->place].alive || !array_after(a, f, o->marks, &after)) continue;
+        if (!schema->place[o->place].alive || !sample_array_after(a, f, o->marks, &after)) continue;
         if (some)
             *some = true;
         else
@@ -255,15 +273,15 @@ static void step_array(struct sample_state *s, struct sample_frame f, uint8_t by
     const struct sample_array *a = &schema->array[f.a];
     uint32_t phase = SAMPLE_PHASE(f.b);
     bool more = false;
-    if (phase == ARRAY_OPEN) {
-        f.b = ARRAY_FIRST;
+    if (phase == SAMPLE_ARRAY_OPEN) {
+        f.b = SAMPLE_ARRAY_FIRST;
         if (byte == '[') emit_frame(s, &f);
     } else if (read_space(schema, &f.b, byte)) {
         emit_frame(s, &f);
-    } else if (byte == ']' && phase != ARRAY_COMMA) {
+    } else if (byte == ']' && phase != SAMPLE_ARRAY_COMMA) {
         if (array_may_close(a, &f)) sample_state_emit(s, f.next);
-    } else if (byte == ',' && phase == ARRAY_NEXT) {
-        f.b = ARRAY_COMMA;
+    } else if (byte == ',' && phase == SAMPLE_ARRAY_NEXT) {
+        f.b = SAMPLE_ARRAY_COMMA;
         emit_items(s, &f, &more);
         if (more) emit_frame(s, &f);
     }
@@ -271,17 +289,17 @@ static void step_array(struct sample_state *s, struct sample_frame f, uint8_t by
 
 /* -- objects -- */
 
-static uint32_t names_missing(const struct sample_object *o, const struct sample_frame *f)
+uint32_t sample_object_missing(const struct sample_object *o, const struct sample_frame *f)
 {
     uint64_t names = (1ull << (SAMPLE_FIRST_MARK - 64)) - 1;
     return (uint32_t)(__builtin_popcountll(o->required[0] & ~f->s[0]) +
                       __builtin_popcountll(o->required[1] & ~f->s[1] & names));
 }
 
-static bool class_allowed(const struct sample_schema *schema, const struct sample_object *o,
+bool sample_object_allows(const struct sample_schema *schema, const struct sample_object *o,
                           const struct sample_frame *f, uint32_t c, uint32_t missing)
 {
-    uint32_t known = schema->label[o->known + c], count = f->c >> COUNT_SHIFT;
+    uint32_t known = schema->label[o->known + c], count = f->c >> SAMPLE_COUNT_SHIFT;
     if (!(schema->bits[o->usable + c / 64] >> c % 64 & 1) || count >= o->max) return false;
     bool wanted = false;
     if (known) {
@@ -299,7 +317,8 @@ static bool may_reach(const struct sample_schema *schema, const struct sample_ob
     for (uint32_t i = 0; i < o->words; i++)
         for (uint64_t bits = schema->bits[o->reach + (size_t)q * o->words + i]; bits;
              bits &= bits - 1)
-            if (class_allowed(schema, o, f, 64 * i + (uint32_t)__builtin_ctzll(bits), missing))
+            if (sample_object_allows(schema, o, f, 64 * i + (uint32_t)__builtin_ctzll(bits),
+                                     missing))
                 return true;
     return false;
 }
@@ -327,10 +346,10 @@ bool sample_object_may_name(const struct sample_schema *schema, const struct sam
                             uint32_t q, bool ends)
 {
     const struct sample_object *o = &schema->object[f->a];
-    uint32_t missing = names_missing(o, f);
+    uint32_t missing = sample_object_missing(o, f);
     if (ends) {
         uint32_t label = schema->label[o->label + q];
-        return label && class_allowed(schema, o, f, label - 1, missing);
+        return label && sample_object_allows(schema, o, f, label - 1, missing);
     }
     if (f->d && schema->generate) return may_escape(schema, o, f, q, missing);
     return may_reach(schema, o, f, q, missing);
@@ -339,12 +358,12 @@ bool sample_object_may_name(const struct sample_schema *schema, const struct sam
 static bool object_may_close(const struct sample_object *o, const struct sample_frame *f)
 {
     return !(o->required[0] & ~f->s[0]) && !(o->required[1] & ~f->s[1]) &&
-           f->c >> COUNT_SHIFT >= o->min;
+           f->c >> SAMPLE_COUNT_SHIFT >= o->min;
 }
 
 static void set_phase(struct sample_frame *f, uint32_t phase)
 {
-    f->c = f->c >> COUNT_SHIFT << COUNT_SHIFT | phase;
+    f->c = f->c >> SAMPLE_COUNT_SHIFT << SAMPLE_COUNT_SHIFT | phase;
 }
 
 static void step_name(struct sample_state *s, struct sample_frame f, uint8_t byte)
@@ -397,20 +416,26 @@ static void step_object(struct sample_state *s, struct sample_frame f, uint8_t b
     emit_frame(s, &f);
 }
 
+struct sample_frame sample_object_after(const struct sample_schema *schema,
+                                        const struct sample_frame *f, uint32_t c, uint32_t marks)
+{
+    uint32_t known = schema->label[schema->object[f->a].known + c];
+    struct sample_frame after = *f;
+    after.b = 0;
+    set_phase(&after, SAMPLE_OBJECT_NEXT);
+    if (after.c >> SAMPLE_COUNT_SHIFT < COUNT_LIMIT) after.c += 1u << SAMPLE_COUNT_SHIFT;
+    if (known) after.s[(known - 1) / 64] |= 1ull << (known - 1) % 64;
+    after.s[1] |= (uint64_t)marks << (SAMPLE_FIRST_MARK - 64);
+    return after;
+}
+
 static void enter_object(struct sample_state *s, struct sample_frame f)
 {
     const struct sample_schema *schema = s->constraint->schema;
     struct sample_slice options = schema->slice[schema->object[f.a].cls + f.b];
-    uint32_t known = schema->label[schema->object[f.a].known + f.b];
-    struct sample_frame after = f;
-    after.b = 0;
-    set_phase(&after, SAMPLE_OBJECT_NEXT);
-    if (after.c >> COUNT_SHIFT < COUNT_LIMIT) after.c += 1u << COUNT_SHIFT;
-    if (known) after.s[(known - 1) / 64] |= 1ull << (known - 1) % 64;
     for (uint32_t i = 0; i < options.count; i++) {
-        struct sample_frame back = after;
         const struct sample_option *o = &schema->option[options.at + i];
-        back.s[1] |= (uint64_t)o->marks << (SAMPLE_FIRST_MARK - 64);
+        const struct sample_frame back = sample_object_after(schema, &f, f.b, o->marks);
         emit_place(s, o->place, &back);
     }
 }
@@ -435,7 +460,7 @@ bool sample_schema_enter(struct sample_state *s, uint32_t stack)
     case SAMPLE_FRAME_NUMBER:
         return sample_number_enter(s, stack);
     case SAMPLE_FRAME_ARRAY:
-        if (SAMPLE_PHASE(f.b) == ARRAY_FIRST || SAMPLE_PHASE(f.b) == ARRAY_COMMA)
+        if (SAMPLE_PHASE(f.b) == SAMPLE_ARRAY_FIRST || SAMPLE_PHASE(f.b) == SAMPLE_ARRAY_COMMA)
             emit_items(s, &f, NULL);
         return true;
     case SAMPLE_FRAME_OBJECT:

@@ -1,10 +1,11 @@
-/* sample/vocab.c: builds the trie of a vocabulary. See sample/vocab.h. */
+/* sample/vocab.c: builds the tries of a vocabulary. See sample/vocab.h. */
 #include "sample/vocab.h"
-#include "sample/automaton.h"
+#include "base/utf8.h"
 #include <stdlib.h>
 #include <string.h>
 
 struct token {
+    uint64_t head; /* the first bytes as a number, which sorts most tokens */
     size_t at;
     uint32_t size;
     int32_t id;
@@ -14,13 +15,21 @@ static int compare_tokens(const void *a, const void *b, void *bytes)
 {
     const struct token *x = a, *y = b;
     uint32_t n = x->size < y->size ? x->size : y->size;
+    if (x->head != y->head) return x->head < y->head ? -1 : 1;
     int order = memcmp((char *)bytes + x->at, (char *)bytes + y->at, n);
     if (order) return order;
     if (x->size != y->size) return x->size < y->size ? -1 : 1;
     return x->id < y->id ? -1 : 1;
 }
 
-static bool add_node(struct sample_vocab *v, uint32_t *room, uint32_t token, size_t depth,
+static uint64_t head_of(const char *bytes, size_t size)
+{
+    uint64_t head = 0;
+    for (size_t i = 0; i < 8; i++) head = head << 8 | (i < size ? (uint8_t)bytes[i] : 0);
+    return head;
+}
+
+static bool add_node(struct sample_trie *v, uint32_t *room, uint32_t token, size_t depth,
                      uint8_t byte, struct base_error *err)
 {
     if (!sample_grow(&v->node, room, v->n_node + 1, sizeof *v->node, err)) return false;
@@ -29,11 +38,13 @@ static bool add_node(struct sample_vocab *v, uint32_t *room, uint32_t token, siz
 }
 
 /* Tokens come sorted: a token shares its path with the one before as far as their bytes agree. */
-static bool fill(struct sample_vocab *v, const struct token *t, uint32_t n, const char *bytes,
+static bool fill(struct sample_trie *v, const struct token *t, uint32_t n, const char *bytes,
                  struct base_error *err)
 {
     uint32_t path[SAMPLE_MAX_TOKEN + 1], room = 0;
     size_t depth = 0;
+    v->order = calloc((size_t)n + 1, sizeof *v->order);
+    if (!v->order) return base_fail(err, BASE_NO_MEMORY, "no memory for a vocabulary's trie");
     if (!add_node(v, &room, 0, 0, 0, err)) return false;
     path[0] = 0;
     for (uint32_t i = 0; i < n; i++) {
@@ -55,27 +66,61 @@ static bool fill(struct sample_vocab *v, const struct token *t, uint32_t n, cons
     return true;
 }
 
+/* The code points of a plain token; 0: it is not plain. */
+static uint32_t count_plain(const char *bytes, size_t size)
+{
+    uint32_t count = 0;
+    for (size_t i = 0; i < size; count++) {
+        int32_t code;
+        i += base_utf8_decode(bytes + i, size - i, &code);
+        if (code < 0x20 || code == '"' || code == '\\' || code == 0x7f) return 0;
+    }
+    return count <= SAMPLE_PLAIN ? count : 0;
+}
+
+/* The tokens' bytes; plain ones come first. */
+static bool read_tokens(struct sample_vocab *v, sample_token_bytes_fn *bytes, void *context,
+                        struct base_buffer *text, struct token *t, uint32_t *n_plain,
+                        uint32_t *n_other, struct base_error *err)
+{
+    *n_plain = *n_other = 0;
+    for (uint32_t id = 0; id < v->n_vocab; id++) {
+        size_t at = text->size;
+        bytes(context, (int32_t)id, text);
+        size_t size = text->size - at;
+        if (text->failed) return base_fail(err, BASE_NO_MEMORY, "no memory for a vocabulary");
+        if (size == 0 || size > SAMPLE_MAX_TOKEN) continue;
+        uint32_t plain = count_plain(text->data + at, size);
+        struct token *to = plain ? &t[(*n_plain)++] : &t[v->n_vocab - ++*n_other];
+        *to = (struct token){head_of(text->data + at, size), at, (uint32_t)size, (int32_t)id};
+        if (!plain) continue;
+        v->plain_mask[(size_t)plain * v->words + id / 64] |= 1ull << id % 64;
+    }
+    for (size_t i = v->words; i < (SAMPLE_PLAIN + 1) * (size_t)v->words; i++)
+        v->plain_mask[i] |= v->plain_mask[i - v->words];
+    return true;
+}
+
 struct sample_vocab *sample_vocab_new(uint32_t n_vocab, sample_token_bytes_fn *bytes, void *context,
                                       struct base_error *err)
 {
     struct sample_vocab *v = calloc(1, sizeof *v);
     struct token *t = calloc((size_t)n_vocab + 1, sizeof *t);
     struct base_buffer text = BASE_BUFFER_INIT;
-    uint32_t n = 0;
-    bool ok = v && t && (v->order = calloc((size_t)n_vocab + 1, sizeof *v->order));
-    for (uint32_t id = 0; ok && id < n_vocab; id++) {
-        size_t at = text.size;
-        bytes(context, (int32_t)id, &text);
-        size_t size = text.size - at;
-        ok = !text.failed;
-        if (size == 0 || size > SAMPLE_MAX_TOKEN) continue;
-        t[n++] = (struct token){at, (uint32_t)size, (int32_t)id};
-    }
+    uint32_t n_plain, n_other, words = (uint32_t)(((uint64_t)n_vocab + 63) / 64);
+    bool ok = v && t && (v->plain_mask = calloc(words + 1, (SAMPLE_PLAIN + 1) * sizeof(uint64_t)));
     if (!ok) base_fail(err, BASE_NO_MEMORY, "no memory for a vocabulary's trie");
-    if (ok && n) qsort_r(t, n, sizeof *t, compare_tokens, text.data);
     if (ok) {
         v->n_vocab = n_vocab;
-        ok = fill(v, t, n, text.data, err);
+        v->words = words;
+        ok = read_tokens(v, bytes, context, &text, t, &n_plain, &n_other, err);
+    }
+    if (ok) {
+        struct token *other = t + n_vocab - n_other;
+        if (n_plain) qsort_r(t, n_plain, sizeof *t, compare_tokens, text.data);
+        if (n_other) qsort_r(other, n_other, sizeof *t, compare_tokens, text.data);
+        ok = fill(&v->plain, t, n_plain, text.data, err) &&
+             fill(&v->other, other, n_other, text.data, err);
     }
     base_buffer_free(&text);
     free(t);
@@ -87,7 +132,166 @@ struct sample_vocab *sample_vocab_new(uint32_t n_vocab, sample_token_bytes_fn *b
 void sample_vocab_free(struct sample_vocab *v)
 {
     if (!v) return;
-    free(v->node);
-    free(v->order);
+    free(v->plain.node), free(v->plain.order);
+    free(v->other.node), free(v->other.order);
+    free(v->plain_mask);
     free(v);
+}
+
+/* -- splitting a text -- */
+
+struct step { /* the best way from a byte of the text to its end */
+    uint32_t tokens, size;
+    int32_t id;
+};
+
+/* Tries the tokens of one trie at text[at]. */
+static void try_tokens(const struct sample_trie *v, const char *text, size_t size, size_t at,
+                       struct step *step)
+{
+    uint32_t i = 1, end = v->n_node;
+    for (size_t depth = 0; at + depth < size && i < end;) {
+        if (v->node[i].byte != (uint8_t)text[at + depth]) {
+            i = v->node[i].next;
+            continue;
+        }
+        end = v->node[i].next;
+        depth++;
+        uint32_t tokens = step[at + depth].tokens;
+        if (v->node[i].token < v->node[i + 1].token && tokens < UINT32_MAX &&
+            tokens + 1 < step[at].tokens)
+            step[at] = (struct step){tokens + 1, (uint32_t)depth, v->order[v->node[i].token]};
+        i++;
+    }
+}
+
+bool sample_vocab_split(const struct sample_vocab *v, const char *bytes, size_t size, int32_t *ids,
+                        size_t *count, struct base_error *err)
+{
+    struct step *step = calloc(size + 1, sizeof *step);
+    *count = 0;
+    if (!step) return base_fail(err, BASE_NO_MEMORY, "no memory for a text's tokens");
+    for (size_t at = size; at-- > 0;) {
+        step[at].tokens = UINT32_MAX;
+        try_tokens(&v->plain, bytes, size, at, step);
+        try_tokens(&v->other, bytes, size, at, step);
+    }
+    if (step[0].tokens != UINT32_MAX)
+        for (size_t at = 0; at < size; at += step[at].size) ids[(*count)++] = step[at].id;
+    free(step);
+    return true;
+}
+
+/* -- plain strings in automata -- */
+
+/* Where a byte leads inside UTF-8: between code points, or what is still to come. */
+enum { BETWEEN, NEED_1, NEED_2, NEED_3, AFTER_E0, AFTER_ED, AFTER_F0, AFTER_F4, UNKNOWN };
+static const struct {
+    uint8_t from, lo, hi, to;
+} utf8_move[] = {{BETWEEN, 0x20, 0x21, BETWEEN},
+                 {BETWEEN, 0x23, 0x5b, BETWEEN},
+                 {BETWEEN, 0x5d, 0x7e, BETWEEN},
+                 {BETWEEN, 0xc2, 0xdf, NEED_1},
+                 {BETWEEN, 0xe0, 0xe0, AFTER_E0},
+                 {BETWEEN, 0xe1, 0xec, NEED_2},
+                 {BETWEEN, 0xee, 0xef, NEED_2},
+                 {BETWEEN, 0xed, 0xed, AFTER_ED},
+                 {BETWEEN, 0xf0, 0xf0, AFTER_F0},
+                 {BETWEEN, 0xf1, 0xf3, NEED_3},
+                 {BETWEEN, 0xf4, 0xf4, AFTER_F4},
+                 {NEED_1, 0x80, 0xbf, BETWEEN},
+                 {NEED_2, 0x80, 0xbf, NEED_1},
+                 {NEED_3, 0x80, 0xbf, NEED_2},
+                 {AFTER_E0, 0xa0, 0xbf, NEED_1},
+                 {AFTER_ED, 0x80, 0x9f, NEED_1},
+                 {AFTER_F0, 0x90, 0xbf, NEED_2},
+                 {AFTER_F4, 0x80, 0x8f, NEED_2},
+                 /* what is not plain, for finding out where states stand */
+                 {BETWEEN, 0x00, 0x1f, BETWEEN},
+                 {BETWEEN, 0x22, 0x22, BETWEEN},
+                 {BETWEEN, 0x5c, 0x5c, BETWEEN},
+                 {BETWEEN, 0x7f, 0x7f, BETWEEN}};
+enum { N_MOVE = sizeof utf8_move / sizeof utf8_move[0], N_PLAIN_MOVE = 18 };
+
+/* The classes of bytes of each move. */
+struct moves {
+    uint8_t class[N_MOVE][256];
+    uint32_t n_class[N_MOVE];
+};
+
+static void list_moves(const struct sample_dfa *d, struct moves *w)
+{
+    for (uint32_t m = 0; m < N_MOVE; m++) {
+        bool known[256] = {false};
+        w->n_class[m] = 0;
+        for (uint32_t b = utf8_move[m].lo; b <= utf8_move[m].hi; b++)
+            if (!known[d->class_of[b]]) {
+                known[d->class_of[b]] = true;
+                w->class[m][w->n_class[m]++] = d->class_of[b];
+            }
+    }
+}
+
+/* Where each state stands inside UTF-8, from the start on; UNKNOWN when that depends. */
+static void find_places(const struct sample_dfa *d, const struct moves *w, uint8_t *place,
+                        uint32_t *todo)
+{
+    enum { UNSEEN = UNKNOWN + 1 };
+    uint32_t n = 0;
+    memset(place, UNSEEN, d->n_state);
+    place[1] = BETWEEN;
+    todo[n++] = 1;
+    while (n) {
+        uint32_t q = todo[--n];
+        for (uint32_t m = 0; m < N_MOVE; m++)
+            for (uint32_t c = 0; utf8_move[m].from == place[q] && c < w->n_class[m]; c++) {
+                uint32_t to = d->next[(size_t)q * d->n_class + w->class[m][c]];
+                if (!to || place[to] == utf8_move[m].to) continue;
+                if (place[to] == UNSEEN) {
+                    place[to] = utf8_move[m].to;
+                    todo[n++] = to;
+                } else {
+                    place[to] = UNKNOWN;
+                }
+            }
+        for (uint32_t c = d->call_at[q]; c < d->call_at[q + 1]; c++) {
+            uint32_t to = d->call[c].back;
+            if (!to || place[to] != UNSEEN) continue;
+            place[to] = BETWEEN; /* callees end between code points, or the state is not good */
+            todo[n++] = to;
+        }
+    }
+}
+
+void sample_plain_depths(const struct sample_dfa *d, const uint8_t *good, uint8_t *least,
+                         uint8_t *most, uint32_t *todo)
+{
+    struct moves w;
+    list_moves(d, &w);
+    uint8_t *place = (uint8_t *)(todo + d->n_state);
+    find_places(d, &w, place, todo);
+    memset(least, SAMPLE_PLAIN, d->n_state);
+    memset(most, 0, d->n_state);
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (uint32_t q = d->n_state; q-- > 1;) {
+            uint32_t low = SAMPLE_PLAIN, high = 0;
+            for (uint32_t m = 0; m < N_PLAIN_MOVE; m++)
+                for (uint32_t c = 0; utf8_move[m].from == place[q] && c < w.n_class[m]; c++) {
+                    uint32_t to = d->next[(size_t)q * d->n_class + w.class[m][c]];
+                    uint32_t one = utf8_move[m].to == BETWEEN, up = 0, down = 0;
+                    if (to && good[to]) up = most[to] + one, down = least[to] + one;
+                    if (to && good[to] && (good[to] > 1 || place[to] != utf8_move[m].to))
+                        up = SAMPLE_PLAIN, down = 0; /* nothing is known */
+                    if (down < low) low = down;
+                    if (up > high) high = up;
+                }
+            if (high > SAMPLE_PLAIN) high = SAMPLE_PLAIN;
+            changed |= low != least[q] || high != most[q];
+            least[q] = (uint8_t)low;
+            most[q] = (uint8_t)high;
+        }
+    }
+    for (uint32_t q = 0; q < d->n_state; q++)
+        if (place[q] != BETWEEN) least[q] = 1, most[q] = 0;
 }

@@ -41,74 +41,92 @@ static int check(const struct sample_constraint *c, const char *text, size_t siz
 
 /* -- named cases -- */
 
+static const struct {
+    enum kind kind;
+    const char *source, *text;
+    int accepted;
+} text_cases[] = {
+    {GRAMMAR, "root ::= ([x]*)*", "xxx", 1}, /* a nullable loop */
+    {GRAMMAR, "root ::= ([x]*)*", "xy", 0},
+    {GRAMMAR, "root ::= ((\"\")*)*", "", 1},
+    {GRAMMAR, "root ::= (ws)* \"a\"\nws ::= \" \" ws | \"\"", "  a", 1},
+    {GRAMMAR, "root ::= a | b # either\na ::=\n  \"x\"\n  | \"y\"\nb ::= \"z\"", "y", 1},
+    {GRAMMAR, "root ::= [^\\n\\x41\\u00e9\\U0001F600]", "A", 0},
+    {GRAMMAR, "root ::= [^\\n\\x41\\u00e9\\U0001F600]", "\xc3\xa9", 0},
+    {GRAMMAR, "root ::= [^\\n\\x41\\u00e9\\U0001F600]", "\xf0\x9f\x98\x80", 0},
+    {GRAMMAR, "root ::= [^\\n\\x41\\u00e9\\U0001F600]", "\xf0\x9f\x98\x81", 1},
+    {GRAMMAR, "root ::= .", "\xe2\x82\xac", 1},
+    {GRAMMAR, "root ::= .", "\xe2\x82", 0},
+    {GRAMMAR, "root ::= .", "\xed\xa0\x80", 0}, /* half of a surrogate pair */
+    {GRAMMAR, "root ::= .*", "\xc0\x80", 0},    /* an overlong form */
+    {GRAMMAR, "root ::= \"a\"{2} \"b\"{1,} \"c\"{0,2}", "aabbcc", 1},
+    {GRAMMAR, "root ::= \"a\"{2} \"b\"{1,} \"c\"{0,2}", "aabbccc", 0},
+    {GRAMMAR, "root ::= [a-]+", "a-a", 1},
+    {GRAMMAR, "root ::= s\ns ::= \"(\" s \")\" s | \"\"", "(()())()", 1},
+    {GRAMMAR, "root ::= s\ns ::= \"(\" s \")\" s | \"\"", "(()", 0},
+    {GRAMMAR, "root ::= \"\\\"\\\\\\t\"", "\"\\\t", 1},
+    {REGEX, "(a|b)*?c{2,3}", "abacc", 1},
+    {REGEX, "^a$", "a", 1},
+    {REGEX, "a^b|c", "ab", 0},
+    {REGEX, "a^b|c", "c", 1},
+    {REGEX, "(a$|ab)", "ab", 1},
+    {REGEX, "[\\w\\-.]+@(?:[a-z]+\\.)+[a-z]{2,}", "some.one-x@mail.example.org", 1},
+    {REGEX, "\\u{1F600}\\x41\\u00e9",
+     "\xf0\x9f\x98\x80"
+     "A\xc3\xa9",
+     1},
+    {REGEX, "\\ud83d\\ude00", "\xf0\x9f\x98\x80", 1},
+    {REGEX, ".", "\n", 0},
+    {REGEX, "\\p{L}+", "a\xc3\xa9\xe6\x97\xa5", 1},
+    {REGEX, "\\P{Nd}", "7", 0},
+    {REGEX, "[^]", "\n", 1},
+    {REGEX, "(?<year>\\d{4})", "2024", 1},
+    {SCHEMA, "{\"type\":\"object\"}", " { \"a\" : [ 1 , 2 ] } ", 1},
+    {SCHEMA, "{\"type\":\"object\"}", "[]", 0},
+    {SCHEMA, "{\"properties\":{\"a\":{}}}", "{\"a\":1,\"a\":1}", 0}, /* a known name twice */
+    {SCHEMA, "{\"maxContains\":1,\"contains\":{}}", "\"not an array\"", 1},
+    {SCHEMA, "{\"type\":\"integer\"}", "15e-1", 0},
+    {SCHEMA, "{\"type\":\"integer\"}", "1.50e1", 1},
+    {SCHEMA, "{\"maximum\":9007199254740992}", "9007199254740993", 0}, /* exact */
+    {SCHEMA, "{\"minimum\":-9223372036854775808}", "-9223372036854775809", 0},
+    {SCHEMA, "{\"multipleOf\":0.01}", "4.35", 1},
+    {SCHEMA, "{\"multipleOf\":0.01}", "4.355", 0},
+    {SCHEMA, "{\"const\":\"\\u20ac\"}", "\"\\u20aC\"", 1},
+    {SCHEMA, "{\"maxLength\":1}", "\"\\ud83d\\ude00\"", 1},
+    {SCHEMA, "true", "\"\\ud83d\"", 0},
+    {SCHEMA, "true", "01", 0},
+    {SCHEMA, "{\"properties\":{\"n\":{\"$ref\":\"#\"}},\"additionalProperties\":false}",
+     "{\"n\":{\"n\":{\"n\":{}}}}", 1},
+    {SCHEMA, "{\"format\":\"date\"}", "\"not a date\"", 1},
+    {GRAMMAR, "root ::= | \"x\"", "", 1}, /* empty alternatives */
+    {GRAMMAR, "root ::= (\"x\" | ) | ", "x", 1},
+    {GRAMMAR, "root ::= a+ b\na ::= \"x\" | \"xx\"\nb ::= \"x\"?", "xxxxx", 1}, /* ambiguous */
+    {REGEX, "((a*)*)*b", "aaab", 1}, /* what makes matchers that backtrack explode */
+    {REGEX, "(a|aa)+$", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab", 0},
+    {REGEX, "(x+x+)+y", "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx", 0},
+    {REGEX, "(.*){100}", "x", 1},
+    {REGEX, "a||b", "", 1},
+    {SCHEMA, "{\"minimum\":1e400}", "1e401", 1}, /* beyond every machine's numbers */
+    {SCHEMA, "{\"maximum\":1e-400}", "1e-401", 1},
+    {SCHEMA, "{\"minimum\":9223372036854775807,\"type\":\"integer\"}", "9223372036854775806", 0},
+    {SCHEMA, "{\"maximum\":18446744073709551616}", "18446744073709551617", 0},
+    {SCHEMA, "{\"exclusiveMaximum\":1e400}", "1e400", 0},
+    {SCHEMA, "{\"minLength\":2}", "\"\xf0\x9f\x98\x80\"", 0}, /* one code point */
+    {SCHEMA, "{\"properties\":{\"a\":{\"$ref\":\"#\"}},\"type\":\"object\"}", "{\"a\":{\"a\":1}}",
+     0},
+};
+
 static void texts(void **state)
 {
     (void)state;
-    static const struct {
-        enum kind kind;
-        const char *source, *text;
-        int accepted;
-    } cases[] = {
-        {GRAMMAR, "root ::= ([x]*)*", "xxx", 1}, /* a nullable loop */
-        {GRAMMAR, "root ::= ([x]*)*", "xy", 0},
-        {GRAMMAR, "root ::= ((\"\")*)*", "", 1},
-        {GRAMMAR, "root ::= (ws)* \"a\"\nws ::= \" \" ws | \"\"", "  a", 1},
-        {GRAMMAR, "root ::= a | b # either\na ::=\n  \"x\"\n  | \"y\"\nb ::= \"z\"", "y", 1},
-        {GRAMMAR, "root ::= [^\\n\\x41\\u00e9\\U0001F600]", "A", 0},
-        {GRAMMAR, "root ::= [^\\n\\x41\\u00e9\\U0001F600]", "\xc3\xa9", 0},
-        {GRAMMAR, "root ::= [^\\n\\x41\\u00e9\\U0001F600]", "\xf0\x9f\x98\x80", 0},
-        {GRAMMAR, "root ::= [^\\n\\x41\\u00e9\\U0001F600]", "\xf0\x9f\x98\x81", 1},
-        {GRAMMAR, "root ::= .", "\xe2\x82\xac", 1},
-        {GRAMMAR, "root ::= .", "\xe2\x82", 0},
-        {GRAMMAR, "root ::= .", "\xed\xa0\x80", 0}, /* half of a surrogate pair */
-        {GRAMMAR, "root ::= .*", "\xc0\x80", 0},    /* an overlong form */
-        {GRAMMAR, "root ::= \"a\"{2} \"b\"{1,} \"c\"{0,2}", "aabbcc", 1},
-        {GRAMMAR, "root ::= \"a\"{2} \"b\"{1,} \"c\"{0,2}", "aabbccc", 0},
-        {GRAMMAR, "root ::= [a-]+", "a-a", 1},
-        {GRAMMAR, "root ::= s\ns ::= \"(\" s \")\" s | \"\"", "(()())()", 1},
-        {GRAMMAR, "root ::= s\ns ::= \"(\" s \")\" s | \"\"", "(()", 0},
-        {GRAMMAR, "root ::= \"\\\"\\\\\\t\"", "\"\\\t", 1},
-        {REGEX, "(a|b)*?c{2,3}", "abacc", 1},
-        {REGEX, "^a$", "a", 1},
-        {REGEX, "a^b|c", "ab", 0},
-        {REGEX, "a^b|c", "c", 1},
-        {REGEX, "(a$|ab)", "ab", 1},
-        {REGEX, "[\\w\\-.]+@(?:[a-z]+\\.)+[a-z]{2,}", "some.one-x@mail.example.org", 1},
-        {REGEX, "\\u{1F600}\\x41\\u00e9",
-         "\xf0\x9f\x98\x80"
-         "A\xc3\xa9",
-         1},
-        {REGEX, "\\ud83d\\ude00", "\xf0\x9f\x98\x80", 1},
-        {REGEX, ".", "\n", 0},
-        {REGEX, "\\p{L}+", "a\xc3\xa9\xe6\x97\xa5", 1},
-        {REGEX, "\\P{Nd}", "7", 0},
-        {REGEX, "[^]", "\n", 1},
-        {REGEX, "(?<year>\\d{4})", "2024", 1},
-        {SCHEMA, "{\"type\":\"object\"}", " { \"a\" : [ 1 , 2 ] } ", 1},
-        {SCHEMA, "{\"type\":\"object\"}", "[]", 0},
-        {SCHEMA, "{\"properties\":{\"a\":{}}}", "{\"a\":1,\"a\":1}", 0}, /* a known name twice */
-        {SCHEMA, "{\"maxContains\":1,\"contains\":{}}", "\"not an array\"", 1},
-        {SCHEMA, "{\"type\":\"integer\"}", "15e-1", 0},
-        {SCHEMA, "{\"type\":\"integer\"}", "1.50e1", 1},
-        {SCHEMA, "{\"maximum\":9007199254740992}", "9007199254740993", 0}, /* exact */
-        {SCHEMA, "{\"minimum\":-9223372036854775808}", "-9223372036854775809", 0},
-        {SCHEMA, "{\"multipleOf\":0.01}", "4.35", 1},
-        {SCHEMA, "{\"multipleOf\":0.01}", "4.355", 0},
-        {SCHEMA, "{\"const\":\"\\u20ac\"}", "\"\\u20aC\"", 1},
-        {SCHEMA, "{\"maxLength\":1}", "\"\\ud83d\\ude00\"", 1},
-        {SCHEMA, "true", "\"\\ud83d\"", 0},
-        {SCHEMA, "true", "01", 0},
-        {SCHEMA, "{\"properties\":{\"n\":{\"$ref\":\"#\"}},\"additionalProperties\":false}",
-         "{\"n\":{\"n\":{\"n\":{}}}}", 1},
-        {SCHEMA, "{\"format\":\"date\"}", "\"not a date\"", 1},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < sizeof text_cases / sizeof text_cases[0]; i++) {
         struct base_error err = BASE_ERROR_INIT;
         struct sample_constraint *c =
-            compile(cases[i].kind, cases[i].source, strlen(cases[i].source), &err);
-        if (!c) fail_msg("%s: %s", cases[i].source, err.text);
-        if (check(c, cases[i].text, strlen(cases[i].text)) != cases[i].accepted)
-            fail_msg("%s: '%s' should be %d", cases[i].source, cases[i].text, cases[i].accepted);
+            compile(text_cases[i].kind, text_cases[i].source, strlen(text_cases[i].source), &err);
+        if (!c) fail_msg("%s: %s", text_cases[i].source, err.text);
+        if (check(c, text_cases[i].text, strlen(text_cases[i].text)) != text_cases[i].accepted)
+            fail_msg("%s: '%s' should be %d", text_cases[i].source, text_cases[i].text,
+                     text_cases[i].accepted);
         sample_constraint_free(c);
     }
 }
@@ -146,6 +164,11 @@ static void errors(void **state)
         {GRAMMAR, "root ::= \"\\q\"", "unknown escape"},
         {GRAMMAR, "root ::= <think>", "not supported"},
         {GRAMMAR, "root = \"a\"", "line 1, column 6: expected '::='"},
+        {GRAMMAR, "root ::= \"a\"{0,1000000}", "line 1, column 21: repeats more than 10000"},
+        {GRAMMAR, "root ::= a\na ::= b\nb ::= a", "line 1, column 1: rule 'root' is left-rec"},
+        {REGEX, "a{0,1000000}", "line 1, column 10: repeats too often"},
+        {REGEX, "((a{1,100}){1,100}){1,100}", "expands to more than 200000 states"},
+        {REGEX, "[^]{1,9999}", "more than 20000 states"},
         {REGEX, "(?=x)", "column 2: look-ahead is not supported"},
         {REGEX, "(?<=x)*", "column 2: look-behind is not supported"},
         {REGEX, "(a)\\1", "column 5: back-references"},
@@ -175,6 +198,8 @@ static void errors(void **state)
         {SCHEMA, "{\"minItems\":-1}", "'minItems' must be a whole number"},
         {SCHEMA, "{\"multipleOf\":0}", "'multipleOf' must be positive"},
         {SCHEMA, "{\"a\":1,\"a\":2}", "stands twice"},
+        {SCHEMA, "{\"maxItems\":1e20}", "line 1, column 13: 'maxItems' must be a whole number"},
+        {SCHEMA, "{\"properties\":{\"a\":{\"$ref\":\"#/properties/a\"}}}", "leads back to itself"},
         {SCHEMA, "{\"type\":\"strnig\"}", "is not the name of a type"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -310,6 +335,62 @@ static void ambiguous_texts(void **state)
         sample_constraint_free(c);
     }
     free(text);
+}
+
+/* What no keyboard types: NUL, bytes that are no UTF-8. */
+static void odd_bytes(void **state)
+{
+    (void)state;
+    static const struct {
+        enum kind kind;
+        const char *source;
+        size_t size;
+        const char *error; /* NULL: it accepts a, NUL, b */
+    } cases[] = {
+        {GRAMMAR, "root ::= \"a\0b\"", 14, NULL},
+        {GRAMMAR, "root ::= \"a\"\0", 13, "line 1, column 13: "},
+        {GRAMMAR, "root ::= \"\xff\"", 12, "line 1, column 11: invalid UTF-8"},
+        {GRAMMAR, "\xef\xbb\xbfroot ::= \"a\"", 15, "line 1, column 1: expected a rule name"},
+        {REGEX, "a\0b", 3, NULL},
+        {REGEX, "a\xc0\x80", 3, "line 1, column 2: invalid UTF-8"},
+        {SCHEMA, "{\"const\":\"\xed\xa0\x80\"}", 15, "line 1, column 11: invalid UTF-8"},
+        {SCHEMA, "{}\0", 3, "line 1, column 3: something stands behind"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct base_error err = BASE_ERROR_INIT;
+        struct sample_constraint *c = compile(cases[i].kind, cases[i].source, cases[i].size, &err);
+        if (cases[i].error && (c || !strstr(err.text, cases[i].error)))
+            fail_msg("case %zu: '%s' lacks '%s'", i, err.text, cases[i].error);
+        if (!cases[i].error) assert_int_equal(check(c, "a\0b", 3), 1);
+        if (!cases[i].error) assert_int_equal(check(c, "a", 1), 0);
+        sample_constraint_free(c);
+    }
+}
+
+/* Many words are one automaton; many other values, or many choices at once, are refused. */
+static void enormous_lists(void **state)
+{
+    (void)state;
+    struct base_error err = BASE_ERROR_INIT;
+    struct base_buffer words = BASE_BUFFER_INIT, numbers = BASE_BUFFER_INIT, all = BASE_BUFFER_INIT;
+    base_buffer_add_text(&words, "{\"enum\":[\"\"");
+    base_buffer_add_text(&numbers, "{\"enum\":[0");
+    base_buffer_add_text(&all, "{\"allOf\":[true");
+    for (int i = 1; i < 3000; i++) base_buffer_add_format(&words, ",\"v%d\"", i);
+    for (int i = 1; i < 3000; i++) base_buffer_add_format(&numbers, ",%d", i);
+    for (int i = 1; i < 30; i++)
+        base_buffer_add_format(
+            &all, ",{\"anyOf\":[{\"required\":[\"a%d\"]},{\"required\":[\"b%d\"]}]}", i, i);
+    base_buffer_add_text(&words, "]}");
+    base_buffer_add_text(&numbers, "]}");
+    base_buffer_add_text(&all, "]}");
+    struct sample_constraint *c = compile(SCHEMA, words.data, words.size, &err);
+    assert_non_null(c);
+    assert_int_equal(check(c, "\"v2999\"", 7), 1);
+    assert_int_equal(check(c, "\"v3000\"", 7), 0);
+    sample_constraint_free(c);
+    expect_error(SCHEMA, &numbers, "line 1, column ");
+    expect_error(SCHEMA, &all, "leads to more than 2000 combinations");
+    base_buffer_free(&words), base_buffer_free(&numbers), base_buffer_free(&all);
 }
 
 /* -- choices -- */
@@ -546,6 +627,18 @@ static void masks_equal_reading(void **state)
          "{\"type\":\"number\"},{\"type\":\"object\",\"maxProperties\":2}]}}"},
         {GRAMMAR, "root ::= \"[\" (root (\",\" root)*)? \"]\" | [a-z]+ | \"\\\"\" [^\"]* \"\\\"\""},
         {REGEX, "([a-z]+ )*\\d{2,5}"},
+        {GRAMMAR,
+         "root ::= (expr \"=\" ws term \"\\n\")+\nexpr ::= term ([-+*/] term)*\nterm ::= ident | "
+         "[0-9]+ ws | \"(\" ws expr \")\" ws\nident ::= [a-z] [a-z0-9_]* ws\nws ::= [ ]*"},
+        {REGEX, ".*"},
+        {REGEX, "[^x]{0,9}"},
+        {REGEX, "(\\w\\w)*"},
+        {SCHEMA, "{\"type\":\"string\",\"minLength\":3,\"maxLength\":30}"},
+        {SCHEMA, "{\"type\":\"array\",\"items\":{\"type\":\"string\",\"pattern\":\"^(..)*$\"}}"},
+        {SCHEMA, "{\"type\":\"object\",\"maxProperties\":2,\"required\":[\"re\"]}"},
+        {SCHEMA, "{\"type\":\"object\",\"propertyNames\":{\"maxLength\":4},\"patternProperties\":{"
+                 "\"^a\":{\"type\":\"number\"},\"n$\":false}}"},
+        {GRAMMAR, "root ::= (s \"\\n\")+\ns ::= [^\\n\"]* | \"(\" s \")\" s"},
     };
     struct sample_random r;
     struct support_tokens words;
@@ -602,6 +695,8 @@ int main(void)
         cmocka_unit_test(long_chains),
         cmocka_unit_test(deep_texts),
         cmocka_unit_test(ambiguous_texts),
+        cmocka_unit_test(odd_bytes),
+        cmocka_unit_test(enormous_lists),
         cmocka_unit_test(choices),
         cmocka_unit_test(regex_equals_pcre2),
         cmocka_unit_test(grammar_equals_naive),

@@ -250,6 +250,24 @@ static int64_t pick_token(const uint64_t *mask, const struct support_tokens *wor
     return chosen;
 }
 
+/* From wherever a text stands the shortest ending is found, as long as foretold, and accepted. */
+static void expect_ending(struct sample_finisher *f, struct sample_state *s,
+                          const struct sample_constraint *c, const struct base_buffer *text)
+{
+    struct base_error err = BASE_ERROR_INIT;
+    struct base_buffer whole = BASE_BUFFER_INIT;
+    uint64_t rest;
+    bool found;
+    base_buffer_add(&whole, text->data, text->size);
+    assert_true(sample_finisher_after(f, s, "", 0, &rest, &err));
+    assert_true(sample_finisher_text(f, s, "", 0, 4000, &whole, &found, &err));
+    if (!found) fail_msg("no ending after %s", text->size ? text->data : "");
+    if (whole.size - text->size != rest)
+        fail_msg("%llu bytes are not the ending of %s", (unsigned long long)rest, whole.data);
+    if (!accepts(c, whole.data, whole.size)) fail_msg("ends as %s", whole.data);
+    base_buffer_free(&whole);
+}
+
 static void generated_texts_are_accepted(void **state)
 {
     (void)state;
@@ -265,10 +283,13 @@ static void generated_texts_are_accepted(void **state)
         struct sample_constraint *c = compile(walked[i], strlen(walked[i]), false, &err);
         if (!g || !c) fail_msg("%s: %s", walked[i], err.text);
         struct sample_masker *m = sample_masker_new(g, v, 1 << 20, &err);
+        struct sample_finisher *f = sample_finisher_new(g, &err);
+        assert_non_null(f);
         for (uint32_t walk = 0; walk < walks; walk++) {
             struct sample_state *s = sample_state_new(g, &err);
             struct base_buffer text = BASE_BUFFER_INIT;
             for (int step = 0; step < 400; step++) {
+                if (step % 3 == 0) expect_ending(f, s, c, &text);
                 const uint64_t *mask = sample_masker_mask(m, s, &err);
                 int64_t id = pick_token(mask, &words, &r);
                 size_t used, size;
@@ -288,6 +309,7 @@ static void generated_texts_are_accepted(void **state)
             base_buffer_free(&text);
             sample_state_free(s);
         }
+        sample_finisher_free(f);
         sample_masker_free(m);
         sample_constraint_free(g);
         sample_constraint_free(c);

@@ -75,10 +75,10 @@ static void make_document(struct base_buffer *b, struct sample_random *r, int de
     base_buffer_add_text(b, "}");
 }
 
-/* The longest token at the text's beginning, and its size. */
-static int32_t longest(const struct sample_vocab *v, const char *text, size_t size, size_t *used)
+/* The longest token of a trie at the text's beginning, if longer than *used. */
+static int32_t longest_of(const struct sample_trie *v, const char *text, size_t size, int32_t id,
+                          size_t *used)
 {
-    int32_t id = -1;
     uint32_t i = 1, end = v->n_node;
     for (size_t depth = 0; depth < size && i < end;) {
         if (v->node[i].byte != (uint8_t)text[depth]) {
@@ -87,10 +87,18 @@ static int32_t longest(const struct sample_vocab *v, const char *text, size_t si
         }
         depth++;
         end = v->node[i].next;
-        if (v->node[i].token < v->node[i + 1].token) id = v->order[v->node[i].token], *used = depth;
+        if (depth > *used && v->node[i].token < v->node[i + 1].token)
+            id = v->order[v->node[i].token], *used = depth;
         i++;
     }
     return id;
+}
+
+static int32_t longest(const struct sample_vocab *v, const char *text, size_t size, size_t *used)
+{
+    *used = 0;
+    int32_t id = longest_of(&v->plain, text, size, -1, used);
+    return longest_of(&v->other, text, size, id, used);
 }
 
 static int compare_times(const void *a, const void *b)
@@ -178,8 +186,8 @@ int main(int argc, char **argv)
     }
     struct sample_masker *m = c && v ? sample_masker_new(c, v, 64 << 20, &err) : NULL;
     if (m)
-        printf("trie of %u tokens, %u nodes: %.1f ms\n", v->n_vocab, v->n_node,
-               (now() - start) / 1000);
+        printf("tries of %u tokens, %u and %u nodes: %.1f ms\n", v->n_vocab, v->plain.n_node,
+               v->other.n_node, (now() - start) / 1000);
     bool ok = m && run(c, v, m, 1, 10, "cold") && run(c, v, m, 2, 40, "warm") &&
               run(c, v, m, 3, 40, "warm");
     if (!ok) fprintf(stderr, "failed: %s\n", err.text);

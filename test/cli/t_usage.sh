@@ -55,9 +55,15 @@ usage '--temp: is an option of .infer run., not of .infer tokenize.' tokenize --
 usage '--special: goes with --decode' tokenize --special -p x
 usage '--decode: contradicts --no-bos' tokenize --decode --no-bos -p 1
 
-begin pain_11_12_13_constraints_fail_closed # not there yet: refused, never ignored
-usage '--grammar: is an option of .infer check.' -p x --grammar 'root ::= "a"'
-usage '--json-schema: is an option of .infer check.' -p x --json-schema '{}'
+begin pain_11_12_constraints_are_compiled_before_the_model_is_loaded
+usage "line 1, column 10: rule 'b' is not defined" -m "$work/none" -p x --grammar 'root ::= b'
+usage 'line 1, column 16: .*dynamicRef. is not supported' -m "$work/none" -p x \
+    --json-schema '{"$dynamicRef":"#a"}'
+usage 'line 1, column 3: a .\(. is not closed|not closed' -m "$work/none" -p x --regex 'a(b'
+usage '--grammar: contradicts --regex' -p x --grammar 'root ::= "a"' --regex a
+usage '--schema-lenient: needs --json-schema' -p x --regex a --schema-lenient not
+infer -m "$work/none" -p x --json-object
+status 3
 
 begin unknown_command_suggests
 usage 'tokenise: unknown command; did you mean tokenize\?' tokenise

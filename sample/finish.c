@@ -1,0 +1,177 @@
+/* sample/finish.c: the shortest way to complete a text: for each frame the fewest bytes that end
+ * it, so that a stack takes the sum. What frames of JSON values take is in finish_json.c, and for
+ * some conditions (marks of several kinds at once) an estimate; a completion is therefore always
+ * read through the automata before it is given out. See constraint.h. */
+#include "sample/finish.h"
+#include <stdlib.h>
+#include <string.h>
+
+/* -- tables -- */
+
+/* One pass over an automaton; whether anything became shorter. */
+static bool shorten(const struct sample_constraint *c, uint32_t **rest, uint32_t which)
+{
+    const struct sample_dfa *d = c->dfa[which];
+    uint32_t *mine = rest[which];
+    bool changed = false;
+    for (uint32_t q = d->n_state; q-- > 1;) {
+        uint32_t least = d->accept[q] & SAMPLE_DFA_ACCEPTS ? 0 : mine[q];
+        for (uint32_t k = 0; k < d->n_class && least > 1; k++) {
+            uint32_t to = d->next[(size_t)q * d->n_class + k];
+            if (to && sample_add(mine[to], 1) < least) least = mine[to] + 1;
+        }
+        for (uint32_t k = d->call_at[q]; k < d->call_at[q + 1]; k++) {
+            uint32_t callee = d->call[k].rule, back = d->call[k].back;
+            uint32_t sum =
+                back && rest[callee] ? sample_add(rest[callee][1], mine[back]) : SAMPLE_NEVER;
+            if (sum < least) least = sum;
+        }
+        changed |= least != mine[q];
+        mine[q] = least;
+    }
+    return changed;
+}
+
+static bool fill_automata(struct sample_finisher *f, struct base_error *err)
+{
+    const struct sample_constraint *c = f->constraint;
+    f->dfa = calloc((size_t)c->n_dfa + 1, sizeof *f->dfa);
+    if (!f->dfa) return base_fail(err, BASE_NO_MEMORY, "no memory for a constraint's ends");
+    for (uint32_t i = 0; i < c->n_dfa; i++) {
+        if (!c->dfa[i]) continue;
+        f->dfa[i] = malloc(((size_t)c->dfa[i]->n_state + 1) * sizeof **f->dfa);
+        if (!f->dfa[i]) return base_fail(err, BASE_NO_MEMORY, "no memory for a constraint's ends");
+        memset(f->dfa[i], 0xff, ((size_t)c->dfa[i]->n_state + 1) * sizeof **f->dfa);
+    }
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (uint32_t i = c->n_dfa; i-- > 0;) changed |= c->dfa[i] && shorten(c, f->dfa, i);
+    }
+    return true;
+}
+
+struct sample_finisher *sample_finisher_new(const struct sample_constraint *c,
+                                            struct base_error *err)
+{
+    struct sample_finisher *f = calloc(1, sizeof *f);
+    if (!f) {
+        base_fail(err, BASE_NO_MEMORY, "no memory for a constraint's ends");
+        return NULL;
+    }
+    f->constraint = c;
+    if (fill_automata(f, err) && (!c->schema || sample_finish_schema(f, err))) return f;
+    sample_finisher_free(f);
+    return NULL;
+}
+
+void sample_finisher_free(struct sample_finisher *f)
+{
+    if (!f) return;
+    const struct sample_constraint *c = f->constraint;
+    for (uint32_t i = 0; f->dfa && i < c->n_dfa; i++) free(f->dfa[i]);
+    for (uint32_t i = 0; f->string && i < c->schema->n_string; i++) free(f->string[i]);
+    for (uint32_t i = 0; f->name && i < c->schema->n_object; i++) free(f->name[i]);
+    free(f->dfa), free(f->string), free(f->name), free(f->place), free(f->work), free(f->path);
+    free(f);
+}
+
+/* -- stacks -- */
+
+/* What lies under a frame is remembered in it, so that the next question ends there. */
+static bool stack_rest(struct sample_finisher *f, struct sample_state *s, uint32_t stack,
+                       uint32_t *rest)
+{
+    uint32_t n = 0, below;
+    while (stack && s->frame[stack].rest == 0) {
+        if (!sample_grow(&f->path, &f->path_room, n, sizeof *f->path, s->err)) return false;
+        f->path[n++] = stack;
+        const struct sample_frame *frame = &s->frame[stack];
+        if (frame->kind == SAMPLE_FRAME_AUTO)
+            stack = frame->next;
+        else
+            sample_finish_frame(f, s, frame, &below), stack = below;
+    }
+    uint32_t sum = stack ? s->frame[stack].rest - 1 : 0;
+    while (n) {
+        struct sample_frame *frame = &s->frame[f->path[--n]];
+        uint32_t own = frame->kind == SAMPLE_FRAME_AUTO ? f->dfa[frame->a][frame->b]
+                                                        : sample_finish_frame(f, s, frame, &below);
+        sum = sample_add(sum, own);
+        if (sum == SAMPLE_NEVER) sum--; /* leaves room for the 1 */
+        frame->rest = sum + 1;
+    }
+    *rest = sum;
+    return true;
+}
+
+static bool state_rest(struct sample_finisher *f, struct sample_state *s, uint32_t *rest)
+{
+    uint32_t one;
+    *rest = SAMPLE_NEVER - 1;
+    for (uint32_t i = 0; i < s->n_top; i++) {
+        if (!stack_rest(f, s, s->top[i], &one)) return false;
+        if (one < *rest) *rest = one;
+    }
+    return true;
+}
+
+bool sample_finisher_after(struct sample_finisher *f, struct sample_state *s, const char *bytes,
+                           size_t size, uint64_t *rest, struct base_error *err)
+{
+    struct sample_trial trial;
+    size_t used;
+    uint32_t least = SAMPLE_NEVER;
+    s->err = err;
+    if (!sample_trial_begin(s, &trial)) return false;
+    bool ok = sample_state_feed(s, bytes, size, &used, err);
+    if (ok && used == size) ok = state_rest(f, s, &least);
+    sample_trial_end(s, &trial);
+    *rest = least >= SAMPLE_NEVER - 1 ? UINT64_MAX : least;
+    return ok;
+}
+
+/* The byte that leaves the least behind it; false in *found when none leaves less than `now`. */
+static bool next_byte(struct sample_finisher *f, struct sample_state *s, uint32_t now, char *byte,
+                      bool *found, struct base_error *err)
+{
+    uint64_t best = now;
+    *found = false;
+    for (int k = 0; k < 256; k++) {
+        uint64_t rest;
+        char b = (char)(k + ' '); /* printable ones first */
+        if (!sample_finisher_after(f, s, &b, 1, &rest, err)) return false;
+        if (rest >= best) continue;
+        best = rest;
+        *byte = b;
+        *found = true;
+        if (rest + 1 == now) break;
+    }
+    return true;
+}
+
+bool sample_finisher_text(struct sample_finisher *f, struct sample_state *s, const char *bytes,
+                          size_t size, size_t most, struct base_buffer *out, bool *found,
+                          struct base_error *err)
+{
+    struct sample_state *copy = sample_state_clone(s, err);
+    size_t from = out->size, used;
+    bool ok = copy && sample_state_feed(copy, bytes, size, &used, err);
+    *found = ok && used == size;
+    base_buffer_add(out, "", 0);
+    while (ok && *found && !sample_state_may_end(copy)) {
+        uint32_t rest;
+        char byte;
+        copy->err = err;
+        ok = state_rest(f, copy, &rest);
+        *found = ok && rest != 0 && out->size - from + rest <= most;
+        if (!*found) break;
+        ok = next_byte(f, copy, rest, &byte, found, err);
+        if (ok && *found) {
+            base_buffer_add(out, &byte, 1);
+            ok = sample_state_feed(copy, &byte, 1, &used, err);
+        }
+    }
+    sample_state_free(copy);
+    if (ok && out->failed) return base_fail(err, BASE_NO_MEMORY, "no memory for a text's end");
+    return ok;
+}

@@ -1,0 +1,31 @@
+/* sample/finish.h: how few bytes complete a text. Private to sample/. */
+#ifndef SAMPLE_FINISH_H
+#define SAMPLE_FINISH_H
+
+#include "sample/machine.h"
+#include "sample/schema.h"
+
+enum { SAMPLE_NEVER = UINT32_MAX }; /* no number of bytes that is known */
+
+struct sample_finisher {
+    const struct sample_constraint *constraint;
+    uint32_t **dfa;    /* [n_dfa][n_state] from a state of an automaton to its end */
+    uint32_t **string; /* the same of a schema's strings, without the closing quote */
+    uint32_t **name;   /* [n_object][n_class] from the start of a name to its end */
+    uint32_t *place;   /* [n_place] of a value */
+    uint32_t *work;    /* [states of a name's automaton + classes of names], for the largest */
+    uint32_t *path, path_room;
+};
+
+static inline uint32_t sample_add(uint32_t a, uint32_t b)
+{
+    return a > SAMPLE_NEVER - b ? SAMPLE_NEVER : a + b;
+}
+
+/* Fills string[], name[] and place[]. */
+bool sample_finish_schema(struct sample_finisher *f, struct base_error *err);
+/* The least for one frame of a JSON value; *below is the stack under it. */
+uint32_t sample_finish_frame(struct sample_finisher *f, const struct sample_state *s,
+                             const struct sample_frame *frame, uint32_t *below);
+
+#endif

@@ -1,0 +1,115 @@
+# infer run under grammars, schemas, expressions and choices: with tiny models of random weights, one
+# for each kind of vocabulary, which would never come to such texts by themselves.
+. test/cli/lib.sh
+make_model=$(dirname "$INFER")/test/tool_make_model
+[ -x "$make_model" ] || { echo 'skip t_constrain.sh: tool_make_model is not built'; finish; exit; }
+"$make_model" "$work/bpe.gguf" tokens=bpe >/dev/null
+"$make_model" "$work/spm.gguf" tokens=spm vocab=320 >/dev/null
+schema='{"type":"object","properties":{"name":{"type":"string","maxLength":20},"age":{"type":"integer",
+"minimum":0,"maximum":150},"tags":{"type":"array","items":{"enum":["red","green"]},"minItems":1}},
+"required":["name","age","tags"],"additionalProperties":false}'
+
+# accepted OPTION VALUE: what was written is what `check` accepts.
+accepted() {
+    cp "$work/out" "$work/text"
+    "$INFER" check "$@" -f "$work/text" </dev/null 2>"$work/why" ||
+        bad "infer $last: '$(head -c 300 "$work/text")': $(head -c 200 "$work/why")"
+}
+
+for kind in bpe spm; do
+    INFER_MODEL=$work/$kind.gguf
+    export INFER_MODEL
+
+    begin "${kind}_texts_are_accepted"
+    for seed in 1 2 3; do
+        infer -p x -n 150 -s $seed --temp 2 --json-schema "$schema"
+        status 0
+        accepted --json-schema "$schema"
+        infer -p x -n 60 -s $seed --temp 2 --json-object
+        status 0
+        accepted --json-object
+        infer -p x -n 60 -s $seed --temp 2 --grammar 'root ::= "(" root ")" root | [a-z]?'
+        status 0
+        accepted --grammar 'root ::= "(" root ")" root | [a-z]?'
+        infer -p x -n 60 -s $seed --temp 2 --regex '(é|日本|\p{Lu}){3}[^a]{2,5}'
+        status 0
+        accepted --regex '(é|日本|\p{Lu}){3}[^a]{2,5}'
+    done
+
+    begin "${kind}_choices_end_by_themselves" # nothing can follow: no end-of-text token is needed
+    infer -p x --choices 'yes,no,perhaps' --ignore-eos --json
+    status 0
+    out_like '"text":"(yes|no|perhaps)","stop":"constraint"'
+    infer -p x --choices ' yes, no'
+    out_like '^ (yes|no)$'
+
+    begin "${kind}_the_first_token_too" # a tokenizer may drop the space of the very first one
+    start=$([ $kind = spm ] || echo x) # this byte-level one has no token to begin with
+    infer -p "$start" --choices ' yes, no'
+    status 0
+    out_like '^ (yes|no)$'
+    infer -p "$start" --choices 'yes,no'
+    status 0
+    out_like '^(yes|no)$'
+
+    begin "${kind}_pain_13_a_limit_ends_the_text_in_time"
+    for n in 60 80 100 140; do
+        infer -p x -n $n -s 5 --temp 3 --json-schema "$schema"
+        status 0
+        accepted --json-schema "$schema"
+    done
+    infer -p x -n 60 -c 70 -s 5 --temp 3 --json-schema "$schema"
+    status 0
+    accepted --json-schema "$schema"
+
+    begin "${kind}_a_limit_that_cannot_be_met_is_status_6"
+    infer -p x -n 3 --json-schema "$schema"
+    status 6
+    err_line '^infer: --predict ended the text after 3 tokens, before the constraint was satisfied$'
+    [ -s "$work/out" ] || bad 'the part that there is was not written'
+    infer -p x -n 3 --json-schema "$schema" --json
+    status 6
+    out_like '"tokens":3,.*"stop":"limit"'
+    infer -p x -n 0 --regex a
+    status 6
+    infer -p x -n 0 --regex 'a?'
+    status 0
+    infer -p x -n 4 --regex 'a+' # complete wherever it is cut
+    status 0
+
+    begin "${kind}_a_stop_text_ends_it_too"
+    infer -p x -n 50 --regex 'a{5}' --stop aaa
+    status 6
+    out ''
+    err_line 'a --stop text ended the text'
+    infer -p x -n 50 --regex 'b?a{5}' --stop zzz
+    status 0
+    infer -p x -n 50 --grammar 'root ::= "b" | "bcc"' --stop cc --ignore-eos
+    status 0
+    out 'b'
+
+    begin "${kind}_empty_texts"
+    infer -p x --regex ''
+    status 0
+    out ''
+    infer -p x --regex '' --json
+    out_like '"tokens":0,"text":"","stop":"constraint"'
+
+    begin "${kind}_the_same_bytes_each_time"
+    infer -p x -n 40 -s 9 --json-object -t 1
+    cp "$work/out" "$work/once"
+    infer -p x -n 40 -s 9 --json-object -t 2
+    cmp -s "$work/out" "$work/once" || bad 'two runs differ'
+done
+
+begin real_model
+if [ -n "$MODEL" ]; then
+    infer -m "$MODEL" -p 'The capital of France is' --temp 0 --choices ' London, Paris, Rome'
+    status 0
+    out ' Paris'
+    infer -m "$MODEL" -p 'A red apple as JSON: ' -n 40 --temp 0 --json-schema "$schema"
+    status 0
+    accepted --json-schema "$schema"
+fi
+
+finish
