@@ -5,7 +5,17 @@
 #include <string.h>
 #include <unistd.h>
 
-#define DEFAULT_MODEL "/infer/models/SmolLM2-135M-Instruct.Q4_1.gguf"
+#define DEFAULT_MODEL "/SmolLM2-135M-Instruct.Q4_1.gguf"
+
+void cli_model_folder(struct base_buffer *path)
+{
+    const char *data = getenv("XDG_DATA_HOME"), *home = getenv("HOME");
+    if (data && *data)
+        base_buffer_add_text(path, data);
+    else
+        base_buffer_add_format(path, "%s/.local/share", home ? home : "");
+    base_buffer_add_text(path, "/infer/models");
+}
 
 bool cli_model_path(const struct cli_values *values, struct base_buffer *path,
                     struct base_error *err)
@@ -14,11 +24,7 @@ bool cli_model_path(const struct cli_values *values, struct base_buffer *path,
         base_buffer_add_text(path, values->model);
         return true;
     }
-    const char *data = getenv("XDG_DATA_HOME"), *home = getenv("HOME");
-    if (data && *data)
-        base_buffer_add_text(path, data);
-    else
-        base_buffer_add_format(path, "%s/.local/share", home ? home : "");
+    cli_model_folder(path);
     base_buffer_add_text(path, DEFAULT_MODEL);
     if (path->failed) return base_fail(err, BASE_NO_MEMORY, "not enough memory for a path");
     if (access(path->data, F_OK) == 0) return true;

@@ -15,6 +15,9 @@ struct cli_model {
     struct base_buffer name; /* general.name, else the file's name */
 };
 
+/* Where model files are kept for the user: appended to *path. */
+void cli_model_folder(struct base_buffer *path);
+
 /* The path of -m, of $INFER_MODEL, or of the default model; BASE_MODEL with advice when there is
  * none. */
 bool cli_model_path(const struct cli_values *values, struct base_buffer *path,

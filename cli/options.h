@@ -1,8 +1,9 @@
 /* cli/options.h: the options of every subcommand, from one table (options_tables.c).
  *
- * Parsing, defaults, environment variables, --help and suggestions all come from its rows; nothing
- * else in the program names an option's spelling but error messages. An option's value comes from
- * the command line, else from INFER_<NAME>, else from the row's default. */
+ * Parsing, defaults, environment variables, --help, the man page, completions and suggestions all
+ * come from its rows; nothing else in the program names an option's spelling but error messages. An
+ * option's value comes from the command line, else from INFER_<NAME>, else from the row's default.
+ */
 #ifndef CLI_OPTIONS_H
 #define CLI_OPTIONS_H
 
@@ -20,12 +21,22 @@ enum cli_command_id {
     CLI_INSPECT,
     CLI_QUANTIZE,
     CLI_CHECK,
+    CLI_MODELS,
+    CLI_DOCTOR,
+    CLI_COMPLETION,
+    CLI_MAN,
     CLI_VERSION,
     CLI_HELP,
     CLI_COMMAND_COUNT
 };
 
-enum { CLI_LIST_MAX = 64, CLI_INTEGERS_MAX = 16, CLI_ARGUMENT_MAX = 3, CLI_ALIAS_MAX = 3 };
+enum {
+    CLI_LIST_MAX = 64,
+    CLI_INTEGERS_MAX = 16,
+    CLI_ARGUMENT_MAX = 3,
+    CLI_ALIAS_MAX = 3,
+    CLI_VARIABLE_SIZE = 64
+};
 
 /* The values of an option that may be given several times. */
 struct cli_list {
@@ -110,6 +121,29 @@ struct cli_command {
 };
 
 extern const struct cli_command cli_command_table[CLI_COMMAND_COUNT];
+
+/* What a command's arguments are, for completions: "FILE", "FOLDER", "COMMAND" or choices "a|b";
+ * NULL where nothing can be said. */
+extern const char *const cli_argument_table[CLI_COMMAND_COUNT][CLI_ARGUMENT_MAX];
+
+/* Exit statuses, as --help and the man page tell them. */
+struct cli_status {
+    int status;
+    const char *meaning;
+};
+extern const struct cli_status cli_status_table[];
+extern const size_t cli_status_count;
+
+static inline bool cli_option_belongs(const struct cli_option *o, enum cli_command_id command)
+{
+    return o->commands >> command & 1;
+}
+
+/* Whether its value is the name of a file: "FILE", or "FILE|..." when other texts are taken too. */
+bool cli_option_takes_file(const struct cli_option *o);
+
+/* "top-k": INFER_TOP_K. */
+void cli_option_variable(const struct cli_option *o, char out[CLI_VARIABLE_SIZE]);
 
 /* The command of that name; CLI_COMMAND_COUNT when there is none. */
 enum cli_command_id cli_command_find(const char *name);
