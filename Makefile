@@ -142,7 +142,7 @@ install: all $(BUILD)/man/infer.1 $(addprefix $(BUILD)/man/,bash zsh fish)
 	    $(DATA)/bash-completion/completions $(DATA)/zsh/site-functions \
 	    $(DATA)/fish/vendor_completions.d
 	install -m 755 $(BUILD)/infer $(DESTDIR)$(PREFIX)/bin/infer
-	install -m 644 README.md docs/*.md $(DATA)/doc/infer
+	install -m 644 README.md docs/*.md docs/*.json $(DATA)/doc/infer
 	install -m 644 $(BUILD)/man/infer.1 $(DATA)/man/man1/infer.1
 	install -m 644 $(BUILD)/man/bash $(DATA)/bash-completion/completions/infer
 	install -m 644 $(BUILD)/man/zsh $(DATA)/zsh/site-functions/_infer

@@ -63,13 +63,14 @@ struct cli_values {
     int64_t n_predict, seed, top_k, repeat_last_n;
     int64_t mirostat, dry_allowed_length, dry_penalty_last_n;
     int64_t ctx_size, batch_size, threads, top, chunk;
-    int64_t repetitions;
+    int64_t repetitions, logprobs;
     struct cli_integers n_prompt, n_gen, n_depth, n_parallel;
     double temp, top_p, min_p, repeat_penalty, frequency_penalty, presence_penalty;
     double dynatemp_range, dynatemp_exp, typical, top_n_sigma, xtc_probability, xtc_threshold;
     double dry_multiplier, dry_base, mirostat_ent, mirostat_lr, adaptive_target, adaptive_decay;
     bool escape, no_bos, no_special, decode, lines, ignore_eos, echo, special, json;
     bool chat, show_prompt, no_history;
+    bool jsonl, token_ids, hash, plan;
     bool metadata, tensors, plot, profile, json_object, blas, pin, verbose, help;
 
     const char *argument[CLI_ARGUMENT_MAX]; /* what is not an option, in order */

@@ -74,6 +74,15 @@ uint64_t gguf_size(const struct gguf_file *file);    /* bytes of all parts */
 int gguf_part_count(const struct gguf_file *file);
 uint64_t gguf_alignment(const struct gguf_file *file);
 
+/* One file of the model as it was when it was opened; all zero but bytes and size for one from
+ * memory. `part` is below gguf_part_count. */
+struct gguf_part_facts {
+    const void *bytes; /* [size], mapped */
+    uint64_t size, device, inode;
+    int64_t changed_ns; /* time of the last change of its content, since 1970 */
+};
+struct gguf_part_facts gguf_part_facts(const struct gguf_file *file, int part);
+
 /* ---- Metadata (of the first part) ---- */
 uint64_t gguf_kv_count(const struct gguf_file *file);
 const struct gguf_kv *gguf_kv_at(const struct gguf_file *file, uint64_t index);
