@@ -3,6 +3,7 @@
 #include "cli/commands.h"
 #include "cli/generate.h"
 #include "cli/input.h"
+#include "cli/plan.h"
 #include "cli/result.h"
 #include "cli/system.h"
 
@@ -25,6 +26,7 @@ struct completion {
 static bool encode_prompt(struct completion *c, const struct base_buffer *text,
                           struct base_error *err)
 {
+    if (c->values->plan && text->size == 0) return true; /* a plan needs no text */
     if (c->values->chat) {
         if (!cli_chat_once_encode(&c->chat, &c->model, text, err)) return false;
         c->prompt = c->chat.prompt.ids;
@@ -120,6 +122,7 @@ static bool generate(struct completion *c, const struct base_buffer *text, struc
     const bool continues = text->size > 0 && !c->values->chat;
     if (!open_rest(c, err)) return false;
     c->loaded = cli_seconds();
+    if (c->values->plan) return cli_plan_show(&c->model, c->values, c->prompt.count, err);
     if (c->values->verbose) cli_model_note(&c->model);
     if (c->values->echo && !cli_write(text->data, text->size, err)) return false;
     if (!start_result(c, err) ||
@@ -147,7 +150,8 @@ bool cli_cmd_run(const struct cli_values *values, struct base_error *err)
     struct base_buffer text = BASE_BUFFER_INIT;
     c.generating.special |= values->chat;
     bool ok = !values->chat || cli_chat_once_read(&c.chat, values, err);
-    if (ok && (!values->chat || cli_chat_once_asks(values)))
+    const bool needs_text = !values->plan || values->prompt || values->file;
+    if (ok && needs_text && (!values->chat || cli_chat_once_asks(values)))
         ok = cli_input_read(values, &text, err);
     ok = ok && complete(&c, &text, err);
     base_buffer_free(&text);

@@ -52,7 +52,7 @@ bool cli_model_open_file(struct cli_model *m, const struct cli_values *values,
 {
     struct base_buffer path = BASE_BUFFER_INIT;
     if (cli_model_path(values, &path, err)) {
-        m->file = gguf_open(path.data, err);
+        m->file = values->plan ? gguf_open_header(path.data, err) : gguf_open(path.data, err);
         if (m->file)
             find_name(m);
         else
@@ -87,6 +87,7 @@ bool cli_model_open_weights(struct cli_model *m, const struct cli_values *values
     o.n_threads = (int)values->threads;
     o.use_blas = values->blas;
     o.pin_threads = values->pin;
+    o.plan_only = values->plan;
     if (values->isa && !quant_level_by_name(values->isa, &o.level))
         return base_fail_at(err, BASE_USAGE, "--isa", -1, "'%s' is not a level", values->isa);
     m->engine = engine_new(&o, err);

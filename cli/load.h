@@ -23,7 +23,8 @@ void cli_model_folder(struct base_buffer *path);
 bool cli_model_path(const struct cli_values *values, struct base_buffer *path,
                     struct base_error *err);
 
-/* Opens the file. On failure of this or the following call cli_model_close. */
+/* Opens the file; with --plan its header only. On failure of this or the following call
+ * cli_model_close. */
 bool cli_model_open_file(struct cli_model *m, const struct cli_values *values,
                          struct base_error *err);
 bool cli_model_open_tokenizer(struct cli_model *m, struct base_error *err);

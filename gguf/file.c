@@ -21,6 +21,7 @@
 struct gguf_file {
     char *path;  /* of the first part */
     bool mapped; /* the parts' bytes are ours to unmap */
+    bool header_only;
     struct gguf_part *part;
     int part_count; /* parts opened so far; while opening, fewer than there will be */
     uint64_t size;
@@ -179,6 +180,24 @@ static bool take_tensors(struct gguf_file *file, struct gguf_part *part, struct 
     return true;
 }
 
+/* Gives a part that lacks data zeros behind its end, and parses it again where it lies then. */
+static bool extend_part(struct gguf_part *part, int number, struct base_error *err)
+{
+    const uint64_t size = part->size, end = part->data_end;
+    if (end <= size) return true;
+    char *room = mmap(NULL, end, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (room == MAP_FAILED) return fail_system(err, "reserve addresses for the data");
+    void *bytes = (void *)(uintptr_t)part->bytes;
+    if (mremap(bytes, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, room) == MAP_FAILED) {
+        munmap(room, end);
+        return fail_system(err, "move the mapping");
+    }
+    gguf_part_free(part);
+    part->map_size = end;
+    part->may_lack_data = true;
+    return gguf_part_parse(part, room, size, number, err);
+}
+
 static bool add_part(struct gguf_file *file, const struct gguf_part_facts *facts, int count,
                      struct base_error *err)
 {
@@ -188,7 +207,10 @@ static bool add_part(struct gguf_file *file, const struct gguf_part_facts *facts
     part->device = facts->device;
     part->inode = facts->inode;
     part->changed_ns = facts->changed_ns;
+    part->map_size = facts->size;
+    part->may_lack_data = file->header_only;
     return gguf_part_parse(part, facts->bytes, facts->size, number, err) &&
+           (!file->header_only || extend_part(part, number, err)) &&
            check_part(part, number, count, err) && take_tensors(file, part, err);
 }
 
@@ -238,13 +260,16 @@ static bool open_part(struct gguf_file *file, const char *path, int count, struc
     return map_file(path, &facts, err) && add_part(file, &facts, count, err);
 }
 
-struct gguf_file *gguf_open(const char *path, struct base_error *err)
+static struct gguf_file *open_file(const char *path, bool header_only, struct base_error *err)
 {
     int count = split_count(path);
     char *name = split_path(path, 0, count, err);
     struct gguf_file *file = name ? new_file(name, count, err) : NULL;
     bool done = file != NULL;
-    if (file) file->mapped = true;
+    if (file) {
+        file->mapped = true;
+        file->header_only = header_only;
+    }
     for (int i = 0; done && i < count; i++) {
         free(name);
         name = split_path(path, i, count, err);
@@ -264,6 +289,16 @@ struct gguf_file *gguf_open(const char *path, struct base_error *err)
     return file;
 }
 
+struct gguf_file *gguf_open(const char *path, struct base_error *err)
+{
+    return open_file(path, false, err);
+}
+
+struct gguf_file *gguf_open_header(const char *path, struct base_error *err)
+{
+    return open_file(path, true, err);
+}
+
 struct gguf_file *gguf_open_memory(const void *bytes, uint64_t size, const char *name,
                                    struct base_error *err)
 {
@@ -280,7 +315,7 @@ void gguf_close(struct gguf_file *file)
     if (!file) return;
     for (int i = 0; i < file->part_count; i++) {
         struct gguf_part *part = &file->part[i];
-        if (file->mapped && part->size) munmap((void *)(uintptr_t)part->bytes, part->size);
+        if (file->mapped && part->map_size) munmap((void *)(uintptr_t)part->bytes, part->map_size);
         gguf_part_free(part);
     }
     gguf_index_free(&file->tensors);

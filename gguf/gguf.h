@@ -63,6 +63,9 @@ struct gguf_file; /* opaque */
 /* Opens and checks a model. A path that ends in -00001-of-0000N.gguf opens all N parts (any part's
  * name may be given). NULL and BASE_MODEL (or BASE_NO_MEMORY) on failure. */
 struct gguf_file *gguf_open(const char *path, struct base_error *err);
+/* The same for a file that may lack its end: what the tensors' data should be and is not there
+ * reads as zeros. All of the header (of every part) must be there. */
+struct gguf_file *gguf_open_header(const char *path, struct base_error *err);
 /* The same on bytes that the caller keeps alive (tests, fuzzing); `name` is for messages. */
 struct gguf_file *gguf_open_memory(const void *bytes, uint64_t size, const char *name,
                                    struct base_error *err);

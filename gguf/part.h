@@ -20,6 +20,9 @@ struct gguf_part {
     uint32_t version;
     uint64_t alignment;
     uint64_t data_start; /* of the tensor data in the file */
+    uint64_t data_end;   /* of the last of it */
+    bool may_lack_data;  /* set before parsing: data may end beyond the file */
+    uint64_t map_size;   /* bytes that file.c has mapped: size, or more with zeros behind it */
     struct gguf_entry *entry;
     uint64_t entry_count;
     struct gguf_tensor *tensor;
