@@ -73,6 +73,15 @@ $(BUILD)/%.o: %.c $(BUILD)/flags
 	$(call say,CC,$<)
 	$(Q)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
+# The commit, when this folder is a checkout's top: for `infer version --json`.
+COMMIT := $(shell [ -z "$$(git rev-parse --show-cdup 2>&1)" ] && git describe --always --dirty \
+                  --abbrev=12 --exclude '*' 2>/dev/null)
+$(BUILD)/cli/cmd_version.o: CPPFLAGS += -DCLI_COMMIT='"$(COMMIT)"'
+$(BUILD)/cli/cmd_version.o: $(BUILD)/commit
+$(BUILD)/commit: FORCE
+	@mkdir -p $(BUILD)
+	@echo '$(COMMIT)' | cmp -s - $@ || echo '$(COMMIT)' > $@
+
 # Rebuilds everything when the compiler or its flags change.
 $(BUILD)/flags: FORCE
 	@mkdir -p $(BUILD)
@@ -127,10 +136,26 @@ lint: all
 compdb:
 	@$(MAKE) --no-print-directory -Bn V=1 all tests | scripts/compdb > compile_commands.json
 
-install: all
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/doc/infer
+DATA = $(DESTDIR)$(PREFIX)/share
+install: all $(BUILD)/man/infer.1 $(addprefix $(BUILD)/man/,bash zsh fish)
+	install -d $(DESTDIR)$(PREFIX)/bin $(DATA)/doc/infer $(DATA)/man/man1 \
+	    $(DATA)/bash-completion/completions $(DATA)/zsh/site-functions \
+	    $(DATA)/fish/vendor_completions.d
 	install -m 755 $(BUILD)/infer $(DESTDIR)$(PREFIX)/bin/infer
-	install -m 644 README.md docs/*.md $(DESTDIR)$(PREFIX)/share/doc/infer
+	install -m 644 README.md docs/*.md docs/*.json $(DATA)/doc/infer
+	install -m 644 $(BUILD)/man/infer.1 $(DATA)/man/man1/infer.1
+	install -m 644 $(BUILD)/man/bash $(DATA)/bash-completion/completions/infer
+	install -m 644 $(BUILD)/man/zsh $(DATA)/zsh/site-functions/_infer
+	install -m 644 $(BUILD)/man/fish $(DATA)/fish/vendor_completions.d/infer.fish
+
+# What the program says about itself, as files.
+$(BUILD)/man/infer.1: $(BUILD)/infer
+	@mkdir -p $(@D)
+	$(BUILD)/infer man > $@
+
+$(addprefix $(BUILD)/man/,bash zsh fish): $(BUILD)/man/%: $(BUILD)/infer
+	@mkdir -p $(@D)
+	$(BUILD)/infer completion $(@F) > $@
 
 -include $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(TEST_SRC:%.c=$(BUILD)/%.d) $(TOOL_SRC:%.c=$(BUILD)/%.d)
 

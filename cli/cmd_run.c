@@ -3,6 +3,8 @@
 #include "cli/commands.h"
 #include "cli/generate.h"
 #include "cli/input.h"
+#include "cli/plan.h"
+#include "cli/result.h"
 #include "cli/system.h"
 
 enum { CTX_SPARE = 1024 };
@@ -15,7 +17,7 @@ struct completion {
     struct cli_generator generator;
     struct cli_outcome outcome;
     struct cli_chat_once chat; /* with --chat */
-    struct base_buffer text;   /* with --json: the whole of it */
+    struct cli_result result;  /* with --json or --jsonl */
     double start, loaded;      /* cli_seconds() when each was over */
 };
 
@@ -24,6 +26,7 @@ struct completion {
 static bool encode_prompt(struct completion *c, const struct base_buffer *text,
                           struct base_error *err)
 {
+    if (c->values->plan && text->size == 0) return true; /* a plan needs no text */
     if (c->values->chat) {
         if (!cli_chat_once_encode(&c->chat, &c->model, text, err)) return false;
         c->prompt = c->chat.prompt.ids;
@@ -55,7 +58,8 @@ static bool open_session(struct completion *c, struct base_error *err)
 static bool open_prompt(struct completion *c, const struct base_buffer *text,
                         struct base_error *err)
 {
-    return cli_generator_prepare(&c->generator, &c->generating, err) &&
+    return cli_result_check(c->values, err) &&
+           cli_generator_prepare(&c->generator, &c->generating, err) &&
            cli_model_open_file(&c->model, c->values, err) &&
            cli_model_open_tokenizer(&c->model, err) && encode_prompt(c, text, err);
 }
@@ -64,7 +68,8 @@ static bool open_rest(struct completion *c, struct base_error *err)
 {
     return cli_model_open_weights(&c->model, c->values, err) && open_session(c, err) &&
            cli_generator_open(&c->generator, &c->model, err) &&
-           (!c->values->chat || cli_chat_once_begin(&c->chat, &c->model, c->values->json, err));
+           (!c->values->chat ||
+            cli_chat_once_begin(&c->chat, &c->model, cli_result_wanted(c->values), err));
 }
 
 /* ---- Results ---- */
@@ -73,10 +78,18 @@ static bool take_piece(void *user, const struct cli_piece *piece, struct base_er
 {
     struct completion *c = user;
     if (c->values->chat && !cli_chat_reply_take(&c->chat.reply, piece, err)) return false;
-    if (!c->values->json)
-        return c->values->chat || piece->size == 0 || cli_write(piece->text, piece->size, err);
-    base_buffer_add(&c->text, piece->text, piece->size);
-    return !c->text.failed || base_fail(err, BASE_NO_MEMORY, "not enough memory for the text");
+    if (cli_result_wanted(c->values)) return cli_result_piece(&c->result, piece, err);
+    return c->values->chat || piece->size == 0 || cli_write(piece->text, piece->size, err);
+}
+
+static bool start_result(struct completion *c, struct base_error *err)
+{
+    c->result = (struct cli_result){.values = c->values,
+                                    .model = &c->model,
+                                    .prompt = &c->prompt,
+                                    .seed = c->generator.seed,
+                                    .load_seconds = c->loaded - c->start};
+    return !cli_result_wanted(c->values) || cli_result_start(&c->result, err);
 }
 
 static double rate(uint64_t n, double seconds)
@@ -84,39 +97,12 @@ static double rate(uint64_t n, double seconds)
     return seconds > 0 ? (double)n / seconds : 0;
 }
 
-static bool add_json(const struct completion *c, struct base_buffer *out, struct base_error *err)
-{
-    const struct cli_outcome *o = &c->outcome;
-    base_buffer_add_text(out, "{\"model\":");
-    base_buffer_add_json(out, c->model.name.data, c->model.name.size);
-    base_buffer_add_format(out, ",\"prompt_tokens\":%llu,\"tokens\":%llu,\"text\":",
-                           (unsigned long long)o->n_prompt, (unsigned long long)o->n_generated);
-    base_buffer_add_json(out, c->text.size ? c->text.data : "", c->text.size);
-    if (c->values->chat && !cli_chat_once_add_json(&c->chat, out, err)) return false;
-    base_buffer_add_format(out, ",\"stop\":\"%s\",\"stop_text\":", cli_ending_name[o->ending]);
-    if (o->stop_text)
-        base_buffer_add_json(out, o->stop_text, o->stop_size);
-    else
-        base_buffer_add_text(out, "null");
-    base_buffer_add_format(out,
-                           ",\"seed\":%llu,\"timings\":{\"load_ms\":%.3f,\"prompt_ms\":%.3f,"
-                           "\"generate_ms\":%.3f,\"prompt_per_second\":%.2f,"
-                           "\"tokens_per_second\":%.2f}}\n",
-                           (unsigned long long)c->generator.seed, (c->loaded - c->start) * 1e3,
-                           o->read_seconds * 1e3, o->generate_seconds * 1e3,
-                           rate(o->n_prompt, o->read_seconds),
-                           rate(o->n_generated, o->generate_seconds));
-    return true;
-}
-
 static bool finish(struct completion *c, struct base_error *err)
 {
     if (c->values->chat && !cli_chat_reply_end(&c->chat.reply, err)) return false;
-    if (!c->values->json) return !cli_stdout_is_terminal() || cli_write("\n", 1, err);
-    struct base_buffer out = BASE_BUFFER_INIT;
-    const bool ok = add_json(c, &out, err) && cli_write_buffer(&out, err);
-    base_buffer_free(&out);
-    return ok;
+    if (!cli_result_wanted(c->values)) return !cli_stdout_is_terminal() || cli_write("\n", 1, err);
+    if (c->values->chat && !cli_chat_once_add_json(&c->chat, &c->result.message, err)) return false;
+    return cli_result_end(&c->result, &c->outcome, err);
 }
 
 static void note_timings(const struct completion *c)
@@ -136,9 +122,11 @@ static bool generate(struct completion *c, const struct base_buffer *text, struc
     const bool continues = text->size > 0 && !c->values->chat;
     if (!open_rest(c, err)) return false;
     c->loaded = cli_seconds();
+    if (c->values->plan) return cli_plan_show(&c->model, c->values, c->prompt.count, err);
     if (c->values->verbose) cli_model_note(&c->model);
     if (c->values->echo && !cli_write(text->data, text->size, err)) return false;
-    if (!cli_generator_run(&c->generator, c->prompt.id, c->prompt.count, continues, take_piece, c,
+    if (!start_result(c, err) ||
+        !cli_generator_run(&c->generator, c->prompt.id, c->prompt.count, continues, take_piece, c,
                            &c->outcome, err) ||
         !finish(c, err))
         return false;
@@ -163,11 +151,12 @@ bool cli_cmd_run(const struct cli_values *values, struct base_error *err)
     struct base_buffer text = BASE_BUFFER_INIT;
     c.generating.special |= values->chat;
     bool ok = !values->chat || cli_chat_once_read(&c.chat, values, err);
-    if (ok && (!values->chat || cli_chat_once_asks(values)))
+    const bool needs_text = !values->plan || values->prompt || values->file;
+    if (ok && needs_text && (!values->chat || cli_chat_once_asks(values)))
         ok = cli_input_read(values, &text, err);
     ok = ok && complete(&c, &text, err);
     base_buffer_free(&text);
-    base_buffer_free(&c.text);
+    cli_result_free(&c.result);
     cli_chat_once_close(&c.chat);
     cli_generator_close(&c.generator);
     text_ids_free(&c.prompt);

@@ -6,6 +6,7 @@
 #include "cli/options.h"
 
 #define CLI_VERSION_TEXT "0.1.0"
+#define CLI_VERSION_DATE "2026-11-21" /* of the manual page */
 
 bool cli_cmd_run(const struct cli_values *values, struct base_error *err);
 bool cli_cmd_chat(const struct cli_values *values, struct base_error *err);
@@ -16,6 +17,10 @@ bool cli_cmd_bench(const struct cli_values *values, struct base_error *err);
 bool cli_cmd_inspect(const struct cli_values *values, struct base_error *err);
 bool cli_cmd_quantize(const struct cli_values *values, struct base_error *err);
 bool cli_cmd_check(const struct cli_values *values, struct base_error *err);
+bool cli_cmd_models(const struct cli_values *values, struct base_error *err);
+bool cli_cmd_doctor(const struct cli_values *values, struct base_error *err);
+bool cli_cmd_completion(const struct cli_values *values, struct base_error *err);
+bool cli_cmd_man(const struct cli_values *values, struct base_error *err);
 bool cli_cmd_version(const struct cli_values *values, struct base_error *err);
 bool cli_cmd_help(const struct cli_values *values, struct base_error *err);
 

@@ -232,7 +232,8 @@ bool cli_generator_run(struct cli_generator *g, const int32_t *ids, size_t n, bo
     const size_t n_stops = g->values->stop.count;
     for (size_t i = 0; i < n_stops; i++) stops[i] = g->stop_text[i].data;
     struct loop l = {.g = g, .sink = sink, .user = user, .outcome = outcome};
-    *outcome = (struct cli_outcome){.n_prompt = n};
+    *outcome =
+        (struct cli_outcome){.n_cached = model_session_length(g->model->session), .n_prompt = n};
     l.stop = sample_stop_new(stops, n_stops, err);
     if (!l.stop) return false;
     base_buffer_clear(&g->piece);

@@ -33,6 +33,7 @@ struct cli_outcome {
     enum cli_ending ending;
     const char *stop_text; /* what ended it, after --escape; NULL: no stop text did */
     size_t stop_size;
+    uint64_t n_cached; /* tokens that the session held before the prompt */
     uint64_t n_prompt, n_generated;
     double read_seconds, generate_seconds;
     bool complete; /* the text is what the constraint accepts; true without one */

@@ -26,11 +26,11 @@ void cli_help_overview(struct base_buffer *out)
              "Without -m: $INFER_MODEL, else the default model that `make run` fetches.\n"
              "Every option has an environment variable: --top-k is INFER_TOP_K. Options win.\n"
              "\n"
-             "Exit status: 0 done, 1 failed while running, 2 usage, 3 model file missing,\n"
-             "damaged or unsupported, 4 not enough memory, 5 input longer than the context,\n"
-             "6 output cut while a constraint was open, 130 interrupted.\n"
-             "\n"
-             "infer COMMAND --help lists a command's options.\n");
+             "infer COMMAND --help lists a command's options; infer man is the whole manual.\n\n"
+             "Exit status:\n");
+    for (size_t i = 0; i < cli_status_count; i++)
+        base_buffer_add_format(out, "  %-12d%s\n", cli_status_table[i].status,
+                               cli_status_table[i].meaning);
 }
 
 static void add_option(const struct cli_option *o, struct base_buffer *out)
@@ -52,10 +52,12 @@ void cli_help_command(enum cli_command_id command, struct base_buffer *out)
         bool any = false;
         for (size_t i = 0; i < cli_option_count; i++) {
             const struct cli_option *o = &cli_option_table[i];
-            if ((int)o->group != group || !(o->commands >> command & 1)) continue;
+            if ((int)o->group != group || !cli_option_belongs(o, command)) continue;
             if (!any) base_buffer_add_format(out, "\n%s:\n", cli_group_title[group]);
             any = true;
             add_option(o, out);
         }
     }
+    base_buffer_add_text(out, "\nAn option that is not given comes from its variable: --top-k from "
+                              "INFER_TOP_K.\n");
 }

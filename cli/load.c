@@ -5,7 +5,17 @@
 #include <string.h>
 #include <unistd.h>
 
-#define DEFAULT_MODEL "/infer/models/SmolLM2-135M-Instruct.Q4_1.gguf"
+#define DEFAULT_MODEL "/SmolLM2-135M-Instruct.Q4_1.gguf"
+
+void cli_model_folder(struct base_buffer *path)
+{
+    const char *data = getenv("XDG_DATA_HOME"), *home = getenv("HOME");
+    if (data && *data)
+        base_buffer_add_text(path, data);
+    else
+        base_buffer_add_format(path, "%s/.local/share", home ? home : "");
+    base_buffer_add_text(path, "/infer/models");
+}
 
 bool cli_model_path(const struct cli_values *values, struct base_buffer *path,
                     struct base_error *err)
@@ -14,11 +24,7 @@ bool cli_model_path(const struct cli_values *values, struct base_buffer *path,
         base_buffer_add_text(path, values->model);
         return true;
     }
-    const char *data = getenv("XDG_DATA_HOME"), *home = getenv("HOME");
-    if (data && *data)
-        base_buffer_add_text(path, data);
-    else
-        base_buffer_add_format(path, "%s/.local/share", home ? home : "");
+    cli_model_folder(path);
     base_buffer_add_text(path, DEFAULT_MODEL);
     if (path->failed) return base_fail(err, BASE_NO_MEMORY, "not enough memory for a path");
     if (access(path->data, F_OK) == 0) return true;
@@ -46,7 +52,7 @@ bool cli_model_open_file(struct cli_model *m, const struct cli_values *values,
 {
     struct base_buffer path = BASE_BUFFER_INIT;
     if (cli_model_path(values, &path, err)) {
-        m->file = gguf_open(path.data, err);
+        m->file = values->plan ? gguf_open_header(path.data, err) : gguf_open(path.data, err);
         if (m->file)
             find_name(m);
         else
@@ -81,6 +87,7 @@ bool cli_model_open_weights(struct cli_model *m, const struct cli_values *values
     o.n_threads = (int)values->threads;
     o.use_blas = values->blas;
     o.pin_threads = values->pin;
+    o.plan_only = values->plan;
     if (values->isa && !quant_level_by_name(values->isa, &o.level))
         return base_fail_at(err, BASE_USAGE, "--isa", -1, "'%s' is not a level", values->isa);
     m->engine = engine_new(&o, err);

@@ -4,12 +4,6 @@
 #include "cli/system.h"
 #include <string.h>
 
-bool cli_cmd_version(const struct cli_values *values, struct base_error *err)
-{
-    (void)values;
-    return cli_write("infer " CLI_VERSION_TEXT "\n", strlen("infer " CLI_VERSION_TEXT "\n"), err);
-}
-
 static bool fail_command(const char *word, struct base_error *err)
 {
     const char *names[CLI_COMMAND_COUNT];

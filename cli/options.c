@@ -21,9 +21,15 @@ struct parser {
     enum origin origin[OPTION_MAX]; /* per row of the table */
 };
 
-static bool belongs(const struct cli_option *o, enum cli_command_id command)
+bool cli_option_takes_file(const struct cli_option *o)
 {
-    return o->commands >> command & 1;
+    return o->value && strncmp(o->value, "FILE", 4) == 0;
+}
+
+void cli_option_variable(const struct cli_option *o, char out[CLI_VARIABLE_SIZE])
+{
+    snprintf(out, CLI_VARIABLE_SIZE, "INFER_%s", o->name);
+    for (char *c = out; *c; c++) *c = *c == '-' ? '_' : (char)toupper((unsigned char)*c);
 }
 
 /* Whether the first n characters of word are the option's --name or an alias. */
@@ -40,7 +46,8 @@ static bool is_called(const struct cli_option *o, const char *word, size_t n)
 static const struct cli_option *find(enum cli_command_id command, const char *word, size_t n)
 {
     for (size_t i = 0; i < cli_option_count; i++)
-        if (belongs(&cli_option_table[i], command) && is_called(&cli_option_table[i], word, n))
+        if (cli_option_belongs(&cli_option_table[i], command) &&
+            is_called(&cli_option_table[i], word, n))
             return &cli_option_table[i];
     return NULL;
 }
@@ -107,7 +114,7 @@ static bool fail_unknown(enum cli_command_id command, const char *word, size_t n
     size_t count = 0;
     for (size_t i = 0; i < cli_option_count; i++) {
         const struct cli_option *o = &cli_option_table[i];
-        if (!belongs(o, command)) continue;
+        if (!cli_option_belongs(o, command)) continue;
         snprintf(spelt[i], sizeof spelt[i], "--%s", o->name);
         names[count++] = spelt[i];
         for (int a = 0; a < CLI_ALIAS_MAX && o->alias[a]; a++) names[count++] = o->alias[a];
@@ -280,7 +287,7 @@ static const struct cli_option *contradiction(const struct parser *p, const stru
 {
     for (size_t i = 0; i < cli_option_count; i++) {
         const struct cli_option *other = &cli_option_table[i];
-        if (p->origin[i] == origin && belongs(other, p->command) &&
+        if (p->origin[i] == origin && cli_option_belongs(other, p->command) &&
             (names_contradiction(o, other) || names_contradiction(other, o)))
             return other;
     }
@@ -292,7 +299,7 @@ static const struct cli_option *missing_need(const struct parser *p, const struc
 {
     for (size_t i = 0; o->needs && i < cli_option_count; i++) {
         const struct cli_option *other = &cli_option_table[i];
-        if (belongs(other, p->command) && strcmp(other->name, o->needs) == 0)
+        if (cli_option_belongs(other, p->command) && strcmp(other->name, o->needs) == 0)
             return p->origin[i] == FROM_DEFAULT ? other : NULL;
     }
     return NULL;
@@ -326,22 +333,16 @@ static bool check_line(const struct parser *p, struct base_error *err)
     return true;
 }
 
-static void variable_name(const struct cli_option *o, char out[NAME_MAX_SIZE])
-{
-    snprintf(out, NAME_MAX_SIZE, "INFER_%s", o->name);
-    for (char *c = out; *c; c++) *c = *c == '-' ? '_' : (char)toupper((unsigned char)*c);
-}
-
 /* A variable yields to the option itself and to whatever contradicts it on the line. An empty
  * variable is an absent one. */
 static bool read_environment(struct parser *p, struct base_error *err)
 {
     for (size_t i = 0; i < cli_option_count; i++) {
         const struct cli_option *o = &cli_option_table[i];
-        char name[NAME_MAX_SIZE];
-        variable_name(o, name);
+        char name[CLI_VARIABLE_SIZE];
+        cli_option_variable(o, name);
         const char *text = getenv(name);
-        if (!text || !*text || !belongs(o, p->command) || p->origin[i] == FROM_LINE ||
+        if (!text || !*text || !cli_option_belongs(o, p->command) || p->origin[i] == FROM_LINE ||
             o->at == offsetof(struct cli_values, help))
             continue;
         if (contradiction(p, o, FROM_LINE)) continue;

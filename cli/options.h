@@ -1,8 +1,9 @@
 /* cli/options.h: the options of every subcommand, from one table (options_tables.c).
  *
- * Parsing, defaults, environment variables, --help and suggestions all come from its rows; nothing
- * else in the program names an option's spelling but error messages. An option's value comes from
- * the command line, else from INFER_<NAME>, else from the row's default. */
+ * Parsing, defaults, environment variables, --help, the man page, completions and suggestions all
+ * come from its rows; nothing else in the program names an option's spelling but error messages. An
+ * option's value comes from the command line, else from INFER_<NAME>, else from the row's default.
+ */
 #ifndef CLI_OPTIONS_H
 #define CLI_OPTIONS_H
 
@@ -20,12 +21,22 @@ enum cli_command_id {
     CLI_INSPECT,
     CLI_QUANTIZE,
     CLI_CHECK,
+    CLI_MODELS,
+    CLI_DOCTOR,
+    CLI_COMPLETION,
+    CLI_MAN,
     CLI_VERSION,
     CLI_HELP,
     CLI_COMMAND_COUNT
 };
 
-enum { CLI_LIST_MAX = 64, CLI_INTEGERS_MAX = 16, CLI_ARGUMENT_MAX = 3, CLI_ALIAS_MAX = 3 };
+enum {
+    CLI_LIST_MAX = 64,
+    CLI_INTEGERS_MAX = 16,
+    CLI_ARGUMENT_MAX = 3,
+    CLI_ALIAS_MAX = 3,
+    CLI_VARIABLE_SIZE = 64
+};
 
 /* The values of an option that may be given several times. */
 struct cli_list {
@@ -52,13 +63,14 @@ struct cli_values {
     int64_t n_predict, seed, top_k, repeat_last_n;
     int64_t mirostat, dry_allowed_length, dry_penalty_last_n;
     int64_t ctx_size, batch_size, threads, top, chunk;
-    int64_t repetitions;
+    int64_t repetitions, logprobs;
     struct cli_integers n_prompt, n_gen, n_depth, n_parallel;
     double temp, top_p, min_p, repeat_penalty, frequency_penalty, presence_penalty;
     double dynatemp_range, dynatemp_exp, typical, top_n_sigma, xtc_probability, xtc_threshold;
     double dry_multiplier, dry_base, mirostat_ent, mirostat_lr, adaptive_target, adaptive_decay;
     bool escape, no_bos, no_special, decode, lines, ignore_eos, echo, special, json;
     bool chat, show_prompt, no_history;
+    bool jsonl, token_ids, hash, plan;
     bool metadata, tensors, plot, profile, json_object, blas, pin, verbose, help;
 
     const char *argument[CLI_ARGUMENT_MAX]; /* what is not an option, in order */
@@ -110,6 +122,29 @@ struct cli_command {
 };
 
 extern const struct cli_command cli_command_table[CLI_COMMAND_COUNT];
+
+/* What a command's arguments are, for completions: "FILE", "FOLDER", "COMMAND" or choices "a|b";
+ * NULL where nothing can be said. */
+extern const char *const cli_argument_table[CLI_COMMAND_COUNT][CLI_ARGUMENT_MAX];
+
+/* Exit statuses, as --help and the man page tell them. */
+struct cli_status {
+    int status;
+    const char *meaning;
+};
+extern const struct cli_status cli_status_table[];
+extern const size_t cli_status_count;
+
+static inline bool cli_option_belongs(const struct cli_option *o, enum cli_command_id command)
+{
+    return o->commands >> command & 1;
+}
+
+/* Whether its value is the name of a file: "FILE", or "FILE|..." when other texts are taken too. */
+bool cli_option_takes_file(const struct cli_option *o);
+
+/* "top-k": INFER_TOP_K. */
+void cli_option_variable(const struct cli_option *o, char out[CLI_VARIABLE_SIZE]);
 
 /* The command of that name; CLI_COMMAND_COUNT when there is none. */
 enum cli_command_id cli_command_find(const char *name);

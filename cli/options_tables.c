@@ -12,12 +12,19 @@
 #define QUANTIZE   (1u << CLI_QUANTIZE)
 #define CHECK      (1u << CLI_CHECK)
 #define GENERATING (RUN | CHAT)
+#define MODELS     (1u << CLI_MODELS)
+#define DOCTOR     (1u << CLI_DOCTOR)
+#define VERSION    (1u << CLI_VERSION)
 #define EVALUATING (GENERATING | LOGITS | PERPLEXITY | BENCH)
 #define READING    (RUN | TOKENIZE | LOGITS)
 #define TEXTUAL    (READING | CHECK)
 #define ALL        ((1u << CLI_COMMAND_COUNT) - 1)
 
 #define AT(member) offsetof(struct cli_values, member)
+/* What `quantize` can write; a test holds it against the program. */
+#define QUANTIZE_TYPES \
+    "F32|F16|BF16|Q8_0|Q6_K|Q5_K|Q5_K_M|Q5_K_S|Q5_1|Q5_0|Q4_K|Q4_K_M|Q4_K_S|Q4_1|Q4_0|" \
+    "Q3_K|Q3_K_M|Q3_K_S|Q2_K|IQ4_NL|IQ4_XS|MXFP4"
 #define CACHE_TYPES "f32|f16|bf16|q8_0|q4_0|q4_1|q5_0|q5_1|iq4_nl"
 
 const struct cli_command cli_command_table[CLI_COMMAND_COUNT] = {
@@ -79,11 +86,53 @@ const struct cli_command cli_command_table[CLI_COMMAND_COUNT] = {
                    "constraint accepts it: 0 accepted, 1 not, with the place. Needs no model. A\n"
                    "keyword of a schema that cannot be enforced is an error (status 2).",
                    0, 0, cli_cmd_check},
-    [CLI_VERSION] = {"version", "infer version", "print the version", "Prints the version.", 0, 0,
+    [CLI_MODELS] = {"models", "infer models [FOLDER].. [options]",
+                    "list the model files that are there",
+                    "Lists the model files of the folders, or of the folder of the default model:\n"
+                    "architecture, type, size, weights, trained context. Reads headers only. * marks\n"
+                    "the model that is used without -m.",
+                    0, 3, cli_cmd_models},
+    [CLI_DOCTOR] = {"doctor", "infer doctor [-m MODEL] [options]",
+                    "look at this machine: what limits speed here",
+                    "Shows what this machine offers, what infer makes of it and why, and measures for\n"
+                    "about a second how fast it can be at most. Lines that begin with -> say what\n"
+                    "would make it faster. Always ends with status 0.",
+                    0, 0, cli_cmd_doctor},
+    [CLI_COMPLETION] = {"completion", "infer completion bash|zsh|fish",
+                        "print a script that completes commands and options",
+                        "Prints a completion script. `make install` puts it in place; without it:\n"
+                        "  bash  source <(infer completion bash)\n"
+                        "  zsh   source <(infer completion zsh)\n"
+                        "  fish  infer completion fish | source",
+                        1, 1, cli_cmd_completion},
+    [CLI_MAN] = {"man", "infer man", "print the manual page (infer man | man -l -)",
+                 "Prints the manual page as roff source: infer man | man -l -", 0, 0, cli_cmd_man},
+    [CLI_VERSION] = {"version", "infer version [--json]", "print the version",
+                     "Prints the version; with --json also what it was made from and with.", 0, 0,
                      cli_cmd_version},
     [CLI_HELP] = {"help", "infer help [COMMAND]", "this text, or a command's options",
                   "Prints the list of commands, or a command's options.", 0, 1, cli_cmd_help},
 };
+
+const char *const cli_argument_table[CLI_COMMAND_COUNT][CLI_ARGUMENT_MAX] = {
+    [CLI_INSPECT] = {"FILE"},
+    [CLI_QUANTIZE] = {"FILE", "FILE", QUANTIZE_TYPES},
+    [CLI_MODELS] = {"FOLDER", "FOLDER", "FOLDER"},
+    [CLI_COMPLETION] = {"bash|zsh|fish"},
+    [CLI_HELP] = {"COMMAND"},
+};
+
+const struct cli_status cli_status_table[] = {
+    {0, "done"},
+    {1, "failed while running"},
+    {2, "usage"},
+    {3, "model file missing, damaged or unsupported"},
+    {4, "not enough memory"},
+    {5, "input longer than the context"},
+    {6, "output cut while a constraint was open"},
+    {130, "interrupted"},
+};
+const size_t cli_status_count = sizeof cli_status_table / sizeof cli_status_table[0];
 
 const char *const cli_group_title[CLI_GROUP_COUNT] = {
     [CLI_GROUP_CHAT] = "Chat",
@@ -95,8 +144,8 @@ const char *const cli_group_title[CLI_GROUP_COUNT] = {
 const struct cli_option cli_option_table[] = {
     /* ---- Input ---- */
     {.name = "model", .alias = {"-m"}, .kind = CLI_TEXT,
-     .commands = READING | CHAT | PERPLEXITY | BENCH | INSPECT, .group = CLI_GROUP_INPUT, .value = "FILE",
-     .help = "the model, a GGUF file", .at = AT(model)},
+     .commands = READING | CHAT | PERPLEXITY | BENCH | INSPECT | DOCTOR | MODELS,
+     .group = CLI_GROUP_INPUT, .value = "FILE", .help = "the model, a GGUF file", .at = AT(model)},
     {.name = "prompt", .alias = {"-p"}, .kind = CLI_TEXT, .commands = TEXTUAL,
      .group = CLI_GROUP_INPUT, .value = "TEXT", .excludes = "file ids",
      .help = "the text; piped input is added to it", .at = AT(prompt)},
@@ -305,11 +354,25 @@ const struct cli_option cli_option_table[] = {
      .excludes = "echo", .help = "print the text that would be read, and its ids",
      .at = AT(show_prompt)},
     {.name = "echo", .kind = CLI_FLAG, .commands = RUN, .group = CLI_GROUP_OUTPUT,
-     .excludes = "json", .help = "write the prompt before the completion", .at = AT(echo)},
+     .excludes = "json jsonl", .help = "write the prompt before the completion", .at = AT(echo)},
     {.name = "special", .kind = CLI_FLAG, .commands = RUN | TOKENIZE, .group = CLI_GROUP_OUTPUT,
      .help = "show special tokens in the output", .at = AT(special)},
-    {.name = "json", .kind = CLI_FLAG, .commands = GENERATING | TOKENIZE | PERPLEXITY | INSPECT,
+    {.name = "json", .kind = CLI_FLAG,
+     .commands = GENERATING | TOKENIZE | PERPLEXITY | INSPECT | MODELS | DOCTOR | VERSION,
      .group = CLI_GROUP_OUTPUT, .help = "one JSON object in place of text", .at = AT(json)},
+    {.name = "jsonl", .kind = CLI_FLAG, .commands = RUN, .group = CLI_GROUP_OUTPUT,
+     .excludes = "json", .help = "a JSON line per token, the object of --json last",
+     .at = AT(jsonl)},
+    {.name = "token-ids", .kind = CLI_FLAG, .commands = RUN, .group = CLI_GROUP_OUTPUT,
+     .help = "ids of prompt and text in the JSON", .at = AT(token_ids)},
+    {.name = "logprobs", .kind = CLI_INTEGER, .commands = RUN, .group = CLI_GROUP_OUTPUT,
+     .value = "K", .standard = "-1", .low = -1, .high = 1000,
+     .help = "per token its logprob and the K best; -1: off", .at = AT(logprobs)},
+    {.name = "hash", .kind = CLI_FLAG, .commands = RUN, .group = CLI_GROUP_OUTPUT,
+     .help = "the model file's SHA-256 in the JSON", .at = AT(hash)},
+    {.name = "plan", .kind = CLI_FLAG, .commands = RUN, .group = CLI_GROUP_OUTPUT,
+     .excludes = "jsonl echo hash token-ids", .help = "run nothing, say what memory it would need",
+     .at = AT(plan)},
     {.name = "format", .kind = CLI_CHOICE, .commands = BENCH, .group = CLI_GROUP_OUTPUT,
      .value = "FORMAT", .standard = "md", .choices = "md|json|csv|jsonl",
      .help = "md, json, csv or jsonl", .at = AT(format)},
@@ -325,7 +388,7 @@ const struct cli_option cli_option_table[] = {
     {.name = "batch-size", .alias = {"-b", "--batch"}, .kind = CLI_INTEGER, .commands = EVALUATING,
      .group = CLI_GROUP_ENGINE, .value = "N", .standard = "512", .low = 1, .high = 1 << 20,
      .help = "prompt tokens evaluated at once", .at = AT(batch_size)},
-    {.name = "threads", .alias = {"-t"}, .kind = CLI_INTEGER, .commands = EVALUATING | QUANTIZE,
+    {.name = "threads", .alias = {"-t"}, .kind = CLI_INTEGER, .commands = EVALUATING | QUANTIZE | DOCTOR,
      .group = CLI_GROUP_ENGINE, .value = "N", .standard = "0", .low = 0, .high = 1024,
      .help = "worker threads; 0: what this process may use", .at = AT(threads)},
     {.name = "cache-type-k", .alias = {"-ctk"}, .kind = CLI_CHOICE, .commands = EVALUATING,
@@ -334,7 +397,7 @@ const struct cli_option cli_option_table[] = {
     {.name = "cache-type-v", .alias = {"-ctv"}, .kind = CLI_CHOICE, .commands = EVALUATING,
      .group = CLI_GROUP_ENGINE, .value = "TYPE", .standard = "f16", .choices = CACHE_TYPES,
      .help = "type of cached values", .at = AT(cache_type_v)},
-    {.name = "isa", .kind = CLI_CHOICE, .commands = EVALUATING, .group = CLI_GROUP_ENGINE,
+    {.name = "isa", .kind = CLI_CHOICE, .commands = EVALUATING | DOCTOR, .group = CLI_GROUP_ENGINE,
      .value = "LEVEL", .choices = "scalar|avx2|avx512|avx512bf16",
      .help = "at most scalar, avx2, avx512 or avx512bf16", .at = AT(isa)},
     {.name = "blas", .kind = CLI_FLAG, .commands = EVALUATING, .group = CLI_GROUP_ENGINE,

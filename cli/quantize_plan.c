@@ -157,3 +157,16 @@ const struct quant_type *cli_quantize_plan_type(const struct cli_quantize_plan *
     }
     return quant_type_by_id(QUANT_F16);
 }
+
+const char *cli_quantize_name(const struct gguf_file *file)
+{
+    uint32_t said = UINT32_MAX;
+    struct base_error ignored = BASE_ERROR_INIT; /* of a wrong kind: as good as absent */
+    if (!gguf_get_u32(file, "general.file_type", &said, &ignored) || said == UINT32_MAX)
+        return NULL;
+    for (size_t i = 0; i < sizeof mixes / sizeof mixes[0]; i++)
+        if (mixes[i].file_type == said) return mixes[i].name;
+    for (uint32_t id = 0; id < QUANT_ID_COUNT; id++)
+        if (file_types[id] == said && (said || id == QUANT_F32)) return quant_type_by_id(id)->name;
+    return NULL;
+}

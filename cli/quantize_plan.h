@@ -30,4 +30,8 @@ bool cli_quantize_plan_make(struct cli_quantize_plan *p, const struct gguf_file 
 const struct quant_type *cli_quantize_plan_type(const struct cli_quantize_plan *p,
                                                 const struct gguf_tensor *t, bool *fell_back);
 
+/* What a file says that it was quantized to (general.file_type): "Q4_K_M", or NULL when it says
+ * nothing that has a name here. */
+const char *cli_quantize_name(const struct gguf_file *file);
+
 #endif

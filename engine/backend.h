@@ -30,5 +30,6 @@ struct engine_backend {
 };
 
 extern const struct engine_backend engine_backend_cpu;
+extern const struct engine_backend engine_backend_plan; /* lays out and runs nothing */
 
 #endif

@@ -330,7 +330,7 @@ bool engine_plan_make(struct engine_graph *g, struct base_error *err)
     p.life = base_arena_take(g->arena, life_bytes(g->max_tensors), PLAN_ALIGN, err);
     p.holes = base_arena_take(g->arena, holes_bytes(g->max_tensors), PLAN_ALIGN, err);
     if (!plan->steps || !p.life || !p.holes) return false;
-    plan->backend = &engine_backend_cpu;
+    plan->backend = g->engine->options.plan_only ? &engine_backend_plan : &engine_backend_cpu;
     mark_needed(&p);
     if (!lay_steps(&p, err)) return false;
     mark_uses(&p);

@@ -1,7 +1,8 @@
 /* engine/threads.h: which processors this process may use, and how many threads are worth having.
  *
- * Private to engine/ and its tests. The functions that read system files take the path of a root
- * directory, "" for the real one, so that tests can show them machines that we do not have. */
+ * Private to engine/, its tests and `infer doctor`. The functions that read system files take the
+ * path of a root directory, "" for the real one, so that tests can show them machines that we do
+ * not have. */
 #ifndef ENGINE_THREADS_H
 #define ENGINE_THREADS_H
 

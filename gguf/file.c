@@ -21,6 +21,7 @@
 struct gguf_file {
     char *path;  /* of the first part */
     bool mapped; /* the parts' bytes are ours to unmap */
+    bool header_only;
     struct gguf_part *part;
     int part_count; /* parts opened so far; while opening, fewer than there will be */
     uint64_t size;
@@ -48,27 +49,31 @@ static bool check_regular(const struct stat *st, struct base_error *err)
 }
 
 /* The open file's bytes. An empty file is no error here: it maps to no bytes. */
-static bool map_descriptor(int fd, const void **bytes, uint64_t *size, struct base_error *err)
+static bool map_descriptor(int fd, struct gguf_part_facts *to, struct base_error *err)
 {
     struct stat st;
     if (fstat(fd, &st) != 0) return fail_system(err, "examine");
     if (!check_regular(&st, err)) return false;
-    *bytes = NULL;
-    *size = (uint64_t)st.st_size;
-    if (*size == 0) return true;
-    if (*size > SIZE_MAX) return base_fail(err, BASE_NO_MEMORY, "too large for the address space");
-    void *map = mmap(NULL, (size_t)*size, PROT_READ, MAP_SHARED, fd, 0);
+    *to = (struct gguf_part_facts){.size = (uint64_t)st.st_size,
+                                   .device = st.st_dev,
+                                   .inode = st.st_ino,
+                                   .changed_ns = (int64_t)st.st_mtim.tv_sec * 1000000000 +
+                                                 st.st_mtim.tv_nsec};
+    if (to->size == 0) return true;
+    if (to->size > SIZE_MAX)
+        return base_fail(err, BASE_NO_MEMORY, "too large for the address space");
+    void *map = mmap(NULL, (size_t)to->size, PROT_READ, MAP_SHARED, fd, 0);
     if (map == MAP_FAILED) return fail_system(err, "map");
-    *bytes = map;
+    to->bytes = map;
     return true;
 }
 
-static bool map_file(const char *path, const void **bytes, uint64_t *size, struct base_error *err)
+static bool map_file(const char *path, struct gguf_part_facts *to, struct base_error *err)
 {
     /* O_NONBLOCK: opening a pipe that nobody writes to must not hang. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) return fail_system(err, "open");
-    bool done = map_descriptor(fd, bytes, size, err);
+    bool done = map_descriptor(fd, to, err);
     close(fd);
     return done;
 }
@@ -175,13 +180,37 @@ static bool take_tensors(struct gguf_file *file, struct gguf_part *part, struct 
     return true;
 }
 
-static bool add_part(struct gguf_file *file, const void *bytes, uint64_t size, int count,
+/* Gives a part that lacks data zeros behind its end, and parses it again where it lies then. */
+static bool extend_part(struct gguf_part *part, int number, struct base_error *err)
+{
+    const uint64_t size = part->size, end = part->data_end;
+    if (end <= size) return true;
+    char *room = mmap(NULL, end, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (room == MAP_FAILED) return fail_system(err, "reserve addresses for the data");
+    void *bytes = (void *)(uintptr_t)part->bytes;
+    if (mremap(bytes, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, room) == MAP_FAILED) {
+        munmap(room, end);
+        return fail_system(err, "move the mapping");
+    }
+    gguf_part_free(part);
+    part->map_size = end;
+    part->may_lack_data = true;
+    return gguf_part_parse(part, room, size, number, err);
+}
+
+static bool add_part(struct gguf_file *file, const struct gguf_part_facts *facts, int count,
                      struct base_error *err)
 {
     int number = file->part_count++;
     struct gguf_part *part = &file->part[number];
-    file->size += size;
-    return gguf_part_parse(part, bytes, size, number, err) &&
+    file->size += facts->size;
+    part->device = facts->device;
+    part->inode = facts->inode;
+    part->changed_ns = facts->changed_ns;
+    part->map_size = facts->size;
+    part->may_lack_data = file->header_only;
+    return gguf_part_parse(part, facts->bytes, facts->size, number, err) &&
+           (!file->header_only || extend_part(part, number, err)) &&
            check_part(part, number, count, err) && take_tensors(file, part, err);
 }
 
@@ -223,22 +252,24 @@ static struct gguf_file *new_file(const char *path, int parts, struct base_error
 
 static bool open_part(struct gguf_file *file, const char *path, int count, struct base_error *err)
 {
-    const void *bytes = NULL;
-    uint64_t size = 0;
+    struct gguf_part_facts facts;
     if (count > 1 && access(path, F_OK) != 0) {
         return base_fail(err, BASE_MODEL, "part %d of %d of this split model is missing: %s",
                          file->part_count + 1, count, strerror(errno));
     }
-    return map_file(path, &bytes, &size, err) && add_part(file, bytes, size, count, err);
+    return map_file(path, &facts, err) && add_part(file, &facts, count, err);
 }
 
-struct gguf_file *gguf_open(const char *path, struct base_error *err)
+static struct gguf_file *open_file(const char *path, bool header_only, struct base_error *err)
 {
     int count = split_count(path);
     char *name = split_path(path, 0, count, err);
     struct gguf_file *file = name ? new_file(name, count, err) : NULL;
     bool done = file != NULL;
-    if (file) file->mapped = true;
+    if (file) {
+        file->mapped = true;
+        file->header_only = header_only;
+    }
     for (int i = 0; done && i < count; i++) {
         free(name);
         name = split_path(path, i, count, err);
@@ -258,11 +289,22 @@ struct gguf_file *gguf_open(const char *path, struct base_error *err)
     return file;
 }
 
+struct gguf_file *gguf_open(const char *path, struct base_error *err)
+{
+    return open_file(path, false, err);
+}
+
+struct gguf_file *gguf_open_header(const char *path, struct base_error *err)
+{
+    return open_file(path, true, err);
+}
+
 struct gguf_file *gguf_open_memory(const void *bytes, uint64_t size, const char *name,
                                    struct base_error *err)
 {
     struct gguf_file *file = new_file(name, 1, err);
-    if (file && add_part(file, bytes, size, 1, err) && finish(file, err)) return file;
+    const struct gguf_part_facts facts = {.bytes = bytes, .size = size};
+    if (file && add_part(file, &facts, 1, err) && finish(file, err)) return file;
     base_error_set_file(err, name);
     gguf_close(file);
     return NULL;
@@ -273,7 +315,7 @@ void gguf_close(struct gguf_file *file)
     if (!file) return;
     for (int i = 0; i < file->part_count; i++) {
         struct gguf_part *part = &file->part[i];
-        if (file->mapped && part->size) munmap((void *)(uintptr_t)part->bytes, part->size);
+        if (file->mapped && part->map_size) munmap((void *)(uintptr_t)part->bytes, part->map_size);
         gguf_part_free(part);
     }
     gguf_index_free(&file->tensors);
@@ -308,6 +350,16 @@ int gguf_part_count(const struct gguf_file *file)
 uint64_t gguf_alignment(const struct gguf_file *file)
 {
     return file->part[0].alignment;
+}
+
+struct gguf_part_facts gguf_part_facts(const struct gguf_file *file, int part)
+{
+    const struct gguf_part *p = &file->part[part];
+    return (struct gguf_part_facts){.bytes = p->bytes,
+                                    .size = p->size,
+                                    .device = p->device,
+                                    .inode = p->inode,
+                                    .changed_ns = p->changed_ns};
 }
 
 uint64_t gguf_kv_count(const struct gguf_file *file)

@@ -63,6 +63,9 @@ struct gguf_file; /* opaque */
 /* Opens and checks a model. A path that ends in -00001-of-0000N.gguf opens all N parts (any part's
  * name may be given). NULL and BASE_MODEL (or BASE_NO_MEMORY) on failure. */
 struct gguf_file *gguf_open(const char *path, struct base_error *err);
+/* The same for a file that may lack its end: what the tensors' data should be and is not there
+ * reads as zeros. All of the header (of every part) must be there. */
+struct gguf_file *gguf_open_header(const char *path, struct base_error *err);
 /* The same on bytes that the caller keeps alive (tests, fuzzing); `name` is for messages. */
 struct gguf_file *gguf_open_memory(const void *bytes, uint64_t size, const char *name,
                                    struct base_error *err);
@@ -73,6 +76,15 @@ const char *gguf_path(const struct gguf_file *file); /* of the first part */
 uint64_t gguf_size(const struct gguf_file *file);    /* bytes of all parts */
 int gguf_part_count(const struct gguf_file *file);
 uint64_t gguf_alignment(const struct gguf_file *file);
+
+/* One file of the model as it was when it was opened; all zero but bytes and size for one from
+ * memory. `part` is below gguf_part_count. */
+struct gguf_part_facts {
+    const void *bytes; /* [size], mapped */
+    uint64_t size, device, inode;
+    int64_t changed_ns; /* time of the last change of its content, since 1970 */
+};
+struct gguf_part_facts gguf_part_facts(const struct gguf_file *file, int part);
 
 /* ---- Metadata (of the first part) ---- */
 uint64_t gguf_kv_count(const struct gguf_file *file);

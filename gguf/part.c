@@ -343,12 +343,13 @@ static bool place_tensor(struct gguf_part *part, struct gguf_tensor *t, struct g
     uint64_t begin, end;
     c->item = t->name;
     if (!base_add(part->data_start, t->offset, &begin) || !base_add(begin, t->size, &end) ||
-        end > part->size) {
+        (end > part->size && !part->may_lack_data) || end > INT64_MAX) {
         return gguf_cursor_fail(c, part->size,
                                 "its %" PRIu64 " bytes of data at %" PRIu64 " + %" PRIu64
                                 " end beyond the file's %" PRIu64 " bytes: damaged or cut short",
                                 t->size, part->data_start, t->offset, part->size);
     }
+    if (end > part->data_end) part->data_end = end;
     t->offset = begin;
     t->data = part->bytes + begin;
     return true;

@@ -15,9 +15,14 @@ struct gguf_entry {
 struct gguf_part {
     const unsigned char *bytes; /* the file; not owned */
     uint64_t size;
+    uint64_t device, inode; /* of the file; file.c sets them, and changed_ns */
+    int64_t changed_ns;
     uint32_t version;
     uint64_t alignment;
     uint64_t data_start; /* of the tensor data in the file */
+    uint64_t data_end;   /* of the last of it */
+    bool may_lack_data;  /* set before parsing: data may end beyond the file */
+    uint64_t map_size;   /* bytes that file.c has mapped: size, or more with zeros behind it */
     struct gguf_entry *entry;
     uint64_t entry_count;
     struct gguf_tensor *tensor;

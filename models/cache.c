@@ -1,5 +1,6 @@
 /* models/cache.c: keys and values of several sequences. See models/internal.h. */
 #include "base/size.h"
+#include "engine/backend.h"
 #include "models/internal.h"
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,24 @@ static uint32_t least_u32(uint32_t a, uint64_t b)
 }
 
 /* ---- Life ---- */
+
+/* Zeroed memory; for a plan the same stretch of addresses without memory. */
+static void *take_bytes(const struct model_cache *c, uint64_t bytes)
+{
+    struct engine_buffer buffer = {0};
+    if (!c->plan_only) return calloc(1, bytes);
+    return engine_backend_plan.buffer_new(bytes, &buffer, NULL) ? buffer.base : NULL;
+}
+
+static void give_bytes(const struct model_cache *c, struct engine_tensor *t)
+{
+    struct engine_buffer buffer = {.base = t->data,
+                                   .size = t->data ? (uint64_t)engine_tensor_bytes(t) : 0};
+    if (c->plan_only)
+        engine_backend_plan.buffer_free(&buffer);
+    else
+        free(t->data);
+}
 
 /* One cache tensor [heads][cells][size], zeroed (so that its pages are not touched before use). */
 static bool init_tensor(struct model_cache *c, struct engine_tensor *t,
@@ -25,14 +44,14 @@ static bool init_tensor(struct model_cache *c, struct engine_tensor *t,
     if (!quant_row_bytes(type, size, &row) || !base_mul(row, cells, &bytes) ||
         !base_mul(bytes, heads, &bytes))
         return base_fail(err, BASE_NO_MEMORY, "a cache of %u tokens is too large", cells);
-    void *data = calloc(1, bytes);
+    void *data = take_bytes(c, bytes);
     if (!data)
         return base_fail(err, BASE_NO_MEMORY,
                          "no memory for a cache of %u tokens (%llu bytes a layer); a smaller "
                          "--ctx needs less",
                          cells, (unsigned long long)bytes);
     if (!engine_tensor_init(t, type, 3, ne, data, "kv_cache", err)) {
-        free(data);
+        if (!c->plan_only) free(data);
         return false;
     }
     c->bytes += bytes;
@@ -76,7 +95,8 @@ static bool init_layers(struct model_cache *c, const struct model_params *p,
 bool model_cache_init(struct model_cache *c, const struct model_params *p,
                       const struct model_cache_options *o, struct base_error *err)
 {
-    *c = (struct model_cache){.n_layer = p->n_layer, .n_seq = o->n_seq, .n_ctx = o->n_ctx};
+    *c = (struct model_cache){
+        .n_layer = p->n_layer, .n_seq = o->n_seq, .n_ctx = o->n_ctx, .plan_only = o->plan_only};
     c->layer = calloc(p->n_layer, sizeof *c->layer);
     c->length = calloc(o->n_seq, sizeof *c->length);
     if (!c->layer || !c->length) {
@@ -104,8 +124,8 @@ fail:
 void model_cache_free(struct model_cache *c)
 {
     for (uint32_t i = 0; c->layer && i < c->n_layer; i++) {
-        free(c->layer[i].k.data);
-        free(c->layer[i].v.data);
+        give_bytes(c, &c->layer[i].k);
+        give_bytes(c, &c->layer[i].v);
     }
     for (int span = 0; span < MODEL_SPAN_COUNT; span++) {
         free(c->cells[span].users);

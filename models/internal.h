@@ -50,12 +50,14 @@ struct model_cache {
     struct model_cells cells[MODEL_SPAN_COUNT];
     uint32_t *length; /* [n_seq] */
     uint64_t bytes;
+    bool plan_only; /* keys and values have addresses and no memory */
 };
 
 struct model_cache_options {
     uint32_t n_seq, n_ctx;
     uint32_t n_batch; /* tokens that are written before they are read, at most */
     const struct quant_type *type_k, *type_v;
+    bool plan_only;
 };
 
 bool model_cache_init(struct model_cache *c, const struct model_params *p,

@@ -43,6 +43,11 @@ uint32_t model_session_n_seq(const struct model_session *s);
 uint32_t model_session_n_ctx(const struct model_session *s);
 /* Of all sequences. Memory that no token was written to is not resident. */
 uint64_t model_session_cache_bytes(const struct model_session *s);
+/* Bytes of all graphs that model_eval of a prompt of n_prompt tokens and then of single ones plans.
+ * With an engine that only plans (plan_only) nothing but this and the sizes above can be had of a
+ * session, and no memory is taken for graphs and cache. */
+bool model_session_plan(struct model_session *s, uint64_t n_prompt, uint64_t *bytes,
+                        struct base_error *err);
 
 /* ---- Several sequences ----
  *

@@ -55,7 +55,8 @@ struct model_session *model_session_new(struct model *m, const struct model_sess
     if (s->n_batch / n_seq >= n_ctx) s->n_batch = n_ctx * n_seq;
     s->batch = calloc(s->n_batch, sizeof *s->batch);
     s->wanted = calloc(n_seq, sizeof *s->wanted);
-    const struct model_cache_options cache = {n_seq, n_ctx, s->n_batch, type_k, type_v};
+    const struct model_cache_options cache = {n_seq,  n_ctx,  s->n_batch,
+                                              type_k, type_v, m->engine->options.plan_only};
     uint64_t rows = HEAD_BYTES / sizeof(float) / m->params.n_vocab;
     s->head_rows = rows < 1 ? 1 : rows < HEAD_ROWS ? (uint32_t)rows : HEAD_ROWS;
     if (!s->batch || !s->wanted) {
@@ -159,6 +160,18 @@ static struct model_graph *body_of(struct model_session *s, uint32_t n_tokens, u
     if (!model_graph_build(oldest, s->m, &s->cache, n_tokens, n_out, err)) return NULL;
     oldest->last_used = s->clock;
     return oldest;
+}
+
+bool model_session_plan(struct model_session *s, uint64_t n_prompt, uint64_t *bytes,
+                        struct base_error *err)
+{
+    const uint32_t rest = n_prompt ? (uint32_t)((n_prompt - 1) % s->n_batch) + 1 : 0;
+    if (n_prompt > s->n_batch && !body_of(s, s->n_batch, 0, err)) return false;
+    if (rest > 0 && !body_of(s, rest, 1, err)) return false;
+    *bytes = (uint64_t)engine_graph_bytes(s->head_one.graph);
+    for (int i = 0; i < KEPT_GRAPHS; i++)
+        if (s->body[i].graph) *bytes += (uint64_t)engine_graph_bytes(s->body[i].graph);
+    return true;
 }
 
 static int32_t *ints(struct engine_tensor *t)

@@ -4,6 +4,7 @@
 #include "base/arena.h"
 #include "base/buffer.h"
 #include "base/error.h"
+#include "base/sha256.h"
 #include "base/size.h"
 #include "base/utf8.h"
 #include <string.h>
@@ -116,6 +117,45 @@ static void utf8_rejects_what_is_not_utf8(void **state)
     assert_int_equal(base_utf8_open_tail("a\xf0\x9f", 3), 2);
 }
 
+/* FIPS 180-4 examples, and every length around the borders of a block, added in two pieces. */
+static void sha256_of_known_texts(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *hex;
+        int times;
+    } cases[] = {
+        {"", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855", 1},
+        {"abc", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad", 1},
+        {"abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq",
+         "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1", 1},
+        {"aaaaaaaaaa", "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0", 100000},
+    };
+    char hex[BASE_SHA256_HEX], other[BASE_SHA256_HEX];
+    struct base_sha256 h;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        base_sha256_init(&h);
+        for (int k = 0; k < cases[i].times; k++)
+            base_sha256_add(&h, cases[i].text, strlen(cases[i].text));
+        base_sha256_hex(&h, hex);
+        assert_string_equal(hex, cases[i].hex);
+    }
+    char bytes[200];
+    for (size_t i = 0; i < sizeof bytes; i++) bytes[i] = (char)(i * 7);
+    for (size_t size = 0; size < sizeof bytes; size++) {
+        base_sha256_init(&h);
+        base_sha256_add(&h, bytes, size);
+        base_sha256_hex(&h, hex);
+        for (size_t cut = 0; cut <= size; cut += 13) {
+            base_sha256_init(&h);
+            base_sha256_add(&h, bytes, cut);
+            base_sha256_add(&h, bytes + cut, size - cut);
+            base_sha256_hex(&h, other);
+            assert_string_equal(hex, other);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -123,6 +163,7 @@ int main(void)
         cmocka_unit_test(long_file_names_keep_their_end),
         cmocka_unit_test(sizes_do_not_wrap),
         cmocka_unit_test(arena_is_bounded_aligned_and_zeroed),
+        cmocka_unit_test(sha256_of_known_texts),
         cmocka_unit_test(buffer_json_escapes),
         cmocka_unit_test(utf8_every_code_point_round_trips),
         cmocka_unit_test(utf8_rejects_what_is_not_utf8),

@@ -1,0 +1,112 @@
+/* cli/model_hash.c: the hash of a model and its cache. See cli/model_hash.h. */
+#include "cli/model_hash.h"
+#include "base/buffer.h"
+#include "cli/system.h"
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { STEP = 1 << 20 /* bytes between two looks for Ctrl-C */, YOUNG_SECONDS = 2 };
+
+/* The folder of the cache, or the name of the file's entry in it; makes the folder if told to. */
+static bool entry_path(const struct gguf_file *file, bool make, struct base_buffer *path)
+{
+    struct base_buffer key = BASE_BUFFER_INIT;
+    struct base_sha256 h;
+    char name[BASE_SHA256_HEX];
+    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    if (cache && *cache == '/')
+        base_buffer_add_text(path, cache);
+    else if (home && *home == '/')
+        base_buffer_add_format(path, "%s/.cache", home);
+    else
+        return false;
+    static const char *const below[] = {"", "/infer", "/sha256"};
+    for (size_t i = 0; i < sizeof below / sizeof *below; i++) {
+        base_buffer_add_text(path, below[i]);
+        if (make && !path->failed) (void)mkdir(path->data, 0777);
+    }
+    for (int i = 0; i < gguf_part_count(file); i++) {
+        const struct gguf_part_facts part = gguf_part_facts(file, i);
+        base_buffer_add_format(&key, "%llu %llu %llu %lld\n", (unsigned long long)part.device,
+                               (unsigned long long)part.inode, (unsigned long long)part.size,
+                               (long long)part.changed_ns);
+    }
+    base_sha256_init(&h);
+    base_sha256_add(&h, key.data, key.size);
+    base_sha256_hex(&h, name);
+    base_buffer_add_format(path, "/%s", name);
+    const bool ok = !key.failed && !path->failed;
+    base_buffer_free(&key);
+    return ok;
+}
+
+static bool is_hash(const char *text)
+{
+    return strspn(text, "0123456789abcdef") == BASE_SHA256_HEX - 1 &&
+           text[BASE_SHA256_HEX - 1] == '\0';
+}
+
+bool cli_model_hash_cached(const struct gguf_file *file, char out[BASE_SHA256_HEX])
+{
+    struct base_buffer path = BASE_BUFFER_INIT;
+    bool ok = false;
+    memset(out, 0, BASE_SHA256_HEX);
+    const int fd = entry_path(file, false, &path) ? open(path.data, O_RDONLY | O_CLOEXEC) : -1;
+    if (fd >= 0) {
+        ok = read(fd, out, BASE_SHA256_HEX - 1) == BASE_SHA256_HEX - 1 && is_hash(out);
+        close(fd);
+    }
+    if (!ok) out[0] = '\0';
+    base_buffer_free(&path);
+    return ok;
+}
+
+/* A file that changed this moment may change again within the same tick of its clock. */
+static bool is_young(const struct gguf_file *file)
+{
+    for (int i = 0; i < gguf_part_count(file); i++)
+        if (gguf_part_facts(file, i).changed_ns / 1000000000 >= time(NULL) - YOUNG_SECONDS)
+            return true;
+    return false;
+}
+
+/* Written beside and renamed: another process sees all of it or nothing. */
+static void remember(const struct gguf_file *file, const char *hash)
+{
+    struct base_buffer path = BASE_BUFFER_INIT, beside = BASE_BUFFER_INIT;
+    if (is_young(file) || !entry_path(file, true, &path)) goto done;
+    base_buffer_add_format(&beside, "%s.%ld", path.data, (long)getpid());
+    if (beside.failed) goto done;
+    const int fd = open(beside.data, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (fd < 0) goto done;
+    bool ok = write(fd, hash, BASE_SHA256_HEX - 1) == BASE_SHA256_HEX - 1;
+    ok = close(fd) == 0 && ok;
+    if (!ok || rename(beside.data, path.data) != 0) unlink(beside.data);
+done:
+    base_buffer_free(&path);
+    base_buffer_free(&beside);
+}
+
+bool cli_model_hash(const struct gguf_file *file, char out[BASE_SHA256_HEX], struct base_error *err)
+{
+    struct base_sha256 h;
+    if (cli_model_hash_cached(file, out)) return true;
+    base_sha256_init(&h);
+    for (int i = 0; i < gguf_part_count(file); i++) {
+        const struct gguf_part_facts part = gguf_part_facts(file, i);
+        for (uint64_t done = 0; done < part.size;) {
+            const uint64_t step = part.size - done < STEP ? part.size - done : STEP;
+            if (*cli_interrupt_flag()) return base_fail(err, BASE_INTERRUPTED, "interrupted");
+            base_sha256_add(&h, (const char *)part.bytes + done, (size_t)step);
+            done += step;
+        }
+    }
+    base_sha256_hex(&h, out);
+    remember(file, out);
+    return true;
+}

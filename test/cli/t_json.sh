@@ -1,0 +1,163 @@
+# run --json and --jsonl: valid whatever happens, as docs/run*.schema.json say, and true.
+. test/cli/lib.sh
+
+begin options_that_need_json
+usage '--logprobs: goes with --json or --jsonl' -p x --logprobs 2
+usage '--token-ids: goes with --json or --jsonl' -p x --token-ids
+usage '--hash: goes with --json or --jsonl' -p x --hash
+usage '--json: contradicts --jsonl' -p x --json --jsonl
+usage '--echo: contradicts --jsonl' -p x --echo --jsonl
+usage "--logprobs: '1001' is not a whole number from -1 to 1000" -p x --json --logprobs 1001
+
+begin errors_are_not_json # standard output stays empty, the line is on standard error as ever
+infer -m "$work/none.gguf" -p x --json
+status 3
+out ''
+err_line 'none.gguf'
+infer -m "$work/none.gguf" -p x --jsonl
+status 3
+out ''
+err_line 'none.gguf'
+
+[ -n "$MODEL" ] || { echo 'skip the rest of t_json.sh: no model'; finish; exit; }
+INFER_MODEL=$MODEL XDG_CACHE_HOME=$work/cache
+export INFER_MODEL XDG_CACHE_HOME
+france='The capital of France is'
+if python3 -c 'import jsonschema' 2>/dev/null; then has_jsonschema=1; else has_jsonschema=
+    echo 'skip the second opinion on schemas: no python jsonschema'; fi
+
+# Each line of standard output is what SCHEMA says: by infer's own check, and by Python's.
+valid() {
+    while IFS= read -r line; do
+        printf '%s' "$line" | "$INFER" check --json-schema "docs/$1" >"$work/said" 2>&1 ||
+            bad "infer $last: not as docs/$1: $line: $(cat "$work/said")"
+    done <"$work/out"
+    [ -z "$has_jsonschema" ] || python3 -c 'import json, jsonschema, sys
+schema = json.load(open(sys.argv[1]))
+for line in open(sys.argv[2]):
+    jsonschema.Draft202012Validator(schema).validate(json.loads(line))' "docs/$1" "$work/out" \
+        >"$work/said" 2>&1 || bad "infer $last: jsonschema says $(tail -n 1 "$work/said")"
+}
+
+begin schemas_can_refuse
+printf '{"model":"x"}' >"$work/out"
+"$INFER" check --json-schema docs/run.schema.json <"$work/out" >/dev/null 2>&1 && bad 'accepted'
+printf '{"event":"token","index":0,"id":1}' >"$work/out"
+"$INFER" check --json-schema docs/run-event.schema.json <"$work/out" >/dev/null 2>&1 && bad 'accepted'
+
+begin json_is_as_the_schema_says
+infer -p "$france" -n 6 --temp 0 --json
+status 0
+err ''
+valid run.schema.json
+infer -p "$france" -n 6 --temp 0 --json --logprobs 3 --token-ids
+valid run.schema.json
+out_like '"prompt_ids":\[504,3575,282,4649,314\],"ids":\[7042,30,198,198,'
+out_like '"logprobs":\[\{"id":7042,"text":" Paris","logprob":-0\.3[0-9]+,"top":\[\{"id":7042,'
+infer -p "$france" -n 6 --temp 0 --json --logprobs 0
+valid run.schema.json
+! grep -q '"top"' "$work/out" || bad 'alternatives that nobody asked for'
+infer -p "$france" -n 0 --json --logprobs 2 --token-ids
+valid run.schema.json
+out_like '"tokens":0,"text":"".*"ids":\[\],"logprobs":\[\]'
+
+begin logprobs_are_those_of_the_logits # of another command: sums of exp by awk in double precision
+infer logits -p "$france" -o "$work/logits"
+rows=$(($(wc -c <"$work/logits") / 49152 / 4))
+tail -c $((49152 * 4)) "$work/logits" | od -An -v -t f4 -w4 >"$work/last"
+[ "$rows" -eq 5 ] || bad 'not five rows'
+want=$(awk 'NR == FNR { if ($1 > most || NR == 1) most = $1; next }
+            { sum += exp($1 - most) } END { printf "%.4f", -log(sum) }' "$work/last" "$work/last")
+infer -p "$france" -n 1 --temp 0 --json --logprobs 0
+got=$(sed 's/.*"logprobs":.*"logprob":\(-[0-9.]*\).*/\1/' "$work/out")
+awk -v a="$want" -v b="$got" 'BEGIN { d = a - b; exit !(d < 0.0002 && d > -0.0002) }' ||
+    bad "logprob $got, not $want"
+
+begin jsonl_is_a_stream_of_the_same
+infer -p "$france" -n 6 --temp 0 --jsonl --logprobs 1 --token-ids
+status 0
+err ''
+valid run-event.schema.json
+head -n 1 "$work/out" | grep -q '^{"event":"start",' || bad 'no start'
+[ "$(grep -c '^{"event":"token",' "$work/out")" -eq 6 ] || bad 'not six tokens'
+out_like '^\{"event":"token","index":5,'
+tail -n 1 "$work/out" | grep -q '^{"event":"end",.*"stop":"limit"' || bad 'no end'
+pieces=$(sed -n 's/^{"event":"t[a-z]*",.*"text":"\([^"]*\)","logprob.*/\1/p' "$work/out" | tr -d '\n')
+tail -n 1 "$work/out" | grep -qF "\"text\":\"$pieces\"" || bad "pieces '$pieces' are not the text"
+
+begin ends_are_told
+infer -p "$france" -n 20 --temp 0 --jsonl --stop $(printf 'ris.')
+valid run-event.schema.json
+tail -n 1 "$work/out" | grep -q '"text":" Pa","stop":"stop","stop_text":"ris\."' || bad 'stop'
+grep -q '"event":"token",.*ris' "$work/out" && bad 'a stop text was shown'
+infer -p "$france" -n 100 -c 8 --temp 0 --jsonl
+valid run-event.schema.json
+tail -n 1 "$work/out" | grep -q '"stop":"context"' || bad 'context'
+infer -p "$france" -n 2 --temp 0 --jsonl --stop zzz -l '<|im_end|>+1000'
+valid run-event.schema.json
+tail -n 1 "$work/out" | grep -q '"tokens":1,"text":"","stop":"eos"' || bad 'eos'
+
+begin bytes_that_are_no_text # half a character again and again: never invalid JSON
+byte=$(printf '\303' | "$INFER" tokenize)
+infer -p x -n 3 --temp 0 --json --logprobs 1 -l "$byte+1000"
+valid run.schema.json
+out_like '"tokens":3,"text":"(\\ufffd|�)+"'
+infer -p x -n 3 --temp 0 --jsonl --logprobs 1 -l "$byte+1000"
+valid run-event.schema.json
+infer -p x -n 2 --temp 0 --jsonl --ignore-eos --logprobs 1000
+valid run-event.schema.json
+
+begin chat_has_a_message
+infer --chat -p Hi -n 3 --temp 0 --json --logprobs 1
+valid run.schema.json
+out_like '"message":\{"role":"assistant",'
+infer --chat -p Hi -n 3 --temp 0 --jsonl
+valid run-event.schema.json
+out_like '^\{"event":"end",.*"message":\{"role":"assistant",'
+
+begin hash_is_remembered
+want=$(sha256sum <"$MODEL" | cut -d ' ' -f 1)
+infer -p x -n 1 --json
+out_like '"model_sha256":null'
+infer -p x -n 1 --json --hash
+out_like "\"model_sha256\":\"$want\""
+infer -p x -n 1 --json
+out_like "\"model_sha256\":\"$want\""
+infer -p x -n 1 --jsonl
+head -n 1 "$work/out" | grep -q "$want" || bad 'the first line does not know the hash'
+for entry in "$work/cache/infer/sha256/"*; do printf 'nonsense' >"$entry"; done
+infer -p x -n 1 --json # a broken entry is no entry
+status 0
+out_like '"model_sha256":null'
+XDG_CACHE_HOME=/dev/null
+infer -p x -n 1 --json --hash # and no cache no error
+status 0
+err ''
+out_like "\"model_sha256\":\"$want\""
+XDG_CACHE_HOME=$work/cache
+cp "$MODEL" "$work/copy.gguf" && chmod u+w "$work/copy.gguf" && touch -d '1 hour' "$work/copy.gguf"
+infer -m "$work/copy.gguf" -p x -n 1 --json --hash # changing still, by its date: computed, not kept
+out_like "\"model_sha256\":\"$want\""
+infer -m "$work/copy.gguf" -p x -n 1 --json
+out_like '"model_sha256":null'
+
+begin interrupted_is_an_end
+# A script's background job ignores Ctrl-C, as the shell asks; python gives it back.
+if command -v python3 >/dev/null; then
+    python3 -c 'import signal, subprocess, sys
+p = subprocess.Popen([sys.argv[1], "-p", "x", "-n", "4000", "--ignore-eos", "--jsonl"],
+                     stdout=subprocess.PIPE, stdin=subprocess.DEVNULL,
+                     preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler))
+lines = [p.stdout.readline() for _ in range(4)]
+p.send_signal(signal.SIGINT)
+lines += p.stdout.readlines()
+open(sys.argv[2], "wb").writelines(lines[-1:])
+print(p.wait())' "$INFER" "$work/out" >"$work/code"
+    last='--jsonl and Ctrl-C'
+    code=$(cat "$work/code")
+    status 130
+    valid run-event.schema.json
+    out_like '^\{"event":"end",.*"stop":"interrupted"'
+fi
+
+finish
