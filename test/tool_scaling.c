@@ -180,7 +180,8 @@ static struct count count_steps(struct engine *engine, const struct shape *s, ui
                     .layer = layers},
     };
     const struct quant_type *f16 = quant_type_by_id(QUANT_F16);
-    const struct model_cache_options options = {1, N_CTX, 1, f16, f16};
+    const struct model_cache_options options = {
+        .n_seq = 1, .n_ctx = N_CTX, .n_batch = 1, .type_k = f16, .type_v = f16};
     struct model_cache cache;
     struct model_graph graph;
     struct count count = {0};
