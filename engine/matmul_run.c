@@ -273,10 +273,10 @@ static void multiply_panel(const struct run *run, const struct chunk *c, const c
     float *out[ENGINE_TILE_COLS];
     for (int j = 0; j < n_cols; j++) out[j] = chunk_out(c, i + j, r);
     if (kind == QUANT_ACT_Q8_32)
-        run->tile->panel32(&c->type->panel, run->p->k / 32, (const struct quant_panel32 *)panel,
+        run->tile->panel32(c->kernel->panel, run->p->k / 32, (const struct quant_panel32 *)panel,
                            (const struct engine_cols32 *)x, n_rows, n_cols, out);
     else
-        run->tile->panel256(&c->type->panel, run->p->k / 256, (const struct quant_panel256 *)panel,
+        run->tile->panel256(c->kernel->panel, run->p->k / 256, (const struct quant_panel256 *)panel,
                             (const struct engine_cols256 *)x, n_rows, n_cols, out);
 }
 

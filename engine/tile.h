@@ -30,7 +30,8 @@ struct engine_cols256 { /* one super-block of 256 of 8 columns */
 };
 
 struct engine_tile {
-    /* out[c][r] for c < n_cols <= ENGINE_TILE_COLS, r < n_rows <= QUANT_PANEL_ROWS. */
+    /* out[c][r] for c < n_cols <= ENGINE_TILE_COLS, r < n_rows <= QUANT_PANEL_ROWS. Of forms, those
+     * that the level's own kernels write: folded ones from AVX-512 on. */
     void (*panel32)(const struct quant_panel_form *form, int64_t n_blocks,
                     const struct quant_panel32 *w, const struct engine_cols32 *x, int n_rows,
                     int n_cols, float *const *out);

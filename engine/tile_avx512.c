@@ -148,6 +148,29 @@ TARGET INLINE void super_block_sums(int offset, int sub_len, const struct quant_
     }
 }
 
+/* isum of every column where the sub-scales are in the codes: a start and 64 dots, nothing else. */
+TARGET INLINE void folded_block_sums(int offset, const struct quant_panel256 *w,
+                                     const struct engine_cols256 *x, int nc, __m512i *total)
+{
+    if (offset) {
+        _Alignas(32) int32_t start[COLS];
+        __m256i sum = _mm256_setzero_si256();
+        EACH (i, 4)
+            sum = _mm256_dpwssd_epi32(sum, _mm256_loadu_si256((const __m256i *)x->sum32[i]),
+                                      _mm256_set1_epi16((int16_t)-offset));
+        _mm256_store_si256((__m256i *)start, sum);
+        EACH (c, nc) total[c] = broadcast4(&start[c]);
+    } else {
+        EACH (c, nc) total[c] = _mm512_setzero_si512();
+    }
+    for (int i = 0; i < 64; i += 8) {
+        EACH (g, 8) {
+            __m512i q = _mm512_load_si512(w->q[i + g]);
+            EACH (c, nc) total[c] = _mm512_dpbusd_epi32(total[c], q, broadcast4(x->q[i + g][c]));
+        }
+    }
+}
+
 /* msum of column c: sub-minima times sums of q. */
 TARGET INLINE __m512i super_block_minima(int sub_len, const struct quant_panel256 *w,
                                          const struct engine_cols256 *x, int c)
@@ -159,15 +182,19 @@ TARGET INLINE __m512i super_block_minima(int sub_len, const struct quant_panel25
     return msum;
 }
 
-TARGET INLINE void panel256_cols(int offset, bool has_min, int sub_len, int64_t n_blocks,
-                                 const struct quant_panel256 *w, const struct engine_cols256 *x,
-                                 int nc, int n_rows, int n_cols, float *const *out)
+TARGET INLINE void panel256_cols(int offset, bool has_min, bool folded, int sub_len,
+                                 int64_t n_blocks, const struct quant_panel256 *w,
+                                 const struct engine_cols256 *x, int nc, int n_rows, int n_cols,
+                                 float *const *out)
 {
     __m512 acc[COLS];
     EACH (c, nc) acc[c] = _mm512_setzero_ps();
     for (int64_t b = 0; b < n_blocks; b++, w++, x++) {
         __m512i total[COLS];
-        super_block_sums(offset, sub_len, w, x, nc, total);
+        if (folded)
+            folded_block_sums(offset, w, x, nc, total);
+        else
+            super_block_sums(offset, sub_len, w, x, nc, total);
         __m512 d = _mm512_load_ps(w->d), m = _mm512_load_ps(w->m);
         EACH (c, nc) {
             __m512 da = _mm512_set1_ps(x->d[c]), scale = _mm512_mul_ps(d, da), v;
@@ -189,14 +216,16 @@ TARGET INLINE void panel256_form(const struct quant_panel_form *form, int64_t n_
                                  int nc, int n_rows, int n_cols, float *const *out)
 {
     const int offset = form->offset;
-    if (form->has_min && form->sub_len == 16)
-        panel256_cols(0, true, 16, n_blocks, w, x, nc, n_rows, n_cols, out);
+    if (form->folded && form->has_min) /* minima by 16 come in folded panels only */
+        panel256_cols(0, true, true, 16, n_blocks, w, x, nc, n_rows, n_cols, out);
+    else if (form->folded)
+        panel256_cols(offset, false, true, 16, n_blocks, w, x, nc, n_rows, n_cols, out);
     else if (form->has_min)
-        panel256_cols(0, true, 32, n_blocks, w, x, nc, n_rows, n_cols, out);
+        panel256_cols(0, true, false, 32, n_blocks, w, x, nc, n_rows, n_cols, out);
     else if (form->sub_len == 16)
-        panel256_cols(offset, false, 16, n_blocks, w, x, nc, n_rows, n_cols, out);
+        panel256_cols(offset, false, false, 16, n_blocks, w, x, nc, n_rows, n_cols, out);
     else
-        panel256_cols(offset, false, 32, n_blocks, w, x, nc, n_rows, n_cols, out);
+        panel256_cols(offset, false, false, 32, n_blocks, w, x, nc, n_rows, n_cols, out);
 }
 
 TARGET static void panel256_avx512(const struct quant_panel_form *form, int64_t n_blocks,

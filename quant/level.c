@@ -68,10 +68,14 @@ bool quant_level_by_name(const char *name, enum quant_level *level)
     return false;
 }
 
-static void climb_type(struct quant_kernel *to, const struct quant_kernel *from)
+static void climb_type(const struct quant_type *type, const struct quant_kernel *from,
+                       struct quant_kernel *to)
 {
     if (from->decode) to->decode = from->decode;
-    if (from->unpack) to->unpack = from->unpack;
+    if (from->unpack) {
+        to->unpack = from->unpack;
+        to->panel = from->panel ? from->panel : &type->panel;
+    }
     if (from->gemv) to->gemv = from->gemv;
 }
 
@@ -87,7 +91,7 @@ void quant_kernels_init(struct quant_kernels *kernels, enum quant_level level)
         if (act->bf16) kernels->act_bf16 = act->bf16;
         for (uint32_t id = 0; id < QUANT_ID_COUNT; id++) {
             const struct quant_type *type = quant_type_by_id(id);
-            if (type) climb_type(&kernels->type[id], &type->kernel[l]);
+            if (type) climb_type(type, &type->kernel[l], &kernels->type[id]);
         }
     }
 }

@@ -83,14 +83,27 @@ QUANT_TARGET_AVX2 static void q3_k_decode_avx2(int64_t k, const void *row, float
     super_decode(&quant_type_q3_k, q3_k_expand, k, row, out);
 }
 
-QUANT_TARGET_AVX2 static void q3_k_unpack_avx2(int64_t n_blocks,
-                                               const void *const row[QUANT_PANEL_ROWS], void *panel)
+/* A folded code is (scale - 32) * (code - 4) + 127, from 3 (31 * -4) to 255 (-32 * -4). Both bytes
+ * of 16 bits are multiplied by one factor at once: a borrow between them is paid back by what is
+ * added then, 127 - 4 * (scale - 32) to each. */
+enum { Q3_K_FOLDED_OFFSET = 127 };
+
+SUPER_AVX2 __m256i q3_k_fold(__m256i code, __m256i scale)
+{
+    __m256i add =
+        _mm256_sub_epi16(_mm256_set1_epi16(Q3_K_FOLDED_OFFSET), _mm256_slli_epi16(scale, 2));
+    add = _mm256_add_epi16(add, _mm256_slli_epi16(add, 8));
+    return _mm256_add_epi16(_mm256_mullo_epi16(code, scale), add);
+}
+
+SUPER_AVX2 void q3_k_unpack_x86(bool folded, int64_t n_blocks,
+                                const void *const row[QUANT_PANEL_ROWS], void *panel)
 {
     struct quant_panel256 *out = panel;
     for (int64_t b = 0; b < n_blocks; b++, out++) {
         int64_t at = b * (int64_t)sizeof(struct q3_k_block);
         for (int r = 0; r < 16; r += 8) {
-            __m256i v[4];
+            __m256i v[4], fold[16];
             /* The last 16 bytes: 2 of codes, 12 of scales, d. */
             super_rows_load(row + r, at + (int)sizeof(struct q3_k_block) - 16, v);
             _mm256_storeu_ps(out->d + r, super_halves(_mm256_srli_epi32(v[3], 16)));
@@ -102,8 +115,11 @@ QUANT_TARGET_AVX2 static void q3_k_unpack_avx2(int64_t n_blocks,
             for (int s = 0; s < 16; s += 4) {
                 __m256i six = _mm256_or_si256(super_bits(word[s / 4 % 2], s / 8 * 4, 15),
                                               super_bits(word[2], s / 2 - 4, 0x30));
-                super_signed_scales_store(_mm256_sub_epi8(six, _mm256_set1_epi8(32)), r,
-                                          out->scale + s);
+                __m256i scales = _mm256_sub_epi8(six, _mm256_set1_epi8(32));
+                if (folded)
+                    super_folds(scales, fold + s);
+                else
+                    super_signed_scales_store(scales, r, out->scale + s);
             }
             for (int i = 0; i < 8; i += 4) { /* words i .. i + 3 of each 8 words of codes */
                 __m256i high[4];
@@ -114,6 +130,7 @@ QUANT_TARGET_AVX2 static void q3_k_unpack_avx2(int64_t n_blocks,
                     for (int j = 0; j < 4; j++) {
                         __m256i code = _mm256_or_si256(super_bits(v[j], s % 4 * 2, 3),
                                                        super_bits(high[j], s - 2, 4));
+                        if (folded) code = q3_k_fold(code, fold[2 * s + i / 4]);
                         _mm256_storeu_si256((__m256i *)out->q[8 * s + i + j][r], code);
                     }
                 }
@@ -121,6 +138,25 @@ QUANT_TARGET_AVX2 static void q3_k_unpack_avx2(int64_t n_blocks,
         }
     }
 }
+
+QUANT_TARGET_AVX2 static void q3_k_unpack_avx2(int64_t n_blocks,
+                                               const void *const row[QUANT_PANEL_ROWS], void *panel)
+{
+    q3_k_unpack_x86(false, n_blocks, row, panel);
+}
+
+QUANT_TARGET_AVX512 static void
+q3_k_unpack_avx512(int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS], void *panel)
+{
+    q3_k_unpack_x86(true, n_blocks, row, panel);
+}
+
+static const struct quant_panel_form q3_k_folded = {.block = 2,
+                                                    .sub_len = 16,
+                                                    .offset = Q3_K_FOLDED_OFFSET,
+                                                    .max_code = 255,
+                                                    .has_min = false,
+                                                    .folded = true};
 
 /* The 16 scales, less 32, as 16-bit numbers. */
 SUPER_AVX2 __m256i q3_k_scales_avx2(const uint8_t packed[12])
@@ -190,7 +226,9 @@ const struct quant_type quant_type_q3_k = {
             [QUANT_AVX2] = {.decode = q3_k_decode_avx2,
                             .unpack = q3_k_unpack_avx2,
                             .gemv = q3_k_gemv_avx2},
-            [QUANT_AVX512] = {.gemv = q3_k_gemv_avx512},
+            [QUANT_AVX512] = {.unpack = q3_k_unpack_avx512,
+                              .panel = &q3_k_folded,
+                              .gemv = q3_k_gemv_avx512},
 #endif
         },
 };

@@ -135,7 +135,7 @@ struct quant_panel32 { /* one block of 32 of each row: 640 bytes */
 struct quant_panel256 { /* one super-block of 256 of each row: 5760 bytes */
     float d[16];
     float m[16];           /* minus dmin (0 where the type has none) */
-    int32_t scale[16][16]; /* [sub-block][row]; 8 or 16 sub-blocks in use */
+    int32_t scale[16][16]; /* [sub-block][row]; 8 or 16 sub-blocks in use; unused when folded */
     int16_t min[8][16][2]; /* [pair of sub-blocks][row][2] sub-minima; unused without minima */
     uint8_t q[64][16][4];
 };
@@ -144,9 +144,10 @@ struct quant_panel256 { /* one super-block of 256 of each row: 5760 bytes */
 struct quant_panel_form {
     uint8_t block;    /* 0: no panel (float types); 1: quant_panel32; 2: quant_panel256 */
     uint8_t sub_len;  /* elements per integer sub-scale: 16 or 32 */
-    uint8_t offset;   /* subtract this from each code; 0 or a power of two */
+    uint8_t offset;   /* subtract this from each code; 0 or (not when folded) a power of two */
     uint8_t max_code; /* largest code: says when 16-bit sums are safe */
     bool has_min;
+    bool folded; /* the codes are sub-scale * true value + offset: no scales are left to multiply */
 };
 
 /* ---- The type table ---- */
@@ -158,8 +159,11 @@ struct quant_kernel {
     void (*decode)(int64_t k, const void *row, float *out);
 
     /* 16 rows of n_blocks blocks each into n_blocks panel structs (64-byte aligned). A row pointer
-     * may be repeated (edges). NULL for types without a panel. */
+     * may be repeated (edges). NULL for types without a panel. The panel's form is *panel: the
+     * type's, or its folded one where small codes and scales leave room and wide byte products
+     * (AVX-512) make it pay. Both give the same integer sums. */
     void (*unpack)(int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS], void *panel);
+    const struct quant_panel_form *panel; /* NULL: the type's; in a filled table never NULL */
 
     /* One column: out[r] = row r of w times the column, r < n_rows; rows are row_bytes apart. */
     void (*gemv)(int64_t k, const void *w, size_t row_bytes, int64_t n_rows,

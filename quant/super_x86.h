@@ -72,6 +72,16 @@ SUPER_AVX2 void super_mins_store(__m256i bytes, int r, int16_t min[2][16][2])
     }
 }
 
+/* Four signed bytes per lane to factors of the codes of four sub-blocks, for folded panels: byte j
+ * of a lane in both 16-bit halves of the lane of fold[j]. */
+SUPER_AVX2 void super_folds(__m256i bytes, __m256i fold[4])
+{
+    for (int j = 0; j < 4; j++) {
+        __m256i one = _mm256_srai_epi32(_mm256_slli_epi32(bytes, 24 - 8 * j), 24);
+        fold[j] = _mm256_blend_epi16(one, _mm256_slli_epi32(one, 16), 0xaa);
+    }
+}
+
 /* (v >> shift) & mask in every byte, for shifts from -7 (to the left) to 7. */
 SUPER_AVX2 __m256i super_bits(__m256i v, int shift, int mask)
 {
