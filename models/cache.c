@@ -3,7 +3,6 @@
 #include "engine/backend.h"
 #include "models/internal.h"
 #include <stdlib.h>
-#include <string.h>
 
 static uint32_t least_u32(uint32_t a, uint64_t b)
 {
@@ -48,7 +47,7 @@ static bool init_tensor(struct model_cache *c, struct engine_tensor *t,
     if (!data)
         return base_fail(err, BASE_NO_MEMORY,
                          "no memory for a cache of %u tokens (%llu bytes a layer); a smaller "
-                         "--ctx needs less",
+                         "--ctx-size needs less",
                          cells, (unsigned long long)bytes);
     if (!engine_tensor_init(t, type, 3, ne, data, "kv_cache", err)) {
         if (!c->plan_only) free(data);
@@ -69,11 +68,11 @@ static bool init_cells(const struct model_cache *c, struct model_cells *cells,
     cells->count = (uint32_t)count;
     cells->users = calloc(count, sizeof *cells->users);
     cells->oldest = calloc(c->n_seq, sizeof *cells->oldest);
-    cells->list = malloc((size_t)positions * sizeof *cells->list);
+    /* Left to the system to clear when touched: a plan for a huge context must cost nothing. */
+    cells->list = calloc((size_t)positions, sizeof *cells->list);
     if (!cells->users || !cells->oldest || !cells->list)
         return base_fail(err, BASE_NO_MEMORY, "no memory for %llu positions",
                          (unsigned long long)positions);
-    memset(cells->list, -1, (size_t)positions * sizeof *cells->list);
     return engine_tensor_init(&cells->view, quant_type_by_id(QUANT_I32), 2,
                               (int64_t[]){c->n_ctx, c->n_seq}, cells->list, "cells", err);
 }

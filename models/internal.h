@@ -38,7 +38,7 @@ struct model_cells {
     uint32_t ring;             /* positions that a sequence keeps; 0: no layer is of this kind */
     uint32_t count;            /* n_seq * ring */
     uint32_t *users;           /* [count]: lists that name the cell */
-    int32_t *list;             /* [n_seq][n_ctx]: the cell of each position, -1: none */
+    int32_t *list;             /* [n_seq][n_ctx]: of each position that is held, its cell */
     uint32_t *oldest;          /* [n_seq]: positions before it were let go */
     struct engine_tensor view; /* of list */
 };

@@ -266,7 +266,7 @@ static bool check_room(const struct model_session *s, uint32_t seq, uint64_t n,
     if (n <= s->cache.n_ctx - used) return true;
     return base_fail(err, BASE_TOO_LONG,
                      "%llu tokens do not fit: the context holds %u and %u are in use; a larger "
-                     "--ctx would help",
+                     "--ctx-size would help",
                      (unsigned long long)n, s->cache.n_ctx, used);
 }
 
