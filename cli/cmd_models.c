@@ -151,7 +151,8 @@ static void print_text(const struct rows *rows, struct base_buffer *out)
         struct base_buffer what = BASE_BUFFER_INIT;
         base_buffer_add_text(out, r->is_chosen ? "* " : "  ");
         if (r->error.code) {
-            base_buffer_add_format(out, "unusable: %s: %s  ", r->error.item, r->error.text);
+            base_buffer_add_format(out, "unusable: %s%s%s  ", r->error.item,
+                                   r->error.item[0] ? ": " : "", r->error.text);
         } else {
             add_text(&what, &r->arch);
             base_buffer_add_format(out, "%-10s %-8s %8.1f MB %7.0f M weights  context %-7u ",

@@ -50,7 +50,7 @@ static bool open_session(struct completion *c, struct base_error *err)
         return base_fail(err, BASE_TOO_LONG, "the text has %llu tokens and the context holds %u%s",
                          (unsigned long long)n_prompt, n_ctx,
                          c->values->ctx_size ? ": shorten it or raise --ctx-size"
-                                             : ", all that the model was trained with");
+                                             : ", all that the model was trained with: shorten it");
     return cli_model_open_session(&c->model, c->values, 1, n_ctx, err);
 }
 

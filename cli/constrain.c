@@ -45,6 +45,22 @@ static bool compile_schema(const struct cli_values *v, bool generate, const stru
     return *out != NULL;
 }
 
+/* Errors of a compiler have a place and no name: they get that of the file or of the option. An
+ * argument of one word that is no file was most likely meant to be one. */
+static void name_source(const char *option, const char *argument, bool may_be_file,
+                        struct base_error *err)
+{
+    const bool is_file = may_be_file && access(argument, R_OK) == 0;
+    if (!err || err->code != BASE_USAGE || err->file[0] || err->item[0]) return;
+    if (!is_file && may_be_file && !argument[strcspn(argument, " \t\r\n{}[]\"=")]) {
+        const struct base_error as_text = *err;
+        *err = BASE_ERROR_INIT;
+        base_fail(err, BASE_USAGE, "'%.100s' is no file that can be read, and as text: %s",
+                  argument, as_text.text);
+    }
+    base_error_set_file(err, is_file ? argument : option);
+}
+
 bool cli_constraint_open(const struct cli_values *v, bool generate, struct sample_constraint **out,
                          struct base_error *err)
 {
@@ -67,6 +83,10 @@ bool cli_constraint_open(const struct cli_values *v, bool generate, struct sampl
     } else if (v->json_object) {
         ok = (*out = sample_constraint_json_object(generate, err)) != NULL;
     }
+    if (!ok && source)
+        name_source(v->grammar ? "--grammar" : "--json-schema", source, true, err);
+    else if (!ok)
+        name_source(v->regex ? "--regex" : "--choices", "", false, err);
     base_buffer_free(&text);
     return ok;
 }

@@ -30,7 +30,19 @@ status 1
 begin pain_11_bad_grammar_is_a_usage_error
 infer check --grammar 'root ::= "a" b' -p x
 status 2
-err_line 'line 1, column 14: .*b.* is not defined'
+err_line '--grammar: line 1, column 14: .*b.* is not defined'
+
+begin a_wrong_constraint_is_named_by_its_file_or_option
+printf '{"type":"obj"}' >"$work/wrong.json"
+infer check --json-schema "$work/wrong.json" -p x
+status 2
+err_line 'wrong.json: line 1, column 9: '
+infer check --json-schema "$work/missing.json" -p x
+status 2
+err_line "--json-schema: '.*missing.json' is no file that can be read, and as text: line 1"
+infer check --regex '(' -p x
+status 2
+err_line '--regex: line 1, column 2'
 
 begin pain_12_what_cannot_be_enforced_is_refused
 infer check --json-schema '{"uniqueItems":true,"items":{"type":"string"}}' -p '[]'

@@ -57,7 +57,7 @@ echo text >"$work/folder/notes.txt"
 touch "$work/folder/x-00002-of-00003.gguf"
 infer models "$work/folder"
 status 0
-out_like 'unusable: .*not a GGUF file.*bad.gguf'
+out_like 'unusable: not a GGUF file.*bad.gguf'
 [ "$(wc -l <"$work/out")" -eq 1 ] || bad 'not one line a model'
 infer models --json "$work/folder"
 is_json '.[0].error and (length == 1)'
