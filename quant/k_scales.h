@@ -90,5 +90,52 @@ SUPER_AVX2 __m256i k_scales_mins_avx2(__m256i scales, const int16_t *sum)
     return _mm256_madd_epi16(_mm256_shuffle_epi8(scales, twice),
                              _mm256_loadu_si256((const __m256i *)sum));
 }
+
+/* Of eight rows at once: d, m and msum of the step; byte s of scale[r] is scale s of row r. */
+SUPER_AVX512 void k_scales_rows(const uint8_t *block, size_t row_bytes, const int16_t *sum,
+                                struct super_step *step, uint64_t scale[SUPER_ROWS])
+{
+    const void *row[SUPER_ROWS];
+    for (int r = 0; r < SUPER_ROWS; r++) row[r] = block + (size_t)r * row_bytes;
+    __m256i head[4];
+    super_rows_load(row, 0, head);
+    step->d = super_halves(head[0]);
+    step->m = _mm256_xor_ps(super_halves(_mm256_srli_epi32(head[0], 16)), _mm256_set1_ps(-0.0f));
+
+    __m256i low6 = _mm256_set1_epi8(0x3f), top2 = _mm256_set1_epi8(0x30);
+    __m256i scale_low = _mm256_and_si256(head[1], low6), min_low = _mm256_and_si256(head[2], low6);
+    __m256i scale_top = _mm256_and_si256(_mm256_srli_epi32(head[1], 2), top2);
+    __m256i min_top = _mm256_and_si256(_mm256_srli_epi32(head[2], 2), top2);
+    __m256i scale_high = _mm256_or_si256(super_bits(head[3], 0, 15), scale_top);
+    __m256i min_high = _mm256_or_si256(super_bits(head[3], 4, 15), min_top);
+    __m256i even = _mm256_unpacklo_epi32(scale_low, scale_high);
+    __m256i odd = _mm256_unpackhi_epi32(scale_low, scale_high);
+    _mm256_storeu_si256((__m256i *)scale, _mm256_permute2x128_si256(even, odd, 0x20));
+    _mm256_storeu_si256((__m256i *)(scale + 4), _mm256_permute2x128_si256(even, odd, 0x31));
+
+    /* Sums of 32 activations, two apart side by side as the minima are after a mask. */
+    __m256i sums =
+        _mm256_madd_epi16(_mm256_loadu_si256((const __m256i *)sum), _mm256_set1_epi16(1));
+    sums = _mm256_shuffle_epi32(sums, 0xd8);
+    __m256i pairs = _mm256_packs_epi32(sums, sums);
+    __m256i words = _mm256_set1_epi32(0x00ff00ff);
+    step->msum = _mm256_setzero_si256();
+    for (int i = 0; i < 2; i++) {
+        __m256i min = i == 0 ? min_low : min_high;
+        __m256i even_min = _mm256_and_si256(min, words);
+        __m256i odd_min = _mm256_and_si256(_mm256_srli_epi16(min, 8), words);
+        __m256i four = _mm256_permute4x64_epi64(pairs, i == 0 ? 0x00 : 0xaa);
+        step->msum = _mm256_dpwssd_epi32(step->msum, even_min, _mm256_shuffle_epi32(four, 0x00));
+        step->msum = _mm256_dpwssd_epi32(step->msum, odd_min, _mm256_shuffle_epi32(four, 0x55));
+    }
+}
+
+/* Of one row's scales: number s in the lower half, s + 2 in the upper, in lanes of 16 bits. */
+SUPER_AVX512 __m512i k_scales_two_avx512(uint64_t scale, int s)
+{
+    return _mm512_shuffle_epi8(_mm512_set1_epi64((int64_t)scale),
+                               super_halves_of((int)((0x8000u | (unsigned)s) * 0x10001u),
+                                               (int)((0x8002u + (unsigned)s) * 0x10001u)));
+}
 #endif
 #endif

@@ -123,12 +123,35 @@ QUANT_TARGET_AVX2 static void q5_k_gemv_avx2(int64_t k, const void *w, size_t ro
     super_gemv(&quant_type_q5_k, q5_k_block_sums, super_mad_avx2, k, w, row_bytes, n_rows, a, out);
 }
 
+SUPER_AVX512 void q5_k_rows_step(const uint8_t *block, size_t row_bytes, const int8_t *q,
+                                 const int16_t *sum, struct super_step *step)
+{
+    uint64_t scale[SUPER_ROWS];
+    __m512i x[4]; /* activations of two sub-blocks, as the codes come: 0 2, 1 3, 4 6, 5 7 */
+    k_scales_rows(block, row_bytes, sum, step, scale);
+    for (int i = 0; i < 4; i += 2) {
+        x[i] = _mm512_shuffle_i64x2(super_x(q, i), super_x(q, i + 1), 0x44);
+        x[i + 1] = _mm512_shuffle_i64x2(super_x(q, i), super_x(q, i + 1), 0xee);
+    }
+    for (int r = 0; r < SUPER_ROWS; r++) {
+        const struct q5_k_block *w = (const void *)(block + (size_t)r * row_bytes);
+        __m512i acc = _mm512_setzero_si512(), high = super_twice(w->high);
+        for (int i = 0; i < 4; i++) {
+            int s = i / 2 * 4 + i % 2; /* and s + 2 in the upper half */
+            __m512i low = super_bits_avx512(_mm512_loadu_si512(w->q + i / 2 * 64), i % 2 * 4, 15);
+            __m512i fifth = _mm512_rorv_epi32(high, super_halves_of(s + 28, s + 30));
+            acc = super_scaled_avx512(acc, super_put_bits(fifth, 16, low), x[i],
+                                      k_scales_two_avx512(scale[r], s));
+        }
+        step->isum[r] = acc;
+    }
+}
+
 QUANT_TARGET_AVX512 static void q5_k_gemv_avx512(int64_t k, const void *w, size_t row_bytes,
                                                  int64_t n_rows, const struct quant_act *a,
                                                  float *out)
 {
-    super_gemv(&quant_type_q5_k, q5_k_block_sums, super_mad_avx512, k, w, row_bytes, n_rows, a,
-               out);
+    super_gemv_rows(&quant_type_q5_k, q5_k_rows_step, k, w, row_bytes, n_rows, a, out);
 }
 #endif
 

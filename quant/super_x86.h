@@ -2,9 +2,9 @@
  *
  * Kernels are written once, on 256-bit vectors, and compiled for two levels: AVX2, and AVX-512
  * where one instruction (vpdpwssd) does the multiply-add of 16-bit pairs and there are 32
- * registers. With 256-bit vectors both levels outrun the memory; 512-bit ones would buy nothing but
- * a second copy of the source. Reading 16 rows side by side (`super_rows_load`) turns rows into
- * lanes, so that what follows is the scalar code of one row, for eight rows at a time. */
+ * registers. Only the one-column kernels of Q4_K and Q5_K have a 512-bit form as well. Reading 16
+ * rows side by side (`super_rows_load`) turns rows into lanes, so that what follows is the scalar
+ * code of one row, for eight rows at a time. */
 #ifndef QUANT_SUPER_X86_H
 #define QUANT_SUPER_X86_H
 
@@ -215,6 +215,119 @@ SUPER_AVX2 void super_gemv(const struct quant_type *type, super_block_sums *bloc
     struct super_group *last = &group[turn ^ 1];
     if (last->n > 0)
         out[last->row] = super_group_add(last, type->panel.has_min, last->block == 0 ? 0.0f : acc);
+}
+
+/* ---- One column, AVX-512 ----
+ *
+ * A step takes one super-block of each of eight rows. Its activations stay in registers for all
+ * eight; scales, minima and everything in floats are computed with a row per lane, so that they
+ * cost an eighth; the eight chains of canonical additions hide each other's latency. Codes and
+ * products are 512 bits wide, which halves the instructions: where two processors are two threads
+ * of one core, those are what is short. */
+
+enum { SUPER_ROWS = 8, SUPER_ROWS_AHEAD = 8192 };
+
+#define SUPER_AVX512 SUPER_INLINE QUANT_TARGET_AVX512
+
+struct super_step {
+    __m512i isum[SUPER_ROWS]; /* row by row; the lanes sum to isum of quant.h */
+    __m256i msum;             /* row r in lane r, where the type has minima */
+    __m256 d, m;              /* scales of the weights; m is MINUS the file's dmin */
+};
+
+/* Fills a step from the super-blocks at `block` of eight rows, their 256 activations and 16 sums of
+ * them. */
+typedef void super_rows_step(const uint8_t *block, size_t row_bytes, const int8_t *q,
+                             const int16_t *sum, struct super_step *step);
+
+/* Elements 64i .. 64i + 63 of the activations. */
+SUPER_AVX512 __m512i super_x(const int8_t *q, int i)
+{
+    return _mm512_load_si512(q + 64 * i);
+}
+
+/* The bytes of 32 in both halves. */
+SUPER_AVX512 __m512i super_twice(const uint8_t bytes[32])
+{
+    return _mm512_broadcast_i64x4(_mm256_loadu_si256((const __m256i *)bytes));
+}
+
+/* `low` for the lower half of a register, `high` for the upper, in dwords. */
+SUPER_AVX512 __m512i super_halves_of(int low, int high)
+{
+    return _mm512_inserti64x4(_mm512_set1_epi32(low), _mm256_set1_epi32(high), 1);
+}
+
+/* acc + sums of pairs of code * x, times the 16-bit scales. */
+SUPER_AVX512 __m512i super_scaled_avx512(__m512i acc, __m512i code, __m512i x, __m512i scale)
+{
+    return _mm512_dpwssd_epi32(acc, _mm512_maddubs_epi16(code, x), scale);
+}
+
+/* (bits & mask) | rest. */
+SUPER_AVX512 __m512i super_put_bits(__m512i bits, int mask, __m512i rest)
+{
+    return _mm512_ternarylogic_epi32(bits, _mm512_set1_epi8((char)mask), rest, 0xea);
+}
+
+/* (v >> shift) & mask in every byte, shift from 0 to 7. */
+SUPER_AVX512 __m512i super_bits_avx512(__m512i v, int shift, int mask)
+{
+    if (shift != 0) v = _mm512_srli_epi16(v, (unsigned)shift);
+    return _mm512_and_si512(v, _mm512_set1_epi8((char)mask));
+}
+
+/* Lane r of the result is the sum of the lanes of v[r]. */
+SUPER_AVX512 __m256i super_lane_sums_avx512(const __m512i v[SUPER_ROWS])
+{
+    __m512i pair[4], four[2], all;
+    for (int i = 0; i < 4; i++)
+        pair[i] = _mm512_add_epi32(_mm512_unpacklo_epi32(v[2 * i], v[2 * i + 1]),
+                                   _mm512_unpackhi_epi32(v[2 * i], v[2 * i + 1]));
+    for (int i = 0; i < 2; i++)
+        four[i] = _mm512_add_epi32(_mm512_unpacklo_epi64(pair[2 * i], pair[2 * i + 1]),
+                                   _mm512_unpackhi_epi64(pair[2 * i], pair[2 * i + 1]));
+    all = _mm512_add_epi32(_mm512_shuffle_i64x2(four[0], four[1], 0x88),
+                           _mm512_shuffle_i64x2(four[0], four[1], 0xdd));
+    all = _mm512_add_epi32(all, _mm512_shuffle_i64x2(all, all, 0xb1));
+    return _mm512_castsi512_si256(_mm512_shuffle_i64x2(all, all, 0x08));
+}
+
+SUPER_AVX512 void super_gemv_rows(const struct quant_type *type, super_rows_step *take, int64_t k,
+                                  const void *w, size_t row_bytes, int64_t n_rows,
+                                  const struct quant_act *a, float *out)
+{
+    const int64_t n_blocks = k / SUPER_LEN;
+    /* Less than eight rows: one at a time, eight times over. */
+    const int64_t group = n_rows < SUPER_ROWS ? 1 : SUPER_ROWS;
+    const size_t stride = group == 1 ? 0 : row_bytes;
+
+    for (int64_t r = 0; r < n_rows; r += group) {
+        /* The last group overlaps the one before it: the same results once more. */
+        if (r + group > n_rows) r = n_rows - group;
+        const uint8_t *block = (const uint8_t *)w + (size_t)r * row_bytes;
+        const char *ahead = (const char *)block + 7 * row_bytes + SUPER_ROWS_AHEAD;
+        __m256 acc = _mm256_setzero_ps();
+        for (int64_t b = 0; b < n_blocks; b++) {
+            for (uint32_t line = 0; line < SUPER_ROWS * type->block_bytes; line += 64)
+                _mm_prefetch(ahead + line, _MM_HINT_T1);
+            struct super_step step;
+            take(block, stride, a->q + SUPER_LEN * b, a->sum + 16 * b, &step);
+            __m256 da = _mm256_set1_ps(a->d[b]), scale = _mm256_mul_ps(step.d, da);
+            __m256 isum = _mm256_cvtepi32_ps(super_lane_sums_avx512(step.isum));
+            if (type->panel.has_min) {
+                __m256 t = _mm256_mul_ps(_mm256_mul_ps(step.m, da), _mm256_cvtepi32_ps(step.msum));
+                acc = _mm256_add_ps(acc, _mm256_fmadd_ps(scale, isum, t));
+            } else {
+                acc = _mm256_add_ps(acc, _mm256_mul_ps(scale, isum));
+            }
+            block += type->block_bytes;
+            ahead += SUPER_ROWS * type->block_bytes;
+        }
+        float sum[SUPER_ROWS];
+        _mm256_storeu_ps(sum, acc);
+        memcpy(out + r, sum, (size_t)group * sizeof *out);
+    }
 }
 
 #endif
