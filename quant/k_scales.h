@@ -119,14 +119,15 @@ SUPER_AVX512 void k_scales_rows(const uint8_t *block, size_t row_bytes, const in
     sums = _mm256_shuffle_epi32(sums, 0xd8);
     __m256i pairs = _mm256_packs_epi32(sums, sums);
     __m256i words = _mm256_set1_epi32(0x00ff00ff);
+    const __m256i min[2] = {min_low, min_high};
+    const __m256i four[2] = {_mm256_permute4x64_epi64(pairs, 0x00),
+                             _mm256_permute4x64_epi64(pairs, 0xaa)};
     step->msum = _mm256_setzero_si256();
     for (int i = 0; i < 2; i++) {
-        __m256i min = i == 0 ? min_low : min_high;
-        __m256i even_min = _mm256_and_si256(min, words);
-        __m256i odd_min = _mm256_and_si256(_mm256_srli_epi16(min, 8), words);
-        __m256i four = _mm256_permute4x64_epi64(pairs, i == 0 ? 0x00 : 0xaa);
-        step->msum = _mm256_dpwssd_epi32(step->msum, even_min, _mm256_shuffle_epi32(four, 0x00));
-        step->msum = _mm256_dpwssd_epi32(step->msum, odd_min, _mm256_shuffle_epi32(four, 0x55));
+        __m256i even_min = _mm256_and_si256(min[i], words);
+        __m256i odd_min = _mm256_and_si256(_mm256_srli_epi16(min[i], 8), words);
+        step->msum = _mm256_dpwssd_epi32(step->msum, even_min, _mm256_shuffle_epi32(four[i], 0x00));
+        step->msum = _mm256_dpwssd_epi32(step->msum, odd_min, _mm256_shuffle_epi32(four[i], 0x55));
     }
 }
 
