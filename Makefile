@@ -157,7 +157,7 @@ $(addprefix $(BUILD)/man/,bash zsh fish): $(BUILD)/man/%: $(BUILD)/infer
 	@mkdir -p $(@D)
 	$(BUILD)/infer completion $(@F) > $@
 
--include $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(TEST_SRC:%.c=$(BUILD)/%.d) $(TOOL_SRC:%.c=$(BUILD)/%.d)
+-include $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(SUPPORT_OBJ:.o=.d) $(TEST_SRC:%.c=$(BUILD)/%.d) $(TOOL_SRC:%.c=$(BUILD)/%.d)
 
 # A fuzzer for the GGUF reader; run it as build/fuzz/fuzz_gguf build/fuzz/corpus.
 FUZZ_SRC := test/fuzz_gguf.c test/support_gguf.c $(wildcard base/*.c quant/*.c gguf/*.c)
