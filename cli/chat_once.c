@@ -44,22 +44,11 @@ static bool show(void *user, const char *bytes, size_t size, bool dim, struct ba
     return cli_write(bytes, size, err);
 }
 
-static bool show_nothing(void *user, const char *bytes, size_t size, bool dim,
-                         struct base_error *err)
-{
-    (void)user;
-    (void)bytes;
-    (void)size;
-    (void)dim;
-    (void)err;
-    return true;
-}
-
 bool cli_chat_once_begin(struct cli_chat_once *c, const struct cli_model *model, bool quiet,
                          struct base_error *err)
 {
     c->reply.mode = cli_reasoning_mode(c->values, CLI_REASONING_HIDE);
-    c->reply.show = quiet ? show_nothing : show;
+    c->reply.show = quiet ? NULL : show;
     return cli_chat_reply_open(&c->reply, &c->template, model, &c->prompt, err);
 }
 

@@ -67,7 +67,8 @@ static bool take_part(struct cli_chat_reply *r, const struct text_reply_part *pa
     const bool shown =
         r->mode == CLI_REASONING_SHOW ||
         (r->mode == CLI_REASONING_ONLY ? is_reasoning : is_text || part->kind == TEXT_REPLY_CALL);
-    return !shown || part->size == 0 || r->show(r->user, part->bytes, part->size, !is_text, err);
+    return !shown || !r->show || part->size == 0 ||
+           r->show(r->user, part->bytes, part->size, !is_text, err);
 }
 
 /* A control token that divides nothing is not for eyes. */

@@ -24,7 +24,7 @@ struct cli_chat_reply {
     struct base_buffer content, reasoning;
     json_t *calls;
     enum cli_reasoning mode;
-    cli_chat_show_fn *show;
+    cli_chat_show_fn *show; /* NULL: nothing is shown */
     void *user;
 };
 

@@ -152,17 +152,6 @@ static bool show(void *user, const char *bytes, size_t size, bool dim, struct ba
            cli_write(off, strlen(off), err);
 }
 
-static bool show_nothing(void *user, const char *bytes, size_t size, bool dim,
-                         struct base_error *err)
-{
-    (void)user;
-    (void)bytes;
-    (void)size;
-    (void)dim;
-    (void)err;
-    return true;
-}
-
 static bool take_piece(void *user, const struct cli_piece *piece, struct base_error *err)
 {
     struct cli_chat *c = user;
@@ -246,7 +235,7 @@ bool cli_chat_answer(struct cli_chat *c, struct base_error *err)
     c->last_byte = 0;
     c->reply.mode = cli_reasoning_mode(c->values, cli_stdout_is_terminal() ? CLI_REASONING_SHOW
                                                                            : CLI_REASONING_HIDE);
-    c->reply.show = c->values->json ? show_nothing : show;
+    c->reply.show = c->values->json ? NULL : show;
     c->reply.user = c;
     if (!generate(c, err) || !finish(c, err)) return false;
     if (c->values->verbose) note_turn(c);
