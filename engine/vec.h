@@ -45,8 +45,7 @@ struct engine_vec {
     void (*mul)(int64_t n, const float *x, const float *y, float *out);
     void (*div)(int64_t n, const float *x, const float *y, float *out);
     void (*scale)(int64_t n, const float *x, float a, float b, float *out); /* fmaf(x, a, b) */
-    void (*mad)(int64_t n, const float *x, float a, float *acc);        /* acc = fmaf(x, a, acc) */
-    void (*mad_f16)(int64_t n, const uint16_t *x, float a, float *acc); /* the same, x widened */
+    void (*mad)(int64_t n, const float *x, float a, float *acc); /* acc = fmaf(x, a, acc) */
     void (*clamp)(int64_t n, const float *x, float lo, float hi, float *out); /* NaN passes */
     void (*unary[ENGINE_UNARY_COUNT])(int64_t n, const float *x, float *out);
     void (*glu[ENGINE_UNARY_COUNT])(int64_t n, const float *gate, const float *up,

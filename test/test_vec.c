@@ -22,8 +22,7 @@ enum shape {
     SHAPE_UNARY,  /* x -> out */
     SHAPE_SCALE,
     SHAPE_CLAMP,
-    SHAPE_MAD, /* out is read, too */
-    SHAPE_MAD_F16,
+    SHAPE_MAD,     /* out is read, too */
     SHAPE_REDUCE,  /* x -> value */
     SHAPE_REDUCE2, /* x, y -> value */
     SHAPE_EXP_SUM,
@@ -49,13 +48,13 @@ static const struct entry named[] = {
     ENTRY(add, SHAPE_BINARY),           ENTRY(sub, SHAPE_BINARY),
     ENTRY(mul, SHAPE_BINARY),           ENTRY(div, SHAPE_BINARY),
     ENTRY(scale, SHAPE_SCALE),          ENTRY(mad, SHAPE_MAD),
-    ENTRY(mad_f16, SHAPE_MAD_F16),      ENTRY(clamp, SHAPE_CLAMP),
-    ENTRY(sum, SHAPE_REDUCE),           ENTRY(sum_sqr, SHAPE_REDUCE),
-    ENTRY(max, SHAPE_REDUCE),           ENTRY(dot, SHAPE_REDUCE2),
-    ENTRY(exp_sum, SHAPE_EXP_SUM),      ENTRY(scale_mul, SHAPE_SCALE_MUL),
-    ENTRY(scale_mul, SHAPE_SCALE_ONLY), ENTRY(rotate, SHAPE_ROTATE_PAIR),
-    ENTRY(rotate, SHAPE_ROTATE_NEOX),   ENTRY(rotate, SHAPE_ROTATE_ODD),
-    ENTRY(f32_to_f16, SHAPE_TO_HALF),   ENTRY(f16_to_f32, SHAPE_FROM_HALF),
+    ENTRY(clamp, SHAPE_CLAMP),          ENTRY(sum, SHAPE_REDUCE),
+    ENTRY(sum_sqr, SHAPE_REDUCE),       ENTRY(max, SHAPE_REDUCE),
+    ENTRY(dot, SHAPE_REDUCE2),          ENTRY(exp_sum, SHAPE_EXP_SUM),
+    ENTRY(scale_mul, SHAPE_SCALE_MUL),  ENTRY(scale_mul, SHAPE_SCALE_ONLY),
+    ENTRY(rotate, SHAPE_ROTATE_PAIR),   ENTRY(rotate, SHAPE_ROTATE_NEOX),
+    ENTRY(rotate, SHAPE_ROTATE_ODD),    ENTRY(f32_to_f16, SHAPE_TO_HALF),
+    ENTRY(f16_to_f32, SHAPE_FROM_HALF),
 };
 enum { N_NAMED = sizeof(named) / sizeof(named[0]), N_ENTRIES = N_NAMED + 2 * ENGINE_UNARY_COUNT };
 
@@ -105,7 +104,7 @@ static int64_t x_count(enum shape s, int64_t n)
 
 static size_t x_size(enum shape s)
 {
-    return s == SHAPE_MAD_F16 || s == SHAPE_FROM_HALF ? 2 : 4;
+    return s == SHAPE_FROM_HALF ? 2 : 4;
 }
 
 static int64_t y_count(enum shape s, int64_t n)
@@ -145,9 +144,6 @@ static float call(const struct engine_vec *vec, struct entry e, int64_t n, const
         return 0;
     case SHAPE_MAD:
         vec->mad(n, x, a, out);
-        return 0;
-    case SHAPE_MAD_F16:
-        vec->mad_f16(n, x, a, out);
         return 0;
     case SHAPE_REDUCE:
         return (*(float (*const *)(int64_t, const float *))at)(n, x);
