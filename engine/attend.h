@@ -15,7 +15,10 @@
  *   0; codes with C = 16383 and one scale for these keys.
  *   sums: o = fmaf((float)(integer sum over the keys), scale, o), ascending.
  * The largest codes keep every integer sum below 2^31. A query sees its own keys only: what the
- * others of a group of 16 hold never shows. */
+ * others of a group of 16 hold never shows.
+ *
+ * Keys and values lie in groups of 16 rows, one after the other: the scales of the rows, then their
+ * codes. A cache of codes (engine/graph.h) is made of such groups, and is read where it lies. */
 #ifndef ENGINE_ATTEND_H
 #define ENGINE_ATTEND_H
 
@@ -31,7 +34,7 @@ enum {
     ENGINE_ATTEND_WEIGHT_MAX = 16383
 };
 
-/* int16_t codes of a group of keys of d elements: [pair of elements][key][2]; of one query. */
+/* int16_t codes of a group of keys of d elements: [pair of elements][key][2]. */
 static inline int64_t engine_attend_key_codes(int64_t d)
 {
     return (d + 1) / 2 * 2 * ENGINE_ATTEND_GROUP;
@@ -43,21 +46,41 @@ static inline int64_t engine_attend_value_codes(int64_t dv)
     return (dv + 15) / 16 * 16 * ENGINE_ATTEND_GROUP;
 }
 
+/* Bytes of a group: float scale[16], int16_t codes[]. */
+static inline int64_t engine_attend_key_bytes(int64_t d)
+{
+    return 4 * ENGINE_ATTEND_GROUP + 2 * engine_attend_key_codes(d);
+}
+
+static inline int64_t engine_attend_value_bytes(int64_t dv)
+{
+    return 4 * ENGINE_ATTEND_GROUP + 2 * engine_attend_value_codes(dv);
+}
+
+static inline float *engine_attend_scales(const char *group)
+{
+    return (float *)(void *)group;
+}
+
+static inline int16_t *engine_attend_codes(const char *group)
+{
+    return (int16_t *)(void *)(group + 4 * ENGINE_ATTEND_GROUP);
+}
+
 struct engine_attend {
-    /* Codes of one query, an even number of them; returns the scale. */
-    float (*query)(int64_t d, const float *x, int16_t *codes);
-    /* Codes and scales of the 16 rows of a group: of F16 where `half`, else of floats. */
-    void (*keys)(int64_t d, bool half, const char *const *rows, int16_t *codes, float *scale);
-    void (*values)(int64_t dv, bool half, const char *const *rows, int16_t *codes, float *scale);
+    /* Codes up to `most` of one row, an even number of them; returns the scale. */
+    float (*row)(int64_t d, const float *x, int most, int16_t *codes);
+    /* A group of the 16 rows x[n][pad]. */
+    void (*keys)(int64_t d, const float *x, int64_t pad, char *group);
+    void (*values)(int64_t dv, const float *x, int64_t pad, char *group);
     /* out[r][j] for r < n_rows <= ENGINE_ATTEND_ROWS, j < 16 * n_groups. */
-    void (*scores)(int64_t d, int64_t n_groups, const int16_t *keys, const float *key_scale,
-                   int n_rows, const int16_t *const *query, const float *query_scale,
-                   float *const *out);
-    /* Codes [n_sub][32] and scales [n_sub] of one row's weights p[32 * n_sub]. */
-    void (*weights)(int64_t n_sub, const float *p, const float *value_scale, int16_t *codes,
+    void (*scores)(int64_t d, int64_t n_groups, const char *keys, int n_rows,
+                   const int16_t *const *query, const float *query_scale, float *const *out);
+    /* Codes [n_sub][32] and scales [n_sub] of one row's weights p[32 * n_sub] of these values. */
+    void (*weights)(int64_t dv, int64_t n_sub, const char *values, const float *p, int16_t *codes,
                     float *scale);
     /* o[r][i] += the weighted sum of values, for the codes and scales above. */
-    void (*sums)(int64_t dv, int64_t n_sub, const int16_t *values, int n_rows,
+    void (*sums)(int64_t dv, int64_t n_sub, const char *values, int n_rows,
                  const int16_t *const *codes, const float *const *scale, float *const *o);
 };
 
@@ -73,5 +96,12 @@ extern const struct engine_attend engine_attend_avx512;
 /* For all levels: the scale of codes up to `most` for a row whose largest magnitude has these bits,
  * and the factor that takes an element to its code (0: all codes are 0). */
 float engine_attend_scale(uint32_t largest_bits, int most, float *factor);
+
+/* Row `i` of a group, from codes in their order and their scale. */
+void engine_attend_key_put(int64_t d, const int16_t *codes, float scale, char *group, int64_t i);
+void engine_attend_value_put(int64_t dv, const int16_t *codes, float scale, char *group, int64_t i);
+/* Row `from` of one group becomes row `i` of another. */
+void engine_attend_key_copy(int64_t d, const char *source, int64_t from, char *group, int64_t i);
+void engine_attend_value_copy(int64_t dv, const char *source, int64_t from, char *group, int64_t i);
 
 #endif

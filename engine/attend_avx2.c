@@ -27,12 +27,6 @@ TARGET INLINE __m256i load(const int16_t *codes)
 
 /* ---- Codes ---- */
 
-TARGET INLINE __m256 load_row(const char *row, bool half, int64_t i)
-{
-    return half ? _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(row + 2 * i)))
-                : _mm256_loadu_ps((const float *)(const void *)(row + 4 * i));
-}
-
 TARGET INLINE __m256i magnitude(__m256 x)
 {
     return _mm256_and_si256(_mm256_castps_si256(x), _mm256_set1_epi32(0x7fffffff));
@@ -47,12 +41,12 @@ TARGET INLINE uint32_t reduce(__m256i v)
 }
 
 /* The factor of a row of n elements, n a multiple of 16. */
-TARGET INLINE float factor_of(int64_t n, bool half, const char *row, int most, float *scale)
+TARGET INLINE float factor_of(int64_t n, const float *x, int most, float *scale)
 {
     __m256i largest = _mm256_setzero_si256();
     float factor;
     for (int64_t i = 0; i < n; i += 8)
-        largest = _mm256_max_epi32(largest, magnitude(load_row(row, half, i)));
+        largest = _mm256_max_epi32(largest, magnitude(_mm256_loadu_ps(x + i)));
     *scale = engine_attend_scale(reduce(largest), most, &factor);
     return factor;
 }
@@ -65,21 +59,20 @@ TARGET INLINE __m256i codes8(__m256 x, float factor)
 }
 
 /* 16 elements as 16-bit codes in their order. */
-TARGET INLINE __m256i codes16(const char *row, bool half, int64_t i, float factor)
+TARGET INLINE __m256i codes16(const float *x, float factor)
 {
-    __m256i code = _mm256_packs_epi32(codes8(load_row(row, half, i), factor),
-                                      codes8(load_row(row, half, i + 8), factor));
+    __m256i code = _mm256_packs_epi32(codes8(_mm256_loadu_ps(x), factor),
+                                      codes8(_mm256_loadu_ps(x + 8), factor));
     return _mm256_permute4x64_epi64(code, 0xd8);
 }
 
-TARGET static float query_avx2(int64_t d, const float *x, int16_t *codes)
+TARGET static float row_avx2(int64_t d, const float *x, int most, int16_t *codes)
 {
-    const char *row = (const char *)x;
     float scale;
-    if (d % 16) return engine_attend_scalar.query(d, x, codes);
-    float factor = factor_of(d, false, row, ENGINE_ATTEND_QUERY_MAX, &scale);
+    if (d % 16) return engine_attend_scalar.row(d, x, most, codes);
+    float factor = factor_of(d, x, most, &scale);
     for (int64_t i = 0; i < d; i += 16)
-        _mm256_storeu_si256((__m256i *)(codes + i), codes16(row, false, i, factor));
+        _mm256_storeu_si256((__m256i *)(codes + i), codes16(x + i, factor));
     return scale;
 }
 
@@ -105,18 +98,22 @@ TARGET INLINE void transpose8(__m256i *v)
     }
 }
 
-TARGET INLINE void keys_of(int64_t d, bool half, const char *const *rows, int16_t *codes,
-                           float *scale)
+TARGET static void keys_avx2(int64_t d, const float *x, int64_t pad, char *group)
 {
+    float *scale = engine_attend_scales(group), factor[GROUP];
+    int16_t *codes = engine_attend_codes(group);
+    if (d % 16) {
+        engine_attend_scalar.keys(d, x, pad, group);
+        return;
+    }
+    for (int r = 0; r < GROUP; r++)
+        factor[r] = factor_of(d, x + r * pad, ENGINE_ATTEND_CACHE_MAX, &scale[r]);
     for (int first = 0; first < GROUP; first += 8) {
-        float factor[8];
-        for (int r = 0; r < 8; r++)
-            factor[r] =
-                factor_of(d, half, rows[first + r], ENGINE_ATTEND_CACHE_MAX, &scale[first + r]);
         for (int64_t i = 0; i < d; i += 16) {
             __m256i v[8];
             UNROLL
-            for (int r = 0; r < 8; r++) v[r] = codes16(rows[first + r], half, i, factor[r]);
+            for (int r = 0; r < 8; r++)
+                v[r] = codes16(x + (first + r) * pad + i, factor[first + r]);
             transpose8(v);
             UNROLL
             for (int j = 0; j < 8; j++)
@@ -125,51 +122,35 @@ TARGET INLINE void keys_of(int64_t d, bool half, const char *const *rows, int16_
     }
 }
 
-TARGET static void keys_avx2(int64_t d, bool half, const char *const *rows, int16_t *codes,
-                             float *scale)
+TARGET static void values_avx2(int64_t dv, const float *x, int64_t pad, char *group)
 {
-    if (d % 16)
-        engine_attend_scalar.keys(d, half, rows, codes, scale);
-    else if (half)
-        keys_of(d, true, rows, codes, scale);
-    else
-        keys_of(d, false, rows, codes, scale);
-}
-
-TARGET INLINE void values_of(int64_t dv, bool half, const char *const *rows, int16_t *codes,
-                             float *scale)
-{
-    for (int r = 0; r < GROUP; r += 2) {
-        float even = factor_of(dv, half, rows[r], ENGINE_ATTEND_CACHE_MAX, &scale[r]);
-        float odd = factor_of(dv, half, rows[r + 1], ENGINE_ATTEND_CACHE_MAX, &scale[r + 1]);
+    float *scale = engine_attend_scales(group);
+    int16_t *codes = engine_attend_codes(group);
+    if (dv % 16) {
+        engine_attend_scalar.values(dv, x, pad, group);
+        return;
+    }
+    for (int r = 0; r < GROUP; r += 2, x += 2 * pad) {
+        float even = factor_of(dv, x, ENGINE_ATTEND_CACHE_MAX, &scale[r]);
+        float odd = factor_of(dv, x + pad, ENGINE_ATTEND_CACHE_MAX, &scale[r + 1]);
         for (int64_t i = 0; i < dv; i += 8, codes += 16) {
-            __m256i a = codes8(load_row(rows[r], half, i), even);
-            __m256i b = codes8(load_row(rows[r + 1], half, i), odd);
+            __m256i a = codes8(_mm256_loadu_ps(x + i), even);
+            __m256i b = codes8(_mm256_loadu_ps(x + pad + i), odd);
             _mm256_storeu_si256((__m256i *)codes,
                                 _mm256_blend_epi16(a, _mm256_slli_epi32(b, 16), 0xaa));
         }
     }
 }
 
-TARGET static void values_avx2(int64_t dv, bool half, const char *const *rows, int16_t *codes,
-                               float *scale)
-{
-    if (dv % 16)
-        engine_attend_scalar.values(dv, half, rows, codes, scale);
-    else if (half)
-        values_of(dv, true, rows, codes, scale);
-    else
-        values_of(dv, false, rows, codes, scale);
-}
-
 /* ---- Scores ---- */
 
-/* nr queries by one group of keys, of which `keys` are the codes. */
-TARGET INLINE void scores_tile(int64_t d, const int16_t *keys, const float *key_scale,
-                               const int16_t *const *query, const float *query_scale,
-                               float *const *out, int64_t at, int nr)
+/* nr queries by one group of keys. */
+TARGET INLINE void scores_tile(int64_t d, const char *group, const int16_t *const *query,
+                               const float *query_scale, float *const *out, int64_t at, int nr)
 {
     const int64_t n_pairs = (d + 1) / 2;
+    const int16_t *keys = engine_attend_codes(group);
+    const float *key_scale = engine_attend_scales(group);
     for (int64_t first = 0; first < n_pairs; first += PAIRS) {
         const int64_t end = first + PAIRS < n_pairs ? first + PAIRS : n_pairs;
         __m256i sum[ENGINE_ATTEND_ROWS][2];
@@ -197,18 +178,18 @@ TARGET INLINE void scores_tile(int64_t d, const int16_t *keys, const float *key_
     }
 }
 
-TARGET static void scores_avx2(int64_t d, int64_t n_groups, const int16_t *keys,
-                               const float *key_scale, int n_rows, const int16_t *const *query,
-                               const float *query_scale, float *const *out)
+TARGET static void scores_avx2(int64_t d, int64_t n_groups, const char *keys, int n_rows,
+                               const int16_t *const *query, const float *query_scale,
+                               float *const *out)
 {
-    for (int64_t g = 0; g < n_groups; g++, keys += engine_attend_key_codes(d), key_scale += GROUP) {
+    for (int64_t g = 0; g < n_groups; g++, keys += engine_attend_key_bytes(d)) {
         const int64_t at = GROUP * g;
-        if (n_rows == 6) scores_tile(d, keys, key_scale, query, query_scale, out, at, 6);
-        if (n_rows == 5) scores_tile(d, keys, key_scale, query, query_scale, out, at, 5);
-        if (n_rows == 4) scores_tile(d, keys, key_scale, query, query_scale, out, at, 4);
-        if (n_rows == 3) scores_tile(d, keys, key_scale, query, query_scale, out, at, 3);
-        if (n_rows == 2) scores_tile(d, keys, key_scale, query, query_scale, out, at, 2);
-        if (n_rows == 1) scores_tile(d, keys, key_scale, query, query_scale, out, at, 1);
+        if (n_rows == 6) scores_tile(d, keys, query, query_scale, out, at, 6);
+        if (n_rows == 5) scores_tile(d, keys, query, query_scale, out, at, 5);
+        if (n_rows == 4) scores_tile(d, keys, query, query_scale, out, at, 4);
+        if (n_rows == 3) scores_tile(d, keys, query, query_scale, out, at, 3);
+        if (n_rows == 2) scores_tile(d, keys, query, query_scale, out, at, 2);
+        if (n_rows == 1) scores_tile(d, keys, query, query_scale, out, at, 1);
     }
 }
 
@@ -221,35 +202,39 @@ TARGET INLINE __m256 weight8(const float *p, const float *value_scale)
     return _mm256_and_ps(some, _mm256_mul_ps(x, _mm256_loadu_ps(value_scale)));
 }
 
-TARGET static void weights_avx2(int64_t n_sub, const float *p, const float *value_scale,
+TARGET static void weights_avx2(int64_t dv, int64_t n_sub, const char *values, const float *p,
                                 int16_t *codes, float *scale)
 {
-    for (int64_t s = 0; s < n_sub; s++, p += SUB, value_scale += SUB, codes += SUB) {
+    const int64_t bytes = engine_attend_value_bytes(dv);
+    for (int64_t s = 0; s < n_sub; s++, p += SUB, values += 2 * bytes, codes += SUB) {
         __m256i largest = _mm256_setzero_si256();
         _Alignas(32) float w[SUB];
         float factor;
         for (int i = 0; i < SUB; i += 8) {
-            __m256 x = weight8(p + i, value_scale + i);
+            const float *value_scale = engine_attend_scales(values + i / GROUP * bytes);
+            __m256 x = weight8(p + i, value_scale + i % GROUP);
             _mm256_store_ps(w + i, x);
             largest = _mm256_max_epi32(largest, magnitude(x));
         }
         scale[s] = engine_attend_scale(reduce(largest), ENGINE_ATTEND_WEIGHT_MAX, &factor);
         for (int i = 0; i < SUB; i += 16)
-            _mm256_storeu_si256((__m256i *)(codes + i), codes16((const char *)w, false, i, factor));
+            _mm256_storeu_si256((__m256i *)(codes + i), codes16(w + i, factor));
     }
 }
 
 /* nr rows by 16 elements, from the element `at` on; n of them are stored. */
-TARGET INLINE void sums_tile(int64_t pad, int64_t n_sub, const int16_t *values,
+TARGET INLINE void sums_tile(int64_t dv, int64_t n_sub, const char *values,
                              const int16_t *const *codes, const float *const *scale,
                              float *const *o, int64_t at, int64_t n, int nr)
 {
-    const int16_t *v = values + 2 * at;
-    for (int64_t s = 0; s < n_sub; s++) {
+    const int64_t pad = (dv + 15) / 16 * 16, bytes = engine_attend_value_bytes(dv);
+    for (int64_t s = 0; s < n_sub; s++, values += 2 * bytes) {
         __m256i sum[ENGINE_ATTEND_ROWS][2];
         UNROLL
         for (int r = 0; r < nr; r++) sum[r][0] = sum[r][1] = _mm256_setzero_si256();
-        for (int i = 0; i < SUB; i += 2, v += 2 * pad) {
+        for (int i = 0; i < SUB; i += 2) {
+            const char *group = values + i / GROUP * bytes;
+            const int16_t *v = engine_attend_codes(group) + 2 * at + i % GROUP * pad;
             __m256i low = load(v), high = load(v + 16);
             UNROLL
             for (int r = 0; r < nr; r++) {
@@ -272,24 +257,23 @@ TARGET INLINE void sums_tile(int64_t pad, int64_t n_sub, const int16_t *values,
     }
 }
 
-TARGET static void sums_avx2(int64_t dv, int64_t n_sub, const int16_t *values, int n_rows,
+TARGET static void sums_avx2(int64_t dv, int64_t n_sub, const char *values, int n_rows,
                              const int16_t *const *codes, const float *const *scale,
                              float *const *o)
 {
-    const int64_t pad = (dv + 15) / 16 * 16;
     for (int64_t d = 0; d < dv; d += 16) {
         const int64_t n = dv - d < 16 ? dv - d : 16;
-        if (n_rows == 6) sums_tile(pad, n_sub, values, codes, scale, o, d, n, 6);
-        if (n_rows == 5) sums_tile(pad, n_sub, values, codes, scale, o, d, n, 5);
-        if (n_rows == 4) sums_tile(pad, n_sub, values, codes, scale, o, d, n, 4);
-        if (n_rows == 3) sums_tile(pad, n_sub, values, codes, scale, o, d, n, 3);
-        if (n_rows == 2) sums_tile(pad, n_sub, values, codes, scale, o, d, n, 2);
-        if (n_rows == 1) sums_tile(pad, n_sub, values, codes, scale, o, d, n, 1);
+        if (n_rows == 6) sums_tile(dv, n_sub, values, codes, scale, o, d, n, 6);
+        if (n_rows == 5) sums_tile(dv, n_sub, values, codes, scale, o, d, n, 5);
+        if (n_rows == 4) sums_tile(dv, n_sub, values, codes, scale, o, d, n, 4);
+        if (n_rows == 3) sums_tile(dv, n_sub, values, codes, scale, o, d, n, 3);
+        if (n_rows == 2) sums_tile(dv, n_sub, values, codes, scale, o, d, n, 2);
+        if (n_rows == 1) sums_tile(dv, n_sub, values, codes, scale, o, d, n, 1);
     }
 }
 
 const struct engine_attend engine_attend_avx2 = {
-    .query = query_avx2,
+    .row = row_avx2,
     .keys = keys_avx2,
     .values = values_avx2,
     .scores = scores_avx2,

@@ -36,12 +36,6 @@ TARGET INLINE void mad_pairs(__m512i *acc, __m512i a, __m512i b)
 
 /* ---- Codes ---- */
 
-TARGET INLINE __m512 load_row(const char *row, bool half, int64_t i, __mmask16 live)
-{
-    return half ? _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(live, row + 2 * i))
-                : _mm512_maskz_loadu_ps(live, row + 4 * i);
-}
-
 TARGET INLINE __m512i magnitude(__m512 x)
 {
     return _mm512_and_si512(_mm512_castps_si512(x), _mm512_set1_epi32(0x7fffffff));
@@ -86,51 +80,34 @@ TARGET INLINE __m512i reduce16(const __m512i *v)
                             _mm512_shuffle_i32x4(e[0], e[1], 0xdd));
 }
 
-TARGET INLINE __m512i row_largest(int64_t n, bool half, const char *row)
+TARGET INLINE __m512i row_largest(int64_t n, const float *x)
 {
     __m512i largest = _mm512_setzero_si512();
     for (int64_t i = 0; i < n; i += 16)
-        largest = _mm512_max_epi32(largest, magnitude(load_row(row, half, i, live_of(n - i))));
+        largest =
+            _mm512_max_epi32(largest, magnitude(_mm512_maskz_loadu_ps(live_of(n - i), x + i)));
     return largest;
 }
 
-/* For rows of F16 with a multiple of 64 elements: the magnitudes of halves are ordered as integers
- * too. In the lower halves of dwords. */
-TARGET INLINE __m512i row_largest_half(int64_t n, const char *row)
-{
-    const __m512i mask = _mm512_set1_epi16(0x7fff);
-    __m512i largest = _mm512_setzero_si512();
-    for (int64_t i = 0; i < n; i += 64) {
-        __m512i a = _mm512_and_si512(_mm512_loadu_si512(row + 2 * i), mask);
-        __m512i b = _mm512_and_si512(_mm512_loadu_si512(row + 2 * i + 64), mask);
-        largest = _mm512_max_epu16(largest, _mm512_max_epu16(a, b));
-    }
-    largest = _mm512_max_epu16(largest, _mm512_srli_epi32(largest, 16));
-    return _mm512_and_si512(largest, _mm512_set1_epi32(0xffff));
-}
-
 /* Scales of a group's rows to *scale, their factors to factor[16]; returns the rows whose codes
- * must be 0. `whole`: n is a multiple of 64, and loops over a row have no tails. */
-TARGET INLINE __mmask16 group_factors(int64_t n, bool half, bool whole, const char *const *rows,
-                                      float *scale, float *factor)
+ * must be 0. */
+TARGET INLINE __mmask16 group_factors(int64_t n, const float *x, int64_t pad, float *scale,
+                                      float *factor)
 {
-    __m512i largest[GROUP], all;
+    __m512i largest[GROUP];
     __m512 factors;
     UNROLL
-    for (int r = 0; r < GROUP; r++)
-        largest[r] = half && whole ? row_largest_half(n, rows[r]) : row_largest(n, half, rows[r]);
-    all = reduce16(largest);
-    if (half && whole) all = _mm512_castps_si512(_mm512_cvtph_ps(_mm512_cvtepi32_epi16(all)));
-    _mm512_storeu_ps(scale, scales16(all, ENGINE_ATTEND_CACHE_MAX, &factors));
+    for (int r = 0; r < GROUP; r++) largest[r] = row_largest(n, x + r * pad);
+    _mm512_storeu_ps(scale, scales16(reduce16(largest), ENGINE_ATTEND_CACHE_MAX, &factors));
     _mm512_storeu_ps(factor, factors);
     return _mm512_cmp_ps_mask(factors, _mm512_setzero_ps(), _CMP_EQ_OQ);
 }
 
-TARGET static float query_avx512(int64_t d, const float *x, int16_t *codes)
+TARGET static float row_avx512(int64_t d, const float *x, int most, int16_t *codes)
 {
     float factor, scale;
-    uint32_t largest = (uint32_t)_mm512_reduce_max_epi32(row_largest(d, false, (const char *)x));
-    scale = engine_attend_scale(largest, ENGINE_ATTEND_QUERY_MAX, &factor);
+    uint32_t largest = (uint32_t)_mm512_reduce_max_epi32(row_largest(d, x));
+    scale = engine_attend_scale(largest, most, &factor);
     for (int64_t i = 0; i < d; i += 16) {
         __m512i code =
             codes16(_mm512_maskz_loadu_ps(live_of(d - i), x + i), _mm512_set1_ps(factor));
@@ -171,86 +148,61 @@ TARGET INLINE void transpose16(__m512i *v)
 
 /* 32 elements of a row from i on as 16 pairs of codes: pair 2l + c of either 16 elements is dword
  * 4l + c, that of the second ones 4l + 2 + c. */
-TARGET INLINE __m512i pairs_of(int64_t d, bool half, bool whole, const char *row, int64_t i,
-                               __m512 factor)
+TARGET INLINE __m512i pairs_of(int64_t d, const float *x, int64_t i, __m512 factor)
 {
-    __m512i low = codes16(load_row(row, half, i, whole ? 0xffff : live_of(d - i)), factor);
+    __m512i low = codes16(_mm512_maskz_loadu_ps(live_of(d - i), x + i), factor);
     __m512i high = _mm512_setzero_si512();
-    if (whole)
-        high = codes16(load_row(row, half, i + 16, 0xffff), factor);
-    else if (i + 16 < d)
-        high = codes16(load_row(row, half, i + 16, live_of(d - i - 16)), factor);
+    if (i + 16 < d) high = codes16(_mm512_maskz_loadu_ps(live_of(d - i - 16), x + i + 16), factor);
     return _mm512_packs_epi32(low, high);
 }
 
-TARGET INLINE void keys_of(int64_t d, bool half, bool whole, const char *const *rows,
-                           int16_t *codes, float *scale)
+TARGET static void keys_avx512(int64_t d, const float *x, int64_t pad, char *group)
 {
     _Alignas(64) float factor[GROUP];
     const int64_t n_pairs = (d + 1) / 2;
-    const __mmask16 zero = group_factors(d, half, whole, rows, scale, factor);
+    const __mmask16 zero = group_factors(d, x, pad, engine_attend_scales(group), factor);
     for (int64_t i = 0; i < d; i += 32) {
         __m512i v[GROUP];
         UNROLL
         for (int r = 0; r < GROUP; r++)
-            v[r] = pairs_of(d, half, whole, rows[r], i, _mm512_set1_ps(factor[r]));
+            v[r] = pairs_of(d, x + r * pad, i, _mm512_set1_ps(factor[r]));
         transpose16(v);
         UNROLL
         for (int j = 0; j < GROUP; j++) {
             const int64_t pair = i / 2 + j / 4 * 2 + j % 2 + (j % 4 < 2 ? 0 : 8);
-            if (whole || pair < n_pairs)
-                _mm512_storeu_si512(codes + pair * 2 * GROUP, _mm512_maskz_mov_epi32(~zero, v[j]));
+            if (pair < n_pairs)
+                _mm512_storeu_si512(engine_attend_codes(group) + pair * 2 * GROUP,
+                                    _mm512_maskz_mov_epi32(~zero, v[j]));
         }
     }
 }
 
-TARGET static void keys_avx512(int64_t d, bool half, const char *const *rows, int16_t *codes,
-                               float *scale)
-{
-    if (half && d % 64 == 0)
-        keys_of(d, true, true, rows, codes, scale);
-    else if (half)
-        keys_of(d, true, false, rows, codes, scale);
-    else
-        keys_of(d, false, false, rows, codes, scale);
-}
-
-TARGET INLINE void values_of(int64_t dv, bool half, bool whole, const char *const *rows,
-                             int16_t *codes, float *scale)
+TARGET static void values_avx512(int64_t dv, const float *x, int64_t pad, char *group)
 {
     _Alignas(64) float factor[GROUP];
-    (void)group_factors(dv, half, whole, rows, scale, factor);
+    int16_t *codes = engine_attend_codes(group);
+    (void)group_factors(dv, x, pad, engine_attend_scales(group), factor);
     for (int r = 0; r < GROUP; r += 2) {
         const __m512 even = _mm512_set1_ps(factor[r]), odd = _mm512_set1_ps(factor[r + 1]);
         for (int64_t i = 0; i < dv; i += 16, codes += 2 * GROUP) {
-            const __mmask16 live = whole ? 0xffff : live_of(dv - i);
-            __m512i a = codes16(load_row(rows[r], half, i, live), even);
-            __m512i b = codes16(load_row(rows[r + 1], half, i, live), odd);
+            const __mmask16 live = live_of(dv - i);
+            __m512i a = codes16(_mm512_maskz_loadu_ps(live, x + r * pad + i), even);
+            __m512i b = codes16(_mm512_maskz_loadu_ps(live, x + (r + 1) * pad + i), odd);
             _mm512_storeu_si512(codes,
                                 _mm512_mask_mov_epi16(a, 0xaaaaaaaa, _mm512_slli_epi32(b, 16)));
         }
     }
 }
 
-TARGET static void values_avx512(int64_t dv, bool half, const char *const *rows, int16_t *codes,
-                                 float *scale)
-{
-    if (half && dv % 64 == 0)
-        values_of(dv, true, true, rows, codes, scale);
-    else if (half)
-        values_of(dv, true, false, rows, codes, scale);
-    else
-        values_of(dv, false, false, rows, codes, scale);
-}
-
 /* ---- Scores ---- */
 
 /* nr queries by ng groups of keys. */
-TARGET INLINE void scores_tile(int64_t d, const int16_t *keys, const float *key_scale,
-                               const int16_t *const *query, const float *query_scale,
-                               float *const *out, int64_t at, int nr, int ng)
+TARGET INLINE void scores_tile(int64_t d, const char *group, const int16_t *const *query,
+                               const float *query_scale, float *const *out, int64_t at, int nr,
+                               int ng)
 {
-    const int64_t n_pairs = (d + 1) / 2, stride = engine_attend_key_codes(d);
+    const int64_t n_pairs = (d + 1) / 2, bytes = engine_attend_key_bytes(d);
+    const int16_t *keys = engine_attend_codes(group);
     for (int64_t first = 0; first < n_pairs; first += PAIRS) {
         const int64_t end = first + PAIRS < n_pairs ? first + PAIRS : n_pairs;
         __m512i sum[ENGINE_ATTEND_ROWS][4];
@@ -261,7 +213,7 @@ TARGET INLINE void scores_tile(int64_t d, const int16_t *keys, const float *key_
             __m512i k[4];
             UNROLL
             for (int g = 0; g < ng; g++)
-                k[g] = _mm512_loadu_si512(keys + g * stride + i * 2 * GROUP);
+                k[g] = _mm512_loadu_si512(keys + g * (bytes / 2) + i * 2 * GROUP);
             UNROLL
             for (int r = 0; r < nr; r++) {
                 __m512i q = broadcast_pair(query[r] + 2 * i);
@@ -276,37 +228,36 @@ TARGET INLINE void scores_tile(int64_t d, const int16_t *keys, const float *key_
             __m512 s = _mm512_cvtepi32_ps(sum[r][g]);
             if (first) s = _mm512_add_ps(_mm512_loadu_ps(to), s);
             if (end == n_pairs)
-                s = _mm512_mul_ps(_mm512_mul_ps(s, _mm512_loadu_ps(key_scale + GROUP * g)),
-                                  _mm512_set1_ps(query_scale[r]));
+                s = _mm512_mul_ps(
+                    _mm512_mul_ps(s, _mm512_loadu_ps(engine_attend_scales(group + g * bytes))),
+                    _mm512_set1_ps(query_scale[r]));
             _mm512_storeu_ps(to, s);
         }
     }
 }
 
-TARGET INLINE void scores_rows(int64_t d, int64_t n_groups, const int16_t *keys,
-                               const float *key_scale, const int16_t *const *query,
-                               const float *query_scale, float *const *out, int nr)
+TARGET INLINE void scores_rows(int64_t d, int64_t n_groups, const char *keys,
+                               const int16_t *const *query, const float *query_scale,
+                               float *const *out, int nr)
 {
-    const int64_t stride = engine_attend_key_codes(d);
+    const int64_t bytes = engine_attend_key_bytes(d);
     int64_t g = 0;
     for (; g + 4 <= n_groups; g += 4)
-        scores_tile(d, keys + g * stride, key_scale + GROUP * g, query, query_scale, out, GROUP * g,
-                    nr, 4);
+        scores_tile(d, keys + g * bytes, query, query_scale, out, GROUP * g, nr, 4);
     for (; g < n_groups; g++)
-        scores_tile(d, keys + g * stride, key_scale + GROUP * g, query, query_scale, out, GROUP * g,
-                    nr, 1);
+        scores_tile(d, keys + g * bytes, query, query_scale, out, GROUP * g, nr, 1);
 }
 
-TARGET static void scores_avx512(int64_t d, int64_t n_groups, const int16_t *keys,
-                                 const float *key_scale, int n_rows, const int16_t *const *query,
-                                 const float *query_scale, float *const *out)
+TARGET static void scores_avx512(int64_t d, int64_t n_groups, const char *keys, int n_rows,
+                                 const int16_t *const *query, const float *query_scale,
+                                 float *const *out)
 {
-    if (n_rows == 6) scores_rows(d, n_groups, keys, key_scale, query, query_scale, out, 6);
-    if (n_rows == 5) scores_rows(d, n_groups, keys, key_scale, query, query_scale, out, 5);
-    if (n_rows == 4) scores_rows(d, n_groups, keys, key_scale, query, query_scale, out, 4);
-    if (n_rows == 3) scores_rows(d, n_groups, keys, key_scale, query, query_scale, out, 3);
-    if (n_rows == 2) scores_rows(d, n_groups, keys, key_scale, query, query_scale, out, 2);
-    if (n_rows == 1) scores_rows(d, n_groups, keys, key_scale, query, query_scale, out, 1);
+    if (n_rows == 6) scores_rows(d, n_groups, keys, query, query_scale, out, 6);
+    if (n_rows == 5) scores_rows(d, n_groups, keys, query, query_scale, out, 5);
+    if (n_rows == 4) scores_rows(d, n_groups, keys, query, query_scale, out, 4);
+    if (n_rows == 3) scores_rows(d, n_groups, keys, query, query_scale, out, 3);
+    if (n_rows == 2) scores_rows(d, n_groups, keys, query, query_scale, out, 2);
+    if (n_rows == 1) scores_rows(d, n_groups, keys, query, query_scale, out, 1);
 }
 
 /* ---- Weights and sums ---- */
@@ -318,18 +269,21 @@ TARGET INLINE __m512 weight16(const float *p, const float *value_scale)
     return _mm512_maskz_mul_ps(some, x, _mm512_loadu_ps(value_scale));
 }
 
-TARGET static void weights_avx512(int64_t n_sub, const float *p, const float *value_scale,
+TARGET static void weights_avx512(int64_t dv, int64_t n_sub, const char *values, const float *p,
                                   int16_t *codes, float *scale)
 {
+    const int64_t bytes = engine_attend_value_bytes(dv);
     for (int64_t first = 0; first < n_sub; first += 16) {
         const int64_t n = n_sub - first < 16 ? n_sub - first : 16;
         _Alignas(64) float factor[16];
         __m512i largest[16];
         __m512 factors;
         for (int64_t s = 0; s < n; s++) {
-            const int64_t at = ENGINE_ATTEND_SUB * (first + s);
-            largest[s] = _mm512_max_epi32(magnitude(weight16(p + at, value_scale + at)),
-                                          magnitude(weight16(p + at + 16, value_scale + at + 16)));
+            const float *own = p + ENGINE_ATTEND_SUB * (first + s);
+            const char *v = values + 2 * (first + s) * bytes;
+            largest[s] =
+                _mm512_max_epi32(magnitude(weight16(own, engine_attend_scales(v))),
+                                 magnitude(weight16(own + 16, engine_attend_scales(v + bytes))));
         }
         for (int64_t s = n; s < 16; s++) largest[s] = _mm512_setzero_si512();
         _mm512_mask_storeu_ps(scale + first, live_of(n),
@@ -338,25 +292,27 @@ TARGET static void weights_avx512(int64_t n_sub, const float *p, const float *va
         for (int64_t s = 0; s < n; s++)
             for (int i = 0; i < ENGINE_ATTEND_SUB; i += 16) {
                 const int64_t at = ENGINE_ATTEND_SUB * (first + s) + i;
-                __m512i code =
-                    codes16(weight16(p + at, value_scale + at), _mm512_set1_ps(factor[s]));
+                const float *value_scale = engine_attend_scales(values + at / GROUP * bytes);
+                __m512i code = codes16(weight16(p + at, value_scale), _mm512_set1_ps(factor[s]));
                 _mm256_storeu_si256((__m256i *)(codes + at), _mm512_cvtepi32_epi16(code));
             }
     }
 }
 
 /* nr rows by nv vectors of 16 elements, from the element `at` on. */
-TARGET INLINE void sums_tile(int64_t pad, int64_t n_sub, const int16_t *values,
+TARGET INLINE void sums_tile(int64_t dv, int64_t n_sub, const char *values,
                              const int16_t *const *codes, const float *const *scale,
                              float *const *o, int64_t at, __mmask16 last, int nr, int nv)
 {
-    const int16_t *v = values + 2 * at;
-    for (int64_t s = 0; s < n_sub; s++) {
+    const int64_t pad = (dv + 15) / 16 * 16, bytes = engine_attend_value_bytes(dv);
+    for (int64_t s = 0; s < n_sub; s++, values += 2 * bytes) {
         __m512i sum[ENGINE_ATTEND_ROWS][4];
         UNROLL
         for (int r = 0; r < nr; r++) UNROLL
         for (int d = 0; d < nv; d++) sum[r][d] = _mm512_setzero_si512();
-        for (int i = 0; i < ENGINE_ATTEND_SUB; i += 2, v += 2 * pad) {
+        for (int i = 0; i < ENGINE_ATTEND_SUB; i += 2) {
+            const char *group = values + i / GROUP * bytes;
+            const int16_t *v = engine_attend_codes(group) + 2 * at + i % GROUP * pad;
             __m512i row[4];
             UNROLL
             for (int d = 0; d < nv; d++) row[d] = _mm512_loadu_si512(v + 32 * d);
@@ -380,18 +336,17 @@ TARGET INLINE void sums_tile(int64_t pad, int64_t n_sub, const int16_t *values,
     }
 }
 
-TARGET INLINE void sums_rows(int64_t dv, int64_t n_sub, const int16_t *values,
+TARGET INLINE void sums_rows(int64_t dv, int64_t n_sub, const char *values,
                              const int16_t *const *codes, const float *const *scale,
                              float *const *o, int nr)
 {
-    const int64_t pad = (dv + 15) / 16 * 16;
     int64_t d = 0;
-    for (; d + 64 <= dv; d += 64) sums_tile(pad, n_sub, values, codes, scale, o, d, 0xffff, nr, 4);
+    for (; d + 64 <= dv; d += 64) sums_tile(dv, n_sub, values, codes, scale, o, d, 0xffff, nr, 4);
     for (; d < dv; d += 16)
-        sums_tile(pad, n_sub, values, codes, scale, o, d, live_of(dv - d), nr, 1);
+        sums_tile(dv, n_sub, values, codes, scale, o, d, live_of(dv - d), nr, 1);
 }
 
-TARGET static void sums_avx512(int64_t dv, int64_t n_sub, const int16_t *values, int n_rows,
+TARGET static void sums_avx512(int64_t dv, int64_t n_sub, const char *values, int n_rows,
                                const int16_t *const *codes, const float *const *scale,
                                float *const *o)
 {
@@ -404,7 +359,7 @@ TARGET static void sums_avx512(int64_t dv, int64_t n_sub, const int16_t *values,
 }
 
 const struct engine_attend engine_attend_avx512 = {
-    .query = query_avx512,
+    .row = row_avx512,
     .keys = keys_avx512,
     .values = values_avx512,
     .scores = scores_avx512,

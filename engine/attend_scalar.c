@@ -45,57 +45,67 @@ static int16_t code_of(float x, float factor)
     return factor == 0.0f ? 0 : (int16_t)lrintf(x * factor);
 }
 
-static float query(int64_t d, const float *x, int16_t *codes)
+static float row(int64_t d, const float *x, int most, int16_t *codes)
 {
-    float scale, factor = factor_of(d, x, ENGINE_ATTEND_QUERY_MAX, &scale);
+    float scale, factor = factor_of(d, x, most, &scale);
     for (int64_t i = 0; i < d; i++) codes[i] = code_of(x[i], factor);
     if (d % 2) codes[d] = 0;
     return scale;
 }
 
-static float element(const char *row, bool half, int64_t i)
+void engine_attend_key_put(int64_t d, const int16_t *codes, float scale, char *group, int64_t i)
 {
-    float x;
-    uint16_t h;
-    if (half) {
-        memcpy(&h, row + 2 * i, sizeof h);
-        return quant_f16_to_f32(h);
-    }
-    memcpy(&x, row + 4 * i, sizeof x);
-    return x;
+    int16_t *to = engine_attend_codes(group) + 2 * i;
+    engine_attend_scales(group)[i] = scale;
+    for (int64_t e = 0; e < d; e += 2, to += 2 * GROUP) memcpy(to, codes + e, 2 * sizeof *to);
 }
 
-/* The factor of a row of a cache. */
-static float cache_factor(int64_t n, bool half, const char *row, float *scale)
-{
-    uint32_t largest = 0;
-    float factor;
-    for (int64_t i = 0; i < n; i++) {
-        uint32_t bits = magnitude_bits(element(row, half, i));
-        if (bits > largest) largest = bits;
-    }
-    *scale = engine_attend_scale(largest, ENGINE_ATTEND_CACHE_MAX, &factor);
-    return factor;
-}
-
-static void keys(int64_t d, bool half, const char *const *rows, int16_t *codes, float *scale)
-{
-    memset(codes, 0, (size_t)engine_attend_key_codes(d) * sizeof *codes);
-    for (int64_t r = 0; r < GROUP; r++) {
-        float factor = cache_factor(d, half, rows[r], &scale[r]);
-        for (int64_t i = 0; i < d; i++)
-            codes[(i / 2 * GROUP + r) * 2 + i % 2] = code_of(element(rows[r], half, i), factor);
-    }
-}
-
-static void values(int64_t dv, bool half, const char *const *rows, int16_t *codes, float *scale)
+void engine_attend_value_put(int64_t dv, const int16_t *codes, float scale, char *group, int64_t i)
 {
     const int64_t pad = (dv + 15) / 16 * 16;
-    memset(codes, 0, (size_t)engine_attend_value_codes(dv) * sizeof *codes);
+    int16_t *to = engine_attend_codes(group) + i / 2 * pad * 2 + i % 2;
+    engine_attend_scales(group)[i] = scale;
+    for (int64_t e = 0; e < dv; e++) to[2 * e] = codes[e];
+}
+
+void engine_attend_key_copy(int64_t d, const char *source, int64_t from, char *group, int64_t i)
+{
+    const int16_t *codes = engine_attend_codes(source) + 2 * from;
+    int16_t *to = engine_attend_codes(group) + 2 * i;
+    engine_attend_scales(group)[i] = engine_attend_scales(source)[from];
+    for (int64_t e = 0; e < d; e += 2, to += 2 * GROUP, codes += 2 * GROUP)
+        memcpy(to, codes, 2 * sizeof *to);
+}
+
+void engine_attend_value_copy(int64_t dv, const char *source, int64_t from, char *group, int64_t i)
+{
+    const int64_t pad = (dv + 15) / 16 * 16;
+    const int16_t *codes = engine_attend_codes(source) + from / 2 * pad * 2 + from % 2;
+    int16_t *to = engine_attend_codes(group) + i / 2 * pad * 2 + i % 2;
+    engine_attend_scales(group)[i] = engine_attend_scales(source)[from];
+    for (int64_t e = 0; e < dv; e++) to[2 * e] = codes[2 * e];
+}
+
+static void keys(int64_t d, const float *x, int64_t pad, char *group)
+{
     for (int64_t r = 0; r < GROUP; r++) {
-        float factor = cache_factor(dv, half, rows[r], &scale[r]);
+        float factor =
+            factor_of(d, x + r * pad, ENGINE_ATTEND_CACHE_MAX, &engine_attend_scales(group)[r]);
+        for (int64_t i = 0; i < (d + 1) / 2 * 2; i++)
+            engine_attend_codes(group)[(i / 2 * GROUP + r) * 2 + i % 2] =
+                i < d ? code_of(x[r * pad + i], factor) : 0;
+    }
+}
+
+static void values(int64_t dv, const float *x, int64_t pad, char *group)
+{
+    const int64_t width = (dv + 15) / 16 * 16;
+    for (int64_t r = 0; r < GROUP; r++) {
+        float factor =
+            factor_of(dv, x + r * pad, ENGINE_ATTEND_CACHE_MAX, &engine_attend_scales(group)[r]);
         for (int64_t i = 0; i < dv; i++)
-            codes[(r / 2 * pad + i) * 2 + r % 2] = code_of(element(rows[r], half, i), factor);
+            engine_attend_codes(group)[(r / 2 * width + i) * 2 + r % 2] =
+                code_of(x[r * pad + i], factor);
     }
 }
 
@@ -111,45 +121,52 @@ static float score(int64_t d, const int16_t *key, const int16_t *q)
     return acc;
 }
 
-static void scores(int64_t d, int64_t n_groups, const int16_t *keys_, const float *key_scale,
-                   int n_rows, const int16_t *const *q, const float *query_scale, float *const *out)
+static void scores(int64_t d, int64_t n_groups, const char *keys_, int n_rows,
+                   const int16_t *const *q, const float *query_scale, float *const *out)
 {
     for (int r = 0; r < n_rows; r++)
         for (int64_t j = 0; j < n_groups * GROUP; j++) {
-            const int16_t *key = keys_ + j / GROUP * engine_attend_key_codes(d) + j % GROUP * 2;
-            out[r][j] = score(d, key, q[r]) * key_scale[j] * query_scale[r];
+            const char *group = keys_ + j / GROUP * engine_attend_key_bytes(d);
+            const int16_t *key = engine_attend_codes(group) + j % GROUP * 2;
+            out[r][j] =
+                score(d, key, q[r]) * engine_attend_scales(group)[j % GROUP] * query_scale[r];
         }
 }
 
-static void weights(int64_t n_sub, const float *p, const float *value_scale, int16_t *codes,
+static void weights(int64_t dv, int64_t n_sub, const char *values_, const float *p, int16_t *codes,
                     float *scale)
 {
+    const int64_t bytes = engine_attend_value_bytes(dv);
     for (int64_t s = 0; s < n_sub; s++) {
         float w[ENGINE_ATTEND_SUB], factor;
         const int64_t first = s * ENGINE_ATTEND_SUB;
-        for (int i = 0; i < ENGINE_ATTEND_SUB; i++)
-            w[i] = p[first + i] == 0.0f ? 0.0f : p[first + i] * value_scale[first + i];
+        for (int i = 0; i < ENGINE_ATTEND_SUB; i++) {
+            const float *value_scale = engine_attend_scales(values_ + (first + i) / GROUP * bytes);
+            w[i] = p[first + i] == 0.0f ? 0.0f : p[first + i] * value_scale[i % GROUP];
+        }
         factor = factor_of(ENGINE_ATTEND_SUB, w, ENGINE_ATTEND_WEIGHT_MAX, &scale[s]);
         for (int i = 0; i < ENGINE_ATTEND_SUB; i++) codes[first + i] = code_of(w[i], factor);
     }
 }
 
-static void sums(int64_t dv, int64_t n_sub, const int16_t *values_, int n_rows,
+static void sums(int64_t dv, int64_t n_sub, const char *values_, int n_rows,
                  const int16_t *const *codes, const float *const *scale, float *const *o)
 {
-    const int64_t pad = (dv + 15) / 16 * 16;
+    const int64_t pad = (dv + 15) / 16 * 16, bytes = engine_attend_value_bytes(dv);
     for (int r = 0; r < n_rows; r++)
         for (int64_t s = 0; s < n_sub; s++)
             for (int64_t i = 0; i < dv; i++) {
                 int32_t sum = 0;
-                for (int64_t j = s * ENGINE_ATTEND_SUB; j < (s + 1) * ENGINE_ATTEND_SUB; j++)
-                    sum += values_[(j / 2 * pad + i) * 2 + j % 2] * codes[r][j];
+                for (int64_t j = s * ENGINE_ATTEND_SUB; j < (s + 1) * ENGINE_ATTEND_SUB; j++) {
+                    const int16_t *v = engine_attend_codes(values_ + j / GROUP * bytes);
+                    sum += v[(j % GROUP / 2 * pad + i) * 2 + j % 2] * codes[r][j];
+                }
                 o[r][i] = fmaf((float)sum, scale[r][s], o[r][i]);
             }
 }
 
 const struct engine_attend engine_attend_scalar = {
-    .query = query,
+    .row = row,
     .keys = keys,
     .values = values,
     .scores = scores,

@@ -27,7 +27,7 @@ enum {
 };
 static const int64_t PARTIAL_BUDGET = 64 << 20;
 
-enum { PARAM_SCALE, PARAM_SOFTCAP };
+enum { PARAM_SCALE, PARAM_SOFTCAP, PARAM_DV };
 
 static int64_t round_up(int64_t n, int64_t unit)
 {
@@ -46,16 +46,14 @@ static void layout_scratch(struct attention_layout *l)
 {
     const int64_t pad = l->d_pad > l->dv_pad ? l->d_pad : l->dv_pad;
     const int64_t groups = CHUNK / ENGINE_ATTEND_GROUP, partial = l->partial_floats * 4;
+    l->key_bytes = engine_attend_key_bytes(l->d);
+    l->value_bytes = engine_attend_value_bytes(l->dv);
     int64_t at = 0;
     l->query_bytes = round_up(l->float_keys ? l->d * 4 : (l->d + 1) / 2 * 4, 64);
     l->query_at = place(&at, l->block_rows * l->query_bytes);
     l->query_scale_at = place(&at, l->block_rows * 4);
-    l->key_at = place(&at, l->float_keys ? CHUNK * l->d_pad * 4
-                                         : groups * engine_attend_key_codes(l->d) * 2);
-    l->key_scale_at = place(&at, CHUNK * 4);
-    l->value_at = place(&at, l->float_values ? CHUNK * l->dv_pad * 4
-                                             : groups * engine_attend_value_codes(l->dv) * 2);
-    l->value_scale_at = place(&at, CHUNK * 4);
+    l->key_at = place(&at, l->float_keys ? CHUNK * l->d_pad * 4 : groups * l->key_bytes);
+    l->value_at = place(&at, l->float_values ? CHUNK * l->dv_pad * 4 : groups * l->value_bytes);
     l->decoded_at = place(&at, ENGINE_ATTEND_GROUP * pad * 4);
     l->score_at = place(&at, TILE * CHUNK * 4);
     l->weight_at = place(&at, TILE * CHUNK * 2);
@@ -71,10 +69,12 @@ static struct attention_layout layout_of(const struct engine_tensor *dst, int n_
     const struct engine_tensor *v = dst->src[ATTENTION_V];
     struct attention_layout l = {.n_tokens = q->ne[2], .n_heads = q->ne[1], .n_kv = k->ne[1]};
     l.per_kv = l.n_heads / l.n_kv;
-    l.d = k->ne[0];
-    l.dv = v->ne[0];
+    l.d = q->ne[0];
+    l.dv = dst->ne[0] / l.n_heads;
     l.float_keys = engine_tensor_is(k, QUANT_F32);
     l.float_values = engine_tensor_is(v, QUANT_F32);
+    l.coded_keys = engine_tensor_is(k, QUANT_I8);
+    l.coded_values = engine_tensor_is(v, QUANT_I8);
     l.rows = l.n_tokens * l.per_kv;
     int64_t even = round_up(l.rows * l.n_kv / ((int64_t)n_threads * UNITS_PER_WORKER), TILE);
     l.block_rows = even < LEAST_BLOCK       ? LEAST_BLOCK
@@ -368,13 +368,19 @@ static const char *attention_problem(const struct engine_tensor *dst)
     const struct engine_tensor *sinks = dst->src[ATTENTION_SINKS];
     if (!engine_tensor_is(q, QUANT_F32) || !engine_tensor_row_contiguous(q))
         return "q must be contiguous rows of F32";
-    if (k->type->act == QUANT_ACT_NONE || v->type->act == QUANT_ACT_NONE)
+    const bool coded = engine_tensor_is(k, QUANT_I8), coded_v = engine_tensor_is(v, QUANT_I8);
+    if ((!coded && k->type->act == QUANT_ACT_NONE) || (!coded_v && v->type->act == QUANT_ACT_NONE))
         return "a cache type without arithmetic";
+    if (coded_v && v->ne[0] != engine_codes_bytes(ENGINE_CODES_VALUES, dst->param[PARAM_DV].i))
+        return "not a cache of codes of such values";
     if (!engine_tensor_row_contiguous(k) || !engine_tensor_row_contiguous(v))
         return "rows of the cache are not contiguous";
     if (q->ne[3] != 1 || k->ne[3] != 1 || v->ne[3] != 1) return "too many dimensions";
-    if (q->ne[0] != k->ne[0] || q->ne[1] % k->ne[1]) return "q and k do not fit";
-    if (k->ne[1] != v->ne[1] || k->ne[2] != v->ne[2]) return "k and v do not fit";
+    if (k->ne[0] != (coded ? engine_codes_bytes(ENGINE_CODES_KEYS, q->ne[0]) : q->ne[0]) ||
+        q->ne[1] % k->ne[1])
+        return "q and k do not fit";
+    if (k->ne[1] != v->ne[1] || engine_attention_cells(k) != engine_attention_cells(v))
+        return "k and v do not fit";
     if (!engine_tensor_is(span, QUANT_I32) || span->ne[0] != 4 || span->ne[1] != q->ne[2] ||
         !engine_tensor_row_contiguous(span))
         return "span must be I32 [T][4]";
@@ -390,13 +396,15 @@ static bool attention_shape(struct engine_tensor *dst, struct base_error *err)
     const char *problem = attention_problem(dst);
     if (problem) return engine_shape_fail(dst, err, problem);
     const struct engine_tensor *q = dst->src[ATTENTION_Q], *v = dst->src[ATTENTION_V];
-    engine_dst_shape(dst, QUANT_F32, q->ne[1] * v->ne[0], q->ne[2], 1, 1);
+    const int64_t dv = engine_tensor_is(v, QUANT_I8) ? dst->param[PARAM_DV].i : v->ne[0];
+    engine_dst_shape(dst, QUANT_F32, q->ne[1] * dv, q->ne[2], 1, 1);
     return true;
 }
 
 static double row_bytes(const struct engine_tensor *cache)
 {
-    return (double)(cache->ne[0] / cache->type->block_len * cache->type->block_bytes);
+    double row = (double)(cache->ne[0] / cache->type->block_len * cache->type->block_bytes);
+    return engine_tensor_is(cache, QUANT_I8) ? row / ENGINE_ATTEND_GROUP : row;
 }
 
 /* Keys and values once per token and KV head, as generating reads them. */
@@ -409,8 +417,9 @@ static struct engine_work attention_work(const struct engine_tensor *dst)
         const int32_t *s = (const int32_t *)(span->data + t * span->nb[1]);
         if (s[2] > s[1]) keys += s[2] - s[1];
     }
-    return (struct engine_work){.bytes = keys * n_kv * (row_bytes(k) + row_bytes(v)),
-                                .macs = keys * n_heads * (double)(k->ne[0] + v->ne[0])};
+    return (struct engine_work){
+        .bytes = keys * n_kv * (row_bytes(k) + row_bytes(v)),
+        .macs = keys * ((double)dst->src[ATTENTION_Q]->ne[0] * n_heads + (double)dst->ne[0])};
 }
 
 static const struct engine_op attention_op = {
@@ -430,6 +439,6 @@ struct engine_tensor *engine_attention(struct engine_graph *g, struct engine_ten
                                        const struct engine_attention *params)
 {
     struct engine_tensor *src[] = {q, k_cache, v_cache, span, cells, sinks};
-    union engine_param param[] = {{.f = params->scale}, {.f = params->softcap}};
-    return engine_graph_node(g, &attention_op, src, 6, param, 2);
+    union engine_param param[] = {{.f = params->scale}, {.f = params->softcap}, {.i = params->dv}};
+    return engine_graph_node(g, &attention_op, src, 6, param, 3);
 }

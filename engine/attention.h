@@ -21,11 +21,13 @@ struct attention_layout {
     int64_t n_tokens, n_heads, n_kv, per_kv, d, dv; /* per_kv: query heads per KV head */
     int64_t rows, block_rows, n_blocks;             /* query rows of a KV head, and their blocks */
     int64_t room, max_chunks;
-    int64_t d_pad, dv_pad; /* floats per row of a float cache */
-    int64_t query_bytes;   /* of one converted query row */
-    bool float_keys, float_values;
+    int64_t d_pad, dv_pad;          /* floats per row of a float cache */
+    int64_t query_bytes;            /* of one converted query row */
+    bool float_keys, float_values;  /* F32 caches */
+    bool coded_keys, coded_values;  /* caches of codes */
+    int64_t key_bytes, value_bytes; /* of a group of codes */
     /* in a worker's scratch */
-    int64_t query_at, query_scale_at, key_at, key_scale_at, value_at, value_scale_at, decoded_at;
+    int64_t query_at, query_scale_at, key_at, value_at, decoded_at;
     int64_t score_at, weight_at, weight_scale_at, part_at, sum_at;
     int64_t worker_bytes;
     bool may_split;
@@ -58,6 +60,12 @@ struct attention_run {
     float scale, softcap;
 };
 
+/* Cells of a cache, be it of codes. */
+static inline int64_t engine_attention_cells(const struct engine_tensor *cache)
+{
+    return engine_tensor_is(cache, QUANT_I8) ? cache->ne[2] * ENGINE_ATTEND_GROUP : cache->ne[2];
+}
+
 /* attention_chunk.c */
 
 /* The block's query rows as its keys want them, into this worker's scratch. */
@@ -71,6 +79,8 @@ struct attention_keys {
     bool any_missing;
     bool missing[ATTENTION_CHUNK];
     int32_t cell[ATTENTION_CHUNK]; /* 0 for those that do not exist */
+    const char *key,
+        *value; /* the chunk's groups of codes, or its floats: in scratch or the cache */
 };
 
 /* Reads the chunk's keys and values that any row of the block sees; false where there are none. */

@@ -2,8 +2,9 @@
  *
  * A chunk is read once per block: its keys and values become codes (engine/attend.h), or floats
  * where the cache is F32, in this worker's scratch, which stay in the L2 cache while tiles of query
- * rows go over them: scores, weights, weighted sums. Codes lie by position in the chunk, so that
- * scales of weights belong to the same keys whatever the batch. */
+ * rows go over them: scores, weights, weighted sums. A cache of codes is used where it lies. Codes
+ * lie by position in the chunk, so that scales of weights belong to the same keys whatever the
+ * batch. */
 #include "engine/attention.h"
 #include <math.h>
 #include <string.h>
@@ -29,7 +30,7 @@ void engine_attention_convert_queries(const struct attention_run *run,
         if (l->float_keys)
             memcpy(to, from, (size_t)l->d * 4);
         else
-            scale[i] = run->attend->query(l->d, from, to) * run->scale;
+            scale[i] = run->attend->row(l->d, from, ENGINE_ATTEND_QUERY_MAX, to) * run->scale;
     }
 }
 
@@ -70,7 +71,7 @@ static bool chunk_keys(const struct attention_run *run, const struct attention_b
     if (lo >= hi) return false;
     const struct engine_tensor *cells = run->dst->src[ATTENTION_CELLS];
     const int32_t *list = (const int32_t *)(cells->data + b->list * cells->nb[1]) + chunk_lo;
-    int64_t n_cells = run->dst->src[ATTENTION_K]->ne[2];
+    const int64_t n_cells = engine_attention_cells(run->dst->src[ATTENTION_K]);
     keys->chunk_lo = chunk_lo;
     keys->lo = lo - chunk_lo;
     keys->hi = hi - chunk_lo;
@@ -84,14 +85,6 @@ static bool chunk_keys(const struct attention_run *run, const struct attention_b
     return true;
 }
 
-/* Keys or values of one KV head on their way into scratch. */
-struct load {
-    const struct engine_tensor *cache;
-    struct rows rows;
-    void *to;
-    float *scale;
-};
-
 /* Asks for the rows of the keys [from, to). */
 static void prefetch_rows(struct rows rows, const struct attention_keys *keys, int64_t from,
                           int64_t to)
@@ -99,71 +92,92 @@ static void prefetch_rows(struct rows rows, const struct attention_keys *keys, i
     for (int64_t j = from; j < to; j++) prefetch_row(&rows, keys->cell[j]);
 }
 
-static void load_floats(const struct attention_run *run, const struct load *load, int64_t pad,
-                        const struct attention_keys *keys)
+/* The rows of the keys [from, to), as floats: that of key `from` to out[0]. */
+static void load_floats(const struct attention_run *run, const struct engine_tensor *cache,
+                        struct rows rows, const struct attention_keys *keys, int64_t from,
+                        int64_t to, int64_t pad, float *out)
 {
-    const struct quant_kernel *kernel = &run->task->engine->quant.type[load->cache->type->id];
-    for (int64_t j = keys->lo; j < keys->hi; j++) {
+    const struct quant_kernel *kernel = &run->task->engine->quant.type[cache->type->id];
+    for (int64_t j = from; j < to; j++) {
         if (j + ROWS_AHEAD < keys->hi)
-            prefetch_rows(load->rows, keys, j + ROWS_AHEAD, j + ROWS_AHEAD + 1);
-        kernel->decode(load->cache->ne[0], load->rows.first + keys->cell[j] * load->rows.stride,
-                       (float *)load->to + j * pad);
+            prefetch_rows(rows, keys, j + ROWS_AHEAD, j + ROWS_AHEAD + 1);
+        kernel->decode(cache->ne[0], rows.first + keys->cell[j] * rows.stride,
+                       out + (j - from) * pad);
     }
 }
 
-/* The 16 rows from key j on; in the place of keys that nobody sees, one that somebody does. Types
- * other than F16 are decoded. */
-static void group_rows(const struct attention_run *run, const struct load *load,
-                       const struct attention_keys *keys, int64_t j, const char **row)
+/* Keys or values of a cache that is not one of codes, as groups of codes. */
+static void load_codes(const struct attention_run *run, const struct engine_tensor *cache,
+                       struct rows rows, const struct attention_keys *keys, bool values, char *to)
 {
-    const struct rows rows = load->rows;
-    const int64_t lo = keys->lo, hi = keys->hi, later = j + ROWS_AHEAD;
-    prefetch_rows(rows, keys, later > lo ? later : lo, later + GROUP < hi ? later + GROUP : hi);
-    for (int64_t i = 0; i < GROUP; i++) {
-        int64_t key = j + i < lo ? lo : j + i < hi ? j + i : hi - 1;
-        row[i] = rows.first + keys->cell[key] * rows.stride;
+    const struct attention_layout *l = &run->l;
+    const int64_t n = values ? l->dv : l->d, bytes = values ? l->value_bytes : l->key_bytes;
+    const int64_t pad = values ? l->dv_pad : l->d_pad;
+    float *decoded = scratch(run, l->decoded_at);
+    for (int64_t g = keys->lo / GROUP; g * GROUP < keys->hi; g++) {
+        const int64_t first = g * GROUP < keys->lo ? keys->lo : g * GROUP;
+        const int64_t end = (g + 1) * GROUP < keys->hi ? (g + 1) * GROUP : keys->hi;
+        /* In the place of keys that nobody sees, zeros. */
+        if (end - first < GROUP) memset(decoded, 0, (size_t)(GROUP * pad) * sizeof *decoded);
+        load_floats(run, cache, rows, keys, first, end, pad, decoded + (first - g * GROUP) * pad);
+        (values ? run->attend->values : run->attend->keys)(n, decoded, pad, to + g * bytes);
     }
-    if (engine_tensor_is(load->cache, QUANT_F16)) return;
-    const struct quant_kernel *kernel = &run->task->engine->quant.type[load->cache->type->id];
-    const int64_t n = load->cache->ne[0], pad = (n + 15) / 16 * 16;
-    for (int64_t i = 0; i < GROUP; i++) {
-        float *decoded = (float *)scratch(run, run->l.decoded_at) + i * pad;
-        kernel->decode(n, row[i], decoded);
-        row[i] = (const char *)decoded;
+}
+
+/* Whether the chunk's keys lie in a cache of codes as they would in scratch; then *cell is where
+ * key 0 of the chunk would be, which need not exist. */
+static bool in_place(const struct attention_keys *keys, int64_t *cell)
+{
+    *cell = keys->cell[keys->lo] - keys->lo;
+    if (keys->any_missing || *cell % ENGINE_CODES_ALIGN) return false;
+    for (int64_t j = keys->lo; j < keys->hi; j++)
+        if (keys->cell[j] - j != *cell) return false;
+    return true;
+}
+
+/* Keys or values of a cache of codes, gathered. */
+static void copy_codes(const struct attention_run *run, struct rows rows,
+                       const struct attention_keys *keys, bool values, char *to)
+{
+    const struct attention_layout *l = &run->l;
+    for (int64_t j = keys->lo; j < keys->hi; j++) {
+        const char *from = rows.first + keys->cell[j] / GROUP * rows.stride;
+        if (values)
+            engine_attend_value_copy(l->dv, from, keys->cell[j] % GROUP,
+                                     to + j / GROUP * l->value_bytes, j % GROUP);
+        else
+            engine_attend_key_copy(l->d, from, keys->cell[j] % GROUP, to + j / GROUP * l->key_bytes,
+                                   j % GROUP);
     }
+}
+
+/* Returns where the chunk's keys (or values) are. */
+static const char *load(const struct attention_run *run, const struct attention_block *b,
+                        const struct attention_keys *keys, bool values)
+{
+    const struct attention_layout *l = &run->l;
+    const struct engine_tensor *cache = run->dst->src[values ? ATTENTION_V : ATTENTION_K];
+    const struct rows rows = rows_of(cache, b->kv);
+    char *to = scratch(run, values ? l->value_at : l->key_at);
+    int64_t cell;
+    if (values ? l->coded_values : l->coded_keys) {
+        if (in_place(keys, &cell)) return rows.first + cell / GROUP * rows.stride;
+        copy_codes(run, rows, keys, values, to);
+    } else if (values ? l->float_values : l->float_keys) {
+        const int64_t pad = values ? l->dv_pad : l->d_pad;
+        load_floats(run, cache, rows, keys, keys->lo, keys->hi, pad, (float *)to + keys->lo * pad);
+    } else {
+        load_codes(run, cache, rows, keys, values, to);
+    }
+    return to;
 }
 
 bool engine_attention_chunk_load(const struct attention_run *run, const struct attention_block *b,
                                  int64_t chunk, struct attention_keys *keys)
 {
-    const struct attention_layout *l = &run->l;
-    const struct engine_tensor *k = run->dst->src[ATTENTION_K], *v = run->dst->src[ATTENTION_V];
     if (!chunk_keys(run, b, chunk, keys)) return false;
-    const int64_t first = keys->lo / SUB * SUB;
-    struct load load = {.cache = k,
-                        .rows = rows_of(k, b->kv),
-                        .to = scratch(run, l->key_at),
-                        .scale = scratch(run, l->key_scale_at)};
-    const char *row[GROUP];
-    if (l->float_keys) load_floats(run, &load, l->d_pad, keys);
-    for (int64_t j = first; !l->float_keys && j < keys->hi; j += GROUP) {
-        group_rows(run, &load, keys, j, row);
-        run->attend->keys(l->d, engine_tensor_is(k, QUANT_F16), row,
-                          (int16_t *)load.to + j / GROUP * engine_attend_key_codes(l->d),
-                          load.scale + j);
-    }
-    load = (struct load){.cache = v,
-                         .rows = rows_of(v, b->kv),
-                         .to = scratch(run, l->value_at),
-                         .scale = scratch(run, l->value_scale_at)};
-    if (l->float_values) load_floats(run, &load, l->dv_pad, keys);
-    const int64_t end = (keys->hi + SUB - 1) / SUB * SUB;
-    for (int64_t j = first; !l->float_values && j < end; j += GROUP) {
-        group_rows(run, &load, keys, j, row);
-        run->attend->values(l->dv, engine_tensor_is(v, QUANT_F16), row,
-                            (int16_t *)load.to + j / GROUP * engine_attend_value_codes(l->dv),
-                            load.scale + j);
-    }
+    keys->key = load(run, b, keys, false);
+    keys->value = load(run, b, keys, true);
     return true;
 }
 
@@ -185,7 +199,7 @@ static void tile_scores(const struct attention_run *run, const struct attention_
     const char *query = scratch(run, l->query_at);
     float *out[ATTENTION_TILE];
     if (l->float_keys) {
-        const float *k = scratch(run, l->key_at), *q[ATTENTION_TILE];
+        const float *k = (const float *)(const void *)keys->key, *q[ATTENTION_TILE];
         for (int64_t i = 0; i < t->n; i++) {
             q[i] = (const float *)(query + t->index[i] * l->query_bytes);
             out[i] = t->p[i] + t->least;
@@ -195,17 +209,16 @@ static void tile_scores(const struct attention_run *run, const struct attention_
             run->task->engine->vec.scale(t->most - t->least, out[i], run->scale, 0.0f, out[i]);
     } else {
         const int64_t first = t->least / GROUP, end = (t->most + GROUP - 1) / GROUP;
-        const int16_t *k = scratch(run, l->key_at), *q[ATTENTION_TILE];
-        const float *k_scale = scratch(run, l->key_scale_at),
-                    *all = scratch(run, l->query_scale_at);
+        const int16_t *q[ATTENTION_TILE];
+        const float *all = scratch(run, l->query_scale_at);
         float scale[ATTENTION_TILE];
         for (int64_t i = 0; i < t->n; i++) {
             q[i] = (const int16_t *)(query + t->index[i] * l->query_bytes);
             scale[i] = all[t->index[i]];
             out[i] = t->p[i] + first * GROUP;
         }
-        run->attend->scores(l->d, end - first, k + first * engine_attend_key_codes(l->d),
-                            k_scale + first * GROUP, (int)t->n, q, scale, out);
+        run->attend->scores(l->d, end - first, keys->key + first * l->key_bytes, (int)t->n, q,
+                            scale, out);
     }
     for (int64_t j = t->least; keys->any_missing && j < t->most; j++)
         for (int64_t i = 0; keys->missing[j] && i < t->n; i++) t->p[i][j] = NAN;
@@ -227,11 +240,11 @@ static void soften(const struct attention_run *run, float *s, int64_t n,
 }
 
 /* o += weights of row i * values of the keys [from, to). */
-static void sum_floats(const struct attention_run *run, const struct tile *t, int64_t i, int64_t n,
-                       int64_t from, int64_t to)
+static void sum_floats(const struct attention_run *run, const struct attention_keys *keys,
+                       const struct tile *t, int64_t i, int64_t n, int64_t from, int64_t to)
 {
     const struct attention_layout *l = &run->l;
-    const float *v = (const float *)scratch(run, l->value_at) + from * l->dv_pad;
+    const float *v = (const float *)(const void *)keys->value + from * l->dv_pad;
     const float *p[ATTENTION_TILE];
     float *o[ATTENTION_TILE];
     if (from >= to) return;
@@ -243,7 +256,8 @@ static void sum_floats(const struct attention_run *run, const struct tile *t, in
 }
 
 /* Together where all rows see the same keys, alone where not; every row in ascending order. */
-static void tile_float_sums(const struct attention_run *run, const struct tile *t)
+static void tile_float_sums(const struct attention_run *run, const struct attention_keys *keys,
+                            const struct tile *t)
 {
     int64_t from = 0, to = CHUNK;
     for (int64_t i = 0; i < t->n; i++) {
@@ -251,19 +265,19 @@ static void tile_float_sums(const struct attention_run *run, const struct tile *
         if (t->hi[i] < to) to = t->hi[i];
     }
     const bool common = from < to;
-    for (int64_t i = 0; i < t->n; i++) sum_floats(run, t, i, 1, t->lo[i], common ? from : t->hi[i]);
+    for (int64_t i = 0; i < t->n; i++)
+        sum_floats(run, keys, t, i, 1, t->lo[i], common ? from : t->hi[i]);
     if (!common) return;
-    sum_floats(run, t, 0, t->n, from, to);
-    for (int64_t i = 0; i < t->n; i++) sum_floats(run, t, i, 1, to, t->hi[i]);
+    sum_floats(run, keys, t, 0, t->n, from, to);
+    for (int64_t i = 0; i < t->n; i++) sum_floats(run, keys, t, i, 1, to, t->hi[i]);
 }
 
-static void tile_sums(const struct attention_run *run, const struct tile *t)
+static void tile_sums(const struct attention_run *run, const struct attention_keys *keys,
+                      const struct tile *t)
 {
     const struct attention_layout *l = &run->l;
     const int64_t first = t->least / SUB, n_sub = (t->most + SUB - 1) / SUB - first;
-    const float *v_scale = (const float *)scratch(run, l->value_scale_at) + first * SUB;
-    const int16_t *v = (const int16_t *)scratch(run, l->value_at) +
-                       first * (SUB / GROUP) * engine_attend_value_codes(l->dv);
+    const char *v = keys->value + first * (SUB / GROUP) * l->value_bytes;
     int16_t *codes[ATTENTION_TILE];
     float *scale[ATTENTION_TILE], *o[ATTENTION_TILE];
     for (int64_t i = 0; i < t->n; i++) {
@@ -273,7 +287,7 @@ static void tile_sums(const struct attention_run *run, const struct tile *t)
         o[i] = t->out[i]->o;
         memset(p + first * SUB, 0, (size_t)(t->lo[i] - first * SUB) * sizeof *p);
         memset(p + t->hi[i], 0, (size_t)((first + n_sub) * SUB - t->hi[i]) * sizeof *p);
-        run->attend->weights(n_sub, p + first * SUB, v_scale, codes[i], scale[i]);
+        run->attend->weights(l->dv, n_sub, v, p + first * SUB, codes[i], scale[i]);
     }
     run->attend->sums(l->dv, n_sub, v, (int)t->n, (const int16_t *const *)codes,
                       (const float *const *)scale, o);
@@ -308,7 +322,7 @@ void engine_attention_chunk_tile(const struct attention_run *run, const struct a
         memset(t.out[i]->o, 0, (size_t)l->dv * sizeof(float));
     }
     if (l->float_values)
-        tile_float_sums(run, &t);
+        tile_float_sums(run, keys, &t);
     else
-        tile_sums(run, &t);
+        tile_sums(run, keys, &t);
 }

@@ -173,22 +173,36 @@ struct engine_tensor *engine_rope(struct engine_graph *g, struct engine_tensor *
                                   struct engine_tensor *positions, struct engine_tensor *factors,
                                   const struct engine_rope *rope);
 
+/* A cache of codes holds keys or values as attention multiplies them (engine/attend.h): I8
+ * [KH][cells / ENGINE_CODES_GROUP][bytes], bytes = engine_codes_bytes for rows of so many elements,
+ * 64-byte aligned, zeroed at first. engine_set_codes stores the rows x[KH][T][D], rounded to `as`
+ * first, as cells I32 [T]; the result is the cache. Attention over it gives the bits of attention
+ * over a cache of type `as`. It is read where it lies if keys whose positions follow one another
+ * from a multiple of ENGINE_CODES_ALIGN on lie in such cells, else copied. */
+enum engine_codes { ENGINE_CODES_KEYS, ENGINE_CODES_VALUES };
+enum { ENGINE_CODES_GROUP = 16, ENGINE_CODES_ALIGN = 32 };
+int64_t engine_codes_bytes(enum engine_codes what, int64_t size);
+struct engine_tensor *engine_set_codes(struct engine_graph *g, enum engine_codes what,
+                                       struct engine_tensor *cache, struct engine_tensor *x,
+                                       struct engine_tensor *cells, enum quant_id as);
+
 struct engine_attention {
     float scale;   /* of q . k */
     float softcap; /* 0: off; else cap * tanh(s / cap) */
+    int dv;        /* elements of a value in a cache of codes */
 };
-/* q [T][H][D]; k_cache [cells][KH][D] and v_cache [cells][KH][DV] of any type with arithmetic; KH
- * divides H. Which keys a token sees, in what order, is data:
- *     span  I32 [T][4]: {list row, first, end, unused}: keys first <= j < end of that list
- *     cells I32 [lists][room]: cell index of key j (by position) of a sequence
- * so prefixes can be shared, windows slide (first) and encoders look ahead (end), with no mask.
- * sinks F32 [H] or NULL. Result [T][H * DV].
- * Arithmetic: per (token, head), keys in chunks j / ENGINE_ATTENTION_CHUNK, in ascending order:
- * scores s_j = q . k_j * scale, softcap; m = max; p_j = exp(s_j - m); l = sum p_j (lanes over j -
- * the first key of the chunk that the token sees); o = sum p_j v_j. Chunks are merged in ascending
- * order: M = max(m0, m1), each side scaled by exp(m - M). Products with keys or values of an F32
- * cache are floats: the dot of F32 weights, times scale, and fmaf in ascending j. All other types
- * become codes of 12 to 14 bits, row by row, and products are sums of integers (engine/attend.h).
+/* q [T][H][D]; k_cache [cells][KH][D] and v_cache [cells][KH][DV] of any type with arithmetic, or
+ * of codes ([cells / 16][KH][bytes]); KH divides H. Which keys a token sees, in what order, is
+ * data: span  I32 [T][4]: {list row, first, end, unused}: keys first <= j < end of that list cells
+ * I32 [lists][room]: cell index of key j (by position) of a sequence so prefixes can be shared,
+ * windows slide (first) and encoders look ahead (end), with no mask. sinks F32 [H] or NULL. Result
+ * [T][H * DV]. Arithmetic: per (token, head), keys in chunks j / ENGINE_ATTENTION_CHUNK, in
+ * ascending order: scores s_j = q . k_j * scale, softcap; m = max; p_j = exp(s_j - m); l = sum p_j
+ * (lanes over j - the first key of the chunk that the token sees); o = sum p_j v_j. Chunks are
+ * merged in ascending order: M = max(m0, m1), each side scaled by exp(m - M). Products with keys or
+ * values of an F32 cache are floats: the dot of F32 weights, times scale, and fmaf in ascending j.
+ * All other types are codes of 12 to 14 bits, row by row, and products are sums of integers
+ * (engine/attend.h).
  */
 enum { ENGINE_ATTENTION_CHUNK = 256 };
 struct engine_tensor *engine_attention(struct engine_graph *g, struct engine_tensor *q,

@@ -1,8 +1,9 @@
 /* models/cache.c: keys and values of several sequences. See models/internal.h. */
 #include "base/size.h"
-#include "engine/backend.h"
+#include "engine/graph.h"
 #include "models/internal.h"
 #include <stdlib.h>
+#include <sys/mman.h>
 
 static uint32_t least_u32(uint32_t a, uint64_t b)
 {
@@ -11,26 +12,28 @@ static uint32_t least_u32(uint32_t a, uint64_t b)
 
 /* ---- Life ---- */
 
-/* Zeroed memory; for a plan the same stretch of addresses without memory. */
+/* Pages that read as zero and take memory when they are written; for a plan, addresses alone. */
 static void *take_bytes(const struct model_cache *c, uint64_t bytes)
 {
-    struct engine_buffer buffer = {0};
-    if (!c->plan_only) return calloc(1, bytes);
-    return engine_backend_plan.buffer_new(bytes, &buffer, NULL) ? buffer.base : NULL;
+    const int access = c->plan_only ? PROT_NONE : PROT_READ | PROT_WRITE;
+    const int how = MAP_PRIVATE | MAP_ANONYMOUS | (c->plan_only ? MAP_NORESERVE : 0);
+    void *data = mmap(NULL, bytes, access, how, -1, 0);
+    return data == MAP_FAILED ? NULL : data;
 }
 
-static void give_bytes(const struct model_cache *c, struct engine_tensor *t)
+static void give_bytes(struct engine_tensor *t)
 {
-    struct engine_buffer buffer = {.base = t->data,
-                                   .size = t->data ? (uint64_t)engine_tensor_bytes(t) : 0};
-    if (c->plan_only)
-        engine_backend_plan.buffer_free(&buffer);
-    else
-        free(t->data);
+    if (t->data) munmap(t->data, (size_t)engine_tensor_bytes(t));
 }
 
-/* One cache tensor [heads][cells][size], zeroed (so that its pages are not touched before use). */
-static bool init_tensor(struct model_cache *c, struct engine_tensor *t,
+/* Types of 16 bits an element are kept as the codes that attention would make of them. */
+static bool is_coded(const struct quant_type *type)
+{
+    return type->id == QUANT_F16 || type->id == QUANT_BF16;
+}
+
+/* One cache tensor [heads][cells][size], or of codes. */
+static bool init_tensor(struct model_cache *c, struct engine_tensor *t, enum engine_codes what,
                         const struct quant_type *type, uint32_t heads, uint32_t size,
                         uint32_t cells, struct base_error *err)
 {
@@ -40,7 +43,12 @@ static bool init_tensor(struct model_cache *c, struct engine_tensor *t,
                          "a cache of type %s does not fit heads of %u values (blocks of %u)",
                          type->name, size, type->block_len);
     int64_t ne[3] = {size, cells, heads};
-    if (!quant_row_bytes(type, size, &row) || !base_mul(row, cells, &bytes) ||
+    if (is_coded(type)) {
+        type = quant_type_by_id(QUANT_I8);
+        ne[0] = engine_codes_bytes(what, size);
+        ne[1] = cells / ENGINE_CODES_GROUP;
+    }
+    if (!quant_row_bytes(type, (uint64_t)ne[0], &row) || !base_mul(row, (uint64_t)ne[1], &bytes) ||
         !base_mul(bytes, heads, &bytes))
         return base_fail(err, BASE_NO_MEMORY, "a cache of %u tokens is too large", cells);
     void *data = take_bytes(c, bytes);
@@ -50,7 +58,7 @@ static bool init_tensor(struct model_cache *c, struct engine_tensor *t,
                          "--ctx-size needs less",
                          cells, (unsigned long long)bytes);
     if (!engine_tensor_init(t, type, 3, ne, data, "kv_cache", err)) {
-        if (!c->plan_only) free(data);
+        munmap(data, bytes);
         return false;
     }
     c->bytes += bytes;
@@ -84,8 +92,10 @@ static bool init_layers(struct model_cache *c, const struct model_params *p,
         const struct model_layer_params *l = &p->layer[i];
         struct model_cache_layer *layer = &c->layer[i];
         const uint32_t count = c->cells[layer->span].count;
-        if (!init_tensor(c, &layer->k, o->type_k, l->n_head_kv, p->n_embd_head_k, count, err) ||
-            !init_tensor(c, &layer->v, o->type_v, l->n_head_kv, p->n_embd_head_v, count, err))
+        if (!init_tensor(c, &layer->k, ENGINE_CODES_KEYS, o->type_k, l->n_head_kv, p->n_embd_head_k,
+                         count, err) ||
+            !init_tensor(c, &layer->v, ENGINE_CODES_VALUES, o->type_v, l->n_head_kv,
+                         p->n_embd_head_v, count, err))
             return false;
     }
     return true;
@@ -94,8 +104,12 @@ static bool init_layers(struct model_cache *c, const struct model_params *p,
 bool model_cache_init(struct model_cache *c, const struct model_params *p,
                       const struct model_cache_options *o, struct base_error *err)
 {
-    *c = (struct model_cache){
-        .n_layer = p->n_layer, .n_seq = o->n_seq, .n_ctx = o->n_ctx, .plan_only = o->plan_only};
+    *c = (struct model_cache){.n_layer = p->n_layer,
+                              .n_seq = o->n_seq,
+                              .n_ctx = o->n_ctx,
+                              .type_k = o->type_k->id,
+                              .type_v = o->type_v->id,
+                              .plan_only = o->plan_only};
     c->layer = calloc(p->n_layer, sizeof *c->layer);
     c->length = calloc(o->n_seq, sizeof *c->length);
     if (!c->layer || !c->length) {
@@ -107,8 +121,10 @@ bool model_cache_init(struct model_cache *c, const struct model_params *p,
         const uint32_t window = p->layer[i].window;
         c->layer[i].span = window ? MODEL_SPAN_WINDOW : MODEL_SPAN_FULL;
         if (window) c->window = window;
-        c->cells[c->layer[i].span].ring =
+        const uint64_t ring =
             window ? least_u32(o->n_ctx, (uint64_t)window + o->n_batch) : o->n_ctx;
+        c->cells[c->layer[i].span].ring =
+            (uint32_t)((ring + ENGINE_CODES_ALIGN - 1) / ENGINE_CODES_ALIGN * ENGINE_CODES_ALIGN);
     }
     for (int span = 0; span < MODEL_SPAN_COUNT; span++)
         if (c->cells[span].ring && !init_cells(c, &c->cells[span], err)) goto fail;
@@ -123,8 +139,8 @@ fail:
 void model_cache_free(struct model_cache *c)
 {
     for (uint32_t i = 0; c->layer && i < c->n_layer; i++) {
-        give_bytes(c, &c->layer[i].k);
-        give_bytes(c, &c->layer[i].v);
+        give_bytes(&c->layer[i].k);
+        give_bytes(&c->layer[i].v);
     }
     for (int span = 0; span < MODEL_SPAN_COUNT; span++) {
         free(c->cells[span].users);
@@ -149,15 +165,19 @@ static void let_go(struct model_cells *cells, int32_t *place)
     *place = -1;
 }
 
-/* A free cell, near where the sequence's own ones lie: attention reads them faster in a row. Each
- * sequence starts in a stretch of the pool of its own, and comes back to it when it reaches the
- * stretch's end: for a windowed layer that is a ring. There always is a free cell, because no
- * sequence holds more than `ring`. */
-static uint32_t take(struct model_cells *cells, uint32_t seq, int32_t previous)
+/* A free cell, near where the sequence's own ones lie, and such that positions follow one another
+ * in cells as ENGINE_CODES_ALIGN asks: attention reads them faster so. Each sequence starts in a
+ * stretch of the pool of its own, and comes back to it when it reaches the stretch's end: for a
+ * windowed layer that is a ring. There always is a free cell, because no sequence holds more than
+ * `ring`; an aligned one is wanted, not needed. */
+static uint32_t take(struct model_cells *cells, uint32_t seq, uint32_t position, int32_t previous)
 {
     const uint32_t home = seq * cells->ring, next = (uint32_t)(previous + 1);
-    uint32_t cell = next > home && next < home + cells->ring ? next : home;
-    while (cells->users[cell]) cell = cell + 1 < cells->count ? cell + 1 : 0;
+    uint32_t cell =
+        next > home && next < home + cells->ring ? next : home + position % ENGINE_CODES_ALIGN;
+    for (uint32_t i = 0; cells->users[cell] && i < cells->count; i += ENGINE_CODES_ALIGN)
+        cell = (cell + ENGINE_CODES_ALIGN) % cells->count;
+    while (cells->users[cell]) cell = (cell + 1) % cells->count;
     cells->users[cell] = 1;
     return cell;
 }
@@ -171,7 +191,7 @@ void model_cache_append(struct model_cache *c, uint32_t seq)
         int32_t *list = list_of(c, cells, seq);
         for (uint32_t *oldest = &cells->oldest[seq]; *oldest + cells->ring <= position; ++*oldest)
             let_go(cells, &list[*oldest]);
-        list[position] = (int32_t)take(cells, seq, position ? list[position - 1] : -1);
+        list[position] = (int32_t)take(cells, seq, position, position ? list[position - 1] : -1);
     }
 }
 

@@ -29,8 +29,8 @@ struct model {
 enum model_span { MODEL_SPAN_FULL, MODEL_SPAN_WINDOW, MODEL_SPAN_COUNT };
 
 struct model_cache_layer {
-    struct engine_tensor k; /* [KH][cells][D]: a head's keys are one stream */
-    struct engine_tensor v; /* [KH][cells][DV] */
+    /* [KH][cells][D] and [KH][cells][DV]: a head's keys are one stream; of F16 and BF16, codes */
+    struct engine_tensor k, v;
     enum model_span span;
 };
 
@@ -50,6 +50,7 @@ struct model_cache {
     struct model_cells cells[MODEL_SPAN_COUNT];
     uint32_t *length; /* [n_seq] */
     uint64_t bytes;
+    enum quant_id type_k, type_v;
     bool plan_only; /* keys and values have addresses and no memory */
 };
 
