@@ -76,7 +76,9 @@ void engine_attention_convert_queries(const struct attention_run *run,
 struct attention_keys {
     int64_t chunk_lo; /* position of the chunk's first key */
     int64_t lo, hi;   /* keys seen by any row, counted from there */
-    bool any_missing;
+    bool in_place;    /* they lie in the cells base + lo .. base + hi - 1, as codes are wanted */
+    int64_t base;     /* of key 0 of the chunk, which need not exist */
+    bool any_missing; /* the rest: only for caches and keys that are not read in place */
     bool missing[ATTENTION_CHUNK];
     int32_t cell[ATTENTION_CHUNK]; /* 0 for those that do not exist */
     const char *key,

@@ -57,6 +57,18 @@ static inline void prefetch_row(const struct rows *rows, int64_t cell)
     for (int64_t i = 0; i < rows->bytes; i += 64) __builtin_prefetch(row + i, 0, 2);
 }
 
+/* Whether the chunk's keys lie in a cache of codes as they would in scratch. */
+static bool in_place(const int32_t *list, int64_t n_cells, struct attention_keys *keys)
+{
+    const int32_t lo = (int32_t)keys->lo, hi = (int32_t)keys->hi, first = list[lo];
+    int32_t astray = 0;
+    keys->base = first - lo;
+    if (first < 0 || first + keys->hi - keys->lo > n_cells || keys->base % ENGINE_CODES_ALIGN)
+        return false;
+    for (int32_t j = lo; j < hi; j++) astray |= (list[j] - first) ^ (j - lo);
+    return astray == 0;
+}
+
 static bool chunk_keys(const struct attention_run *run, const struct attention_block *b,
                        int64_t chunk, struct attention_keys *keys)
 {
@@ -76,6 +88,8 @@ static bool chunk_keys(const struct attention_run *run, const struct attention_b
     keys->lo = lo - chunk_lo;
     keys->hi = hi - chunk_lo;
     keys->any_missing = false;
+    keys->in_place = in_place(list, n_cells, keys);
+    if (keys->in_place && run->l.coded_keys && run->l.coded_values) return true;
     for (int64_t j = keys->lo; j < keys->hi; j++) {
         int32_t cell = list[j];
         keys->missing[j] = cell < 0 || cell >= n_cells;
@@ -124,17 +138,6 @@ static void load_codes(const struct attention_run *run, const struct engine_tens
     }
 }
 
-/* Whether the chunk's keys lie in a cache of codes as they would in scratch; then *cell is where
- * key 0 of the chunk would be, which need not exist. */
-static bool in_place(const struct attention_keys *keys, int64_t *cell)
-{
-    *cell = keys->cell[keys->lo] - keys->lo;
-    if (keys->any_missing || *cell % ENGINE_CODES_ALIGN) return false;
-    for (int64_t j = keys->lo; j < keys->hi; j++)
-        if (keys->cell[j] - j != *cell) return false;
-    return true;
-}
-
 /* Keys or values of a cache of codes, gathered. */
 static void copy_codes(const struct attention_run *run, struct rows rows,
                        const struct attention_keys *keys, bool values, char *to)
@@ -159,9 +162,8 @@ static const char *load(const struct attention_run *run, const struct attention_
     const struct engine_tensor *cache = run->dst->src[values ? ATTENTION_V : ATTENTION_K];
     const struct rows rows = rows_of(cache, b->kv);
     char *to = scratch(run, values ? l->value_at : l->key_at);
-    int64_t cell;
     if (values ? l->coded_values : l->coded_keys) {
-        if (in_place(keys, &cell)) return rows.first + cell / GROUP * rows.stride;
+        if (keys->in_place) return rows.first + keys->base / GROUP * rows.stride;
         copy_codes(run, rows, keys, values, to);
     } else if (values ? l->float_values : l->float_keys) {
         const int64_t pad = values ? l->dv_pad : l->d_pad;

@@ -138,7 +138,7 @@ static struct data *data_new(const struct shape *s)
     struct data *d = calloc(1, sizeof(*d));
     uint64_t seed = 42;
     d->s = s;
-    d->n_cells = 2 * s->room;
+    d->n_cells = (2 * s->room + ENGINE_CODES_ALIGN - 1) / ENGINE_CODES_ALIGN * ENGINE_CODES_ALIGN;
     size_t n_q = (size_t)s->n_tokens * (size_t)s->n_heads;
     d->q = malloc(n_q * (size_t)s->d * sizeof(float));
     for (size_t i = 0; i < n_q * (size_t)s->d; i++) d->q[i] = 4 * random_float(&seed);
@@ -175,8 +175,36 @@ static struct engine_tensor leaf(enum quant_id type, int n_dims, const int64_t *
     return t;
 }
 
-/* Tokens [first, first + n) into out. */
-static void attend(struct data *d, struct engine *e, int first, int n, float *out)
+/* Rows [n_cells][heads][size] as a cache of codes [heads][groups][bytes]; the caller frees it. */
+static char *codes_new(struct engine *e, enum engine_codes what, enum quant_id as, int n_cells,
+                       int heads, int size, float *rows, struct engine_tensor *cache)
+{
+    struct base_error err = BASE_ERROR_INIT;
+    const int64_t groups = n_cells / ENGINE_CODES_GROUP;
+    int64_t ne[] = {engine_codes_bytes(what, size), groups, heads};
+    char *data = aligned_alloc(64, (size_t)(ne[0] * ne[1] * ne[2]));
+    memset(data, 0, (size_t)(ne[0] * ne[1] * ne[2]));
+    int32_t *ids = malloc((size_t)n_cells * sizeof *ids);
+    for (int i = 0; i < n_cells; i++) ids[i] = i;
+    *cache = leaf(QUANT_I8, 3, ne, data);
+    struct engine_tensor x = leaf(QUANT_F32, 3, (int64_t[]){size, heads, n_cells}, rows);
+    struct engine_tensor cells = leaf(QUANT_I32, 1, (int64_t[]){n_cells}, ids);
+    struct engine_graph *g = engine_graph_new(e, 16, &err);
+    engine_output(g,
+                  engine_set_codes(g, what, cache, engine_permute(g, &x, 0, 2, 1, 3), &cells, as));
+    assert_true(engine_graph_plan(g, true, &err) && engine_graph_run(g, &err));
+    engine_graph_free(g);
+    free(ids);
+    return data;
+}
+
+static bool can_be_coded(enum quant_id type)
+{
+    return type == QUANT_F16 || type == QUANT_BF16;
+}
+
+/* Tokens [first, first + n) into out; `coded`: over caches of codes where types allow it. */
+static void attend_over(struct data *d, struct engine *e, bool coded, int first, int n, float *out)
 {
     const struct shape *s = d->s;
     struct base_error err = BASE_ERROR_INIT;
@@ -186,18 +214,36 @@ static void attend(struct data *d, struct engine *e, int first, int n, float *ou
     struct engine_tensor k = leaf(s->k_type, 3, (int64_t[]){s->d, s->n_kv, d->n_cells}, d->k_cache);
     struct engine_tensor v =
         leaf(s->v_type, 3, (int64_t[]){s->dv, s->n_kv, d->n_cells}, d->v_cache);
+    struct engine_tensor k_codes, v_codes;
+    char *k_data = NULL, *v_data = NULL;
+    if (coded && can_be_coded(s->k_type))
+        k_data =
+            codes_new(e, ENGINE_CODES_KEYS, s->k_type, d->n_cells, s->n_kv, s->d, d->k, &k_codes);
+    if (coded && can_be_coded(s->v_type))
+        v_data = codes_new(e, ENGINE_CODES_VALUES, s->v_type, d->n_cells, s->n_kv, s->dv, d->v,
+                           &v_codes);
     struct engine_tensor span = leaf(QUANT_I32, 2, (int64_t[]){4, n}, d->span + 4 * first);
     struct engine_tensor cells = leaf(QUANT_I32, 2, (int64_t[]){s->room, LISTS}, d->cells);
     struct engine_tensor sinks = leaf(QUANT_F32, 1, (int64_t[]){s->n_heads}, d->sinks);
-    struct engine_attention how = {.scale = (float)(1 / sqrt(s->d)), .softcap = s->softcap};
+    struct engine_attention how = {
+        .scale = (float)(1 / sqrt(s->d)), .softcap = s->softcap, .dv = s->dv};
     struct engine_graph *g = engine_graph_new(e, 16, &err);
+    struct engine_tensor *keys = k_data ? engine_permute(g, &k_codes, 0, 2, 1, 3) : &k;
+    struct engine_tensor *values = v_data ? engine_permute(g, &v_codes, 0, 2, 1, 3) : &v;
     struct engine_tensor *result =
-        engine_attention(g, &q, &k, &v, &span, &cells, s->sinks ? &sinks : NULL, &how);
+        engine_attention(g, &q, keys, values, &span, &cells, s->sinks ? &sinks : NULL, &how);
     engine_output(g, result);
     if (!engine_graph_plan(g, true, &err) || !engine_graph_run(g, &err))
         fail_msg("%s: %s", s->name, base_error_format(&err, text, sizeof(text)));
     memcpy(out, result->data, (size_t)(n * s->n_heads * s->dv) * sizeof(float));
     engine_graph_free(g);
+    free(k_data);
+    free(v_data);
+}
+
+static void attend(struct data *d, struct engine *e, int first, int n, float *out)
+{
+    attend_over(d, e, false, first, n, out);
 }
 
 static struct engine *engine_at(enum quant_level level, int n_threads)
@@ -289,6 +335,29 @@ static void test_same_bits(void **state)
     }
 }
 
+/* A cache of codes is the same as one of the type that its rows were rounded to. */
+static void test_codes(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
+        const struct shape *s = &shapes[i];
+        if (!has_types(s) || (!can_be_coded(s->k_type) && !can_be_coded(s->v_type))) continue;
+        struct data *d = data_new(s);
+        size_t n = (size_t)s->n_tokens * (size_t)s->n_heads * (size_t)s->dv;
+        float *want = malloc(n * sizeof(float)), *got = malloc(n * sizeof(float));
+        for (int level = 0; level <= (int)quant_level_best(); level++) {
+            struct engine *e = engine_at(level, 1 + level);
+            if (level == 0) attend(d, e, 0, s->n_tokens, want);
+            attend_over(d, e, true, 0, s->n_tokens, got);
+            check_same(s, got, want, n, "codes at level", level);
+            engine_free(e);
+        }
+        free(want);
+        free(got);
+        data_free(d);
+    }
+}
+
 /* Keys and values that are infinite, NaN, tiny, or all zero: the same bits at every level. */
 static void test_wild_values(void **state)
 {
@@ -358,9 +427,8 @@ static void test_odd_spans(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_reference),
-        cmocka_unit_test(test_same_bits),
-        cmocka_unit_test(test_wild_values),
+        cmocka_unit_test(test_reference), cmocka_unit_test(test_same_bits),
+        cmocka_unit_test(test_codes),     cmocka_unit_test(test_wild_values),
         cmocka_unit_test(test_odd_spans),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
