@@ -32,12 +32,13 @@ static int sum_depth(int max_code)
     return depth >= 8 ? 8 : depth >= 4 ? 4 : depth >= 2 ? 2 : depth;
 }
 
-/* sum[c] += codes * q of n groups of 4 elements, for 8 rows and NC columns. depth 0: codes are
- * taken as code - 128, the caller corrects by 128 * (sum of q). */
+/* sum[c] += factor * codes * q of n groups of 4 elements, for 8 rows and NC columns; factor: in
+ * both 16-bit halves of a row's lane. depth 0: codes are taken as code - 128. */
 TARGET INLINE void add_groups(int depth, int n, const uint8_t (*w)[16][4],
-                              const int8_t (*x)[COLS][4], int row, int col, __m256i *sum)
+                              const int8_t (*x)[COLS][4], int row, int col, __m256i factor,
+                              __m256i *sum)
 {
-    const __m256i ones = _mm256_set1_epi16(1), top = _mm256_set1_epi8((char)0x80);
+    const __m256i top = _mm256_set1_epi8((char)0x80);
     int step = depth > n ? n : depth ? depth : 1;
     _Pragma("GCC unroll 8") for (int i = 0; i < n; i += step)
     {
@@ -51,35 +52,39 @@ TARGET INLINE void add_groups(int depth, int n, const uint8_t (*w)[16][4],
                 if (depth == 0) a = _mm256_sign_epi8(a, s);
                 __m256i product = _mm256_maddubs_epi16(q, a);
                 pairs[c] = j ? _mm256_add_epi16(pairs[c], product) : product;
+                /* Opaque, or gcc adds them as a tree, for which there are not registers enough. */
+                __asm__("" : "+x"(pairs[c]));
             }
         }
-        EACH (c, NC) sum[c] = _mm256_add_epi32(sum[c], _mm256_madd_epi16(pairs[c], ones));
+        EACH (c, NC) sum[c] = _mm256_add_epi32(sum[c], _mm256_madd_epi16(pairs[c], factor));
     }
 }
 
-/* What the sums start from, so that they end as sums of (code - offset) * q. */
-TARGET INLINE __m256i sum_start(int depth, int offset, int32_t q_sum)
-{
-    return _mm256_set1_epi32(((depth ? 0 : 128) - offset) * q_sum);
-}
-
-/* ---- Blocks of 32 ---- */
+/* ---- Blocks of 32 ----
+ *
+ * Offsets: sums start at -offset * (sum of q), but for types with minima (no offset) and for codes
+ * that are taken as code - 128 (their offset). */
 
 /* 8 rows from `row` on by NC columns from `col` on. */
-TARGET INLINE void panel32_part(int depth, const struct quant_panel_form *form, int64_t n_blocks,
-                                const struct quant_panel32 *w, const struct engine_cols32 *x,
-                                int row, int col, __m256 *acc)
+TARGET INLINE void panel32_part(int depth, bool has_min, const struct quant_panel_form *form,
+                                int64_t n_blocks, const struct quant_panel32 *w,
+                                const struct engine_cols32 *x, int row, int col, __m256 *acc)
 {
+    const __m256i ones = _mm256_set1_epi16(1);
+    const __m256i offset_shift = _mm256_set1_epi32(__builtin_ctz(form->offset | 256));
     EACH (c, NC) acc[c] = _mm256_setzero_ps();
     for (int64_t b = 0; b < n_blocks; b++, w++, x++) {
         __m256i sum[NC];
-        EACH (c, NC) sum[c] = sum_start(depth, form->offset, -x->minus_sum[col + c]);
-        add_groups(depth, 8, w->q, x->q, row, col, sum);
+        EACH (c, NC)
+            sum[c] = has_min || depth == 0
+                         ? _mm256_setzero_si256()
+                         : _mm256_sllv_epi32(broadcast4(&x->minus_sum[col + c]), offset_shift);
+        add_groups(depth, 8, w->q, x->q, row, col, ones, sum);
         __m256 d = _mm256_load_ps(w->d + row), m = _mm256_load_ps(w->m + row);
         EACH (c, NC) {
             __m256 scale = _mm256_mul_ps(d, _mm256_set1_ps(x->d[col + c]));
             __m256 f = _mm256_cvtepi32_ps(sum[c]), v;
-            if (form->has_min)
+            if (has_min)
                 v = _mm256_fmadd_ps(scale, f, _mm256_mul_ps(m, _mm256_set1_ps(x->s[col + c])));
             else
                 v = _mm256_mul_ps(scale, f);
@@ -92,20 +97,19 @@ TARGET static void panel32_half(const struct quant_panel_form *form, int64_t n_b
                                 const struct quant_panel32 *w, const struct engine_cols32 *x,
                                 int row, int col, __m256 *acc)
 {
-    switch (sum_depth(form->max_code)) {
-    case 8:
-        panel32_part(8, form, n_blocks, w, x, row, col, acc);
-        break;
-    case 4:
-        panel32_part(4, form, n_blocks, w, x, row, col, acc);
-        break;
-    case 2:
-    case 1:
-        panel32_part(1, form, n_blocks, w, x, row, col, acc);
-        break;
-    default:
-        panel32_part(0, form, n_blocks, w, x, row, col, acc);
-    }
+    const int depth = sum_depth(form->max_code);
+    if (depth == 8 && form->has_min)
+        panel32_part(8, true, form, n_blocks, w, x, row, col, acc);
+    else if (depth == 8)
+        panel32_part(8, false, form, n_blocks, w, x, row, col, acc);
+    else if (depth == 4 && form->has_min)
+        panel32_part(4, true, form, n_blocks, w, x, row, col, acc);
+    else if (depth == 4)
+        panel32_part(4, false, form, n_blocks, w, x, row, col, acc);
+    else if (depth)
+        panel32_part(1, false, form, n_blocks, w, x, row, col, acc);
+    else
+        panel32_part(0, false, form, n_blocks, w, x, row, col, acc);
 }
 
 TARGET INLINE void store_half(const __m256 *acc, int row, int col, int n_rows, int n_cols,
@@ -152,6 +156,25 @@ TARGET INLINE __m256 super_block(const struct quant_panel_form *form,
     return _mm256_fmadd_ps(scale, f, t);
 }
 
+/* total[c] -= offset * the sum over sub-blocks of scale * (sum of q). */
+TARGET INLINE void subtract_offset(int offset, int sub_len, const struct quant_panel256 *w,
+                                   const struct engine_cols256 *x, int row, int col, __m256i *total)
+{
+    const __m256i offset_shift = _mm256_set1_epi32(__builtin_ctz(offset));
+    __m256i sum[NC];
+    EACH (c, NC) sum[c] = _mm256_setzero_si256();
+    for (int i = 0; i < 128 / sub_len; i++) {
+        __m256i even = _mm256_load_si256((const __m256i *)(w->scale[2 * i] + row));
+        __m256i odd = _mm256_load_si256((const __m256i *)(w->scale[2 * i + 1] + row));
+        __m256i scales = _mm256_blend_epi16(even, _mm256_slli_epi32(odd, 16), 0xaa);
+        EACH (c, NC) {
+            __m256i pair = broadcast4(sub_len == 16 ? x->sum16[i][col + c] : x->sum32[i][col + c]);
+            sum[c] = _mm256_add_epi32(sum[c], _mm256_madd_epi16(scales, pair));
+        }
+    }
+    EACH (c, NC) total[c] = _mm256_sub_epi32(total[c], _mm256_sllv_epi32(sum[c], offset_shift));
+}
+
 TARGET INLINE void panel256_part(int depth, int sub_len, const struct quant_panel_form *form,
                                  int64_t n_blocks, const struct quant_panel256 *w,
                                  const struct engine_cols256 *x, int row, int col, __m256 *acc)
@@ -162,15 +185,11 @@ TARGET INLINE void panel256_part(int depth, int sub_len, const struct quant_pane
         EACH (c, NC) total[c] = _mm256_setzero_si256();
         for (int i = 0; i < 256 / sub_len; i++) {
             int g = i * sub_len / 4;
-            __m256i sum[NC], scale = _mm256_load_si256((const __m256i *)(w->scale[i] + row));
-            EACH (c, NC) {
-                int32_t q_sum = sub_len == 16 ? x->sum16[i / 2][col + c][i % 2]
-                                              : x->sum32[i / 2][col + c][i % 2];
-                sum[c] = sum_start(depth, form->offset, q_sum);
-            }
-            add_groups(depth, sub_len / 4, w->q + g, x->q + g, row, col, sum);
-            EACH (c, NC) total[c] = _mm256_add_epi32(total[c], _mm256_mullo_epi32(sum[c], scale));
+            __m256i scale = _mm256_load_si256((const __m256i *)(w->scale[i] + row));
+            scale = _mm256_blend_epi16(scale, _mm256_slli_epi32(scale, 16), 0xaa);
+            add_groups(depth, sub_len / 4, w->q + g, x->q + g, row, col, scale, total);
         }
+        if (depth && form->offset) subtract_offset(form->offset, sub_len, w, x, row, col, total);
         EACH (c, NC)
             acc[c] = _mm256_add_ps(acc[c], super_block(form, w, x, row, col + c, total[c]));
     }
