@@ -2,6 +2,7 @@
  *
  * Phase 1: x's rows are converted to what the weights want, once per kind, and a table says which
  * columns each weight matrix meets. Phase 2: jobs with many columns get them interleaved in groups.
+ * Where every column is in one group, a worker does both at once.
  * Phase 3: chunks of weight rows are claimed from the pool's counter. One or few columns: the
  * type's gemv reads the file's layout. Many: 16 rows at a time are unpacked into a panel in this
  * worker's scratch, all panels of the chunk together fitting the L2 cache, and multiplied with all
@@ -425,6 +426,8 @@ static struct chunk chunk_at(const struct run *run, int64_t index)
 
 /* ---- The whole ---- */
 
+enum { GROUPS_PER_WORKER = 4 };
+
 static void prepare_alone(struct run *run)
 {
     build_table(run);
@@ -432,10 +435,34 @@ static void prepare_alone(struct run *run)
     for (int64_t i = 0; i < run->header->n_groups; i++) build_group(run, i);
 }
 
+/* Where there are groups enough for all, a worker converts the rows of a group and interleaves them
+ * at once: else the other half of the rows would come from another core's cache. With experts a row
+ * may be in several groups. */
+static void prepare_groups(struct run *run)
+{
+    const struct engine_worker *worker = run->task->worker;
+    engine_pool_barrier(worker); /* the table is there */
+    for (int64_t i; (i = engine_pool_claim(worker, 1)) < run->header->n_groups;) {
+        const struct engine_product_job *job = job_of_group(run, i);
+        int64_t first = (i - job->group) * ENGINE_TILE_COLS;
+        for (int64_t c = first; c < first + ENGINE_TILE_COLS && c < job->n; c++)
+            convert_row(run, run->columns[job->first + c].x_row);
+        build_group(run, i);
+    }
+    engine_pool_barrier(worker);
+}
+
 static void prepare_together(struct run *run)
 {
     const struct engine_worker *worker = run->task->worker;
     if (worker->ith == 0) build_table(run);
+    const int64_t n_jobs = run->p->w[0]->ne[2] * run->p->w[0]->ne[3];
+    const int64_t n_cols = run->p->n_rows_x / n_jobs; /* of a job, without experts */
+    if (!run->p->ids && n_cols > ENGINE_PRODUCT_GEMV_COLS &&
+        n_cols * n_jobs >= GROUPS_PER_WORKER * ENGINE_TILE_COLS * worker->nth) {
+        prepare_groups(run);
+        return;
+    }
     for (int64_t i; (i = engine_pool_claim(worker, 1)) < run->p->n_rows_x;) convert_row(run, i);
     engine_pool_barrier(worker);
     if (run->header->n_groups == 0) return; /* nobody has claimed anything since the barrier */
