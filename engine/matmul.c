@@ -14,6 +14,8 @@ enum { PANEL_BUDGET = 384 * 1024 };
 /* Weight bytes per chunk when memory bandwidth decides, and chunks per worker to even things out:
  * with many columns a chunk takes long, and at the end of a product all wait for the last one. */
 enum { STREAM_BUDGET = 96 * 1024, CHUNKS_PER_WORKER = 6, LONG_CHUNKS_PER_WORKER = 24 };
+/* Fewer columns than that are not worth unpacking the weights once more. */
+enum { STRIPE_COLS = 128 };
 /* Up to so many elements of x are converted by every worker for itself. */
 enum { OWN_COPY_ELEMENTS = 16 * 1024 };
 
@@ -80,7 +82,7 @@ static int64_t chunk_rows(const struct engine_product *p, const struct engine_te
     int64_t panel = max64(panel_bytes(w), QUANT_PANEL_ROWS * row);
     int64_t panels = p->by_gemv ? STREAM_BUDGET / (QUANT_PANEL_ROWS * row) : PANEL_BUDGET / panel;
     int64_t per_worker = p->by_gemv ? CHUNKS_PER_WORKER : LONG_CHUNKS_PER_WORKER;
-    int64_t even = w->ne[1] * p->max_jobs / (n_threads * per_worker);
+    int64_t even = w->ne[1] * p->max_jobs * p->n_stripes / (n_threads * per_worker);
     return QUANT_PANEL_ROWS * max64(1, min64(panels, even / QUANT_PANEL_ROWS));
 }
 
@@ -119,6 +121,7 @@ bool engine_product_layout(struct engine_product *p, const struct engine_tensor 
     int64_t most_cols = p->ids ? p->n_cols : p->n_cols / n_matrices;
     p->by_gemv = most_cols <= ENGINE_PRODUCT_GEMV_COLS;
     p->own_copy = p->n_rows_x * p->k <= OWN_COPY_ELEMENTS;
+    p->n_stripes = p->ids ? 1 : max64(1, min64(n_threads, most_cols / STRIPE_COLS));
     for (int i = 0; i < p->n_w; i++) {
         const struct engine_tensor *w = p->w[i];
         p->chunk_rows[i] = chunk_rows(p, w, n_threads);

@@ -3,7 +3,8 @@
  *
  * Words: a *column* is one row of x, quantized; a *job* is one weight matrix (of a batch, or an
  * expert) with the columns that meet it; a *chunk* is a run of weight rows of one job that one
- * worker takes; a *group* is ENGINE_TILE_COLS interleaved columns of one job. */
+ * worker takes, with a *stripe* of the job's columns; a *group* is ENGINE_TILE_COLS interleaved
+ * columns of one job. */
 #ifndef ENGINE_MATMUL_H
 #define ENGINE_MATMUL_H
 
@@ -39,9 +40,10 @@ struct engine_product {
     int n_w;
     int64_t k, n_rows_x, n_cols, max_jobs, max_groups;
     int64_t chunk_rows[ENGINE_PRODUCT_WEIGHTS], n_chunks[ENGINE_PRODUCT_WEIGHTS];
-    int64_t chunks_per_job;
-    bool by_gemv;  /* no job can have more columns than gemv is good for */
-    bool own_copy; /* each worker converts x for itself: cheaper than a barrier */
+    int64_t chunks_per_job; /* and stripe */
+    int64_t n_stripes;      /* parts of a job's columns */
+    bool by_gemv;           /* no job can have more columns than gemv is good for */
+    bool own_copy;          /* each worker converts x for itself: cheaper than a barrier */
     struct engine_product_act act[ENGINE_PRODUCT_KINDS];
     int64_t jobs_at, columns_at, starts_at; /* tables: offsets in scratch; the header is at 0 */
     int64_t shared_bytes;                   /* tables, columns and groups together */

@@ -3,7 +3,9 @@
  * Phase 1: x's rows are converted to what the weights want, once per kind, and a table says which
  * columns each weight matrix meets. Phase 2: jobs with many columns get them interleaved in groups.
  * Where every column is in one group, a worker does both at once.
- * Phase 3: chunks of weight rows are claimed from the pool's counter. One or few columns: the
+ * Phase 3: chunks of weight rows, each with a stripe of the columns, are taken from the pool. Where
+ * columns are many each worker has a stripe of its own: most of what it reads and writes, here and
+ * in the ops that share out rows, then stays in its own caches. One or few columns: the
  * type's gemv reads the file's layout. Many: 16 rows at a time are unpacked into a panel in this
  * worker's scratch, all panels of the chunk together fitting the L2 cache, and multiplied with all
  * groups; a group stays in the L1 cache while it meets the panels. When x is small every worker
@@ -230,14 +232,14 @@ static void build_group(const struct run *run, int64_t group)
 
 /* ---- Phase 3: chunks ---- */
 
-/* A run of weight rows with the columns that meet them. */
+/* A run of weight rows with the columns of a stripe that meet them. */
 struct chunk {
     const struct quant_type *type;
     const struct quant_kernel *kernel;
     const char *w; /* the first row */
     int64_t row_bytes, n_rows;
     int64_t out_offset; /* bytes from the start of a row of dst to this chunk's first result */
-    const struct engine_product_job *job;
+    int64_t n, group;   /* columns; the first one's group */
     const struct engine_product_column *columns;
 };
 
@@ -248,7 +250,7 @@ static float *chunk_out(const struct chunk *c, int64_t column, int64_t row)
 
 static void chunk_by_gemv(const struct run *run, const struct chunk *c)
 {
-    for (int64_t i = 0; i < c->job->n; i++) {
+    for (int64_t i = 0; i < c->n; i++) {
         struct quant_act a = column_act(run, c->type->act, c->columns[i].x_row);
         c->kernel->gemv(run->p->k, c->w, (size_t)c->row_bytes, c->n_rows, &a, chunk_out(c, i, 0));
     }
@@ -268,8 +270,8 @@ static void multiply_panel(const struct run *run, const struct chunk *c, const c
                            int64_t r, int64_t i)
 {
     enum quant_act_kind kind = c->type->act;
-    const char *x = group_at(run, kind, c->job->group + i / ENGINE_TILE_COLS);
-    int n_cols = (int)(c->job->n - i < ENGINE_TILE_COLS ? c->job->n - i : ENGINE_TILE_COLS);
+    const char *x = group_at(run, kind, c->group + i / ENGINE_TILE_COLS);
+    int n_cols = (int)(c->n - i < ENGINE_TILE_COLS ? c->n - i : ENGINE_TILE_COLS);
     int n_rows = (int)(c->n_rows - r < QUANT_PANEL_ROWS ? c->n_rows - r : QUANT_PANEL_ROWS);
     float *out[ENGINE_TILE_COLS];
     for (int j = 0; j < n_cols; j++) out[j] = chunk_out(c, i + j, r);
@@ -315,10 +317,10 @@ static void chunk_by_panels(const struct run *run, const struct chunk *c)
         n_blocks * (int64_t)(kind == QUANT_ACT_Q8_32 ? sizeof(struct quant_panel32)
                                                      : sizeof(struct quant_panel256));
     int64_t n_panels = (c->n_rows + QUANT_PANEL_ROWS - 1) / QUANT_PANEL_ROWS;
-    int64_t at_once = c->job->n <= FEW_COLS ? 1 : n_panels;
+    int64_t at_once = c->n <= FEW_COLS ? 1 : n_panels;
     for (int64_t first = 0; first < n_panels; first += at_once) {
         unpack_panels(run, c, panel_bytes, first, first + at_once);
-        for (int64_t i = 0; i < c->job->n; i += ENGINE_TILE_COLS)
+        for (int64_t i = 0; i < c->n; i += ENGINE_TILE_COLS)
             for (int64_t j = 0; j < at_once; j++)
                 multiply_panel(run, c, run->own + j * panel_bytes, (first + j) * QUANT_PANEL_ROWS,
                                i);
@@ -338,11 +340,11 @@ static const float *float_rows(const struct run *run, const struct chunk *c, int
     return (const float *)run->own;
 }
 
-/* Columns of one job that lie evenly in x and in dst, as BLAS wants them. */
+/* Columns that lie evenly in x and in dst, as BLAS wants them. */
 static bool columns_even(const struct chunk *c, int64_t *out_stride)
 {
     *out_stride = c->columns[1].out - c->columns[0].out;
-    int64_t n = c->job->n;
+    int64_t n = c->n;
     return *out_stride > 0 && c->columns[n - 1].x_row - c->columns[0].x_row == n - 1 &&
            c->columns[n - 1].out - c->columns[0].out == (n - 1) * *out_stride;
 }
@@ -352,16 +354,15 @@ static void chunk_by_floats(const struct run *run, const struct chunk *c)
     const struct engine_blas *blas = run->task->engine->blas;
     int64_t stride, out_stride;
     const float *w = float_rows(run, c, &stride);
-    if (blas && c->job->n >= ENGINE_PRODUCT_BLAS_COLS && !run->p->ids &&
-        columns_even(c, &out_stride)) {
-        engine_blas_product(blas, c->job->n, c->n_rows, run->p->k,
+    if (blas && c->n >= ENGINE_PRODUCT_BLAS_COLS && !run->p->ids && columns_even(c, &out_stride)) {
+        engine_blas_product(blas, c->n, c->n_rows, run->p->k,
                             column_act(run, QUANT_ACT_F32, c->columns[0].x_row).f32,
                             run->p->act[QUANT_ACT_F32].bytes / 4, w, stride, chunk_out(c, 0, 0),
                             out_stride / 4);
         return;
     }
-    for (int64_t i = 0; i < c->job->n; i += ENGINE_TILE_COLS) {
-        int64_t n_cols = c->job->n - i < ENGINE_TILE_COLS ? c->job->n - i : ENGINE_TILE_COLS;
+    for (int64_t i = 0; i < c->n; i += ENGINE_TILE_COLS) {
+        int64_t n_cols = c->n - i < ENGINE_TILE_COLS ? c->n - i : ENGINE_TILE_COLS;
         const float *x[ENGINE_TILE_COLS];
         float *out[ENGINE_TILE_COLS];
         for (int64_t j = 0; j < n_cols; j++) {
@@ -374,8 +375,8 @@ static void chunk_by_floats(const struct run *run, const struct chunk *c)
 
 static void chunk_by_bf16(const struct run *run, const struct chunk *c)
 {
-    for (int64_t i = 0; i < c->job->n; i += ENGINE_TILE_COLS) {
-        int64_t n_cols = c->job->n - i < ENGINE_TILE_COLS ? c->job->n - i : ENGINE_TILE_COLS;
+    for (int64_t i = 0; i < c->n; i += ENGINE_TILE_COLS) {
+        int64_t n_cols = c->n - i < ENGINE_TILE_COLS ? c->n - i : ENGINE_TILE_COLS;
         const uint16_t *x[ENGINE_TILE_COLS];
         float *out[ENGINE_TILE_COLS];
         for (int64_t j = 0; j < n_cols; j++) {
@@ -389,7 +390,7 @@ static void chunk_by_bf16(const struct run *run, const struct chunk *c)
 static void run_chunk(const struct run *run, const struct chunk *c)
 {
     enum quant_act_kind kind = c->type->act;
-    if (c->job->n <= ENGINE_PRODUCT_GEMV_COLS || (kind == QUANT_ACT_BF16 && !run->tile->bf16))
+    if (c->n <= ENGINE_PRODUCT_GEMV_COLS || (kind == QUANT_ACT_BF16 && !run->tile->bf16))
         chunk_by_gemv(run, c);
     else if (kind == QUANT_ACT_F32)
         chunk_by_floats(run, c);
@@ -399,11 +400,17 @@ static void run_chunk(const struct run *run, const struct chunk *c)
         chunk_by_panels(run, c);
 }
 
-/* Chunks are numbered job by job, within a job weight by weight, within a weight row by row. */
+/* Chunks are numbered stripe by stripe, within a stripe job by job, within a job weight by weight,
+ * within a weight row by row. A stripe is whole groups, and never empty. */
 static struct chunk chunk_at(const struct run *run, int64_t index)
 {
     const struct engine_product *p = run->p;
-    const struct engine_product_job *job = &run->jobs[index / p->chunks_per_job];
+    const int64_t per_stripe = run->header->n_jobs * p->chunks_per_job, stripe = index / per_stripe;
+    const struct engine_product_job *job = &run->jobs[index % per_stripe / p->chunks_per_job];
+    const int64_t n_groups = (job->n + ENGINE_TILE_COLS - 1) / ENGINE_TILE_COLS;
+    const int64_t from = stripe * n_groups / p->n_stripes,
+                  to = (stripe + 1) * n_groups / p->n_stripes;
+    const int64_t end = to * ENGINE_TILE_COLS < job->n ? to * ENGINE_TILE_COLS : job->n;
     int64_t i = index % p->chunks_per_job, column = 0;
     int which = 0;
     while (i >= p->n_chunks[which]) {
@@ -419,8 +426,9 @@ static struct chunk chunk_at(const struct run *run, int64_t index)
         .row_bytes = w->nb[1],
         .n_rows = left < p->chunk_rows[which] ? left : p->chunk_rows[which],
         .out_offset = (column + first) * (int64_t)sizeof(float),
-        .job = job,
-        .columns = run->columns + job->first,
+        .n = end - from * ENGINE_TILE_COLS,
+        .group = job->group + from,
+        .columns = run->columns + job->first + from * ENGINE_TILE_COLS,
     };
 }
 
@@ -442,7 +450,8 @@ static void prepare_groups(struct run *run)
 {
     const struct engine_worker *worker = run->task->worker;
     engine_pool_barrier(worker); /* the table is there */
-    for (int64_t i; (i = engine_pool_claim(worker, 1)) < run->header->n_groups;) {
+    const int64_t n_groups = run->header->n_groups;
+    for (int64_t i; (i = engine_pool_take(worker, n_groups)) < n_groups;) {
         const struct engine_product_job *job = job_of_group(run, i);
         int64_t first = (i - job->group) * ENGINE_TILE_COLS;
         for (int64_t c = first; c < first + ENGINE_TILE_COLS && c < job->n; c++)
@@ -492,7 +501,7 @@ void engine_product_run(const struct engine_task *task, struct engine_tensor *ds
         prepare_alone(&run);
     else
         prepare_together(&run);
-    int64_t total = run.header->n_jobs * product.chunks_per_job;
+    int64_t total = run.header->n_jobs * product.chunks_per_job * product.n_stripes;
     for (int64_t i; (i = engine_pool_take(worker, total)) < total;) {
         struct chunk chunk = chunk_at(&run, i);
         run_chunk(&run, &chunk);
