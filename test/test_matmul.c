@@ -258,6 +258,43 @@ static void test_strides(void **state)
     engine_free(e);
 }
 
+/* ---- Stripes: so many columns that each worker has some of its own ---- */
+
+enum { STRIPED_COLS = 523 };
+
+static void check_stripes(enum quant_id id, int n_threads, const float *x, float *out)
+{
+    static struct bench b;
+    struct engine *e = engine_at(QUANT_LEVEL_COUNT - 1, n_threads);
+    bench_fill(&b, quant_type_by_id(id), 256, false, 5);
+    struct engine_tensor w = leaf(id, 2, (int64_t[]){256, MAX_ROWS}, b.w);
+    struct engine_tensor columns =
+        leaf(QUANT_F32, 2, (int64_t[]){256, STRIPED_COLS}, (void *)(uintptr_t)x);
+    struct engine_graph *g = graph(e);
+    struct engine_tensor *product = engine_mul_mat(g, &w, &columns);
+    run(g, product);
+    for (int64_t c = 0; c < STRIPED_COLS; c++)
+        memcpy(out + c * MAX_ROWS, row_of(product, c, 0, 0), MAX_ROWS * sizeof *out);
+    engine_graph_free(g);
+    engine_free(e);
+}
+
+static void test_stripes(void **state)
+{
+    (void)state;
+    static const enum quant_id types[] = {QUANT_Q4_1, QUANT_Q4_K, QUANT_F16, QUANT_BF16};
+    static float x[STRIPED_COLS * 256], want[STRIPED_COLS * MAX_ROWS], got[STRIPED_COLS * MAX_ROWS];
+    for (int i = 0; i < STRIPED_COLS * 256; i++) x[i] = sinf((float)(i * 37 % 1001));
+    for (int t = 0; t < 4; t++) {
+        check_stripes(types[t], 1, x, want);
+        for (int threads = 2; threads <= 7; threads++) {
+            check_stripes(types[t], threads, x, got);
+            if (memcmp(got, want, sizeof got) != 0)
+                fail_msg("%s: %d threads, other bits", quant_type_by_id(types[t])->name, threads);
+        }
+    }
+}
+
 /* ---- Side by side, experts ---- */
 
 static const enum quant_id cat_types[4] = {QUANT_F32, QUANT_Q4_1, QUANT_Q8_0, QUANT_BF16};
@@ -492,11 +529,11 @@ static void test_refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_edges),     cmocka_unit_test(test_batches),
-        cmocka_unit_test(test_strides),   cmocka_unit_test(test_cat),
-        cmocka_unit_test(test_experts),   cmocka_unit_test(test_large),
-        cmocka_unit_test(test_reference), cmocka_unit_test(test_blas),
-        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_edges),   cmocka_unit_test(test_batches),
+        cmocka_unit_test(test_strides), cmocka_unit_test(test_stripes),
+        cmocka_unit_test(test_cat),     cmocka_unit_test(test_experts),
+        cmocka_unit_test(test_large),   cmocka_unit_test(test_reference),
+        cmocka_unit_test(test_blas),    cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
