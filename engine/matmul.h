@@ -59,8 +59,9 @@ extern const struct engine_op engine_op_mul_mat_id;
 
 /* Jobs with at most this many columns go through gemv, column by column. */
 enum { ENGINE_PRODUCT_GEMV_COLS = 2 };
-/* With --blas, float products of at least this many columns go there. */
-enum { ENGINE_PRODUCT_BLAS_COLS = 32 };
+/* With --blas, products of F32 weights with so many floats of activations go there: more than
+ * caches hold, where OpenBLAS is faster than tiles without blocks of k (docs/performance.md). */
+enum { ENGINE_PRODUCT_BLAS_FLOATS = 1 << 22 };
 
 /* Fills *p for dst; false when a size wraps. */
 bool engine_product_layout(struct engine_product *p, const struct engine_tensor *dst,

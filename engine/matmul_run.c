@@ -340,27 +340,10 @@ static const float *float_rows(const struct run *run, const struct chunk *c, int
     return (const float *)run->own;
 }
 
-/* Columns that lie evenly in x and in dst, as BLAS wants them. */
-static bool columns_even(const struct chunk *c, int64_t *out_stride)
-{
-    *out_stride = c->columns[1].out - c->columns[0].out;
-    int64_t n = c->n;
-    return *out_stride > 0 && c->columns[n - 1].x_row - c->columns[0].x_row == n - 1 &&
-           c->columns[n - 1].out - c->columns[0].out == (n - 1) * *out_stride;
-}
-
 static void chunk_by_floats(const struct run *run, const struct chunk *c)
 {
-    const struct engine_blas *blas = run->task->engine->blas;
-    int64_t stride, out_stride;
+    int64_t stride;
     const float *w = float_rows(run, c, &stride);
-    if (blas && c->n >= ENGINE_PRODUCT_BLAS_COLS && !run->p->ids && columns_even(c, &out_stride)) {
-        engine_blas_product(blas, c->n, c->n_rows, run->p->k,
-                            column_act(run, QUANT_ACT_F32, c->columns[0].x_row).f32,
-                            run->p->act[QUANT_ACT_F32].bytes / 4, w, stride, chunk_out(c, 0, 0),
-                            out_stride / 4);
-        return;
-    }
     for (int64_t i = 0; i < c->n; i += ENGINE_TILE_COLS) {
         int64_t n_cols = c->n - i < ENGINE_TILE_COLS ? c->n - i : ENGINE_TILE_COLS;
         const float *x[ENGINE_TILE_COLS];
@@ -480,11 +463,45 @@ static void prepare_together(struct run *run)
     engine_pool_barrier(worker);
 }
 
+/* Whether OpenBLAS may have this product: large, of plain matrices of floats. */
+static bool suits_blas(const struct engine_task *task, const struct engine_product *p)
+{
+    const struct engine_tensor *x = p->x;
+    if (!task->engine->blas || p->ids || p->n_rows_x * p->k < ENGINE_PRODUCT_BLAS_FLOATS ||
+        x->ne[2] * x->ne[3] != 1 || x->nb[0] != (int64_t)sizeof(float) || x->nb[1] % 4)
+        return false;
+    for (int i = 0; i < p->n_w; i++)
+        if (p->w[i]->type->id != QUANT_F32 || (uintptr_t)p->w[i]->data % 4 || p->w[i]->nb[1] % 4)
+            return false;
+    return true;
+}
+
+/* One call for each worker's share of the rows: OpenBLAS cuts it into blocks itself, and copies
+ * what it reads, which is lost on small pieces. */
+static void run_blas(const struct engine_task *task, const struct engine_product *p,
+                     const struct engine_tensor *dst)
+{
+    int64_t column = 0;
+    for (int i = 0; i < p->n_w; column += p->w[i++]->ne[1]) {
+        const struct engine_tensor *w = p->w[i];
+        const int64_t first = w->ne[1] * task->worker->ith / task->worker->nth;
+        const int64_t end = w->ne[1] * (task->worker->ith + 1) / task->worker->nth;
+        engine_blas_product(task->engine->blas, p->x->ne[1], end - first, p->k,
+                            (const float *)p->x->data, p->x->nb[1] / 4,
+                            (const float *)(w->data + first * w->nb[1]), w->nb[1] / 4,
+                            (float *)dst->data + column + first, dst->nb[1] / 4);
+    }
+}
+
 void engine_product_run(const struct engine_task *task, struct engine_tensor *dst)
 {
     struct engine_product product;
     const struct engine_worker *worker = task->worker;
     if (!engine_product_layout(&product, dst, worker->nth)) return; /* the plan has refused it */
+    if (suits_blas(task, &product)) {
+        run_blas(task, &product, dst);
+        return;
+    }
     int64_t copies = product.own_copy ? worker->nth : 1;
     struct run run = {
         .task = task,

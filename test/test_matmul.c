@@ -466,8 +466,7 @@ static void test_reference(void **state)
 static void test_blas(void **state)
 {
     (void)state;
-    enum { K = 200, N = 40, T = 48 };
-    static struct bench b;
+    enum { K = 2048, N = 9, T = 2051 };
     struct base_error err = BASE_ERROR_INIT;
     struct engine_options options = engine_options_default();
     options.use_blas = true;
@@ -478,22 +477,24 @@ static void test_blas(void **state)
         print_message("skipped: OpenBLAS is not installed\n");
         return;
     }
-    bench_fill(&b, quant_type_by_id(QUANT_F16), K, false, 8);
-    for (int c = 0; c < T; c++)
-        for (int i = 0; i < K; i++) b.x[c][i] = (float)((c * 31 + i * 17) % 101) - 50.0f;
-    struct engine_tensor w = leaf(QUANT_F16, 2, (int64_t[]){K, N}, b.w);
-    struct engine_tensor x = leaf(QUANT_F32, 2, (int64_t[]){MAX_K, T}, b.x);
+    static float weights[N * K], columns[T * K];
+    for (int i = 0; i < N * K; i++) weights[i] = (float)(i * 29 % 103) - 51.0f;
+    for (int i = 0; i < T * K; i++) columns[i] = (float)(i * 17 % 101) - 50.0f;
+    /* Two weights at once, so that rows of results are not side by side. */
+    struct engine_tensor w = leaf(QUANT_F32, 2, (int64_t[]){K, N}, weights);
+    struct engine_tensor one = leaf(QUANT_F32, 2, (int64_t[]){K, 1}, weights + K);
+    struct engine_tensor x = leaf(QUANT_F32, 2, (int64_t[]){K, T}, columns);
+    struct engine_tensor *both[] = {&w, &one};
     struct engine_graph *g = graph(e);
-    struct engine_tensor *out = engine_mul_mat(g, &w, engine_cols(g, &x, 0, K));
+    struct engine_tensor *out = engine_mul_mat_cat(g, both, 2, &x);
     run(g, out);
-    for (int c = 0; c < T; c++)
-        for (int r = 0; r < N; r++) {
+    for (int c = 0; c < T; c += 7)
+        for (int r = 0; r < N + 1; r++) {
+            const float *row = r < N ? weights + r * K : weights + K;
             double want = 0, absolute = 0;
             for (int i = 0; i < K; i++) {
-                uint16_t h;
-                memcpy(&h, b.w + (size_t)r * b.row_bytes + 2 * (size_t)i, 2);
-                want += (double)quant_f16_to_f32(h) * b.x[c][i];
-                absolute += fabs((double)quant_f16_to_f32(h) * b.x[c][i]);
+                want += (double)row[i] * columns[c * K + i];
+                absolute += fabs((double)row[i] * columns[c * K + i]);
             }
             assert_true(fabs(row_of(out, c, 0, 0)[r] - want) <= 1e-5 * absolute);
         }
