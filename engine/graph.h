@@ -176,9 +176,10 @@ struct engine_tensor *engine_rope(struct engine_graph *g, struct engine_tensor *
 /* A cache of codes holds keys or values as attention multiplies them (engine/attend.h): I8
  * [KH][cells / ENGINE_CODES_GROUP][bytes], bytes = engine_codes_bytes for rows of so many elements,
  * 64-byte aligned, zeroed at first. engine_set_codes stores the rows x[KH][T][D], rounded to `as`
- * first, as cells I32 [T]; the result is the cache. Attention over it gives the bits of attention
- * over a cache of type `as`. It is read where it lies if keys whose positions follow one another
- * from a multiple of ENGINE_CODES_ALIGN on lie in such cells, else copied. */
+ * first, as cells I32 [T], which must differ (others than the cache's are left out); the result is
+ * the cache. Attention over it gives the bits of attention over a cache of type `as`. It is read
+ * where it lies if keys whose positions follow one another from a multiple of ENGINE_CODES_ALIGN on
+ * lie in such cells, else copied. */
 enum engine_codes { ENGINE_CODES_KEYS, ENGINE_CODES_VALUES };
 enum { ENGINE_CODES_GROUP = 16, ENGINE_CODES_ALIGN = 32 };
 int64_t engine_codes_bytes(enum engine_codes what, int64_t size);

@@ -44,33 +44,41 @@ static int64_t set_codes_scratch(const struct engine_tensor *dst, int n_threads)
     return engine_rooms_bytes(n_threads, ROOMS, dst->src[0]->ne[0] + 1);
 }
 
-/* A worker takes the groups whose number it owns, and goes through the cells in order: so when one
- * occurs twice the later row wins, whatever the number of workers. */
+/* One row of x into its cell; rooms: ROOMS of this worker. */
+static void set_row(const struct engine_task *task, struct engine_tensor *dst, int64_t cell,
+                    struct engine_piece at)
+{
+    const struct quant_type *as = quant_type_by_id((enum quant_id)dst->param[PARAM_AS].i);
+    const struct engine_tensor *x = dst->src[0];
+    const int64_t d = x->ne[0];
+    float *rounded = engine_room(task, d + 1, ROOM_ROUNDED);
+    int16_t *codes = (int16_t *)(void *)engine_room(task, d + 1, ROOM_CODES);
+    const float *row = engine_piece_load(task->engine, x, &at, engine_room(task, d + 1, ROOM_ROW));
+    char *group = dst->data + cell / ENGINE_ATTEND_GROUP * dst->nb[1] + at.i2 * dst->nb[2];
+    if (as->id == QUANT_F16)
+        task->engine->vec.f32_to_f16(d, row, (uint16_t *)(void *)codes);
+    else
+        as->encode(d, row, codes);
+    task->engine->quant.type[as->id].decode(d, codes, rounded);
+    const float scale = engine_attend_table(task->engine->quant.level)
+                            ->row(d, rounded, ENGINE_ATTEND_CACHE_MAX, codes);
+    if (dst->param[PARAM_WHAT].i == ENGINE_CODES_KEYS)
+        engine_attend_key_put(d, codes, scale, group, cell % ENGINE_ATTEND_GROUP);
+    else
+        engine_attend_value_put(d, codes, scale, group, cell % ENGINE_ATTEND_GROUP);
+}
+
+/* A worker takes tokens that follow one another, those whose rows it has computed. */
 static void set_codes_run(const struct engine_task *task, struct engine_tensor *dst)
 {
     const struct engine_tensor *x = dst->src[0], *cells = dst->src[2];
-    const struct engine_attend *attend = engine_attend_table(task->engine->quant.level);
-    const struct quant_type *as = quant_type_by_id((enum quant_id)dst->param[PARAM_AS].i);
-    const int64_t d = x->ne[0], rows = engine_tensor_rows(x);
-    float *rounded = engine_room(task, d + 1, ROOM_ROUNDED), *room = engine_room(task, d + 1, 0);
-    int16_t *codes = (int16_t *)(void *)engine_room(task, d + 1, ROOM_CODES);
-    for (int64_t r = 0; r < rows; r++) {
-        struct engine_piece at = engine_row_at(x, r);
-        const int32_t cell = *(const int32_t *)(const void *)(cells->data + at.i1 * cells->nb[0]);
-        const int64_t g = cell / ENGINE_ATTEND_GROUP;
-        if (cell < 0 || g >= dst->ne[1] || g % task->worker->nth != task->worker->ith) continue;
-        const float *row = engine_piece_load(task->engine, x, &at, room);
-        char *group = dst->data + g * dst->nb[1] + at.i2 * dst->nb[2];
-        if (as->id == QUANT_F16)
-            task->engine->vec.f32_to_f16(d, row, (uint16_t *)(void *)codes);
-        else
-            as->encode(d, row, codes);
-        task->engine->quant.type[as->id].decode(d, codes, rounded);
-        const float scale = attend->row(d, rounded, ENGINE_ATTEND_CACHE_MAX, codes);
-        if (dst->param[PARAM_WHAT].i == ENGINE_CODES_KEYS)
-            engine_attend_key_put(d, codes, scale, group, cell % ENGINE_ATTEND_GROUP);
-        else
-            engine_attend_value_put(d, codes, scale, group, cell % ENGINE_ATTEND_GROUP);
+    const int64_t n_cells = dst->ne[1] * ENGINE_ATTEND_GROUP;
+    int64_t first, last;
+    engine_task_rows(task, x->ne[1], &first, &last);
+    for (int64_t t = first; t < last; t++) {
+        const int32_t cell = *(const int32_t *)(const void *)(cells->data + t * cells->nb[0]);
+        for (int64_t head = 0; cell >= 0 && cell < n_cells && head < x->ne[2]; head++)
+            set_row(task, dst, cell, engine_row_at(x, head * x->ne[1] + t));
     }
 }
 
