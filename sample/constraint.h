@@ -86,7 +86,9 @@ bool sample_state_may_continue(const struct sample_state *s); /* some byte may f
 /* -- how to come to an end -- */
 
 struct sample_finisher; /* opaque: what the ends of one constraint take; not thread-safe */
-struct sample_finisher *sample_finisher_new(const struct sample_constraint *c,
+/* `usable` (NULL: all) says which of the 256 bytes an end may be made of; those of ASCII that JSON
+ * is made of always count as usable in JSON. */
+struct sample_finisher *sample_finisher_new(const struct sample_constraint *c, const bool *usable,
                                             struct base_error *err);
 void sample_finisher_free(struct sample_finisher *f); /* NULL is fine */
 /* How many bytes complete the text after bytes[0..size) have followed, as far as is known without
