@@ -16,6 +16,7 @@ struct cli_allowed {
     uint32_t n_vocab, words;
     struct sample_vocab *vocab;
     struct sample_masker *masker;
+    struct sample_splitter *splitter;
     struct sample_state *state;
     struct sample_finisher *finisher;
     bool bytewise; /* ends are made of bytes that are tokens: n bytes take at most n of them */
@@ -74,7 +75,7 @@ static bool open_finisher(struct cli_allowed *a, struct base_error *err)
         const char byte = (char)b;
         int32_t id;
         size_t count;
-        if (!sample_vocab_split(a->vocab, &byte, 1, &id, &count, err)) return false;
+        if (!sample_splitter_split(a->splitter, &byte, 1, &id, &count, err)) return false;
         usable[b] = count == 1;
         if (b >= ' ' && b < 0x7f && !usable[b]) a->bytewise = false;
     }
@@ -107,7 +108,8 @@ struct cli_allowed *cli_allowed_open(const struct sample_constraint *constraint,
     a->vocab = sample_vocab_new(a->n_vocab, token_bytes, model->tokenizer, err);
     if (!a->vocab) goto fail;
     a->masker = sample_masker_new(constraint, a->vocab, CACHE_BYTES, err);
-    if (a->masker && open_finisher(a, err)) return a;
+    a->splitter = a->masker ? sample_splitter_new(a->vocab, err) : NULL;
+    if (a->splitter && open_finisher(a, err)) return a;
     goto fail;
 no_memory:
     base_fail(err, BASE_NO_MEMORY, "not enough memory for a constraint");
@@ -121,6 +123,7 @@ void cli_allowed_close(struct cli_allowed *a)
     if (!a) return;
     sample_state_free(a->state);
     sample_finisher_free(a->finisher);
+    sample_splitter_free(a->splitter);
     sample_masker_free(a->masker);
     sample_vocab_free(a->vocab);
     base_buffer_free(&a->bytes);
@@ -219,7 +222,8 @@ static bool plan_ending(struct cli_allowed *a, const char *bytes, size_t size, u
         return false;
     if (*fits && a->ending.size >= MAX_ENDING) *fits = false;
     if (*fits && a->ending.size &&
-        !sample_vocab_split(a->vocab, a->ending.data, a->ending.size, a->plan, &a->n_plan, err))
+        !sample_splitter_split(a->splitter, a->ending.data, a->ending.size, a->plan, &a->n_plan,
+                               err))
         return false;
     *fits = *fits && a->n_plan <= left && (a->n_plan || a->ending.size == 0);
     return true;

@@ -78,6 +78,7 @@ void sample_finisher_free(struct sample_finisher *f)
         free(f->name[i]);
     }
     free(f->dfa), free(f->string), free(f->name), free(f->place), free(f->work), free(f->path);
+    free(f->end), free(f->lead);
     free(f);
 }
 
@@ -173,29 +174,59 @@ static bool next_byte(struct sample_finisher *f, struct sample_state *s, uint32_
     return true;
 }
 
+/* Writes bytes into lead[] until the text ends, or until it stands where the latest end has stood
+ * with *tail bytes left. */
+static bool find_lead(struct sample_finisher *f, struct sample_state *s, size_t most,
+                      uint32_t *tail, bool *found, struct base_error *err)
+{
+    *tail = f->n_lead = 0;
+    while (*found && !sample_state_may_end(s)) {
+        struct sample_end_step step;
+        uint32_t rest;
+        size_t used;
+        if (!set_rest(f, s, s->top, s->n_top, &rest)) return false;
+        *found = rest != 0 && f->n_lead + rest <= most;
+        if (!*found) return true;
+        sample_state_key(s, step.key);
+        if (rest <= f->n_end && step.key[0] == f->end[rest].key[0] &&
+            step.key[1] == f->end[rest].key[1]) {
+            *tail = rest;
+            return true;
+        }
+        if (!next_byte(f, s, rest, &step.byte, found)) return false;
+        if (!*found) return true;
+        if (!sample_grow(&f->lead, &f->lead_room, f->n_lead, sizeof *f->lead, err)) return false;
+        f->lead[f->n_lead++] = step;
+        if (!sample_state_feed(s, &step.byte, 1, &used, err)) return false;
+    }
+    return true;
+}
+
+/* What was found and the rest of the latest end are the latest end now. */
+static bool keep_end(struct sample_finisher *f, uint32_t tail, struct base_buffer *out,
+                     struct base_error *err)
+{
+    for (f->n_end = tail; f->n_lead; f->n_end++) {
+        if (!sample_grow(&f->end, &f->end_room, f->n_end + 1, sizeof *f->end, err)) return false;
+        f->end[f->n_end + 1] = f->lead[--f->n_lead];
+    }
+    for (uint32_t left = f->n_end; left > 0; left--) base_buffer_add(out, &f->end[left].byte, 1);
+    return !out->failed || base_fail(err, BASE_NO_MEMORY, "no memory for a text's end");
+}
+
 bool sample_finisher_text(struct sample_finisher *f, struct sample_state *s, const char *bytes,
                           size_t size, size_t most, struct base_buffer *out, bool *found,
                           struct base_error *err)
 {
-    struct sample_state *copy = sample_state_clone(s, err);
-    size_t from = out->size, used;
-    bool ok = copy && sample_state_feed(copy, bytes, size, &used, err);
-    *found = ok && used == size;
+    struct sample_trial trial;
+    size_t used;
+    uint32_t tail = 0;
+    s->err = err;
     base_buffer_add(out, "", 0);
-    while (ok && *found && !sample_state_may_end(copy)) {
-        uint32_t rest;
-        char byte;
-        copy->err = err;
-        ok = set_rest(f, copy, copy->top, copy->n_top, &rest);
-        *found = ok && rest != 0 && out->size - from + rest <= most;
-        if (!*found) break;
-        ok = next_byte(f, copy, rest, &byte, found);
-        if (ok && *found) {
-            base_buffer_add(out, &byte, 1);
-            ok = sample_state_feed(copy, &byte, 1, &used, err);
-        }
-    }
-    sample_state_free(copy);
-    if (ok && out->failed) return base_fail(err, BASE_NO_MEMORY, "no memory for a text's end");
-    return ok;
+    if (!sample_trial_begin(s, &trial)) return false;
+    bool ok = sample_state_feed(s, bytes, size, &used, err);
+    *found = ok && used == size;
+    ok = ok && find_lead(f, s, most, &tail, found, err);
+    sample_trial_end(s, &trial);
+    return ok && (!*found || keep_end(f, tail, out, err));
 }

@@ -7,6 +7,11 @@
 
 enum { SAMPLE_NEVER = UINT32_MAX }; /* no number of bytes that is known */
 
+/* A step of an end: the state before it, and its byte. */
+struct sample_end_step {
+    uint64_t key[2];
+    char byte;
+};
 struct sample_finisher {
     const struct sample_constraint *constraint;
     bool usable[256];  /* bytes that an end may be made of */
@@ -17,6 +22,9 @@ struct sample_finisher {
     uint32_t *place;   /* [n_place] of a value */
     uint32_t *work;    /* [states of a name's automaton], for the largest */
     uint32_t *path, path_room;
+    struct sample_end_step *end;  /* [n_end + 1] the latest end, by how many bytes are left */
+    struct sample_end_step *lead; /* [n_lead] what comes before it, as it is found */
+    uint32_t n_end, end_room, n_lead, lead_room;
     bool failed; /* memory ran out */
 };
 

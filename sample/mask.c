@@ -499,14 +499,9 @@ static bool make(struct sample_masker *m, struct sample_state *s)
 const uint64_t *sample_masker_mask(struct sample_masker *m, struct sample_state *s,
                                    struct base_error *err)
 {
-    uint64_t key[2] = {0, s->n_top};
+    uint64_t key[2];
     bool found;
-    for (uint32_t i = 0; i < s->n_top; i++) { /* in any order */
-        uint64_t h = s->frame[s->top[i]].hash * 0xd6e8feb86659fd93u;
-        key[0] += h ^ h >> 32;
-        h *= 0x9e3779b97f4a7c15u;
-        key[1] += h ^ h >> 29;
-    }
+    sample_state_key(s, key);
     struct entry *e = look_up(m, m->whole, key, &found, err);
     if (!e || found) return e ? e->mask : NULL;
     s->err = err;

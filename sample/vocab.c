@@ -55,6 +55,7 @@ static bool fill(struct sample_trie *v, const struct token *t, uint32_t n, const
         for (; depth > same; depth--) v->node[path[depth]].next = v->n_node;
         while (depth < t[i].size) {
             path[++depth] = v->n_node;
+            if (depth == 1) v->root[(uint8_t)bytes[t[i].at]] = v->n_node;
             if (!add_node(v, &room, i, depth, (uint8_t)bytes[t[i].at + depth - 1], err))
                 return false;
         }
@@ -144,41 +145,80 @@ struct step { /* the best way from a byte of the text to its end */
     uint32_t tokens, size;
     int32_t id;
 };
+struct sample_splitter {
+    const struct sample_vocab *vocab;
+    struct step *step; /* [n + 1] of the latest text, by how many bytes are left */
+    uint8_t *byte;     /* [n + 1] by the same count */
+    size_t n, room;
+};
 
-/* Tries the tokens of one trie at text[at]. */
-static void try_tokens(const struct sample_trie *v, const char *text, size_t size, size_t at,
-                       struct step *step)
+struct sample_splitter *sample_splitter_new(const struct sample_vocab *v, struct base_error *err)
 {
-    uint32_t i = 1, end = v->n_node;
-    for (size_t depth = 0; at + depth < size && i < end;) {
-        if (v->node[i].byte != (uint8_t)text[at + depth]) {
-            i = v->node[i].next;
-            continue;
-        }
-        end = v->node[i].next;
-        depth++;
-        uint32_t tokens = step[at + depth].tokens;
+    struct sample_splitter *p = calloc(1, sizeof *p);
+    if (p)
+        p->vocab = v;
+    else
+        base_fail(err, BASE_NO_MEMORY, "no memory for a text's tokens");
+    return p;
+}
+
+void sample_splitter_free(struct sample_splitter *p)
+{
+    if (!p) return;
+    free(p->step), free(p->byte);
+    free(p);
+}
+
+static uint32_t child_of(const struct sample_trie *v, uint32_t parent, uint8_t byte)
+{
+    for (uint32_t i = parent + 1; i < v->node[parent].next; i = v->node[i].next)
+        if (v->node[i].byte == byte) return i;
+    return 0;
+}
+
+/* Tries the tokens of one trie where `left` bytes are left. */
+static void try_tokens(struct sample_splitter *p, const struct sample_trie *v, size_t left)
+{
+    struct step *best = &p->step[left];
+    uint32_t i = v->root[p->byte[left]];
+    for (size_t size = 1; i; size++) {
+        const uint32_t tokens = p->step[left - size].tokens;
         if (v->node[i].token < v->node[i + 1].token && tokens < UINT32_MAX &&
-            tokens + 1 < step[at].tokens)
-            step[at] = (struct step){tokens + 1, (uint32_t)depth, v->order[v->node[i].token]};
-        i++;
+            tokens + 1 < best->tokens)
+            *best = (struct step){tokens + 1, (uint32_t)size, v->order[v->node[i].token]};
+        i = size < left ? child_of(v, i, p->byte[left - size]) : 0;
     }
 }
 
-bool sample_vocab_split(const struct sample_vocab *v, const char *bytes, size_t size, int32_t *ids,
-                        size_t *count, struct base_error *err)
+static bool splitter_grow(struct sample_splitter *p, size_t size, struct base_error *err)
 {
-    struct step *step = calloc(size + 1, sizeof *step);
+    if (size < p->room) return true;
+    const size_t room = 2 * size + 64;
+    struct step *step = reallocarray(p->step, room, sizeof *step);
+    if (step) p->step = step;
+    uint8_t *byte = realloc(p->byte, room);
+    if (byte) p->byte = byte;
+    if (!step || !byte) return base_fail(err, BASE_NO_MEMORY, "no memory for a text's tokens");
+    p->room = room;
+    return true;
+}
+
+bool sample_splitter_split(struct sample_splitter *p, const char *bytes, size_t size, int32_t *ids,
+                           size_t *count, struct base_error *err)
+{
     *count = 0;
-    if (!step) return base_fail(err, BASE_NO_MEMORY, "no memory for a text's tokens");
-    for (size_t at = size; at-- > 0;) {
-        step[at].tokens = UINT32_MAX;
-        try_tokens(&v->plain, bytes, size, at, step);
-        try_tokens(&v->other, bytes, size, at, step);
+    if (!splitter_grow(p, size, err)) return false;
+    size_t left = 1;
+    while (left <= size && left <= p->n && p->byte[left] == (uint8_t)bytes[size - left]) left++;
+    for (p->step[0] = (struct step){0, 0, 0}; left <= size; left++) {
+        p->byte[left] = (uint8_t)bytes[size - left];
+        p->step[left] = (struct step){UINT32_MAX, 1, -1};
+        try_tokens(p, &p->vocab->plain, left);
+        try_tokens(p, &p->vocab->other, left);
     }
-    if (step[0].tokens != UINT32_MAX)
-        for (size_t at = 0; at < size; at += step[at].size) ids[(*count)++] = step[at].id;
-    free(step);
+    p->n = size;
+    if (p->step[size].tokens != UINT32_MAX)
+        for (left = size; left > 0; left -= p->step[left].size) ids[(*count)++] = p->step[left].id;
     return true;
 }
 

@@ -21,6 +21,7 @@ struct sample_trie {
     uint32_t n_node;
     struct sample_trie_node *node; /* node[0] is the root; one more stands behind the last */
     int32_t *order;                /* ids, by their bytes */
+    uint32_t root[256];            /* the root's child of each byte; 0: none */
 };
 /* Plain tokens are a few whole code points that a JSON string takes as they are. Most tokens are,
  * most states treat all of a length alike, and then a mask made beforehand answers for them. */
