@@ -37,6 +37,34 @@ static bool add_node(struct sample_trie *v, uint32_t *room, uint32_t token, size
     return true;
 }
 
+uint32_t sample_byte_kind(uint8_t byte)
+{
+    enum { SINGLE = 8 };
+    static const char single[] = " \t\n\r_-.,:;'()[]{}+*/=";
+    if (byte >= 'a' && byte <= 'z') return 1;
+    if (byte >= 'A' && byte <= 'Z') return 2;
+    if (byte >= '0' && byte <= '9') return 4;
+    if (byte >= 0x80) return 8;
+    if (byte >= '!' && byte <= '/' && !strchr(single, byte)) return 16;
+    const char *at = byte ? strchr(single, byte) : NULL;
+    if (at) return 1u << (SINGLE + (at - single));
+    return byte > ' ' && byte < 0x7f ? 32 : 64; /* further signs; controls */
+}
+
+static bool find_below(struct sample_trie *v, struct base_error *err)
+{
+    uint32_t kinds[SAMPLE_MAX_TOKEN + 2] = {0}; /* by depth: of the nodes behind, with subtrees */
+    v->below = malloc((size_t)v->n_node * sizeof *v->below);
+    if (!v->below) return base_fail(err, BASE_NO_MEMORY, "no memory for a vocabulary's trie");
+    for (uint32_t i = v->n_node; i-- > 0;) {
+        const uint32_t depth = v->node[i].depth;
+        v->below[i] = kinds[depth + 1];
+        kinds[depth + 1] = 0;
+        kinds[depth] |= v->below[i] | sample_byte_kind(v->node[i].byte);
+    }
+    return true;
+}
+
 /* Tokens come sorted: a token shares its path with the one before as far as their bytes agree. */
 static bool fill(struct sample_trie *v, const struct token *t, uint32_t n, const char *bytes,
                  struct base_error *err)
@@ -64,7 +92,7 @@ static bool fill(struct sample_trie *v, const struct token *t, uint32_t n, const
     for (size_t d = 0; d <= depth; d++) v->node[path[d]].next = v->n_node;
     v->node[v->n_node] = (struct sample_trie_node){v->n_node + 1, n, 0, 0};
     /* A node made for a longer token has none of its own: they begin with the next node's. */
-    return true;
+    return find_below(v, err);
 }
 
 /* The code points of a plain token; 0: it is not plain. */
@@ -133,8 +161,8 @@ struct sample_vocab *sample_vocab_new(uint32_t n_vocab, sample_token_bytes_fn *b
 void sample_vocab_free(struct sample_vocab *v)
 {
     if (!v) return;
-    free(v->plain.node), free(v->plain.order);
-    free(v->other.node), free(v->other.order);
+    free(v->plain.node), free(v->plain.order), free(v->plain.below);
+    free(v->other.node), free(v->other.order), free(v->other.below);
     free(v->plain_mask);
     free(v);
 }

@@ -638,6 +638,8 @@ static void masks_equal_reading(void **state)
         {SCHEMA, "{\"type\":\"object\",\"maxProperties\":2,\"required\":[\"re\"]}"},
         {SCHEMA, "{\"type\":\"object\",\"propertyNames\":{\"maxLength\":4},\"patternProperties\":{"
                  "\"^a\":{\"type\":\"number\"},\"n$\":false}}"},
+        {GRAMMAR, "root ::= \"a\" root \"a\" | \"e\" root \"e\" | [b-df-hj-np-tv-z ] root [b-z ] | "
+                  "\"i\" root \"ou\" | [0-9] root? | \"o\" root root | \"u\" root? \" \" | \".\""},
         {GRAMMAR, "root ::= (s \"\\n\")+\ns ::= [^\\n\"]* | \"(\" s \")\" s"},
     };
     struct sample_random r;
