@@ -51,6 +51,12 @@ static float bound_plain(const float *x, uint64_t allowed)
     return lane[0];
 }
 
+static void bounds_plain(const float *x, const uint64_t *allowed, uint32_t n, float *bound)
+{
+    for (uint32_t b = 0; b < n; b++)
+        bound[b] = bound_plain(x + (size_t)b * SAMPLE_BLOCK, allowed ? allowed[b] : UINT64_MAX);
+}
+
 static uint32_t count_plain(const float *x, float bar)
 {
     uint32_t n = 0;
@@ -119,8 +125,9 @@ static struct sample_block_moments moments_plain(const float *x, float centre)
     return (struct sample_block_moments){sum[0], squares[0], n};
 }
 
-static const struct sample_block_kernels plain = {
-    keep_plain, bound_plain, count_plain, weigh_plain, sums_plain, total_plain, moments_plain};
+static const struct sample_block_kernels plain = {keep_plain,  bound_plain,  bounds_plain,
+                                                  count_plain, weigh_plain,  sums_plain,
+                                                  total_plain, moments_plain};
 
 /* ---- AVX2 ---- */
 
@@ -144,7 +151,7 @@ AVX2 static void keep_avx2(float *to, const float *from, float bar)
     }
 }
 
-AVX2 static float bound_avx2(const float *x, uint64_t allowed)
+AVX2 static inline float max_avx2(const float *x, uint64_t allowed)
 {
     const __m256 none = _mm256_set1_ps(-INFINITY);
     __m256 a = none, b = none;
@@ -161,6 +168,19 @@ AVX2 static float bound_avx2(const float *x, uint64_t allowed)
     __m128 c = _mm_max_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
     c = _mm_max_ps(c, _mm_movehl_ps(c, c));
     return _mm_cvtss_f32(_mm_max_ss(c, _mm_movehdup_ps(c)));
+}
+
+AVX2 static float bound_avx2(const float *x, uint64_t allowed)
+{
+    return max_avx2(x, allowed);
+}
+
+AVX2 static void bounds_avx2(const float *x, const uint64_t *allowed, uint32_t n, float *bound)
+{
+    for (uint32_t b = 0; b < n; b++)
+        bound[b] = allowed && allowed[b] == 0
+                       ? -INFINITY
+                       : max_avx2(x + (size_t)b * SAMPLE_BLOCK, allowed ? allowed[b] : UINT64_MAX);
 }
 
 AVX2 static uint32_t count_avx2(const float *x, float bar)
@@ -265,8 +285,8 @@ AVX2 static struct sample_block_moments moments_avx2(const float *x, float centr
     return (struct sample_block_moments){fold(sum[0], sum[1]), fold(squares[0], squares[1]), n};
 }
 
-static const struct sample_block_kernels avx2 = {keep_avx2, bound_avx2, count_avx2,  weigh_avx2,
-                                                 sums_avx2, total_avx2, moments_avx2};
+static const struct sample_block_kernels avx2 = {keep_avx2,  bound_avx2, bounds_avx2, count_avx2,
+                                                 weigh_avx2, sums_avx2,  total_avx2,  moments_avx2};
 
 /* ---- AVX-512: one register holds the lanes ---- */
 
@@ -283,7 +303,7 @@ AVX512 static void keep_avx512(float *to, const float *from, float bar)
     }
 }
 
-AVX512 static float bound_avx512(const float *x, uint64_t allowed)
+AVX512 static inline float max_avx512(const float *x, uint64_t allowed)
 {
     __m512 lane = _mm512_set1_ps(-INFINITY);
     for (int i = 0; i < SAMPLE_BLOCK; i += LANES)
@@ -292,6 +312,19 @@ AVX512 static float bound_avx512(const float *x, uint64_t allowed)
     __m128 c = _mm_max_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
     c = _mm_max_ps(c, _mm_movehl_ps(c, c));
     return _mm_cvtss_f32(_mm_max_ss(c, _mm_movehdup_ps(c)));
+}
+
+AVX512 static float bound_avx512(const float *x, uint64_t allowed)
+{
+    return max_avx512(x, allowed);
+}
+
+AVX512 static void bounds_avx512(const float *x, const uint64_t *allowed, uint32_t n, float *bound)
+{
+    for (uint32_t b = 0; b < n; b++)
+        bound[b] = allowed && allowed[b] == 0 ? -INFINITY
+                                              : max_avx512(x + (size_t)b * SAMPLE_BLOCK,
+                                                           allowed ? allowed[b] : UINT64_MAX);
 }
 
 AVX512 static uint32_t count_avx512(const float *x, float bar)
@@ -380,9 +413,9 @@ AVX512 static struct sample_block_moments moments_avx512(const float *x, float c
                                          (uint32_t)__builtin_popcountll(possible)};
 }
 
-static const struct sample_block_kernels avx512 = {keep_avx512,   bound_avx512, count_avx512,
-                                                   weigh_avx512,  sums_avx512,  total_avx512,
-                                                   moments_avx512};
+static const struct sample_block_kernels avx512 = {keep_avx512,  bound_avx512,  bounds_avx512,
+                                                   count_avx512, weigh_avx512,  sums_avx512,
+                                                   total_avx512, moments_avx512};
 #endif
 
 const struct sample_block_kernels *sample_block_kernels(enum quant_level most)

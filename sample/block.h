@@ -27,6 +27,9 @@ struct sample_block_moments {
 typedef void sample_block_keep_fn(float *to, const float *from, float bar);
 /* The largest of x[64] among the ids whose bit is set; -infinity when none is possible. */
 typedef float sample_block_bound_fn(const float *x, uint64_t allowed);
+/* The same of each of n blocks x[n][64], allowed[n] (NULL: all). */
+typedef void sample_block_bounds_fn(const float *x, const uint64_t *allowed, uint32_t n,
+                                    float *bound);
 /* How many of x[64] are at least `bar`. */
 typedef uint32_t sample_block_count_fn(const float *x, float bar);
 /* weight[64] = exp((x - best) * scale), scale >= 0, no x above best; 0 below e^-87. Relative error
@@ -41,6 +44,7 @@ typedef struct sample_block_moments sample_block_moments_fn(const float *x, floa
 struct sample_block_kernels {
     sample_block_keep_fn *keep;
     sample_block_bound_fn *bound;
+    sample_block_bounds_fn *bounds;
     sample_block_count_fn *count;
     sample_block_weigh_fn *weigh;
     sample_block_sums_fn *sums;

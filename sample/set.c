@@ -89,14 +89,11 @@ void sample_set_load(struct sample_set *set, const float *logits, const uint64_t
     set->scale = -1.0f; /* no sums */
     set->given = logits;
     set->allowed = allowed;
+    const uint32_t n_given = set->n_vocab / SAMPLE_BLOCK;
+    set->kernels->bounds(logits, allowed, n_given, set->bound);
     for (uint32_t b = 0; b < set->n_blocks; b++) {
-        const uint64_t ids = allowed ? allowed[b] : UINT64_MAX;
-        set->place[b] = ids == UINT64_MAX ? SAMPLE_AS_GIVEN : SAMPLE_TO_MAKE;
-        set->bound[b] = -INFINITY;
-        if (ids == 0) continue;
-        const bool part = set->n_vocab - b * SAMPLE_BLOCK < SAMPLE_BLOCK;
-        if (!part) set->bound[b] = set->kernels->bound(logits + (size_t)b * SAMPLE_BLOCK, ids);
-        if (!part && !(set->bound[b] > FLT_MAX)) continue;
+        set->place[b] = allowed && allowed[b] != UINT64_MAX ? SAMPLE_TO_MAKE : SAMPLE_AS_GIVEN;
+        if (b < n_given && !(set->bound[b] > FLT_MAX)) continue;
         set->place[b] = SAMPLE_TO_MAKE;
         set->bound[b] = set->kernels->bound(own_block(set, b), UINT64_MAX);
     }
@@ -119,9 +116,13 @@ void sample_set_replace_block(struct sample_set *set, uint32_t block,
 void sample_set_change(struct sample_set *set, int32_t id, float logit)
 {
     const uint32_t b = (uint32_t)id / SAMPLE_BLOCK;
-    own_block(set, b)[id % SAMPLE_BLOCK] = logit;
-    if (logit > set->bound[b]) set->bound[b] = logit;
+    float *x = own_block(set, b), old = x[id % SAMPLE_BLOCK];
+    x[id % SAMPLE_BLOCK] = logit;
     set->summed[b] = 0;
+    if (logit >= set->bound[b])
+        set->bound[b] = logit;
+    else if (old == set->bound[b])
+        set->bound[b] = set->kernels->bound(x, UINT64_MAX);
 }
 
 /* ---- Order ---- */
@@ -180,24 +181,24 @@ struct sample_candidate sample_set_rank(struct sample_set *set, uint32_t r)
     return set->list[set->n - 1 - r];
 }
 
-/* Bounds may be too large where logits were lowered: then a block is looked at in vain. */
+/* The first of the largest, of ids as of bounds. */
+static struct sample_candidate best_of_vocabulary(struct sample_set *set)
+{
+    uint32_t b = 0;
+    for (uint32_t i = 1; i < set->n_blocks; i++)
+        if (set->bound[i] > set->bound[b]) b = i;
+    const float best = set->bound[b], *x = block_of(set, b);
+    if (!(best > -INFINITY)) return (struct sample_candidate){-INFINITY, -1};
+    int i = 0;
+    while (x[i] != best) i++;
+    return (struct sample_candidate){best, (int32_t)(b * SAMPLE_BLOCK) + i};
+}
+
 struct sample_candidate sample_set_best(struct sample_set *set)
 {
-    if (set->cut && set->n == 0) return (struct sample_candidate){-INFINITY, -1};
-    if (set->cut) return sample_set_rank(set, 0);
-    float best = -INFINITY;
-    int32_t id = -1;
-    for (uint32_t b = 0; b < set->n_blocks; b++) {
-        if (!(set->bound[b] > best)) continue;
-        const float *x = block_of(set, b);
-        const float own = set->kernels->bound(x, UINT64_MAX);
-        if (!(own > best)) continue;
-        int i = 0;
-        while (x[i] != own) i++;
-        best = own;
-        id = (int32_t)(b * SAMPLE_BLOCK) + i;
-    }
-    return (struct sample_candidate){best, id};
+    if (!set->cut) return best_of_vocabulary(set);
+    if (set->n == 0) return (struct sample_candidate){-INFINITY, -1};
+    return sample_set_rank(set, 0);
 }
 
 /* ---- Cuts ---- */
@@ -236,6 +237,7 @@ static void drop_behind(struct sample_set *set, struct sample_candidate last)
             continue;
         for (int i = 0; i < SAMPLE_BLOCK; i++)
             if (x[i] == last.logit && first + i > last.id) x[i] = -INFINITY;
+        set->bound[b] = set->kernels->bound(x, UINT64_MAX);
     }
 }
 
@@ -322,27 +324,39 @@ static void keep_many(struct sample_set *set, uint32_t k)
     if (above + n > k) drop_behind(set, select_rank(set->room, n, k - 1 - above));
 }
 
-/* A worst-first heap of k keeps the bar; blocks whose largest logit is not above it cannot hold a
- * better one, because of equal logits the earlier id is better. */
+/* Offers a candidate to the best k so far, a heap with the worst first; returns how many there are.
+ */
+static uint32_t offer(struct sample_candidate *heap, uint32_t n, uint32_t k,
+                      struct sample_candidate c)
+{
+    if (n < k) {
+        heap[n++] = c;
+        if (n == k) heapify(heap, n, false);
+    } else if (before(c, heap[0])) {
+        heap[0] = c;
+        sift(heap, n, 0, false);
+    }
+    return n;
+}
+
+/* The best k lie in the k blocks with the largest bounds, of equal bounds the first. */
 static void list_best(struct sample_set *set, uint32_t k)
 {
-    struct sample_candidate *heap = set->list = set->room;
-    uint32_t n = 0;
-    for (uint32_t b = 0; k > 0 && b < set->n_blocks; b++) {
-        const float bar = n == k ? heap[0].logit : -INFINITY;
-        if (!(set->bound[b] > bar)) continue;
+    struct sample_candidate *heap = set->list = set->room, *block = set->room + k;
+    const bool all = set->n_blocks <= k;
+    uint32_t n = 0, n_block = all ? set->n_blocks : 0;
+    for (uint32_t b = 0; !all && k > 0 && b < set->n_blocks; b++)
+        if (n_block < k || set->bound[b] > block[0].logit)
+            n_block =
+                offer(block, n_block, k, (struct sample_candidate){set->bound[b], (int32_t)b});
+    for (uint32_t i = 0; i < n_block; i++) {
+        const uint32_t b = all ? i : (uint32_t)block[i].id;
+        if (!(set->bound[b] > -INFINITY) || (n == k && set->bound[b] < heap[0].logit)) continue;
         const float *x = block_of(set, b);
-        for (uint32_t i = 0; i < SAMPLE_BLOCK; i++) {
-            if (!(x[i] > -INFINITY) || (n == k && !(x[i] > heap[0].logit))) continue;
-            const struct sample_candidate c = {x[i], (int32_t)(b * SAMPLE_BLOCK + i)};
-            if (n < k) {
-                heap[n++] = c;
-                if (n == k) heapify(heap, n, false);
-            } else {
-                heap[0] = c;
-                sift(heap, n, 0, false);
-            }
-        }
+        for (uint32_t l = 0; l < SAMPLE_BLOCK; l++)
+            if (x[l] > -INFINITY && (n < k || x[l] >= heap[0].logit))
+                n = offer(heap, n, k,
+                          (struct sample_candidate){x[l], (int32_t)(b * SAMPLE_BLOCK + l)});
     }
     begin_list(set, n);
 }
@@ -445,7 +459,7 @@ void sample_set_weigh_block(struct sample_set *set, uint32_t block, float best,
     set->kernels->weigh(block_of(set, block), best, scale_of(set), weight);
 }
 
-/* Sums of what has changed, relative to the bounds, which become exact. */
+/* Sums of what has changed, relative to the bounds. */
 static void sum_blocks(struct sample_set *set, bool whole)
 {
     const float scale = scale_of(set);
@@ -456,8 +470,6 @@ static void sum_blocks(struct sample_set *set, bool whole)
         set->summed[b] = 1;
         if (!(set->bound[b] > -INFINITY)) continue;
         const float *x = block_of(set, b);
-        if (set->place[b] == SAMPLE_OWN) set->bound[b] = set->kernels->bound(x, UINT64_MAX);
-        if (!(set->bound[b] > -INFINITY)) continue;
         if (whole)
             set->sums[b] = set->kernels->sums(x, set->bound[b], scale);
         else

@@ -31,7 +31,7 @@ struct sample_set {
     const uint64_t *allowed; /* [n_blocks] the caller's, or NULL */
     float *logit;   /* [n_blocks * 64] copies of blocks, made when something changes them */
     uint8_t *place; /* [n_blocks] sample_block_place */
-    float *bound;   /* [n_blocks, up to a whole block] no logit of the block is larger */
+    float *bound;   /* [n_blocks, up to a whole block] the largest logit of the block */
     double temp;
     const struct sample_block_kernels *kernels;
 
