@@ -16,10 +16,12 @@ struct cli_allowed {
     uint32_t n_vocab, words;
     struct sample_vocab *vocab;
     struct sample_masker *masker;
+    struct sample_splitter *splitter;
     struct sample_state *state;
     struct sample_finisher *finisher;
-    bool bytewise;             /* every byte is a token: n bytes take at most n tokens */
-    bool hopeless;             /* the text cannot be completed in time: it goes on as it likes */
+    bool bytewise; /* ends are made of bytes that are tokens: n bytes take at most n of them */
+    bool hopeless; /* the text cannot be completed in time: it goes on as it likes */
+    uint64_t sure; /* tokens in which the text is known to have an end; UINT64_MAX: not known */
     struct base_buffer ending; /* the bytes that would complete the text */
     int32_t *plan;             /* [MAX_ENDING] tokens of the ending that is being written */
     size_t n_plan, plan_at;
@@ -62,17 +64,31 @@ static bool find_ends(struct cli_allowed *a, struct base_error *err)
     return true;
 }
 
-static bool find_bytes(struct cli_allowed *a, struct base_error *err)
+/* Ends of single-byte tokens are the easy ones: their bytes count their tokens. Where a vocabulary
+ * has too few of those, or the constraint asks for others, ends are made of any bytes. */
+static bool open_finisher(struct cli_allowed *a, struct base_error *err)
 {
+    bool usable[256];
+    uint64_t rest = UINT64_MAX;
     a->bytewise = true;
-    for (int b = 0; b < 256 && a->bytewise; b++) {
-        char byte = (char)b;
+    for (int b = 0; b < 256; b++) {
+        const char byte = (char)b;
         int32_t id;
         size_t count;
-        if (!sample_vocab_split(a->vocab, &byte, 1, &id, &count, err)) return false;
-        a->bytewise = count == 1;
+        if (!sample_splitter_split(a->splitter, &byte, 1, &id, &count, err)) return false;
+        usable[b] = count == 1;
+        if (b >= ' ' && b < 0x7f && !usable[b]) a->bytewise = false;
     }
-    return true;
+    struct sample_state *s = a->bytewise ? sample_state_new(a->constraint, err) : NULL;
+    if (a->bytewise && !s) return false;
+    if (s) a->finisher = sample_finisher_new(a->constraint, usable, err);
+    const bool ok = !s || (a->finisher && sample_finisher_after(a->finisher, s, "", 0, &rest, err));
+    sample_state_free(s);
+    if (!ok || rest != UINT64_MAX) return ok;
+    a->bytewise = false;
+    sample_finisher_free(a->finisher);
+    a->finisher = sample_finisher_new(a->constraint, NULL, err);
+    return a->finisher != NULL;
 }
 
 struct cli_allowed *cli_allowed_open(const struct sample_constraint *constraint,
@@ -92,8 +108,8 @@ struct cli_allowed *cli_allowed_open(const struct sample_constraint *constraint,
     a->vocab = sample_vocab_new(a->n_vocab, token_bytes, model->tokenizer, err);
     if (!a->vocab) goto fail;
     a->masker = sample_masker_new(constraint, a->vocab, CACHE_BYTES, err);
-    a->finisher = a->masker ? sample_finisher_new(constraint, err) : NULL;
-    if (a->finisher && find_bytes(a, err)) return a;
+    a->splitter = a->masker ? sample_splitter_new(a->vocab, err) : NULL;
+    if (a->splitter && open_finisher(a, err)) return a;
     goto fail;
 no_memory:
     base_fail(err, BASE_NO_MEMORY, "not enough memory for a constraint");
@@ -107,6 +123,7 @@ void cli_allowed_close(struct cli_allowed *a)
     if (!a) return;
     sample_state_free(a->state);
     sample_finisher_free(a->finisher);
+    sample_splitter_free(a->splitter);
     sample_masker_free(a->masker);
     sample_vocab_free(a->vocab);
     base_buffer_free(&a->bytes);
@@ -121,6 +138,7 @@ bool cli_allowed_begin(struct cli_allowed *a, bool continues, struct base_error 
     text_decoder_init(&d, a->tokenizer, continues, false);
     a->at_start = d.at_start;
     a->hopeless = false;
+    a->sure = UINT64_MAX;
     a->n_plan = a->plan_at = 0;
     sample_state_free(a->state);
     a->state = sample_state_new(a->constraint, err);
@@ -204,7 +222,8 @@ static bool plan_ending(struct cli_allowed *a, const char *bytes, size_t size, u
         return false;
     if (*fits && a->ending.size >= MAX_ENDING) *fits = false;
     if (*fits && a->ending.size &&
-        !sample_vocab_split(a->vocab, a->ending.data, a->ending.size, a->plan, &a->n_plan, err))
+        !sample_splitter_split(a->splitter, a->ending.data, a->ending.size, a->plan, &a->n_plan,
+                               err))
         return false;
     *fits = *fits && a->n_plan <= left && (a->n_plan || a->ending.size == 0);
     return true;
@@ -235,7 +254,10 @@ static bool draw_in_time(struct cli_allowed *a, struct sampler *sampler, const f
         if (*id < 0 || !read_token(a, *id, err) ||
             !can_end(a, a->bytes.data, a->bytes.size, left - 1, &fits, err))
             return false;
-        if (fits) return true;
+        if (fits) {
+            a->sure = left - 1;
+            return true;
+        }
         a->mask[(uint32_t)*id >> 6] &= ~(1ull << (*id & 63));
         any = false;
         for (uint32_t w = 0; w < a->words && !any; w++) any = a->mask[w] != 0;
@@ -268,7 +290,7 @@ bool cli_allowed_pick(struct cli_allowed *a, struct sampler *sampler, const floa
         return base_fail(err, BASE_FAILED,
                          "no token of this model can continue the text as the constraint demands");
     if (left < FAR && !a->hopeless) {
-        if (!can_end(a, "", 0, left, &fits, err)) return false;
+        if (a->sure != left && !can_end(a, "", 0, left, &fits, err)) return false;
         a->hopeless = !fits;
         if (fits && !draw_in_time(a, sampler, logits, left, id, err)) return false;
         if (fits && *id < 0 && !begin_ending(a, left, id, err)) return false;

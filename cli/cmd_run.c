@@ -111,8 +111,9 @@ static void note_timings(const struct completion *c)
     cli_note("loaded in %.1f ms", (c->loaded - c->start) * 1e3);
     cli_note("prompt: %llu tokens, %.1f ms, %.1f tokens/s", (unsigned long long)o->n_prompt,
              o->read_seconds * 1e3, rate(o->n_prompt, o->read_seconds));
-    cli_note("generated: %llu tokens, %.1f ms, %.1f tokens/s; seed %llu; ended by %s",
-             (unsigned long long)o->n_generated, o->generate_seconds * 1e3,
+    cli_note("generated: %llu tokens, %.1f ms (%.1f ms to choose them), %.1f tokens/s; seed %llu; "
+             "ended by %s",
+             (unsigned long long)o->n_generated, o->generate_seconds * 1e3, o->choose_seconds * 1e3,
              rate(o->n_generated, o->generate_seconds), (unsigned long long)c->generator.seed,
              cli_ending_name[o->ending]);
 }

@@ -152,7 +152,9 @@ static bool take_token(struct loop *l, uint64_t limit, int32_t *id, bool *ended,
                        struct base_error *err)
 {
     struct cli_generator *g = l->g;
+    const double start = cli_seconds();
     if (!pick(l, limit, id, err)) return false;
+    l->outcome->choose_seconds += cli_seconds() - start;
     if (*id < 0) {
         l->outcome->ending = CLI_END_CONSTRAINT;
         *ended = true;

@@ -36,7 +36,8 @@ struct cli_outcome {
     uint64_t n_cached; /* tokens that the session held before the prompt */
     uint64_t n_prompt, n_generated;
     double read_seconds, generate_seconds;
-    bool complete; /* the text is what the constraint accepts; true without one */
+    double choose_seconds; /* of those that generated: samplers and constraint */
+    bool complete;         /* the text is what the constraint accepts; true without one */
 };
 
 struct cli_generator {

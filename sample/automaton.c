@@ -2,6 +2,7 @@
  * (Thompson's), whose code points are byte sequences, then its sets of states. See automaton.h. */
 #include "sample/automaton.h"
 #include "sample/constraint.h"
+#include "sample/idset.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -152,21 +153,19 @@ static bool add_node(struct nfa *a, uint32_t node, uint32_t from, uint32_t to)
 /* -- sets of states -- */
 
 struct sets {
-    uint32_t *at, n_set, at_room; /* at[i]..at[i + 1]: slice of item[] */
-    uint32_t *item, n_item, item_room;
+    struct sample_idsets ids; /* one for each state of the new automaton */
     uint8_t *accept;
     uint32_t accept_room;
-    uint32_t *slot, n_slot; /* hash table of set number + 1 */
-    uint32_t *mark, stamp;  /* [n_state]: seen in this closure */
-    uint32_t *todo;         /* [n_state] */
+    uint32_t *mark, stamp; /* [n_state]: seen in this closure */
+    uint32_t *todo;        /* [n_state] */
     uint32_t *next, next_room, n_next;
     struct sample_call *call;
     uint32_t n_call, call_room;
     uint32_t *call_at, call_at_room;
 };
 
-/* Follows free moves from todo[0..n); appends the states that matter to item[]. Returns whether the
- * final state is reached when `ends` moves count too. */
+/* Follows free moves from todo[0..n); adds the states that matter to the next set. Returns whether
+ * the final state is reached when `ends` moves count too. */
 static bool close_set(const struct nfa *a, struct sets *s, uint32_t n, bool begin, bool ends,
                       bool keep, bool *final, uint32_t goal)
 {
@@ -185,78 +184,33 @@ static bool close_set(const struct nfa *a, struct sets *s, uint32_t n, bool begi
             s->todo[n++] = v->to;
         }
         if (!keep || !(matters || q == goal)) continue;
-        if (!sample_grow(&s->item, &s->item_room, s->n_item, sizeof *s->item, a->err)) return false;
-        s->item[s->n_item++] = q;
+        if (!sample_idsets_add(&s->ids, q, a->err)) return false;
     }
-    return true;
-}
-
-static int compare_ids(const void *a, const void *b)
-{
-    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-    return x < y ? -1 : x > y;
-}
-
-static uint64_t hash_ids(const uint32_t *id, uint32_t n)
-{
-    uint64_t h = n;
-    for (uint32_t i = 0; i < n; i++) h = (h ^ id[i]) * 0x9e3779b97f4a7c15u, h ^= h >> 29;
-    return h;
-}
-
-static bool rehash(struct sets *s, struct base_error *err)
-{
-    if (s->n_set * 2 < s->n_slot) return true;
-    uint32_t n = s->n_slot ? s->n_slot * 2 : 64;
-    uint32_t *slot = calloc(n, sizeof *slot);
-    if (!slot) return base_fail(err, BASE_NO_MEMORY, "no memory for an automaton");
-    for (uint32_t i = 0; i < s->n_set; i++) {
-        uint64_t h = hash_ids(s->item + s->at[i], s->at[i + 1] - s->at[i]);
-        while (slot[h & (n - 1)]) h++;
-        slot[h & (n - 1)] = i + 1;
-    }
-    free(s->slot);
-    s->slot = slot;
-    s->n_slot = n;
     return true;
 }
 
 /* The number of the set that closes over todo[0..n); 0 for the empty one. */
 static bool intern_set(const struct nfa *a, struct sets *s, uint32_t n, bool begin, uint32_t *out)
 {
-    uint32_t from = s->at[s->n_set], count;
+    const uint32_t known = s->ids.n_set;
     bool final;
-    s->n_item = from;
     s->stamp++;
     for (uint32_t i = 0; i < n; i++) s->mark[s->todo[i]] = s->stamp;
     if (!close_set(a, s, n, begin, false, true, &final, 1)) return false;
-    count = s->n_item - from;
-    if (s->n_item > SAMPLE_MAX_SETS)
+    if (s->ids.n_id > SAMPLE_MAX_SETS)
         return base_fail(a->err, BASE_USAGE, "the pattern is too ambiguous to be compiled");
-    qsort(s->item + from, count, sizeof *s->item, compare_ids);
-    if (!rehash(s, a->err)) return false;
     /* The start is apart: what stands before the text's first byte may differ. */
-    uint64_t h = hash_ids(s->item + from, count);
-    for (; s->slot[h & (s->n_slot - 1)]; h++) {
-        uint32_t i = s->slot[h & (s->n_slot - 1)] - 1, size = s->at[i + 1] - s->at[i];
-        if (i == 1 || begin || size != count) continue;
-        if (memcmp(s->item + s->at[i], s->item + from, count * sizeof *s->item) == 0) {
-            *out = i;
-            return true;
-        }
-    }
-    if (s->n_set >= SAMPLE_MAX_DFA)
+    if (!sample_idsets_close(&s->ids, begin, out, a->err)) return false;
+    if (s->ids.n_set == known) return true;
+    if (known >= SAMPLE_MAX_DFA)
         return base_fail(a->err, BASE_USAGE,
                          "the pattern is too ambiguous: its automaton has more than %d states",
                          SAMPLE_MAX_DFA);
-    if (!sample_grow(&s->at, &s->at_room, s->n_set + 1, sizeof *s->at, a->err)) return false;
-    if (!sample_grow(&s->accept, &s->accept_room, s->n_set, 1, a->err)) return false;
-    s->slot[h & (s->n_slot - 1)] = s->n_set + 1;
-    s->at[s->n_set + 1] = s->n_item;
-    *out = s->n_set++;
+    if (!sample_grow(&s->accept, &s->accept_room, known, 1, a->err)) return false;
     /* May the text end here? Assertions of the end hold now, and of the beginning at the start. */
     s->stamp++;
-    memcpy(s->todo, s->item + from, count * sizeof *s->todo);
+    const uint32_t from = s->ids.at[known], count = s->ids.at[known + 1] - from;
+    memcpy(s->todo, s->ids.id + from, count * sizeof *s->todo);
     for (uint32_t i = 0; i < count; i++) s->mark[s->todo[i]] = s->stamp;
     if (!close_set(a, s, count, begin, true, false, &final, 1)) return false;
     s->accept[*out] = final;
@@ -279,8 +233,8 @@ static uint32_t targets(const struct nfa *a, struct sets *s, uint32_t set, enum 
 {
     uint32_t n = 0;
     s->stamp++;
-    for (uint32_t i = s->at[set]; i < s->at[set + 1]; i++)
-        for (uint32_t m = a->first[s->item[i]]; m; m = a->move[m].next) {
+    for (uint32_t i = s->ids.at[set]; i < s->ids.at[set + 1]; i++)
+        for (uint32_t m = a->first[s->ids.id[i]]; m; m = a->move[m].next) {
             const struct move *v = &a->move[m];
             bool hit = v->kind == kind &&
                        (kind == MOVE_CALL ? v->lo == value : v->lo <= value && value <= v->hi);
@@ -294,8 +248,8 @@ static uint32_t targets(const struct nfa *a, struct sets *s, uint32_t set, enum 
 static bool add_calls(const struct nfa *a, struct sets *s, uint32_t set)
 {
     uint32_t first = s->n_call;
-    for (uint32_t i = s->at[set]; i < s->at[set + 1]; i++)
-        for (uint32_t m = a->first[s->item[i]]; m; m = a->move[m].next) {
+    for (uint32_t i = s->ids.at[set]; i < s->ids.at[set + 1]; i++)
+        for (uint32_t m = a->first[s->ids.id[i]]; m; m = a->move[m].next) {
             bool known = a->move[m].kind != MOVE_CALL;
             for (uint32_t c = first; c < s->n_call && !known; c++)
                 known = s->call[c].rule == a->move[m].lo;
@@ -318,13 +272,11 @@ static bool determinize(const struct nfa *a, struct sets *s, struct sample_dfa *
     uint8_t byte_of[256];
     find_classes(a, d);
     for (int b = 255; b >= 0; b--) byte_of[d->class_of[b]] = (uint8_t)b;
-    if (!sample_grow(&s->at, &s->at_room, 0, sizeof *s->at, a->err)) return false;
-    if (!sample_grow(&s->item, &s->item_room, 0, sizeof *s->item, a->err)) return false;
-    s->at[0] = 0;
+    if (!sample_idsets_clear(&s->ids, a->err)) return false;
     if (!intern_set(a, s, 0, false, &set)) return false; /* the empty set is state 0 */
     s->todo[0] = 0;
     if (!intern_set(a, s, 1, true, &set)) return false;
-    for (uint32_t i = 0; i < s->n_set; i++) {
+    for (uint32_t i = 0; i < s->ids.n_set; i++) {
         if (!sample_grow(&s->call_at, &s->call_at_room, i + 1, sizeof *s->call_at, a->err))
             return false;
         s->call_at[i] = s->n_call;
@@ -338,7 +290,7 @@ static bool determinize(const struct nfa *a, struct sets *s, struct sample_dfa *
         if (!add_calls(a, s, i)) return false;
         s->call_at[i + 1] = s->n_call;
     }
-    d->n_state = s->n_set;
+    d->n_state = s->ids.n_set;
     d->next = s->next;
     d->accept = s->accept;
     d->call = s->call;
@@ -374,7 +326,8 @@ struct sample_dfa *sample_dfa_build(const struct sample_tree *t, uint32_t root, 
         ok = s.mark && s.todo && determinize(&a, &s, d);
     }
     free(a.first), free(a.move);
-    free(s.at), free(s.item), free(s.accept), free(s.slot), free(s.mark), free(s.todo);
+    sample_idsets_free(&s.ids);
+    free(s.accept), free(s.mark), free(s.todo);
     free(s.next), free(s.call), free(s.call_at);
     if (!ok) {
         sample_dfa_free(d);

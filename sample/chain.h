@@ -52,7 +52,7 @@ struct sample_infill {
 
 struct sample_adaptive {
     double sum, weight; /* of the chosen ones' probabilities, older ones decaying */
-    float *p;           /* [n_vocab] probabilities before the transformation, by id */
+    float *p;           /* [n_blocks * 64] probabilities before the transformation, by id */
     int32_t pending;    /* chosen, not yet accepted; -1: none */
 };
 

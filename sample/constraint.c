@@ -183,6 +183,18 @@ bool sample_state_feed(struct sample_state *s, const char *bytes, size_t size, s
     return true;
 }
 
+void sample_state_key(const struct sample_state *s, uint64_t key[2])
+{
+    key[0] = 0;
+    key[1] = s->n_top;
+    for (uint32_t i = 0; i < s->n_top; i++) {
+        uint64_t h = s->frame[s->top[i]].hash * 0xd6e8feb86659fd93u;
+        key[0] += h ^ h >> 32;
+        h *= 0x9e3779b97f4a7c15u;
+        key[1] += h ^ h >> 29;
+    }
+}
+
 bool sample_trial_begin(struct sample_state *s, struct sample_trial *t)
 {
     *t = (struct sample_trial){NULL, s->n_top, s->n_frame, s->sweep_at};

@@ -86,7 +86,9 @@ bool sample_state_may_continue(const struct sample_state *s); /* some byte may f
 /* -- how to come to an end -- */
 
 struct sample_finisher; /* opaque: what the ends of one constraint take; not thread-safe */
-struct sample_finisher *sample_finisher_new(const struct sample_constraint *c,
+/* `usable` (NULL: all) says which of the 256 bytes an end may be made of; those of ASCII that JSON
+ * is made of always count as usable in JSON. */
+struct sample_finisher *sample_finisher_new(const struct sample_constraint *c, const bool *usable,
                                             struct base_error *err);
 void sample_finisher_free(struct sample_finisher *f); /* NULL is fine */
 /* How many bytes complete the text after bytes[0..size) have followed, as far as is known without
@@ -108,9 +110,13 @@ struct sample_vocab *sample_vocab_new(uint32_t n_vocab, sample_token_bytes_fn *b
                                       struct base_error *err);
 void sample_vocab_free(struct sample_vocab *v); /* NULL is fine */
 
-/* The fewest tokens that spell bytes[0..size) into ids (room for `size`); *count 0: none do. */
-bool sample_vocab_split(const struct sample_vocab *v, const char *bytes, size_t size, int32_t *ids,
-                        size_t *count, struct base_error *err);
+struct sample_splitter; /* opaque: remembers the latest text; not thread-safe */
+struct sample_splitter *sample_splitter_new(const struct sample_vocab *v, struct base_error *err);
+void sample_splitter_free(struct sample_splitter *p); /* NULL is fine */
+/* The fewest tokens that spell bytes[0..size) into ids (room for `size`); *count 0: none do. What
+ * the text's end has in common with the latest one's costs nothing again. */
+bool sample_splitter_split(struct sample_splitter *p, const char *bytes, size_t size, int32_t *ids,
+                           size_t *count, struct base_error *err);
 
 struct sample_masker; /* opaque: caches for one constraint and vocabulary; not thread-safe */
 /* `cache_bytes` bounds the masks that are kept; both objects must outlive it. */

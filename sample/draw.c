@@ -54,7 +54,7 @@ static void keep_surprise(struct sampler *s)
 {
     struct sample_set *set = &s->set;
     const double best = (double)sample_set_best(set).logit;
-    const double bar = sample_log(sample_set_sums(set).total) - s->mu * ln2;
+    const double bar = sample_log(sample_set_total(set)) - s->mu * ln2;
     if (bar > 0.0)
         sample_set_keep_best(set, 1);
     else
@@ -82,7 +82,7 @@ bool sample_adaptive_init(struct sampler *s)
     s->adaptive.weight = 1.0 / (1.0 - decay);
     s->adaptive.sum = (double)s->options.adaptive_target * s->adaptive.weight;
     s->adaptive.pending = -1;
-    s->adaptive.p = malloc(s->set.n_vocab * sizeof *s->adaptive.p);
+    s->adaptive.p = malloc((size_t)s->set.n_blocks * SAMPLE_BLOCK * sizeof *s->adaptive.p);
     return s->adaptive.p != NULL;
 }
 
@@ -97,17 +97,15 @@ static void shape_vocabulary(struct sampler *s, float target)
 {
     struct sample_set *set = &s->set;
     const float best = sample_set_best(set).logit;
-    const float inverse = (float)(1.0 / sample_set_sums(set).total);
+    const float inverse = (float)(1.0 / sample_set_total(set));
     for (uint32_t b = 0; b < set->n_blocks; b++) {
-        float *x = set->logit + (size_t)b * SAMPLE_BLOCK, w[SAMPLE_BLOCK];
-        sample_set_weigh_block(set, b, best, w);
+        float *p = s->adaptive.p + (size_t)b * SAMPLE_BLOCK, logit[SAMPLE_BLOCK];
+        sample_set_weigh_block(set, b, best, p);
         for (int i = 0; i < SAMPLE_BLOCK; i++) {
-            w[i] *= inverse;
-            x[i] = x[i] > -INFINITY ? shaped(w[i], target) : -INFINITY;
+            p[i] *= inverse;
+            logit[i] = shaped(p[i], target);
         }
-        for (uint32_t i = 0; i < SAMPLE_BLOCK && b * SAMPLE_BLOCK + i < set->n_vocab; i++)
-            s->adaptive.p[b * SAMPLE_BLOCK + i] = w[i];
-        set->bound[b] = 5.0f; /* the peak */
+        sample_set_replace_block(set, b, logit);
     }
     set->temp = 1.0;
 }
@@ -118,7 +116,7 @@ static void shape_list(struct sampler *s, float target)
 {
     struct sample_set *set = &s->set;
     const float best = sample_set_best(set).logit;
-    const double total = sample_set_sums(set).total;
+    const double total = sample_set_total(set);
     if (set->n > 0) sample_set_rank(set, set->n - 1);
     for (uint32_t i = 0; i < set->n; i++) {
         struct sample_candidate *c = &set->list[i];

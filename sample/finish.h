@@ -7,14 +7,25 @@
 
 enum { SAMPLE_NEVER = UINT32_MAX }; /* no number of bytes that is known */
 
+/* A step of an end: the state before it, and its byte. */
+struct sample_end_step {
+    uint64_t key[2];
+    char byte;
+};
 struct sample_finisher {
     const struct sample_constraint *constraint;
+    bool usable[256];  /* bytes that an end may be made of */
     uint32_t **dfa;    /* [n_dfa][n_state] from a state of an automaton to its end */
     uint32_t **string; /* the same of a schema's strings, without the closing quote */
-    uint32_t **name;   /* [n_object][n_class] from the start of a name to its end */
+    uint32_t ***name;  /* [n_object][states of its names][n_class] from there to a name's end; NULL:
+                          not asked for yet */
     uint32_t *place;   /* [n_place] of a value */
-    uint32_t *work;    /* [states of a name's automaton + classes of names], for the largest */
+    uint32_t *work;    /* [states of a name's automaton], for the largest */
     uint32_t *path, path_room;
+    struct sample_end_step *end;  /* [n_end + 1] the latest end, by how many bytes are left */
+    struct sample_end_step *lead; /* [n_lead] what comes before it, as it is found */
+    uint32_t n_end, end_room, n_lead, lead_room;
+    bool failed; /* memory ran out */
 };
 
 static inline uint32_t sample_add(uint32_t a, uint32_t b)

@@ -7,27 +7,28 @@
 /* -- strings -- */
 
 /* What one byte of a string's content takes as JSON text, written the shortest way. */
-static uint32_t written(uint32_t byte)
+static uint32_t written(const struct sample_finisher *f, uint32_t byte)
 {
     if (byte == '"' || byte == '\\') return 2;
-    if (byte >= 0x20) return 1;
+    if (byte >= 0x20) return f->usable[byte] ? 1 : SAMPLE_NEVER;
     return byte && strchr("\b\f\n\r\t", (int)byte) ? 2 : 6;
 }
 
 /* The least for each class of bytes. */
-static void class_costs(const struct sample_dfa *d, uint32_t cost[256])
+static void class_costs(const struct sample_finisher *f, const struct sample_dfa *d,
+                        uint32_t cost[256])
 {
-    for (uint32_t c = 0; c < d->n_class; c++) cost[c] = 6;
+    for (uint32_t c = 0; c < d->n_class; c++) cost[c] = SAMPLE_NEVER;
     for (uint32_t b = 0; b < 256; b++)
-        if (written(b) < cost[d->class_of[b]]) cost[d->class_of[b]] = written(b);
+        if (written(f, b) < cost[d->class_of[b]]) cost[d->class_of[b]] = written(f, b);
 }
 
-static uint32_t *fill_string(const struct sample_dfa *d)
+static uint32_t *fill_string(const struct sample_finisher *f, const struct sample_dfa *d)
 {
     uint32_t cost[256], *rest = malloc(((size_t)d->n_state + 1) * sizeof *rest);
     if (!rest) return NULL;
     memset(rest, 0xff, ((size_t)d->n_state + 1) * sizeof *rest);
-    class_costs(d, cost);
+    class_costs(f, d, cost);
     for (bool changed = true; changed;) {
         changed = false;
         for (uint32_t q = d->n_state; q-- > 1;) {
@@ -108,16 +109,16 @@ static uint32_t array_rest(const struct sample_finisher *f, const struct sample_
 
 /* -- objects -- */
 
-/* The fewest bytes of JSON text from state q of a name's automaton to each class of names. States
- * are numbered as they were found, so that a pass or two is enough. */
-static void name_rests(const struct sample_finisher *f, const struct sample_object *o, uint32_t q,
-                       uint32_t *rest)
+/* The fewest bytes of JSON text from state q of a name's automaton to each class of names: into
+ * rest[]. States are numbered as they were found, so that a pass or two is enough. */
+static void fill_name(const struct sample_finisher *f, const struct sample_object *o, uint32_t q,
+                      uint32_t *rest)
 {
     const struct sample_dfa *d = o->key;
     const struct sample_schema *s = f->constraint->schema;
     uint32_t cost[256], *way = f->work;
-    class_costs(d, cost);
-    memset(rest, 0xff, o->n_class * sizeof *rest);
+    class_costs(f, d, cost);
+    memset(rest, 0xff, (o->n_class + 1) * sizeof *rest);
     memset(way, 0xff, d->n_state * sizeof *way);
     way[q] = 0;
     for (bool changed = true; changed;) {
@@ -134,6 +135,20 @@ static void name_rests(const struct sample_finisher *f, const struct sample_obje
         uint32_t c = s->label[o->label + q];
         if (c && way[q] < rest[c - 1]) rest[c - 1] = way[q];
     }
+}
+
+/* The same, remembered; NULL: no memory, which the finisher keeps in mind. */
+static const uint32_t *name_rests(struct sample_finisher *f, const struct sample_object *o,
+                                  uint32_t q)
+{
+    uint32_t **known = &f->name[o - f->constraint->schema->object][q];
+    if (*known) return *known;
+    *known = malloc((o->n_class + 1) * sizeof **known);
+    if (*known)
+        fill_name(f, o, q, *known);
+    else
+        f->failed = true;
+    return *known;
 }
 
 struct choice { /* of a property: its class, its option, what both take */
@@ -186,7 +201,7 @@ static uint32_t members_rest(const struct sample_finisher *f, const struct sampl
                              struct sample_frame now, bool comma, bool must)
 {
     const struct sample_schema *s = f->constraint->schema;
-    const uint32_t *name = f->name[o - s->object];
+    const uint32_t *name = f->name[o - s->object][1];
     uint32_t sum = 1;
     for (uint32_t i = 0;; i++) {
         struct choice best;
@@ -222,10 +237,9 @@ static uint32_t name_rest_from(struct sample_finisher *f, const struct sample_ob
                                const struct sample_frame *frame, uint32_t q)
 {
     const struct sample_schema *s = f->constraint->schema;
-    uint32_t *rest = f->work + o->key->n_state, least = SAMPLE_NEVER;
-    uint32_t missing = sample_object_missing(o, frame);
-    name_rests(f, o, q, rest);
-    for (uint32_t c = 0; c < o->n_class; c++) {
+    const uint32_t *rest = name_rests(f, o, q);
+    uint32_t least = SAMPLE_NEVER, missing = sample_object_missing(o, frame);
+    for (uint32_t c = 0; rest && c < o->n_class; c++) {
         if (rest[c] == SAMPLE_NEVER || !sample_object_allows(s, o, frame, c, missing)) continue;
         uint32_t sum = sample_add(sample_add(rest[c], 2), value_rest(f, o, frame, c));
         if (sum < least) least = sum;
@@ -319,18 +333,16 @@ static bool fill_tables(struct sample_finisher *f)
     f->name = calloc((size_t)s->n_object + 1, sizeof *f->name);
     f->place = malloc(((size_t)s->n_place + 1) * sizeof *f->place);
     for (uint32_t i = 0; i < s->n_object; i++) {
-        uint32_t need = s->object[i].key->n_state + s->object[i].n_class;
-        if (need > work) work = need;
+        if (s->object[i].key->n_state > work) work = s->object[i].key->n_state;
     }
     f->work = calloc(work, sizeof *f->work);
     if (!f->string || !f->name || !f->place || !f->work) return false;
     memset(f->place, 0xff, ((size_t)s->n_place + 1) * sizeof *f->place);
     for (uint32_t i = 0; i < s->n_string; i++)
-        if (!(f->string[i] = fill_string(s->string[i]))) return false;
+        if (!(f->string[i] = fill_string(f, s->string[i]))) return false;
     for (uint32_t i = 0; i < s->n_object; i++) {
-        f->name[i] = calloc((size_t)s->object[i].n_class + 1, sizeof **f->name);
-        if (!f->name[i]) return false;
-        name_rests(f, &s->object[i], 1, f->name[i]);
+        f->name[i] = calloc((size_t)s->object[i].key->n_state + 1, sizeof **f->name);
+        if (!f->name[i] || !name_rests(f, &s->object[i], 1)) return false;
     }
     return true;
 }

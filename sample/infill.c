@@ -35,7 +35,7 @@ static double read_candidates(struct sampler *s)
     struct sample_infill *f = &s->infill;
     struct sample_set *set = &s->set;
     const float best = sample_set_best(set).logit;
-    const double total = sample_set_sums(set).total;
+    const double total = sample_set_total(set);
     double ends = 0.0;
     base_buffer_clear(&f->text);
     for (uint32_t r = 0; r < set->n; r++) {
@@ -93,11 +93,12 @@ static uint32_t keep_likely(struct sampler *s, double bar)
 }
 
 /* The end token that is asked for first, among those that are possible. */
-static struct sample_candidate pick_end(const struct sampler *s)
+static struct sample_candidate pick_end(struct sampler *s)
 {
     for (size_t i = 0; i < s->options.n_ends; i++) {
         const int32_t id = s->end_id[i];
-        if (s->set.logit[id] > -INFINITY) return (struct sample_candidate){s->set.logit[id], id};
+        const float logit = sample_set_logit(&s->set, id);
+        if (logit > -INFINITY) return (struct sample_candidate){logit, id};
     }
     return (struct sample_candidate){-INFINITY, -1};
 }

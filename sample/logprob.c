@@ -29,8 +29,9 @@ static void sink(struct sample_logprob *heap, uint32_t n, uint32_t i)
     heap[i] = moving;
 }
 
-/* Block b of the logits, cleaned; returns its largest. */
-static float read_block(const float *logits, uint32_t n_vocab, uint32_t b, float x[SAMPLE_BLOCK])
+/* Block b of the logits without NaN and infinity. */
+static void read_block(const struct sample_block_kernels *kernels, const float *logits,
+                       uint32_t n_vocab, uint32_t b, float x[SAMPLE_BLOCK])
 {
     const uint32_t n = n_vocab - b * SAMPLE_BLOCK;
     const float *from = logits + (size_t)b * SAMPLE_BLOCK;
@@ -40,7 +41,7 @@ static float read_block(const float *logits, uint32_t n_vocab, uint32_t b, float
         memcpy(last, from, n * sizeof *from);
         from = last;
     }
-    return sample_block_copy(x, from);
+    kernels->keep(x, from, -FLT_MAX);
 }
 
 static void heapify(struct sample_logprob *heap, uint32_t n)
@@ -69,20 +70,21 @@ static uint32_t select_best(const float x[SAMPLE_BLOCK], uint32_t first, uint32_
 uint32_t sample_logprobs(const float *logits, uint32_t n_vocab, uint32_t k,
                          struct sample_logprob *best, int32_t id, double *of_id)
 {
-    const struct sample_block_kernels *kernels = sample_block_kernels(false);
+    const struct sample_block_kernels *kernels = sample_block_kernels(QUANT_LEVEL_COUNT);
     const uint32_t n_blocks = (n_vocab + SAMPLE_BLOCK - 1) / SAMPLE_BLOCK;
-    float x[SAMPLE_BLOCK], w[SAMPLE_BLOCK], top = -INFINITY;
+    float x[SAMPLE_BLOCK], top = -INFINITY;
     uint32_t n = 0;
     for (uint32_t b = 0; b < n_blocks; b++) {
-        const float bound = read_block(logits, n_vocab, b, x);
+        read_block(kernels, logits, n_vocab, b, x);
+        const float bound = kernels->bound(x, UINT64_MAX);
         if (bound > top) top = bound;
         if (k > 0 && bound > -INFINITY && (n < k || (double)bound > best[0].logprob))
             n = select_best(x, b * SAMPLE_BLOCK, k, n, best);
     }
     double sum = 0.0;
     for (uint32_t b = 0; top > -INFINITY && b < n_blocks; b++) {
-        read_block(logits, n_vocab, b, x);
-        sum += (double)kernels->weigh(x, top, 1.0f, w).total;
+        read_block(kernels, logits, n_vocab, b, x);
+        sum += (double)kernels->sums(x, top, 1.0f).total;
     }
     const double all = (double)top + sample_log(sum);
     if (of_id) *of_id = -INFINITY;

@@ -65,6 +65,8 @@ void sample_state_leave(struct sample_state *s, uint32_t stack);
 void sample_state_begin(struct sample_state *s);
 /* Forgets the frames from `count` on: nothing may refer to them. */
 void sample_state_rewind(struct sample_state *s, uint32_t count);
+/* What the state's stacks are by content, in any order. */
+void sample_state_key(const struct sample_state *s, uint64_t key[2]);
 /* The stacks of now, to go back to after bytes that were read on trial. Nothing else may happen to
  * the state in between. */
 struct sample_trial {

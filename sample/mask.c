@@ -1,14 +1,21 @@
 /* sample/mask.c: which tokens may come next. Two caches make it cheap: whole masks by the state's
  * content, and what the top frame alone says (inside a string, inside an automaton), which is the
- * same whatever stands below. Only tokens that leave the top frame are read through the stacks.
+ * same whatever stands below. Only tokens that leave the top frame are read through the stacks, and
+ * while one mask is made, where a byte leads from a set of stacks is found out once.
  * Plain tokens (vocab.h) are not even looked at where a state treats all of them alike. */
+#include "sample/idset.h"
 #include "sample/machine.h"
 #include "sample/schema_run.h"
 #include "sample/vocab.h"
 #include <stdlib.h>
 #include <string.h>
 
-enum { WAYS = 4 };
+enum {
+    WAYS = 4,
+    MAX_SETS = 1024,      /* of stacks that have numbers while a mask is made */
+    MAX_FRAMES = 1 << 16, /* of them */
+    DEAD = UINT32_MAX     /* no set */
+};
 
 /* A place in a trie where the top frame's own knowledge ends. */
 struct leave {
@@ -24,7 +31,9 @@ struct entry {
 };
 struct depths { /* of plain strings, by state of one automaton */
     uint8_t *least, *most;
+    uint32_t *loop; /* kinds of bytes that stay in the state, and LOOP_KNOWN */
 };
+#define LOOP_KNOWN 0x80000000u
 struct bytes { /* a set of bytes */
     uint64_t bit[4];
 };
@@ -34,9 +43,17 @@ struct sample_masker {
     struct entry *whole, *top; /* [n_set][WAYS] */
     uint32_t n_set, words;
     uint64_t clock;
-    uint64_t *mask;                      /* being made */
-    uint32_t *set, n_set_item, set_room; /* stacks per depth of the walk */
-    uint32_t at[SAMPLE_MAX_TOKEN + 2], frames[SAMPLE_MAX_TOKEN + 2];
+    uint64_t *mask; /* being made */
+
+    /* Sets of stacks, numbered while there is room; behind that each depth of a walk has one of its
+     * own for a while: number MAX_SETS + depth, stack[from[depth]..from[depth + 1]). */
+    struct sample_idsets sets;
+    uint32_t *next; /* [MAX_SETS][256] number + 2 of the set that a byte leads to, 1: DEAD; 0: not
+                       known yet */
+    uint32_t first_frame, numbered_frames; /* when the mask was begun; of numbered sets */
+    bool full;
+    uint32_t *stack, stack_room;
+    uint32_t from[SAMPLE_MAX_TOKEN + 2], frames[SAMPLE_MAX_TOKEN + 2];
     struct depths *string, *dfa; /* [n_string], [n_dfa][something stands below] */
     struct bytes *first,
         *follow; /* [n_dfa] what rules may begin with, and what may come after them */
@@ -138,8 +155,9 @@ struct sample_masker *sample_masker_new(const struct sample_constraint *c,
     m->follow = calloc((size_t)c->n_dfa + 1, sizeof *m->follow);
     m->good = calloc(states, 3);
     m->todo = calloc(states, 2 * sizeof *m->todo);
+    m->next = malloc((size_t)MAX_SETS * 256 * sizeof *m->next);
     if (m->whole && m->top && m->mask && m->string && m->dfa && m->first && m->follow && m->good &&
-        m->todo) {
+        m->todo && m->next) {
         find_follow(m);
         m->least = m->good + states;
         m->most = m->least + states;
@@ -159,9 +177,12 @@ void sample_masker_free(struct sample_masker *m)
         if (m->whole) free(m->whole[i].mask);
         if (m->top) free(m->top[i].mask), free(m->top[i].leave);
     }
-    for (uint32_t i = 0; m->string && s && i < s->n_string; i++) free(m->string[i].least);
-    for (uint32_t i = 0; m->dfa && i < 2 * m->constraint->n_dfa; i++) free(m->dfa[i].least);
-    free(m->whole), free(m->top), free(m->mask), free(m->set);
+    for (uint32_t i = 0; m->string && s && i < s->n_string; i++)
+        free(m->string[i].least), free(m->string[i].loop);
+    for (uint32_t i = 0; m->dfa && i < 2 * m->constraint->n_dfa; i++)
+        free(m->dfa[i].least), free(m->dfa[i].loop);
+    free(m->whole), free(m->top), free(m->mask), free(m->next), free(m->stack);
+    sample_idsets_free(&m->sets);
     free(m->string), free(m->dfa), free(m->good), free(m->todo);
     free(m->first), free(m->follow);
     free(m);
@@ -194,56 +215,116 @@ static struct entry *look_up(struct sample_masker *m, struct entry *table, const
     return oldest;
 }
 
+/* The tokens that end at the nodes from..to - 1. */
+static void allow_all(const struct sample_trie *v, uint64_t *mask, uint32_t from, uint32_t to)
+{
+    for (uint32_t t = v->node[from].token; t < v->node[to].token; t++)
+        mask[(uint32_t)v->order[t] >> 6] |= 1ull << (v->order[t] & 63);
+}
+
 static void allow(const struct sample_trie *v, uint64_t *mask, uint32_t node)
 {
-    for (uint32_t t = v->node[node].token; t < v->node[node + 1].token; t++)
-        mask[(uint32_t)v->order[t] >> 6] |= 1ull << (v->order[t] & 63);
+    allow_all(v, mask, node, node + 1);
 }
 
 /* -- reading tokens through the stacks -- */
 
-static bool keep_set(struct sample_masker *m, struct sample_state *s, uint32_t depth)
+static bool begin_sets(struct sample_masker *m, struct sample_state *s)
 {
-    for (uint32_t i = 0; i < s->n_out; i++) {
-        if (s->out[i] == 0) continue; /* the text may end: nothing follows from there */
-        if (!sample_grow(&m->set, &m->set_room, m->n_set_item, sizeof *m->set, s->err)) {
-            s->failed = true;
-            return false;
-        }
-        m->set[m->n_set_item++] = s->out[i];
+    m->first_frame = m->numbered_frames = s->n_frame;
+    m->full = false;
+    m->from[0] = 0;
+    return sample_idsets_clear(&m->sets, s->err);
+}
+
+/* The stacks that were found (0 among them: the text may end, nothing follows from there) as a set;
+ * a nameless one belongs to `depth`. */
+static bool keep_set(struct sample_masker *m, struct sample_state *s, uint32_t depth,
+                     uint32_t *number)
+{
+    if (!m->full && (m->sets.n_set >= MAX_SETS || s->n_frame - m->first_frame >= MAX_FRAMES)) {
+        m->full = true;
+        m->from[depth] = 0;
     }
-    m->at[depth + 1] = m->n_set_item;
-    m->frames[depth] = s->n_frame;
+    if (m->full) {
+        uint32_t n = m->from[depth];
+        for (uint32_t i = 0; i < s->n_out; i++) {
+            if (!s->out[i]) continue;
+            if (!sample_grow(&m->stack, &m->stack_room, n, sizeof *m->stack, s->err)) return false;
+            m->stack[n++] = s->out[i];
+        }
+        m->from[depth + 1] = n;
+        m->frames[depth] = s->n_frame;
+        *number = MAX_SETS + depth;
+        return true;
+    }
+    for (uint32_t i = 0; i < s->n_out; i++)
+        if (s->out[i] && !sample_idsets_add(&m->sets, s->out[i], s->err)) return false;
+    const uint32_t known = m->sets.n_set;
+    if (!sample_idsets_close(&m->sets, false, number, s->err)) return false;
+    if (m->sets.n_set > known) memset(m->next + (size_t)known * 256, 0, 256 * sizeof *m->next);
+    m->numbered_frames = s->n_frame;
     return true;
 }
 
-/* Allows the tokens below `root`, whose stacks are set[at[0]..at[1]). `first` remembers which
- * bytes cannot come first. */
+/* The stacks of a set. */
+static const uint32_t *stacks_of(const struct sample_masker *m, uint32_t set, uint32_t *n)
+{
+    if (set < MAX_SETS) {
+        *n = m->sets.at[set + 1] - m->sets.at[set];
+        return m->sets.id + m->sets.at[set];
+    }
+    *n = m->from[set - MAX_SETS + 1] - m->from[set - MAX_SETS];
+    return m->stack + m->from[set - MAX_SETS];
+}
+
+/* Frees the frames of nameless sets that are no longer on the way; *depth is that of the next. */
+static void forget(struct sample_masker *m, struct sample_state *s, uint32_t set, uint32_t depth)
+{
+    if (!m->full) return;
+    sample_state_rewind(s, set < MAX_SETS ? m->numbered_frames : m->frames[depth - 1]);
+    if (set < MAX_SETS) m->from[depth] = 0;
+}
+
+/* The set behind a byte, for a place of this depth (from 1 on); DEAD: the byte cannot follow. */
+static uint32_t step(struct sample_masker *m, struct sample_state *s, uint32_t set, uint8_t byte,
+                     uint32_t depth)
+{
+    uint32_t n, to = DEAD;
+    uint32_t *known = set < MAX_SETS ? &m->next[(size_t)set * 256 + byte] : NULL;
+    if (known && *known) return *known - 2;
+    forget(m, s, set, depth);
+    const uint32_t frames = s->n_frame;
+    sample_state_begin(s);
+    const uint32_t *stack = stacks_of(m, set, &n);
+    for (uint32_t i = 0; i < n; i++) sample_state_step(s, stack[i], byte);
+    sample_state_settle(s);
+    if (s->failed) return DEAD;
+    if (s->n_out == 0) {
+        sample_state_rewind(s, frames);
+    } else if (!keep_set(m, s, depth, &to)) {
+        s->failed = true;
+        return DEAD;
+    }
+    if (known && to < MAX_SETS) *known = to + 2;
+    if (known && to == DEAD) *known = 1;
+    return to;
+}
+
+/* Allows the tokens below `root`, where the set of depth 0 stands. */
 static void walk(struct sample_masker *m, struct sample_state *s, const struct sample_trie *trie,
-                 uint32_t root, bool dead[256])
+                 uint32_t root, uint32_t set)
 {
     const struct sample_trie_node *node = trie->node;
-    uint32_t end = node[root].next, base = node[root].depth;
+    const uint32_t end = node[root].next, base = node[root].depth;
+    uint32_t path[SAMPLE_MAX_TOKEN + 1], n;
+    path[0] = set;
     for (uint32_t i = root + 1; i < end && !s->failed;) {
-        uint32_t depth = node[i].depth - base; /* 1 for children of the root */
-        if (depth == 1 && dead[node[i].byte]) {
-            i = node[i].next;
-            continue;
-        }
-        sample_state_rewind(s, m->frames[depth - 1]);
-        m->n_set_item = m->at[depth];
-        sample_state_begin(s);
-        for (uint32_t k = m->at[depth - 1]; k < m->at[depth]; k++)
-            sample_state_step(s, m->set[k], node[i].byte);
-        sample_state_settle(s);
-        if (s->n_out == 0) {
-            if (depth == 1) dead[node[i].byte] = true;
-            i = node[i].next;
-            continue;
-        }
-        allow(trie, m->mask, i);
-        if (!keep_set(m, s, depth)) return;
-        i = m->at[depth] == m->at[depth + 1] ? node[i].next : i + 1;
+        const uint32_t depth = node[i].depth - base; /* 1 for children of the root */
+        const uint32_t to = step(m, s, path[depth - 1], node[i].byte, depth);
+        path[depth] = to;
+        if (to != DEAD) allow(trie, m->mask, i);
+        i = to == DEAD || (stacks_of(m, to, &n), n == 0) ? node[i].next : i + 1;
     }
 }
 
@@ -260,9 +341,14 @@ static bool add_leave(struct entry *e, struct leave leave, struct base_error *er
 static bool find_depths(struct sample_masker *m, const struct sample_dfa *d, struct depths *out,
                         bool below, struct base_error *err)
 {
-    if (out->least) return true;
+    if (out->most) return true;
     out->least = malloc(2 * (size_t)d->n_state);
-    if (!out->least) return base_fail(err, BASE_NO_MEMORY, "no memory for token masks");
+    out->loop = calloc(d->n_state, sizeof *out->loop);
+    if (!out->least || !out->loop) {
+        free(out->least), free(out->loop);
+        *out = (struct depths){0};
+        return base_fail(err, BASE_NO_MEMORY, "no memory for token masks");
+    }
     out->most = out->least + d->n_state;
     const uint32_t leaving = SAMPLE_DFA_CALLS | (below ? SAMPLE_DFA_ACCEPTS : 0);
     for (uint32_t q = 0; q < d->n_state; q++) m->good[q] = d->accept[q] & leaving ? 2 : 1;
@@ -287,10 +373,22 @@ static bool has_child(const struct sample_trie_node *node, uint32_t i, const str
     return false;
 }
 
+static uint32_t loop_of(const struct sample_dfa *d, uint32_t q, uint32_t *loop)
+{
+    if (loop[q]) return loop[q];
+    uint32_t other = 0;
+    for (uint32_t b = 0; b < 256; b++)
+        if (sample_dfa_step(d, q, (uint8_t)b) != q) other |= sample_byte_kind((uint8_t)b);
+    return loop[q] = ~other | LOOP_KNOWN;
+}
+
+/* Allows what a state's frame can read by itself: at once where all that is below a node passes,
+ * because it is plain, or because its bytes all stay in the state. */
 static bool fill_automaton(struct sample_masker *m, const struct sample_frame *f, bool is_plain,
                            struct entry *e, struct base_error *err)
 {
     const struct sample_dfa *d = m->constraint->dfa[f->a];
+    const struct depths *depths = &m->dfa[2 * f->a + (f->next != 0)];
     const struct sample_trie *trie = is_plain ? &m->vocab->plain : &m->vocab->other;
     const struct sample_trie_node *node = trie->node;
     const uint32_t leaving = SAMPLE_DFA_CALLS | (f->next ? SAMPLE_DFA_ACCEPTS : 0);
@@ -301,6 +399,12 @@ static bool fill_automaton(struct sample_masker *m, const struct sample_frame *f
         uint32_t depth = node[i].depth, to = sample_dfa_step(d, q[depth - 1], node[i].byte);
         q[depth] = to;
         if (!to) {
+            i = node[i].next;
+            continue;
+        }
+        if ((is_plain && depths->least[to] == SAMPLE_PLAIN) ||
+            (trie->below[i] & ~loop_of(d, to, depths->loop)) == 0) {
+            allow_all(trie, e->mask, i, node[i].next);
             i = node[i].next;
             continue;
         }
@@ -398,13 +502,13 @@ static bool fill(struct sample_masker *m, const struct sample_frame *f, struct e
     return fill_automaton(m, f, false, e, err);
 }
 
-/* The set from which the tokens behind a leave go on; its stacks stand at depth 0. */
+/* The set from which the tokens behind a leave go on, at depth 0. */
 static bool enter_leave(struct sample_masker *m, struct sample_state *s,
-                        const struct sample_frame *top, const struct leave *l)
+                        const struct sample_frame *top, const struct leave *l, uint32_t *set)
 {
     struct sample_frame f = *top;
     f.b = l->q;
-    m->n_set_item = m->at[0] = 0;
+    if (m->full) sample_state_rewind(s, m->numbered_frames);
     uint32_t stack = sample_frame_intern(s, &f);
     sample_state_begin(s);
     if (!stack) return false;
@@ -413,7 +517,7 @@ static bool enter_leave(struct sample_masker *m, struct sample_state *s,
     else
         sample_state_leave(s, stack);
     sample_state_settle(s);
-    return keep_set(m, s, 0) && !s->failed;
+    return !s->failed && keep_set(m, s, 0, set);
 }
 
 /* What the entry of a top frame depends on. */
@@ -437,8 +541,8 @@ static bool add_top(struct sample_masker *m, struct sample_state *s, uint32_t st
 {
     const struct sample_frame top = s->frame[stack];
     uint64_t key[2];
-    uint32_t frames = s->n_frame;
-    bool found, dead[256];
+    uint32_t set = 0;
+    bool found;
     top_key(m, &top, key);
     struct entry *e = look_up(m, m->top, key, &found, s->err);
     if (!e) return false;
@@ -451,14 +555,11 @@ static bool add_top(struct sample_masker *m, struct sample_state *s, uint32_t st
     for (uint32_t i = 0; i < e->n_leave && !s->failed; i++) {
         const struct leave *l = &e->leave[i];
         if (!last || last->q != l->q || last->closes != l->closes) {
-            sample_state_rewind(s, frames);
-            memset(dead, 0, sizeof dead);
-            if (!enter_leave(m, s, &top, l)) return false;
+            if (!enter_leave(m, s, &top, l, &set)) return false;
             last = l;
         }
-        if (m->at[1]) walk(m, s, l->plain ? &m->vocab->plain : &m->vocab->other, l->node, dead);
+        walk(m, s, l->plain ? &m->vocab->plain : &m->vocab->other, l->node, set);
     }
-    sample_state_rewind(s, frames);
     return !s->failed;
 }
 
@@ -472,41 +573,40 @@ static bool has_own_mask(const struct sample_frame *f)
            (f->kind == SAMPLE_FRAME_OBJECT && SAMPLE_PHASE(f->c) == SAMPLE_OBJECT_NAME);
 }
 
-static bool make(struct sample_masker *m, struct sample_state *s)
+/* What stacks say whose top frames have no masks of their own. */
+static bool add_others(struct sample_masker *m, struct sample_state *s)
 {
-    bool dead[256] = {false};
-    uint32_t frames = s->n_frame;
-    memset(m->mask, 0, m->words * sizeof *m->mask);
-    for (uint32_t i = 0; i < s->n_top; i++)
-        if (s->top[i] && has_own_mask(&s->frame[s->top[i]]) && !add_top(m, s, s->top[i]))
-            return false;
-    m->n_set_item = m->at[0] = 0;
+    uint32_t set;
     s->n_out = 0;
     for (uint32_t i = 0; i < s->n_top; i++) {
         if (!s->top[i] || has_own_mask(&s->frame[s->top[i]])) continue;
-        if (!sample_grow(&m->set, &m->set_room, m->n_set_item, sizeof *m->set, s->err))
-            return false;
-        m->set[m->n_set_item++] = s->top[i];
+        if (!sample_grow(&s->out, &s->out_room, s->n_out, sizeof *s->out, s->err)) return false;
+        s->out[s->n_out++] = s->top[i];
     }
-    m->at[1] = m->n_set_item;
-    m->frames[0] = frames;
-    if (m->at[1]) walk(m, s, &m->vocab->plain, 0, dead);
-    if (m->at[1]) walk(m, s, &m->vocab->other, 0, dead);
-    sample_state_rewind(s, frames);
+    if (s->n_out == 0) return true;
+    if (!keep_set(m, s, 0, &set)) return false;
+    walk(m, s, &m->vocab->plain, 0, set);
+    walk(m, s, &m->vocab->other, 0, set);
     return !s->failed;
+}
+
+static bool make(struct sample_masker *m, struct sample_state *s)
+{
+    bool ok = begin_sets(m, s);
+    memset(m->mask, 0, m->words * sizeof *m->mask);
+    for (uint32_t i = 0; ok && i < s->n_top; i++)
+        if (s->top[i] && has_own_mask(&s->frame[s->top[i]])) ok = add_top(m, s, s->top[i]);
+    ok = ok && add_others(m, s);
+    sample_state_rewind(s, m->first_frame);
+    return ok;
 }
 
 const uint64_t *sample_masker_mask(struct sample_masker *m, struct sample_state *s,
                                    struct base_error *err)
 {
-    uint64_t key[2] = {0, s->n_top};
+    uint64_t key[2];
     bool found;
-    for (uint32_t i = 0; i < s->n_top; i++) { /* in any order */
-        uint64_t h = s->frame[s->top[i]].hash * 0xd6e8feb86659fd93u;
-        key[0] += h ^ h >> 32;
-        h *= 0x9e3779b97f4a7c15u;
-        key[1] += h ^ h >> 29;
-    }
+    sample_state_key(s, key);
     struct entry *e = look_up(m, m->whole, key, &found, err);
     if (!e || found) return e ? e->mask : NULL;
     s->err = err;

@@ -162,7 +162,7 @@ static void apply_biases(struct sampler *s)
 {
     for (size_t i = 0; i < s->n_biases; i++) {
         const struct sample_bias *b = &s->bias[i];
-        const float logit = s->set.logit[b->id];
+        const float logit = sample_set_logit(&s->set, b->id);
         if (!(logit > -INFINITY)) continue;
         sample_set_change(&s->set, b->id,
                           b->bias > -INFINITY ? sample_saturate((double)logit + (double)b->bias)

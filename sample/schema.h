@@ -11,6 +11,7 @@
 #include "sample/automaton.h"
 #include "sample/constraint.h"
 #include "sample/decimal.h"
+#include "sample/idset.h"
 #include "sample/json.h"
 
 enum sample_type {
@@ -94,7 +95,6 @@ enum { SAMPLE_FIRST_MARK = 120 };
 enum { SAMPLE_MAX_MARKS = 6 };
 
 struct sample_place {
-    uint32_t lit, n_lit;                               /* slice of lit[] */
     uint32_t fixed;                                    /* SAMPLE_IS_NULL, _FALSE, _TRUE */
     struct sample_slice number, string, array, object; /* of index[], into the tables */
     bool alive;
@@ -116,8 +116,7 @@ struct sample_schema {
 
     struct sample_place *place;
     uint32_t n_place, place_room;
-    uint32_t *lit, n_lit, lit_room;
-    uint32_t *slot, n_slot; /* hash table of places + 1 */
+    struct sample_idsets lits; /* literals of each place */
     uint32_t *index, n_index, index_room;
     struct sample_number *number;
     uint32_t n_number, number_room;

@@ -13,62 +13,26 @@ static int compare_lits(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-static uint64_t hash_lits(const uint32_t *lit, uint32_t n)
-{
-    uint64_t h = n;
-    for (uint32_t i = 0; i < n; i++) h = (h ^ lit[i]) * 0x9e3779b97f4a7c15u, h ^= h >> 31;
-    return h;
-}
-
-static bool grow_slots(struct sample_schema *s, struct base_error *err)
-{
-    if (s->n_place * 2 < s->n_slot) return true;
-    uint32_t n = s->n_slot ? s->n_slot * 2 : 64;
-    uint32_t *slot = calloc(n, sizeof *slot);
-    if (!slot) return base_fail(err, BASE_NO_MEMORY, "no memory for a schema");
-    for (uint32_t i = 0; i < s->n_place; i++) {
-        uint64_t h = hash_lits(s->lit + s->place[i].lit, s->place[i].n_lit);
-        while (slot[h & (n - 1)]) h++;
-        slot[h & (n - 1)] = i + 1;
-    }
-    free(s->slot);
-    s->slot = slot;
-    s->n_slot = n;
-    return true;
-}
-
 bool sample_schema_place(struct sample_schema *s, const uint32_t *lits, uint32_t n, uint32_t *place,
                          struct base_error *err)
 {
-    uint32_t from = s->n_lit, kept = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        if (!sample_grow(&s->lit, &s->lit_room, s->n_lit, sizeof *s->lit, err)) return false;
-        s->lit[s->n_lit++] = lits[i];
-    }
-    uint32_t *mine = s->lit + from;
+    if (s->n_place == 0 && !sample_idsets_clear(&s->lits, err)) return false;
+    const uint32_t from = s->lits.n_id;
+    for (uint32_t i = 0; i < n; i++)
+        if (lits[i] != SAMPLE_LIT_TRUE && !sample_idsets_add(&s->lits, lits[i], err)) return false;
+    uint32_t *mine = s->lits.id + from, kept = 0;
+    n = s->lits.n_id - from;
     if (n) qsort(mine, n, sizeof *mine, compare_lits);
     for (uint32_t i = 0; i < n; i++)
-        if (mine[i] != SAMPLE_LIT_TRUE && (!kept || mine[i] != mine[kept - 1]))
-            mine[kept++] = mine[i];
-    s->n_lit = from + kept;
-    if (!grow_slots(s, err)) return false;
-    uint64_t h = hash_lits(s->lit + from, kept);
-    for (; s->slot[h & (s->n_slot - 1)]; h++) {
-        const struct sample_place *p = &s->place[s->slot[h & (s->n_slot - 1)] - 1];
-        if (p->n_lit != kept ||
-            (kept && memcmp(s->lit + p->lit, s->lit + from, kept * sizeof *s->lit) != 0))
-            continue;
-        *place = (uint32_t)(p - s->place);
-        s->n_lit = from;
-        return true;
-    }
+        if (!kept || mine[i] != mine[kept - 1]) mine[kept++] = mine[i];
+    s->lits.n_id = from + kept;
+    if (!sample_idsets_close(&s->lits, false, place, err)) return false;
+    if (*place < s->n_place) return true;
     if (s->n_place >= SAMPLE_MAX_PLACES)
         return base_fail(err, BASE_USAGE, "the schema combines to more than %d places",
                          SAMPLE_MAX_PLACES);
     if (!sample_grow(&s->place, &s->place_room, s->n_place, sizeof *s->place, err)) return false;
-    s->slot[h & (s->n_slot - 1)] = s->n_place + 1;
-    *place = s->n_place;
-    s->place[s->n_place++] = (struct sample_place){.lit = from, .n_lit = kept};
+    s->place[s->n_place++] = (struct sample_place){0};
     return true;
 }
 
@@ -421,10 +385,10 @@ static bool compile_place(struct sample_schema *s, uint32_t place, struct base_e
 {
     struct compile c = {.s = s};
     for (uint32_t type = 1; type < SAMPLE_IS_ANY; type <<= 1) {
-        uint32_t n = s->place[place].n_lit;
+        uint32_t n = s->lits.at[place + 1] - s->lits.at[place];
         uint32_t *lits = calloc((size_t)n + 1, sizeof *lits); /* the table may move */
         if (!lits) return base_fail(err, BASE_NO_MEMORY, "no memory for a schema");
-        if (n) memcpy(lits, s->lit + s->place[place].lit, n * sizeof *lits);
+        if (n) memcpy(lits, s->lits.id + s->lits.at[place], n * sizeof *lits);
         c.type = (enum sample_type)type;
         c.found = (struct sample_slice){s->n_index, 0};
         c.any = false;
@@ -521,7 +485,8 @@ void sample_schema_free(struct sample_schema *s)
     for (uint32_t i = 0; i < s->n_string; i++) sample_dfa_free(s->string[i]);
     for (uint32_t i = 0; i < s->n_object; i++) sample_dfa_free(s->object[i].key);
     free(s->formula), free(s->list), free(s->decimal), free(s->text), free(s->key);
-    free(s->place), free(s->lit), free(s->slot), free(s->index), free(s->number), free(s->step);
+    sample_idsets_free(&s->lits);
+    free(s->place), free(s->index), free(s->number), free(s->step);
     free(s->string), free(s->array), free(s->object), free(s->option), free(s->slice);
     free(s->label), free(s->bits);
     free(s);

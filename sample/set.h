@@ -20,15 +20,30 @@ struct sample_candidate {
     int32_t id;
 };
 
+enum sample_block_place { /* where the logits of a block are */
+                          SAMPLE_AS_GIVEN,
+                          SAMPLE_TO_MAKE, /* the caller's, less what may not be */
+                          SAMPLE_OWN
+};
 struct sample_set {
     uint32_t n_vocab, n_blocks;
-    float *logit;  /* [n_blocks * 64] of every id; what is behind the last is impossible */
-    float *bound;  /* [n_blocks] no logit of the block is larger */
-    double *share; /* [n_blocks] weights of each block at the latest sample_set_sums */
+    const float *given;      /* [n_vocab] the caller's logits */
+    const uint64_t *allowed; /* [n_blocks] the caller's, or NULL */
+    float *logit;   /* [n_blocks * 64] copies of blocks, made when something changes them */
+    uint8_t *place; /* [n_blocks] sample_block_place */
+    float *bound;   /* [n_blocks, up to a whole block] the largest logit of the block */
     double temp;
     const struct sample_block_kernels *kernels;
 
-    bool cut;                      /* false: every id that `logit` holds is in the set */
+    /* At the latest sample_set_sums or _total: the sums of each block relative to its bound, at
+     * this scale, and the weights relative to the best. */
+    struct sample_block_sums *sums; /* [n_blocks] totals only, unless `whole` */
+    uint8_t *summed;                /* [n_blocks] 0: the block has changed since */
+    float scale;
+    bool whole;
+    double *share; /* [n_blocks] */
+
+    bool cut;                      /* false: every possible id is in the set */
     struct sample_candidate *room; /* [n_vocab] where lists are made */
     struct sample_candidate *list; /* the candidates once cut: see sample_set_rank */
     uint32_t n, n_ranked;
@@ -38,14 +53,21 @@ bool sample_set_init(struct sample_set *set, uint32_t n_vocab, struct base_error
 void sample_set_free(struct sample_set *set);
 
 /* A new call: logits[n_vocab] (NaN is impossible, infinity the largest number), `allowed` as in
- * sample_restrict. */
+ * sample_restrict. Both must live until the next one. */
 void sample_set_load(struct sample_set *set, const float *logits, const uint64_t *allowed);
+
+/* The logit of an id, -infinity or NaN when it is impossible; for what no list has replaced. */
+float sample_set_logit(struct sample_set *set, int32_t id);
 
 /* A number stays a number: overflow saturates, so that it is not taken for "impossible". */
 float sample_saturate(double logit);
 
 /* Gives an id another logit; for sets that are not cut. */
 void sample_set_change(struct sample_set *set, int32_t id, float logit);
+
+/* Gives the possible ids of a block other logits. */
+void sample_set_replace_block(struct sample_set *set, uint32_t block,
+                              const float logit[SAMPLE_BLOCK]);
 
 /* Gives every id of ids[n] (each once) the logit that `change` returns. In a set that is cut it is
  * asked for every candidate, and returns the logit of one that is not in ids[] as it is. */
@@ -62,11 +84,11 @@ struct sample_candidate sample_set_best(struct sample_set *set);
 /* The candidate of rank r < n of a cut set, 0 the best. */
 struct sample_candidate sample_set_rank(struct sample_set *set, uint32_t r);
 
-/* More candidates than this stay in the vocabulary where a bar cuts them off: a long list is dear.
- */
+/* More candidates than this stay in the vocabulary, less those that are cut off: a long list is
+ * dear. For keep_best the number that is asked for counts. */
 enum { SAMPLE_LONG_LIST = 4096 };
 
-/* -- cuts: afterwards the set is a list, with the one exception -- */
+/* -- cuts: afterwards the set is a list, with this exception -- */
 void sample_set_keep_best(struct sample_set *set, uint32_t k);  /* all when there are fewer */
 void sample_set_keep_above(struct sample_set *set, double bar); /* logits >= bar; see above */
 void sample_set_list_above(struct sample_set *set, double bar); /* the same, always a list */
@@ -77,19 +99,20 @@ void sample_set_drop_best(struct sample_set *set, uint32_t n);  /* of a cut set 
 struct sample_sums {
     double total;   /* of the weights exp((logit - best) / temp) */
     double entropy; /* of the distribution, in nats */
+    uint64_t n;     /* candidates */
 };
 struct sample_sums sample_set_sums(struct sample_set *set);
+double sample_set_total(struct sample_set *set); /* the same total, for less */
 double sample_set_weight(const struct sample_set *set, float logit, float best);
 
 struct sample_moments {
     double mean, deviation; /* of the logits / temp, relative to the best one */
-    uint64_t n;
 };
 struct sample_moments sample_set_moments(struct sample_set *set);
 
 /* The weights of a block of a set that is not cut (0: impossible), relative to `best`. */
-struct sample_block_sums sample_set_weigh_block(const struct sample_set *set, uint32_t block,
-                                                float best, float weight[SAMPLE_BLOCK]);
+void sample_set_weigh_block(struct sample_set *set, uint32_t block, float best,
+                            float weight[SAMPLE_BLOCK]);
 
 /* The candidate at u in [0, 1) of the distribution: a cut set is walked by rank, another by id.
  * *p (when not NULL) is its probability. */

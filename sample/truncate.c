@@ -16,12 +16,12 @@ void sample_apply_top_k(struct sampler *s)
  * made of lies near the best logit, as a rule: so that part is looked at first. */
 void sample_apply_top_p(struct sampler *s)
 {
-    static const double depths[] = {8.0, 32.0, INFINITY};
+    static const double depths[] = {6.0, 9.0, 12.0, 15.0, 20.0, 32.0, INFINITY};
     struct sample_set *set = &s->set;
     const float best = sample_set_best(set).logit;
-    const double bar = (double)s->options.top_p * sample_set_sums(set).total;
+    const double bar = (double)s->options.top_p * sample_set_total(set);
     const bool whole = !set->cut;
-    for (int i = 0; i < 3; i++) {
+    for (size_t i = 0; i < sizeof depths / sizeof depths[0]; i++) {
         if (whole) {
             set->cut = false;
             sample_set_list_above(set, (double)best - depths[i] * set->temp);
@@ -93,7 +93,7 @@ static void sink(const struct typical *t, struct sample_candidate *heap, uint32_
  * have the probability together. */
 static void gather_typical(struct sample_set *set, const struct typical *t, double bar)
 {
-    for (double reach = 1.0 - t->centre; !set->cut; reach *= 4.0) {
+    for (double reach = 1.0 - t->centre; !set->cut; reach += reach / 4) {
         const bool all = reach > 1000.0;
         sample_set_list_above(set, all ? -INFINITY : t->best + set->temp * (t->centre - reach));
         double sum = 0.0;
@@ -136,7 +136,7 @@ void sample_apply_xtc(struct sampler *s)
     struct sample_set *set = &s->set;
     if (!(sample_random_unit(&s->random) < (double)s->options.xtc_probability)) return;
     const float best = sample_set_best(set).logit;
-    const double bar = (double)s->options.xtc_threshold * sample_set_sums(set).total;
+    const double bar = (double)s->options.xtc_threshold * sample_set_total(set);
     const bool whole = !set->cut;
     /* At most 1 / threshold can be as likely as that; at threshold 0, all. */
     if (whole) sample_set_list_above(set, (double)best + set->temp * sample_log(bar) - 1e-3);
@@ -161,9 +161,9 @@ static double dynamic_temperature(struct sampler *s)
     const struct sample_options *o = &s->options;
     const double temp = (double)o->temp, range = (double)o->dynatemp_range;
     const double low = temp > range ? temp - range : 0.0, high = temp + range;
-    const uint64_t n = sample_set_moments(&s->set).n;
-    if (n < 2) return temp;
-    double share = sample_set_sums(&s->set).entropy / sample_log((double)n);
+    const struct sample_sums sums = sample_set_sums(&s->set);
+    if (sums.n < 2) return temp;
+    double share = sums.entropy / sample_log((double)sums.n);
     if (!(share > 0.0)) share = 0.0;
     if (share > 1.0) share = 1.0;
     return low + (high - low) * sample_pow(share, (double)o->dynatemp_exponent);

@@ -37,6 +37,34 @@ static bool add_node(struct sample_trie *v, uint32_t *room, uint32_t token, size
     return true;
 }
 
+uint32_t sample_byte_kind(uint8_t byte)
+{
+    enum { SINGLE = 8 };
+    static const char single[] = " \t\n\r_-.,:;'()[]{}+*/=";
+    if (byte >= 'a' && byte <= 'z') return 1;
+    if (byte >= 'A' && byte <= 'Z') return 2;
+    if (byte >= '0' && byte <= '9') return 4;
+    if (byte >= 0x80) return 8;
+    if (byte >= '!' && byte <= '/' && !strchr(single, byte)) return 16;
+    const char *at = byte ? strchr(single, byte) : NULL;
+    if (at) return 1u << (SINGLE + (at - single));
+    return byte > ' ' && byte < 0x7f ? 32 : 64; /* further signs; controls */
+}
+
+static bool find_below(struct sample_trie *v, struct base_error *err)
+{
+    uint32_t kinds[SAMPLE_MAX_TOKEN + 2] = {0}; /* by depth: of the nodes behind, with subtrees */
+    v->below = malloc((size_t)v->n_node * sizeof *v->below);
+    if (!v->below) return base_fail(err, BASE_NO_MEMORY, "no memory for a vocabulary's trie");
+    for (uint32_t i = v->n_node; i-- > 0;) {
+        const uint32_t depth = v->node[i].depth;
+        v->below[i] = kinds[depth + 1];
+        kinds[depth + 1] = 0;
+        kinds[depth] |= v->below[i] | sample_byte_kind(v->node[i].byte);
+    }
+    return true;
+}
+
 /* Tokens come sorted: a token shares its path with the one before as far as their bytes agree. */
 static bool fill(struct sample_trie *v, const struct token *t, uint32_t n, const char *bytes,
                  struct base_error *err)
@@ -55,6 +83,7 @@ static bool fill(struct sample_trie *v, const struct token *t, uint32_t n, const
         for (; depth > same; depth--) v->node[path[depth]].next = v->n_node;
         while (depth < t[i].size) {
             path[++depth] = v->n_node;
+            if (depth == 1) v->root[(uint8_t)bytes[t[i].at]] = v->n_node;
             if (!add_node(v, &room, i, depth, (uint8_t)bytes[t[i].at + depth - 1], err))
                 return false;
         }
@@ -63,7 +92,7 @@ static bool fill(struct sample_trie *v, const struct token *t, uint32_t n, const
     for (size_t d = 0; d <= depth; d++) v->node[path[d]].next = v->n_node;
     v->node[v->n_node] = (struct sample_trie_node){v->n_node + 1, n, 0, 0};
     /* A node made for a longer token has none of its own: they begin with the next node's. */
-    return true;
+    return find_below(v, err);
 }
 
 /* The code points of a plain token; 0: it is not plain. */
@@ -132,8 +161,8 @@ struct sample_vocab *sample_vocab_new(uint32_t n_vocab, sample_token_bytes_fn *b
 void sample_vocab_free(struct sample_vocab *v)
 {
     if (!v) return;
-    free(v->plain.node), free(v->plain.order);
-    free(v->other.node), free(v->other.order);
+    free(v->plain.node), free(v->plain.order), free(v->plain.below);
+    free(v->other.node), free(v->other.order), free(v->other.below);
     free(v->plain_mask);
     free(v);
 }
@@ -144,41 +173,80 @@ struct step { /* the best way from a byte of the text to its end */
     uint32_t tokens, size;
     int32_t id;
 };
+struct sample_splitter {
+    const struct sample_vocab *vocab;
+    struct step *step; /* [n + 1] of the latest text, by how many bytes are left */
+    uint8_t *byte;     /* [n + 1] by the same count */
+    size_t n, room;
+};
 
-/* Tries the tokens of one trie at text[at]. */
-static void try_tokens(const struct sample_trie *v, const char *text, size_t size, size_t at,
-                       struct step *step)
+struct sample_splitter *sample_splitter_new(const struct sample_vocab *v, struct base_error *err)
 {
-    uint32_t i = 1, end = v->n_node;
-    for (size_t depth = 0; at + depth < size && i < end;) {
-        if (v->node[i].byte != (uint8_t)text[at + depth]) {
-            i = v->node[i].next;
-            continue;
-        }
-        end = v->node[i].next;
-        depth++;
-        uint32_t tokens = step[at + depth].tokens;
+    struct sample_splitter *p = calloc(1, sizeof *p);
+    if (p)
+        p->vocab = v;
+    else
+        base_fail(err, BASE_NO_MEMORY, "no memory for a text's tokens");
+    return p;
+}
+
+void sample_splitter_free(struct sample_splitter *p)
+{
+    if (!p) return;
+    free(p->step), free(p->byte);
+    free(p);
+}
+
+static uint32_t child_of(const struct sample_trie *v, uint32_t parent, uint8_t byte)
+{
+    for (uint32_t i = parent + 1; i < v->node[parent].next; i = v->node[i].next)
+        if (v->node[i].byte == byte) return i;
+    return 0;
+}
+
+/* Tries the tokens of one trie where `left` bytes are left. */
+static void try_tokens(struct sample_splitter *p, const struct sample_trie *v, size_t left)
+{
+    struct step *best = &p->step[left];
+    uint32_t i = v->root[p->byte[left]];
+    for (size_t size = 1; i; size++) {
+        const uint32_t tokens = p->step[left - size].tokens;
         if (v->node[i].token < v->node[i + 1].token && tokens < UINT32_MAX &&
-            tokens + 1 < step[at].tokens)
-            step[at] = (struct step){tokens + 1, (uint32_t)depth, v->order[v->node[i].token]};
-        i++;
+            tokens + 1 < best->tokens)
+            *best = (struct step){tokens + 1, (uint32_t)size, v->order[v->node[i].token]};
+        i = size < left ? child_of(v, i, p->byte[left - size]) : 0;
     }
 }
 
-bool sample_vocab_split(const struct sample_vocab *v, const char *bytes, size_t size, int32_t *ids,
-                        size_t *count, struct base_error *err)
+static bool splitter_grow(struct sample_splitter *p, size_t size, struct base_error *err)
 {
-    struct step *step = calloc(size + 1, sizeof *step);
+    if (size < p->room) return true;
+    const size_t room = 2 * size + 64;
+    struct step *step = reallocarray(p->step, room, sizeof *step);
+    if (step) p->step = step;
+    uint8_t *byte = realloc(p->byte, room);
+    if (byte) p->byte = byte;
+    if (!step || !byte) return base_fail(err, BASE_NO_MEMORY, "no memory for a text's tokens");
+    p->room = room;
+    return true;
+}
+
+bool sample_splitter_split(struct sample_splitter *p, const char *bytes, size_t size, int32_t *ids,
+                           size_t *count, struct base_error *err)
+{
     *count = 0;
-    if (!step) return base_fail(err, BASE_NO_MEMORY, "no memory for a text's tokens");
-    for (size_t at = size; at-- > 0;) {
-        step[at].tokens = UINT32_MAX;
-        try_tokens(&v->plain, bytes, size, at, step);
-        try_tokens(&v->other, bytes, size, at, step);
+    if (!splitter_grow(p, size, err)) return false;
+    size_t left = 1;
+    while (left <= size && left <= p->n && p->byte[left] == (uint8_t)bytes[size - left]) left++;
+    for (p->step[0] = (struct step){0, 0, 0}; left <= size; left++) {
+        p->byte[left] = (uint8_t)bytes[size - left];
+        p->step[left] = (struct step){UINT32_MAX, 1, -1};
+        try_tokens(p, &p->vocab->plain, left);
+        try_tokens(p, &p->vocab->other, left);
     }
-    if (step[0].tokens != UINT32_MAX)
-        for (size_t at = 0; at < size; at += step[at].size) ids[(*count)++] = step[at].id;
-    free(step);
+    p->n = size;
+    if (p->step[size].tokens != UINT32_MAX)
+        for (left = size; left > 0; left -= p->step[left].size) ids[(*count)++] = p->step[left].id;
     return true;
 }
 

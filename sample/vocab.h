@@ -21,7 +21,12 @@ struct sample_trie {
     uint32_t n_node;
     struct sample_trie_node *node; /* node[0] is the root; one more stands behind the last */
     int32_t *order;                /* ids, by their bytes */
+    uint32_t *below;               /* [n_node] kinds of the bytes in the subtree, less the node's */
+    uint32_t root[256];            /* the root's child of each byte; 0: none */
 };
+/* Bytes that patterns mostly treat alike: one bit of 31. */
+uint32_t sample_byte_kind(uint8_t byte);
+
 /* Plain tokens are a few whole code points that a JSON string takes as they are. Most tokens are,
  * most states treat all of a length alike, and then a mask made beforehand answers for them. */
 struct sample_vocab {

@@ -158,7 +158,7 @@ static void top_k(struct support_chain *v)
 {
     qsort(v->c, v->n, sizeof v->c[0], by_logit);
     if ((uint32_t)v->o->top_k < v->n) v->n = (uint32_t)v->o->top_k;
-    v->cut = true;
+    if (v->o->top_k <= 4096) v->cut = true;
 }
 
 static void typical(struct support_chain *v)
@@ -317,7 +317,7 @@ static int32_t mirostat_1(struct support_chain *v, double u)
     double k = pow(base, 1 / s) * (1 + v->eps);
     uint32_t keep = v->n < 2 || !(k >= 1) ? 1 : k < v->n ? (uint32_t)k : v->n;
     v->n = keep;
-    v->cut = true;
+    if (v->n_vocab <= 4096 || !(k >= 4097)) v->cut = true;
     return walk(v, u);
 }
 

@@ -638,6 +638,8 @@ static void masks_equal_reading(void **state)
         {SCHEMA, "{\"type\":\"object\",\"maxProperties\":2,\"required\":[\"re\"]}"},
         {SCHEMA, "{\"type\":\"object\",\"propertyNames\":{\"maxLength\":4},\"patternProperties\":{"
                  "\"^a\":{\"type\":\"number\"},\"n$\":false}}"},
+        {GRAMMAR, "root ::= \"a\" root \"a\" | \"e\" root \"e\" | [b-df-hj-np-tv-z ] root [b-z ] | "
+                  "\"i\" root \"ou\" | [0-9] root? | \"o\" root root | \"u\" root? \" \" | \".\""},
         {GRAMMAR, "root ::= (s \"\\n\")+\ns ::= [^\\n\"]* | \"(\" s \")\" s"},
     };
     struct sample_random r;
@@ -686,6 +688,91 @@ static void masks_equal_reading(void **state)
     support_tokens_free(&words);
 }
 
+/* -- ends and their tokens -- */
+
+static uint64_t rest_of(enum kind kind, const char *source, const bool *usable)
+{
+    struct base_error err = BASE_ERROR_INIT;
+    struct base_buffer text = BASE_BUFFER_INIT;
+    struct sample_constraint *c = compile(kind, source, strlen(source), &err);
+    if (!c) fail_msg("%s: %s", source, err.text);
+    struct sample_state *s = sample_state_new(c, &err);
+    struct sample_finisher *f = sample_finisher_new(c, usable, &err);
+    uint64_t rest;
+    bool found;
+    assert_true(sample_finisher_after(f, s, "", 0, &rest, &err));
+    assert_true(sample_finisher_text(f, s, "", 0, 100, &text, &found, &err));
+    assert_int_equal(found, rest != UINT64_MAX);
+    if (found) assert_int_equal(text.size, rest);
+    for (size_t i = 0; usable && i < text.size; i++) assert_true(usable[(uint8_t)text.data[i]]);
+    base_buffer_free(&text);
+    sample_finisher_free(f);
+    sample_state_free(s);
+    sample_constraint_free(c);
+    return rest;
+}
+
+static void ends_are_made_of_usable_bytes(void **state)
+{
+    (void)state;
+    static const struct {
+        enum kind kind;
+        const char *source;
+        uint64_t all, ascii;
+    } cases[] = {
+        {REGEX, "\\u{e9}|xyz", 2, 3},
+        {REGEX, "\\u{e9}+", 2, UINT64_MAX},
+        {GRAMMAR, "root ::= a a\na ::= \"\\u20ac\" | \"long\"", 6, 8},
+        {SCHEMA, "{\"type\":\"string\",\"pattern\":\"^(\\u00e9|abc)$\"}", 4, 5},
+        {SCHEMA,
+         "{\"type\":\"object\",\"minProperties\":1,\"additionalProperties\":false,"
+         "\"patternProperties\":{\"^(\\u00e9|abc)$\":{\"type\":\"null\"}}}",
+         11, 12},
+    };
+    bool ascii[256] = {false};
+    for (int b = 0; b < 128; b++) ascii[b] = true;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        assert_int_equal(rest_of(cases[i].kind, cases[i].source, NULL), cases[i].all);
+        assert_int_equal(rest_of(cases[i].kind, cases[i].source, ascii), cases[i].ascii);
+    }
+}
+
+/* What a splitter remembers of the text before changes nothing. */
+static void splits_are_shortest_again_and_again(void **state)
+{
+    (void)state;
+    struct base_error err = BASE_ERROR_INIT;
+    struct support_tokens words;
+    struct sample_random r;
+    char text[64];
+    int32_t ids[2][sizeof text];
+    size_t size = 0, n[2];
+    support_tokens_make(&words, 2500, 3);
+    struct sample_vocab *v = sample_vocab_new(words.count, support_tokens_bytes, &words, &err);
+    struct sample_splitter *used = sample_splitter_new(v, &err);
+    sample_random_seed(&r, 11);
+    for (int i = 0; i < 2000; i++) {
+        const size_t keep = size ? pick(&r, (uint32_t)size) : 0, lead = pick(&r, 12);
+        memmove(text + lead, text + size - keep, keep);
+        for (size_t k = 0; k < lead; k++) text[k] = "etaonr \"{,"[pick(&r, 10)];
+        size = lead + keep > 50 ? 0 : lead + keep;
+        struct sample_splitter *fresh = sample_splitter_new(v, &err);
+        assert_true(sample_splitter_split(used, text, size, ids[0], &n[0], &err));
+        assert_true(sample_splitter_split(fresh, text, size, ids[1], &n[1], &err));
+        assert_int_equal(n[0], n[1]);
+        if (n[0]) assert_memory_equal(ids[0], ids[1], n[0] * sizeof ids[0][0]);
+        size_t at = 0;
+        for (size_t k = 0; k < n[0]; at += words.at[ids[0][k] + 1] - words.at[ids[0][k]], k++)
+            assert_memory_equal(text + at, words.text.data + words.at[ids[0][k]],
+                                words.at[ids[0][k] + 1] - words.at[ids[0][k]]);
+        assert_int_equal(at, size);
+        sample_splitter_free(fresh);
+    }
+    sample_splitter_free(used);
+    sample_vocab_free(v);
+    support_tokens_free(&words);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -701,6 +788,8 @@ int main(void)
         cmocka_unit_test(regex_equals_pcre2),
         cmocka_unit_test(grammar_equals_naive),
         cmocka_unit_test(masks_equal_reading),
+        cmocka_unit_test(ends_are_made_of_usable_bytes),
+        cmocka_unit_test(splits_are_shortest_again_and_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

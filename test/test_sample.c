@@ -67,7 +67,8 @@ static int32_t naive_next(const struct sample_options *o, uint32_t n_vocab, cons
     while (keep < n && exp(c[keep].logit - c[0].logit) >= (double)o->min_p) keep++;
     n = keep;
     const double best = c[0].logit;
-    if (o->top_k == 0 && o->top_p >= 1.0f && o->min_p <= 0.0f) qsort(c, n, sizeof c[0], by_id);
+    if ((o->top_k == 0 || o->top_k > 4096) && o->top_p >= 1.0f && o->min_p <= 0.0f)
+        qsort(c, n, sizeof c[0], by_id);
     double total = 0, sum = 0;
     for (uint32_t i = 0; i < n; i++) total += exp((c[i].logit - best) / (double)o->temp);
     for (uint32_t i = 0; i < n; i++) {

@@ -283,7 +283,7 @@ static void generated_texts_are_accepted(void **state)
         struct sample_constraint *c = compile(walked[i], strlen(walked[i]), false, &err);
         if (!g || !c) fail_msg("%s: %s", walked[i], err.text);
         struct sample_masker *m = sample_masker_new(g, v, 1 << 20, &err);
-        struct sample_finisher *f = sample_finisher_new(g, &err);
+        struct sample_finisher *f = sample_finisher_new(g, NULL, &err);
         assert_non_null(f);
         for (uint32_t walk = 0; walk < walks; walk++) {
             struct sample_state *s = sample_state_new(g, &err);

@@ -165,7 +165,7 @@ static void run_line(struct walker *w, int number, char *line, uint32_t walks, u
     if (file) fclose(file);
     struct sample_constraint *c = compile(line, source.data ? source.data : text, &err);
     struct sample_masker *m = c ? sample_masker_new(c, w->vocab, 64 << 20, &err) : NULL;
-    struct sample_finisher *f = m ? sample_finisher_new(c, &err) : NULL;
+    struct sample_finisher *f = m ? sample_finisher_new(c, NULL, &err) : NULL;
     w->times.n = 0;
     for (uint32_t i = 0; f && i < walks; i++) {
         base_buffer_clear(&out);
