@@ -7,6 +7,7 @@
 #ifndef QUANT_BLOCK32_H
 #define QUANT_BLOCK32_H
 
+#include "quant/stream.h"
 #include "quant/types.h"
 
 #define QUANT_INLINE static inline __attribute__((always_inline))
@@ -72,11 +73,6 @@ QUANT_INLINE void quant_four_rows(const uint8_t *row[4], const void *w, size_t r
         int64_t at = r + i < n_rows ? r + i : n_rows - 1;
         row[i] = (const uint8_t *)w + (size_t)at * row_bytes;
     }
-}
-
-QUANT_INLINE void quant_prefetch(const char *at, size_t bytes)
-{
-    for (size_t line = 0; line < bytes; line += 64) _mm_prefetch(at + line, _MM_HINT_T1);
 }
 
 QUANT_INLINE uint16_t quant_load16(const uint8_t *at)

@@ -124,8 +124,8 @@ SUPER_AVX2 __m256i iq4_xs_scales_avx2(const struct iq4_xs_block *w)
     return _mm256_sub_epi32(_mm256_or_si256(four, two), _mm256_set1_epi32(32));
 }
 
-SUPER_AVX2 void iq4_xs_block_sums(const void *block, const int8_t *q, const int16_t *sum,
-                                  super_mad *mad, int j, struct super_group *group)
+SUPER_AVX2 void iq4_xs_block_sums(const void *block, const int8_t *q, const int16_t *sum, int j,
+                                  struct super_group *group)
 {
     const struct iq4_xs_block *w = block;
     __m256i book = book_load_avx2(book_iq4), sizes = _mm256_abs_epi8(book);
@@ -138,7 +138,7 @@ SUPER_AVX2 void iq4_xs_block_sums(const void *block, const int8_t *q, const int1
         __m256i products = book_products_avx2(book, sizes, code, x);
         __m256i scale =
             _mm256_shuffle_epi8(scales, _mm256_set1_epi16((int16_t)(0x0100 * (2 * s + 1) + 2 * s)));
-        acc[s % 2] = mad(acc[s % 2], products, scale);
+        acc[s % 2] = super_mad(acc[s % 2], products, scale);
     }
     group->isum[j] = _mm256_add_epi32(acc[0], acc[1]);
     group->d[j] = w->d;
@@ -149,48 +149,75 @@ QUANT_TARGET_AVX2 static void iq4_xs_gemv_avx2(int64_t k, const void *w, size_t 
                                                int64_t n_rows, const struct quant_act *a,
                                                float *out)
 {
-    super_gemv(&quant_type_iq4_xs, iq4_xs_block_sums, super_mad_avx2, k, w, row_bytes, n_rows, a,
-               out);
+    super_gemv(&quant_type_iq4_xs, iq4_xs_block_sums, k, w, row_bytes, n_rows, a, out);
 }
 
-/* Here there is a multiply-add of unsigned bytes to 32 bits, which takes values + 128 as they are
- * and sums four blocks' halves before the scale; 128 times the scaled sums of activations go off.
- */
-SUPER_INLINE QUANT_TARGET_AVX512 void iq4_xs_block_sums_avx512(const void *block, const int8_t *q,
-                                                               const int16_t *sum, super_mad *mad,
-                                                               int j, struct super_group *group)
+/* Of eight rows: returns d; scale[p] has those of row p and, 8 lanes on, of row p + 4: numbers
+ * 0 2 4 6 1 3 5 7, less 32. */
+SUPER_AVX512 __m256 iq4_xs_rows_scales(const uint8_t *block, size_t row_bytes,
+                                       __m512i scale[SUPER_PAIRS])
 {
-    const struct iq4_xs_block *w = block;
-    __m256i book = _mm256_add_epi8(book_load_avx2(book_iq4), _mm256_set1_epi8(-128));
-    __m256i scales = iq4_xs_scales_avx2(w), acc = _mm256_setzero_si256();
-    for (int s = 0; s < 8; s += 2) {
-        __m256i codes = _mm256_loadu_si256((const __m256i *)(w->q + 16 * s));
-        __m256i low = _mm256_shuffle_epi8(book, super_bits(codes, 0, 15));
-        __m256i high = _mm256_shuffle_epi8(book, super_bits(codes, 4, 15));
-        const __m128i *x = (const __m128i *)(q + 32 * s);
-        __m256i x_low = _mm256_set_m128i(_mm_loadu_si128(x + 2), _mm_loadu_si128(x));
-        __m256i x_high = _mm256_set_m128i(_mm_loadu_si128(x + 3), _mm_loadu_si128(x + 1));
-        __m256i products = _mm256_dpbusd_epi32(_mm256_setzero_si256(), low, x_low);
-        products = _mm256_dpbusd_epi32(products, high, x_high);
-        __m256i two = _mm256_permutevar8x32_epi32(
-            scales, _mm256_setr_epi32(s, s, s, s, s + 1, s + 1, s + 1, s + 1));
-        acc = _mm256_add_epi32(acc, _mm256_mullo_epi32(products, two));
+    __m256i head = super_rows_words(block, row_bytes); /* d, then the high bits */
+    __m256i low = super_rows_words(block + offsetof(struct iq4_xs_block, scale_low), row_bytes);
+    /* The high bits of two scales to a byte: bits 1 and 0 for an even one, 3 and 2 for an odd. */
+    __m256i two = _mm256_srli_epi32(head, 16);
+    two = _mm256_or_si256(two, _mm256_slli_epi32(two, 8));
+    two = _mm256_and_si256(two, _mm256_set1_epi32(0x00ff00ff));
+    two = _mm256_or_si256(two, _mm256_slli_epi32(two, 4));
+    __m256i even = _mm256_or_si256(super_bits(low, 0, 15), super_bits(two, -4, 0x30));
+    __m256i odd = _mm256_or_si256(super_bits(low, 4, 15), super_bits(two, -2, 0x30));
+    __m128i bytes[SUPER_PAIRS];
+    super_pairs(_mm256_sub_epi8(even, _mm256_set1_epi8(32)),
+                _mm256_sub_epi8(odd, _mm256_set1_epi8(32)), bytes);
+    for (int p = 0; p < SUPER_PAIRS; p++) scale[p] = _mm512_cvtepi8_epi32(bytes[p]);
+    return super_halves(head);
+}
+
+/* Here there is a multiply-add of unsigned bytes to 32 bits, which takes values + 128 as they are:
+ * every sum starts from minus 128 times its activations. Each 128 bits hold one sub-block. */
+SUPER_AVX512 void iq4_xs_rows_step(const uint8_t *block, size_t row_bytes, const int8_t *q,
+                                   const int16_t *sum, struct super_step *step)
+{
+    const __m512i offset = _mm512_set1_epi8(-128), zero = _mm512_setzero_si512();
+    __m512i book = _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)book_iq4));
+    __m512i scale[SUPER_PAIRS], low[2], high[2], start[2], place[2];
+    book = _mm512_add_epi8(book, offset);
+    for (int h = 0; h < 2; h++) {
+        __m512i a = _mm512_load_si512(q + 128 * h), b = _mm512_load_si512(q + 128 * h + 64);
+        low[h] = _mm512_shuffle_i32x4(a, b, 0x88);
+        high[h] = _mm512_shuffle_i32x4(a, b, 0xdd);
+        start[h] = _mm512_dpbusd_epi32(zero, offset, low[h]);
+        start[h] = _mm512_sub_epi32(zero, _mm512_dpbusd_epi32(start[h], offset, high[h]));
+        place[h] =
+            _mm512_add_epi32(_mm512_setr_epi32(0, 0, 0, 0, 4, 4, 4, 4, 1, 1, 1, 1, 5, 5, 5, 5),
+                             _mm512_set1_epi32(2 * h));
     }
-    /* The low half of a scale stands for both sums of 16 of its sub-block. */
-    __m256i pairs = _mm256_or_si256(_mm256_and_si256(scales, _mm256_set1_epi32(0xffff)),
-                                    _mm256_slli_epi32(scales, 16));
-    __m256i offsets = _mm256_slli_epi32(super_scaled_sums(pairs, sum), 7);
-    group->isum[j] = _mm256_sub_epi32(acc, offsets);
-    group->d[j] = w->d;
-    (void)mad;
+    step->d = iq4_xs_rows_scales(block, row_bytes, scale);
+    for (int p = 0; p < SUPER_PAIRS; p++) {
+        __m512i acc[2] = {zero, zero};
+        for (int i = 0; i < 4; i++) {
+            int j = i / 2, h = i % 2; /* row p or p + 4; half of the super-block */
+            const struct iq4_xs_block *w = (const void *)(block + (size_t)(p + 4 * j) * row_bytes);
+            __m512i codes = _mm512_loadu_si512(w->q + 64 * h);
+            __m512i first = _mm512_shuffle_epi8(book, super_bits_avx512(codes, 0, 15));
+            __m512i last = _mm512_shuffle_epi8(book, super_bits_avx512(codes, 4, 15));
+            __m512i products = _mm512_dpbusd_epi32(start[h], first, low[h]);
+            products = _mm512_dpbusd_epi32(products, last, high[h]);
+            __m512i at = _mm512_add_epi32(place[h], _mm512_set1_epi32(8 * j));
+            products = _mm512_mullo_epi32(products, _mm512_permutexvar_epi32(at, scale[p]));
+            acc[j] = _mm512_add_epi32(acc[j], products);
+        }
+        step->isum[p] = _mm512_add_epi32(_mm512_unpacklo_epi64(acc[0], acc[1]),
+                                         _mm512_unpackhi_epi64(acc[0], acc[1]));
+    }
+    (void)sum;
 }
 
 QUANT_TARGET_AVX512 static void iq4_xs_gemv_avx512(int64_t k, const void *w, size_t row_bytes,
                                                    int64_t n_rows, const struct quant_act *a,
                                                    float *out)
 {
-    super_gemv(&quant_type_iq4_xs, iq4_xs_block_sums_avx512, super_mad_avx512, k, w, row_bytes,
-               n_rows, a, out);
+    super_gemv_rows(&quant_type_iq4_xs, iq4_xs_rows_step, k, w, row_bytes, n_rows, a, out);
 }
 #endif
 

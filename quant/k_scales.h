@@ -91,9 +91,10 @@ SUPER_AVX2 __m256i k_scales_mins_avx2(__m256i scales, const int16_t *sum)
                              _mm256_loadu_si256((const __m256i *)sum));
 }
 
-/* Of eight rows at once: d, m and msum of the step; byte s of scale[r] is scale s of row r. */
+/* Of eight rows at once: d, m and msum of the step, and the scales as super_products wants them,
+ * those of row p + 4 eight words on. */
 SUPER_AVX512 void k_scales_rows(const uint8_t *block, size_t row_bytes, const int16_t *sum,
-                                struct super_step *step, uint64_t scale[SUPER_ROWS])
+                                struct super_step *step, __m512i scale[SUPER_PAIRS])
 {
     const void *row[SUPER_ROWS];
     for (int r = 0; r < SUPER_ROWS; r++) row[r] = block + (size_t)r * row_bytes;
@@ -108,10 +109,10 @@ SUPER_AVX512 void k_scales_rows(const uint8_t *block, size_t row_bytes, const in
     __m256i min_top = _mm256_and_si256(_mm256_srli_epi32(head[2], 2), top2);
     __m256i scale_high = _mm256_or_si256(super_bits(head[3], 0, 15), scale_top);
     __m256i min_high = _mm256_or_si256(super_bits(head[3], 4, 15), min_top);
-    __m256i even = _mm256_unpacklo_epi32(scale_low, scale_high);
-    __m256i odd = _mm256_unpackhi_epi32(scale_low, scale_high);
-    _mm256_storeu_si256((__m256i *)scale, _mm256_permute2x128_si256(even, odd, 0x20));
-    _mm256_storeu_si256((__m256i *)(scale + 4), _mm256_permute2x128_si256(even, odd, 0x31));
+    __m128i bytes[SUPER_PAIRS];
+    super_pairs(scale_low, scale_high, bytes);
+    for (int p = 0; p < SUPER_PAIRS; p++)
+        scale[p] = _mm512_castsi256_si512(_mm256_cvtepu8_epi16(bytes[p]));
 
     /* Sums of 32 activations, two apart side by side as the minima are after a mask. */
     __m256i sums =
@@ -131,12 +132,15 @@ SUPER_AVX512 void k_scales_rows(const uint8_t *block, size_t row_bytes, const in
     }
 }
 
-/* Of one row's scales: number s in the lower half, s + 2 in the upper, in lanes of 16 bits. */
-SUPER_AVX512 __m512i k_scales_two_avx512(uint64_t scale, int s)
+/* Codes number i are those of two sub-blocks: 0 2, 1 3, 4 6, 5 7. */
+SUPER_AVX512 void k_scales_column(const int8_t *q, struct super_column *c)
 {
-    return _mm512_shuffle_epi8(_mm512_set1_epi64((int64_t)scale),
-                               super_halves_of((int)((0x8000u | (unsigned)s) * 0x10001u),
-                                               (int)((0x8002u + (unsigned)s) * 0x10001u)));
+    for (int i = 0; i < 4; i++) {
+        int s = i / 2 * 4 + i % 2;
+        c->x[i] = super_x(q + 32 * s, q + 32 * (s + 2));
+        c->start[i] = _mm512_setzero_si512();
+        c->place[i] = super_places(s, s, s + 2, s + 2, 8);
+    }
 }
 #endif
 #endif

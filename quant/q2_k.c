@@ -121,8 +121,8 @@ q2_k_unpack_avx512(int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS], vo
 static const struct quant_panel_form q2_k_folded = {
     .block = 2, .sub_len = 16, .offset = 0, .max_code = 45, .has_min = true, .folded = true};
 
-SUPER_AVX2 void q2_k_block_sums(const void *block, const int8_t *q, const int16_t *sum,
-                                super_mad *mad, int j, struct super_group *group)
+SUPER_AVX2 void q2_k_block_sums(const void *block, const int8_t *q, const int16_t *sum, int j,
+                                struct super_group *group)
 {
     const struct q2_k_block *w = block;
     __m128i packed = _mm_loadu_si128((const __m128i *)w->scale), low4 = _mm_set1_epi8(15);
@@ -135,7 +135,7 @@ SUPER_AVX2 void q2_k_block_sums(const void *block, const int8_t *q, const int16_
         for (int g = 0; g < 4; g++) {
             __m256i x = _mm256_loadu_si256((const __m256i *)(q + 128 * h + 32 * g));
             __m256i products = _mm256_maddubs_epi16(super_bits(codes, 2 * g, 3), x);
-            acc[g % 2] = mad(acc[g % 2], products, super_scales_two(eight, g));
+            acc[g % 2] = super_mad(acc[g % 2], products, super_scales_two(eight, g));
         }
     }
     group->isum[j] = _mm256_add_epi32(acc[0], acc[1]);
@@ -147,15 +147,39 @@ SUPER_AVX2 void q2_k_block_sums(const void *block, const int8_t *q, const int16_
 QUANT_TARGET_AVX2 static void q2_k_gemv_avx2(int64_t k, const void *w, size_t row_bytes,
                                              int64_t n_rows, const struct quant_act *a, float *out)
 {
-    super_gemv(&quant_type_q2_k, q2_k_block_sums, super_mad_avx2, k, w, row_bytes, n_rows, a, out);
+    super_gemv(&quant_type_q2_k, q2_k_block_sums, k, w, row_bytes, n_rows, a, out);
+}
+
+SUPER_AVX512 __m512i q2_k_codes(const uint8_t *block, int i)
+{
+    const struct q2_k_block *w = (const void *)block;
+    return super_bits_avx512(_mm512_loadu_si512(w->q), 2 * i, 3);
+}
+
+SUPER_AVX512 void q2_k_rows_step(const uint8_t *block, size_t row_bytes, const int8_t *q,
+                                 const int16_t *sum, struct super_step *step)
+{
+    struct super_column column;
+    __m512i scale[SUPER_PAIRS], msum[SUPER_PAIRS], sums = super_twice(sum);
+    super_column_halves(q, 0, &column);
+    for (int p = 0; p < SUPER_PAIRS; p++) {
+        const uint8_t *at = block + (size_t)p * row_bytes;
+        __m512i both = _mm512_cvtepu8_epi16(super_two_rows(at, at + 4 * row_bytes));
+        scale[p] = _mm512_and_si512(both, _mm512_set1_epi16(15));
+        msum[p] = _mm512_madd_epi16(_mm512_srli_epi16(both, 4), sums);
+    }
+    step->msum = super_half_sums(msum);
+    __m256i last = super_rows_words(block + offsetof(struct q2_k_block, d), row_bytes);
+    step->d = super_halves(last);
+    step->m = _mm256_xor_ps(super_halves(_mm256_srli_epi32(last, 16)), _mm256_set1_ps(-0.0f));
+    super_products(q2_k_codes, block, row_bytes, &column, scale, step->isum);
 }
 
 QUANT_TARGET_AVX512 static void q2_k_gemv_avx512(int64_t k, const void *w, size_t row_bytes,
                                                  int64_t n_rows, const struct quant_act *a,
                                                  float *out)
 {
-    super_gemv(&quant_type_q2_k, q2_k_block_sums, super_mad_avx512, k, w, row_bytes, n_rows, a,
-               out);
+    super_gemv_rows(&quant_type_q2_k, q2_k_rows_step, k, w, row_bytes, n_rows, a, out);
 }
 #endif
 

@@ -96,6 +96,22 @@ SUPER_AVX2 __m256i q3_k_fold(__m256i code, __m256i scale)
     return _mm256_add_epi16(_mm256_mullo_epi16(code, scale), add);
 }
 
+/* Of eight rows: returns d; byte j of a lane of four[i] is scale 4i + j, less 32. */
+SUPER_AVX2 __m256 q3_k_scales_load(const void *const row[8], int64_t at, __m256i four[4])
+{
+    __m256i v[4], word[3];
+    /* The last 16 bytes: 2 of codes, 12 of scales, d. */
+    super_rows_load(row, at + (int)sizeof(struct q3_k_block) - 16, v);
+    for (int i = 0; i < 3; i++)
+        word[i] = _mm256_or_si256(_mm256_srli_epi32(v[i], 16), _mm256_slli_epi32(v[i + 1], 16));
+    for (int i = 0; i < 4; i++) {
+        __m256i six = _mm256_or_si256(super_bits(word[i % 2], i / 2 * 4, 15),
+                                      super_bits(word[2], 2 * i - 4, 0x30));
+        four[i] = _mm256_sub_epi8(six, _mm256_set1_epi8(32));
+    }
+    return super_halves(_mm256_srli_epi32(v[3], 16));
+}
+
 SUPER_AVX2 void q3_k_unpack_x86(bool folded, int64_t n_blocks,
                                 const void *const row[QUANT_PANEL_ROWS], void *panel)
 {
@@ -103,32 +119,24 @@ SUPER_AVX2 void q3_k_unpack_x86(bool folded, int64_t n_blocks,
     for (int64_t b = 0; b < n_blocks; b++, out++) {
         int64_t at = b * (int64_t)sizeof(struct q3_k_block);
         for (int r = 0; r < 16; r += 8) {
-            __m256i v[4], fold[16];
-            /* The last 16 bytes: 2 of codes, 12 of scales, d. */
-            super_rows_load(row + r, at + (int)sizeof(struct q3_k_block) - 16, v);
-            _mm256_storeu_ps(out->d + r, super_halves(_mm256_srli_epi32(v[3], 16)));
+            __m256i four[4], fold[16];
+            _mm256_storeu_ps(out->d + r, q3_k_scales_load(row + r, at, four));
             _mm256_storeu_ps(out->m + r, _mm256_setzero_ps());
-            __m256i word[3];
-            for (int i = 0; i < 3; i++)
-                word[i] =
-                    _mm256_or_si256(_mm256_srli_epi32(v[i], 16), _mm256_slli_epi32(v[i + 1], 16));
             for (int s = 0; s < 16; s += 4) {
-                __m256i six = _mm256_or_si256(super_bits(word[s / 4 % 2], s / 8 * 4, 15),
-                                              super_bits(word[2], s / 2 - 4, 0x30));
-                __m256i scales = _mm256_sub_epi8(six, _mm256_set1_epi8(32));
                 if (folded)
-                    super_folds(scales, fold + s);
+                    super_folds(four[s / 4], fold + s);
                 else
-                    super_signed_scales_store(scales, r, out->scale + s);
+                    super_signed_scales_store(four[s / 4], r, out->scale + s);
             }
             for (int i = 0; i < 8; i += 4) { /* words i .. i + 3 of each 8 words of codes */
-                __m256i high[4];
+                __m256i v[2][4], high[4];
+                int words = (int)offsetof(struct q3_k_block, q) + 4 * i;
                 super_rows_load(row + r, at + 4 * i, high);
+                super_rows_load(row + r, at + words, v[0]);
+                super_rows_load(row + r, at + words + 32, v[1]);
                 for (int s = 0; s < 8; s++) {
-                    int words = (int)offsetof(struct q3_k_block, q) + s / 4 * 32 + 4 * i;
-                    if (s % 4 == 0) super_rows_load(row + r, at + words, v);
                     for (int j = 0; j < 4; j++) {
-                        __m256i code = _mm256_or_si256(super_bits(v[j], s % 4 * 2, 3),
+                        __m256i code = _mm256_or_si256(super_bits(v[s / 4][j], s % 4 * 2, 3),
                                                        super_bits(high[j], s - 2, 4));
                         if (folded) code = q3_k_fold(code, fold[2 * s + i / 4]);
                         _mm256_storeu_si256((__m256i *)out->q[8 * s + i + j][r], code);
@@ -173,8 +181,8 @@ SUPER_AVX2 __m256i q3_k_scales_avx2(const uint8_t packed[12])
     return _mm256_sub_epi16(scales, _mm256_set1_epi16(32));
 }
 
-SUPER_AVX2 void q3_k_block_sums(const void *block, const int8_t *q, const int16_t *sum,
-                                super_mad *mad, int j, struct super_group *group)
+SUPER_AVX2 void q3_k_block_sums(const void *block, const int8_t *q, const int16_t *sum, int j,
+                                struct super_group *group)
 {
     const struct q3_k_block *w = block;
     __m256i scales = q3_k_scales_avx2(w->scale);
@@ -187,7 +195,8 @@ SUPER_AVX2 void q3_k_block_sums(const void *block, const int8_t *q, const int16_
             __m256i code =
                 _mm256_or_si256(super_bits(low, 2 * g, 3), super_bits(high, 4 * h + g - 2, 4));
             __m256i x = _mm256_loadu_si256((const __m256i *)(q + 128 * h + 32 * g));
-            acc[g % 2] = mad(acc[g % 2], _mm256_maddubs_epi16(code, x), super_scales_two(eight, g));
+            acc[g % 2] =
+                super_mad(acc[g % 2], _mm256_maddubs_epi16(code, x), super_scales_two(eight, g));
         }
     }
     group->isum[j] = _mm256_sub_epi32(_mm256_add_epi32(acc[0], acc[1]),
@@ -198,15 +207,46 @@ SUPER_AVX2 void q3_k_block_sums(const void *block, const int8_t *q, const int16_
 QUANT_TARGET_AVX2 static void q3_k_gemv_avx2(int64_t k, const void *w, size_t row_bytes,
                                              int64_t n_rows, const struct quant_act *a, float *out)
 {
-    super_gemv(&quant_type_q3_k, q3_k_block_sums, super_mad_avx2, k, w, row_bytes, n_rows, a, out);
+    super_gemv(&quant_type_q3_k, q3_k_block_sums, k, w, row_bytes, n_rows, a, out);
+}
+
+SUPER_AVX512 __m512i q3_k_codes(const uint8_t *block, int i)
+{
+    const struct q3_k_block *w = (const void *)block;
+    __m512i low = super_bits_avx512(_mm512_loadu_si512(w->q), 2 * i, 3);
+    /* Bit i of the lower half, 4 + i of the upper, to bit 2. */
+    __m512i high = _mm512_rorv_epi32(super_twice(w->high), super_halves_of((i + 30) % 32, i + 2));
+    return super_put_bits(high, 4, low);
+}
+
+SUPER_AVX512 void q3_k_rows_step(const uint8_t *block, size_t row_bytes, const int8_t *q,
+                                 const int16_t *sum, struct super_step *step)
+{
+    struct super_column column;
+    __m512i scale[SUPER_PAIRS];
+    super_column_halves(q, 4, &column);
+
+    const void *row[SUPER_ROWS];
+    for (int r = 0; r < SUPER_ROWS; r++) row[r] = block + (size_t)r * row_bytes;
+    __m256i four[4], low[2], high[2]; /* words of four rows side by side, then the rows in order */
+    step->d = q3_k_scales_load(row, 0, four);
+    for (int i = 0; i < 2; i++) {
+        low[i] = _mm256_unpacklo_epi32(four[2 * i], four[2 * i + 1]);
+        high[i] = _mm256_unpackhi_epi32(four[2 * i], four[2 * i + 1]);
+    }
+    scale[0] = _mm512_cvtepi8_epi16(_mm256_unpacklo_epi64(low[0], low[1]));
+    scale[1] = _mm512_cvtepi8_epi16(_mm256_unpackhi_epi64(low[0], low[1]));
+    scale[2] = _mm512_cvtepi8_epi16(_mm256_unpacklo_epi64(high[0], high[1]));
+    scale[3] = _mm512_cvtepi8_epi16(_mm256_unpackhi_epi64(high[0], high[1]));
+    super_products(q3_k_codes, block, row_bytes, &column, scale, step->isum);
+    (void)sum;
 }
 
 QUANT_TARGET_AVX512 static void q3_k_gemv_avx512(int64_t k, const void *w, size_t row_bytes,
                                                  int64_t n_rows, const struct quant_act *a,
                                                  float *out)
 {
-    super_gemv(&quant_type_q3_k, q3_k_block_sums, super_mad_avx512, k, w, row_bytes, n_rows, a,
-               out);
+    super_gemv_rows(&quant_type_q3_k, q3_k_rows_step, k, w, row_bytes, n_rows, a, out);
 }
 #endif
 

@@ -92,8 +92,8 @@ QUANT_TARGET_AVX2 static void q4_k_unpack_avx2(int64_t n_blocks,
     }
 }
 
-SUPER_AVX2 void q4_k_block_sums(const void *block, const int8_t *q, const int16_t *sum,
-                                super_mad *mad, int j, struct super_group *group)
+SUPER_AVX2 void q4_k_block_sums(const void *block, const int8_t *q, const int16_t *sum, int j,
+                                struct super_group *group)
 {
     const struct q4_k_block *w = block;
     __m256i scales = k_scales_load_avx2(w->scale);
@@ -103,8 +103,8 @@ SUPER_AVX2 void q4_k_block_sums(const void *block, const int8_t *q, const int16_
         const __m256i *x = (const __m256i *)(q + 32 * s);
         __m256i low = _mm256_maddubs_epi16(super_bits(codes, 0, 15), _mm256_loadu_si256(x));
         __m256i high = _mm256_maddubs_epi16(super_bits(codes, 4, 15), _mm256_loadu_si256(x + 1));
-        acc[0] = mad(acc[0], low, k_scales_one_avx2(scales, s));
-        acc[1] = mad(acc[1], high, k_scales_one_avx2(scales, s + 1));
+        acc[0] = super_mad(acc[0], low, k_scales_one_avx2(scales, s));
+        acc[1] = super_mad(acc[1], high, k_scales_one_avx2(scales, s + 1));
     }
     group->isum[j] = _mm256_add_epi32(acc[0], acc[1]);
     group->msum[j] = k_scales_mins_avx2(scales, sum);
@@ -115,29 +115,23 @@ SUPER_AVX2 void q4_k_block_sums(const void *block, const int8_t *q, const int16_
 QUANT_TARGET_AVX2 static void q4_k_gemv_avx2(int64_t k, const void *w, size_t row_bytes,
                                              int64_t n_rows, const struct quant_act *a, float *out)
 {
-    super_gemv(&quant_type_q4_k, q4_k_block_sums, super_mad_avx2, k, w, row_bytes, n_rows, a, out);
+    super_gemv(&quant_type_q4_k, q4_k_block_sums, k, w, row_bytes, n_rows, a, out);
+}
+
+SUPER_AVX512 __m512i q4_k_codes(const uint8_t *block, int i)
+{
+    const struct q4_k_block *w = (const void *)block;
+    return super_bits_avx512(_mm512_loadu_si512(w->q + i / 2 * 64), i % 2 * 4, 15);
 }
 
 SUPER_AVX512 void q4_k_rows_step(const uint8_t *block, size_t row_bytes, const int8_t *q,
                                  const int16_t *sum, struct super_step *step)
 {
-    uint64_t scale[SUPER_ROWS];
-    __m512i x[4]; /* activations of two sub-blocks, as the codes come: 0 2, 1 3, 4 6, 5 7 */
+    struct super_column column;
+    __m512i scale[SUPER_PAIRS];
+    k_scales_column(q, &column);
     k_scales_rows(block, row_bytes, sum, step, scale);
-    for (int i = 0; i < 4; i += 2) {
-        x[i] = _mm512_shuffle_i64x2(super_x(q, i), super_x(q, i + 1), 0x44);
-        x[i + 1] = _mm512_shuffle_i64x2(super_x(q, i), super_x(q, i + 1), 0xee);
-    }
-    for (int r = 0; r < SUPER_ROWS; r++) {
-        const struct q4_k_block *w = (const void *)(block + (size_t)r * row_bytes);
-        __m512i acc = _mm512_setzero_si512();
-        for (int i = 0; i < 4; i++) {
-            __m512i codes = _mm512_loadu_si512(w->q + i / 2 * 64);
-            acc = super_scaled_avx512(acc, super_bits_avx512(codes, i % 2 * 4, 15), x[i],
-                                      k_scales_two_avx512(scale[r], i / 2 * 4 + i % 2));
-        }
-        step->isum[r] = acc;
-    }
+    super_products(q4_k_codes, block, row_bytes, &column, scale, step->isum);
 }
 
 QUANT_TARGET_AVX512 static void q4_k_gemv_avx512(int64_t k, const void *w, size_t row_bytes,

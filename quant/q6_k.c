@@ -111,8 +111,8 @@ QUANT_TARGET_AVX2 static void q6_k_unpack_avx2(int64_t n_blocks,
     }
 }
 
-SUPER_AVX2 void q6_k_block_sums(const void *block, const int8_t *q, const int16_t *sum,
-                                super_mad *mad, int j, struct super_group *group)
+SUPER_AVX2 void q6_k_block_sums(const void *block, const int8_t *q, const int16_t *sum, int j,
+                                struct super_group *group)
 {
     const struct q6_k_block *w = block;
     __m256i scales = _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)w->scale));
@@ -125,7 +125,8 @@ SUPER_AVX2 void q6_k_block_sums(const void *block, const int8_t *q, const int16_
             __m256i code =
                 _mm256_or_si256(super_bits(low, g / 2 * 4, 15), super_bits(high, 2 * g - 4, 0x30));
             __m256i x = _mm256_loadu_si256((const __m256i *)(q + 128 * h + 32 * g));
-            acc[g % 2] = mad(acc[g % 2], _mm256_maddubs_epi16(code, x), super_scales_two(eight, g));
+            acc[g % 2] =
+                super_mad(acc[g % 2], _mm256_maddubs_epi16(code, x), super_scales_two(eight, g));
         }
     }
     group->isum[j] = _mm256_sub_epi32(_mm256_add_epi32(acc[0], acc[1]),
@@ -136,15 +137,45 @@ SUPER_AVX2 void q6_k_block_sums(const void *block, const int8_t *q, const int16_
 QUANT_TARGET_AVX2 static void q6_k_gemv_avx2(int64_t k, const void *w, size_t row_bytes,
                                              int64_t n_rows, const struct quant_act *a, float *out)
 {
-    super_gemv(&quant_type_q6_k, q6_k_block_sums, super_mad_avx2, k, w, row_bytes, n_rows, a, out);
+    super_gemv(&quant_type_q6_k, q6_k_block_sums, k, w, row_bytes, n_rows, a, out);
+}
+
+SUPER_AVX512 __m512i q6_k_codes(const uint8_t *block, int i)
+{
+    const struct q6_k_block *w = (const void *)block;
+    int h = i / 2, g = i % 2 * 2; /* and g + 1 in the upper half */
+    __m512i low = super_bits_avx512(_mm512_loadu_si512(w->low + 64 * h), 2 * g, 15);
+    __m512i high = super_twice(w->high + 32 * h);
+    high = _mm512_rorv_epi32(high, super_halves_of((28 + 2 * g) % 32, 30 + 2 * g - g / 2 * 32));
+    return super_put_bits(high, 0x30, low);
+}
+
+SUPER_AVX512 void q6_k_rows_step(const uint8_t *block, size_t row_bytes, const int8_t *q,
+                                 const int16_t *sum, struct super_step *step)
+{
+    struct super_column column;
+    __m512i scale[SUPER_PAIRS];
+    for (int i = 0; i < 4; i++) {
+        column.x[i] = _mm512_load_si512(q + 64 * i);
+        column.start[i] = super_start(32, column.x[i]);
+        column.place[i] = super_places(4 * i, 4 * i + 1, 4 * i + 2, 4 * i + 3, 16);
+    }
+    const uint8_t *at = block + offsetof(struct q6_k_block, scale);
+    for (int p = 0; p < SUPER_PAIRS; p++)
+        scale[p] = _mm512_cvtepi8_epi16(
+            super_two_rows(at + (size_t)p * row_bytes, at + (size_t)(p + 4) * row_bytes));
+    /* d is in the upper half of the last 4 bytes. */
+    __m256i last = super_rows_words(block + sizeof(struct q6_k_block) - 4, row_bytes);
+    step->d = super_halves(_mm256_srli_epi32(last, 16));
+    super_products(q6_k_codes, block, row_bytes, &column, scale, step->isum);
+    (void)sum;
 }
 
 QUANT_TARGET_AVX512 static void q6_k_gemv_avx512(int64_t k, const void *w, size_t row_bytes,
                                                  int64_t n_rows, const struct quant_act *a,
                                                  float *out)
 {
-    super_gemv(&quant_type_q6_k, q6_k_block_sums, super_mad_avx512, k, w, row_bytes, n_rows, a,
-               out);
+    super_gemv_rows(&quant_type_q6_k, q6_k_rows_step, k, w, row_bytes, n_rows, a, out);
 }
 #endif
 

@@ -1,13 +1,13 @@
 /* quant/super_x86.h: private to quant/: what the x86 kernels of the super-block types share.
  *
- * Kernels are written once, on 256-bit vectors, and compiled for two levels: AVX2, and AVX-512
- * where one instruction (vpdpwssd) does the multiply-add of 16-bit pairs and there are 32
- * registers. Only the one-column kernels of Q4_K and Q5_K have a 512-bit form as well. Reading 16
- * rows side by side (`super_rows_load`) turns rows into lanes, so that what follows is the scalar
- * code of one row, for eight rows at a time. */
+ * Unpacking is written once, on 256-bit vectors, and compiled for the level that runs it: reading
+ * 16 rows side by side (`super_rows_load`) turns rows into lanes, so that what follows is the
+ * scalar code of one row, for eight rows at a time. One column has two shells: a row at a time with
+ * AVX2, eight at a time with AVX-512. */
 #ifndef QUANT_SUPER_X86_H
 #define QUANT_SUPER_X86_H
 
+#include "quant/stream.h"
 #include "quant/super.h"
 
 #if defined(__x86_64__)
@@ -89,19 +89,12 @@ SUPER_AVX2 __m256i super_bits(__m256i v, int shift, int mask)
     return _mm256_and_si256(moved, _mm256_set1_epi8((char)mask));
 }
 
-/* ---- One column ---- */
+/* ---- One column, AVX2 ---- */
 
 /* acc + a[2i] * b[2i] + a[2i + 1] * b[2i + 1] per 32-bit lane i, of 16-bit factors. */
-typedef __m256i super_mad(__m256i acc, __m256i a, __m256i b);
-
-SUPER_AVX2 __m256i super_mad_avx2(__m256i acc, __m256i a, __m256i b)
+SUPER_AVX2 __m256i super_mad(__m256i acc, __m256i a, __m256i b)
 {
     return _mm256_add_epi32(acc, _mm256_madd_epi16(a, b));
-}
-
-SUPER_INLINE QUANT_TARGET_AVX512 __m256i super_mad_avx512(__m256i acc, __m256i a, __m256i b)
-{
-    return _mm256_dpwssd_epi32(acc, a, b);
 }
 
 /* Eight super-blocks of a row (fewer at its end) times the column, not yet summed over the lanes.
@@ -118,8 +111,8 @@ struct super_group {
 };
 
 /* Fills entry j (but da) from one super-block, its 256 activations and 16 sums of them. */
-typedef void super_block_sums(const void *block, const int8_t *q, const int16_t *sum,
-                              super_mad *mad, int j, struct super_group *group);
+typedef void super_block_sums(const void *block, const int8_t *q, const int16_t *sum, int j,
+                              struct super_group *group);
 
 /* Of 16 scales of 16 bits: number 8h .. 8h + 7, in both halves. */
 SUPER_AVX2 __m256i super_scales_half(__m256i scales, int h)
@@ -181,9 +174,9 @@ enum { SUPER_PREFETCH_AHEAD = 4096 };
  * from memory, where the weights come from; the hardware's own prefetch follows such a stream, and
  * ours takes it across pages. A group is added only after the products of the next one, for adding
  * is a long chain of dependent operations: 2 % (Q4_K) to 8 % (Q2_K) from cache. */
-SUPER_AVX2 void super_gemv(const struct quant_type *type, super_block_sums *block_sums,
-                           super_mad *mad, int64_t k, const void *w, size_t row_bytes,
-                           int64_t n_rows, const struct quant_act *a, float *out)
+SUPER_AVX2 void super_gemv(const struct quant_type *type, super_block_sums *block_sums, int64_t k,
+                           const void *w, size_t row_bytes, int64_t n_rows,
+                           const struct quant_act *a, float *out)
 {
     int64_t n_blocks = k / SUPER_LEN;
     struct super_group group[2];
@@ -198,11 +191,10 @@ SUPER_AVX2 void super_gemv(const struct quant_type *type, super_block_sums *bloc
             new->row = r;
             new->block = b;
             for (int j = 0; j < new->n; j++) {
-                const char *ahead = row + (b + j) * type->block_bytes + SUPER_PREFETCH_AHEAD;
-                for (uint32_t line = 0; line < type->block_bytes; line += 64)
-                    _mm_prefetch(ahead + line, _MM_HINT_T1);
+                quant_prefetch(row + (b + j) * type->block_bytes + SUPER_PREFETCH_AHEAD,
+                               type->block_bytes);
                 block_sums(row + (b + j) * type->block_bytes, a->q + SUPER_LEN * (b + j),
-                           a->sum + 16 * (b + j), mad, j, new);
+                           a->sum + 16 * (b + j), j, new);
                 new->da[j] = a->d[b + j];
             }
             if (old->n > 0) {
@@ -223,16 +215,20 @@ SUPER_AVX2 void super_gemv(const struct quant_type *type, super_block_sums *bloc
  * eight; scales, minima and everything in floats are computed with a row per lane, so that they
  * cost an eighth; the eight chains of canonical additions hide each other's latency. Codes and
  * products are 512 bits wide, which halves the instructions: where two processors are two threads
- * of one core, those are what is short. */
+ * of one core, those are what is short.
+ *
+ * Sums of four products fit 16 bits where codes have 6 bits or less: those of two rows are packed
+ * into one register before they meet their scales. Rows r and r + 4 go together. */
 
-enum { SUPER_ROWS = 8, SUPER_ROWS_AHEAD = 8192 };
+enum { SUPER_ROWS = 8, SUPER_PAIRS = SUPER_ROWS / 2, SUPER_ROWS_AHEAD = 8192 };
 
 #define SUPER_AVX512 SUPER_INLINE QUANT_TARGET_AVX512
 
 struct super_step {
-    __m512i isum[SUPER_ROWS]; /* row by row; the lanes sum to isum of quant.h */
-    __m256i msum;             /* row r in lane r, where the type has minima */
-    __m256 d, m;              /* scales of the weights; m is MINUS the file's dmin */
+    __m512i isum[SUPER_PAIRS]; /* in every 128 bits: two lanes of row p, two of row p + 4, whose */
+                               /* sum over the register is isum of quant.h */
+    __m256i msum;              /* row r in lane r, where the type has minima */
+    __m256 d, m;               /* scales of the weights; m is MINUS the file's dmin */
 };
 
 /* Fills a step from the super-blocks at `block` of eight rows, their 256 activations and 16 sums of
@@ -240,28 +236,23 @@ struct super_step {
 typedef void super_rows_step(const uint8_t *block, size_t row_bytes, const int8_t *q,
                              const int16_t *sum, struct super_step *step);
 
-/* Elements 64i .. 64i + 63 of the activations. */
-SUPER_AVX512 __m512i super_x(const int8_t *q, int i)
+/* 64 activations: 32 from q on, 32 from `second` on. */
+SUPER_AVX512 __m512i super_x(const int8_t *q, const int8_t *second)
 {
-    return _mm512_load_si512(q + 64 * i);
+    __m512i low = _mm512_castsi256_si512(_mm256_load_si256((const __m256i *)q));
+    return _mm512_inserti64x4(low, _mm256_load_si256((const __m256i *)second), 1);
 }
 
 /* The bytes of 32 in both halves. */
-SUPER_AVX512 __m512i super_twice(const uint8_t bytes[32])
+SUPER_AVX512 __m512i super_twice(const void *bytes)
 {
-    return _mm512_broadcast_i64x4(_mm256_loadu_si256((const __m256i *)bytes));
+    return _mm512_broadcast_i64x4(_mm256_loadu_si256(bytes));
 }
 
 /* `low` for the lower half of a register, `high` for the upper, in dwords. */
 SUPER_AVX512 __m512i super_halves_of(int low, int high)
 {
     return _mm512_inserti64x4(_mm512_set1_epi32(low), _mm256_set1_epi32(high), 1);
-}
-
-/* acc + sums of pairs of code * x, times the 16-bit scales. */
-SUPER_AVX512 __m512i super_scaled_avx512(__m512i acc, __m512i code, __m512i x, __m512i scale)
-{
-    return _mm512_dpwssd_epi32(acc, _mm512_maddubs_epi16(code, x), scale);
 }
 
 /* (bits & mask) | rest. */
@@ -277,20 +268,114 @@ SUPER_AVX512 __m512i super_bits_avx512(__m512i v, int shift, int mask)
     return _mm512_and_si512(v, _mm512_set1_epi8((char)mask));
 }
 
-/* Lane r of the result is the sum of the lanes of v[r]. */
-SUPER_AVX512 __m256i super_lane_sums_avx512(const __m512i v[SUPER_ROWS])
+/* 32 bits at `at` of each of eight rows. */
+SUPER_AVX512 __m256i super_rows_words(const uint8_t *at, size_t row_bytes)
 {
-    __m512i pair[4], four[2], all;
-    for (int i = 0; i < 4; i++)
-        pair[i] = _mm512_add_epi32(_mm512_unpacklo_epi32(v[2 * i], v[2 * i + 1]),
-                                   _mm512_unpackhi_epi32(v[2 * i], v[2 * i + 1]));
-    for (int i = 0; i < 2; i++)
-        four[i] = _mm512_add_epi32(_mm512_unpacklo_epi64(pair[2 * i], pair[2 * i + 1]),
-                                   _mm512_unpackhi_epi64(pair[2 * i], pair[2 * i + 1]));
-    all = _mm512_add_epi32(_mm512_shuffle_i64x2(four[0], four[1], 0x88),
-                           _mm512_shuffle_i64x2(four[0], four[1], 0xdd));
+    int32_t word[SUPER_ROWS];
+    for (int r = 0; r < SUPER_ROWS; r++) memcpy(word + r, at + (size_t)r * row_bytes, sizeof *word);
+    return _mm256_setr_epi32(word[0], word[1], word[2], word[3], word[4], word[5], word[6],
+                             word[7]);
+}
+
+/* 16 bytes of one row in the lower half, of another in the upper. */
+SUPER_AVX512 __m256i super_two_rows(const uint8_t *low, const uint8_t *high)
+{
+    return _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128((const __m128i *)low)),
+                                   _mm_loadu_si128((const __m128i *)high), 1);
+}
+
+/* Of two words of each of eight rows: those of row p, then those of row p + 4. */
+SUPER_AVX512 void super_pairs(__m256i first, __m256i second, __m128i pair[SUPER_PAIRS])
+{
+    __m256i low = _mm256_permute4x64_epi64(_mm256_unpacklo_epi32(first, second), 0xd8);
+    __m256i high = _mm256_permute4x64_epi64(_mm256_unpackhi_epi32(first, second), 0xd8);
+    pair[0] = _mm256_castsi256_si128(low);
+    pair[1] = _mm256_extracti128_si256(low, 1);
+    pair[2] = _mm256_castsi256_si128(high);
+    pair[3] = _mm256_extracti128_si256(high, 1);
+}
+
+/* ---- Products of types whose codes have 6 bits or less ---- */
+
+/* Places of scales for super_products: number s0 .. s3 for the products in each 128 bits of a
+ * register, of one row and, `next` words on, of the other. */
+SUPER_AVX512 __m512i super_places(int s0, int s1, int s2, int s3, int next)
+{
+    const int64_t four = 0x0001000100010001;
+    return _mm512_setr_epi64(s0 * four, (s0 + next) * four, s1 * four, (s1 + next) * four,
+                             s2 * four, (s2 + next) * four, s3 * four, (s3 + next) * four);
+}
+
+/* What products need of the column: for codes number i, the activations in the order of the codes,
+ * what sums of four products start from, and where in a register of scales theirs are. */
+struct super_column {
+    __m512i x[4], start[4], place[4];
+};
+
+/* Sums that start from minus offset times their activations need no other correction. */
+SUPER_AVX512 __m512i super_start(int offset, __m512i x)
+{
+    const __m512i zero = _mm512_setzero_si512();
+    return _mm512_sub_epi32(zero, _mm512_dpbusd_epi32(zero, _mm512_set1_epi8((char)offset), x));
+}
+
+/* Of Q2_K and Q3_K: codes number i are 32 of each half of the super-block. */
+SUPER_AVX512 void super_column_halves(const int8_t *q, int offset, struct super_column *c)
+{
+    for (int i = 0; i < 4; i++) {
+        c->x[i] = super_x(q + 32 * i, q + 128 + 32 * i);
+        c->start[i] = super_start(offset, c->x[i]);
+        c->place[i] = super_places(2 * i, 2 * i + 1, 8 + 2 * i, 8 + 2 * i + 1, 16);
+    }
+}
+
+/* Codes number 64i .. 64i + 63 of a super-block, in the order that the type likes. */
+typedef __m512i super_codes(const uint8_t *block, int i);
+
+/* isum of a step; scale[p] has the 16-bit scales of rows p and p + 4. */
+SUPER_AVX512 void super_products(super_codes *codes, const uint8_t *block, size_t row_bytes,
+                                 const struct super_column *c, const __m512i scale[SUPER_PAIRS],
+                                 __m512i isum[SUPER_PAIRS])
+{
+    for (int p = 0; p < SUPER_PAIRS; p++) {
+        const uint8_t *low = block + (size_t)p * row_bytes, *high = low + 4 * row_bytes;
+        isum[p] = _mm512_setzero_si512();
+        for (int i = 0; i < 4; i++) {
+            __m512i a = _mm512_dpbusd_epi32(c->start[i], codes(low, i), c->x[i]);
+            __m512i b = _mm512_dpbusd_epi32(c->start[i], codes(high, i), c->x[i]);
+            isum[p] = _mm512_dpwssd_epi32(isum[p], _mm512_packs_epi32(a, b),
+                                          _mm512_permutexvar_epi16(c->place[i], scale[p]));
+        }
+    }
+}
+
+/* Row r in lane r. */
+SUPER_AVX512 __m256i super_pair_sums(const __m512i isum[SUPER_PAIRS])
+{
+    __m512i two[2], all;
+    for (int i = 0; i < 2; i++) { /* 128 bits: rows 2i, 2i + 4, 2i + 1, 2i + 5 */
+        __m512 a = _mm512_castsi512_ps(isum[2 * i]), b = _mm512_castsi512_ps(isum[2 * i + 1]);
+        two[i] = _mm512_add_epi32(_mm512_castps_si512(_mm512_shuffle_ps(a, b, 0x88)),
+                                  _mm512_castps_si512(_mm512_shuffle_ps(a, b, 0xdd)));
+    }
+    all = _mm512_add_epi32(_mm512_shuffle_i64x2(two[0], two[1], 0x88),
+                           _mm512_shuffle_i64x2(two[0], two[1], 0xdd));
     all = _mm512_add_epi32(all, _mm512_shuffle_i64x2(all, all, 0xb1));
-    return _mm512_castsi512_si256(_mm512_shuffle_i64x2(all, all, 0x08));
+    const __m512i row = _mm512_setr_epi32(0, 2, 8, 10, 1, 3, 9, 11, 0, 0, 0, 0, 0, 0, 0, 0);
+    return _mm512_castsi512_si256(_mm512_permutexvar_epi32(row, all));
+}
+
+/* The same of registers whose lower half is row p, the upper row p + 4. */
+SUPER_AVX512 __m256i super_half_sums(const __m512i v[SUPER_PAIRS])
+{
+    __m512i two[2], four;
+    for (int i = 0; i < 2; i++)
+        two[i] = _mm512_add_epi32(_mm512_unpacklo_epi32(v[2 * i], v[2 * i + 1]),
+                                  _mm512_unpackhi_epi32(v[2 * i], v[2 * i + 1]));
+    four = _mm512_add_epi32(_mm512_unpacklo_epi64(two[0], two[1]),
+                            _mm512_unpackhi_epi64(two[0], two[1]));
+    four = _mm512_add_epi32(four, _mm512_shuffle_i64x2(four, four, 0xb1));
+    return _mm512_castsi512_si256(_mm512_shuffle_i64x2(four, four, 0x08));
 }
 
 SUPER_AVX512 void super_gemv_rows(const struct quant_type *type, super_rows_step *take, int64_t k,
@@ -309,12 +394,11 @@ SUPER_AVX512 void super_gemv_rows(const struct quant_type *type, super_rows_step
         const char *ahead = (const char *)block + 7 * row_bytes + SUPER_ROWS_AHEAD;
         __m256 acc = _mm256_setzero_ps();
         for (int64_t b = 0; b < n_blocks; b++) {
-            for (uint32_t line = 0; line < SUPER_ROWS * type->block_bytes; line += 64)
-                _mm_prefetch(ahead + line, _MM_HINT_T1);
+            quant_prefetch(ahead, SUPER_ROWS * type->block_bytes);
             struct super_step step;
             take(block, stride, a->q + SUPER_LEN * b, a->sum + 16 * b, &step);
             __m256 da = _mm256_set1_ps(a->d[b]), scale = _mm256_mul_ps(step.d, da);
-            __m256 isum = _mm256_cvtepi32_ps(super_lane_sums_avx512(step.isum));
+            __m256 isum = _mm256_cvtepi32_ps(super_pair_sums(step.isum));
             if (type->panel.has_min) {
                 __m256 t = _mm256_mul_ps(_mm256_mul_ps(step.m, da), _mm256_cvtepi32_ps(step.msum));
                 acc = _mm256_add_ps(acc, _mm256_fmadd_ps(scale, isum, t));
