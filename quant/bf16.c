@@ -120,7 +120,7 @@ lanes_avx2(int64_t k, const uint8_t *const row[4], const char *ahead, const uint
     for (int r = 0; r < 4; r++) low[r] = high[r] = _mm256_setzero_ps();
     int64_t i = 0;
     for (; i + 32 <= k; i += 32, ahead += 256) {
-        quant_prefetch(ahead, 256);
+        quant_prefetch_pages(ahead, 256);
         for (int r = 0; r < 4; r++) {
             low[r] = pairs_avx2(low[r], row[r] + 2 * i, x + 2 * i);
             high[r] = pairs_avx2(high[r], row[r] + 2 * i + 32, x + 2 * i + 32);
@@ -154,7 +154,7 @@ lanes_avx512(int64_t k, const uint8_t *const row[4], const char *ahead, const ui
         __m512i xv = _mm512_maskz_loadu_epi16(live, x + 2 * i);
         __m512 x_odd = _mm512_castsi512_ps(_mm512_and_si512(xv, odd));
         __m512 x_even = _mm512_castsi512_ps(_mm512_slli_epi32(xv, 16));
-        quant_prefetch(ahead, 256);
+        quant_prefetch_pages(ahead, 256);
         for (int r = 0; r < 4; r++) {
             __m512i wv = _mm512_maskz_loadu_epi16(live, row[r] + 2 * i);
             sum[r] = _mm512_fmadd_ps(_mm512_castsi512_ps(_mm512_and_si512(wv, odd)), x_odd, sum[r]);

@@ -63,7 +63,7 @@ QUANT_TARGET_AVX2 QUANT_INLINE void quant_lanes_gemv_avx2(struct quant_lanes_for
         for (int i = 0; i < 2; i++)
             lanes[i] = (struct quant_lanes_avx2){_mm256_setzero_ps(), _mm256_setzero_ps()};
         for (; left >= form.step; left -= form.step, x += x_step, ahead += 2 * w_step) {
-            quant_prefetch(ahead, 2 * w_step);
+            quant_prefetch_pages(ahead, 2 * w_step);
             for (int i = 0; i < 2; i++) {
                 lanes[i] = step(lanes[i], row[i], x, form.step);
                 row[i] += w_step;
@@ -95,7 +95,7 @@ QUANT_TARGET_AVX512 QUANT_INLINE void quant_lanes_gemv_avx512(struct quant_lanes
         const char *ahead = (const char *)row[0] + row_bytes + QUANT_LANES_AHEAD;
         for (int i = 0; i < 2; i++) lanes[i] = _mm512_setzero_ps();
         for (; left >= form.step; left -= form.step, x += x_step, ahead += 2 * w_step) {
-            quant_prefetch(ahead, 2 * w_step);
+            quant_prefetch_pages(ahead, 2 * w_step);
             for (int i = 0; i < 2; i++) {
                 lanes[i] = step(lanes[i], row[i], x, form.step);
                 row[i] += w_step;

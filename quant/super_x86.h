@@ -191,8 +191,8 @@ SUPER_AVX2 void super_gemv(const struct quant_type *type, super_block_sums *bloc
             new->row = r;
             new->block = b;
             for (int j = 0; j < new->n; j++) {
-                quant_prefetch(row + (b + j) * type->block_bytes + SUPER_PREFETCH_AHEAD,
-                               type->block_bytes);
+                quant_prefetch_pages(row + (b + j) * type->block_bytes + SUPER_PREFETCH_AHEAD,
+                                     type->block_bytes);
                 block_sums(row + (b + j) * type->block_bytes, a->q + SUPER_LEN * (b + j),
                            a->sum + 16 * (b + j), j, new);
                 new->da[j] = a->d[b + j];
@@ -394,7 +394,7 @@ SUPER_AVX512 void super_gemv_rows(const struct quant_type *type, super_rows_step
         const char *ahead = (const char *)block + 7 * row_bytes + SUPER_ROWS_AHEAD;
         __m256 acc = _mm256_setzero_ps();
         for (int64_t b = 0; b < n_blocks; b++) {
-            quant_prefetch(ahead, SUPER_ROWS * type->block_bytes);
+            quant_prefetch_pages(ahead, SUPER_ROWS * type->block_bytes);
             struct super_step step;
             take(block, stride, a->q + SUPER_LEN * b, a->sum + 16 * b, &step);
             __m256 da = _mm256_set1_ps(a->d[b]), scale = _mm256_mul_ps(step.d, da);
