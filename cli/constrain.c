@@ -26,6 +26,11 @@ static bool compile_choices(const char *list, struct sample_constraint **out,
             base_fail_at(err, BASE_USAGE, "--choices", -1, "more than %d", CLI_LIST_MAX);
             goto done;
         }
+        if (*one == '\0') { /* a slip of the comma; it would let every answer be none at all */
+            base_fail_at(err, BASE_USAGE, "--choices", -1, "choice %zu is empty: %s", n + 1,
+                         *list ? "there is a comma too many" : "give texts separated by commas");
+            goto done;
+        }
         choice[n] = one;
     }
     *out = sample_constraint_choices(choice, n, err);

@@ -51,6 +51,12 @@ err_line 'uniqueItems'
 infer check --json-schema '{"uniqueItems":true}' --schema-lenient uniqueItems -p '[]'
 status 0
 
+begin no_choice_is_empty
+usage '--choices: choice 1 is empty: give texts' check --choices '' -p ''
+usage '--choices: choice 2 is empty: there is a comma too many' check --choices 'a,,b' -p a
+usage '--choices: choice 3 is empty: there is a comma too many' check --choices 'a,b,' -p a
+usage '--choices: choice 1 is empty' -m "$work/none" -p x --choices ',a'
+
 begin contradictions
 infer check --regex a --choices b -p a
 status 2
