@@ -122,7 +122,7 @@ static bool add_folder(struct rows *rows, const char *folder, const char *chosen
     const int n = scandir(folder, &entry, NULL, alphasort);
     bool ok = n >= 0 || !named;
     if (!ok) {
-        base_fail(err, BASE_FAILED, "cannot list: %s", strerror(errno));
+        base_fail(err, BASE_USAGE, "cannot list: %s", strerror(errno));
         base_error_set_file(err, folder);
     }
     for (int i = 0; i < n; i++) {

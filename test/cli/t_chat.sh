@@ -123,7 +123,7 @@ usage 'bad.json: message 1: a part of its content .* only text is read' run $pla
 printf '[]' >"$work/bad.json"
 usage 'bad.json: holds no message' run $plain --messages "$work/bad.json"
 infer run $plain --messages "$work/nothing.json"
-status 1
+status 2
 err_line 'nothing.json: cannot read: No such file'
 usage '--system: the messages begin with a system message' run $plain --messages "$work/talk.json" --system x
 printf '{}' >"$work/bad.json"

@@ -48,7 +48,7 @@ err_line 'no model files; .make run. fetches one'
 infer models --json
 out '[]\n'
 infer models "$work/none"
-status 1
+status 2
 out ''
 err_line 'none: cannot list'
 mkdir "$work/folder"

@@ -1,8 +1,8 @@
 # infer chat: turns, commands, the cache, a full context; then a person at a terminal.
 . test/cli/lib.sh
 tiny=$work/tiny.gguf
-"${INFER%/*}/test/tool_make_model" "$tiny" arch=llama tokens=bpe 2>/dev/null || tiny=$MODEL
-[ -n "$tiny" ] || { echo 'skip t_talk.sh: no model, and none could be made'; finish; exit; }
+"${INFER%/*}/test/tool_make_model" "$tiny" arch=llama tokens=bpe 2>/dev/null ||
+    { echo 'skip t_talk.sh: tool_make_model is not built'; finish; exit; }
 INFER_MODEL=$tiny XDG_STATE_HOME=
 export INFER_MODEL XDG_STATE_HOME
 
@@ -89,7 +89,7 @@ talk '/regen\n'
 status 2
 err_line 'there is no message to answer again'
 talk "/load $work/nothing.json\n"
-status 1
+status 2
 err_line 'nothing.json: cannot read'
 talk '\377\n'
 status 2
