@@ -2,9 +2,10 @@
 . test/cli/lib.sh
 
 begin options_that_need_json
-usage '--logprobs: goes with --json or --jsonl' -p x --logprobs 2
-usage '--token-ids: goes with --json or --jsonl' -p x --token-ids
-usage '--hash: goes with --json or --jsonl' -p x --hash
+usage '--logprobs: needs --json or --jsonl' -p x --logprobs 2
+usage '--token-ids: needs --json or --jsonl' -p x --token-ids
+usage '--hash: needs --json or --jsonl' -p x --hash
+usage '--hash: needs --json or --jsonl' -p x --hash --json=off
 usage '--json: contradicts --jsonl' -p x --json --jsonl
 usage '--echo: contradicts --jsonl' -p x --echo --jsonl
 usage "--logprobs: '1001' is not a whole number from -1 to 1000" -p x --json --logprobs 1001
