@@ -7,14 +7,17 @@
 
 #define DEFAULT_MODEL "/SmolLM2-135M-Instruct.Q4_1.gguf"
 
-void cli_model_folder(struct base_buffer *path)
+bool cli_model_folder(struct base_buffer *path)
 {
     const char *data = getenv("XDG_DATA_HOME"), *home = getenv("HOME");
     if (data && *data)
         base_buffer_add_text(path, data);
+    else if (home && *home)
+        base_buffer_add_format(path, "%s/.local/share", home);
     else
-        base_buffer_add_format(path, "%s/.local/share", home ? home : "");
+        return false;
     base_buffer_add_text(path, "/infer/models");
+    return true;
 }
 
 bool cli_model_path(const struct cli_values *values, struct base_buffer *path,
@@ -24,7 +27,10 @@ bool cli_model_path(const struct cli_values *values, struct base_buffer *path,
         base_buffer_add_text(path, values->model);
         return true;
     }
-    cli_model_folder(path);
+    if (!cli_model_folder(path))
+        return base_fail(err, BASE_MODEL,
+                         "no model: give -m FILE or set INFER_MODEL; the default one cannot be "
+                         "looked for, because neither HOME nor XDG_DATA_HOME is set");
     base_buffer_add_text(path, DEFAULT_MODEL);
     if (path->failed) return base_fail(err, BASE_NO_MEMORY, "not enough memory for a path");
     if (access(path->data, F_OK) == 0) return true;
