@@ -41,6 +41,12 @@ bool cli_model_path(const struct cli_values *values, struct base_buffer *path,
     return false;
 }
 
+/* Between two steps of opening: a Ctrl-C that came meanwhile ends the program here. */
+static bool goes_on(struct base_error *err)
+{
+    return !*cli_interrupt_flag() || base_fail(err, BASE_INTERRUPTED, "interrupted");
+}
+
 static void find_name(struct cli_model *m)
 {
     struct gguf_str name = {0};
@@ -65,7 +71,7 @@ bool cli_model_open_file(struct cli_model *m, const struct cli_values *values,
             base_error_set_file(err, path.data);
     }
     base_buffer_free(&path);
-    return m->file != NULL;
+    return m->file && goes_on(err);
 }
 
 bool cli_model_has_vocabulary(const struct cli_model *m)
@@ -82,8 +88,11 @@ bool cli_model_has_vocabulary(const struct cli_model *m)
 bool cli_model_open_tokenizer(struct cli_model *m, struct base_error *err)
 {
     m->tokenizer = text_tokenizer_open(m->file, err);
-    if (!m->tokenizer) base_error_set_file(err, gguf_path(m->file));
-    return m->tokenizer != NULL;
+    if (m->tokenizer)
+        text_tokenizer_set_abort(m->tokenizer, cli_interrupt_flag());
+    else
+        base_error_set_file(err, gguf_path(m->file));
+    return m->tokenizer && goes_on(err);
 }
 
 bool cli_model_open_weights(struct cli_model *m, const struct cli_values *values,
@@ -101,7 +110,7 @@ bool cli_model_open_weights(struct cli_model *m, const struct cli_values *values
     engine_set_abort(m->engine, cli_interrupt_flag());
     m->model = model_open(m->file, m->engine, err);
     if (!m->model) base_error_set_file(err, gguf_path(m->file));
-    return m->model != NULL;
+    return m->model && goes_on(err);
 }
 
 uint32_t cli_model_pick_ctx(const struct cli_model *m, uint64_t need)
