@@ -457,12 +457,19 @@ static bool read_contains(struct reader *r, uint32_t owner, uint32_t v)
            demand_not(r, SAMPLE_F_MIN_CONTAINS, max + 1, lit, v, SAMPLE_IS_ARRAY);
 }
 
+/* A keyword that cannot be enforced. */
+static bool refuse(const struct reader *r, uint32_t v)
+{
+    return sample_schema_fail(
+        r->s, v, r->err, "is not supported (--schema-lenient and this word let it go unenforced)");
+}
+
 static bool read_unique(struct reader *r, uint32_t owner, uint32_t v)
 {
     uint32_t max = sample_json_member(&r->s->json, owner, "maxItems", 8), count;
     if (at(r, v)->kind == SAMPLE_JSON_FALSE) return true;
     if (max && count_at(r, max, SAMPLE_MAX_ITEMS, &count) && count <= 1) return true;
-    return sample_schema_fail(r->s, v, r->err, "is not supported");
+    return refuse(r, v);
 }
 
 /* -- keywords of objects -- */
@@ -750,7 +757,7 @@ static bool read_keyword(struct reader *r, uint32_t owner, uint32_t v)
     if (is_lenient(r, v)) return true;
     for (size_t i = 0; i < sizeof keywords / sizeof keywords[0]; i++)
         if (is(r, v, keywords[i].name)) return keywords[i].read(r, owner, v);
-    return sample_schema_fail(r->s, v, r->err, "is not supported");
+    return refuse(r, v);
 }
 
 static bool read_all(struct reader *r, uint32_t *root)
