@@ -191,10 +191,20 @@ END
     think="--chat --template $work/think.jinja -p Hi --temp 0 -n 8"
     infer run $think --json
     out_like '"message":\{"role":"assistant","content":"","reasoning_content":"[^"]+"\}'
+    valid run.schema.json
     infer run $think
     out ''
     infer run $think --reasoning only
     [ -s "$work/out" ] || bad 'no thoughts'
+
+    begin a_call_is_a_part_of_the_message
+    printf '{{ tools|length }}{# <tool_call> #}{{ messages[0].content }}\n' >"$work/call.jinja"
+    printf '[{"type":"function","function":{"name":"weather"}}]' >"$work/tools.json"
+    infer run --chat --template "$work/call.jinja" --tools "$work/tools.json" -p Hi --json \
+        --regex '<tool_call>\{"name": "weather", "arguments": \{"city": "Rome"\}\}</tool_call>'
+    status 0
+    out_like '"message":\{"role":"assistant","content":"","tool_calls":\[\{"id":"call_1","type":"function","function":\{"name":"weather","arguments":"\{\\"city\\":\\"Rome\\"\}"\}\}\]\}'
+    valid run.schema.json
 
     begin the_same_bytes_always
     infer run --chat -p 'Name a colour.' -n 20 -s 5

@@ -39,6 +39,7 @@ err ''
 answers 2
 out_like '^\{"message":\{"role":"assistant","content":"[^"]*"\},"prompt_tokens":[0-9]+,"read_tokens":[0-9]+,"tokens":[0-4],"stop":"[a-z]+","seed":0\}$'
 out_like '"seed":1\}$'
+valid chat.schema.json
 talk '' -n 4
 status 0
 out ''
