@@ -53,6 +53,7 @@ usage '-no-cnv: unknown option' -no-cnv -p x
 usage '--log-disable: unknown option' --log-disable -p x
 usage '--temp: is an option of .infer run., not of .infer tokenize.' tokenize --temp 0 -p x
 usage '--special: goes with --decode' tokenize --special -p x
+usage '--plan: is an option of .infer run., not of .infer bench.' bench --plan
 usage '--decode: contradicts --no-bos' tokenize --decode --no-bos -p 1
 
 begin pain_11_12_constraints_are_compiled_before_the_model_is_loaded
