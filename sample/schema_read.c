@@ -2,6 +2,7 @@
  * here is refused by name. See sample/schema.h. */
 #include "sample/machine.h"
 #include "sample/schema.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -157,11 +158,13 @@ static bool count_at(struct reader *r, uint32_t json, uint64_t limit, uint32_t *
 {
     uint32_t decimal;
     uint64_t count;
+    char too_large[40];
     *out = 0;
     if (!decimal_at(r, json, &decimal)) return false;
     if (!sample_decimal_count(&r->s->decimal[decimal], &count))
         return sample_schema_fail(r->s, json, r->err, "must be a whole number, 0 or more");
-    if (count > limit) return sample_schema_fail(r->s, json, r->err, "is too large");
+    snprintf(too_large, sizeof too_large, "is more than %llu", (unsigned long long)limit);
+    if (count > limit) return sample_schema_fail(r->s, json, r->err, too_large);
     *out = (uint32_t)count;
     return true;
 }

@@ -57,6 +57,14 @@ usage '--choices: choice 2 is empty: there is a comma too many' check --choices 
 usage '--choices: choice 3 is empty: there is a comma too many' check --choices 'a,b,' -p a
 usage '--choices: choice 1 is empty' -m "$work/none" -p x --choices ',a'
 
+begin the_longest_strings_that_a_schema_may_ask_for
+awk 'BEGIN { printf "\""; for (i = 0; i < 4096; i++) printf "\303\251"; printf "\"" }' >"$work/long"
+infer check --json-schema '{"minLength":4096,"maxLength":4096}' -f "$work/long"
+status 0
+infer check --json-schema '{"maxLength":4095}' -f "$work/long"
+status 1
+usage 'maxLength. is more than 4096' check --json-schema '{"maxLength":4097}' -p x
+
 begin contradictions
 infer check --regex a --choices b -p a
 status 2
