@@ -125,6 +125,8 @@ usage 'bad.json: holds no message' run $plain --messages "$work/bad.json"
 infer run $plain --messages "$work/nothing.json"
 status 2
 err_line 'nothing.json: cannot read: No such file'
+printf '{# nothing #}' >"$work/empty.jinja"
+usage 'empty.jinja: the chat template makes an empty text' run --chat --template "$work/empty.jinja" -p x
 usage '--system: the messages begin with a system message' run $plain --messages "$work/talk.json" --system x
 printf '{}' >"$work/bad.json"
 usage 'bad.json: it is not a list of tools' run $plain --tools "$work/bad.json" -p x
