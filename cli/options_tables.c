@@ -124,8 +124,8 @@ const char *const cli_argument_table[CLI_COMMAND_COUNT][CLI_ARGUMENT_MAX] = {
 
 const struct cli_status cli_status_table[] = {
     {0, "done"},
-    {1, "failed while running"},
-    {2, "usage"},
+    {1, "failed while running; of check: not accepted"},
+    {2, "wrong options, or a file that they name cannot be used"},
     {3, "model file missing, damaged or unsupported"},
     {4, "not enough memory"},
     {5, "input longer than the context"},
@@ -380,7 +380,7 @@ const struct cli_option cli_option_table[] = {
     {.name = "plot", .kind = CLI_FLAG, .commands = BENCH, .group = CLI_GROUP_OUTPUT,
      .help = "bars below the table: shares of the limits", .at = AT(plot)},
     {.name = "svg", .kind = CLI_TEXT, .commands = BENCH, .group = CLI_GROUP_OUTPUT,
-     .value = "FILE", .help = "the bars as a picture too (-: standard output)", .at = AT(svg)},
+     .value = "FILE", .help = "the bars as a picture too (-: in place of text)", .at = AT(svg)},
 
     /* ---- Engine ---- */
     {.name = "ctx-size", .alias = {"-c", "--ctx"}, .kind = CLI_INTEGER, .commands = GENERATING | LOGITS,

@@ -198,6 +198,9 @@ if command -v python3 >/dev/null 2>&1; then
     python3 -c 'import sys, xml.dom.minidom; xml.dom.minidom.parse(sys.argv[1])' "$work/chart.svg" ||
         bad 'not XML'
 fi
+infer bench -p 8 -n 0 -r 1 --svg - # the picture alone
+status 0
+[ "$(head -c 4 "$work/out")" = '<svg' ] || bad "begins with $(head -c 20 "$work/out")"
 infer bench -p 8 -n 0 -r 1 --svg "$work/no-such-folder/chart.svg"
 status 1
 
