@@ -241,7 +241,8 @@ static bool open_all(struct cli_bench *b, struct base_error *err)
 static bool print(struct cli_bench *b, struct base_error *err)
 {
     struct base_buffer out = BASE_BUFFER_INIT;
-    if (b->values->svg && strcmp(b->values->svg, "-") == 0) return true; /* the picture goes there */
+    if (b->values->svg && strcmp(b->values->svg, "-") == 0)
+        return true; /* the picture goes there */
     cli_bench_report(b, b->values->format, &out);
     if (b->values->plot) cli_bench_plot(b, &out);
     bool ok = cli_write_buffer(&out, err);
