@@ -51,6 +51,9 @@ err_line "'uniqueItems' is not supported \(--schema-lenient and this word let it
 infer check --json-schema '{"uniqueItems":true}' --schema-lenient uniqueItems -p '[]'
 status 0
 
+begin flags_are_refused_by_name
+usage 'column 3: flags and atomic groups, \(\?\.\.\.\), are not supported' check --regex 'x(?i)a' -p xa
+
 begin no_choice_is_empty
 usage '--choices: choice 1 is empty: give texts' check --choices '' -p ''
 usage '--choices: choice 2 is empty: there is a comma too many' check --choices 'a,,b' -p a
