@@ -78,11 +78,18 @@ void base_error_set_file(struct base_error *err, const char *file)
     copy_text(err->file, sizeof err->file, file, true);
 }
 
-char *base_error_format(const struct base_error *err, char *out, uint64_t out_size)
+char *base_error_format_here(const struct base_error *err, char *out, uint64_t out_size)
 {
     char place[40] = "";
     if (err->offset >= 0) snprintf(place, sizeof place, " (at byte %lld)", (long long)err->offset);
-    snprintf(out, out_size, "%s%s%s%s%s%s", err->file, err->file[0] ? ": " : "", err->item,
-             err->item[0] ? ": " : "", err->text, place);
+    snprintf(out, out_size, "%s%s%s%s", err->item, err->item[0] ? ": " : "", err->text, place);
+    return out;
+}
+
+char *base_error_format(const struct base_error *err, char *out, uint64_t out_size)
+{
+    char here[sizeof err->item + sizeof err->text + 48];
+    snprintf(out, out_size, "%s%s%s", err->file, err->file[0] ? ": " : "",
+             base_error_format_here(err, here, sizeof here));
     return out;
 }

@@ -318,11 +318,15 @@ bool cli_chat_template_render(const struct cli_chat_template *t, const struct cl
     base_buffer_clear(&out->own);
     out->ids.count = 0;
     json_t *list = convert(t, messages, err);
-    const bool ok =
-        list && render(t, list, &out->text, &out->own, err) &&
-        text_encode_framed(model->tokenizer, out->text.size ? out->text.data : "", out->own.data,
-                           out->text.size, TEXT_PARSE_SPECIAL, &out->ids, err) &&
-        (values->no_bos || add_bos(model->tokenizer, &out->ids, err));
+    bool ok = list && render(t, list, &out->text, &out->own, err);
+    if (ok && out->text.size == 0) {
+        base_fail(err, BASE_USAGE, "the chat template makes an empty text of these messages");
+        ok = blame(t, err);
+    }
+    ok = ok &&
+         text_encode_framed(model->tokenizer, out->text.data, out->own.data, out->text.size,
+                            TEXT_PARSE_SPECIAL, &out->ids, err) &&
+         (values->no_bos || add_bos(model->tokenizer, &out->ids, err));
     json_decref(list);
     return ok;
 }

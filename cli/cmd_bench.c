@@ -219,7 +219,8 @@ static bool open_all(struct cli_bench *b, struct base_error *err)
     if (v->plot && strcasecmp(v->format, "md") != 0)
         return base_fail_at(err, BASE_USAGE, "--plot", -1, "goes with --format md only");
     if (!list_tests(b, err)) return false;
-    if (n_ids > INT32_MAX / n_seq) return base_fail(err, BASE_USAGE, "--n-depth: too large");
+    if (n_ids > INT32_MAX / n_seq)
+        return base_fail_at(err, BASE_USAGE, "--n-depth", -1, "too large");
     if (!cli_model_open_file(&b->model, v, err) || !cli_model_open_weights(&b->model, v, err) ||
         !cli_model_open_session(&b->model, v, (uint32_t)n_seq, (uint32_t)n_ids, err))
         return false;
@@ -240,6 +241,8 @@ static bool open_all(struct cli_bench *b, struct base_error *err)
 static bool print(struct cli_bench *b, struct base_error *err)
 {
     struct base_buffer out = BASE_BUFFER_INIT;
+    if (b->values->svg && strcmp(b->values->svg, "-") == 0)
+        return true; /* the picture goes there */
     cli_bench_report(b, b->values->format, &out);
     if (b->values->plot) cli_bench_plot(b, &out);
     bool ok = cli_write_buffer(&out, err);

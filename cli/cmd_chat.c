@@ -29,12 +29,13 @@ static bool begin_messages(struct cli_chat *c, struct base_error *err)
     return cli_messages_set_system(c->messages, system, strlen(system), err);
 }
 
-/* A mistake that a person can put right; anything else, and any mistake in a script, ends the
- * session with its status. */
+/* A mistake that a person can put right, or Ctrl-C; anything else, and any mistake in a script,
+ * ends the session with its status. */
 static bool can_go_on(const struct cli_chat *c, const struct base_error *err)
 {
     const bool strict = strcmp(c->values->on_full, "error") == 0;
-    return c->interactive && (err->code == BASE_USAGE || (err->code == BASE_TOO_LONG && !strict));
+    return c->interactive && (err->code == BASE_USAGE || err->code == BASE_INTERRUPTED ||
+                              (err->code == BASE_TOO_LONG && !strict));
 }
 
 /* Answers, and handles what Ctrl-C left. `is_new`: the last message came just now, and goes when it
@@ -45,7 +46,7 @@ static bool answer(struct cli_chat *c, bool is_new, struct base_error *err)
     if (!cli_chat_answer(c, err)) {
         if (!can_go_on(c, err)) return false;
         if (is_new) cli_messages_cut(c->messages, before - 1);
-        cli_report(err);
+        if (err->code != BASE_INTERRUPTED) cli_report(err);
         *err = BASE_ERROR_INIT;
     }
     if (!*cli_interrupt_flag()) return true;

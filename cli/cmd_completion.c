@@ -5,6 +5,7 @@
  * package of helper functions beyond what the shell brings. */
 #include "cli/commands.h"
 #include "cli/system.h"
+#include "text/template_builtin.h"
 #include <string.h>
 
 /* ---- What the tables say ---- */
@@ -12,6 +13,20 @@
 static void add_words(struct base_buffer *out, const char *choices)
 {
     for (const char *c = choices; c && *c; c++) base_buffer_add(out, *c == '|' ? " " : c, 1);
+}
+
+/* Whether words can be offered for an option's value. */
+static bool has_words(const struct cli_option *o)
+{
+    return o->kind == CLI_CHOICE || o->at == offsetof(struct cli_values, template);
+}
+
+static void add_value_words(struct base_buffer *out, const struct cli_option *o)
+{
+    add_words(out, o->choices);
+    if (o->at != offsetof(struct cli_values, template)) return;
+    for (size_t i = 0; text_template_builtin_name(i); i++)
+        base_buffer_add_format(out, "%s%s", i ? " " : "", text_template_builtin_name(i));
 }
 
 static void add_spellings(struct base_buffer *out, const struct cli_option *o)
@@ -55,8 +70,8 @@ static const char bash_head[] =
 
 static const char bash_tail[] =
     "    esac\n"
-    "    if [[ -n $values ]]; then :\n"
-    "    elif [[ \" $files \" == *\" $before \"* ]]; then kind=FILE\n"
+    "    if [[ \" $files \" == *\" $before \"* ]]; then kind=FILE\n"
+    "    elif [[ -n $values ]]; then :\n"
     "    elif [[ \" $taking \" == *\" $before \"* ]]; then return\n"
     "    elif [[ $word == -* ]]; then values=$options\n"
     "    else\n"
@@ -72,13 +87,12 @@ static const char bash_tail[] =
     "        '') values=$options ;;\n"
     "        esac\n"
     "    fi\n"
+    "    COMPREPLY=($(compgen -W \"$values\" -- \"$word\"))\n"
     "    if [[ -n $kind ]]; then\n"
     "        local IFS=$'\\n' what=-f\n"
     "        [[ $kind == FILE ]] || what=-d\n"
     "        compopt -o filenames 2>/dev/null\n"
-    "        COMPREPLY=($(compgen $what -- \"$word\"))\n"
-    "    else\n"
-    "        COMPREPLY=($(compgen -W \"$values\" -- \"$word\"))\n"
+    "        COMPREPLY+=($(compgen $what -- \"$word\"))\n"
     "    fi\n"
     "}\n"
     "complete -F _infer infer\n";
@@ -105,12 +119,12 @@ static void bash_values(struct base_buffer *out, enum cli_command_id command)
     base_buffer_add_text(out, "        case $before in\n");
     for (size_t i = 0; i < cli_option_count; i++) {
         const struct cli_option *o = &cli_option_table[i];
-        if (!cli_option_belongs(o, command) || o->kind != CLI_CHOICE) continue;
+        if (!cli_option_belongs(o, command) || !has_words(o)) continue;
         base_buffer_add_format(out, "        --%s", o->name);
         for (int a = 0; a < CLI_ALIAS_MAX && o->alias[a]; a++)
             base_buffer_add_format(out, "|%s", o->alias[a]);
         base_buffer_add_text(out, ") values='");
-        add_words(out, o->choices);
+        add_value_words(out, o);
         base_buffer_add_text(out, "' ;;\n");
     }
     base_buffer_add_text(out, "        esac\n");
@@ -196,9 +210,22 @@ static void zsh_option(struct base_buffer *out, const struct cli_option *o)
         base_buffer_add_text(out, ":");
         add_quoted(out, o->value, ":\\");
         base_buffer_add_text(out, ":");
-        zsh_action(out, o->choices, cli_option_takes_file(o));
+        if (cli_option_takes_file(o) && has_words(o))
+            base_buffer_add_format(out, "_infer_value_%s", o->name);
+        else
+            zsh_action(out, o->choices, cli_option_takes_file(o));
     }
     base_buffer_add_text(out, "'");
+}
+
+/* What an option's value is when it is a word or a file: a function for its action. */
+static void zsh_value(struct base_buffer *out, const struct cli_option *o)
+{
+    if (!cli_option_takes_file(o) || !has_words(o)) return;
+    base_buffer_add_format(
+        out, "_infer_value_%s() {\n    _alternative 'files:file:_files' 'names:name:(", o->name);
+    add_value_words(out, o);
+    base_buffer_add_text(out, ")'\n}\n");
 }
 
 static void zsh_command(struct base_buffer *out, enum cli_command_id command)
@@ -228,6 +255,7 @@ static void add_zsh(struct base_buffer *out)
         base_buffer_add_text(out, "'\n");
     }
     base_buffer_add_text(out, "    )\n    _describe command commands\n}\n");
+    for (size_t i = 0; i < cli_option_count; i++) zsh_value(out, &cli_option_table[i]);
     for (int i = 0; i < CLI_COMMAND_COUNT; i++) zsh_command(out, (enum cli_command_id)i);
     base_buffer_add_text(out, "_infer() {\n"
                               "    if ((CURRENT == 2)) && [[ $words[2] != -* ]]; then\n"
@@ -260,9 +288,9 @@ static void fish_option(struct base_buffer *out, const struct cli_option *o)
     } else if (o->kind != CLI_FLAG) {
         base_buffer_add_text(out, " -x");
     }
-    if (o->kind == CLI_CHOICE) {
+    if (has_words(o)) {
         base_buffer_add_text(out, " -a '");
-        add_words(out, o->choices);
+        add_value_words(out, o);
         base_buffer_add_text(out, "'");
     }
     base_buffer_add_text(out, " -d '");

@@ -90,7 +90,7 @@ static bool look(struct doctor *d, struct base_error *err)
     engine_blas_close(blas);
     d->bandwidth = engine_roofline_bandwidth(d->engine, &ignored);
     d->int8 = engine_roofline_int8(d->engine);
-    return true;
+    return !*cli_interrupt_flag() || base_fail(err, BASE_INTERRUPTED, "interrupted");
 }
 
 /* ---- Advice ---- */
@@ -234,6 +234,7 @@ static void json_text(struct base_buffer *out, const char *name, const char *tex
 static void add_json(const struct doctor *d, struct base_buffer *out)
 {
     const struct cli_machine *m = &d->machine;
+    char why[600];
     base_buffer_add_text(out, "{\"version\":\"" CLI_VERSION_TEXT "\",\"cpu\":{");
     json_text(out, "name", m->cpu);
     base_buffer_add_text(out, ",\"features\":[");
@@ -258,9 +259,10 @@ static void add_json(const struct doctor *d, struct base_buffer *out)
                            (unsigned long long)m->memory_limit);
     json_text(out, "huge_pages", m->huge_pages);
     base_buffer_add_text(out, "},\n\"model\":{");
+    base_error_format_here(&d->model_error, why, sizeof why);
     json_text(out, "path", d->model.data);
     base_buffer_add_text(out, ",");
-    json_text(out, "error", d->model_error.code ? d->model_error.text : NULL);
+    json_text(out, "error", d->model_error.code ? why : NULL);
     base_buffer_add_format(out,
                            ",\"weight_bytes\":%llu},\n\"measured\":{\"bytes_per_second\":%.0f,"
                            "\"int8_multiply_adds_per_second\":%.0f},\n\"openblas\":%s,\n"

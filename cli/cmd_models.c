@@ -122,7 +122,7 @@ static bool add_folder(struct rows *rows, const char *folder, const char *chosen
     const int n = scandir(folder, &entry, NULL, alphasort);
     bool ok = n >= 0 || !named;
     if (!ok) {
-        base_fail(err, BASE_FAILED, "cannot list: %s", strerror(errno));
+        base_fail(err, BASE_USAGE, "cannot list: %s", strerror(errno));
         base_error_set_file(err, folder);
     }
     for (int i = 0; i < n; i++) {
@@ -151,8 +151,9 @@ static void print_text(const struct rows *rows, struct base_buffer *out)
         struct base_buffer what = BASE_BUFFER_INIT;
         base_buffer_add_text(out, r->is_chosen ? "* " : "  ");
         if (r->error.code) {
-            base_buffer_add_format(out, "unusable: %s%s%s  ", r->error.item,
-                                   r->error.item[0] ? ": " : "", r->error.text);
+            char why[600];
+            base_buffer_add_format(out, "unusable: %s  ",
+                                   base_error_format_here(&r->error, why, sizeof why));
         } else {
             add_text(&what, &r->arch);
             base_buffer_add_format(out, "%-10s %-8s %8.1f MB %7.0f M weights  context %-7u ",
@@ -179,7 +180,9 @@ static void print_json(const struct rows *rows, struct base_buffer *out)
     base_buffer_add_text(out, "[");
     for (size_t i = 0; i < rows->count; i++) {
         const struct row *r = &rows->item[i];
-        const char *error = r->error.code ? r->error.text : NULL;
+        char why[600];
+        const char *error =
+            r->error.code ? base_error_format_here(&r->error, why, sizeof why) : NULL;
         base_buffer_add_format(out, "%s{\"default\":%s", i ? ",\n" : "",
                                r->is_chosen ? "true" : "false");
         add_member(out, "path", r->path.data, r->path.size);
@@ -206,12 +209,13 @@ bool cli_cmd_models(const struct cli_values *values, struct base_error *err)
     struct base_error ignored = BASE_ERROR_INIT; /* no default model: nothing is marked */
     bool ok = true;
     cli_model_path(values, &chosen, &ignored);
-    cli_model_folder(&folder);
+    const bool has_folder = cli_model_folder(&folder);
     if (chosen.failed || folder.failed) {
         ok = base_fail(err, BASE_NO_MEMORY, "not enough memory for a path");
         goto done;
     }
-    if (values->n_arguments == 0) ok = add_folder(&rows, folder.data, chosen.data, false, err);
+    if (values->n_arguments == 0 && has_folder)
+        ok = add_folder(&rows, folder.data, chosen.data, false, err);
     for (size_t i = 0; ok && i < values->n_arguments; i++)
         ok = add_folder(&rows, values->argument[i], chosen.data, true, err);
     if (!ok) goto done;
@@ -221,7 +225,8 @@ bool cli_cmd_models(const struct cli_values *values, struct base_error *err)
         print_text(&rows, &out);
     ok = cli_write_buffer(&out, err);
     if (ok && rows.count == 0 && !values->json && values->n_arguments == 0)
-        cli_note("%s: no model files; `make run` fetches one", folder.data);
+        cli_note("%s%s", has_folder ? folder.data : "no folder to look in: name one, or set HOME",
+                 has_folder ? ": no model files; `make run` fetches one" : "");
 done:
     base_buffer_free(&chosen);
     base_buffer_free(&folder);

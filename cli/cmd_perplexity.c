@@ -219,8 +219,7 @@ static bool read_ids(struct perplexity *p, struct base_error *err)
         ok = cli_saved_open(&p->saved, v->kl, p->n_vocab, &p->ids, &p->chunk, err);
     } else if (v->ids) {
         ok = cli_file_read(v->ids, &text, err) &&
-             cli_ids_parse(text.data ? text.data : "", text.size, p->n_vocab, BASE_FAILED, &p->ids,
-                           err);
+             cli_ids_parse(text.data ? text.data : "", text.size, p->n_vocab, &p->ids, err);
         if (!ok) base_error_set_file(err, v->ids);
     } else {
         ok = cli_input_read(v, &text, err) &&
@@ -230,7 +229,7 @@ static bool read_ids(struct perplexity *p, struct base_error *err)
     if (!ok) return false;
     if (p->ids.count < p->chunk) p->chunk = (uint32_t)p->ids.count;
     if (p->chunk < 4)
-        return base_fail(err, BASE_FAILED, "the text has %zu tokens; it takes 4 at least",
+        return base_fail(err, BASE_USAGE, "the text has %zu tokens; it takes 4 at least",
                          p->ids.count);
     p->n_chunks = p->ids.count / p->chunk;
     const bool bos = !v->no_bos && !v->kl && text_adds_bos(p->model.tokenizer);

@@ -58,8 +58,7 @@ static bool open_session(struct completion *c, struct base_error *err)
 static bool open_prompt(struct completion *c, const struct base_buffer *text,
                         struct base_error *err)
 {
-    return cli_result_check(c->values, err) &&
-           cli_generator_prepare(&c->generator, &c->generating, err) &&
+    return cli_generator_prepare(&c->generator, &c->generating, err) &&
            cli_model_open_file(&c->model, c->values, err) &&
            cli_model_open_tokenizer(&c->model, err) && encode_prompt(c, text, err);
 }

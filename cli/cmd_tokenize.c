@@ -50,7 +50,7 @@ static bool decode(struct job *j, const char *bytes, size_t size, struct base_er
     struct text_ids ids = TEXT_IDS_INIT;
     struct base_buffer text = BASE_BUFFER_INIT;
     struct text_decoder d;
-    bool ok = cli_ids_parse(bytes, size, text_vocab_size(j->tokenizer), BASE_FAILED, &ids, err);
+    bool ok = cli_ids_parse(bytes, size, text_vocab_size(j->tokenizer), &ids, err);
     text_decoder_init(&d, j->tokenizer, false, j->values->special);
     for (size_t i = 0; ok && i < ids.count; i++) text_decoder_add(&d, ids.id[i], &text);
     if (ok) text_decoder_end(&d, &text);

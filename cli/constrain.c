@@ -1,6 +1,7 @@
 /* cli/constrain.c: compiling the constraint options. See cli/constrain.h. */
 #include "cli/constrain.h"
 #include "cli/system.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -24,6 +25,11 @@ static bool compile_choices(const char *list, struct sample_constraint **out,
     for (char *one; (one = strsep(&rest, ",")) != NULL; n++) {
         if (n == CLI_LIST_MAX) {
             base_fail_at(err, BASE_USAGE, "--choices", -1, "more than %d", CLI_LIST_MAX);
+            goto done;
+        }
+        if (*one == '\0') { /* a slip of the comma; it would let every answer be none at all */
+            base_fail_at(err, BASE_USAGE, "--choices", -1, "choice %zu is empty: %s", n + 1,
+                         *list ? "there is a comma too many" : "give texts separated by commas");
             goto done;
         }
         choice[n] = one;
@@ -58,7 +64,10 @@ static void name_source(const char *option, const char *argument, bool may_be_fi
         base_fail(err, BASE_USAGE, "'%.100s' is no file that can be read, and as text: %s",
                   argument, as_text.text);
     }
-    base_error_set_file(err, is_file ? argument : option);
+    if (is_file)
+        base_error_set_file(err, argument);
+    else
+        snprintf(err->item, sizeof err->item, "%s", option);
 }
 
 bool cli_constraint_open(const struct cli_values *v, bool generate, struct sample_constraint **out,
@@ -68,8 +77,6 @@ bool cli_constraint_open(const struct cli_values *v, bool generate, struct sampl
     struct base_buffer text = BASE_BUFFER_INIT;
     bool ok = true;
     *out = NULL;
-    if (v->schema_lenient.count && !v->json_schema)
-        return base_fail(err, BASE_USAGE, "--schema-lenient: needs --json-schema");
     if (source && !read_source(source, &text, err)) {
         ok = false;
     } else if (v->grammar) {

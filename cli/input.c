@@ -92,8 +92,8 @@ bool cli_prompt_show(const struct cli_values *values, const struct text_tokenize
     return ok;
 }
 
-bool cli_ids_parse(const char *text, size_t size, uint32_t n_vocab, enum base_code code,
-                   struct text_ids *ids, struct base_error *err)
+bool cli_ids_parse(const char *text, size_t size, uint32_t n_vocab, struct text_ids *ids,
+                   struct base_error *err)
 {
     static const char between[] = " ,\t\r\n";
     for (size_t i = 0; i < size;) {
@@ -107,10 +107,10 @@ bool cli_ids_parse(const char *text, size_t size, uint32_t n_vocab, enum base_co
             id = id * 10 + (uint64_t)(text[i] - '0');
         bool ends = i == size || (text[i] != '\0' && strchr(between, text[i]));
         if (i == start || !ends)
-            return base_fail(err, code, "ids: '%.*s' is not a token id (at byte %zu)",
+            return base_fail(err, BASE_USAGE, "ids: '%.*s' is not a token id (at byte %zu)",
                              (int)(size - start < 12 ? size - start : 12), text + start, start);
         if (id >= n_vocab)
-            return base_fail(err, code, "ids: %llu is outside the vocabulary of %u tokens",
+            return base_fail(err, BASE_USAGE, "ids: %llu is outside the vocabulary of %u tokens",
                              (unsigned long long)id, n_vocab);
         if (!text_ids_add(ids, (int32_t)id, err)) return false;
     }

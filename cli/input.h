@@ -23,8 +23,8 @@ bool cli_prompt_show(const struct cli_values *values, const struct text_tokenize
                      const struct base_buffer *text, const struct text_ids *ids,
                      struct base_error *err);
 
-/* Ids separated by spaces, commas or line ends, each below n_vocab. An error is of `code`. */
-bool cli_ids_parse(const char *text, size_t size, uint32_t n_vocab, enum base_code code,
-                   struct text_ids *ids, struct base_error *err);
+/* Ids separated by spaces, commas or line ends, each below n_vocab; else BASE_USAGE. */
+bool cli_ids_parse(const char *text, size_t size, uint32_t n_vocab, struct text_ids *ids,
+                   struct base_error *err);
 
 #endif

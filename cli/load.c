@@ -7,14 +7,17 @@
 
 #define DEFAULT_MODEL "/SmolLM2-135M-Instruct.Q4_1.gguf"
 
-void cli_model_folder(struct base_buffer *path)
+bool cli_model_folder(struct base_buffer *path)
 {
     const char *data = getenv("XDG_DATA_HOME"), *home = getenv("HOME");
     if (data && *data)
         base_buffer_add_text(path, data);
+    else if (home && *home)
+        base_buffer_add_format(path, "%s/.local/share", home);
     else
-        base_buffer_add_format(path, "%s/.local/share", home ? home : "");
+        return false;
     base_buffer_add_text(path, "/infer/models");
+    return true;
 }
 
 bool cli_model_path(const struct cli_values *values, struct base_buffer *path,
@@ -24,7 +27,10 @@ bool cli_model_path(const struct cli_values *values, struct base_buffer *path,
         base_buffer_add_text(path, values->model);
         return true;
     }
-    cli_model_folder(path);
+    if (!cli_model_folder(path))
+        return base_fail(err, BASE_MODEL,
+                         "no model: give -m FILE or set INFER_MODEL; the default one cannot be "
+                         "looked for, because neither HOME nor XDG_DATA_HOME is set");
     base_buffer_add_text(path, DEFAULT_MODEL);
     if (path->failed) return base_fail(err, BASE_NO_MEMORY, "not enough memory for a path");
     if (access(path->data, F_OK) == 0) return true;
@@ -33,6 +39,12 @@ bool cli_model_path(const struct cli_values *values, struct base_buffer *path,
               "`make run` (scripts/fetch-model)");
     base_error_set_file(err, path->data);
     return false;
+}
+
+/* Between two steps of opening: a Ctrl-C that came meanwhile ends the program here. */
+static bool goes_on(struct base_error *err)
+{
+    return !*cli_interrupt_flag() || base_fail(err, BASE_INTERRUPTED, "interrupted");
 }
 
 static void find_name(struct cli_model *m)
@@ -59,7 +71,7 @@ bool cli_model_open_file(struct cli_model *m, const struct cli_values *values,
             base_error_set_file(err, path.data);
     }
     base_buffer_free(&path);
-    return m->file != NULL;
+    return m->file && goes_on(err);
 }
 
 bool cli_model_has_vocabulary(const struct cli_model *m)
@@ -76,8 +88,11 @@ bool cli_model_has_vocabulary(const struct cli_model *m)
 bool cli_model_open_tokenizer(struct cli_model *m, struct base_error *err)
 {
     m->tokenizer = text_tokenizer_open(m->file, err);
-    if (!m->tokenizer) base_error_set_file(err, gguf_path(m->file));
-    return m->tokenizer != NULL;
+    if (m->tokenizer)
+        text_tokenizer_set_abort(m->tokenizer, cli_interrupt_flag());
+    else
+        base_error_set_file(err, gguf_path(m->file));
+    return m->tokenizer && goes_on(err);
 }
 
 bool cli_model_open_weights(struct cli_model *m, const struct cli_values *values,
@@ -95,7 +110,7 @@ bool cli_model_open_weights(struct cli_model *m, const struct cli_values *values
     engine_set_abort(m->engine, cli_interrupt_flag());
     m->model = model_open(m->file, m->engine, err);
     if (!m->model) base_error_set_file(err, gguf_path(m->file));
-    return m->model != NULL;
+    return m->model && goes_on(err);
 }
 
 uint32_t cli_model_pick_ctx(const struct cli_model *m, uint64_t need)

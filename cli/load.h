@@ -15,8 +15,9 @@ struct cli_model {
     struct base_buffer name; /* general.name, else the file's name */
 };
 
-/* Where model files are kept for the user: appended to *path. */
-void cli_model_folder(struct base_buffer *path);
+/* Where model files are kept for the user: appended to *path. False when the environment does not
+ * tell: neither HOME nor XDG_DATA_HOME. */
+bool cli_model_folder(struct base_buffer *path);
 
 /* The path of -m, of $INFER_MODEL, or of the default model; BASE_MODEL with advice when there is
  * none. */

@@ -55,7 +55,9 @@ static bool run(int argc, char **argv, struct base_error *err)
     }
     if (!cli_options_parse(command, argc, argv, first, &values, err)) return false;
     if (values.help) return help_of(command, err);
-    return cli_command_table[command].run(&values, err);
+    if (cli_command_table[command].run(&values, err)) return true;
+    cli_options_name_variable(&values, err);
+    return false;
 }
 
 int main(int argc, char **argv)

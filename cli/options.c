@@ -11,14 +11,14 @@
 #include <string.h>
 #include <strings.h>
 
-enum { NAME_MAX_SIZE = 64, OPTION_MAX = 192 };
+enum { NAME_MAX_SIZE = 64 };
 
 enum origin { FROM_DEFAULT, FROM_LINE, FROM_ENVIRONMENT };
 
 struct parser {
     enum cli_command_id command;
     struct cli_values *values;
-    enum origin origin[OPTION_MAX]; /* per row of the table */
+    enum origin origin[CLI_OPTION_MAX]; /* per row of the table */
 };
 
 bool cli_option_takes_file(const struct cli_option *o)
@@ -109,8 +109,8 @@ static bool fail_unknown(enum cli_command_id command, const char *word, size_t n
                 err, BASE_USAGE, given, -1,
                 "is an option of `infer %s`, not of `infer %s`; see infer %s --help",
                 cli_command_table[c].name, own, own);
-    char spelt[OPTION_MAX][NAME_MAX_SIZE];
-    const char *names[OPTION_MAX * (CLI_ALIAS_MAX + 1)];
+    char spelt[CLI_OPTION_MAX][NAME_MAX_SIZE];
+    const char *names[CLI_OPTION_MAX * (CLI_ALIAS_MAX + 1)];
     size_t count = 0;
     for (size_t i = 0; i < cli_option_count; i++) {
         const struct cli_option *o = &cli_option_table[i];
@@ -269,13 +269,13 @@ static bool read_line(struct parser *p, int argc, char **argv, int first, struct
     return true;
 }
 
-/* Whether a's row names b as a contradiction. */
-static bool names_contradiction(const struct cli_option *a, const struct cli_option *b)
+/* Whether the list of names has the option's. */
+static bool is_listed(const char *list, const struct cli_option *o)
 {
-    size_t n = strlen(b->name);
-    for (const char *c = a->excludes; c && *c; c += strspn(c, " ")) {
+    size_t n = strlen(o->name);
+    for (const char *c = list; c && *c; c += strspn(c, " ")) {
         size_t size = strcspn(c, " ");
-        if (size == n && memcmp(c, b->name, n) == 0) return true;
+        if (size == n && memcmp(c, o->name, n) == 0) return true;
         c += size;
     }
     return false;
@@ -288,32 +288,47 @@ static const struct cli_option *contradiction(const struct parser *p, const stru
     for (size_t i = 0; i < cli_option_count; i++) {
         const struct cli_option *other = &cli_option_table[i];
         if (p->origin[i] == origin && cli_option_belongs(other, p->command) &&
-            (names_contradiction(o, other) || names_contradiction(other, o)))
+            (is_listed(o->excludes, other) || is_listed(other->excludes, o)))
             return other;
     }
     return NULL;
 }
 
-/* The option of the command that row `o` needs and that has no value but its default, or NULL. */
-static const struct cli_option *missing_need(const struct parser *p, const struct cli_option *o)
+/* A switch must be on; of other options any value will do that is not the default. */
+static bool is_given(const struct parser *p, size_t i)
 {
-    for (size_t i = 0; o->needs && i < cli_option_count; i++) {
-        const struct cli_option *other = &cli_option_table[i];
-        if (cli_option_belongs(other, p->command) && strcmp(other->name, o->needs) == 0)
-            return p->origin[i] == FROM_DEFAULT ? other : NULL;
-    }
-    return NULL;
+    const struct cli_option *o = &cli_option_table[i];
+    if (o->kind == CLI_FLAG) return *(const bool *)((const char *)p->values + o->at);
+    return p->origin[i] != FROM_DEFAULT;
 }
 
-/* After the environment: what an option on the line needs may come from there. */
+/* Whether row `o` needs other options of this command and none of them is there; *names gets them
+ * as an error tells them. */
+static bool lacks_need(const struct parser *p, const struct cli_option *o, char *names, size_t room)
+{
+    size_t used = 0;
+    names[0] = '\0';
+    for (size_t i = 0; o->needs && i < cli_option_count; i++) {
+        const struct cli_option *other = &cli_option_table[i];
+        if (!cli_option_belongs(other, p->command) || !is_listed(o->needs, other)) continue;
+        if (is_given(p, i)) return false;
+        if (used < room)
+            used += (size_t)snprintf(names + used, room - used, "%s--%s", used ? " or " : "",
+                                     other->name);
+    }
+    return used > 0;
+}
+
+/* After the environment: what an option on the line needs may come from there. A variable that
+ * lacks what it needs is a habit that says nothing here. */
 static bool check_needs(const struct parser *p, struct base_error *err)
 {
     for (size_t i = 0; i < cli_option_count; i++) {
         const struct cli_option *o = &cli_option_table[i];
-        const struct cli_option *need = p->origin[i] == FROM_LINE ? missing_need(p, o) : NULL;
-        char name[NAME_MAX_SIZE];
+        char name[NAME_MAX_SIZE], needs[2 * NAME_MAX_SIZE];
+        if (p->origin[i] != FROM_LINE || !lacks_need(p, o, needs, sizeof needs)) continue;
         snprintf(name, sizeof name, "--%s", o->name);
-        if (need) return base_fail_at(err, BASE_USAGE, name, -1, "needs --%s", need->name);
+        return base_fail_at(err, BASE_USAGE, name, -1, "needs %s", needs);
     }
     return true;
 }
@@ -352,6 +367,7 @@ static bool read_environment(struct parser *p, struct base_error *err)
                                 "contradicts the variable of --%s; set one of them", other->name);
         if (!set(p, o, name, text, err)) return false;
         p->origin[i] = FROM_ENVIRONMENT;
+        p->values->from_environment[i] = true;
     }
     return true;
 }
@@ -370,7 +386,7 @@ bool cli_options_parse(enum cli_command_id command, int argc, char **argv, int f
 {
     struct parser p = {.command = command, .values = values};
     *values = (struct cli_values){0};
-    if (cli_option_count > OPTION_MAX)
+    if (cli_option_count > CLI_OPTION_MAX)
         return base_fail(err, BASE_FAILED, "the options table has outgrown the parser");
     if (!set_defaults(&p, err) || !read_line(&p, argc, argv, first, err)) return false;
     if (values->help) return true;
@@ -378,4 +394,16 @@ bool cli_options_parse(enum cli_command_id command, int argc, char **argv, int f
     if (values->n_arguments < c->min_arguments)
         return base_fail(err, BASE_USAGE, "%s: missing argument. Usage: %s", c->name, c->usage);
     return check_line(&p, err) && read_environment(&p, err) && check_needs(&p, err);
+}
+
+void cli_options_name_variable(const struct cli_values *values, struct base_error *err)
+{
+    if (strncmp(err->item, "--", 2) != 0) return;
+    for (size_t i = 0; i < cli_option_count; i++) {
+        const struct cli_option *o = &cli_option_table[i];
+        char name[CLI_VARIABLE_SIZE];
+        if (!values->from_environment[i] || strcmp(err->item + 2, o->name) != 0) continue;
+        cli_option_variable(o, name);
+        snprintf(err->item, sizeof err->item, "%s", name);
+    }
 }

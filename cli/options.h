@@ -35,7 +35,8 @@ enum {
     CLI_INTEGERS_MAX = 16,
     CLI_ARGUMENT_MAX = 3,
     CLI_ALIAS_MAX = 3,
-    CLI_VARIABLE_SIZE = 64
+    CLI_VARIABLE_SIZE = 64,
+    CLI_OPTION_MAX = 192
 };
 
 /* The values of an option that may be given several times. */
@@ -75,6 +76,8 @@ struct cli_values {
 
     const char *argument[CLI_ARGUMENT_MAX]; /* what is not an option, in order */
     size_t n_arguments;
+
+    bool from_environment[CLI_OPTION_MAX]; /* per row of the table */
 };
 
 enum cli_kind { CLI_FLAG, CLI_TEXT, CLI_LIST, CLI_INTEGER, CLI_INTEGERS, CLI_REAL, CLI_CHOICE };
@@ -102,7 +105,7 @@ struct cli_option {
     double low, high;     /* range of numbers, both ends allowed */
     const char *choices;  /* CLI_CHOICE: "md|json|csv" */
     const char *excludes; /* names of options that contradict this one, separated by spaces */
-    const char *needs;    /* name of the option without which this one says nothing */
+    const char *needs;    /* names of options without one of which this one says nothing */
     const char *help;     /* one line; --help adds the default */
     size_t at;            /* offset of the member in struct cli_values */
 };
@@ -153,6 +156,9 @@ enum cli_command_id cli_command_find(const char *name);
  * --help among the options the environment is not read and nothing is required. */
 bool cli_options_parse(enum cli_command_id command, int argc, char **argv, int first,
                        struct cli_values *values, struct base_error *err);
+
+/* In an error about an option, names the variable that its value came from. */
+void cli_options_name_variable(const struct cli_values *values, struct base_error *err);
 
 /* The text of `infer help`, and of `infer COMMAND --help`. */
 void cli_help_overview(struct base_buffer *out);

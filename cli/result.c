@@ -12,16 +12,6 @@ bool cli_result_wanted(const struct cli_values *values)
     return values->json || values->jsonl;
 }
 
-bool cli_result_check(const struct cli_values *values, struct base_error *err)
-{
-    if (cli_result_wanted(values)) return true;
-    const char *name = values->logprobs >= 0 ? "--logprobs"
-                       : values->token_ids   ? "--token-ids"
-                       : values->hash        ? "--hash"
-                                             : NULL;
-    return !name || base_fail_at(err, BASE_USAGE, name, -1, "goes with --json or --jsonl");
-}
-
 /* ---- Members ---- */
 
 static void add_text(struct base_buffer *out, const char *name, const char *text, size_t size)

@@ -25,8 +25,6 @@ struct cli_result {
 
 /* Whether --json or --jsonl was asked for. */
 bool cli_result_wanted(const struct cli_values *values);
-/* BASE_USAGE for options that mean nothing without them; for before the model is loaded. */
-bool cli_result_check(const struct cli_values *values, struct base_error *err);
 
 /* The members above must be set. Before the first token, at each piece, after the last. */
 bool cli_result_start(struct cli_result *r, struct base_error *err);

@@ -49,19 +49,19 @@ static bool read_header(struct cli_saved_reader *r, struct text_ids *ids, uint32
     struct stat st;
     uint64_t size;
     if (fread(&h, sizeof h, 1, r->file) != 1 || memcmp(h.magic, magic, sizeof magic) != 0)
-        return base_fail(err, BASE_FAILED, "not logits saved by infer perplexity --save-logits");
+        return base_fail(err, BASE_USAGE, "not logits saved by infer perplexity --save-logits");
     if (h.n_vocab != r->n_vocab)
-        return base_fail(err, BASE_FAILED,
+        return base_fail(err, BASE_USAGE,
                          "saved from a model with %u tokens, this one has %u: not comparable",
                          h.n_vocab, r->n_vocab);
     if (fstat(fileno(r->file), &st) != 0 || !expected_size(&h, &size) ||
         size != (uint64_t)st.st_size)
-        return base_fail(err, BASE_FAILED, "damaged: its size does not fit its header");
+        return base_fail(err, BASE_USAGE, "damaged: its size does not fit its header");
     *chunk = h.chunk;
     for (uint64_t i = 0; i < h.n_ids; i++) {
         int32_t id;
         if (fread(&id, sizeof id, 1, r->file) != 1 || id < 0 || (uint32_t)id >= h.n_vocab)
-            return base_fail(err, BASE_FAILED, "damaged: id %llu is not one of the vocabulary",
+            return base_fail(err, BASE_USAGE, "damaged: id %llu is not one of the vocabulary",
                              (unsigned long long)i);
         if (!text_ids_add(ids, id, err)) return false;
     }
@@ -75,7 +75,7 @@ bool cli_saved_open(struct cli_saved_reader *r, const char *path, uint32_t n_voc
     r->n_vocab = n_vocab;
     r->file = fopen(path, "rbe");
     bool ok = r->file ? read_header(r, ids, chunk, err)
-                      : base_fail(err, BASE_FAILED, "cannot read: %s", strerror(errno));
+                      : base_fail(err, BASE_USAGE, "cannot read: %s", strerror(errno));
     if (!ok) base_error_set_file(err, path);
     return ok;
 }

@@ -140,7 +140,9 @@ bool cli_file_read(const char *path, struct base_buffer *out, struct base_error 
     goto done;
 
 fail:
-    base_fail(err, BASE_FAILED, "cannot read: %s", strerror(errno));
+    /* A wrong name is the caller's mistake; a disk that fails while it is read is nobody's. */
+    base_fail(err, fd < 0 || errno == EISDIR ? BASE_USAGE : BASE_FAILED, "cannot read: %s",
+              strerror(errno));
 done:
     if (!ok && err) base_error_set_file(err, is_stdin ? "standard input" : path);
     if (fd >= 0 && !is_stdin) close(fd);

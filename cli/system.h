@@ -28,7 +28,8 @@ void cli_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void cli_report(const struct base_error *err);
 void cli_tell(const char *text); /* to standard error, as it is */
 
-/* Appends a whole file; "-" is standard input. */
+/* Appends a whole file; "-" is standard input. BASE_USAGE when there is no such file to read,
+ * BASE_FAILED when reading it fails. */
 bool cli_file_read(const char *path, struct base_buffer *out, struct base_error *err);
 /* Whether standard input is a pipe, a file or a socket (and not a terminal or /dev/null). */
 bool cli_stdin_is_piped(void);

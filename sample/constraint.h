@@ -18,7 +18,7 @@ enum {
     SAMPLE_MAX_NESTING = 200,    /* groups in groups, values in values of a schema */
     SAMPLE_MAX_REPEAT = 10000,   /* m and n of {m,n} */
     SAMPLE_MAX_NFA = 200000,     /* states before determinization, per rule */
-    SAMPLE_MAX_DFA = 20000,      /* states of one automaton */
+    SAMPLE_MAX_DFA = 100000,     /* states of one automaton */
     SAMPLE_MAX_SETS = 1 << 21,   /* states before determinization, over all states after it */
     SAMPLE_MAX_RULES = 20000,    /* rules of a grammar */
     SAMPLE_MAX_LENGTH = 4096,    /* minLength and maxLength */

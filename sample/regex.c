@@ -312,7 +312,7 @@ static bool read_group_head(struct reader *r)
         skip(r, 2);
         return true;
     }
-    if (!begins(r, "?<")) return fail(r, "this kind of group is not supported");
+    if (!begins(r, "?<")) return fail(r, "flags and atomic groups, (?...), are not supported");
     for (skip(r, 2); peek(r) >= 0 && peek(r) != '>' && peek(r) != ')';) skip(r, 1);
     if (peek(r) != '>') return fail(r, "the group's name is not closed");
     skip(r, 1);

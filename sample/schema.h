@@ -93,6 +93,14 @@ struct sample_object {
 };
 enum { SAMPLE_FIRST_MARK = 120 };
 enum { SAMPLE_MAX_MARKS = 6 };
+/* And that a name has come which the schema does not know: where a number of properties is asked
+ * for, what is generated has one of them at most, because a second could repeat the first and
+ * readers would count one. */
+enum { SAMPLE_OTHER_SEEN = 127 };
+static inline bool sample_object_counts(bool generate, uint32_t min)
+{
+    return generate && min > 1;
+}
 
 struct sample_place {
     uint32_t fixed;                                    /* SAMPLE_IS_NULL, _FALSE, _TRUE */

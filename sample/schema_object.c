@@ -15,6 +15,7 @@ struct names {
     } pattern[MAX_PATTERNS];
     uint32_t n_pattern, n_bit; /* operands of the product: bits of the name's number, patterns */
     uint64_t min, max;
+    uint32_t min_json; /* where min comes from */
     uint32_t mask[MAX_CLASSES], n_class;
 };
 
@@ -96,7 +97,10 @@ static bool read_atoms(struct sample_schema *s, const uint32_t *atoms, uint32_t 
             ok = add_key(w, s, &f, err);
             break;
         case SAMPLE_F_MIN_PROPS:
-            if (!negate && w->min < f.a) w->min = f.a;
+            if (!negate && w->min < f.a) {
+                w->min = f.a;
+                w->min_json = f.json;
+            }
             if (negate && w->max > f.a - 1) w->max = f.a - 1;
             break;
         case SAMPLE_F_PATTERN:
@@ -281,6 +285,10 @@ bool sample_schema_object(struct sample_schema *s, const uint32_t *atoms, uint32
     for (uint32_t i = 0; i < w.n_pattern; i++)
         if (w.pattern[i].exists) out->required[1] |= 1ull << (SAMPLE_FIRST_MARK - 64 + marks++);
     if (w.min > w.max || out->n_required > w.max) return true;
+    if (sample_object_counts(s->generate, out->min) && w.min > w.n_key + 1)
+        return sample_schema_fail(s, w.min_json, err,
+                                  "asks for more names than the schema has and one: others could "
+                                  "repeat (--schema-lenient and this word let it go unenforced)");
     if (!(out->key = build_key(s, &w, err))) return false;
     if (!add_classes(s, atoms, n, &w, out, err)) {
         sample_dfa_free(out->key);
@@ -333,7 +341,8 @@ static bool object_alive(struct sample_schema *s, const struct sample_object *o)
     }
     seen[1] |= (uint64_t)marks << (SAMPLE_FIRST_MARK - 64);
     return !(o->required[0] & ~seen[0]) && !(o->required[1] & ~seen[1]) &&
-           (others || names >= o->min);
+           (sample_object_counts(s->generate, o->min) ? names + others >= o->min
+                                                      : others || names >= o->min);
 }
 
 void sample_schema_find_alive(struct sample_schema *s)

@@ -2,6 +2,7 @@
  * here is refused by name. See sample/schema.h. */
 #include "sample/machine.h"
 #include "sample/schema.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -157,11 +158,13 @@ static bool count_at(struct reader *r, uint32_t json, uint64_t limit, uint32_t *
 {
     uint32_t decimal;
     uint64_t count;
+    char too_large[40];
     *out = 0;
     if (!decimal_at(r, json, &decimal)) return false;
     if (!sample_decimal_count(&r->s->decimal[decimal], &count))
         return sample_schema_fail(r->s, json, r->err, "must be a whole number, 0 or more");
-    if (count > limit) return sample_schema_fail(r->s, json, r->err, "is too large");
+    snprintf(too_large, sizeof too_large, "is more than %llu", (unsigned long long)limit);
+    if (count > limit) return sample_schema_fail(r->s, json, r->err, too_large);
     *out = (uint32_t)count;
     return true;
 }
@@ -457,12 +460,19 @@ static bool read_contains(struct reader *r, uint32_t owner, uint32_t v)
            demand_not(r, SAMPLE_F_MIN_CONTAINS, max + 1, lit, v, SAMPLE_IS_ARRAY);
 }
 
+/* A keyword that cannot be enforced. */
+static bool refuse(const struct reader *r, uint32_t v)
+{
+    return sample_schema_fail(
+        r->s, v, r->err, "is not supported (--schema-lenient and this word let it go unenforced)");
+}
+
 static bool read_unique(struct reader *r, uint32_t owner, uint32_t v)
 {
     uint32_t max = sample_json_member(&r->s->json, owner, "maxItems", 8), count;
     if (at(r, v)->kind == SAMPLE_JSON_FALSE) return true;
     if (max && count_at(r, max, SAMPLE_MAX_ITEMS, &count) && count <= 1) return true;
-    return sample_schema_fail(r->s, v, r->err, "is not supported");
+    return refuse(r, v);
 }
 
 /* -- keywords of objects -- */
@@ -750,7 +760,7 @@ static bool read_keyword(struct reader *r, uint32_t owner, uint32_t v)
     if (is_lenient(r, v)) return true;
     for (size_t i = 0; i < sizeof keywords / sizeof keywords[0]; i++)
         if (is(r, v, keywords[i].name)) return keywords[i].read(r, owner, v);
-    return sample_schema_fail(r->s, v, r->err, "is not supported");
+    return refuse(r, v);
 }
 
 static bool read_all(struct reader *r, uint32_t *root)

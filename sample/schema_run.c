@@ -306,6 +306,8 @@ bool sample_object_allows(const struct sample_schema *schema, const struct sampl
         uint64_t bit = 1ull << (known - 1) % 64;
         if (f->s[(known - 1) / 64] & bit) return false;
         wanted = o->required[(known - 1) / 64] & bit;
+    } else if (f->s[1] >> (SAMPLE_OTHER_SEEN - 64) & 1) {
+        return false;
     }
     return wanted || o->max - count > missing;
 }
@@ -419,12 +421,16 @@ static void step_object(struct sample_state *s, struct sample_frame f, uint8_t b
 struct sample_frame sample_object_after(const struct sample_schema *schema,
                                         const struct sample_frame *f, uint32_t c, uint32_t marks)
 {
-    uint32_t known = schema->label[schema->object[f->a].known + c];
+    const struct sample_object *o = &schema->object[f->a];
+    uint32_t known = schema->label[o->known + c];
     struct sample_frame after = *f;
     after.b = 0;
     set_phase(&after, SAMPLE_OBJECT_NEXT);
     if (after.c >> SAMPLE_COUNT_SHIFT < COUNT_LIMIT) after.c += 1u << SAMPLE_COUNT_SHIFT;
-    if (known) after.s[(known - 1) / 64] |= 1ull << (known - 1) % 64;
+    if (known)
+        after.s[(known - 1) / 64] |= 1ull << (known - 1) % 64;
+    else if (sample_object_counts(schema->generate, o->min))
+        after.s[1] |= 1ull << (SAMPLE_OTHER_SEEN - 64);
     after.s[1] |= (uint64_t)marks << (SAMPLE_FIRST_MARK - 64);
     return after;
 }

@@ -281,13 +281,47 @@ static void test_long_small(void **state)
     support_vocab_free(&spm);
 }
 
+/* ---- Ctrl-C ---- */
+
+static void build_words(struct gguf_writer *w)
+{
+    static const char *const texts[] = {"[UNK]", "[CLS]", "[SEP]", "\u2581a"};
+    support_put_text(w, "tokenizer.ggml.model", "bert");
+    support_put_tokens(w, texts, NULL, sizeof texts / sizeof *texts);
+}
+
+static void check_interruption(void (*build)(struct gguf_writer *w), const char *text)
+{
+    struct support_vocab v = support_vocab_make(build);
+    struct text_ids ids = TEXT_IDS_INIT;
+    struct base_error err = BASE_ERROR_INIT;
+    int asked = 0;
+    if (!v.tokenizer) fail_msg("%s", v.err.text);
+    text_tokenizer_set_abort(v.tokenizer, &asked);
+    assert_true(text_encode(v.tokenizer, text, strlen(text), TEXT_PARSE_SPECIAL, &ids, &err));
+    assert_true(ids.count > 0);
+    asked = 1;
+    assert_false(text_encode(v.tokenizer, text, strlen(text), TEXT_PARSE_SPECIAL, &ids, &err));
+    assert_int_equal(err.code, BASE_INTERRUPTED);
+    text_ids_free(&ids);
+    support_vocab_free(&v);
+}
+
+static void test_interruption(void **state)
+{
+    (void)state;
+    check_interruption(build_small, "ab ab");
+    check_interruption(support_put_spm, "ab");
+    check_interruption(build_words, "a a");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_vocab_files),       cmocka_unit_test(test_golden_smollm2),
         cmocka_unit_test(test_golden_gemma3),     cmocka_unit_test(test_round_trips),
         cmocka_unit_test(test_round_trips_small), cmocka_unit_test(test_long_texts),
-        cmocka_unit_test(test_long_small),
+        cmocka_unit_test(test_long_small),        cmocka_unit_test(test_interruption),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,6 +7,8 @@
 #                         format, so \n must be written and % doubled
 #   out_like, err_like    some line matches this extended regular expression
 #   err_line REGEX        standard error is one line, it begins with "infer: " and matches
+#   valid SCHEMA          each line of standard output is what docs/SCHEMA says: by infer's own
+#                         check, and by Python's jsonschema where that is installed
 #   finish                ends the last test
 #
 # $INFER is the program, $MODEL a small model or empty, $work a scratch folder. Every variable
@@ -84,4 +86,18 @@ usage() {
     status 2
     out ''
     err_line "$regex"
+}
+
+valid() {
+    while IFS= read -r line; do
+        printf '%s' "$line" | "$INFER" check --json-schema "docs/$1" >"$work/said" 2>&1 ||
+            bad "infer $last: not as docs/$1: $line: $(cat "$work/said")"
+    done <"$work/out"
+    [ -n "${second_opinion-}" ] ||
+        if python3 -c 'import jsonschema' 2>/dev/null; then second_opinion=yes; else second_opinion=no; fi
+    [ $second_opinion = no ] || python3 -c 'import json, jsonschema, sys
+schema = json.load(open(sys.argv[1]))
+for line in open(sys.argv[2]):
+    jsonschema.Draft202012Validator(schema).validate(json.loads(line))' "docs/$1" "$work/out" \
+        >"$work/said" 2>&1 || bad "infer $last: jsonschema says $(tail -n 1 "$work/said")"
 }

@@ -123,8 +123,10 @@ usage 'bad.json: message 1: a part of its content .* only text is read' run $pla
 printf '[]' >"$work/bad.json"
 usage 'bad.json: holds no message' run $plain --messages "$work/bad.json"
 infer run $plain --messages "$work/nothing.json"
-status 1
+status 2
 err_line 'nothing.json: cannot read: No such file'
+printf '{# nothing #}' >"$work/empty.jinja"
+usage 'empty.jinja: the chat template makes an empty text' run --chat --template "$work/empty.jinja" -p x
 usage '--system: the messages begin with a system message' run $plain --messages "$work/talk.json" --system x
 printf '{}' >"$work/bad.json"
 usage 'bad.json: it is not a list of tools' run $plain --tools "$work/bad.json" -p x
@@ -191,10 +193,20 @@ END
     think="--chat --template $work/think.jinja -p Hi --temp 0 -n 8"
     infer run $think --json
     out_like '"message":\{"role":"assistant","content":"","reasoning_content":"[^"]+"\}'
+    valid run.schema.json
     infer run $think
     out ''
     infer run $think --reasoning only
     [ -s "$work/out" ] || bad 'no thoughts'
+
+    begin a_call_is_a_part_of_the_message
+    printf '{{ tools|length }}{# <tool_call> #}{{ messages[0].content }}\n' >"$work/call.jinja"
+    printf '[{"type":"function","function":{"name":"weather"}}]' >"$work/tools.json"
+    infer run --chat --template "$work/call.jinja" --tools "$work/tools.json" -p Hi --json \
+        --regex '<tool_call>\{"name": "weather", "arguments": \{"city": "Rome"\}\}</tool_call>'
+    status 0
+    out_like '"message":\{"role":"assistant","content":"","tool_calls":\[\{"id":"call_1","type":"function","function":\{"name":"weather","arguments":"\{\\"city\\":\\"Rome\\"\}"\}\}\]\}'
+    valid run.schema.json
 
     begin the_same_bytes_always
     infer run --chat -p 'Name a colour.' -n 20 -s 5

@@ -47,9 +47,26 @@ err_line '--regex: line 1, column 2'
 begin pain_12_what_cannot_be_enforced_is_refused
 infer check --json-schema '{"uniqueItems":true,"items":{"type":"string"}}' -p '[]'
 status 2
-err_line 'uniqueItems'
+err_line "'uniqueItems' is not supported \(--schema-lenient and this word let it go"
 infer check --json-schema '{"uniqueItems":true}' --schema-lenient uniqueItems -p '[]'
 status 0
+
+begin flags_are_refused_by_name
+usage 'column 3: flags and atomic groups, \(\?\.\.\.\), are not supported' check --regex 'x(?i)a' -p xa
+
+begin no_choice_is_empty
+usage '--choices: choice 1 is empty: give texts' check --choices '' -p ''
+usage '--choices: choice 2 is empty: there is a comma too many' check --choices 'a,,b' -p a
+usage '--choices: choice 3 is empty: there is a comma too many' check --choices 'a,b,' -p a
+usage '--choices: choice 1 is empty' -m "$work/none" -p x --choices ',a'
+
+begin the_longest_strings_that_a_schema_may_ask_for
+awk 'BEGIN { printf "\""; for (i = 0; i < 4096; i++) printf "\303\251"; printf "\"" }' >"$work/long"
+infer check --json-schema '{"minLength":4096,"maxLength":4096}' -f "$work/long"
+status 0
+infer check --json-schema '{"maxLength":4095}' -f "$work/long"
+status 1
+usage 'maxLength. is more than 4096' check --json-schema '{"maxLength":4097}' -p x
 
 begin contradictions
 infer check --regex a --choices b -p a

@@ -46,6 +46,9 @@ if command -v bash >/dev/null; then
     bash_offers 'a b.gguf|' quantize -t 2 a
     bash_offers 'bash|zsh|fish|' completion ''
     bash_offers 'perplexity|' help per
+    bash_offers 'chatml|' run --template chatm
+    bash_offers 'c.txt|' run --template c.
+    bash_offers 'chatglm4|chatml|command-r|c.txt|' chat --template c
     bash_offers '|' run -n ''
     bash_offers '|' run -p --to
 else
@@ -62,7 +65,8 @@ if command -v zsh >/dev/null; then
              words=(infer ""); CURRENT=2; _infer
              words=(infer bench --for); CURRENT=3; _infer
              words=(infer -p x --to); CURRENT=4; _infer
-             words=(infer quantize a b Q); CURRENT=5; _infer' "$work/zsh" >"$work/out" 2>"$work/err"
+             _alternative() { print -rl -- "$@" }
+             words=(infer quantize a b Q); CURRENT=5; _infer; _infer_value_template' "$work/zsh" >"$work/out" 2>"$work/err"
     last='completion zsh'
     err ''
     out_like '^compdef _infer infer$'
@@ -71,6 +75,9 @@ if command -v zsh >/dev/null; then
     out_like '^--format=\[.*\]:FORMAT:\(md json csv jsonl\)$'
     out_like '^infer$'
     out_like '^\( --model -m\)-m\[.*\]:FILE:_files$'
+    out_like '^--template=\[.*\]:FILE\|NAME:_infer_value_template$'
+    out_like '^files:file:_files$'
+    out_like '^names:name:\(alpaca .*chatml .*zephyr\)$'
     out_like '^3:argument:\(F32 F16 .*\)$'
 else
     echo 'skip zsh completion: no zsh'
@@ -93,6 +100,8 @@ if command -v fish >/dev/null; then
     ! grep -q top-k "$work/out" || bad 'an option of another command'
     fish_offers '^avx512bf16' 'infer run --isa av'
     fish_offers '^a b.gguf|^a\\ b.gguf' 'infer run -m a'
+    fish_offers '^chatml' 'infer run --template cha'
+    fish_offers '^c.txt' 'infer run --template c'
     fish_offers '^Q4_K_M' 'infer quantize a b Q4'
     fish_offers '^zsh' 'infer completion '
 else

@@ -36,6 +36,22 @@ for kind in bpe spm; do
         accepted --regex '(é|日本|\p{Lu}){3}[^a]{2,5}'
     done
 
+    begin "${kind}_names_that_count_do_not_repeat" # readers count a name that stands twice once
+    named='{"type":"object","properties":{"a":{"type":"null"},"b":{"type":"null"}},"minProperties":3,
+        "additionalProperties":{"type":"null"},"propertyNames":{"pattern":"^[a-c]$"}}'
+    for seed in 1 2 3 4 5 6; do
+        infer -p x -n 100 -s $seed --temp 3 --json-schema "$named"
+        status 0
+        accepted --json-schema "$named"
+        for name in a b c; do
+            [ "$(grep -o "\"$name\"" "$work/out" | wc -l)" -eq 1 ] || bad "$(cat "$work/out")"
+        done
+    done
+    usage "'minProperties' asks for more names than the schema has and one" \
+        -p x --json-schema '{"type":"object","minProperties":2}'
+    infer -p x -n 60 --json-schema '{"type":"object","minProperties":1}'
+    status 0
+
     begin "${kind}_choices_end_by_themselves" # nothing can follow: no end-of-text token is needed
     infer -p x --choices 'yes,no,perhaps' --ignore-eos --json
     status 0

@@ -118,12 +118,24 @@ infer quantize "$work/empty_model.gguf" "$work/no/such/folder.gguf" Q8_0
 status 1
 err_line 'folder\.gguf'
 
-begin a_missing_text_file
-infer -f "$work/none.txt" -m "$work/none.gguf"
-status 1
-err_line 'none\.txt: cannot read: '
-infer -f "$work" -m "$work/none.gguf"
-status 1
-err_line 'cannot read: '
+begin a_missing_file_is_a_wrong_call # whichever option names it: the mistake is the caller's
+plain="-m $work/none.gguf --chat -p x"
+for file in none.txt .; do
+    usage 'cannot read: ' -f "$work/$file" -m "$work/none.gguf"
+    usage 'cannot read: ' check --regex a -f "$work/$file"
+    # shellcheck disable=SC2086
+    usage 'cannot read: ' $plain --messages "$work/$file"
+    # shellcheck disable=SC2086
+    usage 'cannot read: ' $plain --tools "$work/$file"
+    # shellcheck disable=SC2086
+    usage 'cannot read: ' chat -m "$work/none.gguf" --messages "$work/$file"
+done
+usage 'none.gbnf. is no file that can be read' check --grammar "$work/none.gbnf" -p x
+usage "grammar: cannot read: Is a directory|$work: cannot read" check --grammar "$work" -p x
+usage 'none: cannot list: ' models "$work/none"
+input=$work
+infer -m "$work/none.gguf" -f -
+status 2
+err_line 'standard input: cannot read: '
 
 finish

@@ -40,6 +40,24 @@ status 0
 out_like '^\{"version":"0.1.0","commit":(null|"[0-9a-f]+(-dirty)?"),"compiler":"(gcc|clang) '
 is_json '.level and (.levels|length == 4) and .libraries.pcre2'
 
+begin without_a_home_there_is_no_default_model # and no folder at the root of the file system
+home=$HOME
+unset HOME
+infer models
+status 0
+out ''
+err_line 'no folder to look in: name one, or set HOME'
+infer models --json
+out '[]\n'
+infer -p x
+status 3
+err_line '^infer: no model: give -m FILE or set INFER_MODEL; .*neither HOME nor XDG_DATA_HOME is set'
+infer doctor --json
+status 0
+is_json '.model.path == null and (.model.error | test("neither HOME"))'
+HOME=$home
+export HOME
+
 begin models_of_a_folder
 infer models
 status 0
@@ -48,9 +66,20 @@ err_line 'no model files; .make run. fetches one'
 infer models --json
 out '[]\n'
 infer models "$work/none"
-status 1
+status 2
 out ''
 err_line 'none: cannot list'
+# A tensor of a type that there is not: what is wrong with the file says with which.
+mkdir "$work/broken"
+printf 'GGUF\003\0\0\0\001\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\005\0\0\0\0\0\0\0thing\001\0\0\0\040\0\0\0\0\0\0\0\377\0\0\0\0\0\0\0\0\0\0\0' \
+    >"$work/broken/x.gguf"
+infer models "$work/broken" --json
+status 0
+is_json '.[0].error | test("^(tensor )?.?thing.?: ")'
+infer models "$work/broken"
+out_like 'unusable: .*thing.*: '
+infer doctor -m "$work/broken/x.gguf" --json
+is_json '.model.error | test("thing")'
 mkdir "$work/folder"
 echo nonsense >"$work/folder/bad.gguf"
 echo text >"$work/folder/notes.txt"

@@ -59,7 +59,7 @@ status 3
 infer --no-such-option
 status 2
 infer -f "$work/none.txt"
-status 1
+status 2
 
 begin pain_3_18_no_escape_codes_in_errors
 infer -m "$work/none.gguf" -p x

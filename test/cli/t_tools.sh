@@ -30,11 +30,11 @@ out 'The'
 infer tokenize --decode --special -p '2,504'
 out '<|im_end|>The'
 infer tokenize --decode -p '504 x'
-status 1
+status 2
 out ''
 err_line "ids: 'x' is not a token id"
 infer tokenize --decode -p '504 49152'
-status 1
+status 2
 err_line 'ids: 49152 is outside the vocabulary of 49152 tokens'
 
 begin decode_gives_back_any_text
@@ -102,7 +102,7 @@ cp "$work/out" "$work/ids"
 infer perplexity --ids "$work/ids" --chunk 64 -b 7 -t 1
 cmp -s "$work/out" "$work/first" || bad 'other bytes from ids in batches of 7'
 infer perplexity -f /dev/null
-status 1
+status 2
 err_line 'has 0 tokens; it takes 4 at least'
 
 begin kl_divergence_of_a_model_to_itself_is_zero
@@ -118,10 +118,10 @@ infer perplexity --kl "$work/saved" --json
 out_like '"kl":0\.0*,'
 head -c 1000 "$work/saved" >"$work/cut"
 infer perplexity --kl "$work/cut"
-status 1
+status 2
 err_line 'cut: damaged: its size does not fit'
 infer perplexity --kl "$work/corpus"
-status 1
+status 2
 err_line 'corpus: not logits saved by'
 
 begin quantize
@@ -198,6 +198,9 @@ if command -v python3 >/dev/null 2>&1; then
     python3 -c 'import sys, xml.dom.minidom; xml.dom.minidom.parse(sys.argv[1])' "$work/chart.svg" ||
         bad 'not XML'
 fi
+infer bench -p 8 -n 0 -r 1 --svg - # the picture alone
+status 0
+[ "$(head -c 4 "$work/out")" = '<svg' ] || bad "begins with $(head -c 20 "$work/out")"
 infer bench -p 8 -n 0 -r 1 --svg "$work/no-such-folder/chart.svg"
 status 1
 

@@ -53,6 +53,7 @@ usage '-no-cnv: unknown option' -no-cnv -p x
 usage '--log-disable: unknown option' --log-disable -p x
 usage '--temp: is an option of .infer run., not of .infer tokenize.' tokenize --temp 0 -p x
 usage '--special: goes with --decode' tokenize --special -p x
+usage '--plan: is an option of .infer run., not of .infer bench.' bench --plan
 usage '--decode: contradicts --no-bos' tokenize --decode --no-bos -p 1
 
 begin pain_11_12_constraints_are_compiled_before_the_model_is_loaded
@@ -153,6 +154,30 @@ export INFER_TOP_K
 infer -p x -m "$work/none.gguf" # an empty variable is an absent one
 status 3
 unset INFER_TOP_K
+
+begin environment_is_named_where_it_is_wrong # also when the mistake shows later than in parsing
+with() { # VARIABLE VALUE REGEX ARGS...
+    export "$1=$2"
+    name=$1
+    shift 2
+    usage "$@"
+    unset "$name"
+}
+with INFER_CHOICES a,,b '^infer: INFER_CHOICES: choice 2 is empty' -p x
+with INFER_GRAMMAR 'root ::= b' '^infer: INFER_GRAMMAR: line 1, column 10: ' -p x
+with INFER_REGEX '(' '^infer: INFER_REGEX: line 1, column 2: ' -p x
+with INFER_SAMPLERS nonsense '^infer: INFER_SAMPLERS: ' -p x
+with INFER_PLOT 1 '^infer: INFER_PLOT: goes with --format md' bench --format json
+with INFER_GRAMMAR 'root ::= "a"' '^infer: --choices: choice 1 is empty' -p x --choices ,
+
+begin a_variable_without_what_it_needs_says_nothing # it is a habit, not a mistake of this call
+INFER_LOGPROBS=3 INFER_SYSTEM=x INFER_SCHEMA_LENIENT=format
+export INFER_LOGPROBS INFER_SYSTEM INFER_SCHEMA_LENIENT
+infer -p x -m "$work/none.gguf"
+status 3
+unset INFER_LOGPROBS INFER_SYSTEM INFER_SCHEMA_LENIENT
+usage '--system: needs --chat' -p x --system y
+usage '--logprobs: needs --json or --jsonl' -p x --logprobs 2
 
 begin double_dash_ends_options
 infer inspect -- -m
