@@ -16,7 +16,7 @@ infer --plan
 status 0
 err ''
 out_like '^weights +96\.6 MB '
-out_like '^cache +94\.4 MB  for 4096 tokens'
+out_like '^cache +97\.3 MB  for 4096 tokens'
 out_like '^total +[0-9.]+ MB'
 out_like '^threads +[0-9]+ +(scalar|avx)'
 infer --plan -c 64 -t 1 --isa scalar --json -ctk f32 -ctv f32
