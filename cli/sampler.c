@@ -230,6 +230,7 @@ struct sampler *cli_sampler_open(const struct cli_values *v, const struct cli_mo
     o.n_biases = p.n_biases;
     o.end_id = p.end_id;
     o.n_ends = p.n_ends;
+    o.pool = m->engine->pool;
     s = sample_new(&o, model_facts(m->model)->n_vocab, model_session_n_ctx(m->session), err);
     for (size_t i = 0; s && v->ignore_eos && i < p.n_ends; i++) sample_forbid(s, p.end_id[i]);
 end:

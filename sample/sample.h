@@ -64,6 +64,8 @@ struct sample_options {
     void *token_context;
     const int32_t *end_id; /* [n_ends] end-of-text tokens, for infill */
     size_t n_ends;
+
+    struct engine_pool *pool; /* whose workers read a large vocabulary together; NULL: alone */
 };
 struct sample_options sample_options_default(void);
 

@@ -5,6 +5,7 @@
  * error below 1e-6, sums of blocks double); in lists they are double. */
 #include "sample/set.h"
 #include "base/size.h"
+#include "engine/pool.h"
 #include "sample/exp.h"
 #include <float.h>
 #include <math.h>
@@ -80,6 +81,37 @@ static inline const float *block_of(struct sample_set *set, uint32_t b)
     return own_block(set, b);
 }
 
+enum { SHARED_BLOCKS = 1024 }; /* fewer are not worth a meeting of the workers */
+
+/* Runs job(worker, data) on the pool's workers, for blocks first .. end - 1 of each (see share_of).
+ * The logits of a large vocabulary are half in the caches of another worker, which wrote them and
+ * has about the same share here. */
+static void by_workers(const struct sample_set *set,
+                       void (*job)(const struct engine_worker *, void *), void *data)
+{
+    const struct engine_worker lone = {.nth = 1};
+    if (set->pool && set->n_blocks >= SHARED_BLOCKS)
+        engine_pool_run(set->pool, job, data);
+    else
+        job(&lone, data);
+}
+
+static void share_of(const struct engine_worker *worker, uint32_t n, uint32_t *first, uint32_t *end)
+{
+    *first = (uint32_t)((uint64_t)n * (uint32_t)worker->ith / (uint32_t)worker->nth);
+    *end = (uint32_t)((uint64_t)n * ((uint32_t)worker->ith + 1) / (uint32_t)worker->nth);
+}
+
+static void bounds_job(const struct engine_worker *worker, void *data)
+{
+    const struct sample_set *set = data;
+    uint32_t first, end;
+    share_of(worker, set->n_vocab / SAMPLE_BLOCK, &first, &end);
+    set->kernels->bounds(set->given + (size_t)first * SAMPLE_BLOCK,
+                         set->allowed ? set->allowed + first : NULL, end - first,
+                         set->bound + first);
+}
+
 /* Nothing is copied but the last block, and where infinity stands: a bound of every block tells
  * which ones are worth a look. */
 void sample_set_load(struct sample_set *set, const float *logits, const uint64_t *allowed)
@@ -90,7 +122,7 @@ void sample_set_load(struct sample_set *set, const float *logits, const uint64_t
     set->given = logits;
     set->allowed = allowed;
     const uint32_t n_given = set->n_vocab / SAMPLE_BLOCK;
-    set->kernels->bounds(logits, allowed, n_given, set->bound);
+    by_workers(set, bounds_job, set);
     for (uint32_t b = 0; b < set->n_blocks; b++) {
         set->place[b] = allowed && allowed[b] != UINT64_MAX ? SAMPLE_TO_MAKE : SAMPLE_AS_GIVEN;
         if (b < n_given && !(set->bound[b] > FLT_MAX)) continue;
@@ -459,23 +491,37 @@ void sample_set_weigh_block(struct sample_set *set, uint32_t block, float best,
     set->kernels->weigh(block_of(set, block), best, scale_of(set), weight);
 }
 
-/* Sums of what has changed, relative to the bounds. */
-static void sum_blocks(struct sample_set *set, bool whole)
+struct sum_blocks {
+    struct sample_set *set;
+    float scale;
+    bool all, whole;
+};
+
+static void sum_job(const struct engine_worker *worker, void *data)
 {
-    const float scale = scale_of(set);
-    const bool all = scale != set->scale || (whole && !set->whole);
-    for (uint32_t b = 0; b < set->n_blocks; b++) {
-        if (!all && set->summed[b]) continue;
+    const struct sum_blocks *job = data;
+    struct sample_set *set = job->set;
+    uint32_t b, end;
+    for (share_of(worker, set->n_blocks, &b, &end); b < end; b++) {
+        if (!job->all && set->summed[b]) continue;
         set->sums[b] = (struct sample_block_sums){0};
         set->summed[b] = 1;
         if (!(set->bound[b] > -INFINITY)) continue;
         const float *x = block_of(set, b);
-        if (whole)
-            set->sums[b] = set->kernels->sums(x, set->bound[b], scale);
+        if (job->whole)
+            set->sums[b] = set->kernels->sums(x, set->bound[b], job->scale);
         else
-            set->sums[b].total = set->kernels->total(x, set->bound[b], scale);
+            set->sums[b].total = set->kernels->total(x, set->bound[b], job->scale);
     }
-    set->scale = scale;
+}
+
+/* Sums of what has changed, relative to the bounds. */
+static void sum_blocks(struct sample_set *set, bool whole)
+{
+    struct sum_blocks job = {.set = set, .scale = scale_of(set), .whole = whole};
+    job.all = job.scale != set->scale || (whole && !set->whole);
+    by_workers(set, sum_job, &job);
+    set->scale = job.scale;
     set->whole = whole;
 }
 

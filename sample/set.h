@@ -34,6 +34,7 @@ struct sample_set {
     float *bound;   /* [n_blocks, up to a whole block] the largest logit of the block */
     double temp;
     const struct sample_block_kernels *kernels;
+    struct engine_pool *pool; /* or NULL */
 
     /* At the latest sample_set_sums or _total: the sums of each block relative to its bound, at
      * this scale, and the weights relative to the best. */
