@@ -215,6 +215,24 @@ bool cli_sampler_check(const struct cli_values *v, struct base_error *err)
     return ok;
 }
 
+/* ---- Parts of a vocabulary on the engine's threads ---- */
+
+struct parts_call {
+    sample_part_fn *part;
+    void *data;
+};
+
+static void part_job(const struct engine_worker *worker, void *data)
+{
+    const struct parts_call *call = data;
+    call->part(call->data, worker->ith, worker->nth);
+}
+
+static void on_pool(void *pool, sample_part_fn *part, void *data)
+{
+    engine_pool_run(pool, part_job, &(struct parts_call){part, data});
+}
+
 struct sampler *cli_sampler_open(const struct cli_values *v, const struct cli_model *m,
                                  uint64_t seed, struct base_error *err)
 {
@@ -230,7 +248,8 @@ struct sampler *cli_sampler_open(const struct cli_values *v, const struct cli_mo
     o.n_biases = p.n_biases;
     o.end_id = p.end_id;
     o.n_ends = p.n_ends;
-    o.pool = m->engine->pool;
+    o.together = on_pool;
+    o.together_context = m->engine->pool;
     s = sample_new(&o, model_facts(m->model)->n_vocab, model_session_n_ctx(m->session), err);
     for (size_t i = 0; s && v->ignore_eos && i < p.n_ends; i++) sample_forbid(s, p.end_id[i]);
 end:

@@ -25,6 +25,11 @@ struct sample_text {
 
 enum { SAMPLE_MAX_BREAKER = 128 }; /* bytes of a sequence breaker */
 
+/* Calls part(data, i, n) once for each i < n, on n threads at the same time, and returns when all
+ * are done. */
+typedef void sample_part_fn(void *data, int i, int n);
+typedef void sample_together_fn(void *context, sample_part_fn *part, void *data);
+
 /* Everything is copied but `token_bytes` and its context, which must outlive the sampler. */
 struct sample_options {
     uint64_t seed;
@@ -65,7 +70,8 @@ struct sample_options {
     const int32_t *end_id; /* [n_ends] end-of-text tokens, for infill */
     size_t n_ends;
 
-    struct engine_pool *pool; /* whose workers read a large vocabulary together; NULL: alone */
+    sample_together_fn *together; /* for reading a large vocabulary; NULL: alone */
+    void *together_context;
 };
 struct sample_options sample_options_default(void);
 

@@ -5,7 +5,6 @@
  * error below 1e-6, sums of blocks double); in lists they are double. */
 #include "sample/set.h"
 #include "base/size.h"
-#include "engine/pool.h"
 #include "sample/exp.h"
 #include <float.h>
 #include <math.h>
@@ -81,32 +80,30 @@ static inline const float *block_of(struct sample_set *set, uint32_t b)
     return own_block(set, b);
 }
 
-enum { SHARED_BLOCKS = 1024 }; /* fewer are not worth a meeting of the workers */
+enum { SHARED_BLOCKS = 1024 }; /* fewer are not worth a meeting of threads */
 
-/* Runs job(worker, data) on the pool's workers, for blocks first .. end - 1 of each (see share_of).
- * The logits of a large vocabulary are half in the caches of another worker, which wrote them and
- * has about the same share here. */
-static void by_workers(const struct sample_set *set,
-                       void (*job)(const struct engine_worker *, void *), void *data)
+/* The logits of a large vocabulary are half in the caches of another thread, which wrote them and
+ * has about the same part here. */
+static void in_parts(const struct sample_set *set, sample_part_fn *part, void *data)
 {
-    const struct engine_worker lone = {.nth = 1};
-    if (set->pool && set->n_blocks >= SHARED_BLOCKS)
-        engine_pool_run(set->pool, job, data);
+    if (set->together && set->n_blocks >= SHARED_BLOCKS)
+        set->together(set->together_context, part, data);
     else
-        job(&lone, data);
+        part(data, 0, 1);
 }
 
-static void share_of(const struct engine_worker *worker, uint32_t n, uint32_t *first, uint32_t *end)
+/* Of n blocks those of part i of n_parts. */
+static void part_of(uint32_t n, int i, int n_parts, uint32_t *first, uint32_t *end)
 {
-    *first = (uint32_t)((uint64_t)n * (uint32_t)worker->ith / (uint32_t)worker->nth);
-    *end = (uint32_t)((uint64_t)n * ((uint32_t)worker->ith + 1) / (uint32_t)worker->nth);
+    *first = (uint32_t)((uint64_t)n * (uint32_t)i / (uint32_t)n_parts);
+    *end = (uint32_t)((uint64_t)n * ((uint32_t)i + 1) / (uint32_t)n_parts);
 }
 
-static void bounds_job(const struct engine_worker *worker, void *data)
+static void bounds_part(void *data, int i, int n_parts)
 {
     const struct sample_set *set = data;
     uint32_t first, end;
-    share_of(worker, set->n_vocab / SAMPLE_BLOCK, &first, &end);
+    part_of(set->n_vocab / SAMPLE_BLOCK, i, n_parts, &first, &end);
     set->kernels->bounds(set->given + (size_t)first * SAMPLE_BLOCK,
                          set->allowed ? set->allowed + first : NULL, end - first,
                          set->bound + first);
@@ -122,7 +119,7 @@ void sample_set_load(struct sample_set *set, const float *logits, const uint64_t
     set->given = logits;
     set->allowed = allowed;
     const uint32_t n_given = set->n_vocab / SAMPLE_BLOCK;
-    by_workers(set, bounds_job, set);
+    in_parts(set, bounds_part, set);
     for (uint32_t b = 0; b < set->n_blocks; b++) {
         set->place[b] = allowed && allowed[b] != UINT64_MAX ? SAMPLE_TO_MAKE : SAMPLE_AS_GIVEN;
         if (b < n_given && !(set->bound[b] > FLT_MAX)) continue;
@@ -497,12 +494,12 @@ struct sum_blocks {
     bool all, whole;
 };
 
-static void sum_job(const struct engine_worker *worker, void *data)
+static void sum_part(void *data, int i, int n_parts)
 {
     const struct sum_blocks *job = data;
     struct sample_set *set = job->set;
     uint32_t b, end;
-    for (share_of(worker, set->n_blocks, &b, &end); b < end; b++) {
+    for (part_of(set->n_blocks, i, n_parts, &b, &end); b < end; b++) {
         if (!job->all && set->summed[b]) continue;
         set->sums[b] = (struct sample_block_sums){0};
         set->summed[b] = 1;
@@ -520,7 +517,7 @@ static void sum_blocks(struct sample_set *set, bool whole)
 {
     struct sum_blocks job = {.set = set, .scale = scale_of(set), .whole = whole};
     job.all = job.scale != set->scale || (whole && !set->whole);
-    by_workers(set, sum_job, &job);
+    in_parts(set, sum_part, &job);
     set->scale = job.scale;
     set->whole = whole;
 }

@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "sample/block.h"
+#include "sample/sample.h"
 #include <stddef.h>
 
 struct sample_candidate {
@@ -34,7 +35,8 @@ struct sample_set {
     float *bound;   /* [n_blocks, up to a whole block] the largest logit of the block */
     double temp;
     const struct sample_block_kernels *kernels;
-    struct engine_pool *pool; /* or NULL */
+    sample_together_fn *together; /* or NULL */
+    void *together_context;
 
     /* At the latest sample_set_sums or _total: the sums of each block relative to its bound, at
      * this scale, and the weights relative to the best. */
