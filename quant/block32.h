@@ -55,7 +55,7 @@ static inline void quant_panel32_put(struct quant_panel32 *panel, int row, const
  * enough ahead that the last row of the group was fetched when it is needed. It goes to the
  * second-level cache, because eight long rows do not fit the first. */
 
-enum { QUANT_PREFETCH_AHEAD = 8192, QUANT_GEMV_ROWS = 8 };
+enum { QUANT_PREFETCH_AHEAD = 3072, QUANT_GEMV_ROWS = 8 };
 
 struct quant_gemv_form {
     size_t block_bytes;
