@@ -365,7 +365,7 @@ const struct cli_option cli_option_table[] = {
      .excludes = "json", .help = "a JSON line per token, the object of --json last",
      .at = AT(jsonl)},
     {.name = "token-ids", .kind = CLI_FLAG, .commands = RUN, .group = CLI_GROUP_OUTPUT,
-     .needs = "json jsonl", .help = "ids of prompt and text in the JSON", .at = AT(token_ids)},
+     .needs = "json jsonl", .help = "ids of the prompt in the JSON too", .at = AT(token_ids)},
     {.name = "logprobs", .kind = CLI_INTEGER, .commands = RUN, .group = CLI_GROUP_OUTPUT,
      .value = "K", .standard = "-1", .low = -1, .high = 1000,
      .needs = "json jsonl", .help = "per token its logprob and the K best; -1: off", .at = AT(logprobs)},

@@ -120,7 +120,7 @@ bool cli_result_piece(struct cli_result *r, const struct cli_piece *piece, struc
         base_buffer_add_text(&r->line, "{\"event\":\"text\",");
     if (r->values->jsonl) add_text(&r->line, "text", piece->text, piece->size);
     if (piece->id >= 0 && r->values->logprobs >= 0) take_logprobs(r, piece);
-    if (piece->id >= 0 && r->values->token_ids)
+    if (piece->id >= 0)
         base_buffer_add_format(&r->ids, "%s%d", r->ids.size ? "," : "", piece->id);
     if (r->values->jsonl) base_buffer_add_text(&r->line, "}\n");
     if (r->text.failed || r->ids.failed || r->logprobs.failed)
@@ -176,7 +176,7 @@ bool cli_result_end(struct cli_result *r, const struct cli_outcome *outcome, str
     add_outcome(r, outcome, &r->line);
     add_model(r, sha256, &r->line);
     add_prompt_ids(r, &r->line);
-    if (r->values->token_ids) add_items(&r->line, "ids", &r->ids);
+    add_items(&r->line, "ids", &r->ids);
     if (r->values->logprobs >= 0) add_items(&r->line, "logprobs", &r->logprobs);
     base_buffer_add_text(&r->line, "}\n");
     return cli_write_buffer(&r->line, err);

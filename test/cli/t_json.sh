@@ -37,6 +37,7 @@ infer -p "$france" -n 6 --temp 0 --json
 status 0
 err ''
 valid run.schema.json
+out_like '"ids":\[7042,30,198,198,'
 infer -p "$france" -n 6 --temp 0 --json --logprobs 3 --token-ids
 valid run.schema.json
 out_like '"prompt_ids":\[504,3575,282,4649,314\],"ids":\[7042,30,198,198,'
