@@ -120,8 +120,7 @@ bool cli_result_piece(struct cli_result *r, const struct cli_piece *piece, struc
         base_buffer_add_text(&r->line, "{\"event\":\"text\",");
     if (r->values->jsonl) add_text(&r->line, "text", piece->text, piece->size);
     if (piece->id >= 0 && r->values->logprobs >= 0) take_logprobs(r, piece);
-    if (piece->id >= 0)
-        base_buffer_add_format(&r->ids, "%s%d", r->ids.size ? "," : "", piece->id);
+    if (piece->id >= 0) base_buffer_add_format(&r->ids, "%s%d", r->ids.size ? "," : "", piece->id);
     if (r->values->jsonl) base_buffer_add_text(&r->line, "}\n");
     if (r->text.failed || r->ids.failed || r->logprobs.failed)
         return base_fail(err, BASE_NO_MEMORY, "not enough memory for the text");
