@@ -82,6 +82,15 @@ void base_buffer_add_json(struct base_buffer *b, const char *text, size_t size)
     base_buffer_add(b, "\"", 1);
 }
 
+void base_buffer_add_member(struct base_buffer *b, const char *name, const char *text, size_t size)
+{
+    base_buffer_add_format(b, "\"%s\":", name);
+    if (text)
+        base_buffer_add_json(b, text, size);
+    else
+        base_buffer_add_text(b, "null");
+}
+
 void base_buffer_clear(struct base_buffer *b)
 {
     b->size = 0;

@@ -22,6 +22,8 @@ void base_buffer_add_format(struct base_buffer *b, const char *format, ...)
 /* Appends text as a JSON string with quotes: control characters escaped, invalid UTF-8 replaced by
  * U+FFFD. */
 void base_buffer_add_json(struct base_buffer *b, const char *text, size_t size);
+/* Appends "name": and the text as above, or null where text is NULL. */
+void base_buffer_add_member(struct base_buffer *b, const char *name, const char *text, size_t size);
 void base_buffer_clear(struct base_buffer *b); /* keeps the memory */
 void base_buffer_free(struct base_buffer *b);
 

@@ -224,11 +224,8 @@ static void text_memory(const struct doctor *d, struct base_buffer *out)
 
 static void json_text(struct base_buffer *out, const char *name, const char *text)
 {
-    base_buffer_add_format(out, "\"%s\":", name);
-    if (text && *text)
-        base_buffer_add_json(out, text, strlen(text));
-    else
-        base_buffer_add_text(out, "null");
+    const bool some = text && *text;
+    base_buffer_add_member(out, name, some ? text : NULL, some ? strlen(text) : 0);
 }
 
 static void add_json(const struct doctor *d, struct base_buffer *out)

@@ -168,11 +168,8 @@ static void print_text(const struct rows *rows, struct base_buffer *out)
 
 static void add_member(struct base_buffer *out, const char *name, const char *text, size_t size)
 {
-    base_buffer_add_format(out, ",\"%s\":", name);
-    if (text)
-        base_buffer_add_json(out, text, size);
-    else
-        base_buffer_add_text(out, "null");
+    base_buffer_add_text(out, ",");
+    base_buffer_add_member(out, name, text, size);
 }
 
 static void print_json(const struct rows *rows, struct base_buffer *out)

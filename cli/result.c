@@ -14,15 +14,6 @@ bool cli_result_wanted(const struct cli_values *values)
 
 /* ---- Members ---- */
 
-static void add_text(struct base_buffer *out, const char *name, const char *text, size_t size)
-{
-    base_buffer_add_format(out, "\"%s\":", name);
-    if (text)
-        base_buffer_add_json(out, text, size);
-    else
-        base_buffer_add_text(out, "null");
-}
-
 static void add_prompt_ids(const struct cli_result *r, struct base_buffer *out)
 {
     if (!r->values->token_ids) return;
@@ -35,9 +26,9 @@ static void add_prompt_ids(const struct cli_result *r, struct base_buffer *out)
 static void add_model(const struct cli_result *r, const char *sha256, struct base_buffer *out)
 {
     const char *path = gguf_path(r->model->file);
-    add_text(out, "model_path", path, strlen(path));
+    base_buffer_add_member(out, "model_path", path, strlen(path));
     base_buffer_add_text(out, ",");
-    add_text(out, "model_sha256", *sha256 ? sha256 : NULL, strlen(sha256));
+    base_buffer_add_member(out, "model_sha256", *sha256 ? sha256 : NULL, strlen(sha256));
     base_buffer_add_text(out, ",\"version\":\"" CLI_VERSION_TEXT "\"");
 }
 
@@ -53,7 +44,7 @@ static void add_token(struct cli_result *r, struct base_buffer *out, int32_t id,
     base_buffer_clear(&r->token);
     text_token_bytes(r->model->tokenizer, id, true, &r->token);
     base_buffer_add_format(out, "{\"id\":%d,", id);
-    add_text(out, "text", r->token.size ? r->token.data : "", r->token.size);
+    base_buffer_add_member(out, "text", r->token.size ? r->token.data : "", r->token.size);
     base_buffer_add_text(out, ",");
     add_logprob(out, logprob);
     out->failed |= r->token.failed;
@@ -82,7 +73,7 @@ bool cli_result_start(struct cli_result *r, struct base_error *err)
     if (!r->values->jsonl) return true;
     cli_model_hash_cached(r->model->file, sha256);
     base_buffer_add_text(&r->line, "{\"event\":\"start\",");
-    add_text(&r->line, "model", r->model->name.data, r->model->name.size);
+    base_buffer_add_member(&r->line, "model", r->model->name.data, r->model->name.size);
     base_buffer_add_format(&r->line, ",\"prompt_tokens\":%zu,\"seed\":%llu,", r->prompt->count,
                            (unsigned long long)r->seed);
     add_model(r, sha256, &r->line);
@@ -118,7 +109,7 @@ bool cli_result_piece(struct cli_result *r, const struct cli_piece *piece, struc
                                (unsigned long long)piece->index, piece->id);
     else if (r->values->jsonl)
         base_buffer_add_text(&r->line, "{\"event\":\"text\",");
-    if (r->values->jsonl) add_text(&r->line, "text", piece->text, piece->size);
+    if (r->values->jsonl) base_buffer_add_member(&r->line, "text", piece->text, piece->size);
     if (piece->id >= 0 && r->values->logprobs >= 0) take_logprobs(r, piece);
     if (piece->id >= 0) base_buffer_add_format(&r->ids, "%s%d", r->ids.size ? "," : "", piece->id);
     if (r->values->jsonl) base_buffer_add_text(&r->line, "}\n");
@@ -137,14 +128,14 @@ static double rate(uint64_t n, double seconds)
 static void add_outcome(const struct cli_result *r, const struct cli_outcome *o,
                         struct base_buffer *out)
 {
-    add_text(out, "model", r->model->name.data, r->model->name.size);
+    base_buffer_add_member(out, "model", r->model->name.data, r->model->name.size);
     base_buffer_add_format(out, ",\"prompt_tokens\":%llu,\"tokens\":%llu,",
                            (unsigned long long)o->n_prompt, (unsigned long long)o->n_generated);
-    add_text(out, "text", r->text.size ? r->text.data : "", r->text.size);
+    base_buffer_add_member(out, "text", r->text.size ? r->text.data : "", r->text.size);
     base_buffer_add(out, r->message.size ? r->message.data : "", r->message.size);
     out->failed |= r->message.failed;
     base_buffer_add_format(out, ",\"stop\":\"%s\",", cli_ending_name[o->ending]);
-    add_text(out, "stop_text", o->stop_text, o->stop_size);
+    base_buffer_add_member(out, "stop_text", o->stop_text, o->stop_size);
     base_buffer_add_format(
         out,
         ",\"seed\":%llu,\"timings\":{\"load_ms\":%.3f,\"prompt_ms\":%.3f,\"generate_ms\":%.3f,"

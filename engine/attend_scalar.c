@@ -53,37 +53,49 @@ static float row(int64_t d, const float *x, int most, int16_t *codes)
     return scale;
 }
 
-void engine_attend_key_put(int64_t d, const int16_t *codes, float scale, char *group, int64_t i)
+/* Pairs of codes lie `step` apart where they come from. */
+static void key_row(int64_t d, const int16_t *codes, int64_t step, float scale, char *group,
+                    int64_t i)
 {
     int16_t *to = engine_attend_codes(group) + 2 * i;
     engine_attend_scales(group)[i] = scale;
-    for (int64_t e = 0; e < d; e += 2, to += 2 * GROUP) memcpy(to, codes + e, 2 * sizeof *to);
+    for (int64_t e = 0; e < d; e += 2, to += 2 * GROUP, codes += step)
+        memcpy(to, codes, 2 * sizeof *to);
+}
+
+/* Where row `i` of a group of values has its codes, every second one. */
+static int16_t *value_codes(int64_t dv, const char *group, int64_t i)
+{
+    return engine_attend_codes(group) + i / 2 * ((dv + 15) / 16 * 16) * 2 + i % 2;
+}
+
+static void value_row(int64_t dv, const int16_t *codes, int64_t step, float scale, char *group,
+                      int64_t i)
+{
+    int16_t *to = value_codes(dv, group, i);
+    engine_attend_scales(group)[i] = scale;
+    for (int64_t e = 0; e < dv; e++) to[2 * e] = codes[step * e];
+}
+
+void engine_attend_key_put(int64_t d, const int16_t *codes, float scale, char *group, int64_t i)
+{
+    key_row(d, codes, 2, scale, group, i);
 }
 
 void engine_attend_value_put(int64_t dv, const int16_t *codes, float scale, char *group, int64_t i)
 {
-    const int64_t pad = (dv + 15) / 16 * 16;
-    int16_t *to = engine_attend_codes(group) + i / 2 * pad * 2 + i % 2;
-    engine_attend_scales(group)[i] = scale;
-    for (int64_t e = 0; e < dv; e++) to[2 * e] = codes[e];
+    value_row(dv, codes, 1, scale, group, i);
 }
 
 void engine_attend_key_copy(int64_t d, const char *source, int64_t from, char *group, int64_t i)
 {
-    const int16_t *codes = engine_attend_codes(source) + 2 * from;
-    int16_t *to = engine_attend_codes(group) + 2 * i;
-    engine_attend_scales(group)[i] = engine_attend_scales(source)[from];
-    for (int64_t e = 0; e < d; e += 2, to += 2 * GROUP, codes += 2 * GROUP)
-        memcpy(to, codes, 2 * sizeof *to);
+    key_row(d, engine_attend_codes(source) + 2 * from, 2 * GROUP,
+            engine_attend_scales(source)[from], group, i);
 }
 
 void engine_attend_value_copy(int64_t dv, const char *source, int64_t from, char *group, int64_t i)
 {
-    const int64_t pad = (dv + 15) / 16 * 16;
-    const int16_t *codes = engine_attend_codes(source) + from / 2 * pad * 2 + from % 2;
-    int16_t *to = engine_attend_codes(group) + i / 2 * pad * 2 + i % 2;
-    engine_attend_scales(group)[i] = engine_attend_scales(source)[from];
-    for (int64_t e = 0; e < dv; e++) to[2 * e] = codes[2 * e];
+    value_row(dv, value_codes(dv, source, from), 2, engine_attend_scales(source)[from], group, i);
 }
 
 static void keys(int64_t d, const float *x, int64_t pad, char *group)

@@ -211,17 +211,20 @@ static const struct engine_product_job *job_of_group(const struct run *run, int6
     return &run->jobs[lo];
 }
 
-static void build_group(const struct run *run, int64_t group)
+/* `convert`: its rows of x, too, first. */
+static void build_group(const struct run *run, int64_t group, bool convert)
 {
     const struct engine_product_job *job = job_of_group(run, group);
     int64_t first = (group - job->group) * ENGINE_TILE_COLS;
     int64_t n = job->n - first < ENGINE_TILE_COLS ? job->n - first : ENGINE_TILE_COLS;
+    const struct engine_product_column *column = run->columns + job->first + first;
+    for (int c = 0; convert && c < n; c++) convert_row(run, column[c].x_row);
     for (int kind = QUANT_ACT_Q8_32; kind <= QUANT_ACT_Q8_256; kind++) {
         if (!run->p->act[kind].bytes) continue;
         char *to = group_at(run, kind, group);
         if (n < ENGINE_TILE_COLS) memset(to, 0, (size_t)run->p->act[kind].group_bytes);
         for (int c = 0; c < n; c++) {
-            struct quant_act a = column_act(run, kind, run->columns[job->first + first + c].x_row);
+            struct quant_act a = column_act(run, kind, column[c].x_row);
             if (kind == QUANT_ACT_Q8_32)
                 interleave32((struct engine_cols32 *)to, run->p->k / 32, &a, c);
             else
@@ -423,7 +426,7 @@ static void prepare_alone(struct run *run)
 {
     build_table(run);
     for (int64_t i = 0; i < run->p->n_rows_x; i++) convert_row(run, i);
-    for (int64_t i = 0; i < run->header->n_groups; i++) build_group(run, i);
+    for (int64_t i = 0; i < run->header->n_groups; i++) build_group(run, i, false);
 }
 
 /* Where there are groups enough for all, a worker converts the rows of a group and interleaves them
@@ -434,13 +437,7 @@ static void prepare_groups(struct run *run)
     const struct engine_worker *worker = run->task->worker;
     engine_pool_barrier(worker); /* the table is there */
     const int64_t n_groups = run->header->n_groups;
-    for (int64_t i; (i = engine_pool_take(worker, n_groups)) < n_groups;) {
-        const struct engine_product_job *job = job_of_group(run, i);
-        int64_t first = (i - job->group) * ENGINE_TILE_COLS;
-        for (int64_t c = first; c < first + ENGINE_TILE_COLS && c < job->n; c++)
-            convert_row(run, run->columns[job->first + c].x_row);
-        build_group(run, i);
-    }
+    for (int64_t i; (i = engine_pool_take(worker, n_groups)) < n_groups;) build_group(run, i, true);
     engine_pool_barrier(worker);
 }
 
@@ -459,7 +456,7 @@ static void prepare_together(struct run *run)
     engine_pool_barrier(worker);
     if (run->header->n_groups == 0) return; /* nobody has claimed anything since the barrier */
     for (int64_t i; (i = engine_pool_claim(worker, 1)) < run->header->n_groups;)
-        build_group(run, i);
+        build_group(run, i, false);
     engine_pool_barrier(worker);
 }
 

@@ -47,6 +47,18 @@ static inline void k_scales_pack(const int16_t scale[8], const uint8_t min[8], u
 }
 
 #if defined(__x86_64__)
+/* A byte per sub-block, four to a row's lane: sub-blocks 0..3, then 4..7. */
+SUPER_AVX2 void k_scales_split(const __m256i head[4], __m256i scale[2], __m256i min[2])
+{
+    const __m256i low6 = _mm256_set1_epi8(0x3f), top2 = _mm256_set1_epi8(0x30);
+    scale[0] = _mm256_and_si256(head[1], low6);
+    min[0] = _mm256_and_si256(head[2], low6);
+    scale[1] = _mm256_or_si256(super_bits(head[3], 0, 15),
+                               _mm256_and_si256(_mm256_srli_epi32(head[1], 2), top2));
+    min[1] = _mm256_or_si256(super_bits(head[3], 4, 15),
+                             _mm256_and_si256(_mm256_srli_epi32(head[2], 2), top2));
+}
+
 /* d, dmin, scales and minima of rows r .. r + 7 into a panel; head: the block's first 16 bytes. */
 SUPER_AVX2 void k_scales_unpack_avx2(const __m256i head[4], int r, struct quant_panel256 *out)
 {
@@ -54,16 +66,12 @@ SUPER_AVX2 void k_scales_unpack_avx2(const __m256i head[4], int r, struct quant_
     __m256 dmin = super_halves(_mm256_srli_epi32(head[0], 16));
     _mm256_storeu_ps(out->m + r, _mm256_xor_ps(dmin, _mm256_set1_ps(-0.0f)));
 
-    __m256i low6 = _mm256_set1_epi8(0x3f), top2 = _mm256_set1_epi8(0x30);
-    __m256i scale_low = _mm256_and_si256(head[1], low6), min_low = _mm256_and_si256(head[2], low6);
-    __m256i scale_top = _mm256_and_si256(_mm256_srli_epi32(head[1], 2), top2);
-    __m256i min_top = _mm256_and_si256(_mm256_srli_epi32(head[2], 2), top2);
-    __m256i scale_high = _mm256_or_si256(super_bits(head[3], 0, 15), scale_top);
-    __m256i min_high = _mm256_or_si256(super_bits(head[3], 4, 15), min_top);
-    super_scales_store(scale_low, r, out->scale);
-    super_scales_store(scale_high, r, out->scale + 4);
-    super_mins_store(min_low, r, out->min);
-    super_mins_store(min_high, r, out->min + 2);
+    __m256i scale[2], min[2];
+    k_scales_split(head, scale, min);
+    for (int i = 0; i < 2; i++) {
+        super_scales_store(scale[i], r, out->scale + 4 * i);
+        super_mins_store(min[i], r, out->min + 2 * i);
+    }
 }
 
 /* Both halves of the result: bytes S0..S3, M0..M3, S4..S7, M4..M7. */
@@ -103,14 +111,10 @@ SUPER_AVX512 void k_scales_rows(const uint8_t *block, size_t row_bytes, const in
     step->d = super_halves(head[0]);
     step->m = _mm256_xor_ps(super_halves(_mm256_srli_epi32(head[0], 16)), _mm256_set1_ps(-0.0f));
 
-    __m256i low6 = _mm256_set1_epi8(0x3f), top2 = _mm256_set1_epi8(0x30);
-    __m256i scale_low = _mm256_and_si256(head[1], low6), min_low = _mm256_and_si256(head[2], low6);
-    __m256i scale_top = _mm256_and_si256(_mm256_srli_epi32(head[1], 2), top2);
-    __m256i min_top = _mm256_and_si256(_mm256_srli_epi32(head[2], 2), top2);
-    __m256i scale_high = _mm256_or_si256(super_bits(head[3], 0, 15), scale_top);
-    __m256i min_high = _mm256_or_si256(super_bits(head[3], 4, 15), min_top);
+    __m256i scales[2], min[2];
     __m128i bytes[SUPER_PAIRS];
-    super_pairs(scale_low, scale_high, bytes);
+    k_scales_split(head, scales, min);
+    super_pairs(scales[0], scales[1], bytes);
     for (int p = 0; p < SUPER_PAIRS; p++)
         scale[p] = _mm512_castsi256_si512(_mm256_cvtepu8_epi16(bytes[p]));
 
@@ -120,7 +124,6 @@ SUPER_AVX512 void k_scales_rows(const uint8_t *block, size_t row_bytes, const in
     sums = _mm256_shuffle_epi32(sums, 0xd8);
     __m256i pairs = _mm256_packs_epi32(sums, sums);
     __m256i words = _mm256_set1_epi32(0x00ff00ff);
-    const __m256i min[2] = {min_low, min_high};
     const __m256i four[2] = {_mm256_permute4x64_epi64(pairs, 0x00),
                              _mm256_permute4x64_epi64(pairs, 0xaa)};
     step->msum = _mm256_setzero_si256();
