@@ -15,6 +15,8 @@ enum { LANES = 16 };
  * the product of n and ln(2)/8 is exact inside the fused operation. */
 static const float rounder = 0x1.8p23f, eights = 0x1.715476p+3f, minus_eighth = -0x1.62e430p-4f,
                    third = 1.0f / 6, lowest = -87.0f;
+/* Of adaptive-p. */
+static const float steepness = 1.0f / 0.3f, minus_ten = -10.0f;
 /* The bits of 2^(j/8), less what n << 20 has of j. */
 static const uint32_t power_bits[8] = {0x3f800000,
                                        0x3f8b95c2 - 0x100000,
@@ -24,6 +26,13 @@ static const uint32_t power_bits[8] = {0x3f800000,
                                        0x3fc5672a - 0x500000,
                                        0x3fd744fd - 0x600000,
                                        0x3feac0c7 - 0x700000};
+
+/* Sums are made of blocks that lie in the cache; meanwhile those to come are asked for, which as a
+ * rule lie in memory. */
+static inline void fetch_ahead(const float *x)
+{
+    for (int i = 0; i < SAMPLE_BLOCK; i += 16) __builtin_prefetch(x + 64 * SAMPLE_BLOCK + i);
+}
 
 /* ---- For any machine ---- */
 
@@ -64,9 +73,17 @@ static uint32_t count_plain(const float *x, float bar)
     return n;
 }
 
-static float weight_of(float x, float best, float scale, float *distance)
+static uint64_t reach_plain(const float *x, float bar)
 {
-    const float exact = (x - best) * scale, d = larger(exact, lowest);
+    uint64_t ids = 0;
+    for (int i = 0; i < SAMPLE_BLOCK; i++) ids |= (uint64_t)(x[i] >= bar) << i;
+    return ids;
+}
+
+/* *distance is at least -87. */
+static float weight_of(float x, float top, float scale, float least, float *distance)
+{
+    const float exact = (x - top) * scale, d = larger(exact, lowest);
     const float t = fmaf(d, eights, rounder), f = fmaf(t - rounder, minus_eighth, d);
     const float p = fmaf(fmaf(fmaf(f, third, 0.5f), f, 1.0f), f, 1.0f);
     uint32_t n;
@@ -75,59 +92,97 @@ static float weight_of(float x, float best, float scale, float *distance)
     float power;
     memcpy(&power, &n, sizeof power);
     *distance = d;
-    return exact > lowest ? p * power : 0.0f;
+    return exact > lowest && x >= least ? p * power : 0.0f;
 }
 
-static void weigh_plain(const float *x, float best, float scale, float *weight)
+static void weigh_plain(const float *x, float top, float scale, float least, float *weight)
 {
     float d;
-    for (int i = 0; i < SAMPLE_BLOCK; i++) weight[i] = weight_of(x[i], best, scale, &d);
+    for (int i = 0; i < SAMPLE_BLOCK; i++) weight[i] = weight_of(x[i], top, scale, least, &d);
 }
 
-static struct sample_block_sums sums_plain(const float *x, float best, float scale)
+static float fold_plain(float lane[LANES])
 {
-    float total[LANES] = {0}, moment[LANES] = {0}, d;
-    uint32_t n = 0;
-    for (int i = 0; i < SAMPLE_BLOCK; i++) {
-        const float w = weight_of(x[i], best, scale, &d);
-        total[i % LANES] += w;
-        moment[i % LANES] += w * d;
-        n += x[i] > -INFINITY;
-    }
     for (int half = LANES / 2; half > 0; half /= 2)
-        for (int l = 0; l < half; l++) {
-            total[l] += total[l + half];
-            moment[l] += moment[l + half];
-        }
-    return (struct sample_block_sums){total[0], moment[0], n};
+        for (int l = 0; l < half; l++) lane[l] += lane[l + half];
+    return lane[0];
 }
 
-static float total_plain(const float *x, float best, float scale)
+static struct sample_block_sums weights_of(const float *x, float top, float scale, float least)
 {
-    return sums_plain(x, best, scale).total;
+    float sum[LANES] = {0}, d;
+    for (int i = 0; i < SAMPLE_BLOCK; i++) sum[i % LANES] += weight_of(x[i], top, scale, least, &d);
+    return (struct sample_block_sums){fold_plain(sum), 0.0f, 0};
 }
 
-static struct sample_block_moments moments_plain(const float *x, float centre)
+static struct sample_block_sums entropy_of(const float *x, float top, float scale, float least)
 {
-    float sum[LANES] = {0}, squares[LANES] = {0};
+    float sum[LANES] = {0}, second[LANES] = {0}, d;
     uint32_t n = 0;
     for (int i = 0; i < SAMPLE_BLOCK; i++) {
-        const float d = x[i] > -INFINITY ? x[i] - centre : 0.0f;
+        const float w = weight_of(x[i], top, scale, least, &d);
+        sum[i % LANES] += w;
+        second[i % LANES] += w * d;
+        n += x[i] >= least;
+    }
+    return (struct sample_block_sums){fold_plain(sum), fold_plain(second), n};
+}
+
+static struct sample_block_sums moments_of(const float *x, float top, float scale, float least)
+{
+    float sum[LANES] = {0}, second[LANES] = {0};
+    uint32_t n = 0;
+    for (int i = 0; i < SAMPLE_BLOCK; i++) {
+        const float d = x[i] >= least ? (x[i] - top) * scale : 0.0f;
         sum[i % LANES] += d;
-        squares[i % LANES] = fmaf(d, d, squares[i % LANES]);
-        n += x[i] > -INFINITY;
+        second[i % LANES] = fmaf(d, d, second[i % LANES]);
+        n += x[i] >= least;
     }
-    for (int half = LANES / 2; half > 0; half /= 2)
-        for (int l = 0; l < half; l++) {
-            sum[l] += sum[l + half];
-            squares[l] += squares[l + half];
-        }
-    return (struct sample_block_moments){sum[0], squares[0], n};
+    return (struct sample_block_sums){fold_plain(sum), fold_plain(second), n};
 }
 
-static const struct sample_block_kernels plain = {keep_plain,  bound_plain,  bounds_plain,
-                                                  count_plain, weigh_plain,  sums_plain,
-                                                  total_plain, moments_plain};
+static void weights_plain(const float *x, const float *top, uint32_t n, float scale, float least,
+                          struct sample_block_sums *sums)
+{
+    for (uint32_t b = 0; b < n; b++)
+        sums[b] = weights_of(x + (size_t)b * SAMPLE_BLOCK, top[b], scale, least);
+}
+
+static void entropy_plain(const float *x, const float *top, uint32_t n, float scale, float least,
+                          struct sample_block_sums *sums)
+{
+    for (uint32_t b = 0; b < n; b++)
+        sums[b] = entropy_of(x + (size_t)b * SAMPLE_BLOCK, top[b], scale, least);
+}
+
+static void moments_plain(const float *x, const float *top, uint32_t n, float scale, float least,
+                          struct sample_block_sums *sums)
+{
+    for (uint32_t b = 0; b < n; b++)
+        sums[b] = moments_of(x + (size_t)b * SAMPLE_BLOCK, top[b], scale, least);
+}
+
+static float shape_plain(const float *x, const struct sample_block_shape *s, float *weight)
+{
+    float sum[LANES] = {0}, unused;
+    for (int i = 0; i < SAMPLE_BLOCK; i++) {
+        const float p = weight_of(x[i], s->top, s->scale, s->least, &unused) * s->inverse;
+        const float d = fabsf(p - s->target) * steepness;
+        const float e = d * d * minus_ten / (1.0f + d);
+        weight[i] = weight_of(e, 0.0f, 1.0f, x[i] >= s->least ? -FLT_MAX : INFINITY, &unused);
+        sum[i % LANES] += weight[i];
+    }
+    return fold_plain(sum);
+}
+
+static const struct sample_block_kernels plain = {keep_plain,
+                                                  bound_plain,
+                                                  bounds_plain,
+                                                  count_plain,
+                                                  reach_plain,
+                                                  weigh_plain,
+                                                  {weights_plain, entropy_plain, moments_plain},
+                                                  shape_plain};
 
 /* ---- AVX2 ---- */
 
@@ -196,11 +251,23 @@ AVX2 static uint32_t count_avx2(const float *x, float bar)
     return (uint32_t)-_mm_cvtsi128_si32(_mm_add_epi32(m, _mm_shuffle_epi32(m, 0xb1)));
 }
 
-AVX2 static inline __m256 weights(__m256 x, __m256 best, __m256 scale, __m256 *distance)
+AVX2 static uint64_t reach_avx2(const float *x, float bar)
+{
+    const __m256 least = _mm256_set1_ps(bar);
+    uint64_t ids = 0;
+    for (int i = 0; i < SAMPLE_BLOCK; i += 8) {
+        const __m256 hit = _mm256_cmp_ps(_mm256_loadu_ps(x + i), least, _CMP_GE_OQ);
+        ids |= (uint64_t)(unsigned)_mm256_movemask_ps(hit) << i;
+    }
+    return ids;
+}
+
+/* The weights where `is` is set; *distance is at least -87. */
+AVX2 static inline __m256 weights(__m256 x, __m256 top, __m256 scale, __m256 is, __m256 *distance)
 {
     const __m256 low = _mm256_set1_ps(lowest), add = _mm256_set1_ps(rounder),
                  one = _mm256_set1_ps(1.0f);
-    const __m256 exact = _mm256_mul_ps(_mm256_sub_ps(x, best), scale);
+    const __m256 exact = _mm256_mul_ps(_mm256_sub_ps(x, top), scale);
     const __m256 d = _mm256_max_ps(exact, low);
     const __m256 t = _mm256_fmadd_ps(d, _mm256_set1_ps(eights), add);
     const __m256 f = _mm256_fmadd_ps(_mm256_sub_ps(t, add), _mm256_set1_ps(minus_eighth), d);
@@ -212,81 +279,116 @@ AVX2 static inline __m256 weights(__m256 x, __m256 best, __m256 scale, __m256 *d
         _mm256_add_epi32(_mm256_permutevar8x32_epi32(table, n), _mm256_slli_epi32(n, 20));
     *distance = d;
     return _mm256_and_ps(_mm256_mul_ps(p, _mm256_castsi256_ps(power)),
-                         _mm256_cmp_ps(exact, low, _CMP_GT_OQ));
+                         _mm256_and_ps(is, _mm256_cmp_ps(exact, low, _CMP_GT_OQ)));
 }
 
-AVX2 static void weigh_avx2(const float *x, float best, float scale, float *weight)
+AVX2 static void weigh_avx2(const float *x, float top, float scale, float least, float *weight)
 {
-    const __m256 top = _mm256_set1_ps(best), by = _mm256_set1_ps(scale);
+    const __m256 best = _mm256_set1_ps(top), by = _mm256_set1_ps(scale),
+                 low = _mm256_set1_ps(least);
     __m256 d;
-    for (int i = 0; i < SAMPLE_BLOCK; i += 8)
-        _mm256_storeu_ps(weight + i, weights(_mm256_loadu_ps(x + i), top, by, &d));
-}
-
-AVX2 static inline uint32_t count_possible(__m256 x)
-{
-    const __m256 is = _mm256_cmp_ps(x, _mm256_set1_ps(-INFINITY), _CMP_GT_OQ);
-    return (uint32_t)__builtin_popcount((unsigned)_mm256_movemask_ps(is));
+    for (int i = 0; i < SAMPLE_BLOCK; i += 8) {
+        const __m256 v = _mm256_loadu_ps(x + i);
+        _mm256_storeu_ps(weight + i, weights(v, best, by, _mm256_cmp_ps(v, low, _CMP_GE_OQ), &d));
+    }
 }
 
 /* Lanes 0 to 7 and 8 to 15. */
-AVX2 static inline float fold(__m256 a, __m256 b)
+AVX2 static inline float fold(const __m256 lane[2])
 {
-    a = _mm256_add_ps(a, b);
+    const __m256 a = _mm256_add_ps(lane[0], lane[1]);
     __m128 c = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
     c = _mm_add_ps(c, _mm_movehl_ps(c, c));
     return _mm_cvtss_f32(_mm_add_ss(c, _mm_movehdup_ps(c)));
 }
 
-AVX2 static struct sample_block_sums sums_avx2(const float *x, float best, float scale)
+AVX2 static inline struct sample_block_sums sum_avx2(const float *x, float top, float scale,
+                                                     float least, enum sample_block_sum kind)
 {
-    const __m256 top = _mm256_set1_ps(best), by = _mm256_set1_ps(scale);
-    __m256 total[2] = {_mm256_setzero_ps(), _mm256_setzero_ps()};
-    __m256 moment[2] = {_mm256_setzero_ps(), _mm256_setzero_ps()};
-    uint32_t n = 0;
-    for (int i = 0; i < SAMPLE_BLOCK; i += LANES)
-        for (int k = 0; k < 2; k++) {
-            const __m256 v = _mm256_loadu_ps(x + i + 8 * k);
-            __m256 d;
-            const __m256 w = weights(v, top, by, &d);
-            total[k] = _mm256_add_ps(total[k], w);
-            moment[k] = _mm256_add_ps(moment[k], _mm256_mul_ps(w, d));
-            n += count_possible(v);
-        }
-    return (struct sample_block_sums){fold(total[0], total[1]), fold(moment[0], moment[1]), n};
-}
-
-AVX2 static float total_avx2(const float *x, float best, float scale)
-{
-    const __m256 top = _mm256_set1_ps(best), by = _mm256_set1_ps(scale);
-    __m256 total[2] = {_mm256_setzero_ps(), _mm256_setzero_ps()}, d;
-    for (int i = 0; i < SAMPLE_BLOCK; i += LANES)
-        for (int k = 0; k < 2; k++)
-            total[k] =
-                _mm256_add_ps(total[k], weights(_mm256_loadu_ps(x + i + 8 * k), top, by, &d));
-    return fold(total[0], total[1]);
-}
-
-AVX2 static struct sample_block_moments moments_avx2(const float *x, float centre)
-{
-    const __m256 from = _mm256_set1_ps(centre), none = _mm256_set1_ps(-INFINITY);
+    const __m256 best = _mm256_set1_ps(top), by = _mm256_set1_ps(scale),
+                 low = _mm256_set1_ps(least);
     __m256 sum[2] = {_mm256_setzero_ps(), _mm256_setzero_ps()};
-    __m256 squares[2] = {_mm256_setzero_ps(), _mm256_setzero_ps()};
+    __m256 second[2] = {_mm256_setzero_ps(), _mm256_setzero_ps()};
     uint32_t n = 0;
     for (int i = 0; i < SAMPLE_BLOCK; i += LANES)
         for (int k = 0; k < 2; k++) {
             const __m256 v = _mm256_loadu_ps(x + i + 8 * k);
-            const __m256 is = _mm256_cmp_ps(v, none, _CMP_GT_OQ);
-            const __m256 d = _mm256_and_ps(_mm256_sub_ps(v, from), is);
-            sum[k] = _mm256_add_ps(sum[k], d);
-            squares[k] = _mm256_fmadd_ps(d, d, squares[k]);
+            const __m256 is = _mm256_cmp_ps(v, low, _CMP_GE_OQ);
+            __m256 d;
+            if (kind == SAMPLE_MOMENTS) {
+                d = _mm256_and_ps(_mm256_mul_ps(_mm256_sub_ps(v, best), by), is);
+                sum[k] = _mm256_add_ps(sum[k], d);
+                second[k] = _mm256_fmadd_ps(d, d, second[k]);
+            } else {
+                const __m256 w = weights(v, best, by, is, &d);
+                sum[k] = _mm256_add_ps(sum[k], w);
+                second[k] = _mm256_add_ps(second[k], _mm256_mul_ps(w, d));
+            }
             n += (uint32_t)__builtin_popcount((unsigned)_mm256_movemask_ps(is));
         }
-    return (struct sample_block_moments){fold(sum[0], sum[1]), fold(squares[0], squares[1]), n};
+    if (kind == SAMPLE_WEIGHTS) return (struct sample_block_sums){fold(sum), 0.0f, 0};
+    return (struct sample_block_sums){fold(sum), fold(second), n};
 }
 
-static const struct sample_block_kernels avx2 = {keep_avx2,  bound_avx2, bounds_avx2, count_avx2,
-                                                 weigh_avx2, sums_avx2,  total_avx2,  moments_avx2};
+AVX2 static void weights_avx2(const float *x, const float *top, uint32_t n, float scale,
+                              float least, struct sample_block_sums *sums)
+{
+    for (uint32_t b = 0; b < n; b++, x += SAMPLE_BLOCK) {
+        fetch_ahead(x);
+        sums[b] = sum_avx2(x, top[b], scale, least, SAMPLE_WEIGHTS);
+    }
+}
+
+AVX2 static void entropy_avx2(const float *x, const float *top, uint32_t n, float scale,
+                              float least, struct sample_block_sums *sums)
+{
+    for (uint32_t b = 0; b < n; b++, x += SAMPLE_BLOCK) {
+        fetch_ahead(x);
+        sums[b] = sum_avx2(x, top[b], scale, least, SAMPLE_ENTROPY);
+    }
+}
+
+AVX2 static void moments_avx2(const float *x, const float *top, uint32_t n, float scale,
+                              float least, struct sample_block_sums *sums)
+{
+    for (uint32_t b = 0; b < n; b++, x += SAMPLE_BLOCK) {
+        fetch_ahead(x);
+        sums[b] = sum_avx2(x, top[b], scale, least, SAMPLE_MOMENTS);
+    }
+}
+
+AVX2 static float shape_avx2(const float *x, const struct sample_block_shape *s, float *weight)
+{
+    const __m256 best = _mm256_set1_ps(s->top), by = _mm256_set1_ps(s->scale),
+                 low = _mm256_set1_ps(s->least), inverse = _mm256_set1_ps(s->inverse),
+                 target = _mm256_set1_ps(s->target), one = _mm256_set1_ps(1.0f);
+    const __m256 sign = _mm256_set1_ps(-0.0f);
+    __m256 sum[2] = {_mm256_setzero_ps(), _mm256_setzero_ps()}, unused;
+    for (int i = 0; i < SAMPLE_BLOCK; i += LANES)
+        for (int k = 0; k < 2; k++) {
+            const __m256 v = _mm256_loadu_ps(x + i + 8 * k);
+            const __m256 is = _mm256_cmp_ps(v, low, _CMP_GE_OQ);
+            const __m256 p = _mm256_mul_ps(weights(v, best, by, is, &unused), inverse);
+            const __m256 d = _mm256_mul_ps(_mm256_andnot_ps(sign, _mm256_sub_ps(p, target)),
+                                           _mm256_set1_ps(steepness));
+            const __m256 e =
+                _mm256_div_ps(_mm256_mul_ps(_mm256_mul_ps(d, d), _mm256_set1_ps(minus_ten)),
+                              _mm256_add_ps(one, d));
+            const __m256 w = weights(e, _mm256_setzero_ps(), one, is, &unused);
+            _mm256_storeu_ps(weight + i + 8 * k, w);
+            sum[k] = _mm256_add_ps(sum[k], w);
+        }
+    return fold(sum);
+}
+
+static const struct sample_block_kernels avx2 = {keep_avx2,
+                                                 bound_avx2,
+                                                 bounds_avx2,
+                                                 count_avx2,
+                                                 reach_avx2,
+                                                 weigh_avx2,
+                                                 {weights_avx2, entropy_avx2, moments_avx2},
+                                                 shape_avx2};
 
 /* ---- AVX-512: one register holds the lanes ---- */
 
@@ -327,20 +429,26 @@ AVX512 static void bounds_avx512(const float *x, const uint64_t *allowed, uint32
                                                            allowed ? allowed[b] : UINT64_MAX);
 }
 
-AVX512 static uint32_t count_avx512(const float *x, float bar)
+AVX512 static inline uint64_t reach_avx512(const float *x, float bar)
 {
     const __m512 least = _mm512_set1_ps(bar);
-    uint64_t hits = 0;
+    uint64_t ids = 0;
     for (int i = 0; i < SAMPLE_BLOCK; i += LANES)
-        hits |= (uint64_t)_mm512_cmp_ps_mask(_mm512_loadu_ps(x + i), least, _CMP_GE_OQ) << i;
-    return (uint32_t)__builtin_popcountll(hits);
+        ids |= (uint64_t)_mm512_cmp_ps_mask(_mm512_loadu_ps(x + i), least, _CMP_GE_OQ) << i;
+    return ids;
 }
 
-AVX512 static inline __m512 weights_512(__m512 x, __m512 best, __m512 scale, __m512 *distance)
+AVX512 static uint32_t count_avx512(const float *x, float bar)
+{
+    return (uint32_t)__builtin_popcountll(reach_avx512(x, bar));
+}
+
+AVX512 static inline __m512 weights_512(__m512 x, __m512 top, __m512 scale, __mmask16 is,
+                                        __m512 *distance)
 {
     const __m512 low = _mm512_set1_ps(lowest), add = _mm512_set1_ps(rounder),
                  one = _mm512_set1_ps(1.0f);
-    const __m512 exact = _mm512_mul_ps(_mm512_sub_ps(x, best), scale);
+    const __m512 exact = _mm512_mul_ps(_mm512_sub_ps(x, top), scale);
     const __m512 d = _mm512_max_ps(exact, low);
     const __m512 t = _mm512_fmadd_ps(d, _mm512_set1_ps(eights), add);
     const __m512 f = _mm512_fmadd_ps(_mm512_sub_ps(t, add), _mm512_set1_ps(minus_eighth), d);
@@ -351,16 +459,20 @@ AVX512 static inline __m512 weights_512(__m512 x, __m512 best, __m512 scale, __m
     const __m512i power =
         _mm512_add_epi32(_mm512_permutexvar_epi32(n, table), _mm512_slli_epi32(n, 20));
     *distance = d;
-    return _mm512_maskz_mul_ps(_mm512_cmp_ps_mask(exact, low, _CMP_GT_OQ), p,
+    return _mm512_maskz_mul_ps(_mm512_mask_cmp_ps_mask(is, exact, low, _CMP_GT_OQ), p,
                                _mm512_castsi512_ps(power));
 }
 
-AVX512 static void weigh_avx512(const float *x, float best, float scale, float *weight)
+AVX512 static void weigh_avx512(const float *x, float top, float scale, float least, float *weight)
 {
-    const __m512 top = _mm512_set1_ps(best), by = _mm512_set1_ps(scale);
+    const __m512 best = _mm512_set1_ps(top), by = _mm512_set1_ps(scale),
+                 low = _mm512_set1_ps(least);
     __m512 d;
-    for (int i = 0; i < SAMPLE_BLOCK; i += LANES)
-        _mm512_storeu_ps(weight + i, weights_512(_mm512_loadu_ps(x + i), top, by, &d));
+    for (int i = 0; i < SAMPLE_BLOCK; i += LANES) {
+        const __m512 v = _mm512_loadu_ps(x + i);
+        const __mmask16 is = _mm512_cmp_ps_mask(v, low, _CMP_GE_OQ);
+        _mm512_storeu_ps(weight + i, weights_512(v, best, by, is, &d));
+    }
 }
 
 AVX512 static inline float fold_512(__m512 lane)
@@ -371,51 +483,89 @@ AVX512 static inline float fold_512(__m512 lane)
     return _mm_cvtss_f32(_mm_add_ss(c, _mm_movehdup_ps(c)));
 }
 
-AVX512 static struct sample_block_sums sums_avx512(const float *x, float best, float scale)
+AVX512 static inline struct sample_block_sums sum_avx512(const float *x, float top, float scale,
+                                                         float least, enum sample_block_sum kind)
 {
-    const __m512 top = _mm512_set1_ps(best), by = _mm512_set1_ps(scale),
-                 none = _mm512_set1_ps(-INFINITY);
-    __m512 total = _mm512_setzero_ps(), moment = _mm512_setzero_ps(), d;
-    uint64_t possible = 0;
-    for (int i = 0; i < SAMPLE_BLOCK; i += LANES) {
-        const __m512 v = _mm512_loadu_ps(x + i), w = weights_512(v, top, by, &d);
-        total = _mm512_add_ps(total, w);
-        moment = _mm512_add_ps(moment, _mm512_mul_ps(w, d));
-        possible |= (uint64_t)_mm512_cmp_ps_mask(v, none, _CMP_GT_OQ) << i;
-    }
-    return (struct sample_block_sums){fold_512(total), fold_512(moment),
-                                      (uint32_t)__builtin_popcountll(possible)};
-}
-
-AVX512 static float total_avx512(const float *x, float best, float scale)
-{
-    const __m512 top = _mm512_set1_ps(best), by = _mm512_set1_ps(scale);
-    __m512 total = _mm512_setzero_ps(), d;
-    for (int i = 0; i < SAMPLE_BLOCK; i += LANES)
-        total = _mm512_add_ps(total, weights_512(_mm512_loadu_ps(x + i), top, by, &d));
-    return fold_512(total);
-}
-
-AVX512 static struct sample_block_moments moments_avx512(const float *x, float centre)
-{
-    const __m512 from = _mm512_set1_ps(centre), none = _mm512_set1_ps(-INFINITY);
-    __m512 sum = _mm512_setzero_ps(), squares = _mm512_setzero_ps();
-    uint64_t possible = 0;
+    const __m512 best = _mm512_set1_ps(top), by = _mm512_set1_ps(scale),
+                 low = _mm512_set1_ps(least);
+    __m512 sum = _mm512_setzero_ps(), second = _mm512_setzero_ps();
+    uint64_t ids = 0;
     for (int i = 0; i < SAMPLE_BLOCK; i += LANES) {
         const __m512 v = _mm512_loadu_ps(x + i);
-        const __mmask16 is = _mm512_cmp_ps_mask(v, none, _CMP_GT_OQ);
-        const __m512 d = _mm512_maskz_sub_ps(is, v, from);
-        sum = _mm512_add_ps(sum, d);
-        squares = _mm512_fmadd_ps(d, d, squares);
-        possible |= (uint64_t)is << i;
+        const __mmask16 is = _mm512_cmp_ps_mask(v, low, _CMP_GE_OQ);
+        __m512 d;
+        if (kind == SAMPLE_MOMENTS) {
+            d = _mm512_maskz_mul_ps(is, _mm512_sub_ps(v, best), by);
+            sum = _mm512_add_ps(sum, d);
+            second = _mm512_fmadd_ps(d, d, second);
+        } else {
+            const __m512 w = weights_512(v, best, by, is, &d);
+            sum = _mm512_add_ps(sum, w);
+            second = _mm512_add_ps(second, _mm512_mul_ps(w, d));
+        }
+        ids |= (uint64_t)is << i;
     }
-    return (struct sample_block_moments){fold_512(sum), fold_512(squares),
-                                         (uint32_t)__builtin_popcountll(possible)};
+    if (kind == SAMPLE_WEIGHTS) return (struct sample_block_sums){fold_512(sum), 0.0f, 0};
+    return (struct sample_block_sums){fold_512(sum), fold_512(second),
+                                      (uint32_t)__builtin_popcountll(ids)};
 }
 
-static const struct sample_block_kernels avx512 = {keep_avx512,  bound_avx512,  bounds_avx512,
-                                                   count_avx512, weigh_avx512,  sums_avx512,
-                                                   total_avx512, moments_avx512};
+AVX512 static void weights_avx512(const float *x, const float *top, uint32_t n, float scale,
+                                  float least, struct sample_block_sums *sums)
+{
+    for (uint32_t b = 0; b < n; b++, x += SAMPLE_BLOCK) {
+        fetch_ahead(x);
+        sums[b] = sum_avx512(x, top[b], scale, least, SAMPLE_WEIGHTS);
+    }
+}
+
+AVX512 static void entropy_avx512(const float *x, const float *top, uint32_t n, float scale,
+                                  float least, struct sample_block_sums *sums)
+{
+    for (uint32_t b = 0; b < n; b++, x += SAMPLE_BLOCK) {
+        fetch_ahead(x);
+        sums[b] = sum_avx512(x, top[b], scale, least, SAMPLE_ENTROPY);
+    }
+}
+
+AVX512 static void moments_avx512(const float *x, const float *top, uint32_t n, float scale,
+                                  float least, struct sample_block_sums *sums)
+{
+    for (uint32_t b = 0; b < n; b++, x += SAMPLE_BLOCK) {
+        fetch_ahead(x);
+        sums[b] = sum_avx512(x, top[b], scale, least, SAMPLE_MOMENTS);
+    }
+}
+
+AVX512 static float shape_avx512(const float *x, const struct sample_block_shape *s, float *weight)
+{
+    const __m512 best = _mm512_set1_ps(s->top), by = _mm512_set1_ps(s->scale),
+                 low = _mm512_set1_ps(s->least), inverse = _mm512_set1_ps(s->inverse),
+                 target = _mm512_set1_ps(s->target), one = _mm512_set1_ps(1.0f);
+    __m512 sum = _mm512_setzero_ps(), unused;
+    for (int i = 0; i < SAMPLE_BLOCK; i += LANES) {
+        const __m512 v = _mm512_loadu_ps(x + i);
+        const __mmask16 is = _mm512_cmp_ps_mask(v, low, _CMP_GE_OQ);
+        const __m512 p = _mm512_mul_ps(weights_512(v, best, by, is, &unused), inverse);
+        const __m512 d =
+            _mm512_mul_ps(_mm512_abs_ps(_mm512_sub_ps(p, target)), _mm512_set1_ps(steepness));
+        const __m512 e = _mm512_div_ps(
+            _mm512_mul_ps(_mm512_mul_ps(d, d), _mm512_set1_ps(minus_ten)), _mm512_add_ps(one, d));
+        const __m512 w = weights_512(e, _mm512_setzero_ps(), one, is, &unused);
+        _mm512_storeu_ps(weight + i, w);
+        sum = _mm512_add_ps(sum, w);
+    }
+    return fold_512(sum);
+}
+
+static const struct sample_block_kernels avx512 = {keep_avx512,
+                                                   bound_avx512,
+                                                   bounds_avx512,
+                                                   count_avx512,
+                                                   reach_avx512,
+                                                   weigh_avx512,
+                                                   {weights_avx512, entropy_avx512, moments_avx512},
+                                                   shape_avx512};
 #endif
 
 const struct sample_block_kernels *sample_block_kernels(enum quant_level most)

@@ -13,15 +13,21 @@
 
 enum { SAMPLE_BLOCK = 64 }; /* logits: those of one word of a mask */
 
+/* What is summed over the ids of a block that count, those with x >= least. `distance` is
+ * (x - top) * scale. */
+enum sample_block_sum {
+    SAMPLE_WEIGHTS, /* sum: weights exp(distance) */
+    SAMPLE_ENTROPY, /* sum: the same; second: of weight * distance */
+    SAMPLE_MOMENTS, /* sum: distances; second: their squares: infinite or NaN where floats are */
+    SAMPLE_BLOCK_SUMS
+};
 struct sample_block_sums {
-    float total;  /* of the weights */
-    float moment; /* of weight * distance, the distance being (x - best) * scale */
-    uint32_t n;   /* possible ids */
+    float sum, second;
+    uint32_t n; /* ids; 0 with SAMPLE_WEIGHTS */
 };
-struct sample_block_moments {
-    float sum, squares; /* of x - centre, over the possible ids */
-    uint32_t n;
-};
+
+/* In all of these no x is above `top`, scale >= 0, and `least` is a number: -FLT_MAX lets every
+ * possible id count. */
 
 /* Copies what is at least `bar`, infinity as the largest number; -infinity in place of the rest. */
 typedef void sample_block_keep_fn(float *to, const float *from, float bar);
@@ -30,26 +36,32 @@ typedef float sample_block_bound_fn(const float *x, uint64_t allowed);
 /* The same of each of n blocks x[n][64], allowed[n] (NULL: all). */
 typedef void sample_block_bounds_fn(const float *x, const uint64_t *allowed, uint32_t n,
                                     float *bound);
-/* How many of x[64] are at least `bar`. */
+/* How many of x[64] are at least `bar`; bit i: x[i] is. */
 typedef uint32_t sample_block_count_fn(const float *x, float bar);
-/* weight[64] = exp((x - best) * scale), scale >= 0, no x above best; 0 below e^-87. Relative error
- * below 1e-6. */
-typedef void sample_block_weigh_fn(const float *x, float best, float scale, float *weight);
-/* Sums of the same weights; of all, or the total only. */
-typedef struct sample_block_sums sample_block_sums_fn(const float *x, float best, float scale);
-typedef float sample_block_total_fn(const float *x, float best, float scale);
-/* Infinite or NaN where squares of floats are. */
-typedef struct sample_block_moments sample_block_moments_fn(const float *x, float centre);
+typedef uint64_t sample_block_reach_fn(const float *x, float bar);
+/* weight[64] = exp(distance), 0 where no id counts and below e^-87. Relative error below 1e-6. */
+typedef void sample_block_weigh_fn(const float *x, float top, float scale, float least,
+                                   float *weight);
+/* Of n blocks x[n][64], each relative to its own top[n]. */
+typedef void sample_block_sum_fn(const float *x, const float *top, uint32_t n, float scale,
+                                 float least, struct sample_block_sums *sums);
+/* Adaptive-p: with p = exp(distance) * inverse and d = abs(p - target) / 0.3, weight[64] =
+ * exp(-10 d^2 / (1 + d)) of the ids that count, 0 for the rest; returns their sum. */
+struct sample_block_shape {
+    float top, scale, least, inverse, target;
+};
+typedef float sample_block_shape_fn(const float *x, const struct sample_block_shape *shape,
+                                    float *weight);
 
 struct sample_block_kernels {
     sample_block_keep_fn *keep;
     sample_block_bound_fn *bound;
     sample_block_bounds_fn *bounds;
     sample_block_count_fn *count;
+    sample_block_reach_fn *reach;
     sample_block_weigh_fn *weigh;
-    sample_block_sums_fn *sums;
-    sample_block_total_fn *total;
-    sample_block_moments_fn *moments;
+    sample_block_sum_fn *sum[SAMPLE_BLOCK_SUMS];
+    sample_block_shape_fn *shape;
 };
 /* Of the best version that is no better than `most` and that this machine has. */
 const struct sample_block_kernels *sample_block_kernels(enum quant_level most);

@@ -57,17 +57,21 @@ static bool has_adaptive(const struct sample_options *o)
 /* In the order that acts when none is given. adaptive_p has no function: it takes the draw's place,
  * wherever it is named. */
 static const struct sample_stage stages[] = {
-    {"penalties", "a penalty", has_penalties, sample_apply_penalties, false, true, false},
-    {"dry", "--dry-multiplier", has_dry, sample_apply_dry, false, true, false},
-    {"top_n_sigma", "--top-n-sigma", has_top_n_sigma, sample_apply_top_n_sigma, true, true, false},
-    {"top_k", "--top-k", has_top_k, sample_apply_top_k, true, true, true},
-    {"typ_p", "--typical", has_typical, sample_apply_typical, true, true, false},
-    {"top_p", "--top-p", has_top_p, sample_apply_top_p, true, true, true},
-    {"min_p", "--min-p", has_min_p, sample_apply_min_p, true, true, true},
-    {"xtc", "--xtc-probability", has_xtc, sample_apply_xtc, true, true, false},
-    {"temperature", "--temp", has_temperature, sample_apply_temperature, false, true, true},
-    {"adaptive_p", "--adaptive-target", has_adaptive, NULL, true, true, false},
-    {"infill", "--samplers", has_infill, sample_apply_infill, true, false, true},
+    {"penalties", "a penalty", SAMPLE_AT_SOME_IDS, has_penalties, sample_apply_penalties, false,
+     true, false},
+    {"dry", "--dry-multiplier", SAMPLE_AT_SOME_IDS, has_dry, sample_apply_dry, false, true, false},
+    {"top_n_sigma", "--top-n-sigma", SAMPLE_AT_MOMENTS, has_top_n_sigma, sample_apply_top_n_sigma,
+     true, true, false},
+    {"top_k", "--top-k", SAMPLE_AT_THE_BEST, has_top_k, sample_apply_top_k, true, true, true},
+    {"typ_p", "--typical", SAMPLE_AT_ENTROPY, has_typical, sample_apply_typical, true, true, false},
+    {"top_p", "--top-p", SAMPLE_AT_WEIGHTS, has_top_p, sample_apply_top_p, true, true, true},
+    {"min_p", "--min-p", SAMPLE_AT_THE_BEST, has_min_p, sample_apply_min_p, true, true, true},
+    {"xtc", "--xtc-probability", SAMPLE_AT_WEIGHTS, has_xtc, sample_apply_xtc, true, true, false},
+    {"temperature", "--temp", SAMPLE_AT_SCALE, has_temperature, sample_apply_temperature, false,
+     true, true},
+    {"adaptive_p", "--adaptive-target", SAMPLE_AT_SOME_IDS, has_adaptive, NULL, true, true, false},
+    {"infill", "--samplers", SAMPLE_AT_THE_BEST, has_infill, sample_apply_infill, true, false,
+     true},
 };
 enum { N_STAGES = sizeof stages / sizeof stages[0] };
 
@@ -162,6 +166,53 @@ static bool order_check(const struct sample_options *o, const int *index, int n,
     return true;
 }
 
+/* The first sum that the chain will ask of the whole vocabulary, if any: so it is made while the
+ * logits are read for the first time. What it costs in vain is time only. */
+static void expect_sum(struct sampler *s)
+{
+    const struct sample_options *o = &s->options;
+    double temp = 1.0;
+    for (int i = 0; i < s->n_stages; i++) {
+        switch (s->stage[i]->look) {
+        case SAMPLE_AT_SOME_IDS:
+            if (temp != 1.0) return; /* their logits will be divided */
+            break;
+        case SAMPLE_AT_THE_BEST:
+            return;
+        case SAMPLE_AT_WEIGHTS:
+            if (s->stage[i]->apply == sample_apply_xtc && o->xtc_probability < 0.5f) break;
+            sample_set_expect(&s->set, SAMPLE_WEIGHTS, temp);
+            return;
+        case SAMPLE_AT_ENTROPY:
+            sample_set_expect(&s->set, SAMPLE_ENTROPY, temp);
+            return;
+        case SAMPLE_AT_MOMENTS:
+            sample_set_expect(&s->set, SAMPLE_MOMENTS, temp);
+            return;
+        case SAMPLE_AT_SCALE:
+            if (o->dynatemp_range > 0.0f) {
+                sample_set_expect(&s->set, SAMPLE_ENTROPY, temp);
+                return;
+            }
+            if (!(o->temp > 0.0f)) return;
+            temp *= (double)o->temp;
+        }
+    }
+    sample_set_expect(&s->set, SAMPLE_WEIGHTS, temp);
+}
+
+/* Temperature 0 takes the best candidate, which these rules keep. */
+static void skip_before_greedy(struct sampler *s)
+{
+    while (s->n_stages > 0) {
+        const struct sample_stage *stage = s->stage[s->n_stages - 1];
+        if (stage->apply != sample_apply_top_k && stage->apply != sample_apply_top_p &&
+            stage->apply != sample_apply_min_p && stage->apply != sample_apply_top_n_sigma)
+            return;
+        s->n_stages--;
+    }
+}
+
 bool sample_chain_init(struct sampler *s, struct base_error *err)
 {
     int index[N_STAGES], n;
@@ -171,8 +222,12 @@ bool sample_chain_init(struct sampler *s, struct base_error *err)
         const struct sample_stage *stage = &stages[index[i]];
         if (!stage->apply || !stage->active(&s->options)) continue;
         if (s->options.mirostat != 0 && stage->truncates) continue;
+        if (stage->apply == sample_apply_temperature && s->options.temp == 0.0f &&
+            !(s->options.dynatemp_range > 0.0f))
+            skip_before_greedy(s);
         s->stage[s->n_stages++] = stage;
     }
+    expect_sum(s);
     return true;
 }
 

@@ -52,13 +52,23 @@ struct sample_infill {
 
 struct sample_adaptive {
     double sum, weight; /* of the chosen ones' probabilities, older ones decaying */
-    float *p;           /* [n_blocks * 64] probabilities before the transformation, by id */
     int32_t pending;    /* chosen, not yet accepted; -1: none */
+    double pending_p;   /* its probability before it was reshaped */
+};
+
+enum sample_look { /* what a stage looks at in a vocabulary that nothing has cut */
+                   SAMPLE_AT_SOME_IDS,
+                   SAMPLE_AT_THE_BEST, /* and leaves a short list, as a rule */
+                   SAMPLE_AT_WEIGHTS,
+                   SAMPLE_AT_ENTROPY,
+                   SAMPLE_AT_MOMENTS,
+                   SAMPLE_AT_SCALE /* temperature */
 };
 
 struct sample_stage {
     const char *name;
     const char *option; /* what switches it on */
+    enum sample_look look;
     bool (*active)(const struct sample_options *o);
     void (*apply)(struct sampler *s);
     bool truncates;  /* mirostat takes its place */
@@ -115,7 +125,7 @@ void sample_infill_free(struct sample_infill *f);
 /* -- the end of the chain: one id -- */
 int32_t sample_draw(struct sampler *s);
 int32_t sample_draw_mirostat(struct sampler *s);
-bool sample_adaptive_init(struct sampler *s);
+void sample_adaptive_init(struct sampler *s);
 int32_t sample_draw_adaptive(struct sampler *s);
 void sample_adaptive_accept(struct sampler *s, int32_t id);
 

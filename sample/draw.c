@@ -3,13 +3,12 @@
 #include "sample/chain.h"
 #include "sample/exp.h"
 #include <math.h>
-#include <stdlib.h>
 
 static const double ln2 = 0x1.62e42fefa39efp-1;
 
 int32_t sample_draw(struct sampler *s)
 {
-    return sample_set_draw(&s->set, sample_random_unit(&s->random), NULL);
+    return sample_set_draw(&s->set, sample_random_unit(&s->random), NULL).id;
 }
 
 /* ---- Mirostat ---- */
@@ -68,7 +67,7 @@ int32_t sample_draw_mirostat(struct sampler *s)
         keep_zipf(s);
     else
         keep_surprise(s);
-    const int32_t id = sample_set_draw(&s->set, sample_random_unit(&s->random), &p);
+    const int32_t id = sample_set_draw(&s->set, sample_random_unit(&s->random), &p).id;
     const double surprise = -sample_log(p) / ln2;
     s->mu -= (double)s->options.mirostat_eta * (surprise - (double)s->options.mirostat_tau);
     return id;
@@ -76,55 +75,12 @@ int32_t sample_draw_mirostat(struct sampler *s)
 
 /* ---- Adaptive-p ---- */
 
-bool sample_adaptive_init(struct sampler *s)
+void sample_adaptive_init(struct sampler *s)
 {
     const double decay = (double)s->options.adaptive_decay;
     s->adaptive.weight = 1.0 / (1.0 - decay);
     s->adaptive.sum = (double)s->options.adaptive_target * s->adaptive.weight;
     s->adaptive.pending = -1;
-    s->adaptive.p = malloc((size_t)s->set.n_blocks * SAMPLE_BLOCK * sizeof *s->adaptive.p);
-    return s->adaptive.p != NULL;
-}
-
-/* The logit of a candidate with probability p: a peak at the target, linear far from it. */
-static float shaped(float p, float target)
-{
-    const float distance = fabsf(p - target) * (1.0f / 0.3f);
-    return 5.0f - 10.0f * distance * distance / (1.0f + distance);
-}
-
-static void shape_vocabulary(struct sampler *s, float target)
-{
-    struct sample_set *set = &s->set;
-    const float best = sample_set_best(set).logit;
-    const float inverse = (float)(1.0 / sample_set_total(set));
-    for (uint32_t b = 0; b < set->n_blocks; b++) {
-        float *p = s->adaptive.p + (size_t)b * SAMPLE_BLOCK, logit[SAMPLE_BLOCK];
-        sample_set_weigh_block(set, b, best, p);
-        for (int i = 0; i < SAMPLE_BLOCK; i++) {
-            p[i] *= inverse;
-            logit[i] = shaped(p[i], target);
-        }
-        sample_set_replace_block(set, b, logit);
-    }
-    set->temp = 1.0;
-}
-
-/* The list keeps its order, that of the probabilities before: shaped logits may lie so close that
- * rounding would decide theirs. */
-static void shape_list(struct sampler *s, float target)
-{
-    struct sample_set *set = &s->set;
-    const float best = sample_set_best(set).logit;
-    const double total = sample_set_total(set);
-    if (set->n > 0) sample_set_rank(set, set->n - 1);
-    for (uint32_t i = 0; i < set->n; i++) {
-        struct sample_candidate *c = &set->list[i];
-        const float p = (float)(sample_set_weight(set, c->logit, best) / total);
-        s->adaptive.p[c->id] = p;
-        c->logit = shaped(p, target);
-    }
-    set->temp = 1.0;
 }
 
 /* The target moves against the mean of what was chosen lately. */
@@ -133,11 +89,10 @@ int32_t sample_draw_adaptive(struct sampler *s)
     struct sample_adaptive *a = &s->adaptive;
     double target = 2.0 * (double)s->options.adaptive_target - a->sum / a->weight;
     target = target < 0.0 ? 0.0 : target > 1.0 ? 1.0 : target;
-    if (s->set.cut)
-        shape_list(s, (float)target);
-    else
-        shape_vocabulary(s, (float)target);
-    return a->pending = sample_draw(s);
+    a->pending = sample_set_draw_shaped(&s->set, (float)target, sample_random_unit(&s->random),
+                                        &a->pending_p)
+                     .id;
+    return a->pending;
 }
 
 void sample_adaptive_accept(struct sampler *s, int32_t id)
@@ -145,7 +100,7 @@ void sample_adaptive_accept(struct sampler *s, int32_t id)
     struct sample_adaptive *a = &s->adaptive;
     if (a->pending == id) {
         const double decay = (double)s->options.adaptive_decay;
-        a->sum = (double)a->p[id] + decay * a->sum;
+        a->sum = a->pending_p + decay * a->sum;
         a->weight = 1.0 + decay * a->weight;
     }
     a->pending = -1;

@@ -84,7 +84,9 @@ uint32_t sample_logprobs(const float *logits, uint32_t n_vocab, uint32_t k,
     double sum = 0.0;
     for (uint32_t b = 0; top > -INFINITY && b < n_blocks; b++) {
         read_block(kernels, logits, n_vocab, b, x);
-        sum += (double)kernels->sums(x, top, 1.0f).total;
+        struct sample_block_sums own;
+        kernels->sum[SAMPLE_WEIGHTS](x, &top, 1, 1.0f, -FLT_MAX, &own);
+        sum += (double)own.sum;
     }
     const double all = (double)top + sample_log(sum);
     if (of_id) *of_id = -INFINITY;

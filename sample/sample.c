@@ -89,8 +89,7 @@ static bool allocate(struct sampler *s, uint32_t n_ctx)
     s->n_biases = o->n_biases;
     return (!has_stage(s, sample_apply_penalties) || sample_penalties_init(s, n_ctx)) &&
            (!has_stage(s, sample_apply_dry) || sample_dry_init(s, n_ctx)) &&
-           (!has_stage(s, sample_apply_infill) || sample_infill_init(s)) &&
-           (o->adaptive_target < 0.0f || sample_adaptive_init(s));
+           (!has_stage(s, sample_apply_infill) || sample_infill_init(s));
 }
 
 struct sampler *sample_new(const struct sample_options *options, uint32_t n_vocab, uint32_t n_ctx,
@@ -108,7 +107,7 @@ struct sampler *sample_new(const struct sample_options *options, uint32_t n_voca
     s->set.together = options->together;
     s->set.together_context = options->together_context;
     s->mu = 2.0 * (double)options->mirostat_tau;
-    s->adaptive.pending = -1;
+    sample_adaptive_init(s);
     sample_random_seed(&s->random, options->seed);
     if (!sample_chain_init(s, err) || !allocate(s, n_ctx)) goto no_memory;
     /* What was copied is not looked at through the caller's pointers again. */
@@ -131,7 +130,6 @@ void sample_free(struct sampler *s)
     sample_penalties_free(&s->penalties);
     sample_dry_free(&s->dry);
     sample_infill_free(&s->infill);
-    free(s->adaptive.p);
     free(s->bias);
     free(s->end_id);
     free(s);

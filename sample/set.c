@@ -1,11 +1,9 @@
 /* sample/set.c: the candidates of one call. See set.h.
  *
- * Passes over the vocabulary are plain loops in blocks with a fixed order of additions: compilers
- * make vectors of them and every machine gets the same bits. There weights are float (relative
- * error below 1e-6, sums of blocks double); in lists they are double. */
+ * What looks at the whole vocabulary goes by groups of blocks, shared out among threads: no group
+ * needs another, so the parts do not show in the result. */
 #include "sample/set.h"
 #include "base/size.h"
-#include "sample/exp.h"
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
@@ -14,20 +12,26 @@
 bool sample_set_init(struct sample_set *set, uint32_t n_vocab, struct base_error *err)
 {
     const uint32_t n_blocks = (n_vocab + SAMPLE_BLOCK - 1) / SAMPLE_BLOCK;
-    const size_t whole = ((size_t)n_blocks + SAMPLE_BLOCK - 1) / SAMPLE_BLOCK * SAMPLE_BLOCK;
+    const uint32_t n_groups = (n_blocks + SAMPLE_GROUP - 1) / SAMPLE_GROUP;
+    const size_t whole = (size_t)n_groups * SAMPLE_GROUP;
     *set = (struct sample_set){.n_vocab = n_vocab,
                                .n_blocks = n_blocks,
+                               .n_groups = n_groups,
                                .temp = 1.0,
                                .kernels = sample_block_kernels(QUANT_LEVEL_COUNT)};
     set->logit = malloc((size_t)n_blocks * SAMPLE_BLOCK * sizeof *set->logit);
     set->place = calloc(n_blocks, sizeof *set->place);
     set->bound = malloc(whole * sizeof *set->bound);
+    set->top = malloc(n_groups * sizeof *set->top);
     set->sums = malloc(n_blocks * sizeof *set->sums);
     set->summed = calloc(n_blocks, sizeof *set->summed);
-    set->share = malloc(n_blocks * sizeof *set->share);
+    set->group = calloc(n_groups, sizeof *set->group);
+    set->share = malloc(n_groups * sizeof *set->share);
+    set->tally[0] = malloc(n_groups * sizeof *set->tally[0]);
+    set->tally[1] = malloc(n_groups * sizeof *set->tally[1]);
     set->room = malloc(n_vocab * sizeof *set->room);
-    if (!set->logit || !set->place || !set->bound || !set->sums || !set->summed || !set->share ||
-        !set->room)
+    if (!set->logit || !set->place || !set->bound || !set->top || !set->sums || !set->summed ||
+        !set->group || !set->share || !set->tally[0] || !set->tally[1] || !set->room)
         return base_fail(err, BASE_NO_MEMORY, "no memory to sample from %u tokens", n_vocab);
     for (size_t b = n_blocks; b < whole; b++) set->bound[b] = -INFINITY;
     return true;
@@ -38,9 +42,13 @@ void sample_set_free(struct sample_set *set)
     free(set->logit);
     free(set->place);
     free(set->bound);
+    free(set->top);
     free(set->sums);
     free(set->summed);
+    free(set->group);
     free(set->share);
+    free(set->tally[0]);
+    free(set->tally[1]);
     free(set->room);
     *set = (struct sample_set){0};
 }
@@ -66,80 +74,112 @@ static float *own_block(struct sample_set *set, uint32_t b)
         memcpy(last, from, n * sizeof *from);
         from = last;
     }
-    set->kernels->keep(to, from, -FLT_MAX);
+    set->kernels->keep(to, from, set->least);
     for (uint64_t holes = set->allowed ? ~set->allowed[b] : 0; holes; holes &= holes - 1)
         to[__builtin_ctzll(holes)] = -INFINITY;
     set->place[b] = SAMPLE_OWN;
     return to;
 }
 
-/* The logits of a block, NaN and -infinity where an id is impossible. */
-static inline const float *block_of(struct sample_set *set, uint32_t b)
+const float *sample_set_block(struct sample_set *set, uint32_t b)
 {
     if (set->place[b] == SAMPLE_AS_GIVEN) return set->given + (size_t)b * SAMPLE_BLOCK;
     return own_block(set, b);
 }
 
-enum { SHARED_BLOCKS = 1024 }; /* fewer are not worth a meeting of threads */
+/* The blocks of a group: [*first, *end). */
+static void blocks_of(const struct sample_set *set, uint32_t group, uint32_t *first, uint32_t *end)
+{
+    *first = group * SAMPLE_GROUP;
+    *end = set->n_blocks - *first < SAMPLE_GROUP ? set->n_blocks : *first + SAMPLE_GROUP;
+}
+
+static void bind_group(struct sample_set *set, uint32_t group)
+{
+    set->top[group] = set->kernels->bound(set->bound + (size_t)group * SAMPLE_GROUP, UINT64_MAX);
+}
+
+static void bind_block(struct sample_set *set, uint32_t b)
+{
+    set->bound[b] = set->kernels->bound(own_block(set, b), UINT64_MAX);
+    set->summed[b] = 0;
+}
+
+struct groups_call {
+    struct sample_set *set;
+    sample_groups_fn *part;
+    void *data;
+};
+
+static void groups_part(void *data, int i, int n_parts)
+{
+    const struct groups_call *call = data;
+    const uint64_t n = call->set->n_groups;
+    call->part(call->set, (uint32_t)(n * (uint32_t)i / (uint32_t)n_parts),
+               (uint32_t)(n * ((uint32_t)i + 1) / (uint32_t)n_parts), call->data);
+}
+
+enum { SHARED_GROUPS = 16 }; /* fewer are not worth a meeting of threads */
 
 /* The logits of a large vocabulary are half in the caches of another thread, which wrote them and
  * has about the same part here. */
-static void in_parts(const struct sample_set *set, sample_part_fn *part, void *data)
+void sample_set_share_out(struct sample_set *set, sample_groups_fn *part, void *data)
 {
-    if (set->together && set->n_blocks >= SHARED_BLOCKS)
-        set->together(set->together_context, part, data);
+    struct groups_call call = {set, part, data};
+    if (set->together && set->n_groups >= SHARED_GROUPS)
+        set->together(set->together_context, groups_part, &call);
     else
-        part(data, 0, 1);
-}
-
-/* Of n blocks those of part i of n_parts. */
-static void part_of(uint32_t n, int i, int n_parts, uint32_t *first, uint32_t *end)
-{
-    *first = (uint32_t)((uint64_t)n * (uint32_t)i / (uint32_t)n_parts);
-    *end = (uint32_t)((uint64_t)n * ((uint32_t)i + 1) / (uint32_t)n_parts);
-}
-
-static void bounds_part(void *data, int i, int n_parts)
-{
-    const struct sample_set *set = data;
-    uint32_t first, end;
-    part_of(set->n_vocab / SAMPLE_BLOCK, i, n_parts, &first, &end);
-    set->kernels->bounds(set->given + (size_t)first * SAMPLE_BLOCK,
-                         set->allowed ? set->allowed + first : NULL, end - first,
-                         set->bound + first);
+        groups_part(&call, 0, 1);
 }
 
 /* Nothing is copied but the last block, and where infinity stands: a bound of every block tells
- * which ones are worth a look. */
+ * which ones are worth a look. What will be summed is summed while the logits are at hand. */
+static void load_part(struct sample_set *set, uint32_t first, uint32_t end, void *unused)
+{
+    (void)unused;
+    const uint32_t n_given = set->n_vocab / SAMPLE_BLOCK;
+    const uint64_t *allowed = set->allowed;
+    for (uint32_t g = first; g < end; g++) {
+        uint32_t b0, b1;
+        blocks_of(set, g, &b0, &b1);
+        set->kernels->bounds(set->given + (size_t)b0 * SAMPLE_BLOCK, allowed ? allowed + b0 : NULL,
+                             (b1 < n_given ? b1 : n_given) - b0, set->bound + b0);
+        for (uint32_t b = b0; b < b1; b++) {
+            const bool given = !allowed || allowed[b] == UINT64_MAX;
+            set->place[b] = given ? SAMPLE_AS_GIVEN : SAMPLE_TO_MAKE;
+            set->summed[b] = 0;
+            if (b < n_given && !(set->bound[b] > FLT_MAX)) continue;
+            set->place[b] = SAMPLE_TO_MAKE;
+            bind_block(set, b);
+        }
+        bind_group(set, g);
+        if (set->expects) sample_set_sum_group(set, g);
+    }
+}
+
+void sample_set_expect(struct sample_set *set, enum sample_block_sum kind, double temp)
+{
+    set->expects = true;
+    set->expected = kind;
+    set->expected_temp = temp;
+}
+
 void sample_set_load(struct sample_set *set, const float *logits, const uint64_t *allowed)
 {
     set->cut = false;
+    set->shape = NULL;
     set->temp = 1.0;
-    set->scale = -1.0f; /* no sums */
+    set->least = -FLT_MAX;
     set->given = logits;
     set->allowed = allowed;
-    const uint32_t n_given = set->n_vocab / SAMPLE_BLOCK;
-    in_parts(set, bounds_part, set);
-    for (uint32_t b = 0; b < set->n_blocks; b++) {
-        set->place[b] = allowed && allowed[b] != UINT64_MAX ? SAMPLE_TO_MAKE : SAMPLE_AS_GIVEN;
-        if (b < n_given && !(set->bound[b] > FLT_MAX)) continue;
-        set->place[b] = SAMPLE_TO_MAKE;
-        set->bound[b] = set->kernels->bound(own_block(set, b), UINT64_MAX);
-    }
+    set->sum_temp = 0.0;
+    if (set->expects) sample_set_begin_sums(set, set->expected, set->expected_temp);
+    sample_set_share_out(set, load_part, NULL);
 }
 
 float sample_set_logit(struct sample_set *set, int32_t id)
 {
-    return block_of(set, (uint32_t)id / SAMPLE_BLOCK)[id % SAMPLE_BLOCK];
-}
-
-void sample_set_replace_block(struct sample_set *set, uint32_t block,
-                              const float logit[SAMPLE_BLOCK])
-{
-    float *x = own_block(set, block);
-    for (int i = 0; i < SAMPLE_BLOCK; i++) x[i] = x[i] > -INFINITY ? logit[i] : -INFINITY;
-    set->bound[block] = set->kernels->bound(x, UINT64_MAX);
-    set->summed[block] = 0;
+    return sample_set_block(set, (uint32_t)id / SAMPLE_BLOCK)[id % SAMPLE_BLOCK];
 }
 
 void sample_set_change(struct sample_set *set, int32_t id, float logit)
@@ -148,17 +188,17 @@ void sample_set_change(struct sample_set *set, int32_t id, float logit)
     float *x = own_block(set, b), old = x[id % SAMPLE_BLOCK];
     x[id % SAMPLE_BLOCK] = logit;
     set->summed[b] = 0;
-    if (logit >= set->bound[b])
-        set->bound[b] = logit;
-    else if (old == set->bound[b])
-        set->bound[b] = set->kernels->bound(x, UINT64_MAX);
+    set->summed[b] = 0;
+    if (logit < set->bound[b] && old < set->bound[b]) return;
+    bind_block(set, b);
+    bind_group(set, b / SAMPLE_GROUP);
 }
 
 /* ---- Order ---- */
 
 static bool before(struct sample_candidate a, struct sample_candidate b)
 {
-    return a.logit > b.logit || (a.logit == b.logit && a.id < b.id);
+    return (a.logit > b.logit) | ((a.logit == b.logit) & (a.id < b.id));
 }
 
 /* Restores a heap below index i; the root is the best candidate, or the worst. */
@@ -213,11 +253,14 @@ struct sample_candidate sample_set_rank(struct sample_set *set, uint32_t r)
 /* The first of the largest, of ids as of bounds. */
 static struct sample_candidate best_of_vocabulary(struct sample_set *set)
 {
-    uint32_t b = 0;
-    for (uint32_t i = 1; i < set->n_blocks; i++)
-        if (set->bound[i] > set->bound[b]) b = i;
-    const float best = set->bound[b], *x = block_of(set, b);
+    uint32_t g = 0;
+    for (uint32_t i = 1; i < set->n_groups; i++)
+        if (set->top[i] > set->top[g]) g = i;
+    const float best = set->top[g];
     if (!(best > -INFINITY)) return (struct sample_candidate){-INFINITY, -1};
+    uint32_t b = g * SAMPLE_GROUP;
+    while (set->bound[b] != best) b++;
+    const float *x = sample_set_block(set, b);
     int i = 0;
     while (x[i] != best) i++;
     return (struct sample_candidate){best, (int32_t)(b * SAMPLE_BLOCK) + i};
@@ -247,27 +290,61 @@ static float bar_of(double bar)
     return (double)near < bar ? nextafterf(near, INFINITY) : near;
 }
 
-/* -infinity in place of what comes behind `last` in the order. */
+/* What comes behind a candidate in the order goes: by a bar, and of those at the bar itself the
+ * ones with a larger id, one by one. */
+struct drop {
+    struct sample_candidate last;
+    float over, before; /* the bar of this drop and the one before it */
+};
+
+/* A block of which nothing goes keeps its sums. */
+static void drop_from_block(struct sample_set *set, uint32_t b, const struct drop *drop)
+{
+    const float *x = sample_set_block(set, b);
+    const uint64_t kept = set->kernels->reach(x, drop->last.logit);
+    if (kept != set->kernels->reach(x, drop->before)) set->summed[b] = 0;
+    if (!kept) set->bound[b] = -INFINITY;
+    const int32_t within = drop->last.id - (int32_t)(b * SAMPLE_BLOCK);
+    if (!kept || within >= SAMPLE_BLOCK - 1) return;
+    uint64_t tied = kept & ~set->kernels->reach(x, drop->over);
+    if (within >= 0) tied &= UINT64_MAX << (within + 1);
+    if (!tied) return;
+    float *own = own_block(set, b);
+    for (; tied; tied &= tied - 1) own[__builtin_ctzll(tied)] = -INFINITY;
+    bind_block(set, b);
+}
+
+static void drop_part(struct sample_set *set, uint32_t first, uint32_t end, void *data)
+{
+    for (uint32_t g = first; g < end; g++) {
+        uint32_t b, last;
+        if (!(set->top[g] > -INFINITY)) continue;
+        for (blocks_of(set, g, &b, &last); b < last; b++)
+            if (set->bound[b] > -INFINITY) drop_from_block(set, b, data);
+        bind_group(set, g);
+        if (set->sum_temp == set->temp) sample_set_sum_group(set, g);
+    }
+}
+
 static void drop_behind(struct sample_set *set, struct sample_candidate last)
 {
-    const float over = nextafterf(last.logit, INFINITY);
-    for (uint32_t b = 0; b < set->n_blocks; b++) {
-        float *x = set->logit + (size_t)b * SAMPLE_BLOCK;
-        const int32_t first = (int32_t)(b * SAMPLE_BLOCK);
-        set->summed[b] = 0;
-        if (set->place[b] == SAMPLE_AS_GIVEN)
-            set->kernels->keep(x, set->given + first, last.logit);
-        else
-            set->kernels->keep(x, own_block(set, b), last.logit);
-        set->place[b] = SAMPLE_OWN;
-        if (set->bound[b] < last.logit) set->bound[b] = -INFINITY;
-        if (first + SAMPLE_BLOCK - 1 <= last.id ||
-            set->kernels->count(x, last.logit) == set->kernels->count(x, over))
-            continue;
-        for (int i = 0; i < SAMPLE_BLOCK; i++)
-            if (x[i] == last.logit && first + i > last.id) x[i] = -INFINITY;
-        set->bound[b] = set->kernels->bound(x, UINT64_MAX);
+    struct drop drop = {last, nextafterf(last.logit, INFINITY), set->least};
+    set->least = last.logit;
+    sample_set_share_out(set, drop_part, &drop);
+}
+
+/* Whether more than `most` are at or above a bar. */
+static bool more_above(struct sample_set *set, float bar, uint32_t most)
+{
+    uint32_t n = 0;
+    if (bar < set->least) bar = set->least;
+    for (uint32_t b = 0; b < set->n_blocks && n <= most; b++) {
+        if (set->top[b / SAMPLE_GROUP] < bar)
+            b |= SAMPLE_GROUP - 1;
+        else if (set->bound[b] >= bar)
+            n += set->kernels->count(sample_set_block(set, b), bar);
     }
+    return n > most;
 }
 
 /* How many of every `stride`th block are at or above a bar. */
@@ -275,7 +352,7 @@ static uint32_t count_above(struct sample_set *set, float bar, uint32_t stride)
 {
     uint32_t n = 0;
     for (uint32_t b = 0; b < set->n_blocks; b += stride)
-        if (set->bound[b] >= bar) n += set->kernels->count(block_of(set, b), bar);
+        if (set->bound[b] >= bar) n += set->kernels->count(sample_set_block(set, b), bar);
     return n;
 }
 
@@ -294,48 +371,108 @@ static float guess_bar(struct sample_set *set, float low, float high, uint32_t n
     return low;
 }
 
-/* The candidate of rank r among list[0..n), which changes its order. */
-static struct sample_candidate select_rank(struct sample_candidate *list, uint32_t n, uint32_t r)
+static void swap(struct sample_candidate *a, struct sample_candidate *b)
 {
-    while (n > 1) {
-        const struct sample_candidate pivot = list[n / 2];
-        uint32_t i = 0, k = n - 1;
-        for (;;) {
-            while (before(list[i], pivot)) i++;
-            while (before(pivot, list[k])) k--;
-            if (i >= k) break;
-            const struct sample_candidate c = list[i];
-            list[i++] = list[k];
-            list[k--] = c;
-        }
-        const uint32_t left =
-            i; /* those before i are no worse than the pivot, the others no better */
-        if (r < left) {
-            n = left;
-        } else {
-            list += left;
-            n -= left;
-            r -= left;
-        }
-    }
-    return list[0];
+    const struct sample_candidate c = *a;
+    *a = *b;
+    *b = c;
 }
 
-/* Lists the candidates in [low, high); how many are above stands in *above. */
+/* The candidate of rank r among list[0..n), which changes its order. Nobody can guess where one
+ * belongs: so each is put to the better ones, and stays there if it is one. */
+static struct sample_candidate select_rank(struct sample_candidate *list, uint32_t n, uint32_t r)
+{
+    for (;;) {
+        struct sample_candidate *last = list + n - 1;
+        uint32_t better = 0;
+        swap(list + n / 2, last);
+        const struct sample_candidate pivot = *last;
+        for (uint32_t i = 0; i + 1 < n; i++) {
+            const struct sample_candidate c = list[i];
+            list[i] = list[better];
+            list[better] = c;
+            better += before(c, pivot);
+        }
+        swap(list + better, last);
+        if (r == better) return pivot;
+        if (r < better) {
+            n = better;
+        } else {
+            list += better + 1;
+            n -= better + 1;
+            r -= better + 1;
+        }
+    }
+}
+
+/* The candidates of a block in [low, high). */
+static uint64_t between(struct sample_set *set, const float *x, float low, float high)
+{
+    const uint64_t ids = set->kernels->reach(x, low < set->least ? set->least : low);
+    return ids & ~set->kernels->reach(x, high);
+}
+
+static uint32_t list_group(struct sample_set *set, uint32_t group, float low, float high,
+                           struct sample_candidate *list)
+{
+    uint32_t b, end, n = 0;
+    for (blocks_of(set, group, &b, &end); b < end; b++) {
+        if (!(set->bound[b] >= low)) continue;
+        const float *x = sample_set_block(set, b);
+        for (uint64_t ids = between(set, x, low, high); ids; ids &= ids - 1) {
+            const int i = __builtin_ctzll(ids);
+            list[n++] = (struct sample_candidate){x[i], (int32_t)(b * SAMPLE_BLOCK) + i};
+        }
+    }
+    return n;
+}
+
+struct span {
+    float low, high;
+};
+
+/* How many of each group are in the span, and above it. */
+static void tally_part(struct sample_set *set, uint32_t first, uint32_t end, void *data)
+{
+    const struct span *span = data;
+    for (uint32_t g = first; g < end; g++) {
+        uint32_t b, last, in = 0, above = 0;
+        for (blocks_of(set, g, &b, &last); b < last; b++) {
+            if (!(set->bound[b] >= span->low)) continue;
+            const float *x = sample_set_block(set, b);
+            above += set->kernels->count(x, span->high);
+            in += set->kernels->count(x, span->low);
+        }
+        set->tally[0][g] = in - above;
+        set->tally[1][g] = above;
+    }
+}
+
+/* Group by group behind what the groups before have. */
+static void list_part(struct sample_set *set, uint32_t first, uint32_t end, void *data)
+{
+    const struct span *span = data;
+    uint32_t at = 0;
+    for (uint32_t g = 0; g < end; g++) {
+        if (g >= first && set->tally[0][g])
+            list_group(set, g, span->low, span->high, set->room + at);
+        at += set->tally[0][g];
+    }
+}
+
+/* Lists the candidates in [low, high), low being above what was dropped; how many are above stands
+ * in *above. */
 static uint32_t list_between(struct sample_set *set, float low, float high, uint32_t *above)
 {
+    struct span span = {low, high};
+    sample_set_share_out(set, tally_part, &span);
     uint32_t n = 0;
     *above = 0;
-    for (uint32_t b = 0; b < set->n_blocks; b++) {
-        if (!(set->bound[b] >= low)) continue;
-        const float *x = block_of(set, b);
-        const uint32_t over = set->kernels->count(x, high);
-        *above += over;
-        if (set->kernels->count(x, low) == over) continue;
-        for (uint32_t i = 0; i < SAMPLE_BLOCK; i++)
-            if (x[i] >= low && x[i] < high && x[i] > -INFINITY)
-                set->room[n++] = (struct sample_candidate){x[i], (int32_t)(b * SAMPLE_BLOCK + i)};
+    for (uint32_t g = 0; g < set->n_groups; g++) {
+        n += set->tally[0][g];
+        *above += set->tally[1][g];
     }
+    sample_set_share_out(set, list_part, &span);
     return n;
 }
 
@@ -344,12 +481,13 @@ static uint32_t list_between(struct sample_set *set, float low, float high, uint
 static void keep_many(struct sample_set *set, uint32_t k)
 {
     const uint32_t stride = set->n_blocks / 256 + 1;
-    const float best = sample_set_best(set).logit, least = best - 60.0f;
+    const float best = sample_set_best(set).logit;
+    const float least = best - 60.0f > set->least ? best - 60.0f : set->least;
     const uint32_t part = k / stride, slack = part / 16 + 64;
     float low = guess_bar(set, least, best, part + slack, stride);
     float high = part > slack ? guess_bar(set, low, best, part - slack, stride) : INFINITY;
     uint32_t above, n = list_between(set, low, high, &above);
-    if (above >= k || above + n < k) n = list_between(set, -INFINITY, INFINITY, &above);
+    if (above >= k || above + n < k) n = list_between(set, set->least, INFINITY, &above);
     if (above + n > k) drop_behind(set, select_rank(set->room, n, k - 1 - above));
 }
 
@@ -368,6 +506,14 @@ static uint32_t offer(struct sample_candidate *heap, uint32_t n, uint32_t k,
     return n;
 }
 
+/* Asks for a block's logits, which another thread may have read. */
+static void fetch_block(const struct sample_set *set, uint32_t b)
+{
+    const float *x =
+        (set->place[b] == SAMPLE_AS_GIVEN ? set->given : set->logit) + (size_t)b * SAMPLE_BLOCK;
+    for (int i = 0; i < SAMPLE_BLOCK; i += 16) __builtin_prefetch(x + i);
+}
+
 /* The best k lie in the k blocks with the largest bounds, of equal bounds the first. */
 static void list_best(struct sample_set *set, uint32_t k)
 {
@@ -375,17 +521,21 @@ static void list_best(struct sample_set *set, uint32_t k)
     const bool all = set->n_blocks <= k;
     uint32_t n = 0, n_block = all ? set->n_blocks : 0;
     for (uint32_t b = 0; !all && k > 0 && b < set->n_blocks; b++)
-        if (n_block < k || set->bound[b] > block[0].logit)
+        if (n_block == k && set->top[b / SAMPLE_GROUP] <= block[0].logit)
+            b |= SAMPLE_GROUP - 1;
+        else if (n_block < k || set->bound[b] > block[0].logit)
             n_block =
                 offer(block, n_block, k, (struct sample_candidate){set->bound[b], (int32_t)b});
-    for (uint32_t i = 0; i < n_block; i++) {
+    for (uint32_t i = 0; !all && i < n_block; i++) fetch_block(set, (uint32_t)block[i].id);
+    for (uint32_t i = n_block; i-- > 0;) { /* the worst first in the heap */
         const uint32_t b = all ? i : (uint32_t)block[i].id;
         if (!(set->bound[b] > -INFINITY) || (n == k && set->bound[b] < heap[0].logit)) continue;
-        const float *x = block_of(set, b);
-        for (uint32_t l = 0; l < SAMPLE_BLOCK; l++)
-            if (x[l] > -INFINITY && (n < k || x[l] >= heap[0].logit))
-                n = offer(heap, n, k,
-                          (struct sample_candidate){x[l], (int32_t)(b * SAMPLE_BLOCK + l)});
+        const float *x = sample_set_block(set, b);
+        const float bar = n < k ? set->least : heap[0].logit;
+        for (uint64_t ids = set->kernels->reach(x, bar); ids; ids &= ids - 1) {
+            const int l = __builtin_ctzll(ids);
+            n = offer(heap, n, k, (struct sample_candidate){x[l], (int32_t)(b * SAMPLE_BLOCK) + l});
+        }
     }
     begin_list(set, n);
 }
@@ -410,15 +560,18 @@ void sample_set_list_above(struct sample_set *set, double bar)
         keep_ranks(set, r);
         return;
     }
-    uint32_t above;
+    const float low = bar_of(bar);
+    uint32_t n = 0;
+    for (uint32_t g = 0; g < set->n_groups; g++)
+        if (set->top[g] >= low) n += list_group(set, g, low, INFINITY, set->room + n);
     set->list = set->room;
-    begin_list(set, list_between(set, bar_of(bar), INFINITY, &above));
+    begin_list(set, n);
 }
 
 void sample_set_keep_above(struct sample_set *set, double bar)
 {
     const float least = bar_of(bar);
-    if (set->cut || count_above(set, least, 1) <= SAMPLE_LONG_LIST)
+    if (set->cut || !more_above(set, least, SAMPLE_LONG_LIST))
         sample_set_list_above(set, bar);
     else
         drop_behind(set, (struct sample_candidate){least, INT32_MAX});
@@ -449,208 +602,31 @@ void sample_set_adjust(struct sample_set *set, const int32_t *ids, uint32_t n,
     begin_list(set, set->n);
 }
 
+static void settle_part(struct sample_set *set, uint32_t first, uint32_t end, void *unused)
+{
+    (void)unused;
+    for (uint32_t g = first; g < end; g++) {
+        uint32_t b, last;
+        for (blocks_of(set, g, &b, &last); b < last; b++) {
+            float *x = own_block(set, b);
+            for (int i = 0; i < SAMPLE_BLOCK; i++)
+                x[i] = x[i] >= set->least ? sample_saturate((double)x[i] / set->temp) : -INFINITY;
+            bind_block(set, b);
+        }
+        bind_group(set, g);
+    }
+}
+
 void sample_set_settle(struct sample_set *set)
 {
-    if (set->temp == 1.0) return;
+    if (set->temp == 1.0 && set->least == -FLT_MAX) return;
     if (set->cut) {
         for (uint32_t i = 0; i < set->n; i++)
             set->list[i].logit = sample_saturate((double)set->list[i].logit / set->temp);
         begin_list(set, set->n);
     } else {
-        for (uint32_t b = 0; b < set->n_blocks; b++) {
-            float *x = own_block(set, b);
-            for (int i = 0; i < SAMPLE_BLOCK; i++)
-                if (x[i] > -INFINITY) x[i] = sample_saturate((double)x[i] / set->temp);
-            set->bound[b] = set->kernels->bound(x, UINT64_MAX);
-            set->summed[b] = 0;
-        }
+        sample_set_share_out(set, settle_part, NULL);
+        set->least = -FLT_MAX;
     }
     set->temp = 1.0;
-}
-
-/* ---- Sums ---- */
-
-double sample_set_weight(const struct sample_set *set, float logit, float best)
-{
-    return sample_exp(((double)logit - (double)best) / set->temp);
-}
-
-/* A tiny temperature must not turn 0 / temp into NaN. */
-static float scale_of(const struct sample_set *set)
-{
-    const double inverse = 1.0 / set->temp;
-    return inverse < (double)FLT_MAX ? (float)inverse : FLT_MAX;
-}
-
-void sample_set_weigh_block(struct sample_set *set, uint32_t block, float best,
-                            float weight[SAMPLE_BLOCK])
-{
-    set->kernels->weigh(block_of(set, block), best, scale_of(set), weight);
-}
-
-struct sum_blocks {
-    struct sample_set *set;
-    float scale;
-    bool all, whole;
-};
-
-static void sum_part(void *data, int i, int n_parts)
-{
-    const struct sum_blocks *job = data;
-    struct sample_set *set = job->set;
-    uint32_t b, end;
-    for (part_of(set->n_blocks, i, n_parts, &b, &end); b < end; b++) {
-        if (!job->all && set->summed[b]) continue;
-        set->sums[b] = (struct sample_block_sums){0};
-        set->summed[b] = 1;
-        if (!(set->bound[b] > -INFINITY)) continue;
-        const float *x = block_of(set, b);
-        if (job->whole)
-            set->sums[b] = set->kernels->sums(x, set->bound[b], job->scale);
-        else
-            set->sums[b].total = set->kernels->total(x, set->bound[b], job->scale);
-    }
-}
-
-/* Sums of what has changed, relative to the bounds. */
-static void sum_blocks(struct sample_set *set, bool whole)
-{
-    struct sum_blocks job = {.set = set, .scale = scale_of(set), .whole = whole};
-    job.all = job.scale != set->scale || (whole && !set->whole);
-    in_parts(set, sum_part, &job);
-    set->scale = job.scale;
-    set->whole = whole;
-}
-
-/* The weights of a block are those relative to its bound times the bound's. */
-static struct sample_sums sum_vocabulary(struct sample_set *set, bool whole)
-{
-    double total = 0.0, moment = 0.0;
-    uint64_t n = 0;
-    sum_blocks(set, whole);
-    const float best = sample_set_best(set).logit;
-    for (uint32_t first = 0; first < set->n_blocks; first += SAMPLE_BLOCK) {
-        float of_bound[SAMPLE_BLOCK];
-        set->kernels->weigh(set->bound + first, best, set->scale, of_bound);
-        for (uint32_t b = first; b < set->n_blocks && b < first + SAMPLE_BLOCK; b++) {
-            const double w = (double)of_bound[b - first];
-            const struct sample_block_sums *own = &set->sums[b];
-            set->share[b] = w * (double)own->total;
-            total += set->share[b];
-            n += own->n;
-            if (!whole || !(w > 0.0)) continue;
-            const double d = ((double)set->bound[b] - (double)best) / set->temp;
-            moment += w * (double)own->moment + set->share[b] * d;
-        }
-    }
-    return (struct sample_sums){total, sample_log(total) - moment / total, n};
-}
-
-/* The entropy of p = w / total is log(total) - sum(w d) / total. */
-struct sample_sums sample_set_sums(struct sample_set *set)
-{
-    if (!set->cut) return sum_vocabulary(set, true);
-    const float best = sample_set_best(set).logit;
-    double total = 0.0, moment = 0.0;
-    for (uint32_t r = 0; r < set->n; r++) {
-        const double d = ((double)set->list[set->n - 1 - r].logit - (double)best) / set->temp;
-        const double w = sample_exp(d);
-        total += w;
-        if (w > 0.0) moment += w * d;
-    }
-    return (struct sample_sums){total, sample_log(total) - moment / total, set->n};
-}
-
-double sample_set_total(struct sample_set *set)
-{
-    return set->cut ? sample_set_sums(set).total : sum_vocabulary(set, false).total;
-}
-
-/* The same where floats are too small for the squares. */
-static void add_moments(const float *x, double centre, double *sum, double *squares)
-{
-    for (int i = 0; i < SAMPLE_BLOCK; i++) {
-        const double d = x[i] > -INFINITY ? (double)x[i] - centre : 0.0;
-        *sum += d;
-        *squares += d * d;
-    }
-}
-
-/* Blocks are measured from their own bounds, which lie close, and moved to the best one's place. */
-struct sample_moments sample_set_moments(struct sample_set *set)
-{
-    const float best = sample_set_best(set).logit;
-    double n = 0.0, sum = 0.0, squares = 0.0;
-    for (uint32_t b = 0; !set->cut && b < set->n_blocks; b++) {
-        if (!(set->bound[b] > -INFINITY)) continue;
-        const float *x = block_of(set, b);
-        const struct sample_block_moments own = set->kernels->moments(x, set->bound[b]);
-        const double count = (double)own.n, far = (double)set->bound[b] - (double)best;
-        n += count;
-        if (own.squares <= FLT_MAX) {
-            sum += (double)own.sum + count * far;
-            squares += (double)own.squares + far * (2.0 * (double)own.sum + count * far);
-        } else {
-            add_moments(x, (double)best, &sum, &squares);
-        }
-    }
-    for (uint32_t i = 0; set->cut && i < set->n; i++) {
-        const double d = (double)set->list[i].logit - (double)best;
-        n += 1.0;
-        sum += d;
-        squares += d * d;
-    }
-    const double mean = sum / n, variance = squares / n - mean * mean;
-    return (struct sample_moments){mean / set->temp,
-                                   variance > 0.0 ? sqrt(variance) / set->temp : 0.0};
-}
-
-/* ---- Drawing ---- */
-
-static int32_t draw_ranked(struct sample_set *set, double u, double *p)
-{
-    const float best = sample_set_best(set).logit;
-    double total = 0.0, sum = 0.0;
-    for (uint32_t r = 0; r < set->n; r++)
-        total += sample_set_weight(set, set->list[set->n - 1 - r].logit, best);
-    uint32_t r = 0;
-    for (; r + 1 < set->n; r++) {
-        sum += sample_set_weight(set, sample_set_rank(set, r).logit, best);
-        if (sum > u * total) break;
-    }
-    const struct sample_candidate c = sample_set_rank(set, r);
-    if (p) *p = sample_set_weight(set, c.logit, best) / total;
-    return c.id;
-}
-
-/* Rounding may leave u beyond the last block, or beyond the last id of one: the last with a share
- * is taken. */
-static int32_t draw_by_id(struct sample_set *set, double u, double *p)
-{
-    const float best = sample_set_best(set).logit;
-    const double total = sample_set_total(set), bar = u * total;
-    double sum = 0.0;
-    uint32_t block = 0;
-    for (uint32_t b = 0; b < set->n_blocks; b++) {
-        if (!(set->share[b] > 0.0)) continue;
-        block = b;
-        if (sum + set->share[b] > bar) break;
-        sum += set->share[b];
-    }
-    float w[SAMPLE_BLOCK];
-    sample_set_weigh_block(set, block, best, w);
-    int chosen = 0;
-    for (int i = 0; i < SAMPLE_BLOCK; i++) {
-        if (!(w[i] > 0.0f)) continue;
-        chosen = i;
-        sum += (double)w[i];
-        if (sum > bar) break;
-    }
-    if (p) *p = (double)w[chosen] / total;
-    return (int32_t)(block * SAMPLE_BLOCK) + chosen;
-}
-
-int32_t sample_set_draw(struct sample_set *set, double u, double *p)
-{
-    return set->cut ? draw_ranked(set, u, p) : draw_by_id(set, u, p);
 }

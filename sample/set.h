@@ -1,5 +1,6 @@
 /* sample/set.h: the candidates of one call: the whole vocabulary until something cuts it, then a
- * short list. Private to sample/.
+ * short list. Private to sample/. set.c has the order and the cuts, set_sums.c what is summed and
+ * drawn.
  *
  * Candidates have a total order, logit descending and then id ascending, so every rule has one
  * answer and any selection algorithm gives it. A vocabulary of 262,144 tokens is passed over a few
@@ -26,27 +27,44 @@ enum sample_block_place { /* where the logits of a block are */
                           SAMPLE_TO_MAKE, /* the caller's, less what may not be */
                           SAMPLE_OWN
 };
+enum { SAMPLE_GROUP = 64 }; /* blocks */
+
+struct sample_group_sums { /* as sample_block_sums, relative to the group's best */
+    double sum, second;
+    uint64_t n;
+};
+
 struct sample_set {
-    uint32_t n_vocab, n_blocks;
+    uint32_t n_vocab, n_blocks, n_groups;
     const float *given;      /* [n_vocab] the caller's logits */
     const uint64_t *allowed; /* [n_blocks] the caller's, or NULL */
     float *logit;   /* [n_blocks * 64] copies of blocks, made when something changes them */
     uint8_t *place; /* [n_blocks] sample_block_place */
-    float *bound;   /* [n_blocks, up to a whole block] the largest logit of the block */
+    float *bound;   /* [n_groups * 64] the largest logit of the block; -infinity: no candidate */
+    float *top;     /* [n_groups] the largest bound of the group */
+    float least;    /* smaller logits are no candidates, though they may still stand in a block */
     double temp;
     const struct sample_block_kernels *kernels;
     sample_together_fn *together; /* or NULL */
     void *together_context;
 
-    /* At the latest sample_set_sums or _total: the sums of each block relative to its bound, at
-     * this scale, and the weights relative to the best. */
-    struct sample_block_sums *sums; /* [n_blocks] totals only, unless `whole` */
-    uint8_t *summed;                /* [n_blocks] 0: the block has changed since */
-    float scale;
-    bool whole;
-    double *share; /* [n_blocks] */
+    /* What the chain will sum first, at which temperature: it is done while loading. */
+    bool expects;
+    enum sample_block_sum expected;
+    double expected_temp;
 
-    bool cut;                      /* false: every possible id is in the set */
+    struct sample_block_sums
+        *sums;       /* [n_blocks] relative to the bound, of this kind and temperature */
+    uint8_t *summed; /* [n_blocks] 0: the block has changed since */
+    struct sample_group_sums *group; /* [n_groups] */
+    enum sample_block_sum kind;
+    double sum_temp;    /* 0: no sums */
+    float scale;        /* of sum_temp */
+    double *share;      /* [n_groups] when drawing: the weights relative to the best */
+    uint32_t *tally[2]; /* [n_groups] when selecting */
+    const struct sample_block_shape *shape; /* adaptive-p's weights; NULL: the plain ones */
+
+    bool cut;                      /* false: every possible id >= least is in the set */
     struct sample_candidate *room; /* [n_vocab] where lists are made */
     struct sample_candidate *list; /* the candidates once cut: see sample_set_rank */
     uint32_t n, n_ranked;
@@ -54,6 +72,9 @@ struct sample_set {
 
 bool sample_set_init(struct sample_set *set, uint32_t n_vocab, struct base_error *err);
 void sample_set_free(struct sample_set *set);
+
+/* Tells what every call will ask of the whole vocabulary first. */
+void sample_set_expect(struct sample_set *set, enum sample_block_sum kind, double temp);
 
 /* A new call: logits[n_vocab] (NaN is impossible, infinity the largest number), `allowed` as in
  * sample_restrict. Both must live until the next one. */
@@ -65,12 +86,8 @@ float sample_set_logit(struct sample_set *set, int32_t id);
 /* A number stays a number: overflow saturates, so that it is not taken for "impossible". */
 float sample_saturate(double logit);
 
-/* Gives an id another logit; for sets that are not cut. */
+/* Gives an id another logit, or -infinity; for sets from which no bar has dropped anything. */
 void sample_set_change(struct sample_set *set, int32_t id, float logit);
-
-/* Gives the possible ids of a block other logits. */
-void sample_set_replace_block(struct sample_set *set, uint32_t block,
-                              const float logit[SAMPLE_BLOCK]);
 
 /* Gives every id of ids[n] (each once) the logit that `change` returns. In a set that is cut it is
  * asked for every candidate, and returns the logit of one that is not in ids[] as it is. */
@@ -78,7 +95,8 @@ typedef float sample_change_fn(const void *state, int32_t id, float logit);
 void sample_set_adjust(struct sample_set *set, const int32_t *ids, uint32_t n,
                        sample_change_fn *change, const void *state);
 
-/* Divides the logits by the temperature so far, for rules that add to them. */
+/* Divides the logits by the temperature so far and takes out what was dropped, for rules that
+ * change them. */
 void sample_set_settle(struct sample_set *set);
 
 /* The best candidate; id -1 when the set is empty. */
@@ -89,7 +107,7 @@ struct sample_candidate sample_set_rank(struct sample_set *set, uint32_t r);
 
 /* More candidates than this stay in the vocabulary, less those that are cut off: a long list is
  * dear. For keep_best the number that is asked for counts. */
-enum { SAMPLE_LONG_LIST = 4096 };
+enum { SAMPLE_LONG_LIST = 1024 };
 
 /* -- cuts: afterwards the set is a list, with this exception -- */
 void sample_set_keep_best(struct sample_set *set, uint32_t k);  /* all when there are fewer */
@@ -113,12 +131,25 @@ struct sample_moments {
 };
 struct sample_moments sample_set_moments(struct sample_set *set);
 
-/* The weights of a block of a set that is not cut (0: impossible), relative to `best`. */
-void sample_set_weigh_block(struct sample_set *set, uint32_t block, float best,
-                            float weight[SAMPLE_BLOCK]);
-
 /* The candidate at u in [0, 1) of the distribution: a cut set is walked by rank, another by id.
  * *p (when not NULL) is its probability. */
-int32_t sample_set_draw(struct sample_set *set, double u, double *p);
+struct sample_candidate sample_set_draw(struct sample_set *set, double u, double *p);
+
+/* The same of the distribution that adaptive-p makes of it; *p as it was before. */
+struct sample_candidate sample_set_draw_shaped(struct sample_set *set, float target, double u,
+                                               double *p);
+
+/* -- for set.c and set_sums.c only -- */
+
+/* The logits of a block, NaN and -infinity where an id is impossible. */
+const float *sample_set_block(struct sample_set *set, uint32_t b);
+
+/* Calls part with the groups [first, end) of each thread. */
+typedef void sample_groups_fn(struct sample_set *set, uint32_t first, uint32_t end, void *data);
+void sample_set_share_out(struct sample_set *set, sample_groups_fn *part, void *data);
+
+/* What sums are of from now on. Then sums of what has changed of a group. */
+void sample_set_begin_sums(struct sample_set *set, enum sample_block_sum kind, double temp);
+void sample_set_sum_group(struct sample_set *set, uint32_t group);
 
 #endif

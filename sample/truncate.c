@@ -164,7 +164,7 @@ static double dynamic_temperature(struct sampler *s)
     const struct sample_sums sums = sample_set_sums(&s->set);
     if (sums.n < 2) return temp;
     double share = sums.entropy / sample_log((double)sums.n);
-    if (!(share > 0.0)) share = 0.0;
+    if (!(share > 1e-12)) share = 0.0; /* certain: smaller ones are rounding */
     if (share > 1.0) share = 1.0;
     return low + (high - low) * sample_pow(share, (double)o->dynatemp_exponent);
 }

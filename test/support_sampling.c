@@ -135,10 +135,10 @@ static void dry(struct support_chain *v)
     }
 }
 
-/* What a bar leaves; more than 4096 are still walked by id. */
+/* What a bar leaves; more than 1024 are still walked by id. */
 static void keep_above(struct support_chain *v, uint32_t keep)
 {
-    if (keep <= 4096) v->cut = true;
+    if (keep <= 1024) v->cut = true;
     v->n = keep;
 }
 
@@ -158,7 +158,7 @@ static void top_k(struct support_chain *v)
 {
     qsort(v->c, v->n, sizeof v->c[0], by_logit);
     if ((uint32_t)v->o->top_k < v->n) v->n = (uint32_t)v->o->top_k;
-    if (v->o->top_k <= 4096) v->cut = true;
+    if (v->o->top_k <= 1024) v->cut = true;
 }
 
 static void typical(struct support_chain *v)
@@ -216,7 +216,7 @@ static void temperature(struct support_chain *v)
     softmax(v);
     if (range > 0 && v->n > 1) {
         double low = temp > range ? temp - range : 0, share = entropy(v) / log(v->n);
-        share = share > 1 ? 1 : share < 0 ? 0 : share;
+        share = share > 1 ? 1 : share < 1e-12 ? 0 : share;
         temp = low + (temp + range - low) * pow(share, (double)v->o->dynatemp_exponent);
     }
     if (temp <= 0) {
@@ -317,7 +317,7 @@ static int32_t mirostat_1(struct support_chain *v, double u)
     double k = pow(base, 1 / s) * (1 + v->eps);
     uint32_t keep = v->n < 2 || !(k >= 1) ? 1 : k < v->n ? (uint32_t)k : v->n;
     v->n = keep;
-    if (v->n_vocab <= 4096 || !(k >= 4097)) v->cut = true;
+    if (v->n_vocab <= 1024 || !(k >= 1025)) v->cut = true;
     return walk(v, u);
 }
 

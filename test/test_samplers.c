@@ -22,13 +22,14 @@ static float random_float(struct sample_random *r, float low, float high)
     return low + (high - low) * (float)sample_random_unit(r);
 }
 
-enum shape { SMOOTH, PEAKED, TIES, HOLES, EXTREME, SHAPE_COUNT };
+enum shape { SMOOTH, PEAKED, TIES, HOLES, EXTREME, SLOPED, SHAPE_COUNT };
 
 static void fill(struct sample_random *r, enum shape shape, uint32_t n, float *logits)
 {
     static const float odd[] = {NAN, -INFINITY, 3e38f, -3e38f, 0, -0.0f, 1e-40f, 3.4e38f};
     for (uint32_t i = 0; i < n; i++) {
         float x = random_float(r, -8, 8);
+        if (shape == SLOPED) x = x / 8 + 8 - 24 * (float)i / (float)n;
         if (shape == PEAKED) x = x > 7.9f ? x + 6 : x;
         if (shape == TIES) x = floorf(x / 4);
         if (shape == HOLES && sample_random_u32(r) % 2)
@@ -141,6 +142,13 @@ static bool expected(struct support_chain *v, const struct trial *t, const doubl
     return false;
 }
 
+/* As three threads would, one after the other. */
+static void by_turns(void *context, sample_part_fn *part, void *data)
+{
+    (void)context;
+    for (int i = 2; i >= 0; i--) part(data, i, 3);
+}
+
 static void compare(struct sample_random *r, struct trial *t, enum shape shape, float *logits,
                     struct support_one *room)
 {
@@ -152,6 +160,7 @@ static void compare(struct sample_random *r, struct trial *t, enum shape shape, 
     t->o.samplers = t->default_order ? NULL : t->text;
     t->o.end_id = few_ends;
     t->o.n_ends = (size_t)n_ends;
+    if (chance(r, 2)) t->o.together = by_turns;
     struct sampler *s = sample_new(&t->o, t->n_vocab, SUPPORT_N_CTX, &err);
     if (!s) fail_msg("%s: %s (%s)", err.item, err.text, t->text);
     struct support_chain v = {.o = &t->o,
@@ -191,7 +200,10 @@ static void compare(struct sample_random *r, struct trial *t, enum shape shape, 
     sample_free(s);
 }
 
-static void run_trials(uint64_t seed, int n_trials, const uint32_t *sizes, uint32_t n_sizes)
+typedef struct sample_options options_fn(struct sample_random *r);
+
+static void run_trials(uint64_t seed, int n_trials, const uint32_t *sizes, uint32_t n_sizes,
+                       options_fn *options)
 {
     static const int standard[] = {0, 1, 2, 3, 4, 5, 6, 7, 8};
     float *logits = malloc(LARGE * sizeof *logits);
@@ -200,10 +212,9 @@ static void run_trials(uint64_t seed, int n_trials, const uint32_t *sizes, uint3
     struct sample_random r;
     sample_random_seed(&r, seed);
     for (int i = 0; i < n_trials; i++) {
-        struct trial t = {.o = random_options(&r),
-                          .n_vocab = sizes[sample_random_u32(&r) % n_sizes]};
+        struct trial t = {.o = options(&r), .n_vocab = sizes[sample_random_u32(&r) % n_sizes]};
         enum shape shape = (enum shape)(i % SHAPE_COUNT);
-        t.default_order = chance(&r, 3);
+        t.default_order = options != random_options || chance(&r, 3);
         t.n_order = random_order(&r, &t.o, t.order, t.text, sizeof t.text);
         if (t.default_order || shape == EXTREME) {
             memcpy(t.order, standard, sizeof standard);
@@ -217,18 +228,58 @@ static void run_trials(uint64_t seed, int n_trials, const uint32_t *sizes, uint3
     free(room);
 }
 
+/* Rules that leave more of some thousand than a list takes, one at a time, and adaptive-p. */
+static struct sample_options long_options(struct sample_random *r)
+{
+    static const float temps[] = {0.3f, 0.8f, 1, 2.5f};
+    struct sample_options o = sample_options_default();
+    o.seed = sample_random_u32(r);
+    o.temp = PICK(r, temps);
+    o.top_k = 0;
+    o.top_p = 1;
+    o.min_p = 0;
+    o.mirostat_tau = random_float(r, 4, 9);
+    switch (sample_random_u32(r) % 6) {
+    case 0:
+        o.top_k = 1025 + (int32_t)(sample_random_u32(r) % 1500);
+        break;
+    case 1:
+        o.min_p = random_float(r, 1e-7f, 1e-4f);
+        break;
+    case 2:
+        o.top_n_sigma = random_float(r, 1, 4);
+        break;
+    case 3:
+        o.mirostat = 1;
+        break;
+    case 4:
+        o.mirostat = 2;
+        break;
+    default:
+        o.adaptive_target = random_float(r, 0, 1);
+    }
+    return o;
+}
+
+static void long_lists_equal_the_naive_ones(void **state)
+{
+    (void)state;
+    static const uint32_t sizes[] = {3000, 4096, 9999};
+    run_trials(7, getenv("INFER_TEST_QUICK") ? 200 : 1000, sizes, 3, long_options);
+}
+
 static void every_chain_equals_the_naive_one(void **state)
 {
     (void)state;
     static const uint32_t sizes[] = {1, 2, 3, 63, 64, 65, 1000};
-    run_trials(5, getenv("INFER_TEST_QUICK") ? 1000 : 6000, sizes, 7);
+    run_trials(5, getenv("INFER_TEST_QUICK") ? 1000 : 6000, sizes, 7, random_options);
 }
 
 static void large_vocabularies_too(void **state)
 {
     (void)state;
     static const uint32_t sizes[] = {LARGE, LARGE - 1, 50257};
-    run_trials(6, getenv("INFER_TEST_QUICK") ? 4 : 30, sizes, 3);
+    run_trials(6, getenv("INFER_TEST_QUICK") ? 4 : 30, sizes, 3, random_options);
 }
 
 /* The kernels of this machine against those of any: the same bits; and against libm. */
@@ -252,30 +303,69 @@ static void block_kernels_agree(void **state)
         const float top = any->bound(x, UINT64_MAX), scale = PICK(&r, scales);
         assert_true(any->bound(raw, ids) == best->bound(raw, ids));
         assert_true(any->count(raw, raw[5]) == best->count(raw, raw[5]));
-        const struct sample_block_sums a = any->sums(x, top, scale);
-        const struct sample_block_sums b = best->sums(x, top, scale);
-        const struct sample_block_moments m = any->moments(x, top);
-        const struct sample_block_moments n = best->moments(x, top);
-        any->weigh(x, top, scale, w[0]);
-        best->weigh(x, top, scale, w[1]);
-        assert_memory_equal(&a, &b, sizeof a);
+        const float least = trial % 4 ? x[9] > -INFINITY ? x[9] : 0.5f : -FLT_MAX;
+        any->weigh(x, top, scale, least, w[0]);
+        best->weigh(x, top, scale, least, w[1]);
         assert_memory_equal(w[0], w[1], sizeof w[0]);
-        assert_memory_equal(&m.sum, &n.sum, sizeof m.sum);
-        assert_memory_equal(&m.squares, &n.squares, sizeof m.squares);
-        assert_true(m.n == n.n && any->total(x, top, scale) == a.total &&
-                    best->total(x, top, scale) == a.total);
-        double total = 0.0;
+        struct sample_block_sums a[SAMPLE_BLOCK_SUMS], b[SAMPLE_BLOCK_SUMS];
+        for (int kind = 0; kind < SAMPLE_BLOCK_SUMS; kind++) {
+            any->sum[kind](x, &top, 1, scale, least, a + kind);
+            best->sum[kind](x, &top, 1, scale, least, b + kind);
+        }
+        assert_memory_equal(a, b, sizeof a);
+        const struct sample_block_sums weights = a[SAMPLE_WEIGHTS], entropy = a[SAMPLE_ENTROPY];
+        struct sample_block_sums moments;
+        any->sum[SAMPLE_MOMENTS](x, &top, 1, 1.0f, least, &moments);
+        assert_true(weights.sum == entropy.sum);
+        assert_true(any->reach(raw, raw[5]) == best->reach(raw, raw[5]));
+        double total = 0.0, sum = 0.0;
         uint32_t count = 0;
         for (int i = 0; i < SAMPLE_BLOCK; i++) {
             const float d = (x[i] - top) * scale;
-            const double want = d > -87.0f ? exp((double)d) : 0.0;
+            const bool is = x[i] >= least;
+            const double want = is && d > -87.0f ? exp((double)d) : 0.0;
             assert_true(x[i] <= top && fabs((double)w[0][i] - want) <= 1e-6 * want);
             assert_true(!(ids >> i & 1) || !(raw[i] > any->bound(raw, ids)));
+            assert_true((any->reach(x, least) >> i & 1) == is);
             total += want;
-            count += x[i] > -INFINITY;
+            sum += is ? (double)x[i] - (double)top : 0.0;
+            count += is;
         }
-        assert_true(fabs((double)a.total - total) <= 1e-6 * total);
-        assert_true(a.n == count && m.n == count);
+        assert_true(fabs((double)weights.sum - total) <= 1e-6 * total);
+        assert_true(sum < -1e38 || fabs((double)moments.sum - sum) <= -1e-6 * sum);
+        assert_true(entropy.n == count && moments.n == count);
+    }
+}
+
+/* Adaptive-p's weights: the same bits at each level, and what the formula says. */
+static void shape_kernels_agree(void **state)
+{
+    (void)state;
+    const struct sample_block_kernels *any = sample_block_kernels(QUANT_SCALAR);
+    struct sample_random r;
+    sample_random_seed(&r, 11);
+    for (int trial = 0; trial < 3000; trial++) {
+        const struct sample_block_kernels *best =
+            sample_block_kernels(trial % 2 ? QUANT_AVX2 : QUANT_AVX512);
+        float raw[SAMPLE_BLOCK], x[SAMPLE_BLOCK], w[2][SAMPLE_BLOCK];
+        fill(&r, (enum shape)(trial % SHAPE_COUNT), SAMPLE_BLOCK, raw);
+        any->keep(x, raw, -FLT_MAX);
+        const struct sample_block_shape shape = {any->bound(x, UINT64_MAX), random_float(&r, 0, 3),
+                                                 trial % 3 ? -FLT_MAX : -1.0f,
+                                                 random_float(&r, 0, 1), random_float(&r, 0, 1)};
+        const float sum = any->shape(x, &shape, w[0]);
+        assert_true(sum == best->shape(x, &shape, w[1]));
+        assert_memory_equal(w[0], w[1], sizeof w[0]);
+        double total = 0.0;
+        for (int i = 0; i < SAMPLE_BLOCK; i++) {
+            const double p =
+                exp((double)((x[i] - shape.top) * shape.scale)) * (double)shape.inverse;
+            const double d = fabs(p - (double)shape.target) / 0.3;
+            const double want = x[i] >= shape.least ? exp(-10 * d * d / (1 + d)) : 0.0;
+            assert_true(fabs((double)w[0][i] - want) <= 2e-5 * want);
+            total += (double)w[0][i];
+        }
+        assert_true(fabs((double)sum - total) <= 1e-6 * total);
     }
 }
 
@@ -560,7 +650,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_chain_equals_the_naive_one),
         cmocka_unit_test(large_vocabularies_too),
+        cmocka_unit_test(long_lists_equal_the_naive_ones),
         cmocka_unit_test(block_kernels_agree),
+        cmocka_unit_test(shape_kernels_agree),
         cmocka_unit_test(ranges_are_checked),
         cmocka_unit_test(names_are_checked),
         cmocka_unit_test(options_that_could_not_act_are_refused),

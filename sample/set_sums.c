@@ -1,0 +1,365 @@
+/* sample/set_sums.c: what is summed over the candidates, and the draw. See set.h.
+ *
+ * Over a vocabulary weights are float (relative error below 1e-6), sums of blocks float in a fixed
+ * order, sums of those double; in lists all is double. */
+#include "sample/exp.h"
+#include "sample/set.h"
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+double sample_set_weight(const struct sample_set *set, float logit, float best)
+{
+    return sample_exp(((double)logit - (double)best) / set->temp);
+}
+
+/* A tiny temperature must not turn 0 / temp into NaN. */
+static float scale_of(double temp)
+{
+    const double inverse = 1.0 / temp;
+    return inverse < (double)FLT_MAX ? (float)inverse : FLT_MAX;
+}
+
+/* ---- Blocks ---- */
+
+void sample_set_begin_sums(struct sample_set *set, enum sample_block_sum kind, double temp)
+{
+    set->kind = kind;
+    set->sum_temp = temp;
+    set->scale = scale_of(temp);
+}
+
+static uint32_t blocks_in(const struct sample_set *set, uint32_t group)
+{
+    const uint32_t n = set->n_blocks - group * SAMPLE_GROUP;
+    return n < SAMPLE_GROUP ? n : SAMPLE_GROUP;
+}
+
+/* The weights of the bounds of a group's blocks. */
+static void weigh_bounds(const struct sample_set *set, uint32_t group, float best,
+                         float weight[SAMPLE_GROUP])
+{
+    set->kernels->weigh(set->bound + (size_t)group * SAMPLE_GROUP, best, set->scale, -FLT_MAX,
+                        weight);
+}
+
+static bool has_sum(struct sample_set *set, uint32_t b)
+{
+    if (set->summed[b]) return true;
+    if (set->bound[b] > -INFINITY) return false;
+    set->sums[b] = (struct sample_block_sums){0};
+    set->summed[b] = 1;
+    return true;
+}
+
+/* Blocks that lie side by side are summed in one call. True when there were any to sum. */
+static bool sum_blocks_of(struct sample_set *set, uint32_t group)
+{
+    uint32_t first = group * SAMPLE_GROUP;
+    const uint32_t end = first + blocks_in(set, group);
+    bool any = false;
+    while (first < end) {
+        if (has_sum(set, first)) {
+            first++;
+            continue;
+        }
+        const float *x = sample_set_block(set, first);
+        uint32_t n = 0;
+        do set->summed[first + n++] = 1;
+        while (first + n < end && !has_sum(set, first + n) &&
+               sample_set_block(set, first + n) == x + (size_t)n * SAMPLE_BLOCK);
+        set->kernels->sum[set->kind](x, set->bound + first, n, set->scale, set->least,
+                                     set->sums + first);
+        first += n;
+        any = true;
+    }
+    return any;
+}
+
+/* The same where floats are too small for the squares. */
+static void add_moments(struct sample_set *set, uint32_t b, double top,
+                        struct sample_group_sums *to)
+{
+    const float *x = sample_set_block(set, b);
+    for (int i = 0; i < SAMPLE_BLOCK; i++) {
+        const double d = x[i] >= set->least ? ((double)x[i] - top) / set->sum_temp : 0.0;
+        to->n += x[i] >= set->least;
+        to->sum += d;
+        to->second += d * d;
+    }
+}
+
+/* Adds what was measured from another point, `far` away and weighing w relative to this one. */
+static void add_weights(struct sample_group_sums *to, struct sample_group_sums own, double far,
+                        double w)
+{
+    to->n += own.n;
+    if (!(w > 0.0)) return;
+    to->sum += w * own.sum;
+    to->second += w * (own.second + own.sum * far);
+}
+
+static void add_distances(struct sample_group_sums *to, struct sample_group_sums own, double far)
+{
+    const double n = (double)own.n;
+    to->n += own.n;
+    to->sum += own.sum + n * far;
+    to->second += own.second + far * (2.0 * own.sum + n * far);
+}
+
+void sample_set_sum_group(struct sample_set *set, uint32_t group)
+{
+    if (!sum_blocks_of(set, group)) return;
+    const double top = (double)set->top[group];
+    struct sample_group_sums to = {0};
+    float weight[SAMPLE_GROUP];
+    weigh_bounds(set, group, set->top[group], weight);
+    for (uint32_t i = 0; i < blocks_in(set, group); i++) {
+        const uint32_t b = group * SAMPLE_GROUP + i;
+        if (!(set->bound[b] > -INFINITY)) continue;
+        const struct sample_block_sums *s = &set->sums[b];
+        const struct sample_group_sums own = {(double)s->sum, (double)s->second, s->n};
+        const double far = ((double)set->bound[b] - top) / set->sum_temp;
+        if (set->kind != SAMPLE_MOMENTS)
+            add_weights(&to, own, far, (double)weight[i]);
+        else if (s->second <= FLT_MAX)
+            add_distances(&to, own, far);
+        else
+            add_moments(set, b, top, &to);
+    }
+    set->group[group] = to;
+}
+
+static void sum_part(struct sample_set *set, uint32_t first, uint32_t end, void *data)
+{
+    const bool *all = data;
+    if (*all)
+        for (uint32_t b = first * SAMPLE_GROUP; b < end * SAMPLE_GROUP && b < set->n_blocks; b++)
+            set->summed[b] = 0;
+    for (uint32_t g = first; g < end; g++) sample_set_sum_group(set, g);
+}
+
+/* Sums of what has changed. Those for the entropy have the weights, too. */
+static void sum_groups(struct sample_set *set, enum sample_block_sum kind)
+{
+    bool all = set->temp != set->sum_temp ||
+               (kind != set->kind && !(kind == SAMPLE_WEIGHTS && set->kind == SAMPLE_ENTROPY));
+    if (all) {
+        sample_set_begin_sums(set, kind, set->temp);
+    } else if (!memchr(set->summed, 0, set->n_blocks)) {
+        return;
+    }
+    sample_set_share_out(set, sum_part, &all);
+}
+
+/* ---- Sums ---- */
+
+/* Of a distribution relative to its best: the entropy of p = w / total is
+ * log(total) - sum(w d) / total. */
+static struct sample_sums sums_of(double total, double moment, uint64_t n)
+{
+    return (struct sample_sums){total, sample_log(total) - moment / total, n};
+}
+
+/* Of the whole vocabulary, relative to its best; the share of each group, too. */
+static struct sample_group_sums sum_vocabulary(struct sample_set *set, enum sample_block_sum kind)
+{
+    struct sample_group_sums all = {0};
+    sum_groups(set, kind);
+    const float best = sample_set_best(set).logit;
+    for (uint32_t g = 0; g < set->n_groups; g++) {
+        set->share[g] = 0.0;
+        if (!(set->top[g] > -INFINITY)) continue;
+        const double far = ((double)set->top[g] - (double)best) / set->temp;
+        if (kind == SAMPLE_MOMENTS) {
+            add_distances(&all, set->group[g], far);
+            continue;
+        }
+        const double w = sample_exp(far);
+        set->share[g] = w * set->group[g].sum;
+        add_weights(&all, set->group[g], far, w);
+    }
+    return all;
+}
+
+struct sample_sums sample_set_sums(struct sample_set *set)
+{
+    if (!set->cut) {
+        const struct sample_group_sums all = sum_vocabulary(set, SAMPLE_ENTROPY);
+        return sums_of(all.sum, all.second, all.n);
+    }
+    const float best = sample_set_best(set).logit;
+    double total = 0.0, moment = 0.0;
+    for (uint32_t r = 0; r < set->n; r++) {
+        const double d = ((double)set->list[set->n - 1 - r].logit - (double)best) / set->temp;
+        const double w = sample_exp(d);
+        total += w;
+        if (w > 0.0) moment += w * d;
+    }
+    return sums_of(total, moment, set->n);
+}
+
+double sample_set_total(struct sample_set *set)
+{
+    return set->cut ? sample_set_sums(set).total : sum_vocabulary(set, SAMPLE_WEIGHTS).sum;
+}
+
+struct sample_moments sample_set_moments(struct sample_set *set)
+{
+    struct sample_group_sums all = {0};
+    if (!set->cut) all = sum_vocabulary(set, SAMPLE_MOMENTS);
+    const double best = (double)sample_set_best(set).logit;
+    for (uint32_t i = 0; set->cut && i < set->n; i++) {
+        const double d = ((double)set->list[i].logit - best) / set->temp;
+        all.n++;
+        all.sum += d;
+        all.second += d * d;
+    }
+    const double mean = all.sum / (double)all.n;
+    const double variance = all.second / (double)all.n - mean * mean;
+    return (struct sample_moments){mean, variance > 0.0 ? sqrt(variance) : 0.0};
+}
+
+/* ---- Drawing ---- */
+
+/* Adaptive-p's weight of a candidate that has the probability p. */
+static double shaped(double p, double target)
+{
+    const double d = fabs(p - target) * (1.0 / 0.3);
+    return sample_exp(-10.0 * d * d / (1.0 + d));
+}
+
+static double weight_in_list(const struct sample_set *set, float logit, float best)
+{
+    const double w = sample_set_weight(set, logit, best);
+    if (!set->shape) return w;
+    return shaped(w * (double)set->shape->inverse, (double)set->shape->target);
+}
+
+static struct sample_candidate draw_ranked(struct sample_set *set, double u, double *p)
+{
+    const float best = sample_set_best(set).logit;
+    double total = 0.0, sum = 0.0;
+    for (uint32_t r = 0; r < set->n; r++)
+        total += weight_in_list(set, set->list[set->n - 1 - r].logit, best);
+    uint32_t r = 0;
+    for (; r + 1 < set->n; r++) {
+        sum += weight_in_list(set, sample_set_rank(set, r).logit, best);
+        if (sum > u * total) break;
+    }
+    const struct sample_candidate c = sample_set_rank(set, r);
+    if (p) *p = weight_in_list(set, c.logit, best) / total;
+    return c;
+}
+
+/* The first of share[n] with which *sum, and so far what is before it, gets above the bar. Rounding
+ * may leave the bar beyond all of them: the last with a share is taken. */
+static uint32_t walk(const double *share, uint32_t n, double bar, double *sum)
+{
+    uint32_t at = 0;
+    double before = *sum;
+    for (uint32_t i = 0; i < n; i++) {
+        if (!(share[i] > 0.0)) continue;
+        at = i;
+        before = *sum;
+        *sum += share[i];
+        if (*sum > bar) break;
+    }
+    *sum = before;
+    return at;
+}
+
+/* The share of each block of a group. */
+static void share_of_blocks(const struct sample_set *set, uint32_t group, float best,
+                            double share[SAMPLE_GROUP])
+{
+    const struct sample_block_sums *sums = set->sums + (size_t)group * SAMPLE_GROUP;
+    float weight[SAMPLE_GROUP];
+    weigh_bounds(set, group, best, weight);
+    for (uint32_t i = 0; i < blocks_in(set, group); i++)
+        share[i] = (set->shape ? 1.0 : (double)weight[i]) * (double)sums[i].sum;
+}
+
+static struct sample_candidate draw_by_id(struct sample_set *set, double total, double u, double *p)
+{
+    const float best = sample_set_best(set).logit;
+    const double bar = u * total;
+    double sum = 0.0, share[SAMPLE_BLOCK];
+    float w[SAMPLE_BLOCK];
+    const uint32_t group = walk(set->share, set->n_groups, bar, &sum);
+    share_of_blocks(set, group, best, share);
+    const uint32_t block = group * SAMPLE_GROUP + walk(share, blocks_in(set, group), bar, &sum);
+    const float *x = sample_set_block(set, block);
+    if (set->shape)
+        set->kernels->shape(x, set->shape, w);
+    else
+        set->kernels->weigh(x, best, set->scale, set->least, w);
+    for (int i = 0; i < SAMPLE_BLOCK; i++) share[i] = (double)w[i];
+    const uint32_t i = walk(share, SAMPLE_BLOCK, bar, &sum);
+    if (p) *p = share[i] / total;
+    return (struct sample_candidate){x[i], (int32_t)(block * SAMPLE_BLOCK + i)};
+}
+
+struct sample_candidate sample_set_draw(struct sample_set *set, double u, double *p)
+{
+    if (set->cut) return draw_ranked(set, u, p);
+    return draw_by_id(set, sample_set_total(set), u, p);
+}
+
+/* ---- Adaptive-p ---- */
+
+/* Most of a vocabulary has hardly any probability. Below this, adaptive-p's weight of p is that of
+ * 0 plus p times its slope there: what is left out is less than 500 p^2 of it, 2e-7. */
+static const double unlikely = 0x1p-16;
+
+static void shape_group(struct sample_set *set, uint32_t group,
+                        const struct sample_block_shape *shape)
+{
+    const double d = (double)shape->target / 0.3, none = shaped(0.0, (double)shape->target);
+    const double slope = none * (10.0 / 0.3) * d * (2.0 + d) / ((1.0 + d) * (1.0 + d));
+    float weight[SAMPLE_GROUP], unused[SAMPLE_BLOCK];
+    weigh_bounds(set, group, shape->top, weight);
+    for (uint32_t i = 0; i < blocks_in(set, group); i++) {
+        const uint32_t b = group * SAMPLE_GROUP + i;
+        const double p = (double)weight[i] * (double)shape->inverse;
+        float *sum = &set->sums[b].sum;
+        if (!(set->bound[b] > -INFINITY)) continue;
+        const float *x = sample_set_block(set, b);
+        if (p < unlikely)
+            *sum = (float)(none * set->kernels->count(x, set->least) + slope * p * (double)*sum);
+        else
+            *sum = set->kernels->shape(x, shape, unused);
+        set->share[group] += (double)*sum;
+    }
+}
+
+static void shape_part(struct sample_set *set, uint32_t first, uint32_t end, void *data)
+{
+    for (uint32_t g = first; g < end; g++) {
+        set->share[g] = 0.0;
+        if (set->top[g] > -INFINITY) shape_group(set, g, data);
+    }
+}
+
+struct sample_candidate sample_set_draw_shaped(struct sample_set *set, float target, double u,
+                                               double *p)
+{
+    const float best = sample_set_best(set).logit;
+    const double total = sample_set_total(set);
+    struct sample_block_shape shape = {best, scale_of(set->temp), set->least, (float)(1.0 / total),
+                                       target};
+    struct sample_candidate c;
+    set->shape = &shape;
+    if (set->cut) {
+        c = draw_ranked(set, u, NULL);
+    } else {
+        sample_set_share_out(set, shape_part, &shape);
+        set->sum_temp = 0.0; /* no sums any more */
+        double sum = 0.0;
+        for (uint32_t g = 0; g < set->n_groups; g++) sum += set->share[g];
+        c = draw_by_id(set, sum, u, NULL);
+    }
+    set->shape = NULL;
+    *p = sample_set_weight(set, c.logit, best) / total;
+    return c;
+}
