@@ -1,14 +1,14 @@
 /* quant/block32.h: private to quant/: what the types with blocks of 32 share: the search for scales
- * when encoding, and the vector shells of gemv and unpack, into which a type file puts only how its
- * own bits become codes and scales.
+ * when encoding, and the shells of all kernels, into which a type file puts only how its own bits
+ * become codes and scales (those of vectors: quant/block32_x86.h).
  *
  * The shells are always inlined with the type's functions as constant arguments, so each kernel
  * comes out as one straight loop and nothing is called through a pointer. */
 #ifndef QUANT_BLOCK32_H
 #define QUANT_BLOCK32_H
 
-#include "quant/stream.h"
 #include "quant/types.h"
+#include <math.h>
 
 #define QUANT_INLINE static inline __attribute__((always_inline))
 
@@ -26,392 +26,124 @@ struct quant_scales quant_encode_symmetric(const float x[32], int offset, uint8_
 /* x ~ d * code + m with codes 0 .. max_code. NaN as above. */
 struct quant_scales quant_encode_with_min(const float x[32], int max_code, uint8_t code[32]);
 
-/* The canonical sum of code * q, and the value v of a block (quant/quant.h). */
-static inline int quant_sum32(const uint8_t code[32], int offset, const int8_t *q)
-{
-    int sum = 0;
-    for (int i = 0; i < 32; i++) sum += (code[i] - offset) * q[i];
-    return sum;
-}
+/* ---- Scalar kernels (quant/quant.h has the arithmetic) ---- */
 
-/* Writes one row's codes into its lane of a panel. */
-static inline void quant_panel32_put(struct quant_panel32 *panel, int row, const uint8_t code[32])
-{
-    for (int i = 0; i < 8; i++) memcpy(panel->q[i][row], code + 4 * i, 4);
-}
-
-#if defined(__x86_64__)
-#include <immintrin.h>
-
-/* ---- gemv ----
- *
- * Eight rows go side by side, one block of each at a step, because the canonical sum is a chain of
- * float adds in the order of blocks: in the lanes of one register eight chains hide each other's
- * latency, and the column is loaded once for eight rows. Written on 256-bit vectors for both
- * levels: AVX-512 brings the multiply-add of bytes and twice the registers; a 512-bit load of
- * blocks that lie at any address would cross a cache line every time.
- *
- * Memory sees one linear stream all the same: a prefetch runs over the matrix in address order, far
- * enough ahead that the last row of the group was fetched when it is needed. It goes to the
- * second-level cache, because eight long rows do not fit the first. */
-
-enum { QUANT_PREFETCH_AHEAD = 3072, QUANT_GEMV_ROWS = 8 };
-
-struct quant_gemv_form {
+/* What the shells know of a type. */
+struct quant_form32 {
     size_t block_bytes;
-    int offset;   /* of the codes: the file's code minus the true value */
-    bool has_min; /* v has the term with m */
-    int narrow;   /* how often sums of eight products may be doubled and still fit 16 bits */
+    int offset;   /* of the codes: the code minus the true value */
+    bool has_min; /* x = d * (code - offset) + m, else without m */
+    int narrow;   /* gemv: how often sums of eight products may be doubled and still fit 16 bits */
 };
 
-/* The row pointers of rows r .. r + 3; beyond the last row, the last one again (its results are
- * not stored). */
-QUANT_INLINE void quant_four_rows(const uint8_t *row[4], const void *w, size_t row_bytes, int64_t r,
-                                  int64_t n_rows)
+/* One block, out of the file's bytes. */
+struct quant_block32 {
+    float d, m; /* m only where there are minima */
+    uint8_t code[32];
+};
+typedef void quant_read32(const uint8_t *at, struct quant_block32 *block);
+
+/* One block of the file for x[32]. */
+typedef void quant_write32(const float x[32], uint8_t *at);
+
+QUANT_INLINE void quant_decode32(struct quant_form32 form, quant_read32 *read, int64_t k,
+                                 const void *row, float *out)
 {
-    for (int i = 0; i < 4; i++) {
-        int64_t at = r + i < n_rows ? r + i : n_rows - 1;
-        row[i] = (const uint8_t *)w + (size_t)at * row_bytes;
+    const uint8_t *at = row;
+    for (int64_t b = 0; b < k / 32; b++, at += form.block_bytes, out += 32) {
+        struct quant_block32 block;
+        read(at, &block);
+        for (int i = 0; i < 32; i++) {
+            out[i] = block.d * (float)(block.code[i] - form.offset);
+            if (form.has_min) out[i] += block.m;
+        }
     }
 }
 
-QUANT_INLINE uint16_t quant_load16(const uint8_t *at)
+QUANT_INLINE void quant_encode32(struct quant_form32 form, quant_write32 *write, int64_t k,
+                                 const float *in, void *row)
+{
+    uint8_t *at = row;
+    for (int64_t b = 0; b < k / 32; b++, at += form.block_bytes) write(in + 32 * b, at);
+}
+
+QUANT_INLINE float quant_dot32(struct quant_form32 form, quant_read32 *read, int64_t k,
+                               const void *row, const struct quant_act *a)
+{
+    const uint8_t *at = row;
+    float acc = 0.0f;
+    for (int64_t b = 0; b < k / 32; b++, at += form.block_bytes) {
+        struct quant_block32 block;
+        int isum = 0;
+        read(at, &block);
+        for (int i = 0; i < 32; i++) isum += (block.code[i] - form.offset) * a->q[32 * b + i];
+        const float scale = block.d * a->d[b];
+        acc += form.has_min ? fmaf(scale, (float)isum, block.m * a->s[b]) : scale * (float)isum;
+    }
+    return acc;
+}
+
+QUANT_INLINE void quant_unpack32(struct quant_form32 form, quant_read32 *read, int64_t n_blocks,
+                                 const void *const row[QUANT_PANEL_ROWS], void *panel)
+{
+    struct quant_panel32 *p = panel;
+    for (int64_t b = 0; b < n_blocks; b++, p++) {
+        for (int r = 0; r < QUANT_PANEL_ROWS; r++) {
+            struct quant_block32 block;
+            read((const uint8_t *)row[r] + (size_t)b * form.block_bytes, &block);
+            p->d[r] = block.d;
+            p->m[r] = form.has_min ? block.m : 0.0f;
+            for (int i = 0; i < 8; i++) memcpy(p->q[i][r], block.code + 4 * i, 4);
+        }
+    }
+}
+
+static inline uint16_t quant_load16(const uint8_t *at)
 {
     uint16_t v;
     memcpy(&v, at, sizeof v);
     return v;
 }
 
-QUANT_INLINE int quant_load32(const uint8_t *at)
+static inline int quant_load32(const uint8_t *at)
 {
     int v;
     memcpy(&v, at, sizeof v);
     return v;
 }
 
-/* A block of each of two rows (exactly its bytes are read): 128-bit half j gets four partial sums
- * of code * q of row j, each of eight products. q_low: elements 0 to 15 in both halves, q_high:
- * elements 16 to 31. */
-typedef __m256i quant_sums(const uint8_t *even, const uint8_t *odd, __m256i q_low, __m256i q_high);
-
-/* The scales of one block of eight rows that are row_bytes apart; m only where there are minima. */
-typedef void quant_scales(const uint8_t *block, size_t row_bytes, __m256 *d, __m256 *m);
-
-/* 16 bytes at each of two places. */
-QUANT_TARGET_AVX2 QUANT_INLINE __m256i quant_pair_avx2(const uint8_t *low, const uint8_t *high)
+/* The scale of a block, as most types have it: binary16 at its first byte. */
+static inline float quant_scale32(const uint8_t *at)
 {
-    __m256i v = _mm256_castsi128_si256(_mm_loadu_si128((const __m128i *)low));
-    return _mm256_inserti128_si256(v, _mm_loadu_si128((const __m128i *)high), 1);
+    return quant_f16_to_f32(quant_load16(at));
 }
 
-/* The 32-bit word at `at` and one in the next row, their 16-bit halves side by side. */
-QUANT_TARGET_AVX2 QUANT_INLINE __m128i quant_two_words_avx2(const uint8_t *at, size_t row_bytes)
+/* Nibbles: code i low, code 16 + i high in byte i. */
+static inline void quant_split_nibbles(const uint8_t byte[16], uint8_t code[32])
 {
-    return _mm_unpacklo_epi16(_mm_cvtsi32_si128(quant_load32(at)),
-                              _mm_cvtsi32_si128(quant_load32(at + row_bytes)));
-}
-
-/* The 32-bit words at the same place of eight rows: their low halves as half-precision numbers to
- * *d, their high halves to *m. */
-QUANT_TARGET_AVX2 QUANT_INLINE void quant_scales_avx2(const uint8_t *at, size_t row_bytes,
-                                                      __m256 *d, __m256 *m)
-{
-    __m128i low = _mm_unpacklo_epi32(quant_two_words_avx2(at, row_bytes),
-                                     quant_two_words_avx2(at + 2 * row_bytes, row_bytes));
-    __m128i high = _mm_unpacklo_epi32(quant_two_words_avx2(at + 4 * row_bytes, row_bytes),
-                                      quant_two_words_avx2(at + 6 * row_bytes, row_bytes));
-    *d = _mm256_cvtph_ps(_mm_unpacklo_epi64(low, high));
-    *m = _mm256_cvtph_ps(_mm_unpackhi_epi64(low, high));
-}
-
-/* Four partial sums of each of eight rows, rows i and i + 4 in part[i], to one sum per row. Where
- * sums fit 16 bits, a multiplication by 1 adds neighbours: two operations instead of three. */
-QUANT_TARGET_AVX2 QUANT_INLINE __m256i quant_fold_avx2(int narrow, const __m256i part[4])
-{
-    const __m256i one = _mm256_set1_epi16(1);
-    __m256i t0, t1;
-    if (narrow == 0) {
-        t0 = _mm256_add_epi32(_mm256_unpacklo_epi32(part[0], part[1]),
-                              _mm256_unpackhi_epi32(part[0], part[1]));
-        t1 = _mm256_add_epi32(_mm256_unpacklo_epi32(part[2], part[3]),
-                              _mm256_unpackhi_epi32(part[2], part[3]));
-        return _mm256_add_epi32(_mm256_unpacklo_epi64(t0, t1), _mm256_unpackhi_epi64(t0, t1));
-    }
-    t0 = _mm256_madd_epi16(_mm256_packs_epi32(part[0], part[1]), one);
-    t1 = _mm256_madd_epi16(_mm256_packs_epi32(part[2], part[3]), one);
-    if (narrow == 2) return _mm256_madd_epi16(_mm256_packs_epi32(t0, t1), one);
-    __m256 f0 = _mm256_castsi256_ps(t0), f1 = _mm256_castsi256_ps(t1);
-    return _mm256_add_epi32(_mm256_castps_si256(_mm256_shuffle_ps(f0, f1, 0x88)),
-                            _mm256_castps_si256(_mm256_shuffle_ps(f0, f1, 0xdd)));
-}
-
-/* What a step leaves to the next one: folding and adding are a long chain of dependent operations,
- * which then overlaps with the products of the next block. */
-struct quant_step {
-    __m256i part[4];
-    __m256 scale; /* d_w * d_a */
-    __m256 t;     /* quant/quant.h; where the type has minima */
-    __m256i less; /* offset * (sum of q) */
-};
-
-QUANT_TARGET_AVX2 QUANT_INLINE struct quant_step
-quant_step_products(struct quant_gemv_form form, quant_sums *sums, quant_scales *scales,
-                    const uint8_t *block, size_t row_bytes, const struct quant_act *a, int64_t b)
-{
-    struct quant_step step;
-    const __m128i *q = (const __m128i *)(a->q + 32 * b);
-    __m256i q_low = _mm256_broadcastsi128_si256(q[0]), q_high = _mm256_broadcastsi128_si256(q[1]);
-    __m256 d, m;
-
-    for (int i = 0; i < 4; i++)
-        step.part[i] =
-            sums(block + (size_t)i * row_bytes, block + (size_t)(i + 4) * row_bytes, q_low, q_high);
-    scales(block, row_bytes, &d, &m);
-    step.scale = _mm256_mul_ps(d, _mm256_set1_ps(a->d[b]));
-    if (form.has_min) step.t = _mm256_mul_ps(m, _mm256_set1_ps(a->s[b]));
-    if (form.offset != 0) step.less = _mm256_set1_epi32(form.offset * a->sum[b]);
-    return step;
-}
-
-QUANT_TARGET_AVX2 QUANT_INLINE __m256 quant_step_add(struct quant_gemv_form form,
-                                                     const struct quant_step *step, __m256 acc)
-{
-    __m256i isum = quant_fold_avx2(form.narrow, step->part);
-    if (form.offset != 0) isum = _mm256_sub_epi32(isum, step->less);
-    __m256 v = _mm256_cvtepi32_ps(isum);
-    if (form.has_min) return _mm256_add_ps(acc, _mm256_fmadd_ps(step->scale, v, step->t));
-    return _mm256_add_ps(acc, _mm256_mul_ps(step->scale, v));
-}
-
-QUANT_TARGET_AVX2 QUANT_INLINE void quant_gemv(struct quant_gemv_form form, quant_sums *sums,
-                                               quant_scales *scales, int64_t k, const void *w,
-                                               size_t row_bytes, int64_t n_rows,
-                                               const struct quant_act *a, float *out)
-{
-    const int64_t n_blocks = k / 32;
-    /* Less than eight rows: one at a time, eight times over. */
-    const int64_t group = n_rows < QUANT_GEMV_ROWS ? 1 : QUANT_GEMV_ROWS;
-    const size_t stride = group == 1 ? 0 : row_bytes;
-
-    for (int64_t r = 0; r < n_rows; r += group) {
-        /* The last group overlaps the one before it: the same results once more. */
-        if (r + group > n_rows) r = n_rows - group;
-        const uint8_t *block = (const uint8_t *)w + (size_t)r * row_bytes;
-        const char *ahead = (const char *)block + 7 * row_bytes + QUANT_PREFETCH_AHEAD;
-        __m256 acc = _mm256_setzero_ps();
-        if (n_blocks > 0) {
-            quant_prefetch(ahead, QUANT_GEMV_ROWS * form.block_bytes);
-            struct quant_step last = quant_step_products(form, sums, scales, block, stride, a, 0);
-            for (int64_t b = 1; b < n_blocks; b++) {
-                block += form.block_bytes;
-                ahead += QUANT_GEMV_ROWS * form.block_bytes;
-                quant_prefetch(ahead, QUANT_GEMV_ROWS * form.block_bytes);
-                struct quant_step step =
-                    quant_step_products(form, sums, scales, block, stride, a, b);
-                acc = quant_step_add(form, &last, acc);
-                last = step;
-            }
-            acc = quant_step_add(form, &last, acc);
-        }
-        float sum[QUANT_GEMV_ROWS];
-        _mm256_storeu_ps(sum, acc);
-        memcpy(out + r, sum, (size_t)group * sizeof *out);
+    for (int i = 0; i < 16; i++) {
+        code[i] = byte[i] & 15;
+        code[16 + i] = byte[i] >> 4;
     }
 }
 
-/* Byte i of each 128-bit lane becomes 16 where bit i of the lane's 16 bits is set; the bits are
- * given in every dword of the lane, at byte `first` of it (0 or 2). */
-QUANT_TARGET_AVX2 QUANT_INLINE __m256i quant_bits_to_16_avx2(__m256i dwords, int first)
+static inline void quant_join_nibbles(const uint8_t code[32], uint8_t byte[16])
 {
-    const __m256i bit = _mm256_set1_epi64x((long long)0x8040201008040201);
-    const long long low = 0x0101010101010101 * first, high = 0x0101010101010101 * (first + 1);
-    __m256i bytes = _mm256_shuffle_epi8(dwords, _mm256_setr_epi64x(low, high, low, high));
-    bytes = _mm256_cmpeq_epi8(_mm256_and_si256(bytes, bit), bit);
-    return _mm256_and_si256(bytes, _mm256_set1_epi8(16));
+    for (int i = 0; i < 16; i++) byte[i] = (uint8_t)((code[i] & 15) | code[16 + i] << 4);
 }
 
-/* The same, added to codes below 16. */
-QUANT_TARGET_AVX512 QUANT_INLINE __m256i quant_add_fifth_avx512(__m256i codes, __m256i dwords,
-                                                                int first)
+/* The fifth bits of codes: bit i of the little-endian number at `at` belongs to code i. */
+static inline void quant_add_fifth_bits(const uint8_t *at, uint8_t code[32])
 {
-    const __m256i bit = _mm256_set1_epi64x((long long)0x8040201008040201);
-    const long long low = 0x0101010101010101 * first, high = 0x0101010101010101 * (first + 1);
-    __m256i bytes = _mm256_shuffle_epi8(dwords, _mm256_setr_epi64x(low, high, low, high));
-    return _mm256_mask_add_epi8(codes, _mm256_test_epi8_mask(bytes, bit), codes,
-                                _mm256_set1_epi8(16));
+    const uint32_t bits = (uint32_t)quant_load32(at);
+    for (int i = 0; i < 32; i++) code[i] |= (uint8_t)((bits >> i & 1) << 4);
 }
 
-/* ---- decode ---- */
-
-/* The 32 codes of nibbles at qs, in order of elements. */
-QUANT_TARGET_AVX2 QUANT_INLINE __m256i quant_codes_avx2(const uint8_t *qs)
+static inline void quant_put_fifth_bits(const uint8_t code[32], uint8_t *at)
 {
-    __m128i packed = _mm_loadu_si128((const __m128i *)qs);
-    __m256i both = _mm256_set_m128i(_mm_srli_epi16(packed, 4), packed);
-    return _mm256_and_si256(both, _mm256_set1_epi8(15));
+    uint32_t bits = 0;
+    for (int i = 0; i < 32; i++) bits |= (uint32_t)(code[i] >> 4 & 1) << i;
+    memcpy(at, &bits, sizeof bits);
 }
 
-/* The fifth bits: byte i is 16 where bit i of `high` is set. */
-QUANT_TARGET_AVX2 QUANT_INLINE __m256i quant_fifth_of_32_avx2(int high)
-{
-    const long long ones = 0x0101010101010101;
-    const __m256i bit = _mm256_set1_epi64x((long long)0x8040201008040201);
-    const __m256i source = _mm256_setr_epi64x(0, ones, 2 * ones, 3 * ones);
-    __m256i bytes = _mm256_shuffle_epi8(_mm256_set1_epi32(high), source);
-    bytes = _mm256_cmpeq_epi8(_mm256_and_si256(bytes, bit), bit);
-    return _mm256_and_si256(bytes, _mm256_set1_epi8(16));
-}
-
-/* out[i] = d * (code - offset), and + m where the type has it: the product is exact, so there is
- * one rounding at most. */
-QUANT_TARGET_AVX2 QUANT_INLINE void quant_decode32_avx2(struct quant_gemv_form form, __m256i codes,
-                                                        uint16_t d, uint16_t m, float *out)
-{
-    const __m256 dv = _mm256_set1_ps(_cvtsh_ss(d)), mv = _mm256_set1_ps(_cvtsh_ss(m));
-    uint8_t code[32];
-    _mm256_storeu_si256((__m256i *)code, codes);
-    for (int i = 0; i < 32; i += 8) {
-        __m256i c = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(code + i)));
-        c = _mm256_sub_epi32(c, _mm256_set1_epi32(form.offset));
-        __m256 x = _mm256_mul_ps(dv, _mm256_cvtepi32_ps(c));
-        _mm256_storeu_ps(out + i, form.has_min ? _mm256_add_ps(x, mv) : x);
-    }
-}
-
-/* ---- unpack ---- */
-
-/* Both halves of sixteen dwords as floats: a scale below, a minimum above. */
-QUANT_TARGET_AVX512 QUANT_INLINE void quant_split_scales_avx512(__m512i dm, __m512 *d, __m512 *m)
-{
-    *d = _mm512_cvtph_ps(_mm512_cvtepi32_epi16(dm));
-    *m = _mm512_cvtph_ps(_mm512_cvtepi32_epi16(_mm512_srli_epi32(dm, 16)));
-}
-
-/* Dword i of the 16 bytes at byte `offset` of each of 8 or 16 rows, to t[i], row r at r. */
-QUANT_TARGET_AVX2 QUANT_INLINE void quant_transpose_avx2(const uint8_t *const row[8], size_t offset,
-                                                         __m256i t[4])
-{
-    __m256i v0 = quant_pair_avx2(row[0] + offset, row[4] + offset);
-    __m256i v1 = quant_pair_avx2(row[1] + offset, row[5] + offset);
-    __m256i v2 = quant_pair_avx2(row[2] + offset, row[6] + offset);
-    __m256i v3 = quant_pair_avx2(row[3] + offset, row[7] + offset);
-    __m256i lo01 = _mm256_unpacklo_epi32(v0, v1), hi01 = _mm256_unpackhi_epi32(v0, v1);
-    __m256i lo23 = _mm256_unpacklo_epi32(v2, v3), hi23 = _mm256_unpackhi_epi32(v2, v3);
-
-    t[0] = _mm256_unpacklo_epi64(lo01, lo23);
-    t[1] = _mm256_unpackhi_epi64(lo01, lo23);
-    t[2] = _mm256_unpacklo_epi64(hi01, hi23);
-    t[3] = _mm256_unpackhi_epi64(hi01, hi23);
-}
-
-/* 16 bytes at each of rows r, r + 4, r + 8, r + 12. */
-QUANT_TARGET_AVX512 QUANT_INLINE __m512i quant_quad_avx512(const uint8_t *const row[16], int r,
-                                                           size_t offset)
-{
-    return _mm512_inserti64x4(
-        _mm512_castsi256_si512(quant_pair_avx2(row[r] + offset, row[r + 4] + offset)),
-        quant_pair_avx2(row[r + 8] + offset, row[r + 12] + offset), 1);
-}
-
-QUANT_TARGET_AVX512 QUANT_INLINE void quant_transpose_avx512(const uint8_t *const row[16],
-                                                             size_t offset, __m512i t[4])
-{
-    __m512i v0 = quant_quad_avx512(row, 0, offset), v1 = quant_quad_avx512(row, 1, offset);
-    __m512i v2 = quant_quad_avx512(row, 2, offset), v3 = quant_quad_avx512(row, 3, offset);
-    __m512i lo01 = _mm512_unpacklo_epi32(v0, v1), hi01 = _mm512_unpackhi_epi32(v0, v1);
-    __m512i lo23 = _mm512_unpacklo_epi32(v2, v3), hi23 = _mm512_unpackhi_epi32(v2, v3);
-
-    t[0] = _mm512_unpacklo_epi64(lo01, lo23);
-    t[1] = _mm512_unpackhi_epi64(lo01, lo23);
-    t[2] = _mm512_unpacklo_epi64(hi01, hi23);
-    t[3] = _mm512_unpackhi_epi64(hi01, hi23);
-}
-
-/* The 16-bit word at byte `offset` of 8 rows. */
-QUANT_TARGET_AVX2 QUANT_INLINE __m128i quant_row_words_avx2(const uint8_t *const row[8],
-                                                            size_t offset)
-{
-    __m128i v = _mm_setzero_si128();
-    v = _mm_insert_epi16(v, quant_load16(row[0] + offset), 0);
-    v = _mm_insert_epi16(v, quant_load16(row[1] + offset), 1);
-    v = _mm_insert_epi16(v, quant_load16(row[2] + offset), 2);
-    v = _mm_insert_epi16(v, quant_load16(row[3] + offset), 3);
-    v = _mm_insert_epi16(v, quant_load16(row[4] + offset), 4);
-    v = _mm_insert_epi16(v, quant_load16(row[5] + offset), 5);
-    v = _mm_insert_epi16(v, quant_load16(row[6] + offset), 6);
-    return _mm_insert_epi16(v, quant_load16(row[7] + offset), 7);
-}
-
-/* The 32-bit word at byte `offset` of 8 rows. */
-QUANT_TARGET_AVX2 QUANT_INLINE __m256i quant_row_dwords_avx2(const uint8_t *const row[8],
-                                                             size_t offset)
-{
-    return _mm256_setr_epi32(quant_load32(row[0] + offset), quant_load32(row[1] + offset),
-                             quant_load32(row[2] + offset), quant_load32(row[3] + offset),
-                             quant_load32(row[4] + offset), quant_load32(row[5] + offset),
-                             quant_load32(row[6] + offset), quant_load32(row[7] + offset));
-}
-
-/* Splits transposed nibbles: the low ones are elements 0 to 15, the high ones 16 to 31. */
-QUANT_TARGET_AVX2 QUANT_INLINE void quant_nibbles_avx2(const __m256i t[4], __m256i q[8])
-{
-    const __m256i nibble = _mm256_set1_epi8(15);
-    for (int i = 0; i < 4; i++) {
-        q[i] = _mm256_and_si256(t[i], nibble);
-        q[i + 4] = _mm256_and_si256(_mm256_srli_epi16(t[i], 4), nibble);
-    }
-}
-
-QUANT_TARGET_AVX512 QUANT_INLINE void quant_nibbles_avx512(const __m512i t[4], __m512i q[8])
-{
-    const __m512i nibble = _mm512_set1_epi8(15);
-    for (int i = 0; i < 4; i++) {
-        q[i] = _mm512_and_si512(t[i], nibble);
-        q[i + 4] = _mm512_and_si512(_mm512_srli_epi16(t[i], 4), nibble);
-    }
-}
-
-/* Adds the fifth bit of each code: bit 4i + j of a row's dword `high` belongs to byte j of q[i]. A
- * multiplication by 1 + 2^7 + 2^14 + 2^21 takes four neighbouring bits to four bytes. */
-QUANT_TARGET_AVX2 QUANT_INLINE void quant_fifth_bits_avx2(__m256i high, __m256i q[8])
-{
-    const __m256i four = _mm256_set1_epi32(15), one = _mm256_set1_epi32(0x10101010);
-    const __m256i spread = _mm256_set1_epi32(0x00204081 << 4);
-    for (int i = 0; i < 8; i++) {
-        __m256i bits = _mm256_and_si256(_mm256_srli_epi32(high, 4 * i), four);
-        bits = _mm256_and_si256(_mm256_mullo_epi32(bits, spread), one);
-        q[i] = _mm256_or_si256(q[i], bits);
-    }
-}
-
-/* The same by a table of the sixteen patterns; the permute looks at four bits of each index. */
-QUANT_TARGET_AVX512 QUANT_INLINE void quant_fifth_bits_avx512(__m512i high, __m512i q[8])
-{
-    const __m512i pattern =
-        _mm512_setr_epi32(0x00000000, 0x00000010, 0x00001000, 0x00001010, 0x00100000, 0x00100010,
-                          0x00101000, 0x00101010, 0x10000000, 0x10000010, 0x10001000, 0x10001010,
-                          0x10100000, 0x10100010, 0x10101000, 0x10101010);
-    for (int i = 0; i < 8; i++)
-        q[i] = _mm512_or_si512(
-            q[i], _mm512_permutexvar_epi32(_mm512_srli_epi32(high, (unsigned)(4 * i)), pattern));
-}
-
-/* Stores eight groups of codes of rows `first` .. first + 7 (AVX2) or of all rows (AVX-512). */
-QUANT_TARGET_AVX2 QUANT_INLINE void quant_put_avx2(struct quant_panel32 *p, int first,
-                                                   const __m256i q[8])
-{
-    for (int i = 0; i < 8; i++) _mm256_store_si256((__m256i *)p->q[i][first], q[i]);
-}
-
-QUANT_TARGET_AVX512 QUANT_INLINE void quant_put_avx512(struct quant_panel32 *p, const __m512i q[8])
-{
-    for (int i = 0; i < 8; i++) _mm512_store_si512(p->q[i], q[i]);
-}
-
-QUANT_TARGET_AVX512 QUANT_INLINE __m512i quant_join_avx512(__m256i low, __m256i high)
-{
-    return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
-}
-
-#endif
 #endif

@@ -6,7 +6,7 @@
 #ifndef QUANT_LANES_H
 #define QUANT_LANES_H
 
-#include "quant/block32.h"
+#include "quant/block32_x86.h"
 
 static inline float quant_lanes_tree(float lane[16])
 {

@@ -7,8 +7,7 @@
  *      x = d * code + m,   code 0 .. 15
  *
  * Source of the layout: the GGUF format as its reference implementation writes it. */
-#include "quant/block32.h"
-#include <math.h>
+#include "quant/block32_x86.h"
 
 struct block {
     uint16_t d, m;
@@ -16,55 +15,40 @@ struct block {
 };
 _Static_assert(sizeof(struct block) == 20, "Q4_1 block");
 
-static void block_codes(const struct block *block, uint8_t code[32])
+enum { QS = offsetof(struct block, qs) };
+
+static const struct quant_form32 form = {
+    .block_bytes = sizeof(struct block), .has_min = true, .narrow = 2};
+
+QUANT_INLINE void read_block(const uint8_t *at, struct quant_block32 *block)
 {
-    for (int i = 0; i < 16; i++) {
-        code[i] = block->qs[i] & 15;
-        code[i + 16] = block->qs[i] >> 4;
-    }
+    block->d = quant_scale32(at);
+    block->m = quant_scale32(at + offsetof(struct block, m));
+    quant_split_nibbles(at + QS, block->code);
 }
 
-static struct block block_at(const void *row, int64_t b)
+static void write_block(const float x[32], uint8_t *at)
 {
-    struct block block;
-    memcpy(&block, (const char *)row + (size_t)b * sizeof block, sizeof block);
-    return block;
+    uint8_t code[32];
+    const struct quant_scales scales = quant_encode_with_min(x, 15, code);
+    struct block block = {.d = scales.d, .m = scales.m};
+    quant_join_nibbles(code, block.qs);
+    memcpy(at, &block, sizeof block);
 }
 
 static void decode_scalar(int64_t k, const void *row, float *out)
 {
-    for (int64_t b = 0; b < k / 32; b++) {
-        struct block block = block_at(row, b);
-        float d = quant_f16_to_f32(block.d), m = quant_f16_to_f32(block.m);
-        uint8_t code[32];
-        block_codes(&block, code);
-        for (int i = 0; i < 32; i++) out[32 * b + i] = d * (float)code[i] + m;
-    }
+    quant_decode32(form, read_block, k, row, out);
 }
 
 static void encode(int64_t k, const float *in, void *row)
 {
-    for (int64_t b = 0; b < k / 32; b++) {
-        uint8_t code[32];
-        struct quant_scales scales = quant_encode_with_min(in + 32 * b, 15, code);
-        struct block block = {.d = scales.d, .m = scales.m};
-        for (int i = 0; i < 16; i++) block.qs[i] = (uint8_t)(code[i] | code[i + 16] << 4);
-        memcpy((char *)row + (size_t)b * sizeof block, &block, sizeof block);
-    }
+    quant_encode32(form, write_block, k, in, row);
 }
 
 static float dot(int64_t k, const void *row, const struct quant_act *a)
 {
-    float acc = 0.0f;
-    for (int64_t b = 0; b < k / 32; b++) {
-        struct block block = block_at(row, b);
-        uint8_t code[32];
-        block_codes(&block, code);
-        float isum = (float)quant_sum32(code, 0, a->q + 32 * b);
-        float t = quant_f16_to_f32(block.m) * a->s[b];
-        acc += fmaf(quant_f16_to_f32(block.d) * a->d[b], isum, t);
-    }
-    return acc;
+    return quant_dot32(form, read_block, k, row, a);
 }
 
 static void gemv_scalar(int64_t k, const void *w, size_t row_bytes, int64_t n_rows,
@@ -75,38 +59,26 @@ static void gemv_scalar(int64_t k, const void *w, size_t row_bytes, int64_t n_ro
 
 static void unpack_scalar(int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS], void *panel)
 {
-    struct quant_panel32 *p = panel;
-    for (int64_t b = 0; b < n_blocks; b++) {
-        for (int r = 0; r < QUANT_PANEL_ROWS; r++) {
-            struct block block = block_at(row[r], b);
-            uint8_t code[32];
-            block_codes(&block, code);
-            p[b].d[r] = quant_f16_to_f32(block.d);
-            p[b].m[r] = quant_f16_to_f32(block.m);
-            quant_panel32_put(&p[b], r, code);
-        }
-    }
+    quant_unpack32(form, read_block, n_blocks, row, panel);
 }
 
 #if defined(__x86_64__)
 
-static const struct quant_gemv_form gemv_form = {
-    .block_bytes = sizeof(struct block), .offset = 0, .has_min = true, .narrow = 2};
+QUANT_TARGET_AVX2 QUANT_INLINE __m256i codes_avx2(const uint8_t *at)
+{
+    return quant_codes_avx2(at + QS);
+}
 
 QUANT_TARGET_AVX2 static void decode_avx2(int64_t k, const void *row, float *out)
 {
-    for (int64_t b = 0; b < k / 32; b++) {
-        const uint8_t *at = (const uint8_t *)row + (size_t)b * sizeof(struct block);
-        __m256i codes = quant_codes_avx2(at + offsetof(struct block, qs));
-        quant_decode32_avx2(gemv_form, codes, quant_load16(at), quant_load16(at + 2), out + 32 * b);
-    }
+    quant_decode32_avx2(form, codes_avx2, k, row, out);
 }
 
 QUANT_TARGET_AVX2 QUANT_INLINE __m256i sums_avx2(const uint8_t *even, const uint8_t *odd,
                                                  __m256i q_low, __m256i q_high)
 {
     const __m256i nibble = _mm256_set1_epi8(15);
-    __m256i qs = quant_pair_avx2(even + 4, odd + 4);
+    __m256i qs = quant_pair_avx2(even + QS, odd + QS);
     __m256i low = _mm256_maddubs_epi16(_mm256_and_si256(qs, nibble), q_low);
     __m256i high = _mm256_maddubs_epi16(_mm256_and_si256(_mm256_srli_epi16(qs, 4), nibble), q_high);
     /* At most 4 * 15 * 127: sixteen bits hold it. */
@@ -116,33 +88,27 @@ QUANT_TARGET_AVX2 QUANT_INLINE __m256i sums_avx2(const uint8_t *even, const uint
 QUANT_TARGET_AVX2 static void gemv_avx2(int64_t k, const void *w, size_t row_bytes, int64_t n_rows,
                                         const struct quant_act *a, float *out)
 {
-    quant_gemv(gemv_form, sums_avx2, quant_scales_avx2, k, w, row_bytes, n_rows, a, out);
+    quant_gemv(form, sums_avx2, quant_scales_avx2, k, w, row_bytes, n_rows, a, out);
+}
+
+QUANT_TARGET_AVX2 QUANT_INLINE void panel_codes_avx2(const uint8_t *const at[8], __m256i q[8])
+{
+    __m256i t[4];
+    quant_transpose_avx2(at, QS, t);
+    quant_nibbles_avx2(t, q);
 }
 
 QUANT_TARGET_AVX2 static void unpack_avx2(int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS],
                                           void *panel)
 {
-    struct quant_panel32 *p = panel;
-    const uint8_t *at[QUANT_PANEL_ROWS];
-    memcpy(at, row, sizeof at);
-    for (int64_t b = 0; b < n_blocks; b++, p++) {
-        for (int r = 0; r < QUANT_PANEL_ROWS; r += 8) {
-            __m256i t[4], q[8];
-            _mm256_store_ps(p->d + r, _mm256_cvtph_ps(quant_row_words_avx2(at + r, 0)));
-            _mm256_store_ps(p->m + r, _mm256_cvtph_ps(quant_row_words_avx2(at + r, 2)));
-            quant_transpose_avx2(at + r, 4, t);
-            quant_nibbles_avx2(t, q);
-            quant_put_avx2(p, r, q);
-        }
-        for (int r = 0; r < QUANT_PANEL_ROWS; r++) at[r] += sizeof(struct block);
-    }
+    quant_unpack32_avx2(form, quant_half_scales_avx2, panel_codes_avx2, n_blocks, row, panel);
 }
 
 QUANT_TARGET_AVX512 QUANT_INLINE __m256i sums_avx512(const uint8_t *even, const uint8_t *odd,
                                                      __m256i q_low, __m256i q_high)
 {
     const __m256i nibble = _mm256_set1_epi8(15);
-    __m256i qs = quant_pair_avx2(even + 4, odd + 4);
+    __m256i qs = quant_pair_avx2(even + QS, odd + QS);
     __m256i sum = _mm256_dpbusd_epi32(_mm256_setzero_si256(), _mm256_and_si256(qs, nibble), q_low);
     return _mm256_dpbusd_epi32(sum, _mm256_and_si256(_mm256_srli_epi16(qs, 4), nibble), q_high);
 }
@@ -150,28 +116,20 @@ QUANT_TARGET_AVX512 QUANT_INLINE __m256i sums_avx512(const uint8_t *even, const 
 QUANT_TARGET_AVX512 static void gemv_avx512(int64_t k, const void *w, size_t row_bytes,
                                             int64_t n_rows, const struct quant_act *a, float *out)
 {
-    quant_gemv(gemv_form, sums_avx512, quant_scales_avx2, k, w, row_bytes, n_rows, a, out);
+    quant_gemv(form, sums_avx512, quant_scales_avx2, k, w, row_bytes, n_rows, a, out);
+}
+
+QUANT_TARGET_AVX512 QUANT_INLINE void panel_codes_avx512(const uint8_t *const at[16], __m512i q[8])
+{
+    __m512i t[4];
+    quant_transpose_avx512(at, QS, t);
+    quant_nibbles_avx512(t, q);
 }
 
 QUANT_TARGET_AVX512 static void unpack_avx512(int64_t n_blocks,
                                               const void *const row[QUANT_PANEL_ROWS], void *panel)
 {
-    struct quant_panel32 *p = panel;
-    const uint8_t *at[QUANT_PANEL_ROWS];
-    memcpy(at, row, sizeof at);
-    for (int64_t b = 0; b < n_blocks; b++, p++) {
-        __m512i t[4], q[8];
-        __m512 d, m;
-        quant_split_scales_avx512(
-            quant_join_avx512(quant_row_dwords_avx2(at, 0), quant_row_dwords_avx2(at + 8, 0)), &d,
-            &m);
-        _mm512_store_ps(p->d, d);
-        _mm512_store_ps(p->m, m);
-        quant_transpose_avx512(at, 4, t);
-        quant_nibbles_avx512(t, q);
-        quant_put_avx512(p, q);
-        for (int r = 0; r < QUANT_PANEL_ROWS; r++) at[r] += sizeof(struct block);
-    }
+    quant_unpack32_avx512(form, panel_codes_avx512, n_blocks, row, panel);
 }
 
 #endif
@@ -182,7 +140,7 @@ const struct quant_type quant_type_q4_1 = {
     .block_len = 32,
     .block_bytes = sizeof(struct block),
     .act = QUANT_ACT_Q8_32,
-    .panel = {.block = 1, .sub_len = 32, .offset = 0, .max_code = 15, .has_min = true},
+    .panel = {.block = 1, .sub_len = 32, .max_code = 15, .has_min = true},
     .encode = encode,
     .dot = dot,
     .kernel =

@@ -7,7 +7,7 @@
  *
  * Panels hold the bytes plus 128, because the multiply instructions want one side unsigned.
  * Source of the layout: the GGUF format as its reference implementation writes it. */
-#include "quant/block32.h"
+#include "quant/block32_x86.h"
 #include <math.h>
 
 struct block {
@@ -16,32 +16,19 @@ struct block {
 };
 _Static_assert(sizeof(struct block) == 34, "Q8_0 block");
 
-enum { OFFSET = 128 };
+enum { OFFSET = 128, QS = offsetof(struct block, qs) };
 
-static void block_codes(const struct block *block, uint8_t code[32])
-{
-    for (int i = 0; i < 32; i++) code[i] = (uint8_t)(block->qs[i] + OFFSET);
-}
+static const struct quant_form32 form = {.block_bytes = sizeof(struct block), .offset = OFFSET};
 
-static struct block block_at(const void *row, int64_t b)
+QUANT_INLINE void read_block(const uint8_t *at, struct quant_block32 *block)
 {
-    struct block block;
-    memcpy(&block, (const char *)row + (size_t)b * sizeof block, sizeof block);
-    return block;
-}
-
-static void decode_scalar(int64_t k, const void *row, float *out)
-{
-    for (int64_t b = 0; b < k / 32; b++) {
-        struct block block = block_at(row, b);
-        float d = quant_f16_to_f32(block.d);
-        for (int i = 0; i < 32; i++) out[32 * b + i] = d * (float)block.qs[i];
-    }
+    block->d = quant_scale32(at);
+    for (int i = 0; i < 32; i++) block->code[i] = at[QS + i] ^ OFFSET;
 }
 
 /* One block: the largest element goes to 127. A block with an element that is not finite gets
  * d = NaN, so that it shows; scales beyond the range of binary16 are cut to its largest. */
-static struct block encode_block(const float *x)
+static struct block encode_block(const float x[32])
 {
     struct block block = {0};
     uint32_t largest = 0;
@@ -66,25 +53,25 @@ static struct block encode_block(const float *x)
     return block;
 }
 
+static void write_block(const float x[32], uint8_t *at)
+{
+    const struct block block = encode_block(x);
+    memcpy(at, &block, sizeof block);
+}
+
+static void decode_scalar(int64_t k, const void *row, float *out)
+{
+    quant_decode32(form, read_block, k, row, out);
+}
+
 static void encode(int64_t k, const float *in, void *row)
 {
-    for (int64_t b = 0; b < k / 32; b++) {
-        struct block block = encode_block(in + 32 * b);
-        memcpy((char *)row + (size_t)b * sizeof block, &block, sizeof block);
-    }
+    quant_encode32(form, write_block, k, in, row);
 }
 
 static float dot(int64_t k, const void *row, const struct quant_act *a)
 {
-    float acc = 0.0f;
-    for (int64_t b = 0; b < k / 32; b++) {
-        struct block block = block_at(row, b);
-        uint8_t code[32];
-        block_codes(&block, code);
-        float isum = (float)quant_sum32(code, OFFSET, a->q + 32 * b);
-        acc += quant_f16_to_f32(block.d) * a->d[b] * isum;
-    }
-    return acc;
+    return quant_dot32(form, read_block, k, row, a);
 }
 
 static void gemv_scalar(int64_t k, const void *w, size_t row_bytes, int64_t n_rows,
@@ -95,42 +82,30 @@ static void gemv_scalar(int64_t k, const void *w, size_t row_bytes, int64_t n_ro
 
 static void unpack_scalar(int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS], void *panel)
 {
-    struct quant_panel32 *p = panel;
-    for (int64_t b = 0; b < n_blocks; b++) {
-        for (int r = 0; r < QUANT_PANEL_ROWS; r++) {
-            struct block block = block_at(row[r], b);
-            uint8_t code[32];
-            block_codes(&block, code);
-            p[b].d[r] = quant_f16_to_f32(block.d);
-            p[b].m[r] = 0.0f;
-            quant_panel32_put(&p[b], r, code);
-        }
-    }
+    quant_unpack32(form, read_block, n_blocks, row, panel);
 }
 
 #if defined(__x86_64__)
 
 /* AVX2 takes the sign of the weight over to the activation, so its codes have no offset. */
-static const struct quant_gemv_form gemv_form_avx2 = {.block_bytes = sizeof(struct block)};
-static const struct quant_gemv_form gemv_form = {.block_bytes = sizeof(struct block),
-                                                 .offset = OFFSET};
+static const struct quant_form32 signed_form = {.block_bytes = sizeof(struct block)};
+
+QUANT_TARGET_AVX2 QUANT_INLINE __m256i codes_avx2(const uint8_t *at)
+{
+    return _mm256_xor_si256(_mm256_loadu_si256((const __m256i *)(at + QS)), _mm256_set1_epi8(-128));
+}
 
 QUANT_TARGET_AVX2 static void decode_avx2(int64_t k, const void *row, float *out)
 {
-    for (int64_t b = 0; b < k / 32; b++) {
-        const uint8_t *at = (const uint8_t *)row + (size_t)b * sizeof(struct block);
-        __m256i codes = _mm256_loadu_si256((const __m256i *)(at + offsetof(struct block, qs)));
-        codes = _mm256_xor_si256(codes, _mm256_set1_epi8(-128));
-        quant_decode32_avx2(gemv_form, codes, quant_load16(at), 0, out + 32 * b);
-    }
+    quant_decode32_avx2(form, codes_avx2, k, row, out);
 }
 
 QUANT_TARGET_AVX2 QUANT_INLINE __m256i sums_avx2(const uint8_t *even, const uint8_t *odd,
                                                  __m256i q_low, __m256i q_high)
 {
     const __m256i ones = _mm256_set1_epi16(1);
-    __m256i low = quant_pair_avx2(even + 2, odd + 2);
-    __m256i high = quant_pair_avx2(even + 18, odd + 18);
+    __m256i low = quant_pair_avx2(even + QS, odd + QS);
+    __m256i high = quant_pair_avx2(even + QS + 16, odd + QS + 16);
     /* |w| * (q with the sign of w), in pairs: at most 2 * 128 * 127, just within sixteen bits. */
     low = _mm256_maddubs_epi16(_mm256_abs_epi8(low), _mm256_sign_epi8(q_low, low));
     high = _mm256_maddubs_epi16(_mm256_abs_epi8(high), _mm256_sign_epi8(q_high, high));
@@ -140,35 +115,28 @@ QUANT_TARGET_AVX2 QUANT_INLINE __m256i sums_avx2(const uint8_t *even, const uint
 QUANT_TARGET_AVX2 static void gemv_avx2(int64_t k, const void *w, size_t row_bytes, int64_t n_rows,
                                         const struct quant_act *a, float *out)
 {
-    quant_gemv(gemv_form_avx2, sums_avx2, quant_scales_avx2, k, w, row_bytes, n_rows, a, out);
+    quant_gemv(signed_form, sums_avx2, quant_scales_avx2, k, w, row_bytes, n_rows, a, out);
+}
+
+QUANT_TARGET_AVX2 QUANT_INLINE void panel_codes_avx2(const uint8_t *const at[8], __m256i q[8])
+{
+    quant_transpose_avx2(at, QS, q);
+    quant_transpose_avx2(at, QS + 16, q + 4);
+    for (int i = 0; i < 8; i++) q[i] = _mm256_xor_si256(q[i], _mm256_set1_epi8(-128));
 }
 
 QUANT_TARGET_AVX2 static void unpack_avx2(int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS],
                                           void *panel)
 {
-    struct quant_panel32 *p = panel;
-    const uint8_t *at[QUANT_PANEL_ROWS];
-    memcpy(at, row, sizeof at);
-    for (int64_t b = 0; b < n_blocks; b++, p++) {
-        for (int r = 0; r < QUANT_PANEL_ROWS; r += 8) {
-            __m256i q[8];
-            _mm256_store_ps(p->d + r, _mm256_cvtph_ps(quant_row_words_avx2(at + r, 0)));
-            _mm256_store_ps(p->m + r, _mm256_setzero_ps());
-            quant_transpose_avx2(at + r, 2, q);
-            quant_transpose_avx2(at + r, 18, q + 4);
-            for (int i = 0; i < 8; i++) q[i] = _mm256_xor_si256(q[i], _mm256_set1_epi8(-128));
-            quant_put_avx2(p, r, q);
-        }
-        for (int r = 0; r < QUANT_PANEL_ROWS; r++) at[r] += sizeof(struct block);
-    }
+    quant_unpack32_avx2(form, quant_half_scales_avx2, panel_codes_avx2, n_blocks, row, panel);
 }
 
 QUANT_TARGET_AVX512 QUANT_INLINE __m256i sums_avx512(const uint8_t *even, const uint8_t *odd,
                                                      __m256i q_low, __m256i q_high)
 {
     const __m256i flip = _mm256_set1_epi8(-128);
-    __m256i low = _mm256_xor_si256(quant_pair_avx2(even + 2, odd + 2), flip);
-    __m256i high = _mm256_xor_si256(quant_pair_avx2(even + 18, odd + 18), flip);
+    __m256i low = _mm256_xor_si256(quant_pair_avx2(even + QS, odd + QS), flip);
+    __m256i high = _mm256_xor_si256(quant_pair_avx2(even + QS + 16, odd + QS + 16), flip);
     __m256i sum = _mm256_dpbusd_epi32(_mm256_setzero_si256(), low, q_low);
     return _mm256_dpbusd_epi32(sum, high, q_high);
 }
@@ -176,26 +144,20 @@ QUANT_TARGET_AVX512 QUANT_INLINE __m256i sums_avx512(const uint8_t *even, const 
 QUANT_TARGET_AVX512 static void gemv_avx512(int64_t k, const void *w, size_t row_bytes,
                                             int64_t n_rows, const struct quant_act *a, float *out)
 {
-    quant_gemv(gemv_form, sums_avx512, quant_scales_avx2, k, w, row_bytes, n_rows, a, out);
+    quant_gemv(form, sums_avx512, quant_scales_avx2, k, w, row_bytes, n_rows, a, out);
+}
+
+QUANT_TARGET_AVX512 QUANT_INLINE void panel_codes_avx512(const uint8_t *const at[16], __m512i q[8])
+{
+    quant_transpose_avx512(at, QS, q);
+    quant_transpose_avx512(at, QS + 16, q + 4);
+    for (int i = 0; i < 8; i++) q[i] = _mm512_xor_si512(q[i], _mm512_set1_epi8(-128));
 }
 
 QUANT_TARGET_AVX512 static void unpack_avx512(int64_t n_blocks,
                                               const void *const row[QUANT_PANEL_ROWS], void *panel)
 {
-    struct quant_panel32 *p = panel;
-    const uint8_t *at[QUANT_PANEL_ROWS];
-    memcpy(at, row, sizeof at);
-    for (int64_t b = 0; b < n_blocks; b++, p++) {
-        __m512i q[8];
-        __m256i d = _mm256_set_m128i(quant_row_words_avx2(at + 8, 0), quant_row_words_avx2(at, 0));
-        _mm512_store_ps(p->d, _mm512_cvtph_ps(d));
-        _mm512_store_ps(p->m, _mm512_setzero_ps());
-        quant_transpose_avx512(at, 2, q);
-        quant_transpose_avx512(at, 18, q + 4);
-        for (int i = 0; i < 8; i++) q[i] = _mm512_xor_si512(q[i], _mm512_set1_epi8(-128));
-        quant_put_avx512(p, q);
-        for (int r = 0; r < QUANT_PANEL_ROWS; r++) at[r] += sizeof(struct block);
-    }
+    quant_unpack32_avx512(form, panel_codes_avx512, n_blocks, row, panel);
 }
 
 #endif
