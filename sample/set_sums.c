@@ -43,37 +43,24 @@ static void weigh_bounds(const struct sample_set *set, uint32_t group, float bes
                         weight);
 }
 
-static bool has_sum(struct sample_set *set, uint32_t b)
+/* Sums blocks of a group that lie side by side in one call, from `first` on; returns where it
+ * stopped. A block without candidates is not looked at. */
+static uint32_t sum_run(struct sample_set *set, uint32_t first, uint32_t end)
 {
-    if (set->summed[b]) return true;
-    if (set->bound[b] > -INFINITY) return false;
-    set->sums[b] = (struct sample_block_sums){0};
-    set->summed[b] = 1;
-    return true;
-}
-
-/* Blocks that lie side by side are summed in one call. True when there were any to sum. */
-static bool sum_blocks_of(struct sample_set *set, uint32_t group)
-{
-    uint32_t first = group * SAMPLE_GROUP;
-    const uint32_t end = first + blocks_in(set, group);
-    bool any = false;
-    while (first < end) {
-        if (has_sum(set, first)) {
-            first++;
-            continue;
-        }
-        const float *x = sample_set_block(set, first);
-        uint32_t n = 0;
-        do set->summed[first + n++] = 1;
-        while (first + n < end && !has_sum(set, first + n) &&
-               sample_set_block(set, first + n) == x + (size_t)n * SAMPLE_BLOCK);
-        set->kernels->sum[set->kind](x, set->bound + first, n, set->scale, set->least,
-                                     set->sums + first);
-        first += n;
-        any = true;
+    uint32_t n = 0;
+    if (!(set->bound[first] > -INFINITY)) {
+        set->sums[first] = (struct sample_block_sums){0};
+        set->summed[first] = 1;
+        return first + 1;
     }
-    return any;
+    const float *x = sample_set_block(set, first);
+    for (uint32_t b = first; b < end && !set->summed[b] && set->bound[b] > -INFINITY; b++, n++) {
+        if (sample_set_block(set, b) != x + (size_t)n * SAMPLE_BLOCK) break;
+        set->summed[b] = 1;
+    }
+    set->kernels->sum[set->kind](x, set->bound + first, n, set->scale, set->least,
+                                 set->sums + first);
+    return first + n;
 }
 
 /* The same where floats are too small for the squares. */
@@ -109,19 +96,24 @@ static void add_distances(struct sample_group_sums *to, struct sample_group_sums
 
 void sample_set_sum_group(struct sample_set *set, uint32_t group)
 {
-    if (!sum_blocks_of(set, group)) return;
+    const uint32_t end = group * SAMPLE_GROUP + blocks_in(set, group);
+    bool changed = false;
+    for (uint32_t b = group * SAMPLE_GROUP; b < end;) {
+        changed = changed || !set->summed[b];
+        b = set->summed[b] ? b + 1 : sum_run(set, b, end);
+    }
+    if (!changed) return;
     const double top = (double)set->top[group];
     struct sample_group_sums to = {0};
     float weight[SAMPLE_GROUP];
     weigh_bounds(set, group, set->top[group], weight);
-    for (uint32_t i = 0; i < blocks_in(set, group); i++) {
-        const uint32_t b = group * SAMPLE_GROUP + i;
+    for (uint32_t b = group * SAMPLE_GROUP; b < end; b++) {
         if (!(set->bound[b] > -INFINITY)) continue;
         const struct sample_block_sums *s = &set->sums[b];
         const struct sample_group_sums own = {(double)s->sum, (double)s->second, s->n};
         const double far = ((double)set->bound[b] - top) / set->sum_temp;
         if (set->kind != SAMPLE_MOMENTS)
-            add_weights(&to, own, far, (double)weight[i]);
+            add_weights(&to, own, far, (double)weight[b % SAMPLE_GROUP]);
         else if (s->second <= FLT_MAX)
             add_distances(&to, own, far);
         else

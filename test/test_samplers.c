@@ -22,7 +22,7 @@ static float random_float(struct sample_random *r, float low, float high)
     return low + (high - low) * (float)sample_random_unit(r);
 }
 
-enum shape { SMOOTH, PEAKED, TIES, HOLES, EXTREME, SLOPED, SHAPE_COUNT };
+enum shape { SMOOTH, PEAKED, TIES, HOLES, EXTREME, SLOPED, STEPPED, SHAPE_COUNT };
 
 static void fill(struct sample_random *r, enum shape shape, uint32_t n, float *logits)
 {
@@ -30,6 +30,7 @@ static void fill(struct sample_random *r, enum shape shape, uint32_t n, float *l
     for (uint32_t i = 0; i < n; i++) {
         float x = random_float(r, -8, 8);
         if (shape == SLOPED) x = x / 8 + 8 - 24 * (float)i / (float)n;
+        if (shape == STEPPED) x = x / 16 - (float)(i / 64 * 7 % 5 * 3); /* by blocks */
         if (shape == PEAKED) x = x > 7.9f ? x + 6 : x;
         if (shape == TIES) x = floorf(x / 4);
         if (shape == HOLES && sample_random_u32(r) % 2)
