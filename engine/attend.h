@@ -1,21 +1,29 @@
 /* engine/attend.h: attention's arithmetic in integers, one table per instruction-set level.
  *
- * Keys, values, queries and weights become codes of 12 to 14 bits with one scale each, so that
+ * Keys, values, queries and weights become codes of 13 or 14 bits with one scale each, so that
  * products are sums of integers: exact, whatever the order, and two multiply-adds a lane where
  * floats have one. attend_scalar.c is the specification, the others give the same bits. Private to
  * attention, which owns memory, lists of cells and softmax. F32 caches are not for these.
  *
- * The codes of a row x[n] for the largest code C: m = largest |x| (compared as integers, so that
- * NaN > Inf > numbers); m not finite: scale = quiet NaN, all codes 0; m < 2^-100: scale 0, codes 0;
- * else scale = m / C, code = round-to-nearest-even(x * (C / m)).
- *   query: C = 8191, once per row. key: C = 4095, value: C = 4095, each row by itself.
- *   score = (acc * key scale) * query scale, acc = sum over blocks of 64 elements, ascending, of
- *   (float)(integer sum), the first one as it is.
- *   weights of ENGINE_ATTEND_SUB keys, counted from position 0: w = p * value scale, 0 where p is
- *   0; codes with C = 16383 and one scale for these keys.
- *   sums: o = fmaf((float)(integer sum over the keys), scale, o), ascending.
- * The largest codes keep every integer sum below 2^31. A query sees its own keys only: what the
- * others of a group of 16 hold never shows.
+ * The codes of a row x[n]: m = largest |x| (compared as integers, so that NaN > Inf > numbers);
+ * code = round-to-nearest-even(x * factor). m not finite: scale = quiet NaN, all codes 0.
+ *   query: scale = m / 8191, factor = 8191 / m, once per row; m < 2^-100: scale and codes 0.
+ *   key: the same with 4095, each row by itself.
+ *   value: scale = 2^L, the smallest that keeps codes up to 4095, factor = 2^-L, each row by
+ * itself; m < 2^-60: L = -72, codes 0. score = fmaf(acc * key scale, query scale, offset), acc =
+ * sum over blocks of 64 elements, ascending, of (float)(integer sum), the first one as it is.
+ *
+ * Weights are powers of two of scores t, to which L of the key's value was added (the offset):
+ * 2^t is the weight times the value's scale, which values' codes want to be multiplied by.
+ *   For ENGINE_ATTEND_SUB keys, counted from position 0: c = ceil(largest t that is a number), at
+ *   least -2^22 and NaN above 2^22; w = 2^(t - c + 14) as engine_attend_power says; code of w.
+ *   C = largest c of the chunk; scale = 2^(c - C), below 2^-126: 0.
+ *   sum: per 32 keys in lanes (position % 16) lane = fmaf(w, 2^-L, lane); then, ascending,
+ *   total = fmaf(lane, scale, total); then the tree of engine/vec.h.
+ *   o: o = fmaf((float)(integer sum over the 32 keys), scale, o), ascending from +0.
+ * Both are in units of 2^base, base = C - 14: so a merge of chunks multiplies by powers of two
+ * only. The largest codes keep every integer sum below 2^31. A query sees its own keys only: what
+ * the others of a group of 16 hold never shows.
  *
  * Keys and values lie in groups of 16 rows, one after the other: the scales of the rows, then their
  * codes. A cache of codes (engine/graph.h) is made of such groups, and is read where it lies. */
@@ -29,10 +37,15 @@ enum {
     ENGINE_ATTEND_SUB = 32,   /* keys that share a scale of weights */
     ENGINE_ATTEND_DIMS = 64,  /* elements of a score that are summed as integers */
     ENGINE_ATTEND_ROWS = 6,   /* at most so many queries at a time */
+    ENGINE_ATTEND_SUBS = 8,   /* and so many times ENGINE_ATTEND_SUB keys: a chunk */
     ENGINE_ATTEND_QUERY_MAX = 8191,
-    ENGINE_ATTEND_CACHE_MAX = 4095,
-    ENGINE_ATTEND_WEIGHT_MAX = 16383
+    ENGINE_ATTEND_KEY_MAX = 4095,
+    ENGINE_ATTEND_VALUE_MAX = 4095,
+    ENGINE_ATTEND_WEIGHT_BITS = 14, /* codes up to 2^14 */
+    ENGINE_ATTEND_LIMIT = 1 << 22   /* of c above */
 };
+
+enum engine_attend_kind { ENGINE_ATTEND_QUERY, ENGINE_ATTEND_KEY, ENGINE_ATTEND_VALUE };
 
 /* int16_t codes of a group of keys of d elements: [pair of elements][key][2]. */
 static inline int64_t engine_attend_key_codes(int64_t d)
@@ -67,21 +80,35 @@ static inline int16_t *engine_attend_codes(const char *group)
     return (int16_t *)(void *)(group + 4 * ENGINE_ATTEND_GROUP);
 }
 
+/* A tile of queries and the keys of a chunk, from a multiple of ENGINE_ATTEND_SUB on. */
+struct engine_attend_tile {
+    int n_rows;
+    int64_t n_sub;                  /* keys: ENGINE_ATTEND_SUB * n_sub */
+    const float *inverse;           /* 2^-L of each key's value */
+    int64_t lo[ENGINE_ATTEND_ROWS]; /* the keys that a query sees, lo <= j < hi; */
+    int64_t hi[ENGINE_ATTEND_ROWS]; /* what is at the others does not matter */
+    const float *t[ENGINE_ATTEND_ROWS];
+    int16_t *codes[ENGINE_ATTEND_ROWS]; /* results: of each key, 0 where it is not seen; */
+    float *scale[ENGINE_ATTEND_ROWS];   /* of each ENGINE_ATTEND_SUB keys */
+    float base[ENGINE_ATTEND_ROWS], sum[ENGINE_ATTEND_ROWS];
+};
+
 struct engine_attend {
-    /* Codes up to `most` of one row, an even number of them; returns the scale. */
-    float (*row)(int64_t d, const float *x, int most, int16_t *codes);
+    /* Codes of one row, an even number of them; returns the scale. */
+    float (*row)(int64_t d, const float *x, enum engine_attend_kind kind, int16_t *codes);
     /* A group of the 16 rows x[n][pad]. */
     void (*keys)(int64_t d, const float *x, int64_t pad, char *group);
     void (*values)(int64_t dv, const float *x, int64_t pad, char *group);
+    /* L and 2^-L of each value of n_groups groups: NaN and a number where the scale is NaN. */
+    void (*offsets)(int64_t dv, int64_t n_groups, const char *values, float *offset,
+                    float *inverse);
     /* out[r][j] for r < n_rows <= ENGINE_ATTEND_ROWS, j < 16 * n_groups. */
-    void (*scores)(int64_t d, int64_t n_groups, const char *keys, int n_rows,
+    void (*scores)(int64_t d, int64_t n_groups, const char *keys, const float *offset, int n_rows,
                    const int16_t *const *query, const float *query_scale, float *const *out);
-    /* Codes [n_sub][32] and scales [n_sub] of one row's weights p[32 * n_sub] of these values. */
-    void (*weights)(int64_t dv, int64_t n_sub, const char *values, const float *p, int16_t *codes,
-                    float *scale);
-    /* o[r][i] += the weighted sum of values, for the codes and scales above. */
-    void (*sums)(int64_t dv, int64_t n_sub, const char *values, int n_rows,
-                 const int16_t *const *codes, const float *const *scale, float *const *o);
+    void (*weights)(struct engine_attend_tile *tile);
+    /* o[r][i] = the weighted sum of values, for the codes and scales above. */
+    void (*sums)(int64_t dv, const char *values, const struct engine_attend_tile *tile,
+                 float *const *o);
 };
 
 /* The best table for the level. */
@@ -93,9 +120,27 @@ extern const struct engine_attend engine_attend_avx2;
 extern const struct engine_attend engine_attend_avx512;
 #endif
 
-/* For all levels: the scale of codes up to `most` for a row whose largest magnitude has these bits,
- * and the factor that takes an element to its code (0: all codes are 0). */
-float engine_attend_scale(uint32_t largest_bits, int most, float *factor);
+/* For all levels: the scale of a row whose largest magnitude has these bits, and the factor that
+ * takes an element to its code (0: all codes are 0). */
+float engine_attend_scale(uint32_t largest_bits, enum engine_attend_kind kind, float *factor);
+
+/* The integer powers of two that scale chunks: 2^x for x <= 0, 0 below 2^-126 and for NaN. */
+float engine_attend_exp2(float x);
+
+/* A weight 2^(t - c + 14): x = max(t, c - 126); s = x + shift, which rounds x - (c - 14) to an
+ * integer n in the low bits of s; r = x - (s - shift); p(r) by fmaf from the highest power, and n
+ * is added to its exponent. NaN stays NaN. p is 2^r for |r| <= 1/2 but for 3e-6 of it, a twentieth
+ * of what rounding to codes changes the largest weight by. */
+#define ENGINE_ATTEND_MAGIC 0x1.8p23f
+#define ENGINE_ATTEND_POWERS                                                                       \
+    {                                                                                              \
+        0x1.3a0518p-7f, 0x1.c9fc68p-5f, 0x1.ec036ep-3f, 0x1.62e12cp-1f, 1.0f                       \
+    }
+
+static inline float engine_attend_shift(float c)
+{
+    return ENGINE_ATTEND_MAGIC - (c - ENGINE_ATTEND_WEIGHT_BITS);
+}
 
 /* Row `i` of a group, from codes in their order and their scale. */
 void engine_attend_key_put(int64_t d, const int16_t *codes, float scale, char *group, int64_t i);

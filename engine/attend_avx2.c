@@ -4,6 +4,7 @@
 #include "engine/attend.h"
 #if defined(__x86_64__)
 #include <immintrin.h>
+#include <math.h>
 #include <string.h>
 
 #define TARGET __attribute__((target("avx2,fma,f16c")))
@@ -41,13 +42,13 @@ TARGET INLINE uint32_t reduce(__m256i v)
 }
 
 /* The factor of a row of n elements, n a multiple of 16. */
-TARGET INLINE float factor_of(int64_t n, const float *x, int most, float *scale)
+TARGET INLINE float factor_of(int64_t n, const float *x, enum engine_attend_kind kind, float *scale)
 {
     __m256i largest = _mm256_setzero_si256();
     float factor;
     for (int64_t i = 0; i < n; i += 8)
         largest = _mm256_max_epi32(largest, magnitude(_mm256_loadu_ps(x + i)));
-    *scale = engine_attend_scale(reduce(largest), most, &factor);
+    *scale = engine_attend_scale(reduce(largest), kind, &factor);
     return factor;
 }
 
@@ -66,11 +67,12 @@ TARGET INLINE __m256i codes16(const float *x, float factor)
     return _mm256_permute4x64_epi64(code, 0xd8);
 }
 
-TARGET static float row_avx2(int64_t d, const float *x, int most, int16_t *codes)
+TARGET static float row_avx2(int64_t d, const float *x, enum engine_attend_kind kind,
+                             int16_t *codes)
 {
     float scale;
-    if (d % 16) return engine_attend_scalar.row(d, x, most, codes);
-    float factor = factor_of(d, x, most, &scale);
+    if (d % 16) return engine_attend_scalar.row(d, x, kind, codes);
+    float factor = factor_of(d, x, kind, &scale);
     for (int64_t i = 0; i < d; i += 16)
         _mm256_storeu_si256((__m256i *)(codes + i), codes16(x + i, factor));
     return scale;
@@ -107,7 +109,7 @@ TARGET static void keys_avx2(int64_t d, const float *x, int64_t pad, char *group
         return;
     }
     for (int r = 0; r < GROUP; r++)
-        factor[r] = factor_of(d, x + r * pad, ENGINE_ATTEND_CACHE_MAX, &scale[r]);
+        factor[r] = factor_of(d, x + r * pad, ENGINE_ATTEND_KEY, &scale[r]);
     for (int first = 0; first < GROUP; first += 8) {
         for (int64_t i = 0; i < d; i += 16) {
             __m256i v[8];
@@ -131,8 +133,8 @@ TARGET static void values_avx2(int64_t dv, const float *x, int64_t pad, char *gr
         return;
     }
     for (int r = 0; r < GROUP; r += 2, x += 2 * pad) {
-        float even = factor_of(dv, x, ENGINE_ATTEND_CACHE_MAX, &scale[r]);
-        float odd = factor_of(dv, x + pad, ENGINE_ATTEND_CACHE_MAX, &scale[r + 1]);
+        float even = factor_of(dv, x, ENGINE_ATTEND_VALUE, &scale[r]);
+        float odd = factor_of(dv, x + pad, ENGINE_ATTEND_VALUE, &scale[r + 1]);
         for (int64_t i = 0; i < dv; i += 8, codes += 16) {
             __m256i a = codes8(_mm256_loadu_ps(x + i), even);
             __m256i b = codes8(_mm256_loadu_ps(x + pad + i), odd);
@@ -146,7 +148,8 @@ TARGET static void values_avx2(int64_t dv, const float *x, int64_t pad, char *gr
 
 /* nr queries by one group of keys. */
 TARGET INLINE void scores_tile(int64_t d, const char *group, const int16_t *const *query,
-                               const float *query_scale, float *const *out, int64_t at, int nr)
+                               const float *query_scale, const float *offset, float *const *out,
+                               int64_t at, int nr)
 {
     const int64_t n_pairs = (d + 1) / 2;
     const int16_t *keys = engine_attend_codes(group);
@@ -171,64 +174,148 @@ TARGET INLINE void scores_tile(int64_t d, const char *group, const int16_t *cons
             __m256 s = _mm256_cvtepi32_ps(sum[i / 2][i % 2]);
             if (first) s = _mm256_add_ps(_mm256_loadu_ps(to), s);
             if (end == n_pairs)
-                s = _mm256_mul_ps(_mm256_mul_ps(s, _mm256_loadu_ps(key_scale + i % 2 * 8)),
-                                  _mm256_set1_ps(query_scale[i / 2]));
+                s = _mm256_fmadd_ps(_mm256_mul_ps(s, _mm256_loadu_ps(key_scale + i % 2 * 8)),
+                                    _mm256_set1_ps(query_scale[i / 2]),
+                                    _mm256_loadu_ps(offset + at + i % 2 * 8));
             _mm256_storeu_ps(to, s);
         }
     }
 }
 
-TARGET static void scores_avx2(int64_t d, int64_t n_groups, const char *keys, int n_rows,
-                               const int16_t *const *query, const float *query_scale,
+TARGET static void scores_avx2(int64_t d, int64_t n_groups, const char *keys, const float *offset,
+                               int n_rows, const int16_t *const *query, const float *query_scale,
                                float *const *out)
 {
     for (int64_t g = 0; g < n_groups; g++, keys += engine_attend_key_bytes(d)) {
         const int64_t at = GROUP * g;
-        if (n_rows == 6) scores_tile(d, keys, query, query_scale, out, at, 6);
-        if (n_rows == 5) scores_tile(d, keys, query, query_scale, out, at, 5);
-        if (n_rows == 4) scores_tile(d, keys, query, query_scale, out, at, 4);
-        if (n_rows == 3) scores_tile(d, keys, query, query_scale, out, at, 3);
-        if (n_rows == 2) scores_tile(d, keys, query, query_scale, out, at, 2);
-        if (n_rows == 1) scores_tile(d, keys, query, query_scale, out, at, 1);
+        if (n_rows == 6) scores_tile(d, keys, query, query_scale, offset, out, at, 6);
+        if (n_rows == 5) scores_tile(d, keys, query, query_scale, offset, out, at, 5);
+        if (n_rows == 4) scores_tile(d, keys, query, query_scale, offset, out, at, 4);
+        if (n_rows == 3) scores_tile(d, keys, query, query_scale, offset, out, at, 3);
+        if (n_rows == 2) scores_tile(d, keys, query, query_scale, offset, out, at, 2);
+        if (n_rows == 1) scores_tile(d, keys, query, query_scale, offset, out, at, 1);
     }
 }
 
-/* ---- Weights and sums ---- */
+/* ---- Weights ---- */
 
-TARGET INLINE __m256 weight8(const float *p, const float *value_scale)
+TARGET static void offsets_avx2(int64_t dv, int64_t n_groups, const char *values, float *offset,
+                                float *inverse)
 {
-    const __m256 x = _mm256_loadu_ps(p);
-    const __m256 some = _mm256_cmp_ps(x, _mm256_setzero_ps(), _CMP_NEQ_UQ);
-    return _mm256_and_ps(some, _mm256_mul_ps(x, _mm256_loadu_ps(value_scale)));
-}
-
-TARGET static void weights_avx2(int64_t dv, int64_t n_sub, const char *values, const float *p,
-                                int16_t *codes, float *scale)
-{
-    const int64_t bytes = engine_attend_value_bytes(dv);
-    for (int64_t s = 0; s < n_sub; s++, p += SUB, values += 2 * bytes, codes += SUB) {
-        __m256i largest = _mm256_setzero_si256();
-        _Alignas(32) float w[SUB];
-        float factor;
-        for (int i = 0; i < SUB; i += 8) {
-            const float *value_scale = engine_attend_scales(values + i / GROUP * bytes);
-            __m256 x = weight8(p + i, value_scale + i % GROUP);
-            _mm256_store_ps(w + i, x);
-            largest = _mm256_max_epi32(largest, magnitude(x));
+    for (int64_t g = 0; g < n_groups; g++, values += engine_attend_value_bytes(dv))
+        for (int i = 0; i < GROUP; i += 8, offset += 8, inverse += 8) {
+            const __m256 number = _mm256_loadu_ps(engine_attend_scales(values) + i);
+            const __m256i scale = _mm256_castps_si256(number);
+            const __m256 power = _mm256_cvtepi32_ps(
+                _mm256_sub_epi32(_mm256_srli_epi32(scale, 23), _mm256_set1_epi32(127)));
+            const __m256 wild = _mm256_cmp_ps(number, number, _CMP_UNORD_Q);
+            const __m256i turned = _mm256_sub_epi32(_mm256_set1_epi32(0x7f000000), scale);
+            _mm256_storeu_ps(offset, _mm256_blendv_ps(power, number, wild));
+            _mm256_storeu_ps(inverse, _mm256_castsi256_ps(turned));
         }
-        scale[s] = engine_attend_scale(reduce(largest), ENGINE_ATTEND_WEIGHT_MAX, &factor);
-        for (int i = 0; i < SUB; i += 16)
-            _mm256_storeu_si256((__m256i *)(codes + i), codes16(w + i, factor));
+}
+
+/* All ones for those of 8 keys from j on that the query sees. */
+TARGET INLINE __m256 seen_of(const struct engine_attend_tile *tile, int r, int64_t j)
+{
+    const __m256i key =
+        _mm256_add_epi32(_mm256_set1_epi32((int)j), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+    const __m256i below = _mm256_cmpgt_epi32(_mm256_set1_epi32((int)tile->lo[r]), key);
+    const __m256i up = _mm256_cmpgt_epi32(_mm256_set1_epi32((int)tile->hi[r]), key);
+    return _mm256_castsi256_ps(_mm256_andnot_si256(below, up));
+}
+
+TARGET INLINE float largest8(__m256 v)
+{
+    __m128 m = _mm_max_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+    m = _mm_max_ps(m, _mm_movehl_ps(m, m));
+    return _mm_cvtss_f32(_mm_max_ss(m, _mm_movehdup_ps(m)));
+}
+
+/* c of the sub-blocks; returns the largest. */
+TARGET INLINE float find_tops(const struct engine_attend_tile *tile, int r, float *c)
+{
+    const __m256 low = _mm256_set1_ps(-ENGINE_ATTEND_LIMIT);
+    float most = -ENGINE_ATTEND_LIMIT;
+    for (int64_t s = 0; s < tile->n_sub; s++) {
+        __m256 top = low;
+        for (int64_t j = SUB * s; j < SUB * (s + 1); j += 8) {
+            const __m256 t = _mm256_loadu_ps(tile->t[r] + j);
+            /* The second operand is what remains beside NaN. */
+            top = _mm256_max_ps(_mm256_blendv_ps(low, t, seen_of(tile, r, j)), top);
+        }
+        const __m128 up = _mm_set_ss(largest8(top));
+        c[s] = _mm_cvtss_f32(_mm_ceil_ss(up, up));
+        most = c[s] > most ? c[s] : most;
+    }
+    return most;
+}
+
+/* Weights of the 8 keys from j on: numbers for those that are not seen. */
+TARGET INLINE __m256 weights8(const float *t, __m256 least, __m256 shift)
+{
+    static const float powers[] = ENGINE_ATTEND_POWERS;
+    const __m256 x = _mm256_max_ps(least, _mm256_loadu_ps(t));
+    const __m256 step = _mm256_add_ps(x, shift);
+    const __m256 rest = _mm256_sub_ps(x, _mm256_sub_ps(step, shift));
+    __m256 w = _mm256_set1_ps(powers[0]);
+    UNROLL
+    for (int k = 1; k < 5; k++) w = _mm256_fmadd_ps(w, rest, _mm256_set1_ps(powers[k]));
+    const __m256i exponent = _mm256_slli_epi32(_mm256_castps_si256(step), 23);
+    return _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(w), exponent));
+}
+
+/* A sub-block's codes; adds to the row's lanes. */
+TARGET INLINE void weigh(const struct engine_attend_tile *tile, int r, int64_t s, float c,
+                         __m256 *total)
+{
+    const __m256 least = _mm256_set1_ps(c - 126.0f), shift = _mm256_set1_ps(engine_attend_shift(c));
+    const __m256 scale = _mm256_set1_ps(tile->scale[r][s]);
+    __m256 lane[2] = {_mm256_setzero_ps(), _mm256_setzero_ps()};
+    for (int64_t j = SUB * s; j < SUB * (s + 1); j += 16) {
+        __m256i code[2];
+        UNROLL
+        for (int i = 0; i < 2; i++) {
+            const __m256 seen = seen_of(tile, r, j + 8 * i);
+            const __m256 w = _mm256_and_ps(weights8(tile->t[r] + j + 8 * i, least, shift), seen);
+            const __m256 inverse = _mm256_and_ps(_mm256_loadu_ps(tile->inverse + j + 8 * i), seen);
+            lane[i] = _mm256_fmadd_ps(w, inverse, lane[i]);
+            code[i] = _mm256_cvtps_epi32(w); /* of NaN: -2^31, which becomes 0 below */
+        }
+        const __m256i both = _mm256_packus_epi32(code[0], code[1]);
+        _mm256_storeu_si256((__m256i *)(tile->codes[r] + j), _mm256_permute4x64_epi64(both, 0xd8));
+    }
+    UNROLL
+    for (int i = 0; i < 2; i++) total[i] = _mm256_fmadd_ps(lane[i], scale, total[i]);
+}
+
+TARGET static void weights_avx2(struct engine_attend_tile *tile)
+{
+    for (int r = 0; r < tile->n_rows; r++) {
+        float c[ENGINE_ATTEND_SUBS];
+        const float most = find_tops(tile, r, c);
+        __m256 total[2] = {_mm256_setzero_ps(), _mm256_setzero_ps()};
+        for (int64_t s = 0; s < tile->n_sub; s++) {
+            tile->scale[r][s] = engine_attend_exp2(c[s] - most);
+            weigh(tile, r, s, c[s] > ENGINE_ATTEND_LIMIT ? NAN : c[s], total);
+        }
+        const __m256 a = _mm256_add_ps(total[0], total[1]);
+        __m128 b = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
+        b = _mm_add_ps(b, _mm_movehl_ps(b, b));
+        tile->sum[r] = _mm_cvtss_f32(_mm_add_ss(b, _mm_movehdup_ps(b)));
+        tile->base[r] = most - ENGINE_ATTEND_WEIGHT_BITS;
     }
 }
+
+/* ---- Sums ---- */
 
 /* nr rows by 16 elements, from the element `at` on; n of them are stored. */
-TARGET INLINE void sums_tile(int64_t dv, int64_t n_sub, const char *values,
-                             const int16_t *const *codes, const float *const *scale,
+TARGET INLINE void sums_tile(int64_t dv, const char *values, const struct engine_attend_tile *tile,
                              float *const *o, int64_t at, int64_t n, int nr)
 {
     const int64_t pad = (dv + 15) / 16 * 16, bytes = engine_attend_value_bytes(dv);
-    for (int64_t s = 0; s < n_sub; s++, values += 2 * bytes) {
+    _Alignas(32) float total[ENGINE_ATTEND_ROWS][16] = {{0}};
+    for (int64_t s = 0; s < tile->n_sub; s++, values += 2 * bytes) {
         __m256i sum[ENGINE_ATTEND_ROWS][2];
         UNROLL
         for (int r = 0; r < nr; r++) sum[r][0] = sum[r][1] = _mm256_setzero_si256();
@@ -238,37 +325,33 @@ TARGET INLINE void sums_tile(int64_t dv, int64_t n_sub, const char *values,
             __m256i low = load(v), high = load(v + 16);
             UNROLL
             for (int r = 0; r < nr; r++) {
-                __m256i w = broadcast_pair(codes[r] + SUB * s + i);
+                __m256i w = broadcast_pair(tile->codes[r] + SUB * s + i);
                 sum[r][0] = _mm256_add_epi32(sum[r][0], _mm256_madd_epi16(low, w));
                 sum[r][1] = _mm256_add_epi32(sum[r][1], _mm256_madd_epi16(high, w));
             }
         }
         UNROLL
-        for (int r = 0; r < nr; r++) {
-            _Alignas(32) float part[16] = {0};
-            const __m256 factor = _mm256_set1_ps(scale[r][s]);
-            float *to = n < 16 ? memcpy(part, o[r] + at, (size_t)n * sizeof *part) : o[r] + at;
-            _mm256_storeu_ps(
-                to, _mm256_fmadd_ps(_mm256_cvtepi32_ps(sum[r][0]), factor, _mm256_loadu_ps(to)));
-            _mm256_storeu_ps(to + 8, _mm256_fmadd_ps(_mm256_cvtepi32_ps(sum[r][1]), factor,
-                                                     _mm256_loadu_ps(to + 8)));
-            if (n < 16) memcpy(o[r] + at, part, (size_t)n * sizeof *part);
+        for (int i = 0; i < 2 * nr; i++) {
+            float *to = total[i / 2] + i % 2 * 8;
+            const __m256 scale = _mm256_set1_ps(tile->scale[i / 2][s]);
+            _mm256_store_ps(to, _mm256_fmadd_ps(_mm256_cvtepi32_ps(sum[i / 2][i % 2]), scale,
+                                                _mm256_load_ps(to)));
         }
     }
+    for (int r = 0; r < nr; r++) memcpy(o[r] + at, total[r], (size_t)n * sizeof **total);
 }
 
-TARGET static void sums_avx2(int64_t dv, int64_t n_sub, const char *values, int n_rows,
-                             const int16_t *const *codes, const float *const *scale,
+TARGET static void sums_avx2(int64_t dv, const char *values, const struct engine_attend_tile *tile,
                              float *const *o)
 {
     for (int64_t d = 0; d < dv; d += 16) {
         const int64_t n = dv - d < 16 ? dv - d : 16;
-        if (n_rows == 6) sums_tile(dv, n_sub, values, codes, scale, o, d, n, 6);
-        if (n_rows == 5) sums_tile(dv, n_sub, values, codes, scale, o, d, n, 5);
-        if (n_rows == 4) sums_tile(dv, n_sub, values, codes, scale, o, d, n, 4);
-        if (n_rows == 3) sums_tile(dv, n_sub, values, codes, scale, o, d, n, 3);
-        if (n_rows == 2) sums_tile(dv, n_sub, values, codes, scale, o, d, n, 2);
-        if (n_rows == 1) sums_tile(dv, n_sub, values, codes, scale, o, d, n, 1);
+        if (tile->n_rows == 6) sums_tile(dv, values, tile, o, d, n, 6);
+        if (tile->n_rows == 5) sums_tile(dv, values, tile, o, d, n, 5);
+        if (tile->n_rows == 4) sums_tile(dv, values, tile, o, d, n, 4);
+        if (tile->n_rows == 3) sums_tile(dv, values, tile, o, d, n, 3);
+        if (tile->n_rows == 2) sums_tile(dv, values, tile, o, d, n, 2);
+        if (tile->n_rows == 1) sums_tile(dv, values, tile, o, d, n, 1);
     }
 }
 
@@ -276,6 +359,7 @@ const struct engine_attend engine_attend_avx2 = {
     .row = row_avx2,
     .keys = keys_avx2,
     .values = values_avx2,
+    .offsets = offsets_avx2,
     .scores = scores_avx2,
     .weights = weights_avx2,
     .sums = sums_avx2,

@@ -13,7 +13,7 @@
 /* Accumulators become registers only where every loop over them is unrolled. */
 #define UNROLL _Pragma("GCC unroll 16")
 
-enum { GROUP = ENGINE_ATTEND_GROUP, PAIRS = ENGINE_ATTEND_DIMS / 2 };
+enum { GROUP = ENGINE_ATTEND_GROUP, SUB = ENGINE_ATTEND_SUB, PAIRS = ENGINE_ATTEND_DIMS / 2 };
 
 TARGET INLINE __mmask16 live_of(int64_t n)
 {
@@ -41,16 +41,29 @@ TARGET INLINE __m512i magnitude(__m512 x)
     return _mm512_and_si512(_mm512_castps_si512(x), _mm512_set1_epi32(0x7fffffff));
 }
 
-/* Scales of 16 rows by the bits of their largest magnitudes, and their factors. */
-TARGET INLINE __m512 scales16(__m512i largest, int most, __m512 *factor)
+/* Scales of 16 rows by the bits of their largest magnitudes, and their factors: see
+ * engine_attend_scale. */
+TARGET INLINE __m512 key_scales16(__m512i largest, __m512 *factor)
 {
     const __mmask16 wild = _mm512_cmpge_epi32_mask(largest, _mm512_set1_epi32(0x7f800000));
     const __mmask16 tiny = _mm512_cmplt_epi32_mask(largest, _mm512_set1_epi32(27 << 23));
     const __mmask16 plain = (__mmask16) ~(wild | tiny);
-    const __m512 c = _mm512_set1_ps((float)most), m = _mm512_castsi512_ps(largest);
+    const __m512 c = _mm512_set1_ps(ENGINE_ATTEND_KEY_MAX), m = _mm512_castsi512_ps(largest);
     *factor = _mm512_maskz_div_ps(plain, c, m);
     return _mm512_mask_mov_ps(_mm512_maskz_div_ps(plain, m, c), wild,
                               _mm512_castsi512_ps(_mm512_set1_epi32(0x7fc00000)));
+}
+
+TARGET INLINE __m512 value_scales16(__m512i largest, __m512 *factor)
+{
+    const __mmask16 wild = _mm512_cmpge_epi32_mask(largest, _mm512_set1_epi32(0x7f800000));
+    const __mmask16 tiny = _mm512_cmplt_epi32_mask(largest, _mm512_set1_epi32(67 << 23));
+    const __m512i up = _mm512_add_epi32(largest, _mm512_set1_epi32(0xfff - (11 << 23)));
+    __m512i scale = _mm512_and_si512(up, _mm512_set1_epi32(0x7f800000));
+    *factor = _mm512_castsi512_ps(
+        _mm512_maskz_sub_epi32((__mmask16) ~(wild | tiny), _mm512_set1_epi32(0x7f000000), scale));
+    scale = _mm512_mask_mov_epi32(scale, tiny, _mm512_set1_epi32(55 << 23));
+    return _mm512_castsi512_ps(_mm512_mask_mov_epi32(scale, wild, _mm512_set1_epi32(0x7fc00000)));
 }
 
 /* Codes in the lower halves of 32-bit integers. Where the factor is 0, x may be infinite or NaN:
@@ -89,25 +102,21 @@ TARGET INLINE __m512i row_largest(int64_t n, const float *x)
     return largest;
 }
 
-/* Scales of a group's rows to *scale, their factors to factor[16]; returns the rows whose codes
- * must be 0. */
-TARGET INLINE __mmask16 group_factors(int64_t n, const float *x, int64_t pad, float *scale,
-                                      float *factor)
+/* The largest magnitudes of a group's rows. */
+TARGET INLINE __m512i group_largest(int64_t n, const float *x, int64_t pad)
 {
     __m512i largest[GROUP];
-    __m512 factors;
     UNROLL
     for (int r = 0; r < GROUP; r++) largest[r] = row_largest(n, x + r * pad);
-    _mm512_storeu_ps(scale, scales16(reduce16(largest), ENGINE_ATTEND_CACHE_MAX, &factors));
-    _mm512_storeu_ps(factor, factors);
-    return _mm512_cmp_ps_mask(factors, _mm512_setzero_ps(), _CMP_EQ_OQ);
+    return reduce16(largest);
 }
 
-TARGET static float row_avx512(int64_t d, const float *x, int most, int16_t *codes)
+TARGET static float row_avx512(int64_t d, const float *x, enum engine_attend_kind kind,
+                               int16_t *codes)
 {
     float factor, scale;
     uint32_t largest = (uint32_t)_mm512_reduce_max_epi32(row_largest(d, x));
-    scale = engine_attend_scale(largest, most, &factor);
+    scale = engine_attend_scale(largest, kind, &factor);
     for (int64_t i = 0; i < d; i += 16) {
         __m512i code =
             codes16(_mm512_maskz_loadu_ps(live_of(d - i), x + i), _mm512_set1_ps(factor));
@@ -160,7 +169,10 @@ TARGET static void keys_avx512(int64_t d, const float *x, int64_t pad, char *gro
 {
     _Alignas(64) float factor[GROUP];
     const int64_t n_pairs = (d + 1) / 2;
-    const __mmask16 zero = group_factors(d, x, pad, engine_attend_scales(group), factor);
+    __m512 factors;
+    _mm512_storeu_ps(engine_attend_scales(group), key_scales16(group_largest(d, x, pad), &factors));
+    _mm512_store_ps(factor, factors);
+    const __mmask16 zero = _mm512_cmp_ps_mask(factors, _mm512_setzero_ps(), _CMP_EQ_OQ);
     for (int64_t i = 0; i < d; i += 32) {
         __m512i v[GROUP];
         UNROLL
@@ -181,7 +193,10 @@ TARGET static void values_avx512(int64_t dv, const float *x, int64_t pad, char *
 {
     _Alignas(64) float factor[GROUP];
     int16_t *codes = engine_attend_codes(group);
-    (void)group_factors(dv, x, pad, engine_attend_scales(group), factor);
+    __m512 factors;
+    _mm512_storeu_ps(engine_attend_scales(group),
+                     value_scales16(group_largest(dv, x, pad), &factors));
+    _mm512_store_ps(factor, factors);
     for (int r = 0; r < GROUP; r += 2) {
         const __m512 even = _mm512_set1_ps(factor[r]), odd = _mm512_set1_ps(factor[r + 1]);
         for (int64_t i = 0; i < dv; i += 16, codes += 2 * GROUP) {
@@ -198,8 +213,8 @@ TARGET static void values_avx512(int64_t dv, const float *x, int64_t pad, char *
 
 /* nr queries by ng groups of keys. */
 TARGET INLINE void scores_tile(int64_t d, const char *group, const int16_t *const *query,
-                               const float *query_scale, float *const *out, int64_t at, int nr,
-                               int ng)
+                               const float *query_scale, const float *offset, float *const *out,
+                               int64_t at, int nr, int ng)
 {
     const int64_t n_pairs = (d + 1) / 2, bytes = engine_attend_key_bytes(d);
     const int16_t *keys = engine_attend_codes(group);
@@ -228,140 +243,284 @@ TARGET INLINE void scores_tile(int64_t d, const char *group, const int16_t *cons
             __m512 s = _mm512_cvtepi32_ps(sum[r][g]);
             if (first) s = _mm512_add_ps(_mm512_loadu_ps(to), s);
             if (end == n_pairs)
-                s = _mm512_mul_ps(
+                s = _mm512_fmadd_ps(
                     _mm512_mul_ps(s, _mm512_loadu_ps(engine_attend_scales(group + g * bytes))),
-                    _mm512_set1_ps(query_scale[r]));
+                    _mm512_set1_ps(query_scale[r]), _mm512_loadu_ps(offset + at + GROUP * g));
             _mm512_storeu_ps(to, s);
         }
     }
 }
 
-TARGET INLINE void scores_rows(int64_t d, int64_t n_groups, const char *keys,
+TARGET INLINE void scores_rows(int64_t d, int64_t n_groups, const char *keys, const float *offset,
                                const int16_t *const *query, const float *query_scale,
                                float *const *out, int nr)
 {
     const int64_t bytes = engine_attend_key_bytes(d);
     int64_t g = 0;
     for (; g + 4 <= n_groups; g += 4)
-        scores_tile(d, keys + g * bytes, query, query_scale, out, GROUP * g, nr, 4);
+        scores_tile(d, keys + g * bytes, query, query_scale, offset, out, GROUP * g, nr, 4);
     for (; g < n_groups; g++)
-        scores_tile(d, keys + g * bytes, query, query_scale, out, GROUP * g, nr, 1);
+        scores_tile(d, keys + g * bytes, query, query_scale, offset, out, GROUP * g, nr, 1);
 }
 
-TARGET static void scores_avx512(int64_t d, int64_t n_groups, const char *keys, int n_rows,
-                                 const int16_t *const *query, const float *query_scale,
+TARGET static void scores_avx512(int64_t d, int64_t n_groups, const char *keys, const float *offset,
+                                 int n_rows, const int16_t *const *query, const float *query_scale,
                                  float *const *out)
 {
-    if (n_rows == 6) scores_rows(d, n_groups, keys, query, query_scale, out, 6);
-    if (n_rows == 5) scores_rows(d, n_groups, keys, query, query_scale, out, 5);
-    if (n_rows == 4) scores_rows(d, n_groups, keys, query, query_scale, out, 4);
-    if (n_rows == 3) scores_rows(d, n_groups, keys, query, query_scale, out, 3);
-    if (n_rows == 2) scores_rows(d, n_groups, keys, query, query_scale, out, 2);
-    if (n_rows == 1) scores_rows(d, n_groups, keys, query, query_scale, out, 1);
+    if (n_rows == 6) scores_rows(d, n_groups, keys, offset, query, query_scale, out, 6);
+    if (n_rows == 5) scores_rows(d, n_groups, keys, offset, query, query_scale, out, 5);
+    if (n_rows == 4) scores_rows(d, n_groups, keys, offset, query, query_scale, out, 4);
+    if (n_rows == 3) scores_rows(d, n_groups, keys, offset, query, query_scale, out, 3);
+    if (n_rows == 2) scores_rows(d, n_groups, keys, offset, query, query_scale, out, 2);
+    if (n_rows == 1) scores_rows(d, n_groups, keys, offset, query, query_scale, out, 1);
 }
 
-/* ---- Weights and sums ---- */
+/* ---- Weights ---- */
 
-TARGET INLINE __m512 weight16(const float *p, const float *value_scale)
+TARGET static void offsets_avx512(int64_t dv, int64_t n_groups, const char *values, float *offset,
+                                  float *inverse)
 {
-    const __m512 x = _mm512_loadu_ps(p);
-    const __mmask16 some = _mm512_cmp_ps_mask(x, _mm512_setzero_ps(), _CMP_NEQ_UQ);
-    return _mm512_maskz_mul_ps(some, x, _mm512_loadu_ps(value_scale));
-}
-
-TARGET static void weights_avx512(int64_t dv, int64_t n_sub, const char *values, const float *p,
-                                  int16_t *codes, float *scale)
-{
-    const int64_t bytes = engine_attend_value_bytes(dv);
-    for (int64_t first = 0; first < n_sub; first += 16) {
-        const int64_t n = n_sub - first < 16 ? n_sub - first : 16;
-        _Alignas(64) float factor[16];
-        __m512i largest[16];
-        __m512 factors;
-        for (int64_t s = 0; s < n; s++) {
-            const float *own = p + ENGINE_ATTEND_SUB * (first + s);
-            const char *v = values + 2 * (first + s) * bytes;
-            largest[s] =
-                _mm512_max_epi32(magnitude(weight16(own, engine_attend_scales(v))),
-                                 magnitude(weight16(own + 16, engine_attend_scales(v + bytes))));
-        }
-        for (int64_t s = n; s < 16; s++) largest[s] = _mm512_setzero_si512();
-        _mm512_mask_storeu_ps(scale + first, live_of(n),
-                              scales16(reduce16(largest), ENGINE_ATTEND_WEIGHT_MAX, &factors));
-        _mm512_store_ps(factor, factors);
-        for (int64_t s = 0; s < n; s++)
-            for (int i = 0; i < ENGINE_ATTEND_SUB; i += 16) {
-                const int64_t at = ENGINE_ATTEND_SUB * (first + s) + i;
-                const float *value_scale = engine_attend_scales(values + at / GROUP * bytes);
-                __m512i code = codes16(weight16(p + at, value_scale), _mm512_set1_ps(factor[s]));
-                _mm256_storeu_si256((__m256i *)(codes + at), _mm512_cvtepi32_epi16(code));
-            }
+    for (int64_t g = 0; g < n_groups; g++, values += engine_attend_value_bytes(dv)) {
+        const __m512i scale = _mm512_loadu_si512(values);
+        const __m512 number = _mm512_castsi512_ps(scale);
+        const __mmask16 wild = _mm512_cmp_ps_mask(number, number, _CMP_UNORD_Q);
+        const __m512 power = _mm512_cvtepi32_ps(
+            _mm512_sub_epi32(_mm512_srli_epi32(scale, 23), _mm512_set1_epi32(127)));
+        _mm512_storeu_ps(offset + GROUP * g, _mm512_mask_mov_ps(power, wild, number));
+        _mm512_storeu_si512(inverse + GROUP * g,
+                            _mm512_sub_epi32(_mm512_set1_epi32(0x7f000000), scale));
     }
 }
 
-/* nr rows by nv vectors of 16 elements, from the element `at` on. */
-TARGET INLINE void sums_tile(int64_t dv, int64_t n_sub, const char *values,
-                             const int16_t *const *codes, const float *const *scale,
+/* What is known of a query's sub-blocks before its weights are. */
+struct tops {
+    _Alignas(32) float least[ENGINE_ATTEND_SUBS], shift[ENGINE_ATTEND_SUBS];
+};
+
+TARGET INLINE __mmask16 seen_of(const struct engine_attend_tile *tile, int r, int64_t j)
+{
+    const int64_t lo = tile->lo[r] - j, hi = tile->hi[r] - j;
+    const __mmask16 below = lo > 0 ? live_of(lo) : 0, up = hi > 0 ? live_of(hi) : 0;
+    return (__mmask16)(up & ~below);
+}
+
+/* The largest number of each of 8 vectors; none of them is NaN. */
+TARGET INLINE __m256 reduce8(const __m512 *v)
+{
+    __m512 a[4];
+    __m512d b[2];
+    UNROLL
+    for (int i = 0; i < 4; i++)
+        a[i] = _mm512_max_ps(_mm512_unpacklo_ps(v[2 * i], v[2 * i + 1]),
+                             _mm512_unpackhi_ps(v[2 * i], v[2 * i + 1]));
+    UNROLL
+    for (int i = 0; i < 2; i++) {
+        const __m512d x = _mm512_castps_pd(a[2 * i]), y = _mm512_castps_pd(a[2 * i + 1]);
+        b[i] = _mm512_castps_pd(_mm512_max_ps(_mm512_castpd_ps(_mm512_unpacklo_pd(x, y)),
+                                              _mm512_castpd_ps(_mm512_unpackhi_pd(x, y))));
+    }
+    const __m512 x = _mm512_castpd_ps(b[0]), y = _mm512_castpd_ps(b[1]);
+    __m512 e = _mm512_max_ps(_mm512_shuffle_f32x4(x, y, 0x88), _mm512_shuffle_f32x4(x, y, 0xdd));
+    e = _mm512_max_ps(e, _mm512_shuffle_f32x4(e, e, 0xb1));
+    return _mm512_castps512_ps256(_mm512_shuffle_f32x4(e, e, 0x08));
+}
+
+TARGET INLINE float largest8(__m256 v)
+{
+    __m128 m = _mm_max_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+    m = _mm_max_ps(m, _mm_movehl_ps(m, m));
+    return _mm_cvtss_f32(_mm_max_ss(m, _mm_movehdup_ps(m)));
+}
+
+TARGET INLINE void find_tops(struct engine_attend_tile *tile, int r, bool all, struct tops *tops)
+{
+    const __m256 limit = _mm256_set1_ps(ENGINE_ATTEND_LIMIT);
+    __m512 v[ENGINE_ATTEND_SUBS];
+    UNROLL
+    for (int s = 0; s < ENGINE_ATTEND_SUBS; s++) {
+        const float *t = tile->t[r] + SUB * s;
+        v[s] = _mm512_set1_ps(-ENGINE_ATTEND_LIMIT);
+        if (s >= tile->n_sub) continue;
+        /* The second operand is what remains beside NaN. */
+        UNROLL
+        for (int i = 0; i < SUB; i += 16)
+            v[s] = all ? _mm512_max_ps(_mm512_loadu_ps(t + i), v[s])
+                       : _mm512_mask_max_ps(v[s], seen_of(tile, r, SUB * s + i),
+                                            _mm512_loadu_ps(t + i), v[s]);
+    }
+    const __m256 c = _mm256_ceil_ps(reduce8(v));
+    const float most = largest8(c);
+    const __m256 power =
+        _mm256_max_ps(_mm256_sub_ps(c, _mm256_set1_ps(most)), _mm256_set1_ps(-127.0f));
+    const __m256i scale =
+        _mm256_slli_epi32(_mm256_cvtps_epi32(_mm256_add_ps(power, _mm256_set1_ps(127.0f))), 23);
+    const __m256 known = _mm256_or_ps(c, _mm256_cmp_ps(c, limit, _CMP_GT_OQ));
+    const __m256 bits = _mm256_set1_ps(ENGINE_ATTEND_WEIGHT_BITS);
+    _mm256_mask_storeu_epi32(tile->scale[r], (__mmask8)live_of(tile->n_sub), scale);
+    _mm256_store_ps(tops->least, _mm256_sub_ps(known, _mm256_set1_ps(126.0f)));
+    _mm256_store_ps(tops->shift,
+                    _mm256_sub_ps(_mm256_set1_ps(ENGINE_ATTEND_MAGIC), _mm256_sub_ps(known, bits)));
+    tile->base[r] = most - ENGINE_ATTEND_WEIGHT_BITS;
+}
+
+/* Weights of the keys from SUB * s on, n <= 2 sub-blocks; adds to the row's lanes. Every step is
+ * made for all vectors before the next one: the processor does not look far enough ahead to find
+ * the others itself. */
+TARGET INLINE __m512 weigh(const struct engine_attend_tile *tile, int r, const struct tops *tops,
+                           int64_t s, int n, bool all, __m512 total)
+{
+    static const float powers[] = ENGINE_ATTEND_POWERS;
+    const int64_t at = SUB * s;
+    __m512 x[4], step[4], rest[4], w[4], lane[2];
+    UNROLL
+    for (int i = 0; i < 2 * n; i++) {
+        x[i] = _mm512_loadu_ps(tile->t[r] + at + 16 * i);
+        if (!all) /* any number */
+            x[i] = _mm512_maskz_mov_ps(seen_of(tile, r, at + 16 * i), x[i]);
+    }
+    UNROLL
+    for (int i = 0; i < 2 * n; i++)
+        x[i] = _mm512_max_ps(_mm512_set1_ps(tops->least[s + i / 2]), x[i]);
+    UNROLL
+    for (int i = 0; i < 2 * n; i++)
+        step[i] = _mm512_add_ps(x[i], _mm512_set1_ps(tops->shift[s + i / 2]));
+    UNROLL
+    for (int i = 0; i < 2 * n; i++)
+        rest[i] = _mm512_sub_ps(step[i], _mm512_set1_ps(tops->shift[s + i / 2]));
+    UNROLL
+    for (int i = 0; i < 2 * n; i++) rest[i] = _mm512_sub_ps(x[i], rest[i]);
+    UNROLL
+    for (int i = 0; i < 2 * n; i++) w[i] = _mm512_set1_ps(powers[0]);
+    UNROLL
+    for (int k = 1; k < 5; k++) UNROLL
+    for (int i = 0; i < 2 * n; i++)
+        w[i] = _mm512_fmadd_ps(w[i], rest[i], _mm512_set1_ps(powers[k]));
+    UNROLL
+    for (int i = 0; i < 2 * n; i++) {
+        const __m512i exponent = _mm512_slli_epi32(_mm512_castps_si512(step[i]), 23);
+        w[i] = _mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(w[i]), exponent));
+        if (!all) w[i] = _mm512_maskz_mov_ps(seen_of(tile, r, at + 16 * i), w[i]);
+    }
+    UNROLL
+    for (int i = 0; i < 2 * n; i++) {
+        const __m512i code = _mm512_cvtps_epi32(w[i]); /* of NaN: 2^31 */
+        _mm256_storeu_si256((__m256i *)(tile->codes[r] + at + 16 * i), _mm512_cvtepi32_epi16(code));
+    }
+    UNROLL
+    for (int i = 0; i < 2 * n; i++) {
+        const __mmask16 seen = all ? 0xffff : seen_of(tile, r, at + 16 * i);
+        const __m512 inverse = _mm512_maskz_loadu_ps(seen, tile->inverse + at + 16 * i);
+        lane[i / 2] =
+            i % 2 ? _mm512_fmadd_ps(w[i], inverse, lane[i / 2]) : _mm512_mul_ps(w[i], inverse);
+    }
+    UNROLL
+    for (int i = 0; i < n; i++)
+        total = _mm512_fmadd_ps(lane[i], _mm512_set1_ps(tile->scale[r][s + i]), total);
+    return total;
+}
+
+/* lane[i] += lane[i + h] for h = 8, 4, 2, 1. */
+TARGET INLINE float sum_tree(__m512 v)
+{
+    const __m256 a = _mm256_add_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1));
+    __m128 b = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
+    b = _mm_add_ps(b, _mm_movehl_ps(b, b));
+    return _mm_cvtss_f32(_mm_add_ss(b, _mm_movehdup_ps(b)));
+}
+
+TARGET INLINE void weigh_row(struct engine_attend_tile *tile, int r, const struct tops *tops,
+                             bool all)
+{
+    __m512 total = _mm512_setzero_ps();
+    int64_t s = 0;
+    for (; s + 2 <= tile->n_sub; s += 2) total = weigh(tile, r, tops, s, 2, all, total);
+    if (s < tile->n_sub) total = weigh(tile, r, tops, s, 1, all, total);
+    tile->sum[r] = sum_tree(total);
+}
+
+TARGET static void weights_avx512(struct engine_attend_tile *tile)
+{
+    struct tops tops[ENGINE_ATTEND_ROWS];
+    bool all[ENGINE_ATTEND_ROWS];
+    for (int r = 0; r < tile->n_rows; r++) {
+        all[r] = tile->lo[r] <= 0 && tile->hi[r] >= SUB * tile->n_sub;
+        if (all[r])
+            find_tops(tile, r, true, &tops[r]);
+        else
+            find_tops(tile, r, false, &tops[r]);
+    }
+    for (int r = 0; r < tile->n_rows; r++)
+        if (all[r])
+            weigh_row(tile, r, &tops[r], true);
+        else
+            weigh_row(tile, r, &tops[r], false);
+}
+
+/* ---- Sums ---- */
+
+/* nr rows by nv vectors of 16 elements, from the element `at` on, which stay in registers. */
+TARGET INLINE void sums_tile(int64_t dv, const char *values, const struct engine_attend_tile *tile,
                              float *const *o, int64_t at, __mmask16 last, int nr, int nv)
 {
     const int64_t pad = (dv + 15) / 16 * 16, bytes = engine_attend_value_bytes(dv);
-    for (int64_t s = 0; s < n_sub; s++, values += 2 * bytes) {
-        __m512i sum[ENGINE_ATTEND_ROWS][4];
+    __m512 total[ENGINE_ATTEND_ROWS][2];
+    UNROLL
+    for (int r = 0; r < nr; r++) UNROLL
+    for (int d = 0; d < nv; d++) total[r][d] = _mm512_setzero_ps();
+    for (int64_t s = 0; s < tile->n_sub; s++, values += 2 * bytes) {
+        __m512i sum[ENGINE_ATTEND_ROWS][2];
         UNROLL
         for (int r = 0; r < nr; r++) UNROLL
         for (int d = 0; d < nv; d++) sum[r][d] = _mm512_setzero_si512();
-        for (int i = 0; i < ENGINE_ATTEND_SUB; i += 2) {
+        for (int i = 0; i < SUB; i += 2) {
             const char *group = values + i / GROUP * bytes;
             const int16_t *v = engine_attend_codes(group) + 2 * at + i % GROUP * pad;
-            __m512i row[4];
+            __m512i row[2];
             UNROLL
             for (int d = 0; d < nv; d++) row[d] = _mm512_loadu_si512(v + 32 * d);
             UNROLL
             for (int r = 0; r < nr; r++) {
-                __m512i w = broadcast_pair(codes[r] + ENGINE_ATTEND_SUB * s + i);
+                __m512i w = broadcast_pair(tile->codes[r] + SUB * s + i);
                 UNROLL
                 for (int d = 0; d < nv; d++) mad_pairs(&sum[r][d], row[d], w);
             }
         }
         UNROLL
         for (int r = 0; r < nr; r++) UNROLL
-        for (int d = 0; d < nv; d++) {
-            const __mmask16 live = d + 1 < nv ? 0xffff : last;
-            float *to = o[r] + at + 16 * d;
-            __m512 old = _mm512_maskz_loadu_ps(live, to);
-            _mm512_mask_storeu_ps(
-                to, live,
-                _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum[r][d]), _mm512_set1_ps(scale[r][s]), old));
-        }
+        for (int d = 0; d < nv; d++)
+            total[r][d] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum[r][d]),
+                                          _mm512_set1_ps(tile->scale[r][s]), total[r][d]);
     }
+    UNROLL
+    for (int r = 0; r < nr; r++) UNROLL
+    for (int d = 0; d < nv; d++)
+        _mm512_mask_storeu_ps(o[r] + at + 16 * d, d + 1 < nv ? 0xffff : last, total[r][d]);
 }
 
-TARGET INLINE void sums_rows(int64_t dv, int64_t n_sub, const char *values,
-                             const int16_t *const *codes, const float *const *scale,
+TARGET INLINE void sums_rows(int64_t dv, const char *values, const struct engine_attend_tile *tile,
                              float *const *o, int nr)
 {
     int64_t d = 0;
-    for (; d + 64 <= dv; d += 64) sums_tile(dv, n_sub, values, codes, scale, o, d, 0xffff, nr, 4);
-    for (; d < dv; d += 16)
-        sums_tile(dv, n_sub, values, codes, scale, o, d, live_of(dv - d), nr, 1);
+    for (; d + 32 <= dv; d += 32) sums_tile(dv, values, tile, o, d, 0xffff, nr, 2);
+    for (; d < dv; d += 16) sums_tile(dv, values, tile, o, d, live_of(dv - d), nr, 1);
 }
 
-TARGET static void sums_avx512(int64_t dv, int64_t n_sub, const char *values, int n_rows,
-                               const int16_t *const *codes, const float *const *scale,
-                               float *const *o)
+TARGET static void sums_avx512(int64_t dv, const char *values,
+                               const struct engine_attend_tile *tile, float *const *o)
 {
-    if (n_rows == 6) sums_rows(dv, n_sub, values, codes, scale, o, 6);
-    if (n_rows == 5) sums_rows(dv, n_sub, values, codes, scale, o, 5);
-    if (n_rows == 4) sums_rows(dv, n_sub, values, codes, scale, o, 4);
-    if (n_rows == 3) sums_rows(dv, n_sub, values, codes, scale, o, 3);
-    if (n_rows == 2) sums_rows(dv, n_sub, values, codes, scale, o, 2);
-    if (n_rows == 1) sums_rows(dv, n_sub, values, codes, scale, o, 1);
+    if (tile->n_rows == 6) sums_rows(dv, values, tile, o, 6);
+    if (tile->n_rows == 5) sums_rows(dv, values, tile, o, 5);
+    if (tile->n_rows == 4) sums_rows(dv, values, tile, o, 4);
+    if (tile->n_rows == 3) sums_rows(dv, values, tile, o, 3);
+    if (tile->n_rows == 2) sums_rows(dv, values, tile, o, 2);
+    if (tile->n_rows == 1) sums_rows(dv, values, tile, o, 1);
 }
 
 const struct engine_attend engine_attend_avx512 = {
     .row = row_avx512,
     .keys = keys_avx512,
     .values = values_avx512,
+    .offsets = offsets_avx512,
     .scores = scores_avx512,
     .weights = weights_avx512,
     .sums = sums_avx512,

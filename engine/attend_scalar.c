@@ -4,7 +4,14 @@
 #include <math.h>
 #include <string.h>
 
-enum { BITS_INFINITY = 0x7f800000, BITS_TINY = 27 << 23 /* 2^-100 */, GROUP = ENGINE_ATTEND_GROUP };
+enum {
+    BITS_INFINITY = 0x7f800000,
+    BITS_TINY = 27 << 23,        /* 2^-100 */
+    BITS_TINY_VALUE = 67 << 23,  /* 2^-60 */
+    BITS_LEAST_SCALE = 55 << 23, /* 2^-72 */
+    GROUP = ENGINE_ATTEND_GROUP,
+    SUB = ENGINE_ATTEND_SUB
+};
 
 static uint32_t magnitude_bits(float x)
 {
@@ -20,22 +27,39 @@ static float float_of(uint32_t bits)
     return x;
 }
 
-float engine_attend_scale(uint32_t largest_bits, int most, float *factor)
+/* Adding what is above 4095 / 2048 in a fraction takes those that are to the next exponent. */
+static float value_scale(uint32_t largest_bits, float *factor)
 {
-    *factor = 0.0f;
-    if (largest_bits >= BITS_INFINITY) return float_of(0x7fc00000);
-    if (largest_bits < BITS_TINY) return 0.0f;
-    *factor = (float)most / float_of(largest_bits);
-    return float_of(largest_bits) / (float)most;
+    if (largest_bits < BITS_TINY_VALUE) return float_of(BITS_LEAST_SCALE);
+    const uint32_t bits = ((largest_bits + 0xfff) >> 23 << 23) - (11 << 23);
+    *factor = float_of(0x7f000000 - bits);
+    return float_of(bits);
 }
 
-static float factor_of(int64_t n, const float *x, int most, float *scale)
+float engine_attend_scale(uint32_t largest_bits, enum engine_attend_kind kind, float *factor)
+{
+    const float most =
+        kind == ENGINE_ATTEND_QUERY ? ENGINE_ATTEND_QUERY_MAX : ENGINE_ATTEND_KEY_MAX;
+    *factor = 0.0f;
+    if (largest_bits >= BITS_INFINITY) return float_of(0x7fc00000);
+    if (kind == ENGINE_ATTEND_VALUE) return value_scale(largest_bits, factor);
+    if (largest_bits < BITS_TINY) return 0.0f;
+    *factor = most / float_of(largest_bits);
+    return float_of(largest_bits) / most;
+}
+
+float engine_attend_exp2(float x)
+{
+    return x > -127.0f ? float_of((uint32_t)(x + 127.0f) << 23) : 0.0f;
+}
+
+static float factor_of(int64_t n, const float *x, enum engine_attend_kind kind, float *scale)
 {
     uint32_t largest = 0;
     float factor;
     for (int64_t i = 0; i < n; i++)
         if (magnitude_bits(x[i]) > largest) largest = magnitude_bits(x[i]);
-    *scale = engine_attend_scale(largest, most, &factor);
+    *scale = engine_attend_scale(largest, kind, &factor);
     return factor;
 }
 
@@ -45,9 +69,9 @@ static int16_t code_of(float x, float factor)
     return factor == 0.0f ? 0 : (int16_t)lrintf(x * factor);
 }
 
-static float row(int64_t d, const float *x, int most, int16_t *codes)
+static float row(int64_t d, const float *x, enum engine_attend_kind kind, int16_t *codes)
 {
-    float scale, factor = factor_of(d, x, most, &scale);
+    float scale, factor = factor_of(d, x, kind, &scale);
     for (int64_t i = 0; i < d; i++) codes[i] = code_of(x[i], factor);
     if (d % 2) codes[d] = 0;
     return scale;
@@ -102,7 +126,7 @@ static void keys(int64_t d, const float *x, int64_t pad, char *group)
 {
     for (int64_t r = 0; r < GROUP; r++) {
         float factor =
-            factor_of(d, x + r * pad, ENGINE_ATTEND_CACHE_MAX, &engine_attend_scales(group)[r]);
+            factor_of(d, x + r * pad, ENGINE_ATTEND_KEY, &engine_attend_scales(group)[r]);
         for (int64_t i = 0; i < (d + 1) / 2 * 2; i++)
             engine_attend_codes(group)[(i / 2 * GROUP + r) * 2 + i % 2] =
                 i < d ? code_of(x[r * pad + i], factor) : 0;
@@ -114,7 +138,7 @@ static void values(int64_t dv, const float *x, int64_t pad, char *group)
     const int64_t width = (dv + 15) / 16 * 16;
     for (int64_t r = 0; r < GROUP; r++) {
         float factor =
-            factor_of(dv, x + r * pad, ENGINE_ATTEND_CACHE_MAX, &engine_attend_scales(group)[r]);
+            factor_of(dv, x + r * pad, ENGINE_ATTEND_VALUE, &engine_attend_scales(group)[r]);
         for (int64_t i = 0; i < dv; i++)
             engine_attend_codes(group)[(r / 2 * width + i) * 2 + r % 2] =
                 code_of(x[r * pad + i], factor);
@@ -133,54 +157,109 @@ static float score(int64_t d, const int16_t *key, const int16_t *q)
     return acc;
 }
 
-static void scores(int64_t d, int64_t n_groups, const char *keys_, int n_rows,
+static void offsets(int64_t dv, int64_t n_groups, const char *values_, float *offset,
+                    float *inverse)
+{
+    for (int64_t j = 0; j < n_groups * GROUP; j++) {
+        const char *group = values_ + j / GROUP * engine_attend_value_bytes(dv);
+        const float scale = engine_attend_scales(group)[j % GROUP];
+        const uint32_t bits = magnitude_bits(scale);
+        offset[j] = isnan(scale) ? scale : (float)((int32_t)(bits >> 23) - 127);
+        inverse[j] = float_of(0x7f000000 - bits);
+    }
+}
+
+static void scores(int64_t d, int64_t n_groups, const char *keys_, const float *offset, int n_rows,
                    const int16_t *const *q, const float *query_scale, float *const *out)
 {
     for (int r = 0; r < n_rows; r++)
         for (int64_t j = 0; j < n_groups * GROUP; j++) {
             const char *group = keys_ + j / GROUP * engine_attend_key_bytes(d);
             const int16_t *key = engine_attend_codes(group) + j % GROUP * 2;
-            out[r][j] =
-                score(d, key, q[r]) * engine_attend_scales(group)[j % GROUP] * query_scale[r];
+            out[r][j] = fmaf(score(d, key, q[r]) * engine_attend_scales(group)[j % GROUP],
+                             query_scale[r], offset[j]);
         }
 }
 
-static void weights(int64_t dv, int64_t n_sub, const char *values_, const float *p, int16_t *codes,
-                    float *scale)
+static float power_of(float t, float c)
 {
-    const int64_t bytes = engine_attend_value_bytes(dv);
-    for (int64_t s = 0; s < n_sub; s++) {
-        float w[ENGINE_ATTEND_SUB], factor;
-        const int64_t first = s * ENGINE_ATTEND_SUB;
-        for (int i = 0; i < ENGINE_ATTEND_SUB; i++) {
-            const float *value_scale = engine_attend_scales(values_ + (first + i) / GROUP * bytes);
-            w[i] = p[first + i] == 0.0f ? 0.0f : p[first + i] * value_scale[i % GROUP];
+    static const float power[] = ENGINE_ATTEND_POWERS;
+    const float shift = engine_attend_shift(c), x = c - 126.0f > t ? c - 126.0f : t;
+    const float s = x + shift, r = x - (s - shift);
+    float p = power[0];
+    uint32_t bits, exponent;
+    for (int i = 1; i < 5; i++) p = fmaf(p, r, power[i]);
+    memcpy(&bits, &p, sizeof bits);
+    memcpy(&exponent, &s, sizeof exponent);
+    return isnan(p) ? p : float_of(bits + (exponent << 23));
+}
+
+/* c of the sub-blocks; returns the largest. */
+static float tops(const struct engine_attend_tile *tile, int r, float *c)
+{
+    float most = -ENGINE_ATTEND_LIMIT;
+    for (int64_t s = 0; s < tile->n_sub; s++) {
+        float top = -ENGINE_ATTEND_LIMIT;
+        for (int64_t j = s * SUB; j < (s + 1) * SUB; j++)
+            if (j >= tile->lo[r] && j < tile->hi[r] && tile->t[r][j] > top) top = tile->t[r][j];
+        c[s] = ceilf(top);
+        most = c[s] > most ? c[s] : most;
+    }
+    return most;
+}
+
+static float sum_tree(float *lane)
+{
+    for (int h = 8; h > 0; h /= 2)
+        for (int i = 0; i < h; i++) lane[i] += lane[i + h];
+    return lane[0];
+}
+
+static void weights(struct engine_attend_tile *tile)
+{
+    for (int r = 0; r < tile->n_rows; r++) {
+        float c[ENGINE_ATTEND_SUBS], total[16] = {0};
+        const float most = tops(tile, r, c);
+        for (int64_t s = 0; s < tile->n_sub; s++) {
+            float lane[16] = {0};
+            tile->scale[r][s] = engine_attend_exp2(c[s] - most);
+            if (c[s] > ENGINE_ATTEND_LIMIT) c[s] = NAN;
+            for (int64_t j = s * SUB; j < (s + 1) * SUB; j++) {
+                const bool seen = j >= tile->lo[r] && j < tile->hi[r];
+                const float w = seen ? power_of(tile->t[r][j], c[s]) : 0.0f;
+                tile->codes[r][j] = isnan(w) ? 0 : (int16_t)lrintf(w);
+                if (seen) lane[j % 16] = fmaf(w, tile->inverse[j], lane[j % 16]);
+            }
+            for (int i = 0; i < 16; i++) total[i] = fmaf(lane[i], tile->scale[r][s], total[i]);
         }
-        factor = factor_of(ENGINE_ATTEND_SUB, w, ENGINE_ATTEND_WEIGHT_MAX, &scale[s]);
-        for (int i = 0; i < ENGINE_ATTEND_SUB; i++) codes[first + i] = code_of(w[i], factor);
+        tile->base[r] = most - ENGINE_ATTEND_WEIGHT_BITS;
+        tile->sum[r] = sum_tree(total);
     }
 }
 
-static void sums(int64_t dv, int64_t n_sub, const char *values_, int n_rows,
-                 const int16_t *const *codes, const float *const *scale, float *const *o)
+static void sums(int64_t dv, const char *values_, const struct engine_attend_tile *tile,
+                 float *const *o)
 {
     const int64_t pad = (dv + 15) / 16 * 16, bytes = engine_attend_value_bytes(dv);
-    for (int r = 0; r < n_rows; r++)
-        for (int64_t s = 0; s < n_sub; s++)
-            for (int64_t i = 0; i < dv; i++) {
+    for (int r = 0; r < tile->n_rows; r++)
+        for (int64_t i = 0; i < dv; i++) {
+            o[r][i] = 0.0f;
+            for (int64_t s = 0; s < tile->n_sub; s++) {
                 int32_t sum = 0;
-                for (int64_t j = s * ENGINE_ATTEND_SUB; j < (s + 1) * ENGINE_ATTEND_SUB; j++) {
+                for (int64_t j = s * SUB; j < (s + 1) * SUB; j++) {
                     const int16_t *v = engine_attend_codes(values_ + j / GROUP * bytes);
-                    sum += v[(j % GROUP / 2 * pad + i) * 2 + j % 2] * codes[r][j];
+                    sum += v[(j % GROUP / 2 * pad + i) * 2 + j % 2] * tile->codes[r][j];
                 }
-                o[r][i] = fmaf((float)sum, scale[r][s], o[r][i]);
+                o[r][i] = fmaf((float)sum, tile->scale[r][s], o[r][i]);
             }
+        }
 }
 
 const struct engine_attend engine_attend_scalar = {
     .row = row,
     .keys = keys,
     .values = values,
+    .offsets = offsets,
     .scores = scores,
     .weights = weights,
     .sums = sums,

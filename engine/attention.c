@@ -26,6 +26,7 @@ enum {
     MOST_CHUNKS = 8,      /* of so many at most */
 };
 static const int64_t PARTIAL_BUDGET = 64 << 20;
+static const float LN_2 = 0x1.62e430p-1f;
 
 enum { PARAM_SCALE, PARAM_SOFTCAP, PARAM_DV };
 
@@ -55,6 +56,8 @@ static void layout_scratch(struct attention_layout *l)
     l->key_at = place(&at, l->float_keys ? CHUNK * l->d_pad * 4 : groups * l->key_bytes);
     l->value_at = place(&at, l->float_values ? CHUNK * l->dv_pad * 4 : groups * l->value_bytes);
     l->decoded_at = place(&at, ENGINE_ATTEND_GROUP * pad * 4);
+    l->offset_at = place(&at, CHUNK * 4);
+    l->inverse_at = place(&at, CHUNK * 4);
     l->score_at = place(&at, TILE * CHUNK * 4);
     l->weight_at = place(&at, TILE * CHUNK * 2);
     l->weight_scale_at = place(&at, TILE * CHUNK / ENGINE_ATTEND_SUB * 4);
@@ -147,20 +150,33 @@ static float exp_of(const struct attention_run *run, float x, float m)
     return e;
 }
 
-/* sum[i] becomes sum[i] and then a later chunk's next[i], for n <= TILE rows. */
-static void merge(const struct attention_run *run, struct attention_partial *const *sum,
-                  struct attention_partial *const *next, int64_t n)
+/* What multiplies each side of a merge, for n <= TILE rows that both have; sum[i]->m becomes that
+ * of the result. */
+static void merge_factors(const struct attention_run *run, struct attention_partial *const *sum,
+                          struct attention_partial *const *next, int64_t n, float *e)
 {
-    const struct engine_vec *vec = &run->task->engine->vec;
-    float e[2 * TILE] = {0}; /* of both sides, together: one call */
     for (int64_t i = 0; i < n; i++) {
+        e[2 * i] = e[2 * i + 1] = 0.0f;
         if (next[i]->seen == 0.0f || sum[i]->seen == 0.0f) continue;
         float m = sum[i]->m > next[i]->m ? sum[i]->m : next[i]->m;
         e[2 * i] = sum[i]->m - m;
         e[2 * i + 1] = next[i]->m - m;
         sum[i]->m = m;
     }
-    vec->exp_sum(2 * n, e, 0.0f, e);
+    if (run->l.float_values) {
+        run->task->engine->vec.exp_sum(2 * n, e, 0.0f, e);
+        return;
+    }
+    for (int64_t i = 0; i < 2 * n; i++) e[i] = engine_attend_exp2(e[i]);
+}
+
+/* sum[i] becomes sum[i] and then a later chunk's next[i], for n <= TILE rows. */
+static void merge(const struct attention_run *run, struct attention_partial *const *sum,
+                  struct attention_partial *const *next, int64_t n)
+{
+    const struct engine_vec *vec = &run->task->engine->vec;
+    float e[2 * TILE];
+    merge_factors(run, sum, next, n, e);
     for (int64_t i = 0; i < n; i++) {
         if (next[i]->seen == 0.0f) continue;
         if (sum[i]->seen == 0.0f) {
@@ -168,7 +184,8 @@ static void merge(const struct attention_run *run, struct attention_partial *con
             continue;
         }
         sum[i]->l = sum[i]->l * e[2 * i] + next[i]->l * e[2 * i + 1];
-        vec->scale_mul(run->l.dv, sum[i]->o, e[2 * i], NULL, sum[i]->o);
+        /* times 1 changes nothing */
+        if (e[2 * i] != 1.0f) vec->scale_mul(run->l.dv, sum[i]->o, e[2 * i], NULL, sum[i]->o);
         vec->mad(run->l.dv, next[i]->o, e[2 * i + 1], sum[i]->o);
     }
 }
@@ -179,25 +196,34 @@ static float *result_row(const struct attention_run *run, int64_t kv, int64_t ro
     return (float *)(run->dst->data + row / run->l.per_kv * run->dst->nb[1]) + head * run->l.dv;
 }
 
-/* The sink joins the sum as a key without a value, then the row is normalized. */
+/* The sink joins the sum as a key without a value. */
+static void add_sink(const struct attention_run *run, float sink, struct attention_partial *sum)
+{
+    const bool twos = !run->l.float_values;
+    const float at = twos ? ceilf(sink * ATTENTION_LOG2_E) : sink;
+    const float m = sum->m > at ? sum->m : at;
+    const float e = twos ? engine_attend_exp2(sum->m - m) : exp_of(run, sum->m, m);
+    sum->l = sum->l * e + exp_of(run, sink, twos ? m * LN_2 : m);
+    run->task->engine->vec.scale_mul(run->l.dv, sum->o, e, NULL, sum->o);
+}
+
+/* Then the row is normalized. */
 static void finish(const struct attention_run *run, int64_t kv, int64_t row,
                    struct attention_partial *sum)
 {
-    const struct engine_vec *vec = &run->task->engine->vec;
     const struct engine_tensor *sinks = run->dst->src[ATTENTION_SINKS];
     float *out = result_row(run, kv, row);
     if (sum->seen == 0.0f) {
         memset(out, 0, (size_t)run->l.dv * 4);
         return;
     }
+    /* No score was within the range of weights of codes. */
+    if (!run->l.float_values && sum->m < -ENGINE_ATTEND_LIMIT) sum->l = NAN;
     if (sinks) {
         int64_t head = kv * run->l.per_kv + row % run->l.per_kv;
-        float sink = *(const float *)(sinks->data + head * sinks->nb[0]);
-        float m = sum->m > sink ? sum->m : sink, e0 = exp_of(run, sum->m, m);
-        sum->l = sum->l * e0 + exp_of(run, sink, m);
-        vec->scale_mul(run->l.dv, sum->o, e0, NULL, sum->o);
+        add_sink(run, *(const float *)(sinks->data + head * sinks->nb[0]), sum);
     }
-    vec->scale_mul(run->l.dv, sum->o, 1.0f / sum->l, NULL, out);
+    run->task->engine->vec.scale_mul(run->l.dv, sum->o, 1.0f / sum->l, NULL, out);
 }
 
 static void fill_nan(const struct attention_run *run, const struct attention_block *b)
@@ -340,6 +366,8 @@ static void attention_run(const struct engine_task *task, struct engine_tensor *
                                 .scale = dst->param[PARAM_SCALE].f,
                                 .softcap = dst->param[PARAM_SOFTCAP].f};
     const struct attention_layout *l = &run.l;
+    run.direct = !l->float_keys && !l->float_values && run.softcap == 0.0f;
+    run.query_scale = run.direct ? run.scale * ATTENTION_LOG2_E : run.scale;
     run.own = task->scratch + l->partial_bytes + worker->ith * l->worker_bytes;
     if (l->may_split) {
         int64_t lo, hi;

@@ -14,6 +14,8 @@ enum {
     ATTENTION_PARTIAL_HEAD = 16 /* floats before o in a partial result: m, l, padding */
 };
 
+#define ATTENTION_LOG2_E 0x1.715476p+0f
+
 enum { ATTENTION_Q, ATTENTION_K, ATTENTION_V, ATTENTION_SPAN, ATTENTION_CELLS, ATTENTION_SINKS };
 
 /* Sizes, and where things lie; offsets in bytes. The same numbers on every worker. */
@@ -27,7 +29,7 @@ struct attention_layout {
     bool coded_keys, coded_values;  /* caches of codes */
     int64_t key_bytes, value_bytes; /* of a group of codes */
     /* in a worker's scratch */
-    int64_t query_at, query_scale_at, key_at, value_at, decoded_at;
+    int64_t query_at, query_scale_at, key_at, value_at, decoded_at, offset_at, inverse_at;
     int64_t score_at, weight_at, weight_scale_at, part_at, sum_at;
     int64_t worker_bytes;
     bool may_split;
@@ -35,7 +37,8 @@ struct attention_layout {
     int64_t partial_bytes;  /* of all */
 };
 
-/* A result of one query row over some keys; lies in scratch, `o` follows it in memory. */
+/* A result of one query row over some keys; lies in scratch, `o` follows it in memory. l and o are
+ * in units of e^m, or of 2^m where values are codes. */
 struct attention_partial {
     float m, l;
     float seen; /* 0: no key yet, m and l mean nothing */
@@ -58,6 +61,8 @@ struct attention_run {
     const struct engine_attend *attend;
     char *own;
     float scale, softcap;
+    bool direct;       /* scores of codes come as the exponents of weights of codes */
+    float query_scale; /* of a query's codes, beside their own */
 };
 
 /* Cells of a cache, be it of codes. */

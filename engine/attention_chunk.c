@@ -30,7 +30,7 @@ void engine_attention_convert_queries(const struct attention_run *run,
         if (l->float_keys)
             memcpy(to, from, (size_t)l->d * 4);
         else
-            scale[i] = run->attend->row(l->d, from, ENGINE_ATTEND_QUERY_MAX, to) * run->scale;
+            scale[i] = run->attend->row(l->d, from, ENGINE_ATTEND_QUERY, to) * run->query_scale;
     }
 }
 
@@ -180,6 +180,12 @@ bool engine_attention_chunk_load(const struct attention_run *run, const struct a
     if (!chunk_keys(run, b, chunk, keys)) return false;
     keys->key = load(run, b, keys, false);
     keys->value = load(run, b, keys, true);
+    if (!run->l.float_values) {
+        const int64_t first = keys->lo / GROUP, end = (keys->hi + GROUP - 1) / GROUP;
+        float *offset = scratch(run, run->l.offset_at), *inverse = scratch(run, run->l.inverse_at);
+        run->attend->offsets(run->l.dv, end - first, keys->value + first * run->l.value_bytes,
+                             offset + first * GROUP, inverse + first * GROUP);
+    }
     return true;
 }
 
@@ -194,6 +200,11 @@ struct tile {
     struct attention_partial *out[ATTENTION_TILE];
 };
 
+/* Of keys whose scores are wanted as they are. */
+static const float no_offset[CHUNK];
+
+/* Scores, or, where values are codes and no softcap comes between, what weights are powers of two
+ * of: engine_attend's scores with an offset. */
 static void tile_scores(const struct attention_run *run, const struct attention_keys *keys,
                         const struct tile *t)
 {
@@ -213,17 +224,27 @@ static void tile_scores(const struct attention_run *run, const struct attention_
         const int64_t first = t->least / GROUP, end = (t->most + GROUP - 1) / GROUP;
         const int16_t *q[ATTENTION_TILE];
         const float *all = scratch(run, l->query_scale_at);
+        const float *offset = run->direct ? scratch(run, l->offset_at) : no_offset;
         float scale[ATTENTION_TILE];
         for (int64_t i = 0; i < t->n; i++) {
             q[i] = (const int16_t *)(query + t->index[i] * l->query_bytes);
             scale[i] = all[t->index[i]];
             out[i] = t->p[i] + first * GROUP;
         }
-        run->attend->scores(l->d, end - first, keys->key + first * l->key_bytes, (int)t->n, q,
-                            scale, out);
+        run->attend->scores(l->d, end - first, keys->key + first * l->key_bytes,
+                            offset + first * GROUP, (int)t->n, q, scale, out);
     }
     for (int64_t j = t->least; keys->any_missing && j < t->most; j++)
         for (int64_t i = 0; keys->missing[j] && i < t->n; i++) t->p[i][j] = NAN;
+}
+
+/* softcap * tanh(score / softcap), times `by`. */
+static void cap(const struct attention_run *run, float *s, int64_t n, float by)
+{
+    const struct engine_vec *vec = &run->task->engine->vec;
+    vec->scale(n, s, 1.0f / run->softcap, 0.0f, s);
+    vec->unary[ENGINE_TANH](n, s, s);
+    vec->scale(n, s, run->softcap * by, 0.0f, s);
 }
 
 /* Scores to weights, in place; sets m and l. */
@@ -231,11 +252,7 @@ static void soften(const struct attention_run *run, float *s, int64_t n,
                    struct attention_partial *out)
 {
     const struct engine_vec *vec = &run->task->engine->vec;
-    if (run->softcap != 0.0f) {
-        vec->scale(n, s, 1.0f / run->softcap, 0.0f, s);
-        vec->unary[ENGINE_TANH](n, s, s);
-        vec->scale(n, s, run->softcap, 0.0f, s);
-    }
+    if (run->softcap != 0.0f) cap(run, s, n, 1.0f);
     out->m = vec->max(n, s);
     out->l = vec->exp_sum(n, s, out->m, s);
     out->seen = 1.0f;
@@ -274,27 +291,42 @@ static void tile_float_sums(const struct attention_run *run, const struct attent
     for (int64_t i = 0; i < t->n; i++) sum_floats(run, keys, t, i, 1, to, t->hi[i]);
 }
 
+/* Weights and sums where values are codes. */
 static void tile_sums(const struct attention_run *run, const struct attention_keys *keys,
                       const struct tile *t)
 {
     const struct attention_layout *l = &run->l;
-    const int64_t first = t->least / SUB, n_sub = (t->most + SUB - 1) / SUB - first;
+    const struct engine_vec *vec = &run->task->engine->vec;
+    const int64_t first = t->least / SUB, from = first * SUB;
+    const float *offset = scratch(run, l->offset_at), *inverse = scratch(run, l->inverse_at);
+    struct engine_attend_tile tile = {
+        .n_rows = (int)t->n, .n_sub = (t->most + SUB - 1) / SUB - first, .inverse = inverse + from};
     const char *v = keys->value + first * (SUB / GROUP) * l->value_bytes;
-    int16_t *codes[ATTENTION_TILE];
-    float *scale[ATTENTION_TILE], *o[ATTENTION_TILE];
+    float *o[ATTENTION_TILE];
     for (int64_t i = 0; i < t->n; i++) {
-        float *p = t->p[i];
-        codes[i] = (int16_t *)scratch(run, l->weight_at) + i * CHUNK;
-        scale[i] = (float *)scratch(run, l->weight_scale_at) + i * (CHUNK / SUB);
+        float *s = t->p[i] + t->lo[i];
+        const int64_t n = t->hi[i] - t->lo[i];
+        if (!run->direct) {
+            if (run->softcap != 0.0f)
+                cap(run, s, n, ATTENTION_LOG2_E);
+            else
+                vec->scale(n, s, ATTENTION_LOG2_E, 0.0f, s);
+            vec->add(n, s, offset + t->lo[i], s);
+        }
+        tile.lo[i] = t->lo[i] - from;
+        tile.hi[i] = t->hi[i] - from;
+        tile.t[i] = t->p[i] + from;
+        tile.codes[i] = (int16_t *)scratch(run, l->weight_at) + i * CHUNK;
+        tile.scale[i] = (float *)scratch(run, l->weight_scale_at) + i * (CHUNK / SUB);
         o[i] = t->out[i]->o;
-        memset(p + first * SUB, 0, (size_t)(t->lo[i] - first * SUB) * sizeof *p);
-        memset(p + t->hi[i], 0, (size_t)((first + n_sub) * SUB - t->hi[i]) * sizeof *p);
-        run->attend->weights(l->dv, n_sub, v, p + first * SUB, codes[i], scale[i]);
     }
-    run->attend->sums(l->dv, n_sub, v, (int)t->n, (const int16_t *const *)codes,
-                      (const float *const *)scale, o);
-    /* Keys of other rows have added +0, which matters to -0 only: no row may keep one. */
-    for (int64_t i = 0; i < t->n; i++) run->task->engine->vec.scale(l->dv, o[i], 1.0f, 0.0f, o[i]);
+    run->attend->weights(&tile);
+    run->attend->sums(l->dv, v, &tile, o);
+    for (int64_t i = 0; i < t->n; i++) {
+        t->out[i]->m = tile.base[i];
+        t->out[i]->l = tile.sum[i];
+        t->out[i]->seen = 1.0f;
+    }
 }
 
 void engine_attention_chunk_tile(const struct attention_run *run, const struct attention_block *b,
@@ -319,12 +351,13 @@ void engine_attention_chunk_tile(const struct attention_run *run, const struct a
     }
     if (t.n == 0) return;
     tile_scores(run, keys, &t);
+    if (!l->float_values) {
+        tile_sums(run, keys, &t);
+        return;
+    }
     for (int64_t i = 0; i < t.n; i++) {
         soften(run, t.p[i] + t.lo[i], t.hi[i] - t.lo[i], t.out[i]);
         memset(t.out[i]->o, 0, (size_t)l->dv * sizeof(float));
     }
-    if (l->float_values)
-        tile_float_sums(run, keys, &t);
-    else
-        tile_sums(run, keys, &t);
+    tile_float_sums(run, keys, &t);
 }

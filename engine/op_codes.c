@@ -60,12 +60,14 @@ static void set_row(const struct engine_task *task, struct engine_tensor *dst, i
     else
         as->encode(d, row, codes);
     task->engine->quant.type[as->id].decode(d, codes, rounded);
-    const float scale = engine_attend_table(task->engine->quant.level)
-                            ->row(d, rounded, ENGINE_ATTEND_CACHE_MAX, codes);
-    if (dst->param[PARAM_WHAT].i == ENGINE_CODES_KEYS)
+    const struct engine_attend *attend = engine_attend_table(task->engine->quant.level);
+    if (dst->param[PARAM_WHAT].i == ENGINE_CODES_KEYS) {
+        const float scale = attend->row(d, rounded, ENGINE_ATTEND_KEY, codes);
         engine_attend_key_put(d, codes, scale, group, cell % ENGINE_ATTEND_GROUP);
-    else
+    } else {
+        const float scale = attend->row(d, rounded, ENGINE_ATTEND_VALUE, codes);
         engine_attend_value_put(d, codes, scale, group, cell % ENGINE_ATTEND_GROUP);
+    }
 }
 
 /* A worker takes tokens that follow one another, those whose rows it has computed. */
