@@ -37,7 +37,8 @@ enum {
     ENGINE_ATTEND_SUB = 32,   /* keys that share a scale of weights */
     ENGINE_ATTEND_DIMS = 64,  /* elements of a score that are summed as integers */
     ENGINE_ATTEND_ROWS = 6,   /* at most so many queries at a time */
-    ENGINE_ATTEND_SUBS = 8,   /* and so many times ENGINE_ATTEND_SUB keys: a chunk */
+    ENGINE_ATTEND_SUBS = 8,   /* sub-blocks of ENGINE_ATTEND_SUB in a chunk */
+    ENGINE_ATTEND_KEYS = ENGINE_ATTEND_SUB * ENGINE_ATTEND_SUBS,
     ENGINE_ATTEND_QUERY_MAX = 8191,
     ENGINE_ATTEND_KEY_MAX = 4095,
     ENGINE_ATTEND_VALUE_MAX = 4095,
@@ -80,35 +81,39 @@ static inline int16_t *engine_attend_codes(const char *group)
     return (int16_t *)(void *)(group + 4 * ENGINE_ATTEND_GROUP);
 }
 
-/* A tile of queries and the keys of a chunk, from a multiple of ENGINE_ATTEND_SUB on. */
+/* A tile: some queries and the keys of a chunk, which are counted from its first one. What a tile
+ * has of a query or key that it lacks does not matter. 64-byte aligned. */
 struct engine_attend_tile {
-    int n_rows;
-    int64_t n_sub;                  /* keys: ENGINE_ATTEND_SUB * n_sub */
-    const float *inverse;           /* 2^-L of each key's value */
-    int64_t lo[ENGINE_ATTEND_ROWS]; /* the keys that a query sees, lo <= j < hi; */
-    int64_t hi[ENGINE_ATTEND_ROWS]; /* what is at the others does not matter */
-    const float *t[ENGINE_ATTEND_ROWS];
-    int16_t *codes[ENGINE_ATTEND_ROWS]; /* results: of each key, 0 where it is not seen; */
-    float *scale[ENGINE_ATTEND_ROWS];   /* of each ENGINE_ATTEND_SUB keys */
-    float base[ENGINE_ATTEND_ROWS], sum[ENGINE_ATTEND_ROWS];
+    _Alignas(64) float t[ENGINE_ATTEND_ROWS][ENGINE_ATTEND_KEYS];
+    _Alignas(64) int16_t codes[ENGINE_ATTEND_ROWS][ENGINE_ATTEND_KEYS]; /* of w; not seen: 0 */
+    float scale[ENGINE_ATTEND_ROWS][ENGINE_ATTEND_SUBS];                /* of codes */
+    float base[ENGINE_ATTEND_ROWS], sum[ENGINE_ATTEND_ROWS];            /* of weights */
+    float query_scale[ENGINE_ATTEND_ROWS];
+    const int16_t *query[ENGINE_ATTEND_ROWS];
+    int64_t lo[ENGINE_ATTEND_ROWS], hi[ENGINE_ATTEND_ROWS]; /* a query sees keys lo <= j < hi */
+    int64_t n_rows;
 };
 
+/* Groups, and sub-blocks, are those [first, end) of the chunk; `keys` and `values` are where its
+ * first group is or would be. */
 struct engine_attend {
     /* Codes of one row, an even number of them; returns the scale. */
     float (*row)(int64_t d, const float *x, enum engine_attend_kind kind, int16_t *codes);
     /* A group of the 16 rows x[n][pad]. */
     void (*keys)(int64_t d, const float *x, int64_t pad, char *group);
     void (*values)(int64_t dv, const float *x, int64_t pad, char *group);
-    /* L and 2^-L of each value of n_groups groups: NaN and a number where the scale is NaN. */
+    /* L and 2^-L of each value of n_groups groups: NaN and any number where the scale is NaN. */
     void (*offsets)(int64_t dv, int64_t n_groups, const char *values, float *offset,
                     float *inverse);
-    /* out[r][j] for r < n_rows <= ENGINE_ATTEND_ROWS, j < 16 * n_groups. */
-    void (*scores)(int64_t d, int64_t n_groups, const char *keys, const float *offset, int n_rows,
-                   const int16_t *const *query, const float *query_scale, float *const *out);
-    void (*weights)(struct engine_attend_tile *tile);
-    /* o[r][i] = the weighted sum of values, for the codes and scales above. */
-    void (*sums)(int64_t dv, const char *values, const struct engine_attend_tile *tile,
-                 float *const *o);
+    /* tile->t by query, query_scale and each key's offset. */
+    void (*scores)(int64_t d, int64_t first, int64_t end, const char *keys, const float *offset,
+                   struct engine_attend_tile *tile);
+    /* codes, scale, base and sum by t, lo, hi, and each key's 2^-L. */
+    void (*weights)(int64_t first, int64_t end, const float *inverse,
+                    struct engine_attend_tile *tile);
+    /* o[r][i] = the weighted sum of values by codes and scale. */
+    void (*sums)(int64_t dv, int64_t first, int64_t end, const char *values,
+                 const struct engine_attend_tile *tile, float *const *o);
 };
 
 /* The best table for the level. */

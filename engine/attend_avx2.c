@@ -146,10 +146,9 @@ TARGET static void values_avx2(int64_t dv, const float *x, int64_t pad, char *gr
 
 /* ---- Scores ---- */
 
-/* nr queries by one group of keys. */
-TARGET INLINE void scores_tile(int64_t d, const char *group, const int16_t *const *query,
-                               const float *query_scale, const float *offset, float *const *out,
-                               int64_t at, int nr)
+/* nr queries by one group of keys, from key `at` on. */
+TARGET INLINE void scores_tile(int64_t d, const char *group, const float *offset,
+                               struct engine_attend_tile *tile, int64_t at, int nr)
 {
     const int64_t n_pairs = (d + 1) / 2;
     const int16_t *keys = engine_attend_codes(group);
@@ -163,37 +162,37 @@ TARGET INLINE void scores_tile(int64_t d, const char *group, const int16_t *cons
             __m256i low = load(keys + i * 2 * GROUP), high = load(keys + i * 2 * GROUP + GROUP);
             UNROLL
             for (int r = 0; r < nr; r++) {
-                __m256i q = broadcast_pair(query[r] + 2 * i);
+                __m256i q = broadcast_pair(tile->query[r] + 2 * i);
                 sum[r][0] = _mm256_add_epi32(sum[r][0], _mm256_madd_epi16(low, q));
                 sum[r][1] = _mm256_add_epi32(sum[r][1], _mm256_madd_epi16(high, q));
             }
         }
         UNROLL
         for (int i = 0; i < 2 * nr; i++) {
-            float *to = out[i / 2] + at + i % 2 * 8;
+            float *to = tile->t[i / 2] + at + i % 2 * 8;
             __m256 s = _mm256_cvtepi32_ps(sum[i / 2][i % 2]);
             if (first) s = _mm256_add_ps(_mm256_loadu_ps(to), s);
             if (end == n_pairs)
                 s = _mm256_fmadd_ps(_mm256_mul_ps(s, _mm256_loadu_ps(key_scale + i % 2 * 8)),
-                                    _mm256_set1_ps(query_scale[i / 2]),
+                                    _mm256_set1_ps(tile->query_scale[i / 2]),
                                     _mm256_loadu_ps(offset + at + i % 2 * 8));
             _mm256_storeu_ps(to, s);
         }
     }
 }
 
-TARGET static void scores_avx2(int64_t d, int64_t n_groups, const char *keys, const float *offset,
-                               int n_rows, const int16_t *const *query, const float *query_scale,
-                               float *const *out)
+TARGET static void scores_avx2(int64_t d, int64_t first, int64_t end, const char *keys,
+                               const float *offset, struct engine_attend_tile *tile)
 {
-    for (int64_t g = 0; g < n_groups; g++, keys += engine_attend_key_bytes(d)) {
+    for (int64_t g = first; g < end; g++) {
+        const char *group = keys + g * engine_attend_key_bytes(d);
         const int64_t at = GROUP * g;
-        if (n_rows == 6) scores_tile(d, keys, query, query_scale, offset, out, at, 6);
-        if (n_rows == 5) scores_tile(d, keys, query, query_scale, offset, out, at, 5);
-        if (n_rows == 4) scores_tile(d, keys, query, query_scale, offset, out, at, 4);
-        if (n_rows == 3) scores_tile(d, keys, query, query_scale, offset, out, at, 3);
-        if (n_rows == 2) scores_tile(d, keys, query, query_scale, offset, out, at, 2);
-        if (n_rows == 1) scores_tile(d, keys, query, query_scale, offset, out, at, 1);
+        if (tile->n_rows == 6) scores_tile(d, group, offset, tile, at, 6);
+        if (tile->n_rows == 5) scores_tile(d, group, offset, tile, at, 5);
+        if (tile->n_rows == 4) scores_tile(d, group, offset, tile, at, 4);
+        if (tile->n_rows == 3) scores_tile(d, group, offset, tile, at, 3);
+        if (tile->n_rows == 2) scores_tile(d, group, offset, tile, at, 2);
+        if (tile->n_rows == 1) scores_tile(d, group, offset, tile, at, 1);
     }
 }
 
@@ -216,7 +215,7 @@ TARGET static void offsets_avx2(int64_t dv, int64_t n_groups, const char *values
 }
 
 /* All ones for those of 8 keys from j on that the query sees. */
-TARGET INLINE __m256 seen_of(const struct engine_attend_tile *tile, int r, int64_t j)
+TARGET INLINE __m256 seen_of(const struct engine_attend_tile *tile, int64_t r, int64_t j)
 {
     const __m256i key =
         _mm256_add_epi32(_mm256_set1_epi32((int)j), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
@@ -232,12 +231,13 @@ TARGET INLINE float largest8(__m256 v)
     return _mm_cvtss_f32(_mm_max_ss(m, _mm_movehdup_ps(m)));
 }
 
-/* c of the sub-blocks; returns the largest. */
-TARGET INLINE float find_tops(const struct engine_attend_tile *tile, int r, float *c)
+/* c of the sub-blocks [first, end); returns the largest. */
+TARGET INLINE float find_tops(const struct engine_attend_tile *tile, int64_t r, int64_t first,
+                              int64_t end, float *c)
 {
     const __m256 low = _mm256_set1_ps(-ENGINE_ATTEND_LIMIT);
     float most = -ENGINE_ATTEND_LIMIT;
-    for (int64_t s = 0; s < tile->n_sub; s++) {
+    for (int64_t s = first; s < end; s++) {
         __m256 top = low;
         for (int64_t j = SUB * s; j < SUB * (s + 1); j += 8) {
             const __m256 t = _mm256_loadu_ps(tile->t[r] + j);
@@ -266,8 +266,8 @@ TARGET INLINE __m256 weights8(const float *t, __m256 least, __m256 shift)
 }
 
 /* A sub-block's codes; adds to the row's lanes. */
-TARGET INLINE void weigh(const struct engine_attend_tile *tile, int r, int64_t s, float c,
-                         __m256 *total)
+TARGET INLINE void weigh(struct engine_attend_tile *tile, int64_t r, int64_t s, float c,
+                         const float *inverse, __m256 *total)
 {
     const __m256 least = _mm256_set1_ps(c - 126.0f), shift = _mm256_set1_ps(engine_attend_shift(c));
     const __m256 scale = _mm256_set1_ps(tile->scale[r][s]);
@@ -278,8 +278,8 @@ TARGET INLINE void weigh(const struct engine_attend_tile *tile, int r, int64_t s
         for (int i = 0; i < 2; i++) {
             const __m256 seen = seen_of(tile, r, j + 8 * i);
             const __m256 w = _mm256_and_ps(weights8(tile->t[r] + j + 8 * i, least, shift), seen);
-            const __m256 inverse = _mm256_and_ps(_mm256_loadu_ps(tile->inverse + j + 8 * i), seen);
-            lane[i] = _mm256_fmadd_ps(w, inverse, lane[i]);
+            const __m256 factor = _mm256_and_ps(_mm256_loadu_ps(inverse + j + 8 * i), seen);
+            lane[i] = _mm256_fmadd_ps(w, factor, lane[i]);
             code[i] = _mm256_cvtps_epi32(w); /* of NaN: -2^31, which becomes 0 below */
         }
         const __m256i both = _mm256_packus_epi32(code[0], code[1]);
@@ -289,15 +289,16 @@ TARGET INLINE void weigh(const struct engine_attend_tile *tile, int r, int64_t s
     for (int i = 0; i < 2; i++) total[i] = _mm256_fmadd_ps(lane[i], scale, total[i]);
 }
 
-TARGET static void weights_avx2(struct engine_attend_tile *tile)
+TARGET static void weights_avx2(int64_t first, int64_t end, const float *inverse,
+                                struct engine_attend_tile *tile)
 {
-    for (int r = 0; r < tile->n_rows; r++) {
+    for (int64_t r = 0; r < tile->n_rows; r++) {
         float c[ENGINE_ATTEND_SUBS];
-        const float most = find_tops(tile, r, c);
+        const float most = find_tops(tile, r, first, end, c);
         __m256 total[2] = {_mm256_setzero_ps(), _mm256_setzero_ps()};
-        for (int64_t s = 0; s < tile->n_sub; s++) {
+        for (int64_t s = first; s < end; s++) {
             tile->scale[r][s] = engine_attend_exp2(c[s] - most);
-            weigh(tile, r, s, c[s] > ENGINE_ATTEND_LIMIT ? NAN : c[s], total);
+            weigh(tile, r, s, c[s] > ENGINE_ATTEND_LIMIT ? NAN : c[s], inverse, total);
         }
         const __m256 a = _mm256_add_ps(total[0], total[1]);
         __m128 b = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
@@ -310,12 +311,14 @@ TARGET static void weights_avx2(struct engine_attend_tile *tile)
 /* ---- Sums ---- */
 
 /* nr rows by 16 elements, from the element `at` on; n of them are stored. */
-TARGET INLINE void sums_tile(int64_t dv, const char *values, const struct engine_attend_tile *tile,
-                             float *const *o, int64_t at, int64_t n, int nr)
+TARGET INLINE void sums_tile(int64_t dv, int64_t first, int64_t end, const char *values,
+                             const struct engine_attend_tile *tile, float *const *o, int64_t at,
+                             int64_t n, int nr)
 {
     const int64_t pad = (dv + 15) / 16 * 16, bytes = engine_attend_value_bytes(dv);
     _Alignas(32) float total[ENGINE_ATTEND_ROWS][16] = {{0}};
-    for (int64_t s = 0; s < tile->n_sub; s++, values += 2 * bytes) {
+    values += 2 * bytes * first;
+    for (int64_t s = first; s < end; s++, values += 2 * bytes) {
         __m256i sum[ENGINE_ATTEND_ROWS][2];
         UNROLL
         for (int r = 0; r < nr; r++) sum[r][0] = sum[r][1] = _mm256_setzero_si256();
@@ -341,17 +344,17 @@ TARGET INLINE void sums_tile(int64_t dv, const char *values, const struct engine
     for (int r = 0; r < nr; r++) memcpy(o[r] + at, total[r], (size_t)n * sizeof **total);
 }
 
-TARGET static void sums_avx2(int64_t dv, const char *values, const struct engine_attend_tile *tile,
-                             float *const *o)
+TARGET static void sums_avx2(int64_t dv, int64_t first, int64_t end, const char *values,
+                             const struct engine_attend_tile *tile, float *const *o)
 {
     for (int64_t d = 0; d < dv; d += 16) {
         const int64_t n = dv - d < 16 ? dv - d : 16;
-        if (tile->n_rows == 6) sums_tile(dv, values, tile, o, d, n, 6);
-        if (tile->n_rows == 5) sums_tile(dv, values, tile, o, d, n, 5);
-        if (tile->n_rows == 4) sums_tile(dv, values, tile, o, d, n, 4);
-        if (tile->n_rows == 3) sums_tile(dv, values, tile, o, d, n, 3);
-        if (tile->n_rows == 2) sums_tile(dv, values, tile, o, d, n, 2);
-        if (tile->n_rows == 1) sums_tile(dv, values, tile, o, d, n, 1);
+        if (tile->n_rows == 6) sums_tile(dv, first, end, values, tile, o, d, n, 6);
+        if (tile->n_rows == 5) sums_tile(dv, first, end, values, tile, o, d, n, 5);
+        if (tile->n_rows == 4) sums_tile(dv, first, end, values, tile, o, d, n, 4);
+        if (tile->n_rows == 3) sums_tile(dv, first, end, values, tile, o, d, n, 3);
+        if (tile->n_rows == 2) sums_tile(dv, first, end, values, tile, o, d, n, 2);
+        if (tile->n_rows == 1) sums_tile(dv, first, end, values, tile, o, d, n, 1);
     }
 }
 

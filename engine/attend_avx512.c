@@ -5,6 +5,7 @@
 #include "engine/attend.h"
 #if defined(__x86_64__)
 #include <immintrin.h>
+#include <math.h>
 #include <string.h>
 
 #define TARGET                                                                                     \
@@ -211,68 +212,98 @@ TARGET static void values_avx512(int64_t dv, const float *x, int64_t pad, char *
 
 /* ---- Scores ---- */
 
-/* nr queries by ng groups of keys. */
-TARGET INLINE void scores_tile(int64_t d, const char *group, const int16_t *const *query,
-                               const float *query_scale, const float *offset, float *const *out,
-                               int64_t at, int nr, int ng)
+/* From sums to what the tile holds: `whole`, all that there is of a score, else to be added to it.
+ */
+TARGET INLINE void put_scores(const char *group, int64_t bytes, const float *offset,
+                              struct engine_attend_tile *tile, int64_t at,
+                              __m512i sum[ENGINE_ATTEND_ROWS][4], int nr, int ng, bool whole)
 {
-    const int64_t n_pairs = (d + 1) / 2, bytes = engine_attend_key_bytes(d);
-    const int16_t *keys = engine_attend_codes(group);
-    for (int64_t first = 0; first < n_pairs; first += PAIRS) {
-        const int64_t end = first + PAIRS < n_pairs ? first + PAIRS : n_pairs;
-        __m512i sum[ENGINE_ATTEND_ROWS][4];
+    UNROLL
+    for (int g = 0; g < ng; g++) {
+        const __m512 scale = _mm512_loadu_ps(engine_attend_scales(group + g * bytes));
+        const __m512 add = _mm512_loadu_ps(offset + at + GROUP * g);
         UNROLL
-        for (int r = 0; r < nr; r++) UNROLL
-        for (int g = 0; g < ng; g++) sum[r][g] = _mm512_setzero_si512();
-        for (int64_t i = first; i < end; i++) {
-            __m512i k[4];
-            UNROLL
-            for (int g = 0; g < ng; g++)
-                k[g] = _mm512_loadu_si512(keys + g * (bytes / 2) + i * 2 * GROUP);
-            UNROLL
-            for (int r = 0; r < nr; r++) {
-                __m512i q = broadcast_pair(query[r] + 2 * i);
-                UNROLL
-                for (int g = 0; g < ng; g++) mad_pairs(&sum[r][g], k[g], q);
-            }
-        }
-        UNROLL
-        for (int r = 0; r < nr; r++) UNROLL
-        for (int g = 0; g < ng; g++) {
-            float *to = out[r] + at + GROUP * g;
-            __m512 s = _mm512_cvtepi32_ps(sum[r][g]);
-            if (first) s = _mm512_add_ps(_mm512_loadu_ps(to), s);
-            if (end == n_pairs)
-                s = _mm512_fmadd_ps(
-                    _mm512_mul_ps(s, _mm512_loadu_ps(engine_attend_scales(group + g * bytes))),
-                    _mm512_set1_ps(query_scale[r]), _mm512_loadu_ps(offset + at + GROUP * g));
-            _mm512_storeu_ps(to, s);
+        for (int r = 0; r < nr; r++) {
+            float *to = tile->t[r] + at + GROUP * g;
+            const __m512 s = _mm512_cvtepi32_ps(sum[r][g]);
+            _mm512_storeu_ps(to, whole ? _mm512_fmadd_ps(_mm512_mul_ps(s, scale),
+                                                         _mm512_set1_ps(tile->query_scale[r]), add)
+                                       : _mm512_add_ps(_mm512_loadu_ps(to), s));
         }
     }
 }
 
-TARGET INLINE void scores_rows(int64_t d, int64_t n_groups, const char *keys, const float *offset,
-                               const int16_t *const *query, const float *query_scale,
-                               float *const *out, int nr)
+/* nr queries by ng groups of keys from key `at` on, the elements [2 * first, 2 * end). */
+TARGET INLINE void scores_tile(const char *group, int64_t bytes, const float *offset,
+                               struct engine_attend_tile *tile, int64_t at, int64_t first,
+                               int64_t end, int nr, int ng, bool whole)
 {
-    const int64_t bytes = engine_attend_key_bytes(d);
-    int64_t g = 0;
-    for (; g + 4 <= n_groups; g += 4)
-        scores_tile(d, keys + g * bytes, query, query_scale, offset, out, GROUP * g, nr, 4);
-    for (; g < n_groups; g++)
-        scores_tile(d, keys + g * bytes, query, query_scale, offset, out, GROUP * g, nr, 1);
+    const int16_t *keys = engine_attend_codes(group), *query[ENGINE_ATTEND_ROWS];
+    __m512i sum[ENGINE_ATTEND_ROWS][4];
+    UNROLL
+    for (int r = 0; r < nr; r++) {
+        query[r] = tile->query[r];
+        UNROLL
+        for (int g = 0; g < ng; g++) sum[r][g] = _mm512_setzero_si512();
+    }
+    for (int64_t i = first; i < end; i++) {
+        __m512i k[4];
+        UNROLL
+        for (int g = 0; g < ng; g++)
+            k[g] = _mm512_loadu_si512(keys + g * (bytes / 2) + i * 2 * GROUP);
+        UNROLL
+        for (int r = 0; r < nr; r++) {
+            __m512i q = broadcast_pair(query[r] + 2 * i);
+            UNROLL
+            for (int g = 0; g < ng; g++) mad_pairs(&sum[r][g], k[g], q);
+        }
+    }
+    put_scores(group, bytes, offset, tile, at, sum, nr, ng, whole);
 }
 
-TARGET static void scores_avx512(int64_t d, int64_t n_groups, const char *keys, const float *offset,
-                                 int n_rows, const int16_t *const *query, const float *query_scale,
-                                 float *const *out)
+/* Rows of more than a block: blocks are added up in the tile, then scaled. */
+TARGET INLINE void scores_blocks(int64_t n_pairs, const char *group, int64_t bytes,
+                                 const float *offset, struct engine_attend_tile *tile, int64_t at,
+                                 int nr, int ng)
 {
-    if (n_rows == 6) scores_rows(d, n_groups, keys, offset, query, query_scale, out, 6);
-    if (n_rows == 5) scores_rows(d, n_groups, keys, offset, query, query_scale, out, 5);
-    if (n_rows == 4) scores_rows(d, n_groups, keys, offset, query, query_scale, out, 4);
-    if (n_rows == 3) scores_rows(d, n_groups, keys, offset, query, query_scale, out, 3);
-    if (n_rows == 2) scores_rows(d, n_groups, keys, offset, query, query_scale, out, 2);
-    if (n_rows == 1) scores_rows(d, n_groups, keys, offset, query, query_scale, out, 1);
+    for (int r = 0; r < nr; r++) memset(tile->t[r] + at, 0, (size_t)(GROUP * ng) * sizeof(float));
+    for (int64_t first = 0; first < n_pairs; first += PAIRS) {
+        const int64_t end = first + PAIRS < n_pairs ? first + PAIRS : n_pairs;
+        scores_tile(group, bytes, offset, tile, at, first, end, nr, ng, false);
+    }
+    for (int g = 0; g < ng; g++)
+        for (int r = 0; r < nr; r++) {
+            float *to = tile->t[r] + at + GROUP * g;
+            const __m512 s = _mm512_mul_ps(
+                _mm512_loadu_ps(to), _mm512_loadu_ps(engine_attend_scales(group + g * bytes)));
+            _mm512_storeu_ps(to, _mm512_fmadd_ps(s, _mm512_set1_ps(tile->query_scale[r]),
+                                                 _mm512_loadu_ps(offset + at + GROUP * g)));
+        }
+}
+
+TARGET INLINE void scores_rows(int64_t d, int64_t first, int64_t end, const char *keys,
+                               const float *offset, struct engine_attend_tile *tile, int nr)
+{
+    const int64_t bytes = engine_attend_key_bytes(d), n_pairs = (d + 1) / 2;
+    int64_t g = first;
+    for (; g + 4 <= end; g += 4)
+        if (n_pairs <= PAIRS)
+            scores_tile(keys + g * bytes, bytes, offset, tile, GROUP * g, 0, n_pairs, nr, 4, true);
+        else
+            scores_blocks(n_pairs, keys + g * bytes, bytes, offset, tile, GROUP * g, nr, 4);
+    for (; g < end; g++)
+        scores_blocks(n_pairs, keys + g * bytes, bytes, offset, tile, GROUP * g, nr, 1);
+}
+
+TARGET static void scores_avx512(int64_t d, int64_t first, int64_t end, const char *keys,
+                                 const float *offset, struct engine_attend_tile *tile)
+{
+    if (tile->n_rows == 6) scores_rows(d, first, end, keys, offset, tile, 6);
+    if (tile->n_rows == 5) scores_rows(d, first, end, keys, offset, tile, 5);
+    if (tile->n_rows == 4) scores_rows(d, first, end, keys, offset, tile, 4);
+    if (tile->n_rows == 3) scores_rows(d, first, end, keys, offset, tile, 3);
+    if (tile->n_rows == 2) scores_rows(d, first, end, keys, offset, tile, 2);
+    if (tile->n_rows == 1) scores_rows(d, first, end, keys, offset, tile, 1);
 }
 
 /* ---- Weights ---- */
@@ -292,82 +323,92 @@ TARGET static void offsets_avx512(int64_t dv, int64_t n_groups, const char *valu
     }
 }
 
-/* What is known of a query's sub-blocks before its weights are. */
+/* What is known of sub-blocks before their weights are: of each query, c - 126 and the shift. */
 struct tops {
-    _Alignas(32) float least[ENGINE_ATTEND_SUBS], shift[ENGINE_ATTEND_SUBS];
+    _Alignas(64) float least[ENGINE_ATTEND_ROWS][ENGINE_ATTEND_SUBS];
+    _Alignas(64) float shift[ENGINE_ATTEND_ROWS][ENGINE_ATTEND_SUBS];
 };
 
-TARGET INLINE __mmask16 seen_of(const struct engine_attend_tile *tile, int r, int64_t j)
+TARGET INLINE __mmask16 seen_of(const struct engine_attend_tile *tile, int64_t r, int64_t j)
 {
     const int64_t lo = tile->lo[r] - j, hi = tile->hi[r] - j;
     const __mmask16 below = lo > 0 ? live_of(lo) : 0, up = hi > 0 ? live_of(hi) : 0;
     return (__mmask16)(up & ~below);
 }
 
-/* The largest number of each of 8 vectors; none of them is NaN. */
-TARGET INLINE __m256 reduce8(const __m512 *v)
+/* The largest numbers of 16 vectors, vector r's in lane r; none of them is NaN. */
+TARGET INLINE __m512 largest16(const __m512 *v)
 {
-    __m512 a[4];
-    __m512d b[2];
+    __m512 a[8], b[4], e[2];
     UNROLL
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 8; i++)
         a[i] = _mm512_max_ps(_mm512_unpacklo_ps(v[2 * i], v[2 * i + 1]),
                              _mm512_unpackhi_ps(v[2 * i], v[2 * i + 1]));
     UNROLL
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 4; i++) {
         const __m512d x = _mm512_castps_pd(a[2 * i]), y = _mm512_castps_pd(a[2 * i + 1]);
-        b[i] = _mm512_castps_pd(_mm512_max_ps(_mm512_castpd_ps(_mm512_unpacklo_pd(x, y)),
-                                              _mm512_castpd_ps(_mm512_unpackhi_pd(x, y))));
+        b[i] = _mm512_max_ps(_mm512_castpd_ps(_mm512_unpacklo_pd(x, y)),
+                             _mm512_castpd_ps(_mm512_unpackhi_pd(x, y)));
     }
-    const __m512 x = _mm512_castpd_ps(b[0]), y = _mm512_castpd_ps(b[1]);
-    __m512 e = _mm512_max_ps(_mm512_shuffle_f32x4(x, y, 0x88), _mm512_shuffle_f32x4(x, y, 0xdd));
-    e = _mm512_max_ps(e, _mm512_shuffle_f32x4(e, e, 0xb1));
-    return _mm512_castps512_ps256(_mm512_shuffle_f32x4(e, e, 0x08));
-}
-
-TARGET INLINE float largest8(__m256 v)
-{
-    __m128 m = _mm_max_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
-    m = _mm_max_ps(m, _mm_movehl_ps(m, m));
-    return _mm_cvtss_f32(_mm_max_ss(m, _mm_movehdup_ps(m)));
-}
-
-TARGET INLINE void find_tops(struct engine_attend_tile *tile, int r, bool all, struct tops *tops)
-{
-    const __m256 limit = _mm256_set1_ps(ENGINE_ATTEND_LIMIT);
-    __m512 v[ENGINE_ATTEND_SUBS];
     UNROLL
-    for (int s = 0; s < ENGINE_ATTEND_SUBS; s++) {
-        const float *t = tile->t[r] + SUB * s;
-        v[s] = _mm512_set1_ps(-ENGINE_ATTEND_LIMIT);
-        if (s >= tile->n_sub) continue;
+    for (int i = 0; i < 2; i++)
+        e[i] = _mm512_max_ps(_mm512_shuffle_f32x4(b[2 * i], b[2 * i + 1], 0x88),
+                             _mm512_shuffle_f32x4(b[2 * i], b[2 * i + 1], 0xdd));
+    return _mm512_max_ps(_mm512_shuffle_f32x4(e[0], e[1], 0x88),
+                         _mm512_shuffle_f32x4(e[0], e[1], 0xdd));
+}
+
+/* The largest t of each sub-block, at least the lower limit, of the rows r and r + 1, whether or
+ * not there is the second one. */
+TARGET INLINE __m512 largest_of(const struct engine_attend_tile *tile, int64_t r, int64_t first,
+                                int64_t end, bool all)
+{
+    __m512 v[2 * ENGINE_ATTEND_SUBS];
+    UNROLL
+    for (int i = 0; i < 2 * ENGINE_ATTEND_SUBS; i++) {
+        const int64_t own = r + 1 < tile->n_rows ? r + i / ENGINE_ATTEND_SUBS : r;
+        const int64_t s = i % ENGINE_ATTEND_SUBS;
+        v[i] = _mm512_set1_ps(-ENGINE_ATTEND_LIMIT);
+        if (s < first || s >= end) continue;
         /* The second operand is what remains beside NaN. */
         UNROLL
-        for (int i = 0; i < SUB; i += 16)
-            v[s] = all ? _mm512_max_ps(_mm512_loadu_ps(t + i), v[s])
-                       : _mm512_mask_max_ps(v[s], seen_of(tile, r, SUB * s + i),
-                                            _mm512_loadu_ps(t + i), v[s]);
+        for (int64_t j = SUB * s; j < SUB * (s + 1); j += 16)
+            v[i] = all ? _mm512_max_ps(_mm512_load_ps(tile->t[own] + j), v[i])
+                       : _mm512_mask_max_ps(v[i], seen_of(tile, own, j),
+                                            _mm512_load_ps(tile->t[own] + j), v[i]);
     }
-    const __m256 c = _mm256_ceil_ps(reduce8(v));
-    const float most = largest8(c);
-    const __m256 power =
-        _mm256_max_ps(_mm256_sub_ps(c, _mm256_set1_ps(most)), _mm256_set1_ps(-127.0f));
-    const __m256i scale =
-        _mm256_slli_epi32(_mm256_cvtps_epi32(_mm256_add_ps(power, _mm256_set1_ps(127.0f))), 23);
-    const __m256 known = _mm256_or_ps(c, _mm256_cmp_ps(c, limit, _CMP_GT_OQ));
-    const __m256 bits = _mm256_set1_ps(ENGINE_ATTEND_WEIGHT_BITS);
-    _mm256_mask_storeu_epi32(tile->scale[r], (__mmask8)live_of(tile->n_sub), scale);
-    _mm256_store_ps(tops->least, _mm256_sub_ps(known, _mm256_set1_ps(126.0f)));
-    _mm256_store_ps(tops->shift,
-                    _mm256_sub_ps(_mm256_set1_ps(ENGINE_ATTEND_MAGIC), _mm256_sub_ps(known, bits)));
-    tile->base[r] = most - ENGINE_ATTEND_WEIGHT_BITS;
+    return largest16(v);
+}
+
+/* Of the rows r and r + 1. */
+TARGET INLINE void find_tops(struct engine_attend_tile *tile, int64_t r, __m512 largest,
+                             struct tops *tops)
+{
+    const __m512 c = _mm512_roundscale_ps(largest, 0x0a); /* up */
+    /* C, in each lane of the row's half */
+    __m512 most = _mm512_max_ps(c, _mm512_shuffle_f32x4(c, c, 0xb1));
+    most = _mm512_max_ps(most, _mm512_permute_ps(most, 0x4e));
+    most = _mm512_max_ps(most, _mm512_permute_ps(most, 0xb1));
+    const __m512 low = _mm512_set1_ps(-127.0f), high = _mm512_set1_ps(127.0f);
+    const __m512 power = _mm512_max_ps(_mm512_sub_ps(c, most), low);
+    const __m512i scale = _mm512_slli_epi32(_mm512_cvtps_epi32(_mm512_add_ps(power, high)), 23);
+    const __mmask16 wild = _mm512_cmp_ps_mask(c, _mm512_set1_ps(ENGINE_ATTEND_LIMIT), _CMP_GT_OQ);
+    const __m512 known = _mm512_mask_mov_ps(c, wild, _mm512_set1_ps(NAN));
+    const __m512 bits = _mm512_set1_ps(ENGINE_ATTEND_WEIGHT_BITS);
+    _mm512_storeu_si512(tile->scale[r], scale);
+    _mm512_store_ps(tops->least[r], _mm512_sub_ps(known, _mm512_set1_ps(126.0f)));
+    _mm512_store_ps(tops->shift[r],
+                    _mm512_sub_ps(_mm512_set1_ps(ENGINE_ATTEND_MAGIC), _mm512_sub_ps(known, bits)));
+    const __m512 base = _mm512_sub_ps(most, bits);
+    tile->base[r] = _mm512_cvtss_f32(base);
+    tile->base[r + 1] = _mm256_cvtss_f32(_mm512_extractf32x8_ps(base, 1));
 }
 
 /* Weights of the keys from SUB * s on, n <= 2 sub-blocks; adds to the row's lanes. Every step is
  * made for all vectors before the next one: the processor does not look far enough ahead to find
  * the others itself. */
-TARGET INLINE __m512 weigh(const struct engine_attend_tile *tile, int r, const struct tops *tops,
-                           int64_t s, int n, bool all, __m512 total)
+TARGET INLINE __m512 weigh(struct engine_attend_tile *tile, int64_t r, const struct tops *tops,
+                           const float *inverse, int64_t s, int n, bool all, __m512 total)
 {
     static const float powers[] = ENGINE_ATTEND_POWERS;
     const int64_t at = SUB * s;
@@ -380,13 +421,13 @@ TARGET INLINE __m512 weigh(const struct engine_attend_tile *tile, int r, const s
     }
     UNROLL
     for (int i = 0; i < 2 * n; i++)
-        x[i] = _mm512_max_ps(_mm512_set1_ps(tops->least[s + i / 2]), x[i]);
+        x[i] = _mm512_max_ps(_mm512_set1_ps(tops->least[r][s + i / 2]), x[i]);
     UNROLL
     for (int i = 0; i < 2 * n; i++)
-        step[i] = _mm512_add_ps(x[i], _mm512_set1_ps(tops->shift[s + i / 2]));
+        step[i] = _mm512_add_ps(x[i], _mm512_set1_ps(tops->shift[r][s + i / 2]));
     UNROLL
     for (int i = 0; i < 2 * n; i++)
-        rest[i] = _mm512_sub_ps(step[i], _mm512_set1_ps(tops->shift[s + i / 2]));
+        rest[i] = _mm512_sub_ps(step[i], _mm512_set1_ps(tops->shift[r][s + i / 2]));
     UNROLL
     for (int i = 0; i < 2 * n; i++) rest[i] = _mm512_sub_ps(x[i], rest[i]);
     UNROLL
@@ -409,9 +450,9 @@ TARGET INLINE __m512 weigh(const struct engine_attend_tile *tile, int r, const s
     UNROLL
     for (int i = 0; i < 2 * n; i++) {
         const __mmask16 seen = all ? 0xffff : seen_of(tile, r, at + 16 * i);
-        const __m512 inverse = _mm512_maskz_loadu_ps(seen, tile->inverse + at + 16 * i);
+        const __m512 factor = _mm512_maskz_loadu_ps(seen, inverse + at + 16 * i);
         lane[i / 2] =
-            i % 2 ? _mm512_fmadd_ps(w[i], inverse, lane[i / 2]) : _mm512_mul_ps(w[i], inverse);
+            i % 2 ? _mm512_fmadd_ps(w[i], factor, lane[i / 2]) : _mm512_mul_ps(w[i], factor);
     }
     UNROLL
     for (int i = 0; i < n; i++)
@@ -428,46 +469,53 @@ TARGET INLINE float sum_tree(__m512 v)
     return _mm_cvtss_f32(_mm_add_ss(b, _mm_movehdup_ps(b)));
 }
 
-TARGET INLINE void weigh_row(struct engine_attend_tile *tile, int r, const struct tops *tops,
-                             bool all)
+TARGET INLINE __m512 weigh_row(struct engine_attend_tile *tile, int64_t r, const struct tops *tops,
+                               const float *inverse, int64_t first, int64_t end, bool all)
 {
     __m512 total = _mm512_setzero_ps();
-    int64_t s = 0;
-    for (; s + 2 <= tile->n_sub; s += 2) total = weigh(tile, r, tops, s, 2, all, total);
-    if (s < tile->n_sub) total = weigh(tile, r, tops, s, 1, all, total);
-    tile->sum[r] = sum_tree(total);
+    int64_t s = first;
+    for (; s + 2 <= end; s += 2) total = weigh(tile, r, tops, inverse, s, 2, all, total);
+    if (s < end) total = weigh(tile, r, tops, inverse, s, 1, all, total);
+    return total;
 }
 
-TARGET static void weights_avx512(struct engine_attend_tile *tile)
+/* Row by row the same steps wait for one another, so each is made for all rows before the next. */
+TARGET INLINE void weigh_tile(int64_t first, int64_t end, const float *inverse,
+                              struct engine_attend_tile *tile, bool all)
 {
-    struct tops tops[ENGINE_ATTEND_ROWS];
-    bool all[ENGINE_ATTEND_ROWS];
-    for (int r = 0; r < tile->n_rows; r++) {
-        all[r] = tile->lo[r] <= 0 && tile->hi[r] >= SUB * tile->n_sub;
-        if (all[r])
-            find_tops(tile, r, true, &tops[r]);
-        else
-            find_tops(tile, r, false, &tops[r]);
-    }
-    for (int r = 0; r < tile->n_rows; r++)
-        if (all[r])
-            weigh_row(tile, r, &tops[r], true);
-        else
-            weigh_row(tile, r, &tops[r], false);
+    struct tops tops;
+    for (int64_t r = 0; r < tile->n_rows; r += 2)
+        find_tops(tile, r, largest_of(tile, r, first, end, all), &tops);
+    for (int64_t r = 0; r < tile->n_rows; r++)
+        tile->sum[r] = sum_tree(weigh_row(tile, r, &tops, inverse, first, end, all));
+}
+
+TARGET static void weights_avx512(int64_t first, int64_t end, const float *inverse,
+                                  struct engine_attend_tile *tile)
+{
+    bool all = true;
+    for (int64_t r = 0; r < tile->n_rows; r++)
+        all &= tile->lo[r] <= SUB * first && tile->hi[r] >= SUB * end;
+    if (all)
+        weigh_tile(first, end, inverse, tile, true);
+    else
+        weigh_tile(first, end, inverse, tile, false);
 }
 
 /* ---- Sums ---- */
 
 /* nr rows by nv vectors of 16 elements, from the element `at` on, which stay in registers. */
-TARGET INLINE void sums_tile(int64_t dv, const char *values, const struct engine_attend_tile *tile,
-                             float *const *o, int64_t at, __mmask16 last, int nr, int nv)
+TARGET INLINE void sums_tile(int64_t dv, int64_t first, int64_t end, const char *values,
+                             const struct engine_attend_tile *tile, float *const *o, int64_t at,
+                             __mmask16 last, int nr, int nv)
 {
     const int64_t pad = (dv + 15) / 16 * 16, bytes = engine_attend_value_bytes(dv);
     __m512 total[ENGINE_ATTEND_ROWS][2];
     UNROLL
     for (int r = 0; r < nr; r++) UNROLL
     for (int d = 0; d < nv; d++) total[r][d] = _mm512_setzero_ps();
-    for (int64_t s = 0; s < tile->n_sub; s++, values += 2 * bytes) {
+    values += 2 * bytes * first;
+    for (int64_t s = first; s < end; s++, values += 2 * bytes) {
         __m512i sum[ENGINE_ATTEND_ROWS][2];
         UNROLL
         for (int r = 0; r < nr; r++) UNROLL
@@ -497,23 +545,23 @@ TARGET INLINE void sums_tile(int64_t dv, const char *values, const struct engine
         _mm512_mask_storeu_ps(o[r] + at + 16 * d, d + 1 < nv ? 0xffff : last, total[r][d]);
 }
 
-TARGET INLINE void sums_rows(int64_t dv, const char *values, const struct engine_attend_tile *tile,
-                             float *const *o, int nr)
+TARGET INLINE void sums_rows(int64_t dv, int64_t first, int64_t end, const char *values,
+                             const struct engine_attend_tile *tile, float *const *o, int nr)
 {
     int64_t d = 0;
-    for (; d + 32 <= dv; d += 32) sums_tile(dv, values, tile, o, d, 0xffff, nr, 2);
-    for (; d < dv; d += 16) sums_tile(dv, values, tile, o, d, live_of(dv - d), nr, 1);
+    for (; d + 32 <= dv; d += 32) sums_tile(dv, first, end, values, tile, o, d, 0xffff, nr, 2);
+    for (; d < dv; d += 16) sums_tile(dv, first, end, values, tile, o, d, live_of(dv - d), nr, 1);
 }
 
-TARGET static void sums_avx512(int64_t dv, const char *values,
+TARGET static void sums_avx512(int64_t dv, int64_t first, int64_t end, const char *values,
                                const struct engine_attend_tile *tile, float *const *o)
 {
-    if (tile->n_rows == 6) sums_rows(dv, values, tile, o, 6);
-    if (tile->n_rows == 5) sums_rows(dv, values, tile, o, 5);
-    if (tile->n_rows == 4) sums_rows(dv, values, tile, o, 4);
-    if (tile->n_rows == 3) sums_rows(dv, values, tile, o, 3);
-    if (tile->n_rows == 2) sums_rows(dv, values, tile, o, 2);
-    if (tile->n_rows == 1) sums_rows(dv, values, tile, o, 1);
+    if (tile->n_rows == 6) sums_rows(dv, first, end, values, tile, o, 6);
+    if (tile->n_rows == 5) sums_rows(dv, first, end, values, tile, o, 5);
+    if (tile->n_rows == 4) sums_rows(dv, first, end, values, tile, o, 4);
+    if (tile->n_rows == 3) sums_rows(dv, first, end, values, tile, o, 3);
+    if (tile->n_rows == 2) sums_rows(dv, first, end, values, tile, o, 2);
+    if (tile->n_rows == 1) sums_rows(dv, first, end, values, tile, o, 1);
 }
 
 const struct engine_attend engine_attend_avx512 = {

@@ -169,15 +169,16 @@ static void offsets(int64_t dv, int64_t n_groups, const char *values_, float *of
     }
 }
 
-static void scores(int64_t d, int64_t n_groups, const char *keys_, const float *offset, int n_rows,
-                   const int16_t *const *q, const float *query_scale, float *const *out)
+static void scores(int64_t d, int64_t first, int64_t end, const char *keys_, const float *offset,
+                   struct engine_attend_tile *tile)
 {
-    for (int r = 0; r < n_rows; r++)
-        for (int64_t j = 0; j < n_groups * GROUP; j++) {
+    for (int64_t r = 0; r < tile->n_rows; r++)
+        for (int64_t j = first * GROUP; j < end * GROUP; j++) {
             const char *group = keys_ + j / GROUP * engine_attend_key_bytes(d);
             const int16_t *key = engine_attend_codes(group) + j % GROUP * 2;
-            out[r][j] = fmaf(score(d, key, q[r]) * engine_attend_scales(group)[j % GROUP],
-                             query_scale[r], offset[j]);
+            tile->t[r][j] =
+                fmaf(score(d, key, tile->query[r]) * engine_attend_scales(group)[j % GROUP],
+                     tile->query_scale[r], offset[j]);
         }
 }
 
@@ -194,11 +195,12 @@ static float power_of(float t, float c)
     return isnan(p) ? p : float_of(bits + (exponent << 23));
 }
 
-/* c of the sub-blocks; returns the largest. */
-static float tops(const struct engine_attend_tile *tile, int r, float *c)
+/* c of the sub-blocks [first, end); returns the largest. */
+static float tops(const struct engine_attend_tile *tile, int64_t r, int64_t first, int64_t end,
+                  float *c)
 {
     float most = -ENGINE_ATTEND_LIMIT;
-    for (int64_t s = 0; s < tile->n_sub; s++) {
+    for (int64_t s = first; s < end; s++) {
         float top = -ENGINE_ATTEND_LIMIT;
         for (int64_t j = s * SUB; j < (s + 1) * SUB; j++)
             if (j >= tile->lo[r] && j < tile->hi[r] && tile->t[r][j] > top) top = tile->t[r][j];
@@ -215,12 +217,13 @@ static float sum_tree(float *lane)
     return lane[0];
 }
 
-static void weights(struct engine_attend_tile *tile)
+static void weights(int64_t first, int64_t end, const float *inverse,
+                    struct engine_attend_tile *tile)
 {
-    for (int r = 0; r < tile->n_rows; r++) {
+    for (int64_t r = 0; r < tile->n_rows; r++) {
         float c[ENGINE_ATTEND_SUBS], total[16] = {0};
-        const float most = tops(tile, r, c);
-        for (int64_t s = 0; s < tile->n_sub; s++) {
+        const float most = tops(tile, r, first, end, c);
+        for (int64_t s = first; s < end; s++) {
             float lane[16] = {0};
             tile->scale[r][s] = engine_attend_exp2(c[s] - most);
             if (c[s] > ENGINE_ATTEND_LIMIT) c[s] = NAN;
@@ -228,7 +231,7 @@ static void weights(struct engine_attend_tile *tile)
                 const bool seen = j >= tile->lo[r] && j < tile->hi[r];
                 const float w = seen ? power_of(tile->t[r][j], c[s]) : 0.0f;
                 tile->codes[r][j] = isnan(w) ? 0 : (int16_t)lrintf(w);
-                if (seen) lane[j % 16] = fmaf(w, tile->inverse[j], lane[j % 16]);
+                if (seen) lane[j % 16] = fmaf(w, inverse[j], lane[j % 16]);
             }
             for (int i = 0; i < 16; i++) total[i] = fmaf(lane[i], tile->scale[r][s], total[i]);
         }
@@ -237,14 +240,14 @@ static void weights(struct engine_attend_tile *tile)
     }
 }
 
-static void sums(int64_t dv, const char *values_, const struct engine_attend_tile *tile,
-                 float *const *o)
+static void sums(int64_t dv, int64_t first, int64_t end, const char *values_,
+                 const struct engine_attend_tile *tile, float *const *o)
 {
     const int64_t pad = (dv + 15) / 16 * 16, bytes = engine_attend_value_bytes(dv);
-    for (int r = 0; r < tile->n_rows; r++)
+    for (int64_t r = 0; r < tile->n_rows; r++)
         for (int64_t i = 0; i < dv; i++) {
             o[r][i] = 0.0f;
-            for (int64_t s = 0; s < tile->n_sub; s++) {
+            for (int64_t s = first; s < end; s++) {
                 int32_t sum = 0;
                 for (int64_t j = s * SUB; j < (s + 1) * SUB; j++) {
                     const int16_t *v = engine_attend_codes(values_ + j / GROUP * bytes);

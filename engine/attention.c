@@ -58,9 +58,7 @@ static void layout_scratch(struct attention_layout *l)
     l->decoded_at = place(&at, ENGINE_ATTEND_GROUP * pad * 4);
     l->offset_at = place(&at, CHUNK * 4);
     l->inverse_at = place(&at, CHUNK * 4);
-    l->score_at = place(&at, TILE * CHUNK * 4);
-    l->weight_at = place(&at, TILE * CHUNK * 2);
-    l->weight_scale_at = place(&at, TILE * CHUNK / ENGINE_ATTEND_SUB * 4);
+    l->tile_at = place(&at, sizeof(struct engine_attend_tile));
     l->part_at = place(&at, TILE * partial);
     l->sum_at = place(&at, l->block_rows * partial);
     l->worker_bytes = at;

@@ -30,7 +30,7 @@ struct attention_layout {
     int64_t key_bytes, value_bytes; /* of a group of codes */
     /* in a worker's scratch */
     int64_t query_at, query_scale_at, key_at, value_at, decoded_at, offset_at, inverse_at;
-    int64_t score_at, weight_at, weight_scale_at, part_at, sum_at;
+    int64_t tile_at, part_at, sum_at;
     int64_t worker_bytes;
     bool may_split;
     int64_t partial_floats; /* of one (row, chunk) */

@@ -10,6 +10,7 @@
 #include <string.h>
 
 enum { CHUNK = ATTENTION_CHUNK, GROUP = ENGINE_ATTEND_GROUP, SUB = ENGINE_ATTEND_SUB };
+_Static_assert((int)CHUNK == (int)ENGINE_ATTEND_KEYS, "a tile is of a chunk's keys");
 enum { ROWS_AHEAD = 32 }; /* rows are asked for so long before they are read */
 
 static void *scratch(const struct attention_run *run, int64_t at)
@@ -194,9 +195,9 @@ bool engine_attention_chunk_load(const struct attention_run *run, const struct a
 /* Rows of a tile that see keys of the chunk: those [lo, hi), counted from the chunk's first. */
 struct tile {
     int64_t n, lo[ATTENTION_TILE], hi[ATTENTION_TILE];
-    int64_t least, most;           /* over all rows */
-    int64_t index[ATTENTION_TILE]; /* of the row in the block */
-    float *p[ATTENTION_TILE];      /* scores, then weights, by key of the chunk */
+    int64_t least, most;            /* over all rows */
+    int64_t index[ATTENTION_TILE];  /* of the row in the block */
+    struct engine_attend_tile *own; /* scores, then weights, where values are floats */
     struct attention_partial *out[ATTENTION_TILE];
 };
 
@@ -210,32 +211,28 @@ static void tile_scores(const struct attention_run *run, const struct attention_
 {
     const struct attention_layout *l = &run->l;
     const char *query = scratch(run, l->query_at);
-    float *out[ATTENTION_TILE];
     if (l->float_keys) {
+        float *out[ATTENTION_TILE];
         const float *k = (const float *)(const void *)keys->key, *q[ATTENTION_TILE];
         for (int64_t i = 0; i < t->n; i++) {
             q[i] = (const float *)(query + t->index[i] * l->query_bytes);
-            out[i] = t->p[i] + t->least;
+            out[i] = t->own->t[i] + t->least;
         }
         run->tile->f32(l->d, k + t->least * l->d_pad, l->d_pad, t->most - t->least, q, t->n, out);
         for (int64_t i = 0; i < t->n; i++)
             run->task->engine->vec.scale(t->most - t->least, out[i], run->scale, 0.0f, out[i]);
     } else {
         const int64_t first = t->least / GROUP, end = (t->most + GROUP - 1) / GROUP;
-        const int16_t *q[ATTENTION_TILE];
         const float *all = scratch(run, l->query_scale_at);
-        const float *offset = run->direct ? scratch(run, l->offset_at) : no_offset;
-        float scale[ATTENTION_TILE];
         for (int64_t i = 0; i < t->n; i++) {
-            q[i] = (const int16_t *)(query + t->index[i] * l->query_bytes);
-            scale[i] = all[t->index[i]];
-            out[i] = t->p[i] + first * GROUP;
+            t->own->query[i] = (const int16_t *)(query + t->index[i] * l->query_bytes);
+            t->own->query_scale[i] = all[t->index[i]];
         }
-        run->attend->scores(l->d, end - first, keys->key + first * l->key_bytes,
-                            offset + first * GROUP, (int)t->n, q, scale, out);
+        run->attend->scores(l->d, first, end, keys->key,
+                            run->direct ? scratch(run, l->offset_at) : no_offset, t->own);
     }
     for (int64_t j = t->least; keys->any_missing && j < t->most; j++)
-        for (int64_t i = 0; keys->missing[j] && i < t->n; i++) t->p[i][j] = NAN;
+        for (int64_t i = 0; keys->missing[j] && i < t->n; i++) t->own->t[i][j] = NAN;
 }
 
 /* softcap * tanh(score / softcap), times `by`. */
@@ -268,7 +265,7 @@ static void sum_floats(const struct attention_run *run, const struct attention_k
     float *o[ATTENTION_TILE];
     if (from >= to) return;
     for (int64_t r = 0; r < n; r++) {
-        p[r] = t->p[i + r] + from;
+        p[r] = t->own->t[i + r] + from;
         o[r] = t->out[i + r]->o;
     }
     run->tile->weighted_sum(to - from, l->dv, v, l->dv_pad, p, n, o);
@@ -297,34 +294,27 @@ static void tile_sums(const struct attention_run *run, const struct attention_ke
 {
     const struct attention_layout *l = &run->l;
     const struct engine_vec *vec = &run->task->engine->vec;
-    const int64_t first = t->least / SUB, from = first * SUB;
+    const int64_t first = t->least / SUB, end = (t->most + SUB - 1) / SUB;
     const float *offset = scratch(run, l->offset_at), *inverse = scratch(run, l->inverse_at);
-    struct engine_attend_tile tile = {
-        .n_rows = (int)t->n, .n_sub = (t->most + SUB - 1) / SUB - first, .inverse = inverse + from};
-    const char *v = keys->value + first * (SUB / GROUP) * l->value_bytes;
     float *o[ATTENTION_TILE];
     for (int64_t i = 0; i < t->n; i++) {
-        float *s = t->p[i] + t->lo[i];
+        float *s = t->own->t[i] + t->lo[i];
         const int64_t n = t->hi[i] - t->lo[i];
-        if (!run->direct) {
-            if (run->softcap != 0.0f)
-                cap(run, s, n, ATTENTION_LOG2_E);
-            else
-                vec->scale(n, s, ATTENTION_LOG2_E, 0.0f, s);
-            vec->add(n, s, offset + t->lo[i], s);
-        }
-        tile.lo[i] = t->lo[i] - from;
-        tile.hi[i] = t->hi[i] - from;
-        tile.t[i] = t->p[i] + from;
-        tile.codes[i] = (int16_t *)scratch(run, l->weight_at) + i * CHUNK;
-        tile.scale[i] = (float *)scratch(run, l->weight_scale_at) + i * (CHUNK / SUB);
+        t->own->lo[i] = t->lo[i];
+        t->own->hi[i] = t->hi[i];
         o[i] = t->out[i]->o;
+        if (run->direct) continue;
+        if (run->softcap != 0.0f)
+            cap(run, s, n, ATTENTION_LOG2_E);
+        else
+            vec->scale(n, s, ATTENTION_LOG2_E, 0.0f, s);
+        vec->add(n, s, offset + t->lo[i], s);
     }
-    run->attend->weights(&tile);
-    run->attend->sums(l->dv, v, &tile, o);
+    run->attend->weights(first, end, inverse, t->own);
+    run->attend->sums(l->dv, first, end, keys->value, t->own, o);
     for (int64_t i = 0; i < t->n; i++) {
-        t->out[i]->m = tile.base[i];
-        t->out[i]->l = tile.sum[i];
+        t->out[i]->m = t->own->base[i];
+        t->out[i]->l = t->own->sum[i];
         t->out[i]->seen = 1.0f;
     }
 }
@@ -334,7 +324,7 @@ void engine_attention_chunk_tile(const struct attention_run *run, const struct a
                                  struct attention_partial *const *out)
 {
     const struct attention_layout *l = &run->l;
-    struct tile t = {.least = CHUNK};
+    struct tile t = {.least = CHUNK, .own = scratch(run, l->tile_at)};
     for (int64_t i = 0; i < n; i++) {
         int64_t lo = b->lo[first + i] - keys->chunk_lo, hi = b->hi[first + i] - keys->chunk_lo;
         if (lo < 0) lo = 0;
@@ -344,19 +334,19 @@ void engine_attention_chunk_tile(const struct attention_run *run, const struct a
         t.lo[t.n] = lo;
         t.hi[t.n] = hi;
         t.index[t.n] = first + i;
-        t.p[t.n] = (float *)scratch(run, l->score_at) + t.n * CHUNK;
         t.out[t.n++] = out[i];
         if (lo < t.least) t.least = lo;
         if (hi > t.most) t.most = hi;
     }
     if (t.n == 0) return;
+    t.own->n_rows = t.n;
     tile_scores(run, keys, &t);
     if (!l->float_values) {
         tile_sums(run, keys, &t);
         return;
     }
     for (int64_t i = 0; i < t.n; i++) {
-        soften(run, t.p[i] + t.lo[i], t.hi[i] - t.lo[i], t.out[i]);
+        soften(run, t.own->t[i] + t.lo[i], t.hi[i] - t.lo[i], t.out[i]);
         memset(t.out[i]->o, 0, (size_t)l->dv * sizeof(float));
     }
     tile_float_sums(run, keys, &t);
