@@ -212,11 +212,11 @@ TARGET static void values_avx512(int64_t dv, const float *x, int64_t pad, char *
 
 /* ---- Scores ---- */
 
-/* From sums to what the tile holds: `whole`, all that there is of a score, else to be added to it.
- */
+/* Sums of a block of elements into the tile: of the first one, of the last one. */
 TARGET INLINE void put_scores(const char *group, int64_t bytes, const float *offset,
                               struct engine_attend_tile *tile, int64_t at,
-                              __m512i sum[ENGINE_ATTEND_ROWS][4], int nr, int ng, bool whole)
+                              __m512i sum[ENGINE_ATTEND_ROWS][4], int nr, int ng, bool is_first,
+                              bool is_last)
 {
     UNROLL
     for (int g = 0; g < ng; g++) {
@@ -225,60 +225,49 @@ TARGET INLINE void put_scores(const char *group, int64_t bytes, const float *off
         UNROLL
         for (int r = 0; r < nr; r++) {
             float *to = tile->t[r] + at + GROUP * g;
-            const __m512 s = _mm512_cvtepi32_ps(sum[r][g]);
-            _mm512_storeu_ps(to, whole ? _mm512_fmadd_ps(_mm512_mul_ps(s, scale),
-                                                         _mm512_set1_ps(tile->query_scale[r]), add)
-                                       : _mm512_add_ps(_mm512_loadu_ps(to), s));
+            __m512 s = _mm512_cvtepi32_ps(sum[r][g]);
+            if (!is_first) s = _mm512_add_ps(_mm512_load_ps(to), s);
+            if (is_last)
+                s = _mm512_fmadd_ps(_mm512_mul_ps(s, scale), _mm512_set1_ps(tile->query_scale[r]),
+                                    add);
+            _mm512_store_ps(to, s);
         }
     }
 }
 
-/* nr queries by ng groups of keys from key `at` on, the elements [2 * first, 2 * end). */
-TARGET INLINE void scores_tile(const char *group, int64_t bytes, const float *offset,
-                               struct engine_attend_tile *tile, int64_t at, int64_t first,
-                               int64_t end, int nr, int ng, bool whole)
+/* nr queries by ng groups of keys, from key `at` on. */
+TARGET INLINE void scores_tile(int64_t n_pairs, const char *group, int64_t bytes,
+                               const float *offset, struct engine_attend_tile *tile, int64_t at,
+                               int nr, int ng)
 {
     const int16_t *keys = engine_attend_codes(group), *query[ENGINE_ATTEND_ROWS];
-    __m512i sum[ENGINE_ATTEND_ROWS][4];
     UNROLL
-    for (int r = 0; r < nr; r++) {
-        query[r] = tile->query[r];
-        UNROLL
-        for (int g = 0; g < ng; g++) sum[r][g] = _mm512_setzero_si512();
-    }
-    for (int64_t i = first; i < end; i++) {
-        __m512i k[4];
-        UNROLL
-        for (int g = 0; g < ng; g++)
-            k[g] = _mm512_loadu_si512(keys + g * (bytes / 2) + i * 2 * GROUP);
-        UNROLL
-        for (int r = 0; r < nr; r++) {
-            __m512i q = broadcast_pair(query[r] + 2 * i);
-            UNROLL
-            for (int g = 0; g < ng; g++) mad_pairs(&sum[r][g], k[g], q);
-        }
-    }
-    put_scores(group, bytes, offset, tile, at, sum, nr, ng, whole);
-}
-
-/* Rows of more than a block: blocks are added up in the tile, then scaled. */
-TARGET INLINE void scores_blocks(int64_t n_pairs, const char *group, int64_t bytes,
-                                 const float *offset, struct engine_attend_tile *tile, int64_t at,
-                                 int nr, int ng)
-{
-    for (int r = 0; r < nr; r++) memset(tile->t[r] + at, 0, (size_t)(GROUP * ng) * sizeof(float));
+    for (int r = 0; r < nr; r++) query[r] = tile->query[r];
     for (int64_t first = 0; first < n_pairs; first += PAIRS) {
         const int64_t end = first + PAIRS < n_pairs ? first + PAIRS : n_pairs;
-        scores_tile(group, bytes, offset, tile, at, first, end, nr, ng, false);
-    }
-    for (int g = 0; g < ng; g++)
-        for (int r = 0; r < nr; r++) {
-            float *to = tile->t[r] + at + GROUP * g;
-            const __m512 s = _mm512_mul_ps(
-                _mm512_loadu_ps(to), _mm512_loadu_ps(engine_attend_scales(group + g * bytes)));
-            _mm512_storeu_ps(to, _mm512_fmadd_ps(s, _mm512_set1_ps(tile->query_scale[r]),
-                                                 _mm512_loadu_ps(offset + at + GROUP * g)));
+        __m512i sum[ENGINE_ATTEND_ROWS][4];
+        UNROLL
+        for (int r = 0; r < nr; r++) UNROLL
+        for (int g = 0; g < ng; g++) sum[r][g] = _mm512_setzero_si512();
+        for (int64_t i = first; i < end; i++) {
+            __m512i k[4];
+            UNROLL
+            for (int g = 0; g < ng; g++)
+                k[g] = _mm512_loadu_si512(keys + g * (bytes / 2) + i * 2 * GROUP);
+            UNROLL
+            for (int r = 0; r < nr; r++) {
+                __m512i q = broadcast_pair(query[r] + 2 * i);
+                UNROLL
+                for (int g = 0; g < ng; g++) mad_pairs(&sum[r][g], k[g], q);
+            }
         }
+        if (first == 0 && end == n_pairs)
+            put_scores(group, bytes, offset, tile, at, sum, nr, ng, true, true);
+        else if (first == 0)
+            put_scores(group, bytes, offset, tile, at, sum, nr, ng, true, false);
+        else
+            put_scores(group, bytes, offset, tile, at, sum, nr, ng, false, end == n_pairs);
+    }
 }
 
 TARGET INLINE void scores_rows(int64_t d, int64_t first, int64_t end, const char *keys,
@@ -287,12 +276,9 @@ TARGET INLINE void scores_rows(int64_t d, int64_t first, int64_t end, const char
     const int64_t bytes = engine_attend_key_bytes(d), n_pairs = (d + 1) / 2;
     int64_t g = first;
     for (; g + 4 <= end; g += 4)
-        if (n_pairs <= PAIRS)
-            scores_tile(keys + g * bytes, bytes, offset, tile, GROUP * g, 0, n_pairs, nr, 4, true);
-        else
-            scores_blocks(n_pairs, keys + g * bytes, bytes, offset, tile, GROUP * g, nr, 4);
+        scores_tile(n_pairs, keys + g * bytes, bytes, offset, tile, GROUP * g, nr, 4);
     for (; g < end; g++)
-        scores_blocks(n_pairs, keys + g * bytes, bytes, offset, tile, GROUP * g, nr, 1);
+        scores_tile(n_pairs, keys + g * bytes, bytes, offset, tile, GROUP * g, nr, 1);
 }
 
 TARGET static void scores_avx512(int64_t d, int64_t first, int64_t end, const char *keys,
@@ -510,20 +496,20 @@ TARGET INLINE void sums_tile(int64_t dv, int64_t first, int64_t end, const char 
                              __mmask16 last, int nr, int nv)
 {
     const int64_t pad = (dv + 15) / 16 * 16, bytes = engine_attend_value_bytes(dv);
-    __m512 total[ENGINE_ATTEND_ROWS][2];
+    __m512 total[ENGINE_ATTEND_ROWS][4];
     UNROLL
     for (int r = 0; r < nr; r++) UNROLL
     for (int d = 0; d < nv; d++) total[r][d] = _mm512_setzero_ps();
     values += 2 * bytes * first;
     for (int64_t s = first; s < end; s++, values += 2 * bytes) {
-        __m512i sum[ENGINE_ATTEND_ROWS][2];
+        __m512i sum[ENGINE_ATTEND_ROWS][4];
         UNROLL
         for (int r = 0; r < nr; r++) UNROLL
         for (int d = 0; d < nv; d++) sum[r][d] = _mm512_setzero_si512();
         for (int i = 0; i < SUB; i += 2) {
             const char *group = values + i / GROUP * bytes;
             const int16_t *v = engine_attend_codes(group) + 2 * at + i % GROUP * pad;
-            __m512i row[2];
+            __m512i row[4];
             UNROLL
             for (int d = 0; d < nv; d++) row[d] = _mm512_loadu_si512(v + 32 * d);
             UNROLL
@@ -549,6 +535,10 @@ TARGET INLINE void sums_rows(int64_t dv, int64_t first, int64_t end, const char 
                              const struct engine_attend_tile *tile, float *const *o, int nr)
 {
     int64_t d = 0;
+    /* As many registers of sums as there are; with few rows the values come from memory, in whole
+     * rows where that can be. */
+    for (; nr <= 3 && d + 64 <= dv; d += 64)
+        sums_tile(dv, first, end, values, tile, o, d, 0xffff, nr, 4);
     for (; d + 32 <= dv; d += 32) sums_tile(dv, first, end, values, tile, o, d, 0xffff, nr, 2);
     for (; d < dv; d += 16) sums_tile(dv, first, end, values, tile, o, d, live_of(dv - d), nr, 1);
 }
