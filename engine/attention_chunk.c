@@ -288,29 +288,34 @@ static void tile_float_sums(const struct attention_run *run, const struct attent
     for (int64_t i = 0; i < t->n; i++) sum_floats(run, keys, t, i, 1, to, t->hi[i]);
 }
 
+/* Scores of row i to what weights are powers of two of, where `scores` has not made them so. */
+static void exponents(const struct attention_run *run, const struct tile *t, int64_t i)
+{
+    const struct engine_vec *vec = &run->task->engine->vec;
+    const float *offset = scratch(run, run->l.offset_at);
+    const int64_t lo = t->own->lo[i], n = t->own->hi[i] - lo;
+    float *s = t->own->t[i] + lo;
+    if (run->softcap != 0.0f)
+        cap(run, s, n, ATTENTION_LOG2_E);
+    else
+        vec->scale(n, s, ATTENTION_LOG2_E, 0.0f, s);
+    vec->add(n, s, offset + lo, s);
+}
+
 /* Weights and sums where values are codes. */
 static void tile_sums(const struct attention_run *run, const struct attention_keys *keys,
                       const struct tile *t)
 {
     const struct attention_layout *l = &run->l;
-    const struct engine_vec *vec = &run->task->engine->vec;
     const int64_t first = t->least / SUB, end = (t->most + SUB - 1) / SUB;
-    const float *offset = scratch(run, l->offset_at), *inverse = scratch(run, l->inverse_at);
     float *o[ATTENTION_TILE];
+    memcpy(t->own->lo, t->lo, sizeof t->lo);
+    memcpy(t->own->hi, t->hi, sizeof t->hi);
     for (int64_t i = 0; i < t->n; i++) {
-        float *s = t->own->t[i] + t->lo[i];
-        const int64_t n = t->hi[i] - t->lo[i];
-        t->own->lo[i] = t->lo[i];
-        t->own->hi[i] = t->hi[i];
         o[i] = t->out[i]->o;
-        if (run->direct) continue;
-        if (run->softcap != 0.0f)
-            cap(run, s, n, ATTENTION_LOG2_E);
-        else
-            vec->scale(n, s, ATTENTION_LOG2_E, 0.0f, s);
-        vec->add(n, s, offset + t->lo[i], s);
+        if (!run->direct) exponents(run, t, i);
     }
-    run->attend->weights(first, end, inverse, t->own);
+    run->attend->weights(first, end, scratch(run, l->inverse_at), t->own);
     run->attend->sums(l->dv, first, end, keys->value, t->own, o);
     for (int64_t i = 0; i < t->n; i++) {
         t->out[i]->m = t->own->base[i];

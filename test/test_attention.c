@@ -2,6 +2,7 @@
  * shapes, and the same bits for every level, number of threads and split of the batch. */
 #include "test/support.h"
 
+#include "engine/attend.h"
 #include "engine/graph.h"
 #include <math.h>
 #include <stdio.h>
@@ -20,12 +21,17 @@ struct shape {
     bool lists; /* tokens belong to different sequences */
     bool sinks;
     float softcap;
-    double bar; /* largest NMSE */
+    double bar;  /* largest NMSE */
+    float sharp; /* scales queries, if not 0 */
 };
 
 static const struct shape shapes[] = {
     {"plain", 5, 4, 4, 64, 64, 32, QUANT_F16, QUANT_F16, .bar = 1e-7},
     {"f32 cache", 33, 6, 2, 40, 24, 64, QUANT_F32, QUANT_F32, .bar = 1e-12},
+    {"f32 keys", 20, 4, 2, 40, 24, 300, QUANT_F32, QUANT_F16, .past = 250, .bar = 1e-7},
+    {"f32 values", 20, 4, 2, 40, 24, 300, QUANT_F16, QUANT_F32, .past = 250, .bar = 1e-7},
+    {"f32 keys, capped", 9, 5, 1, 40, 24, 300, QUANT_F32, QUANT_F16, .past = 250, .sinks = true,
+     .softcap = 5.0f, .bar = 1e-7},
     {"grouped", 70, 9, 3, 64, 64, 200, QUANT_F16, QUANT_F16, .past = 100, .bar = 1e-7},
     {"one kv head", 3, 71, 1, 64, 64, 40, QUANT_F16, QUANT_F16, .past = 30, .bar = 1e-7},
     {"255 keys", 1, 4, 2, 80, 80, 255, QUANT_F16, QUANT_F16, .past = 254, .bar = 1e-7},
@@ -49,6 +55,7 @@ static const struct shape shapes[] = {
     {"softcap", 20, 4, 2, 64, 64, 300, QUANT_F16, QUANT_F16, .past = 250, .softcap = 5.0f,
      .bar = 1e-7},
     {"odd sizes", 7, 3, 3, 37, 19, 60, QUANT_F16, QUANT_F16, .past = 50, .bar = 1e-7},
+    {"sharp", 9, 4, 2, 64, 64, 600, QUANT_F16, QUANT_F16, .past = 500, .bar = 1e-4, .sharp = 40},
     {"large head", 3, 2, 1, 576, 512, 300, QUANT_F16, QUANT_F16, .past = 290, .bar = 1e-7},
     {"bf16 cache", 20, 4, 2, 72, 72, 300, QUANT_BF16, QUANT_BF16, .past = 250, .bar = 1e-7},
     {"q8_0 cache", 20, 4, 2, 64, 64, 300, QUANT_Q8_0, QUANT_Q8_0, .past = 250, .bar = 1e-7},
@@ -141,7 +148,8 @@ static struct data *data_new(const struct shape *s)
     d->n_cells = (2 * s->room + ENGINE_CODES_ALIGN - 1) / ENGINE_CODES_ALIGN * ENGINE_CODES_ALIGN;
     size_t n_q = (size_t)s->n_tokens * (size_t)s->n_heads;
     d->q = malloc(n_q * (size_t)s->d * sizeof(float));
-    for (size_t i = 0; i < n_q * (size_t)s->d; i++) d->q[i] = 4 * random_float(&seed);
+    for (size_t i = 0; i < n_q * (size_t)s->d; i++)
+        d->q[i] = 4 * (s->sharp != 0 ? s->sharp : 1) * random_float(&seed);
     d->k_cache = random_cache(s->k_type, (int64_t)d->n_cells * s->n_kv, s->d, &d->k, &seed);
     d->v_cache = random_cache(s->v_type, (int64_t)d->n_cells * s->n_kv, s->dv, &d->v, &seed);
     d->span = calloc((size_t)s->n_tokens, 4 * sizeof(int32_t));
@@ -358,16 +366,48 @@ static void test_codes(void **state)
     }
 }
 
-/* Keys and values that are infinite, NaN, tiny, or all zero: the same bits at every level. */
-static void test_wild_values(void **state)
+/* Rows whose largest elements are at the borders of scales: the same codes at every level, and
+ * those of values up to the largest that there may be. */
+static void test_borders(void **state)
 {
     (void)state;
-    static const struct shape s = {"wild", 9, 4, 2, 64, 64, 300, QUANT_F16, QUANT_F16, .past = 280};
-    static const uint16_t wild[] = {0x7c00, 0xfc00, 0x7e01, 0x0001, 0x8000, 0x7bff};
-    enum { N = 9 * 4 * 64 };
+    static const uint32_t largest[] = {0x3f7fefff, 0x3f7ff000, 0x3f7ff001, 0x3f7fffff,
+                                       0x3f800000, 0x7f7fffff, 0x7f800000, 0x21800000,
+                                       0x217fffff, 0x0d800000, 0x0d7fffff, 0};
+    enum { ROWS = ENGINE_ATTEND_GROUP, BYTES = 4 * ROWS + 2 * ROWS * ROWS };
+    float x[ROWS][ROWS] = {{0}};
+    for (int i = 0; i < ROWS * ROWS; i++) {
+        memcpy(&x[i / ROWS][i % ROWS], &largest[i / ROWS % 12], 4);
+        x[i / ROWS][i % ROWS] *= i % 3 == 0 ? 1.0f : i % 3 == 1 ? -0.7f : 0.1f;
+    }
+    for (int level = 0; level <= (int)quant_level_best(); level++) {
+        const struct engine_attend *attend = engine_attend_table(level);
+        _Alignas(64) char want[2][BYTES], got[2][BYTES];
+        engine_attend_scalar.keys(ROWS, x[0], ROWS, want[0]);
+        engine_attend_scalar.values(ROWS, x[0], ROWS, want[1]);
+        attend->keys(ROWS, x[0], ROWS, got[0]);
+        attend->values(ROWS, x[0], ROWS, got[1]);
+        assert_memory_equal(got, want, sizeof want);
+        for (int r = 0; r < ROWS; r++) {
+            int16_t codes[ROWS];
+            const float scale = attend->row(ROWS, x[r], ENGINE_ATTEND_VALUE, codes);
+            assert_memory_equal(&scale, engine_attend_scales(got[1]) + r, 4);
+            for (int i = 0; i < ROWS; i++) {
+                assert_true(abs(codes[i]) <= ENGINE_ATTEND_VALUE_MAX);
+                assert_int_equal(codes[i], engine_attend_codes(got[1])[r / 2 * 32 + 2 * i + r % 2]);
+            }
+        }
+    }
+}
+
+/* Keys and values that are infinite, NaN, tiny, huge, or all zero: the same bits at every level. */
+static void check_wild(enum quant_id type, const uint16_t *wild)
+{
+    const struct shape s = {"wild", 9, 4, 2, 64, 64, 300, type, type, .past = 280};
+    enum { N = 9 * 4 * 64, WILD = 7 };
     struct data *d = data_new(&s);
     static float want[N], got[N];
-    for (int i = 0; i < 6; i++) {
+    for (int i = 0; i < WILD; i++) {
         uint16_t *k = (uint16_t *)(void *)d->k_cache, *v = (uint16_t *)(void *)d->v_cache;
         size_t row = (size_t)(40 * i + 7) * 2 * 64 + (i < 3 ? 0 : 64); /* one head stays finite */
         memcpy(k + row + 5, &wild[i], 2);
@@ -385,6 +425,40 @@ static void test_wild_values(void **state)
             numbers += !isnan(want[i]);
         }
         if (level > 0) assert_true(numbers > 0 && numbers < N);
+        engine_free(e);
+    }
+    data_free(d);
+}
+
+static void test_wild_values(void **state)
+{
+    (void)state;
+    check_wild(QUANT_F16, (uint16_t[]){0x7c00, 0xfc00, 0x7e01, 0x0001, 0x8000, 0x7bff, 0xfbff});
+    /* 2^23 and 2^80 */
+    check_wild(QUANT_BF16, (uint16_t[]){0x7f80, 0xff80, 0x7fc1, 0x0001, 0x8000, 0x4b00, 0x0100});
+    check_wild(QUANT_BF16, (uint16_t[]){0x7f80, 0xff80, 0x7fc1, 0x6780, 0x0001, 0x1000, 0x4a00});
+}
+
+/* Keys whose scores are too far below have no weight, which leaves NaN where there are no others;
+ * scores too far above are NaN. */
+static void test_far_scores(void **state)
+{
+    (void)state;
+    static const struct shape s = {"far", 3, 1, 1, 16, 16, 8, QUANT_BF16, QUANT_BF16, .past = 0};
+    static const uint16_t keys[] = {0xc980 /* -2^20 */, 0x3e80 /* 1/4 */, 0x4980 /* 2^20 */};
+    struct data *d = data_new(&s);
+    const int32_t *cells = d->cells + (LISTS - 1) * s.room;
+    float got[3 * 16];
+    for (int i = 0; i < 3 * 16; i++) d->q[i] = 1.0f; /* a score is 4 times an element of the key */
+    for (int i = 0; i < 3 * 16; i++)
+        memcpy(d->k_cache + 2 * (cells[i / 16] * 16 + i % 16), &keys[i / 16], 2);
+    for (int level = 0; level <= (int)quant_level_best(); level++) {
+        struct engine *e = engine_at(level, 1);
+        attend(d, e, 0, 3, got);
+        for (int i = 0; i < 16; i++) {
+            assert_true(isnan(got[i]) && isnan(got[32 + i]));
+            assert_true(fabsf(got[16 + i] - d->v[cells[1] * 16 + i]) < 1e-3f);
+        }
         engine_free(e);
     }
     data_free(d);
@@ -427,8 +501,9 @@ static void test_odd_spans(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_reference), cmocka_unit_test(test_same_bits),
-        cmocka_unit_test(test_codes),     cmocka_unit_test(test_wild_values),
+        cmocka_unit_test(test_reference),  cmocka_unit_test(test_same_bits),
+        cmocka_unit_test(test_codes),      cmocka_unit_test(test_wild_values),
+        cmocka_unit_test(test_far_scores), cmocka_unit_test(test_borders),
         cmocka_unit_test(test_odd_spans),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
