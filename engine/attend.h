@@ -1,6 +1,6 @@
 /* engine/attend.h: attention's arithmetic in integers, one table per instruction-set level.
  *
- * Keys, values, queries and weights become codes of 13 or 14 bits with one scale each, so that
+ * Keys, values, queries and weights become codes of 12 to 15 bits with one scale each, so that
  * products are sums of integers: exact, whatever the order, and two multiply-adds a lane where
  * floats have one. attend_scalar.c is the specification, the others give the same bits. Private to
  * attention, which owns memory, lists of cells and softmax. F32 caches are not for these.
@@ -9,14 +9,15 @@
  * code = round-to-nearest-even(x * factor). m not finite: scale = quiet NaN, all codes 0.
  *   query: scale = m / 8191, factor = 8191 / m, once per row; m < 2^-100: scale and codes 0.
  *   key: the same with 4095, each row by itself.
- *   value: scale = 2^L, the smallest that keeps codes up to 4095, factor = 2^-L, each row by
- * itself; m < 2^-60: L = -72, codes 0. score = fmaf(acc * key scale, query scale, offset), acc =
- * sum over blocks of 64 elements, ascending, of (float)(integer sum), the first one as it is.
+ *   value: scale = 2^L, the least that keeps codes up to 4095, factor = 2^-L, each row by itself;
+ *   m < 2^-60: L = -72, codes 0.
+ *   score = fmaf(acc * key scale, query scale, offset), acc = sum over blocks of 64 elements,
+ *   ascending, of (float)(integer sum), the first one as it is.
  *
  * Weights are powers of two of scores t, to which L of the key's value was added (the offset):
  * 2^t is the weight times the value's scale, which values' codes want to be multiplied by.
  *   For ENGINE_ATTEND_SUB keys, counted from position 0: c = ceil(largest t that is a number), at
- *   least -2^22 and NaN above 2^22; w = 2^(t - c + 14) as engine_attend_power says; code of w.
+ *   least -2^22 and NaN above 2^22; w = 2^(t - c + 14), see ENGINE_ATTEND_POWERS; code of w.
  *   C = largest c of the chunk; scale = 2^(c - C), below 2^-126: 0.
  *   sum: per 32 keys in lanes (position % 16) lane = fmaf(w, 2^-L, lane); then, ascending,
  *   total = fmaf(lane, scale, total); then the tree of engine/vec.h.

@@ -3,9 +3,9 @@
  * Sources: q, k_cache, v_cache, span, cells, sinks (or NULL); parameters: scale, softcap. Contract
  * and arithmetic: engine/graph.h. What is left open there: softcap is separate roundings
  * (vec.scale, tanh, vec.scale); sums of weights over a chunk start at the first key of it that the
- * token sees; a merge is l = l0 * e0 + l1 * e1, o = fmaf(o1, e1, o0 * e0); the result is
- * o * (1 / l), zero where there are neither keys nor sinks. A span that leaves its list is cut, a
- * list or a cell that does not exist gives NaN.
+ * token sees; a merge is l = l0 * e0 + l1 * e1, o = fmaf(o1, e1, o0 * e0), e = exp(m - M), or
+ * 2^(m - M) where values are codes; the result is o * (1 / l), zero where there are neither keys
+ * nor sinks. A span that leaves its list is cut, a list or a cell that does not exist gives NaN.
  *
  * The query rows of a KV head are numbered token * (heads per KV head) + head and taken in blocks;
  * a block reads each chunk of keys and values once (attention_chunk.c). A unit of work is one block

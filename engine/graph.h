@@ -202,8 +202,8 @@ struct engine_attention {
  * (lanes over j - the first key of the chunk that the token sees); o = sum p_j v_j. Chunks are
  * merged in ascending order: M = max(m0, m1), each side scaled by exp(m - M). Products with keys or
  * values of an F32 cache are floats: the dot of F32 weights, times scale, and fmaf in ascending j.
- * All other types are codes of 12 to 14 bits, row by row, and products are sums of integers
- * (engine/attend.h).
+ * All other types are codes of 12 to 14 bits, row by row, and products are sums of integers; where
+ * values are codes, weights are powers of two, with codes of their own (engine/attend.h).
  */
 enum { ENGINE_ATTENTION_CHUNK = 256 };
 struct engine_tensor *engine_attention(struct engine_graph *g, struct engine_tensor *q,
