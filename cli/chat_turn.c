@@ -168,7 +168,7 @@ static bool show_json(const struct cli_chat *c, const json_t *message, struct ba
     base_buffer_add_format(&out,
                            ",\"prompt_tokens\":%zu,\"read_tokens\":%llu,\"tokens\":%llu,"
                            "\"stop\":\"%s\",\"seed\":%llu}\n",
-                           c->prompt.ids.count, (unsigned long long)o->n_prompt,
+                           c->prompt.ids.count, (unsigned long long)o->n_read,
                            (unsigned long long)o->n_generated, cli_ending_name[o->ending],
                            (unsigned long long)c->generator.seed);
     const bool ok = cli_write_buffer(&out, err);
@@ -181,7 +181,7 @@ static void note_turn(const struct cli_chat *c)
     const struct cli_outcome *o = &c->outcome;
     cli_note("prompt: %zu tokens, %zu from the cache, %llu read in %.1f ms; generated: %llu tokens "
              "in %.1f ms; seed %llu; ended by %s",
-             c->prompt.ids.count, c->n_kept, (unsigned long long)o->n_prompt, o->read_seconds * 1e3,
+             c->prompt.ids.count, c->n_kept, (unsigned long long)o->n_read, o->read_seconds * 1e3,
              (unsigned long long)o->n_generated, o->generate_seconds * 1e3,
              (unsigned long long)c->generator.seed, cli_ending_name[o->ending]);
 }

@@ -147,6 +147,13 @@ usage '--tools: the chat template knows no tools' run $plain -p x --tools "$work
 infer run --chat --template chatml -p x --show-prompt # a name
 status 0
 out_like '^<\|im_start\|>user$'
+err ''
+infer run --chat --template llama3 -p x --show-prompt # another model's
+status 0
+out_like '<\|start_header_id\|>user'
+err_line "--template llama3: '<\|start_header_id\|>' is no token of this model, which reads it as letters"
+infer run --chat --template alpaca -p x --show-prompt # no marks
+err ''
 
 begin options_that_need_chat
 usage '--system: needs --chat' -p x --system y
