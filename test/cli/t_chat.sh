@@ -67,6 +67,8 @@ infer run $plain -p 'text, '
 out_like '^text, from a pipe<'
 input=
 usage 'the question is empty' run $plain -p ''
+infer run $plain -p x --system ''
+out_like '^<\|im_start\|>system$'
 printf '\377' >"$work/in"
 usage 'a message must be UTF-8, and byte 0 is not' run $plain -f "$work/in"
 
