@@ -46,18 +46,19 @@ say  = $(if $(V),,@printf '  %-5s %s\n' $(1) $(2))
 all: $(BUILD)/infer
 
 help:
-	@echo 'make            build build/infer'
-	@echo 'make run        install what is missing, build, fetch the default model, ask it something'
-	@echo 'make test       set up and run the whole suite (SAN=address,undefined or SAN=thread: sanitized)'
-	@echo 'make check      the suite without set-up'
-	@echo 'make bench      speed on this machine'
-	@echo 'make lint       layout, names, sizes, include order, globals'
-	@echo 'make format     apply .clang-format'
-	@echo 'make fuzz-gguf  build build/fuzz/fuzz_gguf and a corpus (needs clang)'
-	@echo 'make fuzz-template build build/fuzz/fuzz_template and a corpus (needs clang)'
-	@echo 'make compdb     compile_commands.json for clangd'
-	@echo 'make install    into $$(DESTDIR)$$(PREFIX)'
-	@echo 'make clean      remove what was built'
+	@echo 'make                 build build/infer'
+	@echo 'make run             install what is missing, build, fetch the default model, ask it something'
+	@echo 'make test            set up and run the whole suite (SAN=address,undefined or SAN=thread: sanitized)'
+	@echo 'make check           the suite without set-up'
+	@echo 'make bench           speed on this machine'
+	@echo 'make lint            layout, names, sizes, include order, globals'
+	@echo 'make format          apply .clang-format'
+	@echo 'make fuzz-gguf       build build/fuzz/fuzz_gguf and a corpus (needs clang)'
+	@echo 'make fuzz-tokenizer  build build/fuzz/fuzz_tokenizer (needs clang)'
+	@echo 'make fuzz-template   build build/fuzz/fuzz_template and a corpus (needs clang)'
+	@echo 'make compdb          compile_commands.json for clangd'
+	@echo 'make install         into $$(DESTDIR)$$(PREFIX)'
+	@echo 'make clean           remove what was built'
 	@echo 'V=1 shows whole commands'
 
 $(BUILD)/infer: $(CLI_OBJ) $(BUILD)/libinfer.a
@@ -138,11 +139,12 @@ compdb:
 
 DATA = $(DESTDIR)$(PREFIX)/share
 install: all $(BUILD)/man/infer.1 $(addprefix $(BUILD)/man/,bash zsh fish)
-	install -d $(DESTDIR)$(PREFIX)/bin $(DATA)/doc/infer $(DATA)/man/man1 \
+	install -d $(DESTDIR)$(PREFIX)/bin $(DATA)/doc/infer/docs $(DATA)/man/man1 \
 	    $(DATA)/bash-completion/completions $(DATA)/zsh/site-functions \
 	    $(DATA)/fish/vendor_completions.d
 	install -m 755 $(BUILD)/infer $(DESTDIR)$(PREFIX)/bin/infer
-	install -m 644 README.md docs/*.md docs/*.json $(DATA)/doc/infer
+	install -m 644 README.md CONTRIBUTING.md CHANGELOG.md LICENSE $(DATA)/doc/infer
+	install -m 644 docs/* $(DATA)/doc/infer/docs
 	install -m 644 $(BUILD)/man/infer.1 $(DATA)/man/man1/infer.1
 	install -m 644 $(BUILD)/man/bash $(DATA)/bash-completion/completions/infer
 	install -m 644 $(BUILD)/man/zsh $(DATA)/zsh/site-functions/_infer

@@ -63,9 +63,9 @@ static bool set_system(struct cli_chat *c, const char *argument, enum cli_chat_n
 {
     (void)next;
     if (*argument) {
-        const size_t size = strcmp(argument, "-") == 0 ? 0 : strlen(argument);
         cli_chat_changed(c);
-        return cli_messages_set_system(c->messages, argument, size, err);
+        return cli_messages_set_system(c->messages, strcmp(argument, "-") == 0 ? NULL : argument,
+                                       err);
     }
     const json_t *message = n_system(c) ? json_array_get(c->messages, 0) : NULL;
     const char *text = json_string_value(json_object_get(message, "content"));

@@ -21,7 +21,7 @@ bool cli_chat_once_read(struct cli_chat_once *c, const struct cli_values *values
     if (strcmp(cli_messages_role(c->messages, 0), "system") == 0)
         return base_fail_at(err, BASE_USAGE, "--system", -1,
                             "the messages begin with a system message already");
-    return cli_messages_set_system(c->messages, values->system, strlen(values->system), err);
+    return cli_messages_set_system(c->messages, values->system, err);
 }
 
 bool cli_chat_once_encode(struct cli_chat_once *c, const struct cli_model *model,

@@ -277,6 +277,45 @@ static json_t *convert(const struct cli_chat_template *t, const json_t *messages
     return list;
 }
 
+/* ---- Marks ---- */
+
+/* The mark that begins at s, as "<|user|>" is one: its size; 0 when there is none. */
+static size_t mark_size(const char *s, size_t before)
+{
+    const size_t n = strcspn(s + 1, "<> \t\r\n");
+    if (*s != '<' || s[n + 1] != '>' || n == 0) return 0;
+    return (before && s[-1] == '<') || s[n + 2] == '>' ? 0 : n + 2; /* <<SYS>> is text */
+}
+
+static bool is_token(const struct text_tokenizer *t, const char *text, size_t size)
+{
+    struct text_ids ids = {0};
+    struct base_error ignored = BASE_ERROR_INIT;
+    bool one = text_encode(t, text, size, TEXT_PARSE_SPECIAL, &ids, &ignored) && ids.count == 1;
+    text_ids_free(&ids);
+    return one;
+}
+
+/* A format that was asked for by name may be another model's, which would read its marks as letters
+ * and answer nonsense: worth a remark, and no more, since nothing else is wrong. */
+static void note_foreign_marks(const struct cli_chat_template *t, const struct cli_values *values,
+                               const struct cli_model *m)
+{
+    struct base_buffer text = BASE_BUFFER_INIT;
+    struct base_error ignored = BASE_ERROR_INIT;
+    json_t *trial = json_pack("[{s:s, s:s}]", "role", "user", "content", "x");
+    if (trial && render(t, trial, &text, NULL, &ignored))
+        for (size_t i = 0; i < text.size; i++) {
+            const size_t size = mark_size(text.data + i, i);
+            if (!size || is_token(m->tokenizer, text.data + i, size)) continue;
+            cli_note("--template %s: '%.*s' is no token of this model, which reads it as letters",
+                     values->template, (int)size, text.data + i);
+            break;
+        }
+    json_decref(trial);
+    base_buffer_free(&text);
+}
+
 /* ---- The whole ---- */
 
 bool cli_chat_template_open(struct cli_chat_template *t, const struct cli_values *values,
@@ -288,6 +327,8 @@ bool cli_chat_template_open(struct cli_chat_template *t, const struct cli_values
     if (!t->template) return blame(t, err);
     if (!set_variables(t, values, model, tools, err)) return false;
     learn_forms(t);
+    if (values->template && text_template_builtin(values->template))
+        note_foreign_marks(t, values, model);
     return true;
 }
 

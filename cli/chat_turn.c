@@ -115,18 +115,21 @@ static bool make_room(struct cli_chat *c, struct base_error *err)
     const uint64_t predict = c->values->n_predict < 0 ? n_ctx : (uint64_t)c->values->n_predict;
     const uint64_t room = predict < n_ctx / 4 ? predict : n_ctx / 4;
     const size_t before = c->n_dropped;
+    const bool shift = strcmp(c->values->on_full, "shift") == 0;
     if (!render(c, err)) return false;
-    if (strcmp(c->values->on_full, "shift") == 0)
+    if (shift)
         while (c->prompt.ids.count + room > n_ctx && drop_turn(c))
             if (!render(c, err)) return false;
     if (c->n_dropped > before)
         cli_note("the context of %u tokens is full: the %zu oldest messages are not read any more",
                  (unsigned)n_ctx, c->n_dropped);
     if (c->prompt.ids.count <= n_ctx) return true;
-    return base_fail(err, BASE_TOO_LONG,
-                     "the conversation has %zu tokens and the context holds %u: /clear or /undo "
-                     "make room, and so does --ctx-size or --on-full shift",
-                     c->prompt.ids.count, (unsigned)n_ctx);
+    return base_fail(err, BASE_TOO_LONG, "the %s has %zu tokens and the context holds %u: %s",
+                     shift ? "last message alone" : "conversation", c->prompt.ids.count,
+                     (unsigned)n_ctx,
+                     shift ? "shorten it or raise --ctx-size"
+                           : "/clear or /undo make room, and so does --ctx-size or --on-full "
+                             "shift");
 }
 
 /* Lets the session forget what the prompt does not begin with. At least the last id is read: it
@@ -168,7 +171,7 @@ static bool show_json(const struct cli_chat *c, const json_t *message, struct ba
     base_buffer_add_format(&out,
                            ",\"prompt_tokens\":%zu,\"read_tokens\":%llu,\"tokens\":%llu,"
                            "\"stop\":\"%s\",\"seed\":%llu}\n",
-                           c->prompt.ids.count, (unsigned long long)o->n_prompt,
+                           c->prompt.ids.count, (unsigned long long)o->n_read,
                            (unsigned long long)o->n_generated, cli_ending_name[o->ending],
                            (unsigned long long)c->generator.seed);
     const bool ok = cli_write_buffer(&out, err);
@@ -181,7 +184,7 @@ static void note_turn(const struct cli_chat *c)
     const struct cli_outcome *o = &c->outcome;
     cli_note("prompt: %zu tokens, %zu from the cache, %llu read in %.1f ms; generated: %llu tokens "
              "in %.1f ms; seed %llu; ended by %s",
-             c->prompt.ids.count, c->n_kept, (unsigned long long)o->n_prompt, o->read_seconds * 1e3,
+             c->prompt.ids.count, c->n_kept, (unsigned long long)o->n_read, o->read_seconds * 1e3,
              (unsigned long long)o->n_generated, o->generate_seconds * 1e3,
              (unsigned long long)c->generator.seed, cli_ending_name[o->ending]);
 }

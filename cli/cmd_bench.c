@@ -250,20 +250,12 @@ static bool print(struct cli_bench *b, struct base_error *err)
     return ok;
 }
 
-static bool write_svg(struct cli_bench *b, struct base_error *err)
+static bool write_svg(struct cli_bench *b, struct cli_file *file, struct base_error *err)
 {
     struct base_buffer out = BASE_BUFFER_INIT;
-    struct cli_file file;
-    if (!b->values->svg) return true;
     cli_bench_svg(b, &out);
     bool ok = !out.failed || base_fail(err, BASE_NO_MEMORY, "not enough memory");
-    if (ok) {
-        ok = cli_file_create(&file, b->values->svg, err);
-        if (ok) {
-            ok = cli_file_write(&file, out.data, out.size, err);
-            ok = cli_file_close(&file, ok, err) && ok;
-        }
-    }
+    ok = ok && cli_file_write(file, out.data, out.size, err);
     base_buffer_free(&out);
     return ok;
 }
@@ -271,9 +263,12 @@ static bool write_svg(struct cli_bench *b, struct base_error *err)
 bool cli_cmd_bench(const struct cli_values *values, struct base_error *err)
 {
     struct cli_bench b = {.values = values};
-    bool ok = open_all(&b, err);
+    struct cli_file svg = {.fd = -1};
+    /* The file first: that it cannot be written should not come out after minutes of measuring. */
+    bool ok = (!values->svg || cli_file_create(&svg, values->svg, err)) && open_all(&b, err);
     if (ok && values->verbose) cli_model_note(&b.model);
-    ok = ok && measure_all(&b, err) && print(&b, err) && write_svg(&b, err);
+    ok = ok && measure_all(&b, err) && print(&b, err);
+    if (values->svg) ok = cli_file_close(&svg, ok && write_svg(&b, &svg, err), err);
     free(b.ids);
     free(b.step);
     free(b.rate);

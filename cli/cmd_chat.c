@@ -26,7 +26,7 @@ static bool begin_messages(struct cli_chat *c, struct base_error *err)
     if (strcmp(cli_messages_role(c->messages, 0), "system") == 0)
         return base_fail_at(err, BASE_USAGE, "--system", -1,
                             "the messages begin with a system message already");
-    return cli_messages_set_system(c->messages, system, strlen(system), err);
+    return cli_messages_set_system(c->messages, system, err);
 }
 
 /* A mistake that a person can put right, or Ctrl-C; anything else, and any mistake in a script,

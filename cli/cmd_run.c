@@ -108,8 +108,11 @@ static void note_timings(const struct completion *c)
 {
     const struct cli_outcome *o = &c->outcome;
     cli_note("loaded in %.1f ms", (c->loaded - c->start) * 1e3);
-    cli_note("prompt: %llu tokens, %.1f ms, %.1f tokens/s", (unsigned long long)o->n_prompt,
-             o->read_seconds * 1e3, rate(o->n_prompt, o->read_seconds));
+    char part[32] = "";
+    if (o->n_read < o->n_prompt)
+        snprintf(part, sizeof part, "%llu of ", (unsigned long long)o->n_read);
+    cli_note("prompt: %s%llu tokens, %.1f ms, %.1f tokens/s", part, (unsigned long long)o->n_prompt,
+             o->read_seconds * 1e3, rate(o->n_read, o->read_seconds));
     cli_note("generated: %llu tokens, %.1f ms (%.1f ms to choose them), %.1f tokens/s; seed %llu; "
              "ended by %s",
              (unsigned long long)o->n_generated, o->generate_seconds * 1e3, o->choose_seconds * 1e3,

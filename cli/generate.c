@@ -189,8 +189,10 @@ static bool generate(struct loop *l, const int32_t *ids, size_t n, struct base_e
         l->outcome->ending = CLI_END_CONSTRAINT;
         return true;
     }
-    if (!model_eval(session, ids, n, MODEL_LOGITS_LAST, NULL, NULL, err)) return false;
+    const bool read = model_eval(session, ids, n, MODEL_LOGITS_LAST, NULL, NULL, err);
     l->outcome->read_seconds = cli_seconds() - start;
+    l->outcome->n_read = model_session_length(session) - l->outcome->n_cached;
+    if (!read) return false;
     for (bool ended = false; !ended;) {
         int32_t id;
         if (*cli_interrupt_flag()) return base_fail(err, BASE_INTERRUPTED, "interrupted");

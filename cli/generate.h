@@ -35,6 +35,8 @@ struct cli_outcome {
     size_t stop_size;
     uint64_t n_cached; /* tokens that the session held before the prompt */
     uint64_t n_prompt, n_generated;
+    uint64_t
+        n_read; /* of the prompt: fewer where Ctrl-C broke off, or nothing was to be generated */
     double read_seconds, generate_seconds;
     double choose_seconds; /* of those that generated: samplers and constraint */
     bool complete;         /* the text is what the constraint accepts; true without one */

@@ -193,11 +193,11 @@ bool cli_messages_add(json_t *list, const char *role, const char *text, size_t s
     return json_array_append_new(list, message) == 0 || no_memory(err);
 }
 
-bool cli_messages_set_system(json_t *list, const char *text, size_t size, struct base_error *err)
+bool cli_messages_set_system(json_t *list, const char *text, struct base_error *err)
 {
     const bool has = strcmp(cli_messages_role(list, 0), "system") == 0;
-    json_t *message = size ? new_message("system", text, size, err) : NULL;
-    if (size && !message) return false;
+    json_t *message = text ? new_message("system", text, strlen(text), err) : NULL;
+    if (text && !message) return false;
     if (has) json_array_remove(list, 0);
     return !message || json_array_insert_new(list, 0, message) == 0 || no_memory(err);
 }

@@ -24,8 +24,8 @@ bool cli_tools_read(const char *path, json_t **out, struct base_error *err);
 /* Appends a message whose content is a text. BASE_USAGE with the place when it is no UTF-8. */
 bool cli_messages_add(json_t *list, const char *role, const char *text, size_t size,
                       struct base_error *err);
-/* Makes `text` the system message, the first one; size 0 removes it. */
-bool cli_messages_set_system(json_t *list, const char *text, size_t size, struct base_error *err);
+/* Makes `text` the system message, the first one; NULL removes it. */
+bool cli_messages_set_system(json_t *list, const char *text, struct base_error *err);
 /* The role of message i; "" beyond the end. */
 const char *cli_messages_role(const json_t *list, size_t i);
 /* Where the last turn begins: the place of its user message; the size of the list without one. */

@@ -142,7 +142,7 @@ static void add_outcome(const struct cli_result *r, const struct cli_outcome *o,
         "\"choose_ms\":%.3f,\"prompt_per_second\":%.2f,\"tokens_per_second\":%.2f},\"cached_"
         "tokens\":%llu,",
         (unsigned long long)r->seed, r->load_seconds * 1e3, o->read_seconds * 1e3,
-        o->generate_seconds * 1e3, o->choose_seconds * 1e3, rate(o->n_prompt, o->read_seconds),
+        o->generate_seconds * 1e3, o->choose_seconds * 1e3, rate(o->n_read, o->read_seconds),
         rate(o->n_generated, o->generate_seconds), (unsigned long long)o->n_cached);
 }
 

@@ -99,7 +99,9 @@ static uint32_t array_rest(const struct sample_finisher *f, const struct sample_
     uint32_t phase = SAMPLE_PHASE(frame->b), sum = phase == SAMPLE_ARRAY_OPEN ? 2 : 1, cost;
     bool comma = phase == SAMPLE_ARRAY_NEXT, must = phase == SAMPLE_ARRAY_COMMA;
     for (uint32_t i = 0; must || is_short(a, &now); i++) {
-        if (i > SAMPLE_MAX_ITEMS || !next_item(f, a, &now, &cost, &now)) return SAMPLE_NEVER;
+        struct sample_frame after;
+        if (i > SAMPLE_MAX_ITEMS || !next_item(f, a, &now, &cost, &after)) return SAMPLE_NEVER;
+        now = after;
         sum = sample_add(sum, sample_add(cost, comma));
         comma = true;
         must = false;

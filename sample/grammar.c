@@ -110,9 +110,10 @@ static void find_able(struct sample_dfa **dfa, uint32_t n, bool bytes, uint8_t *
     }
 }
 
-/* Whether all rules that can be called at the rule's left edge are known to be free of cycles. */
-static bool left_edge_clear(const struct sample_dfa *d, const uint8_t *nullable,
-                            const uint8_t *clear, uint8_t *seen, uint32_t *todo)
+/* 1 + a rule that can be called at the rule's left edge and is not known to be free of cycles; 0 if
+ * there is none. */
+static uint32_t left_edge_open(const struct sample_dfa *d, const uint8_t *nullable,
+                               const uint8_t *clear, uint8_t *seen, uint32_t *todo)
 {
     uint32_t n = 0;
     memset(seen, 0, d->n_state);
@@ -123,11 +124,11 @@ static bool left_edge_clear(const struct sample_dfa *d, const uint8_t *nullable,
         for (uint32_t c = d->call_at[q]; c < d->call_at[q + 1]; c++) {
             uint32_t to = d->call[c].back;
             if (!to) continue;
-            if (!clear[d->call[c].rule]) return false;
+            if (!clear[d->call[c].rule]) return d->call[c].rule + 1;
             if (nullable[d->call[c].rule] && !seen[to]) seen[to] = 1, todo[n++] = to;
         }
     }
-    return true;
+    return 0;
 }
 
 static bool check_left(const struct sample_grammar *g, struct sample_dfa **dfa,
@@ -139,19 +140,22 @@ static bool check_left(const struct sample_grammar *g, struct sample_dfa **dfa,
         changed = false;
         for (uint32_t k = 0; k < g->n_rule; k++) {
             uint32_t i = pass & 1 ? k : g->n_rule - 1 - k;
-            if (clear[i] || (dfa[i] && !left_edge_clear(dfa[i], nullable, clear, seen, todo)))
+            if (clear[i] || (dfa[i] && left_edge_open(dfa[i], nullable, clear, seen, todo)))
                 continue;
             clear[i] = 1;
             changed = true;
         }
     }
-    for (uint32_t i = 0; i < g->n_rule; i++)
-        if (!clear[i])
-            return base_fail(err, BASE_USAGE,
-                             "line %u, column %u: rule '%s' is left-recursive: it can call itself "
-                             "before it reads anything",
-                             g->rule[i].line, g->rule[i].column, g->rule[i].name);
-    return true;
+    uint32_t at = 0;
+    while (at < g->n_rule && clear[at]) at++;
+    if (at == g->n_rule) return true;
+    /* Rule `at` may only lead to the one to blame: as many calls later there is a cycle. */
+    for (uint32_t k = 0; k < g->n_rule; k++)
+        at = left_edge_open(dfa[at], nullable, clear, seen, todo) - 1;
+    return base_fail(err, BASE_USAGE,
+                     "line %u, column %u: rule '%s' is left-recursive: it can call itself "
+                     "before it reads anything",
+                     g->rule[at].line, g->rule[at].column, g->rule[at].name);
 }
 
 /* -- building -- */

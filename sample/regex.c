@@ -3,6 +3,7 @@
  * See sample/constraint.h for the list. */
 #include "base/utf8.h"
 #include "sample/machine.h"
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 #include <utf8proc.h>
@@ -168,7 +169,6 @@ static bool read_unicode(struct reader *r, uint32_t *code)
 /* After a backslash: a class (its ranges are added, *set is true) or a character. */
 static bool read_escape(struct reader *r, bool in_class, bool *set, uint32_t *code)
 {
-    static const char syntax[] = "^$\\.*+?()[]{}|/-";
     static const char control[] = "t\tn\nv\vf\fr\r";
     int c = peek(r);
     const char *plain;
@@ -200,7 +200,7 @@ static bool read_escape(struct reader *r, bool in_class, bool *set, uint32_t *co
         *code = (uint32_t)(c - 'a' + 1);
     } else if ((plain = memchr(control, c, sizeof control - 1)) && (plain - control) % 2 == 0) {
         *code = (unsigned char)plain[1];
-    } else if (memchr(syntax, c, sizeof syntax - 1)) {
+    } else if (c >= ' ' && c < 0x7f && !isalnum(c)) { /* what needs none may have one */
         *code = (uint32_t)c;
     } else {
         return fail(r, "unknown escape");
@@ -312,7 +312,10 @@ static bool read_group_head(struct reader *r)
         skip(r, 2);
         return true;
     }
-    if (!begins(r, "?<")) return fail(r, "flags and atomic groups, (?...), are not supported");
+    if (begins(r, "?P<"))
+        skip(r, 1);
+    else if (!begins(r, "?<"))
+        return fail(r, "flags and atomic groups, (?...), are not supported");
     for (skip(r, 2); peek(r) >= 0 && peek(r) != '>' && peek(r) != ')';) skip(r, 1);
     if (peek(r) != '>') return fail(r, "the group's name is not closed");
     skip(r, 1);

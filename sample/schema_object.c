@@ -318,7 +318,9 @@ static bool array_alive(const struct sample_schema *s, const struct sample_array
     for (uint32_t i = 0; i < a->n_contains; i++)
         if (a->need[i] > need) need = a->need[i];
     if (need > a->max) return false;
-    while (length <= a->positions && any_alive(s, s->slice[a->position + length], &marks)) length++;
+    while (length <= a->positions && length < a->max &&
+           any_alive(s, s->slice[a->position + length], &marks))
+        length++;
     if (length <= a->positions && length < need) return false;
     for (uint32_t i = 0; i < a->n_contains; i++)
         if (a->need[i] && !(marks >> i & 1)) return false;

@@ -81,6 +81,8 @@ static const struct {
     {REGEX, "\\P{Nd}", "7", 0},
     {REGEX, "[^]", "\n", 1},
     {REGEX, "(?<year>\\d{4})", "2024", 1},
+    {REGEX, "(?P<year>\\d{4})-", "2024-", 1},
+    {REGEX, "a\\@\\ \\_\\~[\\#\\&]", "a@ _~&", 1},
     {SCHEMA, "{\"type\":\"object\"}", " { \"a\" : [ 1 , 2 ] } ", 1},
     {SCHEMA, "{\"type\":\"object\"}", "[]", 0},
     {SCHEMA, "{\"properties\":{\"a\":{}}}", "{\"a\":1,\"a\":1}", 0}, /* a known name twice */
@@ -131,85 +133,87 @@ static void texts(void **state)
     }
 }
 
+static const struct {
+    enum kind kind;
+    const char *source, *error; /* what the text begins with or contains */
+} wrong[] = {
+    {GRAMMAR, "root ::= foo", "line 1, column 10: rule 'foo' is not defined"},
+    {GRAMMAR, "x ::= \"a\"", "no rule 'root'"},
+    {GRAMMAR, "", "line 1, column 1: there is no rule 'root'"},
+    {GRAMMAR, "root ::= root \"a\" | \"b\"", "line 1, column 1: rule 'root' is left-recursive"},
+    {GRAMMAR, "root ::= \"x\" a\na ::= b a\nb ::= \"y\"?", "line 2, column 1: rule 'a' is left"},
+    {GRAMMAR, "root ::= \"x\" root", "rule 'root' can never end"},
+    {GRAMMAR, "root ::= \"a\"{99999999999999999999}", "line 1, column 18: repeats more"},
+    {GRAMMAR, "root ::= \"a\"{3,2}", "line 1, column 13: {m,n} with m above n"},
+    {GRAMMAR, "root ::= ((\"a\"{9999}){9999}){9999}", "expands to more than"},
+    {GRAMMAR, "root ::= ((\"\"{9999}){9999}){9999}", "expands to more than"},
+    {GRAMMAR, "root ::= [ab]* \"a\" [ab]{40}", "too ambiguous"},
+    {GRAMMAR, "root ::= *", "line 1, column 10: nothing to repeat"},
+    {GRAMMAR, "root ::= \"a", "line 1, column 12: this string is not closed"},
+    {GRAMMAR, "root ::= [a", "line 1, column 10: this character class is not closed"},
+    {GRAMMAR, "root ::= []", "empty"},
+    {GRAMMAR, "root ::= [z-a]", "line 1, column 11: this range runs backwards"},
+    {GRAMMAR, "root ::= (\"a\"", "line 1, column 10: this '(' is not closed"},
+    {GRAMMAR, "root ::= \"a\")", "')' without '('"},
+    {GRAMMAR, "root ::= \"a\"\nroot ::= \"b\"", "line 2, column 1: this rule is defined already"},
+    {GRAMMAR, "root ::= \"\\xZ1\"", "expected a hexadecimal digit"},
+    {GRAMMAR, "root ::= \"\\U00110000\"", "not a Unicode character"},
+    {GRAMMAR, "root ::= \"\\q\"", "unknown escape"},
+    {GRAMMAR, "root ::= <think>", "not supported"},
+    {GRAMMAR, "root = \"a\"", "line 1, column 6: expected '::='"},
+    {GRAMMAR, "root ::= \"a\"{0,1000000}", "line 1, column 21: repeats more than 10000"},
+    {GRAMMAR, "root ::= a\na ::= b\nb ::= a", "line 2, column 1: rule 'a' is left-rec"},
+    {GRAMMAR, "root ::= x a\nx ::= \"\"\na ::= b \"1\" | \"2\"\nb ::= \"3\" | x b",
+     "line 4, column 1: rule 'b' is left-rec"},
+    {REGEX, "a{0,1000000}", "line 1, column 10: repeats too often"},
+    {REGEX, "((a{1,100}){1,100}){1,100}", "expands to more than 200000 states"},
+    {REGEX, "(a|b)*a(a|b){60}", "more than 100000 states"},
+    {REGEX, "(?=x)", "column 2: look-ahead is not supported"},
+    {REGEX, "(?<=x)*", "column 2: look-behind is not supported"},
+    {REGEX, "(a)\\1", "column 5: back-references"},
+    {REGEX, "\\bx", "word boundaries"},
+    {REGEX, "*a", "column 1: nothing to repeat"},
+    {REGEX, "^*", "an anchor cannot be repeated"},
+    {REGEX, "(a", "not closed"},
+    {REGEX, "a)", "')' without '('"},
+    {REGEX, "[z-a]", "runs backwards"},
+    {REGEX, "a{2,1}", "m above n"},
+    {REGEX, "\\p{Nope}", "unknown property"},
+    {REGEX, "a$b", "matches nothing"},
+    {REGEX, "\\e", "column 2: unknown escape"},
+    {REGEX, "(?P=n)", "column 2: flags and atomic groups"},
+    {SCHEMA, "{", "line 1, column 2: expected a name in quotes"},
+    {SCHEMA, "{\n \"uniqueItems\": true}", "line 2, column 17: 'uniqueItems' is not supported"},
+    {SCHEMA, "{\"unevaluatedItems\":false}", "'unevaluatedItems' is not supported"},
+    {SCHEMA, "{\"nonsense\":1}", "'nonsense' is not supported"},
+    {SCHEMA, "{\"$ref\":\"#\"}", "'$ref' leads back to itself"},
+    {SCHEMA,
+     "{\"$ref\":\"#/$defs/a\",\"$defs\":{\"a\":{\"$ref\":\"#/$defs/b\"},"
+     "\"b\":{\"allOf\":[{\"$ref\":\"#/$defs/a\"}]}}}",
+     "'$ref' leads back to itself"},
+    {SCHEMA, "{\"$ref\":\"https://example.com/x\"}", "'$ref' leads nowhere"},
+    {SCHEMA, "{\"pattern\":\"(?<=x)*\"}", "'pattern': line 1, column 13: look-behind"},
+    {SCHEMA, "{\"pattern\":\"*\"}", "'pattern': line 1, column 12: nothing to repeat"},
+    {SCHEMA, "{\"maxLength\":99999999999999999999}", "'maxLength'"},
+    {SCHEMA, "{\"minItems\":-1}", "'minItems' must be a whole number"},
+    {SCHEMA, "{\"multipleOf\":0}", "'multipleOf' must be positive"},
+    {SCHEMA, "{\"a\":1,\"a\":2}", "stands twice"},
+    {SCHEMA, "{\"maxItems\":1e20}", "line 1, column 13: 'maxItems' must be a whole number"},
+    {SCHEMA, "{\"properties\":{\"a\":{\"$ref\":\"#/properties/a\"}}}", "leads back to itself"},
+    {SCHEMA, "{\"type\":\"strnig\"}", "is not the name of a type"},
+};
+
 static void errors(void **state)
 {
     (void)state;
-    static const struct {
-        enum kind kind;
-        const char *source, *error; /* what the text begins with or contains */
-    } cases[] = {
-        {GRAMMAR, "root ::= foo", "line 1, column 10: rule 'foo' is not defined"},
-        {GRAMMAR, "x ::= \"a\"", "no rule 'root'"},
-        {GRAMMAR, "", "line 1, column 1: there is no rule 'root'"},
-        {GRAMMAR, "root ::= root \"a\" | \"b\"", "line 1, column 1: rule 'root' is left-recursive"},
-        {GRAMMAR, "root ::= \"x\" a\na ::= b a\nb ::= \"y\"?",
-         "line 2, column 1: rule 'a' is left"},
-        {GRAMMAR, "root ::= \"x\" root", "rule 'root' can never end"},
-        {GRAMMAR, "root ::= \"a\"{99999999999999999999}", "line 1, column 18: repeats more"},
-        {GRAMMAR, "root ::= \"a\"{3,2}", "line 1, column 13: {m,n} with m above n"},
-        {GRAMMAR, "root ::= ((\"a\"{9999}){9999}){9999}", "expands to more than"},
-        {GRAMMAR, "root ::= ((\"\"{9999}){9999}){9999}", "expands to more than"},
-        {GRAMMAR, "root ::= [ab]* \"a\" [ab]{40}", "too ambiguous"},
-        {GRAMMAR, "root ::= *", "line 1, column 10: nothing to repeat"},
-        {GRAMMAR, "root ::= \"a", "line 1, column 12: this string is not closed"},
-        {GRAMMAR, "root ::= [a", "line 1, column 10: this character class is not closed"},
-        {GRAMMAR, "root ::= []", "empty"},
-        {GRAMMAR, "root ::= [z-a]", "line 1, column 11: this range runs backwards"},
-        {GRAMMAR, "root ::= (\"a\"", "line 1, column 10: this '(' is not closed"},
-        {GRAMMAR, "root ::= \"a\")", "')' without '('"},
-        {GRAMMAR, "root ::= \"a\"\nroot ::= \"b\"",
-         "line 2, column 1: this rule is defined already"},
-        {GRAMMAR, "root ::= \"\\xZ1\"", "expected a hexadecimal digit"},
-        {GRAMMAR, "root ::= \"\\U00110000\"", "not a Unicode character"},
-        {GRAMMAR, "root ::= \"\\q\"", "unknown escape"},
-        {GRAMMAR, "root ::= <think>", "not supported"},
-        {GRAMMAR, "root = \"a\"", "line 1, column 6: expected '::='"},
-        {GRAMMAR, "root ::= \"a\"{0,1000000}", "line 1, column 21: repeats more than 10000"},
-        {GRAMMAR, "root ::= a\na ::= b\nb ::= a", "line 1, column 1: rule 'root' is left-rec"},
-        {REGEX, "a{0,1000000}", "line 1, column 10: repeats too often"},
-        {REGEX, "((a{1,100}){1,100}){1,100}", "expands to more than 200000 states"},
-        {REGEX, "(a|b)*a(a|b){60}", "more than 100000 states"},
-        {REGEX, "(?=x)", "column 2: look-ahead is not supported"},
-        {REGEX, "(?<=x)*", "column 2: look-behind is not supported"},
-        {REGEX, "(a)\\1", "column 5: back-references"},
-        {REGEX, "\\bx", "word boundaries"},
-        {REGEX, "*a", "column 1: nothing to repeat"},
-        {REGEX, "a**", "nothing to repeat"},
-        {REGEX, "^*", "an anchor cannot be repeated"},
-        {REGEX, "(a", "not closed"},
-        {REGEX, "a)", "')' without '('"},
-        {REGEX, "[z-a]", "runs backwards"},
-        {REGEX, "a{2,1}", "m above n"},
-        {REGEX, "\\p{Nope}", "unknown property"},
-        {REGEX, "a$b", "matches nothing"},
-        {SCHEMA, "{", "line 1, column 2: expected a name in quotes"},
-        {SCHEMA, "{\n \"uniqueItems\": true}", "line 2, column 17: 'uniqueItems' is not supported"},
-        {SCHEMA, "{\"unevaluatedItems\":false}", "'unevaluatedItems' is not supported"},
-        {SCHEMA, "{\"nonsense\":1}", "'nonsense' is not supported"},
-        {SCHEMA, "{\"$ref\":\"#\"}", "'$ref' leads back to itself"},
-        {SCHEMA,
-         "{\"$ref\":\"#/$defs/a\",\"$defs\":{\"a\":{\"$ref\":\"#/$defs/b\"},"
-         "\"b\":{\"allOf\":[{\"$ref\":\"#/$defs/a\"}]}}}",
-         "'$ref' leads back to itself"},
-        {SCHEMA, "{\"$ref\":\"https://example.com/x\"}", "'$ref' leads nowhere"},
-        {SCHEMA, "{\"pattern\":\"(?<=x)*\"}", "'pattern': line 1, column 13: look-behind"},
-        {SCHEMA, "{\"pattern\":\"*\"}", "'pattern': line 1, column 12: nothing to repeat"},
-        {SCHEMA, "{\"maxLength\":99999999999999999999}", "'maxLength'"},
-        {SCHEMA, "{\"minItems\":-1}", "'minItems' must be a whole number"},
-        {SCHEMA, "{\"multipleOf\":0}", "'multipleOf' must be positive"},
-        {SCHEMA, "{\"a\":1,\"a\":2}", "stands twice"},
-        {SCHEMA, "{\"maxItems\":1e20}", "line 1, column 13: 'maxItems' must be a whole number"},
-        {SCHEMA, "{\"properties\":{\"a\":{\"$ref\":\"#/properties/a\"}}}", "leads back to itself"},
-        {SCHEMA, "{\"type\":\"strnig\"}", "is not the name of a type"},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         struct base_error err = BASE_ERROR_INIT;
         struct sample_constraint *c =
-            compile(cases[i].kind, cases[i].source, strlen(cases[i].source), &err);
-        if (c) fail_msg("%s should be an error", cases[i].source);
+            compile(wrong[i].kind, wrong[i].source, strlen(wrong[i].source), &err);
+        if (c) fail_msg("%s should be an error", wrong[i].source);
         assert_int_equal(err.code, BASE_USAGE);
-        if (!strstr(err.text, cases[i].error))
-            fail_msg("%s: '%s' lacks '%s'", cases[i].source, err.text, cases[i].error);
+        if (!strstr(err.text, wrong[i].error))
+            fail_msg("%s: '%s' lacks '%s'", wrong[i].source, err.text, wrong[i].error);
         assert_non_null(strstr(err.text, "line "));
     }
 }

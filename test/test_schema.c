@@ -231,6 +231,10 @@ static const char *const walked[] = {
     "{\"type\":\"object\",\"patternProperties\":{\"^x\":{\"const\":1}},\"additionalProperties\":"
     "false,"
     "\"minProperties\":1}",
+    "{\"type\":\"array\",\"minItems\":5,\"contains\":{\"type\":\"integer\"},\"minContains\":2,"
+    "\"maxContains\":3,\"items\":{\"type\":[\"integer\",\"null\"]}}",
+    /* no item that the enumeration leaves room for is contained */
+    "{\"enum\":[{\"a\":\"a\"},[1,\"a\"],2.5],\"contains\":{\"type\":\"boolean\"}}",
 };
 
 /* A random allowed token; those that close something are preferred half of the time. */

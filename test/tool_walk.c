@@ -169,14 +169,14 @@ static void run_line(struct walker *w, int number, char *line, uint32_t walks, u
     w->times.n = 0;
     for (uint32_t i = 0; f && i < walks; i++) {
         base_buffer_clear(&out);
-        if (!walk(w, c, m, f, tokens, &out, &err)) {
-            printf("%d\terror\t%s after %s\n", number, err.text, out.size ? out.data : "");
-            err = BASE_ERROR_INIT;
-            continue;
-        }
+        const bool ok = walk(w, c, m, f, tokens, &out, &err);
         struct base_buffer quoted = BASE_BUFFER_INIT;
         base_buffer_add_json(&quoted, out.size ? out.data : "", out.size);
-        printf("%d\t%s\n", number, quoted.data);
+        if (ok)
+            printf("%d\t%s\n", number, quoted.data);
+        else
+            printf("%d\terror\t%s after %s\n", number, err.text, quoted.data);
+        err = BASE_ERROR_INIT;
         base_buffer_free(&quoted);
     }
     if (!f) printf("%d\trefused\t%s\n", number, err.text);

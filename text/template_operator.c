@@ -507,12 +507,12 @@ bool text_tpl_slice(struct tpl_run *r, const struct tpl_value *v, const struct t
     size_t n;
     if (v->kind == TPL_UNDEFINED) return text_tpl_fail_undefined(r, v);
     if (v->kind != TPL_STR && v->kind != TPL_LIST && v->kind != TPL_TUPLE && v->kind != TPL_RANGE)
-        return no_attr(v, (struct tpl_str){"slice", 5}, out);
+        return text_tpl_fail(r, "a slice of '%s'", text_tpl_type(v));
     if (!text_tpl_length(r, v, &n)) return false;
-    for (int i = 0; i < 3; i++) { /* a bad bound makes the item undefined, as any bad key does */
+    for (int i = 0; i < 3; i++) {
         int64_t ignored;
         if (bound[i].kind != TPL_NONE && !tpl_as_int(&bound[i], &ignored))
-            return no_attr(v, (struct tpl_str){"slice", 5}, out);
+            return text_tpl_fail(r, "a slice bound that is '%s'", text_tpl_type(&bound[i]));
     }
     if (!slice_range(r, bound, (int64_t)n, limit, &step, &count)) return false;
     const int64_t first = limit[0];

@@ -67,6 +67,8 @@ infer run $plain -p 'text, '
 out_like '^text, from a pipe<'
 input=
 usage 'the question is empty' run $plain -p ''
+infer run $plain -p x --system ''
+out_like '^<\|im_start\|>system$'
 printf '\377' >"$work/in"
 usage 'a message must be UTF-8, and byte 0 is not' run $plain -f "$work/in"
 
@@ -147,6 +149,13 @@ usage '--tools: the chat template knows no tools' run $plain -p x --tools "$work
 infer run --chat --template chatml -p x --show-prompt # a name
 status 0
 out_like '^<\|im_start\|>user$'
+err ''
+infer run --chat --template llama3 -p x --show-prompt # another model's
+status 0
+out_like '<\|start_header_id\|>user'
+err_line "--template llama3: '<\|start_header_id\|>' is no token of this model, which reads it as letters"
+infer run --chat --template alpaca -p x --show-prompt # no marks
+err ''
 
 begin options_that_need_chat
 usage '--system: needs --chat' -p x --system y

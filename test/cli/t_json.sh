@@ -146,6 +146,23 @@ print(p.wait())' "$INFER" "$work/out" >"$work/code"
     status 130
     valid run-event.schema.json
     out_like '^\{"event":"end",.*"stop":"interrupted"'
+
+    # While the prompt is read: the time is said, and that nothing was kept of it.
+    seq 1200 >"$work/long"
+    python3 -c 'import signal, subprocess, sys
+p = subprocess.Popen([sys.argv[1], "-f", sys.argv[3], "-n", "1", "--jsonl", "-v", "--isa", "scalar"],
+                     stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL,
+                     preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler))
+p.stdout.readline()
+p.send_signal(signal.SIGINT)
+out, err = p.communicate()
+open(sys.argv[2], "wb").write(out)
+sys.stderr.buffer.write(err)
+print(p.wait())' "$INFER" "$work/out" "$work/long" >"$work/code" 2>"$work/err"
+    code=$(cat "$work/code")
+    status 130
+    out_like '"tokens":0,.*"stop":"interrupted".*"prompt_ms":[0-9.]*[1-9][0-9.]*,"generate_ms":0.000,'
+    err_like '^infer: prompt: 0 of [0-9]+ tokens, '
 fi
 
 finish

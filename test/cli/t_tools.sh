@@ -201,8 +201,9 @@ fi
 infer bench -p 8 -n 0 -r 1 --svg - # the picture alone
 status 0
 [ "$(head -c 4 "$work/out")" = '<svg' ] || bad "begins with $(head -c 20 "$work/out")"
-infer bench -p 8 -n 0 -r 1 --svg "$work/no-such-folder/chart.svg"
+infer bench -p 8 -n 0 -r 1 --svg "$work/no-such-folder/chart.svg" # before anything is measured
 status 1
+out ''
 
 begin pain_8_no_command_talks_into_its_result
 for command in "tokenize -p a" "logits --ids 1 -o -" "inspect --json"; do

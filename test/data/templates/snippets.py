@@ -34,6 +34,7 @@ l - l|-s|d + d|none + 1|undefined_name + 1|undefined_name|undefined_name.x|s.nop
 d["nope"]|d["nope"]["x"]|l[9]|l[9].x|l[-1]|l[-3]|l[-4]|s[0]|s[-1]|s[99]|u[2:5]|u[-1]|u[::-1]|u[::2]
 s[:]|s[1:]|s[:-1]|s[-3:]|s[2:5]|s[5:2]|s[::2]|s[::-1]|s[10:2:-3]|s[-1:-5:-1]|s[:3:-1]|s[100:]|s[-100:3]
 l[:]|l[::-1]|l[1:]|l[:-1]|l[-2:]|l[::2]|l[2:0:-1]|l[0:10:5]|l[::0]|x[:]|x[0]|(1,2,3)[1:]|(1,2,3)[::-1]
+o[1:]|n[::-1]|t[:2]|f[1:]|d[1:]|d.a[1:]|s["a":]|l[1.5:]|l[:s]|undefined_name[1:]|d.nope[1:]|(l|map("string"))[1:]|(o)[1:] is defined
 s[none:3]|s[1:none]|l[true]|l["a"]|s["a"]|l[1.0]|range(5)[2]|range(5)[-1]|range(10)[2:5]|range(10)[::3]|range(5)[::-1]
 range(10)[2:5][0]|range(3) == range(3)|range(0)|range(5)|range(1, 10, 3)|range(5, 0, -2)|range(3)|list|[range(3)]
 d.a|d["a"]|d.b.c[2].q|d["b"]["c"][-1]["q"]|d.items|d["items"]|d.items()|d.keys()|d.values()|d["x y"]|d.get("a")
