@@ -74,15 +74,17 @@ static void act_layout(struct engine_product_act *act, enum quant_act_kind kind,
     }
 }
 
-/* Rows per chunk: as many as the cache holds, but enough chunks for all workers. */
+/* Rows per chunk: as many as the cache holds, but enough chunks for all workers. The longest of the
+ * weights side by side, with `n_rows` rows, decides for all: workers share out chunks by number, so
+ * they must be about alike. */
 static int64_t chunk_rows(const struct engine_product *p, const struct engine_tensor *w,
-                          int n_threads)
+                          int64_t n_rows, int n_threads)
 {
     int64_t row = max64(1, (int64_t)w->type->block_bytes * (w->ne[0] / w->type->block_len));
     int64_t panel = max64(panel_bytes(w), QUANT_PANEL_ROWS * row);
     int64_t panels = p->by_gemv ? STREAM_BUDGET / (QUANT_PANEL_ROWS * row) : PANEL_BUDGET / panel;
     int64_t per_worker = p->by_gemv ? CHUNKS_PER_WORKER : LONG_CHUNKS_PER_WORKER;
-    int64_t even = w->ne[1] * p->max_jobs * p->n_stripes / (n_threads * per_worker);
+    int64_t even = n_rows * p->max_jobs * p->n_stripes / (n_threads * per_worker);
     return QUANT_PANEL_ROWS * max64(1, min64(panels, even / QUANT_PANEL_ROWS));
 }
 
@@ -122,9 +124,11 @@ bool engine_product_layout(struct engine_product *p, const struct engine_tensor 
     p->by_gemv = most_cols <= ENGINE_PRODUCT_GEMV_COLS;
     p->own_copy = p->n_rows_x * p->k <= OWN_COPY_ELEMENTS;
     p->n_stripes = p->ids ? 1 : max64(1, min64(n_threads, most_cols / STRIPE_COLS));
+    int64_t longest = 0;
+    for (int i = 0; i < p->n_w; i++) longest = max64(longest, p->w[i]->ne[1]);
     for (int i = 0; i < p->n_w; i++) {
         const struct engine_tensor *w = p->w[i];
-        p->chunk_rows[i] = chunk_rows(p, w, n_threads);
+        p->chunk_rows[i] = chunk_rows(p, w, longest, n_threads);
         p->n_chunks[i] = (w->ne[1] + p->chunk_rows[i] - 1) / p->chunk_rows[i];
         p->chunks_per_job += p->n_chunks[i];
         int64_t bytes = p->by_gemv ? 0 : p->chunk_rows[i] / QUANT_PANEL_ROWS * panel_bytes(w);
