@@ -56,17 +56,24 @@ QUANT_TARGET_AVX2 QUANT_INLINE __m128i quant_two_words_avx2(const uint8_t *at, s
                               _mm_cvtsi32_si128(quant_load32(at + row_bytes)));
 }
 
-/* The 32-bit words at the same place of eight rows: their low halves as half-precision numbers to
- * *d, their high halves to *m. */
+/* The 32-bit words at eight places, four from `low` on and four from `high` on, `stride` apart:
+ * their low halves as half-precision numbers to *d, their high halves to *m. */
+QUANT_TARGET_AVX2 QUANT_INLINE void quant_words_avx2(const uint8_t *low, const uint8_t *high,
+                                                     size_t stride, __m256 *d, __m256 *m)
+{
+    __m128i first = _mm_unpacklo_epi32(quant_two_words_avx2(low, stride),
+                                       quant_two_words_avx2(low + 2 * stride, stride));
+    __m128i last = _mm_unpacklo_epi32(quant_two_words_avx2(high, stride),
+                                      quant_two_words_avx2(high + 2 * stride, stride));
+    *d = _mm256_cvtph_ps(_mm_unpacklo_epi64(first, last));
+    *m = _mm256_cvtph_ps(_mm_unpackhi_epi64(first, last));
+}
+
+/* Those at the same place of eight rows. */
 QUANT_TARGET_AVX2 QUANT_INLINE void quant_scales_avx2(const uint8_t *at, size_t row_bytes,
                                                       __m256 *d, __m256 *m)
 {
-    __m128i low = _mm_unpacklo_epi32(quant_two_words_avx2(at, row_bytes),
-                                     quant_two_words_avx2(at + 2 * row_bytes, row_bytes));
-    __m128i high = _mm_unpacklo_epi32(quant_two_words_avx2(at + 4 * row_bytes, row_bytes),
-                                      quant_two_words_avx2(at + 6 * row_bytes, row_bytes));
-    *d = _mm256_cvtph_ps(_mm_unpacklo_epi64(low, high));
-    *m = _mm256_cvtph_ps(_mm_unpackhi_epi64(low, high));
+    quant_words_avx2(at, at + 4 * row_bytes, row_bytes, d, m);
 }
 
 /* Four partial sums of each of eight rows, rows i and i + 4 in part[i], to one sum per row. Where
@@ -118,14 +125,14 @@ quant_step_products(struct quant_form32 form, quant_sums *sums, quant_scales *sc
     return step;
 }
 
-QUANT_TARGET_AVX2 QUANT_INLINE __m256 quant_step_add(struct quant_form32 form,
-                                                     const struct quant_step *step, __m256 acc)
+/* v of quant/quant.h, for each lane's block. */
+QUANT_TARGET_AVX2 QUANT_INLINE __m256 quant_step_value(struct quant_form32 form,
+                                                       const struct quant_step *step)
 {
     __m256i isum = quant_fold_avx2(form.narrow, step->part);
     if (form.offset != 0) isum = _mm256_sub_epi32(isum, step->less);
     __m256 v = _mm256_cvtepi32_ps(isum);
-    if (form.has_min) return _mm256_add_ps(acc, _mm256_fmadd_ps(step->scale, v, step->t));
-    return _mm256_add_ps(acc, _mm256_mul_ps(step->scale, v));
+    return form.has_min ? _mm256_fmadd_ps(step->scale, v, step->t) : _mm256_mul_ps(step->scale, v);
 }
 
 QUANT_TARGET_AVX2 QUANT_INLINE void quant_gemv(struct quant_form32 form, quant_sums *sums,
@@ -153,14 +160,98 @@ QUANT_TARGET_AVX2 QUANT_INLINE void quant_gemv(struct quant_form32 form, quant_s
                 quant_prefetch(ahead, QUANT_GEMV_ROWS * form.block_bytes);
                 struct quant_step step =
                     quant_step_products(form, sums, scales, block, stride, a, b);
-                acc = quant_step_add(form, &last, acc);
+                acc = _mm256_add_ps(acc, quant_step_value(form, &last));
                 last = step;
             }
-            acc = quant_step_add(form, &last, acc);
+            acc = _mm256_add_ps(acc, quant_step_value(form, &last));
         }
         float sum[QUANT_GEMV_ROWS];
         _mm256_storeu_ps(sum, acc);
         memcpy(out + r, sum, (size_t)group * sizeof *out);
+    }
+}
+
+/* ---- gemv, two rows at a time ----
+ *
+ * The same steps for four blocks of each of two rows: for types that need few instructions per
+ * byte, here Q8_0. Memory then sees two streams in one stretch instead of eight, and delivers 1.1
+ * times as much; the additions, two lanes at a time, cost a fifth more from cache. */
+
+enum { QUANT_PAIR_AHEAD = 6144, QUANT_PAIR_BLOCKS = 4 };
+
+/* Blocks b .. b + 3 of the rows `even` (lanes 0 to 3) and `odd`. Of types without minima. */
+QUANT_TARGET_AVX2 QUANT_INLINE struct quant_step
+quant_pair_products(struct quant_form32 form, quant_sums *sums, const uint8_t *even,
+                    const uint8_t *odd, const struct quant_act *a, int64_t b)
+{
+    struct quant_step step;
+    const __m128i *q = (const __m128i *)(a->q + 32 * b);
+    __m256 d, none;
+
+    even += (size_t)b * form.block_bytes;
+    odd += (size_t)b * form.block_bytes;
+    for (size_t i = 0; i < QUANT_PAIR_BLOCKS; i++)
+        step.part[i] =
+            sums(even + i * form.block_bytes, odd + i * form.block_bytes,
+                 _mm256_broadcastsi128_si256(q[2 * i]), _mm256_broadcastsi128_si256(q[2 * i + 1]));
+    quant_words_avx2(even, odd, form.block_bytes, &d, &none);
+    step.scale = _mm256_mul_ps(d, _mm256_set_m128(_mm_loadu_ps(a->d + b), _mm_loadu_ps(a->d + b)));
+    if (form.offset != 0) {
+        __m128i sum = _mm_cvtepi16_epi32(_mm_loadl_epi64((const __m128i *)(a->sum + b)));
+        __m256i both = _mm256_set_m128i(sum, sum);
+        step.less = _mm256_mullo_epi32(both, _mm256_set1_epi32(form.offset));
+    }
+    return step;
+}
+
+/* Adds the values of blocks first .. 3 of a step to the sums of both rows. */
+QUANT_TARGET_AVX2 QUANT_INLINE __m128 quant_pair_add(struct quant_form32 form,
+                                                     const struct quant_step *step, int first,
+                                                     __m128 acc)
+{
+    __m256 v = quant_step_value(form, step);
+    __m128 even = _mm256_castps256_ps128(v), odd = _mm256_extractf128_ps(v, 1);
+    __m128 low = _mm_unpacklo_ps(even, odd), high = _mm_unpackhi_ps(even, odd);
+    if (first < 1) acc = _mm_add_ps(acc, low);
+    if (first < 2) acc = _mm_add_ps(acc, _mm_movehl_ps(low, low));
+    if (first < 3) acc = _mm_add_ps(acc, high);
+    return _mm_add_ps(acc, _mm_movehl_ps(high, high));
+}
+
+QUANT_TARGET_AVX2 QUANT_INLINE void quant_pair_gemv(struct quant_form32 form, quant_sums *sums,
+                                                    int64_t k, const void *w, size_t row_bytes,
+                                                    int64_t n_rows, const struct quant_act *a,
+                                                    float *out)
+{
+    const int64_t n_blocks = k / 32, n_steps = n_blocks / QUANT_PAIR_BLOCKS;
+    const size_t step_bytes = 2 * QUANT_PAIR_BLOCKS * form.block_bytes;
+
+    for (int64_t r = 0; r < n_rows; r += 2) {
+        const uint8_t *even = (const uint8_t *)w + (size_t)r * row_bytes;
+        const uint8_t *odd = even + (r + 1 < n_rows ? row_bytes : 0); /* else not stored */
+        const char *ahead = (const char *)even + row_bytes + QUANT_PAIR_AHEAD;
+        __m128 acc = _mm_setzero_ps();
+        quant_prefetch_pages(ahead, step_bytes);
+        struct quant_step last = quant_pair_products(form, sums, even, odd, a, 0);
+        for (int64_t i = 1; i < n_steps; i++) {
+            ahead += step_bytes;
+            quant_prefetch_pages(ahead, step_bytes);
+            struct quant_step step =
+                quant_pair_products(form, sums, even, odd, a, i * QUANT_PAIR_BLOCKS);
+            acc = quant_pair_add(form, &last, 0, acc);
+            last = step;
+        }
+        acc = quant_pair_add(form, &last, 0, acc);
+        /* The last step overlaps the one before it, whose blocks are not added again. */
+        const int over = (int)(n_blocks % QUANT_PAIR_BLOCKS);
+        if (over != 0) {
+            quant_prefetch_pages(ahead + step_bytes, 2 * (size_t)over * form.block_bytes);
+            last = quant_pair_products(form, sums, even, odd, a, n_blocks - QUANT_PAIR_BLOCKS);
+            acc = quant_pair_add(form, &last, QUANT_PAIR_BLOCKS - over, acc);
+        }
+        float sum[4];
+        _mm_storeu_ps(sum, acc);
+        memcpy(out + r, sum, (r + 1 < n_rows ? 2 : 1) * sizeof *out);
     }
 }
 

@@ -168,7 +168,7 @@ SUPER_AVX2 float super_group_add(const struct super_group *group, bool has_min, 
     return acc;
 }
 
-enum { SUPER_PREFETCH_AHEAD = 4096 };
+enum { SUPER_PREFETCH_AHEAD = 6144 };
 
 /* Rows one after the other in file order: side by side they would be better from cache but worse
  * from memory, where the weights come from; the hardware's own prefetch follows such a stream, and
@@ -220,7 +220,7 @@ SUPER_AVX2 void super_gemv(const struct quant_type *type, super_block_sums *bloc
  * Sums of four products fit 16 bits where codes have 6 bits or less: those of two rows are packed
  * into one register before they meet their scales. Rows r and r + 4 go together. */
 
-enum { SUPER_ROWS = 8, SUPER_PAIRS = SUPER_ROWS / 2, SUPER_ROWS_AHEAD = 8192 };
+enum { SUPER_ROWS = 8, SUPER_PAIRS = SUPER_ROWS / 2, SUPER_ROWS_AHEAD = 4096 };
 
 #define SUPER_AVX512 SUPER_INLINE QUANT_TARGET_AVX512
 
