@@ -8,13 +8,13 @@ france='The capital of France is'
 begin pain_5_6_7_stdout_is_the_completion_alone
 infer -p "$france" -n 8 --temp 0
 status 0
-out ' Paris.\n\nThe United States has'
+out ' Paris.\n\nThe answer is:'
 err ''
 
 begin run_is_the_default_command
 infer run -p "$france" -n 8 --temp 0
 status 0
-out ' Paris.\n\nThe United States has'
+out ' Paris.\n\nThe answer is:'
 
 begin pain_1_one_completion_whatever_the_template_says
 # The model file has a chat template; -p stays the whole text, and the program ends by itself.
@@ -28,7 +28,7 @@ printf '%s' "$france" >"$work/prompt"
 input=$work/prompt
 infer -n 8 --temp 0
 status 0
-out ' Paris.\n\nThe United States has'
+out ' Paris.\n\nThe answer is:'
 err ''
 
 begin text_from_a_file
@@ -81,13 +81,13 @@ out ''
 err ''
 
 begin pain_19_stop_texts_across_tokens
-infer -p "$france" -n 20 --temp 0 --stop 'e Uni'
+infer -p "$france" -n 20 --temp 0 --stop 'e ans'
 status 0
 out ' Paris.\n\nTh'
 infer -p "$france" -n 20 --temp 0 --stop 'zzz' --stop 'ris'
 out ' Pa'
 infer -p "$france" -n 20 --temp 0 --stop '\n\n'
-out_like 'United'
+out_like 'answer'
 infer -p "$france" -n 20 --temp 0 -e --stop '\n\n'
 out ' Paris.'
 infer -p "$france" -n 2 --temp 0 --stop '.zz' # never completed: all is shown
@@ -98,7 +98,7 @@ infer -p "$france" -n 8 --temp 0 --json -s 7
 status 0
 err ''
 [ "$(wc -l <"$work/out")" -eq 1 ] || bad 'not one line'
-out_like '^\{"model":"[^"]*","prompt_tokens":5,"tokens":8,"text":" Paris\.\\n\\nThe United States has","stop":"limit","stop_text":null,"seed":7,"timings":\{"load_ms":[0-9.]+,"prompt_ms":[0-9.]+,"generate_ms":[0-9.]+,"choose_ms":[0-9.]+,"prompt_per_second":[0-9.]+,"tokens_per_second":[0-9.]+\},"cached_tokens":0,"model_path":".*","model_sha256":(null|"[0-9a-f]{64}"),"version":"0.1.0","ids":\[[0-9,]+\]\}$'
+out_like '^\{"model":"[^"]*","prompt_tokens":5,"tokens":8,"text":" Paris\.\\n\\nThe answer is:","stop":"limit","stop_text":null,"seed":7,"timings":\{"load_ms":[0-9.]+,"prompt_ms":[0-9.]+,"generate_ms":[0-9.]+,"choose_ms":[0-9.]+,"prompt_per_second":[0-9.]+,"tokens_per_second":[0-9.]+\},"cached_tokens":0,"model_path":".*","model_sha256":(null|"[0-9a-f]{64}"),"version":"0.1.0","ids":\[[0-9,]+\]\}$'
 infer -p "$france" -n 20 --temp 0 --json --stop ris
 out_like '"text":" Pa","stop":"stop","stop_text":"ris"'
 
