@@ -116,7 +116,7 @@ run:
 	@scripts/setup build
 	@$(MAKE) --no-print-directory -j$$(nproc) all
 	@scripts/fetch-model
-	$(BUILD)/infer -p "The capital of France is" -n 32 --temp 0
+	$(BUILD)/infer -p "The capital of Italy is" -n 24 --temp 0
 
 test: setup
 	@$(MAKE) --no-print-directory -j$$(nproc) all tests
