@@ -17,11 +17,7 @@ bool cli_chat_once_read(struct cli_chat_once *c, const struct cli_values *values
     if (!c->messages) c->messages = json_array();
     if (!c->messages) return base_fail(err, BASE_NO_MEMORY, "not enough memory");
     if (values->tools && !cli_tools_read(values->tools, &c->tools, err)) return false;
-    if (!values->system) return true;
-    if (strcmp(cli_messages_role(c->messages, 0), "system") == 0)
-        return base_fail_at(err, BASE_USAGE, "--system", -1,
-                            "the messages begin with a system message already");
-    return cli_messages_set_system(c->messages, values->system, err);
+    return cli_messages_begin_system(c->messages, values->system, err);
 }
 
 bool cli_chat_once_encode(struct cli_chat_once *c, const struct cli_model *model,

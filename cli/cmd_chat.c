@@ -17,16 +17,11 @@ static bool wants_colour(void)
 /* --messages and --system. */
 static bool begin_messages(struct cli_chat *c, struct base_error *err)
 {
-    const char *system = c->values->system;
     if (c->values->messages && !cli_messages_read(c->values->messages, &c->messages, err))
         return false;
     if (!c->messages) c->messages = json_array();
     if (!c->messages) return base_fail(err, BASE_NO_MEMORY, "not enough memory");
-    if (!system) return true;
-    if (strcmp(cli_messages_role(c->messages, 0), "system") == 0)
-        return base_fail_at(err, BASE_USAGE, "--system", -1,
-                            "the messages begin with a system message already");
-    return cli_messages_set_system(c->messages, system, err);
+    return cli_messages_begin_system(c->messages, c->values->system, err);
 }
 
 /* A mistake that a person can put right, or Ctrl-C; anything else, and any mistake in a script,

@@ -202,6 +202,15 @@ bool cli_messages_set_system(json_t *list, const char *text, struct base_error *
     return !message || json_array_insert_new(list, 0, message) == 0 || no_memory(err);
 }
 
+bool cli_messages_begin_system(json_t *list, const char *text, struct base_error *err)
+{
+    if (!text) return true;
+    if (strcmp(cli_messages_role(list, 0), "system") == 0)
+        return base_fail_at(err, BASE_USAGE, "--system", -1,
+                            "the messages begin with a system message already");
+    return cli_messages_set_system(list, text, err);
+}
+
 const char *cli_messages_role(const json_t *list, size_t i)
 {
     const char *role = json_string_value(json_object_get(json_array_get(list, i), "role"));

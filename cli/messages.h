@@ -26,6 +26,8 @@ bool cli_messages_add(json_t *list, const char *role, const char *text, size_t s
                       struct base_error *err);
 /* Makes `text` the system message, the first one; NULL removes it. */
 bool cli_messages_set_system(json_t *list, const char *text, struct base_error *err);
+/* The same for --system (NULL: not given): BASE_USAGE when the list begins with one already. */
+bool cli_messages_begin_system(json_t *list, const char *text, struct base_error *err);
 /* The role of message i; "" beyond the end. */
 const char *cli_messages_role(const json_t *list, size_t i);
 /* Where the last turn begins: the place of its user message; the size of the list without one. */

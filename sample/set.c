@@ -27,11 +27,10 @@ bool sample_set_init(struct sample_set *set, uint32_t n_vocab, struct base_error
     set->summed = calloc(n_blocks, sizeof *set->summed);
     set->group = calloc(n_groups, sizeof *set->group);
     set->share = malloc(n_groups * sizeof *set->share);
-    set->tally[0] = malloc(n_groups * sizeof *set->tally[0]);
-    set->tally[1] = malloc(n_groups * sizeof *set->tally[1]);
+    set->tally = malloc(n_groups * sizeof *set->tally);
     set->room = malloc(n_vocab * sizeof *set->room);
     if (!set->logit || !set->place || !set->bound || !set->top || !set->sums || !set->summed ||
-        !set->group || !set->share || !set->tally[0] || !set->tally[1] || !set->room)
+        !set->group || !set->share || !set->tally || !set->room)
         return base_fail(err, BASE_NO_MEMORY, "no memory to sample from %u tokens", n_vocab);
     for (size_t b = n_blocks; b < whole; b++) set->bound[b] = -INFINITY;
     return true;
@@ -47,8 +46,7 @@ void sample_set_free(struct sample_set *set)
     free(set->summed);
     free(set->group);
     free(set->share);
-    free(set->tally[0]);
-    free(set->tally[1]);
+    free(set->tally);
     free(set->room);
     *set = (struct sample_set){0};
 }
@@ -85,13 +83,6 @@ const float *sample_set_block(struct sample_set *set, uint32_t b)
 {
     if (set->place[b] == SAMPLE_AS_GIVEN) return set->given + (size_t)b * SAMPLE_BLOCK;
     return own_block(set, b);
-}
-
-/* The blocks of a group: [*first, *end). */
-static void blocks_of(const struct sample_set *set, uint32_t group, uint32_t *first, uint32_t *end)
-{
-    *first = group * SAMPLE_GROUP;
-    *end = set->n_blocks - *first < SAMPLE_GROUP ? set->n_blocks : *first + SAMPLE_GROUP;
 }
 
 static void bind_group(struct sample_set *set, uint32_t group)
@@ -140,8 +131,7 @@ static void load_part(struct sample_set *set, uint32_t first, uint32_t end, void
     const uint32_t n_given = set->n_vocab / SAMPLE_BLOCK;
     const uint64_t *allowed = set->allowed;
     for (uint32_t g = first; g < end; g++) {
-        uint32_t b0, b1;
-        blocks_of(set, g, &b0, &b1);
+        const uint32_t b0 = sample_set_group_first(g), b1 = sample_set_group_end(set, g);
         set->kernels->bounds(set->given + (size_t)b0 * SAMPLE_BLOCK, allowed ? allowed + b0 : NULL,
                              (b1 < n_given ? b1 : n_given) - b0, set->bound + b0);
         for (uint32_t b = b0; b < b1; b++) {
@@ -167,7 +157,6 @@ void sample_set_expect(struct sample_set *set, enum sample_block_sum kind, doubl
 void sample_set_load(struct sample_set *set, const float *logits, const uint64_t *allowed)
 {
     set->cut = false;
-    set->shape = NULL;
     set->temp = 1.0;
     set->least = -FLT_MAX;
     set->given = logits;
@@ -317,9 +306,9 @@ static void drop_from_block(struct sample_set *set, uint32_t b, const struct dro
 static void drop_part(struct sample_set *set, uint32_t first, uint32_t end, void *data)
 {
     for (uint32_t g = first; g < end; g++) {
-        uint32_t b, last;
         if (!(set->top[g] > -INFINITY)) continue;
-        for (blocks_of(set, g, &b, &last); b < last; b++)
+        const uint32_t last = sample_set_group_end(set, g);
+        for (uint32_t b = sample_set_group_first(g); b < last; b++)
             if (set->bound[b] > -INFINITY) drop_from_block(set, b, data);
         bind_group(set, g);
         if (set->sum_temp == set->temp) sample_set_sum_group(set, g);
@@ -415,8 +404,9 @@ static uint64_t between(struct sample_set *set, const float *x, float low, float
 static uint32_t list_group(struct sample_set *set, uint32_t group, float low, float high,
                            struct sample_candidate *list)
 {
-    uint32_t b, end, n = 0;
-    for (blocks_of(set, group, &b, &end); b < end; b++) {
+    const uint32_t end = sample_set_group_end(set, group);
+    uint32_t n = 0;
+    for (uint32_t b = sample_set_group_first(group); b < end; b++) {
         if (!(set->bound[b] >= low)) continue;
         const float *x = sample_set_block(set, b);
         for (uint64_t ids = between(set, x, low, high); ids; ids &= ids - 1) {
@@ -436,15 +426,15 @@ static void tally_part(struct sample_set *set, uint32_t first, uint32_t end, voi
 {
     const struct span *span = data;
     for (uint32_t g = first; g < end; g++) {
-        uint32_t b, last, in = 0, above = 0;
-        for (blocks_of(set, g, &b, &last); b < last; b++) {
+        const uint32_t last = sample_set_group_end(set, g);
+        uint32_t in = 0, above = 0;
+        for (uint32_t b = sample_set_group_first(g); b < last; b++) {
             if (!(set->bound[b] >= span->low)) continue;
             const float *x = sample_set_block(set, b);
             above += set->kernels->count(x, span->high);
             in += set->kernels->count(x, span->low);
         }
-        set->tally[0][g] = in - above;
-        set->tally[1][g] = above;
+        set->tally[g] = (struct sample_tally){in - above, above};
     }
 }
 
@@ -454,9 +444,9 @@ static void list_part(struct sample_set *set, uint32_t first, uint32_t end, void
     const struct span *span = data;
     uint32_t at = 0;
     for (uint32_t g = 0; g < end; g++) {
-        if (g >= first && set->tally[0][g])
+        if (g >= first && set->tally[g].in)
             list_group(set, g, span->low, span->high, set->room + at);
-        at += set->tally[0][g];
+        at += set->tally[g].in;
     }
 }
 
@@ -469,8 +459,8 @@ static uint32_t list_between(struct sample_set *set, float low, float high, uint
     uint32_t n = 0;
     *above = 0;
     for (uint32_t g = 0; g < set->n_groups; g++) {
-        n += set->tally[0][g];
-        *above += set->tally[1][g];
+        n += set->tally[g].in;
+        *above += set->tally[g].above;
     }
     sample_set_share_out(set, list_part, &span);
     return n;
@@ -606,8 +596,8 @@ static void settle_part(struct sample_set *set, uint32_t first, uint32_t end, vo
 {
     (void)unused;
     for (uint32_t g = first; g < end; g++) {
-        uint32_t b, last;
-        for (blocks_of(set, g, &b, &last); b < last; b++) {
+        const uint32_t last = sample_set_group_end(set, g);
+        for (uint32_t b = sample_set_group_first(g); b < last; b++) {
             float *x = own_block(set, b);
             for (int i = 0; i < SAMPLE_BLOCK; i++)
                 x[i] = x[i] >= set->least ? sample_saturate((double)x[i] / set->temp) : -INFINITY;

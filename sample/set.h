@@ -34,6 +34,10 @@ struct sample_group_sums { /* as sample_block_sums, relative to the group's best
     uint64_t n;
 };
 
+struct sample_tally { /* candidates of a group in some range, and above it */
+    uint32_t in, above;
+};
+
 struct sample_set {
     uint32_t n_vocab, n_blocks, n_groups;
     const float *given;      /* [n_vocab] the caller's logits */
@@ -58,11 +62,10 @@ struct sample_set {
     uint8_t *summed; /* [n_blocks] 0: the block has changed since */
     struct sample_group_sums *group; /* [n_groups] */
     enum sample_block_sum kind;
-    double sum_temp;    /* 0: no sums */
-    float scale;        /* of sum_temp */
-    double *share;      /* [n_groups] when drawing: the weights relative to the best */
-    uint32_t *tally[2]; /* [n_groups] when selecting */
-    const struct sample_block_shape *shape; /* adaptive-p's weights; NULL: the plain ones */
+    double sum_temp;            /* 0: no sums */
+    float scale;                /* of sum_temp */
+    double *share;              /* [n_groups] when drawing: the weights relative to the best */
+    struct sample_tally *tally; /* [n_groups] when selecting */
 
     bool cut;                      /* false: every possible id >= least is in the set */
     struct sample_candidate *room; /* [n_vocab] where lists are made */
@@ -140,6 +143,17 @@ struct sample_candidate sample_set_draw_shaped(struct sample_set *set, float tar
                                                double *p);
 
 /* -- for set.c and set_sums.c only -- */
+
+/* The blocks of a group are those from here up to the end. */
+static inline uint32_t sample_set_group_first(uint32_t group)
+{
+    return group * SAMPLE_GROUP;
+}
+static inline uint32_t sample_set_group_end(const struct sample_set *set, uint32_t group)
+{
+    const uint32_t first = sample_set_group_first(group);
+    return set->n_blocks - first < SAMPLE_GROUP ? set->n_blocks : first + SAMPLE_GROUP;
+}
 
 /* The logits of a block, NaN and -infinity where an id is impossible. */
 const float *sample_set_block(struct sample_set *set, uint32_t b);

@@ -29,12 +29,6 @@ void sample_set_begin_sums(struct sample_set *set, enum sample_block_sum kind, d
     set->scale = scale_of(temp);
 }
 
-static uint32_t blocks_in(const struct sample_set *set, uint32_t group)
-{
-    const uint32_t n = set->n_blocks - group * SAMPLE_GROUP;
-    return n < SAMPLE_GROUP ? n : SAMPLE_GROUP;
-}
-
 /* The weights of the bounds of a group's blocks. */
 static void weigh_bounds(const struct sample_set *set, uint32_t group, float best,
                          float weight[SAMPLE_GROUP])
@@ -96,9 +90,9 @@ static void add_distances(struct sample_group_sums *to, struct sample_group_sums
 
 void sample_set_sum_group(struct sample_set *set, uint32_t group)
 {
-    const uint32_t end = group * SAMPLE_GROUP + blocks_in(set, group);
+    const uint32_t first = sample_set_group_first(group), end = sample_set_group_end(set, group);
     bool changed = false;
-    for (uint32_t b = group * SAMPLE_GROUP; b < end;) {
+    for (uint32_t b = first; b < end;) {
         changed = changed || !set->summed[b];
         b = set->summed[b] ? b + 1 : sum_run(set, b, end);
     }
@@ -107,7 +101,7 @@ void sample_set_sum_group(struct sample_set *set, uint32_t group)
     struct sample_group_sums to = {0};
     float weight[SAMPLE_GROUP];
     weigh_bounds(set, group, set->top[group], weight);
-    for (uint32_t b = group * SAMPLE_GROUP; b < end; b++) {
+    for (uint32_t b = first; b < end; b++) {
         if (!(set->bound[b] > -INFINITY)) continue;
         const struct sample_block_sums *s = &set->sums[b];
         const struct sample_group_sums own = {(double)s->sum, (double)s->second, s->n};
@@ -221,26 +215,29 @@ static double shaped(double p, double target)
     return sample_exp(-10.0 * d * d / (1.0 + d));
 }
 
-static double weight_in_list(const struct sample_set *set, float logit, float best)
+/* Draws go by the weights that adaptive-p makes of the plain ones where there is a shape. */
+static double weight_in_list(const struct sample_set *set, const struct sample_block_shape *shape,
+                             float logit, float best)
 {
     const double w = sample_set_weight(set, logit, best);
-    if (!set->shape) return w;
-    return shaped(w * (double)set->shape->inverse, (double)set->shape->target);
+    if (!shape) return w;
+    return shaped(w * (double)shape->inverse, (double)shape->target);
 }
 
-static struct sample_candidate draw_ranked(struct sample_set *set, double u, double *p)
+static struct sample_candidate
+draw_ranked(struct sample_set *set, const struct sample_block_shape *shape, double u, double *p)
 {
     const float best = sample_set_best(set).logit;
     double total = 0.0, sum = 0.0;
     for (uint32_t r = 0; r < set->n; r++)
-        total += weight_in_list(set, set->list[set->n - 1 - r].logit, best);
+        total += weight_in_list(set, shape, set->list[set->n - 1 - r].logit, best);
     uint32_t r = 0;
     for (; r + 1 < set->n; r++) {
-        sum += weight_in_list(set, sample_set_rank(set, r).logit, best);
+        sum += weight_in_list(set, shape, sample_set_rank(set, r).logit, best);
         if (sum > u * total) break;
     }
     const struct sample_candidate c = sample_set_rank(set, r);
-    if (p) *p = weight_in_list(set, c.logit, best) / total;
+    if (p) *p = weight_in_list(set, shape, c.logit, best) / total;
     return c;
 }
 
@@ -262,28 +259,31 @@ static uint32_t walk(const double *share, uint32_t n, double bar, double *sum)
 }
 
 /* The share of each block of a group. */
-static void share_of_blocks(const struct sample_set *set, uint32_t group, float best,
-                            double share[SAMPLE_GROUP])
+static void share_of_blocks(const struct sample_set *set, const struct sample_block_shape *shape,
+                            uint32_t group, float best, double share[SAMPLE_GROUP])
 {
-    const struct sample_block_sums *sums = set->sums + (size_t)group * SAMPLE_GROUP;
+    const uint32_t first = sample_set_group_first(group), end = sample_set_group_end(set, group);
     float weight[SAMPLE_GROUP];
     weigh_bounds(set, group, best, weight);
-    for (uint32_t i = 0; i < blocks_in(set, group); i++)
-        share[i] = (set->shape ? 1.0 : (double)weight[i]) * (double)sums[i].sum;
+    for (uint32_t b = first; b < end; b++)
+        share[b - first] = (shape ? 1.0 : (double)weight[b - first]) * (double)set->sums[b].sum;
 }
 
-static struct sample_candidate draw_by_id(struct sample_set *set, double total, double u, double *p)
+static struct sample_candidate draw_by_id(struct sample_set *set,
+                                          const struct sample_block_shape *shape, double total,
+                                          double u, double *p)
 {
     const float best = sample_set_best(set).logit;
     const double bar = u * total;
     double sum = 0.0, share[SAMPLE_BLOCK];
     float w[SAMPLE_BLOCK];
     const uint32_t group = walk(set->share, set->n_groups, bar, &sum);
-    share_of_blocks(set, group, best, share);
-    const uint32_t block = group * SAMPLE_GROUP + walk(share, blocks_in(set, group), bar, &sum);
+    const uint32_t first = sample_set_group_first(group), end = sample_set_group_end(set, group);
+    share_of_blocks(set, shape, group, best, share);
+    const uint32_t block = first + walk(share, end - first, bar, &sum);
     const float *x = sample_set_block(set, block);
-    if (set->shape)
-        set->kernels->shape(x, set->shape, w);
+    if (shape)
+        set->kernels->shape(x, shape, w);
     else
         set->kernels->weigh(x, best, set->scale, set->least, w);
     for (int i = 0; i < SAMPLE_BLOCK; i++) share[i] = (double)w[i];
@@ -294,8 +294,8 @@ static struct sample_candidate draw_by_id(struct sample_set *set, double total, 
 
 struct sample_candidate sample_set_draw(struct sample_set *set, double u, double *p)
 {
-    if (set->cut) return draw_ranked(set, u, p);
-    return draw_by_id(set, sample_set_total(set), u, p);
+    if (set->cut) return draw_ranked(set, NULL, u, p);
+    return draw_by_id(set, NULL, sample_set_total(set), u, p);
 }
 
 /* ---- Adaptive-p ---- */
@@ -311,9 +311,8 @@ static void shape_group(struct sample_set *set, uint32_t group,
     const double slope = none * (10.0 / 0.3) * d * (2.0 + d) / ((1.0 + d) * (1.0 + d));
     float weight[SAMPLE_GROUP], unused[SAMPLE_BLOCK];
     weigh_bounds(set, group, shape->top, weight);
-    for (uint32_t i = 0; i < blocks_in(set, group); i++) {
-        const uint32_t b = group * SAMPLE_GROUP + i;
-        const double p = (double)weight[i] * (double)shape->inverse;
+    for (uint32_t b = sample_set_group_first(group); b < sample_set_group_end(set, group); b++) {
+        const double p = (double)weight[b % SAMPLE_GROUP] * (double)shape->inverse;
         float *sum = &set->sums[b].sum;
         if (!(set->bound[b] > -INFINITY)) continue;
         const float *x = sample_set_block(set, b);
@@ -341,17 +340,15 @@ struct sample_candidate sample_set_draw_shaped(struct sample_set *set, float tar
     struct sample_block_shape shape = {best, scale_of(set->temp), set->least, (float)(1.0 / total),
                                        target};
     struct sample_candidate c;
-    set->shape = &shape;
     if (set->cut) {
-        c = draw_ranked(set, u, NULL);
+        c = draw_ranked(set, &shape, u, NULL);
     } else {
         sample_set_share_out(set, shape_part, &shape);
         set->sum_temp = 0.0; /* no sums any more */
         double sum = 0.0;
         for (uint32_t g = 0; g < set->n_groups; g++) sum += set->share[g];
-        c = draw_by_id(set, sum, u, NULL);
+        c = draw_by_id(set, &shape, sum, u, NULL);
     }
-    set->shape = NULL;
     *p = sample_set_weight(set, c.logit, best) / total;
     return c;
 }
