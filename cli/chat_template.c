@@ -282,8 +282,9 @@ static json_t *convert(const struct cli_chat_template *t, const json_t *messages
 /* The mark that begins at s, as "<|user|>" is one: its size; 0 when there is none. */
 static size_t mark_size(const char *s, size_t before)
 {
+    if (*s != '<') return 0;
     const size_t n = strcspn(s + 1, "<> \t\r\n");
-    if (*s != '<' || s[n + 1] != '>' || n == 0) return 0;
+    if (s[n + 1] != '>' || n == 0) return 0;
     return (before && s[-1] == '<') || s[n + 2] == '>' ? 0 : n + 2; /* <<SYS>> is text */
 }
 
