@@ -177,7 +177,6 @@ void sample_set_change(struct sample_set *set, int32_t id, float logit)
     float *x = own_block(set, b), old = x[id % SAMPLE_BLOCK];
     x[id % SAMPLE_BLOCK] = logit;
     set->summed[b] = 0;
-    set->summed[b] = 0;
     if (logit < set->bound[b] && old < set->bound[b]) return;
     bind_block(set, b);
     bind_group(set, b / SAMPLE_GROUP);

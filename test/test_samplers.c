@@ -388,6 +388,26 @@ static void refuse(const struct sample_options *o, const char *item)
     assert_string_equal(err.item, item);
 }
 
+/* A distribution that leaves no doubt has temperature 0 where the range reaches down to it: a
+ * temperature of next to nothing would take all logits to the same limit. */
+static void certainty_is_greedy(void **state)
+{
+    (void)state;
+    static const float logits[2] = {-13.6f, -110};
+    struct sample_options o = sample_options_default();
+    struct base_error err = BASE_ERROR_INIT;
+    o.samplers = "top_k;temperature;penalties";
+    o.temp = 0.3f;
+    o.dynatemp_range = 1.1f;
+    o.dynatemp_exponent = 2.7f;
+    o.repeat_penalty = 1.1f;
+    for (o.seed = 0; o.seed < 20; o.seed++) {
+        struct sampler *s = make(&o, 2);
+        assert_int_equal(sample_next(s, logits, &err), 0);
+        sample_free(s);
+    }
+}
+
 static void ranges_are_checked(void **state)
 {
     (void)state;
@@ -654,6 +674,7 @@ int main(void)
         cmocka_unit_test(long_lists_equal_the_naive_ones),
         cmocka_unit_test(block_kernels_agree),
         cmocka_unit_test(shape_kernels_agree),
+        cmocka_unit_test(certainty_is_greedy),
         cmocka_unit_test(ranges_are_checked),
         cmocka_unit_test(names_are_checked),
         cmocka_unit_test(options_that_could_not_act_are_refused),
