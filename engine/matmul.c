@@ -82,15 +82,18 @@ static int64_t chunk_rows(const struct engine_product *p, const struct engine_te
 {
     int64_t row = max64(1, (int64_t)w->type->block_bytes * (w->ne[0] / w->type->block_len));
     int64_t panel = max64(panel_bytes(w), QUANT_PANEL_ROWS * row);
-    int64_t panels = p->by_gemv ? STREAM_BUDGET / (QUANT_PANEL_ROWS * row) : PANEL_BUDGET / panel;
+    int64_t most = QUANT_PANEL_ROWS *
+                   (p->by_gemv ? STREAM_BUDGET / (QUANT_PANEL_ROWS * row) : PANEL_BUDGET / panel);
     int64_t per_worker = p->by_gemv ? CHUNKS_PER_WORKER : LONG_CHUNKS_PER_WORKER;
     int64_t even = n_rows * p->max_jobs * p->n_stripes / (n_threads * per_worker);
-    return QUANT_PANEL_ROWS * max64(1, min64(panels, even / QUANT_PANEL_ROWS));
+    int64_t unit = p->watched ? ENGINE_WATCH_UNIT : QUANT_PANEL_ROWS;
+    return unit * max64(1, min64(most, even) / unit);
 }
 
 static void sources(struct engine_product *p, const struct engine_tensor *dst)
 {
     p->x = dst->src[0];
+    p->watched = dst->watch != NULL;
     bool by_id = dst->op == &engine_op_mul_mat_id;
     p->ids = by_id ? dst->src[2] : NULL;
     for (int i = 0; i < (by_id ? 1 : ENGINE_PRODUCT_WEIGHTS) && dst->src[i + 1]; i++)
@@ -272,4 +275,13 @@ struct engine_tensor *engine_mul_mat_id(struct engine_graph *g, struct engine_te
 {
     struct engine_tensor *src[] = {x, w, ids};
     return engine_graph_node(g, &engine_op_mul_mat_id, src, 3, NULL, 0);
+}
+
+bool engine_graph_watch(struct engine_tensor *product, const struct engine_watch *watch)
+{
+    if (!product || product->op != &engine_op_mul_mat || product->src[2] ||
+        engine_tensor_rows(product) != 1)
+        return false;
+    product->watch = watch;
+    return true;
 }

@@ -464,8 +464,9 @@ static void prepare_together(struct run *run)
 static bool suits_blas(const struct engine_task *task, const struct engine_product *p)
 {
     const struct engine_tensor *x = p->x;
-    if (!task->engine->blas || p->ids || p->n_rows_x * p->k < ENGINE_PRODUCT_BLAS_FLOATS ||
-        x->ne[2] * x->ne[3] != 1 || x->nb[0] != (int64_t)sizeof(float) || x->nb[1] % 4)
+    if (!task->engine->blas || p->watched || p->ids ||
+        p->n_rows_x * p->k < ENGINE_PRODUCT_BLAS_FLOATS || x->ne[2] * x->ne[3] != 1 ||
+        x->nb[0] != (int64_t)sizeof(float) || x->nb[1] % 4)
         return false;
     for (int i = 0; i < p->n_w; i++)
         if (p->w[i]->type->id != QUANT_F32 || (uintptr_t)p->w[i]->data % 4 || p->w[i]->nb[1] % 4)
@@ -519,5 +520,8 @@ void engine_product_run(const struct engine_task *task, struct engine_tensor *ds
     for (int64_t i; (i = engine_pool_take(worker, total)) < total;) {
         struct chunk chunk = chunk_at(&run, i);
         run_chunk(&run, &chunk);
+        if (dst->watch && dst->watch->made)
+            dst->watch->made(dst->watch->context, chunk.out_offset / (int64_t)sizeof(float),
+                             chunk.n_rows);
     }
 }

@@ -158,6 +158,16 @@ void sample_restrict(struct sampler *s, const uint64_t *allowed)
 
 /* ---- One call ---- */
 
+void sample_begin(struct sampler *s, const float *logits)
+{
+    sample_set_begin(&s->set, logits, NULL);
+}
+
+void sample_made(struct sampler *s, uint32_t first, uint32_t n)
+{
+    sample_set_read(&s->set, first / SAMPLE_BLOCK, (first + n + SAMPLE_BLOCK - 1) / SAMPLE_BLOCK);
+}
+
 static void apply_biases(struct sampler *s)
 {
     for (size_t i = 0; i < s->n_biases; i++) {

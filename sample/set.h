@@ -52,7 +52,10 @@ struct sample_set {
     sample_together_fn *together; /* or NULL */
     void *together_context;
 
-    /* What the chain will sum first, at which temperature: it is done while loading. */
+    uint32_t *unread;       /* [n_groups] blocks of the group; atomic */
+    uint32_t n_read_groups; /* atomic */
+
+    /* What the chain will sum first, at which temperature: it is done while reading. */
     bool expects;
     enum sample_block_sum expected;
     double expected_temp;
@@ -80,8 +83,12 @@ void sample_set_free(struct sample_set *set);
 void sample_set_expect(struct sample_set *set, enum sample_block_sum kind, double temp);
 
 /* A new call: logits[n_vocab] (NaN is impossible, infinity the largest number), `allowed` as in
- * sample_restrict. Both must live until the next one. */
+ * sample_restrict. Both must live until the next one. Reads all, unless that was done already. */
 void sample_set_load(struct sample_set *set, const float *logits, const uint64_t *allowed);
+
+/* Reading while logits are made: after _begin, blocks [first, end) on any thread, each once. */
+void sample_set_begin(struct sample_set *set, const float *logits, const uint64_t *allowed);
+void sample_set_read(struct sample_set *set, uint32_t first, uint32_t end);
 
 /* The logit of an id, -infinity or NaN when it is impossible; for what no list has replaced. */
 float sample_set_logit(struct sample_set *set, int32_t id);
@@ -162,8 +169,11 @@ const float *sample_set_block(struct sample_set *set, uint32_t b);
 typedef void sample_groups_fn(struct sample_set *set, uint32_t first, uint32_t end, void *data);
 void sample_set_share_out(struct sample_set *set, sample_groups_fn *part, void *data);
 
-/* What sums are of from now on. Then sums of what has changed of a group. */
+/* What sums are of from now on. Then sums of the blocks of [first, end) that have changed (true: of
+ * any), and of a group from those of its blocks. */
 void sample_set_begin_sums(struct sample_set *set, enum sample_block_sum kind, double temp);
-void sample_set_sum_group(struct sample_set *set, uint32_t group);
+bool sample_set_sum_blocks(struct sample_set *set, uint32_t first, uint32_t end);
+void sample_set_add_group(struct sample_set *set, uint32_t group);
+void sample_set_sum_group(struct sample_set *set, uint32_t group); /* both */
 
 #endif

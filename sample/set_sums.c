@@ -88,15 +88,19 @@ static void add_distances(struct sample_group_sums *to, struct sample_group_sums
     to->second += own.second + far * (2.0 * own.sum + n * far);
 }
 
-void sample_set_sum_group(struct sample_set *set, uint32_t group)
+bool sample_set_sum_blocks(struct sample_set *set, uint32_t first, uint32_t end)
 {
-    const uint32_t first = sample_set_group_first(group), end = sample_set_group_end(set, group);
     bool changed = false;
     for (uint32_t b = first; b < end;) {
         changed = changed || !set->summed[b];
         b = set->summed[b] ? b + 1 : sum_run(set, b, end);
     }
-    if (!changed) return;
+    return changed;
+}
+
+void sample_set_add_group(struct sample_set *set, uint32_t group)
+{
+    const uint32_t first = sample_set_group_first(group), end = sample_set_group_end(set, group);
     const double top = (double)set->top[group];
     struct sample_group_sums to = {0};
     float weight[SAMPLE_GROUP];
@@ -114,6 +118,12 @@ void sample_set_sum_group(struct sample_set *set, uint32_t group)
             add_moments(set, b, top, &to);
     }
     set->group[group] = to;
+}
+
+void sample_set_sum_group(struct sample_set *set, uint32_t group)
+{
+    if (sample_set_sum_blocks(set, sample_set_group_first(group), sample_set_group_end(set, group)))
+        sample_set_add_group(set, group);
 }
 
 static void sum_part(struct sample_set *set, uint32_t first, uint32_t end, void *data)
