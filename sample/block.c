@@ -10,22 +10,31 @@
 
 enum { LANES = 16 };
 
-/* exp(d) for d <= 0: d = n ln(2)/8 + f with |f| <= ln(2)/16, so that it is 2^(n/8) times a
- * polynomial of degree 3. A large addend rounds d * 8 log2(e) to n, which its low bits then are;
- * the product of n and ln(2)/8 is exact inside the fused operation. */
-static const float rounder = 0x1.8p23f, eights = 0x1.715476p+3f, minus_eighth = -0x1.62e430p-4f,
-                   third = 1.0f / 6, lowest = -87.0f;
+/* exp(d) for d <= 0: d = n ln(2)/16 + f with |f| <= h = ln(2)/32, so that it is 2^(n/16) times a
+ * polynomial of degree 2: 1 + (1 + h^2/8) f + f^2/2, which is h^3/24 = 4e-7 off at most. A large
+ * addend rounds d * 16 log2(e) to n, which its low bits then are; the product of n and ln(2)/16 is
+ * exact inside the fused operation. */
+static const float rounder = 0x1.8p23f, sixteenths = 0x1.715476p+4f,
+                   minus_sixteenth = -0x1.62e430p-5f, slope = 0x1.0003d8p+0f, lowest = -87.0f;
 /* Of adaptive-p. */
 static const float steepness = 1.0f / 0.3f, minus_ten = -10.0f;
-/* The bits of 2^(j/8), less what n << 20 has of j. */
-static const uint32_t power_bits[8] = {0x3f800000,
-                                       0x3f8b95c2 - 0x100000,
-                                       0x3f9837f0 - 0x200000,
-                                       0x3fa5fed7 - 0x300000,
-                                       0x3fb504f3 - 0x400000,
-                                       0x3fc5672a - 0x500000,
-                                       0x3fd744fd - 0x600000,
-                                       0x3feac0c7 - 0x700000};
+/* The bits of 2^(j/16), less what n << 19 has of j. */
+static const uint32_t power_bits[16] = {0x3f800000,
+                                        0x3f85aac3 - 0x080000,
+                                        0x3f8b95c2 - 0x100000,
+                                        0x3f91c3d3 - 0x180000,
+                                        0x3f9837f0 - 0x200000,
+                                        0x3f9ef532 - 0x280000,
+                                        0x3fa5fed7 - 0x300000,
+                                        0x3fad583f - 0x380000,
+                                        0x3fb504f3 - 0x400000,
+                                        0x3fbd08a4 - 0x480000,
+                                        0x3fc5672a - 0x500000,
+                                        0x3fce248c - 0x580000,
+                                        0x3fd744fd - 0x600000,
+                                        0x3fe0ccdf - 0x680000,
+                                        0x3feac0c7 - 0x700000,
+                                        0x3ff5257d - 0x780000};
 
 /* Sums are made of blocks that lie in the cache; meanwhile those to come are asked for, which as a
  * rule lie in memory. */
@@ -80,19 +89,19 @@ static uint64_t reach_plain(const float *x, float bar)
     return ids;
 }
 
-/* *distance is at least -87. */
+/* 0 where the id does not count or the distance is not above -87. */
 static float weight_of(float x, float top, float scale, float least, float *distance)
 {
-    const float exact = (x - top) * scale, d = larger(exact, lowest);
-    const float t = fmaf(d, eights, rounder), f = fmaf(t - rounder, minus_eighth, d);
-    const float p = fmaf(fmaf(fmaf(f, third, 0.5f), f, 1.0f), f, 1.0f);
+    const float d = *distance = (x - top) * scale;
+    if (!(d > lowest && x >= least)) return 0.0f;
+    const float t = fmaf(d, sixteenths, rounder), f = fmaf(t - rounder, minus_sixteenth, d);
+    const float p = fmaf(fmaf(f, 0.5f, slope), f, 1.0f);
     uint32_t n;
     memcpy(&n, &t, sizeof n);
-    n = power_bits[n & 7] + (n << 20);
+    n = power_bits[n & 15] + (n << 19);
     float power;
     memcpy(&power, &n, sizeof power);
-    *distance = d;
-    return exact > lowest && x >= least ? p * power : 0.0f;
+    return p * power;
 }
 
 static void weigh_plain(const float *x, float top, float scale, float least, float *weight)
@@ -108,58 +117,47 @@ static float fold_plain(float lane[LANES])
     return lane[0];
 }
 
-static struct sample_block_sums weights_of(const float *x, float top, float scale, float least)
-{
-    float sum[LANES] = {0}, d;
-    for (int i = 0; i < SAMPLE_BLOCK; i++) sum[i % LANES] += weight_of(x[i], top, scale, least, &d);
-    return (struct sample_block_sums){fold_plain(sum), 0.0f, 0};
-}
-
-static struct sample_block_sums entropy_of(const float *x, float top, float scale, float least)
-{
-    float sum[LANES] = {0}, second[LANES] = {0}, d;
-    uint32_t n = 0;
-    for (int i = 0; i < SAMPLE_BLOCK; i++) {
-        const float w = weight_of(x[i], top, scale, least, &d);
-        sum[i % LANES] += w;
-        second[i % LANES] += w * d;
-        n += x[i] >= least;
-    }
-    return (struct sample_block_sums){fold_plain(sum), fold_plain(second), n};
-}
-
-static struct sample_block_sums moments_of(const float *x, float top, float scale, float least)
-{
-    float sum[LANES] = {0}, second[LANES] = {0};
-    uint32_t n = 0;
-    for (int i = 0; i < SAMPLE_BLOCK; i++) {
-        const float d = x[i] >= least ? (x[i] - top) * scale : 0.0f;
-        sum[i % LANES] += d;
-        second[i % LANES] = fmaf(d, d, second[i % LANES]);
-        n += x[i] >= least;
-    }
-    return (struct sample_block_sums){fold_plain(sum), fold_plain(second), n};
-}
-
 static void weights_plain(const float *x, const float *top, uint32_t n, float scale, float least,
-                          struct sample_block_sums *sums)
+                          struct sample_block_sums to)
 {
-    for (uint32_t b = 0; b < n; b++)
-        sums[b] = weights_of(x + (size_t)b * SAMPLE_BLOCK, top[b], scale, least);
+    for (uint32_t b = 0; b < n; b++, x += SAMPLE_BLOCK) {
+        float sum[LANES] = {0}, d;
+        for (int i = 0; i < SAMPLE_BLOCK; i++)
+            sum[i % LANES] += weight_of(x[i], top[b], scale, least, &d);
+        to.sum[b] = fold_plain(sum);
+    }
 }
 
 static void entropy_plain(const float *x, const float *top, uint32_t n, float scale, float least,
-                          struct sample_block_sums *sums)
+                          struct sample_block_sums to)
 {
-    for (uint32_t b = 0; b < n; b++)
-        sums[b] = entropy_of(x + (size_t)b * SAMPLE_BLOCK, top[b], scale, least);
+    for (uint32_t b = 0; b < n; b++, x += SAMPLE_BLOCK) {
+        float sum[LANES] = {0}, second[LANES] = {0}, d;
+        for (int i = 0; i < SAMPLE_BLOCK; i++) {
+            const float w = weight_of(x[i], top[b], scale, least, &d);
+            sum[i % LANES] += w;
+            second[i % LANES] += w > 0.0f ? w * d : 0.0f;
+        }
+        to.sum[b] = fold_plain(sum);
+        to.second[b] = fold_plain(second);
+        to.n[b] = count_plain(x, least);
+    }
 }
 
 static void moments_plain(const float *x, const float *top, uint32_t n, float scale, float least,
-                          struct sample_block_sums *sums)
+                          struct sample_block_sums to)
 {
-    for (uint32_t b = 0; b < n; b++)
-        sums[b] = moments_of(x + (size_t)b * SAMPLE_BLOCK, top[b], scale, least);
+    for (uint32_t b = 0; b < n; b++, x += SAMPLE_BLOCK) {
+        float sum[LANES] = {0}, second[LANES] = {0};
+        for (int i = 0; i < SAMPLE_BLOCK; i++) {
+            const float d = x[i] >= least ? (x[i] - top[b]) * scale : 0.0f;
+            sum[i % LANES] += d;
+            second[i % LANES] = fmaf(d, d, second[i % LANES]);
+        }
+        to.sum[b] = fold_plain(sum);
+        to.second[b] = fold_plain(second);
+        to.n[b] = count_plain(x, least);
+    }
 }
 
 static float shape_plain(const float *x, const struct sample_block_shape *s, float *weight)
@@ -262,24 +260,29 @@ AVX2 static uint64_t reach_avx2(const float *x, float bar)
     return ids;
 }
 
-/* The weights where `is` is set; *distance is at least -87. */
-AVX2 static inline __m256 weights(__m256 x, __m256 top, __m256 scale, __m256 is, __m256 *distance)
+AVX2 static inline __m256 powers(__m256i n)
 {
-    const __m256 low = _mm256_set1_ps(lowest), add = _mm256_set1_ps(rounder),
-                 one = _mm256_set1_ps(1.0f);
-    const __m256 exact = _mm256_mul_ps(_mm256_sub_ps(x, top), scale);
-    const __m256 d = _mm256_max_ps(exact, low);
-    const __m256 t = _mm256_fmadd_ps(d, _mm256_set1_ps(eights), add);
-    const __m256 f = _mm256_fmadd_ps(_mm256_sub_ps(t, add), _mm256_set1_ps(minus_eighth), d);
-    __m256 p = _mm256_fmadd_ps(f, _mm256_set1_ps(third), _mm256_set1_ps(0.5f));
-    p = _mm256_fmadd_ps(_mm256_fmadd_ps(p, f, one), f, one);
-    const __m256i n = _mm256_castps_si256(t);
-    const __m256i table = _mm256_loadu_si256((const __m256i *)power_bits);
-    const __m256i power =
-        _mm256_add_epi32(_mm256_permutevar8x32_epi32(table, n), _mm256_slli_epi32(n, 20));
-    *distance = d;
-    return _mm256_and_ps(_mm256_mul_ps(p, _mm256_castsi256_ps(power)),
-                         _mm256_and_ps(is, _mm256_cmp_ps(exact, low, _CMP_GT_OQ)));
+    const __m256i *table = (const __m256i *)power_bits;
+    const __m256 low =
+        _mm256_castsi256_ps(_mm256_permutevar8x32_epi32(_mm256_loadu_si256(table), n));
+    const __m256 high =
+        _mm256_castsi256_ps(_mm256_permutevar8x32_epi32(_mm256_loadu_si256(table + 1), n));
+    const __m256i of = _mm256_castps_si256(
+        _mm256_blendv_ps(low, high, _mm256_castsi256_ps(_mm256_slli_epi32(n, 28))));
+    return _mm256_castsi256_ps(_mm256_add_epi32(of, _mm256_slli_epi32(n, 19)));
+}
+
+/* The weights where *is is set, which then says where they are not 0. */
+AVX2 static inline __m256 weights(__m256 x, __m256 top, __m256 scale, __m256 *is, __m256 *distance)
+{
+    const __m256 add = _mm256_set1_ps(rounder), one = _mm256_set1_ps(1.0f);
+    const __m256 d = *distance = _mm256_mul_ps(_mm256_sub_ps(x, top), scale);
+    const __m256 t = _mm256_fmadd_ps(d, _mm256_set1_ps(sixteenths), add);
+    const __m256 f = _mm256_fmadd_ps(_mm256_sub_ps(t, add), _mm256_set1_ps(minus_sixteenth), d);
+    const __m256 p = _mm256_fmadd_ps(f, _mm256_set1_ps(0.5f), _mm256_set1_ps(slope));
+    *is = _mm256_and_ps(*is, _mm256_cmp_ps(d, _mm256_set1_ps(lowest), _CMP_GT_OQ));
+    return _mm256_and_ps(_mm256_mul_ps(_mm256_fmadd_ps(p, f, one), powers(_mm256_castps_si256(t))),
+                         *is);
 }
 
 AVX2 static void weigh_avx2(const float *x, float top, float scale, float least, float *weight)
@@ -289,7 +292,8 @@ AVX2 static void weigh_avx2(const float *x, float top, float scale, float least,
     __m256 d;
     for (int i = 0; i < SAMPLE_BLOCK; i += 8) {
         const __m256 v = _mm256_loadu_ps(x + i);
-        _mm256_storeu_ps(weight + i, weights(v, best, by, _mm256_cmp_ps(v, low, _CMP_GE_OQ), &d));
+        __m256 is = _mm256_cmp_ps(v, low, _CMP_GE_OQ);
+        _mm256_storeu_ps(weight + i, weights(v, best, by, &is, &d));
     }
 }
 
@@ -302,8 +306,10 @@ AVX2 static inline float fold(const __m256 lane[2])
     return _mm_cvtss_f32(_mm_add_ss(c, _mm_movehdup_ps(c)));
 }
 
-AVX2 static inline struct sample_block_sums sum_avx2(const float *x, float top, float scale,
-                                                     float least, enum sample_block_sum kind)
+/* Of block b at x. */
+AVX2 static inline void sum_avx2(const float *x, float top, float scale, float least,
+                                 enum sample_block_sum kind, struct sample_block_sums to,
+                                 uint32_t b)
 {
     const __m256 best = _mm256_set1_ps(top), by = _mm256_set1_ps(scale),
                  low = _mm256_set1_ps(least);
@@ -313,47 +319,48 @@ AVX2 static inline struct sample_block_sums sum_avx2(const float *x, float top, 
     for (int i = 0; i < SAMPLE_BLOCK; i += LANES)
         for (int k = 0; k < 2; k++) {
             const __m256 v = _mm256_loadu_ps(x + i + 8 * k);
-            const __m256 is = _mm256_cmp_ps(v, low, _CMP_GE_OQ);
-            __m256 d;
+            __m256 is = _mm256_cmp_ps(v, low, _CMP_GE_OQ), d;
+            n += (uint32_t)__builtin_popcount((unsigned)_mm256_movemask_ps(is));
             if (kind == SAMPLE_MOMENTS) {
                 d = _mm256_and_ps(_mm256_mul_ps(_mm256_sub_ps(v, best), by), is);
                 sum[k] = _mm256_add_ps(sum[k], d);
                 second[k] = _mm256_fmadd_ps(d, d, second[k]);
             } else {
-                const __m256 w = weights(v, best, by, is, &d);
+                const __m256 w = weights(v, best, by, &is, &d);
                 sum[k] = _mm256_add_ps(sum[k], w);
-                second[k] = _mm256_add_ps(second[k], _mm256_mul_ps(w, d));
+                second[k] = _mm256_add_ps(second[k], _mm256_and_ps(_mm256_mul_ps(w, d), is));
             }
-            n += (uint32_t)__builtin_popcount((unsigned)_mm256_movemask_ps(is));
         }
-    if (kind == SAMPLE_WEIGHTS) return (struct sample_block_sums){fold(sum), 0.0f, 0};
-    return (struct sample_block_sums){fold(sum), fold(second), n};
+    to.sum[b] = fold(sum);
+    if (kind == SAMPLE_WEIGHTS) return;
+    to.second[b] = fold(second);
+    to.n[b] = n;
 }
 
 AVX2 static void weights_avx2(const float *x, const float *top, uint32_t n, float scale,
-                              float least, struct sample_block_sums *sums)
+                              float least, struct sample_block_sums to)
 {
     for (uint32_t b = 0; b < n; b++, x += SAMPLE_BLOCK) {
         fetch_ahead(x);
-        sums[b] = sum_avx2(x, top[b], scale, least, SAMPLE_WEIGHTS);
+        sum_avx2(x, top[b], scale, least, SAMPLE_WEIGHTS, to, b);
     }
 }
 
 AVX2 static void entropy_avx2(const float *x, const float *top, uint32_t n, float scale,
-                              float least, struct sample_block_sums *sums)
+                              float least, struct sample_block_sums to)
 {
     for (uint32_t b = 0; b < n; b++, x += SAMPLE_BLOCK) {
         fetch_ahead(x);
-        sums[b] = sum_avx2(x, top[b], scale, least, SAMPLE_ENTROPY);
+        sum_avx2(x, top[b], scale, least, SAMPLE_ENTROPY, to, b);
     }
 }
 
 AVX2 static void moments_avx2(const float *x, const float *top, uint32_t n, float scale,
-                              float least, struct sample_block_sums *sums)
+                              float least, struct sample_block_sums to)
 {
     for (uint32_t b = 0; b < n; b++, x += SAMPLE_BLOCK) {
         fetch_ahead(x);
-        sums[b] = sum_avx2(x, top[b], scale, least, SAMPLE_MOMENTS);
+        sum_avx2(x, top[b], scale, least, SAMPLE_MOMENTS, to, b);
     }
 }
 
@@ -367,14 +374,14 @@ AVX2 static float shape_avx2(const float *x, const struct sample_block_shape *s,
     for (int i = 0; i < SAMPLE_BLOCK; i += LANES)
         for (int k = 0; k < 2; k++) {
             const __m256 v = _mm256_loadu_ps(x + i + 8 * k);
-            const __m256 is = _mm256_cmp_ps(v, low, _CMP_GE_OQ);
-            const __m256 p = _mm256_mul_ps(weights(v, best, by, is, &unused), inverse);
+            __m256 is = _mm256_cmp_ps(v, low, _CMP_GE_OQ), has = is;
+            const __m256 p = _mm256_mul_ps(weights(v, best, by, &has, &unused), inverse);
             const __m256 d = _mm256_mul_ps(_mm256_andnot_ps(sign, _mm256_sub_ps(p, target)),
                                            _mm256_set1_ps(steepness));
             const __m256 e =
                 _mm256_div_ps(_mm256_mul_ps(_mm256_mul_ps(d, d), _mm256_set1_ps(minus_ten)),
                               _mm256_add_ps(one, d));
-            const __m256 w = weights(e, _mm256_setzero_ps(), one, is, &unused);
+            const __m256 w = weights(e, _mm256_setzero_ps(), one, &is, &unused);
             _mm256_storeu_ps(weight + i + 8 * k, w);
             sum[k] = _mm256_add_ps(sum[k], w);
         }
@@ -443,24 +450,20 @@ AVX512 static uint32_t count_avx512(const float *x, float bar)
     return (uint32_t)__builtin_popcountll(reach_avx512(x, bar));
 }
 
-AVX512 static inline __m512 weights_512(__m512 x, __m512 top, __m512 scale, __mmask16 is,
+/* The weights where *is is set, which then says where they are not 0. */
+AVX512 static inline __m512 weights_512(__m512 x, __m512 top, __m512 scale, __mmask16 *is,
                                         __m512 *distance)
 {
-    const __m512 low = _mm512_set1_ps(lowest), add = _mm512_set1_ps(rounder),
-                 one = _mm512_set1_ps(1.0f);
-    const __m512 exact = _mm512_mul_ps(_mm512_sub_ps(x, top), scale);
-    const __m512 d = _mm512_max_ps(exact, low);
-    const __m512 t = _mm512_fmadd_ps(d, _mm512_set1_ps(eights), add);
-    const __m512 f = _mm512_fmadd_ps(_mm512_sub_ps(t, add), _mm512_set1_ps(minus_eighth), d);
-    __m512 p = _mm512_fmadd_ps(f, _mm512_set1_ps(third), _mm512_set1_ps(0.5f));
-    p = _mm512_fmadd_ps(_mm512_fmadd_ps(p, f, one), f, one);
-    const __m512i n = _mm512_castps_si512(t);
-    const __m512i table = _mm512_broadcast_i32x8(_mm256_loadu_si256((const __m256i *)power_bits));
+    const __m512 add = _mm512_set1_ps(rounder), one = _mm512_set1_ps(1.0f);
+    const __m512 d = *distance = _mm512_mul_ps(_mm512_sub_ps(x, top), scale);
+    const __m512 t = _mm512_fmadd_ps(d, _mm512_set1_ps(sixteenths), add);
+    const __m512 f = _mm512_fmadd_ps(_mm512_sub_ps(t, add), _mm512_set1_ps(minus_sixteenth), d);
+    const __m512 p = _mm512_fmadd_ps(f, _mm512_set1_ps(0.5f), _mm512_set1_ps(slope));
+    const __m512i n = _mm512_castps_si512(t), table = _mm512_loadu_si512(power_bits);
     const __m512i power =
-        _mm512_add_epi32(_mm512_permutexvar_epi32(n, table), _mm512_slli_epi32(n, 20));
-    *distance = d;
-    return _mm512_maskz_mul_ps(_mm512_mask_cmp_ps_mask(is, exact, low, _CMP_GT_OQ), p,
-                               _mm512_castsi512_ps(power));
+        _mm512_add_epi32(_mm512_permutexvar_epi32(n, table), _mm512_slli_epi32(n, 19));
+    *is = _mm512_mask_cmp_ps_mask(*is, d, _mm512_set1_ps(lowest), _CMP_GT_OQ);
+    return _mm512_maskz_mul_ps(*is, _mm512_fmadd_ps(p, f, one), _mm512_castsi512_ps(power));
 }
 
 AVX512 static void weigh_avx512(const float *x, float top, float scale, float least, float *weight)
@@ -470,8 +473,8 @@ AVX512 static void weigh_avx512(const float *x, float top, float scale, float le
     __m512 d;
     for (int i = 0; i < SAMPLE_BLOCK; i += LANES) {
         const __m512 v = _mm512_loadu_ps(x + i);
-        const __mmask16 is = _mm512_cmp_ps_mask(v, low, _CMP_GE_OQ);
-        _mm512_storeu_ps(weight + i, weights_512(v, best, by, is, &d));
+        __mmask16 is = _mm512_cmp_ps_mask(v, low, _CMP_GE_OQ);
+        _mm512_storeu_ps(weight + i, weights_512(v, best, by, &is, &d));
     }
 }
 
@@ -483,57 +486,63 @@ AVX512 static inline float fold_512(__m512 lane)
     return _mm_cvtss_f32(_mm_add_ss(c, _mm_movehdup_ps(c)));
 }
 
-AVX512 static inline struct sample_block_sums sum_avx512(const float *x, float top, float scale,
-                                                         float least, enum sample_block_sum kind)
+/* Of block b at x. `open`: every number counts, whatever `least` is. */
+AVX512 static inline void sum_avx512(const float *x, float top, float scale, float least, bool open,
+                                     enum sample_block_sum kind, struct sample_block_sums to,
+                                     uint32_t b)
 {
     const __m512 best = _mm512_set1_ps(top), by = _mm512_set1_ps(scale),
                  low = _mm512_set1_ps(least);
-    __m512 sum = _mm512_setzero_ps(), second = _mm512_setzero_ps();
+    __m512 sum = _mm512_setzero_ps(), second = _mm512_setzero_ps(), d;
     uint64_t ids = 0;
     for (int i = 0; i < SAMPLE_BLOCK; i += LANES) {
         const __m512 v = _mm512_loadu_ps(x + i);
-        const __mmask16 is = _mm512_cmp_ps_mask(v, low, _CMP_GE_OQ);
-        __m512 d;
+        __mmask16 is = open ? UINT16_MAX : _mm512_cmp_ps_mask(v, low, _CMP_GE_OQ);
+        ids |= (uint64_t)is << i;
         if (kind == SAMPLE_MOMENTS) {
             d = _mm512_maskz_mul_ps(is, _mm512_sub_ps(v, best), by);
             sum = _mm512_add_ps(sum, d);
             second = _mm512_fmadd_ps(d, d, second);
         } else {
-            const __m512 w = weights_512(v, best, by, is, &d);
+            const __m512 w = weights_512(v, best, by, &is, &d);
             sum = _mm512_add_ps(sum, w);
-            second = _mm512_add_ps(second, _mm512_mul_ps(w, d));
+            second = _mm512_add_ps(second, _mm512_maskz_mul_ps(is, w, d));
         }
-        ids |= (uint64_t)is << i;
     }
-    if (kind == SAMPLE_WEIGHTS) return (struct sample_block_sums){fold_512(sum), 0.0f, 0};
-    return (struct sample_block_sums){fold_512(sum), fold_512(second),
-                                      (uint32_t)__builtin_popcountll(ids)};
+    to.sum[b] = fold_512(sum);
+    if (kind == SAMPLE_WEIGHTS) return;
+    to.second[b] = fold_512(second);
+    to.n[b] = (uint32_t)__builtin_popcountll(ids);
 }
 
+/* What is not possible has no weight: so nothing need be compared as long as nothing was cut. */
 AVX512 static void weights_avx512(const float *x, const float *top, uint32_t n, float scale,
-                                  float least, struct sample_block_sums *sums)
+                                  float least, struct sample_block_sums to)
 {
     for (uint32_t b = 0; b < n; b++, x += SAMPLE_BLOCK) {
         fetch_ahead(x);
-        sums[b] = sum_avx512(x, top[b], scale, least, SAMPLE_WEIGHTS);
+        if (least > -FLT_MAX)
+            sum_avx512(x, top[b], scale, least, false, SAMPLE_WEIGHTS, to, b);
+        else
+            sum_avx512(x, top[b], scale, least, true, SAMPLE_WEIGHTS, to, b);
     }
 }
 
 AVX512 static void entropy_avx512(const float *x, const float *top, uint32_t n, float scale,
-                                  float least, struct sample_block_sums *sums)
+                                  float least, struct sample_block_sums to)
 {
     for (uint32_t b = 0; b < n; b++, x += SAMPLE_BLOCK) {
         fetch_ahead(x);
-        sums[b] = sum_avx512(x, top[b], scale, least, SAMPLE_ENTROPY);
+        sum_avx512(x, top[b], scale, least, false, SAMPLE_ENTROPY, to, b);
     }
 }
 
 AVX512 static void moments_avx512(const float *x, const float *top, uint32_t n, float scale,
-                                  float least, struct sample_block_sums *sums)
+                                  float least, struct sample_block_sums to)
 {
     for (uint32_t b = 0; b < n; b++, x += SAMPLE_BLOCK) {
         fetch_ahead(x);
-        sums[b] = sum_avx512(x, top[b], scale, least, SAMPLE_MOMENTS);
+        sum_avx512(x, top[b], scale, least, false, SAMPLE_MOMENTS, to, b);
     }
 }
 
@@ -545,13 +554,13 @@ AVX512 static float shape_avx512(const float *x, const struct sample_block_shape
     __m512 sum = _mm512_setzero_ps(), unused;
     for (int i = 0; i < SAMPLE_BLOCK; i += LANES) {
         const __m512 v = _mm512_loadu_ps(x + i);
-        const __mmask16 is = _mm512_cmp_ps_mask(v, low, _CMP_GE_OQ);
-        const __m512 p = _mm512_mul_ps(weights_512(v, best, by, is, &unused), inverse);
+        __mmask16 is = _mm512_cmp_ps_mask(v, low, _CMP_GE_OQ), has = is;
+        const __m512 p = _mm512_mul_ps(weights_512(v, best, by, &has, &unused), inverse);
         const __m512 d =
             _mm512_mul_ps(_mm512_abs_ps(_mm512_sub_ps(p, target)), _mm512_set1_ps(steepness));
         const __m512 e = _mm512_div_ps(
             _mm512_mul_ps(_mm512_mul_ps(d, d), _mm512_set1_ps(minus_ten)), _mm512_add_ps(one, d));
-        const __m512 w = weights_512(e, _mm512_setzero_ps(), one, is, &unused);
+        const __m512 w = weights_512(e, _mm512_setzero_ps(), one, &is, &unused);
         _mm512_storeu_ps(weight + i, w);
         sum = _mm512_add_ps(sum, w);
     }

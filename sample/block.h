@@ -21,9 +21,9 @@ enum sample_block_sum {
     SAMPLE_MOMENTS, /* sum: distances; second: their squares: infinite or NaN where floats are */
     SAMPLE_BLOCK_SUMS
 };
-struct sample_block_sums {
-    float sum, second;
-    uint32_t n; /* ids; 0 with SAMPLE_WEIGHTS */
+struct sample_block_sums { /* where they go: [blocks]; SAMPLE_WEIGHTS has only `sum` */
+    float *sum, *second;
+    uint32_t *n; /* ids */
 };
 
 /* In all of these no x is above `top`, scale >= 0, and `least` is a number: -FLT_MAX lets every
@@ -44,7 +44,7 @@ typedef void sample_block_weigh_fn(const float *x, float top, float scale, float
                                    float *weight);
 /* Of n blocks x[n][64], each relative to its own top[n]. */
 typedef void sample_block_sum_fn(const float *x, const float *top, uint32_t n, float scale,
-                                 float least, struct sample_block_sums *sums);
+                                 float least, struct sample_block_sums to);
 /* Adaptive-p: with p = exp(distance) * inverse and d = abs(p - target) / 0.3, weight[64] =
  * exp(-10 d^2 / (1 + d)) of the ids that count, 0 for the rest; returns their sum. */
 struct sample_block_shape {

@@ -166,12 +166,19 @@ static bool order_check(const struct sample_options *o, const int *index, int n,
     return true;
 }
 
-/* The first sum that the chain will ask of the whole vocabulary, if any: so it is made while the
- * logits are read for the first time. What it costs in vain is time only. */
-static void expect_sum(struct sampler *s)
+/* XTC throws its dice before anyone else does. */
+static bool xtc_will_act(const struct sampler *s)
+{
+    struct sample_random ahead = s->random;
+    return sample_random_unit(&ahead) < (double)s->options.xtc_probability;
+}
+
+/* What it costs in vain is time only. */
+void sample_chain_expect(struct sampler *s)
 {
     const struct sample_options *o = &s->options;
     double temp = 1.0;
+    s->set.expects = false;
     for (int i = 0; i < s->n_stages; i++) {
         switch (s->stage[i]->look) {
         case SAMPLE_AT_SOME_IDS:
@@ -180,7 +187,7 @@ static void expect_sum(struct sampler *s)
         case SAMPLE_AT_THE_BEST:
             return;
         case SAMPLE_AT_WEIGHTS:
-            if (s->stage[i]->apply == sample_apply_xtc && o->xtc_probability < 0.5f) break;
+            if (s->stage[i]->apply == sample_apply_xtc && !xtc_will_act(s)) break;
             sample_set_expect(&s->set, SAMPLE_WEIGHTS, temp);
             return;
         case SAMPLE_AT_ENTROPY:
@@ -227,7 +234,6 @@ bool sample_chain_init(struct sampler *s, struct base_error *err)
             skip_before_greedy(s);
         s->stage[s->n_stages++] = stage;
     }
-    expect_sum(s);
     return true;
 }
 

@@ -96,10 +96,15 @@ struct sampler {
     int32_t *end_id; /* [options.n_ends] */
 
     const uint64_t *allowed; /* for the next id only; the caller's */
+    bool reads_ahead;        /* the set reads logits while they are made */
 };
 
 /* Fills stage[] with the active stages in order. */
 bool sample_chain_init(struct sampler *s, struct base_error *err);
+
+/* Tells the set which sum the chain will ask of the whole vocabulary first, if any: so it is made
+ * while the logits are read. */
+void sample_chain_expect(struct sampler *s);
 
 /* -- the stages -- */
 void sample_apply_penalties(struct sampler *s);

@@ -84,9 +84,10 @@ uint32_t sample_logprobs(const float *logits, uint32_t n_vocab, uint32_t k,
     double sum = 0.0;
     for (uint32_t b = 0; top > -INFINITY && b < n_blocks; b++) {
         read_block(kernels, logits, n_vocab, b, x);
-        struct sample_block_sums own;
-        kernels->sum[SAMPLE_WEIGHTS](x, &top, 1, 1.0f, -FLT_MAX, &own);
-        sum += (double)own.sum;
+        float own;
+        kernels->sum[SAMPLE_WEIGHTS](x, &top, 1, 1.0f, -FLT_MAX,
+                                     (struct sample_block_sums){.sum = &own});
+        sum += (double)own;
     }
     const double all = (double)top + sample_log(sum);
     if (of_id) *of_id = -INFINITY;

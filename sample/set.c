@@ -23,15 +23,18 @@ bool sample_set_init(struct sample_set *set, uint32_t n_vocab, struct base_error
     set->place = calloc(n_blocks, sizeof *set->place);
     set->bound = malloc(whole * sizeof *set->bound);
     set->top = malloc(n_groups * sizeof *set->top);
-    set->sums = malloc(n_blocks * sizeof *set->sums);
+    set->sums.sum = calloc(whole, sizeof *set->sums.sum);
+    set->sums.second = calloc(whole, sizeof *set->sums.second);
+    set->sums.n = calloc(whole, sizeof *set->sums.n);
     set->summed = calloc(n_blocks, sizeof *set->summed);
     set->group = calloc(n_groups, sizeof *set->group);
     set->share = malloc(n_groups * sizeof *set->share);
     set->tally = malloc(n_groups * sizeof *set->tally);
     set->unread = malloc(n_groups * sizeof *set->unread);
     set->room = malloc(n_vocab * sizeof *set->room);
-    if (!set->logit || !set->place || !set->bound || !set->top || !set->sums || !set->summed ||
-        !set->group || !set->share || !set->tally || !set->unread || !set->room)
+    if (!set->logit || !set->place || !set->bound || !set->top || !set->sums.sum ||
+        !set->sums.second || !set->sums.n || !set->summed || !set->group || !set->share ||
+        !set->tally || !set->unread || !set->room)
         return base_fail(err, BASE_NO_MEMORY, "no memory to sample from %u tokens", n_vocab);
     for (size_t b = n_blocks; b < whole; b++) set->bound[b] = -INFINITY;
     return true;
@@ -43,7 +46,9 @@ void sample_set_free(struct sample_set *set)
     free(set->place);
     free(set->bound);
     free(set->top);
-    free(set->sums);
+    free(set->sums.sum);
+    free(set->sums.second);
+    free(set->sums.n);
     free(set->summed);
     free(set->group);
     free(set->share);

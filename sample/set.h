@@ -60,13 +60,14 @@ struct sample_set {
     enum sample_block_sum expected;
     double expected_temp;
 
-    struct sample_block_sums
-        *sums;       /* [n_blocks] relative to the bound, of this kind and temperature */
-    uint8_t *summed; /* [n_blocks] 0: the block has changed since */
+    struct sample_block_sums sums;   /* [n_groups * 64] relative to the bound, of this kind and
+                                        temperature */
+    uint8_t *summed;                 /* [n_blocks] 0: the block has changed since */
     struct sample_group_sums *group; /* [n_groups] */
     enum sample_block_sum kind;
     double sum_temp;            /* 0: no sums */
-    float scale;                /* of sum_temp */
+    float scale;                /* of sum_temp: its inverse */
+    double inverse;             /* the same */
     double *share;              /* [n_groups] when drawing: the weights relative to the best */
     struct sample_tally *tally; /* [n_groups] when selecting */
 

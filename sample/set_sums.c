@@ -14,10 +14,15 @@ double sample_set_weight(const struct sample_set *set, float logit, float best)
 }
 
 /* A tiny temperature must not turn 0 / temp into NaN. */
-static float scale_of(double temp)
+static double inverse_of(double temp)
 {
     const double inverse = 1.0 / temp;
-    return inverse < (double)FLT_MAX ? (float)inverse : FLT_MAX;
+    return inverse < DBL_MAX ? inverse : DBL_MAX;
+}
+
+static float scale_of(double temp)
+{
+    return (float)fmin(inverse_of(temp), (double)FLT_MAX);
 }
 
 /* ---- Blocks ---- */
@@ -26,6 +31,7 @@ void sample_set_begin_sums(struct sample_set *set, enum sample_block_sum kind, d
 {
     set->kind = kind;
     set->sum_temp = temp;
+    set->inverse = inverse_of(temp);
     set->scale = scale_of(temp);
 }
 
@@ -37,24 +43,29 @@ static void weigh_bounds(const struct sample_set *set, uint32_t group, float bes
                         weight);
 }
 
-/* Sums blocks of a group that lie side by side in one call, from `first` on; returns where it
- * stopped. A block without candidates is not looked at. */
+static struct sample_block_sums sums_at(const struct sample_set *set, uint32_t b)
+{
+    return (struct sample_block_sums){set->sums.sum + b, set->sums.second + b, set->sums.n + b};
+}
+
+/* Sums blocks that lie side by side in one call, from `first` on; returns where it stopped. A block
+ * without candidates is not looked at. */
 static uint32_t sum_run(struct sample_set *set, uint32_t first, uint32_t end)
 {
-    uint32_t n = 0;
+    uint32_t b = first + 1;
     if (!(set->bound[first] > -INFINITY)) {
-        set->sums[first] = (struct sample_block_sums){0};
-        set->summed[first] = 1;
-        return first + 1;
+        set->sums.sum[first] = set->sums.second[first] = 0.0f;
+        set->sums.n[first] = 0;
+    } else {
+        const float *x = sample_set_block(set, first);
+        const uint8_t place = set->place[first];
+        while (b < end && !set->summed[b] && set->place[b] == place && set->bound[b] > -INFINITY)
+            b++;
+        set->kernels->sum[set->kind](x, set->bound + first, b - first, set->scale, set->least,
+                                     sums_at(set, first));
     }
-    const float *x = sample_set_block(set, first);
-    for (uint32_t b = first; b < end && !set->summed[b] && set->bound[b] > -INFINITY; b++, n++) {
-        if (sample_set_block(set, b) != x + (size_t)n * SAMPLE_BLOCK) break;
-        set->summed[b] = 1;
-    }
-    set->kernels->sum[set->kind](x, set->bound + first, n, set->scale, set->least,
-                                 set->sums + first);
-    return first + n;
+    memset(set->summed + first, 1, b - first);
+    return b;
 }
 
 /* The same where floats are too small for the squares. */
@@ -98,6 +109,16 @@ bool sample_set_sum_blocks(struct sample_set *set, uint32_t first, uint32_t end)
     return changed;
 }
 
+/* The weights of a group; four sums side by side. */
+static double total_of_group(const struct sample_set *set, uint32_t group,
+                             const float weight[SAMPLE_GROUP])
+{
+    const float *sum = set->sums.sum + sample_set_group_first(group);
+    double lane[4] = {0};
+    for (int b = 0; b < SAMPLE_GROUP; b++) lane[b % 4] += (double)weight[b] * (double)sum[b];
+    return lane[0] + lane[2] + (lane[1] + lane[3]);
+}
+
 void sample_set_add_group(struct sample_set *set, uint32_t group)
 {
     const uint32_t first = sample_set_group_first(group), end = sample_set_group_end(set, group);
@@ -105,14 +126,18 @@ void sample_set_add_group(struct sample_set *set, uint32_t group)
     struct sample_group_sums to = {0};
     float weight[SAMPLE_GROUP];
     weigh_bounds(set, group, set->top[group], weight);
+    if (set->kind == SAMPLE_WEIGHTS) {
+        set->group[group] = (struct sample_group_sums){.sum = total_of_group(set, group, weight)};
+        return;
+    }
     for (uint32_t b = first; b < end; b++) {
         if (!(set->bound[b] > -INFINITY)) continue;
-        const struct sample_block_sums *s = &set->sums[b];
-        const struct sample_group_sums own = {(double)s->sum, (double)s->second, s->n};
-        const double far = ((double)set->bound[b] - top) / set->sum_temp;
-        if (set->kind != SAMPLE_MOMENTS)
-            add_weights(&to, own, far, (double)weight[b % SAMPLE_GROUP]);
-        else if (s->second <= FLT_MAX)
+        const struct sample_group_sums own = {(double)set->sums.sum[b], (double)set->sums.second[b],
+                                              set->sums.n[b]};
+        const double far = ((double)set->bound[b] - top) * set->inverse;
+        if (set->kind == SAMPLE_ENTROPY)
+            add_weights(&to, own, far, (double)weight[b - first]);
+        else if (set->sums.second[b] <= FLT_MAX)
             add_distances(&to, own, far);
         else
             add_moments(set, b, top, &to);
@@ -276,7 +301,7 @@ static void share_of_blocks(const struct sample_set *set, const struct sample_bl
     float weight[SAMPLE_GROUP];
     weigh_bounds(set, group, best, weight);
     for (uint32_t b = first; b < end; b++)
-        share[b - first] = (shape ? 1.0 : (double)weight[b - first]) * (double)set->sums[b].sum;
+        share[b - first] = (shape ? 1.0 : (double)weight[b - first]) * (double)set->sums.sum[b];
 }
 
 static struct sample_candidate draw_by_id(struct sample_set *set,
@@ -323,7 +348,7 @@ static void shape_group(struct sample_set *set, uint32_t group,
     weigh_bounds(set, group, shape->top, weight);
     for (uint32_t b = sample_set_group_first(group); b < sample_set_group_end(set, group); b++) {
         const double p = (double)weight[b % SAMPLE_GROUP] * (double)shape->inverse;
-        float *sum = &set->sums[b].sum;
+        float *sum = &set->sums.sum[b];
         if (!(set->bound[b] > -INFINITY)) continue;
         const float *x = sample_set_block(set, b);
         if (p < unlikely)

@@ -298,6 +298,16 @@ static void large_vocabularies_too(void **state)
     run_trials(6, getenv("INFER_TEST_QUICK") ? 4 : 30, sizes, 3, random_options);
 }
 
+struct sums { /* of one block */
+    float sum, second;
+    uint32_t n;
+};
+
+static struct sample_block_sums into(struct sums *s)
+{
+    return (struct sample_block_sums){&s->sum, &s->second, &s->n};
+}
+
 /* The kernels of this machine against those of any: the same bits; and against libm. */
 static void block_kernels_agree(void **state)
 {
@@ -323,15 +333,15 @@ static void block_kernels_agree(void **state)
         any->weigh(x, top, scale, least, w[0]);
         best->weigh(x, top, scale, least, w[1]);
         assert_memory_equal(w[0], w[1], sizeof w[0]);
-        struct sample_block_sums a[SAMPLE_BLOCK_SUMS], b[SAMPLE_BLOCK_SUMS];
+        struct sums a[SAMPLE_BLOCK_SUMS] = {0}, b[SAMPLE_BLOCK_SUMS] = {0};
         for (int kind = 0; kind < SAMPLE_BLOCK_SUMS; kind++) {
-            any->sum[kind](x, &top, 1, scale, least, a + kind);
-            best->sum[kind](x, &top, 1, scale, least, b + kind);
+            any->sum[kind](x, &top, 1, scale, least, into(a + kind));
+            best->sum[kind](x, &top, 1, scale, least, into(b + kind));
         }
         assert_memory_equal(a, b, sizeof a);
-        const struct sample_block_sums weights = a[SAMPLE_WEIGHTS], entropy = a[SAMPLE_ENTROPY];
-        struct sample_block_sums moments;
-        any->sum[SAMPLE_MOMENTS](x, &top, 1, 1.0f, least, &moments);
+        const struct sums weights = a[SAMPLE_WEIGHTS], entropy = a[SAMPLE_ENTROPY];
+        struct sums moments;
+        any->sum[SAMPLE_MOMENTS](x, &top, 1, 1.0f, least, into(&moments));
         assert_true(weights.sum == entropy.sum);
         assert_true(any->reach(raw, raw[5]) == best->reach(raw, raw[5]));
         double total = 0.0, sum = 0.0;
