@@ -205,7 +205,7 @@ void sample_chain_expect(struct sampler *s)
             temp *= (double)o->temp;
         }
     }
-    sample_set_expect(&s->set, SAMPLE_WEIGHTS, temp);
+    if (o->mirostat != 1) sample_set_expect(&s->set, SAMPLE_WEIGHTS, temp); /* it looks at ranks */
 }
 
 /* Temperature 0 takes the best candidate, which these rules keep. */

@@ -223,11 +223,6 @@ void sample_set_change(struct sample_set *set, int32_t id, float logit)
 
 /* ---- Order ---- */
 
-static bool before(struct sample_candidate a, struct sample_candidate b)
-{
-    return (a.logit > b.logit) | ((a.logit == b.logit) & (a.id < b.id));
-}
-
 /* Restores a heap below index i; the root is the best candidate, or the worst. */
 static void sift(struct sample_candidate *heap, uint32_t n, uint32_t i, bool best_first)
 {
@@ -235,8 +230,8 @@ static void sift(struct sample_candidate *heap, uint32_t n, uint32_t i, bool bes
     for (;;) {
         uint64_t child = 2 * (uint64_t)i + 1;
         if (child >= n) break;
-        if (child + 1 < n && before(heap[child + 1], heap[child]) == best_first) child++;
-        if (before(heap[child], moving) != best_first) break;
+        if (child + 1 < n && sample_before(heap[child + 1], heap[child]) == best_first) child++;
+        if (sample_before(heap[child], moving) != best_first) break;
         heap[i] = heap[child];
         i = (uint32_t)child;
     }
@@ -327,12 +322,16 @@ struct drop {
 /* A block of which nothing goes keeps its sums. */
 static void drop_from_block(struct sample_set *set, uint32_t b, const struct drop *drop)
 {
+    if (set->bound[b] < drop->last.logit) {
+        set->bound[b] = -INFINITY;
+        set->summed[b] = 0;
+        return;
+    }
     const float *x = sample_set_block(set, b);
     const uint64_t kept = set->kernels->reach(x, drop->last.logit);
     if (kept != set->kernels->reach(x, drop->before)) set->summed[b] = 0;
-    if (!kept) set->bound[b] = -INFINITY;
     const int32_t within = drop->last.id - (int32_t)(b * SAMPLE_BLOCK);
-    if (!kept || within >= SAMPLE_BLOCK - 1) return;
+    if (within >= SAMPLE_BLOCK - 1) return;
     uint64_t tied = kept & ~set->kernels->reach(x, drop->over);
     if (within >= 0) tied &= UINT64_MAX << (within + 1);
     if (!tied) return;
@@ -398,38 +397,11 @@ static float guess_bar(struct sample_set *set, float low, float high, uint32_t n
     return low;
 }
 
-static void swap(struct sample_candidate *a, struct sample_candidate *b)
+/* The blocks of a group that have candidates at or above a bar. */
+static uint64_t blocks_above(const struct sample_set *set, uint32_t group, float bar)
 {
-    const struct sample_candidate c = *a;
-    *a = *b;
-    *b = c;
-}
-
-/* The candidate of rank r among list[0..n), which changes its order. Nobody can guess where one
- * belongs: so each is put to the better ones, and stays there if it is one. */
-static struct sample_candidate select_rank(struct sample_candidate *list, uint32_t n, uint32_t r)
-{
-    for (;;) {
-        struct sample_candidate *last = list + n - 1;
-        uint32_t better = 0;
-        swap(list + n / 2, last);
-        const struct sample_candidate pivot = *last;
-        for (uint32_t i = 0; i + 1 < n; i++) {
-            const struct sample_candidate c = list[i];
-            list[i] = list[better];
-            list[better] = c;
-            better += before(c, pivot);
-        }
-        swap(list + better, last);
-        if (r == better) return pivot;
-        if (r < better) {
-            n = better;
-        } else {
-            list += better + 1;
-            n -= better + 1;
-            r -= better + 1;
-        }
-    }
+    if (bar < set->least) bar = set->least;
+    return set->kernels->reach(set->bound + sample_set_group_first(group), bar);
 }
 
 /* The candidates of a block in [low, high). */
@@ -442,10 +414,10 @@ static uint64_t between(struct sample_set *set, const float *x, float low, float
 static uint32_t list_group(struct sample_set *set, uint32_t group, float low, float high,
                            struct sample_candidate *list)
 {
-    const uint32_t end = sample_set_group_end(set, group);
+    const uint32_t first = sample_set_group_first(group);
     uint32_t n = 0;
-    for (uint32_t b = sample_set_group_first(group); b < end; b++) {
-        if (!(set->bound[b] >= low)) continue;
+    for (uint64_t in = blocks_above(set, group, low); in; in &= in - 1) {
+        const uint32_t b = first + (uint32_t)__builtin_ctzll(in);
         const float *x = sample_set_block(set, b);
         for (uint64_t ids = between(set, x, low, high); ids; ids &= ids - 1) {
             const int i = __builtin_ctzll(ids);
@@ -504,34 +476,25 @@ static uint32_t list_between(struct sample_set *set, float low, float high, uint
     return n;
 }
 
-/* Many of a vocabulary: a part of it tells between which bars the last one is likely to lie, and
- * only what lies there is put in order. The set stays whole. */
-static void keep_many(struct sample_set *set, uint32_t k)
+/* A part of the vocabulary tells between which bars the logit of rank k is likely to lie. */
+static struct span guess_span(struct sample_set *set, uint32_t k)
 {
     const uint32_t stride = set->n_blocks / 256 + 1;
     const float best = sample_set_best(set).logit;
     const float least = best - 60.0f > set->least ? best - 60.0f : set->least;
     const uint32_t part = k / stride, slack = part / 16 + 64;
-    float low = guess_bar(set, least, best, part + slack, stride);
-    float high = part > slack ? guess_bar(set, low, best, part - slack, stride) : INFINITY;
-    uint32_t above, n = list_between(set, low, high, &above);
-    if (above >= k || above + n < k) n = list_between(set, set->least, INFINITY, &above);
-    if (above + n > k) drop_behind(set, select_rank(set->room, n, k - 1 - above));
+    const float low = guess_bar(set, least, best, part + slack, stride);
+    const float high = part > slack ? guess_bar(set, low, best, part - slack, stride) : INFINITY;
+    return (struct span){low, high};
 }
 
-/* Offers a candidate to the best k so far, a heap with the worst first; returns how many there are.
- */
-static uint32_t offer(struct sample_candidate *heap, uint32_t n, uint32_t k,
-                      struct sample_candidate c)
+/* Many of a vocabulary: only what lies near the last one is put in order. The set stays whole. */
+static void keep_many(struct sample_set *set, uint32_t k)
 {
-    if (n < k) {
-        heap[n++] = c;
-        if (n == k) heapify(heap, n, false);
-    } else if (before(c, heap[0])) {
-        heap[0] = c;
-        sift(heap, n, 0, false);
-    }
-    return n;
+    const struct span span = guess_span(set, k);
+    uint32_t above, n = list_between(set, span.low, span.high, &above);
+    if (above >= k || above + n < k) n = list_between(set, set->least, INFINITY, &above);
+    if (above + n > k) drop_behind(set, sample_select_rank(set->room, n, k - 1 - above));
 }
 
 /* Asks for a block's logits, which another thread may have read. */
@@ -542,40 +505,67 @@ static void fetch_block(const struct sample_set *set, uint32_t b)
     for (int i = 0; i < SAMPLE_BLOCK; i += 16) __builtin_prefetch(x + i);
 }
 
-/* The best k lie in the k blocks with the largest bounds, of equal bounds the first. */
-static void list_best(struct sample_set *set, uint32_t k)
+static uint32_t count_blocks_above(const struct sample_set *set, float bar)
 {
-    struct sample_candidate *heap = set->list = set->room, *block = set->room + k;
-    const bool all = set->n_blocks <= k;
-    uint32_t n = 0, n_block = all ? set->n_blocks : 0;
-    for (uint32_t b = 0; !all && k > 0 && b < set->n_blocks; b++)
-        if (n_block == k && set->top[b / SAMPLE_GROUP] <= block[0].logit)
-            b |= SAMPLE_GROUP - 1;
-        else if (n_block < k || set->bound[b] > block[0].logit)
-            n_block =
-                offer(block, n_block, k, (struct sample_candidate){set->bound[b], (int32_t)b});
-    for (uint32_t i = 0; !all && i < n_block; i++) fetch_block(set, (uint32_t)block[i].id);
-    for (uint32_t i = n_block; i-- > 0;) { /* the worst first in the heap */
-        const uint32_t b = all ? i : (uint32_t)block[i].id;
-        if (!(set->bound[b] > -INFINITY) || (n == k && set->bound[b] < heap[0].logit)) continue;
-        const float *x = sample_set_block(set, b);
-        const float bar = n < k ? set->least : heap[0].logit;
-        for (uint64_t ids = set->kernels->reach(x, bar); ids; ids &= ids - 1) {
-            const int l = __builtin_ctzll(ids);
-            n = offer(heap, n, k, (struct sample_candidate){x[l], (int32_t)(b * SAMPLE_BLOCK) + l});
+    uint32_t n = 0;
+    for (uint32_t g = 0; g < set->n_groups; g++)
+        if (set->top[g] >= bar)
+            n += set->kernels->count(set->bound + sample_set_group_first(g), bar);
+    return n;
+}
+
+/* A bar that at least k blocks reach, and few more; -infinity when there are fewer. */
+static float bar_of_blocks(struct sample_set *set, uint32_t k)
+{
+    const float best = sample_set_best(set).logit;
+    float low = best, high = best;
+    uint32_t n = 0;
+    for (float depth = 1.0f; n < k && low > -INFINITY; depth *= 2.0f) {
+        high = low;
+        low = best - depth;
+        n = count_blocks_above(set, low);
+    }
+    for (int i = 0; i < 10 && n > k + k / 8; i++) {
+        const float middle = low + (high - low) * 0.5f;
+        const uint32_t above = count_blocks_above(set, middle);
+        if (above < k) {
+            high = middle;
+        } else {
+            low = middle;
+            n = above;
         }
     }
-    begin_list(set, n);
+    return low;
+}
+
+/* What k blocks reach, k candidates reach: the best are among those. */
+static void list_best(struct sample_set *set, uint32_t k)
+{
+    const bool by_blocks = k < set->n_blocks / 2;
+    const float bar = by_blocks ? bar_of_blocks(set, k) : guess_span(set, k).low;
+    for (uint32_t g = 0; by_blocks && g < set->n_groups; g++)
+        for (uint64_t in = blocks_above(set, g, bar); in; in &= in - 1)
+            fetch_block(set, sample_set_group_first(g) + (uint32_t)__builtin_ctzll(in));
+    sample_set_list_above(set, (double)bar);
+    if (set->n < k) {
+        set->cut = false;
+        sample_set_list_above(set, -INFINITY);
+    }
+    if (set->n <= k) return;
+    sample_select_rank(set->list, set->n, k - 1);
+    sample_set_keep_list(set, k);
 }
 
 void sample_set_keep_best(struct sample_set *set, uint32_t k)
 {
-    if (!set->cut && k > SAMPLE_LONG_LIST) {
+    if (k == 0) {
+        sample_set_keep_list(set, 0);
+    } else if (!set->cut && k > SAMPLE_LONG_LIST) {
         if (k < set->n_vocab) keep_many(set, k);
     } else if (!set->cut) {
         list_best(set, k);
     } else if (k < set->n) {
-        if (k > 0) sample_set_rank(set, k - 1);
+        sample_set_rank(set, k - 1);
         keep_ranks(set, k);
     }
 }

@@ -21,6 +21,10 @@ struct sample_candidate {
     float logit;
     int32_t id;
 };
+static inline bool sample_before(struct sample_candidate a, struct sample_candidate b)
+{
+    return (a.logit > b.logit) | ((a.logit == b.logit) & (a.id < b.id));
+}
 
 enum sample_block_place { /* where the logits of a block are */
                           SAMPLE_AS_GIVEN,
@@ -127,6 +131,24 @@ void sample_set_list_above(struct sample_set *set, double bar); /* the same, alw
 void sample_set_keep_list(struct sample_set *set, uint32_t n);  /* list[0..n), in any order */
 void sample_set_drop_best(struct sample_set *set, uint32_t n);  /* of a cut set */
 
+/* -- a part of a list, without sorting it: select.c -- */
+
+/* The candidate of rank r < n among list[n], which changes its order: the better ones come to stand
+ * before it. */
+struct sample_candidate sample_select_rank(struct sample_candidate *list, uint32_t n, uint32_t r);
+
+/* Of a cut set, in an order of the caller's or (NULL) the usual one: the place of the first
+ * candidate with which the weights, relative to `best`, have the sum `bar`; the last place when
+ * they never do. All that come first in the order stand before it in the list. Weights are float
+ * where the list is long. */
+typedef bool sample_first_fn(const void *order, struct sample_candidate a,
+                             struct sample_candidate b);
+uint32_t sample_select_weight(struct sample_set *set, float best, double bar,
+                              sample_first_fn *first, const void *order);
+/* The weights of list[n] together. */
+double sample_select_total(const struct sample_set *set, const struct sample_candidate *list,
+                           uint32_t n, float best);
+
 /* -- sums over the set -- */
 struct sample_sums {
     double total;   /* of the weights exp((logit - best) / temp) */
@@ -136,6 +158,7 @@ struct sample_sums {
 struct sample_sums sample_set_sums(struct sample_set *set);
 double sample_set_total(struct sample_set *set); /* the same total, for less */
 double sample_set_weight(const struct sample_set *set, float logit, float best);
+float sample_set_scale(double temp); /* 1 / temp for weights in float */
 
 struct sample_moments {
     double mean, deviation; /* of the logits / temp, relative to the best one */

@@ -20,7 +20,7 @@ static double inverse_of(double temp)
     return inverse < DBL_MAX ? inverse : DBL_MAX;
 }
 
-static float scale_of(double temp)
+float sample_set_scale(double temp)
 {
     return (float)fmin(inverse_of(temp), (double)FLT_MAX);
 }
@@ -32,7 +32,7 @@ void sample_set_begin_sums(struct sample_set *set, enum sample_block_sum kind, d
     set->kind = kind;
     set->sum_temp = temp;
     set->inverse = inverse_of(temp);
-    set->scale = scale_of(temp);
+    set->scale = sample_set_scale(temp);
 }
 
 /* The weights of the bounds of a group's blocks. */
@@ -222,7 +222,8 @@ struct sample_sums sample_set_sums(struct sample_set *set)
 
 double sample_set_total(struct sample_set *set)
 {
-    return set->cut ? sample_set_sums(set).total : sum_vocabulary(set, SAMPLE_WEIGHTS).sum;
+    if (!set->cut) return sum_vocabulary(set, SAMPLE_WEIGHTS).sum;
+    return sample_select_total(set, set->list, set->n, sample_set_best(set).logit);
 }
 
 struct sample_moments sample_set_moments(struct sample_set *set)
@@ -254,13 +255,22 @@ static double shaped(double p, double target)
 static double weight_in_list(const struct sample_set *set, const struct sample_block_shape *shape,
                              float logit, float best)
 {
-    const double w = sample_set_weight(set, logit, best);
-    if (!shape) return w;
-    return shaped(w * (double)shape->inverse, (double)shape->target);
+    const double p = sample_set_weight(set, logit, best) * (double)shape->inverse;
+    return shaped(p, (double)shape->target);
 }
 
-static struct sample_candidate
-draw_ranked(struct sample_set *set, const struct sample_block_shape *shape, double u, double *p)
+static struct sample_candidate draw_listed(struct sample_set *set, double u, double *p)
+{
+    const float best = sample_set_best(set).logit;
+    const double total = sample_set_total(set);
+    const uint32_t at = sample_select_weight(set, best, nextafter(u * total, INFINITY), NULL, NULL);
+    const struct sample_candidate c = set->list[at];
+    if (p) *p = sample_set_weight(set, c.logit, best) / total;
+    return c;
+}
+
+static struct sample_candidate draw_listed_shaped(struct sample_set *set,
+                                                  const struct sample_block_shape *shape, double u)
 {
     const float best = sample_set_best(set).logit;
     double total = 0.0, sum = 0.0;
@@ -271,9 +281,7 @@ draw_ranked(struct sample_set *set, const struct sample_block_shape *shape, doub
         sum += weight_in_list(set, shape, sample_set_rank(set, r).logit, best);
         if (sum > u * total) break;
     }
-    const struct sample_candidate c = sample_set_rank(set, r);
-    if (p) *p = weight_in_list(set, shape, c.logit, best) / total;
-    return c;
+    return sample_set_rank(set, r);
 }
 
 /* The first of share[n] with which *sum, and so far what is before it, gets above the bar. Rounding
@@ -329,7 +337,7 @@ static struct sample_candidate draw_by_id(struct sample_set *set,
 
 struct sample_candidate sample_set_draw(struct sample_set *set, double u, double *p)
 {
-    if (set->cut) return draw_ranked(set, NULL, u, p);
+    if (set->cut) return draw_listed(set, u, p);
     return draw_by_id(set, NULL, sample_set_total(set), u, p);
 }
 
@@ -372,11 +380,11 @@ struct sample_candidate sample_set_draw_shaped(struct sample_set *set, float tar
 {
     const float best = sample_set_best(set).logit;
     const double total = sample_set_total(set);
-    struct sample_block_shape shape = {best, scale_of(set->temp), set->least, (float)(1.0 / total),
-                                       target};
+    struct sample_block_shape shape = {best, sample_set_scale(set->temp), set->least,
+                                       (float)(1.0 / total), target};
     struct sample_candidate c;
     if (set->cut) {
-        c = draw_ranked(set, &shape, u, NULL);
+        c = draw_listed_shaped(set, &shape, u);
     } else {
         sample_set_share_out(set, shape_part, &shape);
         set->sum_temp = 0.0; /* no sums any more */

@@ -20,21 +20,11 @@ void sample_apply_top_p(struct sampler *s)
     struct sample_set *set = &s->set;
     const float best = sample_set_best(set).logit;
     const double bar = (double)s->options.top_p * sample_set_total(set);
-    const bool whole = !set->cut;
-    for (size_t i = 0; i < sizeof depths / sizeof depths[0]; i++) {
-        if (whole) {
-            set->cut = false;
-            sample_set_list_above(set, (double)best - depths[i] * set->temp);
-        }
-        double sum = 0.0;
-        for (uint32_t r = 0; r < set->n; r++) {
-            sum += sample_set_weight(set, sample_set_rank(set, r).logit, best);
-            if (sum < bar) continue;
-            sample_set_keep_best(set, r + 1);
-            return;
-        }
-        if (!whole) return; /* rounding: all of them */
+    for (size_t i = 0; !set->cut; i++) {
+        sample_set_list_above(set, (double)best - depths[i] * set->temp);
+        set->cut = isinf(depths[i]) || sample_select_total(set, set->list, set->n, best) >= bar;
     }
+    sample_set_keep_list(set, sample_select_weight(set, best, bar, NULL, NULL) + 1);
 }
 
 /* A probability of at least min_p times the best one's. */
@@ -68,25 +58,12 @@ static double distance(const struct typical *t, float logit)
     return fabs(((double)logit - t->best) / t->set->temp - t->centre);
 }
 
-static bool nearer(const struct typical *t, struct sample_candidate a, struct sample_candidate b)
+static bool nearer(const void *typical, struct sample_candidate a, struct sample_candidate b)
 {
+    const struct typical *t = typical;
     const double x = distance(t, a.logit), y = distance(t, b.logit);
     if (x != y) return x < y;
-    return a.logit > b.logit || (a.logit == b.logit && a.id < b.id);
-}
-
-static void sink(const struct typical *t, struct sample_candidate *heap, uint32_t n, uint32_t i)
-{
-    const struct sample_candidate moving = heap[i];
-    for (;;) {
-        uint64_t child = 2 * (uint64_t)i + 1;
-        if (child >= n) break;
-        if (child + 1 < n && nearer(t, heap[child + 1], heap[child])) child++;
-        if (!nearer(t, heap[child], moving)) break;
-        heap[i] = heap[child];
-        i = (uint32_t)child;
-    }
-    heap[i] = moving;
+    return sample_before(a, b);
 }
 
 /* Makes the list hold every candidate that may count: those as near as `reach`, widened until they
@@ -96,10 +73,7 @@ static void gather_typical(struct sample_set *set, const struct typical *t, doub
     for (double reach = 1.0 - t->centre; !set->cut; reach += reach / 4) {
         const bool all = reach > 1000.0;
         sample_set_list_above(set, all ? -INFINITY : t->best + set->temp * (t->centre - reach));
-        double sum = 0.0;
-        for (uint32_t i = 0; i < set->n; i++)
-            sum += sample_set_weight(set, set->list[i].logit, (float)t->best);
-        set->cut = all || sum > bar;
+        set->cut = all || sample_select_total(set, set->list, set->n, (float)t->best) > bar;
     }
 }
 
@@ -111,20 +85,8 @@ void sample_apply_typical(struct sampler *s)
     const double bar = (double)s->options.typical_p * sums.total;
     const struct typical t = {set, (double)best, sample_log(sums.total) - sums.entropy};
     gather_typical(set, &t, bar);
-
-    struct sample_candidate *heap = set->list;
-    uint32_t n = set->n;
-    for (uint32_t i = n / 2; i-- > 0;) sink(&t, heap, n, i);
-    double sum = 0.0;
-    while (n > 0 && sum <= bar) {
-        const struct sample_candidate nearest = heap[0];
-        sum += sample_set_weight(set, nearest.logit, best);
-        heap[0] = heap[--n];
-        if (n > 0) sink(&t, heap, n, 0);
-        heap[n] = nearest;
-    }
-    set->list += n;
-    sample_set_keep_list(set, set->n - n);
+    const uint32_t last = sample_select_weight(set, best, nextafter(bar, INFINITY), nearer, &t);
+    sample_set_keep_list(set, last + 1);
 }
 
 /* ---- XTC ---- */
