@@ -1,6 +1,6 @@
 /* sample/set.h: the candidates of one call: the whole vocabulary until something cuts it, then a
- * short list. Private to sample/. set.c has the order and the cuts, set_sums.c what is summed and
- * drawn.
+ * short list. Private to sample/. set.c has the order and the cuts, select.c parts of lists,
+ * set_sums.c what is summed and drawn.
  *
  * Candidates have a total order, logit descending and then id ascending, so every rule has one
  * answer and any selection algorithm gives it. A vocabulary of 262,144 tokens is passed over a few

@@ -1,7 +1,8 @@
 /* sample/set_sums.c: what is summed over the candidates, and the draw. See set.h.
  *
  * Over a vocabulary weights are float (relative error below 1e-6), sums of blocks float in a fixed
- * order, sums of those double; in lists all is double. */
+ * order, sums of those double. In lists sums are double, weights too unless the list is long
+ * (select.c). */
 #include "sample/exp.h"
 #include "sample/set.h"
 #include <float.h>
