@@ -70,6 +70,16 @@ static void set_row(const struct engine_task *task, struct engine_tensor *dst, i
     }
 }
 
+/* A row goes to every line of its group, which may have left the caches since the last one came: all
+ * are asked for at once, because stores alone would wait for one after the other. */
+static void fetch_groups(const struct engine_tensor *dst, int64_t cell)
+{
+    for (int64_t head = 0; head < dst->ne[2]; head++) {
+        const char *group = dst->data + cell / ENGINE_ATTEND_GROUP * dst->nb[1] + head * dst->nb[2];
+        for (int64_t i = 0; i < dst->ne[0]; i += 64) __builtin_prefetch(group + i, 1);
+    }
+}
+
 /* A worker takes tokens that follow one another, those whose rows it has computed. */
 static void set_codes_run(const struct engine_task *task, struct engine_tensor *dst)
 {
@@ -79,7 +89,9 @@ static void set_codes_run(const struct engine_task *task, struct engine_tensor *
     engine_task_rows(task, x->ne[1], &first, &last);
     for (int64_t t = first; t < last; t++) {
         const int32_t cell = *(const int32_t *)(const void *)(cells->data + t * cells->nb[0]);
-        for (int64_t head = 0; cell >= 0 && cell < n_cells && head < x->ne[2]; head++)
+        if (cell < 0 || cell >= n_cells) continue;
+        fetch_groups(dst, cell);
+        for (int64_t head = 0; head < x->ne[2]; head++)
             set_row(task, dst, cell, engine_row_at(x, head * x->ne[1] + t));
     }
 }
