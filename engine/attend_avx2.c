@@ -2,6 +2,7 @@
  * one instruction. Rows of a length that is not a multiple of 16 are left to the scalar functions.
  * Twin of attend_scalar.c, bit for bit. */
 #include "engine/attend.h"
+#include "quant/stream.h"
 #if defined(__x86_64__)
 #include <immintrin.h>
 #include <math.h>
@@ -148,7 +149,8 @@ TARGET static void values_avx2(int64_t dv, const float *x, int64_t pad, char *gr
 
 /* nr queries by one group of keys, from key `at` on. */
 TARGET INLINE void scores_tile(int64_t d, const char *group, const float *offset,
-                               struct engine_attend_tile *tile, int64_t at, int nr)
+                               struct engine_attend_tile *tile, int64_t at, const char *ahead,
+                               int nr)
 {
     const int64_t n_pairs = (d + 1) / 2;
     const int16_t *keys = engine_attend_codes(group);
@@ -160,6 +162,7 @@ TARGET INLINE void scores_tile(int64_t d, const char *group, const float *offset
         for (int r = 0; r < nr; r++) sum[r][0] = sum[r][1] = _mm256_setzero_si256();
         for (int64_t i = first; i < end; i++) {
             __m256i low = load(keys + i * 2 * GROUP), high = load(keys + i * 2 * GROUP + GROUP);
+            if (ahead) quant_prefetch_pages(ahead + 64 * i, 64);
             UNROLL
             for (int r = 0; r < nr; r++) {
                 __m256i q = broadcast_pair(tile->query[r] + 2 * i);
@@ -181,19 +184,30 @@ TARGET INLINE void scores_tile(int64_t d, const char *group, const float *offset
     }
 }
 
+TARGET INLINE void scores_any(int64_t d, int64_t first, int64_t end, const char *keys,
+                              const float *offset, struct engine_attend_tile *tile,
+                              const char *ahead)
+{
+    const int64_t bytes = engine_attend_key_bytes(d);
+    for (int64_t g = first; g < end; g++, ahead += ahead ? bytes : 0) {
+        const char *group = keys + g * bytes;
+        if (tile->n_rows == 6) scores_tile(d, group, offset, tile, GROUP * g, ahead, 6);
+        if (tile->n_rows == 5) scores_tile(d, group, offset, tile, GROUP * g, ahead, 5);
+        if (tile->n_rows == 4) scores_tile(d, group, offset, tile, GROUP * g, ahead, 4);
+        if (tile->n_rows == 3) scores_tile(d, group, offset, tile, GROUP * g, ahead, 3);
+        if (tile->n_rows == 2) scores_tile(d, group, offset, tile, GROUP * g, ahead, 2);
+        if (tile->n_rows == 1) scores_tile(d, group, offset, tile, GROUP * g, ahead, 1);
+    }
+}
+
+/* Loops that ask for nothing are other loops, as with AVX-512. */
 TARGET static void scores_avx2(int64_t d, int64_t first, int64_t end, const char *keys,
                                const float *offset, struct engine_attend_tile *tile)
 {
-    for (int64_t g = first; g < end; g++) {
-        const char *group = keys + g * engine_attend_key_bytes(d);
-        const int64_t at = GROUP * g;
-        if (tile->n_rows == 6) scores_tile(d, group, offset, tile, at, 6);
-        if (tile->n_rows == 5) scores_tile(d, group, offset, tile, at, 5);
-        if (tile->n_rows == 4) scores_tile(d, group, offset, tile, at, 4);
-        if (tile->n_rows == 3) scores_tile(d, group, offset, tile, at, 3);
-        if (tile->n_rows == 2) scores_tile(d, group, offset, tile, at, 2);
-        if (tile->n_rows == 1) scores_tile(d, group, offset, tile, at, 1);
-    }
+    if (tile->ahead)
+        scores_any(d, first, end, keys, offset, tile, tile->ahead);
+    else
+        scores_any(d, first, end, keys, offset, tile, NULL);
 }
 
 /* ---- Weights ---- */
@@ -313,7 +327,7 @@ TARGET static void weights_avx2(int64_t first, int64_t end, const float *inverse
 /* nr rows by 16 elements, from the element `at` on; n of them are stored. */
 TARGET INLINE void sums_tile(int64_t dv, int64_t first, int64_t end, const char *values,
                              const struct engine_attend_tile *tile, float *const *o, int64_t at,
-                             int64_t n, int nr)
+                             int64_t n, const char *ahead, int nr)
 {
     const int64_t pad = (dv + 15) / 16 * 16, bytes = engine_attend_value_bytes(dv);
     _Alignas(32) float total[ENGINE_ATTEND_ROWS][16] = {{0}};
@@ -326,6 +340,7 @@ TARGET INLINE void sums_tile(int64_t dv, int64_t first, int64_t end, const char 
             const char *group = values + i / GROUP * bytes;
             const int16_t *v = engine_attend_codes(group) + 2 * at + i % GROUP * pad;
             __m256i low = load(v), high = load(v + 16);
+            if (ahead) quant_prefetch_pages(ahead + (s - first) * 2 * bytes + 128 * i, 256);
             UNROLL
             for (int r = 0; r < nr; r++) {
                 __m256i w = broadcast_pair(tile->codes[r] + SUB * s + i);
@@ -344,18 +359,28 @@ TARGET INLINE void sums_tile(int64_t dv, int64_t first, int64_t end, const char 
     for (int r = 0; r < nr; r++) memcpy(o[r] + at, total[r], (size_t)n * sizeof **total);
 }
 
+TARGET INLINE void sums_any(int64_t dv, int64_t first, int64_t end, const char *values,
+                            const struct engine_attend_tile *tile, float *const *o,
+                            const char *ahead)
+{
+    for (int64_t d = 0; d < dv; d += 16, ahead = NULL) {
+        const int64_t n = dv - d < 16 ? dv - d : 16;
+        if (tile->n_rows == 6) sums_tile(dv, first, end, values, tile, o, d, n, ahead, 6);
+        if (tile->n_rows == 5) sums_tile(dv, first, end, values, tile, o, d, n, ahead, 5);
+        if (tile->n_rows == 4) sums_tile(dv, first, end, values, tile, o, d, n, ahead, 4);
+        if (tile->n_rows == 3) sums_tile(dv, first, end, values, tile, o, d, n, ahead, 3);
+        if (tile->n_rows == 2) sums_tile(dv, first, end, values, tile, o, d, n, ahead, 2);
+        if (tile->n_rows == 1) sums_tile(dv, first, end, values, tile, o, d, n, ahead, 1);
+    }
+}
+
 TARGET static void sums_avx2(int64_t dv, int64_t first, int64_t end, const char *values,
                              const struct engine_attend_tile *tile, float *const *o)
 {
-    for (int64_t d = 0; d < dv; d += 16) {
-        const int64_t n = dv - d < 16 ? dv - d : 16;
-        if (tile->n_rows == 6) sums_tile(dv, first, end, values, tile, o, d, n, 6);
-        if (tile->n_rows == 5) sums_tile(dv, first, end, values, tile, o, d, n, 5);
-        if (tile->n_rows == 4) sums_tile(dv, first, end, values, tile, o, d, n, 4);
-        if (tile->n_rows == 3) sums_tile(dv, first, end, values, tile, o, d, n, 3);
-        if (tile->n_rows == 2) sums_tile(dv, first, end, values, tile, o, d, n, 2);
-        if (tile->n_rows == 1) sums_tile(dv, first, end, values, tile, o, d, n, 1);
-    }
+    if (tile->ahead)
+        sums_any(dv, first, end, values, tile, o, tile->ahead);
+    else
+        sums_any(dv, first, end, values, tile, o, NULL);
 }
 
 const struct engine_attend engine_attend_avx2 = {

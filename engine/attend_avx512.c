@@ -3,6 +3,7 @@
  * broadcast. The functions that take constant arguments are inlined once per case. Twin of
  * attend_scalar.c, bit for bit. */
 #include "engine/attend.h"
+#include "quant/stream.h"
 #if defined(__x86_64__)
 #include <immintrin.h>
 #include <math.h>
@@ -238,7 +239,7 @@ TARGET INLINE void put_scores(const char *group, int64_t bytes, const float *off
 /* nr queries by ng groups of keys, from key `at` on. */
 TARGET INLINE void scores_tile(int64_t n_pairs, const char *group, int64_t bytes,
                                const float *offset, struct engine_attend_tile *tile, int64_t at,
-                               int nr, int ng)
+                               const char *ahead, int nr, int ng)
 {
     const int16_t *keys = engine_attend_codes(group), *query[ENGINE_ATTEND_ROWS];
     UNROLL
@@ -251,6 +252,7 @@ TARGET INLINE void scores_tile(int64_t n_pairs, const char *group, int64_t bytes
         for (int g = 0; g < ng; g++) sum[r][g] = _mm512_setzero_si512();
         for (int64_t i = first; i < end; i++) {
             __m512i k[4];
+            if (ahead) quant_prefetch_pages(ahead + 64 * ng * i, 64 * (size_t)ng);
             UNROLL
             for (int g = 0; g < ng; g++)
                 k[g] = _mm512_loadu_si512(keys + g * (bytes / 2) + i * 2 * GROUP);
@@ -271,25 +273,37 @@ TARGET INLINE void scores_tile(int64_t n_pairs, const char *group, int64_t bytes
 }
 
 TARGET INLINE void scores_rows(int64_t d, int64_t first, int64_t end, const char *keys,
-                               const float *offset, struct engine_attend_tile *tile, int nr)
+                               const float *offset, struct engine_attend_tile *tile,
+                               const char *ahead, int nr)
 {
     const int64_t bytes = engine_attend_key_bytes(d), n_pairs = (d + 1) / 2;
     int64_t g = first;
-    for (; g + 4 <= end; g += 4)
-        scores_tile(n_pairs, keys + g * bytes, bytes, offset, tile, GROUP * g, nr, 4);
-    for (; g < end; g++)
-        scores_tile(n_pairs, keys + g * bytes, bytes, offset, tile, GROUP * g, nr, 1);
+    for (; g + 4 <= end; g += 4, ahead += ahead ? 4 * bytes : 0)
+        scores_tile(n_pairs, keys + g * bytes, bytes, offset, tile, GROUP * g, ahead, nr, 4);
+    for (; g < end; g++, ahead += ahead ? bytes : 0)
+        scores_tile(n_pairs, keys + g * bytes, bytes, offset, tile, GROUP * g, ahead, nr, 1);
 }
 
+TARGET INLINE void scores_any(int64_t d, int64_t first, int64_t end, const char *keys,
+                              const float *offset, struct engine_attend_tile *tile,
+                              const char *ahead)
+{
+    if (tile->n_rows == 6) scores_rows(d, first, end, keys, offset, tile, ahead, 6);
+    if (tile->n_rows == 5) scores_rows(d, first, end, keys, offset, tile, ahead, 5);
+    if (tile->n_rows == 4) scores_rows(d, first, end, keys, offset, tile, ahead, 4);
+    if (tile->n_rows == 3) scores_rows(d, first, end, keys, offset, tile, ahead, 3);
+    if (tile->n_rows == 2) scores_rows(d, first, end, keys, offset, tile, ahead, 2);
+    if (tile->n_rows == 1) scores_rows(d, first, end, keys, offset, tile, ahead, 1);
+}
+
+/* Loops that ask for nothing are other loops: the question alone would cost a tenth. */
 TARGET static void scores_avx512(int64_t d, int64_t first, int64_t end, const char *keys,
                                  const float *offset, struct engine_attend_tile *tile)
 {
-    if (tile->n_rows == 6) scores_rows(d, first, end, keys, offset, tile, 6);
-    if (tile->n_rows == 5) scores_rows(d, first, end, keys, offset, tile, 5);
-    if (tile->n_rows == 4) scores_rows(d, first, end, keys, offset, tile, 4);
-    if (tile->n_rows == 3) scores_rows(d, first, end, keys, offset, tile, 3);
-    if (tile->n_rows == 2) scores_rows(d, first, end, keys, offset, tile, 2);
-    if (tile->n_rows == 1) scores_rows(d, first, end, keys, offset, tile, 1);
+    if (tile->ahead)
+        scores_any(d, first, end, keys, offset, tile, tile->ahead);
+    else
+        scores_any(d, first, end, keys, offset, tile, NULL);
 }
 
 /* ---- Weights ---- */
@@ -493,7 +507,7 @@ TARGET static void weights_avx512(int64_t first, int64_t end, const float *inver
 /* nr rows by nv vectors of 16 elements, from the element `at` on, which stay in registers. */
 TARGET INLINE void sums_tile(int64_t dv, int64_t first, int64_t end, const char *values,
                              const struct engine_attend_tile *tile, float *const *o, int64_t at,
-                             __mmask16 last, int nr, int nv)
+                             __mmask16 last, const char *ahead, int nr, int nv)
 {
     const int64_t pad = (dv + 15) / 16 * 16, bytes = engine_attend_value_bytes(dv);
     __m512 total[ENGINE_ATTEND_ROWS][4];
@@ -510,6 +524,7 @@ TARGET INLINE void sums_tile(int64_t dv, int64_t first, int64_t end, const char 
             const char *group = values + i / GROUP * bytes;
             const int16_t *v = engine_attend_codes(group) + 2 * at + i % GROUP * pad;
             __m512i row[4];
+            if (ahead) quant_prefetch_pages(ahead + (s - first) * 2 * bytes + 128 * i, 256);
             UNROLL
             for (int d = 0; d < nv; d++) row[d] = _mm512_loadu_si512(v + 32 * d);
             UNROLL
@@ -532,26 +547,39 @@ TARGET INLINE void sums_tile(int64_t dv, int64_t first, int64_t end, const char 
 }
 
 TARGET INLINE void sums_rows(int64_t dv, int64_t first, int64_t end, const char *values,
-                             const struct engine_attend_tile *tile, float *const *o, int nr)
+                             const struct engine_attend_tile *tile, float *const *o,
+                             const char *ahead, int nr)
 {
     int64_t d = 0;
     /* As many registers of sums as there are; with few rows the values come from memory, in whole
      * rows where that can be. */
-    for (; nr <= 3 && d + 64 <= dv; d += 64)
-        sums_tile(dv, first, end, values, tile, o, d, 0xffff, nr, 4);
-    for (; d + 32 <= dv; d += 32) sums_tile(dv, first, end, values, tile, o, d, 0xffff, nr, 2);
-    for (; d < dv; d += 16) sums_tile(dv, first, end, values, tile, o, d, live_of(dv - d), nr, 1);
+    for (; nr <= 3 && d + 64 <= dv; d += 64, ahead = NULL)
+        sums_tile(dv, first, end, values, tile, o, d, 0xffff, ahead, nr, 4);
+    for (; d + 32 <= dv; d += 32, ahead = NULL)
+        sums_tile(dv, first, end, values, tile, o, d, 0xffff, ahead, nr, 2);
+    for (; d < dv; d += 16, ahead = NULL)
+        sums_tile(dv, first, end, values, tile, o, d, live_of(dv - d), ahead, nr, 1);
+}
+
+TARGET INLINE void sums_any(int64_t dv, int64_t first, int64_t end, const char *values,
+                            const struct engine_attend_tile *tile, float *const *o,
+                            const char *ahead)
+{
+    if (tile->n_rows == 6) sums_rows(dv, first, end, values, tile, o, ahead, 6);
+    if (tile->n_rows == 5) sums_rows(dv, first, end, values, tile, o, ahead, 5);
+    if (tile->n_rows == 4) sums_rows(dv, first, end, values, tile, o, ahead, 4);
+    if (tile->n_rows == 3) sums_rows(dv, first, end, values, tile, o, ahead, 3);
+    if (tile->n_rows == 2) sums_rows(dv, first, end, values, tile, o, ahead, 2);
+    if (tile->n_rows == 1) sums_rows(dv, first, end, values, tile, o, ahead, 1);
 }
 
 TARGET static void sums_avx512(int64_t dv, int64_t first, int64_t end, const char *values,
                                const struct engine_attend_tile *tile, float *const *o)
 {
-    if (tile->n_rows == 6) sums_rows(dv, first, end, values, tile, o, 6);
-    if (tile->n_rows == 5) sums_rows(dv, first, end, values, tile, o, 5);
-    if (tile->n_rows == 4) sums_rows(dv, first, end, values, tile, o, 4);
-    if (tile->n_rows == 3) sums_rows(dv, first, end, values, tile, o, 3);
-    if (tile->n_rows == 2) sums_rows(dv, first, end, values, tile, o, 2);
-    if (tile->n_rows == 1) sums_rows(dv, first, end, values, tile, o, 1);
+    if (tile->ahead)
+        sums_any(dv, first, end, values, tile, o, tile->ahead);
+    else
+        sums_any(dv, first, end, values, tile, o, NULL);
 }
 
 const struct engine_attend engine_attend_avx512 = {

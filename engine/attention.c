@@ -342,7 +342,7 @@ static void run_split(const struct attention_run *run, int64_t lo, int64_t hi)
     const int64_t even = blocks * n_chunks / ((int64_t)worker->nth * RUNS_PER_WORKER);
     const int64_t length = even < 1 ? 1 : even < MOST_CHUNKS ? even : MOST_CHUNKS;
     const int64_t n_runs = (n_chunks + length - 1) / length;
-    for (int64_t u; (u = engine_pool_claim(worker, 1)) < blocks * n_runs;) {
+    for (int64_t u; (u = engine_pool_take(worker, blocks * n_runs)) < blocks * n_runs;) {
         int64_t kv = u / n_runs / l->n_blocks, first = u / n_runs % l->n_blocks * l->block_rows;
         int64_t end = first + l->block_rows < l->rows ? first + l->block_rows : l->rows;
         int64_t chunk = lo + u % n_runs * length, last = chunk + length < hi ? chunk + length : hi;

@@ -204,10 +204,13 @@ struct tile {
 /* Of keys whose scores are wanted as they are. */
 static const float no_offset[CHUNK];
 
-/* Scores, or, where values are codes and no softcap comes between, what weights are powers of two
+/* `streams`: keys and values come from memory now. Meanwhile what is read next is asked for: the
+ * values, then the keys of the chunk that follows, as chunks mostly do.
+ *
+ * Scores, or, where values are codes and no softcap comes between, what weights are powers of two
  * of: engine_attend's scores with an offset. */
 static void tile_scores(const struct attention_run *run, const struct attention_keys *keys,
-                        const struct tile *t)
+                        const struct tile *t, bool streams)
 {
     const struct attention_layout *l = &run->l;
     const char *query = scratch(run, l->query_at);
@@ -228,6 +231,7 @@ static void tile_scores(const struct attention_run *run, const struct attention_
             t->own->query[i] = (const int16_t *)(query + t->index[i] * l->query_bytes);
             t->own->query_scale[i] = all[t->index[i]];
         }
+        t->own->ahead = streams ? keys->value + first * l->value_bytes : NULL;
         run->attend->scores(l->d, first, end, keys->key,
                             run->direct ? scratch(run, l->offset_at) : no_offset, t->own);
     }
@@ -304,7 +308,7 @@ static void exponents(const struct attention_run *run, const struct tile *t, int
 
 /* Weights and sums where values are codes. */
 static void tile_sums(const struct attention_run *run, const struct attention_keys *keys,
-                      const struct tile *t)
+                      const struct tile *t, bool streams)
 {
     const struct attention_layout *l = &run->l;
     const int64_t first = t->least / SUB, end = (t->most + SUB - 1) / SUB;
@@ -316,6 +320,7 @@ static void tile_sums(const struct attention_run *run, const struct attention_ke
         if (!run->direct) exponents(run, t, i);
     }
     run->attend->weights(first, end, scratch(run, l->inverse_at), t->own);
+    t->own->ahead = streams ? keys->key + end * SUB / GROUP * l->key_bytes : NULL;
     run->attend->sums(l->dv, first, end, keys->value, t->own, o);
     for (int64_t i = 0; i < t->n; i++) {
         t->out[i]->m = t->own->base[i];
@@ -345,9 +350,10 @@ void engine_attention_chunk_tile(const struct attention_run *run, const struct a
     }
     if (t.n == 0) return;
     t.own->n_rows = t.n;
-    tile_scores(run, keys, &t);
+    const bool streams = first == 0 && keys->in_place;
+    tile_scores(run, keys, &t, streams);
     if (!l->float_values) {
-        tile_sums(run, keys, &t);
+        tile_sums(run, keys, &t, streams);
         return;
     }
     for (int64_t i = 0; i < t.n; i++) {

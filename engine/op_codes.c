@@ -70,8 +70,8 @@ static void set_row(const struct engine_task *task, struct engine_tensor *dst, i
     }
 }
 
-/* A row goes to every line of its group, which may have left the caches since the last one came: all
- * are asked for at once, because stores alone would wait for one after the other. */
+/* A row goes to every line of its group, which may have left the caches since the last one came:
+ * all are asked for at once, because stores alone would wait for one after the other. */
 static void fetch_groups(const struct engine_tensor *dst, int64_t cell)
 {
     for (int64_t head = 0; head < dst->ne[2]; head++) {
