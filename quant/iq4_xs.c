@@ -152,72 +152,89 @@ QUANT_TARGET_AVX2 static void iq4_xs_gemv_avx2(int64_t k, const void *w, size_t 
     super_gemv(&quant_type_iq4_xs, iq4_xs_block_sums, k, w, row_bytes, n_rows, a, out);
 }
 
-/* Of eight rows: returns d; scale[p] has those of row p and, 8 lanes on, of row p + 4: numbers
- * 0 2 4 6 1 3 5 7, less 32. */
-SUPER_AVX512 __m256 iq4_xs_rows_scales(const uint8_t *block, size_t row_bytes,
-                                       __m512i scale[SUPER_PAIRS])
+/* Of four super-blocks: returns the first 32 bits; scale[p] has those of 2p and 2p + 1: numbers
+ * 0 2 4 6 1 3 5 7 of each, less 32. */
+SUPER_AVX512 __m128i iq4_xs_scales_four(const uint8_t *const block[SUPER_STEP], __m512i scale[2])
 {
-    __m256i head = super_rows_words(block, row_bytes); /* d, then the high bits */
-    __m256i low = super_rows_words(block + offsetof(struct iq4_xs_block, scale_low), row_bytes);
+    __m128i head = super_words(block, 0); /* d, then the high bits */
+    __m128i low = super_words(block, offsetof(struct iq4_xs_block, scale_low));
     /* The high bits of two scales to a byte: bits 1 and 0 for an even one, 3 and 2 for an odd. */
-    __m256i two = _mm256_srli_epi32(head, 16);
-    two = _mm256_or_si256(two, _mm256_slli_epi32(two, 8));
-    two = _mm256_and_si256(two, _mm256_set1_epi32(0x00ff00ff));
-    two = _mm256_or_si256(two, _mm256_slli_epi32(two, 4));
-    __m256i even = _mm256_or_si256(super_bits(low, 0, 15), super_bits(two, -4, 0x30));
-    __m256i odd = _mm256_or_si256(super_bits(low, 4, 15), super_bits(two, -2, 0x30));
-    __m128i bytes[SUPER_PAIRS];
-    super_pairs(_mm256_sub_epi8(even, _mm256_set1_epi8(32)),
-                _mm256_sub_epi8(odd, _mm256_set1_epi8(32)), bytes);
-    for (int p = 0; p < SUPER_PAIRS; p++) scale[p] = _mm512_cvtepi8_epi32(bytes[p]);
-    return super_halves(head);
+    __m128i two = _mm_srli_epi32(head, 16);
+    two = _mm_or_si128(two, _mm_slli_epi32(two, 8));
+    two = _mm_and_si128(two, _mm_set1_epi32(0x00ff00ff));
+    two = _mm_or_si128(two, _mm_slli_epi32(two, 4));
+    const __m128i four = _mm_set1_epi8(15), top = _mm_set1_epi8(0x30), less = _mm_set1_epi8(32);
+    __m128i even =
+        _mm_or_si128(_mm_and_si128(low, four), _mm_and_si128(_mm_slli_epi16(two, 4), top));
+    __m128i odd = _mm_or_si128(_mm_and_si128(_mm_srli_epi16(low, 4), four),
+                               _mm_and_si128(_mm_slli_epi16(two, 2), top));
+    even = _mm_sub_epi8(even, less);
+    odd = _mm_sub_epi8(odd, less);
+    scale[0] = _mm512_cvtepi8_epi32(_mm_unpacklo_epi32(even, odd));
+    scale[1] = _mm512_cvtepi8_epi32(_mm_unpackhi_epi32(even, odd));
+    return head;
+}
+
+/* Each 128 bits hold one sub-block: x[0] and x[1] the activations of low codes, x[2] and x[3] those
+ * of high ones. */
+SUPER_AVX512 void iq4_xs_prepare(const int8_t *const q[SUPER_STEP],
+                                 const int16_t *const sum[SUPER_STEP], struct super_column *c)
+{
+    for (int j = 0; j < SUPER_STEP; j++) {
+        for (int h = 0; h < 2; h++) {
+            __m512i a = _mm512_load_si512(q[j] + 128 * h);
+            __m512i b = _mm512_load_si512(q[j] + 128 * h + 64);
+            c->x[j][h] = _mm512_shuffle_i32x4(a, b, 0x88);
+            c->x[j][2 + h] = _mm512_shuffle_i32x4(a, b, 0xdd);
+        }
+    }
+    super_mixed_sums(sum, -8, c);
 }
 
 /* Here there is a multiply-add of unsigned bytes to 32 bits, which takes values + 128 as they are:
- * every sum starts from minus 128 times its activations. Each 128 bits hold one sub-block. */
-SUPER_AVX512 void iq4_xs_rows_step(const uint8_t *block, size_t row_bytes, const int8_t *q,
-                                   const int16_t *sum, struct super_step *step)
+ * the sums start from minus 128 times scales and activations. */
+SUPER_AVX512 void iq4_xs_take(const uint8_t *const block[SUPER_STEP], const struct super_column *c,
+                              struct super_step *step)
 {
-    const __m512i offset = _mm512_set1_epi8(-128), zero = _mm512_setzero_si512();
-    __m512i book = _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)book_iq4));
-    __m512i scale[SUPER_PAIRS], low[2], high[2], start[2], place[2];
-    book = _mm512_add_epi8(book, offset);
-    for (int h = 0; h < 2; h++) {
-        __m512i a = _mm512_load_si512(q + 128 * h), b = _mm512_load_si512(q + 128 * h + 64);
-        low[h] = _mm512_shuffle_i32x4(a, b, 0x88);
-        high[h] = _mm512_shuffle_i32x4(a, b, 0xdd);
-        start[h] = _mm512_dpbusd_epi32(zero, offset, low[h]);
-        start[h] = _mm512_sub_epi32(zero, _mm512_dpbusd_epi32(start[h], offset, high[h]));
-        place[h] =
-            _mm512_add_epi32(_mm512_setr_epi32(0, 0, 0, 0, 4, 4, 4, 4, 1, 1, 1, 1, 5, 5, 5, 5),
-                             _mm512_set1_epi32(2 * h));
-    }
-    step->d = iq4_xs_rows_scales(block, row_bytes, scale);
-    for (int p = 0; p < SUPER_PAIRS; p++) {
-        __m512i acc[2] = {zero, zero};
-        for (int i = 0; i < 4; i++) {
-            int j = i / 2, h = i % 2; /* row p or p + 4; half of the super-block */
-            const struct iq4_xs_block *w = (const void *)(block + (size_t)(p + 4 * j) * row_bytes);
-            __m512i codes = _mm512_loadu_si512(w->q + 64 * h);
-            __m512i first = _mm512_shuffle_epi8(book, super_bits_avx512(codes, 0, 15));
-            __m512i last = _mm512_shuffle_epi8(book, super_bits_avx512(codes, 4, 15));
-            __m512i products = _mm512_dpbusd_epi32(start[h], first, low[h]);
-            products = _mm512_dpbusd_epi32(products, last, high[h]);
-            __m512i at = _mm512_add_epi32(place[h], _mm512_set1_epi32(8 * j));
-            products = _mm512_mullo_epi32(products, _mm512_permutexvar_epi32(at, scale[p]));
-            acc[j] = _mm512_add_epi32(acc[j], products);
+    const __m512i zero = _mm512_setzero_si512();
+    __m512i book = _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)book_iq4)), scale[2];
+    book = _mm512_add_epi8(book, _mm512_set1_epi8(-128));
+    /* Words of scale[p]: those of sub-blocks twice, as the sums of 16 are. */
+    const __m512i twice = _mm512_mullo_epi32(
+        _mm512_setr_epi32(0, 8, 16, 24, 2, 10, 18, 26, 4, 12, 20, 28, 6, 14, 22, 30),
+        _mm512_set1_epi32(0x00010001));
+    step->d = super_split(iq4_xs_scales_four(block, scale));
+    EACH (p, 2) {
+        __m512i acc[2];
+        EACH (m, 2) {
+            const struct iq4_xs_block *w = (const void *)block[2 * p + m];
+            const __m512i *x = c->x[2 * p + m];
+            EACH (h, 2) {
+                __m512i codes = _mm512_loadu_si512(w->q + 64 * h);
+                __m512i first = _mm512_shuffle_epi8(book, super_bits_avx512(codes, 0, 15));
+                __m512i second = _mm512_shuffle_epi8(book, super_bits_avx512(codes, 4, 15));
+                __m512i products = _mm512_dpbusd_epi32(zero, first, x[h]);
+                products = _mm512_dpbusd_epi32(products, second, x[2 + h]);
+                const __m512i at = _mm512_add_epi32(
+                    _mm512_setr_epi32(0, 0, 0, 0, 4, 4, 4, 4, 1, 1, 1, 1, 5, 5, 5, 5),
+                    _mm512_set1_epi32(8 * m + 2 * h));
+                products = _mm512_mullo_epi32(products, _mm512_permutexvar_epi32(at, scale[p]));
+                acc[m] = h == 0 ? products : _mm512_add_epi32(acc[m], products);
+            }
         }
+        __m512i start = _mm512_slli_epi16(_mm512_permutexvar_epi16(twice, scale[p]), 4);
         step->isum[p] = _mm512_add_epi32(_mm512_unpacklo_epi64(acc[0], acc[1]),
                                          _mm512_unpackhi_epi64(acc[0], acc[1]));
+        step->isum[p] = _mm512_add_epi32(step->isum[p], _mm512_madd_epi16(start, c->sum[p]));
     }
-    (void)sum;
 }
 
 QUANT_TARGET_AVX512 static void iq4_xs_gemv_avx512(int64_t k, const void *w, size_t row_bytes,
                                                    int64_t n_rows, const struct quant_act *a,
                                                    float *out)
 {
-    super_gemv_rows(&quant_type_iq4_xs, iq4_xs_rows_step, k, w, row_bytes, n_rows, a, out);
+    super_gemv_steps(&quant_type_iq4_xs, iq4_xs_prepare, iq4_xs_take, k, w, row_bytes, n_rows, a,
+                     out);
 }
 #endif
 

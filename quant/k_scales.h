@@ -99,50 +99,57 @@ SUPER_AVX2 __m256i k_scales_mins_avx2(__m256i scales, const int16_t *sum)
                              _mm256_loadu_si256((const __m256i *)sum));
 }
 
-/* Of eight rows at once: d, m and msum of the step, and the scales as super_products wants them,
- * those of row p + 4 eight words on. */
-SUPER_AVX512 void k_scales_rows(const uint8_t *block, size_t row_bytes, const int16_t *sum,
-                                struct super_step *step, __m512i scale[SUPER_PAIRS])
+/* Of four super-blocks at once: d and msum of the step, and the scales as super_products wants
+ * them, those of the second super-block eight words on. */
+SUPER_AVX512 void k_scales_four(const uint8_t *const block[SUPER_STEP],
+                                const struct super_column *c, struct super_step *step,
+                                __m512i scale[2])
 {
-    const void *row[SUPER_ROWS];
-    for (int r = 0; r < SUPER_ROWS; r++) row[r] = block + (size_t)r * row_bytes;
-    __m256i head[4];
-    super_rows_load(row, 0, head);
-    step->d = super_halves(head[0]);
-    step->m = _mm256_xor_ps(super_halves(_mm256_srli_epi32(head[0], 16)), _mm256_set1_ps(-0.0f));
+    enum { Z = -128 }; /* a byte of zero */
+    __m512i head = super_heads(block, 0);
+    const __m512i halves = _mm512_castsi128_si512(_mm_setr_epi16(0, 8, 16, 24, 1, 9, 17, 25));
+    step->d = _mm512_castsi512_si128(_mm512_permutexvar_epi16(halves, head));
 
-    __m256i scales[2], min[2];
-    __m128i bytes[SUPER_PAIRS];
-    k_scales_split(head, scales, min);
-    super_pairs(scales[0], scales[1], bytes);
-    for (int p = 0; p < SUPER_PAIRS; p++)
-        scale[p] = _mm512_castsi256_si512(_mm256_cvtepu8_epi16(bytes[p]));
+    /* Bytes S0..S3, S4..S7, M0..M3, M4..M7: six bits, or four and two. */
+    const __m128i low_at = _mm_setr_epi8(4, 5, 6, 7, 12, 13, 14, 15, 8, 9, 10, 11, 12, 13, 14, 15);
+    const __m128i high_at = _mm_setr_epi8(Z, Z, Z, Z, 4, 5, 6, 7, Z, Z, Z, Z, 8, 9, 10, 11);
+    const __m128i shift = _mm_setr_epi32(0, 0, 0, 4);
+    const __m128i mask = _mm_setr_epi32(0x3f3f3f3f, 0x0f0f0f0f, 0x3f3f3f3f, 0x0f0f0f0f);
+    __m512i low = _mm512_shuffle_epi8(head, _mm512_broadcast_i32x4(low_at));
+    __m512i high = _mm512_shuffle_epi8(head, _mm512_broadcast_i32x4(high_at));
+    low = _mm512_srlv_epi32(low, _mm512_broadcast_i32x4(shift));
+    high = super_bits_avx512(high, 2, 0x30);
+    __m512i all = _mm512_ternarylogic_epi32(low, _mm512_broadcast_i32x4(mask), high, 0xea);
 
-    /* Sums of 32 activations, two apart side by side as the minima are after a mask. */
-    __m256i sums =
-        _mm256_madd_epi16(_mm256_loadu_si256((const __m256i *)sum), _mm256_set1_epi16(1));
-    sums = _mm256_shuffle_epi32(sums, 0xd8);
-    __m256i pairs = _mm256_packs_epi32(sums, sums);
-    __m256i words = _mm256_set1_epi32(0x00ff00ff);
-    const __m256i four[2] = {_mm256_permute4x64_epi64(pairs, 0x00),
-                             _mm256_permute4x64_epi64(pairs, 0xaa)};
-    step->msum = _mm256_setzero_si256();
-    for (int i = 0; i < 2; i++) {
-        __m256i even_min = _mm256_and_si256(min[i], words);
-        __m256i odd_min = _mm256_and_si256(_mm256_srli_epi16(min[i], 8), words);
-        step->msum = _mm256_dpwssd_epi32(step->msum, even_min, _mm256_shuffle_epi32(four[i], 0x00));
-        step->msum = _mm256_dpwssd_epi32(step->msum, odd_min, _mm256_shuffle_epi32(four[i], 0x55));
-    }
+    scale[0] = _mm512_unpacklo_epi8(all, _mm512_setzero_si512());
+    scale[1] = _mm512_castsi256_si512(_mm512_extracti64x4_epi64(scale[0], 1));
+    __m512i mins = _mm512_unpackhi_epi8(all, _mm512_setzero_si512());
+    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    step->msum = _mm512_madd_epi16(_mm512_permutexvar_epi32(order, mins), c->sum[0]);
 }
 
-/* Codes number i are those of two sub-blocks: 0 2, 1 3, 4 6, 5 7. */
-SUPER_AVX512 void k_scales_column(const int8_t *q, struct super_column *c)
+/* Codes number i are those of two sub-blocks: 0 2, 1 3, 4 6, 5 7. In each 128 bits of sum[0]: of
+ * every super-block two sums of 32 activations. */
+SUPER_AVX512 void k_scales_prepare(const int8_t *const q[SUPER_STEP],
+                                   const int16_t *const sum[SUPER_STEP], struct super_column *c)
 {
-    for (int i = 0; i < 4; i++) {
+    int16_t pair[4][SUPER_STEP][2];
+    for (int j = 0; j < SUPER_STEP; j++) {
+        for (int i = 0; i < 4; i++) {
+            int s = i / 2 * 4 + i % 2;
+            c->x[j][i] = super_x(q[j] + 32 * s, q[j] + 32 * (s + 2));
+            for (int h = 0; h < 2; h++)
+                pair[i][j][h] = (int16_t)(sum[j][4 * i + 2 * h] + sum[j][4 * i + 2 * h + 1]);
+        }
+    }
+    c->sum[0] = _mm512_loadu_si512(pair);
+}
+
+SUPER_AVX512 void k_scales_places(__m512i place[4])
+{
+    EACH (i, 4) {
         int s = i / 2 * 4 + i % 2;
-        c->x[i] = super_x(q + 32 * s, q + 32 * (s + 2));
-        c->start[i] = _mm512_setzero_si512();
-        c->place[i] = super_places(s, s, s + 2, s + 2, 8);
+        place[i] = super_places(s, s, s + 2, s + 2, 8);
     }
 }
 #endif

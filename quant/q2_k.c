@@ -156,30 +156,34 @@ SUPER_AVX512 __m512i q2_k_codes(const uint8_t *block, int i)
     return super_bits_avx512(_mm512_loadu_si512(w->q), 2 * i, 3);
 }
 
-SUPER_AVX512 void q2_k_rows_step(const uint8_t *block, size_t row_bytes, const int8_t *q,
-                                 const int16_t *sum, struct super_step *step)
+SUPER_AVX512 void q2_k_prepare(const int8_t *const q[SUPER_STEP],
+                               const int16_t *const sum[SUPER_STEP], struct super_column *c)
 {
-    struct super_column column;
-    __m512i scale[SUPER_PAIRS], msum[SUPER_PAIRS], sums = super_twice(sum);
-    super_column_halves(q, 0, &column);
-    for (int p = 0; p < SUPER_PAIRS; p++) {
-        const uint8_t *at = block + (size_t)p * row_bytes;
-        __m512i both = _mm512_cvtepu8_epi16(super_two_rows(at, at + 4 * row_bytes));
+    super_prepare_halves(q, c);
+    super_mixed_sums(sum, 1, c);
+}
+
+SUPER_AVX512 void q2_k_take(const uint8_t *const block[SUPER_STEP], const struct super_column *c,
+                            struct super_step *step)
+{
+    __m512i scale[2], msum[2], place[4];
+    super_places_halves(place);
+    EACH (p, 2) {
+        __m512i both = _mm512_cvtepu8_epi16(super_mixed(block[2 * p], block[2 * p + 1]));
         scale[p] = _mm512_and_si512(both, _mm512_set1_epi16(15));
-        msum[p] = _mm512_madd_epi16(_mm512_srli_epi16(both, 4), sums);
+        msum[p] = _mm512_madd_epi16(_mm512_srli_epi16(both, 4), c->sum[p]);
+        step->isum[p] = _mm512_setzero_si512();
     }
-    step->msum = super_half_sums(msum);
-    __m256i last = super_rows_words(block + offsetof(struct q2_k_block, d), row_bytes);
-    step->d = super_halves(last);
-    step->m = _mm256_xor_ps(super_halves(_mm256_srli_epi32(last, 16)), _mm256_set1_ps(-0.0f));
-    super_products(q2_k_codes, block, row_bytes, &column, scale, step->isum);
+    step->msum = super_fold_pairs(msum);
+    step->d = super_split(super_words(block, offsetof(struct q2_k_block, d)));
+    super_products(q2_k_codes, block, c, scale, place, step->isum);
 }
 
 QUANT_TARGET_AVX512 static void q2_k_gemv_avx512(int64_t k, const void *w, size_t row_bytes,
                                                  int64_t n_rows, const struct quant_act *a,
                                                  float *out)
 {
-    super_gemv_rows(&quant_type_q2_k, q2_k_rows_step, k, w, row_bytes, n_rows, a, out);
+    super_gemv_steps(&quant_type_q2_k, q2_k_prepare, q2_k_take, k, w, row_bytes, n_rows, a, out);
 }
 #endif
 

@@ -219,34 +219,49 @@ SUPER_AVX512 __m512i q3_k_codes(const uint8_t *block, int i)
     return super_put_bits(high, 4, low);
 }
 
-SUPER_AVX512 void q3_k_rows_step(const uint8_t *block, size_t row_bytes, const int8_t *q,
-                                 const int16_t *sum, struct super_step *step)
+SUPER_AVX512 void q3_k_prepare(const int8_t *const q[SUPER_STEP],
+                               const int16_t *const sum[SUPER_STEP], struct super_column *c)
 {
-    struct super_column column;
-    __m512i scale[SUPER_PAIRS];
-    super_column_halves(q, 4, &column);
+    super_prepare_halves(q, c);
+    super_mixed_sums(sum, -4, c);
+}
 
-    const void *row[SUPER_ROWS];
-    for (int r = 0; r < SUPER_ROWS; r++) row[r] = block + (size_t)r * row_bytes;
-    __m256i four[4], low[2], high[2]; /* words of four rows side by side, then the rows in order */
-    step->d = q3_k_scales_load(row, 0, four);
-    for (int i = 0; i < 2; i++) {
-        low[i] = _mm256_unpacklo_epi32(four[2 * i], four[2 * i + 1]);
-        high[i] = _mm256_unpackhi_epi32(four[2 * i], four[2 * i + 1]);
-    }
-    scale[0] = _mm512_cvtepi8_epi16(_mm256_unpacklo_epi64(low[0], low[1]));
-    scale[1] = _mm512_cvtepi8_epi16(_mm256_unpackhi_epi64(low[0], low[1]));
-    scale[2] = _mm512_cvtepi8_epi16(_mm256_unpacklo_epi64(high[0], high[1]));
-    scale[3] = _mm512_cvtepi8_epi16(_mm256_unpackhi_epi64(high[0], high[1]));
-    super_products(q3_k_codes, block, row_bytes, &column, scale, step->isum);
-    (void)sum;
+/* Of four super-blocks: scale[p] has those of 2p and 2p + 1; returns the last 32 bits. */
+SUPER_AVX512 __m128i q3_k_scales_four(const uint8_t *const block[SUPER_STEP], __m512i scale[2])
+{
+    /* The last 16 bytes: 2 of codes, 12 of scales, d. */
+    __m512i tail = super_heads(block, sizeof(struct q3_k_block) - 16);
+    const __m128i low_at = _mm_setr_epi8(2, 3, 4, 5, 6, 7, 8, 9, 2, 3, 4, 5, 6, 7, 8, 9);
+    const __m128i high_at =
+        _mm_setr_epi8(10, 11, 12, 13, 10, 11, 12, 13, 10, 11, 12, 13, 10, 11, 12, 13);
+    __m512i low = _mm512_shuffle_epi8(tail, _mm512_broadcast_i32x4(low_at));
+    __m512i high = _mm512_shuffle_epi8(tail, _mm512_broadcast_i32x4(high_at));
+    low = _mm512_srlv_epi64(low, _mm512_broadcast_i32x4(_mm_setr_epi32(0, 0, 4, 0)));
+    high = _mm512_rolv_epi32(high, _mm512_broadcast_i32x4(_mm_setr_epi32(4, 2, 0, 30)));
+    low = super_bits_avx512(low, 0, 15);
+    __m512i all = _mm512_sub_epi8(super_put_bits(high, 0x30, low), _mm512_set1_epi8(32));
+    scale[0] = _mm512_cvtepi8_epi16(super_mix(_mm512_castsi512_si256(all)));
+    scale[1] = _mm512_cvtepi8_epi16(super_mix(_mm512_extracti64x4_epi64(all, 1)));
+    const __m512i last = _mm512_castsi128_si512(_mm_setr_epi32(3, 7, 11, 15));
+    return _mm512_castsi512_si128(_mm512_permutexvar_epi32(last, tail));
+}
+
+SUPER_AVX512 void q3_k_take(const uint8_t *const block[SUPER_STEP], const struct super_column *c,
+                            struct super_step *step)
+{
+    __m512i scale[2], place[4];
+    super_places_halves(place);
+    __m128i last = q3_k_scales_four(block, scale); /* d is in the upper half */
+    step->d = _mm_unpackhi_epi64(super_split(last), last);
+    EACH (p, 2) step->isum[p] = _mm512_madd_epi16(scale[p], c->sum[p]);
+    super_products(q3_k_codes, block, c, scale, place, step->isum);
 }
 
 QUANT_TARGET_AVX512 static void q3_k_gemv_avx512(int64_t k, const void *w, size_t row_bytes,
                                                  int64_t n_rows, const struct quant_act *a,
                                                  float *out)
 {
-    super_gemv_rows(&quant_type_q3_k, q3_k_rows_step, k, w, row_bytes, n_rows, a, out);
+    super_gemv_steps(&quant_type_q3_k, q3_k_prepare, q3_k_take, k, w, row_bytes, n_rows, a, out);
 }
 #endif
 

@@ -124,21 +124,22 @@ SUPER_AVX512 __m512i q4_k_codes(const uint8_t *block, int i)
     return super_bits_avx512(_mm512_loadu_si512(w->q + i / 2 * 64), i % 2 * 4, 15);
 }
 
-SUPER_AVX512 void q4_k_rows_step(const uint8_t *block, size_t row_bytes, const int8_t *q,
-                                 const int16_t *sum, struct super_step *step)
+SUPER_AVX512 void q4_k_take(const uint8_t *const block[SUPER_STEP], const struct super_column *c,
+                            struct super_step *step)
 {
-    struct super_column column;
-    __m512i scale[SUPER_PAIRS];
-    k_scales_column(q, &column);
-    k_scales_rows(block, row_bytes, sum, step, scale);
-    super_products(q4_k_codes, block, row_bytes, &column, scale, step->isum);
+    __m512i scale[2], place[4];
+    k_scales_places(place);
+    k_scales_four(block, c, step, scale);
+    step->isum[0] = step->isum[1] = _mm512_setzero_si512();
+    super_products(q4_k_codes, block, c, scale, place, step->isum);
 }
 
 QUANT_TARGET_AVX512 static void q4_k_gemv_avx512(int64_t k, const void *w, size_t row_bytes,
                                                  int64_t n_rows, const struct quant_act *a,
                                                  float *out)
 {
-    super_gemv_rows(&quant_type_q4_k, q4_k_rows_step, k, w, row_bytes, n_rows, a, out);
+    super_gemv_steps(&quant_type_q4_k, k_scales_prepare, q4_k_take, k, w, row_bytes, n_rows, a,
+                     out);
 }
 #endif
 

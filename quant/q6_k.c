@@ -150,32 +150,36 @@ SUPER_AVX512 __m512i q6_k_codes(const uint8_t *block, int i)
     return super_put_bits(high, 0x30, low);
 }
 
-SUPER_AVX512 void q6_k_rows_step(const uint8_t *block, size_t row_bytes, const int8_t *q,
-                                 const int16_t *sum, struct super_step *step)
+SUPER_AVX512 void q6_k_prepare(const int8_t *const q[SUPER_STEP],
+                               const int16_t *const sum[SUPER_STEP], struct super_column *c)
 {
-    struct super_column column;
-    __m512i scale[SUPER_PAIRS];
-    for (int i = 0; i < 4; i++) {
-        column.x[i] = _mm512_load_si512(q + 64 * i);
-        column.start[i] = super_start(32, column.x[i]);
-        column.place[i] = super_places(4 * i, 4 * i + 1, 4 * i + 2, 4 * i + 3, 16);
+    for (int j = 0; j < SUPER_STEP; j++)
+        for (int i = 0; i < 4; i++) c->x[j][i] = _mm512_load_si512(q[j] + 64 * i);
+    super_mixed_sums(sum, -16, c); /* minus half the offset: 16 bits are short by one */
+}
+
+SUPER_AVX512 void q6_k_take(const uint8_t *const block[SUPER_STEP], const struct super_column *c,
+                            struct super_step *step)
+{
+    const size_t at = offsetof(struct q6_k_block, scale);
+    __m512i scale[2], place[4];
+    EACH (i, 4) place[i] = super_mixed_places(4 * i, 4 * i + 1, 4 * i + 2, 4 * i + 3);
+    EACH (p, 2) {
+        scale[p] = _mm512_cvtepi8_epi16(super_mixed(block[2 * p] + at, block[2 * p + 1] + at));
+        __m512i half = _mm512_madd_epi16(scale[p], c->sum[p]);
+        step->isum[p] = _mm512_add_epi32(half, half);
     }
-    const uint8_t *at = block + offsetof(struct q6_k_block, scale);
-    for (int p = 0; p < SUPER_PAIRS; p++)
-        scale[p] = _mm512_cvtepi8_epi16(
-            super_two_rows(at + (size_t)p * row_bytes, at + (size_t)(p + 4) * row_bytes));
     /* d is in the upper half of the last 4 bytes. */
-    __m256i last = super_rows_words(block + sizeof(struct q6_k_block) - 4, row_bytes);
-    step->d = super_halves(_mm256_srli_epi32(last, 16));
-    super_products(q6_k_codes, block, row_bytes, &column, scale, step->isum);
-    (void)sum;
+    __m128i last = super_words(block, sizeof(struct q6_k_block) - 4);
+    step->d = _mm_unpackhi_epi64(super_split(last), last);
+    super_products(q6_k_codes, block, c, scale, place, step->isum);
 }
 
 QUANT_TARGET_AVX512 static void q6_k_gemv_avx512(int64_t k, const void *w, size_t row_bytes,
                                                  int64_t n_rows, const struct quant_act *a,
                                                  float *out)
 {
-    super_gemv_rows(&quant_type_q6_k, q6_k_rows_step, k, w, row_bytes, n_rows, a, out);
+    super_gemv_steps(&quant_type_q6_k, q6_k_prepare, q6_k_take, k, w, row_bytes, n_rows, a, out);
 }
 #endif
 

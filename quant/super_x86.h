@@ -2,8 +2,8 @@
  *
  * Unpacking is written once, on 256-bit vectors, and compiled for the level that runs it: reading
  * 16 rows side by side (`super_rows_load`) turns rows into lanes, so that what follows is the
- * scalar code of one row, for eight rows at a time. One column has two shells: a row at a time with
- * AVX2, eight at a time with AVX-512. */
+ * scalar code of one row, for eight rows at a time. One column goes row by row, in a shell for AVX2
+ * and one for AVX-512. */
 #ifndef QUANT_SUPER_X86_H
 #define QUANT_SUPER_X86_H
 
@@ -211,30 +211,47 @@ SUPER_AVX2 void super_gemv(const struct quant_type *type, super_block_sums *bloc
 
 /* ---- One column, AVX-512 ----
  *
- * A step takes one super-block of each of eight rows. Its activations stay in registers for all
- * eight; scales, minima and everything in floats are computed with a row per lane, so that they
- * cost an eighth; the eight chains of canonical additions hide each other's latency. Codes and
- * products are 512 bits wide, which halves the instructions: where two processors are two threads
- * of one core, those are what is short.
+ * Row after row as well. A step takes four super-blocks of one row, whose scales, minima and floats
+ * lie in the lanes of one register each. Codes and products are 512 bits wide, which halves the
+ * instructions: where two processors are two threads of one core, those are what is short.
  *
- * Sums of four products fit 16 bits where codes have 6 bits or less: those of two rows are packed
- * into one register before they meet their scales. Rows r and r + 4 go together. */
+ * Sums of four products fit 16 bits where codes have 6 bits or less: those of two super-blocks are
+ * packed into one register before they meet their scales.
+ *
+ * The column is brought into the order in which codes come out of the file once for all rows:
+ * otherwise that would cost a fifth of the arithmetic. As much of it as stays in the first-level
+ * cache; rows longer than that are taken in parts. */
 
-enum { SUPER_ROWS = 8, SUPER_PAIRS = SUPER_ROWS / 2, SUPER_ROWS_AHEAD = 4096 };
+enum { SUPER_STEP = 4, SUPER_PART = 16 * SUPER_STEP };
 
 #define SUPER_AVX512 SUPER_INLINE QUANT_TARGET_AVX512
+/* A loop over arrays that are registers: unrolled before the compiler takes them for memory. */
+#define EACH(i, n) _Pragma("GCC unroll 4") for (int i = 0; i < (n); i++)
 
-struct super_step {
-    __m512i isum[SUPER_PAIRS]; /* in every 128 bits: two lanes of row p, two of row p + 4, whose */
-                               /* sum over the register is isum of quant.h */
-    __m256i msum;              /* row r in lane r, where the type has minima */
-    __m256 d, m;               /* scales of the weights; m is MINUS the file's dmin */
+/* What products need of four super-blocks of the column. */
+struct super_column {
+    __m512i x[SUPER_STEP][4]; /* the activations that codes number i of a super-block meet */
+    __m512i sum[2];           /* sums of activations, as the type wants them */
+    float d[SUPER_STEP];
 };
 
-/* Fills a step from the super-blocks at `block` of eight rows, their 256 activations and 16 sums of
- * them. */
-typedef void super_rows_step(const uint8_t *block, size_t row_bytes, const int8_t *q,
-                             const int16_t *sum, struct super_step *step);
+/* Fills x and sum from the activations of four super-blocks and 16 sums of each. */
+typedef void super_prepare(const int8_t *const q[SUPER_STEP], const int16_t *const sum[SUPER_STEP],
+                           struct super_column *column);
+
+struct super_step {
+    /* Super-blocks 2p and 2p + 1: two lanes of each in every 128 bits, which sum over the register
+     * to isum of quant.h. */
+    __m512i isum[2];
+    __m512i msum; /* super-block j in lane j of every 128 bits, where the type has minima */
+    __m128i d;    /* half precision: d of the four, then dmin */
+    __m128 da;    /* of the activations */
+    int n;        /* how many there are: beyond them, the last again */
+};
+
+/* Fills isum, msum and d. */
+typedef void super_take(const uint8_t *const block[SUPER_STEP], const struct super_column *column,
+                        struct super_step *step);
 
 /* 64 activations: 32 from q on, 32 from `second` on. */
 SUPER_AVX512 __m512i super_x(const int8_t *q, const int8_t *second)
@@ -268,37 +285,35 @@ SUPER_AVX512 __m512i super_bits_avx512(__m512i v, int shift, int mask)
     return _mm512_and_si512(v, _mm512_set1_epi8((char)mask));
 }
 
-/* 32 bits at `at` of each of eight rows. */
-SUPER_AVX512 __m256i super_rows_words(const uint8_t *at, size_t row_bytes)
+/* 16 bytes at `offset` of each of four super-blocks, 128 bits each. */
+SUPER_AVX512 __m512i super_heads(const uint8_t *const block[SUPER_STEP], size_t offset)
 {
-    int32_t word[SUPER_ROWS];
-    for (int r = 0; r < SUPER_ROWS; r++) memcpy(word + r, at + (size_t)r * row_bytes, sizeof *word);
-    return _mm256_setr_epi32(word[0], word[1], word[2], word[3], word[4], word[5], word[6],
-                             word[7]);
+    __m128i one[SUPER_STEP];
+    EACH (j, SUPER_STEP) one[j] = _mm_loadu_si128((const __m128i *)(block[j] + offset));
+    __m512i all = _mm512_mask_broadcast_i32x4(_mm512_castsi128_si512(one[0]), 0x00f0, one[1]);
+    all = _mm512_mask_broadcast_i32x4(all, 0x0f00, one[2]);
+    return _mm512_mask_broadcast_i32x4(all, 0xf000, one[3]);
 }
 
-/* 16 bytes of one row in the lower half, of another in the upper. */
-SUPER_AVX512 __m256i super_two_rows(const uint8_t *low, const uint8_t *high)
+/* 32 bits at `offset` of each of four super-blocks. */
+SUPER_AVX512 __m128i super_words(const uint8_t *const block[SUPER_STEP], size_t offset)
 {
-    return _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128((const __m128i *)low)),
-                                   _mm_loadu_si128((const __m128i *)high), 1);
+    int32_t word[SUPER_STEP];
+    EACH (j, SUPER_STEP) memcpy(word + j, block[j] + offset, sizeof *word);
+    return _mm_setr_epi32(word[0], word[1], word[2], word[3]);
 }
 
-/* Of two words of each of eight rows: those of row p, then those of row p + 4. */
-SUPER_AVX512 void super_pairs(__m256i first, __m256i second, __m128i pair[SUPER_PAIRS])
+/* The lower 16 bits of all words, then the upper. */
+SUPER_AVX512 __m128i super_split(__m128i words)
 {
-    __m256i low = _mm256_permute4x64_epi64(_mm256_unpacklo_epi32(first, second), 0xd8);
-    __m256i high = _mm256_permute4x64_epi64(_mm256_unpackhi_epi32(first, second), 0xd8);
-    pair[0] = _mm256_castsi256_si128(low);
-    pair[1] = _mm256_extracti128_si256(low, 1);
-    pair[2] = _mm256_castsi256_si128(high);
-    pair[3] = _mm256_extracti128_si256(high, 1);
+    return _mm_shuffle_epi8(words,
+                            _mm_setr_epi8(0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15));
 }
 
 /* ---- Products of types whose codes have 6 bits or less ---- */
 
 /* Places of scales for super_products: number s0 .. s3 for the products in each 128 bits of a
- * register, of one row and, `next` words on, of the other. */
+ * register, of one super-block and, `next` words on, of the other. */
 SUPER_AVX512 __m512i super_places(int s0, int s1, int s2, int s3, int next)
 {
     const int64_t four = 0x0001000100010001;
@@ -306,111 +321,226 @@ SUPER_AVX512 __m512i super_places(int s0, int s1, int s2, int s3, int next)
                              s2 * four, (s2 + next) * four, s3 * four, (s3 + next) * four);
 }
 
-/* What products need of the column: for codes number i, the activations in the order of the codes,
- * what sums of four products start from, and where in a register of scales theirs are. */
-struct super_column {
-    __m512i x[4], start[4], place[4];
-};
-
-/* Sums that start from minus offset times their activations need no other correction. */
-SUPER_AVX512 __m512i super_start(int offset, __m512i x)
-{
-    const __m512i zero = _mm512_setzero_si512();
-    return _mm512_sub_epi32(zero, _mm512_dpbusd_epi32(zero, _mm512_set1_epi8((char)offset), x));
-}
-
-/* Of Q2_K and Q3_K: codes number i are 32 of each half of the super-block. */
-SUPER_AVX512 void super_column_halves(const int8_t *q, int offset, struct super_column *c)
-{
-    for (int i = 0; i < 4; i++) {
-        c->x[i] = super_x(q + 32 * i, q + 128 + 32 * i);
-        c->start[i] = super_start(offset, c->x[i]);
-        c->place[i] = super_places(2 * i, 2 * i + 1, 8 + 2 * i, 8 + 2 * i + 1, 16);
-    }
-}
-
 /* Codes number 64i .. 64i + 63 of a super-block, in the order that the type likes. */
 typedef __m512i super_codes(const uint8_t *block, int i);
 
-/* isum of a step; scale[p] has the 16-bit scales of rows p and p + 4. */
-SUPER_AVX512 void super_products(super_codes *codes, const uint8_t *block, size_t row_bytes,
-                                 const struct super_column *c, const __m512i scale[SUPER_PAIRS],
-                                 __m512i isum[SUPER_PAIRS])
+/* Adds to isum of a step; scale[p] has the 16-bit scales of super-blocks 2p and 2p + 1, place[i]
+ * where those of codes number i are. */
+SUPER_AVX512 void super_products(super_codes *codes, const uint8_t *const block[SUPER_STEP],
+                                 const struct super_column *c, const __m512i scale[2],
+                                 const __m512i place[4], __m512i isum[2])
 {
-    for (int p = 0; p < SUPER_PAIRS; p++) {
-        const uint8_t *low = block + (size_t)p * row_bytes, *high = low + 4 * row_bytes;
-        isum[p] = _mm512_setzero_si512();
-        for (int i = 0; i < 4; i++) {
-            __m512i a = _mm512_dpbusd_epi32(c->start[i], codes(low, i), c->x[i]);
-            __m512i b = _mm512_dpbusd_epi32(c->start[i], codes(high, i), c->x[i]);
+    const __m512i zero = _mm512_setzero_si512();
+    EACH (p, 2)
+        EACH (i, 4) {
+            __m512i a = _mm512_dpbusd_epi32(zero, codes(block[2 * p], i), c->x[2 * p][i]);
+            __m512i b = _mm512_dpbusd_epi32(zero, codes(block[2 * p + 1], i), c->x[2 * p + 1][i]);
             isum[p] = _mm512_dpwssd_epi32(isum[p], _mm512_packs_epi32(a, b),
-                                          _mm512_permutexvar_epi16(c->place[i], scale[p]));
+                                          _mm512_permutexvar_epi16(place[i], scale[p]));
         }
+}
+
+/* ---- Scales of sub-blocks of 16 ----
+ *
+ * Of two super-blocks in one register: four of one, four of the other in every 128 bits, so that
+ * products with sums of activations in the same order are lanes of isum. */
+
+/* `one` has 16 bytes of one super-block, then 16 of the other. */
+SUPER_AVX512 __m256i super_mix(__m256i one)
+{
+    return _mm256_permutevar8x32_epi32(one, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+}
+
+SUPER_AVX512 __m256i super_mixed(const uint8_t *one, const uint8_t *other)
+{
+    __m256i both = _mm256_castsi128_si256(_mm_loadu_si128((const __m128i *)one));
+    return super_mix(_mm256_inserti128_si256(both, _mm_loadu_si128((const __m128i *)other), 1));
+}
+
+/* As super_places, for scales in this order. */
+SUPER_AVX512 __m512i super_mixed_places(int s0, int s1, int s2, int s3)
+{
+    return super_places(s0 / 4 * 8 + s0 % 4, s1 / 4 * 8 + s1 % 4, s2 / 4 * 8 + s2 % 4,
+                        s3 / 4 * 8 + s3 % 4, 4);
+}
+
+/* Sums of 16 activations in this order, times a factor. */
+SUPER_AVX512 void super_mixed_sums(const int16_t *const sum[SUPER_STEP], int factor,
+                                   struct super_column *c)
+{
+    const __m512i order = _mm512_setr_epi64(0, 8, 1, 9, 2, 10, 3, 11);
+    for (int p = 0; p < 2; p++) {
+        const __m256i *one = (const void *)sum[2 * p], *other = (const void *)sum[2 * p + 1];
+        __m512i both =
+            _mm512_permutex2var_epi64(_mm512_castsi256_si512(_mm256_load_si256(one)), order,
+                                      _mm512_castsi256_si512(_mm256_load_si256(other)));
+        c->sum[p] = _mm512_mullo_epi16(both, _mm512_set1_epi16((int16_t)factor));
     }
 }
 
-/* Row r in lane r. */
-SUPER_AVX512 __m256i super_pair_sums(const __m512i isum[SUPER_PAIRS])
+/* Of Q2_K and Q3_K: codes number i are 32 of each half of the super-block. */
+SUPER_AVX512 void super_prepare_halves(const int8_t *const q[SUPER_STEP], struct super_column *c)
 {
-    __m512i two[2], all;
-    for (int i = 0; i < 2; i++) { /* 128 bits: rows 2i, 2i + 4, 2i + 1, 2i + 5 */
-        __m512 a = _mm512_castsi512_ps(isum[2 * i]), b = _mm512_castsi512_ps(isum[2 * i + 1]);
-        two[i] = _mm512_add_epi32(_mm512_castps_si512(_mm512_shuffle_ps(a, b, 0x88)),
-                                  _mm512_castps_si512(_mm512_shuffle_ps(a, b, 0xdd)));
+    for (int j = 0; j < SUPER_STEP; j++)
+        for (int i = 0; i < 4; i++) c->x[j][i] = super_x(q[j] + 32 * i, q[j] + 128 + 32 * i);
+}
+
+SUPER_AVX512 void super_places_halves(__m512i place[4])
+{
+    EACH (i, 4) place[i] = super_mixed_places(2 * i, 2 * i + 1, 8 + 2 * i, 8 + 2 * i + 1);
+}
+
+/* ---- From sums to floats ---- */
+
+/* Of lanes as in isum of a step: super-block j in lane j of every 128 bits. */
+SUPER_AVX512 __m512i super_fold_pairs(const __m512i pair[2])
+{
+    __m512 a = _mm512_castsi512_ps(pair[0]), b = _mm512_castsi512_ps(pair[1]);
+    return _mm512_add_epi32(_mm512_castps_si512(_mm512_shuffle_ps(a, b, 0x88)),
+                            _mm512_castps_si512(_mm512_shuffle_ps(a, b, 0xdd)));
+}
+
+/* The sums of both registers over their four times 128 bits: of a, then of b. */
+SUPER_AVX512 __m256i super_fold_lanes(__m512i a, __m512i b)
+{
+    __m512i two =
+        _mm512_add_epi32(_mm512_shuffle_i64x2(a, b, 0x88), _mm512_shuffle_i64x2(a, b, 0xdd));
+    __m256i low = _mm512_castsi512_si256(two), high = _mm512_extracti64x4_epi64(two, 1);
+    return _mm256_add_epi32(_mm256_permute2x128_si256(low, high, 0x20),
+                            _mm256_permute2x128_si256(low, high, 0x31));
+}
+
+/* v of quant.h of the four super-blocks. */
+SUPER_AVX512 __m128 super_step_values(bool has_min, const struct super_step *step)
+{
+    __m512i isum = super_fold_pairs(step->isum);
+    if (!has_min) {
+        __m256i two =
+            _mm256_add_epi32(_mm512_castsi512_si256(isum), _mm512_extracti64x4_epi64(isum, 1));
+        __m128i one = _mm_add_epi32(_mm256_castsi256_si128(two), _mm256_extracti128_si256(two, 1));
+        return _mm_mul_ps(_mm_mul_ps(_mm_cvtph_ps(step->d), step->da), _mm_cvtepi32_ps(one));
     }
-    all = _mm512_add_epi32(_mm512_shuffle_i64x2(two[0], two[1], 0x88),
-                           _mm512_shuffle_i64x2(two[0], two[1], 0xdd));
-    all = _mm512_add_epi32(all, _mm512_shuffle_i64x2(all, all, 0xb1));
-    const __m512i row = _mm512_setr_epi32(0, 2, 8, 10, 1, 3, 9, 11, 0, 0, 0, 0, 0, 0, 0, 0);
-    return _mm512_castsi512_si256(_mm512_permutexvar_epi32(row, all));
+    __m256 sums = _mm256_cvtepi32_ps(super_fold_lanes(isum, step->msum));
+    __m256 d = _mm256_xor_ps(_mm256_cvtph_ps(step->d),
+                             _mm256_setr_ps(0.0f, 0.0f, 0.0f, 0.0f, -0.0f, -0.0f, -0.0f, -0.0f));
+    __m256 scale = _mm256_mul_ps(d, _mm256_set_m128(step->da, step->da));
+    __m128 t = _mm_mul_ps(_mm256_extractf128_ps(scale, 1), _mm256_extractf128_ps(sums, 1));
+    return _mm_fmadd_ps(_mm256_castps256_ps128(scale), _mm256_castps256_ps128(sums), t);
 }
 
-/* The same of registers whose lower half is row p, the upper row p + 4. */
-SUPER_AVX512 __m256i super_half_sums(const __m512i v[SUPER_PAIRS])
+/* ---- The shell ---- */
+
+/* What the shell goes through: n super-blocks (SUPER_PART at most) of each row. Where rows of no
+ * multiple of a step lie one behind the other, up to four form a group, so that steps may cross
+ * from one to the next. */
+struct super_part {
+    const uint8_t *w;
+    int64_t n, n_rows;
+    int64_t group; /* super-blocks */
+    size_t skip;   /* bytes from the end of a group to the next */
+};
+
+SUPER_AVX512 struct super_part super_part_of(size_t bytes, int64_t n, const uint8_t *w,
+                                             size_t row_bytes, int64_t n_rows)
 {
-    __m512i two[2], four;
-    for (int i = 0; i < 2; i++)
-        two[i] = _mm512_add_epi32(_mm512_unpacklo_epi32(v[2 * i], v[2 * i + 1]),
-                                  _mm512_unpackhi_epi32(v[2 * i], v[2 * i + 1]));
-    four = _mm512_add_epi32(_mm512_unpacklo_epi64(two[0], two[1]),
-                            _mm512_unpackhi_epi64(two[0], two[1]));
-    four = _mm512_add_epi32(four, _mm512_shuffle_i64x2(four, four, 0xb1));
-    return _mm512_castsi512_si256(_mm512_shuffle_i64x2(four, four, 0x08));
+    int64_t rows = 1;
+    if ((size_t)n * bytes == row_bytes)
+        while (rows < SUPER_STEP && rows * n % SUPER_STEP != 0 && 2 * rows * n <= SUPER_PART)
+            rows *= 2;
+    return (struct super_part){.w = w,
+                               .n = n,
+                               .n_rows = n_rows,
+                               .group = rows * n,
+                               .skip = (size_t)rows * (row_bytes - (size_t)n * bytes)};
 }
 
-SUPER_AVX512 void super_gemv_rows(const struct quant_type *type, super_rows_step *take, int64_t k,
-                                  const void *w, size_t row_bytes, int64_t n_rows,
-                                  const struct quant_act *a, float *out)
+/* The column from super-block b on for a group. Beyond its last, the last again. */
+SUPER_AVX512 void super_column_prepare(super_prepare *prepare, const struct super_part *part,
+                                       const struct quant_act *a, int64_t b,
+                                       struct super_column *column)
 {
-    const int64_t n_blocks = k / SUPER_LEN;
-    /* Less than eight rows: one at a time, eight times over. */
-    const int64_t group = n_rows < SUPER_ROWS ? 1 : SUPER_ROWS;
-    const size_t stride = group == 1 ? 0 : row_bytes;
-
-    for (int64_t r = 0; r < n_rows; r += group) {
-        /* The last group overlaps the one before it: the same results once more. */
-        if (r + group > n_rows) r = n_rows - group;
-        const uint8_t *block = (const uint8_t *)w + (size_t)r * row_bytes;
-        const char *ahead = (const char *)block + 7 * row_bytes + SUPER_ROWS_AHEAD;
-        __m256 acc = _mm256_setzero_ps();
-        for (int64_t b = 0; b < n_blocks; b++) {
-            quant_prefetch_pages(ahead, SUPER_ROWS * type->block_bytes);
-            struct super_step step;
-            take(block, stride, a->q + SUPER_LEN * b, a->sum + 16 * b, &step);
-            __m256 da = _mm256_set1_ps(a->d[b]), scale = _mm256_mul_ps(step.d, da);
-            __m256 isum = _mm256_cvtepi32_ps(super_pair_sums(step.isum));
-            if (type->panel.has_min) {
-                __m256 t = _mm256_mul_ps(_mm256_mul_ps(step.m, da), _mm256_cvtepi32_ps(step.msum));
-                acc = _mm256_add_ps(acc, _mm256_fmadd_ps(scale, isum, t));
-            } else {
-                acc = _mm256_add_ps(acc, _mm256_mul_ps(scale, isum));
-            }
-            block += type->block_bytes;
-            ahead += SUPER_ROWS * type->block_bytes;
+    for (int64_t i = 0; i < part->group; i += SUPER_STEP, column++) {
+        const int8_t *q[SUPER_STEP];
+        const int16_t *sum[SUPER_STEP];
+        for (int64_t j = 0; j < SUPER_STEP; j++) {
+            int64_t at = b + (i + j < part->group ? i + j : part->group - 1) % part->n;
+            q[j] = a->q + SUPER_LEN * at;
+            sum[j] = a->sum + 16 * at;
+            column->d[j] = a->d[at];
         }
-        float sum[SUPER_ROWS];
-        _mm256_storeu_ps(sum, acc);
-        memcpy(out + r, sum, (size_t)group * sizeof *out);
+        prepare(q, sum, column);
+    }
+}
+
+/* Where sums grow: `left` super-blocks of the row are still to come. */
+struct super_sum {
+    __m128 acc;
+    float *out;
+    int64_t left;
+};
+
+/* Adds the step's values to the sums of their rows, of n super-blocks each. */
+SUPER_AVX512 void super_step_add(bool has_min, const struct super_step *step, int64_t n,
+                                 struct super_sum *sum)
+{
+    __m128 v = super_step_values(has_min, step);
+    for (int j = 0; j < step->n; j++) {
+        if (sum->left == n) sum->acc = _mm_load_ss(sum->out);
+        sum->acc = _mm_add_ss(sum->acc, v);
+        v = _mm_shuffle_ps(v, v, 0x39);
+        if (--sum->left > 0) continue;
+        _mm_store_ss(sum->out++, sum->acc);
+        sum->left = n;
+    }
+}
+
+/* Adds the products of the part. As with AVX2, a step is added only after the products of the next
+ * one. */
+SUPER_AVX512 void super_gemv_part(const struct quant_type *type, super_take *take,
+                                  const struct super_part *part, const struct super_column *column,
+                                  float *out)
+{
+    const size_t bytes = type->block_bytes;
+    const bool has_min = type->panel.has_min;
+    const uint8_t *at = part->w;
+    struct super_sum sum = {_mm_setzero_ps(), out, part->n};
+    struct super_step last;
+    last.n = 0;
+    int64_t i = 0; /* in the group */
+    for (int64_t left = part->n_rows * part->n; left > 0;) {
+        struct super_step step;
+        const uint8_t *block[SUPER_STEP] = {at};
+        int64_t most = part->group - i < left ? part->group - i : left;
+        step.n = most < SUPER_STEP ? (int)most : SUPER_STEP;
+        quant_prefetch_stream((const char *)at + SUPER_PREFETCH_AHEAD, (size_t)step.n * bytes);
+        EACH (j, SUPER_STEP) block[j] = at + (size_t)(j < step.n ? j : step.n - 1) * bytes;
+        step.da = _mm_load_ps(column[i / SUPER_STEP].d);
+        take(block, column + i / SUPER_STEP, &step);
+        if (last.n > 0) super_step_add(has_min, &last, part->n, &sum);
+        last = step;
+        left -= step.n;
+        i += SUPER_STEP;
+        at += (size_t)step.n * bytes;
+        if (i >= part->group) {
+            i = 0;
+            at += part->skip;
+        }
+    }
+    if (last.n > 0) super_step_add(has_min, &last, part->n, &sum);
+}
+
+SUPER_AVX512 void super_gemv_steps(const struct quant_type *type, super_prepare *prepare,
+                                   super_take *take, int64_t k, const void *w, size_t row_bytes,
+                                   int64_t n_rows, const struct quant_act *a, float *out)
+{
+    struct super_column column[SUPER_PART / SUPER_STEP];
+    memset(out, 0, (size_t)n_rows * sizeof *out);
+    for (int64_t b = 0; b < k / SUPER_LEN; b += SUPER_PART) {
+        int64_t n = k / SUPER_LEN - b < SUPER_PART ? k / SUPER_LEN - b : SUPER_PART;
+        const uint8_t *from = (const uint8_t *)w + (size_t)b * type->block_bytes;
+        struct super_part part = super_part_of(type->block_bytes, n, from, row_bytes, n_rows);
+        super_column_prepare(prepare, &part, a, b, column);
+        super_gemv_part(type, take, &part, column, out);
     }
 }
 
