@@ -133,16 +133,18 @@ SUPER_AVX512 void k_scales_four(const uint8_t *const block[SUPER_STEP],
 SUPER_AVX512 void k_scales_prepare(const int8_t *const q[SUPER_STEP],
                                    const int16_t *const sum[SUPER_STEP], struct super_column *c)
 {
-    int16_t pair[4][SUPER_STEP][2];
+    __m256i wide[SUPER_STEP], two[2];
     for (int j = 0; j < SUPER_STEP; j++) {
         for (int i = 0; i < 4; i++) {
             int s = i / 2 * 4 + i % 2;
             c->x[j][i] = super_x(q[j] + 32 * s, q[j] + 32 * (s + 2));
-            for (int h = 0; h < 2; h++)
-                pair[i][j][h] = (int16_t)(sum[j][4 * i + 2 * h] + sum[j][4 * i + 2 * h + 1]);
         }
+        wide[j] = super_scaled_sums(_mm256_set1_epi16(1), sum[j]);
     }
-    c->sum[0] = _mm512_loadu_si512(pair);
+    for (int p = 0; p < 2; p++) two[p] = _mm256_packs_epi32(wide[2 * p], wide[2 * p + 1]);
+    const __m512i order = _mm512_setr_epi32(0, 2, 8, 10, 1, 3, 9, 11, 4, 6, 12, 14, 5, 7, 13, 15);
+    c->sum[0] = _mm512_permutexvar_epi32(
+        order, _mm512_inserti64x4(_mm512_castsi256_si512(two[0]), two[1], 1));
 }
 
 SUPER_AVX512 void k_scales_places(__m512i place[4])
