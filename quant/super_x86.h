@@ -171,9 +171,10 @@ SUPER_AVX2 float super_group_add(const struct super_group *group, bool has_min, 
 enum { SUPER_PREFETCH_AHEAD = 6144 };
 
 /* Rows one after the other in file order: side by side they would be better from cache but worse
- * from memory, where the weights come from; the hardware's own prefetch follows such a stream, and
- * ours takes it across pages. A group is added only after the products of the next one, for adding
- * is a long chain of dependent operations: 2 % (Q4_K) to 8 % (Q2_K) from cache. */
+ * from memory, where the weights come from (docs/performance.md); the hardware's own prefetch
+ * follows such a stream, and ours takes it across pages. A group is added only after the products
+ * of the next one, for adding is a long chain of dependent operations: 2 % (Q4_K) to 8 % (Q2_K)
+ * from cache. */
 SUPER_AVX2 void super_gemv(const struct quant_type *type, super_block_sums *block_sums, int64_t k,
                            const void *w, size_t row_bytes, int64_t n_rows,
                            const struct quant_act *a, float *out)
@@ -218,9 +219,8 @@ SUPER_AVX2 void super_gemv(const struct quant_type *type, super_block_sums *bloc
  * Sums of four products fit 16 bits where codes have 6 bits or less: those of two super-blocks are
  * packed into one register before they meet their scales.
  *
- * The column is brought into the order in which codes come out of the file once for all rows:
- * otherwise that would cost a fifth of the arithmetic. As much of it as stays in the first-level
- * cache; rows longer than that are taken in parts. */
+ * The column is brought into the order in which codes come out of the file once for all rows, as
+ * much of it as stays in the first-level cache: longer rows are taken in parts. */
 
 enum { SUPER_STEP = 4, SUPER_PART = 16 * SUPER_STEP };
 
@@ -504,7 +504,7 @@ SUPER_AVX512 void super_gemv_part(const struct quant_type *type, super_take *tak
 {
     const size_t bytes = type->block_bytes;
     const bool has_min = type->panel.has_min;
-    const size_t at_once = SUPER_STEP * bytes < 768 ? 1024 : 512; /* 2 to 4 % for either */
+    const size_t at_once = SUPER_STEP * bytes < 768 ? 1024 : 512; /* as measured: 3 % each */
     const uint8_t *at = part->w;
     struct super_sum sum = {_mm_setzero_ps(), out, part->n};
     struct super_step last;
