@@ -529,7 +529,7 @@ static void test_refusals(void **state)
 
 /* ---- Watches ---- */
 
-enum { WATCHED_ROWS = 2021 };
+enum { WATCHED_ROWS = 421, WATCHED_K = 256 };
 
 struct watcher {
     struct engine_tensor *out;
@@ -553,20 +553,13 @@ static void look(void *context, int64_t first, int64_t n)
 static void check_watch(const struct quant_type *type, struct engine *e, int *round)
 {
     static struct watcher watcher;
-    static char w_data[WATCHED_ROWS * 1024 * 4];
-    static float x_data[1024];
-    const int64_t k = 256 * (1 + ++*round % 4);
-    uint64_t state = 9;
-    for (int64_t i = 0; i < k; i++) x_data[i] = random_float(&state);
-    uint64_t row_bytes;
-    assert_true(quant_row_bytes(type, (uint64_t)k, &row_bytes));
-    for (int r = 0; r < WATCHED_ROWS; r++) {
-        float row[1024];
-        for (int64_t i = 0; i < k; i++) row[i] = r < 40 ? random_float(&state) : (float)(r % 7);
-        type->encode(k, row, w_data + (size_t)r * row_bytes);
-    }
-    struct engine_tensor w = leaf(type->id, 2, (int64_t[]){k, WATCHED_ROWS}, w_data);
-    struct engine_tensor x = leaf(QUANT_F32, 2, (int64_t[]){k, 1}, x_data);
+    static struct bench b;
+    static char w_data[WATCHED_ROWS * WATCHED_K * 4];
+    bench_fill(&b, type, WATCHED_K, false, (uint64_t)++ * round);
+    for (size_t r = 0; r < WATCHED_ROWS; r++)
+        memcpy(w_data + r * b.row_bytes, b.w + r % MAX_ROWS * b.row_bytes, b.row_bytes);
+    struct engine_tensor w = leaf(type->id, 2, (int64_t[]){WATCHED_K, WATCHED_ROWS}, w_data);
+    struct engine_tensor x = leaf(QUANT_F32, 2, (int64_t[]){WATCHED_K, 1}, b.x);
     struct engine_watch watch = {look, &watcher};
     struct engine_graph *g = graph(e);
     struct engine_tensor *out = engine_mul_mat(g, &w, &x);
