@@ -14,27 +14,42 @@ static void swap(struct sample_candidate *a, struct sample_candidate *b)
     *b = c;
 }
 
+static bool better_first(const void *unused, struct sample_candidate a, struct sample_candidate b)
+{
+    (void)unused;
+    return sample_before(a, b);
+}
+
+/* Puts a candidate where it belongs among list[n], n > 0, and before it those that come first;
+ * returns its place. Inlined, so that the usual order is no call. */
+static inline __attribute__((always_inline)) uint32_t
+partition(struct sample_candidate *list, uint32_t n, sample_first_fn *first, const void *order)
+{
+    struct sample_candidate *last = list + n - 1;
+    uint32_t earlier = 0;
+    swap(list + n / 2, last);
+    const struct sample_candidate pivot = *last;
+    for (uint32_t i = 0; i + 1 < n; i++) {
+        const struct sample_candidate c = list[i];
+        list[i] = list[earlier];
+        list[earlier] = c;
+        earlier += first(order, c, pivot);
+    }
+    swap(list + earlier, last);
+    return earlier;
+}
+
 struct sample_candidate sample_select_rank(struct sample_candidate *list, uint32_t n, uint32_t r)
 {
     for (;;) {
-        struct sample_candidate *last = list + n - 1;
-        uint32_t better = 0;
-        swap(list + n / 2, last);
-        const struct sample_candidate pivot = *last;
-        for (uint32_t i = 0; i + 1 < n; i++) {
-            const struct sample_candidate c = list[i];
-            list[i] = list[better];
-            list[better] = c;
-            better += sample_before(c, pivot);
-        }
-        swap(list + better, last);
-        if (r == better) return pivot;
-        if (r < better) {
-            n = better;
+        const uint32_t place = partition(list, n, better_first, NULL);
+        if (r == place) return list[place];
+        if (r < place) {
+            n = place;
         } else {
-            list += better + 1;
-            n -= better + 1;
-            r -= better + 1;
+            list += place + 1;
+            n -= place + 1;
+            r -= place + 1;
         }
     }
 }
@@ -62,41 +77,25 @@ double sample_select_total(const struct sample_set *set, const struct sample_can
     return total;
 }
 
-static bool better_first(const void *unused, struct sample_candidate a, struct sample_candidate b)
-{
-    (void)unused;
-    return sample_before(a, b);
-}
-
 uint32_t sample_select_weight(struct sample_set *set, float best, double bar,
                               sample_first_fn *first, const void *order)
 {
-    struct sample_candidate *list = set->list;
     uint32_t n = set->n, at = 0;
     double sum = 0.0;
-    if (!first) first = better_first;
     while (n > 1) {
-        struct sample_candidate *from = list + at, *last = from + n - 1;
-        uint32_t earlier = 0;
-        swap(from + n / 2, last);
-        const struct sample_candidate pivot = *last;
-        for (uint32_t i = 0; i + 1 < n; i++) {
-            const struct sample_candidate c = from[i];
-            from[i] = from[earlier];
-            from[earlier] = c;
-            earlier += first(order, c, pivot);
-        }
-        swap(from + earlier, last);
-        const double before = sum + sample_select_total(set, from, earlier, best);
-        const double with = before + sample_set_weight(set, pivot.logit, best);
-        if (earlier > 0 && before >= bar) {
-            n = earlier;
-        } else if (with >= bar || earlier + 1 == n) {
-            return at + earlier;
+        struct sample_candidate *from = set->list + at;
+        const uint32_t place =
+            first ? partition(from, n, first, order) : partition(from, n, better_first, NULL);
+        const double before = sum + sample_select_total(set, from, place, best);
+        const double with = before + sample_set_weight(set, from[place].logit, best);
+        if (place > 0 && before >= bar) {
+            n = place;
+        } else if (with >= bar || place + 1 == n) {
+            return at + place;
         } else {
             sum = with;
-            at += earlier + 1;
-            n -= earlier + 1;
+            at += place + 1;
+            n -= place + 1;
         }
     }
     return at;
