@@ -154,5 +154,16 @@ SUPER_AVX512 void k_scales_places(__m512i place[4])
         place[i] = super_places(s, s, s + 2, s + 2, 8);
     }
 }
+
+/* Of a type with such scales: its super_take. */
+SUPER_AVX512 void k_scales_take(super_codes *codes, const uint8_t *const block[SUPER_STEP],
+                                const struct super_column *c, struct super_step *step)
+{
+    __m512i scale[2], place[4];
+    k_scales_places(place);
+    k_scales_four(block, c, step, scale);
+    step->isum[0] = step->isum[1] = _mm512_setzero_si512();
+    super_products(codes, block, c, scale, place, step->isum);
+}
 #endif
 #endif

@@ -136,11 +136,7 @@ SUPER_AVX512 __m512i q5_k_codes(const uint8_t *block, int i)
 SUPER_AVX512 void q5_k_take(const uint8_t *const block[SUPER_STEP], const struct super_column *c,
                             struct super_step *step)
 {
-    __m512i scale[2], place[4];
-    k_scales_places(place);
-    k_scales_four(block, c, step, scale);
-    step->isum[0] = step->isum[1] = _mm512_setzero_si512();
-    super_products(q5_k_codes, block, c, scale, place, step->isum);
+    k_scales_take(q5_k_codes, block, c, step);
 }
 
 QUANT_TARGET_AVX512 static void q5_k_gemv_avx512(int64_t k, const void *w, size_t row_bytes,
