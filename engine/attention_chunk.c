@@ -6,6 +6,7 @@
  * lie by position in the chunk, so that scales of weights belong to the same keys whatever the
  * batch. */
 #include "engine/attention.h"
+#include "quant/stream.h"
 #include <math.h>
 #include <string.h>
 
@@ -54,8 +55,7 @@ static struct rows rows_of(const struct engine_tensor *cache, int64_t kv)
 
 static inline void prefetch_row(const struct rows *rows, int64_t cell)
 {
-    const char *row = rows->first + cell * rows->stride;
-    for (int64_t i = 0; i < rows->bytes; i += 64) __builtin_prefetch(row + i, 0, 2);
+    quant_prefetch(rows->first + cell * rows->stride, (size_t)rows->bytes);
 }
 
 /* Whether the chunk's keys lie in a cache of codes as they would in scratch. */

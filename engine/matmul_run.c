@@ -15,6 +15,7 @@
  * Refuses shapes (matmul.c) and inner loops (tile_*.c, quant/). */
 #include "engine/blas.h"
 #include "engine/matmul.h"
+#include "quant/stream.h"
 #include <math.h>
 #include <string.h>
 
@@ -263,11 +264,6 @@ static void chunk_by_gemv(const struct run *run, const struct chunk *c)
  * processor to see by itself: a prefetch runs ahead in address order, by a panel and a bit. */
 enum { SLICE_ELEMENTS = 256, PREFETCH_AHEAD = 4096, FEW_COLS = 32 };
 
-static void prefetch_linear(const char *at, int64_t bytes)
-{
-    for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(at + i, 0, 2);
-}
-
 /* One panel, whose first row is r, by the group of columns that begins at column i. */
 static void multiply_panel(const struct run *run, const struct chunk *c, const char *panel,
                            int64_t r, int64_t i)
@@ -302,9 +298,9 @@ static void unpack_panels(const struct run *run, const struct chunk *c, int64_t 
         for (int j = 0; j < QUANT_PANEL_ROWS; j++)
             row[j] =
                 c->w + (r + j < c->n_rows ? r + j : c->n_rows - 1) * c->row_bytes + s * slice_bytes;
-        prefetch_linear(c->w + i / n_slices * panel_file + s * slice_file + panel_file +
-                            PREFETCH_AHEAD,
-                        slice_file);
+        quant_prefetch(c->w + i / n_slices * panel_file + s * slice_file + panel_file +
+                           PREFETCH_AHEAD,
+                       (size_t)slice_file);
         c->kernel->unpack((left < SLICE_ELEMENTS ? left : SLICE_ELEMENTS) / block_elements, row,
                           run->own + (i / n_slices - first) * panel_bytes + s * panel_slice);
     }

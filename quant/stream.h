@@ -1,4 +1,4 @@
-/* quant/stream.h: private to quant/ and attention: asking for what is read before it is read.
+/* quant/stream.h: private to quant/ and engine/: asking for what is read before it is read.
  *
  * A kernel that reads several rows side by side, or runs ahead of what the processor sees by
  * itself, asks for memory in address order, some thousand bytes ahead. Asking never reads: any

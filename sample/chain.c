@@ -166,17 +166,11 @@ static bool order_check(const struct sample_options *o, const int *index, int n,
     return true;
 }
 
-/* XTC throws its dice before anyone else does. */
-static bool xtc_will_act(const struct sampler *s)
-{
-    struct sample_random ahead = s->random;
-    return sample_random_unit(&ahead) < (double)s->options.xtc_probability;
-}
-
-/* What it costs in vain is time only. */
+/* XTC throws its dice before anyone else does. What is expected in vain costs time only. */
 void sample_chain_expect(struct sampler *s)
 {
     const struct sample_options *o = &s->options;
+    struct sample_random ahead = s->random;
     double temp = 1.0;
     s->set.expects = false;
     for (int i = 0; i < s->n_stages; i++) {
@@ -187,7 +181,7 @@ void sample_chain_expect(struct sampler *s)
         case SAMPLE_AT_THE_BEST:
             return;
         case SAMPLE_AT_WEIGHTS:
-            if (s->stage[i]->apply == sample_apply_xtc && !xtc_will_act(s)) break;
+            if (s->stage[i]->apply == sample_apply_xtc && !sample_xtc_acts(o, &ahead)) break;
             sample_set_expect(&s->set, SAMPLE_WEIGHTS, temp);
             return;
         case SAMPLE_AT_ENTROPY:

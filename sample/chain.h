@@ -115,6 +115,8 @@ void sample_apply_min_p(struct sampler *s);
 void sample_apply_typical(struct sampler *s);
 void sample_apply_top_n_sigma(struct sampler *s);
 void sample_apply_xtc(struct sampler *s);
+/* Throws the dice. */
+bool sample_xtc_acts(const struct sample_options *o, struct sample_random *random);
 void sample_apply_temperature(struct sampler *s);
 void sample_apply_infill(struct sampler *s);
 

@@ -71,7 +71,6 @@ struct sample_set {
     enum sample_block_sum kind;
     double sum_temp;            /* 0: no sums */
     float scale;                /* of sum_temp: its inverse */
-    double inverse;             /* the same */
     double *share;              /* [n_groups] when drawing: the weights relative to the best */
     struct sample_tally *tally; /* [n_groups] when selecting */
 
@@ -84,7 +83,7 @@ struct sample_set {
 bool sample_set_init(struct sample_set *set, uint32_t n_vocab, struct base_error *err);
 void sample_set_free(struct sample_set *set);
 
-/* Tells what every call will ask of the whole vocabulary first. */
+/* Tells what the next call will ask of the whole vocabulary first. */
 void sample_set_expect(struct sample_set *set, enum sample_block_sum kind, double temp);
 
 /* A new call: logits[n_vocab] (NaN is impossible, infinity the largest number), `allowed` as in

@@ -32,7 +32,6 @@ void sample_set_begin_sums(struct sample_set *set, enum sample_block_sum kind, d
 {
     set->kind = kind;
     set->sum_temp = temp;
-    set->inverse = inverse_of(temp);
     set->scale = sample_set_scale(temp);
 }
 
@@ -123,7 +122,7 @@ static double total_of_group(const struct sample_set *set, uint32_t group,
 void sample_set_add_group(struct sample_set *set, uint32_t group)
 {
     const uint32_t first = sample_set_group_first(group), end = sample_set_group_end(set, group);
-    const double top = (double)set->top[group];
+    const double top = (double)set->top[group], inverse = inverse_of(set->sum_temp);
     struct sample_group_sums to = {0};
     float weight[SAMPLE_GROUP];
     weigh_bounds(set, group, set->top[group], weight);
@@ -135,7 +134,7 @@ void sample_set_add_group(struct sample_set *set, uint32_t group)
         if (!(set->bound[b] > -INFINITY)) continue;
         const struct sample_group_sums own = {(double)set->sums.sum[b], (double)set->sums.second[b],
                                               set->sums.n[b]};
-        const double far = ((double)set->bound[b] - top) * set->inverse;
+        const double far = ((double)set->bound[b] - top) * inverse;
         if (set->kind == SAMPLE_ENTROPY)
             add_weights(&to, own, far, (double)weight[b - first]);
         else if (set->sums.second[b] <= FLT_MAX)
