@@ -231,6 +231,8 @@ static void build_group(const struct run *run, int64_t group, bool convert)
             else
                 interleave256((struct engine_cols256 *)to, run->p->k / 256, &a, c);
         }
+        if (kind == QUANT_ACT_Q8_256 && run->tile->measure)
+            run->tile->measure(run->p->k / 256, (struct engine_cols256 *)to);
     }
 }
 

@@ -27,6 +27,7 @@ struct engine_cols256 { /* one super-block of 256 of 8 columns */
     float d[ENGINE_TILE_COLS];
     int16_t sum16[8][ENGINE_TILE_COLS][2]; /* sums of q over 16, in pairs */
     int16_t sum32[4][ENGINE_TILE_COLS][2]; /* the same over 32 */
+    int32_t mass16, peak32;                /* `measure`'s */
 };
 
 struct engine_tile {
@@ -38,6 +39,10 @@ struct engine_tile {
     void (*panel256)(const struct quant_panel_form *form, int64_t n_blocks,
                      const struct quant_panel256 *w, const struct engine_cols256 *x, int n_rows,
                      int n_cols, float *const *out);
+    /* Completes groups whose other members are set: mass16 becomes the largest sum of |q| over 16
+     * elements, peak32 the largest sum over 32 of those q that are of one sign. From them panel256
+     * learns which sums cannot leave 16 bits. NULL where it does not ask. */
+    void (*measure)(int64_t n_blocks, struct engine_cols256 *x);
     /* QUANT_ACT_F32 products of float rows: out[c][r] = w[r] . x[c], r < n_rows, c < n_cols. */
     void (*f32)(int64_t k, const float *w, int64_t w_stride, int64_t n_rows, const float *const *x,
                 int64_t n_cols, float *const *out);

@@ -128,23 +128,45 @@ TARGET INLINE void sub_starts(int offset, int sub_len, const struct engine_cols2
     }
 }
 
-/* isum of every column: sums of codes times sub-scales. */
-TARGET INLINE void super_block_sums(int offset, int sub_len, const struct quant_panel256 *w,
-                                    const struct engine_cols256 *x, int nc, __m512i *total)
+/* Sums over sub-block i of every column. */
+TARGET INLINE void sub_block_sums(int offset, int sub_len, int i, const struct quant_panel256 *w,
+                                  const struct engine_cols256 *x, int32_t start[16][COLS], int nc,
+                                  __m512i *sum)
 {
+    EACH (c, nc) sum[c] = offset ? broadcast4(&start[i][c]) : _mm512_setzero_si512();
+    EACH (g, sub_len / 4) {
+        __m512i q = _mm512_load_si512(w->q[i * sub_len / 4 + g]);
+        EACH (c, nc)
+            sum[c] = _mm512_dpbusd_epi32(sum[c], q, broadcast4(x->q[i * sub_len / 4 + g][c]));
+    }
+}
+
+/* isum of every column: sums of codes times sub-scales. `narrow`: sums of sub-blocks fit 16 bits,
+ * and two meet their sub-scales in one step, which takes the place of two multiplies. */
+TARGET INLINE void super_block_sums(int offset, int sub_len, bool narrow,
+                                    const struct quant_panel256 *w, const struct engine_cols256 *x,
+                                    int nc, __m512i *total)
+{
+    const __mmask32 odd = 0xaaaaaaaa;
     _Alignas(32) int32_t start[16][COLS];
     if (offset) sub_starts(offset, sub_len, x, start);
     EACH (c, nc) total[c] = _mm512_setzero_si512();
-    for (int i = 0; i < 256 / sub_len; i++) {
-        __m512i sum[COLS];
-        EACH (c, nc) sum[c] = offset ? broadcast4(&start[i][c]) : _mm512_setzero_si512();
-        EACH (g, sub_len / 4) {
-            __m512i q = _mm512_load_si512(w->q[i * sub_len / 4 + g]);
-            EACH (c, nc)
-                sum[c] = _mm512_dpbusd_epi32(sum[c], q, broadcast4(x->q[i * sub_len / 4 + g][c]));
+    for (int i = 0; i < 256 / sub_len; i += 2) {
+        __m512i sum[COLS], next[COLS];
+        __m512i scale = _mm512_load_si512(w->scale[i]), second = _mm512_load_si512(w->scale[i + 1]);
+        sub_block_sums(offset, sub_len, i, w, x, start, nc, sum);
+        if (narrow) {
+            sub_block_sums(offset, sub_len, i + 1, w, x, start, nc, next);
+            scale = _mm512_mask_blend_epi16(odd, scale, _mm512_slli_epi32(second, 16));
+            EACH (c, nc) {
+                sum[c] = _mm512_mask_blend_epi16(odd, sum[c], _mm512_slli_epi32(next[c], 16));
+                total[c] = _mm512_dpwssd_epi32(total[c], sum[c], scale);
+            }
+        } else {
+            EACH (c, nc) total[c] = _mm512_add_epi32(total[c], _mm512_mullo_epi32(sum[c], scale));
+            sub_block_sums(offset, sub_len, i + 1, w, x, start, nc, next);
+            EACH (c, nc) total[c] = _mm512_add_epi32(total[c], _mm512_mullo_epi32(next[c], second));
         }
-        __m512i scale = _mm512_load_si512(w->scale[i]);
-        EACH (c, nc) total[c] = _mm512_add_epi32(total[c], _mm512_mullo_epi32(sum[c], scale));
     }
 }
 
@@ -182,7 +204,7 @@ TARGET INLINE __m512i super_block_minima(int sub_len, const struct quant_panel25
     return msum;
 }
 
-TARGET INLINE void panel256_cols(int offset, bool has_min, bool folded, int sub_len,
+TARGET INLINE void panel256_cols(int offset, int max_code, bool has_min, bool folded, int sub_len,
                                  int64_t n_blocks, const struct quant_panel256 *w,
                                  const struct engine_cols256 *x, int nc, int n_rows, int n_cols,
                                  float *const *out)
@@ -193,8 +215,10 @@ TARGET INLINE void panel256_cols(int offset, bool has_min, bool folded, int sub_
         __m512i total[COLS];
         if (folded)
             folded_block_sums(offset, w, x, nc, total);
+        else if (offset ? offset * x->mass16 <= INT16_MAX : max_code * x->peak32 <= INT16_MAX)
+            super_block_sums(offset, sub_len, true, w, x, nc, total);
         else
-            super_block_sums(offset, sub_len, w, x, nc, total);
+            super_block_sums(offset, sub_len, false, w, x, nc, total);
         __m512 d = _mm512_load_ps(w->d), m = _mm512_load_ps(w->m);
         EACH (c, nc) {
             __m512 da = _mm512_set1_ps(x->d[c]), scale = _mm512_mul_ps(d, da), v;
@@ -217,15 +241,18 @@ TARGET INLINE void panel256_form(const struct quant_panel_form *form, int64_t n_
 {
     const int offset = form->offset;
     if (form->folded && form->has_min) /* minima by 16 come in folded panels only */
-        panel256_cols(0, true, true, 16, n_blocks, w, x, nc, n_rows, n_cols, out);
+        panel256_cols(0, form->max_code, true, true, 16, n_blocks, w, x, nc, n_rows, n_cols, out);
     else if (form->folded)
-        panel256_cols(offset, false, true, 16, n_blocks, w, x, nc, n_rows, n_cols, out);
+        panel256_cols(offset, form->max_code, false, true, 16, n_blocks, w, x, nc, n_rows, n_cols,
+                      out);
     else if (form->has_min)
-        panel256_cols(0, true, false, 32, n_blocks, w, x, nc, n_rows, n_cols, out);
+        panel256_cols(0, form->max_code, true, false, 32, n_blocks, w, x, nc, n_rows, n_cols, out);
     else if (form->sub_len == 16)
-        panel256_cols(offset, false, false, 16, n_blocks, w, x, nc, n_rows, n_cols, out);
+        panel256_cols(offset, form->max_code, false, false, 16, n_blocks, w, x, nc, n_rows, n_cols,
+                      out);
     else
-        panel256_cols(offset, false, false, 32, n_blocks, w, x, nc, n_rows, n_cols, out);
+        panel256_cols(offset, form->max_code, false, false, 32, n_blocks, w, x, nc, n_rows, n_cols,
+                      out);
 }
 
 TARGET static void panel256_avx512(const struct quant_panel_form *form, int64_t n_blocks,
@@ -236,6 +263,31 @@ TARGET static void panel256_avx512(const struct quant_panel_form *form, int64_t 
         panel256_form(form, n_blocks, w, x, COLS, n_rows, n_cols, out);
     else
         panel256_form(form, n_blocks, w, x, 4, n_rows, n_cols, out);
+}
+
+TARGET static void measure_avx512(int64_t n_blocks, struct engine_cols256 *x)
+{
+    const __m256i ones = _mm256_set1_epi8(1), zero = _mm256_setzero_si256();
+    for (int64_t b = 0; b < n_blocks; b++, x++) {
+        __m256i mass = zero, peak = zero;
+        for (int i = 0; i < 64; i += 8) {
+            __m256i plus = zero, minus = zero;
+            EACH (h, 2) {
+                __m256i sum = zero;
+                EACH (g, 4) {
+                    __m256i q = _mm256_loadu_si256((const __m256i *)x->q[i + 4 * h + g]);
+                    sum = _mm256_dpbusd_epi32(sum, _mm256_abs_epi8(q), ones);
+                    plus = _mm256_dpbusd_epi32(plus, _mm256_max_epi8(q, zero), ones);
+                }
+                mass = _mm256_max_epi32(mass, sum);
+                minus = _mm256_add_epi32(minus, sum);
+            }
+            minus = _mm256_sub_epi32(minus, plus);
+            peak = _mm256_max_epi32(peak, _mm256_max_epi32(plus, minus));
+        }
+        x->mass16 = _mm512_reduce_max_epi32(_mm512_zextsi256_si512(mass));
+        x->peak32 = _mm512_reduce_max_epi32(_mm512_zextsi256_si512(peak));
+    }
 }
 
 /* ---- Floats: 4 rows by 4 columns, 16 lanes each ---- */
@@ -480,6 +532,7 @@ TARGET static void weighted_sum_avx512(int64_t n, int64_t dim, const float *v, i
 const struct engine_tile engine_tile_avx512 = {
     .panel32 = panel32_avx512,
     .panel256 = panel256_avx512,
+    .measure = measure_avx512,
     .f32 = f32_avx512,
     .weighted_sum = weighted_sum_avx512,
 };
@@ -487,6 +540,7 @@ const struct engine_tile engine_tile_avx512 = {
 const struct engine_tile engine_tile_avx512bf16 = {
     .panel32 = panel32_avx512,
     .panel256 = panel256_avx512,
+    .measure = measure_avx512,
     .f32 = f32_avx512,
     .bf16 = bf16_avx512,
     .weighted_sum = weighted_sum_avx512,

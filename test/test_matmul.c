@@ -194,6 +194,47 @@ static void test_edges(void **state)
     for_all_types(check_edges, threads, 4);
 }
 
+/* ---- Sums as large as they get ---- */
+
+/* Rows of equal weights, so that codes are the largest or the smallest; columns of equal q beside
+ * one of 127, from such whose sums over a sub-block fit 16 bits to such whose do not. */
+static void fill_extremes(struct bench *b, const struct quant_type *type)
+{
+    b->type = type;
+    b->k = 2 * type->block_len;
+    assert_true(quant_row_bytes(type, (uint64_t)b->k, &b->row_bytes));
+    for (int64_t r = 0; r < MAX_ROWS; r++) {
+        float row[MAX_K];
+        for (int64_t i = 0; i < b->k; i++) row[i] = (r % 2 ? -1.0f : 1.0f) * (float)(r + 1);
+        type->encode(b->k, row, b->w + (size_t)r * b->row_bytes);
+    }
+    for (int64_t c = 0; c < MAX_COLS; c++) {
+        for (int64_t i = 0; i < b->k; i++) {
+            const float q = i % type->block_len == 0 ? 127.0f : (float)(2 * c + 1);
+            b->x[c][i] = c % 3 == 0 || (c % 3 == 1 && i / 16 % 2) ? q : -q;
+        }
+        struct quant_act a = scalar_act(type->act, b->k, b->x[c]);
+        for (int64_t r = 0; r < MAX_ROWS; r++)
+            b->want[c][r] = type->dot(b->k, b->w + (size_t)r * b->row_bytes, &a);
+    }
+}
+
+static void check_extremes(const struct quant_type *type, struct engine *e, int *round)
+{
+    static struct bench b;
+    (void)round;
+    if (type->act != QUANT_ACT_Q8_32 && type->act != QUANT_ACT_Q8_256) return;
+    fill_extremes(&b, type);
+    for (int64_t cols = 1; cols <= MAX_COLS; cols += 9) check_product(&b, e, MAX_ROWS, cols);
+}
+
+static void test_extremes(void **state)
+{
+    (void)state;
+    static const int threads[] = {1, 2};
+    for_all_types(check_extremes, threads, 2);
+}
+
 /* ---- Batches, strides ---- */
 
 /* w [2][rows][k] from a matrix cut in two; x [2][2 * 2][T][k] permuted: every second matrix of x
@@ -607,12 +648,13 @@ static void test_watch_refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_edges),   cmocka_unit_test(test_batches),
-        cmocka_unit_test(test_strides), cmocka_unit_test(test_stripes),
-        cmocka_unit_test(test_cat),     cmocka_unit_test(test_experts),
-        cmocka_unit_test(test_large),   cmocka_unit_test(test_reference),
-        cmocka_unit_test(test_blas),    cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_watch),   cmocka_unit_test(test_watch_refusals),
+        cmocka_unit_test(test_edges),          cmocka_unit_test(test_extremes),
+        cmocka_unit_test(test_batches),        cmocka_unit_test(test_strides),
+        cmocka_unit_test(test_stripes),        cmocka_unit_test(test_cat),
+        cmocka_unit_test(test_experts),        cmocka_unit_test(test_large),
+        cmocka_unit_test(test_reference),      cmocka_unit_test(test_blas),
+        cmocka_unit_test(test_refusals),       cmocka_unit_test(test_watch),
+        cmocka_unit_test(test_watch_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

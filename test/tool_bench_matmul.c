@@ -38,10 +38,15 @@ static void *memory(size_t size)
     return p;
 }
 
+/* A sum of four, nearly normal, as what meets weights in a model is. */
 static float random_float(uint64_t *state)
 {
-    *state = *state * 6364136223846793005u + 1442695040888963407u;
-    return (float)(int32_t)(*state >> 32) * 0x1p-31f;
+    float sum = 0.0f;
+    for (int i = 0; i < 4; i++) {
+        *state = *state * 6364136223846793005u + 1442695040888963407u;
+        sum += (float)(int32_t)(*state >> 32) * 0x1p-33f;
+    }
+    return sum;
 }
 
 /* ---- Limits ---- */
