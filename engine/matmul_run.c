@@ -309,7 +309,38 @@ static void unpack_panels(const struct run *run, const struct chunk *c, int64_t 
 }
 
 /* With few columns the bytes of the weights decide: one panel at a time, which the L1 cache holds.
- * With many, all panels of the chunk, so that a group of columns is read once for all of them. */
+ */
+static void panel_by_panel(const struct run *run, const struct chunk *c, int64_t panel_bytes,
+                           int64_t n_panels)
+{
+    for (int64_t j = 0; j < n_panels; j++) {
+        unpack_panels(run, c, panel_bytes, j, j + 1);
+        for (int64_t i = 0; i < c->n; i += ENGINE_TILE_COLS)
+            multiply_panel(run, c, run->own, j * QUANT_PANEL_ROWS, i);
+    }
+}
+
+/* With many, all panels of the chunk, so that a group of columns is read once for all of them. The
+ * last quarter of the steps asks for the weights behind the chunk, most likely this worker's next:
+ * unpacking them would wait for memory, multiplying does not. */
+static void panels_together(const struct run *run, const struct chunk *c, int64_t panel_bytes,
+                            int64_t n_panels)
+{
+    const int64_t steps = n_panels * ((c->n + ENGINE_TILE_COLS - 1) / ENGINE_TILE_COLS);
+    const int64_t quarter = (steps + 3) / 4, bytes = c->n_rows * c->row_bytes;
+    const char *next = c->w + bytes;
+    unpack_panels(run, c, panel_bytes, 0, n_panels);
+    for (int64_t step = 0; step < steps; step++) {
+        const int64_t j = step % n_panels, ask = step - (steps - quarter);
+        if (ask >= 0) {
+            const int64_t from = bytes * ask / quarter, to = bytes * (ask + 1) / quarter;
+            quant_prefetch_pages(next + from, (size_t)(to - from));
+        }
+        multiply_panel(run, c, run->own + j * panel_bytes, j * QUANT_PANEL_ROWS,
+                       step / n_panels * ENGINE_TILE_COLS);
+    }
+}
+
 static void chunk_by_panels(const struct run *run, const struct chunk *c)
 {
     enum quant_act_kind kind = c->type->act;
@@ -318,14 +349,10 @@ static void chunk_by_panels(const struct run *run, const struct chunk *c)
         n_blocks * (int64_t)(kind == QUANT_ACT_Q8_32 ? sizeof(struct quant_panel32)
                                                      : sizeof(struct quant_panel256));
     int64_t n_panels = (c->n_rows + QUANT_PANEL_ROWS - 1) / QUANT_PANEL_ROWS;
-    int64_t at_once = c->n <= FEW_COLS ? 1 : n_panels;
-    for (int64_t first = 0; first < n_panels; first += at_once) {
-        unpack_panels(run, c, panel_bytes, first, first + at_once);
-        for (int64_t i = 0; i < c->n; i += ENGINE_TILE_COLS)
-            for (int64_t j = 0; j < at_once; j++)
-                multiply_panel(run, c, run->own + j * panel_bytes, (first + j) * QUANT_PANEL_ROWS,
-                               i);
-    }
+    if (c->n <= FEW_COLS)
+        panel_by_panel(run, c, panel_bytes, n_panels);
+    else
+        panels_together(run, c, panel_bytes, n_panels);
 }
 
 /* The chunk's rows as floats: in place where they are, else decoded into this worker's scratch. */

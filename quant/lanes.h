@@ -1,8 +1,8 @@
 /* quant/lanes.h: private to quant/: what the float types (F32, F16, BF16) share: the tree that ends
  * their sum of 16 lanes, and the vector shells of gemv around a type's own step.
  *
- * Two rows go side by side, to hide the latency of the fma; memory sees one linear stream by the
- * prefetch. (Four rows, or twice the distance, read F16 from memory a tenth slower.) */
+ * Rows go one after the other, so that memory sees a single stream: two side by side read BF16 0.86
+ * and F32 0.9 times as fast from memory. The next row hides what a row waits for its own sums. */
 #ifndef QUANT_LANES_H
 #define QUANT_LANES_H
 
@@ -17,7 +17,8 @@ static inline float quant_lanes_tree(float lane[16])
 
 #if defined(__x86_64__)
 
-enum { QUANT_LANES_AHEAD = 4096 }; /* bytes between a read and its prefetch */
+/* Bytes between a read and its prefetch, and those asked for together. */
+enum { QUANT_LANES_AHEAD = 6144, QUANT_LANES_AT_ONCE = 512 };
 
 /* The sizes of a type's step. */
 struct quant_lanes_form {
@@ -52,27 +53,17 @@ QUANT_TARGET_AVX2 QUANT_INLINE void quant_lanes_gemv_avx2(struct quant_lanes_for
     const size_t w_step = (size_t)form.step * form.w_bytes;
     const size_t x_step = (size_t)form.step * form.x_bytes;
 
-    for (int64_t r = 0; r < n_rows; r += 2) {
-        struct quant_lanes_avx2 lanes[2];
-        const uint8_t *row[2], *x = column;
+    for (int64_t r = 0; r < n_rows; r++) {
+        const uint8_t *row = (const uint8_t *)w + (size_t)r * row_bytes, *x = column;
+        struct quant_lanes_avx2 lanes = {_mm256_setzero_ps(), _mm256_setzero_ps()};
         int64_t left = k;
-
-        row[0] = (const uint8_t *)w + (size_t)r * row_bytes;
-        row[1] = row[0] + (r + 1 < n_rows ? row_bytes : 0); /* else its result is not stored */
-        const char *ahead = (const char *)row[0] + row_bytes + QUANT_LANES_AHEAD;
-        for (int i = 0; i < 2; i++)
-            lanes[i] = (struct quant_lanes_avx2){_mm256_setzero_ps(), _mm256_setzero_ps()};
-        for (; left >= form.step; left -= form.step, x += x_step, ahead += 2 * w_step) {
-            quant_prefetch_pages(ahead, 2 * w_step);
-            for (int i = 0; i < 2; i++) {
-                lanes[i] = step(lanes[i], row[i], x, form.step);
-                row[i] += w_step;
-            }
+        for (; left >= form.step; left -= form.step, x += x_step, row += w_step) {
+            quant_prefetch_stream((const char *)row + QUANT_LANES_AHEAD, w_step,
+                                  QUANT_LANES_AT_ONCE);
+            lanes = step(lanes, row, x, form.step);
         }
-        for (int i = 0; i < 2 && r + i < n_rows; i++) {
-            if (left > 0) lanes[i] = step(lanes[i], row[i], x, (int)left);
-            out[r + i] = quant_tree_avx2(_mm256_add_ps(lanes[i].low, lanes[i].high));
-        }
+        if (left > 0) lanes = step(lanes, row, x, (int)left);
+        out[r] = quant_tree_avx2(_mm256_add_ps(lanes.low, lanes.high));
     }
 }
 
@@ -85,27 +76,18 @@ QUANT_TARGET_AVX512 QUANT_INLINE void quant_lanes_gemv_avx512(struct quant_lanes
     const size_t w_step = (size_t)form.step * form.w_bytes;
     const size_t x_step = (size_t)form.step * form.x_bytes;
 
-    for (int64_t r = 0; r < n_rows; r += 2) {
-        __m512 lanes[2];
-        const uint8_t *row[2], *x = column;
+    for (int64_t r = 0; r < n_rows; r++) {
+        const uint8_t *row = (const uint8_t *)w + (size_t)r * row_bytes, *x = column;
+        __m512 lanes = _mm512_setzero_ps();
         int64_t left = k;
-
-        row[0] = (const uint8_t *)w + (size_t)r * row_bytes;
-        row[1] = row[0] + (r + 1 < n_rows ? row_bytes : 0); /* else its result is not stored */
-        const char *ahead = (const char *)row[0] + row_bytes + QUANT_LANES_AHEAD;
-        for (int i = 0; i < 2; i++) lanes[i] = _mm512_setzero_ps();
-        for (; left >= form.step; left -= form.step, x += x_step, ahead += 2 * w_step) {
-            quant_prefetch_pages(ahead, 2 * w_step);
-            for (int i = 0; i < 2; i++) {
-                lanes[i] = step(lanes[i], row[i], x, form.step);
-                row[i] += w_step;
-            }
+        for (; left >= form.step; left -= form.step, x += x_step, row += w_step) {
+            quant_prefetch_stream((const char *)row + QUANT_LANES_AHEAD, w_step,
+                                  QUANT_LANES_AT_ONCE);
+            lanes = step(lanes, row, x, form.step);
         }
-        for (int i = 0; i < 2 && r + i < n_rows; i++) {
-            if (left > 0) lanes[i] = step(lanes[i], row[i], x, (int)left);
-            out[r + i] = quant_tree_avx2(_mm256_add_ps(_mm512_castps512_ps256(lanes[i]),
-                                                       _mm512_extractf32x8_ps(lanes[i], 1)));
-        }
+        if (left > 0) lanes = step(lanes, row, x, (int)left);
+        out[r] = quant_tree_avx2(
+            _mm256_add_ps(_mm512_castps512_ps256(lanes), _mm512_extractf32x8_ps(lanes, 1)));
     }
 }
 
