@@ -83,15 +83,13 @@ QUANT_TARGET_AVX2 static inline __m256i magnitude_avx2(const float *x)
     return _mm256_and_si256(v, _mm256_set1_epi32(0x7fffffff));
 }
 
-QUANT_TARGET_AVX2 static inline __m256i largest_of_32_avx2(const float *x)
+QUANT_TARGET_AVX2 QUANT_INLINE __m256i largest_of_32_avx2(const float *x)
 {
     return _mm256_max_epi32(_mm256_max_epi32(magnitude_avx2(x), magnitude_avx2(x + 8)),
                             _mm256_max_epi32(magnitude_avx2(x + 16), magnitude_avx2(x + 24)));
 }
 
-/* Codes of 32 elements; returns sums of four neighbours each, elements 0 to 15 in the lower half. A
- * factor of 0 gives zeros also for x that are not finite. */
-QUANT_TARGET_AVX2 static inline __m256i quantize_avx2(const float *x, float factor, int8_t *q)
+QUANT_TARGET_AVX2 QUANT_INLINE __m256i quantize_avx2(const float *x, float factor, int8_t *q)
 {
     const __m256 f = _mm256_set1_ps(factor);
     __m256i c0 = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_loadu_ps(x), f));
@@ -107,43 +105,100 @@ QUANT_TARGET_AVX2 static inline __m256i quantize_avx2(const float *x, float fact
                              _mm256_set1_epi16(1));
 }
 
-/* The two sums of 16 codes: bits 0 to 31, and 32 to 63. */
-QUANT_TARGET_AVX2 static inline uint64_t sums_of_16_avx2(__m256i fours)
+/* The sums of each half of the lanes of eight vectors: of v[0]'s lower half, of its upper one, of
+ * v[1]'s lower half, ... */
+QUANT_TARGET_AVX2 static inline __m256i sums_of_halves_avx2(const __m256i v[8])
 {
-    __m256i eights = _mm256_hadd_epi32(fours, fours);
-    __m256i sums = _mm256_hadd_epi32(eights, eights);
-    __m128i both =
-        _mm_unpacklo_epi32(_mm256_castsi256_si128(sums), _mm256_extracti128_si256(sums, 1));
-    return (uint64_t)_mm_cvtsi128_si64(both);
+    __m256i first = _mm256_hadd_epi32(_mm256_hadd_epi32(v[0], v[1]), _mm256_hadd_epi32(v[2], v[3]));
+    __m256i last = _mm256_hadd_epi32(_mm256_hadd_epi32(v[4], v[5]), _mm256_hadd_epi32(v[6], v[7]));
+    __m256i all = _mm256_packs_epi32(first, last); /* all lower halves, all upper halves */
+    __m128i low = _mm256_castsi256_si128(all), high = _mm256_extracti128_si256(all, 1);
+    return _mm256_set_m128i(_mm_unpackhi_epi16(low, high), _mm_unpacklo_epi16(low, high));
+}
+
+/* Lane i of the result is the largest lane of v[i]. */
+QUANT_TARGET_AVX2 static inline __m256i largest_of_each_avx2(const __m256i v[8])
+{
+    __m256i two[4], four[2];
+    for (int i = 0; i < 4; i++)
+        two[i] = _mm256_max_epi32(_mm256_unpacklo_epi32(v[2 * i], v[2 * i + 1]),
+                                  _mm256_unpackhi_epi32(v[2 * i], v[2 * i + 1]));
+    for (int i = 0; i < 2; i++)
+        four[i] = _mm256_max_epi32(_mm256_unpacklo_epi64(two[2 * i], two[2 * i + 1]),
+                                   _mm256_unpackhi_epi64(two[2 * i], two[2 * i + 1]));
+    return _mm256_max_epi32(_mm256_permute2x128_si256(four[0], four[1], 0x20),
+                            _mm256_permute2x128_si256(four[0], four[1], 0x31));
+}
+
+/* block_scale of eight blocks. */
+QUANT_TARGET_AVX2 static inline __m256 block_scales_avx2(__m256i largest_bits, float factor[8])
+{
+    const __m256i wild = _mm256_cmpgt_epi32(largest_bits, _mm256_set1_epi32(BITS_INFINITY - 1));
+    const __m256i tiny = _mm256_cmpgt_epi32(_mm256_set1_epi32(BITS_TINY), largest_bits);
+    const __m256 none = _mm256_castsi256_ps(_mm256_or_si256(wild, tiny));
+    const __m256 nan = _mm256_castsi256_ps(_mm256_set1_epi32(0x7fc00000));
+    __m256 d = _mm256_div_ps(_mm256_castsi256_ps(largest_bits), _mm256_set1_ps(127.0f));
+    _mm256_storeu_ps(factor, _mm256_andnot_ps(none, _mm256_div_ps(_mm256_set1_ps(1.0f), d)));
+    return _mm256_blendv_ps(_mm256_andnot_ps(none, d), nan, _mm256_castsi256_ps(wild));
+}
+
+/* Of 32 elements: eight numbers, the largest of which is the largest magnitude. */
+typedef __m256i largest_of_32(const float *x);
+/* Codes of 32 elements; returns sums of four neighbours each, elements 0 to 15 in the lower half. A
+ * factor of 0 gives zeros also for x that are not finite. */
+typedef __m256i quantize_32(const float *x, float factor, int8_t *q);
+
+/* Eight blocks at a time, so that their divisions and sums over lanes are the same instructions;
+ * what is left of a row goes with blocks of zeros. */
+QUANT_TARGET_AVX2 QUANT_INLINE void q8_32_x86(largest_of_32 *largest, quantize_32 *codes, int64_t k,
+                                              const float *x, int8_t *q, float *d, float *s,
+                                              int16_t *sum)
+{
+    const int64_t n_blocks = k / 32;
+    for (int64_t b = 0; b < n_blocks; b += 8, x += 256, q += 256) {
+        const int n = n_blocks - b < 8 ? (int)(n_blocks - b) : 8;
+        __m256i v[8];
+        float factor[8], scale[8], t[8];
+        int16_t sums[16];
+        for (int i = 0; i < 8; i++) v[i] = i < n ? largest(x + 32 * i) : _mm256_setzero_si256();
+        const __m256 all = block_scales_avx2(largest_of_each_avx2(v), factor);
+        for (int i = 0; i < 8; i++)
+            v[i] = i < n ? codes(x + 32 * i, factor[i], q + 32 * i) : _mm256_setzero_si256();
+        __m256i pairs = _mm256_madd_epi16(sums_of_halves_avx2(v), _mm256_set1_epi16(1));
+        _mm256_storeu_ps(scale, all);
+        _mm256_storeu_ps(t, _mm256_mul_ps(all, _mm256_cvtepi32_ps(pairs)));
+        _mm256_storeu_si256((__m256i *)sums,
+                            _mm256_permute4x64_epi64(_mm256_packs_epi32(pairs, pairs), 0x08));
+        memcpy(d + b, scale, (size_t)n * sizeof *d);
+        memcpy(s + b, t, (size_t)n * sizeof *s);
+        memcpy(sum + b, sums, (size_t)n * sizeof *sum);
+    }
+}
+
+QUANT_TARGET_AVX2 QUANT_INLINE void q8_256_x86(largest_of_32 *largest, quantize_32 *codes,
+                                               int64_t k, const float *x, int8_t *q, float *d,
+                                               int16_t *sum)
+{
+    for (int64_t b = 0; b < k / 256; b++, x += 256, q += 256) {
+        __m256i most = _mm256_setzero_si256(), fours[8];
+        float factor;
+        for (int i = 0; i < 8; i++) most = _mm256_max_epi32(most, largest(x + 32 * i));
+        d[b] = block_scale(reduce_max_avx2(most), &factor);
+        for (int i = 0; i < 8; i++) fours[i] = codes(x + 32 * i, factor, q + 32 * i);
+        _mm256_storeu_si256((__m256i *)(sum + 16 * b), sums_of_halves_avx2(fours));
+    }
 }
 
 QUANT_TARGET_AVX2 static void q8_32_avx2(int64_t k, const float *x, int8_t *q, float *d, float *s,
                                          int16_t *sum)
 {
-    for (int64_t b = 0; b < k / 32; b++) {
-        float factor;
-        d[b] = block_scale(reduce_max_avx2(largest_of_32_avx2(x + 32 * b)), &factor);
-        uint64_t sums = sums_of_16_avx2(quantize_avx2(x + 32 * b, factor, q + 32 * b));
-        sum[b] = (int16_t)((int16_t)sums + (int16_t)(sums >> 32));
-        s[b] = d[b] * (float)sum[b];
-    }
+    q8_32_x86(largest_of_32_avx2, quantize_avx2, k, x, q, d, s, sum);
 }
 
 QUANT_TARGET_AVX2 static void q8_256_avx2(int64_t k, const float *x, int8_t *q, float *d,
                                           int16_t *sum)
 {
-    for (int64_t b = 0; b < k / 256; b++) {
-        __m256i largest = _mm256_setzero_si256();
-        float factor;
-        for (int64_t i = 256 * b; i < 256 * b + 256; i += 32)
-            largest = _mm256_max_epi32(largest, largest_of_32_avx2(x + i));
-        d[b] = block_scale(reduce_max_avx2(largest), &factor);
-        for (int64_t i = 256 * b; i < 256 * b + 256; i += 32) {
-            uint64_t sums = sums_of_16_avx2(quantize_avx2(x + i, factor, q + i));
-            sum[i / 16] = (int16_t)sums;
-            sum[i / 16 + 1] = (int16_t)(sums >> 32);
-        }
-    }
+    q8_256_x86(largest_of_32_avx2, quantize_avx2, k, x, q, d, sum);
 }
 
 QUANT_TARGET_AVX2 static void bf16_avx2(int64_t k, const float *x, uint16_t *out)
@@ -166,22 +221,16 @@ QUANT_TARGET_AVX2 static void bf16_avx2(int64_t k, const float *x, uint16_t *out
     bf16_scalar(k - i, x + i, out + i);
 }
 
-QUANT_TARGET_AVX512 static inline __m512i largest_of_32_avx512(const float *x)
+QUANT_TARGET_AVX512 QUANT_INLINE __m256i largest_of_32_avx512(const float *x)
 {
     const __m512i magnitude = _mm512_set1_epi32(0x7fffffff);
     __m512i v0 = _mm512_and_si512(_mm512_loadu_si512(x), magnitude);
     __m512i v1 = _mm512_and_si512(_mm512_loadu_si512(x + 16), magnitude);
-    return _mm512_max_epi32(v0, v1);
+    v0 = _mm512_max_epi32(v0, v1);
+    return _mm256_max_epi32(_mm512_castsi512_si256(v0), _mm512_extracti64x4_epi64(v0, 1));
 }
 
-QUANT_TARGET_AVX512 static inline uint32_t reduce_max_avx512(__m512i v)
-{
-    return reduce_max_avx2(
-        _mm256_max_epi32(_mm512_castsi512_si256(v), _mm512_extracti64x4_epi64(v, 1)));
-}
-
-/* Codes of 32 elements; returns sums of four neighbours each, as quantize_avx2. */
-QUANT_TARGET_AVX512 static inline __m256i quantize_avx512(const float *x, float factor, int8_t *q)
+QUANT_TARGET_AVX512 QUANT_INLINE __m256i quantize_avx512(const float *x, float factor, int8_t *q)
 {
     const __m512 f = _mm512_set1_ps(factor);
     __m512i c0 = _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_loadu_ps(x), f));
@@ -195,30 +244,13 @@ QUANT_TARGET_AVX512 static inline __m256i quantize_avx512(const float *x, float 
 QUANT_TARGET_AVX512 static void q8_32_avx512(int64_t k, const float *x, int8_t *q, float *d,
                                              float *s, int16_t *sum)
 {
-    for (int64_t b = 0; b < k / 32; b++) {
-        float factor;
-        d[b] = block_scale(reduce_max_avx512(largest_of_32_avx512(x + 32 * b)), &factor);
-        uint64_t sums = sums_of_16_avx2(quantize_avx512(x + 32 * b, factor, q + 32 * b));
-        sum[b] = (int16_t)((int16_t)sums + (int16_t)(sums >> 32));
-        s[b] = d[b] * (float)sum[b];
-    }
+    q8_32_x86(largest_of_32_avx512, quantize_avx512, k, x, q, d, s, sum);
 }
 
 QUANT_TARGET_AVX512 static void q8_256_avx512(int64_t k, const float *x, int8_t *q, float *d,
                                               int16_t *sum)
 {
-    for (int64_t b = 0; b < k / 256; b++) {
-        __m512i largest = _mm512_setzero_si512();
-        float factor;
-        for (int64_t i = 256 * b; i < 256 * b + 256; i += 32)
-            largest = _mm512_max_epi32(largest, largest_of_32_avx512(x + i));
-        d[b] = block_scale(reduce_max_avx512(largest), &factor);
-        for (int64_t i = 256 * b; i < 256 * b + 256; i += 32) {
-            uint64_t sums = sums_of_16_avx2(quantize_avx512(x + i, factor, q + i));
-            sum[i / 16] = (int16_t)sums;
-            sum[i / 16 + 1] = (int16_t)(sums >> 32);
-        }
-    }
+    q8_256_x86(largest_of_32_avx512, quantize_avx512, k, x, q, d, sum);
 }
 
 /* VCVTNEPS2BF16 would turn subnormals into zeros, so this is integer arithmetic too. */

@@ -10,8 +10,6 @@
 #include "quant/types.h"
 #include <math.h>
 
-#define QUANT_INLINE static inline __attribute__((always_inline))
-
 /* ---- Encoding (quant/block32.c) ---- */
 
 /* Scale and minimum of 32 elements as the file keeps them. */

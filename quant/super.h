@@ -24,7 +24,7 @@ struct super_parts {
 
 typedef void super_expand(const void *block, struct super_parts *parts);
 
-#define SUPER_INLINE static inline __attribute__((always_inline))
+#define SUPER_INLINE QUANT_INLINE
 
 /* d * scale * (q - offset) is exact in float (11 + 7 + 6 bits), so the only rounding of a value is
  * that of the sum with the minimum, which is exact as well. */
