@@ -163,33 +163,45 @@ static void convert_row(const struct run *run, int64_t x_row)
 
 /* ---- Phase 2: groups ---- */
 
-static void interleave_q(int8_t (*to)[ENGINE_TILE_COLS][4], const int8_t *q, int n, int c)
+/* Where a group's columns have their q of elements from `at` on; of a missing one, zeros. */
+static void columns_q(const struct quant_act *a, int n, int64_t at,
+                      const int8_t *q[ENGINE_TILE_COLS])
 {
-    for (int i = 0; i < n; i++) memcpy(to[i][c], q + 4 * i, 4);
+    static const int8_t zeros[256];
+    for (int c = 0; c < ENGINE_TILE_COLS; c++) q[c] = c < n ? a[c].q + at : zeros;
 }
 
-static void interleave32(struct engine_cols32 *to, int64_t n_blocks, const struct quant_act *a,
-                         int c)
+static void interleave32(const struct engine_tile *tile, struct engine_cols32 *to, int64_t n_blocks,
+                         const struct quant_act *a, int n)
 {
+    const int8_t *q[ENGINE_TILE_COLS];
     for (int64_t b = 0; b < n_blocks; b++) {
-        interleave_q(to[b].q, a->q + 32 * b, 8, c);
-        to[b].d[c] = a->d[b];
-        to[b].s[c] = a->s[b];
-        to[b].minus_sum[c] = -a->sum[b];
+        columns_q(a, n, 32 * b, q);
+        tile->interleave(8, q, to[b].q);
+        for (int c = 0; c < n; c++) {
+            to[b].d[c] = a[c].d[b];
+            to[b].s[c] = a[c].s[b];
+            to[b].minus_sum[c] = -a[c].sum[b];
+        }
     }
 }
 
-static void interleave256(struct engine_cols256 *to, int64_t n_blocks, const struct quant_act *a,
-                          int c)
+static void interleave256(const struct engine_tile *tile, struct engine_cols256 *to,
+                          int64_t n_blocks, const struct quant_act *a, int n)
 {
+    const int8_t *q[ENGINE_TILE_COLS];
     for (int64_t b = 0; b < n_blocks; b++) {
-        const int16_t *sum = a->sum + 16 * b;
-        interleave_q(to[b].q, a->q + 256 * b, 64, c);
-        to[b].d[c] = a->d[b];
-        for (int i = 0; i < 16; i++) to[b].sum16[i / 2][c][i % 2] = sum[i];
-        for (int i = 0; i < 8; i++)
-            to[b].sum32[i / 2][c][i % 2] = (int16_t)(sum[2 * i] + sum[2 * i + 1]);
+        columns_q(a, n, 256 * b, q);
+        tile->interleave(64, q, to[b].q);
+        for (int c = 0; c < n; c++) {
+            const int16_t *sum = a[c].sum + 16 * b;
+            to[b].d[c] = a[c].d[b];
+            for (int i = 0; i < 16; i++) to[b].sum16[i / 2][c][i % 2] = sum[i];
+            for (int i = 0; i < 8; i++)
+                to[b].sum32[i / 2][c][i % 2] = (int16_t)(sum[2 * i] + sum[2 * i + 1]);
+        }
     }
+    if (tile->measure) tile->measure(n_blocks, to);
 }
 
 static char *group_at(const struct run *run, enum quant_act_kind kind, int64_t group)
@@ -224,15 +236,12 @@ static void build_group(const struct run *run, int64_t group, bool convert)
         if (!run->p->act[kind].bytes) continue;
         char *to = group_at(run, kind, group);
         if (n < ENGINE_TILE_COLS) memset(to, 0, (size_t)run->p->act[kind].group_bytes);
-        for (int c = 0; c < n; c++) {
-            struct quant_act a = column_act(run, kind, column[c].x_row);
-            if (kind == QUANT_ACT_Q8_32)
-                interleave32((struct engine_cols32 *)to, run->p->k / 32, &a, c);
-            else
-                interleave256((struct engine_cols256 *)to, run->p->k / 256, &a, c);
-        }
-        if (kind == QUANT_ACT_Q8_256 && run->tile->measure)
-            run->tile->measure(run->p->k / 256, (struct engine_cols256 *)to);
+        struct quant_act a[ENGINE_TILE_COLS];
+        for (int c = 0; c < n; c++) a[c] = column_act(run, kind, column[c].x_row);
+        if (kind == QUANT_ACT_Q8_32)
+            interleave32(run->tile, (struct engine_cols32 *)to, run->p->k / 32, a, n);
+        else
+            interleave256(run->tile, (struct engine_cols256 *)to, run->p->k / 256, a, n);
     }
 }
 

@@ -39,6 +39,9 @@ struct engine_tile {
     void (*panel256)(const struct quant_panel_form *form, int64_t n_blocks,
                      const struct quant_panel256 *w, const struct engine_cols256 *x, int n_rows,
                      int n_cols, float *const *out);
+    /* A group's q: to[i][c] = the four elements 4i .. 4i + 3 of q[c], i < n, a multiple of 8. */
+    void (*interleave)(int64_t n, const int8_t *const q[ENGINE_TILE_COLS],
+                       int8_t (*to)[ENGINE_TILE_COLS][4]);
     /* Completes groups whose other members are set: mass16 becomes the largest sum of |q| over 16
      * elements, peak32 the largest sum over 32 of those q that are of one sign. From them panel256
      * learns which sums cannot leave 16 bits. NULL where it does not ask. */

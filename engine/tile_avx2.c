@@ -4,7 +4,7 @@
  * accumulators stay in 16 registers. VPMADDUBSW adds two products in 16 bits and saturates: how
  * many such sums fit is known from the type's largest code (DEPTH), and codes beyond 128 are taken
  * as sign and magnitude instead. Everything inside a block is exact. Twin of tile_scalar.c. */
-#include "engine/tile.h"
+#include "engine/tile_x86.h"
 #if defined(__x86_64__)
 #include <immintrin.h>
 #include <string.h>
@@ -240,6 +240,11 @@ TARGET static void panel256_avx2(const struct quant_panel_form *form, int64_t n_
     }
 }
 
+TARGET static void interleave_avx2(int64_t n, const int8_t *const q[COLS], int8_t (*to)[COLS][4])
+{
+    engine_tile_turn(n, q, to);
+}
+
 /* ---- Floats: 2 rows by 2 columns, lanes 0 to 7 and 8 to 15 in two registers ---- */
 
 TARGET INLINE float tree(__m256 lo, __m256 hi)
@@ -347,6 +352,7 @@ TARGET static void weighted_sum_avx2(int64_t n, int64_t dim, const float *v, int
 const struct engine_tile engine_tile_avx2 = {
     .panel32 = panel32_avx2,
     .panel256 = panel256_avx2,
+    .interleave = interleave_avx2,
     .f32 = f32_avx2,
     .weighted_sum = weighted_sum_avx2,
 };

@@ -68,6 +68,13 @@ static void panel256_scalar(const struct quant_panel_form *form, int64_t n_block
     }
 }
 
+static void interleave_scalar(int64_t n, const int8_t *const q[ENGINE_TILE_COLS],
+                              int8_t (*to)[ENGINE_TILE_COLS][4])
+{
+    for (int64_t i = 0; i < n; i++)
+        for (int c = 0; c < ENGINE_TILE_COLS; c++) memcpy(to[i][c], q[c] + 4 * i, 4);
+}
+
 static float dot_f32(int64_t k, const float *w, const float *x)
 {
     float lane[16] = {0};
@@ -95,6 +102,7 @@ static void weighted_sum_scalar(int64_t n, int64_t dim, const float *v, int64_t 
 const struct engine_tile engine_tile_scalar = {
     .panel32 = panel32_scalar,
     .panel256 = panel256_scalar,
+    .interleave = interleave_scalar,
     .f32 = f32_scalar,
     .weighted_sum = weighted_sum_scalar,
 };
