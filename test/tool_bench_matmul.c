@@ -5,9 +5,11 @@
  *
  * One line per type and shape: columns, GMAC/s and their share of the int8 peak, GB/s of weights
  * and their share of the streaming rate. Products with one column run through 256 MB of different
- * weights, so that these come from memory. Numbers of different runs do not compare on a shared
- * machine; shares do. */
+ * weights, so that these come from memory. Lines of tiles: the tile alone, on panels in the L2
+ * cache, beside the int8 peak before and after it (one thread). Numbers of different runs do not
+ * compare on a shared machine; shares do. */
 #include "engine/graph.h"
+#include "engine/tile.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,17 +59,14 @@ struct limits {
     const uint64_t *buffer;
 };
 
-enum { PEAK_ROUNDS = 4000000, STREAM_BYTES = 256 << 20 };
+enum { PEAK_ROUNDS = 4000000, TILE_PEAK_ROUNDS = 20000, STREAM_BYTES = 256 << 20 };
 
 #if defined(__x86_64__)
-__attribute__((target("avx512f,avx512vnni"))) static void peak_job(const struct engine_worker *w,
-                                                                   void *data)
+__attribute__((target("avx512f,avx512vnni"))) static void peak_rounds(int n)
 {
-    (void)w;
-    (void)data;
     __m512i a = _mm512_set1_epi8(1), s[8];
     for (int i = 0; i < 8; i++) s[i] = _mm512_setzero_si512();
-    for (int i = 0; i < PEAK_ROUNDS; i++) {
+    for (int i = 0; i < n; i++) {
         __asm__ volatile("vpdpbusd %8, %8, %0\n\tvpdpbusd %8, %8, %1\n\t"
                          "vpdpbusd %8, %8, %2\n\tvpdpbusd %8, %8, %3\n\t"
                          "vpdpbusd %8, %8, %4\n\tvpdpbusd %8, %8, %5\n\t"
@@ -76,6 +75,13 @@ __attribute__((target("avx512f,avx512vnni"))) static void peak_job(const struct 
                            "+v"(s[6]), "+v"(s[7])
                          : "v"(a));
     }
+}
+
+static void peak_job(const struct engine_worker *w, void *data)
+{
+    (void)w;
+    (void)data;
+    peak_rounds(PEAK_ROUNDS);
 }
 #endif
 
@@ -179,6 +185,108 @@ static void bench_product(const struct limits *l, const struct quant_type *type,
     free(data);
 }
 
+/* ---- Tiles ---- */
+
+#if defined(__x86_64__)
+enum { TILE_K = 2048, TILE_PANELS = 8, TILE_GROUPS = 32, TILE_RUNS = 61 };
+
+static int by_size(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* TILE_GROUPS groups of columns in the form that the type wants, and their size. */
+static char *tile_columns(const struct engine *engine, const struct engine_tile *tile,
+                          const struct quant_type *type, size_t *group_bytes)
+{
+    const bool small = type->act == QUANT_ACT_Q8_32;
+    *group_bytes = small ? TILE_K / 32 * sizeof(struct engine_cols32)
+                         : TILE_K / 256 * sizeof(struct engine_cols256);
+    char *groups = memory(*group_bytes * TILE_GROUPS);
+    static _Alignas(64) int8_t q[TILE_K + 64];
+    static _Alignas(64) float x[TILE_K], d[TILE_K / 32], s[TILE_K / 32];
+    static _Alignas(64) int16_t sum[TILE_K / 16];
+    const int8_t *same[ENGINE_TILE_COLS];
+    uint64_t seed = 1;
+    memset(groups, 0, *group_bytes * TILE_GROUPS);
+    for (int i = 0; i < TILE_K; i++) x[i] = random_float(&seed);
+    if (small)
+        engine->quant.act_q8_32(TILE_K, x, q, d, s, sum);
+    else
+        engine->quant.act_q8_256(TILE_K, x, q, d, sum);
+    for (int i = 0; i < TILE_GROUPS; i++) {
+        for (int64_t b = 0; b < TILE_K / (small ? 32 : 256); b++) {
+            char *at = groups + (size_t)i * *group_bytes;
+            for (int c = 0; c < ENGINE_TILE_COLS; c++) same[c] = q + b * (small ? 32 : 256);
+            if (small)
+                tile->interleave(8, same, ((struct engine_cols32 *)at)[b].q);
+            else
+                tile->interleave(64, same, ((struct engine_cols256 *)at)[b].q);
+        }
+        if (!small && tile->measure)
+            tile->measure(TILE_K / 256,
+                          (struct engine_cols256 *)(groups + (size_t)i * *group_bytes));
+    }
+    return groups;
+}
+
+/* The share of the int8 peak that the tile alone reaches, the median of some runs. */
+static void bench_tile(const struct limits *l, const struct quant_type *type)
+{
+    const struct engine_tile *tile = engine_tile_table(l->engine->quant.level);
+    const struct quant_kernel *kernel = &l->engine->quant.type[type->id];
+    if (!type->panel.block || quant_level_best() < QUANT_AVX512) return;
+    const bool small = type->act == QUANT_ACT_Q8_32;
+    const int64_t n_blocks = TILE_K / (small ? 32 : 256);
+    const size_t panel =
+        (size_t)n_blocks * (small ? sizeof(struct quant_panel32) : sizeof(struct quant_panel256));
+    uint64_t row_bytes, seed = 2;
+    if (!quant_row_bytes(type, TILE_K, &row_bytes)) return;
+    size_t group_bytes;
+    char *groups = tile_columns(l->engine, tile, type, &group_bytes);
+    char *panels = memory(panel * TILE_PANELS), *row = memory(row_bytes);
+    const void *rows[QUANT_PANEL_ROWS];
+    float *x = memory(TILE_K * sizeof *x), results[ENGINE_TILE_COLS][QUANT_PANEL_ROWS];
+    float *out[ENGINE_TILE_COLS];
+    for (int i = 0; i < TILE_K; i++) x[i] = random_float(&seed);
+    type->encode(TILE_K, x, row);
+    for (int r = 0; r < QUANT_PANEL_ROWS; r++) rows[r] = row;
+    for (int j = 0; j < TILE_PANELS; j++)
+        kernel->unpack(n_blocks, rows, panels + (size_t)j * panel);
+    for (int c = 0; c < ENGINE_TILE_COLS; c++) out[c] = results[c];
+    double share[TILE_RUNS];
+    for (int run = 0; run < TILE_RUNS; run++) {
+        const double start = now();
+        peak_rounds(TILE_PEAK_ROUNDS);
+        const double before = now();
+        for (int g = 0; g < TILE_GROUPS; g++)
+            for (int j = 0; j < TILE_PANELS; j++) {
+                const void *w = panels + (size_t)j * panel,
+                           *cols = groups + (size_t)g * group_bytes;
+                if (small)
+                    tile->panel32(kernel->panel, n_blocks, w, cols, QUANT_PANEL_ROWS,
+                                  ENGINE_TILE_COLS, out);
+                else
+                    tile->panel256(kernel->panel, n_blocks, w, cols, QUANT_PANEL_ROWS,
+                                   ENGINE_TILE_COLS, out);
+            }
+        const double after = now();
+        peak_rounds(TILE_PEAK_ROUNDS);
+        const double peak = 2.0 * 8 * 64 * TILE_PEAK_ROUNDS / (now() - after + before - start);
+        const double macs = (double)TILE_GROUPS * TILE_PANELS * QUANT_PANEL_ROWS *
+                            ENGINE_TILE_COLS * TILE_K / (after - before);
+        share[run] = macs / peak;
+    }
+    qsort(share, TILE_RUNS, sizeof *share, by_size);
+    printf("%-7s tile alone %5.1f %%\n", type->name, 100 * share[TILE_RUNS / 2]);
+    free(groups);
+    free(panels);
+    free(row);
+    free(x);
+}
+#endif
+
 /* ---- Attention ---- */
 
 static void bench_attention(const struct limits *l, int heads, int n_kv, int d, int n_tokens,
@@ -238,6 +346,9 @@ int main(int argc, char **argv)
         for (int i = 0; i < 7; i++) bench_product(&l, type, 2048, 2048, columns[i]);
         bench_product(&l, type, 576, 1536, 1);
         bench_product(&l, type, 576, 1536, 512);
+#if defined(__x86_64__)
+        bench_tile(&l, type);
+#endif
     }
     bench_attention(&l, 9, 3, 64, 512, 0);
     bench_attention(&l, 9, 3, 64, 1, 128);
