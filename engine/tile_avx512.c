@@ -114,12 +114,22 @@ TARGET static void panel32_avx512(const struct quant_panel_form *form, int64_t n
 
 /* ---- Blocks of 256 ---- */
 
-/* start[i][c] = -offset * (sum of q over sub-block i of column c). */
-TARGET INLINE void sub_starts(int offset, int sub_len, const struct engine_cols256 *x,
-                              int32_t start[16][COLS])
+/* What integer sums of a super-block start from, for every column c: start[i][c] = -offset * (sum
+ * of q over sub-block i), or, where scales are in the codes, start[0][c] = -offset * (sum of all
+ * q). */
+TARGET INLINE void super_block_starts(int offset, bool folded, int sub_len,
+                                      const struct engine_cols256 *x, int32_t start[16][COLS])
 {
     const __m256i even = _mm256_set1_epi32(-offset & 0xffff);
     const __m256i odd = _mm256_slli_epi32(even, 16);
+    if (folded) {
+        __m256i sum = _mm256_setzero_si256();
+        EACH (i, 4)
+            sum = _mm256_dpwssd_epi32(sum, _mm256_loadu_si256((const __m256i *)x->sum32[i]),
+                                      _mm256_or_si256(even, odd));
+        _mm256_store_si256((__m256i *)start[0], sum);
+        return;
+    }
     for (int i = 0; i < 128 / sub_len; i++) {
         const void *pair = sub_len == 16 ? x->sum16[i] : x->sum32[i];
         __m256i sums = _mm256_loadu_si256(pair);
@@ -130,8 +140,8 @@ TARGET INLINE void sub_starts(int offset, int sub_len, const struct engine_cols2
 
 /* Sums over sub-block i of every column. */
 TARGET INLINE void sub_block_sums(int offset, int sub_len, int i, const struct quant_panel256 *w,
-                                  const struct engine_cols256 *x, int32_t start[16][COLS], int nc,
-                                  __m512i *sum)
+                                  const struct engine_cols256 *x, const int32_t start[16][COLS],
+                                  int nc, __m512i *sum)
 {
     EACH (c, nc) sum[c] = offset ? broadcast4(&start[i][c]) : _mm512_setzero_si512();
     EACH (g, sub_len / 4) {
@@ -145,11 +155,9 @@ TARGET INLINE void sub_block_sums(int offset, int sub_len, int i, const struct q
  * and two meet their sub-scales in one step, which takes the place of two multiplies. */
 TARGET INLINE void super_block_sums(int offset, int sub_len, bool narrow,
                                     const struct quant_panel256 *w, const struct engine_cols256 *x,
-                                    int nc, __m512i *total)
+                                    const int32_t start[16][COLS], int nc, __m512i *total)
 {
     const __mmask32 odd = 0xaaaaaaaa;
-    _Alignas(32) int32_t start[16][COLS];
-    if (offset) sub_starts(offset, sub_len, x, start);
     EACH (c, nc) total[c] = _mm512_setzero_si512();
     for (int i = 0; i < 256 / sub_len; i += 2) {
         __m512i sum[COLS], next[COLS];
@@ -172,19 +180,10 @@ TARGET INLINE void super_block_sums(int offset, int sub_len, bool narrow,
 
 /* isum of every column where the sub-scales are in the codes: a start and 64 dots, nothing else. */
 TARGET INLINE void folded_block_sums(int offset, const struct quant_panel256 *w,
-                                     const struct engine_cols256 *x, int nc, __m512i *total)
+                                     const struct engine_cols256 *x, const int32_t start[16][COLS],
+                                     int nc, __m512i *total)
 {
-    if (offset) {
-        _Alignas(32) int32_t start[COLS];
-        __m256i sum = _mm256_setzero_si256();
-        EACH (i, 4)
-            sum = _mm256_dpwssd_epi32(sum, _mm256_loadu_si256((const __m256i *)x->sum32[i]),
-                                      _mm256_set1_epi16((int16_t)-offset));
-        _mm256_store_si256((__m256i *)start, sum);
-        EACH (c, nc) total[c] = broadcast4(&start[c]);
-    } else {
-        EACH (c, nc) total[c] = _mm512_setzero_si512();
-    }
+    EACH (c, nc) total[c] = offset ? broadcast4(&start[0][c]) : _mm512_setzero_si512();
     for (int i = 0; i < 64; i += 8) {
         EACH (g, 8) {
             __m512i q = _mm512_load_si512(w->q[i + g]);
@@ -211,14 +210,20 @@ TARGET INLINE void panel256_cols(int offset, int max_code, bool has_min, bool fo
 {
     __m512 acc[COLS];
     EACH (c, nc) acc[c] = _mm512_setzero_ps();
+    /* Made a super-block ahead, so that no sum waits for its start. */
+    _Alignas(32) int32_t starts[2][16][COLS];
+    if (offset) super_block_starts(offset, folded, sub_len, x, starts[0]);
     for (int64_t b = 0; b < n_blocks; b++, w++, x++) {
+        const int32_t(*start)[COLS] = starts[b % 2];
         __m512i total[COLS];
+        if (offset && b + 1 < n_blocks)
+            super_block_starts(offset, folded, sub_len, x + 1, starts[(b + 1) % 2]);
         if (folded)
-            folded_block_sums(offset, w, x, nc, total);
+            folded_block_sums(offset, w, x, start, nc, total);
         else if (offset ? offset * x->mass16 <= INT16_MAX : max_code * x->peak32 <= INT16_MAX)
-            super_block_sums(offset, sub_len, true, w, x, nc, total);
+            super_block_sums(offset, sub_len, true, w, x, start, nc, total);
         else
-            super_block_sums(offset, sub_len, false, w, x, nc, total);
+            super_block_sums(offset, sub_len, false, w, x, start, nc, total);
         __m512 d = _mm512_load_ps(w->d), m = _mm512_load_ps(w->m);
         EACH (c, nc) {
             __m512 da = _mm512_set1_ps(x->d[c]), scale = _mm512_mul_ps(d, da), v;
