@@ -112,17 +112,19 @@ TARGET static void panel32_avx512(const struct quant_panel_form *form, int64_t n
         panel32_cols(form, false, n_blocks, w, x, 4, n_rows, n_cols, out);
 }
 
-/* ---- Blocks of 256 ---- */
+/* ---- Blocks of 256 ----
+ *
+ * Of `f` all but offset and max_code are constants where these are inlined. */
 
 /* What integer sums of a super-block start from, for every column c: start[i][c] = -offset * (sum
  * of q over sub-block i), or, where scales are in the codes, start[0][c] = -offset * (sum of all
  * q). */
-TARGET INLINE void super_block_starts(int offset, bool folded, int sub_len,
-                                      const struct engine_cols256 *x, int32_t start[16][COLS])
+TARGET INLINE void super_block_starts(struct quant_panel_form f, const struct engine_cols256 *x,
+                                      int32_t start[16][COLS])
 {
-    const __m256i even = _mm256_set1_epi32(-offset & 0xffff);
+    const __m256i even = _mm256_set1_epi32(-f.offset & 0xffff);
     const __m256i odd = _mm256_slli_epi32(even, 16);
-    if (folded) {
+    if (f.folded) {
         __m256i sum = _mm256_setzero_si256();
         EACH (i, 4)
             sum = _mm256_dpwssd_epi32(sum, _mm256_loadu_si256((const __m256i *)x->sum32[i]),
@@ -130,8 +132,8 @@ TARGET INLINE void super_block_starts(int offset, bool folded, int sub_len,
         _mm256_store_si256((__m256i *)start[0], sum);
         return;
     }
-    for (int i = 0; i < 128 / sub_len; i++) {
-        const void *pair = sub_len == 16 ? x->sum16[i] : x->sum32[i];
+    for (int i = 0; i < 128 / f.sub_len; i++) {
+        const void *pair = f.sub_len == 16 ? x->sum16[i] : x->sum32[i];
         __m256i sums = _mm256_loadu_si256(pair);
         _mm256_store_si256((__m256i *)start[2 * i], _mm256_madd_epi16(sums, even));
         _mm256_store_si256((__m256i *)start[2 * i + 1], _mm256_madd_epi16(sums, odd));
@@ -139,32 +141,32 @@ TARGET INLINE void super_block_starts(int offset, bool folded, int sub_len,
 }
 
 /* Sums over sub-block i of every column. */
-TARGET INLINE void sub_block_sums(int offset, int sub_len, int i, const struct quant_panel256 *w,
+TARGET INLINE void sub_block_sums(struct quant_panel_form f, int i, const struct quant_panel256 *w,
                                   const struct engine_cols256 *x, const int32_t start[16][COLS],
                                   int nc, __m512i *sum)
 {
-    EACH (c, nc) sum[c] = offset ? broadcast4(&start[i][c]) : _mm512_setzero_si512();
-    EACH (g, sub_len / 4) {
-        __m512i q = _mm512_load_si512(w->q[i * sub_len / 4 + g]);
+    EACH (c, nc) sum[c] = f.offset ? broadcast4(&start[i][c]) : _mm512_setzero_si512();
+    EACH (g, f.sub_len / 4) {
+        __m512i q = _mm512_load_si512(w->q[i * f.sub_len / 4 + g]);
         EACH (c, nc)
-            sum[c] = _mm512_dpbusd_epi32(sum[c], q, broadcast4(x->q[i * sub_len / 4 + g][c]));
+            sum[c] = _mm512_dpbusd_epi32(sum[c], q, broadcast4(x->q[i * f.sub_len / 4 + g][c]));
     }
 }
 
 /* isum of every column: sums of codes times sub-scales. `narrow`: sums of sub-blocks fit 16 bits,
  * and two meet their sub-scales in one step, which takes the place of two multiplies. */
-TARGET INLINE void super_block_sums(int offset, int sub_len, bool narrow,
+TARGET INLINE void super_block_sums(struct quant_panel_form f, bool narrow,
                                     const struct quant_panel256 *w, const struct engine_cols256 *x,
                                     const int32_t start[16][COLS], int nc, __m512i *total)
 {
     const __mmask32 odd = 0xaaaaaaaa;
     EACH (c, nc) total[c] = _mm512_setzero_si512();
-    for (int i = 0; i < 256 / sub_len; i += 2) {
+    for (int i = 0; i < 256 / f.sub_len; i += 2) {
         __m512i sum[COLS], next[COLS];
         __m512i scale = _mm512_load_si512(w->scale[i]), second = _mm512_load_si512(w->scale[i + 1]);
-        sub_block_sums(offset, sub_len, i, w, x, start, nc, sum);
+        sub_block_sums(f, i, w, x, start, nc, sum);
         if (narrow) {
-            sub_block_sums(offset, sub_len, i + 1, w, x, start, nc, next);
+            sub_block_sums(f, i + 1, w, x, start, nc, next);
             scale = _mm512_mask_blend_epi16(odd, scale, _mm512_slli_epi32(second, 16));
             EACH (c, nc) {
                 sum[c] = _mm512_mask_blend_epi16(odd, sum[c], _mm512_slli_epi32(next[c], 16));
@@ -172,18 +174,18 @@ TARGET INLINE void super_block_sums(int offset, int sub_len, bool narrow,
             }
         } else {
             EACH (c, nc) total[c] = _mm512_add_epi32(total[c], _mm512_mullo_epi32(sum[c], scale));
-            sub_block_sums(offset, sub_len, i + 1, w, x, start, nc, next);
+            sub_block_sums(f, i + 1, w, x, start, nc, next);
             EACH (c, nc) total[c] = _mm512_add_epi32(total[c], _mm512_mullo_epi32(next[c], second));
         }
     }
 }
 
 /* isum of every column where the sub-scales are in the codes: a start and 64 dots, nothing else. */
-TARGET INLINE void folded_block_sums(int offset, const struct quant_panel256 *w,
+TARGET INLINE void folded_block_sums(struct quant_panel_form f, const struct quant_panel256 *w,
                                      const struct engine_cols256 *x, const int32_t start[16][COLS],
                                      int nc, __m512i *total)
 {
-    EACH (c, nc) total[c] = offset ? broadcast4(&start[0][c]) : _mm512_setzero_si512();
+    EACH (c, nc) total[c] = f.offset ? broadcast4(&start[0][c]) : _mm512_setzero_si512();
     for (int i = 0; i < 64; i += 8) {
         EACH (g, 8) {
             __m512i q = _mm512_load_si512(w->q[i + g]);
@@ -193,46 +195,44 @@ TARGET INLINE void folded_block_sums(int offset, const struct quant_panel256 *w,
 }
 
 /* msum of column c: sub-minima times sums of q. */
-TARGET INLINE __m512i super_block_minima(int sub_len, const struct quant_panel256 *w,
+TARGET INLINE __m512i super_block_minima(struct quant_panel_form f, const struct quant_panel256 *w,
                                          const struct engine_cols256 *x, int c)
 {
     __m512i msum = _mm512_setzero_si512();
-    EACH (i, 128 / sub_len)
+    EACH (i, 128 / f.sub_len)
         msum = _mm512_dpwssd_epi32(msum, _mm512_load_si512(w->min[i]),
-                                   broadcast4(sub_len == 16 ? x->sum16[i][c] : x->sum32[i][c]));
+                                   broadcast4(f.sub_len == 16 ? x->sum16[i][c] : x->sum32[i][c]));
     return msum;
 }
 
-TARGET INLINE void panel256_cols(int offset, int max_code, bool has_min, bool folded, int sub_len,
-                                 int64_t n_blocks, const struct quant_panel256 *w,
-                                 const struct engine_cols256 *x, int nc, int n_rows, int n_cols,
-                                 float *const *out)
+TARGET INLINE void panel256_cols(struct quant_panel_form f, int64_t n_blocks,
+                                 const struct quant_panel256 *w, const struct engine_cols256 *x,
+                                 int nc, int n_rows, int n_cols, float *const *out)
 {
     __m512 acc[COLS];
     EACH (c, nc) acc[c] = _mm512_setzero_ps();
     /* Made a super-block ahead, so that no sum waits for its start. */
     _Alignas(32) int32_t starts[2][16][COLS];
-    if (offset) super_block_starts(offset, folded, sub_len, x, starts[0]);
+    if (f.offset) super_block_starts(f, x, starts[0]);
     for (int64_t b = 0; b < n_blocks; b++, w++, x++) {
         const int32_t(*start)[COLS] = starts[b % 2];
         __m512i total[COLS];
-        if (offset && b + 1 < n_blocks)
-            super_block_starts(offset, folded, sub_len, x + 1, starts[(b + 1) % 2]);
-        if (folded)
-            folded_block_sums(offset, w, x, start, nc, total);
-        else if (offset ? offset * x->mass16 <= INT16_MAX : max_code * x->peak32 <= INT16_MAX)
-            super_block_sums(offset, sub_len, true, w, x, start, nc, total);
+        if (f.offset && b + 1 < n_blocks) super_block_starts(f, x + 1, starts[(b + 1) % 2]);
+        if (f.folded)
+            folded_block_sums(f, w, x, start, nc, total);
+        else if (f.offset ? f.offset * x->mass16 <= INT16_MAX : f.max_code * x->peak32 <= INT16_MAX)
+            super_block_sums(f, true, w, x, start, nc, total);
         else
-            super_block_sums(offset, sub_len, false, w, x, start, nc, total);
+            super_block_sums(f, false, w, x, start, nc, total);
         __m512 d = _mm512_load_ps(w->d), m = _mm512_load_ps(w->m);
         EACH (c, nc) {
             __m512 da = _mm512_set1_ps(x->d[c]), scale = _mm512_mul_ps(d, da), v;
-            __m512 f = _mm512_cvtepi32_ps(total[c]);
-            if (has_min) {
-                __m512 msum = _mm512_cvtepi32_ps(super_block_minima(sub_len, w, x, c));
-                v = _mm512_fmadd_ps(scale, f, _mm512_mul_ps(_mm512_mul_ps(m, da), msum));
+            __m512 isum = _mm512_cvtepi32_ps(total[c]);
+            if (f.has_min) {
+                __m512 msum = _mm512_cvtepi32_ps(super_block_minima(f, w, x, c));
+                v = _mm512_fmadd_ps(scale, isum, _mm512_mul_ps(_mm512_mul_ps(m, da), msum));
             } else {
-                v = _mm512_mul_ps(scale, f);
+                v = _mm512_mul_ps(scale, isum);
             }
             acc[c] = _mm512_add_ps(acc[c], v);
         }
@@ -244,20 +244,29 @@ TARGET INLINE void panel256_form(const struct quant_panel_form *form, int64_t n_
                                  const struct quant_panel256 *w, const struct engine_cols256 *x,
                                  int nc, int n_rows, int n_cols, float *const *out)
 {
-    const int offset = form->offset;
-    if (form->folded && form->has_min) /* minima by 16 come in folded panels only */
-        panel256_cols(0, form->max_code, true, true, 16, n_blocks, w, x, nc, n_rows, n_cols, out);
-    else if (form->folded)
-        panel256_cols(offset, form->max_code, false, true, 16, n_blocks, w, x, nc, n_rows, n_cols,
-                      out);
-    else if (form->has_min)
-        panel256_cols(0, form->max_code, true, false, 32, n_blocks, w, x, nc, n_rows, n_cols, out);
-    else if (form->sub_len == 16)
-        panel256_cols(offset, form->max_code, false, false, 16, n_blocks, w, x, nc, n_rows, n_cols,
-                      out);
-    else
-        panel256_cols(offset, form->max_code, false, false, 32, n_blocks, w, x, nc, n_rows, n_cols,
-                      out);
+    struct quant_panel_form f = {.offset = form->offset, .max_code = form->max_code};
+    if (form->has_min) { /* without offset; minima by 16 come in folded panels only */
+        f.offset = 0;
+        f.has_min = true;
+        f.sub_len = 32;
+        if (form->folded) {
+            f.folded = true;
+            f.sub_len = 16;
+            panel256_cols(f, n_blocks, w, x, nc, n_rows, n_cols, out);
+        } else {
+            panel256_cols(f, n_blocks, w, x, nc, n_rows, n_cols, out);
+        }
+    } else if (form->folded) {
+        f.folded = true;
+        f.sub_len = 16;
+        panel256_cols(f, n_blocks, w, x, nc, n_rows, n_cols, out);
+    } else if (form->sub_len == 16) {
+        f.sub_len = 16;
+        panel256_cols(f, n_blocks, w, x, nc, n_rows, n_cols, out);
+    } else {
+        f.sub_len = 32;
+        panel256_cols(f, n_blocks, w, x, nc, n_rows, n_cols, out);
+    }
 }
 
 TARGET static void panel256_avx512(const struct quant_panel_form *form, int64_t n_blocks,
