@@ -153,6 +153,14 @@ TARGET INLINE void sub_block_sums(struct quant_panel_form f, int i, const struct
     }
 }
 
+/* Whether every sum of a sub-block fits 16 bits: codes are up to max_code, or, less the offset, no
+ * further from 0 than the offset itself. */
+TARGET INLINE bool sums_are_narrow(struct quant_panel_form f, const struct engine_cols256 *x)
+{
+    if (f.offset == 0) return f.max_code * x->peak32 <= INT16_MAX;
+    return f.offset * (f.sub_len / 16) * x->mass16 <= INT16_MAX;
+}
+
 /* isum of every column: sums of codes times sub-scales. `narrow`: sums of sub-blocks fit 16 bits,
  * and two meet their sub-scales in one step, which takes the place of two multiplies. */
 TARGET INLINE void super_block_sums(struct quant_panel_form f, bool narrow,
@@ -220,7 +228,7 @@ TARGET INLINE void panel256_cols(struct quant_panel_form f, int64_t n_blocks,
         if (f.offset && b + 1 < n_blocks) super_block_starts(f, x + 1, starts[(b + 1) % 2]);
         if (f.folded)
             folded_block_sums(f, w, x, start, nc, total);
-        else if (f.offset ? f.offset * x->mass16 <= INT16_MAX : f.max_code * x->peak32 <= INT16_MAX)
+        else if (sums_are_narrow(f, x))
             super_block_sums(f, true, w, x, start, nc, total);
         else
             super_block_sums(f, false, w, x, start, nc, total);
