@@ -64,6 +64,9 @@ const struct engine_tile *engine_tile_table(enum quant_level level);
 
 extern const struct engine_tile engine_tile_scalar;
 #if defined(__x86_64__)
+/* AVX-512's as well. */
+void engine_tile_interleave_avx2(int64_t n, const int8_t *const q[ENGINE_TILE_COLS],
+                                 int8_t (*to)[ENGINE_TILE_COLS][4]);
 extern const struct engine_tile engine_tile_avx2;
 extern const struct engine_tile engine_tile_avx512;
 extern const struct engine_tile engine_tile_avx512bf16;

@@ -4,7 +4,7 @@
  * accumulators stay in 16 registers. VPMADDUBSW adds two products in 16 bits and saturates: how
  * many such sums fit is known from the type's largest code (DEPTH), and codes beyond 128 are taken
  * as sign and magnitude instead. Everything inside a block is exact. Twin of tile_scalar.c. */
-#include "engine/tile_x86.h"
+#include "engine/tile.h"
 #if defined(__x86_64__)
 #include <immintrin.h>
 #include <string.h>
@@ -240,9 +240,30 @@ TARGET static void panel256_avx2(const struct quant_panel_form *form, int64_t n_
     }
 }
 
-TARGET static void interleave_avx2(int64_t n, const int8_t *const q[COLS], int8_t (*to)[COLS][4])
+/* 8 x 8 fours at a time, turned in registers. */
+TARGET void engine_tile_interleave_avx2(int64_t n, const int8_t *const q[COLS],
+                                        int8_t (*to)[COLS][4])
 {
-    engine_tile_turn(n, q, to);
+    for (int64_t i = 0; i < n; i += 8, to += 8) {
+        __m256i v[8], two[8], four[8];
+        for (int c = 0; c < 8; c++) v[c] = _mm256_loadu_si256((const __m256i *)(q[c] + 4 * i));
+        for (int c = 0; c < 8; c += 2) {
+            two[c] = _mm256_unpacklo_epi32(v[c], v[c + 1]);
+            two[c + 1] = _mm256_unpackhi_epi32(v[c], v[c + 1]);
+        }
+        for (int h = 0; h < 2; h++) { /* columns 4h .. 4h + 3: elements j and j + 4 of each */
+            four[4 * h] = _mm256_unpacklo_epi64(two[4 * h], two[4 * h + 2]);
+            four[4 * h + 1] = _mm256_unpackhi_epi64(two[4 * h], two[4 * h + 2]);
+            four[4 * h + 2] = _mm256_unpacklo_epi64(two[4 * h + 1], two[4 * h + 3]);
+            four[4 * h + 3] = _mm256_unpackhi_epi64(two[4 * h + 1], two[4 * h + 3]);
+        }
+        for (int j = 0; j < 4; j++) {
+            __m256i low = _mm256_permute2x128_si256(four[j], four[j + 4], 0x20);
+            __m256i high = _mm256_permute2x128_si256(four[j], four[j + 4], 0x31);
+            _mm256_storeu_si256((__m256i *)to[j], low);
+            _mm256_storeu_si256((__m256i *)to[j + 4], high);
+        }
+    }
 }
 
 /* ---- Floats: 2 rows by 2 columns, lanes 0 to 7 and 8 to 15 in two registers ---- */
@@ -352,7 +373,7 @@ TARGET static void weighted_sum_avx2(int64_t n, int64_t dim, const float *v, int
 const struct engine_tile engine_tile_avx2 = {
     .panel32 = panel32_avx2,
     .panel256 = panel256_avx2,
-    .interleave = interleave_avx2,
+    .interleave = engine_tile_interleave_avx2,
     .f32 = f32_avx2,
     .weighted_sum = weighted_sum_avx2,
 };

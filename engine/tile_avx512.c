@@ -4,7 +4,7 @@
  * a register. One VPDPBUSD multiplies 4 codes of 16 rows by 4 elements of one column, which are
  * broadcast from the interleaved group. Floats are touched once per block. The functions that take
  * constant arguments are inlined once per case. Twin of tile_scalar.c, bit for bit. */
-#include "engine/tile_x86.h"
+#include "engine/tile.h"
 #if defined(__x86_64__)
 #include <immintrin.h>
 #include <string.h>
@@ -287,11 +287,6 @@ TARGET static void panel256_avx512(const struct quant_panel_form *form, int64_t 
         panel256_form(form, n_blocks, w, x, 4, n_rows, n_cols, out);
 }
 
-TARGET static void interleave_avx512(int64_t n, const int8_t *const q[COLS], int8_t (*to)[COLS][4])
-{
-    engine_tile_turn(n, q, to);
-}
-
 TARGET static void measure_avx512(int64_t n_blocks, struct engine_cols256 *x)
 {
     const __m256i ones = _mm256_set1_epi8(1), zero = _mm256_setzero_si256();
@@ -559,7 +554,7 @@ TARGET static void weighted_sum_avx512(int64_t n, int64_t dim, const float *v, i
 const struct engine_tile engine_tile_avx512 = {
     .panel32 = panel32_avx512,
     .panel256 = panel256_avx512,
-    .interleave = interleave_avx512,
+    .interleave = engine_tile_interleave_avx2,
     .measure = measure_avx512,
     .f32 = f32_avx512,
     .weighted_sum = weighted_sum_avx512,
@@ -568,7 +563,7 @@ const struct engine_tile engine_tile_avx512 = {
 const struct engine_tile engine_tile_avx512bf16 = {
     .panel32 = panel32_avx512,
     .panel256 = panel256_avx512,
-    .interleave = interleave_avx512,
+    .interleave = engine_tile_interleave_avx2,
     .measure = measure_avx512,
     .f32 = f32_avx512,
     .bf16 = bf16_avx512,
