@@ -15,7 +15,7 @@ struct iq4_xs_block {
 } __attribute__((packed)); /* blocks lie at any alignment */
 _Static_assert(sizeof(struct iq4_xs_block) == 136, "the size in the file");
 
-SUPER_INLINE void iq4_xs_expand(const void *block, struct super_parts *p)
+QUANT_INLINE void iq4_xs_expand(const void *block, struct super_parts *p)
 {
     const struct iq4_xs_block *w = block;
     p->d = quant_f16_to_f32(w->d);

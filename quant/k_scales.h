@@ -14,7 +14,7 @@
 #include "quant/super_x86.h"
 
 /* Bytes of *low: S0..S3, M0..M3; of *high: S4..S7, M4..M7. */
-SUPER_INLINE void k_scales_words(const uint8_t packed[12], uint64_t *low, uint64_t *high)
+QUANT_INLINE void k_scales_words(const uint8_t packed[12], uint64_t *low, uint64_t *high)
 {
     uint64_t first;
     uint32_t last;
@@ -25,7 +25,7 @@ SUPER_INLINE void k_scales_words(const uint8_t packed[12], uint64_t *low, uint64
     *high = nibbles | (first >> 2 & 0x3030303030303030);
 }
 
-SUPER_INLINE void k_scales_expand(const uint8_t packed[12], struct super_parts *p)
+QUANT_INLINE void k_scales_expand(const uint8_t packed[12], struct super_parts *p)
 {
     for (int j = 0; j < 4; j++) {
         uint8_t a = packed[j], b = packed[4 + j], c = packed[8 + j];

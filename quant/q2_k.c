@@ -12,7 +12,7 @@ struct q2_k_block {
 } __attribute__((packed)); /* blocks lie at any alignment */
 _Static_assert(sizeof(struct q2_k_block) == 84, "the size in the file");
 
-SUPER_INLINE void q2_k_expand(const void *block, struct super_parts *p)
+QUANT_INLINE void q2_k_expand(const void *block, struct super_parts *p)
 {
     const struct q2_k_block *w = block;
     p->d = quant_f16_to_f32(w->d);

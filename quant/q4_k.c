@@ -13,7 +13,7 @@ struct q4_k_block {
 } __attribute__((packed)); /* blocks lie at any alignment */
 _Static_assert(sizeof(struct q4_k_block) == 144, "the size in the file");
 
-SUPER_INLINE void q4_k_expand(const void *block, struct super_parts *p)
+QUANT_INLINE void q4_k_expand(const void *block, struct super_parts *p)
 {
     const struct q4_k_block *w = block;
     p->d = quant_f16_to_f32(w->d);

@@ -14,7 +14,7 @@ struct q5_k_block {
 } __attribute__((packed)); /* blocks lie at any alignment */
 _Static_assert(sizeof(struct q5_k_block) == 176, "the size in the file");
 
-SUPER_INLINE void q5_k_expand(const void *block, struct super_parts *p)
+QUANT_INLINE void q5_k_expand(const void *block, struct super_parts *p)
 {
     const struct q5_k_block *w = block;
     p->d = quant_f16_to_f32(w->d);

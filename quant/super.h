@@ -24,11 +24,9 @@ struct super_parts {
 
 typedef void super_expand(const void *block, struct super_parts *parts);
 
-#define SUPER_INLINE QUANT_INLINE
-
 /* d * scale * (q - offset) is exact in float (11 + 7 + 6 bits), so the only rounding of a value is
  * that of the sum with the minimum, which is exact as well. */
-SUPER_INLINE void super_decode(const struct quant_type *type, super_expand *expand, int64_t k,
+QUANT_INLINE void super_decode(const struct quant_type *type, super_expand *expand, int64_t k,
                                const void *row, float *out)
 {
     const struct quant_panel_form *form = &type->panel;
@@ -46,7 +44,7 @@ SUPER_INLINE void super_decode(const struct quant_type *type, super_expand *expa
     }
 }
 
-SUPER_INLINE float super_dot(const struct quant_type *type, super_expand *expand, int64_t k,
+QUANT_INLINE float super_dot(const struct quant_type *type, super_expand *expand, int64_t k,
                              const void *row, const struct quant_act *a)
 {
     const struct quant_panel_form *form = &type->panel;
@@ -71,7 +69,7 @@ SUPER_INLINE float super_dot(const struct quant_type *type, super_expand *expand
     return acc;
 }
 
-SUPER_INLINE void super_unpack(const struct quant_type *type, super_expand *expand,
+QUANT_INLINE void super_unpack(const struct quant_type *type, super_expand *expand,
                                int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS],
                                void *panel)
 {

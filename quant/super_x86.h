@@ -13,7 +13,7 @@
 #if defined(__x86_64__)
 #include <immintrin.h>
 
-#define SUPER_AVX2 SUPER_INLINE QUANT_TARGET_AVX2
+#define SUPER_AVX2 QUANT_INLINE QUANT_TARGET_AVX2
 
 /* ---- Rows into lanes ---- */
 
@@ -224,7 +224,7 @@ SUPER_AVX2 void super_gemv(const struct quant_type *type, super_block_sums *bloc
 
 enum { SUPER_STEP = 4, SUPER_PART = 16 * SUPER_STEP };
 
-#define SUPER_AVX512 SUPER_INLINE QUANT_TARGET_AVX512
+#define SUPER_AVX512 QUANT_INLINE QUANT_TARGET_AVX512
 /* A loop over arrays that are registers: unrolled before the compiler takes them for memory. */
 #define EACH(i, n) _Pragma("GCC unroll 4") for (int i = 0; i < (n); i++)
 

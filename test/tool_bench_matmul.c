@@ -196,7 +196,7 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* TILE_GROUPS groups of columns in the form that the type wants, and their size. */
+/* TILE_GROUPS times the same group of columns, as the type wants them, and the size of one. */
 static char *tile_columns(const struct engine *engine, const struct engine_tile *tile,
                           const struct quant_type *type, size_t *group_bytes)
 {
@@ -215,19 +215,15 @@ static char *tile_columns(const struct engine *engine, const struct engine_tile 
         engine->quant.act_q8_32(TILE_K, x, q, d, s, sum);
     else
         engine->quant.act_q8_256(TILE_K, x, q, d, sum);
-    for (int i = 0; i < TILE_GROUPS; i++) {
-        for (int64_t b = 0; b < TILE_K / (small ? 32 : 256); b++) {
-            char *at = groups + (size_t)i * *group_bytes;
-            for (int c = 0; c < ENGINE_TILE_COLS; c++) same[c] = q + b * (small ? 32 : 256);
-            if (small)
-                tile->interleave(8, same, ((struct engine_cols32 *)at)[b].q);
-            else
-                tile->interleave(64, same, ((struct engine_cols256 *)at)[b].q);
-        }
-        if (!small && tile->measure)
-            tile->measure(TILE_K / 256,
-                          (struct engine_cols256 *)(groups + (size_t)i * *group_bytes));
+    struct engine_cols32 *cols32 = (void *)groups;
+    struct engine_cols256 *cols256 = (void *)groups;
+    for (int64_t b = 0; b < TILE_K / (small ? 32 : 256); b++) {
+        for (int c = 0; c < ENGINE_TILE_COLS; c++) same[c] = q + b * (small ? 32 : 256);
+        tile->interleave(small ? 8 : 64, same, small ? cols32[b].q : cols256[b].q);
     }
+    if (!small && tile->measure) tile->measure(TILE_K / 256, cols256);
+    for (size_t i = 1; i < TILE_GROUPS; i++)
+        memcpy(groups + i * *group_bytes, groups, *group_bytes);
     return groups;
 }
 
