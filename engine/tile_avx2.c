@@ -1,9 +1,14 @@
 /* engine/tile_avx2.c: tile kernels for AVX2 with FMA.
  *
- * A panel's 16 rows are two halves of 8 lanes; a half meets 4 columns at a time, so that its
- * accumulators stay in 16 registers. VPMADDUBSW adds two products in 16 bits and saturates: how
- * many such sums fit is known from the type's largest code (DEPTH), and codes beyond 128 are taken
- * as sign and magnitude instead. Everything inside a block is exact. Twin of tile_scalar.c. */
+ * A panel's 16 rows are two halves of 8 lanes. Both meet 4 columns at a time, one block after the
+ * other: 8 registers of sums in 16 bits, so that 6 loads serve 8 multiplies, while the block stays
+ * in the L1 cache for the other 4 columns; floats wait in memory. VPMADDUBSW adds two products in
+ * 16 bits and saturates: how many such sums fit is known from the type's largest code (depth), and
+ * codes beyond 128 are taken as sign and magnitude instead. Everything inside a block is exact.
+ *
+ * The empty asm statements keep gcc from what would cost registers that are not there: adding up
+ * sums as a tree, or holding a block's weights, which do not change from columns to columns, in
+ * spilled registers. Twin of tile_scalar.c. */
 #include "engine/tile.h"
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -32,32 +37,104 @@ static int sum_depth(int max_code)
     return depth >= 8 ? 8 : depth >= 4 ? 4 : depth >= 2 ? 2 : depth;
 }
 
-/* sum[c] += factor * codes * q of n groups of 4 elements, for 8 rows and NC columns; factor: in
- * both 16-bit halves of a row's lane. depth 0: codes are taken as code - 128. */
-TARGET INLINE void add_groups(int depth, int n, const uint8_t (*w)[16][4],
-                              const int8_t (*x)[COLS][4], int row, int col, __m256i factor,
-                              __m256i *sum)
+/* pairs + the sums of two products each. Both instructions at once, or gcc multiplies all columns
+ * first. */
+TARGET INLINE __m256i add_products(__m256i pairs, __m256i codes, __m256i q)
+{
+    __m256i products;
+    __asm__("vpmaddubsw %3, %2, %1\n\tvpaddw %1, %0, %0"
+            : "+x"(pairs), "=&x"(products)
+            : "x"(codes), "x"(q));
+    return pairs;
+}
+
+/* sum + factor * pairs, in 32 bits. */
+TARGET INLINE __m256i add_widened(__m256i sum, __m256i pairs, __m256i factor)
+{
+    sum = _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, factor));
+    __asm__("" : "+x"(sum));
+    return sum;
+}
+
+/* sum[h][c] += factor[h] * codes * q of `depth` groups of 4 elements, for both halves and NC
+ * columns from x on; factor: in both 16-bit halves of a row's lane. */
+TARGET INLINE void add_groups(int depth, const uint8_t (*w)[16][4], const int8_t (*x)[COLS][4],
+                              const __m256i factor[2], __m256i sum[2][NC])
+{
+    __m256i pairs[2][NC];
+    EACH (j, depth) {
+        __m256i codes[2];
+        EACH (h, 2) codes[h] = _mm256_load_si256((const __m256i *)w[j][HALF * h]);
+        EACH (c, NC) {
+            __m256i q = broadcast4(x[j][c]);
+            EACH (h, 2)
+                pairs[h][c] =
+                    j ? add_products(pairs[h][c], codes[h], q) : _mm256_maddubs_epi16(codes[h], q);
+        }
+    }
+    EACH (c, NC)
+        EACH (h, 2) sum[h][c] = add_widened(sum[h][c], pairs[h][c], factor[h]);
+}
+
+/* The same for so few groups that their codes stay in registers: columns one by one, so that their
+ * sums may stay, too. */
+TARGET INLINE void add_few_groups(int depth, const uint8_t (*w)[16][4], const int8_t (*x)[COLS][4],
+                                  const __m256i factor[2], __m256i sum[2][NC])
+{
+    __m256i codes[2][2];
+    EACH (j, depth)
+        EACH (h, 2) codes[j][h] = _mm256_load_si256((const __m256i *)w[j][HALF * h]);
+    EACH (c, NC) {
+        __m256i q[2];
+        EACH (j, depth) q[j] = broadcast4(x[j][c]);
+        EACH (h, 2) {
+            __m256i pairs = _mm256_maddubs_epi16(codes[0][h], q[0]);
+            if (depth == 2) pairs = add_products(pairs, codes[1][h], q[1]);
+            sum[h][c] = add_widened(sum[h][c], pairs, factor[h]);
+        }
+    }
+}
+
+/* The same with codes taken as code - 128, one group. */
+TARGET INLINE void add_signed_group(const uint8_t (*w)[4], const int8_t (*x)[4],
+                                    const __m256i factor[2], __m256i sum[2][NC])
 {
     const __m256i top = _mm256_set1_epi8((char)0x80);
-    int step = depth > n ? n : depth ? depth : 1;
-    _Pragma("GCC unroll 8") for (int i = 0; i < n; i += step)
-    {
-        __m256i pairs[NC];
-        EACH (j, step) {
-            __m256i q = _mm256_load_si256((const __m256i *)w[i + j][row]);
-            __m256i s = _mm256_xor_si256(q, top);
-            if (depth == 0) q = _mm256_abs_epi8(s);
-            EACH (c, NC) {
-                __m256i a = broadcast4(x[i + j][col + c]);
-                if (depth == 0) a = _mm256_sign_epi8(a, s);
-                __m256i product = _mm256_maddubs_epi16(q, a);
-                pairs[c] = j ? _mm256_add_epi16(pairs[c], product) : product;
-                /* Opaque, or gcc adds them as a tree, for which there are not registers enough. */
-                __asm__("" : "+x"(pairs[c]));
-            }
-        }
-        EACH (c, NC) sum[c] = _mm256_add_epi32(sum[c], _mm256_madd_epi16(pairs[c], factor));
+    __m256i value[2], size[2];
+    EACH (h, 2) {
+        value[h] = _mm256_xor_si256(_mm256_load_si256((const __m256i *)w[HALF * h]), top);
+        size[h] = _mm256_abs_epi8(value[h]);
     }
+    EACH (c, NC) {
+        __m256i q = broadcast4(x[c]);
+        EACH (h, 2) {
+            __m256i pairs = _mm256_maddubs_epi16(size[h], _mm256_sign_epi8(q, value[h]));
+            sum[h][c] = add_widened(sum[h][c], pairs, factor[h]);
+        }
+    }
+}
+
+/* n groups. depth 0: signed ones. */
+TARGET INLINE void add_block(int depth, int n, const uint8_t (*w)[16][4],
+                             const int8_t (*x)[COLS][4], const __m256i factor[2],
+                             __m256i sum[2][NC])
+{
+    const int step = depth > n ? n : depth;
+    if (depth == 0)
+        EACH (i, n) add_signed_group(w[i], x[i], factor, sum);
+    else
+        EACH (i, n / step) {
+            if (step > 2)
+                add_groups(step, w + i * step, x + i * step, factor, sum);
+            else
+                add_few_groups(step, w + i * step, x + i * step, factor, sum);
+        }
+}
+
+/* q as seen from a column on. */
+INLINE const int8_t (*columns_from(const int8_t (*q)[COLS][4], int64_t col))[COLS][4]
+{
+    return (const int8_t(*)[COLS][4])q[0][col];
 }
 
 /* ---- Blocks of 32 ----
@@ -65,61 +142,52 @@ TARGET INLINE void add_groups(int depth, int n, const uint8_t (*w)[16][4],
  * Offsets: sums start at -offset * (sum of q), but for types with minima (no offset) and for codes
  * that are taken as code - 128 (their offset). */
 
-/* 8 rows from `row` on by NC columns from `col` on. */
 TARGET INLINE void panel32_part(int depth, bool has_min, const struct quant_panel_form *form,
                                 int64_t n_blocks, const struct quant_panel32 *w,
-                                const struct engine_cols32 *x, int row, int col, __m256 *acc)
+                                const struct engine_cols32 *x, int n_cols, __m256 acc[2][COLS])
 {
-    const __m256i ones = _mm256_set1_epi16(1);
+    const __m256i ones[2] = {_mm256_set1_epi16(1), _mm256_set1_epi16(1)};
     const __m256i offset_shift = _mm256_set1_epi32(__builtin_ctz(form->offset | 256));
-    EACH (c, NC) acc[c] = _mm256_setzero_ps();
     for (int64_t b = 0; b < n_blocks; b++, w++, x++) {
-        __m256i sum[NC];
-        EACH (c, NC)
-            sum[c] = has_min || depth == 0
-                         ? _mm256_setzero_si256()
-                         : _mm256_sllv_epi32(broadcast4(&x->minus_sum[col + c]), offset_shift);
-        add_groups(depth, 8, w->q, x->q, row, col, ones, sum);
-        __m256 d = _mm256_load_ps(w->d + row), m = _mm256_load_ps(w->m + row);
-        EACH (c, NC) {
-            __m256 scale = _mm256_mul_ps(d, _mm256_set1_ps(x->d[col + c]));
-            __m256 f = _mm256_cvtepi32_ps(sum[c]), v;
-            if (has_min)
-                v = _mm256_fmadd_ps(scale, f, _mm256_mul_ps(m, _mm256_set1_ps(x->s[col + c])));
-            else
-                v = _mm256_mul_ps(scale, f);
-            acc[c] = _mm256_add_ps(acc[c], v);
+        for (int64_t col = 0; col < n_cols; col += NC) {
+            __asm__("" : "+r"(w), "+r"(x));
+            __m256i sum[2][NC];
+            EACH (c, NC)
+                sum[0][c] = sum[1][c] =
+                    has_min || depth == 0
+                        ? _mm256_setzero_si256()
+                        : _mm256_sllv_epi32(broadcast4(&x->minus_sum[col + c]), offset_shift);
+            add_block(depth, 8, w->q, columns_from(x->q, col), ones, sum);
+            EACH (h, 2) {
+                __m256 d = _mm256_load_ps(w->d + HALF * h), m = _mm256_load_ps(w->m + HALF * h);
+                EACH (c, NC) {
+                    __m256 scale = _mm256_mul_ps(d, _mm256_set1_ps(x->d[col + c]));
+                    __m256 f = _mm256_cvtepi32_ps(sum[h][c]), v;
+                    if (has_min) {
+                        __m256 s = _mm256_set1_ps(x->s[col + c]);
+                        v = _mm256_fmadd_ps(scale, f, _mm256_mul_ps(m, s));
+                    } else {
+                        v = _mm256_mul_ps(scale, f);
+                    }
+                    acc[h][col + c] = _mm256_add_ps(acc[h][col + c], v);
+                }
+            }
         }
     }
 }
 
-TARGET static void panel32_half(const struct quant_panel_form *form, int64_t n_blocks,
-                                const struct quant_panel32 *w, const struct engine_cols32 *x,
-                                int row, int col, __m256 *acc)
+TARGET INLINE void store_tile(__m256 acc[2][COLS], int n_rows, int n_cols, float *const *out)
 {
-    const int depth = sum_depth(form->max_code);
-    if (depth == 8 && form->has_min)
-        panel32_part(8, true, form, n_blocks, w, x, row, col, acc);
-    else if (depth == 8)
-        panel32_part(8, false, form, n_blocks, w, x, row, col, acc);
-    else if (depth == 4 && form->has_min)
-        panel32_part(4, true, form, n_blocks, w, x, row, col, acc);
-    else if (depth == 4)
-        panel32_part(4, false, form, n_blocks, w, x, row, col, acc);
-    else if (depth)
-        panel32_part(1, false, form, n_blocks, w, x, row, col, acc);
-    else
-        panel32_part(0, false, form, n_blocks, w, x, row, col, acc);
-}
-
-TARGET INLINE void store_half(const __m256 *acc, int row, int col, int n_rows, int n_cols,
-                              float *const *out)
-{
-    for (int c = 0; c < NC && col + c < n_cols; c++) {
-        _Alignas(32) float value[HALF];
-        int n = n_rows - row < HALF ? n_rows - row : HALF;
-        _mm256_store_ps(value, acc[c]);
-        memcpy(out[col + c] + row, value, (size_t)n * sizeof(float));
+    for (int c = 0; c < n_cols; c++) {
+        if (n_rows == 2 * HALF) {
+            _mm256_storeu_ps(out[c], acc[0][c]);
+            _mm256_storeu_ps(out[c] + HALF, acc[1][c]);
+        } else {
+            _Alignas(32) float value[2 * HALF];
+            _mm256_store_ps(value, acc[0][c]);
+            _mm256_store_ps(value + HALF, acc[1][c]);
+            memcpy(out[c], value, (size_t)n_rows * sizeof(float));
+        }
     }
 }
 
@@ -127,117 +195,145 @@ TARGET static void panel32_avx2(const struct quant_panel_form *form, int64_t n_b
                                 const struct quant_panel32 *w, const struct engine_cols32 *x,
                                 int n_rows, int n_cols, float *const *out)
 {
-    for (int row = 0; row < n_rows; row += HALF) {
-        for (int col = 0; col < n_cols; col += NC) {
-            __m256 acc[NC];
-            panel32_half(form, n_blocks, w, x, row, col, acc);
-            store_half(acc, row, col, n_rows, n_cols, out);
-        }
-    }
+    __m256 acc[2][COLS];
+    for (int c = 0; c < COLS; c++) acc[0][c] = acc[1][c] = _mm256_setzero_ps();
+    const int depth = sum_depth(form->max_code);
+    if (depth == 8 && form->has_min)
+        panel32_part(8, true, form, n_blocks, w, x, n_cols, acc);
+    else if (depth == 8)
+        panel32_part(8, false, form, n_blocks, w, x, n_cols, acc);
+    else if (depth == 4 && form->has_min)
+        panel32_part(4, true, form, n_blocks, w, x, n_cols, acc);
+    else if (depth == 4)
+        panel32_part(4, false, form, n_blocks, w, x, n_cols, acc);
+    else if (depth)
+        panel32_part(1, false, form, n_blocks, w, x, n_cols, acc);
+    else
+        panel32_part(0, false, form, n_blocks, w, x, n_cols, acc);
+    store_tile(acc, n_rows, n_cols, out);
 }
 
 /* ---- Blocks of 256 ---- */
 
-TARGET INLINE __m256 super_block(const struct quant_panel_form *form,
-                                 const struct quant_panel256 *w, const struct engine_cols256 *x,
-                                 int row, int col, __m256i total)
+/* Sums of q over sub-blocks 2i and 2i + 1. */
+TARGET INLINE __m256i pair_of_sums(const struct engine_cols256 *x, int sub_len, int i, int64_t col)
 {
-    __m256 d = _mm256_load_ps(w->d + row), m = _mm256_load_ps(w->m + row);
-    __m256 da = _mm256_set1_ps(x->d[col]), scale = _mm256_mul_ps(d, da);
-    __m256 f = _mm256_cvtepi32_ps(total);
-    if (!form->has_min) return _mm256_mul_ps(scale, f);
-    __m256i msum = _mm256_setzero_si256();
-    for (int i = 0; i < 128 / form->sub_len; i++) {
-        __m256i min = _mm256_load_si256((const __m256i *)w->min[i][row]);
-        __m256i pair = broadcast4(form->sub_len == 16 ? x->sum16[i][col] : x->sum32[i][col]);
-        msum = _mm256_add_epi32(msum, _mm256_madd_epi16(min, pair));
-    }
-    __m256 t = _mm256_mul_ps(_mm256_mul_ps(m, da), _mm256_cvtepi32_ps(msum));
-    return _mm256_fmadd_ps(scale, f, t);
+    return broadcast4(sub_len == 16 ? x->sum16[i][col] : x->sum32[i][col]);
 }
 
-/* total[c] -= offset * the sum over sub-blocks of scale * (sum of q). */
-TARGET INLINE void subtract_offset(int offset, int sub_len, const struct quant_panel256 *w,
-                                   const struct engine_cols256 *x, int row, int col, __m256i *total)
+/* The sums over sub-blocks of minimum times sum of q. */
+TARGET INLINE void minima(int sub_len, const struct quant_panel256 *w,
+                          const struct engine_cols256 *x, int64_t col, __m256i sum[2][NC])
 {
-    const __m256i offset_shift = _mm256_set1_epi32(__builtin_ctz(offset));
-    __m256i sum[NC];
-    EACH (c, NC) sum[c] = _mm256_setzero_si256();
-    for (int i = 0; i < 128 / sub_len; i++) {
-        __m256i even = _mm256_load_si256((const __m256i *)(w->scale[2 * i] + row));
-        __m256i odd = _mm256_load_si256((const __m256i *)(w->scale[2 * i + 1] + row));
-        __m256i scales = _mm256_blend_epi16(even, _mm256_slli_epi32(odd, 16), 0xaa);
+    EACH (c, NC) sum[0][c] = sum[1][c] = _mm256_setzero_si256();
+    EACH (i, 128 / sub_len) {
         EACH (c, NC) {
-            __m256i pair = broadcast4(sub_len == 16 ? x->sum16[i][col + c] : x->sum32[i][col + c]);
-            sum[c] = _mm256_add_epi32(sum[c], _mm256_madd_epi16(scales, pair));
+            __m256i pair = pair_of_sums(x, sub_len, i, col + c);
+            EACH (h, 2) {
+                __m256i min = _mm256_load_si256((const __m256i *)w->min[i][HALF * h]);
+                sum[h][c] = _mm256_add_epi32(sum[h][c], _mm256_madd_epi16(min, pair));
+            }
         }
     }
-    EACH (c, NC) total[c] = _mm256_sub_epi32(total[c], _mm256_sllv_epi32(sum[c], offset_shift));
+}
+
+/* total -= offset * the sum over sub-blocks of scale * (sum of q). */
+TARGET INLINE void subtract_offset(int offset, int sub_len, const struct quant_panel256 *w,
+                                   const struct engine_cols256 *x, int64_t col,
+                                   __m256i total[2][NC])
+{
+    const __m256i offset_shift = _mm256_set1_epi32(__builtin_ctz(offset));
+    __m256i sum[2][NC];
+    EACH (c, NC) sum[0][c] = sum[1][c] = _mm256_setzero_si256();
+    EACH (i, 128 / sub_len) {
+        __m256i scales[2];
+        EACH (h, 2) {
+            __m256i even = _mm256_load_si256((const __m256i *)(w->scale[2 * i] + HALF * h));
+            __m256i odd = _mm256_load_si256((const __m256i *)(w->scale[2 * i + 1] + HALF * h));
+            scales[h] = _mm256_blend_epi16(even, _mm256_slli_epi32(odd, 16), 0xaa);
+        }
+        EACH (c, NC) {
+            __m256i pair = pair_of_sums(x, sub_len, i, col + c);
+            EACH (h, 2) sum[h][c] = _mm256_add_epi32(sum[h][c], _mm256_madd_epi16(scales[h], pair));
+        }
+    }
+    EACH (c, NC)
+        EACH (h, 2)
+            total[h][c] = _mm256_sub_epi32(total[h][c], _mm256_sllv_epi32(sum[h][c], offset_shift));
 }
 
 TARGET INLINE void panel256_part(int depth, int sub_len, const struct quant_panel_form *form,
                                  int64_t n_blocks, const struct quant_panel256 *w,
-                                 const struct engine_cols256 *x, int row, int col, __m256 *acc)
+                                 const struct engine_cols256 *x, int n_cols, __m256 acc[2][COLS])
 {
-    EACH (c, NC) acc[c] = _mm256_setzero_ps();
     for (int64_t b = 0; b < n_blocks; b++, w++, x++) {
-        __m256i total[NC];
-        EACH (c, NC) total[c] = _mm256_setzero_si256();
-        for (int i = 0; i < 256 / sub_len; i++) {
-            int g = i * sub_len / 4;
-            __m256i scale = _mm256_load_si256((const __m256i *)(w->scale[i] + row));
-            scale = _mm256_blend_epi16(scale, _mm256_slli_epi32(scale, 16), 0xaa);
-            add_groups(depth, sub_len / 4, w->q + g, x->q + g, row, col, scale, total);
+        for (int64_t col = 0; col < n_cols; col += NC) {
+            __asm__("" : "+r"(w), "+r"(x));
+            __m256i total[2][NC], min[2][NC];
+            EACH (c, NC) total[0][c] = total[1][c] = _mm256_setzero_si256();
+            const uint8_t(*wq)[16][4] = w->q;
+            const int8_t(*xq)[COLS][4] = columns_from(x->q, col);
+            for (int i = 0; i < 256 / sub_len; i++, wq += sub_len / 4, xq += sub_len / 4) {
+                __m256i scale[2];
+                EACH (h, 2) {
+                    scale[h] = _mm256_load_si256((const __m256i *)(w->scale[i] + HALF * h));
+                    scale[h] = _mm256_blend_epi16(scale[h], _mm256_slli_epi32(scale[h], 16), 0xaa);
+                }
+                add_block(depth, sub_len / 4, wq, xq, scale, total);
+            }
+            if (depth && form->offset) subtract_offset(form->offset, sub_len, w, x, col, total);
+            if (form->has_min) minima(sub_len, w, x, col, min);
+            EACH (h, 2) {
+                __m256 d = _mm256_load_ps(w->d + HALF * h), m = _mm256_load_ps(w->m + HALF * h);
+                EACH (c, NC) {
+                    __m256 da = _mm256_set1_ps(x->d[col + c]), scale = _mm256_mul_ps(d, da);
+                    __m256 f = _mm256_cvtepi32_ps(total[h][c]), v;
+                    if (form->has_min) {
+                        v = _mm256_mul_ps(_mm256_mul_ps(m, da), _mm256_cvtepi32_ps(min[h][c]));
+                        v = _mm256_fmadd_ps(scale, f, v);
+                    } else {
+                        v = _mm256_mul_ps(scale, f);
+                    }
+                    acc[h][col + c] = _mm256_add_ps(acc[h][col + c], v);
+                }
+            }
         }
-        if (depth && form->offset) subtract_offset(form->offset, sub_len, w, x, row, col, total);
-        EACH (c, NC)
-            acc[c] = _mm256_add_ps(acc[c], super_block(form, w, x, row, col + c, total[c]));
     }
 }
 
 TARGET INLINE void panel256_depth(int depth, const struct quant_panel_form *form, int64_t n_blocks,
                                   const struct quant_panel256 *w, const struct engine_cols256 *x,
-                                  int row, int col, __m256 *acc)
+                                  int n_cols, __m256 acc[2][COLS])
 {
     if (form->sub_len == 16)
-        panel256_part(depth, 16, form, n_blocks, w, x, row, col, acc);
+        panel256_part(depth, 16, form, n_blocks, w, x, n_cols, acc);
     else
-        panel256_part(depth, 32, form, n_blocks, w, x, row, col, acc);
-}
-
-TARGET static void panel256_half(const struct quant_panel_form *form, int64_t n_blocks,
-                                 const struct quant_panel256 *w, const struct engine_cols256 *x,
-                                 int row, int col, __m256 *acc)
-{
-    switch (sum_depth(form->max_code)) {
-    case 8:
-        panel256_depth(8, form, n_blocks, w, x, row, col, acc);
-        break;
-    case 4:
-        panel256_depth(4, form, n_blocks, w, x, row, col, acc);
-        break;
-    case 2:
-        panel256_depth(2, form, n_blocks, w, x, row, col, acc);
-        break;
-    case 1:
-        panel256_depth(1, form, n_blocks, w, x, row, col, acc);
-        break;
-    default:
-        panel256_depth(0, form, n_blocks, w, x, row, col, acc);
-    }
+        panel256_part(depth, 32, form, n_blocks, w, x, n_cols, acc);
 }
 
 TARGET static void panel256_avx2(const struct quant_panel_form *form, int64_t n_blocks,
                                  const struct quant_panel256 *w, const struct engine_cols256 *x,
                                  int n_rows, int n_cols, float *const *out)
 {
-    for (int row = 0; row < n_rows; row += HALF) {
-        for (int col = 0; col < n_cols; col += NC) {
-            __m256 acc[NC];
-            panel256_half(form, n_blocks, w, x, row, col, acc);
-            store_half(acc, row, col, n_rows, n_cols, out);
-        }
+    __m256 acc[2][COLS];
+    for (int c = 0; c < COLS; c++) acc[0][c] = acc[1][c] = _mm256_setzero_ps();
+    switch (sum_depth(form->max_code)) {
+    case 8:
+        panel256_depth(8, form, n_blocks, w, x, n_cols, acc);
+        break;
+    case 4:
+        panel256_depth(4, form, n_blocks, w, x, n_cols, acc);
+        break;
+    case 2:
+        panel256_depth(2, form, n_blocks, w, x, n_cols, acc);
+        break;
+    case 1:
+        panel256_depth(1, form, n_blocks, w, x, n_cols, acc);
+        break;
+    default:
+        panel256_depth(0, form, n_blocks, w, x, n_cols, acc);
     }
+    store_tile(acc, n_rows, n_cols, out);
 }
 
 /* 8 x 8 fours at a time, turned in registers. */
