@@ -67,6 +67,10 @@ extern const struct engine_tile engine_tile_scalar;
 /* AVX-512's as well. */
 void engine_tile_interleave_avx2(int64_t n, const int8_t *const q[ENGINE_TILE_COLS],
                                  int8_t (*to)[ENGINE_TILE_COLS][4]);
+void engine_tile_f32_avx2(int64_t k, const float *w, int64_t w_stride, int64_t n_rows,
+                          const float *const *x, int64_t n_cols, float *const *out);
+void engine_tile_bf16_avx2(int64_t k, const char *w, int64_t row_bytes, int64_t n_rows,
+                           const uint16_t *const *x, int64_t n_cols, float *const *out);
 extern const struct engine_tile engine_tile_avx2;
 extern const struct engine_tile engine_tile_avx512;
 extern const struct engine_tile engine_tile_avx512bf16;

@@ -362,15 +362,7 @@ TARGET void engine_tile_interleave_avx2(int64_t n, const int8_t *const q[COLS],
     }
 }
 
-/* ---- Floats: 2 rows by 2 columns, lanes 0 to 7 and 8 to 15 in two registers ---- */
-
-TARGET INLINE float tree(__m256 lo, __m256 hi)
-{
-    __m256 a = _mm256_add_ps(lo, hi);
-    __m128 b = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
-    b = _mm_add_ps(b, _mm_movehl_ps(b, b));
-    return _mm_cvtss_f32(_mm_add_ss(b, _mm_movehdup_ps(b)));
-}
+/* ---- Weighted sums of rows ---- */
 
 /* Lanes below n are all ones. */
 TARGET INLINE __m256i lane_mask(int64_t n)
@@ -378,52 +370,6 @@ TARGET INLINE __m256i lane_mask(int64_t n)
     const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
     return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), lane);
 }
-
-TARGET INLINE void f32_2x2(int64_t k, const float *const *w, const float *const *x, float *sums)
-{
-    __m256 acc[4][2];
-    for (int i = 0; i < 4; i++) acc[i][0] = acc[i][1] = _mm256_setzero_ps();
-    int64_t i = 0;
-    for (; i + 16 <= k; i += 16)
-        for (int h = 0; h < 2; h++) {
-            __m256 x0 = _mm256_loadu_ps(x[0] + i + 8 * h), x1 = _mm256_loadu_ps(x[1] + i + 8 * h);
-            __m256 w0 = _mm256_loadu_ps(w[0] + i + 8 * h), w1 = _mm256_loadu_ps(w[1] + i + 8 * h);
-            acc[0][h] = _mm256_fmadd_ps(w0, x0, acc[0][h]);
-            acc[1][h] = _mm256_fmadd_ps(w0, x1, acc[1][h]);
-            acc[2][h] = _mm256_fmadd_ps(w1, x0, acc[2][h]);
-            acc[3][h] = _mm256_fmadd_ps(w1, x1, acc[3][h]);
-        }
-    for (int h = 0; i < k && h < 2; h++) { /* lanes beyond k stay as they are */
-        __m256i part = lane_mask(k - i - 8 * h);
-        for (int j = 0; j < 4; j++) {
-            __m256 sum = _mm256_fmadd_ps(_mm256_maskload_ps(w[j / 2] + i + 8 * h, part),
-                                         _mm256_maskload_ps(x[j % 2] + i + 8 * h, part), acc[j][h]);
-            acc[j][h] = _mm256_blendv_ps(acc[j][h], sum, _mm256_castsi256_ps(part));
-        }
-    }
-    for (int j = 0; j < 4; j++) sums[j] = tree(acc[j][0], acc[j][1]);
-}
-
-TARGET static void f32_avx2(int64_t k, const float *w, int64_t w_stride, int64_t n_rows,
-                            const float *const *x, int64_t n_cols, float *const *out)
-{
-    for (int64_t c = 0; c < n_cols; c += 2) {
-        int64_t c1 = c + 1 < n_cols ? c + 1 : c;
-        const float *xc[2] = {x[c], x[c1]};
-        for (int64_t r = 0; r < n_rows; r += 2) {
-            int64_t r1 = r + 1 < n_rows ? r + 1 : r;
-            const float *wr[2] = {w + r * w_stride, w + r1 * w_stride};
-            float sums[4];
-            f32_2x2(k, wr, xc, sums);
-            out[c][r] = sums[0];
-            out[c1][r] = sums[1];
-            out[c][r1] = sums[2];
-            out[c1][r1] = sums[3];
-        }
-    }
-}
-
-/* ---- Weighted sums of rows ---- */
 
 /* nr rows of o by nv vectors of 8 columns, which stay in registers over all n. */
 TARGET INLINE void weighted_tile(int64_t n, const float *v, int64_t v_stride, __m256i part,
@@ -470,7 +416,8 @@ const struct engine_tile engine_tile_avx2 = {
     .panel32 = panel32_avx2,
     .panel256 = panel256_avx2,
     .interleave = engine_tile_interleave_avx2,
-    .f32 = f32_avx2,
+    .f32 = engine_tile_f32_avx2,
+    .bf16 = engine_tile_bf16_avx2,
     .weighted_sum = weighted_sum_avx2,
 };
 #endif
