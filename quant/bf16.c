@@ -97,9 +97,9 @@ static const struct quant_lanes_form lanes_form = {.step = 32, .w_bytes = 2, .x_
 
 enum { MXCSR_FLUSH_NEAREST = 0x9fc0 }; /* flush to zero, denormals are zero, no exceptions */
 
-/* The lanes of four rows. */
-typedef void lanes_of_four(int64_t k, const uint8_t *const row[4], const char *ahead,
-                           const uint8_t *x, float lanes[4][16]);
+/* The lanes of four rows, `stride` bytes apart. */
+typedef void lanes_of_four(int64_t k, const uint8_t *row, size_t stride, const uint8_t *x,
+                           float lanes[4][16]);
 
 QUANT_TARGET_AVX2 QUANT_INLINE __m256 pairs_avx2(__m256 lanes, const uint8_t *w, const uint8_t *x)
 {
@@ -113,25 +113,24 @@ QUANT_TARGET_AVX2 QUANT_INLINE __m256 pairs_avx2(__m256 lanes, const uint8_t *w,
 }
 
 QUANT_TARGET_AVX2 __attribute__((noinline)) static void
-lanes_avx2(int64_t k, const uint8_t *const row[4], const char *ahead, const uint8_t *x,
-           float lanes[4][16])
+lanes_avx2(int64_t k, const uint8_t *row, size_t stride, const uint8_t *x, float lanes[4][16])
 {
     __m256 low[4], high[4];
     for (int r = 0; r < 4; r++) low[r] = high[r] = _mm256_setzero_ps();
     int64_t i = 0;
-    for (; i + 32 <= k; i += 32, ahead += 256) {
-        quant_prefetch_pages(ahead, 256);
-        for (int r = 0; r < 4; r++) {
-            low[r] = pairs_avx2(low[r], row[r] + 2 * i, x + 2 * i);
-            high[r] = pairs_avx2(high[r], row[r] + 2 * i + 32, x + 2 * i + 32);
+    for (; i + 32 <= k; i += 32) {
+        for (size_t r = 0; r < 4; r++) {
+            const uint8_t *w = row + r * stride + 2 * i;
+            low[r] = pairs_avx2(low[r], w, x + 2 * i);
+            high[r] = pairs_avx2(high[r], w + 32, x + 2 * i + 32);
         }
     }
     if (i < k) {
         uint16_t w_tail[32], x_tail[32] = {0};
         memcpy(x_tail, x + 2 * i, (size_t)(k - i) * 2);
-        for (int r = 0; r < 4; r++) {
+        for (size_t r = 0; r < 4; r++) {
             memset(w_tail, 0, sizeof w_tail);
-            memcpy(w_tail, row[r] + 2 * i, (size_t)(k - i) * 2);
+            memcpy(w_tail, row + r * stride + 2 * i, (size_t)(k - i) * 2);
             low[r] = pairs_avx2(low[r], (uint8_t *)w_tail, (uint8_t *)x_tail);
             high[r] = pairs_avx2(high[r], (uint8_t *)(w_tail + 16), (uint8_t *)(x_tail + 16));
         }
@@ -143,20 +142,18 @@ lanes_avx2(int64_t k, const uint8_t *const row[4], const char *ahead, const uint
 }
 
 QUANT_TARGET_AVX512 __attribute__((noinline)) static void
-lanes_avx512(int64_t k, const uint8_t *const row[4], const char *ahead, const uint8_t *x,
-             float lanes[4][16])
+lanes_avx512(int64_t k, const uint8_t *row, size_t stride, const uint8_t *x, float lanes[4][16])
 {
     const __m512i odd = _mm512_set1_epi32((int)0xffff0000);
     __m512 sum[4];
     for (int r = 0; r < 4; r++) sum[r] = _mm512_setzero_ps();
-    for (int64_t i = 0; i < k; i += 32, ahead += 256) {
+    for (int64_t i = 0; i < k; i += 32) {
         __mmask32 live = k - i >= 32 ? 0xffffffff : (1u << (k - i)) - 1;
         __m512i xv = _mm512_maskz_loadu_epi16(live, x + 2 * i);
         __m512 x_odd = _mm512_castsi512_ps(_mm512_and_si512(xv, odd));
         __m512 x_even = _mm512_castsi512_ps(_mm512_slli_epi32(xv, 16));
-        quant_prefetch_pages(ahead, 256);
-        for (int r = 0; r < 4; r++) {
-            __m512i wv = _mm512_maskz_loadu_epi16(live, row[r] + 2 * i);
+        for (size_t r = 0; r < 4; r++) {
+            __m512i wv = _mm512_maskz_loadu_epi16(live, row + r * stride + 2 * i);
             sum[r] = _mm512_fmadd_ps(_mm512_castsi512_ps(_mm512_and_si512(wv, odd)), x_odd, sum[r]);
             sum[r] =
                 _mm512_fmadd_ps(_mm512_castsi512_ps(_mm512_slli_epi32(wv, 16)), x_even, sum[r]);
@@ -165,20 +162,29 @@ lanes_avx512(int64_t k, const uint8_t *const row[4], const char *ahead, const ui
     for (int r = 0; r < 4; r++) _mm512_storeu_ps(lanes[r], sum[r]);
 }
 
+/* n (4 or 1) rows from w on, into out[i * apart]. */
+static void rows_by_fma(lanes_of_four *lanes_of, int64_t k, const uint8_t *w, size_t stride,
+                        const struct quant_act *a, int n, float *out, int64_t apart)
+{
+    const unsigned saved = _mm_getcsr();
+    float lanes[4][16];
+    _mm_setcsr(MXCSR_FLUSH_NEAREST);
+    lanes_of(k, w, stride, (const uint8_t *)a->bf16, lanes);
+    _mm_setcsr(saved);
+    for (int i = 0; i < n; i++) out[i * apart] = quant_lanes_tree(lanes[i]);
+}
+
+/* Four rows side by side, a quarter of all apart, as in quant/lanes.h. */
 static void gemv_by_fma(lanes_of_four *lanes_of, int64_t k, const void *w, size_t row_bytes,
                         int64_t n_rows, const struct quant_act *a, float *out)
 {
-    const unsigned saved = _mm_getcsr();
-    for (int64_t r = 0; r < n_rows; r += 4) {
-        const uint8_t *row[4];
-        float lanes[4][16];
-        quant_four_rows(row, w, row_bytes, r, n_rows);
-        const char *ahead = (const char *)row[0] + 3 * row_bytes + QUANT_PREFETCH_AHEAD;
-        _mm_setcsr(MXCSR_FLUSH_NEAREST);
-        lanes_of(k, row, ahead, (const uint8_t *)a->bf16, lanes);
-        _mm_setcsr(saved);
-        for (int i = 0; i < 4 && r + i < n_rows; i++) out[r + i] = quant_lanes_tree(lanes[i]);
-    }
+    const int64_t apart = n_rows / 4;
+    const uint8_t *row = w;
+    for (int64_t r = 0; r < apart; r++)
+        rows_by_fma(lanes_of, k, row + (size_t)r * row_bytes, (size_t)apart * row_bytes, a, 4,
+                    out + r, apart);
+    for (int64_t r = 4 * apart; r < n_rows; r++)
+        rows_by_fma(lanes_of, k, row + (size_t)r * row_bytes, 0, a, 1, out + r, 0);
 }
 
 static void gemv_avx2(int64_t k, const void *w, size_t row_bytes, int64_t n_rows,

@@ -135,12 +135,33 @@ QUANT_TARGET_AVX2 QUANT_INLINE __m256 quant_step_value(struct quant_form32 form,
     return form.has_min ? _mm256_fmadd_ps(step->scale, v, step->t) : _mm256_mul_ps(step->scale, v);
 }
 
+/* One group of eight rows, `stride` bytes apart: their sums. `ahead`: where to ask for memory;
+ * NULL: nowhere. */
+QUANT_TARGET_AVX2 QUANT_INLINE __m256 quant_eight_rows(struct quant_form32 form, quant_sums *sums,
+                                                       quant_scales *scales, int64_t n_blocks,
+                                                       const uint8_t *block, size_t stride,
+                                                       const char *ahead, const struct quant_act *a)
+{
+    const size_t bytes = QUANT_GEMV_ROWS * form.block_bytes;
+    __m256 acc = _mm256_setzero_ps();
+    if (n_blocks == 0) return acc;
+    if (ahead) quant_prefetch(ahead, bytes);
+    struct quant_step last = quant_step_products(form, sums, scales, block, stride, a, 0);
+    for (int64_t b = 1; b < n_blocks; b++) {
+        block += form.block_bytes;
+        if (ahead) quant_prefetch(ahead += bytes, bytes);
+        struct quant_step step = quant_step_products(form, sums, scales, block, stride, a, b);
+        acc = _mm256_add_ps(acc, quant_step_value(form, &last));
+        last = step;
+    }
+    return _mm256_add_ps(acc, quant_step_value(form, &last));
+}
+
 QUANT_TARGET_AVX2 QUANT_INLINE void quant_gemv(struct quant_form32 form, quant_sums *sums,
                                                quant_scales *scales, int64_t k, const void *w,
                                                size_t row_bytes, int64_t n_rows,
                                                const struct quant_act *a, float *out)
 {
-    const int64_t n_blocks = k / 32;
     /* Less than eight rows: one at a time, eight times over. */
     const int64_t group = n_rows < QUANT_GEMV_ROWS ? 1 : QUANT_GEMV_ROWS;
     const size_t stride = group == 1 ? 0 : row_bytes;
@@ -150,32 +171,46 @@ QUANT_TARGET_AVX2 QUANT_INLINE void quant_gemv(struct quant_form32 form, quant_s
         if (r + group > n_rows) r = n_rows - group;
         const uint8_t *block = (const uint8_t *)w + (size_t)r * row_bytes;
         const char *ahead = (const char *)block + 7 * row_bytes + QUANT_PREFETCH_AHEAD;
-        __m256 acc = _mm256_setzero_ps();
-        if (n_blocks > 0) {
-            quant_prefetch(ahead, QUANT_GEMV_ROWS * form.block_bytes);
-            struct quant_step last = quant_step_products(form, sums, scales, block, stride, a, 0);
-            for (int64_t b = 1; b < n_blocks; b++) {
-                block += form.block_bytes;
-                ahead += QUANT_GEMV_ROWS * form.block_bytes;
-                quant_prefetch(ahead, QUANT_GEMV_ROWS * form.block_bytes);
-                struct quant_step step =
-                    quant_step_products(form, sums, scales, block, stride, a, b);
-                acc = _mm256_add_ps(acc, quant_step_value(form, &last));
-                last = step;
-            }
-            acc = _mm256_add_ps(acc, quant_step_value(form, &last));
-        }
         float sum[QUANT_GEMV_ROWS];
-        _mm256_storeu_ps(sum, acc);
+        _mm256_storeu_ps(sum,
+                         quant_eight_rows(form, sums, scales, k / 32, block, stride, ahead, a));
         memcpy(out + r, sum, (size_t)group * sizeof *out);
+    }
+}
+
+/* ---- gemv, eight streams ----
+ *
+ * The same groups, their rows an eighth of the call's rows apart: memory gives processors with AVX2
+ * only more from several streams, which their own prefetch follows (docs/performance.md). For types
+ * that need few instructions per byte, here Q8_0. */
+
+QUANT_TARGET_AVX2 QUANT_INLINE void quant_far_gemv(struct quant_form32 form, quant_sums *sums,
+                                                   quant_scales *scales, int64_t k, const void *w,
+                                                   size_t row_bytes, int64_t n_rows,
+                                                   const struct quant_act *a, float *out)
+{
+    const int64_t apart = n_rows / QUANT_GEMV_ROWS;
+    const uint8_t *row = w;
+    float sum[QUANT_GEMV_ROWS];
+
+    for (int64_t r = 0; r < apart; r++, row += row_bytes) {
+        const size_t stride = (size_t)apart * row_bytes;
+        _mm256_storeu_ps(sum, quant_eight_rows(form, sums, scales, k / 32, row, stride, NULL, a));
+        for (int64_t i = 0; i < QUANT_GEMV_ROWS; i++) out[r + i * apart] = sum[i];
+    }
+    const int64_t rest = QUANT_GEMV_ROWS * apart; /* these one at a time, eight times over */
+    row = (const uint8_t *)w + (size_t)rest * row_bytes;
+    for (int64_t r = rest; r < n_rows; r++, row += row_bytes) {
+        _mm256_storeu_ps(sum, quant_eight_rows(form, sums, scales, k / 32, row, 0, NULL, a));
+        out[r] = sum[0];
     }
 }
 
 /* ---- gemv, two rows at a time ----
  *
  * The same steps for four blocks of each of two rows: for types that need few instructions per
- * byte, here Q8_0. Memory then sees two streams in one stretch instead of eight, and delivers 1.1
- * times as much; the additions, two lanes at a time, cost a fifth more from cache. */
+ * byte, here Q8_0 with AVX-512. Memory then sees two streams in one stretch instead of eight, and
+ * delivers 1.1 times as much; the additions, two lanes at a time, cost a fifth more from cache. */
 
 enum { QUANT_PAIR_AHEAD = 6144, QUANT_PAIR_BLOCKS = 4 };
 

@@ -1,8 +1,9 @@
 /* quant/lanes.h: private to quant/: what the float types (F32, F16, BF16) share: the tree that ends
  * their sum of 16 lanes, and the vector shells of gemv around a type's own step.
  *
- * Rows go one after the other, so that memory sees a single stream: two side by side read BF16 0.86
- * and F32 0.9 times as fast from memory. The next row hides what a row waits for its own sums. */
+ * With AVX-512 rows go one after the other, a prefetch ahead, so that memory sees a single stream.
+ * Without, four go side by side, a quarter of the call's rows apart: memory gives processors of
+ * that kind more from several streams, which their own prefetch follows (docs/performance.md). */
 #ifndef QUANT_LANES_H
 #define QUANT_LANES_H
 
@@ -44,26 +45,44 @@ typedef struct quant_lanes_avx2 quant_lanes_step_avx2(struct quant_lanes_avx2 la
                                                       const uint8_t *w, const uint8_t *x, int n);
 typedef __m512 quant_lanes_step_avx512(__m512 lanes, const uint8_t *w, const uint8_t *x, int n);
 
+enum { QUANT_LANES_ROWS = 4 };
+
+/* The sums of four rows, `stride` bytes apart. */
+QUANT_TARGET_AVX2 QUANT_INLINE void quant_lanes_rows_avx2(struct quant_lanes_form form,
+                                                          quant_lanes_step_avx2 *step, int64_t k,
+                                                          const uint8_t *row, size_t stride,
+                                                          const uint8_t *x,
+                                                          float sum[QUANT_LANES_ROWS])
+{
+    const size_t w_step = (size_t)form.step * form.w_bytes;
+    const size_t x_step = (size_t)form.step * form.x_bytes;
+    struct quant_lanes_avx2 lanes[QUANT_LANES_ROWS] = {0};
+    for (; k > 0; k -= form.step, x += x_step, row += w_step) {
+        const int n = k < form.step ? (int)k : form.step;
+        for (size_t i = 0; i < QUANT_LANES_ROWS; i++)
+            lanes[i] = step(lanes[i], row + i * stride, x, n);
+    }
+    for (int i = 0; i < QUANT_LANES_ROWS; i++)
+        sum[i] = quant_tree_avx2(_mm256_add_ps(lanes[i].low, lanes[i].high));
+}
+
 QUANT_TARGET_AVX2 QUANT_INLINE void quant_lanes_gemv_avx2(struct quant_lanes_form form,
                                                           quant_lanes_step_avx2 *step, int64_t k,
                                                           const void *w, size_t row_bytes,
                                                           int64_t n_rows, const void *column,
                                                           float *out)
 {
-    const size_t w_step = (size_t)form.step * form.w_bytes;
-    const size_t x_step = (size_t)form.step * form.x_bytes;
-
-    for (int64_t r = 0; r < n_rows; r++) {
-        const uint8_t *row = (const uint8_t *)w + (size_t)r * row_bytes, *x = column;
-        struct quant_lanes_avx2 lanes = {_mm256_setzero_ps(), _mm256_setzero_ps()};
-        int64_t left = k;
-        for (; left >= form.step; left -= form.step, x += x_step, row += w_step) {
-            quant_prefetch_stream((const char *)row + QUANT_LANES_AHEAD, w_step,
-                                  QUANT_LANES_AT_ONCE);
-            lanes = step(lanes, row, x, form.step);
-        }
-        if (left > 0) lanes = step(lanes, row, x, (int)left);
-        out[r] = quant_tree_avx2(_mm256_add_ps(lanes.low, lanes.high));
+    const int64_t apart = n_rows / QUANT_LANES_ROWS;
+    const uint8_t *row = w;
+    float sum[QUANT_LANES_ROWS];
+    for (int64_t r = 0; r < apart; r++, row += row_bytes) {
+        quant_lanes_rows_avx2(form, step, k, row, (size_t)apart * row_bytes, column, sum);
+        for (int64_t i = 0; i < QUANT_LANES_ROWS; i++) out[r + i * apart] = sum[i];
+    }
+    row = (const uint8_t *)w + (size_t)(QUANT_LANES_ROWS * apart) * row_bytes;
+    for (int64_t r = QUANT_LANES_ROWS * apart; r < n_rows; r++, row += row_bytes) {
+        quant_lanes_rows_avx2(form, step, k, row, 0, column, sum);
+        out[r] = sum[0];
     }
 }
 

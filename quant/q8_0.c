@@ -115,10 +115,7 @@ QUANT_TARGET_AVX2 QUANT_INLINE __m256i sums_avx2(const uint8_t *even, const uint
 QUANT_TARGET_AVX2 static void gemv_avx2(int64_t k, const void *w, size_t row_bytes, int64_t n_rows,
                                         const struct quant_act *a, float *out)
 {
-    if (k < 32 * QUANT_PAIR_BLOCKS)
-        quant_gemv(signed_form, sums_avx2, quant_scales_avx2, k, w, row_bytes, n_rows, a, out);
-    else
-        quant_pair_gemv(signed_form, sums_avx2, k, w, row_bytes, n_rows, a, out);
+    quant_far_gemv(signed_form, sums_avx2, quant_scales_avx2, k, w, row_bytes, n_rows, a, out);
 }
 
 QUANT_TARGET_AVX2 QUANT_INLINE void panel_codes_avx2(const uint8_t *const at[8], __m256i q[8])
