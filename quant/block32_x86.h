@@ -23,17 +23,6 @@
 
 enum { QUANT_PREFETCH_AHEAD = 3072, QUANT_GEMV_ROWS = 8 };
 
-/* The row pointers of rows r .. r + 3; beyond the last row, the last one again (its results are
- * not stored). */
-QUANT_INLINE void quant_four_rows(const uint8_t *row[4], const void *w, size_t row_bytes, int64_t r,
-                                  int64_t n_rows)
-{
-    for (int i = 0; i < 4; i++) {
-        int64_t at = r + i < n_rows ? r + i : n_rows - 1;
-        row[i] = (const uint8_t *)w + (size_t)at * row_bytes;
-    }
-}
-
 /* A block of each of two rows (exactly its bytes are read): 128-bit half j gets four partial sums
  * of code * q of row j, each of eight products. q_low: elements 0 to 15 in both halves, q_high:
  * elements 16 to 31. */
