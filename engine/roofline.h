@@ -9,7 +9,8 @@
 #include "engine/engine.h"
 
 /* Bytes per second that all threads of the engine read together from a buffer that is larger than
- * any cache (256 MiB unless the machine is small): the best of several passes. 0 and BASE_NO_MEMORY
+ * any cache (256 MiB unless the machine is small): the best of several passes, in one stream a
+ * thread or in four far apart. 0 and BASE_NO_MEMORY
  * when there is no room. */
 double engine_roofline_bandwidth(struct engine *e, struct base_error *err);
 

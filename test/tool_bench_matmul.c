@@ -1,5 +1,5 @@
 /* test/tool_bench_matmul.c: speed of products and attention through the graph, beside the limits of
- * the machine measured in the same run: int8 multiply-adds (VPDPBUSD) and streaming reads.
+ * the machine measured in the same run: int8 multiply-adds and streaming reads (engine/roofline.h).
  *
  *     tool_bench_matmul [THREADS [LEVEL [TYPE]]]
  *
@@ -9,14 +9,12 @@
  * cache, beside the int8 peak before and after it (one thread). Numbers of different runs do not
  * compare on a shared machine; shares do. */
 #include "engine/graph.h"
+#include "engine/roofline.h"
 #include "engine/tile.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
 
 static double now(void)
 {
@@ -55,71 +53,15 @@ static float random_float(uint64_t *state)
 
 struct limits {
     struct engine *engine;
-    double peak, stream; /* GMAC/s, GB/s; 0: cannot be measured */
-    const uint64_t *buffer;
+    double peak, stream; /* GMAC/s, GB/s */
 };
-
-enum { PEAK_ROUNDS = 4000000, TILE_PEAK_ROUNDS = 20000, STREAM_BYTES = 256 << 20 };
-
-#if defined(__x86_64__)
-__attribute__((target("avx512f,avx512vnni"))) static void peak_rounds(int n)
-{
-    __m512i a = _mm512_set1_epi8(1), s[8];
-    for (int i = 0; i < 8; i++) s[i] = _mm512_setzero_si512();
-    for (int i = 0; i < n; i++) {
-        __asm__ volatile("vpdpbusd %8, %8, %0\n\tvpdpbusd %8, %8, %1\n\t"
-                         "vpdpbusd %8, %8, %2\n\tvpdpbusd %8, %8, %3\n\t"
-                         "vpdpbusd %8, %8, %4\n\tvpdpbusd %8, %8, %5\n\t"
-                         "vpdpbusd %8, %8, %6\n\tvpdpbusd %8, %8, %7"
-                         : "+v"(s[0]), "+v"(s[1]), "+v"(s[2]), "+v"(s[3]), "+v"(s[4]), "+v"(s[5]),
-                           "+v"(s[6]), "+v"(s[7])
-                         : "v"(a));
-    }
-}
-
-static void peak_job(const struct engine_worker *w, void *data)
-{
-    (void)w;
-    (void)data;
-    peak_rounds(PEAK_ROUNDS);
-}
-#endif
-
-static void stream_job(const struct engine_worker *w, void *data)
-{
-    const struct limits *l = data;
-    const size_t piece = 1 << 15; /* in words: 256 KB */
-    uint64_t sum[8] = {0};
-    for (int64_t i; (i = engine_pool_claim(w, 1)) < (int64_t)(STREAM_BYTES / 8 / piece);) {
-        const uint64_t *p = l->buffer + (size_t)i * piece;
-        for (size_t j = 0; j < piece; j += 8)
-            for (int k = 0; k < 8; k++) sum[k] += p[j + (size_t)k];
-    }
-    for (int k = 1; k < 8; k++) sum[0] += sum[k];
-    __asm__ volatile("" ::"r"(sum[0]));
-}
 
 static void measure_limits(struct limits *l)
 {
-    int n = l->engine->options.n_threads;
-    double best = 1e30, t;
-#if defined(__x86_64__)
-    for (int i = 0; i < 5 && quant_level_best() >= QUANT_AVX512; i++) {
-        t = now();
-        engine_pool_run(l->engine->pool, peak_job, NULL);
-        t = now() - t;
-        if (t < best) best = t;
-        l->peak = 8.0 * PEAK_ROUNDS * 64 * n / best * 1e-9;
-    }
-#endif
-    best = 1e30;
-    for (int i = 0; i < 5; i++) {
-        t = now();
-        engine_pool_run(l->engine->pool, stream_job, l);
-        t = now() - t;
-        if (t < best) best = t;
-    }
-    l->stream = STREAM_BYTES / best * 1e-9;
+    struct base_error err = BASE_ERROR_INIT;
+    l->peak = engine_roofline_int8(l->engine) * 1e-9;
+    l->stream = engine_roofline_bandwidth(l->engine, &err) * 1e-9;
+    if (l->stream == 0) die(&err);
 }
 
 /* ---- Products ---- */
@@ -175,10 +117,8 @@ static void bench_product(const struct limits *l, const struct quant_type *type,
     }
     double t = time_graph(g) / count, macs = (double)k * n * n_cols / t * 1e-9;
     double rate = (double)bytes / t * 1e-9;
-    printf("%-7s k %5d n %5d columns %3d  %7.1f GMAC/s", type->name, (int)k, (int)n, (int)n_cols,
-           macs);
-    if (l->peak > 0) printf(" %5.1f %%", 100 * macs / l->peak);
-    printf("  %6.1f GB/s %5.1f %%\n", rate, 100 * rate / l->stream);
+    printf("%-7s k %5d n %5d columns %3d  %7.1f GMAC/s %5.1f %%  %6.1f GB/s %5.1f %%\n", type->name,
+           (int)k, (int)n, (int)n_cols, macs, 100 * macs / l->peak, rate, 100 * rate / l->stream);
     engine_graph_free(g);
     free(x);
     free(row);
@@ -187,8 +127,7 @@ static void bench_product(const struct limits *l, const struct quant_type *type,
 
 /* ---- Tiles ---- */
 
-#if defined(__x86_64__)
-enum { TILE_K = 2048, TILE_PANELS = 8, TILE_GROUPS = 32, TILE_RUNS = 61 };
+enum { TILE_K = 2048, TILE_PANELS = 8, TILE_GROUPS = 32, TILE_RUNS = 21 };
 
 static int by_size(const void *a, const void *b)
 {
@@ -227,12 +166,12 @@ static char *tile_columns(const struct engine *engine, const struct engine_tile 
     return groups;
 }
 
-/* The share of the int8 peak that the tile alone reaches, the median of some runs. */
-static void bench_tile(const struct limits *l, const struct quant_type *type)
+/* The share of one thread's int8 peak that the tile alone reaches, the median of some runs. */
+static void bench_tile(struct engine *engine, const struct quant_type *type)
 {
-    const struct engine_tile *tile = engine_tile_table(l->engine->quant.level);
-    const struct quant_kernel *kernel = &l->engine->quant.type[type->id];
-    if (!type->panel.block || quant_level_best() < QUANT_AVX512) return;
+    const struct engine_tile *tile = engine_tile_table(engine->quant.level);
+    const struct quant_kernel *kernel = &engine->quant.type[type->id];
+    if (!type->panel.block) return;
     const bool small = type->act == QUANT_ACT_Q8_32;
     const int64_t n_blocks = TILE_K / (small ? 32 : 256);
     const size_t panel =
@@ -240,7 +179,7 @@ static void bench_tile(const struct limits *l, const struct quant_type *type)
     uint64_t row_bytes, seed = 2;
     if (!quant_row_bytes(type, TILE_K, &row_bytes)) return;
     size_t group_bytes;
-    char *groups = tile_columns(l->engine, tile, type, &group_bytes);
+    char *groups = tile_columns(engine, tile, type, &group_bytes);
     char *panels = memory(panel * TILE_PANELS), *row = memory(row_bytes);
     const void *rows[QUANT_PANEL_ROWS];
     float *x = memory(TILE_K * sizeof *x), results[ENGINE_TILE_COLS][QUANT_PANEL_ROWS];
@@ -253,9 +192,7 @@ static void bench_tile(const struct limits *l, const struct quant_type *type)
     for (int c = 0; c < ENGINE_TILE_COLS; c++) out[c] = results[c];
     double share[TILE_RUNS];
     for (int run = 0; run < TILE_RUNS; run++) {
-        const double start = now();
-        peak_rounds(TILE_PEAK_ROUNDS);
-        const double before = now();
+        const double before = engine_roofline_int8(engine), start = now();
         for (int g = 0; g < TILE_GROUPS; g++)
             for (int j = 0; j < TILE_PANELS; j++) {
                 const void *w = panels + (size_t)j * panel,
@@ -267,12 +204,9 @@ static void bench_tile(const struct limits *l, const struct quant_type *type)
                     tile->panel256(kernel->panel, n_blocks, w, cols, QUANT_PANEL_ROWS,
                                    ENGINE_TILE_COLS, out);
             }
-        const double after = now();
-        peak_rounds(TILE_PEAK_ROUNDS);
-        const double peak = 2.0 * 8 * 64 * TILE_PEAK_ROUNDS / (now() - after + before - start);
         const double macs = (double)TILE_GROUPS * TILE_PANELS * QUANT_PANEL_ROWS *
-                            ENGINE_TILE_COLS * TILE_K / (after - before);
-        share[run] = macs / peak;
+                            ENGINE_TILE_COLS * TILE_K / (now() - start);
+        share[run] = 2 * macs / (before + engine_roofline_int8(engine));
     }
     qsort(share, TILE_RUNS, sizeof *share, by_size);
     printf("%-7s tile alone %5.1f %%\n", type->name, 100 * share[TILE_RUNS / 2]);
@@ -281,7 +215,6 @@ static void bench_tile(const struct limits *l, const struct quant_type *type)
     free(row);
     free(x);
 }
-#endif
 
 /* ---- Attention ---- */
 
@@ -328,10 +261,10 @@ int main(int argc, char **argv)
     if (argc > 2 && !quant_level_by_name(argv[2], &options.level)) return 2;
     l.engine = engine_new(&options, &err);
     if (!l.engine) die(&err);
-    uint64_t *buffer = memory(STREAM_BYTES);
-    l.buffer = buffer;
+    options.n_threads = 1;
+    struct engine *alone = engine_new(&options, &err);
+    if (!alone) die(&err);
     measure_limits(&l);
-    free(buffer);
     printf("%d threads, %s; int8 peak %.1f GMAC/s, streaming %.1f GB/s\n",
            l.engine->options.n_threads, quant_level_name(l.engine->quant.level), l.peak, l.stream);
     for (uint32_t id = 0; id < QUANT_ID_COUNT; id++) {
@@ -342,15 +275,14 @@ int main(int argc, char **argv)
         for (int i = 0; i < 7; i++) bench_product(&l, type, 2048, 2048, columns[i]);
         bench_product(&l, type, 576, 1536, 1);
         bench_product(&l, type, 576, 1536, 512);
-#if defined(__x86_64__)
-        bench_tile(&l, type);
-#endif
+        bench_tile(alone, type);
     }
     bench_attention(&l, 9, 3, 64, 512, 0);
     bench_attention(&l, 9, 3, 64, 1, 128);
     bench_attention(&l, 9, 3, 64, 1, 4096);
     bench_attention(&l, 32, 8, 128, 512, 0);
     bench_attention(&l, 32, 8, 128, 1, 4096);
+    engine_free(alone);
     engine_free(l.engine);
     return 0;
 }
