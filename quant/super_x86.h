@@ -104,9 +104,15 @@ struct super_group {
     __m256i isum[SUPER_GROUP]; /* the lanes sum to isum of quant.h */
     __m256i msum;              /* of super-block j in lane j, where the type has minima */
     uint32_t d[SUPER_GROUP];   /* half precision: d, in the upper half dmin */
-    const float *da;           /* of the activations */
+    float da[SUPER_GROUP];     /* of the activations */
     float *out;
     int n;
+};
+
+/* What a group adds to the sum of its row: zeros beyond its end. */
+struct super_terms {
+    float of[SUPER_GROUP];
+    float *out;
 };
 
 /* What is made of eight super-blocks of the column once for all rows. */
@@ -185,28 +191,31 @@ SUPER_AVX2 __m256i super_lane_sums(const __m256i v[8])
                             _mm256_permute2x128_si256(four[0], four[1], 0x31));
 }
 
-/* Adds the group's terms to the sum of its row. */
-SUPER_AVX2 void super_group_add(const struct super_group *group, bool has_min)
+/* v of quant.h of the group's super-blocks. */
+SUPER_AVX2 void super_group_terms(const struct super_group *group, bool has_min,
+                                  struct super_terms *terms)
 {
     __m256i d = _mm256_loadu_si256((const __m256i *)group->d);
     __m256 da = _mm256_loadu_ps(group->da), scale = _mm256_mul_ps(super_halves(d), da);
     __m256 isum = _mm256_cvtepi32_ps(super_lane_sums(group->isum));
-    float term[SUPER_GROUP];
     if (has_min) {
         __m256 dmin = super_halves(_mm256_srli_epi32(d, 16));
         __m256 m = _mm256_xor_ps(dmin, _mm256_set1_ps(-0.0f));
         __m256 msum = _mm256_cvtepi32_ps(group->msum);
         __m256 min_term = _mm256_mul_ps(_mm256_mul_ps(m, da), msum);
-        _mm256_storeu_ps(term, _mm256_fmadd_ps(scale, isum, min_term));
+        _mm256_storeu_ps(terms->of, _mm256_fmadd_ps(scale, isum, min_term));
     } else {
-        _mm256_storeu_ps(term, _mm256_mul_ps(scale, isum));
+        _mm256_storeu_ps(terms->of, _mm256_mul_ps(scale, isum));
     }
-    float acc = *group->out;
-    if (group->n == SUPER_GROUP)
-        for (int j = 0; j < SUPER_GROUP; j++) acc += term[j];
-    else
-        for (int j = 0; j < group->n; j++) acc += term[j];
-    *group->out = acc;
+    for (int j = group->n; j < SUPER_GROUP; j++) terms->of[j] = 0.0f;
+    terms->out = group->out;
+}
+
+/* Adds the terms from number j on. */
+SUPER_AVX2 float super_terms_add(const struct super_terms *terms, int j, float acc)
+{
+    for (; j < SUPER_GROUP; j++) acc += terms->of[j];
+    return acc;
 }
 
 enum { SUPER_PREFETCH_AHEAD = 6144, SUPER_SUMS = 8 };
@@ -228,22 +237,27 @@ SUPER_AVX2 void super_heads_take(const struct quant_type *type, super_heads *hea
     heads(block, sums, group, scales);
 }
 
+/* Fills the group, and adds terms of another on the way: that is a chain of dependent operations.
+ */
 SUPER_AVX2 void super_group_fill(const struct quant_type *type, const struct super_kernel *kernel,
                                  const uint8_t *at, const int8_t *q, const struct super_sums *sums,
-                                 struct super_group *group)
+                                 struct super_group *group, const struct super_terms *terms)
 {
     struct super_scales scales;
     if (kernel->heads && group->n == SUPER_GROUP)
         super_heads_take(type, kernel->heads, at, SUPER_GROUP, sums, group, &scales);
     else if (kernel->heads)
         super_heads_take(type, kernel->heads, at, group->n, sums, group, &scales);
+    memcpy(group->da, sums->da, sizeof group->da);
+    float acc = *terms->out;
     for (int j = 0; j < group->n; j++) {
         quant_prefetch_pages((const char *)at + SUPER_PREFETCH_AHEAD, type->block_bytes);
         group->isum[j] = kernel->isum(at, q, j, sums, &scales, group);
+        acc += terms->of[j];
         at += type->block_bytes;
         q += SUPER_LEN;
     }
-    group->da = sums->da;
+    *terms->out = super_terms_add(terms, group->n, acc);
 }
 
 SUPER_AVX2 void super_sums_fill(super_sums_prepare *prepare, const struct quant_act *a, int64_t b,
@@ -262,9 +276,9 @@ SUPER_AVX2 void super_sums_fill(super_sums_prepare *prepare, const struct quant_
 
 /* Rows one after the other in file order: side by side they would be better from cache but worse
  * from memory, where the weights come from (docs/performance.md); the hardware's own prefetch
- * follows such a stream, and ours takes it across pages. A group is added only after the products
- * of the next one, for adding is a long chain of dependent operations: 2 % (Q4_K) to 8 % (Q2_K)
- * from cache. */
+ * follows such a stream, and ours takes it across pages. A group becomes terms only after the
+ * products of the next one, and the terms are added during those of the one after that, for both
+ * are long chains of dependent operations. */
 SUPER_AVX2 void super_gemv(const struct quant_type *type, const struct super_kernel *kernel,
                            int64_t k, const void *w, size_t row_bytes, int64_t n_rows,
                            const struct quant_act *a, float *out)
@@ -276,6 +290,8 @@ SUPER_AVX2 void super_gemv(const struct quant_type *type, const struct super_ker
     memset(group, 0, sizeof group); /* groups of less than eight leave entries unused */
     memset(out, 0, (size_t)n_rows * sizeof *out);
     struct super_group *new = group, *old = group + 1;
+    float none = 0.0f; /* where the terms of no group go */
+    struct super_terms terms = {.out = &none};
     for (int64_t b = 0; b < k / SUPER_LEN; b += SUPER_SUMS * SUPER_GROUP) {
         int64_t n = k / SUPER_LEN - b;
         if (n > SUPER_SUMS * SUPER_GROUP) n = SUPER_SUMS * SUPER_GROUP;
@@ -287,15 +303,18 @@ SUPER_AVX2 void super_gemv(const struct quant_type *type, const struct super_ker
                 new->n = n - i < SUPER_GROUP ? (int)(n - i) : SUPER_GROUP;
                 new->out = out + r;
                 super_group_fill(type, kernel, at + (size_t)i * type->block_bytes,
-                                 a->q + SUPER_LEN * (b + i), sums + i / SUPER_GROUP, new);
-                if (old->n > 0) super_group_add(old, has_min);
+                                 a->q + SUPER_LEN * (b + i), sums + i / SUPER_GROUP, new, &terms);
+                if (old->n > 0) super_group_terms(old, has_min, &terms);
                 struct super_group *spare = old;
                 old = new;
                 new = spare;
             }
         }
     }
-    if (old->n > 0) super_group_add(old, has_min);
+    *terms.out = super_terms_add(&terms, 0, *terms.out);
+    if (old->n == 0) return;
+    super_group_terms(old, has_min, &terms);
+    *terms.out = super_terms_add(&terms, 0, *terms.out);
 }
 
 /* ---- One column, AVX-512 ----
