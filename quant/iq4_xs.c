@@ -124,32 +124,35 @@ SUPER_AVX2 __m256i iq4_xs_scales_avx2(const struct iq4_xs_block *w)
     return _mm256_sub_epi32(_mm256_or_si256(four, two), _mm256_set1_epi32(32));
 }
 
-SUPER_AVX2 void iq4_xs_block_sums(const void *block, const int8_t *q, const int16_t *sum, int j,
-                                  struct super_group *group)
+SUPER_AVX2 __m256i iq4_xs_isum(const void *block, const int8_t *q, int j,
+                               const struct super_sums *sums, const struct super_scales *scales,
+                               struct super_group *group)
 {
     const struct iq4_xs_block *w = block;
     __m256i book = book_load_avx2(book_iq4), sizes = _mm256_abs_epi8(book);
     __m256i wide = iq4_xs_scales_avx2(w);
-    __m256i scales = _mm256_permute4x64_epi64(_mm256_packs_epi32(wide, wide), 0x88);
+    __m256i eight = _mm256_permute4x64_epi64(_mm256_packs_epi32(wide, wide), 0x88);
     __m256i acc[2] = {_mm256_setzero_si256(), _mm256_setzero_si256()};
     for (int s = 0; s < 8; s++) {
         __m256i code = book_codes_avx2(w->q + 16 * s);
         __m256i x = _mm256_loadu_si256((const __m256i *)(q + 32 * s));
         __m256i products = book_products_avx2(book, sizes, code, x);
         __m256i scale =
-            _mm256_shuffle_epi8(scales, _mm256_set1_epi16((int16_t)(0x0100 * (2 * s + 1) + 2 * s)));
+            _mm256_shuffle_epi8(eight, _mm256_set1_epi16((int16_t)(0x0100 * (2 * s + 1) + 2 * s)));
         acc[s % 2] = super_mad(acc[s % 2], products, scale);
     }
-    group->isum[j] = _mm256_add_epi32(acc[0], acc[1]);
     group->d[j] = w->d;
-    (void)sum;
+    (void)sums;
+    (void)scales;
+    return _mm256_add_epi32(acc[0], acc[1]);
 }
 
 QUANT_TARGET_AVX2 static void iq4_xs_gemv_avx2(int64_t k, const void *w, size_t row_bytes,
                                                int64_t n_rows, const struct quant_act *a,
                                                float *out)
 {
-    super_gemv(&quant_type_iq4_xs, iq4_xs_block_sums, k, w, row_bytes, n_rows, a, out);
+    const struct super_kernel kernel = {NULL, NULL, iq4_xs_isum};
+    super_gemv(&quant_type_iq4_xs, &kernel, k, w, row_bytes, n_rows, a, out);
 }
 
 /* Of four super-blocks: returns the first 32 bits; scale[p] has those of 2p and 2p + 1: numbers

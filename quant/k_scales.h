@@ -74,29 +74,44 @@ SUPER_AVX2 void k_scales_unpack_avx2(const __m256i head[4], int r, struct quant_
     }
 }
 
-/* Both halves of the result: bytes S0..S3, M0..M3, S4..S7, M4..M7. */
-SUPER_AVX2 __m256i k_scales_load_avx2(const uint8_t packed[12])
+/* Of a group: d, msum and scales. */
+SUPER_AVX2 void k_scales_heads(const void *const block[SUPER_GROUP], const struct super_sums *sums,
+                               struct super_group *group, struct super_scales *scales)
 {
-    uint64_t low, high;
-    k_scales_words(packed, &low, &high);
-    return _mm256_broadcastsi128_si256(_mm_set_epi64x((int64_t)high, (int64_t)low));
+    __m256i head[4], scale[2], min[2];
+    super_rows_load(block, 0, head);
+    _mm256_storeu_si256((__m256i *)group->d, head[0]);
+    k_scales_split(head, scale, min);
+    group->msum = _mm256_setzero_si256();
+    for (int i = 0; i < 2; i++) {
+        __m256i even = _mm256_and_si256(min[i], _mm256_set1_epi16(0xff));
+        group->msum = super_mad_sums(group->msum, even, sums, 2 * i);
+        group->msum = super_mad_sums(group->msum, _mm256_srli_epi16(min[i], 8), sums, 2 * i + 1);
+    }
+    for (int i = 0; i < 2; i++) _mm256_storeu_si256((__m256i *)scales->four[i], scale[i]);
 }
 
-/* Scale s in all sixteen 16-bit lanes. */
-SUPER_AVX2 __m256i k_scales_one_avx2(__m256i scales, int s)
+/* Scales 4i .. 4i + 3 of super-block j in all lanes. */
+SUPER_AVX2 __m256i k_scales_part(const struct super_scales *scales, int i, int j)
 {
-    int at = s < 4 ? s : s + 4;
-    return _mm256_shuffle_epi8(scales, _mm256_set1_epi16((int16_t)(0x8000 | at)));
+    return _mm256_set1_epi32(scales->four[i][j]);
 }
 
-/* Products of the minima with the 16 sums of 16 activations: lanes sum to msum. */
-SUPER_AVX2 __m256i k_scales_mins_avx2(__m256i scales, const int16_t *sum)
+/* Of those, number s in all sixteen 16-bit lanes. */
+SUPER_AVX2 __m256i k_scales_one(__m256i four, int s)
 {
-    enum { Z = -128 }; /* a byte of zero */
-    const __m256i twice = _mm256_setr_epi8(4, Z, 4, Z, 5, Z, 5, Z, 6, Z, 6, Z, 7, Z, 7, Z, 12, Z,
-                                           12, Z, 13, Z, 13, Z, 14, Z, 14, Z, 15, Z, 15, Z);
-    return _mm256_madd_epi16(_mm256_shuffle_epi8(scales, twice),
-                             _mm256_loadu_si256((const __m256i *)sum));
+    return _mm256_shuffle_epi8(four, _mm256_set1_epi16((int16_t)(0x8000 | s)));
+}
+
+/* Of each super-block in its lane: sums of 32 activations 0 and 2, 1 and 3, 4 and 6, 5 and 7. */
+SUPER_AVX2 void k_scales_sums(const int16_t *const sum[SUPER_GROUP], struct super_sums *sums)
+{
+    for (int j = 0; j < SUPER_GROUP; j++) {
+        for (int s = 0; s < 8; s++) {
+            int16_t *to = sums->sum[s / 4 * 2 + s % 2];
+            to[2 * j + s / 2 % 2] = (int16_t)(sum[j][2 * s] + sum[j][2 * s + 1]);
+        }
+    }
 }
 
 /* Of four super-blocks at once: d and msum of the step, and the scales as super_products wants
@@ -106,7 +121,7 @@ SUPER_AVX512 void k_scales_four(const uint8_t *const block[SUPER_STEP],
                                 __m512i scale[2])
 {
     enum { Z = -128 }; /* a byte of zero */
-    __m512i head = super_heads(block, 0);
+    __m512i head = super_heads_avx512(block, 0);
     const __m512i halves = _mm512_castsi128_si512(_mm_setr_epi16(0, 8, 16, 24, 1, 9, 17, 25));
     step->d = _mm512_castsi512_si128(_mm512_permutexvar_epi16(halves, head));
 
@@ -139,7 +154,8 @@ SUPER_AVX512 void k_scales_prepare(const int8_t *const q[SUPER_STEP],
             int s = i / 2 * 4 + i % 2;
             c->x[j][i] = super_x(q[j] + 32 * s, q[j] + 32 * (s + 2));
         }
-        wide[j] = super_scaled_sums(_mm256_set1_epi16(1), sum[j]);
+        wide[j] =
+            _mm256_madd_epi16(_mm256_set1_epi16(1), _mm256_load_si256((const __m256i *)sum[j]));
     }
     for (int p = 0; p < 2; p++) two[p] = _mm256_packs_epi32(wide[2 * p], wide[2 * p + 1]);
     const __m512i order = _mm512_setr_epi32(0, 2, 8, 10, 1, 3, 9, 11, 4, 6, 12, 14, 5, 7, 13, 15);

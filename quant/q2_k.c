@@ -121,33 +121,64 @@ q2_k_unpack_avx512(int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS], vo
 static const struct quant_panel_form q2_k_folded = {
     .block = 2, .sub_len = 16, .offset = 0, .max_code = 45, .has_min = true, .folded = true};
 
-SUPER_AVX2 void q2_k_block_sums(const void *block, const int8_t *q, const int16_t *sum, int j,
-                                struct super_group *group)
+/* Of each super-block in its lane: sums of 16 activations 4i and 4i + 2, 4i + 1 and 4i + 3. */
+SUPER_AVX2 void q2_k_sums(const int16_t *const sum[SUPER_GROUP], struct super_sums *sums)
 {
-    const struct q2_k_block *w = block;
-    __m128i packed = _mm_loadu_si128((const __m128i *)w->scale), low4 = _mm_set1_epi8(15);
-    __m256i scales = _mm256_cvtepu8_epi16(_mm_and_si128(packed, low4));
-    __m256i mins = _mm256_cvtepu8_epi16(_mm_and_si128(_mm_srli_epi16(packed, 4), low4));
-    __m256i acc[2] = {_mm256_setzero_si256(), _mm256_setzero_si256()};
-    for (int h = 0; h < 2; h++) {
-        __m256i codes = _mm256_loadu_si256((const __m256i *)(w->q + 32 * h));
-        __m256i eight = super_scales_half(scales, h);
-        for (int g = 0; g < 4; g++) {
-            __m256i x = _mm256_loadu_si256((const __m256i *)(q + 128 * h + 32 * g));
-            __m256i products = _mm256_maddubs_epi16(super_bits(codes, 2 * g, 3), x);
-            acc[g % 2] = super_mad(acc[g % 2], products, super_scales_two(eight, g));
+    for (int j = 0; j < SUPER_GROUP; j++) {
+        for (int s = 0; s < 16; s++) {
+            int16_t *to = sums->sum[s / 4 * 2 + s % 2];
+            to[2 * j + s / 2 % 2] = sum[j][s];
         }
     }
-    group->isum[j] = _mm256_add_epi32(acc[0], acc[1]);
-    group->msum[j] = super_scaled_sums(mins, sum);
-    group->d[j] = w->d;
-    group->dmin[j] = w->dmin;
+}
+
+SUPER_AVX2 void q2_k_heads(const void *const block[SUPER_GROUP], const struct super_sums *sums,
+                           struct super_group *group, struct super_scales *scales)
+{
+    __m256i v[4];
+    super_rows_load(block, 0, v);
+    group->msum = _mm256_setzero_si256();
+    for (int i = 0; i < 4; i++) {
+        __m256i even = _mm256_and_si256(_mm256_srli_epi16(v[i], 4), _mm256_set1_epi16(15));
+        group->msum = super_mad_sums(group->msum, even, sums, 2 * i);
+        group->msum = super_mad_sums(group->msum, _mm256_srli_epi16(v[i], 12), sums, 2 * i + 1);
+    }
+    (void)scales;
+}
+
+/* Codes stay where they are in their bytes, if 16-bit sums allow it: 2 * 127 * 0x30 does. What they
+ * are too large by is taken from the sums. */
+SUPER_AVX2 __m256i q2_k_isum(const void *block, const int8_t *q, int j,
+                             const struct super_sums *sums, const struct super_scales *scales,
+                             struct super_group *group)
+{
+    const struct q2_k_block *w = block;
+    __m256i scale =
+        _mm256_cvtepu8_epi16(_mm_and_si128(super_scales_apart(w->scale), _mm_set1_epi8(15)));
+    __m256i acc[3] = {_mm256_setzero_si256(), _mm256_setzero_si256(), _mm256_setzero_si256()};
+    for (int h = 0; h < 2; h++) {
+        __m256i codes = super_load_once(w->q + 32 * h);
+        for (int g = 0; g < 4; g++) {
+            int place = g < 3 ? g : 2; /* of the codes: bits 2 * place and up */
+            __m256i code = super_bits(codes, 2 * (g - place), 3 << 2 * place);
+            __m256i x = _mm256_loadu_si256((const __m256i *)(q + 128 * h + 32 * g));
+            acc[place] = super_mad(acc[place], _mm256_maddubs_epi16(code, x),
+                                   super_scales_two(scale, 4 * h + g));
+        }
+    }
+    memcpy(group->d + j, &w->d, 4); /* and dmin */
+    (void)sums;
+    (void)scales;
+    acc[1] = _mm256_srai_epi32(acc[1], 2);
+    acc[2] = _mm256_srai_epi32(acc[2], 4);
+    return _mm256_add_epi32(_mm256_add_epi32(acc[0], acc[1]), acc[2]);
 }
 
 QUANT_TARGET_AVX2 static void q2_k_gemv_avx2(int64_t k, const void *w, size_t row_bytes,
                                              int64_t n_rows, const struct quant_act *a, float *out)
 {
-    super_gemv(&quant_type_q2_k, q2_k_block_sums, k, w, row_bytes, n_rows, a, out);
+    const struct super_kernel kernel = {q2_k_sums, q2_k_heads, q2_k_isum};
+    super_gemv(&quant_type_q2_k, &kernel, k, w, row_bytes, n_rows, a, out);
 }
 
 SUPER_AVX512 __m512i q2_k_codes(const uint8_t *block, int i)

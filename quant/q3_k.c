@@ -166,48 +166,67 @@ static const struct quant_panel_form q3_k_folded = {.block = 2,
                                                     .has_min = false,
                                                     .folded = true};
 
-/* The 16 scales, less 32, as 16-bit numbers. */
-SUPER_AVX2 __m256i q3_k_scales_avx2(const uint8_t packed[12])
+/* The 16 scales, less 32, as 16-bit numbers: those of even sub-blocks, then those of odd ones. */
+SUPER_AVX2 __m256i q3_k_scales_avx2(const struct q3_k_block *w)
 {
-    uint64_t low;
-    uint32_t top;
-    memcpy(&low, packed, sizeof low);
-    memcpy(&top, packed + 8, sizeof top);
-    uint64_t first = (top & 0x03030303) | (uint64_t)(top >> 2 & 0x03030303) << 32;
-    uint64_t last = (top >> 4 & 0x03030303) | (uint64_t)(top >> 6 & 0x03030303) << 32;
-    first = first << 4 | (low & 0x0f0f0f0f0f0f0f0f);
-    last = last << 4 | (low >> 4 & 0x0f0f0f0f0f0f0f0f);
-    __m256i scales = _mm256_cvtepu8_epi16(_mm_set_epi64x((int64_t)last, (int64_t)first));
-    return _mm256_sub_epi16(scales, _mm256_set1_epi16(32));
+    /* The last 16 bytes: 2 of codes, 12 of scales, d. */
+    const uint8_t *tail = (const uint8_t *)(w + 1) - 16;
+    __m128i all = _mm_loadu_si128((const __m128i *)tail);
+    __m128i low =
+        _mm_shuffle_epi8(all, _mm_setr_epi8(2, 4, 6, 8, 2, 4, 6, 8, 3, 5, 7, 9, 3, 5, 7, 9));
+    __m128i high = _mm_shuffle_epi8(
+        all, _mm_setr_epi8(10, 12, 10, 12, 10, 12, 10, 12, 11, 13, 11, 13, 11, 13, 11, 13));
+    low = _mm_and_si128(_mm_srlv_epi32(low, _mm_setr_epi32(0, 4, 0, 4)), _mm_set1_epi8(15));
+    /* Bits 0, 2, 4, 6 and the next, of two bytes at once, to bit 4. */
+    high = _mm_mullo_epi16(high, _mm_setr_epi16(64, 16, 4, 1, 64, 16, 4, 1));
+    high = _mm_and_si128(_mm_srli_epi16(high, 2), _mm_set1_epi8(0x30));
+    return _mm256_cvtepi8_epi16(_mm_sub_epi8(_mm_or_si128(low, high), _mm_set1_epi8(32)));
 }
 
-SUPER_AVX2 void q3_k_block_sums(const void *block, const int8_t *q, const int16_t *sum, int j,
-                                struct super_group *group)
+SUPER_AVX2 void q3_k_sums(const int16_t *const sum[SUPER_GROUP], struct super_sums *sums)
+{
+    super_sums_apart(sum, -4, sums);
+}
+
+/* Two codes to a byte: bits 2..0 and 6..4. The upper ones meet activations where they are, 2 * 127
+ * * 0x70 fits 16 bits; what they are too large by is taken from the sums. */
+SUPER_AVX2 __m256i q3_k_isum(const void *block, const int8_t *q, int j,
+                             const struct super_sums *sums, const struct super_scales *scales,
+                             struct super_group *group)
 {
     const struct q3_k_block *w = block;
-    __m256i scales = q3_k_scales_avx2(w->scale);
-    __m256i high = _mm256_loadu_si256((const __m256i *)w->high);
-    __m256i acc[2] = {_mm256_setzero_si256(), _mm256_setzero_si256()};
+    /* Of four bits the first and third, the second and fourth, at bits 2 and 6. */
+    const __m256i even = _mm256_broadcastsi128_si256(
+        _mm_setr_epi8(0, 4, 0, 4, 0x40, 0x44, 0x40, 0x44, 0, 4, 0, 4, 0x40, 0x44, 0x40, 0x44));
+    const __m256i odd = _mm256_broadcastsi128_si256(
+        _mm_setr_epi8(0, 0, 4, 4, 0, 0, 4, 4, 0x40, 0x40, 0x44, 0x44, 0x40, 0x40, 0x44, 0x44));
+    __m256i scale = q3_k_scales_avx2(w);
+    __m256i high = super_load_once(w->high);
+    __m256i acc[2] = {super_mad_sums(_mm256_setzero_si256(), scale, sums, j),
+                      _mm256_setzero_si256()};
     for (int h = 0; h < 2; h++) {
-        __m256i low = _mm256_loadu_si256((const __m256i *)(w->q + 32 * h));
-        __m256i eight = super_scales_half(scales, h);
+        __m256i low = super_load_once(w->q + 32 * h);
+        __m256i four = super_bits(high, 4 * h, 15);
+        __m256i two[2] = {
+            _mm256_or_si256(super_bits(low, 0, 0x33), _mm256_shuffle_epi8(even, four)),
+            _mm256_or_si256(super_bits(low, 2, 0x33), _mm256_shuffle_epi8(odd, four))};
         for (int g = 0; g < 4; g++) {
-            __m256i code =
-                _mm256_or_si256(super_bits(low, 2 * g, 3), super_bits(high, 4 * h + g - 2, 4));
+            __m256i code = super_bits(two[g % 2], 0, g < 2 ? 7 : 0x70);
             __m256i x = _mm256_loadu_si256((const __m256i *)(q + 128 * h + 32 * g));
-            acc[g % 2] =
-                super_mad(acc[g % 2], _mm256_maddubs_epi16(code, x), super_scales_two(eight, g));
+            acc[g / 2] = super_mad(acc[g / 2], _mm256_maddubs_epi16(code, x),
+                                   super_scales_two(scale, 4 * h + g));
         }
     }
-    group->isum[j] = _mm256_sub_epi32(_mm256_add_epi32(acc[0], acc[1]),
-                                      _mm256_slli_epi32(super_scaled_sums(scales, sum), 2));
     group->d[j] = w->d;
+    (void)scales;
+    return _mm256_add_epi32(acc[0], _mm256_srai_epi32(acc[1], 4));
 }
 
 QUANT_TARGET_AVX2 static void q3_k_gemv_avx2(int64_t k, const void *w, size_t row_bytes,
                                              int64_t n_rows, const struct quant_act *a, float *out)
 {
-    super_gemv(&quant_type_q3_k, q3_k_block_sums, k, w, row_bytes, n_rows, a, out);
+    const struct super_kernel kernel = {q3_k_sums, NULL, q3_k_isum};
+    super_gemv(&quant_type_q3_k, &kernel, k, w, row_bytes, n_rows, a, out);
 }
 
 SUPER_AVX512 __m512i q3_k_codes(const uint8_t *block, int i)
@@ -230,7 +249,7 @@ SUPER_AVX512 void q3_k_prepare(const int8_t *const q[SUPER_STEP],
 SUPER_AVX512 __m128i q3_k_scales_four(const uint8_t *const block[SUPER_STEP], __m512i scale[2])
 {
     /* The last 16 bytes: 2 of codes, 12 of scales, d. */
-    __m512i tail = super_heads(block, sizeof(struct q3_k_block) - 16);
+    __m512i tail = super_heads_avx512(block, sizeof(struct q3_k_block) - 16);
     const __m128i low_at = _mm_setr_epi8(2, 3, 4, 5, 6, 7, 8, 9, 2, 3, 4, 5, 6, 7, 8, 9);
     const __m128i high_at =
         _mm_setr_epi8(10, 11, 12, 13, 10, 11, 12, 13, 10, 11, 12, 13, 10, 11, 12, 13);

@@ -98,30 +98,34 @@ QUANT_TARGET_AVX2 static void q5_k_unpack_avx2(int64_t n_blocks,
     }
 }
 
-SUPER_AVX2 void q5_k_block_sums(const void *block, const int8_t *q, const int16_t *sum, int j,
-                                struct super_group *group)
+SUPER_AVX2 __m256i q5_k_isum(const void *block, const int8_t *q, int j,
+                             const struct super_sums *sums, const struct super_scales *scales,
+                             struct super_group *group)
 {
     const struct q5_k_block *w = block;
-    __m256i scales = k_scales_load_avx2(w->scale);
-    __m256i high = _mm256_loadu_si256((const __m256i *)w->high);
+    __m256i high = super_load_once(w->high);
     __m256i acc[2] = {_mm256_setzero_si256(), _mm256_setzero_si256()};
-    for (int s = 0; s < 8; s++) {
-        __m256i low = _mm256_loadu_si256((const __m256i *)(w->q + s / 2 * 32));
-        __m256i code = _mm256_or_si256(super_bits(low, s % 2 * 4, 15), super_bits(high, s - 4, 16));
-        __m256i x = _mm256_loadu_si256((const __m256i *)(q + 32 * s));
-        acc[s % 2] =
-            super_mad(acc[s % 2], _mm256_maddubs_epi16(code, x), k_scales_one_avx2(scales, s));
+    for (int s = 0; s < 8; s += 2) {
+        __m256i codes = super_load_once(w->q + 16 * s);
+        __m256i four = k_scales_part(scales, s / 4, j);
+        for (int i = 0; i < 2; i++) {
+            __m256i code =
+                _mm256_or_si256(super_bits(codes, 4 * i, 15), super_bits(high, s + i - 4, 16));
+            __m256i x = _mm256_loadu_si256((const __m256i *)(q + 32 * (s + i)));
+            acc[i] =
+                super_mad(acc[i], _mm256_maddubs_epi16(code, x), k_scales_one(four, s % 4 + i));
+        }
     }
-    group->isum[j] = _mm256_add_epi32(acc[0], acc[1]);
-    group->msum[j] = k_scales_mins_avx2(scales, sum);
-    group->d[j] = w->d;
-    group->dmin[j] = w->dmin;
+    (void)sums;
+    (void)group;
+    return _mm256_add_epi32(acc[0], acc[1]);
 }
 
 QUANT_TARGET_AVX2 static void q5_k_gemv_avx2(int64_t k, const void *w, size_t row_bytes,
                                              int64_t n_rows, const struct quant_act *a, float *out)
 {
-    super_gemv(&quant_type_q5_k, q5_k_block_sums, k, w, row_bytes, n_rows, a, out);
+    const struct super_kernel kernel = {k_scales_sums, k_scales_heads, q5_k_isum};
+    super_gemv(&quant_type_q5_k, &kernel, k, w, row_bytes, n_rows, a, out);
 }
 
 SUPER_AVX512 __m512i q5_k_codes(const uint8_t *block, int i)

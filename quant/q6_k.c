@@ -111,33 +111,42 @@ QUANT_TARGET_AVX2 static void q6_k_unpack_avx2(int64_t n_blocks,
     }
 }
 
-SUPER_AVX2 void q6_k_block_sums(const void *block, const int8_t *q, const int16_t *sum, int j,
-                                struct super_group *group)
+/* Minus half the offset: 16 bits are short by one. */
+SUPER_AVX2 void q6_k_sums(const int16_t *const sum[SUPER_GROUP], struct super_sums *sums)
+{
+    super_sums_apart(sum, -16, sums);
+}
+
+SUPER_AVX2 __m256i q6_k_isum(const void *block, const int8_t *q, int j,
+                             const struct super_sums *sums, const struct super_scales *scales,
+                             struct super_group *group)
 {
     const struct q6_k_block *w = block;
-    __m256i scales = _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)w->scale));
-    __m256i acc[2] = {_mm256_setzero_si256(), _mm256_setzero_si256()};
+    __m256i scale = _mm256_cvtepi8_epi16(super_scales_apart(w->scale));
+    __m256i half = super_mad_sums(_mm256_setzero_si256(), scale, sums, j);
+    __m256i acc[2] = {half, half};
     for (int h = 0; h < 2; h++) {
-        __m256i high = _mm256_loadu_si256((const __m256i *)(w->high + 32 * h));
-        __m256i eight = super_scales_half(scales, h);
+        __m256i high = super_load_once(w->high + 32 * h);
+        __m256i two[2] = {super_load_once(w->low + 64 * h), super_load_once(w->low + 64 * h + 32)};
         for (int g = 0; g < 4; g++) {
-            __m256i low = _mm256_loadu_si256((const __m256i *)(w->low + 64 * h + g % 2 * 32));
+            __m256i low = two[g % 2];
             __m256i code =
                 _mm256_or_si256(super_bits(low, g / 2 * 4, 15), super_bits(high, 2 * g - 4, 0x30));
             __m256i x = _mm256_loadu_si256((const __m256i *)(q + 128 * h + 32 * g));
-            acc[g % 2] =
-                super_mad(acc[g % 2], _mm256_maddubs_epi16(code, x), super_scales_two(eight, g));
+            acc[g % 2] = super_mad(acc[g % 2], _mm256_maddubs_epi16(code, x),
+                                   super_scales_two(scale, 4 * h + g));
         }
     }
-    group->isum[j] = _mm256_sub_epi32(_mm256_add_epi32(acc[0], acc[1]),
-                                      _mm256_slli_epi32(super_scaled_sums(scales, sum), 5));
     group->d[j] = w->d;
+    (void)scales;
+    return _mm256_add_epi32(acc[0], acc[1]);
 }
 
 QUANT_TARGET_AVX2 static void q6_k_gemv_avx2(int64_t k, const void *w, size_t row_bytes,
                                              int64_t n_rows, const struct quant_act *a, float *out)
 {
-    super_gemv(&quant_type_q6_k, q6_k_block_sums, k, w, row_bytes, n_rows, a, out);
+    const struct super_kernel kernel = {q6_k_sums, NULL, q6_k_isum};
+    super_gemv(&quant_type_q6_k, &kernel, k, w, row_bytes, n_rows, a, out);
 }
 
 SUPER_AVX512 __m512i q6_k_codes(const uint8_t *block, int i)

@@ -102,36 +102,79 @@ SUPER_AVX2 __m256i super_mad(__m256i acc, __m256i a, __m256i b)
 enum { SUPER_GROUP = 8 };
 struct super_group {
     __m256i isum[SUPER_GROUP]; /* the lanes sum to isum of quant.h */
-    __m256i msum[SUPER_GROUP]; /* and to msum, where the type has minima */
-    uint16_t d[SUPER_GROUP];   /* half precision, of the weights */
-    uint16_t dmin[SUPER_GROUP];
-    float da[SUPER_GROUP]; /* of the activations */
-    int64_t row, block;    /* of the first */
+    __m256i msum;              /* of super-block j in lane j, where the type has minima */
+    uint32_t d[SUPER_GROUP];   /* half precision: d, in the upper half dmin */
+    float da[SUPER_GROUP];     /* of the activations */
+    float *out;
     int n;
 };
 
-/* Fills entry j (but da) from one super-block, its 256 activations and 16 sums of them. */
-typedef void super_block_sums(const void *block, const int8_t *q, const int16_t *sum, int j,
-                              struct super_group *group);
+/* What a group adds to the sum of its row: zeros beyond its end. */
+struct super_terms {
+    float of[SUPER_GROUP];
+    float *out;
+};
 
-/* Of 16 scales of 16 bits: number 8h .. 8h + 7, in both halves. */
-SUPER_AVX2 __m256i super_scales_half(__m256i scales, int h)
+/* What is made of eight super-blocks of the column once for all rows. */
+struct super_sums {
+    int16_t sum[SUPER_GROUP][16]; /* of activations, as the type wants them */
+    float da[SUPER_GROUP];
+};
+
+/* Fills sum from 16 sums of activations of each super-block. */
+typedef void super_sums_prepare(const int16_t *const sum[SUPER_GROUP], struct super_sums *sums);
+
+/* Scales of a group, four bytes of each super-block in its lane, of types that take them at once.
+ */
+struct super_scales {
+    int32_t four[2][SUPER_GROUP];
+};
+
+/* Takes from eight super-blocks at once what the type can: msum, d, scales. Beyond the end of a
+ * row, its last super-block again. */
+typedef void super_heads(const void *const block[SUPER_GROUP], const struct super_sums *sums,
+                         struct super_group *group, struct super_scales *scales);
+
+/* isum of one super-block, number j of its group; fills d where super_heads does not. */
+typedef __m256i super_isum(const void *block, const int8_t *q, int j, const struct super_sums *sums,
+                           const struct super_scales *scales, struct super_group *group);
+
+/* 32 bytes that are used twice: read once, where the compiler would read them for each use. */
+SUPER_AVX2 __m256i super_load_once(const void *bytes)
 {
-    return h == 0 ? _mm256_permute4x64_epi64(scales, 0x44) : _mm256_permute4x64_epi64(scales, 0xee);
+    __m256i v = _mm256_loadu_si256(bytes);
+    __asm__("" : "+x"(v));
+    return v;
 }
 
-/* Of those 8: number 2g in all lanes of the lower half, 2g + 1 in all lanes of the upper. */
-SUPER_AVX2 __m256i super_scales_two(__m256i eight, int g)
+/* acc plus the products of 16 numbers with row i of the sums, added in pairs. */
+SUPER_AVX2 __m256i super_mad_sums(__m256i acc, __m256i v, const struct super_sums *sums, int i)
 {
-    __m128i low = _mm_set1_epi16((int16_t)(0x0404 * g + 0x0100));
-    __m128i high = _mm_set1_epi16((int16_t)(0x0404 * g + 0x0302));
-    return _mm256_shuffle_epi8(eight, _mm256_set_m128i(high, low));
+    return super_mad(acc, v, _mm256_loadu_si256((const __m256i *)sums->sum[i]));
 }
 
-/* 16 scales (or minima) times the sums of 16 activations each, summed in pairs. */
-SUPER_AVX2 __m256i super_scaled_sums(__m256i scales, const int16_t *sum)
+/* 16 bytes of scales: those of even sub-blocks, then those of odd ones. */
+SUPER_AVX2 __m128i super_scales_apart(const void *scales)
 {
-    return _mm256_madd_epi16(scales, _mm256_loadu_si256((const __m256i *)sum));
+    return _mm_shuffle_epi8(_mm_loadu_si128(scales),
+                            _mm_setr_epi8(0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15));
+}
+
+/* Of those as 16-bit numbers: that of sub-block 2g in all lanes of the lower half, 2g + 1 in all
+ * lanes of the upper. */
+SUPER_AVX2 __m256i super_scales_two(__m256i scales, int g)
+{
+    return _mm256_shuffle_epi8(scales, _mm256_set1_epi16((int16_t)(0x0202 * g + 0x0100)));
+}
+
+/* Sums of 16 activations in the same order, times a factor. */
+SUPER_AVX2 void super_sums_apart(const int16_t *const sum[SUPER_GROUP], int factor,
+                                 struct super_sums *sums)
+{
+    for (int j = 0; j < SUPER_GROUP; j++) {
+        for (int s = 0; s < 16; s++)
+            sums->sum[j][s / 2 + s % 2 * 8] = (int16_t)(sum[j][s] * factor);
+    }
 }
 
 /* Lane j of the result is the sum of the lanes of v[j]. */
@@ -148,66 +191,130 @@ SUPER_AVX2 __m256i super_lane_sums(const __m256i v[8])
                             _mm256_permute2x128_si256(four[0], four[1], 0x31));
 }
 
-/* Adds the group's terms to the accumulator of its row. */
-SUPER_AVX2 float super_group_add(const struct super_group *group, bool has_min, float acc)
+/* v of quant.h of the group's super-blocks. */
+SUPER_AVX2 void super_group_terms(const struct super_group *group, bool has_min,
+                                  struct super_terms *terms)
 {
-    __m256 da = _mm256_loadu_ps(group->da);
-    __m256 d = _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)group->d));
-    __m256 scale = _mm256_mul_ps(d, da), isum = _mm256_cvtepi32_ps(super_lane_sums(group->isum));
-    float term[SUPER_GROUP];
+    __m256i d = _mm256_loadu_si256((const __m256i *)group->d);
+    __m256 da = _mm256_loadu_ps(group->da), scale = _mm256_mul_ps(super_halves(d), da);
+    __m256 isum = _mm256_cvtepi32_ps(super_lane_sums(group->isum));
     if (has_min) {
-        __m256 dmin = _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)group->dmin));
+        __m256 dmin = super_halves(_mm256_srli_epi32(d, 16));
         __m256 m = _mm256_xor_ps(dmin, _mm256_set1_ps(-0.0f));
-        __m256 msum = _mm256_cvtepi32_ps(super_lane_sums(group->msum));
+        __m256 msum = _mm256_cvtepi32_ps(group->msum);
         __m256 min_term = _mm256_mul_ps(_mm256_mul_ps(m, da), msum);
-        _mm256_storeu_ps(term, _mm256_fmadd_ps(scale, isum, min_term));
+        _mm256_storeu_ps(terms->of, _mm256_fmadd_ps(scale, isum, min_term));
     } else {
-        _mm256_storeu_ps(term, _mm256_mul_ps(scale, isum));
+        _mm256_storeu_ps(terms->of, _mm256_mul_ps(scale, isum));
     }
-    for (int j = 0; j < group->n; j++) acc += term[j];
+    for (int j = group->n; j < SUPER_GROUP; j++) terms->of[j] = 0.0f;
+    terms->out = group->out;
+}
+
+/* Adds the terms from number j on. */
+SUPER_AVX2 float super_terms_add(const struct super_terms *terms, int j, float acc)
+{
+    for (; j < SUPER_GROUP; j++) acc += terms->of[j];
     return acc;
 }
 
-enum { SUPER_PREFETCH_AHEAD = 6144 };
+enum { SUPER_PREFETCH_AHEAD = 6144, SUPER_SUMS = 8 };
+
+/* A type's part; its prepare and heads may be NULL. */
+struct super_kernel {
+    super_sums_prepare *prepare;
+    super_heads *heads;
+    super_isum *isum;
+};
+
+SUPER_AVX2 void super_heads_take(const struct quant_type *type, super_heads *heads,
+                                 const uint8_t *at, int n, const struct super_sums *sums,
+                                 struct super_group *group, struct super_scales *scales)
+{
+    const void *block[SUPER_GROUP];
+    for (int j = 0; j < SUPER_GROUP; j++)
+        block[j] = at + (size_t)(j < n ? j : n - 1) * type->block_bytes;
+    heads(block, sums, group, scales);
+}
+
+/* Fills the group, and adds terms of another on the way: that is a chain of dependent operations.
+ */
+SUPER_AVX2 void super_group_fill(const struct quant_type *type, const struct super_kernel *kernel,
+                                 const uint8_t *at, const int8_t *q, const struct super_sums *sums,
+                                 struct super_group *group, const struct super_terms *terms)
+{
+    struct super_scales scales;
+    if (kernel->heads && group->n == SUPER_GROUP)
+        super_heads_take(type, kernel->heads, at, SUPER_GROUP, sums, group, &scales);
+    else if (kernel->heads)
+        super_heads_take(type, kernel->heads, at, group->n, sums, group, &scales);
+    memcpy(group->da, sums->da, sizeof group->da);
+    float acc = *terms->out;
+    for (int j = 0; j < group->n; j++) {
+        quant_prefetch_pages((const char *)at + SUPER_PREFETCH_AHEAD, type->block_bytes);
+        group->isum[j] = kernel->isum(at, q, j, sums, &scales, group);
+        acc += terms->of[j];
+        at += type->block_bytes;
+        q += SUPER_LEN;
+    }
+    *terms->out = super_terms_add(terms, group->n, acc);
+}
+
+SUPER_AVX2 void super_sums_fill(super_sums_prepare *prepare, const struct quant_act *a, int64_t b,
+                                int64_t n, struct super_sums *sums)
+{
+    for (int64_t i = 0; i < n; i += SUPER_GROUP, sums++) {
+        const int16_t *sum[SUPER_GROUP];
+        for (int64_t j = 0; j < SUPER_GROUP; j++) {
+            int64_t at = b + (i + j < n ? i + j : n - 1);
+            sum[j] = a->sum + 16 * at;
+            sums->da[j] = a->d[at];
+        }
+        if (prepare) prepare(sum, sums);
+    }
+}
 
 /* Rows one after the other in file order: side by side they would be better from cache but worse
  * from memory, where the weights come from (docs/performance.md); the hardware's own prefetch
- * follows such a stream, and ours takes it across pages. A group is added only after the products
- * of the next one, for adding is a long chain of dependent operations: 2 % (Q4_K) to 8 % (Q2_K)
- * from cache. */
-SUPER_AVX2 void super_gemv(const struct quant_type *type, super_block_sums *block_sums, int64_t k,
-                           const void *w, size_t row_bytes, int64_t n_rows,
+ * follows such a stream, and ours takes it across pages. A group becomes terms only after the
+ * products of the next one, and the terms are added during those of the one after that, for both
+ * are long chains of dependent operations. */
+SUPER_AVX2 void super_gemv(const struct quant_type *type, const struct super_kernel *kernel,
+                           int64_t k, const void *w, size_t row_bytes, int64_t n_rows,
                            const struct quant_act *a, float *out)
 {
-    int64_t n_blocks = k / SUPER_LEN;
+    const bool has_min = type->panel.has_min;
+    struct super_sums sums[SUPER_SUMS];
     struct super_group group[2];
+    memset(sums, 0, sizeof sums);   /* where a type has no prepare */
     memset(group, 0, sizeof group); /* groups of less than eight leave entries unused */
-    int turn = 0;
-    float acc = 0.0f;
-    for (int64_t r = 0; r < n_rows; r++) {
-        const char *row = (const char *)w + (size_t)r * row_bytes;
-        for (int64_t b = 0; b < n_blocks; b += SUPER_GROUP) {
-            struct super_group *new = &group[turn], *old = &group[turn ^ 1];
-            new->n = n_blocks - b < SUPER_GROUP ? (int)(n_blocks - b) : SUPER_GROUP;
-            new->row = r;
-            new->block = b;
-            for (int j = 0; j < new->n; j++) {
-                quant_prefetch_pages(row + (b + j) * type->block_bytes + SUPER_PREFETCH_AHEAD,
-                                     type->block_bytes);
-                block_sums(row + (b + j) * type->block_bytes, a->q + SUPER_LEN * (b + j),
-                           a->sum + 16 * (b + j), j, new);
-                new->da[j] = a->d[b + j];
+    memset(out, 0, (size_t)n_rows * sizeof *out);
+    struct super_group *new = group, *old = group + 1;
+    float none = 0.0f; /* where the terms of no group go */
+    struct super_terms terms = {.out = &none};
+    for (int64_t b = 0; b < k / SUPER_LEN; b += SUPER_SUMS * SUPER_GROUP) {
+        int64_t n = k / SUPER_LEN - b;
+        if (n > SUPER_SUMS * SUPER_GROUP) n = SUPER_SUMS * SUPER_GROUP;
+        super_sums_fill(kernel->prepare, a, b, n, sums);
+        for (int64_t r = 0; r < n_rows; r++) {
+            const uint8_t *at =
+                (const uint8_t *)w + (size_t)r * row_bytes + (size_t)b * type->block_bytes;
+            for (int64_t i = 0; i < n; i += SUPER_GROUP) {
+                new->n = n - i < SUPER_GROUP ? (int)(n - i) : SUPER_GROUP;
+                new->out = out + r;
+                super_group_fill(type, kernel, at + (size_t)i * type->block_bytes,
+                                 a->q + SUPER_LEN * (b + i), sums + i / SUPER_GROUP, new, &terms);
+                if (old->n > 0) super_group_terms(old, has_min, &terms);
+                struct super_group *spare = old;
+                old = new;
+                new = spare;
             }
-            if (old->n > 0) {
-                acc = super_group_add(old, type->panel.has_min, old->block == 0 ? 0.0f : acc);
-                out[old->row] = acc;
-            }
-            turn ^= 1;
         }
     }
-    struct super_group *last = &group[turn ^ 1];
-    if (last->n > 0)
-        out[last->row] = super_group_add(last, type->panel.has_min, last->block == 0 ? 0.0f : acc);
+    *terms.out = super_terms_add(&terms, 0, *terms.out);
+    if (old->n == 0) return;
+    super_group_terms(old, has_min, &terms);
+    *terms.out = super_terms_add(&terms, 0, *terms.out);
 }
 
 /* ---- One column, AVX-512 ----
@@ -286,7 +393,7 @@ SUPER_AVX512 __m512i super_bits_avx512(__m512i v, int shift, int mask)
 }
 
 /* 16 bytes at `offset` of each of four super-blocks, 128 bits each. */
-SUPER_AVX512 __m512i super_heads(const uint8_t *const block[SUPER_STEP], size_t offset)
+SUPER_AVX512 __m512i super_heads_avx512(const uint8_t *const block[SUPER_STEP], size_t offset)
 {
     __m128i one[SUPER_STEP];
     EACH (j, SUPER_STEP) one[j] = _mm_loadu_si128((const __m128i *)(block[j] + offset));
