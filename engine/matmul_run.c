@@ -217,12 +217,13 @@ static char *group_at(const struct run *run, enum quant_act_kind kind, int64_t g
     return run->shared + act->groups + group * act->group_bytes;
 }
 
-/* The product of packed floats; NULL where kind and level have none. */
-static engine_tile_packed *packed_product(const struct run *run, enum quant_act_kind kind)
+/* The product of packed floats; NULL where kind and level have none, or where the columns are so
+ * few that rows of floats are better read where they lie. */
+static engine_tile_packed *packed_product(const struct run *run, enum quant_act_kind kind,
+                                          int64_t n_cols)
 {
-    return kind == QUANT_ACT_F32    ? run->tile->packed_f32
-           : kind == QUANT_ACT_BF16 ? run->tile->packed_bf16
-                                    : NULL;
+    if (kind == QUANT_ACT_BF16) return run->tile->packed_bf16;
+    return kind == QUANT_ACT_F32 && n_cols > ENGINE_TILE_COLS ? run->tile->packed_f32 : NULL;
 }
 
 static int64_t packed_steps(const struct run *run)
@@ -282,7 +283,7 @@ static void build_group(const struct run *run, int64_t group, bool convert)
         if (!run->p->act[kind].bytes) continue;
         char *to = group_at(run, kind, group);
         if (kind == QUANT_ACT_F32 || kind == QUANT_ACT_BF16) {
-            if (packed_product(run, kind)) pack_columns(run, kind, to, column, n);
+            if (packed_product(run, kind, job->n)) pack_columns(run, kind, to, column, n);
             continue;
         }
         if (n < ENGINE_TILE_COLS) memset(to, 0, (size_t)run->p->act[kind].group_bytes);
@@ -475,8 +476,8 @@ static void chunk_by_packed(const struct run *run, const struct chunk *c)
             const char *x = group_at(run, kind, c->group + i / ENGINE_TILE_COLS);
             float *out[ENGINE_TILE_COLS];
             for (int j = 0; j < n_cols; j++) out[j] = chunk_out(c, i + j, first);
-            packed_product(run, kind)(packed_steps(run), (const float *)run->own, (const float *)x,
-                                      n, n_cols, out);
+            packed_product(run, kind, c->n)(packed_steps(run), (const float *)run->own,
+                                            (const float *)x, n, n_cols, out);
         }
     }
 }
@@ -486,7 +487,7 @@ static void run_chunk(const struct run *run, const struct chunk *c)
     enum quant_act_kind kind = c->type->act;
     if (c->n <= ENGINE_PRODUCT_GEMV_COLS)
         chunk_by_gemv(run, c);
-    else if (packed_product(run, kind))
+    else if (packed_product(run, kind, c->n))
         chunk_by_packed(run, c);
     else if (kind == QUANT_ACT_BF16 && !run->tile->bf16)
         chunk_by_gemv(run, c);
