@@ -16,6 +16,8 @@ enum { PANEL_BUDGET = 384 * 1024 };
 enum { STREAM_BUDGET = 96 * 1024, CHUNKS_PER_WORKER = 6, LONG_CHUNKS_PER_WORKER = 24 };
 /* Fewer columns than that are not worth unpacking the weights once more. */
 enum { STRIPE_COLS = 128 };
+/* Rows of floats are multiplied by threes, and their sums added up by eights. */
+enum { FLOAT_ROWS = 24 };
 /* Up to so many elements of x are converted by every worker for itself. */
 enum { OWN_COPY_ELEMENTS = 16 * 1024 };
 
@@ -36,7 +38,12 @@ static int64_t max64(int64_t a, int64_t b)
 
 /* ---- Layout of scratch ---- */
 
-/* Bytes of 16 rows of w as the many-column product holds them; 0 where it reads w directly. */
+static bool by_floats(enum quant_act_kind kind)
+{
+    return kind == QUANT_ACT_F32 || kind == QUANT_ACT_BF16;
+}
+
+/* Bytes of 16 rows of w as the many-column product holds them. */
 static int64_t panel_bytes(const struct engine_tensor *w)
 {
     switch (w->type->act) {
@@ -45,7 +52,8 @@ static int64_t panel_bytes(const struct engine_tensor *w)
     case QUANT_ACT_Q8_256:
         return w->ne[0] / 256 * (int64_t)sizeof(struct quant_panel256);
     case QUANT_ACT_F32:
-        return QUANT_PANEL_ROWS * round_up(w->ne[0], 16) * (int64_t)sizeof(float);
+    case QUANT_ACT_BF16:
+        return QUANT_PANEL_ROWS * round_up(w->ne[0], 32) * (int64_t)sizeof(float);
     default:
         return 0;
     }
@@ -57,9 +65,11 @@ static void act_layout(struct engine_product_act *act, enum quant_act_kind kind,
     switch (kind) {
     case QUANT_ACT_F32:
         act->bytes = round_up(k * 4, 64);
+        act->group_bytes = ENGINE_TILE_COLS * round_up(k, 32) * 4;
         break;
     case QUANT_ACT_BF16: /* zeros up to a multiple of 32 */
         act->bytes = round_up(k, 32) * 2;
+        act->group_bytes = ENGINE_TILE_COLS * round_up(k, 32) * 4;
         break;
     default:
         act->q = 0;
@@ -86,7 +96,9 @@ static int64_t chunk_rows(const struct engine_product *p, const struct engine_te
                    (p->by_gemv ? STREAM_BUDGET / (QUANT_PANEL_ROWS * row) : PANEL_BUDGET / panel);
     int64_t per_worker = p->by_gemv ? CHUNKS_PER_WORKER : LONG_CHUNKS_PER_WORKER;
     int64_t even = n_rows * p->max_jobs * p->n_stripes / (n_threads * per_worker);
-    int64_t unit = p->watched ? ENGINE_WATCH_UNIT : QUANT_PANEL_ROWS;
+    int64_t unit = p->watched                               ? ENGINE_WATCH_UNIT
+                   : by_floats(w->type->act) && !p->by_gemv ? FLOAT_ROWS
+                                                            : QUANT_PANEL_ROWS;
     return unit * max64(1, min64(most, even) / unit);
 }
 
@@ -134,7 +146,9 @@ bool engine_product_layout(struct engine_product *p, const struct engine_tensor 
         p->chunk_rows[i] = chunk_rows(p, w, longest, n_threads);
         p->n_chunks[i] = (w->ne[1] + p->chunk_rows[i] - 1) / p->chunk_rows[i];
         p->chunks_per_job += p->n_chunks[i];
-        int64_t bytes = p->by_gemv ? 0 : p->chunk_rows[i] / QUANT_PANEL_ROWS * panel_bytes(w);
+        int64_t rows =
+            round_up(p->chunk_rows[i], by_floats(w->type->act) ? 2 * FLOAT_ROWS : QUANT_PANEL_ROWS);
+        int64_t bytes = p->by_gemv ? 0 : rows / QUANT_PANEL_ROWS * panel_bytes(w);
         p->worker_bytes = max64(p->worker_bytes, bytes);
         struct engine_product_act *act = &p->act[w->type->act];
         if (!act->bytes) act_layout(act, w->type->act, p->k);

@@ -163,6 +163,13 @@ static void convert_row(const struct run *run, int64_t x_row)
 
 /* ---- Phase 2: groups ---- */
 
+enum { PACK_ELEMENTS = 256 }; /* decoded at once, a multiple of 32 */
+
+static int64_t round_to(int64_t n, int64_t unit)
+{
+    return (n + unit - 1) / unit * unit;
+}
+
 /* Where a group's columns have their q of elements from `at` on; of a missing one, zeros. */
 static void columns_q(const struct quant_act *a, int n, int64_t at,
                       const int8_t *q[ENGINE_TILE_COLS])
@@ -210,6 +217,46 @@ static char *group_at(const struct run *run, enum quant_act_kind kind, int64_t g
     return run->shared + act->groups + group * act->group_bytes;
 }
 
+/* The product of packed floats; NULL where kind and level have none, or where the columns are so
+ * few that rows of floats are better read where they lie. */
+static engine_tile_packed *packed_product(const struct run *run, enum quant_act_kind kind,
+                                          int64_t n_cols)
+{
+    if (kind == QUANT_ACT_BF16) return run->tile->packed_bf16;
+    return kind == QUANT_ACT_F32 && n_cols > ENGINE_TILE_COLS ? run->tile->packed_f32 : NULL;
+}
+
+static int64_t packed_steps(const struct run *run)
+{
+    return (run->p->k + 31) / 32 * 2;
+}
+
+/* Row or column i of those that lie in bundles of n. */
+static void pack_row(const struct run *run, enum quant_id type, const char *row, float fill, int n,
+                     int64_t i, float *to)
+{
+    const struct quant_kernel *kernel = &run->task->engine->quant.type[type];
+    const int64_t k = run->p->k, element = quant_type_by_id(type)->block_bytes, step = 8 * n;
+    const int64_t half = packed_steps(run) * step;
+    to += i / n * 2 * half + i % n * 8;
+    for (int64_t at = 0; at < k; at += PACK_ELEMENTS) {
+        float part[PACK_ELEMENTS];
+        const int64_t some = k - at < PACK_ELEMENTS ? k - at : PACK_ELEMENTS;
+        kernel->decode(some, row + at * element, part);
+        run->tile->pack(type == QUANT_BF16, some, part, fill, half, step, to + at / 16 * step);
+    }
+}
+
+/* A group's columns; of its second bundle only what is needed. */
+static void pack_columns(const struct run *run, enum quant_act_kind kind, char *group,
+                         const struct engine_product_column *column, int64_t n)
+{
+    const enum quant_id type = kind == QUANT_ACT_F32 ? QUANT_F32 : QUANT_BF16;
+    for (int64_t c = 0; c < round_to(n, ENGINE_TILE_PACKED_COLS); c++)
+        pack_row(run, type, column_at(run, kind, column[c < n ? c : n - 1].x_row), 0.0f,
+                 ENGINE_TILE_PACKED_COLS, c, (float *)group);
+}
+
 /* The job that owns a group: the last one that begins at or before it and has groups. */
 static const struct engine_product_job *job_of_group(const struct run *run, int64_t group)
 {
@@ -232,9 +279,13 @@ static void build_group(const struct run *run, int64_t group, bool convert)
     int64_t n = job->n - first < ENGINE_TILE_COLS ? job->n - first : ENGINE_TILE_COLS;
     const struct engine_product_column *column = run->columns + job->first + first;
     for (int c = 0; convert && c < n; c++) convert_row(run, column[c].x_row);
-    for (int kind = QUANT_ACT_Q8_32; kind <= QUANT_ACT_Q8_256; kind++) {
+    for (int kind = 0; kind < ENGINE_PRODUCT_KINDS; kind++) {
         if (!run->p->act[kind].bytes) continue;
         char *to = group_at(run, kind, group);
+        if (kind == QUANT_ACT_F32 || kind == QUANT_ACT_BF16) {
+            if (packed_product(run, kind, job->n)) pack_columns(run, kind, to, column, n);
+            continue;
+        }
         if (n < ENGINE_TILE_COLS) memset(to, 0, (size_t)run->p->act[kind].group_bytes);
         struct quant_act a[ENGINE_TILE_COLS];
         for (int c = 0; c < n; c++) a[c] = column_act(run, kind, column[c].x_row);
@@ -274,6 +325,7 @@ static void chunk_by_gemv(const struct run *run, const struct chunk *c)
 /* Unpacking goes in slices of so many elements of 16 rows. Those are too many streams for the
  * processor to see by itself: a prefetch runs ahead in address order, by a panel and a bit. */
 enum { SLICE_ELEMENTS = 256, PREFETCH_AHEAD = 4096, FEW_COLS = 32 };
+enum { FEW_PACKED_ROWS = 12 };
 
 /* One panel, whose first row is r, by the group of columns that begins at column i. */
 static void multiply_panel(const struct run *run, const struct chunk *c, const char *panel,
@@ -407,10 +459,37 @@ static void chunk_by_bf16(const struct run *run, const struct chunk *c)
     }
 }
 
+/* With few columns some rows at a time, which the L1 cache holds: the bytes of the weights decide.
+ */
+static void chunk_by_packed(const struct run *run, const struct chunk *c)
+{
+    enum { ROWS = ENGINE_TILE_PACKED_ROWS };
+    const enum quant_act_kind kind = c->type->act;
+    const int64_t rows = c->n <= FEW_COLS ? FEW_PACKED_ROWS : c->n_rows;
+    for (int64_t first = 0; first < c->n_rows; first += rows) {
+        const int64_t n = c->n_rows - first < rows ? c->n_rows - first : rows;
+        for (int64_t r = 0; r < round_to(n, ROWS); r++)
+            pack_row(run, c->type->id, c->w + (first + (r < n ? r : n - 1)) * c->row_bytes,
+                     kind == QUANT_ACT_F32 ? -0.0f : 0.0f, ROWS, r, (float *)run->own);
+        for (int64_t i = 0; i < c->n; i += ENGINE_TILE_COLS) {
+            const int n_cols = (int)(c->n - i < ENGINE_TILE_COLS ? c->n - i : ENGINE_TILE_COLS);
+            const char *x = group_at(run, kind, c->group + i / ENGINE_TILE_COLS);
+            float *out[ENGINE_TILE_COLS];
+            for (int j = 0; j < n_cols; j++) out[j] = chunk_out(c, i + j, first);
+            packed_product(run, kind, c->n)(packed_steps(run), (const float *)run->own,
+                                            (const float *)x, n, n_cols, out);
+        }
+    }
+}
+
 static void run_chunk(const struct run *run, const struct chunk *c)
 {
     enum quant_act_kind kind = c->type->act;
-    if (c->n <= ENGINE_PRODUCT_GEMV_COLS || (kind == QUANT_ACT_BF16 && !run->tile->bf16))
+    if (c->n <= ENGINE_PRODUCT_GEMV_COLS)
+        chunk_by_gemv(run, c);
+    else if (packed_product(run, kind, c->n))
+        chunk_by_packed(run, c);
+    else if (kind == QUANT_ACT_BF16 && !run->tile->bf16)
         chunk_by_gemv(run, c);
     else if (kind == QUANT_ACT_F32)
         chunk_by_floats(run, c);

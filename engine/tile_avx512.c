@@ -557,7 +557,8 @@ const struct engine_tile engine_tile_avx512 = {
     .interleave = engine_tile_interleave_avx2,
     .measure = measure_avx512,
     .f32 = f32_avx512,
-    .bf16 = engine_tile_bf16_avx2,
+    .pack = engine_tile_pack_avx2,
+    .packed_bf16 = engine_tile_packed_bf16_avx2,
     .weighted_sum = weighted_sum_avx512,
 };
 

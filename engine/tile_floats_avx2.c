@@ -1,9 +1,9 @@
-/* engine/tile_floats_avx2.c: products of F32 and BF16 rows, for AVX2 with FMA.
+/* engine/tile_floats_avx2.c: products of rows of floats, for AVX2 with FMA.
  *
  * A canonical dot has 16 strided sums (quant/quant.h), two registers. 3 rows by 4 columns take one
- * half of them at a time: 12 sums, for which 7 loads serve 12 multiplies. So that what is read
- * twice comes from the L1 cache, a slice of k meets 24 rows and all columns before the next one,
- * and sums wait in memory meanwhile.
+ * half of them at a time: 12 sums, for which 7 loads serve 12 multiplies. Attention reads its rows
+ * where they lie; weights and their columns are packed in the order in which the loop reads them,
+ * one half after the other, so that the L1 cache holds twice as many and none collide in it.
  *
  * BF16 products are those of VDPBF16PS, which are ordinary fused multiply-adds with subnormals
  * taken for zero, the odd element of a pair first (quant/bf16.c). So a block of 32 elements is two
@@ -18,194 +18,208 @@
 /* A loop over arrays that are registers: unrolled before the compiler takes them for memory. */
 #define EACH(i, n) _Pragma("GCC unroll 16") for (int i = 0; i < (n); i++)
 
-enum { COLS = ENGINE_TILE_COLS, NR = 3, NC = 4, BLOCK_ROWS = 24, SLICE = 640 };
+enum { COLS = ENGINE_TILE_COLS, NR = ENGINE_TILE_PACKED_ROWS, NC = ENGINE_TILE_PACKED_COLS };
+enum { BLOCK_ROWS = 24 }; /* their sums wait in memory */
 
-struct lanes {
-    __m256 half[2]; /* sums 0 to 7, 8 to 15 */
-};
+typedef __m256 half_sums[BLOCK_ROWS][COLS]; /* sums 0 to 7, or 8 to 15 */
 
-/* Rows and columns of a slice. Those beyond the last are repeated. */
-struct slice {
-    const char *w[BLOCK_ROWS];
-    const float *x[COLS];
+/* ---- The trees ---- */
+
+/* out[c][0..7] of one column: the tree over the sums of eight rows. */
+TARGET INLINE __m256 tree8(half_sums *sums, int row, int c)
+{
+    __m256 eight[8], four[4], two[2];
+    EACH (r, 8) eight[r] = _mm256_add_ps(sums[0][row + r][c], sums[1][row + r][c]);
+    EACH (r, 4)
+        four[r] = _mm256_add_ps(_mm256_permute2f128_ps(eight[r], eight[r + 4], 0x20),
+                                _mm256_permute2f128_ps(eight[r], eight[r + 4], 0x31));
+    EACH (r, 2)
+        two[r] = _mm256_add_ps(_mm256_shuffle_ps(four[2 * r], four[2 * r + 1], 0x44),
+                               _mm256_shuffle_ps(four[2 * r], four[2 * r + 1], 0xee));
+    return _mm256_add_ps(_mm256_shuffle_ps(two[0], two[1], 0x88),
+                         _mm256_shuffle_ps(two[0], two[1], 0xdd));
+}
+
+/* Rows that are computed come by threes, those that the trees read by eights. */
+TARGET INLINE void store_block(half_sums *sums, int n_rows, int n_cols, float *const *out,
+                               int64_t row)
+{
+    for (int r = (n_rows + NR - 1) / NR * NR; r % 8; r++)
+        for (int h = 0; h < 2; h++) memset(sums[h][r], 0, sizeof sums[h][r]);
+    for (int c = 0; c < n_cols; c++) {
+        int r = 0;
+        for (; r + 8 <= n_rows; r += 8) _mm256_storeu_ps(out[c] + row + r, tree8(sums, r, c));
+        if (r == n_rows) continue;
+        float eight[8];
+        _mm256_storeu_ps(eight, tree8(sums, r, c));
+        memcpy(out[c] + row + r, eight, (size_t)(n_rows - r) * sizeof *eight);
+    }
+}
+
+/* ---- Rows where they lie ---- */
+
+/* Rows and columns of a block. Those beyond the last are repeated. */
+struct block {
+    const float *w[BLOCK_ROWS], *x[COLS];
     int n_rows, n_cols;
 };
 
-/* Elements 8h to 8h + 7 of a step of 16; of BF16, step j of a block of 32. */
-TARGET INLINE __m256 load_weights(bool bf16, const char *w, int h, int j)
+/* One half of the sums of NR rows by NC columns, over n steps of 16. */
+TARGET INLINE void half_of(int64_t n, const float *const w[NR], const float *const x[NC], int h,
+                           __m256 (*sums)[COLS])
 {
-    if (!bf16) return _mm256_loadu_ps((const float *)w + 8 * h);
-    __m256i two = _mm256_loadu_si256((const __m256i *)w + h);
-    return _mm256_castsi256_ps(j ? _mm256_slli_epi32(two, 16)
-                                 : _mm256_and_si256(two, _mm256_set1_epi32((int)0xffff0000)));
-}
-
-/* One half of the sums of NR rows by NC columns, n steps of 16 on. */
-TARGET INLINE void add_half(bool bf16, int64_t n, const char *const w[NR], const float *const x[NC],
-                            int h, struct lanes (*sums)[COLS])
-{
-    const int at_once = bf16 ? 2 : 1;
     __m256 acc[NR][NC];
     EACH (r, NR)
-        EACH (c, NC) acc[r][c] = sums[r][c].half[h];
-    for (int64_t i = 0; i < n; i += at_once) {
-        EACH (j, at_once) {
-            __m256 wv[NR];
-            EACH (r, NR) wv[r] = load_weights(bf16, w[r] + i * (bf16 ? 32 : 64), h, j);
-            EACH (c, NC) {
-                __m256 xv = _mm256_loadu_ps(x[c] + 16 * (i + j) + 8 * h);
-                EACH (r, NR) acc[r][c] = _mm256_fmadd_ps(wv[r], xv, acc[r][c]);
-            }
+        EACH (c, NC) acc[r][c] = _mm256_setzero_ps();
+    for (int64_t i = 8 * h; i < 16 * n; i += 16) {
+        __m256 wv[NR];
+        EACH (r, NR) wv[r] = _mm256_loadu_ps(w[r] + i);
+        EACH (c, NC) {
+            __m256 xv = _mm256_loadu_ps(x[c] + i);
+            EACH (r, NR) acc[r][c] = _mm256_fmadd_ps(wv[r], xv, acc[r][c]);
         }
     }
     EACH (r, NR)
-        EACH (c, NC) sums[r][c].half[h] = acc[r][c];
+        EACH (c, NC) sums[r][c] = acc[r][c];
 }
 
-TARGET INLINE void add_slice(bool bf16, int64_t n, const struct slice *s,
-                             struct lanes (*sums)[COLS])
-{
-    for (int r = 0; r < s->n_rows; r += NR)
-        for (int c = 0; c < s->n_cols; c += NC)
-            for (int h = 0; h < 2; h++)
-                add_half(bf16, n, s->w + r, s->x + c, h, (struct lanes(*)[COLS])(sums[r] + c));
-}
-
-/* out[c][0..3] of one column: the tree over the lanes of four rows. */
-TARGET INLINE __m128 tree4(const struct lanes (*sums)[COLS], int c)
-{
-    __m128 four[4];
-    EACH (r, 4) {
-        __m256 eight = _mm256_add_ps(sums[r][c].half[0], sums[r][c].half[1]);
-        four[r] = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
-    }
-    __m128 a = _mm_add_ps(_mm_movelh_ps(four[0], four[1]), _mm_movehl_ps(four[1], four[0]));
-    __m128 b = _mm_add_ps(_mm_movelh_ps(four[2], four[3]), _mm_movehl_ps(four[3], four[2]));
-    return _mm_add_ps(_mm_shuffle_ps(a, b, 0x88), _mm_shuffle_ps(a, b, 0xdd));
-}
-
-TARGET INLINE void store_block(const struct lanes (*sums)[COLS], int n_rows, int n_cols,
-                               float *const *out, int64_t row)
-{
-    for (int c = 0; c < n_cols; c++) {
-        for (int r = 0; r < n_rows; r += 4) {
-            float four[4];
-            _mm_storeu_ps(four, tree4(sums + r, c));
-            memcpy(out[c] + row + r, four,
-                   (size_t)(n_rows - r < 4 ? n_rows - r : 4) * sizeof *four);
-        }
-    }
-}
-
-/* ---- F32 ---- */
-
-/* The last n < 16 elements: lanes beyond them stay as they are. */
-TARGET static void add_tail(int n, const struct slice *s, struct lanes (*sums)[COLS])
+/* The last n < 16 elements, from `at` on: lanes beyond them stay as they are. */
+TARGET static void add_tail(int n, int64_t at, const struct block *b, half_sums *sums)
 {
     const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
     for (int h = 0; h < 2; h++) {
         __m256i part = _mm256_cmpgt_epi32(_mm256_set1_epi32(n - 8 * h), lane);
-        for (int r = 0; r < s->n_rows; r++) {
-            __m256 w = _mm256_maskload_ps((const float *)s->w[r] + 8 * h, part);
-            for (int c = 0; c < s->n_cols; c++) {
-                __m256 old = sums[r][c].half[h];
-                __m256 sum = _mm256_fmadd_ps(w, _mm256_maskload_ps(s->x[c] + 8 * h, part), old);
-                sums[r][c].half[h] = _mm256_blendv_ps(old, sum, _mm256_castsi256_ps(part));
+        for (int r = 0; r < b->n_rows; r++) {
+            __m256 w = _mm256_maskload_ps(b->w[r] + at + 8 * h, part);
+            for (int c = 0; c < b->n_cols; c++) {
+                __m256 old = sums[h][r][c], x = _mm256_maskload_ps(b->x[c] + at + 8 * h, part);
+                sums[h][r][c] =
+                    _mm256_blendv_ps(old, _mm256_fmadd_ps(w, x, old), _mm256_castsi256_ps(part));
             }
         }
     }
-}
-
-/* Elements of a slice: all alike, a multiple of 32. */
-static int64_t slice_length(int64_t k)
-{
-    const int64_t n = (k + SLICE - 1) / SLICE;
-    return n ? ((k + n - 1) / n + 31) / 32 * 32 : SLICE;
-}
-
-/* The rows of a block, at element `at`. */
-static void slice_rows(struct slice *s, const char *w, int64_t row_bytes, size_t at)
-{
-    for (int r = 0; r < BLOCK_ROWS; r++)
-        s->w[r] = w + (r < s->n_rows ? r : s->n_rows - 1) * row_bytes + at;
 }
 
 TARGET void engine_tile_f32_avx2(int64_t k, const float *w, int64_t w_stride, int64_t n_rows,
                                  const float *const *x, int64_t n_cols, float *const *out)
 {
-    const int64_t length = slice_length(k);
-    for (int64_t r = 0; r < n_rows; r += BLOCK_ROWS) {
-        struct lanes sums[BLOCK_ROWS][COLS] = {0};
-        struct slice s = {.n_cols = (int)n_cols};
-        s.n_rows = n_rows - r < BLOCK_ROWS ? (int)(n_rows - r) : BLOCK_ROWS;
-        for (int64_t i = 0; i < k; i += length) {
-            const int64_t n = k - i < length ? k - i : length;
-            slice_rows(&s, (const char *)(w + r * w_stride), w_stride * 4, (size_t)i * 4);
-            for (int c = 0; c < COLS; c++) s.x[c] = x[c < n_cols ? c : n_cols - 1] + i;
-            add_slice(false, n / 16, &s, sums);
-            if (n % 16 == 0) continue;
-            for (int j = 0; j < s.n_rows; j++) s.w[j] += n / 16 * 64;
-            for (int c = 0; c < COLS; c++) s.x[c] += n / 16 * 16;
-            add_tail((int)(n % 16), &s, sums);
-        }
-        store_block(sums, s.n_rows, s.n_cols, out, r);
+    struct block b = {.n_cols = (int)n_cols};
+    for (int c = 0; c < COLS; c++) b.x[c] = x[c < n_cols ? c : n_cols - 1];
+    for (int64_t first = 0; first < n_rows; first += BLOCK_ROWS) {
+        half_sums sums[2];
+        b.n_rows = n_rows - first < BLOCK_ROWS ? (int)(n_rows - first) : BLOCK_ROWS;
+        for (int r = 0; r < BLOCK_ROWS; r++)
+            b.w[r] = w + (first + (r < b.n_rows ? r : b.n_rows - 1)) * w_stride;
+        for (int r = 0; r < b.n_rows; r += NR)
+            for (int h = 0; h < 2; h++)
+                for (int c = 0; c < b.n_cols; c += NC)
+                    half_of(k / 16, b.w + r, b.x + c, h, (__m256(*)[COLS])(sums[h][r] + c));
+        if (k % 16) add_tail((int)(k % 16), k / 16 * 16, &b, sums);
+        store_block(sums, b.n_rows, b.n_cols, out, first);
     }
 }
 
-/* ---- BF16 ---- */
+/* ---- Packed rows ---- */
 
 enum { MXCSR_FLUSH_NEAREST = 0x9fc0 }; /* flush to zero, denormals are zero, no exceptions */
+/* Steps after which the next rows are taken: their half of 8 columns should stay in the L1 cache.
+ */
+enum { SLICE_STEPS = 64 };
+
+/* 32 elements as two steps: as they are, or the odd ones and the even ones. */
+TARGET INLINE void pack_block(bool pairs, const float *from, int64_t half, int64_t step, float *to)
+{
+    EACH (h, 2) {
+        __m256 first = _mm256_loadu_ps(from + (pairs ? 16 : 8) * h);
+        __m256 second = _mm256_loadu_ps(from + (pairs ? 16 * h + 8 : 8 * h + 16));
+        if (pairs) {
+            __m256 odd = _mm256_shuffle_ps(first, second, 0xdd);
+            __m256 even = _mm256_shuffle_ps(first, second, 0x88);
+            first = _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(odd), 0xd8));
+            second = _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(even), 0xd8));
+        }
+        _mm256_storeu_ps(to + h * half, first);
+        _mm256_storeu_ps(to + h * half + step, second);
+    }
+}
+
+TARGET void engine_tile_pack_avx2(bool pairs, int64_t n, const float *row, float fill, int64_t half,
+                                  int64_t step, float *to)
+{
+    int64_t i = 0;
+    for (; i + 32 <= n; i += 32, to += 2 * step) pack_block(pairs, row + i, half, step, to);
+    if (i == n) return;
+    float last[32];
+    for (int j = 0; j < 32; j++) last[j] = i + j < n ? row[i + j] : fill;
+    pack_block(pairs, last, half, step, to);
+}
+
+/* One half of the sums of NR rows by NC columns, n steps on, n even. */
+TARGET INLINE void add_steps(bool first, int64_t n, const float *w, const float *x,
+                             __m256 (*sums)[COLS])
+{
+    __m256 acc[NR][NC];
+    EACH (r, NR)
+        EACH (c, NC) acc[r][c] = first ? _mm256_setzero_ps() : sums[r][c];
+    for (; n > 0; n -= 2, w += 16 * NR, x += 16 * NC) {
+        EACH (j, 2) {
+            __m256 wv[NR];
+            EACH (r, NR) wv[r] = _mm256_loadu_ps(w + 8 * (NR * j + r));
+            EACH (c, NC) {
+                __m256 xv = _mm256_loadu_ps(x + 8 * (NC * j + c));
+                EACH (r, NR) acc[r][c] = _mm256_fmadd_ps(wv[r], xv, acc[r][c]);
+            }
+        }
+    }
+    EACH (r, NR)
+        EACH (c, NC) sums[r][c] = acc[r][c];
+}
 
 /* Not inlined: compilers know nothing of MXCSR and might move arithmetic past its change. */
-TARGET __attribute__((noinline)) static void add_slice_bf16(int64_t n, const struct slice *s,
-                                                            struct lanes (*sums)[COLS])
+TARGET __attribute__((noinline)) static void
+add_block(int64_t n_steps, const float *w, const float *x, int n_rows, int n_cols, half_sums *sums)
 {
-    add_slice(true, n, s, sums);
+    for (int64_t i = 0; i < 2 * n_steps;) { /* the second half's steps come after the first's */
+        const int64_t h = i / n_steps, left = (h + 1) * n_steps - i;
+        const int64_t n = left < SLICE_STEPS ? left : SLICE_STEPS;
+        for (int r = 0; r < n_rows; r += NR) {
+            for (int c = 0; c < n_cols; c += NC) {
+                const float *wr = w + 8 * (2 * n_steps * r + i * NR);
+                const float *xc = x + 8 * (2 * n_steps * c + i * NC);
+                __m256(*to)[COLS] = (__m256(*)[COLS])(sums[h][r] + c);
+                if (i == h * n_steps)
+                    add_steps(true, n, wr, xc, to);
+                else
+                    add_steps(false, n, wr, xc, to);
+            }
+        }
+        i += n;
+    }
 }
 
-/* n elements as floats, of each 32 the odd ones first; up to a multiple of 32 there are zeros. */
-TARGET static void widen_column(int64_t n, const uint16_t *x, float *to)
+TARGET void engine_tile_packed_f32_avx2(int64_t n_steps, const float *w, const float *x,
+                                        int64_t n_rows, int n_cols, float *const *out)
 {
-    for (int64_t i = 0; i < n; i += 32)
-        for (int j = 0; j < 2; j++)
-            for (int h = 0; h < 2; h++)
-                _mm256_store_ps(to + i + 16 * j + 8 * h,
-                                load_weights(true, (const char *)(x + i), h, j));
+    for (int64_t r = 0; r < n_rows; r += BLOCK_ROWS) {
+        half_sums sums[2];
+        const int n = n_rows - r < BLOCK_ROWS ? (int)(n_rows - r) : BLOCK_ROWS;
+        add_block(n_steps, w + 16 * n_steps * r, x, n, n_cols, sums);
+        store_block(sums, n, n_cols, out, r);
+    }
 }
 
-TARGET void engine_tile_bf16_avx2(int64_t k, const char *w, int64_t row_bytes, int64_t n_rows,
-                                  const uint16_t *const *x, int64_t n_cols, float *const *out)
+/* The trees keep subnormals. */
+TARGET void engine_tile_packed_bf16_avx2(int64_t n_steps, const float *w, const float *x,
+                                         int64_t n_rows, int n_cols, float *const *out)
 {
     const unsigned saved = _mm_getcsr();
-    const int64_t length = slice_length(k);
     for (int64_t r = 0; r < n_rows; r += BLOCK_ROWS) {
-        struct lanes sums[BLOCK_ROWS][COLS] = {0};
-        _Alignas(32) float columns[COLS][SLICE];
-        struct slice s = {.n_cols = (int)n_cols};
-        s.n_rows = n_rows - r < BLOCK_ROWS ? (int)(n_rows - r) : BLOCK_ROWS;
-        for (int64_t i = 0; i < k; i += length) {
-            const int64_t n = k - i < length ? k - i : length;
-            slice_rows(&s, w + r * row_bytes, row_bytes, (size_t)i * 2);
-            for (int c = 0; c < COLS; c++) {
-                s.x[c] = columns[c];
-                if (c < n_cols) widen_column(n, x[c] + i, columns[c]);
-            }
-            for (int64_t c = n_cols; c < COLS; c++) s.x[c] = columns[n_cols - 1];
-            _mm_setcsr(MXCSR_FLUSH_NEAREST);
-            add_slice_bf16(n / 32 * 2, &s, sums);
-            _mm_setcsr(saved);
-            if (n % 32 == 0) continue;
-            char tail[BLOCK_ROWS][64] = {0};
-            for (int j = 0; j < BLOCK_ROWS; j++) {
-                memcpy(tail[j], s.w[j] + n / 32 * 64, (size_t)(n % 32) * 2);
-                s.w[j] = tail[j];
-            }
-            for (int c = 0; c < COLS; c++) s.x[c] += n / 32 * 32;
-            _mm_setcsr(MXCSR_FLUSH_NEAREST);
-            add_slice_bf16(2, &s, sums);
-            _mm_setcsr(saved);
-        }
-        store_block(sums, s.n_rows, s.n_cols, out, r);
+        half_sums sums[2];
+        const int n = n_rows - r < BLOCK_ROWS ? (int)(n_rows - r) : BLOCK_ROWS;
+        _mm_setcsr(MXCSR_FLUSH_NEAREST);
+        add_block(n_steps, w + 16 * n_steps * r, x, n, n_cols, sums);
+        _mm_setcsr(saved);
+        store_block(sums, n, n_cols, out, r);
     }
 }
 #endif

@@ -306,6 +306,53 @@ static void test_strides(void **state)
     engine_free(e);
 }
 
+/* ---- Long rows of floats: sums that wait between slices of k; sums of -0.0 at its end ---- */
+
+enum { LONG_K = 2081, LONG_ROWS = 29, LONG_COLS = 13 };
+
+static void check_long(const struct quant_type *type, struct engine *e, int64_t k)
+{
+    static char w[LONG_ROWS * LONG_K * sizeof(float)];
+    static float x[LONG_COLS][LONG_K], row[LONG_K];
+    static uint16_t halves[LONG_K + 31];
+    uint64_t seed = (uint64_t)k, row_bytes;
+    assert_true(quant_row_bytes(type, (uint64_t)k, &row_bytes));
+    for (int r = 0; r < LONG_ROWS; r++) {
+        for (int i = 0; i < k; i++) row[i] = r == 4 ? -6e-8f : random_float(&seed);
+        type->encode(k, row, w + (size_t)r * row_bytes);
+    }
+    for (int c = 0; c < LONG_COLS; c++)
+        for (int i = 0; i < k; i++) x[c][i] = c == 10 ? 1e-44f : random_float(&seed);
+    struct engine_tensor weights = leaf(type->id, 2, (int64_t[]){k, LONG_ROWS}, w);
+    struct engine_tensor columns = leaf(QUANT_F32, 2, (int64_t[]){LONG_K, LONG_COLS}, x);
+    struct engine_graph *g = graph(e);
+    struct engine_tensor *out = engine_mul_mat(g, &weights, engine_cols(g, &columns, 0, k));
+    run(g, out);
+    for (int c = 0; c < LONG_COLS; c++) {
+        memset(halves, 0, sizeof halves);
+        e->quant.act_bf16(k, x[c], halves);
+        struct quant_act a = {.f32 = x[c], .bf16 = halves};
+        for (int r = 0; r < LONG_ROWS; r++)
+            assert_true(
+                same_bits(row_of(out, c, 0, 0)[r], type->dot(k, w + (size_t)r * row_bytes, &a)));
+    }
+    if (type->act == QUANT_ACT_F32 && k >= 16) assert_true(signbit(row_of(out, 10, 0, 0)[4]));
+    engine_graph_free(g);
+}
+
+static void test_long_floats(void **state)
+{
+    (void)state;
+    static const int64_t k[] = {5, 40, 1024, 1059, LONG_K};
+    static const enum quant_id types[] = {QUANT_F32, QUANT_F16, QUANT_BF16};
+    for (int level = 0; level <= (int)quant_level_best(); level++) {
+        struct engine *e = engine_at(level, 2);
+        for (int i = 0; i < 3; i++)
+            for (int j = 0; j < 5; j++) check_long(quant_type_by_id(types[i]), e, k[j]);
+        engine_free(e);
+    }
+}
+
 /* ---- Stripes: so many columns that each worker has some of its own ---- */
 
 enum { STRIPED_COLS = 523 };
@@ -661,7 +708,7 @@ int main(void)
         cmocka_unit_test(test_experts),        cmocka_unit_test(test_large),
         cmocka_unit_test(test_reference),      cmocka_unit_test(test_blas),
         cmocka_unit_test(test_refusals),       cmocka_unit_test(test_watch),
-        cmocka_unit_test(test_watch_refusals),
+        cmocka_unit_test(test_watch_refusals), cmocka_unit_test(test_long_floats),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
