@@ -30,16 +30,11 @@ static const float LN_2 = 0x1.62e430p-1f;
 
 enum { PARAM_SCALE, PARAM_SOFTCAP, PARAM_DV };
 
-static int64_t round_up(int64_t n, int64_t unit)
-{
-    return (n + unit - 1) / unit * unit;
-}
-
 /* The next place in scratch, in lines of the cache. */
 static int64_t place(int64_t *at, int64_t bytes)
 {
     int64_t here = *at;
-    *at += round_up(bytes, 64);
+    *at += engine_round_up(bytes, 64);
     return here;
 }
 
@@ -50,7 +45,7 @@ static void layout_scratch(struct attention_layout *l)
     l->key_bytes = engine_attend_key_bytes(l->d);
     l->value_bytes = engine_attend_value_bytes(l->dv);
     int64_t at = 0;
-    l->query_bytes = round_up(l->float_keys ? l->d * 4 : (l->d + 1) / 2 * 4, 64);
+    l->query_bytes = engine_round_up(l->float_keys ? l->d * 4 : (l->d + 1) / 2 * 4, 64);
     l->query_at = place(&at, l->block_rows * l->query_bytes);
     l->query_scale_at = place(&at, l->block_rows * 4);
     l->key_at = place(&at, l->float_keys ? CHUNK * l->d_pad * 4 : groups * l->key_bytes);
@@ -77,15 +72,15 @@ static struct attention_layout layout_of(const struct engine_tensor *dst, int n_
     l.coded_keys = engine_tensor_is(k, QUANT_I8);
     l.coded_values = engine_tensor_is(v, QUANT_I8);
     l.rows = l.n_tokens * l.per_kv;
-    int64_t even = round_up(l.rows * l.n_kv / ((int64_t)n_threads * UNITS_PER_WORKER), TILE);
+    int64_t even = engine_round_up(l.rows * l.n_kv / ((int64_t)n_threads * UNITS_PER_WORKER), TILE);
     l.block_rows = even < LEAST_BLOCK       ? LEAST_BLOCK
                    : even < ATTENTION_BLOCK ? even
                                             : ATTENTION_BLOCK;
     l.n_blocks = (l.rows + l.block_rows - 1) / l.block_rows;
     l.room = dst->src[ATTENTION_CELLS]->ne[0];
     l.max_chunks = (l.room + CHUNK - 1) / CHUNK;
-    l.d_pad = round_up(l.d, 16);
-    l.dv_pad = round_up(l.dv, 16);
+    l.d_pad = engine_round_up(l.d, 16);
+    l.dv_pad = engine_round_up(l.dv, 16);
     l.partial_floats = ATTENTION_PARTIAL_HEAD + l.dv_pad;
     layout_scratch(&l);
 

@@ -21,11 +21,6 @@ enum { FLOAT_ROWS = 24 };
 /* Up to so many elements of x are converted by every worker for itself. */
 enum { OWN_COPY_ELEMENTS = 16 * 1024 };
 
-static int64_t round_up(int64_t n, int64_t unit)
-{
-    return (n + unit - 1) / unit * unit;
-}
-
 static int64_t min64(int64_t a, int64_t b)
 {
     return a < b ? a : b;
@@ -38,11 +33,6 @@ static int64_t max64(int64_t a, int64_t b)
 
 /* ---- Layout of scratch ---- */
 
-static bool by_floats(enum quant_act_kind kind)
-{
-    return kind == QUANT_ACT_F32 || kind == QUANT_ACT_BF16;
-}
-
 /* Bytes of 16 rows of w as the many-column product holds them. */
 static int64_t panel_bytes(const struct engine_tensor *w)
 {
@@ -53,7 +43,7 @@ static int64_t panel_bytes(const struct engine_tensor *w)
         return w->ne[0] / 256 * (int64_t)sizeof(struct quant_panel256);
     case QUANT_ACT_F32:
     case QUANT_ACT_BF16:
-        return QUANT_PANEL_ROWS * round_up(w->ne[0], 32) * (int64_t)sizeof(float);
+        return QUANT_PANEL_ROWS * engine_round_up(w->ne[0], 32) * (int64_t)sizeof(float);
     default:
         return 0;
     }
@@ -64,23 +54,23 @@ static void act_layout(struct engine_product_act *act, enum quant_act_kind kind,
     int64_t block = kind == QUANT_ACT_Q8_256 ? 256 : 32;
     switch (kind) {
     case QUANT_ACT_F32:
-        act->bytes = round_up(k * 4, 64);
-        act->group_bytes = ENGINE_TILE_COLS * round_up(k, 32) * 4;
+        act->bytes = engine_round_up(k * 4, 64);
+        act->group_bytes = ENGINE_TILE_COLS * engine_round_up(k, 32) * 4;
         break;
     case QUANT_ACT_BF16: /* zeros up to a multiple of 32 */
-        act->bytes = round_up(k, 32) * 2;
-        act->group_bytes = ENGINE_TILE_COLS * round_up(k, 32) * 4;
+        act->bytes = engine_round_up(k, 32) * 2;
+        act->group_bytes = ENGINE_TILE_COLS * engine_round_up(k, 32) * 4;
         break;
     default:
         act->q = 0;
-        act->d = round_up(k, 64) + 64; /* kernels may read 64 bytes beyond q */
-        act->s = act->d + round_up(k / block * 4, 64);
-        act->sum = act->s + (kind == QUANT_ACT_Q8_32 ? round_up(k / block * 4, 64) : 0);
-        act->bytes = act->sum + round_up(k / (kind == QUANT_ACT_Q8_32 ? 32 : 16) * 2, 64);
-        act->group_bytes =
-            round_up(kind == QUANT_ACT_Q8_32 ? k / 32 * (int64_t)sizeof(struct engine_cols32)
-                                             : k / 256 * (int64_t)sizeof(struct engine_cols256),
-                     64);
+        act->d = engine_round_up(k, 64) + 64; /* kernels may read 64 bytes beyond q */
+        act->s = act->d + engine_round_up(k / block * 4, 64);
+        act->sum = act->s + (kind == QUANT_ACT_Q8_32 ? engine_round_up(k / block * 4, 64) : 0);
+        act->bytes = act->sum + engine_round_up(k / (kind == QUANT_ACT_Q8_32 ? 32 : 16) * 2, 64);
+        act->group_bytes = engine_round_up(kind == QUANT_ACT_Q8_32
+                                               ? k / 32 * (int64_t)sizeof(struct engine_cols32)
+                                               : k / 256 * (int64_t)sizeof(struct engine_cols256),
+                                           64);
     }
 }
 
@@ -96,9 +86,9 @@ static int64_t chunk_rows(const struct engine_product *p, const struct engine_te
                    (p->by_gemv ? STREAM_BUDGET / (QUANT_PANEL_ROWS * row) : PANEL_BUDGET / panel);
     int64_t per_worker = p->by_gemv ? CHUNKS_PER_WORKER : LONG_CHUNKS_PER_WORKER;
     int64_t even = n_rows * p->max_jobs * p->n_stripes / (n_threads * per_worker);
-    int64_t unit = p->watched                               ? ENGINE_WATCH_UNIT
-                   : by_floats(w->type->act) && !p->by_gemv ? FLOAT_ROWS
-                                                            : QUANT_PANEL_ROWS;
+    int64_t unit = p->watched                                              ? ENGINE_WATCH_UNIT
+                   : engine_product_by_floats(w->type->act) && !p->by_gemv ? FLOAT_ROWS
+                                                                           : QUANT_PANEL_ROWS;
     return unit * max64(1, min64(most, even) / unit);
 }
 
@@ -146,22 +136,23 @@ bool engine_product_layout(struct engine_product *p, const struct engine_tensor 
         p->chunk_rows[i] = chunk_rows(p, w, longest, n_threads);
         p->n_chunks[i] = (w->ne[1] + p->chunk_rows[i] - 1) / p->chunk_rows[i];
         p->chunks_per_job += p->n_chunks[i];
-        int64_t rows =
-            round_up(p->chunk_rows[i], by_floats(w->type->act) ? 2 * FLOAT_ROWS : QUANT_PANEL_ROWS);
+        int64_t rows = engine_round_up(p->chunk_rows[i], engine_product_by_floats(w->type->act)
+                                                             ? 2 * FLOAT_ROWS
+                                                             : QUANT_PANEL_ROWS);
         int64_t bytes = p->by_gemv ? 0 : rows / QUANT_PANEL_ROWS * panel_bytes(w);
         p->worker_bytes = max64(p->worker_bytes, bytes);
         struct engine_product_act *act = &p->act[w->type->act];
         if (!act->bytes) act_layout(act, w->type->act, p->k);
     }
     /* A row of x that is not contiguous is gathered here before it is converted. */
-    p->worker_bytes = round_up(max64(p->worker_bytes, p->k * 4), 64);
+    p->worker_bytes = engine_round_up(max64(p->worker_bytes, p->k * 4), 64);
 
     p->jobs_at = 64;
     p->columns_at =
-        p->jobs_at + round_up(p->max_jobs * (int64_t)sizeof(struct engine_product_job), 64);
-    p->starts_at =
-        p->columns_at + round_up(p->n_cols * (int64_t)sizeof(struct engine_product_column), 64);
-    int64_t at = p->starts_at + (p->ids ? round_up((n_matrices + 1) * 8, 64) : 0);
+        p->jobs_at + engine_round_up(p->max_jobs * (int64_t)sizeof(struct engine_product_job), 64);
+    p->starts_at = p->columns_at +
+                   engine_round_up(p->n_cols * (int64_t)sizeof(struct engine_product_column), 64);
+    int64_t at = p->starts_at + (p->ids ? engine_round_up((n_matrices + 1) * 8, 64) : 0);
     for (int kind = 0; kind < ENGINE_PRODUCT_KINDS; kind++)
         if (!act_place(p, &p->act[kind], &at)) return false;
     p->shared_bytes = at;

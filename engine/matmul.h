@@ -64,6 +64,12 @@ enum { ENGINE_PRODUCT_GEMV_COLS = 2 };
  * caches hold, where OpenBLAS is faster than tiles without blocks of k (docs/performance.md). */
 enum { ENGINE_PRODUCT_BLAS_FLOATS = 1 << 22 };
 
+/* Kinds whose columns, and panels, are floats. */
+static inline bool engine_product_by_floats(enum quant_act_kind kind)
+{
+    return kind == QUANT_ACT_F32 || kind == QUANT_ACT_BF16;
+}
+
 /* Fills *p for dst; false when a size wraps. */
 bool engine_product_layout(struct engine_product *p, const struct engine_tensor *dst,
                            int n_threads);

@@ -165,11 +165,6 @@ static void convert_row(const struct run *run, int64_t x_row)
 
 enum { PACK_ELEMENTS = 256 }; /* decoded at once, a multiple of 32 */
 
-static int64_t round_to(int64_t n, int64_t unit)
-{
-    return (n + unit - 1) / unit * unit;
-}
-
 /* Where a group's columns have their q of elements from `at` on; of a missing one, zeros. */
 static void columns_q(const struct quant_act *a, int n, int64_t at,
                       const int8_t *q[ENGINE_TILE_COLS])
@@ -252,7 +247,7 @@ static void pack_columns(const struct run *run, enum quant_act_kind kind, char *
                          const struct engine_product_column *column, int64_t n)
 {
     const enum quant_id type = kind == QUANT_ACT_F32 ? QUANT_F32 : QUANT_BF16;
-    for (int64_t c = 0; c < round_to(n, ENGINE_TILE_PACKED_COLS); c++)
+    for (int64_t c = 0; c < engine_round_up(n, ENGINE_TILE_PACKED_COLS); c++)
         pack_row(run, type, column_at(run, kind, column[c < n ? c : n - 1].x_row), 0.0f,
                  ENGINE_TILE_PACKED_COLS, c, (float *)group);
 }
@@ -282,7 +277,7 @@ static void build_group(const struct run *run, int64_t group, bool convert)
     for (int kind = 0; kind < ENGINE_PRODUCT_KINDS; kind++) {
         if (!run->p->act[kind].bytes) continue;
         char *to = group_at(run, kind, group);
-        if (kind == QUANT_ACT_F32 || kind == QUANT_ACT_BF16) {
+        if (engine_product_by_floats(kind)) {
             if (packed_product(run, kind, job->n)) pack_columns(run, kind, to, column, n);
             continue;
         }
@@ -468,7 +463,7 @@ static void chunk_by_packed(const struct run *run, const struct chunk *c)
     const int64_t rows = c->n <= FEW_COLS ? FEW_PACKED_ROWS : c->n_rows;
     for (int64_t first = 0; first < c->n_rows; first += rows) {
         const int64_t n = c->n_rows - first < rows ? c->n_rows - first : rows;
-        for (int64_t r = 0; r < round_to(n, ROWS); r++)
+        for (int64_t r = 0; r < engine_round_up(n, ROWS); r++)
             pack_row(run, c->type->id, c->w + (first + (r < n ? r : n - 1)) * c->row_bytes,
                      kind == QUANT_ACT_F32 ? -0.0f : 0.0f, ROWS, r, (float *)run->own);
         for (int64_t i = 0; i < c->n; i += ENGINE_TILE_COLS) {

@@ -43,4 +43,10 @@ struct engine_op {
 /* The rows [*first, *last) of `n` that this worker takes: contiguous, the same for every op. */
 void engine_task_rows(const struct engine_task *task, int64_t n, int64_t *first, int64_t *last);
 
+/* The least multiple of unit that is not below n, for sizes that the plan has checked; n >= 0. */
+static inline int64_t engine_round_up(int64_t n, int64_t unit)
+{
+    return (n + unit - 1) / unit * unit;
+}
+
 #endif
