@@ -293,12 +293,14 @@ static void build_group(const struct run *run, int64_t group, bool convert)
 
 /* ---- Phase 3: chunks ---- */
 
-/* A run of weight rows with the columns of a stripe that meet them. */
+/* Weight rows with the columns of a stripe that meet them: n_rows one behind the other; or, where
+ * `apart` is set, so many of each of gemv's streams, and then `rest` rows from row rest_at on. */
 struct chunk {
     const struct quant_type *type;
     const struct quant_kernel *kernel;
     const char *w; /* the first row */
     int64_t row_bytes, n_rows;
+    int64_t apart, rest, rest_at; /* in rows from the first */
     int64_t out_offset; /* bytes from the start of a row of dst to this chunk's first result */
     int64_t n, group;   /* columns; the first one's group */
     const struct engine_product_column *columns;
@@ -311,9 +313,17 @@ static float *chunk_out(const struct chunk *c, int64_t column, int64_t row)
 
 static void chunk_by_gemv(const struct run *run, const struct chunk *c)
 {
+    const struct quant_rows rows = {c->w, (size_t)c->row_bytes, c->n_rows, c->apart};
     for (int64_t i = 0; i < c->n; i++) {
         struct quant_act a = column_act(run, c->type->act, c->columns[i].x_row);
-        c->kernel->gemv(run->p->k, c->w, (size_t)c->row_bytes, c->n_rows, &a, chunk_out(c, i, 0));
+        if (c->apart == 0) {
+            quant_gemv(c->kernel, run->p->k, c->w, rows.row_bytes, c->n_rows, &a,
+                       chunk_out(c, i, 0));
+            continue;
+        }
+        c->kernel->gemv(run->p->k, &rows, &a, chunk_out(c, i, 0));
+        quant_gemv(c->kernel, run->p->k, c->w + c->rest_at * c->row_bytes, rows.row_bytes, c->rest,
+                   &a, chunk_out(c, i, c->rest_at));
     }
 }
 
@@ -494,6 +504,30 @@ static void run_chunk(const struct run *run, const struct chunk *c)
         chunk_by_panels(run, c);
 }
 
+/* Chunk i of weight `which`: its rows, and where it begins. */
+static struct chunk chunk_rows_at(const struct run *run, int which, int64_t i, int64_t *first)
+{
+    const struct engine_product *p = run->p;
+    const struct engine_tensor *w = p->w[which];
+    const struct quant_kernel *kernel = &run->task->engine->quant.type[w->type->id];
+    const int64_t part = w->ne[1] / kernel->streams;
+    struct chunk c = {.type = w->type, .kernel = kernel, .row_bytes = w->nb[1]};
+    if (p->by_gemv && !p->watched && part > 0) {
+        /* Streams of gemv are parts of the whole weight, so that they are far apart and long. */
+        const int64_t end = part * (i + 1) / p->n_chunks[which];
+        *first = part * i / p->n_chunks[which];
+        c.n_rows = end - *first;
+        c.apart = part;
+        c.rest_at = part * kernel->streams - *first;
+        c.rest = end == part ? w->ne[1] - part * kernel->streams : 0;
+    } else {
+        *first = i * p->chunk_rows[which];
+        c.n_rows = w->ne[1] - *first;
+        if (c.n_rows > p->chunk_rows[which]) c.n_rows = p->chunk_rows[which];
+    }
+    return c;
+}
+
 /* Chunks are numbered stripe by stripe, within a stripe job by job, within a job weight by weight,
  * within a weight row by row. A stripe is whole groups, and never empty. */
 static struct chunk chunk_at(const struct run *run, int64_t index)
@@ -505,25 +539,20 @@ static struct chunk chunk_at(const struct run *run, int64_t index)
     const int64_t from = stripe * n_groups / p->n_stripes,
                   to = (stripe + 1) * n_groups / p->n_stripes;
     const int64_t end = to * ENGINE_TILE_COLS < job->n ? to * ENGINE_TILE_COLS : job->n;
-    int64_t i = index % p->chunks_per_job, column = 0;
+    int64_t i = index % p->chunks_per_job, column = 0, first;
     int which = 0;
     while (i >= p->n_chunks[which]) {
         i -= p->n_chunks[which];
         column += p->w[which++]->ne[1];
     }
     const struct engine_tensor *w = p->w[which];
-    int64_t first = i * p->chunk_rows[which], left = w->ne[1] - first;
-    return (struct chunk){
-        .type = w->type,
-        .kernel = &run->task->engine->quant.type[w->type->id],
-        .w = w->data + job->batch2 * w->nb[2] + job->batch3 * w->nb[3] + first * w->nb[1],
-        .row_bytes = w->nb[1],
-        .n_rows = left < p->chunk_rows[which] ? left : p->chunk_rows[which],
-        .out_offset = (column + first) * (int64_t)sizeof(float),
-        .n = end - from * ENGINE_TILE_COLS,
-        .group = job->group + from,
-        .columns = run->columns + job->first + from * ENGINE_TILE_COLS,
-    };
+    struct chunk c = chunk_rows_at(run, which, i, &first);
+    c.w = w->data + job->batch2 * w->nb[2] + job->batch3 * w->nb[3] + first * w->nb[1];
+    c.out_offset = (column + first) * (int64_t)sizeof(float);
+    c.n = end - from * ENGINE_TILE_COLS;
+    c.group = job->group + from;
+    c.columns = run->columns + job->first + from * ENGINE_TILE_COLS;
+    return c;
 }
 
 /* ---- The whole ---- */

@@ -78,10 +78,10 @@ static float dot(int64_t k, const void *row, const struct quant_act *a)
     return quant_lanes_tree(lane);
 }
 
-static void gemv_scalar(int64_t k, const void *w, size_t row_bytes, int64_t n_rows,
-                        const struct quant_act *a, float *out)
+static void gemv_scalar(int64_t k, const struct quant_rows *rows, const struct quant_act *a,
+                        float *out)
 {
-    quant_gemv_by_dot(dot, k, w, row_bytes, n_rows, a, out);
+    quant_gemv_by_dot(dot, k, rows, a, out);
 }
 
 #if defined(__x86_64__)
@@ -121,6 +121,7 @@ lanes_avx2(int64_t k, const uint8_t *row, size_t stride, const uint8_t *x, float
     for (; i + 32 <= k; i += 32) {
         for (size_t r = 0; r < 4; r++) {
             const uint8_t *w = row + r * stride + 2 * i;
+            quant_far_prefetch(w, 64);
             low[r] = pairs_avx2(low[r], w, x + 2 * i);
             high[r] = pairs_avx2(high[r], w + 32, x + 2 * i + 32);
         }
@@ -153,6 +154,7 @@ lanes_avx512(int64_t k, const uint8_t *row, size_t stride, const uint8_t *x, flo
         __m512 x_odd = _mm512_castsi512_ps(_mm512_and_si512(xv, odd));
         __m512 x_even = _mm512_castsi512_ps(_mm512_slli_epi32(xv, 16));
         for (size_t r = 0; r < 4; r++) {
+            quant_far_prefetch(row + r * stride + 2 * i, 64);
             __m512i wv = _mm512_maskz_loadu_epi16(live, row + r * stride + 2 * i);
             sum[r] = _mm512_fmadd_ps(_mm512_castsi512_ps(_mm512_and_si512(wv, odd)), x_odd, sum[r]);
             sum[r] =
@@ -162,41 +164,41 @@ lanes_avx512(int64_t k, const uint8_t *row, size_t stride, const uint8_t *x, flo
     for (int r = 0; r < 4; r++) _mm512_storeu_ps(lanes[r], sum[r]);
 }
 
-/* n (4 or 1) rows from w on, into out[i * apart]. */
-static void rows_by_fma(lanes_of_four *lanes_of, int64_t k, const uint8_t *w, size_t stride,
-                        const struct quant_act *a, int n, float *out, int64_t apart)
+/* What the groups of rows of a gemv have in common. */
+struct product {
+    lanes_of_four *lanes;
+    int64_t k;
+    const uint8_t *x;
+};
+
+static void four_rows(const void *product, const uint8_t *row, size_t stride, float *sum)
 {
+    const struct product *p = product;
     const unsigned saved = _mm_getcsr();
     float lanes[4][16];
     _mm_setcsr(MXCSR_FLUSH_NEAREST);
-    lanes_of(k, w, stride, (const uint8_t *)a->bf16, lanes);
+    p->lanes(p->k, row, stride, p->x, lanes);
     _mm_setcsr(saved);
-    for (int i = 0; i < n; i++) out[i * apart] = quant_lanes_tree(lanes[i]);
+    for (int i = 0; i < 4; i++) sum[i] = quant_lanes_tree(lanes[i]);
 }
 
-/* Four rows side by side, a quarter of all apart, as in quant/lanes.h. */
-static void gemv_by_fma(lanes_of_four *lanes_of, int64_t k, const void *w, size_t row_bytes,
-                        int64_t n_rows, const struct quant_act *a, float *out)
-{
-    const int64_t apart = n_rows / 4;
-    const uint8_t *row = w;
-    for (int64_t r = 0; r < apart; r++)
-        rows_by_fma(lanes_of, k, row + (size_t)r * row_bytes, (size_t)apart * row_bytes, a, 4,
-                    out + r, apart);
-    for (int64_t r = 4 * apart; r < n_rows; r++)
-        rows_by_fma(lanes_of, k, row + (size_t)r * row_bytes, 0, a, 1, out + r, 0);
-}
-
-static void gemv_avx2(int64_t k, const void *w, size_t row_bytes, int64_t n_rows,
-                      const struct quant_act *a, float *out)
-{
-    gemv_by_fma(lanes_avx2, k, w, row_bytes, n_rows, a, out);
-}
-
-static void gemv_avx512(int64_t k, const void *w, size_t row_bytes, int64_t n_rows,
+static void gemv_by_fma(lanes_of_four *lanes, int64_t k, const struct quant_rows *rows,
                         const struct quant_act *a, float *out)
 {
-    gemv_by_fma(lanes_avx512, k, w, row_bytes, n_rows, a, out);
+    const struct product product = {lanes, k, (const uint8_t *)a->bf16};
+    quant_far_rows(4, four_rows, &product, rows, out);
+}
+
+static void gemv_avx2(int64_t k, const struct quant_rows *rows, const struct quant_act *a,
+                      float *out)
+{
+    gemv_by_fma(lanes_avx2, k, rows, a, out);
+}
+
+static void gemv_avx512(int64_t k, const struct quant_rows *rows, const struct quant_act *a,
+                        float *out)
+{
+    gemv_by_fma(lanes_avx512, k, rows, a, out);
 }
 
 /* ---- With the instruction ---- */
@@ -209,11 +211,10 @@ QUANT_TARGET_AVX512BF16 QUANT_INLINE __m512 step_avx512bf16(__m512 lanes, const 
                             (__m512bh)_mm512_maskz_loadu_epi16(live, x));
 }
 
-QUANT_TARGET_AVX512BF16 static void gemv_avx512bf16(int64_t k, const void *w, size_t row_bytes,
-                                                    int64_t n_rows, const struct quant_act *a,
-                                                    float *out)
+QUANT_TARGET_AVX512BF16 static void gemv_avx512bf16(int64_t k, const struct quant_rows *rows,
+                                                    const struct quant_act *a, float *out)
 {
-    quant_lanes_gemv_avx512(lanes_form, step_avx512bf16, k, w, row_bytes, n_rows, a->bf16, out);
+    quant_lanes_gemv_avx512(lanes_form, step_avx512bf16, k, rows, a->bf16, out);
 }
 
 #endif
@@ -230,9 +231,9 @@ const struct quant_type quant_type_bf16 = {
         {
             [QUANT_SCALAR] = {.decode = decode, .gemv = gemv_scalar},
 #if defined(__x86_64__)
-            [QUANT_AVX2] = {.gemv = gemv_avx2},
-            [QUANT_AVX512] = {.gemv = gemv_avx512},
-            [QUANT_AVX512BF16] = {.gemv = gemv_avx512bf16},
+            [QUANT_AVX2] = {.gemv = gemv_avx2, .streams = QUANT_LANES_ROWS},
+            [QUANT_AVX512] = {.gemv = gemv_avx512, .streams = QUANT_LANES_ROWS},
+            [QUANT_AVX512BF16] = {.gemv = gemv_avx512bf16, .streams = QUANT_LANES_ROWS},
 #endif
         },
 };

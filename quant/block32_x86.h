@@ -4,24 +4,20 @@
 #define QUANT_BLOCK32_X86_H
 
 #include "quant/block32.h"
-#include "quant/stream.h"
+#include "quant/far.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
 
 /* ---- gemv ----
  *
- * Eight rows go side by side, one block of each at a step, because the canonical sum is a chain of
- * float adds in the order of blocks: in the lanes of one register eight chains hide each other's
- * latency, and the column is loaded once for eight rows. Written on 256-bit vectors for both
- * levels: AVX-512 brings the multiply-add of bytes and twice the registers; a 512-bit load of
- * blocks that lie at any address would cross a cache line every time.
- *
- * Memory sees one linear stream all the same: a prefetch runs over the matrix in address order, far
- * enough ahead that the last row of the group was fetched when it is needed. It goes to the
- * second-level cache, because eight long rows do not fit the first. */
+ * Eight rows go side by side, far apart, one block of each at a step: in the lanes of one register
+ * eight canonical sums hide each other's latency, and the column is loaded once for eight rows.
+ * Written on 256-bit vectors for both levels: AVX-512 brings the multiply-add of bytes and twice
+ * the registers; a 512-bit load of blocks that lie at any address would cross a cache line every
+ * time. */
 
-enum { QUANT_PREFETCH_AHEAD = 3072, QUANT_GEMV_ROWS = 8 };
+enum { QUANT_GEMV_ROWS = 8 };
 
 /* A block of each of two rows (exactly its bytes are read): 128-bit half j gets four partial sums
  * of code * q of row j, each of eight products. q_low: elements 0 to 15 in both halves, q_high:
@@ -45,24 +41,16 @@ QUANT_TARGET_AVX2 QUANT_INLINE __m128i quant_two_words_avx2(const uint8_t *at, s
                               _mm_cvtsi32_si128(quant_load32(at + row_bytes)));
 }
 
-/* The 32-bit words at eight places, four from `low` on and four from `high` on, `stride` apart:
- * their low halves as half-precision numbers to *d, their high halves to *m. */
-QUANT_TARGET_AVX2 QUANT_INLINE void quant_words_avx2(const uint8_t *low, const uint8_t *high,
-                                                     size_t stride, __m256 *d, __m256 *m)
-{
-    __m128i first = _mm_unpacklo_epi32(quant_two_words_avx2(low, stride),
-                                       quant_two_words_avx2(low + 2 * stride, stride));
-    __m128i last = _mm_unpacklo_epi32(quant_two_words_avx2(high, stride),
-                                      quant_two_words_avx2(high + 2 * stride, stride));
-    *d = _mm256_cvtph_ps(_mm_unpacklo_epi64(first, last));
-    *m = _mm256_cvtph_ps(_mm_unpackhi_epi64(first, last));
-}
-
-/* Those at the same place of eight rows. */
+/* The 32-bit words at the same place of eight rows: their low halves as half-precision numbers to
+ * *d, their high halves to *m. */
 QUANT_TARGET_AVX2 QUANT_INLINE void quant_scales_avx2(const uint8_t *at, size_t row_bytes,
                                                       __m256 *d, __m256 *m)
 {
-    quant_words_avx2(at, at + 4 * row_bytes, row_bytes, d, m);
+    __m128i two[4];
+    for (size_t i = 0; i < 4; i++) two[i] = quant_two_words_avx2(at + 2 * i * row_bytes, row_bytes);
+    __m128i first = _mm_unpacklo_epi32(two[0], two[1]), last = _mm_unpacklo_epi32(two[2], two[3]);
+    *d = _mm256_cvtph_ps(_mm_unpacklo_epi64(first, last));
+    *m = _mm256_cvtph_ps(_mm_unpackhi_epi64(first, last));
 }
 
 /* Four partial sums of each of eight rows, rows i and i + 4 in part[i], to one sum per row. Where
@@ -124,159 +112,47 @@ QUANT_TARGET_AVX2 QUANT_INLINE __m256 quant_step_value(struct quant_form32 form,
     return form.has_min ? _mm256_fmadd_ps(step->scale, v, step->t) : _mm256_mul_ps(step->scale, v);
 }
 
-/* One group of eight rows, `stride` bytes apart: their sums. `ahead`: where to ask for memory;
- * NULL: nowhere. */
-QUANT_TARGET_AVX2 QUANT_INLINE __m256 quant_eight_rows(struct quant_form32 form, quant_sums *sums,
-                                                       quant_scales *scales, int64_t n_blocks,
-                                                       const uint8_t *block, size_t stride,
-                                                       const char *ahead, const struct quant_act *a)
-{
-    const size_t bytes = QUANT_GEMV_ROWS * form.block_bytes;
-    __m256 acc = _mm256_setzero_ps();
-    if (n_blocks == 0) return acc;
-    if (ahead) quant_prefetch(ahead, bytes);
-    struct quant_step last = quant_step_products(form, sums, scales, block, stride, a, 0);
-    for (int64_t b = 1; b < n_blocks; b++) {
-        block += form.block_bytes;
-        if (ahead) quant_prefetch(ahead += bytes, bytes);
-        struct quant_step step = quant_step_products(form, sums, scales, block, stride, a, b);
-        acc = _mm256_add_ps(acc, quant_step_value(form, &last));
-        last = step;
-    }
-    return _mm256_add_ps(acc, quant_step_value(form, &last));
-}
+/* What the groups of rows of a gemv have in common. */
+struct quant_product32 {
+    struct quant_form32 form;
+    quant_sums *sums;
+    quant_scales *scales;
+    int64_t n_blocks;
+    const struct quant_act *a;
+};
 
-QUANT_TARGET_AVX2 QUANT_INLINE void quant_gemv(struct quant_form32 form, quant_sums *sums,
-                                               quant_scales *scales, int64_t k, const void *w,
-                                               size_t row_bytes, int64_t n_rows,
-                                               const struct quant_act *a, float *out)
-{
-    /* Less than eight rows: one at a time, eight times over. */
-    const int64_t group = n_rows < QUANT_GEMV_ROWS ? 1 : QUANT_GEMV_ROWS;
-    const size_t stride = group == 1 ? 0 : row_bytes;
-
-    for (int64_t r = 0; r < n_rows; r += group) {
-        /* The last group overlaps the one before it: the same results once more. */
-        if (r + group > n_rows) r = n_rows - group;
-        const uint8_t *block = (const uint8_t *)w + (size_t)r * row_bytes;
-        const char *ahead = (const char *)block + 7 * row_bytes + QUANT_PREFETCH_AHEAD;
-        float sum[QUANT_GEMV_ROWS];
-        _mm256_storeu_ps(sum,
-                         quant_eight_rows(form, sums, scales, k / 32, block, stride, ahead, a));
-        memcpy(out + r, sum, (size_t)group * sizeof *out);
-    }
-}
-
-/* ---- gemv, eight streams ----
- *
- * The same groups, their rows an eighth of the call's rows apart: memory gives processors with AVX2
- * only more from several streams, which their own prefetch follows (docs/performance.md). For types
- * that need few instructions per byte, here Q8_0. */
-
-QUANT_TARGET_AVX2 QUANT_INLINE void quant_far_gemv(struct quant_form32 form, quant_sums *sums,
-                                                   quant_scales *scales, int64_t k, const void *w,
-                                                   size_t row_bytes, int64_t n_rows,
-                                                   const struct quant_act *a, float *out)
-{
-    const int64_t apart = n_rows / QUANT_GEMV_ROWS;
-    const uint8_t *row = w;
-    float sum[QUANT_GEMV_ROWS];
-
-    for (int64_t r = 0; r < apart; r++, row += row_bytes) {
-        const size_t stride = (size_t)apart * row_bytes;
-        _mm256_storeu_ps(sum, quant_eight_rows(form, sums, scales, k / 32, row, stride, NULL, a));
-        for (int64_t i = 0; i < QUANT_GEMV_ROWS; i++) out[r + i * apart] = sum[i];
-    }
-    const int64_t rest = QUANT_GEMV_ROWS * apart; /* these one at a time, eight times over */
-    row = (const uint8_t *)w + (size_t)rest * row_bytes;
-    for (int64_t r = rest; r < n_rows; r++, row += row_bytes) {
-        _mm256_storeu_ps(sum, quant_eight_rows(form, sums, scales, k / 32, row, 0, NULL, a));
-        out[r] = sum[0];
-    }
-}
-
-/* ---- gemv, two rows at a time ----
- *
- * The same steps for four blocks of each of two rows: for types that need few instructions per
- * byte, here Q8_0 with AVX-512. Memory then sees two streams in one stretch instead of eight, and
- * delivers 1.1 times as much; the additions, two lanes at a time, cost a fifth more from cache. */
-
-enum { QUANT_PAIR_AHEAD = 6144, QUANT_PAIR_BLOCKS = 4 };
-
-/* Blocks b .. b + 3 of the rows `even` (lanes 0 to 3) and `odd`. Of types without minima. */
 QUANT_TARGET_AVX2 QUANT_INLINE struct quant_step
-quant_pair_products(struct quant_form32 form, quant_sums *sums, const uint8_t *even,
-                    const uint8_t *odd, const struct quant_act *a, int64_t b)
+quant_step_at(const struct quant_product32 *p, const uint8_t *block, size_t stride, int64_t b)
 {
-    struct quant_step step;
-    const __m128i *q = (const __m128i *)(a->q + 32 * b);
-    __m256 d, none;
-
-    even += (size_t)b * form.block_bytes;
-    odd += (size_t)b * form.block_bytes;
-    for (size_t i = 0; i < QUANT_PAIR_BLOCKS; i++)
-        step.part[i] =
-            sums(even + i * form.block_bytes, odd + i * form.block_bytes,
-                 _mm256_broadcastsi128_si256(q[2 * i]), _mm256_broadcastsi128_si256(q[2 * i + 1]));
-    quant_words_avx2(even, odd, form.block_bytes, &d, &none);
-    step.scale = _mm256_mul_ps(d, _mm256_set_m128(_mm_loadu_ps(a->d + b), _mm_loadu_ps(a->d + b)));
-    if (form.offset != 0) {
-        __m128i sum = _mm_cvtepi16_epi32(_mm_loadl_epi64((const __m128i *)(a->sum + b)));
-        __m256i both = _mm256_set_m128i(sum, sum);
-        step.less = _mm256_mullo_epi32(both, _mm256_set1_epi32(form.offset));
-    }
-    return step;
+    for (size_t i = 0; i < QUANT_GEMV_ROWS; i++) quant_far_prefetch(block + i * stride, 1);
+    return quant_step_products(p->form, p->sums, p->scales, block, stride, p->a, b);
 }
 
-/* Adds the values of blocks first .. 3 of a step to the sums of both rows. */
-QUANT_TARGET_AVX2 QUANT_INLINE __m128 quant_pair_add(struct quant_form32 form,
-                                                     const struct quant_step *step, int first,
-                                                     __m128 acc)
+QUANT_TARGET_AVX2 QUANT_INLINE void quant_eight_rows(const void *product, const uint8_t *block,
+                                                     size_t stride, float *sum)
 {
-    __m256 v = quant_step_value(form, step);
-    __m128 even = _mm256_castps256_ps128(v), odd = _mm256_extractf128_ps(v, 1);
-    __m128 low = _mm_unpacklo_ps(even, odd), high = _mm_unpackhi_ps(even, odd);
-    if (first < 1) acc = _mm_add_ps(acc, low);
-    if (first < 2) acc = _mm_add_ps(acc, _mm_movehl_ps(low, low));
-    if (first < 3) acc = _mm_add_ps(acc, high);
-    return _mm_add_ps(acc, _mm_movehl_ps(high, high));
-}
-
-QUANT_TARGET_AVX2 QUANT_INLINE void quant_pair_gemv(struct quant_form32 form, quant_sums *sums,
-                                                    int64_t k, const void *w, size_t row_bytes,
-                                                    int64_t n_rows, const struct quant_act *a,
-                                                    float *out)
-{
-    const int64_t n_blocks = k / 32, n_steps = n_blocks / QUANT_PAIR_BLOCKS;
-    const size_t step_bytes = 2 * QUANT_PAIR_BLOCKS * form.block_bytes;
-
-    for (int64_t r = 0; r < n_rows; r += 2) {
-        const uint8_t *even = (const uint8_t *)w + (size_t)r * row_bytes;
-        const uint8_t *odd = even + (r + 1 < n_rows ? row_bytes : 0); /* else not stored */
-        const char *ahead = (const char *)even + row_bytes + QUANT_PAIR_AHEAD;
-        __m128 acc = _mm_setzero_ps();
-        quant_prefetch_pages(ahead, step_bytes);
-        struct quant_step last = quant_pair_products(form, sums, even, odd, a, 0);
-        for (int64_t i = 1; i < n_steps; i++) {
-            ahead += step_bytes;
-            quant_prefetch_pages(ahead, step_bytes);
-            struct quant_step step =
-                quant_pair_products(form, sums, even, odd, a, i * QUANT_PAIR_BLOCKS);
-            acc = quant_pair_add(form, &last, 0, acc);
+    const struct quant_product32 *p = product;
+    __m256 acc = _mm256_setzero_ps();
+    if (p->n_blocks > 0) {
+        struct quant_step last = quant_step_at(p, block, stride, 0);
+        for (int64_t b = 1; b < p->n_blocks; b++) {
+            block += p->form.block_bytes;
+            struct quant_step step = quant_step_at(p, block, stride, b);
+            acc = _mm256_add_ps(acc, quant_step_value(p->form, &last));
             last = step;
         }
-        acc = quant_pair_add(form, &last, 0, acc);
-        /* The last step overlaps the one before it, whose blocks are not added again. */
-        const int over = (int)(n_blocks % QUANT_PAIR_BLOCKS);
-        if (over != 0) {
-            quant_prefetch_pages(ahead + step_bytes, 2 * (size_t)over * form.block_bytes);
-            last = quant_pair_products(form, sums, even, odd, a, n_blocks - QUANT_PAIR_BLOCKS);
-            acc = quant_pair_add(form, &last, QUANT_PAIR_BLOCKS - over, acc);
-        }
-        float sum[4];
-        _mm_storeu_ps(sum, acc);
-        memcpy(out + r, sum, (r + 1 < n_rows ? 2 : 1) * sizeof *out);
+        acc = _mm256_add_ps(acc, quant_step_value(p->form, &last));
     }
+    _mm256_storeu_ps(sum, acc);
+}
+
+QUANT_TARGET_AVX2 QUANT_INLINE void quant_gemv32(struct quant_form32 form, quant_sums *sums,
+                                                 quant_scales *scales, int64_t k,
+                                                 const struct quant_rows *rows,
+                                                 const struct quant_act *a, float *out)
+{
+    const struct quant_product32 product = {form, sums, scales, k / 32, a};
+    quant_far_rows(QUANT_GEMV_ROWS, quant_eight_rows, &product, rows, out);
 }
 
 /* Byte i of each 128-bit lane becomes 16 where bit i of the lane's 16 bits is set; the bits are

@@ -33,10 +33,10 @@ static float dot(int64_t k, const void *row, const struct quant_act *a)
     return quant_lanes_tree(lane);
 }
 
-static void gemv_scalar(int64_t k, const void *w, size_t row_bytes, int64_t n_rows,
-                        const struct quant_act *a, float *out)
+static void gemv_scalar(int64_t k, const struct quant_rows *rows, const struct quant_act *a,
+                        float *out)
 {
-    quant_gemv_by_dot(dot, k, w, row_bytes, n_rows, a, out);
+    quant_gemv_by_dot(dot, k, rows, a, out);
 }
 
 #if defined(__x86_64__)
@@ -75,10 +75,10 @@ step_avx2(struct quant_lanes_avx2 lanes, const uint8_t *w, const uint8_t *x, int
     return (struct quant_lanes_avx2){low, high};
 }
 
-QUANT_TARGET_AVX2 static void gemv_avx2(int64_t k, const void *w, size_t row_bytes, int64_t n_rows,
+QUANT_TARGET_AVX2 static void gemv_avx2(int64_t k, const struct quant_rows *rows,
                                         const struct quant_act *a, float *out)
 {
-    quant_lanes_gemv_avx2(lanes_form, step_avx2, k, w, row_bytes, n_rows, a->f32, out);
+    quant_lanes_gemv_avx2(lanes_form, step_avx2, k, rows, a->f32, out);
 }
 
 QUANT_TARGET_AVX512 QUANT_INLINE __m512 step_avx512(__m512 lanes, const uint8_t *w,
@@ -98,10 +98,10 @@ QUANT_TARGET_AVX512 static void decode_avx512(int64_t k, const void *row, float 
     }
 }
 
-QUANT_TARGET_AVX512 static void gemv_avx512(int64_t k, const void *w, size_t row_bytes,
-                                            int64_t n_rows, const struct quant_act *a, float *out)
+QUANT_TARGET_AVX512 static void gemv_avx512(int64_t k, const struct quant_rows *rows,
+                                            const struct quant_act *a, float *out)
 {
-    quant_lanes_gemv_avx512(lanes_form, step_avx512, k, w, row_bytes, n_rows, a->f32, out);
+    quant_lanes_gemv_avx512(lanes_form, step_avx512, k, rows, a->f32, out);
 }
 
 #endif
@@ -118,8 +118,10 @@ const struct quant_type quant_type_f16 = {
         {
             [QUANT_SCALAR] = {.decode = decode_scalar, .gemv = gemv_scalar},
 #if defined(__x86_64__)
-            [QUANT_AVX2] = {.decode = decode_avx2, .gemv = gemv_avx2},
-            [QUANT_AVX512] = {.decode = decode_avx512, .gemv = gemv_avx512},
+            [QUANT_AVX2] = {.decode = decode_avx2, .gemv = gemv_avx2, .streams = QUANT_LANES_ROWS},
+            [QUANT_AVX512] = {.decode = decode_avx512,
+                              .gemv = gemv_avx512,
+                              .streams = QUANT_LANES_ROWS},
 #endif
         },
 };

@@ -50,10 +50,10 @@ static float dot(int64_t k, const void *row, const struct quant_act *a)
     return quant_dot32(form, read_block, k, row, a);
 }
 
-static void gemv_scalar(int64_t k, const void *w, size_t row_bytes, int64_t n_rows,
-                        const struct quant_act *a, float *out)
+static void gemv_scalar(int64_t k, const struct quant_rows *rows, const struct quant_act *a,
+                        float *out)
 {
-    quant_gemv_by_dot(dot, k, w, row_bytes, n_rows, a, out);
+    quant_gemv_by_dot(dot, k, rows, a, out);
 }
 
 static void unpack_scalar(int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS], void *panel)
@@ -107,10 +107,10 @@ QUANT_TARGET_AVX2 QUANT_INLINE __m256i sums_avx2(const uint8_t *even, const uint
     return _mm256_add_epi32(_mm256_madd_epi16(low, one), _mm256_madd_epi16(high, one));
 }
 
-QUANT_TARGET_AVX2 static void gemv_avx2(int64_t k, const void *w, size_t row_bytes, int64_t n_rows,
+QUANT_TARGET_AVX2 static void gemv_avx2(int64_t k, const struct quant_rows *rows,
                                         const struct quant_act *a, float *out)
 {
-    quant_gemv(signed_form, sums_avx2, quant_scales_avx2, k, w, row_bytes, n_rows, a, out);
+    quant_gemv32(signed_form, sums_avx2, quant_scales_avx2, k, rows, a, out);
 }
 
 /* Codes unsigned as in panels: here there is a multiply-add of unsigned bytes to 32 bits, and the
@@ -125,10 +125,10 @@ QUANT_TARGET_AVX512 QUANT_INLINE __m256i sums_avx512(const uint8_t *even, const 
     return _mm256_dpbusd_epi32(sum, high, q_high);
 }
 
-QUANT_TARGET_AVX512 static void gemv_avx512(int64_t k, const void *w, size_t row_bytes,
-                                            int64_t n_rows, const struct quant_act *a, float *out)
+QUANT_TARGET_AVX512 static void gemv_avx512(int64_t k, const struct quant_rows *rows,
+                                            const struct quant_act *a, float *out)
 {
-    quant_gemv(form, sums_avx512, quant_scales_avx2, k, w, row_bytes, n_rows, a, out);
+    quant_gemv32(form, sums_avx512, quant_scales_avx2, k, rows, a, out);
 }
 
 #endif
@@ -148,8 +148,11 @@ const struct quant_type quant_type_iq4_nl = {
                               .unpack = unpack_scalar,
                               .gemv = gemv_scalar},
 #if defined(__x86_64__)
-            [QUANT_AVX2] = {.decode = decode_avx2, .unpack = unpack_avx2, .gemv = gemv_avx2},
-            [QUANT_AVX512] = {.gemv = gemv_avx512},
+            [QUANT_AVX2] = {.decode = decode_avx2,
+                            .unpack = unpack_avx2,
+                            .gemv = gemv_avx2,
+                            .streams = QUANT_GEMV_ROWS},
+            [QUANT_AVX512] = {.gemv = gemv_avx512, .streams = QUANT_GEMV_ROWS},
 #endif
         },
 };

@@ -65,10 +65,10 @@ static void iq4_xs_unpack(int64_t n_blocks, const void *const row[QUANT_PANEL_RO
     super_unpack(&quant_type_iq4_xs, iq4_xs_expand, n_blocks, row, panel);
 }
 
-static void iq4_xs_gemv(int64_t k, const void *w, size_t row_bytes, int64_t n_rows,
-                        const struct quant_act *a, float *out)
+static void iq4_xs_gemv(int64_t k, const struct quant_rows *rows, const struct quant_act *a,
+                        float *out)
 {
-    quant_gemv_by_dot(iq4_xs_dot, k, w, row_bytes, n_rows, a, out);
+    quant_gemv_by_dot(iq4_xs_dot, k, rows, a, out);
 }
 
 #if defined(__x86_64__)
@@ -147,12 +147,11 @@ SUPER_AVX2 __m256i iq4_xs_isum(const void *block, const int8_t *q, int j,
     return _mm256_add_epi32(acc[0], acc[1]);
 }
 
-QUANT_TARGET_AVX2 static void iq4_xs_gemv_avx2(int64_t k, const void *w, size_t row_bytes,
-                                               int64_t n_rows, const struct quant_act *a,
-                                               float *out)
+QUANT_TARGET_AVX2 static void iq4_xs_gemv_avx2(int64_t k, const struct quant_rows *rows,
+                                               const struct quant_act *a, float *out)
 {
     const struct super_kernel kernel = {NULL, NULL, iq4_xs_isum};
-    super_gemv(&quant_type_iq4_xs, &kernel, k, w, row_bytes, n_rows, a, out);
+    super_gemv(&quant_type_iq4_xs, &kernel, k, rows, a, out);
 }
 
 /* Of four super-blocks: returns the first 32 bits; scale[p] has those of 2p and 2p + 1: numbers
@@ -232,12 +231,10 @@ SUPER_AVX512 void iq4_xs_take(const uint8_t *const block[SUPER_STEP], const stru
     }
 }
 
-QUANT_TARGET_AVX512 static void iq4_xs_gemv_avx512(int64_t k, const void *w, size_t row_bytes,
-                                                   int64_t n_rows, const struct quant_act *a,
-                                                   float *out)
+QUANT_TARGET_AVX512 static void iq4_xs_gemv_avx512(int64_t k, const struct quant_rows *rows,
+                                                   const struct quant_act *a, float *out)
 {
-    super_gemv_steps(&quant_type_iq4_xs, iq4_xs_prepare, iq4_xs_take, k, w, row_bytes, n_rows, a,
-                     out);
+    super_gemv_steps(&quant_type_iq4_xs, iq4_xs_prepare, iq4_xs_take, k, rows, a, out);
 }
 #endif
 

@@ -1,13 +1,10 @@
 /* quant/lanes.h: private to quant/: what the float types (F32, F16, BF16) share: the tree that ends
  * their sum of 16 lanes, and the vector shells of gemv around a type's own step.
- *
- * With AVX-512 rows go one after the other, a prefetch ahead, so that memory sees a single stream.
- * Without, four go side by side, a quarter of the call's rows apart: memory gives processors of
- * that kind more from several streams, which their own prefetch follows (docs/performance.md). */
+ * Four rows go side by side, far apart. */
 #ifndef QUANT_LANES_H
 #define QUANT_LANES_H
 
-#include "quant/block32_x86.h"
+#include "quant/far.h"
 
 static inline float quant_lanes_tree(float lane[16])
 {
@@ -17,9 +14,7 @@ static inline float quant_lanes_tree(float lane[16])
 }
 
 #if defined(__x86_64__)
-
-/* Bytes between a read and its prefetch, and those asked for together. */
-enum { QUANT_LANES_AHEAD = 6144, QUANT_LANES_AT_ONCE = 512 };
+#include <immintrin.h>
 
 /* The sizes of a type's step. */
 struct quant_lanes_form {
@@ -46,68 +41,85 @@ typedef struct quant_lanes_avx2 quant_lanes_step_avx2(struct quant_lanes_avx2 la
 typedef __m512 quant_lanes_step_avx512(__m512 lanes, const uint8_t *w, const uint8_t *x, int n);
 
 enum { QUANT_LANES_ROWS = 4 };
+/* A loop over arrays that are registers: unrolled before the compiler takes them for memory. */
+#define QUANT_LANES_EACH(i) _Pragma("GCC unroll 4") for (int i = 0; i < QUANT_LANES_ROWS; i++)
 
-/* The sums of four rows, `stride` bytes apart. */
-QUANT_TARGET_AVX2 QUANT_INLINE void quant_lanes_rows_avx2(struct quant_lanes_form form,
-                                                          quant_lanes_step_avx2 *step, int64_t k,
-                                                          const uint8_t *row, size_t stride,
-                                                          const uint8_t *x,
-                                                          float sum[QUANT_LANES_ROWS])
+/* What the groups of rows of a gemv have in common; the step of the level that is used. */
+struct quant_lanes_product {
+    struct quant_lanes_form form;
+    quant_lanes_step_avx2 *step_avx2;
+    quant_lanes_step_avx512 *step_avx512;
+    int64_t k;
+    const void *column;
+};
+
+QUANT_TARGET_AVX2 QUANT_INLINE void quant_lanes_rows_avx2(const void *product, const uint8_t *row,
+                                                          size_t stride, float *sum)
 {
-    const size_t w_step = (size_t)form.step * form.w_bytes;
-    const size_t x_step = (size_t)form.step * form.x_bytes;
+    const struct quant_lanes_product *p = product;
+    const size_t w_step = (size_t)p->form.step * p->form.w_bytes;
+    const size_t x_step = (size_t)p->form.step * p->form.x_bytes;
+    const uint8_t *x = p->column;
     struct quant_lanes_avx2 lanes[QUANT_LANES_ROWS] = {0};
-    for (; k > 0; k -= form.step, x += x_step, row += w_step) {
-        const int n = k < form.step ? (int)k : form.step;
-        for (size_t i = 0; i < QUANT_LANES_ROWS; i++)
-            lanes[i] = step(lanes[i], row + i * stride, x, n);
+    int64_t left = p->k;
+    for (; left >= p->form.step; left -= p->form.step, x += x_step, row += w_step) {
+        QUANT_LANES_EACH(i)
+        {
+            quant_far_prefetch(row + (size_t)i * stride, w_step);
+            lanes[i] = p->step_avx2(lanes[i], row + (size_t)i * stride, x, p->form.step);
+        }
     }
-    for (int i = 0; i < QUANT_LANES_ROWS; i++)
-        sum[i] = quant_tree_avx2(_mm256_add_ps(lanes[i].low, lanes[i].high));
+    if (left > 0) {
+        QUANT_LANES_EACH(i)
+        lanes[i] = p->step_avx2(lanes[i], row + (size_t)i * stride, x, (int)left);
+    }
+    QUANT_LANES_EACH(i)
+    sum[i] = quant_tree_avx2(_mm256_add_ps(lanes[i].low, lanes[i].high));
 }
 
 QUANT_TARGET_AVX2 QUANT_INLINE void quant_lanes_gemv_avx2(struct quant_lanes_form form,
                                                           quant_lanes_step_avx2 *step, int64_t k,
-                                                          const void *w, size_t row_bytes,
-                                                          int64_t n_rows, const void *column,
-                                                          float *out)
+                                                          const struct quant_rows *rows,
+                                                          const void *column, float *out)
 {
-    const int64_t apart = n_rows / QUANT_LANES_ROWS;
-    const uint8_t *row = w;
-    float sum[QUANT_LANES_ROWS];
-    for (int64_t r = 0; r < apart; r++, row += row_bytes) {
-        quant_lanes_rows_avx2(form, step, k, row, (size_t)apart * row_bytes, column, sum);
-        for (int64_t i = 0; i < QUANT_LANES_ROWS; i++) out[r + i * apart] = sum[i];
-    }
-    row = (const uint8_t *)w + (size_t)(QUANT_LANES_ROWS * apart) * row_bytes;
-    for (int64_t r = QUANT_LANES_ROWS * apart; r < n_rows; r++, row += row_bytes) {
-        quant_lanes_rows_avx2(form, step, k, row, 0, column, sum);
-        out[r] = sum[0];
-    }
+    const struct quant_lanes_product p = {
+        .form = form, .step_avx2 = step, .k = k, .column = column};
+    quant_far_rows(QUANT_LANES_ROWS, quant_lanes_rows_avx2, &p, rows, out);
 }
 
-QUANT_TARGET_AVX512 QUANT_INLINE void quant_lanes_gemv_avx512(struct quant_lanes_form form,
-                                                              quant_lanes_step_avx512 *step,
-                                                              int64_t k, const void *w,
-                                                              size_t row_bytes, int64_t n_rows,
-                                                              const void *column, float *out)
+QUANT_TARGET_AVX512 QUANT_INLINE void
+quant_lanes_rows_avx512(const void *product, const uint8_t *row, size_t stride, float *sum)
 {
-    const size_t w_step = (size_t)form.step * form.w_bytes;
-    const size_t x_step = (size_t)form.step * form.x_bytes;
-
-    for (int64_t r = 0; r < n_rows; r++) {
-        const uint8_t *row = (const uint8_t *)w + (size_t)r * row_bytes, *x = column;
-        __m512 lanes = _mm512_setzero_ps();
-        int64_t left = k;
-        for (; left >= form.step; left -= form.step, x += x_step, row += w_step) {
-            quant_prefetch_stream((const char *)row + QUANT_LANES_AHEAD, w_step,
-                                  QUANT_LANES_AT_ONCE);
-            lanes = step(lanes, row, x, form.step);
+    const struct quant_lanes_product *p = product;
+    const size_t w_step = (size_t)p->form.step * p->form.w_bytes;
+    const size_t x_step = (size_t)p->form.step * p->form.x_bytes;
+    const uint8_t *x = p->column;
+    __m512 lanes[QUANT_LANES_ROWS];
+    QUANT_LANES_EACH(i) lanes[i] = _mm512_setzero_ps();
+    int64_t left = p->k;
+    for (; left >= p->form.step; left -= p->form.step, x += x_step, row += w_step) {
+        QUANT_LANES_EACH(i)
+        {
+            quant_far_prefetch(row + (size_t)i * stride, w_step);
+            lanes[i] = p->step_avx512(lanes[i], row + (size_t)i * stride, x, p->form.step);
         }
-        if (left > 0) lanes = step(lanes, row, x, (int)left);
-        out[r] = quant_tree_avx2(
-            _mm256_add_ps(_mm512_castps512_ps256(lanes), _mm512_extractf32x8_ps(lanes, 1)));
     }
+    if (left > 0) {
+        QUANT_LANES_EACH(i)
+        lanes[i] = p->step_avx512(lanes[i], row + (size_t)i * stride, x, (int)left);
+    }
+    QUANT_LANES_EACH(i)
+    sum[i] = quant_tree_avx2(
+        _mm256_add_ps(_mm512_castps512_ps256(lanes[i]), _mm512_extractf32x8_ps(lanes[i], 1)));
+}
+
+QUANT_TARGET_AVX512 QUANT_INLINE void
+quant_lanes_gemv_avx512(struct quant_lanes_form form, quant_lanes_step_avx512 *step, int64_t k,
+                        const struct quant_rows *rows, const void *column, float *out)
+{
+    const struct quant_lanes_product p = {
+        .form = form, .step_avx512 = step, .k = k, .column = column};
+    quant_far_rows(QUANT_LANES_ROWS, quant_lanes_rows_avx512, &p, rows, out);
 }
 
 /* Lanes below n, as the mask of a blend: lanes `first` to first + 7. */

@@ -1,7 +1,7 @@
 /* quant/level.c: which instruction-set level this machine has, and the kernel table for a level.
  *
  * The table is filled once, with scalar, and climbs level by level; after that it is only read. */
-#include "quant/types.h"
+#include "quant/far.h"
 #include <strings.h>
 
 #if defined(__x86_64__)
@@ -46,6 +46,15 @@ enum quant_level quant_level_best(void)
 }
 #endif
 
+size_t quant_far_ahead;
+
+/* As measured on Zen 4, and on Zen 3, which has no AVX-512 (docs/performance.md). */
+__attribute__((constructor)) static void far_ahead_init(void)
+{
+    enum { AHEAD = 1024 };
+    quant_far_ahead = quant_level_best() >= QUANT_AVX512 ? AHEAD : 0;
+}
+
 static const char *const names[QUANT_LEVEL_COUNT] = {
     [QUANT_SCALAR] = "scalar",
     [QUANT_AVX2] = "avx2",
@@ -76,7 +85,10 @@ static void climb_type(const struct quant_type *type, const struct quant_kernel 
         to->unpack = from->unpack;
         to->panel = from->panel ? from->panel : &type->panel;
     }
-    if (from->gemv) to->gemv = from->gemv;
+    if (from->gemv) {
+        to->gemv = from->gemv;
+        to->streams = from->streams > 0 ? from->streams : 1;
+    }
 }
 
 void quant_kernels_init(struct quant_kernels *kernels, enum quant_level level)
@@ -93,5 +105,17 @@ void quant_kernels_init(struct quant_kernels *kernels, enum quant_level level)
             const struct quant_type *type = quant_type_by_id(id);
             if (type) climb_type(type, &type->kernel[l], &kernels->type[id]);
         }
+    }
+}
+
+void quant_gemv(const struct quant_kernel *kernel, int64_t k, const void *w, size_t row_bytes,
+                int64_t n_rows, const struct quant_act *a, float *out)
+{
+    const int64_t apart = n_rows / kernel->streams;
+    const struct quant_rows rows = {w, row_bytes, apart, apart};
+    if (apart > 0) kernel->gemv(k, &rows, a, out);
+    for (int64_t r = apart * kernel->streams; r < n_rows; r++) {
+        const struct quant_rows one = {(const char *)w + (size_t)r * row_bytes, row_bytes, 1, 0};
+        kernel->gemv(k, &one, a, out + r);
     }
 }

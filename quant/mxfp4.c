@@ -100,10 +100,10 @@ static float dot(int64_t k, const void *row, const struct quant_act *a)
     return quant_dot32(form, read_block, k, row, a);
 }
 
-static void gemv_scalar(int64_t k, const void *w, size_t row_bytes, int64_t n_rows,
-                        const struct quant_act *a, float *out)
+static void gemv_scalar(int64_t k, const struct quant_rows *rows, const struct quant_act *a,
+                        float *out)
 {
-    quant_gemv_by_dot(dot, k, w, row_bytes, n_rows, a, out);
+    quant_gemv_by_dot(dot, k, rows, a, out);
 }
 
 static void unpack_scalar(int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS], void *panel)
@@ -171,10 +171,10 @@ QUANT_TARGET_AVX2 QUANT_INLINE void scales_avx2(const uint8_t *block, size_t row
     *m = _mm256_setzero_ps();
 }
 
-QUANT_TARGET_AVX2 static void gemv_avx2(int64_t k, const void *w, size_t row_bytes, int64_t n_rows,
+QUANT_TARGET_AVX2 static void gemv_avx2(int64_t k, const struct quant_rows *rows,
                                         const struct quant_act *a, float *out)
 {
-    quant_gemv(form, sums_avx2, scales_avx2, k, w, row_bytes, n_rows, a, out);
+    quant_gemv32(form, sums_avx2, scales_avx2, k, rows, a, out);
 }
 
 QUANT_TARGET_AVX512 QUANT_INLINE __m256i sums_avx512(const uint8_t *even, const uint8_t *odd,
@@ -187,10 +187,10 @@ QUANT_TARGET_AVX512 QUANT_INLINE __m256i sums_avx512(const uint8_t *even, const 
     return _mm256_dpbusd_epi32(sum, high, q_high);
 }
 
-QUANT_TARGET_AVX512 static void gemv_avx512(int64_t k, const void *w, size_t row_bytes,
-                                            int64_t n_rows, const struct quant_act *a, float *out)
+QUANT_TARGET_AVX512 static void gemv_avx512(int64_t k, const struct quant_rows *rows,
+                                            const struct quant_act *a, float *out)
 {
-    quant_gemv(form, sums_avx512, scales_avx2, k, w, row_bytes, n_rows, a, out);
+    quant_gemv32(form, sums_avx512, scales_avx2, k, rows, a, out);
 }
 
 #endif
@@ -210,8 +210,11 @@ const struct quant_type quant_type_mxfp4 = {
                               .unpack = unpack_scalar,
                               .gemv = gemv_scalar},
 #if defined(__x86_64__)
-            [QUANT_AVX2] = {.decode = decode_avx2, .unpack = unpack_avx2, .gemv = gemv_avx2},
-            [QUANT_AVX512] = {.gemv = gemv_avx512},
+            [QUANT_AVX2] = {.decode = decode_avx2,
+                            .unpack = unpack_avx2,
+                            .gemv = gemv_avx2,
+                            .streams = QUANT_GEMV_ROWS},
+            [QUANT_AVX512] = {.gemv = gemv_avx512, .streams = QUANT_GEMV_ROWS},
 #endif
         },
 };

@@ -71,10 +71,10 @@ static void q3_k_unpack(int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS
     super_unpack(&quant_type_q3_k, q3_k_expand, n_blocks, row, panel);
 }
 
-static void q3_k_gemv(int64_t k, const void *w, size_t row_bytes, int64_t n_rows,
-                      const struct quant_act *a, float *out)
+static void q3_k_gemv(int64_t k, const struct quant_rows *rows, const struct quant_act *a,
+                      float *out)
 {
-    quant_gemv_by_dot(q3_k_dot, k, w, row_bytes, n_rows, a, out);
+    quant_gemv_by_dot(q3_k_dot, k, rows, a, out);
 }
 
 #if defined(__x86_64__)
@@ -222,11 +222,11 @@ SUPER_AVX2 __m256i q3_k_isum(const void *block, const int8_t *q, int j,
     return _mm256_add_epi32(acc[0], _mm256_srai_epi32(acc[1], 4));
 }
 
-QUANT_TARGET_AVX2 static void q3_k_gemv_avx2(int64_t k, const void *w, size_t row_bytes,
-                                             int64_t n_rows, const struct quant_act *a, float *out)
+QUANT_TARGET_AVX2 static void q3_k_gemv_avx2(int64_t k, const struct quant_rows *rows,
+                                             const struct quant_act *a, float *out)
 {
     const struct super_kernel kernel = {q3_k_sums, NULL, q3_k_isum};
-    super_gemv(&quant_type_q3_k, &kernel, k, w, row_bytes, n_rows, a, out);
+    super_gemv(&quant_type_q3_k, &kernel, k, rows, a, out);
 }
 
 SUPER_AVX512 __m512i q3_k_codes(const uint8_t *block, int i)
@@ -276,11 +276,10 @@ SUPER_AVX512 void q3_k_take(const uint8_t *const block[SUPER_STEP], const struct
     super_products(q3_k_codes, block, c, scale, place, step->isum);
 }
 
-QUANT_TARGET_AVX512 static void q3_k_gemv_avx512(int64_t k, const void *w, size_t row_bytes,
-                                                 int64_t n_rows, const struct quant_act *a,
-                                                 float *out)
+QUANT_TARGET_AVX512 static void q3_k_gemv_avx512(int64_t k, const struct quant_rows *rows,
+                                                 const struct quant_act *a, float *out)
 {
-    super_gemv_steps(&quant_type_q3_k, q3_k_prepare, q3_k_take, k, w, row_bytes, n_rows, a, out);
+    super_gemv_steps(&quant_type_q3_k, q3_k_prepare, q3_k_take, k, rows, a, out);
 }
 #endif
 

@@ -58,10 +58,10 @@ static void q4_k_unpack(int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS
     super_unpack(&quant_type_q4_k, q4_k_expand, n_blocks, row, panel);
 }
 
-static void q4_k_gemv(int64_t k, const void *w, size_t row_bytes, int64_t n_rows,
-                      const struct quant_act *a, float *out)
+static void q4_k_gemv(int64_t k, const struct quant_rows *rows, const struct quant_act *a,
+                      float *out)
 {
-    quant_gemv_by_dot(q4_k_dot, k, w, row_bytes, n_rows, a, out);
+    quant_gemv_by_dot(q4_k_dot, k, rows, a, out);
 }
 
 #if defined(__x86_64__)
@@ -112,11 +112,11 @@ SUPER_AVX2 __m256i q4_k_isum(const void *block, const int8_t *q, int j,
     return _mm256_add_epi32(acc[0], acc[1]);
 }
 
-QUANT_TARGET_AVX2 static void q4_k_gemv_avx2(int64_t k, const void *w, size_t row_bytes,
-                                             int64_t n_rows, const struct quant_act *a, float *out)
+QUANT_TARGET_AVX2 static void q4_k_gemv_avx2(int64_t k, const struct quant_rows *rows,
+                                             const struct quant_act *a, float *out)
 {
     const struct super_kernel kernel = {k_scales_sums, k_scales_heads, q4_k_isum};
-    super_gemv(&quant_type_q4_k, &kernel, k, w, row_bytes, n_rows, a, out);
+    super_gemv(&quant_type_q4_k, &kernel, k, rows, a, out);
 }
 
 SUPER_AVX512 __m512i q4_k_codes(const uint8_t *block, int i)
@@ -131,12 +131,10 @@ SUPER_AVX512 void q4_k_take(const uint8_t *const block[SUPER_STEP], const struct
     k_scales_take(q4_k_codes, block, c, step);
 }
 
-QUANT_TARGET_AVX512 static void q4_k_gemv_avx512(int64_t k, const void *w, size_t row_bytes,
-                                                 int64_t n_rows, const struct quant_act *a,
-                                                 float *out)
+QUANT_TARGET_AVX512 static void q4_k_gemv_avx512(int64_t k, const struct quant_rows *rows,
+                                                 const struct quant_act *a, float *out)
 {
-    super_gemv_steps(&quant_type_q4_k, k_scales_prepare, q4_k_take, k, w, row_bytes, n_rows, a,
-                     out);
+    super_gemv_steps(&quant_type_q4_k, k_scales_prepare, q4_k_take, k, rows, a, out);
 }
 #endif
 

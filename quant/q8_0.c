@@ -74,10 +74,10 @@ static float dot(int64_t k, const void *row, const struct quant_act *a)
     return quant_dot32(form, read_block, k, row, a);
 }
 
-static void gemv_scalar(int64_t k, const void *w, size_t row_bytes, int64_t n_rows,
-                        const struct quant_act *a, float *out)
+static void gemv_scalar(int64_t k, const struct quant_rows *rows, const struct quant_act *a,
+                        float *out)
 {
-    quant_gemv_by_dot(dot, k, w, row_bytes, n_rows, a, out);
+    quant_gemv_by_dot(dot, k, rows, a, out);
 }
 
 static void unpack_scalar(int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS], void *panel)
@@ -112,10 +112,10 @@ QUANT_TARGET_AVX2 QUANT_INLINE __m256i sums_avx2(const uint8_t *even, const uint
     return _mm256_add_epi32(_mm256_madd_epi16(low, ones), _mm256_madd_epi16(high, ones));
 }
 
-QUANT_TARGET_AVX2 static void gemv_avx2(int64_t k, const void *w, size_t row_bytes, int64_t n_rows,
+QUANT_TARGET_AVX2 static void gemv_avx2(int64_t k, const struct quant_rows *rows,
                                         const struct quant_act *a, float *out)
 {
-    quant_far_gemv(signed_form, sums_avx2, quant_scales_avx2, k, w, row_bytes, n_rows, a, out);
+    quant_gemv32(signed_form, sums_avx2, quant_scales_avx2, k, rows, a, out);
 }
 
 QUANT_TARGET_AVX2 QUANT_INLINE void panel_codes_avx2(const uint8_t *const at[8], __m256i q[8])
@@ -141,13 +141,10 @@ QUANT_TARGET_AVX512 QUANT_INLINE __m256i sums_avx512(const uint8_t *even, const 
     return _mm256_dpbusd_epi32(sum, high, q_high);
 }
 
-QUANT_TARGET_AVX512 static void gemv_avx512(int64_t k, const void *w, size_t row_bytes,
-                                            int64_t n_rows, const struct quant_act *a, float *out)
+QUANT_TARGET_AVX512 static void gemv_avx512(int64_t k, const struct quant_rows *rows,
+                                            const struct quant_act *a, float *out)
 {
-    if (k < 32 * QUANT_PAIR_BLOCKS)
-        quant_gemv(form, sums_avx512, quant_scales_avx2, k, w, row_bytes, n_rows, a, out);
-    else
-        quant_pair_gemv(form, sums_avx512, k, w, row_bytes, n_rows, a, out);
+    quant_gemv32(form, sums_avx512, quant_scales_avx2, k, rows, a, out);
 }
 
 QUANT_TARGET_AVX512 QUANT_INLINE void panel_codes_avx512(const uint8_t *const at[16], __m512i q[8])
@@ -180,8 +177,13 @@ const struct quant_type quant_type_q8_0 = {
                               .unpack = unpack_scalar,
                               .gemv = gemv_scalar},
 #if defined(__x86_64__)
-            [QUANT_AVX2] = {.decode = decode_avx2, .unpack = unpack_avx2, .gemv = gemv_avx2},
-            [QUANT_AVX512] = {.unpack = unpack_avx512, .gemv = gemv_avx512},
+            [QUANT_AVX2] = {.decode = decode_avx2,
+                            .unpack = unpack_avx2,
+                            .gemv = gemv_avx2,
+                            .streams = QUANT_GEMV_ROWS},
+            [QUANT_AVX512] = {.unpack = unpack_avx512,
+                              .gemv = gemv_avx512,
+                              .streams = QUANT_GEMV_ROWS},
 #endif
         },
 };

@@ -152,6 +152,14 @@ struct quant_panel_form {
 
 /* ---- The type table ---- */
 
+/* Rows r + i * apart of a matrix, r < n, i < the kernel's streams; `apart` is 0 where all of them
+ * are the same row, else n or more. */
+struct quant_rows {
+    const void *w; /* row 0 */
+    size_t row_bytes;
+    int64_t n, apart;
+};
+
 /* Kernels of one type at one level; NULL inherits from the level below. `row` points to k / block
  * blocks in file layout, at any alignment. None reads outside the rows. */
 struct quant_kernel {
@@ -165,9 +173,9 @@ struct quant_kernel {
     void (*unpack)(int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS], void *panel);
     const struct quant_panel_form *panel; /* NULL: the type's; in a filled table never NULL */
 
-    /* One column: out[r] = row r of w times the column, r < n_rows; rows are row_bytes apart. */
-    void (*gemv)(int64_t k, const void *w, size_t row_bytes, int64_t n_rows,
-                 const struct quant_act *a, float *out);
+    /* One column: out[r] = row r times the column, for all rows that *rows names. */
+    void (*gemv)(int64_t k, const struct quant_rows *rows, const struct quant_act *a, float *out);
+    int streams; /* rows that gemv reads side by side; 0: 1. In a filled table never 0 */
 };
 
 struct quant_type {
@@ -210,6 +218,11 @@ bool quant_level_by_name(const char *name, enum quant_level *level);
 
 /* Fills the table for min(level, quant_level_best()). */
 void quant_kernels_init(struct quant_kernels *kernels, enum quant_level level);
+
+/* out[r] = row r of w times the column, for n_rows rows one behind the other, with as many streams
+ * as they allow. */
+void quant_gemv(const struct quant_kernel *kernel, int64_t k, const void *w, size_t row_bytes,
+                int64_t n_rows, const struct quant_act *a, float *out);
 
 /* ---- Half precision (IEEE binary16, bfloat16), exact and rounding to nearest even ---- */
 

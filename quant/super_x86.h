@@ -280,15 +280,15 @@ SUPER_AVX2 void super_sums_fill(super_sums_prepare *prepare, const struct quant_
  * products of the next one, and the terms are added during those of the one after that, for both
  * are long chains of dependent operations. */
 SUPER_AVX2 void super_gemv(const struct quant_type *type, const struct super_kernel *kernel,
-                           int64_t k, const void *w, size_t row_bytes, int64_t n_rows,
-                           const struct quant_act *a, float *out)
+                           int64_t k, const struct quant_rows *rows, const struct quant_act *a,
+                           float *out)
 {
     const bool has_min = type->panel.has_min;
     struct super_sums sums[SUPER_SUMS];
     struct super_group group[2];
     memset(sums, 0, sizeof sums);   /* where a type has no prepare */
     memset(group, 0, sizeof group); /* groups of less than eight leave entries unused */
-    memset(out, 0, (size_t)n_rows * sizeof *out);
+    memset(out, 0, (size_t)rows->n * sizeof *out);
     struct super_group *new = group, *old = group + 1;
     float none = 0.0f; /* where the terms of no group go */
     struct super_terms terms = {.out = &none};
@@ -296,9 +296,9 @@ SUPER_AVX2 void super_gemv(const struct quant_type *type, const struct super_ker
         int64_t n = k / SUPER_LEN - b;
         if (n > SUPER_SUMS * SUPER_GROUP) n = SUPER_SUMS * SUPER_GROUP;
         super_sums_fill(kernel->prepare, a, b, n, sums);
-        for (int64_t r = 0; r < n_rows; r++) {
-            const uint8_t *at =
-                (const uint8_t *)w + (size_t)r * row_bytes + (size_t)b * type->block_bytes;
+        for (int64_t r = 0; r < rows->n; r++) {
+            const uint8_t *at = (const uint8_t *)rows->w + (size_t)r * rows->row_bytes +
+                                (size_t)b * type->block_bytes;
             for (int64_t i = 0; i < n; i += SUPER_GROUP) {
                 new->n = n - i < SUPER_GROUP ? (int)(n - i) : SUPER_GROUP;
                 new->out = out + r;
@@ -641,15 +641,16 @@ SUPER_AVX512 void super_gemv_part(const struct quant_type *type, super_take *tak
 }
 
 SUPER_AVX512 void super_gemv_steps(const struct quant_type *type, super_prepare *prepare,
-                                   super_take *take, int64_t k, const void *w, size_t row_bytes,
-                                   int64_t n_rows, const struct quant_act *a, float *out)
+                                   super_take *take, int64_t k, const struct quant_rows *rows,
+                                   const struct quant_act *a, float *out)
 {
     struct super_column column[SUPER_PART / SUPER_STEP];
-    memset(out, 0, (size_t)n_rows * sizeof *out);
+    memset(out, 0, (size_t)rows->n * sizeof *out);
     for (int64_t b = 0; b < k / SUPER_LEN; b += SUPER_PART) {
         int64_t n = k / SUPER_LEN - b < SUPER_PART ? k / SUPER_LEN - b : SUPER_PART;
-        const uint8_t *from = (const uint8_t *)w + (size_t)b * type->block_bytes;
-        struct super_part part = super_part_of(type->block_bytes, n, from, row_bytes, n_rows);
+        const uint8_t *from = (const uint8_t *)rows->w + (size_t)b * type->block_bytes;
+        struct super_part part =
+            super_part_of(type->block_bytes, n, from, rows->row_bytes, rows->n);
         super_column_prepare(prepare, &part, a, b, column);
         super_gemv_part(type, take, &part, column, out);
     }

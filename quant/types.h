@@ -46,11 +46,11 @@ extern const struct quant_act_kernel quant_act_kernel[QUANT_LEVEL_COUNT];
 /* The scalar gemv of every type: its dot, row by row. A type file wraps it in one static function,
  * which it puts into kernel[QUANT_SCALAR].gemv. */
 static inline void quant_gemv_by_dot(float (*dot)(int64_t, const void *, const struct quant_act *),
-                                     int64_t k, const void *w, size_t row_bytes, int64_t n_rows,
+                                     int64_t k, const struct quant_rows *rows,
                                      const struct quant_act *a, float *out)
 {
-    for (int64_t r = 0; r < n_rows; r++)
-        out[r] = dot(k, (const char *)w + (size_t)r * row_bytes, a);
+    for (int64_t r = 0; r < rows->n; r++)
+        out[r] = dot(k, (const char *)rows->w + (size_t)r * rows->row_bytes, a);
 }
 
 static inline uint32_t quant_bits_of(float f)

@@ -70,8 +70,8 @@ static void run_gemv(struct bench *b, const struct job *job, size_t bytes)
     int64_t rows = (int64_t)(bytes / job->row_bytes);
     for (int64_t r = 0; r < rows; r += ROWS_PER_CALL) {
         int64_t n = rows - r < ROWS_PER_CALL ? rows - r : ROWS_PER_CALL;
-        job->kernel->gemv(job->k, b->memory + (size_t)r * job->row_bytes, job->row_bytes, n,
-                          &job->act, b->out);
+        quant_gemv(job->kernel, job->k, b->memory + (size_t)r * job->row_bytes, job->row_bytes, n,
+                   &job->act, b->out);
     }
 }
 

@@ -280,13 +280,13 @@ static uint8_t *place_rows(struct bed *bed, const struct quant_type *type, int64
     return w;
 }
 
-typedef void gemv_fn(int64_t k, const void *w, size_t row_bytes, int64_t n_rows,
-                     const struct quant_act *a, float *out);
+typedef void gemv_fn(int64_t k, const struct quant_rows *rows, const struct quant_act *a,
+                     float *out);
 typedef void unpack_fn(int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS], void *panel);
 typedef void decode_fn(int64_t k, const void *row, float *out);
 
-static int gemv_mismatches(struct bed *bed, const struct quant_type *type, gemv_fn *gemv, int64_t k,
-                           int n_rows)
+static int gemv_mismatches(struct bed *bed, const struct quant_type *type, gemv_fn *gemv,
+                           int streams, int64_t k, int n_rows)
 {
     size_t row_bytes = (size_t)(k / type->block_len) * type->block_bytes;
     if (rng_below(&bed->rng, 4) == 0) row_bytes += type->block_bytes + 2 * rng_below(&bed->rng, 9);
@@ -297,7 +297,8 @@ static int gemv_mismatches(struct bed *bed, const struct quant_type *type, gemv_
     for (int r = 0; r < n_rows; r++)
         expected[r] = type->dot(k, w + row_bytes * (size_t)r, &bed->column.act);
     float *out = canary_place(&bed->out, (size_t)n_rows * 4);
-    gemv(k, w, row_bytes, n_rows, &bed->column.act, out);
+    const struct quant_kernel kernel = {.gemv = gemv, .streams = streams};
+    quant_gemv(&kernel, k, w, row_bytes, n_rows, &bed->column.act, out);
     return float_mismatches(n_rows, out, expected) +
            canary_mismatches(&bed->out, (size_t)n_rows * 4);
 }
@@ -404,7 +405,7 @@ static void check_type(struct bed *bed, const struct quant_type *type,
         for (int repeat = 0; repeat < 4; repeat++) {
             int n_rows = n > last ? 5 : 1 + (int)rng_below(&bed->rng, MAX_ROWS);
             report("gemv", type->name, kernels->level, k, n_rows,
-                   gemv_mismatches(bed, type, kernel->gemv, k, n_rows));
+                   gemv_mismatches(bed, type, kernel->gemv, kernel->streams, k, n_rows));
             report("decode", type->name, kernels->level, k, 1,
                    decode_mismatches(bed, type, kernel->decode, k));
             if (kernel->unpack && n <= last)
@@ -415,7 +416,7 @@ static void check_type(struct bed *bed, const struct quant_type *type,
     for (int n_rows = 1; n_rows <= MAX_ROWS; n_rows++) {
         int64_t k = type->block_len == 1 ? 37 : 5 * type->block_len;
         report("gemv", type->name, kernels->level, k, n_rows,
-               gemv_mismatches(bed, type, kernel->gemv, k, n_rows));
+               gemv_mismatches(bed, type, kernel->gemv, kernel->streams, k, n_rows));
     }
 }
 
@@ -502,7 +503,7 @@ static void test_bf16_smallest_normal(void **state)
             w[pair] = (sign ^ 0x8000) | (uint16_t)((127 - 75) << 7 | rng_below(&rng, 128));
             x[pair] = (uint16_t)((127 - 78 + rng_below(&rng, 5)) << 7 | rng_below(&rng, 128));
             float expected = type->dot(32, w, &act), out;
-            kernels.type[QUANT_BF16].gemv(32, w, sizeof w, 1, &act, &out);
+            quant_gemv(&kernels.type[QUANT_BF16], 32, w, sizeof w, 1, &act, &out);
             assert_memory_equal(&out, &expected, sizeof out);
             zero += expected == 0.0f;
             normal += expected != 0.0f;
@@ -516,25 +517,26 @@ static void test_bf16_smallest_normal(void **state)
 /* ---- Mutants: wrong kernels that the comparison must see ---- */
 
 /* Drops the last block of each row. */
-static void mutant_gemv(int64_t k, const void *w, size_t row_bytes, int64_t n_rows,
-                        const struct quant_act *a, float *out)
+static void mutant_gemv(int64_t k, const struct quant_rows *rows, const struct quant_act *a,
+                        float *out)
 {
     const struct quant_type *type = quant_type_by_id(QUANT_Q4_1);
-    for (int64_t r = 0; r < n_rows; r++)
-        out[r] = type->dot(k - 32, (const char *)w + (size_t)r * row_bytes, a);
+    for (int64_t r = 0; r < rows->n; r++)
+        out[r] = type->dot(k - 32, (const char *)rows->w + (size_t)r * rows->row_bytes, a);
 }
 
 /* Adds the blocks in the wrong order. */
-static void mutant_order(int64_t k, const void *w, size_t row_bytes, int64_t n_rows,
-                         const struct quant_act *a, float *out)
+static void mutant_order(int64_t k, const struct quant_rows *rows, const struct quant_act *a,
+                         float *out)
 {
     const struct quant_type *type = quant_type_by_id(QUANT_Q4_1);
-    for (int64_t r = 0; r < n_rows; r++) {
+    for (int64_t r = 0; r < rows->n; r++) {
+        const char *row = (const char *)rows->w + (size_t)r * rows->row_bytes;
         out[r] = 0.0f;
         for (int64_t b = k / 32 - 1; b >= 0; b--) {
             struct quant_act one = {
                 .q = a->q + 32 * b, .d = a->d + b, .s = a->s + b, .sum = a->sum + b};
-            out[r] += type->dot(32, (const char *)w + (size_t)r * row_bytes + (size_t)b * 20, &one);
+            out[r] += type->dot(32, row + (size_t)b * 20, &one);
         }
     }
 }
@@ -561,8 +563,8 @@ static void test_mutants_are_caught(void **state)
     struct bed bed = bed_new();
     int dropped = 0, order = 0;
     for (int i = 0; i < 20; i++) {
-        dropped += gemv_mismatches(&bed, type, mutant_gemv, 32 * 18, 7);
-        order += gemv_mismatches(&bed, type, mutant_order, 32 * 18, 7);
+        dropped += gemv_mismatches(&bed, type, mutant_gemv, 1, 32 * 18, 7);
+        order += gemv_mismatches(&bed, type, mutant_order, 1, 32 * 18, 7);
         assert_int_not_equal(unpack_mismatches(&bed, type, &type->panel, mutant_unpack, 3), 0);
         assert_int_not_equal(decode_mismatches(&bed, type, mutant_decode, 64), 0);
     }

@@ -1,0 +1,40 @@
+/* quant/far.h: private to quant/: gemv over several rows side by side, as far apart as the engine
+ * can have them.
+ *
+ * Memory gives a processor more from several streams than from one, as long as they are pages apart
+ * and take short turns (docs/performance.md). */
+#ifndef QUANT_FAR_H
+#define QUANT_FAR_H
+
+#include "quant/types.h"
+
+/* How many bytes ahead a kernel asks for memory in each of its streams. Zero where the processor's
+ * own prefetch does better alone: then a request is for what is read now, and costs next to
+ * nothing. Known before main begins (quant/level.c). */
+extern size_t quant_far_ahead;
+
+QUANT_INLINE void quant_far_prefetch(const uint8_t *at, size_t bytes)
+{
+    for (size_t line = 0; line < bytes; line += 64)
+        __builtin_prefetch(at + quant_far_ahead + line, 0, 2);
+}
+
+/* The sums of a row of each stream, `stride` bytes apart. */
+typedef void quant_far_group(const void *product, const uint8_t *row, size_t stride, float *sum);
+
+enum { QUANT_FAR_MOST = 8 };
+
+/* The gemv of a type with `streams` streams, QUANT_FAR_MOST or less. */
+QUANT_INLINE void quant_far_rows(int streams, quant_far_group *sums, const void *product,
+                                 const struct quant_rows *rows, float *out)
+{
+    const size_t stride = (size_t)rows->apart * rows->row_bytes;
+    const uint8_t *row = rows->w;
+    for (int64_t r = 0; r < rows->n; r++, row += rows->row_bytes) {
+        float sum[QUANT_FAR_MOST];
+        sums(product, row, stride, sum);
+        for (int64_t i = 0; i < streams; i++) out[r + i * rows->apart] = sum[i];
+    }
+}
+
+#endif
