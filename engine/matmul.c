@@ -86,7 +86,7 @@ static int64_t chunk_rows(const struct engine_product *p, const struct engine_te
                    (p->by_gemv ? STREAM_BUDGET / (QUANT_PANEL_ROWS * row) : PANEL_BUDGET / panel);
     int64_t per_worker = p->by_gemv ? CHUNKS_PER_WORKER : LONG_CHUNKS_PER_WORKER;
     int64_t even = n_rows * p->max_jobs * p->n_stripes / (n_threads * per_worker);
-    int64_t unit = p->watched                                              ? ENGINE_WATCH_UNIT
+    int64_t unit = p->watched ? ENGINE_WATCH_UNIT * QUANT_MOST_STREAMS
                    : engine_product_by_floats(w->type->act) && !p->by_gemv ? FLOAT_ROWS
                                                                            : QUANT_PANEL_ROWS;
     return unit * max64(1, min64(most, even) / unit);

@@ -293,14 +293,14 @@ static void build_group(const struct run *run, int64_t group, bool convert)
 
 /* ---- Phase 3: chunks ---- */
 
-/* Weight rows with the columns of a stripe that meet them: n_rows one behind the other; or, where
- * `apart` is set, so many of each of gemv's streams, and then `rest` rows from row rest_at on. */
+/* Weight rows with the columns of a stripe that meet them: n_rows one behind the other; in a
+ * product by gemv, so many of each of its streams, and then `rest` rows from row rest_at on. */
 struct chunk {
     const struct quant_type *type;
     const struct quant_kernel *kernel;
     const char *w; /* the first row */
     int64_t row_bytes, n_rows;
-    int64_t apart, rest, rest_at; /* in rows from the first */
+    int64_t apart, rest, rest_at; /* in rows; rest_at from the first one */
     int64_t out_offset; /* bytes from the start of a row of dst to this chunk's first result */
     int64_t n, group;   /* columns; the first one's group */
     const struct engine_product_column *columns;
@@ -313,17 +313,19 @@ static float *chunk_out(const struct chunk *c, int64_t column, int64_t row)
 
 static void chunk_by_gemv(const struct run *run, const struct chunk *c)
 {
-    const struct quant_rows rows = {c->w, (size_t)c->row_bytes, c->n_rows, c->apart};
+    const int64_t k = run->p->k;
+    const size_t row_bytes = (size_t)c->row_bytes;
+    const struct quant_rows rows = {c->w, row_bytes, c->n_rows, c->apart};
     for (int64_t i = 0; i < c->n; i++) {
         struct quant_act a = column_act(run, c->type->act, c->columns[i].x_row);
-        if (c->apart == 0) {
-            quant_gemv(c->kernel, run->p->k, c->w, rows.row_bytes, c->n_rows, &a,
-                       chunk_out(c, i, 0));
+        float *out = chunk_out(c, i, 0);
+        if (!run->p->by_gemv) {
+            quant_gemv(c->kernel, k, c->w, row_bytes, c->n_rows, &a, out);
             continue;
         }
-        c->kernel->gemv(run->p->k, &rows, &a, chunk_out(c, i, 0));
-        quant_gemv(c->kernel, run->p->k, c->w + c->rest_at * c->row_bytes, rows.row_bytes, c->rest,
-                   &a, chunk_out(c, i, c->rest_at));
+        if (c->n_rows > 0) c->kernel->gemv(k, &rows, &a, out);
+        quant_gemv(c->kernel, k, c->w + c->rest_at * c->row_bytes, row_bytes, c->rest, &a,
+                   out + c->rest_at);
     }
 }
 
@@ -504,28 +506,38 @@ static void run_chunk(const struct run *run, const struct chunk *c)
         chunk_by_panels(run, c);
 }
 
-/* Chunk i of weight `which`: its rows, and where it begins. */
+/* Chunk i of weight `which`: its rows, and where it begins. The streams of a product by gemv are
+ * parts of the whole weight, far apart and long, and each of them has whole units of a watch. */
 static struct chunk chunk_rows_at(const struct run *run, int which, int64_t i, int64_t *first)
 {
     const struct engine_product *p = run->p;
     const struct engine_tensor *w = p->w[which];
     const struct quant_kernel *kernel = &run->task->engine->quant.type[w->type->id];
-    const int64_t part = w->ne[1] / kernel->streams;
     struct chunk c = {.type = w->type, .kernel = kernel, .row_bytes = w->nb[1]};
-    if (p->by_gemv && !p->watched && part > 0) {
-        /* Streams of gemv are parts of the whole weight, so that they are far apart and long. */
-        const int64_t end = part * (i + 1) / p->n_chunks[which];
-        *first = part * i / p->n_chunks[which];
-        c.n_rows = end - *first;
-        c.apart = part;
-        c.rest_at = part * kernel->streams - *first;
-        c.rest = end == part ? w->ne[1] - part * kernel->streams : 0;
+    if (p->by_gemv) {
+        const int64_t unit = p->watched ? ENGINE_WATCH_UNIT : 1, n = p->n_chunks[which];
+        const int64_t units = w->ne[1] / (kernel->streams * unit);
+        *first = units * i / n * unit;
+        c.n_rows = units * (i + 1) / n * unit - *first;
+        c.apart = units * unit;
+        c.rest_at = c.apart * kernel->streams - *first;
+        c.rest = i == n - 1 ? w->ne[1] - c.apart * kernel->streams : 0;
     } else {
         *first = i * p->chunk_rows[which];
         c.n_rows = w->ne[1] - *first;
         if (c.n_rows > p->chunk_rows[which]) c.n_rows = p->chunk_rows[which];
     }
     return c;
+}
+
+/* Shows a watch what the chunk has made. */
+static void show(const struct run *run, const struct chunk *c, const struct engine_watch *watch)
+{
+    const int64_t first = c->out_offset / (int64_t)sizeof(float);
+    const int streams = run->p->by_gemv ? c->kernel->streams : 1;
+    for (int64_t i = 0; i < streams && c->n_rows > 0; i++)
+        watch->made(watch->context, first + i * c->apart, c->n_rows);
+    if (c->rest > 0) watch->made(watch->context, first + c->rest_at, c->rest);
 }
 
 /* Chunks are numbered stripe by stripe, within a stripe job by job, within a job weight by weight,
@@ -657,8 +669,6 @@ void engine_product_run(const struct engine_task *task, struct engine_tensor *ds
     for (int64_t i; (i = engine_pool_take(worker, total)) < total;) {
         struct chunk chunk = chunk_at(&run, i);
         run_chunk(&run, &chunk);
-        if (dst->watch && dst->watch->made)
-            dst->watch->made(dst->watch->context, chunk.out_offset / (int64_t)sizeof(float),
-                             chunk.n_rows);
+        if (dst->watch && dst->watch->made) show(&run, &chunk, dst->watch);
     }
 }

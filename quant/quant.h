@@ -152,6 +152,8 @@ struct quant_panel_form {
 
 /* ---- The type table ---- */
 
+enum { QUANT_MOST_STREAMS = 8 };
+
 /* Rows r + i * apart of a matrix, r < n, i < the kernel's streams; `apart` is 0 where all of them
  * are the same row, else n or more. */
 struct quant_rows {
