@@ -233,7 +233,7 @@ const struct quant_type quant_type_bf16 = {
 #if defined(__x86_64__)
             [QUANT_AVX2] = {.gemv = gemv_avx2, .streams = QUANT_LANES_ROWS},
             [QUANT_AVX512] = {.gemv = gemv_avx512, .streams = QUANT_LANES_ROWS},
-            [QUANT_AVX512BF16] = {.gemv = gemv_avx512bf16, .streams = QUANT_LANES_ROWS},
+            [QUANT_AVX512BF16] = {.gemv = gemv_avx512bf16},
 #endif
         },
 };

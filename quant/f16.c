@@ -119,9 +119,7 @@ const struct quant_type quant_type_f16 = {
             [QUANT_SCALAR] = {.decode = decode_scalar, .gemv = gemv_scalar},
 #if defined(__x86_64__)
             [QUANT_AVX2] = {.decode = decode_avx2, .gemv = gemv_avx2, .streams = QUANT_LANES_ROWS},
-            [QUANT_AVX512] = {.decode = decode_avx512,
-                              .gemv = gemv_avx512,
-                              .streams = QUANT_LANES_ROWS},
+            [QUANT_AVX512] = {.decode = decode_avx512, .gemv = gemv_avx512},
 #endif
         },
 };

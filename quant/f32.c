@@ -90,7 +90,7 @@ const struct quant_type quant_type_f32 = {
             [QUANT_SCALAR] = {.decode = decode, .gemv = gemv_scalar},
 #if defined(__x86_64__)
             [QUANT_AVX2] = {.gemv = gemv_avx2, .streams = QUANT_LANES_ROWS},
-            [QUANT_AVX512] = {.gemv = gemv_avx512, .streams = QUANT_LANES_ROWS},
+            [QUANT_AVX512] = {.gemv = gemv_avx512},
 #endif
         },
 };

@@ -1,10 +1,12 @@
 /* quant/lanes.h: private to quant/: what the float types (F32, F16, BF16) share: the tree that ends
  * their sum of 16 lanes, and the vector shells of gemv around a type's own step.
- * Four rows go side by side, far apart. */
+ * With AVX2 four rows go side by side, far apart; with AVX-512, where a row needs half of the
+ * instructions, one after the other, a prefetch ahead (docs/performance.md). */
 #ifndef QUANT_LANES_H
 #define QUANT_LANES_H
 
 #include "quant/far.h"
+#include "quant/stream.h"
 
 static inline float quant_lanes_tree(float lane[16])
 {
@@ -15,6 +17,9 @@ static inline float quant_lanes_tree(float lane[16])
 
 #if defined(__x86_64__)
 #include <immintrin.h>
+
+/* Bytes between a read and its prefetch, and those asked for together. */
+enum { QUANT_LANES_AHEAD = 6144, QUANT_LANES_AT_ONCE = 512 };
 
 /* The sizes of a type's step. */
 struct quant_lanes_form {
@@ -44,11 +49,10 @@ enum { QUANT_LANES_ROWS = 4 };
 /* A loop over arrays that are registers: unrolled before the compiler takes them for memory. */
 #define QUANT_LANES_EACH(i) _Pragma("GCC unroll 4") for (int i = 0; i < QUANT_LANES_ROWS; i++)
 
-/* What the groups of rows of a gemv have in common; the step of the level that is used. */
+/* What the groups of rows of a gemv have in common. */
 struct quant_lanes_product {
     struct quant_lanes_form form;
-    quant_lanes_step_avx2 *step_avx2;
-    quant_lanes_step_avx512 *step_avx512;
+    quant_lanes_step_avx2 *step;
     int64_t k;
     const void *column;
 };
@@ -66,12 +70,12 @@ QUANT_TARGET_AVX2 QUANT_INLINE void quant_lanes_rows_avx2(const void *product, c
         QUANT_LANES_EACH(i)
         {
             quant_far_prefetch(row + (size_t)i * stride, w_step);
-            lanes[i] = p->step_avx2(lanes[i], row + (size_t)i * stride, x, p->form.step);
+            lanes[i] = p->step(lanes[i], row + (size_t)i * stride, x, p->form.step);
         }
     }
     if (left > 0) {
         QUANT_LANES_EACH(i)
-        lanes[i] = p->step_avx2(lanes[i], row + (size_t)i * stride, x, (int)left);
+        lanes[i] = p->step(lanes[i], row + (size_t)i * stride, x, (int)left);
     }
     QUANT_LANES_EACH(i)
     sum[i] = quant_tree_avx2(_mm256_add_ps(lanes[i].low, lanes[i].high));
@@ -82,44 +86,30 @@ QUANT_TARGET_AVX2 QUANT_INLINE void quant_lanes_gemv_avx2(struct quant_lanes_for
                                                           const struct quant_rows *rows,
                                                           const void *column, float *out)
 {
-    const struct quant_lanes_product p = {
-        .form = form, .step_avx2 = step, .k = k, .column = column};
+    const struct quant_lanes_product p = {.form = form, .step = step, .k = k, .column = column};
     quant_far_rows(QUANT_LANES_ROWS, quant_lanes_rows_avx2, &p, rows, out);
-}
-
-QUANT_TARGET_AVX512 QUANT_INLINE void
-quant_lanes_rows_avx512(const void *product, const uint8_t *row, size_t stride, float *sum)
-{
-    const struct quant_lanes_product *p = product;
-    const size_t w_step = (size_t)p->form.step * p->form.w_bytes;
-    const size_t x_step = (size_t)p->form.step * p->form.x_bytes;
-    const uint8_t *x = p->column;
-    __m512 lanes[QUANT_LANES_ROWS];
-    QUANT_LANES_EACH(i) lanes[i] = _mm512_setzero_ps();
-    int64_t left = p->k;
-    for (; left >= p->form.step; left -= p->form.step, x += x_step, row += w_step) {
-        QUANT_LANES_EACH(i)
-        {
-            quant_far_prefetch(row + (size_t)i * stride, w_step);
-            lanes[i] = p->step_avx512(lanes[i], row + (size_t)i * stride, x, p->form.step);
-        }
-    }
-    if (left > 0) {
-        QUANT_LANES_EACH(i)
-        lanes[i] = p->step_avx512(lanes[i], row + (size_t)i * stride, x, (int)left);
-    }
-    QUANT_LANES_EACH(i)
-    sum[i] = quant_tree_avx2(
-        _mm256_add_ps(_mm512_castps512_ps256(lanes[i]), _mm512_extractf32x8_ps(lanes[i], 1)));
 }
 
 QUANT_TARGET_AVX512 QUANT_INLINE void
 quant_lanes_gemv_avx512(struct quant_lanes_form form, quant_lanes_step_avx512 *step, int64_t k,
                         const struct quant_rows *rows, const void *column, float *out)
 {
-    const struct quant_lanes_product p = {
-        .form = form, .step_avx512 = step, .k = k, .column = column};
-    quant_far_rows(QUANT_LANES_ROWS, quant_lanes_rows_avx512, &p, rows, out);
+    const size_t w_step = (size_t)form.step * form.w_bytes;
+    const size_t x_step = (size_t)form.step * form.x_bytes;
+
+    for (int64_t r = 0; r < rows->n; r++) {
+        const uint8_t *row = (const uint8_t *)rows->w + (size_t)r * rows->row_bytes, *x = column;
+        __m512 lanes = _mm512_setzero_ps();
+        int64_t left = k;
+        for (; left >= form.step; left -= form.step, x += x_step, row += w_step) {
+            quant_prefetch_stream((const char *)row + QUANT_LANES_AHEAD, w_step,
+                                  QUANT_LANES_AT_ONCE);
+            lanes = step(lanes, row, x, form.step);
+        }
+        if (left > 0) lanes = step(lanes, row, x, (int)left);
+        out[r] = quant_tree_avx2(
+            _mm256_add_ps(_mm512_castps512_ps256(lanes), _mm512_extractf32x8_ps(lanes, 1)));
+    }
 }
 
 /* Lanes below n, as the mask of a blend: lanes `first` to first + 7. */
