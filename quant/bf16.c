@@ -98,8 +98,8 @@ static const struct quant_lanes_form lanes_form = {.step = 32, .w_bytes = 2, .x_
 enum { MXCSR_FLUSH_NEAREST = 0x9fc0 }; /* flush to zero, denormals are zero, no exceptions */
 
 /* The lanes of four rows, `stride` bytes apart. */
-typedef void lanes_of_four(int64_t k, const uint8_t *row, size_t stride, const uint8_t *x,
-                           float lanes[4][16]);
+typedef void lanes_of_four(int64_t k, const uint8_t *row, size_t stride, size_t ahead,
+                           const uint8_t *x, float lanes[4][16]);
 
 QUANT_TARGET_AVX2 QUANT_INLINE __m256 pairs_avx2(__m256 lanes, const uint8_t *w, const uint8_t *x)
 {
@@ -112,8 +112,10 @@ QUANT_TARGET_AVX2 QUANT_INLINE __m256 pairs_avx2(__m256 lanes, const uint8_t *w,
                            _mm256_castsi256_ps(_mm256_slli_epi32(xv, 16)), lanes);
 }
 
-QUANT_TARGET_AVX2 __attribute__((noinline)) static void
-lanes_avx2(int64_t k, const uint8_t *row, size_t stride, const uint8_t *x, float lanes[4][16])
+QUANT_TARGET_AVX2 __attribute__((noinline)) static void lanes_avx2(int64_t k, const uint8_t *row,
+                                                                   size_t stride, size_t ahead,
+                                                                   const uint8_t *x,
+                                                                   float lanes[4][16])
 {
     __m256 low[4], high[4];
     for (int r = 0; r < 4; r++) low[r] = high[r] = _mm256_setzero_ps();
@@ -121,7 +123,7 @@ lanes_avx2(int64_t k, const uint8_t *row, size_t stride, const uint8_t *x, float
     for (; i + 32 <= k; i += 32) {
         for (size_t r = 0; r < 4; r++) {
             const uint8_t *w = row + r * stride + 2 * i;
-            quant_far_prefetch(w, 64);
+            quant_far_prefetch(w, ahead, 64);
             low[r] = pairs_avx2(low[r], w, x + 2 * i);
             high[r] = pairs_avx2(high[r], w + 32, x + 2 * i + 32);
         }
@@ -143,7 +145,8 @@ lanes_avx2(int64_t k, const uint8_t *row, size_t stride, const uint8_t *x, float
 }
 
 QUANT_TARGET_AVX512 __attribute__((noinline)) static void
-lanes_avx512(int64_t k, const uint8_t *row, size_t stride, const uint8_t *x, float lanes[4][16])
+lanes_avx512(int64_t k, const uint8_t *row, size_t stride, size_t ahead, const uint8_t *x,
+             float lanes[4][16])
 {
     const __m512i odd = _mm512_set1_epi32((int)0xffff0000);
     __m512 sum[4];
@@ -154,7 +157,7 @@ lanes_avx512(int64_t k, const uint8_t *row, size_t stride, const uint8_t *x, flo
         __m512 x_odd = _mm512_castsi512_ps(_mm512_and_si512(xv, odd));
         __m512 x_even = _mm512_castsi512_ps(_mm512_slli_epi32(xv, 16));
         for (size_t r = 0; r < 4; r++) {
-            quant_far_prefetch(row + r * stride + 2 * i, 64);
+            quant_far_prefetch(row + r * stride + 2 * i, ahead, 64);
             __m512i wv = _mm512_maskz_loadu_epi16(live, row + r * stride + 2 * i);
             sum[r] = _mm512_fmadd_ps(_mm512_castsi512_ps(_mm512_and_si512(wv, odd)), x_odd, sum[r]);
             sum[r] =
@@ -168,6 +171,7 @@ lanes_avx512(int64_t k, const uint8_t *row, size_t stride, const uint8_t *x, flo
 struct product {
     lanes_of_four *lanes;
     int64_t k;
+    size_t ahead;
     const uint8_t *x;
 };
 
@@ -177,7 +181,7 @@ static void four_rows(const void *product, const uint8_t *row, size_t stride, fl
     const unsigned saved = _mm_getcsr();
     float lanes[4][16];
     _mm_setcsr(MXCSR_FLUSH_NEAREST);
-    p->lanes(p->k, row, stride, p->x, lanes);
+    p->lanes(p->k, row, stride, p->ahead, p->x, lanes);
     _mm_setcsr(saved);
     for (int i = 0; i < 4; i++) sum[i] = quant_lanes_tree(lanes[i]);
 }
@@ -185,7 +189,7 @@ static void four_rows(const void *product, const uint8_t *row, size_t stride, fl
 static void gemv_by_fma(lanes_of_four *lanes, int64_t k, const struct quant_rows *rows,
                         const struct quant_act *a, float *out)
 {
-    const struct product product = {lanes, k, (const uint8_t *)a->bf16};
+    const struct product product = {lanes, k, rows->ahead, (const uint8_t *)a->bf16};
     quant_far_rows(4, four_rows, &product, rows, out);
 }
 

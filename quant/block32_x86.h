@@ -118,13 +118,15 @@ struct quant_product32 {
     quant_sums *sums;
     quant_scales *scales;
     int64_t n_blocks;
+    size_t ahead;
     const struct quant_act *a;
 };
 
 QUANT_TARGET_AVX2 QUANT_INLINE struct quant_step
 quant_step_at(const struct quant_product32 *p, const uint8_t *block, size_t stride, int64_t b)
 {
-    for (size_t i = 0; i < QUANT_GEMV_ROWS; i++) quant_far_prefetch(block + i * stride, 1);
+    for (size_t i = 0; i < QUANT_GEMV_ROWS; i++)
+        quant_far_prefetch(block + i * stride, p->ahead, 1);
     return quant_step_products(p->form, p->sums, p->scales, block, stride, p->a, b);
 }
 
@@ -151,7 +153,7 @@ QUANT_TARGET_AVX2 QUANT_INLINE void quant_gemv32(struct quant_form32 form, quant
                                                  const struct quant_rows *rows,
                                                  const struct quant_act *a, float *out)
 {
-    const struct quant_product32 product = {form, sums, scales, k / 32, a};
+    const struct quant_product32 product = {form, sums, scales, k / 32, rows->ahead, a};
     quant_far_rows(QUANT_GEMV_ROWS, quant_eight_rows, &product, rows, out);
 }
 

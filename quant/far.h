@@ -8,15 +8,10 @@
 
 #include "quant/types.h"
 
-/* How many bytes ahead a kernel asks for memory in each of its streams. Zero where the processor's
- * own prefetch does better alone: then a request is for what is read now, and costs next to
- * nothing. Known before main begins (quant/level.c). */
-extern size_t quant_far_ahead;
-
-QUANT_INLINE void quant_far_prefetch(const uint8_t *at, size_t bytes)
+/* Asks for what a stream reads `ahead` bytes on. */
+QUANT_INLINE void quant_far_prefetch(const uint8_t *at, size_t ahead, size_t bytes)
 {
-    for (size_t line = 0; line < bytes; line += 64)
-        __builtin_prefetch(at + quant_far_ahead + line, 0, 2);
+    for (size_t line = 0; line < bytes; line += 64) __builtin_prefetch(at + ahead + line, 0, 2);
 }
 
 /* The sums of a row of each stream, `stride` bytes apart. */

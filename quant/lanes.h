@@ -46,14 +46,13 @@ typedef struct quant_lanes_avx2 quant_lanes_step_avx2(struct quant_lanes_avx2 la
 typedef __m512 quant_lanes_step_avx512(__m512 lanes, const uint8_t *w, const uint8_t *x, int n);
 
 enum { QUANT_LANES_ROWS = 4 };
-/* A loop over arrays that are registers: unrolled before the compiler takes them for memory. */
-#define QUANT_LANES_EACH(i) _Pragma("GCC unroll 4") for (int i = 0; i < QUANT_LANES_ROWS; i++)
 
 /* What the groups of rows of a gemv have in common. */
 struct quant_lanes_product {
     struct quant_lanes_form form;
     quant_lanes_step_avx2 *step;
     int64_t k;
+    size_t ahead;
     const void *column;
 };
 
@@ -67,18 +66,16 @@ QUANT_TARGET_AVX2 QUANT_INLINE void quant_lanes_rows_avx2(const void *product, c
     struct quant_lanes_avx2 lanes[QUANT_LANES_ROWS] = {0};
     int64_t left = p->k;
     for (; left >= p->form.step; left -= p->form.step, x += x_step, row += w_step) {
-        QUANT_LANES_EACH(i)
-        {
-            quant_far_prefetch(row + (size_t)i * stride, w_step);
+        EACH (i, QUANT_LANES_ROWS) {
+            quant_far_prefetch(row + (size_t)i * stride, p->ahead, w_step);
             lanes[i] = p->step(lanes[i], row + (size_t)i * stride, x, p->form.step);
         }
     }
     if (left > 0) {
-        QUANT_LANES_EACH(i)
-        lanes[i] = p->step(lanes[i], row + (size_t)i * stride, x, (int)left);
+        EACH (i, QUANT_LANES_ROWS)
+            lanes[i] = p->step(lanes[i], row + (size_t)i * stride, x, (int)left);
     }
-    QUANT_LANES_EACH(i)
-    sum[i] = quant_tree_avx2(_mm256_add_ps(lanes[i].low, lanes[i].high));
+    EACH (i, QUANT_LANES_ROWS) sum[i] = quant_tree_avx2(_mm256_add_ps(lanes[i].low, lanes[i].high));
 }
 
 QUANT_TARGET_AVX2 QUANT_INLINE void quant_lanes_gemv_avx2(struct quant_lanes_form form,
@@ -86,7 +83,7 @@ QUANT_TARGET_AVX2 QUANT_INLINE void quant_lanes_gemv_avx2(struct quant_lanes_for
                                                           const struct quant_rows *rows,
                                                           const void *column, float *out)
 {
-    const struct quant_lanes_product p = {.form = form, .step = step, .k = k, .column = column};
+    const struct quant_lanes_product p = {form, step, k, rows->ahead, column};
     quant_far_rows(QUANT_LANES_ROWS, quant_lanes_rows_avx2, &p, rows, out);
 }
 

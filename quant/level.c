@@ -1,7 +1,7 @@
 /* quant/level.c: which instruction-set level this machine has, and the kernel table for a level.
  *
  * The table is filled once, with scalar, and climbs level by level; after that it is only read. */
-#include "quant/far.h"
+#include "quant/types.h"
 #include <strings.h>
 
 #if defined(__x86_64__)
@@ -46,15 +46,6 @@ enum quant_level quant_level_best(void)
 }
 #endif
 
-size_t quant_far_ahead;
-
-/* As measured on Zen 4, and on Zen 3, which has no AVX-512 (docs/performance.md). */
-__attribute__((constructor)) static void far_ahead_init(void)
-{
-    enum { AHEAD = 1024 };
-    quant_far_ahead = quant_level_best() >= QUANT_AVX512 ? AHEAD : 0;
-}
-
 static const char *const names[QUANT_LEVEL_COUNT] = {
     [QUANT_SCALAR] = "scalar",
     [QUANT_AVX2] = "avx2",
@@ -75,6 +66,13 @@ bool quant_level_by_name(const char *name, enum quant_level *level)
         return true;
     }
     return false;
+}
+
+/* How far ahead kernels ask in each of several streams: as measured on Zen 4, and on Zen 3, which
+ * has no AVX-512 and whose own prefetch does better alone (docs/performance.md). */
+static size_t ahead_of(enum quant_level best)
+{
+    return best >= QUANT_AVX512 ? 1024 : 0;
 }
 
 static void climb_type(const struct quant_type *type, const struct quant_kernel *from,
@@ -103,6 +101,7 @@ void quant_kernels_init(struct quant_kernels *kernels, enum quant_level level)
         if (act->bf16) kernels->act_bf16 = act->bf16;
         for (uint32_t id = 0; id < QUANT_ID_COUNT; id++) {
             const struct quant_type *type = quant_type_by_id(id);
+            kernels->type[id].ahead = ahead_of(best);
             if (type) climb_type(type, &type->kernel[l], &kernels->type[id]);
         }
     }
@@ -112,10 +111,11 @@ void quant_gemv(const struct quant_kernel *kernel, int64_t k, const void *w, siz
                 int64_t n_rows, const struct quant_act *a, float *out)
 {
     const int64_t apart = n_rows / kernel->streams;
-    const struct quant_rows rows = {w, row_bytes, apart, apart};
+    const struct quant_rows rows = {w, row_bytes, apart, apart, kernel->ahead};
     if (apart > 0) kernel->gemv(k, &rows, a, out);
     for (int64_t r = apart * kernel->streams; r < n_rows; r++) {
-        const struct quant_rows one = {(const char *)w + (size_t)r * row_bytes, row_bytes, 1, 0};
+        const void *row = (const char *)w + (size_t)r * row_bytes;
+        const struct quant_rows one = {row, row_bytes, 1, 0, kernel->ahead};
         kernel->gemv(k, &one, a, out + r);
     }
 }

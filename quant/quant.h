@@ -160,6 +160,7 @@ struct quant_rows {
     const void *w; /* row 0 */
     size_t row_bytes;
     int64_t n, apart;
+    size_t ahead; /* the kernel's */
 };
 
 /* Kernels of one type at one level; NULL inherits from the level below. `row` points to k / block
@@ -177,7 +178,9 @@ struct quant_kernel {
 
     /* One column: out[r] = row r times the column, for all rows that *rows names. */
     void (*gemv)(int64_t k, const struct quant_rows *rows, const struct quant_act *a, float *out);
-    int streams; /* rows that gemv reads side by side; 0: 1. In a filled table never 0 */
+    int streams;  /* rows that gemv reads side by side; 0: 1. In a filled table never 0 */
+    size_t ahead; /* bytes that it asks ahead in each of several streams; 0: not. In a filled table:
+                     what suits the processor, at any level */
 };
 
 struct quant_type {

@@ -332,8 +332,6 @@ SUPER_AVX2 void super_gemv(const struct quant_type *type, const struct super_ker
 enum { SUPER_STEP = 4, SUPER_PART = 16 * SUPER_STEP };
 
 #define SUPER_AVX512 QUANT_INLINE QUANT_TARGET_AVX512
-/* A loop over arrays that are registers: unrolled before the compiler takes them for memory. */
-#define EACH(i, n) _Pragma("GCC unroll 4") for (int i = 0; i < (n); i++)
 
 /* What products need of four super-blocks of the column. */
 struct super_column {
