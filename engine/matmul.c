@@ -16,8 +16,6 @@ enum { PANEL_BUDGET = 384 * 1024 };
 enum { STREAM_BUDGET = 96 * 1024, CHUNKS_PER_WORKER = 6, LONG_CHUNKS_PER_WORKER = 24 };
 /* Fewer columns than that are not worth unpacking the weights once more. */
 enum { STRIPE_COLS = 128 };
-/* Rows of floats are multiplied by threes, and their sums added up by eights. */
-enum { FLOAT_ROWS = 24 };
 /* Up to so many elements of x are converted by every worker for itself. */
 enum { OWN_COPY_ELEMENTS = 16 * 1024 };
 
@@ -87,7 +85,7 @@ static int64_t chunk_rows(const struct engine_product *p, const struct engine_te
     int64_t per_worker = p->by_gemv ? CHUNKS_PER_WORKER : LONG_CHUNKS_PER_WORKER;
     int64_t even = n_rows * p->max_jobs * p->n_stripes / (n_threads * per_worker);
     int64_t unit = p->watched ? ENGINE_WATCH_UNIT * QUANT_MOST_STREAMS
-                   : engine_product_by_floats(w->type->act) && !p->by_gemv ? FLOAT_ROWS
+                   : engine_product_by_floats(w->type->act) && !p->by_gemv ? ENGINE_TILE_FLOAT_ROWS
                                                                            : QUANT_PANEL_ROWS;
     return unit * max64(1, min64(most, even) / unit);
 }
@@ -137,7 +135,7 @@ bool engine_product_layout(struct engine_product *p, const struct engine_tensor 
         p->n_chunks[i] = (w->ne[1] + p->chunk_rows[i] - 1) / p->chunk_rows[i];
         p->chunks_per_job += p->n_chunks[i];
         int64_t rows = engine_round_up(p->chunk_rows[i], engine_product_by_floats(w->type->act)
-                                                             ? 2 * FLOAT_ROWS
+                                                             ? 2 * ENGINE_TILE_FLOAT_ROWS
                                                              : QUANT_PANEL_ROWS);
         int64_t bytes = p->by_gemv ? 0 : rows / QUANT_PANEL_ROWS * panel_bytes(w);
         p->worker_bytes = max64(p->worker_bytes, bytes);

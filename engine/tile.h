@@ -17,6 +17,11 @@ enum { ENGINE_TILE_COLS = 8 };
 /* Floats are packed in bundles of so many rows of weights, or so many columns: [2][steps][n][8], a
  * step being 16 elements, of which all first halves come first. The steps are even in number. */
 enum { ENGINE_TILE_PACKED_ROWS = 3, ENGINE_TILE_PACKED_COLS = 4 };
+/* Rows of floats that are best taken together: whole bundles, whose sums are added up by eights. */
+enum { ENGINE_TILE_FLOAT_ROWS = 24 };
+
+/* A loop over arrays that are registers: unrolled before the compiler takes them for memory. */
+#define EACH(i, n) _Pragma("GCC unroll 16") for (int i = 0; i < (n); i++)
 
 struct engine_cols32 { /* one block of 32 of 8 columns */
     int8_t q[8][ENGINE_TILE_COLS][4];

@@ -16,8 +16,6 @@
 
 #define TARGET __attribute__((target("avx2,fma,f16c")))
 #define INLINE static inline __attribute__((always_inline))
-/* A loop over arrays that are registers: unrolled before the compiler takes them for memory. */
-#define EACH(i, n) _Pragma("GCC unroll 16") for (int i = 0; i < (n); i++)
 
 enum { COLS = ENGINE_TILE_COLS, NC = 4, HALF = 8 };
 

@@ -15,8 +15,6 @@
     __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx512bf16,avx512vbmi,"   \
                           "fma,avx2,f16c")))
 #define INLINE static inline __attribute__((always_inline))
-/* A loop over arrays that are registers: unrolled before the compiler takes them for memory. */
-#define EACH(i, n) _Pragma("GCC unroll 16") for (int i = 0; i < (n); i++)
 
 enum { COLS = ENGINE_TILE_COLS };
 

@@ -15,11 +15,9 @@
 
 #define TARGET __attribute__((target("avx2,fma,f16c")))
 #define INLINE static inline __attribute__((always_inline))
-/* A loop over arrays that are registers: unrolled before the compiler takes them for memory. */
-#define EACH(i, n) _Pragma("GCC unroll 16") for (int i = 0; i < (n); i++)
 
 enum { COLS = ENGINE_TILE_COLS, NR = ENGINE_TILE_PACKED_ROWS, NC = ENGINE_TILE_PACKED_COLS };
-enum { BLOCK_ROWS = 24 }; /* their sums wait in memory */
+enum { BLOCK_ROWS = ENGINE_TILE_FLOAT_ROWS }; /* their sums wait in memory */
 
 typedef __m256 half_sums[BLOCK_ROWS][COLS]; /* sums 0 to 7, or 8 to 15 */
 
@@ -121,7 +119,6 @@ TARGET void engine_tile_f32_avx2(int64_t k, const float *w, int64_t w_stride, in
 
 /* ---- Packed rows ---- */
 
-enum { MXCSR_FLUSH_NEAREST = 0x9fc0 }; /* flush to zero, denormals are zero, no exceptions */
 /* Steps after which the next rows are taken: their half of 8 columns should stay in the L1 cache.
  */
 enum { SLICE_STEPS = 64 };
@@ -216,7 +213,7 @@ TARGET void engine_tile_packed_bf16_avx2(int64_t n_steps, const float *w, const 
     for (int64_t r = 0; r < n_rows; r += BLOCK_ROWS) {
         half_sums sums[2];
         const int n = n_rows - r < BLOCK_ROWS ? (int)(n_rows - r) : BLOCK_ROWS;
-        _mm_setcsr(MXCSR_FLUSH_NEAREST);
+        _mm_setcsr(QUANT_BF16_MXCSR);
         add_block(n_steps, w + 16 * n_steps * r, x, n, n_cols, sums);
         _mm_setcsr(saved);
         store_block(sums, n, n_cols, out, r);

@@ -95,8 +95,6 @@ static const struct quant_lanes_form lanes_form = {.step = 32, .w_bytes = 2, .x_
  * not inlined, because compilers know nothing of MXCSR and might move arithmetic past its change.
  */
 
-enum { MXCSR_FLUSH_NEAREST = 0x9fc0 }; /* flush to zero, denormals are zero, no exceptions */
-
 /* The lanes of four rows, `stride` bytes apart. */
 typedef void lanes_of_four(int64_t k, const uint8_t *row, size_t stride, size_t ahead,
                            const uint8_t *x, float lanes[4][16]);
@@ -180,7 +178,7 @@ static void four_rows(const void *product, const uint8_t *row, size_t stride, fl
     const struct product *p = product;
     const unsigned saved = _mm_getcsr();
     float lanes[4][16];
-    _mm_setcsr(MXCSR_FLUSH_NEAREST);
+    _mm_setcsr(QUANT_BF16_MXCSR);
     p->lanes(p->k, row, stride, p->ahead, p->x, lanes);
     _mm_setcsr(saved);
     for (int i = 0; i < 4; i++) sum[i] = quant_lanes_tree(lanes[i]);

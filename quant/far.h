@@ -1,8 +1,8 @@
 /* quant/far.h: private to quant/: gemv over several rows side by side, as far apart as the engine
  * can have them.
  *
- * Memory gives a processor more from several streams than from one, as long as they are pages apart
- * and take short turns (docs/performance.md). */
+ * Several streams are read faster than one, as long as they are long and take short turns
+ * (docs/performance.md). */
 #ifndef QUANT_FAR_H
 #define QUANT_FAR_H
 

@@ -150,6 +150,10 @@ struct quant_panel_form {
     bool folded; /* the codes are sub-scale * true value + offset: no scales are left to multiply */
 };
 
+/* The control register of x86 under which ordinary fma is the product of BF16: subnormals are zero,
+ * before and after; no exceptions. */
+enum { QUANT_BF16_MXCSR = 0x9fc0 };
+
 /* ---- The type table ---- */
 
 enum { QUANT_MOST_STREAMS = 8 };
