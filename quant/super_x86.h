@@ -329,7 +329,7 @@ SUPER_AVX2 void super_gemv(const struct quant_type *type, const struct super_ker
  * The column is brought into the order in which codes come out of the file once for all rows, as
  * much of it as stays in the first-level cache: longer rows are taken in parts. */
 
-enum { SUPER_STEP = 4, SUPER_PART = 16 * SUPER_STEP };
+enum { SUPER_STEP = 4, SUPER_PART = 16 * SUPER_STEP, SUPER_AGAIN_AHEAD = 2048 };
 
 #define SUPER_AVX512 QUANT_INLINE QUANT_TARGET_AVX512
 
@@ -622,6 +622,8 @@ SUPER_AVX512 void super_gemv_part(const struct quant_type *type, super_take *tak
         step.n = most < SUPER_STEP ? (int)most : SUPER_STEP;
         quant_prefetch_stream((const char *)at + SUPER_PREFETCH_AHEAD, (size_t)step.n * bytes,
                               at_once);
+        /* Some requests are lost: once more, nearer. */
+        quant_prefetch((const char *)at + SUPER_AGAIN_AHEAD, SUPER_STEP * bytes);
         EACH (j, SUPER_STEP) block[j] = at + (size_t)(j < step.n ? j : step.n - 1) * bytes;
         step.da = _mm_load_ps(column[i / SUPER_STEP].d);
         take(block, column + i / SUPER_STEP, &step);
