@@ -19,6 +19,9 @@ enum { STRIPE_COLS = 128 };
 /* Up to so many elements of x are converted by every worker for itself. */
 enum { OWN_COPY_ELEMENTS = 16 * 1024 };
 
+/* A unit of a watch in each stream. */
+enum { WATCHED_PARTS_UNIT = ENGINE_WATCH_UNIT * QUANT_MOST_STREAMS };
+
 static int64_t min64(int64_t a, int64_t b)
 {
     return a < b ? a : b;
@@ -84,7 +87,7 @@ static int64_t chunk_rows(const struct engine_product *p, const struct engine_te
                    (p->by_gemv ? STREAM_BUDGET / (QUANT_PANEL_ROWS * row) : PANEL_BUDGET / panel);
     int64_t per_worker = p->by_gemv ? CHUNKS_PER_WORKER : LONG_CHUNKS_PER_WORKER;
     int64_t even = n_rows * p->max_jobs * p->n_stripes / (n_threads * per_worker);
-    int64_t unit = p->watched ? ENGINE_WATCH_UNIT * QUANT_MOST_STREAMS
+    int64_t unit = p->watched ? (p->by_parts ? WATCHED_PARTS_UNIT : ENGINE_WATCH_UNIT)
                    : engine_product_by_floats(w->type->act) && !p->by_gemv ? ENGINE_TILE_FLOAT_ROWS
                                                                            : QUANT_PANEL_ROWS;
     return unit * max64(1, min64(most, even) / unit);
@@ -129,6 +132,8 @@ bool engine_product_layout(struct engine_product *p, const struct engine_tensor 
     p->n_stripes = p->ids ? 1 : max64(1, min64(n_threads, most_cols / STRIPE_COLS));
     int64_t longest = 0;
     for (int i = 0; i < p->n_w; i++) longest = max64(longest, p->w[i]->ne[1]);
+    p->by_parts = p->by_gemv && (!p->watched || longest / WATCHED_PARTS_UNIT >=
+                                                    (int64_t)n_threads * CHUNKS_PER_WORKER);
     for (int i = 0; i < p->n_w; i++) {
         const struct engine_tensor *w = p->w[i];
         p->chunk_rows[i] = chunk_rows(p, w, longest, n_threads);

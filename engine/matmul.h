@@ -44,6 +44,7 @@ struct engine_product {
     int64_t n_stripes;      /* parts of a job's columns */
     bool by_gemv;           /* no job can have more columns than gemv is good for */
     bool watched;           /* chunks are whole units of a watch */
+    bool by_parts;          /* chunks are rows of each of gemv's streams, not a run of rows */
     bool own_copy;          /* each worker converts x for itself: cheaper than a barrier */
     struct engine_product_act act[ENGINE_PRODUCT_KINDS];
     int64_t jobs_at, columns_at, starts_at; /* tables: offsets in scratch; the header is at 0 */

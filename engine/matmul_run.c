@@ -294,7 +294,7 @@ static void build_group(const struct run *run, int64_t group, bool convert)
 /* ---- Phase 3: chunks ---- */
 
 /* Weight rows with the columns of a stripe that meet them: n_rows one behind the other; in a
- * product by gemv, so many of each of its streams, and then `rest` rows from row rest_at on. */
+ * product by parts, so many of each of gemv's streams, and then `rest` rows from row rest_at on. */
 struct chunk {
     const struct quant_type *type;
     const struct quant_kernel *kernel;
@@ -319,7 +319,7 @@ static void chunk_by_gemv(const struct run *run, const struct chunk *c)
     for (int64_t i = 0; i < c->n; i++) {
         struct quant_act a = column_act(run, c->type->act, c->columns[i].x_row);
         float *out = chunk_out(c, i, 0);
-        if (!run->p->by_gemv) {
+        if (!run->p->by_parts) {
             quant_gemv(c->kernel, k, c->w, row_bytes, c->n_rows, &a, out);
             continue;
         }
@@ -506,15 +506,15 @@ static void run_chunk(const struct run *run, const struct chunk *c)
         chunk_by_panels(run, c);
 }
 
-/* Chunk i of weight `which`: its rows, and where it begins. The streams of a product by gemv are
- * parts of the whole weight, far apart and long, and each of them has whole units of a watch. */
+/* Chunk i of weight `which`: its rows, and where it begins. Streams are parts of the whole weight,
+ * far apart and long, and each of them has whole units of a watch. */
 static struct chunk chunk_rows_at(const struct run *run, int which, int64_t i, int64_t *first)
 {
     const struct engine_product *p = run->p;
     const struct engine_tensor *w = p->w[which];
     const struct quant_kernel *kernel = &run->task->engine->quant.type[w->type->id];
     struct chunk c = {.type = w->type, .kernel = kernel, .row_bytes = w->nb[1]};
-    if (p->by_gemv) {
+    if (p->by_parts) {
         const int64_t unit = p->watched ? ENGINE_WATCH_UNIT : 1, n = p->n_chunks[which];
         const int64_t units = w->ne[1] / (kernel->streams * unit);
         *first = units * i / n * unit;
@@ -534,7 +534,7 @@ static struct chunk chunk_rows_at(const struct run *run, int which, int64_t i, i
 static void show(const struct run *run, const struct chunk *c, const struct engine_watch *watch)
 {
     const int64_t first = c->out_offset / (int64_t)sizeof(float);
-    const int streams = run->p->by_gemv ? c->kernel->streams : 1;
+    const int streams = run->p->by_parts ? c->kernel->streams : 1;
     for (int64_t i = 0; i < streams && c->n_rows > 0; i++)
         watch->made(watch->context, first + i * c->apart, c->n_rows);
     if (c->rest > 0) watch->made(watch->context, first + c->rest_at, c->rest);
