@@ -94,6 +94,7 @@ void quant_kernels_init(struct quant_kernels *kernels, enum quant_level level)
     enum quant_level best = quant_level_best();
 
     *kernels = (struct quant_kernels){.level = level < best ? level : best};
+    for (uint32_t id = 0; id < QUANT_ID_COUNT; id++) kernels->type[id].ahead = ahead_of(best);
     for (int l = QUANT_SCALAR; l <= (int)kernels->level; l++) {
         const struct quant_act_kernel *act = &quant_act_kernel[l];
         if (act->q8_32) kernels->act_q8_32 = act->q8_32;
@@ -101,7 +102,6 @@ void quant_kernels_init(struct quant_kernels *kernels, enum quant_level level)
         if (act->bf16) kernels->act_bf16 = act->bf16;
         for (uint32_t id = 0; id < QUANT_ID_COUNT; id++) {
             const struct quant_type *type = quant_type_by_id(id);
-            kernels->type[id].ahead = ahead_of(best);
             if (type) climb_type(type, &type->kernel[l], &kernels->type[id]);
         }
     }
@@ -113,9 +113,9 @@ void quant_gemv(const struct quant_kernel *kernel, int64_t k, const void *w, siz
     const int64_t apart = n_rows / kernel->streams;
     const struct quant_rows rows = {w, row_bytes, apart, apart, kernel->ahead};
     if (apart > 0) kernel->gemv(k, &rows, a, out);
-    for (int64_t r = apart * kernel->streams; r < n_rows; r++) {
-        const void *row = (const char *)w + (size_t)r * row_bytes;
-        const struct quant_rows one = {row, row_bytes, 1, 0, kernel->ahead};
-        kernel->gemv(k, &one, a, out + r);
-    }
+    const int64_t done = apart * kernel->streams;
+    if (done == n_rows) return;
+    const void *left = (const char *)w + (size_t)done * row_bytes;
+    const struct quant_rows alone = {left, row_bytes, n_rows - done, 0, kernel->ahead};
+    kernel->gemv(k, &alone, a, out + done);
 }
