@@ -315,7 +315,7 @@ static void chunk_by_gemv(const struct run *run, const struct chunk *c)
 {
     const int64_t k = run->p->k;
     const size_t row_bytes = (size_t)c->row_bytes;
-    const struct quant_rows rows = {c->w, row_bytes, c->n_rows, c->apart, c->kernel->ahead};
+    const struct quant_rows rows = {c->w, row_bytes, c->n_rows, c->apart, c->kernel->asking};
     for (int64_t i = 0; i < c->n; i++) {
         struct quant_act a = column_act(run, c->type->act, c->columns[i].x_row);
         float *out = chunk_out(c, i, 0);

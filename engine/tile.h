@@ -35,7 +35,8 @@ struct engine_cols256 { /* one super-block of 256 of 8 columns */
     float d[ENGINE_TILE_COLS];
     int16_t sum16[8][ENGINE_TILE_COLS][2]; /* sums of q over 16, in pairs */
     int16_t sum32[4][ENGINE_TILE_COLS][2]; /* the same over 32 */
-    int32_t mass16, peak32;                /* `measure`'s */
+    int32_t mass16, peak32;                /* `measure`'s, with AVX-512 */
+    int32_t peak4, peak8;                  /* with AVX2 */
 };
 
 /* out[c][r] for c < n_cols <= ENGINE_TILE_COLS (two bundles), r < n_rows. */

@@ -260,25 +260,55 @@ TARGET INLINE void subtract_offset(int offset, int sub_len, const struct quant_p
             total[h][c] = _mm256_sub_epi32(total[h][c], _mm256_sllv_epi32(sum[h][c], offset_shift));
 }
 
-TARGET INLINE void panel256_part(int depth, int sub_len, const struct quant_panel_form *form,
+/* How many VPMADDUBSW results of these columns may be added in 16 bits: as many as their sums say,
+ * or else as the largest code says. */
+static int sums_depth(const struct quant_panel_form *form, const struct engine_cols256 *x)
+{
+    if (form->max_code * x->peak8 <= INT16_MAX) return 8;
+    if (form->max_code * x->peak4 <= INT16_MAX) return 4;
+    return sum_depth(form->max_code);
+}
+
+/* total = isum of quant.h of both halves and NC columns from `col` on, but for the offset of codes
+ * that are not taken as code - 128. */
+TARGET INLINE void super_block_sums(int depth, bool folded, int sub_len,
+                                    const struct quant_panel256 *w, const struct engine_cols256 *x,
+                                    int64_t col, __m256i total[2][NC])
+{
+    const uint8_t(*wq)[16][4] = w->q;
+    const int8_t(*xq)[COLS][4] = columns_from(x->q, col);
+    __m256i scale[2] = {_mm256_set1_epi16(1), _mm256_set1_epi16(1)};
+    const int len = folded ? 32 : sub_len;
+    EACH (c, NC) total[0][c] = total[1][c] = _mm256_setzero_si256();
+    for (int i = 0; i < 256 / len; i++, wq += len / 4, xq += len / 4) {
+        if (!folded)
+            EACH (h, 2) {
+                scale[h] = _mm256_load_si256((const __m256i *)(w->scale[i] + HALF * h));
+                scale[h] = _mm256_blend_epi16(scale[h], _mm256_slli_epi32(scale[h], 16), 0xaa);
+            }
+        add_block(depth, len / 4, wq, xq, scale, total);
+    }
+}
+
+TARGET INLINE void panel256_part(bool folded, int sub_len, const struct quant_panel_form *form,
                                  int64_t n_blocks, const struct quant_panel256 *w,
                                  const struct engine_cols256 *x, int n_cols, __m256 acc[2][COLS])
 {
     for (int64_t b = 0; b < n_blocks; b++, w++, x++) {
+        const int depth = sums_depth(form, x);
         for (int64_t col = 0; col < n_cols; col += NC) {
             __asm__("" : "+r"(w), "+r"(x));
             __m256i total[2][NC], min[2][NC];
-            EACH (c, NC) total[0][c] = total[1][c] = _mm256_setzero_si256();
-            const uint8_t(*wq)[16][4] = w->q;
-            const int8_t(*xq)[COLS][4] = columns_from(x->q, col);
-            for (int i = 0; i < 256 / sub_len; i++, wq += sub_len / 4, xq += sub_len / 4) {
-                __m256i scale[2];
-                EACH (h, 2) {
-                    scale[h] = _mm256_load_si256((const __m256i *)(w->scale[i] + HALF * h));
-                    scale[h] = _mm256_blend_epi16(scale[h], _mm256_slli_epi32(scale[h], 16), 0xaa);
-                }
-                add_block(depth, sub_len / 4, wq, xq, scale, total);
-            }
+            if (depth == 8)
+                super_block_sums(8, folded, sub_len, w, x, col, total);
+            else if (depth == 4)
+                super_block_sums(4, folded, sub_len, w, x, col, total);
+            else if (depth == 2)
+                super_block_sums(2, folded, sub_len, w, x, col, total);
+            else if (depth == 1)
+                super_block_sums(1, folded, sub_len, w, x, col, total);
+            else
+                super_block_sums(0, folded, sub_len, w, x, col, total);
             if (depth && form->offset) subtract_offset(form->offset, sub_len, w, x, col, total);
             if (form->has_min) minima(sub_len, w, x, col, min);
             EACH (h, 2) {
@@ -299,39 +329,50 @@ TARGET INLINE void panel256_part(int depth, int sub_len, const struct quant_pane
     }
 }
 
-TARGET INLINE void panel256_depth(int depth, const struct quant_panel_form *form, int64_t n_blocks,
-                                  const struct quant_panel256 *w, const struct engine_cols256 *x,
-                                  int n_cols, __m256 acc[2][COLS])
-{
-    if (form->sub_len == 16)
-        panel256_part(depth, 16, form, n_blocks, w, x, n_cols, acc);
-    else
-        panel256_part(depth, 32, form, n_blocks, w, x, n_cols, acc);
-}
-
 TARGET static void panel256_avx2(const struct quant_panel_form *form, int64_t n_blocks,
                                  const struct quant_panel256 *w, const struct engine_cols256 *x,
                                  int n_rows, int n_cols, float *const *out)
 {
     __m256 acc[2][COLS];
     for (int c = 0; c < COLS; c++) acc[0][c] = acc[1][c] = _mm256_setzero_ps();
-    switch (sum_depth(form->max_code)) {
-    case 8:
-        panel256_depth(8, form, n_blocks, w, x, n_cols, acc);
-        break;
-    case 4:
-        panel256_depth(4, form, n_blocks, w, x, n_cols, acc);
-        break;
-    case 2:
-        panel256_depth(2, form, n_blocks, w, x, n_cols, acc);
-        break;
-    case 1:
-        panel256_depth(1, form, n_blocks, w, x, n_cols, acc);
-        break;
-    default:
-        panel256_depth(0, form, n_blocks, w, x, n_cols, acc);
-    }
+    if (form->folded)
+        panel256_part(true, 16, form, n_blocks, w, x, n_cols, acc);
+    else if (form->sub_len == 16)
+        panel256_part(false, 16, form, n_blocks, w, x, n_cols, acc);
+    else
+        panel256_part(false, 32, form, n_blocks, w, x, n_cols, acc);
     store_tile(acc, n_rows, n_cols, out);
+}
+
+/* Of the numbers of one sign that meet in a 16-bit lane of VPMADDUBSW, the sums over 4 and over 8
+ * groups of 4 elements. */
+TARGET static void measure_avx2(int64_t n_blocks, struct engine_cols256 *x)
+{
+    const __m256i ones = _mm256_set1_epi8(1), zero = _mm256_setzero_si256();
+    for (int64_t b = 0; b < n_blocks; b++, x++) {
+        __m256i peak[2] = {zero, zero};
+        for (int i = 0; i < 64; i += 8) {
+            __m256i plus[2] = {zero, zero}, minus[2] = {zero, zero};
+            EACH (h, 2)
+                EACH (g, 4) {
+                    __m256i q = _mm256_loadu_si256((const __m256i *)x->q[i + 4 * h + g]);
+                    __m256i above = _mm256_max_epi8(q, zero), below = _mm256_sub_epi8(above, q);
+                    plus[h] = _mm256_add_epi16(plus[h], _mm256_maddubs_epi16(ones, above));
+                    minus[h] = _mm256_add_epi16(minus[h], _mm256_maddubs_epi16(ones, below));
+                }
+            EACH (h, 2) peak[0] = _mm256_max_epi16(peak[0], _mm256_max_epi16(plus[h], minus[h]));
+            peak[1] = _mm256_max_epi16(peak[1], _mm256_add_epi16(plus[0], plus[1]));
+            peak[1] = _mm256_max_epi16(peak[1], _mm256_add_epi16(minus[0], minus[1]));
+        }
+        int16_t four[16], eight[16];
+        _mm256_storeu_si256((__m256i *)four, peak[0]);
+        _mm256_storeu_si256((__m256i *)eight, peak[1]);
+        x->peak4 = x->peak8 = 0;
+        for (int l = 0; l < 16; l++) {
+            if (four[l] > x->peak4) x->peak4 = four[l];
+            if (eight[l] > x->peak8) x->peak8 = eight[l];
+        }
+    }
 }
 
 /* 8 x 8 fours at a time, turned in registers. */
@@ -414,6 +455,7 @@ const struct engine_tile engine_tile_avx2 = {
     .panel32 = panel32_avx2,
     .panel256 = panel256_avx2,
     .interleave = engine_tile_interleave_avx2,
+    .measure = measure_avx2,
     .f32 = engine_tile_f32_avx2,
     .pack = engine_tile_pack_avx2,
     .packed_f32 = engine_tile_packed_f32_avx2,

@@ -187,7 +187,7 @@ static void four_rows(const void *product, const uint8_t *row, size_t stride, fl
 static void gemv_by_fma(lanes_of_four *lanes, int64_t k, const struct quant_rows *rows,
                         const struct quant_act *a, float *out)
 {
-    const struct product product = {lanes, k, rows->ahead, (const uint8_t *)a->bf16};
+    const struct product product = {lanes, k, rows->asking.ahead, (const uint8_t *)a->bf16};
     quant_far_rows(QUANT_LANES_ROWS, four_rows, &product, rows, out);
 }
 

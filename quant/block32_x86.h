@@ -153,7 +153,7 @@ QUANT_TARGET_AVX2 QUANT_INLINE void quant_gemv32(struct quant_form32 form, quant
                                                  const struct quant_rows *rows,
                                                  const struct quant_act *a, float *out)
 {
-    const struct quant_product32 product = {form, sums, scales, k / 32, rows->ahead, a};
+    const struct quant_product32 product = {form, sums, scales, k / 32, rows->asking.ahead, a};
     quant_far_rows(QUANT_GEMV_ROWS, quant_eight_rows, &product, rows, out);
 }
 

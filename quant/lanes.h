@@ -84,7 +84,7 @@ QUANT_TARGET_AVX2 QUANT_INLINE void quant_lanes_gemv_avx2(struct quant_lanes_for
                                                           const struct quant_rows *rows,
                                                           const void *column, float *out)
 {
-    const struct quant_lanes_product p = {form, step, k, rows->ahead, column};
+    const struct quant_lanes_product p = {form, step, k, rows->asking.ahead, column};
     quant_far_rows(QUANT_LANES_ROWS, quant_lanes_rows_avx2, &p, rows, out);
 }
 

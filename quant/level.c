@@ -68,11 +68,11 @@ bool quant_level_by_name(const char *name, enum quant_level *level)
     return false;
 }
 
-/* How far ahead kernels ask in each of several streams: as measured on Zen 4, and on Zen 3, which
- * has no AVX-512 and whose own prefetch does better alone (docs/performance.md). */
-static size_t ahead_of(enum quant_level best)
+/* As measured on Zen 4, and on Zen 3, which has no AVX-512 (docs/performance.md). */
+static struct quant_asking asking_of(enum quant_level best)
 {
-    return best >= QUANT_AVX512 ? 1024 : 0;
+    if (best >= QUANT_AVX512) return (struct quant_asking){.ahead = 1024, .near = false};
+    return (struct quant_asking){.ahead = 384, .near = true};
 }
 
 static void climb_type(const struct quant_type *type, const struct quant_kernel *from,
@@ -94,7 +94,7 @@ void quant_kernels_init(struct quant_kernels *kernels, enum quant_level level)
     enum quant_level best = quant_level_best();
 
     *kernels = (struct quant_kernels){.level = level < best ? level : best};
-    for (uint32_t id = 0; id < QUANT_ID_COUNT; id++) kernels->type[id].ahead = ahead_of(best);
+    for (uint32_t id = 0; id < QUANT_ID_COUNT; id++) kernels->type[id].asking = asking_of(best);
     for (int l = QUANT_SCALAR; l <= (int)kernels->level; l++) {
         const struct quant_act_kernel *act = &quant_act_kernel[l];
         if (act->q8_32) kernels->act_q8_32 = act->q8_32;
@@ -111,11 +111,11 @@ void quant_gemv(const struct quant_kernel *kernel, int64_t k, const void *w, siz
                 int64_t n_rows, const struct quant_act *a, float *out)
 {
     const int64_t apart = n_rows / kernel->streams;
-    const struct quant_rows rows = {w, row_bytes, apart, apart, kernel->ahead};
+    const struct quant_rows rows = {w, row_bytes, apart, apart, kernel->asking};
     if (apart > 0) kernel->gemv(k, &rows, a, out);
     const int64_t done = apart * kernel->streams;
     if (done == n_rows) return;
     const void *left = (const char *)w + (size_t)done * row_bytes;
-    const struct quant_rows alone = {left, row_bytes, n_rows - done, 0, kernel->ahead};
+    const struct quant_rows alone = {left, row_bytes, n_rows - done, 0, kernel->asking};
     kernel->gemv(k, &alone, a, out + done);
 }

@@ -69,8 +69,8 @@ QUANT_TARGET_AVX2 static void q2_k_decode_avx2(int64_t k, const void *row, float
 }
 
 /* A folded code is at most 3 * 15: both bytes of 16 bits are multiplied by one factor at once. */
-SUPER_AVX2 void q2_k_unpack_x86(bool folded, int64_t n_blocks,
-                                const void *const row[QUANT_PANEL_ROWS], void *panel)
+QUANT_TARGET_AVX2 static void q2_k_unpack_avx2(int64_t n_blocks,
+                                               const void *const row[QUANT_PANEL_ROWS], void *panel)
 {
     struct quant_panel256 *out = panel;
     for (int64_t b = 0; b < n_blocks; b++, out++) {
@@ -84,10 +84,7 @@ SUPER_AVX2 void q2_k_unpack_x86(bool folded, int64_t n_blocks,
             super_rows_load(row + r, at, v);
             for (int s = 0; s < 16; s += 4) {
                 __m256i scales = super_bits(v[s / 4], 0, 15);
-                if (folded)
-                    super_folds(scales, fold + s);
-                else
-                    super_scales_store(scales, r, out->scale + s);
+                super_folds(scales, fold + s);
                 super_mins_store(super_bits(v[s / 4], 4, 15), r, out->min + s / 2);
             }
             for (int i = 0; i < 16; i += 4) { /* words i .. i + 3 of the 16 words of codes */
@@ -95,27 +92,14 @@ SUPER_AVX2 void q2_k_unpack_x86(bool folded, int64_t n_blocks,
                 for (int g = 0; g < 4; g++) {
                     uint8_t(*to)[16][4] = out->q + 32 * (i / 8) + 8 * g + i % 8;
                     for (int j = 0; j < 4; j++) {
-                        __m256i code = super_bits(v[j], 2 * g, 3);
-                        if (folded)
-                            code = _mm256_mullo_epi16(code, fold[i / 8 * 8 + 2 * g + i / 4 % 2]);
+                        __m256i code = _mm256_mullo_epi16(super_bits(v[j], 2 * g, 3),
+                                                          fold[i / 8 * 8 + 2 * g + i / 4 % 2]);
                         _mm256_storeu_si256((__m256i *)to[j][r], code);
                     }
                 }
             }
         }
     }
-}
-
-QUANT_TARGET_AVX2 static void q2_k_unpack_avx2(int64_t n_blocks,
-                                               const void *const row[QUANT_PANEL_ROWS], void *panel)
-{
-    q2_k_unpack_x86(false, n_blocks, row, panel);
-}
-
-QUANT_TARGET_AVX512 static void
-q2_k_unpack_avx512(int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS], void *panel)
-{
-    q2_k_unpack_x86(true, n_blocks, row, panel);
 }
 
 static const struct quant_panel_form q2_k_folded = {
@@ -232,10 +216,9 @@ const struct quant_type quant_type_q2_k = {
 #if defined(__x86_64__)
             [QUANT_AVX2] = {.decode = q2_k_decode_avx2,
                             .unpack = q2_k_unpack_avx2,
+                            .panel = &q2_k_folded,
                             .gemv = q2_k_gemv_avx2},
-            [QUANT_AVX512] = {.unpack = q2_k_unpack_avx512,
-                              .panel = &q2_k_folded,
-                              .gemv = q2_k_gemv_avx512},
+            [QUANT_AVX512] = {.gemv = q2_k_gemv_avx512},
 #endif
         },
 };

@@ -158,13 +158,19 @@ enum { QUANT_BF16_MXCSR = 0x9fc0 };
 
 enum { QUANT_MOST_STREAMS = 8 };
 
+/* How a processor wants to be asked for weights before kernels read them, whatever their level. */
+struct quant_asking {
+    size_t ahead; /* bytes, in each of several streams; 0: not at all */
+    bool near;    /* a single stream with AVX2: for the first-level cache, not the second */
+};
+
 /* Rows r + i * apart of a matrix, r < n, i < the kernel's streams; `apart` is 0 where all of them
  * are the same row, else n or more. */
 struct quant_rows {
     const void *w; /* row 0 */
     size_t row_bytes;
     int64_t n, apart;
-    size_t ahead; /* the kernel's */
+    struct quant_asking asking; /* the kernel's */
 };
 
 /* Kernels of one type at one level; NULL inherits from the level below. `row` points to k / block
@@ -175,16 +181,15 @@ struct quant_kernel {
 
     /* 16 rows of n_blocks blocks each into n_blocks panel structs (64-byte aligned). A row pointer
      * may be repeated (edges). NULL for types without a panel. The panel's form is *panel: the
-     * type's, or its folded one where small codes and scales leave room and wide byte products
-     * (AVX-512) make it pay. Both give the same integer sums. */
+     * type's, or its folded one where small codes and scales leave room and the level makes it
+     * pay. Both give the same integer sums. */
     void (*unpack)(int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS], void *panel);
     const struct quant_panel_form *panel; /* NULL: the type's; in a filled table never NULL */
 
     /* One column: out[r] = row r times the column, for all rows that *rows names. */
     void (*gemv)(int64_t k, const struct quant_rows *rows, const struct quant_act *a, float *out);
-    int streams;  /* rows that gemv reads side by side; 0: 1. In a filled table never 0 */
-    size_t ahead; /* bytes that it asks ahead in each of several streams; 0: not. In a filled table:
-                     what suits the processor, at any level */
+    int streams; /* rows that gemv reads side by side; 0: 1. In a filled table never 0 */
+    struct quant_asking asking; /* in a filled table: what suits the processor */
 };
 
 struct quant_type {

@@ -218,7 +218,7 @@ SUPER_AVX2 float super_terms_add(const struct super_terms *terms, int j, float a
     return acc;
 }
 
-enum { SUPER_PREFETCH_AHEAD = 6144, SUPER_SUMS = 8 };
+enum { SUPER_PREFETCH_AHEAD = 6144, SUPER_NEAR_AHEAD = 4096, SUPER_SUMS = 8 };
 
 /* A type's part; its prepare and heads may be NULL. */
 struct super_kernel {
@@ -241,7 +241,8 @@ SUPER_AVX2 void super_heads_take(const struct quant_type *type, super_heads *hea
  */
 SUPER_AVX2 void super_group_fill(const struct quant_type *type, const struct super_kernel *kernel,
                                  const uint8_t *at, const int8_t *q, const struct super_sums *sums,
-                                 struct super_group *group, const struct super_terms *terms)
+                                 bool near, struct super_group *group,
+                                 const struct super_terms *terms)
 {
     struct super_scales scales;
     if (kernel->heads && group->n == SUPER_GROUP)
@@ -251,7 +252,10 @@ SUPER_AVX2 void super_group_fill(const struct quant_type *type, const struct sup
     memcpy(group->da, sums->da, sizeof group->da);
     float acc = *terms->out;
     for (int j = 0; j < group->n; j++) {
-        quant_prefetch_pages((const char *)at + SUPER_PREFETCH_AHEAD, type->block_bytes);
+        if (near)
+            quant_prefetch_near((const char *)at + SUPER_NEAR_AHEAD, type->block_bytes);
+        else
+            quant_prefetch_pages((const char *)at + SUPER_PREFETCH_AHEAD, type->block_bytes);
         group->isum[j] = kernel->isum(at, q, j, sums, &scales, group);
         acc += terms->of[j];
         at += type->block_bytes;
@@ -303,7 +307,8 @@ SUPER_AVX2 void super_gemv(const struct quant_type *type, const struct super_ker
                 new->n = n - i < SUPER_GROUP ? (int)(n - i) : SUPER_GROUP;
                 new->out = out + r;
                 super_group_fill(type, kernel, at + (size_t)i * type->block_bytes,
-                                 a->q + SUPER_LEN * (b + i), sums + i / SUPER_GROUP, new, &terms);
+                                 a->q + SUPER_LEN * (b + i), sums + i / SUPER_GROUP,
+                                 rows->asking.near, new, &terms);
                 if (old->n > 0) super_group_terms(old, has_min, &terms);
                 struct super_group *spare = old;
                 old = new;
