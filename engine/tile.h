@@ -45,7 +45,8 @@ typedef void engine_tile_packed(int64_t n_steps, const float *w, const float *x,
 
 struct engine_tile {
     /* out[c][r] for c < n_cols <= ENGINE_TILE_COLS, r < n_rows <= QUANT_PANEL_ROWS. Of forms, those
-     * that the level's own kernels write: folded ones from AVX-512 on. */
+     * that the level's own kernels write: folded ones with minima from AVX2 on, others from AVX-512
+     * on. */
     void (*panel32)(const struct quant_panel_form *form, int64_t n_blocks,
                     const struct quant_panel32 *w, const struct engine_cols32 *x, int n_rows,
                     int n_cols, float *const *out);
@@ -55,9 +56,11 @@ struct engine_tile {
     /* A group's q: to[i][c] = the four elements 4i .. 4i + 3 of q[c], i < n, a multiple of 8. */
     void (*interleave)(int64_t n, const int8_t *const q[ENGINE_TILE_COLS],
                        int8_t (*to)[ENGINE_TILE_COLS][4]);
-    /* Completes groups whose other members are set: mass16 becomes the largest sum of |q| over 16
-     * elements, peak32 the largest sum over 32 of those q that are of one sign. From them panel256
-     * learns which sums cannot leave 16 bits. NULL where it does not ask. */
+    /* Completes groups whose other members are set, so that panel256 learns which sums cannot leave
+     * 16 bits. mass16 becomes the largest sum of |q| over 16 elements, peak32 the largest sum over
+     * 32 of those q that are of one sign; peak4 and peak8 the largest sum over 4 and over 8 groups
+     * of 4 elements of those q of one sign that are in the same half of each group. NULL where
+     * panel256 does not ask. */
     void (*measure)(int64_t n_blocks, struct engine_cols256 *x);
     /* QUANT_ACT_F32 products of float rows: out[c][r] = w[r] . x[c], r < n_rows, c < n_cols. */
     void (*f32)(int64_t k, const float *w, int64_t w_stride, int64_t n_rows, const float *const *x,

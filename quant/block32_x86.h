@@ -157,13 +157,13 @@ QUANT_TARGET_AVX2 QUANT_INLINE void quant_gemv32(struct quant_form32 form, quant
     quant_far_rows(QUANT_GEMV_ROWS, quant_eight_rows, &product, rows, out);
 }
 
-/* Byte i of each 128-bit lane becomes 16 where bit i of the lane's 16 bits is set; the bits are
- * given in every dword of the lane, at byte `first` of it (0 or 2). */
-QUANT_TARGET_AVX2 QUANT_INLINE __m256i quant_bits_to_16_avx2(__m256i dwords, int first)
+/* Byte i of each 128-bit lane becomes 16 where bit i of the lane's 16 bits is set, which are bytes
+ * `first` (0 or 2) and first + 1 of the lane. */
+QUANT_TARGET_AVX2 QUANT_INLINE __m256i quant_bits_to_16_avx2(__m256i bits, int first)
 {
     const __m256i bit = _mm256_set1_epi64x((long long)0x8040201008040201);
     const long long low = 0x0101010101010101 * first, high = 0x0101010101010101 * (first + 1);
-    __m256i bytes = _mm256_shuffle_epi8(dwords, _mm256_setr_epi64x(low, high, low, high));
+    __m256i bytes = _mm256_shuffle_epi8(bits, _mm256_setr_epi64x(low, high, low, high));
     bytes = _mm256_cmpeq_epi8(_mm256_and_si256(bytes, bit), bit);
     return _mm256_and_si256(bytes, _mm256_set1_epi8(16));
 }

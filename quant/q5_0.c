@@ -82,8 +82,7 @@ QUANT_TARGET_AVX2 QUANT_INLINE __m256i sums_avx2(const uint8_t *even, const uint
 {
     const __m256i nibble = _mm256_set1_epi8(15);
     __m256i qs = quant_pair_avx2(even + QS, odd + QS);
-    __m256i qh = _mm256_set_m128i(_mm_set1_epi32(quant_load32(odd + QH)),
-                                  _mm_set1_epi32(quant_load32(even + QH)));
+    __m256i qh = quant_pair_avx2(even + QH, odd + QH); /* and codes, which are left alone */
     __m256i low = _mm256_and_si256(qs, nibble);
     __m256i high = _mm256_and_si256(_mm256_srli_epi16(qs, 4), nibble);
     low = _mm256_or_si256(low, quant_bits_to_16_avx2(qh, 0));
