@@ -3,8 +3,9 @@
  * A panel's 16 rows are two halves of 8 lanes. Both meet 4 columns at a time, one block after the
  * other: 8 registers of sums in 16 bits, so that 6 loads serve 8 multiplies, while the block stays
  * in the L1 cache for the other 4 columns; floats wait in memory. VPMADDUBSW adds two products in
- * 16 bits and saturates: how many such sums fit is known from the type's largest code (depth), and
- * codes beyond 128 are taken as sign and magnitude instead. Everything inside a block is exact.
+ * 16 bits and saturates: how many such sums fit (depth) is known from the type's largest code, and
+ * for super-blocks from what `measure` found in the columns; codes beyond 128 of which not even one
+ * fits are taken as sign and magnitude instead. Everything inside a block is exact.
  *
  * The empty asm statements keep gcc from what would cost registers that are not there: adding up
  * sums as a tree, or holding a block's weights, which do not change from columns to columns, in

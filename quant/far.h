@@ -6,12 +6,13 @@
 #ifndef QUANT_FAR_H
 #define QUANT_FAR_H
 
+#include "quant/stream.h"
 #include "quant/types.h"
 
 /* Asks for what a stream reads `ahead` bytes on. */
 QUANT_INLINE void quant_far_prefetch(const uint8_t *at, size_t ahead, size_t bytes)
 {
-    for (size_t line = 0; line < bytes; line += 64) __builtin_prefetch(at + ahead + line, 0, 2);
+    quant_prefetch((const char *)at + ahead, bytes);
 }
 
 /* The sums of a row of each stream, `stride` bytes apart. */

@@ -160,7 +160,7 @@ enum { QUANT_MOST_STREAMS = 8 };
 
 /* How a processor wants to be asked for weights before kernels read them, whatever their level. */
 struct quant_asking {
-    size_t ahead; /* bytes, in each of several streams; 0: not at all */
+    size_t ahead; /* bytes, in each of several streams */
     bool near;    /* a single stream with AVX2: for the first-level cache, not the second */
 };
 
