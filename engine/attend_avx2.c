@@ -15,26 +15,21 @@
 
 enum { GROUP = ENGINE_ATTEND_GROUP, SUB = ENGINE_ATTEND_SUB, PAIRS = ENGINE_ATTEND_DIMS / 2 };
 
-TARGET INLINE __m256i broadcast_pair(const int16_t *pair)
-{
-    int32_t both;
-    memcpy(&both, pair, sizeof both);
-    return _mm256_set1_epi32(both);
-}
-
 TARGET INLINE __m256i load(const int16_t *codes)
 {
     return _mm256_loadu_si256((const __m256i *)codes);
 }
 
-/* acc + a[2i] * b[2i] + a[2i + 1] * b[2i + 1] per lane. Both instructions at once: gcc multiplies
- * for all accumulators first, and has no registers left for the products. */
-TARGET INLINE void mad_pairs(__m256i *acc, __m256i a, __m256i b)
+/* acc[j] + v[j][2i] * pair[0] + v[j][2i + 1] * pair[1] per lane i. One block of instructions: gcc
+ * multiplies for all accumulators first, and has no registers left for the products. */
+TARGET INLINE void mad_pairs(__m256i *acc, __m256i low, __m256i high, const int16_t *pair)
 {
-    __m256i products;
-    __asm__("vpmaddwd %3, %2, %1\n\tvpaddd %1, %0, %0"
-            : "+x"(*acc), "=&x"(products)
-            : "x"(a), "x"(b));
+    __m256i both, products;
+    __asm__("vpbroadcastd %6, %2\n\t"
+            "vpmaddwd %2, %4, %3\n\tvpaddd %3, %0, %0\n\t"
+            "vpmaddwd %2, %5, %3\n\tvpaddd %3, %1, %1"
+            : "+x"(acc[0]), "+x"(acc[1]), "=&x"(both), "=&x"(products)
+            : "x"(low), "x"(high), "m"(*(const int16_t(*)[2])pair));
 }
 
 /* ---- Codes ---- */
@@ -174,23 +169,25 @@ TARGET INLINE void scores_tile(int64_t d, const char *group, const float *offset
             __m256i low = load(keys + i * 2 * GROUP), high = load(keys + i * 2 * GROUP + GROUP);
             if (ahead) quant_prefetch_pages(ahead + 64 * i, 64);
             UNROLL
-            for (int r = 0; r < nr; r++) {
-                __m256i q = broadcast_pair(tile->query[r] + 2 * i);
-                mad_pairs(&sum[r][0], low, q);
-                mad_pairs(&sum[r][1], high, q);
-            }
+            for (int r = 0; r < nr; r++) mad_pairs(sum[r], low, high, tile->query[r] + 2 * i);
+        }
+        __m256 s[2 * ENGINE_ATTEND_ROWS];
+        UNROLL
+        for (int i = 0; i < 2 * nr; i++) s[i] = _mm256_cvtepi32_ps(sum[i / 2][i % 2]);
+        if (first) {
+            UNROLL
+            for (int i = 0; i < 2 * nr; i++)
+                s[i] = _mm256_add_ps(_mm256_loadu_ps(tile->t[i / 2] + at + i % 2 * 8), s[i]);
+        }
+        if (end == n_pairs) {
+            UNROLL
+            for (int i = 0; i < 2 * nr; i++)
+                s[i] = _mm256_fmadd_ps(_mm256_mul_ps(s[i], _mm256_loadu_ps(key_scale + i % 2 * 8)),
+                                       _mm256_set1_ps(tile->query_scale[i / 2]),
+                                       _mm256_loadu_ps(offset + at + i % 2 * 8));
         }
         UNROLL
-        for (int i = 0; i < 2 * nr; i++) {
-            float *to = tile->t[i / 2] + at + i % 2 * 8;
-            __m256 s = _mm256_cvtepi32_ps(sum[i / 2][i % 2]);
-            if (first) s = _mm256_add_ps(_mm256_loadu_ps(to), s);
-            if (end == n_pairs)
-                s = _mm256_fmadd_ps(_mm256_mul_ps(s, _mm256_loadu_ps(key_scale + i % 2 * 8)),
-                                    _mm256_set1_ps(tile->query_scale[i / 2]),
-                                    _mm256_loadu_ps(offset + at + i % 2 * 8));
-            _mm256_storeu_ps(to, s);
-        }
+        for (int i = 0; i < 2 * nr; i++) _mm256_storeu_ps(tile->t[i / 2] + at + i % 2 * 8, s[i]);
     }
 }
 
@@ -255,24 +252,50 @@ TARGET INLINE float largest8(__m256 v)
     return _mm_cvtss_f32(_mm_max_ss(m, _mm_movehdup_ps(m)));
 }
 
-/* c of the sub-blocks [first, end); returns the largest. */
-TARGET INLINE float find_tops(const struct engine_attend_tile *tile, int64_t r, int64_t first,
-                              int64_t end, float *c)
+/* Lane i: the largest of v[i], in which there is no NaN. */
+TARGET INLINE __m256 largest_of_each(const __m256 *v)
 {
-    const __m256 low = _mm256_set1_ps(-ENGINE_ATTEND_LIMIT);
-    float most = -ENGINE_ATTEND_LIMIT;
-    for (int64_t s = first; s < end; s++) {
-        __m256 top = low;
-        for (int64_t j = SUB * s; j < SUB * (s + 1); j += 8) {
-            const __m256 t = _mm256_loadu_ps(tile->t[r] + j);
-            /* The second operand is what remains beside NaN. */
-            top = _mm256_max_ps(_mm256_blendv_ps(low, t, seen_of(tile, r, j)), top);
-        }
-        const __m128 up = _mm_set_ss(largest8(top));
-        c[s] = _mm_cvtss_f32(_mm_ceil_ss(up, up));
-        most = c[s] > most ? c[s] : most;
+    __m256 a[4], b[2];
+    UNROLL
+    for (int i = 0; i < 4; i++)
+        a[i] = _mm256_max_ps(_mm256_unpacklo_ps(v[2 * i], v[2 * i + 1]),
+                             _mm256_unpackhi_ps(v[2 * i], v[2 * i + 1]));
+    UNROLL
+    for (int i = 0; i < 2; i++) {
+        const __m256d even = _mm256_castps_pd(a[2 * i]), odd = _mm256_castps_pd(a[2 * i + 1]);
+        b[i] = _mm256_max_ps(_mm256_castpd_ps(_mm256_unpacklo_pd(even, odd)),
+                             _mm256_castpd_ps(_mm256_unpackhi_pd(even, odd)));
     }
-    return most;
+    return _mm256_max_ps(_mm256_permute2f128_ps(b[0], b[1], 0x20),
+                         _mm256_permute2f128_ps(b[0], b[1], 0x31));
+}
+
+/* c of the sub-blocks [first, end), and the least of the others. `all`: the query sees all their
+ * keys. */
+TARGET INLINE __m256 find_tops(const struct engine_attend_tile *tile, int64_t r, int64_t first,
+                               int64_t end, bool all)
+{
+    _Static_assert(ENGINE_ATTEND_SUBS == 8, "a vector has a lane for each sub-block");
+    const __m256 low = _mm256_set1_ps(-ENGINE_ATTEND_LIMIT);
+    __m256 top[ENGINE_ATTEND_SUBS] = {low, low, low, low, low, low, low, low};
+    for (int64_t s = first; s < end; s++) {
+        for (int64_t j = SUB * s; j < SUB * (s + 1); j += 8) {
+            __m256 t = _mm256_loadu_ps(tile->t[r] + j);
+            if (!all) t = _mm256_blendv_ps(low, t, seen_of(tile, r, j));
+            /* The second operand is what remains beside NaN. */
+            top[s] = _mm256_max_ps(t, top[s]);
+        }
+    }
+    return _mm256_ceil_ps(largest_of_each(top));
+}
+
+/* engine_attend_exp2. */
+TARGET INLINE __m256 exp2_8(__m256 x)
+{
+    const __m256 shifted = _mm256_add_ps(x, _mm256_set1_ps(127.0f));
+    const __m256i bits = _mm256_slli_epi32(_mm256_cvttps_epi32(shifted), 23);
+    return _mm256_and_ps(_mm256_castsi256_ps(bits),
+                         _mm256_cmp_ps(x, _mm256_set1_ps(-127.0f), _CMP_GT_OQ));
 }
 
 /* Weights of the 8 keys from j on: numbers for those that are not seen. */
@@ -289,9 +312,9 @@ TARGET INLINE __m256 weights8(const float *t, __m256 least, __m256 shift)
     return _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(w), exponent));
 }
 
-/* A sub-block's codes; adds to the row's lanes. */
+/* A sub-block's codes; adds to the row's lanes. `all`: as above. */
 TARGET INLINE void weigh(struct engine_attend_tile *tile, int64_t r, int64_t s, float c,
-                         const float *inverse, __m256 *total)
+                         const float *inverse, __m256 *total, bool all)
 {
     const __m256 least = _mm256_set1_ps(c - 126.0f), shift = _mm256_set1_ps(engine_attend_shift(c));
     const __m256 scale = _mm256_set1_ps(tile->scale[r][s]);
@@ -300,9 +323,13 @@ TARGET INLINE void weigh(struct engine_attend_tile *tile, int64_t r, int64_t s, 
         __m256i code[2];
         UNROLL
         for (int i = 0; i < 2; i++) {
-            const __m256 seen = seen_of(tile, r, j + 8 * i);
-            const __m256 w = _mm256_and_ps(weights8(tile->t[r] + j + 8 * i, least, shift), seen);
-            const __m256 factor = _mm256_and_ps(_mm256_loadu_ps(inverse + j + 8 * i), seen);
+            __m256 w = weights8(tile->t[r] + j + 8 * i, least, shift);
+            __m256 factor = _mm256_loadu_ps(inverse + j + 8 * i);
+            if (!all) {
+                const __m256 seen = seen_of(tile, r, j + 8 * i);
+                w = _mm256_and_ps(w, seen);
+                factor = _mm256_and_ps(factor, seen);
+            }
             lane[i] = _mm256_fmadd_ps(w, factor, lane[i]);
             code[i] = _mm256_cvtps_epi32(w); /* of NaN: -2^31, which becomes 0 below */
         }
@@ -313,23 +340,32 @@ TARGET INLINE void weigh(struct engine_attend_tile *tile, int64_t r, int64_t s, 
     for (int i = 0; i < 2; i++) total[i] = _mm256_fmadd_ps(lane[i], scale, total[i]);
 }
 
+TARGET INLINE void weigh_row(struct engine_attend_tile *tile, int64_t r, int64_t first, int64_t end,
+                             const float *inverse, bool all)
+{
+    float c[ENGINE_ATTEND_SUBS];
+    const __m256 top = find_tops(tile, r, first, end, all);
+    const __m256 wild = _mm256_cmp_ps(top, _mm256_set1_ps(ENGINE_ATTEND_LIMIT), _CMP_GT_OQ);
+    const float most = largest8(top);
+    __m256 total[2] = {_mm256_setzero_ps(), _mm256_setzero_ps()};
+    _mm256_storeu_ps(tile->scale[r], exp2_8(_mm256_sub_ps(top, _mm256_set1_ps(most))));
+    _mm256_storeu_ps(c, _mm256_blendv_ps(top, _mm256_set1_ps(NAN), wild));
+    for (int64_t s = first; s < end; s++) weigh(tile, r, s, c[s], inverse, total, all);
+    const __m256 a = _mm256_add_ps(total[0], total[1]);
+    __m128 b = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
+    b = _mm_add_ps(b, _mm_movehl_ps(b, b));
+    tile->sum[r] = _mm_cvtss_f32(_mm_add_ss(b, _mm_movehdup_ps(b)));
+    tile->base[r] = most - ENGINE_ATTEND_WEIGHT_BITS;
+}
+
 TARGET static void weights_avx2(int64_t first, int64_t end, const float *inverse,
                                 struct engine_attend_tile *tile)
 {
-    for (int64_t r = 0; r < tile->n_rows; r++) {
-        float c[ENGINE_ATTEND_SUBS];
-        const float most = find_tops(tile, r, first, end, c);
-        __m256 total[2] = {_mm256_setzero_ps(), _mm256_setzero_ps()};
-        for (int64_t s = first; s < end; s++) {
-            tile->scale[r][s] = engine_attend_exp2(c[s] - most);
-            weigh(tile, r, s, c[s] > ENGINE_ATTEND_LIMIT ? NAN : c[s], inverse, total);
-        }
-        const __m256 a = _mm256_add_ps(total[0], total[1]);
-        __m128 b = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
-        b = _mm_add_ps(b, _mm_movehl_ps(b, b));
-        tile->sum[r] = _mm_cvtss_f32(_mm_add_ss(b, _mm_movehdup_ps(b)));
-        tile->base[r] = most - ENGINE_ATTEND_WEIGHT_BITS;
-    }
+    for (int64_t r = 0; r < tile->n_rows; r++)
+        if (tile->lo[r] <= SUB * first && tile->hi[r] >= SUB * end)
+            weigh_row(tile, r, first, end, inverse, true);
+        else
+            weigh_row(tile, r, first, end, inverse, false);
 }
 
 /* ---- Sums ---- */
@@ -348,16 +384,14 @@ TARGET INLINE void sums_tile(int64_t dv, int64_t first, int64_t end, const char 
         __m256i sum[ENGINE_ATTEND_ROWS][2];
         UNROLL
         for (int r = 0; r < nr; r++) sum[r][0] = sum[r][1] = _mm256_setzero_si256();
-        for (int i = 0; i < SUB; i += 2) {
-            const char *group = values + i / GROUP * bytes;
-            const int16_t *v = engine_attend_codes(group) + 2 * at + i % GROUP * pad;
-            __m256i low = load(v), high = load(v + 16);
-            if (ahead) quant_prefetch_pages(ahead + (s - first) * 2 * bytes + 128 * i, 256);
-            UNROLL
-            for (int r = 0; r < nr; r++) {
-                __m256i w = broadcast_pair(tile->codes[r] + SUB * s + i);
-                mad_pairs(&sum[r][0], low, w);
-                mad_pairs(&sum[r][1], high, w);
+        for (int g = 0; g < SUB / GROUP; g++) {
+            const int16_t *v = engine_attend_codes(values + g * bytes) + 2 * at;
+            if (ahead) quant_prefetch_pages(ahead + ((s - first) * 2 + g) * bytes, (size_t)bytes);
+            for (int i = 0; i < GROUP; i += 2, v += 2 * pad) {
+                __m256i low = load(v), high = load(v + 16);
+                UNROLL
+                for (int r = 0; r < nr; r++)
+                    mad_pairs(sum[r], low, high, tile->codes[r] + SUB * s + GROUP * g + i);
             }
         }
         UNROLL
@@ -367,12 +401,14 @@ TARGET INLINE void sums_tile(int64_t dv, int64_t first, int64_t end, const char 
             *to = _mm256_fmadd_ps(_mm256_cvtepi32_ps(sum[i / 2][i % 2]), scale, *to);
         }
     }
+    UNROLL
     for (int r = 0; r < nr; r++) {
         if (n == 16) {
             _mm256_storeu_ps(o[r] + at, total[r][0]);
             _mm256_storeu_ps(o[r] + at + 8, total[r][1]);
         } else {
-            memcpy(o[r] + at, total[r], (size_t)n * sizeof **o);
+            const __m256 rest[2] = {total[r][0], total[r][1]};
+            memcpy(o[r] + at, rest, (size_t)n * sizeof **o);
         }
     }
 }
