@@ -238,7 +238,7 @@ TARGET INLINE void minima(int sub_len, const struct quant_panel256 *w,
             __m256i pair = pair_of_sums(x, sub_len, i, col + c);
             EACH (h, 2) {
                 __m256i min = _mm256_load_si256((const __m256i *)w->min[i][HALF * h]);
-                sum[h][c] = _mm256_add_epi32(sum[h][c], _mm256_madd_epi16(min, pair));
+                sum[h][c] = add_widened(sum[h][c], min, pair);
             }
         }
     }
@@ -261,7 +261,7 @@ TARGET INLINE void subtract_offset(int offset, int sub_len, const struct quant_p
         }
         EACH (c, NC) {
             __m256i pair = pair_of_sums(x, sub_len, i, col + c);
-            EACH (h, 2) sum[h][c] = _mm256_add_epi32(sum[h][c], _mm256_madd_epi16(scales[h], pair));
+            EACH (h, 2) sum[h][c] = add_widened(sum[h][c], scales[h], pair);
         }
     }
     EACH (c, NC)
