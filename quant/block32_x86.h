@@ -53,63 +53,22 @@ QUANT_TARGET_AVX2 QUANT_INLINE void quant_scales_avx2(const uint8_t *at, size_t 
     *m = _mm256_cvtph_ps(_mm_unpackhi_epi64(first, last));
 }
 
-/* Four partial sums of each of eight rows, rows i and i + 4 in part[i], to one sum per row. Where
- * sums fit 16 bits, a multiplication by 1 adds neighbours: two operations instead of three. */
-QUANT_TARGET_AVX2 QUANT_INLINE __m256i quant_fold_avx2(int narrow, const __m256i part[4])
+/* Four partial sums of each of eight rows become one sum per row, in two steps. Where sums fit 16
+ * bits, a multiplication by 1 adds neighbours: two operations instead of three. */
+QUANT_TARGET_AVX2 QUANT_INLINE __m256i quant_fold_pairs_avx2(int narrow, __m256i a, __m256i b)
 {
-    const __m256i one = _mm256_set1_epi16(1);
-    __m256i t0, t1;
-    if (narrow == 0) {
-        t0 = _mm256_add_epi32(_mm256_unpacklo_epi32(part[0], part[1]),
-                              _mm256_unpackhi_epi32(part[0], part[1]));
-        t1 = _mm256_add_epi32(_mm256_unpacklo_epi32(part[2], part[3]),
-                              _mm256_unpackhi_epi32(part[2], part[3]));
-        return _mm256_add_epi32(_mm256_unpacklo_epi64(t0, t1), _mm256_unpackhi_epi64(t0, t1));
-    }
-    t0 = _mm256_madd_epi16(_mm256_packs_epi32(part[0], part[1]), one);
-    t1 = _mm256_madd_epi16(_mm256_packs_epi32(part[2], part[3]), one);
-    if (narrow == 2) return _mm256_madd_epi16(_mm256_packs_epi32(t0, t1), one);
-    __m256 f0 = _mm256_castsi256_ps(t0), f1 = _mm256_castsi256_ps(t1);
+    if (narrow > 0) return _mm256_madd_epi16(_mm256_packs_epi32(a, b), _mm256_set1_epi16(1));
+    return _mm256_add_epi32(_mm256_unpacklo_epi32(a, b), _mm256_unpackhi_epi32(a, b));
+}
+
+QUANT_TARGET_AVX2 QUANT_INLINE __m256i quant_fold_rest_avx2(int narrow, __m256i a, __m256i b)
+{
+    if (narrow == 2) return quant_fold_pairs_avx2(narrow, a, b);
+    if (narrow == 0)
+        return _mm256_add_epi32(_mm256_unpacklo_epi64(a, b), _mm256_unpackhi_epi64(a, b));
+    __m256 f0 = _mm256_castsi256_ps(a), f1 = _mm256_castsi256_ps(b);
     return _mm256_add_epi32(_mm256_castps_si256(_mm256_shuffle_ps(f0, f1, 0x88)),
                             _mm256_castps_si256(_mm256_shuffle_ps(f0, f1, 0xdd)));
-}
-
-/* What a step leaves to the next one: folding and adding are a long chain of dependent operations,
- * which then overlaps with the products of the next block. */
-struct quant_step {
-    __m256i part[4];
-    __m256 scale; /* d_w * d_a */
-    __m256 t;     /* quant/quant.h; where the type has minima */
-    __m256i less; /* offset * (sum of q) */
-};
-
-QUANT_TARGET_AVX2 QUANT_INLINE struct quant_step
-quant_step_products(struct quant_form32 form, quant_sums *sums, quant_scales *scales,
-                    const uint8_t *block, size_t row_bytes, const struct quant_act *a, int64_t b)
-{
-    struct quant_step step;
-    const __m128i *q = (const __m128i *)(a->q + 32 * b);
-    __m256i q_low = _mm256_broadcastsi128_si256(q[0]), q_high = _mm256_broadcastsi128_si256(q[1]);
-    __m256 d, m;
-
-    for (int i = 0; i < 4; i++)
-        step.part[i] =
-            sums(block + (size_t)i * row_bytes, block + (size_t)(i + 4) * row_bytes, q_low, q_high);
-    scales(block, row_bytes, &d, &m);
-    step.scale = _mm256_mul_ps(d, _mm256_set1_ps(a->d[b]));
-    if (form.has_min) step.t = _mm256_mul_ps(m, _mm256_set1_ps(a->s[b]));
-    if (form.offset != 0) step.less = _mm256_set1_epi32(form.offset * a->sum[b]);
-    return step;
-}
-
-/* v of quant/quant.h, for each lane's block. */
-QUANT_TARGET_AVX2 QUANT_INLINE __m256 quant_step_value(struct quant_form32 form,
-                                                       const struct quant_step *step)
-{
-    __m256i isum = quant_fold_avx2(form.narrow, step->part);
-    if (form.offset != 0) isum = _mm256_sub_epi32(isum, step->less);
-    __m256 v = _mm256_cvtepi32_ps(isum);
-    return form.has_min ? _mm256_fmadd_ps(step->scale, v, step->t) : _mm256_mul_ps(step->scale, v);
 }
 
 /* What the groups of rows of a gemv have in common. */
@@ -122,12 +81,31 @@ struct quant_product32 {
     const struct quant_act *a;
 };
 
-QUANT_TARGET_AVX2 QUANT_INLINE struct quant_step
-quant_step_at(const struct quant_product32 *p, const uint8_t *block, size_t stride, int64_t b)
+/* v of quant/quant.h of block number b of eight rows. */
+QUANT_TARGET_AVX2 QUANT_INLINE __m256 quant_eight_values(const struct quant_product32 *p,
+                                                         const uint8_t *block, size_t stride,
+                                                         int64_t b)
 {
-    for (size_t i = 0; i < QUANT_GEMV_ROWS; i++)
-        quant_far_prefetch(block + i * stride, p->ahead, 1);
-    return quant_step_products(p->form, p->sums, p->scales, block, stride, p->a, b);
+    const struct quant_form32 form = p->form;
+    const __m128i *q = (const __m128i *)(p->a->q + 32 * b);
+    const __m256i q_low = _mm256_broadcastsi128_si256(q[0]);
+    const __m256i q_high = _mm256_broadcastsi128_si256(q[1]);
+    __m256i two[2];
+    __m256 d, m;
+    for (size_t i = 0; i < 2; i++) {
+        const uint8_t *even = block + 2 * i * stride, *odd = even + stride;
+        __m256i first = p->sums(even, even + 4 * stride, q_low, q_high);
+        __m256i second = p->sums(odd, odd + 4 * stride, q_low, q_high);
+        two[i] = quant_fold_pairs_avx2(form.narrow, first, second);
+    }
+    __m256i isum = quant_fold_rest_avx2(form.narrow, two[0], two[1]);
+    if (form.offset != 0)
+        isum = _mm256_sub_epi32(isum, _mm256_set1_epi32(form.offset * p->a->sum[b]));
+    p->scales(block, stride, &d, &m);
+    const __m256 scale = _mm256_mul_ps(d, _mm256_set1_ps(p->a->d[b]));
+    const __m256 v = _mm256_cvtepi32_ps(isum);
+    if (!form.has_min) return _mm256_mul_ps(scale, v);
+    return _mm256_fmadd_ps(scale, v, _mm256_mul_ps(m, _mm256_set1_ps(p->a->s[b])));
 }
 
 QUANT_TARGET_AVX2 QUANT_INLINE void quant_eight_rows(const void *product, const uint8_t *block,
@@ -135,15 +113,10 @@ QUANT_TARGET_AVX2 QUANT_INLINE void quant_eight_rows(const void *product, const 
 {
     const struct quant_product32 *p = product;
     __m256 acc = _mm256_setzero_ps();
-    if (p->n_blocks > 0) {
-        struct quant_step last = quant_step_at(p, block, stride, 0);
-        for (int64_t b = 1; b < p->n_blocks; b++) {
-            block += p->form.block_bytes;
-            struct quant_step step = quant_step_at(p, block, stride, b);
-            acc = _mm256_add_ps(acc, quant_step_value(p->form, &last));
-            last = step;
-        }
-        acc = _mm256_add_ps(acc, quant_step_value(p->form, &last));
+    for (int64_t b = 0; b < p->n_blocks; b++, block += p->form.block_bytes) {
+        for (size_t i = 0; i < QUANT_GEMV_ROWS; i++)
+            quant_far_prefetch(block + i * stride, p->ahead, 1);
+        acc = _mm256_add_ps(acc, quant_eight_values(p, block, stride, b));
     }
     _mm256_storeu_ps(sum, acc);
 }
