@@ -24,8 +24,8 @@ enum { QUANT_GEMV_ROWS = 8 };
  * elements 16 to 31. */
 typedef __m256i quant_sums(const uint8_t *even, const uint8_t *odd, __m256i q_low, __m256i q_high);
 
-/* The scales of one block of eight rows that are row_bytes apart; m only where there are minima. */
-typedef void quant_scales(const uint8_t *block, size_t row_bytes, __m256 *d, __m256 *m);
+/* The scales of a block of each of eight rows; minima only where the type has them. */
+typedef void quant_scales(const uint8_t *const row[8], __m256 *d, __m256 *m);
 
 /* 16 bytes at each of two places. */
 QUANT_TARGET_AVX2 QUANT_INLINE __m256i quant_pair_avx2(const uint8_t *low, const uint8_t *high)
@@ -34,23 +34,27 @@ QUANT_TARGET_AVX2 QUANT_INLINE __m256i quant_pair_avx2(const uint8_t *low, const
     return _mm256_inserti128_si256(v, _mm_loadu_si128((const __m128i *)high), 1);
 }
 
-/* The 32-bit word at `at` and one in the next row, their 16-bit halves side by side. */
-QUANT_TARGET_AVX2 QUANT_INLINE __m128i quant_two_words_avx2(const uint8_t *at, size_t row_bytes)
-{
-    return _mm_unpacklo_epi16(_mm_cvtsi32_si128(quant_load32(at)),
-                              _mm_cvtsi32_si128(quant_load32(at + row_bytes)));
-}
-
-/* The 32-bit words at the same place of eight rows: their low halves as half-precision numbers to
- * *d, their high halves to *m. */
-QUANT_TARGET_AVX2 QUANT_INLINE void quant_scales_avx2(const uint8_t *at, size_t row_bytes,
-                                                      __m256 *d, __m256 *m)
+/* The 32-bit words at the start of eight rows' blocks: their low halves, and their high halves. */
+QUANT_TARGET_AVX2 QUANT_INLINE void quant_row_halves_avx2(const uint8_t *const row[8], __m128i *low,
+                                                          __m128i *high)
 {
     __m128i two[4];
-    for (size_t i = 0; i < 4; i++) two[i] = quant_two_words_avx2(at + 2 * i * row_bytes, row_bytes);
+    for (int i = 0; i < 4; i++)
+        two[i] = _mm_unpacklo_epi16(_mm_cvtsi32_si128(quant_load32(row[2 * i])),
+                                    _mm_cvtsi32_si128(quant_load32(row[2 * i + 1])));
     __m128i first = _mm_unpacklo_epi32(two[0], two[1]), last = _mm_unpacklo_epi32(two[2], two[3]);
-    *d = _mm256_cvtph_ps(_mm_unpacklo_epi64(first, last));
-    *m = _mm256_cvtph_ps(_mm_unpackhi_epi64(first, last));
+    *low = _mm_unpacklo_epi64(first, last);
+    *high = _mm_unpackhi_epi64(first, last);
+}
+
+/* As most types have them: half-precision numbers, one after the other. */
+QUANT_TARGET_AVX2 QUANT_INLINE void quant_scales_avx2(const uint8_t *const row[8], __m256 *d,
+                                                      __m256 *m)
+{
+    __m128i low, high;
+    quant_row_halves_avx2(row, &low, &high);
+    *d = _mm256_cvtph_ps(low);
+    *m = _mm256_cvtph_ps(high);
 }
 
 /* Four partial sums of each of eight rows become one sum per row, in two steps. Where sums fit 16
@@ -90,18 +94,19 @@ QUANT_TARGET_AVX2 QUANT_INLINE __m256 quant_eight_values(const struct quant_prod
     const __m128i *q = (const __m128i *)(p->a->q + 32 * b);
     const __m256i q_low = _mm256_broadcastsi128_si256(q[0]);
     const __m256i q_high = _mm256_broadcastsi128_si256(q[1]);
+    const uint8_t *row[QUANT_GEMV_ROWS];
     __m256i two[2];
     __m256 d, m;
-    for (size_t i = 0; i < 2; i++) {
-        const uint8_t *even = block + 2 * i * stride, *odd = even + stride;
-        __m256i first = p->sums(even, even + 4 * stride, q_low, q_high);
-        __m256i second = p->sums(odd, odd + 4 * stride, q_low, q_high);
+    for (size_t i = 0; i < QUANT_GEMV_ROWS; i++) row[i] = block + i * stride;
+    for (int i = 0; i < 2; i++) {
+        __m256i first = p->sums(row[2 * i], row[2 * i + 4], q_low, q_high);
+        __m256i second = p->sums(row[2 * i + 1], row[2 * i + 5], q_low, q_high);
         two[i] = quant_fold_pairs_avx2(form.narrow, first, second);
     }
     __m256i isum = quant_fold_rest_avx2(form.narrow, two[0], two[1]);
     if (form.offset != 0)
         isum = _mm256_sub_epi32(isum, _mm256_set1_epi32(form.offset * p->a->sum[b]));
-    p->scales(block, stride, &d, &m);
+    p->scales(row, &d, &m);
     const __m256 scale = _mm256_mul_ps(d, _mm256_set1_ps(p->a->d[b]));
     const __m256 v = _mm256_cvtepi32_ps(isum);
     if (!form.has_min) return _mm256_mul_ps(scale, v);
@@ -245,21 +250,6 @@ QUANT_TARGET_AVX512 QUANT_INLINE void quant_transpose_avx512(const uint8_t *cons
     t[3] = _mm512_unpackhi_epi64(hi01, hi23);
 }
 
-/* The 16-bit word at byte `offset` of 8 rows. */
-QUANT_TARGET_AVX2 QUANT_INLINE __m128i quant_row_words_avx2(const uint8_t *const row[8],
-                                                            size_t offset)
-{
-    __m128i v = _mm_setzero_si128();
-    v = _mm_insert_epi16(v, quant_load16(row[0] + offset), 0);
-    v = _mm_insert_epi16(v, quant_load16(row[1] + offset), 1);
-    v = _mm_insert_epi16(v, quant_load16(row[2] + offset), 2);
-    v = _mm_insert_epi16(v, quant_load16(row[3] + offset), 3);
-    v = _mm_insert_epi16(v, quant_load16(row[4] + offset), 4);
-    v = _mm_insert_epi16(v, quant_load16(row[5] + offset), 5);
-    v = _mm_insert_epi16(v, quant_load16(row[6] + offset), 6);
-    return _mm_insert_epi16(v, quant_load16(row[7] + offset), 7);
-}
-
 /* The 32-bit word at byte `offset` of 8 rows. */
 QUANT_TARGET_AVX2 QUANT_INLINE __m256i quant_row_dwords_avx2(const uint8_t *const row[8],
                                                              size_t offset)
@@ -334,18 +324,9 @@ QUANT_TARGET_AVX512 QUANT_INLINE __m512i quant_join_avx512(__m256i low, __m256i 
 /* The codes of a block of each of 8 (AVX2) or 16 rows as a panel wants them. */
 typedef void quant_panel_codes_avx2(const uint8_t *const at[8], __m256i q[8]);
 typedef void quant_panel_codes_avx512(const uint8_t *const at[16], __m512i q[8]);
-/* The scales of a block of each of eight rows, where they are not binary16 at byte 0. */
-typedef __m256 quant_panel_scales_avx2(const uint8_t *const at[8]);
-
-QUANT_TARGET_AVX2 QUANT_INLINE __m256 quant_half_scales_avx2(const uint8_t *const at[8])
-{
-    return _mm256_cvtph_ps(quant_row_words_avx2(at, 0));
-}
-
 QUANT_TARGET_AVX2 QUANT_INLINE void
-quant_unpack32_avx2(struct quant_form32 form, quant_panel_scales_avx2 *scales,
-                    quant_panel_codes_avx2 *codes, int64_t n_blocks,
-                    const void *const row[QUANT_PANEL_ROWS], void *panel)
+quant_unpack32_avx2(struct quant_form32 form, quant_scales *scales, quant_panel_codes_avx2 *codes,
+                    int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS], void *panel)
 {
     struct quant_panel32 *p = panel;
     const uint8_t *at[QUANT_PANEL_ROWS];
@@ -353,10 +334,10 @@ quant_unpack32_avx2(struct quant_form32 form, quant_panel_scales_avx2 *scales,
     for (int64_t b = 0; b < n_blocks; b++, p++) {
         for (int r = 0; r < QUANT_PANEL_ROWS; r += 8) {
             __m256i q[8];
-            __m256 m = _mm256_setzero_ps();
-            if (form.has_min) m = _mm256_cvtph_ps(quant_row_words_avx2(at + r, 2));
-            _mm256_store_ps(p->d + r, scales(at + r));
-            _mm256_store_ps(p->m + r, m);
+            __m256 d, m;
+            scales(at + r, &d, &m);
+            _mm256_store_ps(p->d + r, d);
+            _mm256_store_ps(p->m + r, form.has_min ? m : _mm256_setzero_ps());
             codes(at + r, q);
             quant_put_avx2(p, r, q);
         }
@@ -373,8 +354,10 @@ quant_half_scales_avx512(bool has_min, const uint8_t *const at[16], __m512 *d, _
             quant_join_avx512(quant_row_dwords_avx2(at, 0), quant_row_dwords_avx2(at + 8, 0)), d,
             m);
     } else {
-        *d = _mm512_cvtph_ps(
-            _mm256_set_m128i(quant_row_words_avx2(at + 8, 0), quant_row_words_avx2(at, 0)));
+        __m128i low[2], high;
+        quant_row_halves_avx2(at, &low[0], &high);
+        quant_row_halves_avx2(at + 8, &low[1], &high);
+        *d = _mm512_cvtph_ps(_mm256_set_m128i(low[1], low[0]));
         *m = _mm512_setzero_ps();
     }
 }

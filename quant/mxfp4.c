@@ -127,11 +127,12 @@ SUPER_AVX2 __m256 scales_of_avx2(__m256i e)
     return _mm256_castsi256_ps(_mm256_blendv_epi8(subnormal, normal, large));
 }
 
-/* The scale of the block at each of eight places. */
-SUPER_AVX2 __m256 panel_scales_avx2(const uint8_t *const at[8])
+/* Of the words that begin the blocks, e is the lowest byte. */
+QUANT_TARGET_AVX2 QUANT_INLINE void scales_avx2(const uint8_t *const row[8], __m256 *d, __m256 *m)
 {
-    return scales_of_avx2(
-        _mm256_setr_epi32(*at[0], *at[1], *at[2], *at[3], *at[4], *at[5], *at[6], *at[7]));
+    __m256i words = quant_row_dwords_avx2(row, 0);
+    *d = scales_of_avx2(_mm256_and_si256(words, _mm256_set1_epi32(0xff)));
+    *m = _mm256_setzero_ps();
 }
 
 QUANT_TARGET_AVX2 QUANT_INLINE void panel_codes_avx2(const uint8_t *const at[8], __m256i q[8])
@@ -145,7 +146,7 @@ QUANT_TARGET_AVX2 QUANT_INLINE void panel_codes_avx2(const uint8_t *const at[8],
 QUANT_TARGET_AVX2 static void unpack_avx2(int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS],
                                           void *panel)
 {
-    quant_unpack32_avx2(form, panel_scales_avx2, panel_codes_avx2, n_blocks, row, panel);
+    quant_unpack32_avx2(form, scales_avx2, panel_codes_avx2, n_blocks, row, panel);
 }
 
 /* 4 * 24 * 127 fits 16 bits. */
@@ -158,17 +159,6 @@ QUANT_TARGET_AVX2 QUANT_INLINE __m256i sums_avx2(const uint8_t *even, const uint
     low = _mm256_maddubs_epi16(low, q_low);
     high = _mm256_maddubs_epi16(high, q_high);
     return _mm256_madd_epi16(_mm256_add_epi16(low, high), _mm256_set1_epi16(1));
-}
-
-/* Of the words that begin the blocks, e is the lowest byte. */
-QUANT_TARGET_AVX2 QUANT_INLINE void scales_avx2(const uint8_t *block, size_t row_bytes, __m256 *d,
-                                                __m256 *m)
-{
-    const uint8_t *at[8];
-    for (int i = 0; i < 8; i++) at[i] = block + (size_t)i * row_bytes;
-    __m256i words = quant_row_dwords_avx2(at, 0);
-    *d = scales_of_avx2(_mm256_and_si256(words, _mm256_set1_epi32(0xff)));
-    *m = _mm256_setzero_ps();
 }
 
 QUANT_TARGET_AVX2 static void gemv_avx2(int64_t k, const struct quant_rows *rows,
