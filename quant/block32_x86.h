@@ -324,6 +324,7 @@ QUANT_TARGET_AVX512 QUANT_INLINE __m512i quant_join_avx512(__m256i low, __m256i 
 /* The codes of a block of each of 8 (AVX2) or 16 rows as a panel wants them. */
 typedef void quant_panel_codes_avx2(const uint8_t *const at[8], __m256i q[8]);
 typedef void quant_panel_codes_avx512(const uint8_t *const at[16], __m512i q[8]);
+
 QUANT_TARGET_AVX2 QUANT_INLINE void
 quant_unpack32_avx2(struct quant_form32 form, quant_scales *scales, quant_panel_codes_avx2 *codes,
                     int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS], void *panel)
