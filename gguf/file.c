@@ -64,6 +64,9 @@ static bool map_descriptor(int fd, struct gguf_part_facts *to, struct base_error
         return base_fail(err, BASE_NO_MEMORY, "too large for the address space");
     void *map = mmap(NULL, (size_t)to->size, PROT_READ, MAP_SHARED, fd, 0);
     if (map == MAP_FAILED) return fail_system(err, "map");
+    /* What is not in memory yet then comes in huge pages, where the file system can: one fault for
+     * 2 MB now, and in every process that maps the file later. Advice may be refused. */
+    (void)madvise(map, (size_t)to->size, MADV_HUGEPAGE);
     to->bytes = map;
     return true;
 }

@@ -16,7 +16,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { VERSION = 3, OUTPUT_ROOM = 1 << 18 };
+enum { VERSION = 3 };
+
+/* Bytes of a system call. Linux keeps what one call wrote in pages as large as it was, where the
+ * file system can; in pieces of a huge page a mapping of the file has huge pages (gguf/file.c). */
+enum { OUTPUT_ROOM = 1 << 21 };
 
 struct out_entry {
     struct base_buffer key;
@@ -401,10 +405,16 @@ static bool flush(struct gguf_writer *w)
 
 static bool put(struct gguf_writer *w, const void *bytes, uint64_t size)
 {
-    if (size > OUTPUT_ROOM - w->output_size && !flush(w)) return false;
-    if (size >= OUTPUT_ROOM) return write_all(w, bytes, size);
-    if (size) memcpy(w->output + w->output_size, bytes, size);
-    w->output_size += size;
+    const char *from = bytes;
+    while (size) {
+        uint64_t room = OUTPUT_ROOM - w->output_size;
+        uint64_t n = size < room ? size : room;
+        memcpy(w->output + w->output_size, from, n);
+        w->output_size += n;
+        from += n;
+        size -= n;
+        if (w->output_size == OUTPUT_ROOM && !flush(w)) return false;
+    }
     return true;
 }
 
