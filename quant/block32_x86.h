@@ -85,32 +85,50 @@ struct quant_product32 {
     const struct quant_act *a;
 };
 
-/* v of quant/quant.h of block number b of eight rows. */
-QUANT_TARGET_AVX2 QUANT_INLINE __m256 quant_eight_values(const struct quant_product32 *p,
-                                                         const uint8_t *block, size_t stride,
-                                                         int64_t b)
+/* What a step leaves to the next one, of a block of each of eight rows: the rest is a long chain of
+ * dependent operations, which then waits behind the products of the next block and not before them.
+ * Half folded, it fits the registers of AVX2. */
+struct quant_step {
+    __m256i two[2]; /* half folded sums */
+    __m256i less;   /* offset * (sum of q), where the type has an offset */
+    __m256 scale;   /* d_w * d_a */
+    __m256 t;       /* quant/quant.h, where the type has minima */
+};
+
+QUANT_TARGET_AVX2 QUANT_INLINE struct quant_step
+quant_step_begin(const struct quant_product32 *p, const uint8_t *block, size_t stride, int64_t b)
 {
     const struct quant_form32 form = p->form;
     const __m128i *q = (const __m128i *)(p->a->q + 32 * b);
     const __m256i q_low = _mm256_broadcastsi128_si256(q[0]);
     const __m256i q_high = _mm256_broadcastsi128_si256(q[1]);
     const uint8_t *row[QUANT_GEMV_ROWS];
-    __m256i two[2];
+    struct quant_step step;
     __m256 d, m;
-    for (size_t i = 0; i < QUANT_GEMV_ROWS; i++) row[i] = block + i * stride;
+    for (size_t i = 0; i < QUANT_GEMV_ROWS; i++) {
+        row[i] = block + i * stride;
+        quant_far_prefetch(row[i], p->ahead, 1);
+    }
     for (int i = 0; i < 2; i++) {
         __m256i first = p->sums(row[2 * i], row[2 * i + 4], q_low, q_high);
         __m256i second = p->sums(row[2 * i + 1], row[2 * i + 5], q_low, q_high);
-        two[i] = quant_fold_pairs_avx2(form.narrow, first, second);
+        step.two[i] = quant_fold_pairs_avx2(form.narrow, first, second);
     }
-    __m256i isum = quant_fold_rest_avx2(form.narrow, two[0], two[1]);
-    if (form.offset != 0)
-        isum = _mm256_sub_epi32(isum, _mm256_set1_epi32(form.offset * p->a->sum[b]));
     p->scales(row, &d, &m);
-    const __m256 scale = _mm256_mul_ps(d, _mm256_set1_ps(p->a->d[b]));
+    step.scale = _mm256_mul_ps(d, _mm256_set1_ps(p->a->d[b]));
+    if (form.has_min) step.t = _mm256_mul_ps(m, _mm256_set1_ps(p->a->s[b]));
+    if (form.offset != 0) step.less = _mm256_set1_epi32(form.offset * p->a->sum[b]);
+    return step;
+}
+
+/* v of quant/quant.h, for each lane's block. */
+QUANT_TARGET_AVX2 QUANT_INLINE __m256 quant_step_end(struct quant_form32 form,
+                                                     const struct quant_step *step)
+{
+    __m256i isum = quant_fold_rest_avx2(form.narrow, step->two[0], step->two[1]);
+    if (form.offset != 0) isum = _mm256_sub_epi32(isum, step->less);
     const __m256 v = _mm256_cvtepi32_ps(isum);
-    if (!form.has_min) return _mm256_mul_ps(scale, v);
-    return _mm256_fmadd_ps(scale, v, _mm256_mul_ps(m, _mm256_set1_ps(p->a->s[b])));
+    return form.has_min ? _mm256_fmadd_ps(step->scale, v, step->t) : _mm256_mul_ps(step->scale, v);
 }
 
 QUANT_TARGET_AVX2 QUANT_INLINE void quant_eight_rows(const void *product, const uint8_t *block,
@@ -118,10 +136,15 @@ QUANT_TARGET_AVX2 QUANT_INLINE void quant_eight_rows(const void *product, const 
 {
     const struct quant_product32 *p = product;
     __m256 acc = _mm256_setzero_ps();
-    for (int64_t b = 0; b < p->n_blocks; b++, block += p->form.block_bytes) {
-        for (size_t i = 0; i < QUANT_GEMV_ROWS; i++)
-            quant_far_prefetch(block + i * stride, p->ahead, 1);
-        acc = _mm256_add_ps(acc, quant_eight_values(p, block, stride, b));
+    if (p->n_blocks > 0) {
+        struct quant_step last = quant_step_begin(p, block, stride, 0);
+        for (int64_t b = 1; b < p->n_blocks; b++) {
+            block += p->form.block_bytes;
+            struct quant_step step = quant_step_begin(p, block, stride, b);
+            acc = _mm256_add_ps(acc, quant_step_end(p->form, &last));
+            last = step;
+        }
+        acc = _mm256_add_ps(acc, quant_step_end(p->form, &last));
     }
     _mm256_storeu_ps(sum, acc);
 }
