@@ -226,13 +226,6 @@ QUANT_TARGET_AVX2 QUANT_INLINE void quant_decode32_avx2(struct quant_form32 form
 
 /* ---- unpack ---- */
 
-/* Both halves of sixteen dwords as floats: a scale below, a minimum above. */
-QUANT_TARGET_AVX512 QUANT_INLINE void quant_split_scales_avx512(__m512i dm, __m512 *d, __m512 *m)
-{
-    *d = _mm512_cvtph_ps(_mm512_cvtepi32_epi16(dm));
-    *m = _mm512_cvtph_ps(_mm512_cvtepi32_epi16(_mm512_srli_epi32(dm, 16)));
-}
-
 /* Dword i of the 16 bytes at byte `offset` of each of 8 or 16 rows, to t[i], row r at r. */
 QUANT_TARGET_AVX2 QUANT_INLINE void quant_transpose_avx2(const uint8_t *const row[8], size_t offset,
                                                          __m256i t[4])
@@ -373,17 +366,11 @@ quant_unpack32_avx2(struct quant_form32 form, quant_scales *scales, quant_panel_
 QUANT_TARGET_AVX512 QUANT_INLINE void
 quant_half_scales_avx512(bool has_min, const uint8_t *const at[16], __m512 *d, __m512 *m)
 {
-    if (has_min) {
-        quant_split_scales_avx512(
-            quant_join_avx512(quant_row_dwords_avx2(at, 0), quant_row_dwords_avx2(at + 8, 0)), d,
-            m);
-    } else {
-        __m128i low[2], high;
-        quant_row_halves_avx2(at, &low[0], &high);
-        quant_row_halves_avx2(at + 8, &low[1], &high);
-        *d = _mm512_cvtph_ps(_mm256_set_m128i(low[1], low[0]));
-        *m = _mm512_setzero_ps();
-    }
+    __m128i low[2], high[2];
+    quant_row_halves_avx2(at, &low[0], &high[0]);
+    quant_row_halves_avx2(at + 8, &low[1], &high[1]);
+    *d = _mm512_cvtph_ps(_mm256_set_m128i(low[1], low[0]));
+    *m = has_min ? _mm512_cvtph_ps(_mm256_set_m128i(high[1], high[0])) : _mm512_setzero_ps();
 }
 
 QUANT_TARGET_AVX512 QUANT_INLINE void
