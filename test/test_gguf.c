@@ -380,6 +380,37 @@ static void test_write_and_read_back(void **state)
     unlink(path);
 }
 
+/* Data of several of the writer's pieces (2 MB), given in parts that end anywhere. */
+static void test_writes_large_parts(void **state)
+{
+    (void)state;
+    enum { FLOATS = 5 << 18, BYTES = 4 * FLOATS };
+    static const size_t part[] = {1, (1 << 21) - 1, (1 << 21) + 4097, 0, BYTES};
+    const uint64_t ne[] = {FLOATS};
+    char path[128];
+    struct base_error err = BASE_ERROR_INIT;
+    unsigned char *data = malloc(BYTES);
+    assert_non_null(data);
+    for (size_t i = 0; i < BYTES; i++) data[i] = (unsigned char)(i * 2654435761u >> 13);
+    struct gguf_writer *w = gguf_writer_new(&err);
+    gguf_writer_tensor(w, support_str("t"), quant_type_by_id(QUANT_F32), 1, ne);
+    assert_true(gguf_writer_begin(w, support_folder_path("large.gguf", path), &err));
+    for (size_t i = 0, at = 0; at < BYTES; i++) {
+        size_t n = part[i] < BYTES - at ? part[i] : BYTES - at;
+        assert_true(gguf_writer_data(w, data + at, n, &err));
+        at += n;
+    }
+    assert_true(gguf_writer_end(w, &err));
+    gguf_writer_free(w);
+    struct gguf_file *file = support_open_gguf(path);
+    const struct gguf_tensor *t = gguf_tensor_at(file, 0);
+    assert_int_equal(t->size, BYTES);
+    assert_memory_equal(t->data, data, BYTES);
+    gguf_close(file);
+    free(data);
+    unlink(path);
+}
+
 /* Copying every key of a file that holds every kind gives the same bytes. */
 static void test_copy_is_exact(void **state)
 {
@@ -645,6 +676,7 @@ int main(void)
         cmocka_unit_test(test_lookup_finds_each_of_many),
         cmocka_unit_test(test_refuses_what_is_no_file),
         cmocka_unit_test(test_write_and_read_back),
+        cmocka_unit_test(test_writes_large_parts),
         cmocka_unit_test(test_copy_is_exact),
         cmocka_unit_test(test_writer_follows_alignment),
         cmocka_unit_test(test_unfinished_write_leaves_no_trace),
