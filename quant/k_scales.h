@@ -74,6 +74,17 @@ SUPER_AVX2 void k_scales_unpack_avx2(const __m256i head[4], int r, struct quant_
     }
 }
 
+/* The same of 16 rows, whose super-blocks begin `at` bytes from the pointers. */
+SUPER_AVX2 void k_scales_unpack_rows(const void *const row[QUANT_PANEL_ROWS], int64_t at,
+                                     struct quant_panel256 *out)
+{
+    for (int r = 0; r < QUANT_PANEL_ROWS; r += 8) {
+        __m256i head[4];
+        super_rows_load(row + r, at, head);
+        k_scales_unpack_avx2(head, r, out);
+    }
+}
+
 /* Of a group: d, msum and scales. */
 SUPER_AVX2 void k_scales_heads(const void *const block[SUPER_GROUP], const struct super_sums *sums,
                                struct super_group *group, struct super_scales *scales)

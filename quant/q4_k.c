@@ -92,6 +92,25 @@ QUANT_TARGET_AVX2 static void q4_k_unpack_avx2(int64_t n_blocks,
     }
 }
 
+QUANT_TARGET_AVX512 static void
+q4_k_unpack_avx512(int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS], void *panel)
+{
+    struct quant_panel256 *out = panel;
+    for (int64_t b = 0; b < n_blocks; b++, out++) {
+        int64_t at = b * (int64_t)sizeof(struct q4_k_block);
+        k_scales_unpack_rows(row, at, out);
+        for (int i = 0; i < 32; i += 4) { /* words i .. i + 3 of the 32 words of codes */
+            __m512i v[4];
+            super_rows_load_avx512(row, at + (int)offsetof(struct q4_k_block, q) + 4 * i, v);
+            for (int j = 0; j < 4; j++) {
+                int low = 16 * (i / 8) + i % 8 + j;
+                _mm512_storeu_si512(out->q[low], super_bits_avx512(v[j], 0, 15));
+                _mm512_storeu_si512(out->q[low + 8], super_bits_avx512(v[j], 4, 15));
+            }
+        }
+    }
+}
+
 SUPER_AVX2 __m256i q4_k_isum(const void *block, const int8_t *q, int j,
                              const struct super_sums *sums, const struct super_scales *scales,
                              struct super_group *group)
@@ -154,7 +173,7 @@ const struct quant_type quant_type_q4_k = {
             [QUANT_AVX2] = {.decode = q4_k_decode_avx2,
                             .unpack = q4_k_unpack_avx2,
                             .gemv = q4_k_gemv_avx2},
-            [QUANT_AVX512] = {.gemv = q4_k_gemv_avx512},
+            [QUANT_AVX512] = {.unpack = q4_k_unpack_avx512, .gemv = q4_k_gemv_avx512},
 #endif
         },
 };

@@ -98,6 +98,31 @@ QUANT_TARGET_AVX2 static void q5_k_unpack_avx2(int64_t n_blocks,
     }
 }
 
+QUANT_TARGET_AVX512 static void
+q5_k_unpack_avx512(int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS], void *panel)
+{
+    struct quant_panel256 *out = panel;
+    for (int64_t b = 0; b < n_blocks; b++, out++) {
+        int64_t at = b * (int64_t)sizeof(struct q5_k_block);
+        k_scales_unpack_rows(row, at, out);
+        for (int i = 0; i < 8; i += 4) { /* words i .. i + 3 of each sub-block */
+            __m512i v[4], high[4];
+            int words = (int)offsetof(struct q5_k_block, high) + 4 * i;
+            super_rows_load_avx512(row, at + words, high);
+            for (int s = 0; s < 8; s++) {
+                words = (int)offsetof(struct q5_k_block, q) + s / 2 * 32 + 4 * i;
+                if (s % 2 == 0) super_rows_load_avx512(row, at + words, v);
+                for (int j = 0; j < 4; j++) {
+                    __m512i fifth = s < 4 ? _mm512_slli_epi16(high[j], (unsigned)(4 - s))
+                                          : _mm512_srli_epi16(high[j], (unsigned)(s - 4));
+                    __m512i low = super_bits_avx512(v[j], s % 2 * 4, 15);
+                    _mm512_storeu_si512(out->q[8 * s + i + j], super_put_bits(fifth, 16, low));
+                }
+            }
+        }
+    }
+}
+
 SUPER_AVX2 __m256i q5_k_isum(const void *block, const int8_t *q, int j,
                              const struct super_sums *sums, const struct super_scales *scales,
                              struct super_group *group)
@@ -166,7 +191,7 @@ const struct quant_type quant_type_q5_k = {
             [QUANT_AVX2] = {.decode = q5_k_decode_avx2,
                             .unpack = q5_k_unpack_avx2,
                             .gemv = q5_k_gemv_avx2},
-            [QUANT_AVX512] = {.gemv = q5_k_gemv_avx512},
+            [QUANT_AVX512] = {.unpack = q5_k_unpack_avx512, .gemv = q5_k_gemv_avx512},
 #endif
         },
 };

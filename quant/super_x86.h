@@ -1,9 +1,9 @@
 /* quant/super_x86.h: private to quant/: what the x86 kernels of the super-block types share.
  *
- * Unpacking is written once, on 256-bit vectors, and compiled for the level that runs it: reading
- * 16 rows side by side (`super_rows_load`) turns rows into lanes, so that what follows is the
- * scalar code of one row, for eight rows at a time. One column goes row by row, in a shell for AVX2
- * and one for AVX-512. */
+ * Unpacking is written on 256-bit vectors and compiled for the level that runs it (for Q4_K and
+ * Q5_K with AVX-512 on 512-bit ones): reading 16 rows side by side (`super_rows_load`) turns rows
+ * into lanes, so that what follows is the scalar code of one row, for eight rows at a time. One
+ * column goes row by row, in a shell for AVX2 and one for AVX-512. */
 #ifndef QUANT_SUPER_X86_H
 #define QUANT_SUPER_X86_H
 
@@ -386,6 +386,26 @@ SUPER_AVX512 __m512i super_halves_of(int low, int high)
 SUPER_AVX512 __m512i super_put_bits(__m512i bits, int mask, __m512i rest)
 {
     return _mm512_ternarylogic_epi32(bits, _mm512_set1_epi8((char)mask), rest, 0xea);
+}
+
+/* super_rows_load for 16 rows. */
+SUPER_AVX512 void super_rows_load_avx512(const void *const row[16], int64_t offset, __m512i out[4])
+{
+    __m512i v[4];
+    for (int r = 0; r < 4; r++) {
+        const __m128i *at[4];
+        for (int i = 0; i < 4; i++) at[i] = (const void *)((const char *)row[r + 4 * i] + offset);
+        v[r] = _mm512_castsi128_si512(_mm_loadu_si128(at[0]));
+        v[r] = _mm512_inserti32x4(v[r], _mm_loadu_si128(at[1]), 1);
+        v[r] = _mm512_inserti32x4(v[r], _mm_loadu_si128(at[2]), 2);
+        v[r] = _mm512_inserti32x4(v[r], _mm_loadu_si128(at[3]), 3);
+    }
+    __m512i a = _mm512_unpacklo_epi32(v[0], v[1]), b = _mm512_unpacklo_epi32(v[2], v[3]);
+    __m512i c = _mm512_unpackhi_epi32(v[0], v[1]), d = _mm512_unpackhi_epi32(v[2], v[3]);
+    out[0] = _mm512_unpacklo_epi64(a, b);
+    out[1] = _mm512_unpackhi_epi64(a, b);
+    out[2] = _mm512_unpacklo_epi64(c, d);
+    out[3] = _mm512_unpackhi_epi64(c, d);
 }
 
 /* (v >> shift) & mask in every byte, shift from 0 to 7. */
