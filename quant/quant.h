@@ -161,7 +161,7 @@ enum { QUANT_MOST_STREAMS = 8 };
 /* How a processor wants to be asked for weights before kernels read them, whatever their level. */
 struct quant_asking {
     size_t ahead; /* bytes, in each of several streams */
-    bool near;    /* a single stream with AVX2: for the first-level cache, not the second */
+    bool near;    /* a single stream: for the first-level cache, not the second */
 };
 
 /* Rows r + i * apart of a matrix, r < n, i < the kernel's streams; `apart` is 0 where all of them

@@ -626,15 +626,29 @@ SUPER_AVX512 void super_step_add(bool has_min, const struct super_step *step, in
     }
 }
 
+/* Asks for what is read some time after the n super-blocks of a step. */
+SUPER_AVX512 void super_step_ask(size_t super_block, const uint8_t *step, int n, bool near)
+{
+    const char *at = (const char *)step;
+    const size_t bytes = (size_t)n * super_block;
+    if (near) {
+        quant_prefetch_near(at + SUPER_NEAR_AHEAD, bytes);
+        return;
+    }
+    const size_t at_once = SUPER_STEP * super_block < 768 ? 1024 : 512; /* as measured: 3 % each */
+    quant_prefetch_stream(at + SUPER_PREFETCH_AHEAD, bytes, at_once);
+    /* Some requests are lost: once more, nearer. */
+    quant_prefetch(at + SUPER_AGAIN_AHEAD, SUPER_STEP * super_block);
+}
+
 /* Adds the products of the part. As with AVX2, a step is added only after the products of the next
  * one. */
-SUPER_AVX512 void super_gemv_part(const struct quant_type *type, super_take *take,
+SUPER_AVX512 void super_gemv_part(const struct quant_type *type, super_take *take, bool near,
                                   const struct super_part *part, const struct super_column *column,
                                   float *out)
 {
     const size_t bytes = type->block_bytes;
     const bool has_min = type->panel.has_min;
-    const size_t at_once = SUPER_STEP * bytes < 768 ? 1024 : 512; /* as measured: 3 % each */
     const uint8_t *at = part->w;
     struct super_sum sum = {_mm_setzero_ps(), out, part->n};
     struct super_step last;
@@ -645,10 +659,7 @@ SUPER_AVX512 void super_gemv_part(const struct quant_type *type, super_take *tak
         const uint8_t *block[SUPER_STEP] = {at};
         int64_t most = part->group - i < left ? part->group - i : left;
         step.n = most < SUPER_STEP ? (int)most : SUPER_STEP;
-        quant_prefetch_stream((const char *)at + SUPER_PREFETCH_AHEAD, (size_t)step.n * bytes,
-                              at_once);
-        /* Some requests are lost: once more, nearer. */
-        quant_prefetch((const char *)at + SUPER_AGAIN_AHEAD, SUPER_STEP * bytes);
+        super_step_ask(bytes, at, step.n, near);
         EACH (j, SUPER_STEP) block[j] = at + (size_t)(j < step.n ? j : step.n - 1) * bytes;
         step.da = _mm_load_ps(column[i / SUPER_STEP].d);
         take(block, column + i / SUPER_STEP, &step);
@@ -677,7 +688,7 @@ SUPER_AVX512 void super_gemv_steps(const struct quant_type *type, super_prepare 
         struct super_part part =
             super_part_of(type->block_bytes, n, from, rows->row_bytes, rows->n);
         super_column_prepare(prepare, &part, a, b, column);
-        super_gemv_part(type, take, &part, column, out);
+        super_gemv_part(type, take, rows->asking.near, &part, column, out);
     }
 }
 
