@@ -334,14 +334,22 @@ static void chunk_by_gemv(const struct run *run, const struct chunk *c)
 enum { SLICE_ELEMENTS = 256, PREFETCH_AHEAD = 4096, FEW_COLS = 32 };
 enum { FEW_PACKED_ROWS = 12 };
 
-/* One panel, whose first row is r, by the group of columns that begins at column i. */
-static void multiply_panel(const struct run *run, const struct chunk *c, const char *panel,
-                           int64_t r, int64_t i)
+/* How many panels a tile takes at once. */
+static int64_t panels_at_once(const struct run *run, const struct chunk *c)
 {
+    return run->task->engine->quant.wide && c->type->act == QUANT_ACT_Q8_256 ? 2 : 1;
+}
+
+/* That many panels, or what is left of the chunk, whose first row is r, by the group of columns
+ * that begins at column i. */
+static void multiply_panels(const struct run *run, const struct chunk *c, const char *panel,
+                            int64_t r, int64_t i)
+{
+    const int64_t most = panels_at_once(run, c) * QUANT_PANEL_ROWS;
     enum quant_act_kind kind = c->type->act;
     const char *x = group_at(run, kind, c->group + i / ENGINE_TILE_COLS);
     int n_cols = (int)(c->n - i < ENGINE_TILE_COLS ? c->n - i : ENGINE_TILE_COLS);
-    int n_rows = (int)(c->n_rows - r < QUANT_PANEL_ROWS ? c->n_rows - r : QUANT_PANEL_ROWS);
+    int n_rows = (int)(c->n_rows - r < most ? c->n_rows - r : most);
     float *out[ENGINE_TILE_COLS];
     for (int j = 0; j < n_cols; j++) out[j] = chunk_out(c, i + j, r);
     if (kind == QUANT_ACT_Q8_32)
@@ -376,15 +384,16 @@ static void unpack_panels(const struct run *run, const struct chunk *c, int64_t 
     }
 }
 
-/* With few columns the bytes of the weights decide: one panel at a time, which the L1 cache holds.
- */
+/* With few columns the bytes of the weights decide: a panel or two at a time, which the L1 cache
+ * holds. */
 static void panel_by_panel(const struct run *run, const struct chunk *c, int64_t panel_bytes,
                            int64_t n_panels)
 {
-    for (int64_t j = 0; j < n_panels; j++) {
-        unpack_panels(run, c, panel_bytes, j, j + 1);
+    const int64_t at_once = panels_at_once(run, c);
+    for (int64_t j = 0; j < n_panels; j += at_once) {
+        unpack_panels(run, c, panel_bytes, j, j + at_once < n_panels ? j + at_once : n_panels);
         for (int64_t i = 0; i < c->n; i += ENGINE_TILE_COLS)
-            multiply_panel(run, c, run->own, j * QUANT_PANEL_ROWS, i);
+            multiply_panels(run, c, run->own, j * QUANT_PANEL_ROWS, i);
     }
 }
 
@@ -394,18 +403,19 @@ static void panel_by_panel(const struct run *run, const struct chunk *c, int64_t
 static void panels_together(const struct run *run, const struct chunk *c, int64_t panel_bytes,
                             int64_t n_panels)
 {
-    const int64_t steps = n_panels * ((c->n + ENGINE_TILE_COLS - 1) / ENGINE_TILE_COLS);
+    const int64_t at_once = panels_at_once(run, c), per_group = (n_panels + at_once - 1) / at_once;
+    const int64_t steps = per_group * ((c->n + ENGINE_TILE_COLS - 1) / ENGINE_TILE_COLS);
     const int64_t quarter = (steps + 3) / 4, bytes = c->n_rows * c->row_bytes;
     const char *next = c->w + bytes;
     unpack_panels(run, c, panel_bytes, 0, n_panels);
     for (int64_t step = 0; step < steps; step++) {
-        const int64_t j = step % n_panels, ask = step - (steps - quarter);
+        const int64_t j = step % per_group * at_once, ask = step - (steps - quarter);
         if (ask >= 0) {
             const int64_t from = bytes * ask / quarter, to = bytes * (ask + 1) / quarter;
             quant_prefetch_pages(next + from, (size_t)(to - from));
         }
-        multiply_panel(run, c, run->own + j * panel_bytes, j * QUANT_PANEL_ROWS,
-                       step / n_panels * ENGINE_TILE_COLS);
+        multiply_panels(run, c, run->own + j * panel_bytes, j * QUANT_PANEL_ROWS,
+                        step / per_group * ENGINE_TILE_COLS);
     }
 }
 

@@ -16,7 +16,7 @@
                           "fma,avx2,f16c")))
 #define INLINE static inline __attribute__((always_inline))
 
-enum { COLS = ENGINE_TILE_COLS };
+enum { COLS = ENGINE_TILE_COLS, PAIR = 2 };
 
 TARGET INLINE __m512i broadcast4(const void *from)
 {
@@ -138,17 +138,39 @@ TARGET INLINE void super_block_starts(struct quant_panel_form f, const struct en
     }
 }
 
-/* Sums over sub-block i of every column. */
-TARGET INLINE void sub_block_sums(struct quant_panel_form f, int i, const struct quant_panel256 *w,
-                                  const struct engine_cols256 *x, const int32_t start[16][COLS],
-                                  int nc, __m512i *sum)
+/* What a call is about: np panels, n_blocks super-blocks apart, by nc columns from column `first`
+ * on. All constants where the functions below are inlined. */
+struct part256 {
+    struct quant_panel_form f;
+    int np, nc, first;
+};
+
+/* Adds 4 codes of every row, times those of every column, from place g of the super-block on. */
+TARGET INLINE void add_four(struct part256 p, int64_t n_blocks, const struct quant_panel256 *w,
+                            const struct engine_cols256 *x, int g, __m512i sum[PAIR][COLS])
 {
-    EACH (c, nc) sum[c] = f.offset ? broadcast4(&start[i][c]) : _mm512_setzero_si512();
-    EACH (g, f.sub_len / 4) {
-        __m512i q = _mm512_load_si512(w->q[i * f.sub_len / 4 + g]);
-        EACH (c, nc)
-            sum[c] = _mm512_dpbusd_epi32(sum[c], q, broadcast4(x->q[i * f.sub_len / 4 + g][c]));
+    __m512i q[PAIR];
+    EACH (j, p.np) q[j] = _mm512_load_si512(w[j * n_blocks].q[g]);
+    EACH (c, p.nc) {
+        __m512i xq = broadcast4(x->q[g][p.first + c]);
+        EACH (j, p.np) sum[j][c] = _mm512_dpbusd_epi32(sum[j][c], q[j], xq);
     }
+}
+
+TARGET INLINE void start_sums(struct part256 p, const int32_t *start, __m512i sum[PAIR][COLS])
+{
+    EACH (c, p.nc)
+        EACH (j, p.np)
+            sum[j][c] = p.f.offset ? broadcast4(&start[p.first + c]) : _mm512_setzero_si512();
+}
+
+/* Sums over sub-block i of every column. */
+TARGET INLINE void sub_block_sums(struct part256 p, int64_t n_blocks, int i,
+                                  const struct quant_panel256 *w, const struct engine_cols256 *x,
+                                  const int32_t start[16][COLS], __m512i sum[PAIR][COLS])
+{
+    start_sums(p, start[i], sum);
+    EACH (g, p.f.sub_len / 4) add_four(p, n_blocks, w, x, i * p.f.sub_len / 4 + g, sum);
 }
 
 /* Whether every sum of a sub-block fits 16 bits: codes are up to max_code, or, less the offset, no
@@ -161,43 +183,49 @@ TARGET INLINE bool sums_are_narrow(struct quant_panel_form f, const struct engin
 
 /* isum of every column: sums of codes times sub-scales. `narrow`: sums of sub-blocks fit 16 bits,
  * and two meet their sub-scales in one step, which takes the place of two multiplies. */
-TARGET INLINE void super_block_sums(struct quant_panel_form f, bool narrow,
+TARGET INLINE void super_block_sums(struct part256 p, bool narrow, int64_t n_blocks,
                                     const struct quant_panel256 *w, const struct engine_cols256 *x,
-                                    const int32_t start[16][COLS], int nc, __m512i *total)
+                                    const int32_t start[16][COLS], __m512i total[PAIR][COLS])
 {
     const __mmask32 odd = 0xaaaaaaaa;
-    EACH (c, nc) total[c] = _mm512_setzero_si512();
-    for (int i = 0; i < 256 / f.sub_len; i += 2) {
-        __m512i sum[COLS], next[COLS];
-        __m512i scale = _mm512_load_si512(w->scale[i]), second = _mm512_load_si512(w->scale[i + 1]);
-        sub_block_sums(f, i, w, x, start, nc, sum);
-        if (narrow) {
-            sub_block_sums(f, i + 1, w, x, start, nc, next);
-            scale = _mm512_mask_blend_epi16(odd, scale, _mm512_slli_epi32(second, 16));
-            EACH (c, nc) {
-                sum[c] = _mm512_mask_blend_epi16(odd, sum[c], _mm512_slli_epi32(next[c], 16));
-                total[c] = _mm512_dpwssd_epi32(total[c], sum[c], scale);
+    EACH (j, p.np)
+        EACH (c, p.nc) total[j][c] = _mm512_setzero_si512();
+    for (int i = 0; i < 256 / p.f.sub_len; i += 2) {
+        __m512i sum[PAIR][COLS], next[PAIR][COLS];
+        sub_block_sums(p, n_blocks, i, w, x, start, sum);
+        if (!narrow)
+            EACH (j, p.np)
+                EACH (c, p.nc)
+                    total[j][c] = _mm512_add_epi32(
+                        total[j][c],
+                        _mm512_mullo_epi32(sum[j][c], _mm512_load_si512(w[j * n_blocks].scale[i])));
+        sub_block_sums(p, n_blocks, i + 1, w, x, start, next);
+        EACH (j, p.np) {
+            __m512i scale = _mm512_load_si512(w[j * n_blocks].scale[i]);
+            __m512i second = _mm512_load_si512(w[j * n_blocks].scale[i + 1]);
+            if (narrow) scale = _mm512_mask_blend_epi16(odd, scale, _mm512_slli_epi32(second, 16));
+            EACH (c, p.nc) {
+                if (narrow) {
+                    __m512i both =
+                        _mm512_mask_blend_epi16(odd, sum[j][c], _mm512_slli_epi32(next[j][c], 16));
+                    total[j][c] = _mm512_dpwssd_epi32(total[j][c], both, scale);
+                } else {
+                    total[j][c] =
+                        _mm512_add_epi32(total[j][c], _mm512_mullo_epi32(next[j][c], second));
+                }
             }
-        } else {
-            EACH (c, nc) total[c] = _mm512_add_epi32(total[c], _mm512_mullo_epi32(sum[c], scale));
-            sub_block_sums(f, i + 1, w, x, start, nc, next);
-            EACH (c, nc) total[c] = _mm512_add_epi32(total[c], _mm512_mullo_epi32(next[c], second));
         }
     }
 }
 
 /* isum of every column where the sub-scales are in the codes: a start and 64 dots, nothing else. */
-TARGET INLINE void folded_block_sums(struct quant_panel_form f, const struct quant_panel256 *w,
-                                     const struct engine_cols256 *x, const int32_t start[16][COLS],
-                                     int nc, __m512i *total)
+TARGET INLINE void folded_block_sums(struct part256 p, int64_t n_blocks,
+                                     const struct quant_panel256 *w, const struct engine_cols256 *x,
+                                     const int32_t start[16][COLS], __m512i total[PAIR][COLS])
 {
-    EACH (c, nc) total[c] = f.offset ? broadcast4(&start[0][c]) : _mm512_setzero_si512();
-    for (int i = 0; i < 64; i += 8) {
-        EACH (g, 8) {
-            __m512i q = _mm512_load_si512(w->q[i + g]);
-            EACH (c, nc) total[c] = _mm512_dpbusd_epi32(total[c], q, broadcast4(x->q[i + g][c]));
-        }
-    }
+    start_sums(p, start[0], total);
+    for (int i = 0; i < 64; i += 8)
+        EACH (g, 8) add_four(p, n_blocks, w, x, i + g, total);
 }
 
 /* msum of column c: sub-minima times sums of q. */
@@ -211,39 +239,88 @@ TARGET INLINE __m512i super_block_minima(struct quant_panel_form f, const struct
     return msum;
 }
 
+/* Adds a super-block to acc. */
+TARGET INLINE void step256(struct part256 p, int64_t n_blocks, const struct quant_panel256 *w,
+                           const struct engine_cols256 *x, const int32_t start[16][COLS],
+                           __m512 (*acc)[COLS])
+{
+    __m512i total[PAIR][COLS];
+    if (p.f.folded)
+        folded_block_sums(p, n_blocks, w, x, start, total);
+    else if (sums_are_narrow(p.f, x))
+        super_block_sums(p, true, n_blocks, w, x, start, total);
+    else
+        super_block_sums(p, false, n_blocks, w, x, start, total);
+    EACH (j, p.np) {
+        const struct quant_panel256 *panel = w + j * n_blocks;
+        __m512 d = _mm512_load_ps(panel->d), m = _mm512_load_ps(panel->m);
+        EACH (c, p.nc) {
+            const int column = p.first + c;
+            __m512 da = _mm512_set1_ps(x->d[column]), scale = _mm512_mul_ps(d, da), v;
+            __m512 isum = _mm512_cvtepi32_ps(total[j][c]);
+            if (p.f.has_min) {
+                __m512 msum = _mm512_cvtepi32_ps(super_block_minima(p.f, panel, x, column));
+                v = _mm512_fmadd_ps(scale, isum, _mm512_mul_ps(_mm512_mul_ps(m, da), msum));
+            } else {
+                v = _mm512_mul_ps(scale, isum);
+            }
+            acc[j][column] = _mm512_add_ps(acc[j][column], v);
+        }
+    }
+}
+
+/* The rows of two panels. */
+TARGET INLINE void store_pair(const __m512 (*acc)[COLS], int n_rows, int n_cols, float *const *out)
+{
+    float *second[COLS];
+    for (int c = 0; c < n_cols; c++) second[c] = out[c] + QUANT_PANEL_ROWS;
+    store_columns(acc[0], COLS, QUANT_PANEL_ROWS, n_cols, out);
+    store_columns(acc[1], COLS, n_rows - QUANT_PANEL_ROWS, n_cols, second);
+}
+
+/* Two panels: a broadcast meets codes of both, for a core that multiplies twice in a cycle loads no
+ * more than that either. Their sums take the registers, half of the columns at a time unless
+ * nothing else has to stay there, and floats wait in memory. */
+TARGET INLINE void pair256_cols(struct quant_panel_form f, int64_t n_blocks,
+                                const struct quant_panel256 *w, const struct engine_cols256 *x,
+                                int n_rows, int n_cols, float *const *out)
+{
+    const int nc = f.folded ? COLS : COLS / 2;
+    __m512 results[PAIR][COLS];
+    EACH (p, PAIR)
+        EACH (c, COLS) results[p][c] = _mm512_setzero_ps();
+    _Alignas(32) int32_t starts[2][16][COLS];
+    if (f.offset) super_block_starts(f, x, starts[0]);
+    for (int64_t b = 0; b < n_blocks; b++, w++, x++) {
+        const int32_t(*start)[COLS] = starts[b % 2];
+        __m512(*acc)[COLS] = results;
+        __asm__("" : "+r"(acc)); /* in memory */
+        if (f.offset && b + 1 < n_blocks) super_block_starts(f, x + 1, starts[(b + 1) % 2]);
+        step256((struct part256){f, PAIR, nc, 0}, n_blocks, w, x, start, acc);
+        if (nc < COLS) step256((struct part256){f, PAIR, nc, nc}, n_blocks, w, x, start, acc);
+    }
+    store_pair(results, n_rows, n_cols, out);
+}
+
 TARGET INLINE void panel256_cols(struct quant_panel_form f, int64_t n_blocks,
                                  const struct quant_panel256 *w, const struct engine_cols256 *x,
                                  int nc, int n_rows, int n_cols, float *const *out)
 {
-    __m512 acc[COLS];
-    EACH (c, nc) acc[c] = _mm512_setzero_ps();
+    if (nc == COLS && n_rows > QUANT_PANEL_ROWS) {
+        pair256_cols(f, n_blocks, w, x, n_rows, n_cols, out);
+        return;
+    }
+    __m512 acc[1][COLS];
+    EACH (c, nc) acc[0][c] = _mm512_setzero_ps();
     /* Made a super-block ahead, so that no sum waits for its start. */
     _Alignas(32) int32_t starts[2][16][COLS];
     if (f.offset) super_block_starts(f, x, starts[0]);
     for (int64_t b = 0; b < n_blocks; b++, w++, x++) {
         const int32_t(*start)[COLS] = starts[b % 2];
-        __m512i total[COLS];
         if (f.offset && b + 1 < n_blocks) super_block_starts(f, x + 1, starts[(b + 1) % 2]);
-        if (f.folded)
-            folded_block_sums(f, w, x, start, nc, total);
-        else if (sums_are_narrow(f, x))
-            super_block_sums(f, true, w, x, start, nc, total);
-        else
-            super_block_sums(f, false, w, x, start, nc, total);
-        __m512 d = _mm512_load_ps(w->d), m = _mm512_load_ps(w->m);
-        EACH (c, nc) {
-            __m512 da = _mm512_set1_ps(x->d[c]), scale = _mm512_mul_ps(d, da), v;
-            __m512 isum = _mm512_cvtepi32_ps(total[c]);
-            if (f.has_min) {
-                __m512 msum = _mm512_cvtepi32_ps(super_block_minima(f, w, x, c));
-                v = _mm512_fmadd_ps(scale, isum, _mm512_mul_ps(_mm512_mul_ps(m, da), msum));
-            } else {
-                v = _mm512_mul_ps(scale, isum);
-            }
-            acc[c] = _mm512_add_ps(acc[c], v);
-        }
+        step256((struct part256){f, 1, nc, 0}, n_blocks, w, x, start, acc);
     }
-    store_columns(acc, nc, n_rows, n_cols, out);
+    store_columns(acc[0], nc, n_rows, n_cols, out);
 }
 
 TARGET INLINE void panel256_form(const struct quant_panel_form *form, int64_t n_blocks,
@@ -279,7 +356,7 @@ TARGET static void panel256_avx512(const struct quant_panel_form *form, int64_t 
                                    const struct quant_panel256 *w, const struct engine_cols256 *x,
                                    int n_rows, int n_cols, float *const *out)
 {
-    if (n_cols > 4)
+    if (n_cols > 4 || n_rows > QUANT_PANEL_ROWS)
         panel256_form(form, n_blocks, w, x, COLS, n_rows, n_cols, out);
     else
         panel256_form(form, n_blocks, w, x, 4, n_rows, n_cols, out);

@@ -69,22 +69,23 @@ bool quant_level_by_name(const char *name, enum quant_level *level)
     return false;
 }
 
-/* Of the first-level data cache; 0 where nobody tells. */
-static long first_cache_bytes(void)
+/* Whether AVX-512 is as wide inside (Zen 5; Intel's servers since Ice Lake) or done in halves (Zen
+ * 4). No flag says so; wide cores came with a first-level data cache of more than 32 KB. */
+static bool is_wide(enum quant_level best)
 {
 #ifdef _SC_LEVEL1_DCACHE_SIZE
-    return sysconf(_SC_LEVEL1_DCACHE_SIZE);
+    return best >= QUANT_AVX512 && sysconf(_SC_LEVEL1_DCACHE_SIZE) > 32 << 10;
 #else
-    return 0;
+    return false;
 #endif
 }
 
-/* As measured on Zen 3, which has no AVX-512, on Zen 4, and on Zen 5, whose first-level cache of
- * 48 KB has room for what is asked for (docs/performance.md). */
+/* As measured on Zen 3, which has no AVX-512, on Zen 4, and on Zen 5, whose first-level cache has
+ * room for what is asked for (docs/performance.md). */
 static struct quant_asking asking_of(enum quant_level best)
 {
     if (best < QUANT_AVX512) return (struct quant_asking){.ahead = 384, .near = true};
-    return (struct quant_asking){.ahead = 1024, .near = first_cache_bytes() > 32 << 10};
+    return (struct quant_asking){.ahead = 1024, .near = is_wide(best)};
 }
 
 static void climb_type(const struct quant_type *type, const struct quant_kernel *from,
@@ -106,6 +107,7 @@ void quant_kernels_init(struct quant_kernels *kernels, enum quant_level level)
     enum quant_level best = quant_level_best();
 
     *kernels = (struct quant_kernels){.level = level < best ? level : best};
+    kernels->wide = is_wide(kernels->level);
     for (uint32_t id = 0; id < QUANT_ID_COUNT; id++) kernels->type[id].asking = asking_of(best);
     for (int l = QUANT_SCALAR; l <= (int)kernels->level; l++) {
         const struct quant_act_kernel *act = &quant_act_kernel[l];

@@ -219,6 +219,7 @@ bool quant_row_bytes(const struct quant_type *type, uint64_t k, uint64_t *bytes)
 
 struct quant_kernels {
     enum quant_level level;
+    bool wide; /* a core that multiplies 512 bits twice in a cycle, at a level that does so */
     struct quant_kernel type[QUANT_ID_COUNT]; /* by id; all members set where the type computes */
     void (*act_q8_32)(int64_t k, const float *x, int8_t *q, float *d, float *s, int16_t *sum);
     void (*act_q8_256)(int64_t k, const float *x, int8_t *q, float *d, int16_t *sum);

@@ -168,9 +168,12 @@ static void for_all_types(void (*check)(const struct quant_type *, struct engine
         for (int i = 0; i < n_threads; i++) {
             struct engine *e = engine_at(level, threads[i]);
             int round = level * 7 + i;
-            for (uint32_t id = 0; id < QUANT_ID_COUNT; id++) {
-                const struct quant_type *type = quant_type_by_id(id);
-                if (type && type->act != QUANT_ACT_NONE) check(type, e, &round);
+            for (int wide = 0; wide <= (level >= QUANT_AVX512); wide++) {
+                e->quant.wide = wide; /* as other processors of this level are */
+                for (uint32_t id = 0; id < QUANT_ID_COUNT; id++) {
+                    const struct quant_type *type = quant_type_by_id(id);
+                    if (type && type->act != QUANT_ACT_NONE) check(type, e, &round);
+                }
             }
             engine_free(e);
         }
