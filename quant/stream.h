@@ -15,7 +15,8 @@ static inline void quant_prefetch(const char *at, size_t bytes)
     for (size_t line = 0; line < bytes; line += 64) __builtin_prefetch(at + line, 0, 2);
 }
 
-/* The same to the first-level cache. */
+/* The same to the first-level cache, which has room for so much of a single stream ahead. */
+enum { QUANT_NEAR_AHEAD = 4096 };
 static inline void quant_prefetch_near(const char *at, size_t bytes)
 {
     for (size_t line = 0; line < bytes; line += 64) __builtin_prefetch(at + line, 0, 3);

@@ -218,7 +218,7 @@ SUPER_AVX2 float super_terms_add(const struct super_terms *terms, int j, float a
     return acc;
 }
 
-enum { SUPER_PREFETCH_AHEAD = 6144, SUPER_NEAR_AHEAD = 4096, SUPER_SUMS = 8 };
+enum { SUPER_PREFETCH_AHEAD = 6144, SUPER_SUMS = 8 };
 
 /* A type's part; its prepare and heads may be NULL. */
 struct super_kernel {
@@ -253,7 +253,7 @@ SUPER_AVX2 void super_group_fill(const struct quant_type *type, const struct sup
     float acc = *terms->out;
     for (int j = 0; j < group->n; j++) {
         if (near)
-            quant_prefetch_near((const char *)at + SUPER_NEAR_AHEAD, type->block_bytes);
+            quant_prefetch_near((const char *)at + QUANT_NEAR_AHEAD, type->block_bytes);
         else
             quant_prefetch_pages((const char *)at + SUPER_PREFETCH_AHEAD, type->block_bytes);
         group->isum[j] = kernel->isum(at, q, j, sums, &scales, group);
@@ -632,7 +632,7 @@ SUPER_AVX512 void super_step_ask(size_t super_block, const uint8_t *step, int n,
     const char *at = (const char *)step;
     const size_t bytes = (size_t)n * super_block;
     if (near) {
-        quant_prefetch_near(at + SUPER_NEAR_AHEAD, bytes);
+        quant_prefetch_near(at + QUANT_NEAR_AHEAD, bytes);
         return;
     }
     const size_t at_once = SUPER_STEP * super_block < 768 ? 1024 : 512; /* as measured: 3 % each */
