@@ -96,7 +96,7 @@ static const struct quant_lanes_form lanes_form = {.step = 32, .w_bytes = 2, .x_
  */
 
 /* The lanes of four rows, `stride` bytes apart. */
-typedef void lanes_of_four(int64_t k, const uint8_t *row, size_t stride, size_t ahead,
+typedef void lanes_of_four(int64_t k, const struct quant_far *far, const uint8_t *row,
                            const uint8_t *x, float lanes[4][16]);
 
 QUANT_TARGET_AVX2 QUANT_INLINE __m256 pairs_avx2(__m256 lanes, const uint8_t *w, const uint8_t *x)
@@ -110,18 +110,18 @@ QUANT_TARGET_AVX2 QUANT_INLINE __m256 pairs_avx2(__m256 lanes, const uint8_t *w,
                            _mm256_castsi256_ps(_mm256_slli_epi32(xv, 16)), lanes);
 }
 
-QUANT_TARGET_AVX2 __attribute__((noinline)) static void lanes_avx2(int64_t k, const uint8_t *row,
-                                                                   size_t stride, size_t ahead,
-                                                                   const uint8_t *x,
-                                                                   float lanes[4][16])
+QUANT_TARGET_AVX2 __attribute__((noinline)) static void
+lanes_avx2(int64_t k, const struct quant_far *far, const uint8_t *row, const uint8_t *x,
+           float lanes[4][16])
 {
+    const struct quant_far four = {4, far->stride, far->ahead};
     __m256 low[4], high[4];
     for (int r = 0; r < 4; r++) low[r] = high[r] = _mm256_setzero_ps();
     int64_t i = 0;
     for (; i + 32 <= k; i += 32) {
+        quant_far_ask(&four, row, (size_t)i * 2, 64);
         for (size_t r = 0; r < 4; r++) {
-            const uint8_t *w = row + r * stride + 2 * i;
-            quant_far_prefetch(w, ahead, 64);
+            const uint8_t *w = row + r * four.stride + 2 * i;
             low[r] = pairs_avx2(low[r], w, x + 2 * i);
             high[r] = pairs_avx2(high[r], w + 32, x + 2 * i + 32);
         }
@@ -131,7 +131,7 @@ QUANT_TARGET_AVX2 __attribute__((noinline)) static void lanes_avx2(int64_t k, co
         memcpy(x_tail, x + 2 * i, (size_t)(k - i) * 2);
         for (size_t r = 0; r < 4; r++) {
             memset(w_tail, 0, sizeof w_tail);
-            memcpy(w_tail, row + r * stride + 2 * i, (size_t)(k - i) * 2);
+            memcpy(w_tail, row + r * four.stride + 2 * i, (size_t)(k - i) * 2);
             low[r] = pairs_avx2(low[r], (uint8_t *)w_tail, (uint8_t *)x_tail);
             high[r] = pairs_avx2(high[r], (uint8_t *)(w_tail + 16), (uint8_t *)(x_tail + 16));
         }
@@ -143,9 +143,10 @@ QUANT_TARGET_AVX2 __attribute__((noinline)) static void lanes_avx2(int64_t k, co
 }
 
 QUANT_TARGET_AVX512 __attribute__((noinline)) static void
-lanes_avx512(int64_t k, const uint8_t *row, size_t stride, size_t ahead, const uint8_t *x,
+lanes_avx512(int64_t k, const struct quant_far *far, const uint8_t *row, const uint8_t *x,
              float lanes[4][16])
 {
+    const struct quant_far four = {4, far->stride, far->ahead};
     const __m512i odd = _mm512_set1_epi32((int)0xffff0000);
     __m512 sum[4];
     for (int r = 0; r < 4; r++) sum[r] = _mm512_setzero_ps();
@@ -154,9 +155,9 @@ lanes_avx512(int64_t k, const uint8_t *row, size_t stride, size_t ahead, const u
         __m512i xv = _mm512_maskz_loadu_epi16(live, x + 2 * i);
         __m512 x_odd = _mm512_castsi512_ps(_mm512_and_si512(xv, odd));
         __m512 x_even = _mm512_castsi512_ps(_mm512_slli_epi32(xv, 16));
+        quant_far_ask(&four, row, (size_t)i * 2, 64);
         for (size_t r = 0; r < 4; r++) {
-            quant_far_prefetch(row + r * stride + 2 * i, ahead, 64);
-            __m512i wv = _mm512_maskz_loadu_epi16(live, row + r * stride + 2 * i);
+            __m512i wv = _mm512_maskz_loadu_epi16(live, row + r * four.stride + 2 * i);
             sum[r] = _mm512_fmadd_ps(_mm512_castsi512_ps(_mm512_and_si512(wv, odd)), x_odd, sum[r]);
             sum[r] =
                 _mm512_fmadd_ps(_mm512_castsi512_ps(_mm512_slli_epi32(wv, 16)), x_even, sum[r]);
@@ -169,17 +170,17 @@ lanes_avx512(int64_t k, const uint8_t *row, size_t stride, size_t ahead, const u
 struct product {
     lanes_of_four *lanes;
     int64_t k;
-    size_t ahead;
     const uint8_t *x;
 };
 
-static void four_rows(const void *product, const uint8_t *row, size_t stride, float *sum)
+static void four_rows(const void *product, const struct quant_far *far, const uint8_t *row,
+                      float *sum)
 {
     const struct product *p = product;
     const unsigned saved = _mm_getcsr();
     float lanes[4][16];
     _mm_setcsr(QUANT_BF16_MXCSR);
-    p->lanes(p->k, row, stride, p->ahead, p->x, lanes);
+    p->lanes(p->k, far, row, p->x, lanes);
     _mm_setcsr(saved);
     for (int i = 0; i < 4; i++) sum[i] = quant_lanes_tree(lanes[i]);
 }
@@ -187,7 +188,7 @@ static void four_rows(const void *product, const uint8_t *row, size_t stride, fl
 static void gemv_by_fma(lanes_of_four *lanes, int64_t k, const struct quant_rows *rows,
                         const struct quant_act *a, float *out)
 {
-    const struct product product = {lanes, k, rows->asking.ahead, (const uint8_t *)a->bf16};
+    const struct product product = {lanes, k, (const uint8_t *)a->bf16};
     quant_far_rows(QUANT_LANES_ROWS, four_rows, &product, rows, out);
 }
 

@@ -53,12 +53,12 @@ struct quant_lanes_product {
     struct quant_lanes_form form;
     quant_lanes_step_avx2 *step;
     int64_t k;
-    size_t ahead;
     const void *column;
 };
 
-QUANT_TARGET_AVX2 QUANT_INLINE void quant_lanes_rows_avx2(const void *product, const uint8_t *row,
-                                                          size_t stride, float *sum)
+QUANT_TARGET_AVX2 QUANT_INLINE void quant_lanes_rows_avx2(const void *product,
+                                                          const struct quant_far *far,
+                                                          const uint8_t *row, float *sum)
 {
     const struct quant_lanes_product *p = product;
     const size_t w_step = (size_t)p->form.step * p->form.w_bytes;
@@ -66,15 +66,15 @@ QUANT_TARGET_AVX2 QUANT_INLINE void quant_lanes_rows_avx2(const void *product, c
     const uint8_t *x = p->column;
     struct quant_lanes_avx2 lanes[QUANT_LANES_ROWS] = {0};
     int64_t left = p->k;
-    for (; left >= p->form.step; left -= p->form.step, x += x_step, row += w_step) {
-        EACH (i, QUANT_LANES_ROWS) {
-            quant_far_prefetch(row + (size_t)i * stride, p->ahead, w_step);
-            lanes[i] = p->step(lanes[i], row + (size_t)i * stride, x, p->form.step);
-        }
+    size_t done = 0;
+    for (; left >= p->form.step; left -= p->form.step, x += x_step, done += w_step) {
+        quant_far_ask(far, row, done, w_step);
+        EACH (i, QUANT_LANES_ROWS)
+            lanes[i] = p->step(lanes[i], row + i * far->stride + done, x, p->form.step);
     }
     if (left > 0) {
         EACH (i, QUANT_LANES_ROWS)
-            lanes[i] = p->step(lanes[i], row + (size_t)i * stride, x, (int)left);
+            lanes[i] = p->step(lanes[i], row + i * far->stride + done, x, (int)left);
     }
     EACH (i, QUANT_LANES_ROWS) sum[i] = quant_tree_avx2(_mm256_add_ps(lanes[i].low, lanes[i].high));
 }
@@ -84,7 +84,7 @@ QUANT_TARGET_AVX2 QUANT_INLINE void quant_lanes_gemv_avx2(struct quant_lanes_for
                                                           const struct quant_rows *rows,
                                                           const void *column, float *out)
 {
-    const struct quant_lanes_product p = {form, step, k, rows->asking.ahead, column};
+    const struct quant_lanes_product p = {form, step, k, column};
     quant_far_rows(QUANT_LANES_ROWS, quant_lanes_rows_avx2, &p, rows, out);
 }
 

@@ -85,7 +85,8 @@ static bool is_wide(enum quant_level best)
 static struct quant_asking asking_of(enum quant_level best)
 {
     if (best < QUANT_AVX512) return (struct quant_asking){.ahead = 384, .near = true};
-    return (struct quant_asking){.ahead = 1024, .near = is_wide(best)};
+    if (!is_wide(best)) return (struct quant_asking){.ahead = 1024};
+    return (struct quant_asking){.ahead = 1024, .near = true, .together = true};
 }
 
 static void climb_type(const struct quant_type *type, const struct quant_kernel *from,
@@ -124,10 +125,10 @@ void quant_kernels_init(struct quant_kernels *kernels, enum quant_level level)
 void quant_gemv(const struct quant_kernel *kernel, int64_t k, const void *w, size_t row_bytes,
                 int64_t n_rows, const struct quant_act *a, float *out)
 {
-    const int64_t apart = n_rows / kernel->streams;
-    const struct quant_rows rows = {w, row_bytes, apart, apart, kernel->asking};
-    if (apart > 0) kernel->gemv(k, &rows, a, out);
-    const int64_t done = apart * kernel->streams;
+    const int64_t n = n_rows / kernel->streams, apart = kernel->asking.together ? 1 : n;
+    const struct quant_rows rows = {w, row_bytes, n, apart, kernel->asking};
+    if (n > 0) kernel->gemv(k, &rows, a, out);
+    const int64_t done = n * kernel->streams;
     if (done == n_rows) return;
     const void *left = (const char *)w + (size_t)done * row_bytes;
     const struct quant_rows alone = {left, row_bytes, n_rows - done, 0, kernel->asking};

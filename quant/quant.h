@@ -160,12 +160,13 @@ enum { QUANT_MOST_STREAMS = 8 };
 
 /* How a processor wants to be asked for weights before kernels read them, whatever their level. */
 struct quant_asking {
-    size_t ahead; /* bytes, in each of several streams */
-    bool near;    /* a single stream: for the first-level cache, not the second */
+    size_t ahead;  /* bytes, in each of several streams */
+    bool near;     /* a single stream: for the first-level cache, not the second */
+    bool together; /* rows that are read side by side are neighbours, and so one stream */
 };
 
 /* Rows r + i * apart of a matrix, r < n, i < the kernel's streams; `apart` is 0 where all of them
- * are the same row, else n or more. */
+ * are the same row, else n or more. Or, where it is 1, rows r * streams + i. */
 struct quant_rows {
     const void *w; /* row 0 */
     size_t row_bytes;

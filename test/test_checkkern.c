@@ -297,7 +297,11 @@ static int gemv_mismatches(struct bed *bed, const struct quant_type *type, gemv_
     for (int r = 0; r < n_rows; r++)
         expected[r] = type->dot(k, w + row_bytes * (size_t)r, &bed->column.act);
     float *out = canary_place(&bed->out, (size_t)n_rows * 4);
-    const struct quant_kernel kernel = {.gemv = gemv, .streams = streams};
+    const uint64_t processor = rng_below(&bed->rng, 4);
+    const struct quant_kernel kernel = {
+        .gemv = gemv,
+        .streams = streams,
+        .asking = {.ahead = 1024, .near = processor & 1, .together = processor & 2}};
     quant_gemv(&kernel, k, w, row_bytes, n_rows, &bed->column.act, out);
     return float_mismatches(n_rows, out, expected) +
            canary_mismatches(&bed->out, (size_t)n_rows * 4);
