@@ -655,6 +655,7 @@ void engine_product_run(const struct engine_task *task, struct engine_tensor *ds
     struct engine_product product;
     const struct engine_worker *worker = task->worker;
     if (!engine_product_layout(&product, dst, worker->nth)) return; /* the plan has refused it */
+    /* Rows that are read side by side are neighbours on this processor, whatever their type. */
     if (task->engine->quant.type[product.w[0]->type->id].asking.together) product.by_parts = false;
     if (suits_blas(task, &product)) {
         run_blas(task, &product, dst);

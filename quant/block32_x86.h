@@ -11,11 +11,11 @@
 
 /* ---- gemv ----
  *
- * Eight rows go side by side, far apart, one block of each at a step: in the lanes of one register
- * eight canonical sums hide each other's latency, and the column is loaded once for eight rows.
- * Written on 256-bit vectors for both levels: AVX-512 brings the multiply-add of bytes and twice
- * the registers; a 512-bit load of blocks that lie at any address would cross a cache line every
- * time. */
+ * Eight rows go side by side (quant/far.h), one block of each at a step: in the lanes of one
+ * register eight canonical sums hide each other's latency, and the column is loaded once for eight
+ * rows. Written on 256-bit vectors for both levels: AVX-512 brings the multiply-add of bytes and
+ * twice the registers; a 512-bit load of blocks that lie at any address would cross a cache line
+ * every time. */
 
 enum { QUANT_GEMV_ROWS = 8 };
 
