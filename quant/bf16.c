@@ -95,7 +95,7 @@ static const struct quant_lanes_form lanes_form = {.step = 32, .w_bytes = 2, .x_
  * not inlined, because compilers know nothing of MXCSR and might move arithmetic past its change.
  */
 
-/* The lanes of four rows, `stride` bytes apart. */
+/* The lanes of four rows. */
 typedef void lanes_of_four(int64_t k, const struct quant_far *far, const uint8_t *row,
                            const uint8_t *x, float lanes[4][16]);
 
@@ -110,18 +110,19 @@ QUANT_TARGET_AVX2 QUANT_INLINE __m256 pairs_avx2(__m256 lanes, const uint8_t *w,
                            _mm256_castsi256_ps(_mm256_slli_epi32(xv, 16)), lanes);
 }
 
-QUANT_TARGET_AVX2 __attribute__((noinline)) static void
-lanes_avx2(int64_t k, const struct quant_far *far, const uint8_t *row, const uint8_t *x,
-           float lanes[4][16])
+QUANT_TARGET_AVX2 QUANT_INLINE void four_avx2(int64_t k, const struct quant_far *far,
+                                              const uint8_t *row, const uint8_t *x,
+                                              float lanes[4][16])
 {
-    const struct quant_far four = {4, far->stride, far->ahead};
+    const size_t stride = far->stride;
     __m256 low[4], high[4];
     for (int r = 0; r < 4; r++) low[r] = high[r] = _mm256_setzero_ps();
     int64_t i = 0;
     for (; i + 32 <= k; i += 32) {
-        quant_far_ask(&four, row, (size_t)i * 2, 64);
+        quant_far_ask_together(far, row + 2 * i, (size_t)i * 2, 64);
         for (size_t r = 0; r < 4; r++) {
-            const uint8_t *w = row + r * four.stride + 2 * i;
+            const uint8_t *w = row + r * stride + 2 * i;
+            quant_far_ask(far, w, 64);
             low[r] = pairs_avx2(low[r], w, x + 2 * i);
             high[r] = pairs_avx2(high[r], w + 32, x + 2 * i + 32);
         }
@@ -131,7 +132,7 @@ lanes_avx2(int64_t k, const struct quant_far *far, const uint8_t *row, const uin
         memcpy(x_tail, x + 2 * i, (size_t)(k - i) * 2);
         for (size_t r = 0; r < 4; r++) {
             memset(w_tail, 0, sizeof w_tail);
-            memcpy(w_tail, row + r * four.stride + 2 * i, (size_t)(k - i) * 2);
+            memcpy(w_tail, row + r * stride + 2 * i, (size_t)(k - i) * 2);
             low[r] = pairs_avx2(low[r], (uint8_t *)w_tail, (uint8_t *)x_tail);
             high[r] = pairs_avx2(high[r], (uint8_t *)(w_tail + 16), (uint8_t *)(x_tail + 16));
         }
@@ -142,11 +143,21 @@ lanes_avx2(int64_t k, const struct quant_far *far, const uint8_t *row, const uin
     }
 }
 
-QUANT_TARGET_AVX512 __attribute__((noinline)) static void
-lanes_avx512(int64_t k, const struct quant_far *far, const uint8_t *row, const uint8_t *x,
-             float lanes[4][16])
+QUANT_TARGET_AVX2 __attribute__((noinline)) static void
+lanes_avx2(int64_t k, const struct quant_far *far, const uint8_t *row, const uint8_t *x,
+           float lanes[4][16])
 {
-    const struct quant_far four = {4, far->stride, far->ahead};
+    if (far->together)
+        four_avx2(k, &(struct quant_far){4, true, far->stride, 0}, row, x, lanes);
+    else
+        four_avx2(k, &(struct quant_far){4, false, far->stride, far->ahead}, row, x, lanes);
+}
+
+QUANT_TARGET_AVX512 QUANT_INLINE void four_avx512(int64_t k, const struct quant_far *far,
+                                                  const uint8_t *row, const uint8_t *x,
+                                                  float lanes[4][16])
+{
+    const size_t stride = far->stride;
     const __m512i odd = _mm512_set1_epi32((int)0xffff0000);
     __m512 sum[4];
     for (int r = 0; r < 4; r++) sum[r] = _mm512_setzero_ps();
@@ -155,15 +166,26 @@ lanes_avx512(int64_t k, const struct quant_far *far, const uint8_t *row, const u
         __m512i xv = _mm512_maskz_loadu_epi16(live, x + 2 * i);
         __m512 x_odd = _mm512_castsi512_ps(_mm512_and_si512(xv, odd));
         __m512 x_even = _mm512_castsi512_ps(_mm512_slli_epi32(xv, 16));
-        quant_far_ask(&four, row, (size_t)i * 2, 64);
+        quant_far_ask_together(far, row + 2 * i, (size_t)i * 2, 64);
         for (size_t r = 0; r < 4; r++) {
-            __m512i wv = _mm512_maskz_loadu_epi16(live, row + r * four.stride + 2 * i);
+            quant_far_ask(far, row + r * stride + 2 * i, 64);
+            __m512i wv = _mm512_maskz_loadu_epi16(live, row + r * stride + 2 * i);
             sum[r] = _mm512_fmadd_ps(_mm512_castsi512_ps(_mm512_and_si512(wv, odd)), x_odd, sum[r]);
             sum[r] =
                 _mm512_fmadd_ps(_mm512_castsi512_ps(_mm512_slli_epi32(wv, 16)), x_even, sum[r]);
         }
     }
     for (int r = 0; r < 4; r++) _mm512_storeu_ps(lanes[r], sum[r]);
+}
+
+QUANT_TARGET_AVX512 __attribute__((noinline)) static void
+lanes_avx512(int64_t k, const struct quant_far *far, const uint8_t *row, const uint8_t *x,
+             float lanes[4][16])
+{
+    if (far->together)
+        four_avx512(k, &(struct quant_far){4, true, far->stride, 0}, row, x, lanes);
+    else
+        four_avx512(k, &(struct quant_far){4, false, far->stride, far->ahead}, row, x, lanes);
 }
 
 /* What the groups of rows of a gemv have in common. */

@@ -96,18 +96,20 @@ struct quant_step {
 
 QUANT_TARGET_AVX2 QUANT_INLINE struct quant_step quant_step_begin(const struct quant_product32 *p,
                                                                   const struct quant_far *far,
-                                                                  const uint8_t *start, int64_t b)
+                                                                  const uint8_t *block, int64_t b)
 {
     const struct quant_form32 form = p->form;
-    const size_t done = (size_t)b * form.block_bytes;
     const __m128i *q = (const __m128i *)(p->a->q + 32 * b);
     const __m256i q_low = _mm256_broadcastsi128_si256(q[0]);
     const __m256i q_high = _mm256_broadcastsi128_si256(q[1]);
     const uint8_t *row[QUANT_GEMV_ROWS];
     struct quant_step step;
     __m256 d, m;
-    for (size_t i = 0; i < QUANT_GEMV_ROWS; i++) row[i] = start + i * far->stride + done;
-    quant_far_ask(far, start, done, form.block_bytes);
+    for (size_t i = 0; i < QUANT_GEMV_ROWS; i++) {
+        row[i] = block + i * far->stride;
+        quant_far_ask(far, row[i], form.block_bytes);
+    }
+    quant_far_ask_together(far, block, (size_t)b * form.block_bytes, form.block_bytes);
     for (int i = 0; i < 2; i++) {
         __m256i first = p->sums(row[2 * i], row[2 * i + 4], q_low, q_high);
         __m256i second = p->sums(row[2 * i + 1], row[2 * i + 5], q_low, q_high);
@@ -131,14 +133,15 @@ QUANT_TARGET_AVX2 QUANT_INLINE __m256 quant_step_end(struct quant_form32 form,
 }
 
 QUANT_TARGET_AVX2 QUANT_INLINE void
-quant_eight_rows(const void *product, const struct quant_far *far, const uint8_t *row, float *sum)
+quant_eight_rows(const void *product, const struct quant_far *far, const uint8_t *block, float *sum)
 {
     const struct quant_product32 *p = product;
     __m256 acc = _mm256_setzero_ps();
     if (p->n_blocks > 0) {
-        struct quant_step last = quant_step_begin(p, far, row, 0);
+        struct quant_step last = quant_step_begin(p, far, block, 0);
         for (int64_t b = 1; b < p->n_blocks; b++) {
-            struct quant_step step = quant_step_begin(p, far, row, b);
+            block += p->form.block_bytes;
+            struct quant_step step = quant_step_begin(p, far, block, b);
             acc = _mm256_add_ps(acc, quant_step_end(p->form, &last));
             last = step;
         }

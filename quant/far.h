@@ -9,48 +9,58 @@
 #include "quant/stream.h"
 #include "quant/types.h"
 
-/* How far apart the rows of a group are, and how they are asked for. */
+/* How far apart the rows of a group are, and how they are asked for. `streams` and `together` are
+ * constants where a kernel's loop is inlined: there is no instruction to spare for asking. */
 struct quant_far {
     int streams;
+    bool together; /* neighbours */
     size_t stride; /* bytes from row to row */
-    size_t ahead;  /* bytes, in each row; 0: the rows are neighbours */
+    size_t ahead;  /* bytes, in each row, where they are not together */
 };
 
-/* Before a step that reads `bytes` of each row, `done` bytes from where the first begins (at
- * `row`). Of neighbours, as much of the next group as they have together, in the order in which it
- * lies there. Of others a step that is shorter than a line asks for a line. */
-QUANT_INLINE void quant_far_ask(const struct quant_far *far, const uint8_t *row, size_t done,
-                                size_t bytes)
+/* Before a step that reads `bytes` of each row, for every row, at `at`: of rows far apart, what
+ * this one reads later. A step that is shorter than a line asks for a line. */
+QUANT_INLINE void quant_far_ask(const struct quant_far *far, const uint8_t *at, size_t bytes)
+{
+    if (!far->together) quant_prefetch((const char *)at + far->ahead, bytes);
+}
+
+/* And once, the first row being at `at`, `done` bytes from its start: of neighbours, as much of the
+ * next group as the step reads of this one, in the order in which it lies there. */
+QUANT_INLINE void quant_far_ask_together(const struct quant_far *far, const uint8_t *at,
+                                         size_t done, size_t bytes)
 {
     const size_t streams = (size_t)far->streams;
-    const char *at = (const char *)row;
-    if (far->ahead == 0) {
-        quant_prefetch_near(at + streams * (far->stride + done) + QUANT_NEAR_AHEAD,
-                            streams * bytes);
-        return;
-    }
-    for (size_t i = 0; i < streams; i++)
-        quant_prefetch(at + i * far->stride + done + far->ahead, bytes);
+    const uint8_t *next = at + streams * far->stride + (streams - 1) * done;
+    if (far->together) quant_prefetch_near((const char *)next + QUANT_NEAR_AHEAD, streams * bytes);
 }
 
 /* The sums of a group's rows, of which the first is `row`. */
 typedef void quant_far_group(const void *product, const struct quant_far *far, const uint8_t *row,
                              float *sum);
 
-/* The gemv of a type with `streams` streams. */
-QUANT_INLINE void quant_far_rows(int streams, quant_far_group *sums, const void *product,
-                                 const struct quant_rows *rows, float *out)
+QUANT_INLINE void quant_far_groups(int streams, bool together, quant_far_group *sums,
+                                   const void *product, const struct quant_rows *rows, float *out)
 {
-    const bool together = rows->apart == 1;
-    const int64_t step = together ? streams : 1;
-    const struct quant_far far = {streams, (size_t)rows->apart * rows->row_bytes,
-                                  together ? 0 : rows->asking.ahead};
+    const struct quant_far far = {streams, together, (size_t)rows->apart * rows->row_bytes,
+                                  rows->asking.ahead};
+    const int64_t step = together ? streams : 1, apart = together ? 1 : rows->apart;
     const uint8_t *row = rows->w;
     for (int64_t r = 0; r < rows->n; r++, row += (size_t)step * rows->row_bytes) {
         float sum[QUANT_MOST_STREAMS];
         sums(product, &far, row, sum);
-        for (int64_t i = 0; i < streams; i++) out[r * step + i * rows->apart] = sum[i];
+        for (int64_t i = 0; i < streams; i++) out[r * step + i * apart] = sum[i];
     }
+}
+
+/* The gemv of a type with `streams` streams. */
+QUANT_INLINE void quant_far_rows(int streams, quant_far_group *sums, const void *product,
+                                 const struct quant_rows *rows, float *out)
+{
+    if (rows->apart == 1)
+        quant_far_groups(streams, true, sums, product, rows, out);
+    else
+        quant_far_groups(streams, false, sums, product, rows, out);
 }
 
 #endif

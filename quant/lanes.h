@@ -66,15 +66,17 @@ QUANT_TARGET_AVX2 QUANT_INLINE void quant_lanes_rows_avx2(const void *product,
     const uint8_t *x = p->column;
     struct quant_lanes_avx2 lanes[QUANT_LANES_ROWS] = {0};
     int64_t left = p->k;
-    size_t done = 0;
-    for (; left >= p->form.step; left -= p->form.step, x += x_step, done += w_step) {
-        quant_far_ask(far, row, done, w_step);
-        EACH (i, QUANT_LANES_ROWS)
-            lanes[i] = p->step(lanes[i], row + i * far->stride + done, x, p->form.step);
+    const uint8_t *first = row;
+    for (; left >= p->form.step; left -= p->form.step, x += x_step, row += w_step) {
+        quant_far_ask_together(far, row, (size_t)(row - first), w_step);
+        EACH (i, QUANT_LANES_ROWS) {
+            quant_far_ask(far, row + (size_t)i * far->stride, w_step);
+            lanes[i] = p->step(lanes[i], row + (size_t)i * far->stride, x, p->form.step);
+        }
     }
     if (left > 0) {
         EACH (i, QUANT_LANES_ROWS)
-            lanes[i] = p->step(lanes[i], row + i * far->stride + done, x, (int)left);
+            lanes[i] = p->step(lanes[i], row + (size_t)i * far->stride, x, (int)left);
     }
     EACH (i, QUANT_LANES_ROWS) sum[i] = quant_tree_avx2(_mm256_add_ps(lanes[i].low, lanes[i].high));
 }
