@@ -439,6 +439,14 @@ TARGET INLINE __m512 f32_4x4(int64_t k, const float *const *w, const float *cons
     return tree16(acc);
 }
 
+/* How many columns four rows meet, one four after the other: all of them while they stay in the
+ * L1 cache beside the rows, which then come from the L2 cache but once. */
+static int64_t columns_at_once(int64_t row_bytes, int64_t n_cols)
+{
+    enum { L1_BYTES = 32 << 10 };
+    return (n_cols + 4) * row_bytes <= L1_BYTES ? n_cols : 4;
+}
+
 /* ---- Short rows of floats: 16 rows by 4 columns, a row per lane ----
  *
  * Where k is small (the keys of attention) the trees over lanes cost as much as the products. With
@@ -532,14 +540,17 @@ TARGET static void f32_avx512(int64_t k, const float *w, int64_t w_stride, int64
         f32_short(k, w, w_stride, n_rows, x, n_cols, out);
         return;
     }
-    for (int64_t c = 0; c < n_cols; c += 4) {
-        const float *xc[4];
-        for (int j = 0; j < 4; j++) xc[j] = x[c + j < n_cols ? c + j : n_cols - 1];
+    const int64_t width = columns_at_once(4 * k, n_cols);
+    for (int64_t first = 0; first < n_cols; first += width) {
         for (int64_t r = 0; r < n_rows; r += 4) {
             const float *wr[4];
             for (int j = 0; j < 4; j++)
                 wr[j] = w + (r + j < n_rows ? r + j : n_rows - 1) * w_stride;
-            store4x4(f32_4x4(k, wr, xc), r, n_rows - r, n_cols - c, out + c);
+            for (int64_t c = first; c < n_cols && c < first + width; c += 4) {
+                const float *xc[4];
+                for (int j = 0; j < 4; j++) xc[j] = x[c + j < n_cols ? c + j : n_cols - 1];
+                store4x4(f32_4x4(k, wr, xc), r, n_rows - r, n_cols - c, out + c);
+            }
         }
     }
 }
@@ -564,14 +575,17 @@ TARGET_BF16 INLINE __m512 bf16_4x4(int64_t k, const char *const *w, const uint16
 TARGET_BF16 static void bf16_avx512(int64_t k, const char *w, int64_t row_bytes, int64_t n_rows,
                                     const uint16_t *const *x, int64_t n_cols, float *const *out)
 {
-    for (int64_t c = 0; c < n_cols; c += 4) {
-        const uint16_t *xc[4];
-        for (int j = 0; j < 4; j++) xc[j] = x[c + j < n_cols ? c + j : n_cols - 1];
+    const int64_t width = columns_at_once(2 * k, n_cols);
+    for (int64_t first = 0; first < n_cols; first += width) {
         for (int64_t r = 0; r < n_rows; r += 4) {
             const char *wr[4];
             for (int j = 0; j < 4; j++)
                 wr[j] = w + (r + j < n_rows ? r + j : n_rows - 1) * row_bytes;
-            store4x4(bf16_4x4(k, wr, xc), r, n_rows - r, n_cols - c, out + c);
+            for (int64_t c = first; c < n_cols && c < first + width; c += 4) {
+                const uint16_t *xc[4];
+                for (int j = 0; j < 4; j++) xc[j] = x[c + j < n_cols ? c + j : n_cols - 1];
+                store4x4(bf16_4x4(k, wr, xc), r, n_rows - r, n_cols - c, out + c);
+            }
         }
     }
 }
