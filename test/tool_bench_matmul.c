@@ -127,7 +127,8 @@ static void bench_product(const struct limits *l, const struct quant_type *type,
 
 /* ---- Tiles ---- */
 
-enum { TILE_K = 2048, TILE_PANELS = 8, TILE_GROUPS = 32, TILE_RUNS = 21 };
+/* Small enough to stay in an L2 cache of 512 KB. */
+enum { TILE_K = 2048, TILE_PANELS = 4, TILE_GROUPS = 8, TILE_PASSES = 8, TILE_RUNS = 21 };
 
 static int by_size(const void *a, const void *b)
 {
@@ -174,6 +175,7 @@ static void bench_tile(struct engine *engine, const struct quant_type *type)
     if (!type->panel.block) return;
     const bool small = type->act == QUANT_ACT_Q8_32;
     const int64_t n_blocks = TILE_K / (small ? 32 : 256);
+    const int at_once = !small && engine->quant.wide ? 2 : 1; /* panels, as in a product */
     const size_t panel =
         (size_t)n_blocks * (small ? sizeof(struct quant_panel32) : sizeof(struct quant_panel256));
     uint64_t row_bytes, seed = 2;
@@ -182,7 +184,7 @@ static void bench_tile(struct engine *engine, const struct quant_type *type)
     char *groups = tile_columns(engine, tile, type, &group_bytes);
     char *panels = memory(panel * TILE_PANELS), *row = memory(row_bytes);
     const void *rows[QUANT_PANEL_ROWS];
-    float *x = memory(TILE_K * sizeof *x), results[ENGINE_TILE_COLS][QUANT_PANEL_ROWS];
+    float *x = memory(TILE_K * sizeof *x), results[ENGINE_TILE_COLS][2 * QUANT_PANEL_ROWS];
     float *out[ENGINE_TILE_COLS];
     for (int i = 0; i < TILE_K; i++) x[i] = random_float(&seed);
     type->encode(TILE_K, x, row);
@@ -193,18 +195,18 @@ static void bench_tile(struct engine *engine, const struct quant_type *type)
     double share[TILE_RUNS];
     for (int run = 0; run < TILE_RUNS; run++) {
         const double before = engine_roofline_int8(engine), start = now();
-        for (int g = 0; g < TILE_GROUPS; g++)
-            for (int j = 0; j < TILE_PANELS; j++) {
+        for (int g = 0; g < TILE_PASSES * TILE_GROUPS; g++)
+            for (int j = 0; j < TILE_PANELS; j += at_once) {
                 const void *w = panels + (size_t)j * panel,
-                           *cols = groups + (size_t)g * group_bytes;
+                           *cols = groups + (size_t)(g % TILE_GROUPS) * group_bytes;
                 if (small)
-                    tile->panel32(kernel->panel, n_blocks, w, cols, QUANT_PANEL_ROWS,
+                    tile->panel32(kernel->panel, n_blocks, w, cols, at_once * QUANT_PANEL_ROWS,
                                   ENGINE_TILE_COLS, out);
                 else
-                    tile->panel256(kernel->panel, n_blocks, w, cols, QUANT_PANEL_ROWS,
+                    tile->panel256(kernel->panel, n_blocks, w, cols, at_once * QUANT_PANEL_ROWS,
                                    ENGINE_TILE_COLS, out);
             }
-        const double macs = (double)TILE_GROUPS * TILE_PANELS * QUANT_PANEL_ROWS *
+        const double macs = (double)TILE_PASSES * TILE_GROUPS * TILE_PANELS * QUANT_PANEL_ROWS *
                             ENGINE_TILE_COLS * TILE_K / (now() - start);
         share[run] = 2 * macs / (before + engine_roofline_int8(engine));
     }
