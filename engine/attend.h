@@ -94,6 +94,7 @@ struct engine_attend_tile {
     int64_t lo[ENGINE_ATTEND_ROWS], hi[ENGINE_ATTEND_ROWS]; /* a query sees keys lo <= j < hi */
     int64_t n_rows;
     const char *ahead; /* what will be read after this, to ask for meanwhile; or NULL */
+    bool near;         /* ask for the first-level cache (struct quant_asking) */
 };
 
 /* Groups, and sub-blocks, are those [first, end) of the chunk; `keys` and `values` are where its

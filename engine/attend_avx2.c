@@ -167,7 +167,7 @@ TARGET INLINE void scores_tile(int64_t d, const char *group, const float *offset
         for (int r = 0; r < nr; r++) sum[r][0] = sum[r][1] = _mm256_setzero_si256();
         for (int64_t i = first; i < end; i++) {
             __m256i low = load(keys + i * 2 * GROUP), high = load(keys + i * 2 * GROUP + GROUP);
-            if (ahead) quant_prefetch_pages(ahead + 64 * i, 64);
+            if (ahead) quant_prefetch_single(ahead + 64 * i, 64, tile->near);
             UNROLL
             for (int r = 0; r < nr; r++) mad_pairs(sum[r], low, high, tile->query[r] + 2 * i);
         }
@@ -386,7 +386,9 @@ TARGET INLINE void sums_tile(int64_t dv, int64_t first, int64_t end, const char 
         for (int r = 0; r < nr; r++) sum[r][0] = sum[r][1] = _mm256_setzero_si256();
         for (int g = 0; g < SUB / GROUP; g++) {
             const int16_t *v = engine_attend_codes(values + g * bytes) + 2 * at;
-            if (ahead) quant_prefetch_pages(ahead + ((s - first) * 2 + g) * bytes, (size_t)bytes);
+            if (ahead)
+                quant_prefetch_single(ahead + ((s - first) * 2 + g) * bytes, (size_t)bytes,
+                                      tile->near);
             for (int i = 0; i < GROUP; i += 2, v += 2 * pad) {
                 __m256i low = load(v), high = load(v + 16);
                 UNROLL

@@ -252,7 +252,7 @@ TARGET INLINE void scores_tile(int64_t n_pairs, const char *group, int64_t bytes
         for (int g = 0; g < ng; g++) sum[r][g] = _mm512_setzero_si512();
         for (int64_t i = first; i < end; i++) {
             __m512i k[4];
-            if (ahead) quant_prefetch_pages(ahead + 64 * ng * i, 64 * (size_t)ng);
+            if (ahead) quant_prefetch_single(ahead + 64 * ng * i, 64 * (size_t)ng, tile->near);
             UNROLL
             for (int g = 0; g < ng; g++)
                 k[g] = _mm512_loadu_si512(keys + g * (bytes / 2) + i * 2 * GROUP);
@@ -524,7 +524,8 @@ TARGET INLINE void sums_tile(int64_t dv, int64_t first, int64_t end, const char 
             const char *group = values + i / GROUP * bytes;
             const int16_t *v = engine_attend_codes(group) + 2 * at + i % GROUP * pad;
             __m512i row[4];
-            if (ahead) quant_prefetch_pages(ahead + (s - first) * 2 * bytes + 128 * i, 256);
+            if (ahead)
+                quant_prefetch_single(ahead + (s - first) * 2 * bytes + 128 * i, 256, tile->near);
             UNROLL
             for (int d = 0; d < nv; d++) row[d] = _mm512_loadu_si512(v + 32 * d);
             UNROLL

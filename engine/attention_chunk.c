@@ -350,6 +350,7 @@ void engine_attention_chunk_tile(const struct attention_run *run, const struct a
     }
     if (t.n == 0) return;
     t.own->n_rows = t.n;
+    t.own->near = run->task->engine->quant.asking.near;
     const bool streams = first == 0 && keys->in_place;
     tile_scores(run, keys, &t, streams);
     if (!l->float_values) {

@@ -116,7 +116,8 @@ static bool act_place(struct engine_product *p, struct engine_product_act *act, 
     return true;
 }
 
-bool engine_product_layout(struct engine_product *p, const struct engine_tensor *dst, int n_threads)
+bool engine_product_layout(struct engine_product *p, const struct engine_tensor *dst, int n_threads,
+                           bool together)
 {
     *p = (struct engine_product){0};
     sources(p, dst);
@@ -132,8 +133,9 @@ bool engine_product_layout(struct engine_product *p, const struct engine_tensor 
     p->n_stripes = p->ids ? 1 : max64(1, min64(n_threads, most_cols / STRIPE_COLS));
     int64_t longest = 0;
     for (int i = 0; i < p->n_w; i++) longest = max64(longest, p->w[i]->ne[1]);
-    p->by_parts = p->by_gemv && (!p->watched || longest / WATCHED_PARTS_UNIT >=
-                                                    (int64_t)n_threads * CHUNKS_PER_WORKER);
+    p->by_parts =
+        p->by_gemv && !together &&
+        (!p->watched || longest / WATCHED_PARTS_UNIT >= (int64_t)n_threads * CHUNKS_PER_WORKER);
     for (int i = 0; i < p->n_w; i++) {
         const struct engine_tensor *w = p->w[i];
         p->chunk_rows[i] = chunk_rows(p, w, longest, n_threads);
@@ -170,7 +172,8 @@ int64_t engine_product_scratch(const struct engine_product *p, int n_threads)
 static int64_t product_scratch(const struct engine_tensor *dst, int n_threads)
 {
     struct engine_product p;
-    if (!engine_product_layout(&p, dst, n_threads)) return INT64_MAX; /* refused by the planner */
+    if (!engine_product_layout(&p, dst, n_threads, false))
+        return INT64_MAX; /* refused by the planner */
     return engine_product_scratch(&p, n_threads);
 }
 

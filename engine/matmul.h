@@ -71,9 +71,10 @@ static inline bool engine_product_by_floats(enum quant_act_kind kind)
     return kind == QUANT_ACT_F32 || kind == QUANT_ACT_BF16;
 }
 
-/* Fills *p for dst; false when a size wraps. */
-bool engine_product_layout(struct engine_product *p, const struct engine_tensor *dst,
-                           int n_threads);
+/* Fills *p for dst; false when a size wraps. `together`: gemv reads neighbours (struct
+ * quant_asking), and nothing goes by parts; scratch does not depend on it. */
+bool engine_product_layout(struct engine_product *p, const struct engine_tensor *dst, int n_threads,
+                           bool together);
 int64_t engine_product_scratch(const struct engine_product *p, int n_threads);
 
 /* matmul_run.c: called on every worker. */

@@ -315,16 +315,17 @@ static void chunk_by_gemv(const struct run *run, const struct chunk *c)
 {
     const int64_t k = run->p->k;
     const size_t row_bytes = (size_t)c->row_bytes;
-    const struct quant_rows rows = {c->w, row_bytes, c->n_rows, c->apart, c->kernel->asking};
+    const struct quant_asking asking = run->task->engine->quant.asking;
+    const struct quant_rows rows = {c->w, row_bytes, c->n_rows, c->apart, asking};
     for (int64_t i = 0; i < c->n; i++) {
         struct quant_act a = column_act(run, c->type->act, c->columns[i].x_row);
         float *out = chunk_out(c, i, 0);
         if (!run->p->by_parts) {
-            quant_gemv(c->kernel, k, c->w, row_bytes, c->n_rows, &a, out);
+            quant_gemv(c->kernel, asking, k, c->w, row_bytes, c->n_rows, &a, out);
             continue;
         }
         if (c->n_rows > 0) c->kernel->gemv(k, &rows, &a, out);
-        quant_gemv(c->kernel, k, c->w + c->rest_at * c->row_bytes, row_bytes, c->rest, &a,
+        quant_gemv(c->kernel, asking, k, c->w + c->rest_at * c->row_bytes, row_bytes, c->rest, &a,
                    out + c->rest_at);
     }
 }
@@ -654,9 +655,8 @@ void engine_product_run(const struct engine_task *task, struct engine_tensor *ds
 {
     struct engine_product product;
     const struct engine_worker *worker = task->worker;
-    if (!engine_product_layout(&product, dst, worker->nth)) return; /* the plan has refused it */
-    /* Rows that are read side by side are neighbours on this processor, whatever their type. */
-    if (task->engine->quant.type[product.w[0]->type->id].asking.together) product.by_parts = false;
+    const bool together = task->engine->quant.asking.together;
+    if (!engine_product_layout(&product, dst, worker->nth, together)) return; /* refused before */
     if (suits_blas(task, &product)) {
         run_blas(task, &product, dst);
         return;

@@ -109,7 +109,7 @@ void quant_kernels_init(struct quant_kernels *kernels, enum quant_level level)
 
     *kernels = (struct quant_kernels){.level = level < best ? level : best};
     kernels->wide = is_wide(kernels->level);
-    for (uint32_t id = 0; id < QUANT_ID_COUNT; id++) kernels->type[id].asking = asking_of(best);
+    kernels->asking = asking_of(best);
     for (int l = QUANT_SCALAR; l <= (int)kernels->level; l++) {
         const struct quant_act_kernel *act = &quant_act_kernel[l];
         if (act->q8_32) kernels->act_q8_32 = act->q8_32;
@@ -122,15 +122,16 @@ void quant_kernels_init(struct quant_kernels *kernels, enum quant_level level)
     }
 }
 
-void quant_gemv(const struct quant_kernel *kernel, int64_t k, const void *w, size_t row_bytes,
-                int64_t n_rows, const struct quant_act *a, float *out)
+void quant_gemv(const struct quant_kernel *kernel, struct quant_asking asking, int64_t k,
+                const void *w, size_t row_bytes, int64_t n_rows, const struct quant_act *a,
+                float *out)
 {
-    const int64_t n = n_rows / kernel->streams, apart = kernel->asking.together ? 1 : n;
-    const struct quant_rows rows = {w, row_bytes, n, apart, kernel->asking};
+    const int64_t n = n_rows / kernel->streams, apart = asking.together ? 1 : n;
+    const struct quant_rows rows = {w, row_bytes, n, apart, asking};
     if (n > 0) kernel->gemv(k, &rows, a, out);
     const int64_t done = n * kernel->streams;
     if (done == n_rows) return;
     const void *left = (const char *)w + (size_t)done * row_bytes;
-    const struct quant_rows alone = {left, row_bytes, n_rows - done, 0, kernel->asking};
+    const struct quant_rows alone = {left, row_bytes, n_rows - done, 0, asking};
     kernel->gemv(k, &alone, a, out + done);
 }

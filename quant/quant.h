@@ -171,7 +171,7 @@ struct quant_rows {
     const void *w; /* row 0 */
     size_t row_bytes;
     int64_t n, apart;
-    struct quant_asking asking; /* the kernel's */
+    struct quant_asking asking; /* the table's */
 };
 
 /* Kernels of one type at one level; NULL inherits from the level below. `row` points to k / block
@@ -190,7 +190,6 @@ struct quant_kernel {
     /* One column: out[r] = row r times the column, for all rows that *rows names. */
     void (*gemv)(int64_t k, const struct quant_rows *rows, const struct quant_act *a, float *out);
     int streams; /* rows that gemv reads side by side; 0: 1. In a filled table never 0 */
-    struct quant_asking asking; /* in a filled table: what suits the processor */
 };
 
 struct quant_type {
@@ -221,6 +220,7 @@ bool quant_row_bytes(const struct quant_type *type, uint64_t k, uint64_t *bytes)
 struct quant_kernels {
     enum quant_level level;
     bool wide; /* a core that multiplies 512 bits twice in a cycle, at a level that does so */
+    struct quant_asking asking;               /* what suits the processor */
     struct quant_kernel type[QUANT_ID_COUNT]; /* by id; all members set where the type computes */
     void (*act_q8_32)(int64_t k, const float *x, int8_t *q, float *d, float *s, int16_t *sum);
     void (*act_q8_256)(int64_t k, const float *x, int8_t *q, float *d, int16_t *sum);
@@ -237,8 +237,9 @@ void quant_kernels_init(struct quant_kernels *kernels, enum quant_level level);
 
 /* out[r] = row r of w times the column, for n_rows rows one behind the other, with as many streams
  * as they allow. */
-void quant_gemv(const struct quant_kernel *kernel, int64_t k, const void *w, size_t row_bytes,
-                int64_t n_rows, const struct quant_act *a, float *out);
+void quant_gemv(const struct quant_kernel *kernel, struct quant_asking asking, int64_t k,
+                const void *w, size_t row_bytes, int64_t n_rows, const struct quant_act *a,
+                float *out);
 
 /* ---- Half precision (IEEE binary16, bfloat16), exact and rounding to nearest even ---- */
 

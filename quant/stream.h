@@ -6,6 +6,7 @@
 #ifndef QUANT_STREAM_H
 #define QUANT_STREAM_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -32,6 +33,15 @@ static inline void quant_prefetch_pages(const char *at, size_t bytes)
     size_t in_page = (uintptr_t)at % PAGE;
     if (in_page < bytes) __builtin_prefetch(at - in_page + PAGE, 0, 3);
     quant_prefetch(at, bytes);
+}
+
+/* A single stream's bytes at `at`, as the processor wants them (struct quant_asking). */
+static inline void quant_prefetch_single(const char *at, size_t bytes, bool near)
+{
+    if (near)
+        quant_prefetch_near(at, bytes);
+    else
+        quant_prefetch_pages(at, bytes);
 }
 
 /* The same for kernels that read one stream only, in steps of any length: asks for the stretches of

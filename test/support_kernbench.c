@@ -60,6 +60,7 @@ static double read_speed(struct bench *b)
 struct job {
     const struct quant_type *type;
     const struct quant_kernel *kernel;
+    struct quant_asking asking;
     struct quant_act act;
     int64_t k;
     size_t row_bytes;
@@ -70,8 +71,8 @@ static void run_gemv(struct bench *b, const struct job *job, size_t bytes)
     int64_t rows = (int64_t)(bytes / job->row_bytes);
     for (int64_t r = 0; r < rows; r += ROWS_PER_CALL) {
         int64_t n = rows - r < ROWS_PER_CALL ? rows - r : ROWS_PER_CALL;
-        quant_gemv(job->kernel, job->k, b->memory + (size_t)r * job->row_bytes, job->row_bytes, n,
-                   &job->act, b->out);
+        quant_gemv(job->kernel, job->asking, job->k, b->memory + (size_t)r * job->row_bytes,
+                   job->row_bytes, n, &job->act, b->out);
     }
 }
 
@@ -125,9 +126,10 @@ static double memory_speed(struct bench *b, const struct job *job, double *read)
 }
 
 static struct job job_new(const struct bench *b, const struct quant_type *type,
-                          const struct quant_kernel *kernel, int64_t k)
+                          const struct quant_kernels *kernels, int64_t k)
 {
-    struct job job = {.type = type, .kernel = kernel, .k = k};
+    struct job job = {
+        .type = type, .kernel = &kernels->type[type->id], .asking = kernels->asking, .k = k};
     job.act = (struct quant_act){
         .f32 = b->x, .bf16 = b->bf16, .q = b->q, .d = b->d, .s = b->s, .sum = b->sum};
     job.row_bytes = (size_t)(k / type->block_len) * type->block_bytes;
@@ -137,8 +139,7 @@ static struct job job_new(const struct bench *b, const struct quant_type *type,
 static void bench_type(struct bench *b, const struct quant_type *type,
                        const struct quant_kernels *kernels)
 {
-    const struct quant_kernel *kernel = &kernels->type[type->id];
-    struct job wide = job_new(b, type, kernel, 4096), narrow = job_new(b, type, kernel, 576);
+    struct job wide = job_new(b, type, kernels, 4096), narrow = job_new(b, type, kernels, 576);
 
     printf("%-7s %-11s %7.2f", type->name, quant_level_name(kernels->level),
            cache_speed(b, &wide, run_gemv));
@@ -152,7 +153,7 @@ static void bench_type(struct bench *b, const struct quant_type *type,
         double read, speed = memory_speed(b, &wide, &read);
         printf(" %7.2f %5.0f%%", speed, 100 * speed / read);
     }
-    if (kernel->unpack)
+    if (wide.kernel->unpack)
         printf(" %7.2f", cache_speed(b, &wide, run_unpack));
     else
         printf(" %7s", "-");

@@ -301,8 +301,10 @@ static int gemv_mismatches(struct bed *bed, const struct quant_type *type, gemv_
     const struct quant_kernel kernel = {
         .gemv = gemv,
         .streams = streams,
-        .asking = {.ahead = 1024, .near = processor & 1, .together = processor & 2}};
-    quant_gemv(&kernel, k, w, row_bytes, n_rows, &bed->column.act, out);
+    };
+    const struct quant_asking asking = {
+        .ahead = 1024, .near = processor & 1, .together = processor & 2};
+    quant_gemv(&kernel, asking, k, w, row_bytes, n_rows, &bed->column.act, out);
     return float_mismatches(n_rows, out, expected) +
            canary_mismatches(&bed->out, (size_t)n_rows * 4);
 }
@@ -507,7 +509,7 @@ static void test_bf16_smallest_normal(void **state)
             w[pair] = (sign ^ 0x8000) | (uint16_t)((127 - 75) << 7 | rng_below(&rng, 128));
             x[pair] = (uint16_t)((127 - 78 + rng_below(&rng, 5)) << 7 | rng_below(&rng, 128));
             float expected = type->dot(32, w, &act), out;
-            quant_gemv(&kernels.type[QUANT_BF16], 32, w, sizeof w, 1, &act, &out);
+            quant_gemv(&kernels.type[QUANT_BF16], kernels.asking, 32, w, sizeof w, 1, &act, &out);
             assert_memory_equal(&out, &expected, sizeof out);
             zero += expected == 0.0f;
             normal += expected != 0.0f;

@@ -169,7 +169,9 @@ static void for_all_types(void (*check)(const struct quant_type *, struct engine
             struct engine *e = engine_at(level, threads[i]);
             int round = level * 7 + i;
             for (int wide = 0; wide <= (level >= QUANT_AVX512); wide++) {
-                e->quant.wide = wide; /* as other processors of this level are */
+                /* As other processors of this level are, and want to be asked. */
+                e->quant.wide = wide;
+                e->quant.asking.together = (wide + i) % 2;
                 for (uint32_t id = 0; id < QUANT_ID_COUNT; id++) {
                     const struct quant_type *type = quant_type_by_id(id);
                     if (type && type->act != QUANT_ACT_NONE) check(type, e, &round);
