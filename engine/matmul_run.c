@@ -212,10 +212,10 @@ static char *group_at(const struct run *run, enum quant_act_kind kind, int64_t g
     return run->shared + act->groups + group * act->group_bytes;
 }
 
-/* The product of packed floats; NULL where kind and level have none, or where the columns are so
- * few that rows of floats are better read where they lie. */
-static engine_tile_packed *packed_product(const struct run *run, enum quant_act_kind kind,
-                                          int64_t n_cols)
+/* Products of packed floats; NULL where kind and level have none, or where the columns are so few
+ * that rows of floats are better read where they lie. */
+static const struct engine_tile_packed *packed_of(const struct run *run, enum quant_act_kind kind,
+                                                  int64_t n_cols)
 {
     if (kind == QUANT_ACT_BF16) return run->tile->packed_bf16;
     return kind == QUANT_ACT_F32 && n_cols > ENGINE_TILE_COLS ? run->tile->packed_f32 : NULL;
@@ -227,28 +227,29 @@ static int64_t packed_steps(const struct run *run)
 }
 
 /* Row or column i of those that lie in bundles of n. */
-static void pack_row(const struct run *run, enum quant_id type, const char *row, float fill, int n,
-                     int64_t i, float *to)
+static void pack_row(const struct run *run, const struct engine_tile_packed *packed,
+                     enum quant_id type, const char *row, float fill, int n, int64_t i, float *to)
 {
     const struct quant_kernel *kernel = &run->task->engine->quant.type[type];
-    const int64_t k = run->p->k, element = quant_type_by_id(type)->block_bytes, step = 8 * n;
-    const int64_t half = packed_steps(run) * step;
-    to += i / n * 2 * half + i % n * 8;
+    const int64_t k = run->p->k, element = quant_type_by_id(type)->block_bytes;
+    const int64_t step = n * packed->lanes, half = packed_steps(run) * step;
+    to += i / n * packed_steps(run) * 16 * n + i % n * packed->lanes;
     for (int64_t at = 0; at < k; at += PACK_ELEMENTS) {
         float part[PACK_ELEMENTS];
         const int64_t some = k - at < PACK_ELEMENTS ? k - at : PACK_ELEMENTS;
         kernel->decode(some, row + at * element, part);
-        run->tile->pack(type == QUANT_BF16, some, part, fill, half, step, to + at / 16 * step);
+        packed->pack(some, part, fill, half, step, to + at / 16 * step);
     }
 }
 
 /* A group's columns; of its second bundle only what is needed. */
-static void pack_columns(const struct run *run, enum quant_act_kind kind, char *group,
+static void pack_columns(const struct run *run, const struct engine_tile_packed *packed,
+                         enum quant_act_kind kind, char *group,
                          const struct engine_product_column *column, int64_t n)
 {
     const enum quant_id type = kind == QUANT_ACT_F32 ? QUANT_F32 : QUANT_BF16;
     for (int64_t c = 0; c < engine_round_up(n, ENGINE_TILE_PACKED_COLS); c++)
-        pack_row(run, type, column_at(run, kind, column[c < n ? c : n - 1].x_row), 0.0f,
+        pack_row(run, packed, type, column_at(run, kind, column[c < n ? c : n - 1].x_row), 0.0f,
                  ENGINE_TILE_PACKED_COLS, c, (float *)group);
 }
 
@@ -278,7 +279,8 @@ static void build_group(const struct run *run, int64_t group, bool convert)
         if (!run->p->act[kind].bytes) continue;
         char *to = group_at(run, kind, group);
         if (engine_product_by_floats(kind)) {
-            if (packed_product(run, kind, job->n)) pack_columns(run, kind, to, column, n);
+            const struct engine_tile_packed *packed = packed_of(run, kind, job->n);
+            if (packed) pack_columns(run, packed, kind, to, column, n);
             continue;
         }
         if (n < ENGINE_TILE_COLS) memset(to, 0, (size_t)run->p->act[kind].group_bytes);
@@ -330,108 +332,135 @@ static void chunk_by_gemv(const struct run *run, const struct chunk *c)
     }
 }
 
+/* How a chunk's rows are brought into the form that a tile takes, in this worker's scratch. */
+struct form {
+    const struct engine_tile_packed *packed; /* NULL: panels */
+    int64_t rows;                            /* that a tile takes at once: a piece */
+    int64_t piece_bytes;
+};
+
 /* Unpacking goes in slices of so many elements of 16 rows. Those are too many streams for the
  * processor to see by itself: a prefetch runs ahead in address order, by a panel and a bit. */
-enum { SLICE_ELEMENTS = 256, PREFETCH_AHEAD = 4096, FEW_COLS = 32 };
-enum { FEW_PACKED_ROWS = 12 };
+enum { SLICE_ELEMENTS = 256, PREFETCH_AHEAD = 4096 };
 
-/* How many panels a tile takes at once. */
-static int64_t panels_at_once(const struct run *run, const struct chunk *c)
-{
-    return run->task->engine->quant.wide && c->type->act == QUANT_ACT_Q8_256 ? 2 : 1;
-}
-
-/* That many panels, or what is left of the chunk, whose first row is r, by the group of columns
- * that begins at column i. */
-static void multiply_panels(const struct run *run, const struct chunk *c, const char *panel,
-                            int64_t r, int64_t i)
-{
-    const int64_t most = panels_at_once(run, c) * QUANT_PANEL_ROWS;
-    enum quant_act_kind kind = c->type->act;
-    const char *x = group_at(run, kind, c->group + i / ENGINE_TILE_COLS);
-    int n_cols = (int)(c->n - i < ENGINE_TILE_COLS ? c->n - i : ENGINE_TILE_COLS);
-    int n_rows = (int)(c->n_rows - r < most ? c->n_rows - r : most);
-    float *out[ENGINE_TILE_COLS];
-    for (int j = 0; j < n_cols; j++) out[j] = chunk_out(c, i + j, r);
-    if (kind == QUANT_ACT_Q8_32)
-        run->tile->panel32(c->kernel->panel, run->p->k / 32, (const struct quant_panel32 *)panel,
-                           (const struct engine_cols32 *)x, n_rows, n_cols, out);
-    else
-        run->tile->panel256(c->kernel->panel, run->p->k / 256, (const struct quant_panel256 *)panel,
-                            (const struct engine_cols256 *)x, n_rows, n_cols, out);
-}
-
-/* Unpacks the panels [first, end) of the chunk; the last one of it repeats its last row. */
-static void unpack_panels(const struct run *run, const struct chunk *c, int64_t panel_bytes,
-                          int64_t first, int64_t end)
+/* Unpacks the panels of the chunk's rows [first, end); the last one of it repeats its last row. */
+static void unpack_rows(const struct run *run, const struct chunk *c, int64_t panel_bytes,
+                        int64_t first, int64_t end)
 {
     int64_t k = run->p->k, n_slices = (k + SLICE_ELEMENTS - 1) / SLICE_ELEMENTS;
     int64_t slice_bytes = SLICE_ELEMENTS / c->type->block_len * c->type->block_bytes;
     int64_t block_elements = c->type->panel.block == 1 ? 32 : 256;
     int64_t panel_slice = panel_bytes / (k / block_elements) * (SLICE_ELEMENTS / block_elements);
     int64_t panel_file = QUANT_PANEL_ROWS * c->row_bytes, slice_file = panel_file / n_slices;
-    for (int64_t i = first * n_slices; i < end * n_slices; i++) {
-        const void *row[QUANT_PANEL_ROWS];
-        int64_t r = i / n_slices * QUANT_PANEL_ROWS, s = i % n_slices;
-        int64_t left = k - s * SLICE_ELEMENTS;
-        for (int j = 0; j < QUANT_PANEL_ROWS; j++)
-            row[j] =
-                c->w + (r + j < c->n_rows ? r + j : c->n_rows - 1) * c->row_bytes + s * slice_bytes;
-        quant_prefetch(c->w + i / n_slices * panel_file + s * slice_file + panel_file +
-                           PREFETCH_AHEAD,
-                       (size_t)slice_file);
-        c->kernel->unpack((left < SLICE_ELEMENTS ? left : SLICE_ELEMENTS) / block_elements, row,
-                          run->own + (i / n_slices - first) * panel_bytes + s * panel_slice);
+    char *to = run->own;
+    for (int64_t r = first; r < end; r += QUANT_PANEL_ROWS, to += panel_bytes) {
+        for (int64_t s = 0; s < n_slices; s++) {
+            const void *row[QUANT_PANEL_ROWS];
+            int64_t left = k - s * SLICE_ELEMENTS;
+            for (int j = 0; j < QUANT_PANEL_ROWS; j++)
+                row[j] = c->w + (r + j < c->n_rows ? r + j : c->n_rows - 1) * c->row_bytes +
+                         s * slice_bytes;
+            quant_prefetch(c->w + r * c->row_bytes + s * slice_file + panel_file + PREFETCH_AHEAD,
+                           (size_t)slice_file);
+            c->kernel->unpack((left < SLICE_ELEMENTS ? left : SLICE_ELEMENTS) / block_elements, row,
+                              to + s * panel_slice);
+        }
     }
 }
 
-/* With few columns the bytes of the weights decide: a panel or two at a time, which the L1 cache
- * holds. */
-static void panel_by_panel(const struct run *run, const struct chunk *c, int64_t panel_bytes,
-                           int64_t n_panels)
+/* The same for floats. */
+static void pack_rows(const struct run *run, const struct chunk *c,
+                      const struct engine_tile_packed *packed, int64_t first, int64_t end)
 {
-    const int64_t at_once = panels_at_once(run, c);
-    for (int64_t j = 0; j < n_panels; j += at_once) {
-        unpack_panels(run, c, panel_bytes, j, j + at_once < n_panels ? j + at_once : n_panels);
+    const float fill = c->type->act == QUANT_ACT_F32 ? -0.0f : 0.0f;
+    for (int64_t r = first; r < first + engine_round_up(end - first, packed->rows); r++)
+        pack_row(run, packed, c->type->id, c->w + (r < end ? r : end - 1) * c->row_bytes, fill,
+                 packed->rows, r - first, (float *)run->own);
+}
+
+static void prepare_rows(const struct run *run, const struct chunk *c, const struct form *form,
+                         int64_t first, int64_t end)
+{
+    if (form->packed)
+        pack_rows(run, c, form->packed, first, end);
+    else
+        unpack_rows(run, c, form->piece_bytes / form->rows * QUANT_PANEL_ROWS, first, end);
+}
+
+/* A piece, or what is left of the chunk, whose first row is r, by the group of columns that begins
+ * at column i. */
+static void multiply_piece(const struct run *run, const struct chunk *c, const struct form *form,
+                           const char *piece, int64_t r, int64_t i)
+{
+    const enum quant_act_kind kind = c->type->act;
+    const char *x = group_at(run, kind, c->group + i / ENGINE_TILE_COLS);
+    const int n_cols = (int)(c->n - i < ENGINE_TILE_COLS ? c->n - i : ENGINE_TILE_COLS);
+    const int n_rows = (int)(c->n_rows - r < form->rows ? c->n_rows - r : form->rows);
+    float *out[ENGINE_TILE_COLS];
+    for (int j = 0; j < n_cols; j++) out[j] = chunk_out(c, i + j, r);
+    if (form->packed)
+        form->packed->product(packed_steps(run), (const float *)piece, (const float *)x, n_rows,
+                              n_cols, out);
+    else if (kind == QUANT_ACT_Q8_32)
+        run->tile->panel32(c->kernel->panel, run->p->k / 32, (const struct quant_panel32 *)piece,
+                           (const struct engine_cols32 *)x, n_rows, n_cols, out);
+    else
+        run->tile->panel256(c->kernel->panel, run->p->k / 256, (const struct quant_panel256 *)piece,
+                            (const struct engine_cols256 *)x, n_rows, n_cols, out);
+}
+
+/* With few columns the bytes of the weights decide: a piece at a time, which a near cache holds. */
+static void piece_by_piece(const struct run *run, const struct chunk *c, const struct form *form)
+{
+    for (int64_t r = 0; r < c->n_rows; r += form->rows) {
+        prepare_rows(run, c, form, r, r + form->rows < c->n_rows ? r + form->rows : c->n_rows);
         for (int64_t i = 0; i < c->n; i += ENGINE_TILE_COLS)
-            multiply_panels(run, c, run->own, j * QUANT_PANEL_ROWS, i);
+            multiply_piece(run, c, form, run->own, r, i);
     }
 }
 
-/* With many, all panels of the chunk, so that a group of columns is read once for all of them. The
+/* With many, all pieces of the chunk, so that a group of columns is read once for all of them. The
  * last quarter of the steps asks for the weights behind the chunk, most likely this worker's next:
- * unpacking them would wait for memory, multiplying does not. */
-static void panels_together(const struct run *run, const struct chunk *c, int64_t panel_bytes,
-                            int64_t n_panels)
+ * preparing them would wait for memory, multiplying does not. */
+static void pieces_together(const struct run *run, const struct chunk *c, const struct form *form)
 {
-    const int64_t at_once = panels_at_once(run, c), per_group = (n_panels + at_once - 1) / at_once;
+    const int64_t per_group = (c->n_rows + form->rows - 1) / form->rows;
     const int64_t steps = per_group * ((c->n + ENGINE_TILE_COLS - 1) / ENGINE_TILE_COLS);
     const int64_t quarter = (steps + 3) / 4, bytes = c->n_rows * c->row_bytes;
     const char *next = c->w + bytes;
-    unpack_panels(run, c, panel_bytes, 0, n_panels);
+    prepare_rows(run, c, form, 0, c->n_rows);
     for (int64_t step = 0; step < steps; step++) {
-        const int64_t j = step % per_group * at_once, ask = step - (steps - quarter);
+        const int64_t j = step % per_group, ask = step - (steps - quarter);
         if (ask >= 0) {
             const int64_t from = bytes * ask / quarter, to = bytes * (ask + 1) / quarter;
             quant_prefetch_pages(next + from, (size_t)(to - from));
         }
-        multiply_panels(run, c, run->own + j * panel_bytes, j * QUANT_PANEL_ROWS,
-                        step / per_group * ENGINE_TILE_COLS);
+        multiply_piece(run, c, form, run->own + j * form->piece_bytes, j * form->rows,
+                       step / per_group * ENGINE_TILE_COLS);
     }
 }
 
-static void chunk_by_panels(const struct run *run, const struct chunk *c)
+/* `packed`: NULL for types with panels. */
+static void chunk_by_tiles(const struct run *run, const struct chunk *c,
+                           const struct engine_tile_packed *packed)
 {
-    enum quant_act_kind kind = c->type->act;
-    int64_t n_blocks = run->p->k / (kind == QUANT_ACT_Q8_32 ? 32 : 256);
-    int64_t panel_bytes =
-        n_blocks * (int64_t)(kind == QUANT_ACT_Q8_32 ? sizeof(struct quant_panel32)
-                                                     : sizeof(struct quant_panel256));
-    int64_t n_panels = (c->n_rows + QUANT_PANEL_ROWS - 1) / QUANT_PANEL_ROWS;
-    if (c->n <= FEW_COLS)
-        panel_by_panel(run, c, panel_bytes, n_panels);
+    enum { FEW_COLS = 32 };
+    const bool few = c->n <= FEW_COLS, small = c->type->act == QUANT_ACT_Q8_32;
+    struct form form = {.packed = packed};
+    if (packed) {
+        form.rows = few ? ENGINE_TILE_FLOAT_ROWS / 2 : ENGINE_TILE_FLOAT_ROWS;
+        form.piece_bytes = form.rows * packed_steps(run) * 16 * (int64_t)sizeof(float);
+    } else {
+        const int64_t n = run->task->engine->quant.wide && !small ? 2 : 1;
+        form.rows = n * QUANT_PANEL_ROWS;
+        form.piece_bytes =
+            n * run->p->k / (small ? 32 : 256) *
+            (int64_t)(small ? sizeof(struct quant_panel32) : sizeof(struct quant_panel256));
+    }
+    if (few)
+        piece_by_piece(run, c, &form);
     else
-        panels_together(run, c, panel_bytes, n_panels);
+        pieces_together(run, c, &form);
 }
 
 /* The chunk's rows as floats: in place where they are, else decoded into this worker's scratch. */
@@ -477,44 +506,20 @@ static void chunk_by_bf16(const struct run *run, const struct chunk *c)
     }
 }
 
-/* With few columns some rows at a time, which the L1 cache holds: the bytes of the weights decide.
- */
-static void chunk_by_packed(const struct run *run, const struct chunk *c)
-{
-    enum { ROWS = ENGINE_TILE_PACKED_ROWS };
-    const enum quant_act_kind kind = c->type->act;
-    const int64_t rows = c->n <= FEW_COLS ? FEW_PACKED_ROWS : c->n_rows;
-    for (int64_t first = 0; first < c->n_rows; first += rows) {
-        const int64_t n = c->n_rows - first < rows ? c->n_rows - first : rows;
-        for (int64_t r = 0; r < engine_round_up(n, ROWS); r++)
-            pack_row(run, c->type->id, c->w + (first + (r < n ? r : n - 1)) * c->row_bytes,
-                     kind == QUANT_ACT_F32 ? -0.0f : 0.0f, ROWS, r, (float *)run->own);
-        for (int64_t i = 0; i < c->n; i += ENGINE_TILE_COLS) {
-            const int n_cols = (int)(c->n - i < ENGINE_TILE_COLS ? c->n - i : ENGINE_TILE_COLS);
-            const char *x = group_at(run, kind, c->group + i / ENGINE_TILE_COLS);
-            float *out[ENGINE_TILE_COLS];
-            for (int j = 0; j < n_cols; j++) out[j] = chunk_out(c, i + j, first);
-            packed_product(run, kind, c->n)(packed_steps(run), (const float *)run->own,
-                                            (const float *)x, n, n_cols, out);
-        }
-    }
-}
-
 static void run_chunk(const struct run *run, const struct chunk *c)
 {
     enum quant_act_kind kind = c->type->act;
+    const struct engine_tile_packed *packed = packed_of(run, kind, c->n);
     if (c->n <= ENGINE_PRODUCT_GEMV_COLS)
         chunk_by_gemv(run, c);
-    else if (packed_product(run, kind, c->n))
-        chunk_by_packed(run, c);
-    else if (kind == QUANT_ACT_BF16 && !run->tile->bf16)
-        chunk_by_gemv(run, c);
+    else if (packed || !engine_product_by_floats(kind))
+        chunk_by_tiles(run, c, packed);
     else if (kind == QUANT_ACT_F32)
         chunk_by_floats(run, c);
-    else if (kind == QUANT_ACT_BF16)
+    else if (run->tile->bf16)
         chunk_by_bf16(run, c);
     else
-        chunk_by_panels(run, c);
+        chunk_by_gemv(run, c);
 }
 
 /* Chunk i of weight `which`: its rows, and where it begins. Streams are parts of the whole weight,

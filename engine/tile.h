@@ -14,10 +14,9 @@
 #include "quant/quant.h"
 
 enum { ENGINE_TILE_COLS = 8 };
-/* Floats are packed in bundles of so many rows of weights, or so many columns: [2][steps][n][8], a
- * step being 16 elements, of which all first halves come first. The steps are even in number. */
-enum { ENGINE_TILE_PACKED_ROWS = 3, ENGINE_TILE_PACKED_COLS = 4 };
-/* Rows of floats that are best taken together: whole bundles, whose sums are added up by eights. */
+/* Floats are packed in bundles of some rows of weights, or of so many columns. */
+enum { ENGINE_TILE_PACKED_COLS = 4 };
+/* Rows of floats that a tile takes at once: whole bundles, an even number of them. */
 enum { ENGINE_TILE_FLOAT_ROWS = 24 };
 
 /* A loop over arrays that are registers: unrolled before the compiler takes them for memory. */
@@ -39,9 +38,21 @@ struct engine_cols256 { /* one super-block of 256 of 8 columns */
     int32_t peak4, peak8;                  /* with AVX2 */
 };
 
-/* out[c][r] for c < n_cols <= ENGINE_TILE_COLS (two bundles), r < n_rows. */
-typedef void engine_tile_packed(int64_t n_steps, const float *w, const float *x, int64_t n_rows,
-                                int n_cols, float *const *out);
+/* Products of packed floats. A bundle of n rows (or columns) is [16 / lanes][steps][n][lanes]: a
+ * step is 16 elements of each, and where lanes are 8, all first halves come before all second ones.
+ * The steps are even in number. */
+struct engine_tile_packed {
+    int rows, lanes;
+    /* One row of a bundle, or n elements of it from a multiple of 32 on, up to the next multiple of
+     * 32 filled with `fill`: to[0 .. lanes - 1] is its first place in the bundle, `half` and `step`
+     * are the floats from there to the same place of the second half and of the next step. */
+    void (*pack)(int64_t n, const float *row, float fill, int64_t half, int64_t step, float *to);
+    /* out[c][r] for c < n_cols <= ENGINE_TILE_COLS, two bundles; r < n_rows <=
+     * ENGINE_TILE_FLOAT_ROWS.
+     */
+    void (*product)(int64_t n_steps, const float *w, const float *x, int n_rows, int n_cols,
+                    float *const *out);
+};
 
 struct engine_tile {
     /* out[c][r] for c < n_cols <= ENGINE_TILE_COLS, r < n_rows <= QUANT_PANEL_ROWS. Of forms, those
@@ -69,16 +80,11 @@ struct engine_tile {
      * up to a multiple of 32. NULL where there is nothing better than the type's gemv. */
     void (*bf16)(int64_t k, const char *w, int64_t row_bytes, int64_t n_rows,
                  const uint16_t *const *x, int64_t n_cols, float *const *out);
-    /* One of a bundle's rows, or n elements of it from a multiple of 32 on: to[0 .. 7] is its first
-     * place in the bundle, `half` and `step` are the floats from there to the same place of the
-     * second half and of the next step. `pairs`: of 32 elements the odd ones are a step, then the
-     * even ones. Up to the next multiple of 32 there is `fill`. NULL where there is no packed_. */
-    void (*pack)(bool pairs, int64_t n, const float *row, float fill, int64_t half, int64_t step,
-                 float *to);
     /* The products of f32 and bf16 from packed rows. Where k is no multiple of 32, f32's rows end
      * with -0.0f and its columns with 0.0f: a product of those changes no sum; bf16's end with
-     * zeros. NULL where nothing is gained. */
-    engine_tile_packed *packed_f32, *packed_bf16;
+     * zeros, and of its 32 elements the odd ones are a step, then the even ones. NULL where nothing
+     * is gained. */
+    const struct engine_tile_packed *packed_f32, *packed_bf16;
     /* o[i][d] = fmaf(v[j][d], p[i][j], o[i][d]) for j = 0 .. n - 1 ascending; i < n_rows, d < dim.
      */
     void (*weighted_sum)(int64_t n, int64_t dim, const float *v, int64_t v_stride,
@@ -95,9 +101,12 @@ void engine_tile_interleave_avx2(int64_t n, const int8_t *const q[ENGINE_TILE_CO
                                  int8_t (*to)[ENGINE_TILE_COLS][4]);
 void engine_tile_f32_avx2(int64_t k, const float *w, int64_t w_stride, int64_t n_rows,
                           const float *const *x, int64_t n_cols, float *const *out);
-void engine_tile_pack_avx2(bool pairs, int64_t n, const float *row, float fill, int64_t half,
-                           int64_t step, float *to);
-engine_tile_packed engine_tile_packed_f32_avx2, engine_tile_packed_bf16_avx2;
+void engine_tile_f32_avx512(int64_t k, const float *w, int64_t w_stride, int64_t n_rows,
+                            const float *const *x, int64_t n_cols, float *const *out);
+void engine_tile_bf16_avx512(int64_t k, const char *w, int64_t row_bytes, int64_t n_rows,
+                             const uint16_t *const *x, int64_t n_cols, float *const *out);
+extern const struct engine_tile_packed engine_tile_packed_f32_avx2, engine_tile_packed_bf16_avx2;
+extern const struct engine_tile_packed engine_tile_packed_f32_avx512;
 extern const struct engine_tile engine_tile_avx2;
 extern const struct engine_tile engine_tile_avx512;
 extern const struct engine_tile engine_tile_avx512bf16;

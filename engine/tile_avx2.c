@@ -466,9 +466,8 @@ const struct engine_tile engine_tile_avx2 = {
     .interleave = engine_tile_interleave_avx2,
     .measure = measure_avx2,
     .f32 = engine_tile_f32_avx2,
-    .pack = engine_tile_pack_avx2,
-    .packed_f32 = engine_tile_packed_f32_avx2,
-    .packed_bf16 = engine_tile_packed_bf16_avx2,
+    .packed_f32 = &engine_tile_packed_f32_avx2,
+    .packed_bf16 = &engine_tile_packed_bf16_avx2,
     .weighted_sum = weighted_sum_avx2,
 };
 #endif

@@ -16,7 +16,7 @@
 #define TARGET __attribute__((target("avx2,fma,f16c")))
 #define INLINE static inline __attribute__((always_inline))
 
-enum { COLS = ENGINE_TILE_COLS, NR = ENGINE_TILE_PACKED_ROWS, NC = ENGINE_TILE_PACKED_COLS };
+enum { COLS = ENGINE_TILE_COLS, NR = 3, NC = ENGINE_TILE_PACKED_COLS };
 enum { BLOCK_ROWS = ENGINE_TILE_FLOAT_ROWS }; /* their sums wait in memory */
 
 typedef __m256 half_sums[BLOCK_ROWS][COLS]; /* sums 0 to 7, or 8 to 15 */
@@ -140,8 +140,8 @@ TARGET INLINE void pack_block(bool pairs, const float *from, int64_t half, int64
     }
 }
 
-TARGET void engine_tile_pack_avx2(bool pairs, int64_t n, const float *row, float fill, int64_t half,
-                                  int64_t step, float *to)
+TARGET INLINE void pack(bool pairs, int64_t n, const float *row, float fill, int64_t half,
+                        int64_t step, float *to)
 {
     int64_t i = 0;
     for (; i + 32 <= n; i += 32, to += 2 * step) pack_block(pairs, row + i, half, step, to);
@@ -149,6 +149,18 @@ TARGET void engine_tile_pack_avx2(bool pairs, int64_t n, const float *row, float
     float last[32];
     for (int j = 0; j < 32; j++) last[j] = i + j < n ? row[i + j] : fill;
     pack_block(pairs, last, half, step, to);
+}
+
+TARGET static void pack_f32(int64_t n, const float *row, float fill, int64_t half, int64_t step,
+                            float *to)
+{
+    pack(false, n, row, fill, half, step, to);
+}
+
+TARGET static void pack_bf16(int64_t n, const float *row, float fill, int64_t half, int64_t step,
+                             float *to)
+{
+    pack(true, n, row, fill, half, step, to);
 }
 
 /* One half of the sums of NR rows by NC columns, n steps on, n even. */
@@ -194,29 +206,28 @@ add_block(int64_t n_steps, const float *w, const float *x, int n_rows, int n_col
     }
 }
 
-TARGET void engine_tile_packed_f32_avx2(int64_t n_steps, const float *w, const float *x,
-                                        int64_t n_rows, int n_cols, float *const *out)
+TARGET static void product_f32(int64_t n_steps, const float *w, const float *x, int n_rows,
+                               int n_cols, float *const *out)
 {
-    for (int64_t r = 0; r < n_rows; r += BLOCK_ROWS) {
-        half_sums sums[2];
-        const int n = n_rows - r < BLOCK_ROWS ? (int)(n_rows - r) : BLOCK_ROWS;
-        add_block(n_steps, w + 16 * n_steps * r, x, n, n_cols, sums);
-        store_block(sums, n, n_cols, out, r);
-    }
+    half_sums sums[2];
+    add_block(n_steps, w, x, n_rows, n_cols, sums);
+    store_block(sums, n_rows, n_cols, out, 0);
 }
 
 /* The trees keep subnormals. */
-TARGET void engine_tile_packed_bf16_avx2(int64_t n_steps, const float *w, const float *x,
-                                         int64_t n_rows, int n_cols, float *const *out)
+TARGET static void product_bf16(int64_t n_steps, const float *w, const float *x, int n_rows,
+                                int n_cols, float *const *out)
 {
     const unsigned saved = _mm_getcsr();
-    for (int64_t r = 0; r < n_rows; r += BLOCK_ROWS) {
-        half_sums sums[2];
-        const int n = n_rows - r < BLOCK_ROWS ? (int)(n_rows - r) : BLOCK_ROWS;
-        _mm_setcsr(QUANT_BF16_MXCSR);
-        add_block(n_steps, w + 16 * n_steps * r, x, n, n_cols, sums);
-        _mm_setcsr(saved);
-        store_block(sums, n, n_cols, out, r);
-    }
+    half_sums sums[2];
+    _mm_setcsr(QUANT_BF16_MXCSR);
+    add_block(n_steps, w, x, n_rows, n_cols, sums);
+    _mm_setcsr(saved);
+    store_block(sums, n_rows, n_cols, out, 0);
 }
+
+const struct engine_tile_packed engine_tile_packed_f32_avx2 = {
+    .rows = NR, .lanes = 8, .pack = pack_f32, .product = product_f32};
+const struct engine_tile_packed engine_tile_packed_bf16_avx2 = {
+    .rows = NR, .lanes = 8, .pack = pack_bf16, .product = product_bf16};
 #endif
