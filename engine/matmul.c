@@ -106,7 +106,7 @@ static void sources(struct engine_product *p, const struct engine_tensor *dst)
 static bool act_place(struct engine_product *p, struct engine_product_act *act, int64_t *at)
 {
     uint64_t columns, groups;
-    if (!base_mul((uint64_t)p->n_rows_x, (uint64_t)act->bytes, &columns) ||
+    if (!base_mul((uint64_t)p->n_rows_x, (uint64_t)(act->in_place ? 0 : act->bytes), &columns) ||
         !base_mul((uint64_t)p->max_groups, (uint64_t)act->group_bytes, &groups) ||
         columns > INT64_MAX / 16 || groups > INT64_MAX / 16)
         return false;
@@ -148,6 +148,7 @@ bool engine_product_layout(struct engine_product *p, const struct engine_tensor 
         p->worker_bytes = max64(p->worker_bytes, bytes);
         struct engine_product_act *act = &p->act[w->type->act];
         if (!act->bytes) act_layout(act, w->type->act, p->k);
+        act->in_place = w->type->act == QUANT_ACT_F32 && p->x->nb[0] == (int64_t)sizeof(float);
     }
     /* A row of x that is not contiguous is gathered here before it is converted. */
     p->worker_bytes = engine_round_up(max64(p->worker_bytes, p->k * 4), 64);

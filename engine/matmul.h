@@ -28,6 +28,7 @@ struct engine_product_job {
 struct engine_product_act {
     int64_t q, d, s, sum; /* Q8 kinds; F32 and BF16 columns start at 0 */
     int64_t bytes;        /* per column; 0 for kinds that no weight asks for */
+    bool in_place;        /* columns are the rows of x where they lie: floats side by side */
     int64_t columns;      /* offset in scratch: [rows of x][bytes] */
     int64_t groups;       /* offset in scratch: [groups][group_bytes] */
     int64_t group_bytes;

@@ -105,9 +105,18 @@ static void build_table(struct run *run)
 
 /* ---- Phase 1: columns ---- */
 
+static char *x_row_at(const struct run *run, int64_t x_row)
+{
+    const struct engine_tensor *x = run->p->x;
+    const int64_t i1 = x_row % x->ne[1], i2 = x_row / x->ne[1] % x->ne[2];
+    const int64_t i3 = x_row / x->ne[1] / x->ne[2];
+    return x->data + i1 * x->nb[1] + i2 * x->nb[2] + i3 * x->nb[3];
+}
+
 static char *column_at(const struct run *run, enum quant_act_kind kind, int64_t x_row)
 {
     const struct engine_product_act *act = &run->p->act[kind];
+    if (act->in_place) return x_row_at(run, x_row);
     return run->shared + act->columns + x_row * act->bytes;
 }
 
@@ -133,9 +142,7 @@ static void convert_row(const struct run *run, int64_t x_row)
     const struct engine_product *p = run->p;
     const struct engine_tensor *x = p->x;
     const struct quant_kernels *quant = &run->task->engine->quant;
-    int64_t i1 = x_row % x->ne[1], i2 = x_row / x->ne[1] % x->ne[2],
-            i3 = x_row / x->ne[1] / x->ne[2];
-    const char *from = x->data + i1 * x->nb[1] + i2 * x->nb[2] + i3 * x->nb[3];
+    const char *from = x_row_at(run, x_row);
     const float *row = (const float *)from;
     if (x->nb[0] != (int64_t)sizeof(float)) {
         float *gathered = (float *)run->own;
@@ -144,7 +151,7 @@ static void convert_row(const struct run *run, int64_t x_row)
     }
     for (int kind = 0; kind < ENGINE_PRODUCT_KINDS; kind++) {
         const struct engine_product_act *act = &p->act[kind];
-        if (!act->bytes) continue;
+        if (!act->bytes || act->in_place) continue;
         char *at = column_at(run, kind, x_row);
         if (kind == QUANT_ACT_F32) {
             memcpy(at, row, (size_t)p->k * sizeof(float));
@@ -234,6 +241,10 @@ static void pack_row(const struct run *run, const struct engine_tile_packed *pac
     const int64_t k = run->p->k, element = quant_type_by_id(type)->block_bytes;
     const int64_t step = n * packed->lanes, half = packed_steps(run) * step;
     to += i / n * packed_steps(run) * 16 * n + i % n * packed->lanes;
+    if (type == QUANT_F32 && (uintptr_t)row % sizeof(float) == 0) {
+        packed->pack(k, (const float *)row, fill, half, step, to);
+        return;
+    }
     for (int64_t at = 0; at < k; at += PACK_ELEMENTS) {
         float part[PACK_ELEMENTS];
         const int64_t some = k - at < PACK_ELEMENTS ? k - at : PACK_ELEMENTS;
