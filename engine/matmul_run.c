@@ -224,8 +224,9 @@ static char *group_at(const struct run *run, enum quant_act_kind kind, int64_t g
 static const struct engine_tile_packed *packed_of(const struct run *run, enum quant_act_kind kind,
                                                   int64_t n_cols)
 {
+    enum { IN_PLACE_COLS = 2 * ENGINE_TILE_COLS };
     if (kind == QUANT_ACT_BF16) return run->tile->packed_bf16;
-    return kind == QUANT_ACT_F32 && n_cols > ENGINE_TILE_COLS ? run->tile->packed_f32 : NULL;
+    return kind == QUANT_ACT_F32 && n_cols > IN_PLACE_COLS ? run->tile->packed_f32 : NULL;
 }
 
 static int64_t packed_steps(const struct run *run)
@@ -420,7 +421,7 @@ static void multiply_piece(const struct run *run, const struct chunk *c, const s
                             (const struct engine_cols256 *)x, n_rows, n_cols, out);
 }
 
-/* With few columns the bytes of the weights decide: a piece at a time, which a near cache holds. */
+/* With few columns the bytes of the weights decide: a piece at a time, which the L1 cache holds. */
 static void piece_by_piece(const struct run *run, const struct chunk *c, const struct form *form)
 {
     for (int64_t r = 0; r < c->n_rows; r += form->rows) {
@@ -430,9 +431,9 @@ static void piece_by_piece(const struct run *run, const struct chunk *c, const s
     }
 }
 
-/* With many, all pieces of the chunk, so that a group of columns is read once for all of them. The
- * last quarter of the steps asks for the weights behind the chunk, most likely this worker's next:
- * preparing them would wait for memory, multiplying does not. */
+/* With many, or rows of floats, all pieces of the chunk, so that a group of columns is read once
+ * for all of them. The last quarter of the steps asks for the weights behind the chunk, most likely
+ * this worker's next: preparing them would wait for memory, multiplying does not. */
 static void pieces_together(const struct run *run, const struct chunk *c, const struct form *form)
 {
     const int64_t per_group = (c->n_rows + form->rows - 1) / form->rows;
@@ -456,10 +457,10 @@ static void chunk_by_tiles(const struct run *run, const struct chunk *c,
                            const struct engine_tile_packed *packed)
 {
     enum { FEW_COLS = 32 };
-    const bool few = c->n <= FEW_COLS, small = c->type->act == QUANT_ACT_Q8_32;
+    const bool small = c->type->act == QUANT_ACT_Q8_32;
     struct form form = {.packed = packed};
     if (packed) {
-        form.rows = few ? ENGINE_TILE_FLOAT_ROWS / 2 : ENGINE_TILE_FLOAT_ROWS;
+        form.rows = ENGINE_TILE_FLOAT_ROWS;
         form.piece_bytes = form.rows * packed_steps(run) * 16 * (int64_t)sizeof(float);
     } else {
         const int64_t n = run->task->engine->quant.wide && !small ? 2 : 1;
@@ -468,7 +469,7 @@ static void chunk_by_tiles(const struct run *run, const struct chunk *c,
             n * run->p->k / (small ? 32 : 256) *
             (int64_t)(small ? sizeof(struct quant_panel32) : sizeof(struct quant_panel256));
     }
-    if (few)
+    if (c->n <= FEW_COLS && !packed)
         piece_by_piece(run, c, &form);
     else
         pieces_together(run, c, &form);

@@ -16,7 +16,7 @@
 enum { ENGINE_TILE_COLS = 8 };
 /* Floats are packed in bundles of some rows of weights, or of so many columns. */
 enum { ENGINE_TILE_PACKED_COLS = 4 };
-/* Rows of floats that a tile takes at once: whole bundles, an even number of them. */
+/* Rows of floats that a tile takes at once: whole bundles. */
 enum { ENGINE_TILE_FLOAT_ROWS = 24 };
 
 /* A loop over arrays that are registers: unrolled before the compiler takes them for memory. */
