@@ -396,7 +396,7 @@ static void prepare_rows(const struct run *run, const struct chunk *c, const str
     if (form->packed)
         pack_rows(run, c, form->packed, first, end);
     else
-        unpack_rows(run, c, form->piece_bytes / form->rows * QUANT_PANEL_ROWS, first, end);
+        unpack_rows(run, c, form->piece_bytes * QUANT_PANEL_ROWS / form->rows, first, end);
 }
 
 /* A piece, or what is left of the chunk, whose first row is r, by the group of columns that begins
