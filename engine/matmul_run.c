@@ -1,15 +1,16 @@
 /* engine/matmul_run.c: how a product runs, on every worker.
  *
- * Phase 1: x's rows are converted to what the weights want, once per kind, and a table says which
- * columns each weight matrix meets. Phase 2: jobs with many columns get them interleaved in groups.
- * Where every column is in one group, a worker does both at once.
+ * Phase 1: x's rows are converted to what the weights want, once per kind (floats stay where they
+ * lie), and a table says which columns each weight matrix meets. Phase 2: jobs with many columns
+ * get them interleaved, or packed, in groups. Where every column is in one group, a worker does
+ * both at once.
  * Phase 3: chunks of weight rows, each with a stripe of the columns, are taken from the pool. Where
  * columns are many each worker has a stripe of its own: most of what it reads and writes, here and
- * in the ops that share out rows, then stays in its own caches. One or few columns: the
- * type's gemv reads the file's layout. Many: 16 rows at a time are unpacked into a panel in this
- * worker's scratch, all panels of the chunk together fitting the L2 cache, and multiplied with all
- * groups; a group stays in the L1 cache while it meets the panels. When x is small every worker
- * converts it for itself and there is no barrier at all.
+ * in the ops that share out rows, then stays in its own caches. One or few columns: the type's gemv
+ * reads the file's layout. Many: rows are unpacked into panels, 16 at a time, or packed, in this
+ * worker's scratch, all of the chunk together fitting the L2 cache, and multiplied with all groups;
+ * a group stays in the L1 cache while it meets them. When x is small every worker converts it for
+ * itself and there is no barrier at all.
  *
  * All routes give the same bits (quant/quant.h), so their choice is a matter of speed alone.
  * Refuses shapes (matmul.c) and inner loops (tile_*.c, quant/). */
@@ -105,6 +106,7 @@ static void build_table(struct run *run)
 
 /* ---- Phase 1: columns ---- */
 
+/* Where a row of x begins; its elements are nb[0] apart. */
 static char *x_row_at(const struct run *run, int64_t x_row)
 {
     const struct engine_tensor *x = run->p->x;
