@@ -47,9 +47,8 @@ struct engine_tile_packed {
      * 32 filled with `fill`: to[0 .. lanes - 1] is its first place in the bundle, `half` and `step`
      * are the floats from there to the same place of the second half and of the next step. */
     void (*pack)(int64_t n, const float *row, float fill, int64_t half, int64_t step, float *to);
-    /* out[c][r] for c < n_cols <= ENGINE_TILE_COLS, two bundles; r < n_rows <=
-     * ENGINE_TILE_FLOAT_ROWS.
-     */
+    /* out[c][r] for c < n_cols <= ENGINE_TILE_COLS (two bundles) and
+     * r < n_rows <= ENGINE_TILE_FLOAT_ROWS. */
     void (*product)(int64_t n_steps, const float *w, const float *x, int n_rows, int n_cols,
                     float *const *out);
 };

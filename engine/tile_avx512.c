@@ -1,4 +1,4 @@
-/* engine/tile_avx512.c: tile kernels for AVX-512 with VNNI, and the BF16 one for VDPBF16PS.
+/* engine/tile_avx512.c: tile kernels for AVX-512 with VNNI; floats are in tile_floats_avx512.c.
  *
  * Quantized panels: the 16 rows are the lanes; up to 8 columns keep an integer accumulator each in
  * a register. One VPDPBUSD multiplies 4 codes of 16 rows by 4 elements of one column, which are

@@ -35,15 +35,6 @@ static inline void quant_prefetch_pages(const char *at, size_t bytes)
     quant_prefetch(at, bytes);
 }
 
-/* A single stream's bytes at `at`, as the processor wants them (struct quant_asking). */
-static inline void quant_prefetch_single(const char *at, size_t bytes, bool near)
-{
-    if (near)
-        quant_prefetch_near(at, bytes);
-    else
-        quant_prefetch_pages(at, bytes);
-}
-
 /* The same for kernels that read one stream only, in steps of any length: asks for the stretches of
  * `at_once` bytes (a power of two, a page at most) that begin in the next `bytes`, whole. There a
  * line that two steps ask for is lost time. */
@@ -55,6 +46,15 @@ static inline void quant_prefetch_stream(const char *at, size_t bytes, size_t at
         if ((uintptr_t)next % PAGE == 0) __builtin_prefetch(next + PAGE, 0, 3);
         quant_prefetch(next, at_once);
     }
+}
+
+/* A single stream's bytes at `at`, as the processor wants them (struct quant_asking). */
+static inline void quant_prefetch_single(const char *at, size_t bytes, bool near)
+{
+    if (near)
+        quant_prefetch_near(at, bytes);
+    else
+        quant_prefetch_pages(at, bytes);
 }
 
 #endif

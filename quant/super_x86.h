@@ -252,10 +252,8 @@ SUPER_AVX2 void super_group_fill(const struct quant_type *type, const struct sup
     memcpy(group->da, sums->da, sizeof group->da);
     float acc = *terms->out;
     for (int j = 0; j < group->n; j++) {
-        if (near)
-            quant_prefetch_near((const char *)at + QUANT_NEAR_AHEAD, type->block_bytes);
-        else
-            quant_prefetch_pages((const char *)at + SUPER_PREFETCH_AHEAD, type->block_bytes);
+        quant_prefetch_single((const char *)at + (near ? QUANT_NEAR_AHEAD : SUPER_PREFETCH_AHEAD),
+                              type->block_bytes, near);
         group->isum[j] = kernel->isum(at, q, j, sums, &scales, group);
         acc += terms->of[j];
         at += type->block_bytes;
