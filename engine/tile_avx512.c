@@ -136,11 +136,15 @@ TARGET INLINE void super_block_starts(struct quant_panel_form f, const struct en
 }
 
 /* What a call is about: np panels, n_blocks super-blocks apart, by nc columns from column `first`
- * on. All constants where the functions below are inlined. */
+ * on, which stand in their own places in all arrays. All constants where the functions below are
+ * inlined. */
 struct part256 {
     struct quant_panel_form f;
     int np, nc, first;
 };
+
+#define EACH_COLUMN(c, p)                                                                          \
+    _Pragma("GCC unroll 16") for (int c = (p).first; c < (p).first + (p).nc; c++)
 
 /* Adds 4 codes of every row, times those of every column, from place g of the super-block on. */
 TARGET INLINE void add_four(struct part256 p, int64_t n_blocks, const struct quant_panel256 *w,
@@ -148,68 +152,60 @@ TARGET INLINE void add_four(struct part256 p, int64_t n_blocks, const struct qua
 {
     __m512i q[PAIR];
     EACH (j, p.np) q[j] = _mm512_load_si512(w[j * n_blocks].q[g]);
-    EACH (c, p.nc) {
-        __m512i xq = broadcast4(x->q[g][p.first + c]);
+    EACH_COLUMN (c, p) {
+        __m512i xq = broadcast4(x->q[g][c]);
         EACH (j, p.np) sum[j][c] = _mm512_dpbusd_epi32(sum[j][c], q[j], xq);
     }
 }
 
 TARGET INLINE void start_sums(struct part256 p, const int32_t *start, __m512i sum[PAIR][COLS])
 {
-    EACH (c, p.nc)
-        EACH (j, p.np)
-            sum[j][c] = p.f.offset ? broadcast4(&start[p.first + c]) : _mm512_setzero_si512();
-}
-
-/* Sums over sub-block i of every column. */
-TARGET INLINE void sub_block_sums(struct part256 p, int64_t n_blocks, int i,
-                                  const struct quant_panel256 *w, const struct engine_cols256 *x,
-                                  const int32_t start[16][COLS], __m512i sum[PAIR][COLS])
-{
-    start_sums(p, start[i], sum);
-    EACH (g, p.f.sub_len / 4) add_four(p, n_blocks, w, x, i * p.f.sub_len / 4 + g, sum);
+    EACH_COLUMN (c, p)
+        EACH (j, p.np) sum[j][c] = p.f.has_min ? _mm512_setzero_si512() : broadcast4(&start[c]);
 }
 
 /* Whether every sum of a sub-block fits 16 bits: codes are up to max_code, or, less the offset, no
  * further from 0 than the offset itself. */
 TARGET INLINE bool sums_are_narrow(struct quant_panel_form f, const struct engine_cols256 *x)
 {
-    if (f.offset == 0) return f.max_code * x->peak32 <= INT16_MAX;
+    if (f.has_min) return f.max_code * x->peak32 <= INT16_MAX;
     return f.offset * (f.sub_len / 16) * x->mass16 <= INT16_MAX;
 }
 
-/* isum of every column: sums of codes times sub-scales. `narrow`: sums of sub-blocks fit 16 bits,
- * and two meet their sub-scales in one step, which takes the place of two multiplies. */
+/* isum of every column: sums of codes times sub-scales. Two sub-blocks grow by turns: 8 sums alone
+ * would wait for each other where a core multiplies twice in a cycle. `narrow`: their sums fit 16
+ * bits, and two meet their sub-scales in one step, which takes the place of two multiplies. */
 TARGET INLINE void super_block_sums(struct part256 p, bool narrow, int64_t n_blocks,
                                     const struct quant_panel256 *w, const struct engine_cols256 *x,
                                     const int32_t start[16][COLS], __m512i total[PAIR][COLS])
 {
     const __mmask32 odd = 0xaaaaaaaa;
+    const int steps = p.f.sub_len / 4;
     EACH (j, p.np)
-        EACH (c, p.nc) total[j][c] = _mm512_setzero_si512();
+        EACH_COLUMN (c, p) total[j][c] = _mm512_setzero_si512();
     for (int i = 0; i < 256 / p.f.sub_len; i += 2) {
         __m512i sum[PAIR][COLS], next[PAIR][COLS];
-        sub_block_sums(p, n_blocks, i, w, x, start, sum);
-        if (!narrow)
-            EACH (j, p.np)
-                EACH (c, p.nc)
-                    total[j][c] = _mm512_add_epi32(
-                        total[j][c],
-                        _mm512_mullo_epi32(sum[j][c], _mm512_load_si512(w[j * n_blocks].scale[i])));
-        sub_block_sums(p, n_blocks, i + 1, w, x, start, next);
+        start_sums(p, start[i], sum);
+        start_sums(p, start[i + 1], next);
+        EACH (g, steps) {
+            add_four(p, n_blocks, w, x, i * steps + g, sum);
+            add_four(p, n_blocks, w, x, (i + 1) * steps + g, next);
+        }
         EACH (j, p.np) {
             __m512i scale = _mm512_load_si512(w[j * n_blocks].scale[i]);
             __m512i second = _mm512_load_si512(w[j * n_blocks].scale[i + 1]);
-            if (narrow) scale = _mm512_mask_blend_epi16(odd, scale, _mm512_slli_epi32(second, 16));
-            EACH (c, p.nc) {
-                if (narrow) {
-                    __m512i both =
-                        _mm512_mask_blend_epi16(odd, sum[j][c], _mm512_slli_epi32(next[j][c], 16));
-                    total[j][c] = _mm512_dpwssd_epi32(total[j][c], both, scale);
-                } else {
-                    total[j][c] =
-                        _mm512_add_epi32(total[j][c], _mm512_mullo_epi32(next[j][c], second));
-                }
+            if (__builtin_expect(narrow, true)) {
+                scale = _mm512_mask_blend_epi16(odd, scale, _mm512_slli_epi32(second, 16));
+                EACH_COLUMN (c, p)
+                    total[j][c] = _mm512_dpwssd_epi32(
+                        total[j][c],
+                        _mm512_mask_blend_epi16(odd, sum[j][c], _mm512_slli_epi32(next[j][c], 16)),
+                        scale);
+            } else {
+                EACH_COLUMN (c, p)
+                    total[j][c] = _mm512_add_epi32(
+                        total[j][c], _mm512_add_epi32(_mm512_mullo_epi32(sum[j][c], scale),
+                                                      _mm512_mullo_epi32(next[j][c], second)));
             }
         }
     }
@@ -225,18 +221,48 @@ TARGET INLINE void folded_block_sums(struct part256 p, int64_t n_blocks,
         EACH (g, 8) add_four(p, n_blocks, w, x, i + g, total);
 }
 
-/* msum of column c: sub-minima times sums of q. */
-TARGET INLINE __m512i super_block_minima(struct quant_panel_form f, const struct quant_panel256 *w,
-                                         const struct engine_cols256 *x, int c)
+/* msum of every column: sub-minima times sums of q. */
+TARGET INLINE void super_block_minima(struct part256 p, int64_t n_blocks,
+                                      const struct quant_panel256 *w,
+                                      const struct engine_cols256 *x, __m512i msum[PAIR][COLS])
 {
-    __m512i msum = _mm512_setzero_si512();
-    EACH (i, 128 / f.sub_len)
-        msum = _mm512_dpwssd_epi32(msum, _mm512_load_si512(w->min[i]),
-                                   broadcast4(f.sub_len == 16 ? x->sum16[i][c] : x->sum32[i][c]));
-    return msum;
+    EACH (j, p.np)
+        EACH_COLUMN (c, p) msum[j][c] = _mm512_setzero_si512();
+    EACH (i, 128 / p.f.sub_len) {
+        __m512i min[PAIR];
+        EACH (j, p.np) min[j] = _mm512_load_si512(w[j * n_blocks].min[i]);
+        EACH_COLUMN (c, p) {
+            __m512i sums = broadcast4(p.f.sub_len == 16 ? x->sum16[i][c] : x->sum32[i][c]);
+            EACH (j, p.np) msum[j][c] = _mm512_dpwssd_epi32(msum[j][c], min[j], sums);
+        }
+    }
 }
 
-/* Adds a super-block to acc. */
+/* Adds a super-block, whose sums are in total, to acc. */
+TARGET INLINE void add_floats(struct part256 p, int64_t n_blocks, const struct quant_panel256 *w,
+                              const struct engine_cols256 *x, __m512i total[PAIR][COLS],
+                              __m512 (*acc)[COLS])
+{
+    __m512i msum[PAIR][COLS];
+    if (p.f.has_min) super_block_minima(p, n_blocks, w, x, msum);
+    EACH (j, p.np) {
+        const struct quant_panel256 *panel = w + j * n_blocks;
+        __m512 d = _mm512_load_ps(panel->d), m = _mm512_load_ps(panel->m);
+        EACH_COLUMN (c, p) {
+            __m512 da = _mm512_set1_ps(x->d[c]), scale = _mm512_mul_ps(d, da), v;
+            __m512 isum = _mm512_cvtepi32_ps(total[j][c]);
+            if (p.f.has_min)
+                v = _mm512_fmadd_ps(
+                    scale, isum,
+                    _mm512_mul_ps(_mm512_mul_ps(m, da), _mm512_cvtepi32_ps(msum[j][c])));
+            else
+                v = _mm512_mul_ps(scale, isum);
+            acc[j][c] = _mm512_add_ps(acc[j][c], v);
+        }
+    }
+}
+
+/* Multiplies a super-block and adds it to acc. */
 TARGET INLINE void step256(struct part256 p, int64_t n_blocks, const struct quant_panel256 *w,
                            const struct engine_cols256 *x, const int32_t start[16][COLS],
                            __m512 (*acc)[COLS])
@@ -244,26 +270,12 @@ TARGET INLINE void step256(struct part256 p, int64_t n_blocks, const struct quan
     __m512i total[PAIR][COLS];
     if (p.f.folded)
         folded_block_sums(p, n_blocks, w, x, start, total);
-    else if (sums_are_narrow(p.f, x))
-        super_block_sums(p, true, n_blocks, w, x, start, total);
     else
-        super_block_sums(p, false, n_blocks, w, x, start, total);
-    EACH (j, p.np) {
-        const struct quant_panel256 *panel = w + j * n_blocks;
-        __m512 d = _mm512_load_ps(panel->d), m = _mm512_load_ps(panel->m);
-        EACH (c, p.nc) {
-            const int column = p.first + c;
-            __m512 da = _mm512_set1_ps(x->d[column]), scale = _mm512_mul_ps(d, da), v;
-            __m512 isum = _mm512_cvtepi32_ps(total[j][c]);
-            if (p.f.has_min) {
-                __m512 msum = _mm512_cvtepi32_ps(super_block_minima(p.f, panel, x, column));
-                v = _mm512_fmadd_ps(scale, isum, _mm512_mul_ps(_mm512_mul_ps(m, da), msum));
-            } else {
-                v = _mm512_mul_ps(scale, isum);
-            }
-            acc[j][column] = _mm512_add_ps(acc[j][column], v);
-        }
-    }
+        super_block_sums(p, sums_are_narrow(p.f, x), n_blocks, w, x, start, total);
+    /* Minima take registers as well: those of 4 columns at a time. */
+    EACH (half, p.nc * 2 / COLS)
+        add_floats((struct part256){p.f, p.np, COLS / 2, p.first + half * COLS / 2}, n_blocks, w, x,
+                   total, acc);
 }
 
 /* The rows of two panels. */
@@ -287,12 +299,12 @@ TARGET INLINE void pair256_cols(struct quant_panel_form f, int64_t n_blocks,
     EACH (p, PAIR)
         EACH (c, COLS) results[p][c] = _mm512_setzero_ps();
     _Alignas(32) int32_t starts[2][16][COLS];
-    if (f.offset) super_block_starts(f, x, starts[0]);
+    if (!f.has_min) super_block_starts(f, x, starts[0]);
     for (int64_t b = 0; b < n_blocks; b++, w++, x++) {
         const int32_t(*start)[COLS] = starts[b % 2];
         __m512(*acc)[COLS] = results;
         __asm__("" : "+r"(acc)); /* in memory */
-        if (f.offset && b + 1 < n_blocks) super_block_starts(f, x + 1, starts[(b + 1) % 2]);
+        if (!f.has_min && b + 1 < n_blocks) super_block_starts(f, x + 1, starts[(b + 1) % 2]);
         step256((struct part256){f, PAIR, nc, 0}, n_blocks, w, x, start, acc);
         if (nc < COLS) step256((struct part256){f, PAIR, nc, nc}, n_blocks, w, x, start, acc);
     }
@@ -311,10 +323,10 @@ TARGET INLINE void panel256_cols(struct quant_panel_form f, int64_t n_blocks,
     EACH (c, nc) acc[0][c] = _mm512_setzero_ps();
     /* Made a super-block ahead, so that no sum waits for its start. */
     _Alignas(32) int32_t starts[2][16][COLS];
-    if (f.offset) super_block_starts(f, x, starts[0]);
+    if (!f.has_min) super_block_starts(f, x, starts[0]);
     for (int64_t b = 0; b < n_blocks; b++, w++, x++) {
         const int32_t(*start)[COLS] = starts[b % 2];
-        if (f.offset && b + 1 < n_blocks) super_block_starts(f, x + 1, starts[(b + 1) % 2]);
+        if (!f.has_min && b + 1 < n_blocks) super_block_starts(f, x + 1, starts[(b + 1) % 2]);
         step256((struct part256){f, 1, nc, 0}, n_blocks, w, x, start, acc);
     }
     store_columns(acc[0], nc, n_rows, n_cols, out);
@@ -326,7 +338,6 @@ TARGET INLINE void panel256_form(const struct quant_panel_form *form, int64_t n_
 {
     struct quant_panel_form f = {.offset = form->offset, .max_code = form->max_code};
     if (form->has_min) { /* without offset; minima by 16 come in folded panels only */
-        f.offset = 0;
         f.has_min = true;
         f.sub_len = 32;
         if (form->folded) {
