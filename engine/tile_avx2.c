@@ -254,11 +254,7 @@ TARGET INLINE void subtract_offset(int offset, int sub_len, const struct quant_p
     EACH (c, NC) sum[0][c] = sum[1][c] = _mm256_setzero_si256();
     EACH (i, 128 / sub_len) {
         __m256i scales[2];
-        EACH (h, 2) {
-            __m256i even = _mm256_load_si256((const __m256i *)(w->scale[2 * i] + HALF * h));
-            __m256i odd = _mm256_load_si256((const __m256i *)(w->scale[2 * i + 1] + HALF * h));
-            scales[h] = _mm256_blend_epi16(even, _mm256_slli_epi32(odd, 16), 0xaa);
-        }
+        EACH (h, 2) scales[h] = _mm256_load_si256((const __m256i *)w->scale[i][HALF * h]);
         EACH (c, NC) {
             __m256i pair = pair_of_sums(x, sub_len, i, col + c);
             EACH (h, 2) sum[h][c] = add_widened(sum[h][c], scales[h], pair);
@@ -278,6 +274,15 @@ static int sums_depth(const struct quant_panel_form *form, const struct engine_c
     return sum_depth(form->max_code);
 }
 
+/* Number i % 2 of each pair in both halves of its lane. */
+TARGET INLINE __m256i one_of_pair(const int16_t *pairs, int i)
+{
+    const __m256i first = _mm256_set_epi32(0x0d0c0d0c, 0x09080908, 0x05040504, 0x01000100, //
+                                           0x0d0c0d0c, 0x09080908, 0x05040504, 0x01000100);
+    const __m256i places = _mm256_add_epi8(first, _mm256_set1_epi8((char)(i % 2 * 2)));
+    return _mm256_shuffle_epi8(_mm256_load_si256((const __m256i *)pairs), places);
+}
+
 /* total = isum of quant.h of both halves and NC columns from `col` on, but for the offset of codes
  * that are not taken as code - 128. */
 TARGET INLINE void super_block_sums(int depth, bool folded, int sub_len,
@@ -291,10 +296,7 @@ TARGET INLINE void super_block_sums(int depth, bool folded, int sub_len,
     EACH (c, NC) total[0][c] = total[1][c] = _mm256_setzero_si256();
     for (int i = 0; i < 256 / len; i++, wq += len / 4, xq += len / 4) {
         if (!folded)
-            EACH (h, 2) {
-                scale[h] = _mm256_load_si256((const __m256i *)(w->scale[i] + HALF * h));
-                scale[h] = _mm256_blend_epi16(scale[h], _mm256_slli_epi32(scale[h], 16), 0xaa);
-            }
+            EACH (h, 2) scale[h] = one_of_pair(w->scale[i / 2][HALF * h], i);
         add_block(depth, len / 4, wq, xq, scale, total);
     }
 }

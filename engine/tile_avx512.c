@@ -179,7 +179,7 @@ TARGET INLINE void super_block_sums(struct part256 p, bool narrow, int64_t n_blo
                                     const struct quant_panel256 *w, const struct engine_cols256 *x,
                                     const int32_t start[16][COLS], __m512i total[PAIR][COLS])
 {
-    const __mmask32 odd = 0xaaaaaaaa;
+    const __mmask32 upper = 0xaaaaaaaa;
     const int steps = p.f.sub_len / 4;
     EACH (j, p.np)
         EACH_COLUMN (c, p) total[j][c] = _mm512_setzero_si512();
@@ -192,19 +192,20 @@ TARGET INLINE void super_block_sums(struct part256 p, bool narrow, int64_t n_blo
             add_four(p, n_blocks, w, x, (i + 1) * steps + g, next);
         }
         EACH (j, p.np) {
-            __m512i scale = _mm512_load_si512(w[j * n_blocks].scale[i]);
-            __m512i second = _mm512_load_si512(w[j * n_blocks].scale[i + 1]);
+            const __m512i scale = _mm512_load_si512(w[j * n_blocks].scale[i / 2]);
             if (__builtin_expect(narrow, true)) {
-                scale = _mm512_mask_blend_epi16(odd, scale, _mm512_slli_epi32(second, 16));
                 EACH_COLUMN (c, p)
                     total[j][c] = _mm512_dpwssd_epi32(
                         total[j][c],
-                        _mm512_mask_blend_epi16(odd, sum[j][c], _mm512_slli_epi32(next[j][c], 16)),
+                        _mm512_mask_blend_epi16(upper, sum[j][c],
+                                                _mm512_slli_epi32(next[j][c], 16)),
                         scale);
             } else {
+                const __m512i second = _mm512_srai_epi32(scale, 16);
+                const __m512i first = _mm512_srai_epi32(_mm512_slli_epi32(scale, 16), 16);
                 EACH_COLUMN (c, p)
                     total[j][c] = _mm512_add_epi32(
-                        total[j][c], _mm512_add_epi32(_mm512_mullo_epi32(sum[j][c], scale),
+                        total[j][c], _mm512_add_epi32(_mm512_mullo_epi32(sum[j][c], first),
                                                       _mm512_mullo_epi32(next[j][c], second)));
             }
         }

@@ -46,7 +46,7 @@ static void super_block(const struct quant_panel_form *form, const struct quant_
         for (int g = i * form->sub_len / 4; g < (i + 1) * form->sub_len / 4; g++)
             add4(w->q[g], x->q[g][c], sub);
         for (int r = 0; r < ROWS; r++) {
-            isum[r] += w->scale[i][r] * sub[r];
+            isum[r] += w->scale[i / 2][r][i % 2] * sub[r];
             if (form->has_min) msum[r] += w->min[i / 2][r][i % 2] * sum;
         }
     }

@@ -89,14 +89,16 @@ iq4_xs_unpack_avx2(int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS], vo
             super_rows_load(row + r, at, v);
             _mm256_storeu_ps(out->d + r, super_halves(v[0]));
             _mm256_storeu_ps(out->m + r, _mm256_setzero_ps());
-            for (int s = 0; s < 8; s++) {
-                __m256i low =
-                    _mm256_and_si256(_mm256_srli_epi32(v[1], 4 * s), _mm256_set1_epi32(15));
-                __m256i top =
-                    _mm256_and_si256(_mm256_srli_epi32(v[0], 16 + 2 * s), _mm256_set1_epi32(3));
-                __m256i six = _mm256_or_si256(low, _mm256_slli_epi32(top, 4));
-                _mm256_storeu_si256((__m256i *)(out->scale[s] + r),
-                                    _mm256_sub_epi32(six, _mm256_set1_epi32(32)));
+            for (int s = 0; s < 8; s += 2) { /* number s to the lower, s + 1 to the upper half */
+                __m256i low = _mm256_srli_epi32(v[1], 4 * s),
+                        top = _mm256_srli_epi32(v[0], 16 + 2 * s);
+                low = _mm256_blend_epi16(low, _mm256_slli_epi32(low, 12), 0xaa);
+                top = _mm256_blend_epi16(top, _mm256_slli_epi32(top, 14), 0xaa);
+                __m256i six = _mm256_or_si256(
+                    _mm256_and_si256(low, _mm256_set1_epi16(15)),
+                    _mm256_slli_epi16(_mm256_and_si256(top, _mm256_set1_epi16(3)), 4));
+                _mm256_storeu_si256((__m256i *)out->scale[s / 2][r],
+                                    _mm256_sub_epi16(six, _mm256_set1_epi16(32)));
             }
             for (int s = 0; s < 8; s++) {
                 super_rows_load(row + r, at + (int)offsetof(struct iq4_xs_block, q) + 16 * s, v);

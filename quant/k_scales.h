@@ -69,8 +69,8 @@ SUPER_AVX2 void k_scales_unpack_avx2(const __m256i head[4], int r, struct quant_
     __m256i scale[2], min[2];
     k_scales_split(head, scale, min);
     for (int i = 0; i < 2; i++) {
-        super_scales_store(scale[i], r, out->scale + 4 * i);
-        super_mins_store(min[i], r, out->min + 2 * i);
+        super_pairs_store(scale[i], r, out->scale + 2 * i);
+        super_pairs_store(min[i], r, out->min + 2 * i);
     }
 }
 

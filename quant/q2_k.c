@@ -85,7 +85,7 @@ QUANT_TARGET_AVX2 static void q2_k_unpack_avx2(int64_t n_blocks,
             for (int s = 0; s < 16; s += 4) {
                 __m256i scales = super_bits(v[s / 4], 0, 15);
                 super_folds(scales, fold + s);
-                super_mins_store(super_bits(v[s / 4], 4, 15), r, out->min + s / 2);
+                super_pairs_store(super_bits(v[s / 4], 4, 15), r, out->min + s / 2);
             }
             for (int i = 0; i < 16; i += 4) { /* words i .. i + 3 of the 16 words of codes */
                 super_rows_load(row + r, at + (int)offsetof(struct q2_k_block, q) + 4 * i, v);

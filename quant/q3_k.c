@@ -126,7 +126,7 @@ SUPER_AVX2 void q3_k_unpack_x86(bool folded, int64_t n_blocks,
                 if (folded)
                     super_folds(four[s / 4], fold + s);
                 else
-                    super_signed_scales_store(four[s / 4], r, out->scale + s);
+                    super_signed_pairs_store(four[s / 4], r, out->scale + s / 2);
             }
             for (int i = 0; i < 8; i += 4) { /* words i .. i + 3 of each 8 words of codes */
                 __m256i v[2][4], high[4];

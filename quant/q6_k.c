@@ -85,7 +85,8 @@ QUANT_TARGET_AVX2 static void q6_k_unpack_avx2(int64_t n_blocks,
         for (int r = 0; r < 16; r += 8) {
             __m256i v[4];
             super_rows_load(row + r, at + (int)offsetof(struct q6_k_block, scale), v);
-            for (int s = 0; s < 16; s += 4) super_signed_scales_store(v[s / 4], r, out->scale + s);
+            for (int s = 0; s < 16; s += 4)
+                super_signed_pairs_store(v[s / 4], r, out->scale + s / 2);
             /* d is in the upper half of the last 4 bytes. */
             super_rows_load(row + r, at + (int)sizeof(struct q6_k_block) - 16, v);
             _mm256_storeu_ps(out->d + r, super_halves(_mm256_srli_epi32(v[3], 16)));

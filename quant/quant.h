@@ -132,11 +132,12 @@ struct quant_panel32 { /* one block of 32 of each row: 640 bytes */
     uint8_t q[8][16][4]; /* codes 4i .. 4i+3 of row r at q[i][r] */
 };
 
-struct quant_panel256 { /* one super-block of 256 of each row: 5760 bytes */
+struct quant_panel256 { /* one super-block of 256 of each row: 5248 bytes */
     float d[16];
-    float m[16];           /* minus dmin (0 where the type has none) */
-    int32_t scale[16][16]; /* [sub-block][row]; 8 or 16 sub-blocks in use; unused when folded */
-    int16_t min[8][16][2]; /* [pair of sub-blocks][row][2] sub-minima; unused without minima */
+    float m[16]; /* minus dmin (0 where the type has none) */
+    int16_t scale[8][16]
+                 [2]; /* [pair of sub-blocks][row][2]; 4 or 8 pairs in use; unused when folded */
+    int16_t min[8][16][2]; /* the same of sub-minima; unused without minima */
     uint8_t q[64][16][4];
 };
 

@@ -82,7 +82,7 @@ QUANT_INLINE void super_unpack(const struct quant_type *type, super_expand *expa
             out->d[r] = p.d;
             out->m[r] = p.m;
             for (int s = 0; s < SUPER_LEN / form->sub_len; s++) {
-                out->scale[s][r] = p.scale[s];
+                out->scale[s / 2][r][s % 2] = p.scale[s];
                 if (form->has_min) out->min[s / 2][r][s % 2] = p.min[s];
             }
             for (int i = 0; i < SUPER_LEN; i++) out->q[i / 4][r][i % 4] = p.q[i];

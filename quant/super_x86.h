@@ -43,32 +43,26 @@ SUPER_AVX2 __m256 super_halves(__m256i words)
     return _mm256_cvtph_ps(_mm256_castsi256_si128(packed));
 }
 
-/* Four bytes per lane to four rows of sub-scales: byte j of lane i to scale[j][r + i]. */
-SUPER_AVX2 void super_scales_store(__m256i bytes, int r, int32_t scale[4][16])
-{
-    for (int j = 0; j < 4; j++) {
-        __m256i one = _mm256_and_si256(_mm256_srli_epi32(bytes, 8 * j), _mm256_set1_epi32(0xff));
-        _mm256_storeu_si256((__m256i *)(scale[j] + r), one);
-    }
-}
-
-/* The same for signed bytes. */
-SUPER_AVX2 void super_signed_scales_store(__m256i bytes, int r, int32_t scale[4][16])
-{
-    for (int j = 0; j < 4; j++) {
-        __m256i one = _mm256_srai_epi32(_mm256_slli_epi32(bytes, 24 - 8 * j), 24);
-        _mm256_storeu_si256((__m256i *)(scale[j] + r), one);
-    }
-}
-
-/* Four bytes per lane to two pairs of minima: bytes 2p and 2p + 1 of lane i to min[p][r + i]. */
-SUPER_AVX2 void super_mins_store(__m256i bytes, int r, int16_t min[2][16][2])
+/* Four bytes per lane to two pairs of sub-scales or minima: bytes 2p and 2p + 1 of lane i to
+ * to[p][r + i]. */
+SUPER_AVX2 void super_pairs_store(__m256i bytes, int r, int16_t to[2][16][2])
 {
     for (int p = 0; p < 2; p++) {
         __m256i two = _mm256_srli_epi32(bytes, 16 * p);
         __m256i even = _mm256_and_si256(two, _mm256_set1_epi32(0xff));
         __m256i odd = _mm256_and_si256(_mm256_slli_epi32(two, 8), _mm256_set1_epi32(0xff0000));
-        _mm256_storeu_si256((__m256i *)min[p][r], _mm256_or_si256(even, odd));
+        _mm256_storeu_si256((__m256i *)to[p][r], _mm256_or_si256(even, odd));
+    }
+}
+
+/* The same for signed bytes. */
+SUPER_AVX2 void super_signed_pairs_store(__m256i bytes, int r, int16_t to[2][16][2])
+{
+    for (int p = 0; p < 2; p++) {
+        __m256i two = _mm256_slli_epi32(bytes, 16 - 16 * p); /* in the upper half */
+        __m256i even = _mm256_srai_epi16(_mm256_srli_epi32(two, 8), 8);
+        __m256i odd = _mm256_srai_epi16(two, 8);
+        _mm256_storeu_si256((__m256i *)to[p][r], _mm256_blend_epi16(even, odd, 0xaa));
     }
 }
 

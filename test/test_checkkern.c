@@ -331,7 +331,7 @@ static int panel_mismatches(const struct quant_panel_form *form, const void *a, 
     size_t subs = 256 / form->sub_len;
     int mismatches = float_mismatches(16, x->d, y->d) + float_mismatches(16, x->m, y->m);
     mismatches += memcmp(x->q, y->q, sizeof x->q) != 0;
-    if (!form->folded) mismatches += memcmp(x->scale, y->scale, subs * sizeof x->scale[0]) != 0;
+    if (!form->folded) mismatches += memcmp(x->scale, y->scale, subs / 2 * sizeof x->scale[0]) != 0;
     if (form->has_min) mismatches += memcmp(x->min, y->min, subs / 2 * sizeof x->min[0]) != 0;
     return mismatches;
 }
@@ -349,7 +349,8 @@ static void fold_panel(const struct quant_type *type, const struct quant_panel_f
     for (int i = 0; i < 256; i++) {
         for (int r = 0; r < QUANT_PANEL_ROWS; r++) {
             uint8_t *q = &panel->q[i / 4][r][i % 4];
-            int32_t scale = panel->scale[i / type->panel.sub_len][r];
+            const int sub = i / type->panel.sub_len;
+            int32_t scale = panel->scale[sub / 2][r][sub % 2];
             int32_t code = scale * (*q - type->panel.offset) + form->offset;
             assert_in_range(code, 0, form->max_code);
             *q = (uint8_t)code;
