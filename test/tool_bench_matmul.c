@@ -5,9 +5,9 @@
  *
  * One line per type and shape: columns, GMAC/s and their share of the int8 peak, GB/s of weights
  * and their share of the streaming rate. Products with one column run through 256 MB of different
- * weights, so that these come from memory. Lines of tiles: the tile alone, on panels in the L2
- * cache, beside the int8 peak before and after it (one thread). Numbers of different runs do not
- * compare on a shared machine; shares do. */
+ * weights, so that these come from memory. Lines of tiles: the tile alone, on panels (or packed
+ * floats) in the L2 cache, beside the int8 peak (or the rate of fused multiply-adds) before and
+ * after it, one thread. Numbers of different runs do not compare on a shared machine; shares do. */
 #include "engine/graph.h"
 #include "engine/roofline.h"
 #include "engine/tile.h"
@@ -15,6 +15,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
 
 static double now(void)
 {
@@ -218,6 +221,111 @@ static void bench_tile(struct engine *engine, const struct quant_type *type)
     free(x);
 }
 
+/* ---- Tiles of floats ---- */
+
+enum { FMA_STEPS = 4096, FMA_CHAINS = 12 };
+
+#if defined(__x86_64__)
+#define EACH_CHAIN(c) _Pragma("GCC unroll 12") for (int c = 0; c < FMA_CHAINS; c++)
+
+/* All chains count in the result, or they would not be made. */
+__attribute__((target("avx2,fma"))) static float multiply_add_avx2(void)
+{
+    __m256 sum[FMA_CHAINS], all = _mm256_setzero_ps();
+    const __m256 a = _mm256_set1_ps(0.5f);
+    EACH_CHAIN (c) sum[c] = _mm256_set1_ps((float)c);
+    for (int i = 0; i < FMA_STEPS; i++)
+        EACH_CHAIN (c) sum[c] = _mm256_fmadd_ps(sum[c], a, a);
+    EACH_CHAIN (c) all = _mm256_add_ps(all, sum[c]);
+    return _mm256_cvtss_f32(all);
+}
+
+__attribute__((target("avx512f"))) static float multiply_add_avx512(void)
+{
+    __m512 sum[FMA_CHAINS], all = _mm512_setzero_ps();
+    const __m512 a = _mm512_set1_ps(0.5f);
+    EACH_CHAIN (c) sum[c] = _mm512_set1_ps((float)c);
+    for (int i = 0; i < FMA_STEPS; i++)
+        EACH_CHAIN (c) sum[c] = _mm512_fmadd_ps(sum[c], a, a);
+    EACH_CHAIN (c) all = _mm512_add_ps(all, sum[c]);
+    return _mm512_cvtss_f32(all);
+}
+#endif
+
+/* Fused multiply-adds per second of one thread, from registers; 0 where no loop is written. */
+static double fma_peak(enum quant_level level)
+{
+    float (*multiply_add)(void) = NULL;
+    double lanes = 0, best = 0;
+#if defined(__x86_64__)
+    if (level >= QUANT_AVX2) multiply_add = multiply_add_avx2, lanes = 8;
+    if (level >= QUANT_AVX512) multiply_add = multiply_add_avx512, lanes = 16;
+#endif
+    for (int i = 0; multiply_add && i < 30; i++) {
+        const double start = now();
+        const float sum = multiply_add();
+        const double rate = FMA_STEPS * FMA_CHAINS * lanes / (now() - start);
+        if (sum > 0 && rate > best) best = rate;
+    }
+    return best;
+}
+
+/* n rows of random numbers from x on, packed side by side. */
+static float *packed_rows(const struct engine_tile_packed *packed, int64_t k, int n, int bundle)
+{
+    const int64_t n_steps = (k + 31) / 32 * 2;
+    float *to = memory((size_t)(n * n_steps) * 16 * sizeof *to), *row = memory((size_t)k * 4);
+    uint64_t seed = 3;
+    for (int64_t i = 0; i < k; i++) row[i] = random_float(&seed);
+    for (int r = 0; r < n; r++)
+        packed->pack(k, row, 0.0f, n_steps * bundle * packed->lanes, bundle * packed->lanes,
+                     to + r / bundle * bundle * n_steps * 16 + r % bundle * packed->lanes);
+    free(row);
+    return to;
+}
+
+/* The share of one thread's rate of fused multiply-adds that the tile of packed floats reaches. */
+static void bench_float_tile(struct engine *engine, const char *name,
+                             const struct engine_tile_packed *packed, int64_t k)
+{
+    enum { L2_FLOATS = 1 << 17, PIECE = ENGINE_TILE_FLOAT_ROWS, COLUMNS = ENGINE_TILE_COLS };
+    const int64_t n_steps = (k + 31) / 32 * 2;
+    int n_pieces = (int)(L2_FLOATS / (PIECE * k));
+    if (n_pieces < 1) n_pieces = 1;
+    const int n_groups = (int)((1 << 14) / k) + 1;
+    float *w = packed_rows(packed, k, n_pieces * PIECE, packed->rows);
+    float *x = packed_rows(packed, k, n_groups * COLUMNS, ENGINE_TILE_PACKED_COLS);
+    float results[COLUMNS][PIECE], *out[COLUMNS];
+    double share[TILE_RUNS];
+    for (int c = 0; c < COLUMNS; c++) out[c] = results[c];
+    for (int run = 0; run < TILE_RUNS; run++) {
+        const double before = fma_peak(engine->quant.level), start = now();
+        for (int pass = 0; pass < TILE_PASSES; pass++)
+            for (int g = 0; g < n_groups; g++)
+                for (int j = 0; j < n_pieces; j++)
+                    packed->product(n_steps, w + j * PIECE * n_steps * 16,
+                                    x + g * COLUMNS * n_steps * 16, PIECE, COLUMNS, out);
+        const double macs = (double)TILE_PASSES * n_groups * n_pieces * PIECE * COLUMNS *
+                            (double)k / (now() - start);
+        share[run] = 2 * macs / (before + fma_peak(engine->quant.level));
+    }
+    qsort(share, TILE_RUNS, sizeof *share, by_size);
+    printf("%-7s tile alone %5.1f %% of fused multiply-adds, k %d\n", name,
+           100 * share[TILE_RUNS / 2], (int)k);
+    free(w);
+    free(x);
+}
+
+static void bench_float_tiles(struct engine *engine, const struct quant_type *type)
+{
+    const struct engine_tile *tile = engine_tile_table(engine->quant.level);
+    const struct engine_tile_packed *packed = type->act == QUANT_ACT_F32    ? tile->packed_f32
+                                              : type->act == QUANT_ACT_BF16 ? tile->packed_bf16
+                                                                            : NULL;
+    static const int lengths[] = {576, 1536, 2048, 8192};
+    for (int i = 0; packed && i < 4; i++) bench_float_tile(engine, type->name, packed, lengths[i]);
+}
+
 /* ---- Attention ---- */
 
 static void bench_attention(const struct limits *l, int heads, int n_kv, int d, int n_tokens,
@@ -278,6 +386,7 @@ int main(int argc, char **argv)
         bench_product(&l, type, 576, 1536, 1);
         bench_product(&l, type, 576, 1536, 512);
         bench_tile(alone, type);
+        bench_float_tiles(alone, type);
     }
     bench_attention(&l, 9, 3, 64, 512, 0);
     bench_attention(&l, 9, 3, 64, 1, 128);
