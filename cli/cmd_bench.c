@@ -3,7 +3,8 @@
  *
  * Everything runs through the calls that `run` uses. Work is counted from the file: weights that a
  * token multiplies with (experts by the share in use; embedding rows that are only looked up do not
- * count), plus the cache that attention reads. Products inside attention are not counted. */
+ * count), plus the cache that attention reads. Products inside attention are not counted. Of a
+ * prompt only the last token goes on behind the last layer's attention. */
 #include "cli/bench.h"
 #include "cli/commands.h"
 #include "cli/profile.h"
@@ -30,10 +31,14 @@ static double share_of_experts(const struct gguf_file *file, const char *arch)
     return count > 0 && used > 0 ? (double)used / (double)count : 1.0;
 }
 
-static struct cli_bench_work count_work(const struct gguf_file *file, const char *arch)
+static struct cli_bench_work count_work(const struct gguf_file *file,
+                                        const struct model_facts *facts)
 {
     struct cli_bench_work w = {0};
-    const double experts = share_of_experts(file, arch);
+    char last_ffn[32];
+    const size_t length =
+        (size_t)snprintf(last_ffn, sizeof last_ffn, "blk.%u.ffn_", facts->n_layer - 1);
+    const double experts = share_of_experts(file, facts->arch);
     const bool tied = gguf_tensor_find(file, "output.weight") == NULL;
     for (uint64_t i = 0; i < gguf_tensor_count(file); i++) {
         const struct gguf_tensor *t = gguf_tensor_at(file, i);
@@ -45,7 +50,8 @@ static struct cli_bench_work count_work(const struct gguf_file *file, const char
             bytes *= experts;
         }
         if (t->n_dims < 2) macs = 0;
-        if ((embedding && tied) || str_is(t->name, "output.weight")) {
+        const bool late = t->name.size > length && memcmp(t->name.data, last_ffn, length) == 0;
+        if ((embedding && tied) || late || str_is(t->name, "output.weight")) {
             w.head_bytes += bytes;
             w.head_macs += macs;
         } else if (!embedding) {
@@ -224,6 +230,9 @@ static bool open_all(struct cli_bench *b, struct base_error *err)
     if (!cli_model_open_file(&b->model, v, err) || !cli_model_open_weights(&b->model, v, err) ||
         !cli_model_open_session(&b->model, v, (uint32_t)n_seq, (uint32_t)n_ids, err))
         return false;
+    if (n_ids > model_facts(b->model.model)->n_ctx_train)
+        cli_note("measuring with up to %lld tokens; the model was trained with %u",
+                 (long long)n_ids, model_facts(b->model.model)->n_ctx_train);
     b->n_ids = (uint32_t)n_ids;
     b->ids = malloc((size_t)n_ids * sizeof *b->ids);
     b->step = malloc((size_t)n_seq * sizeof *b->step);
@@ -234,7 +243,7 @@ static bool open_all(struct cli_bench *b, struct base_error *err)
         random = random * 6364136223846793005u + 1442695040888963407u;
         b->ids[i] = (int32_t)((random >> 33) % model_facts(b->model.model)->n_vocab);
     }
-    b->work = count_work(b->model.file, model_facts(b->model.model)->arch);
+    b->work = count_work(b->model.file, model_facts(b->model.model));
     return true;
 }
 
