@@ -1,6 +1,7 @@
 /* engine/attend_avx2.c: attention in integers with AVX2: VPMADDWD and an addition where AVX-512 has
  * one instruction. Rows of a length that is not a multiple of 16 are left to the scalar functions.
  * Twin of attend_scalar.c, bit for bit. */
+#include "base/unroll.h"
 #include "engine/attend.h"
 #include "quant/stream.h"
 #if defined(__x86_64__)
@@ -10,8 +11,6 @@
 
 #define TARGET __attribute__((target("avx2,fma,f16c")))
 #define INLINE static inline __attribute__((always_inline))
-/* Accumulators become registers only where every loop over them is unrolled. */
-#define UNROLL _Pragma("GCC unroll 16")
 
 enum { GROUP = ENGINE_ATTEND_GROUP, SUB = ENGINE_ATTEND_SUB, PAIRS = ENGINE_ATTEND_DIMS / 2 };
 

@@ -2,6 +2,7 @@
  * codes of 16 keys (or 16 elements of values) by one pair of a query (or of its weights), which is
  * broadcast. The functions that take constant arguments are inlined once per case. Twin of
  * attend_scalar.c, bit for bit. */
+#include "base/unroll.h"
 #include "engine/attend.h"
 #include "quant/stream.h"
 #if defined(__x86_64__)
@@ -12,8 +13,6 @@
 #define TARGET                                                                                     \
     __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,fma,avx2,f16c")))
 #define INLINE static inline __attribute__((always_inline))
-/* Accumulators become registers only where every loop over them is unrolled. */
-#define UNROLL _Pragma("GCC unroll 16")
 
 enum { GROUP = ENGINE_ATTEND_GROUP, SUB = ENGINE_ATTEND_SUB, PAIRS = ENGINE_ATTEND_DIMS / 2 };
 

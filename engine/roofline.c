@@ -1,5 +1,6 @@
 /* engine/roofline.c: microbenchmarks for the two limits of inference. See engine/roofline.h. */
 #include "engine/roofline.h"
+#include "base/unroll.h"
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -129,23 +130,21 @@ static int32_t multiply_scalar(int32_t seed)
 
 #if defined(__x86_64__)
 /* The empty asm makes each accumulator opaque, so that no step can be merged with the next; the
- * loops over them are unrolled at once, for otherwise they lie in memory and halve the rate. */
-#define EACH_CHAIN(c) _Pragma("GCC unroll 12") for (int c = 0; c < CHAINS; c++)
-
+ * loops over them are unrolled, for otherwise they lie in memory and halve the rate. */
 __attribute__((target("avx2"))) static int32_t multiply_avx2(int32_t seed)
 {
     __m256i sum[CHAINS];
     const __m256i a = _mm256_set1_epi32(seed), ones = _mm256_set1_epi16(1);
-    EACH_CHAIN (c) sum[c] = _mm256_set1_epi32(c);
+    EACH (c, CHAINS) sum[c] = _mm256_set1_epi32(c);
     for (int i = 0; i < STEPS; i++) {
-        EACH_CHAIN (c) {
+        EACH (c, CHAINS) {
             __m256i pairs = _mm256_maddubs_epi16(a, sum[c]);
             sum[c] = _mm256_add_epi32(sum[c], _mm256_madd_epi16(pairs, ones));
             __asm__("" : "+x"(sum[c]));
         }
     }
     __m256i all = _mm256_setzero_si256();
-    EACH_CHAIN (c) all = _mm256_add_epi32(all, sum[c]);
+    EACH (c, CHAINS) all = _mm256_add_epi32(all, sum[c]);
     return _mm256_extract_epi32(all, 0);
 }
 
@@ -153,15 +152,15 @@ __attribute__((target("avx512f,avx512vnni"))) static int32_t multiply_avx512(int
 {
     __m512i sum[CHAINS];
     const __m512i a = _mm512_set1_epi32(seed), b = _mm512_set1_epi32(seed + 1);
-    EACH_CHAIN (c) sum[c] = _mm512_set1_epi32(c);
+    EACH (c, CHAINS) sum[c] = _mm512_set1_epi32(c);
     for (int i = 0; i < STEPS; i++) {
-        EACH_CHAIN (c) {
+        EACH (c, CHAINS) {
             sum[c] = _mm512_dpbusd_epi32(sum[c], a, b);
             __asm__("" : "+v"(sum[c]));
         }
     }
     __m512i all = _mm512_setzero_si512();
-    EACH_CHAIN (c) all = _mm512_add_epi32(all, sum[c]);
+    EACH (c, CHAINS) all = _mm512_add_epi32(all, sum[c]);
     return _mm512_cvtsi512_si32(all);
 }
 #endif

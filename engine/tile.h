@@ -11,6 +11,7 @@
 #ifndef ENGINE_TILE_H
 #define ENGINE_TILE_H
 
+#include "base/unroll.h"
 #include "quant/quant.h"
 
 enum { ENGINE_TILE_COLS = 8 };
@@ -18,9 +19,6 @@ enum { ENGINE_TILE_COLS = 8 };
 enum { ENGINE_TILE_PACKED_COLS = 4 };
 /* Rows of floats that a tile takes at once: whole bundles. */
 enum { ENGINE_TILE_FLOAT_ROWS = 24 };
-
-/* A loop over arrays that are registers: unrolled before the compiler takes them for memory. */
-#define EACH(i, n) _Pragma("GCC unroll 16") for (int i = 0; i < (n); i++)
 
 struct engine_cols32 { /* one block of 32 of 8 columns */
     int8_t q[8][ENGINE_TILE_COLS][4];

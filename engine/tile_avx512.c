@@ -143,8 +143,7 @@ struct part256 {
     int np, nc, first;
 };
 
-#define EACH_COLUMN(c, p)                                                                          \
-    _Pragma("GCC unroll 16") for (int c = (p).first; c < (p).first + (p).nc; c++)
+#define EACH_COLUMN(c, p) UNROLL for (int c = (p).first; c < (p).first + (p).nc; c++)
 
 /* Adds 4 codes of every row, times those of every column, from place g of the super-block on. */
 TARGET INLINE void add_four(struct part256 p, int64_t n_blocks, const struct quant_panel256 *w,

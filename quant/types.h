@@ -3,6 +3,7 @@
 #ifndef QUANT_TYPES_H
 #define QUANT_TYPES_H
 
+#include "base/unroll.h"
 #include "quant/quant.h"
 #include <string.h>
 
@@ -33,9 +34,6 @@ struct quant_act_kernel {
 extern const struct quant_act_kernel quant_act_kernel[QUANT_LEVEL_COUNT];
 
 #define QUANT_INLINE static inline __attribute__((always_inline))
-
-/* A loop over arrays that are registers: unrolled before the compiler takes them for memory. */
-#define EACH(i, n) _Pragma("GCC unroll 4") for (int i = 0; i < (n); i++)
 
 /* Kernels are compiled for their level by attribute, so that the scalar twin shares the file and
  * nothing that runs before dispatch needs the instructions. */

@@ -226,17 +226,16 @@ static void bench_tile(struct engine *engine, const struct quant_type *type)
 enum { FMA_STEPS = 4096, FMA_CHAINS = 12 };
 
 #if defined(__x86_64__)
-#define EACH_CHAIN(c) _Pragma("GCC unroll 12") for (int c = 0; c < FMA_CHAINS; c++)
 
 /* All chains count in the result, or they would not be made. */
 __attribute__((target("avx2,fma"))) static float multiply_add_avx2(void)
 {
     __m256 sum[FMA_CHAINS], all = _mm256_setzero_ps();
     const __m256 a = _mm256_set1_ps(0.5f);
-    EACH_CHAIN (c) sum[c] = _mm256_set1_ps((float)c);
+    EACH (c, FMA_CHAINS) sum[c] = _mm256_set1_ps((float)c);
     for (int i = 0; i < FMA_STEPS; i++)
-        EACH_CHAIN (c) sum[c] = _mm256_fmadd_ps(sum[c], a, a);
-    EACH_CHAIN (c) all = _mm256_add_ps(all, sum[c]);
+        EACH (c, FMA_CHAINS) sum[c] = _mm256_fmadd_ps(sum[c], a, a);
+    EACH (c, FMA_CHAINS) all = _mm256_add_ps(all, sum[c]);
     return _mm256_cvtss_f32(all);
 }
 
@@ -244,10 +243,10 @@ __attribute__((target("avx512f"))) static float multiply_add_avx512(void)
 {
     __m512 sum[FMA_CHAINS], all = _mm512_setzero_ps();
     const __m512 a = _mm512_set1_ps(0.5f);
-    EACH_CHAIN (c) sum[c] = _mm512_set1_ps((float)c);
+    EACH (c, FMA_CHAINS) sum[c] = _mm512_set1_ps((float)c);
     for (int i = 0; i < FMA_STEPS; i++)
-        EACH_CHAIN (c) sum[c] = _mm512_fmadd_ps(sum[c], a, a);
-    EACH_CHAIN (c) all = _mm512_add_ps(all, sum[c]);
+        EACH (c, FMA_CHAINS) sum[c] = _mm512_fmadd_ps(sum[c], a, a);
+    EACH (c, FMA_CHAINS) all = _mm512_add_ps(all, sum[c]);
     return _mm512_cvtss_f32(all);
 }
 #endif

@@ -6,14 +6,14 @@
  * VPDPBUSD per nanosecond with so many sums that grow, from registers; with panels and columns
  * that are loaded as a tile loads them; and how many VPDPBUSD another instruction costs, where one
  * of it comes with each two of them. Best of several runs, one thread. */
+#include "base/unroll.h"
 #include <stdint.h>
 #include <stdio.h>
 #include <time.h>
 #if defined(__x86_64__)
 #include <immintrin.h>
 
-#define TARGET     __attribute__((target("avx512f,avx512bw,avx512vl,avx512vnni"), noinline))
-#define EACH(i, n) _Pragma("GCC unroll 32") for (int i = 0; i < (n); i++)
+#define TARGET __attribute__((target("avx512f,avx512bw,avx512vl,avx512vnni"), noinline))
 
 enum { STEPS = 200000, RUNS = 15, LINES = 32, MOST_PANELS = 3, PANEL_BYTES = 4096 + 64 };
 
