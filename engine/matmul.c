@@ -87,9 +87,13 @@ static int64_t chunk_rows(const struct engine_product *p, const struct engine_te
                    (p->by_gemv ? STREAM_BUDGET / (QUANT_PANEL_ROWS * row) : PANEL_BUDGET / panel);
     int64_t per_worker = p->by_gemv ? CHUNKS_PER_WORKER : LONG_CHUNKS_PER_WORKER;
     int64_t even = n_rows * p->max_jobs * p->n_stripes / (n_threads * per_worker);
-    int64_t unit = p->watched ? (p->by_parts ? WATCHED_PARTS_UNIT : ENGINE_WATCH_UNIT)
-                   : engine_product_by_floats(w->type->act) && !p->by_gemv ? ENGINE_TILE_FLOAT_ROWS
-                                                                           : QUANT_PANEL_ROWS;
+    int64_t unit = QUANT_PANEL_ROWS;
+    if (p->watched)
+        unit = p->by_parts ? WATCHED_PARTS_UNIT : ENGINE_WATCH_UNIT;
+    else if (!p->by_gemv && engine_product_by_floats(w->type->act))
+        unit = ENGINE_TILE_FLOAT_ROWS;
+    else if (!p->by_gemv && engine_product_by_pairs(w->type))
+        unit = 2 * QUANT_PANEL_ROWS;
     return unit * max64(1, min64(most, even) / unit);
 }
 

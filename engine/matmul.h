@@ -72,6 +72,13 @@ static inline bool engine_product_by_floats(enum quant_act_kind kind)
     return kind == QUANT_ACT_F32 || kind == QUANT_ACT_BF16;
 }
 
+/* Types of which wide cores multiply two panels at once (engine/tile.h): all with panels but blocks
+ * of 32 with minima. */
+static inline bool engine_product_by_pairs(const struct quant_type *type)
+{
+    return type->panel.block == 2 || !type->panel.has_min;
+}
+
 /* Fills *p for dst; false when a size wraps. `together`: gemv reads neighbours (struct
  * quant_asking), and nothing goes by parts; scratch does not depend on it. */
 bool engine_product_layout(struct engine_product *p, const struct engine_tensor *dst, int n_threads,

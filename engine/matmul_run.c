@@ -465,7 +465,7 @@ static void chunk_by_tiles(const struct run *run, const struct chunk *c,
         form.rows = ENGINE_TILE_FLOAT_ROWS;
         form.piece_bytes = form.rows * packed_steps(run) * 16 * (int64_t)sizeof(float);
     } else {
-        const int64_t n = run->task->engine->quant.wide && !small ? 2 : 1;
+        const int64_t n = run->task->engine->quant.wide && engine_product_by_pairs(c->type) ? 2 : 1;
         form.rows = n * QUANT_PANEL_ROWS;
         form.piece_bytes =
             n * run->p->k / (small ? 32 : 256) *

@@ -54,7 +54,8 @@ struct engine_tile_packed {
 struct engine_tile {
     /* out[c][r] for c < n_cols <= ENGINE_TILE_COLS, r < n_rows <= QUANT_PANEL_ROWS. Of forms, those
      * that the level's own kernels write: folded ones with minima from AVX2 on, others from AVX-512
-     * on. With AVX-512 panel256 takes twice as many rows, the second half from the panel behind. */
+     * on. With AVX-512 panel256, and panel32 without minima, take twice as many rows, the second
+     * half from the panel behind. */
     void (*panel32)(const struct quant_panel_form *form, int64_t n_blocks,
                     const struct quant_panel32 *w, const struct engine_cols32 *x, int n_rows,
                     int n_cols, float *const *out);

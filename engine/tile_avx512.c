@@ -33,78 +33,116 @@ TARGET INLINE void store_columns(const __m512 *acc, int nc, int n_rows, int n_co
 
 /* ---- Blocks of 32 ---- */
 
+/* What a call is about: np panels, n_blocks blocks apart, by nc columns from column `first` on;
+ * np * nc is at most 8. Constants where the functions below are inlined. */
+struct part32 {
+    bool has_min;
+    int np, nc, first;
+};
+
 /* A block's integer sums and what makes floats of them: kept while the next block is multiplied, so
  * that the multiplies of both share the ports all the time and nothing waits for a latency. */
 struct sums32 {
-    __m512i isum[COLS];
-    __m512 d, m;
+    __m512i isum[PAIR][COLS];
+    const struct quant_panel32 *w;
     const struct engine_cols32 *x;
 };
 
-TARGET INLINE __m512 add_block(bool has_min, const struct sums32 *s, int c, __m512 acc)
+/* acc + the block's value, in the lanes `keep`. */
+TARGET INLINE __m512 add_block(struct part32 p, const struct sums32 *s, int64_t n_blocks, int j,
+                               int c, __mmask16 keep, __m512 acc)
 {
-    __m512 scale = _mm512_mul_ps(s->d, _mm512_set1_ps(s->x->d[c]));
-    __m512 f = _mm512_cvtepi32_ps(s->isum[c]), v;
-    if (has_min)
-        v = _mm512_fmadd_ps(scale, f, _mm512_mul_ps(s->m, _mm512_set1_ps(s->x->s[c])));
+    const struct quant_panel32 *w = s->w + j * n_blocks;
+    const int column = p.first + c;
+    __m512 scale = _mm512_mul_ps(_mm512_load_ps(w->d), _mm512_set1_ps(s->x->d[column]));
+    __m512 f = _mm512_cvtepi32_ps(s->isum[j][c]), v;
+    if (p.has_min)
+        v = _mm512_fmadd_ps(scale, f,
+                            _mm512_mul_ps(_mm512_load_ps(w->m), _mm512_set1_ps(s->x->s[column])));
     else
         v = _mm512_mul_ps(scale, f);
-    return _mm512_add_ps(acc, v);
+    return _mm512_mask_add_ps(acc, keep, acc, v);
 }
 
-/* Adds the block in *s to acc, a column after each step of the block at w and x, which *s then
+/* Adds the block in *s to acc, one sum after each step of the block at w and x, which *s then
  * holds. offset_shift: the codes' offset is 2 to it; unused with minima. */
-TARGET INLINE void step_block(bool has_min, __m512i offset_shift, const struct quant_panel32 *w,
-                              const struct engine_cols32 *x, int nc, struct sums32 *s, __m512 *acc)
+TARGET INLINE void step_block(struct part32 p, __m512i offset_shift, int64_t n_blocks,
+                              const struct quant_panel32 *w, const struct engine_cols32 *x,
+                              __mmask16 keep, struct sums32 *s, __m512 acc[PAIR][COLS])
 {
-    __m512i sum[COLS];
-    /* Opaque, or the compiler carries the floats behind it through the loop, on the stack. */
-    __asm__("" : "+r"(s->x));
-    EACH (c, nc)
-        sum[c] = has_min ? _mm512_setzero_si512()
-                         : _mm512_sllv_epi32(broadcast4(&x->minus_sum[c]), offset_shift);
-    EACH (i, 8) {
-        __m512i q = _mm512_load_si512(w->q[i]);
-        EACH (c, nc) sum[c] = _mm512_dpbusd_epi32(sum[c], q, broadcast4(x->q[i][c]));
-        if (i < nc) acc[i] = add_block(has_min, s, i, acc[i]);
+    __m512i sum[PAIR][COLS];
+    /* Opaque, or the compiler carries the floats behind them through the loop, on the stack. */
+    __asm__("" : "+r"(s->w), "+r"(s->x));
+    EACH (c, p.nc) {
+        __m512i start = _mm512_setzero_si512();
+        if (!p.has_min)
+            start = _mm512_sllv_epi32(broadcast4(&x->minus_sum[p.first + c]), offset_shift);
+        EACH (j, p.np) sum[j][c] = start;
     }
-    EACH (c, nc) s->isum[c] = sum[c];
-    s->d = _mm512_load_ps(w->d);
-    s->m = _mm512_load_ps(w->m);
+    EACH (i, 8) {
+        __m512i q[PAIR];
+        EACH (j, p.np) q[j] = _mm512_load_si512(w[j * n_blocks].q[i]);
+        EACH (c, p.nc) {
+            __m512i xq = broadcast4(x->q[i][p.first + c]);
+            EACH (j, p.np) sum[j][c] = _mm512_dpbusd_epi32(sum[j][c], q[j], xq);
+        }
+        const int j = i % p.np, c = i / p.np;
+        if (c < p.nc) acc[j][c] = add_block(p, s, n_blocks, j, c, keep, acc[j][c]);
+    }
+    EACH (j, p.np)
+        EACH (c, p.nc) s->isum[j][c] = sum[j][c];
+    s->w = w;
     s->x = x;
 }
 
-TARGET INLINE void panel32_cols(const struct quant_panel_form *form, bool has_min, int64_t n_blocks,
-                                const struct quant_panel32 *w, const struct engine_cols32 *x,
-                                int nc, int n_rows, int n_cols, float *const *out)
+TARGET INLINE void panel32_part(struct part32 p, const struct quant_panel_form *form,
+                                int64_t n_blocks, const struct quant_panel32 *w,
+                                const struct engine_cols32 *x, int n_rows, int n_cols,
+                                float *const *out)
 {
     const __m512i offset_shift = _mm512_set1_epi32(__builtin_ctz(form->offset | 256));
-    __m512 acc[COLS];
-    /* Before the first block one of zeros, which leaves acc at +0. */
-    static const struct engine_cols32 nothing;
-    struct sums32 s = {.d = _mm512_setzero_ps(), .m = _mm512_setzero_ps(), .x = &nothing};
-    EACH (c, nc) {
-        s.isum[c] = _mm512_setzero_si512();
-        acc[c] = _mm512_setzero_ps();
+    __m512 acc[PAIR][COLS];
+    struct sums32 s = {.w = w, .x = x};
+    EACH (j, p.np)
+        EACH (c, p.nc) {
+            s.isum[j][c] = _mm512_setzero_si512();
+            acc[j][c] = _mm512_setzero_ps();
+        }
+    for (int64_t b = 0; b < n_blocks; b++) /* there is none before the first one */
+        step_block(p, offset_shift, n_blocks, w + b, x + b, b > 0 ? 0xffff : 0, &s, acc);
+    EACH (j, p.np)
+        EACH (c, p.nc) acc[j][c] = add_block(p, &s, n_blocks, j, c, 0xffff, acc[j][c]);
+    EACH (j, p.np) {
+        const int rows = j + 1 < p.np ? QUANT_PANEL_ROWS : n_rows - j * QUANT_PANEL_ROWS;
+        float *to[COLS];
+        for (int c = 0; c < n_cols - p.first && c < p.nc; c++)
+            to[c] = out[p.first + c] + j * QUANT_PANEL_ROWS;
+        store_columns(acc[j], p.nc, rows, n_cols - p.first, to);
     }
-    for (int64_t b = 0; b < n_blocks; b++)
-        step_block(has_min, offset_shift, w + b, x + b, nc, &s, acc);
-    EACH (c, nc) acc[c] = add_block(has_min, &s, c, acc[c]);
-    store_columns(acc, nc, n_rows, n_cols, out);
 }
 
+/* Two panels by half of the columns, then the other half, load less than one panel by all, and
+ * their sums stay in registers as well. Minima leave nothing to gain. */
 TARGET static void panel32_avx512(const struct quant_panel_form *form, int64_t n_blocks,
                                   const struct quant_panel32 *w, const struct engine_cols32 *x,
                                   int n_rows, int n_cols, float *const *out)
 {
-    if (form->has_min && n_cols > 4)
-        panel32_cols(form, true, n_blocks, w, x, COLS, n_rows, n_cols, out);
-    else if (form->has_min)
-        panel32_cols(form, true, n_blocks, w, x, 4, n_rows, n_cols, out);
-    else if (n_cols > 4)
-        panel32_cols(form, false, n_blocks, w, x, COLS, n_rows, n_cols, out);
-    else
-        panel32_cols(form, false, n_blocks, w, x, 4, n_rows, n_cols, out);
+    enum { HALF = COLS / 2 };
+    if (n_rows > QUANT_PANEL_ROWS) {
+        panel32_part((struct part32){false, PAIR, HALF, 0}, form, n_blocks, w, x, n_rows, n_cols,
+                     out);
+        if (n_cols > HALF)
+            panel32_part((struct part32){false, PAIR, HALF, HALF}, form, n_blocks, w, x, n_rows,
+                         n_cols, out);
+    } else if (form->has_min && n_cols > HALF) {
+        panel32_part((struct part32){true, 1, COLS, 0}, form, n_blocks, w, x, n_rows, n_cols, out);
+    } else if (form->has_min) {
+        panel32_part((struct part32){true, 1, HALF, 0}, form, n_blocks, w, x, n_rows, n_cols, out);
+    } else if (n_cols > HALF) {
+        panel32_part((struct part32){false, 1, COLS, 0}, form, n_blocks, w, x, n_rows, n_cols, out);
+    } else {
+        panel32_part((struct part32){false, 1, HALF, 0}, form, n_blocks, w, x, n_rows, n_cols, out);
+    }
 }
 
 /* ---- Blocks of 256 ----

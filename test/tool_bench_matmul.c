@@ -9,6 +9,7 @@
  * floats) in the L2 cache, beside the int8 peak (or the rate of fused multiply-adds) before and
  * after it, one thread. Numbers of different runs do not compare on a shared machine; shares do. */
 #include "engine/graph.h"
+#include "engine/matmul.h"
 #include "engine/roofline.h"
 #include "engine/tile.h"
 #include <stdio.h>
@@ -178,7 +179,7 @@ static void bench_tile(struct engine *engine, const struct quant_type *type)
     if (!type->panel.block) return;
     const bool small = type->act == QUANT_ACT_Q8_32;
     const int64_t n_blocks = TILE_K / (small ? 32 : 256);
-    const int at_once = !small && engine->quant.wide ? 2 : 1; /* panels, as in a product */
+    const int at_once = engine->quant.wide && engine_product_by_pairs(type) ? 2 : 1; /* panels */
     const size_t panel =
         (size_t)n_blocks * (small ? sizeof(struct quant_panel32) : sizeof(struct quant_panel256));
     uint64_t row_bytes, seed = 2;
