@@ -327,12 +327,12 @@ TARGET INLINE void store_pair(const __m512 (*acc)[COLS], int n_rows, int n_cols,
 
 /* Two panels: a broadcast meets codes of both, for a core that multiplies twice in a cycle loads no
  * more than that either. Their sums take the registers, half of the columns at a time unless
- * nothing else has to stay there, and floats wait in memory. */
+ * nothing else has to stay there, and floats wait in memory. Up to 4 columns are one half. */
 TARGET INLINE void pair256_cols(struct quant_panel_form f, int64_t n_blocks,
                                 const struct quant_panel256 *w, const struct engine_cols256 *x,
                                 int n_rows, int n_cols, float *const *out)
 {
-    const int nc = f.folded ? COLS : COLS / 2;
+    enum { HALF = COLS / 2 };
     __m512 results[PAIR][COLS];
     EACH (p, PAIR)
         EACH (c, COLS) results[p][c] = _mm512_setzero_ps();
@@ -343,8 +343,13 @@ TARGET INLINE void pair256_cols(struct quant_panel_form f, int64_t n_blocks,
         __m512(*acc)[COLS] = results;
         __asm__("" : "+r"(acc)); /* in memory */
         if (!f.has_min && b + 1 < n_blocks) super_block_starts(f, x + 1, starts[(b + 1) % 2]);
-        step256((struct part256){f, PAIR, nc, 0}, n_blocks, w, x, start, acc);
-        if (nc < COLS) step256((struct part256){f, PAIR, nc, nc}, n_blocks, w, x, start, acc);
+        if (f.folded && n_cols > HALF) {
+            step256((struct part256){f, PAIR, COLS, 0}, n_blocks, w, x, start, acc);
+            continue;
+        }
+        step256((struct part256){f, PAIR, HALF, 0}, n_blocks, w, x, start, acc);
+        if (n_cols > HALF)
+            step256((struct part256){f, PAIR, HALF, HALF}, n_blocks, w, x, start, acc);
     }
     store_pair(results, n_rows, n_cols, out);
 }
