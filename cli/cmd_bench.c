@@ -230,9 +230,10 @@ static bool open_all(struct cli_bench *b, struct base_error *err)
     if (!cli_model_open_file(&b->model, v, err) || !cli_model_open_weights(&b->model, v, err) ||
         !cli_model_open_session(&b->model, v, (uint32_t)n_seq, (uint32_t)n_ids, err))
         return false;
-    if (n_ids > model_facts(b->model.model)->n_ctx_train)
+    const struct model_facts *facts = model_facts(b->model.model);
+    if (n_ids > facts->n_ctx_train)
         cli_note("measuring with up to %lld tokens; the model was trained with %u",
-                 (long long)n_ids, model_facts(b->model.model)->n_ctx_train);
+                 (long long)n_ids, facts->n_ctx_train);
     b->n_ids = (uint32_t)n_ids;
     b->ids = malloc((size_t)n_ids * sizeof *b->ids);
     b->step = malloc((size_t)n_seq * sizeof *b->step);
@@ -241,9 +242,9 @@ static bool open_all(struct cli_bench *b, struct base_error *err)
     uint64_t random = 1;
     for (int64_t i = 0; i < n_ids; i++) {
         random = random * 6364136223846793005u + 1442695040888963407u;
-        b->ids[i] = (int32_t)((random >> 33) % model_facts(b->model.model)->n_vocab);
+        b->ids[i] = (int32_t)((random >> 33) % facts->n_vocab);
     }
-    b->work = count_work(b->model.file, model_facts(b->model.model));
+    b->work = count_work(b->model.file, facts);
     return true;
 }
 

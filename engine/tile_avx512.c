@@ -22,23 +22,30 @@ TARGET INLINE __m512i broadcast4(const void *from)
     return _mm512_set1_epi32(four);
 }
 
-/* The first n_rows lanes of the first n_cols of nc columns. */
-TARGET INLINE void store_columns(const __m512 *acc, int nc, int n_rows, int n_cols,
-                                 float *const *out)
+/* What a call is about: np panels, n_blocks blocks apart, by nc columns from column `first` on,
+ * which stand in their own places in all arrays. All constants where the functions below are
+ * inlined, of `f` but for offset and max_code. */
+struct part {
+    struct quant_panel_form f;
+    int np, nc, first;
+};
+
+#define EACH_COLUMN(c, p) UNROLL for (int c = (p).first; c < (p).first + (p).nc; c++)
+
+/* As far as there are n_rows and n_cols. */
+TARGET INLINE void store_part(struct part p, const __m512 (*acc)[COLS], int n_rows, int n_cols,
+                              float *const *out)
 {
-    __mmask16 rows = (__mmask16)((1u << n_rows) - 1);
-    EACH (c, nc)
-        if (c < n_cols) _mm512_mask_storeu_ps(out[c], rows, acc[c]);
+    EACH (j, p.np) {
+        const int left = n_rows - j * QUANT_PANEL_ROWS;
+        const __mmask16 rows =
+            (__mmask16)((1u << (left < QUANT_PANEL_ROWS ? left : QUANT_PANEL_ROWS)) - 1);
+        EACH_COLUMN (c, p)
+            if (c < n_cols) _mm512_mask_storeu_ps(out[c] + j * QUANT_PANEL_ROWS, rows, acc[j][c]);
+    }
 }
 
 /* ---- Blocks of 32 ---- */
-
-/* What a call is about: np panels, n_blocks blocks apart, by nc columns from column `first` on;
- * np * nc is at most 8. Constants where the functions below are inlined. */
-struct part32 {
-    bool has_min;
-    int np, nc, first;
-};
 
 /* A block's integer sums and what makes floats of them: kept while the next block is multiplied, so
  * that the multiplies of both share the ports all the time and nothing waits for a latency. */
@@ -49,16 +56,15 @@ struct sums32 {
 };
 
 /* acc + the block's value, in the lanes `keep`. */
-TARGET INLINE __m512 add_block(struct part32 p, const struct sums32 *s, int64_t n_blocks, int j,
+TARGET INLINE __m512 add_block(struct part p, const struct sums32 *s, int64_t n_blocks, int j,
                                int c, __mmask16 keep, __m512 acc)
 {
     const struct quant_panel32 *w = s->w + j * n_blocks;
-    const int column = p.first + c;
-    __m512 scale = _mm512_mul_ps(_mm512_load_ps(w->d), _mm512_set1_ps(s->x->d[column]));
+    __m512 scale = _mm512_mul_ps(_mm512_load_ps(w->d), _mm512_set1_ps(s->x->d[c]));
     __m512 f = _mm512_cvtepi32_ps(s->isum[j][c]), v;
-    if (p.has_min)
+    if (p.f.has_min)
         v = _mm512_fmadd_ps(scale, f,
-                            _mm512_mul_ps(_mm512_load_ps(w->m), _mm512_set1_ps(s->x->s[column])));
+                            _mm512_mul_ps(_mm512_load_ps(w->m), _mm512_set1_ps(s->x->s[c])));
     else
         v = _mm512_mul_ps(scale, f);
     return _mm512_mask_add_ps(acc, keep, acc, v);
@@ -66,59 +72,51 @@ TARGET INLINE __m512 add_block(struct part32 p, const struct sums32 *s, int64_t 
 
 /* Adds the block in *s to acc, one sum after each step of the block at w and x, which *s then
  * holds. offset_shift: the codes' offset is 2 to it; unused with minima. */
-TARGET INLINE void step_block(struct part32 p, __m512i offset_shift, int64_t n_blocks,
+TARGET INLINE void step_block(struct part p, __m512i offset_shift, int64_t n_blocks,
                               const struct quant_panel32 *w, const struct engine_cols32 *x,
                               __mmask16 keep, struct sums32 *s, __m512 acc[PAIR][COLS])
 {
     __m512i sum[PAIR][COLS];
     /* Opaque, or the compiler carries the floats behind them through the loop, on the stack. */
     __asm__("" : "+r"(s->w), "+r"(s->x));
-    EACH (c, p.nc) {
+    EACH_COLUMN (c, p) {
         __m512i start = _mm512_setzero_si512();
-        if (!p.has_min)
-            start = _mm512_sllv_epi32(broadcast4(&x->minus_sum[p.first + c]), offset_shift);
+        if (!p.f.has_min) start = _mm512_sllv_epi32(broadcast4(&x->minus_sum[c]), offset_shift);
         EACH (j, p.np) sum[j][c] = start;
     }
     EACH (i, 8) {
         __m512i q[PAIR];
         EACH (j, p.np) q[j] = _mm512_load_si512(w[j * n_blocks].q[i]);
-        EACH (c, p.nc) {
-            __m512i xq = broadcast4(x->q[i][p.first + c]);
+        EACH_COLUMN (c, p) {
+            __m512i xq = broadcast4(x->q[i][c]);
             EACH (j, p.np) sum[j][c] = _mm512_dpbusd_epi32(sum[j][c], q[j], xq);
         }
-        const int j = i % p.np, c = i / p.np;
-        if (c < p.nc) acc[j][c] = add_block(p, s, n_blocks, j, c, keep, acc[j][c]);
+        const int j = i % p.np, c = p.first + i / p.np;
+        if (i < p.np * p.nc) acc[j][c] = add_block(p, s, n_blocks, j, c, keep, acc[j][c]);
     }
     EACH (j, p.np)
-        EACH (c, p.nc) s->isum[j][c] = sum[j][c];
+        EACH_COLUMN (c, p) s->isum[j][c] = sum[j][c];
     s->w = w;
     s->x = x;
 }
 
-TARGET INLINE void panel32_part(struct part32 p, const struct quant_panel_form *form,
-                                int64_t n_blocks, const struct quant_panel32 *w,
+TARGET INLINE void panel32_part(struct part p, int64_t n_blocks, const struct quant_panel32 *w,
                                 const struct engine_cols32 *x, int n_rows, int n_cols,
                                 float *const *out)
 {
-    const __m512i offset_shift = _mm512_set1_epi32(__builtin_ctz(form->offset | 256));
+    const __m512i offset_shift = _mm512_set1_epi32(__builtin_ctz(p.f.offset | 256));
     __m512 acc[PAIR][COLS];
     struct sums32 s = {.w = w, .x = x};
     EACH (j, p.np)
-        EACH (c, p.nc) {
+        EACH_COLUMN (c, p) {
             s.isum[j][c] = _mm512_setzero_si512();
             acc[j][c] = _mm512_setzero_ps();
         }
     for (int64_t b = 0; b < n_blocks; b++) /* there is none before the first one */
         step_block(p, offset_shift, n_blocks, w + b, x + b, b > 0 ? 0xffff : 0, &s, acc);
     EACH (j, p.np)
-        EACH (c, p.nc) acc[j][c] = add_block(p, &s, n_blocks, j, c, 0xffff, acc[j][c]);
-    EACH (j, p.np) {
-        const int rows = j + 1 < p.np ? QUANT_PANEL_ROWS : n_rows - j * QUANT_PANEL_ROWS;
-        float *to[COLS];
-        for (int c = 0; c < n_cols - p.first && c < p.nc; c++)
-            to[c] = out[p.first + c] + j * QUANT_PANEL_ROWS;
-        store_columns(acc[j], p.nc, rows, n_cols - p.first, to);
-    }
+        EACH_COLUMN (c, p) acc[j][c] = add_block(p, &s, n_blocks, j, c, 0xffff, acc[j][c]);
+    store_part(p, acc, n_rows, n_cols, out);
 }
 
 /* Two panels by half of the columns, then the other half, load less than one panel by all, and
@@ -128,26 +126,25 @@ TARGET static void panel32_avx512(const struct quant_panel_form *form, int64_t n
                                   int n_rows, int n_cols, float *const *out)
 {
     enum { HALF = COLS / 2 };
+    struct quant_panel_form f = {.offset = form->offset};
     if (n_rows > QUANT_PANEL_ROWS) {
-        panel32_part((struct part32){false, PAIR, HALF, 0}, form, n_blocks, w, x, n_rows, n_cols,
-                     out);
+        panel32_part((struct part){f, PAIR, HALF, 0}, n_blocks, w, x, n_rows, n_cols, out);
         if (n_cols > HALF)
-            panel32_part((struct part32){false, PAIR, HALF, HALF}, form, n_blocks, w, x, n_rows,
-                         n_cols, out);
-    } else if (form->has_min && n_cols > HALF) {
-        panel32_part((struct part32){true, 1, COLS, 0}, form, n_blocks, w, x, n_rows, n_cols, out);
+            panel32_part((struct part){f, PAIR, HALF, HALF}, n_blocks, w, x, n_rows, n_cols, out);
     } else if (form->has_min) {
-        panel32_part((struct part32){true, 1, HALF, 0}, form, n_blocks, w, x, n_rows, n_cols, out);
+        f.has_min = true;
+        if (n_cols > HALF)
+            panel32_part((struct part){f, 1, COLS, 0}, n_blocks, w, x, n_rows, n_cols, out);
+        else
+            panel32_part((struct part){f, 1, HALF, 0}, n_blocks, w, x, n_rows, n_cols, out);
     } else if (n_cols > HALF) {
-        panel32_part((struct part32){false, 1, COLS, 0}, form, n_blocks, w, x, n_rows, n_cols, out);
+        panel32_part((struct part){f, 1, COLS, 0}, n_blocks, w, x, n_rows, n_cols, out);
     } else {
-        panel32_part((struct part32){false, 1, HALF, 0}, form, n_blocks, w, x, n_rows, n_cols, out);
+        panel32_part((struct part){f, 1, HALF, 0}, n_blocks, w, x, n_rows, n_cols, out);
     }
 }
 
-/* ---- Blocks of 256 ----
- *
- * Of `f` all but offset and max_code are constants where these are inlined. */
+/* ---- Blocks of 256 ---- */
 
 /* What integer sums of a super-block start from, for every column c: start[i][c] = -offset * (sum
  * of q over sub-block i), or, where scales are in the codes, start[0][c] = -offset * (sum of all
@@ -173,18 +170,8 @@ TARGET INLINE void super_block_starts(struct quant_panel_form f, const struct en
     }
 }
 
-/* What a call is about: np panels, n_blocks super-blocks apart, by nc columns from column `first`
- * on, which stand in their own places in all arrays. All constants where the functions below are
- * inlined. */
-struct part256 {
-    struct quant_panel_form f;
-    int np, nc, first;
-};
-
-#define EACH_COLUMN(c, p) UNROLL for (int c = (p).first; c < (p).first + (p).nc; c++)
-
 /* Adds 4 codes of every row, times those of every column, from place g of the super-block on. */
-TARGET INLINE void add_four(struct part256 p, int64_t n_blocks, const struct quant_panel256 *w,
+TARGET INLINE void add_four(struct part p, int64_t n_blocks, const struct quant_panel256 *w,
                             const struct engine_cols256 *x, int g, __m512i sum[PAIR][COLS])
 {
     __m512i q[PAIR];
@@ -195,7 +182,7 @@ TARGET INLINE void add_four(struct part256 p, int64_t n_blocks, const struct qua
     }
 }
 
-TARGET INLINE void start_sums(struct part256 p, const int32_t *start, __m512i sum[PAIR][COLS])
+TARGET INLINE void start_sums(struct part p, const int32_t *start, __m512i sum[PAIR][COLS])
 {
     EACH_COLUMN (c, p)
         EACH (j, p.np) sum[j][c] = p.f.has_min ? _mm512_setzero_si512() : broadcast4(&start[c]);
@@ -212,7 +199,7 @@ TARGET INLINE bool sums_are_narrow(struct quant_panel_form f, const struct engin
 /* isum of every column: sums of codes times sub-scales. Two sub-blocks grow by turns: 8 sums alone
  * would wait for each other where a core multiplies twice in a cycle. `narrow`: their sums fit 16
  * bits, and two meet their sub-scales in one step, which takes the place of two multiplies. */
-TARGET INLINE void super_block_sums(struct part256 p, bool narrow, int64_t n_blocks,
+TARGET INLINE void super_block_sums(struct part p, bool narrow, int64_t n_blocks,
                                     const struct quant_panel256 *w, const struct engine_cols256 *x,
                                     const int32_t start[16][COLS], __m512i total[PAIR][COLS])
 {
@@ -250,7 +237,7 @@ TARGET INLINE void super_block_sums(struct part256 p, bool narrow, int64_t n_blo
 }
 
 /* isum of every column where the sub-scales are in the codes: a start and 64 dots, nothing else. */
-TARGET INLINE void folded_block_sums(struct part256 p, int64_t n_blocks,
+TARGET INLINE void folded_block_sums(struct part p, int64_t n_blocks,
                                      const struct quant_panel256 *w, const struct engine_cols256 *x,
                                      const int32_t start[16][COLS], __m512i total[PAIR][COLS])
 {
@@ -260,7 +247,7 @@ TARGET INLINE void folded_block_sums(struct part256 p, int64_t n_blocks,
 }
 
 /* msum of every column: sub-minima times sums of q. */
-TARGET INLINE void super_block_minima(struct part256 p, int64_t n_blocks,
+TARGET INLINE void super_block_minima(struct part p, int64_t n_blocks,
                                       const struct quant_panel256 *w,
                                       const struct engine_cols256 *x, __m512i msum[PAIR][COLS])
 {
@@ -277,7 +264,7 @@ TARGET INLINE void super_block_minima(struct part256 p, int64_t n_blocks,
 }
 
 /* Adds a super-block, whose sums are in total, to acc. */
-TARGET INLINE void add_floats(struct part256 p, int64_t n_blocks, const struct quant_panel256 *w,
+TARGET INLINE void add_floats(struct part p, int64_t n_blocks, const struct quant_panel256 *w,
                               const struct engine_cols256 *x, __m512i total[PAIR][COLS],
                               __m512 (*acc)[COLS])
 {
@@ -301,7 +288,7 @@ TARGET INLINE void add_floats(struct part256 p, int64_t n_blocks, const struct q
 }
 
 /* Multiplies a super-block and adds it to acc. */
-TARGET INLINE void step256(struct part256 p, int64_t n_blocks, const struct quant_panel256 *w,
+TARGET INLINE void step256(struct part p, int64_t n_blocks, const struct quant_panel256 *w,
                            const struct engine_cols256 *x, const int32_t start[16][COLS],
                            __m512 (*acc)[COLS])
 {
@@ -312,17 +299,8 @@ TARGET INLINE void step256(struct part256 p, int64_t n_blocks, const struct quan
         super_block_sums(p, sums_are_narrow(p.f, x), n_blocks, w, x, start, total);
     /* Minima take registers as well: those of 4 columns at a time. */
     EACH (half, p.nc * 2 / COLS)
-        add_floats((struct part256){p.f, p.np, COLS / 2, p.first + half * COLS / 2}, n_blocks, w, x,
+        add_floats((struct part){p.f, p.np, COLS / 2, p.first + half * COLS / 2}, n_blocks, w, x,
                    total, acc);
-}
-
-/* The rows of two panels. */
-TARGET INLINE void store_pair(const __m512 (*acc)[COLS], int n_rows, int n_cols, float *const *out)
-{
-    float *second[COLS];
-    for (int c = 0; c < n_cols; c++) second[c] = out[c] + QUANT_PANEL_ROWS;
-    store_columns(acc[0], COLS, QUANT_PANEL_ROWS, n_cols, out);
-    store_columns(acc[1], COLS, n_rows - QUANT_PANEL_ROWS, n_cols, second);
 }
 
 /* Two panels: a broadcast meets codes of both, for a core that multiplies twice in a cycle loads no
@@ -344,14 +322,13 @@ TARGET INLINE void pair256_cols(struct quant_panel_form f, int64_t n_blocks,
         __asm__("" : "+r"(acc)); /* in memory */
         if (!f.has_min && b + 1 < n_blocks) super_block_starts(f, x + 1, starts[(b + 1) % 2]);
         if (f.folded && n_cols > HALF) {
-            step256((struct part256){f, PAIR, COLS, 0}, n_blocks, w, x, start, acc);
+            step256((struct part){f, PAIR, COLS, 0}, n_blocks, w, x, start, acc);
             continue;
         }
-        step256((struct part256){f, PAIR, HALF, 0}, n_blocks, w, x, start, acc);
-        if (n_cols > HALF)
-            step256((struct part256){f, PAIR, HALF, HALF}, n_blocks, w, x, start, acc);
+        step256((struct part){f, PAIR, HALF, 0}, n_blocks, w, x, start, acc);
+        if (n_cols > HALF) step256((struct part){f, PAIR, HALF, HALF}, n_blocks, w, x, start, acc);
     }
-    store_pair(results, n_rows, n_cols, out);
+    store_part((struct part){f, PAIR, COLS, 0}, results, n_rows, n_cols, out);
 }
 
 TARGET INLINE void panel256_cols(struct quant_panel_form f, int64_t n_blocks,
@@ -370,9 +347,9 @@ TARGET INLINE void panel256_cols(struct quant_panel_form f, int64_t n_blocks,
     for (int64_t b = 0; b < n_blocks; b++, w++, x++) {
         const int32_t(*start)[COLS] = starts[b % 2];
         if (!f.has_min && b + 1 < n_blocks) super_block_starts(f, x + 1, starts[(b + 1) % 2]);
-        step256((struct part256){f, 1, nc, 0}, n_blocks, w, x, start, acc);
+        step256((struct part){f, 1, nc, 0}, n_blocks, w, x, start, acc);
     }
-    store_columns(acc[0], nc, n_rows, n_cols, out);
+    store_part((struct part){f, 1, nc, 0}, acc, n_rows, n_cols, out);
 }
 
 TARGET INLINE void panel256_form(const struct quant_panel_form *form, int64_t n_blocks,

@@ -135,9 +135,9 @@ struct quant_panel32 { /* one block of 32 of each row: 640 bytes */
 struct quant_panel256 { /* one super-block of 256 of each row: 5248 bytes */
     float d[16];
     float m[16]; /* minus dmin (0 where the type has none) */
-    int16_t scale[8][16]
-                 [2]; /* [pair of sub-blocks][row][2]; 4 or 8 pairs in use; unused when folded */
-    int16_t min[8][16][2]; /* the same of sub-minima; unused without minima */
+    /* [pair of sub-blocks][row][2], 4 or 8 pairs in use: sub-scales, unused when folded, and
+     * sub-minima, unused where the type has none. */
+    int16_t scale[8][16][2], min[8][16][2];
     uint8_t q[64][16][4];
 };
 

@@ -116,11 +116,19 @@ static double rate(void (*loop)(void), int multiplies)
     return best;
 }
 
-static void report_slots(const char *name, void (*loop)(void), int of)
-{
-    const double alone = rate(sums_16, 16);
-    printf("%-22s %5.2f\n", name, (alone / rate(loop, 16) - 1) * of);
-}
+/* Each beside so many VPDPBUSD. */
+static const struct {
+    const char *name;
+    void (*loop)(void);
+    int of;
+} beside[] = {
+    {"VFMADD231PS", beside_fma, 2}, {"VMULPS", beside_mulps, 2},
+    {"VPMULLD", beside_mulld, 2},   {"VADDPS", beside_addps, 2},
+    {"VCVTDQ2PS", beside_cvt, 2},   {"VPSLLD", beside_slld, 2},
+    {"VPBLENDMW", beside_blend, 2}, {"VPSHUFB", beside_shufb, 2},
+    {"VPERMW", beside_permw, 2},    {"load", beside_load, 2},
+    {"store", beside_store, 2},     {"store beside 16", store_of_16, 16},
+};
 
 int main(void)
 {
@@ -134,18 +142,11 @@ int main(void)
     printf("panels by columns   1 x 8: %.2f  2 x 4: %.2f  2 x 8: %.2f  3 x 4: %.2f VPDPBUSD/ns\n",
            rate(tile_1_8, 8), rate(tile_2_4, 8), rate(tile_2_8, 16), rate(tile_3_4, 12));
     puts("beside two VPDPBUSD, costs as many of them as:");
-    report_slots("VFMADD231PS", beside_fma, 2);
-    report_slots("VMULPS", beside_mulps, 2);
-    report_slots("VPMULLD", beside_mulld, 2);
-    report_slots("VADDPS", beside_addps, 2);
-    report_slots("VCVTDQ2PS", beside_cvt, 2);
-    report_slots("VPSLLD", beside_slld, 2);
-    report_slots("VPBLENDMW", beside_blend, 2);
-    report_slots("VPSHUFB", beside_shufb, 2);
-    report_slots("VPERMW", beside_permw, 2);
-    report_slots("load", beside_load, 2);
-    report_slots("store", beside_store, 2);
-    report_slots("store beside 16", store_of_16, 16);
+    for (size_t i = 0; i < sizeof beside / sizeof *beside; i++) {
+        const double alone = rate(sums_16, 16);
+        printf("%-22s %5.2f\n", beside[i].name,
+               (alone / rate(beside[i].loop, 16) - 1) * beside[i].of);
+    }
     return 0;
 }
 #else
