@@ -9,8 +9,10 @@
 #include "engine/graph_internal.h"
 #include "engine/profile.h"
 
-/* Memory that the panels (or decoded rows) of one worker may take: half of a usual L2 cache. */
-enum { PANEL_BUDGET = 384 * 1024 };
+/* Memory that the panels (or packed, or decoded rows) of one worker may take: half of a usual L2
+ * cache; and the elements of k that a slice of super-blocks has, so that its panels and the columns
+ * that stream past them fit an L1 cache of 32 KB. */
+enum { PANEL_BUDGET = 384 * 1024, SLICE_ELEMENTS = 512 };
 /* Weight bytes per chunk when memory bandwidth decides, and chunks per worker to even things out:
  * with many columns a chunk takes long, and at the end of a product all wait for the last one. */
 enum { STREAM_BUDGET = 96 * 1024, CHUNKS_PER_WORKER = 6, LONG_CHUNKS_PER_WORKER = 24 };
@@ -22,11 +24,6 @@ enum { OWN_COPY_ELEMENTS = 16 * 1024 };
 /* A unit of a watch in each stream. */
 enum { WATCHED_PARTS_UNIT = ENGINE_WATCH_UNIT * QUANT_MOST_STREAMS };
 
-static int64_t min64(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 static int64_t max64(int64_t a, int64_t b)
 {
     return a > b ? a : b;
@@ -37,17 +34,14 @@ static int64_t max64(int64_t a, int64_t b)
 /* Bytes of 16 rows of w as the many-column product holds them. */
 static int64_t panel_bytes(const struct engine_tensor *w)
 {
-    switch (w->type->act) {
-    case QUANT_ACT_Q8_32:
-        return w->ne[0] / 32 * (int64_t)sizeof(struct quant_panel32);
-    case QUANT_ACT_Q8_256:
-        return w->ne[0] / 256 * (int64_t)sizeof(struct quant_panel256);
-    case QUANT_ACT_F32:
-    case QUANT_ACT_BF16:
+    if (engine_product_by_floats(w->type->act))
         return QUANT_PANEL_ROWS * engine_round_up(w->ne[0], 32) * (int64_t)sizeof(float);
-    default:
-        return 0;
-    }
+    return w->ne[0] / w->type->block_len * engine_product_panel_bytes(w->type);
+}
+
+static bool by_slices(const struct engine_tensor *w)
+{
+    return w->type->act == QUANT_ACT_Q8_256;
 }
 
 static void act_layout(struct engine_product_act *act, enum quant_act_kind kind, int64_t k)
@@ -68,10 +62,11 @@ static void act_layout(struct engine_product_act *act, enum quant_act_kind kind,
         act->s = act->d + engine_round_up(k / block * 4, 64);
         act->sum = act->s + (kind == QUANT_ACT_Q8_32 ? engine_round_up(k / block * 4, 64) : 0);
         act->bytes = act->sum + engine_round_up(k / (kind == QUANT_ACT_Q8_32 ? 32 : 16) * 2, 64);
-        act->group_bytes = engine_round_up(kind == QUANT_ACT_Q8_32
-                                               ? k / 32 * (int64_t)sizeof(struct engine_cols32)
-                                               : k / 256 * (int64_t)sizeof(struct engine_cols256),
-                                           64);
+        act->block_len = block;
+        act->block_bytes =
+            kind == QUANT_ACT_Q8_32 ? sizeof(struct engine_cols32) : sizeof(struct engine_cols256);
+        act->group_bytes = k / block * act->block_bytes;
+        act->n_slices = kind == QUANT_ACT_Q8_32 ? 1 : (k + SLICE_ELEMENTS - 1) / SLICE_ELEMENTS;
     }
 }
 
@@ -82,19 +77,20 @@ static int64_t chunk_rows(const struct engine_product *p, const struct engine_te
                           int64_t n_rows, int n_threads)
 {
     int64_t row = max64(1, (int64_t)w->type->block_bytes * (w->ne[0] / w->type->block_len));
-    int64_t panel = max64(panel_bytes(w), QUANT_PANEL_ROWS * row);
-    int64_t most = QUANT_PANEL_ROWS *
-                   (p->by_gemv ? STREAM_BUDGET / (QUANT_PANEL_ROWS * row) : PANEL_BUDGET / panel);
     int64_t per_worker = p->by_gemv ? CHUNKS_PER_WORKER : LONG_CHUNKS_PER_WORKER;
-    int64_t even = n_rows * p->max_jobs * p->n_stripes / (n_threads * per_worker);
+    int64_t most = n_rows * p->max_jobs * p->n_stripes / (n_threads * per_worker);
     int64_t unit = QUANT_PANEL_ROWS;
+    if (p->by_gemv)
+        most = engine_min(most, STREAM_BUDGET / row);
+    else if (!by_slices(w))
+        most = engine_min(most, QUANT_PANEL_ROWS * (PANEL_BUDGET / panel_bytes(w)));
     if (p->watched)
         unit = p->by_parts ? WATCHED_PARTS_UNIT : ENGINE_WATCH_UNIT;
     else if (!p->by_gemv && engine_product_by_floats(w->type->act))
         unit = ENGINE_TILE_FLOAT_ROWS;
     else if (!p->by_gemv && engine_product_by_pairs(w->type))
         unit = 2 * QUANT_PANEL_ROWS;
-    return unit * max64(1, min64(most, even) / unit);
+    return unit * max64(1, most / unit);
 }
 
 static void sources(struct engine_product *p, const struct engine_tensor *dst)
@@ -116,8 +112,20 @@ static bool act_place(struct engine_product *p, struct engine_product_act *act, 
         return false;
     act->columns = *at;
     act->groups = act->columns + (int64_t)columns;
-    *at = act->groups + (p->by_gemv ? 0 : (int64_t)groups);
+    *at = act->groups + (p->by_gemv ? 0 : engine_round_up((int64_t)groups, 64));
     return true;
+}
+
+/* Bytes of what a worker makes of a chunk's rows at once. */
+static int64_t part_bytes(const struct engine_tensor *w, int64_t rows)
+{
+    if (w->type->act == QUANT_ACT_NONE) return 0;
+    if (by_slices(w))
+        return ENGINE_TILE_PANELS * (SLICE_ELEMENTS / w->type->block_len) *
+               engine_product_panel_bytes(w->type);
+    const int64_t unit =
+        engine_product_by_floats(w->type->act) ? 2 * ENGINE_TILE_FLOAT_ROWS : QUANT_PANEL_ROWS;
+    return engine_round_up(rows, unit) / QUANT_PANEL_ROWS * panel_bytes(w);
 }
 
 bool engine_product_layout(struct engine_product *p, const struct engine_tensor *dst, int n_threads,
@@ -129,12 +137,12 @@ bool engine_product_layout(struct engine_product *p, const struct engine_tensor 
     p->n_rows_x = engine_tensor_rows(p->x);
     p->n_cols = engine_tensor_rows(dst);
     int64_t n_matrices = p->w[0]->ne[2] * p->w[0]->ne[3];
-    p->max_jobs = min64(n_matrices, p->n_cols);
+    p->max_jobs = engine_min(n_matrices, p->n_cols);
     p->max_groups = p->n_cols / ENGINE_TILE_COLS + p->max_jobs;
     int64_t most_cols = p->ids ? p->n_cols : p->n_cols / n_matrices;
     p->by_gemv = most_cols <= ENGINE_PRODUCT_GEMV_COLS;
     p->own_copy = p->n_rows_x * p->k <= OWN_COPY_ELEMENTS;
-    p->n_stripes = p->ids ? 1 : max64(1, min64(n_threads, most_cols / STRIPE_COLS));
+    p->n_stripes = p->ids ? 1 : max64(1, engine_min(n_threads, most_cols / STRIPE_COLS));
     int64_t longest = 0;
     for (int i = 0; i < p->n_w; i++) longest = max64(longest, p->w[i]->ne[1]);
     p->by_parts =
@@ -145,17 +153,15 @@ bool engine_product_layout(struct engine_product *p, const struct engine_tensor 
         p->chunk_rows[i] = chunk_rows(p, w, longest, n_threads);
         p->n_chunks[i] = (w->ne[1] + p->chunk_rows[i] - 1) / p->chunk_rows[i];
         p->chunks_per_job += p->n_chunks[i];
-        int64_t rows = engine_round_up(p->chunk_rows[i], engine_product_by_floats(w->type->act)
-                                                             ? 2 * ENGINE_TILE_FLOAT_ROWS
-                                                             : QUANT_PANEL_ROWS);
-        int64_t bytes = p->by_gemv ? 0 : rows / QUANT_PANEL_ROWS * panel_bytes(w);
-        p->worker_bytes = max64(p->worker_bytes, bytes);
+        if (!p->by_gemv) p->sums_at = max64(p->sums_at, part_bytes(w, p->chunk_rows[i]));
         struct engine_product_act *act = &p->act[w->type->act];
         if (!act->bytes) act_layout(act, w->type->act, p->k);
         act->in_place = w->type->act == QUANT_ACT_F32 && p->x->nb[0] == (int64_t)sizeof(float);
     }
-    /* A row of x that is not contiguous is gathered here before it is converted. */
-    p->worker_bytes = engine_round_up(max64(p->worker_bytes, p->k * 4), 64);
+    /* A row of x that is not contiguous is gathered where the panels will be, before. */
+    p->sums_at = engine_round_up(max64(p->sums_at, p->k * (int64_t)sizeof(float)), 64);
+    const int64_t groups = p->by_gemv ? 0 : (most_cols / ENGINE_TILE_COLS + 1) / p->n_stripes + 1;
+    p->worker_bytes = p->sums_at + groups * (int64_t)sizeof(struct engine_tile_sums);
 
     p->jobs_at = 64;
     p->columns_at =

@@ -30,8 +30,11 @@ struct engine_product_act {
     int64_t bytes;        /* per column; 0 for kinds that no weight asks for */
     bool in_place;        /* columns are the rows of x where they lie: floats side by side */
     int64_t columns;      /* offset in scratch: [rows of x][bytes] */
-    int64_t groups;       /* offset in scratch: [groups][group_bytes] */
+    int64_t groups;       /* offset in scratch: floats as [groups][group_bytes], and of Q8 kinds the
+                           * slices of k, each as [groups][its blocks] */
     int64_t group_bytes;
+    int64_t block_len, block_bytes; /* of a group's blocks, of Q8 kinds */
+    int64_t n_slices;
 };
 
 /* One product node as every worker sees it: the same numbers everywhere, computed from the shapes
@@ -50,7 +53,8 @@ struct engine_product {
     struct engine_product_act act[ENGINE_PRODUCT_KINDS];
     int64_t jobs_at, columns_at, starts_at; /* tables: offsets in scratch; the header is at 0 */
     int64_t shared_bytes;                   /* tables, columns and groups together */
-    int64_t worker_bytes;                   /* panels or decoded rows of one worker */
+    int64_t worker_bytes;                   /* panels and sums, or rows, of one worker */
+    int64_t sums_at;                        /* in those: engine_tile_sums of a stripe's groups */
 };
 
 struct engine_product_header {
@@ -77,6 +81,29 @@ static inline bool engine_product_by_floats(enum quant_act_kind kind)
 static inline bool engine_product_by_pairs(const struct quant_type *type)
 {
     return type->panel.block == 2 || !type->panel.has_min;
+}
+
+static inline int64_t engine_min(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Bytes of a block of 16 rows. */
+static inline int64_t engine_product_panel_bytes(const struct quant_type *type)
+{
+    return type->panel.block == 2 ? sizeof(struct quant_panel256) : sizeof(struct quant_panel32);
+}
+
+/* Slice i of k: so many blocks from the first one on. */
+struct engine_product_slice {
+    int64_t first, n_blocks;
+};
+
+static inline struct engine_product_slice engine_product_slice(const struct engine_product_act *act,
+                                                               int64_t k, int64_t i)
+{
+    const int64_t n_blocks = k / act->block_len, first = n_blocks * i / act->n_slices;
+    return (struct engine_product_slice){first, n_blocks * (i + 1) / act->n_slices - first};
 }
 
 /* Fills *p for dst; false when a size wraps. `together`: gemv reads neighbours (struct

@@ -182,43 +182,53 @@ static void columns_q(const struct quant_act *a, int n, int64_t at,
     for (int c = 0; c < ENGINE_TILE_COLS; c++) q[c] = c < n ? a[c].q + at : zeros;
 }
 
-static void interleave32(const struct engine_tile *tile, struct engine_cols32 *to, int64_t n_blocks,
-                         const struct quant_act *a, int n)
+static void interleave32(const struct engine_tile *tile, struct engine_product_slice slice,
+                         const struct quant_act *a, int n, struct engine_cols32 *to)
 {
     const int8_t *q[ENGINE_TILE_COLS];
-    for (int64_t b = 0; b < n_blocks; b++) {
+    for (int64_t b = slice.first; b < slice.first + slice.n_blocks; b++, to++) {
         columns_q(a, n, 32 * b, q);
-        tile->interleave(8, q, to[b].q);
+        tile->interleave(8, q, to->q);
         for (int c = 0; c < n; c++) {
-            to[b].d[c] = a[c].d[b];
-            to[b].s[c] = a[c].s[b];
-            to[b].minus_sum[c] = -a[c].sum[b];
+            to->d[c] = a[c].d[b];
+            to->s[c] = a[c].s[b];
+            to->minus_sum[c] = -a[c].sum[b];
         }
     }
 }
 
-static void interleave256(const struct engine_tile *tile, struct engine_cols256 *to,
-                          int64_t n_blocks, const struct quant_act *a, int n)
+static void interleave256(const struct engine_tile *tile, struct engine_product_slice slice,
+                          const struct quant_act *a, int n, struct engine_cols256 *to)
 {
     const int8_t *q[ENGINE_TILE_COLS];
-    for (int64_t b = 0; b < n_blocks; b++) {
-        columns_q(a, n, 256 * b, q);
+    for (int64_t b = 0; b < slice.n_blocks; b++) {
+        columns_q(a, n, 256 * (slice.first + b), q);
         tile->interleave(64, q, to[b].q);
         for (int c = 0; c < n; c++) {
-            const int16_t *sum = a[c].sum + 16 * b;
-            to[b].d[c] = a[c].d[b];
+            const int16_t *sum = a[c].sum + 16 * (slice.first + b);
+            to[b].d[c] = a[c].d[slice.first + b];
             for (int i = 0; i < 16; i++) to[b].sum16[i / 2][c][i % 2] = sum[i];
             for (int i = 0; i < 8; i++)
                 to[b].sum32[i / 2][c][i % 2] = (int16_t)(sum[2 * i] + sum[2 * i + 1]);
         }
     }
-    if (tile->measure) tile->measure(n_blocks, to);
+    if (tile->measure) tile->measure(slice.n_blocks, to);
 }
 
-static char *group_at(const struct run *run, enum quant_act_kind kind, int64_t group)
+/* Where a group of floats begins. */
+static char *floats_at(const struct run *run, enum quant_act_kind kind, int64_t group)
 {
     const struct engine_product_act *act = &run->p->act[kind];
     return run->shared + act->groups + group * act->group_bytes;
+}
+
+/* Where the slice of a group of quantized columns begins; the same slice of the next is behind. */
+static void *slice_at(const struct run *run, enum quant_act_kind kind, int64_t group,
+                      struct engine_product_slice slice)
+{
+    const struct engine_product_act *act = &run->p->act[kind];
+    const int64_t at = slice.first * run->p->max_groups + group * slice.n_blocks;
+    return run->shared + act->groups + at * act->block_bytes;
 }
 
 /* Products of packed floats; NULL where kind and level have none, or where the columns are so few
@@ -290,20 +300,24 @@ static void build_group(const struct run *run, int64_t group, bool convert)
     const struct engine_product_column *column = run->columns + job->first + first;
     for (int c = 0; convert && c < n; c++) convert_row(run, column[c].x_row);
     for (int kind = 0; kind < ENGINE_PRODUCT_KINDS; kind++) {
-        if (!run->p->act[kind].bytes) continue;
-        char *to = group_at(run, kind, group);
+        const struct engine_product_act *act = &run->p->act[kind];
+        if (!act->bytes) continue;
         if (engine_product_by_floats(kind)) {
             const struct engine_tile_packed *packed = packed_of(run, kind, job->n);
-            if (packed) pack_columns(run, packed, kind, to, column, n);
+            if (packed) pack_columns(run, packed, kind, floats_at(run, kind, group), column, n);
             continue;
         }
-        if (n < ENGINE_TILE_COLS) memset(to, 0, (size_t)run->p->act[kind].group_bytes);
         struct quant_act a[ENGINE_TILE_COLS];
         for (int c = 0; c < n; c++) a[c] = column_act(run, kind, column[c].x_row);
-        if (kind == QUANT_ACT_Q8_32)
-            interleave32(run->tile, (struct engine_cols32 *)to, run->p->k / 32, a, n);
-        else
-            interleave256(run->tile, (struct engine_cols256 *)to, run->p->k / 256, a, n);
+        for (int64_t i = 0; i < act->n_slices; i++) {
+            const struct engine_product_slice slice = engine_product_slice(act, run->p->k, i);
+            void *to = slice_at(run, kind, group, slice);
+            if (n < ENGINE_TILE_COLS) memset(to, 0, (size_t)(slice.n_blocks * act->block_bytes));
+            if (kind == QUANT_ACT_Q8_32)
+                interleave32(run->tile, slice, a, n, to);
+            else
+                interleave256(run->tile, slice, a, n, to);
+        }
     }
 }
 
@@ -346,135 +360,166 @@ static void chunk_by_gemv(const struct run *run, const struct chunk *c)
     }
 }
 
-/* How a chunk's rows are brought into the form that a tile takes, in this worker's scratch. */
-struct form {
-    const struct engine_tile_packed *packed; /* NULL: panels */
-    int64_t rows;                            /* that a tile takes at once: a piece */
-    int64_t piece_bytes;
+/* Asks for weights that come later, a share of them at each of some steps, in address order. */
+struct asker {
+    const char *at;
+    int64_t left, share; /* in bytes */
 };
 
-/* Unpacking goes in slices of so many elements of 16 rows. Those are too many streams for the
- * processor to see by itself: a prefetch runs ahead in address order, by a panel and a bit. */
-enum { SLICE_ELEMENTS = 256, PREFETCH_AHEAD = 4096 };
-
-/* Unpacks the panels of the chunk's rows [first, end); the last one of it repeats its last row. */
-static void unpack_rows(const struct run *run, const struct chunk *c, int64_t panel_bytes,
-                        int64_t first, int64_t end)
+static struct asker asker_for(const char *at, int64_t bytes, int64_t n_steps)
 {
-    int64_t k = run->p->k, n_slices = (k + SLICE_ELEMENTS - 1) / SLICE_ELEMENTS;
-    int64_t slice_bytes = SLICE_ELEMENTS / c->type->block_len * c->type->block_bytes;
-    int64_t block_elements = c->type->panel.block == 1 ? 32 : 256;
-    int64_t panel_slice = panel_bytes / (k / block_elements) * (SLICE_ELEMENTS / block_elements);
-    int64_t panel_file = QUANT_PANEL_ROWS * c->row_bytes, slice_file = panel_file / n_slices;
-    char *to = run->own;
-    for (int64_t r = first; r < end; r += QUANT_PANEL_ROWS, to += panel_bytes) {
-        for (int64_t s = 0; s < n_slices; s++) {
+    return (struct asker){at, bytes, engine_round_up((bytes + n_steps - 1) / n_steps, 64)};
+}
+
+static void ask(struct asker *a)
+{
+    const int64_t bytes = a->left < a->share ? a->left : a->share;
+    quant_prefetch_pages(a->at, (size_t)bytes);
+    a->at += bytes;
+    a->left -= bytes;
+}
+
+/* ---- Phase 3: panels ---- */
+
+/* A slice of some of the chunk's rows, whose panels are in cache together. */
+struct part {
+    const struct chunk *chunk;
+    int64_t row, n_rows;
+    struct engine_product_slice slice;
+    struct asker asker; /* for what is behind those rows */
+};
+
+/* Unpacking goes by so many elements of 16 rows. */
+enum { UNPACK_ELEMENTS = 256 };
+
+static int64_t unpack_steps(const struct part *p)
+{
+    const int64_t once = UNPACK_ELEMENTS / p->chunk->type->block_len;
+    const int64_t n_panels = (p->n_rows + QUANT_PANEL_ROWS - 1) / QUANT_PANEL_ROWS;
+    return n_panels * ((p->slice.n_blocks + once - 1) / once);
+}
+
+/* One panel behind the other; the last row stands for those that are missing. */
+static void unpack_part(struct part *p, char *to)
+{
+    const struct chunk *c = p->chunk;
+    const int64_t once = UNPACK_ELEMENTS / c->type->block_len;
+    for (int64_t r = 0; r < p->n_rows; r += QUANT_PANEL_ROWS) {
+        for (int64_t b = 0; b < p->slice.n_blocks; b += once) {
             const void *row[QUANT_PANEL_ROWS];
-            int64_t left = k - s * SLICE_ELEMENTS;
-            for (int j = 0; j < QUANT_PANEL_ROWS; j++)
-                row[j] = c->w + (r + j < c->n_rows ? r + j : c->n_rows - 1) * c->row_bytes +
-                         s * slice_bytes;
-            quant_prefetch(c->w + r * c->row_bytes + s * slice_file + panel_file + PREFETCH_AHEAD,
-                           (size_t)slice_file);
-            c->kernel->unpack((left < SLICE_ELEMENTS ? left : SLICE_ELEMENTS) / block_elements, row,
-                              to + s * panel_slice);
+            const int64_t left = p->slice.n_blocks - b, n = left < once ? left : once;
+            for (int64_t i = 0; i < QUANT_PANEL_ROWS; i++) {
+                const int64_t in_part = r + i < p->n_rows ? r + i : p->n_rows - 1;
+                row[i] = c->w + (p->row + in_part) * c->row_bytes +
+                         (p->slice.first + b) * c->type->block_bytes;
+            }
+            ask(&p->asker);
+            c->kernel->unpack(n, row, to);
+            to += n * engine_product_panel_bytes(c->type);
         }
     }
 }
 
-/* The same for floats. */
-static void pack_rows(const struct run *run, const struct chunk *c,
-                      const struct engine_tile_packed *packed, int64_t first, int64_t end)
+/* The part's rows from r on, as many as a tile takes at once, by the group of columns from i on. */
+static void multiply_tile(const struct run *run, const struct part *p, int64_t r, int64_t n_rows,
+                          int64_t i)
 {
-    const float fill = c->type->act == QUANT_ACT_F32 ? -0.0f : 0.0f;
-    for (int64_t r = first; r < first + engine_round_up(end - first, packed->rows); r++)
-        pack_row(run, packed, c->type->id, c->w + (r < end ? r : end - 1) * c->row_bytes, fill,
-                 packed->rows, r - first, (float *)run->own);
-}
-
-static void prepare_rows(const struct run *run, const struct chunk *c, const struct form *form,
-                         int64_t first, int64_t end)
-{
-    if (form->packed)
-        pack_rows(run, c, form->packed, first, end);
-    else
-        unpack_rows(run, c, form->piece_bytes * QUANT_PANEL_ROWS / form->rows, first, end);
-}
-
-/* A piece, or what is left of the chunk, whose first row is r, by the group of columns that begins
- * at column i. */
-static void multiply_piece(const struct run *run, const struct chunk *c, const struct form *form,
-                           const char *piece, int64_t r, int64_t i)
-{
+    enum { PAGE = 4096 };
+    const struct chunk *c = p->chunk;
     const enum quant_act_kind kind = c->type->act;
-    const char *x = group_at(run, kind, c->group + i / ENGINE_TILE_COLS);
-    const int n_cols = (int)(c->n - i < ENGINE_TILE_COLS ? c->n - i : ENGINE_TILE_COLS);
-    const int n_rows = (int)(c->n_rows - r < form->rows ? c->n_rows - r : form->rows);
+    const int64_t panel_bytes = p->slice.n_blocks * engine_product_panel_bytes(c->type);
+    const void *w = run->own + r / QUANT_PANEL_ROWS * panel_bytes;
+    const void *x = slice_at(run, kind, c->group + i / ENGINE_TILE_COLS, p->slice);
+    struct engine_tile_sums *sums = (struct engine_tile_sums *)(run->own + run->p->sums_at);
+    /* Stores would wait for pages; with few columns memory is busy with weights. */
+    const bool far_apart = run->dst->nb[1] >= PAGE && c->n > ENGINE_TILE_COLS;
     float *out[ENGINE_TILE_COLS];
-    for (int j = 0; j < n_cols; j++) out[j] = chunk_out(c, i + j, r);
-    if (form->packed)
-        form->packed->product(packed_steps(run), (const float *)piece, (const float *)x, n_rows,
-                              n_cols, out);
-    else if (kind == QUANT_ACT_Q8_32)
-        run->tile->panel32(c->kernel->panel, run->p->k / 32, (const struct quant_panel32 *)piece,
-                           (const struct engine_cols32 *)x, n_rows, n_cols, out);
+    const struct engine_tile_to to = {
+        .sums = sums + i / ENGINE_TILE_COLS,
+        .first = p->slice.first == 0,
+        .last = (p->slice.first + p->slice.n_blocks) * c->type->block_len == run->p->k,
+        .n_rows = (int)n_rows,
+        .n_cols = (int)(c->n - i < ENGINE_TILE_COLS ? c->n - i : ENGINE_TILE_COLS),
+        .out = out,
+    };
+    for (int j = 0; j < to.n_cols; j++) {
+        out[j] = chunk_out(c, i + j, p->row + r);
+        if (to.last && far_apart) quant_prefetch_written(out[j], (size_t)n_rows * sizeof(float));
+    }
+    if (kind == QUANT_ACT_Q8_32)
+        run->tile->panel32(c->kernel->panel, p->slice.n_blocks, w, x, &to);
     else
-        run->tile->panel256(c->kernel->panel, run->p->k / 256, (const struct quant_panel256 *)piece,
-                            (const struct engine_cols256 *)x, n_rows, n_cols, out);
+        run->tile->panel256(c->kernel->panel, p->slice.n_blocks, w, x, &to);
 }
 
-/* With few columns the bytes of the weights decide: a piece at a time, which the L1 cache holds. */
-static void piece_by_piece(const struct run *run, const struct chunk *c, const struct form *form)
-{
-    for (int64_t r = 0; r < c->n_rows; r += form->rows) {
-        prepare_rows(run, c, form, r, r + form->rows < c->n_rows ? r + form->rows : c->n_rows);
-        for (int64_t i = 0; i < c->n; i += ENGINE_TILE_COLS)
-            multiply_piece(run, c, form, run->own, r, i);
-    }
-}
-
-/* With many, or rows of floats, all pieces of the chunk, so that a group of columns is read once
- * for all of them. The last quarter of the steps asks for the weights behind the chunk, most likely
- * this worker's next: preparing them would wait for memory, multiplying does not. */
-static void pieces_together(const struct run *run, const struct chunk *c, const struct form *form)
-{
-    const int64_t per_group = (c->n_rows + form->rows - 1) / form->rows;
-    const int64_t steps = per_group * ((c->n + ENGINE_TILE_COLS - 1) / ENGINE_TILE_COLS);
-    const int64_t quarter = (steps + 3) / 4, bytes = c->n_rows * c->row_bytes;
-    const char *next = c->w + bytes;
-    prepare_rows(run, c, form, 0, c->n_rows);
-    for (int64_t step = 0; step < steps; step++) {
-        const int64_t j = step % per_group, ask = step - (steps - quarter);
-        if (ask >= 0) {
-            const int64_t from = bytes * ask / quarter, to = bytes * (ask + 1) / quarter;
-            quant_prefetch_pages(next + from, (size_t)(to - from));
-        }
-        multiply_piece(run, c, form, run->own + j * form->piece_bytes, j * form->rows,
-                       step / per_group * ENGINE_TILE_COLS);
-    }
-}
-
-/* `packed`: NULL for types with panels. */
-static void chunk_by_tiles(const struct run *run, const struct chunk *c,
-                           const struct engine_tile_packed *packed)
+/* Part by part: its panels stay in cache while they meet all columns, group by group. Super-blocks
+ * take the rows of one tile and slices of k, which the L1 cache holds; sums wait in memory from one
+ * slice to the next. Blocks of 32 keep sums in registers over all of k: they take as many rows as
+ * the L2 cache holds, and a group of columns stays in the L1 cache; with few columns, the rows of
+ * one tile. The weights behind a part, most likely this worker's next, are asked for meanwhile: 16
+ * rows side by side are too many streams for the processor to see by itself, and unpacking would
+ * wait for memory, where multiplying does not. */
+static void chunk_by_panels(const struct run *run, const struct chunk *c)
 {
     enum { FEW_COLS = 32 };
-    const bool small = c->type->act == QUANT_ACT_Q8_32;
-    struct form form = {.packed = packed};
-    if (packed) {
-        form.rows = ENGINE_TILE_FLOAT_ROWS;
-        form.piece_bytes = form.rows * packed_steps(run) * 16 * (int64_t)sizeof(float);
-    } else {
-        const int64_t n = run->task->engine->quant.wide && engine_product_by_pairs(c->type) ? 2 : 1;
-        form.rows = n * QUANT_PANEL_ROWS;
-        form.piece_bytes =
-            n * run->p->k / (small ? 32 : 256) *
-            (int64_t)(small ? sizeof(struct quant_panel32) : sizeof(struct quant_panel256));
+    const struct engine_product_act *act = &run->p->act[c->type->act];
+    const bool pairs = run->task->engine->quant.wide && engine_product_by_pairs(c->type);
+    const int64_t tile = (pairs ? 2 : 1) * QUANT_PANEL_ROWS;
+    const bool long_rows = c->type->act == QUANT_ACT_Q8_32 && c->n > FEW_COLS;
+    const int64_t rows = long_rows ? c->n_rows : tile, bytes = rows * c->row_bytes;
+    const int64_t n_groups = (c->n + ENGINE_TILE_COLS - 1) / ENGINE_TILE_COLS;
+    for (int64_t r = 0; r < c->n_rows; r += rows) {
+        struct part p = {.chunk = c, .row = r, .n_rows = engine_min(rows, c->n_rows - r)};
+        for (int64_t s = 0; s < act->n_slices; s++) {
+            const int64_t from = bytes * s / act->n_slices, to = bytes * (s + 1) / act->n_slices;
+            p.slice = engine_product_slice(act, run->p->k, s);
+            p.asker = asker_for(c->w + (r + rows) * c->row_bytes + from, to - from,
+                                unpack_steps(&p) + n_groups);
+            unpack_part(&p, run->own);
+            for (int64_t i = 0; i < c->n; i += ENGINE_TILE_COLS) {
+                ask(&p.asker);
+                for (int64_t j = 0; j < p.n_rows; j += tile)
+                    multiply_tile(run, &p, j, engine_min(tile, p.n_rows - j), i);
+            }
+        }
     }
-    if (c->n <= FEW_COLS && !packed)
-        piece_by_piece(run, c, &form);
-    else
-        pieces_together(run, c, &form);
+}
+
+/* ---- Phase 3: floats ---- */
+
+static void pack_rows(const struct run *run, const struct chunk *c,
+                      const struct engine_tile_packed *packed)
+{
+    const float fill = c->type->act == QUANT_ACT_F32 ? -0.0f : 0.0f;
+    for (int64_t r = 0; r < engine_round_up(c->n_rows, packed->rows); r++)
+        pack_row(run, packed, c->type->id,
+                 c->w + (r < c->n_rows ? r : c->n_rows - 1) * c->row_bytes, fill, packed->rows, r,
+                 (float *)run->own);
+}
+
+/* All rows of the chunk, so that a group of columns is read once for all of them. The last quarter
+ * of the steps asks for the weights behind the chunk. */
+static void chunk_by_packed(const struct run *run, const struct chunk *c,
+                            const struct engine_tile_packed *packed)
+{
+    enum { ROWS = ENGINE_TILE_FLOAT_ROWS };
+    const int64_t bundle = packed_steps(run) * 16; /* floats of a row */
+    const int64_t per_group = (c->n_rows + ROWS - 1) / ROWS;
+    const int64_t steps = per_group * ((c->n + ENGINE_TILE_COLS - 1) / ENGINE_TILE_COLS);
+    const int64_t bytes = c->n_rows * c->row_bytes, quarter = (steps + 3) / 4;
+    struct asker asker = asker_for(c->w + bytes, bytes, quarter);
+    pack_rows(run, c, packed);
+    for (int64_t step = 0; step < steps; step++) {
+        const int64_t r = step % per_group * ROWS, i = step / per_group * ENGINE_TILE_COLS;
+        const int n_cols = (int)(c->n - i < ENGINE_TILE_COLS ? c->n - i : ENGINE_TILE_COLS);
+        float *out[ENGINE_TILE_COLS];
+        for (int j = 0; j < n_cols; j++) out[j] = chunk_out(c, i + j, r);
+        if (step >= steps - quarter) ask(&asker);
+        packed->product(
+            packed_steps(run), (const float *)run->own + r * bundle,
+            (const float *)floats_at(run, c->type->act, c->group + i / ENGINE_TILE_COLS),
+            (int)(c->n_rows - r < ROWS ? c->n_rows - r : ROWS), n_cols, out);
+    }
 }
 
 /* The chunk's rows as floats: in place where they are, else decoded into this worker's scratch. */
@@ -526,8 +571,10 @@ static void run_chunk(const struct run *run, const struct chunk *c)
     const struct engine_tile_packed *packed = packed_of(run, kind, c->n);
     if (c->n <= ENGINE_PRODUCT_GEMV_COLS)
         chunk_by_gemv(run, c);
-    else if (packed || !engine_product_by_floats(kind))
-        chunk_by_tiles(run, c, packed);
+    else if (packed)
+        chunk_by_packed(run, c, packed);
+    else if (!engine_product_by_floats(kind))
+        chunk_by_panels(run, c);
     else if (kind == QUANT_ACT_F32)
         chunk_by_floats(run, c);
     else if (run->tile->bf16)

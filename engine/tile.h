@@ -15,6 +15,8 @@
 #include "quant/quant.h"
 
 enum { ENGINE_TILE_COLS = 8 };
+/* Panels that a tile takes at once, at most. */
+enum { ENGINE_TILE_PANELS = 2 };
 /* Floats are packed in bundles of some rows of weights, or of so many columns. */
 enum { ENGINE_TILE_PACKED_COLS = 4 };
 /* Rows of floats that a tile takes at once: whole bundles. */
@@ -51,17 +53,31 @@ struct engine_tile_packed {
                     float *const *out);
 };
 
+/* Sums of rows by a group of columns: while slices of k follow one another, their floats. */
+struct engine_tile_sums {
+    _Alignas(64) float of[ENGINE_TILE_PANELS][ENGINE_TILE_COLS][QUANT_PANEL_ROWS];
+};
+
+/* What a slice is added to, and where the last one's results go. */
+struct engine_tile_to {
+    struct engine_tile_sums *sums;
+    bool first; /* nothing is in *sums */
+    bool last;  /* nothing is left in *sums: out[c][r] for c < n_cols, r < n_rows */
+    int n_rows, n_cols;
+    float *const *out;
+};
+
 struct engine_tile {
-    /* out[c][r] for c < n_cols <= ENGINE_TILE_COLS, r < n_rows <= QUANT_PANEL_ROWS. Of forms, those
-     * that the level's own kernels write: folded ones with minima from AVX2 on, others from AVX-512
-     * on. With AVX-512 panel256, and panel32 without minima, take twice as many rows, the second
-     * half from the panel behind. */
+    /* n_blocks blocks of n_cols <= ENGINE_TILE_COLS columns and n_rows <= QUANT_PANEL_ROWS rows. Of
+     * forms, those that the level's own kernels write: folded ones with minima from AVX2 on, others
+     * from AVX-512 on. With AVX-512 panel256, and panel32 without minima, take twice as many rows,
+     * the second half from the panel behind. */
     void (*panel32)(const struct quant_panel_form *form, int64_t n_blocks,
-                    const struct quant_panel32 *w, const struct engine_cols32 *x, int n_rows,
-                    int n_cols, float *const *out);
+                    const struct quant_panel32 *w, const struct engine_cols32 *x,
+                    const struct engine_tile_to *to);
     void (*panel256)(const struct quant_panel_form *form, int64_t n_blocks,
-                     const struct quant_panel256 *w, const struct engine_cols256 *x, int n_rows,
-                     int n_cols, float *const *out);
+                     const struct quant_panel256 *w, const struct engine_cols256 *x,
+                     const struct engine_tile_to *to);
     /* A group's q: to[i][c] = the four elements 4i .. 4i + 3 of q[c], i < n, a multiple of 8. */
     void (*interleave)(int64_t n, const int8_t *const q[ENGINE_TILE_COLS],
                        int8_t (*to)[ENGINE_TILE_COLS][4]);

@@ -143,7 +143,7 @@ INLINE const int8_t (*columns_from(const int8_t (*q)[COLS][4], int64_t col))[COL
 
 TARGET INLINE void panel32_part(int depth, bool has_min, const struct quant_panel_form *form,
                                 int64_t n_blocks, const struct quant_panel32 *w,
-                                const struct engine_cols32 *x, int n_cols, __m256 acc[2][COLS])
+                                const struct engine_cols32 *x, int n_cols, __m256 *acc)
 {
     const __m256i ones[2] = {_mm256_set1_epi16(1), _mm256_set1_epi16(1)};
     const __m256i offset_shift = _mm256_set1_epi32(__builtin_ctz(form->offset | 256));
@@ -168,56 +168,55 @@ TARGET INLINE void panel32_part(int depth, bool has_min, const struct quant_pane
                     } else {
                         v = _mm256_mul_ps(scale, f);
                     }
-                    acc[h][col + c] = _mm256_add_ps(acc[h][col + c], v);
+                    acc[2 * (col + c) + h] = _mm256_add_ps(acc[2 * (col + c) + h], v);
                 }
             }
         }
     }
 }
 
-/* For an array of zeros gcc takes REP STOS, which costs as much as a block. */
-TARGET INLINE void clear_tile(__m256 acc[2][COLS])
+/* The sums of each column's halves, which the first slice begins. For an array of zeros gcc takes
+ * REP STOS, which costs as much as a block. */
+TARGET INLINE __m256 *begin_tile(const struct engine_tile_to *to)
 {
-    __m256 zero = _mm256_setzero_ps();
+    __m256 *acc = (__m256 *)to->sums->of[0], zero = _mm256_setzero_ps();
     __asm__("" : "+x"(zero));
-    EACH (c, COLS) acc[0][c] = acc[1][c] = zero;
+    if (to->first)
+        EACH (i, 2 * COLS) acc[i] = zero;
+    return acc;
 }
 
-TARGET INLINE void store_tile(__m256 acc[2][COLS], int n_rows, int n_cols, float *const *out)
+TARGET INLINE void finish_tile(const __m256 *acc, const struct engine_tile_to *to)
 {
-    for (int c = 0; c < n_cols; c++) {
-        if (n_rows == 2 * HALF) {
-            _mm256_storeu_ps(out[c], acc[0][c]);
-            _mm256_storeu_ps(out[c] + HALF, acc[1][c]);
+    for (int c = 0; to->last && c < to->n_cols; c++) {
+        if (to->n_rows == 2 * HALF) {
+            _mm256_storeu_ps(to->out[c], acc[2 * c]);
+            _mm256_storeu_ps(to->out[c] + HALF, acc[2 * c + 1]);
         } else {
-            _Alignas(32) float value[2 * HALF];
-            _mm256_store_ps(value, acc[0][c]);
-            _mm256_store_ps(value + HALF, acc[1][c]);
-            memcpy(out[c], value, (size_t)n_rows * sizeof(float));
+            memcpy(to->out[c], acc + 2 * c, (size_t)to->n_rows * sizeof(float));
         }
     }
 }
 
 TARGET static void panel32_avx2(const struct quant_panel_form *form, int64_t n_blocks,
                                 const struct quant_panel32 *w, const struct engine_cols32 *x,
-                                int n_rows, int n_cols, float *const *out)
+                                const struct engine_tile_to *to)
 {
-    __m256 acc[2][COLS];
-    clear_tile(acc);
+    __m256 *acc = begin_tile(to);
     const int depth = sum_depth(form->max_code);
     if (depth == 8 && form->has_min)
-        panel32_part(8, true, form, n_blocks, w, x, n_cols, acc);
+        panel32_part(8, true, form, n_blocks, w, x, to->n_cols, acc);
     else if (depth == 8)
-        panel32_part(8, false, form, n_blocks, w, x, n_cols, acc);
+        panel32_part(8, false, form, n_blocks, w, x, to->n_cols, acc);
     else if (depth == 4 && form->has_min)
-        panel32_part(4, true, form, n_blocks, w, x, n_cols, acc);
+        panel32_part(4, true, form, n_blocks, w, x, to->n_cols, acc);
     else if (depth == 4)
-        panel32_part(4, false, form, n_blocks, w, x, n_cols, acc);
+        panel32_part(4, false, form, n_blocks, w, x, to->n_cols, acc);
     else if (depth)
-        panel32_part(1, false, form, n_blocks, w, x, n_cols, acc);
+        panel32_part(1, false, form, n_blocks, w, x, to->n_cols, acc);
     else
-        panel32_part(0, false, form, n_blocks, w, x, n_cols, acc);
-    store_tile(acc, n_rows, n_cols, out);
+        panel32_part(0, false, form, n_blocks, w, x, to->n_cols, acc);
+    finish_tile(acc, to);
 }
 
 /* ---- Blocks of 256 ---- */
@@ -303,8 +302,9 @@ TARGET INLINE void super_block_sums(int depth, bool folded, int sub_len,
 
 TARGET INLINE void panel256_part(bool folded, int sub_len, const struct quant_panel_form *form,
                                  int64_t n_blocks, const struct quant_panel256 *w,
-                                 const struct engine_cols256 *x, int n_cols, __m256 acc[2][COLS])
+                                 const struct engine_cols256 *x, int n_cols, __m256 *acc)
 {
+    const bool has_min = form->has_min;
     for (int64_t b = 0; b < n_blocks; b++, w++, x++) {
         const int depth = sums_depth(form, x);
         for (int64_t col = 0; col < n_cols; col += NC) {
@@ -321,19 +321,19 @@ TARGET INLINE void panel256_part(bool folded, int sub_len, const struct quant_pa
             else
                 super_block_sums(0, folded, sub_len, w, x, col, total);
             if (depth && form->offset) subtract_offset(form->offset, sub_len, w, x, col, total);
-            if (form->has_min) minima(sub_len, w, x, col, min);
+            if (has_min) minima(sub_len, w, x, col, min);
             EACH (h, 2) {
                 __m256 d = _mm256_load_ps(w->d + HALF * h), m = _mm256_load_ps(w->m + HALF * h);
                 EACH (c, NC) {
                     __m256 da = _mm256_set1_ps(x->d[col + c]), scale = _mm256_mul_ps(d, da);
                     __m256 f = _mm256_cvtepi32_ps(total[h][c]), v;
-                    if (form->has_min) {
+                    if (has_min) {
                         v = _mm256_mul_ps(_mm256_mul_ps(m, da), _mm256_cvtepi32_ps(min[h][c]));
                         v = _mm256_fmadd_ps(scale, f, v);
                     } else {
                         v = _mm256_mul_ps(scale, f);
                     }
-                    acc[h][col + c] = _mm256_add_ps(acc[h][col + c], v);
+                    acc[2 * (col + c) + h] = _mm256_add_ps(acc[2 * (col + c) + h], v);
                 }
             }
         }
@@ -342,17 +342,16 @@ TARGET INLINE void panel256_part(bool folded, int sub_len, const struct quant_pa
 
 TARGET static void panel256_avx2(const struct quant_panel_form *form, int64_t n_blocks,
                                  const struct quant_panel256 *w, const struct engine_cols256 *x,
-                                 int n_rows, int n_cols, float *const *out)
+                                 const struct engine_tile_to *to)
 {
-    __m256 acc[2][COLS];
-    clear_tile(acc);
+    __m256 *acc = begin_tile(to);
     if (form->folded)
-        panel256_part(true, 16, form, n_blocks, w, x, n_cols, acc);
+        panel256_part(true, 16, form, n_blocks, w, x, to->n_cols, acc);
     else if (form->sub_len == 16)
-        panel256_part(false, 16, form, n_blocks, w, x, n_cols, acc);
+        panel256_part(false, 16, form, n_blocks, w, x, to->n_cols, acc);
     else
-        panel256_part(false, 32, form, n_blocks, w, x, n_cols, acc);
-    store_tile(acc, n_rows, n_cols, out);
+        panel256_part(false, 32, form, n_blocks, w, x, to->n_cols, acc);
+    finish_tile(acc, to);
 }
 
 /* Of the numbers of one sign that meet in a 16-bit lane of VPMADDUBSW, the sums over 4 and over 8

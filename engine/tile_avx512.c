@@ -13,13 +13,20 @@
     __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,fma,avx2,f16c")))
 #define INLINE static inline __attribute__((always_inline))
 
-enum { COLS = ENGINE_TILE_COLS, PAIR = 2 };
+enum { COLS = ENGINE_TILE_COLS, PAIR = ENGINE_TILE_PANELS };
 
 TARGET INLINE __m512i broadcast4(const void *from)
 {
     int32_t four;
     memcpy(&four, from, sizeof(four));
     return _mm512_set1_epi32(four);
+}
+
+/* Columns stream through the L1 cache, faster than the processor asks for them by itself. */
+TARGET INLINE void ask_ahead(const void *x)
+{
+    enum { AHEAD = 2560 };
+    _mm_prefetch((const char *)x + AHEAD, _MM_HINT_T0);
 }
 
 /* What a call is about: np panels, n_blocks blocks apart, by nc columns from column `first` on,
@@ -32,16 +39,27 @@ struct part {
 
 #define EACH_COLUMN(c, p) UNROLL for (int c = (p).first; c < (p).first + (p).nc; c++)
 
-/* As far as there are n_rows and n_cols. */
-TARGET INLINE void store_part(struct part p, const __m512 (*acc)[COLS], int n_rows, int n_cols,
-                              float *const *out)
+/* What the slices before have made. */
+TARGET INLINE void begin_part(struct part p, const struct engine_tile_to *to, __m512 (*acc)[COLS])
+{
+    EACH (j, p.np)
+        EACH_COLUMN (c, p)
+            acc[j][c] = to->first ? _mm512_setzero_ps() : _mm512_load_ps(to->sums->of[j][c]);
+}
+
+/* Results as far as there are rows and columns; sums whole. */
+TARGET INLINE void finish_part(struct part p, const struct engine_tile_to *to, __m512 (*acc)[COLS])
 {
     EACH (j, p.np) {
-        const int left = n_rows - j * QUANT_PANEL_ROWS;
+        const int left = to->n_rows - j * QUANT_PANEL_ROWS;
         const __mmask16 rows =
             (__mmask16)((1u << (left < QUANT_PANEL_ROWS ? left : QUANT_PANEL_ROWS)) - 1);
-        EACH_COLUMN (c, p)
-            if (c < n_cols) _mm512_mask_storeu_ps(out[c] + j * QUANT_PANEL_ROWS, rows, acc[j][c]);
+        EACH_COLUMN (c, p) {
+            if (!to->last)
+                _mm512_store_ps(to->sums->of[j][c], acc[j][c]);
+            else if (c < to->n_cols)
+                _mm512_mask_storeu_ps(to->out[c] + j * QUANT_PANEL_ROWS, rows, acc[j][c]);
+        }
     }
 }
 
@@ -101,46 +119,42 @@ TARGET INLINE void step_block(struct part p, __m512i offset_shift, int64_t n_blo
 }
 
 TARGET INLINE void panel32_part(struct part p, int64_t n_blocks, const struct quant_panel32 *w,
-                                const struct engine_cols32 *x, int n_rows, int n_cols,
-                                float *const *out)
+                                const struct engine_cols32 *x, const struct engine_tile_to *to)
 {
     const __m512i offset_shift = _mm512_set1_epi32(__builtin_ctz(p.f.offset | 256));
     __m512 acc[PAIR][COLS];
     struct sums32 s = {.w = w, .x = x};
+    begin_part(p, to, acc);
     EACH (j, p.np)
-        EACH_COLUMN (c, p) {
-            s.isum[j][c] = _mm512_setzero_si512();
-            acc[j][c] = _mm512_setzero_ps();
-        }
+        EACH_COLUMN (c, p) s.isum[j][c] = _mm512_setzero_si512();
     for (int64_t b = 0; b < n_blocks; b++) /* there is none before the first one */
         step_block(p, offset_shift, n_blocks, w + b, x + b, b > 0 ? 0xffff : 0, &s, acc);
     EACH (j, p.np)
         EACH_COLUMN (c, p) acc[j][c] = add_block(p, &s, n_blocks, j, c, 0xffff, acc[j][c]);
-    store_part(p, acc, n_rows, n_cols, out);
+    finish_part(p, to, acc);
 }
 
 /* Two panels by half of the columns, then the other half, load less than one panel by all, and
  * their sums stay in registers as well. Minima leave nothing to gain. */
 TARGET static void panel32_avx512(const struct quant_panel_form *form, int64_t n_blocks,
                                   const struct quant_panel32 *w, const struct engine_cols32 *x,
-                                  int n_rows, int n_cols, float *const *out)
+                                  const struct engine_tile_to *to)
 {
     enum { HALF = COLS / 2 };
     struct quant_panel_form f = {.offset = form->offset};
-    if (n_rows > QUANT_PANEL_ROWS) {
-        panel32_part((struct part){f, PAIR, HALF, 0}, n_blocks, w, x, n_rows, n_cols, out);
-        if (n_cols > HALF)
-            panel32_part((struct part){f, PAIR, HALF, HALF}, n_blocks, w, x, n_rows, n_cols, out);
+    if (to->n_rows > QUANT_PANEL_ROWS) {
+        panel32_part((struct part){f, PAIR, HALF, 0}, n_blocks, w, x, to);
+        if (to->n_cols > HALF) panel32_part((struct part){f, PAIR, HALF, HALF}, n_blocks, w, x, to);
     } else if (form->has_min) {
         f.has_min = true;
-        if (n_cols > HALF)
-            panel32_part((struct part){f, 1, COLS, 0}, n_blocks, w, x, n_rows, n_cols, out);
+        if (to->n_cols > HALF)
+            panel32_part((struct part){f, 1, COLS, 0}, n_blocks, w, x, to);
         else
-            panel32_part((struct part){f, 1, HALF, 0}, n_blocks, w, x, n_rows, n_cols, out);
-    } else if (n_cols > HALF) {
-        panel32_part((struct part){f, 1, COLS, 0}, n_blocks, w, x, n_rows, n_cols, out);
+            panel32_part((struct part){f, 1, HALF, 0}, n_blocks, w, x, to);
+    } else if (to->n_cols > HALF) {
+        panel32_part((struct part){f, 1, COLS, 0}, n_blocks, w, x, to);
     } else {
-        panel32_part((struct part){f, 1, HALF, 0}, n_blocks, w, x, n_rows, n_cols, out);
+        panel32_part((struct part){f, 1, HALF, 0}, n_blocks, w, x, to);
     }
 }
 
@@ -176,6 +190,7 @@ TARGET INLINE void add_four(struct part p, int64_t n_blocks, const struct quant_
 {
     __m512i q[PAIR];
     EACH (j, p.np) q[j] = _mm512_load_si512(w[j * n_blocks].q[g]);
+    if (g % 2 == 0 && p.first == 0) ask_ahead(x->q[g]);
     EACH_COLUMN (c, p) {
         __m512i xq = broadcast4(x->q[g][c]);
         EACH (j, p.np) sum[j][c] = _mm512_dpbusd_epi32(sum[j][c], q[j], xq);
@@ -308,53 +323,54 @@ TARGET INLINE void step256(struct part p, int64_t n_blocks, const struct quant_p
  * nothing else has to stay there, and floats wait in memory. Up to 4 columns are one half. */
 TARGET INLINE void pair256_cols(struct quant_panel_form f, int64_t n_blocks,
                                 const struct quant_panel256 *w, const struct engine_cols256 *x,
-                                int n_rows, int n_cols, float *const *out)
+                                const struct engine_tile_to *to)
 {
     enum { HALF = COLS / 2 };
-    __m512 results[PAIR][COLS];
-    EACH (p, PAIR)
-        EACH (c, COLS) results[p][c] = _mm512_setzero_ps();
+    const struct part all = {f, PAIR, COLS, 0};
+    __m512(*acc)[COLS] = (__m512(*)[COLS])to->sums->of;
+    if (to->first) begin_part(all, to, acc);
     _Alignas(32) int32_t starts[2][16][COLS];
     if (!f.has_min) super_block_starts(f, x, starts[0]);
     for (int64_t b = 0; b < n_blocks; b++, w++, x++) {
         const int32_t(*start)[COLS] = starts[b % 2];
-        __m512(*acc)[COLS] = results;
         __asm__("" : "+r"(acc)); /* in memory */
         if (!f.has_min && b + 1 < n_blocks) super_block_starts(f, x + 1, starts[(b + 1) % 2]);
-        if (f.folded && n_cols > HALF) {
-            step256((struct part){f, PAIR, COLS, 0}, n_blocks, w, x, start, acc);
+        if (f.folded && to->n_cols > HALF) {
+            step256(all, n_blocks, w, x, start, acc);
             continue;
         }
         step256((struct part){f, PAIR, HALF, 0}, n_blocks, w, x, start, acc);
-        if (n_cols > HALF) step256((struct part){f, PAIR, HALF, HALF}, n_blocks, w, x, start, acc);
+        if (to->n_cols > HALF)
+            step256((struct part){f, PAIR, HALF, HALF}, n_blocks, w, x, start, acc);
     }
-    store_part((struct part){f, PAIR, COLS, 0}, results, n_rows, n_cols, out);
+    if (to->last) finish_part(all, to, acc);
 }
 
 TARGET INLINE void panel256_cols(struct quant_panel_form f, int64_t n_blocks,
                                  const struct quant_panel256 *w, const struct engine_cols256 *x,
-                                 int nc, int n_rows, int n_cols, float *const *out)
+                                 int nc, const struct engine_tile_to *to)
 {
-    if (nc == COLS && n_rows > QUANT_PANEL_ROWS) {
-        pair256_cols(f, n_blocks, w, x, n_rows, n_cols, out);
+    if (nc == COLS && to->n_rows > QUANT_PANEL_ROWS) {
+        pair256_cols(f, n_blocks, w, x, to);
         return;
     }
+    const struct part p = {f, 1, nc, 0};
     __m512 acc[1][COLS];
-    EACH (c, nc) acc[0][c] = _mm512_setzero_ps();
+    begin_part(p, to, acc);
     /* Made a super-block ahead, so that no sum waits for its start. */
     _Alignas(32) int32_t starts[2][16][COLS];
     if (!f.has_min) super_block_starts(f, x, starts[0]);
     for (int64_t b = 0; b < n_blocks; b++, w++, x++) {
         const int32_t(*start)[COLS] = starts[b % 2];
         if (!f.has_min && b + 1 < n_blocks) super_block_starts(f, x + 1, starts[(b + 1) % 2]);
-        step256((struct part){f, 1, nc, 0}, n_blocks, w, x, start, acc);
+        step256(p, n_blocks, w, x, start, acc);
     }
-    store_part((struct part){f, 1, nc, 0}, acc, n_rows, n_cols, out);
+    finish_part(p, to, acc);
 }
 
 TARGET INLINE void panel256_form(const struct quant_panel_form *form, int64_t n_blocks,
                                  const struct quant_panel256 *w, const struct engine_cols256 *x,
-                                 int nc, int n_rows, int n_cols, float *const *out)
+                                 int nc, const struct engine_tile_to *to)
 {
     struct quant_panel_form f = {.offset = form->offset, .max_code = form->max_code};
     if (form->has_min) { /* without offset; minima by 16 come in folded panels only */
@@ -363,31 +379,31 @@ TARGET INLINE void panel256_form(const struct quant_panel_form *form, int64_t n_
         if (form->folded) {
             f.folded = true;
             f.sub_len = 16;
-            panel256_cols(f, n_blocks, w, x, nc, n_rows, n_cols, out);
+            panel256_cols(f, n_blocks, w, x, nc, to);
         } else {
-            panel256_cols(f, n_blocks, w, x, nc, n_rows, n_cols, out);
+            panel256_cols(f, n_blocks, w, x, nc, to);
         }
     } else if (form->folded) {
         f.folded = true;
         f.sub_len = 16;
-        panel256_cols(f, n_blocks, w, x, nc, n_rows, n_cols, out);
+        panel256_cols(f, n_blocks, w, x, nc, to);
     } else if (form->sub_len == 16) {
         f.sub_len = 16;
-        panel256_cols(f, n_blocks, w, x, nc, n_rows, n_cols, out);
+        panel256_cols(f, n_blocks, w, x, nc, to);
     } else {
         f.sub_len = 32;
-        panel256_cols(f, n_blocks, w, x, nc, n_rows, n_cols, out);
+        panel256_cols(f, n_blocks, w, x, nc, to);
     }
 }
 
 TARGET static void panel256_avx512(const struct quant_panel_form *form, int64_t n_blocks,
                                    const struct quant_panel256 *w, const struct engine_cols256 *x,
-                                   int n_rows, int n_cols, float *const *out)
+                                   const struct engine_tile_to *to)
 {
-    if (n_cols > 4 || n_rows > QUANT_PANEL_ROWS)
-        panel256_form(form, n_blocks, w, x, COLS, n_rows, n_cols, out);
+    if (to->n_cols > 4 || to->n_rows > QUANT_PANEL_ROWS)
+        panel256_form(form, n_blocks, w, x, COLS, to);
     else
-        panel256_form(form, n_blocks, w, x, 4, n_rows, n_cols, out);
+        panel256_form(form, n_blocks, w, x, 4, to);
 }
 
 TARGET static void measure_avx512(int64_t n_blocks, struct engine_cols256 *x)

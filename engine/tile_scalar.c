@@ -14,12 +14,25 @@ static inline void add4(const uint8_t w[ROWS][4], const int8_t x[4], int32_t isu
         isum[r] += w[r][0] * x[0] + w[r][1] * x[1] + w[r][2] * x[2] + w[r][3] * x[3];
 }
 
-static void panel32_scalar(const struct quant_panel_form *form, int64_t n_blocks,
-                           const struct quant_panel32 *w, const struct engine_cols32 *x, int n_rows,
-                           int n_cols, float *const *out)
+/* The sums of column c, which the first slice begins. */
+static float *begin(const struct engine_tile_to *to, int c)
 {
-    for (int c = 0; c < n_cols; c++) {
-        float acc[ROWS] = {0};
+    float *acc = to->sums->of[0][c];
+    if (to->first) memset(acc, 0, ROWS * sizeof(*acc));
+    return acc;
+}
+
+static void finish(const struct engine_tile_to *to, int c)
+{
+    if (to->last) memcpy(to->out[c], to->sums->of[0][c], (size_t)to->n_rows * sizeof(float));
+}
+
+static void panel32_scalar(const struct quant_panel_form *form, int64_t n_blocks,
+                           const struct quant_panel32 *w, const struct engine_cols32 *x,
+                           const struct engine_tile_to *to)
+{
+    for (int c = 0; c < to->n_cols; c++) {
+        float *acc = begin(to, c);
         for (int64_t b = 0; b < n_blocks; b++) {
             int32_t isum[ROWS];
             for (int r = 0; r < ROWS; r++) isum[r] = form->offset * x[b].minus_sum[c];
@@ -30,7 +43,7 @@ static void panel32_scalar(const struct quant_panel_form *form, int64_t n_blocks
                                         : d * (float)isum[r];
             }
         }
-        memcpy(out[c], acc, (size_t)n_rows * sizeof(float));
+        finish(to, c);
     }
 }
 
@@ -59,12 +72,12 @@ static void super_block(const struct quant_panel_form *form, const struct quant_
 
 static void panel256_scalar(const struct quant_panel_form *form, int64_t n_blocks,
                             const struct quant_panel256 *w, const struct engine_cols256 *x,
-                            int n_rows, int n_cols, float *const *out)
+                            const struct engine_tile_to *to)
 {
-    for (int c = 0; c < n_cols; c++) {
-        float acc[ROWS] = {0};
+    for (int c = 0; c < to->n_cols; c++) {
+        float *acc = begin(to, c);
         for (int64_t b = 0; b < n_blocks; b++) super_block(form, &w[b], &x[b], c, acc);
-        memcpy(out[c], acc, (size_t)n_rows * sizeof(float));
+        finish(to, c);
     }
 }
 

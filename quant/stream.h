@@ -23,6 +23,13 @@ static inline void quant_prefetch_near(const char *at, size_t bytes)
     for (size_t line = 0; line < bytes; line += 64) __builtin_prefetch(at + line, 0, 3);
 }
 
+/* Lines that will be written whole, before long. */
+static inline void quant_prefetch_written(const void *at, size_t bytes)
+{
+    for (size_t line = 0; line < bytes; line += 64)
+        __builtin_prefetch((const char *)at + line, 1, 3);
+}
+
 /* quant_prefetch for steps of many lines. Of many such requests at once most are lost in a page
  * that the processor has not met before; a request to the first-level cache is not, so one goes to
  * the start of the next page, a page ahead of its turn. On Zen 4 one thread then reads 1.2 to 1.6

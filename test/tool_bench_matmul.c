@@ -131,8 +131,10 @@ static void bench_product(const struct limits *l, const struct quant_type *type,
 
 /* ---- Tiles ---- */
 
-/* Small enough to stay in an L2 cache of 512 KB. */
-enum { TILE_K = 2048, TILE_PANELS = 4, TILE_GROUPS = 8, TILE_PASSES = 8, TILE_RUNS = 21 };
+/* As products go (engine/matmul_run.c), small enough to stay in an L2 cache of 512 KB: blocks of 32
+ * with all of k and some panels, super-blocks with a slice of k and two panels. */
+enum { TILE_K = 2048, TILE_SLICE = 512, TILE_PANELS = 4, TILE_GROUPS = 8 };
+enum { TILE_PASSES = 8, TILE_RUNS = 21 };
 
 static int by_size(const void *a, const void *b)
 {
@@ -140,34 +142,33 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* TILE_GROUPS times the same group of columns, as the type wants them, and the size of one. */
+/* n times the same group of columns, as the type wants them, and the size of one. */
 static char *tile_columns(const struct engine *engine, const struct engine_tile *tile,
-                          const struct quant_type *type, size_t *group_bytes)
+                          const struct quant_type *type, int64_t k, int n, size_t *group_bytes)
 {
     const bool small = type->act == QUANT_ACT_Q8_32;
-    *group_bytes = small ? TILE_K / 32 * sizeof(struct engine_cols32)
-                         : TILE_K / 256 * sizeof(struct engine_cols256);
-    char *groups = memory(*group_bytes * TILE_GROUPS);
+    *group_bytes = (size_t)k / type->block_len *
+                   (small ? sizeof(struct engine_cols32) : sizeof(struct engine_cols256));
+    char *groups = memory(*group_bytes * (size_t)n);
     static _Alignas(64) int8_t q[TILE_K + 64];
     static _Alignas(64) float x[TILE_K], d[TILE_K / 32], s[TILE_K / 32];
     static _Alignas(64) int16_t sum[TILE_K / 16];
     const int8_t *same[ENGINE_TILE_COLS];
     uint64_t seed = 1;
-    memset(groups, 0, *group_bytes * TILE_GROUPS);
-    for (int i = 0; i < TILE_K; i++) x[i] = random_float(&seed);
+    memset(groups, 0, *group_bytes * (size_t)n);
+    for (int i = 0; i < k; i++) x[i] = random_float(&seed);
     if (small)
-        engine->quant.act_q8_32(TILE_K, x, q, d, s, sum);
+        engine->quant.act_q8_32(k, x, q, d, s, sum);
     else
-        engine->quant.act_q8_256(TILE_K, x, q, d, sum);
+        engine->quant.act_q8_256(k, x, q, d, sum);
     struct engine_cols32 *cols32 = (void *)groups;
     struct engine_cols256 *cols256 = (void *)groups;
-    for (int64_t b = 0; b < TILE_K / (small ? 32 : 256); b++) {
-        for (int c = 0; c < ENGINE_TILE_COLS; c++) same[c] = q + b * (small ? 32 : 256);
+    for (int64_t b = 0; b < k / type->block_len; b++) {
+        for (int c = 0; c < ENGINE_TILE_COLS; c++) same[c] = q + b * type->block_len;
         tile->interleave(small ? 8 : 64, same, small ? cols32[b].q : cols256[b].q);
     }
-    if (!small && tile->measure) tile->measure(TILE_K / 256, cols256);
-    for (size_t i = 1; i < TILE_GROUPS; i++)
-        memcpy(groups + i * *group_bytes, groups, *group_bytes);
+    if (!small && tile->measure) tile->measure(k / 256, cols256);
+    for (int i = 1; i < n; i++) memcpy(groups + (size_t)i * *group_bytes, groups, *group_bytes);
     return groups;
 }
 
@@ -178,40 +179,42 @@ static void bench_tile(struct engine *engine, const struct quant_type *type)
     const struct quant_kernel *kernel = &engine->quant.type[type->id];
     if (!type->panel.block) return;
     const bool small = type->act == QUANT_ACT_Q8_32;
-    const int64_t n_blocks = TILE_K / (small ? 32 : 256);
+    const int64_t k = small ? TILE_K : TILE_SLICE, n_blocks = k / type->block_len;
     const int at_once = engine->quant.wide && engine_product_by_pairs(type) ? 2 : 1; /* panels */
-    const size_t panel =
-        (size_t)n_blocks * (small ? sizeof(struct quant_panel32) : sizeof(struct quant_panel256));
+    const int n_panels = small ? TILE_PANELS : at_once;
+    const int n_groups = TILE_GROUPS * (int)(TILE_K / k) * TILE_PANELS / n_panels;
+    const size_t panel = (size_t)(n_blocks * engine_product_panel_bytes(type));
     uint64_t row_bytes, seed = 2;
-    if (!quant_row_bytes(type, TILE_K, &row_bytes)) return;
+    if (!quant_row_bytes(type, (uint64_t)k, &row_bytes)) return;
     size_t group_bytes;
-    char *groups = tile_columns(engine, tile, type, &group_bytes);
+    char *groups = tile_columns(engine, tile, type, k, n_groups, &group_bytes);
     char *panels = memory(panel * TILE_PANELS), *row = memory(row_bytes);
+    struct engine_tile_sums *sums = memory((size_t)n_groups * sizeof *sums);
     const void *rows[QUANT_PANEL_ROWS];
-    float *x = memory(TILE_K * sizeof *x), results[ENGINE_TILE_COLS][2 * QUANT_PANEL_ROWS];
-    float *out[ENGINE_TILE_COLS];
-    for (int i = 0; i < TILE_K; i++) x[i] = random_float(&seed);
-    type->encode(TILE_K, x, row);
+    float *x = memory(TILE_K * sizeof *x);
+    for (int i = 0; i < k; i++) x[i] = random_float(&seed);
+    type->encode(k, x, row);
     for (int r = 0; r < QUANT_PANEL_ROWS; r++) rows[r] = row;
-    for (int j = 0; j < TILE_PANELS; j++)
-        kernel->unpack(n_blocks, rows, panels + (size_t)j * panel);
-    for (int c = 0; c < ENGINE_TILE_COLS; c++) out[c] = results[c];
+    for (int j = 0; j < n_panels; j++) kernel->unpack(n_blocks, rows, panels + (size_t)j * panel);
     double share[TILE_RUNS];
     for (int run = 0; run < TILE_RUNS; run++) {
         const double before = engine_roofline_int8(engine), start = now();
-        for (int g = 0; g < TILE_PASSES * TILE_GROUPS; g++)
-            for (int j = 0; j < TILE_PANELS; j += at_once) {
+        for (int i = 0; i < TILE_PASSES * n_groups; i++)
+            for (int j = 0; j < n_panels; j += at_once) {
+                const int g = i % n_groups;
                 const void *w = panels + (size_t)j * panel,
-                           *cols = groups + (size_t)(g % TILE_GROUPS) * group_bytes;
+                           *cols = groups + (size_t)g * group_bytes;
+                const struct engine_tile_to to = {.sums = sums + g,
+                                                  .first = i < n_groups,
+                                                  .n_rows = at_once * QUANT_PANEL_ROWS,
+                                                  .n_cols = ENGINE_TILE_COLS};
                 if (small)
-                    tile->panel32(kernel->panel, n_blocks, w, cols, at_once * QUANT_PANEL_ROWS,
-                                  ENGINE_TILE_COLS, out);
+                    tile->panel32(kernel->panel, n_blocks, w, cols, &to);
                 else
-                    tile->panel256(kernel->panel, n_blocks, w, cols, at_once * QUANT_PANEL_ROWS,
-                                   ENGINE_TILE_COLS, out);
+                    tile->panel256(kernel->panel, n_blocks, w, cols, &to);
             }
-        const double macs = (double)TILE_PASSES * TILE_GROUPS * TILE_PANELS * QUANT_PANEL_ROWS *
-                            ENGINE_TILE_COLS * TILE_K / (now() - start);
+        const double macs = (double)TILE_PASSES * n_groups * n_panels * QUANT_PANEL_ROWS *
+                            ENGINE_TILE_COLS * (double)k / (now() - start);
         share[run] = 2 * macs / (before + engine_roofline_int8(engine));
     }
     qsort(share, TILE_RUNS, sizeof *share, by_size);
@@ -219,6 +222,7 @@ static void bench_tile(struct engine *engine, const struct quant_type *type)
     free(groups);
     free(panels);
     free(row);
+    free(sums);
     free(x);
 }
 
