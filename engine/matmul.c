@@ -24,11 +24,6 @@ enum { OWN_COPY_ELEMENTS = 16 * 1024 };
 /* A unit of a watch in each stream. */
 enum { WATCHED_PARTS_UNIT = ENGINE_WATCH_UNIT * QUANT_MOST_STREAMS };
 
-static int64_t max64(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
 /* ---- Layout of scratch ---- */
 
 /* Bytes of 16 rows of w as the many-column product holds them. */
@@ -76,7 +71,7 @@ static void act_layout(struct engine_product_act *act, enum quant_act_kind kind,
 static int64_t chunk_rows(const struct engine_product *p, const struct engine_tensor *w,
                           int64_t n_rows, int n_threads)
 {
-    int64_t row = max64(1, (int64_t)w->type->block_bytes * (w->ne[0] / w->type->block_len));
+    int64_t row = engine_max(1, (int64_t)w->type->block_bytes * (w->ne[0] / w->type->block_len));
     int64_t per_worker = p->by_gemv ? CHUNKS_PER_WORKER : LONG_CHUNKS_PER_WORKER;
     int64_t most = n_rows * p->max_jobs * p->n_stripes / (n_threads * per_worker);
     int64_t unit = QUANT_PANEL_ROWS;
@@ -90,7 +85,7 @@ static int64_t chunk_rows(const struct engine_product *p, const struct engine_te
         unit = ENGINE_TILE_FLOAT_ROWS;
     else if (!p->by_gemv && engine_product_by_pairs(w->type))
         unit = 2 * QUANT_PANEL_ROWS;
-    return unit * max64(1, most / unit);
+    return unit * engine_max(1, most / unit);
 }
 
 static void sources(struct engine_product *p, const struct engine_tensor *dst)
@@ -142,9 +137,9 @@ bool engine_product_layout(struct engine_product *p, const struct engine_tensor 
     int64_t most_cols = p->ids ? p->n_cols : p->n_cols / n_matrices;
     p->by_gemv = most_cols <= ENGINE_PRODUCT_GEMV_COLS;
     p->own_copy = p->n_rows_x * p->k <= OWN_COPY_ELEMENTS;
-    p->n_stripes = p->ids ? 1 : max64(1, engine_min(n_threads, most_cols / STRIPE_COLS));
+    p->n_stripes = p->ids ? 1 : engine_max(1, engine_min(n_threads, most_cols / STRIPE_COLS));
     int64_t longest = 0;
-    for (int i = 0; i < p->n_w; i++) longest = max64(longest, p->w[i]->ne[1]);
+    for (int i = 0; i < p->n_w; i++) longest = engine_max(longest, p->w[i]->ne[1]);
     p->by_parts =
         p->by_gemv && !together &&
         (!p->watched || longest / WATCHED_PARTS_UNIT >= (int64_t)n_threads * CHUNKS_PER_WORKER);
@@ -153,13 +148,13 @@ bool engine_product_layout(struct engine_product *p, const struct engine_tensor 
         p->chunk_rows[i] = chunk_rows(p, w, longest, n_threads);
         p->n_chunks[i] = (w->ne[1] + p->chunk_rows[i] - 1) / p->chunk_rows[i];
         p->chunks_per_job += p->n_chunks[i];
-        if (!p->by_gemv) p->sums_at = max64(p->sums_at, part_bytes(w, p->chunk_rows[i]));
+        if (!p->by_gemv) p->sums_at = engine_max(p->sums_at, part_bytes(w, p->chunk_rows[i]));
         struct engine_product_act *act = &p->act[w->type->act];
         if (!act->bytes) act_layout(act, w->type->act, p->k);
         act->in_place = w->type->act == QUANT_ACT_F32 && p->x->nb[0] == (int64_t)sizeof(float);
     }
     /* A row of x that is not contiguous is gathered where the panels will be, before. */
-    p->sums_at = engine_round_up(max64(p->sums_at, p->k * (int64_t)sizeof(float)), 64);
+    p->sums_at = engine_round_up(engine_max(p->sums_at, p->k * (int64_t)sizeof(float)), 64);
     const int64_t groups = p->by_gemv ? 0 : (most_cols / ENGINE_TILE_COLS + 1) / p->n_stripes + 1;
     p->worker_bytes = p->sums_at + groups * (int64_t)sizeof(struct engine_tile_sums);
 

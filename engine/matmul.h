@@ -83,11 +83,6 @@ static inline bool engine_product_by_pairs(const struct quant_type *type)
     return type->panel.block == 2 || !type->panel.has_min;
 }
 
-static inline int64_t engine_min(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* Bytes of a block of 16 rows. */
 static inline int64_t engine_product_panel_bytes(const struct quant_type *type)
 {

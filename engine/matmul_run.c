@@ -8,9 +8,8 @@
  * columns are many each worker has a stripe of its own: most of what it reads and writes, here and
  * in the ops that share out rows, then stays in its own caches. One or few columns: the type's gemv
  * reads the file's layout. Many: rows are unpacked into panels, 16 at a time, or packed, in this
- * worker's scratch, all of the chunk together fitting the L2 cache, and multiplied with all groups;
- * a group stays in the L1 cache while it meets them. When x is small every worker converts it for
- * itself and there is no barrier at all.
+ * worker's scratch, as much at once as a cache holds, and multiplied with all groups. When x is
+ * small every worker converts it for itself and there is no barrier at all.
  *
  * All routes give the same bits (quant/quant.h), so their choice is a matter of speed alone.
  * Refuses shapes (matmul.c) and inner loops (tile_*.c, quant/). */
@@ -260,7 +259,7 @@ static void pack_row(const struct run *run, const struct engine_tile_packed *pac
     }
     for (int64_t at = 0; at < k; at += PACK_ELEMENTS) {
         float part[PACK_ELEMENTS];
-        const int64_t some = k - at < PACK_ELEMENTS ? k - at : PACK_ELEMENTS;
+        const int64_t some = engine_min(PACK_ELEMENTS, k - at);
         kernel->decode(some, row + at * element, part);
         packed->pack(some, part, fill, half, step, to + at / 16 * step);
     }
@@ -296,7 +295,7 @@ static void build_group(const struct run *run, int64_t group, bool convert)
 {
     const struct engine_product_job *job = job_of_group(run, group);
     int64_t first = (group - job->group) * ENGINE_TILE_COLS;
-    int64_t n = job->n - first < ENGINE_TILE_COLS ? job->n - first : ENGINE_TILE_COLS;
+    int64_t n = engine_min(ENGINE_TILE_COLS, job->n - first);
     const struct engine_product_column *column = run->columns + job->first + first;
     for (int c = 0; convert && c < n; c++) convert_row(run, column[c].x_row);
     for (int kind = 0; kind < ENGINE_PRODUCT_KINDS; kind++) {
@@ -373,7 +372,7 @@ static struct asker asker_for(const char *at, int64_t bytes, int64_t n_steps)
 
 static void ask(struct asker *a)
 {
-    const int64_t bytes = a->left < a->share ? a->left : a->share;
+    const int64_t bytes = engine_min(a->left, a->share);
     quant_prefetch_pages(a->at, (size_t)bytes);
     a->at += bytes;
     a->left -= bytes;
@@ -407,9 +406,9 @@ static void unpack_part(struct part *p, char *to)
     for (int64_t r = 0; r < p->n_rows; r += QUANT_PANEL_ROWS) {
         for (int64_t b = 0; b < p->slice.n_blocks; b += once) {
             const void *row[QUANT_PANEL_ROWS];
-            const int64_t left = p->slice.n_blocks - b, n = left < once ? left : once;
+            const int64_t n = engine_min(once, p->slice.n_blocks - b);
             for (int64_t i = 0; i < QUANT_PANEL_ROWS; i++) {
-                const int64_t in_part = r + i < p->n_rows ? r + i : p->n_rows - 1;
+                const int64_t in_part = engine_min(r + i, p->n_rows - 1);
                 row[i] = c->w + (p->row + in_part) * c->row_bytes +
                          (p->slice.first + b) * c->type->block_bytes;
             }
@@ -439,7 +438,7 @@ static void multiply_tile(const struct run *run, const struct part *p, int64_t r
         .first = p->slice.first == 0,
         .last = (p->slice.first + p->slice.n_blocks) * c->type->block_len == run->p->k,
         .n_rows = (int)n_rows,
-        .n_cols = (int)(c->n - i < ENGINE_TILE_COLS ? c->n - i : ENGINE_TILE_COLS),
+        .n_cols = (int)engine_min(ENGINE_TILE_COLS, c->n - i),
         .out = out,
     };
     for (int j = 0; j < to.n_cols; j++) {
@@ -492,9 +491,8 @@ static void pack_rows(const struct run *run, const struct chunk *c,
 {
     const float fill = c->type->act == QUANT_ACT_F32 ? -0.0f : 0.0f;
     for (int64_t r = 0; r < engine_round_up(c->n_rows, packed->rows); r++)
-        pack_row(run, packed, c->type->id,
-                 c->w + (r < c->n_rows ? r : c->n_rows - 1) * c->row_bytes, fill, packed->rows, r,
-                 (float *)run->own);
+        pack_row(run, packed, c->type->id, c->w + engine_min(r, c->n_rows - 1) * c->row_bytes, fill,
+                 packed->rows, r, (float *)run->own);
 }
 
 /* All rows of the chunk, so that a group of columns is read once for all of them. The last quarter
@@ -511,14 +509,14 @@ static void chunk_by_packed(const struct run *run, const struct chunk *c,
     pack_rows(run, c, packed);
     for (int64_t step = 0; step < steps; step++) {
         const int64_t r = step % per_group * ROWS, i = step / per_group * ENGINE_TILE_COLS;
-        const int n_cols = (int)(c->n - i < ENGINE_TILE_COLS ? c->n - i : ENGINE_TILE_COLS);
+        const int n_cols = (int)engine_min(ENGINE_TILE_COLS, c->n - i);
         float *out[ENGINE_TILE_COLS];
         for (int j = 0; j < n_cols; j++) out[j] = chunk_out(c, i + j, r);
         if (step >= steps - quarter) ask(&asker);
         packed->product(
             packed_steps(run), (const float *)run->own + r * bundle,
             (const float *)floats_at(run, c->type->act, c->group + i / ENGINE_TILE_COLS),
-            (int)(c->n_rows - r < ROWS ? c->n_rows - r : ROWS), n_cols, out);
+            (int)engine_min(ROWS, c->n_rows - r), n_cols, out);
     }
 }
 
@@ -540,7 +538,7 @@ static void chunk_by_floats(const struct run *run, const struct chunk *c)
     int64_t stride;
     const float *w = float_rows(run, c, &stride);
     for (int64_t i = 0; i < c->n; i += ENGINE_TILE_COLS) {
-        int64_t n_cols = c->n - i < ENGINE_TILE_COLS ? c->n - i : ENGINE_TILE_COLS;
+        const int64_t n_cols = engine_min(ENGINE_TILE_COLS, c->n - i);
         const float *x[ENGINE_TILE_COLS];
         float *out[ENGINE_TILE_COLS];
         for (int64_t j = 0; j < n_cols; j++) {
@@ -554,7 +552,7 @@ static void chunk_by_floats(const struct run *run, const struct chunk *c)
 static void chunk_by_bf16(const struct run *run, const struct chunk *c)
 {
     for (int64_t i = 0; i < c->n; i += ENGINE_TILE_COLS) {
-        int64_t n_cols = c->n - i < ENGINE_TILE_COLS ? c->n - i : ENGINE_TILE_COLS;
+        const int64_t n_cols = engine_min(ENGINE_TILE_COLS, c->n - i);
         const uint16_t *x[ENGINE_TILE_COLS];
         float *out[ENGINE_TILE_COLS];
         for (int64_t j = 0; j < n_cols; j++) {
@@ -627,7 +625,7 @@ static struct chunk chunk_at(const struct run *run, int64_t index)
     const int64_t n_groups = (job->n + ENGINE_TILE_COLS - 1) / ENGINE_TILE_COLS;
     const int64_t from = stripe * n_groups / p->n_stripes,
                   to = (stripe + 1) * n_groups / p->n_stripes;
-    const int64_t end = to * ENGINE_TILE_COLS < job->n ? to * ENGINE_TILE_COLS : job->n;
+    const int64_t end = engine_min(to * ENGINE_TILE_COLS, job->n);
     int64_t i = index % p->chunks_per_job, column = 0, first;
     int which = 0;
     while (i >= p->n_chunks[which]) {

@@ -49,4 +49,14 @@ static inline int64_t engine_round_up(int64_t n, int64_t unit)
     return (n + unit - 1) / unit * unit;
 }
 
+static inline int64_t engine_min(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static inline int64_t engine_max(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
 #endif
