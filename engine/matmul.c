@@ -9,10 +9,9 @@
 #include "engine/graph_internal.h"
 #include "engine/profile.h"
 
-/* Memory that the panels (or packed, or decoded rows) of one worker may take: half of a usual L2
- * cache; and the elements of k that a slice of super-blocks has, so that its panels and the columns
- * that stream past them fit an L1 cache of 32 KB. */
-enum { PANEL_BUDGET = 384 * 1024, SLICE_ELEMENTS = 512 };
+/* Memory that the panels (or packed, or decoded rows) of one worker may take where they are not cut
+ * into slices: half of a usual L2 cache. */
+enum { PANEL_BUDGET = 384 * 1024 };
 /* Weight bytes per chunk when memory bandwidth decides, and chunks per worker to even things out:
  * with many columns a chunk takes long, and at the end of a product all wait for the last one. */
 enum { STREAM_BUDGET = 96 * 1024, CHUNKS_PER_WORKER = 6, LONG_CHUNKS_PER_WORKER = 24 };
@@ -32,11 +31,6 @@ static int64_t panel_bytes(const struct engine_tensor *w)
     if (engine_product_by_floats(w->type->act))
         return QUANT_PANEL_ROWS * engine_round_up(w->ne[0], 32) * (int64_t)sizeof(float);
     return w->ne[0] / w->type->block_len * engine_product_panel_bytes(w->type);
-}
-
-static bool by_slices(const struct engine_tensor *w)
-{
-    return w->type->act == QUANT_ACT_Q8_256;
 }
 
 static void act_layout(struct engine_product_act *act, enum quant_act_kind kind, int64_t k)
@@ -61,7 +55,9 @@ static void act_layout(struct engine_product_act *act, enum quant_act_kind kind,
         act->block_bytes =
             kind == QUANT_ACT_Q8_32 ? sizeof(struct engine_cols32) : sizeof(struct engine_cols256);
         act->group_bytes = k / block * act->block_bytes;
-        act->n_slices = kind == QUANT_ACT_Q8_32 ? 1 : (k + SLICE_ELEMENTS - 1) / SLICE_ELEMENTS;
+        act->n_slices = 1;
+        if (engine_product_by_slices(kind))
+            act->n_slices = (k + ENGINE_PRODUCT_SLICE - 1) / ENGINE_PRODUCT_SLICE;
     }
 }
 
@@ -77,14 +73,14 @@ static int64_t chunk_rows(const struct engine_product *p, const struct engine_te
     int64_t unit = QUANT_PANEL_ROWS;
     if (p->by_gemv)
         most = engine_min(most, STREAM_BUDGET / row);
-    else if (!by_slices(w))
+    else if (!engine_product_by_slices(w->type->act))
         most = engine_min(most, QUANT_PANEL_ROWS * (PANEL_BUDGET / panel_bytes(w)));
     if (p->watched)
         unit = p->by_parts ? WATCHED_PARTS_UNIT : ENGINE_WATCH_UNIT;
     else if (!p->by_gemv && engine_product_by_floats(w->type->act))
         unit = ENGINE_TILE_FLOAT_ROWS;
     else if (!p->by_gemv && engine_product_by_pairs(w->type))
-        unit = 2 * QUANT_PANEL_ROWS;
+        unit = ENGINE_TILE_PANELS * QUANT_PANEL_ROWS;
     return unit * engine_max(1, most / unit);
 }
 
@@ -114,9 +110,8 @@ static bool act_place(struct engine_product *p, struct engine_product_act *act, 
 /* Bytes of what a worker makes of a chunk's rows at once. */
 static int64_t part_bytes(const struct engine_tensor *w, int64_t rows)
 {
-    if (w->type->act == QUANT_ACT_NONE) return 0;
-    if (by_slices(w))
-        return ENGINE_TILE_PANELS * (SLICE_ELEMENTS / w->type->block_len) *
+    if (engine_product_by_slices(w->type->act))
+        return ENGINE_TILE_PANELS * (ENGINE_PRODUCT_SLICE / w->type->block_len) *
                engine_product_panel_bytes(w->type);
     const int64_t unit =
         engine_product_by_floats(w->type->act) ? 2 * ENGINE_TILE_FLOAT_ROWS : QUANT_PANEL_ROWS;

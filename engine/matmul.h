@@ -76,11 +76,26 @@ static inline bool engine_product_by_floats(enum quant_act_kind kind)
     return kind == QUANT_ACT_F32 || kind == QUANT_ACT_BF16;
 }
 
+/* Kinds whose panels and columns meet in slices of k: super-blocks. A slice has so many elements,
+ * at most, that its panels, and the columns that stream past them, fit an L1 cache of 32 KB. */
+enum { ENGINE_PRODUCT_SLICE = 512 };
+static inline bool engine_product_by_slices(enum quant_act_kind kind)
+{
+    return kind == QUANT_ACT_Q8_256;
+}
+
 /* Types of which wide cores multiply two panels at once (engine/tile.h): all with panels but blocks
  * of 32 with minima. */
 static inline bool engine_product_by_pairs(const struct quant_type *type)
 {
     return type->panel.block == 2 || !type->panel.has_min;
+}
+
+/* How many panels of a type a tile takes at once, with these kernels. */
+static inline int engine_product_panels(const struct quant_kernels *quant,
+                                        const struct quant_type *type)
+{
+    return quant->wide && engine_product_by_pairs(type) ? ENGINE_TILE_PANELS : 1;
 }
 
 /* Bytes of a block of 16 rows. */

@@ -423,7 +423,6 @@ static void unpack_part(struct part *p, char *to)
 static void multiply_tile(const struct run *run, const struct part *p, int64_t r, int64_t n_rows,
                           int64_t i)
 {
-    enum { PAGE = 4096 };
     const struct chunk *c = p->chunk;
     const enum quant_act_kind kind = c->type->act;
     const int64_t panel_bytes = p->slice.n_blocks * engine_product_panel_bytes(c->type);
@@ -431,7 +430,7 @@ static void multiply_tile(const struct run *run, const struct part *p, int64_t r
     const void *x = slice_at(run, kind, c->group + i / ENGINE_TILE_COLS, p->slice);
     struct engine_tile_sums *sums = (struct engine_tile_sums *)(run->own + run->p->sums_at);
     /* Stores would wait for pages; with few columns memory is busy with weights. */
-    const bool far_apart = run->dst->nb[1] >= PAGE && c->n > ENGINE_TILE_COLS;
+    const bool far_apart = run->dst->nb[1] >= QUANT_PAGE && c->n > ENGINE_TILE_COLS;
     float *out[ENGINE_TILE_COLS];
     const struct engine_tile_to to = {
         .sums = sums + i / ENGINE_TILE_COLS,
@@ -462,9 +461,9 @@ static void chunk_by_panels(const struct run *run, const struct chunk *c)
 {
     enum { FEW_COLS = 32 };
     const struct engine_product_act *act = &run->p->act[c->type->act];
-    const bool pairs = run->task->engine->quant.wide && engine_product_by_pairs(c->type);
-    const int64_t tile = (pairs ? 2 : 1) * QUANT_PANEL_ROWS;
-    const bool long_rows = c->type->act == QUANT_ACT_Q8_32 && c->n > FEW_COLS;
+    const int64_t tile =
+        engine_product_panels(&run->task->engine->quant, c->type) * QUANT_PANEL_ROWS;
+    const bool long_rows = !engine_product_by_slices(c->type->act) && c->n > FEW_COLS;
     const int64_t rows = long_rows ? c->n_rows : tile, bytes = rows * c->row_bytes;
     const int64_t n_groups = (c->n + ENGINE_TILE_COLS - 1) / ENGINE_TILE_COLS;
     for (int64_t r = 0; r < c->n_rows; r += rows) {

@@ -10,6 +10,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* What the processor translates at once, at the least. */
+enum { QUANT_PAGE = 4096 };
+
 /* The next `bytes` of a stream, to the second-level cache: eight long rows do not fit the first. */
 static inline void quant_prefetch(const char *at, size_t bytes)
 {
@@ -36,9 +39,8 @@ static inline void quant_prefetch_written(const void *at, size_t bytes)
  * times as fast from pages of 4 KB. It must be the page's first line, and go before the others. */
 static inline void quant_prefetch_pages(const char *at, size_t bytes)
 {
-    enum { PAGE = 4096 };
-    size_t in_page = (uintptr_t)at % PAGE;
-    if (in_page < bytes) __builtin_prefetch(at - in_page + PAGE, 0, 3);
+    size_t in_page = (uintptr_t)at % QUANT_PAGE;
+    if (in_page < bytes) __builtin_prefetch(at - in_page + QUANT_PAGE, 0, 3);
     quant_prefetch(at, bytes);
 }
 
@@ -47,10 +49,9 @@ static inline void quant_prefetch_pages(const char *at, size_t bytes)
  * line that two steps ask for is lost time. */
 static inline void quant_prefetch_stream(const char *at, size_t bytes, size_t at_once)
 {
-    enum { PAGE = 4096 };
     const char *next = at + (0 - (uintptr_t)at) % at_once;
     for (; next < at + bytes; next += at_once) {
-        if ((uintptr_t)next % PAGE == 0) __builtin_prefetch(next + PAGE, 0, 3);
+        if ((uintptr_t)next % QUANT_PAGE == 0) __builtin_prefetch(next + QUANT_PAGE, 0, 3);
         quant_prefetch(next, at_once);
     }
 }

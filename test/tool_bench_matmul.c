@@ -133,7 +133,7 @@ static void bench_product(const struct limits *l, const struct quant_type *type,
 
 /* As products go (engine/matmul_run.c), small enough to stay in an L2 cache of 512 KB: blocks of 32
  * with all of k and some panels, super-blocks with a slice of k and two panels. */
-enum { TILE_K = 2048, TILE_SLICE = 512, TILE_PANELS = 4, TILE_GROUPS = 8 };
+enum { TILE_K = 2048, TILE_PANELS = 4, TILE_GROUPS = 8 };
 enum { TILE_PASSES = 8, TILE_RUNS = 21 };
 
 static int by_size(const void *a, const void *b)
@@ -179,23 +179,26 @@ static void bench_tile(struct engine *engine, const struct quant_type *type)
     const struct quant_kernel *kernel = &engine->quant.type[type->id];
     if (!type->panel.block) return;
     const bool small = type->act == QUANT_ACT_Q8_32;
-    const int64_t k = small ? TILE_K : TILE_SLICE, n_blocks = k / type->block_len;
-    const int at_once = engine->quant.wide && engine_product_by_pairs(type) ? 2 : 1; /* panels */
-    const int n_panels = small ? TILE_PANELS : at_once;
+    const bool slice = engine_product_by_slices(type->act);
+    const int64_t k = slice ? ENGINE_PRODUCT_SLICE : TILE_K, n_blocks = k / type->block_len;
+    const int at_once = engine_product_panels(&engine->quant, type); /* panels */
+    const int n_panels = slice ? at_once : TILE_PANELS;
     const int n_groups = TILE_GROUPS * (int)(TILE_K / k) * TILE_PANELS / n_panels;
     const size_t panel = (size_t)(n_blocks * engine_product_panel_bytes(type));
     uint64_t row_bytes, seed = 2;
     if (!quant_row_bytes(type, (uint64_t)k, &row_bytes)) return;
     size_t group_bytes;
     char *groups = tile_columns(engine, tile, type, k, n_groups, &group_bytes);
-    char *panels = memory(panel * TILE_PANELS), *row = memory(row_bytes);
+    char *panels = memory(panel * (size_t)n_panels), *row = memory(row_bytes);
     struct engine_tile_sums *sums = memory((size_t)n_groups * sizeof *sums);
     const void *rows[QUANT_PANEL_ROWS];
-    float *x = memory(TILE_K * sizeof *x);
+    float *x = memory((size_t)k * sizeof *x), results[ENGINE_TILE_COLS][2 * QUANT_PANEL_ROWS];
+    float *out[ENGINE_TILE_COLS];
     for (int i = 0; i < k; i++) x[i] = random_float(&seed);
     type->encode(k, x, row);
     for (int r = 0; r < QUANT_PANEL_ROWS; r++) rows[r] = row;
     for (int j = 0; j < n_panels; j++) kernel->unpack(n_blocks, rows, panels + (size_t)j * panel);
+    for (int c = 0; c < ENGINE_TILE_COLS; c++) out[c] = results[c];
     double share[TILE_RUNS];
     for (int run = 0; run < TILE_RUNS; run++) {
         const double before = engine_roofline_int8(engine), start = now();
@@ -205,9 +208,11 @@ static void bench_tile(struct engine *engine, const struct quant_type *type)
                 const void *w = panels + (size_t)j * panel,
                            *cols = groups + (size_t)g * group_bytes;
                 const struct engine_tile_to to = {.sums = sums + g,
-                                                  .first = i < n_groups,
+                                                  .first = !slice || i < n_groups,
+                                                  .last = !slice,
                                                   .n_rows = at_once * QUANT_PANEL_ROWS,
-                                                  .n_cols = ENGINE_TILE_COLS};
+                                                  .n_cols = ENGINE_TILE_COLS,
+                                                  .out = out};
                 if (small)
                     tile->panel32(kernel->panel, n_blocks, w, cols, &to);
                 else
