@@ -32,7 +32,7 @@ QUANT_INLINE void quant_far_ask_together(const struct quant_far *far, const uint
 {
     const size_t streams = (size_t)far->streams;
     const uint8_t *next = at + streams * far->stride + (streams - 1) * done;
-    if (far->together) quant_prefetch_near((const char *)next + QUANT_NEAR_AHEAD, streams * bytes);
+    if (far->together) quant_prefetch_once((const char *)next + QUANT_NEAR_AHEAD, streams * bytes);
 }
 
 /* The sums of a group's rows, of which the first is `row`. */

@@ -103,7 +103,7 @@ quant_lanes_gemv_avx512(struct quant_lanes_form form, quant_lanes_step_avx512 *s
         int64_t left = k;
         for (; left >= form.step; left -= form.step, x += x_step, row += w_step) {
             if (rows->asking.near)
-                quant_prefetch_near((const char *)row + QUANT_NEAR_AHEAD, w_step);
+                quant_prefetch_once((const char *)row + QUANT_NEAR_AHEAD, w_step);
             else
                 quant_prefetch_stream((const char *)row + QUANT_LANES_AHEAD, w_step,
                                       QUANT_LANES_AT_ONCE);

@@ -26,6 +26,12 @@ static inline void quant_prefetch_near(const char *at, size_t bytes)
     for (size_t line = 0; line < bytes; line += 64) __builtin_prefetch(at + line, 0, 3);
 }
 
+/* And past the other caches: weights come again after all other weights, when none is left. */
+static inline void quant_prefetch_once(const char *at, size_t bytes)
+{
+    for (size_t line = 0; line < bytes; line += 64) __builtin_prefetch(at + line, 0, 0);
+}
+
 /* Lines that will be written whole, before long. */
 static inline void quant_prefetch_written(const void *at, size_t bytes)
 {

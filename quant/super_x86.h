@@ -624,7 +624,7 @@ SUPER_AVX512 void super_step_ask(size_t super_block, const uint8_t *step, int n,
     const char *at = (const char *)step;
     const size_t bytes = (size_t)n * super_block;
     if (near) {
-        quant_prefetch_near(at + QUANT_NEAR_AHEAD, bytes);
+        quant_prefetch_once(at + QUANT_NEAR_AHEAD, bytes);
         return;
     }
     const size_t at_once = SUPER_STEP * super_block < 768 ? 1024 : 512; /* as measured: 3 % each */
