@@ -1,7 +1,8 @@
 /* engine/matmul.c: products of weights with activations: ops, builders, shapes, scratch.
  *
- * mul_mat and mul_mat_cat: src[0] is x, src[1] .. src[4] are the weights. mul_mat_id: src[0] is x,
- * src[1] the experts, src[2] the ids. Weights are used as they lie (mapped files, views, permuted
+ * mul_mat and mul_mat_cat: src[0] is x, src[1] .. src[4] are the weights. mul_mat_glu: src[0] is x,
+ * src[1] the gate's weight, src[2] that of what it lets through. mul_mat_id: src[0] is x, src[1]
+ * the experts, src[2] the ids. Weights are used as they lie (mapped files, views, permuted
  * intermediates): only the elements of one row must be contiguous. How a product runs stands in
  * matmul_run.c; here is what can be known from shapes. */
 #include "engine/matmul.h"
@@ -63,24 +64,25 @@ static void act_layout(struct engine_product_act *act, enum quant_act_kind kind,
 
 /* Rows per chunk: as many as the cache holds, but enough chunks for all workers. The longest of the
  * weights side by side, with `n_rows` rows, decides for all: workers share out chunks by number, so
- * they must be about alike. */
+ * they must be about alike. With a gate, so many of either side. */
 static int64_t chunk_rows(const struct engine_product *p, const struct engine_tensor *w,
                           int64_t n_rows, int n_threads)
 {
     int64_t row = engine_max(1, (int64_t)w->type->block_bytes * (w->ne[0] / w->type->block_len));
     int64_t per_worker = p->by_gemv ? CHUNKS_PER_WORKER : LONG_CHUNKS_PER_WORKER;
     int64_t most = n_rows * p->max_jobs * p->n_stripes / (n_threads * per_worker);
+    const int sides = engine_product_sides(p);
     int64_t unit = QUANT_PANEL_ROWS;
     if (p->by_gemv)
         most = engine_min(most, STREAM_BUDGET / row);
     else if (!engine_product_by_slices(w->type->act))
-        most = engine_min(most, QUANT_PANEL_ROWS * (PANEL_BUDGET / panel_bytes(w)));
+        most = engine_min(most, QUANT_PANEL_ROWS * (PANEL_BUDGET / panel_bytes(w)) / sides);
     if (p->watched)
         unit = p->by_parts ? WATCHED_PARTS_UNIT : ENGINE_WATCH_UNIT;
     else if (!p->by_gemv && engine_product_by_floats(w->type->act))
         unit = ENGINE_TILE_FLOAT_ROWS;
     else if (!p->by_gemv && engine_product_by_pairs(w->type))
-        unit = ENGINE_TILE_PANELS * QUANT_PANEL_ROWS;
+        unit = ENGINE_TILE_PANELS / sides * QUANT_PANEL_ROWS;
     return unit * engine_max(1, most / unit);
 }
 
@@ -88,9 +90,10 @@ static void sources(struct engine_product *p, const struct engine_tensor *dst)
 {
     p->x = dst->src[0];
     p->watched = dst->watch != NULL;
-    bool by_id = dst->op == &engine_op_mul_mat_id;
+    bool by_id = dst->op == &engine_op_mul_mat_id, gated = dst->op == &engine_op_mul_mat_glu;
     p->ids = by_id ? dst->src[2] : NULL;
-    for (int i = 0; i < (by_id ? 1 : ENGINE_PRODUCT_WEIGHTS) && dst->src[i + 1]; i++)
+    p->up = gated ? dst->src[2] : NULL;
+    for (int i = 0; i < (by_id || gated ? 1 : ENGINE_PRODUCT_WEIGHTS) && dst->src[i + 1]; i++)
         p->w[p->n_w++] = dst->src[i + 1];
 }
 
@@ -107,15 +110,15 @@ static bool act_place(struct engine_product *p, struct engine_product_act *act, 
     return true;
 }
 
-/* Bytes of what a worker makes of a chunk's rows at once. */
-static int64_t part_bytes(const struct engine_tensor *w, int64_t rows)
+/* Bytes of what a worker makes of a chunk's rows, of either side, at once. */
+static int64_t part_bytes(const struct engine_tensor *w, int64_t rows, int sides)
 {
     if (engine_product_by_slices(w->type->act))
         return ENGINE_TILE_PANELS * (ENGINE_PRODUCT_SLICE / w->type->block_len) *
                engine_product_panel_bytes(w->type);
     const int64_t unit =
         engine_product_by_floats(w->type->act) ? 2 * ENGINE_TILE_FLOAT_ROWS : QUANT_PANEL_ROWS;
-    return engine_round_up(rows, unit) / QUANT_PANEL_ROWS * panel_bytes(w);
+    return sides * engine_round_up(rows, unit) / QUANT_PANEL_ROWS * panel_bytes(w);
 }
 
 bool engine_product_layout(struct engine_product *p, const struct engine_tensor *dst, int n_threads,
@@ -133,17 +136,20 @@ bool engine_product_layout(struct engine_product *p, const struct engine_tensor 
     p->by_gemv = most_cols <= ENGINE_PRODUCT_GEMV_COLS;
     p->own_copy = p->n_rows_x * p->k <= OWN_COPY_ELEMENTS;
     p->n_stripes = p->ids ? 1 : engine_max(1, engine_min(n_threads, most_cols / STRIPE_COLS));
-    int64_t longest = 0;
+    const int sides = engine_product_sides(p);
+    int64_t longest = 0, halves = 0;
     for (int i = 0; i < p->n_w; i++) longest = engine_max(longest, p->w[i]->ne[1]);
     p->by_parts =
-        p->by_gemv && !together &&
+        p->by_gemv && !together && !p->up &&
         (!p->watched || longest / WATCHED_PARTS_UNIT >= (int64_t)n_threads * CHUNKS_PER_WORKER);
     for (int i = 0; i < p->n_w; i++) {
         const struct engine_tensor *w = p->w[i];
         p->chunk_rows[i] = chunk_rows(p, w, longest, n_threads);
         p->n_chunks[i] = (w->ne[1] + p->chunk_rows[i] - 1) / p->chunk_rows[i];
         p->chunks_per_job += p->n_chunks[i];
-        if (!p->by_gemv) p->sums_at = engine_max(p->sums_at, part_bytes(w, p->chunk_rows[i]));
+        if (!p->by_gemv)
+            p->sums_at = engine_max(p->sums_at, part_bytes(w, p->chunk_rows[i], sides));
+        if (p->up) halves = sides * engine_product_half(p->chunk_rows[i]);
         struct engine_product_act *act = &p->act[w->type->act];
         if (!act->bytes) act_layout(act, w->type->act, p->k);
         act->in_place = w->type->act == QUANT_ACT_F32 && p->x->nb[0] == (int64_t)sizeof(float);
@@ -151,7 +157,8 @@ bool engine_product_layout(struct engine_product *p, const struct engine_tensor 
     /* A row of x that is not contiguous is gathered where the panels will be, before. */
     p->sums_at = engine_round_up(engine_max(p->sums_at, p->k * (int64_t)sizeof(float)), 64);
     const int64_t groups = p->by_gemv ? 0 : (most_cols / ENGINE_TILE_COLS + 1) / p->n_stripes + 1;
-    p->worker_bytes = p->sums_at + groups * (int64_t)sizeof(struct engine_tile_sums);
+    p->halves_at = p->sums_at + sides * groups * (int64_t)sizeof(struct engine_tile_sums);
+    p->worker_bytes = p->halves_at + ENGINE_TILE_COLS * halves * (int64_t)sizeof(float);
 
     p->jobs_at = 64;
     p->columns_at =
@@ -184,13 +191,14 @@ static struct engine_work product_work(const struct engine_tensor *dst)
 {
     struct engine_product p = {0};
     sources(&p, dst);
-    struct engine_work work = {.bytes = (double)engine_tensor_bytes(p.x) +
-                                        (double)engine_tensor_bytes(dst),
-                               .macs = (double)engine_tensor_elements(dst) * (double)p.x->ne[0]};
+    const double sides = engine_product_sides(&p);
+    struct engine_work work = {
+        .bytes = (double)engine_tensor_bytes(p.x) + (double)engine_tensor_bytes(dst),
+        .macs = sides * (double)engine_tensor_elements(dst) * (double)p.x->ne[0]};
     for (int i = 0; i < p.n_w; i++) {
         double bytes = (double)engine_tensor_bytes(p.w[i]);
         double used = (double)engine_tensor_rows(dst) / (double)p.w[i]->ne[2];
-        work.bytes += p.ids && used < 1.0 ? bytes * used : bytes;
+        work.bytes += sides * (p.ids && used < 1.0 ? bytes * used : bytes);
     }
     return work;
 }
@@ -225,6 +233,17 @@ static bool mul_mat_shape(struct engine_tensor *dst, struct base_error *err)
     return true;
 }
 
+/* One kernel for both sides, row by row. */
+static bool mul_mat_glu_shape(struct engine_tensor *dst, struct base_error *err)
+{
+    const struct engine_tensor *gate = dst->src[1], *up = dst->src[2];
+    if (!mul_mat_shape(dst, err)) return false;
+    if (gate->type != up->type || gate->ne[1] != up->ne[1] || gate->nb[1] != up->nb[1])
+        return engine_shape_fail(dst, err, "the sides differ");
+    dst->ne[0] = gate->ne[1];
+    return true;
+}
+
 static bool mul_mat_id_shape(struct engine_tensor *dst, struct base_error *err)
 {
     const struct engine_tensor *x = dst->src[0], *w = dst->src[1], *ids = dst->src[2];
@@ -248,6 +267,17 @@ const struct engine_op engine_op_mul_mat = {
     .split = ENGINE_SPLIT_OWN,
     .n_src = 2,
     .shape = mul_mat_shape,
+    .scratch = product_scratch,
+    .run = engine_product_run,
+    .work = product_work,
+};
+
+/* param: the function. Made by the simplifier. */
+const struct engine_op engine_op_mul_mat_glu = {
+    .name = "mul_mat_glu",
+    .split = ENGINE_SPLIT_OWN,
+    .n_src = 3,
+    .shape = mul_mat_glu_shape,
     .scratch = product_scratch,
     .run = engine_product_run,
     .work = product_work,

@@ -41,6 +41,7 @@ struct engine_product_act {
  * and the number of threads alone. */
 struct engine_product {
     const struct engine_tensor *x, *ids, *w[ENGINE_PRODUCT_WEIGHTS];
+    const struct engine_tensor *up; /* with a gate, whose weight is w[0]; else NULL */
     int n_w;
     int64_t k, n_rows_x, n_cols, max_jobs, max_groups;
     int64_t chunk_rows[ENGINE_PRODUCT_WEIGHTS], n_chunks[ENGINE_PRODUCT_WEIGHTS];
@@ -54,14 +55,28 @@ struct engine_product {
     int64_t jobs_at, columns_at, starts_at; /* tables: offsets in scratch; the header is at 0 */
     int64_t shared_bytes;                   /* tables, columns and groups together */
     int64_t worker_bytes;                   /* panels and sums, or rows, of one worker */
-    int64_t sums_at;                        /* in those: engine_tile_sums of a stripe's groups */
+    int64_t sums_at;   /* in those: engine_tile_sums of a stripe's groups, of each side */
+    int64_t halves_at; /* and what waits for its gate: [columns of a group][sides][rows] */
 };
 
 struct engine_product_header {
     int64_t n_jobs, n_groups;
 };
 
+/* The weight and, with a gate, the one beside it. */
+static inline int engine_product_sides(const struct engine_product *p)
+{
+    return p->up ? 2 : 1;
+}
+
+/* Floats of a column of one side, for n_rows rows: panels of 16 rows, or bundles, fill it. */
+static inline int64_t engine_product_half(int64_t n_rows)
+{
+    return engine_round_up(n_rows, 2 * ENGINE_TILE_FLOAT_ROWS);
+}
+
 extern const struct engine_op engine_op_mul_mat;
+extern const struct engine_op engine_op_mul_mat_glu;
 extern const struct engine_op engine_op_mul_mat_id;
 
 /* Jobs with at most this many columns go through gemv, column by column. */

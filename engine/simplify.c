@@ -3,10 +3,12 @@
  *     mul(norm(x), w), mul(rms_norm(x), w)    the norm with a weight
  *     add(norm, b)                            the norm with a bias
  *     mul(unary(gate), up)                    glu(gate, up)
+ *     glu(cols(product), cols(product))       the product with a gate
  * The fused node takes the place and name of the last of its group; the others are left without
  * users, so the plan drops them. Refuses: anything that would change a rounding. Called by graph.c
  * before the plan. */
 #include "engine/graph_internal.h"
+#include "engine/matmul.h"
 #include "engine/ops.h"
 #include <string.h>
 
@@ -18,13 +20,13 @@ static int count_users(const struct engine_graph *g, const struct engine_tensor 
     return users;
 }
 
-/* True when `first` can run at the place of its only user `last`: nobody else wants its result, and
- * nothing in between writes into memory that it reads. */
-static bool can_join(const struct engine_graph *g, const struct engine_tensor *first,
+/* True when `first` can run at the place of `last`: nobody wants its result but its `users`, which
+ * join too, and nothing in between writes into memory that it reads. */
+static bool can_join(const struct engine_graph *g, const struct engine_tensor *first, int users,
                      const struct engine_tensor *last)
 {
     int from = engine_graph_index(g, first), to = engine_graph_index(g, last);
-    if (from < 0 || first->is_output || count_users(g, first) != 1) return false;
+    if (from < 0 || first->is_output || count_users(g, first) != users) return false;
     for (int i = from + 1; i < to; i++) {
         const struct engine_tensor *t = &g->tensors[i];
         if (t->view_of && !t->op->is_view) return false;
@@ -48,18 +50,52 @@ static bool is_norm(const struct engine_tensor *t)
     return t->op == &engine_op_norm || t->op == &engine_op_rms_norm;
 }
 
+/* Whether t is n columns of p's rows, from `first` on. */
+static bool is_columns(const struct engine_tensor *t, const struct engine_tensor *p, int64_t first,
+                       int64_t n)
+{
+    return t->op == &engine_op_view && t->src[0] == p && t->ne[0] == n && t->ne[1] == p->ne[1] &&
+           t->ne[2] == p->ne[2] && t->ne[3] == p->ne[3] &&
+           memcmp(t->nb, p->nb, sizeof t->nb) == 0 && t->view_offset == first * p->nb[0];
+}
+
+/* t = glu(gate, up) of the columns that p, a product of two weights, has from each: becomes one
+ * product with a gate. Not for one or two columns, where weights are read in long streams and
+ * little is gained, and not where OpenBLAS may multiply. */
+static void join_gate(struct engine_graph *g, struct engine_tensor *t)
+{
+    struct engine_tensor *gate = t->src[0], *up = t->src[1], *p = gate->src[0];
+    if (!p || p->op != &engine_op_mul_mat || !p->src[2] || p->watch) return;
+    const int64_t n = t->ne[0];
+    struct engine_tensor joined = *t;
+    struct base_error differ = BASE_ERROR_INIT;
+    joined.op = &engine_op_mul_mat_glu;
+    memcpy(joined.src, p->src, sizeof joined.src);
+    if (p->src[3] || !is_columns(gate, p, 0, n) || !is_columns(up, p, n, n) ||
+        !joined.op->shape(&joined, &differ) || !engine_tensor_same_shape(&joined, t) ||
+        engine_tensor_rows(t) <= ENGINE_PRODUCT_GEMV_COLS ||
+        (g->engine->blas && engine_tensor_is(p->src[1], QUANT_F32)) || !can_join(g, p, 2, t) ||
+        !can_join(g, gate, 1, t) || !can_join(g, up, 1, t))
+        return;
+    *t = joined;
+    struct engine_tensor *const left[] = {p, gate, up};
+    for (int i = 0; i < 3; i++) memset(left[i]->src, 0, sizeof left[i]->src);
+}
+
 void engine_graph_simplify(struct engine_graph *g)
 {
     for (int i = 0; i < g->n_tensors; i++) {
         struct engine_tensor *t = &g->tensors[i], *a = t->src[0], *b = t->src[1];
         bool is_mul = t->op == &engine_op_mul, is_add = t->op == &engine_op_add;
-        if ((!is_mul && !is_add) || !can_join(g, a, t)) continue;
+        if (t->op == &engine_op_glu) join_gate(g, t);
+        if ((!is_mul && !is_add) || !can_join(g, a, 1, t)) continue;
         if (is_mul && is_norm(a) && !a->src[1] && !a->src[2]) {
             join(a, t, 1, b, a->op);
         } else if (is_add && is_norm(a) && !a->src[2]) {
             join(a, t, 2, b, a->op);
         } else if (is_mul && a->op == &engine_op_unary && engine_tensor_same_shape(a, b)) {
             join(a, t, 1, b, &engine_op_glu);
+            join_gate(g, t);
         }
     }
 }

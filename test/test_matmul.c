@@ -106,13 +106,18 @@ static struct engine_tensor leaf(enum quant_id type, int n_dims, const int64_t *
     return t;
 }
 
-static void run(struct engine_graph *g, struct engine_tensor *out)
+static void run_planned(struct engine_graph *g, struct engine_tensor *out, bool simplify)
 {
     struct base_error err = BASE_ERROR_INIT;
     char text[512];
     if (out) engine_output(g, out);
-    if (!engine_graph_plan(g, true, &err) || !engine_graph_run(g, &err))
+    if (!engine_graph_plan(g, simplify, &err) || !engine_graph_run(g, &err))
         fail_msg("%s", base_error_format(&err, text, sizeof(text)));
+}
+
+static void run(struct engine_graph *g, struct engine_tensor *out)
+{
+    run_planned(g, out, true);
 }
 
 static struct engine_graph *graph(struct engine *e)
@@ -441,6 +446,135 @@ static void test_cat(void **state)
     }
 }
 
+/* ---- Gates ---- */
+
+/* glu(gate x, up x), in one node or, where that is not for it, two. */
+static struct engine_tensor *gated(struct engine_graph *g, struct engine_tensor *gate,
+                                   struct engine_tensor *up, struct engine_tensor *x)
+{
+    struct engine_tensor *const both[] = {gate, up};
+    struct engine_tensor *all = engine_mul_mat_cat(g, both, 2, x);
+    const int64_t n = gate->ne[1], n_up = up->ne[1];
+    return engine_glu(g, engine_cols(g, all, 0, n), engine_cols(g, all, n, n_up), ENGINE_GELU);
+}
+
+static void check_gate(const struct quant_type *type, struct engine *e, int *round)
+{
+    static struct bench b;
+    static const int64_t cols[] = {1, 2, 3, 8, 9, 33, MAX_COLS};
+    static const int64_t rows[] = {20, 16, 1, 7, 17, 15};
+    struct engine_vec scalar;
+    engine_vec_init(&scalar, QUANT_SCALAR);
+    ++*round;
+    bench_fill(&b, type, short_k(type, *round), *round % 2, (uint64_t)*round);
+    for (int i = 0; i < 7; i++) {
+        const int64_t n = rows[(*round + i) % 6];
+        struct engine_tensor gate = leaf(type->id, 2, (int64_t[]){b.k, n}, b.w);
+        struct engine_tensor up = leaf(type->id, 2, (int64_t[]){b.k, n}, b.w + 20 * b.row_bytes);
+        struct engine_tensor x = leaf(QUANT_F32, 2, (int64_t[]){MAX_K, cols[i]}, b.x);
+        struct engine_graph *g = graph(e);
+        struct engine_tensor *out = gated(g, &gate, &up, engine_cols(g, &x, 0, b.k));
+        run(g, out);
+        assert_int_equal(engine_graph_nodes(g), cols[i] > 2 ? 1 : 2);
+        for (int64_t c = 0; c < cols[i]; c++) {
+            float want[MAX_ROWS];
+            scalar.glu[ENGINE_GELU](n, b.want[c], b.want[c] + 20, want);
+            for (int64_t r = 0; r < n; r++)
+                if (!same_bits(row_of(out, c, 0, 0)[r], want[r]))
+                    fail_msg("%s level %s threads %d k %d columns %d: column %d row %d of %d",
+                             type->name, quant_level_name(e->quant.level), e->options.n_threads,
+                             (int)b.k, (int)cols[i], (int)c, (int)r, (int)n);
+        }
+        engine_graph_free(g);
+    }
+}
+
+static void test_gates(void **state)
+{
+    (void)state;
+    static const int threads[] = {1, 3};
+    for_all_types(check_gate, threads, 2);
+}
+
+/* Chunks of many tiles, stripes, slices, batches: one node gives the bits of two. */
+static void check_long_gate(const struct quant_type *type, struct engine *e, int *round)
+{
+    enum { ROWS = 1111, COLS = 300, BATCHES = 2 };
+    const int64_t k = type->block_len == 256 ? 1280 : 96, cols = ++*round % 2 ? COLS : 20;
+    uint64_t row_bytes, seed = (uint64_t)*round;
+    assert_true(quant_row_bytes(type, (uint64_t)k, &row_bytes));
+    const size_t w_bytes = 2 * BATCHES * ROWS * row_bytes;
+    char *w = calloc(1, w_bytes);
+    float *x = calloc((size_t)(BATCHES * COLS * k), sizeof *x);
+    assert_true(w && x);
+    for (int64_t i = 0; i < BATCHES * COLS * k; i++) x[i] = random_float(&seed);
+    for (int64_t r = 0; r < 2 * BATCHES * ROWS; r++) { /* 8 rows and, in turn, their like */
+        if (r < 8)
+            type->encode(k, x + (4 * r + 1) * k, w + (size_t)r * row_bytes);
+        else
+            memcpy(w + (size_t)r * row_bytes, w + (size_t)(r * 5 % 8) * row_bytes, row_bytes);
+    }
+    const int64_t shape[] = {k, ROWS, BATCHES};
+    struct engine_tensor gate = leaf(type->id, 3, shape, w);
+    struct engine_tensor up = leaf(type->id, 3, shape, w + w_bytes / 2);
+    struct engine_tensor xs = leaf(QUANT_F32, 3, (int64_t[]){k, cols, BATCHES}, x);
+    struct engine_graph *one = graph(e), *two = graph(e);
+    struct engine_tensor *a = gated(one, &gate, &up, &xs), *b = gated(two, &gate, &up, &xs);
+    run_planned(one, a, true);
+    run_planned(two, b, false);
+    assert_int_equal(engine_graph_nodes(one), 1);
+    assert_int_equal(engine_graph_nodes(two), 2);
+    for (int64_t c = 0; c < cols * BATCHES; c++)
+        assert_memory_equal(row_of(a, c % cols, c / cols, 0), row_of(b, c % cols, c / cols, 0),
+                            ROWS * sizeof(float));
+    engine_graph_free(one);
+    engine_graph_free(two);
+    free(w);
+    free(x);
+}
+
+static void test_long_gates(void **state)
+{
+    (void)state;
+    for (int level = QUANT_AVX2; level <= (int)quant_level_best(); level++) {
+        for (int wide = 0; wide <= (level >= QUANT_AVX512); wide++) {
+            struct engine *e = engine_at(level, 2);
+            e->quant.wide = wide;
+            static const enum quant_id ids[] = {QUANT_F32,  QUANT_F16,  QUANT_BF16, QUANT_Q4_1,
+                                                QUANT_Q8_0, QUANT_Q2_K, QUANT_Q6_K};
+            int round = wide;
+            for (int i = 0; i < 7; i++) check_long_gate(quant_type_by_id(ids[i]), e, &round);
+            engine_free(e);
+        }
+    }
+}
+
+/* What stays two nodes: sides of different types, the columns of one side only, the product as an
+ * output, more users. */
+static void test_gates_refused(void **state)
+{
+    (void)state;
+    static float data[64 * 8];
+    struct engine *e = engine_at(QUANT_LEVEL_COUNT - 1, 1);
+    struct engine_tensor w = leaf(QUANT_F32, 2, (int64_t[]){32, 6}, data);
+    struct engine_tensor half = leaf(QUANT_F16, 2, (int64_t[]){32, 6}, data);
+    struct engine_tensor x = leaf(QUANT_F32, 2, (int64_t[]){32, 5}, data);
+    for (int what = 0; what < 5; what++) {
+        struct engine_graph *g = graph(e);
+        struct engine_tensor *const both[] = {&w, what == 1 ? &half : &w};
+        struct engine_tensor *all = engine_mul_mat_cat(g, both, 2, &x);
+        struct engine_tensor *gate = engine_cols(g, all, what == 2 ? 6 : 0, 6);
+        struct engine_tensor *up = engine_cols(g, all, 6, 6);
+        if (what == 3) engine_output(g, all);
+        struct engine_tensor *out = engine_glu(g, gate, up, ENGINE_SILU);
+        if (what == 4) out = engine_add(g, out, up);
+        run(g, out);
+        assert_int_equal(engine_graph_nodes(g), what == 0 ? 1 : what == 4 ? 3 : 2);
+        engine_graph_free(g);
+    }
+    engine_free(e);
+}
+
 /* Experts are the rows of one matrix, N each; some ids do not exist. */
 static void check_experts(const struct quant_type *type, struct engine *e, int *round)
 {
@@ -707,13 +841,15 @@ static void test_watch_refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_edges),          cmocka_unit_test(test_extremes),
-        cmocka_unit_test(test_batches),        cmocka_unit_test(test_strides),
-        cmocka_unit_test(test_stripes),        cmocka_unit_test(test_cat),
-        cmocka_unit_test(test_experts),        cmocka_unit_test(test_large),
-        cmocka_unit_test(test_reference),      cmocka_unit_test(test_blas),
-        cmocka_unit_test(test_refusals),       cmocka_unit_test(test_watch),
-        cmocka_unit_test(test_watch_refusals), cmocka_unit_test(test_long_floats),
+        cmocka_unit_test(test_edges),         cmocka_unit_test(test_extremes),
+        cmocka_unit_test(test_batches),       cmocka_unit_test(test_strides),
+        cmocka_unit_test(test_stripes),       cmocka_unit_test(test_cat),
+        cmocka_unit_test(test_gates),         cmocka_unit_test(test_long_gates),
+        cmocka_unit_test(test_gates_refused), cmocka_unit_test(test_experts),
+        cmocka_unit_test(test_large),         cmocka_unit_test(test_reference),
+        cmocka_unit_test(test_blas),          cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_watch),         cmocka_unit_test(test_watch_refusals),
+        cmocka_unit_test(test_long_floats),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
