@@ -1,207 +1,41 @@
 /* test/test_matmul.c: products give, on every output, the bits of the scalar specification
  * (quant_type.dot on scalar activations), whatever the level, threads, rows, columns and route; and
  * scalar itself stays within its error bound of a double-precision reference. */
-#include "test/support.h"
+#include "test/support_product.h"
 
-#include "engine/graph.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_ROWS = 40, MAX_COLS = 64, MAX_K = 768, MAX_ROW_BYTES = MAX_K * 4 };
+/* ---- Edges of tiles and blocks ---- */
 
-/* ---- Random data ---- */
-
-static uint32_t next_random(uint64_t *state)
+static void check_product(struct product_bench *b, struct engine *e, int64_t rows, int64_t cols)
 {
-    *state = *state * 6364136223846793005u + 1442695040888963407u;
-    return (uint32_t)(*state >> 33) ^ (uint32_t)(*state >> 12);
-}
-
-static float random_float(uint64_t *state)
-{
-    return (float)(int32_t)next_random(state) * 0x1p-31f;
-}
-
-/* Columns of all sorts: plain, tiny, huge, zero, with a spike, with a NaN, alternating extremes. */
-static void fill_column(uint64_t *state, float *x, int64_t k, int64_t column)
-{
-    float scale = column % 11 == 3 ? 1e-20f : column % 11 == 5 ? 1e4f : 1.0f;
-    for (int64_t i = 0; i < k; i++) x[i] = random_float(state) * scale;
-    if (column % 11 == 7) memset(x, 0, (size_t)k * sizeof(float));
-    if (column % 11 == 8) x[next_random(state) % k] = 1e6f;
-    if (column % 29 == 9) x[next_random(state) % k] = NAN;
-    for (int64_t i = 0; column % 11 == 10 && i < k; i++) x[i] = i % 2 ? -1.0f : 1.0f;
-}
-
-/* ---- One weight matrix with its specified products ---- */
-
-struct bench {
-    const struct quant_type *type;
-    int64_t k;
-    uint64_t row_bytes;
-    char w[MAX_ROWS * MAX_ROW_BYTES];
-    float x[MAX_COLS][MAX_K];
-    float want[MAX_COLS][MAX_ROWS];
-};
-
-/* Scalar activations of one column; static arrays because the test is one thread. */
-static struct quant_act scalar_act(enum quant_act_kind kind, int64_t k, const float *x)
-{
-    static _Alignas(64) int8_t q[MAX_K + 64];
-    static _Alignas(64) float f[MAX_K], d[MAX_K], s[MAX_K];
-    static _Alignas(64) int16_t sum[MAX_K];
-    static _Alignas(64) uint16_t b[MAX_K + 32];
-    static struct quant_kernels kernels;
-    quant_kernels_init(&kernels, QUANT_SCALAR);
-    memcpy(f, x, (size_t)k * sizeof(float));
-    memset(b, 0, sizeof(b));
-    if (kind == QUANT_ACT_Q8_32) kernels.act_q8_32(k, x, q, d, s, sum);
-    if (kind == QUANT_ACT_Q8_256) kernels.act_q8_256(k, x, q, d, sum);
-    if (kind == QUANT_ACT_BF16) kernels.act_bf16(k, x, b);
-    return (struct quant_act){.f32 = f, .bf16 = b, .q = q, .d = d, .s = s, .sum = sum};
-}
-
-/* Weights encoded from floats, or (raw) any bytes at all: extreme codes, odd scales. */
-static void bench_fill(struct bench *b, const struct quant_type *type, int64_t k, bool raw,
-                       uint64_t seed)
-{
-    b->type = type;
-    b->k = k;
-    assert_true(quant_row_bytes(type, (uint64_t)k, &b->row_bytes));
-    for (int64_t r = 0; r < MAX_ROWS; r++) {
-        float row[MAX_K];
-        char *to = b->w + (size_t)r * b->row_bytes;
-        for (int64_t i = 0; i < k; i++) row[i] = random_float(&seed) * (r == 3 ? 30.0f : 1.0f);
-        type->encode(k, row, to);
-        for (uint64_t i = 0; raw && i < b->row_bytes; i++) to[i] = (char)next_random(&seed);
-    }
-    for (int64_t c = 0; c < MAX_COLS; c++) {
-        fill_column(&seed, b->x[c], k, c);
-        struct quant_act a = scalar_act(type->act, k, b->x[c]);
-        for (int64_t r = 0; r < MAX_ROWS; r++)
-            b->want[c][r] = type->dot(k, b->w + (size_t)r * b->row_bytes, &a);
-    }
-}
-
-/* ---- Running ---- */
-
-static struct engine *engine_at(enum quant_level level, int n_threads)
-{
-    struct base_error err = BASE_ERROR_INIT;
-    struct engine_options options = engine_options_default();
-    options.level = level;
-    options.n_threads = n_threads;
-    struct engine *e = engine_new(&options, &err);
-    assert_non_null(e);
-    return e;
-}
-
-static struct engine_tensor leaf(enum quant_id type, int n_dims, const int64_t *ne, void *data)
-{
-    struct engine_tensor t;
-    struct base_error err = BASE_ERROR_INIT;
-    assert_true(engine_tensor_init(&t, quant_type_by_id(type), n_dims, ne, data, "leaf", &err));
-    return t;
-}
-
-static void run_planned(struct engine_graph *g, struct engine_tensor *out, bool simplify)
-{
-    struct base_error err = BASE_ERROR_INIT;
-    char text[512];
-    if (out) engine_output(g, out);
-    if (!engine_graph_plan(g, simplify, &err) || !engine_graph_run(g, &err))
-        fail_msg("%s", base_error_format(&err, text, sizeof(text)));
-}
-
-static void run(struct engine_graph *g, struct engine_tensor *out)
-{
-    run_planned(g, out, true);
-}
-
-static struct engine_graph *graph(struct engine *e)
-{
-    struct base_error err = BASE_ERROR_INIT;
-    struct engine_graph *g = engine_graph_new(e, 32, &err);
-    assert_non_null(g);
-    return g;
-}
-
-static bool same_bits(float a, float b)
-{
-    return (isnan(a) && isnan(b)) || memcmp(&a, &b, sizeof(a)) == 0;
-}
-
-static void check_row(const struct bench *b, const struct engine *e, const float *got,
-                      int64_t column, int64_t n)
-{
-    for (int64_t r = 0; r < n; r++)
-        if (!same_bits(got[r], b->want[column][r]))
-            fail_msg("%s level %s threads %d k %d column %d row %d: %.9g, not %.9g", b->type->name,
-                     quant_level_name(e->quant.level), e->options.n_threads, (int)b->k, (int)column,
-                     (int)r, got[r], b->want[column][r]);
-}
-
-static const float *row_of(const struct engine_tensor *t, int64_t i1, int64_t i2, int64_t i3)
-{
-    return (const float *)(t->data + i1 * t->nb[1] + i2 * t->nb[2] + i3 * t->nb[3]);
-}
-
-static void check_product(struct bench *b, struct engine *e, int64_t rows, int64_t cols)
-{
-    struct engine_tensor w = leaf(b->type->id, 2, (int64_t[]){b->k, rows}, b->w);
-    struct engine_tensor x = leaf(QUANT_F32, 2, (int64_t[]){MAX_K, cols}, b->x);
-    struct engine_graph *g = graph(e);
+    struct engine_tensor w = product_leaf(b->type->id, 2, (int64_t[]){b->k, rows}, b->w);
+    struct engine_tensor x = product_leaf(QUANT_F32, 2, (int64_t[]){PRODUCT_MAX_K, cols}, b->x);
+    struct engine_graph *g = product_graph(e);
     struct engine_tensor *out = engine_mul_mat(g, &w, engine_cols(g, &x, 0, b->k));
-    run(g, out);
-    for (int64_t c = 0; c < cols; c++) check_row(b, e, row_of(out, c, 0, 0), c, rows);
+    product_run(g, out);
+    for (int64_t c = 0; c < cols; c++) product_check(b, e, product_row(out, c, 0, 0), c, rows);
     engine_graph_free(g);
-}
-
-/* Short rows: the edges of tiles and blocks. */
-static int64_t short_k(const struct quant_type *type, int i)
-{
-    static const int64_t floats[] = {1, 7, 16, 31, 33, 100, 576};
-    return type->block_len == 1 ? floats[i % 7] : type->block_len * (1 + i % 3);
-}
-
-static void for_all_types(void (*check)(const struct quant_type *, struct engine *, int *),
-                          const int *threads, int n_threads)
-{
-    for (int level = 0; level <= (int)quant_level_best(); level++) {
-        for (int i = 0; i < n_threads; i++) {
-            struct engine *e = engine_at(level, threads[i]);
-            int round = level * 7 + i;
-            for (int wide = 0; wide <= (level >= QUANT_AVX512); wide++) {
-                /* As other processors of this level are, and want to be asked. */
-                e->quant.wide = wide;
-                e->quant.asking.together = (wide + i) % 2;
-                for (uint32_t id = 0; id < QUANT_ID_COUNT; id++) {
-                    const struct quant_type *type = quant_type_by_id(id);
-                    if (type && type->act != QUANT_ACT_NONE) check(type, e, &round);
-                }
-            }
-            engine_free(e);
-        }
-    }
 }
 
 static void check_edges(const struct quant_type *type, struct engine *e, int *round)
 {
-    static struct bench b;
+    static struct product_bench b;
     static const int64_t rows[] = {1, 16, 40, 2, 15, 17, 33, 3};
     ++*round;
-    bench_fill(&b, type, short_k(type, *round), *round % 2, (uint64_t)*round);
+    product_fill(&b, type, product_short_k(type, *round), *round % 2, (uint64_t)*round);
     for (int64_t cols = 1; cols <= 18; cols++)
-        check_product(&b, e, rows[(*round + cols) % 8], cols == 18 ? MAX_COLS : cols);
+        check_product(&b, e, rows[(*round + cols) % 8], cols == 18 ? PRODUCT_MAX_COLS : cols);
 }
 
 static void test_edges(void **state)
 {
     (void)state;
     static const int threads[] = {1, 2, 3, 7};
-    for_all_types(check_edges, threads, 4);
+    product_for_all(check_edges, threads, 4);
 }
 
 /* ---- Sums as large as they get ---- */
@@ -209,25 +43,29 @@ static void test_edges(void **state)
 /* Rows of equal weights, so that codes are the largest or the smallest; columns of equal q beside
  * one of 127, from such whose sums over a sub-block fit 16 bits to such whose do not. Columns that
  * are multiplied together have the same q: the largest of them decides for all. */
-enum { EXTREME_ROWS = 17, EXTREME_STEP = 3, EXTREME_FILLS = 128 / EXTREME_STEP / (MAX_COLS / 8) };
+enum {
+    EXTREME_ROWS = 17,
+    EXTREME_STEP = 3,
+    EXTREME_FILLS = 128 / EXTREME_STEP / (PRODUCT_MAX_COLS / 8)
+};
 
-static void fill_extremes(struct bench *b, const struct quant_type *type, int fill)
+static void fill_extremes(struct product_bench *b, const struct quant_type *type, int fill)
 {
     b->type = type;
     b->k = 2 * type->block_len;
     assert_true(quant_row_bytes(type, (uint64_t)b->k, &b->row_bytes));
     for (int64_t r = 0; r < EXTREME_ROWS; r++) {
-        float row[MAX_K];
+        float row[PRODUCT_MAX_K];
         for (int64_t i = 0; i < b->k; i++) row[i] = (r % 2 ? -1.0f : 1.0f) * (float)(r + 1);
         type->encode(b->k, row, b->w + (size_t)r * b->row_bytes);
     }
-    for (int64_t c = 0; c < MAX_COLS; c++) {
+    for (int64_t c = 0; c < PRODUCT_MAX_COLS; c++) {
         for (int64_t i = 0; i < b->k; i++) {
-            const int64_t most = EXTREME_STEP * (fill * (MAX_COLS / 8) + c / 8) + 1;
+            const int64_t most = EXTREME_STEP * (fill * (PRODUCT_MAX_COLS / 8) + c / 8) + 1;
             const float q = i % type->block_len == 0 ? 127.0f : (float)most;
             b->x[c][i] = c % 3 == 0 || (c % 3 == 1 && i / 16 % 2) ? q : -q;
         }
-        struct quant_act a = scalar_act(type->act, b->k, b->x[c]);
+        struct quant_act a = product_act(type->act, b->k, b->x[c]);
         for (int64_t r = 0; r < EXTREME_ROWS; r++)
             b->want[c][r] = type->dot(b->k, b->w + (size_t)r * b->row_bytes, &a);
     }
@@ -235,12 +73,12 @@ static void fill_extremes(struct bench *b, const struct quant_type *type, int fi
 
 static void check_extremes(const struct quant_type *type, struct engine *e, int *round)
 {
-    static struct bench b;
+    static struct product_bench b;
     (void)round;
     if (type->act != QUANT_ACT_Q8_32 && type->act != QUANT_ACT_Q8_256) return;
     for (int fill = 0; fill < EXTREME_FILLS; fill++) {
         fill_extremes(&b, type, fill);
-        check_product(&b, e, EXTREME_ROWS, MAX_COLS);
+        check_product(&b, e, EXTREME_ROWS, PRODUCT_MAX_COLS);
         check_product(&b, e, EXTREME_ROWS, 3);
     }
 }
@@ -249,7 +87,7 @@ static void test_extremes(void **state)
 {
     (void)state;
     static const int threads[] = {1};
-    for_all_types(check_extremes, threads, 1);
+    product_for_all(check_extremes, threads, 1);
 }
 
 /* ---- Batches, strides ---- */
@@ -258,26 +96,26 @@ static void test_extremes(void **state)
  * meets w's first. */
 static void check_batches(const struct quant_type *type, struct engine *e, int *round)
 {
-    static struct bench b;
+    static struct product_bench b;
     enum { T = 5, N = 20 };
     ++*round;
-    bench_fill(&b, type, short_k(type, *round), false, (uint64_t)*round);
-    struct engine_tensor w = leaf(type->id, 3, (int64_t[]){b.k, N, 2}, b.w);
+    product_fill(&b, type, product_short_k(type, *round), false, (uint64_t)*round);
+    struct engine_tensor w = product_leaf(type->id, 3, (int64_t[]){b.k, N, 2}, b.w);
     /* Column (t, h, s) of x is row (s * T + t) * 4 + h of b.x: heads inside tokens. */
-    struct engine_tensor x = leaf(QUANT_F32, 4, (int64_t[]){MAX_K, 4, T, 2}, b.x);
-    struct engine_graph *g = graph(e);
-    struct engine_tensor *cut =
-        engine_view(g, &x, 4, (int64_t[]){b.k, 4, T, 2},
-                    (int64_t[]){4, MAX_K * 4, 4 * MAX_K * 4, T * 4 * MAX_K * 4}, 0);
+    struct engine_tensor x = product_leaf(QUANT_F32, 4, (int64_t[]){PRODUCT_MAX_K, 4, T, 2}, b.x);
+    struct engine_graph *g = product_graph(e);
+    struct engine_tensor *cut = engine_view(
+        g, &x, 4, (int64_t[]){b.k, 4, T, 2},
+        (int64_t[]){4, PRODUCT_MAX_K * 4, 4 * PRODUCT_MAX_K * 4, T * 4 * PRODUCT_MAX_K * 4}, 0);
     struct engine_tensor *out = engine_mul_mat(g, &w, engine_permute(g, cut, 0, 2, 1, 3));
-    run(g, out);
+    product_run(g, out);
     for (int s = 0; s < 2; s++)
         for (int h = 0; h < 4; h++)
             for (int t = 0; t < T; t++) {
-                const float *got = row_of(out, t, h, s);
+                const float *got = product_row(out, t, h, s);
                 const float *want = b.want[(s * T + t) * 4 + h] + h / 2 * N;
                 for (int r = 0; r < N; r++)
-                    if (!same_bits(got[r], want[r]))
+                    if (!product_same(got[r], want[r]))
                         fail_msg("%s %s batch %d head %d token %d row %d: %.9g, not %.9g",
                                  type->name, quant_level_name(e->quant.level), s, h, t, r, got[r],
                                  want[r]);
@@ -289,29 +127,29 @@ static void test_batches(void **state)
 {
     (void)state;
     static const int threads[] = {1, 3};
-    for_all_types(check_batches, threads, 2);
+    product_for_all(check_batches, threads, 2);
 }
 
 /* x transposed: its elements lie far apart. w: every second row of a matrix. */
 static void test_strides(void **state)
 {
     (void)state;
-    static struct bench b;
-    static float transposed[MAX_K][7];
-    struct engine *e = engine_at(QUANT_LEVEL_COUNT - 1, 2);
-    bench_fill(&b, quant_type_by_id(QUANT_F16), 100, false, 5);
+    static struct product_bench b;
+    static float transposed[PRODUCT_MAX_K][7];
+    struct engine *e = product_engine(QUANT_LEVEL_COUNT - 1, 2);
+    product_fill(&b, quant_type_by_id(QUANT_F16), 100, false, 5);
     for (int c = 0; c < 7; c++)
         for (int i = 0; i < 100; i++) transposed[i][c] = b.x[c][i];
-    struct engine_tensor x = leaf(QUANT_F32, 2, (int64_t[]){7, 100}, transposed);
-    struct engine_tensor w = leaf(QUANT_F16, 2, (int64_t[]){100, MAX_ROWS}, b.w);
-    struct engine_graph *g = graph(e);
+    struct engine_tensor x = product_leaf(QUANT_F32, 2, (int64_t[]){7, 100}, transposed);
+    struct engine_tensor w = product_leaf(QUANT_F16, 2, (int64_t[]){100, PRODUCT_MAX_ROWS}, b.w);
+    struct engine_graph *g = product_graph(e);
     struct engine_tensor *half =
-        engine_view(g, &w, 2, (int64_t[]){100, MAX_ROWS / 2}, (int64_t[]){2, 400}, 0);
+        engine_view(g, &w, 2, (int64_t[]){100, PRODUCT_MAX_ROWS / 2}, (int64_t[]){2, 400}, 0);
     struct engine_tensor *out = engine_mul_mat(g, half, engine_transpose(g, &x));
-    run(g, out);
+    product_run(g, out);
     for (int c = 0; c < 7; c++)
-        for (int r = 0; r < MAX_ROWS / 2; r++)
-            assert_true(same_bits(row_of(out, c, 0, 0)[r], b.want[c][2 * r]));
+        for (int r = 0; r < PRODUCT_MAX_ROWS / 2; r++)
+            assert_true(product_same(product_row(out, c, 0, 0)[r], b.want[c][2 * r]));
     engine_graph_free(g);
     engine_free(e);
 }
@@ -328,25 +166,25 @@ static void check_long(const struct quant_type *type, struct engine *e, int64_t 
     uint64_t seed = (uint64_t)k, row_bytes;
     assert_true(quant_row_bytes(type, (uint64_t)k, &row_bytes));
     for (int r = 0; r < LONG_ROWS; r++) {
-        for (int i = 0; i < k; i++) row[i] = r == 4 ? -6e-8f : random_float(&seed);
+        for (int i = 0; i < k; i++) row[i] = r == 4 ? -6e-8f : product_random(&seed);
         type->encode(k, row, w + (size_t)r * row_bytes);
     }
     for (int c = 0; c < LONG_COLS; c++)
-        for (int i = 0; i < k; i++) x[c][i] = c == 10 ? 1e-44f : random_float(&seed);
-    struct engine_tensor weights = leaf(type->id, 2, (int64_t[]){k, LONG_ROWS}, w);
-    struct engine_tensor columns = leaf(QUANT_F32, 2, (int64_t[]){LONG_K, LONG_COLS}, x);
-    struct engine_graph *g = graph(e);
+        for (int i = 0; i < k; i++) x[c][i] = c == 10 ? 1e-44f : product_random(&seed);
+    struct engine_tensor weights = product_leaf(type->id, 2, (int64_t[]){k, LONG_ROWS}, w);
+    struct engine_tensor columns = product_leaf(QUANT_F32, 2, (int64_t[]){LONG_K, LONG_COLS}, x);
+    struct engine_graph *g = product_graph(e);
     struct engine_tensor *out = engine_mul_mat(g, &weights, engine_cols(g, &columns, 0, k));
-    run(g, out);
+    product_run(g, out);
     for (int c = 0; c < LONG_COLS; c++) {
         memset(halves, 0, sizeof halves);
         e->quant.act_bf16(k, x[c], halves);
         struct quant_act a = {.f32 = x[c], .bf16 = halves};
         for (int r = 0; r < LONG_ROWS; r++)
-            assert_true(
-                same_bits(row_of(out, c, 0, 0)[r], type->dot(k, w + (size_t)r * row_bytes, &a)));
+            assert_true(product_same(product_row(out, c, 0, 0)[r],
+                                     type->dot(k, w + (size_t)r * row_bytes, &a)));
     }
-    if (type->act == QUANT_ACT_F32 && k >= 16) assert_true(signbit(row_of(out, 10, 0, 0)[4]));
+    if (type->act == QUANT_ACT_F32 && k >= 16) assert_true(signbit(product_row(out, 10, 0, 0)[4]));
     engine_graph_free(g);
 }
 
@@ -356,7 +194,7 @@ static void test_long_floats(void **state)
     static const int64_t k[] = {5, 40, 1024, 1059, LONG_K};
     static const enum quant_id types[] = {QUANT_F32, QUANT_F16, QUANT_BF16};
     for (int level = 0; level <= (int)quant_level_best(); level++) {
-        struct engine *e = engine_at(level, 2);
+        struct engine *e = product_engine(level, 2);
         for (int i = 0; i < 3; i++)
             for (int j = 0; j < 5; j++) check_long(quant_type_by_id(types[i]), e, k[j]);
         engine_free(e);
@@ -369,17 +207,18 @@ enum { STRIPED_COLS = 523 };
 
 static void check_stripes(enum quant_id id, int n_threads, const float *x, float *out)
 {
-    static struct bench b;
-    struct engine *e = engine_at(QUANT_LEVEL_COUNT - 1, n_threads);
-    bench_fill(&b, quant_type_by_id(id), 256, false, 5);
-    struct engine_tensor w = leaf(id, 2, (int64_t[]){256, MAX_ROWS}, b.w);
+    static struct product_bench b;
+    struct engine *e = product_engine(QUANT_LEVEL_COUNT - 1, n_threads);
+    product_fill(&b, quant_type_by_id(id), 256, false, 5);
+    struct engine_tensor w = product_leaf(id, 2, (int64_t[]){256, PRODUCT_MAX_ROWS}, b.w);
     struct engine_tensor columns =
-        leaf(QUANT_F32, 2, (int64_t[]){256, STRIPED_COLS}, (void *)(uintptr_t)x);
-    struct engine_graph *g = graph(e);
+        product_leaf(QUANT_F32, 2, (int64_t[]){256, STRIPED_COLS}, (void *)(uintptr_t)x);
+    struct engine_graph *g = product_graph(e);
     struct engine_tensor *product = engine_mul_mat(g, &w, &columns);
-    run(g, product);
+    product_run(g, product);
     for (int64_t c = 0; c < STRIPED_COLS; c++)
-        memcpy(out + c * MAX_ROWS, row_of(product, c, 0, 0), MAX_ROWS * sizeof *out);
+        memcpy(out + c * PRODUCT_MAX_ROWS, product_row(product, c, 0, 0),
+               PRODUCT_MAX_ROWS * sizeof *out);
     engine_graph_free(g);
     engine_free(e);
 }
@@ -388,7 +227,8 @@ static void test_stripes(void **state)
 {
     (void)state;
     static const enum quant_id types[] = {QUANT_Q4_1, QUANT_Q4_K, QUANT_F16, QUANT_BF16};
-    static float x[STRIPED_COLS * 256], want[STRIPED_COLS * MAX_ROWS], got[STRIPED_COLS * MAX_ROWS];
+    static float x[STRIPED_COLS * 256], want[STRIPED_COLS * PRODUCT_MAX_ROWS],
+        got[STRIPED_COLS * PRODUCT_MAX_ROWS];
     for (int i = 0; i < STRIPED_COLS * 256; i++) x[i] = sinf((float)(i * 37 % 1001));
     for (int t = 0; t < 4; t++) {
         check_stripes(types[t], 1, x, want);
@@ -406,31 +246,31 @@ static const enum quant_id cat_types[4] = {QUANT_F32, QUANT_Q4_1, QUANT_Q8_0, QU
 
 static void check_cat(struct engine *e, int64_t cols)
 {
-    static struct bench b[4];
+    static struct product_bench b[4];
     static const int64_t rows[4] = {17, 40, 1, 16};
     struct engine_tensor w[4], *at[4];
     int n = 0;
     for (int i = 0; i < 4; i++) {
         const struct quant_type *type = quant_type_by_id(cat_types[i]);
         if (!type || type->act == QUANT_ACT_NONE) continue;
-        bench_fill(&b[n], type, 96, false, 77);
+        product_fill(&b[n], type, 96, false, 77);
         memcpy(b[n].x, b[0].x, sizeof(b[n].x));
-        w[n] = leaf(type->id, 2, (int64_t[]){96, rows[n]}, b[n].w);
+        w[n] = product_leaf(type->id, 2, (int64_t[]){96, rows[n]}, b[n].w);
         at[n] = &w[n];
-        for (int64_t c = 0; c < MAX_COLS; c++) {
-            struct quant_act a = scalar_act(type->act, 96, b[n].x[c]);
-            for (int64_t r = 0; r < MAX_ROWS; r++)
+        for (int64_t c = 0; c < PRODUCT_MAX_COLS; c++) {
+            struct quant_act a = product_act(type->act, 96, b[n].x[c]);
+            for (int64_t r = 0; r < PRODUCT_MAX_ROWS; r++)
                 b[n].want[c][r] = type->dot(96, b[n].w + (size_t)r * b[n].row_bytes, &a);
         }
         n++;
     }
-    struct engine_tensor x = leaf(QUANT_F32, 2, (int64_t[]){MAX_K, cols}, b[0].x);
-    struct engine_graph *g = graph(e);
+    struct engine_tensor x = product_leaf(QUANT_F32, 2, (int64_t[]){PRODUCT_MAX_K, cols}, b[0].x);
+    struct engine_graph *g = product_graph(e);
     struct engine_tensor *out = engine_mul_mat_cat(g, at, n, engine_cols(g, &x, 0, 96));
-    run(g, out);
+    product_run(g, out);
     for (int64_t c = 0; c < cols; c++)
         for (int64_t i = 0, column = 0; i < n; column += rows[i++])
-            check_row(&b[i], e, row_of(out, c, 0, 0) + column, c, rows[i]);
+            product_check(&b[i], e, product_row(out, c, 0, 0) + column, c, rows[i]);
     engine_graph_free(g);
 }
 
@@ -438,7 +278,7 @@ static void test_cat(void **state)
 {
     (void)state;
     for (int threads = 1; threads <= 3; threads++) {
-        struct engine *e = engine_at(QUANT_LEVEL_COUNT - 1, threads);
+        struct engine *e = product_engine(QUANT_LEVEL_COUNT - 1, threads);
         check_cat(e, 1);
         check_cat(e, 3);
         check_cat(e, 64);
@@ -446,163 +286,36 @@ static void test_cat(void **state)
     }
 }
 
-/* ---- Gates ---- */
-
-/* glu(gate x, up x), in one node or, where that is not for it, two. */
-static struct engine_tensor *gated(struct engine_graph *g, struct engine_tensor *gate,
-                                   struct engine_tensor *up, struct engine_tensor *x)
-{
-    struct engine_tensor *const both[] = {gate, up};
-    struct engine_tensor *all = engine_mul_mat_cat(g, both, 2, x);
-    const int64_t n = gate->ne[1], n_up = up->ne[1];
-    return engine_glu(g, engine_cols(g, all, 0, n), engine_cols(g, all, n, n_up), ENGINE_GELU);
-}
-
-static void check_gate(const struct quant_type *type, struct engine *e, int *round)
-{
-    static struct bench b;
-    static const int64_t cols[] = {1, 2, 3, 8, 9, 33, MAX_COLS};
-    static const int64_t rows[] = {20, 16, 1, 7, 17, 15};
-    struct engine_vec scalar;
-    engine_vec_init(&scalar, QUANT_SCALAR);
-    ++*round;
-    bench_fill(&b, type, short_k(type, *round), *round % 2, (uint64_t)*round);
-    for (int i = 0; i < 7; i++) {
-        const int64_t n = rows[(*round + i) % 6];
-        struct engine_tensor gate = leaf(type->id, 2, (int64_t[]){b.k, n}, b.w);
-        struct engine_tensor up = leaf(type->id, 2, (int64_t[]){b.k, n}, b.w + 20 * b.row_bytes);
-        struct engine_tensor x = leaf(QUANT_F32, 2, (int64_t[]){MAX_K, cols[i]}, b.x);
-        struct engine_graph *g = graph(e);
-        struct engine_tensor *out = gated(g, &gate, &up, engine_cols(g, &x, 0, b.k));
-        run(g, out);
-        assert_int_equal(engine_graph_nodes(g), cols[i] > 2 ? 1 : 2);
-        for (int64_t c = 0; c < cols[i]; c++) {
-            float want[MAX_ROWS];
-            scalar.glu[ENGINE_GELU](n, b.want[c], b.want[c] + 20, want);
-            for (int64_t r = 0; r < n; r++)
-                if (!same_bits(row_of(out, c, 0, 0)[r], want[r]))
-                    fail_msg("%s level %s threads %d k %d columns %d: column %d row %d of %d",
-                             type->name, quant_level_name(e->quant.level), e->options.n_threads,
-                             (int)b.k, (int)cols[i], (int)c, (int)r, (int)n);
-        }
-        engine_graph_free(g);
-    }
-}
-
-static void test_gates(void **state)
-{
-    (void)state;
-    static const int threads[] = {1, 3};
-    for_all_types(check_gate, threads, 2);
-}
-
-/* Chunks of many tiles, stripes, slices, batches: one node gives the bits of two. */
-static void check_long_gate(const struct quant_type *type, struct engine *e, int *round)
-{
-    enum { ROWS = 1111, COLS = 300, BATCHES = 2 };
-    const int64_t k = type->block_len == 256 ? 1280 : 96, cols = ++*round % 2 ? COLS : 20;
-    uint64_t row_bytes, seed = (uint64_t)*round;
-    assert_true(quant_row_bytes(type, (uint64_t)k, &row_bytes));
-    const size_t w_bytes = 2 * BATCHES * ROWS * row_bytes;
-    char *w = calloc(1, w_bytes);
-    float *x = calloc((size_t)(BATCHES * COLS * k), sizeof *x);
-    assert_true(w && x);
-    for (int64_t i = 0; i < BATCHES * COLS * k; i++) x[i] = random_float(&seed);
-    for (int64_t r = 0; r < 2 * BATCHES * ROWS; r++) { /* 8 rows and, in turn, their like */
-        if (r < 8)
-            type->encode(k, x + (4 * r + 1) * k, w + (size_t)r * row_bytes);
-        else
-            memcpy(w + (size_t)r * row_bytes, w + (size_t)(r * 5 % 8) * row_bytes, row_bytes);
-    }
-    const int64_t shape[] = {k, ROWS, BATCHES};
-    struct engine_tensor gate = leaf(type->id, 3, shape, w);
-    struct engine_tensor up = leaf(type->id, 3, shape, w + w_bytes / 2);
-    struct engine_tensor xs = leaf(QUANT_F32, 3, (int64_t[]){k, cols, BATCHES}, x);
-    struct engine_graph *one = graph(e), *two = graph(e);
-    struct engine_tensor *a = gated(one, &gate, &up, &xs), *b = gated(two, &gate, &up, &xs);
-    run_planned(one, a, true);
-    run_planned(two, b, false);
-    assert_int_equal(engine_graph_nodes(one), 1);
-    assert_int_equal(engine_graph_nodes(two), 2);
-    for (int64_t c = 0; c < cols * BATCHES; c++)
-        assert_memory_equal(row_of(a, c % cols, c / cols, 0), row_of(b, c % cols, c / cols, 0),
-                            ROWS * sizeof(float));
-    engine_graph_free(one);
-    engine_graph_free(two);
-    free(w);
-    free(x);
-}
-
-static void test_long_gates(void **state)
-{
-    (void)state;
-    for (int level = QUANT_AVX2; level <= (int)quant_level_best(); level++) {
-        for (int wide = 0; wide <= (level >= QUANT_AVX512); wide++) {
-            struct engine *e = engine_at(level, 2);
-            e->quant.wide = wide;
-            static const enum quant_id ids[] = {QUANT_F32,  QUANT_F16,  QUANT_BF16, QUANT_Q4_1,
-                                                QUANT_Q8_0, QUANT_Q2_K, QUANT_Q6_K};
-            int round = wide;
-            for (int i = 0; i < 7; i++) check_long_gate(quant_type_by_id(ids[i]), e, &round);
-            engine_free(e);
-        }
-    }
-}
-
-/* What stays two nodes: sides of different types, the columns of one side only, the product as an
- * output, more users. */
-static void test_gates_refused(void **state)
-{
-    (void)state;
-    static float data[64 * 8];
-    struct engine *e = engine_at(QUANT_LEVEL_COUNT - 1, 1);
-    struct engine_tensor w = leaf(QUANT_F32, 2, (int64_t[]){32, 6}, data);
-    struct engine_tensor half = leaf(QUANT_F16, 2, (int64_t[]){32, 6}, data);
-    struct engine_tensor x = leaf(QUANT_F32, 2, (int64_t[]){32, 5}, data);
-    for (int what = 0; what < 5; what++) {
-        struct engine_graph *g = graph(e);
-        struct engine_tensor *const both[] = {&w, what == 1 ? &half : &w};
-        struct engine_tensor *all = engine_mul_mat_cat(g, both, 2, &x);
-        struct engine_tensor *gate = engine_cols(g, all, what == 2 ? 6 : 0, 6);
-        struct engine_tensor *up = engine_cols(g, all, 6, 6);
-        if (what == 3) engine_output(g, all);
-        struct engine_tensor *out = engine_glu(g, gate, up, ENGINE_SILU);
-        if (what == 4) out = engine_add(g, out, up);
-        run(g, out);
-        assert_int_equal(engine_graph_nodes(g), what == 0 ? 1 : what == 4 ? 3 : 2);
-        engine_graph_free(g);
-    }
-    engine_free(e);
-}
-
 /* Experts are the rows of one matrix, N each; some ids do not exist. */
 static void check_experts(const struct quant_type *type, struct engine *e, int *round)
 {
-    static struct bench b;
-    enum { N = 10, X = MAX_ROWS / N, U = 3 };
+    static struct product_bench b;
+    enum { N = 10, X = PRODUCT_MAX_ROWS / N, U = 3 };
     int64_t n_tokens = *round % 3 ? 21 : 1;
     bool one = *round % 2;
     int32_t ids[21][U];
     uint64_t seed = 99;
     ++*round;
-    bench_fill(&b, type, short_k(type, *round), false, (uint64_t)*round);
+    product_fill(&b, type, product_short_k(type, *round), false, (uint64_t)*round);
     for (int t = 0; t < 21; t++)
-        for (int u = 0; u < U; u++) ids[t][u] = (int32_t)(next_random(&seed) % (X + 1)) - t % 2;
-    struct engine_tensor w = leaf(type->id, 3, (int64_t[]){b.k, N, X}, b.w);
-    struct engine_tensor x = leaf(QUANT_F32, 3, (int64_t[]){MAX_K, one ? 1 : U, n_tokens}, b.x);
-    struct engine_tensor which = leaf(QUANT_I32, 2, (int64_t[]){U, n_tokens}, ids);
-    struct engine_graph *g = graph(e);
+        for (int u = 0; u < U; u++)
+            ids[t][u] = (int32_t)(product_random_bits(&seed) % (X + 1)) - t % 2;
+    struct engine_tensor w = product_leaf(type->id, 3, (int64_t[]){b.k, N, X}, b.w);
+    struct engine_tensor x =
+        product_leaf(QUANT_F32, 3, (int64_t[]){PRODUCT_MAX_K, one ? 1 : U, n_tokens}, b.x);
+    struct engine_tensor which = product_leaf(QUANT_I32, 2, (int64_t[]){U, n_tokens}, ids);
+    struct engine_graph *g = product_graph(e);
     struct engine_tensor *out = engine_mul_mat_id(g, &w, engine_cols(g, &x, 0, b.k), &which);
-    run(g, out);
+    product_run(g, out);
     for (int t = 0; t < n_tokens; t++)
         for (int u = 0; u < U; u++)
             for (int r = 0; r < N; r++) {
                 int id = ids[t][u];
                 float want = id >= 0 && id < X ? b.want[one ? t : t * U + u][id * N + r] : NAN;
-                if (!same_bits(row_of(out, u, t, 0)[r], want))
+                if (!product_same(product_row(out, u, t, 0)[r], want))
                     fail_msg("%s %s token %d use %d expert %d row %d: %.9g, not %.9g", type->name,
-                             quant_level_name(e->quant.level), t, u, id, r, row_of(out, u, t, 0)[r],
-                             want);
+                             quant_level_name(e->quant.level), t, u, id, r,
+                             product_row(out, u, t, 0)[r], want);
             }
     engine_graph_free(g);
 }
@@ -611,7 +324,7 @@ static void test_experts(void **state)
 {
     (void)state;
     static const int threads[] = {1, 2, 5};
-    for_all_types(check_experts, threads, 3);
+    product_for_all(check_experts, threads, 3);
 }
 
 /* ---- Long rows, many rows: several chunks and panels per worker ---- */
@@ -629,20 +342,22 @@ static void test_large(void **state)
         char *w = malloc(N * row_bytes);
         float *x = malloc(sizeof(float) * K * T), *row = malloc(sizeof(float) * K);
         for (int64_t r = 0; r < N; r++) {
-            for (int64_t j = 0; j < K; j++) row[j] = random_float(&seed);
+            for (int64_t j = 0; j < K; j++) row[j] = product_random(&seed);
             type->encode(K, row, w + (uint64_t)r * row_bytes);
         }
-        for (int64_t j = 0; j < K * T; j++) x[j] = random_float(&seed);
-        struct engine_tensor wt = leaf(type->id, 2, (int64_t[]){K, N}, w);
-        struct engine_tensor xt = leaf(QUANT_F32, 2, (int64_t[]){K, T}, x);
-        struct engine_tensor one = leaf(QUANT_F32, 2, (int64_t[]){K, 1}, x + K * (T - 1));
-        struct engine *many = engine_at(QUANT_LEVEL_COUNT - 1, 2), *few = engine_at(QUANT_AVX2, 1);
-        struct engine_graph *a = graph(many), *b = graph(few);
+        for (int64_t j = 0; j < K * T; j++) x[j] = product_random(&seed);
+        struct engine_tensor wt = product_leaf(type->id, 2, (int64_t[]){K, N}, w);
+        struct engine_tensor xt = product_leaf(QUANT_F32, 2, (int64_t[]){K, T}, x);
+        struct engine_tensor one = product_leaf(QUANT_F32, 2, (int64_t[]){K, 1}, x + K * (T - 1));
+        struct engine *many = product_engine(QUANT_LEVEL_COUNT - 1, 2),
+                      *few = product_engine(QUANT_AVX2, 1);
+        struct engine_graph *a = product_graph(many), *b = product_graph(few);
         struct engine_tensor *all = engine_mul_mat(a, &wt, &xt),
                              *last = engine_mul_mat(b, &wt, &one);
-        run(a, all);
-        run(b, last);
-        assert_memory_equal(row_of(all, T - 1, 0, 0), row_of(last, 0, 0, 0), N * sizeof(float));
+        product_run(a, all);
+        product_run(b, last);
+        assert_memory_equal(product_row(all, T - 1, 0, 0), product_row(last, 0, 0, 0),
+                            N * sizeof(float));
         engine_graph_free(a);
         engine_graph_free(b);
         engine_free(many);
@@ -658,17 +373,17 @@ static void test_large(void **state)
 static void test_reference(void **state)
 {
     (void)state;
-    static struct bench b;
+    static struct product_bench b;
     static struct quant_kernels kernels;
     quant_kernels_init(&kernels, QUANT_SCALAR);
     for (uint32_t id = 0; id < QUANT_ID_COUNT; id++) {
         const struct quant_type *type = quant_type_by_id(id);
         if (!type || type->act == QUANT_ACT_NONE) continue;
         int64_t block = type->act == QUANT_ACT_Q8_256 ? 256 : 32;
-        bench_fill(&b, type, 512, false, id);
-        for (int c = 0; c < MAX_COLS; c++) {
+        product_fill(&b, type, 512, false, id);
+        for (int c = 0; c < PRODUCT_MAX_COLS; c++) {
             if (c % 29 == 9) continue; /* a NaN */
-            for (int r = 0; r < MAX_ROWS; r++) {
+            for (int r = 0; r < PRODUCT_MAX_ROWS; r++) {
                 float row[512];
                 double want = 0, bound = 0, absolute = 0;
                 kernels.type[id].decode(512, b.w + (size_t)r * b.row_bytes, row);
@@ -715,13 +430,13 @@ static void test_blas(void **state)
     for (int i = 0; i < N * K; i++) weights[i] = (float)(i * 29 % 103) - 51.0f;
     for (int i = 0; i < T * K; i++) columns[i] = (float)(i * 17 % 101) - 50.0f;
     /* Two weights at once, so that rows of results are not side by side. */
-    struct engine_tensor w = leaf(QUANT_F32, 2, (int64_t[]){K, N}, weights);
-    struct engine_tensor one = leaf(QUANT_F32, 2, (int64_t[]){K, 1}, weights + K);
-    struct engine_tensor x = leaf(QUANT_F32, 2, (int64_t[]){K, T}, columns);
+    struct engine_tensor w = product_leaf(QUANT_F32, 2, (int64_t[]){K, N}, weights);
+    struct engine_tensor one = product_leaf(QUANT_F32, 2, (int64_t[]){K, 1}, weights + K);
+    struct engine_tensor x = product_leaf(QUANT_F32, 2, (int64_t[]){K, T}, columns);
     struct engine_tensor *both[] = {&w, &one};
-    struct engine_graph *g = graph(e);
+    struct engine_graph *g = product_graph(e);
     struct engine_tensor *out = engine_mul_mat_cat(g, both, 2, &x);
-    run(g, out);
+    product_run(g, out);
     for (int c = 0; c < T; c += 7)
         for (int r = 0; r < N + 1; r++) {
             const float *row = r < N ? weights + r * K : weights + K;
@@ -730,7 +445,7 @@ static void test_blas(void **state)
                 want += (double)row[i] * columns[c * K + i];
                 absolute += fabs((double)row[i] * columns[c * K + i]);
             }
-            assert_true(fabs(row_of(out, c, 0, 0)[r] - want) <= 1e-5 * absolute);
+            assert_true(fabs(product_row(out, c, 0, 0)[r] - want) <= 1e-5 * absolute);
         }
     engine_graph_free(g);
     engine_free(e);
@@ -742,17 +457,17 @@ static void test_refusals(void **state)
 {
     (void)state;
     static float data[64];
-    struct engine *e = engine_at(QUANT_LEVEL_COUNT - 1, 1);
-    struct engine_tensor w = leaf(QUANT_F32, 2, (int64_t[]){8, 4}, data);
-    struct engine_tensor long_x = leaf(QUANT_F32, 2, (int64_t[]){16, 2}, data);
-    struct engine_tensor ids = leaf(QUANT_I32, 1, (int64_t[]){8}, data);
-    struct engine_tensor batches = leaf(QUANT_F32, 3, (int64_t[]){8, 1, 3}, data);
-    struct engine_tensor two = leaf(QUANT_F32, 3, (int64_t[]){8, 1, 2}, data);
+    struct engine *e = product_engine(QUANT_LEVEL_COUNT - 1, 1);
+    struct engine_tensor w = product_leaf(QUANT_F32, 2, (int64_t[]){8, 4}, data);
+    struct engine_tensor long_x = product_leaf(QUANT_F32, 2, (int64_t[]){16, 2}, data);
+    struct engine_tensor ids = product_leaf(QUANT_I32, 1, (int64_t[]){8}, data);
+    struct engine_tensor batches = product_leaf(QUANT_F32, 3, (int64_t[]){8, 1, 3}, data);
+    struct engine_tensor two = product_leaf(QUANT_F32, 3, (int64_t[]){8, 1, 2}, data);
     struct engine_tensor *bad[][2] = {{&w, &long_x}, {&w, NULL}, {NULL, &w},
                                       {&w, &ids},    {&ids, &w}, {&two, &batches}};
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         struct base_error err = BASE_ERROR_INIT;
-        struct engine_graph *g = graph(e);
+        struct engine_graph *g = product_graph(e);
         assert_null(engine_mul_mat(g, bad[i][0], bad[i][1]));
         assert_false(engine_graph_plan(g, true, &err));
         assert_int_equal(err.code, BASE_MODEL);
@@ -787,19 +502,20 @@ static void look(void *context, int64_t first, int64_t n)
 static void check_watch(const struct quant_type *type, struct engine *e, int *round)
 {
     static struct watcher watcher;
-    static struct bench b;
+    static struct product_bench b;
     static char w_data[WATCHED_ROWS * WATCHED_K * 4];
-    bench_fill(&b, type, WATCHED_K, false, (uint64_t)++ * round);
+    product_fill(&b, type, WATCHED_K, false, (uint64_t)++ * round);
     for (size_t r = 0; r < WATCHED_ROWS; r++)
-        memcpy(w_data + r * b.row_bytes, b.w + r % MAX_ROWS * b.row_bytes, b.row_bytes);
-    struct engine_tensor w = leaf(type->id, 2, (int64_t[]){WATCHED_K, WATCHED_ROWS}, w_data);
-    struct engine_tensor x = leaf(QUANT_F32, 2, (int64_t[]){WATCHED_K, 1}, b.x);
+        memcpy(w_data + r * b.row_bytes, b.w + r % PRODUCT_MAX_ROWS * b.row_bytes, b.row_bytes);
+    struct engine_tensor w =
+        product_leaf(type->id, 2, (int64_t[]){WATCHED_K, WATCHED_ROWS}, w_data);
+    struct engine_tensor x = product_leaf(QUANT_F32, 2, (int64_t[]){WATCHED_K, 1}, b.x);
     struct engine_watch watch = {look, &watcher};
-    struct engine_graph *g = graph(e);
+    struct engine_graph *g = product_graph(e);
     struct engine_tensor *out = engine_mul_mat(g, &w, &x);
     assert_true(engine_graph_watch(out, &watch));
     watcher = (struct watcher){.out = out};
-    run(g, out);
+    product_run(g, out);
     assert_int_equal(watcher.not_whole, 0);
     assert_memory_equal(watcher.seen, out->data, sizeof watcher.seen);
     for (int r = 0; r < WATCHED_ROWS; r++) assert_int_equal(watcher.times[r], 1);
@@ -814,7 +530,7 @@ static void test_watch(void **state)
 {
     (void)state;
     static const int threads[] = {1, 3};
-    for_all_types(check_watch, threads, 2);
+    product_for_all(check_watch, threads, 2);
 }
 
 /* What is not one row of one product is not watched. */
@@ -822,12 +538,12 @@ static void test_watch_refusals(void **state)
 {
     (void)state;
     static float data[64 * 64];
-    struct engine *e = engine_at(QUANT_SCALAR, 1);
-    struct engine_tensor w = leaf(QUANT_F32, 2, (int64_t[]){64, 64}, data);
-    struct engine_tensor one = leaf(QUANT_F32, 2, (int64_t[]){64, 1}, data);
-    struct engine_tensor two = leaf(QUANT_F32, 2, (int64_t[]){64, 2}, data);
+    struct engine *e = product_engine(QUANT_SCALAR, 1);
+    struct engine_tensor w = product_leaf(QUANT_F32, 2, (int64_t[]){64, 64}, data);
+    struct engine_tensor one = product_leaf(QUANT_F32, 2, (int64_t[]){64, 1}, data);
+    struct engine_tensor two = product_leaf(QUANT_F32, 2, (int64_t[]){64, 2}, data);
     struct engine_watch watch = {look, NULL};
-    struct engine_graph *g = graph(e);
+    struct engine_graph *g = product_graph(e);
     assert_false(engine_graph_watch(NULL, &watch));
     assert_false(engine_graph_watch(engine_mul_mat(g, &w, &two), &watch));
     assert_false(engine_graph_watch(
@@ -841,15 +557,13 @@ static void test_watch_refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_edges),         cmocka_unit_test(test_extremes),
-        cmocka_unit_test(test_batches),       cmocka_unit_test(test_strides),
-        cmocka_unit_test(test_stripes),       cmocka_unit_test(test_cat),
-        cmocka_unit_test(test_gates),         cmocka_unit_test(test_long_gates),
-        cmocka_unit_test(test_gates_refused), cmocka_unit_test(test_experts),
-        cmocka_unit_test(test_large),         cmocka_unit_test(test_reference),
-        cmocka_unit_test(test_blas),          cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_watch),         cmocka_unit_test(test_watch_refusals),
-        cmocka_unit_test(test_long_floats),
+        cmocka_unit_test(test_edges),          cmocka_unit_test(test_extremes),
+        cmocka_unit_test(test_batches),        cmocka_unit_test(test_strides),
+        cmocka_unit_test(test_stripes),        cmocka_unit_test(test_cat),
+        cmocka_unit_test(test_experts),        cmocka_unit_test(test_large),
+        cmocka_unit_test(test_reference),      cmocka_unit_test(test_blas),
+        cmocka_unit_test(test_refusals),       cmocka_unit_test(test_watch),
+        cmocka_unit_test(test_watch_refusals), cmocka_unit_test(test_long_floats),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

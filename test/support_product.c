@@ -1,0 +1,157 @@
+/* test/support_product.c: see test/support_product.h. */
+#include "test/support_product.h"
+#include <math.h>
+#include <string.h>
+
+/* ---- Random data ---- */
+
+uint32_t product_random_bits(uint64_t *state)
+{
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(*state >> 33) ^ (uint32_t)(*state >> 12);
+}
+
+float product_random(uint64_t *state)
+{
+    return (float)(int32_t)product_random_bits(state) * 0x1p-31f;
+}
+
+/* Columns of all sorts: plain, tiny, huge, zero, with a spike, with a NaN, alternating extremes. */
+static void fill_column(uint64_t *state, float *x, int64_t k, int64_t column)
+{
+    float scale = column % 11 == 3 ? 1e-20f : column % 11 == 5 ? 1e4f : 1.0f;
+    for (int64_t i = 0; i < k; i++) x[i] = product_random(state) * scale;
+    if (column % 11 == 7) memset(x, 0, (size_t)k * sizeof(float));
+    if (column % 11 == 8) x[product_random_bits(state) % k] = 1e6f;
+    if (column % 29 == 9) x[product_random_bits(state) % k] = NAN;
+    for (int64_t i = 0; column % 11 == 10 && i < k; i++) x[i] = i % 2 ? -1.0f : 1.0f;
+}
+
+/* ---- One weight matrix with its specified products ---- */
+
+struct quant_act product_act(enum quant_act_kind kind, int64_t k, const float *x)
+{
+    static _Alignas(64) int8_t q[PRODUCT_MAX_K + 64];
+    static _Alignas(64) float f[PRODUCT_MAX_K], d[PRODUCT_MAX_K], s[PRODUCT_MAX_K];
+    static _Alignas(64) int16_t sum[PRODUCT_MAX_K];
+    static _Alignas(64) uint16_t b[PRODUCT_MAX_K + 32];
+    static struct quant_kernels kernels;
+    quant_kernels_init(&kernels, QUANT_SCALAR);
+    memcpy(f, x, (size_t)k * sizeof(float));
+    memset(b, 0, sizeof(b));
+    if (kind == QUANT_ACT_Q8_32) kernels.act_q8_32(k, x, q, d, s, sum);
+    if (kind == QUANT_ACT_Q8_256) kernels.act_q8_256(k, x, q, d, sum);
+    if (kind == QUANT_ACT_BF16) kernels.act_bf16(k, x, b);
+    return (struct quant_act){.f32 = f, .bf16 = b, .q = q, .d = d, .s = s, .sum = sum};
+}
+
+void product_fill(struct product_bench *b, const struct quant_type *type, int64_t k, bool raw,
+                  uint64_t seed)
+{
+    b->type = type;
+    b->k = k;
+    assert_true(quant_row_bytes(type, (uint64_t)k, &b->row_bytes));
+    for (int64_t r = 0; r < PRODUCT_MAX_ROWS; r++) {
+        float row[PRODUCT_MAX_K];
+        char *to = b->w + (size_t)r * b->row_bytes;
+        for (int64_t i = 0; i < k; i++) row[i] = product_random(&seed) * (r == 3 ? 30.0f : 1.0f);
+        type->encode(k, row, to);
+        for (uint64_t i = 0; raw && i < b->row_bytes; i++) to[i] = (char)product_random_bits(&seed);
+    }
+    for (int64_t c = 0; c < PRODUCT_MAX_COLS; c++) {
+        fill_column(&seed, b->x[c], k, c);
+        struct quant_act a = product_act(type->act, k, b->x[c]);
+        for (int64_t r = 0; r < PRODUCT_MAX_ROWS; r++)
+            b->want[c][r] = type->dot(k, b->w + (size_t)r * b->row_bytes, &a);
+    }
+}
+
+/* ---- Running ---- */
+
+struct engine *product_engine(enum quant_level level, int n_threads)
+{
+    struct base_error err = BASE_ERROR_INIT;
+    struct engine_options options = engine_options_default();
+    options.level = level;
+    options.n_threads = n_threads;
+    struct engine *e = engine_new(&options, &err);
+    assert_non_null(e);
+    return e;
+}
+
+struct engine_tensor product_leaf(enum quant_id type, int n_dims, const int64_t *ne, void *data)
+{
+    struct engine_tensor t;
+    struct base_error err = BASE_ERROR_INIT;
+    assert_true(engine_tensor_init(&t, quant_type_by_id(type), n_dims, ne, data, "leaf", &err));
+    return t;
+}
+
+void product_plan_and_run(struct engine_graph *g, struct engine_tensor *out, bool simplify)
+{
+    struct base_error err = BASE_ERROR_INIT;
+    char text[512];
+    if (out) engine_output(g, out);
+    if (!engine_graph_plan(g, simplify, &err) || !engine_graph_run(g, &err))
+        fail_msg("%s", base_error_format(&err, text, sizeof(text)));
+}
+
+void product_run(struct engine_graph *g, struct engine_tensor *out)
+{
+    product_plan_and_run(g, out, true);
+}
+
+struct engine_graph *product_graph(struct engine *e)
+{
+    struct base_error err = BASE_ERROR_INIT;
+    struct engine_graph *g = engine_graph_new(e, 32, &err);
+    assert_non_null(g);
+    return g;
+}
+
+bool product_same(float a, float b)
+{
+    return (isnan(a) && isnan(b)) || memcmp(&a, &b, sizeof(a)) == 0;
+}
+
+void product_check(const struct product_bench *b, const struct engine *e, const float *got,
+                   int64_t column, int64_t n)
+{
+    for (int64_t r = 0; r < n; r++)
+        if (!product_same(got[r], b->want[column][r]))
+            fail_msg("%s level %s threads %d k %d column %d row %d: %.9g, not %.9g", b->type->name,
+                     quant_level_name(e->quant.level), e->options.n_threads, (int)b->k, (int)column,
+                     (int)r, got[r], b->want[column][r]);
+}
+
+const float *product_row(const struct engine_tensor *t, int64_t i1, int64_t i2, int64_t i3)
+{
+    return (const float *)(t->data + i1 * t->nb[1] + i2 * t->nb[2] + i3 * t->nb[3]);
+}
+
+int64_t product_short_k(const struct quant_type *type, int i)
+{
+    static const int64_t floats[] = {1, 7, 16, 31, 33, 100, 576};
+    return type->block_len == 1 ? floats[i % 7] : type->block_len * (1 + i % 3);
+}
+
+void product_for_all(void (*check)(const struct quant_type *, struct engine *, int *),
+                     const int *threads, int n_threads)
+{
+    for (int level = 0; level <= (int)quant_level_best(); level++) {
+        for (int i = 0; i < n_threads; i++) {
+            struct engine *e = product_engine(level, threads[i]);
+            int round = level * 7 + i;
+            for (int wide = 0; wide <= (level >= QUANT_AVX512); wide++) {
+                /* As other processors of this level are, and want to be asked. */
+                e->quant.wide = wide;
+                e->quant.asking.together = (wide + i) % 2;
+                for (uint32_t id = 0; id < QUANT_ID_COUNT; id++) {
+                    const struct quant_type *type = quant_type_by_id(id);
+                    if (type && type->act != QUANT_ACT_NONE) check(type, e, &round);
+                }
+            }
+            engine_free(e);
+        }
+    }
+}

@@ -1,0 +1,145 @@
+/* test/test_gate.c: a product with a gate, one node for glu(gate x, up x), gives the bits of the
+ * three, whatever the level, threads, rows, columns and route; and stays apart where it must. */
+#include "test/support_product.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* glu(gate x, up x), in one node or, where that is not for it, two. */
+static struct engine_tensor *gated(struct engine_graph *g, struct engine_tensor *gate,
+                                   struct engine_tensor *up, struct engine_tensor *x)
+{
+    struct engine_tensor *const both[] = {gate, up};
+    struct engine_tensor *all = engine_mul_mat_cat(g, both, 2, x);
+    const int64_t n = gate->ne[1], n_up = up->ne[1];
+    return engine_glu(g, engine_cols(g, all, 0, n), engine_cols(g, all, n, n_up), ENGINE_GELU);
+}
+
+static void check_gate(const struct quant_type *type, struct engine *e, int *round)
+{
+    static struct product_bench b;
+    static const int64_t cols[] = {1, 2, 3, 8, 9, 33, PRODUCT_MAX_COLS};
+    static const int64_t rows[] = {20, 16, 1, 7, 17, 15};
+    struct engine_vec scalar;
+    engine_vec_init(&scalar, QUANT_SCALAR);
+    ++*round;
+    product_fill(&b, type, product_short_k(type, *round), *round % 2, (uint64_t)*round);
+    for (int i = 0; i < 7; i++) {
+        const int64_t n = rows[(*round + i) % 6];
+        struct engine_tensor gate = product_leaf(type->id, 2, (int64_t[]){b.k, n}, b.w);
+        struct engine_tensor up =
+            product_leaf(type->id, 2, (int64_t[]){b.k, n}, b.w + 20 * b.row_bytes);
+        struct engine_tensor x =
+            product_leaf(QUANT_F32, 2, (int64_t[]){PRODUCT_MAX_K, cols[i]}, b.x);
+        struct engine_graph *g = product_graph(e);
+        struct engine_tensor *out = gated(g, &gate, &up, engine_cols(g, &x, 0, b.k));
+        product_run(g, out);
+        assert_int_equal(engine_graph_nodes(g), cols[i] > 2 ? 1 : 2);
+        for (int64_t c = 0; c < cols[i]; c++) {
+            float want[PRODUCT_MAX_ROWS];
+            scalar.glu[ENGINE_GELU](n, b.want[c], b.want[c] + 20, want);
+            for (int64_t r = 0; r < n; r++)
+                if (!product_same(product_row(out, c, 0, 0)[r], want[r]))
+                    fail_msg("%s level %s threads %d k %d columns %d: column %d row %d of %d",
+                             type->name, quant_level_name(e->quant.level), e->options.n_threads,
+                             (int)b.k, (int)cols[i], (int)c, (int)r, (int)n);
+        }
+        engine_graph_free(g);
+    }
+}
+
+static void test_gates(void **state)
+{
+    (void)state;
+    static const int threads[] = {1, 3};
+    product_for_all(check_gate, threads, 2);
+}
+
+/* Chunks of many tiles, stripes, slices, batches: one node gives the bits of two. */
+static void check_long_gate(const struct quant_type *type, struct engine *e, int *round)
+{
+    enum { ROWS = 1111, COLS = 300, BATCHES = 2 };
+    const int64_t k = type->block_len == 256 ? 1280 : 96, cols = ++*round % 2 ? COLS : 20;
+    uint64_t row_bytes, seed = (uint64_t)*round;
+    assert_true(quant_row_bytes(type, (uint64_t)k, &row_bytes));
+    const size_t w_bytes = 2 * BATCHES * ROWS * row_bytes;
+    char *w = calloc(1, w_bytes);
+    float *x = calloc((size_t)(BATCHES * COLS * k), sizeof *x);
+    assert_true(w && x);
+    for (int64_t i = 0; i < BATCHES * COLS * k; i++) x[i] = product_random(&seed);
+    for (int64_t r = 0; r < 2 * BATCHES * ROWS; r++) { /* 8 rows and, in turn, their like */
+        if (r < 8)
+            type->encode(k, x + (4 * r + 1) * k, w + (size_t)r * row_bytes);
+        else
+            memcpy(w + (size_t)r * row_bytes, w + (size_t)(r * 5 % 8) * row_bytes, row_bytes);
+    }
+    const int64_t shape[] = {k, ROWS, BATCHES};
+    struct engine_tensor gate = product_leaf(type->id, 3, shape, w);
+    struct engine_tensor up = product_leaf(type->id, 3, shape, w + w_bytes / 2);
+    struct engine_tensor xs = product_leaf(QUANT_F32, 3, (int64_t[]){k, cols, BATCHES}, x);
+    struct engine_graph *one = product_graph(e), *two = product_graph(e);
+    struct engine_tensor *a = gated(one, &gate, &up, &xs), *b = gated(two, &gate, &up, &xs);
+    product_plan_and_run(one, a, true);
+    product_plan_and_run(two, b, false);
+    assert_int_equal(engine_graph_nodes(one), 1);
+    assert_int_equal(engine_graph_nodes(two), 2);
+    for (int64_t c = 0; c < cols * BATCHES; c++)
+        assert_memory_equal(product_row(a, c % cols, c / cols, 0),
+                            product_row(b, c % cols, c / cols, 0), ROWS * sizeof(float));
+    engine_graph_free(one);
+    engine_graph_free(two);
+    free(w);
+    free(x);
+}
+
+static void test_long_gates(void **state)
+{
+    (void)state;
+    for (int level = QUANT_AVX2; level <= (int)quant_level_best(); level++) {
+        for (int wide = 0; wide <= (level >= QUANT_AVX512); wide++) {
+            struct engine *e = product_engine(level, 2);
+            e->quant.wide = wide;
+            static const enum quant_id ids[] = {QUANT_F32,  QUANT_F16,  QUANT_BF16, QUANT_Q4_1,
+                                                QUANT_Q8_0, QUANT_Q2_K, QUANT_Q6_K};
+            int round = wide;
+            for (int i = 0; i < 7; i++) check_long_gate(quant_type_by_id(ids[i]), e, &round);
+            engine_free(e);
+        }
+    }
+}
+
+/* What stays two nodes: sides of different types, the columns of one side only, the product as an
+ * output, more users. */
+static void test_gates_refused(void **state)
+{
+    (void)state;
+    static float data[64 * 8];
+    struct engine *e = product_engine(QUANT_LEVEL_COUNT - 1, 1);
+    struct engine_tensor w = product_leaf(QUANT_F32, 2, (int64_t[]){32, 6}, data);
+    struct engine_tensor half = product_leaf(QUANT_F16, 2, (int64_t[]){32, 6}, data);
+    struct engine_tensor x = product_leaf(QUANT_F32, 2, (int64_t[]){32, 5}, data);
+    for (int what = 0; what < 5; what++) {
+        struct engine_graph *g = product_graph(e);
+        struct engine_tensor *const both[] = {&w, what == 1 ? &half : &w};
+        struct engine_tensor *all = engine_mul_mat_cat(g, both, 2, &x);
+        struct engine_tensor *gate = engine_cols(g, all, what == 2 ? 6 : 0, 6);
+        struct engine_tensor *up = engine_cols(g, all, 6, 6);
+        if (what == 3) engine_output(g, all);
+        struct engine_tensor *out = engine_glu(g, gate, up, ENGINE_SILU);
+        if (what == 4) out = engine_add(g, out, up);
+        product_run(g, out);
+        assert_int_equal(engine_graph_nodes(g), what == 0 ? 1 : what == 4 ? 3 : 2);
+        engine_graph_free(g);
+    }
+    engine_free(e);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_gates),
+        cmocka_unit_test(test_long_gates),
+        cmocka_unit_test(test_gates_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
