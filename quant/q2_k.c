@@ -68,6 +68,22 @@ QUANT_TARGET_AVX2 static void q2_k_decode_avx2(int64_t k, const void *row, float
     super_decode(&quant_type_q2_k, q2_k_expand, k, row, out);
 }
 
+/* d and minima of rows r .. r + 7; byte j of a lane of four[i] becomes scale 4i + j. */
+SUPER_AVX2 void q2_k_scales_unpack(const void *const row[8], int64_t at, int r,
+                                   struct quant_panel256 *out, __m256i four[4])
+{
+    __m256i v[4];
+    super_rows_load(row, at + (int)sizeof(struct q2_k_block) - 16, v);
+    __m256 dmin = super_halves(_mm256_srli_epi32(v[3], 16));
+    _mm256_storeu_ps(out->d + r, super_halves(v[3]));
+    _mm256_storeu_ps(out->m + r, _mm256_xor_ps(dmin, _mm256_set1_ps(-0.0f)));
+    super_rows_load(row, at, v);
+    for (int i = 0; i < 4; i++) {
+        four[i] = super_bits(v[i], 0, 15);
+        super_pairs_store(super_bits(v[i], 4, 15), r, out->min + 2 * i);
+    }
+}
+
 /* A folded code is at most 3 * 15: both bytes of 16 bits are multiplied by one factor at once. */
 QUANT_TARGET_AVX2 static void q2_k_unpack_avx2(int64_t n_blocks,
                                                const void *const row[QUANT_PANEL_ROWS], void *panel)
@@ -77,16 +93,8 @@ QUANT_TARGET_AVX2 static void q2_k_unpack_avx2(int64_t n_blocks,
         int64_t at = b * (int64_t)sizeof(struct q2_k_block);
         for (int r = 0; r < 16; r += 8) {
             __m256i v[4], fold[16];
-            super_rows_load(row + r, at + (int)sizeof(struct q2_k_block) - 16, v);
-            __m256 dmin = super_halves(_mm256_srli_epi32(v[3], 16));
-            _mm256_storeu_ps(out->d + r, super_halves(v[3]));
-            _mm256_storeu_ps(out->m + r, _mm256_xor_ps(dmin, _mm256_set1_ps(-0.0f)));
-            super_rows_load(row + r, at, v);
-            for (int s = 0; s < 16; s += 4) {
-                __m256i scales = super_bits(v[s / 4], 0, 15);
-                super_folds(scales, fold + s);
-                super_pairs_store(super_bits(v[s / 4], 4, 15), r, out->min + s / 2);
-            }
+            q2_k_scales_unpack(row + r, at, r, out, v);
+            for (int i = 0; i < 4; i++) super_folds(v[i], fold + 4 * i);
             for (int i = 0; i < 16; i += 4) { /* words i .. i + 3 of the 16 words of codes */
                 super_rows_load(row + r, at + (int)offsetof(struct q2_k_block, q) + 4 * i, v);
                 for (int g = 0; g < 4; g++) {
@@ -97,6 +105,31 @@ QUANT_TARGET_AVX2 static void q2_k_unpack_avx2(int64_t n_blocks,
                         _mm256_storeu_si256((__m256i *)to[j][r], code);
                     }
                 }
+            }
+        }
+    }
+}
+
+QUANT_TARGET_AVX512 static void
+q2_k_unpack_avx512(int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS], void *panel)
+{
+    struct quant_panel256 *out = panel;
+    for (int64_t b = 0; b < n_blocks; b++, out++) {
+        int64_t at = b * (int64_t)sizeof(struct q2_k_block);
+        __m256i half[2][4];
+        __m512i fold[16];
+        for (int h = 0; h < 2; h++) q2_k_scales_unpack(row + 8 * h, at, 8 * h, out, half[h]);
+        for (int i = 0; i < 4; i++)
+            super_folds_avx512((__m256i[]){half[0][i], half[1][i]}, fold + 4 * i);
+        for (int i = 0; i < 16; i += 4) { /* words i .. i + 3 of the 16 words of codes */
+            __m512i v[4];
+            super_rows_load_avx512(row, at + (int)offsetof(struct q2_k_block, q) + 4 * i, v);
+            for (int g = 0; g < 4; g++) {
+                uint8_t(*to)[16][4] = out->q + 32 * (i / 8) + 8 * g + i % 8;
+                for (int j = 0; j < 4; j++)
+                    _mm512_storeu_si512(to[j],
+                                        _mm512_mullo_epi16(super_bits_avx512(v[j], 2 * g, 3),
+                                                           fold[i / 8 * 8 + 2 * g + i / 4 % 2]));
             }
         }
     }
@@ -218,7 +251,9 @@ const struct quant_type quant_type_q2_k = {
                             .unpack = q2_k_unpack_avx2,
                             .panel = &q2_k_folded,
                             .gemv = q2_k_gemv_avx2},
-            [QUANT_AVX512] = {.gemv = q2_k_gemv_avx512},
+            [QUANT_AVX512] = {.unpack = q2_k_unpack_avx512,
+                              .panel = &q2_k_folded,
+                              .gemv = q2_k_gemv_avx512},
 #endif
         },
 };

@@ -83,19 +83,6 @@ QUANT_TARGET_AVX2 static void q3_k_decode_avx2(int64_t k, const void *row, float
     super_decode(&quant_type_q3_k, q3_k_expand, k, row, out);
 }
 
-/* A folded code is (scale - 32) * (code - 4) + 127, from 3 (31 * -4) to 255 (-32 * -4). Both bytes
- * of 16 bits are multiplied by one factor at once: a borrow between them is paid back by what is
- * added then, 127 - 4 * (scale - 32) to each. */
-enum { Q3_K_FOLDED_OFFSET = 127 };
-
-SUPER_AVX2 __m256i q3_k_fold(__m256i code, __m256i scale)
-{
-    __m256i add =
-        _mm256_sub_epi16(_mm256_set1_epi16(Q3_K_FOLDED_OFFSET), _mm256_slli_epi16(scale, 2));
-    add = _mm256_add_epi16(add, _mm256_slli_epi16(add, 8));
-    return _mm256_add_epi16(_mm256_mullo_epi16(code, scale), add);
-}
-
 /* Of eight rows: returns d; byte j of a lane of four[i] is scale 4i + j, less 32. */
 SUPER_AVX2 __m256 q3_k_scales_load(const void *const row[8], int64_t at, __m256i four[4])
 {
@@ -112,22 +99,18 @@ SUPER_AVX2 __m256 q3_k_scales_load(const void *const row[8], int64_t at, __m256i
     return super_halves(_mm256_srli_epi32(v[3], 16));
 }
 
-SUPER_AVX2 void q3_k_unpack_x86(bool folded, int64_t n_blocks,
-                                const void *const row[QUANT_PANEL_ROWS], void *panel)
+QUANT_TARGET_AVX2 static void q3_k_unpack_avx2(int64_t n_blocks,
+                                               const void *const row[QUANT_PANEL_ROWS], void *panel)
 {
     struct quant_panel256 *out = panel;
     for (int64_t b = 0; b < n_blocks; b++, out++) {
         int64_t at = b * (int64_t)sizeof(struct q3_k_block);
         for (int r = 0; r < 16; r += 8) {
-            __m256i four[4], fold[16];
+            __m256i four[4];
             _mm256_storeu_ps(out->d + r, q3_k_scales_load(row + r, at, four));
             _mm256_storeu_ps(out->m + r, _mm256_setzero_ps());
-            for (int s = 0; s < 16; s += 4) {
-                if (folded)
-                    super_folds(four[s / 4], fold + s);
-                else
-                    super_signed_pairs_store(four[s / 4], r, out->scale + s / 2);
-            }
+            for (int s = 0; s < 16; s += 4)
+                super_signed_pairs_store(four[s / 4], r, out->scale + s / 2);
             for (int i = 0; i < 8; i += 4) { /* words i .. i + 3 of each 8 words of codes */
                 __m256i v[2][4], high[4];
                 int words = (int)offsetof(struct q3_k_block, q) + 4 * i;
@@ -138,7 +121,6 @@ SUPER_AVX2 void q3_k_unpack_x86(bool folded, int64_t n_blocks,
                     for (int j = 0; j < 4; j++) {
                         __m256i code = _mm256_or_si256(super_bits(v[s / 4][j], s % 4 * 2, 3),
                                                        super_bits(high[j], s - 2, 4));
-                        if (folded) code = q3_k_fold(code, fold[2 * s + i / 4]);
                         _mm256_storeu_si256((__m256i *)out->q[8 * s + i + j][r], code);
                     }
                 }
@@ -147,16 +129,51 @@ SUPER_AVX2 void q3_k_unpack_x86(bool folded, int64_t n_blocks,
     }
 }
 
-QUANT_TARGET_AVX2 static void q3_k_unpack_avx2(int64_t n_blocks,
-                                               const void *const row[QUANT_PANEL_ROWS], void *panel)
+/* A folded code is (scale - 32) * (code - 4) + 127, from 3 (31 * -4) to 255 (-32 * -4). Both bytes
+ * of 16 bits are multiplied by one factor at once: a borrow between them is paid back by what is
+ * added then, 127 - 4 * (scale - 32) to each. */
+enum { Q3_K_FOLDED_OFFSET = 127 };
+
+/* What is added, in both bytes, for scales in 16 bits. */
+SUPER_AVX512 __m512i q3_k_add(__m512i scale)
 {
-    q3_k_unpack_x86(false, n_blocks, row, panel);
+    __m512i add =
+        _mm512_sub_epi16(_mm512_set1_epi16(Q3_K_FOLDED_OFFSET), _mm512_slli_epi16(scale, 2));
+    return _mm512_add_epi16(add, _mm512_slli_epi16(add, 8));
 }
 
 QUANT_TARGET_AVX512 static void
 q3_k_unpack_avx512(int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS], void *panel)
 {
-    q3_k_unpack_x86(true, n_blocks, row, panel);
+    struct quant_panel256 *out = panel;
+    for (int64_t b = 0; b < n_blocks; b++, out++) {
+        int64_t at = b * (int64_t)sizeof(struct q3_k_block);
+        __m256i half[2][4];
+        __m512i scale[16];
+        for (int h = 0; h < 2; h++)
+            _mm256_storeu_ps(out->d + 8 * h, q3_k_scales_load(row + 8 * h, at, half[h]));
+        _mm512_storeu_ps(out->m, _mm512_setzero_ps());
+        for (int i = 0; i < 4; i++)
+            super_folds_avx512((__m256i[]){half[0][i], half[1][i]}, scale + 4 * i);
+        for (int i = 0; i < 8; i += 4) { /* words i .. i + 3 of each 8 words of codes */
+            __m512i v[2][4], high[4];
+            int words = (int)offsetof(struct q3_k_block, q) + 4 * i;
+            super_rows_load_avx512(row, at + 4 * i, high);
+            super_rows_load_avx512(row, at + words, v[0]);
+            super_rows_load_avx512(row, at + words + 32, v[1]);
+            for (int s = 0; s < 8; s++) {
+                const __m512i one = scale[2 * s + i / 4], add = q3_k_add(one);
+                for (int j = 0; j < 4; j++) {
+                    __m512i third = s < 2 ? _mm512_slli_epi16(high[j], (unsigned)(2 - s))
+                                          : _mm512_srli_epi16(high[j], (unsigned)(s - 2));
+                    __m512i code =
+                        super_put_bits(third, 4, super_bits_avx512(v[s / 4][j], s % 4 * 2, 3));
+                    code = _mm512_add_epi16(_mm512_mullo_epi16(code, one), add);
+                    _mm512_storeu_si512(out->q[8 * s + i + j], code);
+                }
+            }
+        }
+    }
 }
 
 static const struct quant_panel_form q3_k_folded = {.block = 2,

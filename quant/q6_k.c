@@ -76,6 +76,19 @@ QUANT_TARGET_AVX2 static void q6_k_decode_avx2(int64_t k, const void *row, float
     super_decode(&quant_type_q6_k, q6_k_expand, k, row, out);
 }
 
+/* Scales and d of rows r .. r + 7. */
+SUPER_AVX2 void q6_k_scales_unpack(const void *const row[8], int64_t at, int r,
+                                   struct quant_panel256 *out)
+{
+    __m256i v[4];
+    super_rows_load(row, at + (int)offsetof(struct q6_k_block, scale), v);
+    for (int s = 0; s < 16; s += 4) super_signed_pairs_store(v[s / 4], r, out->scale + s / 2);
+    /* d is in the upper half of the last 4 bytes. */
+    super_rows_load(row, at + (int)sizeof(struct q6_k_block) - 16, v);
+    _mm256_storeu_ps(out->d + r, super_halves(_mm256_srli_epi32(v[3], 16)));
+    _mm256_storeu_ps(out->m + r, _mm256_setzero_ps());
+}
+
 QUANT_TARGET_AVX2 static void q6_k_unpack_avx2(int64_t n_blocks,
                                                const void *const row[QUANT_PANEL_ROWS], void *panel)
 {
@@ -83,14 +96,7 @@ QUANT_TARGET_AVX2 static void q6_k_unpack_avx2(int64_t n_blocks,
     for (int64_t b = 0; b < n_blocks; b++, out++) {
         int64_t at = b * (int64_t)sizeof(struct q6_k_block);
         for (int r = 0; r < 16; r += 8) {
-            __m256i v[4];
-            super_rows_load(row + r, at + (int)offsetof(struct q6_k_block, scale), v);
-            for (int s = 0; s < 16; s += 4)
-                super_signed_pairs_store(v[s / 4], r, out->scale + s / 2);
-            /* d is in the upper half of the last 4 bytes. */
-            super_rows_load(row + r, at + (int)sizeof(struct q6_k_block) - 16, v);
-            _mm256_storeu_ps(out->d + r, super_halves(_mm256_srli_epi32(v[3], 16)));
-            _mm256_storeu_ps(out->m + r, _mm256_setzero_ps());
+            q6_k_scales_unpack(row + r, at, r, out);
             for (int i = 0; i < 16; i += 4) { /* words i .. i + 3 of the 16 words of high bits */
                 __m256i high[4], low[2][4];
                 int half = i / 8, word = i % 8;
@@ -104,6 +110,32 @@ QUANT_TARGET_AVX2 static void q6_k_unpack_avx2(int64_t n_blocks,
                         _mm256_storeu_si256((__m256i *)out->q[32 * half + 8 * g + word + j][r],
                                             code);
                     }
+                }
+            }
+        }
+    }
+}
+
+QUANT_TARGET_AVX512 static void
+q6_k_unpack_avx512(int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS], void *panel)
+{
+    struct quant_panel256 *out = panel;
+    for (int64_t b = 0; b < n_blocks; b++, out++) {
+        int64_t at = b * (int64_t)sizeof(struct q6_k_block);
+        for (int r = 0; r < 16; r += 8) q6_k_scales_unpack(row + r, at, r, out);
+        for (int i = 0; i < 16; i += 4) { /* words i .. i + 3 of the 16 words of high bits */
+            __m512i high[4], low[2][4];
+            int half = i / 8, word = i % 8;
+            super_rows_load_avx512(row, at + (int)offsetof(struct q6_k_block, high) + 4 * i, high);
+            super_rows_load_avx512(row, at + 64 * half + 4 * word, low[0]);
+            super_rows_load_avx512(row, at + 64 * half + 32 + 4 * word, low[1]);
+            for (int g = 0; g < 4; g++) {
+                for (int j = 0; j < 4; j++) {
+                    __m512i top = g < 2 ? _mm512_slli_epi16(high[j], (unsigned)(4 - 2 * g))
+                                        : _mm512_srli_epi16(high[j], (unsigned)(2 * g - 4));
+                    __m512i code = super_bits_avx512(low[g % 2][j], g / 2 * 4, 15);
+                    _mm512_storeu_si512(out->q[32 * half + 8 * g + word + j],
+                                        super_put_bits(top, 0x30, code));
                 }
             }
         }
@@ -206,7 +238,7 @@ const struct quant_type quant_type_q6_k = {
             [QUANT_AVX2] = {.decode = q6_k_decode_avx2,
                             .unpack = q6_k_unpack_avx2,
                             .gemv = q6_k_gemv_avx2},
-            [QUANT_AVX512] = {.gemv = q6_k_gemv_avx512},
+            [QUANT_AVX512] = {.unpack = q6_k_unpack_avx512, .gemv = q6_k_gemv_avx512},
 #endif
         },
 };

@@ -71,8 +71,9 @@ SUPER_AVX2 void super_signed_pairs_store(__m256i bytes, int r, int16_t to[2][16]
 SUPER_AVX2 void super_folds(__m256i bytes, __m256i fold[4])
 {
     for (int j = 0; j < 4; j++) {
-        __m256i one = _mm256_srai_epi32(_mm256_slli_epi32(bytes, 24 - 8 * j), 24);
-        fold[j] = _mm256_blend_epi16(one, _mm256_slli_epi32(one, 16), 0xaa);
+        const __m128i four = _mm_setr_epi8(0, 0, 0, 0, 4, 4, 4, 4, 8, 8, 8, 8, 12, 12, 12, 12);
+        __m128i at = _mm_add_epi8(four, _mm_set1_epi8((char)j));
+        fold[j] = _mm256_srai_epi16(_mm256_shuffle_epi8(bytes, _mm256_broadcastsi128_si256(at)), 8);
     }
 }
 
@@ -398,6 +399,17 @@ SUPER_AVX512 void super_rows_load_avx512(const void *const row[16], int64_t offs
     out[1] = _mm512_unpackhi_epi64(a, b);
     out[2] = _mm512_unpacklo_epi64(c, d);
     out[3] = _mm512_unpackhi_epi64(c, d);
+}
+
+/* super_folds for 16 rows, the first eight in `bytes[0]`. */
+SUPER_AVX512 void super_folds_avx512(const __m256i bytes[2], __m512i fold[4])
+{
+    for (int j = 0; j < 4; j++) {
+        const __m128i four = _mm_setr_epi8(0, 0, 0, 0, 4, 4, 4, 4, 8, 8, 8, 8, 12, 12, 12, 12);
+        __m512i at = _mm512_broadcast_i32x4(_mm_add_epi8(four, _mm_set1_epi8((char)j)));
+        __m512i all = _mm512_inserti64x4(_mm512_castsi256_si512(bytes[0]), bytes[1], 1);
+        fold[j] = _mm512_srai_epi16(_mm512_shuffle_epi8(all, at), 8);
+    }
 }
 
 /* (v >> shift) & mask in every byte, shift from 0 to 7. */
