@@ -4,7 +4,8 @@
  * Words: a *column* is one row of x, quantized; a *job* is one weight matrix (of a batch, or an
  * expert) with the columns that meet it; a *chunk* is a run of weight rows of one job that one
  * worker takes, with a *stripe* of the job's columns; a *group* is ENGINE_TILE_COLS interleaved
- * columns of one job. */
+ * columns of one job. A product with a gate has two *sides*: rows of the gate's weight and the same
+ * rows of the other, whose results wait for each other. */
 #ifndef ENGINE_MATMUL_H
 #define ENGINE_MATMUL_H
 

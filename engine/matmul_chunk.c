@@ -56,23 +56,31 @@ static void open_gate(const struct engine_product_run *run, const struct engine_
 static void chunk_by_gemv(const struct engine_product_run *run,
                           const struct engine_product_chunk *c)
 {
-    const int64_t k = run->p->k;
-    const size_t row_bytes = (size_t)c->row_bytes;
     const struct quant_asking asking = run->task->engine->quant.asking;
-    const struct quant_rows rows = {c->w, row_bytes, c->n_rows, c->apart, asking};
     for (int64_t i = 0; i < c->n; i++) {
         struct quant_act a = engine_product_column_act(run, c->type->act, c->columns[i].x_row);
-        for (int side = 0; side < sides_of(c) && !run->p->by_parts; side++) {
+        for (int side = 0; side < sides_of(c); side++) {
             float *out;
             results_at(run, c, i, 1, 0, c->n_rows, side * c->n_rows, &out);
-            quant_gemv(c->kernel, asking, k, side_at(c, side), row_bytes, c->n_rows, &a, out);
+            quant_gemv(c->kernel, asking, run->p->k, side_at(c, side), (size_t)c->row_bytes,
+                       c->n_rows, &a, out);
         }
         open_gate(run, c, i, 1, 0, c->n_rows, c->n_rows);
-        if (!run->p->by_parts) continue;
+    }
+}
+
+/* Rows of each of gemv's streams, and the rest of the weight. */
+static void chunk_by_parts(const struct engine_product_run *run,
+                           const struct engine_product_chunk *c)
+{
+    const struct quant_asking asking = run->task->engine->quant.asking;
+    const struct quant_rows rows = {c->w, (size_t)c->row_bytes, c->n_rows, c->apart, asking};
+    for (int64_t i = 0; i < c->n; i++) {
+        struct quant_act a = engine_product_column_act(run, c->type->act, c->columns[i].x_row);
         float *out = chunk_out(c, i, 0);
-        if (c->n_rows > 0) c->kernel->gemv(k, &rows, &a, out);
-        quant_gemv(c->kernel, asking, k, c->w + c->rest_at * c->row_bytes, row_bytes, c->rest, &a,
-                   out + c->rest_at);
+        if (c->n_rows > 0) c->kernel->gemv(run->p->k, &rows, &a, out);
+        quant_gemv(c->kernel, asking, run->p->k, c->w + c->rest_at * c->row_bytes, rows.row_bytes,
+                   c->rest, &a, out + c->rest_at);
     }
 }
 
@@ -336,7 +344,9 @@ void engine_product_chunk_run(const struct engine_product_run *run,
 {
     enum quant_act_kind kind = c->type->act;
     const struct engine_tile_packed *packed = engine_product_packed(run, kind, c->n);
-    if (c->n <= ENGINE_PRODUCT_GEMV_COLS)
+    if (run->p->by_parts)
+        chunk_by_parts(run, c);
+    else if (c->n <= ENGINE_PRODUCT_GEMV_COLS)
         chunk_by_gemv(run, c);
     else if (packed)
         chunk_by_packed(run, c, packed);

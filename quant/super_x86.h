@@ -1,9 +1,9 @@
 /* quant/super_x86.h: private to quant/: what the x86 kernels of the super-block types share.
  *
- * Unpacking is written on 256-bit vectors and compiled for the level that runs it (for Q4_K and
- * Q5_K with AVX-512 on 512-bit ones): reading 16 rows side by side (`super_rows_load`) turns rows
- * into lanes, so that what follows is the scalar code of one row, for eight rows at a time. One
- * column goes row by row, in a shell for AVX2 and one for AVX-512. */
+ * Unpacking is written on 256-bit vectors, for the codes with AVX-512 on 512-bit ones (not IQ4_XS,
+ * where that gains nothing): reading rows side by side (`super_rows_load`) turns rows into lanes,
+ * so that what follows is the scalar code of one row, for 8 or 16 rows at a time. One column goes
+ * row by row, in a shell for AVX2 and one for AVX-512. */
 #ifndef QUANT_SUPER_X86_H
 #define QUANT_SUPER_X86_H
 
