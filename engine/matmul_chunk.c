@@ -88,14 +88,17 @@ static void chunk_by_parts(const struct engine_product_run *run,
 struct asker {
     const char *at[2];   /* of each side */
     int64_t left, share; /* in bytes, of a side */
+    bool near;           /* as the processor wants single streams */
 };
 
 /* For bytes `from` .. `to` - 1, counted from the chunk's row r on. */
-static struct asker asker_for(const struct engine_product_chunk *c, int64_t r, int64_t from,
+static struct asker asker_for(const struct engine_product_run *run,
+                              const struct engine_product_chunk *c, int64_t r, int64_t from,
                               int64_t to, int64_t n_steps)
 {
     struct asker a = {.left = to - from,
-                      .share = engine_round_up((to - from + n_steps - 1) / n_steps, 64)};
+                      .share = engine_round_up((to - from + n_steps - 1) / n_steps, 64),
+                      .near = run->task->engine->quant.asking.near};
     for (int i = 0; i < sides_of(c); i++) a.at[i] = side_at(c, i) + r * c->row_bytes + from;
     return a;
 }
@@ -104,7 +107,7 @@ static void ask(struct asker *a)
 {
     const int64_t bytes = engine_min(a->left, a->share);
     for (int i = 0; i < 2 && a->at[i]; i++) {
-        quant_prefetch_pages(a->at[i], (size_t)bytes);
+        quant_prefetch_single(a->at[i], (size_t)bytes, a->near);
         a->at[i] += bytes;
     }
     a->left -= bytes;
@@ -228,7 +231,7 @@ static void chunk_by_panels(const struct engine_product_run *run,
                          .half = engine_round_up(n_rows, QUANT_PANEL_ROWS)};
         for (int64_t s = 0; s < act->n_slices; s++) {
             p.slice = engine_product_slice(act, run->p->k, s);
-            p.asker = asker_for(c, r + rows, bytes * s / act->n_slices,
+            p.asker = asker_for(run, c, r + rows, bytes * s / act->n_slices,
                                 bytes * (s + 1) / act->n_slices, unpack_steps(&p) + n_groups);
             unpack_part(&p, run->own);
             for (int64_t i = 0; i < c->n; i += ENGINE_TILE_COLS) {
@@ -267,7 +270,7 @@ static void chunk_by_packed(const struct engine_product_run *run,
     const int64_t per_group = per_side * sides_of(c);
     const int64_t steps = per_group * ((c->n + ENGINE_TILE_COLS - 1) / ENGINE_TILE_COLS);
     const int64_t quarter = (steps + 3) / 4;
-    struct asker asker = asker_for(c, c->n_rows, 0, c->n_rows * c->row_bytes, quarter);
+    struct asker asker = asker_for(run, c, c->n_rows, 0, c->n_rows * c->row_bytes, quarter);
     pack_rows(run, c, packed, half);
     for (int64_t step = 0; step < steps; step++) {
         const int64_t at = step % per_group * ROWS, i = step / per_group * ENGINE_TILE_COLS;

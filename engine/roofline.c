@@ -3,6 +3,7 @@
 #include "base/unroll.h"
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 
 #if defined(__x86_64__)
@@ -17,6 +18,7 @@ enum {
     CLAIMS_PER_THREAD = 200, /* of the multiply loop, per pass */
 };
 #define BUFFER_BYTES ((size_t)256 << 20)
+#define HUGE_PAGE    ((size_t)2 << 20)
 
 static double seconds(void)
 {
@@ -88,12 +90,14 @@ double engine_roofline_bandwidth(struct engine *e, struct base_error *err)
 {
     struct read_job job = {.bytes = BUFFER_BYTES, .read = read_scalar};
     double best = 0;
-    uint64_t *data = malloc(job.bytes);
+    uint64_t *data = aligned_alloc(HUGE_PAGE, job.bytes);
     job.seen = calloc((size_t)engine_pool_threads(e->pool), sizeof *job.seen);
     if (!data || !job.seen) {
         base_fail(err, BASE_NO_MEMORY, "no memory to measure the bandwidth with");
         goto done;
     }
+    /* In huge pages, as weights are where the file lies so, and read fastest. */
+    (void)madvise(data, job.bytes, MADV_HUGEPAGE);
     memset(data, 0x5a, job.bytes); /* pages of its own, not the one zero page */
     job.data = data;
     for (int pass = 0; pass < PASSES; pass++) {
