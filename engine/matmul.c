@@ -1,10 +1,10 @@
 /* engine/matmul.c: products of weights with activations: ops, builders, shapes, scratch.
  *
- * mul_mat and mul_mat_cat: src[0] is x, src[1] .. src[4] are the weights. mul_mat_glu: src[0] is x,
- * src[1] the gate's weight, src[2] that of what it lets through. mul_mat_id: src[0] is x, src[1]
- * the experts, src[2] the ids. Weights are used as they lie (mapped files, views, permuted
- * intermediates): only the elements of one row must be contiguous. How a product runs stands in
- * matmul_run.c; here is what can be known from shapes. */
+ * mul_mat and mul_mat_cat: src[0] is x, src[1] .. src[4] are the weights. mul_mat_id: src[0] is x,
+ * src[1] the experts, src[2] the ids. mul_mat_glu and mul_mat_id_glu: the same with the gate's
+ * weight as src[1], and that of what it lets through as the last source. Weights are used as they
+ * lie (mapped files, views, permuted intermediates): only the elements of one row must be
+ * contiguous. How a product runs stands in matmul_run.c; here is what can be known from shapes. */
 #include "engine/matmul.h"
 #include "base/size.h"
 #include "engine/graph_internal.h"
@@ -90,9 +90,11 @@ static void sources(struct engine_product *p, const struct engine_tensor *dst)
 {
     p->x = dst->src[0];
     p->watched = dst->watch != NULL;
-    bool by_id = dst->op == &engine_op_mul_mat_id, gated = dst->op == &engine_op_mul_mat_glu;
+    const bool id_glu = dst->op == &engine_op_mul_mat_id_glu;
+    const bool gated = id_glu || dst->op == &engine_op_mul_mat_glu;
+    const bool by_id = id_glu || dst->op == &engine_op_mul_mat_id;
     p->ids = by_id ? dst->src[2] : NULL;
-    p->up = gated ? dst->src[2] : NULL;
+    p->up = id_glu ? dst->src[3] : gated ? dst->src[2] : NULL;
     for (int i = 0; i < (by_id || gated ? 1 : ENGINE_PRODUCT_WEIGHTS) && dst->src[i + 1]; i++)
         p->w[p->n_w++] = dst->src[i + 1];
 }
@@ -233,17 +235,6 @@ static bool mul_mat_shape(struct engine_tensor *dst, struct base_error *err)
     return true;
 }
 
-/* One kernel for both sides, row by row. */
-static bool mul_mat_glu_shape(struct engine_tensor *dst, struct base_error *err)
-{
-    const struct engine_tensor *gate = dst->src[1], *up = dst->src[2];
-    if (!mul_mat_shape(dst, err)) return false;
-    if (gate->type != up->type || gate->ne[1] != up->ne[1] || gate->nb[1] != up->nb[1])
-        return engine_shape_fail(dst, err, "the sides differ");
-    dst->ne[0] = gate->ne[1];
-    return true;
-}
-
 static bool mul_mat_id_shape(struct engine_tensor *dst, struct base_error *err)
 {
     const struct engine_tensor *x = dst->src[0], *w = dst->src[1], *ids = dst->src[2];
@@ -260,6 +251,27 @@ static bool mul_mat_id_shape(struct engine_tensor *dst, struct base_error *err)
     return true;
 }
 
+/* One kernel for both sides, row by row. */
+static bool sides_match(struct engine_tensor *dst, const struct engine_tensor *up,
+                        struct base_error *err)
+{
+    const struct engine_tensor *gate = dst->src[1];
+    if (gate->type != up->type || !engine_tensor_same_shape(gate, up) || gate->nb[1] != up->nb[1])
+        return engine_shape_fail(dst, err, "the sides differ");
+    dst->ne[0] = gate->ne[1];
+    return true;
+}
+
+static bool mul_mat_glu_shape(struct engine_tensor *dst, struct base_error *err)
+{
+    return mul_mat_shape(dst, err) && sides_match(dst, dst->src[2], err);
+}
+
+static bool mul_mat_id_glu_shape(struct engine_tensor *dst, struct base_error *err)
+{
+    return mul_mat_id_shape(dst, err) && sides_match(dst, dst->src[3], err);
+}
+
 /* ---- Ops and builders ---- */
 
 const struct engine_op engine_op_mul_mat = {
@@ -267,6 +279,16 @@ const struct engine_op engine_op_mul_mat = {
     .split = ENGINE_SPLIT_OWN,
     .n_src = 2,
     .shape = mul_mat_shape,
+    .scratch = product_scratch,
+    .run = engine_product_run,
+    .work = product_work,
+};
+
+const struct engine_op engine_op_mul_mat_id = {
+    .name = "mul_mat_id",
+    .split = ENGINE_SPLIT_OWN,
+    .n_src = 3,
+    .shape = mul_mat_id_shape,
     .scratch = product_scratch,
     .run = engine_product_run,
     .work = product_work,
@@ -283,11 +305,12 @@ const struct engine_op engine_op_mul_mat_glu = {
     .work = product_work,
 };
 
-const struct engine_op engine_op_mul_mat_id = {
-    .name = "mul_mat_id",
+/* The same. */
+const struct engine_op engine_op_mul_mat_id_glu = {
+    .name = "mul_mat_id_glu",
     .split = ENGINE_SPLIT_OWN,
-    .n_src = 3,
-    .shape = mul_mat_id_shape,
+    .n_src = 4,
+    .shape = mul_mat_id_glu_shape,
     .scratch = product_scratch,
     .run = engine_product_run,
     .work = product_work,

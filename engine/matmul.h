@@ -77,8 +77,8 @@ static inline int64_t engine_product_half(int64_t n_rows)
 }
 
 extern const struct engine_op engine_op_mul_mat;
-extern const struct engine_op engine_op_mul_mat_glu;
 extern const struct engine_op engine_op_mul_mat_id;
+extern const struct engine_op engine_op_mul_mat_glu, engine_op_mul_mat_id_glu;
 
 /* Jobs with at most this many columns go through gemv, column by column. */
 enum { ENGINE_PRODUCT_GEMV_COLS = 2 };

@@ -4,6 +4,7 @@
  *     add(norm, b)                            the norm with a bias
  *     mul(unary(gate), up)                    glu(gate, up)
  *     glu(cols(product), cols(product))       the product with a gate
+ *     glu(product by id, the same by id)      the product by id with a gate
  * The fused node takes the place and name of the last of its group; the others are left without
  * users, so the plan drops them. Refuses: anything that would change a rounding. Called by graph.c
  * before the plan. */
@@ -59,27 +60,57 @@ static bool is_columns(const struct engine_tensor *t, const struct engine_tensor
            memcmp(t->nb, p->nb, sizeof t->nb) == 0 && t->view_offset == first * p->nb[0];
 }
 
-/* t = glu(gate, up) of the columns that p, a product of two weights, has from each: becomes one
- * product with a gate. Not for one or two columns, where weights are read in long streams and
- * little is gained, and not where OpenBLAS may multiply. */
-static void join_gate(struct engine_graph *g, struct engine_tensor *t)
+/* t = glu(gate, up) becomes `op` of `src`, if one kernel serves both sides. Not for one or two
+ * columns, where weights are read in long streams and little is gained. `left` are done with. */
+static void join_gate(struct engine_tensor *t, const struct engine_op *op,
+                      struct engine_tensor *const src[4], struct engine_tensor *const left[3])
 {
-    struct engine_tensor *gate = t->src[0], *up = t->src[1], *p = gate->src[0];
-    if (!p || p->op != &engine_op_mul_mat || !p->src[2] || p->watch) return;
-    const int64_t n = t->ne[0];
     struct engine_tensor joined = *t;
     struct base_error differ = BASE_ERROR_INIT;
-    joined.op = &engine_op_mul_mat_glu;
-    memcpy(joined.src, p->src, sizeof joined.src);
-    if (p->src[3] || !is_columns(gate, p, 0, n) || !is_columns(up, p, n, n) ||
-        !joined.op->shape(&joined, &differ) || !engine_tensor_same_shape(&joined, t) ||
-        engine_tensor_rows(t) <= ENGINE_PRODUCT_GEMV_COLS ||
-        (g->engine->blas && engine_tensor_is(p->src[1], QUANT_F32)) || !can_join(g, p, 2, t) ||
-        !can_join(g, gate, 1, t) || !can_join(g, up, 1, t))
+    joined.op = op;
+    memset(joined.src, 0, sizeof joined.src);
+    for (int i = 0; i < 4; i++) joined.src[i] = src[i];
+    if (engine_tensor_rows(t) <= ENGINE_PRODUCT_GEMV_COLS || !op->shape(&joined, &differ) ||
+        !engine_tensor_same_shape(&joined, t))
         return;
     *t = joined;
-    struct engine_tensor *const left[] = {p, gate, up};
-    for (int i = 0; i < 3; i++) memset(left[i]->src, 0, sizeof left[i]->src);
+    for (int i = 0; i < 3 && left[i]; i++) memset(left[i]->src, 0, sizeof left[i]->src);
+}
+
+/* Gate and up are the columns that p, a product of two weights, has from each. Not where OpenBLAS
+ * may multiply. */
+static void join_columns(struct engine_graph *g, struct engine_tensor *t)
+{
+    struct engine_tensor *gate = t->src[0], *up = t->src[1], *p = gate->src[0];
+    const int64_t n = t->ne[0];
+    if (!p || p->op != &engine_op_mul_mat || !p->src[2] || p->src[3] || p->watch ||
+        (g->engine->blas && engine_tensor_is(p->src[1], QUANT_F32)) || !is_columns(gate, p, 0, n) ||
+        !is_columns(up, p, n, n) || !can_join(g, p, 2, t) || !can_join(g, gate, 1, t) ||
+        !can_join(g, up, 1, t))
+        return;
+    join_gate(t, &engine_op_mul_mat_glu,
+              (struct engine_tensor *[]){p->src[0], p->src[1], p->src[2], NULL},
+              (struct engine_tensor *[]){p, gate, up});
+}
+
+/* Gate and up are what the same experts make of the same rows. */
+static void join_experts(struct engine_graph *g, struct engine_tensor *t)
+{
+    struct engine_tensor *gate = t->src[0], *up = t->src[1];
+    if (up->op != &engine_op_mul_mat_id || gate->src[0] != up->src[0] ||
+        gate->src[2] != up->src[2] || !can_join(g, gate, 1, t) || !can_join(g, up, 1, t))
+        return;
+    join_gate(t, &engine_op_mul_mat_id_glu,
+              (struct engine_tensor *[]){gate->src[0], gate->src[1], gate->src[2], up->src[1]},
+              (struct engine_tensor *[]){gate, up, NULL});
+}
+
+static void join_glu(struct engine_graph *g, struct engine_tensor *t)
+{
+    if (t->src[0]->op == &engine_op_mul_mat_id)
+        join_experts(g, t);
+    else
+        join_columns(g, t);
 }
 
 void engine_graph_simplify(struct engine_graph *g)
@@ -87,7 +118,7 @@ void engine_graph_simplify(struct engine_graph *g)
     for (int i = 0; i < g->n_tensors; i++) {
         struct engine_tensor *t = &g->tensors[i], *a = t->src[0], *b = t->src[1];
         bool is_mul = t->op == &engine_op_mul, is_add = t->op == &engine_op_add;
-        if (t->op == &engine_op_glu) join_gate(g, t);
+        if (t->op == &engine_op_glu) join_glu(g, t);
         if ((!is_mul && !is_add) || !can_join(g, a, 1, t)) continue;
         if (is_mul && is_norm(a) && !a->src[1] && !a->src[2]) {
             join(a, t, 1, b, a->op);
@@ -95,7 +126,7 @@ void engine_graph_simplify(struct engine_graph *g)
             join(a, t, 2, b, a->op);
         } else if (is_mul && a->op == &engine_op_unary && engine_tensor_same_shape(a, b)) {
             join(a, t, 1, b, &engine_op_glu);
-            join_gate(g, t);
+            join_glu(g, t);
         }
     }
 }

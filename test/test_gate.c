@@ -2,6 +2,7 @@
  * three, whatever the level, threads, rows, columns and route; and stays apart where it must. */
 #include "test/support_product.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -53,6 +54,53 @@ static void test_gates(void **state)
     (void)state;
     static const int threads[] = {1, 3};
     product_for_all(check_gate, threads, 2);
+}
+
+/* Gates are the first rows of experts, what they let through the last; some ids do not exist. */
+static void check_experts(const struct quant_type *type, struct engine *e, int *round)
+{
+    enum { N = 5, X = 4, U = 3, UP = PRODUCT_MAX_ROWS / 2 };
+    static struct product_bench b;
+    const int64_t n_tokens = ++*round % 3 ? 21 : 1;
+    int32_t ids[21][U];
+    uint64_t seed = (uint64_t)*round;
+    struct engine_vec scalar;
+    engine_vec_init(&scalar, QUANT_SCALAR);
+    product_fill(&b, type, product_short_k(type, *round), false, seed);
+    for (int t = 0; t < 21; t++)
+        for (int u = 0; u < U; u++)
+            ids[t][u] = (int32_t)(product_random_bits(&seed) % (X + 1)) - t % 2;
+    const int64_t shape[] = {b.k, N, X};
+    struct engine_tensor gate = product_leaf(type->id, 3, shape, b.w);
+    struct engine_tensor up = product_leaf(type->id, 3, shape, b.w + UP * b.row_bytes);
+    struct engine_tensor x =
+        product_leaf(QUANT_F32, 3, (int64_t[]){PRODUCT_MAX_K, 1, n_tokens}, b.x);
+    struct engine_tensor which = product_leaf(QUANT_I32, 2, (int64_t[]){U, n_tokens}, ids);
+    struct engine_graph *g = product_graph(e);
+    struct engine_tensor *at = engine_cols(g, &x, 0, b.k);
+    struct engine_tensor *out = engine_glu(g, engine_mul_mat_id(g, &gate, at, &which),
+                                           engine_mul_mat_id(g, &up, at, &which), ENGINE_SILU);
+    product_run(g, out);
+    assert_int_equal(engine_graph_nodes(g), 1);
+    for (int64_t t = 0; t < n_tokens; t++) {
+        for (int64_t u = 0; u < U; u++) {
+            const float *got = product_row(out, u, t, 0);
+            const int32_t id = ids[t][u];
+            float want[N];
+            if (id >= 0 && id < X)
+                scalar.glu[ENGINE_SILU](N, b.want[t] + id * N, b.want[t] + UP + id * N, want);
+            for (int r = 0; r < N; r++)
+                assert_true(id >= 0 && id < X ? product_same(got[r], want[r]) : isnan(got[r]));
+        }
+    }
+    engine_graph_free(g);
+}
+
+static void test_gates_of_experts(void **state)
+{
+    (void)state;
+    static const int threads[] = {1, 3};
+    product_for_all(check_experts, threads, 2);
 }
 
 /* Chunks of many tiles, stripes, slices, batches: one node gives the bits of two. */
@@ -138,6 +186,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gates),
+        cmocka_unit_test(test_gates_of_experts),
         cmocka_unit_test(test_long_gates),
         cmocka_unit_test(test_gates_refused),
     };
