@@ -304,39 +304,32 @@ static const float *float_rows(const struct engine_product_run *run,
     return to;
 }
 
-static void chunk_by_floats(const struct engine_product_run *run,
-                            const struct engine_product_chunk *c)
-{
-    int64_t stride[2];
-    const float *w[2];
-    for (int side = 0; side < sides_of(c); side++)
-        w[side] = float_rows(run, c, side_at(c, side), side * c->n_rows, &stride[side]);
-    for (int64_t i = 0; i < c->n; i += ENGINE_TILE_COLS) {
-        const int64_t n_cols = engine_min(ENGINE_TILE_COLS, c->n - i);
-        const float *x[ENGINE_TILE_COLS];
-        float *out[ENGINE_TILE_COLS];
-        for (int64_t j = 0; j < n_cols; j++)
-            x[j] = engine_product_column_act(run, QUANT_ACT_F32, c->columns[i + j].x_row).f32;
-        for (int side = 0; side < sides_of(c); side++) {
-            results_at(run, c, i, n_cols, 0, c->n_rows, side * c->n_rows, out);
-            run->tile->f32(run->p->k, w[side], stride[side], c->n_rows, x, n_cols, out);
-        }
-        open_gate(run, c, i, n_cols, 0, c->n_rows, c->n_rows);
-    }
-}
-
-static void chunk_by_bf16(const struct engine_product_run *run,
+/* Rows as they lie, of BF16, or as floats, by the columns as they lie. */
+static void chunk_by_rows(const struct engine_product_run *run,
                           const struct engine_product_chunk *c)
 {
+    const bool floats = c->type->act == QUANT_ACT_F32;
+    int64_t stride[2];
+    const float *w[2];
+    for (int side = 0; floats && side < sides_of(c); side++)
+        w[side] = float_rows(run, c, side_at(c, side), side * c->n_rows, &stride[side]);
     for (int64_t i = 0; i < c->n; i += ENGINE_TILE_COLS) {
-        const int64_t n_cols = engine_min(ENGINE_TILE_COLS, c->n - i);
-        const uint16_t *x[ENGINE_TILE_COLS];
+        const int64_t n_cols = engine_min(ENGINE_TILE_COLS, c->n - i), k = run->p->k;
+        const float *f32[ENGINE_TILE_COLS];
+        const uint16_t *bf16[ENGINE_TILE_COLS];
         float *out[ENGINE_TILE_COLS];
-        for (int64_t j = 0; j < n_cols; j++)
-            x[j] = engine_product_column_act(run, QUANT_ACT_BF16, c->columns[i + j].x_row).bf16;
+        for (int64_t j = 0; j < n_cols; j++) {
+            struct quant_act a =
+                engine_product_column_act(run, c->type->act, c->columns[i + j].x_row);
+            f32[j] = a.f32;
+            bf16[j] = a.bf16;
+        }
         for (int side = 0; side < sides_of(c); side++) {
             results_at(run, c, i, n_cols, 0, c->n_rows, side * c->n_rows, out);
-            run->tile->bf16(run->p->k, side_at(c, side), c->row_bytes, c->n_rows, x, n_cols, out);
+            if (floats)
+                run->tile->f32(k, w[side], stride[side], c->n_rows, f32, n_cols, out);
+            else
+                run->tile->bf16(k, side_at(c, side), c->row_bytes, c->n_rows, bf16, n_cols, out);
         }
         open_gate(run, c, i, n_cols, 0, c->n_rows, c->n_rows);
     }
@@ -355,10 +348,8 @@ void engine_product_chunk_run(const struct engine_product_run *run,
         chunk_by_packed(run, c, packed);
     else if (!engine_product_by_floats(kind))
         chunk_by_panels(run, c);
-    else if (kind == QUANT_ACT_F32)
-        chunk_by_floats(run, c);
-    else if (run->tile->bf16)
-        chunk_by_bf16(run, c);
+    else if (kind == QUANT_ACT_F32 || run->tile->bf16)
+        chunk_by_rows(run, c);
     else
         chunk_by_gemv(run, c);
 }
