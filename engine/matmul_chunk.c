@@ -120,8 +120,12 @@ static void ask(struct asker *a)
 struct part {
     const struct engine_product_chunk *chunk;
     int64_t row, n_rows, half;
+    int64_t n_places, tile; /* rows of all panels; those that a tile takes at once */
     struct engine_product_slice slice;
-    struct asker asker; /* for what is behind those rows */
+    bool last;           /* of the slices */
+    const char *columns; /* that slice of the chunk's first group, */
+    int64_t group_bytes; /* which the next group's is behind */
+    struct asker asker;  /* for what is behind those rows */
 };
 
 /* Unpacking goes by so many elements of 16 rows. */
@@ -161,16 +165,14 @@ static void unpack_part(struct part *p, char *to)
             to = unpack_panel(p, side_at(c, side) + (p->row + r) * c->row_bytes, p->n_rows - r, to);
 }
 
-/* The part's rows from r on, as many as a tile takes at once, by the group of columns from i on. */
-static void multiply_tile(const struct engine_product_run *run, const struct part *p, int64_t r,
-                          int64_t n_rows, int64_t i)
+/* The part's rows from place `at` on, as many as a tile takes at once, by a group of columns. */
+static void multiply_tile(const struct engine_product_run *run, const struct part *p, int64_t at,
+                          int64_t group)
 {
     const struct engine_product_chunk *c = p->chunk;
-    const enum quant_act_kind kind = c->type->act;
+    const int64_t i = group * ENGINE_TILE_COLS, sides = sides_of(c), panel = at / QUANT_PANEL_ROWS;
     const int64_t panel_bytes = p->slice.n_blocks * engine_product_panel_bytes(c->type);
-    const int64_t panel = r / QUANT_PANEL_ROWS, group = i / ENGINE_TILE_COLS, sides = sides_of(c);
-    const void *w = run->own + panel * panel_bytes;
-    const void *x = engine_product_slice_at(run, kind, c->group + group, p->slice);
+    const void *w = run->own + panel * panel_bytes, *x = p->columns + group * p->group_bytes;
     struct engine_tile_sums *sums = (struct engine_tile_sums *)(run->own + run->p->sums_at);
     /* Stores would wait for pages; with few columns memory is busy with weights. */
     const bool far_apart = run->dst->nb[1] >= QUANT_PAGE && c->n > ENGINE_TILE_COLS;
@@ -178,31 +180,29 @@ static void multiply_tile(const struct engine_product_run *run, const struct par
     const struct engine_tile_to to = {
         .sums = sums + group * sides + panel % sides,
         .first = p->slice.first == 0,
-        .last = (p->slice.first + p->slice.n_blocks) * c->type->block_len == run->p->k,
-        .n_rows = (int)n_rows,
+        .last = p->last,
+        .n_rows = (int)engine_min(p->tile, p->n_places - at),
         .n_cols = (int)engine_min(ENGINE_TILE_COLS, c->n - i),
         .out = out,
     };
-    results_at(run, c, i, to.n_cols, p->row + r, p->half, r, out);
+    if (to.last) results_at(run, c, i, to.n_cols, p->row + at, p->half, at, out);
     for (int j = 0; to.last && far_apart && j < to.n_cols; j++)
-        quant_prefetch_written(chunk_out(c, i + j, p->row + r / sides),
-                               (size_t)(n_rows / sides) * sizeof(float));
-    if (kind == QUANT_ACT_Q8_32)
+        quant_prefetch_written(chunk_out(c, i + j, p->row + at / sides),
+                               (size_t)(to.n_rows / sides) * sizeof(float));
+    if (c->type->act == QUANT_ACT_Q8_32)
         run->tile->panel32(c->kernel->panel, p->slice.n_blocks, w, x, &to);
     else
         run->tile->panel256(c->kernel->panel, p->slice.n_blocks, w, x, &to);
 }
 
 /* All of the part by that group. */
-static void multiply_group(const struct engine_product_run *run, const struct part *p, int64_t i)
+static void multiply_group(const struct engine_product_run *run, const struct part *p,
+                           int64_t group)
 {
     const struct engine_product_chunk *c = p->chunk;
-    const int64_t tile =
-        engine_product_panels(&run->task->engine->quant, c->type) * QUANT_PANEL_ROWS;
-    const int64_t n_rows = c->up ? 2 * p->half : p->n_rows;
-    for (int64_t r = 0; r < n_rows; r += tile)
-        multiply_tile(run, p, r, engine_min(tile, n_rows - r), i);
-    if ((p->slice.first + p->slice.n_blocks) * c->type->block_len == run->p->k)
+    const int64_t i = group * ENGINE_TILE_COLS;
+    for (int64_t at = 0; at < p->n_places; at += p->tile) multiply_tile(run, p, at, group);
+    if (p->last)
         open_gate(run, c, i, engine_min(ENGINE_TILE_COLS, c->n - i), p->row, p->half, p->n_rows);
 }
 
@@ -225,18 +225,24 @@ static void chunk_by_panels(const struct engine_product_run *run,
     const int64_t n_groups = (c->n + ENGINE_TILE_COLS - 1) / ENGINE_TILE_COLS;
     for (int64_t r = 0; r < c->n_rows; r += rows) {
         const int64_t n_rows = engine_min(rows, c->n_rows - r);
+        const int64_t half = engine_round_up(n_rows, QUANT_PANEL_ROWS);
         struct part p = {.chunk = c,
                          .row = r,
                          .n_rows = n_rows,
-                         .half = engine_round_up(n_rows, QUANT_PANEL_ROWS)};
+                         .half = half,
+                         .n_places = c->up ? 2 * half : n_rows,
+                         .tile = n_panels * QUANT_PANEL_ROWS};
         for (int64_t s = 0; s < act->n_slices; s++) {
             p.slice = engine_product_slice(act, run->p->k, s);
+            p.last = s == act->n_slices - 1;
+            p.columns = engine_product_slice_at(run, c->type->act, c->group, p.slice);
+            p.group_bytes = p.slice.n_blocks * act->block_bytes;
             p.asker = asker_for(run, c, r + rows, bytes * s / act->n_slices,
                                 bytes * (s + 1) / act->n_slices, unpack_steps(&p) + n_groups);
             unpack_part(&p, run->own);
-            for (int64_t i = 0; i < c->n; i += ENGINE_TILE_COLS) {
+            for (int64_t group = 0; group < n_groups; group++) {
                 ask(&p.asker);
-                multiply_group(run, &p, i);
+                multiply_group(run, &p, group);
             }
         }
     }
