@@ -143,15 +143,16 @@ static char *unpack_panel(struct part *p, const char *w, int64_t n, char *to)
 {
     const struct quant_type *type = p->chunk->type;
     const int64_t once = UNPACK_ELEMENTS / type->block_len;
+    const char *row[QUANT_PANEL_ROWS];
+    w += p->slice.first * type->block_bytes;
+    for (int64_t i = 0; i < QUANT_PANEL_ROWS; i++)
+        row[i] = w + engine_min(i, n - 1) * p->chunk->row_bytes;
     for (int64_t b = 0; b < p->slice.n_blocks; b += once) {
-        const void *row[QUANT_PANEL_ROWS];
         const int64_t some = engine_min(once, p->slice.n_blocks - b);
-        for (int64_t i = 0; i < QUANT_PANEL_ROWS; i++)
-            row[i] = w + engine_min(i, n - 1) * p->chunk->row_bytes +
-                     (p->slice.first + b) * type->block_bytes;
         ask(&p->asker);
-        p->chunk->kernel->unpack(some, row, to);
+        p->chunk->kernel->unpack(some, (const void *const *)row, to);
         to += some * engine_product_panel_bytes(type);
+        for (int64_t i = 0; i < QUANT_PANEL_ROWS; i++) row[i] += some * type->block_bytes;
     }
     return to;
 }
