@@ -1,6 +1,6 @@
 /* test/test_attention.c: attention against a naive reference in double precision over a table of
  * shapes, and the same bits for every level, number of threads and split of the batch. */
-#include "test/support.h"
+#include "test/support_product.h"
 
 #include "engine/attend.h"
 #include "engine/graph.h"
@@ -254,17 +254,6 @@ static void attend(struct data *d, struct engine *e, int first, int n, float *ou
     attend_over(d, e, false, first, n, out);
 }
 
-static struct engine *engine_at(enum quant_level level, int n_threads)
-{
-    struct base_error err = BASE_ERROR_INIT;
-    struct engine_options options = engine_options_default();
-    options.level = level;
-    options.n_threads = n_threads;
-    struct engine *e = engine_new(&options, &err);
-    assert_non_null(e);
-    return e;
-}
-
 static double nmse(const float *got, const double *want, size_t n)
 {
     double error = 0, power = 0;
@@ -284,7 +273,7 @@ static bool has_types(const struct shape *s)
 static void test_reference(void **state)
 {
     (void)state;
-    struct engine *e = engine_at(QUANT_LEVEL_COUNT - 1, 2);
+    struct engine *e = product_engine(QUANT_LEVEL_COUNT - 1, 2);
     for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
         const struct shape *s = &shapes[i];
         if (!has_types(s)) continue;
@@ -317,17 +306,17 @@ static void test_same_bits(void **state)
         struct data *d = data_new(s);
         size_t n = (size_t)s->n_tokens * (size_t)s->n_heads * (size_t)s->dv;
         float *want = malloc(n * sizeof(float)), *got = malloc(n * sizeof(float));
-        struct engine *scalar = engine_at(QUANT_SCALAR, 1);
+        struct engine *scalar = product_engine(QUANT_SCALAR, 1);
         attend(d, scalar, 0, s->n_tokens, want);
         engine_free(scalar);
         for (int level = 1; level <= (int)quant_level_best(); level++) {
-            struct engine *e = engine_at(level, 1);
+            struct engine *e = product_engine(level, 1);
             attend(d, e, 0, s->n_tokens, got);
             check_same(s, got, want, n, "level", level);
             engine_free(e);
         }
         for (int j = 0; j < 3; j++) {
-            struct engine *e = engine_at(QUANT_LEVEL_COUNT - 1, threads[j]);
+            struct engine *e = product_engine(QUANT_LEVEL_COUNT - 1, threads[j]);
             attend(d, e, 0, s->n_tokens, got);
             check_same(s, got, want, n, "threads", threads[j]);
             for (int t = 0; t < s->n_tokens; t += parts[j]) {
@@ -354,7 +343,7 @@ static void test_codes(void **state)
         size_t n = (size_t)s->n_tokens * (size_t)s->n_heads * (size_t)s->dv;
         float *want = malloc(n * sizeof(float)), *got = malloc(n * sizeof(float));
         for (int level = 0; level <= (int)quant_level_best(); level++) {
-            struct engine *e = engine_at(level, 1 + level);
+            struct engine *e = product_engine(level, 1 + level);
             if (level == 0) attend(d, e, 0, s->n_tokens, want);
             attend_over(d, e, true, 0, s->n_tokens, got);
             check_same(s, got, want, n, "codes at level", level);
@@ -415,7 +404,7 @@ static void check_wild(enum quant_id type, const uint16_t *wild)
         memset(v + row + 128, 0, 64 * 2);
     }
     for (int level = 0; level <= (int)quant_level_best(); level++) {
-        struct engine *e = engine_at(level, 1);
+        struct engine *e = product_engine(level, 1);
         attend(d, e, 0, s.n_tokens, level == 0 ? want : got);
         int numbers = 0;
         for (int i = 0; level > 0 && i < N; i++) {
@@ -453,7 +442,7 @@ static void test_far_scores(void **state)
     for (int i = 0; i < 3 * 16; i++)
         memcpy(d->k_cache + 2 * (cells[i / 16] * 16 + i % 16), &keys[i / 16], 2);
     for (int level = 0; level <= (int)quant_level_best(); level++) {
-        struct engine *e = engine_at(level, 1);
+        struct engine *e = product_engine(level, 1);
         attend(d, e, 0, 3, got);
         for (int i = 0; i < 16; i++) {
             assert_true(isnan(got[i]) && isnan(got[32 + i]));
@@ -474,7 +463,7 @@ static void test_odd_spans(void **state)
     struct data *d = data_new(&s);
     float want[6 * 64], got[6 * 64];
     for (int threads = 1; threads < 4; threads++) {
-        struct engine *e = engine_at(QUANT_LEVEL_COUNT - 1, threads);
+        struct engine *e = product_engine(QUANT_LEVEL_COUNT - 1, threads);
         fill_lists(d);
         d->span[4 * 3 + 2] = s.room;
         attend(d, e, 0, 6, want);
