@@ -83,7 +83,7 @@ static void join_columns(struct engine_graph *g, struct engine_tensor *t)
 {
     struct engine_tensor *gate = t->src[0], *up = t->src[1], *p = gate->src[0];
     const int64_t n = t->ne[0];
-    if (!p || p->op != &engine_op_mul_mat || !p->src[2] || p->src[3] || p->watch ||
+    if (!p || p->op != &engine_op_mul_mat || !p->src[2] || p->src[3] ||
         (g->engine->blas && engine_tensor_is(p->src[1], QUANT_F32)) || !is_columns(gate, p, 0, n) ||
         !is_columns(up, p, n, n) || !can_join(g, p, 2, t) || !can_join(g, gate, 1, t) ||
         !can_join(g, up, 1, t))

@@ -164,10 +164,8 @@ q3_k_unpack_avx512(int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS], vo
             for (int s = 0; s < 8; s++) {
                 const __m512i one = scale[2 * s + i / 4], add = q3_k_add(one);
                 for (int j = 0; j < 4; j++) {
-                    __m512i third = s < 2 ? _mm512_slli_epi16(high[j], (unsigned)(2 - s))
-                                          : _mm512_srli_epi16(high[j], (unsigned)(s - 2));
-                    __m512i code =
-                        super_put_bits(third, 4, super_bits_avx512(v[s / 4][j], s % 4 * 2, 3));
+                    __m512i code = super_bits_avx512(v[s / 4][j], s % 4 * 2, 3);
+                    code = super_put_bits(super_move_avx512(high[j], s - 2), 4, code);
                     code = _mm512_add_epi16(_mm512_mullo_epi16(code, one), add);
                     _mm512_storeu_si512(out->q[8 * s + i + j], code);
                 }

@@ -109,14 +109,17 @@ q5_k_unpack_avx512(int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS], vo
             __m512i v[4], high[4];
             int words = (int)offsetof(struct q5_k_block, high) + 4 * i;
             super_rows_load_avx512(row, at + words, high);
-            for (int s = 0; s < 8; s++) {
+            for (int s = 0; s < 8; s += 2) {
                 words = (int)offsetof(struct q5_k_block, q) + s / 2 * 32 + 4 * i;
-                if (s % 2 == 0) super_rows_load_avx512(row, at + words, v);
+                super_rows_load_avx512(row, at + words, v);
                 for (int j = 0; j < 4; j++) {
-                    __m512i fifth = s < 4 ? _mm512_slli_epi16(high[j], (unsigned)(4 - s))
-                                          : _mm512_srli_epi16(high[j], (unsigned)(s - 4));
-                    __m512i low = super_bits_avx512(v[j], s % 2 * 4, 15);
-                    _mm512_storeu_si512(out->q[8 * s + i + j], super_put_bits(fifth, 16, low));
+                    uint8_t(*to)[16][4] = out->q + 8 * s + i + j;
+                    __m512i even = super_bits_avx512(v[j], 0, 15);
+                    __m512i odd = super_bits_avx512(v[j], 4, 15);
+                    even = super_put_bits(super_move_avx512(high[j], s - 4), 16, even);
+                    odd = super_put_bits(super_move_avx512(high[j], s - 3), 16, odd);
+                    _mm512_storeu_si512(to[0], even);
+                    _mm512_storeu_si512(to[8], odd);
                 }
             }
         }

@@ -131,11 +131,9 @@ q6_k_unpack_avx512(int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS], vo
             super_rows_load_avx512(row, at + 64 * half + 32 + 4 * word, low[1]);
             for (int g = 0; g < 4; g++) {
                 for (int j = 0; j < 4; j++) {
-                    __m512i top = g < 2 ? _mm512_slli_epi16(high[j], (unsigned)(4 - 2 * g))
-                                        : _mm512_srli_epi16(high[j], (unsigned)(2 * g - 4));
                     __m512i code = super_bits_avx512(low[g % 2][j], g / 2 * 4, 15);
-                    _mm512_storeu_si512(out->q[32 * half + 8 * g + word + j],
-                                        super_put_bits(top, 0x30, code));
+                    code = super_put_bits(super_move_avx512(high[j], 2 * g - 4), 0x30, code);
+                    _mm512_storeu_si512(out->q[32 * half + 8 * g + word + j], code);
                 }
             }
         }

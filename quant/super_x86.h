@@ -68,12 +68,17 @@ SUPER_AVX2 void super_signed_pairs_store(__m256i bytes, int r, int16_t to[2][16]
 
 /* Four signed bytes per lane to factors of the codes of four sub-blocks, for folded panels: byte j
  * of a lane in both 16-bit halves of the lane of fold[j]. */
+SUPER_AVX2 __m128i super_fold_place(int j)
+{
+    const __m128i first = _mm_setr_epi8(0, 0, 0, 0, 4, 4, 4, 4, 8, 8, 8, 8, 12, 12, 12, 12);
+    return _mm_add_epi8(first, _mm_set1_epi8((char)j));
+}
+
 SUPER_AVX2 void super_folds(__m256i bytes, __m256i fold[4])
 {
     for (int j = 0; j < 4; j++) {
-        const __m128i four = _mm_setr_epi8(0, 0, 0, 0, 4, 4, 4, 4, 8, 8, 8, 8, 12, 12, 12, 12);
-        __m128i at = _mm_add_epi8(four, _mm_set1_epi8((char)j));
-        fold[j] = _mm256_srai_epi16(_mm256_shuffle_epi8(bytes, _mm256_broadcastsi128_si256(at)), 8);
+        __m256i at = _mm256_broadcastsi128_si256(super_fold_place(j));
+        fold[j] = _mm256_srai_epi16(_mm256_shuffle_epi8(bytes, at), 8);
     }
 }
 
@@ -404,19 +409,26 @@ SUPER_AVX512 void super_rows_load_avx512(const void *const row[16], int64_t offs
 /* super_folds for 16 rows, the first eight in `bytes[0]`. */
 SUPER_AVX512 void super_folds_avx512(const __m256i bytes[2], __m512i fold[4])
 {
+    __m512i all = _mm512_inserti64x4(_mm512_castsi256_si512(bytes[0]), bytes[1], 1);
     for (int j = 0; j < 4; j++) {
-        const __m128i four = _mm_setr_epi8(0, 0, 0, 0, 4, 4, 4, 4, 8, 8, 8, 8, 12, 12, 12, 12);
-        __m512i at = _mm512_broadcast_i32x4(_mm_add_epi8(four, _mm_set1_epi8((char)j)));
-        __m512i all = _mm512_inserti64x4(_mm512_castsi256_si512(bytes[0]), bytes[1], 1);
+        __m512i at = _mm512_broadcast_i32x4(super_fold_place(j));
         fold[j] = _mm512_srai_epi16(_mm512_shuffle_epi8(all, at), 8);
     }
 }
 
-/* (v >> shift) & mask in every byte, shift from 0 to 7. */
+/* v >> shift, from -7 (to the left) to 7; the bits of a byte that a mask then leaves are its own.
+ */
+SUPER_AVX512 __m512i super_move_avx512(__m512i v, int shift)
+{
+    if (shift == 0) return v;
+    return shift < 0 ? _mm512_slli_epi16(v, (unsigned)-shift)
+                     : _mm512_srli_epi16(v, (unsigned)shift);
+}
+
+/* (v >> shift) & mask in every byte. */
 SUPER_AVX512 __m512i super_bits_avx512(__m512i v, int shift, int mask)
 {
-    if (shift != 0) v = _mm512_srli_epi16(v, (unsigned)shift);
-    return _mm512_and_si512(v, _mm512_set1_epi8((char)mask));
+    return _mm512_and_si512(super_move_avx512(v, shift), _mm512_set1_epi8((char)mask));
 }
 
 /* 16 bytes at `offset` of each of four super-blocks, 128 bits each. */

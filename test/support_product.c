@@ -1,19 +1,14 @@
 /* test/support_product.c: see test/support_product.h. */
 #include "test/support_product.h"
+#include "test/support_graph.h"
 #include <math.h>
 #include <string.h>
 
 /* ---- Random data ---- */
 
-uint32_t product_random_bits(uint64_t *state)
-{
-    *state = *state * 6364136223846793005u + 1442695040888963407u;
-    return (uint32_t)(*state >> 33) ^ (uint32_t)(*state >> 12);
-}
-
 float product_random(uint64_t *state)
 {
-    return (float)(int32_t)product_random_bits(state) * 0x1p-31f;
+    return 0.5f * support_random_float(state);
 }
 
 /* Columns of all sorts: plain, tiny, huge, zero, with a spike, with a NaN, alternating extremes. */
@@ -22,8 +17,8 @@ static void fill_column(uint64_t *state, float *x, int64_t k, int64_t column)
     float scale = column % 11 == 3 ? 1e-20f : column % 11 == 5 ? 1e4f : 1.0f;
     for (int64_t i = 0; i < k; i++) x[i] = product_random(state) * scale;
     if (column % 11 == 7) memset(x, 0, (size_t)k * sizeof(float));
-    if (column % 11 == 8) x[product_random_bits(state) % k] = 1e6f;
-    if (column % 29 == 9) x[product_random_bits(state) % k] = NAN;
+    if (column % 11 == 8) x[support_random(state) % k] = 1e6f;
+    if (column % 29 == 9) x[support_random(state) % k] = NAN;
     for (int64_t i = 0; column % 11 == 10 && i < k; i++) x[i] = i % 2 ? -1.0f : 1.0f;
 }
 
@@ -56,7 +51,7 @@ void product_fill(struct product_bench *b, const struct quant_type *type, int64_
         char *to = b->w + (size_t)r * b->row_bytes;
         for (int64_t i = 0; i < k; i++) row[i] = product_random(&seed) * (r == 3 ? 30.0f : 1.0f);
         type->encode(k, row, to);
-        for (uint64_t i = 0; raw && i < b->row_bytes; i++) to[i] = (char)product_random_bits(&seed);
+        for (uint64_t i = 0; raw && i < b->row_bytes; i++) to[i] = (char)support_random(&seed);
     }
     for (int64_t c = 0; c < PRODUCT_MAX_COLS; c++) {
         fill_column(&seed, b->x[c], k, c);

@@ -25,7 +25,6 @@ struct product_bench {
     float want[PRODUCT_MAX_COLS][PRODUCT_MAX_ROWS];
 };
 
-uint32_t product_random_bits(uint64_t *state);
 float product_random(uint64_t *state); /* from -1 to 1 */
 
 /* Weights encoded from floats, or (raw) any bytes at all: extreme codes, odd scales. */

@@ -1,5 +1,6 @@
 /* test/test_gate.c: a product with a gate, one node for glu(gate x, up x), gives the bits of the
  * three, whatever the level, threads, rows, columns and route; and stays apart where it must. */
+#include "test/support_graph.h"
 #include "test/support_product.h"
 
 #include <math.h>
@@ -68,8 +69,7 @@ static void check_experts(const struct quant_type *type, struct engine *e, int *
     engine_vec_init(&scalar, QUANT_SCALAR);
     product_fill(&b, type, product_short_k(type, *round), false, seed);
     for (int t = 0; t < 21; t++)
-        for (int u = 0; u < U; u++)
-            ids[t][u] = (int32_t)(product_random_bits(&seed) % (X + 1)) - t % 2;
+        for (int u = 0; u < U; u++) ids[t][u] = (int32_t)(support_random(&seed) % (X + 1)) - t % 2;
     const int64_t shape[] = {b.k, N, X};
     struct engine_tensor gate = product_leaf(type->id, 3, shape, b.w);
     struct engine_tensor up = product_leaf(type->id, 3, shape, b.w + UP * b.row_bytes);
@@ -156,8 +156,8 @@ static void test_long_gates(void **state)
     }
 }
 
-/* What stays two nodes: sides of different types, the columns of one side only, the product as an
- * output, more users. */
+/* What stays apart: sides of different types, the columns of one side only, the product as an
+ * output, one side with more users. */
 static void test_gates_refused(void **state)
 {
     (void)state;

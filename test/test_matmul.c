@@ -1,6 +1,7 @@
 /* test/test_matmul.c: products give, on every output, the bits of the scalar specification
  * (quant_type.dot on scalar activations), whatever the level, threads, rows, columns and route; and
  * scalar itself stays within its error bound of a double-precision reference. */
+#include "test/support_graph.h"
 #include "test/support_product.h"
 
 #include <math.h>
@@ -298,8 +299,7 @@ static void check_experts(const struct quant_type *type, struct engine *e, int *
     ++*round;
     product_fill(&b, type, product_short_k(type, *round), false, (uint64_t)*round);
     for (int t = 0; t < 21; t++)
-        for (int u = 0; u < U; u++)
-            ids[t][u] = (int32_t)(product_random_bits(&seed) % (X + 1)) - t % 2;
+        for (int u = 0; u < U; u++) ids[t][u] = (int32_t)(support_random(&seed) % (X + 1)) - t % 2;
     struct engine_tensor w = product_leaf(type->id, 3, (int64_t[]){b.k, N, X}, b.w);
     struct engine_tensor x =
         product_leaf(QUANT_F32, 3, (int64_t[]){PRODUCT_MAX_K, one ? 1 : U, n_tokens}, b.x);
