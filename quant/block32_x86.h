@@ -13,9 +13,8 @@
  *
  * Eight rows go side by side (quant/far.h), one block of each at a step: in the lanes of one
  * register eight canonical sums hide each other's latency, and the column is loaded once for eight
- * rows. Written on 256-bit vectors for both levels: AVX-512 brings the multiply-add of bytes and
- * twice the registers; a 512-bit load of blocks that lie at any address would cross a cache line
- * every time. */
+ * rows. With AVX-512 only MXFP4 is left here, whose blocks of 17 bytes no permutation of words
+ * takes apart; the others are in quant/block32_avx512.h. */
 
 enum { QUANT_GEMV_ROWS = 8 };
 
@@ -168,17 +167,6 @@ QUANT_TARGET_AVX2 QUANT_INLINE __m256i quant_bits_to_16_avx2(__m256i bits, int f
     __m256i bytes = _mm256_shuffle_epi8(bits, _mm256_setr_epi64x(low, high, low, high));
     bytes = _mm256_cmpeq_epi8(_mm256_and_si256(bytes, bit), bit);
     return _mm256_and_si256(bytes, _mm256_set1_epi8(16));
-}
-
-/* The same, added to codes below 16. */
-QUANT_TARGET_AVX512 QUANT_INLINE __m256i quant_add_fifth_avx512(__m256i codes, __m256i dwords,
-                                                                int first)
-{
-    const __m256i bit = _mm256_set1_epi64x((long long)0x8040201008040201);
-    const long long low = 0x0101010101010101 * first, high = 0x0101010101010101 * (first + 1);
-    __m256i bytes = _mm256_shuffle_epi8(dwords, _mm256_setr_epi64x(low, high, low, high));
-    return _mm256_mask_add_epi8(codes, _mm256_test_epi8_mask(bytes, bit), codes,
-                                _mm256_set1_epi8(16));
 }
 
 /* ---- decode ---- */

@@ -2,7 +2,7 @@
  *
  * value = d * book[code]. 4.5 bits a weight. "Codes" below, in panels too, are book[code] + 128.
  * Called through the type table only. */
-#include "quant/block32_x86.h"
+#include "quant/block32_avx512.h"
 #include "quant/book.h"
 
 struct block {
@@ -115,20 +115,26 @@ QUANT_TARGET_AVX2 static void gemv_avx2(int64_t k, const struct quant_rows *rows
 
 /* Codes unsigned as in panels: here there is a multiply-add of unsigned bytes to 32 bits, and the
  * shell subtracts the offset's share. */
-QUANT_TARGET_AVX512 QUANT_INLINE __m256i sums_avx512(const uint8_t *even, const uint8_t *odd,
-                                                     __m256i q_low, __m256i q_high)
+QUANT_TARGET_AVX512 QUANT_INLINE void step_codes(struct quant_step_pair pair, __m512i *low,
+                                                 __m512i *high)
 {
-    __m256i book = book_avx2(), q = quant_pair_avx2(even + QS, odd + QS);
-    __m256i low = _mm256_shuffle_epi8(book, super_bits(q, 0, 15));
-    __m256i high = _mm256_shuffle_epi8(book, super_bits(q, 4, 15));
-    __m256i sum = _mm256_dpbusd_epi32(_mm256_setzero_si256(), low, q_low);
-    return _mm256_dpbusd_epi32(sum, high, q_high);
+    const __m512i book = _mm512_broadcast_i64x4(book_avx2());
+    quant_step_nibbles(pair, sizeof(struct block), QS, low, high);
+    *low = _mm512_shuffle_epi8(book, *low);
+    *high = _mm512_shuffle_epi8(book, *high);
+}
+
+QUANT_TARGET_AVX512 QUANT_INLINE __m512i sums_avx512(const struct quant_step_rows *rows,
+                                                     const struct quant_step_column *column,
+                                                     __m512i *heads)
+{
+    return quant_step_sums32(form, step_codes, rows, column, heads);
 }
 
 QUANT_TARGET_AVX512 static void gemv_avx512(int64_t k, const struct quant_rows *rows,
                                             const struct quant_act *a, float *out)
 {
-    quant_gemv32(form, sums_avx512, quant_scales_avx2, k, rows, a, out);
+    quant_gemv32_avx512(form, sums_avx512, k, rows, a, out);
 }
 
 #endif

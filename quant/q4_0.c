@@ -7,7 +7,7 @@
  *      x = d * (code - 8),   code 0 .. 15
  *
  * Source of the layout: the GGUF format as its reference implementation writes it. */
-#include "quant/block32_x86.h"
+#include "quant/block32_avx512.h"
 
 struct block {
     uint16_t d;
@@ -102,19 +102,23 @@ QUANT_TARGET_AVX2 static void unpack_avx2(int64_t n_blocks, const void *const ro
     quant_unpack32_avx2(form, quant_scales_avx2, panel_codes_avx2, n_blocks, row, panel);
 }
 
-QUANT_TARGET_AVX512 QUANT_INLINE __m256i sums_avx512(const uint8_t *even, const uint8_t *odd,
-                                                     __m256i q_low, __m256i q_high)
+QUANT_TARGET_AVX512 QUANT_INLINE void step_codes(struct quant_step_pair pair, __m512i *low,
+                                                 __m512i *high)
 {
-    const __m256i nibble = _mm256_set1_epi8(15);
-    __m256i qs = quant_pair_avx2(even + QS, odd + QS);
-    __m256i sum = _mm256_dpbusd_epi32(_mm256_setzero_si256(), _mm256_and_si256(qs, nibble), q_low);
-    return _mm256_dpbusd_epi32(sum, _mm256_and_si256(_mm256_srli_epi16(qs, 4), nibble), q_high);
+    quant_step_nibbles(pair, sizeof(struct block), QS, low, high);
+}
+
+QUANT_TARGET_AVX512 QUANT_INLINE __m512i sums_avx512(const struct quant_step_rows *rows,
+                                                     const struct quant_step_column *column,
+                                                     __m512i *heads)
+{
+    return quant_step_sums32(form, step_codes, rows, column, heads);
 }
 
 QUANT_TARGET_AVX512 static void gemv_avx512(int64_t k, const struct quant_rows *rows,
                                             const struct quant_act *a, float *out)
 {
-    quant_gemv32(form, sums_avx512, quant_scales_avx2, k, rows, a, out);
+    quant_gemv32_avx512(form, sums_avx512, k, rows, a, out);
 }
 
 QUANT_TARGET_AVX512 QUANT_INLINE void panel_codes_avx512(const uint8_t *const at[16], __m512i q[8])

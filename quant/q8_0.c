@@ -7,7 +7,7 @@
  *
  * Panels hold the bytes plus 128, because the multiply instructions want one side unsigned.
  * Source of the layout: the GGUF format as its reference implementation writes it. */
-#include "quant/block32_x86.h"
+#include "quant/block32_avx512.h"
 #include <math.h>
 
 struct block {
@@ -131,20 +131,50 @@ QUANT_TARGET_AVX2 static void unpack_avx2(int64_t n_blocks, const void *const ro
     quant_unpack32_avx2(form, quant_scales_avx2, panel_codes_avx2, n_blocks, row, panel);
 }
 
-QUANT_TARGET_AVX512 QUANT_INLINE __m256i sums_avx512(const uint8_t *even, const uint8_t *odd,
-                                                     __m256i q_low, __m256i q_high)
+/* Both blocks' codes of a row fill a register. */
+QUANT_TARGET_AVX512 QUANT_INLINE __m512i row_sums(const uint8_t *at, bool two, __m512i q)
 {
-    const __m256i flip = _mm256_set1_epi8(-128);
-    __m256i low = _mm256_xor_si256(quant_pair_avx2(even + QS, odd + QS), flip);
-    __m256i high = _mm256_xor_si256(quant_pair_avx2(even + QS + 16, odd + QS + 16), flip);
-    __m256i sum = _mm256_dpbusd_epi32(_mm256_setzero_si256(), low, q_low);
-    return _mm256_dpbusd_epi32(sum, high, q_high);
+    const __m256i *first = (const __m256i *)(at + QS);
+    const __m256i *second = (const __m256i *)(at + (two ? sizeof(struct block) : 0) + QS);
+    __m512i codes = quant_join_avx512(_mm256_loadu_si256(first), _mm256_loadu_si256(second));
+    codes = _mm512_xor_si512(codes, _mm512_set1_epi8(-128));
+    return _mm512_dpbusd_epi32(_mm512_setzero_si512(), codes, q);
+}
+
+/* The words at the starts of blocks of four rows. */
+QUANT_TARGET_AVX512 QUANT_INLINE __m128i four_heads(const uint8_t *at, size_t stride)
+{
+    __m128i heads = _mm_cvtsi32_si128(quant_load32(at));
+    heads = _mm_insert_epi32(heads, quant_load32(at + stride), 1);
+    heads = _mm_insert_epi32(heads, quant_load32(at + 2 * stride), 2);
+    return _mm_insert_epi32(heads, quant_load32(at + 3 * stride), 3);
+}
+
+QUANT_TARGET_AVX512 QUANT_INLINE __m512i sums_avx512(const struct quant_step_rows *rows,
+                                                     const struct quant_step_column *column,
+                                                     __m512i *heads)
+{
+    __m512i four[2];
+    __m256i head[2];
+    for (size_t i = 0; i < 2; i++) {
+        const uint8_t *at = rows->at + 4 * i * rows->stride;
+        __m512i sum[4];
+        for (size_t j = 0; j < 4; j++)
+            sum[j] = row_sums(at + j * rows->stride, rows->two, column->q);
+        four[i] = quant_fold_avx512(form.narrow, sum);
+        head[i] =
+            _mm256_set_m128i(four_heads(at + (rows->two ? sizeof(struct block) : 0), rows->stride),
+                             four_heads(at, rows->stride));
+    }
+    *heads = quant_join_avx512(head[0], head[1]);
+    return _mm512_add_epi32(_mm512_shuffle_i64x2(four[0], four[1], 0x88),
+                            _mm512_shuffle_i64x2(four[0], four[1], 0xdd));
 }
 
 QUANT_TARGET_AVX512 static void gemv_avx512(int64_t k, const struct quant_rows *rows,
                                             const struct quant_act *a, float *out)
 {
-    quant_gemv32(form, sums_avx512, quant_scales_avx2, k, rows, a, out);
+    quant_gemv32_avx512(form, sums_avx512, k, rows, a, out);
 }
 
 QUANT_TARGET_AVX512 QUANT_INLINE void panel_codes_avx512(const uint8_t *const at[16], __m512i q[8])

@@ -1,0 +1,245 @@
+/* quant/block32_avx512.h: private to quant/: gemv of types with blocks of 32, with AVX-512.
+ *
+ * Eight rows go side by side (quant/far.h), two blocks of each at a step. Lanes 0 and 1, of 128
+ * bits, belong to two blocks of one of rows 0 to 3, lanes 2 and 3 to those of the row four further
+ * down. Sums of sixteen blocks end in one register (element j of lane l: row j, or j + 4 where l is
+ * 2 or 3, and block l % 2), and their floats are computed at once; only the last addition goes
+ * block by block. A load of 64 bytes mostly crosses a cache line, but brings both blocks, scales
+ * and all. */
+#ifndef QUANT_BLOCK32_AVX512_H
+#define QUANT_BLOCK32_AVX512_H
+
+#include "quant/block32_x86.h"
+
+#if defined(__x86_64__)
+
+/* A step's blocks of eight rows: two of each, or one, and then what lanes 1 and 3 hold does not
+ * matter. */
+struct quant_step_rows {
+    const uint8_t *at; /* row 0 */
+    size_t stride;     /* bytes from row to row */
+    bool two;
+    bool inside; /* 64 bytes may be read from the start of the blocks */
+};
+
+/* And of the column: elements 0 to 31 of both blocks; 0 to 15 and 16 to 31 of the lane's block. */
+struct quant_step_column {
+    __m512i q, low, high;
+};
+
+/* Sums of products of codes, and the words that begin the blocks: in each element's low half d, in
+ * its high half m where the type has minima. */
+typedef __m512i quant_step_sums(const struct quant_step_rows *rows,
+                                const struct quant_step_column *column, __m512i *heads);
+
+/* Four sums in each lane of two registers become two of each register, and then one. */
+QUANT_TARGET_AVX512 QUANT_INLINE __m512i quant_fold_pairs_avx512(int narrow, __m512i a, __m512i b)
+{
+    if (narrow > 0) return _mm512_madd_epi16(_mm512_packs_epi32(a, b), _mm512_set1_epi16(1));
+    return _mm512_add_epi32(_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b));
+}
+
+QUANT_TARGET_AVX512 QUANT_INLINE __m512i quant_fold_rest_avx512(int narrow, __m512i a, __m512i b)
+{
+    if (narrow == 2) return quant_fold_pairs_avx512(narrow, a, b);
+    if (narrow == 0)
+        return _mm512_add_epi32(_mm512_unpacklo_epi64(a, b), _mm512_unpackhi_epi64(a, b));
+    __m512 f0 = _mm512_castsi512_ps(a), f1 = _mm512_castsi512_ps(b);
+    return _mm512_add_epi32(_mm512_castps_si512(_mm512_shuffle_ps(f0, f1, 0x88)),
+                            _mm512_castps_si512(_mm512_shuffle_ps(f0, f1, 0xdd)));
+}
+
+QUANT_TARGET_AVX512 QUANT_INLINE __m512i quant_fold_avx512(int narrow, const __m512i sum[4])
+{
+    return quant_fold_rest_avx512(narrow, quant_fold_pairs_avx512(narrow, sum[0], sum[1]),
+                                  quant_fold_pairs_avx512(narrow, sum[2], sum[3]));
+}
+
+/* ---- Blocks of at most 32 bytes: a load for both of a row ---- */
+
+/* Both rows of a register: rows j and j + 4. */
+struct quant_step_pair {
+    __m512i first, second;
+};
+
+QUANT_TARGET_AVX512 QUANT_INLINE struct quant_step_pair
+quant_step_load(const struct quant_step_rows *rows, size_t block_bytes, int j)
+{
+    const __mmask64 bytes = ((__mmask64)1 << (rows->two ? 2 * block_bytes : block_bytes)) - 1;
+    const uint8_t *first = rows->at + (size_t)j * rows->stride, *second = first + 4 * rows->stride;
+    if (rows->inside)
+        return (struct quant_step_pair){_mm512_loadu_si512(first), _mm512_loadu_si512(second)};
+    return (struct quant_step_pair){_mm512_maskz_loadu_epi8(bytes, first),
+                                    _mm512_maskz_loadu_epi8(bytes, second)};
+}
+
+/* Words of the blocks, to each lane those of its own block: `words`, counted from the block's
+ * start. */
+QUANT_TARGET_AVX512 QUANT_INLINE __m512i quant_step_words(struct quant_step_pair pair,
+                                                          size_t block_bytes, __m128i words)
+{
+    const __m128i next = _mm_add_epi16(words, _mm_set1_epi16((short)(block_bytes / 2)));
+    const __m256i row = _mm256_set_m128i(next, words);
+    const __m512i both = quant_join_avx512(row, _mm256_add_epi16(row, _mm256_set1_epi16(32)));
+    return _mm512_permutex2var_epi16(pair.first, both, pair.second);
+}
+
+/* Sixteen bytes that begin `at` bytes (an even number) after the block's start. */
+QUANT_TARGET_AVX512 QUANT_INLINE __m512i quant_step_bytes(struct quant_step_pair pair,
+                                                          size_t block_bytes, size_t at)
+{
+    const __m128i words = _mm_setr_epi16(0, 1, 2, 3, 4, 5, 6, 7);
+    return quant_step_words(pair, block_bytes,
+                            _mm_add_epi16(words, _mm_set1_epi16((short)(at / 2))));
+}
+
+/* The codes of the lanes' blocks: elements 0 to 15, and 16 to 31. */
+typedef void quant_step_codes(struct quant_step_pair pair, __m512i *low, __m512i *high);
+
+QUANT_TARGET_AVX512 QUANT_INLINE __m512i quant_step_sums32(struct quant_form32 form,
+                                                           quant_step_codes *codes,
+                                                           const struct quant_step_rows *rows,
+                                                           const struct quant_step_column *column,
+                                                           __m512i *heads)
+{
+    __m512i sum[4], head[4];
+    for (int j = 0; j < 4; j++) {
+        __m512i low, high;
+        const struct quant_step_pair pair = quant_step_load(rows, form.block_bytes, j);
+        codes(pair, &low, &high);
+        sum[j] = _mm512_dpbusd_epi32(_mm512_setzero_si512(), low, column->low);
+        sum[j] = _mm512_dpbusd_epi32(sum[j], high, column->high);
+        head[j] = quant_step_words(pair, form.block_bytes, _mm_setr_epi16(0, 1, 0, 0, 0, 0, 0, 0));
+    }
+    *heads = _mm512_unpacklo_epi64(_mm512_unpacklo_epi32(head[0], head[1]),
+                                   _mm512_unpacklo_epi32(head[2], head[3]));
+    return quant_fold_avx512(form.narrow, sum);
+}
+
+/* Nibbles as most types have them. */
+QUANT_TARGET_AVX512 QUANT_INLINE void quant_step_nibbles(struct quant_step_pair pair,
+                                                         size_t block_bytes, size_t at,
+                                                         __m512i *low, __m512i *high)
+{
+    const __m512i nibble = _mm512_set1_epi8(15), qs = quant_step_bytes(pair, block_bytes, at);
+    *low = _mm512_and_si512(qs, nibble);
+    *high = _mm512_and_si512(_mm512_srli_epi16(qs, 4), nibble);
+}
+
+/* And the fifth bits, from `at`. */
+QUANT_TARGET_AVX512 QUANT_INLINE void quant_step_fifth_bits(struct quant_step_pair pair,
+                                                            size_t block_bytes, size_t at,
+                                                            __m512i *low, __m512i *high)
+{
+    const __m512i bit = _mm512_set1_epi64((long long)0x8040201008040201);
+    const short first = (short)(at / 2);
+    const __m512i sixteen = _mm512_set1_epi8(16);
+    const __m512i bits = quant_step_words(
+        pair, block_bytes,
+        _mm_setr_epi16(first, first, first, first, first + 1, first + 1, first + 1, first + 1));
+    const long long ones = 0x0101010101010101;
+    const __m512i places = _mm512_broadcast_i32x4(_mm_set_epi64x(ones, 0));
+    const __m512i in_low = _mm512_shuffle_epi8(bits, places);
+    const __m512i in_high = _mm512_shuffle_epi8(bits, _mm512_add_epi8(places, _mm512_set1_epi8(8)));
+    *low = _mm512_mask_add_epi8(*low, _mm512_test_epi8_mask(in_low, bit), *low, sixteen);
+    *high = _mm512_mask_add_epi8(*high, _mm512_test_epi8_mask(in_high, bit), *high, sixteen);
+}
+
+/* ---- The shell ---- */
+
+/* What the groups of rows of a gemv have in common. */
+struct quant_product512 {
+    struct quant_form32 form;
+    quant_step_sums *sums;
+    int64_t n_blocks;
+    const struct quant_act *a;
+};
+
+/* Numbers of two blocks, from the column's array, to the lanes of each; or one to all. */
+QUANT_TARGET_AVX512 QUANT_INLINE __m512 quant_step_floats(const float *x, bool two)
+{
+    if (!two) return _mm512_set1_ps(*x);
+    double both;
+    memcpy(&both, x, sizeof both);
+    const __m512i lane = _mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 0, 0, 0, 0, 1, 1, 1, 1);
+    return _mm512_permutevar_ps(_mm512_castpd_ps(_mm512_set1_pd(both)), lane);
+}
+
+/* Sums without the offset: from those of q in two neighbouring words of 16 bits. */
+QUANT_TARGET_AVX512 QUANT_INLINE __m512i quant_step_less(int offset, __m512i isum,
+                                                         const int16_t *sum, bool two)
+{
+    if (!two) return _mm512_sub_epi32(isum, _mm512_set1_epi32(offset * sum[0]));
+    int both;
+    memcpy(&both, sum, sizeof both);
+    const int first = -offset & 0xffff, second = (int)((uint32_t)-offset << 16);
+    const __m512i factors =
+        _mm512_setr_epi32(first, first, first, first, second, second, second, second, first, first,
+                          first, first, second, second, second, second);
+    return _mm512_dpwssd_epi32(isum, factors, _mm512_set1_epi32(both));
+}
+
+/* acc + v of the first block, + v of the second; lanes 0 and 2 count. */
+QUANT_TARGET_AVX512 QUANT_INLINE __m512 quant_step_two(const struct quant_product512 *p,
+                                                       const struct quant_far *far,
+                                                       const uint8_t *at, int64_t b, bool two,
+                                                       bool inside, __m512 acc)
+{
+    const struct quant_form32 form = p->form;
+    const size_t bytes = (two ? 2 : 1) * form.block_bytes;
+    for (size_t i = 0; i < QUANT_GEMV_ROWS; i++) quant_far_ask(far, at + i * far->stride, bytes);
+    quant_far_ask_together(far, at, (size_t)b * form.block_bytes, bytes);
+
+    const struct quant_step_rows rows = {at, far->stride, two, inside};
+    struct quant_step_column column;
+    column.q = _mm512_loadu_si512(p->a->q + 32 * b);
+    column.low = _mm512_shuffle_i64x2(column.q, column.q, 0x88);
+    column.high = _mm512_shuffle_i64x2(column.q, column.q, 0xdd);
+
+    __m512i heads, isum = p->sums(&rows, &column, &heads);
+    if (form.offset != 0) isum = quant_step_less(form.offset, isum, p->a->sum + b, two);
+
+    /* Low halves, then high halves. */
+    const __m512i evens =
+        _mm512_set_epi16(31, 29, 27, 25, 23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1, 30, 28, 26, 24,
+                         22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0);
+    const __m512i halves = _mm512_permutexvar_epi16(evens, heads);
+    const __m512 d = _mm512_cvtph_ps(_mm512_castsi512_si256(halves));
+    const __m512 scale = _mm512_mul_ps(d, quant_step_floats(p->a->d + b, two));
+    __m512 v = _mm512_cvtepi32_ps(isum);
+    if (form.has_min) {
+        const __m512 m = _mm512_cvtph_ps(_mm512_extracti64x4_epi64(halves, 1));
+        v = _mm512_fmadd_ps(scale, v, _mm512_mul_ps(m, quant_step_floats(p->a->s + b, two)));
+    } else {
+        v = _mm512_mul_ps(scale, v);
+    }
+    acc = _mm512_add_ps(acc, v);
+    return two ? _mm512_add_ps(acc, _mm512_shuffle_f32x4(v, v, 0xf5)) : acc;
+}
+
+QUANT_TARGET_AVX512 QUANT_INLINE void quant_eight_rows_avx512(const void *product,
+                                                              const struct quant_far *far,
+                                                              const uint8_t *at, float *sum)
+{
+    const struct quant_product512 *p = product;
+    __m512 acc = _mm512_setzero_ps();
+    int64_t b = 0;
+    for (; b + 4 <= p->n_blocks; b += 2, at += 2 * p->form.block_bytes)
+        acc = quant_step_two(p, far, at, b, true, true, acc);
+    for (; b < p->n_blocks; b += 2, at += 2 * p->form.block_bytes)
+        acc = quant_step_two(p, far, at, b, b + 2 <= p->n_blocks, false, acc);
+    _mm_storeu_ps(sum, _mm512_castps512_ps128(acc));
+    _mm_storeu_ps(sum + 4, _mm512_extractf32x4_ps(acc, 2));
+}
+
+QUANT_TARGET_AVX512 QUANT_INLINE void quant_gemv32_avx512(struct quant_form32 form,
+                                                          quant_step_sums *sums, int64_t k,
+                                                          const struct quant_rows *rows,
+                                                          const struct quant_act *a, float *out)
+{
+    const struct quant_product512 product = {form, sums, k / 32, a};
+    quant_far_rows(QUANT_GEMV_ROWS, quant_eight_rows_avx512, &product, rows, out);
+}
+
+#endif
+#endif
