@@ -1,0 +1,214 @@
+/* test/tool_bench_stream.c: how much of the time of one-column products is reading.
+ *
+ *     tool_bench_stream [THREADS [LEVEL [TYPE]]]
+ *
+ * Each type's product, with weights from memory, in turn with a twin that the same engine cuts and
+ * runs the same way, but whose kernel only reads. Where a product is as fast as its twin, no other
+ * kernel can make it faster. Then the product alone with weights from the L2 cache, one thread:
+ * where that is far above a thread's share of the memory, arithmetic does not matter either. */
+#include "engine/graph.h"
+#include "engine/matmul.h"
+#include "quant/stream.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { K = 2048, RUNS = 41, CACHE_RUNS = 401 };
+enum { FROM_MEMORY = 128 << 20, FROM_CACHE = 256 << 10 }; /* bytes of weights, about */
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+_Noreturn static void die(const struct base_error *err)
+{
+    char text[512];
+    fprintf(stderr, "%s\n", base_error_format(err, text, sizeof(text)));
+    exit(1);
+}
+
+static void *memory(size_t size)
+{
+    void *p = aligned_alloc(64, (size + 63) / 64 * 64);
+    if (!p) exit(4);
+    memset(p, 1, size);
+    return p;
+}
+
+/* A gemv that reads its rows, asks for them as kernels with one stream do, and multiplies nothing.
+ */
+static void read_rows(int64_t k, const struct quant_rows *rows, const struct quant_act *a,
+                      float *out)
+{
+    enum { STEP = 512 };
+    const char *row = rows->w;
+    for (int64_t r = 0; r < rows->n; r++, row += rows->row_bytes) {
+        uint64_t sum[8] = {0};
+        for (size_t at = 0; at < rows->row_bytes; at += STEP) {
+            const size_t left = rows->row_bytes - at, bytes = left < STEP ? left : STEP;
+            quant_prefetch_single(row + at + QUANT_NEAR_AHEAD, bytes, rows->asking.near);
+            for (size_t i = 0; i + sizeof sum <= bytes; i += sizeof sum) {
+                uint64_t word[8];
+                memcpy(word, row + at + i, sizeof word);
+                for (int j = 0; j < 8; j++) sum[j] += word[j];
+            }
+        }
+        for (int j = 1; j < 8; j++) sum[0] += sum[j];
+        out[r] = (float)(sum[0] >> 40);
+    }
+    (void)k;
+    (void)a;
+}
+
+static struct engine *engine_of(struct engine_options options, int n_threads)
+{
+    struct base_error err = BASE_ERROR_INIT;
+    options.n_threads = n_threads;
+    struct engine *e = engine_new(&options, &err);
+    if (!e) die(&err);
+    return e;
+}
+
+/* An engine whose products of all types only read. */
+static struct engine *reader_of(struct engine_options options, int n_threads)
+{
+    struct engine *e = engine_of(options, n_threads);
+    for (uint32_t id = 0; id < QUANT_ID_COUNT; id++) {
+        e->quant.type[id].gemv = read_rows;
+        e->quant.type[id].streams = 1;
+    }
+    return e;
+}
+
+/* What a product reads: rows of random numbers in the type, and a column. */
+struct weights {
+    const struct quant_type *type;
+    int64_t n;
+    uint64_t row_bytes;
+    struct engine_tensor w, x;
+};
+
+static float random_float(uint64_t *state)
+{
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    return (float)(int32_t)(*state >> 32) * 0x1p-31f;
+}
+
+static struct weights weights_new(const struct quant_type *type, size_t bytes)
+{
+    enum { DIFFERENT = 64 };
+    struct base_error err = BASE_ERROR_INIT;
+    struct weights s = {.type = type};
+    uint64_t seed = 1;
+    if (!quant_row_bytes(type, K, &s.row_bytes)) exit(1);
+    s.n = (int64_t)(bytes / s.row_bytes) / DIFFERENT * DIFFERENT;
+    if (s.n == 0) s.n = DIFFERENT;
+    float *x = memory(K * sizeof *x), *row = memory(K * sizeof *row);
+    char *data = memory((size_t)s.n * s.row_bytes);
+    for (int i = 0; i < K; i++) x[i] = random_float(&seed);
+    for (int r = 0; r < DIFFERENT; r++) {
+        for (int i = 0; i < K; i++) row[i] = random_float(&seed);
+        type->encode(K, row, data + (size_t)r * s.row_bytes);
+    }
+    for (int64_t r = DIFFERENT; r < s.n; r++)
+        memcpy(data + (size_t)r * s.row_bytes, data + (size_t)(r % DIFFERENT) * s.row_bytes,
+               s.row_bytes);
+    free(row);
+    if (!engine_tensor_init(&s.w, type, 2, (int64_t[]){K, s.n}, data, "w", &err) ||
+        !engine_tensor_init(&s.x, quant_type_by_id(QUANT_F32), 2, (int64_t[]){K, 1}, x, "x", &err))
+        die(&err);
+    return s;
+}
+
+static void weights_free(struct weights *s)
+{
+    free(s->w.data);
+    free(s->x.data);
+}
+
+static struct engine_graph *product_new(struct engine *e, struct weights *s)
+{
+    struct base_error err = BASE_ERROR_INIT;
+    struct engine_graph *g = engine_graph_new(e, 8, &err);
+    if (!g) die(&err);
+    engine_output(g, engine_mul_mat(g, &s->w, &s->x));
+    if (!engine_graph_plan(g, true, &err) || !engine_graph_run(g, &err)) die(&err);
+    return g;
+}
+
+static double seconds_of(struct engine_graph *g)
+{
+    struct base_error err = BASE_ERROR_INIT;
+    double t = now();
+    if (!engine_graph_run(g, &err)) die(&err);
+    return now() - t;
+}
+
+static int by_size(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median(double *x, size_t n)
+{
+    qsort(x, n, sizeof *x, by_size);
+    return x[n / 2];
+}
+
+/* GB/s of weights from memory of the product and of its twin, and the median of their ratios. */
+static void bench_memory(struct engine *e, struct engine *reader, const struct quant_type *type)
+{
+    struct weights s = weights_new(type, FROM_MEMORY);
+    struct engine_graph *g[2] = {product_new(e, &s), product_new(reader, &s)};
+    const double bytes = (double)s.n * (double)s.row_bytes;
+    double rate[2][RUNS], ratio[RUNS];
+    for (int i = 0; i < RUNS; i++) {
+        for (int j = 0; j < 2; j++) rate[(i + j) % 2][i] = bytes / seconds_of(g[(i + j) % 2]);
+        ratio[i] = rate[0][i] / rate[1][i];
+    }
+    printf("%-7s  %6.1f  %6.1f  %5.2f", type->name, median(rate[0], RUNS) * 1e-9,
+           median(rate[1], RUNS) * 1e-9, median(ratio, RUNS));
+    for (int j = 0; j < 2; j++) engine_graph_free(g[j]);
+    weights_free(&s);
+}
+
+static void bench_cache(struct engine *alone, const struct quant_type *type)
+{
+    struct weights s = weights_new(type, FROM_CACHE);
+    struct engine_graph *g = product_new(alone, &s);
+    double rate[CACHE_RUNS];
+    for (int i = 0; i < CACHE_RUNS; i++)
+        rate[i] = (double)s.n * (double)s.row_bytes / seconds_of(g);
+    printf("  %6.1f\n", median(rate, CACHE_RUNS) * 1e-9);
+    engine_graph_free(g);
+    weights_free(&s);
+}
+
+int main(int argc, char **argv)
+{
+    struct engine_options options = engine_options_default();
+    const int n_threads = argc > 1 ? atoi(argv[1]) : options.n_threads;
+    if (argc > 2 && !quant_level_by_name(argv[2], &options.level)) return 2;
+    const struct quant_type *only = argc > 3 ? quant_type_by_name(argv[3]) : NULL;
+    if (argc > 3 && !only) return 2;
+    struct engine *e = engine_of(options, n_threads), *reader = reader_of(options, n_threads);
+    struct engine *alone = engine_of(options, 1);
+    printf("%d threads, %s; GB/s of weights\n", e->options.n_threads,
+           quant_level_name(e->quant.level));
+    printf("type     product reading  ratio  from L2, one thread\n");
+    for (uint32_t id = 0; id < QUANT_ID_COUNT; id++) {
+        const struct quant_type *type = quant_type_by_id(id);
+        if (!type || type->act == QUANT_ACT_NONE || (only && type != only)) continue;
+        bench_memory(e, reader, type);
+        bench_cache(alone, type);
+    }
+    engine_free(alone);
+    engine_free(reader);
+    engine_free(e);
+    return 0;
+}
