@@ -1,11 +1,12 @@
 /* test/tool_bench_stream.c: how much of the time of one-column products is reading.
  *
- *     tool_bench_stream [THREADS [LEVEL [TYPE]]]
+ *     tool_bench_stream [THREADS [LEVEL [TYPE|all [K]]]]
  *
- * Each type's product, with weights from memory, in turn with a twin that the same engine cuts and
- * runs the same way, but whose kernel only reads. Where a product is as fast as its twin, no other
- * kernel can make it faster. Then the product alone with weights from the L2 cache, one thread:
- * where that is far above a thread's share of the memory, arithmetic does not matter either. */
+ * Each type's product, with rows of K (2048) elements from memory, in turn with a twin that the
+ * same engine cuts and runs the same way, but whose kernel only reads. Where a product is as fast
+ * as its twin, no other kernel can make it faster. Then the product alone with weights from the L2
+ * cache, one thread: where that is far above a thread's share of the memory, arithmetic does not
+ * matter either. */
 #include "engine/graph.h"
 #include "engine/matmul.h"
 #include "quant/stream.h"
@@ -14,7 +15,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { K = 2048, RUNS = 41, CACHE_RUNS = 401 };
+enum { RUNS = 41, CACHE_RUNS = 401 };
 enum { FROM_MEMORY = 128 << 20, FROM_CACHE = 256 << 10 }; /* bytes of weights, about */
 
 static double now(void)
@@ -39,26 +40,25 @@ static void *memory(size_t size)
     return p;
 }
 
-/* A gemv that reads its rows, asks for them as kernels with one stream do, and multiplies nothing.
- */
+/* A gemv that meets each line of its rows once, asks for them as kernels with one stream do, and
+ * multiplies nothing. */
 static void read_rows(int64_t k, const struct quant_rows *rows, const struct quant_act *a,
                       float *out)
 {
-    enum { STEP = 512 };
+    enum { LINE = 64, STEP = 8 * LINE };
     const char *row = rows->w;
     for (int64_t r = 0; r < rows->n; r++, row += rows->row_bytes) {
-        uint64_t sum[8] = {0};
+        uint64_t sum = 0;
         for (size_t at = 0; at < rows->row_bytes; at += STEP) {
             const size_t left = rows->row_bytes - at, bytes = left < STEP ? left : STEP;
             quant_prefetch_single(row + at + QUANT_NEAR_AHEAD, bytes, rows->asking.near);
-            for (size_t i = 0; i + sizeof sum <= bytes; i += sizeof sum) {
-                uint64_t word[8];
-                memcpy(word, row + at + i, sizeof word);
-                for (int j = 0; j < 8; j++) sum[j] += word[j];
+            for (size_t i = 0; i + sizeof sum <= bytes; i += LINE) {
+                uint64_t word;
+                memcpy(&word, row + at + i, sizeof word);
+                sum += word;
             }
         }
-        for (int j = 1; j < 8; j++) sum[0] += sum[j];
-        out[r] = (float)(sum[0] >> 40);
+        out[r] = (float)(sum >> 40);
     }
     (void)k;
     (void)a;
@@ -86,7 +86,6 @@ static struct engine *reader_of(struct engine_options options, int n_threads)
 
 /* What a product reads: rows of random numbers in the type, and a column. */
 struct weights {
-    const struct quant_type *type;
     int64_t n;
     uint64_t row_bytes;
     struct engine_tensor w, x;
@@ -98,28 +97,28 @@ static float random_float(uint64_t *state)
     return (float)(int32_t)(*state >> 32) * 0x1p-31f;
 }
 
-static struct weights weights_new(const struct quant_type *type, size_t bytes)
+static struct weights weights_new(const struct quant_type *type, int64_t k, size_t bytes)
 {
     enum { DIFFERENT = 64 };
     struct base_error err = BASE_ERROR_INIT;
-    struct weights s = {.type = type};
+    struct weights s;
     uint64_t seed = 1;
-    if (!quant_row_bytes(type, K, &s.row_bytes)) exit(1);
+    if (!quant_row_bytes(type, (uint64_t)k, &s.row_bytes)) exit(2);
     s.n = (int64_t)(bytes / s.row_bytes) / DIFFERENT * DIFFERENT;
     if (s.n == 0) s.n = DIFFERENT;
-    float *x = memory(K * sizeof *x), *row = memory(K * sizeof *row);
+    float *x = memory((size_t)k * sizeof *x), *row = memory((size_t)k * sizeof *row);
     char *data = memory((size_t)s.n * s.row_bytes);
-    for (int i = 0; i < K; i++) x[i] = random_float(&seed);
+    for (int64_t i = 0; i < k; i++) x[i] = random_float(&seed);
     for (int r = 0; r < DIFFERENT; r++) {
-        for (int i = 0; i < K; i++) row[i] = random_float(&seed);
-        type->encode(K, row, data + (size_t)r * s.row_bytes);
+        for (int64_t i = 0; i < k; i++) row[i] = random_float(&seed);
+        type->encode(k, row, data + (size_t)r * s.row_bytes);
     }
     for (int64_t r = DIFFERENT; r < s.n; r++)
         memcpy(data + (size_t)r * s.row_bytes, data + (size_t)(r % DIFFERENT) * s.row_bytes,
                s.row_bytes);
     free(row);
-    if (!engine_tensor_init(&s.w, type, 2, (int64_t[]){K, s.n}, data, "w", &err) ||
-        !engine_tensor_init(&s.x, quant_type_by_id(QUANT_F32), 2, (int64_t[]){K, 1}, x, "x", &err))
+    if (!engine_tensor_init(&s.w, type, 2, (int64_t[]){k, s.n}, data, "w", &err) ||
+        !engine_tensor_init(&s.x, quant_type_by_id(QUANT_F32), 2, (int64_t[]){k, 1}, x, "x", &err))
         die(&err);
     return s;
 }
@@ -161,9 +160,10 @@ static double median(double *x, size_t n)
 }
 
 /* GB/s of weights from memory of the product and of its twin, and the median of their ratios. */
-static void bench_memory(struct engine *e, struct engine *reader, const struct quant_type *type)
+static void bench_memory(struct engine *e, struct engine *reader, const struct quant_type *type,
+                         int64_t k)
 {
-    struct weights s = weights_new(type, FROM_MEMORY);
+    struct weights s = weights_new(type, k, FROM_MEMORY);
     struct engine_graph *g[2] = {product_new(e, &s), product_new(reader, &s)};
     const double bytes = (double)s.n * (double)s.row_bytes;
     double rate[2][RUNS], ratio[RUNS];
@@ -177,9 +177,9 @@ static void bench_memory(struct engine *e, struct engine *reader, const struct q
     weights_free(&s);
 }
 
-static void bench_cache(struct engine *alone, const struct quant_type *type)
+static void bench_cache(struct engine *alone, const struct quant_type *type, int64_t k)
 {
-    struct weights s = weights_new(type, FROM_CACHE);
+    struct weights s = weights_new(type, k, FROM_CACHE);
     struct engine_graph *g = product_new(alone, &s);
     double rate[CACHE_RUNS];
     for (int i = 0; i < CACHE_RUNS; i++)
@@ -195,7 +195,9 @@ int main(int argc, char **argv)
     const int n_threads = argc > 1 ? atoi(argv[1]) : options.n_threads;
     if (argc > 2 && !quant_level_by_name(argv[2], &options.level)) return 2;
     const struct quant_type *only = argc > 3 ? quant_type_by_name(argv[3]) : NULL;
-    if (argc > 3 && !only) return 2;
+    if (argc > 3 && !only && strcmp(argv[3], "all") != 0) return 2;
+    const int64_t k = argc > 4 ? atol(argv[4]) : 2048;
+    if (k <= 0) return 2;
     struct engine *e = engine_of(options, n_threads), *reader = reader_of(options, n_threads);
     struct engine *alone = engine_of(options, 1);
     printf("%d threads, %s; GB/s of weights\n", e->options.n_threads,
@@ -204,8 +206,9 @@ int main(int argc, char **argv)
     for (uint32_t id = 0; id < QUANT_ID_COUNT; id++) {
         const struct quant_type *type = quant_type_by_id(id);
         if (!type || type->act == QUANT_ACT_NONE || (only && type != only)) continue;
-        bench_memory(e, reader, type);
-        bench_cache(alone, type);
+        if (k % type->block_len != 0) continue;
+        bench_memory(e, reader, type, k);
+        bench_cache(alone, type, k);
     }
     engine_free(alone);
     engine_free(reader);
