@@ -9,26 +9,11 @@
  * few columns go through 128 MB of weights, so that these come from memory. */
 #include "engine/blas.h"
 #include "engine/graph.h"
+#include "test/support_bench.h"
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <time.h>
 
 enum { WAYS = 3, MAX_ROUNDS = 25, MAX_WEIGHTS = 128, FEW_COLUMNS = 64, WEIGHT_BYTES = 128 << 20 };
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-_Noreturn static void die(const struct base_error *err)
-{
-    char text[512];
-    fprintf(stderr, "%s\n", base_error_format(err, text, sizeof(text)));
-    exit(1);
-}
 
 static float *random_floats(int64_t n)
 {
@@ -62,19 +47,13 @@ static void blas_job(const struct engine_worker *worker, void *data)
                             s->w + (i * s->rows + first) * s->k, s->k, s->out + first, s->rows);
 }
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static struct engine_tensor matrix(int64_t k, int64_t n, const float *data)
 {
     struct engine_tensor t;
     struct base_error err = BASE_ERROR_INIT;
     if (!engine_tensor_init(&t, quant_type_by_id(QUANT_F32), 2, (int64_t[]){k, n}, (void *)data,
                             "leaf", &err))
-        die(&err);
+        support_die(&err);
     return t;
 }
 
@@ -83,13 +62,13 @@ static struct engine_graph *build(struct engine *engine, const struct shape *s,
 {
     struct base_error err = BASE_ERROR_INIT;
     struct engine_graph *g = engine_graph_new(engine, (int)s->count + 8, &err);
-    if (!g) die(&err);
+    if (!g) support_die(&err);
     leaves[s->count] = matrix(s->k, s->columns, s->x);
     for (int64_t i = 0; i < s->count; i++) {
         leaves[i] = matrix(s->k, s->rows, s->w + i * s->rows * s->k);
         engine_output(g, engine_mul_mat(g, &leaves[i], &leaves[s->count]));
     }
-    if (!engine_graph_plan(g, true, &err)) die(&err);
+    if (!engine_graph_plan(g, true, &err)) support_die(&err);
     return g;
 }
 
@@ -109,15 +88,15 @@ static void bench(struct engine *engine, int rounds, int64_t k, int64_t rows, in
     for (int round = -1; round < rounds; round++) {
         for (int way = 0; way < WAYS; way++) {
             engine->blas = way == 0 ? NULL : (struct engine_blas *)s.blas;
-            double t = now();
-            if (way < 2 && !engine_graph_run(g, &err)) die(&err);
+            double t = support_seconds();
+            if (way < 2 && !engine_graph_run(g, &err)) support_die(&err);
             if (way == 2) engine_pool_run(engine->pool, blas_job, &s);
-            if (round >= 0) time[way][round] = now() - t;
+            if (round >= 0) time[way][round] = support_seconds() - t;
         }
     }
     for (int way = 0; way < WAYS; way++) {
-        qsort(time[way], (size_t)rounds, sizeof(double), by_value);
-        rate[way] = (double)(k * rows * columns * s.count) / time[way][rounds / 2] * 1e-9;
+        rate[way] = (double)(k * rows * columns * s.count) /
+                    support_median(time[way], (size_t)rounds) * 1e-9;
     }
     printf("| %d x %d x %d | %.1f | %.1f | %.1f | %.2f | %.2f |\n", (int)k, (int)rows, (int)columns,
            rate[0], rate[1], rate[2], rate[1] / rate[0], rate[2] / rate[0]);
@@ -141,7 +120,7 @@ int main(int argc, char **argv)
     if (rounds < 1 || rounds > MAX_ROUNDS) return 2;
     options.use_blas = true;
     struct engine *engine = engine_new(&options, &err);
-    if (!engine) die(&err);
+    if (!engine) support_die(&err);
     printf("%d threads, %s; G multiply-adds a second\n\n", engine->options.n_threads,
            quant_level_name(engine->quant.level));
     printf(

@@ -12,35 +12,13 @@
 #include "engine/matmul.h"
 #include "engine/roofline.h"
 #include "engine/tile.h"
+#include "test/support_bench.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-_Noreturn static void die(const struct base_error *err)
-{
-    char text[512];
-    fprintf(stderr, "%s\n", base_error_format(err, text, sizeof(text)));
-    exit(1);
-}
-
-static void *memory(size_t size)
-{
-    void *p = aligned_alloc(64, (size + 63) / 64 * 64);
-    if (!p) exit(4);
-    memset(p, 1, size);
-    return p;
-}
 
 /* A sum of four, nearly normal, as what meets weights in a model is. */
 static float random_float(uint64_t *state)
@@ -65,7 +43,7 @@ static void measure_limits(struct limits *l)
     struct base_error err = BASE_ERROR_INIT;
     l->peak = engine_roofline_int8(l->engine) * 1e-9;
     l->stream = engine_roofline_bandwidth(l->engine, &err) * 1e-9;
-    if (l->stream == 0) die(&err);
+    if (l->stream == 0) support_die(&err);
 }
 
 /* ---- Products ---- */
@@ -74,7 +52,8 @@ static struct engine_tensor leaf(enum quant_id type, int n_dims, const int64_t *
 {
     struct engine_tensor t;
     struct base_error err = BASE_ERROR_INIT;
-    if (!engine_tensor_init(&t, quant_type_by_id(type), n_dims, ne, data, "leaf", &err)) die(&err);
+    if (!engine_tensor_init(&t, quant_type_by_id(type), n_dims, ne, data, "leaf", &err))
+        support_die(&err);
     return t;
 }
 
@@ -83,11 +62,11 @@ static double time_graph(struct engine_graph *g)
 {
     struct base_error err = BASE_ERROR_INIT;
     double best = 1e30;
-    if (!engine_graph_plan(g, true, &err)) die(&err);
+    if (!engine_graph_plan(g, true, &err)) support_die(&err);
     for (int i = 0; i < 7; i++) {
-        double t = now();
-        if (!engine_graph_run(g, &err)) die(&err);
-        t = now() - t;
+        double t = support_seconds();
+        if (!engine_graph_run(g, &err)) support_die(&err);
+        t = support_seconds() - t;
         if (i > 0 && t < best) best = t;
     }
     return best;
@@ -105,16 +84,16 @@ static void bench_product(const struct limits *l, const struct quant_type *type,
     size_t bytes = (size_t)n * row_bytes;
     int count = n_cols > 16 ? 2 : (int)(((size_t)256 << 20) / bytes);
     if (count > MAX_WEIGHTS) count = MAX_WEIGHTS;
-    float *x = memory((size_t)(k * n_cols) * 4), *row = memory((size_t)k * 4);
+    float *x = support_memory((size_t)(k * n_cols) * 4), *row = support_memory((size_t)k * 4);
     for (int64_t i = 0; i < k * n_cols; i++) x[i] = random_float(&seed);
     for (int64_t i = 0; i < k; i++) row[i] = random_float(&seed);
-    char *data = memory(bytes * (size_t)count);
+    char *data = support_memory(bytes * (size_t)count);
     type->encode(k, row, data);
     for (size_t i = 1; i < (size_t)n * (size_t)count; i++)
         memcpy(data + i * row_bytes, data, row_bytes);
     struct engine_tensor xt = leaf(QUANT_F32, 2, (int64_t[]){k, n_cols}, x);
     struct engine_graph *g = engine_graph_new(l->engine, count + 8, &err);
-    if (!g) die(&err);
+    if (!g) support_die(&err);
     for (int i = 0; i < count; i++) {
         w[i] = leaf(type->id, 2, (int64_t[]){k, n}, data + (size_t)i * bytes);
         engine_output(g, engine_mul_mat(g, &w[i], &xt));
@@ -136,12 +115,6 @@ static void bench_product(const struct limits *l, const struct quant_type *type,
 enum { TILE_K = 2048, TILE_PANELS = 4, TILE_GROUPS = 8 };
 enum { TILE_PASSES = 8, TILE_RUNS = 21 };
 
-static int by_size(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* n times the same group of columns, as the type wants them, and the size of one. */
 static char *tile_columns(const struct engine *engine, const struct engine_tile *tile,
                           const struct quant_type *type, int64_t k, int n, size_t *group_bytes)
@@ -149,7 +122,7 @@ static char *tile_columns(const struct engine *engine, const struct engine_tile 
     const bool small = type->act == QUANT_ACT_Q8_32;
     *group_bytes = (size_t)k / type->block_len *
                    (small ? sizeof(struct engine_cols32) : sizeof(struct engine_cols256));
-    char *groups = memory(*group_bytes * (size_t)n);
+    char *groups = support_memory(*group_bytes * (size_t)n);
     static _Alignas(64) int8_t q[TILE_K + 64];
     static _Alignas(64) float x[TILE_K], d[TILE_K / 32], s[TILE_K / 32];
     static _Alignas(64) int16_t sum[TILE_K / 16];
@@ -189,10 +162,11 @@ static void bench_tile(struct engine *engine, const struct quant_type *type)
     if (!quant_row_bytes(type, (uint64_t)k, &row_bytes)) return;
     size_t group_bytes;
     char *groups = tile_columns(engine, tile, type, k, n_groups, &group_bytes);
-    char *panels = memory(panel * (size_t)n_panels), *row = memory(row_bytes);
-    struct engine_tile_sums *sums = memory((size_t)n_groups * sizeof *sums);
+    char *panels = support_memory(panel * (size_t)n_panels), *row = support_memory(row_bytes);
+    struct engine_tile_sums *sums = support_memory((size_t)n_groups * sizeof *sums);
     const void *rows[QUANT_PANEL_ROWS];
-    float *x = memory((size_t)k * sizeof *x), results[ENGINE_TILE_COLS][2 * QUANT_PANEL_ROWS];
+    float *x = support_memory((size_t)k * sizeof *x),
+          results[ENGINE_TILE_COLS][2 * QUANT_PANEL_ROWS];
     float *out[ENGINE_TILE_COLS];
     for (int i = 0; i < k; i++) x[i] = random_float(&seed);
     type->encode(k, x, row);
@@ -201,7 +175,7 @@ static void bench_tile(struct engine *engine, const struct quant_type *type)
     for (int c = 0; c < ENGINE_TILE_COLS; c++) out[c] = results[c];
     double share[TILE_RUNS];
     for (int run = 0; run < TILE_RUNS; run++) {
-        const double before = engine_roofline_int8(engine), start = now();
+        const double before = engine_roofline_int8(engine), start = support_seconds();
         for (int i = 0; i < TILE_PASSES * n_groups; i++)
             for (int j = 0; j < n_panels; j += at_once) {
                 const int g = i % n_groups;
@@ -219,11 +193,10 @@ static void bench_tile(struct engine *engine, const struct quant_type *type)
                     tile->panel256(kernel->panel, n_blocks, w, cols, &to);
             }
         const double macs = (double)TILE_PASSES * n_groups * n_panels * QUANT_PANEL_ROWS *
-                            ENGINE_TILE_COLS * (double)k / (now() - start);
+                            ENGINE_TILE_COLS * (double)k / (support_seconds() - start);
         share[run] = 2 * macs / (before + engine_roofline_int8(engine));
     }
-    qsort(share, TILE_RUNS, sizeof *share, by_size);
-    printf("%-7s tile alone %5.1f %%\n", type->name, 100 * share[TILE_RUNS / 2]);
+    printf("%-7s tile alone %5.1f %%\n", type->name, 100 * support_median(share, TILE_RUNS));
     free(groups);
     free(panels);
     free(row);
@@ -271,9 +244,9 @@ static double fma_peak(enum quant_level level)
     if (level >= QUANT_AVX512) multiply_add = multiply_add_avx512, lanes = 16;
 #endif
     for (int i = 0; multiply_add && i < 30; i++) {
-        const double start = now();
+        const double start = support_seconds();
         const float sum = multiply_add();
-        const double rate = FMA_STEPS * FMA_CHAINS * lanes / (now() - start);
+        const double rate = FMA_STEPS * FMA_CHAINS * lanes / (support_seconds() - start);
         if (sum > 0 && rate > best) best = rate;
     }
     return best;
@@ -283,7 +256,8 @@ static double fma_peak(enum quant_level level)
 static float *packed_rows(const struct engine_tile_packed *packed, int64_t k, int n, int bundle)
 {
     const int64_t n_steps = (k + 31) / 32 * 2;
-    float *to = memory((size_t)(n * n_steps) * 16 * sizeof *to), *row = memory((size_t)k * 4);
+    float *to = support_memory((size_t)(n * n_steps) * 16 * sizeof *to),
+          *row = support_memory((size_t)k * 4);
     uint64_t seed = 3;
     for (int64_t i = 0; i < k; i++) row[i] = random_float(&seed);
     for (int r = 0; r < n; r++)
@@ -308,19 +282,18 @@ static void bench_float_tile(struct engine *engine, const char *name,
     double share[TILE_RUNS];
     for (int c = 0; c < COLUMNS; c++) out[c] = results[c];
     for (int run = 0; run < TILE_RUNS; run++) {
-        const double before = fma_peak(engine->quant.level), start = now();
+        const double before = fma_peak(engine->quant.level), start = support_seconds();
         for (int pass = 0; pass < TILE_PASSES; pass++)
             for (int g = 0; g < n_groups; g++)
                 for (int j = 0; j < n_pieces; j++)
                     packed->product(n_steps, w + j * PIECE * n_steps * 16,
                                     x + g * COLUMNS * n_steps * 16, PIECE, COLUMNS, out);
         const double macs = (double)TILE_PASSES * n_groups * n_pieces * PIECE * COLUMNS *
-                            (double)k / (now() - start);
+                            (double)k / (support_seconds() - start);
         share[run] = 2 * macs / (before + fma_peak(engine->quant.level));
     }
-    qsort(share, TILE_RUNS, sizeof *share, by_size);
     printf("%-7s tile alone %5.1f %% of fused multiply-adds, k %d\n", name,
-           100 * share[TILE_RUNS / 2], (int)k);
+           100 * support_median(share, TILE_RUNS), (int)k);
     free(w);
     free(x);
 }
@@ -343,11 +316,12 @@ static void bench_attention(const struct limits *l, int heads, int n_kv, int d, 
     struct base_error err = BASE_ERROR_INIT;
     int64_t room = past + n_tokens;
     uint64_t seed = 1;
-    float *q = memory((size_t)(n_tokens * heads * d) * 4);
+    float *q = support_memory((size_t)(n_tokens * heads * d) * 4);
     for (int i = 0; i < n_tokens * heads * d; i++) q[i] = random_float(&seed);
     size_t bytes = (size_t)room * (size_t)(n_kv * d) * 2;
-    uint16_t *k = memory(bytes), *v = memory(bytes);
-    int32_t *cells = memory((size_t)room * 4), *span = memory((size_t)n_tokens * 16);
+    uint16_t *k = support_memory(bytes), *v = support_memory(bytes);
+    int32_t *cells = support_memory((size_t)room * 4),
+            *span = support_memory((size_t)n_tokens * 16);
     for (int i = 0; i < room; i++) cells[i] = i;
     for (int i = 0; i < n_tokens; i++) memcpy(span + 4 * i, (int32_t[]){0, 0, past + i + 1, 0}, 16);
     struct engine_tensor qt = leaf(QUANT_F32, 3, (int64_t[]){d, heads, n_tokens}, q);
@@ -357,7 +331,7 @@ static void bench_attention(const struct limits *l, int heads, int n_kv, int d, 
     struct engine_tensor ct = leaf(QUANT_I32, 2, (int64_t[]){room, 1}, cells);
     struct engine_attention how = {.scale = 0.125f};
     struct engine_graph *g = engine_graph_new(l->engine, 8, &err);
-    if (!g) die(&err);
+    if (!g) support_die(&err);
     engine_output(g, engine_attention(g, &qt, &kt, &vt, &st, &ct, NULL, &how));
     double t = time_graph(g), keys = (double)n_tokens * past + n_tokens * (n_tokens + 1) / 2.0;
     printf("attention heads %d/%d d %d tokens %3d past %5d: %8.1f us %6.1f GMAC/s %6.1f GB/s\n",
@@ -379,10 +353,10 @@ int main(int argc, char **argv)
     if (argc > 1) options.n_threads = atoi(argv[1]);
     if (argc > 2 && !quant_level_by_name(argv[2], &options.level)) return 2;
     l.engine = engine_new(&options, &err);
-    if (!l.engine) die(&err);
+    if (!l.engine) support_die(&err);
     options.n_threads = 1;
     struct engine *alone = engine_new(&options, &err);
-    if (!alone) die(&err);
+    if (!alone) support_die(&err);
     measure_limits(&l);
     printf("%d threads, %s; int8 peak %.1f GMAC/s, streaming %.1f GB/s\n",
            l.engine->options.n_threads, quant_level_name(l.engine->quant.level), l.peak, l.stream);

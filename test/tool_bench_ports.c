@@ -7,9 +7,9 @@
  * that are loaded as a tile loads them; and how many VPDPBUSD another instruction costs, where one
  * of it comes with each two of them. Best of several runs, one thread. */
 #include "base/unroll.h"
+#include "test/support_bench.h"
 #include <stdint.h>
 #include <stdio.h>
-#include <time.h>
 #if defined(__x86_64__)
 #include <immintrin.h>
 
@@ -19,13 +19,6 @@ enum { STEPS = 200000, RUNS = 15, LINES = 32, MOST_PANELS = 3, PANEL_BYTES = 409
 
 static _Alignas(64) char panels[MOST_PANELS * PANEL_BYTES + 64 * LINES], columns[64 * LINES];
 static _Alignas(64) char stored[64 * 8];
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 #define MULTIPLY(sum, codes, four)                                                                 \
     __asm__ volatile("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(codes), "v"(four))
@@ -108,9 +101,9 @@ static double rate(void (*loop)(void), int multiplies)
 {
     double best = 0;
     for (int i = 0; i < RUNS; i++) {
-        const double start = now();
+        const double start = support_seconds();
         loop();
-        const double one = 1e-9 * STEPS * multiplies / (now() - start);
+        const double one = 1e-9 * STEPS * multiplies / (support_seconds() - start);
         if (one > best) best = one;
     }
     return best;

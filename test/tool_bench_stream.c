@@ -10,35 +10,14 @@
 #include "engine/graph.h"
 #include "engine/matmul.h"
 #include "quant/stream.h"
+#include "test/support_bench.h"
+#include "test/support_graph.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { RUNS = 41, CACHE_RUNS = 401 };
 enum { FROM_MEMORY = 128 << 20, FROM_CACHE = 256 << 10 }; /* bytes of weights, about */
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-_Noreturn static void die(const struct base_error *err)
-{
-    char text[512];
-    fprintf(stderr, "%s\n", base_error_format(err, text, sizeof(text)));
-    exit(1);
-}
-
-static void *memory(size_t size)
-{
-    void *p = aligned_alloc(64, (size + 63) / 64 * 64);
-    if (!p) exit(4);
-    memset(p, 1, size);
-    return p;
-}
 
 /* A gemv that meets each line of its rows once, asks for them as kernels with one stream do, and
  * multiplies nothing. */
@@ -69,7 +48,7 @@ static struct engine *engine_of(struct engine_options options, int n_threads)
     struct base_error err = BASE_ERROR_INIT;
     options.n_threads = n_threads;
     struct engine *e = engine_new(&options, &err);
-    if (!e) die(&err);
+    if (!e) support_die(&err);
     return e;
 }
 
@@ -91,12 +70,6 @@ struct weights {
     struct engine_tensor w, x;
 };
 
-static float random_float(uint64_t *state)
-{
-    *state = *state * 6364136223846793005u + 1442695040888963407u;
-    return (float)(int32_t)(*state >> 32) * 0x1p-31f;
-}
-
 static struct weights weights_new(const struct quant_type *type, int64_t k, size_t bytes)
 {
     enum { DIFFERENT = 64 };
@@ -106,11 +79,12 @@ static struct weights weights_new(const struct quant_type *type, int64_t k, size
     if (!quant_row_bytes(type, (uint64_t)k, &s.row_bytes)) exit(2);
     s.n = (int64_t)(bytes / s.row_bytes) / DIFFERENT * DIFFERENT;
     if (s.n == 0) s.n = DIFFERENT;
-    float *x = memory((size_t)k * sizeof *x), *row = memory((size_t)k * sizeof *row);
-    char *data = memory((size_t)s.n * s.row_bytes);
-    for (int64_t i = 0; i < k; i++) x[i] = random_float(&seed);
+    float *x = support_memory((size_t)k * sizeof *x),
+          *row = support_memory((size_t)k * sizeof *row);
+    char *data = support_memory((size_t)s.n * s.row_bytes);
+    for (int64_t i = 0; i < k; i++) x[i] = support_random_float(&seed);
     for (int r = 0; r < DIFFERENT; r++) {
-        for (int64_t i = 0; i < k; i++) row[i] = random_float(&seed);
+        for (int64_t i = 0; i < k; i++) row[i] = support_random_float(&seed);
         type->encode(k, row, data + (size_t)r * s.row_bytes);
     }
     for (int64_t r = DIFFERENT; r < s.n; r++)
@@ -119,7 +93,7 @@ static struct weights weights_new(const struct quant_type *type, int64_t k, size
     free(row);
     if (!engine_tensor_init(&s.w, type, 2, (int64_t[]){k, s.n}, data, "w", &err) ||
         !engine_tensor_init(&s.x, quant_type_by_id(QUANT_F32), 2, (int64_t[]){k, 1}, x, "x", &err))
-        die(&err);
+        support_die(&err);
     return s;
 }
 
@@ -133,30 +107,18 @@ static struct engine_graph *product_new(struct engine *e, struct weights *s)
 {
     struct base_error err = BASE_ERROR_INIT;
     struct engine_graph *g = engine_graph_new(e, 8, &err);
-    if (!g) die(&err);
+    if (!g) support_die(&err);
     engine_output(g, engine_mul_mat(g, &s->w, &s->x));
-    if (!engine_graph_plan(g, true, &err) || !engine_graph_run(g, &err)) die(&err);
+    if (!engine_graph_plan(g, true, &err) || !engine_graph_run(g, &err)) support_die(&err);
     return g;
 }
 
 static double seconds_of(struct engine_graph *g)
 {
     struct base_error err = BASE_ERROR_INIT;
-    double t = now();
-    if (!engine_graph_run(g, &err)) die(&err);
-    return now() - t;
-}
-
-static int by_size(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *x, size_t n)
-{
-    qsort(x, n, sizeof *x, by_size);
-    return x[n / 2];
+    double t = support_seconds();
+    if (!engine_graph_run(g, &err)) support_die(&err);
+    return support_seconds() - t;
 }
 
 /* GB/s of weights from memory of the product and of its twin, and the median of their ratios. */
@@ -171,8 +133,8 @@ static void bench_memory(struct engine *e, struct engine *reader, const struct q
         for (int j = 0; j < 2; j++) rate[(i + j) % 2][i] = bytes / seconds_of(g[(i + j) % 2]);
         ratio[i] = rate[0][i] / rate[1][i];
     }
-    printf("%-7s  %6.1f  %6.1f  %5.2f", type->name, median(rate[0], RUNS) * 1e-9,
-           median(rate[1], RUNS) * 1e-9, median(ratio, RUNS));
+    printf("%-7s  %6.1f  %6.1f  %5.2f", type->name, support_median(rate[0], RUNS) * 1e-9,
+           support_median(rate[1], RUNS) * 1e-9, support_median(ratio, RUNS));
     for (int j = 0; j < 2; j++) engine_graph_free(g[j]);
     weights_free(&s);
 }
@@ -184,7 +146,7 @@ static void bench_cache(struct engine *alone, const struct quant_type *type, int
     double rate[CACHE_RUNS];
     for (int i = 0; i < CACHE_RUNS; i++)
         rate[i] = (double)s.n * (double)s.row_bytes / seconds_of(g);
-    printf("  %6.1f\n", median(rate, CACHE_RUNS) * 1e-9);
+    printf("  %6.1f\n", support_median(rate, CACHE_RUNS) * 1e-9);
     engine_graph_free(g);
     weights_free(&s);
 }

@@ -5,6 +5,7 @@
  * Token by token, because a machine changes within seconds. */
 #include "models/model.h"
 #include "sample/sample.h"
+#include "test/support_bench.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -44,18 +45,6 @@ static void on_pool(void *pool, sample_part_fn *part, void *data)
     engine_pool_run(pool, job, &(struct call){part, data});
 }
 
-static int compare(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *x, size_t n)
-{
-    qsort(x, n, sizeof *x, compare);
-    return x[n / 2];
-}
-
 int main(int argc, char **argv)
 {
     struct base_error err = BASE_ERROR_INIT;
@@ -88,7 +77,7 @@ int main(int argc, char **argv)
     }
     for (int i = 0; ok && i < 2; i++)
         printf("%-15s evaluate %8.1f us, choose %6.1f us\n", i ? "read ahead" : "read afterwards",
-               median(took[i][0], n), median(took[i][1], n));
+               support_median(took[i][0], n), support_median(took[i][1], n));
     if (!ok) fprintf(stderr, "tool_read_ahead MODEL [TOKENS]: %s\n", err.text);
     for (int i = 0; i < 4; i++) free(took[i / 2][i % 2]);
     sample_free(sampler);

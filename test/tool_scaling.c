@@ -12,9 +12,9 @@
 #include "engine/op.h"
 #include "engine/threads.h"
 #include "models/internal.h"
+#include "test/support_bench.h"
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 enum { VOCABULARY = 64, N_CTX = 512, ROUNDS = 31 };
@@ -30,18 +30,6 @@ _Noreturn static void die(const struct base_error *err)
 {
     fprintf(stderr, "%s: %s\n", err->item, err->text);
     exit(1);
-}
-
-static int by_size(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *values, int n)
-{
-    qsort(values, (size_t)n, sizeof *values, by_size);
-    return values[n / 2];
 }
 
 /* ---- Barriers ---- */
@@ -71,7 +59,7 @@ static void measure_barrier(int n_threads)
         took[i] = (now_ns() - start) / rounds;
         rounds = took[i] < 5000 ? 2000 : 200;
     }
-    const double middle = median(took, ROUNDS); /* sorts */
+    const double middle = support_median(took, ROUNDS); /* sorts */
     printf("{\"barrier_threads\": %d, \"barrier_ns\": %.0f, \"best_ns\": %.0f}\n", n_threads,
            middle, took[0]);
     engine_pool_free(pool);
@@ -153,7 +141,7 @@ static double step_ns(const struct engine *engine, const struct engine_plan *pla
         for (int k = 0; k < 20; k++) step->node->op->run(&task, step->node);
         took[i] = (now_ns() - start) / 20;
     }
-    return median(took, ROUNDS);
+    return support_median(took, ROUNDS);
 }
 
 static struct count count_steps(struct engine *engine, const struct shape *s, uint32_t n_layer)

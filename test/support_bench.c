@@ -1,0 +1,40 @@
+/* test/support_bench.c: what tools that measure have in common. */
+#include "test/support_bench.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+double support_seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+_Noreturn void support_die(const struct base_error *err)
+{
+    char text[512];
+    fprintf(stderr, "%s\n", base_error_format(err, text, sizeof(text)));
+    exit(1);
+}
+
+void *support_memory(size_t size)
+{
+    void *p = aligned_alloc(64, (size + 63) / 64 * 64);
+    if (!p) exit(4);
+    memset(p, 1, size);
+    return p;
+}
+
+static int by_size(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+double support_median(double *x, size_t n)
+{
+    qsort(x, n, sizeof *x, by_size);
+    return x[n / 2];
+}

@@ -1,0 +1,20 @@
+/* test/support_bench.h: what tools that measure have in common. They end where something fails. */
+#ifndef TEST_SUPPORT_BENCH_H
+#define TEST_SUPPORT_BENCH_H
+
+#include "base/error.h"
+#include <stddef.h>
+
+/* Seconds of a clock that only goes forward. */
+double support_seconds(void);
+
+/* Prints the error and exits with 1. */
+_Noreturn void support_die(const struct base_error *err);
+
+/* `size` bytes, written once, at a multiple of 64; the caller frees them. Exits with 4. */
+void *support_memory(size_t size);
+
+/* The one in the middle of n numbers, which it sorts; the upper one of two. */
+double support_median(double *x, size_t n);
+
+#endif
