@@ -34,7 +34,8 @@ static int64_t panel_bytes(const struct engine_tensor *w)
     return w->ne[0] / w->type->block_len * engine_product_panel_bytes(w->type);
 }
 
-static void act_layout(struct engine_product_act *act, enum quant_act_kind kind, int64_t k)
+static void act_layout(struct engine_product_act *act, enum quant_act_kind kind, int64_t k,
+                       bool slices)
 {
     int64_t block = kind == QUANT_ACT_Q8_256 ? 256 : 32;
     switch (kind) {
@@ -57,7 +58,7 @@ static void act_layout(struct engine_product_act *act, enum quant_act_kind kind,
             kind == QUANT_ACT_Q8_32 ? sizeof(struct engine_cols32) : sizeof(struct engine_cols256);
         act->group_bytes = k / block * act->block_bytes;
         act->n_slices = 1;
-        if (engine_product_by_slices(kind))
+        if (engine_product_by_slices(slices, kind))
             act->n_slices = (k + ENGINE_PRODUCT_SLICE - 1) / ENGINE_PRODUCT_SLICE;
     }
 }
@@ -75,7 +76,7 @@ static int64_t chunk_rows(const struct engine_product *p, const struct engine_te
     int64_t unit = QUANT_PANEL_ROWS;
     if (p->by_gemv)
         most = engine_min(most, STREAM_BUDGET / row);
-    else if (!engine_product_by_slices(w->type->act))
+    else if (!engine_product_by_slices(p->slices, w->type->act))
         most = engine_min(most, QUANT_PANEL_ROWS * (PANEL_BUDGET / panel_bytes(w)) / sides);
     if (p->watched)
         unit = p->by_parts ? WATCHED_PARTS_UNIT : ENGINE_WATCH_UNIT;
@@ -113,18 +114,20 @@ static bool act_place(struct engine_product *p, struct engine_product_act *act, 
 }
 
 /* Bytes of what a worker makes of a chunk's rows, of either side, at once. */
-static int64_t part_bytes(const struct engine_tensor *w, int64_t rows, int sides)
+static int64_t part_bytes(const struct engine_product *p, const struct engine_tensor *w,
+                          int64_t rows)
 {
-    if (engine_product_by_slices(w->type->act))
+    if (engine_product_by_slices(p->slices, w->type->act))
         return ENGINE_TILE_PANELS * (ENGINE_PRODUCT_SLICE / w->type->block_len) *
                engine_product_panel_bytes(w->type);
     const int64_t unit =
         engine_product_by_floats(w->type->act) ? 2 * ENGINE_TILE_FLOAT_ROWS : QUANT_PANEL_ROWS;
-    return sides * engine_round_up(rows, unit) / QUANT_PANEL_ROWS * panel_bytes(w);
+    return engine_product_sides(p) * engine_round_up(rows, unit) / QUANT_PANEL_ROWS *
+           panel_bytes(w);
 }
 
 bool engine_product_layout(struct engine_product *p, const struct engine_tensor *dst, int n_threads,
-                           bool together)
+                           bool together, bool wide)
 {
     *p = (struct engine_product){0};
     sources(p, dst);
@@ -136,6 +139,7 @@ bool engine_product_layout(struct engine_product *p, const struct engine_tensor 
     p->max_groups = p->n_cols / ENGINE_TILE_COLS + p->max_jobs;
     int64_t most_cols = p->ids ? p->n_cols : p->n_cols / n_matrices;
     p->by_gemv = most_cols <= ENGINE_PRODUCT_GEMV_COLS;
+    p->slices = wide || most_cols <= ENGINE_TILE_COLS;
     p->own_copy = p->n_rows_x * p->k <= OWN_COPY_ELEMENTS;
     p->n_stripes = p->ids ? 1 : engine_max(1, engine_min(n_threads, most_cols / STRIPE_COLS));
     const int sides = engine_product_sides(p);
@@ -149,11 +153,10 @@ bool engine_product_layout(struct engine_product *p, const struct engine_tensor 
         p->chunk_rows[i] = chunk_rows(p, w, longest, n_threads);
         p->n_chunks[i] = (w->ne[1] + p->chunk_rows[i] - 1) / p->chunk_rows[i];
         p->chunks_per_job += p->n_chunks[i];
-        if (!p->by_gemv)
-            p->sums_at = engine_max(p->sums_at, part_bytes(w, p->chunk_rows[i], sides));
+        if (!p->by_gemv) p->sums_at = engine_max(p->sums_at, part_bytes(p, w, p->chunk_rows[i]));
         if (p->up) halves = sides * engine_product_half(p->chunk_rows[i]);
         struct engine_product_act *act = &p->act[w->type->act];
-        if (!act->bytes) act_layout(act, w->type->act, p->k);
+        if (!act->bytes) act_layout(act, w->type->act, p->k, p->slices);
         act->in_place = w->type->act == QUANT_ACT_F32 && p->x->nb[0] == (int64_t)sizeof(float);
     }
     /* A row of x that is not contiguous is gathered where the panels will be, before. */
@@ -179,12 +182,15 @@ int64_t engine_product_scratch(const struct engine_product *p, int n_threads)
     return p->shared_bytes * (p->own_copy ? n_threads : 1) + p->worker_bytes * n_threads;
 }
 
+/* Enough for any core. */
 static int64_t product_scratch(const struct engine_tensor *dst, int n_threads)
 {
-    struct engine_product p;
-    if (!engine_product_layout(&p, dst, n_threads, false))
+    struct engine_product p, wide;
+    if (!engine_product_layout(&p, dst, n_threads, false, false) ||
+        !engine_product_layout(&wide, dst, n_threads, true, true))
         return INT64_MAX; /* refused by the planner */
-    return engine_product_scratch(&p, n_threads);
+    return engine_max(engine_product_scratch(&p, n_threads),
+                      engine_product_scratch(&wide, n_threads));
 }
 
 /* Every weight is read once, whatever the number of columns; of experts, one matrix per row of dst

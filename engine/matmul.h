@@ -51,6 +51,9 @@ struct engine_product {
     bool by_gemv;           /* no job can have more columns than gemv is good for */
     bool watched;           /* chunks are whole units of a watch */
     bool by_parts;          /* chunks are rows of each of gemv's streams, not a run of rows */
+    bool slices;            /* super-blocks go by slices: on wide cores, whose sums wait in memory
+                             * in any case, and for one group of columns, because weights are then
+                             * asked for while they are multiplied, too */
     bool own_copy;          /* each worker converts x for itself: cheaper than a barrier */
     struct engine_product_act act[ENGINE_PRODUCT_KINDS];
     int64_t jobs_at, columns_at, starts_at; /* tables: offsets in scratch; the header is at 0 */
@@ -92,12 +95,13 @@ static inline bool engine_product_by_floats(enum quant_act_kind kind)
     return kind == QUANT_ACT_F32 || kind == QUANT_ACT_BF16;
 }
 
-/* Kinds whose panels and columns meet in slices of k: super-blocks. A slice has so many elements,
- * at most, that its panels, and the columns that stream past them, fit an L1 cache of 32 KB. */
+/* Whether panels and columns of a kind meet in slices of k, where a product has some: super-blocks.
+ * A slice has so many elements, at most, that its panels, and the columns that stream past them,
+ * fit the L1 cache. */
 enum { ENGINE_PRODUCT_SLICE = 512 };
-static inline bool engine_product_by_slices(enum quant_act_kind kind)
+static inline bool engine_product_by_slices(bool slices, enum quant_act_kind kind)
 {
-    return kind == QUANT_ACT_Q8_256;
+    return slices && kind == QUANT_ACT_Q8_256;
 }
 
 /* Types of which wide cores multiply two panels at once (engine/tile.h): all with panels but blocks
@@ -133,9 +137,10 @@ static inline struct engine_product_slice engine_product_slice(const struct engi
 }
 
 /* Fills *p for dst; false when a size wraps. `together`: gemv reads neighbours (struct
- * quant_asking), and nothing goes by parts; scratch does not depend on it. */
+ * quant_asking), and nothing goes by parts; scratch does not depend on it, but on `wide` (struct
+ * quant_kernels). */
 bool engine_product_layout(struct engine_product *p, const struct engine_tensor *dst, int n_threads,
-                           bool together);
+                           bool together, bool wide);
 int64_t engine_product_scratch(const struct engine_product *p, int n_threads);
 
 /* matmul_run.c: called on every worker. */

@@ -207,20 +207,21 @@ static void multiply_group(const struct engine_product_run *run, const struct pa
         open_gate(run, c, i, engine_min(ENGINE_TILE_COLS, c->n - i), p->row, p->half, p->n_rows);
 }
 
-/* Part by part: its panels stay in cache while they meet all columns, group by group. Super-blocks
- * take the rows of one tile and slices of k, which the L1 cache holds; sums wait in memory from one
- * slice to the next. Blocks of 32 keep sums in registers over all of k: they take as many rows as
- * the L2 cache holds, and a group of columns stays in the L1 cache; with few columns, the rows of
- * one tile. The weights behind a part, most likely this worker's next, are asked for meanwhile: 16
- * rows side by side are too many streams for the processor to see by itself, and unpacking would
- * wait for memory, where multiplying does not. */
+/* Part by part: its panels stay in cache while they meet all columns, group by group. By slices of
+ * k, it is the rows of one tile, which the L1 cache holds; sums wait in memory from one slice to
+ * the next. Else sums stay in registers over all of k: a part is as many rows as the L2 cache
+ * holds, and a group of columns stays in the L1 cache; with few columns, the rows of one tile. The
+ * weights behind a part, most likely this worker's next, are asked for meanwhile: 16 rows side by
+ * side are too many streams for the processor to see by itself, and unpacking would wait for
+ * memory, where multiplying does not. */
 static void chunk_by_panels(const struct engine_product_run *run,
                             const struct engine_product_chunk *c)
 {
     enum { FEW_COLS = 32 };
     const struct engine_product_act *act = &run->p->act[c->type->act];
     const int n_panels = engine_product_panels(&run->task->engine->quant, c->type);
-    const bool long_rows = !engine_product_by_slices(c->type->act) && c->n > FEW_COLS;
+    const bool long_rows =
+        !engine_product_by_slices(run->p->slices, c->type->act) && c->n > FEW_COLS;
     const int64_t few = (n_panels + sides_of(c) - 1) / sides_of(c) * QUANT_PANEL_ROWS;
     const int64_t rows = long_rows ? c->n_rows : few, bytes = rows * c->row_bytes;
     const int64_t n_groups = (c->n + ENGINE_TILE_COLS - 1) / ENGINE_TILE_COLS;

@@ -234,8 +234,9 @@ void engine_product_run(const struct engine_task *task, struct engine_tensor *ds
 {
     struct engine_product product;
     const struct engine_worker *worker = task->worker;
-    const bool together = task->engine->quant.asking.together;
-    if (!engine_product_layout(&product, dst, worker->nth, together)) return; /* refused before */
+    const struct quant_kernels *quant = &task->engine->quant;
+    if (!engine_product_layout(&product, dst, worker->nth, quant->asking.together, quant->wide))
+        return; /* refused before */
     if (suits_blas(task, &product)) {
         run_blas(task, &product, dst);
         return;

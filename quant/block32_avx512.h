@@ -93,8 +93,11 @@ QUANT_TARGET_AVX512 QUANT_INLINE __m512i quant_step_bytes(struct quant_step_pair
                             _mm_add_epi16(words, _mm_set1_epi16((short)(at / 2))));
 }
 
-/* The codes of the lanes' blocks: elements 0 to 15, and 16 to 31. */
-typedef void quant_step_codes(struct quant_step_pair pair, __m512i *low, __m512i *high);
+/* The codes of the lanes' blocks: elements 0 to 15, and 16 to 31. In each lane's first four bytes
+ * `heads` holds d, and m where there are minima, and in the next four what is behind these in the
+ * block. */
+typedef void quant_step_codes(struct quant_step_pair pair, __m512i heads, __m512i *low,
+                              __m512i *high);
 
 QUANT_TARGET_AVX512 QUANT_INLINE __m512i quant_step_sums32(struct quant_form32 form,
                                                            quant_step_codes *codes,
@@ -106,10 +109,12 @@ QUANT_TARGET_AVX512 QUANT_INLINE __m512i quant_step_sums32(struct quant_form32 f
     for (int j = 0; j < 4; j++) {
         __m512i low, high;
         const struct quant_step_pair pair = quant_step_load(rows, form.block_bytes, j);
-        codes(pair, &low, &high);
+        head[j] = quant_step_words(pair, form.block_bytes,
+                                   form.has_min ? _mm_set1_epi64x(0x0003000200010000)
+                                                : _mm_set1_epi64x(0x0002000100000000));
+        codes(pair, head[j], &low, &high);
         sum[j] = _mm512_dpbusd_epi32(_mm512_setzero_si512(), low, column->low);
         sum[j] = _mm512_dpbusd_epi32(sum[j], high, column->high);
-        head[j] = quant_step_words(pair, form.block_bytes, _mm_setr_epi16(0, 1, 0, 0, 0, 0, 0, 0));
     }
     *heads = _mm512_unpacklo_epi64(_mm512_unpacklo_epi32(head[0], head[1]),
                                    _mm512_unpacklo_epi32(head[2], head[3]));
@@ -126,21 +131,17 @@ QUANT_TARGET_AVX512 QUANT_INLINE void quant_step_nibbles(struct quant_step_pair 
     *high = _mm512_and_si512(_mm512_srli_epi16(qs, 4), nibble);
 }
 
-/* And the fifth bits, from `at`. */
-QUANT_TARGET_AVX512 QUANT_INLINE void quant_step_fifth_bits(struct quant_step_pair pair,
-                                                            size_t block_bytes, size_t at,
-                                                            __m512i *low, __m512i *high)
+/* And the fifth bits, which are behind the scales. */
+QUANT_TARGET_AVX512 QUANT_INLINE void quant_step_fifth_bits(__m512i heads, __m512i *low,
+                                                            __m512i *high)
 {
     const __m512i bit = _mm512_set1_epi64((long long)0x8040201008040201);
-    const short first = (short)(at / 2);
     const __m512i sixteen = _mm512_set1_epi8(16);
-    const __m512i bits = quant_step_words(
-        pair, block_bytes,
-        _mm_setr_epi16(first, first, first, first, first + 1, first + 1, first + 1, first + 1));
     const long long ones = 0x0101010101010101;
-    const __m512i places = _mm512_broadcast_i32x4(_mm_set_epi64x(ones, 0));
-    const __m512i in_low = _mm512_shuffle_epi8(bits, places);
-    const __m512i in_high = _mm512_shuffle_epi8(bits, _mm512_add_epi8(places, _mm512_set1_epi8(8)));
+    const __m512i places = _mm512_broadcast_i32x4(_mm_set_epi64x(5 * ones, 4 * ones));
+    const __m512i in_low = _mm512_shuffle_epi8(heads, places);
+    const __m512i in_high =
+        _mm512_shuffle_epi8(heads, _mm512_add_epi8(places, _mm512_set1_epi8(2)));
     *low = _mm512_mask_add_epi8(*low, _mm512_test_epi8_mask(in_low, bit), *low, sixteen);
     *high = _mm512_mask_add_epi8(*high, _mm512_test_epi8_mask(in_high, bit), *high, sixteen);
 }

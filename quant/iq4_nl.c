@@ -115,10 +115,11 @@ QUANT_TARGET_AVX2 static void gemv_avx2(int64_t k, const struct quant_rows *rows
 
 /* Codes unsigned as in panels: here there is a multiply-add of unsigned bytes to 32 bits, and the
  * shell subtracts the offset's share. */
-QUANT_TARGET_AVX512 QUANT_INLINE void step_codes(struct quant_step_pair pair, __m512i *low,
-                                                 __m512i *high)
+QUANT_TARGET_AVX512 QUANT_INLINE void step_codes(struct quant_step_pair pair, __m512i heads,
+                                                 __m512i *low, __m512i *high)
 {
     const __m512i book = _mm512_broadcast_i64x4(book_avx2());
+    (void)heads;
     quant_step_nibbles(pair, sizeof(struct block), QS, low, high);
     *low = _mm512_shuffle_epi8(book, *low);
     *high = _mm512_shuffle_epi8(book, *high);

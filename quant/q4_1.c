@@ -104,9 +104,10 @@ QUANT_TARGET_AVX2 static void unpack_avx2(int64_t n_blocks, const void *const ro
     quant_unpack32_avx2(form, quant_scales_avx2, panel_codes_avx2, n_blocks, row, panel);
 }
 
-QUANT_TARGET_AVX512 QUANT_INLINE void step_codes(struct quant_step_pair pair, __m512i *low,
-                                                 __m512i *high)
+QUANT_TARGET_AVX512 QUANT_INLINE void step_codes(struct quant_step_pair pair, __m512i heads,
+                                                 __m512i *low, __m512i *high)
 {
+    (void)heads;
     quant_step_nibbles(pair, sizeof(struct block), QS, low, high);
 }
 

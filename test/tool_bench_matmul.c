@@ -152,7 +152,7 @@ static void bench_tile(struct engine *engine, const struct quant_type *type)
     const struct quant_kernel *kernel = &engine->quant.type[type->id];
     if (!type->panel.block) return;
     const bool small = type->act == QUANT_ACT_Q8_32;
-    const bool slice = engine_product_by_slices(type->act);
+    const bool slice = engine_product_by_slices(engine->quant.wide, type->act);
     const int64_t k = slice ? ENGINE_PRODUCT_SLICE : TILE_K, n_blocks = k / type->block_len;
     const int at_once = engine_product_panels(&engine->quant, type); /* panels */
     const int n_panels = slice ? at_once : TILE_PANELS;
