@@ -8,22 +8,15 @@
 #include "quant/fit.h"
 #include <math.h>
 
-enum { LANES = 8, MAX_SUBS = 16, SEARCH = 9, ROUNDS = 3 };
+enum { LANES = QUANT_FIT_LANES, MAX_SUBS = 16, SEARCH = 9, ROUNDS = 3 };
 
-/* Sums of products in eight lanes, so that a compiler can use vectors without changing the result.
- */
-static float sum_lanes(const float lane[LANES])
-{
-    return ((lane[0] + lane[4]) + (lane[2] + lane[6])) +
-           ((lane[1] + lane[5]) + (lane[3] + lane[7]));
-}
-
+/* Sums of products. */
 static float sum2(int n, const float *a, const float *b)
 {
     float lane[LANES] = {0};
     for (int i = 0; i < n; i += LANES)
         for (int l = 0; l < LANES; l++) lane[l] += a[i + l] * b[i + l];
-    return sum_lanes(lane);
+    return quant_fit_sum(lane);
 }
 
 static float sum3(int n, const float *a, const float *b, const float *c)
@@ -31,7 +24,7 @@ static float sum3(int n, const float *a, const float *b, const float *c)
     float lane[LANES] = {0};
     for (int i = 0; i < n; i += LANES)
         for (int l = 0; l < LANES; l++) lane[l] += a[i + l] * b[i + l] * c[i + l];
-    return sum_lanes(lane);
+    return quant_fit_sum(lane);
 }
 
 /* The weighted error of x ~ scale * value - min. */
@@ -45,7 +38,7 @@ static float error_of(int n, const float *x, const float *w, const float *value,
             lane[l] += w[i + l] * off * off;
         }
     }
-    return sum_lanes(lane);
+    return quant_fit_sum(lane);
 }
 
 static float largest_of(int n, const float *x)
@@ -84,21 +77,12 @@ float quant_fit_inverse(float scale)
 
 /* ---- Rounding to a grid ---- */
 
-/* The integer nearest to v, from low to high; NaN gives low. */
-static inline float nearest_integer(float v, float low, float high)
-{
-    const float shift = 0x1.8p23f; /* floats of this size are whole: adding it rounds, to even */
-    v = v > low ? v : low;
-    v = v < high ? v : high;
-    return (v + shift) - shift;
-}
-
 static void nearest_values(const struct quant_fit_grid *grid, int n, const float *x, float inverse,
                            float *value)
 {
     if (!grid->book) {
         for (int i = 0; i < n; i++)
-            value[i] = nearest_integer(x[i] * inverse, (float)grid->low, (float)grid->high);
+            value[i] = quant_fit_integer(x[i] * inverse, (float)grid->low, (float)grid->high);
         return;
     }
     for (int i = 0; i < n; i++) value[i] = (float)grid->low;
@@ -114,7 +98,7 @@ void quant_fit_codes(const struct quant_fit_grid *grid, int n, const float *x, f
 {
     if (!grid->book) {
         for (int i = 0; i < n; i++) {
-            float v = nearest_integer(x[i] * inverse, (float)grid->low, (float)grid->high);
+            float v = quant_fit_integer(x[i] * inverse, (float)grid->low, (float)grid->high);
             code[i] = (uint8_t)((int)v - grid->low);
         }
         return;
@@ -205,7 +189,7 @@ static float fit_scale_min(int max_code, int n, const float *x, const float *w, 
 
 static int clamp(float v, int low, int high)
 {
-    return (int)nearest_integer(v, (float)low, (float)high);
+    return (int)quant_fit_integer(v, (float)low, (float)high);
 }
 
 static void write_nan(struct quant_fit_super *out)

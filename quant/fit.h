@@ -29,6 +29,25 @@ float quant_fit_scale(const struct quant_fit_grid *grid, int n, const float *x, 
  * What no scale of half precision can reach is cut down, so that no sum overflows. */
 bool quant_fit_prepare(int n, const float *in, float *x, float *w);
 
+/* Sums are made in so many lanes, so that a compiler can use vectors without changing the result.
+ */
+enum { QUANT_FIT_LANES = 8 };
+
+static inline float quant_fit_sum(const float lane[QUANT_FIT_LANES])
+{
+    return ((lane[0] + lane[4]) + (lane[2] + lane[6])) +
+           ((lane[1] + lane[5]) + (lane[3] + lane[7]));
+}
+
+/* The integer nearest to v, from low to high, of at most 2^22 in size; NaN gives low. */
+static inline float quant_fit_integer(float v, float low, float high)
+{
+    const float shift = 0x1.8p23f; /* floats of this size are whole: adding it rounds, to even */
+    v = v > low ? v : low;
+    v = v < high ? v : high;
+    return (v + shift) - shift;
+}
+
 /* A scale that half precision can hold: beyond its range, the largest. */
 uint16_t quant_fit_half(float scale);
 
