@@ -32,6 +32,7 @@
 #define ENGINE_ATTEND_H
 
 #include "quant/quant.h"
+#include "quant/stream.h"
 
 enum {
     ENGINE_ATTEND_GROUP = 16, /* keys side by side */
@@ -93,8 +94,9 @@ struct engine_attend_tile {
     const int16_t *query[ENGINE_ATTEND_ROWS];
     int64_t lo[ENGINE_ATTEND_ROWS], hi[ENGINE_ATTEND_ROWS]; /* a query sees keys lo <= j < hi */
     int64_t n_rows;
-    const char *ahead; /* what will be read after this, to ask for meanwhile; or NULL */
-    bool near;         /* ask for the first-level cache (struct quant_asking) */
+    const char *ahead; /* what is read next, to ask for meanwhile */
+    int64_t ahead_bytes;
+    bool near; /* ask for the first-level cache (struct quant_asking) */
 };
 
 /* Groups, and sub-blocks, are those [first, end) of the chunk; `keys` and `values` are where its
@@ -148,6 +150,54 @@ float engine_attend_exp2(float x);
 static inline float engine_attend_shift(float c)
 {
     return ENGINE_ATTEND_MAGIC - (c - ENGINE_ATTEND_WEIGHT_BITS);
+}
+
+/* ---- Asking ahead ----
+ *
+ * Memory would rest while a step asked for nothing, so each asks for its part of what is read next,
+ * evenly and in order: scores for the values of their keys, then a row's weights for some bytes of
+ * the next chunk's keys in each sub-block, as arrive in about the time that they take, and sums for
+ * the rest of them. */
+enum { ENGINE_ATTEND_ASKED = 256, ENGINE_ATTEND_AT_ONCE = 512 };
+
+struct engine_attend_asking {
+    const char *next;
+    int64_t pace, due; /* bytes, times 256: of a step; of steps made, not asked for yet */
+};
+
+/* tile->ahead but for the first `but` bytes, and up to ENGINE_ATTEND_AT_ONCE more, in n steps. */
+static inline struct engine_attend_asking
+engine_attend_asking(const struct engine_attend_tile *tile, int64_t but, int64_t n)
+{
+    const int64_t bytes = tile->ahead_bytes > but ? tile->ahead_bytes - but : 0;
+    return (struct engine_attend_asking){.next = tile->ahead + but,
+                                         .pace = ((bytes << 8) + n - 1) / n,
+                                         .due = ENGINE_ATTEND_AT_ONCE * 256 - 1};
+}
+
+/* n steps. */
+QUANT_ASKS void engine_attend_ask(const struct engine_attend_tile *tile,
+                                  struct engine_attend_asking *asking, int64_t n)
+{
+    for (asking->due += asking->pace * n; asking->due >= ENGINE_ATTEND_AT_ONCE * 256;
+         asking->due -= ENGINE_ATTEND_AT_ONCE * 256) {
+        quant_prefetch_single(asking->next, ENGINE_ATTEND_AT_ONCE, tile->near);
+        asking->next += ENGINE_ATTEND_AT_ONCE;
+    }
+}
+
+/* What the weights of row r ask for in sub-block s, and all of them. */
+QUANT_ASKS void engine_attend_weights_ask(const struct engine_attend_tile *tile, int64_t r,
+                                          int64_t s)
+{
+    const int64_t at = (r * ENGINE_ATTEND_SUBS + s) * ENGINE_ATTEND_ASKED;
+    if (at < tile->ahead_bytes)
+        quant_prefetch_single(tile->ahead + at, ENGINE_ATTEND_ASKED, tile->near);
+}
+
+static inline int64_t engine_attend_weights_asked(const struct engine_attend_tile *tile)
+{
+    return tile->n_rows * ENGINE_ATTEND_SUBS * ENGINE_ATTEND_ASKED;
 }
 
 /* Row `i` of a group, from codes in their order and their scale. */

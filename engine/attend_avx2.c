@@ -3,7 +3,6 @@
  * Twin of attend_scalar.c, bit for bit. */
 #include "base/unroll.h"
 #include "engine/attend.h"
-#include "quant/stream.h"
 #if defined(__x86_64__)
 #include <immintrin.h>
 #include <math.h>
@@ -153,8 +152,8 @@ TARGET static void values_avx2(int64_t dv, const float *x, int64_t pad, char *gr
 
 /* nr queries by one group of keys, from key `at` on. */
 TARGET INLINE void scores_tile(int64_t d, const char *group, const float *offset,
-                               struct engine_attend_tile *tile, int64_t at, const char *ahead,
-                               int nr)
+                               struct engine_attend_tile *tile, int64_t at,
+                               struct engine_attend_asking *asking, int nr)
 {
     const int64_t n_pairs = (d + 1) / 2;
     const int16_t *keys = engine_attend_codes(group);
@@ -166,7 +165,7 @@ TARGET INLINE void scores_tile(int64_t d, const char *group, const float *offset
         for (int r = 0; r < nr; r++) sum[r][0] = sum[r][1] = _mm256_setzero_si256();
         for (int64_t i = first; i < end; i++) {
             __m256i low = load(keys + i * 2 * GROUP), high = load(keys + i * 2 * GROUP + GROUP);
-            if (ahead) quant_prefetch_single(ahead + 64 * i, 64, tile->near);
+            if (asking) engine_attend_ask(tile, asking, 1);
             UNROLL
             for (int r = 0; r < nr; r++) mad_pairs(sum[r], low, high, tile->query[r] + 2 * i);
         }
@@ -191,18 +190,19 @@ TARGET INLINE void scores_tile(int64_t d, const char *group, const float *offset
 }
 
 TARGET INLINE void scores_any(int64_t d, int64_t first, int64_t end, const char *keys,
-                              const float *offset, struct engine_attend_tile *tile,
-                              const char *ahead)
+                              const float *offset, struct engine_attend_tile *tile, bool asks)
 {
     const int64_t bytes = engine_attend_key_bytes(d);
-    for (int64_t g = first; g < end; g++, ahead += ahead ? bytes : 0) {
+    struct engine_attend_asking all = engine_attend_asking(tile, 0, (end - first) * ((d + 1) / 2));
+    struct engine_attend_asking *asking = asks ? &all : NULL;
+    for (int64_t g = first; g < end; g++) {
         const char *group = keys + g * bytes;
-        if (tile->n_rows == 6) scores_tile(d, group, offset, tile, GROUP * g, ahead, 6);
-        if (tile->n_rows == 5) scores_tile(d, group, offset, tile, GROUP * g, ahead, 5);
-        if (tile->n_rows == 4) scores_tile(d, group, offset, tile, GROUP * g, ahead, 4);
-        if (tile->n_rows == 3) scores_tile(d, group, offset, tile, GROUP * g, ahead, 3);
-        if (tile->n_rows == 2) scores_tile(d, group, offset, tile, GROUP * g, ahead, 2);
-        if (tile->n_rows == 1) scores_tile(d, group, offset, tile, GROUP * g, ahead, 1);
+        if (tile->n_rows == 6) scores_tile(d, group, offset, tile, GROUP * g, asking, 6);
+        if (tile->n_rows == 5) scores_tile(d, group, offset, tile, GROUP * g, asking, 5);
+        if (tile->n_rows == 4) scores_tile(d, group, offset, tile, GROUP * g, asking, 4);
+        if (tile->n_rows == 3) scores_tile(d, group, offset, tile, GROUP * g, asking, 3);
+        if (tile->n_rows == 2) scores_tile(d, group, offset, tile, GROUP * g, asking, 2);
+        if (tile->n_rows == 1) scores_tile(d, group, offset, tile, GROUP * g, asking, 1);
     }
 }
 
@@ -210,10 +210,10 @@ TARGET INLINE void scores_any(int64_t d, int64_t first, int64_t end, const char 
 TARGET static void scores_avx2(int64_t d, int64_t first, int64_t end, const char *keys,
                                const float *offset, struct engine_attend_tile *tile)
 {
-    if (tile->ahead)
-        scores_any(d, first, end, keys, offset, tile, tile->ahead);
+    if (tile->ahead_bytes)
+        scores_any(d, first, end, keys, offset, tile, true);
     else
-        scores_any(d, first, end, keys, offset, tile, NULL);
+        scores_any(d, first, end, keys, offset, tile, false);
 }
 
 /* ---- Weights ---- */
@@ -349,7 +349,10 @@ TARGET INLINE void weigh_row(struct engine_attend_tile *tile, int64_t r, int64_t
     __m256 total[2] = {_mm256_setzero_ps(), _mm256_setzero_ps()};
     _mm256_storeu_ps(tile->scale[r], exp2_8(_mm256_sub_ps(top, _mm256_set1_ps(most))));
     _mm256_storeu_ps(c, _mm256_blendv_ps(top, _mm256_set1_ps(NAN), wild));
-    for (int64_t s = first; s < end; s++) weigh(tile, r, s, c[s], inverse, total, all);
+    for (int64_t s = first; s < end; s++) {
+        engine_attend_weights_ask(tile, r, s);
+        weigh(tile, r, s, c[s], inverse, total, all);
+    }
     const __m256 a = _mm256_add_ps(total[0], total[1]);
     __m128 b = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
     b = _mm_add_ps(b, _mm_movehl_ps(b, b));
@@ -372,7 +375,7 @@ TARGET static void weights_avx2(int64_t first, int64_t end, const float *inverse
 /* nr rows by 16 elements, from the element `at` on; n of them are stored. */
 TARGET INLINE void sums_tile(int64_t dv, int64_t first, int64_t end, const char *values,
                              const struct engine_attend_tile *tile, float *const *o, int64_t at,
-                             int64_t n, const char *ahead, int nr)
+                             int64_t n, struct engine_attend_asking *asking, int nr)
 {
     const int64_t pad = (dv + 15) / 16 * 16, bytes = engine_attend_value_bytes(dv);
     __m256 total[ENGINE_ATTEND_ROWS][2];
@@ -385,10 +388,8 @@ TARGET INLINE void sums_tile(int64_t dv, int64_t first, int64_t end, const char 
         for (int r = 0; r < nr; r++) sum[r][0] = sum[r][1] = _mm256_setzero_si256();
         for (int g = 0; g < SUB / GROUP; g++) {
             const int16_t *v = engine_attend_codes(values + g * bytes) + 2 * at;
-            if (ahead)
-                quant_prefetch_single(ahead + ((s - first) * 2 + g) * bytes, (size_t)bytes,
-                                      tile->near);
             for (int i = 0; i < GROUP; i += 2, v += 2 * pad) {
+                if (asking) engine_attend_ask(tile, asking, 1);
                 __m256i low = load(v), high = load(v + 16);
                 UNROLL
                 for (int r = 0; r < nr; r++)
@@ -415,27 +416,29 @@ TARGET INLINE void sums_tile(int64_t dv, int64_t first, int64_t end, const char 
 }
 
 TARGET INLINE void sums_any(int64_t dv, int64_t first, int64_t end, const char *values,
-                            const struct engine_attend_tile *tile, float *const *o,
-                            const char *ahead)
+                            const struct engine_attend_tile *tile, float *const *o, bool asks)
 {
-    for (int64_t d = 0; d < dv; d += 16, ahead = NULL) {
+    struct engine_attend_asking all = engine_attend_asking(
+        tile, engine_attend_weights_asked(tile), (end - first) * ((dv + 15) / 16) * (SUB / 2));
+    struct engine_attend_asking *asking = asks ? &all : NULL;
+    for (int64_t d = 0; d < dv; d += 16) {
         const int64_t n = dv - d < 16 ? dv - d : 16;
-        if (tile->n_rows == 6) sums_tile(dv, first, end, values, tile, o, d, n, ahead, 6);
-        if (tile->n_rows == 5) sums_tile(dv, first, end, values, tile, o, d, n, ahead, 5);
-        if (tile->n_rows == 4) sums_tile(dv, first, end, values, tile, o, d, n, ahead, 4);
-        if (tile->n_rows == 3) sums_tile(dv, first, end, values, tile, o, d, n, ahead, 3);
-        if (tile->n_rows == 2) sums_tile(dv, first, end, values, tile, o, d, n, ahead, 2);
-        if (tile->n_rows == 1) sums_tile(dv, first, end, values, tile, o, d, n, ahead, 1);
+        if (tile->n_rows == 6) sums_tile(dv, first, end, values, tile, o, d, n, asking, 6);
+        if (tile->n_rows == 5) sums_tile(dv, first, end, values, tile, o, d, n, asking, 5);
+        if (tile->n_rows == 4) sums_tile(dv, first, end, values, tile, o, d, n, asking, 4);
+        if (tile->n_rows == 3) sums_tile(dv, first, end, values, tile, o, d, n, asking, 3);
+        if (tile->n_rows == 2) sums_tile(dv, first, end, values, tile, o, d, n, asking, 2);
+        if (tile->n_rows == 1) sums_tile(dv, first, end, values, tile, o, d, n, asking, 1);
     }
 }
 
 TARGET static void sums_avx2(int64_t dv, int64_t first, int64_t end, const char *values,
                              const struct engine_attend_tile *tile, float *const *o)
 {
-    if (tile->ahead)
-        sums_any(dv, first, end, values, tile, o, tile->ahead);
+    if (tile->ahead_bytes)
+        sums_any(dv, first, end, values, tile, o, true);
     else
-        sums_any(dv, first, end, values, tile, o, NULL);
+        sums_any(dv, first, end, values, tile, o, false);
 }
 
 const struct engine_attend engine_attend_avx2 = {

@@ -4,7 +4,6 @@
  * attend_scalar.c, bit for bit. */
 #include "base/unroll.h"
 #include "engine/attend.h"
-#include "quant/stream.h"
 #if defined(__x86_64__)
 #include <immintrin.h>
 #include <math.h>
@@ -238,7 +237,7 @@ TARGET INLINE void put_scores(const char *group, int64_t bytes, const float *off
 /* nr queries by ng groups of keys, from key `at` on. */
 TARGET INLINE void scores_tile(int64_t n_pairs, const char *group, int64_t bytes,
                                const float *offset, struct engine_attend_tile *tile, int64_t at,
-                               const char *ahead, int nr, int ng)
+                               struct engine_attend_asking *asking, int nr, int ng)
 {
     const int16_t *keys = engine_attend_codes(group), *query[ENGINE_ATTEND_ROWS];
     UNROLL
@@ -251,7 +250,7 @@ TARGET INLINE void scores_tile(int64_t n_pairs, const char *group, int64_t bytes
         for (int g = 0; g < ng; g++) sum[r][g] = _mm512_setzero_si512();
         for (int64_t i = first; i < end; i++) {
             __m512i k[4];
-            if (ahead) quant_prefetch_single(ahead + 64 * ng * i, 64 * (size_t)ng, tile->near);
+            if (asking) engine_attend_ask(tile, asking, ng);
             UNROLL
             for (int g = 0; g < ng; g++)
                 k[g] = _mm512_loadu_si512(keys + g * (bytes / 2) + i * 2 * GROUP);
@@ -272,37 +271,38 @@ TARGET INLINE void scores_tile(int64_t n_pairs, const char *group, int64_t bytes
 }
 
 TARGET INLINE void scores_rows(int64_t d, int64_t first, int64_t end, const char *keys,
-                               const float *offset, struct engine_attend_tile *tile,
-                               const char *ahead, int nr)
+                               const float *offset, struct engine_attend_tile *tile, bool asks,
+                               int nr)
 {
     const int64_t bytes = engine_attend_key_bytes(d), n_pairs = (d + 1) / 2;
+    struct engine_attend_asking all = engine_attend_asking(tile, 0, (end - first) * n_pairs);
+    struct engine_attend_asking *asking = asks ? &all : NULL;
     int64_t g = first;
-    for (; g + 4 <= end; g += 4, ahead += ahead ? 4 * bytes : 0)
-        scores_tile(n_pairs, keys + g * bytes, bytes, offset, tile, GROUP * g, ahead, nr, 4);
-    for (; g < end; g++, ahead += ahead ? bytes : 0)
-        scores_tile(n_pairs, keys + g * bytes, bytes, offset, tile, GROUP * g, ahead, nr, 1);
+    for (; g + 4 <= end; g += 4)
+        scores_tile(n_pairs, keys + g * bytes, bytes, offset, tile, GROUP * g, asking, nr, 4);
+    for (; g < end; g++)
+        scores_tile(n_pairs, keys + g * bytes, bytes, offset, tile, GROUP * g, asking, nr, 1);
 }
 
 TARGET INLINE void scores_any(int64_t d, int64_t first, int64_t end, const char *keys,
-                              const float *offset, struct engine_attend_tile *tile,
-                              const char *ahead)
+                              const float *offset, struct engine_attend_tile *tile, bool asks)
 {
-    if (tile->n_rows == 6) scores_rows(d, first, end, keys, offset, tile, ahead, 6);
-    if (tile->n_rows == 5) scores_rows(d, first, end, keys, offset, tile, ahead, 5);
-    if (tile->n_rows == 4) scores_rows(d, first, end, keys, offset, tile, ahead, 4);
-    if (tile->n_rows == 3) scores_rows(d, first, end, keys, offset, tile, ahead, 3);
-    if (tile->n_rows == 2) scores_rows(d, first, end, keys, offset, tile, ahead, 2);
-    if (tile->n_rows == 1) scores_rows(d, first, end, keys, offset, tile, ahead, 1);
+    if (tile->n_rows == 6) scores_rows(d, first, end, keys, offset, tile, asks, 6);
+    if (tile->n_rows == 5) scores_rows(d, first, end, keys, offset, tile, asks, 5);
+    if (tile->n_rows == 4) scores_rows(d, first, end, keys, offset, tile, asks, 4);
+    if (tile->n_rows == 3) scores_rows(d, first, end, keys, offset, tile, asks, 3);
+    if (tile->n_rows == 2) scores_rows(d, first, end, keys, offset, tile, asks, 2);
+    if (tile->n_rows == 1) scores_rows(d, first, end, keys, offset, tile, asks, 1);
 }
 
 /* Loops that ask for nothing are other loops: the question alone would cost a tenth. */
 TARGET static void scores_avx512(int64_t d, int64_t first, int64_t end, const char *keys,
                                  const float *offset, struct engine_attend_tile *tile)
 {
-    if (tile->ahead)
-        scores_any(d, first, end, keys, offset, tile, tile->ahead);
+    if (tile->ahead_bytes)
+        scores_any(d, first, end, keys, offset, tile, true);
     else
-        scores_any(d, first, end, keys, offset, tile, NULL);
+        scores_any(d, first, end, keys, offset, tile, false);
 }
 
 /* ---- Weights ---- */
@@ -411,6 +411,8 @@ TARGET INLINE __m512 weigh(struct engine_attend_tile *tile, int64_t r, const str
 {
     static const float powers[] = ENGINE_ATTEND_POWERS;
     const int64_t at = SUB * s;
+    UNROLL
+    for (int i = 0; i < n; i++) engine_attend_weights_ask(tile, r, s + i);
     __m512 x[4], step[4], rest[4], w[4], lane[2];
     UNROLL
     for (int i = 0; i < 2 * n; i++) {
@@ -506,7 +508,7 @@ TARGET static void weights_avx512(int64_t first, int64_t end, const float *inver
 /* nr rows by nv vectors of 16 elements, from the element `at` on, which stay in registers. */
 TARGET INLINE void sums_tile(int64_t dv, int64_t first, int64_t end, const char *values,
                              const struct engine_attend_tile *tile, float *const *o, int64_t at,
-                             __mmask16 last, const char *ahead, int nr, int nv)
+                             __mmask16 last, struct engine_attend_asking *asking, int nr, int nv)
 {
     const int64_t pad = (dv + 15) / 16 * 16, bytes = engine_attend_value_bytes(dv);
     __m512 total[ENGINE_ATTEND_ROWS][4];
@@ -523,8 +525,7 @@ TARGET INLINE void sums_tile(int64_t dv, int64_t first, int64_t end, const char 
             const char *group = values + i / GROUP * bytes;
             const int16_t *v = engine_attend_codes(group) + 2 * at + i % GROUP * pad;
             __m512i row[4];
-            if (ahead)
-                quant_prefetch_single(ahead + (s - first) * 2 * bytes + 128 * i, 256, tile->near);
+            if (asking) engine_attend_ask(tile, asking, nv);
             UNROLL
             for (int d = 0; d < nv; d++) row[d] = _mm512_loadu_si512(v + 32 * d);
             UNROLL
@@ -547,39 +548,41 @@ TARGET INLINE void sums_tile(int64_t dv, int64_t first, int64_t end, const char 
 }
 
 TARGET INLINE void sums_rows(int64_t dv, int64_t first, int64_t end, const char *values,
-                             const struct engine_attend_tile *tile, float *const *o,
-                             const char *ahead, int nr)
+                             const struct engine_attend_tile *tile, float *const *o, bool asks,
+                             int nr)
 {
+    struct engine_attend_asking all = engine_attend_asking(
+        tile, engine_attend_weights_asked(tile), (end - first) * ((dv + 15) / 16) * (SUB / 2));
+    struct engine_attend_asking *asking = asks ? &all : NULL;
     int64_t d = 0;
     /* As many registers of sums as there are; with few rows the values come from memory, in whole
      * rows where that can be. */
-    for (; nr <= 3 && d + 64 <= dv; d += 64, ahead = NULL)
-        sums_tile(dv, first, end, values, tile, o, d, 0xffff, ahead, nr, 4);
-    for (; d + 32 <= dv; d += 32, ahead = NULL)
-        sums_tile(dv, first, end, values, tile, o, d, 0xffff, ahead, nr, 2);
-    for (; d < dv; d += 16, ahead = NULL)
-        sums_tile(dv, first, end, values, tile, o, d, live_of(dv - d), ahead, nr, 1);
+    for (; nr <= 3 && d + 64 <= dv; d += 64)
+        sums_tile(dv, first, end, values, tile, o, d, 0xffff, asking, nr, 4);
+    for (; d + 32 <= dv; d += 32)
+        sums_tile(dv, first, end, values, tile, o, d, 0xffff, asking, nr, 2);
+    for (; d < dv; d += 16)
+        sums_tile(dv, first, end, values, tile, o, d, live_of(dv - d), asking, nr, 1);
 }
 
 TARGET INLINE void sums_any(int64_t dv, int64_t first, int64_t end, const char *values,
-                            const struct engine_attend_tile *tile, float *const *o,
-                            const char *ahead)
+                            const struct engine_attend_tile *tile, float *const *o, bool asks)
 {
-    if (tile->n_rows == 6) sums_rows(dv, first, end, values, tile, o, ahead, 6);
-    if (tile->n_rows == 5) sums_rows(dv, first, end, values, tile, o, ahead, 5);
-    if (tile->n_rows == 4) sums_rows(dv, first, end, values, tile, o, ahead, 4);
-    if (tile->n_rows == 3) sums_rows(dv, first, end, values, tile, o, ahead, 3);
-    if (tile->n_rows == 2) sums_rows(dv, first, end, values, tile, o, ahead, 2);
-    if (tile->n_rows == 1) sums_rows(dv, first, end, values, tile, o, ahead, 1);
+    if (tile->n_rows == 6) sums_rows(dv, first, end, values, tile, o, asks, 6);
+    if (tile->n_rows == 5) sums_rows(dv, first, end, values, tile, o, asks, 5);
+    if (tile->n_rows == 4) sums_rows(dv, first, end, values, tile, o, asks, 4);
+    if (tile->n_rows == 3) sums_rows(dv, first, end, values, tile, o, asks, 3);
+    if (tile->n_rows == 2) sums_rows(dv, first, end, values, tile, o, asks, 2);
+    if (tile->n_rows == 1) sums_rows(dv, first, end, values, tile, o, asks, 1);
 }
 
 TARGET static void sums_avx512(int64_t dv, int64_t first, int64_t end, const char *values,
                                const struct engine_attend_tile *tile, float *const *o)
 {
-    if (tile->ahead)
-        sums_any(dv, first, end, values, tile, o, tile->ahead);
+    if (tile->ahead_bytes)
+        sums_any(dv, first, end, values, tile, o, true);
     else
-        sums_any(dv, first, end, values, tile, o, NULL);
+        sums_any(dv, first, end, values, tile, o, false);
 }
 
 const struct engine_attend engine_attend_avx512 = {

@@ -81,6 +81,7 @@ void engine_attention_convert_queries(const struct attention_run *run,
 struct attention_keys {
     int64_t chunk_lo; /* position of the chunk's first key */
     int64_t lo, hi;   /* keys seen by any row, counted from there */
+    int64_t next;     /* groups of keys that are seen of the next chunk */
     bool in_place;    /* they lie in the cells base + lo .. base + hi - 1, as codes are wanted */
     int64_t base;     /* of key 0 of the chunk, which need not exist */
     bool any_missing; /* the rest: only for caches and keys that are not read in place */

@@ -53,7 +53,7 @@ static struct rows rows_of(const struct engine_tensor *cache, int64_t kv)
                          .bytes = cache->ne[0] / cache->type->block_len * cache->type->block_bytes};
 }
 
-static inline void prefetch_row(const struct rows *rows, int64_t cell)
+QUANT_ASKS void prefetch_row(const struct rows *rows, int64_t cell)
 {
     quant_prefetch(rows->first + cell * rows->stride, (size_t)rows->bytes);
 }
@@ -74,7 +74,9 @@ static bool chunk_keys(const struct attention_run *run, const struct attention_b
                        int64_t chunk, struct attention_keys *keys)
 {
     int64_t lo = INT64_MAX, hi = 0, chunk_lo = chunk * CHUNK, chunk_hi = chunk_lo + CHUNK;
+    int64_t last = chunk_hi;
     for (int64_t i = 0; i < b->n; i++) {
+        if (b->hi[i] > last) last = b->hi[i];
         int64_t row_lo = b->lo[i] > chunk_lo ? b->lo[i] : chunk_lo;
         int64_t row_hi = b->hi[i] < chunk_hi ? b->hi[i] : chunk_hi;
         if (row_lo >= row_hi) continue;
@@ -88,6 +90,7 @@ static bool chunk_keys(const struct attention_run *run, const struct attention_b
     keys->chunk_lo = chunk_lo;
     keys->lo = lo - chunk_lo;
     keys->hi = hi - chunk_lo;
+    keys->next = engine_min(last - chunk_hi + GROUP - 1, CHUNK) / GROUP;
     keys->any_missing = false;
     keys->in_place = in_place(list, n_cells, keys);
     if (keys->in_place && run->l.coded_keys && run->l.coded_values) return true;
@@ -101,8 +104,8 @@ static bool chunk_keys(const struct attention_run *run, const struct attention_b
 }
 
 /* Asks for the rows of the keys [from, to). */
-static void prefetch_rows(struct rows rows, const struct attention_keys *keys, int64_t from,
-                          int64_t to)
+QUANT_ASKS void prefetch_rows(struct rows rows, const struct attention_keys *keys, int64_t from,
+                              int64_t to)
 {
     for (int64_t j = from; j < to; j++) prefetch_row(&rows, keys->cell[j]);
 }
@@ -204,6 +207,13 @@ struct tile {
 /* Of keys whose scores are wanted as they are. */
 static const float no_offset[CHUNK];
 
+/* What the next step asks for: n groups of so many bytes. */
+static void ask_for(struct engine_attend_tile *tile, const char *groups, int64_t n, int64_t bytes)
+{
+    tile->ahead = groups;
+    tile->ahead_bytes = n * bytes;
+}
+
 /* `streams`: keys and values come from memory now. Meanwhile what is read next is asked for: the
  * values, then the keys of the chunk that follows, as chunks mostly do.
  *
@@ -231,7 +241,8 @@ static void tile_scores(const struct attention_run *run, const struct attention_
             t->own->query[i] = (const int16_t *)(query + t->index[i] * l->query_bytes);
             t->own->query_scale[i] = all[t->index[i]];
         }
-        t->own->ahead = streams ? keys->value + first * l->value_bytes : NULL;
+        ask_for(t->own, keys->value + first * l->value_bytes, streams ? end - first : 0,
+                l->value_bytes);
         run->attend->scores(l->d, first, end, keys->key,
                             run->direct ? scratch(run, l->offset_at) : no_offset, t->own);
     }
@@ -306,6 +317,12 @@ static void exponents(const struct attention_run *run, const struct tile *t, int
     vec->add(n, s, offset + lo, s);
 }
 
+/* Asks for the scales of n groups of values, which `offsets` wants before all else. */
+QUANT_ASKS void prefetch_scales(const char *group, int64_t n, int64_t bytes)
+{
+    for (int64_t i = 0; i < n; i++) quant_prefetch(group + i * bytes, 4 * GROUP);
+}
+
 /* Weights and sums where values are codes. */
 static void tile_sums(const struct attention_run *run, const struct attention_keys *keys,
                       const struct tile *t, bool streams)
@@ -319,8 +336,11 @@ static void tile_sums(const struct attention_run *run, const struct attention_ke
         o[i] = t->out[i]->o;
         if (!run->direct) exponents(run, t, i);
     }
+    if (streams)
+        prefetch_scales(keys->value + CHUNK / GROUP * l->value_bytes, keys->next, l->value_bytes);
+    ask_for(t->own, keys->key + CHUNK / GROUP * l->key_bytes, streams ? keys->next : 0,
+            l->key_bytes);
     run->attend->weights(first, end, scratch(run, l->inverse_at), t->own);
-    t->own->ahead = streams ? keys->key + end * SUB / GROUP * l->key_bytes : NULL;
     run->attend->sums(l->dv, first, end, keys->value, t->own, o);
     for (int64_t i = 0; i < t->n; i++) {
         t->out[i]->m = t->own->base[i];
