@@ -555,9 +555,9 @@ TARGET INLINE void sums_rows(int64_t dv, int64_t first, int64_t end, const char 
         tile, engine_attend_weights_asked(tile), (end - first) * ((dv + 15) / 16) * (SUB / 2));
     struct engine_attend_asking *asking = asks ? &all : NULL;
     int64_t d = 0;
-    /* As many registers of sums as there are; with few rows the values come from memory, in whole
-     * rows where that can be. */
-    for (; nr <= 3 && d + 64 <= dv; d += 64)
+    /* Rows of values that come from memory are read whole, though with more than three queries the
+     * totals then wait in memory; in large tiles, of prompts, the halves are faster. */
+    for (; (asks || nr <= 5) && d + 64 <= dv; d += 64)
         sums_tile(dv, first, end, values, tile, o, d, 0xffff, asking, nr, 4);
     for (; d + 32 <= dv; d += 32)
         sums_tile(dv, first, end, values, tile, o, d, 0xffff, asking, nr, 2);
