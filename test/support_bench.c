@@ -19,6 +19,24 @@ _Noreturn void support_die(const struct base_error *err)
     exit(1);
 }
 
+struct engine *support_engine(struct engine_options options, int n_threads)
+{
+    struct base_error err = BASE_ERROR_INIT;
+    options.n_threads = n_threads;
+    struct engine *e = engine_new(&options, &err);
+    if (!e) support_die(&err);
+    return e;
+}
+
+struct engine_tensor support_tensor(enum quant_id type, int n_dims, const int64_t *ne, void *data)
+{
+    struct engine_tensor t;
+    struct base_error err = BASE_ERROR_INIT;
+    if (!engine_tensor_init(&t, quant_type_by_id(type), n_dims, ne, data, "leaf", &err))
+        support_die(&err);
+    return t;
+}
+
 void *support_memory(size_t size)
 {
     void *p = aligned_alloc(64, (size + 63) / 64 * 64);

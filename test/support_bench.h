@@ -3,6 +3,8 @@
 #define TEST_SUPPORT_BENCH_H
 
 #include "base/error.h"
+#include "engine/engine.h"
+#include "engine/tensor.h"
 #include <stddef.h>
 
 /* Seconds of a clock that only goes forward. */
@@ -10,6 +12,12 @@ double support_seconds(void);
 
 /* Prints the error and exits with 1. */
 _Noreturn void support_die(const struct base_error *err);
+
+/* An engine of these options with so many threads; the caller frees it. */
+struct engine *support_engine(struct engine_options options, int n_threads);
+
+/* A tensor over `data`, which stays the caller's. */
+struct engine_tensor support_tensor(enum quant_id type, int n_dims, const int64_t *ne, void *data);
 
 /* `size` bytes, written once, at a multiple of 64; the caller frees them. Exits with 4. */
 void *support_memory(size_t size);

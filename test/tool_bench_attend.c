@@ -30,15 +30,6 @@ struct layers {
     struct engine_graph *graph;
 };
 
-static struct engine_tensor leaf(enum quant_id type, int n_dims, const int64_t *ne, void *data)
-{
-    struct engine_tensor t;
-    struct base_error err = BASE_ERROR_INIT;
-    if (!engine_tensor_init(&t, quant_type_by_id(type), n_dims, ne, data, "leaf", &err))
-        support_die(&err);
-    return t;
-}
-
 static int64_t tensor_bytes(const struct layers *l, int what)
 {
     return l->bytes[what] * l->groups * l->s.kv;
@@ -52,8 +43,9 @@ static void fill(struct engine *e, struct layers *l, int what)
     uint64_t seed = 1 + (uint64_t)what;
     float *rows = support_memory((size_t)n * sizeof *rows);
     for (int64_t i = 0; i < n; i++) rows[i] = support_random_float(&seed);
-    struct engine_tensor x = leaf(QUANT_F32, 3, (int64_t[]){l->s.size, n_cells, l->s.kv}, rows);
-    struct engine_tensor to = leaf(QUANT_I32, 1, (int64_t[]){n_cells}, l->cells.data);
+    struct engine_tensor x =
+        support_tensor(QUANT_F32, 3, (int64_t[]){l->s.size, n_cells, l->s.kv}, rows);
+    struct engine_tensor to = support_tensor(QUANT_I32, 1, (int64_t[]){n_cells}, l->cells.data);
     struct engine_graph *g = engine_graph_new(e, 8, &err);
     if (!g) support_die(&err);
     engine_output(g, engine_set_codes(g, what ? ENGINE_CODES_VALUES : ENGINE_CODES_KEYS,
@@ -100,12 +92,13 @@ static void layers_init(struct layers *l, struct engine *e, struct shape s, size
     for (int64_t i = 0; i < s.heads * s.size; i++) q[i] = 4 * support_random_float(&seed);
     for (int64_t i = 0; i < n_cells; i++) cells[i] = (int32_t)i;
     memcpy(span, (int32_t[SPAN]){0, 0, (int32_t)s.depth, 0}, SPAN * sizeof *span);
-    l->q = leaf(QUANT_F32, 3, (int64_t[]){s.size, s.heads, 1}, q);
-    l->span = leaf(QUANT_I32, 2, (int64_t[]){SPAN, 1}, span);
-    l->cells = leaf(QUANT_I32, 2, (int64_t[]){n_cells, 1}, cells);
+    l->q = support_tensor(QUANT_F32, 3, (int64_t[]){s.size, s.heads, 1}, q);
+    l->span = support_tensor(QUANT_I32, 2, (int64_t[]){SPAN, 1}, span);
+    l->cells = support_tensor(QUANT_I32, 2, (int64_t[]){n_cells, 1}, cells);
     l->cache = support_memory((size_t)(2 * l->n) * sizeof *l->cache);
     for (int i = 0; i < 2 * l->n; data += tensor_bytes(l, i % 2), i++)
-        l->cache[i] = leaf(QUANT_I8, 3, (int64_t[]){l->bytes[i % 2], l->groups, s.kv}, data);
+        l->cache[i] =
+            support_tensor(QUANT_I8, 3, (int64_t[]){l->bytes[i % 2], l->groups, s.kv}, data);
     for (int what = 0; what < 2; what++) fill(e, l, what);
     for (int i = 2; i < 2 * l->n; i++)
         memcpy(l->cache[i].data, l->cache[i % 2].data, (size_t)tensor_bytes(l, i % 2));
@@ -216,15 +209,6 @@ static void bench_cache(struct engine *alone, struct shape s)
     layers_free(&l);
 }
 
-static struct engine *engine_of(struct engine_options options, int n_threads)
-{
-    struct base_error err = BASE_ERROR_INIT;
-    options.n_threads = n_threads;
-    struct engine *e = engine_new(&options, &err);
-    if (!e) support_die(&err);
-    return e;
-}
-
 int main(int argc, char **argv)
 {
     struct engine_options options = engine_options_default();
@@ -236,7 +220,7 @@ int main(int argc, char **argv)
     else if (argc > 3)
         return 2;
     if (s.kv < 1 || s.heads < 1 || s.heads % s.kv || s.size < 1 || s.depth < 1) return 2;
-    struct engine *e = engine_of(options, n_threads), *alone = engine_of(options, 1);
+    struct engine *e = support_engine(options, n_threads), *alone = support_engine(options, 1);
     printf("%d threads, %s; %ld heads over %ld, of %ld, depth %ld\n", e->options.n_threads,
            quant_level_name(e->quant.level), (long)s.heads, (long)s.kv, (long)s.size,
            (long)s.depth);

@@ -48,15 +48,6 @@ static void measure_limits(struct limits *l)
 
 /* ---- Products ---- */
 
-static struct engine_tensor leaf(enum quant_id type, int n_dims, const int64_t *ne, void *data)
-{
-    struct engine_tensor t;
-    struct base_error err = BASE_ERROR_INIT;
-    if (!engine_tensor_init(&t, quant_type_by_id(type), n_dims, ne, data, "leaf", &err))
-        support_die(&err);
-    return t;
-}
-
 /* Seconds of the best of some runs of a planned graph. */
 static double time_graph(struct engine_graph *g)
 {
@@ -91,11 +82,11 @@ static void bench_product(const struct limits *l, const struct quant_type *type,
     type->encode(k, row, data);
     for (size_t i = 1; i < (size_t)n * (size_t)count; i++)
         memcpy(data + i * row_bytes, data, row_bytes);
-    struct engine_tensor xt = leaf(QUANT_F32, 2, (int64_t[]){k, n_cols}, x);
+    struct engine_tensor xt = support_tensor(QUANT_F32, 2, (int64_t[]){k, n_cols}, x);
     struct engine_graph *g = engine_graph_new(l->engine, count + 8, &err);
     if (!g) support_die(&err);
     for (int i = 0; i < count; i++) {
-        w[i] = leaf(type->id, 2, (int64_t[]){k, n}, data + (size_t)i * bytes);
+        w[i] = support_tensor(type->id, 2, (int64_t[]){k, n}, data + (size_t)i * bytes);
         engine_output(g, engine_mul_mat(g, &w[i], &xt));
     }
     double t = time_graph(g) / count, macs = (double)k * n * n_cols / t * 1e-9;
@@ -324,11 +315,11 @@ static void bench_attention(const struct limits *l, int heads, int n_kv, int d, 
             *span = support_memory((size_t)n_tokens * 16);
     for (int i = 0; i < room; i++) cells[i] = i;
     for (int i = 0; i < n_tokens; i++) memcpy(span + 4 * i, (int32_t[]){0, 0, past + i + 1, 0}, 16);
-    struct engine_tensor qt = leaf(QUANT_F32, 3, (int64_t[]){d, heads, n_tokens}, q);
-    struct engine_tensor kt = leaf(QUANT_F16, 3, (int64_t[]){d, n_kv, room}, k);
-    struct engine_tensor vt = leaf(QUANT_F16, 3, (int64_t[]){d, n_kv, room}, v);
-    struct engine_tensor st = leaf(QUANT_I32, 2, (int64_t[]){4, n_tokens}, span);
-    struct engine_tensor ct = leaf(QUANT_I32, 2, (int64_t[]){room, 1}, cells);
+    struct engine_tensor qt = support_tensor(QUANT_F32, 3, (int64_t[]){d, heads, n_tokens}, q);
+    struct engine_tensor kt = support_tensor(QUANT_F16, 3, (int64_t[]){d, n_kv, room}, k);
+    struct engine_tensor vt = support_tensor(QUANT_F16, 3, (int64_t[]){d, n_kv, room}, v);
+    struct engine_tensor st = support_tensor(QUANT_I32, 2, (int64_t[]){4, n_tokens}, span);
+    struct engine_tensor ct = support_tensor(QUANT_I32, 2, (int64_t[]){room, 1}, cells);
     struct engine_attention how = {.scale = 0.125f};
     struct engine_graph *g = engine_graph_new(l->engine, 8, &err);
     if (!g) support_die(&err);

@@ -43,19 +43,10 @@ static void read_rows(int64_t k, const struct quant_rows *rows, const struct qua
     (void)a;
 }
 
-static struct engine *engine_of(struct engine_options options, int n_threads)
-{
-    struct base_error err = BASE_ERROR_INIT;
-    options.n_threads = n_threads;
-    struct engine *e = engine_new(&options, &err);
-    if (!e) support_die(&err);
-    return e;
-}
-
 /* An engine whose products of all types only read. */
 static struct engine *reader_of(struct engine_options options, int n_threads)
 {
-    struct engine *e = engine_of(options, n_threads);
+    struct engine *e = support_engine(options, n_threads);
     for (uint32_t id = 0; id < QUANT_ID_COUNT; id++) {
         e->quant.type[id].gemv = read_rows;
         e->quant.type[id].streams = 1;
@@ -160,8 +151,8 @@ int main(int argc, char **argv)
     if (argc > 3 && !only && strcmp(argv[3], "all") != 0) return 2;
     const int64_t k = argc > 4 ? atol(argv[4]) : 2048;
     if (k <= 0) return 2;
-    struct engine *e = engine_of(options, n_threads), *reader = reader_of(options, n_threads);
-    struct engine *alone = engine_of(options, 1);
+    struct engine *e = support_engine(options, n_threads), *reader = reader_of(options, n_threads);
+    struct engine *alone = support_engine(options, 1);
     printf("%d threads, %s; GB/s of weights\n", e->options.n_threads,
            quant_level_name(e->quant.level));
     printf("type     product reading  ratio  from L2, one thread\n");
