@@ -1,5 +1,6 @@
 /* test/support_bench.c: what tools that measure have in common. */
 #include "test/support_bench.h"
+#include "quant/stream.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,6 +44,22 @@ void *support_memory(size_t size)
     if (!p) exit(4);
     memset(p, 1, size);
     return p;
+}
+
+uint64_t support_read(const char *from, size_t bytes, bool near)
+{
+    enum { LINE = 64, STEP = 8 * LINE };
+    uint64_t sum = 0;
+    for (size_t at = 0; at < bytes; at += STEP) {
+        const size_t left = bytes - at, n = left < STEP ? left : STEP;
+        quant_prefetch_single(from + at + QUANT_NEAR_AHEAD, n, near);
+        for (size_t i = 0; i + sizeof sum <= n; i += LINE) {
+            uint64_t word;
+            memcpy(&word, from + at + i, sizeof word);
+            sum += word;
+        }
+    }
+    return sum;
 }
 
 static int by_size(const void *a, const void *b)

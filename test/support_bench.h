@@ -5,7 +5,9 @@
 #include "base/error.h"
 #include "engine/engine.h"
 #include "engine/tensor.h"
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* Seconds of a clock that only goes forward. */
 double support_seconds(void);
@@ -21,6 +23,10 @@ struct engine_tensor support_tensor(enum quant_id type, int n_dims, const int64_
 
 /* `size` bytes, written once, at a multiple of 64; the caller frees them. Exits with 4. */
 void *support_memory(size_t size);
+
+/* Meets each line of `bytes` once, and asks for them ahead as kernels with one stream do; near:
+ * into the first-level cache. Returns a sum, so that nothing is left out. */
+uint64_t support_read(const char *from, size_t bytes, bool near);
 
 /* The one in the middle of n numbers, which it sorts; the upper one of two. */
 double support_median(double *x, size_t n);

@@ -7,7 +7,6 @@
  * the same from the L2 cache, one thread and one layer. */
 #include "engine/graph.h"
 #include "engine/pool.h"
-#include "quant/stream.h"
 #include "test/support_bench.h"
 #include "test/support_graph.h"
 #include <stdio.h>
@@ -123,21 +122,6 @@ struct reading {
     uint64_t sum[64]; /* of workers, so that nothing is left out */
 };
 
-static uint64_t read_lines(const char *at, int64_t bytes, bool near)
-{
-    enum { LINE = 64, STEP = 8 * LINE };
-    uint64_t sum = 0;
-    for (int64_t done = 0; done < bytes; done += STEP) {
-        quant_prefetch_single(at + done + QUANT_NEAR_AHEAD, STEP, near);
-        for (int64_t i = done; i < done + STEP && i < bytes; i += LINE) {
-            uint64_t word;
-            memcpy(&word, at + i, sizeof word);
-            sum += word;
-        }
-    }
-    return sum;
-}
-
 /* Chunks of one layer after the other, in the order of engine/attention.c, which meets twice. */
 static void read_layers(const struct engine_worker *worker, void *data)
 {
@@ -150,9 +134,9 @@ static void read_layers(const struct engine_worker *worker, void *data)
             const int64_t first = u % chunks * per;
             const int64_t groups = l->groups - first < per ? l->groups - first : per;
             for (int what = 0; what < 2; what++)
-                r->sum[worker->ith % 64] += read_lines(
+                r->sum[worker->ith % 64] += support_read(
                     l->cache[2 * i + what].data + (u / chunks * l->groups + first) * l->bytes[what],
-                    groups * l->bytes[what], r->near);
+                    (size_t)(groups * l->bytes[what]), r->near);
         }
         engine_pool_barrier(worker);
         engine_pool_barrier(worker);

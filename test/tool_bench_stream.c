@@ -9,7 +9,6 @@
  * matter either. */
 #include "engine/graph.h"
 #include "engine/matmul.h"
-#include "quant/stream.h"
 #include "test/support_bench.h"
 #include "test/support_graph.h"
 #include <stdio.h>
@@ -19,26 +18,14 @@
 enum { RUNS = 41, CACHE_RUNS = 401 };
 enum { FROM_MEMORY = 128 << 20, FROM_CACHE = 256 << 10 }; /* bytes of weights, about */
 
-/* A gemv that meets each line of its rows once, asks for them as kernels with one stream do, and
- * multiplies nothing. */
+/* A gemv that reads its rows and multiplies nothing. */
 static void read_rows(int64_t k, const struct quant_rows *rows, const struct quant_act *a,
                       float *out)
 {
-    enum { LINE = 64, STEP = 8 * LINE };
-    const char *row = rows->w;
-    for (int64_t r = 0; r < rows->n; r++, row += rows->row_bytes) {
-        uint64_t sum = 0;
-        for (size_t at = 0; at < rows->row_bytes; at += STEP) {
-            const size_t left = rows->row_bytes - at, bytes = left < STEP ? left : STEP;
-            quant_prefetch_single(row + at + QUANT_NEAR_AHEAD, bytes, rows->asking.near);
-            for (size_t i = 0; i + sizeof sum <= bytes; i += LINE) {
-                uint64_t word;
-                memcpy(&word, row + at + i, sizeof word);
-                sum += word;
-            }
-        }
-        out[r] = (float)(sum >> 40);
-    }
+    for (int64_t r = 0; r < rows->n; r++)
+        out[r] = (float)(support_read(rows->w + (size_t)r * rows->row_bytes, rows->row_bytes,
+                                      rows->asking.near) >>
+                         40);
     (void)k;
     (void)a;
 }
