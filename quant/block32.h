@@ -31,6 +31,7 @@ struct quant_form32 {
     size_t block_bytes;
     int offset;   /* of the codes: the code minus the true value */
     bool has_min; /* x = d * (code - offset) + m, else without m */
+    bool bytes;   /* codes lie as bytes in the order of elements; else as nibbles, 0 to 15 low */
     int narrow;   /* gemv: how often sums of eight products may be doubled and still fit 16 bits */
 };
 

@@ -22,10 +22,28 @@ struct quant_step_rows {
     bool inside; /* 64 bytes may be read from the start of the blocks */
 };
 
-/* And of the column: elements 0 to 31 of both blocks; 0 to 15 and 16 to 31 of the lane's block. */
+/* Sixteen blocks of a column, as a step along a row meets them (quant/block32_along.h): numbers in
+ * the order of its sums. */
+struct quant_along_column {
+    _Alignas(64) int8_t q[8][64]; /* of bytes: [pair of blocks]; else [2j] elements 0 to 15, [2j +
+                        1] 16 to 31 of the blocks of pairs j and j + 4 */
+    float d[16], s[16];
+    int32_t less[16]; /* -offset * (sum of q) */
+};
+
+/* What a step's codes meet. Across rows it is the same for all of them, in registers: elements 0 to
+ * 31 of both blocks; 0 to 15 and 16 to 31 of the lane's block. */
 struct quant_step_column {
     __m512i q, low, high;
+    const struct quant_along_column *along; /* NULL: across */
 };
+
+/* All of row j, or of the row's blocks 2j and 2j + 1. */
+QUANT_TARGET_AVX512 QUANT_INLINE __m512i quant_step_q(const struct quant_step_column *column,
+                                                      size_t j)
+{
+    return column->along ? _mm512_load_si512(column->along->q[j]) : column->q;
+}
 
 /* Sums of products of codes, and the words that begin the blocks: in each element's low half d, in
  * its high half m where the type has minima. */
@@ -107,14 +125,20 @@ QUANT_TARGET_AVX512 QUANT_INLINE __m512i quant_step_sums32(struct quant_form32 f
 {
     __m512i sum[4], head[4];
     for (int j = 0; j < 4; j++) {
-        __m512i low, high;
-        const struct quant_step_pair pair = quant_step_load(rows, form.block_bytes, j);
+        __m512i low, high, q_low = column->low, q_high = column->high;
+        if (column->along) {
+            q_low = _mm512_load_si512(column->along->q[2 * j]);
+            q_high = _mm512_load_si512(column->along->q[2 * j + 1]);
+        }
+        struct quant_step_pair pair = quant_step_load(rows, form.block_bytes, j);
+        /* Opaque, or gcc loads each again for the second of its uses. */
+        if (column->along) __asm__("" : "+v"(pair.first), "+v"(pair.second));
         head[j] = quant_step_words(pair, form.block_bytes,
                                    form.has_min ? _mm_set1_epi64x(0x0003000200010000)
                                                 : _mm_set1_epi64x(0x0002000100000000));
         codes(pair, head[j], &low, &high);
-        sum[j] = _mm512_dpbusd_epi32(_mm512_setzero_si512(), low, column->low);
-        sum[j] = _mm512_dpbusd_epi32(sum[j], high, column->high);
+        sum[j] = _mm512_dpbusd_epi32(_mm512_setzero_si512(), low, q_low);
+        sum[j] = _mm512_dpbusd_epi32(sum[j], high, q_high);
     }
     *heads = _mm512_unpacklo_epi64(_mm512_unpacklo_epi32(head[0], head[1]),
                                    _mm512_unpacklo_epi32(head[2], head[3]));
@@ -180,66 +204,89 @@ QUANT_TARGET_AVX512 QUANT_INLINE __m512i quant_step_less(int offset, __m512i isu
     return _mm512_dpwssd_epi32(isum, factors, _mm512_set1_epi32(both));
 }
 
-/* acc + v of the first block, + v of the second; lanes 0 and 2 count. */
-QUANT_TARGET_AVX512 QUANT_INLINE __m512 quant_step_two(const struct quant_product512 *p,
-                                                       const struct quant_far *far,
-                                                       const uint8_t *at, int64_t b, bool two,
-                                                       bool inside, __m512 acc)
+/* v of sixteen blocks, from their integer sums without offset, the words that begin them, and what
+ * of the column they meet. */
+QUANT_TARGET_AVX512 QUANT_INLINE __m512 quant_step_values(struct quant_form32 form, __m512i isum,
+                                                          __m512i heads, __m512 x_d, __m512 x_s)
 {
-    const struct quant_form32 form = p->form;
-    const size_t bytes = (two ? 2 : 1) * form.block_bytes;
-    for (size_t i = 0; i < QUANT_GEMV_ROWS; i++) quant_far_ask(far, at + i * far->stride, bytes);
-    quant_far_ask_together(far, at, (size_t)b * form.block_bytes, bytes);
-
-    const struct quant_step_rows rows = {at, far->stride, two, inside};
-    struct quant_step_column column;
-    column.q = _mm512_loadu_si512(p->a->q + 32 * b);
-    column.low = _mm512_shuffle_i64x2(column.q, column.q, 0x88);
-    column.high = _mm512_shuffle_i64x2(column.q, column.q, 0xdd);
-
-    __m512i heads, isum = p->sums(&rows, &column, &heads);
-    if (form.offset != 0) isum = quant_step_less(form.offset, isum, p->a->sum + b, two);
-
     /* Low halves, then high halves. */
     const __m512i evens =
         _mm512_set_epi16(31, 29, 27, 25, 23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1, 30, 28, 26, 24,
                          22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0);
     const __m512i halves = _mm512_permutexvar_epi16(evens, heads);
     const __m512 d = _mm512_cvtph_ps(_mm512_castsi512_si256(halves));
-    const __m512 scale = _mm512_mul_ps(d, quant_step_floats(p->a->d + b, two));
-    __m512 v = _mm512_cvtepi32_ps(isum);
-    if (form.has_min) {
-        const __m512 m = _mm512_cvtph_ps(_mm512_extracti64x4_epi64(halves, 1));
-        v = _mm512_fmadd_ps(scale, v, _mm512_mul_ps(m, quant_step_floats(p->a->s + b, two)));
-    } else {
-        v = _mm512_mul_ps(scale, v);
-    }
+    const __m512 scale = _mm512_mul_ps(d, x_d), v = _mm512_cvtepi32_ps(isum);
+    if (!form.has_min) return _mm512_mul_ps(scale, v);
+    const __m512 m = _mm512_cvtph_ps(_mm512_extracti64x4_epi64(halves, 1));
+    return _mm512_fmadd_ps(scale, v, _mm512_mul_ps(m, x_s));
+}
+
+/* acc + v of the first block, + v of the second; lanes 0 and 2 count. */
+QUANT_TARGET_AVX512 QUANT_INLINE __m512 quant_step_add(__m512 acc, __m512 v, bool two)
+{
     acc = _mm512_add_ps(acc, v);
     return two ? _mm512_add_ps(acc, _mm512_shuffle_f32x4(v, v, 0xf5)) : acc;
 }
 
-QUANT_TARGET_AVX512 QUANT_INLINE void quant_eight_rows_avx512(const void *product,
-                                                              const struct quant_far *far,
-                                                              const uint8_t *at, float *sum)
+/* ---- Across eight rows ---- */
+
+QUANT_TARGET_AVX512 QUANT_INLINE __m512 quant_step_across(const struct quant_product512 *p,
+                                                          const struct quant_step_rows *rows,
+                                                          int64_t b, __m512 acc)
 {
-    const struct quant_product512 *p = product;
-    __m512 acc = _mm512_setzero_ps();
-    int64_t b = 0;
-    for (; b + 4 <= p->n_blocks; b += 2, at += 2 * p->form.block_bytes)
-        acc = quant_step_two(p, far, at, b, true, true, acc);
-    for (; b < p->n_blocks; b += 2, at += 2 * p->form.block_bytes)
-        acc = quant_step_two(p, far, at, b, b + 2 <= p->n_blocks, false, acc);
+    const bool two = rows->two;
+    struct quant_step_column column = {.q = _mm512_loadu_si512(p->a->q + 32 * b)};
+    column.low = _mm512_shuffle_i64x2(column.q, column.q, 0x88);
+    column.high = _mm512_shuffle_i64x2(column.q, column.q, 0xdd);
+    __m512i heads, isum = p->sums(rows, &column, &heads);
+    if (p->form.offset != 0) isum = quant_step_less(p->form.offset, isum, p->a->sum + b, two);
+    __m512 x_s = _mm512_setzero_ps();
+    if (p->form.has_min) x_s = quant_step_floats(p->a->s + b, two);
+    return quant_step_add(
+        acc, quant_step_values(p->form, isum, heads, quant_step_floats(p->a->d + b, two), x_s),
+        two);
+}
+
+/* Blocks b and those behind. `ask`: also for what comes later. */
+QUANT_TARGET_AVX512 QUANT_INLINE __m512 quant_blocks_across(const struct quant_product512 *p,
+                                                            const struct quant_far *far,
+                                                            const uint8_t *row, int64_t b, bool ask,
+                                                            __m512 acc)
+{
+    const size_t bytes = 2 * p->form.block_bytes;
+    struct quant_step_rows rows = {row + (size_t)b * p->form.block_bytes, far->stride, true, true};
+    for (; b + 4 <= p->n_blocks; b += 2, rows.at += bytes) {
+        for (size_t i = 0; ask && i < QUANT_GEMV_ROWS; i++)
+            quant_far_ask(far, rows.at + i * far->stride, bytes);
+        acc = quant_step_across(p, &rows, b, acc);
+    }
+    rows.inside = false;
+    for (; b < p->n_blocks; b += 2, rows.at += bytes) {
+        for (size_t i = 0; ask && i < QUANT_GEMV_ROWS; i++)
+            quant_far_ask(far, rows.at + i * far->stride, bytes);
+        rows.two = b + 2 <= p->n_blocks;
+        acc = quant_step_across(p, &rows, b, acc);
+    }
+    return acc;
+}
+
+/* Eight sums, in lanes 0 and 2. */
+QUANT_TARGET_AVX512 QUANT_INLINE __m512 quant_load_eight(const float *sum)
+{
+    return _mm512_insertf32x4(_mm512_castps128_ps512(_mm_loadu_ps(sum)), _mm_loadu_ps(sum + 4), 2);
+}
+
+QUANT_TARGET_AVX512 QUANT_INLINE void quant_store_eight(__m512 acc, float *sum)
+{
     _mm_storeu_ps(sum, _mm512_castps512_ps128(acc));
     _mm_storeu_ps(sum + 4, _mm512_extractf32x4_ps(acc, 2));
 }
 
-QUANT_TARGET_AVX512 QUANT_INLINE void quant_gemv32_avx512(struct quant_form32 form,
-                                                          quant_step_sums *sums, int64_t k,
-                                                          const struct quant_rows *rows,
-                                                          const struct quant_act *a, float *out)
+QUANT_TARGET_AVX512 QUANT_INLINE void quant_eight_rows_avx512(const void *product,
+                                                              const struct quant_far *far,
+                                                              const uint8_t *row, float *sum)
 {
-    const struct quant_product512 product = {form, sums, k / 32, a};
-    quant_far_rows(QUANT_GEMV_ROWS, quant_eight_rows_avx512, &product, rows, out);
+    quant_store_eight(quant_blocks_across(product, far, row, 0, true, _mm512_setzero_ps()), sum);
 }
 
 #endif

@@ -2,7 +2,7 @@
  *
  * value = d * book[code]. 4.5 bits a weight. "Codes" below, in panels too, are book[code] + 128.
  * Called through the type table only. */
-#include "quant/block32_avx512.h"
+#include "quant/block32_along.h"
 #include "quant/book.h"
 
 struct block {

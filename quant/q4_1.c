@@ -7,7 +7,7 @@
  *      x = d * code + m,   code 0 .. 15
  *
  * Source of the layout: the GGUF format as its reference implementation writes it. */
-#include "quant/block32_avx512.h"
+#include "quant/block32_along.h"
 
 struct block {
     uint16_t d, m;

@@ -7,7 +7,7 @@
  *
  * Panels hold the bytes plus 128, because the multiply instructions want one side unsigned.
  * Source of the layout: the GGUF format as its reference implementation writes it. */
-#include "quant/block32_avx512.h"
+#include "quant/block32_along.h"
 #include <math.h>
 
 struct block {
@@ -18,7 +18,8 @@ _Static_assert(sizeof(struct block) == 34, "Q8_0 block");
 
 enum { OFFSET = 128, QS = offsetof(struct block, qs) };
 
-static const struct quant_form32 form = {.block_bytes = sizeof(struct block), .offset = OFFSET};
+static const struct quant_form32 form = {
+    .block_bytes = sizeof(struct block), .offset = OFFSET, .bytes = true};
 
 QUANT_INLINE void read_block(const uint8_t *at, struct quant_block32 *block)
 {
@@ -160,7 +161,7 @@ QUANT_TARGET_AVX512 QUANT_INLINE __m512i sums_avx512(const struct quant_step_row
         const uint8_t *at = rows->at + 4 * i * rows->stride;
         __m512i sum[4];
         for (size_t j = 0; j < 4; j++)
-            sum[j] = row_sums(at + j * rows->stride, rows->two, column->q);
+            sum[j] = row_sums(at + j * rows->stride, rows->two, quant_step_q(column, 4 * i + j));
         four[i] = quant_fold_avx512(form.narrow, sum);
         head[i] =
             _mm256_set_m128i(four_heads(at + (rows->two ? sizeof(struct block) : 0), rows->stride),

@@ -24,7 +24,7 @@ QUANT_ASKS void quant_prefetch(const char *at, size_t bytes)
 }
 
 /* The same to the first-level cache, which has room for so much of a single stream ahead. */
-enum { QUANT_NEAR_AHEAD = 4096 };
+enum { QUANT_NEAR_AHEAD = 6144 };
 QUANT_ASKS void quant_prefetch_near(const char *at, size_t bytes)
 {
     for (size_t line = 0; line < bytes; line += 64) __builtin_prefetch(at + line, 0, 3);
@@ -34,6 +34,16 @@ QUANT_ASKS void quant_prefetch_near(const char *at, size_t bytes)
 QUANT_ASKS void quant_prefetch_once(const char *at, size_t bytes)
 {
     for (size_t line = 0; line < bytes; line += 64) __builtin_prefetch(at + line, 0, 0);
+}
+
+/* Of a single stream in steps of any length: each line once, with the step that it begins in. How
+ * many these are changes from step to step; in place of one more it asks for `spare`, which is in
+ * the cache, because a jump would be guessed wrong. */
+QUANT_ASKS void quant_prefetch_lines(const char *at, size_t bytes, const void *spare)
+{
+    const char *line = at + (0 - (uintptr_t)at) % 64;
+    for (size_t i = 0; i < bytes / 64; i++, line += 64) __builtin_prefetch(line, 0, 0);
+    __builtin_prefetch(line < at + bytes ? line : spare, 0, 0);
 }
 
 /* Lines that will be written whole, before long. */

@@ -410,7 +410,8 @@ static void check_type(struct bed *bed, const struct quant_type *type,
                                      : MAX_K / type->block_len) *
                     type->block_len;
         for (int repeat = 0; repeat < 4; repeat++) {
-            int n_rows = n > last ? 5 : 1 + (int)rng_below(&bed->rng, MAX_ROWS);
+            /* As many as any kernel takes side by side. */
+            int n_rows = n > last ? 8 : 1 + (int)rng_below(&bed->rng, MAX_ROWS);
             report("gemv", type->name, kernels->level, k, n_rows,
                    gemv_mismatches(bed, type, kernel->gemv, kernel->streams, k, n_rows));
             report("decode", type->name, kernels->level, k, 1,
