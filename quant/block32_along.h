@@ -104,24 +104,37 @@ QUANT_TARGET_AVX512 QUANT_INLINE __m512 quant_along_add(__m512 acc, const float 
     return quant_step_add(acc, _mm512_shuffle_ps(two[1], two[3], 0xee), true);
 }
 
-/* Adds the part to out, which holds the sums of those before. */
+/* Adds a part of eight rows, whose v are there, to out, which holds the sums of those before. */
+QUANT_TARGET_AVX512 QUANT_INLINE void quant_eight_add(const struct quant_product512 *p,
+                                                      const struct quant_along_part *part,
+                                                      const uint8_t *row, size_t stride,
+                                                      const float *v, float *out)
+{
+    const struct quant_far near = {.streams = QUANT_GEMV_ROWS, .stride = stride};
+    __m512 acc = _mm512_setzero_ps();
+    if (part->first > 0) acc = quant_load_eight(out);
+    for (int64_t i = 0; i < part->n; i += 8) acc = quant_along_add(acc, v + i, (size_t)part->n);
+    if (part->last) acc = quant_blocks_across(p, &near, row, part->first + part->n, false, acc);
+    quant_store_eight(acc, out);
+}
+
+/* Eight rows are added a round later, beside the next ones: a long chain of additions, for which
+ * nothing waits then. */
 QUANT_TARGET_AVX512 QUANT_INLINE void quant_part_along(const struct quant_product512 *p,
                                                        const struct quant_along_part *part,
                                                        const struct quant_rows *rows, float *out)
 {
     enum { ROWS = QUANT_GEMV_ROWS };
-    _Alignas(64) float v[ROWS * QUANT_ALONG_MOST];
-    const struct quant_far near = {.streams = ROWS, .stride = rows->row_bytes};
+    _Alignas(64) float v[2][ROWS * QUANT_ALONG_MOST];
     const uint8_t *row = rows->w;
-    for (int64_t g = 0; g < rows->n; g++, row += ROWS * rows->row_bytes, out += ROWS) {
+    const size_t eight = ROWS * rows->row_bytes;
+    for (int64_t g = 0; g <= rows->n; g++, row += eight) {
         const uint8_t *at = row + (size_t)part->first * p->form.block_bytes;
-        __m512 acc = _mm512_setzero_ps();
-        if (part->first > 0) acc = quant_load_eight(out);
-        for (int r = 0; r < ROWS; r++, at += rows->row_bytes)
-            quant_row_along(p, part, at, g + 1 == rows->n && r + 1 == ROWS, v + r * part->n);
-        for (int64_t i = 0; i < part->n; i += 8) acc = quant_along_add(acc, v + i, (size_t)part->n);
-        if (part->last) acc = quant_blocks_across(p, &near, row, part->first + part->n, false, acc);
-        quant_store_eight(acc, out);
+        for (int r = 0; g < rows->n && r < ROWS; r++, at += rows->row_bytes)
+            quant_row_along(p, part, at, g + 1 == rows->n && r + 1 == ROWS, v[g % 2] + r * part->n);
+        if (g > 0)
+            quant_eight_add(p, part, row - eight, rows->row_bytes, v[(g - 1) % 2],
+                            out + ROWS * (g - 1));
     }
 }
 
@@ -146,10 +159,11 @@ QUANT_TARGET_AVX512 QUANT_INLINE void quant_gemv32_avx512(struct quant_form32 fo
                                                           const struct quant_act *a, float *out)
 {
     const struct quant_product512 product = {form, sums, k / 32, a};
-    if (rows->apart == 1)
+    /* Eight rows that fill no page are one stream in any order. */
+    if (rows->apart == 1 && QUANT_GEMV_ROWS * rows->row_bytes > QUANT_PAGE)
         quant_rows_along(&product, rows, out);
     else
-        quant_far_groups(QUANT_GEMV_ROWS, false, quant_eight_rows_avx512, &product, rows, out);
+        quant_far_rows(QUANT_GEMV_ROWS, quant_eight_rows_avx512, &product, rows, out);
 }
 
 #endif

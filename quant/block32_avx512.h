@@ -247,24 +247,30 @@ QUANT_TARGET_AVX512 QUANT_INLINE __m512 quant_step_across(const struct quant_pro
         two);
 }
 
+/* Asks for what comes after `bytes` of each row, `done` from its start. */
+QUANT_TARGET_AVX512 QUANT_INLINE void quant_ask_across(const struct quant_far *far,
+                                                       const uint8_t *at, size_t done, size_t bytes)
+{
+    for (size_t i = 0; i < QUANT_GEMV_ROWS; i++) quant_far_ask(far, at + i * far->stride, bytes);
+    quant_far_ask_together(far, at, done, bytes);
+}
+
 /* Blocks b and those behind. `ask`: also for what comes later. */
 QUANT_TARGET_AVX512 QUANT_INLINE __m512 quant_blocks_across(const struct quant_product512 *p,
                                                             const struct quant_far *far,
                                                             const uint8_t *row, int64_t b, bool ask,
                                                             __m512 acc)
 {
-    const size_t bytes = 2 * p->form.block_bytes;
-    struct quant_step_rows rows = {row + (size_t)b * p->form.block_bytes, far->stride, true, true};
-    for (; b + 4 <= p->n_blocks; b += 2, rows.at += bytes) {
-        for (size_t i = 0; ask && i < QUANT_GEMV_ROWS; i++)
-            quant_far_ask(far, rows.at + i * far->stride, bytes);
+    const size_t block = p->form.block_bytes;
+    const uint8_t *at = row + (size_t)b * block;
+    for (; b + 4 <= p->n_blocks; b += 2, at += 2 * block) {
+        const struct quant_step_rows rows = {at, far->stride, true, true};
+        if (ask) quant_ask_across(far, at, (size_t)b * block, 2 * block);
         acc = quant_step_across(p, &rows, b, acc);
     }
-    rows.inside = false;
-    for (; b < p->n_blocks; b += 2, rows.at += bytes) {
-        for (size_t i = 0; ask && i < QUANT_GEMV_ROWS; i++)
-            quant_far_ask(far, rows.at + i * far->stride, bytes);
-        rows.two = b + 2 <= p->n_blocks;
+    for (; b < p->n_blocks; b += 2, at += 2 * block) {
+        const struct quant_step_rows rows = {at, far->stride, b + 2 <= p->n_blocks, false};
+        if (ask) quant_ask_across(far, at, (size_t)b * block, rows.two ? 2 * block : block);
         acc = quant_step_across(p, &rows, b, acc);
     }
     return acc;

@@ -9,6 +9,9 @@
 #include "quant/stream.h"
 #include "quant/types.h"
 
+/* Behind the next group, which neighbours are as far ahead as that. */
+enum { QUANT_TOGETHER_AHEAD = 4096 };
+
 /* How far apart the rows of a group are, and how they are asked for. `streams` and `together` are
  * constants where a kernel's loop is inlined: there is no instruction to spare for asking. */
 struct quant_far {
@@ -32,7 +35,8 @@ QUANT_INLINE void quant_far_ask_together(const struct quant_far *far, const uint
 {
     const size_t streams = (size_t)far->streams;
     const uint8_t *next = at + streams * far->stride + (streams - 1) * done;
-    if (far->together) quant_prefetch_once((const char *)next + QUANT_NEAR_AHEAD, streams * bytes);
+    if (far->together)
+        quant_prefetch_once((const char *)next + QUANT_TOGETHER_AHEAD, streams * bytes);
 }
 
 /* The sums of a group's rows, of which the first is `row`. */
