@@ -52,7 +52,10 @@ uint64_t support_read(const char *from, size_t bytes, bool near)
     uint64_t sum = 0;
     for (size_t at = 0; at < bytes; at += STEP) {
         const size_t left = bytes - at, n = left < STEP ? left : STEP;
-        quant_prefetch_single(from + at + QUANT_NEAR_AHEAD, n, near);
+        if (near)
+            quant_prefetch_once(from + at + QUANT_NEAR_AHEAD, n);
+        else
+            quant_prefetch_pages(from + at + QUANT_NEAR_AHEAD, n);
         for (size_t i = 0; i + sizeof sum <= n; i += LINE) {
             uint64_t word;
             memcpy(&word, from + at + i, sizeof word);

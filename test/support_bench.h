@@ -25,7 +25,7 @@ struct engine_tensor support_tensor(enum quant_id type, int n_dims, const int64_
 void *support_memory(size_t size);
 
 /* Meets each line of `bytes` once, and asks for them ahead as kernels with one stream do; near:
- * into the first-level cache. Returns a sum, so that nothing is left out. */
+ * past the outer caches. Returns a sum, so that nothing is left out. */
 uint64_t support_read(const char *from, size_t bytes, bool near);
 
 /* The one in the middle of n numbers, which it sorts; the upper one of two. */
