@@ -157,32 +157,36 @@ static inline float engine_attend_shift(float c)
  * Memory would rest while a step asked for nothing, so each asks for its part of what is read next,
  * evenly and in order: scores for the values of their keys, then a row's weights for some bytes of
  * the next chunk's keys in each sub-block, as arrive in about the time that they take, and sums for
- * the rest of them. */
-enum { ENGINE_ATTEND_ASKED = 256, ENGINE_ATTEND_AT_ONCE = 512 };
+ * the rest of them. Where the first-level cache is asked, it is line by line: many at once are lost
+ * while others are on their way (docs/performance.md). */
+enum { ENGINE_ATTEND_ASKED = 256, ENGINE_ATTEND_AT_ONCE = 512, ENGINE_ATTEND_LINE = 64 };
 
 struct engine_attend_asking {
     const char *next;
     int64_t pace, due; /* bytes, times 256: of a step; of steps made, not asked for yet */
+    int64_t at_once;   /* bytes */
 };
 
-/* tile->ahead but for the first `but` bytes, and up to ENGINE_ATTEND_AT_ONCE more, in n steps. */
+/* tile->ahead but for the first `but` bytes, and up to at_once more, in n steps. */
 static inline struct engine_attend_asking
 engine_attend_asking(const struct engine_attend_tile *tile, int64_t but, int64_t n)
 {
     const int64_t bytes = tile->ahead_bytes > but ? tile->ahead_bytes - but : 0;
+    const int64_t at_once = tile->near ? ENGINE_ATTEND_LINE : ENGINE_ATTEND_AT_ONCE;
     return (struct engine_attend_asking){.next = tile->ahead + but,
                                          .pace = ((bytes << 8) + n - 1) / n,
-                                         .due = ENGINE_ATTEND_AT_ONCE * 256 - 1};
+                                         .due = at_once * 256 - 1,
+                                         .at_once = at_once};
 }
 
 /* n steps. */
 QUANT_ASKS void engine_attend_ask(const struct engine_attend_tile *tile,
                                   struct engine_attend_asking *asking, int64_t n)
 {
-    for (asking->due += asking->pace * n; asking->due >= ENGINE_ATTEND_AT_ONCE * 256;
-         asking->due -= ENGINE_ATTEND_AT_ONCE * 256) {
-        quant_prefetch_single(asking->next, ENGINE_ATTEND_AT_ONCE, tile->near);
-        asking->next += ENGINE_ATTEND_AT_ONCE;
+    for (asking->due += asking->pace * n; asking->due >= asking->at_once * 256;
+         asking->due -= asking->at_once * 256) {
+        quant_prefetch_single(asking->next, (size_t)asking->at_once, tile->near);
+        asking->next += asking->at_once;
     }
 }
 

@@ -250,10 +250,12 @@ TARGET INLINE void scores_tile(int64_t n_pairs, const char *group, int64_t bytes
         for (int g = 0; g < ng; g++) sum[r][g] = _mm512_setzero_si512();
         for (int64_t i = first; i < end; i++) {
             __m512i k[4];
-            if (asking) engine_attend_ask(tile, asking, ng);
+            if (asking && !tile->near) engine_attend_ask(tile, asking, ng);
             UNROLL
-            for (int g = 0; g < ng; g++)
+            for (int g = 0; g < ng; g++) {
                 k[g] = _mm512_loadu_si512(keys + g * (bytes / 2) + i * 2 * GROUP);
+                if (asking && tile->near) engine_attend_ask(tile, asking, 1);
+            }
             UNROLL
             for (int r = 0; r < nr; r++) {
                 __m512i q = broadcast_pair(query[r] + 2 * i);
@@ -525,9 +527,12 @@ TARGET INLINE void sums_tile(int64_t dv, int64_t first, int64_t end, const char 
             const char *group = values + i / GROUP * bytes;
             const int16_t *v = engine_attend_codes(group) + 2 * at + i % GROUP * pad;
             __m512i row[4];
-            if (asking) engine_attend_ask(tile, asking, nv);
+            if (asking && !tile->near) engine_attend_ask(tile, asking, nv);
             UNROLL
-            for (int d = 0; d < nv; d++) row[d] = _mm512_loadu_si512(v + 32 * d);
+            for (int d = 0; d < nv; d++) {
+                row[d] = _mm512_loadu_si512(v + 32 * d);
+                if (asking && tile->near) engine_attend_ask(tile, asking, 1);
+            }
             UNROLL
             for (int r = 0; r < nr; r++) {
                 __m512i w = broadcast_pair(tile->codes[r] + SUB * s + i);

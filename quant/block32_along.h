@@ -15,10 +15,8 @@
 
 #if defined(__x86_64__)
 
-enum {
-    QUANT_ALONG = 16,
-    QUANT_ALONG_MOST = 512 /* blocks of a row whose v wait: half of the first-level cache */
-};
+/* Blocks of a step; and of a row at the most, before others go on: v of eight rows are 16 KB. */
+enum { QUANT_ALONG = 16, QUANT_ALONG_MOST = 512 };
 
 /* Some blocks of all rows: n, a multiple of 16, from block `first` on. */
 struct quant_along_part {

@@ -23,10 +23,10 @@ struct quant_step_rows {
 };
 
 /* Sixteen blocks of a column, as a step along a row meets them (quant/block32_along.h): numbers in
- * the order of its sums. */
+ * the order of its sums. q: where codes are bytes, [j] of blocks 2j and 2j + 1; else, of the blocks
+ * of pairs j and j + 4, [2j] elements 0 to 15 and [2j + 1] elements 16 to 31. */
 struct quant_along_column {
-    _Alignas(64) int8_t q[8][64]; /* of bytes: [pair of blocks]; else [2j] elements 0 to 15, [2j +
-                        1] 16 to 31 of the blocks of pairs j and j + 4 */
+    _Alignas(64) int8_t q[8][64];
     float d[16], s[16];
     int32_t less[16]; /* -offset * (sum of q) */
 };
@@ -247,7 +247,8 @@ QUANT_TARGET_AVX512 QUANT_INLINE __m512 quant_step_across(const struct quant_pro
         two);
 }
 
-/* Asks for what comes after `bytes` of each row, `done` from its start. */
+/* Before a step that reads `bytes` of each row, `done` from its start: asks for what comes later.
+ */
 QUANT_TARGET_AVX512 QUANT_INLINE void quant_ask_across(const struct quant_far *far,
                                                        const uint8_t *at, size_t done, size_t bytes)
 {
