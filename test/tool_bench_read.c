@@ -7,6 +7,7 @@
  * step; asking ahead or not, whole steps or each line once. Each thread has a stretch of its own.
  * Shown are GB/s, and the median of the ratios, turn by turn, to a loop that loads whole lines and
  * asks for each once; apart for turns in which memory was fast, and slow, where it is both. */
+#include "base/unroll.h"
 #include "engine/engine.h"
 #include "quant/stream.h"
 #include "test/support_bench.h"
@@ -18,81 +19,94 @@
 #include <immintrin.h>
 
 #define TARGET __attribute__((target("avx512f")))
+#define INLINE TARGET static inline __attribute__((always_inline))
 
 enum { TURNS = 41, LINE = 64, PAIR = 68, STEP = 8 * PAIR }; /* bytes; a pair of blocks */
 enum asks { NONE, STEPS, LINES };
 #define MEMORY ((size_t)768 << 20)
 
-/* A way to read. row: bytes of rows that go side by side, a multiple of PAIR; 0: along them. */
-struct way {
-    const char *name;
-    uint64_t (*read)(const struct way *way, const char *from, size_t bytes);
-    enum asks asks;
-    size_t ahead, row;
-};
-
-TARGET static void meet(__m512i sum[4], const char *at, int i)
+INLINE void ask(enum asks asks, const char *at, size_t bytes, const void *spare)
 {
-    sum[i % 4] = _mm512_xor_si512(sum[i % 4], _mm512_loadu_si512(at));
+    if (asks == STEPS) quant_prefetch_once(at, bytes);
+    if (asks == LINES) quant_prefetch_lines(at, bytes, spare);
 }
 
-TARGET static uint64_t total(const __m512i sum[4])
+/* Eight loads, `apart` bytes from one to the next, by which *sum changes. */
+INLINE void meet(__m512i *sum, const char *at, size_t apart)
 {
-    return (uint64_t)_mm512_reduce_add_epi64(
-        _mm512_xor_si512(_mm512_xor_si512(sum[0], sum[1]), _mm512_xor_si512(sum[2], sum[3])));
+    __m512i v[8];
+    UNROLL
+    for (size_t i = 0; i < 8; i++) v[i] = _mm512_loadu_si512(at + i * apart);
+    UNROLL
+    for (int n = 4; n > 0; n /= 2) UNROLL
+    for (int i = 0; i < n; i++) v[i] = _mm512_xor_si512(v[i], v[i + n]);
+    *sum = _mm512_xor_si512(*sum, v[0]);
 }
 
-static void ask(const struct way *way, const char *at, size_t bytes)
+INLINE uint64_t one_stream(const char *from, size_t bytes, size_t apart, enum asks asks,
+                           size_t ahead)
 {
-    if (way->asks == STEPS) quant_prefetch_once(at + way->ahead, bytes);
-    if (way->asks == LINES) quant_prefetch_lines(at + way->ahead, bytes, way);
-}
-
-TARGET static uint64_t whole_lines(const struct way *way, const char *from, size_t bytes)
-{
-    __m512i sum[4] = {0};
-    for (size_t at = 0; at + 8 * LINE <= bytes; at += 8 * LINE) {
-        ask(way, from + at, 8 * LINE);
-        for (int i = 0; i < 8; i++) meet(sum, from + at + i * LINE, i);
+    __m512i sum = _mm512_setzero_si512();
+    for (size_t at = 0; at + 8 * apart <= bytes; at += 8 * apart) {
+        ask(asks, from + at + ahead, 8 * apart, from + at);
+        meet(&sum, from + at, apart);
     }
-    return total(sum);
+    return (uint64_t)_mm512_reduce_add_epi64(sum);
 }
 
-TARGET static uint64_t along(const struct way *way, const char *from, size_t bytes)
+/* Eight rows of `row` bytes, a multiple of PAIR. */
+INLINE uint64_t side_by_side(const char *from, size_t bytes, size_t row, size_t ahead)
 {
-    __m512i sum[4] = {0};
-    for (size_t at = 0; at + STEP <= bytes; at += STEP) {
-        ask(way, from + at, STEP);
-        for (int i = 0; i < 8; i++) meet(sum, from + at + i * PAIR, i);
-    }
-    return total(sum);
-}
-
-TARGET static uint64_t side_by_side(const struct way *way, const char *from, size_t bytes)
-{
-    __m512i sum[4] = {0};
-    const size_t group = 8 * way->row;
+    __m512i sum = _mm512_setzero_si512();
+    const size_t group = 8 * row;
     for (size_t first = 0; first + group <= bytes; first += group) {
-        for (size_t at = 0; at < way->row; at += PAIR) {
-            ask(way, from + first + group + 8 * at, STEP);
-            for (int i = 0; i < 8; i++) meet(sum, from + first + (size_t)i * way->row + at, i);
+        for (size_t at = 0; at < row; at += PAIR) {
+            ask(STEPS, from + first + group + 8 * at + ahead, STEP, NULL);
+            meet(&sum, from + first + at, row);
         }
     }
-    return total(sum);
+    return (uint64_t)_mm512_reduce_add_epi64(sum);
 }
 
-static const struct way ways[] = {
-    {"whole lines, asked for once, 4 KB ahead", whole_lines, LINES, 4096, 0},
-    {"whole lines, nothing asked for", whole_lines, NONE, 0, 0},
-    {"along rows, nothing asked for", along, NONE, 0, 0},
-    {"along rows, by steps, 4 KB ahead", along, STEPS, 4096, 0},
-    {"along rows, each line once, 2 KB ahead", along, LINES, 2048, 0},
-    {"along rows, each line once, 4 KB ahead", along, LINES, 4096, 0},
-    {"along rows, each line once, 6 KB ahead", along, LINES, 6144, 0},
-    {"along rows, each line once, 8 KB ahead", along, LINES, 8192, 0},
-    {"8 rows of 680 bytes, by steps, 4 KB ahead", side_by_side, STEPS, 4096, 680},
-    {"8 rows of 2176 bytes, by steps, 4 KB ahead", side_by_side, STEPS, 4096, 2176},
-    {"8 rows of 8704 bytes, by steps, 4 KB ahead", side_by_side, STEPS, 4096, 8704},
+typedef uint64_t read_fn(const char *from, size_t bytes);
+
+#define ONE_STREAM(name, apart, asks, ahead)                                                       \
+    TARGET static uint64_t name(const char *from, size_t bytes)                                    \
+    {                                                                                              \
+        return one_stream(from, bytes, apart, asks, ahead);                                        \
+    }
+#define SIDE_BY_SIDE(name, row)                                                                    \
+    TARGET static uint64_t name(const char *from, size_t bytes)                                    \
+    {                                                                                              \
+        return side_by_side(from, bytes, row, 4096);                                               \
+    }
+ONE_STREAM(lines_4, LINE, LINES, 4096)
+ONE_STREAM(lines_0, LINE, NONE, 0)
+ONE_STREAM(along_0, PAIR, NONE, 0)
+ONE_STREAM(along_steps_4, PAIR, STEPS, 4096)
+ONE_STREAM(along_2, PAIR, LINES, 2048)
+ONE_STREAM(along_4, PAIR, LINES, 4096)
+ONE_STREAM(along_6, PAIR, LINES, 6144)
+ONE_STREAM(along_8, PAIR, LINES, 8192)
+SIDE_BY_SIDE(rows_680, 680)
+SIDE_BY_SIDE(rows_2176, 2176)
+SIDE_BY_SIDE(rows_8704, 8704)
+
+static const struct way {
+    const char *name;
+    read_fn *read;
+} ways[] = {
+    {"whole lines, asked for once, 4 KB ahead", lines_4},
+    {"whole lines, nothing asked for", lines_0},
+    {"along rows, nothing asked for", along_0},
+    {"along rows, by steps, 4 KB ahead", along_steps_4},
+    {"along rows, each line once, 2 KB ahead", along_2},
+    {"along rows, each line once, 4 KB ahead", along_4},
+    {"along rows, each line once, 6 KB ahead", along_6},
+    {"along rows, each line once, 8 KB ahead", along_8},
+    {"8 rows of 680 bytes, by steps, 4 KB ahead", rows_680},
+    {"8 rows of 2176 bytes, by steps, 4 KB ahead", rows_2176},
+    {"8 rows of 8704 bytes, by steps, 4 KB ahead", rows_8704},
 };
 enum { N_WAYS = sizeof ways / sizeof *ways };
 
@@ -106,8 +120,7 @@ static void read_share(const struct engine_worker *worker, void *user)
 {
     struct job *job = user;
     const size_t share = MEMORY / (size_t)worker->nth;
-    job->seen[worker->ith % 64] ^=
-        job->way->read(job->way, job->memory + (size_t)worker->ith * share, share);
+    job->seen[worker->ith % 64] ^= job->way->read(job->memory + (size_t)worker->ith * share, share);
 }
 
 /* Rates of all ways in those of the turns in which the first one's, there and in the next turn, was
