@@ -149,12 +149,12 @@ int main(int argc, char **argv)
     struct engine_options options = engine_options_default();
     struct engine *e = support_engine(options, argc > 1 ? atoi(argv[1]) : options.n_threads);
     static double rate[N_WAYS][TURNS];
-    char *memory = aligned_alloc(2 << 20, MEMORY + (2 << 20)); /* what is asked for lies in it */
-    if (!memory) return 4;
     if (e->quant.level < QUANT_AVX512) {
         fprintf(stderr, "tool_bench_read: this processor has no AVX-512\n");
         return 2;
     }
+    char *memory = aligned_alloc(2 << 20, MEMORY + (2 << 20)); /* what is asked for lies in it */
+    if (!memory) return 4;
     (void)madvise(memory, MEMORY, MADV_HUGEPAGE);
     for (size_t i = 0; i < MEMORY; i += 64) memory[i] = (char)(i >> 6);
     struct job job = {.memory = memory};
