@@ -9,7 +9,7 @@
 #include "quant/stream.h"
 #include "quant/types.h"
 
-/* Behind the next group, which neighbours are as far ahead as that. */
+/* Of neighbours: bytes behind their place in the next group, which is some KB ahead already. */
 enum { QUANT_TOGETHER_AHEAD = 4096 };
 
 /* How far apart the rows of a group are, and how they are asked for. `streams` and `together` are

@@ -113,14 +113,14 @@ enum { N_WAYS = sizeof ways / sizeof *ways };
 struct job {
     const struct way *way;
     const char *memory;
-    uint64_t seen[64];
+    uint64_t *seen; /* [threads]: keeps the compiler from dropping the reads */
 };
 
 static void read_share(const struct engine_worker *worker, void *user)
 {
     struct job *job = user;
-    const size_t share = MEMORY / (size_t)worker->nth;
-    job->seen[worker->ith % 64] ^= job->way->read(job->memory + (size_t)worker->ith * share, share);
+    const size_t share = MEMORY / (size_t)worker->nth / QUANT_PAGE * QUANT_PAGE;
+    job->seen[worker->ith] ^= job->way->read(job->memory + (size_t)worker->ith * share, share);
 }
 
 /* Rates of all ways in those of the turns in which the first one's, there and in the next turn, was
@@ -137,8 +137,8 @@ static void report(double rate[N_WAYS][TURNS], double least, double most, const 
             of[n] = rate[w][t];
             ratio[n++] = rate[w][t] / first[0];
         }
+        if (w == 0) printf("\n%s, %zu turns%s\n", when, n, n < 5 ? ": too few" : "");
         if (n < 5) return;
-        if (w == 0) printf("\n%s, %zu turns\n", when, n);
         printf("  %-44s %6.1f  %5.2f\n", ways[w].name, support_median(of, n) * 1e-9,
                support_median(ratio, n));
     }
@@ -153,11 +153,12 @@ int main(int argc, char **argv)
         fprintf(stderr, "tool_bench_read: this processor has no AVX-512\n");
         return 2;
     }
-    char *memory = aligned_alloc(2 << 20, MEMORY + (2 << 20)); /* what is asked for lies in it */
+    char *memory = aligned_alloc(2 << 20, MEMORY);
     if (!memory) return 4;
     (void)madvise(memory, MEMORY, MADV_HUGEPAGE);
     for (size_t i = 0; i < MEMORY; i += 64) memory[i] = (char)(i >> 6);
-    struct job job = {.memory = memory};
+    struct job job = {.memory = memory,
+                      .seen = support_memory((size_t)e->options.n_threads * sizeof *job.seen)};
     for (int t = 0; t < TURNS; t++) {
         for (int w = 0; w < N_WAYS; w++) {
             job.way = &ways[w];
@@ -168,7 +169,7 @@ int main(int argc, char **argv)
     }
     double sorted[TURNS];
     for (int t = 0; t < TURNS; t++) sorted[t] = rate[0][t];
-    (void)support_median(sorted, TURNS);
+    (void)support_median(sorted, TURNS); /* sorts them */
     const double slow = sorted[TURNS / 20], fast = sorted[TURNS - 1 - TURNS / 20];
     printf("%d threads; GB/s, and times the first way's\n", e->options.n_threads);
     if (fast < 1.25 * slow) {
@@ -177,6 +178,7 @@ int main(int argc, char **argv)
         report(rate, 0, slow + (fast - slow) / 3, "while memory was slow");
         report(rate, fast - (fast - slow) / 3, 1e15, "while it was fast");
     }
+    free(job.seen);
     free(memory);
     engine_free(e);
     return 0;
