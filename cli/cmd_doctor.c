@@ -31,6 +31,7 @@ struct doctor {
 static const char *const needed[QUANT_LEVEL_COUNT] = {
     [QUANT_SCALAR] = "",
     [QUANT_AVX2] = "avx2 fma f16c",
+    [QUANT_AVXVNNI] = "avx_vnni",
     [QUANT_AVX512] = "avx512f avx512bw avx512dq avx512vl avx512_vnni",
     [QUANT_AVX512BF16] = "avx512_bf16 avx512vbmi",
 };

@@ -35,7 +35,7 @@ struct engine_cols256 { /* one super-block of 256 of 8 columns */
     int16_t sum16[8][ENGINE_TILE_COLS][2]; /* sums of q over 16, in pairs */
     int16_t sum32[4][ENGINE_TILE_COLS][2]; /* the same over 32 */
     int32_t mass16, peak32;                /* `measure`'s, with AVX-512 */
-    int32_t peak4, peak8;                  /* with AVX2 */
+    int32_t peak4, peak8;                  /* with AVX2, AVX-VNNI */
 };
 
 /* Products of packed floats. A bundle of n rows (or columns) is [16 / lanes][steps][n][lanes]: a
@@ -122,6 +122,7 @@ void engine_tile_bf16_avx512(int64_t k, const char *w, int64_t row_bytes, int64_
 extern const struct engine_tile_packed engine_tile_packed_f32_avx2, engine_tile_packed_bf16_avx2;
 extern const struct engine_tile_packed engine_tile_packed_f32_avx512;
 extern const struct engine_tile engine_tile_avx2;
+extern const struct engine_tile engine_tile_avxvnni;
 extern const struct engine_tile engine_tile_avx512;
 extern const struct engine_tile engine_tile_avx512bf16;
 #endif

@@ -1,11 +1,12 @@
-/* engine/tile_avx2.c: tile kernels for AVX2 with FMA.
+/* engine/tile_avx2.c: tile kernels for AVX2 with FMA, and for AVX2 with AVX-VNNI.
  *
  * A panel's 16 rows are two halves of 8 lanes. Both meet 4 columns at a time, one block after the
  * other: 8 registers of sums in 16 bits, so that 6 loads serve 8 multiplies, while the block stays
  * in the L1 cache for the other 4 columns; floats wait in memory. VPMADDUBSW adds two products in
  * 16 bits and saturates: how many such sums fit (depth) is known from the type's largest code, and
  * for super-blocks from what `measure` found in the columns; codes beyond 128 of which not even one
- * fits are taken as sign and magnitude instead. Everything inside a block is exact.
+ * fits are taken as sign and magnitude instead. With AVX-VNNI a VPDPBUSD adds four products in 32
+ * bits, and nothing of this is needed. Everything inside a block is exact.
  *
  * The empty asm statements keep gcc from what would cost registers that are not there: adding up
  * sums as a tree, or holding a block's weights, which do not change from columns to columns, in
@@ -113,13 +114,60 @@ TARGET INLINE void add_signed_group(const uint8_t (*w)[4], const int8_t (*x)[4],
     }
 }
 
+/* In place of a depth: VPDPBUSD; its sums over a sub-block fit 16 bits, or may not. */
+enum { DOTS = 16, DOTS_WIDE };
+
+/* sum + four products. The instruction has no intrinsic that functions for plain AVX2 may use. */
+TARGET INLINE __m256i add_dots(__m256i sum, __m256i codes, __m256i q)
+{
+    __asm__("%{vex%} vpdpbusd %2, %1, %0" : "+x"(sum) : "x"(codes), "x"(q));
+    return sum;
+}
+
+/* sum[h][c] += codes * q of n groups. */
+TARGET INLINE void add_dots_block(int n, const uint8_t (*w)[16][4], const int8_t (*x)[COLS][4],
+                                  __m256i sum[2][NC])
+{
+    EACH (i, n) {
+        __m256i codes[2];
+        EACH (h, 2) codes[h] = _mm256_load_si256((const __m256i *)w[i][HALF * h]);
+        EACH (c, NC) {
+            __m256i q = broadcast4(x[i][c]);
+            EACH (h, 2) sum[h][c] = add_dots(sum[h][c], codes[h], q);
+        }
+    }
+}
+
+/* sum[h][c] += factor[h] * codes * q of n groups, whose sums fit 16 bits or, `wide`, may not. */
+TARGET INLINE void add_scaled_dots(bool wide, int n, const uint8_t (*w)[16][4],
+                                   const int8_t (*x)[COLS][4], const __m256i factor[2],
+                                   __m256i sum[2][NC])
+{
+    __m256i sub[2][NC], scale[2];
+    EACH (h, 2) {
+        scale[h] = _mm256_slli_epi32(factor[h], 16);
+        scale[h] = wide ? _mm256_srai_epi32(scale[h], 16) : _mm256_srli_epi32(scale[h], 16);
+        EACH (c, NC) sub[h][c] = _mm256_setzero_si256();
+    }
+    add_dots_block(n, w, x, sub);
+    EACH (c, NC)
+        EACH (h, 2) {
+            if (wide)
+                sum[h][c] = _mm256_add_epi32(sum[h][c], _mm256_mullo_epi32(sub[h][c], scale[h]));
+            else
+                sum[h][c] = add_widened(sum[h][c], sub[h][c], scale[h]);
+        }
+}
+
 /* n groups. depth 0: signed ones. */
 TARGET INLINE void add_block(int depth, int n, const uint8_t (*w)[16][4],
                              const int8_t (*x)[COLS][4], const __m256i factor[2],
                              __m256i sum[2][NC])
 {
     const int step = depth > n ? n : depth;
-    if (depth == 0)
+    if (depth >= DOTS)
+        add_scaled_dots(depth == DOTS_WIDE, n, w, x, factor, sum);
+    else if (depth == 0)
         EACH (i, n) add_signed_group(w[i], x[i], factor, sum);
     else
         EACH (i, n / step) {
@@ -156,7 +204,10 @@ TARGET INLINE void panel32_part(int depth, bool has_min, const struct quant_pane
                     has_min || depth == 0
                         ? _mm256_setzero_si256()
                         : _mm256_sllv_epi32(broadcast4(&x->minus_sum[col + c]), offset_shift);
-            add_block(depth, 8, w->q, columns_from(x->q, col), ones, sum);
+            if (depth == DOTS)
+                add_dots_block(8, w->q, columns_from(x->q, col), sum);
+            else
+                add_block(depth, 8, w->q, columns_from(x->q, col), ones, sum);
             EACH (h, 2) {
                 __m256 d = _mm256_load_ps(w->d + HALF * h), m = _mm256_load_ps(w->m + HALF * h);
                 EACH (c, NC) {
@@ -219,6 +270,18 @@ TARGET static void panel32_avx2(const struct quant_panel_form *form, int64_t n_b
     finish_tile(acc, to);
 }
 
+TARGET static void panel32_avxvnni(const struct quant_panel_form *form, int64_t n_blocks,
+                                   const struct quant_panel32 *w, const struct engine_cols32 *x,
+                                   const struct engine_tile_to *to)
+{
+    __m256 *acc = begin_tile(to);
+    if (form->has_min)
+        panel32_part(DOTS, true, form, n_blocks, w, x, to->n_cols, acc);
+    else
+        panel32_part(DOTS, false, form, n_blocks, w, x, to->n_cols, acc);
+    finish_tile(acc, to);
+}
+
 /* ---- Blocks of 256 ---- */
 
 /* Sums of q over sub-blocks 2i and 2i + 1. */
@@ -273,6 +336,13 @@ static int sums_depth(const struct quant_panel_form *form, const struct engine_c
     return sum_depth(form->max_code);
 }
 
+/* The same for VPDPBUSD: a sub-block is two 16-bit lanes of 4 or 8 groups. */
+static int dots_depth(const struct quant_panel_form *form, const struct engine_cols256 *x)
+{
+    const int peak = form->sub_len == 16 ? x->peak4 : x->peak8;
+    return 2 * form->max_code * peak <= INT16_MAX ? DOTS : DOTS_WIDE;
+}
+
 /* Number i % 2 of each pair in both halves of its lane. */
 TARGET INLINE __m256i one_of_pair(const int16_t *pairs, int i)
 {
@@ -296,21 +366,29 @@ TARGET INLINE void super_block_sums(int depth, bool folded, int sub_len,
     for (int i = 0; i < 256 / len; i++, wq += len / 4, xq += len / 4) {
         if (!folded)
             EACH (h, 2) scale[h] = one_of_pair(w->scale[i / 2][HALF * h], i);
-        add_block(depth, len / 4, wq, xq, scale, total);
+        if (folded && depth >= DOTS)
+            add_dots_block(len / 4, wq, xq, total);
+        else
+            add_block(depth, len / 4, wq, xq, scale, total);
     }
 }
 
-TARGET INLINE void panel256_part(bool folded, int sub_len, const struct quant_panel_form *form,
-                                 int64_t n_blocks, const struct quant_panel256 *w,
-                                 const struct engine_cols256 *x, int n_cols, __m256 *acc)
+TARGET INLINE void panel256_part(bool dots, bool folded, int sub_len,
+                                 const struct quant_panel_form *form, int64_t n_blocks,
+                                 const struct quant_panel256 *w, const struct engine_cols256 *x,
+                                 int n_cols, __m256 *acc)
 {
     const bool has_min = form->has_min;
     for (int64_t b = 0; b < n_blocks; b++, w++, x++) {
-        const int depth = sums_depth(form, x);
+        const int depth = dots ? dots_depth(form, x) : sums_depth(form, x);
         for (int64_t col = 0; col < n_cols; col += NC) {
             __asm__("" : "+r"(w), "+r"(x));
             __m256i total[2][NC], min[2][NC];
-            if (depth == 8)
+            if (dots && depth == DOTS)
+                super_block_sums(DOTS, folded, sub_len, w, x, col, total);
+            else if (dots)
+                super_block_sums(DOTS_WIDE, folded, sub_len, w, x, col, total);
+            else if (depth == 8)
                 super_block_sums(8, folded, sub_len, w, x, col, total);
             else if (depth == 4)
                 super_block_sums(4, folded, sub_len, w, x, col, total);
@@ -340,18 +418,32 @@ TARGET INLINE void panel256_part(bool folded, int sub_len, const struct quant_pa
     }
 }
 
+TARGET INLINE void panel256(bool dots, const struct quant_panel_form *form, int64_t n_blocks,
+                            const struct quant_panel256 *w, const struct engine_cols256 *x,
+                            const struct engine_tile_to *to)
+{
+    __m256 *acc = begin_tile(to);
+    if (form->folded)
+        panel256_part(dots, true, 16, form, n_blocks, w, x, to->n_cols, acc);
+    else if (form->sub_len == 16)
+        panel256_part(dots, false, 16, form, n_blocks, w, x, to->n_cols, acc);
+    else
+        panel256_part(dots, false, 32, form, n_blocks, w, x, to->n_cols, acc);
+    finish_tile(acc, to);
+}
+
 TARGET static void panel256_avx2(const struct quant_panel_form *form, int64_t n_blocks,
                                  const struct quant_panel256 *w, const struct engine_cols256 *x,
                                  const struct engine_tile_to *to)
 {
-    __m256 *acc = begin_tile(to);
-    if (form->folded)
-        panel256_part(true, 16, form, n_blocks, w, x, to->n_cols, acc);
-    else if (form->sub_len == 16)
-        panel256_part(false, 16, form, n_blocks, w, x, to->n_cols, acc);
-    else
-        panel256_part(false, 32, form, n_blocks, w, x, to->n_cols, acc);
-    finish_tile(acc, to);
+    panel256(false, form, n_blocks, w, x, to);
+}
+
+TARGET static void panel256_avxvnni(const struct quant_panel_form *form, int64_t n_blocks,
+                                    const struct quant_panel256 *w, const struct engine_cols256 *x,
+                                    const struct engine_tile_to *to)
+{
+    panel256(true, form, n_blocks, w, x, to);
 }
 
 /* Of the numbers of one sign that meet in a 16-bit lane of VPMADDUBSW, the sums over 4 and over 8
@@ -464,6 +556,17 @@ TARGET static void weighted_sum_avx2(int64_t n, int64_t dim, const float *v, int
 const struct engine_tile engine_tile_avx2 = {
     .panel32 = panel32_avx2,
     .panel256 = panel256_avx2,
+    .interleave = engine_tile_interleave_avx2,
+    .measure = measure_avx2,
+    .f32 = engine_tile_f32_avx2,
+    .packed_f32 = &engine_tile_packed_f32_avx2,
+    .packed_bf16 = &engine_tile_packed_bf16_avx2,
+    .weighted_sum = weighted_sum_avx2,
+};
+
+const struct engine_tile engine_tile_avxvnni = {
+    .panel32 = panel32_avxvnni,
+    .panel256 = panel256_avxvnni,
     .interleave = engine_tile_interleave_avx2,
     .measure = measure_avx2,
     .f32 = engine_tile_f32_avx2,

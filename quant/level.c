@@ -22,35 +22,50 @@ static bool has(uint32_t reg, uint32_t bits)
     return (reg & bits) == bits;
 }
 
-enum quant_level quant_level_best(void)
+/* Which levels the processor and the system can do. */
+static void find_levels(bool can[QUANT_LEVEL_COUNT])
 {
     uint32_t a, b, c, d, leaf7_b, leaf7_c, leaf7_1a = 0;
 
-    if (!__get_cpuid(1, &a, &b, &c, &d)) return QUANT_SCALAR;
-    if (!has(c, bit_FMA | bit_OSXSAVE | bit_AVX | bit_F16C)) return QUANT_SCALAR;
+    if (!__get_cpuid(1, &a, &b, &c, &d)) return;
+    if (!has(c, bit_FMA | bit_OSXSAVE | bit_AVX | bit_F16C)) return;
     uint32_t saved = saved_states();
-    if (!has(saved, 0x6)) return QUANT_SCALAR;
-    if (!__get_cpuid_count(7, 0, &a, &leaf7_b, &leaf7_c, &d)) return QUANT_SCALAR;
-    if (!has(leaf7_b, bit_AVX2)) return QUANT_SCALAR;
+    if (!has(saved, 0x6)) return;
+    if (!__get_cpuid_count(7, 0, &a, &leaf7_b, &leaf7_c, &d)) return;
     if (a >= 1 && __get_cpuid_count(7, 1, &a, &b, &c, &d)) leaf7_1a = a;
 
     const uint32_t avx512 = bit_AVX512F | bit_AVX512BW | bit_AVX512DQ | bit_AVX512VL;
-    if (!has(saved, 0xe6) || !has(leaf7_b, avx512) || !has(leaf7_c, bit_AVX512VNNI))
-        return QUANT_AVX2;
-    if (!has(leaf7_c, bit_AVX512VBMI) || !has(leaf7_1a, bit_AVX512BF16)) return QUANT_AVX512;
-    return QUANT_AVX512BF16;
+    can[QUANT_AVX2] = has(leaf7_b, bit_AVX2);
+    can[QUANT_AVXVNNI] = can[QUANT_AVX2] && has(leaf7_1a, bit_AVXVNNI);
+    can[QUANT_AVX512] =
+        can[QUANT_AVX2] && has(saved, 0xe6) && has(leaf7_b, avx512) && has(leaf7_c, bit_AVX512VNNI);
+    can[QUANT_AVX512BF16] =
+        can[QUANT_AVX512] && has(leaf7_c, bit_AVX512VBMI) && has(leaf7_1a, bit_AVX512BF16);
 }
 #else
-enum quant_level quant_level_best(void)
+static void find_levels(bool can[QUANT_LEVEL_COUNT])
 {
-    return QUANT_SCALAR;
+    (void)can;
 }
 #endif
 
+enum quant_level quant_level_at_most(enum quant_level cap)
+{
+    bool can[QUANT_LEVEL_COUNT] = {0};
+    find_levels(can);
+    can[QUANT_SCALAR] = true;
+    while (!can[cap]) cap--;
+    return cap;
+}
+
+enum quant_level quant_level_best(void)
+{
+    return quant_level_at_most(QUANT_LEVEL_COUNT - 1);
+}
+
 static const char *const names[QUANT_LEVEL_COUNT] = {
-    [QUANT_SCALAR] = "scalar",
-    [QUANT_AVX2] = "avx2",
-    [QUANT_AVX512] = "avx512",
+    [QUANT_SCALAR] = "scalar",         [QUANT_AVX2] = "avx2",
+    [QUANT_AVXVNNI] = "avxvnni",       [QUANT_AVX512] = "avx512",
     [QUANT_AVX512BF16] = "avx512bf16",
 };
 
@@ -105,12 +120,11 @@ static void climb_type(const struct quant_type *type, const struct quant_kernel 
 
 void quant_kernels_init(struct quant_kernels *kernels, enum quant_level level)
 {
-    enum quant_level best = quant_level_best();
-
-    *kernels = (struct quant_kernels){.level = level < best ? level : best};
+    *kernels = (struct quant_kernels){.level = quant_level_at_most(level)};
     kernels->wide = is_wide(kernels->level);
-    kernels->asking = asking_of(best);
+    kernels->asking = asking_of(quant_level_best());
     for (int l = QUANT_SCALAR; l <= (int)kernels->level; l++) {
+        if (l == QUANT_AVXVNNI && l != (int)kernels->level) continue; /* not on the way */
         const struct quant_act_kernel *act = &quant_act_kernel[l];
         if (act->q8_32) kernels->act_q8_32 = act->q8_32;
         if (act->q8_256) kernels->act_q8_256 = act->q8_256;

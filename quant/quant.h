@@ -86,11 +86,13 @@ enum quant_id {
     QUANT_ID_COUNT = 43
 };
 
-/* Instruction-set levels, each containing the ones before it. The kernel table is filled with
- * scalar and climbs; a level that has nothing better for a slot keeps the lower one. */
+/* Instruction-set levels, each containing the ones before it, but that AVX512 does not contain
+ * AVXVNNI (Zen 4 lacks it). The kernel table is filled with scalar and climbs; a level that has
+ * nothing better for a slot keeps the lower one. */
 enum quant_level {
     QUANT_SCALAR,
     QUANT_AVX2,       /* AVX2 + FMA + F16C */
+    QUANT_AVXVNNI,    /* AVX2 + AVX-VNNI (Intel's desktops since Alder Lake) */
     QUANT_AVX512,     /* AVX-512 F + BW + DQ + VL + VNNI */
     QUANT_AVX512BF16, /* AVX512 + BF16 + VBMI (Zen 4, Sapphire Rapids) */
     QUANT_LEVEL_COUNT
@@ -230,10 +232,12 @@ struct quant_kernels {
 
 /* The highest level that this CPU and its operating system support (XGETBV asked). */
 enum quant_level quant_level_best(void);
+/* The highest of those up to a cap. */
+enum quant_level quant_level_at_most(enum quant_level cap);
 const char *quant_level_name(enum quant_level level); /* "scalar", "avx2", ... */
 bool quant_level_by_name(const char *name, enum quant_level *level);
 
-/* Fills the table for min(level, quant_level_best()). */
+/* Fills the table for quant_level_at_most(level). */
 void quant_kernels_init(struct quant_kernels *kernels, enum quant_level level);
 
 /* out[r] = row r of w times the column, for n_rows rows one behind the other, with as many streams

@@ -76,6 +76,7 @@ static void same_bytes_everywhere(const char *name)
         {2, 7, QUANT_LEVEL_COUNT - 1},
         {2, 64, QUANT_LEVEL_COUNT - 1},
         {2, 512, QUANT_AVX512},
+        {2, 512, QUANT_AVXVNNI},
         {2, 512, QUANT_AVX2},
         {2, 7, QUANT_AVX2},
         {2, 1, QUANT_AVX2},

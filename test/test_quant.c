@@ -82,6 +82,12 @@ static void test_levels(void **state)
     struct quant_kernels kernels;
     quant_kernels_init(&kernels, QUANT_LEVEL_COUNT - 1);
     assert_int_equal(kernels.level, quant_level_best());
+    for (int i = 0; i < QUANT_LEVEL_COUNT; i++) {
+        level = quant_level_at_most((enum quant_level)i);
+        assert_true((int)level <= i);
+        quant_kernels_init(&kernels, (enum quant_level)i);
+        assert_int_equal(kernels.level, level);
+    }
     quant_kernels_init(&kernels, QUANT_SCALAR);
     assert_int_equal(kernels.level, QUANT_SCALAR);
     assert_null(kernels.type[QUANT_I32].decode);

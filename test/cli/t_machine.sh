@@ -38,7 +38,7 @@ begin version_json
 infer version --json
 status 0
 out_like '^\{"version":"0.1.0","commit":(null|"[0-9a-f]+(-dirty)?"),"compiler":"(gcc|clang) '
-is_json '.level and (.levels|length == 4) and .libraries.pcre2'
+is_json '.level and (.levels|length == 5) and .libraries.pcre2'
 
 begin without_a_home_there_is_no_default_model # and no folder at the root of the file system
 home=$HOME
@@ -104,7 +104,7 @@ begin doctor_looks_at_the_machine
 infer doctor -m "$work/none.gguf" -t 1
 status 0
 err ''
-out_like '^level +(scalar|avx2|avx512|avx512bf16): '
+out_like '^level +(scalar|avx2|avxvnni|avx512|avx512bf16): '
 out_like '^threads +1; [0-9]+ processors online'
 out_like '^bandwidth +[0-9.]+ GB/s'
 out_like '^-> .*none.gguf: '
