@@ -57,11 +57,22 @@ QUANT_TARGET_AVX512 QUANT_INLINE void quant_step_along(const struct quant_produc
                                                        const struct quant_along_column *along,
                                                        bool inside, float *v)
 {
-    const struct quant_step_rows pairs = {at, 2 * p->form.block_bytes, true, inside};
+    /* Line by line behind loads, not at once, where there is nothing to wait for but memory. */
+    const bool by_line = p->form.bytes;
+    const size_t bytes = QUANT_ALONG * p->form.block_bytes;
+    const char *ahead = (const char *)at + QUANT_NEAR_AHEAD;
+    const struct quant_step_rows pairs = {
+        .at = at,
+        .stride = 2 * p->form.block_bytes,
+        .two = true,
+        .inside = inside,
+        .ahead = quant_line_from(ahead),
+        .lines = by_line ? (int)(bytes / 64) : 0,
+    };
     const struct quant_step_column column = {.along = along};
-    quant_prefetch_lines((const char *)at + QUANT_NEAR_AHEAD, QUANT_ALONG * p->form.block_bytes,
-                         along);
+    if (!by_line) quant_prefetch_lines(ahead, bytes, along);
     __m512i heads, isum = p->sums(&pairs, &column, &heads);
+    if (by_line) quant_prefetch_odd_line(ahead, bytes, along);
     if (p->form.offset != 0) isum = _mm512_add_epi32(isum, _mm512_load_si512(along->less));
     _mm512_store_ps(v, quant_step_values(p->form, isum, heads, _mm512_load_ps(along->d),
                                          _mm512_load_ps(along->s)));

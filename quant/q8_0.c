@@ -7,6 +7,7 @@
  *
  * Panels hold the bytes plus 128, because the multiply instructions want one side unsigned.
  * Source of the layout: the GGUF format as its reference implementation writes it. */
+#include "base/unroll.h"
 #include "quant/block32_along.h"
 #include <math.h>
 
@@ -133,11 +134,14 @@ QUANT_TARGET_AVX2 static void unpack_avx2(int64_t n_blocks, const void *const ro
 }
 
 /* Both blocks' codes of a row fill a register. */
-QUANT_TARGET_AVX512 QUANT_INLINE __m512i row_sums(const uint8_t *at, bool two, __m512i q)
+QUANT_TARGET_AVX512 QUANT_INLINE __m512i row_sums(const struct quant_step_rows *rows, int j,
+                                                  __m512i q)
 {
+    const uint8_t *at = rows->at + (size_t)j * rows->stride;
     const __m256i *first = (const __m256i *)(at + QS);
-    const __m256i *second = (const __m256i *)(at + (two ? sizeof(struct block) : 0) + QS);
+    const __m256i *second = (const __m256i *)(at + (rows->two ? sizeof(struct block) : 0) + QS);
     __m512i codes = quant_join_avx512(_mm256_loadu_si256(first), _mm256_loadu_si256(second));
+    quant_step_ask(rows, j, 8, &codes);
     codes = _mm512_xor_si512(codes, _mm512_set1_epi8(-128));
     return _mm512_dpbusd_epi32(_mm512_setzero_si512(), codes, q);
 }
@@ -157,11 +161,10 @@ QUANT_TARGET_AVX512 QUANT_INLINE __m512i sums_avx512(const struct quant_step_row
 {
     __m512i four[2];
     __m256i head[2];
-    for (size_t i = 0; i < 2; i++) {
-        const uint8_t *at = rows->at + 4 * i * rows->stride;
+    EACH (i, 2) {
+        const uint8_t *at = rows->at + 4 * (size_t)i * rows->stride;
         __m512i sum[4];
-        for (size_t j = 0; j < 4; j++)
-            sum[j] = row_sums(at + j * rows->stride, rows->two, quant_step_q(column, 4 * i + j));
+        EACH (j, 4) sum[j] = row_sums(rows, 4 * i + j, quant_step_q(column, (size_t)(4 * i + j)));
         four[i] = quant_fold_avx512(form.narrow, sum);
         head[i] =
             _mm256_set_m128i(four_heads(at + (rows->two ? sizeof(struct block) : 0), rows->stride),

@@ -36,14 +36,25 @@ QUANT_ASKS void quant_prefetch_once(const char *at, size_t bytes)
     for (size_t line = 0; line < bytes; line += 64) __builtin_prefetch(at + line, 0, 0);
 }
 
-/* Of a single stream in steps of any length: each line once, with the step that it begins in. How
- * many these are changes from step to step; in place of one more it asks for `spare`, which is in
- * the cache, because a jump would be guessed wrong. */
+/* The first line that begins at `at` or behind. */
+QUANT_ASKS const char *quant_line_from(const char *at)
+{
+    return at + (0 - (uintptr_t)at) % 64;
+}
+
+/* Of a single stream in steps of any length: each line once, with the step that it begins in. These
+ * are bytes / 64 or one more, which changes from step to step; in place of the one it asks for
+ * `spare`, which is in the cache, because a jump would be guessed wrong. */
+QUANT_ASKS void quant_prefetch_odd_line(const char *at, size_t bytes, const void *spare)
+{
+    const char *line = quant_line_from(at) + bytes / 64 * 64;
+    __builtin_prefetch(line < at + bytes ? line : spare, 0, 0);
+}
+
 QUANT_ASKS void quant_prefetch_lines(const char *at, size_t bytes, const void *spare)
 {
-    const char *line = at + (0 - (uintptr_t)at) % 64;
-    for (size_t i = 0; i < bytes / 64; i++, line += 64) __builtin_prefetch(line, 0, 0);
-    __builtin_prefetch(line < at + bytes ? line : spare, 0, 0);
+    for (size_t i = 0; i < bytes / 64; i++) __builtin_prefetch(quant_line_from(at) + 64 * i, 0, 0);
+    quant_prefetch_odd_line(at, bytes, spare);
 }
 
 /* Lines that will be written whole, before long. */
