@@ -26,8 +26,8 @@ struct engine *engine_new(const struct engine_options *options, struct base_erro
     }
     e->options = *options;
     if (e->options.n_threads == 0) e->options.n_threads = engine_threads_default();
-    e->options.level = quant_level_at_most(e->options.level);
-    quant_kernels_init(&e->quant, e->options.level);
+    quant_kernels_init(&e->quant, options->level);
+    e->options.level = e->quant.level;
     engine_vec_init(&e->vec, e->options.level);
     if (options->use_blas && !(e->blas = engine_blas_open(err))) goto fail;
     e->pool = engine_pool_new(e->options.n_threads, options->pin_threads, err);

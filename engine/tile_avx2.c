@@ -159,14 +159,16 @@ TARGET INLINE void add_scaled_dots(bool wide, int n, const uint8_t (*w)[16][4],
         }
 }
 
-/* n groups. depth 0: signed ones. */
-TARGET INLINE void add_block(int depth, int n, const uint8_t (*w)[16][4],
+/* n groups. depth 0: signed ones. Factors that are not `scaled` are 1. */
+TARGET INLINE void add_block(int depth, bool scaled, int n, const uint8_t (*w)[16][4],
                              const int8_t (*x)[COLS][4], const __m256i factor[2],
                              __m256i sum[2][NC])
 {
     const int step = depth > n ? n : depth;
-    if (depth >= DOTS)
+    if (depth >= DOTS && scaled)
         add_scaled_dots(depth == DOTS_WIDE, n, w, x, factor, sum);
+    else if (depth >= DOTS)
+        add_dots_block(n, w, x, sum);
     else if (depth == 0)
         EACH (i, n) add_signed_group(w[i], x[i], factor, sum);
     else
@@ -204,10 +206,7 @@ TARGET INLINE void panel32_part(int depth, bool has_min, const struct quant_pane
                     has_min || depth == 0
                         ? _mm256_setzero_si256()
                         : _mm256_sllv_epi32(broadcast4(&x->minus_sum[col + c]), offset_shift);
-            if (depth == DOTS)
-                add_dots_block(8, w->q, columns_from(x->q, col), sum);
-            else
-                add_block(depth, 8, w->q, columns_from(x->q, col), ones, sum);
+            add_block(depth, false, 8, w->q, columns_from(x->q, col), ones, sum);
             EACH (h, 2) {
                 __m256 d = _mm256_load_ps(w->d + HALF * h), m = _mm256_load_ps(w->m + HALF * h);
                 EACH (c, NC) {
@@ -366,10 +365,7 @@ TARGET INLINE void super_block_sums(int depth, bool folded, int sub_len,
     for (int i = 0; i < 256 / len; i++, wq += len / 4, xq += len / 4) {
         if (!folded)
             EACH (h, 2) scale[h] = one_of_pair(w->scale[i / 2][HALF * h], i);
-        if (folded && depth >= DOTS)
-            add_dots_block(len / 4, wq, xq, total);
-        else
-            add_block(depth, len / 4, wq, xq, scale, total);
+        add_block(depth, !folded, len / 4, wq, xq, scale, total);
     }
 }
 

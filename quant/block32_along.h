@@ -57,7 +57,8 @@ QUANT_TARGET_AVX512 QUANT_INLINE void quant_step_along(const struct quant_produc
                                                        const struct quant_along_column *along,
                                                        bool inside, float *v)
 {
-    /* Line by line behind loads, not at once, where there is nothing to wait for but memory. */
+    /* Line by line behind the loads of eight pairs, not at once, where there is nothing to wait for
+     * but memory. */
     const bool by_line = p->form.bytes;
     const size_t bytes = QUANT_ALONG * p->form.block_bytes;
     const char *ahead = (const char *)at + QUANT_NEAR_AHEAD;
@@ -66,8 +67,7 @@ QUANT_TARGET_AVX512 QUANT_INLINE void quant_step_along(const struct quant_produc
         .stride = 2 * p->form.block_bytes,
         .two = true,
         .inside = inside,
-        .ahead = quant_line_from(ahead),
-        .lines = by_line ? (int)(bytes / 64) : 0,
+        .ahead = by_line ? quant_line_from(ahead) : NULL,
     };
     const struct quant_step_column column = {.along = along};
     if (!by_line) quant_prefetch_lines(ahead, bytes, along);

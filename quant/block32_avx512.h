@@ -20,17 +20,14 @@ struct quant_step_rows {
     size_t stride;     /* bytes from row to row */
     bool two;
     bool inside;       /* 64 bytes may be read from the start of the blocks */
-    const char *ahead; /* `lines` lines to ask for past the other caches meanwhile */
-    int lines;
+    const char *ahead; /* eight lines to ask for meanwhile, past the other caches; NULL: none */
 };
 
-/* Asks for part i of n of these lines, behind the load of *loaded; gcc would put requests together.
- */
+/* Asks for line i of these, behind the load of *loaded; gcc would put requests together. */
 QUANT_TARGET_AVX512 QUANT_INLINE void quant_step_ask(const struct quant_step_rows *rows, int i,
-                                                     int n, __m512i *loaded)
+                                                     __m512i *loaded)
 {
-    for (int line = rows->lines * i / n; line < rows->lines * (i + 1) / n; line++)
-        __asm__("prefetchnta %1" : "+v"(*loaded) : "m"(rows->ahead[64 * line]));
+    if (rows->ahead) __asm__("prefetchnta %1" : "+v"(*loaded) : "m"(rows->ahead[64 * i]));
 }
 
 /* Sixteen blocks of a column, as a step along a row meets them (quant/block32_along.h): numbers in
@@ -276,12 +273,12 @@ QUANT_TARGET_AVX512 QUANT_INLINE __m512 quant_blocks_across(const struct quant_p
     const size_t block = p->form.block_bytes;
     const uint8_t *at = row + (size_t)b * block;
     for (; b + 4 <= p->n_blocks; b += 2, at += 2 * block) {
-        const struct quant_step_rows rows = {at, far->stride, true, true, NULL, 0};
+        const struct quant_step_rows rows = {at, far->stride, true, true, NULL};
         if (ask) quant_ask_across(far, at, (size_t)b * block, 2 * block);
         acc = quant_step_across(p, &rows, b, acc);
     }
     for (; b < p->n_blocks; b += 2, at += 2 * block) {
-        const struct quant_step_rows rows = {at, far->stride, b + 2 <= p->n_blocks, false, NULL, 0};
+        const struct quant_step_rows rows = {at, far->stride, b + 2 <= p->n_blocks, false, NULL};
         if (ask) quant_ask_across(far, at, (size_t)b * block, rows.two ? 2 * block : block);
         acc = quant_step_across(p, &rows, b, acc);
     }

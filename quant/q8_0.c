@@ -133,6 +133,8 @@ QUANT_TARGET_AVX2 static void unpack_avx2(int64_t n_blocks, const void *const ro
     quant_unpack32_avx2(form, quant_scales_avx2, panel_codes_avx2, n_blocks, row, panel);
 }
 
+_Static_assert(QUANT_ALONG * sizeof(struct block) / 64 == 8, "a line behind each load");
+
 /* Both blocks' codes of a row fill a register. */
 QUANT_TARGET_AVX512 QUANT_INLINE __m512i row_sums(const struct quant_step_rows *rows, int j,
                                                   __m512i q)
@@ -141,7 +143,7 @@ QUANT_TARGET_AVX512 QUANT_INLINE __m512i row_sums(const struct quant_step_rows *
     const __m256i *first = (const __m256i *)(at + QS);
     const __m256i *second = (const __m256i *)(at + (rows->two ? sizeof(struct block) : 0) + QS);
     __m512i codes = quant_join_avx512(_mm256_loadu_si256(first), _mm256_loadu_si256(second));
-    quant_step_ask(rows, j, 8, &codes);
+    quant_step_ask(rows, j, &codes);
     codes = _mm512_xor_si512(codes, _mm512_set1_epi8(-128));
     return _mm512_dpbusd_epi32(_mm512_setzero_si512(), codes, q);
 }

@@ -579,7 +579,7 @@ static const struct sample_block_kernels avx512 = {keep_avx512,
 
 const struct sample_block_kernels *sample_block_kernels(enum quant_level most)
 {
-    const enum quant_level level = quant_level_best() < most ? quant_level_best() : most;
+    const enum quant_level level = quant_level_at_most(most);
 #if defined(__x86_64__)
     if (level >= QUANT_AVX512) return &avx512;
     if (level >= QUANT_AVX2) return &avx2;
