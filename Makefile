@@ -26,15 +26,17 @@ LDLIBS   := -lpcre2-8 -lutf8proc -ljansson -ldl -lm
 CLI_LIBS := -ledit # line editing in `infer chat`
 
 ROOMS := base quant gguf engine models text sample
-LIB_SRC  := $(wildcard $(addsuffix /*.c,$(ROOMS)))
-CLI_SRC  := $(wildcard cli/*.c)
+# The .c files of rooms and their floors.
+sources = $(wildcard $(foreach room,$(1),$(room)/*.c $(room)/*/*.c))
+LIB_SRC  := $(call sources,$(ROOMS))
+CLI_SRC  := $(call sources,cli)
 TEST_SRC := $(wildcard test/test_*.c)
-TOOL_SRC := $(wildcard test/tool_*.c)
+TOOL_SRC := $(wildcard test/tool_*.c test/bench/bench_*.c)
 LIB_OBJ  := $(LIB_SRC:%.c=$(BUILD)/%.o)
 CLI_OBJ  := $(CLI_SRC:%.c=$(BUILD)/%.o)
 TEST_BIN := $(TEST_SRC:test/%.c=$(BUILD)/test/%)
 TOOL_BIN := $(TOOL_SRC:test/%.c=$(BUILD)/test/%)
-SUPPORT_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(wildcard test/support*.c))
+SUPPORT_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(wildcard test/support*.c test/bench/support*.c))
 
 # One short line a file; V=1 shows whole commands.
 Q   := $(if $(V),,@)
@@ -162,7 +164,7 @@ $(addprefix $(BUILD)/man/,bash zsh fish): $(BUILD)/man/%: $(BUILD)/infer
 -include $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(SUPPORT_OBJ:.o=.d) $(TEST_SRC:%.c=$(BUILD)/%.d) $(TOOL_SRC:%.c=$(BUILD)/%.d)
 
 # A fuzzer for the GGUF reader; run it as build/fuzz/fuzz_gguf build/fuzz/corpus.
-FUZZ_SRC := test/fuzz_gguf.c test/support_gguf.c $(wildcard base/*.c quant/*.c gguf/*.c)
+FUZZ_SRC := test/fuzz_gguf.c test/support_gguf.c $(call sources,base quant gguf)
 fuzz-gguf: $(BUILD)/test/tool_gguf_seeds
 	@mkdir -p build/fuzz/corpus
 	clang $(CPPFLAGS) -std=gnu17 -O1 -g -ffp-contract=off \
@@ -176,7 +178,7 @@ fuzz-tokenizer:
 	clang $(CPPFLAGS) -std=gnu17 -O1 -g -ffp-contract=off \
 	    -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
 	    -o build/fuzz/fuzz_tokenizer test/fuzz_tokenizer.c \
-	    $(wildcard base/*.c quant/*.c gguf/*.c text/*.c) -lpcre2-8 -lutf8proc -ljansson -ldl -lm
+	    $(call sources,base quant gguf text) -lpcre2-8 -lutf8proc -ljansson -ldl -lm
 
 # The same for chat templates and replies; the seeds are the snippets of the suite and the templates
 # beside the checkout: build/fuzz/fuzz_template build/fuzz/templates.
@@ -184,7 +186,7 @@ fuzz-template: $(BUILD)/libinfer.a
 	@mkdir -p build/fuzz/templates
 	clang $(CPPFLAGS) -std=gnu17 -O1 -g -ffp-contract=off \
 	    -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
-	    -o build/fuzz/fuzz_template test/fuzz_template.c $(wildcard text/template*.c text/reply*.c) \
+	    -o build/fuzz/fuzz_template test/fuzz_template.c $(wildcard text/jinja/*.c text/chat/*.c) \
 	    $(BUILD)/libinfer.a $(LDLIBS)
 	scripts/make-template-seeds build/fuzz/templates
 

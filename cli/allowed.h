@@ -6,7 +6,7 @@
 #define CLI_ALLOWED_H
 
 #include "cli/load.h"
-#include "sample/constraint.h"
+#include "sample/constrain/constraint.h"
 #include "sample/sample.h"
 
 struct cli_allowed; /* opaque */

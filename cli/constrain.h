@@ -4,7 +4,7 @@
 #define CLI_CONSTRAIN_H
 
 #include "cli/options.h"
-#include "sample/constraint.h"
+#include "sample/constrain/constraint.h"
 
 /* Puts the constraint into *out, NULL when no option asks for one; the caller frees it. A grammar
  * or schema may be the name of a file or the text itself: what names a readable file is one.

@@ -3,7 +3,7 @@
 #define CLI_INPUT_H
 
 #include "cli/options.h"
-#include "text/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 
 /* Appends the bytes of the prompt: -p (then piped input), or -f, or standard input. BASE_USAGE when
  * there is none of them and standard input is a terminal. */

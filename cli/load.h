@@ -4,7 +4,7 @@
 
 #include "cli/options.h"
 #include "models/model.h"
-#include "text/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 
 struct cli_model {
     struct gguf_file *file;

@@ -1,7 +1,7 @@
 /* engine/engine.c: the engine object: fills the kernel tables, starts the pool, loads OpenBLAS when
  * asked. Owns nothing that changes while a graph runs. Called by cli/ and tests. */
 #include "engine/engine.h"
-#include "engine/blas.h"
+#include "engine/matmul/blas.h"
 #include "engine/threads.h"
 #include <stdlib.h>
 

@@ -176,7 +176,7 @@ struct engine_tensor *engine_rope(struct engine_graph *g, struct engine_tensor *
                                   struct engine_tensor *positions, struct engine_tensor *factors,
                                   const struct engine_rope *rope);
 
-/* A cache of codes holds keys or values as attention multiplies them (engine/attend.h): I8
+/* A cache of codes holds keys or values as attention multiplies them (engine/isa/attend.h): I8
  * [KH][cells / ENGINE_CODES_GROUP][bytes], bytes = engine_codes_bytes for rows of so many elements,
  * 64-byte aligned, zeroed at first. engine_set_codes stores the rows x[KH][T][D], rounded to `as`
  * first, as cells I32 [T], which must differ (others than the cache's are left out); the result is
@@ -206,7 +206,7 @@ struct engine_attention {
  * merged in ascending order: M = max(m0, m1), each side scaled by exp(m - M). Products with keys or
  * values of an F32 cache are floats: the dot of F32 weights, times scale, and fmaf in ascending j.
  * All other types are codes of 12 to 14 bits, row by row, and products are sums of integers; where
- * values are codes, weights are powers of two, with codes of their own (engine/attend.h).
+ * values are codes, weights are powers of two, with codes of their own (engine/isa/attend.h).
  */
 enum { ENGINE_ATTENTION_CHUNK = 256 };
 struct engine_tensor *engine_attention(struct engine_graph *g, struct engine_tensor *q,

@@ -2,8 +2,8 @@
  *
  * Owns the counters and the rule by which time is charged: worker 0 takes a time stamp at the start
  * of every step and charges what passed to the step before, so waiting for the other workers counts
- * for the node that they were busy with. Refuses printing (cli/profile.c). Off (the usual case) it
- * costs one comparison per node. */
+ * for the node that they were busy with. Refuses printing (cli/out/profile_report.c). Off (the
+ * usual case) it costs one comparison per node. */
 #ifndef ENGINE_PROFILE_H
 #define ENGINE_PROFILE_H
 

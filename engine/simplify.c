@@ -9,7 +9,7 @@
  * users, so the plan drops them. Refuses: anything that would change a rounding. Called by graph.c
  * before the plan. */
 #include "engine/graph_internal.h"
-#include "engine/matmul.h"
+#include "engine/matmul/matmul.h"
 #include "engine/ops.h"
 #include <string.h>
 

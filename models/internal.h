@@ -2,7 +2,7 @@
 #ifndef MODELS_INTERNAL_H
 #define MODELS_INTERNAL_H
 
-#include "models/arch.h"
+#include "models/arch/arch.h"
 #include "models/model.h"
 #include "models/weights.h"
 
@@ -15,7 +15,7 @@ struct model {
     char arch[32];
 };
 
-/* ---- Sequence memory (cache.c) ----
+/* ---- Sequence memory (state/kv_cache.c) ----
  *
  * The keys and values of several sequences in one pool of cells per kind of layer. Each sequence
  * has a list, the cell of each of its positions; the attention op reads cells through these lists,

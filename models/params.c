@@ -1,8 +1,8 @@
-/* models/params.c: a model's numbers from its metadata, checked. See models/arch.h.
+/* models/params.c: a model's numbers from its metadata, checked. See models/arch/arch.h.
  *
  * Keys are "ARCH.name" (GGUF specification). Nothing is believed: a number that later sizes or
  * divides something is bounded here, so that builders need no checks. */
-#include "models/arch.h"
+#include "models/arch/arch.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #ifndef MODELS_WEIGHTS_H
 #define MODELS_WEIGHTS_H
 
-#include "models/arch.h"
+#include "models/arch/arch.h"
 
 /* y = (W x) * scale + bias; scale (one number, or one per expert) and bias are NULL where the file
  * has none. */

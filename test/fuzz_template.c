@@ -1,8 +1,8 @@
 /* test/fuzz_template.c: libFuzzer entry for chat templates and replies: any text is refused or
  * renders within its limits, and any reply is taken apart without losing a byte. Built by
  * `make fuzz-template`; no part of the suite. */
-#include "text/reply.h"
-#include "text/template.h"
+#include "text/chat/reply.h"
+#include "text/jinja/jinja.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* test/fuzz_tokenizer.c: libFuzzer entry for vocabularies: any file is refused or encodes and
  * decodes without harm. Built by `make fuzz-tokenizer`; no part of the suite. */
-#include "text/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 #include <stdlib.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);

@@ -3,7 +3,7 @@
 #ifndef TEST_SUPPORT_TOKENS_H
 #define TEST_SUPPORT_TOKENS_H
 
-#include "sample/constraint.h"
+#include "sample/constrain/constraint.h"
 
 struct support_tokens {
     struct base_buffer text;

@@ -2,7 +2,7 @@
 #ifndef TEST_SUPPORT_VOCAB_H
 #define TEST_SUPPORT_VOCAB_H
 
-#include "text/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 
 /* A vocabulary and the file that it lives in. */
 struct support_vocab {

@@ -2,8 +2,8 @@
  * shapes, and the same bits for every level, number of threads and split of the batch. */
 #include "test/support_product.h"
 
-#include "engine/attend.h"
 #include "engine/graph.h"
+#include "engine/isa/attend.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -7,8 +7,8 @@
  * to any NaN. Data stand directly before a page that cannot be read, or at odd addresses behind
  * one. */
 #include "quant/quant.h"
+#include "test/bench/support_kernbench.h"
 #include "test/support_guard.h"
-#include "test/support_kernbench.h"
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

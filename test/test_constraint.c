@@ -1,7 +1,7 @@
 /* test/test_constraint.c: grammars, expressions, choices and masks: named cases (each attack that
  * the peers met among them), expressions against PCRE2, grammars against a backtracking matcher,
  * masks against reading every token. */
-#include "sample/constraint.h"
+#include "sample/constrain/constraint.h"
 #include "sample/sample.h"
 #include "test/support.h"
 #include "test/support_files.h"

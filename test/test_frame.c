@@ -4,7 +4,7 @@
 
 #include "test/support_files.h"
 #include "test/support_vocab.h"
-#include "text/template.h"
+#include "text/jinja/jinja.h"
 
 #include <ctype.h>
 #include <stdio.h>

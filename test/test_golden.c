@@ -8,7 +8,7 @@
 #include "models/model.h"
 #include "test/support_files.h"
 #include "test/support_twin.h"
-#include "text/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>

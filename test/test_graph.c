@@ -1,7 +1,7 @@
 /* test/test_graph.c: the graph as a whole: order, memory reuse, simplification, errors, interrupt,
  * and that a run allocates nothing. */
 #include "engine/graph_internal.h"
-#include "engine/op_rows.h"
+#include "engine/op/op_rows.h"
 #include "test/support.h"
 #include "test/support_alloc.h"
 #include "test/support_graph.h"

@@ -6,7 +6,7 @@
 
 #include "models/model.h"
 #include "test/support_files.h"
-#include "text/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
  * reference does. The expected pieces come from the patterns of each family's tokenizer.json, run
  * by the Hugging Face tokenizers library 0.23. */
 #include "test/support.h"
-#include "text/pre.h"
+#include "text/tokenizer/pre.h"
 #include <stdlib.h>
 #include <string.h>
 

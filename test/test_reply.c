@@ -3,7 +3,7 @@
 #include "test/support.h"
 
 #include "test/support_files.h"
-#include "text/reply.h"
+#include "text/chat/reply.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* test/test_schema.c: JSON schemas: the official suite (draft 2020-12, required part) when the
  * reference data is there, errors by name, and that what may be generated is a subset of what is
  * accepted and never a dead end. */
-#include "sample/constraint.h"
+#include "sample/constrain/constraint.h"
 #include "sample/sample.h"
 #include "test/support.h"
 #include "test/support_files.h"

@@ -4,7 +4,7 @@
 #include "test/support.h"
 
 #include "test/support_files.h"
-#include "text/template.h"
+#include "text/jinja/jinja.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,8 +2,8 @@
  * hand, with and without a system message; roles that a format does not know are errors. */
 #include "test/support.h"
 
-#include "text/template.h"
-#include "text/template_builtin.h"
+#include "text/chat/chat_formats.h"
+#include "text/jinja/jinja.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -2,7 +2,7 @@
  * names the limit; what is refused is named with its line; the limits that a caller sets hold. */
 #include "test/support.h"
 
-#include "text/template.h"
+#include "text/jinja/jinja.h"
 #include <stdlib.h>
 #include <string.h>
 

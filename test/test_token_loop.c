@@ -7,7 +7,7 @@
 #include "sample/stop.h"
 #include "test/support_alloc.h"
 #include "test/support_model.h"
-#include "text/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>

@@ -4,7 +4,7 @@
  *
  * test_vec --bench prints nanoseconds per element; test_vec --dense N takes every N-th float of all
  * for the functions (--dense 1: all of them, minutes). */
-#include "engine/vec.h"
+#include "engine/isa/vec.h"
 #include "test/support.h"
 #include <float.h>
 #include <math.h>

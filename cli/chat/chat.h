@@ -1,0 +1,50 @@
+/* cli/chat/chat.h: a conversation with a loaded model, turn by turn; what cmd_chat.c, chat_turn.c
+ * and chat_command.c share.
+ *
+ * Owns: the messages, what the cache holds of them, what is done when the context is full.
+ * Refuses: lines and keys (cli/chat/chat_line.h). */
+#ifndef CLI_CHAT_CHAT_H
+#define CLI_CHAT_CHAT_H
+
+#include "cli/chat/chat_reply.h"
+
+struct cli_chat {
+    const struct cli_values *values;
+    struct cli_values generating; /* the same, as the generator is to see them */
+    bool interactive;             /* the input is a terminal: mistakes end nothing */
+    bool colour;
+    struct cli_model model;
+    json_t *messages; /* the conversation; its first message may be a system message */
+    struct cli_chat_template template;
+    struct cli_chat_prompt prompt; /* of the latest answer */
+    struct cli_generator generator;
+    struct cli_chat_reply reply;
+    struct cli_outcome outcome; /* of the latest answer */
+    struct text_ids held;       /* what the session holds */
+    size_t n_kept;              /* of held: common with the latest prompt, not read again */
+    size_t n_dropped;           /* messages after the system message that are not read any more */
+    uint64_t n_answers;
+    char last_byte; /* of the answer as shown; 0: nothing was shown */
+};
+
+/* All but the messages: model, template, session. */
+bool cli_chat_open(struct cli_chat *c, struct base_error *err);
+void cli_chat_close(struct cli_chat *c); /* a zeroed one is fine */
+
+/* Answers the messages, which end with one of the user, and appends the answer to them. Ctrl-C is
+ * no error: what was said so far is the answer, and if that is nothing, the user's message is
+ * taken back. After BASE_USAGE and BASE_TOO_LONG nothing was evaluated and the conversation can go
+ * on without that message. */
+bool cli_chat_answer(struct cli_chat *c, struct base_error *err);
+
+/* The conversation was changed other than by a new message at its end. */
+void cli_chat_changed(struct cli_chat *c);
+
+enum cli_chat_next { CLI_CHAT_LISTEN, CLI_CHAT_ANSWER, CLI_CHAT_LEAVE };
+
+/* Carries out a line that begins with '/'. BASE_USAGE for an unknown command or a wrong argument:
+ * nothing has changed. */
+bool cli_chat_command(struct cli_chat *c, const char *line, enum cli_chat_next *next,
+                      struct base_error *err);
+
+#endif

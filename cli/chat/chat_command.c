@@ -1,0 +1,169 @@
+/* cli/chat/chat_command.c: what a line that begins with '/' does. See cli/chat/chat.h. Results go
+ * to standard error: standard output has answers only. */
+#include "cli/chat/chat.h"
+#include "cli/chat/messages.h"
+#include "cli/options.h"
+#include "cli/system.h"
+#include <stdio.h>
+#include <string.h>
+
+typedef bool command_fn(struct cli_chat *c, const char *argument, enum cli_chat_next *next,
+                        struct base_error *err);
+
+struct command {
+    const char *name, *argument; /* argument: what it is called; NULL: there is none */
+    bool needs_argument;
+    const char *help;
+    command_fn *run;
+};
+
+static bool help(struct cli_chat *c, const char *argument, enum cli_chat_next *next,
+                 struct base_error *err);
+
+static size_t n_system(const struct cli_chat *c)
+{
+    return strcmp(cli_messages_role(c->messages, 0), "system") == 0;
+}
+
+static bool clear(struct cli_chat *c, const char *argument, enum cli_chat_next *next,
+                  struct base_error *err)
+{
+    (void)argument;
+    (void)next;
+    (void)err;
+    cli_messages_cut(c->messages, n_system(c));
+    cli_chat_changed(c);
+    return true;
+}
+
+static bool save(struct cli_chat *c, const char *argument, enum cli_chat_next *next,
+                 struct base_error *err)
+{
+    (void)next;
+    if (!cli_messages_write(c->messages, argument, err)) return false;
+    cli_note("%zu messages written to %s", json_array_size(c->messages), argument);
+    return true;
+}
+
+static bool load(struct cli_chat *c, const char *argument, enum cli_chat_next *next,
+                 struct base_error *err)
+{
+    json_t *messages;
+    (void)next;
+    if (!cli_messages_read(argument, &messages, err)) return false;
+    json_decref(c->messages);
+    c->messages = messages;
+    cli_chat_changed(c);
+    cli_note("%zu messages read from %s", json_array_size(messages), argument);
+    return true;
+}
+
+static bool set_system(struct cli_chat *c, const char *argument, enum cli_chat_next *next,
+                       struct base_error *err)
+{
+    (void)next;
+    if (*argument) {
+        cli_chat_changed(c);
+        return cli_messages_set_system(c->messages, strcmp(argument, "-") == 0 ? NULL : argument,
+                                       err);
+    }
+    const json_t *message = n_system(c) ? json_array_get(c->messages, 0) : NULL;
+    const char *text = json_string_value(json_object_get(message, "content"));
+    cli_tell(text ? text : "there is no system message");
+    cli_tell("\n");
+    return true;
+}
+
+static bool undo(struct cli_chat *c, const char *argument, enum cli_chat_next *next,
+                 struct base_error *err)
+{
+    const size_t turn = cli_messages_last_turn(c->messages);
+    (void)argument;
+    (void)next;
+    if (turn == json_array_size(c->messages))
+        return base_fail(err, BASE_USAGE, "there is no message to take back");
+    cli_messages_cut(c->messages, turn);
+    cli_chat_changed(c);
+    return true;
+}
+
+static bool regenerate(struct cli_chat *c, const char *argument, enum cli_chat_next *next,
+                       struct base_error *err)
+{
+    const size_t turn = cli_messages_last_turn(c->messages);
+    (void)argument;
+    if (turn == json_array_size(c->messages))
+        return base_fail(err, BASE_USAGE, "there is no message to answer again");
+    cli_messages_cut(c->messages, turn + 1);
+    *next = CLI_CHAT_ANSWER;
+    return true;
+}
+
+static bool leave(struct cli_chat *c, const char *argument, enum cli_chat_next *next,
+                  struct base_error *err)
+{
+    (void)c;
+    (void)argument;
+    (void)err;
+    *next = CLI_CHAT_LEAVE;
+    return true;
+}
+
+static const struct command commands[] = {
+    {"/help", NULL, false, "this list", help},
+    {"/clear", NULL, false, "forget the conversation but its system message", clear},
+    {"/undo", NULL, false, "take back the last message and its answer", undo},
+    {"/regen", NULL, false, "answer the last message again", regenerate},
+    {"/system", "TEXT", false, "set the system message; - removes it, nothing shows it",
+     set_system},
+    {"/save", "FILE", true, "write the conversation as JSON, as --messages reads it", save},
+    {"/load", "FILE", true, "go on with a conversation from a file", load},
+    {"/exit", NULL, false, "end; so does Ctrl-D", leave},
+};
+enum { N_COMMANDS = sizeof commands / sizeof *commands };
+
+static bool help(struct cli_chat *c, const char *argument, enum cli_chat_next *next,
+                 struct base_error *err)
+{
+    struct base_buffer out = BASE_BUFFER_INIT;
+    (void)c;
+    (void)argument;
+    (void)next;
+    for (size_t i = 0; i < N_COMMANDS; i++) {
+        const char *what = commands[i].argument ? commands[i].argument : "";
+        base_buffer_add_format(&out, "%-8s%-6s%s\n", commands[i].name, what, commands[i].help);
+    }
+    base_buffer_add_text(&out,
+                         "Several lines: end a line with \\, or put \"\"\" before and after.\n"
+                         "// begins a message that begins with /. Ctrl-C stops an answer.\n");
+    const bool ok = !out.failed || base_fail(err, BASE_NO_MEMORY, "not enough memory");
+    if (ok) cli_tell(out.data);
+    base_buffer_free(&out);
+    return ok;
+}
+
+bool cli_chat_command(struct cli_chat *c, const char *line, enum cli_chat_next *next,
+                      struct base_error *err)
+{
+    const size_t n = strcspn(line, " \t\n");
+    const char *argument = line + n + strspn(line + n, " \t\n");
+    const char *names[N_COMMANDS];
+    char word[32];
+    *next = CLI_CHAT_LISTEN;
+    for (size_t i = 0; i < N_COMMANDS; i++) {
+        const struct command *command = &commands[i];
+        names[i] = command->name;
+        if (strlen(command->name) != n || memcmp(command->name, line, n) != 0) continue;
+        if (*argument && !command->argument)
+            return base_fail_at(err, BASE_USAGE, command->name, -1, "takes no argument");
+        if (!*argument && command->needs_argument)
+            return base_fail_at(err, BASE_USAGE, command->name, -1, "needs %s", command->argument);
+        return command->run(c, argument, next, err);
+    }
+    snprintf(word, sizeof word, "%.*s", (int)(n < sizeof word ? n : sizeof word - 1), line);
+    const char *near = cli_nearest(word, names, N_COMMANDS);
+    return base_fail_at(err, BASE_USAGE, word, -1,
+                        "unknown command%s%s; /help lists them, // begins "
+                        "a message that begins with /",
+                        near ? ", did you mean " : "", near ? near : "");
+}

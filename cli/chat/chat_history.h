@@ -1,0 +1,23 @@
+/* cli/chat/chat_history.h: lines that were typed before, for the line editor, kept in a file.
+ *
+ * The file is ${XDG_STATE_HOME:-~/.local/state}/infer/history, readable by its owner only, one line
+ * each; commands ("/save ...") stay in memory. Whatever goes wrong with the file, lines can be
+ * typed: nothing here is an error. */
+#ifndef CLI_CHAT_CHAT_HISTORY_H
+#define CLI_CHAT_CHAT_HISTORY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct cli_history; /* opaque */
+
+/* With `keep` false nothing is read or written. NULL without memory. */
+struct cli_history *cli_history_open(bool keep);
+void cli_history_close(struct cli_history *h); /* NULL is fine */
+
+/* libedit's HistoryW. */
+void *cli_history_list(const struct cli_history *h);
+
+void cli_history_add(struct cli_history *h, const char *text, size_t size); /* one line, UTF-8 */
+
+#endif

@@ -1,0 +1,294 @@
+/* cli/chat/chat_line.c: messages from standard input. See cli/chat/chat_line.h.
+ *
+ * libedit draws on standard output where that is a terminal, else on standard error, so that
+ * `infer chat >file` keeps answers alone. It gets its characters from a function here: Ctrl-C has
+ * to end a line and nothing else. */
+#include "cli/chat/chat_line.h"
+#include "base/utf8.h"
+#include "cli/chat/chat_history.h"
+#include "cli/system.h"
+#include <errno.h>
+#include <histedit.h>
+#include <langinfo.h>
+#include <locale.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <wchar.h>
+
+struct cli_lines {
+    EditLine *edit; /* NULL: plain lines */
+    struct cli_history *history;
+    FILE *in, *out, *report;
+    const wchar_t *prompt;
+    bool colour, keep;
+    bool interrupted;        /* while a line was edited */
+    char bytes[16384];       /* read, not yet used: plain lines */
+    size_t n_bytes, at_byte; /* of bytes */
+};
+
+/* ---- Editing ---- */
+
+/* libedit draws a marked sequence together with the letter that follows it. */
+static const wchar_t *const prompts[2][2] = {
+    {L"> ", L"... "}, {L"\1\033[1;32m\1>\1\033[0m\1 ", L"\1\033[1;32m\1...\1\033[0m\1 "}};
+
+static wchar_t *give_prompt(EditLine *edit)
+{
+    struct cli_lines *l = NULL;
+    el_wget(edit, EL_CLIENTDATA, &l);
+    return (wchar_t *)(uintptr_t)l->prompt; /* libedit's interface knows no const */
+}
+
+/* After a pause (Ctrl-Z) the terminal is as the shell left it; after a change of size it needs a
+ * new picture. Both interrupt reading. */
+static void on_resume(int number)
+{
+    (void)number;
+}
+
+static void listen_for_resume(void)
+{
+    struct sigaction action = {.sa_handler = on_resume};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGCONT, &action, NULL);
+    sigaction(SIGWINCH, &action, NULL);
+}
+
+/* Sleeps until there is a byte or a signal. A Ctrl-C that comes before the sleep is seen too:
+ * outside of it, the signal waits. */
+static bool wait_for_byte(void)
+{
+    struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
+    sigset_t interrupt, before;
+    sigemptyset(&interrupt);
+    sigaddset(&interrupt, SIGINT);
+    sigprocmask(SIG_BLOCK, &interrupt, &before);
+    const bool ready = !*cli_interrupt_flag() && ppoll(&input, 1, NULL, &before) > 0;
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    return ready;
+}
+
+/* 1 and a byte, 0 at the end of the input, -1 for Ctrl-C and errors. */
+static int read_byte(struct cli_lines *l, char *byte)
+{
+    for (;;) {
+        if (wait_for_byte()) {
+            const ssize_t n = read(STDIN_FILENO, byte, 1);
+            if (n >= 0 || errno != EINTR) return (int)n;
+        }
+        if (*cli_interrupt_flag()) {
+            l->interrupted = true;
+            return -1;
+        }
+        el_resize(l->edit);
+        el_wset(l->edit, EL_PREP_TERM, 0);
+        el_wset(l->edit, EL_PREP_TERM, 1);
+        el_wset(l->edit, EL_REFRESH);
+    }
+}
+
+static int get_character(EditLine *edit, wchar_t *out)
+{
+    struct cli_lines *l = NULL;
+    char bytes[4];
+    size_t n = 0;
+    int32_t code;
+    el_wget(edit, EL_CLIENTDATA, &l);
+    do {
+        const int got = read_byte(l, &bytes[n]);
+        if (got <= 0) return got;
+        n++;
+    } while (n < sizeof bytes && base_utf8_open_tail(bytes, n) == n);
+    base_utf8_decode(bytes, n, &code);
+    *out = code < 0 ? 0xfffd : (wchar_t)code;
+    return 1;
+}
+
+/* Without a UTF-8 locale libedit shows other letters by their numbers. */
+static void set_locale(void)
+{
+    setlocale(LC_CTYPE, "");
+    if (strcmp(nl_langinfo(CODESET), "UTF-8") != 0) setlocale(LC_CTYPE, "C.UTF-8");
+}
+
+static FILE *open_stream(int fd, const char *mode)
+{
+    const int copy = dup(fd);
+    FILE *stream = copy >= 0 ? fdopen(copy, mode) : NULL;
+    if (!stream && copy >= 0) close(copy);
+    return stream;
+}
+
+static bool open_editor(struct cli_lines *l)
+{
+    set_locale();
+    l->in = open_stream(STDIN_FILENO, "r");
+    l->out = open_stream(cli_stdout_is_terminal() ? STDOUT_FILENO : STDERR_FILENO, "w");
+    l->report = open_stream(STDERR_FILENO, "w");
+    if (!l->in || !l->out || !l->report) return false;
+    l->edit = el_init("infer", l->in, l->out, l->report);
+    if (!l->edit) return false;
+    l->history = cli_history_open(l->keep);
+    el_wset(l->edit, EL_CLIENTDATA, l);
+    el_wset(l->edit, EL_PROMPT_ESC, give_prompt, L'\1');
+    el_wset(l->edit, EL_GETCFN, get_character);
+    el_wset(l->edit, EL_EDITOR, L"emacs");
+    el_wset(l->edit, EL_SIGNAL, 0);
+    el_wset(l->edit, EL_BIND, L"^R", L"em-inc-search-prev", NULL);
+    if (l->history) el_wset(l->edit, EL_HIST, history_w, cli_history_list(l->history));
+    listen_for_resume();
+    return true;
+}
+
+static enum cli_line_result edit_line(struct cli_lines *l, struct base_buffer *out)
+{
+    int n = 0;
+    l->interrupted = false;
+    el_resize(l->edit);
+    const wchar_t *line = el_wgets(l->edit, &n);
+    if (l->interrupted) {
+        cli_interrupt_reset();
+        cli_tell("\n");
+        return CLI_LINE_INTERRUPTED;
+    }
+    if (!line || n <= 0) {
+        cli_tell("\n");
+        return CLI_LINE_END;
+    }
+    const size_t start = out->size;
+    for (int i = 0; i < n && line[i] != L'\n'; i++) {
+        char bytes[4];
+        base_buffer_add(out, bytes, base_utf8_encode((int32_t)line[i], bytes));
+    }
+    if (out->size > start && l->history)
+        cli_history_add(l->history, out->data + start, out->size - start);
+    return CLI_LINE_READ;
+}
+
+/* ---- Plain lines ---- */
+
+static enum cli_line_result plain_line(struct cli_lines *l, struct base_buffer *out,
+                                       struct base_error *err)
+{
+    for (bool any = false;; any = true) {
+        if (l->at_byte == l->n_bytes) {
+            const ssize_t n = read(STDIN_FILENO, l->bytes, sizeof l->bytes);
+            if (n < 0 && errno == EINTR && *cli_interrupt_flag()) return CLI_LINE_INTERRUPTED;
+            if (n < 0 && errno == EINTR) continue;
+            if (n < 0) {
+                base_fail(err, BASE_FAILED, "standard input: cannot read: %s", strerror(errno));
+                return CLI_LINE_FAILED;
+            }
+            if (n == 0) return any ? CLI_LINE_READ : CLI_LINE_END;
+            l->n_bytes = (size_t)n;
+            l->at_byte = 0;
+        }
+        const char *from = l->bytes + l->at_byte;
+        const size_t left = l->n_bytes - l->at_byte;
+        const char *end = memchr(from, '\n', left);
+        base_buffer_add(out, from, end ? (size_t)(end - from) : left);
+        l->at_byte += end ? (size_t)(end - from) + 1 : left;
+        if (end) return CLI_LINE_READ;
+    }
+}
+
+/* ---- Messages ---- */
+
+static enum cli_line_result next_line(struct cli_lines *l, bool first, struct base_buffer *out,
+                                      struct base_error *err)
+{
+    enum cli_line_result result;
+    l->prompt = prompts[l->colour][!first];
+    result = l->edit ? edit_line(l, out) : plain_line(l, out, err);
+    if (!out->failed) return result;
+    base_fail(err, BASE_NO_MEMORY, "not enough memory for a line");
+    return CLI_LINE_FAILED;
+}
+
+static bool ends_with(const struct base_buffer *b, size_t from, const char *what)
+{
+    const size_t n = strlen(what);
+    return b->size >= from + n && memcmp(b->data + b->size - n, what, n) == 0;
+}
+
+static void cut(struct base_buffer *b, size_t size)
+{
+    b->size = size;
+    if (b->data) b->data[size] = '\0';
+}
+
+static const char fence[] = "\"\"\"";
+
+/* Lines up to one that ends with the fence, or the end of the input. */
+static enum cli_line_result read_block(struct cli_lines *l, struct base_buffer *out,
+                                       struct base_error *err)
+{
+    for (;;) {
+        const size_t start = out->size;
+        const enum cli_line_result result = next_line(l, false, out, err);
+        if (result == CLI_LINE_END) return CLI_LINE_READ;
+        if (result != CLI_LINE_READ) return result;
+        if (ends_with(out, start, fence)) {
+            cut(out, out->size - strlen(fence));
+            if (out->size == start && start > 0) cut(out, start - 1); /* the line break before */
+            return CLI_LINE_READ;
+        }
+        base_buffer_add(out, "\n", 1);
+    }
+}
+
+enum cli_line_result cli_lines_next(struct cli_lines *l, struct base_buffer *out,
+                                    struct base_error *err)
+{
+    base_buffer_clear(out);
+    enum cli_line_result result = next_line(l, true, out, err);
+    if (result != CLI_LINE_READ) return result;
+    if (out->size >= strlen(fence) && memcmp(out->data, fence, strlen(fence)) == 0) {
+        const size_t rest = out->size - strlen(fence);
+        memmove(out->data, out->data + strlen(fence), rest);
+        cut(out, rest);
+        if (ends_with(out, 0, fence)) {
+            cut(out, rest - strlen(fence));
+            return CLI_LINE_READ;
+        }
+        if (rest) base_buffer_add(out, "\n", 1);
+        return read_block(l, out, err);
+    }
+    while (ends_with(out, 0, "\\")) {
+        out->data[out->size - 1] = '\n';
+        result = next_line(l, false, out, err);
+        if (result == CLI_LINE_END) break;
+        if (result != CLI_LINE_READ) return result;
+    }
+    return CLI_LINE_READ;
+}
+
+/* ---- The whole ---- */
+
+struct cli_lines *cli_lines_open(bool edit, bool colour, bool keep, struct base_error *err)
+{
+    struct cli_lines *l = calloc(1, sizeof *l);
+    if (l) {
+        l->colour = colour;
+        l->keep = keep;
+        if (!edit || open_editor(l)) return l;
+    }
+    cli_lines_close(l);
+    base_fail(err, BASE_NO_MEMORY, "the line editor cannot be started");
+    return NULL;
+}
+
+void cli_lines_close(struct cli_lines *l)
+{
+    if (!l) return;
+    if (l->edit) el_end(l->edit);
+    cli_history_close(l->history);
+    FILE *const streams[] = {l->in, l->out, l->report};
+    for (size_t i = 0; i < sizeof streams / sizeof *streams; i++)
+        if (streams[i]) fclose(streams[i]);
+    free(l);
+}

@@ -1,0 +1,25 @@
+/* cli/chat/chat_line.h: messages from standard input, typed or piped.
+ *
+ * Owns: line editing and its history (libedit) when a person sits at a terminal, plain lines
+ * otherwise; messages of several lines. Refuses: what a line means. */
+#ifndef CLI_CHAT_CHAT_LINE_H
+#define CLI_CHAT_CHAT_LINE_H
+
+#include "base/buffer.h"
+#include "base/error.h"
+
+struct cli_lines; /* opaque */
+
+/* `edit`: standard input is a terminal. History comes from and goes to a file of the user's unless
+ * `keep` is false; that it cannot be read or written is no error. NULL without memory. */
+struct cli_lines *cli_lines_open(bool edit, bool colour, bool keep, struct base_error *err);
+void cli_lines_close(struct cli_lines *l); /* NULL is fine */
+
+enum cli_line_result { CLI_LINE_READ, CLI_LINE_END, CLI_LINE_INTERRUPTED, CLI_LINE_FAILED };
+
+/* The next message, in place of what `out` held: one line without its end; or several: one that
+ * ends with a backslash goes on, and what stands between two lines """ is one message. */
+enum cli_line_result cli_lines_next(struct cli_lines *l, struct base_buffer *out,
+                                    struct base_error *err);
+
+#endif

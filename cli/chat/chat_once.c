@@ -1,0 +1,70 @@
+/* cli/chat/chat_once.c: `run --chat`. See cli/chat/chat_once.h. */
+#include "cli/chat/chat_once.h"
+#include "cli/chat/messages.h"
+#include "cli/system.h"
+#include <string.h>
+
+bool cli_chat_once_asks(const struct cli_values *values)
+{
+    return !values->messages || values->prompt || values->file;
+}
+
+bool cli_chat_once_read(struct cli_chat_once *c, const struct cli_values *values,
+                        struct base_error *err)
+{
+    c->values = values;
+    if (values->messages && !cli_messages_read(values->messages, &c->messages, err)) return false;
+    if (!c->messages) c->messages = json_array();
+    if (!c->messages) return base_fail(err, BASE_NO_MEMORY, "not enough memory");
+    if (values->tools && !cli_tools_read(values->tools, &c->tools, err)) return false;
+    return cli_messages_begin_system(c->messages, values->system, err);
+}
+
+bool cli_chat_once_encode(struct cli_chat_once *c, const struct cli_model *model,
+                          const struct base_buffer *question, struct base_error *err)
+{
+    const bool asks = cli_chat_once_asks(c->values);
+    if (asks && question->size == 0) return base_fail(err, BASE_USAGE, "the question is empty");
+    if (asks && !cli_messages_add(c->messages, "user", question->data, question->size, err))
+        return false;
+    if (json_array_size(c->messages) == 0)
+        return base_fail_at(err, BASE_USAGE, c->values->messages, -1, "holds no message");
+    return cli_chat_template_open(&c->template, c->values, model, c->tools, err) &&
+           cli_chat_template_render(&c->template, c->values, model, c->messages, &c->prompt, err);
+}
+
+static bool show(void *user, const char *bytes, size_t size, bool dim, struct base_error *err)
+{
+    (void)user;
+    (void)dim;
+    return cli_write(bytes, size, err);
+}
+
+bool cli_chat_once_begin(struct cli_chat_once *c, const struct cli_model *model, bool quiet,
+                         struct base_error *err)
+{
+    c->reply.mode = cli_reasoning_mode(c->values, CLI_REASONING_HIDE);
+    c->reply.show = quiet ? NULL : show;
+    return cli_chat_reply_open(&c->reply, &c->template, model, &c->prompt, err);
+}
+
+bool cli_chat_once_add_json(const struct cli_chat_once *c, struct base_buffer *out,
+                            struct base_error *err)
+{
+    json_t *message = cli_chat_reply_message(&c->reply, err);
+    if (!message) return false;
+    base_buffer_add_text(out, ",\"message\":");
+    cli_json_add(out, message);
+    json_decref(message);
+    return true;
+}
+
+void cli_chat_once_close(struct cli_chat_once *c)
+{
+    cli_chat_reply_close(&c->reply);
+    cli_chat_prompt_free(&c->prompt);
+    cli_chat_template_close(&c->template);
+    json_decref(c->messages);
+    json_decref(c->tools);
+    *c = (struct cli_chat_once){0};
+}

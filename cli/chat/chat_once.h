@@ -1,0 +1,35 @@
+/* cli/chat/chat_once.h: `run --chat`: one question of a conversation, in place of a plain text.
+ *
+ * Owns: what the options say of the conversation, its prompt, its answer in parts. Refuses: the
+ * model, the loop and the results, which are those of every completion (cli/cmd/cmd_run.c). */
+#ifndef CLI_CHAT_CHAT_ONCE_H
+#define CLI_CHAT_CHAT_ONCE_H
+
+#include "cli/chat/chat_reply.h"
+
+struct cli_chat_once {
+    const struct cli_values *values;
+    json_t *messages, *tools;
+    struct cli_chat_template template;
+    struct cli_chat_prompt prompt;
+    struct cli_chat_reply reply;
+};
+
+/* Reads --messages, --system and --tools, and whether there is more to read; for before the model
+ * is opened. */
+bool cli_chat_once_read(struct cli_chat_once *c, const struct cli_values *values,
+                        struct base_error *err);
+/* Whether -p, -f or standard input hold a question: not if --messages stand alone. */
+bool cli_chat_once_asks(const struct cli_values *values);
+/* Adds the question and makes the prompt; needs the model's file and tokenizer. */
+bool cli_chat_once_encode(struct cli_chat_once *c, const struct cli_model *model,
+                          const struct base_buffer *question, struct base_error *err);
+/* Begins the answer: shown on standard output unless `quiet`. */
+bool cli_chat_once_begin(struct cli_chat_once *c, const struct cli_model *model, bool quiet,
+                         struct base_error *err);
+/* `,"message":{...}` for --json. */
+bool cli_chat_once_add_json(const struct cli_chat_once *c, struct base_buffer *out,
+                            struct base_error *err);
+void cli_chat_once_close(struct cli_chat_once *c); /* a zeroed one is fine */
+
+#endif

@@ -1,0 +1,123 @@
+/* cli/chat/chat_reply.c: an answer while it comes. See cli/chat/chat_reply.h. */
+#include "cli/chat/chat_reply.h"
+#include "cli/chat/messages.h"
+#include <stdio.h>
+#include <string.h>
+
+static bool no_memory(struct base_error *err)
+{
+    return base_fail(err, BASE_NO_MEMORY, "not enough memory for the answer");
+}
+
+enum cli_reasoning cli_reasoning_mode(const struct cli_values *values,
+                                      enum cli_reasoning by_default)
+{
+    if (!values->reasoning) return by_default;
+    if (strcmp(values->reasoning, "only") == 0) return CLI_REASONING_ONLY;
+    return strcmp(values->reasoning, "show") == 0 ? CLI_REASONING_SHOW : CLI_REASONING_HIDE;
+}
+
+bool cli_chat_reply_open(struct cli_chat_reply *r, const struct cli_chat_template *t,
+                         const struct cli_model *model, const struct cli_chat_prompt *prompt,
+                         struct base_error *err)
+{
+    const json_t *tools = json_object_get(t->variables, "tools");
+    const struct text_reply_options options = {.template_text = t->source.data,
+                                               .tokenizer = model->tokenizer,
+                                               .prompt = prompt->text.data,
+                                               .prompt_size = prompt->text.size,
+                                               .tools = json_is_array(tools) ? tools : NULL};
+    cli_chat_reply_close(r);
+    r->tokenizer = model->tokenizer;
+    r->calls = json_array();
+    r->parts = text_reply_new(&options, err);
+    return r->parts && (r->calls || no_memory(err));
+}
+
+void cli_chat_reply_close(struct cli_chat_reply *r)
+{
+    text_reply_free(r->parts);
+    r->parts = NULL;
+    json_decref(r->calls);
+    r->calls = NULL;
+    base_buffer_free(&r->content);
+    base_buffer_free(&r->reasoning);
+}
+
+static bool add_call(struct cli_chat_reply *r, const struct text_reply_part *part,
+                     struct base_error *err)
+{
+    char id[32];
+    snprintf(id, sizeof id, "call_%zu", json_array_size(r->calls) + 1);
+    json_t *call =
+        json_pack("{s:s, s:s, s:{s:s, s:s}}", "id", part->id ? part->id : id, "type", "function",
+                  "function", "name", part->name, "arguments", part->arguments);
+    return (call && json_array_append_new(r->calls, call) == 0) || no_memory(err);
+}
+
+static bool take_part(struct cli_chat_reply *r, const struct text_reply_part *part,
+                      struct base_error *err)
+{
+    const bool is_text = part->kind == TEXT_REPLY_TEXT;
+    const bool is_reasoning = part->kind == TEXT_REPLY_REASONING;
+    if (is_text) base_buffer_add(&r->content, part->bytes, part->size);
+    if (is_reasoning) base_buffer_add(&r->reasoning, part->bytes, part->size);
+    if (r->content.failed || r->reasoning.failed) return no_memory(err);
+    if (part->kind == TEXT_REPLY_CALL && !add_call(r, part, err)) return false;
+    const bool shown =
+        r->mode == CLI_REASONING_SHOW ||
+        (r->mode == CLI_REASONING_ONLY ? is_reasoning : is_text || part->kind == TEXT_REPLY_CALL);
+    return !shown || !r->show || part->size == 0 ||
+           r->show(r->user, part->bytes, part->size, !is_text, err);
+}
+
+/* A control token that divides nothing is not for eyes. */
+static void hide_control(const struct cli_chat_reply *r, const struct cli_piece *piece,
+                         struct text_reply_part *part)
+{
+    if (part->kind != TEXT_REPLY_TEXT || piece->id < 0 ||
+        text_token_kind(r->tokenizer, piece->id) != TEXT_TOKEN_CONTROL)
+        return;
+    const struct gguf_str token = text_token_raw(r->tokenizer, piece->id);
+    if (token.size <= part->size &&
+        memcmp(part->bytes + part->size - token.size, token.data, token.size) == 0)
+        part->size -= token.size;
+}
+
+bool cli_chat_reply_take(struct cli_chat_reply *r, const struct cli_piece *piece,
+                         struct base_error *err)
+{
+    struct text_reply_part part;
+    if (!text_reply_feed(r->parts, piece->text, piece->size, err)) return false;
+    while (text_reply_next(r->parts, &part)) {
+        hide_control(r, piece, &part);
+        if (!take_part(r, &part, err)) return false;
+    }
+    return true;
+}
+
+bool cli_chat_reply_end(struct cli_chat_reply *r, struct base_error *err)
+{
+    struct text_reply_part part;
+    if (!text_reply_end(r->parts, err)) return false;
+    while (text_reply_next(r->parts, &part))
+        if (!take_part(r, &part, err)) return false;
+    return true;
+}
+
+json_t *cli_chat_reply_message(const struct cli_chat_reply *r, struct base_error *err)
+{
+    json_t *content = cli_json_text_mended(r->content.data, r->content.size, err);
+    json_t *message =
+        content ? json_pack("{s:s, s:o}", "role", "assistant", "content", content) : NULL;
+    bool ok = message != NULL;
+    if (ok && r->reasoning.size) {
+        json_t *reasoning = cli_json_text_mended(r->reasoning.data, r->reasoning.size, err);
+        ok = reasoning && json_object_set_new(message, "reasoning_content", reasoning) == 0;
+    }
+    if (ok && json_array_size(r->calls)) ok = json_object_set(message, "tool_calls", r->calls) == 0;
+    if (ok) return message;
+    json_decref(message);
+    if (!err->code) no_memory(err);
+    return NULL;
+}

@@ -1,0 +1,381 @@
+/* cli/chat/chat_template.c: from a conversation to ids. See cli/chat/chat_template.h. */
+#include "cli/chat/chat_template.h"
+#include "cli/chat/messages.h"
+#include "cli/system.h"
+#include "text/chat/chat_formats.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static bool no_memory(struct base_error *err)
+{
+    return base_fail(err, BASE_NO_MEMORY, "not enough memory for the chat template");
+}
+
+/* ---- Which template ---- */
+
+/* A template of the file, "" for the one without a name; false when there is none. */
+static bool find_own(struct cli_chat_template *t, const struct cli_model *m, const char *name,
+                     struct base_error *err)
+{
+    struct gguf_str text = {0};
+    char key[128];
+    snprintf(key, sizeof key, "tokenizer.chat_template%s%.80s", *name ? "." : "", name);
+    if (!gguf_get_str(m->file, key, &text, err) || !text.data) return false;
+    base_buffer_add(&t->source, text.data, text.size);
+    t->origin_file = gguf_path(m->file);
+    t->origin_item = *name ? "chat template" : "tokenizer.chat_template";
+    return true;
+}
+
+static bool find_named(struct cli_chat_template *t, const struct cli_model *m, const char *name,
+                       struct base_error *err)
+{
+    const char *text = text_template_builtin(name);
+    t->origin_item = "--template";
+    if (text) {
+        base_buffer_add_text(&t->source, text);
+        return true;
+    }
+    if (find_own(t, m, name, err)) return true;
+    if (err->code) return false;
+    if (access(name, F_OK) == 0) {
+        t->origin_file = name;
+        t->origin_item = "";
+        return cli_file_read(name, &t->source, err);
+    }
+    struct base_buffer names = BASE_BUFFER_INIT;
+    for (size_t i = 0; text_template_builtin_name(i); i++)
+        base_buffer_add_format(&names, "%s%s", i ? ", " : "", text_template_builtin_name(i));
+    base_fail_at(err, BASE_USAGE, "--template", -1, "'%s' is neither a file nor one of %s", name,
+                 names.data ? names.data : "");
+    base_buffer_free(&names);
+    return false;
+}
+
+static bool find_source(struct cli_chat_template *t, const struct cli_values *values,
+                        const struct cli_model *m, bool with_tools, struct base_error *err)
+{
+    if (values->template) return find_named(t, m, values->template, err);
+    if (with_tools && find_own(t, m, "tool_use", err)) return true;
+    if (err->code || find_own(t, m, "", err)) return !err->code;
+    if (err->code) return false;
+    base_fail(err, BASE_USAGE,
+              "the model has no chat template: give --template FILE, or --template NAME with the "
+              "format that it was trained with, such as chatml or llama3");
+    base_error_set_file(err, gguf_path(m->file));
+    return false;
+}
+
+/* Says in an error where the template came from. */
+static bool blame(const struct cli_chat_template *t, struct base_error *err)
+{
+    if (!err->item[0] && t->origin_item)
+        snprintf(err->item, sizeof err->item, "%s", t->origin_item);
+    if (t->origin_file) base_error_set_file(err, t->origin_file);
+    return false;
+}
+
+/* ---- Variables ---- */
+
+static const char *const own_variables[] = {"bos_token", "eos_token", "unk_token", "pad_token",
+                                            "sep_token", "cls_token", "mask_token"};
+enum { N_OWN = sizeof own_variables / sizeof *own_variables };
+
+/* As the transformers library does: the special tokens that the model has. */
+static bool set_special_tokens(json_t *variables, const struct cli_model *m, struct base_error *err)
+{
+    static const char *const keys[N_OWN] = {NULL,
+                                            NULL,
+                                            "tokenizer.ggml.unknown_token_id",
+                                            "tokenizer.ggml.padding_token_id",
+                                            "tokenizer.ggml.seperator_token_id",
+                                            "tokenizer.ggml.cls_token_id",
+                                            "tokenizer.ggml.mask_token_id"};
+    for (size_t i = 0; i < N_OWN; i++) {
+        int64_t id = i == 0 ? text_token_bos(m->tokenizer) : text_token_eos(m->tokenizer);
+        if (keys[i]) {
+            id = -1;
+            if (!gguf_get_i64(m->file, keys[i], &id, err)) return false;
+        }
+        if (id < 0 || id >= text_vocab_size(m->tokenizer)) continue;
+        const struct gguf_str text = text_token_raw(m->tokenizer, (int32_t)id);
+        json_t *value = json_stringn(text.size ? text.data : "", text.size);
+        if (value) json_object_set_new(variables, own_variables[i], value); /* else no UTF-8 */
+    }
+    return true;
+}
+
+/* NAME=JSON of --template-var. */
+static bool set_variable(const struct cli_chat_template *t, const char *given,
+                         struct base_error *err)
+{
+    static const char *const reserved[] = {"messages", "tools", "add_generation_prompt"};
+    const char *equals = strchr(given, '=');
+    char name[128];
+    if (!equals || equals == given || equals - given >= (ptrdiff_t)sizeof name)
+        return base_fail_at(err, BASE_USAGE, "--template-var", -1, "'%s' is not NAME=JSON", given);
+    snprintf(name, sizeof name, "%.*s", (int)(equals - given), given);
+    for (size_t i = 0; i < sizeof reserved / sizeof *reserved + N_OWN; i++)
+        if (strcmp(i < N_OWN ? own_variables[i] : reserved[i - N_OWN], name) == 0)
+            return base_fail_at(err, BASE_USAGE, "--template-var", -1, "%s has its value already",
+                                name);
+    if (!text_template_uses(t->template, name))
+        return base_fail_at(err, BASE_USAGE, "--template-var", -1,
+                            "the chat template has no variable %s", name);
+    struct base_error wrong = BASE_ERROR_INIT;
+    json_t *value = cli_json_parse(equals + 1, strlen(equals + 1), "", &wrong);
+    if (!value)
+        return base_fail_at(err, wrong.code, "--template-var", -1,
+                            "the value of %s is not JSON (a text needs quotes): %s", name,
+                            wrong.text);
+    return json_object_set_new(t->variables, name, value) == 0 || no_memory(err);
+}
+
+static bool set_variables(struct cli_chat_template *t, const struct cli_values *values,
+                          const struct cli_model *m, json_t *tools, struct base_error *err)
+{
+    t->variables = json_object();
+    if (!t->variables || json_object_set_new(t->variables, "documents", json_null()) ||
+        json_object_set(t->variables, "tools", tools ? tools : json_null()))
+        return no_memory(err);
+    if (tools && !text_template_uses(t->template, "tools"))
+        return base_fail_at(err, BASE_USAGE, "--tools", -1, "the chat template knows no tools");
+    if (!set_special_tokens(t->variables, m, err)) return false;
+    for (size_t i = 0; i < values->template_var.count; i++)
+        if (!set_variable(t, values->template_var.item[i], err)) return false;
+    return true;
+}
+
+/* ---- Rendering ---- */
+
+static bool render(const struct cli_chat_template *t, const json_t *messages,
+                   struct base_buffer *text, struct base_buffer *own, struct base_error *err)
+{
+    struct text_template_options options = text_template_options_default();
+    json_t *context = json_copy(t->variables);
+    options.own = own;
+    options.own_variables = own_variables;
+    options.n_own_variables = N_OWN;
+    bool ok = context &&
+              json_object_set_nocheck(context, "messages", (json_t *)(uintptr_t)messages) == 0 &&
+              json_object_set_new(context, "add_generation_prompt", json_true()) == 0;
+    ok = ok ? text_template_render(t->template, context, &options, text, err) || blame(t, err)
+            : no_memory(err);
+    json_decref(context);
+    return ok;
+}
+
+/* ---- Forms of messages ---- */
+
+/* Whether a trial conversation shows `needle` in its text, and `spoilt` not. Takes `messages`. */
+static bool shows(const struct cli_chat_template *t, json_t *messages, const char *needle,
+                  const char *spoilt)
+{
+    struct base_buffer text = BASE_BUFFER_INIT;
+    struct base_error refused = BASE_ERROR_INIT;
+    const bool ok = messages && render(t, messages, &text, NULL, &refused) && text.size &&
+                    strstr(text.data, needle) && !strstr(text.data, spoilt);
+    base_buffer_free(&text);
+    json_decref(messages);
+    return ok;
+}
+
+static json_t *trial_call(json_t *arguments)
+{
+    return json_pack("[{s:s, s:s}, {s:s, s:s, s:[{s:s, s:s, s:{s:s, s:o}}]},"
+                     " {s:s, s:s, s:s, s:s}]",
+                     "role", "user", "content", "x", "role", "assistant", "content", "",
+                     "tool_calls", "type", "function", "id", "abcdefghi", "function", "name", "f",
+                     "arguments", arguments, "role", "tool", "tool_call_id", "abcdefghi", "name",
+                     "f", "content", "x");
+}
+
+/* Published templates differ in what they can read, and leave out what they cannot, or print it as
+ * Python would: asked by trial, because nothing in a template says so. */
+static void learn_forms(struct cli_chat_template *t)
+{
+    const bool text =
+        shows(t, json_pack("[{s:s, s:s}]", "role", "user", "content", "needle"), "needle", "\1");
+    const bool parts = shows(t,
+                             json_pack("[{s:s, s:[{s:s, s:s}]}]", "role", "user", "content", "type",
+                                       "text", "text", "needle"),
+                             "needle", "'needle'");
+    t->wants_parts = parts && !text;
+    t->wants_text = !parts;
+    t->wants_encoded =
+        !shows(t, trial_call(json_pack("{s:s}", "needle", "v")), "needle", "'needle'") &&
+        shows(t, trial_call(json_string("{\"needle\": \"v\"}")), "needle", "\\\"needle");
+}
+
+/* The texts of all parts, a line each. */
+static json_t *join_parts(const json_t *parts)
+{
+    struct base_buffer all = BASE_BUFFER_INIT;
+    for (size_t i = 0; i < json_array_size(parts); i++) {
+        const json_t *text = json_object_get(json_array_get(parts, i), "text");
+        if (i) base_buffer_add_text(&all, "\n");
+        base_buffer_add(&all, json_string_value(text), json_string_length(text));
+    }
+    json_t *joined = all.failed ? NULL : json_stringn(all.data ? all.data : "", all.size);
+    base_buffer_free(&all);
+    return joined;
+}
+
+/* The other form of a call's arguments where the template wants it. False without memory. */
+static bool convert_call(const struct cli_chat_template *t, json_t *call)
+{
+    json_t *function = json_object_get(call, "function");
+    json_t *holder = function ? function : call;
+    const json_t *arguments = json_object_get(holder, "arguments");
+    json_t *other = NULL;
+    if (json_is_string(arguments) && !t->wants_encoded) {
+        other = json_loadb(json_string_value(arguments), json_string_length(arguments),
+                           JSON_ALLOW_NUL, NULL);
+        if (!other) return true; /* no JSON: it stays a text */
+    } else if (json_is_object(arguments) && t->wants_encoded) {
+        struct base_buffer text = BASE_BUFFER_INIT;
+        cli_json_add(&text, arguments);
+        other = text.failed ? NULL : json_stringn(text.data, text.size);
+        base_buffer_free(&text);
+        if (!other) return false;
+    }
+    return !other || json_object_set_new(holder, "arguments", other) == 0;
+}
+
+/* A copy of the message in the form that the template reads, or NULL without memory. */
+static json_t *convert_message(const struct cli_chat_template *t, const json_t *message)
+{
+    json_t *copy = json_deep_copy(message);
+    const json_t *content = json_object_get(copy, "content");
+    json_t *calls = json_object_get(copy, "tool_calls"), *other = NULL;
+    bool ok = copy != NULL;
+    if (json_is_array(content) && t->wants_text)
+        ok = (other = join_parts(content)) != NULL;
+    else if (json_is_string(content) && t->wants_parts)
+        ok = (other = json_pack("[{s:s, s:O}]", "type", "text", "text", content)) != NULL;
+    if (other) ok = json_object_set_new(copy, "content", other) == 0;
+    for (size_t i = 0; ok && i < json_array_size(calls); i++)
+        ok = convert_call(t, json_array_get(calls, i));
+    if (ok) return copy;
+    json_decref(copy);
+    return NULL;
+}
+
+static json_t *convert(const struct cli_chat_template *t, const json_t *messages,
+                       struct base_error *err)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; list && i < json_array_size(messages); i++) {
+        json_t *message = convert_message(t, json_array_get(messages, i));
+        if (message && json_array_append_new(list, message) == 0) continue;
+        json_decref(list);
+        list = NULL;
+    }
+    if (!list) no_memory(err);
+    return list;
+}
+
+/* ---- Marks ---- */
+
+/* The mark that begins at s, as "<|user|>" is one: its size; 0 when there is none. */
+static size_t mark_size(const char *s, size_t before)
+{
+    if (*s != '<') return 0;
+    const size_t n = strcspn(s + 1, "<> \t\r\n");
+    if (s[n + 1] != '>' || n == 0) return 0;
+    return (before && s[-1] == '<') || s[n + 2] == '>' ? 0 : n + 2; /* <<SYS>> is text */
+}
+
+static bool is_token(const struct text_tokenizer *t, const char *text, size_t size)
+{
+    struct text_ids ids = {0};
+    struct base_error ignored = BASE_ERROR_INIT;
+    bool one = text_encode(t, text, size, TEXT_PARSE_SPECIAL, &ids, &ignored) && ids.count == 1;
+    text_ids_free(&ids);
+    return one;
+}
+
+/* A format that was asked for by name may be another model's, which would read its marks as letters
+ * and answer nonsense: worth a remark, and no more, since nothing else is wrong. */
+static void note_foreign_marks(const struct cli_chat_template *t, const struct cli_values *values,
+                               const struct cli_model *m)
+{
+    struct base_buffer text = BASE_BUFFER_INIT;
+    struct base_error ignored = BASE_ERROR_INIT;
+    json_t *trial = json_pack("[{s:s, s:s}]", "role", "user", "content", "x");
+    if (trial && render(t, trial, &text, NULL, &ignored))
+        for (size_t i = 0; i < text.size; i++) {
+            const size_t size = mark_size(text.data + i, i);
+            if (!size || is_token(m->tokenizer, text.data + i, size)) continue;
+            cli_note("--template %s: '%.*s' is no token of this model, which reads it as letters",
+                     values->template, (int)size, text.data + i);
+            break;
+        }
+    json_decref(trial);
+    base_buffer_free(&text);
+}
+
+/* ---- The whole ---- */
+
+bool cli_chat_template_open(struct cli_chat_template *t, const struct cli_values *values,
+                            const struct cli_model *model, json_t *tools, struct base_error *err)
+{
+    if (!find_source(t, values, model, tools != NULL, err)) return false;
+    if (t->source.failed) return no_memory(err);
+    t->template = text_template_parse(t->source.data ? t->source.data : "", t->source.size, err);
+    if (!t->template) return blame(t, err);
+    if (!set_variables(t, values, model, tools, err)) return false;
+    learn_forms(t);
+    if (values->template && text_template_builtin(values->template))
+        note_foreign_marks(t, values, model);
+    return true;
+}
+
+void cli_chat_template_close(struct cli_chat_template *t)
+{
+    text_template_free(t->template);
+    base_buffer_free(&t->source);
+    json_decref(t->variables);
+    *t = (struct cli_chat_template){0};
+}
+
+/* BOS where the file asks for it, unless the template wrote it. Never EOS: an answer follows. */
+static bool add_bos(const struct text_tokenizer *t, struct text_ids *ids, struct base_error *err)
+{
+    const int32_t bos = text_token_bos(t);
+    if (!text_adds_bos(t) || (ids->count && ids->id[0] == bos)) return true;
+    if (!text_ids_add(ids, bos, err)) return false;
+    memmove(ids->id + 1, ids->id, (ids->count - 1) * sizeof *ids->id);
+    ids->id[0] = bos;
+    return true;
+}
+
+bool cli_chat_template_render(const struct cli_chat_template *t, const struct cli_values *values,
+                              const struct cli_model *model, const json_t *messages,
+                              struct cli_chat_prompt *out, struct base_error *err)
+{
+    base_buffer_clear(&out->text);
+    base_buffer_clear(&out->own);
+    out->ids.count = 0;
+    json_t *list = convert(t, messages, err);
+    bool ok = list && render(t, list, &out->text, &out->own, err);
+    if (ok && out->text.size == 0) {
+        base_fail(err, BASE_USAGE, "the chat template makes an empty text of these messages");
+        ok = blame(t, err);
+    }
+    ok = ok &&
+         text_encode_framed(model->tokenizer, out->text.data, out->own.data, out->text.size,
+                            TEXT_PARSE_SPECIAL, &out->ids, err) &&
+         (values->no_bos || add_bos(model->tokenizer, &out->ids, err));
+    json_decref(list);
+    return ok;
+}
+
+void cli_chat_prompt_free(struct cli_chat_prompt *p)
+{
+    base_buffer_free(&p->text);
+    base_buffer_free(&p->own);
+    text_ids_free(&p->ids);
+}

@@ -1,0 +1,253 @@
+/* cli/chat/chat_turn.c: one answer of a conversation. See cli/chat/chat.h.
+ *
+ * Each turn renders the whole conversation and compares its ids with those that the session holds:
+ * what is common stays in the cache, the rest is read. Nothing depends on how a template treats
+ * older messages, and the answer is bit for bit that of an empty cache. */
+#include "cli/chat/chat.h"
+#include "cli/chat/messages.h"
+#include "cli/system.h"
+#include <string.h>
+
+enum { CTX_DEFAULT = 8192 };
+
+static bool no_memory(struct base_error *err)
+{
+    return base_fail(err, BASE_NO_MEMORY, "not enough memory for the conversation");
+}
+
+/* ---- Opening ---- */
+
+static bool open_session(struct cli_chat *c, json_t *tools, struct base_error *err)
+{
+    if (!cli_generator_prepare(&c->generator, &c->generating, err) ||
+        !cli_model_open_file(&c->model, c->values, err) ||
+        !cli_model_open_tokenizer(&c->model, err) ||
+        !cli_chat_template_open(&c->template, c->values, &c->model, tools, err) ||
+        !cli_model_open_weights(&c->model, c->values, err))
+        return false;
+    c->generating.seed = (int64_t)c->generator.seed; /* that of the first answer */
+    uint32_t n_ctx = (uint32_t)c->values->ctx_size;
+    if (n_ctx == 0) n_ctx = cli_model_pick_ctx(&c->model, CTX_DEFAULT);
+    if (!cli_model_open_session(&c->model, c->values, 1, n_ctx, err) ||
+        !cli_generator_open(&c->generator, &c->model, err))
+        return false;
+    /* Room for all that the session can hold: the token loop allocates nothing. */
+    for (uint32_t i = 0; i < n_ctx + 1; i++)
+        if (!text_ids_add(&c->held, 0, err)) return false;
+    c->held.count = 0;
+    return true;
+}
+
+bool cli_chat_open(struct cli_chat *c, struct base_error *err)
+{
+    json_t *tools = NULL;
+    if (c->values->tools && !cli_tools_read(c->values->tools, &tools, err)) return false;
+    c->generating = *c->values;
+    c->generating.special = true;
+    const bool ok = open_session(c, tools, err);
+    json_decref(tools);
+    return ok;
+}
+
+void cli_chat_close(struct cli_chat *c)
+{
+    cli_chat_reply_close(&c->reply);
+    cli_generator_close(&c->generator);
+    cli_chat_prompt_free(&c->prompt);
+    cli_chat_template_close(&c->template);
+    text_ids_free(&c->held);
+    cli_model_close(&c->model);
+    json_decref(c->messages);
+}
+
+void cli_chat_changed(struct cli_chat *c)
+{
+    c->n_dropped = 0;
+}
+
+/* ---- Room ---- */
+
+static size_t n_system(const struct cli_chat *c)
+{
+    return strcmp(cli_messages_role(c->messages, 0), "system") == 0;
+}
+
+/* The messages that are still read, a new list. */
+static json_t *read_messages(const struct cli_chat *c)
+{
+    json_t *list = json_array();
+    const size_t first = n_system(c);
+    for (size_t i = 0; list && i < json_array_size(c->messages); i++)
+        if (i < first || i >= first + c->n_dropped)
+            if (json_array_append(list, json_array_get(c->messages, i)) != 0) {
+                json_decref(list);
+                return NULL;
+            }
+    return list;
+}
+
+static bool render(struct cli_chat *c, struct base_error *err)
+{
+    json_t *list = read_messages(c);
+    const bool ok =
+        list ? cli_chat_template_render(&c->template, c->values, &c->model, list, &c->prompt, err)
+             : no_memory(err);
+    json_decref(list);
+    return ok;
+}
+
+/* Drops the oldest turn that is read; false when the last one is all that is left. */
+static bool drop_turn(struct cli_chat *c)
+{
+    const size_t first = n_system(c), last = cli_messages_last_turn(c->messages);
+    size_t next = first + c->n_dropped + 1;
+    while (next < last && strcmp(cli_messages_role(c->messages, next), "user") != 0) next++;
+    if (next > last) return false;
+    c->n_dropped = next - first;
+    return true;
+}
+
+/* With --on-full shift: drops turns until the answer has a quarter of the context, or the whole of
+ * --predict if that is less. */
+static bool make_room(struct cli_chat *c, struct base_error *err)
+{
+    const uint64_t n_ctx = model_session_n_ctx(c->model.session);
+    const uint64_t predict = c->values->n_predict < 0 ? n_ctx : (uint64_t)c->values->n_predict;
+    const uint64_t room = predict < n_ctx / 4 ? predict : n_ctx / 4;
+    const size_t before = c->n_dropped;
+    const bool shift = strcmp(c->values->on_full, "shift") == 0;
+    if (!render(c, err)) return false;
+    if (shift)
+        while (c->prompt.ids.count + room > n_ctx && drop_turn(c))
+            if (!render(c, err)) return false;
+    if (c->n_dropped > before)
+        cli_note("the context of %u tokens is full: the %zu oldest messages are not read any more",
+                 (unsigned)n_ctx, c->n_dropped);
+    if (c->prompt.ids.count <= n_ctx) return true;
+    return base_fail(err, BASE_TOO_LONG, "the %s has %zu tokens and the context holds %u: %s",
+                     shift ? "last message alone" : "conversation", c->prompt.ids.count,
+                     (unsigned)n_ctx,
+                     shift ? "shorten it or raise --ctx-size"
+                           : "/clear or /undo make room, and so does --ctx-size or --on-full "
+                             "shift");
+}
+
+/* Lets the session forget what the prompt does not begin with. At least the last id is read: it
+ * gives the logits to begin with. */
+static void keep_common(struct cli_chat *c)
+{
+    const struct text_ids *want = &c->prompt.ids;
+    size_t n = 0;
+    while (n < c->held.count && n + 1 < want->count && c->held.id[n] == want->id[n]) n++;
+    c->n_kept = model_session_truncate(c->model.session, (uint32_t)n);
+    c->held.count = c->n_kept;
+}
+
+/* ---- Showing ---- */
+
+static bool show(void *user, const char *bytes, size_t size, bool dim, struct base_error *err)
+{
+    static const char on[] = "\033[2m", off[] = "\033[0m";
+    struct cli_chat *c = user;
+    c->last_byte = bytes[size - 1];
+    if (!c->colour || !dim) return cli_write(bytes, size, err);
+    return cli_write(on, strlen(on), err) && cli_write(bytes, size, err) &&
+           cli_write(off, strlen(off), err);
+}
+
+static bool take_piece(void *user, const struct cli_piece *piece, struct base_error *err)
+{
+    struct cli_chat *c = user;
+    if (piece->id >= 0 && !text_ids_add(&c->held, piece->id, err)) return false;
+    return cli_chat_reply_take(&c->reply, piece, err);
+}
+
+static bool show_json(const struct cli_chat *c, const json_t *message, struct base_error *err)
+{
+    const struct cli_outcome *o = &c->outcome;
+    struct base_buffer out = BASE_BUFFER_INIT;
+    base_buffer_add_text(&out, "{\"message\":");
+    cli_json_add(&out, message);
+    base_buffer_add_format(&out,
+                           ",\"prompt_tokens\":%zu,\"read_tokens\":%llu,\"tokens\":%llu,"
+                           "\"stop\":\"%s\",\"seed\":%llu}\n",
+                           c->prompt.ids.count, (unsigned long long)o->n_read,
+                           (unsigned long long)o->n_generated, cli_ending_name[o->ending],
+                           (unsigned long long)c->generator.seed);
+    const bool ok = cli_write_buffer(&out, err);
+    base_buffer_free(&out);
+    return ok;
+}
+
+static void note_turn(const struct cli_chat *c)
+{
+    const struct cli_outcome *o = &c->outcome;
+    cli_note("prompt: %zu tokens, %zu from the cache, %llu read in %.1f ms; generated: %llu tokens "
+             "in %.1f ms; seed %llu; ended by %s",
+             c->prompt.ids.count, c->n_kept, (unsigned long long)o->n_read, o->read_seconds * 1e3,
+             (unsigned long long)o->n_generated, o->generate_seconds * 1e3,
+             (unsigned long long)c->generator.seed, cli_ending_name[o->ending]);
+}
+
+/* ---- A turn ---- */
+
+/* Reads what is new of the prompt and generates. */
+static bool generate(struct cli_chat *c, struct base_error *err)
+{
+    const size_t kept = c->n_kept;
+    const int32_t *ids = c->prompt.ids.id;
+    if (!cli_generator_restart(&c->generator, (uint64_t)c->generating.seed + c->n_answers, err) ||
+        !cli_chat_reply_open(&c->reply, &c->template, &c->model, &c->prompt, err))
+        return false;
+    cli_generator_accept(&c->generator, ids, kept);
+    for (size_t i = kept; i < c->prompt.ids.count; i++)
+        if (!text_ids_add(&c->held, ids[i], err)) return false;
+    const bool ok = cli_generator_run(&c->generator, ids + kept, c->prompt.ids.count - kept, false,
+                                      take_piece, c, &c->outcome, err) &&
+                    cli_chat_reply_end(&c->reply, err);
+    /* The last token was not evaluated, nor what an interruption left unread. */
+    const size_t length = model_session_length(c->model.session);
+    if (c->held.count > length) c->held.count = length;
+    c->n_answers++;
+    return ok;
+}
+
+/* Appends the answer, or takes the question back when Ctrl-C came before any. */
+static bool finish(struct cli_chat *c, struct base_error *err)
+{
+    json_t *message = cli_chat_reply_message(&c->reply, err);
+    const bool nothing = c->outcome.ending == CLI_END_INTERRUPTED && c->outcome.n_generated == 0;
+    bool ok = message != NULL;
+    if (ok && c->values->json)
+        ok = show_json(c, message, err);
+    else if (ok && c->last_byte != '\n')
+        ok = cli_write("\n", 1, err);
+    if (ok && nothing)
+        json_array_remove(c->messages, json_array_size(c->messages) - 1);
+    else if (ok)
+        ok = json_array_append(c->messages, message) == 0 || no_memory(err);
+    json_decref(message);
+    return ok;
+}
+
+bool cli_chat_answer(struct cli_chat *c, struct base_error *err)
+{
+    const bool strict = strcmp(c->values->on_full, "error") == 0;
+    if (!make_room(c, err)) return false;
+    keep_common(c);
+    c->last_byte = 0;
+    c->reply.mode = cli_reasoning_mode(c->values, cli_stdout_is_terminal() ? CLI_REASONING_SHOW
+                                                                           : CLI_REASONING_HIDE);
+    c->reply.show = c->values->json ? NULL : show;
+    c->reply.user = c;
+    if (!generate(c, err) || !finish(c, err)) return false;
+    if (c->values->verbose) note_turn(c);
+    if (!cli_outcome_check(&c->outcome, err)) return false;
+    if (c->outcome.ending != CLI_END_CONTEXT) return true;
+    if (strict)
+        return base_fail(err, BASE_TOO_LONG, "the answer was cut: the context of %u tokens is full",
+                         model_session_n_ctx(c->model.session));
+    cli_note("the answer was cut: the context of %u tokens is full",
+             model_session_n_ctx(c->model.session));
+    return true;
+}

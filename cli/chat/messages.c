@@ -1,0 +1,251 @@
+/* cli/chat/messages.c: conversations as JSON. See cli/chat/messages.h. */
+#include "cli/chat/messages.h"
+#include "base/utf8.h"
+#include "cli/system.h"
+#include <stdlib.h>
+#include <string.h>
+
+static bool no_memory(struct base_error *err)
+{
+    return base_fail(err, BASE_NO_MEMORY, "not enough memory for the conversation");
+}
+
+/* ---- JSON ---- */
+
+json_t *cli_json_parse(const char *text, size_t size, const char *what, struct base_error *err)
+{
+    json_error_t error;
+    json_t *json =
+        json_loadb(text, size, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
+    if (json) return json;
+    if (json_error_code(&error) == json_error_out_of_memory)
+        base_fail(err, BASE_NO_MEMORY, "not enough memory for the JSON");
+    else if (error.line > 0)
+        base_fail_at(err, BASE_USAGE, what, -1, "line %d, column %d: %s", error.line, error.column,
+                     error.text);
+    else
+        base_fail_at(err, BASE_USAGE, what, -1, "%s", error.text);
+    return NULL;
+}
+
+bool cli_json_read(const char *path, json_t **out, struct base_error *err)
+{
+    struct base_buffer text = BASE_BUFFER_INIT;
+    *out = NULL;
+    if (cli_file_read(path, &text, err)) {
+        *out = cli_json_parse(text.data ? text.data : "", text.size, "", err);
+        if (!*out) base_error_set_file(err, strcmp(path, "-") == 0 ? "standard input" : path);
+    }
+    base_buffer_free(&text);
+    return *out != NULL;
+}
+
+void cli_json_add(struct base_buffer *out, const json_t *json)
+{
+    char *text = json_dumps(json, JSON_COMPACT | JSON_ENCODE_ANY);
+    if (text)
+        base_buffer_add_text(out, text);
+    else
+        out->failed = true;
+    free(text);
+}
+
+json_t *cli_json_text(const char *text, size_t size, struct base_error *err)
+{
+    for (size_t i = 0; i < size;) {
+        int32_t code;
+        i += base_utf8_decode(text + i, size - i, &code);
+        if (code >= 0) continue;
+        base_fail(err, BASE_USAGE, "a message must be UTF-8, and byte %zu is not", i - 1);
+        return NULL;
+    }
+    json_t *json = json_stringn(size ? text : "", size);
+    if (!json) no_memory(err);
+    return json;
+}
+
+json_t *cli_json_text_mended(const char *text, size_t size, struct base_error *err)
+{
+    struct base_buffer mended = BASE_BUFFER_INIT;
+    for (size_t i = 0; i < size;) {
+        int32_t code;
+        const size_t used = base_utf8_decode(text + i, size - i, &code);
+        if (code >= 0)
+            base_buffer_add(&mended, text + i, used);
+        else
+            base_buffer_add_text(&mended, "\xef\xbf\xbd");
+        i += used;
+    }
+    json_t *json = mended.failed ? NULL : json_stringn(mended.size ? mended.data : "", mended.size);
+    if (!json) no_memory(err);
+    base_buffer_free(&mended);
+    return json;
+}
+
+/* ---- Checking ---- */
+
+/* The first message that is wrong; `what` says how. */
+static bool check_content(const json_t *content, const char **what)
+{
+    if (!content || json_is_string(content) || json_is_null(content)) return true;
+    *what = "its content is neither a text, a list of parts nor null";
+    if (!json_is_array(content)) return false;
+    for (size_t i = 0; i < json_array_size(content); i++) {
+        const json_t *part = json_array_get(content, i);
+        const char *type = json_string_value(json_object_get(part, "type"));
+        *what =
+            "a part of its content is not {\"type\": \"text\", \"text\": ...}: only text is read";
+        if (!type || strcmp(type, "text") != 0 || !json_is_string(json_object_get(part, "text")))
+            return false;
+    }
+    return true;
+}
+
+static bool check_calls(const json_t *calls, const char **what)
+{
+    if (!calls || json_is_null(calls)) return true;
+    *what = "its tool_calls are not a list";
+    if (!json_is_array(calls)) return false;
+    for (size_t i = 0; i < json_array_size(calls); i++) {
+        const json_t *call = json_array_get(calls, i);
+        const json_t *function = json_object_get(call, "function");
+        const json_t *named = function ? function : call;
+        *what = "a tool call has no function with a name";
+        if (!json_is_string(json_object_get(named, "name"))) return false;
+    }
+    return true;
+}
+
+static bool is_text_or_none(const json_t *message, const char *key)
+{
+    const json_t *value = json_object_get(message, key);
+    return !value || json_is_null(value) || json_is_string(value);
+}
+
+static bool check_message(const json_t *message, const char **what)
+{
+    *what = "it is not an object";
+    if (!json_is_object(message)) return false;
+    *what = "it has no role";
+    if (!json_is_string(json_object_get(message, "role"))) return false;
+    *what = "its reasoning_content, name or tool_call_id is not a text";
+    if (!is_text_or_none(message, "reasoning_content") || !is_text_or_none(message, "name") ||
+        !is_text_or_none(message, "tool_call_id"))
+        return false;
+    return check_content(json_object_get(message, "content"), what) &&
+           check_calls(json_object_get(message, "tool_calls"), what);
+}
+
+static bool check_messages(const json_t *list, struct base_error *err)
+{
+    const char *what;
+    if (!json_is_array(list)) return base_fail(err, BASE_USAGE, "it is not a list of messages");
+    for (size_t i = 0; i < json_array_size(list); i++)
+        if (!check_message(json_array_get(list, i), &what))
+            return base_fail(err, BASE_USAGE, "message %zu: %s", i + 1, what);
+    return true;
+}
+
+static bool check_tools(const json_t *list, struct base_error *err)
+{
+    bool ok = json_is_array(list);
+    for (size_t i = 0; ok && i < json_array_size(list); i++)
+        ok = json_is_object(json_array_get(list, i));
+    return ok || base_fail(err, BASE_USAGE, "it is not a list of tools, each an object");
+}
+
+static bool read_checked(const char *path, bool (*check)(const json_t *, struct base_error *),
+                         json_t **out, struct base_error *err)
+{
+    if (!cli_json_read(path, out, err)) return false;
+    if (check(*out, err)) return true;
+    base_error_set_file(err, strcmp(path, "-") == 0 ? "standard input" : path);
+    json_decref(*out);
+    *out = NULL;
+    return false;
+}
+
+bool cli_messages_read(const char *path, json_t **out, struct base_error *err)
+{
+    return read_checked(path, check_messages, out, err);
+}
+
+bool cli_tools_read(const char *path, json_t **out, struct base_error *err)
+{
+    return read_checked(path, check_tools, out, err);
+}
+
+/* ---- Changing ---- */
+
+static json_t *new_message(const char *role, const char *text, size_t size, struct base_error *err)
+{
+    json_t *content = cli_json_text(text, size, err);
+    json_t *message = content ? json_pack("{s:s, s:o}", "role", role, "content", content) : NULL;
+    if (!message && content) no_memory(err);
+    return message;
+}
+
+bool cli_messages_add(json_t *list, const char *role, const char *text, size_t size,
+                      struct base_error *err)
+{
+    json_t *message = new_message(role, text, size, err);
+    if (!message) return false;
+    return json_array_append_new(list, message) == 0 || no_memory(err);
+}
+
+bool cli_messages_set_system(json_t *list, const char *text, struct base_error *err)
+{
+    const bool has = strcmp(cli_messages_role(list, 0), "system") == 0;
+    json_t *message = text ? new_message("system", text, strlen(text), err) : NULL;
+    if (text && !message) return false;
+    if (has) json_array_remove(list, 0);
+    return !message || json_array_insert_new(list, 0, message) == 0 || no_memory(err);
+}
+
+bool cli_messages_begin_system(json_t *list, const char *text, struct base_error *err)
+{
+    if (!text) return true;
+    if (strcmp(cli_messages_role(list, 0), "system") == 0)
+        return base_fail_at(err, BASE_USAGE, "--system", -1,
+                            "the messages begin with a system message already");
+    return cli_messages_set_system(list, text, err);
+}
+
+const char *cli_messages_role(const json_t *list, size_t i)
+{
+    const char *role = json_string_value(json_object_get(json_array_get(list, i), "role"));
+    return role ? role : "";
+}
+
+size_t cli_messages_last_turn(const json_t *list)
+{
+    const size_t size = json_array_size(list);
+    for (size_t i = size; i-- > 0;)
+        if (strcmp(cli_messages_role(list, i), "user") == 0) return i;
+    return size;
+}
+
+void cli_messages_cut(json_t *list, size_t size)
+{
+    while (json_array_size(list) > size) json_array_remove(list, json_array_size(list) - 1);
+}
+
+/* ---- Writing ---- */
+
+bool cli_messages_write(const json_t *list, const char *path, struct base_error *err)
+{
+    struct base_buffer out = BASE_BUFFER_INIT;
+    struct cli_file file = {.fd = -1};
+    base_buffer_add_text(&out, "[");
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        base_buffer_add_text(&out, i ? ",\n " : "\n ");
+        cli_json_add(&out, json_array_get(list, i));
+    }
+    base_buffer_add_text(&out, "\n]\n");
+    bool ok = !out.failed || no_memory(err);
+    ok = ok && cli_file_create(&file, path, err);
+    ok = ok && cli_file_write(&file, out.data, out.size, err);
+    ok = cli_file_close(&file, ok, err);
+    base_buffer_free(&out);
+    return ok;
+}

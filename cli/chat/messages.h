@@ -1,0 +1,47 @@
+/* cli/chat/messages.h: conversations as JSON: reading, checking, changing, writing.
+ *
+ * Owns: the form of --messages, --tools and of what `infer chat` saves: a list of messages as in
+ * OpenAI's interface: role, content (a text or a list of parts), reasoning_content, tool_calls,
+ * tool_call_id, name. Refuses: what a template makes of them; roles are its business. Errors in a
+ * file are BASE_USAGE with its line and column, or the message's number. */
+#ifndef CLI_CHAT_MESSAGES_H
+#define CLI_CHAT_MESSAGES_H
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include <jansson.h>
+
+/* Reads a JSON value from a file ("-": standard input); the caller owns *out. */
+bool cli_json_read(const char *path, json_t **out, struct base_error *err);
+/* A JSON value from a text; `what` names it in errors. NULL on failure. */
+json_t *cli_json_parse(const char *text, size_t size, const char *what, struct base_error *err);
+
+/* A checked list from a file, a new reference. */
+bool cli_messages_read(const char *path, json_t **out, struct base_error *err);
+/* The same for --tools: a list of objects. */
+bool cli_tools_read(const char *path, json_t **out, struct base_error *err);
+
+/* Appends a message whose content is a text. BASE_USAGE with the place when it is no UTF-8. */
+bool cli_messages_add(json_t *list, const char *role, const char *text, size_t size,
+                      struct base_error *err);
+/* Makes `text` the system message, the first one; NULL removes it. */
+bool cli_messages_set_system(json_t *list, const char *text, struct base_error *err);
+/* The same for --system (NULL: not given): BASE_USAGE when the list begins with one already. */
+bool cli_messages_begin_system(json_t *list, const char *text, struct base_error *err);
+/* The role of message i; "" beyond the end. */
+const char *cli_messages_role(const json_t *list, size_t i);
+/* Where the last turn begins: the place of its user message; the size of the list without one. */
+size_t cli_messages_last_turn(const json_t *list);
+void cli_messages_cut(json_t *list, size_t size); /* keeps the first `size` messages */
+
+/* Writes the list to a file, one message a line. */
+bool cli_messages_write(const json_t *list, const char *path, struct base_error *err);
+
+/* Appends compact JSON; remembers in the buffer when memory ran out. */
+void cli_json_add(struct base_buffer *out, const json_t *json);
+/* A new string, or NULL and BASE_NO_MEMORY, or BASE_USAGE with the place of what is no UTF-8. */
+json_t *cli_json_text(const char *text, size_t size, struct base_error *err);
+/* The same with U+FFFD for what is no UTF-8: a model may write anything. */
+json_t *cli_json_text_mended(const char *text, size_t size, struct base_error *err);
+
+#endif

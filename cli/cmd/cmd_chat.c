@@ -1,0 +1,110 @@
+/* cli/cmd/cmd_chat.c: `infer chat`: a conversation, message by message. */
+#include "cli/chat/chat.h"
+#include "cli/chat/chat_line.h"
+#include "cli/chat/messages.h"
+#include "cli/commands.h"
+#include "cli/input.h"
+#include "cli/system.h"
+#include <stdlib.h>
+#include <string.h>
+
+static bool wants_colour(void)
+{
+    const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
+    return cli_stdout_is_terminal() && !(no && *no) && term && *term && strcmp(term, "dumb") != 0;
+}
+
+/* --messages and --system. */
+static bool begin_messages(struct cli_chat *c, struct base_error *err)
+{
+    if (c->values->messages && !cli_messages_read(c->values->messages, &c->messages, err))
+        return false;
+    if (!c->messages) c->messages = json_array();
+    if (!c->messages) return base_fail(err, BASE_NO_MEMORY, "not enough memory");
+    return cli_messages_begin_system(c->messages, c->values->system, err);
+}
+
+/* A mistake that a person can put right, or Ctrl-C; anything else, and any mistake in a script,
+ * ends the session with its status. */
+static bool can_go_on(const struct cli_chat *c, const struct base_error *err)
+{
+    const bool strict = strcmp(c->values->on_full, "error") == 0;
+    return c->interactive && (err->code == BASE_USAGE || err->code == BASE_INTERRUPTED ||
+                              (err->code == BASE_TOO_LONG && !strict));
+}
+
+/* Answers, and handles what Ctrl-C left. `is_new`: the last message came just now, and goes when it
+ * cannot be answered. */
+static bool answer(struct cli_chat *c, bool is_new, struct base_error *err)
+{
+    const size_t before = json_array_size(c->messages);
+    if (!cli_chat_answer(c, err)) {
+        if (!can_go_on(c, err)) return false;
+        if (is_new) cli_messages_cut(c->messages, before - 1);
+        if (err->code != BASE_INTERRUPTED) cli_report(err);
+        *err = BASE_ERROR_INIT;
+    }
+    if (!*cli_interrupt_flag()) return true;
+    if (!c->interactive) return base_fail(err, BASE_INTERRUPTED, "interrupted");
+    cli_interrupt_reset();
+    return true;
+}
+
+/* A message or a command; *leave when it was the last. */
+static bool take(struct cli_chat *c, const struct base_buffer *text, bool *leave,
+                 struct base_error *err)
+{
+    const bool is_command = text->size && text->data[0] == '/';
+    const bool escaped = text->size > 1 && is_command && text->data[1] == '/';
+    enum cli_chat_next next = CLI_CHAT_LISTEN;
+    bool ok = true, is_new = false;
+    if (strspn(text->data, " \t\r\n") == text->size) return true;
+    if (is_command && !escaped) {
+        ok = cli_chat_command(c, text->data, &next, err);
+    } else {
+        ok = cli_messages_add(c->messages, "user", text->data + escaped, text->size - escaped, err);
+        next = CLI_CHAT_ANSWER;
+        is_new = true;
+    }
+    if (!ok && c->interactive && err->code != BASE_NO_MEMORY) {
+        cli_report(err);
+        *err = BASE_ERROR_INIT;
+        return true;
+    }
+    *leave = next == CLI_CHAT_LEAVE;
+    return ok && (next != CLI_CHAT_ANSWER || answer(c, is_new, err));
+}
+
+static bool talk(struct cli_chat *c, struct cli_lines *lines, struct base_error *err)
+{
+    struct base_buffer text = BASE_BUFFER_INIT;
+    bool ok = true, leave = false;
+    while (ok && !leave) {
+        const enum cli_line_result result = cli_lines_next(lines, &text, err);
+        if (result == CLI_LINE_READ && text.size)
+            ok = take(c, &text, &leave, err);
+        else if (result == CLI_LINE_INTERRUPTED && !c->interactive)
+            ok = base_fail(err, BASE_INTERRUPTED, "interrupted");
+        else if (result == CLI_LINE_FAILED)
+            ok = false;
+        else if (result == CLI_LINE_END)
+            break;
+    }
+    base_buffer_free(&text);
+    return ok;
+}
+
+bool cli_cmd_chat(const struct cli_values *values, struct base_error *err)
+{
+    struct cli_chat c = {.values = values, .interactive = cli_stdin_is_terminal()};
+    struct cli_lines *lines = NULL;
+    c.colour = wants_colour();
+    bool ok = begin_messages(&c, err) && cli_chat_open(&c, err);
+    if (ok && values->verbose) cli_model_note(&c.model);
+    if (ok) lines = cli_lines_open(c.interactive, c.colour, !values->no_history, err);
+    if (ok && lines && c.interactive) cli_interrupt_reset();
+    ok = ok && lines && talk(&c, lines, err);
+    cli_lines_close(lines);
+    cli_chat_close(&c);
+    return ok;
+}

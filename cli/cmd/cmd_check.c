@@ -1,0 +1,49 @@
+/* cli/cmd/cmd_check.c: `infer check`: is this text what a grammar, schema or expression accepts?
+ * Needs no model. Status 0: accepted; 1: not, with the place where it stopped being acceptable. */
+#include "cli/commands.h"
+#include "cli/constrain.h"
+#include "cli/input.h"
+
+/* Where byte `at` is: lines and columns count from 1, columns in bytes. */
+static bool refuse(const struct base_buffer *text, size_t at, const char *what,
+                   struct base_error *err)
+{
+    size_t line = 1, column = 1;
+    for (size_t i = 0; i < at; i++) {
+        column = text->data[i] == '\n' ? 1 : column + 1;
+        line += text->data[i] == '\n';
+    }
+    return base_fail(err, BASE_FAILED, "not accepted: %s at line %zu, column %zu (byte %zu)", what,
+                     line, column, at);
+}
+
+static bool check(const struct sample_constraint *c, const struct base_buffer *text,
+                  struct base_error *err)
+{
+    struct sample_state *state = sample_state_new(c, err);
+    size_t used = 0;
+    bool ok = state && sample_state_feed(state, text->data, text->size, &used, err);
+    if (ok && used < text->size)
+        ok = refuse(text, used, "unexpected text", err);
+    else if (ok && !sample_state_may_end(state))
+        ok = refuse(text, used, "the text ends too early", err);
+    sample_state_free(state);
+    return ok;
+}
+
+bool cli_cmd_check(const struct cli_values *values, struct base_error *err)
+{
+    struct sample_constraint *constraint = NULL;
+    struct base_buffer text = BASE_BUFFER_INIT;
+    bool ok = cli_constraint_open(values, false, &constraint, err);
+    if (ok && !constraint)
+        ok = base_fail(err, BASE_USAGE,
+                       "nothing to check against: give --grammar, --json-schema, --json-object, "
+                       "--regex or --choices");
+    ok = ok && cli_input_read(values, &text, err);
+    if (ok && !text.data) base_buffer_add_text(&text, "");
+    ok = ok && check(constraint, &text, err);
+    sample_constraint_free(constraint);
+    base_buffer_free(&text);
+    return ok;
+}

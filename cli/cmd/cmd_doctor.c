@@ -1,0 +1,307 @@
+/* cli/cmd/cmd_doctor.c: `infer doctor`: what this machine offers, what the engine makes of it, and
+ * what would make it faster. Measures briefly; judges nothing that it cannot see. */
+#include "cli/commands.h"
+#include "cli/hwinfo.h"
+#include "cli/load.h"
+#include "cli/system.h"
+#include "engine/matmul/blas.h"
+#include "engine/roofline.h"
+#include <stdio.h>
+#include <string.h>
+
+enum { ADVICE_MAX = 12 };
+
+struct doctor {
+    const struct cli_values *values;
+    struct cli_machine machine;
+    struct engine *engine;
+    double bandwidth, int8; /* bytes and multiply-adds per second; 0: not measured */
+    struct base_buffer model;
+    uint64_t model_bytes;
+    struct base_error model_error;
+    bool has_blas;
+    struct base_buffer why;                /* of the level */
+    struct base_buffer advice[ADVICE_MAX]; /* one line each */
+    size_t n_advice;
+};
+
+/* ---- Looking ---- */
+
+/* What the kernels of each level are made of, by the system's names. */
+static const char *const needed[QUANT_LEVEL_COUNT] = {
+    [QUANT_SCALAR] = "",
+    [QUANT_AVX2] = "avx2 fma f16c",
+    [QUANT_AVXVNNI] = "avx_vnni",
+    [QUANT_AVX512] = "avx512f avx512bw avx512dq avx512vl avx512_vnni",
+    [QUANT_AVX512BF16] = "avx512_bf16 avx512vbmi",
+};
+
+static void explain_level(struct doctor *d)
+{
+    const enum quant_level best = quant_level_best(), level = d->engine->options.level;
+    struct base_buffer *why = &d->why;
+    if (level < best) {
+        base_buffer_add_format(why, "--isa or INFER_ISA caps it; this processor can do %s",
+                               quant_level_name(best));
+        return;
+    }
+    if (best == QUANT_LEVEL_COUNT - 1) {
+        base_buffer_add_text(why, "the highest there is");
+        return;
+    }
+    bool any = false;
+    const char *next = quant_level_name((enum quant_level)(best + 1));
+    for (const char *word = needed[best + 1]; *word; word += *word == ' ') {
+        char name[32];
+        const size_t n = strcspn(word, " ");
+        snprintf(name, sizeof name, "%.*s", (int)n, word);
+        word += n;
+        if (cli_machine_has(&d->machine, name)) continue;
+        if (!any) base_buffer_add_format(why, "for %s the processor lacks", next);
+        base_buffer_add_format(why, " %s", name);
+        any = true;
+    }
+    if (!any) base_buffer_add_format(why, "for %s the system does not save the registers", next);
+}
+
+static void look_at_model(struct doctor *d)
+{
+    d->model_error = BASE_ERROR_INIT;
+    if (!cli_model_path(d->values, &d->model, &d->model_error)) return;
+    struct gguf_file *file = gguf_open(d->model.data, &d->model_error);
+    for (uint64_t i = 0; file && i < gguf_tensor_count(file); i++)
+        d->model_bytes += gguf_tensor_at(file, i)->size;
+    gguf_close(file);
+}
+
+static bool look(struct doctor *d, struct base_error *err)
+{
+    struct base_error ignored = BASE_ERROR_INIT; /* no room to measure: it says "not measured" */
+    struct engine_options o = engine_options_default();
+    cli_machine_read(&d->machine);
+    o.n_threads = (int)d->values->threads;
+    if (d->values->isa && !quant_level_by_name(d->values->isa, &o.level))
+        return base_fail_at(err, BASE_USAGE, "--isa", -1, "'%s' is not a level", d->values->isa);
+    d->engine = engine_new(&o, err);
+    if (!d->engine) return false;
+    explain_level(d);
+    look_at_model(d);
+    struct engine_blas *blas = engine_blas_open(&ignored);
+    d->has_blas = blas != NULL;
+    engine_blas_close(blas);
+    d->bandwidth = engine_roofline_bandwidth(d->engine, &ignored);
+    d->int8 = engine_roofline_int8(d->engine);
+    return !*cli_interrupt_flag() || base_fail(err, BASE_INTERRUPTED, "interrupted");
+}
+
+/* ---- Advice ---- */
+
+static struct base_buffer *line(struct doctor *d)
+{
+    return &d->advice[d->n_advice < ADVICE_MAX - 1 ? d->n_advice++ : ADVICE_MAX - 1];
+}
+
+static void advise_threads(struct doctor *d)
+{
+    const struct cli_machine *m = &d->machine;
+    const int n = d->engine->options.n_threads;
+    if (d->engine->options.level < quant_level_best())
+        base_buffer_add_format(line(d), "leave out --isa (INFER_ISA): %s kernels are faster",
+                               quant_level_name(quant_level_best()));
+    if (quant_level_best() == QUANT_SCALAR)
+        base_buffer_add_text(line(d), "a processor with AVX2 would be several times faster");
+    if (n < m->threads)
+        base_buffer_add_format(line(d), "leave out --threads (INFER_THREADS): %d threads may run",
+                               m->threads);
+    if (n > m->threads)
+        base_buffer_add_format(line(d),
+                               "take %d threads: more than the cores that this process has "
+                               "wait for each other",
+                               m->threads);
+    if (m->quota > 0 && m->quota < m->cores)
+        base_buffer_add_format(line(d),
+                               "a control group grants %d of %d cores: a larger CPU quota "
+                               "(docker --cpus, systemd CPUQuota) gives more threads",
+                               m->quota, m->cores);
+    if (m->allowed < m->online)
+        base_buffer_add_format(line(d),
+                               "the affinity mask allows %d of %d processors (taskset, cpuset)",
+                               m->allowed, m->online);
+    if (m->load > 0.5 * m->allowed)
+        base_buffer_add_format(line(d),
+                               "other programs are busy here (load %.1f on %d processors): "
+                               "figures will vary",
+                               m->load, m->allowed);
+    if (m->governor[0] && strcmp(m->governor, "performance") != 0)
+        base_buffer_add_format(line(d),
+                               "the clock governor is '%s': 'performance' avoids slow starts "
+                               "(cpupower frequency-set -g performance)",
+                               m->governor);
+}
+
+static void advise_model(struct doctor *d)
+{
+    const struct cli_machine *m = &d->machine;
+    uint64_t room = m->memory_free;
+    if (m->memory_limit && m->memory_limit < room) room = m->memory_limit;
+    if (d->model_error.code) {
+        char text[512];
+        base_buffer_add_text(line(d), base_error_format(&d->model_error, text, sizeof text));
+        return;
+    }
+    if (room && d->model_bytes + d->model_bytes / 8 > room)
+        base_buffer_add_text(line(d), "the model hardly fits the free memory: a smaller "
+                                      "quantization avoids reading it from disk again and again");
+    if (d->bandwidth > 0 && d->model_bytes > 0)
+        base_buffer_add_format(line(d),
+                               "a token reads about %.0f MB of weights, so memory allows at most "
+                               "%.0f tokens/s: fewer bits per weight (infer quantize) or faster "
+                               "memory raise that",
+                               (double)d->model_bytes / 1e6, d->bandwidth / (double)d->model_bytes);
+}
+
+/* ---- Reports ---- */
+
+static void row(struct base_buffer *out, const char *name)
+{
+    base_buffer_add_format(out, "%-14s", name);
+}
+
+static void text_processor(const struct doctor *d, struct base_buffer *out)
+{
+    const struct cli_machine *m = &d->machine;
+    row(out, "processor");
+    base_buffer_add_format(out, "%s\n", m->cpu[0] ? m->cpu : "not told");
+    row(out, "features");
+    for (int i = 0; i < m->n_features; i++)
+        base_buffer_add_format(out, "%s%s", i ? " " : "", m->feature[i]);
+    base_buffer_add_text(out, m->n_features ? "\n" : "none that kernels use\n");
+    row(out, "level");
+    base_buffer_add_format(out, "%s: %s\n", quant_level_name(d->engine->options.level),
+                           d->why.size ? d->why.data : "");
+    row(out, "threads");
+    base_buffer_add_format(out, "%d; %d processors online, %d allowed, %d physical cores",
+                           d->engine->options.n_threads, m->online, m->allowed, m->cores);
+    if (m->quota)
+        base_buffer_add_format(out, ", CPU quota %d\n", m->quota);
+    else
+        base_buffer_add_text(out, ", no CPU quota\n");
+    row(out, "clock");
+    base_buffer_add_format(out, "governor %s\n", m->governor[0] ? m->governor : "not visible");
+}
+
+static void text_memory(const struct doctor *d, struct base_buffer *out)
+{
+    const struct cli_machine *m = &d->machine;
+    row(out, "memory");
+    base_buffer_add_format(out, "%.1f GB free of %.1f GB", (double)m->memory_free / 1e9,
+                           (double)m->memory_total / 1e9);
+    if (m->memory_limit)
+        base_buffer_add_format(out, ", limit %.1f GB", (double)m->memory_limit / 1e9);
+    base_buffer_add_text(out, "\n");
+    row(out, "huge pages");
+    base_buffer_add_format(out,
+                           "%s (weights are read where the file is mapped: it matters little)\n",
+                           m->huge_pages[0] ? m->huge_pages : "not visible");
+    row(out, "model");
+    if (d->model_error.code)
+        base_buffer_add_text(out, "none that can be used\n");
+    else
+        base_buffer_add_format(out, "%s, %.1f MB of weights\n", d->model.data,
+                               (double)d->model_bytes / 1e6);
+    row(out, "OpenBLAS");
+    base_buffer_add_text(out, d->has_blas ? "found (used with --blas only)\n"
+                                          : "not found (needed for --blas only)\n");
+    row(out, "bandwidth");
+    if (d->bandwidth > 0)
+        base_buffer_add_format(out, "%.1f GB/s reading: the limit of generating\n",
+                               d->bandwidth / 1e9);
+    else
+        base_buffer_add_text(out, "not measured: no memory\n");
+    row(out, "int8 rate");
+    base_buffer_add_format(out, "%.0f G multiply-adds/s: the limit of reading a prompt\n",
+                           d->int8 / 1e9);
+}
+
+static void json_text(struct base_buffer *out, const char *name, const char *text)
+{
+    const bool some = text && *text;
+    base_buffer_add_member(out, name, some ? text : NULL, some ? strlen(text) : 0);
+}
+
+static void add_json(const struct doctor *d, struct base_buffer *out)
+{
+    const struct cli_machine *m = &d->machine;
+    char why[600];
+    base_buffer_add_text(out, "{\"version\":\"" CLI_VERSION_TEXT "\",\"cpu\":{");
+    json_text(out, "name", m->cpu);
+    base_buffer_add_text(out, ",\"features\":[");
+    for (int i = 0; i < m->n_features; i++)
+        base_buffer_add_format(out, "%s\"%s\"", i ? "," : "", m->feature[i]);
+    base_buffer_add_format(out, "],\"level\":\"%s\",\"best_level\":\"%s\",",
+                           quant_level_name(d->engine->options.level),
+                           quant_level_name(quant_level_best()));
+    json_text(out, "why", d->why.data);
+    base_buffer_add_text(out, ",");
+    json_text(out, "governor", m->governor);
+    base_buffer_add_format(out,
+                           "},\n\"threads\":{\"used\":%d,\"standard\":%d,\"online\":%d,"
+                           "\"allowed\":%d,\"cores\":%d,\"quota\":",
+                           d->engine->options.n_threads, m->threads, m->online, m->allowed,
+                           m->cores);
+    base_buffer_add_format(out, m->quota ? "%d" : "null", m->quota);
+    base_buffer_add_format(out, ",\"load\":%.2f},\n\"memory\":{\"total\":%llu,\"free\":%llu,",
+                           m->load < 0 ? 0.0 : m->load, (unsigned long long)m->memory_total,
+                           (unsigned long long)m->memory_free);
+    base_buffer_add_format(out, m->memory_limit ? "\"limit\":%llu," : "\"limit\":null,",
+                           (unsigned long long)m->memory_limit);
+    json_text(out, "huge_pages", m->huge_pages);
+    base_buffer_add_text(out, "},\n\"model\":{");
+    base_error_format_here(&d->model_error, why, sizeof why);
+    json_text(out, "path", d->model.data);
+    base_buffer_add_text(out, ",");
+    json_text(out, "error", d->model_error.code ? why : NULL);
+    base_buffer_add_format(out,
+                           ",\"weight_bytes\":%llu},\n\"measured\":{\"bytes_per_second\":%.0f,"
+                           "\"int8_multiply_adds_per_second\":%.0f},\n\"openblas\":%s,\n"
+                           "\"advice\":[",
+                           (unsigned long long)d->model_bytes, d->bandwidth, d->int8,
+                           d->has_blas ? "true" : "false");
+    for (size_t i = 0; i < d->n_advice; i++) {
+        if (i) base_buffer_add_text(out, ",");
+        base_buffer_add_json(out, d->advice[i].data, d->advice[i].size);
+    }
+    base_buffer_add_text(out, "]}\n");
+}
+
+static void add_text(const struct doctor *d, struct base_buffer *out)
+{
+    text_processor(d, out);
+    text_memory(d, out);
+    for (size_t i = 0; i < d->n_advice; i++)
+        base_buffer_add_format(out, "-> %s\n", d->advice[i].data ? d->advice[i].data : "");
+}
+
+bool cli_cmd_doctor(const struct cli_values *values, struct base_error *err)
+{
+    struct doctor d = {.values = values};
+    struct base_buffer out = BASE_BUFFER_INIT;
+    bool ok = look(&d, err);
+    if (!ok) goto done;
+    advise_threads(&d);
+    advise_model(&d);
+    if (values->json)
+        add_json(&d, &out);
+    else
+        add_text(&d, &out);
+    out.failed |= d.why.failed | d.model.failed;
+    for (size_t i = 0; i < d.n_advice; i++) out.failed |= d.advice[i].failed;
+    ok = cli_write_buffer(&out, err);
+done:
+    for (size_t i = 0; i < ADVICE_MAX; i++) base_buffer_free(&d.advice[i]);
+    base_buffer_free(&out);
+    base_buffer_free(&d.why);
+    base_buffer_free(&d.model);
+    engine_free(d.engine);
+    return ok;
+}

@@ -1,0 +1,334 @@
+/* cli/cmd/cmd_inspect.c: `infer inspect`: what a GGUF file holds, as text or JSON.
+ *
+ * Works on files without weights (vocabularies). Texts from the file are escaped: a terminal must
+ * not act on them. */
+#include "base/utf8.h"
+#include "cli/commands.h"
+#include "cli/load.h"
+#include "cli/system.h"
+#include <math.h>
+#include <string.h>
+
+enum {
+    SHOWN_ITEMS = 6,  /* of an array */
+    SHOWN_BYTES = 160 /* of a string, in text */
+};
+
+struct view {
+    const struct gguf_file *file;
+    const struct text_tokenizer *tokenizer; /* NULL: none, or not supported */
+    struct base_error tokenizer_error;
+    bool json;
+    struct base_buffer out;
+};
+
+/* ---- Values ---- */
+
+/* A string of the file: quoted and cut (text), or whole (JSON). */
+static void add_string(struct view *v, struct gguf_str s, size_t limit, bool quoted)
+{
+    if (v->json) {
+        base_buffer_add_json(&v->out, s.data, s.size);
+        return;
+    }
+    size_t i = 0;
+    if (quoted) base_buffer_add_text(&v->out, "\"");
+    while (i < s.size && i < limit) {
+        int32_t code;
+        size_t used = base_utf8_decode(s.data + i, s.size - i, &code);
+        if (code < 0)
+            base_buffer_add_format(&v->out, "\\x%02x", (unsigned char)s.data[i]);
+        else if (code == '\n')
+            base_buffer_add_text(&v->out, "\\n");
+        else if (code < 0x20 || (code >= 0x7f && code < 0xa0))
+            base_buffer_add_format(&v->out, "\\u%04x", (unsigned)code);
+        else if (quoted && (code == '"' || code == '\\'))
+            base_buffer_add_format(&v->out, "\\%c", (char)code);
+        else
+            base_buffer_add(&v->out, s.data + i, used);
+        i += used;
+    }
+    if (quoted) base_buffer_add_text(&v->out, "\"");
+    if (i < s.size) base_buffer_add_format(&v->out, "... (%llu bytes)", (unsigned long long)s.size);
+}
+
+static void add_number(struct view *v, double x)
+{
+    if (v->json && !isfinite(x))
+        base_buffer_add_text(&v->out, "null");
+    else
+        base_buffer_add_format(&v->out, "%.9g", x);
+}
+
+static void add_item(struct view *v, const struct gguf_kv *kv, enum gguf_kind kind, uint64_t i)
+{
+    switch (kind) {
+    case GGUF_STRING:
+        add_string(v,
+                   kv->kind == GGUF_ARRAY ? gguf_array_str(v->file, kv, i)
+                                          : (struct gguf_str){kv->data, kv->size},
+                   kv->kind == GGUF_ARRAY ? 40 : SHOWN_BYTES, true);
+        break;
+    case GGUF_F32:
+    case GGUF_F64:
+        add_number(v, gguf_array_num(kv, i));
+        break;
+    case GGUF_BOOL:
+        base_buffer_add_text(&v->out, gguf_array_int(kv, i) ? "true" : "false");
+        break;
+    case GGUF_ARRAY:
+        base_buffer_add_text(&v->out, v->json ? "null" : "[...]");
+        break;
+    default:
+        base_buffer_add_format(&v->out, "%lld", (long long)gguf_array_int(kv, i));
+    }
+}
+
+static void add_value(struct view *v, const struct gguf_kv *kv)
+{
+    if (kv->kind != GGUF_ARRAY) {
+        struct gguf_kv one = *kv; /* a scalar is read as the one item of an array */
+        one.item = kv->kind;
+        add_item(v, &one, kv->kind, 0);
+        return;
+    }
+    uint64_t shown = kv->count < SHOWN_ITEMS ? kv->count : SHOWN_ITEMS;
+    base_buffer_add_text(&v->out, "[");
+    for (uint64_t i = 0; i < shown; i++) {
+        if (i) base_buffer_add_text(&v->out, ", ");
+        add_item(v, kv, kv->item, i);
+    }
+    if (shown < kv->count && !v->json) base_buffer_add_text(&v->out, ", ...");
+    base_buffer_add_text(&v->out, "]");
+}
+
+static double mebibytes(uint64_t bytes)
+{
+    return (double)bytes / 0x1p20;
+}
+
+/* ---- Parts of the text ---- */
+
+static void text_head(struct view *v)
+{
+    const char *path = gguf_path(v->file);
+    base_buffer_add_text(&v->out, "File       ");
+    add_string(v, (struct gguf_str){path, strlen(path)}, SIZE_MAX, false);
+    base_buffer_add_format(&v->out, "\nFormat     GGUF version %u, %d file%s, %.1f MiB\n",
+                           gguf_version(v->file), gguf_part_count(v->file),
+                           gguf_part_count(v->file) == 1 ? "" : "s", mebibytes(gguf_size(v->file)));
+}
+
+static void text_metadata(struct view *v)
+{
+    base_buffer_add_format(&v->out, "\nMetadata (%llu)\n",
+                           (unsigned long long)gguf_kv_count(v->file));
+    for (uint64_t i = 0; i < gguf_kv_count(v->file); i++) {
+        const struct gguf_kv *kv = gguf_kv_at(v->file, i);
+        base_buffer_add_text(&v->out, "  ");
+        size_t start = v->out.size;
+        add_string(v, kv->key, SHOWN_BYTES, false);
+        while (!v->out.failed && v->out.size < start + 44) base_buffer_add_text(&v->out, " ");
+        if (kv->kind == GGUF_ARRAY)
+            base_buffer_add_format(&v->out, " %s[%llu] ", gguf_kind_name(kv->item),
+                                   (unsigned long long)kv->count);
+        else
+            base_buffer_add_format(&v->out, " %s ", gguf_kind_name(kv->kind));
+        add_value(v, kv);
+        base_buffer_add_text(&v->out, "\n");
+    }
+}
+
+static void text_token(struct view *v, const char *name, int32_t id)
+{
+    if (id < 0) return;
+    base_buffer_add_format(&v->out, "  %-10s %d ", name, id);
+    add_string(v, text_token_raw(v->tokenizer, id), SHOWN_BYTES, true);
+    base_buffer_add_text(&v->out, "\n");
+}
+
+static void text_tokenizer(struct view *v)
+{
+    const struct text_tokenizer *t = v->tokenizer;
+    base_buffer_add_text(&v->out, "\nTokenizer\n");
+    if (!t) {
+        base_buffer_add_format(&v->out, "  not usable: %s %s\n", v->tokenizer_error.item,
+                               v->tokenizer_error.text);
+        return;
+    }
+    const char *model = text_tokenizer_model(t), *pre = text_tokenizer_pre(t);
+    base_buffer_add_text(&v->out, "  model      ");
+    add_string(v, (struct gguf_str){model, strlen(model)}, SHOWN_BYTES, false);
+    if (*pre) base_buffer_add_text(&v->out, ", pre-tokenizer ");
+    add_string(v, (struct gguf_str){pre, strlen(pre)}, SHOWN_BYTES, false);
+    base_buffer_add_format(&v->out, "\n  vocabulary %u\n", text_vocab_size(t));
+    text_token(v, "begin", text_token_bos(t));
+    text_token(v, "end", text_token_eos(t));
+    text_token(v, "turn end", text_token_eot(t));
+    base_buffer_add_format(&v->out, "  adds       %s\n",
+                           text_adds_bos(t) && text_adds_eos(t) ? "begin and end"
+                           : text_adds_bos(t)                   ? "begin"
+                           : text_adds_eos(t)                   ? "end"
+                                                                : "nothing");
+}
+
+static void text_tensors(struct view *v)
+{
+    base_buffer_add_format(&v->out, "\nTensors (%llu)\n",
+                           (unsigned long long)gguf_tensor_count(v->file));
+    for (uint64_t i = 0; i < gguf_tensor_count(v->file); i++) {
+        const struct gguf_tensor *t = gguf_tensor_at(v->file, i);
+        base_buffer_add_text(&v->out, "  ");
+        size_t start = v->out.size;
+        add_string(v, t->name, SHOWN_BYTES, false);
+        while (!v->out.failed && v->out.size < start + 36) base_buffer_add_text(&v->out, " ");
+        base_buffer_add_format(&v->out, " %-8s %10.3f MiB  [", t->type->name, mebibytes(t->size));
+        for (uint32_t d = t->n_dims; d-- > 0;)
+            base_buffer_add_format(&v->out, "%llu%s", (unsigned long long)t->ne[d], d ? ", " : "");
+        base_buffer_add_text(&v->out, "]\n");
+    }
+}
+
+struct type_sum {
+    uint64_t count, bytes;
+    double elements;
+};
+
+static void sum_types(const struct gguf_file *file, struct type_sum sum[QUANT_ID_COUNT])
+{
+    for (uint64_t i = 0; i < gguf_tensor_count(file); i++) {
+        const struct gguf_tensor *t = gguf_tensor_at(file, i);
+        struct type_sum *s = &sum[t->type->id];
+        s->count++;
+        s->bytes += t->size;
+        s->elements += (double)t->ne[0] * (double)t->ne[1] * (double)t->ne[2] * (double)t->ne[3];
+    }
+}
+
+static void text_types(struct view *v)
+{
+    struct type_sum sum[QUANT_ID_COUNT] = {0};
+    double elements = 0;
+    uint64_t bytes = 0;
+    sum_types(v->file, sum);
+    base_buffer_add_text(&v->out, "\nTypes\n");
+    for (uint32_t id = 0; id < QUANT_ID_COUNT; id++) {
+        if (sum[id].count == 0) continue;
+        base_buffer_add_format(&v->out, "  %-8s %6llu tensors %12.3f MiB\n",
+                               quant_type_by_id(id)->name, (unsigned long long)sum[id].count,
+                               mebibytes(sum[id].bytes));
+        elements += sum[id].elements;
+        bytes += sum[id].bytes;
+    }
+    if (elements > 0)
+        base_buffer_add_format(&v->out,
+                               "  all      %6llu tensors %12.3f MiB, %.2f M weights, %.3f bits "
+                               "each\n",
+                               (unsigned long long)gguf_tensor_count(v->file), mebibytes(bytes),
+                               elements / 1e6, 8 * (double)bytes / elements);
+}
+
+/* ---- Parts of the JSON ---- */
+
+static void json_metadata(struct view *v)
+{
+    base_buffer_add_text(&v->out, ",\n\"metadata\":{");
+    for (uint64_t i = 0; i < gguf_kv_count(v->file); i++) {
+        const struct gguf_kv *kv = gguf_kv_at(v->file, i);
+        base_buffer_add_text(&v->out, i ? ",\n" : "\n");
+        add_string(v, kv->key, SIZE_MAX, true);
+        base_buffer_add_format(&v->out, ":{\"type\":\"%s\",", gguf_kind_name(kv->kind));
+        if (kv->kind == GGUF_ARRAY)
+            base_buffer_add_format(&v->out, "\"item\":\"%s\",\"count\":%llu,\"first\":",
+                                   gguf_kind_name(kv->item), (unsigned long long)kv->count);
+        else
+            base_buffer_add_text(&v->out, "\"value\":");
+        add_value(v, kv);
+        base_buffer_add_text(&v->out, "}");
+    }
+    base_buffer_add_text(&v->out, "\n}");
+}
+
+static void json_tokenizer(struct view *v)
+{
+    const struct text_tokenizer *t = v->tokenizer;
+    base_buffer_add_text(&v->out, ",\n\"tokenizer\":");
+    if (!t) {
+        base_buffer_add_text(&v->out, "null");
+        return;
+    }
+    const char *model = text_tokenizer_model(t), *pre = text_tokenizer_pre(t);
+    base_buffer_add_text(&v->out, "{\"model\":");
+    base_buffer_add_json(&v->out, model, strlen(model));
+    base_buffer_add_text(&v->out, ",\"pre\":");
+    base_buffer_add_json(&v->out, pre, strlen(pre));
+    base_buffer_add_format(&v->out,
+                           ",\"vocabulary\":%u,\"bos\":%d,\"eos\":%d,\"eot\":%d,"
+                           "\"adds_bos\":%s,\"adds_eos\":%s}",
+                           text_vocab_size(t), text_token_bos(t), text_token_eos(t),
+                           text_token_eot(t), text_adds_bos(t) ? "true" : "false",
+                           text_adds_eos(t) ? "true" : "false");
+}
+
+static void json_tensors(struct view *v)
+{
+    base_buffer_add_text(&v->out, ",\n\"tensors\":[");
+    for (uint64_t i = 0; i < gguf_tensor_count(v->file); i++) {
+        const struct gguf_tensor *t = gguf_tensor_at(v->file, i);
+        base_buffer_add_text(&v->out, i ? ",\n{\"name\":" : "\n{\"name\":");
+        add_string(v, t->name, SIZE_MAX, true);
+        base_buffer_add_format(&v->out, ",\"type\":\"%s\",\"shape\":[", t->type->name);
+        for (uint32_t d = t->n_dims; d-- > 0;)
+            base_buffer_add_format(&v->out, "%llu%s", (unsigned long long)t->ne[d], d ? "," : "");
+        base_buffer_add_format(&v->out, "],\"bytes\":%llu,\"offset\":%llu,\"part\":%d}",
+                               (unsigned long long)t->size, (unsigned long long)t->offset, t->part);
+    }
+    base_buffer_add_text(&v->out, "\n]");
+}
+
+static void add_json(struct view *v, bool metadata, bool tensors)
+{
+    const char *path = gguf_path(v->file);
+    base_buffer_add_text(&v->out, "{\"file\":");
+    base_buffer_add_json(&v->out, path, strlen(path));
+    base_buffer_add_format(
+        &v->out, ",\"version\":%u,\"parts\":%d,\"bytes\":%llu,\"alignment\":%llu",
+        gguf_version(v->file), gguf_part_count(v->file), (unsigned long long)gguf_size(v->file),
+        (unsigned long long)gguf_alignment(v->file));
+    if (metadata) json_metadata(v);
+    if (metadata) json_tokenizer(v);
+    if (tensors) json_tensors(v);
+    base_buffer_add_text(&v->out, "}\n");
+}
+
+/* ---- The command ---- */
+
+bool cli_cmd_inspect(const struct cli_values *values, struct base_error *err)
+{
+    struct cli_values v = *values;
+    struct cli_model m = {0};
+    struct view view = {.json = values->json, .tokenizer_error = BASE_ERROR_INIT};
+    if (v.n_arguments > 0) v.model = v.argument[0];
+    bool ok = cli_model_open_file(&m, &v, err);
+    if (!ok) goto done;
+    const bool metadata = !v.tensors, tensors = !v.metadata;
+    view.file = m.file;
+    if (metadata && gguf_kv_find(m.file, "tokenizer.ggml.model")) {
+        m.tokenizer = text_tokenizer_open(m.file, &view.tokenizer_error);
+        view.tokenizer = m.tokenizer;
+    }
+    if (view.json) {
+        add_json(&view, metadata, tensors);
+    } else {
+        if (metadata) text_head(&view);
+        if (metadata) text_metadata(&view);
+        if (metadata && gguf_kv_find(m.file, "tokenizer.ggml.model")) text_tokenizer(&view);
+        if (tensors) text_tensors(&view);
+        if (tensors) text_types(&view);
+    }
+    ok = cli_write_buffer(&view.out, err);
+done:
+    base_buffer_free(&view.out);
+    cli_model_close(&m);
+    return ok;
+}

@@ -1,0 +1,141 @@
+/* cli/cmd/cmd_logits.c: `infer logits`: the raw logits of every position, or the best of the last.
+ */
+#include "cli/commands.h"
+#include "cli/input.h"
+#include "cli/load.h"
+#include "cli/system.h"
+#include <math.h>
+#include <stdlib.h>
+
+struct target {
+    struct cli_file file;
+    uint32_t n_vocab;
+};
+
+/* float32 in memory is little-endian on every machine that this program is built for. */
+static bool write_rows(void *user, uint64_t first, uint64_t rows, const float *logits,
+                       struct base_error *err)
+{
+    (void)first;
+    struct target *t = user;
+    return cli_file_write(&t->file, logits, rows * t->n_vocab * sizeof *logits, err);
+}
+
+static bool write_all(struct cli_model *m, const struct cli_values *v, const struct text_ids *ids,
+                      struct base_error *err)
+{
+    struct target t = {.n_vocab = model_facts(m->model)->n_vocab};
+    if (!cli_file_create(&t.file, v->output, err)) return false;
+    bool ok = model_eval(m->session, ids->id, ids->count, MODEL_LOGITS_ALL, write_rows, &t, err);
+    return cli_file_close(&t.file, ok, err);
+}
+
+/* The best n ids, logit descending, then id ascending; NaN never. Returns how many there are. */
+static uint32_t best_ids(const float *logits, uint32_t n_vocab, uint32_t n, int32_t *best)
+{
+    uint32_t count = 0;
+    for (uint32_t id = 0; id < n_vocab; id++) {
+        if (isnan(logits[id]) || (count == n && !(logits[id] > logits[best[n - 1]]))) continue;
+        uint32_t at = count < n ? count++ : n - 1;
+        for (; at > 0 && logits[id] > logits[best[at - 1]]; at--) best[at] = best[at - 1];
+        best[at] = (int32_t)id;
+    }
+    return count;
+}
+
+static double log_sum_exp(const float *logits, uint32_t n_vocab, double highest)
+{
+    double sum = 0;
+    for (uint32_t i = 0; i < n_vocab; i++)
+        if (!isnan(logits[i])) sum += exp((double)logits[i] - highest);
+    return highest + log(sum);
+}
+
+static bool print_best(struct cli_model *m, const struct cli_values *v, const struct text_ids *ids,
+                       struct base_error *err)
+{
+    const uint32_t n_vocab = model_facts(m->model)->n_vocab;
+    struct base_buffer out = BASE_BUFFER_INIT, text = BASE_BUFFER_INIT;
+    int32_t *best = calloc((size_t)v->top, sizeof *best);
+    bool ok = best != NULL || base_fail(err, BASE_NO_MEMORY, "not enough memory");
+    ok = ok && model_eval(m->session, ids->id, ids->count, MODEL_LOGITS_LAST, NULL, NULL, err);
+    if (!ok) goto done;
+
+    const float *logits = model_last_logits(m->session);
+    uint32_t count = best_ids(logits, n_vocab, (uint32_t)v->top, best);
+    if (count == 0) {
+        ok = base_fail(err, BASE_FAILED, "every logit is NaN");
+        goto done;
+    }
+    double total = log_sum_exp(logits, n_vocab, (double)logits[best[0]]);
+    base_buffer_add_text(&out, "{\"model\":");
+    base_buffer_add_json(&out, m->name.data, m->name.size);
+    base_buffer_add_format(&out, ",\"ids\":%zu,\"vocabulary\":%u,\"top\":[", ids->count, n_vocab);
+    for (uint32_t i = 0; i < count; i++) {
+        base_buffer_clear(&text);
+        base_buffer_add_format(&out, "%s\n{\"id\":%d,\"text\":", i ? "," : "", best[i]);
+        if (m->tokenizer) {
+            text_token_bytes(m->tokenizer, best[i], true, &text);
+            base_buffer_add_json(&out, text.size ? text.data : "", text.size);
+        } else {
+            base_buffer_add_text(&out, "null");
+        }
+        base_buffer_add_format(&out, ",\"logit\":%.9g,\"logprob\":%.6f}", (double)logits[best[i]],
+                               (double)logits[best[i]] - total);
+    }
+    base_buffer_add_text(&out, "\n]}\n");
+    ok = cli_write_buffer(&out, err);
+
+done:
+    free(best);
+    base_buffer_free(&out);
+    base_buffer_free(&text);
+    return ok;
+}
+
+static bool read_ids(const struct cli_model *m, const struct cli_values *v,
+                     const struct base_buffer *text, struct text_ids *ids, struct base_error *err)
+{
+    bool ok = v->ids ? cli_ids_parse(text->data ? text->data : "", text->size,
+                                     model_facts(m->model)->n_vocab, ids, err)
+                     : cli_input_encode(v, m->tokenizer, text, ids, err);
+    if (ok && ids->count == 0)
+        ok = base_fail(err, BASE_USAGE, "no tokens: give --ids \"1 2 3\" or -p TEXT");
+    return ok;
+}
+
+static bool open_session(struct cli_model *m, const struct cli_values *v, uint64_t n_ids,
+                         struct base_error *err)
+{
+    uint32_t n_ctx = (uint32_t)v->ctx_size;
+    if (n_ctx == 0) n_ctx = cli_model_pick_ctx(m, n_ids);
+    if (n_ids > n_ctx)
+        return base_fail(err, BASE_TOO_LONG, "%llu tokens do not fit the context of %u",
+                         (unsigned long long)n_ids, n_ctx);
+    return cli_model_open_session(m, v, 1, n_ctx, err);
+}
+
+bool cli_cmd_logits(const struct cli_values *values, struct base_error *err)
+{
+    struct cli_model m = {0};
+    struct base_buffer text = BASE_BUFFER_INIT;
+    struct text_ids ids = TEXT_IDS_INIT;
+    bool ok = true;
+    if (values->ids)
+        base_buffer_add_text(&text, values->ids);
+    else
+        ok = cli_input_read(values, &text, err);
+    ok = ok && cli_model_open_file(&m, values, err);
+    /* From ids a model without a vocabulary serves too. */
+    const bool needs_text = !values->ids || (!values->output && ok && cli_model_has_vocabulary(&m));
+    ok = ok && (!needs_text || cli_model_open_tokenizer(&m, err)) &&
+         cli_model_open_weights(&m, values, err) && read_ids(&m, values, &text, &ids, err) &&
+         open_session(&m, values, ids.count, err);
+    if (ok && values->verbose) cli_model_note(&m);
+    if (ok)
+        ok = values->output ? write_all(&m, values, &ids, err) : print_best(&m, values, &ids, err);
+    text_ids_free(&ids);
+    base_buffer_free(&text);
+    cli_model_close(&m);
+    return ok;
+}

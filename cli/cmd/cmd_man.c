@@ -1,0 +1,208 @@
+/* cli/cmd/cmd_man.c: `infer man`: the manual page, man(7) source made from the tables of commands
+ * and options. `make install` puts what it prints into share/man. */
+#include "cli/commands.h"
+#include "cli/system.h"
+#include <ctype.h>
+#include <string.h>
+
+/* Text in running roff: what roff would read as its own is escaped, line beginnings included. */
+static void add_roff(struct base_buffer *out, const char *text)
+{
+    for (const char *c = text; *c; c++) {
+        if ((*c == '.' || *c == '\'') && (c == text || c[-1] == '\n'))
+            base_buffer_add_text(out, "\\&");
+        if (*c == '\\')
+            base_buffer_add_text(out, "\\e");
+        else if (*c == '-')
+            base_buffer_add_text(out, "\\-");
+        else if (*c == '\'')
+            base_buffer_add_text(out, "\\(aq");
+        else if (*c == '`')
+            base_buffer_add_text(out, "\\(ga");
+        else if (*c == '"')
+            base_buffer_add_text(out, "\\(dq");
+        else if (*c == '^')
+            base_buffer_add_text(out, "\\(ha");
+        else if (*c == '~')
+            base_buffer_add_text(out, "\\(ti");
+        else
+            base_buffer_add(out, c, 1);
+    }
+}
+
+/* Lines that begin with spaces stand as they are, the others are one paragraph. */
+static void add_paragraph(struct base_buffer *out, const char *text)
+{
+    bool literal = false;
+    while (*text) {
+        const size_t size = strcspn(text, "\n");
+        if ((*text == ' ') != literal) {
+            literal = !literal;
+            base_buffer_add_text(out, literal ? ".nf\n" : ".fi\n");
+        }
+        struct base_buffer line = BASE_BUFFER_INIT;
+        base_buffer_add(&line, text, size);
+        add_roff(out, line.size ? line.data : "");
+        base_buffer_add_text(out, "\n");
+        out->failed |= line.failed;
+        base_buffer_free(&line);
+        text += size + (text[size] == '\n');
+    }
+    if (literal) base_buffer_add_text(out, ".fi\n");
+}
+
+static void add_commands(struct base_buffer *out)
+{
+    base_buffer_add_text(out, ".SH COMMANDS\n");
+    for (int i = 0; i < CLI_COMMAND_COUNT; i++) {
+        const struct cli_command *c = &cli_command_table[i];
+        base_buffer_add_text(out, ".TP\n.B ");
+        add_roff(out, c->usage);
+        base_buffer_add_text(out, "\n");
+        add_paragraph(out, c->about);
+    }
+}
+
+static void add_spelling(struct base_buffer *out, const char *name, const char *value)
+{
+    base_buffer_add_text(out, "\\fB");
+    add_roff(out, name);
+    base_buffer_add_text(out, "\\fR");
+    if (!value) return;
+    base_buffer_add_text(out, " \\fI");
+    add_roff(out, value);
+    base_buffer_add_text(out, "\\fR");
+}
+
+static void add_option(struct base_buffer *out, const struct cli_option *o)
+{
+    struct base_buffer name = BASE_BUFFER_INIT;
+    char variable[CLI_VARIABLE_SIZE];
+    base_buffer_add_text(out, ".TP\n");
+    for (int i = 0; i < CLI_ALIAS_MAX && o->alias[i]; i++) {
+        add_spelling(out, o->alias[i], NULL);
+        base_buffer_add_text(out, ", ");
+    }
+    base_buffer_add_format(&name, "--%s", o->name);
+    add_spelling(out, name.data ? name.data : "", o->value);
+    out->failed |= name.failed;
+    base_buffer_free(&name);
+    base_buffer_add_text(out, "\n");
+    add_roff(out, o->help);
+    if (o->choices) {
+        base_buffer_add_text(out, "; one of ");
+        for (const char *c = o->choices; *c; c++)
+            base_buffer_add(out, *c == '|' ? ", " : c, *c == '|' ? 2 : 1);
+    }
+    if (o->standard) {
+        base_buffer_add_text(out, " (default ");
+        add_roff(out, o->standard);
+        base_buffer_add_text(out, ")");
+    }
+    base_buffer_add_text(out, ".\nCommands:");
+    const char *before = " ";
+    for (int c = 0; c < CLI_COMMAND_COUNT; c++) {
+        if (!cli_option_belongs(o, (enum cli_command_id)c)) continue;
+        base_buffer_add_format(out, "%s%s", before, cli_command_table[c].name);
+        before = ", ";
+    }
+    cli_option_variable(o, variable);
+    base_buffer_add_format(out, ".\nVariable: %s.\n", variable);
+}
+
+static void add_options(struct base_buffer *out)
+{
+    base_buffer_add_text(out, ".SH OPTIONS\n"
+                              "A value follows its option as the next word, or after an equals "
+                              "sign when the option has two dashes.\n"
+                              ".B \\-\\-\nends the options.\n");
+    for (int group = 0; group < CLI_GROUP_COUNT; group++) {
+        base_buffer_add_format(out, ".SS %s\n", cli_group_title[group]);
+        for (size_t i = 0; i < cli_option_count; i++) {
+            const struct cli_option *o = &cli_option_table[i];
+            if ((int)o->group == group && o->at != offsetof(struct cli_values, help))
+                add_option(out, o);
+        }
+    }
+}
+
+static const char head[] =
+    ".SH NAME\ninfer \\- run language models in GGUF files on the processor\n"
+    ".SH SYNOPSIS\n.B infer\n[\\fICOMMAND\\fR] [\\fIoptions\\fR]\n.br\n"
+    ".B infer\n.B \\-p\n.I TEXT\n[\\fIoptions\\fR]\n"
+    ".SH DESCRIPTION\n"
+    "Runs language models in GGUF files on the processor of this machine.\n"
+    "Standard output carries the result and nothing else; standard error carries one line when\n"
+    "something failed.\nThe same command gives the same bytes each time.\n"
+    "Without a command, infer is\n.BR \"infer run\" .\n";
+
+static const char tail[] =
+    ".SH ENVIRONMENT\n"
+    "Every option has a variable, named with it above. It gives the value when the command line\n"
+    "does not, and yields to whatever contradicts it there. An empty variable is an absent one;\n"
+    "a wrong value is a usage error that names the variable. Flags are\n"
+    ".BR on \" or \" off .\n"
+    ".TP\n.B INFER_MODEL\nThe model that is used without\n.BR \\-m .\n"
+    ".TP\n.B XDG_DATA_HOME\nWhere the default model is (otherwise ~/.local/share).\n"
+    ".SH FILES\n"
+    ".TP\n.I $XDG_DATA_HOME/infer/models/\nThe default model, and the folder of\n"
+    ".BR \"infer models\" .\n"
+    ".SH EXAMPLES\n.nf\n"
+    "infer \\-p \"The capital of France is\" \\-n 20\n"
+    "git diff | infer \\-m model.gguf \\-p \"Summary of this change: \" \\-\\-temp 0\n"
+    "infer bench \\-m model.gguf \\-\\-format json\n"
+    ".fi\n"
+    ".SH SEE ALSO\nThe contract with scripts is docs/scripting.md.\n";
+
+/* Ends lines before column 80 where a space allows it and the next line would be text. */
+static void wrap(const struct base_buffer *page, struct base_buffer *out)
+{
+    size_t column = 0, line = 0; /* line: where the present one begins */
+    for (size_t i = 0; i < page->size; i++) {
+        const char *c = &page->data[i];
+        const size_t word = strcspn(c + 1, " \n");
+        const bool request = page->data[line] == '.';
+        column++;
+        if (*c == '\n') {
+            column = 0;
+            line = i + 1;
+        } else if (*c == ' ' && !request && column + word > 79 && c[1] != '.' && c[1] != '\'') {
+            column = 0;
+            base_buffer_add_text(out, "\n");
+            continue;
+        }
+        base_buffer_add(out, c, 1);
+    }
+}
+
+static void add_page(struct base_buffer *out)
+{
+    base_buffer_add_text(out, ".\\\" Made by `infer man` from the table of options.\n"
+                              ".TH INFER 1 \"" CLI_VERSION_DATE "\" \"infer " CLI_VERSION_TEXT
+                              "\" \"User Commands\"\n");
+    base_buffer_add_text(out, head);
+    add_commands(out);
+    add_options(out);
+    base_buffer_add_text(out, ".SH EXIT STATUS\n");
+    for (size_t i = 0; i < cli_status_count; i++) {
+        const char *text = cli_status_table[i].meaning;
+        base_buffer_add_format(out, ".TP\n.B %d\n%c", cli_status_table[i].status,
+                               toupper((unsigned char)*text));
+        add_roff(out, text + 1);
+        base_buffer_add_text(out, ".\n");
+    }
+    base_buffer_add_text(out, tail);
+}
+
+bool cli_cmd_man(const struct cli_values *values, struct base_error *err)
+{
+    (void)values;
+    struct base_buffer page = BASE_BUFFER_INIT, out = BASE_BUFFER_INIT;
+    add_page(&page);
+    wrap(&page, &out);
+    out.failed |= page.failed;
+    const bool ok = cli_write_buffer(&out, err);
+    base_buffer_free(&page);
+    base_buffer_free(&out);
+    return ok;
+}

@@ -1,0 +1,233 @@
+/* cli/cmd/cmd_models.c: `infer models`: the model files of a folder, from their headers alone.
+ *
+ * Damaged files are listed with what is wrong with them; of a split model only the first file is
+ * listed. Texts from files are shown without control characters: a terminal must not act on them.
+ */
+#include "cli/cmd/quantize_plan.h"
+#include "cli/commands.h"
+#include "cli/load.h"
+#include "cli/system.h"
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+struct row {
+    struct base_buffer path;
+    struct base_buffer name, arch;
+    const char *type; /* as the file says, else of most bytes; NULL: no tensors */
+    uint64_t bytes, n_params;
+    uint32_t n_ctx;
+    bool is_chosen;
+    struct base_error error; /* of opening it */
+};
+
+struct rows {
+    struct row *item;
+    size_t count, room;
+};
+
+static void rows_free(struct rows *r)
+{
+    for (size_t i = 0; i < r->count; i++) {
+        base_buffer_free(&r->item[i].path);
+        base_buffer_free(&r->item[i].name);
+        base_buffer_free(&r->item[i].arch);
+    }
+    free(r->item);
+}
+
+/* ---- One file ---- */
+
+static const char *main_type(const struct gguf_file *file)
+{
+    uint64_t bytes[QUANT_ID_COUNT] = {0}, most = 0;
+    const char *name = NULL;
+    for (uint64_t i = 0; i < gguf_tensor_count(file); i++) {
+        const struct gguf_tensor *t = gguf_tensor_at(file, i);
+        bytes[t->type->id] += t->size;
+        if (bytes[t->type->id] <= most) continue;
+        most = bytes[t->type->id];
+        name = t->type->name;
+    }
+    return name;
+}
+
+static void read_text(const struct gguf_file *file, const char *key, struct base_buffer *out)
+{
+    struct gguf_str text = {NULL, 0};
+    struct base_error ignored = BASE_ERROR_INIT; /* a text of a wrong kind is no text */
+    if (gguf_get_str(file, key, &text, &ignored) && text.size > 0)
+        base_buffer_add(out, text.data, text.size);
+}
+
+static void read_header(struct row *row)
+{
+    struct gguf_file *file = gguf_open(row->path.data, &row->error);
+    if (!file) return;
+    struct base_buffer key = BASE_BUFFER_INIT;
+    struct base_error ignored = BASE_ERROR_INIT;
+    read_text(file, "general.name", &row->name);
+    read_text(file, "general.architecture", &row->arch);
+    row->bytes = gguf_size(file);
+    row->type = cli_quantize_name(file);
+    if (!row->type) row->type = main_type(file);
+    for (uint64_t i = 0; i < gguf_tensor_count(file); i++) {
+        const struct gguf_tensor *t = gguf_tensor_at(file, i);
+        row->n_params += t->ne[0] * t->ne[1] * t->ne[2] * t->ne[3];
+    }
+    base_buffer_add_format(&key, "%s.context_length", row->arch.size ? row->arch.data : "");
+    if (!key.failed) gguf_get_u32(file, key.data, &row->n_ctx, &ignored);
+    base_buffer_free(&key);
+    gguf_close(file);
+}
+
+/* ---- Folders ---- */
+
+/* NAME.gguf, but not -00002-of-00003.gguf and its like. */
+static bool is_listed(const char *name)
+{
+    const size_t n = strlen(name);
+    if (n <= 5 || strcasecmp(name + n - 5, ".gguf") != 0) return false;
+    const char *part = n > 20 ? name + n - 20 : NULL;
+    return !part || part[0] != '-' || strncmp(part + 6, "-of-", 4) != 0 ||
+           strncmp(part, "-00001", 6) == 0;
+}
+
+static bool add_file(struct rows *rows, const char *folder, const char *name, const char *chosen,
+                     struct base_error *err)
+{
+    if (rows->count == rows->room) {
+        const size_t room = rows->room ? 2 * rows->room : 16;
+        struct row *more = reallocarray(rows->item, room, sizeof *more);
+        if (!more) return base_fail(err, BASE_NO_MEMORY, "not enough memory for a list");
+        rows->item = more;
+        rows->room = room;
+    }
+    struct row *row = &rows->item[rows->count++];
+    *row = (struct row){.error = BASE_ERROR_INIT};
+    base_buffer_add_format(&row->path, "%s/%s", folder, name);
+    if (row->path.failed) return base_fail(err, BASE_NO_MEMORY, "not enough memory for a path");
+    row->is_chosen = strcmp(row->path.data, chosen) == 0;
+    read_header(row);
+    return true;
+}
+
+/* A folder that is not there holds nothing if it is the default one, and is an error if named. */
+static bool add_folder(struct rows *rows, const char *folder, const char *chosen, bool named,
+                       struct base_error *err)
+{
+    struct dirent **entry;
+    const int n = scandir(folder, &entry, NULL, alphasort);
+    bool ok = n >= 0 || !named;
+    if (!ok) {
+        base_fail(err, BASE_USAGE, "cannot list: %s", strerror(errno));
+        base_error_set_file(err, folder);
+    }
+    for (int i = 0; i < n; i++) {
+        ok = ok && (!is_listed(entry[i]->d_name) ||
+                    add_file(rows, folder, entry[i]->d_name, chosen, err));
+        free(entry[i]);
+    }
+    if (n >= 0) free(entry);
+    return ok;
+}
+
+/* ---- What is printed ---- */
+
+static void add_text(struct base_buffer *out, const struct base_buffer *text)
+{
+    for (size_t i = 0; i < text->size; i++)
+        base_buffer_add(
+            out, (unsigned char)text->data[i] < ' ' || text->data[i] == 0x7f ? "?" : &text->data[i],
+            1);
+}
+
+static void print_text(const struct rows *rows, struct base_buffer *out)
+{
+    for (size_t i = 0; i < rows->count; i++) {
+        const struct row *r = &rows->item[i];
+        struct base_buffer what = BASE_BUFFER_INIT;
+        base_buffer_add_text(out, r->is_chosen ? "* " : "  ");
+        if (r->error.code) {
+            char why[600];
+            base_buffer_add_format(out, "unusable: %s  ",
+                                   base_error_format_here(&r->error, why, sizeof why));
+        } else {
+            add_text(&what, &r->arch);
+            base_buffer_add_format(out, "%-10s %-8s %8.1f MB %7.0f M weights  context %-7u ",
+                                   what.size ? what.data : "?", r->type ? r->type : "none",
+                                   (double)r->bytes / 1e6, (double)r->n_params / 1e6, r->n_ctx);
+        }
+        add_text(out, &r->path);
+        base_buffer_add_text(out, "\n");
+        base_buffer_free(&what);
+    }
+}
+
+static void add_member(struct base_buffer *out, const char *name, const char *text, size_t size)
+{
+    base_buffer_add_text(out, ",");
+    base_buffer_add_member(out, name, text, size);
+}
+
+static void print_json(const struct rows *rows, struct base_buffer *out)
+{
+    base_buffer_add_text(out, "[");
+    for (size_t i = 0; i < rows->count; i++) {
+        const struct row *r = &rows->item[i];
+        char why[600];
+        const char *error =
+            r->error.code ? base_error_format_here(&r->error, why, sizeof why) : NULL;
+        base_buffer_add_format(out, "%s{\"default\":%s", i ? ",\n" : "",
+                               r->is_chosen ? "true" : "false");
+        add_member(out, "path", r->path.data, r->path.size);
+        add_member(out, "error", error, error ? strlen(error) : 0);
+        if (!error) {
+            add_member(out, "name", r->name.data, r->name.size);
+            add_member(out, "architecture", r->arch.data, r->arch.size);
+            add_member(out, "type", r->type, r->type ? strlen(r->type) : 0);
+            base_buffer_add_format(out, ",\"bytes\":%llu,\"parameters\":%llu,\"context\":%u",
+                                   (unsigned long long)r->bytes, (unsigned long long)r->n_params,
+                                   r->n_ctx);
+        }
+        base_buffer_add_text(out, "}");
+    }
+    base_buffer_add_text(out, "]\n");
+}
+
+/* ---- The command ---- */
+
+bool cli_cmd_models(const struct cli_values *values, struct base_error *err)
+{
+    struct rows rows = {0};
+    struct base_buffer chosen = BASE_BUFFER_INIT, folder = BASE_BUFFER_INIT, out = {0};
+    struct base_error ignored = BASE_ERROR_INIT; /* no default model: nothing is marked */
+    bool ok = true;
+    cli_model_path(values, &chosen, &ignored);
+    const bool has_folder = cli_model_folder(&folder);
+    if (chosen.failed || folder.failed) {
+        ok = base_fail(err, BASE_NO_MEMORY, "not enough memory for a path");
+        goto done;
+    }
+    if (values->n_arguments == 0 && has_folder)
+        ok = add_folder(&rows, folder.data, chosen.data, false, err);
+    for (size_t i = 0; ok && i < values->n_arguments; i++)
+        ok = add_folder(&rows, values->argument[i], chosen.data, true, err);
+    if (!ok) goto done;
+    if (values->json)
+        print_json(&rows, &out);
+    else
+        print_text(&rows, &out);
+    ok = cli_write_buffer(&out, err);
+    if (ok && rows.count == 0 && !values->json && values->n_arguments == 0)
+        cli_note("%s%s", has_folder ? folder.data : "no folder to look in: name one, or set HOME",
+                 has_folder ? ": no model files; `make run` fetches one" : "");
+done:
+    base_buffer_free(&chosen);
+    base_buffer_free(&folder);
+    base_buffer_free(&out);
+    rows_free(&rows);
+    return ok;
+}

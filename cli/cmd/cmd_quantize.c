@@ -1,0 +1,175 @@
+/* cli/cmd/cmd_quantize.c: `infer quantize`: converts a model's matrices to another type.
+ *
+ * Which type a tensor becomes is quantize_plan.c's business. Rows are decoded and encoded by all
+ * threads, a slab at a time, so memory does not grow with the model. */
+#include "cli/cmd/quantize_plan.h"
+#include "cli/commands.h"
+#include "cli/system.h"
+#include "engine/engine.h"
+#include "gguf/gguf.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { SLAB_BYTES = 16 << 20 };
+
+struct quantize {
+    const struct cli_values *values;
+    struct gguf_file *in;
+    struct gguf_writer *writer;
+    struct engine *engine;
+    struct cli_quantize_plan plan;
+    float *row; /* [threads][longest row] */
+    uint64_t longest;
+    char *slab; /* [SLAB_BYTES, or one row] */
+    uint64_t slab_bytes;
+};
+
+struct rows_job {
+    const struct quantize *q;
+    const struct quant_type *from, *to;
+    const char *in;
+    uint64_t in_row, out_row; /* bytes */
+    uint64_t len;             /* elements of a row */
+    int64_t rows;
+};
+
+static void convert_rows(const struct engine_worker *w, void *user)
+{
+    const struct rows_job *j = user;
+    float *row = j->q->row + (uint64_t)w->ith * j->q->longest;
+    for (int64_t r; (r = engine_pool_claim(w, 1)) < j->rows;) {
+        const struct quant_kernel *kernel = &j->q->engine->quant.type[j->from->id];
+        kernel->decode((int64_t)j->len, j->in + (uint64_t)r * j->in_row, row);
+        j->to->encode((int64_t)j->len, row, j->q->slab + (uint64_t)r * j->out_row);
+    }
+}
+
+static bool convert(struct quantize *q, const struct gguf_tensor *t, const struct quant_type *to,
+                    struct base_error *err)
+{
+    struct rows_job job = {.q = q, .from = t->type, .to = to, .in = t->data, .len = t->ne[0]};
+    uint64_t rows = t->ne[1] * t->ne[2] * t->ne[3]; /* the reader has checked the product */
+    if (!quant_row_bytes(t->type, t->ne[0], &job.in_row) ||
+        !quant_row_bytes(to, t->ne[0], &job.out_row))
+        return base_fail(err, BASE_MODEL, "%.*s: its rows cannot be converted", (int)t->name.size,
+                         t->name.data);
+    const uint64_t most = q->slab_bytes / job.out_row;
+    while (rows > 0) {
+        if (*cli_interrupt_flag()) return base_fail(err, BASE_INTERRUPTED, "interrupted");
+        job.rows = (int64_t)(rows < most ? rows : most);
+        engine_pool_run(q->engine->pool, convert_rows, &job);
+        if (!gguf_writer_data(q->writer, q->slab, (uint64_t)job.rows * job.out_row, err))
+            return false;
+        job.in += (uint64_t)job.rows * job.in_row;
+        rows -= (uint64_t)job.rows;
+    }
+    return true;
+}
+
+/* ---- Before the data ---- */
+
+static bool is_same_file(const char *a, const char *b)
+{
+    struct stat sa, sb;
+    return stat(a, &sa) == 0 && stat(b, &sb) == 0 && sa.st_dev == sb.st_dev &&
+           sa.st_ino == sb.st_ino;
+}
+
+static void copy_metadata(struct quantize *q)
+{
+    for (uint64_t i = 0; i < gguf_kv_count(q->in); i++) {
+        const struct gguf_kv *kv = gguf_kv_at(q->in, i);
+        /* The parts of a split model become one file. */
+        if (kv->key.size > 6 && memcmp(kv->key.data, "split.", 6) == 0) continue;
+        gguf_writer_copy_kv(q->writer, kv);
+    }
+    gguf_writer_u32(q->writer, "general.file_type", q->plan.file_type);
+    gguf_writer_u32(q->writer, "general.quantization_version", 2);
+}
+
+static bool announce(struct quantize *q, struct base_error *err)
+{
+    q->slab_bytes = SLAB_BYTES;
+    for (uint64_t i = 0; i < gguf_tensor_count(q->in); i++) {
+        const struct gguf_tensor *t = gguf_tensor_at(q->in, i);
+        bool fell_back;
+        const struct quant_type *to = cli_quantize_plan_type(&q->plan, t, &fell_back);
+        uint64_t bytes;
+        if (fell_back && q->values->verbose)
+            cli_note("%.*s: rows of %llu, so %s", (int)t->name.size, t->name.data,
+                     (unsigned long long)t->ne[0], to->name);
+        gguf_writer_tensor(q->writer, t->name, to, t->n_dims, t->ne);
+        if (t->ne[0] > q->longest) q->longest = t->ne[0];
+        if (quant_row_bytes(to, t->ne[0], &bytes) && bytes > q->slab_bytes) q->slab_bytes = bytes;
+    }
+    q->slab = malloc(q->slab_bytes);
+    q->row = calloc(q->longest, sizeof *q->row * (size_t)engine_pool_threads(q->engine->pool));
+    if (q->slab && q->row) return true;
+    return base_fail(err, BASE_NO_MEMORY, "not enough memory to convert rows of %llu",
+                     (unsigned long long)q->longest);
+}
+
+static bool open_all(struct quantize *q, struct base_error *err)
+{
+    const struct cli_values *v = q->values;
+    const char *in = v->argument[0], *out = v->argument[1];
+    struct engine_options o = engine_options_default();
+    o.n_threads = (int)v->threads;
+    q->in = gguf_open(in, err);
+    if (!q->in) {
+        base_error_set_file(err, in);
+        return false;
+    }
+    if (is_same_file(in, out)) {
+        base_fail(err, BASE_USAGE, "is the input too: choose another name for the output");
+        base_error_set_file(err, out);
+        return false;
+    }
+    if (!cli_quantize_plan_make(&q->plan, q->in, v->argument[2], v->output_type, v->embedding_type,
+                                err))
+        return false;
+    q->engine = engine_new(&o, err);
+    q->writer = q->engine ? gguf_writer_new(err) : NULL;
+    if (!q->writer) return false;
+    copy_metadata(q);
+    return announce(q, err) && gguf_writer_begin(q->writer, out, err);
+}
+
+/* ---- The data ---- */
+
+static bool write_tensors(struct quantize *q, struct base_error *err)
+{
+    const uint64_t count = gguf_tensor_count(q->in);
+    const bool watched = isatty(STDERR_FILENO);
+    bool ok = true;
+    for (uint64_t i = 0; ok && i < count; i++) {
+        const struct gguf_tensor *t = gguf_tensor_at(q->in, i);
+        bool fell_back;
+        const struct quant_type *to = cli_quantize_plan_type(&q->plan, t, &fell_back);
+        if (watched)
+            dprintf(STDERR_FILENO, "\r%llu of %llu tensors", (unsigned long long)i + 1,
+                    (unsigned long long)count);
+        ok = to == t->type ? gguf_writer_data(q->writer, t->data, t->size, err)
+                           : convert(q, t, to, err);
+    }
+    if (watched) dprintf(STDERR_FILENO, "\n");
+    return ok && gguf_writer_end(q->writer, err);
+}
+
+bool cli_cmd_quantize(const struct cli_values *values, struct base_error *err)
+{
+    struct quantize q = {.values = values};
+    bool ok = open_all(&q, err) && write_tensors(&q, err);
+    if (ok && values->verbose)
+        cli_note("%s: %llu tensors written", values->argument[1],
+                 (unsigned long long)gguf_tensor_count(q.in));
+    free(q.row);
+    free(q.slab);
+    gguf_writer_free(q.writer);
+    engine_free(q.engine);
+    gguf_close(q.in);
+    return ok;
+}

@@ -1,0 +1,168 @@
+/* cli/cmd/cmd_run.c: `infer run`: one completion of exactly the given text. */
+#include "cli/chat/chat_once.h"
+#include "cli/commands.h"
+#include "cli/generate.h"
+#include "cli/input.h"
+#include "cli/out/memory_plan.h"
+#include "cli/out/result.h"
+#include "cli/system.h"
+
+enum { CTX_SPARE = 1024 };
+
+struct completion {
+    const struct cli_values *values;
+    struct cli_values generating; /* the same, as the generator is to see them */
+    struct cli_model model;
+    struct text_ids prompt;
+    struct cli_generator generator;
+    struct cli_outcome outcome;
+    struct cli_chat_once chat; /* with --chat */
+    struct cli_result result;  /* with --json or --jsonl */
+    double start, loaded;      /* cli_seconds() when each was over */
+};
+
+/* ---- Before the loop ---- */
+
+static bool encode_prompt(struct completion *c, const struct base_buffer *text,
+                          struct base_error *err)
+{
+    if (c->values->plan && text->size == 0) return true; /* a plan needs no text */
+    if (c->values->chat) {
+        if (!cli_chat_once_encode(&c->chat, &c->model, text, err)) return false;
+        c->prompt = c->chat.prompt.ids;
+        c->chat.prompt.ids = TEXT_IDS_INIT;
+    } else if (!cli_input_encode(c->values, c->model.tokenizer, text, &c->prompt, err)) {
+        return false;
+    }
+    if (c->prompt.count > 0) return true;
+    return base_fail(err, BASE_USAGE,
+                     "the text is empty and this model has no beginning-of-text token to start "
+                     "from: give -p TEXT");
+}
+
+static bool open_session(struct completion *c, struct base_error *err)
+{
+    const uint64_t n_prompt = c->prompt.count;
+    const uint64_t more = c->values->n_predict < 0 ? CTX_SPARE : (uint64_t)c->values->n_predict;
+    uint32_t n_ctx = (uint32_t)c->values->ctx_size;
+    if (n_ctx == 0) n_ctx = cli_model_pick_ctx(&c->model, n_prompt + more);
+    if (n_prompt > n_ctx)
+        return base_fail(err, BASE_TOO_LONG, "the text has %llu tokens and the context holds %u%s",
+                         (unsigned long long)n_prompt, n_ctx,
+                         c->values->ctx_size ? ": shorten it or raise --ctx-size"
+                                             : ", all that the model was trained with: shorten it");
+    return cli_model_open_session(&c->model, c->values, 1, n_ctx, err);
+}
+
+/* All that needs the vocabulary only. */
+static bool open_prompt(struct completion *c, const struct base_buffer *text,
+                        struct base_error *err)
+{
+    return cli_generator_prepare(&c->generator, &c->generating, err) &&
+           cli_model_open_file(&c->model, c->values, err) &&
+           cli_model_open_tokenizer(&c->model, err) && encode_prompt(c, text, err);
+}
+
+static bool open_rest(struct completion *c, struct base_error *err)
+{
+    return cli_model_open_weights(&c->model, c->values, err) && open_session(c, err) &&
+           cli_generator_open(&c->generator, &c->model, err) &&
+           (!c->values->chat ||
+            cli_chat_once_begin(&c->chat, &c->model, cli_result_wanted(c->values), err));
+}
+
+/* ---- Results ---- */
+
+static bool take_piece(void *user, const struct cli_piece *piece, struct base_error *err)
+{
+    struct completion *c = user;
+    if (c->values->chat && !cli_chat_reply_take(&c->chat.reply, piece, err)) return false;
+    if (cli_result_wanted(c->values)) return cli_result_piece(&c->result, piece, err);
+    return c->values->chat || piece->size == 0 || cli_write(piece->text, piece->size, err);
+}
+
+static bool start_result(struct completion *c, struct base_error *err)
+{
+    c->result = (struct cli_result){.values = c->values,
+                                    .model = &c->model,
+                                    .prompt = &c->prompt,
+                                    .seed = c->generator.seed,
+                                    .load_seconds = c->loaded - c->start};
+    return !cli_result_wanted(c->values) || cli_result_start(&c->result, err);
+}
+
+static double rate(uint64_t n, double seconds)
+{
+    return seconds > 0 ? (double)n / seconds : 0;
+}
+
+static bool finish(struct completion *c, struct base_error *err)
+{
+    if (c->values->chat && !cli_chat_reply_end(&c->chat.reply, err)) return false;
+    if (!cli_result_wanted(c->values)) return !cli_stdout_is_terminal() || cli_write("\n", 1, err);
+    if (c->values->chat && !cli_chat_once_add_json(&c->chat, &c->result.message, err)) return false;
+    return cli_result_end(&c->result, &c->outcome, err);
+}
+
+static void note_timings(const struct completion *c)
+{
+    const struct cli_outcome *o = &c->outcome;
+    cli_note("loaded in %.1f ms", (c->loaded - c->start) * 1e3);
+    char part[32] = "";
+    if (o->n_read < o->n_prompt)
+        snprintf(part, sizeof part, "%llu of ", (unsigned long long)o->n_read);
+    cli_note("prompt: %s%llu tokens, %.1f ms, %.1f tokens/s", part, (unsigned long long)o->n_prompt,
+             o->read_seconds * 1e3, rate(o->n_read, o->read_seconds));
+    cli_note("generated: %llu tokens, %.1f ms (%.1f ms to choose them), %.1f tokens/s; seed %llu; "
+             "ended by %s",
+             (unsigned long long)o->n_generated, o->generate_seconds * 1e3, o->choose_seconds * 1e3,
+             rate(o->n_generated, o->generate_seconds), (unsigned long long)c->generator.seed,
+             cli_ending_name[o->ending]);
+}
+
+static bool generate(struct completion *c, const struct base_buffer *text, struct base_error *err)
+{
+    const bool continues = text->size > 0 && !c->values->chat;
+    if (!open_rest(c, err)) return false;
+    c->loaded = cli_seconds();
+    if (c->values->plan) return cli_plan_show(&c->model, c->values, c->prompt.count, err);
+    if (c->values->verbose) cli_model_note(&c->model);
+    if (c->values->echo && !cli_write(text->data, text->size, err)) return false;
+    if (!start_result(c, err) ||
+        !cli_generator_run(&c->generator, c->prompt.id, c->prompt.count, continues, take_piece, c,
+                           &c->outcome, err) ||
+        !finish(c, err))
+        return false;
+    if (c->values->verbose) note_timings(c);
+    if (c->outcome.ending == CLI_END_INTERRUPTED)
+        return base_fail(err, BASE_INTERRUPTED, "interrupted");
+    return cli_outcome_check(&c->outcome, err);
+}
+
+static bool complete(struct completion *c, const struct base_buffer *text, struct base_error *err)
+{
+    c->start = cli_seconds();
+    if (!open_prompt(c, text, err)) return false;
+    if (!c->values->show_prompt) return generate(c, text, err);
+    return cli_prompt_show(c->values, c->model.tokenizer,
+                           c->values->chat ? &c->chat.prompt.text : text, &c->prompt, err);
+}
+
+bool cli_cmd_run(const struct cli_values *values, struct base_error *err)
+{
+    struct completion c = {.values = values, .generating = *values};
+    struct base_buffer text = BASE_BUFFER_INIT;
+    c.generating.special |= values->chat;
+    bool ok = !values->chat || cli_chat_once_read(&c.chat, values, err);
+    const bool needs_text = !values->plan || values->prompt || values->file;
+    if (ok && needs_text && (!values->chat || cli_chat_once_asks(values)))
+        ok = cli_input_read(values, &text, err);
+    ok = ok && complete(&c, &text, err);
+    base_buffer_free(&text);
+    cli_result_free(&c.result);
+    cli_chat_once_close(&c.chat);
+    cli_generator_close(&c.generator);
+    text_ids_free(&c.prompt);
+    cli_model_close(&c.model);
+    return ok;
+}

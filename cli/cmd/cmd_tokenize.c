@@ -1,0 +1,109 @@
+/* cli/cmd/cmd_tokenize.c: `infer tokenize`: ids of a text, or the text of ids. Needs the vocabulary
+ * of the file only, so vocabulary files without weights serve too. */
+#include "cli/commands.h"
+#include "cli/input.h"
+#include "cli/load.h"
+#include "cli/system.h"
+#include <string.h>
+
+struct job {
+    const struct cli_values *values;
+    const struct text_tokenizer *tokenizer;
+    struct base_buffer out;
+};
+
+static void add_json_ids(struct job *j, const struct text_ids *ids)
+{
+    base_buffer_add_text(&j->out, "\"ids\":[");
+    for (size_t i = 0; i < ids->count; i++)
+        base_buffer_add_format(&j->out, "%s%d", i ? "," : "", ids->id[i]);
+    base_buffer_add_text(&j->out, "]");
+}
+
+static bool encode(struct job *j, const char *bytes, size_t size, struct base_error *err)
+{
+    const struct base_buffer view = {.data = (char *)bytes, .size = size};
+    struct text_ids ids = TEXT_IDS_INIT;
+    bool ok = cli_input_encode(j->values, j->tokenizer, &view, &ids, err);
+    if (ok && j->values->json) {
+        base_buffer_add_format(&j->out, "{\"count\":%zu,", ids.count);
+        add_json_ids(j, &ids);
+        base_buffer_add_text(&j->out, ",\"tokens\":[");
+        for (size_t i = 0; i < ids.count; i++) {
+            struct gguf_str raw = text_token_raw(j->tokenizer, ids.id[i]);
+            if (i) base_buffer_add_text(&j->out, ",");
+            base_buffer_add_json(&j->out, raw.data, raw.size);
+        }
+        base_buffer_add_text(&j->out, "]}");
+    } else if (ok) {
+        for (size_t i = 0; i < ids.count; i++)
+            base_buffer_add_format(&j->out, "%s%d", i ? " " : "", ids.id[i]);
+    }
+    if (ok) base_buffer_add_text(&j->out, "\n");
+    text_ids_free(&ids);
+    return ok;
+}
+
+/* The exact bytes of the text; a line end follows only between lines, in JSON, or on a terminal. */
+static bool decode(struct job *j, const char *bytes, size_t size, struct base_error *err)
+{
+    struct text_ids ids = TEXT_IDS_INIT;
+    struct base_buffer text = BASE_BUFFER_INIT;
+    struct text_decoder d;
+    bool ok = cli_ids_parse(bytes, size, text_vocab_size(j->tokenizer), &ids, err);
+    text_decoder_init(&d, j->tokenizer, false, j->values->special);
+    for (size_t i = 0; ok && i < ids.count; i++) text_decoder_add(&d, ids.id[i], &text);
+    if (ok) text_decoder_end(&d, &text);
+    if (ok && j->values->json) {
+        base_buffer_add_format(&j->out, "{\"count\":%zu,", ids.count);
+        add_json_ids(j, &ids);
+        base_buffer_add_text(&j->out, ",\"text\":");
+        base_buffer_add_json(&j->out, text.size ? text.data : "", text.size);
+        base_buffer_add_text(&j->out, "}\n");
+    } else if (ok) {
+        base_buffer_add(&j->out, text.data, text.size);
+        if (j->values->lines || cli_stdout_is_terminal()) base_buffer_add_text(&j->out, "\n");
+    }
+    if (text.failed) ok = base_fail(err, BASE_NO_MEMORY, "not enough memory for the text");
+    base_buffer_free(&text);
+    text_ids_free(&ids);
+    return ok;
+}
+
+static bool one(struct job *j, const char *bytes, size_t size, struct base_error *err)
+{
+    bool ok = j->values->decode ? decode(j, bytes, size, err) : encode(j, bytes, size, err);
+    return ok && cli_write_buffer(&j->out, err);
+}
+
+static bool each_line(struct job *j, const struct base_buffer *text, struct base_error *err)
+{
+    for (size_t at = 0; at < text->size;) {
+        const char *line = text->data + at;
+        const char *end = memchr(line, '\n', text->size - at);
+        size_t size = end ? (size_t)(end - line) : text->size - at;
+        if (!one(j, line, size, err)) return false;
+        at += size + 1;
+    }
+    return true;
+}
+
+bool cli_cmd_tokenize(const struct cli_values *values, struct base_error *err)
+{
+    if (values->special && !values->decode)
+        return base_fail_at(err, BASE_USAGE, "--special", -1, "goes with --decode only");
+    struct cli_model m = {0};
+    struct base_buffer text = BASE_BUFFER_INIT;
+    struct job j = {.values = values};
+    bool ok = cli_input_read(values, &text, err) && cli_model_open_file(&m, values, err) &&
+              cli_model_open_tokenizer(&m, err);
+    j.tokenizer = m.tokenizer;
+    if (ok && values->lines)
+        ok = each_line(&j, &text, err);
+    else if (ok)
+        ok = one(&j, text.data ? text.data : "", text.size, err);
+    base_buffer_free(&j.out);
+    base_buffer_free(&text);
+    cli_model_close(&m);
+    return ok;
+}

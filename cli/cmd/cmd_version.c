@@ -1,0 +1,69 @@
+/* cli/cmd/cmd_version.c: `infer version`: what this program is, was made from and was made with. */
+#include "cli/commands.h"
+#include "cli/system.h"
+#include "quant/quant.h"
+#include <jansson.h>
+#include <pcre2.h>
+#include <string.h>
+#include <utf8proc.h>
+
+/* The commit that it was made from: the Makefile knows it in a checkout. */
+#ifndef CLI_COMMIT
+#define CLI_COMMIT ""
+#endif
+
+#ifdef __clang__
+#define COMPILER "clang " __clang_version__
+#else
+#define COMPILER "gcc " __VERSION__
+#endif
+
+static void add_member(struct base_buffer *out, const char *name, const char *text)
+{
+    const bool some = text && *text;
+    base_buffer_add_member(out, name, some ? text : NULL, some ? strlen(text) : 0);
+}
+
+static void add_levels(struct base_buffer *out)
+{
+    const enum quant_level best = quant_level_best();
+    base_buffer_add_format(out, "\"level\":\"%s\",\"levels\":[", quant_level_name(best));
+    for (int l = 0; l < QUANT_LEVEL_COUNT; l++)
+        base_buffer_add_format(out, "%s\"%s\"", l ? "," : "",
+                               quant_level_name((enum quant_level)l));
+    base_buffer_add_text(out, "]");
+}
+
+static void add_json(struct base_buffer *out)
+{
+    char pcre2[64] = "";
+    if (pcre2_config(PCRE2_CONFIG_VERSION, NULL) <= (int)sizeof pcre2)
+        pcre2_config(PCRE2_CONFIG_VERSION, pcre2);
+    base_buffer_add_text(out, "{");
+    add_member(out, "version", CLI_VERSION_TEXT);
+    base_buffer_add_text(out, ",");
+    add_member(out, "commit", CLI_COMMIT);
+    base_buffer_add_text(out, ",");
+    add_member(out, "compiler", COMPILER);
+    base_buffer_add_text(out, ",");
+    add_levels(out);
+    base_buffer_add_text(out, ",\"libraries\":{");
+    add_member(out, "pcre2", pcre2);
+    base_buffer_add_text(out, ",");
+    add_member(out, "utf8proc", utf8proc_version());
+    base_buffer_add_text(out, ",");
+    add_member(out, "jansson", jansson_version_str());
+    base_buffer_add_text(out, "}}\n");
+}
+
+bool cli_cmd_version(const struct cli_values *values, struct base_error *err)
+{
+    struct base_buffer out = BASE_BUFFER_INIT;
+    if (values->json)
+        add_json(&out);
+    else
+        base_buffer_add_text(&out, "infer " CLI_VERSION_TEXT "\n");
+    const bool ok = cli_write_buffer(&out, err);
+    base_buffer_free(&out);
+    return ok;
+}

@@ -1,0 +1,129 @@
+/* cli/hwinfo.c: /proc and /sys. See cli/hwinfo.h. */
+#include "cli/hwinfo.h"
+#include "engine/engine.h"
+#include "engine/threads.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { LINE_SIZE = 8192 };
+
+static const char *const known_features[] = {
+    "avx2",        "fma",        "f16c",        "avx512f",  "avx512bw", "avx512dq", "avx512vl",
+    "avx512_vnni", "avx512vbmi", "avx512_bf16", "avx_vnni", "amx_int8", "asimd",    "asimddp",
+};
+_Static_assert(sizeof known_features / sizeof *known_features <= CLI_FEATURE_MAX, "room");
+
+/* The first line of a file, without its end; "" when there is none. */
+static void read_line(const char *path, char *out, size_t size)
+{
+    *out = '\0';
+    FILE *file = fopen(path, "re");
+    if (!file) return;
+    if (!fgets(out, (int)size, file)) *out = '\0';
+    out[strcspn(out, "\n")] = '\0';
+    fclose(file);
+}
+
+static bool has_word(const char *list, const char *word)
+{
+    const size_t n = strlen(word);
+    for (const char *at = list; (at = strstr(at, word)); at += n)
+        if ((at == list || at[-1] == ' ') && (at[n] == ' ' || at[n] == '\0')) return true;
+    return false;
+}
+
+/* Of processor 0: the lines of the others say the same. */
+static void read_cpu(struct cli_machine *m)
+{
+    FILE *file = fopen("/proc/cpuinfo", "re");
+    char line[LINE_SIZE];
+    while (file && fgets(line, sizeof line, file) && line[0] != '\n') {
+        line[strcspn(line, "\n")] = '\0';
+        char *value = strchr(line, ':');
+        if (!value || value[1] == '\0') continue;
+        if (strncmp(line, "model name", 10) == 0)
+            snprintf(m->cpu, sizeof m->cpu, "%.*s", (int)sizeof m->cpu - 1, value + 2);
+        if (strncmp(line, "flags", 5) != 0 && strncmp(line, "Features", 8) != 0) continue;
+        for (size_t i = 0; i < sizeof known_features / sizeof *known_features; i++)
+            if (has_word(value + 2, known_features[i]))
+                m->feature[m->n_features++] = known_features[i];
+        break;
+    }
+    if (file) fclose(file);
+}
+
+static void read_memory(struct cli_machine *m)
+{
+    FILE *file = fopen("/proc/meminfo", "re");
+    char line[256];
+    unsigned long long kib;
+    while (file && fgets(line, sizeof line, file)) {
+        if (sscanf(line, "MemTotal: %llu", &kib) == 1) m->memory_total = kib << 10;
+        if (sscanf(line, "MemAvailable: %llu", &kib) == 1) m->memory_free = kib << 10;
+    }
+    if (file) fclose(file);
+}
+
+static void take_limit(struct cli_machine *m, const char *path)
+{
+    char line[64], *end;
+    read_line(path, line, sizeof line);
+    const unsigned long long limit = strtoull(line, &end, 10);
+    /* Version 1 says "no limit" with a number near the largest. */
+    if (end == line || *end != '\0' || limit >= 1ull << 60) return;
+    if (m->memory_limit == 0 || limit < m->memory_limit) m->memory_limit = limit;
+}
+
+/* The group that a container shows at the mount itself, and the process's own (version 2). */
+static void read_limit(struct cli_machine *m)
+{
+    char line[1024], path[1200];
+    take_limit(m, "/sys/fs/cgroup/memory.max");
+    take_limit(m, "/sys/fs/cgroup/memory/memory.limit_in_bytes");
+    read_line("/proc/self/cgroup", line, sizeof line);
+    if (strncmp(line, "0::/", 4) != 0 || strstr(line, "..")) return;
+    for (char *group = line + 3; *group;) {
+        snprintf(path, sizeof path, "/sys/fs/cgroup%s/memory.max", group);
+        take_limit(m, path);
+        *strrchr(group, '/') = '\0';
+    }
+}
+
+/* "always [madvise] never": what stands in brackets. */
+static void read_huge_pages(struct cli_machine *m)
+{
+    char line[128];
+    read_line("/sys/kernel/mm/transparent_hugepage/enabled", line, sizeof line);
+    const char *from = strchr(line, '[');
+    if (from)
+        snprintf(m->huge_pages, sizeof m->huge_pages, "%.*s", (int)strcspn(from + 1, "]"),
+                 from + 1);
+}
+
+void cli_machine_read(struct cli_machine *m)
+{
+    struct engine_cpus allowed;
+    *m = (struct cli_machine){.load = -1};
+    engine_cpus_allowed(&allowed);
+    m->online = (int)sysconf(_SC_NPROCESSORS_ONLN);
+    m->allowed = engine_cpus_count(&allowed);
+    m->cores = engine_threads_cores("", &allowed);
+    m->quota = engine_threads_quota("");
+    m->threads = engine_threads_default();
+    read_cpu(m);
+    read_memory(m);
+    read_limit(m);
+    read_huge_pages(m);
+    read_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", m->governor,
+              sizeof m->governor);
+    if (getloadavg(&m->load, 1) != 1) m->load = -1;
+}
+
+bool cli_machine_has(const struct cli_machine *m, const char *feature)
+{
+    for (int i = 0; i < m->n_features; i++)
+        if (strcmp(m->feature[i], feature) == 0) return true;
+    return false;
+}

@@ -1,0 +1,47 @@
+/* cli/out/bench.h: what `infer bench` measured, as its measuring (cmd_bench.c), its formats
+ * (bench_report.c) and its charts (bench_plot.c) share it. */
+#ifndef CLI_OUT_BENCH_H
+#define CLI_OUT_BENCH_H
+
+#include "cli/load.h"
+
+/* One test: what to measure, then what came out. */
+struct cli_bench_result {
+    bool is_prompt;
+    uint32_t n_tokens; /* per sequence */
+    uint32_t depth;    /* tokens in each context before */
+    uint32_t n_seq;
+    double median, low, high;     /* tokens per second, of all sequences together */
+    double of_bandwidth, of_int8; /* shares of the limits, 1 is all of it */
+};
+
+/* Weights that every token meets, and those of the output product, which only rows with logits
+ * meet. */
+struct cli_bench_work {
+    double body_bytes, body_macs, head_bytes, head_macs;
+};
+
+struct cli_bench {
+    const struct cli_values *values;
+    struct cli_model model;
+    struct cli_bench_work work;
+    int32_t *ids; /* [n_ids] random ones, the same each time */
+    uint32_t n_ids;
+    struct model_token *step; /* [most sequences]: one token of each */
+    double *rate;             /* [repetitions] */
+    struct cli_bench_result *result;
+    size_t n_results;
+    double bandwidth, int8; /* the limits: bytes and multiply-adds per second */
+};
+
+/* "prompt" or "generate" */
+const char *cli_bench_test_name(const struct cli_bench_result *r);
+
+/* The results as md, json, jsonl or csv. */
+void cli_bench_report(const struct cli_bench *b, const char *format, struct base_buffer *out);
+
+/* One bar per result: its share of the limit that it comes nearer to. */
+void cli_bench_plot(const struct cli_bench *b, struct base_buffer *out);
+void cli_bench_svg(const struct cli_bench *b, struct base_buffer *out);
+
+#endif

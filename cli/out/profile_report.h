@@ -1,0 +1,10 @@
+/* cli/out/profile_report.h: a profile as a table on stderr. See cli/out/profile_report.c. */
+#ifndef CLI_OUT_PROFILE_REPORT_H
+#define CLI_OUT_PROFILE_REPORT_H
+
+#include "engine/profile.h"
+
+/* One line per kind of node, the longest time first, for `n_tokens` tokens of work. */
+void cli_profile_print(const char *title, const struct engine_profile *p, uint32_t n_tokens);
+
+#endif

@@ -1,0 +1,184 @@
+/* cli/out/result.c: completions as JSON. See cli/out/result.h. */
+#include "cli/out/result.h"
+#include "cli/commands.h"
+#include "cli/model_hash.h"
+#include "cli/system.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool cli_result_wanted(const struct cli_values *values)
+{
+    return values->json || values->jsonl;
+}
+
+/* ---- Members ---- */
+
+static void add_prompt_ids(const struct cli_result *r, struct base_buffer *out)
+{
+    if (!r->values->token_ids) return;
+    base_buffer_add_text(out, ",\"prompt_ids\":[");
+    for (size_t i = 0; i < r->prompt->count; i++)
+        base_buffer_add_format(out, "%s%d", i ? "," : "", r->prompt->id[i]);
+    base_buffer_add_text(out, "]");
+}
+
+static void add_model(const struct cli_result *r, const char *sha256, struct base_buffer *out)
+{
+    const char *path = gguf_path(r->model->file);
+    base_buffer_add_member(out, "model_path", path, strlen(path));
+    base_buffer_add_text(out, ",");
+    base_buffer_add_member(out, "model_sha256", *sha256 ? sha256 : NULL, strlen(sha256));
+    base_buffer_add_text(out, ",\"version\":\"" CLI_VERSION_TEXT "\"");
+}
+
+static void add_logprob(struct base_buffer *out, double logprob)
+{
+    base_buffer_add_format(out, isfinite(logprob) ? "\"logprob\":%.6f" : "\"logprob\":null",
+                           logprob);
+}
+
+/* {"id":..,"text":..,"logprob":..  of one token; the brace stays open. */
+static void add_token(struct cli_result *r, struct base_buffer *out, int32_t id, double logprob)
+{
+    base_buffer_clear(&r->token);
+    text_token_bytes(r->model->tokenizer, id, true, &r->token);
+    base_buffer_add_format(out, "{\"id\":%d,", id);
+    base_buffer_add_member(out, "text", r->token.size ? r->token.data : "", r->token.size);
+    base_buffer_add_text(out, ",");
+    add_logprob(out, logprob);
+    out->failed |= r->token.failed;
+}
+
+static void add_top(struct cli_result *r, struct base_buffer *out, uint32_t n)
+{
+    base_buffer_add_text(out, ",\"top\":[");
+    for (uint32_t i = 0; i < n; i++) {
+        if (i) base_buffer_add_text(out, ",");
+        add_token(r, out, r->best[i].id, r->best[i].logprob);
+        base_buffer_add_text(out, "}");
+    }
+    base_buffer_add_text(out, "]");
+}
+
+/* ---- Before, during ---- */
+
+bool cli_result_start(struct cli_result *r, struct base_error *err)
+{
+    char sha256[BASE_SHA256_HEX];
+    if (r->values->logprobs > 0) {
+        r->best = calloc((size_t)r->values->logprobs, sizeof *r->best);
+        if (!r->best) return base_fail(err, BASE_NO_MEMORY, "not enough memory for --logprobs");
+    }
+    if (!r->values->jsonl) return true;
+    cli_model_hash_cached(r->model->file, sha256);
+    base_buffer_add_text(&r->line, "{\"event\":\"start\",");
+    base_buffer_add_member(&r->line, "model", r->model->name.data, r->model->name.size);
+    base_buffer_add_format(&r->line, ",\"prompt_tokens\":%zu,\"seed\":%llu,", r->prompt->count,
+                           (unsigned long long)r->seed);
+    add_model(r, sha256, &r->line);
+    add_prompt_ids(r, &r->line);
+    base_buffer_add_text(&r->line, "}\n");
+    return cli_write_buffer(&r->line, err);
+}
+
+/* The logits are those that the token was chosen from: nothing was evaluated since. */
+static void take_logprobs(struct cli_result *r, const struct cli_piece *piece)
+{
+    const struct cli_values *v = r->values;
+    double own;
+    const uint32_t n =
+        sample_logprobs(model_last_logits(r->model->session), model_facts(r->model->model)->n_vocab,
+                        (uint32_t)v->logprobs, r->best, piece->id, &own);
+    if (v->jsonl) {
+        base_buffer_add_text(&r->line, ",");
+        add_logprob(&r->line, own);
+        if (v->logprobs > 0) add_top(r, &r->line, n);
+    }
+    if (r->logprobs.size) base_buffer_add_text(&r->logprobs, ",");
+    add_token(r, &r->logprobs, piece->id, own);
+    if (v->logprobs > 0) add_top(r, &r->logprobs, n);
+    base_buffer_add_text(&r->logprobs, "}");
+}
+
+bool cli_result_piece(struct cli_result *r, const struct cli_piece *piece, struct base_error *err)
+{
+    base_buffer_add(&r->text, piece->text, piece->size);
+    if (r->values->jsonl && piece->id >= 0)
+        base_buffer_add_format(&r->line, "{\"event\":\"token\",\"index\":%llu,\"id\":%d,",
+                               (unsigned long long)piece->index, piece->id);
+    else if (r->values->jsonl)
+        base_buffer_add_text(&r->line, "{\"event\":\"text\",");
+    if (r->values->jsonl) base_buffer_add_member(&r->line, "text", piece->text, piece->size);
+    if (piece->id >= 0 && r->values->logprobs >= 0) take_logprobs(r, piece);
+    if (piece->id >= 0) base_buffer_add_format(&r->ids, "%s%d", r->ids.size ? "," : "", piece->id);
+    if (r->values->jsonl) base_buffer_add_text(&r->line, "}\n");
+    if (r->text.failed || r->ids.failed || r->logprobs.failed)
+        return base_fail(err, BASE_NO_MEMORY, "not enough memory for the text");
+    return !r->values->jsonl || cli_write_buffer(&r->line, err);
+}
+
+/* ---- After ---- */
+
+static double rate(uint64_t n, double seconds)
+{
+    return seconds > 0 ? (double)n / seconds : 0;
+}
+
+static void add_outcome(const struct cli_result *r, const struct cli_outcome *o,
+                        struct base_buffer *out)
+{
+    base_buffer_add_member(out, "model", r->model->name.data, r->model->name.size);
+    base_buffer_add_format(out, ",\"prompt_tokens\":%llu,\"tokens\":%llu,",
+                           (unsigned long long)o->n_prompt, (unsigned long long)o->n_generated);
+    base_buffer_add_member(out, "text", r->text.size ? r->text.data : "", r->text.size);
+    base_buffer_add(out, r->message.size ? r->message.data : "", r->message.size);
+    out->failed |= r->message.failed;
+    base_buffer_add_format(out, ",\"stop\":\"%s\",", cli_ending_name[o->ending]);
+    base_buffer_add_member(out, "stop_text", o->stop_text, o->stop_size);
+    base_buffer_add_format(
+        out,
+        ",\"seed\":%llu,\"timings\":{\"load_ms\":%.3f,\"prompt_ms\":%.3f,\"generate_ms\":%.3f,"
+        "\"choose_ms\":%.3f,\"prompt_per_second\":%.2f,\"tokens_per_second\":%.2f},\"cached_"
+        "tokens\":%llu,",
+        (unsigned long long)r->seed, r->load_seconds * 1e3, o->read_seconds * 1e3,
+        o->generate_seconds * 1e3, o->choose_seconds * 1e3, rate(o->n_read, o->read_seconds),
+        rate(o->n_generated, o->generate_seconds), (unsigned long long)o->n_cached);
+}
+
+/* The items of an array that was gathered while the text grew. */
+static void add_items(struct base_buffer *out, const char *name, const struct base_buffer *items)
+{
+    base_buffer_add_format(out, ",\"%s\":[", name);
+    base_buffer_add(out, items->size ? items->data : "", items->size);
+    base_buffer_add_text(out, "]");
+}
+
+bool cli_result_end(struct cli_result *r, const struct cli_outcome *outcome, struct base_error *err)
+{
+    char sha256[BASE_SHA256_HEX];
+    struct base_error interrupted = BASE_ERROR_INIT; /* what was generated is worth more */
+    if (!r->values->hash)
+        cli_model_hash_cached(r->model->file, sha256);
+    else if (!cli_model_hash(r->model->file, sha256, &interrupted))
+        sha256[0] = '\0';
+    base_buffer_add_text(&r->line, r->values->jsonl ? "{\"event\":\"end\"," : "{");
+    add_outcome(r, outcome, &r->line);
+    add_model(r, sha256, &r->line);
+    add_prompt_ids(r, &r->line);
+    add_items(&r->line, "ids", &r->ids);
+    if (r->values->logprobs >= 0) add_items(&r->line, "logprobs", &r->logprobs);
+    base_buffer_add_text(&r->line, "}\n");
+    return cli_write_buffer(&r->line, err);
+}
+
+void cli_result_free(struct cli_result *r)
+{
+    base_buffer_free(&r->text);
+    base_buffer_free(&r->message);
+    base_buffer_free(&r->ids);
+    base_buffer_free(&r->logprobs);
+    base_buffer_free(&r->line);
+    base_buffer_free(&r->token);
+    free(r->best);
+}

@@ -1,0 +1,36 @@
+/* cli/out/result.h: a completion as JSON: one object at its end (--json), or a line per token while
+ * it grows and the same object last (--jsonl). docs/run.schema.json and docs/run-event.schema.json
+ * say what is in them.
+ *
+ * Every object is valid JSON whatever the model wrote: bytes that are no UTF-8 are U+FFFD, numbers
+ * are finite, a log-probability of minus infinity is null. */
+#ifndef CLI_OUT_RESULT_H
+#define CLI_OUT_RESULT_H
+
+#include "cli/generate.h"
+
+struct cli_result {
+    const struct cli_values *values;
+    const struct cli_model *model;
+    const struct text_ids *prompt;
+    uint64_t seed;
+    double load_seconds;
+    struct base_buffer message; /* with --chat, set before the end: the member of that name */
+    /* The rest is its own. */
+    struct base_buffer text;          /* the whole of it */
+    struct base_buffer ids, logprobs; /* items of these arrays, as far as they were asked for */
+    struct base_buffer line, token;   /* what is being written; the bytes of one token */
+    struct sample_logprob *best;      /* [--logprobs] */
+};
+
+/* Whether --json or --jsonl was asked for. */
+bool cli_result_wanted(const struct cli_values *values);
+
+/* The members above must be set. Before the first token, at each piece, after the last. */
+bool cli_result_start(struct cli_result *r, struct base_error *err);
+bool cli_result_piece(struct cli_result *r, const struct cli_piece *piece, struct base_error *err);
+bool cli_result_end(struct cli_result *r, const struct cli_outcome *outcome,
+                    struct base_error *err);
+void cli_result_free(struct cli_result *r); /* a zeroed one is fine */
+
+#endif

@@ -1,0 +1,37 @@
+/* cli/out/saved_logits.h: logits in a file, for comparing two models position by position.
+ *
+ * Format, little-endian: "INFERLG1", u32 vocabulary, u32 chunk, u64 number of ids (a multiple of
+ * chunk), i32 ids[], then float32 logits [rows][vocabulary]: for each chunk the positions from
+ * chunk / 2 to chunk - 2, as `infer perplexity` scores them. */
+#ifndef CLI_OUT_SAVED_LOGITS_H
+#define CLI_OUT_SAVED_LOGITS_H
+
+#include "cli/system.h"
+#include "text/tokenizer/tokenizer.h"
+#include <stdio.h>
+
+struct cli_saved_writer {
+    struct cli_file file; /* closed by the caller with cli_file_close */
+    uint32_t n_vocab;
+};
+bool cli_saved_create(struct cli_saved_writer *w, const char *path, uint32_t n_vocab,
+                      uint32_t chunk, const int32_t *ids, uint64_t n_ids, struct base_error *err);
+bool cli_saved_write_rows(struct cli_saved_writer *w, const float *logits, uint64_t rows,
+                          struct base_error *err);
+
+struct cli_saved_reader {
+    const char *path;
+    FILE *file;
+    float *rows; /* what was read last */
+    uint64_t room;
+    uint32_t n_vocab;
+};
+/* Checks the header against the vocabulary and the file's size; gives the ids and the chunk. */
+bool cli_saved_open(struct cli_saved_reader *r, const char *path, uint32_t n_vocab,
+                    struct text_ids *ids, uint32_t *chunk, struct base_error *err);
+/* The next rows; they stay valid until the next call. */
+bool cli_saved_read_rows(struct cli_saved_reader *r, uint64_t rows, const float **out,
+                         struct base_error *err);
+void cli_saved_close(struct cli_saved_reader *r);
+
+#endif

@@ -1,0 +1,385 @@
+/* engine/attention/attention_chunk.c: one chunk of keys and values for a block of query rows.
+ *
+ * A chunk is read once per block: its keys and values become codes (engine/isa/attend.h), or floats
+ * where the cache is F32, in this worker's scratch, which stay in the L2 cache while tiles of query
+ * rows go over them: scores, weights, weighted sums. A cache of codes is used where it lies. Codes
+ * lie by position in the chunk, so that scales of weights belong to the same keys whatever the
+ * batch. */
+#include "engine/attention/attention.h"
+#include "quant/stream.h"
+#include <math.h>
+#include <string.h>
+
+enum { CHUNK = ATTENTION_CHUNK, GROUP = ENGINE_ATTEND_GROUP, SUB = ENGINE_ATTEND_SUB };
+_Static_assert((int)CHUNK == (int)ENGINE_ATTEND_KEYS, "a tile is of a chunk's keys");
+enum { ROWS_AHEAD = 32 }; /* rows are asked for so long before they are read */
+
+static void *scratch(const struct attention_run *run, int64_t at)
+{
+    return run->own + at;
+}
+
+void engine_attention_convert_queries(const struct attention_run *run,
+                                      const struct attention_block *b)
+{
+    const struct attention_layout *l = &run->l;
+    const struct engine_tensor *q = run->dst->src[ATTENTION_Q];
+    float *scale = scratch(run, l->query_scale_at);
+    for (int64_t i = 0; i < b->n; i++) {
+        int64_t row = b->first + i, head = b->kv * l->per_kv + row % l->per_kv;
+        const float *from = (const float *)(q->data + row / l->per_kv * q->nb[2] + head * q->nb[1]);
+        void *to = scratch(run, l->query_at + i * l->query_bytes);
+        if (l->float_keys)
+            memcpy(to, from, (size_t)l->d * 4);
+        else
+            scale[i] = run->attend->row(l->d, from, ENGINE_ATTEND_QUERY, to) * run->query_scale;
+    }
+}
+
+/* ---- Reading the cache ---- */
+
+/* The rows of one KV head in a cache. The cells of a sequence mostly follow one another, but the
+ * processor sees 16 streams in a group: rows are asked for before they are read. Further ahead than
+ * this is slower. */
+struct rows {
+    const char *first;
+    int64_t stride, bytes;
+};
+
+static struct rows rows_of(const struct engine_tensor *cache, int64_t kv)
+{
+    return (struct rows){.first = cache->data + kv * cache->nb[1],
+                         .stride = cache->nb[2],
+                         .bytes = cache->ne[0] / cache->type->block_len * cache->type->block_bytes};
+}
+
+QUANT_ASKS void prefetch_row(const struct rows *rows, int64_t cell)
+{
+    quant_prefetch(rows->first + cell * rows->stride, (size_t)rows->bytes);
+}
+
+/* Whether the chunk's keys lie in a cache of codes as they would in scratch. */
+static bool in_place(const int32_t *list, int64_t n_cells, struct attention_keys *keys)
+{
+    const int32_t lo = (int32_t)keys->lo, hi = (int32_t)keys->hi, first = list[lo];
+    int32_t astray = 0;
+    keys->base = first - lo;
+    if (first < 0 || first + keys->hi - keys->lo > n_cells || keys->base % ENGINE_CODES_ALIGN)
+        return false;
+    for (int32_t j = lo; j < hi; j++) astray |= (list[j] - first) ^ (j - lo);
+    return astray == 0;
+}
+
+static bool chunk_keys(const struct attention_run *run, const struct attention_block *b,
+                       int64_t chunk, struct attention_keys *keys)
+{
+    int64_t lo = INT64_MAX, hi = 0, chunk_lo = chunk * CHUNK, chunk_hi = chunk_lo + CHUNK;
+    int64_t last = chunk_hi;
+    for (int64_t i = 0; i < b->n; i++) {
+        if (b->hi[i] > last) last = b->hi[i];
+        int64_t row_lo = b->lo[i] > chunk_lo ? b->lo[i] : chunk_lo;
+        int64_t row_hi = b->hi[i] < chunk_hi ? b->hi[i] : chunk_hi;
+        if (row_lo >= row_hi) continue;
+        if (row_lo < lo) lo = row_lo;
+        if (row_hi > hi) hi = row_hi;
+    }
+    if (lo >= hi) return false;
+    const struct engine_tensor *cells = run->dst->src[ATTENTION_CELLS];
+    const int32_t *list = (const int32_t *)(cells->data + b->list * cells->nb[1]) + chunk_lo;
+    const int64_t n_cells = engine_attention_cells(run->dst->src[ATTENTION_K]);
+    keys->chunk_lo = chunk_lo;
+    keys->lo = lo - chunk_lo;
+    keys->hi = hi - chunk_lo;
+    keys->next = engine_min(last - chunk_hi + GROUP - 1, CHUNK) / GROUP;
+    keys->any_missing = false;
+    keys->in_place = in_place(list, n_cells, keys);
+    if (keys->in_place && run->l.coded_keys && run->l.coded_values) return true;
+    for (int64_t j = keys->lo; j < keys->hi; j++) {
+        int32_t cell = list[j];
+        keys->missing[j] = cell < 0 || cell >= n_cells;
+        keys->cell[j] = keys->missing[j] ? 0 : cell;
+        keys->any_missing |= keys->missing[j];
+    }
+    return true;
+}
+
+/* Asks for the rows of the keys [from, to). */
+QUANT_ASKS void prefetch_rows(struct rows rows, const struct attention_keys *keys, int64_t from,
+                              int64_t to)
+{
+    for (int64_t j = from; j < to; j++) prefetch_row(&rows, keys->cell[j]);
+}
+
+/* The rows of the keys [from, to), as floats: that of key `from` to out[0]. */
+static void load_floats(const struct attention_run *run, const struct engine_tensor *cache,
+                        struct rows rows, const struct attention_keys *keys, int64_t from,
+                        int64_t to, int64_t pad, float *out)
+{
+    const struct quant_kernel *kernel = &run->task->engine->quant.type[cache->type->id];
+    for (int64_t j = from; j < to; j++) {
+        if (j + ROWS_AHEAD < keys->hi)
+            prefetch_rows(rows, keys, j + ROWS_AHEAD, j + ROWS_AHEAD + 1);
+        kernel->decode(cache->ne[0], rows.first + keys->cell[j] * rows.stride,
+                       out + (j - from) * pad);
+    }
+}
+
+/* Keys or values of a cache that is not one of codes, as groups of codes. */
+static void load_codes(const struct attention_run *run, const struct engine_tensor *cache,
+                       struct rows rows, const struct attention_keys *keys, bool values, char *to)
+{
+    const struct attention_layout *l = &run->l;
+    const int64_t n = values ? l->dv : l->d, bytes = values ? l->value_bytes : l->key_bytes;
+    const int64_t pad = values ? l->dv_pad : l->d_pad;
+    float *decoded = scratch(run, l->decoded_at);
+    for (int64_t g = keys->lo / GROUP; g * GROUP < keys->hi; g++) {
+        const int64_t first = g * GROUP < keys->lo ? keys->lo : g * GROUP;
+        const int64_t end = (g + 1) * GROUP < keys->hi ? (g + 1) * GROUP : keys->hi;
+        /* In the place of keys that nobody sees, zeros. */
+        if (end - first < GROUP) memset(decoded, 0, (size_t)(GROUP * pad) * sizeof *decoded);
+        load_floats(run, cache, rows, keys, first, end, pad, decoded + (first - g * GROUP) * pad);
+        (values ? run->attend->values : run->attend->keys)(n, decoded, pad, to + g * bytes);
+    }
+}
+
+/* Keys or values of a cache of codes, gathered. */
+static void copy_codes(const struct attention_run *run, struct rows rows,
+                       const struct attention_keys *keys, bool values, char *to)
+{
+    const struct attention_layout *l = &run->l;
+    for (int64_t j = keys->lo; j < keys->hi; j++) {
+        const char *from = rows.first + keys->cell[j] / GROUP * rows.stride;
+        if (values)
+            engine_attend_value_copy(l->dv, from, keys->cell[j] % GROUP,
+                                     to + j / GROUP * l->value_bytes, j % GROUP);
+        else
+            engine_attend_key_copy(l->d, from, keys->cell[j] % GROUP, to + j / GROUP * l->key_bytes,
+                                   j % GROUP);
+    }
+}
+
+/* Returns where the chunk's keys (or values) are. */
+static const char *load(const struct attention_run *run, const struct attention_block *b,
+                        const struct attention_keys *keys, bool values)
+{
+    const struct attention_layout *l = &run->l;
+    const struct engine_tensor *cache = run->dst->src[values ? ATTENTION_V : ATTENTION_K];
+    const struct rows rows = rows_of(cache, b->kv);
+    char *to = scratch(run, values ? l->value_at : l->key_at);
+    if (values ? l->coded_values : l->coded_keys) {
+        if (keys->in_place) return rows.first + keys->base / GROUP * rows.stride;
+        copy_codes(run, rows, keys, values, to);
+    } else if (values ? l->float_values : l->float_keys) {
+        const int64_t pad = values ? l->dv_pad : l->d_pad;
+        load_floats(run, cache, rows, keys, keys->lo, keys->hi, pad, (float *)to + keys->lo * pad);
+    } else {
+        load_codes(run, cache, rows, keys, values, to);
+    }
+    return to;
+}
+
+bool engine_attention_chunk_load(const struct attention_run *run, const struct attention_block *b,
+                                 int64_t chunk, struct attention_keys *keys)
+{
+    if (!chunk_keys(run, b, chunk, keys)) return false;
+    keys->key = load(run, b, keys, false);
+    keys->value = load(run, b, keys, true);
+    if (!run->l.float_values) {
+        const int64_t first = keys->lo / GROUP, end = (keys->hi + GROUP - 1) / GROUP;
+        float *offset = scratch(run, run->l.offset_at), *inverse = scratch(run, run->l.inverse_at);
+        run->attend->offsets(run->l.dv, end - first, keys->value + first * run->l.value_bytes,
+                             offset + first * GROUP, inverse + first * GROUP);
+    }
+    return true;
+}
+
+/* ---- A tile of query rows ---- */
+
+/* Rows of a tile that see keys of the chunk: those [lo, hi), counted from the chunk's first. */
+struct tile {
+    int64_t n, lo[ATTENTION_TILE], hi[ATTENTION_TILE];
+    int64_t least, most;            /* over all rows */
+    int64_t index[ATTENTION_TILE];  /* of the row in the block */
+    struct engine_attend_tile *own; /* scores, then weights, where values are floats */
+    struct attention_partial *out[ATTENTION_TILE];
+};
+
+/* Of keys whose scores are wanted as they are. */
+static const float no_offset[CHUNK];
+
+/* What the next step asks for: n groups of so many bytes. */
+static void ask_for(struct engine_attend_tile *tile, const char *groups, int64_t n, int64_t bytes)
+{
+    tile->ahead = groups;
+    tile->ahead_bytes = n * bytes;
+}
+
+/* `streams`: keys and values come from memory now. Meanwhile what is read next is asked for: the
+ * values, then the keys of the chunk that follows, as chunks mostly do.
+ *
+ * Scores, or, where values are codes and no softcap comes between, what weights are powers of two
+ * of: engine_attend's scores with an offset. */
+static void tile_scores(const struct attention_run *run, const struct attention_keys *keys,
+                        const struct tile *t, bool streams)
+{
+    const struct attention_layout *l = &run->l;
+    const char *query = scratch(run, l->query_at);
+    if (l->float_keys) {
+        float *out[ATTENTION_TILE];
+        const float *k = (const float *)(const void *)keys->key, *q[ATTENTION_TILE];
+        for (int64_t i = 0; i < t->n; i++) {
+            q[i] = (const float *)(query + t->index[i] * l->query_bytes);
+            out[i] = t->own->t[i] + t->least;
+        }
+        run->tile->f32(l->d, k + t->least * l->d_pad, l->d_pad, t->most - t->least, q, t->n, out);
+        for (int64_t i = 0; i < t->n; i++)
+            run->task->engine->vec.scale(t->most - t->least, out[i], run->scale, 0.0f, out[i]);
+    } else {
+        const int64_t first = t->least / GROUP, end = (t->most + GROUP - 1) / GROUP;
+        const float *all = scratch(run, l->query_scale_at);
+        for (int64_t i = 0; i < t->n; i++) {
+            t->own->query[i] = (const int16_t *)(query + t->index[i] * l->query_bytes);
+            t->own->query_scale[i] = all[t->index[i]];
+        }
+        ask_for(t->own, keys->value + first * l->value_bytes, streams ? end - first : 0,
+                l->value_bytes);
+        run->attend->scores(l->d, first, end, keys->key,
+                            run->direct ? scratch(run, l->offset_at) : no_offset, t->own);
+    }
+    for (int64_t j = t->least; keys->any_missing && j < t->most; j++)
+        for (int64_t i = 0; keys->missing[j] && i < t->n; i++) t->own->t[i][j] = NAN;
+}
+
+/* softcap * tanh(score / softcap), times `by`. */
+static void cap(const struct attention_run *run, float *s, int64_t n, float by)
+{
+    const struct engine_vec *vec = &run->task->engine->vec;
+    vec->scale(n, s, 1.0f / run->softcap, 0.0f, s);
+    vec->unary[ENGINE_TANH](n, s, s);
+    vec->scale(n, s, run->softcap * by, 0.0f, s);
+}
+
+/* Scores to weights, in place; sets m and l. */
+static void soften(const struct attention_run *run, float *s, int64_t n,
+                   struct attention_partial *out)
+{
+    const struct engine_vec *vec = &run->task->engine->vec;
+    if (run->softcap != 0.0f) cap(run, s, n, 1.0f);
+    out->m = vec->max(n, s);
+    out->l = vec->exp_sum(n, s, out->m, s);
+    out->seen = 1.0f;
+}
+
+/* o += weights of row i * values of the keys [from, to). */
+static void sum_floats(const struct attention_run *run, const struct attention_keys *keys,
+                       const struct tile *t, int64_t i, int64_t n, int64_t from, int64_t to)
+{
+    const struct attention_layout *l = &run->l;
+    const float *v = (const float *)(const void *)keys->value + from * l->dv_pad;
+    const float *p[ATTENTION_TILE];
+    float *o[ATTENTION_TILE];
+    if (from >= to) return;
+    for (int64_t r = 0; r < n; r++) {
+        p[r] = t->own->t[i + r] + from;
+        o[r] = t->out[i + r]->o;
+    }
+    run->tile->weighted_sum(to - from, l->dv, v, l->dv_pad, p, n, o);
+}
+
+/* Together where all rows see the same keys, alone where not; every row in ascending order. */
+static void tile_float_sums(const struct attention_run *run, const struct attention_keys *keys,
+                            const struct tile *t)
+{
+    int64_t from = 0, to = CHUNK;
+    for (int64_t i = 0; i < t->n; i++) {
+        if (t->lo[i] > from) from = t->lo[i];
+        if (t->hi[i] < to) to = t->hi[i];
+    }
+    const bool common = from < to;
+    for (int64_t i = 0; i < t->n; i++)
+        sum_floats(run, keys, t, i, 1, t->lo[i], common ? from : t->hi[i]);
+    if (!common) return;
+    sum_floats(run, keys, t, 0, t->n, from, to);
+    for (int64_t i = 0; i < t->n; i++) sum_floats(run, keys, t, i, 1, to, t->hi[i]);
+}
+
+/* Scores of row i to what weights are powers of two of, where `scores` has not made them so. */
+static void exponents(const struct attention_run *run, const struct tile *t, int64_t i)
+{
+    const struct engine_vec *vec = &run->task->engine->vec;
+    const float *offset = scratch(run, run->l.offset_at);
+    const int64_t lo = t->own->lo[i], n = t->own->hi[i] - lo;
+    float *s = t->own->t[i] + lo;
+    if (run->softcap != 0.0f)
+        cap(run, s, n, ATTENTION_LOG2_E);
+    else
+        vec->scale(n, s, ATTENTION_LOG2_E, 0.0f, s);
+    vec->add(n, s, offset + lo, s);
+}
+
+/* Asks for the scales of n groups of values, which `offsets` wants before all else. */
+QUANT_ASKS void prefetch_scales(const char *group, int64_t n, int64_t bytes)
+{
+    for (int64_t i = 0; i < n; i++) quant_prefetch(group + i * bytes, 4 * GROUP);
+}
+
+/* Weights and sums where values are codes. */
+static void tile_sums(const struct attention_run *run, const struct attention_keys *keys,
+                      const struct tile *t, bool streams)
+{
+    const struct attention_layout *l = &run->l;
+    const int64_t first = t->least / SUB, end = (t->most + SUB - 1) / SUB;
+    float *o[ATTENTION_TILE];
+    memcpy(t->own->lo, t->lo, sizeof t->lo);
+    memcpy(t->own->hi, t->hi, sizeof t->hi);
+    for (int64_t i = 0; i < t->n; i++) {
+        o[i] = t->out[i]->o;
+        if (!run->direct) exponents(run, t, i);
+    }
+    if (streams)
+        prefetch_scales(keys->value + CHUNK / GROUP * l->value_bytes, keys->next, l->value_bytes);
+    ask_for(t->own, keys->key + CHUNK / GROUP * l->key_bytes, streams ? keys->next : 0,
+            l->key_bytes);
+    run->attend->weights(first, end, scratch(run, l->inverse_at), t->own);
+    run->attend->sums(l->dv, first, end, keys->value, t->own, o);
+    for (int64_t i = 0; i < t->n; i++) {
+        t->out[i]->m = t->own->base[i];
+        t->out[i]->l = t->own->sum[i];
+        t->out[i]->seen = 1.0f;
+    }
+}
+
+void engine_attention_chunk_tile(const struct attention_run *run, const struct attention_block *b,
+                                 const struct attention_keys *keys, int64_t first, int64_t n,
+                                 struct attention_partial *const *out)
+{
+    const struct attention_layout *l = &run->l;
+    struct tile t = {.least = CHUNK, .own = scratch(run, l->tile_at)};
+    for (int64_t i = 0; i < n; i++) {
+        int64_t lo = b->lo[first + i] - keys->chunk_lo, hi = b->hi[first + i] - keys->chunk_lo;
+        if (lo < 0) lo = 0;
+        if (hi > CHUNK) hi = CHUNK;
+        out[i]->seen = 0.0f;
+        if (lo >= hi) continue;
+        t.lo[t.n] = lo;
+        t.hi[t.n] = hi;
+        t.index[t.n] = first + i;
+        t.out[t.n++] = out[i];
+        if (lo < t.least) t.least = lo;
+        if (hi > t.most) t.most = hi;
+    }
+    if (t.n == 0) return;
+    t.own->n_rows = t.n;
+    t.own->near = run->task->engine->quant.asking.near;
+    const bool streams = first == 0 && keys->in_place;
+    tile_scores(run, keys, &t, streams);
+    if (!l->float_values) {
+        tile_sums(run, keys, &t, streams);
+        return;
+    }
+    for (int64_t i = 0; i < t.n; i++) {
+        soften(run, t.own->t[i] + t.lo[i], t.hi[i] - t.lo[i], t.out[i]);
+        memset(t.out[i]->o, 0, (size_t)l->dv * sizeof(float));
+    }
+    tile_float_sums(run, keys, &t);
+}

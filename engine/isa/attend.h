@@ -1,0 +1,214 @@
+/* engine/isa/attend.h: attention's arithmetic in integers, one table per instruction-set level.
+ *
+ * Keys, values, queries and weights become codes of 12 to 15 bits with one scale each, so that
+ * products are sums of integers: exact, whatever the order, and two multiply-adds a lane where
+ * floats have one. attend_scalar.c is the specification, the others give the same bits. Private to
+ * attention, which owns memory, lists of cells and softmax. F32 caches are not for these.
+ *
+ * The codes of a row x[n]: m = largest |x| (compared as integers, so that NaN > Inf > numbers);
+ * code = round-to-nearest-even(x * factor). m not finite: scale = quiet NaN, all codes 0.
+ *   query: scale = m / 8191, factor = 8191 / m, once per row; m < 2^-100: scale and codes 0.
+ *   key: the same with 4095, each row by itself.
+ *   value: scale = 2^L, the least that keeps codes up to 4095, factor = 2^-L, each row by itself;
+ *   m < 2^-60: L = -72, codes 0.
+ *   score = fmaf(acc * key scale, query scale, offset), acc = sum over blocks of 64 elements,
+ *   ascending, of (float)(integer sum), the first one as it is.
+ *
+ * Weights are powers of two of scores t, to which L of the key's value was added (the offset):
+ * 2^t is the weight times the value's scale, which values' codes want to be multiplied by.
+ *   For ENGINE_ATTEND_SUB keys, counted from position 0: c = ceil(largest t that is a number), at
+ *   least -2^22 and NaN above 2^22; w = 2^(t - c + 14), see ENGINE_ATTEND_POWERS; code of w.
+ *   C = largest c of the chunk; scale = 2^(c - C), below 2^-126: 0.
+ *   sum: per 32 keys in lanes (position % 16) lane = fmaf(w, 2^-L, lane); then, ascending,
+ *   total = fmaf(lane, scale, total); then the tree of engine/isa/vec.h.
+ *   o: o = fmaf((float)(integer sum over the 32 keys), scale, o), ascending from +0.
+ * Both are in units of 2^base, base = C - 14: so a merge of chunks multiplies by powers of two
+ * only. The largest codes keep every integer sum below 2^31. A query sees its own keys only: what
+ * the others of a group of 16 hold never shows.
+ *
+ * Keys and values lie in groups of 16 rows, one after the other: the scales of the rows, then their
+ * codes. A cache of codes (engine/graph.h) is made of such groups, and is read where it lies. */
+#ifndef ENGINE_ISA_ATTEND_H
+#define ENGINE_ISA_ATTEND_H
+
+#include "quant/quant.h"
+#include "quant/stream.h"
+
+enum {
+    ENGINE_ATTEND_GROUP = 16, /* keys side by side */
+    ENGINE_ATTEND_SUB = 32,   /* keys that share a scale of weights */
+    ENGINE_ATTEND_DIMS = 64,  /* elements of a score that are summed as integers */
+    ENGINE_ATTEND_ROWS = 6,   /* at most so many queries at a time */
+    ENGINE_ATTEND_SUBS = 8,   /* sub-blocks of ENGINE_ATTEND_SUB in a chunk */
+    ENGINE_ATTEND_KEYS = ENGINE_ATTEND_SUB * ENGINE_ATTEND_SUBS,
+    ENGINE_ATTEND_QUERY_MAX = 8191,
+    ENGINE_ATTEND_KEY_MAX = 4095,
+    ENGINE_ATTEND_VALUE_MAX = 4095,
+    ENGINE_ATTEND_WEIGHT_BITS = 14, /* codes up to 2^14 */
+    ENGINE_ATTEND_LIMIT = 1 << 22   /* of c above */
+};
+
+enum engine_attend_kind { ENGINE_ATTEND_QUERY, ENGINE_ATTEND_KEY, ENGINE_ATTEND_VALUE };
+
+/* int16_t codes of a group of keys of d elements: [pair of elements][key][2]. */
+static inline int64_t engine_attend_key_codes(int64_t d)
+{
+    return (d + 1) / 2 * 2 * ENGINE_ATTEND_GROUP;
+}
+
+/* Of a group of values: [pair of keys][element, up to a multiple of 16][2]. */
+static inline int64_t engine_attend_value_codes(int64_t dv)
+{
+    return (dv + 15) / 16 * 16 * ENGINE_ATTEND_GROUP;
+}
+
+/* Bytes of a group: float scale[16], int16_t codes[]. */
+static inline int64_t engine_attend_key_bytes(int64_t d)
+{
+    return 4 * ENGINE_ATTEND_GROUP + 2 * engine_attend_key_codes(d);
+}
+
+static inline int64_t engine_attend_value_bytes(int64_t dv)
+{
+    return 4 * ENGINE_ATTEND_GROUP + 2 * engine_attend_value_codes(dv);
+}
+
+static inline float *engine_attend_scales(const char *group)
+{
+    return (float *)(void *)group;
+}
+
+static inline int16_t *engine_attend_codes(const char *group)
+{
+    return (int16_t *)(void *)(group + 4 * ENGINE_ATTEND_GROUP);
+}
+
+/* A tile: some queries and the keys of a chunk, which are counted from its first one. What a tile
+ * has of a query or key that it lacks does not matter. 64-byte aligned. */
+struct engine_attend_tile {
+    _Alignas(64) float t[ENGINE_ATTEND_ROWS][ENGINE_ATTEND_KEYS];
+    _Alignas(64) int16_t codes[ENGINE_ATTEND_ROWS][ENGINE_ATTEND_KEYS]; /* of w; not seen: 0 */
+    float scale[ENGINE_ATTEND_ROWS][ENGINE_ATTEND_SUBS];                /* of codes */
+    float base[ENGINE_ATTEND_ROWS], sum[ENGINE_ATTEND_ROWS];            /* of weights */
+    float query_scale[ENGINE_ATTEND_ROWS];
+    const int16_t *query[ENGINE_ATTEND_ROWS];
+    int64_t lo[ENGINE_ATTEND_ROWS], hi[ENGINE_ATTEND_ROWS]; /* a query sees keys lo <= j < hi */
+    int64_t n_rows;
+    const char *ahead; /* what is read next, to ask for meanwhile */
+    int64_t ahead_bytes;
+    bool near; /* ask for the first-level cache (struct quant_asking) */
+};
+
+/* Groups, and sub-blocks, are those [first, end) of the chunk; `keys` and `values` are where its
+ * first group is or would be. */
+struct engine_attend {
+    /* Codes of one row, an even number of them; returns the scale. */
+    float (*row)(int64_t d, const float *x, enum engine_attend_kind kind, int16_t *codes);
+    /* A group of the 16 rows x[n][pad]. */
+    void (*keys)(int64_t d, const float *x, int64_t pad, char *group);
+    void (*values)(int64_t dv, const float *x, int64_t pad, char *group);
+    /* L and 2^-L of each value of n_groups groups: NaN and any number where the scale is NaN. */
+    void (*offsets)(int64_t dv, int64_t n_groups, const char *values, float *offset,
+                    float *inverse);
+    /* tile->t by query, query_scale and each key's offset. */
+    void (*scores)(int64_t d, int64_t first, int64_t end, const char *keys, const float *offset,
+                   struct engine_attend_tile *tile);
+    /* codes, scale, base and sum by t, lo, hi, and each key's 2^-L. */
+    void (*weights)(int64_t first, int64_t end, const float *inverse,
+                    struct engine_attend_tile *tile);
+    /* o[r][i] = the weighted sum of values by codes and scale. */
+    void (*sums)(int64_t dv, int64_t first, int64_t end, const char *values,
+                 const struct engine_attend_tile *tile, float *const *o);
+};
+
+/* The best table for the level. */
+const struct engine_attend *engine_attend_table(enum quant_level level);
+
+extern const struct engine_attend engine_attend_scalar;
+#if defined(__x86_64__)
+extern const struct engine_attend engine_attend_avx2;
+extern const struct engine_attend engine_attend_avx512;
+#endif
+
+/* For all levels: the scale of a row whose largest magnitude has these bits, and the factor that
+ * takes an element to its code (0: all codes are 0). */
+float engine_attend_scale(uint32_t largest_bits, enum engine_attend_kind kind, float *factor);
+
+/* The integer powers of two that scale chunks: 2^x for x <= 0, 0 below 2^-126 and for NaN. */
+float engine_attend_exp2(float x);
+
+/* A weight 2^(t - c + 14): x = max(t, c - 126); s = x + shift, which rounds x - (c - 14) to an
+ * integer n in the low bits of s; r = x - (s - shift); p(r) by fmaf from the highest power, and n
+ * is added to its exponent. NaN stays NaN. p is 2^r for |r| <= 1/2 but for 3e-6 of it, a twentieth
+ * of what rounding to codes changes the largest weight by. */
+#define ENGINE_ATTEND_MAGIC 0x1.8p23f
+#define ENGINE_ATTEND_POWERS                                                                       \
+    {                                                                                              \
+        0x1.3a0518p-7f, 0x1.c9fc68p-5f, 0x1.ec036ep-3f, 0x1.62e12cp-1f, 1.0f                       \
+    }
+
+static inline float engine_attend_shift(float c)
+{
+    return ENGINE_ATTEND_MAGIC - (c - ENGINE_ATTEND_WEIGHT_BITS);
+}
+
+/* ---- Asking ahead ----
+ *
+ * Memory would rest while a step asked for nothing, so each asks for its part of what is read next,
+ * evenly and in order: scores for the values of their keys, then a row's weights for some bytes of
+ * the next chunk's keys in each sub-block, as arrive in about the time that they take, and sums for
+ * the rest of them. Where the first-level cache is asked, it is line by line: many at once are lost
+ * while others are on their way (docs/performance.md). */
+enum { ENGINE_ATTEND_ASKED = 256, ENGINE_ATTEND_AT_ONCE = 512, ENGINE_ATTEND_LINE = 64 };
+
+struct engine_attend_asking {
+    const char *next;
+    int64_t pace, due; /* bytes, times 256: of a step; of steps made, not asked for yet */
+    int64_t at_once;   /* bytes */
+};
+
+/* tile->ahead but for the first `but` bytes, and up to at_once more, in n steps. */
+static inline struct engine_attend_asking
+engine_attend_asking(const struct engine_attend_tile *tile, int64_t but, int64_t n)
+{
+    const int64_t bytes = tile->ahead_bytes > but ? tile->ahead_bytes - but : 0;
+    const int64_t at_once = tile->near ? ENGINE_ATTEND_LINE : ENGINE_ATTEND_AT_ONCE;
+    return (struct engine_attend_asking){.next = tile->ahead + but,
+                                         .pace = ((bytes << 8) + n - 1) / n,
+                                         .due = at_once * 256 - 1,
+                                         .at_once = at_once};
+}
+
+/* n steps. */
+QUANT_ASKS void engine_attend_ask(const struct engine_attend_tile *tile,
+                                  struct engine_attend_asking *asking, int64_t n)
+{
+    for (asking->due += asking->pace * n; asking->due >= asking->at_once * 256;
+         asking->due -= asking->at_once * 256) {
+        quant_prefetch_single(asking->next, (size_t)asking->at_once, tile->near);
+        asking->next += asking->at_once;
+    }
+}
+
+/* What the weights of row r ask for in sub-block s, and all of them. */
+QUANT_ASKS void engine_attend_weights_ask(const struct engine_attend_tile *tile, int64_t r,
+                                          int64_t s)
+{
+    const int64_t at = (r * ENGINE_ATTEND_SUBS + s) * ENGINE_ATTEND_ASKED;
+    if (at < tile->ahead_bytes)
+        quant_prefetch_single(tile->ahead + at, ENGINE_ATTEND_ASKED, tile->near);
+}
+
+static inline int64_t engine_attend_weights_asked(const struct engine_attend_tile *tile)
+{
+    return tile->n_rows * ENGINE_ATTEND_SUBS * ENGINE_ATTEND_ASKED;
+}
+
+/* Row `i` of a group, from codes in their order and their scale. */
+void engine_attend_key_put(int64_t d, const int16_t *codes, float scale, char *group, int64_t i);
+void engine_attend_value_put(int64_t dv, const int16_t *codes, float scale, char *group, int64_t i);
+/* Row `from` of one group becomes row `i` of another. */
+void engine_attend_key_copy(int64_t d, const char *source, int64_t from, char *group, int64_t i);
+void engine_attend_value_copy(int64_t dv, const char *source, int64_t from, char *group, int64_t i);
+
+#endif

@@ -1,0 +1,602 @@
+/* engine/isa/attend_avx512.c: attention in integers with AVX-512 and VNNI. VPDPWSSD multiplies
+ * pairs of codes of 16 keys (or 16 elements of values) by one pair of a query (or of its weights),
+ * which is broadcast. The functions that take constant arguments are inlined once per case. Twin of
+ * attend_scalar.c, bit for bit. */
+#include "base/unroll.h"
+#include "engine/isa/attend.h"
+#if defined(__x86_64__)
+#include <immintrin.h>
+#include <math.h>
+#include <string.h>
+
+#define TARGET                                                                                     \
+    __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,fma,avx2,f16c")))
+#define INLINE static inline __attribute__((always_inline))
+
+enum { GROUP = ENGINE_ATTEND_GROUP, SUB = ENGINE_ATTEND_SUB, PAIRS = ENGINE_ATTEND_DIMS / 2 };
+
+TARGET INLINE __mmask16 live_of(int64_t n)
+{
+    return n >= 16 ? 0xffff : (__mmask16)((1u << n) - 1);
+}
+
+TARGET INLINE __m512i broadcast_pair(const int16_t *pair)
+{
+    int32_t both;
+    memcpy(&both, pair, sizeof both);
+    return _mm512_set1_epi32(both);
+}
+
+/* acc + a[2i] * b[2i] + a[2i + 1] * b[2i + 1] per lane, in the accumulator's own register: through
+ * the intrinsic, gcc 12 moves the 24 accumulators of a tile about, and to memory, at every step. */
+TARGET INLINE void mad_pairs(__m512i *acc, __m512i a, __m512i b)
+{
+    __asm__("vpdpwssd %2, %1, %0" : "+v"(*acc) : "v"(a), "v"(b));
+}
+
+/* ---- Codes ---- */
+
+TARGET INLINE __m512i magnitude(__m512 x)
+{
+    return _mm512_and_si512(_mm512_castps_si512(x), _mm512_set1_epi32(0x7fffffff));
+}
+
+/* Scales of 16 rows by the bits of their largest magnitudes, and their factors: see
+ * engine_attend_scale. */
+TARGET INLINE __m512 key_scales16(__m512i largest, __m512 *factor)
+{
+    const __mmask16 wild = _mm512_cmpge_epi32_mask(largest, _mm512_set1_epi32(0x7f800000));
+    const __mmask16 tiny = _mm512_cmplt_epi32_mask(largest, _mm512_set1_epi32(27 << 23));
+    const __mmask16 plain = (__mmask16) ~(wild | tiny);
+    const __m512 c = _mm512_set1_ps(ENGINE_ATTEND_KEY_MAX), m = _mm512_castsi512_ps(largest);
+    *factor = _mm512_maskz_div_ps(plain, c, m);
+    return _mm512_mask_mov_ps(_mm512_maskz_div_ps(plain, m, c), wild,
+                              _mm512_castsi512_ps(_mm512_set1_epi32(0x7fc00000)));
+}
+
+TARGET INLINE __m512 value_scales16(__m512i largest, __m512 *factor)
+{
+    const __mmask16 wild = _mm512_cmpge_epi32_mask(largest, _mm512_set1_epi32(0x7f800000));
+    const __mmask16 tiny = _mm512_cmplt_epi32_mask(largest, _mm512_set1_epi32(67 << 23));
+    const __m512i up = _mm512_add_epi32(largest, _mm512_set1_epi32(0xfff - (11 << 23)));
+    __m512i scale = _mm512_and_si512(up, _mm512_set1_epi32(0x7f800000));
+    *factor = _mm512_castsi512_ps(
+        _mm512_maskz_sub_epi32((__mmask16) ~(wild | tiny), _mm512_set1_epi32(0x7f000000), scale));
+    scale = _mm512_mask_mov_epi32(scale, tiny, _mm512_set1_epi32(55 << 23));
+    return _mm512_castsi512_ps(_mm512_mask_mov_epi32(scale, wild, _mm512_set1_epi32(0x7fc00000)));
+}
+
+/* Codes in the lower halves of 32-bit integers. Where the factor is 0, x may be infinite or NaN:
+ * then the conversion gives 2^31, whose lower half is the 0 that is wanted. */
+TARGET INLINE __m512i codes16(__m512 x, __m512 factor)
+{
+    return _mm512_cvtps_epi32(_mm512_mul_ps(x, factor));
+}
+
+/* The largest magnitudes of 16 vectors, vector r's in lane r. */
+TARGET INLINE __m512i reduce16(const __m512i *v)
+{
+    __m512i a[8], b[4], e[2];
+    UNROLL
+    for (int i = 0; i < 8; i++)
+        a[i] = _mm512_max_epi32(_mm512_unpacklo_epi32(v[2 * i], v[2 * i + 1]),
+                                _mm512_unpackhi_epi32(v[2 * i], v[2 * i + 1]));
+    UNROLL
+    for (int i = 0; i < 4; i++)
+        b[i] = _mm512_max_epi32(_mm512_unpacklo_epi64(a[2 * i], a[2 * i + 1]),
+                                _mm512_unpackhi_epi64(a[2 * i], a[2 * i + 1]));
+    UNROLL
+    for (int i = 0; i < 2; i++)
+        e[i] = _mm512_max_epi32(_mm512_shuffle_i32x4(b[2 * i], b[2 * i + 1], 0x88),
+                                _mm512_shuffle_i32x4(b[2 * i], b[2 * i + 1], 0xdd));
+    return _mm512_max_epi32(_mm512_shuffle_i32x4(e[0], e[1], 0x88),
+                            _mm512_shuffle_i32x4(e[0], e[1], 0xdd));
+}
+
+TARGET INLINE __m512i row_largest(int64_t n, const float *x)
+{
+    __m512i largest = _mm512_setzero_si512();
+    for (int64_t i = 0; i < n; i += 16)
+        largest =
+            _mm512_max_epi32(largest, magnitude(_mm512_maskz_loadu_ps(live_of(n - i), x + i)));
+    return largest;
+}
+
+/* The largest magnitudes of a group's rows. */
+TARGET INLINE __m512i group_largest(int64_t n, const float *x, int64_t pad)
+{
+    __m512i largest[GROUP];
+    UNROLL
+    for (int r = 0; r < GROUP; r++) largest[r] = row_largest(n, x + r * pad);
+    return reduce16(largest);
+}
+
+TARGET static float row_avx512(int64_t d, const float *x, enum engine_attend_kind kind,
+                               int16_t *codes)
+{
+    float factor, scale;
+    uint32_t largest = (uint32_t)_mm512_reduce_max_epi32(row_largest(d, x));
+    scale = engine_attend_scale(largest, kind, &factor);
+    for (int64_t i = 0; i < d; i += 16) {
+        __m512i code =
+            codes16(_mm512_maskz_loadu_ps(live_of(d - i), x + i), _mm512_set1_ps(factor));
+        _mm256_mask_storeu_epi16(codes + i, live_of((d + 1) / 2 * 2 - i),
+                                 _mm512_cvtepi32_epi16(code));
+    }
+    return scale;
+}
+
+/* 16 vectors of 16 dwords become their columns. */
+TARGET INLINE void transpose16(__m512i *v)
+{
+    __m512i a[16], b[16];
+    UNROLL
+    for (int i = 0; i < 8; i++) {
+        a[2 * i] = _mm512_unpacklo_epi32(v[2 * i], v[2 * i + 1]);
+        a[2 * i + 1] = _mm512_unpackhi_epi32(v[2 * i], v[2 * i + 1]);
+    }
+    UNROLL
+    for (int i = 0; i < 8; i++) { /* of rows 4 * (i / 2) and on: two columns of each four */
+        const int at = i / 2 * 4 + i % 2;
+        b[2 * i] = _mm512_unpacklo_epi64(a[at], a[at + 2]);
+        b[2 * i + 1] = _mm512_unpackhi_epi64(a[at], a[at + 2]);
+    }
+    /* b[4 * i + c]: column c of each four, those of 128-bit lane l, of rows 4 * i .. 4 * i + 3 */
+    UNROLL
+    for (int c = 0; c < 4; c++) {
+        __m512i low01 = _mm512_shuffle_i32x4(b[c], b[4 + c], 0x88);
+        __m512i high01 = _mm512_shuffle_i32x4(b[c], b[4 + c], 0xdd);
+        __m512i low23 = _mm512_shuffle_i32x4(b[8 + c], b[12 + c], 0x88);
+        __m512i high23 = _mm512_shuffle_i32x4(b[8 + c], b[12 + c], 0xdd);
+        v[c] = _mm512_shuffle_i32x4(low01, low23, 0x88);
+        v[8 + c] = _mm512_shuffle_i32x4(low01, low23, 0xdd);
+        v[4 + c] = _mm512_shuffle_i32x4(high01, high23, 0x88);
+        v[12 + c] = _mm512_shuffle_i32x4(high01, high23, 0xdd);
+    }
+}
+
+/* 32 elements of a row from i on as 16 pairs of codes: pair 2l + c of either 16 elements is dword
+ * 4l + c, that of the second ones 4l + 2 + c. */
+TARGET INLINE __m512i pairs_of(int64_t d, const float *x, int64_t i, __m512 factor)
+{
+    __m512i low = codes16(_mm512_maskz_loadu_ps(live_of(d - i), x + i), factor);
+    __m512i high = _mm512_setzero_si512();
+    if (i + 16 < d) high = codes16(_mm512_maskz_loadu_ps(live_of(d - i - 16), x + i + 16), factor);
+    return _mm512_packs_epi32(low, high);
+}
+
+TARGET static void keys_avx512(int64_t d, const float *x, int64_t pad, char *group)
+{
+    _Alignas(64) float factor[GROUP];
+    const int64_t n_pairs = (d + 1) / 2;
+    __m512 factors;
+    _mm512_storeu_ps(engine_attend_scales(group), key_scales16(group_largest(d, x, pad), &factors));
+    _mm512_store_ps(factor, factors);
+    const __mmask16 zero = _mm512_cmp_ps_mask(factors, _mm512_setzero_ps(), _CMP_EQ_OQ);
+    for (int64_t i = 0; i < d; i += 32) {
+        __m512i v[GROUP];
+        UNROLL
+        for (int r = 0; r < GROUP; r++)
+            v[r] = pairs_of(d, x + r * pad, i, _mm512_set1_ps(factor[r]));
+        transpose16(v);
+        UNROLL
+        for (int j = 0; j < GROUP; j++) {
+            const int64_t pair = i / 2 + j / 4 * 2 + j % 2 + (j % 4 < 2 ? 0 : 8);
+            if (pair < n_pairs)
+                _mm512_storeu_si512(engine_attend_codes(group) + pair * 2 * GROUP,
+                                    _mm512_maskz_mov_epi32(~zero, v[j]));
+        }
+    }
+}
+
+TARGET static void values_avx512(int64_t dv, const float *x, int64_t pad, char *group)
+{
+    _Alignas(64) float factor[GROUP];
+    int16_t *codes = engine_attend_codes(group);
+    __m512 factors;
+    _mm512_storeu_ps(engine_attend_scales(group),
+                     value_scales16(group_largest(dv, x, pad), &factors));
+    _mm512_store_ps(factor, factors);
+    for (int r = 0; r < GROUP; r += 2) {
+        const __m512 even = _mm512_set1_ps(factor[r]), odd = _mm512_set1_ps(factor[r + 1]);
+        for (int64_t i = 0; i < dv; i += 16, codes += 2 * GROUP) {
+            const __mmask16 live = live_of(dv - i);
+            __m512i a = codes16(_mm512_maskz_loadu_ps(live, x + r * pad + i), even);
+            __m512i b = codes16(_mm512_maskz_loadu_ps(live, x + (r + 1) * pad + i), odd);
+            _mm512_storeu_si512(codes,
+                                _mm512_mask_mov_epi16(a, 0xaaaaaaaa, _mm512_slli_epi32(b, 16)));
+        }
+    }
+}
+
+/* ---- Scores ---- */
+
+/* Sums of a block of elements into the tile: of the first one, of the last one. */
+TARGET INLINE void put_scores(const char *group, int64_t bytes, const float *offset,
+                              struct engine_attend_tile *tile, int64_t at,
+                              __m512i sum[ENGINE_ATTEND_ROWS][4], int nr, int ng, bool is_first,
+                              bool is_last)
+{
+    UNROLL
+    for (int g = 0; g < ng; g++) {
+        const __m512 scale = _mm512_loadu_ps(engine_attend_scales(group + g * bytes));
+        const __m512 add = _mm512_loadu_ps(offset + at + GROUP * g);
+        UNROLL
+        for (int r = 0; r < nr; r++) {
+            float *to = tile->t[r] + at + GROUP * g;
+            __m512 s = _mm512_cvtepi32_ps(sum[r][g]);
+            if (!is_first) s = _mm512_add_ps(_mm512_load_ps(to), s);
+            if (is_last)
+                s = _mm512_fmadd_ps(_mm512_mul_ps(s, scale), _mm512_set1_ps(tile->query_scale[r]),
+                                    add);
+            _mm512_store_ps(to, s);
+        }
+    }
+}
+
+/* nr queries by ng groups of keys, from key `at` on. */
+TARGET INLINE void scores_tile(int64_t n_pairs, const char *group, int64_t bytes,
+                               const float *offset, struct engine_attend_tile *tile, int64_t at,
+                               struct engine_attend_asking *asking, int nr, int ng)
+{
+    const int16_t *keys = engine_attend_codes(group), *query[ENGINE_ATTEND_ROWS];
+    UNROLL
+    for (int r = 0; r < nr; r++) query[r] = tile->query[r];
+    for (int64_t first = 0; first < n_pairs; first += PAIRS) {
+        const int64_t end = first + PAIRS < n_pairs ? first + PAIRS : n_pairs;
+        __m512i sum[ENGINE_ATTEND_ROWS][4];
+        UNROLL
+        for (int r = 0; r < nr; r++) UNROLL
+        for (int g = 0; g < ng; g++) sum[r][g] = _mm512_setzero_si512();
+        for (int64_t i = first; i < end; i++) {
+            __m512i k[4];
+            if (asking && !tile->near) engine_attend_ask(tile, asking, ng);
+            UNROLL
+            for (int g = 0; g < ng; g++) {
+                k[g] = _mm512_loadu_si512(keys + g * (bytes / 2) + i * 2 * GROUP);
+                if (asking && tile->near) engine_attend_ask(tile, asking, 1);
+            }
+            UNROLL
+            for (int r = 0; r < nr; r++) {
+                __m512i q = broadcast_pair(query[r] + 2 * i);
+                UNROLL
+                for (int g = 0; g < ng; g++) mad_pairs(&sum[r][g], k[g], q);
+            }
+        }
+        if (first == 0 && end == n_pairs)
+            put_scores(group, bytes, offset, tile, at, sum, nr, ng, true, true);
+        else if (first == 0)
+            put_scores(group, bytes, offset, tile, at, sum, nr, ng, true, false);
+        else
+            put_scores(group, bytes, offset, tile, at, sum, nr, ng, false, end == n_pairs);
+    }
+}
+
+TARGET INLINE void scores_rows(int64_t d, int64_t first, int64_t end, const char *keys,
+                               const float *offset, struct engine_attend_tile *tile, bool asks,
+                               int nr)
+{
+    const int64_t bytes = engine_attend_key_bytes(d), n_pairs = (d + 1) / 2;
+    struct engine_attend_asking all = engine_attend_asking(tile, 0, (end - first) * n_pairs);
+    struct engine_attend_asking *asking = asks ? &all : NULL;
+    int64_t g = first;
+    for (; g + 4 <= end; g += 4)
+        scores_tile(n_pairs, keys + g * bytes, bytes, offset, tile, GROUP * g, asking, nr, 4);
+    for (; g < end; g++)
+        scores_tile(n_pairs, keys + g * bytes, bytes, offset, tile, GROUP * g, asking, nr, 1);
+}
+
+TARGET INLINE void scores_any(int64_t d, int64_t first, int64_t end, const char *keys,
+                              const float *offset, struct engine_attend_tile *tile, bool asks)
+{
+    if (tile->n_rows == 6) scores_rows(d, first, end, keys, offset, tile, asks, 6);
+    if (tile->n_rows == 5) scores_rows(d, first, end, keys, offset, tile, asks, 5);
+    if (tile->n_rows == 4) scores_rows(d, first, end, keys, offset, tile, asks, 4);
+    if (tile->n_rows == 3) scores_rows(d, first, end, keys, offset, tile, asks, 3);
+    if (tile->n_rows == 2) scores_rows(d, first, end, keys, offset, tile, asks, 2);
+    if (tile->n_rows == 1) scores_rows(d, first, end, keys, offset, tile, asks, 1);
+}
+
+/* Loops that ask for nothing are other loops: the question alone would cost a tenth. */
+TARGET static void scores_avx512(int64_t d, int64_t first, int64_t end, const char *keys,
+                                 const float *offset, struct engine_attend_tile *tile)
+{
+    if (tile->ahead_bytes)
+        scores_any(d, first, end, keys, offset, tile, true);
+    else
+        scores_any(d, first, end, keys, offset, tile, false);
+}
+
+/* ---- Weights ---- */
+
+TARGET static void offsets_avx512(int64_t dv, int64_t n_groups, const char *values, float *offset,
+                                  float *inverse)
+{
+    for (int64_t g = 0; g < n_groups; g++, values += engine_attend_value_bytes(dv)) {
+        const __m512i scale = _mm512_loadu_si512(values);
+        const __m512 number = _mm512_castsi512_ps(scale);
+        const __mmask16 wild = _mm512_cmp_ps_mask(number, number, _CMP_UNORD_Q);
+        const __m512 power = _mm512_cvtepi32_ps(
+            _mm512_sub_epi32(_mm512_srli_epi32(scale, 23), _mm512_set1_epi32(127)));
+        _mm512_storeu_ps(offset + GROUP * g, _mm512_mask_mov_ps(power, wild, number));
+        _mm512_storeu_si512(inverse + GROUP * g,
+                            _mm512_sub_epi32(_mm512_set1_epi32(0x7f000000), scale));
+    }
+}
+
+/* What is known of sub-blocks before their weights are: of each query, c - 126 and the shift. */
+struct tops {
+    _Alignas(64) float least[ENGINE_ATTEND_ROWS][ENGINE_ATTEND_SUBS];
+    _Alignas(64) float shift[ENGINE_ATTEND_ROWS][ENGINE_ATTEND_SUBS];
+};
+
+TARGET INLINE __mmask16 seen_of(const struct engine_attend_tile *tile, int64_t r, int64_t j)
+{
+    const int64_t lo = tile->lo[r] - j, hi = tile->hi[r] - j;
+    const __mmask16 below = lo > 0 ? live_of(lo) : 0, up = hi > 0 ? live_of(hi) : 0;
+    return (__mmask16)(up & ~below);
+}
+
+/* The largest numbers of 16 vectors, vector r's in lane r; none of them is NaN. */
+TARGET INLINE __m512 largest16(const __m512 *v)
+{
+    __m512 a[8], b[4], e[2];
+    UNROLL
+    for (int i = 0; i < 8; i++)
+        a[i] = _mm512_max_ps(_mm512_unpacklo_ps(v[2 * i], v[2 * i + 1]),
+                             _mm512_unpackhi_ps(v[2 * i], v[2 * i + 1]));
+    UNROLL
+    for (int i = 0; i < 4; i++) {
+        const __m512d x = _mm512_castps_pd(a[2 * i]), y = _mm512_castps_pd(a[2 * i + 1]);
+        b[i] = _mm512_max_ps(_mm512_castpd_ps(_mm512_unpacklo_pd(x, y)),
+                             _mm512_castpd_ps(_mm512_unpackhi_pd(x, y)));
+    }
+    UNROLL
+    for (int i = 0; i < 2; i++)
+        e[i] = _mm512_max_ps(_mm512_shuffle_f32x4(b[2 * i], b[2 * i + 1], 0x88),
+                             _mm512_shuffle_f32x4(b[2 * i], b[2 * i + 1], 0xdd));
+    return _mm512_max_ps(_mm512_shuffle_f32x4(e[0], e[1], 0x88),
+                         _mm512_shuffle_f32x4(e[0], e[1], 0xdd));
+}
+
+/* The largest t of each sub-block, at least the lower limit, of the rows r and r + 1, whether or
+ * not there is the second one. */
+TARGET INLINE __m512 largest_of(const struct engine_attend_tile *tile, int64_t r, int64_t first,
+                                int64_t end, bool all)
+{
+    __m512 v[2 * ENGINE_ATTEND_SUBS];
+    UNROLL
+    for (int i = 0; i < 2 * ENGINE_ATTEND_SUBS; i++) {
+        const int64_t own = r + 1 < tile->n_rows ? r + i / ENGINE_ATTEND_SUBS : r;
+        const int64_t s = i % ENGINE_ATTEND_SUBS;
+        v[i] = _mm512_set1_ps(-ENGINE_ATTEND_LIMIT);
+        if (s < first || s >= end) continue;
+        /* The second operand is what remains beside NaN. */
+        UNROLL
+        for (int64_t j = SUB * s; j < SUB * (s + 1); j += 16)
+            v[i] = all ? _mm512_max_ps(_mm512_load_ps(tile->t[own] + j), v[i])
+                       : _mm512_mask_max_ps(v[i], seen_of(tile, own, j),
+                                            _mm512_load_ps(tile->t[own] + j), v[i]);
+    }
+    return largest16(v);
+}
+
+/* Of the rows r and r + 1. */
+TARGET INLINE void find_tops(struct engine_attend_tile *tile, int64_t r, __m512 largest,
+                             struct tops *tops)
+{
+    const __m512 c = _mm512_roundscale_ps(largest, 0x0a); /* up */
+    /* C, in each lane of the row's half */
+    __m512 most = _mm512_max_ps(c, _mm512_shuffle_f32x4(c, c, 0xb1));
+    most = _mm512_max_ps(most, _mm512_permute_ps(most, 0x4e));
+    most = _mm512_max_ps(most, _mm512_permute_ps(most, 0xb1));
+    const __m512 low = _mm512_set1_ps(-127.0f), high = _mm512_set1_ps(127.0f);
+    const __m512 power = _mm512_max_ps(_mm512_sub_ps(c, most), low);
+    const __m512i scale = _mm512_slli_epi32(_mm512_cvtps_epi32(_mm512_add_ps(power, high)), 23);
+    const __mmask16 wild = _mm512_cmp_ps_mask(c, _mm512_set1_ps(ENGINE_ATTEND_LIMIT), _CMP_GT_OQ);
+    const __m512 known = _mm512_mask_mov_ps(c, wild, _mm512_set1_ps(NAN));
+    const __m512 bits = _mm512_set1_ps(ENGINE_ATTEND_WEIGHT_BITS);
+    _mm512_storeu_si512(tile->scale[r], scale);
+    _mm512_store_ps(tops->least[r], _mm512_sub_ps(known, _mm512_set1_ps(126.0f)));
+    _mm512_store_ps(tops->shift[r],
+                    _mm512_sub_ps(_mm512_set1_ps(ENGINE_ATTEND_MAGIC), _mm512_sub_ps(known, bits)));
+    const __m512 base = _mm512_sub_ps(most, bits);
+    tile->base[r] = _mm512_cvtss_f32(base);
+    tile->base[r + 1] = _mm256_cvtss_f32(_mm512_extractf32x8_ps(base, 1));
+}
+
+/* Weights of the keys from SUB * s on, n <= 2 sub-blocks; adds to the row's lanes. Every step is
+ * made for all vectors before the next one: the processor does not look far enough ahead to find
+ * the others itself. */
+TARGET INLINE __m512 weigh(struct engine_attend_tile *tile, int64_t r, const struct tops *tops,
+                           const float *inverse, int64_t s, int n, bool all, __m512 total)
+{
+    static const float powers[] = ENGINE_ATTEND_POWERS;
+    const int64_t at = SUB * s;
+    UNROLL
+    for (int i = 0; i < n; i++) engine_attend_weights_ask(tile, r, s + i);
+    __m512 x[4], step[4], rest[4], w[4], lane[2];
+    UNROLL
+    for (int i = 0; i < 2 * n; i++) {
+        x[i] = _mm512_loadu_ps(tile->t[r] + at + 16 * i);
+        if (!all) /* any number */
+            x[i] = _mm512_maskz_mov_ps(seen_of(tile, r, at + 16 * i), x[i]);
+    }
+    UNROLL
+    for (int i = 0; i < 2 * n; i++)
+        x[i] = _mm512_max_ps(_mm512_set1_ps(tops->least[r][s + i / 2]), x[i]);
+    UNROLL
+    for (int i = 0; i < 2 * n; i++)
+        step[i] = _mm512_add_ps(x[i], _mm512_set1_ps(tops->shift[r][s + i / 2]));
+    UNROLL
+    for (int i = 0; i < 2 * n; i++)
+        rest[i] = _mm512_sub_ps(step[i], _mm512_set1_ps(tops->shift[r][s + i / 2]));
+    UNROLL
+    for (int i = 0; i < 2 * n; i++) rest[i] = _mm512_sub_ps(x[i], rest[i]);
+    UNROLL
+    for (int i = 0; i < 2 * n; i++) w[i] = _mm512_set1_ps(powers[0]);
+    UNROLL
+    for (int k = 1; k < 5; k++) UNROLL
+    for (int i = 0; i < 2 * n; i++)
+        w[i] = _mm512_fmadd_ps(w[i], rest[i], _mm512_set1_ps(powers[k]));
+    UNROLL
+    for (int i = 0; i < 2 * n; i++) {
+        const __m512i exponent = _mm512_slli_epi32(_mm512_castps_si512(step[i]), 23);
+        w[i] = _mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(w[i]), exponent));
+        if (!all) w[i] = _mm512_maskz_mov_ps(seen_of(tile, r, at + 16 * i), w[i]);
+    }
+    UNROLL
+    for (int i = 0; i < 2 * n; i++) {
+        const __m512i code = _mm512_cvtps_epi32(w[i]); /* of NaN: 2^31 */
+        _mm256_storeu_si256((__m256i *)(tile->codes[r] + at + 16 * i), _mm512_cvtepi32_epi16(code));
+    }
+    UNROLL
+    for (int i = 0; i < 2 * n; i++) {
+        const __mmask16 seen = all ? 0xffff : seen_of(tile, r, at + 16 * i);
+        const __m512 factor = _mm512_maskz_loadu_ps(seen, inverse + at + 16 * i);
+        lane[i / 2] =
+            i % 2 ? _mm512_fmadd_ps(w[i], factor, lane[i / 2]) : _mm512_mul_ps(w[i], factor);
+    }
+    UNROLL
+    for (int i = 0; i < n; i++)
+        total = _mm512_fmadd_ps(lane[i], _mm512_set1_ps(tile->scale[r][s + i]), total);
+    return total;
+}
+
+/* lane[i] += lane[i + h] for h = 8, 4, 2, 1. */
+TARGET INLINE float sum_tree(__m512 v)
+{
+    const __m256 a = _mm256_add_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1));
+    __m128 b = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
+    b = _mm_add_ps(b, _mm_movehl_ps(b, b));
+    return _mm_cvtss_f32(_mm_add_ss(b, _mm_movehdup_ps(b)));
+}
+
+TARGET INLINE __m512 weigh_row(struct engine_attend_tile *tile, int64_t r, const struct tops *tops,
+                               const float *inverse, int64_t first, int64_t end, bool all)
+{
+    __m512 total = _mm512_setzero_ps();
+    int64_t s = first;
+    for (; s + 2 <= end; s += 2) total = weigh(tile, r, tops, inverse, s, 2, all, total);
+    if (s < end) total = weigh(tile, r, tops, inverse, s, 1, all, total);
+    return total;
+}
+
+/* Row by row the same steps wait for one another, so each is made for all rows before the next. */
+TARGET INLINE void weigh_tile(int64_t first, int64_t end, const float *inverse,
+                              struct engine_attend_tile *tile, bool all)
+{
+    struct tops tops;
+    for (int64_t r = 0; r < tile->n_rows; r += 2)
+        find_tops(tile, r, largest_of(tile, r, first, end, all), &tops);
+    for (int64_t r = 0; r < tile->n_rows; r++)
+        tile->sum[r] = sum_tree(weigh_row(tile, r, &tops, inverse, first, end, all));
+}
+
+TARGET static void weights_avx512(int64_t first, int64_t end, const float *inverse,
+                                  struct engine_attend_tile *tile)
+{
+    bool all = true;
+    for (int64_t r = 0; r < tile->n_rows; r++)
+        all &= tile->lo[r] <= SUB * first && tile->hi[r] >= SUB * end;
+    if (all)
+        weigh_tile(first, end, inverse, tile, true);
+    else
+        weigh_tile(first, end, inverse, tile, false);
+}
+
+/* ---- Sums ---- */
+
+/* nr rows by nv vectors of 16 elements, from the element `at` on, which stay in registers. */
+TARGET INLINE void sums_tile(int64_t dv, int64_t first, int64_t end, const char *values,
+                             const struct engine_attend_tile *tile, float *const *o, int64_t at,
+                             __mmask16 last, struct engine_attend_asking *asking, int nr, int nv)
+{
+    const int64_t pad = (dv + 15) / 16 * 16, bytes = engine_attend_value_bytes(dv);
+    __m512 total[ENGINE_ATTEND_ROWS][4];
+    UNROLL
+    for (int r = 0; r < nr; r++) UNROLL
+    for (int d = 0; d < nv; d++) total[r][d] = _mm512_setzero_ps();
+    values += 2 * bytes * first;
+    for (int64_t s = first; s < end; s++, values += 2 * bytes) {
+        __m512i sum[ENGINE_ATTEND_ROWS][4];
+        UNROLL
+        for (int r = 0; r < nr; r++) UNROLL
+        for (int d = 0; d < nv; d++) sum[r][d] = _mm512_setzero_si512();
+        for (int i = 0; i < SUB; i += 2) {
+            const char *group = values + i / GROUP * bytes;
+            const int16_t *v = engine_attend_codes(group) + 2 * at + i % GROUP * pad;
+            __m512i row[4];
+            if (asking && !tile->near) engine_attend_ask(tile, asking, nv);
+            UNROLL
+            for (int d = 0; d < nv; d++) {
+                row[d] = _mm512_loadu_si512(v + 32 * d);
+                if (asking && tile->near) engine_attend_ask(tile, asking, 1);
+            }
+            UNROLL
+            for (int r = 0; r < nr; r++) {
+                __m512i w = broadcast_pair(tile->codes[r] + SUB * s + i);
+                UNROLL
+                for (int d = 0; d < nv; d++) mad_pairs(&sum[r][d], row[d], w);
+            }
+        }
+        UNROLL
+        for (int r = 0; r < nr; r++) UNROLL
+        for (int d = 0; d < nv; d++)
+            total[r][d] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum[r][d]),
+                                          _mm512_set1_ps(tile->scale[r][s]), total[r][d]);
+    }
+    UNROLL
+    for (int r = 0; r < nr; r++) UNROLL
+    for (int d = 0; d < nv; d++)
+        _mm512_mask_storeu_ps(o[r] + at + 16 * d, d + 1 < nv ? 0xffff : last, total[r][d]);
+}
+
+TARGET INLINE void sums_rows(int64_t dv, int64_t first, int64_t end, const char *values,
+                             const struct engine_attend_tile *tile, float *const *o, bool asks,
+                             int nr)
+{
+    struct engine_attend_asking all = engine_attend_asking(
+        tile, engine_attend_weights_asked(tile), (end - first) * ((dv + 15) / 16) * (SUB / 2));
+    struct engine_attend_asking *asking = asks ? &all : NULL;
+    int64_t d = 0;
+    /* Rows of values that come from memory are read whole, though with more than three queries the
+     * totals then wait in memory; in large tiles, of prompts, the halves are faster. */
+    for (; (asks || nr <= 5) && d + 64 <= dv; d += 64)
+        sums_tile(dv, first, end, values, tile, o, d, 0xffff, asking, nr, 4);
+    for (; d + 32 <= dv; d += 32)
+        sums_tile(dv, first, end, values, tile, o, d, 0xffff, asking, nr, 2);
+    for (; d < dv; d += 16)
+        sums_tile(dv, first, end, values, tile, o, d, live_of(dv - d), asking, nr, 1);
+}
+
+TARGET INLINE void sums_any(int64_t dv, int64_t first, int64_t end, const char *values,
+                            const struct engine_attend_tile *tile, float *const *o, bool asks)
+{
+    if (tile->n_rows == 6) sums_rows(dv, first, end, values, tile, o, asks, 6);
+    if (tile->n_rows == 5) sums_rows(dv, first, end, values, tile, o, asks, 5);
+    if (tile->n_rows == 4) sums_rows(dv, first, end, values, tile, o, asks, 4);
+    if (tile->n_rows == 3) sums_rows(dv, first, end, values, tile, o, asks, 3);
+    if (tile->n_rows == 2) sums_rows(dv, first, end, values, tile, o, asks, 2);
+    if (tile->n_rows == 1) sums_rows(dv, first, end, values, tile, o, asks, 1);
+}
+
+TARGET static void sums_avx512(int64_t dv, int64_t first, int64_t end, const char *values,
+                               const struct engine_attend_tile *tile, float *const *o)
+{
+    if (tile->ahead_bytes)
+        sums_any(dv, first, end, values, tile, o, true);
+    else
+        sums_any(dv, first, end, values, tile, o, false);
+}
+
+const struct engine_attend engine_attend_avx512 = {
+    .row = row_avx512,
+    .keys = keys_avx512,
+    .values = values_avx512,
+    .offsets = offsets_avx512,
+    .scores = scores_avx512,
+    .weights = weights_avx512,
+    .sums = sums_avx512,
+};
+#endif

@@ -1,0 +1,131 @@
+/* engine/isa/tile.h: the inner kernels of products and attention, one table per instruction-set
+ * level.
+ *
+ * A tile multiplies weight rows that were brought into a simple form by activation columns in a
+ * simple form, with the canonical arithmetic of quant/quant.h; which level ran never shows in the
+ * result. tile_scalar.c is the specification. Private to engine/: called by matmul and attention,
+ * which own the memory, the edges in k (whole blocks) and the split over threads.
+ *
+ * Columns of quantized activations are interleaved in groups of ENGINE_TILE_COLS, so that a tile
+ * reads one stream: 4 consecutive elements (the unit of u8 x s8 dot instructions) of each column
+ * stand side by side. A group with fewer columns is filled up with zeros. */
+#ifndef ENGINE_ISA_TILE_H
+#define ENGINE_ISA_TILE_H
+
+#include "base/unroll.h"
+#include "quant/quant.h"
+
+enum { ENGINE_TILE_COLS = 8 };
+/* Panels that a tile takes at once, at most. */
+enum { ENGINE_TILE_PANELS = 2 };
+/* Floats are packed in bundles of some rows of weights, or of so many columns. */
+enum { ENGINE_TILE_PACKED_COLS = 4 };
+/* Rows of floats that a tile takes at once: whole bundles. */
+enum { ENGINE_TILE_FLOAT_ROWS = 24 };
+
+struct engine_cols32 { /* one block of 32 of 8 columns */
+    int8_t q[8][ENGINE_TILE_COLS][4];
+    float d[ENGINE_TILE_COLS];
+    float s[ENGINE_TILE_COLS];           /* d * (float)sum */
+    int32_t minus_sum[ENGINE_TILE_COLS]; /* of q */
+};
+
+struct engine_cols256 { /* one super-block of 256 of 8 columns */
+    int8_t q[64][ENGINE_TILE_COLS][4];
+    float d[ENGINE_TILE_COLS];
+    int16_t sum16[8][ENGINE_TILE_COLS][2]; /* sums of q over 16, in pairs */
+    int16_t sum32[4][ENGINE_TILE_COLS][2]; /* the same over 32 */
+    int32_t mass16, peak32;                /* `measure`'s, with AVX-512 */
+    int32_t peak4, peak8;                  /* with AVX2, AVX-VNNI */
+};
+
+/* Products of packed floats. A bundle of n rows (or columns) is [16 / lanes][steps][n][lanes]: a
+ * step is 16 elements of each, and where lanes are 8, all first halves come before all second ones.
+ * The steps are even in number. */
+struct engine_tile_packed {
+    int rows, lanes;
+    /* One row of a bundle, or n elements of it from a multiple of 32 on, up to the next multiple of
+     * 32 filled with `fill`: to[0 .. lanes - 1] is its first place in the bundle, `half` and `step`
+     * are the floats from there to the same place of the second half and of the next step. */
+    void (*pack)(int64_t n, const float *row, float fill, int64_t half, int64_t step, float *to);
+    /* out[c][r] for c < n_cols <= ENGINE_TILE_COLS (two bundles) and
+     * r < n_rows <= ENGINE_TILE_FLOAT_ROWS. */
+    void (*product)(int64_t n_steps, const float *w, const float *x, int n_rows, int n_cols,
+                    float *const *out);
+};
+
+/* Sums of rows by a group of columns: while slices of k follow one another, their floats. */
+struct engine_tile_sums {
+    _Alignas(64) float of[ENGINE_TILE_PANELS][ENGINE_TILE_COLS][QUANT_PANEL_ROWS];
+};
+
+/* What a slice is added to, and where the last one's results go. */
+struct engine_tile_to {
+    struct engine_tile_sums *sums;
+    bool first; /* nothing is in *sums */
+    bool last;  /* nothing is left in *sums: out[c][r] for c < n_cols, r < n_rows */
+    int n_rows, n_cols;
+    float *const *out;
+};
+
+struct engine_tile {
+    /* n_blocks blocks of n_cols <= ENGINE_TILE_COLS columns and n_rows <= QUANT_PANEL_ROWS rows. Of
+     * forms, those that the level's own kernels write: folded ones with minima from AVX2 on, others
+     * from AVX-512 on. With AVX-512 panel256, and panel32 without minima, take twice as many rows,
+     * the second half from the panel behind. */
+    void (*panel32)(const struct quant_panel_form *form, int64_t n_blocks,
+                    const struct quant_panel32 *w, const struct engine_cols32 *x,
+                    const struct engine_tile_to *to);
+    void (*panel256)(const struct quant_panel_form *form, int64_t n_blocks,
+                     const struct quant_panel256 *w, const struct engine_cols256 *x,
+                     const struct engine_tile_to *to);
+    /* A group's q: to[i][c] = the four elements 4i .. 4i + 3 of q[c], i < n, a multiple of 8. */
+    void (*interleave)(int64_t n, const int8_t *const q[ENGINE_TILE_COLS],
+                       int8_t (*to)[ENGINE_TILE_COLS][4]);
+    /* Completes groups whose other members are set, so that panel256 learns which sums cannot leave
+     * 16 bits. mass16 becomes the largest sum of |q| over 16 elements, peak32 the largest sum over
+     * 32 of those q that are of one sign; peak4 and peak8 the largest sum over 4 and over 8 groups
+     * of 4 elements of those q of one sign that are in the same half of each group. NULL where
+     * panel256 does not ask. */
+    void (*measure)(int64_t n_blocks, struct engine_cols256 *x);
+    /* QUANT_ACT_F32 products of float rows: out[c][r] = w[r] . x[c], r < n_rows, c < n_cols. */
+    void (*f32)(int64_t k, const float *w, int64_t w_stride, int64_t n_rows, const float *const *x,
+                int64_t n_cols, float *const *out);
+    /* QUANT_ACT_BF16 products of rows in the file's layout, row_bytes apart; the columns are zero
+     * up to a multiple of 32. NULL where there is nothing better than the type's gemv. */
+    void (*bf16)(int64_t k, const char *w, int64_t row_bytes, int64_t n_rows,
+                 const uint16_t *const *x, int64_t n_cols, float *const *out);
+    /* The products of f32 and bf16 from packed rows. Where k is no multiple of 32, f32's rows end
+     * with -0.0f and its columns with 0.0f: a product of those changes no sum; bf16's end with
+     * zeros, and of its 32 elements the odd ones are a step, then the even ones. NULL where nothing
+     * is gained. */
+    const struct engine_tile_packed *packed_f32, *packed_bf16;
+    /* o[i][d] = fmaf(v[j][d], p[i][j], o[i][d]) for j = 0 .. n - 1 ascending; i < n_rows, d < dim.
+     */
+    void (*weighted_sum)(int64_t n, int64_t dim, const float *v, int64_t v_stride,
+                         const float *const *p, int64_t n_rows, float *const *o);
+};
+
+/* The best table for the level. */
+const struct engine_tile *engine_tile_table(enum quant_level level);
+
+extern const struct engine_tile engine_tile_scalar;
+#if defined(__x86_64__)
+/* AVX-512's as well. */
+void engine_tile_interleave_avx2(int64_t n, const int8_t *const q[ENGINE_TILE_COLS],
+                                 int8_t (*to)[ENGINE_TILE_COLS][4]);
+void engine_tile_f32_avx2(int64_t k, const float *w, int64_t w_stride, int64_t n_rows,
+                          const float *const *x, int64_t n_cols, float *const *out);
+void engine_tile_f32_avx512(int64_t k, const float *w, int64_t w_stride, int64_t n_rows,
+                            const float *const *x, int64_t n_cols, float *const *out);
+void engine_tile_bf16_avx512(int64_t k, const char *w, int64_t row_bytes, int64_t n_rows,
+                             const uint16_t *const *x, int64_t n_cols, float *const *out);
+extern const struct engine_tile_packed engine_tile_packed_f32_avx2, engine_tile_packed_bf16_avx2;
+extern const struct engine_tile_packed engine_tile_packed_f32_avx512;
+extern const struct engine_tile engine_tile_avx2;
+extern const struct engine_tile engine_tile_avxvnni;
+extern const struct engine_tile engine_tile_avx512;
+extern const struct engine_tile engine_tile_avx512bf16;
+#endif
+
+#endif

@@ -1,0 +1,77 @@
+/* engine/isa/vec.h: the float primitives that ops are made of, one table per instruction-set level.
+ *
+ * Each has one exact definition (here); vec_scalar.c is that definition in C, vec_avx2.c and
+ * vec_avx512.c give the same bits. n >= 0 everywhere; pointers may be unaligned; x and y may be
+ * the same array where an output is elementwise, and must not overlap otherwise.
+ *
+ * lanes: 16 strided lanes lane[i % 16], ascending i, from +0.0f; then the tree
+ *     for h = 8, 4, 2, 1: lane[i] += lane[i + h] for i < h;   result lane[0].
+ * exp, tanh, silu, gelu: our own polynomials, fmaf where written, error stated in vec_scalar.c. */
+#ifndef ENGINE_ISA_VEC_H
+#define ENGINE_ISA_VEC_H
+
+#include "quant/quant.h"
+#include <stdint.h>
+
+enum engine_unary {              /* elementwise functions of one input */
+                    ENGINE_SILU, /* x / (1 + exp(-x)) */
+                    ENGINE_GELU, /* tanh form: 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) */
+                    ENGINE_GELU_ERF,   /* 0.5 x (1 + erf(x / sqrt 2)) */
+                    ENGINE_GELU_QUICK, /* x / (1 + exp(-1.702 x)) */
+                    ENGINE_RELU,
+                    ENGINE_RELU_SQR,
+                    ENGINE_SIGMOID,
+                    ENGINE_TANH,
+                    ENGINE_EXP,
+                    ENGINE_NEG,
+                    ENGINE_ABS,
+                    ENGINE_SQR,
+                    ENGINE_SQRT,
+                    ENGINE_SIN,
+                    ENGINE_COS,
+                    ENGINE_LOG,
+                    ENGINE_SOFTPLUS,
+                    ENGINE_STEP,
+                    ENGINE_ELU,
+                    ENGINE_HARDSWISH,
+                    ENGINE_HARDSIGMOID,
+                    ENGINE_UNARY_COUNT
+};
+
+struct engine_vec {
+    /* elementwise, one rounding each */
+    void (*add)(int64_t n, const float *x, const float *y, float *out);
+    void (*sub)(int64_t n, const float *x, const float *y, float *out);
+    void (*mul)(int64_t n, const float *x, const float *y, float *out);
+    void (*div)(int64_t n, const float *x, const float *y, float *out);
+    void (*scale)(int64_t n, const float *x, float a, float b, float *out); /* fmaf(x, a, b) */
+    void (*mad)(int64_t n, const float *x, float a, float *acc); /* acc = fmaf(x, a, acc) */
+    void (*clamp)(int64_t n, const float *x, float lo, float hi, float *out); /* NaN passes */
+    void (*unary[ENGINE_UNARY_COUNT])(int64_t n, const float *x, float *out);
+    void (*glu[ENGINE_UNARY_COUNT])(int64_t n, const float *gate, const float *up,
+                                    float *out); /* unary(gate) * up */
+
+    /* reductions */
+    float (*sum)(int64_t n, const float *x);                 /* lanes: lane += x */
+    float (*sum_sqr)(int64_t n, const float *x);             /* lanes: lane = fmaf(x, x, lane) */
+    float (*dot)(int64_t n, const float *x, const float *y); /* lanes: lane = fmaf(x, y, lane) */
+    float (*max)(int64_t n, const float *x);                 /* -inf for n = 0; NaN skipped */
+    float (*exp_sum)(int64_t n, const float *x, float m, float *out); /* out = exp(x - m); lanes */
+
+    /* normalized rows: out = (x * r) * w, or x * r when w is NULL */
+    void (*scale_mul)(int64_t n, const float *x, float r, const float *w, float *out);
+
+    /* rotation of pairs (x[i*step], x[i*step + dist]) by cos/sin[i], i < n:
+     * a' = fmaf(a, cos, -(b * sin)), b' = fmaf(b, cos, a * sin). step 2, dist 1: "normal";
+     * step 1, dist n: "neox". */
+    void (*rotate)(int64_t n, int64_t step, int64_t dist, const float *cos, const float *sin,
+                   const float *x, float *out);
+
+    void (*f32_to_f16)(int64_t n, const float *x, uint16_t *out); /* nearest even */
+    void (*f16_to_f32)(int64_t n, const uint16_t *x, float *out);
+};
+
+/* Fills the table for the level: scalar first, then what each level overlays. */
+void engine_vec_init(struct engine_vec *vec, enum quant_level level);
+
+#endif

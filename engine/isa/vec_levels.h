@@ -1,0 +1,11 @@
+/* engine/isa/vec_levels.h: what each level beyond scalar lays over the table. Private to vec_*.c.
+ */
+#ifndef ENGINE_ISA_VEC_LEVELS_H
+#define ENGINE_ISA_VEC_LEVELS_H
+
+#include "engine/isa/vec.h"
+
+void engine_vec_fill_avx2(struct engine_vec *vec);   /* x86-64 only */
+void engine_vec_fill_avx512(struct engine_vec *vec); /* x86-64 only */
+
+#endif

@@ -1,0 +1,232 @@
+/* engine/matmul/matmul_columns.c: a product's columns as its weights want them: rows of x converted
+ * (phase 1 of matmul_run.c), and interleaved or packed in groups (phase 2).
+ *
+ * Owns: what lies where in the memory that workers share, and how a row of floats is packed, of
+ * weights as well. Refuses: who does what and when (matmul_run.c). */
+#include "engine/matmul/matmul_run.h"
+#include <string.h>
+
+/* ---- Columns ---- */
+
+/* Where a row of x begins; its elements are nb[0] apart. */
+static char *x_row_at(const struct engine_product_run *run, int64_t x_row)
+{
+    const struct engine_tensor *x = run->p->x;
+    const int64_t i1 = x_row % x->ne[1], i2 = x_row / x->ne[1] % x->ne[2];
+    const int64_t i3 = x_row / x->ne[1] / x->ne[2];
+    return x->data + i1 * x->nb[1] + i2 * x->nb[2] + i3 * x->nb[3];
+}
+
+static char *column_at(const struct engine_product_run *run, enum quant_act_kind kind,
+                       int64_t x_row)
+{
+    const struct engine_product_act *act = &run->p->act[kind];
+    if (act->in_place) return x_row_at(run, x_row);
+    return run->shared + act->columns + x_row * act->bytes;
+}
+
+struct quant_act engine_product_column_act(const struct engine_product_run *run,
+                                           enum quant_act_kind kind, int64_t x_row)
+{
+    const struct engine_product_act *act = &run->p->act[kind];
+    char *at = column_at(run, kind, x_row);
+    switch (kind) {
+    case QUANT_ACT_F32:
+        return (struct quant_act){.f32 = (const float *)at};
+    case QUANT_ACT_BF16:
+        return (struct quant_act){.bf16 = (const uint16_t *)at};
+    default:
+        return (struct quant_act){.q = (const int8_t *)at,
+                                  .d = (const float *)(at + act->d),
+                                  .s = (const float *)(at + act->s),
+                                  .sum = (const int16_t *)(at + act->sum)};
+    }
+}
+
+void engine_product_convert(const struct engine_product_run *run, int64_t x_row)
+{
+    const struct engine_product *p = run->p;
+    const struct engine_tensor *x = p->x;
+    const struct quant_kernels *quant = &run->task->engine->quant;
+    const char *from = x_row_at(run, x_row);
+    const float *row = (const float *)from;
+    if (x->nb[0] != (int64_t)sizeof(float)) {
+        float *gathered = (float *)run->own;
+        for (int64_t i = 0; i < p->k; i++) gathered[i] = *(const float *)(from + i * x->nb[0]);
+        row = gathered;
+    }
+    for (int kind = 0; kind < ENGINE_PRODUCT_KINDS; kind++) {
+        const struct engine_product_act *act = &p->act[kind];
+        if (!act->bytes || act->in_place) continue;
+        char *at = column_at(run, kind, x_row);
+        if (kind == QUANT_ACT_F32) {
+            memcpy(at, row, (size_t)p->k * sizeof(float));
+        } else if (kind == QUANT_ACT_BF16) {
+            memset(at + act->bytes - 64, 0, 64);
+            quant->act_bf16(p->k, row, (uint16_t *)at);
+        } else if (kind == QUANT_ACT_Q8_32) {
+            quant->act_q8_32(p->k, row, (int8_t *)at, (float *)(at + act->d),
+                             (float *)(at + act->s), (int16_t *)(at + act->sum));
+        } else {
+            quant->act_q8_256(p->k, row, (int8_t *)at, (float *)(at + act->d),
+                              (int16_t *)(at + act->sum));
+        }
+    }
+}
+
+/* ---- Groups ---- */
+
+enum { PACK_ELEMENTS = 256 }; /* decoded at once, a multiple of 32 */
+
+/* Where a group's columns have their q of elements from `at` on; of a missing one, zeros. */
+static void columns_q(const struct quant_act *a, int n, int64_t at,
+                      const int8_t *q[ENGINE_TILE_COLS])
+{
+    static const int8_t zeros[256];
+    for (int c = 0; c < ENGINE_TILE_COLS; c++) q[c] = c < n ? a[c].q + at : zeros;
+}
+
+static void interleave32(const struct engine_tile *tile, struct engine_product_slice slice,
+                         const struct quant_act *a, int n, struct engine_cols32 *to)
+{
+    const int8_t *q[ENGINE_TILE_COLS];
+    for (int64_t b = slice.first; b < slice.first + slice.n_blocks; b++, to++) {
+        columns_q(a, n, 32 * b, q);
+        tile->interleave(8, q, to->q);
+        for (int c = 0; c < n; c++) {
+            to->d[c] = a[c].d[b];
+            to->s[c] = a[c].s[b];
+            to->minus_sum[c] = -a[c].sum[b];
+        }
+    }
+}
+
+static void interleave256(const struct engine_tile *tile, struct engine_product_slice slice,
+                          const struct quant_act *a, int n, struct engine_cols256 *to)
+{
+    const int8_t *q[ENGINE_TILE_COLS];
+    for (int64_t b = 0; b < slice.n_blocks; b++) {
+        columns_q(a, n, 256 * (slice.first + b), q);
+        tile->interleave(64, q, to[b].q);
+        for (int c = 0; c < n; c++) {
+            const int16_t *sum = a[c].sum + 16 * (slice.first + b);
+            to[b].d[c] = a[c].d[slice.first + b];
+            for (int i = 0; i < 16; i++) to[b].sum16[i / 2][c][i % 2] = sum[i];
+            for (int i = 0; i < 8; i++)
+                to[b].sum32[i / 2][c][i % 2] = (int16_t)(sum[2 * i] + sum[2 * i + 1]);
+        }
+    }
+    if (tile->measure) tile->measure(slice.n_blocks, to);
+}
+
+/* Where a group of floats begins. */
+char *engine_product_floats_at(const struct engine_product_run *run, enum quant_act_kind kind,
+                               int64_t group)
+{
+    const struct engine_product_act *act = &run->p->act[kind];
+    return run->shared + act->groups + group * act->group_bytes;
+}
+
+/* Where the slice of a group of quantized columns begins; the same slice of the next is behind. */
+void *engine_product_slice_at(const struct engine_product_run *run, enum quant_act_kind kind,
+                              int64_t group, struct engine_product_slice slice)
+{
+    const struct engine_product_act *act = &run->p->act[kind];
+    const int64_t at = slice.first * run->p->max_groups + group * slice.n_blocks;
+    return run->shared + act->groups + at * act->block_bytes;
+}
+
+/* Products of packed floats; NULL where kind and level have none, or where the columns are so few
+ * that rows of floats are better read where they lie. */
+const struct engine_tile_packed *engine_product_packed(const struct engine_product_run *run,
+                                                       enum quant_act_kind kind, int64_t n_cols)
+{
+    enum { IN_PLACE_COLS = 2 * ENGINE_TILE_COLS };
+    if (kind == QUANT_ACT_BF16) return run->tile->packed_bf16;
+    return kind == QUANT_ACT_F32 && n_cols > IN_PLACE_COLS ? run->tile->packed_f32 : NULL;
+}
+
+int64_t engine_product_packed_steps(const struct engine_product_run *run)
+{
+    return (run->p->k + 31) / 32 * 2;
+}
+
+/* Row or column i of those that lie in bundles of n. */
+void engine_product_pack_row(const struct engine_product_run *run,
+                             const struct engine_tile_packed *packed, enum quant_id type,
+                             const char *row, float fill, int n, int64_t i, float *to)
+{
+    const struct quant_kernel *kernel = &run->task->engine->quant.type[type];
+    const int64_t k = run->p->k, element = quant_type_by_id(type)->block_bytes;
+    const int64_t step = n * packed->lanes, half = engine_product_packed_steps(run) * step;
+    to += i / n * engine_product_packed_steps(run) * 16 * n + i % n * packed->lanes;
+    if (type == QUANT_F32 && (uintptr_t)row % sizeof(float) == 0) {
+        packed->pack(k, (const float *)row, fill, half, step, to);
+        return;
+    }
+    for (int64_t at = 0; at < k; at += PACK_ELEMENTS) {
+        float part[PACK_ELEMENTS];
+        const int64_t some = engine_min(PACK_ELEMENTS, k - at);
+        kernel->decode(some, row + at * element, part);
+        packed->pack(some, part, fill, half, step, to + at / 16 * step);
+    }
+}
+
+/* A group's columns; of its second bundle only what is needed. */
+static void pack_columns(const struct engine_product_run *run,
+                         const struct engine_tile_packed *packed, enum quant_act_kind kind,
+                         char *group, const struct engine_product_column *column, int64_t n)
+{
+    const enum quant_id type = kind == QUANT_ACT_F32 ? QUANT_F32 : QUANT_BF16;
+    for (int64_t c = 0; c < engine_round_up(n, ENGINE_TILE_PACKED_COLS); c++)
+        engine_product_pack_row(run, packed, type,
+                                column_at(run, kind, column[c < n ? c : n - 1].x_row), 0.0f,
+                                ENGINE_TILE_PACKED_COLS, c, (float *)group);
+}
+
+/* The job that owns a group: the last one that begins at or before it and has groups. */
+static const struct engine_product_job *job_of_group(const struct engine_product_run *run,
+                                                     int64_t group)
+{
+    int64_t lo = 0, hi = run->header->n_jobs;
+    while (hi - lo > 1) {
+        int64_t mid = (lo + hi) / 2;
+        if (run->jobs[mid].group <= group)
+            lo = mid;
+        else
+            hi = mid;
+    }
+    return &run->jobs[lo];
+}
+
+/* `convert`: its rows of x, too, first. */
+void engine_product_group_build(const struct engine_product_run *run, int64_t group, bool convert)
+{
+    const struct engine_product_job *job = job_of_group(run, group);
+    int64_t first = (group - job->group) * ENGINE_TILE_COLS;
+    int64_t n = engine_min(ENGINE_TILE_COLS, job->n - first);
+    const struct engine_product_column *column = run->columns + job->first + first;
+    for (int c = 0; convert && c < n; c++) engine_product_convert(run, column[c].x_row);
+    for (int kind = 0; kind < ENGINE_PRODUCT_KINDS; kind++) {
+        const struct engine_product_act *act = &run->p->act[kind];
+        if (!act->bytes) continue;
+        if (engine_product_by_floats(kind)) {
+            const struct engine_tile_packed *packed = engine_product_packed(run, kind, job->n);
+            if (packed)
+                pack_columns(run, packed, kind, engine_product_floats_at(run, kind, group), column,
+                             n);
+            continue;
+        }
+        struct quant_act a[ENGINE_TILE_COLS];
+        for (int c = 0; c < n; c++) a[c] = engine_product_column_act(run, kind, column[c].x_row);
+        for (int64_t i = 0; i < act->n_slices; i++) {
+            const struct engine_product_slice slice = engine_product_slice(act, run->p->k, i);
+            void *to = engine_product_slice_at(run, kind, group, slice);
+            if (n < ENGINE_TILE_COLS) memset(to, 0, (size_t)(slice.n_blocks * act->block_bytes));
+            if (kind == QUANT_ACT_Q8_32)
+                interleave32(run->tile, slice, a, n, to);
+            else
+                interleave256(run->tile, slice, a, n, to);
+        }
+    }
+}

@@ -1,0 +1,391 @@
+/* engine/op/op_move.c: ops that move rows: copy, cont, cast, get_rows, set_rows, concat, repeat,
+ * pad.
+ *
+ * Arithmetic: none where source and destination have one type (bytes move). Otherwise the source is
+ * decoded to float (exact, one rounding per element for block types) and encoded as
+ * quant/quant.h says for the destination's type. Rows that an index does not find are NaN
+ * (0x7fc00000 bits). */
+#include "engine/graph_internal.h"
+#include "engine/op/op_rows.h"
+#include "engine/ops.h"
+#include <string.h>
+
+/* ---- Copy, cast, cont ---- */
+
+static bool convertible(const struct engine_tensor *a, const struct engine_tensor *b)
+{
+    return a->type == b->type || (engine_type_computes(a) && engine_type_computes(b));
+}
+
+/* Same type: the piece's blocks move as they are. */
+static void piece_move(struct engine_tensor *dst, const struct engine_tensor *src,
+                       const struct engine_piece *at)
+{
+    int64_t block = dst->type->block_len, size = dst->type->block_bytes, n = at->n / block;
+    const char *from =
+        engine_row_data(src, at->i1, at->i2, at->i3) + at->first / block * src->nb[0];
+    char *to = engine_row_data(dst, at->i1, at->i2, at->i3) + at->first / block * dst->nb[0];
+    if (engine_tensor_row_contiguous(src) && engine_tensor_row_contiguous(dst)) {
+        memmove(to, from, (size_t)(n * size));
+        return;
+    }
+    for (int64_t j = 0; j < n; j++)
+        memcpy(to + j * dst->nb[0], from + j * src->nb[0], (size_t)size);
+}
+
+/* Source 0 into all of dst, which has the same shape. */
+static void copy_run(const struct engine_task *task, struct engine_tensor *dst)
+{
+    float *room_in = engine_room(task, ENGINE_PIECE, 0),
+          *room_out = engine_room(task, ENGINE_PIECE, 1);
+    const struct engine_tensor *src = dst->src[0];
+    int64_t first, last;
+    engine_task_rows(task, engine_pieces(dst), &first, &last);
+    for (int64_t p = first; p < last; p++) {
+        struct engine_piece at = engine_piece_at(dst, p);
+        if (src->type == dst->type) {
+            piece_move(dst, src, &at);
+        } else {
+            const float *x = engine_piece_load(task->engine, src, &at, room_in);
+            engine_piece_store(task->engine, dst, &at, x, room_out);
+        }
+    }
+}
+
+static bool copy_shape(struct engine_tensor *dst, struct base_error *err)
+{
+    if (!engine_tensor_same_shape(dst->src[0], dst->src[1]))
+        return engine_shape_fail(dst, err, "source and destination differ in shape");
+    if (!convertible(dst->src[0], dst->src[1]))
+        return engine_shape_fail(dst, err, "no conversion between these types");
+    engine_dst_over(dst, dst->src[1]);
+    return true;
+}
+
+/* param: the type */
+static bool cast_shape(struct engine_tensor *dst, struct base_error *err)
+{
+    const struct engine_tensor *a = dst->src[0];
+    engine_dst_like(dst, (enum quant_id)dst->param[0].i, a);
+    if (!dst->type || !convertible(a, dst))
+        return engine_shape_fail(dst, err, "no conversion to the type asked for");
+    if (a->ne[0] % dst->type->block_len != 0)
+        return engine_shape_fail(dst, err, "rows are not whole blocks of the type asked for");
+    return true;
+}
+
+const struct engine_op engine_op_copy = {.name = "copy",
+                                         .split = ENGINE_SPLIT_ROWS,
+                                         .n_src = 2,
+                                         .shape = copy_shape,
+                                         .scratch = engine_scratch_pieces,
+                                         .run = copy_run};
+const struct engine_op engine_op_cast = {.name = "cast",
+                                         .split = ENGINE_SPLIT_ROWS,
+                                         .n_src = 1,
+                                         .shape = cast_shape,
+                                         .scratch = engine_scratch_pieces,
+                                         .run = copy_run};
+
+struct engine_tensor *engine_cast(struct engine_graph *g, struct engine_tensor *a,
+                                  enum quant_id type)
+{
+    union engine_param param[] = {{.i = (int32_t)type}};
+    return engine_graph_node(g, &engine_op_cast, &a, 1, param, 1);
+}
+
+struct engine_tensor *engine_cont(struct engine_graph *g, struct engine_tensor *a)
+{
+    if (a && engine_tensor_contiguous(a)) return a;
+    return engine_cast(g, a, a ? a->type->id : QUANT_F32);
+}
+
+struct engine_tensor *engine_copy(struct engine_graph *g, struct engine_tensor *a,
+                                  struct engine_tensor *dst)
+{
+    if (a && dst && !engine_tensor_same_shape(a, dst))
+        a = engine_reshape(g, engine_cont(g, a), ENGINE_DIMS, dst->ne);
+    struct engine_tensor *src[] = {a, dst};
+    return engine_graph_node(g, &engine_op_copy, src, 2, NULL, 0);
+}
+
+/* ---- Rows by index ---- */
+
+static int32_t index_at(const struct engine_tensor *ids, int64_t i0, int64_t i1, int64_t i2)
+{
+    int32_t id;
+    memcpy(&id, engine_row_data(ids, i1, i2, 0) + i0 * ids->nb[0], sizeof id);
+    return id;
+}
+
+static void fill_nan(float *out, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) out[i] = __builtin_nanf("");
+}
+
+/* table [B3][B2][n][E], ids [B3][B2][T] give [B3][B2][T][E]. */
+static bool get_rows_shape(struct engine_tensor *dst, struct base_error *err)
+{
+    const struct engine_tensor *table = dst->src[0], *ids = dst->src[1];
+    if (!engine_tensor_is(ids, QUANT_I32)) return engine_shape_fail(dst, err, "ids must be I32");
+    if (!engine_type_computes(table))
+        return engine_shape_fail(dst, err, "no arithmetic for this type");
+    if (ids->ne[1] != table->ne[2] || ids->ne[2] != table->ne[3] || ids->ne[3] != 1)
+        return engine_shape_fail(dst, err, "ids must be one list for each table");
+    engine_dst_shape(dst, QUANT_F32, table->ne[0], ids->ne[0], ids->ne[1], ids->ne[2]);
+    return true;
+}
+
+static void get_rows_run(const struct engine_task *task, struct engine_tensor *dst)
+{
+    const struct engine_tensor *table = dst->src[0];
+    float *room = engine_room(task, ENGINE_PIECE, 0);
+    int64_t first, last;
+    engine_task_rows(task, engine_pieces(dst), &first, &last);
+    for (int64_t p = first; p < last; p++) {
+        struct engine_piece at = engine_piece_at(dst, p);
+        float *out = engine_piece_out(dst, &at);
+        int32_t id = index_at(dst->src[1], at.i1, at.i2, at.i3);
+        if (id < 0 || id >= table->ne[1]) {
+            fill_nan(out, at.n);
+            continue;
+        }
+        struct engine_piece from = at;
+        from.i1 = id;
+        const float *x = engine_piece_load(task->engine, table, &from, room);
+        memcpy(out, x, (size_t)at.n * sizeof *out);
+    }
+}
+
+const struct engine_op engine_op_get_rows = {.name = "get_rows",
+                                             .split = ENGINE_SPLIT_ROWS,
+                                             .n_src = 2,
+                                             .shape = get_rows_shape,
+                                             .scratch = engine_scratch_pieces,
+                                             .run = get_rows_run};
+
+struct engine_tensor *engine_get_rows(struct engine_graph *g, struct engine_tensor *table,
+                                      struct engine_tensor *ids)
+{
+    struct engine_tensor *src[] = {table, ids};
+    return engine_graph_node(g, &engine_op_get_rows, src, 2, NULL, 0);
+}
+
+/* table [B3][B2][n][E], a [B3][B2][T][E], ids [B3 or 1][B2 or 1][T]. */
+static bool set_rows_shape(struct engine_tensor *dst, struct base_error *err)
+{
+    struct engine_tensor *table = dst->src[1];
+    const struct engine_tensor *a = dst->src[0], *ids = dst->src[2];
+    if (!engine_tensor_is(ids, QUANT_I32)) return engine_shape_fail(dst, err, "ids must be I32");
+    if (!engine_type_computes(a) || !engine_type_computes(table))
+        return engine_shape_fail(dst, err, "no arithmetic for this type");
+    if (a->ne[0] != table->ne[0] || a->ne[2] != table->ne[2] || a->ne[3] != table->ne[3])
+        return engine_shape_fail(dst, err, "rows do not fit the table");
+    if (ids->ne[0] != a->ne[1] || a->ne[2] % ids->ne[1] != 0 || a->ne[3] % ids->ne[2] != 0 ||
+        ids->ne[3] != 1)
+        return engine_shape_fail(dst, err, "there must be one id for each row");
+    engine_dst_over(dst, table);
+    return true;
+}
+
+/* One row of a, which the piece names, to row `id` of the same plane of table. */
+static void set_row(const struct engine_task *task, struct engine_tensor *table,
+                    const struct engine_tensor *a, struct engine_piece at, int64_t id)
+{
+    float *room_in = engine_room(task, ENGINE_PIECE, 0),
+          *room_out = engine_room(task, ENGINE_PIECE, 1);
+    int64_t end = at.n;
+    for (; at.first < end; at.first += ENGINE_PIECE) {
+        at.n = end - at.first < ENGINE_PIECE ? end - at.first : ENGINE_PIECE;
+        struct engine_piece to = at;
+        to.i1 = id;
+        const float *x = engine_piece_load(task->engine, a, &at, room_in);
+        engine_piece_store(task->engine, table, &to, x, room_out);
+    }
+}
+
+/* A worker takes the target rows whose number it owns, and goes through the ids in order: so when
+ * an id occurs twice the later row wins, whatever the number of workers. */
+static void set_rows_run(const struct engine_task *task, struct engine_tensor *dst)
+{
+    struct engine_tensor *table = dst->src[1];
+    const struct engine_tensor *a = dst->src[0], *ids = dst->src[2];
+    int64_t rows = engine_tensor_rows(a);
+    for (int64_t r = 0; r < rows; r++) {
+        struct engine_piece at = engine_row_at(a, r);
+        int32_t id = index_at(ids, at.i1, at.i2, at.i3);
+        if (id < 0 || id >= table->ne[1] || id % task->worker->nth != task->worker->ith) continue;
+        set_row(task, table, a, at, id);
+    }
+}
+
+const struct engine_op engine_op_set_rows = {.name = "set_rows",
+                                             .split = ENGINE_SPLIT_ROWS,
+                                             .n_src = 3,
+                                             .shape = set_rows_shape,
+                                             .scratch = engine_scratch_pieces,
+                                             .run = set_rows_run};
+
+struct engine_tensor *engine_set_rows(struct engine_graph *g, struct engine_tensor *table,
+                                      struct engine_tensor *a, struct engine_tensor *ids)
+{
+    struct engine_tensor *src[] = {a, table, ids};
+    return engine_graph_node(g, &engine_op_set_rows, src, 3, NULL, 0);
+}
+
+/* ---- Concat, repeat, pad: dst is contiguous F32 ---- */
+
+/* param: the dimension */
+static bool concat_shape(struct engine_tensor *dst, struct base_error *err)
+{
+    const struct engine_tensor *a = dst->src[0], *b = dst->src[1];
+    int dim = dst->param[0].i;
+    if (!engine_type_computes(a) || !engine_type_computes(b))
+        return engine_shape_fail(dst, err, "no arithmetic for this type");
+    if (dim < 0 || dim >= ENGINE_DIMS) return engine_shape_fail(dst, err, "no such dimension");
+    engine_dst_like(dst, QUANT_F32, a);
+    for (int d = 0; d < ENGINE_DIMS; d++)
+        if (d != dim && a->ne[d] != b->ne[d])
+            return engine_shape_fail(dst, err, "the other dimensions differ");
+    if (__builtin_add_overflow(a->ne[dim], b->ne[dim], &dst->ne[dim]))
+        return engine_shape_fail(dst, err, "too large");
+    return true;
+}
+
+/* Elements [from, from + n) of row (i1, i2, i3) of src to out, in pieces. */
+static void row_into(const struct engine_task *task, const struct engine_tensor *src,
+                     struct engine_piece at, float *out)
+{
+    float *room = engine_room(task, ENGINE_PIECE, 0);
+    int64_t end = at.first + at.n;
+    for (int64_t first = at.first; first < end; first += ENGINE_PIECE) {
+        struct engine_piece part = at;
+        part.first = first;
+        part.n = end - first < ENGINE_PIECE ? end - first : ENGINE_PIECE;
+        const float *x = engine_piece_load(task->engine, src, &part, room);
+        memcpy(out + (first - at.first), x, (size_t)part.n * sizeof *out);
+    }
+}
+
+static void concat_run(const struct engine_task *task, struct engine_tensor *dst)
+{
+    const struct engine_tensor *a = dst->src[0], *b = dst->src[1];
+    int dim = dst->param[0].i;
+    int64_t first, last;
+    engine_task_rows(task, engine_tensor_rows(dst), &first, &last);
+    for (int64_t r = first; r < last; r++) {
+        struct engine_piece at = engine_row_at(dst, r);
+        float *out = engine_piece_out(dst, &at);
+        if (dim == 0) {
+            at.n = a->ne[0];
+            row_into(task, a, at, out);
+            at.n = b->ne[0];
+            row_into(task, b, at, out + a->ne[0]);
+            continue;
+        }
+        int64_t *along = dim == 1 ? &at.i1 : dim == 2 ? &at.i2 : &at.i3;
+        bool second = *along >= a->ne[dim];
+        if (second) *along -= a->ne[dim];
+        row_into(task, second ? b : a, at, out);
+    }
+}
+
+const struct engine_op engine_op_concat = {.name = "concat",
+                                           .split = ENGINE_SPLIT_ROWS,
+                                           .n_src = 2,
+                                           .shape = concat_shape,
+                                           .scratch = engine_scratch_pieces,
+                                           .run = concat_run};
+
+struct engine_tensor *engine_concat(struct engine_graph *g, struct engine_tensor *a,
+                                    struct engine_tensor *b, int dim)
+{
+    struct engine_tensor *src[] = {a, b};
+    union engine_param param[] = {{.i = dim}};
+    return engine_graph_node(g, &engine_op_concat, src, 2, param, 1);
+}
+
+/* Source 1 only lends its shape. */
+static bool repeat_shape(struct engine_tensor *dst, struct base_error *err)
+{
+    if (!engine_type_computes(dst->src[0]))
+        return engine_shape_fail(dst, err, "no arithmetic for this type");
+    if (!engine_tensor_can_repeat(dst->src[0], dst->src[1]))
+        return engine_shape_fail(dst, err, "the first does not repeat over the second");
+    engine_dst_like(dst, QUANT_F32, dst->src[1]);
+    return true;
+}
+
+static void repeat_run(const struct engine_task *task, struct engine_tensor *dst)
+{
+    float *room = engine_room(task, ENGINE_PIECE, 0);
+    int64_t first, last;
+    engine_task_rows(task, engine_pieces(dst), &first, &last);
+    for (int64_t p = first; p < last; p++) {
+        struct engine_piece at = engine_piece_at(dst, p);
+        const float *x = engine_piece_load(task->engine, dst->src[0], &at, room);
+        memcpy(engine_piece_out(dst, &at), x, (size_t)at.n * sizeof *x);
+    }
+}
+
+const struct engine_op engine_op_repeat = {.name = "repeat",
+                                           .split = ENGINE_SPLIT_ROWS,
+                                           .n_src = 2,
+                                           .shape = repeat_shape,
+                                           .scratch = engine_scratch_pieces,
+                                           .run = repeat_run};
+
+struct engine_tensor *engine_repeat(struct engine_graph *g, struct engine_tensor *a,
+                                    struct engine_tensor *like)
+{
+    struct engine_tensor *src[] = {a, like};
+    return engine_graph_node(g, &engine_op_repeat, src, 2, NULL, 0);
+}
+
+/* param: how many zeros after each dimension */
+static bool pad_shape(struct engine_tensor *dst, struct base_error *err)
+{
+    const struct engine_tensor *a = dst->src[0];
+    if (!engine_type_computes(a)) return engine_shape_fail(dst, err, "no arithmetic for this type");
+    engine_dst_like(dst, QUANT_F32, a);
+    for (int d = 0; d < ENGINE_DIMS; d++)
+        if (dst->param[d].i < 0 || __builtin_add_overflow(a->ne[d], dst->param[d].i, &dst->ne[d]))
+            return engine_shape_fail(dst, err, "impossible padding");
+    return true;
+}
+
+static void pad_run(const struct engine_task *task, struct engine_tensor *dst)
+{
+    const struct engine_tensor *a = dst->src[0];
+    int64_t first, last;
+    engine_task_rows(task, engine_tensor_rows(dst), &first, &last);
+    for (int64_t r = first; r < last; r++) {
+        struct engine_piece at = engine_row_at(dst, r);
+        float *out = engine_piece_out(dst, &at);
+        int64_t filled = 0;
+        if (at.i1 < a->ne[1] && at.i2 < a->ne[2] && at.i3 < a->ne[3]) {
+            filled = at.n = a->ne[0];
+            row_into(task, a, at, out);
+        }
+        memset(out + filled, 0, (size_t)(dst->ne[0] - filled) * sizeof *out);
+    }
+}
+
+const struct engine_op engine_op_pad = {.name = "pad",
+                                        .split = ENGINE_SPLIT_ROWS,
+                                        .n_src = 1,
+                                        .shape = pad_shape,
+                                        .scratch = engine_scratch_pieces,
+                                        .run = pad_run};
+
+struct engine_tensor *engine_pad(struct engine_graph *g, struct engine_tensor *a,
+                                 const int64_t *after)
+{
+    union engine_param param[ENGINE_DIMS];
+    for (int d = 0; d < ENGINE_DIMS; d++) {
+        if (after[d] < 0 || after[d] > INT32_MAX)
+            return engine_graph_fail(g, "pad: impossible padding");
+        param[d].i = (int32_t)after[d];
+    }
+    return engine_graph_node(g, &engine_op_pad, &a, 1, param, ENGINE_DIMS);
+}

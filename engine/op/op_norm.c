@@ -1,0 +1,233 @@
+/* engine/op/op_norm.c: ops that normalize or sum rows: norm, rms_norm, l2_norm, group_norm,
+ * sum_rows.
+ *
+ * Arithmetic of a row x of n elements; sum and sum_sqr are the lanes of engine/isa/vec.h, every
+ * other operation is one float rounding: norm       mean = sum(x) / n; y = fmaf(x, 1, -mean); r = 1
+ * / sqrt(sum_sqr(y) / n + eps); y * r rms_norm   r = 1 / sqrt(sum_sqr(x) / n + eps); x * r l2_norm
+ * r = 1 / max(sqrt(sum_sqr(x)), eps); x * r group_norm as norm over all rows of a group: each row's
+ * sum is added to the group's, which starts from +0, in ascending order sum_rows   sum(x) norm and
+ * rms_norm may carry a weight and a bias, which only the simplifier gives them: then (y * r) *
+ * weight + bias, the roundings of the three single ops. */
+#include "engine/graph_internal.h"
+#include "engine/op/op_rows.h"
+#include "engine/ops.h"
+#include <math.h>
+
+static bool row_shape(struct engine_tensor *dst, struct base_error *err)
+{
+    if (!engine_type_computes(dst->src[0]))
+        return engine_shape_fail(dst, err, "no arithmetic for this type");
+    engine_dst_like(dst, QUANT_F32, dst->src[0]);
+    return true;
+}
+
+static struct engine_tensor *row_node(struct engine_graph *g, const struct engine_op *op,
+                                      struct engine_tensor *a, float eps)
+{
+    union engine_param param[] = {{.f = eps}};
+    return engine_graph_node(g, op, &a, 1, param, 1);
+}
+
+/* ---- norm, rms_norm ---- */
+
+/* out = (x * r) * weight + bias, the latter two where the node has them. */
+static void row_finish(const struct engine_task *task, const struct engine_tensor *dst,
+                       const struct engine_piece *at, const float *x, float r, float *out)
+{
+    const struct engine *e = task->engine;
+    const float *weight = NULL;
+    if (dst->src[1])
+        weight = engine_piece_load(e, dst->src[1], at, engine_room(task, dst->ne[0], 1));
+    e->vec.scale_mul(at->n, x, r, weight, out);
+    if (dst->src[2]) {
+        const float *bias = engine_piece_load(e, dst->src[2], at, engine_room(task, dst->ne[0], 1));
+        e->vec.add(at->n, out, bias, out);
+    }
+}
+
+static void norm_run(const struct engine_task *task, struct engine_tensor *dst)
+{
+    const struct engine_vec *vec = &task->engine->vec;
+    float *room = engine_room(task, dst->ne[0], 0), eps = dst->param[0].f, n = (float)dst->ne[0];
+    int64_t first, last;
+    engine_task_rows(task, engine_tensor_rows(dst), &first, &last);
+    for (int64_t r = first; r < last; r++) {
+        struct engine_piece at = engine_row_at(dst, r);
+        const float *x = engine_piece_load(task->engine, dst->src[0], &at, room);
+        float *out = engine_piece_out(dst, &at);
+        float mean = vec->sum(at.n, x) / n;
+        vec->scale(at.n, x, 1.0f, -mean, out);
+        float variance = vec->sum_sqr(at.n, out) / n;
+        row_finish(task, dst, &at, out, 1.0f / sqrtf(variance + eps), out);
+    }
+}
+
+static void rms_norm_run(const struct engine_task *task, struct engine_tensor *dst)
+{
+    const struct engine_vec *vec = &task->engine->vec;
+    float *room = engine_room(task, dst->ne[0], 0), eps = dst->param[0].f, n = (float)dst->ne[0];
+    int64_t first, last;
+    engine_task_rows(task, engine_tensor_rows(dst), &first, &last);
+    for (int64_t r = first; r < last; r++) {
+        struct engine_piece at = engine_row_at(dst, r);
+        const float *x = engine_piece_load(task->engine, dst->src[0], &at, room);
+        float mean = vec->sum_sqr(at.n, x) / n;
+        row_finish(task, dst, &at, x, 1.0f / sqrtf(mean + eps), engine_piece_out(dst, &at));
+    }
+}
+
+const struct engine_op engine_op_norm = {.name = "norm",
+                                         .in_place = true,
+                                         .split = ENGINE_SPLIT_ROWS,
+                                         .n_src = 1,
+                                         .shape = row_shape,
+                                         .scratch = engine_scratch_rows,
+                                         .run = norm_run};
+const struct engine_op engine_op_rms_norm = {.name = "rms_norm",
+                                             .in_place = true,
+                                             .split = ENGINE_SPLIT_ROWS,
+                                             .n_src = 1,
+                                             .shape = row_shape,
+                                             .scratch = engine_scratch_rows,
+                                             .run = rms_norm_run};
+
+/* param: eps */
+struct engine_tensor *engine_norm(struct engine_graph *g, struct engine_tensor *a, float eps)
+{
+    return row_node(g, &engine_op_norm, a, eps);
+}
+
+/* param: eps */
+struct engine_tensor *engine_rms_norm(struct engine_graph *g, struct engine_tensor *a, float eps)
+{
+    return row_node(g, &engine_op_rms_norm, a, eps);
+}
+
+/* ---- l2_norm ---- */
+
+static void l2_norm_run(const struct engine_task *task, struct engine_tensor *dst)
+{
+    const struct engine_vec *vec = &task->engine->vec;
+    float *room = engine_room(task, dst->ne[0], 0), eps = dst->param[0].f;
+    int64_t first, last;
+    engine_task_rows(task, engine_tensor_rows(dst), &first, &last);
+    for (int64_t r = first; r < last; r++) {
+        struct engine_piece at = engine_row_at(dst, r);
+        const float *x = engine_piece_load(task->engine, dst->src[0], &at, room);
+        float length = sqrtf(vec->sum_sqr(at.n, x));
+        /* Written so that NaN stays NaN. */
+        vec->scale_mul(at.n, x, 1.0f / (length < eps ? eps : length), NULL,
+                       engine_piece_out(dst, &at));
+    }
+}
+
+const struct engine_op engine_op_l2_norm = {.name = "l2_norm",
+                                            .in_place = true,
+                                            .split = ENGINE_SPLIT_ROWS,
+                                            .n_src = 1,
+                                            .shape = row_shape,
+                                            .scratch = engine_scratch_rows,
+                                            .run = l2_norm_run};
+
+/* param: eps */
+struct engine_tensor *engine_l2_norm(struct engine_graph *g, struct engine_tensor *a, float eps)
+{
+    return row_node(g, &engine_op_l2_norm, a, eps);
+}
+
+/* ---- group_norm: a[N][C][HW], ceil(C / n_groups) consecutive channels are a group ---- */
+
+static bool group_norm_shape(struct engine_tensor *dst, struct base_error *err)
+{
+    int groups = dst->param[1].i;
+    if (groups < 1 || groups > dst->src[0]->ne[1])
+        return engine_shape_fail(dst, err, "impossible number of groups");
+    return row_shape(dst, err);
+}
+
+static void one_group(const struct engine_task *task, struct engine_tensor *dst,
+                      struct engine_piece at, int64_t first, int64_t last)
+{
+    const struct engine_vec *vec = &task->engine->vec;
+    float *room = engine_room(task, dst->ne[0], 0), n = (float)((last - first) * dst->ne[0]);
+    float sum = 0.0f, squares = 0.0f;
+    for (at.i1 = first; at.i1 < last; at.i1++) {
+        const float *x = engine_piece_load(task->engine, dst->src[0], &at, room);
+        sum += vec->sum(at.n, x);
+    }
+    for (at.i1 = first; at.i1 < last; at.i1++) {
+        const float *x = engine_piece_load(task->engine, dst->src[0], &at, room);
+        float *out = engine_piece_out(dst, &at);
+        vec->scale(at.n, x, 1.0f, -(sum / n), out);
+        squares += vec->sum_sqr(at.n, out);
+    }
+    float r = 1.0f / sqrtf(squares / n + dst->param[0].f);
+    for (at.i1 = first; at.i1 < last; at.i1++) {
+        float *out = engine_piece_out(dst, &at);
+        vec->scale_mul(at.n, out, r, NULL, out);
+    }
+}
+
+static void group_norm_run(const struct engine_task *task, struct engine_tensor *dst)
+{
+    int64_t size = (dst->ne[1] + dst->param[1].i - 1) / dst->param[1].i;
+    int64_t groups = (dst->ne[1] + size - 1) / size, first, last;
+    engine_task_rows(task, groups * dst->ne[2] * dst->ne[3], &first, &last);
+    for (int64_t k = first; k < last; k++) {
+        int64_t plane = k / groups, begin = k % groups * size;
+        int64_t end = begin + size < dst->ne[1] ? begin + size : dst->ne[1];
+        struct engine_piece at = {
+            .i2 = plane % dst->ne[2], .i3 = plane / dst->ne[2], .n = dst->ne[0]};
+        one_group(task, dst, at, begin, end);
+    }
+}
+
+const struct engine_op engine_op_group_norm = {.name = "group_norm",
+                                               .in_place = true,
+                                               .split = ENGINE_SPLIT_ROWS,
+                                               .n_src = 1,
+                                               .shape = group_norm_shape,
+                                               .scratch = engine_scratch_rows,
+                                               .run = group_norm_run};
+
+/* param: eps, n_groups */
+struct engine_tensor *engine_group_norm(struct engine_graph *g, struct engine_tensor *a,
+                                        int n_groups, float eps)
+{
+    union engine_param param[] = {{.f = eps}, {.i = n_groups}};
+    return engine_graph_node(g, &engine_op_group_norm, &a, 1, param, 2);
+}
+
+/* ---- sum_rows ---- */
+
+static bool sum_rows_shape(struct engine_tensor *dst, struct base_error *err)
+{
+    if (!row_shape(dst, err)) return false;
+    dst->ne[0] = 1;
+    return true;
+}
+
+static void sum_rows_run(const struct engine_task *task, struct engine_tensor *dst)
+{
+    const struct engine_tensor *a = dst->src[0];
+    float *room = engine_room(task, a->ne[0], 0);
+    int64_t first, last;
+    engine_task_rows(task, engine_tensor_rows(dst), &first, &last);
+    for (int64_t r = first; r < last; r++) {
+        struct engine_piece at = engine_row_at(a, r);
+        const float *x = engine_piece_load(task->engine, a, &at, room);
+        *engine_piece_out(dst, &at) = task->engine->vec.sum(at.n, x);
+    }
+}
+
+const struct engine_op engine_op_sum_rows = {.name = "sum_rows",
+                                             .split = ENGINE_SPLIT_ROWS,
+                                             .n_src = 1,
+                                             .shape = sum_rows_shape,
+                                             .scratch = engine_scratch_rows,
+                                             .run = sum_rows_run};
+
+struct engine_tensor *engine_sum_rows(struct engine_graph *g, struct engine_tensor *a)
+{
+    return engine_graph_node(g, &engine_op_sum_rows, &a, 1, NULL, 0);
+}

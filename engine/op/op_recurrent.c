@@ -1,0 +1,432 @@
+/* engine/op/op_recurrent.c: ops that carry a state from token to token: ssm_conv, ssm_scan, wkv6,
+ * wkv7, gated_delta. What they compute stands in engine/graph_recurrent.h; here is in which order.
+ *
+ * A node's memory is the outputs of all tokens, then the new states, which are worked on in place.
+ * A unit of work is one head of one sequence with all its tokens in order (ssm_conv: a channel), so
+ * the split between workers changes no bit. Rows go through the primitives of engine/isa/vec.h
+ * (dot: lanes); other operations are single roundings; fmaf(a, b, c) = a b + c. ssm_conv     from
+ * +0, acc = fmaf(x[t + k], w[k], acc), ascending k ssm_scan     d = softplus(dt); state = state *
+ * exp(d * a), for one a per head fmaf(state, exp(d * a), 0); state = fmaf(b, x * d, state); out =
+ * dot(state, c) wkv6         from +0, ascending i: out = fmaf(state_i, r_i, out), state_i =
+ * fmaf(state_i, decay_i, 0), state_i = fmaf(v, k_i, state_i); at last out = fmaf(v, dot(bonus * k,
+ * r), out) wkv7         sum = dot(a, state_i); state_i = state_i * decay, state_i = fmaf(k, v_i,
+ * state_i), state_i = fmaf(b, sum, state_i); out_i = dot(state_i, r) gated_delta  state_i = state_i
+ * * exp(gate), for one gate fmaf(state_i, exp(gate), 0); delta = (v_i - dot(state_i, k)) * beta;
+ * state_i = fmaf(k, delta, state_i); out_i = dot(state_i, q) * (1 / sqrt(DK)) */
+#include "base/size.h"
+#include "engine/graph_internal.h"
+#include "engine/graph_recurrent.h"
+#include "engine/op/op_rows.h"
+#include "engine/ops.h"
+#include <math.h>
+#include <string.h>
+
+/* ---- What the ops share ---- */
+
+static bool has_shape(const struct engine_tensor *t, int64_t ne0, int64_t ne1, int64_t ne2,
+                      int64_t ne3)
+{
+    return engine_type_computes(t) && t->type->block_len == 1 && t->ne[0] == ne0 &&
+           t->ne[1] == ne1 && t->ne[2] == ne2 && t->ne[3] == ne3;
+}
+
+static bool same_shape(const struct engine_tensor *t, const struct engine_tensor *like)
+{
+    return has_shape(t, like->ne[0], like->ne[1], like->ne[2], like->ne[3]);
+}
+
+/* dst: as many floats as `out` has elements, then those of S states. */
+static bool shape_with_state(struct engine_tensor *dst, const struct engine_tensor *out,
+                             int64_t n_state, int64_t n_seqs, struct base_error *err)
+{
+    uint64_t states, all;
+    if (!base_mul((uint64_t)n_state, (uint64_t)n_seqs, &states) ||
+        !base_add(states, (uint64_t)engine_tensor_elements(out), &all) || all > INT64_MAX / 4)
+        return engine_shape_fail(dst, err, "the states are too large");
+    engine_dst_shape(dst, QUANT_F32, (int64_t)all, 1, 1, 1);
+    return true;
+}
+
+/* The two views of a node: out is shaped as `x`, the state as `state` with n_seqs of them. */
+static struct engine_recurrent take_apart(struct engine_graph *g, struct engine_tensor *node,
+                                          const struct engine_tensor *x,
+                                          const struct engine_tensor *state, int64_t n_seqs)
+{
+    if (!node) return (struct engine_recurrent){NULL, NULL};
+    const int64_t ne[] = {state->ne[0], state->ne[1], state->ne[2], n_seqs};
+    const int64_t offset = engine_tensor_elements(x) * (int64_t)sizeof(float);
+    return (struct engine_recurrent){
+        .out = engine_graph_view(g, &engine_op_view, node, ENGINE_DIMS, x->ne, NULL, 0),
+        .state = engine_graph_view(g, &engine_op_view, node, ENGINE_DIMS, ne, NULL, offset)};
+}
+
+/* One worker's view of its task: sources are read row by row, each through a room of its own. */
+struct reader {
+    const struct engine_task *task;
+    const struct engine_tensor *dst;
+    int64_t room; /* floats */
+};
+
+/* Row (i1, i2, i3) of source k. */
+static const float *row_of(const struct reader *r, int k, int64_t i1, int64_t i2, int64_t i3)
+{
+    const struct engine_tensor *t = r->dst->src[k];
+    const struct engine_piece at = {.i1 = i1, .i2 = i2, .i3 = i3, .n = t->ne[0]};
+    return engine_piece_load(r->task->engine, t, &at, engine_room(r->task, r->room, k));
+}
+
+/* Where head h of sequence s has its new state; the old one, rows of source k at `from`, is copied
+ * there; NaN where there is no such place. */
+static float *state_start(const struct reader *r, int k, int64_t out_elements, int64_t h, int64_t s,
+                          int64_t from)
+{
+    const struct engine_tensor *t = r->dst->src[k];
+    const int64_t n = t->ne[0] * t->ne[1];
+    float *state = (float *)(void *)r->dst->data + out_elements + (s * t->ne[2] + h) * n;
+    for (int64_t i = 0; i < t->ne[1]; i++) {
+        if (from < 0 || from >= t->ne[3]) {
+            for (int64_t j = 0; j < t->ne[0]; j++) state[i * t->ne[0] + j] = NAN;
+            continue;
+        }
+        memcpy(state + i * t->ne[0], row_of(r, k, i, h, from), (size_t)t->ne[0] * sizeof *state);
+    }
+    return state;
+}
+
+/* The length of a room: the longest row among the sources. */
+static int64_t room_floats(const struct engine_tensor *dst)
+{
+    int64_t n = 0;
+    for (int k = 0; k < ENGINE_MAX_SRC; k++) {
+        if (dst->src[k] && dst->src[k]->ne[0] > n) n = dst->src[k]->ne[0];
+    }
+    return n;
+}
+
+enum { ROOM_SPARE = 7, ROOMS = 8 }; /* one for each source, of which there are at most 7 */
+
+static int64_t rooms_scratch(const struct engine_tensor *dst, int n_threads)
+{
+    return engine_rooms_bytes(n_threads, ROOMS, room_floats(dst));
+}
+
+/* ---- ssm_conv ---- */
+
+static bool ssm_conv_shape(struct engine_tensor *dst, struct base_error *err)
+{
+    const struct engine_tensor *x = dst->src[0], *w = dst->src[1];
+    if (!has_shape(w, w->ne[0], x->ne[1], 1, 1) || !same_shape(x, x) || x->ne[3] != 1 ||
+        x->ne[0] < w->ne[0])
+        return engine_shape_fail(dst, err, "shapes do not fit");
+    engine_dst_shape(dst, QUANT_F32, x->ne[1], x->ne[0] - w->ne[0] + 1, x->ne[2], 1);
+    return true;
+}
+
+static void ssm_conv_run(const struct engine_task *task, struct engine_tensor *dst)
+{
+    const struct reader r = {task, dst, room_floats(dst)};
+    const int64_t n_channels = dst->ne[0], n_tokens = dst->ne[1], taps = dst->src[1]->ne[0];
+    float *sum = engine_room(task, r.room, ROOM_SPARE);
+    int64_t first, last;
+    engine_task_rows(task, n_channels * dst->ne[2], &first, &last);
+    for (int64_t unit = first; unit < last; unit++) {
+        const int64_t c = unit % n_channels, s = unit / n_channels;
+        const float *x = row_of(&r, 0, c, s, 0), *w = row_of(&r, 1, c, 0, 0);
+        memset(sum, 0, (size_t)n_tokens * sizeof *sum);
+        for (int64_t k = 0; k < taps; k++) task->engine->vec.mad(n_tokens, x + k, w[k], sum);
+        float *out = (float *)(void *)dst->data + s * n_tokens * n_channels + c;
+        for (int64_t t = 0; t < n_tokens; t++) out[t * n_channels] = sum[t];
+    }
+}
+
+static const struct engine_op op_ssm_conv = {.name = "ssm_conv",
+                                             .split = ENGINE_SPLIT_ROWS,
+                                             .n_src = 2,
+                                             .shape = ssm_conv_shape,
+                                             .scratch = rooms_scratch,
+                                             .run = ssm_conv_run};
+
+struct engine_tensor *engine_ssm_conv(struct engine_graph *g, struct engine_tensor *x,
+                                      struct engine_tensor *weight)
+{
+    struct engine_tensor *src[] = {x, weight};
+    return engine_graph_node(g, &op_ssm_conv, src, 2, NULL, 0);
+}
+
+/* ---- ssm_scan ---- */
+
+enum { SCAN_STATE, SCAN_X, SCAN_DT, SCAN_A, SCAN_B, SCAN_C, SCAN_IDS };
+
+static bool ssm_scan_shape(struct engine_tensor *dst, struct base_error *err)
+{
+    struct engine_tensor *const *src = dst->src;
+    const struct engine_tensor *x = src[SCAN_X], *state = src[SCAN_STATE], *b = src[SCAN_B];
+    const int64_t n = state->ne[0], heads = x->ne[1], tokens = x->ne[2], seqs = x->ne[3];
+    const struct engine_tensor *a = src[SCAN_A], *ids = src[SCAN_IDS];
+    if (!same_shape(x, x) || !has_shape(state, n, x->ne[0], heads, state->ne[3]) ||
+        !has_shape(src[SCAN_DT], heads, tokens, seqs, 1) ||
+        !has_shape(a, a->ne[0] == 1 ? 1 : n, heads, 1, 1) ||
+        !has_shape(b, n, b->ne[1], tokens, seqs) || !same_shape(src[SCAN_C], b) ||
+        heads % b->ne[1] != 0 || ids->type->id != QUANT_I32 || ids->ne[0] != seqs ||
+        engine_tensor_rows(ids) != 1)
+        return engine_shape_fail(dst, err, "shapes do not fit");
+    return shape_with_state(dst, x, n * x->ne[0] * heads, seqs, err);
+}
+
+/* One token of one head; decay: exp(d a), one number or one for each state element. */
+static void ssm_scan_step(const struct engine_vec *vec, const struct engine_tensor *state_shape,
+                          float *state, const float *x, float d, const float *decay, bool one_decay,
+                          const float *b, const float *c, float *out)
+{
+    const int64_t n = state_shape->ne[0];
+    for (int64_t i = 0; i < state_shape->ne[1]; i++, state += n) {
+        if (one_decay) {
+            vec->scale(n, state, decay[0], 0.0f, state);
+        } else {
+            vec->mul(n, state, decay, state);
+        }
+        vec->mad(n, b, x[i] * d, state);
+        out[i] = vec->dot(n, state, c);
+    }
+}
+
+static void ssm_scan_run(const struct engine_task *task, struct engine_tensor *dst)
+{
+    const struct engine_vec *vec = &task->engine->vec;
+    const struct reader r = {task, dst, room_floats(dst)};
+    const struct engine_tensor *x = dst->src[SCAN_X], *a_shape = dst->src[SCAN_A];
+    const struct engine_tensor *ids = dst->src[SCAN_IDS];
+    const int64_t dim = x->ne[0], heads = x->ne[1], tokens = x->ne[2];
+    const int64_t per_group = heads / dst->src[SCAN_B]->ne[1], n_a = a_shape->ne[0];
+    float *decay = engine_room(task, r.room, ROOM_SPARE);
+    int64_t first, last;
+    engine_task_rows(task, heads * x->ne[3], &first, &last);
+    for (int64_t unit = first; unit < last; unit++) {
+        const int64_t h = unit % heads, s = unit / heads;
+        int32_t cell;
+        memcpy(&cell, ids->data + s * ids->nb[0], sizeof cell);
+        float *state = state_start(&r, SCAN_STATE, engine_tensor_elements(x), h, s, cell);
+        for (int64_t t = 0; t < tokens; t++) {
+            float d = row_of(&r, SCAN_DT, t, s, 0)[h];
+            vec->unary[ENGINE_SOFTPLUS](1, &d, &d);
+            vec->scale(n_a, row_of(&r, SCAN_A, h, 0, 0), d, 0.0f, decay);
+            vec->unary[ENGINE_EXP](n_a, decay, decay);
+            ssm_scan_step(vec, dst->src[SCAN_STATE], state, row_of(&r, SCAN_X, h, t, s), d, decay,
+                          n_a == 1, row_of(&r, SCAN_B, h / per_group, t, s),
+                          row_of(&r, SCAN_C, h / per_group, t, s),
+                          (float *)(void *)dst->data + ((s * tokens + t) * heads + h) * dim);
+        }
+    }
+}
+
+static const struct engine_op op_ssm_scan = {.name = "ssm_scan",
+                                             .split = ENGINE_SPLIT_ROWS,
+                                             .n_src = 7,
+                                             .shape = ssm_scan_shape,
+                                             .scratch = rooms_scratch,
+                                             .run = ssm_scan_run};
+
+struct engine_recurrent engine_ssm_scan(struct engine_graph *g, struct engine_tensor *state,
+                                        struct engine_tensor *x, struct engine_tensor *dt,
+                                        struct engine_tensor *a, struct engine_tensor *b,
+                                        struct engine_tensor *c, struct engine_tensor *ids)
+{
+    struct engine_tensor *src[] = {state, x, dt, a, b, c, ids};
+    struct engine_tensor *node = engine_graph_node(g, &op_ssm_scan, src, 7, NULL, 0);
+    return take_apart(g, node, x, state, x ? x->ne[3] : 0);
+}
+
+/* ---- wkv6 ---- */
+
+enum { WKV6_K, WKV6_V, WKV6_R, WKV6_BONUS, WKV6_DECAY, WKV6_STATE };
+
+static bool wkv6_shape(struct engine_tensor *dst, struct base_error *err)
+{
+    struct engine_tensor *const *src = dst->src;
+    const struct engine_tensor *k = src[WKV6_K];
+    const int64_t dim = k->ne[0], heads = k->ne[1];
+    if (!same_shape(k, k) || !same_shape(src[WKV6_V], k) || !same_shape(src[WKV6_R], k) ||
+        !same_shape(src[WKV6_DECAY], k) || !has_shape(src[WKV6_BONUS], dim, heads, 1, 1) ||
+        !has_shape(src[WKV6_STATE], dim, dim, heads, k->ne[3]))
+        return engine_shape_fail(dst, err, "shapes do not fit");
+    return shape_with_state(dst, k, dim * dim * heads, k->ne[3], err);
+}
+
+static void wkv6_run(const struct engine_task *task, struct engine_tensor *dst)
+{
+    const struct engine_vec *vec = &task->engine->vec;
+    const struct reader rd = {task, dst, room_floats(dst)};
+    const struct engine_tensor *like = dst->src[WKV6_K];
+    const int64_t dim = like->ne[0], heads = like->ne[1], tokens = like->ne[2];
+    float *weighted = engine_room(task, rd.room, ROOM_SPARE);
+    int64_t first, last;
+    engine_task_rows(task, heads * like->ne[3], &first, &last);
+    for (int64_t unit = first; unit < last; unit++) {
+        const int64_t h = unit % heads, s = unit / heads;
+        float *state = state_start(&rd, WKV6_STATE, engine_tensor_elements(like), h, s, s);
+        const float *bonus = row_of(&rd, WKV6_BONUS, h, 0, 0);
+        for (int64_t t = 0; t < tokens; t++) {
+            const float *k = row_of(&rd, WKV6_K, h, t, s), *v = row_of(&rd, WKV6_V, h, t, s);
+            const float *r = row_of(&rd, WKV6_R, h, t, s);
+            const float *decay = row_of(&rd, WKV6_DECAY, h, t, s);
+            float *out = (float *)(void *)dst->data + ((s * tokens + t) * heads + h) * dim;
+            memset(out, 0, (size_t)dim * sizeof *out);
+            for (int64_t i = 0; i < dim; i++) {
+                float *row = state + i * dim;
+                vec->mad(dim, row, r[i], out);
+                vec->scale(dim, row, decay[i], 0.0f, row);
+                vec->mad(dim, v, k[i], row);
+            }
+            vec->mul(dim, bonus, k, weighted);
+            vec->mad(dim, v, vec->dot(dim, weighted, r), out);
+        }
+    }
+}
+
+static const struct engine_op op_wkv6 = {.name = "wkv6",
+                                         .split = ENGINE_SPLIT_ROWS,
+                                         .n_src = 6,
+                                         .shape = wkv6_shape,
+                                         .scratch = rooms_scratch,
+                                         .run = wkv6_run};
+
+struct engine_recurrent engine_wkv6(struct engine_graph *g, struct engine_tensor *k,
+                                    struct engine_tensor *v, struct engine_tensor *r,
+                                    struct engine_tensor *bonus, struct engine_tensor *decay,
+                                    struct engine_tensor *state)
+{
+    struct engine_tensor *src[] = {k, v, r, bonus, decay, state};
+    struct engine_tensor *node = engine_graph_node(g, &op_wkv6, src, 6, NULL, 0);
+    return take_apart(g, node, k, state, k ? k->ne[3] : 0);
+}
+
+/* ---- wkv7 ---- */
+
+enum { WKV7_R, WKV7_DECAY, WKV7_K, WKV7_V, WKV7_A, WKV7_B, WKV7_STATE };
+
+static bool wkv7_shape(struct engine_tensor *dst, struct base_error *err)
+{
+    struct engine_tensor *const *src = dst->src;
+    const struct engine_tensor *r = src[WKV7_R];
+    const int64_t dim = r->ne[0];
+    bool fits = has_shape(src[WKV7_STATE], dim, dim, r->ne[1], r->ne[3]);
+    for (int i = WKV7_R; i <= WKV7_B; i++) fits = fits && same_shape(src[i], r);
+    if (!fits) return engine_shape_fail(dst, err, "shapes do not fit");
+    return shape_with_state(dst, r, dim * dim * r->ne[1], r->ne[3], err);
+}
+
+static void wkv7_run(const struct engine_task *task, struct engine_tensor *dst)
+{
+    const struct engine_vec *vec = &task->engine->vec;
+    const struct reader rd = {task, dst, room_floats(dst)};
+    const struct engine_tensor *like = dst->src[WKV7_R];
+    const int64_t dim = like->ne[0], heads = like->ne[1], tokens = like->ne[2];
+    int64_t first, last;
+    engine_task_rows(task, heads * like->ne[3], &first, &last);
+    for (int64_t unit = first; unit < last; unit++) {
+        const int64_t h = unit % heads, s = unit / heads;
+        float *state = state_start(&rd, WKV7_STATE, engine_tensor_elements(like), h, s, s);
+        for (int64_t t = 0; t < tokens; t++) {
+            const float *in[WKV7_STATE];
+            for (int i = WKV7_R; i <= WKV7_B; i++) in[i] = row_of(&rd, i, h, t, s);
+            float *out = (float *)(void *)dst->data + ((s * tokens + t) * heads + h) * dim;
+            for (int64_t i = 0; i < dim; i++) {
+                float *row = state + i * dim;
+                const float sum = vec->dot(dim, in[WKV7_A], row);
+                vec->mul(dim, row, in[WKV7_DECAY], row);
+                vec->mad(dim, in[WKV7_K], in[WKV7_V][i], row);
+                vec->mad(dim, in[WKV7_B], sum, row);
+                out[i] = vec->dot(dim, row, in[WKV7_R]);
+            }
+        }
+    }
+}
+
+static const struct engine_op op_wkv7 = {.name = "wkv7",
+                                         .split = ENGINE_SPLIT_ROWS,
+                                         .n_src = 7,
+                                         .shape = wkv7_shape,
+                                         .scratch = rooms_scratch,
+                                         .run = wkv7_run};
+
+struct engine_recurrent engine_wkv7(struct engine_graph *g, struct engine_tensor *r,
+                                    struct engine_tensor *decay, struct engine_tensor *k,
+                                    struct engine_tensor *v, struct engine_tensor *a,
+                                    struct engine_tensor *b, struct engine_tensor *state)
+{
+    struct engine_tensor *src[] = {r, decay, k, v, a, b, state};
+    struct engine_tensor *node = engine_graph_node(g, &op_wkv7, src, 7, NULL, 0);
+    return take_apart(g, node, r, state, r ? r->ne[3] : 0);
+}
+
+/* ---- gated_delta ---- */
+
+enum { DELTA_Q, DELTA_K, DELTA_V, DELTA_GATE, DELTA_BETA, DELTA_STATE };
+
+static bool gated_delta_shape(struct engine_tensor *dst, struct base_error *err)
+{
+    struct engine_tensor *const *src = dst->src;
+    const struct engine_tensor *q = src[DELTA_Q], *v = src[DELTA_V], *gate = src[DELTA_GATE];
+    const int64_t dim = v->ne[0], heads = v->ne[1], tokens = v->ne[2], seqs = v->ne[3];
+    const int64_t dim_k = q->ne[0];
+    if (!same_shape(v, v) || !has_shape(q, dim_k, q->ne[1], tokens, seqs) ||
+        !same_shape(src[DELTA_K], q) || heads % q->ne[1] != 0 ||
+        !has_shape(gate, gate->ne[0] == 1 ? 1 : dim_k, heads, tokens, seqs) ||
+        !has_shape(src[DELTA_BETA], 1, heads, tokens, seqs) ||
+        !has_shape(src[DELTA_STATE], dim_k, dim, heads, seqs))
+        return engine_shape_fail(dst, err, "shapes do not fit");
+    return shape_with_state(dst, v, dim * dim_k * heads, seqs, err);
+}
+
+static void gated_delta_run(const struct engine_task *task, struct engine_tensor *dst)
+{
+    const struct engine_vec *vec = &task->engine->vec;
+    const struct reader r = {task, dst, room_floats(dst)};
+    const struct engine_tensor *like = dst->src[DELTA_V];
+    const int64_t dim = like->ne[0], heads = like->ne[1], tokens = like->ne[2];
+    const int64_t dim_k = dst->src[DELTA_Q]->ne[0], heads_k = dst->src[DELTA_Q]->ne[1];
+    const int64_t n_gate = dst->src[DELTA_GATE]->ne[0];
+    const float scale = 1.0f / sqrtf((float)dim_k);
+    float *decay = engine_room(task, r.room, ROOM_SPARE);
+    int64_t first, last;
+    engine_task_rows(task, heads * like->ne[3], &first, &last);
+    for (int64_t unit = first; unit < last; unit++) {
+        const int64_t h = unit % heads, s = unit / heads;
+        float *state = state_start(&r, DELTA_STATE, engine_tensor_elements(like), h, s, s);
+        for (int64_t t = 0; t < tokens; t++) {
+            const float *q = row_of(&r, DELTA_Q, h % heads_k, t, s);
+            const float *k = row_of(&r, DELTA_K, h % heads_k, t, s);
+            const float *v = row_of(&r, DELTA_V, h, t, s);
+            const float beta = row_of(&r, DELTA_BETA, h, t, s)[0];
+            vec->unary[ENGINE_EXP](n_gate, row_of(&r, DELTA_GATE, h, t, s), decay);
+            float *out = (float *)(void *)dst->data + ((s * tokens + t) * heads + h) * dim;
+            for (int64_t i = 0; i < dim; i++) {
+                float *row = state + i * dim_k;
+                if (n_gate == 1) {
+                    vec->scale(dim_k, row, decay[0], 0.0f, row);
+                } else {
+                    vec->mul(dim_k, row, decay, row);
+                }
+                vec->mad(dim_k, k, (v[i] - vec->dot(dim_k, row, k)) * beta, row);
+                out[i] = vec->dot(dim_k, row, q) * scale;
+            }
+        }
+    }
+}
+
+static const struct engine_op op_gated_delta = {.name = "gated_delta",
+                                                .split = ENGINE_SPLIT_ROWS,
+                                                .n_src = 6,
+                                                .shape = gated_delta_shape,
+                                                .scratch = rooms_scratch,
+                                                .run = gated_delta_run};
+
+struct engine_recurrent engine_gated_delta(struct engine_graph *g, struct engine_tensor *q,
+                                           struct engine_tensor *k, struct engine_tensor *v,
+                                           struct engine_tensor *gate, struct engine_tensor *beta,
+                                           struct engine_tensor *state)
+{
+    struct engine_tensor *src[] = {q, k, v, gate, beta, state};
+    struct engine_tensor *node = engine_graph_node(g, &op_gated_delta, src, 6, NULL, 0);
+    return take_apart(g, node, v, state, v ? v->ne[3] : 0);
+}

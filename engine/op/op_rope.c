@@ -1,0 +1,187 @@
+/* engine/op/op_rope.c: rotary position embedding, as two ops: the table of cosines and sines by
+ * position, made once per graph run however many layers and heads use it, and the rotation.
+ *
+ * Arithmetic, in double until stated; pair i of n = n_rot / 2, position p (MULTI: of the position
+ * row whose section holds i mod (sum of the sections)):
+ *     extra = p * freq_base^(-2 i / n_rot) / factor[i]        (no factors: / 1)
+ *     theta = freq_scale * extra
+ *     YaRN (ext_factor != 0, "YaRN", Peng et al. 2023):
+ *         mix   = ext_factor * (1 - clamp((i - low) / max(0.001, high - low), 0, 1))
+ *         theta = theta * (1 - mix) + extra * mix
+ *         low, high: the pairs that turn beta_fast and beta_slow times in n_ctx_orig positions
+ *     magnitude = attn_factor, with YaRN times 1 + 0.1 ln(1 / freq_scale)
+ *     cos, sin  = (float)(cos(theta) * magnitude), (float)(sin(theta) * magnitude)
+ * Rotation: engine_vec.rotate, in float. */
+#include "engine/graph_internal.h"
+#include "engine/op/op_rows.h"
+#include "engine/ops.h"
+#include <math.h>
+#include <string.h>
+
+/* The parameters of a table, in order. */
+enum {
+    ROPE_KIND,
+    ROPE_N_ROT,
+    ROPE_FREQ_BASE,
+    ROPE_FREQ_SCALE,
+    ROPE_N_CTX_ORIG,
+    ROPE_EXT_FACTOR,
+    ROPE_ATTN_FACTOR,
+    ROPE_BETA_FAST,
+    ROPE_BETA_SLOW,
+    ROPE_SECTION,
+    ROPE_PARAMS = ROPE_SECTION + 4
+};
+
+/* ---- The table: [T][n_rot], each row n cosines, then n sines ---- */
+
+static bool table_shape(struct engine_tensor *dst, struct base_error *err)
+{
+    const struct engine_tensor *positions = dst->src[0], *factors = dst->src[1];
+    int n_rot = dst->param[ROPE_N_ROT].i,
+        rows = dst->param[ROPE_KIND].i == ENGINE_ROPE_MULTI ? 4 : 1;
+    if (n_rot < 2 || n_rot % 2 != 0) return engine_shape_fail(dst, err, "n_rot must be even");
+    if (!(dst->param[ROPE_FREQ_BASE].f > 0.0f) || !(dst->param[ROPE_FREQ_SCALE].f > 0.0f))
+        return engine_shape_fail(dst, err, "frequency base and scale must be positive");
+    if (!engine_tensor_is(positions, QUANT_I32) || engine_tensor_rows(positions) != rows ||
+        positions->ne[1] != rows)
+        return engine_shape_fail(dst, err, "positions must be I32, one row (multi: four)");
+    if (factors && (!engine_tensor_is(factors, QUANT_F32) || factors->ne[0] < n_rot / 2))
+        return engine_shape_fail(dst, err, "factors must be F32, one for each pair");
+    engine_dst_shape(dst, QUANT_F32, n_rot, positions->ne[0], 1, 1);
+    return true;
+}
+
+/* The pair whose angle turns `turns` times over the original context, as a real number. */
+static double yarn_pair(const union engine_param *p, double turns)
+{
+    return p[ROPE_N_ROT].i * log(p[ROPE_N_CTX_ORIG].i / (turns * 2.0 * M_PI)) /
+           (2.0 * log((double)p[ROPE_FREQ_BASE].f));
+}
+
+/* How much of the unscaled angle pair i keeps. */
+static double yarn_mix(const union engine_param *p, int pair)
+{
+    double low = fmax(0.0, floor(yarn_pair(p, p[ROPE_BETA_FAST].f)));
+    double high = fmin(p[ROPE_N_ROT].i - 1.0, ceil(yarn_pair(p, p[ROPE_BETA_SLOW].f)));
+    double ramp = (pair - low) / fmax(0.001, high - low);
+    return p[ROPE_EXT_FACTOR].f * (1.0 - fmin(1.0, fmax(0.0, ramp)));
+}
+
+/* Which row of positions pair i takes. */
+static int position_row(const union engine_param *p, int pair)
+{
+    int64_t total = 0;
+    for (int s = 0; s < 4; s++) total += p[ROPE_SECTION + s].i;
+    if (p[ROPE_KIND].i != ENGINE_ROPE_MULTI || total <= 0) return 0;
+    int64_t left = pair % total;
+    int row = 0;
+    while (row < 3 && left >= p[ROPE_SECTION + row].i) left -= p[ROPE_SECTION + row++].i;
+    return row;
+}
+
+static void table_run(const struct engine_task *task, struct engine_tensor *dst)
+{
+    const struct engine_tensor *positions = dst->src[0], *factors = dst->src[1];
+    const union engine_param *p = dst->param;
+    int n = p[ROPE_N_ROT].i / 2;
+    double scale = p[ROPE_FREQ_SCALE].f, magnitude = p[ROPE_ATTN_FACTOR].f;
+    bool yarn = p[ROPE_EXT_FACTOR].f != 0.0f;
+    if (yarn) magnitude *= 1.0 + 0.1 * log(1.0 / scale);
+    int64_t first, last;
+    engine_task_rows(task, dst->ne[1], &first, &last);
+    for (int i = 0; i < n; i++) {
+        double frequency = pow((double)p[ROPE_FREQ_BASE].f, -2.0 * i / p[ROPE_N_ROT].i);
+        double mix = yarn ? yarn_mix(p, i) : 0.0;
+        float factor = 1.0f;
+        if (factors) memcpy(&factor, factors->data + i * factors->nb[0], sizeof factor);
+        const char *row = positions->data + position_row(p, i) * positions->nb[1];
+        for (int64_t t = first; t < last; t++) {
+            int32_t position;
+            memcpy(&position, row + t * positions->nb[0], sizeof position);
+            double extra = position * frequency / factor;
+            double theta = scale * extra * (1.0 - mix) + extra * mix;
+            float *out = (float *)(void *)(dst->data + t * dst->nb[1]);
+            out[i] = (float)(cos(theta) * magnitude);
+            out[n + i] = (float)(sin(theta) * magnitude);
+        }
+    }
+}
+
+const struct engine_op engine_op_rope_table = {.name = "rope_table",
+                                               .split = ENGINE_SPLIT_ROWS,
+                                               .n_src = 1,
+                                               .shape = table_shape,
+                                               .run = table_run};
+
+/* Finds a table that the graph has already, or appends one. */
+static struct engine_tensor *rope_table(struct engine_graph *g, struct engine_tensor *positions,
+                                        struct engine_tensor *factors,
+                                        const struct engine_rope *rope)
+{
+    struct engine_tensor *src[] = {positions, factors};
+    union engine_param param[ROPE_PARAMS] = {
+        [ROPE_KIND].i = (int32_t)rope->kind,      [ROPE_N_ROT].i = rope->n_rot,
+        [ROPE_FREQ_BASE].f = rope->freq_base,     [ROPE_FREQ_SCALE].f = rope->freq_scale,
+        [ROPE_N_CTX_ORIG].i = rope->n_ctx_orig,   [ROPE_EXT_FACTOR].f = rope->ext_factor,
+        [ROPE_ATTN_FACTOR].f = rope->attn_factor, [ROPE_BETA_FAST].f = rope->beta_fast,
+        [ROPE_BETA_SLOW].f = rope->beta_slow,     [ROPE_SECTION].i = rope->section[0],
+        [ROPE_SECTION + 1].i = rope->section[1],  [ROPE_SECTION + 2].i = rope->section[2],
+        [ROPE_SECTION + 3].i = rope->section[3],
+    };
+    for (int i = 0; i < g->n_tensors; i++) {
+        struct engine_tensor *t = &g->tensors[i];
+        if (t->op == &engine_op_rope_table && t->src[0] == positions && t->src[1] == factors &&
+            memcmp(t->param, param, sizeof param) == 0)
+            return t;
+    }
+    return engine_graph_node(g, &engine_op_rope_table, src, 2, param, ROPE_PARAMS);
+}
+
+/* ---- The rotation: x[N][T][H][D] with a table [T][n_rot] ---- */
+
+static bool rope_shape(struct engine_tensor *dst, struct base_error *err)
+{
+    const struct engine_tensor *x = dst->src[0], *table = dst->src[1];
+    if (!engine_type_computes(x)) return engine_shape_fail(dst, err, "no arithmetic for this type");
+    if (table->ne[0] > x->ne[0])
+        return engine_shape_fail(dst, err, "more elements to rotate than a head has");
+    if (table->ne[1] != x->ne[2])
+        return engine_shape_fail(dst, err, "there must be one position for each token");
+    engine_dst_like(dst, QUANT_F32, x);
+    return true;
+}
+
+static void rope_run(const struct engine_task *task, struct engine_tensor *dst)
+{
+    const struct engine_tensor *table = dst->src[1];
+    float *room = engine_room(task, dst->ne[0], 0);
+    int64_t n_rot = table->ne[0], n = n_rot / 2, first, last;
+    bool normal = dst->param[0].i == ENGINE_ROPE_NORMAL;
+    engine_task_rows(task, engine_tensor_rows(dst), &first, &last);
+    for (int64_t r = first; r < last; r++) {
+        struct engine_piece at = engine_row_at(dst, r);
+        const float *x = engine_piece_load(task->engine, dst->src[0], &at, room);
+        const float *angle = (const float *)(const void *)(table->data + at.i2 * table->nb[1]);
+        float *out = engine_piece_out(dst, &at);
+        task->engine->vec.rotate(n, normal ? 2 : 1, normal ? 1 : n, angle, angle + n, x, out);
+        memcpy(out + n_rot, x + n_rot, (size_t)(at.n - n_rot) * sizeof *out);
+    }
+}
+
+const struct engine_op engine_op_rope = {.name = "rope",
+                                         .split = ENGINE_SPLIT_ROWS,
+                                         .n_src = 2,
+                                         .shape = rope_shape,
+                                         .scratch = engine_scratch_rows,
+                                         .run = rope_run};
+
+/* param: kind */
+struct engine_tensor *engine_rope(struct engine_graph *g, struct engine_tensor *x,
+                                  struct engine_tensor *positions, struct engine_tensor *factors,
+                                  const struct engine_rope *rope)
+{
+    struct engine_tensor *src[] = {x, rope_table(g, positions, factors, rope)};
+    union engine_param param[] = {{.i = (int32_t)rope->kind}};
+    return engine_graph_node(g, &engine_op_rope, src, 2, param, 1);
+}

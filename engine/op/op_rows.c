@@ -1,0 +1,166 @@
+/* engine/op/op_rows.c: rows and pieces of rows as floats. See engine/op/op_rows.h. */
+#include "engine/op/op_rows.h"
+#include <string.h>
+
+/* ---- Sharing out ---- */
+
+void engine_task_rows(const struct engine_task *task, int64_t n, int64_t *first, int64_t *last)
+{
+    int64_t share = n / task->worker->nth, rest = n % task->worker->nth, ith = task->worker->ith;
+    *first = share * ith + (ith < rest ? ith : rest);
+    *last = *first + share + (ith < rest ? 1 : 0);
+}
+
+static int64_t pieces_per_row(const struct engine_tensor *t)
+{
+    return (t->ne[0] + ENGINE_PIECE - 1) / ENGINE_PIECE;
+}
+
+int64_t engine_pieces(const struct engine_tensor *t)
+{
+    return engine_tensor_rows(t) * pieces_per_row(t);
+}
+
+struct engine_piece engine_row_at(const struct engine_tensor *t, int64_t row)
+{
+    int64_t plane = row / t->ne[1];
+    return (struct engine_piece){.i1 = row % t->ne[1],
+                                 .i2 = plane % t->ne[2],
+                                 .i3 = plane / t->ne[2],
+                                 .first = 0,
+                                 .n = t->ne[0]};
+}
+
+struct engine_piece engine_piece_at(const struct engine_tensor *t, int64_t index)
+{
+    int64_t per_row = pieces_per_row(t);
+    struct engine_piece at = engine_row_at(t, index / per_row);
+    at.first = index % per_row * ENGINE_PIECE;
+    at.n = t->ne[0] - at.first < ENGINE_PIECE ? t->ne[0] - at.first : ENGINE_PIECE;
+    return at;
+}
+
+/* ---- Rooms ---- */
+
+static int64_t room_bytes(int64_t floats)
+{
+    return (floats * (int64_t)sizeof(float) + 63) / 64 * 64;
+}
+
+int64_t engine_rooms_bytes(int n_threads, int n_rooms, int64_t floats)
+{
+    /* The 64 pay for rounding a worker's share of a larger scratch down to a multiple of 64. */
+    return n_threads * (n_rooms * room_bytes(floats) + 64);
+}
+
+float *engine_room(const struct engine_task *task, int64_t floats, int i)
+{
+    /* A share depends on the whole scratch only, not on the op: so workers that are already at the
+     * next node never meet the rooms of one that is late. */
+    int64_t share = task->scratch_size / task->worker->nth / 64 * 64;
+    return (float *)(void *)(task->scratch + task->worker->ith * share + i * room_bytes(floats));
+}
+
+int64_t engine_scratch_pieces(const struct engine_tensor *dst, int n_threads)
+{
+    (void)dst;
+    return engine_rooms_bytes(n_threads, ENGINE_ROOMS, ENGINE_PIECE);
+}
+
+int64_t engine_scratch_rows(const struct engine_tensor *dst, int n_threads)
+{
+    return engine_rooms_bytes(n_threads, ENGINE_ROOMS, dst->src[0]->ne[0]);
+}
+
+/* ---- Loading ---- */
+
+bool engine_type_computes(const struct engine_tensor *t)
+{
+    return t->type->act != QUANT_ACT_NONE;
+}
+
+static int64_t wrapped(int64_t i, int64_t n)
+{
+    return i < n ? i : i % n;
+}
+
+char *engine_row_data(const struct engine_tensor *t, int64_t i1, int64_t i2, int64_t i3)
+{
+    return t->data + wrapped(i1, t->ne[1]) * t->nb[1] + wrapped(i2, t->ne[2]) * t->nb[2] +
+           wrapped(i3, t->ne[3]) * t->nb[3];
+}
+
+/* Elements [first, first + n) of a row that has them, into out. */
+static void row_decode(const struct engine *e, const struct engine_tensor *t, const char *row,
+                       int64_t first, int64_t n, float *out)
+{
+    const struct quant_type *type = t->type;
+    const char *at = row + first / type->block_len * t->nb[0];
+    bool plain = type->id == QUANT_F32;
+    if (engine_tensor_row_contiguous(t)) {
+        if (plain) {
+            memcpy(out, at, (size_t)n * sizeof *out);
+        } else {
+            e->quant.type[type->id].decode(n, at, out);
+        }
+    } else if (plain) {
+        for (int64_t j = 0; j < n; j++) memcpy(&out[j], at + j * t->nb[0], sizeof *out);
+    } else {
+        for (int64_t j = 0; j < n; j++)
+            e->quant.type[type->id].decode(1, at + j * t->nb[0], out + j);
+    }
+}
+
+const float *engine_piece_load(const struct engine *e, const struct engine_tensor *t,
+                               const struct engine_piece *at, float *room)
+{
+    const char *row = engine_row_data(t, at->i1, at->i2, at->i3);
+    int64_t ne0 = t->ne[0];
+    if (at->first + at->n <= ne0) {
+        if (t->type->id == QUANT_F32 && engine_tensor_row_contiguous(t))
+            return (const float *)(const void *)row + at->first;
+        row_decode(e, t, row, at->first, at->n, room);
+        return room;
+    }
+    if (ne0 == 1) {
+        row_decode(e, t, row, 0, 1, room);
+        for (int64_t j = 1; j < at->n; j++) room[j] = room[0];
+        return room;
+    }
+    for (int64_t j = 0; j < at->n;) {
+        int64_t first = (at->first + j) % ne0;
+        int64_t n = at->n - j < ne0 - first ? at->n - j : ne0 - first;
+        row_decode(e, t, row, first, n, room + j);
+        j += n;
+    }
+    return room;
+}
+
+/* ---- Storing ---- */
+
+float *engine_piece_out(const struct engine_tensor *dst, const struct engine_piece *at)
+{
+    char *row = dst->data + at->i1 * dst->nb[1] + at->i2 * dst->nb[2] + at->i3 * dst->nb[3];
+    return (float *)(void *)row + at->first;
+}
+
+void engine_piece_store(const struct engine *e, struct engine_tensor *dst,
+                        const struct engine_piece *at, const float *x, float *room)
+{
+    const struct quant_type *type = dst->type;
+    char *row = engine_row_data(dst, at->i1, at->i2, at->i3);
+    char *out = row + at->first / type->block_len * dst->nb[0];
+    if (engine_tensor_row_contiguous(dst)) {
+        if (type->id == QUANT_F32) {
+            memmove(out, x, (size_t)at->n * sizeof *x);
+        } else if (type->id == QUANT_F16) {
+            e->vec.f32_to_f16(at->n, x, (uint16_t *)(void *)out);
+        } else {
+            type->encode(at->n, x, out);
+        }
+        return;
+    }
+    type->encode(at->n, x, room);
+    for (int64_t j = 0; j < at->n; j++)
+        memcpy(out + j * dst->nb[0], (const char *)room + j * type->block_bytes, type->block_bytes);
+}

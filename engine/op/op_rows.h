@@ -1,0 +1,53 @@
+/* engine/op/op_rows.h: how ops see tensors of any type, stride and repetition: as rows, or pieces
+ * of rows, of contiguous floats. For the op_*.c files.
+ *
+ * A piece is n elements of one row, from `first` on. Elementwise ops share out pieces of at most
+ * ENGINE_PIECE elements, so that one long row still occupies all workers; ops that need a whole row
+ * at once take rows. A source that is stored as plain floats is used where it lies; anything else
+ * is gathered or decoded into a room, a worker's own stretch of the scratch. */
+#ifndef ENGINE_OP_OP_ROWS_H
+#define ENGINE_OP_OP_ROWS_H
+
+#include "engine/op.h"
+
+enum {
+    ENGINE_PIECE = 4096, /* a multiple of every type's block */
+    ENGINE_ROOMS = 3     /* rooms that an elementwise op may use */
+};
+
+struct engine_piece {
+    int64_t i1, i2, i3; /* which row */
+    int64_t first, n;   /* which elements of it */
+};
+
+int64_t engine_pieces(const struct engine_tensor *t);
+struct engine_piece engine_piece_at(const struct engine_tensor *t, int64_t index);
+struct engine_piece engine_row_at(const struct engine_tensor *t, int64_t row); /* a whole row */
+
+/* The first byte of t's row (i1, i2, i3); indexes beyond t's dimensions begin again at 0. */
+char *engine_row_data(const struct engine_tensor *t, int64_t i1, int64_t i2, int64_t i3);
+
+/* The piece's n floats of t, which is repeated as far as needed: either t's own memory or `room`,
+ * which must hold n floats. */
+const float *engine_piece_load(const struct engine *e, const struct engine_tensor *t,
+                               const struct engine_piece *at, float *room);
+
+/* Where the piece lies in a contiguous F32 tensor. */
+float *engine_piece_out(const struct engine_tensor *dst, const struct engine_piece *at);
+
+/* Writes the piece's n floats to dst of any type that encodes, at any stride. `room` holds n. */
+void engine_piece_store(const struct engine *e, struct engine_tensor *dst,
+                        const struct engine_piece *at, const float *x, float *room);
+
+/* Scratch for n_rooms rooms of `floats` floats per worker, and this worker's room i. */
+int64_t engine_rooms_bytes(int n_threads, int n_rooms, int64_t floats);
+float *engine_room(const struct engine_task *task, int64_t floats, int i);
+
+/* The scratch rules of elementwise ops and of ops that take whole rows of src[0]. */
+int64_t engine_scratch_pieces(const struct engine_tensor *dst, int n_threads);
+int64_t engine_scratch_rows(const struct engine_tensor *dst, int n_threads);
+
+/* True for types that decode to floats and can be written from floats. */
+bool engine_type_computes(const struct engine_tensor *t);
+
+#endif

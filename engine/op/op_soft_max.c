@@ -1,0 +1,174 @@
+/* engine/op/op_soft_max.c: softmax over rows, with mask, ALiBi slopes and sinks; sorting of rows.
+ *
+ * Arithmetic of row (n, h, t) with K elements:
+ *     s = fmaf(a, scale, 0);  with a mask  s = fmaf(mask, slope(h), s)
+ *     m = max s (and the head's sink);  m = -inf: the whole row becomes 0
+ *     p = exp(s - m);  l = sum p (lanes) (+ exp(sink - m));  result  p * (1 / l)
+ * slope(h) is 1, or with max_bias > 0 for H heads and N = the largest power of two <= H:
+ *     h < N: 2^(-max_bias (h + 1) / N), else 2^(-max_bias / 2 (2 (h - N) + 1) / N),
+ * in double, rounded once ("Train Short, Test Long", Press et al. 2021). */
+#include "engine/graph_internal.h"
+#include "engine/op/op_rows.h"
+#include "engine/ops.h"
+#include <math.h>
+#include <string.h>
+
+/* ---- soft_max ---- */
+
+static bool soft_max_shape(struct engine_tensor *dst, struct base_error *err)
+{
+    const struct engine_tensor *a = dst->src[0], *mask = dst->src[1], *sinks = dst->src[2];
+    if (!engine_type_computes(a) || (mask && !engine_type_computes(mask)))
+        return engine_shape_fail(dst, err, "no arithmetic for this type");
+    if (mask &&
+        (mask->ne[0] != a->ne[0] || mask->ne[1] != a->ne[1] || !engine_tensor_can_repeat(mask, a)))
+        return engine_shape_fail(dst, err, "the mask does not fit");
+    if (sinks && (!engine_tensor_is(sinks, QUANT_F32) || sinks->ne[0] != a->ne[2] ||
+                  engine_tensor_rows(sinks) != 1))
+        return engine_shape_fail(dst, err, "sinks must be one F32 for each head");
+    engine_dst_like(dst, QUANT_F32, a);
+    return true;
+}
+
+static float alibi_slope(float max_bias, int64_t head, int64_t n_head)
+{
+    if (!(max_bias > 0.0f)) return 1.0f;
+    int64_t n = 1;
+    while (n * 2 <= n_head) n *= 2;
+    double steps = head < n ? (double)(head + 1) : (double)(2 * (head - n) + 1) / 2;
+    return (float)exp2(-(double)max_bias * steps / (double)n);
+}
+
+static void soft_max_row(const struct engine_vec *vec, int64_t n, float *s, const float *sink)
+{
+    float m = vec->max(n, s);
+    if (sink && *sink > m) m = *sink;
+    if (m == -INFINITY) {
+        memset(s, 0, (size_t)n * sizeof *s);
+        return;
+    }
+    float sum = vec->exp_sum(n, s, m, s), last;
+    if (sink) sum += vec->exp_sum(1, sink, m, &last);
+    vec->scale_mul(n, s, 1.0f / sum, NULL, s);
+}
+
+static void soft_max_run(const struct engine_task *task, struct engine_tensor *dst)
+{
+    const struct engine *e = task->engine;
+    const struct engine_tensor *mask = dst->src[1], *sinks = dst->src[2];
+    float *room = engine_room(task, dst->ne[0], 0), *room_mask = engine_room(task, dst->ne[0], 1);
+    int64_t first, last;
+    engine_task_rows(task, engine_tensor_rows(dst), &first, &last);
+    for (int64_t r = first; r < last; r++) {
+        struct engine_piece at = engine_row_at(dst, r);
+        const float *x = engine_piece_load(e, dst->src[0], &at, room);
+        float *s = engine_piece_out(dst, &at), sink;
+        e->vec.scale(at.n, x, dst->param[0].f, 0.0f, s);
+        if (mask) {
+            float slope = alibi_slope(dst->param[1].f, at.i2, dst->ne[2]);
+            e->vec.mad(at.n, engine_piece_load(e, mask, &at, room_mask), slope, s);
+        }
+        if (sinks) memcpy(&sink, sinks->data + at.i2 * sinks->nb[0], sizeof sink);
+        soft_max_row(&e->vec, at.n, s, sinks ? &sink : NULL);
+    }
+}
+
+const struct engine_op engine_op_soft_max = {.name = "soft_max",
+                                             .in_place = true,
+                                             .split = ENGINE_SPLIT_ROWS,
+                                             .n_src = 1,
+                                             .shape = soft_max_shape,
+                                             .scratch = engine_scratch_rows,
+                                             .run = soft_max_run};
+
+/* param: scale, max_bias */
+struct engine_tensor *engine_soft_max(struct engine_graph *g, struct engine_tensor *a,
+                                      struct engine_tensor *mask, struct engine_tensor *sinks,
+                                      float scale, float max_bias)
+{
+    struct engine_tensor *src[] = {a, mask, sinks};
+    union engine_param param[] = {{.f = scale}, {.f = max_bias}};
+    return engine_graph_node(g, &engine_op_soft_max, src, 3, param, 2);
+}
+
+/* ---- argsort, top_k ---- */
+
+static bool argsort_shape(struct engine_tensor *dst, struct base_error *err)
+{
+    if (!engine_type_computes(dst->src[0]))
+        return engine_shape_fail(dst, err, "no arithmetic for this type");
+    if (dst->src[0]->ne[0] > INT32_MAX)
+        return engine_shape_fail(dst, err, "rows are too long for I32 indexes");
+    engine_dst_like(dst, QUANT_I32, dst->src[0]);
+    return true;
+}
+
+/* True when y must stand before x although it came later. */
+static bool precedes(float y, float x, bool descending)
+{
+    if (isnan(x)) return !isnan(y);
+    return descending ? y > x : y < x;
+}
+
+/* Merges the sorted runs from[first, middle) and from[middle, last) into `to`, keeping the order of
+ * equals. */
+static void merge(const float *x, bool descending, const int32_t *from, int32_t *to, int64_t first,
+                  int64_t middle, int64_t last)
+{
+    int64_t i = first, j = middle;
+    for (int64_t k = first; k < last; k++) {
+        bool right = i == middle || (j < last && precedes(x[from[j]], x[from[i]], descending));
+        to[k] = right ? from[j++] : from[i++];
+    }
+}
+
+/* Merge sort from runs of one upwards, between out and room; the result is in out. */
+static void sort_row(const float *x, int64_t n, bool descending, int32_t *out, int32_t *room)
+{
+    int32_t *from = out, *to = room;
+    for (int64_t i = 0; i < n; i++) from[i] = (int32_t)i;
+    for (int64_t run = 1; run < n; run *= 2) {
+        for (int64_t i = 0; i < n; i += 2 * run) {
+            int64_t middle = i + run < n ? i + run : n, last = i + 2 * run < n ? i + 2 * run : n;
+            merge(x, descending, from, to, i, middle, last);
+        }
+        int32_t *swap = from;
+        from = to;
+        to = swap;
+    }
+    if (from != out) memcpy(out, from, (size_t)n * sizeof *out);
+}
+
+static void argsort_run(const struct engine_task *task, struct engine_tensor *dst)
+{
+    float *room = engine_room(task, dst->ne[0], 0);
+    int32_t *room_ids = (int32_t *)(void *)engine_room(task, dst->ne[0], 1);
+    int64_t first, last;
+    engine_task_rows(task, engine_tensor_rows(dst), &first, &last);
+    for (int64_t r = first; r < last; r++) {
+        struct engine_piece at = engine_row_at(dst, r);
+        const float *x = engine_piece_load(task->engine, dst->src[0], &at, room);
+        int32_t *out = (int32_t *)(void *)engine_row_data(dst, at.i1, at.i2, at.i3);
+        sort_row(x, at.n, dst->param[0].i, out, room_ids);
+    }
+}
+
+const struct engine_op engine_op_argsort = {.name = "argsort",
+                                            .split = ENGINE_SPLIT_ROWS,
+                                            .n_src = 1,
+                                            .shape = argsort_shape,
+                                            .scratch = engine_scratch_rows,
+                                            .run = argsort_run};
+
+/* param: whether descending */
+struct engine_tensor *engine_argsort(struct engine_graph *g, struct engine_tensor *a,
+                                     bool descending)
+{
+    union engine_param param[] = {{.i = descending}};
+    return engine_graph_node(g, &engine_op_argsort, &a, 1, param, 1);
+}
+
+struct engine_tensor *engine_top_k(struct engine_graph *g, struct engine_tensor *a, int k)
+{
+    return engine_cols(g, engine_argsort(g, a, true), 0, k);
+}

@@ -1,0 +1,36 @@
+/* models/arch/arch.c: the architecture table. See models/arch/arch.h. */
+#include "models/arch/arch.h"
+#include <string.h>
+
+static const struct model_arch archs[] = {
+    {.name = "llama",
+     .features = MODEL_MAY_MIX,
+     .rope = ENGINE_ROPE_NORMAL,
+     .activation = ENGINE_SILU},
+    {.name = "qwen2", .rope = ENGINE_ROPE_NEOX, .activation = ENGINE_SILU},
+    {.name = "qwen3",
+     .features = MODEL_QK_NORM,
+     .rope = ENGINE_ROPE_NEOX,
+     .activation = ENGINE_SILU},
+    {.name = "gemma3",
+     .features = MODEL_QK_NORM | MODEL_POST_NORMS | MODEL_EMBD_SCALE,
+     .rope = ENGINE_ROPE_NEOX,
+     .activation = ENGINE_GELU,
+     .window_period = 6,
+     .window_rope_base = 10000.0f,
+     /* The 27B model (62 layers) was trained with its own query scale. */
+     .embd_scaled_layers = 62},
+};
+
+const struct model_arch *model_arch_find(struct gguf_str name)
+{
+    for (size_t i = 0; i < sizeof archs / sizeof *archs; i++)
+        if (strlen(archs[i].name) == name.size && !memcmp(archs[i].name, name.data, name.size))
+            return &archs[i];
+    return NULL;
+}
+
+const char *model_arch_names(void)
+{
+    return "llama, qwen2, qwen3, gemma3";
+}

@@ -1,0 +1,157 @@
+/* quant/block32/block32.c: the search for scales when a block of 32 is encoded.
+ *
+ * For given scales, as the file rounds them, the nearest code of each element is the best one; so
+ * the search walks over scales only: the plain choice first, then a fixed list of others and the
+ * least-squares refit of each, and keeps whichever gives the smallest squared error. Sums are made
+ * in eight lanes, as in quant/encode/fit.c: an F32 row that enters a Q4_0 cache takes this way,
+ * too. */
+#include "quant/block32/block32.h"
+#include "quant/encode/fit.h"
+#include <math.h>
+
+enum { LEN = 32, LANES = QUANT_FIT_LANES };
+
+static bool all_finite(const float x[LEN])
+{
+    bool finite = true;
+    for (int i = 0; i < LEN; i++) finite &= (quant_bits_of(x[i]) & 0x7fffffff) < 0x7f800000;
+    return finite;
+}
+
+struct search {
+    const float *x;
+    int offset; /* 0: with a minimum, else that is -offset * d */
+    int max_code;
+    struct quant_scales best; /* until a candidate's error is finite, the plain choice */
+    float error;              /* squared */
+};
+
+static const struct quant_scales scales_nan = {0x7e00, 0x7e00};
+
+static float sum(const float v[LEN])
+{
+    float lane[LANES];
+    for (int l = 0; l < LANES; l++)
+        lane[l] = (v[l] + v[l + LANES]) + (v[l + 2 * LANES] + v[l + 3 * LANES]);
+    return quant_fit_sum(lane);
+}
+
+/* The nearest codes under the scales, and the squared error. */
+static float assign(const struct search *s, struct quant_scales scales, float code[LEN])
+{
+    const float d = quant_f16_to_f32(scales.d), inverse = quant_fit_inverse(d);
+    const float m = s->offset ? -(float)s->offset * d : quant_f16_to_f32(scales.m);
+    const float max_code = (float)s->max_code, *x = s->x;
+    float square[LEN];
+    for (int i = 0; i < LEN; i++) {
+        const float c = quant_fit_integer((x[i] - m) * inverse, 0.0f, max_code);
+        const float off = x[i] - (d * c + m);
+        code[i] = c;
+        square[i] = off * off;
+    }
+    return sum(square);
+}
+
+/* Returns the codes in `code`. */
+static void try_scales(struct search *s, float d, float m, float code[LEN])
+{
+    const struct quant_scales scales = {quant_fit_half(d), quant_fit_half(m)};
+    const float error = assign(s, scales, code);
+    if (!(error < s->error)) return;
+    s->error = error;
+    s->best = scales;
+}
+
+static struct quant_scales finish(const struct search *s, uint8_t code[LEN])
+{
+    float value[LEN];
+    assign(s, s->best, value);
+    for (int i = 0; i < LEN; i++) code[i] = (uint8_t)value[i];
+    return s->best;
+}
+
+/* The scale that suits the codes best, or 0. */
+static float refit_symmetric(const struct search *s, const float code[LEN])
+{
+    float xc[LEN], cc[LEN];
+    for (int i = 0; i < LEN; i++) {
+        const float c = code[i] - (float)s->offset;
+        xc[i] = s->x[i] * c;
+        cc[i] = c * c;
+    }
+    const float squares = sum(cc);
+    return squares > 0.0f ? sum(xc) / squares : 0.0f;
+}
+
+struct quant_scales quant_encode_symmetric(const float x[LEN], int offset, uint8_t code[LEN])
+{
+    float extreme = 0.0f, trial[LEN];
+    memset(code, offset, LEN);
+    if (!all_finite(x)) return scales_nan;
+    for (int i = 0; i < LEN; i++)
+        if (fabsf(x[i]) > fabsf(extreme)) extreme = x[i];
+    if (extreme == 0.0f) return (struct quant_scales){0, 0};
+
+    struct search s = {.x = x,
+                       .offset = offset,
+                       .max_code = 2 * offset - 1,
+                       .best = {quant_fit_half(-extreme / (float)offset), 0},
+                       .error = INFINITY};
+    /* The code range reaches one step further below zero than above, so the extreme element goes to
+     * -offset in the plain choice; a little to either side, or the other sign, may fit better. */
+    for (int i = 0; i < 17; i++) {
+        for (int sign = -1; sign <= 1; sign += 2) {
+            const float steps =
+                (float)sign * ((float)offset + (i == 0 ? 0.0f : 0.125f * (float)(i - 10)));
+            try_scales(&s, extreme / steps, 0.0f, trial);
+            const float d = refit_symmetric(&s, trial);
+            if (d != 0.0f) try_scales(&s, d, 0.0f, trial);
+        }
+    }
+    return finish(&s, code);
+}
+
+/* The scale and minimum that suit the codes best; false where all codes are the same. */
+static bool refit_with_min(const struct search *s, double sum_x, const float code[LEN], double *d,
+                           double *m)
+{
+    float cc[LEN]; /* small integers: exact */
+    double lane[LANES] = {0}, sum_xc = 0;
+    for (int i = 0; i < LEN; i++) cc[i] = code[i] * code[i];
+    for (int i = 0; i < LEN; i++) lane[i % LANES] += (double)s->x[i] * (double)code[i];
+    for (int l = 0; l < LANES; l++) sum_xc += lane[l];
+    const double sum_c = sum(code), det = LEN * (double)sum(cc) - sum_c * sum_c;
+    if (det <= 0) return false;
+    *d = (LEN * sum_xc - sum_c * sum_x) / det;
+    *m = (sum_x - *d * sum_c) / LEN;
+    return true;
+}
+
+struct quant_scales quant_encode_with_min(const float x[LEN], int max_code, uint8_t code[LEN])
+{
+    float low = x[0], high = x[0], trial[LEN];
+    double sum_x = 0;
+
+    memset(code, 0, LEN);
+    if (!all_finite(x)) return scales_nan;
+    for (int i = 0; i < LEN; i++) {
+        if (x[i] < low) low = x[i];
+        if (x[i] > high) high = x[i];
+        sum_x += x[i];
+    }
+    const float step = high / (float)max_code - low / (float)max_code;
+    struct search s = {.x = x,
+                       .max_code = max_code,
+                       .best = {quant_fit_half(step), quant_fit_half(low)},
+                       .error = INFINITY};
+    /* Ends of the range that lie outside the data by none, or inside by up to a step and a half. */
+    for (int i = 0; i < 4; i++) {
+        for (int j = 0; j < 4; j++) {
+            const float first = low + 0.5f * (float)i * step, last = high - 0.5f * (float)j * step;
+            double d, m;
+            try_scales(&s, last / (float)max_code - first / (float)max_code, first, trial);
+            if (refit_with_min(&s, sum_x, trial, &d, &m)) try_scales(&s, (float)d, (float)m, trial);
+        }
+    }
+    return finish(&s, code);
+}

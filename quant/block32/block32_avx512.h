@@ -1,0 +1,308 @@
+/* quant/block32/block32_avx512.h: private to quant/: gemv of types with blocks of 32, with AVX-512.
+ *
+ * Eight rows go side by side (quant/far.h), two blocks of each at a step. Lanes 0 and 1, of 128
+ * bits, belong to two blocks of one of rows 0 to 3, lanes 2 and 3 to those of the row four further
+ * down. Sums of sixteen blocks end in one register (element j of lane l: row j, or j + 4 where l is
+ * 2 or 3, and block l % 2), and their floats are computed at once; only the last addition goes
+ * block by block. A load of 64 bytes mostly crosses a cache line, but brings both blocks, scales
+ * and all. */
+#ifndef QUANT_BLOCK32_BLOCK32_AVX512_H
+#define QUANT_BLOCK32_BLOCK32_AVX512_H
+
+#include "quant/block32/block32_x86.h"
+
+#if defined(__x86_64__)
+
+/* A step's blocks of eight rows: two of each, or one, and then what lanes 1 and 3 hold does not
+ * matter. */
+struct quant_step_rows {
+    const uint8_t *at; /* row 0 */
+    size_t stride;     /* bytes from row to row */
+    bool two;
+    bool inside;       /* 64 bytes may be read from the start of the blocks */
+    const char *ahead; /* eight lines to ask for meanwhile, past the other caches; NULL: none */
+};
+
+/* Asks for line i of these, behind the load of *loaded; gcc would put requests together. */
+QUANT_TARGET_AVX512 QUANT_INLINE void quant_step_ask(const struct quant_step_rows *rows, int i,
+                                                     __m512i *loaded)
+{
+    if (rows->ahead) __asm__("prefetchnta %1" : "+v"(*loaded) : "m"(rows->ahead[64 * i]));
+}
+
+/* Sixteen blocks of a column, as a step along a row meets them (quant/block32/block32_along.h):
+ * numbers in the order of its sums. q: where codes are bytes, [j] of blocks 2j and 2j + 1; else, of
+ * the blocks of pairs j and j + 4, [2j] elements 0 to 15 and [2j + 1] elements 16 to 31. */
+struct quant_along_column {
+    _Alignas(64) int8_t q[8][64];
+    float d[16], s[16];
+    int32_t less[16]; /* -offset * (sum of q) */
+};
+
+/* What a step's codes meet. Across rows it is the same for all of them, in registers: elements 0 to
+ * 31 of both blocks; 0 to 15 and 16 to 31 of the lane's block. */
+struct quant_step_column {
+    __m512i q, low, high;
+    const struct quant_along_column *along; /* NULL: across */
+};
+
+/* All of row j, or of the row's blocks 2j and 2j + 1. */
+QUANT_TARGET_AVX512 QUANT_INLINE __m512i quant_step_q(const struct quant_step_column *column,
+                                                      size_t j)
+{
+    return column->along ? _mm512_load_si512(column->along->q[j]) : column->q;
+}
+
+/* Sums of products of codes, and the words that begin the blocks: in each element's low half d, in
+ * its high half m where the type has minima. */
+typedef __m512i quant_step_sums(const struct quant_step_rows *rows,
+                                const struct quant_step_column *column, __m512i *heads);
+
+/* Four sums in each lane of two registers become two of each register, and then one. */
+QUANT_TARGET_AVX512 QUANT_INLINE __m512i quant_fold_pairs_avx512(int narrow, __m512i a, __m512i b)
+{
+    if (narrow > 0) return _mm512_madd_epi16(_mm512_packs_epi32(a, b), _mm512_set1_epi16(1));
+    return _mm512_add_epi32(_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b));
+}
+
+QUANT_TARGET_AVX512 QUANT_INLINE __m512i quant_fold_rest_avx512(int narrow, __m512i a, __m512i b)
+{
+    if (narrow == 2) return quant_fold_pairs_avx512(narrow, a, b);
+    if (narrow == 0)
+        return _mm512_add_epi32(_mm512_unpacklo_epi64(a, b), _mm512_unpackhi_epi64(a, b));
+    __m512 f0 = _mm512_castsi512_ps(a), f1 = _mm512_castsi512_ps(b);
+    return _mm512_add_epi32(_mm512_castps_si512(_mm512_shuffle_ps(f0, f1, 0x88)),
+                            _mm512_castps_si512(_mm512_shuffle_ps(f0, f1, 0xdd)));
+}
+
+QUANT_TARGET_AVX512 QUANT_INLINE __m512i quant_fold_avx512(int narrow, const __m512i sum[4])
+{
+    return quant_fold_rest_avx512(narrow, quant_fold_pairs_avx512(narrow, sum[0], sum[1]),
+                                  quant_fold_pairs_avx512(narrow, sum[2], sum[3]));
+}
+
+/* ---- Blocks of at most 32 bytes: a load for both of a row ---- */
+
+/* Both rows of a register: rows j and j + 4. */
+struct quant_step_pair {
+    __m512i first, second;
+};
+
+QUANT_TARGET_AVX512 QUANT_INLINE struct quant_step_pair
+quant_step_load(const struct quant_step_rows *rows, size_t block_bytes, int j)
+{
+    const __mmask64 bytes = ((__mmask64)1 << (rows->two ? 2 * block_bytes : block_bytes)) - 1;
+    const uint8_t *first = rows->at + (size_t)j * rows->stride, *second = first + 4 * rows->stride;
+    if (rows->inside)
+        return (struct quant_step_pair){_mm512_loadu_si512(first), _mm512_loadu_si512(second)};
+    return (struct quant_step_pair){_mm512_maskz_loadu_epi8(bytes, first),
+                                    _mm512_maskz_loadu_epi8(bytes, second)};
+}
+
+/* Words of the blocks, to each lane those of its own block: `words`, counted from the block's
+ * start. */
+QUANT_TARGET_AVX512 QUANT_INLINE __m512i quant_step_words(struct quant_step_pair pair,
+                                                          size_t block_bytes, __m128i words)
+{
+    const __m128i next = _mm_add_epi16(words, _mm_set1_epi16((short)(block_bytes / 2)));
+    const __m256i row = _mm256_set_m128i(next, words);
+    const __m512i both = quant_join_avx512(row, _mm256_add_epi16(row, _mm256_set1_epi16(32)));
+    return _mm512_permutex2var_epi16(pair.first, both, pair.second);
+}
+
+/* Sixteen bytes that begin `at` bytes (an even number) after the block's start. */
+QUANT_TARGET_AVX512 QUANT_INLINE __m512i quant_step_bytes(struct quant_step_pair pair,
+                                                          size_t block_bytes, size_t at)
+{
+    const __m128i words = _mm_setr_epi16(0, 1, 2, 3, 4, 5, 6, 7);
+    return quant_step_words(pair, block_bytes,
+                            _mm_add_epi16(words, _mm_set1_epi16((short)(at / 2))));
+}
+
+/* The codes of the lanes' blocks: elements 0 to 15, and 16 to 31. In each lane's first four bytes
+ * `heads` holds d, and m where there are minima, and in the next four what is behind these in the
+ * block. */
+typedef void quant_step_codes(struct quant_step_pair pair, __m512i heads, __m512i *low,
+                              __m512i *high);
+
+QUANT_TARGET_AVX512 QUANT_INLINE __m512i quant_step_sums32(struct quant_form32 form,
+                                                           quant_step_codes *codes,
+                                                           const struct quant_step_rows *rows,
+                                                           const struct quant_step_column *column,
+                                                           __m512i *heads)
+{
+    __m512i sum[4], head[4];
+    for (int j = 0; j < 4; j++) {
+        __m512i low, high, q_low = column->low, q_high = column->high;
+        if (column->along) {
+            q_low = _mm512_load_si512(column->along->q[2 * j]);
+            q_high = _mm512_load_si512(column->along->q[2 * j + 1]);
+        }
+        struct quant_step_pair pair = quant_step_load(rows, form.block_bytes, j);
+        /* Opaque, or gcc loads each again for the second of its uses. */
+        if (column->along) __asm__("" : "+v"(pair.first), "+v"(pair.second));
+        head[j] = quant_step_words(pair, form.block_bytes,
+                                   form.has_min ? _mm_set1_epi64x(0x0003000200010000)
+                                                : _mm_set1_epi64x(0x0002000100000000));
+        codes(pair, head[j], &low, &high);
+        sum[j] = _mm512_dpbusd_epi32(_mm512_setzero_si512(), low, q_low);
+        sum[j] = _mm512_dpbusd_epi32(sum[j], high, q_high);
+    }
+    *heads = _mm512_unpacklo_epi64(_mm512_unpacklo_epi32(head[0], head[1]),
+                                   _mm512_unpacklo_epi32(head[2], head[3]));
+    return quant_fold_avx512(form.narrow, sum);
+}
+
+/* Nibbles as most types have them. */
+QUANT_TARGET_AVX512 QUANT_INLINE void quant_step_nibbles(struct quant_step_pair pair,
+                                                         size_t block_bytes, size_t at,
+                                                         __m512i *low, __m512i *high)
+{
+    const __m512i nibble = _mm512_set1_epi8(15), qs = quant_step_bytes(pair, block_bytes, at);
+    *low = _mm512_and_si512(qs, nibble);
+    *high = _mm512_and_si512(_mm512_srli_epi16(qs, 4), nibble);
+}
+
+/* And the fifth bits, which are behind the scales. */
+QUANT_TARGET_AVX512 QUANT_INLINE void quant_step_fifth_bits(__m512i heads, __m512i *low,
+                                                            __m512i *high)
+{
+    const __m512i bit = _mm512_set1_epi64((long long)0x8040201008040201);
+    const __m512i sixteen = _mm512_set1_epi8(16);
+    const long long ones = 0x0101010101010101;
+    const __m512i places = _mm512_broadcast_i32x4(_mm_set_epi64x(5 * ones, 4 * ones));
+    const __m512i in_low = _mm512_shuffle_epi8(heads, places);
+    const __m512i in_high =
+        _mm512_shuffle_epi8(heads, _mm512_add_epi8(places, _mm512_set1_epi8(2)));
+    *low = _mm512_mask_add_epi8(*low, _mm512_test_epi8_mask(in_low, bit), *low, sixteen);
+    *high = _mm512_mask_add_epi8(*high, _mm512_test_epi8_mask(in_high, bit), *high, sixteen);
+}
+
+/* ---- The shell ---- */
+
+/* What the groups of rows of a gemv have in common. */
+struct quant_product512 {
+    struct quant_form32 form;
+    quant_step_sums *sums;
+    int64_t n_blocks;
+    const struct quant_act *a;
+};
+
+/* Numbers of two blocks, from the column's array, to the lanes of each; or one to all. */
+QUANT_TARGET_AVX512 QUANT_INLINE __m512 quant_step_floats(const float *x, bool two)
+{
+    if (!two) return _mm512_set1_ps(*x);
+    double both;
+    memcpy(&both, x, sizeof both);
+    const __m512i lane = _mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 0, 0, 0, 0, 1, 1, 1, 1);
+    return _mm512_permutevar_ps(_mm512_castpd_ps(_mm512_set1_pd(both)), lane);
+}
+
+/* Sums without the offset: from those of q in two neighbouring words of 16 bits. */
+QUANT_TARGET_AVX512 QUANT_INLINE __m512i quant_step_less(int offset, __m512i isum,
+                                                         const int16_t *sum, bool two)
+{
+    if (!two) return _mm512_sub_epi32(isum, _mm512_set1_epi32(offset * sum[0]));
+    int both;
+    memcpy(&both, sum, sizeof both);
+    const int first = -offset & 0xffff, second = (int)((uint32_t)-offset << 16);
+    const __m512i factors =
+        _mm512_setr_epi32(first, first, first, first, second, second, second, second, first, first,
+                          first, first, second, second, second, second);
+    return _mm512_dpwssd_epi32(isum, factors, _mm512_set1_epi32(both));
+}
+
+/* v of sixteen blocks, from their integer sums without offset, the words that begin them, and what
+ * of the column they meet. */
+QUANT_TARGET_AVX512 QUANT_INLINE __m512 quant_step_values(struct quant_form32 form, __m512i isum,
+                                                          __m512i heads, __m512 x_d, __m512 x_s)
+{
+    /* Low halves, then high halves. */
+    const __m512i evens =
+        _mm512_set_epi16(31, 29, 27, 25, 23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1, 30, 28, 26, 24,
+                         22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0);
+    const __m512i halves = _mm512_permutexvar_epi16(evens, heads);
+    const __m512 d = _mm512_cvtph_ps(_mm512_castsi512_si256(halves));
+    const __m512 scale = _mm512_mul_ps(d, x_d), v = _mm512_cvtepi32_ps(isum);
+    if (!form.has_min) return _mm512_mul_ps(scale, v);
+    const __m512 m = _mm512_cvtph_ps(_mm512_extracti64x4_epi64(halves, 1));
+    return _mm512_fmadd_ps(scale, v, _mm512_mul_ps(m, x_s));
+}
+
+/* acc + v of the first block, + v of the second; lanes 0 and 2 count. */
+QUANT_TARGET_AVX512 QUANT_INLINE __m512 quant_step_add(__m512 acc, __m512 v, bool two)
+{
+    acc = _mm512_add_ps(acc, v);
+    return two ? _mm512_add_ps(acc, _mm512_shuffle_f32x4(v, v, 0xf5)) : acc;
+}
+
+/* ---- Across eight rows ---- */
+
+QUANT_TARGET_AVX512 QUANT_INLINE __m512 quant_step_across(const struct quant_product512 *p,
+                                                          const struct quant_step_rows *rows,
+                                                          int64_t b, __m512 acc)
+{
+    const bool two = rows->two;
+    struct quant_step_column column = {.q = _mm512_loadu_si512(p->a->q + 32 * b)};
+    column.low = _mm512_shuffle_i64x2(column.q, column.q, 0x88);
+    column.high = _mm512_shuffle_i64x2(column.q, column.q, 0xdd);
+    __m512i heads, isum = p->sums(rows, &column, &heads);
+    if (p->form.offset != 0) isum = quant_step_less(p->form.offset, isum, p->a->sum + b, two);
+    __m512 x_s = _mm512_setzero_ps();
+    if (p->form.has_min) x_s = quant_step_floats(p->a->s + b, two);
+    return quant_step_add(
+        acc, quant_step_values(p->form, isum, heads, quant_step_floats(p->a->d + b, two), x_s),
+        two);
+}
+
+/* Before a step that reads `bytes` of each row, `done` from its start: asks for what comes later.
+ */
+QUANT_TARGET_AVX512 QUANT_INLINE void quant_ask_across(const struct quant_far *far,
+                                                       const uint8_t *at, size_t done, size_t bytes)
+{
+    for (size_t i = 0; i < QUANT_GEMV_ROWS; i++) quant_far_ask(far, at + i * far->stride, bytes);
+    quant_far_ask_together(far, at, done, bytes);
+}
+
+/* Blocks b and those behind. `ask`: also for what comes later. */
+QUANT_TARGET_AVX512 QUANT_INLINE __m512 quant_blocks_across(const struct quant_product512 *p,
+                                                            const struct quant_far *far,
+                                                            const uint8_t *row, int64_t b, bool ask,
+                                                            __m512 acc)
+{
+    const size_t block = p->form.block_bytes;
+    const uint8_t *at = row + (size_t)b * block;
+    for (; b + 4 <= p->n_blocks; b += 2, at += 2 * block) {
+        const struct quant_step_rows rows = {at, far->stride, true, true, NULL};
+        if (ask) quant_ask_across(far, at, (size_t)b * block, 2 * block);
+        acc = quant_step_across(p, &rows, b, acc);
+    }
+    for (; b < p->n_blocks; b += 2, at += 2 * block) {
+        const struct quant_step_rows rows = {at, far->stride, b + 2 <= p->n_blocks, false, NULL};
+        if (ask) quant_ask_across(far, at, (size_t)b * block, rows.two ? 2 * block : block);
+        acc = quant_step_across(p, &rows, b, acc);
+    }
+    return acc;
+}
+
+/* Eight sums, in lanes 0 and 2. */
+QUANT_TARGET_AVX512 QUANT_INLINE __m512 quant_load_eight(const float *sum)
+{
+    return _mm512_insertf32x4(_mm512_castps128_ps512(_mm_loadu_ps(sum)), _mm_loadu_ps(sum + 4), 2);
+}
+
+QUANT_TARGET_AVX512 QUANT_INLINE void quant_store_eight(__m512 acc, float *sum)
+{
+    _mm_storeu_ps(sum, _mm512_castps512_ps128(acc));
+    _mm_storeu_ps(sum + 4, _mm512_extractf32x4_ps(acc, 2));
+}
+
+QUANT_TARGET_AVX512 QUANT_INLINE void quant_eight_rows_avx512(const void *product,
+                                                              const struct quant_far *far,
+                                                              const uint8_t *row, float *sum)
+{
+    quant_store_eight(quant_blocks_across(product, far, row, 0, true, _mm512_setzero_ps()), sum);
+}
+
+#endif
+#endif

@@ -1,0 +1,265 @@
+/* quant/float/bf16.c: BF16: bfloat16 (the upper half of a float), little-endian, one element per
+ * block.
+ *
+ * The products are those of the instruction VDPBF16PS; without it they are taken by fma with its
+ * treatment of subnormals: inputs and results that are subnormal become zero of the same sign. On
+ * x86, MXCSR has two bits that make ordinary instructions do just that; the scalar specification
+ * does it by hand, and depends on no register. */
+#include "quant/half.h"
+#include "quant/lanes.h"
+#include <float.h>
+#include <math.h>
+
+static uint16_t element(const void *row, int64_t i)
+{
+    uint16_t b;
+    memcpy(&b, (const char *)row + (size_t)i * sizeof b, sizeof b);
+    return b;
+}
+
+static void decode(int64_t k, const void *row, float *out)
+{
+    for (int64_t i = 0; i < k; i++) out[i] = quant_bfloat_to_float(element(row, i));
+}
+
+static void encode(int64_t k, const float *in, void *row)
+{
+    for (int64_t i = 0; i < k; i++) {
+        uint16_t b = quant_float_to_bfloat(in[i]);
+        memcpy((char *)row + (size_t)i * sizeof b, &b, sizeof b);
+    }
+}
+
+static float flush(float f)
+{
+    return fabsf(f) < FLT_MIN ? copysignf(0.0f, f) : f;
+}
+
+/* Whether w * x + acc, which rounds to +-FLT_MIN as a float, is below that before it meets the
+ * lower end of the exponent: rounded to 24 bits with any exponent it is, when the exact value is
+ * less than half of such a step away from zero's side, FLT_MIN * (1 - 2^-25). The product is exact
+ * in double; the sum is kept with its rounding error. */
+static bool tiny_after_rounding(float w, float x, float acc)
+{
+    const double limit = (double)FLT_MIN * (1.0 - 0x1p-25);
+    double product = (double)w * (double)x;
+    double sum = product + (double)acc;
+    double part = sum - product;
+    double error = (product - (sum - part)) + ((double)acc - part);
+    if (sum < 0.0) {
+        sum = -sum;
+        error = -error;
+    }
+    return sum < limit || (sum == limit && error < 0.0);
+}
+
+/* One half of the instruction; acc is not subnormal. */
+static float step(float w, float x, float acc)
+{
+    w = flush(w);
+    x = flush(x);
+    float sum = fmaf(w, x, acc);
+    if (fabsf(sum) == FLT_MIN && tiny_after_rounding(w, x, acc)) return copysignf(0.0f, sum);
+    return flush(sum);
+}
+
+static float dot(int64_t k, const void *row, const struct quant_act *a)
+{
+    float lane[16] = {0};
+    for (int64_t first = 0; first < k; first += 32) {
+        for (int l = 0; l < 16; l++) {
+            /* The odd element of a pair comes first; beyond k there are zeros. */
+            for (int64_t i = first + 2 * l + 1; i >= first + 2 * l; i--) {
+                float w = i < k ? quant_bfloat_to_float(element(row, i)) : 0.0f;
+                float x = i < k ? quant_bfloat_to_float(a->bf16[i]) : 0.0f;
+                lane[l] = step(w, x, lane[l]);
+            }
+        }
+    }
+    return quant_lanes_tree(lane);
+}
+
+static void gemv_scalar(int64_t k, const struct quant_rows *rows, const struct quant_act *a,
+                        float *out)
+{
+    quant_gemv_by_dot(dot, k, rows, a, out);
+}
+
+#if defined(__x86_64__)
+
+static const struct quant_lanes_form lanes_form = {.step = 32, .w_bytes = 2, .x_bytes = 2};
+
+/* ---- With ordinary fma ----
+ *
+ * The tree after the lanes must keep subnormals (it is ordinary float arithmetic), so only the
+ * lanes are summed under the special MXCSR: the loops write them out. They are functions that are
+ * not inlined, because compilers know nothing of MXCSR and might move arithmetic past its change.
+ */
+
+/* The lanes of four rows. */
+typedef void lanes_of_four(int64_t k, const struct quant_far *far, const uint8_t *row,
+                           const uint8_t *x, float lanes[4][16]);
+
+QUANT_TARGET_AVX2 QUANT_INLINE __m256 pairs_avx2(__m256 lanes, const uint8_t *w, const uint8_t *x)
+{
+    const __m256i odd = _mm256_set1_epi32((int)0xffff0000);
+    __m256i wv = _mm256_loadu_si256((const __m256i *)w),
+            xv = _mm256_loadu_si256((const __m256i *)x);
+    lanes = _mm256_fmadd_ps(_mm256_castsi256_ps(_mm256_and_si256(wv, odd)),
+                            _mm256_castsi256_ps(_mm256_and_si256(xv, odd)), lanes);
+    return _mm256_fmadd_ps(_mm256_castsi256_ps(_mm256_slli_epi32(wv, 16)),
+                           _mm256_castsi256_ps(_mm256_slli_epi32(xv, 16)), lanes);
+}
+
+QUANT_TARGET_AVX2 QUANT_INLINE void four_avx2(int64_t k, const struct quant_far *far,
+                                              const uint8_t *row, const uint8_t *x,
+                                              float lanes[4][16])
+{
+    const size_t stride = far->stride;
+    __m256 low[4], high[4];
+    for (int r = 0; r < 4; r++) low[r] = high[r] = _mm256_setzero_ps();
+    int64_t i = 0;
+    for (; i + 32 <= k; i += 32) {
+        quant_far_ask_together(far, row + 2 * i, (size_t)i * 2, 64);
+        for (size_t r = 0; r < 4; r++) {
+            const uint8_t *w = row + r * stride + 2 * i;
+            quant_far_ask(far, w, 64);
+            low[r] = pairs_avx2(low[r], w, x + 2 * i);
+            high[r] = pairs_avx2(high[r], w + 32, x + 2 * i + 32);
+        }
+    }
+    if (i < k) {
+        uint16_t w_tail[32], x_tail[32] = {0};
+        memcpy(x_tail, x + 2 * i, (size_t)(k - i) * 2);
+        for (size_t r = 0; r < 4; r++) {
+            memset(w_tail, 0, sizeof w_tail);
+            memcpy(w_tail, row + r * stride + 2 * i, (size_t)(k - i) * 2);
+            low[r] = pairs_avx2(low[r], (uint8_t *)w_tail, (uint8_t *)x_tail);
+            high[r] = pairs_avx2(high[r], (uint8_t *)(w_tail + 16), (uint8_t *)(x_tail + 16));
+        }
+    }
+    for (int r = 0; r < 4; r++) {
+        _mm256_storeu_ps(lanes[r], low[r]);
+        _mm256_storeu_ps(lanes[r] + 8, high[r]);
+    }
+}
+
+QUANT_TARGET_AVX2 __attribute__((noinline)) static void
+lanes_avx2(int64_t k, const struct quant_far *far, const uint8_t *row, const uint8_t *x,
+           float lanes[4][16])
+{
+    if (far->together)
+        four_avx2(k, &(struct quant_far){4, true, far->stride, 0}, row, x, lanes);
+    else
+        four_avx2(k, &(struct quant_far){4, false, far->stride, far->ahead}, row, x, lanes);
+}
+
+QUANT_TARGET_AVX512 QUANT_INLINE void four_avx512(int64_t k, const struct quant_far *far,
+                                                  const uint8_t *row, const uint8_t *x,
+                                                  float lanes[4][16])
+{
+    const size_t stride = far->stride;
+    const __m512i odd = _mm512_set1_epi32((int)0xffff0000);
+    __m512 sum[4];
+    for (int r = 0; r < 4; r++) sum[r] = _mm512_setzero_ps();
+    for (int64_t i = 0; i < k; i += 32) {
+        __mmask32 live = k - i >= 32 ? 0xffffffff : (1u << (k - i)) - 1;
+        __m512i xv = _mm512_maskz_loadu_epi16(live, x + 2 * i);
+        __m512 x_odd = _mm512_castsi512_ps(_mm512_and_si512(xv, odd));
+        __m512 x_even = _mm512_castsi512_ps(_mm512_slli_epi32(xv, 16));
+        quant_far_ask_together(far, row + 2 * i, (size_t)i * 2, 64);
+        for (size_t r = 0; r < 4; r++) {
+            quant_far_ask(far, row + r * stride + 2 * i, 64);
+            __m512i wv = _mm512_maskz_loadu_epi16(live, row + r * stride + 2 * i);
+            sum[r] = _mm512_fmadd_ps(_mm512_castsi512_ps(_mm512_and_si512(wv, odd)), x_odd, sum[r]);
+            sum[r] =
+                _mm512_fmadd_ps(_mm512_castsi512_ps(_mm512_slli_epi32(wv, 16)), x_even, sum[r]);
+        }
+    }
+    for (int r = 0; r < 4; r++) _mm512_storeu_ps(lanes[r], sum[r]);
+}
+
+QUANT_TARGET_AVX512 __attribute__((noinline)) static void
+lanes_avx512(int64_t k, const struct quant_far *far, const uint8_t *row, const uint8_t *x,
+             float lanes[4][16])
+{
+    if (far->together)
+        four_avx512(k, &(struct quant_far){4, true, far->stride, 0}, row, x, lanes);
+    else
+        four_avx512(k, &(struct quant_far){4, false, far->stride, far->ahead}, row, x, lanes);
+}
+
+/* What the groups of rows of a gemv have in common. */
+struct product {
+    lanes_of_four *lanes;
+    int64_t k;
+    const uint8_t *x;
+};
+
+static void four_rows(const void *product, const struct quant_far *far, const uint8_t *row,
+                      float *sum)
+{
+    const struct product *p = product;
+    const unsigned saved = _mm_getcsr();
+    float lanes[4][16];
+    _mm_setcsr(QUANT_BF16_MXCSR);
+    p->lanes(p->k, far, row, p->x, lanes);
+    _mm_setcsr(saved);
+    for (int i = 0; i < 4; i++) sum[i] = quant_lanes_tree(lanes[i]);
+}
+
+static void gemv_by_fma(lanes_of_four *lanes, int64_t k, const struct quant_rows *rows,
+                        const struct quant_act *a, float *out)
+{
+    const struct product product = {lanes, k, (const uint8_t *)a->bf16};
+    quant_far_rows(QUANT_LANES_ROWS, four_rows, &product, rows, out);
+}
+
+static void gemv_avx2(int64_t k, const struct quant_rows *rows, const struct quant_act *a,
+                      float *out)
+{
+    gemv_by_fma(lanes_avx2, k, rows, a, out);
+}
+
+static void gemv_avx512(int64_t k, const struct quant_rows *rows, const struct quant_act *a,
+                        float *out)
+{
+    gemv_by_fma(lanes_avx512, k, rows, a, out);
+}
+
+/* ---- With the instruction ---- */
+
+QUANT_TARGET_AVX512BF16 QUANT_INLINE __m512 step_avx512bf16(__m512 lanes, const uint8_t *w,
+                                                            const uint8_t *x, int n)
+{
+    __mmask32 live = n >= 32 ? 0xffffffff : (1u << n) - 1;
+    return _mm512_dpbf16_ps(lanes, (__m512bh)_mm512_maskz_loadu_epi16(live, w),
+                            (__m512bh)_mm512_maskz_loadu_epi16(live, x));
+}
+
+QUANT_TARGET_AVX512BF16 static void gemv_avx512bf16(int64_t k, const struct quant_rows *rows,
+                                                    const struct quant_act *a, float *out)
+{
+    quant_lanes_gemv_avx512(lanes_form, step_avx512bf16, k, rows, a->bf16, out);
+}
+
+#endif
+
+const struct quant_type quant_type_bf16 = {
+    .name = "BF16",
+    .id = QUANT_BF16,
+    .block_len = 1,
+    .block_bytes = 2,
+    .act = QUANT_ACT_BF16,
+    .encode = encode,
+    .dot = dot,
+    .kernel =
+        {
+            [QUANT_SCALAR] = {.decode = decode, .gemv = gemv_scalar},
+#if defined(__x86_64__)
+            [QUANT_AVX2] = {.gemv = gemv_avx2, .streams = QUANT_LANES_ROWS},
+            [QUANT_AVX512] = {.gemv = gemv_avx512, .streams = QUANT_LANES_ROWS},
+            [QUANT_AVX512BF16] = {.gemv = gemv_avx512bf16},
+#endif
+        },
+};

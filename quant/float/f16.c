@@ -1,0 +1,125 @@
+/* quant/float/f16.c: F16: IEEE binary16, little-endian, one element per block.
+ *
+ * Elements are widened exactly and multiplied as F32 (sums in 16 lanes, quant/quant.h). */
+#include "quant/half.h"
+#include "quant/lanes.h"
+#include <math.h>
+
+static uint16_t element(const void *row, int64_t i)
+{
+    uint16_t h;
+    memcpy(&h, (const char *)row + (size_t)i * sizeof h, sizeof h);
+    return h;
+}
+
+static void decode_scalar(int64_t k, const void *row, float *out)
+{
+    for (int64_t i = 0; i < k; i++) out[i] = quant_half_to_float(element(row, i));
+}
+
+static void encode(int64_t k, const float *in, void *row)
+{
+    for (int64_t i = 0; i < k; i++) {
+        uint16_t h = quant_float_to_half(in[i]);
+        memcpy((char *)row + (size_t)i * sizeof h, &h, sizeof h);
+    }
+}
+
+static float dot(int64_t k, const void *row, const struct quant_act *a)
+{
+    float lane[16] = {0};
+    for (int64_t i = 0; i < k; i++)
+        lane[i % 16] = fmaf(quant_half_to_float(element(row, i)), a->f32[i], lane[i % 16]);
+    return quant_lanes_tree(lane);
+}
+
+static void gemv_scalar(int64_t k, const struct quant_rows *rows, const struct quant_act *a,
+                        float *out)
+{
+    quant_gemv_by_dot(dot, k, rows, a, out);
+}
+
+#if defined(__x86_64__)
+
+static const struct quant_lanes_form lanes_form = {.step = 16, .w_bytes = 2, .x_bytes = 4};
+
+QUANT_TARGET_AVX2 QUANT_INLINE __m256 load_avx2(const uint8_t *w)
+{
+    return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)w));
+}
+
+QUANT_TARGET_AVX2 static void decode_avx2(int64_t k, const void *row, float *out)
+{
+    int64_t i = 0;
+    for (; i + 8 <= k; i += 8) _mm256_storeu_ps(out + i, load_avx2((const uint8_t *)row + 2 * i));
+    decode_scalar(k - i, (const uint8_t *)row + 2 * i, out + i);
+}
+
+QUANT_TARGET_AVX2 QUANT_INLINE struct quant_lanes_avx2
+step_avx2(struct quant_lanes_avx2 lanes, const uint8_t *w, const uint8_t *x, int n)
+{
+    float x_tail[16] = {0};
+    uint16_t w_tail[16] = {0};
+    if (n < 16) {
+        w = memcpy(w_tail, w, (size_t)n * 2);
+        x = memcpy(x_tail, x, (size_t)n * 4);
+    }
+    __m256 low =
+        _mm256_fmadd_ps(load_avx2(w), _mm256_loadu_ps((const float *)(const void *)x), lanes.low);
+    __m256 high = _mm256_fmadd_ps(
+        load_avx2(w + 16), _mm256_loadu_ps((const float *)(const void *)(x + 32)), lanes.high);
+    if (n < 16) {
+        low = _mm256_blendv_ps(lanes.low, low, quant_live_avx2(n, 0));
+        high = _mm256_blendv_ps(lanes.high, high, quant_live_avx2(n, 8));
+    }
+    return (struct quant_lanes_avx2){low, high};
+}
+
+QUANT_TARGET_AVX2 static void gemv_avx2(int64_t k, const struct quant_rows *rows,
+                                        const struct quant_act *a, float *out)
+{
+    quant_lanes_gemv_avx2(lanes_form, step_avx2, k, rows, a->f32, out);
+}
+
+QUANT_TARGET_AVX512 QUANT_INLINE __m512 step_avx512(__m512 lanes, const uint8_t *w,
+                                                    const uint8_t *x, int n)
+{
+    __mmask16 live = (__mmask16)((1u << n) - 1);
+    return _mm512_mask3_fmadd_ps(_mm512_cvtph_ps(_mm256_maskz_loadu_epi16(live, w)),
+                                 _mm512_maskz_loadu_ps(live, x), lanes, live);
+}
+
+QUANT_TARGET_AVX512 static void decode_avx512(int64_t k, const void *row, float *out)
+{
+    for (int64_t i = 0; i < k; i += 16) {
+        __mmask16 live = k - i >= 16 ? 0xffff : (__mmask16)((1u << (k - i)) - 1);
+        __m256i w = _mm256_maskz_loadu_epi16(live, (const uint8_t *)row + 2 * i);
+        _mm512_mask_storeu_ps(out + i, live, _mm512_cvtph_ps(w));
+    }
+}
+
+QUANT_TARGET_AVX512 static void gemv_avx512(int64_t k, const struct quant_rows *rows,
+                                            const struct quant_act *a, float *out)
+{
+    quant_lanes_gemv_avx512(lanes_form, step_avx512, k, rows, a->f32, out);
+}
+
+#endif
+
+const struct quant_type quant_type_f16 = {
+    .name = "F16",
+    .id = QUANT_F16,
+    .block_len = 1,
+    .block_bytes = 2,
+    .act = QUANT_ACT_F32,
+    .encode = encode,
+    .dot = dot,
+    .kernel =
+        {
+            [QUANT_SCALAR] = {.decode = decode_scalar, .gemv = gemv_scalar},
+#if defined(__x86_64__)
+            [QUANT_AVX2] = {.decode = decode_avx2, .gemv = gemv_avx2, .streams = QUANT_LANES_ROWS},
+            [QUANT_AVX512] = {.decode = decode_avx512, .gemv = gemv_avx512},
+#endif
+        },
+};

@@ -1,0 +1,96 @@
+/* quant/float/f32.c: F32: IEEE binary32, little-endian, one element per block.
+ *
+ * The products are sums in 16 lanes (quant/quant.h), for weights that were not quantized. */
+#include "quant/lanes.h"
+#include <math.h>
+
+static void decode(int64_t k, const void *row, float *out)
+{
+    memcpy(out, row, (size_t)k * sizeof *out);
+}
+
+static void encode(int64_t k, const float *in, void *row)
+{
+    memcpy(row, in, (size_t)k * sizeof *in);
+}
+
+static float dot(int64_t k, const void *row, const struct quant_act *a)
+{
+    float lane[16] = {0};
+    for (int64_t i = 0; i < k; i++) {
+        float w;
+        memcpy(&w, (const char *)row + (size_t)i * sizeof w, sizeof w);
+        lane[i % 16] = fmaf(w, a->f32[i], lane[i % 16]);
+    }
+    return quant_lanes_tree(lane);
+}
+
+static void gemv_scalar(int64_t k, const struct quant_rows *rows, const struct quant_act *a,
+                        float *out)
+{
+    quant_gemv_by_dot(dot, k, rows, a, out);
+}
+
+#if defined(__x86_64__)
+
+static const struct quant_lanes_form lanes_form = {.step = 16, .w_bytes = 4, .x_bytes = 4};
+
+QUANT_TARGET_AVX2 QUANT_INLINE struct quant_lanes_avx2
+step_avx2(struct quant_lanes_avx2 lanes, const uint8_t *w, const uint8_t *x, int n)
+{
+    float w_tail[16] = {0}, x_tail[16] = {0};
+    if (n < 16) {
+        w = memcpy(w_tail, w, (size_t)n * 4);
+        x = memcpy(x_tail, x, (size_t)n * 4);
+    }
+    __m256 low = _mm256_fmadd_ps(_mm256_loadu_ps((const float *)(const void *)w),
+                                 _mm256_loadu_ps((const float *)(const void *)x), lanes.low);
+    __m256 high =
+        _mm256_fmadd_ps(_mm256_loadu_ps((const float *)(const void *)(w + 32)),
+                        _mm256_loadu_ps((const float *)(const void *)(x + 32)), lanes.high);
+    if (n < 16) {
+        low = _mm256_blendv_ps(lanes.low, low, quant_live_avx2(n, 0));
+        high = _mm256_blendv_ps(lanes.high, high, quant_live_avx2(n, 8));
+    }
+    return (struct quant_lanes_avx2){low, high};
+}
+
+QUANT_TARGET_AVX2 static void gemv_avx2(int64_t k, const struct quant_rows *rows,
+                                        const struct quant_act *a, float *out)
+{
+    quant_lanes_gemv_avx2(lanes_form, step_avx2, k, rows, a->f32, out);
+}
+
+QUANT_TARGET_AVX512 QUANT_INLINE __m512 step_avx512(__m512 lanes, const uint8_t *w,
+                                                    const uint8_t *x, int n)
+{
+    __mmask16 live = (__mmask16)((1u << n) - 1);
+    return _mm512_mask3_fmadd_ps(_mm512_maskz_loadu_ps(live, w), _mm512_maskz_loadu_ps(live, x),
+                                 lanes, live);
+}
+
+QUANT_TARGET_AVX512 static void gemv_avx512(int64_t k, const struct quant_rows *rows,
+                                            const struct quant_act *a, float *out)
+{
+    quant_lanes_gemv_avx512(lanes_form, step_avx512, k, rows, a->f32, out);
+}
+
+#endif
+
+const struct quant_type quant_type_f32 = {
+    .name = "F32",
+    .id = QUANT_F32,
+    .block_len = 1,
+    .block_bytes = 4,
+    .act = QUANT_ACT_F32,
+    .encode = encode,
+    .dot = dot,
+    .kernel =
+        {
+            [QUANT_SCALAR] = {.decode = decode, .gemv = gemv_scalar},
+#if defined(__x86_64__)
+            [QUANT_AVX2] = {.gemv = gemv_avx2, .streams = QUANT_LANES_ROWS},
+            [QUANT_AVX512] = {.gemv = gemv_avx512},
+#endif
+        },
+};

@@ -1,0 +1,264 @@
+/* quant/super/iq4_xs.c: IQ4_XS: 4-bit codes into a book of 16 values, 8 sub-blocks of 32 with 6-bit
+ * scales.
+ *
+ * value = d * (scale - 32) * book[code], the book that of IQ4_NL. 4.25 bits a weight. Panels hold
+ * book[code] + 128. Called through the type table only. */
+#include "quant/codebook.h"
+#include "quant/encode/fit.h"
+#include "quant/super/super_x86.h"
+
+struct iq4_xs_block {
+    uint16_t d;            /* half precision */
+    uint16_t scale_high;   /* bits 2s+1..2s: bits 5..4 of scale s */
+    uint8_t scale_low[4];  /* byte i: bits 3..0 of scale 2i low, of scale 2i + 1 high */
+    uint8_t q[128];        /* byte 16s + l: element 32s + l low, 32s + 16 + l high, l < 16 */
+} __attribute__((packed)); /* blocks lie at any alignment */
+_Static_assert(sizeof(struct iq4_xs_block) == 136, "the size in the file");
+
+QUANT_INLINE void iq4_xs_expand(const void *block, struct super_parts *p)
+{
+    const struct iq4_xs_block *w = block;
+    p->d = quant_f16_to_f32(w->d);
+    p->m = 0.0f;
+    for (int s = 0; s < 8; s++) {
+        int low = w->scale_low[s / 2] >> s % 2 * 4 & 15, high = w->scale_high >> 2 * s & 3;
+        p->scale[s] = (int16_t)((low | high << 4) - 32);
+        for (int l = 0; l < 16; l++) {
+            p->q[32 * s + l] = (uint8_t)(book_iq4[w->q[16 * s + l] & 15] + 128);
+            p->q[32 * s + 16 + l] = (uint8_t)(book_iq4[w->q[16 * s + l] >> 4] + 128);
+        }
+    }
+}
+
+static void iq4_xs_decode(int64_t k, const void *row, float *out)
+{
+    super_decode(&quant_type_iq4_xs, iq4_xs_expand, k, row, out);
+}
+
+static void iq4_xs_encode(int64_t k, const float *in, void *row)
+{
+    struct iq4_xs_block *out = row;
+    for (int64_t b = 0; b < k / SUPER_LEN; b++, out++) {
+        struct quant_fit_super fit;
+        quant_fit_super(&book_iq4_grid, 32, -32, in + SUPER_LEN * b, &fit);
+        memset(out, 0, sizeof *out);
+        out->d = fit.d;
+        for (int s = 0; s < 8; s++) {
+            int scale = fit.scale[s] + 32;
+            out->scale_low[s / 2] |= (uint8_t)((scale & 15) << s % 2 * 4);
+            out->scale_high |= (uint16_t)(scale >> 4 << 2 * s);
+        }
+        for (int i = 0; i < 128; i++) {
+            const uint8_t *q = fit.q + i / 16 * 32 + i % 16;
+            out->q[i] = (uint8_t)(q[0] | q[16] << 4);
+        }
+    }
+}
+
+static float iq4_xs_dot(int64_t k, const void *row, const struct quant_act *a)
+{
+    return super_dot(&quant_type_iq4_xs, iq4_xs_expand, k, row, a);
+}
+
+static void iq4_xs_unpack(int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS], void *panel)
+{
+    super_unpack(&quant_type_iq4_xs, iq4_xs_expand, n_blocks, row, panel);
+}
+
+static void iq4_xs_gemv(int64_t k, const struct quant_rows *rows, const struct quant_act *a,
+                        float *out)
+{
+    quant_gemv_by_dot(iq4_xs_dot, k, rows, a, out);
+}
+
+#if defined(__x86_64__)
+QUANT_TARGET_AVX2 static void iq4_xs_decode_avx2(int64_t k, const void *row, float *out)
+{
+    super_decode(&quant_type_iq4_xs, iq4_xs_expand, k, row, out);
+}
+
+QUANT_TARGET_AVX2 static void
+iq4_xs_unpack_avx2(int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS], void *panel)
+{
+    struct quant_panel256 *out = panel;
+    __m256i book = _mm256_add_epi8(book_load_avx2(book_iq4), _mm256_set1_epi8(-128));
+    for (int64_t b = 0; b < n_blocks; b++, out++) {
+        int64_t at = b * (int64_t)sizeof(struct iq4_xs_block);
+        for (int r = 0; r < 16; r += 8) {
+            __m256i v[4];
+            super_rows_load(row + r, at, v);
+            _mm256_storeu_ps(out->d + r, super_halves(v[0]));
+            _mm256_storeu_ps(out->m + r, _mm256_setzero_ps());
+            for (int s = 0; s < 8; s += 2) { /* number s to the lower, s + 1 to the upper half */
+                __m256i low = _mm256_srli_epi32(v[1], 4 * s),
+                        top = _mm256_srli_epi32(v[0], 16 + 2 * s);
+                low = _mm256_blend_epi16(low, _mm256_slli_epi32(low, 12), 0xaa);
+                top = _mm256_blend_epi16(top, _mm256_slli_epi32(top, 14), 0xaa);
+                __m256i six = _mm256_or_si256(
+                    _mm256_and_si256(low, _mm256_set1_epi16(15)),
+                    _mm256_slli_epi16(_mm256_and_si256(top, _mm256_set1_epi16(3)), 4));
+                _mm256_storeu_si256((__m256i *)out->scale[s / 2][r],
+                                    _mm256_sub_epi16(six, _mm256_set1_epi16(32)));
+            }
+            for (int s = 0; s < 8; s++) {
+                super_rows_load(row + r, at + (int)offsetof(struct iq4_xs_block, q) + 16 * s, v);
+                for (int j = 0; j < 4; j++) {
+                    __m256i low = _mm256_shuffle_epi8(book, super_bits(v[j], 0, 15));
+                    __m256i high = _mm256_shuffle_epi8(book, super_bits(v[j], 4, 15));
+                    _mm256_storeu_si256((__m256i *)out->q[8 * s + j][r], low);
+                    _mm256_storeu_si256((__m256i *)out->q[8 * s + 4 + j][r], high);
+                }
+            }
+        }
+    }
+}
+
+/* The 8 scales, less 32. */
+SUPER_AVX2 __m256i iq4_xs_scales_avx2(const struct iq4_xs_block *w)
+{
+    uint32_t low;
+    memcpy(&low, w->scale_low, sizeof low);
+    __m256i places = _mm256_setr_epi32(0, 4, 8, 12, 16, 20, 24, 28);
+    __m256i four = _mm256_srlv_epi32(_mm256_set1_epi32((int32_t)low), places);
+    __m256i two = _mm256_srlv_epi32(_mm256_set1_epi32(w->scale_high), _mm256_srli_epi32(places, 1));
+    four = _mm256_and_si256(four, _mm256_set1_epi32(15));
+    two = _mm256_slli_epi32(_mm256_and_si256(two, _mm256_set1_epi32(3)), 4);
+    return _mm256_sub_epi32(_mm256_or_si256(four, two), _mm256_set1_epi32(32));
+}
+
+SUPER_AVX2 __m256i iq4_xs_isum(const void *block, const int8_t *q, int j,
+                               const struct super_sums *sums, const struct super_scales *scales,
+                               struct super_group *group)
+{
+    const struct iq4_xs_block *w = block;
+    __m256i book = book_load_avx2(book_iq4), sizes = _mm256_abs_epi8(book);
+    __m256i wide = iq4_xs_scales_avx2(w);
+    __m256i eight = _mm256_permute4x64_epi64(_mm256_packs_epi32(wide, wide), 0x88);
+    __m256i acc[2] = {_mm256_setzero_si256(), _mm256_setzero_si256()};
+    for (int s = 0; s < 8; s++) {
+        __m256i code = book_codes_avx2(w->q + 16 * s);
+        __m256i x = _mm256_loadu_si256((const __m256i *)(q + 32 * s));
+        __m256i products = book_products_avx2(book, sizes, code, x);
+        __m256i scale =
+            _mm256_shuffle_epi8(eight, _mm256_set1_epi16((int16_t)(0x0100 * (2 * s + 1) + 2 * s)));
+        acc[s % 2] = super_mad(acc[s % 2], products, scale);
+    }
+    group->d[j] = w->d;
+    (void)sums;
+    (void)scales;
+    return _mm256_add_epi32(acc[0], acc[1]);
+}
+
+QUANT_TARGET_AVX2 static void iq4_xs_gemv_avx2(int64_t k, const struct quant_rows *rows,
+                                               const struct quant_act *a, float *out)
+{
+    const struct super_kernel kernel = {NULL, NULL, iq4_xs_isum};
+    super_gemv(&quant_type_iq4_xs, &kernel, k, rows, a, out);
+}
+
+/* Of four super-blocks: returns the first 32 bits; scale[p] has those of 2p and 2p + 1: numbers
+ * 0 2 4 6 1 3 5 7 of each, less 32. */
+SUPER_AVX512 __m128i iq4_xs_scales_four(const uint8_t *const block[SUPER_STEP], __m512i scale[2])
+{
+    __m128i head = super_words(block, 0); /* d, then the high bits */
+    __m128i low = super_words(block, offsetof(struct iq4_xs_block, scale_low));
+    /* The high bits of two scales to a byte: bits 1 and 0 for an even one, 3 and 2 for an odd. */
+    __m128i two = _mm_srli_epi32(head, 16);
+    two = _mm_or_si128(two, _mm_slli_epi32(two, 8));
+    two = _mm_and_si128(two, _mm_set1_epi32(0x00ff00ff));
+    two = _mm_or_si128(two, _mm_slli_epi32(two, 4));
+    const __m128i four = _mm_set1_epi8(15), top = _mm_set1_epi8(0x30), less = _mm_set1_epi8(32);
+    __m128i even =
+        _mm_or_si128(_mm_and_si128(low, four), _mm_and_si128(_mm_slli_epi16(two, 4), top));
+    __m128i odd = _mm_or_si128(_mm_and_si128(_mm_srli_epi16(low, 4), four),
+                               _mm_and_si128(_mm_slli_epi16(two, 2), top));
+    even = _mm_sub_epi8(even, less);
+    odd = _mm_sub_epi8(odd, less);
+    scale[0] = _mm512_cvtepi8_epi32(_mm_unpacklo_epi32(even, odd));
+    scale[1] = _mm512_cvtepi8_epi32(_mm_unpackhi_epi32(even, odd));
+    return head;
+}
+
+/* Each 128 bits hold one sub-block: x[0] and x[1] the activations of low codes, x[2] and x[3] those
+ * of high ones. */
+SUPER_AVX512 void iq4_xs_prepare(const int8_t *const q[SUPER_STEP],
+                                 const int16_t *const sum[SUPER_STEP], struct super_column *c)
+{
+    for (int j = 0; j < SUPER_STEP; j++) {
+        for (int h = 0; h < 2; h++) {
+            __m512i a = _mm512_load_si512(q[j] + 128 * h);
+            __m512i b = _mm512_load_si512(q[j] + 128 * h + 64);
+            c->x[j][h] = _mm512_shuffle_i32x4(a, b, 0x88);
+            c->x[j][2 + h] = _mm512_shuffle_i32x4(a, b, 0xdd);
+        }
+    }
+    super_mixed_sums(sum, -8, c);
+}
+
+/* Here there is a multiply-add of unsigned bytes to 32 bits, which takes values + 128 as they are:
+ * the sums start from minus 128 times scales and activations. */
+SUPER_AVX512 void iq4_xs_take(const uint8_t *const block[SUPER_STEP], const struct super_column *c,
+                              struct super_step *step)
+{
+    const __m512i zero = _mm512_setzero_si512();
+    __m512i book = _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)book_iq4)), scale[2];
+    book = _mm512_add_epi8(book, _mm512_set1_epi8(-128));
+    /* Words of scale[p]: those of sub-blocks twice, as the sums of 16 are. */
+    const __m512i twice = _mm512_mullo_epi32(
+        _mm512_setr_epi32(0, 8, 16, 24, 2, 10, 18, 26, 4, 12, 20, 28, 6, 14, 22, 30),
+        _mm512_set1_epi32(0x00010001));
+    step->d = super_split(iq4_xs_scales_four(block, scale));
+    EACH (p, 2) {
+        __m512i acc[2];
+        EACH (m, 2) {
+            const struct iq4_xs_block *w = (const void *)block[2 * p + m];
+            const __m512i *x = c->x[2 * p + m];
+            EACH (h, 2) {
+                __m512i codes = _mm512_loadu_si512(w->q + 64 * h);
+                __m512i first = _mm512_shuffle_epi8(book, super_bits_avx512(codes, 0, 15));
+                __m512i second = _mm512_shuffle_epi8(book, super_bits_avx512(codes, 4, 15));
+                __m512i products = _mm512_dpbusd_epi32(zero, first, x[h]);
+                products = _mm512_dpbusd_epi32(products, second, x[2 + h]);
+                const __m512i at = _mm512_add_epi32(
+                    _mm512_setr_epi32(0, 0, 0, 0, 4, 4, 4, 4, 1, 1, 1, 1, 5, 5, 5, 5),
+                    _mm512_set1_epi32(8 * m + 2 * h));
+                products = _mm512_mullo_epi32(products, _mm512_permutexvar_epi32(at, scale[p]));
+                acc[m] = h == 0 ? products : _mm512_add_epi32(acc[m], products);
+            }
+        }
+        __m512i start = _mm512_slli_epi16(_mm512_permutexvar_epi16(twice, scale[p]), 4);
+        step->isum[p] = _mm512_add_epi32(_mm512_unpacklo_epi64(acc[0], acc[1]),
+                                         _mm512_unpackhi_epi64(acc[0], acc[1]));
+        step->isum[p] = _mm512_add_epi32(step->isum[p], _mm512_madd_epi16(start, c->sum[p]));
+    }
+}
+
+QUANT_TARGET_AVX512 static void iq4_xs_gemv_avx512(int64_t k, const struct quant_rows *rows,
+                                                   const struct quant_act *a, float *out)
+{
+    super_gemv_steps(&quant_type_iq4_xs, iq4_xs_prepare, iq4_xs_take, k, rows, a, out);
+}
+#endif
+
+const struct quant_type quant_type_iq4_xs = {
+    .name = "IQ4_XS",
+    .id = QUANT_IQ4_XS,
+    .block_len = SUPER_LEN,
+    .block_bytes = sizeof(struct iq4_xs_block),
+    .act = QUANT_ACT_Q8_256,
+    .panel = {.block = 2, .sub_len = 32, .offset = 128, .max_code = 241, .has_min = false},
+    .encode = iq4_xs_encode,
+    .dot = iq4_xs_dot,
+    .kernel =
+        {
+            [QUANT_SCALAR] = {.decode = iq4_xs_decode,
+                              .unpack = iq4_xs_unpack,
+                              .gemv = iq4_xs_gemv},
+#if defined(__x86_64__)
+            [QUANT_AVX2] = {.decode = iq4_xs_decode_avx2,
+                            .unpack = iq4_xs_unpack_avx2,
+                            .gemv = iq4_xs_gemv_avx2},
+            [QUANT_AVX512] = {.gemv = iq4_xs_gemv_avx512},
+#endif
+        },
+};

@@ -1,0 +1,322 @@
+/* quant/super/q3_k.c: Q3_K: 3-bit codes, 16 sub-blocks of 16 with 6-bit scales.
+ *
+ * value = d * (scale - 32) * (code - 4), code 0..7. 3.4375 bits a weight. Called through the type
+ * table only. */
+#include "quant/encode/fit.h"
+#include "quant/super/super_x86.h"
+
+struct q3_k_block {
+    uint8_t high[32]; /* byte l, bit 4h + g: bit 2 of element 128h + 32g + l, l < 32 */
+    uint8_t q[64];    /* bits 1..0; byte 32h + l, bits 2g+1..2g: element 128h + 32g + l, l < 32 */
+    /* 16 scales of 6 bits, S = scale + 32 as stored:
+     *     byte j     (j < 8)   | S[j+8] bits 3..0 | S[j] bits 3..0 |
+     *     byte 8 + j (j < 4)   | S[j+12] 5,4 | S[j+8] 5,4 | S[j+4] 5,4 | S[j] 5,4 | */
+    uint8_t scale[12];
+    uint16_t d;            /* half precision */
+} __attribute__((packed)); /* blocks lie at any alignment */
+_Static_assert(sizeof(struct q3_k_block) == 110, "the size in the file");
+
+QUANT_INLINE void q3_k_expand(const void *block, struct super_parts *p)
+{
+    const struct q3_k_block *w = block;
+    p->d = quant_f16_to_f32(w->d);
+    p->m = 0.0f;
+    for (int s = 0; s < 16; s++) {
+        int low = w->scale[s % 8] >> s / 8 * 4 & 15, high = w->scale[8 + s % 4] >> s / 4 * 2 & 3;
+        p->scale[s] = (int16_t)((low | high << 4) - 32);
+    }
+    for (int h = 0; h < 2; h++) {
+        for (int g = 0; g < 4; g++) {
+            for (int l = 0; l < 32; l++) {
+                int low = w->q[32 * h + l] >> 2 * g & 3, high = w->high[l] >> (4 * h + g) & 1;
+                p->q[128 * h + 32 * g + l] = (uint8_t)(low | high << 2);
+            }
+        }
+    }
+}
+
+static void q3_k_decode(int64_t k, const void *row, float *out)
+{
+    super_decode(&quant_type_q3_k, q3_k_expand, k, row, out);
+}
+
+static void q3_k_encode(int64_t k, const float *in, void *row)
+{
+    const struct quant_fit_grid grid = {.low = -4, .high = 3, .search = 9, .step = 0.1f};
+    struct q3_k_block *out = row;
+    for (int64_t b = 0; b < k / SUPER_LEN; b++, out++) {
+        struct quant_fit_super fit;
+        quant_fit_super(&grid, 16, -32, in + SUPER_LEN * b, &fit);
+        memset(out, 0, sizeof *out);
+        out->d = fit.d;
+        for (int s = 0; s < 16; s++) {
+            int scale = fit.scale[s] + 32;
+            out->scale[s % 8] |= (uint8_t)((scale & 15) << s / 8 * 4);
+            out->scale[8 + s % 4] |= (uint8_t)(scale >> 4 << s / 4 * 2);
+        }
+        for (int i = 0; i < SUPER_LEN; i++) {
+            out->q[i / 128 * 32 + i % 32] |= (uint8_t)((fit.q[i] & 3) << i / 32 % 4 * 2);
+            out->high[i % 32] |= (uint8_t)(fit.q[i] >> 2 << i / 32);
+        }
+    }
+}
+
+static float q3_k_dot(int64_t k, const void *row, const struct quant_act *a)
+{
+    return super_dot(&quant_type_q3_k, q3_k_expand, k, row, a);
+}
+
+static void q3_k_unpack(int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS], void *panel)
+{
+    super_unpack(&quant_type_q3_k, q3_k_expand, n_blocks, row, panel);
+}
+
+static void q3_k_gemv(int64_t k, const struct quant_rows *rows, const struct quant_act *a,
+                      float *out)
+{
+    quant_gemv_by_dot(q3_k_dot, k, rows, a, out);
+}
+
+#if defined(__x86_64__)
+QUANT_TARGET_AVX2 static void q3_k_decode_avx2(int64_t k, const void *row, float *out)
+{
+    super_decode(&quant_type_q3_k, q3_k_expand, k, row, out);
+}
+
+/* Of eight rows: returns d; byte j of a lane of four[i] is scale 4i + j, less 32. */
+SUPER_AVX2 __m256 q3_k_scales_load(const void *const row[8], int64_t at, __m256i four[4])
+{
+    __m256i v[4], word[3];
+    /* The last 16 bytes: 2 of codes, 12 of scales, d. */
+    super_rows_load(row, at + (int)sizeof(struct q3_k_block) - 16, v);
+    for (int i = 0; i < 3; i++)
+        word[i] = _mm256_or_si256(_mm256_srli_epi32(v[i], 16), _mm256_slli_epi32(v[i + 1], 16));
+    for (int i = 0; i < 4; i++) {
+        __m256i six = _mm256_or_si256(super_bits(word[i % 2], i / 2 * 4, 15),
+                                      super_bits(word[2], 2 * i - 4, 0x30));
+        four[i] = _mm256_sub_epi8(six, _mm256_set1_epi8(32));
+    }
+    return super_halves(_mm256_srli_epi32(v[3], 16));
+}
+
+QUANT_TARGET_AVX2 static void q3_k_unpack_avx2(int64_t n_blocks,
+                                               const void *const row[QUANT_PANEL_ROWS], void *panel)
+{
+    struct quant_panel256 *out = panel;
+    for (int64_t b = 0; b < n_blocks; b++, out++) {
+        int64_t at = b * (int64_t)sizeof(struct q3_k_block);
+        for (int r = 0; r < 16; r += 8) {
+            __m256i four[4];
+            _mm256_storeu_ps(out->d + r, q3_k_scales_load(row + r, at, four));
+            _mm256_storeu_ps(out->m + r, _mm256_setzero_ps());
+            for (int s = 0; s < 16; s += 4)
+                super_signed_pairs_store(four[s / 4], r, out->scale + s / 2);
+            for (int i = 0; i < 8; i += 4) { /* words i .. i + 3 of each 8 words of codes */
+                __m256i v[2][4], high[4];
+                int words = (int)offsetof(struct q3_k_block, q) + 4 * i;
+                super_rows_load(row + r, at + 4 * i, high);
+                super_rows_load(row + r, at + words, v[0]);
+                super_rows_load(row + r, at + words + 32, v[1]);
+                for (int s = 0; s < 8; s++) {
+                    for (int j = 0; j < 4; j++) {
+                        __m256i code = _mm256_or_si256(super_bits(v[s / 4][j], s % 4 * 2, 3),
+                                                       super_bits(high[j], s - 2, 4));
+                        _mm256_storeu_si256((__m256i *)out->q[8 * s + i + j][r], code);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/* A folded code is (scale - 32) * (code - 4) + 127, from 3 (31 * -4) to 255 (-32 * -4). Both bytes
+ * of 16 bits are multiplied by one factor at once: a borrow between them is paid back by what is
+ * added then, 127 - 4 * (scale - 32) to each. */
+enum { Q3_K_FOLDED_OFFSET = 127 };
+
+/* What is added, in both bytes, for scales in 16 bits. */
+SUPER_AVX512 __m512i q3_k_add(__m512i scale)
+{
+    __m512i add =
+        _mm512_sub_epi16(_mm512_set1_epi16(Q3_K_FOLDED_OFFSET), _mm512_slli_epi16(scale, 2));
+    return _mm512_add_epi16(add, _mm512_slli_epi16(add, 8));
+}
+
+QUANT_TARGET_AVX512 static void
+q3_k_unpack_avx512(int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS], void *panel)
+{
+    struct quant_panel256 *out = panel;
+    for (int64_t b = 0; b < n_blocks; b++, out++) {
+        int64_t at = b * (int64_t)sizeof(struct q3_k_block);
+        __m256i half[2][4];
+        __m512i scale[16];
+        for (int h = 0; h < 2; h++)
+            _mm256_storeu_ps(out->d + 8 * h, q3_k_scales_load(row + 8 * h, at, half[h]));
+        _mm512_storeu_ps(out->m, _mm512_setzero_ps());
+        for (int i = 0; i < 4; i++)
+            super_folds_avx512((__m256i[]){half[0][i], half[1][i]}, scale + 4 * i);
+        for (int i = 0; i < 8; i += 4) { /* words i .. i + 3 of each 8 words of codes */
+            __m512i v[2][4], high[4];
+            int words = (int)offsetof(struct q3_k_block, q) + 4 * i;
+            super_rows_load_avx512(row, at + 4 * i, high);
+            super_rows_load_avx512(row, at + words, v[0]);
+            super_rows_load_avx512(row, at + words + 32, v[1]);
+            for (int s = 0; s < 8; s++) {
+                const __m512i one = scale[2 * s + i / 4], add = q3_k_add(one);
+                for (int j = 0; j < 4; j++) {
+                    __m512i code = super_bits_avx512(v[s / 4][j], s % 4 * 2, 3);
+                    code = super_put_bits(super_move_avx512(high[j], s - 2), 4, code);
+                    code = _mm512_add_epi16(_mm512_mullo_epi16(code, one), add);
+                    _mm512_storeu_si512(out->q[8 * s + i + j], code);
+                }
+            }
+        }
+    }
+}
+
+static const struct quant_panel_form q3_k_folded = {.block = 2,
+                                                    .sub_len = 16,
+                                                    .offset = Q3_K_FOLDED_OFFSET,
+                                                    .max_code = 255,
+                                                    .has_min = false,
+                                                    .folded = true};
+
+/* The 16 scales, less 32, as 16-bit numbers: those of even sub-blocks, then those of odd ones. */
+SUPER_AVX2 __m256i q3_k_scales_avx2(const struct q3_k_block *w)
+{
+    /* The last 16 bytes: 2 of codes, 12 of scales, d. */
+    const uint8_t *tail = (const uint8_t *)(w + 1) - 16;
+    __m128i all = _mm_loadu_si128((const __m128i *)tail);
+    __m128i low =
+        _mm_shuffle_epi8(all, _mm_setr_epi8(2, 4, 6, 8, 2, 4, 6, 8, 3, 5, 7, 9, 3, 5, 7, 9));
+    __m128i high = _mm_shuffle_epi8(
+        all, _mm_setr_epi8(10, 12, 10, 12, 10, 12, 10, 12, 11, 13, 11, 13, 11, 13, 11, 13));
+    low = _mm_and_si128(_mm_srlv_epi32(low, _mm_setr_epi32(0, 4, 0, 4)), _mm_set1_epi8(15));
+    /* Bits 0, 2, 4, 6 and the next, of two bytes at once, to bit 4. */
+    high = _mm_mullo_epi16(high, _mm_setr_epi16(64, 16, 4, 1, 64, 16, 4, 1));
+    high = _mm_and_si128(_mm_srli_epi16(high, 2), _mm_set1_epi8(0x30));
+    return _mm256_cvtepi8_epi16(_mm_sub_epi8(_mm_or_si128(low, high), _mm_set1_epi8(32)));
+}
+
+SUPER_AVX2 void q3_k_sums(const int16_t *const sum[SUPER_GROUP], struct super_sums *sums)
+{
+    super_sums_apart(sum, -4, sums);
+}
+
+/* Two codes to a byte: bits 2..0 and 6..4. The upper ones meet activations where they are, 2 * 127
+ * * 0x70 fits 16 bits; what they are too large by is taken from the sums. */
+SUPER_AVX2 __m256i q3_k_isum(const void *block, const int8_t *q, int j,
+                             const struct super_sums *sums, const struct super_scales *scales,
+                             struct super_group *group)
+{
+    const struct q3_k_block *w = block;
+    /* Of four bits the first and third, the second and fourth, at bits 2 and 6. */
+    const __m256i even = _mm256_broadcastsi128_si256(
+        _mm_setr_epi8(0, 4, 0, 4, 0x40, 0x44, 0x40, 0x44, 0, 4, 0, 4, 0x40, 0x44, 0x40, 0x44));
+    const __m256i odd = _mm256_broadcastsi128_si256(
+        _mm_setr_epi8(0, 0, 4, 4, 0, 0, 4, 4, 0x40, 0x40, 0x44, 0x44, 0x40, 0x40, 0x44, 0x44));
+    __m256i scale = q3_k_scales_avx2(w);
+    __m256i high = super_load_once(w->high);
+    __m256i acc[2] = {super_mad_sums(_mm256_setzero_si256(), scale, sums, j),
+                      _mm256_setzero_si256()};
+    for (int h = 0; h < 2; h++) {
+        __m256i low = super_load_once(w->q + 32 * h);
+        __m256i four = super_bits(high, 4 * h, 15);
+        __m256i two[2] = {
+            _mm256_or_si256(super_bits(low, 0, 0x33), _mm256_shuffle_epi8(even, four)),
+            _mm256_or_si256(super_bits(low, 2, 0x33), _mm256_shuffle_epi8(odd, four))};
+        for (int g = 0; g < 4; g++) {
+            __m256i code = super_bits(two[g % 2], 0, g < 2 ? 7 : 0x70);
+            __m256i x = _mm256_loadu_si256((const __m256i *)(q + 128 * h + 32 * g));
+            acc[g / 2] = super_mad(acc[g / 2], _mm256_maddubs_epi16(code, x),
+                                   super_scales_two(scale, 4 * h + g));
+        }
+    }
+    group->d[j] = w->d;
+    (void)scales;
+    return _mm256_add_epi32(acc[0], _mm256_srai_epi32(acc[1], 4));
+}
+
+QUANT_TARGET_AVX2 static void q3_k_gemv_avx2(int64_t k, const struct quant_rows *rows,
+                                             const struct quant_act *a, float *out)
+{
+    const struct super_kernel kernel = {q3_k_sums, NULL, q3_k_isum};
+    super_gemv(&quant_type_q3_k, &kernel, k, rows, a, out);
+}
+
+SUPER_AVX512 __m512i q3_k_codes(const uint8_t *block, int i)
+{
+    const struct q3_k_block *w = (const void *)block;
+    __m512i low = super_bits_avx512(_mm512_loadu_si512(w->q), 2 * i, 3);
+    /* Bit i of the lower half, 4 + i of the upper, to bit 2. */
+    __m512i high = _mm512_rorv_epi32(super_twice(w->high), super_halves_of((i + 30) % 32, i + 2));
+    return super_put_bits(high, 4, low);
+}
+
+SUPER_AVX512 void q3_k_prepare(const int8_t *const q[SUPER_STEP],
+                               const int16_t *const sum[SUPER_STEP], struct super_column *c)
+{
+    super_prepare_halves(q, c);
+    super_mixed_sums(sum, -4, c);
+}
+
+/* Of four super-blocks: scale[p] has those of 2p and 2p + 1; returns the last 32 bits. */
+SUPER_AVX512 __m128i q3_k_scales_four(const uint8_t *const block[SUPER_STEP], __m512i scale[2])
+{
+    /* The last 16 bytes: 2 of codes, 12 of scales, d. */
+    __m512i tail = super_heads_avx512(block, sizeof(struct q3_k_block) - 16);
+    const __m128i low_at = _mm_setr_epi8(2, 3, 4, 5, 6, 7, 8, 9, 2, 3, 4, 5, 6, 7, 8, 9);
+    const __m128i high_at =
+        _mm_setr_epi8(10, 11, 12, 13, 10, 11, 12, 13, 10, 11, 12, 13, 10, 11, 12, 13);
+    __m512i low = _mm512_shuffle_epi8(tail, _mm512_broadcast_i32x4(low_at));
+    __m512i high = _mm512_shuffle_epi8(tail, _mm512_broadcast_i32x4(high_at));
+    low = _mm512_srlv_epi64(low, _mm512_broadcast_i32x4(_mm_setr_epi32(0, 0, 4, 0)));
+    high = _mm512_rolv_epi32(high, _mm512_broadcast_i32x4(_mm_setr_epi32(4, 2, 0, 30)));
+    low = super_bits_avx512(low, 0, 15);
+    __m512i all = _mm512_sub_epi8(super_put_bits(high, 0x30, low), _mm512_set1_epi8(32));
+    scale[0] = _mm512_cvtepi8_epi16(super_mix(_mm512_castsi512_si256(all)));
+    scale[1] = _mm512_cvtepi8_epi16(super_mix(_mm512_extracti64x4_epi64(all, 1)));
+    const __m512i last = _mm512_castsi128_si512(_mm_setr_epi32(3, 7, 11, 15));
+    return _mm512_castsi512_si128(_mm512_permutexvar_epi32(last, tail));
+}
+
+SUPER_AVX512 void q3_k_take(const uint8_t *const block[SUPER_STEP], const struct super_column *c,
+                            struct super_step *step)
+{
+    __m512i scale[2], place[4];
+    super_places_halves(place);
+    __m128i last = q3_k_scales_four(block, scale); /* d is in the upper half */
+    step->d = _mm_unpackhi_epi64(super_split(last), last);
+    EACH (p, 2) step->isum[p] = _mm512_madd_epi16(scale[p], c->sum[p]);
+    super_products(q3_k_codes, block, c, scale, place, step->isum);
+}
+
+QUANT_TARGET_AVX512 static void q3_k_gemv_avx512(int64_t k, const struct quant_rows *rows,
+                                                 const struct quant_act *a, float *out)
+{
+    super_gemv_steps(&quant_type_q3_k, q3_k_prepare, q3_k_take, k, rows, a, out);
+}
+#endif
+
+const struct quant_type quant_type_q3_k = {
+    .name = "Q3_K",
+    .id = QUANT_Q3_K,
+    .block_len = SUPER_LEN,
+    .block_bytes = sizeof(struct q3_k_block),
+    .act = QUANT_ACT_Q8_256,
+    .panel = {.block = 2, .sub_len = 16, .offset = 4, .max_code = 7, .has_min = false},
+    .encode = q3_k_encode,
+    .dot = q3_k_dot,
+    .kernel =
+        {
+            [QUANT_SCALAR] = {.decode = q3_k_decode, .unpack = q3_k_unpack, .gemv = q3_k_gemv},
+#if defined(__x86_64__)
+            [QUANT_AVX2] = {.decode = q3_k_decode_avx2,
+                            .unpack = q3_k_unpack_avx2,
+                            .gemv = q3_k_gemv_avx2},
+            [QUANT_AVX512] = {.unpack = q3_k_unpack_avx512,
+                              .panel = &q3_k_folded,
+                              .gemv = q3_k_gemv_avx512},
+#endif
+        },
+};

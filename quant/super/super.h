@@ -1,0 +1,94 @@
+/* quant/super/super.h: private to quant/: what the types with super-blocks of 256 share in scalar
+ * code.
+ *
+ * A type file writes one function, `expand`, which takes a super-block apart; decode, dot and the
+ * unpacking of panels follow from it, the same for every such type, and are the specification that
+ * the SIMD kernels must equal. Everything here is inlined into small wrappers in the type's file,
+ * with the type's row and its `expand` as constants. */
+#ifndef QUANT_SUPER_SUPER_H
+#define QUANT_SUPER_SUPER_H
+
+#include "quant/types.h"
+#include <math.h>
+
+enum { SUPER_LEN = 256 };
+
+/* A super-block taken apart: value[i] = d * scale[i / sub_len] * (q[i] - offset) + m * min[...],
+ * with sub_len and offset from the type's panel form. */
+struct super_parts {
+    float d;
+    float m;           /* minus the file's dmin; 0 where the type has no minima */
+    int16_t scale[16]; /* per sub-block: 8 or 16 in use */
+    int16_t min[16];   /* per sub-block, where the type has minima */
+    uint8_t q[SUPER_LEN];
+};
+
+typedef void super_expand(const void *block, struct super_parts *parts);
+
+/* d * scale * (q - offset) is exact in float (11 + 7 + 6 bits), so the only rounding of a value is
+ * that of the sum with the minimum, which is exact as well. */
+QUANT_INLINE void super_decode(const struct quant_type *type, super_expand *expand, int64_t k,
+                               const void *row, float *out)
+{
+    const struct quant_panel_form *form = &type->panel;
+    for (int64_t b = 0; b < k / SUPER_LEN; b++) {
+        struct super_parts p;
+        expand((const char *)row + b * type->block_bytes, &p);
+        for (int s = 0; s < SUPER_LEN / form->sub_len; s++) {
+            float scale = p.d * (float)p.scale[s];
+            float min = form->has_min ? p.m * (float)p.min[s] : 0.0f;
+            for (int i = s * form->sub_len; i < (s + 1) * form->sub_len; i++) {
+                float value = scale * (float)(p.q[i] - form->offset);
+                out[SUPER_LEN * b + i] = form->has_min ? value + min : value;
+            }
+        }
+    }
+}
+
+QUANT_INLINE float super_dot(const struct quant_type *type, super_expand *expand, int64_t k,
+                             const void *row, const struct quant_act *a)
+{
+    const struct quant_panel_form *form = &type->panel;
+    float acc = 0.0f;
+    for (int64_t b = 0; b < k / SUPER_LEN; b++) {
+        struct super_parts p;
+        expand((const char *)row + b * type->block_bytes, &p);
+        int32_t isum = 0, msum = 0;
+        for (int s = 0; s < SUPER_LEN / form->sub_len; s++) {
+            int32_t products = 0, sum = 0;
+            for (int i = s * form->sub_len; i < (s + 1) * form->sub_len; i++) {
+                products += (p.q[i] - form->offset) * a->q[SUPER_LEN * b + i];
+                sum += a->q[SUPER_LEN * b + i];
+            }
+            isum += p.scale[s] * products;
+            if (form->has_min) msum += p.min[s] * sum;
+        }
+        float scale = p.d * a->d[b];
+        acc += form->has_min ? fmaf(scale, (float)isum, p.m * a->d[b] * (float)msum)
+                             : scale * (float)isum;
+    }
+    return acc;
+}
+
+QUANT_INLINE void super_unpack(const struct quant_type *type, super_expand *expand,
+                               int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS],
+                               void *panel)
+{
+    const struct quant_panel_form *form = &type->panel;
+    struct quant_panel256 *out = panel;
+    for (int64_t b = 0; b < n_blocks; b++, out++) {
+        for (int r = 0; r < QUANT_PANEL_ROWS; r++) {
+            struct super_parts p;
+            expand((const char *)row[r] + b * type->block_bytes, &p);
+            out->d[r] = p.d;
+            out->m[r] = p.m;
+            for (int s = 0; s < SUPER_LEN / form->sub_len; s++) {
+                out->scale[s / 2][r][s % 2] = p.scale[s];
+                if (form->has_min) out->min[s / 2][r][s % 2] = p.min[s];
+            }
+            for (int i = 0; i < SUPER_LEN; i++) out->q[i / 4][r][i % 4] = p.q[i];
+        }
+    }
+}
+
+#endif

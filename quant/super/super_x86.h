@@ -1,0 +1,714 @@
+/* quant/super/super_x86.h: private to quant/: what the x86 kernels of the super-block types share.
+ *
+ * Unpacking is written on 256-bit vectors, for the codes with AVX-512 on 512-bit ones (not IQ4_XS,
+ * where that gains nothing): reading rows side by side (`super_rows_load`) turns rows into lanes,
+ * so that what follows is the scalar code of one row, for 8 or 16 rows at a time. One column goes
+ * row by row, in a shell for AVX2 and one for AVX-512. */
+#ifndef QUANT_SUPER_SUPER_X86_H
+#define QUANT_SUPER_SUPER_X86_H
+
+#include "quant/stream.h"
+#include "quant/super/super.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+#define SUPER_AVX2 QUANT_INLINE QUANT_TARGET_AVX2
+
+/* ---- Rows into lanes ---- */
+
+/* 16 bytes at `offset` of each of 8 rows: out[i] holds the i-th 32-bit word, row r in lane r. */
+SUPER_AVX2 void super_rows_load(const void *const row[8], int64_t offset, __m256i out[4])
+{
+    __m256i v[4];
+    for (int r = 0; r < 4; r++) {
+        const __m128i *low = (const void *)((const char *)row[r] + offset);
+        const __m128i *high = (const void *)((const char *)row[r + 4] + offset);
+        v[r] = _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128(low)),
+                                       _mm_loadu_si128(high), 1);
+    }
+    __m256i a = _mm256_unpacklo_epi32(v[0], v[1]), b = _mm256_unpacklo_epi32(v[2], v[3]);
+    __m256i c = _mm256_unpackhi_epi32(v[0], v[1]), d = _mm256_unpackhi_epi32(v[2], v[3]);
+    out[0] = _mm256_unpacklo_epi64(a, b);
+    out[1] = _mm256_unpackhi_epi64(a, b);
+    out[2] = _mm256_unpacklo_epi64(c, d);
+    out[3] = _mm256_unpackhi_epi64(c, d);
+}
+
+/* The half-precision numbers in the low 16 bits of each lane. */
+SUPER_AVX2 __m256 super_halves(__m256i words)
+{
+    __m256i low = _mm256_and_si256(words, _mm256_set1_epi32(0xffff));
+    __m256i packed = _mm256_permute4x64_epi64(_mm256_packus_epi32(low, low), 0x08);
+    return _mm256_cvtph_ps(_mm256_castsi256_si128(packed));
+}
+
+/* Four bytes per lane to two pairs of sub-scales or minima: bytes 2p and 2p + 1 of lane i to
+ * to[p][r + i]. */
+SUPER_AVX2 void super_pairs_store(__m256i bytes, int r, int16_t to[2][16][2])
+{
+    for (int p = 0; p < 2; p++) {
+        __m256i two = _mm256_srli_epi32(bytes, 16 * p);
+        __m256i even = _mm256_and_si256(two, _mm256_set1_epi32(0xff));
+        __m256i odd = _mm256_and_si256(_mm256_slli_epi32(two, 8), _mm256_set1_epi32(0xff0000));
+        _mm256_storeu_si256((__m256i *)to[p][r], _mm256_or_si256(even, odd));
+    }
+}
+
+/* The same for signed bytes. */
+SUPER_AVX2 void super_signed_pairs_store(__m256i bytes, int r, int16_t to[2][16][2])
+{
+    for (int p = 0; p < 2; p++) {
+        __m256i two = _mm256_slli_epi32(bytes, 16 - 16 * p); /* in the upper half */
+        __m256i even = _mm256_srai_epi16(_mm256_srli_epi32(two, 8), 8);
+        __m256i odd = _mm256_srai_epi16(two, 8);
+        _mm256_storeu_si256((__m256i *)to[p][r], _mm256_blend_epi16(even, odd, 0xaa));
+    }
+}
+
+/* Four signed bytes per lane to factors of the codes of four sub-blocks, for folded panels: byte j
+ * of a lane in both 16-bit halves of the lane of fold[j]. */
+SUPER_AVX2 __m128i super_fold_place(int j)
+{
+    const __m128i first = _mm_setr_epi8(0, 0, 0, 0, 4, 4, 4, 4, 8, 8, 8, 8, 12, 12, 12, 12);
+    return _mm_add_epi8(first, _mm_set1_epi8((char)j));
+}
+
+SUPER_AVX2 void super_folds(__m256i bytes, __m256i fold[4])
+{
+    for (int j = 0; j < 4; j++) {
+        __m256i at = _mm256_broadcastsi128_si256(super_fold_place(j));
+        fold[j] = _mm256_srai_epi16(_mm256_shuffle_epi8(bytes, at), 8);
+    }
+}
+
+/* (v >> shift) & mask in every byte, for shifts from -7 (to the left) to 7. */
+SUPER_AVX2 __m256i super_bits(__m256i v, int shift, int mask)
+{
+    __m256i moved = shift < 0 ? _mm256_slli_epi16(v, -shift) : _mm256_srli_epi16(v, shift);
+    return _mm256_and_si256(moved, _mm256_set1_epi8((char)mask));
+}
+
+/* ---- One column, AVX2 ---- */
+
+/* acc + a[2i] * b[2i] + a[2i + 1] * b[2i + 1] per 32-bit lane i, of 16-bit factors. */
+SUPER_AVX2 __m256i super_mad(__m256i acc, __m256i a, __m256i b)
+{
+    return _mm256_add_epi32(acc, _mm256_madd_epi16(a, b));
+}
+
+/* Eight super-blocks of a row (fewer at its end) times the column, not yet summed over the lanes.
+ */
+enum { SUPER_GROUP = 8 };
+struct super_group {
+    __m256i isum[SUPER_GROUP]; /* the lanes sum to isum of quant.h */
+    __m256i msum;              /* of super-block j in lane j, where the type has minima */
+    uint32_t d[SUPER_GROUP];   /* half precision: d, in the upper half dmin */
+    float da[SUPER_GROUP];     /* of the activations */
+    float *out;
+    int n;
+};
+
+/* What a group adds to the sum of its row: zeros beyond its end. */
+struct super_terms {
+    float of[SUPER_GROUP];
+    float *out;
+};
+
+/* What is made of eight super-blocks of the column once for all rows. */
+struct super_sums {
+    int16_t sum[SUPER_GROUP][16]; /* of activations, as the type wants them */
+    float da[SUPER_GROUP];
+};
+
+/* Fills sum from 16 sums of activations of each super-block. */
+typedef void super_sums_prepare(const int16_t *const sum[SUPER_GROUP], struct super_sums *sums);
+
+/* Scales of a group, four bytes of each super-block in its lane, of types that take them at once.
+ */
+struct super_scales {
+    int32_t four[2][SUPER_GROUP];
+};
+
+/* Takes from eight super-blocks at once what the type can: msum, d, scales. Beyond the end of a
+ * row, its last super-block again. */
+typedef void super_heads(const void *const block[SUPER_GROUP], const struct super_sums *sums,
+                         struct super_group *group, struct super_scales *scales);
+
+/* isum of one super-block, number j of its group; fills d where super_heads does not. */
+typedef __m256i super_isum(const void *block, const int8_t *q, int j, const struct super_sums *sums,
+                           const struct super_scales *scales, struct super_group *group);
+
+/* 32 bytes that are used twice: read once, where the compiler would read them for each use. */
+SUPER_AVX2 __m256i super_load_once(const void *bytes)
+{
+    __m256i v = _mm256_loadu_si256(bytes);
+    __asm__("" : "+x"(v));
+    return v;
+}
+
+/* acc plus the products of 16 numbers with row i of the sums, added in pairs. */
+SUPER_AVX2 __m256i super_mad_sums(__m256i acc, __m256i v, const struct super_sums *sums, int i)
+{
+    return super_mad(acc, v, _mm256_loadu_si256((const __m256i *)sums->sum[i]));
+}
+
+/* 16 bytes of scales: those of even sub-blocks, then those of odd ones. */
+SUPER_AVX2 __m128i super_scales_apart(const void *scales)
+{
+    return _mm_shuffle_epi8(_mm_loadu_si128(scales),
+                            _mm_setr_epi8(0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15));
+}
+
+/* Of those as 16-bit numbers: that of sub-block 2g in all lanes of the lower half, 2g + 1 in all
+ * lanes of the upper. */
+SUPER_AVX2 __m256i super_scales_two(__m256i scales, int g)
+{
+    return _mm256_shuffle_epi8(scales, _mm256_set1_epi16((int16_t)(0x0202 * g + 0x0100)));
+}
+
+/* Sums of 16 activations in the same order, times a factor. */
+SUPER_AVX2 void super_sums_apart(const int16_t *const sum[SUPER_GROUP], int factor,
+                                 struct super_sums *sums)
+{
+    for (int j = 0; j < SUPER_GROUP; j++) {
+        for (int s = 0; s < 16; s++)
+            sums->sum[j][s / 2 + s % 2 * 8] = (int16_t)(sum[j][s] * factor);
+    }
+}
+
+/* Lane j of the result is the sum of the lanes of v[j]. */
+SUPER_AVX2 __m256i super_lane_sums(const __m256i v[8])
+{
+    __m256i pair[4], four[2];
+    for (int i = 0; i < 4; i++)
+        pair[i] = _mm256_add_epi32(_mm256_unpacklo_epi32(v[2 * i], v[2 * i + 1]),
+                                   _mm256_unpackhi_epi32(v[2 * i], v[2 * i + 1]));
+    for (int i = 0; i < 2; i++)
+        four[i] = _mm256_add_epi32(_mm256_unpacklo_epi64(pair[2 * i], pair[2 * i + 1]),
+                                   _mm256_unpackhi_epi64(pair[2 * i], pair[2 * i + 1]));
+    return _mm256_add_epi32(_mm256_permute2x128_si256(four[0], four[1], 0x20),
+                            _mm256_permute2x128_si256(four[0], four[1], 0x31));
+}
+
+/* v of quant.h of the group's super-blocks. */
+SUPER_AVX2 void super_group_terms(const struct super_group *group, bool has_min,
+                                  struct super_terms *terms)
+{
+    __m256i d = _mm256_loadu_si256((const __m256i *)group->d);
+    __m256 da = _mm256_loadu_ps(group->da), scale = _mm256_mul_ps(super_halves(d), da);
+    __m256 isum = _mm256_cvtepi32_ps(super_lane_sums(group->isum));
+    if (has_min) {
+        __m256 dmin = super_halves(_mm256_srli_epi32(d, 16));
+        __m256 m = _mm256_xor_ps(dmin, _mm256_set1_ps(-0.0f));
+        __m256 msum = _mm256_cvtepi32_ps(group->msum);
+        __m256 min_term = _mm256_mul_ps(_mm256_mul_ps(m, da), msum);
+        _mm256_storeu_ps(terms->of, _mm256_fmadd_ps(scale, isum, min_term));
+    } else {
+        _mm256_storeu_ps(terms->of, _mm256_mul_ps(scale, isum));
+    }
+    for (int j = group->n; j < SUPER_GROUP; j++) terms->of[j] = 0.0f;
+    terms->out = group->out;
+}
+
+/* Adds the terms from number j on. */
+SUPER_AVX2 float super_terms_add(const struct super_terms *terms, int j, float acc)
+{
+    for (; j < SUPER_GROUP; j++) acc += terms->of[j];
+    return acc;
+}
+
+enum { SUPER_PREFETCH_AHEAD = 6144, SUPER_SUMS = 8 };
+
+/* A type's part; its prepare and heads may be NULL. */
+struct super_kernel {
+    super_sums_prepare *prepare;
+    super_heads *heads;
+    super_isum *isum;
+};
+
+SUPER_AVX2 void super_heads_take(const struct quant_type *type, super_heads *heads,
+                                 const uint8_t *at, int n, const struct super_sums *sums,
+                                 struct super_group *group, struct super_scales *scales)
+{
+    const void *block[SUPER_GROUP];
+    for (int j = 0; j < SUPER_GROUP; j++)
+        block[j] = at + (size_t)(j < n ? j : n - 1) * type->block_bytes;
+    heads(block, sums, group, scales);
+}
+
+/* Fills the group, and adds terms of another on the way: that is a chain of dependent operations.
+ */
+SUPER_AVX2 void super_group_fill(const struct quant_type *type, const struct super_kernel *kernel,
+                                 const uint8_t *at, const int8_t *q, const struct super_sums *sums,
+                                 bool near, struct super_group *group,
+                                 const struct super_terms *terms)
+{
+    struct super_scales scales;
+    if (kernel->heads && group->n == SUPER_GROUP)
+        super_heads_take(type, kernel->heads, at, SUPER_GROUP, sums, group, &scales);
+    else if (kernel->heads)
+        super_heads_take(type, kernel->heads, at, group->n, sums, group, &scales);
+    memcpy(group->da, sums->da, sizeof group->da);
+    float acc = *terms->out;
+    for (int j = 0; j < group->n; j++) {
+        quant_prefetch_single((const char *)at + (near ? QUANT_NEAR_AHEAD : SUPER_PREFETCH_AHEAD),
+                              type->block_bytes, near);
+        group->isum[j] = kernel->isum(at, q, j, sums, &scales, group);
+        acc += terms->of[j];
+        at += type->block_bytes;
+        q += SUPER_LEN;
+    }
+    *terms->out = super_terms_add(terms, group->n, acc);
+}
+
+SUPER_AVX2 void super_sums_fill(super_sums_prepare *prepare, const struct quant_act *a, int64_t b,
+                                int64_t n, struct super_sums *sums)
+{
+    for (int64_t i = 0; i < n; i += SUPER_GROUP, sums++) {
+        const int16_t *sum[SUPER_GROUP];
+        for (int64_t j = 0; j < SUPER_GROUP; j++) {
+            int64_t at = b + (i + j < n ? i + j : n - 1);
+            sum[j] = a->sum + 16 * at;
+            sums->da[j] = a->d[at];
+        }
+        if (prepare) prepare(sum, sums);
+    }
+}
+
+/* Rows one after the other in file order: side by side they would be better from cache but worse
+ * from memory, where the weights come from (docs/performance.md); the hardware's own prefetch
+ * follows such a stream, and ours takes it across pages. A group becomes terms only after the
+ * products of the next one, and the terms are added during those of the one after that, for both
+ * are long chains of dependent operations. */
+SUPER_AVX2 void super_gemv(const struct quant_type *type, const struct super_kernel *kernel,
+                           int64_t k, const struct quant_rows *rows, const struct quant_act *a,
+                           float *out)
+{
+    const bool has_min = type->panel.has_min;
+    struct super_sums sums[SUPER_SUMS];
+    struct super_group group[2];
+    memset(sums, 0, sizeof sums);   /* where a type has no prepare */
+    memset(group, 0, sizeof group); /* groups of less than eight leave entries unused */
+    memset(out, 0, (size_t)rows->n * sizeof *out);
+    struct super_group *new = group, *old = group + 1;
+    float none = 0.0f; /* where the terms of no group go */
+    struct super_terms terms = {.out = &none};
+    for (int64_t b = 0; b < k / SUPER_LEN; b += SUPER_SUMS * SUPER_GROUP) {
+        int64_t n = k / SUPER_LEN - b;
+        if (n > SUPER_SUMS * SUPER_GROUP) n = SUPER_SUMS * SUPER_GROUP;
+        super_sums_fill(kernel->prepare, a, b, n, sums);
+        for (int64_t r = 0; r < rows->n; r++) {
+            const uint8_t *at = (const uint8_t *)rows->w + (size_t)r * rows->row_bytes +
+                                (size_t)b * type->block_bytes;
+            for (int64_t i = 0; i < n; i += SUPER_GROUP) {
+                new->n = n - i < SUPER_GROUP ? (int)(n - i) : SUPER_GROUP;
+                new->out = out + r;
+                super_group_fill(type, kernel, at + (size_t)i * type->block_bytes,
+                                 a->q + SUPER_LEN * (b + i), sums + i / SUPER_GROUP,
+                                 rows->asking.near, new, &terms);
+                if (old->n > 0) super_group_terms(old, has_min, &terms);
+                struct super_group *spare = old;
+                old = new;
+                new = spare;
+            }
+        }
+    }
+    *terms.out = super_terms_add(&terms, 0, *terms.out);
+    if (old->n == 0) return;
+    super_group_terms(old, has_min, &terms);
+    *terms.out = super_terms_add(&terms, 0, *terms.out);
+}
+
+/* ---- One column, AVX-512 ----
+ *
+ * Row after row as well. A step takes four super-blocks of one row, whose scales, minima and floats
+ * lie in the lanes of one register each. Codes and products are 512 bits wide, which halves the
+ * instructions: where two processors are two threads of one core, those are what is short.
+ *
+ * Sums of four products fit 16 bits where codes have 6 bits or less: those of two super-blocks are
+ * packed into one register before they meet their scales.
+ *
+ * The column is brought into the order in which codes come out of the file once for all rows, as
+ * much of it as stays in the first-level cache: longer rows are taken in parts. */
+
+enum { SUPER_STEP = 4, SUPER_PART = 16 * SUPER_STEP, SUPER_AGAIN_AHEAD = 2048 };
+
+#define SUPER_AVX512 QUANT_INLINE QUANT_TARGET_AVX512
+
+/* What products need of four super-blocks of the column. */
+struct super_column {
+    __m512i x[SUPER_STEP][4]; /* the activations that codes number i of a super-block meet */
+    __m512i sum[2];           /* sums of activations, as the type wants them */
+    float d[SUPER_STEP];
+};
+
+/* Fills x and sum from the activations of four super-blocks and 16 sums of each. */
+typedef void super_prepare(const int8_t *const q[SUPER_STEP], const int16_t *const sum[SUPER_STEP],
+                           struct super_column *column);
+
+struct super_step {
+    /* Super-blocks 2p and 2p + 1: two lanes of each in every 128 bits, which sum over the register
+     * to isum of quant.h. */
+    __m512i isum[2];
+    __m512i msum; /* super-block j in lane j of every 128 bits, where the type has minima */
+    __m128i d;    /* half precision: d of the four, then dmin */
+    __m128 da;    /* of the activations */
+    int n;        /* how many there are: beyond them, the last again */
+};
+
+/* Fills isum, msum and d. */
+typedef void super_take(const uint8_t *const block[SUPER_STEP], const struct super_column *column,
+                        struct super_step *step);
+
+/* 64 activations: 32 from q on, 32 from `second` on. */
+SUPER_AVX512 __m512i super_x(const int8_t *q, const int8_t *second)
+{
+    __m512i low = _mm512_castsi256_si512(_mm256_load_si256((const __m256i *)q));
+    return _mm512_inserti64x4(low, _mm256_load_si256((const __m256i *)second), 1);
+}
+
+/* The bytes of 32 in both halves. */
+SUPER_AVX512 __m512i super_twice(const void *bytes)
+{
+    return _mm512_broadcast_i64x4(_mm256_loadu_si256(bytes));
+}
+
+/* `low` for the lower half of a register, `high` for the upper, in dwords. */
+SUPER_AVX512 __m512i super_halves_of(int low, int high)
+{
+    return _mm512_inserti64x4(_mm512_set1_epi32(low), _mm256_set1_epi32(high), 1);
+}
+
+/* (bits & mask) | rest. */
+SUPER_AVX512 __m512i super_put_bits(__m512i bits, int mask, __m512i rest)
+{
+    return _mm512_ternarylogic_epi32(bits, _mm512_set1_epi8((char)mask), rest, 0xea);
+}
+
+/* super_rows_load for 16 rows. */
+SUPER_AVX512 void super_rows_load_avx512(const void *const row[16], int64_t offset, __m512i out[4])
+{
+    __m512i v[4];
+    for (int r = 0; r < 4; r++) {
+        const __m128i *at[4];
+        for (int i = 0; i < 4; i++) at[i] = (const void *)((const char *)row[r + 4 * i] + offset);
+        v[r] = _mm512_castsi128_si512(_mm_loadu_si128(at[0]));
+        v[r] = _mm512_inserti32x4(v[r], _mm_loadu_si128(at[1]), 1);
+        v[r] = _mm512_inserti32x4(v[r], _mm_loadu_si128(at[2]), 2);
+        v[r] = _mm512_inserti32x4(v[r], _mm_loadu_si128(at[3]), 3);
+    }
+    __m512i a = _mm512_unpacklo_epi32(v[0], v[1]), b = _mm512_unpacklo_epi32(v[2], v[3]);
+    __m512i c = _mm512_unpackhi_epi32(v[0], v[1]), d = _mm512_unpackhi_epi32(v[2], v[3]);
+    out[0] = _mm512_unpacklo_epi64(a, b);
+    out[1] = _mm512_unpackhi_epi64(a, b);
+    out[2] = _mm512_unpacklo_epi64(c, d);
+    out[3] = _mm512_unpackhi_epi64(c, d);
+}
+
+/* super_folds for 16 rows, the first eight in `bytes[0]`. */
+SUPER_AVX512 void super_folds_avx512(const __m256i bytes[2], __m512i fold[4])
+{
+    __m512i all = _mm512_inserti64x4(_mm512_castsi256_si512(bytes[0]), bytes[1], 1);
+    for (int j = 0; j < 4; j++) {
+        __m512i at = _mm512_broadcast_i32x4(super_fold_place(j));
+        fold[j] = _mm512_srai_epi16(_mm512_shuffle_epi8(all, at), 8);
+    }
+}
+
+/* v >> shift, from -7 (to the left) to 7; the bits of a byte that a mask then leaves are its own.
+ */
+SUPER_AVX512 __m512i super_move_avx512(__m512i v, int shift)
+{
+    if (shift == 0) return v;
+    return shift < 0 ? _mm512_slli_epi16(v, (unsigned)-shift)
+                     : _mm512_srli_epi16(v, (unsigned)shift);
+}
+
+/* (v >> shift) & mask in every byte. */
+SUPER_AVX512 __m512i super_bits_avx512(__m512i v, int shift, int mask)
+{
+    return _mm512_and_si512(super_move_avx512(v, shift), _mm512_set1_epi8((char)mask));
+}
+
+/* 16 bytes at `offset` of each of four super-blocks, 128 bits each. */
+SUPER_AVX512 __m512i super_heads_avx512(const uint8_t *const block[SUPER_STEP], size_t offset)
+{
+    __m128i one[SUPER_STEP];
+    EACH (j, SUPER_STEP) one[j] = _mm_loadu_si128((const __m128i *)(block[j] + offset));
+    __m512i all = _mm512_mask_broadcast_i32x4(_mm512_castsi128_si512(one[0]), 0x00f0, one[1]);
+    all = _mm512_mask_broadcast_i32x4(all, 0x0f00, one[2]);
+    return _mm512_mask_broadcast_i32x4(all, 0xf000, one[3]);
+}
+
+/* 32 bits at `offset` of each of four super-blocks. */
+SUPER_AVX512 __m128i super_words(const uint8_t *const block[SUPER_STEP], size_t offset)
+{
+    int32_t word[SUPER_STEP];
+    EACH (j, SUPER_STEP) memcpy(word + j, block[j] + offset, sizeof *word);
+    return _mm_setr_epi32(word[0], word[1], word[2], word[3]);
+}
+
+/* The lower 16 bits of all words, then the upper. */
+SUPER_AVX512 __m128i super_split(__m128i words)
+{
+    return _mm_shuffle_epi8(words,
+                            _mm_setr_epi8(0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15));
+}
+
+/* ---- Products of types whose codes have 6 bits or less ---- */
+
+/* Places of scales for super_products: number s0 .. s3 for the products in each 128 bits of a
+ * register, of one super-block and, `next` words on, of the other. */
+SUPER_AVX512 __m512i super_places(int s0, int s1, int s2, int s3, int next)
+{
+    const int64_t four = 0x0001000100010001;
+    return _mm512_setr_epi64(s0 * four, (s0 + next) * four, s1 * four, (s1 + next) * four,
+                             s2 * four, (s2 + next) * four, s3 * four, (s3 + next) * four);
+}
+
+/* Codes number 64i .. 64i + 63 of a super-block, in the order that the type likes. */
+typedef __m512i super_codes(const uint8_t *block, int i);
+
+/* Adds to isum of a step; scale[p] has the 16-bit scales of super-blocks 2p and 2p + 1, place[i]
+ * where those of codes number i are. */
+SUPER_AVX512 void super_products(super_codes *codes, const uint8_t *const block[SUPER_STEP],
+                                 const struct super_column *c, const __m512i scale[2],
+                                 const __m512i place[4], __m512i isum[2])
+{
+    const __m512i zero = _mm512_setzero_si512();
+    EACH (p, 2)
+        EACH (i, 4) {
+            __m512i a = _mm512_dpbusd_epi32(zero, codes(block[2 * p], i), c->x[2 * p][i]);
+            __m512i b = _mm512_dpbusd_epi32(zero, codes(block[2 * p + 1], i), c->x[2 * p + 1][i]);
+            isum[p] = _mm512_dpwssd_epi32(isum[p], _mm512_packs_epi32(a, b),
+                                          _mm512_permutexvar_epi16(place[i], scale[p]));
+        }
+}
+
+/* ---- Scales of sub-blocks of 16 ----
+ *
+ * Of two super-blocks in one register: four of one, four of the other in every 128 bits, so that
+ * products with sums of activations in the same order are lanes of isum. */
+
+/* `one` has 16 bytes of one super-block, then 16 of the other. */
+SUPER_AVX512 __m256i super_mix(__m256i one)
+{
+    return _mm256_permutevar8x32_epi32(one, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+}
+
+SUPER_AVX512 __m256i super_mixed(const uint8_t *one, const uint8_t *other)
+{
+    __m256i both = _mm256_castsi128_si256(_mm_loadu_si128((const __m128i *)one));
+    return super_mix(_mm256_inserti128_si256(both, _mm_loadu_si128((const __m128i *)other), 1));
+}
+
+/* As super_places, for scales in this order. */
+SUPER_AVX512 __m512i super_mixed_places(int s0, int s1, int s2, int s3)
+{
+    return super_places(s0 / 4 * 8 + s0 % 4, s1 / 4 * 8 + s1 % 4, s2 / 4 * 8 + s2 % 4,
+                        s3 / 4 * 8 + s3 % 4, 4);
+}
+
+/* Sums of 16 activations in this order, times a factor. */
+SUPER_AVX512 void super_mixed_sums(const int16_t *const sum[SUPER_STEP], int factor,
+                                   struct super_column *c)
+{
+    const __m512i order = _mm512_setr_epi64(0, 8, 1, 9, 2, 10, 3, 11);
+    for (int p = 0; p < 2; p++) {
+        const __m256i *one = (const void *)sum[2 * p], *other = (const void *)sum[2 * p + 1];
+        __m512i both =
+            _mm512_permutex2var_epi64(_mm512_castsi256_si512(_mm256_load_si256(one)), order,
+                                      _mm512_castsi256_si512(_mm256_load_si256(other)));
+        c->sum[p] = _mm512_mullo_epi16(both, _mm512_set1_epi16((int16_t)factor));
+    }
+}
+
+/* Of Q2_K and Q3_K: codes number i are 32 of each half of the super-block. */
+SUPER_AVX512 void super_prepare_halves(const int8_t *const q[SUPER_STEP], struct super_column *c)
+{
+    for (int j = 0; j < SUPER_STEP; j++)
+        for (int i = 0; i < 4; i++) c->x[j][i] = super_x(q[j] + 32 * i, q[j] + 128 + 32 * i);
+}
+
+SUPER_AVX512 void super_places_halves(__m512i place[4])
+{
+    EACH (i, 4) place[i] = super_mixed_places(2 * i, 2 * i + 1, 8 + 2 * i, 8 + 2 * i + 1);
+}
+
+/* ---- From sums to floats ---- */
+
+/* Of lanes as in isum of a step: super-block j in lane j of every 128 bits. */
+SUPER_AVX512 __m512i super_fold_pairs(const __m512i pair[2])
+{
+    __m512 a = _mm512_castsi512_ps(pair[0]), b = _mm512_castsi512_ps(pair[1]);
+    return _mm512_add_epi32(_mm512_castps_si512(_mm512_shuffle_ps(a, b, 0x88)),
+                            _mm512_castps_si512(_mm512_shuffle_ps(a, b, 0xdd)));
+}
+
+/* The sums of both registers over their four times 128 bits: of a, then of b. */
+SUPER_AVX512 __m256i super_fold_lanes(__m512i a, __m512i b)
+{
+    __m512i two =
+        _mm512_add_epi32(_mm512_shuffle_i64x2(a, b, 0x88), _mm512_shuffle_i64x2(a, b, 0xdd));
+    __m256i low = _mm512_castsi512_si256(two), high = _mm512_extracti64x4_epi64(two, 1);
+    return _mm256_add_epi32(_mm256_permute2x128_si256(low, high, 0x20),
+                            _mm256_permute2x128_si256(low, high, 0x31));
+}
+
+/* v of quant.h of the four super-blocks. */
+SUPER_AVX512 __m128 super_step_values(bool has_min, const struct super_step *step)
+{
+    __m512i isum = super_fold_pairs(step->isum);
+    if (!has_min) {
+        __m256i two =
+            _mm256_add_epi32(_mm512_castsi512_si256(isum), _mm512_extracti64x4_epi64(isum, 1));
+        __m128i one = _mm_add_epi32(_mm256_castsi256_si128(two), _mm256_extracti128_si256(two, 1));
+        return _mm_mul_ps(_mm_mul_ps(_mm_cvtph_ps(step->d), step->da), _mm_cvtepi32_ps(one));
+    }
+    __m256 sums = _mm256_cvtepi32_ps(super_fold_lanes(isum, step->msum));
+    __m256 d = _mm256_xor_ps(_mm256_cvtph_ps(step->d),
+                             _mm256_setr_ps(0.0f, 0.0f, 0.0f, 0.0f, -0.0f, -0.0f, -0.0f, -0.0f));
+    __m256 scale = _mm256_mul_ps(d, _mm256_set_m128(step->da, step->da));
+    __m128 t = _mm_mul_ps(_mm256_extractf128_ps(scale, 1), _mm256_extractf128_ps(sums, 1));
+    return _mm_fmadd_ps(_mm256_castps256_ps128(scale), _mm256_castps256_ps128(sums), t);
+}
+
+/* ---- The shell ---- */
+
+/* What the shell goes through: n super-blocks (SUPER_PART at most) of each row. Where rows of no
+ * multiple of a step lie one behind the other, up to four form a group, so that steps may cross
+ * from one to the next. */
+struct super_part {
+    const uint8_t *w;
+    int64_t n, n_rows;
+    int64_t group; /* super-blocks */
+    size_t skip;   /* bytes from the end of a group to the next */
+};
+
+SUPER_AVX512 struct super_part super_part_of(size_t bytes, int64_t n, const uint8_t *w,
+                                             size_t row_bytes, int64_t n_rows)
+{
+    int64_t rows = 1;
+    if ((size_t)n * bytes == row_bytes)
+        while (rows < SUPER_STEP && rows * n % SUPER_STEP != 0 && 2 * rows * n <= SUPER_PART)
+            rows *= 2;
+    return (struct super_part){.w = w,
+                               .n = n,
+                               .n_rows = n_rows,
+                               .group = rows * n,
+                               .skip = (size_t)rows * (row_bytes - (size_t)n * bytes)};
+}
+
+/* The column from super-block b on for a group. Beyond its last, the last again. */
+SUPER_AVX512 void super_column_prepare(super_prepare *prepare, const struct super_part *part,
+                                       const struct quant_act *a, int64_t b,
+                                       struct super_column *column)
+{
+    const int64_t end = b + part->n;
+    int64_t at = b - 1;
+    for (int64_t i = 0; i < part->group; i += SUPER_STEP, column++) {
+        const int8_t *q[SUPER_STEP];
+        const int16_t *sum[SUPER_STEP];
+        for (int64_t j = 0; j < SUPER_STEP; j++) {
+            if (i + j < part->group) at = at + 1 < end ? at + 1 : b;
+            q[j] = a->q + SUPER_LEN * at;
+            sum[j] = a->sum + 16 * at;
+            column->d[j] = a->d[at];
+        }
+        prepare(q, sum, column);
+    }
+}
+
+/* Where sums grow: `left` super-blocks of the row are still to come. */
+struct super_sum {
+    __m128 acc;
+    float *out;
+    int64_t left;
+};
+
+/* Adds the step's values to the sums of their rows, of n super-blocks each. */
+SUPER_AVX512 void super_step_add(bool has_min, const struct super_step *step, int64_t n,
+                                 struct super_sum *sum)
+{
+    __m128 v = super_step_values(has_min, step);
+    for (int j = 0; j < step->n; j++) {
+        if (sum->left == n) sum->acc = _mm_load_ss(sum->out);
+        sum->acc = _mm_add_ss(sum->acc, v);
+        v = _mm_shuffle_ps(v, v, 0x39);
+        if (--sum->left > 0) continue;
+        _mm_store_ss(sum->out++, sum->acc);
+        sum->left = n;
+    }
+}
+
+/* Asks for what is read some time after the n super-blocks of a step. */
+SUPER_AVX512 void super_step_ask(size_t super_block, const uint8_t *step, int n, bool near)
+{
+    const char *at = (const char *)step;
+    const size_t bytes = (size_t)n * super_block;
+    /* The expectation only says where this lies: in line it costs Q6_K 4 % where it is not taken.
+     */
+    if (__builtin_expect(near, false)) {
+        quant_prefetch_once(at + QUANT_NEAR_AHEAD, bytes);
+        return;
+    }
+    const size_t at_once = SUPER_STEP * super_block < 768 ? 1024 : 512; /* as measured: 3 % each */
+    quant_prefetch_stream(at + SUPER_PREFETCH_AHEAD, bytes, at_once);
+    /* Some requests are lost: once more, nearer. */
+    quant_prefetch(at + SUPER_AGAIN_AHEAD, SUPER_STEP * super_block);
+}
+
+/* Adds the products of the part. As with AVX2, a step is added only after the products of the next
+ * one. */
+SUPER_AVX512 void super_gemv_part(const struct quant_type *type, super_take *take, bool near,
+                                  const struct super_part *part, const struct super_column *column,
+                                  float *out)
+{
+    const size_t bytes = type->block_bytes;
+    const bool has_min = type->panel.has_min;
+    const uint8_t *at = part->w;
+    struct super_sum sum = {_mm_setzero_ps(), out, part->n};
+    struct super_step last;
+    last.n = 0;
+    int64_t i = 0; /* in the group */
+    for (int64_t left = part->n_rows * part->n; left > 0;) {
+        struct super_step step;
+        const uint8_t *block[SUPER_STEP] = {at};
+        int64_t most = part->group - i < left ? part->group - i : left;
+        step.n = most < SUPER_STEP ? (int)most : SUPER_STEP;
+        super_step_ask(bytes, at, step.n, near);
+        EACH (j, SUPER_STEP) block[j] = at + (size_t)(j < step.n ? j : step.n - 1) * bytes;
+        step.da = _mm_load_ps(column[i / SUPER_STEP].d);
+        take(block, column + i / SUPER_STEP, &step);
+        if (last.n > 0) super_step_add(has_min, &last, part->n, &sum);
+        last = step;
+        left -= step.n;
+        i += SUPER_STEP;
+        at += (size_t)step.n * bytes;
+        if (i >= part->group) {
+            i = 0;
+            at += part->skip;
+        }
+    }
+    if (last.n > 0) super_step_add(has_min, &last, part->n, &sum);
+}
+
+SUPER_AVX512 void super_gemv_steps(const struct quant_type *type, super_prepare *prepare,
+                                   super_take *take, int64_t k, const struct quant_rows *rows,
+                                   const struct quant_act *a, float *out)
+{
+    struct super_column column[SUPER_PART / SUPER_STEP];
+    memset(out, 0, (size_t)rows->n * sizeof *out);
+    for (int64_t b = 0; b < k / SUPER_LEN; b += SUPER_PART) {
+        int64_t n = k / SUPER_LEN - b < SUPER_PART ? k / SUPER_LEN - b : SUPER_PART;
+        const uint8_t *from = (const uint8_t *)rows->w + (size_t)b * type->block_bytes;
+        struct super_part part =
+            super_part_of(type->block_bytes, n, from, rows->row_bytes, rows->n);
+        super_column_prepare(prepare, &part, a, b, column);
+        super_gemv_part(type, take, rows->asking.near, &part, column, out);
+    }
+}
+
+#endif
+#endif

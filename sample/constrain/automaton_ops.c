@@ -1,0 +1,246 @@
+/* sample/constrain/automaton_ops.c: products, lengths and trimming of automata. See
+ * sample/constrain/automaton.h. */
+#include "sample/constrain/automaton.h"
+#include "sample/constrain/constraint.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_OPERANDS = 31 };
+
+void sample_dfa_free(struct sample_dfa *d)
+{
+    if (!d) return;
+    free(d->next);
+    free(d->accept);
+    free(d->call_at);
+    free(d->call);
+    free(d->mask);
+    free(d);
+}
+
+struct sample_dfa *sample_dfa_length(uint32_t min, uint32_t max, struct base_error *err)
+{
+    uint32_t top = max == SAMPLE_NO_MAX ? min : max;
+    struct sample_dfa *d = calloc(1, sizeof *d);
+    if (!d) goto fail;
+    d->n_class = 2; /* class 1: bytes that continue a code point */
+    d->n_state = top + 2;
+    for (int b = 0x80; b < 0xc0; b++) d->class_of[b] = 1;
+    d->next = calloc(d->n_state, 2 * sizeof *d->next);
+    d->accept = calloc(d->n_state, 1);
+    d->call_at = calloc((size_t)d->n_state + 1, sizeof *d->call_at);
+    if (!d->next || !d->accept || !d->call_at) goto fail;
+    for (uint32_t q = 1; q < d->n_state; q++) { /* state q: q - 1 code points */
+        d->next[2 * q] = q - 1 < top ? q + 1 : max == SAMPLE_NO_MAX ? q : 0;
+        d->next[2 * q + 1] = q;
+        d->accept[q] = q - 1 >= min;
+    }
+    return d;
+fail:
+    base_fail(err, BASE_NO_MEMORY, "no memory for an automaton");
+    sample_dfa_free(d);
+    return NULL;
+}
+
+/* Any code points: the operand that every product has. */
+static struct sample_dfa *any_text(struct base_error *err)
+{
+    struct sample_tree t = {0};
+    struct sample_dfa *d = NULL;
+    uint32_t set = sample_tree_set(&t, 0, true, 1, 1, err);
+    uint32_t star = set ? sample_tree_add(&t, SAMPLE_TREE_REPEAT, 1, 1, err) : 0;
+    if (star) {
+        t.node[star].max = SAMPLE_NO_MAX;
+        sample_tree_adopt(&t, star, set);
+        d = sample_dfa_build(&t, star, false, NULL, err);
+    }
+    sample_tree_free(&t);
+    return d;
+}
+
+struct product {
+    const struct sample_dfa *d[MAX_OPERANDS + 1]; /* the last is any text */
+    uint32_t n;
+    uint32_t *tuple, tuple_room; /* [n_state][n] */
+    uint32_t *slot, n_slot;
+    uint32_t n_state;
+};
+
+static uint64_t hash_tuple(const uint32_t *t, uint32_t n)
+{
+    uint64_t h = 7;
+    for (uint32_t i = 0; i < n; i++) h = (h ^ t[i]) * 0x9e3779b97f4a7c15u, h ^= h >> 31;
+    return h;
+}
+
+static bool intern_tuple(struct product *p, const uint32_t *t, uint32_t *out,
+                         struct base_error *err)
+{
+    size_t bytes = p->n * sizeof *t;
+    if (p->n_state * 2 >= p->n_slot) {
+        uint32_t n = p->n_slot ? p->n_slot * 2 : 64;
+        uint32_t *slot = calloc(n, sizeof *slot);
+        if (!slot) return base_fail(err, BASE_NO_MEMORY, "no memory for an automaton");
+        for (uint32_t i = 0; i < p->n_state; i++) {
+            uint64_t h = hash_tuple(p->tuple + (size_t)i * p->n, p->n);
+            while (slot[h & (n - 1)]) h++;
+            slot[h & (n - 1)] = i + 1;
+        }
+        free(p->slot);
+        p->slot = slot;
+        p->n_slot = n;
+    }
+    uint64_t h = hash_tuple(t, p->n);
+    for (; p->slot[h & (p->n_slot - 1)]; h++) {
+        *out = p->slot[h & (p->n_slot - 1)] - 1;
+        if (memcmp(p->tuple + (size_t)*out * p->n, t, bytes) == 0) return true;
+    }
+    if (p->n_state >= SAMPLE_MAX_DFA)
+        return base_fail(err, BASE_USAGE, "patterns combine to more than %d states",
+                         SAMPLE_MAX_DFA);
+    if (!sample_grow(&p->tuple, &p->tuple_room, p->n_state, bytes, err)) return false;
+    memcpy(p->tuple + (size_t)p->n_state * p->n, t, bytes);
+    p->slot[h & (p->n_slot - 1)] = p->n_state + 1;
+    *out = p->n_state++;
+    return true;
+}
+
+static void product_classes(const struct product *p, struct sample_dfa *d, uint8_t byte_of[256])
+{
+    d->n_class = 0;
+    for (int b = 0; b < 256; b++) {
+        uint32_t c = 0;
+        for (; c < d->n_class; c++) {
+            bool same = true;
+            for (uint32_t i = 0; i < p->n && same; i++)
+                same = p->d[i]->class_of[b] == p->d[i]->class_of[byte_of[c]];
+            if (same) break;
+        }
+        if (c == d->n_class) byte_of[d->n_class++] = (uint8_t)b;
+        d->class_of[b] = (uint8_t)c;
+    }
+}
+
+static bool fill_product(struct product *p, struct sample_dfa *d, struct base_error *err)
+{
+    uint32_t t[MAX_OPERANDS + 1] = {0}, q, room = 0, n_next = 0;
+    uint8_t byte_of[256];
+    product_classes(p, d, byte_of);
+    if (!intern_tuple(p, t, &q, err)) return false;
+    for (uint32_t i = 0; i < p->n; i++) t[i] = 1;
+    if (!intern_tuple(p, t, &q, err)) return false;
+    for (uint32_t s = 0; s < p->n_state; s++)
+        for (uint32_t c = 0; c < d->n_class; c++) {
+            const uint32_t *from = p->tuple + (size_t)s * p->n;
+            for (uint32_t i = 0; i < p->n; i++)
+                t[i] = sample_dfa_step(p->d[i], from[i], byte_of[c]);
+            if (t[p->n - 1] == 0) memset(t, 0, sizeof t);
+            if (!intern_tuple(p, t, &q, err)) return false;
+            if (!sample_grow(&d->next, &room, n_next, sizeof *d->next, err)) return false;
+            d->next[n_next++] = q;
+        }
+    d->n_state = p->n_state;
+    d->accept = calloc(d->n_state, 1);
+    d->mask = calloc(d->n_state, sizeof *d->mask);
+    d->call_at = calloc((size_t)d->n_state + 1, sizeof *d->call_at);
+    if (!d->accept || !d->mask || !d->call_at)
+        return base_fail(err, BASE_NO_MEMORY, "no memory for an automaton");
+    for (uint32_t s = 1; s < d->n_state; s++) {
+        const uint32_t *from = p->tuple + (size_t)s * p->n;
+        d->accept[s] = p->d[p->n - 1]->accept[from[p->n - 1]] & 1;
+        for (uint32_t i = 0; d->accept[s] && i + 1 < p->n; i++)
+            d->mask[s] |= (uint32_t)(p->d[i]->accept[from[i]] & 1) << i;
+    }
+    return true;
+}
+
+struct sample_dfa *sample_dfa_product(const struct sample_dfa *const *d, uint32_t n,
+                                      struct base_error *err)
+{
+    struct product p = {.n = n + 1};
+    if (n > MAX_OPERANDS) {
+        base_fail(err, BASE_USAGE, "more than %d patterns in one place", MAX_OPERANDS);
+        return NULL;
+    }
+    struct sample_dfa *any = any_text(err), *out = any ? calloc(1, sizeof *out) : NULL;
+    for (uint32_t i = 0; i < n; i++) p.d[i] = d[i];
+    p.d[n] = any;
+    if (any && !out) base_fail(err, BASE_NO_MEMORY, "no memory for an automaton");
+    if (out && !fill_product(&p, out, err)) {
+        sample_dfa_free(out);
+        out = NULL;
+    }
+    sample_dfa_free(any);
+    free(p.tuple);
+    free(p.slot);
+    return out;
+}
+
+/* What a state can do: a state that only accepts needs no frame to return to. */
+static void mark_finals(struct sample_dfa *d)
+{
+    for (uint32_t q = 1; q < d->n_state; q++) {
+        for (uint32_t c = 0; c < d->n_class; c++)
+            if (d->next[(size_t)q * d->n_class + c]) d->accept[q] |= SAMPLE_DFA_READS;
+        for (uint32_t c = d->call_at[q]; c < d->call_at[q + 1]; c++)
+            if (d->call[c].back) d->accept[q] |= SAMPLE_DFA_CALLS;
+    }
+}
+
+/* Backward from the accepting states, over reversed moves. */
+bool sample_dfa_trim(struct sample_dfa *d, const uint8_t *productive, struct base_error *err)
+{
+    uint32_t n = d->n_state, n_todo = 0, n_calls = d->call_at[n];
+    size_t moves = (size_t)n * d->n_class + n_calls;
+    uint32_t *at = calloc((size_t)n + 2, sizeof *at), *from = calloc(moves + 1, sizeof *from);
+    uint32_t *todo = calloc((size_t)n + 1, sizeof *todo);
+    uint8_t *live = calloc((size_t)n + 1, 1);
+    bool ok = at && from && todo && live;
+    if (!ok) {
+        base_fail(err, BASE_NO_MEMORY, "no memory for an automaton");
+        goto done;
+    }
+    for (int fill = 0; fill < 2; fill++) {
+        for (uint32_t q = 1; q < n; q++) {
+            for (uint32_t c = 0; c < d->n_class; c++) {
+                uint32_t to = d->next[(size_t)q * d->n_class + c];
+                if (fill)
+                    from[at[to]++] = q;
+                else
+                    at[to + 2]++;
+            }
+            for (uint32_t c = d->call_at[q]; c < d->call_at[q + 1]; c++) {
+                if (!productive || !productive[d->call[c].rule]) continue;
+                if (fill)
+                    from[at[d->call[c].back]++] = q;
+                else
+                    at[d->call[c].back + 2]++;
+            }
+        }
+        if (fill) break;
+        for (uint32_t q = 1; q < n + 2; q++) at[q] += at[q - 1];
+        memmove(at, at + 1, ((size_t)n + 1) * sizeof *at);
+    }
+    /* at[q] is now the end of q's slice; it begins where the one before ends. */
+    for (uint32_t q = 1; q < n; q++)
+        if (d->accept[q] & 1) live[q] = 1, todo[n_todo++] = q;
+    while (n_todo) {
+        uint32_t q = todo[--n_todo];
+        for (uint32_t i = q ? at[q - 1] : 0; i < at[q]; i++)
+            if (!live[from[i]]) live[from[i]] = 1, todo[n_todo++] = from[i];
+    }
+    for (uint32_t q = 1; q < n; q++) {
+        for (uint32_t c = 0; c < d->n_class; c++) {
+            uint32_t *to = &d->next[(size_t)q * d->n_class + c];
+            if (!live[*to]) *to = 0;
+        }
+        for (uint32_t c = d->call_at[q]; c < d->call_at[q + 1]; c++)
+            if (!productive || !productive[d->call[c].rule] || !live[d->call[c].back])
+                d->call[c].back = 0;
+    }
+    mark_finals(d);
+    ok = live[1];
+done:
+    free(at), free(from), free(todo), free(live);
+    return ok;
+}

@@ -1,0 +1,259 @@
+/* sample/constrain/json.c: a strict JSON reader (RFC 8259; no duplicate names). See
+ * sample/constrain/json.h. */
+#include "sample/constrain/json.h"
+#include "base/utf8.h"
+#include "sample/constrain/automaton.h"
+#include "sample/constrain/constraint.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_NAMES = 4000 }; /* names are compared one by one */
+
+struct reader {
+    struct sample_json *j;
+    const char *text;
+    size_t size, at;
+    uint32_t line, column, depth;
+    struct base_error *err;
+};
+
+static int peek(const struct reader *r)
+{
+    return r->at < r->size ? (unsigned char)r->text[r->at] : -1;
+}
+
+static void skip(struct reader *r)
+{
+    unsigned char c = (unsigned char)r->text[r->at++];
+    if (c == '\n')
+        r->line++, r->column = 1;
+    else if ((c & 0xc0) != 0x80)
+        r->column++;
+}
+
+static void skip_space(struct reader *r)
+{
+    while (peek(r) == ' ' || peek(r) == '\t' || peek(r) == '\n' || peek(r) == '\r') skip(r);
+}
+
+static bool fail(struct reader *r, const char *what)
+{
+    return base_fail(r->err, BASE_USAGE, "line %u, column %u: %s", r->line, r->column, what);
+}
+
+static bool read_hex4(struct reader *r, uint32_t *out)
+{
+    *out = 0;
+    for (int i = 0; i < 4; i++) {
+        int c = peek(r), l = c | 32;
+        bool digit = c >= '0' && c <= '9';
+        if (!digit && (l < 'a' || l > 'f')) return fail(r, "expected a hexadecimal digit");
+        *out = *out << 4 | (uint32_t)(digit ? c - '0' : l - 'a' + 10);
+        skip(r);
+    }
+    return true;
+}
+
+static bool read_escape(struct reader *r)
+{
+    static const char names[] = "\"\"\\\\//b\bf\fn\nr\rt\t";
+    char bytes[4];
+    uint32_t code, low;
+    skip(r);
+    int c = peek(r);
+    for (size_t i = 0; i + 1 < sizeof names; i += 2)
+        if (c == names[i]) {
+            base_buffer_add(&r->j->text, &names[i + 1], 1);
+            skip(r);
+            return true;
+        }
+    if (c != 'u') return fail(r, "unknown escape");
+    skip(r);
+    if (!read_hex4(r, &code)) return false;
+    if (code >= 0xd800 && code < 0xdc00) {
+        if (peek(r) != '\\') return fail(r, "half of a surrogate pair");
+        skip(r);
+        if (peek(r) != 'u') return fail(r, "half of a surrogate pair");
+        skip(r);
+        if (!read_hex4(r, &low)) return false;
+        if (low < 0xdc00 || low > 0xdfff) return fail(r, "half of a surrogate pair");
+        code = 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
+    } else if (code >= 0xdc00 && code < 0xe000) {
+        return fail(r, "half of a surrogate pair");
+    }
+    base_buffer_add(&r->j->text, bytes, base_utf8_encode((int32_t)code, bytes));
+    return true;
+}
+
+static bool read_string(struct reader *r, uint32_t *at, uint32_t *size)
+{
+    *at = (uint32_t)r->j->text.size;
+    skip(r);
+    while (peek(r) != '"') {
+        int32_t code;
+        if (peek(r) < 0) return fail(r, "this string is not closed");
+        if (peek(r) < 0x20) return fail(r, "a control character in a string");
+        if (peek(r) == '\\') {
+            if (!read_escape(r)) return false;
+            continue;
+        }
+        size_t n = base_utf8_decode(r->text + r->at, r->size - r->at, &code);
+        if (code < 0) return fail(r, "invalid UTF-8");
+        base_buffer_add(&r->j->text, r->text + r->at, n);
+        while (n--) skip(r);
+    }
+    skip(r);
+    *size = (uint32_t)r->j->text.size - *at;
+    return true;
+}
+
+static bool read_digits(struct reader *r)
+{
+    if (peek(r) < '0' || peek(r) > '9') return fail(r, "expected a digit");
+    while (peek(r) >= '0' && peek(r) <= '9') skip(r);
+    return true;
+}
+
+static bool read_number(struct reader *r, struct sample_json_node *n)
+{
+    size_t from = r->at;
+    if (peek(r) == '-') skip(r);
+    if (peek(r) == '0')
+        skip(r);
+    else if (!read_digits(r))
+        return false;
+    if (peek(r) == '.') {
+        skip(r);
+        if (!read_digits(r)) return false;
+    }
+    if (peek(r) == 'e' || peek(r) == 'E') {
+        skip(r);
+        if (peek(r) == '+' || peek(r) == '-') skip(r);
+        if (!read_digits(r)) return false;
+    }
+    n->text = (uint32_t)r->j->text.size;
+    n->text_size = (uint32_t)(r->at - from);
+    base_buffer_add(&r->j->text, r->text + from, n->text_size);
+    return true;
+}
+
+static bool read_word(struct reader *r, const char *word)
+{
+    size_t n = strlen(word);
+    if (r->size - r->at < n || memcmp(r->text + r->at, word, n) != 0)
+        return fail(r, "expected a JSON value");
+    while (n--) skip(r);
+    return true;
+}
+
+static uint32_t read_value(struct reader *r);
+
+static bool read_children(struct reader *r, uint32_t parent, bool object)
+{
+    struct sample_json *j = r->j;
+    char close = object ? '}' : ']';
+    uint32_t last = 0, name = 0, name_size = 0;
+    skip(r);
+    skip_space(r);
+    if (peek(r) == close) {
+        skip(r);
+        return true;
+    }
+    for (;; skip(r)) { /* the skip is over a comma */
+        skip_space(r);
+        if (object) {
+            if (peek(r) != '"') return fail(r, "expected a name in quotes");
+            if (!read_string(r, &name, &name_size)) return false;
+            if (sample_json_member(j, parent, j->text.data + name, name_size))
+                return fail(r, "this name stands twice in one object");
+            skip_space(r);
+            if (peek(r) != ':') return fail(r, "expected ':'");
+            skip(r);
+        }
+        uint32_t child = read_value(r);
+        if (!child) return false;
+        j->node[child].name = name;
+        j->node[child].name_size = name_size;
+        if (last)
+            j->node[last].sibling = child;
+        else
+            j->node[parent].child = child;
+        last = child;
+        if (++j->node[parent].count > MAX_NAMES && object)
+            return fail(r, "more than 4000 names in one object");
+        skip_space(r);
+        if (peek(r) == close) break;
+        if (peek(r) != ',') return fail(r, object ? "expected ',' or '}'" : "expected ',' or ']'");
+    }
+    skip(r);
+    return true;
+}
+
+static uint32_t read_value(struct reader *r)
+{
+    struct sample_json *j = r->j;
+    skip_space(r);
+    struct sample_json_node n = {.line = r->line, .column = r->column};
+    if (!sample_grow(&j->node, &j->node_room, j->n_node, sizeof *j->node, r->err)) return 0;
+    uint32_t at = j->n_node++;
+    int c = peek(r);
+    bool ok, nested = c == '{' || c == '[';
+    if (nested) {
+        if (r->depth >= SAMPLE_MAX_NESTING) return fail(r, "values are nested more than 200 deep");
+        n.kind = c == '{' ? SAMPLE_JSON_OBJECT : SAMPLE_JSON_ARRAY;
+        j->node[at] = n;
+        r->depth++;
+        ok = read_children(r, at, c == '{');
+        r->depth--;
+        return ok ? at : 0;
+    }
+    if (c == '"') {
+        n.kind = SAMPLE_JSON_STRING;
+        ok = read_string(r, &n.text, &n.text_size);
+    } else if (c == '-' || (c >= '0' && c <= '9')) {
+        n.kind = SAMPLE_JSON_NUMBER;
+        ok = read_number(r, &n);
+    } else {
+        n.kind = c == 't' ? SAMPLE_JSON_TRUE : c == 'f' ? SAMPLE_JSON_FALSE : SAMPLE_JSON_NULL;
+        ok = read_word(r, c == 't' ? "true" : c == 'f' ? "false" : "null");
+    }
+    j->node[at] = n;
+    return ok ? at : 0;
+}
+
+bool sample_json_read(struct sample_json *j, const char *text, size_t size, struct base_error *err)
+{
+    struct reader r = {j, text, size, 0, 1, 1, 0, err};
+    if (size > SAMPLE_MAX_SOURCE) return fail(&r, "the schema is too long");
+    j->n_node = 1;
+    if (!read_value(&r)) return false;
+    skip_space(&r);
+    if (peek(&r) >= 0) return fail(&r, "something stands behind the value");
+    base_buffer_add(&j->text, "", 0);
+    return !j->text.failed || base_fail(err, BASE_NO_MEMORY, "no memory for a schema");
+}
+
+void sample_json_free(struct sample_json *j)
+{
+    free(j->node);
+    base_buffer_free(&j->text);
+    *j = (struct sample_json){0};
+}
+
+uint32_t sample_json_member(const struct sample_json *j, uint32_t node, const char *name,
+                            size_t size)
+{
+    if (j->node[node].kind != SAMPLE_JSON_OBJECT) return 0;
+    for (uint32_t c = j->node[node].child; c; c = j->node[c].sibling)
+        if (j->node[c].name_size == size &&
+            (size == 0 || memcmp(j->text.data + j->node[c].name, name, size) == 0))
+            return c;
+    return 0;
+}
+
+bool sample_json_is(const struct sample_json *j, uint32_t node, const char *text)
+{
+    const struct sample_json_node *n = &j->node[node];
+    return n->kind == SAMPLE_JSON_STRING && n->text_size == strlen(text) &&
+           memcmp(j->text.data + n->text, text, n->text_size) == 0;
+}

@@ -1,0 +1,430 @@
+/* sample/constrain/regex.c: reads a subset of ECMAScript's regular expressions (unicode mode) into
+ * a tree. What a regular language cannot have, or what would differ from the standard, is refused
+ * by name. See sample/constrain/constraint.h for the list. */
+#include "base/utf8.h"
+#include "sample/constrain/constrain_stack.h"
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+#include <utf8proc.h>
+
+struct reader {
+    struct sample_tree *t;
+    const char *text;
+    size_t size, at;
+    uint32_t line, column; /* of text[at] */
+    uint32_t depth;
+    struct base_error *err;
+};
+
+static int peek(const struct reader *r)
+{
+    return r->at < r->size ? (unsigned char)r->text[r->at] : -1;
+}
+
+static bool begins(const struct reader *r, const char *word)
+{
+    size_t n = strlen(word);
+    return r->size - r->at >= n && memcmp(r->text + r->at, word, n) == 0;
+}
+
+static void skip(struct reader *r, size_t n)
+{
+    while (n--)
+        if (((unsigned char)r->text[r->at++] & 0xc0) != 0x80) r->column++;
+}
+
+static bool fail(struct reader *r, const char *what)
+{
+    return base_fail(r->err, BASE_USAGE, "line %u, column %u: %s", r->line, r->column, what);
+}
+
+/* -- classes -- */
+
+static bool add_ranges(struct reader *r, const struct sample_range *range, size_t n, bool negate)
+{
+    uint32_t from = 0;
+    for (size_t i = 0; i < n; i++) { /* sorted */
+        if (!negate && !sample_tree_range(r->t, range[i].lo, range[i].hi, r->err)) return false;
+        if (negate && range[i].lo > from && !sample_tree_range(r->t, from, range[i].lo - 1, r->err))
+            return false;
+        from = range[i].hi + 1;
+    }
+    return !negate || from > 0x10ffff || sample_tree_range(r->t, from, 0x10ffff, r->err);
+}
+
+static bool add_named(struct reader *r, int letter)
+{
+    static const struct sample_range digit[] = {{'0', '9'}};
+    static const struct sample_range word[] = {{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}};
+    static const struct sample_range space[] = {
+        {9, 13},          {32, 32},         {0xa0, 0xa0},     {0x1680, 0x1680}, {0x2000, 0x200a},
+        {0x2028, 0x2029}, {0x202f, 0x202f}, {0x205f, 0x205f}, {0x3000, 0x3000}, {0xfeff, 0xfeff}};
+    bool negate = letter == 'D' || letter == 'W' || letter == 'S';
+    switch (letter | 32) {
+    case 'd':
+        return add_ranges(r, digit, 1, negate);
+    case 'w':
+        return add_ranges(r, word, 4, negate);
+    default:
+        return add_ranges(r, space, sizeof space / sizeof space[0], negate);
+    }
+}
+
+/* General categories by their short names, and the long names of the groups. */
+static bool in_category(const char *name, size_t n, utf8proc_category_t category, bool *known)
+{
+    static const struct {
+        const char *name, *first;
+    } group[] = {{"Letter", "L"},
+                 {"Mark", "M"},
+                 {"Number", "N"},
+                 {"Punctuation", "P"},
+                 {"Symbol", "S"},
+                 {"Separator", "Z"},
+                 {"Other", "C"},
+                 {"punct", "P"},
+                 {"Lowercase_Letter", "Ll"},
+                 {"Uppercase_Letter", "Lu"},
+                 {"Decimal_Number", "Nd"}};
+    static const char code[][3] = {"Cn", "Lu", "Ll", "Lt", "Lm", "Lo", "Mn", "Mc", "Me", "Nd",
+                                   "Nl", "No", "Pc", "Pd", "Ps", "Pe", "Pi", "Pf", "Po", "Sm",
+                                   "Sc", "Sk", "So", "Zs", "Zl", "Zp", "Cc", "Cf", "Cs", "Co"};
+    for (size_t i = 0; i < sizeof group / sizeof group[0]; i++)
+        if (strlen(group[i].name) == n && memcmp(group[i].name, name, n) == 0) {
+            name = group[i].first;
+            n = strlen(name);
+        }
+    *known = false;
+    for (size_t i = 0; i < sizeof code / sizeof code[0] && (n == 1 || n == 2); i++)
+        *known |= memcmp(code[i], name, n) == 0;
+    return *known && memcmp(code[category], name, n) == 0;
+}
+
+static bool add_property(struct reader *r, bool negate)
+{
+    if (peek(r) != '{') return fail(r, "expected '{' after \\p");
+    const char *name = r->text + r->at + 1;
+    const char *end = memchr(name, '}', r->size - r->at - 1);
+    bool known, in = false;
+    uint32_t from = 0;
+    if (!end) return fail(r, "this \\p{ is not closed");
+    in_category(name, (size_t)(end - name), 0, &known);
+    if (!known) return fail(r, "unknown property: general categories such as L, Lu, Nd are known");
+    for (uint32_t code = 0; code <= 0x110000; code++) {
+        bool now =
+            code < 0x110000 && in_category(name, (size_t)(end - name),
+                                           utf8proc_category((int32_t)code), &known) != negate;
+        if (now && !in) from = code;
+        if (in && !now && !sample_tree_range(r->t, from, code - 1, r->err)) return false;
+        in = now;
+    }
+    skip(r, (size_t)(end - name) + 2);
+    return true;
+}
+
+/* -- characters -- */
+
+static int hex_value(int c)
+{
+    if (c >= '0' && c <= '9') return c - '0';
+    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+static bool read_hex(struct reader *r, int min, int max, uint32_t *code)
+{
+    *code = 0;
+    for (int i = 0; i < max; i++) {
+        int v = hex_value(peek(r));
+        if (v < 0 && i < min) return fail(r, "expected a hexadecimal digit");
+        if (v < 0) break;
+        *code = *code << 4 | (uint32_t)v;
+        skip(r, 1);
+    }
+    return *code <= 0x10ffff || fail(r, "this is not a Unicode character");
+}
+
+static bool read_unicode(struct reader *r, uint32_t *code)
+{
+    uint32_t low;
+    if (peek(r) == '{') {
+        skip(r, 1);
+        if (!read_hex(r, 1, 6, code)) return false;
+        if (peek(r) != '}') return fail(r, "expected '}'");
+        skip(r, 1);
+    } else {
+        if (!read_hex(r, 4, 4, code)) return false;
+        if (*code >= 0xd800 && *code < 0xdc00 && begins(r, "\\u")) {
+            skip(r, 2);
+            if (!read_hex(r, 4, 4, &low)) return false;
+            if (low < 0xdc00 || low > 0xdfff) return fail(r, "half of a surrogate pair");
+            *code = 0x10000 + ((*code - 0xd800) << 10) + (low - 0xdc00);
+        }
+    }
+    if (*code >= 0xd800 && *code < 0xe000) return fail(r, "half of a surrogate pair");
+    return true;
+}
+
+/* After a backslash: a class (its ranges are added, *set is true) or a character. */
+static bool read_escape(struct reader *r, bool in_class, bool *set, uint32_t *code)
+{
+    static const char control[] = "t\tn\nv\vf\fr\r";
+    int c = peek(r);
+    const char *plain;
+    *set = false;
+    if (c < 0) return fail(r, "the expression ends in a backslash");
+    if (c == 'd' || c == 'D' || c == 'w' || c == 'W' || c == 's' || c == 'S' || c == 'p' ||
+        c == 'P') {
+        *set = true;
+        skip(r, 1);
+        return (c | 32) == 'p' ? add_property(r, c == 'P') : add_named(r, c);
+    }
+    if (c == 'b' && in_class) {
+        *code = 8;
+    } else if (c == 'b' || c == 'B') {
+        return fail(r, "word boundaries (\\b, \\B) are not supported");
+    } else if (c == 'k' || (c >= '1' && c <= '9')) {
+        return fail(r, "back-references (\\1, \\k) are not supported");
+    } else if (c == '0') {
+        *code = 0;
+        if (r->at + 1 < r->size && r->text[r->at + 1] >= '0' && r->text[r->at + 1] <= '9')
+            return fail(r, "octal escapes are not supported");
+    } else if (c == 'x' || c == 'u') {
+        skip(r, 1);
+        return c == 'x' ? read_hex(r, 2, 2, code) : read_unicode(r, code);
+    } else if (c == 'c') {
+        skip(r, 1);
+        c = peek(r) | 32;
+        if (c < 'a' || c > 'z') return fail(r, "expected a letter after \\c");
+        *code = (uint32_t)(c - 'a' + 1);
+    } else if ((plain = memchr(control, c, sizeof control - 1)) && (plain - control) % 2 == 0) {
+        *code = (unsigned char)plain[1];
+    } else if (c >= ' ' && c < 0x7f && !isalnum(c)) { /* what needs none may have one */
+        *code = (uint32_t)c;
+    } else {
+        return fail(r, "unknown escape");
+    }
+    skip(r, 1);
+    return true;
+}
+
+static bool read_plain(struct reader *r, uint32_t *code)
+{
+    int32_t decoded;
+    size_t n = base_utf8_decode(r->text + r->at, r->size - r->at, &decoded);
+    if (decoded < 0) return fail(r, "invalid UTF-8");
+    skip(r, n);
+    *code = (uint32_t)decoded;
+    return true;
+}
+
+static bool read_class_item(struct reader *r, bool *set, uint32_t *code)
+{
+    *set = false;
+    if (peek(r) < 0) return fail(r, "this character class is not closed");
+    if (peek(r) != '\\') return read_plain(r, code);
+    skip(r, 1);
+    return read_escape(r, true, set, code);
+}
+
+static uint32_t read_class(struct reader *r)
+{
+    uint32_t line = r->line, column = r->column, first = r->t->n_range, lo, hi;
+    bool set;
+    skip(r, 1);
+    bool negate = peek(r) == '^';
+    if (negate) skip(r, 1);
+    while (peek(r) != ']') {
+        if (!read_class_item(r, &set, &lo)) return 0;
+        bool range = peek(r) == '-' && r->at + 1 < r->size && r->text[r->at + 1] != ']';
+        if (set && range) return fail(r, "a class cannot begin or end a range");
+        if (set) continue;
+        hi = lo;
+        if (range) {
+            skip(r, 1);
+            if (!read_class_item(r, &set, &hi)) return 0;
+            if (set) return fail(r, "a class cannot begin or end a range");
+            if (hi < lo) return fail(r, "this range runs backwards");
+        }
+        if (!sample_tree_range(r->t, lo, hi, r->err)) return 0;
+    }
+    skip(r, 1);
+    return sample_tree_set(r->t, first, negate, line, column, r->err);
+}
+
+/* -- repetition -- */
+
+static bool read_count(struct reader *r, uint32_t *out)
+{
+    uint64_t n = 0;
+    if (peek(r) < '0' || peek(r) > '9') return fail(r, "expected a number");
+    for (; peek(r) >= '0' && peek(r) <= '9'; skip(r, 1)) {
+        n = n * 10 + (uint64_t)(peek(r) - '0');
+        if (n > SAMPLE_MAX_REPEAT) return fail(r, "repeats too often (at most 10000 times)");
+    }
+    *out = (uint32_t)n;
+    return true;
+}
+
+static uint32_t read_repeat(struct reader *r, uint32_t item)
+{
+    int c = peek(r);
+    uint32_t min = c == '+', max = c == '?' ? 1 : SAMPLE_NO_MAX, line = r->line, column = r->column;
+    if (c != '*' && c != '+' && c != '?' && c != '{') return item;
+    enum sample_tree_kind kind = r->t->node[item].kind;
+    if (kind == SAMPLE_TREE_BEGIN || kind == SAMPLE_TREE_END)
+        return fail(r, "an anchor cannot be repeated");
+    skip(r, 1);
+    if (c == '{') {
+        if (!read_count(r, &min)) return 0;
+        max = min;
+        if (peek(r) == ',') {
+            skip(r, 1);
+            max = SAMPLE_NO_MAX;
+            if (peek(r) != '}' && !read_count(r, &max)) return 0;
+        }
+        if (peek(r) != '}') return fail(r, "expected '}'");
+        skip(r, 1);
+        if (max < min) return fail(r, "{m,n} with m above n");
+    }
+    if (peek(r) == '?') skip(r, 1); /* lazy: the same language */
+    c = peek(r);
+    if (c == '*' || c == '+' || c == '?' || c == '{') return fail(r, "nothing to repeat");
+    uint32_t node = sample_tree_add(r->t, SAMPLE_TREE_REPEAT, line, column, r->err);
+    if (!node) return 0;
+    r->t->node[node].min = min;
+    r->t->node[node].max = max;
+    sample_tree_adopt(r->t, node, item);
+    return node;
+}
+
+/* -- groups -- */
+
+static uint32_t read_alternatives(struct reader *r);
+
+static bool read_group_head(struct reader *r)
+{
+    if (peek(r) != '?') return true;
+    if (begins(r, "?=") || begins(r, "?!")) return fail(r, "look-ahead is not supported");
+    if (begins(r, "?<=") || begins(r, "?<!")) return fail(r, "look-behind is not supported");
+    if (begins(r, "?:")) {
+        skip(r, 2);
+        return true;
+    }
+    if (begins(r, "?P<"))
+        skip(r, 1);
+    else if (!begins(r, "?<"))
+        return fail(r, "flags and atomic groups, (?...), are not supported");
+    for (skip(r, 2); peek(r) >= 0 && peek(r) != '>' && peek(r) != ')';) skip(r, 1);
+    if (peek(r) != '>') return fail(r, "the group's name is not closed");
+    skip(r, 1);
+    return true;
+}
+
+static uint32_t read_item(struct reader *r)
+{
+    static const struct sample_range line_end[] = {{10, 10}, {13, 13}, {0x2028, 0x2029}};
+    uint32_t line = r->line, column = r->column, first = r->t->n_range, node, code;
+    bool set = false;
+    switch (peek(r)) {
+    case '(':
+        if (r->depth >= SAMPLE_MAX_NESTING) return fail(r, "groups are nested more than 200 deep");
+        skip(r, 1);
+        if (!read_group_head(r)) return 0;
+        r->depth++;
+        node = read_alternatives(r);
+        r->depth--;
+        if (!node) return 0;
+        if (peek(r) != ')') return fail(r, "a '(' is not closed");
+        skip(r, 1);
+        return node;
+    case '[':
+        return read_class(r);
+    case '^':
+        skip(r, 1);
+        return sample_tree_add(r->t, SAMPLE_TREE_BEGIN, line, column, r->err);
+    case '$':
+        skip(r, 1);
+        return sample_tree_add(r->t, SAMPLE_TREE_END, line, column, r->err);
+    case '.':
+        skip(r, 1);
+        if (!add_ranges(r, line_end, 3, true)) return 0;
+        return sample_tree_set(r->t, first, false, line, column, r->err);
+    case '*':
+    case '+':
+    case '?':
+    case '{':
+        return fail(r, "nothing to repeat");
+    case '}':
+    case ']':
+        return fail(r, "this must be escaped with a backslash");
+    case '\\':
+        skip(r, 1);
+        if (!read_escape(r, false, &set, &code)) return 0;
+        break;
+    default:
+        if (!read_plain(r, &code)) return 0;
+    }
+    if (!set && !sample_tree_range(r->t, code, code, r->err)) return 0;
+    return sample_tree_set(r->t, first, false, line, column, r->err);
+}
+
+static uint32_t read_alternatives(struct reader *r)
+{
+    uint32_t alt = sample_tree_add(r->t, SAMPLE_TREE_ALT, r->line, r->column, r->err), seq, item;
+    if (!alt) return 0;
+    for (;;) {
+        if (!(seq = sample_tree_add(r->t, SAMPLE_TREE_SEQ, r->line, r->column, r->err))) return 0;
+        while (peek(r) >= 0 && peek(r) != '|' && peek(r) != ')') {
+            if (!(item = read_item(r)) || !(item = read_repeat(r, item))) return 0;
+            sample_tree_adopt(r->t, seq, item);
+        }
+        sample_tree_adopt(r->t, alt, seq);
+        if (peek(r) != '|') return alt;
+        skip(r, 1);
+    }
+}
+
+uint32_t sample_regex_read(struct sample_tree *t, const char *text, size_t size, uint32_t line,
+                           uint32_t column, struct base_error *err)
+{
+    struct reader r = {t, text, size, 0, line, column, 0, err};
+    if (size > SAMPLE_MAX_SOURCE) return fail(&r, "the expression is too long");
+    uint32_t node = read_alternatives(&r);
+    if (node && peek(&r) >= 0) return fail(&r, "')' without '('");
+    return node;
+}
+
+struct sample_dfa *sample_regex_dfa(const char *text, size_t size, bool search, uint32_t line,
+                                    uint32_t column, struct base_error *err)
+{
+    struct sample_tree t = {0};
+    struct base_error why = BASE_ERROR_INIT;
+    uint32_t root = sample_regex_read(&t, text, size, line, column, err);
+    struct sample_dfa *d = root ? sample_dfa_build(&t, root, search, NULL, &why) : NULL;
+    if (root && !d) base_fail(err, why.code, "line %u, column %u: %s", line, column, why.text);
+    sample_tree_free(&t);
+    return d;
+}
+
+struct sample_constraint *sample_constraint_regex(const char *text, size_t size,
+                                                  struct base_error *err)
+{
+    struct base_error why = BASE_ERROR_INIT;
+    struct sample_constraint *c = calloc(1, sizeof *c);
+    if (!c || !(c->dfa = calloc(1, sizeof *c->dfa))) {
+        base_fail(err, BASE_NO_MEMORY, "no memory for an expression");
+        goto fail;
+    }
+    if (!(c->dfa[0] = sample_regex_dfa(text, size, false, 1, 1, err))) goto fail;
+    c->n_dfa = 1;
+    if (sample_dfa_trim(c->dfa[0], NULL, &why)) return c;
+    if (why.code != BASE_OK)
+        base_fail(err, why.code, "%s", why.text);
+    else
+        base_fail(err, BASE_USAGE, "line 1, column 1: the expression matches nothing");
+fail:
+    sample_constraint_free(c);
+    return NULL;
+}

@@ -1,0 +1,291 @@
+/* sample/constrain/schema_expand.c: the ways to satisfy a set of literals with a value of one type:
+ * clauses with one open choice are decided at once, the others branch. See
+ * sample/constrain/schema.h. */
+#include "sample/constrain/schema.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum { STATUS_DEPTH = 12, MAX_SET = 4000 };
+
+static const uint8_t types_of[] = {
+    [SAMPLE_F_MIN] = SAMPLE_IS_NUMBER,         [SAMPLE_F_MAX] = SAMPLE_IS_NUMBER,
+    [SAMPLE_F_MULTIPLE] = SAMPLE_IS_NUMBER,    [SAMPLE_F_TEXT] = SAMPLE_IS_STRING,
+    [SAMPLE_F_PROPERTY] = SAMPLE_IS_OBJECT,    [SAMPLE_F_PATTERN] = SAMPLE_IS_OBJECT,
+    [SAMPLE_F_NAMES] = SAMPLE_IS_OBJECT,       [SAMPLE_F_REQUIRED] = SAMPLE_IS_OBJECT,
+    [SAMPLE_F_MIN_PROPS] = SAMPLE_IS_OBJECT,   [SAMPLE_F_ITEM] = SAMPLE_IS_ARRAY,
+    [SAMPLE_F_ITEMS] = SAMPLE_IS_ARRAY,        [SAMPLE_F_MIN_ITEMS] = SAMPLE_IS_ARRAY,
+    [SAMPLE_F_MIN_CONTAINS] = SAMPLE_IS_ARRAY, [SAMPLE_F_EXISTS] = SAMPLE_IS_OBJECT};
+
+struct set { /* of literals, in order of coming */
+    uint32_t *lit, n, room;
+};
+struct expansion {
+    const struct sample_schema *s;
+    enum sample_type type;
+    sample_leaf_fn *leaf;
+    void *context;
+    uint32_t leaves, nodes, depth;
+    uint32_t json; /* where the schema stands, for errors */
+    struct base_error *err;
+};
+enum status { IS_FALSE, IS_TRUE, IS_OPEN };
+
+static bool add(struct set *set, uint32_t lit, struct base_error *err)
+{
+    if (set->n >= MAX_SET) return base_fail(err, BASE_USAGE, "a place of the schema is too large");
+    if (!sample_grow(&set->lit, &set->room, set->n, sizeof *set->lit, err)) return false;
+    set->lit[set->n++] = lit;
+    return true;
+}
+
+static bool has(const struct set *set, uint32_t lit)
+{
+    for (uint32_t i = 0; i < set->n; i++)
+        if (set->lit[i] == lit) return true;
+    return false;
+}
+
+static bool same_atom(const struct sample_formula *x, const struct sample_formula *y)
+{
+    return x->kind == y->kind && x->a == y->a && x->b == y->b && x->c == y->c;
+}
+
+/* Whether an atom is known from the atoms that hold. Equal atoms of different places count. */
+static enum status atom_status(const struct expansion *e, const struct set *atoms, uint32_t lit)
+{
+    const struct sample_formula *f = &e->s->formula[lit / 2];
+    bool negated = lit & 1;
+    if (f->kind == SAMPLE_F_TYPE) return ((f->a & e->type) != 0) != negated ? IS_TRUE : IS_FALSE;
+    if (!(types_of[f->kind] & e->type)) return negated ? IS_FALSE : IS_TRUE;
+    if (f->kind == SAMPLE_F_PROPERTY && f->b == SAMPLE_LIT_TRUE)
+        return negated ? IS_FALSE : IS_TRUE;
+    for (uint32_t i = 0; i < atoms->n; i++) {
+        const struct sample_formula *g = &e->s->formula[atoms->lit[i] / 2];
+        if (same_atom(f, g)) return ((atoms->lit[i] ^ lit) & 1) ? IS_FALSE : IS_TRUE;
+        /* "Required" against "must not be there". */
+        if (f->kind == SAMPLE_F_PROPERTY && f->b == SAMPLE_LIT_FALSE &&
+            g->kind == SAMPLE_F_REQUIRED && f->a == g->a)
+            return (atoms->lit[i] & 1) == negated ? IS_FALSE : IS_TRUE;
+        if (f->kind == SAMPLE_F_REQUIRED && g->kind == SAMPLE_F_PROPERTY && f->a == g->a &&
+            g->b == SAMPLE_LIT_FALSE)
+            return (atoms->lit[i] & 1) == negated ? IS_FALSE : IS_TRUE;
+    }
+    return IS_OPEN;
+}
+
+static bool disjoint(const struct expansion *e, uint32_t x, uint32_t y);
+
+/* A required property whose schemas exclude each other decides "not that property". */
+static bool excluded(const struct expansion *e, const struct set *atoms, uint32_t lit)
+{
+    const struct sample_formula *f = &e->s->formula[lit / 2];
+    bool required = false, apart = false;
+    if (f->kind != SAMPLE_F_PROPERTY || e->depth > 1) return false;
+    for (uint32_t i = 0; i < atoms->n; i++) {
+        const struct sample_formula *g = &e->s->formula[atoms->lit[i] / 2];
+        if (atoms->lit[i] & 1 || g->a != f->a) continue;
+        if (g->kind == SAMPLE_F_REQUIRED) required = true;
+        if (g->kind == SAMPLE_F_PROPERTY && !apart) apart = disjoint(e, g->b, f->b);
+    }
+    return required && apart;
+}
+
+static enum status status_of(const struct expansion *e, const struct set *atoms, uint32_t lit,
+                             uint32_t depth)
+{
+    const struct sample_formula *f = &e->s->formula[lit / 2];
+    if (f->kind > SAMPLE_F_OR) {
+        enum status known = atom_status(e, atoms, lit);
+        if (known == IS_OPEN && excluded(e, atoms, lit)) return lit & 1 ? IS_TRUE : IS_FALSE;
+        return known;
+    }
+    /* As a conjunction (all) or a disjunction of literals, each negated if this is. */
+    bool all = (f->kind == SAMPLE_F_AND) != (lit & 1);
+    enum status sum = all ? IS_TRUE : IS_FALSE;
+    if (depth > STATUS_DEPTH) return IS_OPEN;
+    for (uint32_t i = 0; i < f->b; i++) {
+        enum status part = status_of(e, atoms, e->s->list[f->a + i] ^ (lit & 1), depth + 1);
+        if (part == (all ? IS_FALSE : IS_TRUE)) return part;
+        if (part == IS_OPEN) sum = IS_OPEN;
+    }
+    return sum;
+}
+
+/* Takes literals that must hold: atoms are collected, disjunctions wait in `clauses`. False with
+ * *fits false: they contradict each other. */
+static bool assume(struct expansion *e, struct set *todo, struct set *seen, struct set *atoms,
+                   struct set *clauses, bool *fits)
+{
+    *fits = true;
+    while (todo->n && *fits) {
+        uint32_t lit = todo->lit[--todo->n];
+        const struct sample_formula *f = &e->s->formula[lit / 2];
+        if (++e->nodes > 100 * SAMPLE_MAX_BRANCHES)
+            return sample_schema_fail(e->s, f->json, e->err, "leads to too many combinations");
+        if (has(seen, lit)) continue;
+        if (has(seen, lit ^ 1)) *fits = false;
+        if (!add(seen, lit, e->err)) return false;
+        if (f->kind > SAMPLE_F_OR) {
+            enum status known = atom_status(e, atoms, lit);
+            if (known == IS_FALSE) *fits = false;
+            if (known == IS_OPEN && !add(atoms, lit, e->err)) return false;
+        } else if ((f->kind == SAMPLE_F_AND) != (lit & 1)) {
+            for (uint32_t i = f->b; i-- > 0;)
+                if (!add(todo, e->s->list[f->a + i] ^ (lit & 1), e->err)) return false;
+        } else if (!add(clauses, lit, e->err)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static int compare_lits(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* Decides clauses with one open choice until none is left; *branch is one with several, or -1. */
+static bool decide(struct expansion *e, struct set *seen, struct set *atoms, struct set *clauses,
+                   bool *fits, int64_t *branch)
+{
+    struct set todo = {0};
+    bool ok = true, changed = true;
+    *fits = true;
+    while (ok && *fits && changed) {
+        changed = false;
+        *branch = -1;
+        for (uint32_t c = 0; ok && *fits && c < clauses->n; c++) {
+            uint32_t lit = clauses->lit[c], open = 0, last = 0;
+            const struct sample_formula *f = &e->s->formula[lit / 2];
+            bool met = false;
+            for (uint32_t i = 0; i < f->b && !met; i++) {
+                uint32_t part = e->s->list[f->a + i] ^ (lit & 1);
+                enum status known = has(seen, part) ? IS_TRUE : status_of(e, atoms, part, 0);
+                met = known == IS_TRUE;
+                if (known == IS_OPEN) open++, last = part;
+            }
+            if (!met && open > 1) {
+                if (*branch < 0) *branch = c;
+                continue;
+            }
+            clauses->lit[c--] = clauses->lit[--clauses->n];
+            *branch = -1;
+            changed = true;
+            if (met) continue;
+            *fits = open == 1;
+            ok = !*fits ||
+                 (add(&todo, last, e->err) && assume(e, &todo, seen, atoms, clauses, fits));
+        }
+    }
+    free(todo.lit);
+    return ok;
+}
+
+static bool copy_set(struct set *out, const struct set *in, struct base_error *err)
+{
+    *out = (struct set){calloc(in->n + 16, sizeof *out->lit), in->n, in->n + 16};
+    if (!out->lit) return base_fail(err, BASE_NO_MEMORY, "no memory for a schema");
+    if (in->n) memcpy(out->lit, in->lit, in->n * sizeof *in->lit);
+    return true;
+}
+
+static bool solve(struct expansion *e, struct set *todo, struct set *seen, struct set *atoms,
+                  struct set *clauses, uint32_t level);
+
+static bool solve_branch(struct expansion *e, uint32_t choice, const struct set *seen,
+                         const struct set *atoms, const struct set *clauses, uint32_t level)
+{
+    struct set todo = {0}, s = {0}, a = {0}, c = {0};
+    bool ok = copy_set(&s, seen, e->err) && copy_set(&a, atoms, e->err) &&
+              copy_set(&c, clauses, e->err) && add(&todo, choice, e->err) &&
+              solve(e, &todo, &s, &a, &c, level + 1);
+    free(todo.lit), free(s.lit), free(a.lit), free(c.lit);
+    return ok;
+}
+
+static bool solve(struct expansion *e, struct set *todo, struct set *seen, struct set *atoms,
+                  struct set *clauses, uint32_t level)
+{
+    bool fits;
+    int64_t branch;
+    if (!assume(e, todo, seen, atoms, clauses, &fits)) return false;
+    if (!fits) return true;
+    if (!decide(e, seen, atoms, clauses, &fits, &branch)) return false;
+    if (!fits) return true;
+    if (branch < 0) {
+        if (++e->leaves > SAMPLE_MAX_BRANCHES)
+            return base_fail(e->err, BASE_USAGE,
+                             "line %u, column %u: 'anyOf', 'oneOf', 'not' or 'if' leads to more "
+                             "than %d combinations",
+                             e->s->json.node[e->json].line, e->s->json.node[e->json].column,
+                             SAMPLE_MAX_BRANCHES);
+        if (atoms->n) qsort(atoms->lit, atoms->n, sizeof *atoms->lit, compare_lits);
+        return e->leaf(e->context, atoms->lit, atoms->n, e->err);
+    }
+    uint32_t lit = clauses->lit[branch];
+    const struct sample_formula *f = &e->s->formula[lit / 2];
+    if (level > SAMPLE_MAX_NESTING)
+        return sample_schema_fail(e->s, f->json, e->err, "leads to too many combinations");
+    clauses->lit[branch] = clauses->lit[--clauses->n];
+    for (uint32_t i = 0; i < f->b; i++)
+        if (!solve_branch(e, e->s->list[f->a + i] ^ (lit & 1), seen, atoms, clauses, level))
+            return false;
+    return true;
+}
+
+static bool expand(const struct sample_schema *s, const uint32_t *lits, uint32_t n,
+                   enum sample_type type, sample_leaf_fn *leaf, void *context, uint32_t depth,
+                   struct base_error *err)
+{
+    struct expansion e = {
+        s, type, leaf, context, 0, 0, depth, n ? s->formula[lits[n - 1] / 2].json : 1, err};
+    struct set todo = {0}, seen = {0}, atoms = {0}, clauses = {0};
+    bool ok = true;
+    for (uint32_t i = n; ok && i-- > 0;) ok = add(&todo, lits[i], err);
+    ok = ok && solve(&e, &todo, &seen, &atoms, &clauses, 0);
+    free(todo.lit), free(seen.lit), free(atoms.lit), free(clauses.lit);
+    return ok;
+}
+
+bool sample_schema_expand(const struct sample_schema *s, const uint32_t *lits, uint32_t n,
+                          enum sample_type type, sample_leaf_fn *leaf, void *context,
+                          struct base_error *err)
+{
+    return expand(s, lits, n, type, leaf, context, 0, err);
+}
+
+/* -- do two schemas exclude each other? -- */
+
+struct overlap {
+    const struct sample_schema *s;
+    enum sample_type type;
+    bool found;
+};
+
+static bool overlap_leaf(void *context, const uint32_t *atoms, uint32_t n, struct base_error *err)
+{
+    struct overlap *o = context;
+    if (o->type != SAMPLE_IS_STRING) {
+        o->found = true;
+        return true;
+    }
+    struct sample_dfa *d = sample_schema_string(o->s, atoms, n, err);
+    if (d) o->found = true;
+    sample_dfa_free(d);
+    return true;
+}
+
+/* True only when no value satisfies both; strings are looked at closely, the others by type. */
+static bool disjoint(const struct expansion *e, uint32_t x, uint32_t y)
+{
+    struct overlap o = {e->s, 0, false};
+    uint32_t lits[2] = {x, y};
+    for (uint32_t type = 1; type < SAMPLE_IS_ANY && !o.found; type <<= 1) {
+        struct base_error why = BASE_ERROR_INIT;
+        o.type = (enum sample_type)type;
+        if (!expand(e->s, lits, 2, o.type, overlap_leaf, &o, e->depth + 1, &why)) return false;
+        if (why.code != BASE_OK) return false;
+    }
+    return !o.found;
+}

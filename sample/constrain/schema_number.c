@@ -1,0 +1,257 @@
+/* sample/constrain/schema_number.c: JSON numbers. A number under a condition keeps its text as a
+ * chain of frames, one per byte, and is compared exactly at its end; when generating, each byte
+ * must leave a number within reach that satisfies the condition. See sample/constrain/schema_run.h.
+ */
+#include "sample/constrain/schema_run.h"
+
+enum { BEGIN, MINUS, ZERO, INT, DOT, FRAC, EXP, EXP_SIGN, EXP_INT, EXP_INTS, DEAD };
+/* When generating: bytes, digits before the point, digits of a number with a point (what any reader
+ * keeps exactly). */
+enum { MAX_TEXT = 1200, GENERATE_TEXT = 32, INT_DIGITS = 16, DIGITS = 15 };
+
+static uint32_t next_phase(uint32_t phase, uint8_t byte)
+{
+    bool digit = byte >= '0' && byte <= '9';
+    switch (phase) {
+    case BEGIN:
+    case MINUS:
+        if (byte == '-' && phase == BEGIN) return MINUS;
+        return byte == '0' ? ZERO : digit ? INT : DEAD;
+    case ZERO:
+    case INT:
+    case FRAC:
+        if (digit) return phase == ZERO ? DEAD : phase;
+        if (byte == '.') return phase == FRAC ? DEAD : DOT;
+        return (byte | 32) == 'e' ? EXP : DEAD;
+    case DOT:
+        return digit ? FRAC : DEAD;
+    case EXP:
+        if (byte == '+' || byte == '-') return EXP_SIGN;
+        return digit ? EXP_INT : DEAD;
+    case EXP_SIGN:
+        return digit ? EXP_INT : DEAD;
+    default:
+        return digit ? EXP_INTS : DEAD;
+    }
+}
+
+/* Whether the number may end here. */
+static bool is_whole(uint32_t phase)
+{
+    return phase == ZERO || phase == INT || phase == FRAC || phase == EXP_INT || phase == EXP_INTS;
+}
+
+/* The number's bytes, and the stack below it. */
+static uint32_t collect(const struct sample_state *s, const struct sample_frame *f,
+                        char text[MAX_TEXT], uint32_t *below)
+{
+    uint32_t size = f->c & 0xffff;
+    for (uint32_t i = size; i-- > 0; f = &s->frame[f->next]) text[i] = (char)(f->c >> 16);
+    *below = f->next;
+    return size;
+}
+
+static bool satisfies(const struct sample_schema *schema, const struct sample_number *c,
+                      const struct sample_decimal *d)
+{
+    if (c->has_min) {
+        int order = sample_decimal_compare(d, &c->min);
+        if (order < 0 || (order == 0 && c->open_min)) return false;
+    }
+    if (c->has_max) {
+        int order = sample_decimal_compare(d, &c->max);
+        if (order > 0 || (order == 0 && c->open_max)) return false;
+    }
+    for (uint32_t i = 0; i < c->n_multiple; i++)
+        if (!sample_decimal_is_multiple(d, &schema->step[c->multiple + i])) return false;
+    for (uint32_t i = 0; i < c->n_not_multiple; i++)
+        if (sample_decimal_is_multiple(d, &schema->step[c->not_multiple + i])) return false;
+    return true;
+}
+
+bool sample_number_enter(struct sample_state *s, uint32_t stack)
+{
+    const struct sample_schema *schema = s->constraint->schema;
+    const struct sample_frame *f = &s->frame[stack];
+    const struct sample_number *c = &schema->number[f->a];
+    char text[MAX_TEXT];
+    struct sample_decimal d;
+    uint32_t below = f->next;
+    if (!is_whole(f->b)) return true;
+    if (c->bounded) {
+        uint32_t size = collect(s, &s->frame[stack], text, &below);
+        if (!sample_decimal_read(&d, text, size)) {
+            sample_state_fail(s, BASE_FAILED, "a number has too many digits to be compared");
+            return false;
+        }
+        if (!satisfies(schema, c, &d)) return true;
+    }
+    sample_state_emit(s, below);
+    return true;
+}
+
+/* -- when generating: can the number still be completed? -- */
+
+/* The number so far: its digits as a whole number, and how many stand on each side of the point. */
+struct digits {
+    __int128 value;
+    uint32_t ints, fractions;
+    bool negative, point;
+};
+
+static struct digits read_digits(const char *text, uint32_t size)
+{
+    struct digits d = {.negative = size && text[0] == '-'};
+    for (uint32_t i = d.negative; i < size; i++) {
+        if (text[i] == '.') {
+            d.point = true;
+            continue;
+        }
+        d.value = d.value * 10 + (text[i] - '0');
+        *(d.point ? &d.fractions : &d.ints) += 1;
+        if (d.ints > INT_DIGITS || d.fractions > SAMPLE_DECIMAL_SCALE) break;
+    }
+    return d;
+}
+
+/* The unit of the last digit that may stand behind so many before the point, in 1/10^9. */
+static __int128 last_digit(uint32_t ints)
+{
+    __int128 step = SAMPLE_NUMBER_UNIT;
+    for (uint32_t i = ints; i < DIGITS && step > 1; i++) step /= 10;
+    return step;
+}
+
+static bool is_avoided(const struct sample_number *c, __int128 x)
+{
+    for (uint32_t i = 0; i < c->n_avoid; i++)
+        if (x % c->avoid[i] == 0) return true;
+    return false;
+}
+
+/* Whether the condition has a number among those of one sign that begin with `value` followed by
+ * what adds less than `span`, in steps of `step`; all in 1/10^9. */
+static bool reaches(const struct sample_number *c, __int128 value, __int128 span, __int128 step,
+                    bool negative)
+{
+    enum { POINTS = 40 }; /* among so many neighbours there is one that is not avoided, or none */
+    __int128 lo = negative ? -(value + span - step) : value;
+    __int128 hi = negative ? -value : value + span - step;
+    if (lo < c->lo) lo = c->lo;
+    if (hi > c->hi) hi = c->hi;
+    if (c->grid) {
+        __int128 a = step, b = c->grid;
+        while (b) {
+            __int128 rest = a % b;
+            a = b;
+            b = rest;
+        }
+        step *= c->grid / a;
+    }
+    __int128 over = hi % step;
+    if (over < 0) over += step;
+    hi -= over;
+    for (int i = 0; i < POINTS && hi >= lo; i++, hi -= step)
+        if (!is_avoided(c, hi)) return true;
+    return false;
+}
+
+static bool within_reach(const struct sample_number *c, const char *text, uint32_t size,
+                         uint32_t phase)
+{
+    struct digits d = read_digits(text, size);
+    if (d.ints > INT_DIGITS || d.fractions > SAMPLE_DECIMAL_SCALE) return false;
+    if (d.point && d.ints + d.fractions + (phase == DOT) > DIGITS) return false;
+    __int128 span = SAMPLE_NUMBER_UNIT;
+    for (uint32_t i = 0; i < d.fractions; i++) span /= 10;
+    d.value *= span;
+    if (phase == MINUS) d.ints = 1, span = 10 * SAMPLE_NUMBER_UNIT; /* one digit, or more below */
+    uint32_t more = phase == INT || phase == MINUS ? INT_DIGITS - d.ints : 0;
+    for (uint32_t k = 0; k <= more; k++, d.value *= 10, span *= 10)
+        if (reaches(c, d.value, span, last_digit(d.ints + k), d.negative)) return true;
+    return false;
+}
+
+void sample_number_step(struct sample_state *s, uint32_t stack, uint8_t byte)
+{
+    const struct sample_schema *schema = s->constraint->schema;
+    struct sample_frame f = s->frame[stack];
+    const struct sample_number *c = &schema->number[f.a];
+    uint32_t size = f.c & 0xffff, below, phase = next_phase(f.b, byte);
+    char text[MAX_TEXT];
+    if (phase == DEAD) return;
+    if (c->bounded || schema->generate) size++;
+    if (!schema->generate && size >= MAX_TEXT) {
+        sample_state_fail(s, BASE_FAILED, "a number is too long to be compared");
+        return;
+    }
+    /* Room for the digit that must follow, and an exponent of two digits at most. */
+    if (schema->generate && (size + !is_whole(phase) >= GENERATE_TEXT || f.b == EXP_INTS)) return;
+    f.b = phase;
+    f.c = c->bounded ? size | (uint32_t)byte << 16 : size;
+    if (c->bounded) f.next = stack;
+    if (c->bounded && schema->generate) {
+        if (phase == EXP || (phase == DOT && c->grid && c->grid % SAMPLE_NUMBER_UNIT == 0)) return;
+        size = collect(s, &s->frame[stack], text, &below);
+        text[size++] = (char)byte;
+        if (!within_reach(c, text, size, phase)) return;
+    }
+    uint32_t moved = sample_frame_intern(s, &f);
+    if (moved) sample_state_emit(s, moved);
+}
+
+/* -- the shortest end of a number -- */
+
+/* Some digits before the point make `value`; up to `most` more may follow, then a fraction. */
+static uint32_t least_digits(const struct sample_number *c, __int128 value, uint32_t ints,
+                             uint32_t most, bool negative)
+{
+    uint32_t least = UINT32_MAX;
+    __int128 span = SAMPLE_NUMBER_UNIT;
+    for (uint32_t k = 0; k <= most && k < least; k++, value *= 10, span *= 10) {
+        __int128 step = SAMPLE_NUMBER_UNIT, last = last_digit(ints + k);
+        for (uint32_t f = 0; step >= last && step > 0; f++, step /= 10) {
+            uint32_t more = k + (f ? f + 1 : 0);
+            if (more >= least) break;
+            if (reaches(c, value, span, step, negative)) least = more;
+        }
+    }
+    return least;
+}
+
+static uint32_t least_from_begin(const struct sample_number *c, bool negative)
+{
+    uint32_t least = least_digits(c, 0, 1, 0, negative);
+    for (uint32_t digit = 1; digit < 10; digit++) {
+        uint32_t more = least_digits(c, digit * SAMPLE_NUMBER_UNIT, 1, INT_DIGITS - 1, negative);
+        if (more < least) least = more;
+    }
+    return least == UINT32_MAX ? least : least + 1;
+}
+
+uint32_t sample_number_least(const struct sample_state *s, const struct sample_schema *schema,
+                             const struct sample_frame *f, uint32_t *below)
+{
+    const struct sample_number *c = &schema->number[f->a];
+    char text[MAX_TEXT];
+    *below = f->next;
+    if (!c->bounded) return !is_whole(f->b);
+    if (f->b == BEGIN) {
+        uint32_t negative = least_from_begin(c, true), positive = least_from_begin(c, false);
+        return negative != UINT32_MAX && negative + 1 < positive ? negative + 1 : positive;
+    }
+    uint32_t size = collect(s, f, text, below);
+    struct digits d = read_digits(text, size);
+    if (d.ints > INT_DIGITS || d.fractions > SAMPLE_DECIMAL_SCALE) return UINT32_MAX;
+    if (d.ints == 0) return least_from_begin(c, true);
+    if (!d.point)
+        return least_digits(c, d.value * SAMPLE_NUMBER_UNIT, d.ints,
+                            text[d.negative] == '0' ? 0 : INT_DIGITS - d.ints, d.negative);
+    __int128 step = SAMPLE_NUMBER_UNIT, last = last_digit(d.ints);
+    for (uint32_t i = 0; i < d.fractions; i++) step /= 10;
+    d.value *= step;
+    const __int128 span = step;
+    for (uint32_t k = 0; step >= last && step > 0; k++, step /= 10)
+        if ((k || d.fractions) && reaches(c, d.value, span, step, d.negative)) return k;
+    return UINT32_MAX;
+}

@@ -1,0 +1,292 @@
+/* sample/constrain/schema_ref.c: where $ref leads: identifiers, anchors and JSON pointers inside
+ * one schema. URIs are resolved as RFC 3986 says; nothing outside the schema is ever read. See
+ * schema.h. */
+#include "sample/constrain/schema.h"
+#include <stdlib.h>
+#include <string.h>
+
+struct target {
+    char *uri; /* absolute, without fragment, or with "#anchor" */
+    uint32_t node;
+};
+struct sample_refs {
+    const struct sample_json *json;
+    struct target *target;
+    uint32_t n_target, target_room;
+    uint32_t *base; /* [n_node]: the target that is the resource of a schema, plus 1 */
+};
+
+/* -- URIs -- */
+
+static size_t scheme_length(const char *s)
+{
+    size_t n = 0;
+    while ((s[n] | 32) >= 'a' && (s[n] | 32) <= 'z') n++;
+    while (n && (((s[n] | 32) >= 'a' && (s[n] | 32) <= 'z') || (s[n] >= '0' && s[n] <= '9') ||
+                 s[n] == '+' || s[n] == '.' || s[n] == '-'))
+        n++;
+    return n && s[n] == ':' ? n + 1 : 0;
+}
+
+/* Where the path begins: behind the scheme and the authority. */
+static size_t path_start(const char *s)
+{
+    size_t n = scheme_length(s);
+    if (strncmp(s + n, "//", 2) == 0)
+        for (n += 2; s[n] && s[n] != '/';) n++;
+    return n;
+}
+
+static void remove_dots(char *path)
+{
+    char *out = path, *in = path;
+    while (*in) {
+        if (strncmp(in, "./", 2) == 0 && (in == path || in[-1] == '/')) {
+            in += 2;
+        } else if (strncmp(in, "../", 3) == 0 && (in == path || in[-1] == '/')) {
+            in += 3;
+            if (out > path + 1) out--; /* the slash */
+            while (out > path && out[-1] != '/') out--;
+        } else {
+            *out++ = *in++;
+        }
+    }
+    *out = '\0';
+}
+
+/* base + reference (without fragment); the caller frees. */
+static char *resolve(const char *base, const char *ref)
+{
+    size_t keep = strlen(base);
+    if (scheme_length(ref)) {
+        keep = 0;
+    } else if (strncmp(ref, "//", 2) == 0) {
+        keep = scheme_length(base);
+    } else if (*ref == '/') {
+        keep = path_start(base);
+    } else if (*ref) {
+        size_t start = path_start(base);
+        while (keep > start && base[keep - 1] != '/') keep--;
+    }
+    char *out = malloc(keep + strlen(ref) + 1);
+    if (!out) return NULL;
+    memcpy(out, base, keep);
+    strcpy(out + keep, ref);
+    remove_dots(out + path_start(out));
+    return out;
+}
+
+/* -- collecting identifiers -- */
+
+static bool add_target(struct sample_refs *r, char *uri, uint32_t node, struct base_error *err)
+{
+    if (!uri) return base_fail(err, BASE_NO_MEMORY, "no memory for a schema");
+    for (uint32_t i = 0; i < r->n_target; i++)
+        if (strcmp(r->target[i].uri, uri) == 0) {
+            free(uri);
+            return base_fail(err, BASE_USAGE,
+                             "line %u, column %u: '$id' or '$anchor' names two schemas",
+                             r->json->node[node].line, r->json->node[node].column);
+        }
+    if (r->n_target >= 1000) {
+        free(uri);
+        return base_fail(err, BASE_USAGE, "more than 1000 '$id' and '$anchor' in one schema");
+    }
+    if (!sample_grow(&r->target, &r->target_room, r->n_target, sizeof *r->target, err)) {
+        free(uri);
+        return false;
+    }
+    r->target[r->n_target++] = (struct target){uri, node};
+    return true;
+}
+
+static char *text_of(const struct sample_json *j, uint32_t node)
+{
+    return strndup(j->text.data + j->node[node].text, j->node[node].text_size);
+}
+
+static bool add_anchor(struct sample_refs *r, uint32_t node, const char *keyword, uint32_t base,
+                       struct base_error *err)
+{
+    uint32_t anchor = sample_json_member(r->json, node, keyword, strlen(keyword));
+    if (!anchor || r->json->node[anchor].kind != SAMPLE_JSON_STRING) return true;
+    const struct sample_json_node *a = &r->json->node[anchor];
+    const char *uri = r->target[base - 1].uri;
+    char *full = malloc(strlen(uri) + a->text_size + 2);
+    if (full) {
+        strcpy(full, uri);
+        strcat(full, "#");
+        strncat(full, r->json->text.data + a->text, a->text_size);
+    }
+    return add_target(r, full, node, err);
+}
+
+static bool walk(struct sample_refs *r, uint32_t node, uint32_t base, struct base_error *err);
+
+static bool walk_members(struct sample_refs *r, uint32_t node, uint32_t base,
+                         struct base_error *err)
+{
+    for (uint32_t c = r->json->node[node].child; c; c = r->json->node[c].sibling)
+        if (!walk(r, c, base, err)) return false;
+    return true;
+}
+
+/* Visits a schema and the schemas in it; depth is bounded by the JSON reader. */
+static bool walk(struct sample_refs *r, uint32_t node, uint32_t base, struct base_error *err)
+{
+    static const struct {
+        const char *name;
+        bool many;
+    } holder[] = {{"$defs", 1},
+                  {"definitions", 1},
+                  {"properties", 1},
+                  {"patternProperties", 1},
+                  {"dependentSchemas", 1},
+                  {"allOf", 1},
+                  {"anyOf", 1},
+                  {"oneOf", 1},
+                  {"prefixItems", 1},
+                  {"additionalProperties", 0},
+                  {"propertyNames", 0},
+                  {"items", 0},
+                  {"contains", 0},
+                  {"not", 0},
+                  {"if", 0},
+                  {"then", 0},
+                  {"else", 0}};
+    const struct sample_json *j = r->json;
+    if (j->node[node].kind != SAMPLE_JSON_OBJECT || r->base[node]) return true;
+    uint32_t id = sample_json_member(j, node, "$id", 3);
+    if (id && j->node[id].kind == SAMPLE_JSON_STRING) {
+        char *ref = text_of(j, id), *uri = NULL;
+        if (ref) ref[strcspn(ref, "#")] = '\0';
+        if (ref) uri = resolve(r->target[base - 1].uri, ref);
+        free(ref);
+        if (node == 1 && uri && strcmp(uri, r->target[0].uri) != 0) {
+            free(r->target[0].uri);
+            r->target[0].uri = uri;
+        } else if (node == 1) {
+            free(uri);
+        } else {
+            if (!add_target(r, uri, node, err)) return false;
+            base = r->n_target;
+        }
+    }
+    r->base[node] = base;
+    if (!add_anchor(r, node, "$anchor", base, err)) return false;
+    if (!add_anchor(r, node, "$dynamicAnchor", base, err)) return false;
+    for (size_t i = 0; i < sizeof holder / sizeof holder[0]; i++) {
+        uint32_t c = sample_json_member(j, node, holder[i].name, strlen(holder[i].name));
+        if (c && !(holder[i].many ? walk_members : walk)(r, c, base, err)) return false;
+    }
+    return true;
+}
+
+struct sample_refs *sample_refs_new(const struct sample_json *j, struct base_error *err)
+{
+    struct sample_refs *r = calloc(1, sizeof *r);
+    if (!r || !(r->base = calloc(j->n_node, sizeof *r->base))) {
+        base_fail(err, BASE_NO_MEMORY, "no memory for a schema");
+        goto fail;
+    }
+    r->json = j;
+    if (add_target(r, strdup(""), 1, err) && walk(r, 1, 1, err)) return r;
+fail:
+    sample_refs_free(r);
+    return NULL;
+}
+
+void sample_refs_free(struct sample_refs *r)
+{
+    if (!r) return;
+    for (uint32_t i = 0; i < r->n_target; i++) free(r->target[i].uri);
+    free(r->target);
+    free(r->base);
+    free(r);
+}
+
+/* -- finding -- */
+
+static void decode_percent(char *s)
+{
+    char *out = s;
+    for (; *s; s++) {
+        unsigned v;
+        if (*s == '%' && s[1] && s[2] && strspn(s + 1, "0123456789abcdefABCDEF") >= 2) {
+            char hex[3] = {s[1], s[2], 0};
+            v = (unsigned)strtoul(hex, NULL, 16);
+            *out++ = (char)v;
+            s += 2;
+        } else {
+            *out++ = *s;
+        }
+    }
+    *out = '\0';
+}
+
+/* Follows a JSON pointer (RFC 6901). */
+static uint32_t follow(const struct sample_json *j, uint32_t node, char *pointer)
+{
+    while (node && *pointer == '/') {
+        char *part = ++pointer, *out = part;
+        for (; *pointer && *pointer != '/'; pointer++) {
+            *out = *pointer;
+            if (*pointer == '~' && (pointer[1] == '0' || pointer[1] == '1'))
+                *out = *++pointer == '0' ? '~' : '/';
+            out++;
+        }
+        size_t n = (size_t)(out - part);
+        if (j->node[node].kind == SAMPLE_JSON_ARRAY) {
+            unsigned long i = n && n < 9 ? strtoul(part, NULL, 10) : ~0ul;
+            uint32_t c = j->node[node].child;
+            while (c && i--) c = j->node[c].sibling;
+            node = c;
+        } else {
+            node = sample_json_member(j, node, part, n);
+        }
+    }
+    return *pointer ? 0 : node;
+}
+
+static uint32_t find(struct sample_refs *r, uint32_t owner, char *ref, struct base_error *err)
+{
+    char *fragment = strchr(ref, '#'), *uri;
+    uint32_t base = r->base[owner] ? r->base[owner] : 1, found = 0, resource = 0;
+    if (fragment) *fragment++ = '\0';
+    if (!(uri = resolve(r->target[base - 1].uri, ref))) {
+        base_fail(err, BASE_NO_MEMORY, "no memory for a schema");
+        return 0;
+    }
+    for (uint32_t i = 0; i < r->n_target; i++)
+        if (strcmp(r->target[i].uri, uri) == 0) found = r->target[i].node, resource = i + 1;
+    if (fragment) decode_percent(fragment);
+    if (found && fragment && *fragment == '/') {
+        found = follow(r->json, found, fragment);
+        if (found && !walk(r, found, resource, err)) found = 0;
+    } else if (found && fragment && *fragment) {
+        size_t n = strlen(uri);
+        found = 0;
+        for (uint32_t i = 0; i < r->n_target; i++)
+            if (strncmp(r->target[i].uri, uri, n) == 0 && r->target[i].uri[n] == '#' &&
+                strcmp(r->target[i].uri + n + 1, fragment) == 0)
+                found = r->target[i].node;
+    }
+    free(uri);
+    return found;
+}
+
+uint32_t sample_refs_find(struct sample_refs *r, uint32_t owner, uint32_t ref,
+                          struct base_error *err)
+{
+    const struct sample_json_node *n = &r->json->node[ref];
+    char *text = n->kind == SAMPLE_JSON_STRING ? text_of(r->json, ref) : NULL;
+    uint32_t found = text ? find(r, owner, text, err) : 0;
+    free(text);
+    if (!found)
+        base_fail(err, BASE_USAGE,
+                  "line %u, column %u: '$ref' leads nowhere in this schema (other files and the "
+                  "network are never read): %.*s",
+                  n->line, n->column, n->kind == SAMPLE_JSON_STRING ? (int)n->text_size : 0,
+                  r->json->text.data + n->text);
+    return found;
+}

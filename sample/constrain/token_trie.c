@@ -1,0 +1,366 @@
+/* sample/constrain/token_trie.c: builds the tries of a vocabulary. See
+ * sample/constrain/token_trie.h. */
+#include "sample/constrain/token_trie.h"
+#include "base/utf8.h"
+#include <stdlib.h>
+#include <string.h>
+
+struct token {
+    uint64_t head; /* the first bytes as a number, which sorts most tokens */
+    size_t at;
+    uint32_t size;
+    int32_t id;
+};
+
+static int compare_tokens(const void *a, const void *b, void *bytes)
+{
+    const struct token *x = a, *y = b;
+    uint32_t n = x->size < y->size ? x->size : y->size;
+    if (x->head != y->head) return x->head < y->head ? -1 : 1;
+    int order = memcmp((char *)bytes + x->at, (char *)bytes + y->at, n);
+    if (order) return order;
+    if (x->size != y->size) return x->size < y->size ? -1 : 1;
+    return x->id < y->id ? -1 : 1;
+}
+
+static uint64_t head_of(const char *bytes, size_t size)
+{
+    uint64_t head = 0;
+    for (size_t i = 0; i < 8; i++) head = head << 8 | (i < size ? (uint8_t)bytes[i] : 0);
+    return head;
+}
+
+static bool add_node(struct sample_trie *v, uint32_t *room, uint32_t token, size_t depth,
+                     uint8_t byte, struct base_error *err)
+{
+    if (!sample_grow(&v->node, room, v->n_node + 1, sizeof *v->node, err)) return false;
+    v->node[v->n_node++] = (struct sample_trie_node){0, token, (uint16_t)depth, byte};
+    return true;
+}
+
+uint32_t sample_byte_kind(uint8_t byte)
+{
+    enum { SINGLE = 8 };
+    static const char single[] = " \t\n\r_-.,:;'()[]{}+*/=";
+    if (byte >= 'a' && byte <= 'z') return 1;
+    if (byte >= 'A' && byte <= 'Z') return 2;
+    if (byte >= '0' && byte <= '9') return 4;
+    if (byte >= 0x80) return 8;
+    if (byte >= '!' && byte <= '/' && !strchr(single, byte)) return 16;
+    const char *at = byte ? strchr(single, byte) : NULL;
+    if (at) return 1u << (SINGLE + (at - single));
+    return byte > ' ' && byte < 0x7f ? 32 : 64; /* further signs; controls */
+}
+
+static bool find_below(struct sample_trie *v, struct base_error *err)
+{
+    uint32_t kinds[SAMPLE_MAX_TOKEN + 2] = {0}; /* by depth: of the nodes behind, with subtrees */
+    v->below = malloc((size_t)v->n_node * sizeof *v->below);
+    if (!v->below) return base_fail(err, BASE_NO_MEMORY, "no memory for a vocabulary's trie");
+    for (uint32_t i = v->n_node; i-- > 0;) {
+        const uint32_t depth = v->node[i].depth;
+        v->below[i] = kinds[depth + 1];
+        kinds[depth + 1] = 0;
+        kinds[depth] |= v->below[i] | sample_byte_kind(v->node[i].byte);
+    }
+    return true;
+}
+
+/* Tokens come sorted: a token shares its path with the one before as far as their bytes agree. */
+static bool fill(struct sample_trie *v, const struct token *t, uint32_t n, const char *bytes,
+                 struct base_error *err)
+{
+    uint32_t path[SAMPLE_MAX_TOKEN + 1], room = 0;
+    size_t depth = 0;
+    v->order = calloc((size_t)n + 1, sizeof *v->order);
+    if (!v->order) return base_fail(err, BASE_NO_MEMORY, "no memory for a vocabulary's trie");
+    if (!add_node(v, &room, 0, 0, 0, err)) return false;
+    path[0] = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        size_t same = 0;
+        while (i && same < t[i].size && same < t[i - 1].size &&
+               bytes[t[i].at + same] == bytes[t[i - 1].at + same])
+            same++;
+        for (; depth > same; depth--) v->node[path[depth]].next = v->n_node;
+        while (depth < t[i].size) {
+            path[++depth] = v->n_node;
+            if (depth == 1) v->root[(uint8_t)bytes[t[i].at]] = v->n_node;
+            if (!add_node(v, &room, i, depth, (uint8_t)bytes[t[i].at + depth - 1], err))
+                return false;
+        }
+        v->order[i] = t[i].id;
+    }
+    for (size_t d = 0; d <= depth; d++) v->node[path[d]].next = v->n_node;
+    v->node[v->n_node] = (struct sample_trie_node){v->n_node + 1, n, 0, 0};
+    /* A node made for a longer token has none of its own: they begin with the next node's. */
+    return find_below(v, err);
+}
+
+/* The code points of a plain token; 0: it is not plain. */
+static uint32_t count_plain(const char *bytes, size_t size)
+{
+    uint32_t count = 0;
+    for (size_t i = 0; i < size; count++) {
+        int32_t code;
+        i += base_utf8_decode(bytes + i, size - i, &code);
+        if (code < 0x20 || code == '"' || code == '\\' || code == 0x7f) return 0;
+    }
+    return count <= SAMPLE_PLAIN ? count : 0;
+}
+
+/* The tokens' bytes; plain ones come first. */
+static bool read_tokens(struct sample_vocab *v, sample_token_bytes_fn *bytes, void *context,
+                        struct base_buffer *text, struct token *t, uint32_t *n_plain,
+                        uint32_t *n_other, struct base_error *err)
+{
+    *n_plain = *n_other = 0;
+    for (uint32_t id = 0; id < v->n_vocab; id++) {
+        size_t at = text->size;
+        bytes(context, (int32_t)id, text);
+        size_t size = text->size - at;
+        if (text->failed) return base_fail(err, BASE_NO_MEMORY, "no memory for a vocabulary");
+        if (size == 0 || size > SAMPLE_MAX_TOKEN) continue;
+        uint32_t plain = count_plain(text->data + at, size);
+        struct token *to = plain ? &t[(*n_plain)++] : &t[v->n_vocab - ++*n_other];
+        *to = (struct token){head_of(text->data + at, size), at, (uint32_t)size, (int32_t)id};
+        if (!plain) continue;
+        v->plain_mask[(size_t)plain * v->words + id / 64] |= 1ull << id % 64;
+    }
+    for (size_t i = v->words; i < (SAMPLE_PLAIN + 1) * (size_t)v->words; i++)
+        v->plain_mask[i] |= v->plain_mask[i - v->words];
+    return true;
+}
+
+struct sample_vocab *sample_vocab_new(uint32_t n_vocab, sample_token_bytes_fn *bytes, void *context,
+                                      struct base_error *err)
+{
+    struct sample_vocab *v = calloc(1, sizeof *v);
+    struct token *t = calloc((size_t)n_vocab + 1, sizeof *t);
+    struct base_buffer text = BASE_BUFFER_INIT;
+    uint32_t n_plain, n_other, words = (uint32_t)(((uint64_t)n_vocab + 63) / 64);
+    bool ok = v && t && (v->plain_mask = calloc(words + 1, (SAMPLE_PLAIN + 1) * sizeof(uint64_t)));
+    if (!ok) base_fail(err, BASE_NO_MEMORY, "no memory for a vocabulary's trie");
+    if (ok) {
+        v->n_vocab = n_vocab;
+        v->words = words;
+        ok = read_tokens(v, bytes, context, &text, t, &n_plain, &n_other, err);
+    }
+    if (ok) {
+        struct token *other = t + n_vocab - n_other;
+        if (n_plain) qsort_r(t, n_plain, sizeof *t, compare_tokens, text.data);
+        if (n_other) qsort_r(other, n_other, sizeof *t, compare_tokens, text.data);
+        ok = fill(&v->plain, t, n_plain, text.data, err) &&
+             fill(&v->other, other, n_other, text.data, err);
+    }
+    base_buffer_free(&text);
+    free(t);
+    if (ok) return v;
+    sample_vocab_free(v);
+    return NULL;
+}
+
+void sample_vocab_free(struct sample_vocab *v)
+{
+    if (!v) return;
+    free(v->plain.node), free(v->plain.order), free(v->plain.below);
+    free(v->other.node), free(v->other.order), free(v->other.below);
+    free(v->plain_mask);
+    free(v);
+}
+
+/* -- splitting a text -- */
+
+struct step { /* the best way from a byte of the text to its end */
+    uint32_t tokens, size;
+    int32_t id;
+};
+struct sample_splitter {
+    const struct sample_vocab *vocab;
+    struct step *step; /* [n + 1] of the latest text, by how many bytes are left */
+    uint8_t *byte;     /* [n + 1] by the same count */
+    size_t n, room;
+};
+
+struct sample_splitter *sample_splitter_new(const struct sample_vocab *v, struct base_error *err)
+{
+    struct sample_splitter *p = calloc(1, sizeof *p);
+    if (p)
+        p->vocab = v;
+    else
+        base_fail(err, BASE_NO_MEMORY, "no memory for a text's tokens");
+    return p;
+}
+
+void sample_splitter_free(struct sample_splitter *p)
+{
+    if (!p) return;
+    free(p->step), free(p->byte);
+    free(p);
+}
+
+static uint32_t child_of(const struct sample_trie *v, uint32_t parent, uint8_t byte)
+{
+    for (uint32_t i = parent + 1; i < v->node[parent].next; i = v->node[i].next)
+        if (v->node[i].byte == byte) return i;
+    return 0;
+}
+
+/* Tries the tokens of one trie where `left` bytes are left. */
+static void try_tokens(struct sample_splitter *p, const struct sample_trie *v, size_t left)
+{
+    struct step *best = &p->step[left];
+    uint32_t i = v->root[p->byte[left]];
+    for (size_t size = 1; i; size++) {
+        const uint32_t tokens = p->step[left - size].tokens;
+        if (v->node[i].token < v->node[i + 1].token && tokens < UINT32_MAX &&
+            tokens + 1 < best->tokens)
+            *best = (struct step){tokens + 1, (uint32_t)size, v->order[v->node[i].token]};
+        i = size < left ? child_of(v, i, p->byte[left - size]) : 0;
+    }
+}
+
+static bool splitter_grow(struct sample_splitter *p, size_t size, struct base_error *err)
+{
+    if (size < p->room) return true;
+    const size_t room = 2 * size + 64;
+    struct step *step = reallocarray(p->step, room, sizeof *step);
+    if (step) p->step = step;
+    uint8_t *byte = realloc(p->byte, room);
+    if (byte) p->byte = byte;
+    if (!step || !byte) return base_fail(err, BASE_NO_MEMORY, "no memory for a text's tokens");
+    p->room = room;
+    return true;
+}
+
+bool sample_splitter_split(struct sample_splitter *p, const char *bytes, size_t size, int32_t *ids,
+                           size_t *count, struct base_error *err)
+{
+    *count = 0;
+    if (!splitter_grow(p, size, err)) return false;
+    size_t left = 1;
+    while (left <= size && left <= p->n && p->byte[left] == (uint8_t)bytes[size - left]) left++;
+    for (p->step[0] = (struct step){0, 0, 0}; left <= size; left++) {
+        p->byte[left] = (uint8_t)bytes[size - left];
+        p->step[left] = (struct step){UINT32_MAX, 1, -1};
+        try_tokens(p, &p->vocab->plain, left);
+        try_tokens(p, &p->vocab->other, left);
+    }
+    p->n = size;
+    if (p->step[size].tokens != UINT32_MAX)
+        for (left = size; left > 0; left -= p->step[left].size) ids[(*count)++] = p->step[left].id;
+    return true;
+}
+
+/* -- plain strings in automata -- */
+
+/* Where a byte leads inside UTF-8: between code points, or what is still to come. */
+enum { BETWEEN, NEED_1, NEED_2, NEED_3, AFTER_E0, AFTER_ED, AFTER_F0, AFTER_F4, UNKNOWN };
+static const struct {
+    uint8_t from, lo, hi, to;
+} utf8_move[] = {{BETWEEN, 0x20, 0x21, BETWEEN},
+                 {BETWEEN, 0x23, 0x5b, BETWEEN},
+                 {BETWEEN, 0x5d, 0x7e, BETWEEN},
+                 {BETWEEN, 0xc2, 0xdf, NEED_1},
+                 {BETWEEN, 0xe0, 0xe0, AFTER_E0},
+                 {BETWEEN, 0xe1, 0xec, NEED_2},
+                 {BETWEEN, 0xee, 0xef, NEED_2},
+                 {BETWEEN, 0xed, 0xed, AFTER_ED},
+                 {BETWEEN, 0xf0, 0xf0, AFTER_F0},
+                 {BETWEEN, 0xf1, 0xf3, NEED_3},
+                 {BETWEEN, 0xf4, 0xf4, AFTER_F4},
+                 {NEED_1, 0x80, 0xbf, BETWEEN},
+                 {NEED_2, 0x80, 0xbf, NEED_1},
+                 {NEED_3, 0x80, 0xbf, NEED_2},
+                 {AFTER_E0, 0xa0, 0xbf, NEED_1},
+                 {AFTER_ED, 0x80, 0x9f, NEED_1},
+                 {AFTER_F0, 0x90, 0xbf, NEED_2},
+                 {AFTER_F4, 0x80, 0x8f, NEED_2},
+                 /* what is not plain, for finding out where states stand */
+                 {BETWEEN, 0x00, 0x1f, BETWEEN},
+                 {BETWEEN, 0x22, 0x22, BETWEEN},
+                 {BETWEEN, 0x5c, 0x5c, BETWEEN},
+                 {BETWEEN, 0x7f, 0x7f, BETWEEN}};
+enum { N_MOVE = sizeof utf8_move / sizeof utf8_move[0], N_PLAIN_MOVE = 18 };
+
+/* The classes of bytes of each move. */
+struct moves {
+    uint8_t class[N_MOVE][256];
+    uint32_t n_class[N_MOVE];
+};
+
+static void list_moves(const struct sample_dfa *d, struct moves *w)
+{
+    for (uint32_t m = 0; m < N_MOVE; m++) {
+        bool known[256] = {false};
+        w->n_class[m] = 0;
+        for (uint32_t b = utf8_move[m].lo; b <= utf8_move[m].hi; b++)
+            if (!known[d->class_of[b]]) {
+                known[d->class_of[b]] = true;
+                w->class[m][w->n_class[m]++] = d->class_of[b];
+            }
+    }
+}
+
+/* Where each state stands inside UTF-8, from the start on; UNKNOWN when that depends. */
+static void find_places(const struct sample_dfa *d, const struct moves *w, uint8_t *place,
+                        uint32_t *todo)
+{
+    enum { UNSEEN = UNKNOWN + 1 };
+    uint32_t n = 0;
+    memset(place, UNSEEN, d->n_state);
+    place[1] = BETWEEN;
+    todo[n++] = 1;
+    while (n) {
+        uint32_t q = todo[--n];
+        for (uint32_t m = 0; m < N_MOVE; m++)
+            for (uint32_t c = 0; utf8_move[m].from == place[q] && c < w->n_class[m]; c++) {
+                uint32_t to = d->next[(size_t)q * d->n_class + w->class[m][c]];
+                if (!to || place[to] == utf8_move[m].to) continue;
+                if (place[to] == UNSEEN) {
+                    place[to] = utf8_move[m].to;
+                    todo[n++] = to;
+                } else {
+                    place[to] = UNKNOWN;
+                }
+            }
+        for (uint32_t c = d->call_at[q]; c < d->call_at[q + 1]; c++) {
+            uint32_t to = d->call[c].back;
+            if (!to || place[to] != UNSEEN) continue;
+            place[to] = BETWEEN; /* callees end between code points, or the state is not good */
+            todo[n++] = to;
+        }
+    }
+}
+
+void sample_plain_depths(const struct sample_dfa *d, const uint8_t *good, uint8_t *least,
+                         uint8_t *most, uint32_t *todo)
+{
+    struct moves w;
+    list_moves(d, &w);
+    uint8_t *place = (uint8_t *)(todo + d->n_state);
+    find_places(d, &w, place, todo);
+    memset(least, SAMPLE_PLAIN, d->n_state);
+    memset(most, 0, d->n_state);
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (uint32_t q = d->n_state; q-- > 1;) {
+            uint32_t low = SAMPLE_PLAIN, high = 0;
+            for (uint32_t m = 0; m < N_PLAIN_MOVE; m++)
+                for (uint32_t c = 0; utf8_move[m].from == place[q] && c < w.n_class[m]; c++) {
+                    uint32_t to = d->next[(size_t)q * d->n_class + w.class[m][c]];
+                    uint32_t one = utf8_move[m].to == BETWEEN, up = 0, down = 0;
+                    if (to && good[to]) up = most[to] + one, down = least[to] + one;
+                    if (to && good[to] && (good[to] > 1 || place[to] != utf8_move[m].to))
+                        up = SAMPLE_PLAIN, down = 0; /* nothing is known */
+                    if (down < low) low = down;
+                    if (up > high) high = up;
+                }
+            if (high > SAMPLE_PLAIN) high = SAMPLE_PLAIN;
+            changed |= low != least[q] || high != most[q];
+            least[q] = (uint8_t)low;
+            most[q] = (uint8_t)high;
+        }
+    }
+    for (uint32_t q = 0; q < d->n_state; q++)
+        if (place[q] != BETWEEN) least[q] = 1, most[q] = 0;
+}

@@ -1,0 +1,97 @@
+/* sample/constrain/tree.c: trees of patterns and their sets of code points. See
+ * sample/constrain/automaton.h. */
+#include "sample/constrain/automaton.h"
+#include <stdlib.h>
+#include <string.h>
+
+bool sample_grow(void *array, uint32_t *room, uint32_t count, size_t size, struct base_error *err)
+{
+    void **slot = array;
+    if (count < *room) return true;
+    if (*room > UINT32_MAX / 4) return base_fail(err, BASE_NO_MEMORY, "a table grows too large");
+    uint32_t more = *room ? *room * 2 : 16;
+    void *grown = reallocarray(*slot, more, size);
+    if (!grown) return base_fail(err, BASE_NO_MEMORY, "no memory for %u entries", more);
+    *slot = grown;
+    *room = more;
+    return true;
+}
+
+void sample_tree_free(struct sample_tree *t)
+{
+    free(t->node);
+    free(t->range);
+    *t = (struct sample_tree){0};
+}
+
+uint32_t sample_tree_add(struct sample_tree *t, enum sample_tree_kind kind, uint32_t line,
+                         uint32_t column, struct base_error *err)
+{
+    if (t->n_node == 0) t->n_node = 1;
+    if (!sample_grow(&t->node, &t->node_room, t->n_node, sizeof *t->node, err)) return 0;
+    t->node[t->n_node] = (struct sample_node){.kind = kind, .line = line, .column = column};
+    return t->n_node++;
+}
+
+void sample_tree_adopt(struct sample_tree *t, uint32_t parent, uint32_t child)
+{
+    struct sample_node *p = &t->node[parent];
+    if (p->last)
+        t->node[p->last].sibling = child;
+    else
+        p->child = child;
+    p->last = child;
+}
+
+bool sample_tree_range(struct sample_tree *t, uint32_t lo, uint32_t hi, struct base_error *err)
+{
+    if (!sample_grow(&t->range, &t->range_room, t->n_range, sizeof *t->range, err)) return false;
+    t->range[t->n_range++] = (struct sample_range){lo, hi};
+    return true;
+}
+
+static int compare_ranges(const void *a, const void *b)
+{
+    const struct sample_range *x = a, *y = b;
+    return x->lo < y->lo ? -1 : x->lo > y->lo;
+}
+
+static uint32_t merge(struct sample_range *r, uint32_t n)
+{
+    uint32_t kept = 0;
+    qsort(r, n, sizeof *r, compare_ranges);
+    for (uint32_t i = 0; i < n; i++) {
+        if (kept && r[i].lo <= r[kept - 1].hi + 1) {
+            if (r[i].hi > r[kept - 1].hi) r[kept - 1].hi = r[i].hi;
+        } else {
+            r[kept++] = r[i];
+        }
+    }
+    return kept;
+}
+
+uint32_t sample_tree_set(struct sample_tree *t, uint32_t first, bool negate, uint32_t line,
+                         uint32_t column, struct base_error *err)
+{
+    uint32_t n = t->n_range - first;
+    if (n) n = merge(t->range + first, n);
+    t->n_range = first + n;
+    if (negate) { /* the gaps, written behind and moved down */
+        uint32_t from = 0;
+        for (uint32_t i = 0; i < n; i++) {
+            struct sample_range r = t->range[first + i];
+            if (r.lo > from && !sample_tree_range(t, from, r.lo - 1, err)) return 0;
+            from = r.hi + 1;
+        }
+        if (from <= 0x10ffff && !sample_tree_range(t, from, 0x10ffff, err)) return 0;
+        uint32_t gaps = t->n_range - first - n;
+        if (gaps) memmove(t->range + first, t->range + first + n, gaps * sizeof *t->range);
+        t->n_range = first + gaps;
+        n = gaps;
+    }
+    uint32_t node = sample_tree_add(t, SAMPLE_TREE_SET, line, column, err);
+    if (!node) return 0;
+    t->node[node].range = first;
+    t->node[node].n_range = n;
+    return node;
+}

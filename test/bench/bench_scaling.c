@@ -1,0 +1,223 @@
+/* test/bench/bench_scaling.c: the measured inputs of scripts/scaling-model, as JSON lines:
+ *
+ *     {"barrier_threads": N, "barrier_ns": X, "best_ns": Y}    one meeting of N threads, median and
+ * best
+ *     {"shape": "8B", "layer": {...}, "around": {...}}
+ *
+ * The second kind counts the steps of a decode graph (one token, no sampling) of a llama of that
+ * shape: per layer and around the layers, the steps, the barriers that the plan lays, the steps
+ * that worker 0 does alone, and the nanoseconds that these take here. Matrices are never read, so
+ * they need no memory. */
+#include "engine/graph_internal.h"
+#include "engine/op.h"
+#include "engine/threads.h"
+#include "models/internal.h"
+#include "test/bench/support_bench.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+enum { VOCABULARY = 64, N_CTX = 512, ROUNDS = 31 };
+
+static double now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return 1e9 * (double)t.tv_sec + (double)t.tv_nsec;
+}
+
+_Noreturn static void die(const struct base_error *err)
+{
+    fprintf(stderr, "%s: %s\n", err->item, err->text);
+    exit(1);
+}
+
+/* ---- Barriers ---- */
+
+static void barrier_job(const struct engine_worker *w, void *data)
+{
+    const int *rounds = data;
+    for (int i = 0; i < *rounds; i++) engine_pool_barrier(w);
+}
+
+/* With a processor for each, threads are bound to them: the kernel likes to put two that meet often
+ * on one. */
+static void measure_barrier(int n_threads)
+{
+    struct base_error err = BASE_ERROR_INIT;
+    struct engine_cpus allowed;
+    engine_cpus_allowed(&allowed);
+    const bool pin = n_threads <= engine_cpus_count(&allowed);
+    struct engine_pool *pool = engine_pool_new(n_threads, pin, &err);
+    double took[ROUNDS];
+    int rounds = 100;
+    if (!pool) die(&err);
+    engine_pool_run(pool, barrier_job, &rounds);
+    for (int i = 0; i < ROUNDS; i++) {
+        double start = now_ns();
+        engine_pool_run(pool, barrier_job, &rounds);
+        took[i] = (now_ns() - start) / rounds;
+        rounds = took[i] < 5000 ? 2000 : 200;
+    }
+    const double middle = support_median(took, ROUNDS); /* sorts */
+    printf("{\"barrier_threads\": %d, \"barrier_ns\": %.0f, \"best_ns\": %.0f}\n", n_threads,
+           middle, took[0]);
+    engine_pool_free(pool);
+}
+
+/* ---- Steps ---- */
+
+struct shape {
+    const char *name;
+    uint32_t n_embd, n_head, n_head_kv, head_dim, n_ff;
+};
+
+static const struct shape shapes[] = {
+    {"1B", 2048, 32, 8, 64, 8192},
+    {"8B", 4096, 32, 8, 128, 14336},
+    {"70B", 8192, 64, 8, 128, 28672},
+};
+
+struct count {
+    int steps, barriers, alone;
+    double alone_ns;
+};
+
+/* A weight of [rows][cols]; only vectors and the embeddings have memory of their own. */
+static struct engine_tensor *weight(enum quant_id type, int64_t cols, int64_t rows)
+{
+    static char nothing[64]; /* an address; what is there is not read */
+    struct base_error err = BASE_ERROR_INIT;
+    struct engine_tensor *t = calloc(1, sizeof *t);
+    void *data = type == QUANT_F32 ? calloc((size_t)(cols * rows), sizeof(float)) : nothing;
+    if (!t || !data) exit(4);
+    if (!engine_tensor_init(t, quant_type_by_id(type), 2, (int64_t[]){cols, rows}, data, "weight",
+                            &err))
+        die(&err);
+    return t;
+}
+
+static void make_layer(struct model_layer_weights *w, struct model_layer_params *p,
+                       const struct shape *s)
+{
+    const int64_t q = (int64_t)s->n_head * s->head_dim, kv = (int64_t)s->n_head_kv * s->head_dim;
+    *p = (struct model_layer_params){
+        .n_head = s->n_head,
+        .n_head_kv = s->n_head_kv,
+        .n_ff = s->n_ff,
+        .rope = {.n_rot = (int)s->head_dim,
+                 .freq_base = 500000,
+                 .freq_scale = 1,
+                 .n_ctx_orig = N_CTX,
+                 .attn_factor = 1,
+                 .beta_fast = 32,
+                 .beta_slow = 1},
+    };
+    *w = (struct model_layer_weights){
+        .attn_norm = weight(QUANT_F32, s->n_embd, 1),
+        .attn_q.weight = weight(QUANT_Q4_K, s->n_embd, q),
+        .attn_k.weight = weight(QUANT_Q4_K, s->n_embd, kv),
+        .attn_v.weight = weight(QUANT_Q4_K, s->n_embd, kv),
+        .attn_out.weight = weight(QUANT_Q4_K, q, s->n_embd),
+        .ffn_norm = weight(QUANT_F32, s->n_embd, 1),
+        .ffn_gate.weight = weight(QUANT_Q4_K, s->n_embd, s->n_ff),
+        .ffn_up.weight = weight(QUANT_Q4_K, s->n_embd, s->n_ff),
+        .ffn_down.weight = weight(QUANT_Q4_K, s->n_ff, s->n_embd),
+    };
+}
+
+/* How long worker 0 takes for a step of its own. */
+static double step_ns(const struct engine *engine, const struct engine_plan *plan,
+                      const struct engine_step *step)
+{
+    const struct engine_worker lone = {.nth = 1};
+    const struct engine_task task = {.worker = &lone,
+                                     .engine = engine,
+                                     .scratch = plan->scratch,
+                                     .scratch_size = (int64_t)plan->scratch_bytes};
+    double took[ROUNDS];
+    for (int i = 0; i < ROUNDS; i++) {
+        double start = now_ns();
+        for (int k = 0; k < 20; k++) step->node->op->run(&task, step->node);
+        took[i] = (now_ns() - start) / 20;
+    }
+    return support_median(took, ROUNDS);
+}
+
+static struct count count_steps(struct engine *engine, const struct shape *s, uint32_t n_layer)
+{
+    struct base_error err = BASE_ERROR_INIT;
+    struct model_layer_params *params = calloc(n_layer, sizeof *params);
+    struct model_layer_weights *layers = calloc(n_layer, sizeof *layers);
+    if (!params || !layers) exit(4);
+    for (uint32_t i = 0; i < n_layer; i++) make_layer(&layers[i], &params[i], s);
+    struct model m = {
+        .engine = engine,
+        .params = {.arch = model_arch_find((struct gguf_str){.data = "llama", .size = 5}),
+                   .n_layer = n_layer,
+                   .n_embd = s->n_embd,
+                   .n_ctx_train = N_CTX,
+                   .n_vocab = VOCABULARY,
+                   .n_embd_head_k = s->head_dim,
+                   .n_embd_head_v = s->head_dim,
+                   .norm_eps = 1e-5f,
+                   .attention_scale = 0.1f,
+                   .layer = params},
+        .weights = {.token_embd = weight(QUANT_F32, s->n_embd, VOCABULARY),
+                    .output_norm = weight(QUANT_F32, s->n_embd, 1),
+                    .layer = layers},
+    };
+    const struct quant_type *f16 = quant_type_by_id(QUANT_F16);
+    const struct model_cache_options options = {
+        .n_seq = 1, .n_ctx = N_CTX, .n_batch = 1, .type_k = f16, .type_v = f16};
+    struct model_cache cache;
+    struct model_graph graph;
+    struct count count = {0};
+    if (!model_cache_init(&cache, &m.params, &options, &err) ||
+        !model_graph_build(&graph, &m, &cache, 1, 1, &err))
+        die(&err);
+    const struct engine_plan *plan = &graph.graph->plan;
+    for (int i = 0; i < plan->n_steps; i++) {
+        const struct engine_step *step = &plan->steps[i];
+        count.steps++;
+        count.barriers += step->barrier;
+        count.alone += step->alone;
+        if (step->alone) count.alone_ns += step_ns(engine, plan, step);
+    }
+    engine_graph_free(graph.graph);
+    model_cache_free(&cache);
+    return count;
+}
+
+static void print_count(const char *name, struct count c)
+{
+    printf("\"%s\": {\"steps\": %d, \"barriers\": %d, \"alone\": %d, \"alone_ns\": %.0f}", name,
+           c.steps, c.barriers, c.alone, c.alone_ns);
+}
+
+int main(void)
+{
+    static const int threads[] = {1, 2, 3, 4, 8, 16, 32};
+    struct base_error err = BASE_ERROR_INIT;
+    struct engine_options options = engine_options_default();
+    for (size_t i = 0; i < sizeof threads / sizeof *threads; i++) measure_barrier(threads[i]);
+    options.n_threads = 1;
+    struct engine *engine = engine_new(&options, &err);
+    if (!engine) die(&err);
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        /* The last layer differs (only wanted rows go on), so the middle one is the difference. */
+        struct count two = count_steps(engine, &shapes[i], 2);
+        struct count three = count_steps(engine, &shapes[i], 3);
+        struct count layer = {three.steps - two.steps, three.barriers - two.barriers,
+                              three.alone - two.alone, three.alone_ns - two.alone_ns};
+        struct count around = {two.steps - 2 * layer.steps, two.barriers - 2 * layer.barriers,
+                               two.alone - 2 * layer.alone, two.alone_ns - 2 * layer.alone_ns};
+        printf("{\"shape\": \"%s\", ", shapes[i].name);
+        print_count("layer", layer);
+        printf(", ");
+        print_count("around", around);
+        printf("}\n");
+    }
+    engine_free(engine);
+    return 0;
+}

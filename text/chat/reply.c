@@ -1,0 +1,695 @@
+/* text/chat/reply.c: the stream that takes a reply apart. See text/chat/reply.h.
+ *
+ * Bytes wait in `in` until it is certain what they are; `at` stands before the first that waits.
+ * Each step looks at what waits in the light of the state and either gives out a part or needs
+ * more. What was looked at once is not looked at again (`seen`), so that time is linear. */
+#include "text/chat/reply.h"
+#include "text/chat/reply_rows.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_CALL = 1 << 20, MAX_HEADER = 512, MAX_TRIES = 16, MAX_ROWS = TEXT_REPLY_MAX_ROWS };
+
+enum state {
+    ANSWER,
+    THINKING, /* up to the close of `row` */
+    CALLING,  /* a call of `row` is being collected */
+    HEADER,   /* a header of `row` is being collected */
+    CONTENT   /* what a header announced, up to a stop of `row` */
+};
+
+struct item {
+    enum text_reply_kind kind;
+    size_t start, size;
+    const char *name, *id; /* in `calls` */
+    size_t arguments;      /* in `texts` */
+};
+
+struct text_reply {
+    const struct text_reply_row *active[MAX_ROWS];
+    size_t n_active;
+    const json_t *tools;
+    size_t max_call;
+
+    enum state state;
+    const struct text_reply_row *row;
+    bool answered;             /* the answer has begun: something other than space */
+    bool behind;               /* a part other than text ended here: space is markup */
+    enum text_reply_kind what; /* of CONTENT */
+    char tool[MAX_HEADER + 1]; /* of CONTENT: the tool that is called */
+    struct base_buffer header; /* of HEADER: what the prompt gave of it */
+
+    struct base_buffer in;
+    size_t at, seen;
+    size_t opened; /* of CALLING: bytes of the opening mark */
+    int tries;     /* of CALLING: closing marks that were none */
+    int depth;     /* of CALLING by JSON: open brackets */
+    char quote;    /* of CALLING by JSON: the string that is open has these */
+    bool escaped;  /* of CALLING by JSON: behind a backslash */
+    bool over;
+
+    struct item *item;
+    size_t n_items, room, given;
+    json_t *calls;
+    struct base_buffer texts;
+    bool no_memory;
+};
+
+/* ---- Giving out ---- */
+
+static struct item *new_item(struct text_reply *r, enum text_reply_kind kind, size_t size)
+{
+    if (r->n_items == r->room) {
+        const size_t room = r->room ? r->room * 2 : 16;
+        struct item *more = reallocarray(r->item, room, sizeof *more);
+        if (!more) {
+            r->no_memory = true;
+            return NULL;
+        }
+        r->item = more;
+        r->room = room;
+    }
+    struct item *item = &r->item[r->n_items++];
+    *item = (struct item){.kind = kind, .start = r->at, .size = size};
+    r->at += size;
+    if (r->seen < r->at) r->seen = r->at;
+    return item;
+}
+
+/* The next `size` bytes that wait, joined to the part before where that is of the same kind. */
+static void give(struct text_reply *r, enum text_reply_kind kind, size_t size)
+{
+    struct item *last = r->n_items ? &r->item[r->n_items - 1] : NULL;
+    if (!size) return;
+    if (last && last->kind == kind && kind != TEXT_REPLY_CALL) {
+        last->size += size;
+        r->at += size;
+        if (r->seen < r->at) r->seen = r->at;
+    } else {
+        new_item(r, kind, size);
+    }
+    r->behind = kind != TEXT_REPLY_TEXT;
+}
+
+static void give_calls(struct text_reply *r, json_t *calls, size_t size)
+{
+    for (size_t i = 0; i < json_array_size(calls); i++) {
+        const json_t *call = json_array_get(calls, i);
+        struct item *item = new_item(r, TEXT_REPLY_CALL, i ? 0 : size);
+        if (!item) return;
+        item->name = json_string_value(json_object_get(call, "name"));
+        item->id = json_string_value(json_object_get(call, "id"));
+        item->arguments = r->texts.size;
+        text_reply_write_json(&r->texts, json_object_get(call, "arguments"));
+        base_buffer_add(&r->texts, "", 1);
+    }
+    if (json_array_extend(r->calls, calls)) r->no_memory = true; /* keeps the names */
+    r->behind = true;
+}
+
+/* ---- Looking ---- */
+
+static const char *waiting(const struct text_reply *r, size_t *size)
+{
+    *size = r->in.size - r->at;
+    return *size ? r->in.data + r->at : "";
+}
+
+/* How many bytes of `mark` stand at s: all of it, 0, or what there is at the end of s. */
+static size_t match(const char *s, size_t n, const char *mark)
+{
+    const size_t all = strlen(mark), here = n < all ? n : all;
+    return memcmp(s, mark, here) == 0 ? here : 0;
+}
+
+static size_t space_size(const char *s, size_t n)
+{
+    size_t size = 0;
+    while (size < n && memchr(" \t\r\n", s[size], 4)) size++;
+    return size;
+}
+
+/* The end of s[0..n) without the space there. */
+static size_t text_size(const char *s, size_t n)
+{
+    while (n && memchr(" \t\r\n", s[n - 1], 4)) n--;
+    return n;
+}
+
+/* Whether bytes of s[0..n) can begin one of the marks: its place, or n. *hit gets the mark that
+ * stands there whole, or NULL when it is cut. */
+static size_t find_mark(const struct text_reply *r, const char *const marks[], size_t n_marks,
+                        size_t *hit)
+{
+    size_t n;
+    const char *s = waiting(r, &n);
+    for (size_t i = r->seen - r->at; i < n; i++) {
+        bool open = false;
+        for (size_t k = 0; k < n_marks; k++) {
+            if (!marks[k]) continue;
+            const size_t got = match(s + i, n - i, marks[k]);
+            open |= got > 0 && !r->over;
+            if (got < strlen(marks[k])) continue;
+            *hit = k;
+            return i;
+        }
+        if (!open) continue;
+        *hit = n_marks;
+        return i;
+    }
+    *hit = n_marks;
+    return n;
+}
+
+/* ---- Calls ---- */
+
+static void to_answer(struct text_reply *r)
+{
+    r->state = ANSWER;
+    r->seen = r->at;
+}
+
+/* What was collected is no call after all. */
+static void give_up(struct text_reply *r)
+{
+    size_t n;
+    waiting(r, &n);
+    r->answered = true;
+    give(r, TEXT_REPLY_TEXT, n);
+    to_answer(r);
+}
+
+/* Tries the first `size` bytes that wait, of which `close` are the closing mark. */
+static bool try_call(struct text_reply *r, size_t size, size_t close)
+{
+    size_t n;
+    const char *s = waiting(r, &n);
+    const size_t first = r->row->flags & TEXT_REPLY_WHOLE ? 0 : r->opened;
+    const size_t last = r->row->flags & TEXT_REPLY_WHOLE ? size : size - close;
+    json_t *calls = json_array();
+    bool ok = calls && text_reply_read_calls(s + first, last - first, r->tools, calls);
+    if (!ok && r->row->role == TEXT_REPLY_TOOL && r->row->flags & TEXT_REPLY_TO_END)
+        ok = calls && text_reply_read_named("python", 6, s + first, last - first, calls);
+    if (!calls) r->no_memory = true;
+    if (ok) {
+        give_calls(r, calls, size);
+        to_answer(r);
+    }
+    json_decref(calls);
+    return ok;
+}
+
+/* Goes on to the end of the JSON (or of a list of calls); true when it is there. */
+static bool scan_brackets(struct text_reply *r)
+{
+    for (; r->seen < r->in.size; r->seen++) {
+        const char *here = r->in.data + r->seen, c = *here;
+        const size_t left = r->in.size - r->seen;
+        if (r->escaped) {
+            r->escaped = false;
+        } else if (r->quote) {
+            r->escaped = c == '\\';
+            if (c == r->quote) r->quote = 0;
+        } else if (r->depth && (c == '"' || (c == '\'' && r->row->role == TEXT_REPLY_BARE))) {
+            r->quote = c;
+        } else if (c == '{' || c == '[' || c == '(') {
+            /* Marks that stand before the arguments are no list. */
+            if (r->depth || c != '[' ||
+                (!match(here, left, "[ARGS]") && !match(here, left, "[CALL_ID]")))
+                r->depth++;
+            else if (left == 1)
+                return false; /* the next byte tells */
+        } else if ((c == '}' || c == ']' || c == ')') && r->depth && --r->depth == 0) {
+            r->seen++;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A call that ends with its JSON. True when something changed. */
+static bool step_json_call(struct text_reply *r)
+{
+    if (scan_brackets(r)) {
+        if (!try_call(r, r->seen - r->at, 0)) give_up(r);
+        return true;
+    }
+    size_t n;
+    waiting(r, &n);
+    if (!r->over && n <= r->max_call) return false;
+    if (!r->over || !try_call(r, n, 0)) give_up(r);
+    return true;
+}
+
+static bool step_call(struct text_reply *r)
+{
+    const struct text_reply_row *row = r->row;
+    const char *const closes[] = {row->close, row->stop[0], row->stop[1], row->stop[2]};
+    size_t n, hit;
+    if (!row->close) return step_json_call(r);
+    const size_t i = find_mark(r, closes, 4, &hit);
+    waiting(r, &n);
+    if (hit < 4) {
+        const size_t size = i + strlen(closes[hit]);
+        r->seen = r->at + size;
+        if (!try_call(r, size, strlen(closes[hit])) && ++r->tries == MAX_TRIES) give_up(r);
+        return true;
+    }
+    r->seen = r->at + i;
+    if (!r->over && n <= r->max_call) return false;
+    if (!r->over || r->tries || !try_call(r, n, 0)) give_up(r);
+    return true;
+}
+
+static void begin_call(struct text_reply *r, const struct text_reply_row *row, size_t opened)
+{
+    r->state = CALLING;
+    r->row = row;
+    r->opened = opened;
+    r->tries = 0;
+    r->depth = 0;
+    r->quote = 0;
+    r->escaped = false;
+    r->seen = r->at + opened;
+    /* A bracket of the mark itself counts. */
+    if (!row->close && row->flags & TEXT_REPLY_WHOLE) r->depth = 1;
+    if (row->role == TEXT_REPLY_BARE) r->seen = r->at;
+}
+
+/* ---- Headers ---- */
+
+/* The word behind `mark` in the header, up to what cannot be in a name. */
+static size_t word_behind(const char *header, const char *mark, char out[MAX_HEADER + 1])
+{
+    const char *at = strstr(header, mark);
+    size_t n = 0;
+    if (at)
+        for (at += strlen(mark); at[n] && !strchr("<> \t\r\n", at[n]) && n < MAX_HEADER; n++)
+            out[n] = at[n];
+    out[n] = '\0';
+    return n;
+}
+
+/* Decides from a whole header what its content is. */
+static void read_header(struct text_reply *r)
+{
+    const char *text = r->header.data ? r->header.data : "";
+    char channel[MAX_HEADER + 1], tool[MAX_HEADER + 1];
+    r->what = TEXT_REPLY_TEXT;
+    r->tool[0] = '\0';
+    if (r->row->close[0] == '\n') { /* a name alone */
+        if (word_behind(text, r->row->open, tool) && strcmp(tool, "all") != 0)
+            r->what = TEXT_REPLY_CALL;
+    } else {
+        word_behind(text, "<|channel|>", channel);
+        if (word_behind(text, "to=", tool) && strcmp(tool, "user") != 0)
+            r->what = strcmp(tool, "self") == 0 ? TEXT_REPLY_REASONING : TEXT_REPLY_CALL;
+        else if (strcmp(channel, "analysis") == 0)
+            r->what = TEXT_REPLY_REASONING;
+    }
+    if (r->what == TEXT_REPLY_CALL)
+        strcpy(r->tool, strncmp(tool, "functions.", 10) == 0 ? tool + 10 : tool);
+}
+
+static void to_content(struct text_reply *r)
+{
+    read_header(r);
+    r->header.size = 0;
+    r->state = CONTENT;
+    r->seen = r->at;
+}
+
+static bool step_header(struct text_reply *r)
+{
+    size_t n, hit;
+    const char *s = waiting(r, &n);
+    const size_t i = find_mark(r, &r->row->close, 1, &hit);
+    if (hit == 0 && i + r->header.size <= MAX_HEADER) {
+        base_buffer_add(&r->header, s, i);
+        give(r, TEXT_REPLY_MARK, i + strlen(r->row->close));
+        to_content(r);
+        return true;
+    }
+    r->seen = r->at + i;
+    if (!r->over && n + r->header.size <= MAX_HEADER) return false;
+    r->header.size = 0;
+    give_up(r); /* no header: what was taken for one is text */
+    return n > 0;
+}
+
+/* The call whose arguments are the first `size` bytes that wait. */
+static void give_named(struct text_reply *r, size_t size)
+{
+    size_t n;
+    const char *s = waiting(r, &n);
+    json_t *calls = json_array();
+    if (calls && text_reply_read_named(r->tool, strlen(r->tool), s, size, calls)) {
+        give_calls(r, calls, size);
+    } else {
+        r->answered = true;
+        give(r, TEXT_REPLY_TEXT, size);
+    }
+    if (!calls) r->no_memory = true;
+    json_decref(calls);
+}
+
+static bool step_content(struct text_reply *r)
+{
+    const struct text_reply_row *row = r->row;
+    /* A header may follow without a stop. */
+    const char *const stops[] = {row->stop[0], row->stop[1], row->stop[2], row->open};
+    size_t n, hit;
+    const size_t i = find_mark(r, stops, 4, &hit);
+    waiting(r, &n);
+    r->seen = r->at + i;
+    const bool ended = hit < 4 || (r->over && n);
+    if (r->what == TEXT_REPLY_CALL && !ended && n > r->max_call) r->what = TEXT_REPLY_TEXT;
+    if (r->what == TEXT_REPLY_CALL) {
+        if (!ended) return false;
+        give_named(r, i);
+    } else {
+        r->answered |= r->what == TEXT_REPLY_TEXT && i;
+        give(r, r->what, i);
+    }
+    if (hit < 3) give(r, TEXT_REPLY_MARK, strlen(stops[hit]));
+    if (ended) to_answer(r);
+    return ended;
+}
+
+/* ---- Reasoning ---- */
+
+static bool step_thinking(struct text_reply *r)
+{
+    enum { MAX_SPACE = 64 };
+    size_t n, hit;
+    const char *s = waiting(r, &n);
+    if (r->behind && space_size(s, n)) { /* behind the mark that opened it */
+        give(r, TEXT_REPLY_MARK, space_size(s, n));
+        return true;
+    }
+    const size_t i = find_mark(r, &r->row->close, 1, &hit);
+    size_t text = text_size(s, i);
+    if (i - text > MAX_SPACE) text = i;
+    r->seen = r->at + i;
+    give(r, TEXT_REPLY_REASONING, text);
+    r->behind &= !text;
+    if (hit == 0) {
+        give(r, TEXT_REPLY_MARK, i - text + strlen(r->row->close));
+        to_answer(r);
+        return true;
+    }
+    if (r->over) give(r, TEXT_REPLY_MARK, i - text);
+    return false;
+}
+
+/* ---- The answer ---- */
+
+static void open_row(struct text_reply *r, const struct text_reply_row *row)
+{
+    const size_t size = strlen(row->open);
+    if (row->role == TEXT_REPLY_TOOL || row->role == TEXT_REPLY_BARE) {
+        begin_call(r, row, row->role == TEXT_REPLY_BARE ? 0 : size);
+        return;
+    }
+    give(r, TEXT_REPLY_MARK, size);
+    r->seen = r->at;
+    if (row->role == TEXT_REPLY_THINK) {
+        r->row = row;
+        r->state = THINKING;
+    } else if (row->role == TEXT_REPLY_HEAD) {
+        r->row = row;
+        r->state = HEADER;
+        r->header.size = 0;
+        base_buffer_add(&r->header, row->open, size);
+    }
+}
+
+enum verdict { NO, MAYBE, YES };
+
+/* Whether s[0..n) begins a call without marks: an object whose first key is a usual one, or a list
+ * whose first item is NAME(. */
+static enum verdict bare_begins(char open, const char *s, size_t n)
+{
+    static const char *const keys[] = {"\"name\"", "\"type\"", "\"function\"", "\"parameters\"",
+                                       "\"arguments\""};
+    size_t at = 1 + space_size(s + 1, n - 1), word = 0;
+    if (at == n) return MAYBE;
+    if (open == '{') {
+        for (size_t k = 0; k < sizeof keys / sizeof keys[0]; k++) {
+            const size_t got = match(s + at, n - at, keys[k]);
+            if (got) return got == strlen(keys[k]) ? YES : MAYBE;
+        }
+        return NO;
+    }
+    while (at < n && ((s[at] | 0x20) >= 'a' && (s[at] | 0x20) <= 'z') | (s[at] == '_') |
+                         ((s[at] >= '0') & (s[at] <= '9')) | (s[at] == '.')) {
+        at++;
+        word++;
+    }
+    if (at == n) return word < 64 ? MAYBE : NO;
+    return word && s[at] == '(' ? YES : NO;
+}
+
+static bool may_open(const struct text_reply *r, const struct text_reply_row *row)
+{
+    switch (row->role) {
+    case TEXT_REPLY_THINK:
+        return !r->answered;
+    case TEXT_REPLY_BARE:
+        return !r->answered && r->tools;
+    case TEXT_REPLY_LEFTOVER:
+        return r->behind;
+    default:
+        return true;
+    }
+}
+
+/* What stands behind `space` bytes of white space, where any part may begin. YES: it was opened. */
+static enum verdict open_here(struct text_reply *r, size_t space)
+{
+    enum { MAX_SPACE = 256 };
+    size_t n;
+    const char *s = waiting(r, &n);
+    const struct text_reply_row *hit = NULL;
+    enum verdict maybe = NO;
+    if (space == n) return !r->over && space < MAX_SPACE ? MAYBE : NO;
+    for (size_t i = 0; i < r->n_active && !hit; i++) {
+        const struct text_reply_row *row = r->active[i];
+        if (!may_open(r, row) || row->role == TEXT_REPLY_BARE) continue;
+        const size_t got = match(s + space, n - space, row->open);
+        if (got == strlen(row->open)) hit = row;
+        if (got && !r->over) maybe = MAYBE;
+    }
+    for (size_t i = 0; i < r->n_active && !hit && maybe == NO; i++) {
+        const struct text_reply_row *row = r->active[i];
+        if (row->role != TEXT_REPLY_BARE || !may_open(r, row) || s[space] != row->open[0]) continue;
+        const enum verdict bare = bare_begins(row->open[0], s + space, n - space);
+        if (bare == YES) hit = row;
+        if (bare == MAYBE && !r->over) maybe = MAYBE;
+    }
+    if (!hit) return maybe;
+    give(r, TEXT_REPLY_MARK, space);
+    open_row(r, hit);
+    return YES;
+}
+
+static bool step_answer(struct text_reply *r)
+{
+    const char *marks[MAX_ROWS];
+    size_t n, hit;
+    const char *s = waiting(r, &n);
+    if (!n) return false;
+    const size_t space = space_size(s, n);
+    if (r->behind && space) {
+        give(r, TEXT_REPLY_MARK, space);
+        return true;
+    }
+    if (r->behind && r->row && r->row->role == TEXT_REPLY_BARE && (*s == ';' || *s == ',')) {
+        give(r, TEXT_REPLY_MARK, 1);
+        return true;
+    }
+    if (!r->answered || r->behind) {
+        const enum verdict verdict = open_here(r, space);
+        if (verdict != NO) return verdict == YES;
+        r->answered = true;
+        r->behind = false;
+    }
+    for (size_t i = 0; i < r->n_active; i++)
+        marks[i] = may_open(r, r->active[i]) ? r->active[i]->open : NULL;
+    const size_t i = find_mark(r, marks, r->n_active, &hit);
+    give(r, TEXT_REPLY_TEXT, i);
+    if (hit < r->n_active) open_row(r, r->active[hit]);
+    return hit < r->n_active;
+}
+
+/* ---- The stream ---- */
+
+static bool step(struct text_reply *r)
+{
+    switch (r->state) {
+    case THINKING:
+        return step_thinking(r);
+    case CALLING:
+        return step_call(r);
+    case HEADER:
+        return step_header(r);
+    case CONTENT:
+        return step_content(r);
+    default:
+        return step_answer(r);
+    }
+}
+
+/* Lets go of what was given out. */
+static void forget(struct text_reply *r)
+{
+    if (r->at) memmove(r->in.data, r->in.data + r->at, r->in.size - r->at);
+    r->in.size -= r->at;
+    r->seen -= r->at;
+    r->at = 0;
+    r->n_items = r->given = 0;
+    r->texts.size = 0;
+    json_array_clear(r->calls);
+}
+
+static bool run(struct text_reply *r, struct base_error *err)
+{
+    while (!r->no_memory && step(r)) continue;
+    if (r->no_memory || r->in.failed || r->texts.failed || r->header.failed) {
+        r->no_memory = true;
+        r->n_items = r->given = 0;
+        return base_fail(err, BASE_NO_MEMORY, "no memory to take a reply apart");
+    }
+    return true;
+}
+
+bool text_reply_feed(struct text_reply *r, const char *bytes, size_t size, struct base_error *err)
+{
+    forget(r);
+    base_buffer_add(&r->in, bytes, size);
+    return run(r, err);
+}
+
+bool text_reply_end(struct text_reply *r, struct base_error *err)
+{
+    forget(r);
+    r->over = true;
+    return run(r, err);
+}
+
+bool text_reply_next(struct text_reply *r, struct text_reply_part *part)
+{
+    if (r->given == r->n_items) return false;
+    const struct item *item = &r->item[r->given++];
+    const bool call = item->kind == TEXT_REPLY_CALL;
+    *part = (struct text_reply_part){.kind = item->kind,
+                                     .bytes = r->in.data + item->start,
+                                     .size = item->size,
+                                     .name = item->name,
+                                     .id = item->id,
+                                     .arguments = call ? r->texts.data + item->arguments : NULL};
+    return true;
+}
+
+/* ---- Making one ---- */
+
+/* Notes the rows whose mark is a token. */
+static void find_tokens(const struct text_tokenizer *t, bool *found)
+{
+    const uint32_t size = t ? text_vocab_size(t) : 0;
+    for (uint32_t id = 0; id < size; id++) {
+        const struct gguf_str raw = text_token_raw(t, (int32_t)id);
+        if (raw.size < 3 || !memchr("<[", raw.data[0], 2)) continue;
+        for (size_t i = 0; i < text_reply_n_rows; i++) {
+            const struct text_reply_row *row = &text_reply_rows[i];
+            const char *mark = row->role == TEXT_REPLY_HEAD && row->sign ? row->sign : row->open;
+            found[i] |= raw.size == strlen(mark) && memcmp(raw.data, mark, raw.size) == 0;
+        }
+    }
+}
+
+/* The last place of `mark` in s[0..n), or NULL. */
+static const char *find_last(const char *s, size_t n, const char *mark)
+{
+    const size_t size = strlen(mark);
+    for (size_t at = n >= size ? n - size + 1 : 0; at-- > 0;)
+        if (memcmp(s + at, mark, size) == 0) return s + at;
+    return NULL;
+}
+
+/* A header that the prompt began, or the content that it announced. */
+static bool open_header(struct text_reply *r, const struct text_reply_row *row, const char *s,
+                        size_t n)
+{
+    const char *open = find_last(s, n, row->open);
+    if (!open) return false;
+    const size_t left = n - (size_t)(open - s);
+    const char *close = memmem(open, left, row->close, strlen(row->close));
+    const char *behind = close ? close : open;
+    for (size_t i = 0; i < 3 && row->stop[i]; i++)
+        if (memmem(behind, left - (size_t)(behind - open), row->stop[i], strlen(row->stop[i])))
+            return false;
+    r->row = row;
+    base_buffer_add(&r->header, open, close ? (size_t)(close - open) : left);
+    r->state = HEADER;
+    if (close) to_content(r);
+    return true;
+}
+
+/* What the end of the prompt has opened already. */
+static void read_prompt(struct text_reply *r, const char *s, size_t n)
+{
+    if (n > MAX_HEADER) {
+        s += n - MAX_HEADER;
+        n = MAX_HEADER;
+    }
+    const size_t text = text_size(s, n);
+    for (size_t i = 0; i < r->n_active; i++) {
+        const struct text_reply_row *row = r->active[i];
+        const size_t size = strlen(row->open);
+        if (row->role == TEXT_REPLY_THINK && text >= size &&
+            memcmp(s + text - size, row->open, size) == 0) {
+            r->row = row;
+            r->state = THINKING;
+            r->behind = true;
+            return;
+        }
+        if (row->role == TEXT_REPLY_HEAD && open_header(r, row, s, n)) return;
+    }
+}
+
+struct text_reply *text_reply_new(const struct text_reply_options *options, struct base_error *err)
+{
+    struct text_reply *r = calloc(1, sizeof *r);
+    if (!r || !(r->calls = json_array())) {
+        free(r);
+        base_fail(err, BASE_NO_MEMORY, "no memory to take a reply apart");
+        return NULL;
+    }
+    r->tools = options->tools;
+    r->max_call = options->max_call ? options->max_call : MAX_CALL;
+    bool found[MAX_ROWS] = {0};
+    find_tokens(options->tokenizer, found);
+    for (size_t i = 0; i < text_reply_n_rows; i++) {
+        const struct text_reply_row *row = &text_reply_rows[i];
+        const char *sign = row->sign ? row->sign : row->open;
+        if (found[i] || (options->template_text && strstr(options->template_text, sign)))
+            r->active[r->n_active++] = row;
+    }
+    if (options->prompt) read_prompt(r, options->prompt, options->prompt_size);
+    if (!r->header.failed) return r;
+    text_reply_free(r);
+    base_fail(err, BASE_NO_MEMORY, "no memory to take a reply apart");
+    return NULL;
+}
+
+void text_reply_free(struct text_reply *r)
+{
+    if (!r) return;
+    base_buffer_free(&r->header);
+    base_buffer_free(&r->in);
+    base_buffer_free(&r->texts);
+    json_decref(r->calls);
+    free(r->item);
+    free(r);
+}

@@ -1,0 +1,112 @@
+/* text/tokenizer/merge.c: merging neighbouring symbols in order of their rank. See
+ * text/tokenizer/vocab.h.
+ *
+ * A binary heap holds every pair that could be merged, a linked list holds the symbols; a pair that
+ * was overtaken by another merge is noticed when it comes up and dropped. n symbols make at most
+ * 3 n pairs, so the time is O(n log n). */
+#include "text/tokenizer/vocab.h"
+#include <stdlib.h>
+
+struct text_candidate {
+    uint64_t key;   /* the pair's key << 32 | left: the leftmost wins a tie */
+    uint32_t right; /* symbol */
+    uint32_t size;  /* of both when the pair was seen */
+};
+
+bool text_merger_add(struct text_merger *m, size_t start, size_t size, struct base_error *err)
+{
+    if (m->count == m->room) {
+        size_t room = m->room ? 2 * m->room : 256;
+        struct text_symbol *grown = realloc(m->symbol, room * sizeof *grown);
+        if (!grown) return base_fail(err, BASE_NO_MEMORY, "no memory for %zu symbols", room);
+        m->symbol = grown;
+        m->room = room;
+    }
+    int32_t index = (int32_t)m->count++;
+    m->symbol[index] = (struct text_symbol){(uint32_t)start, (uint32_t)size, index - 1, -1};
+    if (index > 0) m->symbol[index - 1].after = index;
+    return true;
+}
+
+void text_merger_free(struct text_merger *m)
+{
+    free(m->symbol);
+    free(m->heap);
+    *m = (struct text_merger){0};
+}
+
+/* ---- The heap ---- */
+
+static bool push(struct text_merger *m, struct text_candidate c, struct base_error *err)
+{
+    if (m->n_heap == m->heap_room) {
+        size_t room = m->heap_room ? 2 * m->heap_room : 256;
+        struct text_candidate *grown = realloc(m->heap, room * sizeof *grown);
+        if (!grown) return base_fail(err, BASE_NO_MEMORY, "no memory for %zu pairs", room);
+        m->heap = grown;
+        m->heap_room = room;
+    }
+    size_t at = m->n_heap++;
+    for (; at > 0 && c.key < m->heap[(at - 1) / 2].key; at = (at - 1) / 2)
+        m->heap[at] = m->heap[(at - 1) / 2];
+    m->heap[at] = c;
+    return true;
+}
+
+static struct text_candidate pop(struct text_merger *m)
+{
+    struct text_candidate top = m->heap[0], last = m->heap[--m->n_heap];
+    size_t at = 0;
+    for (size_t child = 1; child < m->n_heap; child = 2 * at + 1) {
+        if (child + 1 < m->n_heap && m->heap[child + 1].key < m->heap[child].key) child++;
+        if (last.key <= m->heap[child].key) break;
+        m->heap[at] = m->heap[child];
+        at = child;
+    }
+    m->heap[at] = last;
+    return top;
+}
+
+/* ---- Merging ---- */
+
+struct merge_run {
+    struct text_merger *m;
+    const struct text_tokenizer *tokenizer;
+    const char *text;
+    text_pair_fn *pair;
+    struct base_error *err;
+};
+
+static bool consider(const struct merge_run *r, int32_t left, int32_t right)
+{
+    if (left < 0 || right < 0) return true;
+    const struct text_symbol *a = &r->m->symbol[left], *b = &r->m->symbol[right];
+    uint32_t key;
+    if (!r->pair(r->tokenizer, r->text + a->start, a->size, b->size, &key)) return true;
+    return push(r->m,
+                (struct text_candidate){(uint64_t)key << 32 | (uint32_t)left, (uint32_t)right,
+                                        a->size + b->size},
+                r->err);
+}
+
+bool text_merger_run(struct text_merger *m, const struct text_tokenizer *t, const char *text,
+                     text_pair_fn *pair, struct base_error *err)
+{
+    const struct merge_run r = {m, t, text, pair, err};
+    m->n_heap = 0;
+    for (size_t i = 1; i < m->count; i++)
+        if (!text_goes_on(t, err) || !consider(&r, (int32_t)i - 1, (int32_t)i)) return false;
+    while (m->n_heap) {
+        if (!text_goes_on(t, err)) return false;
+        struct text_candidate c = pop(m);
+        int32_t left = (int32_t)(uint32_t)c.key;
+        struct text_symbol *a = &m->symbol[left], *b = &m->symbol[c.right];
+        if (!a->size || !b->size || a->size + b->size != c.size) continue;
+        a->size = c.size;
+        b->size = 0;
+        a->after = b->after;
+        if (b->after >= 0) m->symbol[b->after].before = left;
+        if (!consider(&r, a->before, left) || !consider(&r, left, a->after)) return false;
+    }
+    return true;
+}

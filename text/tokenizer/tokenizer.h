@@ -1,0 +1,102 @@
+/* text/tokenizer/tokenizer.h: text to token ids and back, exactly as the reference tokenizers do.
+ *
+ * Owns: vocabularies (byte-level BPE, SentencePiece BPE, WordPiece), pre-tokenizer patterns,
+ * special tokens, streaming detokenization. Refuses: models, sampling, printing. Reads its tables
+ * from a GGUF file's tokenizer.ggml.* keys and keeps slices of the map, so the file must outlive
+ * it. Immutable after opening: any number of threads may share it. */
+#ifndef TEXT_TOKENIZER_TOKENIZER_H
+#define TEXT_TOKENIZER_TOKENIZER_H
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "gguf/gguf.h"
+
+struct text_tokenizer; /* opaque */
+
+/* NULL and BASE_MODEL on a missing, damaged or unsupported vocabulary. Cheap: a vocabulary of
+ * 262,144 tokens opens in milliseconds, because tables are slices and one hash. */
+struct text_tokenizer *text_tokenizer_open(const struct gguf_file *file, struct base_error *err);
+void text_tokenizer_close(struct text_tokenizer *t); /* NULL is fine */
+
+/* Ctrl-C: *asked is polled while texts are encoded; non-zero ends that with BASE_INTERRUPTED. The
+ * pointer must stay valid. Before any use of the tokenizer. */
+void text_tokenizer_set_abort(struct text_tokenizer *t, const volatile int *asked);
+
+const char *text_tokenizer_model(const struct text_tokenizer *t); /* "gpt2", "llama", "bert" */
+const char *text_tokenizer_pre(const struct text_tokenizer *t);   /* pre-tokenizer, or "" */
+
+/* A growable list of ids; the caller frees it with text_ids_free. */
+struct text_ids {
+    int32_t *id;
+    size_t count;
+    size_t room;
+};
+#define TEXT_IDS_INIT ((struct text_ids){0})
+bool text_ids_add(struct text_ids *ids, int32_t id, struct base_error *err);
+void text_ids_free(struct text_ids *ids);
+
+enum text_encode_flags {
+    TEXT_ADD_SPECIAL = 1,  /* BOS/EOS (CLS/SEP) where the file asks for them */
+    TEXT_PARSE_SPECIAL = 2 /* "<|im_end|>" in the text becomes that token */
+};
+
+/* Appends the ids of bytes[0..size); any byte string is accepted. A byte that is not part of valid
+ * UTF-8 counts as one symbol (U+FFFD) where words are cut, and keeps its value. A byte that a
+ * byte-level vocabulary has no token for is left out, as the reference tokenizers do. BOS is not
+ * doubled when the ids begin with it already. Time is linear in practice (1 MB of one letter
+ * included). On failure some ids may have been appended. */
+bool text_encode(const struct text_tokenizer *t, const char *bytes, size_t size, unsigned flags,
+                 struct text_ids *out, struct base_error *err);
+
+/* The same for a text that is partly data: own[size] is 0 for its bytes and 1 for those of the
+ * frame around it (struct text_template_options). Data makes no special token, with
+ * TEXT_PARSE_SPECIAL or without: a token is refused wherever one of its bytes is data if the file
+ * calls it a control token, or if the frame has that very token somewhere in this text (fine-tuned
+ * models often say "user-defined" of their marks). Other user-defined tokens (runs of spaces,
+ * "<table>") stay tokens in data, as in any text. NULL: all is frame. */
+bool text_encode_framed(const struct text_tokenizer *t, const char *bytes, const char *own,
+                        size_t size, unsigned flags, struct text_ids *out, struct base_error *err);
+
+enum text_token_kind { /* tokenizer.ggml.token_type */
+                       TEXT_TOKEN_NORMAL = 1,
+                       TEXT_TOKEN_UNKNOWN = 2,
+                       TEXT_TOKEN_CONTROL = 3,
+                       TEXT_TOKEN_USER = 4,
+                       TEXT_TOKEN_UNUSED = 5,
+                       TEXT_TOKEN_BYTE = 6
+};
+
+uint32_t text_vocab_size(const struct text_tokenizer *t);
+enum text_token_kind text_token_kind(const struct text_tokenizer *t, int32_t id);
+struct gguf_str text_token_raw(const struct text_tokenizer *t, int32_t id); /* as in the file */
+bool text_token_is_end(const struct text_tokenizer *t, int32_t id); /* EOS, EOT, EOM, FIM ends */
+int32_t text_token_bos(const struct text_tokenizer *t);             /* -1: none */
+int32_t text_token_eos(const struct text_tokenizer *t);
+int32_t text_token_eot(const struct text_tokenizer *t);
+bool text_adds_bos(const struct text_tokenizer *t);
+bool text_adds_eos(const struct text_tokenizer *t);
+
+/* Appends the bytes of one token as it reads inside a text: control tokens give nothing unless
+ * `show_special`. Ids outside the vocabulary give nothing. (A SentencePiece text's very first space
+ * is the caller's business: text_decode handles it.) */
+void text_token_bytes(const struct text_tokenizer *t, int32_t id, bool show_special,
+                      struct base_buffer *out);
+
+/* Streaming detokenizer: hands out whole UTF-8 sequences only. */
+struct text_decoder {
+    const struct text_tokenizer *tokenizer;
+    bool show_special;
+    bool at_start; /* nothing decoded yet: SentencePiece drops the space it had added */
+    char held[4];  /* the beginning of a sequence whose end has not come yet */
+    size_t n_held;
+};
+
+/* `continues` says that the tokens follow a prompt, so that no leading space is dropped. */
+void text_decoder_init(struct text_decoder *d, const struct text_tokenizer *t, bool continues,
+                       bool show_special);
+/* Appends what can be shown after this token. */
+void text_decoder_add(struct text_decoder *d, int32_t id, struct base_buffer *out);
+/* Appends what is left; an unfinished sequence comes out as U+FFFD. */
+void text_decoder_end(struct text_decoder *d, struct base_buffer *out);
+
+#endif
