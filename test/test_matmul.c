@@ -476,94 +476,15 @@ static void test_refusals(void **state)
     engine_free(e);
 }
 
-/* ---- Watches ---- */
-
-enum { WATCHED_ROWS = 3237, WATCHED_K = 256 };
-
-struct watcher {
-    struct engine_tensor *out;
-    float seen[WATCHED_ROWS]; /* as it was when it was made */
-    int times[WATCHED_ROWS];
-    int64_t not_whole;
-};
-
-static void look(void *context, int64_t first, int64_t n)
-{
-    struct watcher *w = context;
-    const bool end = first + n == WATCHED_ROWS;
-    if (first % ENGINE_WATCH_UNIT != 0 || (n % ENGINE_WATCH_UNIT != 0 && !end))
-        __atomic_add_fetch(&w->not_whole, 1, __ATOMIC_RELAXED);
-    memcpy(w->seen + first, (const float *)w->out->data + first, (size_t)n * sizeof *w->seen);
-    for (int64_t i = first; i < first + n; i++)
-        __atomic_add_fetch(&w->times[i], 1, __ATOMIC_RELAXED);
-}
-
-/* Each result is shown once in a run, when it is there; after the watch has gone, none. */
-static void check_watch(const struct quant_type *type, struct engine *e, int *round)
-{
-    static struct watcher watcher;
-    static struct product_bench b;
-    static char w_data[WATCHED_ROWS * WATCHED_K * 4];
-    product_fill(&b, type, WATCHED_K, false, (uint64_t)++ * round);
-    for (size_t r = 0; r < WATCHED_ROWS; r++)
-        memcpy(w_data + r * b.row_bytes, b.w + r % PRODUCT_MAX_ROWS * b.row_bytes, b.row_bytes);
-    struct engine_tensor w =
-        product_leaf(type->id, 2, (int64_t[]){WATCHED_K, WATCHED_ROWS}, w_data);
-    struct engine_tensor x = product_leaf(QUANT_F32, 2, (int64_t[]){WATCHED_K, 1}, b.x);
-    struct engine_watch watch = {look, &watcher};
-    struct engine_graph *g = product_graph(e);
-    struct engine_tensor *out = engine_mul_mat(g, &w, &x);
-    assert_true(engine_graph_watch(out, &watch));
-    watcher = (struct watcher){.out = out};
-    product_run(g, out);
-    assert_int_equal(watcher.not_whole, 0);
-    assert_memory_equal(watcher.seen, out->data, sizeof watcher.seen);
-    for (int r = 0; r < WATCHED_ROWS; r++) assert_int_equal(watcher.times[r], 1);
-    struct base_error err = BASE_ERROR_INIT;
-    watch.made = NULL;
-    assert_true(engine_graph_run(g, &err));
-    for (int r = 0; r < WATCHED_ROWS; r++) assert_int_equal(watcher.times[r], 1);
-    engine_graph_free(g);
-}
-
-static void test_watch(void **state)
-{
-    (void)state;
-    static const int threads[] = {1, 3};
-    product_for_all(check_watch, threads, 2);
-}
-
-/* What is not one row of one product is not watched. */
-static void test_watch_refusals(void **state)
-{
-    (void)state;
-    static float data[64 * 64];
-    struct engine *e = product_engine(QUANT_SCALAR, 1);
-    struct engine_tensor w = product_leaf(QUANT_F32, 2, (int64_t[]){64, 64}, data);
-    struct engine_tensor one = product_leaf(QUANT_F32, 2, (int64_t[]){64, 1}, data);
-    struct engine_tensor two = product_leaf(QUANT_F32, 2, (int64_t[]){64, 2}, data);
-    struct engine_watch watch = {look, NULL};
-    struct engine_graph *g = product_graph(e);
-    assert_false(engine_graph_watch(NULL, &watch));
-    assert_false(engine_graph_watch(engine_mul_mat(g, &w, &two), &watch));
-    assert_false(engine_graph_watch(
-        engine_mul_mat_cat(g, (struct engine_tensor *[]){&w, &w}, 2, &one), &watch));
-    assert_false(engine_graph_watch(engine_scale(g, engine_mul_mat(g, &w, &one), 2, 0), &watch));
-    assert_true(engine_graph_watch(engine_mul_mat(g, &w, &one), &watch));
-    engine_graph_free(g);
-    engine_free(e);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_edges),          cmocka_unit_test(test_extremes),
-        cmocka_unit_test(test_batches),        cmocka_unit_test(test_strides),
-        cmocka_unit_test(test_stripes),        cmocka_unit_test(test_cat),
-        cmocka_unit_test(test_experts),        cmocka_unit_test(test_large),
-        cmocka_unit_test(test_reference),      cmocka_unit_test(test_blas),
-        cmocka_unit_test(test_refusals),       cmocka_unit_test(test_watch),
-        cmocka_unit_test(test_watch_refusals), cmocka_unit_test(test_long_floats),
+        cmocka_unit_test(test_edges),     cmocka_unit_test(test_extremes),
+        cmocka_unit_test(test_batches),   cmocka_unit_test(test_strides),
+        cmocka_unit_test(test_stripes),   cmocka_unit_test(test_cat),
+        cmocka_unit_test(test_experts),   cmocka_unit_test(test_large),
+        cmocka_unit_test(test_reference), cmocka_unit_test(test_blas),
+        cmocka_unit_test(test_refusals),  cmocka_unit_test(test_long_floats),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

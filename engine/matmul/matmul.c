@@ -21,9 +21,6 @@ enum { STRIPE_COLS = 128 };
 /* Up to so many elements of x are converted by every worker for itself. */
 enum { OWN_COPY_ELEMENTS = 16 * 1024 };
 
-/* A unit of a watch in each stream. */
-enum { WATCHED_PARTS_UNIT = ENGINE_WATCH_UNIT * QUANT_MOST_STREAMS };
-
 /* ---- Layout of scratch ---- */
 
 /* Bytes of 16 rows of w as the many-column product holds them. */
@@ -78,9 +75,7 @@ static int64_t chunk_rows(const struct engine_product *p, const struct engine_te
         most = engine_min(most, STREAM_BUDGET / row);
     else if (!engine_product_by_slices(p->slices, w->type->act))
         most = engine_min(most, QUANT_PANEL_ROWS * (PANEL_BUDGET / panel_bytes(w)) / sides);
-    if (p->watched)
-        unit = p->by_parts ? WATCHED_PARTS_UNIT : ENGINE_WATCH_UNIT;
-    else if (!p->by_gemv && engine_product_by_floats(w->type->act))
+    if (!p->by_gemv && engine_product_by_floats(w->type->act))
         unit = ENGINE_TILE_FLOAT_ROWS;
     else if (!p->by_gemv && engine_product_by_pairs(w->type))
         unit = ENGINE_TILE_PANELS / sides * QUANT_PANEL_ROWS;
@@ -90,7 +85,6 @@ static int64_t chunk_rows(const struct engine_product *p, const struct engine_te
 static void sources(struct engine_product *p, const struct engine_tensor *dst)
 {
     p->x = dst->src[0];
-    p->watched = dst->watch != NULL;
     const bool id_glu = dst->op == &engine_op_mul_mat_id_glu;
     const bool gated = id_glu || dst->op == &engine_op_mul_mat_glu;
     const bool by_id = id_glu || dst->op == &engine_op_mul_mat_id;
@@ -145,9 +139,7 @@ bool engine_product_layout(struct engine_product *p, const struct engine_tensor 
     const int sides = engine_product_sides(p);
     int64_t longest = 0, halves = 0;
     for (int i = 0; i < p->n_w; i++) longest = engine_max(longest, p->w[i]->ne[1]);
-    p->by_parts =
-        p->by_gemv && !together && !p->up &&
-        (!p->watched || longest / WATCHED_PARTS_UNIT >= (int64_t)n_threads * CHUNKS_PER_WORKER);
+    p->by_parts = p->by_gemv && !together && !p->up;
     for (int i = 0; i < p->n_w; i++) {
         const struct engine_tensor *w = p->w[i];
         p->chunk_rows[i] = chunk_rows(p, w, longest, n_threads);
@@ -346,13 +338,4 @@ struct engine_tensor *engine_mul_mat_id(struct engine_graph *g, struct engine_te
 {
     struct engine_tensor *src[] = {x, w, ids};
     return engine_graph_node(g, &engine_op_mul_mat_id, src, 3, NULL, 0);
-}
-
-bool engine_graph_watch(struct engine_tensor *product, const struct engine_watch *watch)
-{
-    if (!product || product->op != &engine_op_mul_mat || product->src[2] ||
-        engine_tensor_rows(product) != 1)
-        return false;
-    product->watch = watch;
-    return true;
 }

@@ -49,7 +49,6 @@ struct engine_product {
     int64_t chunks_per_job; /* and stripe */
     int64_t n_stripes;      /* parts of a job's columns */
     bool by_gemv;           /* no job can have more columns than gemv is good for */
-    bool watched;           /* chunks are whole units of a watch */
     bool by_parts;          /* chunks are rows of each of gemv's streams, not a run of rows */
     bool slices;            /* super-blocks go by slices: on wide cores, whose sums wait in memory
                              * in any case, and for one group of columns, because weights are then
