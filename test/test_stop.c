@@ -1,7 +1,7 @@
 /* test/test_stop.c: stop strings: named cases, and random text over two letters against a naive
  * search, fed at once, byte by byte and in random pieces. */
-#include "sample/sample.h"
 #include "generate/stop.h"
+#include "sample/sample.h"
 #include "test/support.h"
 #include <stdlib.h>
 #include <string.h>
