@@ -18,7 +18,7 @@ bool sample_set_init(struct sample_set *set, uint32_t n_vocab, struct base_error
                                .n_blocks = n_blocks,
                                .n_groups = n_groups,
                                .temp = 1.0,
-                               .kernels = sample_block_kernels(QUANT_LEVEL_COUNT - 1)};
+                               .kernels = sample_block_kernels(cpu_level_best())};
     set->logit = malloc((size_t)n_blocks * SAMPLE_BLOCK * sizeof *set->logit);
     set->place = calloc(n_blocks, sizeof *set->place);
     set->bound = malloc(whole * sizeof *set->bound);

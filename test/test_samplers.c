@@ -297,13 +297,13 @@ static struct sample_block_sums into(struct sums *s)
 static void block_kernels_agree(void **state)
 {
     (void)state;
-    const struct sample_block_kernels *any = sample_block_kernels(QUANT_SCALAR);
+    const struct sample_block_kernels *any = sample_block_kernels(CPU_SCALAR);
     static const float scales[] = {1, 0, 0.3f, 1.25f, 1e-30f, FLT_MAX};
     struct sample_random r;
     sample_random_seed(&r, 9);
     for (int trial = 0; trial < 10000; trial++) {
         const struct sample_block_kernels *best =
-            sample_block_kernels(trial % 2 ? QUANT_AVX2 : QUANT_AVX512);
+            sample_block_kernels(trial % 2 ? CPU_AVX2 : CPU_AVX512);
         float raw[SAMPLE_BLOCK], x[SAMPLE_BLOCK], w[2][SAMPLE_BLOCK];
         fill(&r, (enum shape)(trial % SHAPE_COUNT), SAMPLE_BLOCK, raw);
         any->keep(w[0], raw, raw[7]);
@@ -352,12 +352,12 @@ static void block_kernels_agree(void **state)
 static void shape_kernels_agree(void **state)
 {
     (void)state;
-    const struct sample_block_kernels *any = sample_block_kernels(QUANT_SCALAR);
+    const struct sample_block_kernels *any = sample_block_kernels(CPU_SCALAR);
     struct sample_random r;
     sample_random_seed(&r, 11);
     for (int trial = 0; trial < 3000; trial++) {
         const struct sample_block_kernels *best =
-            sample_block_kernels(trial % 2 ? QUANT_AVX2 : QUANT_AVX512);
+            sample_block_kernels(trial % 2 ? CPU_AVX2 : CPU_AVX512);
         float raw[SAMPLE_BLOCK], x[SAMPLE_BLOCK], w[2][SAMPLE_BLOCK];
         fill(&r, (enum shape)(trial % SHAPE_COUNT), SAMPLE_BLOCK, raw);
         any->keep(x, raw, -FLT_MAX);

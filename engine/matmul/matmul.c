@@ -121,7 +121,7 @@ static int64_t part_bytes(const struct engine_product *p, const struct engine_te
 }
 
 bool engine_product_layout(struct engine_product *p, const struct engine_tensor *dst, int n_threads,
-                           bool together, bool wide)
+                           bool adjacent_rows, bool dual_512)
 {
     *p = (struct engine_product){0};
     sources(p, dst);
@@ -133,13 +133,13 @@ bool engine_product_layout(struct engine_product *p, const struct engine_tensor 
     p->max_groups = p->n_cols / ENGINE_TILE_COLS + p->max_jobs;
     int64_t most_cols = p->ids ? p->n_cols : p->n_cols / n_matrices;
     p->by_gemv = most_cols <= ENGINE_PRODUCT_GEMV_COLS;
-    p->slices = wide || most_cols <= ENGINE_TILE_COLS;
+    p->slices = dual_512 || most_cols <= ENGINE_TILE_COLS;
     p->own_copy = p->n_rows_x * p->k <= OWN_COPY_ELEMENTS;
     p->n_stripes = p->ids ? 1 : engine_max(1, engine_min(n_threads, most_cols / STRIPE_COLS));
     const int sides = engine_product_sides(p);
     int64_t longest = 0, halves = 0;
     for (int i = 0; i < p->n_w; i++) longest = engine_max(longest, p->w[i]->ne[1]);
-    p->by_parts = p->by_gemv && !together && !p->up;
+    p->by_parts = p->by_gemv && !adjacent_rows && !p->up;
     for (int i = 0; i < p->n_w; i++) {
         const struct engine_tensor *w = p->w[i];
         p->chunk_rows[i] = chunk_rows(p, w, longest, n_threads);
@@ -177,12 +177,12 @@ int64_t engine_product_scratch(const struct engine_product *p, int n_threads)
 /* Enough for any core. */
 static int64_t product_scratch(const struct engine_tensor *dst, int n_threads)
 {
-    struct engine_product p, wide;
+    struct engine_product p, dual;
     if (!engine_product_layout(&p, dst, n_threads, false, false) ||
-        !engine_product_layout(&wide, dst, n_threads, true, true))
+        !engine_product_layout(&dual, dst, n_threads, true, true))
         return INT64_MAX; /* refused by the planner */
     return engine_max(engine_product_scratch(&p, n_threads),
-                      engine_product_scratch(&wide, n_threads));
+                      engine_product_scratch(&dual, n_threads));
 }
 
 /* Every weight is read once, whatever the number of columns; of experts, one matrix per row of dst

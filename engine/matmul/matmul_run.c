@@ -222,7 +222,8 @@ void engine_product_run(const struct engine_task *task, struct engine_tensor *ds
     struct engine_product product;
     const struct engine_worker *worker = task->worker;
     const struct quant_kernels *quant = &task->engine->quant;
-    if (!engine_product_layout(&product, dst, worker->nth, quant->asking.together, quant->wide))
+    if (!engine_product_layout(&product, dst, worker->nth, quant->prefetch.adjacent_rows,
+                               quant->dual_512))
         return; /* refused before */
     if (suits_blas(task, &product)) {
         run_blas(task, &product, dst);
