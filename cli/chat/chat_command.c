@@ -20,18 +20,13 @@ struct command {
 static bool help(struct cli_chat *c, const char *argument, enum cli_chat_next *next,
                  struct base_error *err);
 
-static size_t n_system(const struct cli_chat *c)
-{
-    return strcmp(cli_messages_role(c->messages, 0), "system") == 0;
-}
-
 static bool clear(struct cli_chat *c, const char *argument, enum cli_chat_next *next,
                   struct base_error *err)
 {
     (void)argument;
     (void)next;
     (void)err;
-    cli_messages_cut(c->messages, n_system(c));
+    cli_messages_cut(c->messages, cli_messages_n_system(c->messages));
     cli_chat_changed(c);
     return true;
 }
@@ -67,7 +62,8 @@ static bool set_system(struct cli_chat *c, const char *argument, enum cli_chat_n
         return cli_messages_set_system(c->messages, strcmp(argument, "-") == 0 ? NULL : argument,
                                        err);
     }
-    const json_t *message = n_system(c) ? json_array_get(c->messages, 0) : NULL;
+    const json_t *message =
+        cli_messages_n_system(c->messages) ? json_array_get(c->messages, 0) : NULL;
     const char *text = json_string_value(json_object_get(message, "content"));
     cli_tell(text ? text : "there is no system message");
     cli_tell("\n");

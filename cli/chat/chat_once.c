@@ -13,11 +13,8 @@ bool cli_chat_once_read(struct cli_chat_once *c, const struct cli_values *values
                         struct base_error *err)
 {
     c->values = values;
-    if (values->messages && !cli_messages_read(values->messages, &c->messages, err)) return false;
-    if (!c->messages) c->messages = json_array();
-    if (!c->messages) return base_fail(err, BASE_NO_MEMORY, "not enough memory");
-    if (values->tools && !cli_tools_read(values->tools, &c->tools, err)) return false;
-    return cli_messages_begin_system(c->messages, values->system, err);
+    return cli_messages_open(values->messages, values->system, &c->messages, err) &&
+           cli_tools_read(values->tools, &c->tools, err);
 }
 
 bool cli_chat_once_encode(struct cli_chat_once *c, const struct cli_model *model,

@@ -34,7 +34,7 @@ static bool open_session(struct cli_chat *c, json_t *tools, struct base_error *e
 bool cli_chat_open(struct cli_chat *c, struct base_error *err)
 {
     json_t *tools = NULL;
-    if (c->values->tools && !cli_tools_read(c->values->tools, &tools, err)) return false;
+    if (!cli_tools_read(c->values->tools, &tools, err)) return false;
     const bool ok = open_session(c, tools, err);
     json_decref(tools);
     return ok;
@@ -57,16 +57,11 @@ void cli_chat_changed(struct cli_chat *c)
 
 /* ---- Room ---- */
 
-static size_t n_system(const struct cli_chat *c)
-{
-    return strcmp(cli_messages_role(c->messages, 0), "system") == 0;
-}
-
 /* The messages that are still read, a new list. */
 static json_t *read_messages(const struct cli_chat *c)
 {
     json_t *list = json_array();
-    const size_t first = n_system(c);
+    const size_t first = cli_messages_n_system(c->messages);
     for (size_t i = 0; list && i < json_array_size(c->messages); i++)
         if (i < first || i >= first + c->n_dropped)
             if (json_array_append(list, json_array_get(c->messages, i)) != 0) {
@@ -89,7 +84,8 @@ static bool render(struct cli_chat *c, struct base_error *err)
 /* Drops the oldest turn that is read; false when the last one is all that is left. */
 static bool drop_turn(struct cli_chat *c)
 {
-    const size_t first = n_system(c), last = cli_messages_last_turn(c->messages);
+    const size_t first = cli_messages_n_system(c->messages),
+                 last = cli_messages_last_turn(c->messages);
     size_t next = first + c->n_dropped + 1;
     while (next < last && strcmp(cli_messages_role(c->messages, next), "user") != 0) next++;
     if (next > last) return false;

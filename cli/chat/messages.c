@@ -172,7 +172,8 @@ bool cli_messages_read(const char *path, json_t **out, struct base_error *err)
 
 bool cli_tools_read(const char *path, json_t **out, struct base_error *err)
 {
-    return read_checked(path, check_tools, out, err);
+    *out = NULL;
+    return !path || read_checked(path, check_tools, out, err);
 }
 
 /* ---- Changing ---- */
@@ -195,20 +196,28 @@ bool cli_messages_add(json_t *list, const char *role, const char *text, size_t s
 
 bool cli_messages_set_system(json_t *list, const char *text, struct base_error *err)
 {
-    const bool has = strcmp(cli_messages_role(list, 0), "system") == 0;
+    const bool has = cli_messages_n_system(list);
     json_t *message = text ? new_message("system", text, strlen(text), err) : NULL;
     if (text && !message) return false;
     if (has) json_array_remove(list, 0);
     return !message || json_array_insert_new(list, 0, message) == 0 || no_memory(err);
 }
 
-bool cli_messages_begin_system(json_t *list, const char *text, struct base_error *err)
+bool cli_messages_open(const char *path, const char *system, json_t **out, struct base_error *err)
 {
-    if (!text) return true;
-    if (strcmp(cli_messages_role(list, 0), "system") == 0)
+    *out = NULL;
+    if (path && !cli_messages_read(path, out, err)) return false;
+    if (!*out && !(*out = json_array())) return no_memory(err);
+    if (!system) return true;
+    if (cli_messages_n_system(*out))
         return base_fail_at(err, BASE_USAGE, "--system", -1,
                             "the messages begin with a system message already");
-    return cli_messages_set_system(list, text, err);
+    return cli_messages_set_system(*out, system, err);
+}
+
+size_t cli_messages_n_system(const json_t *list)
+{
+    return strcmp(cli_messages_role(list, 0), "system") == 0;
 }
 
 const char *cli_messages_role(const json_t *list, size_t i)

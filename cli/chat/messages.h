@@ -18,7 +18,10 @@ json_t *cli_json_parse(const char *text, size_t size, const char *what, struct b
 
 /* A checked list from a file, a new reference. */
 bool cli_messages_read(const char *path, json_t **out, struct base_error *err);
-/* The same for --tools: a list of objects. */
+/* The conversation that the options begin: the messages of a file and a system message, each where
+ * it is not NULL; a new reference. BASE_USAGE for two system messages. */
+bool cli_messages_open(const char *path, const char *system, json_t **out, struct base_error *err);
+/* A checked list of tools, each an object; *out NULL where the path is NULL. */
 bool cli_tools_read(const char *path, json_t **out, struct base_error *err);
 
 /* Appends a message whose content is a text. BASE_USAGE with the place when it is no UTF-8. */
@@ -26,8 +29,8 @@ bool cli_messages_add(json_t *list, const char *role, const char *text, size_t s
                       struct base_error *err);
 /* Makes `text` the system message, the first one; NULL removes it. */
 bool cli_messages_set_system(json_t *list, const char *text, struct base_error *err);
-/* The same for --system (NULL: not given): BASE_USAGE when the list begins with one already. */
-bool cli_messages_begin_system(json_t *list, const char *text, struct base_error *err);
+/* How many system messages the list begins with: 0 or 1. */
+size_t cli_messages_n_system(const json_t *list);
 /* The role of message i; "" beyond the end. */
 const char *cli_messages_role(const json_t *list, size_t i);
 /* Where the last turn begins: the place of its user message; the size of the list without one. */

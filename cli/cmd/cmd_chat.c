@@ -14,16 +14,6 @@ static bool wants_colour(void)
     return cli_stdout_is_terminal() && !(no && *no) && term && *term && strcmp(term, "dumb") != 0;
 }
 
-/* --messages and --system. */
-static bool begin_messages(struct cli_chat *c, struct base_error *err)
-{
-    if (c->values->messages && !cli_messages_read(c->values->messages, &c->messages, err))
-        return false;
-    if (!c->messages) c->messages = json_array();
-    if (!c->messages) return base_fail(err, BASE_NO_MEMORY, "not enough memory");
-    return cli_messages_begin_system(c->messages, c->values->system, err);
-}
-
 /* A mistake that a person can put right, or Ctrl-C; anything else, and any mistake in a script,
  * ends the session with its status. */
 static bool can_go_on(const struct cli_chat *c, const struct base_error *err)
@@ -99,7 +89,8 @@ bool cli_cmd_chat(const struct cli_values *values, struct base_error *err)
     struct cli_chat c = {.values = values, .interactive = cli_stdin_is_terminal()};
     struct cli_lines *lines = NULL;
     c.colour = wants_colour();
-    bool ok = begin_messages(&c, err) && cli_chat_open(&c, err);
+    bool ok = cli_messages_open(values->messages, values->system, &c.messages, err) &&
+              cli_chat_open(&c, err);
     if (ok && values->verbose) cli_model_note(&c.model);
     if (ok) lines = cli_lines_open(c.interactive, c.colour, !values->no_history, err);
     if (ok && lines && c.interactive) cli_interrupt_reset();
