@@ -269,6 +269,23 @@ static bool read_line(struct parser *p, int argc, char **argv, int first, struct
     return true;
 }
 
+/* Turns on what options on the line imply, as if it stood there. */
+static void add_implied(struct parser *p)
+{
+    for (size_t i = 0; i < cli_option_count; i++) {
+        const char *implied = cli_option_table[i].implies;
+        if (!implied || p->origin[i] != FROM_LINE) continue;
+        for (size_t k = 0; k < cli_option_count; k++) {
+            const struct cli_option *o = &cli_option_table[k];
+            if (!cli_option_belongs(o, p->command) || strcmp(o->name, implied) != 0 ||
+                p->origin[k] == FROM_LINE)
+                continue;
+            *(bool *)((char *)p->values + o->at) = true;
+            p->origin[k] = FROM_LINE;
+        }
+    }
+}
+
 /* Whether the list of names has the option's. */
 static bool is_listed(const char *list, const struct cli_option *o)
 {
@@ -390,6 +407,7 @@ bool cli_options_parse(enum cli_command_id command, int argc, char **argv, int f
         return base_fail(err, BASE_FAILED, "the options table has outgrown the parser");
     if (!set_defaults(&p, err) || !read_line(&p, argc, argv, first, err)) return false;
     if (values->help) return true;
+    add_implied(&p);
     const struct cli_command *c = &cli_command_table[command];
     if (values->n_arguments < c->min_arguments)
         return base_fail(err, BASE_USAGE, "%s: missing argument. Usage: %s", c->name, c->usage);

@@ -70,7 +70,7 @@ struct cli_values {
     double dynatemp_range, dynatemp_exp, typical, top_n_sigma, xtc_probability, xtc_threshold;
     double dry_multiplier, dry_base, mirostat_ent, mirostat_lr, adaptive_target, adaptive_decay;
     bool escape, no_bos, no_special, decode, lines, ignore_eos, echo, special, json;
-    bool chat, show_prompt, no_history;
+    bool chat, show_prompt, no_history, commands;
     bool jsonl, token_ids, hash, plan;
     bool metadata, tensors, plot, profile, json_object, blas, pin, verbose, help;
 
@@ -106,6 +106,7 @@ struct cli_option {
     const char *choices;  /* CLI_CHOICE: "md|json|csv" */
     const char *excludes; /* names of options that contradict this one, separated by spaces */
     const char *needs;    /* names of options without one of which this one says nothing */
+    const char *implies;  /* name of a switch that this one on the line turns on */
     const char *help;     /* one line; --help adds the default */
     size_t at;            /* offset of the member in struct cli_values */
 };

@@ -39,8 +39,9 @@ const struct cli_command cli_command_table[CLI_COMMAND_COUNT] = {
                   "Answers each line of standard input. On a terminal lines can be edited, Ctrl-C\n"
                   "stops the answer, and /help lists what else can be done; a backslash at the end\n"
                   "of a line or lines between two \"\"\" make a message of several lines. From a pipe\n"
-                  "the answers alone are written, each ending with a line end. What was read of the\n"
-                  "conversation stays in the cache: each turn reads only what is new.",
+                  "the answers alone are written, each ending with a line end, and /commands are\n"
+                  "text unless --commands is given. What was read of the conversation stays in the\n"
+                  "cache: each turn reads only what is new.",
                   0, 0, cli_cmd_chat},
     [CLI_TOKENIZE] = {"tokenize", "infer tokenize [-m MODEL] -p TEXT [options]",
                       "print the token ids of a text, or the text of ids",
@@ -179,7 +180,7 @@ const struct cli_option cli_option_table[] = {
     {.name = "system", .alias = {"-sys"}, .kind = CLI_TEXT, .commands = GENERATING, .group = CLI_GROUP_CHAT,
      .value = "TEXT", .needs = "chat", .help = "the system message", .at = AT(system)},
     {.name = "messages", .kind = CLI_TEXT, .commands = GENERATING, .group = CLI_GROUP_CHAT,
-     .value = "FILE", .needs = "chat", .help = "JSON list of messages that come before",
+     .value = "FILE", .needs = "chat", .implies = "chat", .help = "JSON list of messages that come before",
      .at = AT(messages)},
     {.name = "tools", .kind = CLI_TEXT, .commands = GENERATING, .group = CLI_GROUP_CHAT, .value = "FILE",
      .needs = "chat", .help = "JSON list of tools that may be called", .at = AT(tools)},
@@ -193,6 +194,8 @@ const struct cli_option cli_option_table[] = {
     {.name = "on-full", .kind = CLI_CHOICE, .commands = CHAT, .group = CLI_GROUP_CHAT,
      .value = "WHAT", .standard = "stop", .choices = "stop|shift|error",
      .help = "full context: stop, shift or error", .at = AT(on_full)},
+    {.name = "commands", .kind = CLI_FLAG, .commands = CHAT, .group = CLI_GROUP_CHAT,
+     .help = "obey /save and the like from a pipe too", .at = AT(commands)},
     {.name = "no-history", .kind = CLI_FLAG, .commands = CHAT, .group = CLI_GROUP_CHAT,
      .help = "leave no record of what was typed", .at = AT(no_history)},
 

@@ -13,7 +13,7 @@ typedef bool command_fn(struct cli_chat *c, const char *argument, enum cli_chat_
 struct command {
     const char *name, *argument; /* argument: what it is called; NULL: there is none */
     bool needs_argument;
-    const char *help;
+    const char *help; /* NULL: not listed */
     command_fn *run;
 };
 
@@ -114,7 +114,8 @@ static const struct command commands[] = {
      set_system},
     {"/save", "FILE", true, "write the conversation as JSON, as --messages reads it", save},
     {"/load", "FILE", true, "go on with a conversation from a file", load},
-    {"/exit", NULL, false, "end; so does Ctrl-D", leave},
+    {"/exit", NULL, false, "end; so do /bye and Ctrl-D", leave},
+    {"/bye", NULL, false, NULL, leave},
 };
 enum { N_COMMANDS = sizeof commands / sizeof *commands };
 
@@ -126,12 +127,13 @@ static bool help(struct cli_chat *c, const char *argument, enum cli_chat_next *n
     (void)argument;
     (void)next;
     for (size_t i = 0; i < N_COMMANDS; i++) {
+        if (!commands[i].help) continue;
         const char *what = commands[i].argument ? commands[i].argument : "";
         base_buffer_add_format(&out, "%-8s%-6s%s\n", commands[i].name, what, commands[i].help);
     }
-    base_buffer_add_text(&out,
-                         "Several lines: end a line with \\, or put \"\"\" before and after.\n"
-                         "// begins a message that begins with /. Ctrl-C stops an answer.\n");
+    base_buffer_add_text(&out, "Several lines: end a line with \\, or put \"\"\" before and after\n"
+                               "(more quotes where the text has three).\n"
+                               "// begins a message that begins with /. Ctrl-C stops an answer.\n");
     const bool ok = !out.failed || base_fail(err, BASE_NO_MEMORY, "not enough memory");
     if (ok) cli_tell(out.data);
     base_buffer_free(&out);

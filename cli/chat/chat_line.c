@@ -78,7 +78,7 @@ static int read_byte(struct cli_lines *l, char *byte)
     for (;;) {
         if (wait_for_byte()) {
             const ssize_t n = read(STDIN_FILENO, byte, 1);
-            if (n >= 0 || errno != EINTR) return (int)n;
+            if (n >= 0 || (errno != EINTR && errno != EAGAIN)) return (int)n;
         }
         if (*cli_interrupt_flag()) {
             l->interrupted = true;
@@ -139,6 +139,7 @@ static bool open_editor(struct cli_lines *l)
     el_wset(l->edit, EL_EDITOR, L"emacs");
     el_wset(l->edit, EL_SIGNAL, 0);
     el_wset(l->edit, EL_BIND, L"^R", L"em-inc-search-prev", NULL);
+    el_wset(l->edit, EL_BIND, L"^I", L"ed-insert", NULL);
     if (l->history) el_wset(l->edit, EL_HIST, history_w, cli_history_list(l->history));
     listen_for_resume();
     return true;
@@ -171,14 +172,30 @@ static enum cli_line_result edit_line(struct cli_lines *l, struct base_buffer *o
 
 /* ---- Plain lines ---- */
 
+static bool ends_with(const struct base_buffer *b, size_t from, const char *what)
+{
+    const size_t n = strlen(what);
+    return b->size >= from + n && memcmp(b->data + b->size - n, what, n) == 0;
+}
+
+static void cut(struct base_buffer *b, size_t size)
+{
+    b->size = size;
+    if (b->data) b->data[size] = '\0';
+}
+
+/* Up to the line end, which is LF or CR LF. */
 static enum cli_line_result plain_line(struct cli_lines *l, struct base_buffer *out,
                                        struct base_error *err)
 {
+    const size_t start = out->size;
     for (bool any = false;; any = true) {
         if (l->at_byte == l->n_bytes) {
             const ssize_t n = read(STDIN_FILENO, l->bytes, sizeof l->bytes);
             if (n < 0 && errno == EINTR && *cli_interrupt_flag()) return CLI_LINE_INTERRUPTED;
-            if (n < 0 && errno == EINTR) continue;
+            if (n < 0 && errno == EAGAIN) /* another process may have made it so */
+                poll(&(struct pollfd){.fd = STDIN_FILENO, .events = POLLIN}, 1, -1);
+            if (n < 0 && (errno == EINTR || errno == EAGAIN)) continue;
             if (n < 0) {
                 base_fail(err, BASE_FAILED, "standard input: cannot read: %s", strerror(errno));
                 return CLI_LINE_FAILED;
@@ -192,7 +209,9 @@ static enum cli_line_result plain_line(struct cli_lines *l, struct base_buffer *
         const char *end = memchr(from, '\n', left);
         base_buffer_add(out, from, end ? (size_t)(end - from) : left);
         l->at_byte += end ? (size_t)(end - from) + 1 : left;
-        if (end) return CLI_LINE_READ;
+        if (!end) continue;
+        if (ends_with(out, start, "\r")) cut(out, out->size - 1);
+        return CLI_LINE_READ;
     }
 }
 
@@ -209,22 +228,19 @@ static enum cli_line_result next_line(struct cli_lines *l, bool first, struct ba
     return CLI_LINE_FAILED;
 }
 
-static bool ends_with(const struct base_buffer *b, size_t from, const char *what)
-{
-    const size_t n = strlen(what);
-    return b->size >= from + n && memcmp(b->data + b->size - n, what, n) == 0;
-}
+/* A fence is three quotes or more; one that is as long closes what it opened, so that a text with
+ * shorter ones cannot end its block. */
+enum { FENCE_MIN = 3 };
 
-static void cut(struct base_buffer *b, size_t size)
+static size_t fence_before(const struct base_buffer *b, size_t from)
 {
-    b->size = size;
-    if (b->data) b->data[size] = '\0';
+    size_t n = 0;
+    while (b->size > from + n && b->data[b->size - 1 - n] == '"') n++;
+    return n;
 }
-
-static const char fence[] = "\"\"\"";
 
 /* Lines up to one that ends with the fence, or the end of the input. */
-static enum cli_line_result read_block(struct cli_lines *l, struct base_buffer *out,
+static enum cli_line_result read_block(struct cli_lines *l, size_t fence, struct base_buffer *out,
                                        struct base_error *err)
 {
     for (;;) {
@@ -232,8 +248,8 @@ static enum cli_line_result read_block(struct cli_lines *l, struct base_buffer *
         const enum cli_line_result result = next_line(l, false, out, err);
         if (result == CLI_LINE_END) return CLI_LINE_READ;
         if (result != CLI_LINE_READ) return result;
-        if (ends_with(out, start, fence)) {
-            cut(out, out->size - strlen(fence));
+        if (fence_before(out, start) >= fence) {
+            cut(out, out->size - fence);
             if (out->size == start && start > 0) cut(out, start - 1); /* the line break before */
             return CLI_LINE_READ;
         }
@@ -247,16 +263,17 @@ enum cli_line_result cli_lines_next(struct cli_lines *l, struct base_buffer *out
     base_buffer_clear(out);
     enum cli_line_result result = next_line(l, true, out, err);
     if (result != CLI_LINE_READ) return result;
-    if (out->size >= strlen(fence) && memcmp(out->data, fence, strlen(fence)) == 0) {
-        const size_t rest = out->size - strlen(fence);
-        memmove(out->data, out->data + strlen(fence), rest);
+    const size_t fence = out->size ? strspn(out->data, "\"") : 0;
+    if (fence >= FENCE_MIN) {
+        const size_t rest = out->size - fence;
+        memmove(out->data, out->data + fence, rest);
         cut(out, rest);
-        if (ends_with(out, 0, fence)) {
-            cut(out, rest - strlen(fence));
+        if (fence_before(out, 0) >= fence) {
+            cut(out, rest - fence);
             return CLI_LINE_READ;
         }
         if (rest) base_buffer_add(out, "\n", 1);
-        return read_block(l, out, err);
+        return read_block(l, fence, out, err);
     }
     while (ends_with(out, 0, "\\")) {
         out->data[out->size - 1] = '\n';

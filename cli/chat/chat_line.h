@@ -17,8 +17,9 @@ void cli_lines_close(struct cli_lines *l); /* NULL is fine */
 
 enum cli_line_result { CLI_LINE_READ, CLI_LINE_END, CLI_LINE_INTERRUPTED, CLI_LINE_FAILED };
 
-/* The next message, in place of what `out` held: one line without its end; or several: one that
- * ends with a backslash goes on, and what stands between two lines """ is one message. */
+/* The next message, in place of what `out` held: one line without its end (LF or CR LF); or
+ * several: one that ends with a backslash goes on, and what stands between """ and """, or between
+ * longer fences of the same length, is one message. */
 enum cli_line_result cli_lines_next(struct cli_lines *l, struct base_buffer *out,
                                     struct base_error *err);
 

@@ -297,20 +297,42 @@ static bool is_token(const struct text_tokenizer *t, const char *text, size_t si
     return one;
 }
 
-/* A format that was asked for by name may be another model's, which would read its marks as letters
- * and answer nonsense: worth a remark, and no more, since nothing else is wrong. */
-static void note_foreign_marks(const struct cli_chat_template *t, const struct cli_values *values,
-                               const struct cli_model *m)
+/* Whether the vocabulary has a token of that spelling, of whatever type. */
+static bool is_spelling(const struct text_tokenizer *t, const char *text, size_t size)
 {
+    for (uint32_t id = 0; id < text_vocab_size(t); id++) {
+        const struct gguf_str raw = text_token_raw(t, (int32_t)id);
+        if (raw.size == size && memcmp(raw.data, text, size) == 0) return true;
+    }
+    return false;
+}
+
+/* A format that was asked for by name may be another model's, and a file may call its marks
+ * ordinary tokens: the model reads letters and answers nonsense. Worth a remark, and no more, since
+ * nothing else is wrong. Of other templates a mark that the vocabulary does not have may be mere
+ * text. */
+static void note_marks(const struct cli_chat_template *t, const struct cli_values *values,
+                       const struct cli_model *m)
+{
+    const bool by_name = values->template && text_chat_format(values->template);
     struct base_buffer text = BASE_BUFFER_INIT;
     struct base_error ignored = BASE_ERROR_INIT;
     json_t *trial = json_pack("[{s:s, s:s}]", "role", "user", "content", "x");
     if (trial && render(t, trial, &text, NULL, &ignored))
         for (size_t i = 0; i < text.size; i++) {
-            const size_t size = mark_size(text.data + i, i);
-            if (!size || is_token(m->tokenizer, text.data + i, size)) continue;
-            cli_note("--template %s: '%.*s' is no token of this model, which reads it as letters",
-                     values->template, (int)size, text.data + i);
+            const char *mark = text.data + i;
+            const size_t size = mark_size(mark, i);
+            if (!size || is_token(m->tokenizer, mark, size)) continue;
+            if (by_name)
+                cli_note("--template %s: '%.*s' is no token of this model, which reads it as "
+                         "letters",
+                         values->template, (int)size, mark);
+            else if (is_spelling(m->tokenizer, mark, size))
+                cli_note("the chat template's '%.*s' is no special token in this file, so that the "
+                         "model reads it as letters",
+                         (int)size, mark);
+            else
+                continue;
             break;
         }
     json_decref(trial);
@@ -328,8 +350,7 @@ bool cli_chat_template_open(struct cli_chat_template *t, const struct cli_values
     if (!t->template) return blame(t, err);
     if (!set_variables(t, values, model, tools, err)) return false;
     learn_forms(t);
-    if (values->template && text_chat_format(values->template))
-        note_foreign_marks(t, values, model);
+    note_marks(t, values, model);
     return true;
 }
 

@@ -40,17 +40,29 @@ static bool answer(struct cli_chat *c, bool is_new, struct base_error *err)
     return true;
 }
 
+/* What people type who know other programs. */
+static const char *command_word(const char *text)
+{
+    static const char *const words[][2] = {
+        {"exit", "/exit"}, {"quit", "/exit"}, {"?", "/help"}, {"help", "/help"}};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strcmp(text, words[i][0]) == 0) return words[i][1];
+    return NULL;
+}
+
 /* A message or a command; *leave when it was the last. */
 static bool take(struct cli_chat *c, const struct base_buffer *text, bool *leave,
                  struct base_error *err)
 {
-    const bool is_command = text->size && text->data[0] == '/';
-    const bool escaped = text->size > 1 && is_command && text->data[1] == '/';
+    const bool obeys = c->interactive || c->values->commands;
+    const char *word = c->interactive ? command_word(text->data) : NULL;
+    const bool is_command = word || (obeys && text->data[0] == '/');
+    const bool escaped = is_command && !word && text->data[1] == '/';
     enum cli_chat_next next = CLI_CHAT_LISTEN;
     bool ok = true, is_new = false;
     if (strspn(text->data, " \t\r\n") == text->size) return true;
     if (is_command && !escaped) {
-        ok = cli_chat_command(c, text->data, &next, err);
+        ok = cli_chat_command(c, word ? word : text->data, &next, err);
     } else {
         ok = cli_messages_add(c->messages, "user", text->data + escaped, text->size - escaped, err);
         next = CLI_CHAT_ANSWER;
@@ -93,7 +105,10 @@ bool cli_cmd_chat(const struct cli_values *values, struct base_error *err)
               cli_chat_open(&c, err);
     if (ok && values->verbose) cli_model_note(&c.model);
     if (ok) lines = cli_lines_open(c.interactive, c.colour, !values->no_history, err);
-    if (ok && lines && c.interactive) cli_interrupt_reset();
+    if (ok && lines && c.interactive) {
+        cli_interrupt_reset();
+        cli_note("%s; /help lists commands, Ctrl-D ends", c.model.name.data);
+    }
     ok = ok && lines && talk(&c, lines, err);
     cli_lines_close(lines);
     cli_chat_close(&c);

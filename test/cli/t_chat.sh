@@ -113,6 +113,17 @@ printf '{%% for m in messages %%}{%% for p in m.content %%}[{{ p.text }}]{%% end
 infer run --chat --template "$work/parts.jinja" -p hello --show-prompt
 out_like '^\[hello\]$'
 
+begin messages_imply_chat
+infer run --template "$work/all.jinja" --messages "$work/talk.json" --show-prompt
+status 0
+out_like '^system=Be brief.;user=one$'
+usage '--echo: contradicts --chat|--chat: contradicts --echo' run --messages "$work/talk.json" --echo
+INFER_MESSAGES=$work/talk.json
+export INFER_MESSAGES
+infer run -p x --show-prompt # a variable for all calls turns nothing on
+out_like '^x$'
+unset INFER_MESSAGES
+
 begin wrong_messages
 printf '[{"role": "user",\n "content": "x"},]' >"$work/bad.json"
 usage "bad.json: line 2, column [0-9]+: unexpected token near '\]'" run $plain --messages "$work/bad.json"

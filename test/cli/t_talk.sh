@@ -22,7 +22,7 @@ talk() { # LINES OPTIONS...: a conversation through a pipe
     printf "$1" >"$work/lines"
     shift
     input=$work/lines
-    infer chat "$@"
+    infer chat --commands "$@"
 }
 answers() { # how many there must be
     [ "$(wc -l <"$work/json")" -eq "$1" ] || bad "infer $last: $(wc -l <"$work/json") answers, not $1"
@@ -112,6 +112,37 @@ status 2
 out ''
 err_line .
 
+begin lines_of_a_pipe_are_no_commands # what comes from elsewhere must not write files
+for text in "/save $work/kept" '/exit' '//x' 'exit'; do
+    printf '%s\n%s\n' "$text" two >"$work/lines"
+    input=$work/lines
+    infer chat -n 1 --json
+    status 0
+    err ''
+    [ "$(wc -l <"$work/out")" -eq 2 ] || bad "$text: $(wc -l <"$work/out") answers"
+    [ ! -e "$work/kept" ] || bad "$text was obeyed"
+done
+
+begin a_longer_fence_holds_shorter_ones
+talk '""""\na\n"""\nb\n""""\n/save '"$work/saved.json\n" -n 1
+grep -qF '"content":"a\n\"\"\"\nb"' "$work/saved.json" || bad "$(cat "$work/saved.json")"
+talk '""""f"""g""""\n/save '"$work/saved.json\n" -n 1
+grep -qF '"content":"f\"\"\"g"' "$work/saved.json" || bad "$(cat "$work/saved.json")"
+
+begin line_ends_of_other_systems
+talk '"""\r\na\r\nb\r\n"""\r\nc\r\n/save '"$work/saved.json\r\n/bye\r\nd\r\n" -n 1
+status 0
+err_like '^infer: 4 messages written to '
+for text in 'a\\nb' c; do
+    grep -qF "\"user\",\"content\":\"$(printf '%b' "$text")\"" "$work/saved.json" || bad "no $text in $(cat "$work/saved.json")"
+done
+
+begin marks_that_the_file_calls_ordinary
+LC_ALL=C sed 's/\(\x03\x00\x00\x00\)\{3\}/\x01\x00\x00\x00\x01\x00\x00\x00\x01\x00\x00\x00/' "$tiny" >"$work/normal.gguf"
+talk 'one\n' -n 1 -m "$work/normal.gguf"
+status 0
+err_line "the chat template's '<.im_start.>' is no special token in this file"
+
 begin each_turn_reads_only_what_is_new
 talk 'one\ntwo\nthree\n' -n 4 -v
 grep '^infer: prompt: ' "$work/err" | sed 's/.*: \([0-9]*\) tokens, \([0-9]*\) from the cache, \([0-9]*\) read.*/\1 \2 \3/' >"$work/turns"
@@ -159,6 +190,25 @@ talk_json 'one\n' -c 20 --ignore-eos --on-full error
 status 5
 answers 1
 
+if command -v python3 >/dev/null 2>&1; then
+    begin an_input_that_does_not_wait
+    printf 'import os, subprocess, sys, time
+r, w = os.pipe()
+os.set_blocking(r, False)
+child = subprocess.Popen(sys.argv[1:], stdin=r)
+time.sleep(0.5)
+os.write(w, b"one\\n")
+time.sleep(0.2)
+os.close(w)
+sys.exit(child.wait())
+' >"$work/nonblock.py"
+    python3 "$work/nonblock.py" "$INFER" chat -n 1 --json >"$work/out" 2>"$work/err"
+    code=$? last='chat, O_NONBLOCK'
+    status 0
+    err ''
+    [ "$(wc -l <"$work/out")" -eq 1 ] || bad "$(cat "$work/out")"
+fi
+
 begin no_history_without_a_terminal
 talk 'one\n' -n 1
 [ ! -e "$work/.local/state/infer" ] || bad 'a history was written'
@@ -194,6 +244,15 @@ if command -v python3 >/dev/null 2>&1; then
     status 0
     grep -q '"user","content":"bones"' "$work/typed.json" || bad "typed: $(cat "$work/typed.json")"
     screen_like '^.\[1;32m>.\[0m '
+
+    begin terminal_words_of_other_programs
+    person 'wait:random; /help lists commands' 'wait:>' 'send:?\r' 'wait:/undo' 'wait:>' 'send:quit\r' --
+    status 0
+
+    begin terminal_tabs_are_kept
+    person 'wait:>' 'sleep:0.3' 'send:a\tb\r' 'wait:\n' 'wait:>' 'send:/save '"$work"'/typed.json\r' 'wait:written' 'wait:>' 'sleep:0.3' 'send:\x04' --
+    status 0
+    grep -q '"user","content":"a\\tb"' "$work/typed.json" || bad "typed: $(cat "$work/typed.json")"
 
     begin terminal_other_letters_and_history
     person 'wait:>' 'send:Zürx\x7fich\r' 'wait:\n' 'wait:>' 'send:\x10\r' 'wait:\n' 'wait:>' 'send:/save '"$work"'/typed.json\r' 'wait:written' 'wait:>' 'sleep:0.3' 'send:\x04' --
