@@ -42,37 +42,37 @@
 
 #define QUANT_BLOCK32_KERNELS(NAME)                                                                \
     QUANT_BLOCK32_SCALAR(NAME)                                                                     \
-    QUANT_TARGET_AVX2 static void NAME##_decode_avx2(int64_t k, const void *row, float *out)       \
+    CPU_TARGET_AVX2 static void NAME##_decode_avx2(int64_t k, const void *row, float *out)         \
     {                                                                                              \
         quant_decode32_avx2(NAME##_form, k, row, out);                                             \
     }                                                                                              \
-    QUANT_TARGET_AVX2 static void NAME##_gemv_avx2(int64_t k, const struct quant_rows *rows,       \
-                                                   const struct quant_act *a, float *out)          \
+    CPU_TARGET_AVX2 static void NAME##_gemv_avx2(int64_t k, const struct quant_rows *rows,         \
+                                                 const struct quant_act *a, float *out)            \
     {                                                                                              \
         quant_gemv32_avx2(NAME##_form, k, rows, a, out);                                           \
     }                                                                                              \
-    QUANT_TARGET_AVX2 static void NAME##_unpack_avx2(                                              \
+    CPU_TARGET_AVX2 static void NAME##_unpack_avx2(                                                \
         int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS], void *panel)                    \
     {                                                                                              \
         quant_unpack32_avx2(NAME##_form, n_blocks, row, panel);                                    \
     }                                                                                              \
-    QUANT_TARGET_AVX512 static void NAME##_gemv_avx512(int64_t k, const struct quant_rows *rows,   \
-                                                       const struct quant_act *a, float *out)      \
+    CPU_TARGET_AVX512 static void NAME##_gemv_avx512(int64_t k, const struct quant_rows *rows,     \
+                                                     const struct quant_act *a, float *out)        \
     {                                                                                              \
         quant_gemv32_avx512(NAME##_form, k, rows, a, out);                                         \
     }                                                                                              \
-    QUANT_TARGET_AVX512 static void NAME##_unpack_avx512(                                          \
+    CPU_TARGET_AVX512 static void NAME##_unpack_avx512(                                            \
         int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS], void *panel)                    \
     {                                                                                              \
         quant_unpack32_avx512(NAME##_form, n_blocks, row, panel);                                  \
     }
 
 #define QUANT_BLOCK32_VECTORS(NAME)                                                                \
-    [QUANT_AVX2] = {.decode = NAME##_decode_avx2,                                                  \
-                    .unpack = NAME##_unpack_avx2,                                                  \
-                    .gemv = NAME##_gemv_avx2,                                                      \
-                    .streams = QUANT_GEMV_ROWS},                                                   \
-    [QUANT_AVX512] = {                                                                             \
+    [CPU_AVX2] = {.decode = NAME##_decode_avx2,                                                    \
+                  .unpack = NAME##_unpack_avx2,                                                    \
+                  .gemv = NAME##_gemv_avx2,                                                        \
+                  .streams = QUANT_GEMV_ROWS},                                                     \
+    [CPU_AVX512] = {                                                                               \
         .unpack = NAME##_unpack_avx512, .gemv = NAME##_gemv_avx512, .streams = QUANT_GEMV_ROWS},
 
 #else
@@ -84,7 +84,7 @@
 #define QUANT_BLOCK32_MEMBERS(NAME)                                                                \
     .block_len = 32, .act = QUANT_ACT_Q8_32, .encode = NAME##_encode, .dot = NAME##_dot,           \
     .kernel = {                                                                                    \
-        [QUANT_SCALAR] = {.decode = NAME##_decode, .unpack = NAME##_unpack, .gemv = NAME##_gemv},  \
+        [CPU_SCALAR] = {.decode = NAME##_decode, .unpack = NAME##_unpack, .gemv = NAME##_gemv},    \
         QUANT_BLOCK32_VECTORS(NAME)}
 
 #endif

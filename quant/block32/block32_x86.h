@@ -13,20 +13,20 @@
 /* ---- Loads ---- */
 
 /* 16 bytes at each of two places. */
-QUANT_TARGET_AVX2 QUANT_INLINE __m256i quant_pair_avx2(const uint8_t *low, const uint8_t *high)
+CPU_TARGET_AVX2 QUANT_INLINE __m256i quant_pair_avx2(const uint8_t *low, const uint8_t *high)
 {
     __m256i v = _mm256_castsi128_si256(_mm_loadu_si128((const __m128i *)low));
     return _mm256_inserti128_si256(v, _mm_loadu_si128((const __m128i *)high), 1);
 }
 
-QUANT_TARGET_AVX512 QUANT_INLINE __m512i quant_join_avx512(__m256i low, __m256i high)
+CPU_TARGET_AVX512 QUANT_INLINE __m512i quant_join_avx512(__m256i low, __m256i high)
 {
     return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
 }
 
 /* The 32-bit word at byte `offset` of 8 rows. */
-QUANT_TARGET_AVX2 QUANT_INLINE __m256i quant_row_dwords_avx2(const uint8_t *const row[8],
-                                                             size_t offset)
+CPU_TARGET_AVX2 QUANT_INLINE __m256i quant_row_dwords_avx2(const uint8_t *const row[8],
+                                                           size_t offset)
 {
     return _mm256_setr_epi32(quant_load32(row[0] + offset), quant_load32(row[1] + offset),
                              quant_load32(row[2] + offset), quant_load32(row[3] + offset),
@@ -37,8 +37,8 @@ QUANT_TARGET_AVX2 QUANT_INLINE __m256i quant_row_dwords_avx2(const uint8_t *cons
 /* ---- Scales ---- */
 
 /* The 32-bit words at the start of eight rows' blocks: their low halves, and their high halves. */
-QUANT_TARGET_AVX2 QUANT_INLINE void quant_row_halves_avx2(const uint8_t *const row[8], __m128i *low,
-                                                          __m128i *high)
+CPU_TARGET_AVX2 QUANT_INLINE void quant_row_halves_avx2(const uint8_t *const row[8], __m128i *low,
+                                                        __m128i *high)
 {
     __m128i two[4];
     for (int i = 0; i < 4; i++)
@@ -50,7 +50,7 @@ QUANT_TARGET_AVX2 QUANT_INLINE void quant_row_halves_avx2(const uint8_t *const r
 }
 
 /* quant_e8m0 of eight e. */
-QUANT_TARGET_AVX2 QUANT_INLINE __m256 quant_e8m0_avx2(__m256i e)
+CPU_TARGET_AVX2 QUANT_INLINE __m256 quant_e8m0_avx2(__m256i e)
 {
     __m256i normal = _mm256_slli_epi32(_mm256_sub_epi32(e, _mm256_set1_epi32(1)), 23);
     __m256i subnormal = _mm256_sllv_epi32(_mm256_set1_epi32(0x00200000), e);
@@ -59,7 +59,7 @@ QUANT_TARGET_AVX2 QUANT_INLINE __m256 quant_e8m0_avx2(__m256i e)
 }
 
 /* d of a block of each of eight rows, and m, which is 0 where the type has none. */
-QUANT_TARGET_AVX2 QUANT_INLINE void
+CPU_TARGET_AVX2 QUANT_INLINE void
 quant_scales_avx2(struct quant_form32 form, const uint8_t *const row[8], __m256 *d, __m256 *m)
 {
     *m = _mm256_setzero_ps();
@@ -78,7 +78,7 @@ quant_scales_avx2(struct quant_form32 form, const uint8_t *const row[8], __m256 
 
 /* Byte i of each 128-bit lane becomes 16 where bit i of the lane's 16 bits is set, which are bytes
  * `first` (0 or 2) and first + 1 of the lane. */
-QUANT_TARGET_AVX2 QUANT_INLINE __m256i quant_bits_to_16_avx2(__m256i bits, int first)
+CPU_TARGET_AVX2 QUANT_INLINE __m256i quant_bits_to_16_avx2(__m256i bits, int first)
 {
     const __m256i bit = _mm256_set1_epi64x((long long)0x8040201008040201);
     const long long low = 0x0101010101010101 * first, high = 0x0101010101010101 * (first + 1);
@@ -89,12 +89,12 @@ QUANT_TARGET_AVX2 QUANT_INLINE __m256i quant_bits_to_16_avx2(__m256i bits, int f
 
 /* The codebook in both lanes, for vpshufb: the codes of 16 nibbles, or without the offset their
  * values. */
-QUANT_TARGET_AVX2 QUANT_INLINE __m256i quant_values_avx2(struct quant_form32 form)
+CPU_TARGET_AVX2 QUANT_INLINE __m256i quant_values_avx2(struct quant_form32 form)
 {
     return _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)form.codebook));
 }
 
-QUANT_TARGET_AVX2 QUANT_INLINE __m256i quant_codebook_avx2(struct quant_form32 form)
+CPU_TARGET_AVX2 QUANT_INLINE __m256i quant_codebook_avx2(struct quant_form32 form)
 {
     return _mm256_add_epi8(quant_values_avx2(form), _mm256_set1_epi8((char)form.offset));
 }
@@ -109,9 +109,9 @@ QUANT_INLINE bool quant_by_value32(struct quant_form32 form)
 
 /* Elements 0 to 15 (*low) and 16 to 31 (*high) of a block at `even` in the lower lane, of one at
  * `odd` in the upper lane: codes, or values where quant_by_value32. */
-QUANT_TARGET_AVX2 QUANT_INLINE void quant_pair_codes_avx2(struct quant_form32 form,
-                                                          const uint8_t *even, const uint8_t *odd,
-                                                          __m256i *low, __m256i *high)
+CPU_TARGET_AVX2 QUANT_INLINE void quant_pair_codes_avx2(struct quant_form32 form,
+                                                        const uint8_t *even, const uint8_t *odd,
+                                                        __m256i *low, __m256i *high)
 {
     const __m256i nibble = _mm256_set1_epi8(15);
     __m256i first = quant_pair_avx2(even + form.codes, odd + form.codes);
@@ -150,9 +150,9 @@ enum { QUANT_GEMV_ROWS = 8 };
 typedef __m256i quant_pair_sums(struct quant_form32 form, const uint8_t *even, const uint8_t *odd,
                                 __m256i q_low, __m256i q_high);
 
-QUANT_TARGET_AVX2 QUANT_INLINE __m256i quant_pair_sums_avx2(struct quant_form32 form,
-                                                            const uint8_t *even, const uint8_t *odd,
-                                                            __m256i q_low, __m256i q_high)
+CPU_TARGET_AVX2 QUANT_INLINE __m256i quant_pair_sums_avx2(struct quant_form32 form,
+                                                          const uint8_t *even, const uint8_t *odd,
+                                                          __m256i q_low, __m256i q_high)
 {
     const __m256i ones = _mm256_set1_epi16(1);
     __m256i low, high;
@@ -168,10 +168,10 @@ QUANT_TARGET_AVX2 QUANT_INLINE __m256i quant_pair_sums_avx2(struct quant_form32 
 }
 
 /* The same by vpdpbusd, which adds four products in 32 bits; codes always. */
-QUANT_TARGET_AVX512 QUANT_INLINE __m256i quant_pair_sums_avx512(struct quant_form32 form,
-                                                                const uint8_t *even,
-                                                                const uint8_t *odd, __m256i q_low,
-                                                                __m256i q_high)
+CPU_TARGET_AVX512 QUANT_INLINE __m256i quant_pair_sums_avx512(struct quant_form32 form,
+                                                              const uint8_t *even,
+                                                              const uint8_t *odd, __m256i q_low,
+                                                              __m256i q_high)
 {
     __m256i low, high;
     quant_pair_codes_avx2(form, even, odd, &low, &high);
@@ -191,7 +191,7 @@ QUANT_INLINE bool quant_sixteens_fit_16(struct quant_form32 form)
     return 16 * 127 * form.max_code <= INT16_MAX;
 }
 
-QUANT_TARGET_AVX2 QUANT_INLINE __m256i quant_add_pairs_avx2(bool fit_16, __m256i a, __m256i b)
+CPU_TARGET_AVX2 QUANT_INLINE __m256i quant_add_pairs_avx2(bool fit_16, __m256i a, __m256i b)
 {
     if (fit_16) return _mm256_madd_epi16(_mm256_packs_epi32(a, b), _mm256_set1_epi16(1));
     return _mm256_add_epi32(_mm256_unpacklo_epi32(a, b), _mm256_unpackhi_epi32(a, b));
@@ -199,8 +199,8 @@ QUANT_TARGET_AVX2 QUANT_INLINE __m256i quant_add_pairs_avx2(bool fit_16, __m256i
 
 /* From pairs to one sum: what quant_add_pairs_avx2 returned where sums of eight fit 16 bits has the
  * pairs of a, then those of b, in each lane; else they alternate. */
-QUANT_TARGET_AVX2 QUANT_INLINE __m256i quant_add_rest_avx2(struct quant_form32 form, __m256i a,
-                                                           __m256i b)
+CPU_TARGET_AVX2 QUANT_INLINE __m256i quant_add_rest_avx2(struct quant_form32 form, __m256i a,
+                                                         __m256i b)
 {
     if (quant_sixteens_fit_16(form)) return quant_add_pairs_avx2(true, a, b);
     if (!quant_eights_fit_16(form))
@@ -229,9 +229,9 @@ struct quant_step {
     __m256 t;       /* quant/quant.h, where the type has minima */
 };
 
-QUANT_TARGET_AVX2 QUANT_INLINE struct quant_step quant_step_begin(const struct quant_product32 *p,
-                                                                  const struct quant_far *far,
-                                                                  const uint8_t *block, int64_t b)
+CPU_TARGET_AVX2 QUANT_INLINE struct quant_step quant_step_begin(const struct quant_product32 *p,
+                                                                const struct quant_far *far,
+                                                                const uint8_t *block, int64_t b)
 {
     const struct quant_form32 form = p->form;
     const __m128i *q = (const __m128i *)(p->a->q + 32 * b);
@@ -242,9 +242,9 @@ QUANT_TARGET_AVX2 QUANT_INLINE struct quant_step quant_step_begin(const struct q
     __m256 d, m;
     for (size_t i = 0; i < QUANT_GEMV_ROWS; i++) {
         row[i] = block + i * far->stride;
-        quant_far_ask(far, row[i], form.block_bytes);
+        quant_far_prefetch(far, row[i], form.block_bytes);
     }
-    quant_far_ask_together(far, block, (size_t)b * form.block_bytes, form.block_bytes);
+    quant_far_prefetch_adjacent(far, block, (size_t)b * form.block_bytes, form.block_bytes);
     for (int i = 0; i < 2; i++) {
         __m256i first = p->sums(form, row[2 * i], row[2 * i + 4], q_low, q_high);
         __m256i second = p->sums(form, row[2 * i + 1], row[2 * i + 5], q_low, q_high);
@@ -258,8 +258,8 @@ QUANT_TARGET_AVX2 QUANT_INLINE struct quant_step quant_step_begin(const struct q
 }
 
 /* v of quant/quant.h, for each lane's block. */
-QUANT_TARGET_AVX2 QUANT_INLINE __m256 quant_step_end(const struct quant_product32 *p,
-                                                     const struct quant_step *step)
+CPU_TARGET_AVX2 QUANT_INLINE __m256 quant_step_end(const struct quant_product32 *p,
+                                                   const struct quant_step *step)
 {
     const struct quant_form32 form = p->form;
     __m256i isum = quant_add_rest_avx2(form, step->two[0], step->two[1]);
@@ -268,8 +268,8 @@ QUANT_TARGET_AVX2 QUANT_INLINE __m256 quant_step_end(const struct quant_product3
     return form.has_min ? _mm256_fmadd_ps(step->scale, v, step->t) : _mm256_mul_ps(step->scale, v);
 }
 
-QUANT_TARGET_AVX2 QUANT_INLINE void
-quant_eight_rows(const void *product, const struct quant_far *far, const uint8_t *block, float *sum)
+CPU_TARGET_AVX2 QUANT_INLINE void quant_eight_rows(const void *product, const struct quant_far *far,
+                                                   const uint8_t *block, float *sum)
 {
     const struct quant_product32 *p = product;
     __m256 acc = _mm256_setzero_ps();
@@ -286,9 +286,9 @@ quant_eight_rows(const void *product, const struct quant_far *far, const uint8_t
     _mm256_storeu_ps(sum, acc);
 }
 
-QUANT_TARGET_AVX2 QUANT_INLINE void quant_gemv32_avx2(struct quant_form32 form, int64_t k,
-                                                      const struct quant_rows *rows,
-                                                      const struct quant_act *a, float *out)
+CPU_TARGET_AVX2 QUANT_INLINE void quant_gemv32_avx2(struct quant_form32 form, int64_t k,
+                                                    const struct quant_rows *rows,
+                                                    const struct quant_act *a, float *out)
 {
     const int offset = quant_by_value32(form) ? 0 : form.offset;
     const struct quant_product32 product = {form, quant_pair_sums_avx2, offset, k / 32, a};
@@ -296,9 +296,9 @@ QUANT_TARGET_AVX2 QUANT_INLINE void quant_gemv32_avx2(struct quant_form32 form, 
 }
 
 /* gemv with AVX-512 of types with blocks of an odd number of bytes. */
-QUANT_TARGET_AVX512 QUANT_INLINE void quant_gemv32_odd_avx512(struct quant_form32 form, int64_t k,
-                                                              const struct quant_rows *rows,
-                                                              const struct quant_act *a, float *out)
+CPU_TARGET_AVX512 QUANT_INLINE void quant_gemv32_odd_avx512(struct quant_form32 form, int64_t k,
+                                                            const struct quant_rows *rows,
+                                                            const struct quant_act *a, float *out)
 {
     const struct quant_product32 product = {form, quant_pair_sums_avx512, form.offset, k / 32, a};
     quant_far_rows(QUANT_GEMV_ROWS, quant_eight_rows, &product, rows, out);
@@ -307,7 +307,7 @@ QUANT_TARGET_AVX512 QUANT_INLINE void quant_gemv32_odd_avx512(struct quant_form3
 /* ---- decode ---- */
 
 /* The fifth bits: byte i is 16 where bit i of `high` is set. */
-QUANT_TARGET_AVX2 QUANT_INLINE __m256i quant_fifth_of_32_avx2(int high)
+CPU_TARGET_AVX2 QUANT_INLINE __m256i quant_fifth_of_32_avx2(int high)
 {
     const long long ones = 0x0101010101010101;
     const __m256i bit = _mm256_set1_epi64x((long long)0x8040201008040201);
@@ -318,7 +318,7 @@ QUANT_TARGET_AVX2 QUANT_INLINE __m256i quant_fifth_of_32_avx2(int high)
 }
 
 /* The 32 codes of a block, in the order of elements. */
-QUANT_TARGET_AVX2 QUANT_INLINE __m256i quant_codes_avx2(struct quant_form32 form, const uint8_t *at)
+CPU_TARGET_AVX2 QUANT_INLINE __m256i quant_codes_avx2(struct quant_form32 form, const uint8_t *at)
 {
     if (form.bytes)
         return _mm256_xor_si256(_mm256_loadu_si256((const __m256i *)(at + form.codes)),
@@ -332,8 +332,8 @@ QUANT_TARGET_AVX2 QUANT_INLINE __m256i quant_codes_avx2(struct quant_form32 form
 }
 
 /* The product is exact, so there is one rounding at most. */
-QUANT_TARGET_AVX2 QUANT_INLINE void quant_decode32_avx2(struct quant_form32 form, int64_t k,
-                                                        const void *row, float *out)
+CPU_TARGET_AVX2 QUANT_INLINE void quant_decode32_avx2(struct quant_form32 form, int64_t k,
+                                                      const void *row, float *out)
 {
     const uint8_t *at = row;
     for (int64_t b = 0; b < k / 32; b++, at += form.block_bytes, out += 32) {
@@ -353,8 +353,8 @@ QUANT_TARGET_AVX2 QUANT_INLINE void quant_decode32_avx2(struct quant_form32 form
 /* ---- unpack ---- */
 
 /* Dword i of the 16 bytes at byte `offset` of each of 8 or 16 rows, to t[i], row r at r. */
-QUANT_TARGET_AVX2 QUANT_INLINE void quant_transpose_avx2(const uint8_t *const row[8], size_t offset,
-                                                         __m256i t[4])
+CPU_TARGET_AVX2 QUANT_INLINE void quant_transpose_avx2(const uint8_t *const row[8], size_t offset,
+                                                       __m256i t[4])
 {
     __m256i v0 = quant_pair_avx2(row[0] + offset, row[4] + offset);
     __m256i v1 = quant_pair_avx2(row[1] + offset, row[5] + offset);
@@ -370,16 +370,16 @@ QUANT_TARGET_AVX2 QUANT_INLINE void quant_transpose_avx2(const uint8_t *const ro
 }
 
 /* 16 bytes at each of rows r, r + 4, r + 8, r + 12. */
-QUANT_TARGET_AVX512 QUANT_INLINE __m512i quant_quad_avx512(const uint8_t *const row[16], int r,
-                                                           size_t offset)
+CPU_TARGET_AVX512 QUANT_INLINE __m512i quant_quad_avx512(const uint8_t *const row[16], int r,
+                                                         size_t offset)
 {
     return _mm512_inserti64x4(
         _mm512_castsi256_si512(quant_pair_avx2(row[r] + offset, row[r + 4] + offset)),
         quant_pair_avx2(row[r + 8] + offset, row[r + 12] + offset), 1);
 }
 
-QUANT_TARGET_AVX512 QUANT_INLINE void quant_transpose_avx512(const uint8_t *const row[16],
-                                                             size_t offset, __m512i t[4])
+CPU_TARGET_AVX512 QUANT_INLINE void quant_transpose_avx512(const uint8_t *const row[16],
+                                                           size_t offset, __m512i t[4])
 {
     __m512i v0 = quant_quad_avx512(row, 0, offset), v1 = quant_quad_avx512(row, 1, offset);
     __m512i v2 = quant_quad_avx512(row, 2, offset), v3 = quant_quad_avx512(row, 3, offset);
@@ -393,7 +393,7 @@ QUANT_TARGET_AVX512 QUANT_INLINE void quant_transpose_avx512(const uint8_t *cons
 }
 
 /* Splits transposed nibbles: the low ones are elements 0 to 15, the high ones 16 to 31. */
-QUANT_TARGET_AVX2 QUANT_INLINE void quant_nibbles_avx2(const __m256i t[4], __m256i q[8])
+CPU_TARGET_AVX2 QUANT_INLINE void quant_nibbles_avx2(const __m256i t[4], __m256i q[8])
 {
     const __m256i nibble = _mm256_set1_epi8(15);
     for (int i = 0; i < 4; i++) {
@@ -402,7 +402,7 @@ QUANT_TARGET_AVX2 QUANT_INLINE void quant_nibbles_avx2(const __m256i t[4], __m25
     }
 }
 
-QUANT_TARGET_AVX512 QUANT_INLINE void quant_nibbles_avx512(const __m512i t[4], __m512i q[8])
+CPU_TARGET_AVX512 QUANT_INLINE void quant_nibbles_avx512(const __m512i t[4], __m512i q[8])
 {
     const __m512i nibble = _mm512_set1_epi8(15);
     for (int i = 0; i < 4; i++) {
@@ -413,7 +413,7 @@ QUANT_TARGET_AVX512 QUANT_INLINE void quant_nibbles_avx512(const __m512i t[4], _
 
 /* Adds the fifth bit of each code: bit 4i + j of a row's dword `high` belongs to byte j of q[i]. A
  * multiplication by 1 + 2^7 + 2^14 + 2^21 takes four neighbouring bits to four bytes. */
-QUANT_TARGET_AVX2 QUANT_INLINE void quant_fifth_bits_avx2(__m256i high, __m256i q[8])
+CPU_TARGET_AVX2 QUANT_INLINE void quant_fifth_bits_avx2(__m256i high, __m256i q[8])
 {
     const __m256i four = _mm256_set1_epi32(15), one = _mm256_set1_epi32(0x10101010);
     const __m256i spread = _mm256_set1_epi32(0x00204081 << 4);
@@ -425,7 +425,7 @@ QUANT_TARGET_AVX2 QUANT_INLINE void quant_fifth_bits_avx2(__m256i high, __m256i 
 }
 
 /* The same by a table of the sixteen patterns; the permute looks at four bits of each index. */
-QUANT_TARGET_AVX512 QUANT_INLINE void quant_fifth_bits_avx512(__m512i high, __m512i q[8])
+CPU_TARGET_AVX512 QUANT_INLINE void quant_fifth_bits_avx512(__m512i high, __m512i q[8])
 {
     const __m512i pattern =
         _mm512_setr_epi32(0x00000000, 0x00000010, 0x00001000, 0x00001010, 0x00100000, 0x00100010,
@@ -437,20 +437,20 @@ QUANT_TARGET_AVX512 QUANT_INLINE void quant_fifth_bits_avx512(__m512i high, __m5
 }
 
 /* Stores eight groups of codes of rows `first` .. first + 7 (AVX2) or of all rows (AVX-512). */
-QUANT_TARGET_AVX2 QUANT_INLINE void quant_put_avx2(struct quant_panel32 *p, int first,
-                                                   const __m256i q[8])
+CPU_TARGET_AVX2 QUANT_INLINE void quant_put_avx2(struct quant_panel32 *p, int first,
+                                                 const __m256i q[8])
 {
     for (int i = 0; i < 8; i++) _mm256_store_si256((__m256i *)p->q[i][first], q[i]);
 }
 
-QUANT_TARGET_AVX512 QUANT_INLINE void quant_put_avx512(struct quant_panel32 *p, const __m512i q[8])
+CPU_TARGET_AVX512 QUANT_INLINE void quant_put_avx512(struct quant_panel32 *p, const __m512i q[8])
 {
     for (int i = 0; i < 8; i++) _mm512_store_si512(p->q[i], q[i]);
 }
 
 /* The codes of a block of each of 8 (AVX2) or 16 rows, transposed. */
-QUANT_TARGET_AVX2 QUANT_INLINE void quant_panel_codes_avx2(struct quant_form32 form,
-                                                           const uint8_t *const at[8], __m256i q[8])
+CPU_TARGET_AVX2 QUANT_INLINE void quant_panel_codes_avx2(struct quant_form32 form,
+                                                         const uint8_t *const at[8], __m256i q[8])
 {
     __m256i t[4];
     quant_transpose_avx2(at, form.codes, form.bytes ? q : t);
@@ -465,7 +465,7 @@ QUANT_TARGET_AVX2 QUANT_INLINE void quant_panel_codes_avx2(struct quant_form32 f
         q[i] = _mm256_shuffle_epi8(quant_codebook_avx2(form), q[i]);
 }
 
-QUANT_TARGET_AVX512 QUANT_INLINE void
+CPU_TARGET_AVX512 QUANT_INLINE void
 quant_panel_codes_avx512(struct quant_form32 form, const uint8_t *const at[16], __m512i q[8])
 {
     __m512i t[4];
@@ -484,9 +484,9 @@ quant_panel_codes_avx512(struct quant_form32 form, const uint8_t *const at[16], 
         q[i] = _mm512_shuffle_epi8(_mm512_broadcast_i64x4(quant_codebook_avx2(form)), q[i]);
 }
 
-QUANT_TARGET_AVX2 QUANT_INLINE void quant_unpack32_avx2(struct quant_form32 form, int64_t n_blocks,
-                                                        const void *const row[QUANT_PANEL_ROWS],
-                                                        void *panel)
+CPU_TARGET_AVX2 QUANT_INLINE void quant_unpack32_avx2(struct quant_form32 form, int64_t n_blocks,
+                                                      const void *const row[QUANT_PANEL_ROWS],
+                                                      void *panel)
 {
     struct quant_panel32 *p = panel;
     const uint8_t *at[QUANT_PANEL_ROWS];
@@ -506,7 +506,7 @@ QUANT_TARGET_AVX2 QUANT_INLINE void quant_unpack32_avx2(struct quant_form32 form
 }
 
 /* quant_scales_avx2 of 16 rows. */
-QUANT_TARGET_AVX512 QUANT_INLINE void
+CPU_TARGET_AVX512 QUANT_INLINE void
 quant_scales_avx512(struct quant_form32 form, const uint8_t *const at[16], __m512 *d, __m512 *m)
 {
     *m = _mm512_setzero_ps();
@@ -524,10 +524,10 @@ quant_scales_avx512(struct quant_form32 form, const uint8_t *const at[16], __m51
     if (form.has_min) *m = _mm512_cvtph_ps(_mm256_set_m128i(high[1], high[0]));
 }
 
-QUANT_TARGET_AVX512 QUANT_INLINE void quant_unpack32_avx512(struct quant_form32 form,
-                                                            int64_t n_blocks,
-                                                            const void *const row[QUANT_PANEL_ROWS],
-                                                            void *panel)
+CPU_TARGET_AVX512 QUANT_INLINE void quant_unpack32_avx512(struct quant_form32 form,
+                                                          int64_t n_blocks,
+                                                          const void *const row[QUANT_PANEL_ROWS],
+                                                          void *panel)
 {
     struct quant_panel32 *p = panel;
     const uint8_t *at[QUANT_PANEL_ROWS];
