@@ -11,14 +11,14 @@ enum {
 };
 
 struct cli_allowed {
-    const struct sample_constraint *constraint;
+    const struct constraint *constraint;
     const struct text_tokenizer *tokenizer;
     uint32_t n_vocab, words;
-    struct sample_vocab *vocab;
-    struct sample_masker *masker;
-    struct sample_splitter *splitter;
-    struct sample_state *state;
-    struct sample_finisher *finisher;
+    struct constrain_token_trie *vocab;
+    struct constrain_masker *masker;
+    struct constrain_retokenizer *splitter;
+    struct constrain_state *state;
+    struct constrain_finisher *finisher;
     bool bytewise; /* ends are made of bytes that are tokens: n bytes take at most n of them */
     bool hopeless; /* the text cannot be completed in time: it goes on as it likes */
     uint64_t sure; /* tokens in which the text is known to have an end; UINT64_MAX: not known */
@@ -75,23 +75,24 @@ static bool open_finisher(struct cli_allowed *a, struct base_error *err)
         const char byte = (char)b;
         int32_t id;
         size_t count;
-        if (!sample_splitter_split(a->splitter, &byte, 1, &id, &count, err)) return false;
+        if (!constrain_retokenize(a->splitter, &byte, 1, &id, &count, err)) return false;
         usable[b] = count == 1;
         if (b >= ' ' && b < 0x7f && !usable[b]) a->bytewise = false;
     }
-    struct sample_state *s = a->bytewise ? sample_state_new(a->constraint, err) : NULL;
+    struct constrain_state *s = a->bytewise ? constrain_state_new(a->constraint, err) : NULL;
     if (a->bytewise && !s) return false;
-    if (s) a->finisher = sample_finisher_new(a->constraint, usable, err);
-    const bool ok = !s || (a->finisher && sample_finisher_after(a->finisher, s, "", 0, &rest, err));
-    sample_state_free(s);
+    if (s) a->finisher = constrain_finisher_new(a->constraint, usable, err);
+    const bool ok =
+        !s || (a->finisher && constrain_finisher_after(a->finisher, s, "", 0, &rest, err));
+    constrain_state_free(s);
     if (!ok || rest != UINT64_MAX) return ok;
     a->bytewise = false;
-    sample_finisher_free(a->finisher);
-    a->finisher = sample_finisher_new(a->constraint, NULL, err);
+    constrain_finisher_free(a->finisher);
+    a->finisher = constrain_finisher_new(a->constraint, NULL, err);
     return a->finisher != NULL;
 }
 
-struct cli_allowed *cli_allowed_open(const struct sample_constraint *constraint,
+struct cli_allowed *cli_allowed_open(const struct constraint *constraint,
                                      const struct cli_model *model, bool ends,
                                      struct base_error *err)
 {
@@ -105,10 +106,10 @@ struct cli_allowed *cli_allowed_open(const struct sample_constraint *constraint,
     a->plan = calloc(MAX_ENDING, sizeof *a->plan);
     if (!a->mask || !a->plan) goto no_memory;
     if (ends && !find_ends(a, err)) goto fail;
-    a->vocab = sample_vocab_new(a->n_vocab, token_bytes, model->tokenizer, err);
+    a->vocab = constrain_token_trie_new(a->n_vocab, token_bytes, model->tokenizer, err);
     if (!a->vocab) goto fail;
-    a->masker = sample_masker_new(constraint, a->vocab, CACHE_BYTES, err);
-    a->splitter = a->masker ? sample_splitter_new(a->vocab, err) : NULL;
+    a->masker = constrain_masker_new(constraint, a->vocab, CACHE_BYTES, err);
+    a->splitter = a->masker ? constrain_retokenizer_new(a->vocab, err) : NULL;
     if (a->splitter && open_finisher(a, err)) return a;
     goto fail;
 no_memory:
@@ -121,11 +122,11 @@ fail:
 void cli_allowed_close(struct cli_allowed *a)
 {
     if (!a) return;
-    sample_state_free(a->state);
-    sample_finisher_free(a->finisher);
-    sample_splitter_free(a->splitter);
-    sample_masker_free(a->masker);
-    sample_vocab_free(a->vocab);
+    constrain_state_free(a->state);
+    constrain_finisher_free(a->finisher);
+    constrain_retokenizer_free(a->splitter);
+    constrain_masker_free(a->masker);
+    constrain_token_trie_free(a->vocab);
     base_buffer_free(&a->bytes);
     base_buffer_free(&a->ending);
     free(a->mask), free(a->end), free(a->plan);
@@ -140,8 +141,8 @@ bool cli_allowed_begin(struct cli_allowed *a, bool continues, struct base_error 
     a->hopeless = false;
     a->sure = UINT64_MAX;
     a->n_plan = a->plan_at = 0;
-    sample_state_free(a->state);
-    a->state = sample_state_new(a->constraint, err);
+    constrain_state_free(a->state);
+    a->state = constrain_state_new(a->constraint, err);
     return a->state != NULL;
 }
 
@@ -151,10 +152,10 @@ bool cli_allowed_begin(struct cli_allowed *a, bool continues, struct base_error 
  * constraint: such a text pays for a vocabulary of its own. */
 static bool make_first_mask(struct cli_allowed *a, struct base_error *err)
 {
-    struct sample_vocab *v =
-        sample_vocab_new(a->n_vocab, first_token_bytes, (void *)a->tokenizer, err);
-    struct sample_masker *m = v ? sample_masker_new(a->constraint, v, 1 << 20, err) : NULL;
-    const uint64_t *mask = m ? sample_masker_mask(m, a->state, err) : NULL;
+    struct constrain_token_trie *v =
+        constrain_token_trie_new(a->n_vocab, first_token_bytes, (void *)a->tokenizer, err);
+    struct constrain_masker *m = v ? constrain_masker_new(a->constraint, v, 1 << 20, err) : NULL;
+    const uint64_t *mask = m ? constrain_masker_mask(m, a->state, err) : NULL;
     if (mask) memcpy(a->mask, mask, a->words * sizeof *mask);
     /* A lone space vanishes: it is how a text that begins with a space can begin. */
     for (uint32_t id = 0; mask && id < a->n_vocab; id++) {
@@ -164,8 +165,8 @@ static bool make_first_mask(struct cli_allowed *a, struct base_error *err)
             text_token_kind(a->tokenizer, (int32_t)id) != TEXT_TOKEN_USER)
             a->mask[id >> 6] |= 1ull << (id & 63);
     }
-    sample_masker_free(m);
-    sample_vocab_free(v);
+    constrain_masker_free(m);
+    constrain_token_trie_free(v);
     return mask != NULL;
 }
 
@@ -175,11 +176,11 @@ static bool make_mask(struct cli_allowed *a, bool *any, struct base_error *err)
     if (a->at_start) {
         if (!make_first_mask(a, err)) return false;
     } else {
-        const uint64_t *mask = sample_masker_mask(a->masker, a->state, err);
+        const uint64_t *mask = constrain_masker_mask(a->masker, a->state, err);
         if (!mask) return false;
         memcpy(a->mask, mask, a->words * sizeof *mask);
     }
-    if (sample_state_may_end(a->state))
+    if (constrain_state_may_end(a->state))
         for (uint32_t i = 0; i < a->n_end; i++)
             a->mask[(uint32_t)a->end[i] >> 6] |= 1ull << (a->end[i] & 63);
     *any = false;
@@ -205,7 +206,7 @@ static bool take(struct cli_allowed *a, int32_t id, struct base_error *err)
     if (!read_token(a, id, err)) return false;
     if (text_token_is_end(a->tokenizer, id)) return true;
     a->at_start = false;
-    return sample_state_feed(a->state, a->bytes.data, a->bytes.size, &used, err);
+    return constrain_state_feed(a->state, a->bytes.data, a->bytes.size, &used, err);
 }
 
 /* -- coming to an end in time -- */
@@ -217,13 +218,13 @@ static bool plan_ending(struct cli_allowed *a, const char *bytes, size_t size, u
 {
     base_buffer_clear(&a->ending);
     a->n_plan = a->plan_at = 0;
-    if (!sample_finisher_text(a->finisher, a->state, bytes, size, MAX_ENDING - 1, &a->ending, fits,
-                              err))
+    if (!constrain_finisher_text(a->finisher, a->state, bytes, size, MAX_ENDING - 1, &a->ending,
+                                 fits, err))
         return false;
     if (*fits && a->ending.size >= MAX_ENDING) *fits = false;
     if (*fits && a->ending.size &&
-        !sample_splitter_split(a->splitter, a->ending.data, a->ending.size, a->plan, &a->n_plan,
-                               err))
+        !constrain_retokenize(a->splitter, a->ending.data, a->ending.size, a->plan, &a->n_plan,
+                              err))
         return false;
     *fits = *fits && a->n_plan <= left && (a->n_plan || a->ending.size == 0);
     return true;
@@ -234,7 +235,7 @@ static bool can_end(struct cli_allowed *a, const char *bytes, size_t size, uint6
                     bool *fits, struct base_error *err)
 {
     uint64_t rest;
-    if (!sample_finisher_after(a->finisher, a->state, bytes, size, &rest, err)) return false;
+    if (!constrain_finisher_after(a->finisher, a->state, bytes, size, &rest, err)) return false;
     /* Where bytes are no tokens, a generous guess stands for the count until it gets close. */
     *fits = rest != UINT64_MAX && (a->bytewise ? rest <= left : 4 * rest + TRIES <= left);
     if (*fits) return true;
@@ -285,7 +286,7 @@ bool cli_allowed_pick(struct cli_allowed *a, struct sampler *sampler, const floa
         return take(a, *id, err);
     }
     if (!make_mask(a, &any, err)) return false;
-    if (!any && sample_state_may_end(a->state)) return true;
+    if (!any && constrain_state_may_end(a->state)) return true;
     if (!any)
         return base_fail(err, BASE_FAILED,
                          "no token of this model can continue the text as the constraint demands");
@@ -304,21 +305,21 @@ bool cli_allowed_pick(struct cli_allowed *a, struct sampler *sampler, const floa
 
 bool cli_allowed_is_over(const struct cli_allowed *a)
 {
-    return sample_state_may_end(a->state) && !sample_state_may_continue(a->state);
+    return constrain_state_may_end(a->state) && !constrain_state_may_continue(a->state);
 }
 
 bool cli_allowed_is_complete(const struct cli_allowed *a)
 {
-    return sample_state_may_end(a->state);
+    return constrain_state_may_end(a->state);
 }
 
 bool cli_allowed_accepts(const struct cli_allowed *a, const char *text, size_t size, bool *accepted,
                          struct base_error *err)
 {
-    struct sample_state *s = sample_state_new(a->constraint, err);
+    struct constrain_state *s = constrain_state_new(a->constraint, err);
     size_t used = 0;
-    const bool ok = s && sample_state_feed(s, text, size, &used, err);
-    *accepted = ok && used == size && sample_state_may_end(s);
-    sample_state_free(s);
+    const bool ok = s && constrain_state_feed(s, text, size, &used, err);
+    *accepted = ok && used == size && constrain_state_may_end(s);
+    constrain_state_free(s);
     return ok;
 }

@@ -13,7 +13,7 @@ struct cli_allowed; /* opaque */
 
 /* The constraint must outlive it. `ends` says that end-of-text tokens may be chosen where the text
  * is complete; without it a text goes on as long as the constraint lets it. */
-struct cli_allowed *cli_allowed_open(const struct sample_constraint *constraint,
+struct cli_allowed *cli_allowed_open(const struct constraint *constraint,
                                      const struct cli_model *model, bool ends,
                                      struct base_error *err);
 void cli_allowed_close(struct cli_allowed *a); /* NULL is fine */

@@ -15,8 +15,7 @@ static bool read_source(const char *argument, struct base_buffer *out, struct ba
     return true;
 }
 
-static bool compile_choices(const char *list, struct sample_constraint **out,
-                            struct base_error *err)
+static bool compile_choices(const char *list, struct constraint **out, struct base_error *err)
 {
     char *copy = strdup(list), *rest = copy;
     const char *choice[CLI_LIST_MAX];
@@ -34,7 +33,7 @@ static bool compile_choices(const char *list, struct sample_constraint **out,
         }
         choice[n] = one;
     }
-    *out = sample_constraint_choices(choice, n, err);
+    *out = constraint_from_choices(choice, n, err);
 
 done:
     free(copy);
@@ -42,12 +41,12 @@ done:
 }
 
 static bool compile_schema(const struct cli_values *v, bool generate, const struct base_buffer *b,
-                           struct sample_constraint **out, struct base_error *err)
+                           struct constraint **out, struct base_error *err)
 {
-    const struct sample_schema_options options = {.generate = generate,
-                                                  .lenient = v->schema_lenient.item,
-                                                  .n_lenient = v->schema_lenient.count};
-    *out = sample_constraint_schema(b->data ? b->data : "", b->size, &options, err);
+    const struct constrain_schema_options options = {.generate = generate,
+                                                     .lenient = v->schema_lenient.item,
+                                                     .n_lenient = v->schema_lenient.count};
+    *out = constraint_from_schema(b->data ? b->data : "", b->size, &options, err);
     return *out != NULL;
 }
 
@@ -70,7 +69,7 @@ static void name_source(const char *option, const char *argument, bool may_be_fi
         snprintf(err->item, sizeof err->item, "%s", option);
 }
 
-bool cli_constraint_open(const struct cli_values *v, bool generate, struct sample_constraint **out,
+bool cli_constraint_open(const struct cli_values *v, bool generate, struct constraint **out,
                          struct base_error *err)
 {
     const char *source = v->grammar ? v->grammar : v->json_schema;
@@ -80,15 +79,15 @@ bool cli_constraint_open(const struct cli_values *v, bool generate, struct sampl
     if (source && !read_source(source, &text, err)) {
         ok = false;
     } else if (v->grammar) {
-        ok = (*out = sample_constraint_grammar(text.data ? text.data : "", text.size, err)) != NULL;
+        ok = (*out = constraint_from_grammar(text.data ? text.data : "", text.size, err)) != NULL;
     } else if (v->json_schema) {
         ok = compile_schema(v, generate, &text, out, err);
     } else if (v->regex) {
-        ok = (*out = sample_constraint_regex(v->regex, strlen(v->regex), err)) != NULL;
+        ok = (*out = constraint_from_regex(v->regex, strlen(v->regex), err)) != NULL;
     } else if (v->choices) {
         ok = compile_choices(v->choices, out, err);
     } else if (v->json_object) {
-        ok = (*out = sample_constraint_json_object(generate, err)) != NULL;
+        ok = (*out = constraint_json_object(generate, err)) != NULL;
     }
     if (!ok && source)
         name_source(v->grammar ? "--grammar" : "--json-schema", source, true, err);

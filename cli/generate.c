@@ -92,7 +92,7 @@ void cli_generator_close(struct cli_generator *g)
     base_buffer_free(&g->output);
     base_buffer_free(&g->said);
     cli_allowed_close(g->allowed);
-    sample_constraint_free(g->constraint);
+    constraint_free(g->constraint);
     sample_free(g->sampler);
 }
 

@@ -48,7 +48,7 @@ struct cli_generator {
     uint64_t seed;
     /* The rest is the generator's own. */
     struct sampler *sampler;
-    struct sample_constraint *constraint; /* NULL: none was asked for */
+    struct constraint *constraint; /* NULL: none was asked for */
     struct cli_allowed *allowed;
     struct base_buffer said; /* the text so far, when both a constraint and --stop are there */
     struct base_buffer stop_text[CLI_LIST_MAX];
