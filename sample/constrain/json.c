@@ -230,10 +230,11 @@ bool constrain_json_read(struct constrain_json *j, const char *text, size_t size
     struct reader r = {j, text, size, 0, 1, 1, 0, err};
     if (size > CONSTRAIN_MAX_SOURCE) return fail(&r, "the schema is too long");
     j->n_node = 1;
+    base_buffer_add(&j->text, "", 0); /* offsets into it are taken from now on */
+    if (j->text.failed) return base_fail(err, BASE_NO_MEMORY, "no memory for a schema");
     if (!read_value(&r)) return false;
     skip_space(&r);
     if (peek(&r) >= 0) return fail(&r, "something stands behind the value");
-    base_buffer_add(&j->text, "", 0);
     return !j->text.failed || base_fail(err, BASE_NO_MEMORY, "no memory for a schema");
 }
 
