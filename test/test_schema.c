@@ -233,6 +233,8 @@ static const char *const walked[] = {
     "\"minProperties\":1}",
     "{\"type\":\"array\",\"minItems\":5,\"contains\":{\"type\":\"integer\"},\"minContains\":2,"
     "\"maxContains\":3,\"items\":{\"type\":[\"integer\",\"null\"]}}",
+    "{\"type\":\"array\",\"maxItems\":9,\"items\":{\"enum\":[1,12,-3.50,1e20,0.1,null,"
+    "12345678901234567]}}",
     /* no item that the enumeration leaves room for is contained */
     "{\"enum\":[{\"a\":\"a\"},[1,\"a\"],2.5],\"contains\":{\"type\":\"boolean\"}}",
 };
@@ -324,6 +326,72 @@ static void generated_texts_are_accepted(void **state)
     assert_true(ended > walks * (sizeof walked / sizeof walked[0]) * 3 / 4);
 }
 
+/* -- numbers of const and enum -- */
+
+static bool generates(const char *schema, const char *text)
+{
+    struct base_error err = BASE_ERROR_INIT;
+    struct constraint *c = compile(schema, strlen(schema), true, &err);
+    if (!c) fail_msg("%s: %s", schema, err.text);
+    bool whole = accepts(c, text, strlen(text));
+    constraint_free(c);
+    return whole;
+}
+
+static void numbers_are_generated_as_the_schema_has_them(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *schema, *text, *never; /* `never`: the same value in another form */
+    } cases[] = {{"{\"enum\":[1,2,3]}", "2", "2.000000000"},
+                 {"{\"const\":2}", "2", "2.0"},
+                 {"{\"const\":-0.50}", "-0.50", "-0.5"},
+                 {"{\"enum\":[\"a\",1]}", "1", "1.0"},
+                 {"{\"enum\":[12,1]}", "12", "1.0"},
+                 {"{\"const\":3.141592653589793}", "3.141592653589793", "3.1415926535897930"},
+                 {"{\"const\":1e-10}", "1e-10", "0.0000000001"},
+                 {"{\"const\":1e20}", "1e20", "100000000000000000000"},
+                 {"{\"const\":12345678901234567}", "12345678901234567", "1.2345678901234567e16"},
+                 {"{\"enum\":[1234567890123456789,2]}", "1234567890123456789", "2.0"},
+                 {"{\"enum\":[1.0,2],\"type\":\"integer\"}", "1.0", "1"},
+                 {"{\"enum\":[1.0,2],\"minimum\":1,\"maximum\":1}", "1.0", "2"},
+                 {"{\"minimum\":7,\"maximum\":7,\"type\":\"number\"}", "7", "7.0"},
+                 {"{\"const\":{\"a\":[1e2]}}", "{\"a\":[1e2]}", "{\"a\":[100]}"},
+                 {"{\"enum\":[4,9],\"multipleOf\":3}", "9", "4"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        if (!generates(cases[i].schema, cases[i].text))
+            fail_msg("%s does not generate %s", cases[i].schema, cases[i].text);
+        if (generates(cases[i].schema, cases[i].never))
+            fail_msg("%s generates %s", cases[i].schema, cases[i].never);
+    }
+}
+
+/* What accepts numbers and cannot generate one is an error of the schema; where there is no number
+ * at all, another alternative remains. */
+static void numbers_that_cannot_be_generated_are_refused(void **state)
+{
+    (void)state;
+    static const char *const refused[] = {
+        "{\"minimum\":1e17,\"type\":\"number\"}", "{\"maximum\":-1e17,\"type\":\"integer\"}",
+        "{\"exclusiveMinimum\":0,\"maximum\":1e-10,\"type\":\"number\"}",
+        "{\"multipleOf\":1e17,\"minimum\":1,\"type\":\"number\"}",
+        "{\"properties\":{\"a\":{\"anyOf\":[{\"type\":\"null\"},"
+        "{\"type\":\"number\",\"minimum\":1e300}]}}}"};
+    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
+        struct base_error err = BASE_ERROR_INIT;
+        struct constraint *c = compile(refused[i], strlen(refused[i]), true, &err);
+        if (c) fail_msg("%s is not refused", refused[i]);
+        assert_int_equal(err.code, BASE_USAGE);
+        if (!strstr(err.text, "no number that can be generated")) fail_msg("%s", err.text);
+        struct base_error none = BASE_ERROR_INIT;
+        assert_non_null(c = compile(refused[i], strlen(refused[i]), false, &none));
+        constraint_free(c);
+    }
+    assert_true(generates("{\"anyOf\":[{\"type\":\"null\"},{\"type\":\"integer\","
+                          "\"exclusiveMinimum\":5,\"exclusiveMaximum\":6}]}",
+                          "null"));
+}
+
 /* -- options -- */
 
 static void lenient_keywords(void **state)
@@ -352,6 +420,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(official_suite),
         cmocka_unit_test(generated_texts_are_accepted),
+        cmocka_unit_test(numbers_are_generated_as_the_schema_has_them),
+        cmocka_unit_test(numbers_that_cannot_be_generated_are_refused),
         cmocka_unit_test(lenient_keywords),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

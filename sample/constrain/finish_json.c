@@ -296,12 +296,13 @@ static uint32_t object_rest(struct constrain_finisher *f, const struct constrain
 uint32_t constrain_finish_frame(struct constrain_finisher *f, const struct constrain_state *s,
                                 const struct constrain_frame *frame, uint32_t *below)
 {
-    static const uint32_t literal[] = {4, 5, 4};
     const struct constrain_schema *schema = f->constraint->schema;
+    uint32_t size;
     *below = frame->next;
     switch (frame->kind) {
     case CONSTRAIN_FRAME_LITERAL:
-        return literal[frame->a] - frame->b;
+        constrain_literal(schema, frame->a, &size);
+        return size - frame->b;
     case CONSTRAIN_FRAME_STRING:
         return string_rest(f, frame);
     case CONSTRAIN_FRAME_NUMBER:
@@ -329,6 +330,7 @@ static uint32_t place_rest(struct constrain_finisher *f, const struct constrain_
         for (uint32_t i = 0; i < found[k]->count && least > 1; i++) {
             struct constrain_frame frame = {.kind = kind[k], .a = s->index[found[k]->at + i]};
             uint32_t below, rest;
+            if (kind[k] == CONSTRAIN_FRAME_NUMBER) frame = constrain_number_frame(s, frame.a, 0);
             if (kind[k] == CONSTRAIN_FRAME_ARRAY && !s->array[frame.a].alive) continue;
             if (kind[k] == CONSTRAIN_FRAME_OBJECT && !s->object[frame.a].alive) continue;
             rest = constrain_finish_frame(f, NULL, &frame, &below);

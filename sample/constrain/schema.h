@@ -15,6 +15,8 @@
 #include "sample/constrain/idset.h"
 #include "sample/constrain/json.h"
 
+struct constrain_schema;
+
 enum constrain_type {
     CONSTRAIN_IS_NULL = 1,
     CONSTRAIN_IS_FALSE = 2,
@@ -27,11 +29,11 @@ enum constrain_type {
 };
 
 enum constrain_formula_kind {
-    CONSTRAIN_F_AND,  /* all literals of list[a..a + b); none: true */
-    CONSTRAIN_F_OR,   /* some literal of the list */
-    CONSTRAIN_F_TYPE, /* the type is in the mask a */
-    CONSTRAIN_F_MIN,  /* number >= decimal a, or > if b */
-    CONSTRAIN_F_MAX,
+    CONSTRAIN_F_AND,          /* all literals of list[a..a + b); none: true */
+    CONSTRAIN_F_OR,           /* some literal of the list */
+    CONSTRAIN_F_TYPE,         /* the type is in the mask a */
+    CONSTRAIN_F_MIN,          /* number >= decimal a, or > if b; c: a member of a const or enum */
+    CONSTRAIN_F_MAX,          /* the same of <= and < */
     CONSTRAIN_F_MULTIPLE,     /* of decimal a */
     CONSTRAIN_F_TEXT,         /* string in automaton a */
     CONSTRAIN_F_PROPERTY,     /* the property named by key a, if there, satisfies literal b */
@@ -57,14 +59,26 @@ enum { CONSTRAIN_MAX_AVOID = 4 };
 #define CONSTRAIN_NUMBER_UNIT ((__int128)1000000000) /* of 1/10^9 each */
 /* A condition on numbers; 0 in places means none. */
 struct constrain_number {
+    /* For generating, when one value alone is left: the JSON node whose text is that value as the
+     * schema writes it; 0: none. */
+    uint32_t literal;
     struct constrain_decimal min, max;
     bool has_min, has_max, open_min, open_max;                   /* open: the bound itself is out */
     uint32_t multiple, n_multiple, not_multiple, n_not_multiple; /* slices of step[] */
     /* For generating, in 1/10^9: bounds that are in, the grid (0: none known), steps to avoid. */
     __int128 lo, hi, grid, avoid[CONSTRAIN_MAX_AVOID];
     uint32_t n_avoid;
+    bool rounded; /* lo, hi, grid or avoid do not say all of the condition */
     bool bounded; /* any of the above */
 };
+/* Whether the condition holds for d, exactly. */
+bool constrain_number_accepts(const struct constrain_schema *s, const struct constrain_number *c,
+                              const struct constrain_decimal *d);
+/* Whether generation has a number for the condition, and whether it may have one that takes more
+ * digits than are generated. */
+bool constrain_number_is_writable(const struct constrain_number *c);
+bool constrain_number_may_exist(const struct constrain_number *c);
+
 /* One way to read an item or value: its place, and the counts or marks that it adds to. */
 struct constrain_option {
     uint32_t place, marks;

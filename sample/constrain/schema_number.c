@@ -51,8 +51,8 @@ static uint32_t collect(const struct constrain_state *s, const struct constrain_
     return size;
 }
 
-static bool satisfies(const struct constrain_schema *schema, const struct constrain_number *c,
-                      const struct constrain_decimal *d)
+bool constrain_number_accepts(const struct constrain_schema *schema,
+                              const struct constrain_number *c, const struct constrain_decimal *d)
 {
     if (c->has_min) {
         int order = constrain_decimal_compare(d, &c->min);
@@ -84,7 +84,7 @@ bool constrain_number_enter(struct constrain_state *s, uint32_t stack)
             constrain_state_fail(s, BASE_FAILED, "a number has too many digits to be compared");
             return false;
         }
-        if (!satisfies(schema, c, &d)) return true;
+        if (!constrain_number_accepts(schema, c, &d)) return true;
     }
     constrain_state_emit(s, below);
     return true;
@@ -229,6 +229,19 @@ static uint32_t least_from_begin(const struct constrain_number *c, bool negative
         if (more < least) least = more;
     }
     return least == UINT32_MAX ? least : least + 1;
+}
+
+bool constrain_number_is_writable(const struct constrain_number *c)
+{
+    return least_from_begin(c, false) != UINT32_MAX || least_from_begin(c, true) != UINT32_MAX;
+}
+
+bool constrain_number_may_exist(const struct constrain_number *c)
+{
+    const __int128 least = c->lo < -c->hi ? c->lo : -c->hi; /* the larger size, negated */
+    const __int128 span = 1 - least;
+    if (c->n_multiple && c->grid && is_avoided(c, c->grid)) return false;
+    return c->rounded || reaches(c, 0, span, 1, false) || reaches(c, 0, span, 1, true);
 }
 
 uint32_t constrain_number_least(const struct constrain_state *s,

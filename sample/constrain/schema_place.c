@@ -105,8 +105,10 @@ static void scale_number(const struct constrain_schema *s, struct constrain_numb
     const __int128 most = (__int128)10000000000000000 * 1000000000;
     bool exact;
     c->lo = -most, c->hi = most, c->grid = 1;
+    c->rounded = !c->has_min || !c->has_max;
     if (c->has_min) {
         c->lo = constrain_decimal_scaled(&c->min, &exact);
+        c->rounded |= !exact || c->lo < -most || c->lo > most;
         if (!exact && !c->min.negative)
             c->lo++;
         else if (exact && c->open_min)
@@ -115,6 +117,7 @@ static void scale_number(const struct constrain_schema *s, struct constrain_numb
     }
     if (c->has_max) {
         c->hi = constrain_decimal_scaled(&c->max, &exact);
+        c->rounded |= !exact || c->hi < -most || c->hi > most;
         if (!exact && c->max.negative)
             c->hi--;
         else if (exact && c->open_max)
@@ -123,17 +126,44 @@ static void scale_number(const struct constrain_schema *s, struct constrain_numb
     }
     for (uint32_t i = 0; i < c->n_multiple && c->grid; i++) {
         __int128 step = constrain_decimal_scaled(&s->step[c->multiple + i], &exact);
-        if (!exact || step == 0 || step > most) {
-            c->grid = 0; /* left to the check at the end of the number */
+        const __int128 part = exact && step ? step / common(c->grid, step) : 0;
+        if (part && c->grid <= most / part) {
+            c->grid *= part;
+            continue;
+        }
+        c->rounded = true;
+        if (part) { /* of what is generated, 0 alone is a multiple */
+            if (c->lo < 0) c->lo = 0;
+            if (c->hi > 0) c->hi = 0;
         } else {
-            __int128 part = step / common(c->grid, step);
-            c->grid = c->grid > most / part ? 0 : c->grid * part;
+            c->grid = 0; /* left to the check at the end of the number */
         }
     }
+    c->rounded |= c->n_not_multiple > CONSTRAIN_MAX_AVOID;
     for (uint32_t i = 0; i < c->n_not_multiple && c->n_avoid < CONSTRAIN_MAX_AVOID; i++) {
         __int128 step = constrain_decimal_scaled(&s->step[c->not_multiple + i], &exact);
-        if (exact && step) c->avoid[c->n_avoid++] = step;
+        if (exact && step)
+            c->avoid[c->n_avoid++] = step;
+        else
+            c->rounded = true;
     }
+}
+
+/* The node of the one number that the bounds leave, of a const or enum if it is there. */
+static uint32_t find_literal(const struct constrain_schema *s, const uint32_t *atoms, uint32_t n,
+                             const struct constrain_number *c)
+{
+    uint32_t found = 0;
+    if (!c->has_min || !c->has_max || constrain_decimal_compare(&c->min, &c->max) != 0) return 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct constrain_formula *f = &s->formula[atoms[i] / 2];
+        if (f->kind == CONSTRAIN_F_MULTIPLE ||
+            constrain_decimal_compare(&s->decimal[f->a], &c->min) != 0)
+            continue;
+        if (f->c || !found) found = f->json;
+        if (f->c) break;
+    }
+    return found;
 }
 
 static bool is_empty_number(const struct constrain_number *c)
@@ -167,6 +197,7 @@ static bool make_number(struct constrain_schema *s, const uint32_t *atoms, uint3
         }
     }
     scale_number(s, c);
+    if (s->generate) c->literal = find_literal(s, atoms, n, c);
     return true;
 }
 
@@ -342,6 +373,13 @@ static bool keep_number(struct constrain_schema *s, const uint32_t *atoms, uint3
     struct constrain_number c;
     if (!make_number(s, atoms, n, &c, err)) return false;
     if (is_empty_number(&c)) return true;
+    if (c.literal && !constrain_number_accepts(s, &c, &c.min)) return true;
+    if (s->generate && !c.literal && c.bounded && !constrain_number_is_writable(&c)) {
+        if (!constrain_number_may_exist(&c)) return true;
+        return constrain_schema_fail(s, s->formula[atoms[n - 1] / 2].json, err,
+                                     "leaves no number that can be generated (16 digits before "
+                                     "the point at most, 9 behind it, 15 altogether)");
+    }
     if (!constrain_grow(&s->number, &s->number_room, s->n_number, sizeof *s->number, err))
         return false;
     s->number[s->n_number++] = c;

@@ -280,8 +280,8 @@ static bool value_at(struct reader *r, uint32_t json, uint32_t *lit)
         constrain_schema_formula(s, CONSTRAIN_F_TYPE, type[kind], 0, 0, json, &part[n++], r->err);
     if (kind == CONSTRAIN_JSON_NUMBER) {
         ok = ok && decimal_at(r, json, &x);
-        ok = ok && constrain_schema_formula(s, CONSTRAIN_F_MIN, x, 0, 0, json, &part[n++], r->err);
-        ok = ok && constrain_schema_formula(s, CONSTRAIN_F_MAX, x, 0, 0, json, &part[n++], r->err);
+        ok = ok && constrain_schema_formula(s, CONSTRAIN_F_MIN, x, 0, 1, json, &part[n++], r->err);
+        ok = ok && constrain_schema_formula(s, CONSTRAIN_F_MAX, x, 0, 1, json, &part[n++], r->err);
     } else if (kind == CONSTRAIN_JSON_STRING) {
         ok = ok && word_at(r, json, &x);
         ok = ok && constrain_schema_formula(s, CONSTRAIN_F_TEXT, x, 0, 0, json, &part[n++], r->err);

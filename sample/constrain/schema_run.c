@@ -7,7 +7,29 @@
 enum { COUNT_LIMIT = 20000 };
 enum { MOST_INDENT = 40 };
 
-static const char *const literals[] = {"null", "false", "true"};
+enum { N_FIXED = 3 }; /* literals before those of numbers */
+
+const char *constrain_literal(const struct constrain_schema *schema, uint32_t which, uint32_t *size)
+{
+    static const char *const fixed[N_FIXED] = {"null", "false", "true"};
+    if (which < N_FIXED) {
+        *size = (uint32_t)strlen(fixed[which]);
+        return fixed[which];
+    }
+    const uint32_t json = schema->number[which - N_FIXED].literal;
+    const struct constrain_json_node *n = &schema->json.node[json];
+    *size = n->text_size;
+    return schema->json.text.data + n->text;
+}
+
+struct constrain_frame constrain_number_frame(const struct constrain_schema *schema,
+                                              uint32_t number, uint32_t next)
+{
+    if (!schema->number[number].literal)
+        return (struct constrain_frame){.next = next, .kind = CONSTRAIN_FRAME_NUMBER, .a = number};
+    return (struct constrain_frame){
+        .next = next, .kind = CONSTRAIN_FRAME_LITERAL, .a = N_FIXED + number};
+}
 
 static void emit_frame(struct constrain_state *s, const struct constrain_frame *f)
 {
@@ -44,7 +66,9 @@ static void emit_all(struct constrain_state *s, const struct constrain_slice *fo
         uint32_t a = schema->index[found->at + i];
         if (kind == CONSTRAIN_FRAME_ARRAY && !schema->array[a].alive) continue;
         if (kind == CONSTRAIN_FRAME_OBJECT && !schema->object[a].alive) continue;
-        emit_frame(s, &(struct constrain_frame){.next = next, .kind = kind, .a = a});
+        struct constrain_frame f = {.next = next, .kind = kind, .a = a};
+        if (kind == CONSTRAIN_FRAME_NUMBER) f = constrain_number_frame(schema, a, next);
+        emit_frame(s, &f);
     }
 }
 
@@ -456,10 +480,11 @@ static void enter_object(struct constrain_state *s, struct constrain_frame f)
 
 static void step_literal(struct constrain_state *s, struct constrain_frame f, uint8_t byte)
 {
-    const char *text = literals[f.a];
+    uint32_t size;
+    const char *text = constrain_literal(s->constraint->schema, f.a, &size);
     if ((uint8_t)text[f.b] != byte) return;
     f.b++;
-    if (text[f.b])
+    if (f.b < size)
         emit_frame(s, &f);
     else
         constrain_state_emit(s, f.next);

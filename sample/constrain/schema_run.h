@@ -11,6 +11,13 @@ bool constrain_schema_enter(struct constrain_state *s, uint32_t stack);
 /* Emits what a frame becomes by one byte. */
 void constrain_schema_step(struct constrain_state *s, uint32_t stack, uint8_t byte);
 
+/* The frame that begins a number of the schema: its literal where one value alone is left. */
+struct constrain_frame constrain_number_frame(const struct constrain_schema *schema,
+                                              uint32_t number, uint32_t next);
+/* The text of a literal's frame: null, false, true, or the literal of a number. */
+const char *constrain_literal(const struct constrain_schema *schema, uint32_t which,
+                              uint32_t *size);
+
 /* Numbers (schema_number.c). */
 bool constrain_number_enter(struct constrain_state *s, uint32_t stack);
 void constrain_number_step(struct constrain_state *s, uint32_t stack, uint8_t byte);
