@@ -22,8 +22,8 @@ static uint64_t mix(uint64_t h, uint64_t v)
 
 static bool same(const struct constrain_frame *x, const struct constrain_frame *y)
 {
-    return x->next == y->next && x->kind == y->kind && x->a == y->a && x->b == y->b &&
-           x->c == y->c && x->d == y->d && x->s[0] == y->s[0] && x->s[1] == y->s[1];
+    return x->next == y->next && x->kind == y->kind && x->index == y->index &&
+           x->state == y->state && memcmp(x->word, y->word, sizeof x->word) == 0;
 }
 
 static bool make_room(struct constrain_state *s)
@@ -58,9 +58,9 @@ fail:
 
 uint32_t constrain_frame_intern(struct constrain_state *s, const struct constrain_frame *f)
 {
-    uint64_t hash = mix(s->frame[f->next].hash, (uint64_t)f->kind << 32 | f->a);
-    hash = mix(hash, (uint64_t)f->b << 32 | f->c);
-    hash = mix(mix(mix(hash, f->d), f->s[0]), f->s[1]);
+    uint64_t hash = mix(s->frame[f->next].hash, (uint64_t)f->kind << 32 | f->index);
+    hash = mix(hash, f->state);
+    for (int i = 0; i < 3; i++) hash = mix(hash, f->word[i]);
     if (s->failed || !make_room(s)) return 0;
     uint64_t h = hash;
     for (uint32_t i; (i = s->slot[h & (s->n_slot - 1)]); h++)
@@ -135,7 +135,8 @@ void constrain_state_settle(struct constrain_state *s)
             if (constrain_schema_enter(s, stack)) add_out(s, stack);
         } else {
             const struct constrain_frame *f = &s->frame[stack];
-            if (s->constraint->dfa[f->a]->accept[f->b] & CONSTRAIN_DFA_READS) add_out(s, stack);
+            if (s->constraint->dfa[f->index]->accept[f->state] & CONSTRAIN_DFA_READS)
+                add_out(s, stack);
             constrain_state_leave(s, stack);
         }
     }
@@ -145,19 +146,19 @@ void constrain_state_settle(struct constrain_state *s)
 void constrain_state_leave(struct constrain_state *s, uint32_t stack)
 {
     struct constrain_frame f = s->frame[stack];
-    const struct constrain_dfa *d = s->constraint->dfa[f.a];
-    for (uint32_t c = d->call_at[f.b]; c < d->call_at[f.b + 1] && !s->failed; c++) {
-        struct constrain_frame back = f, callee = {.kind = CONSTRAIN_FRAME_AUTO, .b = 1};
-        back.b = d->call[c].back;
-        if (!back.b) continue;
-        callee.a = d->call[c].rule;
-        callee.next = f.next;
-        if (d->accept[back.b] != CONSTRAIN_DFA_ACCEPTS)
+    const struct constrain_dfa *d = s->constraint->dfa[f.index];
+    for (uint32_t c = d->call_at[f.state]; c < d->call_at[f.state + 1] && !s->failed; c++) {
+        struct constrain_frame back = f, callee;
+        back.state = d->call[c].back;
+        if (!back.state) continue;
+        callee = constrain_frame_new(CONSTRAIN_FRAME_AUTO, d->call[c].rule, f.next);
+        callee.state = 1;
+        if (d->accept[back.state] != CONSTRAIN_DFA_ACCEPTS)
             callee.next = constrain_frame_intern(s, &back);
         uint32_t called = constrain_frame_intern(s, &callee);
         if (called) constrain_state_emit(s, called);
     }
-    if ((d->accept[f.b] & CONSTRAIN_DFA_ACCEPTS) && !s->failed) constrain_state_emit(s, f.next);
+    if ((d->accept[f.state] & CONSTRAIN_DFA_ACCEPTS) && !s->failed) constrain_state_emit(s, f.next);
 }
 
 void constrain_state_step(struct constrain_state *s, uint32_t stack, uint8_t byte)
@@ -167,8 +168,8 @@ void constrain_state_step(struct constrain_state *s, uint32_t stack, uint8_t byt
         constrain_schema_step(s, stack, byte);
         return;
     }
-    f.b = constrain_dfa_step(s->constraint->dfa[f.a], f.b, byte);
-    if (!f.b) return;
+    f.state = constrain_dfa_step(s->constraint->dfa[f.index], f.state, byte);
+    if (!f.state) return;
     uint32_t moved = constrain_frame_intern(s, &f);
     if (moved) constrain_state_emit(s, moved);
 }

@@ -19,23 +19,71 @@ struct constraint {
 };
 
 enum constrain_frame_kind {
-    CONSTRAIN_FRAME_AUTO,    /* a: automaton, b: state */
-    CONSTRAIN_FRAME_LITERAL, /* a: which, b: bytes read */
-    CONSTRAIN_FRAME_STRING,  /* a: automaton of the content, b: state, d: escape */
-    CONSTRAIN_FRAME_NUMBER,  /* a: condition, b: phase, c: bytes so far and the last of them */
-    CONSTRAIN_FRAME_ARRAY, /* a: array, b: phase and white space, c: index, s: counts of contains */
-    CONSTRAIN_FRAME_OBJECT, /* a: object, b: key state, c: phase and white space and count, d:
-                            escape, s: names seen */
-    CONSTRAIN_FRAME_ROOT    /* a JSON text: b: phase and white space */
+    CONSTRAIN_FRAME_AUTO,    /* an automaton of a grammar, an expression or choices */
+    CONSTRAIN_FRAME_LITERAL, /* null, false, true or a number as the schema writes it */
+    CONSTRAIN_FRAME_STRING,
+    CONSTRAIN_FRAME_NUMBER,
+    CONSTRAIN_FRAME_ARRAY,
+    CONSTRAIN_FRAME_OBJECT,
+    CONSTRAIN_FRAME_ROOT /* a JSON text */
 };
+
+/* What was read of an escape in a JSON string. */
+struct constrain_escape {
+    uint32_t kind : 3;   /* enum constrain_escape_kind, schema_run.h; 0: no escape */
+    uint32_t digits : 2; /* hexadecimal digits so far */
+    uint32_t value : 16; /* of them */
+    uint32_t high : 11;  /* the ten bits of the high surrogate before it */
+};
+
+/* Frames are hashed and compared by `word`: what a kind's member leaves of it is 0. */
 struct constrain_frame {
     uint32_t next; /* the stack below; 0: none */
     uint32_t kind;
-    uint32_t a, b, c, d;
-    uint64_t s[2];
+    uint32_t index; /* of the automaton, literal, string, number, array or object in its table */
+    union {
+        uint32_t state;      /* AUTO, STRING, the name of an OBJECT: of the automaton that reads;
+                                0: before the opening quote of a string */
+        uint32_t name_class; /* OBJECT, behind a name: the class of the name */
+    };
+    union {
+        struct {
+            uint32_t read; /* bytes */
+        } literal;
+        struct {
+            struct constrain_escape escape;
+        } string;
+        struct {
+            uint16_t size;       /* bytes read */
+            uint8_t phase, last; /* last: the byte read last, when there is a condition */
+        } number;
+        struct {
+            uint32_t n_items;
+            uint8_t phase, space; /* space: white space since the last token */
+            uint8_t contains[8];  /* items that count for each `contains` */
+        } array;
+        struct {
+            struct constrain_escape escape;
+            uint16_t n_names;
+            uint8_t phase, space;
+            uint64_t seen[2]; /* bits of known names and marks */
+        } object;
+        struct {
+            uint32_t done; /* the value has been read */
+        } root;
+        uint64_t word[3];
+    };
     uint64_t hash; /* of the whole stack, by content */
-    uint32_t rest; /* the fewest bytes that end the whole stack, plus 1; 0: not asked yet */
+    uint32_t rest; /* the fewest bytes that end the whole stack, plus 1; 0: not known yet */
 };
+_Static_assert(sizeof(struct constrain_frame) == 56, "no member is larger than `word`");
+
+/* A frame whose words are 0. */
+static inline struct constrain_frame constrain_frame_new(enum constrain_frame_kind kind,
+                                                         uint32_t index, uint32_t next)
+{
+    return (struct constrain_frame){.next = next, .kind = kind, .index = index, .word = {0}};
+}
 
 struct constrain_state {
     const struct constraint *constraint;

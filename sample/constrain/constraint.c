@@ -56,10 +56,10 @@ struct constraint *constraint_from_choices(const char *const *choices, size_t co
 
 static bool start(struct constrain_state *s, struct base_error *err)
 {
-    struct constrain_frame f = {.kind = s->constraint->schema ? CONSTRAIN_FRAME_ROOT
-                                                              : CONSTRAIN_FRAME_AUTO,
-                                .a = s->constraint->root,
-                                .b = s->constraint->schema ? 0 : 1};
+    const bool json = s->constraint->schema != NULL;
+    struct constrain_frame f = constrain_frame_new(
+        json ? CONSTRAIN_FRAME_ROOT : CONSTRAIN_FRAME_AUTO, s->constraint->root, 0);
+    f.state = !json;
     s->err = err;
     if (!constrain_grow(&s->frame, &s->frame_room, 0, sizeof *s->frame, err)) return false;
     s->frame[0] = (struct constrain_frame){0};

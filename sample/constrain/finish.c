@@ -102,7 +102,7 @@ static bool stack_rest(struct constrain_finisher *f, struct constrain_state *s, 
     while (n) {
         struct constrain_frame *frame = &s->frame[f->path[--n]];
         uint32_t own = frame->kind == CONSTRAIN_FRAME_AUTO
-                           ? f->dfa[frame->a][frame->b]
+                           ? f->dfa[frame->index][frame->state]
                            : constrain_finish_frame(f, s, frame, &below);
         sum = constrain_add(sum, own);
         if (sum == CONSTRAIN_NEVER) sum--; /* leaves room for the 1 */

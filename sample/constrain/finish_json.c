@@ -48,12 +48,13 @@ static uint32_t *fill_string(const struct constrain_finisher *f, const struct co
 
 static uint32_t string_rest(const struct constrain_finisher *f, const struct constrain_frame *frame)
 {
-    const uint32_t *rest = f->string[frame->a];
-    if (frame->b == 0) return constrain_add(rest[1], 2);
-    if (frame->d == 0) return constrain_add(rest[frame->b], 1);
+    const uint32_t *rest = f->string[frame->index];
+    const struct constrain_escape escape = frame->string.escape;
+    if (frame->state == 0) return constrain_add(rest[1], 2);
+    if (!escape.kind) return constrain_add(rest[frame->state], 1);
     struct constrain_escape_end end[CONSTRAIN_ESCAPE_ENDS];
-    const struct constrain_dfa *d = f->constraint->schema->string[frame->a];
-    uint32_t n = constrain_escape_ends(d, frame->b, frame->d, end), least = CONSTRAIN_NEVER;
+    const struct constrain_dfa *d = f->constraint->schema->string[frame->index];
+    uint32_t n = constrain_escape_ends(d, frame->state, escape, end), least = CONSTRAIN_NEVER;
     for (uint32_t i = 0; i < n; i++)
         if (constrain_add(rest[end[i].q], end[i].bytes) < least)
             least = rest[end[i].q] + end[i].bytes;
@@ -68,7 +69,8 @@ static bool next_item(const struct constrain_finisher *f, const struct constrain
                       struct constrain_frame *after)
 {
     const struct constrain_schema *s = f->constraint->schema;
-    uint32_t position = frame->c < a->positions ? frame->c : a->positions, most = 0;
+    uint32_t position = frame->array.n_items < a->positions ? frame->array.n_items : a->positions,
+             most = 0;
     struct constrain_slice options = s->slice[a->position + position];
     bool found = false;
     for (uint32_t i = 0; i < options.count; i++) {
@@ -79,7 +81,7 @@ static bool next_item(const struct constrain_finisher *f, const struct constrain
             !constrain_array_after(a, frame, o->marks, &then))
             continue;
         for (uint32_t k = 0; k < a->n_contains; k++)
-            serves += (o->marks >> k & 1) && (frame->s[0] >> 8 * k & 255) < a->need[k];
+            serves += (o->marks >> k & 1) && frame->array.contains[k] < a->need[k];
         if (found && (serves < most || (serves == most && f->place[o->place] >= *cost))) continue;
         found = true;
         most = serves;
@@ -92,15 +94,15 @@ static bool next_item(const struct constrain_finisher *f, const struct constrain
 static bool is_short(const struct constrain_array *a, const struct constrain_frame *frame)
 {
     for (uint32_t k = 0; k < a->n_contains; k++)
-        if ((frame->s[0] >> 8 * k & 255) < a->need[k]) return true;
-    return frame->c < a->min;
+        if (frame->array.contains[k] < a->need[k]) return true;
+    return frame->array.n_items < a->min;
 }
 
 static uint32_t array_rest(const struct constrain_finisher *f, const struct constrain_frame *frame)
 {
-    const struct constrain_array *a = &f->constraint->schema->array[frame->a];
+    const struct constrain_array *a = &f->constraint->schema->array[frame->index];
     struct constrain_frame now = *frame;
-    uint32_t phase = CONSTRAIN_PHASE(frame->b), sum = phase == CONSTRAIN_ARRAY_OPEN ? 2 : 1, cost;
+    uint32_t phase = frame->array.phase, sum = phase == CONSTRAIN_ARRAY_OPEN ? 2 : 1, cost;
     bool comma = phase == CONSTRAIN_ARRAY_NEXT, must = phase == CONSTRAIN_ARRAY_COMMA;
     for (uint32_t i = 0; must || is_short(a, &now); i++) {
         struct constrain_frame after;
@@ -193,14 +195,15 @@ static bool next_need(const struct constrain_finisher *f, const struct constrain
                       struct choice *best, bool *some)
 {
     const uint64_t names = (1ull << (CONSTRAIN_FIRST_MARK - 64)) - 1;
-    uint64_t short0 = o->required[0] & ~frame->s[0], short1 = o->required[1] & ~frame->s[1];
+    uint64_t short0 = o->required[0] & ~frame->object.seen[0],
+             short1 = o->required[1] & ~frame->object.seen[1];
     uint64_t marks = short1 >> (CONSTRAIN_FIRST_MARK - 64);
     *some = true;
     if (marks) return choose(f, o, frame, name, marks & -marks, 0, best);
     if (short0) return choose(f, o, frame, name, 0, 1 + (uint32_t)__builtin_ctzll(short0), best);
     if (short1 & names)
         return choose(f, o, frame, name, 0, 65 + (uint32_t)__builtin_ctzll(short1), best);
-    *some = must || frame->c >> CONSTRAIN_COUNT_SHIFT < o->min;
+    *some = must || frame->object.n_names < o->min;
     return !*some || choose(f, o, frame, name, 0, 0, best);
 }
 
@@ -261,8 +264,9 @@ static uint32_t name_rest(struct constrain_finisher *f, const struct constrain_o
                           const struct constrain_frame *frame)
 {
     struct constrain_escape_end end[CONSTRAIN_ESCAPE_ENDS];
-    if (!frame->d) return name_rest_from(f, o, frame, frame->b);
-    uint32_t n = constrain_escape_ends(o->key, frame->b, frame->d, end), least = CONSTRAIN_NEVER;
+    const struct constrain_escape escape = frame->object.escape;
+    if (!escape.kind) return name_rest_from(f, o, frame, frame->state);
+    uint32_t n = constrain_escape_ends(o->key, frame->state, escape, end), least = CONSTRAIN_NEVER;
     for (uint32_t i = 0; i < n; i++) {
         uint32_t sum = constrain_add(name_rest_from(f, o, frame, end[i].q), end[i].bytes);
         if (sum < least) least = sum;
@@ -272,8 +276,8 @@ static uint32_t name_rest(struct constrain_finisher *f, const struct constrain_o
 
 static uint32_t object_rest(struct constrain_finisher *f, const struct constrain_frame *frame)
 {
-    const struct constrain_object *o = &f->constraint->schema->object[frame->a];
-    switch (CONSTRAIN_PHASE(frame->c)) {
+    const struct constrain_object *o = &f->constraint->schema->object[frame->index];
+    switch (frame->object.phase) {
     case CONSTRAIN_OBJECT_OPEN:
         return constrain_add(members_rest(f, o, *frame, false, false), 1);
     case CONSTRAIN_OBJECT_FIRST:
@@ -281,9 +285,9 @@ static uint32_t object_rest(struct constrain_finisher *f, const struct constrain
     case CONSTRAIN_OBJECT_NAME:
         return name_rest(f, o, frame);
     case CONSTRAIN_OBJECT_COLON:
-        return constrain_add(value_rest(f, o, frame, frame->b), 1);
+        return constrain_add(value_rest(f, o, frame, frame->name_class), 1);
     case CONSTRAIN_OBJECT_VALUE:
-        return value_rest(f, o, frame, frame->b);
+        return value_rest(f, o, frame, frame->name_class);
     case CONSTRAIN_OBJECT_NEXT:
         return members_rest(f, o, *frame, true, false);
     default:
@@ -301,8 +305,8 @@ uint32_t constrain_finish_frame(struct constrain_finisher *f, const struct const
     *below = frame->next;
     switch (frame->kind) {
     case CONSTRAIN_FRAME_LITERAL:
-        constrain_literal(schema, frame->a, &size);
-        return size - frame->b;
+        constrain_literal(schema, frame->index, &size);
+        return size - frame->literal.read;
     case CONSTRAIN_FRAME_STRING:
         return string_rest(f, frame);
     case CONSTRAIN_FRAME_NUMBER:
@@ -312,7 +316,7 @@ uint32_t constrain_finish_frame(struct constrain_finisher *f, const struct const
     case CONSTRAIN_FRAME_OBJECT:
         return object_rest(f, frame);
     default: /* CONSTRAIN_FRAME_ROOT */
-        return (frame->b & 1) == 0 ? f->place[schema->root] : 0;
+        return frame->root.done ? 0 : f->place[schema->root];
     }
 }
 
@@ -328,11 +332,12 @@ static uint32_t place_rest(struct constrain_finisher *f, const struct constrain_
                                                                         : CONSTRAIN_NEVER;
     for (uint32_t k = 0; k < 4; k++)
         for (uint32_t i = 0; i < found[k]->count && least > 1; i++) {
-            struct constrain_frame frame = {.kind = kind[k], .a = s->index[found[k]->at + i]};
+            const uint32_t index = s->index[found[k]->at + i];
+            struct constrain_frame frame = constrain_frame_new(kind[k], index, 0);
             uint32_t below, rest;
-            if (kind[k] == CONSTRAIN_FRAME_NUMBER) frame = constrain_number_frame(s, frame.a, 0);
-            if (kind[k] == CONSTRAIN_FRAME_ARRAY && !s->array[frame.a].alive) continue;
-            if (kind[k] == CONSTRAIN_FRAME_OBJECT && !s->object[frame.a].alive) continue;
+            if (kind[k] == CONSTRAIN_FRAME_NUMBER) frame = constrain_number_frame(s, index, 0);
+            if (kind[k] == CONSTRAIN_FRAME_ARRAY && !s->array[index].alive) continue;
+            if (kind[k] == CONSTRAIN_FRAME_OBJECT && !s->object[index].alive) continue;
             rest = constrain_finish_frame(f, NULL, &frame, &below);
             if (rest < least) least = rest;
         }

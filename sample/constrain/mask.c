@@ -389,14 +389,14 @@ static uint32_t loop_of(const struct constrain_dfa *d, uint32_t q, uint32_t *loo
 static bool fill_automaton(struct constrain_masker *m, const struct constrain_frame *f,
                            bool is_plain, struct entry *e, struct base_error *err)
 {
-    const struct constrain_dfa *d = m->constraint->dfa[f->a];
-    const struct depths *depths = &m->dfa[2 * f->a + (f->next != 0)];
+    const struct constrain_dfa *d = m->constraint->dfa[f->index];
+    const struct depths *depths = &m->dfa[2 * f->index + (f->next != 0)];
     const struct constrain_trie *trie = is_plain ? &m->vocab->plain : &m->vocab->other;
     const struct constrain_trie_node *node = trie->node;
     const uint32_t leaving = CONSTRAIN_DFA_CALLS | (f->next ? CONSTRAIN_DFA_ACCEPTS : 0);
     uint32_t q[CONSTRAIN_MAX_TOKEN + 1], last = 0;
     struct bytes may_follow = {{0}}; /* of state `last` */
-    q[0] = f->b;
+    q[0] = f->state;
     for (uint32_t i = 1; i < trie->n_node;) {
         uint32_t depth = node[i].depth, to = constrain_dfa_step(d, q[depth - 1], node[i].byte);
         q[depth] = to;
@@ -412,7 +412,7 @@ static bool fill_automaton(struct constrain_masker *m, const struct constrain_fr
         }
         allow(trie, e->mask, i);
         if (d->accept[to] & leaving) {
-            if (to != last) may_follow = next_by_leaving(m, f->a, last = to);
+            if (to != last) may_follow = next_by_leaving(m, f->index, last = to);
             if (has_child(node, i, &may_follow) &&
                 !add_leave(e, (struct leave){i, to, is_plain, false}, err))
                 return false;
@@ -428,15 +428,16 @@ struct reading {
     const struct constrain_dfa *d;
     const struct constrain_frame *frame;
     const uint8_t *good; /* of a name: states that may be passed, given the names seen; or NULL */
-    uint32_t q[CONSTRAIN_MAX_TOKEN + 1], escape[CONSTRAIN_MAX_TOKEN + 1];
+    uint32_t q[CONSTRAIN_MAX_TOKEN + 1];
+    struct constrain_escape escape[CONSTRAIN_MAX_TOKEN + 1];
 };
 
 static bool may_pass(const struct reading *r, uint32_t depth)
 {
     if (!r->good) return true;
-    if (!r->escape[depth]) return r->good[r->q[depth]];
+    if (!r->escape[depth].kind) return r->good[r->q[depth]];
     struct constrain_frame f = *r->frame;
-    f.d = r->escape[depth];
+    f.object.escape = r->escape[depth];
     return constrain_object_may_name(r->schema, &f, r->q[depth], false);
 }
 
@@ -445,8 +446,8 @@ static bool fill_text(struct constrain_masker *m, struct reading *r, bool is_pla
 {
     const struct constrain_trie *trie = is_plain ? &m->vocab->plain : &m->vocab->other;
     const struct constrain_trie_node *node = trie->node;
-    r->q[0] = r->frame->b;
-    r->escape[0] = 0;
+    r->q[0] = r->frame->state;
+    r->escape[0] = (struct constrain_escape){0};
     for (uint32_t i = 1; i < trie->n_node;) {
         uint32_t depth = node[i].depth, from = r->q[depth - 1];
         r->q[depth] = from;
@@ -470,10 +471,10 @@ static bool fill_string(struct constrain_masker *m, const struct constrain_frame
                         struct entry *e, struct base_error *err)
 {
     struct reading r = {.schema = m->constraint->schema, .frame = f};
-    struct depths *depths = &m->string[f->a];
-    r.d = r.schema->string[f->a];
+    struct depths *depths = &m->string[f->index];
+    r.d = r.schema->string[f->index];
     if (!find_depths(m, r.d, depths, false, err)) return false;
-    if (!allow_plain(m, e->mask, depths->least[f->b], depths->most[f->b]) &&
+    if (!allow_plain(m, e->mask, depths->least[f->state], depths->most[f->state]) &&
         !fill_text(m, &r, true, e, err))
         return false;
     return fill_text(m, &r, false, e, err);
@@ -483,11 +484,12 @@ static bool fill_name(struct constrain_masker *m, const struct constrain_frame *
                       struct base_error *err)
 {
     struct reading r = {.schema = m->constraint->schema, .frame = f, .good = m->good};
-    r.d = r.schema->object[f->a].key;
+    r.d = r.schema->object[f->index].key;
     for (uint32_t q = 0; q < r.d->n_state; q++)
         m->good[q] = q && constrain_object_may_name(r.schema, f, q, false);
     constrain_plain_depths(r.d, m->good, m->least, m->most, m->todo);
-    if (!allow_plain(m, e->mask, m->least[f->b], m->most[f->b]) && !fill_text(m, &r, true, e, err))
+    if (!allow_plain(m, e->mask, m->least[f->state], m->most[f->state]) &&
+        !fill_text(m, &r, true, e, err))
         return false;
     return fill_text(m, &r, false, e, err);
 }
@@ -497,9 +499,9 @@ static bool fill(struct constrain_masker *m, const struct constrain_frame *f, st
 {
     if (f->kind == CONSTRAIN_FRAME_STRING) return fill_string(m, f, e, err);
     if (f->kind == CONSTRAIN_FRAME_OBJECT) return fill_name(m, f, e, err);
-    struct depths *depths = &m->dfa[2 * f->a + (f->next != 0)];
-    if (!find_depths(m, m->constraint->dfa[f->a], depths, f->next != 0, err)) return false;
-    if (!allow_plain(m, e->mask, depths->least[f->b], depths->most[f->b]) &&
+    struct depths *depths = &m->dfa[2 * f->index + (f->next != 0)];
+    if (!find_depths(m, m->constraint->dfa[f->index], depths, f->next != 0, err)) return false;
+    if (!allow_plain(m, e->mask, depths->least[f->state], depths->most[f->state]) &&
         !fill_automaton(m, f, true, e, err))
         return false;
     return fill_automaton(m, f, false, e, err);
@@ -510,7 +512,7 @@ static bool enter_leave(struct constrain_masker *m, struct constrain_state *s,
                         const struct constrain_frame *top, const struct leave *l, uint32_t *set)
 {
     struct constrain_frame f = *top;
-    f.b = l->q;
+    f.state = l->q;
     if (m->full) constrain_state_rewind(s, m->numbered_frames);
     uint32_t stack = constrain_frame_intern(s, &f);
     constrain_state_begin(s);
@@ -528,13 +530,14 @@ static void top_key(const struct constrain_masker *m, const struct constrain_fra
                     uint64_t key[2])
 {
     uint64_t more = f->kind == CONSTRAIN_FRAME_AUTO && f->next;
-    key[0] = ((uint64_t)f->a << 32 | f->b) * 0x9e3779b97f4a7c15u + f->kind;
-    key[1] = (uint64_t)f->kind << 56 ^ (uint64_t)f->a << 28 ^ f->b;
+    key[0] = ((uint64_t)f->index << 32 | f->state) * 0x9e3779b97f4a7c15u + f->kind;
+    key[1] = (uint64_t)f->kind << 56 ^ (uint64_t)f->index << 28 ^ f->state;
     if (f->kind ==
         CONSTRAIN_FRAME_OBJECT) { /* which names were seen, and how many where it counts */
-        if (m->constraint->schema->object[f->a].max != UINT32_MAX) more = f->c;
-        more ^= f->s[0] * 0xd6e8feb86659fd93u ^ f->s[1] * 0xa0761d6478bd642fu;
-        key[1] ^= (f->s[0] ^ f->s[0] >> 31) * 0xe7037ed1a0b428dbu ^ f->s[1] * 0x8ebc6af09c88c6e3u;
+        const uint64_t *seen = f->object.seen;
+        if (m->constraint->schema->object[f->index].max != UINT32_MAX) more = f->object.n_names;
+        more ^= seen[0] * 0xd6e8feb86659fd93u ^ seen[1] * 0xa0761d6478bd642fu;
+        key[1] ^= (seen[0] ^ seen[0] >> 31) * 0xe7037ed1a0b428dbu ^ seen[1] * 0x8ebc6af09c88c6e3u;
     }
     key[0] ^= more * 0xff51afd7ed558ccdu;
     key[0] ^= key[0] >> 29;
@@ -572,10 +575,10 @@ static bool add_top(struct constrain_masker *m, struct constrain_state *s, uint3
 
 static bool has_own_mask(const struct constrain_frame *f)
 {
-    if (f->kind == CONSTRAIN_FRAME_AUTO) return true;
-    if (f->d) return false;
-    return (f->kind == CONSTRAIN_FRAME_STRING && f->b) ||
-           (f->kind == CONSTRAIN_FRAME_OBJECT && CONSTRAIN_PHASE(f->c) == CONSTRAIN_OBJECT_NAME);
+    if (f->kind == CONSTRAIN_FRAME_STRING) return f->state && !f->string.escape.kind;
+    if (f->kind == CONSTRAIN_FRAME_OBJECT)
+        return f->object.phase == CONSTRAIN_OBJECT_NAME && !f->object.escape.kind;
+    return f->kind == CONSTRAIN_FRAME_AUTO;
 }
 
 /* What stacks say whose top frames have no masks of their own. */

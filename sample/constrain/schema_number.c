@@ -45,8 +45,8 @@ static bool is_whole(uint32_t phase)
 static uint32_t collect(const struct constrain_state *s, const struct constrain_frame *f,
                         char text[MAX_TEXT], uint32_t *below)
 {
-    uint32_t size = f->c & 0xffff;
-    for (uint32_t i = size; i-- > 0; f = &s->frame[f->next]) text[i] = (char)(f->c >> 16);
+    uint32_t size = f->number.size;
+    for (uint32_t i = size; i-- > 0; f = &s->frame[f->next]) text[i] = (char)f->number.last;
     *below = f->next;
     return size;
 }
@@ -73,11 +73,11 @@ bool constrain_number_enter(struct constrain_state *s, uint32_t stack)
 {
     const struct constrain_schema *schema = s->constraint->schema;
     const struct constrain_frame *f = &s->frame[stack];
-    const struct constrain_number *c = &schema->number[f->a];
+    const struct constrain_number *c = &schema->number[f->index];
     char text[MAX_TEXT];
     struct constrain_decimal d;
     uint32_t below = f->next;
-    if (!is_whole(f->b)) return true;
+    if (!is_whole(f->number.phase)) return true;
     if (c->bounded) {
         uint32_t size = collect(s, &s->frame[stack], text, &below);
         if (!constrain_decimal_read(&d, text, size)) {
@@ -177,8 +177,8 @@ void constrain_number_step(struct constrain_state *s, uint32_t stack, uint8_t by
 {
     const struct constrain_schema *schema = s->constraint->schema;
     struct constrain_frame f = s->frame[stack];
-    const struct constrain_number *c = &schema->number[f.a];
-    uint32_t size = f.c & 0xffff, below, phase = next_phase(f.b, byte);
+    const struct constrain_number *c = &schema->number[f.index];
+    uint32_t size = f.number.size, below, phase = next_phase(f.number.phase, byte);
     char text[MAX_TEXT];
     if (phase == DEAD) return;
     if (c->bounded || schema->generate) size++;
@@ -187,10 +187,12 @@ void constrain_number_step(struct constrain_state *s, uint32_t stack, uint8_t by
         return;
     }
     /* Room for the digit that must follow, and an exponent of two digits at most. */
-    if (schema->generate && (size + !is_whole(phase) >= GENERATE_TEXT || f.b == EXP_INTS)) return;
-    f.b = phase;
-    f.c = c->bounded ? size | (uint32_t)byte << 16 : size;
-    if (c->bounded) f.next = stack;
+    if (schema->generate &&
+        (size + !is_whole(phase) >= GENERATE_TEXT || f.number.phase == EXP_INTS))
+        return;
+    f.number.phase = (uint8_t)phase;
+    f.number.size = (uint16_t)size;
+    if (c->bounded) f.number.last = byte, f.next = stack;
     if (c->bounded && schema->generate) {
         if (phase == EXP || (phase == DOT && c->grid && c->grid % CONSTRAIN_NUMBER_UNIT == 0))
             return;
@@ -248,11 +250,11 @@ uint32_t constrain_number_least(const struct constrain_state *s,
                                 const struct constrain_schema *schema,
                                 const struct constrain_frame *f, uint32_t *below)
 {
-    const struct constrain_number *c = &schema->number[f->a];
+    const struct constrain_number *c = &schema->number[f->index];
     char text[MAX_TEXT];
     *below = f->next;
-    if (!c->bounded) return !is_whole(f->b);
-    if (f->b == BEGIN) {
+    if (!c->bounded) return !is_whole(f->number.phase);
+    if (f->number.phase == BEGIN) {
         uint32_t negative = least_from_begin(c, true), positive = least_from_begin(c, false);
         return negative != UINT32_MAX && negative + 1 < positive ? negative + 1 : positive;
     }

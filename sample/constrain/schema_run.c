@@ -5,7 +5,7 @@
 #include <string.h>
 
 enum { COUNT_LIMIT = 20000 };
-enum { MOST_INDENT = 40 };
+enum { MAX_INDENT = 40 };
 
 enum { N_FIXED = 3 }; /* literals before those of numbers */
 
@@ -26,9 +26,8 @@ struct constrain_frame constrain_number_frame(const struct constrain_schema *sch
                                               uint32_t number, uint32_t next)
 {
     if (!schema->number[number].literal)
-        return (struct constrain_frame){.next = next, .kind = CONSTRAIN_FRAME_NUMBER, .a = number};
-    return (struct constrain_frame){
-        .next = next, .kind = CONSTRAIN_FRAME_LITERAL, .a = N_FIXED + number};
+        return constrain_frame_new(CONSTRAIN_FRAME_NUMBER, number, next);
+    return constrain_frame_new(CONSTRAIN_FRAME_LITERAL, N_FIXED + number, next);
 }
 
 static void emit_frame(struct constrain_state *s, const struct constrain_frame *f)
@@ -39,20 +38,18 @@ static void emit_frame(struct constrain_state *s, const struct constrain_frame *
 
 /* -- white space -- */
 
-/* `field` holds the phase and what white space was read: when generating one space, or a line break
- * and an indent, and no more. */
-static bool read_space(const struct constrain_schema *schema, uint32_t *field, uint8_t byte)
+/* Reads a byte of white space after what *space tells of it: when generating one space (1), or a
+ * line break (2) and an indent (3 and more), and no more. */
+static bool read_space(const struct constrain_schema *schema, uint8_t *space, uint8_t byte)
 {
-    uint32_t space = *field >> CONSTRAIN_PHASE_BITS & ((1u << CONSTRAIN_SPACE_BITS) - 1), next;
     if (byte != ' ' && byte != '\t' && byte != '\n' && byte != '\r') return false;
     if (!schema->generate) return true;
-    if (space == 0 && (byte == ' ' || byte == '\n'))
-        next = byte == ' ' ? 1 : 2;
-    else if (space >= 2 && space < 2 + MOST_INDENT && (byte == ' ' || byte == '\t'))
-        next = space + 1;
+    if (*space == 0 && (byte == ' ' || byte == '\n'))
+        *space = byte == ' ' ? 1 : 2;
+    else if (*space >= 2 && *space < 2 + MAX_INDENT && (byte == ' ' || byte == '\t'))
+        ++*space;
     else
         return false;
-    *field += (next - space) << CONSTRAIN_PHASE_BITS;
     return true;
 }
 
@@ -66,7 +63,7 @@ static void emit_all(struct constrain_state *s, const struct constrain_slice *fo
         uint32_t a = schema->index[found->at + i];
         if (kind == CONSTRAIN_FRAME_ARRAY && !schema->array[a].alive) continue;
         if (kind == CONSTRAIN_FRAME_OBJECT && !schema->object[a].alive) continue;
-        struct constrain_frame f = {.next = next, .kind = kind, .a = a};
+        struct constrain_frame f = constrain_frame_new(kind, a, next);
         if (kind == CONSTRAIN_FRAME_NUMBER) f = constrain_number_frame(schema, a, next);
         emit_frame(s, &f);
     }
@@ -81,9 +78,10 @@ static void emit_place(struct constrain_state *s, uint32_t place,
     uint32_t next = constrain_frame_intern(s, back);
     if (!next) return;
     for (uint32_t i = 0; i < 3; i++)
-        if (p->fixed >> i & 1)
-            emit_frame(s, &(struct constrain_frame){
-                              .next = next, .kind = CONSTRAIN_FRAME_LITERAL, .a = i});
+        if (p->fixed >> i & 1) {
+            const struct constrain_frame f = constrain_frame_new(CONSTRAIN_FRAME_LITERAL, i, next);
+            emit_frame(s, &f);
+        }
     emit_all(s, &p->number, CONSTRAIN_FRAME_NUMBER, next);
     emit_all(s, &p->string, CONSTRAIN_FRAME_STRING, next);
     emit_all(s, &p->array, CONSTRAIN_FRAME_ARRAY, next);
@@ -92,20 +90,17 @@ static void emit_place(struct constrain_state *s, uint32_t place,
 
 /* -- strings -- */
 
-/* Fields of an escape: kind, hexadecimal digits so far, their value, a high surrogate before. */
-enum { ESC_NONE, ESC_SLASH, ESC_HEX, ESC_LOW_SLASH, ESC_LOW_U, ESC_LOW_HEX };
-enum { ESC_DIGITS = 3, ESC_VALUE = 5, ESC_HIGH = 21 };
-
-uint32_t constrain_escape_ends(const struct constrain_dfa *d, uint32_t q, uint32_t escape,
+uint32_t constrain_escape_ends(const struct constrain_dfa *d, uint32_t q,
+                               struct constrain_escape escape,
                                struct constrain_escape_end end[CONSTRAIN_ESCAPE_ENDS])
 {
-    uint32_t n = 0, left = 4 - (escape >> ESC_DIGITS & 3), lo = 0, hi = 127;
-    bool slash = (escape & 7) == ESC_SLASH;
+    uint32_t n = 0, left = 4 - escape.digits, lo = 0, hi = 127;
+    bool slash = escape.kind == CONSTRAIN_ESCAPE_BEGUN;
     if (!slash) {
-        lo = (escape >> ESC_VALUE & 0xffff) << 4 * left;
+        lo = (uint32_t)escape.value << 4 * left;
         hi = lo + (1u << 4 * left) - 1;
     }
-    if (!slash && (escape & 7) != ESC_HEX) return 0;
+    if (!slash && escape.kind != CONSTRAIN_ESCAPE_HEX) return 0;
     for (uint32_t c = lo; c <= hi && c < 128; c++) {
         uint32_t to = constrain_dfa_step(d, q, (uint8_t)c);
         bool named = slash && c && strchr("\b\f\n\r\t\"\\/", (int)c);
@@ -138,10 +133,9 @@ static bool any_escape(const struct constrain_dfa *d, uint32_t q)
 
 static enum constrain_text_step step_hex(const struct constrain_schema *schema,
                                          const struct constrain_dfa *d, uint32_t *q,
-                                         uint32_t *escape, uint8_t byte)
+                                         struct constrain_escape *escape, uint8_t byte)
 {
-    uint32_t kind = *escape & 7, digits = *escape >> ESC_DIGITS & 3, high = *escape >> ESC_HIGH;
-    uint32_t value = *escape >> ESC_VALUE & 0xffff, letter = byte | 32u;
+    uint32_t value = escape->value, letter = byte | 32u;
     if (byte >= '0' && byte <= '9')
         value = value << 4 | (byte - '0');
     else if (letter >= 'a' && letter <= 'f')
@@ -149,21 +143,24 @@ static enum constrain_text_step step_hex(const struct constrain_schema *schema,
     else
         return CONSTRAIN_TEXT_DEAD;
     if (schema->generate) { /* control characters only */
-        uint32_t shift = 4 * (3 - digits), lo = value << shift, hi = lo + (1u << shift) - 1;
+        uint32_t shift = 4 * (3 - escape->digits), lo = value << shift, hi = lo + (1u << shift) - 1;
         if (lo > 31 || !any_control(d, *q, lo, hi < 31 ? hi : 31)) return CONSTRAIN_TEXT_DEAD;
     }
-    if (digits < 3) {
-        *escape = kind | (digits + 1) << ESC_DIGITS | value << ESC_VALUE | high << ESC_HIGH;
+    if (escape->digits < 3) {
+        escape->digits++;
+        escape->value = value & 0xffff;
         return CONSTRAIN_TEXT_INSIDE;
     }
-    *escape = ESC_NONE;
-    if (kind == ESC_HEX && value >= 0xd800 && value < 0xdc00) {
-        *escape = ESC_LOW_SLASH | (value - 0xd800) << ESC_HIGH;
+    const struct constrain_escape whole = *escape;
+    *escape = (struct constrain_escape){0};
+    if (whole.kind == CONSTRAIN_ESCAPE_HEX && value >= 0xd800 && value < 0xdc00) {
+        escape->kind = CONSTRAIN_ESCAPE_LOW_SLASH;
+        escape->high = (value - 0xd800) & 0x3ff;
         return CONSTRAIN_TEXT_INSIDE;
     }
-    if (kind == ESC_LOW_HEX) {
+    if (whole.kind == CONSTRAIN_ESCAPE_LOW_HEX) {
         if (value < 0xdc00 || value > 0xdfff) return CONSTRAIN_TEXT_DEAD;
-        value = 0x10000 + (high << 10) + (value - 0xdc00);
+        value = 0x10000 + ((uint32_t)whole.high << 10) + (value - 0xdc00);
     } else if (value >= 0xdc00 && value < 0xe000) {
         return CONSTRAIN_TEXT_DEAD;
     }
@@ -173,29 +170,28 @@ static enum constrain_text_step step_hex(const struct constrain_schema *schema,
 
 static enum constrain_text_step step_escape(const struct constrain_schema *schema,
                                             const struct constrain_dfa *d, uint32_t *q,
-                                            uint32_t *escape, uint8_t byte)
+                                            struct constrain_escape *escape, uint8_t byte)
 {
     static const char names[] = "\"\"\\\\//b\bf\fn\nr\rt\t";
-    uint32_t high = *escape >> ESC_HIGH;
-    switch (*escape & 7) {
-    case ESC_SLASH:
+    switch (escape->kind) {
+    case CONSTRAIN_ESCAPE_BEGUN:
         if (byte == 'u') {
-            *escape = ESC_HEX;
+            escape->kind = CONSTRAIN_ESCAPE_HEX;
             return schema->generate && !any_control(d, *q, 0, 31) ? CONSTRAIN_TEXT_DEAD
                                                                   : CONSTRAIN_TEXT_INSIDE;
         }
         for (size_t i = 0; i + 1 < sizeof names; i += 2) {
             if (byte != (uint8_t)names[i]) continue;
-            *escape = ESC_NONE;
+            escape->kind = CONSTRAIN_ESCAPE_NONE;
             *q = constrain_dfa_step(d, *q, (uint8_t)names[i + 1]);
             return *q ? CONSTRAIN_TEXT_INSIDE : CONSTRAIN_TEXT_DEAD;
         }
         return CONSTRAIN_TEXT_DEAD;
-    case ESC_LOW_SLASH:
-        *escape = ESC_LOW_U | high << ESC_HIGH;
+    case CONSTRAIN_ESCAPE_LOW_SLASH:
+        escape->kind = CONSTRAIN_ESCAPE_LOW_U;
         return byte == '\\' ? CONSTRAIN_TEXT_INSIDE : CONSTRAIN_TEXT_DEAD;
-    case ESC_LOW_U:
-        *escape = ESC_LOW_HEX | high << ESC_HIGH;
+    case CONSTRAIN_ESCAPE_LOW_U:
+        escape->kind = CONSTRAIN_ESCAPE_LOW_HEX;
         return byte == 'u' ? CONSTRAIN_TEXT_INSIDE : CONSTRAIN_TEXT_DEAD;
     default:
         return step_hex(schema, d, q, escape, byte);
@@ -204,12 +200,12 @@ static enum constrain_text_step step_escape(const struct constrain_schema *schem
 
 enum constrain_text_step constrain_text_step(const struct constrain_schema *schema,
                                              const struct constrain_dfa *d, uint32_t *q,
-                                             uint32_t *escape, uint8_t byte)
+                                             struct constrain_escape *escape, uint8_t byte)
 {
-    if (*escape) return step_escape(schema, d, q, escape, byte);
+    if (escape->kind) return step_escape(schema, d, q, escape, byte);
     if (byte == '"') return CONSTRAIN_TEXT_CLOSED;
     if (byte == '\\') {
-        *escape = ESC_SLASH;
+        escape->kind = CONSTRAIN_ESCAPE_BEGUN;
         return schema->generate && !any_escape(d, *q) ? CONSTRAIN_TEXT_DEAD : CONSTRAIN_TEXT_INSIDE;
     }
     if (byte < 0x20) return CONSTRAIN_TEXT_DEAD;
@@ -220,36 +216,31 @@ enum constrain_text_step constrain_text_step(const struct constrain_schema *sche
 static void step_string(struct constrain_state *s, struct constrain_frame f, uint8_t byte)
 {
     const struct constrain_schema *schema = s->constraint->schema;
-    const struct constrain_dfa *d = schema->string[f.a];
-    if (f.b == 0) { /* the opening quote */
-        f.b = 1;
+    const struct constrain_dfa *d = schema->string[f.index];
+    if (f.state == 0) { /* the opening quote */
+        f.state = 1;
         if (byte == '"') emit_frame(s, &f);
         return;
     }
-    switch (constrain_text_step(schema, d, &f.b, &f.d, byte)) {
+    switch (constrain_text_step(schema, d, &f.state, &f.string.escape, byte)) {
     case CONSTRAIN_TEXT_INSIDE:
         emit_frame(s, &f);
         break;
     case CONSTRAIN_TEXT_CLOSED:
-        if (d->accept[f.b] & CONSTRAIN_DFA_ACCEPTS) constrain_state_emit(s, f.next);
+        if (d->accept[f.state] & CONSTRAIN_DFA_ACCEPTS) constrain_state_emit(s, f.next);
         break;
     case CONSTRAIN_TEXT_DEAD:
         break;
     }
 }
 
-/* -- arrays: b phase and white space, c items so far, s counts of contains, a byte each -- */
-
-static uint32_t contains_count(const struct constrain_frame *f, uint32_t i)
-{
-    return f->s[0] >> 8 * i & 255;
-}
+/* -- arrays -- */
 
 static bool array_may_close(const struct constrain_array *a, const struct constrain_frame *f)
 {
     for (uint32_t i = 0; i < a->n_contains; i++)
-        if (contains_count(f, i) < a->need[i]) return false;
-    return f->c >= a->min;
+        if (f->array.contains[i] < a->need[i]) return false;
+    return f->array.n_items >= a->min;
 }
 
 /* The frame after one more item that counts for `marks`; false: it may not. */
@@ -259,19 +250,20 @@ bool constrain_array_after(const struct constrain_array *a, const struct constra
     uint32_t top = a->positions > a->min ? a->positions : a->min;
     if (a->max != UINT32_MAX && a->max > top) top = a->max;
     *after = *f;
-    after->b = CONSTRAIN_ARRAY_NEXT;
-    if (f->c >= a->max) return false;
-    after->c = f->c > top ? f->c : f->c + 1;
+    after->array.phase = CONSTRAIN_ARRAY_NEXT;
+    after->array.space = 0;
+    if (f->array.n_items >= a->max) return false;
+    if (f->array.n_items <= top) after->array.n_items++;
+    const uint32_t left = a->max - after->array.n_items;
     for (uint32_t i = 0; i < a->n_contains; i++) {
-        uint32_t count = contains_count(f, i), stop = a->most[i] < 255 ? a->most[i] : a->need[i];
+        uint32_t count = f->array.contains[i], stop = a->most[i] < 255 ? a->most[i] : a->need[i];
         if (!(marks >> i & 1)) {
-            if (count < a->need[i] && a->max - after->c < a->need[i] - count) return false;
+            if (count < a->need[i] && left < a->need[i] - count) return false;
             continue;
         }
         if (count >= a->most[i] && a->most[i] < 255) return false;
-        if (count < stop) after->s[0] += 1ull << 8 * i;
-        count += count < stop;
-        if (count < a->need[i] && a->max - after->c < a->need[i] - count) return false;
+        if (count < stop) after->array.contains[i] = (uint8_t)++count;
+        if (count < a->need[i] && left < a->need[i] - count) return false;
     }
     return true;
 }
@@ -279,8 +271,8 @@ bool constrain_array_after(const struct constrain_array *a, const struct constra
 static void emit_items(struct constrain_state *s, const struct constrain_frame *f, bool *some)
 {
     const struct constrain_schema *schema = s->constraint->schema;
-    const struct constrain_array *a = &schema->array[f->a];
-    uint32_t position = f->c < a->positions ? f->c : a->positions;
+    const struct constrain_array *a = &schema->array[f->index];
+    uint32_t position = f->array.n_items < a->positions ? f->array.n_items : a->positions;
     struct constrain_slice options = schema->slice[a->position + position];
     struct constrain_frame after;
     for (uint32_t i = 0; i < options.count; i++) {
@@ -297,18 +289,19 @@ static void emit_items(struct constrain_state *s, const struct constrain_frame *
 static void step_array(struct constrain_state *s, struct constrain_frame f, uint8_t byte)
 {
     const struct constrain_schema *schema = s->constraint->schema;
-    const struct constrain_array *a = &schema->array[f.a];
-    uint32_t phase = CONSTRAIN_PHASE(f.b);
+    const struct constrain_array *a = &schema->array[f.index];
+    uint32_t phase = f.array.phase;
     bool more = false;
     if (phase == CONSTRAIN_ARRAY_OPEN) {
-        f.b = CONSTRAIN_ARRAY_FIRST;
+        f.array.phase = CONSTRAIN_ARRAY_FIRST;
         if (byte == '[') emit_frame(s, &f);
-    } else if (read_space(schema, &f.b, byte)) {
+    } else if (read_space(schema, &f.array.space, byte)) {
         emit_frame(s, &f);
     } else if (byte == ']' && phase != CONSTRAIN_ARRAY_COMMA) {
         if (array_may_close(a, &f)) constrain_state_emit(s, f.next);
     } else if (byte == ',' && phase == CONSTRAIN_ARRAY_NEXT) {
-        f.b = CONSTRAIN_ARRAY_COMMA;
+        f.array.phase = CONSTRAIN_ARRAY_COMMA;
+        f.array.space = 0;
         emit_items(s, &f, &more);
         if (more) emit_frame(s, &f);
     }
@@ -319,22 +312,22 @@ static void step_array(struct constrain_state *s, struct constrain_frame f, uint
 uint32_t constrain_object_missing(const struct constrain_object *o, const struct constrain_frame *f)
 {
     uint64_t names = (1ull << (CONSTRAIN_FIRST_MARK - 64)) - 1;
-    return (uint32_t)(__builtin_popcountll(o->required[0] & ~f->s[0]) +
-                      __builtin_popcountll(o->required[1] & ~f->s[1] & names));
+    return (uint32_t)(__builtin_popcountll(o->required[0] & ~f->object.seen[0]) +
+                      __builtin_popcountll(o->required[1] & ~f->object.seen[1] & names));
 }
 
 bool constrain_object_allows(const struct constrain_schema *schema,
                              const struct constrain_object *o, const struct constrain_frame *f,
                              uint32_t c, uint32_t missing)
 {
-    uint32_t known = schema->label[o->known + c], count = f->c >> CONSTRAIN_COUNT_SHIFT;
+    uint32_t known = schema->label[o->known + c], count = f->object.n_names;
     if (!(schema->bits[o->usable + c / 64] >> c % 64 & 1) || count >= o->max) return false;
     bool wanted = false;
     if (known) {
         uint64_t bit = 1ull << (known - 1) % 64;
-        if (f->s[(known - 1) / 64] & bit) return false;
+        if (f->object.seen[(known - 1) / 64] & bit) return false;
         wanted = o->required[(known - 1) / 64] & bit;
-    } else if (f->s[1] >> (CONSTRAIN_OTHER_SEEN - 64) & 1) {
+    } else if (f->object.seen[1] >> (CONSTRAIN_OTHER_SEEN - 64) & 1) {
         return false;
     }
     return wanted || o->max - count > missing;
@@ -358,13 +351,14 @@ static bool may_reach(const struct constrain_schema *schema, const struct constr
 static bool may_escape(const struct constrain_schema *schema, const struct constrain_object *o,
                        const struct constrain_frame *f, uint32_t q, uint32_t missing)
 {
-    uint32_t digits = f->d >> ESC_DIGITS & 3, lo = 0, hi = 127, to;
-    if ((f->d & 7) == ESC_HEX) {
-        lo = (f->d >> ESC_VALUE & 0xffff) << 4 * (4 - digits);
-        hi = lo + (1u << 4 * (4 - digits)) - 1;
+    const struct constrain_escape escape = f->object.escape;
+    uint32_t left = 4 - escape.digits, lo = 0, hi = 127, to;
+    if (escape.kind == CONSTRAIN_ESCAPE_HEX) {
+        lo = (uint32_t)escape.value << 4 * left;
+        hi = lo + (1u << 4 * left) - 1;
     }
     for (uint32_t c = lo; c <= hi && c < 128; c++) {
-        bool plain = (f->d & 7) == ESC_SLASH && (c == '"' || c == '/' || c == '\\');
+        bool plain = escape.kind == CONSTRAIN_ESCAPE_BEGUN && (c == '"' || c == '/' || c == '\\');
         if (c > 31 && !plain) continue;
         if ((to = constrain_dfa_step(o->key, q, (uint8_t)c)) &&
             may_reach(schema, o, f, to, missing))
@@ -376,38 +370,39 @@ static bool may_escape(const struct constrain_schema *schema, const struct const
 bool constrain_object_may_name(const struct constrain_schema *schema,
                                const struct constrain_frame *f, uint32_t q, bool ends)
 {
-    const struct constrain_object *o = &schema->object[f->a];
+    const struct constrain_object *o = &schema->object[f->index];
     uint32_t missing = constrain_object_missing(o, f);
     if (ends) {
         uint32_t label = schema->label[o->label + q];
         return label && constrain_object_allows(schema, o, f, label - 1, missing);
     }
-    if (f->d && schema->generate) return may_escape(schema, o, f, q, missing);
+    if (f->object.escape.kind && schema->generate) return may_escape(schema, o, f, q, missing);
     return may_reach(schema, o, f, q, missing);
 }
 
 static bool object_may_close(const struct constrain_object *o, const struct constrain_frame *f)
 {
-    return !(o->required[0] & ~f->s[0]) && !(o->required[1] & ~f->s[1]) &&
-           f->c >> CONSTRAIN_COUNT_SHIFT >= o->min;
+    return !(o->required[0] & ~f->object.seen[0]) && !(o->required[1] & ~f->object.seen[1]) &&
+           f->object.n_names >= o->min;
 }
 
-static void set_phase(struct constrain_frame *f, uint32_t phase)
+static void set_phase(struct constrain_frame *f, uint8_t phase)
 {
-    f->c = f->c >> CONSTRAIN_COUNT_SHIFT << CONSTRAIN_COUNT_SHIFT | phase;
+    f->object.phase = phase;
+    f->object.space = 0;
 }
 
 static void step_name(struct constrain_state *s, struct constrain_frame f, uint8_t byte)
 {
     const struct constrain_schema *schema = s->constraint->schema;
-    const struct constrain_object *o = &schema->object[f.a];
-    switch (constrain_text_step(schema, o->key, &f.b, &f.d, byte)) {
+    const struct constrain_object *o = &schema->object[f.index];
+    switch (constrain_text_step(schema, o->key, &f.state, &f.object.escape, byte)) {
     case CONSTRAIN_TEXT_INSIDE:
-        if (constrain_object_may_name(schema, &f, f.b, false)) emit_frame(s, &f);
+        if (constrain_object_may_name(schema, &f, f.state, false)) emit_frame(s, &f);
         break;
     case CONSTRAIN_TEXT_CLOSED:
-        if (!constrain_object_may_name(schema, &f, f.b, true)) break;
-        f.b = schema->label[o->label + f.b] - 1;
+        if (!constrain_object_may_name(schema, &f, f.state, true)) break;
+        f.name_class = schema->label[o->label + f.state] - 1;
         set_phase(&f, CONSTRAIN_OBJECT_COLON);
         emit_frame(s, &f);
         break;
@@ -419,13 +414,13 @@ static void step_name(struct constrain_state *s, struct constrain_frame f, uint8
 static void step_object(struct constrain_state *s, struct constrain_frame f, uint8_t byte)
 {
     const struct constrain_schema *schema = s->constraint->schema;
-    const struct constrain_object *o = &schema->object[f.a];
-    uint32_t phase = CONSTRAIN_PHASE(f.c), next = phase;
+    const struct constrain_object *o = &schema->object[f.index];
+    uint8_t phase = f.object.phase, next = phase;
     if (phase == CONSTRAIN_OBJECT_NAME) {
         step_name(s, f, byte);
         return;
     }
-    if (phase != CONSTRAIN_OBJECT_OPEN && read_space(schema, &f.c, byte)) {
+    if (phase != CONSTRAIN_OBJECT_OPEN && read_space(schema, &f.object.space, byte)) {
         emit_frame(s, &f);
         return;
     }
@@ -438,7 +433,7 @@ static void step_object(struct constrain_state *s, struct constrain_frame f, uin
     if (byte == ',' && phase == CONSTRAIN_OBJECT_NEXT) next = CONSTRAIN_OBJECT_COMMA;
     if (byte == '"' && (phase == CONSTRAIN_OBJECT_FIRST || phase == CONSTRAIN_OBJECT_COMMA)) {
         next = CONSTRAIN_OBJECT_NAME;
-        f.b = 1;
+        f.state = 1;
     }
     if (next == phase) return;
     bool names = next == CONSTRAIN_OBJECT_COMMA || next == CONSTRAIN_OBJECT_NAME;
@@ -451,27 +446,28 @@ struct constrain_frame constrain_object_after(const struct constrain_schema *sch
                                               const struct constrain_frame *f, uint32_t c,
                                               uint32_t marks)
 {
-    const struct constrain_object *o = &schema->object[f->a];
+    const struct constrain_object *o = &schema->object[f->index];
     uint32_t known = schema->label[o->known + c];
     struct constrain_frame after = *f;
-    after.b = 0;
+    after.state = 0;
     set_phase(&after, CONSTRAIN_OBJECT_NEXT);
-    if (after.c >> CONSTRAIN_COUNT_SHIFT < COUNT_LIMIT) after.c += 1u << CONSTRAIN_COUNT_SHIFT;
+    if (after.object.n_names < COUNT_LIMIT) after.object.n_names++;
     if (known)
-        after.s[(known - 1) / 64] |= 1ull << (known - 1) % 64;
+        after.object.seen[(known - 1) / 64] |= 1ull << (known - 1) % 64;
     else if (constrain_object_counts(schema->generate, o->min))
-        after.s[1] |= 1ull << (CONSTRAIN_OTHER_SEEN - 64);
-    after.s[1] |= (uint64_t)marks << (CONSTRAIN_FIRST_MARK - 64);
+        after.object.seen[1] |= 1ull << (CONSTRAIN_OTHER_SEEN - 64);
+    after.object.seen[1] |= (uint64_t)marks << (CONSTRAIN_FIRST_MARK - 64);
     return after;
 }
 
 static void enter_object(struct constrain_state *s, struct constrain_frame f)
 {
     const struct constrain_schema *schema = s->constraint->schema;
-    struct constrain_slice options = schema->slice[schema->object[f.a].cls + f.b];
+    struct constrain_slice options = schema->slice[schema->object[f.index].cls + f.name_class];
     for (uint32_t i = 0; i < options.count; i++) {
         const struct constrain_option *o = &schema->option[options.at + i];
-        const struct constrain_frame back = constrain_object_after(schema, &f, f.b, o->marks);
+        const struct constrain_frame back =
+            constrain_object_after(schema, &f, f.name_class, o->marks);
         emit_place(s, o->place, &back);
     }
 }
@@ -481,10 +477,10 @@ static void enter_object(struct constrain_state *s, struct constrain_frame f)
 static void step_literal(struct constrain_state *s, struct constrain_frame f, uint8_t byte)
 {
     uint32_t size;
-    const char *text = constrain_literal(s->constraint->schema, f.a, &size);
-    if ((uint8_t)text[f.b] != byte) return;
-    f.b++;
-    if (f.b < size)
+    const char *text = constrain_literal(s->constraint->schema, f.index, &size);
+    if ((uint8_t)text[f.literal.read] != byte) return;
+    f.literal.read++;
+    if (f.literal.read < size)
         emit_frame(s, &f);
     else
         constrain_state_emit(s, f.next);
@@ -497,16 +493,15 @@ bool constrain_schema_enter(struct constrain_state *s, uint32_t stack)
     case CONSTRAIN_FRAME_NUMBER:
         return constrain_number_enter(s, stack);
     case CONSTRAIN_FRAME_ARRAY:
-        if (CONSTRAIN_PHASE(f.b) == CONSTRAIN_ARRAY_FIRST ||
-            CONSTRAIN_PHASE(f.b) == CONSTRAIN_ARRAY_COMMA)
+        if (f.array.phase == CONSTRAIN_ARRAY_FIRST || f.array.phase == CONSTRAIN_ARRAY_COMMA)
             emit_items(s, &f, NULL);
         return true;
     case CONSTRAIN_FRAME_OBJECT:
-        if (CONSTRAIN_PHASE(f.c) == CONSTRAIN_OBJECT_VALUE) enter_object(s, f);
+        if (f.object.phase == CONSTRAIN_OBJECT_VALUE) enter_object(s, f);
         return true;
     case CONSTRAIN_FRAME_ROOT:
-        after.b = 1;
-        if (f.b == 0)
+        after.root.done = 1;
+        if (!f.root.done)
             emit_place(s, s->constraint->schema->root, &after);
         else
             constrain_state_emit(s, 0);

@@ -27,19 +27,28 @@ uint32_t constrain_number_least(const struct constrain_state *s,
                                 const struct constrain_schema *schema,
                                 const struct constrain_frame *f, uint32_t *below);
 
+enum constrain_escape_kind {
+    CONSTRAIN_ESCAPE_NONE,
+    CONSTRAIN_ESCAPE_BEGUN,     /* after the backslash */
+    CONSTRAIN_ESCAPE_HEX,       /* after the u */
+    CONSTRAIN_ESCAPE_LOW_SLASH, /* after a high surrogate: before the backslash of the low one */
+    CONSTRAIN_ESCAPE_LOW_U,     /* before its u */
+    CONSTRAIN_ESCAPE_LOW_HEX    /* after its u */
+};
 enum constrain_text_step { CONSTRAIN_TEXT_DEAD, CONSTRAIN_TEXT_INSIDE, CONSTRAIN_TEXT_CLOSED };
 /* One byte inside a JSON string whose decoded content an automaton reads: *q its state, *escape
- * what was read of an escape (0: nothing). */
+ * what was read of an escape. */
 enum constrain_text_step constrain_text_step(const struct constrain_schema *schema,
                                              const struct constrain_dfa *d, uint32_t *q,
-                                             uint32_t *escape, uint8_t byte);
+                                             struct constrain_escape *escape, uint8_t byte);
 /* How an escape that has begun can end when generating: states of the automaton behind it, and the
  * bytes that lead there. Returns how many there are. */
 enum { CONSTRAIN_ESCAPE_ENDS = 128 };
 struct constrain_escape_end {
     uint32_t q, bytes;
 };
-uint32_t constrain_escape_ends(const struct constrain_dfa *d, uint32_t q, uint32_t escape,
+uint32_t constrain_escape_ends(const struct constrain_dfa *d, uint32_t q,
+                               struct constrain_escape escape,
                                struct constrain_escape_end end[CONSTRAIN_ESCAPE_ENDS]);
 /* Array frames: the frame after one more item that counts for `marks`; false: it may not. */
 bool constrain_array_after(const struct constrain_array *a, const struct constrain_frame *f,
@@ -58,23 +67,16 @@ struct constrain_frame constrain_object_after(const struct constrain_schema *sch
 bool constrain_object_may_name(const struct constrain_schema *schema,
                                const struct constrain_frame *f, uint32_t q, bool ends);
 
-enum {                         /* phases of an object's frame, in the low bits of c */
-       CONSTRAIN_OBJECT_OPEN,  /* before { */
-       CONSTRAIN_OBJECT_FIRST, /* after { */
-       CONSTRAIN_OBJECT_NAME,  /* inside a name; b is the state of its automaton */
-       CONSTRAIN_OBJECT_COLON, /* before : ; b is the class of the name */
-       CONSTRAIN_OBJECT_VALUE, /* after : */
-       CONSTRAIN_OBJECT_NEXT,  /* after a value */
-       CONSTRAIN_OBJECT_COMMA  /* after , */
-};
-/* The same of an array's, in b. */
-enum { CONSTRAIN_ARRAY_OPEN, CONSTRAIN_ARRAY_FIRST, CONSTRAIN_ARRAY_NEXT, CONSTRAIN_ARRAY_COMMA };
+/* Phases of an object's frame and of an array's. */
 enum {
-    CONSTRAIN_PHASE_BITS = 4,
-    CONSTRAIN_SPACE_BITS = 8,
-    CONSTRAIN_COUNT_SHIFT =
-        CONSTRAIN_PHASE_BITS + CONSTRAIN_SPACE_BITS /* an object's names, in c */
+    CONSTRAIN_OBJECT_OPEN,  /* before { */
+    CONSTRAIN_OBJECT_FIRST, /* after { */
+    CONSTRAIN_OBJECT_NAME,  /* inside a name */
+    CONSTRAIN_OBJECT_COLON, /* before : */
+    CONSTRAIN_OBJECT_VALUE, /* after : */
+    CONSTRAIN_OBJECT_NEXT,  /* after a value */
+    CONSTRAIN_OBJECT_COMMA  /* after , */
 };
-#define CONSTRAIN_PHASE(x) ((x) & ((1u << CONSTRAIN_PHASE_BITS) - 1))
+enum { CONSTRAIN_ARRAY_OPEN, CONSTRAIN_ARRAY_FIRST, CONSTRAIN_ARRAY_NEXT, CONSTRAIN_ARRAY_COMMA };
 
 #endif
