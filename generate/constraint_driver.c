@@ -15,9 +15,9 @@ struct generate_driver {
     const struct constraint *constraint;
     const struct text_tokenizer *tokenizer;
     uint32_t n_vocab, words;
-    struct constrain_token_trie *vocab;
+    struct constrain_token_trie *trie;
     struct constrain_masker *masker;
-    struct constrain_retokenizer *splitter;
+    struct constrain_retokenizer *retokenizer;
     struct constrain_finisher *finisher;
     struct constrain_state *state; /* of what was generated */
     struct constrain_state *shown; /* of what was shown */
@@ -78,7 +78,7 @@ static bool open_finisher(struct generate_driver *d, struct base_error *err)
         const char byte = (char)b;
         int32_t id;
         size_t count;
-        if (!constrain_retokenize(d->splitter, &byte, 1, &id, &count, err)) return false;
+        if (!constrain_retokenize(d->retokenizer, &byte, 1, &id, &count, err)) return false;
         usable[b] = count == 1;
         if (b >= ' ' && b < 0x7f && !usable[b]) d->bytewise = false;
     }
@@ -111,11 +111,11 @@ struct generate_driver *generate_driver_new(const struct constraint *constraint,
     base_buffer_reserve(&d->completion, MAX_COMPLETION);
     if (!d->mask || !d->plan || d->bytes.failed || d->completion.failed) goto no_memory;
     if (ends && !find_ends(d, err)) goto fail;
-    d->vocab = constrain_token_trie_new(n_vocab, token_bytes, (void *)tokenizer, err);
-    if (!d->vocab) goto fail;
-    d->masker = constrain_masker_new(constraint, d->vocab, CACHE_BYTES, err);
-    d->splitter = d->masker ? constrain_retokenizer_new(d->vocab, err) : NULL;
-    if (d->splitter && open_finisher(d, err)) return d;
+    d->trie = constrain_token_trie_new(n_vocab, token_bytes, (void *)tokenizer, err);
+    if (!d->trie) goto fail;
+    d->masker = constrain_masker_new(constraint, d->trie, CACHE_BYTES, err);
+    d->retokenizer = d->masker ? constrain_retokenizer_new(d->trie, err) : NULL;
+    if (d->retokenizer && open_finisher(d, err)) return d;
     goto fail;
 no_memory:
     base_fail(err, BASE_NO_MEMORY, "not enough memory for a constraint");
@@ -130,9 +130,9 @@ void generate_driver_free(struct generate_driver *d)
     constrain_state_free(d->state);
     constrain_state_free(d->shown);
     constrain_finisher_free(d->finisher);
-    constrain_retokenizer_free(d->splitter);
+    constrain_retokenizer_free(d->retokenizer);
     constrain_masker_free(d->masker);
-    constrain_token_trie_free(d->vocab);
+    constrain_token_trie_free(d->trie);
     base_buffer_free(&d->bytes);
     base_buffer_free(&d->completion);
     free(d->mask), free(d->end), free(d->plan);
@@ -246,7 +246,7 @@ static bool plan_completion(struct generate_driver *d, const char *bytes, size_t
         return false;
     if (*fits && d->completion.size >= MAX_COMPLETION) *fits = false;
     if (*fits && d->completion.size &&
-        !constrain_retokenize(d->splitter, d->completion.data, d->completion.size, d->plan,
+        !constrain_retokenize(d->retokenizer, d->completion.data, d->completion.size, d->plan,
                               &d->n_plan, err))
         return false;
     *fits = *fits && d->n_plan <= left && (d->n_plan || d->completion.size == 0);
@@ -379,5 +379,5 @@ bool generate_driver_shown_complete(const struct generate_driver *d)
 bool generate_driver_spell(struct generate_driver *d, const char *bytes, size_t size, int32_t *ids,
                            size_t *n, struct base_error *err)
 {
-    return constrain_retokenize(d->splitter, bytes, size, ids, n, err);
+    return constrain_retokenize(d->retokenizer, bytes, size, ids, n, err);
 }
