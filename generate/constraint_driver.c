@@ -157,7 +157,7 @@ bool generate_driver_begin(struct generate_driver *d, bool continues, struct bas
 /* -- choosing -- */
 
 /* The first token of a text without a prompt loses its space, which makes it another token to the
- * constraint: such a text pays for a vocabulary of its own. */
+ * constraint: such a text has a token trie of its own for that token. */
 static bool make_first_mask(struct generate_driver *d, struct base_error *err)
 {
     struct constrain_token_trie *v =

@@ -13,7 +13,7 @@
  *     generate_request_end        what was held back, and the outcome
  *
  * After generate_request_begin a request allocates nothing of its own; a constraint's caches grow
- * with what they meet first. */
+ * with each new state. */
 #ifndef GENERATE_GENERATE_H
 #define GENERATE_GENERATE_H
 

@@ -4,7 +4,7 @@
  *
  *     OPENING    the tokens of the opening mark, as far as the model writes them
  *       |  \
- *       |   THINKING   whatever the model likes, up to the closing mark
+ *       |   THINKING   any tokens, up to the closing mark
  *       |      |
  *       |   CLOSING    tokens that the request writes: the closing mark, or the rest of it
  *       |  /

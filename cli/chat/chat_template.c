@@ -223,7 +223,7 @@ static json_t *join_parts(const json_t *parts)
     return joined;
 }
 
-/* The other form of a call's arguments where the template wants it. False without memory. */
+/* The other form of a call's arguments where the template needs it. False without memory. */
 static bool convert_call(const struct cli_chat_template *t, json_t *call)
 {
     json_t *function = json_object_get(call, "function");
