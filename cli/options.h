@@ -107,6 +107,7 @@ struct cli_option {
     const char *excludes; /* names of options that contradict this one, separated by spaces */
     const char *needs;    /* names of options without one of which this one says nothing */
     const char *help;     /* one line; --help adds the default */
+    bool writes;          /* FILE is written, not read */
     size_t at;            /* offset of the member in struct cli_values */
 };
 

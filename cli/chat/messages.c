@@ -232,10 +232,9 @@ void cli_messages_cut(json_t *list, size_t size)
 
 /* ---- Writing ---- */
 
-bool cli_messages_write(const json_t *list, const char *path, struct base_error *err)
+bool cli_messages_write(const json_t *list, struct base_output *file, struct base_error *err)
 {
     struct base_buffer out = BASE_BUFFER_INIT;
-    struct cli_file file = {.fd = -1};
     base_buffer_add_text(&out, "[");
     for (size_t i = 0; i < json_array_size(list); i++) {
         base_buffer_add_text(&out, i ? ",\n " : "\n ");
@@ -243,9 +242,7 @@ bool cli_messages_write(const json_t *list, const char *path, struct base_error 
     }
     base_buffer_add_text(&out, "\n]\n");
     bool ok = !out.failed || no_memory(err);
-    ok = ok && cli_file_create(&file, path, err);
-    ok = ok && cli_file_write(&file, out.data, out.size, err);
-    ok = cli_file_close(&file, ok, err);
+    ok = ok && base_output_write(file, out.data, out.size, err);
     base_buffer_free(&out);
     return ok;
 }

@@ -15,20 +15,20 @@ static const char magic[8] = {'I', 'N', 'F', 'E', 'R', 'L', 'G', '1'};
 
 _Static_assert(sizeof(struct header) == 24, "the header has no padding");
 
-bool cli_saved_create(struct cli_saved_writer *w, const char *path, uint32_t n_vocab,
-                      uint32_t chunk, const int32_t *ids, uint64_t n_ids, struct base_error *err)
+bool cli_saved_begin(struct cli_saved_writer *w, uint32_t n_vocab, uint32_t chunk,
+                     const int32_t *ids, uint64_t n_ids, struct base_error *err)
 {
     struct header h = {.n_vocab = n_vocab, .chunk = chunk, .n_ids = n_ids};
     memcpy(h.magic, magic, sizeof magic);
     w->n_vocab = n_vocab;
-    return cli_file_create(&w->file, path, err) && cli_file_write(&w->file, &h, sizeof h, err) &&
-           cli_file_write(&w->file, ids, n_ids * sizeof *ids, err);
+    return base_output_write(&w->file, &h, sizeof h, err) &&
+           base_output_write(&w->file, ids, n_ids * sizeof *ids, err);
 }
 
 bool cli_saved_write_rows(struct cli_saved_writer *w, const float *logits, uint64_t rows,
                           struct base_error *err)
 {
-    return cli_file_write(&w->file, logits, rows * w->n_vocab * sizeof *logits, err);
+    return base_output_write(&w->file, logits, rows * w->n_vocab * sizeof *logits, err);
 }
 
 /* What the file must measure; false when it cannot. */
