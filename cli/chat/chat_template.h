@@ -11,7 +11,7 @@
 #include "text/jinja/jinja.h"
 
 struct cli_chat_template {
-    struct text_template *template;
+    struct jinja_template *template;
     struct base_buffer source;
     const char *origin_file, *origin_item; /* for errors: where the template comes from */
     json_t *variables;                     /* all that it sees but the messages */
@@ -22,7 +22,7 @@ struct cli_chat_template {
 
 /* A rendered conversation. */
 struct cli_chat_prompt {
-    struct base_buffer text, own; /* own: see struct text_template_options */
+    struct base_buffer text, own; /* own: see struct jinja_template_options */
     struct text_ids ids;
 };
 
