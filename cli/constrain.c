@@ -11,8 +11,7 @@ static bool read_source(const char *argument, struct base_buffer *out, struct ba
 {
     if (access(argument, R_OK) == 0) return cli_file_read(argument, out, err);
     base_buffer_add_text(out, argument);
-    if (out->failed) return base_fail(err, BASE_NO_MEMORY, "not enough memory");
-    return true;
+    return cli_buffer_check(out, err);
 }
 
 static bool compile_choices(const char *list, struct sample_constraint **out,

@@ -28,9 +28,14 @@ bool cli_write(const void *bytes, size_t size, struct base_error *err)
     return base_fail(err, BASE_FAILED, "standard output: cannot write: %s", strerror(errno));
 }
 
+bool cli_buffer_check(const struct base_buffer *b, struct base_error *err)
+{
+    return !b->failed || base_fail(err, BASE_NO_MEMORY, "not enough memory");
+}
+
 bool cli_write_buffer(struct base_buffer *b, struct base_error *err)
 {
-    if (b->failed) return base_fail(err, BASE_NO_MEMORY, "not enough memory for the output");
+    if (!cli_buffer_check(b, err)) return false;
     bool ok = cli_write(b->data, b->size, err);
     base_buffer_clear(b);
     return ok;

@@ -17,6 +17,8 @@ void cli_system_init(void);
 bool cli_write(const void *bytes, size_t size, struct base_error *err);
 /* Writes the buffer (BASE_NO_MEMORY if it is cut) and clears it. */
 bool cli_write_buffer(struct base_buffer *b, struct base_error *err);
+/* BASE_NO_MEMORY if the buffer is cut. */
+bool cli_buffer_check(const struct base_buffer *b, struct base_error *err);
 bool cli_stdout_is_terminal(void);
 
 /* One line to standard error, by one write: "infer: " and the text. */

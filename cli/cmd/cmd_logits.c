@@ -78,6 +78,7 @@ static bool print_best(struct cli_model *m, const struct cli_values *v, const st
         base_buffer_add_format(&out, "%s\n{\"id\":%d,\"text\":", i ? "," : "", best[i]);
         if (m->tokenizer) {
             text_token_bytes(m->tokenizer, best[i], true, &text);
+            out.failed |= text.failed;
             base_buffer_add_json(&out, text.size ? text.data : "", text.size);
         } else {
             base_buffer_add_text(&out, "null");
@@ -127,7 +128,7 @@ bool cli_cmd_logits(const struct cli_values *values, struct base_error *err)
         base_buffer_add_text(&text, values->ids);
     else
         ok = cli_input_read(values, &text, err);
-    ok = ok && cli_model_open_file(&m, values, err);
+    ok = ok && cli_buffer_check(&text, err) && cli_model_open_file(&m, values, err);
     /* From ids a model without a vocabulary serves too. */
     const bool needs_text = !values->ids || (!values->output && ok && cli_model_has_vocabulary(&m));
     ok = ok && (!needs_text || cli_model_open_tokenizer(&m, err)) &&

@@ -75,7 +75,8 @@ bool cli_saved_open(struct cli_saved_reader *r, const char *path, uint32_t n_voc
     r->n_vocab = n_vocab;
     r->file = fopen(path, "rbe");
     bool ok = r->file ? read_header(r, ids, chunk, err)
-                      : base_fail(err, BASE_USAGE, "cannot read: %s", strerror(errno));
+                      : base_fail(err, errno == ENOMEM ? BASE_NO_MEMORY : BASE_USAGE,
+                                  "cannot read: %s", strerror(errno));
     if (!ok) base_error_set_file(err, path);
     return ok;
 }
