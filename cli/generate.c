@@ -176,17 +176,6 @@ static bool take_token(struct loop *l, uint64_t limit, int32_t *id, bool *ended,
     return emit(l, *id, err);
 }
 
-/* The sampler reads logits while they are made. A mask comes later: under a constraint it waits. */
-static void begin_logits(void *sampler, const float *logits)
-{
-    sample_begin(sampler, logits);
-}
-
-static void made_logits(void *sampler, int64_t first, int64_t n)
-{
-    sample_made(sampler, (uint32_t)first, (uint32_t)n);
-}
-
 /* Token after token; an interruption is an error here. */
 static bool generate(struct loop *l, const int32_t *ids, size_t n, struct base_error *err)
 {
@@ -261,11 +250,8 @@ bool cli_generator_run(struct cli_generator *g, const int32_t *ids, size_t n, bo
     text_decoder_init(&g->decoder, g->model->tokenizer, continues, g->values->special);
     for (size_t i = 0; i < n; i++) sample_accept(g->sampler, ids[i]);
 
-    const struct model_watch watch = {begin_logits, made_logits, g->sampler};
-    model_session_watch(g->model->session, g->allowed ? NULL : &watch);
     const double start = cli_seconds();
     bool ok = generate(&l, ids, n, err);
-    model_session_watch(g->model->session, NULL);
     outcome->generate_seconds = cli_seconds() - start - outcome->read_seconds;
     if (!ok && err->code == BASE_INTERRUPTED) {
         outcome->ending = CLI_END_INTERRUPTED;

@@ -28,16 +28,6 @@ struct loop {
     struct base_buffer piece, shown;
 };
 
-static void begin(void *sampler, const float *logits)
-{
-    sample_begin(sampler, logits);
-}
-
-static void made(void *sampler, int64_t first, int64_t n)
-{
-    sample_made(sampler, (uint32_t)first, (uint32_t)n);
-}
-
 static void open_loop(struct loop *l, const char *arch)
 {
     static const char *const stops[] = {"never in this text"};
@@ -61,7 +51,6 @@ static void open_loop(struct loop *l, const char *arch)
     l->sampler = sample_new(&sample, m.n_vocab, session.n_ctx, &err);
     l->stop = sample_stop_new(stops, 1, &err);
     if (!l->session || !l->tokenizer || !l->sampler || !l->stop) fail_msg("%s", err.text);
-    model_session_watch(l->session, &(struct model_watch){begin, made, l->sampler});
     text_decoder_init(&l->decoder, l->tokenizer, true, false);
     for (int i = 0; i < ROOM; i++) { /* as `run` does: room beforehand */
         base_buffer_add(&l->piece, "x", 1);
