@@ -32,9 +32,9 @@ bool base_write_all(int fd, const void *bytes, size_t size)
     return true;
 }
 
-static bool fail(const struct base_output *o, const char *doing, struct base_error *err)
+static bool fail(const struct base_output *o, struct base_error *err)
 {
-    base_fail(err, errno == ENOMEM ? BASE_NO_MEMORY : BASE_FAILED, "cannot %s: %s", doing,
+    base_fail(err, errno == ENOMEM ? BASE_NO_MEMORY : BASE_FAILED, "cannot write: %s",
               strerror(errno));
     base_error_set_file(err, o->path);
     return false;
@@ -117,30 +117,30 @@ bool base_output_open(struct base_output *o, const char *path, struct base_error
     }
     if (!follow(path, o->path)) {
         snprintf(o->path, sizeof o->path, "%s", path);
-        return fail(o, "open", err);
+        return fail(o, err);
     }
     /* Opening it shows whether it may be written, which a rename does not heed. */
     o->fd = open(o->path, O_WRONLY | O_NOCTTY | O_CLOEXEC);
-    if (o->fd < 0 && errno != ENOENT) return fail(o, "open", err);
+    if (o->fd < 0 && errno != ENOENT) return fail(o, err);
     const bool is_new = o->fd < 0;
-    if (!is_new && fstat(o->fd, &st) != 0) return fail(o, "examine", err);
+    if (!is_new && fstat(o->fd, &st) != 0) return fail(o, err);
     if (!is_new && !S_ISREG(st.st_mode)) return true;
     if (!is_new) close(o->fd);
-    return open_beside(o, is_new ? NULL : &st) || fail(o, "create a file beside it", err);
+    return open_beside(o, is_new ? NULL : &st) || fail(o, err);
 }
 
 bool base_output_write(struct base_output *o, const void *bytes, size_t size,
                        struct base_error *err)
 {
-    return base_write_all(o->fd, bytes, size) || fail(o, "write", err);
+    return base_write_all(o->fd, bytes, size) || fail(o, err);
 }
 
 bool base_output_close(struct base_output *o, bool ok, struct base_error *err)
 {
     /* Where a network file system reports a full disk. */
-    if (o->fd > STDERR_FILENO && close(o->fd) != 0 && ok) ok = fail(o, "write", err);
+    if (o->fd > STDERR_FILENO && close(o->fd) != 0 && ok) ok = fail(o, err);
     o->fd = -1;
-    if (o->unfinished && ok && rename(o->temporary, o->path) != 0) ok = fail(o, "rename to", err);
+    if (o->unfinished && ok && rename(o->temporary, o->path) != 0) ok = fail(o, err);
     if (o->unfinished && !ok) unlink(o->temporary);
     __atomic_store_n(&o->unfinished, false, __ATOMIC_SEQ_CST);
     return ok;

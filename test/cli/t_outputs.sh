@@ -80,7 +80,7 @@ cmp -s "$work/right.bin" "$work/new_target" || bad 'a link to nothing was not fo
     chmod 400 "$work/target"
     infer logits -m "$work/m.gguf" --ids "1 2 3" -o "$work/target"
     status 1
-    err_line 'target: cannot open: Permission denied'
+    err_line 'target: cannot write: Permission denied'
 }
 nothing_left
 
