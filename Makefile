@@ -108,7 +108,14 @@ $(TOOL_BIN): $(BUILD)/test/%: $(BUILD)/test/%.o $(SUPPORT_OBJ) $(BUILD)/libinfer
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ -lcmocka $(LDLIBS)
 
-tests: $(TEST_BIN) $(TOOL_BIN)
+# Preloaded by test/cli/t_memory.sh; a sanitizer has an allocator of its own.
+FAIL_ALLOC := $(if $(SAN),,$(BUILD)/test/fail_alloc.so)
+$(BUILD)/test/fail_alloc.so: test/fail_alloc.c $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -fPIC -shared -o $@ $< -ldl
+
+tests: $(TEST_BIN) $(TOOL_BIN) $(FAIL_ALLOC)
 
 setup:
 	@scripts/setup build test

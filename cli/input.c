@@ -37,6 +37,7 @@ bool cli_input_read(const struct cli_values *values, struct base_buffer *out,
             cli_input_unescape(values->prompt, out);
         else
             base_buffer_add_text(out, values->prompt);
+        if (!cli_buffer_check(out, err)) return false;
         if (!cli_stdin_is_piped()) return true;
     } else if (cli_stdin_is_terminal()) {
         return base_fail(err, BASE_USAGE,

@@ -25,14 +25,14 @@ bool cli_model_path(const struct cli_values *values, struct base_buffer *path,
 {
     if (values->model) {
         base_buffer_add_text(path, values->model);
-        return true;
+        return cli_buffer_check(path, err);
     }
     if (!cli_model_folder(path))
         return base_fail(err, BASE_MODEL,
                          "no model: give -m FILE or set INFER_MODEL; the default one cannot be "
                          "looked for, because neither HOME nor XDG_DATA_HOME is set");
     base_buffer_add_text(path, DEFAULT_MODEL);
-    if (path->failed) return base_fail(err, BASE_NO_MEMORY, "not enough memory for a path");
+    if (!cli_buffer_check(path, err)) return false;
     if (access(path->data, F_OK) == 0) return true;
     base_fail(err, BASE_MODEL,
               "no model: give -m FILE or set INFER_MODEL, or fetch this default one with "
@@ -71,7 +71,7 @@ bool cli_model_open_file(struct cli_model *m, const struct cli_values *values,
             base_error_set_file(err, path.data);
     }
     base_buffer_free(&path);
-    return m->file && goes_on(err);
+    return m->file && cli_buffer_check(&m->name, err) && goes_on(err);
 }
 
 bool cli_model_has_vocabulary(const struct cli_model *m)

@@ -1,6 +1,7 @@
 /* cli/model_hash.c: the hash of a model and its cache. See cli/model_hash.h. */
 #include "cli/model_hash.h"
 #include "base/buffer.h"
+#include "base/file.h"
 #include "cli/system.h"
 #include <fcntl.h>
 #include <stdio.h>
@@ -75,21 +76,16 @@ static bool is_young(const struct gguf_file *file)
     return false;
 }
 
-/* Written beside and renamed: another process sees all of it or nothing. */
 static void remember(const struct gguf_file *file, const char *hash)
 {
-    struct base_buffer path = BASE_BUFFER_INIT, beside = BASE_BUFFER_INIT;
-    if (is_young(file) || !entry_path(file, true, &path)) goto done;
-    base_buffer_add_format(&beside, "%s.%ld", path.data, (long)getpid());
-    if (beside.failed) goto done;
-    const int fd = open(beside.data, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (fd < 0) goto done;
-    bool ok = write(fd, hash, BASE_SHA256_HEX - 1) == BASE_SHA256_HEX - 1;
-    ok = close(fd) == 0 && ok;
-    if (!ok || rename(beside.data, path.data) != 0) unlink(beside.data);
-done:
+    struct base_buffer path = BASE_BUFFER_INIT;
+    struct base_output out;
+    if (!is_young(file) && entry_path(file, true, &path)) {
+        const bool ok = base_output_open(&out, path.data, NULL) &&
+                        base_output_write(&out, hash, BASE_SHA256_HEX - 1, NULL);
+        base_output_close(&out, ok, NULL);
+    }
     base_buffer_free(&path);
-    base_buffer_free(&beside);
 }
 
 bool cli_model_hash(const struct gguf_file *file, char out[BASE_SHA256_HEX], struct base_error *err)

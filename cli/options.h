@@ -108,6 +108,7 @@ struct cli_option {
     const char *needs;    /* names of options without one of which this one says nothing */
     const char *implies;  /* name of a switch that this one on the line turns on */
     const char *help;     /* one line; --help adds the default */
+    bool writes;          /* FILE is written, not read */
     size_t at;            /* offset of the member in struct cli_values */
 };
 

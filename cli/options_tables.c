@@ -331,7 +331,7 @@ const struct cli_option cli_option_table[] = {
      .commands = PERPLEXITY, .group = CLI_GROUP_MEASURE, .value = "N", .standard = "512", .low = 4,
      .high = INT32_MAX, .help = "tokens per chunk", .at = AT(chunk)},
     {.name = "save-logits", .kind = CLI_TEXT, .commands = PERPLEXITY, .group = CLI_GROUP_MEASURE,
-     .value = "FILE", .help = "keep ids and logits for --kl", .at = AT(save_logits)},
+     .value = "FILE", .help = "keep ids and logits for --kl", .writes = true, .at = AT(save_logits)},
     {.name = "kl", .kind = CLI_TEXT, .commands = PERPLEXITY, .group = CLI_GROUP_MEASURE,
      .value = "FILE", .excludes = "file ids chunk no-bos no-special save-logits",
      .help = "compare with logits that were saved", .at = AT(kl)},
@@ -339,7 +339,7 @@ const struct cli_option cli_option_table[] = {
     /* ---- Output ---- */
     {.name = "output", .alias = {"-o"}, .kind = CLI_TEXT, .commands = LOGITS,
      .group = CLI_GROUP_OUTPUT, .value = "FILE", .excludes = "top",
-     .help = "all logits as float32 (-: standard output)", .at = AT(output)},
+     .help = "all logits as float32 (-: standard output)", .writes = true, .at = AT(output)},
     {.name = "top", .kind = CLI_INTEGER, .commands = LOGITS, .group = CLI_GROUP_OUTPUT,
      .value = "N", .standard = "10", .low = 1, .high = 1000,
      .help = "how many of the best tokens to print", .at = AT(top)},
@@ -386,7 +386,7 @@ const struct cli_option cli_option_table[] = {
     {.name = "plot", .kind = CLI_FLAG, .commands = BENCH, .group = CLI_GROUP_OUTPUT,
      .help = "bars below the table: shares of the limits", .at = AT(plot)},
     {.name = "svg", .kind = CLI_TEXT, .commands = BENCH, .group = CLI_GROUP_OUTPUT,
-     .value = "FILE", .help = "the bars as a picture too (-: in place of text)", .at = AT(svg)},
+     .value = "FILE", .help = "the bars as a picture too (-: in place of text)", .writes = true, .at = AT(svg)},
 
     /* ---- Engine ---- */
     {.name = "ctx-size", .alias = {"-c", "--ctx"}, .kind = CLI_INTEGER, .commands = GENERATING | LOGITS,

@@ -1,36 +1,13 @@
-/* cli/system.c: standard streams, files, signals, the clock. See cli/system.h. */
+/* cli/system.c: standard streams, files, the clock. See cli/system.h. */
 #include "cli/system.h"
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
-
-/* The one mutable object of the program that hangs off nothing: a signal handler has no argument to
- * find it by. */
-static volatile sig_atomic_t interrupted;
-
-_Static_assert(sizeof(sig_atomic_t) == sizeof(int), "the engine polls the flag as an int");
-
-static void on_interrupt(int number)
-{
-    (void)number;
-    interrupted = 1;
-}
-
-static void listen_for_interrupts(int flags)
-{
-    /* No SA_RESTART: a read from a silent pipe ends too. */
-    struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = flags};
-    sigemptyset(&action.sa_mask);
-    struct sigaction old;
-    sigaction(SIGINT, NULL, &old);
-    if (old.sa_handler != SIG_IGN) sigaction(SIGINT, &action, NULL); /* `nohup`, `&` in scripts */
-}
 
 void cli_system_init(void)
 {
@@ -40,44 +17,25 @@ void cli_system_init(void)
          * writing to standard output fails, as it would have on the closed descriptor. */
         (void)!open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY);
     }
-    signal(SIGPIPE, SIG_DFL);
-    listen_for_interrupts((int)SA_RESETHAND);
-}
-
-void cli_interrupt_reset(void)
-{
-    interrupted = 0;
-    listen_for_interrupts(0);
-}
-
-const volatile int *cli_interrupt_flag(void)
-{
-    return &interrupted;
+    cli_signals_init();
 }
 
 /* ---- Writing ---- */
 
-static bool write_all(int fd, const char *bytes, size_t size)
-{
-    while (size > 0) {
-        ssize_t n = write(fd, bytes, size);
-        if (n < 0 && errno == EINTR) continue;
-        if (n < 0) return false;
-        bytes += n;
-        size -= (size_t)n;
-    }
-    return true;
-}
-
 bool cli_write(const void *bytes, size_t size, struct base_error *err)
 {
-    if (write_all(STDOUT_FILENO, bytes, size)) return true;
+    if (base_write_all(STDOUT_FILENO, bytes, size)) return true;
     return base_fail(err, BASE_FAILED, "standard output: cannot write: %s", strerror(errno));
+}
+
+bool cli_buffer_check(const struct base_buffer *b, struct base_error *err)
+{
+    return !b->failed || base_fail(err, BASE_NO_MEMORY, "not enough memory");
 }
 
 bool cli_write_buffer(struct base_buffer *b, struct base_error *err)
 {
-    if (b->failed) return base_fail(err, BASE_NO_MEMORY, "not enough memory for the output");
+    if (!cli_buffer_check(b, err)) return false;
     bool ok = cli_write(b->data, b->size, err);
     base_buffer_clear(b);
     return ok;
@@ -98,7 +56,7 @@ void cli_note(const char *format, ...)
     va_end(args);
     size_t size = strlen(line);
     line[size++] = '\n';
-    write_all(STDERR_FILENO, line, size);
+    base_write_all(STDERR_FILENO, line, size);
 }
 
 void cli_report(const struct base_error *err)
@@ -109,7 +67,7 @@ void cli_report(const struct base_error *err)
 
 void cli_tell(const char *text)
 {
-    write_all(STDERR_FILENO, text, strlen(text));
+    base_write_all(STDERR_FILENO, text, strlen(text));
 }
 
 /* ---- Reading ---- */
@@ -123,7 +81,7 @@ bool cli_file_read(const char *path, struct base_buffer *out, struct base_error 
     if (fd < 0) goto fail;
     for (;;) {
         ssize_t n = read(fd, piece, sizeof piece);
-        if (n < 0 && errno == EINTR && interrupted) {
+        if (n < 0 && errno == EINTR && *cli_interrupt_flag()) {
             base_fail(err, BASE_INTERRUPTED, "interrupted");
             goto done;
         }
@@ -159,42 +117,6 @@ bool cli_stdin_is_piped(void)
 bool cli_stdin_is_terminal(void)
 {
     return isatty(STDIN_FILENO);
-}
-
-/* ---- Files that are written ---- */
-
-bool cli_file_create(struct cli_file *f, const char *path, struct base_error *err)
-{
-    f->path = path;
-    f->fd = strcmp(path, "-") == 0 ? STDOUT_FILENO
-                                   : open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (f->fd >= 0) return true;
-    base_fail(err, BASE_FAILED, "cannot write: %s", strerror(errno));
-    base_error_set_file(err, path);
-    return false;
-}
-
-bool cli_file_write(struct cli_file *f, const void *bytes, size_t size, struct base_error *err)
-{
-    if (f->fd == STDOUT_FILENO) return cli_write(bytes, size, err);
-    if (write_all(f->fd, bytes, size)) return true;
-    base_fail(err, BASE_FAILED, "cannot write: %s", strerror(errno));
-    base_error_set_file(err, f->path);
-    return false;
-}
-
-bool cli_file_close(struct cli_file *f, bool ok, struct base_error *err)
-{
-    if (f->fd < 0 || f->fd == STDOUT_FILENO) return ok;
-    struct stat st;
-    bool regular = fstat(f->fd, &st) == 0 && S_ISREG(st.st_mode);
-    if (close(f->fd) != 0 && ok) {
-        ok = base_fail(err, BASE_FAILED, "cannot write: %s", strerror(errno));
-        base_error_set_file(err, f->path);
-    }
-    f->fd = -1;
-    if (!ok && regular) unlink(f->path);
-    return ok;
 }
 
 double cli_seconds(void)

@@ -32,6 +32,7 @@ struct engine *engine_new(const struct engine_options *options, struct base_erro
     if (options->use_blas && !(e->blas = engine_blas_open(err))) goto fail;
     e->pool = engine_pool_new(e->options.n_threads, options->pin_threads, err);
     if (!e->pool) goto fail;
+    e->options.n_threads = engine_pool_threads(e->pool);
     return e;
 
 fail:

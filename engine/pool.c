@@ -185,22 +185,24 @@ static void pin_thread(pthread_t thread, const struct engine_cpus *allowed, int 
     }
 }
 
-/* Workers get no signals: Ctrl-C and the like belong to the program's own thread. */
+/* Workers get no signals: Ctrl-C and the like belong to the program's own thread. A lost page of a
+ * mapped file (SIGBUS) is the fault of the thread that reads it. */
 static int start_thread(struct slot *slot)
 {
     sigset_t all, old;
     sigfillset(&all);
+    sigdelset(&all, SIGBUS);
     pthread_sigmask(SIG_SETMASK, &all, &old);
     const int status = pthread_create(&slot->thread, NULL, worker_main, slot);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     return status;
 }
 
-static void stop_threads(struct engine_pool *pool, int n_started)
+static void stop_threads(struct engine_pool *pool)
 {
     pool->stop = true;
     event_raise(&pool->start);
-    for (int i = 1; i < n_started; ++i) pthread_join(pool->slot[i].thread, NULL);
+    for (int i = 1; i < pool->n_threads; ++i) pthread_join(pool->slot[i].thread, NULL);
 }
 
 struct engine_pool *engine_pool_new(int n_threads, bool pin, struct base_error *err)
@@ -221,15 +223,12 @@ struct engine_pool *engine_pool_new(int n_threads, bool pin, struct base_error *
         pool->slot[i].worker = (struct engine_worker){.ith = i, .nth = n_threads, .pool = pool};
         for (int k = 0; k < WAIT_KINDS; ++k) pool->slot[i].spins[k] = POOL_SPINS_FIRST;
     }
-    for (int i = 1; i < n_threads; ++i) {
-        const int status = start_thread(&pool->slot[i]);
-        if (status == 0) continue;
-        base_fail(err, status == ENOMEM ? BASE_NO_MEMORY : BASE_FAILED,
-                  "cannot start thread %d of %d: %s", i + 1, n_threads, strerror(status));
-        stop_threads(pool, i);
-        free(pool);
-        return NULL;
-    }
+    /* Those that could be started do the work: they read how many they are after the first start.
+     */
+    int n_started = 1;
+    while (n_started < n_threads && start_thread(&pool->slot[n_started]) == 0) ++n_started;
+    pool->n_threads = n_threads = n_started;
+    for (int i = 0; i < n_threads; ++i) pool->slot[i].worker.nth = n_threads;
     if (pin) {
         struct engine_cpus allowed;
         engine_cpus_allowed(&allowed);
@@ -244,7 +243,7 @@ struct engine_pool *engine_pool_new(int n_threads, bool pin, struct base_error *
 void engine_pool_free(struct engine_pool *pool)
 {
     if (!pool) return;
-    stop_threads(pool, pool->n_threads);
+    stop_threads(pool);
     if (pool->pinned) {
         pthread_setaffinity_np(pool->slot[0].thread, sizeof(pool->caller_cpus),
                                (const cpu_set_t *)&pool->caller_cpus);

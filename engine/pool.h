@@ -16,6 +16,8 @@ struct engine_worker {
     struct engine_pool *pool;
 };
 
+/* n_threads workers, or as many as the system starts: at least the caller. NULL and BASE_USAGE for
+ * a number out of range, BASE_NO_MEMORY. */
 struct engine_pool *engine_pool_new(int n_threads, bool pin, struct base_error *err);
 void engine_pool_free(struct engine_pool *pool); /* NULL is fine */
 int engine_pool_threads(const struct engine_pool *pool);

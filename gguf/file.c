@@ -1,11 +1,12 @@
 /* gguf/file.c: opening a model of one file or several, and finding things in it. Owns the mappings.
  * Refuses anything but regular files: a pipe cannot be mapped and a directory is a mistake.
  *
- * Not handled: a file that another program cuts short after it was opened; reading the lost pages
- * then raises SIGBUS, as with every mapped file. Replacing the file by rename is safe. */
+ * A file that another program cuts short after it was opened raises SIGBUS where the lost pages are
+ * read (cli/signals.c ends the program then); one that is overwritten gives other numbers, and
+ * never another length, count or offset: those are kept as they were checked. Replacing the file by
+ * rename is safe. */
 #include "gguf/gguf.h"
 
-#include "gguf/bytes.h"
 #include "gguf/cursor.h"
 #include "gguf/part.h"
 #include <errno.h>
@@ -389,8 +390,10 @@ struct gguf_str gguf_array_str(const struct gguf_file *file, const struct gguf_k
     const struct gguf_entry *entry = (const struct gguf_entry *)kv;
     if (entry < first || entry >= first + file->part[0].entry_count) return none;
     if (!entry->start || index >= kv->count) return none;
-    const char *at = (const char *)kv->data + entry->start[index];
-    return (struct gguf_str){.data = at + 8, .size = gguf_load_u64(at)};
+    /* Not by the length in the map, which another process may have changed since it was checked. */
+    const uint64_t at = entry->start[index];
+    const uint64_t end = index + 1 < kv->count ? entry->start[index + 1] : kv->size;
+    return (struct gguf_str){.data = (const char *)kv->data + at + 8, .size = end - at - 8};
 }
 
 uint64_t gguf_tensor_count(const struct gguf_file *file)

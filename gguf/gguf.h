@@ -9,6 +9,7 @@
 #define GGUF_GGUF_H
 
 #include "base/error.h"
+#include "base/file.h"
 #include "quant/quant.h"
 #include <stddef.h>
 
@@ -120,6 +121,8 @@ struct gguf_writer; /* opaque; metadata and tensor headers first, then data in t
 
 struct gguf_writer *gguf_writer_new(struct base_error *err);
 void gguf_writer_free(struct gguf_writer *w); /* NULL is fine */
+/* What it writes to; for a caller that removes it when a signal ends the process. */
+struct base_output *gguf_writer_output(struct gguf_writer *w);
 
 /* Metadata; the first error sticks in the writer and comes out of gguf_writer_begin. */
 void gguf_writer_u32(struct gguf_writer *w, const char *key, uint32_t value);
@@ -140,9 +143,7 @@ void gguf_writer_copy_kv(struct gguf_writer *w, const struct gguf_kv *kv);
 void gguf_writer_tensor(struct gguf_writer *w, struct gguf_str name, const struct quant_type *type,
                         uint32_t n_dims, const uint64_t *ne);
 
-/* Writes to `path` ("-" is standard output): first to a temporary file beside it, renamed by
- * gguf_writer_end, so that a failed write leaves no half file. Every short write (full disk) is
- * BASE_FAILED. */
+/* Writes to `path` as base/file.h does: gguf_writer_end gives the file its name. */
 bool gguf_writer_begin(struct gguf_writer *w, const char *path, struct base_error *err);
 bool gguf_writer_data(struct gguf_writer *w, const void *bytes, uint64_t size,
                       struct base_error *err); /* any number of calls per tensor */

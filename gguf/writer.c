@@ -1,20 +1,15 @@
-/* gguf/writer.c: writing GGUF version 3. Owns the announced metadata and tensors, the output and
- * its temporary file. Refuses what gguf/part.c would refuse to read. A file that was not finished
- * by gguf_writer_end is removed; durability across a power cut is not promised (no fsync). */
+/* gguf/writer.c: writing GGUF version 3. Owns the announced metadata and tensors and the output
+ * (base/file.h): a file that was not finished by gguf_writer_end is removed. Refuses what
+ * gguf/part.c would refuse to read. */
 #include "gguf/gguf.h"
 
 #include "base/buffer.h"
 #include "base/size.h"
 #include "gguf/cursor.h"
 #include "gguf/part.h"
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 enum { VERSION = 3 };
 
@@ -44,10 +39,8 @@ struct gguf_writer {
     uint64_t tensor_count;
     uint64_t alignment;
 
-    int fd;          /* -1 while nothing is open */
-    char *path;      /* the name that gguf_writer_end gives; for messages when it gives none */
-    char *temporary; /* NULL when the output is written in place (a pipe, a device) */
-    char *output;    /* [OUTPUT_ROOM] bytes gathered, so that a row is not a system call */
+    struct base_output file;
+    char *output; /* [OUTPUT_ROOM] bytes gathered, so that a row is not a system call */
     size_t output_size;
     uint64_t current; /* the tensor whose data comes next */
     uint64_t current_done;
@@ -62,26 +55,20 @@ struct gguf_writer *gguf_writer_new(struct base_error *err)
     }
     w->error = BASE_ERROR_INIT;
     w->alignment = GGUF_DEFAULT_ALIGNMENT;
-    w->fd = -1;
+    base_output_init(&w->file);
     return w;
 }
 
-/* Forgets the output; a file that is not finished disappears. */
-static void close_output(struct gguf_writer *w)
+struct base_output *gguf_writer_output(struct gguf_writer *w)
 {
-    if (w->fd > STDERR_FILENO) close(w->fd);
-    w->fd = -1;
-    if (w->temporary) unlink(w->temporary);
-    free(w->temporary);
-    free(w->path);
-    free(w->output);
-    w->temporary = w->path = w->output = NULL;
+    return &w->file;
 }
 
 void gguf_writer_free(struct gguf_writer *w)
 {
     if (!w) return;
-    close_output(w);
+    base_output_close(&w->file, false, NULL);
+    free(w->output);
     for (uint64_t i = 0; i < w->entry_count; i++) {
         base_buffer_free(&w->entry[i].key);
         base_buffer_free(&w->entry[i].value);
@@ -377,30 +364,11 @@ static bool build_head(struct gguf_writer *w, struct base_buffer *head)
 
 /* ---- Output ---- */
 
-static bool fail_output(struct gguf_writer *w, const char *doing)
-{
-    base_fail(&w->error, BASE_FAILED, "cannot %s: %s", doing, strerror(errno));
-    base_error_set_file(&w->error, w->path);
-    return false;
-}
-
-static bool write_all(struct gguf_writer *w, const char *bytes, size_t size)
-{
-    while (size) {
-        ssize_t n = write(w->fd, bytes, size);
-        if (n < 0 && errno == EINTR) continue;
-        if (n < 0) return fail_output(w, "write");
-        bytes += n;
-        size -= (size_t)n;
-    }
-    return true;
-}
-
 static bool flush(struct gguf_writer *w)
 {
     size_t size = w->output_size;
     w->output_size = 0;
-    return write_all(w, w->output, size);
+    return base_output_write(&w->file, w->output, size, &w->error);
 }
 
 static bool put(struct gguf_writer *w, const void *bytes, uint64_t size)
@@ -431,48 +399,10 @@ static bool put_padding(struct gguf_writer *w, uint64_t size)
     return true;
 }
 
-/* A new file beside w->path. The name is tried, not random: what is in the way stays. */
-static bool open_temporary(struct gguf_writer *w)
-{
-    for (int i = 0; i < 100; i++) {
-        if (asprintf(&w->temporary, "%s.part%d", w->path, i) < 0) {
-            w->temporary = NULL;
-            return fail_memory(w);
-        }
-        w->fd = open(w->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (w->fd >= 0) return true;
-        int why = errno;
-        free(w->temporary);
-        w->temporary = NULL;
-        errno = why;
-        if (errno != EEXIST) break;
-    }
-    return fail_output(w, "create a temporary file beside it");
-}
-
-/* Devices and pipes are written in place, since a rename would put a file where they are; links are
- * followed for the same reason. */
 static bool open_output(struct gguf_writer *w, const char *path)
 {
-    struct stat st;
     w->output = malloc(OUTPUT_ROOM);
-    if (strcmp(path, "-") == 0) {
-        w->path = strdup("standard output");
-        w->fd = STDOUT_FILENO;
-    } else {
-        w->path = realpath(path, NULL);
-        if (!w->path && errno == ENOENT) w->path = strdup(path);
-    }
-    if (!w->path && errno != ENOMEM) {
-        base_fail(&w->error, BASE_FAILED, "cannot open: %s", strerror(errno));
-        base_error_set_file(&w->error, path);
-        return false;
-    }
-    if (!w->output || !w->path) return fail_memory(w);
-    if (w->fd >= 0) return true;
-    if (stat(w->path, &st) != 0 || S_ISREG(st.st_mode)) return open_temporary(w);
-    w->fd = open(w->path, O_WRONLY | O_CLOEXEC);
-    return w->fd >= 0 || fail_output(w, "open");
+    return w->output ? base_output_open(&w->file, path, &w->error) : fail_memory(w);
 }
 
 /* Hands the writer's error to the caller; false, for returning. */
@@ -517,20 +447,6 @@ bool gguf_writer_data(struct gguf_writer *w, const void *bytes, uint64_t size,
     return true;
 }
 
-static bool finish_output(struct gguf_writer *w)
-{
-    if (!flush(w)) return false;
-    if (w->fd > STDERR_FILENO) {
-        int failed = close(w->fd); /* where a network file system reports a full disk */
-        w->fd = -1;
-        if (failed) return fail_output(w, "write");
-    }
-    if (w->temporary && rename(w->temporary, w->path) != 0) return fail_output(w, "rename to");
-    free(w->temporary);
-    w->temporary = NULL;
-    return true;
-}
-
 bool gguf_writer_end(struct gguf_writer *w, struct base_error *err)
 {
     char item[GGUF_ITEM_SIZE];
@@ -541,8 +457,6 @@ bool gguf_writer_end(struct gguf_writer *w, struct base_error *err)
                      "only %" PRIu64 " of its %" PRIu64 " bytes were given", w->current_done,
                      t->size);
     }
-    bool done = w->error.code == BASE_OK && finish_output(w);
-    if (!done) give_error(w, err);
-    close_output(w);
-    return done;
+    const bool done = w->error.code == BASE_OK && flush(w);
+    return base_output_close(&w->file, done, &w->error) || give_error(w, err);
 }

@@ -562,8 +562,8 @@ static void test_writer_refuses(void **state)
     gguf_writer_array(w, "k", GGUF_STRING, path, 1);
     gguf_writer_u32(w, "", 1); /* the first error sticks */
     assert_begin_fails(w, path, "not an array of numbers");
-    assert_begin_fails(one_tensor(0), "/nonexistent/x.gguf", "cannot create");
-    assert_begin_fails(one_tensor(0), support_folder_path("", path), "cannot open");
+    assert_begin_fails(one_tensor(0), "/nonexistent/x.gguf", "cannot write");
+    assert_begin_fails(one_tensor(0), support_folder_path("", path), "cannot write");
 }
 
 static void test_writer_refuses_surplus(void **state)

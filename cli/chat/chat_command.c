@@ -3,6 +3,7 @@
 #include "cli/chat/chat.h"
 #include "cli/chat/messages.h"
 #include "cli/options.h"
+#include "cli/output.h"
 #include "cli/system.h"
 #include <stdio.h>
 #include <string.h>
@@ -34,8 +35,14 @@ static bool clear(struct cli_chat *c, const char *argument, enum cli_chat_next *
 static bool save(struct cli_chat *c, const char *argument, enum cli_chat_next *next,
                  struct base_error *err)
 {
+    /* The messages that --messages read are held: writing them back harms nothing. */
+    struct cli_values reading = *c->values;
+    struct base_output file;
     (void)next;
-    if (!cli_messages_write(c->messages, argument, err)) return false;
+    reading.messages = NULL;
+    const bool ok = cli_output_open(&file, argument, &reading, c->model.file, err) &&
+                    cli_messages_write(c->messages, &file, err);
+    if (!cli_output_close(&file, ok, err)) return false;
     cli_note("%zu messages written to %s", json_array_size(c->messages), argument);
     return true;
 }

@@ -1,6 +1,7 @@
 /* cli/chat/chat_history.c: lines that were typed before. See cli/chat/chat_history.h. */
 #include "cli/chat/chat_history.h"
 #include "base/buffer.h"
+#include "base/file.h"
 #include "base/utf8.h"
 #include "cli/system.h"
 #include <fcntl.h>
@@ -58,15 +59,10 @@ static void enter(struct cli_history *h, const char *text, size_t size)
 /* Writes the last lines in place of all, so that the file does not grow for ever. */
 static void shorten(const struct cli_history *h, const char *from, size_t size)
 {
-    struct base_buffer other = BASE_BUFFER_INIT;
-    base_buffer_add_format(&other, "%s.new", h->path.data);
-    const int fd =
-        other.failed ? -1 : open(other.data, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    if (fd >= 0) {
-        const bool ok = write(fd, from, size) == (ssize_t)size;
-        if (close(fd) != 0 || !ok || rename(other.data, h->path.data) != 0) unlink(other.data);
-    }
-    base_buffer_free(&other);
+    struct base_output out;
+    const bool ok =
+        base_output_open(&out, h->path.data, NULL) && base_output_write(&out, from, size, NULL);
+    base_output_close(&out, ok, NULL);
 }
 
 static void load(struct cli_history *h)

@@ -3,6 +3,7 @@
 #include "cli/chat/messages.h"
 #include "cli/system.h"
 #include "text/chat/chat_formats.h"
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -101,8 +102,10 @@ static bool set_special_tokens(json_t *variables, const struct cli_model *m, str
         }
         if (id < 0 || id >= text_vocab_size(m->tokenizer)) continue;
         const struct gguf_str text = text_token_raw(m->tokenizer, (int32_t)id);
+        errno = 0;
         json_t *value = json_stringn(text.size ? text.data : "", text.size);
-        if (value) json_object_set_new(variables, own_variables[i], value); /* else no UTF-8 */
+        if (value && json_object_set_new(variables, own_variables[i], value) == 0) continue;
+        if (value || errno == ENOMEM) return no_memory(err); /* otherwise it is no UTF-8 */
     }
     return true;
 }
@@ -154,11 +157,12 @@ static bool render(const struct cli_chat_template *t, const json_t *messages,
                    struct base_buffer *text, struct base_buffer *own, struct base_error *err)
 {
     struct jinja_template_options options = jinja_template_options_default();
+    errno = 0; /* a copy of jansson's lacks what it had no memory for */
     json_t *context = json_copy(t->variables);
     options.own = own;
     options.own_variables = own_variables;
     options.n_own_variables = N_OWN;
-    bool ok = context &&
+    bool ok = context && errno != ENOMEM &&
               json_object_set_nocheck(context, "messages", (json_t *)(uintptr_t)messages) == 0 &&
               json_object_set_new(context, "add_generation_prompt", json_true()) == 0;
     ok = ok ? jinja_template_render(t->template, context, &options, text, err) || blame(t, err)
@@ -169,14 +173,17 @@ static bool render(const struct cli_chat_template *t, const json_t *messages,
 
 /* ---- Forms of messages ---- */
 
-/* Whether a trial conversation shows `needle` in its text, and `spoilt` not. Takes `messages`. */
+/* Whether a trial conversation shows `needle` in its text, and `spoilt` not. Takes `messages`. What
+ * the template refuses does not show it; only a lack of memory is an error. */
 static bool shows(const struct cli_chat_template *t, json_t *messages, const char *needle,
-                  const char *spoilt)
+                  const char *spoilt, struct base_error *err)
 {
     struct base_buffer text = BASE_BUFFER_INIT;
     struct base_error refused = BASE_ERROR_INIT;
+    if (!messages) no_memory(err);
     const bool ok = messages && render(t, messages, &text, NULL, &refused) && text.size &&
                     strstr(text.data, needle) && !strstr(text.data, spoilt);
+    if (refused.code == BASE_NO_MEMORY) no_memory(err);
     base_buffer_free(&text);
     json_decref(messages);
     return ok;
@@ -194,19 +201,20 @@ static json_t *trial_call(json_t *arguments)
 
 /* Published templates differ in what they can read, and leave out what they cannot, or print it as
  * Python would: asked by trial, because nothing in a template says so. */
-static void learn_forms(struct cli_chat_template *t)
+static bool learn_forms(struct cli_chat_template *t, struct base_error *err)
 {
-    const bool text =
-        shows(t, json_pack("[{s:s, s:s}]", "role", "user", "content", "needle"), "needle", "\1");
+    const bool text = shows(t, json_pack("[{s:s, s:s}]", "role", "user", "content", "needle"),
+                            "needle", "\1", err);
     const bool parts = shows(t,
                              json_pack("[{s:s, s:[{s:s, s:s}]}]", "role", "user", "content", "type",
                                        "text", "text", "needle"),
-                             "needle", "'needle'");
+                             "needle", "'needle'", err);
     t->wants_parts = parts && !text;
     t->wants_text = !parts;
     t->wants_encoded =
-        !shows(t, trial_call(json_pack("{s:s}", "needle", "v")), "needle", "'needle'") &&
-        shows(t, trial_call(json_string("{\"needle\": \"v\"}")), "needle", "\\\"needle");
+        !shows(t, trial_call(json_pack("{s:s}", "needle", "v")), "needle", "'needle'", err) &&
+        shows(t, trial_call(json_string("{\"needle\": \"v\"}")), "needle", "\\\"needle", err);
+    return !err->code;
 }
 
 /* The texts of all parts, a line each. */
@@ -231,9 +239,10 @@ static bool convert_call(const struct cli_chat_template *t, json_t *call)
     const json_t *arguments = json_object_get(holder, "arguments");
     json_t *other = NULL;
     if (json_is_string(arguments) && !t->wants_encoded) {
+        errno = 0;
         other = json_loadb(json_string_value(arguments), json_string_length(arguments),
                            JSON_ALLOW_NUL, NULL);
-        if (!other) return true; /* no JSON: it stays a text */
+        if (!other) return errno != ENOMEM; /* no JSON: it stays a text */
     } else if (json_is_object(arguments) && t->wants_encoded) {
         struct base_buffer text = BASE_BUFFER_INIT;
         cli_json_add(&text, arguments);
@@ -247,13 +256,14 @@ static bool convert_call(const struct cli_chat_template *t, json_t *call)
 /* A copy of the message in the form that the template reads, or NULL without memory. */
 static json_t *convert_message(const struct cli_chat_template *t, const json_t *message)
 {
+    errno = 0;
     json_t *copy = json_deep_copy(message);
     const json_t *content = json_object_get(copy, "content");
     json_t *calls = json_object_get(copy, "tool_calls"), *other = NULL;
-    bool ok = copy != NULL;
-    if (json_is_array(content) && t->wants_text)
+    bool ok = copy && errno != ENOMEM;
+    if (ok && json_is_array(content) && t->wants_text)
         ok = (other = join_parts(content)) != NULL;
-    else if (json_is_string(content) && t->wants_parts)
+    else if (ok && json_is_string(content) && t->wants_parts)
         ok = (other = json_pack("[{s:s, s:O}]", "type", "text", "text", content)) != NULL;
     if (other) ok = json_object_set_new(copy, "content", other) == 0;
     for (size_t i = 0; ok && i < json_array_size(calls); i++)
@@ -292,7 +302,7 @@ static bool is_token(const struct text_tokenizer *t, const char *text, size_t si
 {
     struct text_ids ids = {0};
     struct base_error ignored = BASE_ERROR_INIT;
-    bool one = text_encode(t, text, size, TEXT_PARSE_SPECIAL, &ids, &ignored) && ids.count == 1;
+    bool one = !text_encode(t, text, size, TEXT_PARSE_SPECIAL, &ids, &ignored) || ids.count == 1;
     text_ids_free(&ids);
     return one;
 }
@@ -349,7 +359,7 @@ bool cli_chat_template_open(struct cli_chat_template *t, const struct cli_values
     t->template = jinja_template_parse(t->source.data ? t->source.data : "", t->source.size, err);
     if (!t->template) return blame(t, err);
     if (!set_variables(t, values, model, tools, err)) return false;
-    learn_forms(t);
+    if (!learn_forms(t, err)) return false;
     note_marks(t, values, model);
     return true;
 }

@@ -2,7 +2,7 @@
 #include "cli/chat/messages.h"
 #include "base/utf8.h"
 #include "cli/system.h"
-#include <stdlib.h>
+#include <errno.h>
 #include <string.h>
 
 static bool no_memory(struct base_error *err)
@@ -15,10 +15,11 @@ static bool no_memory(struct base_error *err)
 json_t *cli_json_parse(const char *text, size_t size, const char *what, struct base_error *err)
 {
     json_error_t error;
+    errno = 0; /* jansson tells of a failed allocation as of wrong JSON, where it tells at all */
     json_t *json =
         json_loadb(text, size, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
     if (json) return json;
-    if (json_error_code(&error) == json_error_out_of_memory)
+    if (errno == ENOMEM)
         base_fail(err, BASE_NO_MEMORY, "not enough memory for the JSON");
     else if (error.line > 0)
         base_fail_at(err, BASE_USAGE, what, -1, "line %d, column %d: %s", error.line, error.column,
@@ -40,14 +41,17 @@ bool cli_json_read(const char *path, json_t **out, struct base_error *err)
     return *out != NULL;
 }
 
+static int add_piece(const char *bytes, size_t size, void *out)
+{
+    base_buffer_add(out, bytes, size);
+    return 0;
+}
+
+/* Not json_dumps, which leaves a member out when there is no memory for its name. */
 void cli_json_add(struct base_buffer *out, const json_t *json)
 {
-    char *text = json_dumps(json, JSON_COMPACT | JSON_ENCODE_ANY);
-    if (text)
-        base_buffer_add_text(out, text);
-    else
+    if (json_dump_callback(json, add_piece, out, JSON_COMPACT | JSON_ENCODE_ANY) != 0)
         out->failed = true;
-    free(text);
 }
 
 json_t *cli_json_text(const char *text, size_t size, struct base_error *err)
@@ -241,10 +245,9 @@ void cli_messages_cut(json_t *list, size_t size)
 
 /* ---- Writing ---- */
 
-bool cli_messages_write(const json_t *list, const char *path, struct base_error *err)
+bool cli_messages_write(const json_t *list, struct base_output *file, struct base_error *err)
 {
     struct base_buffer out = BASE_BUFFER_INIT;
-    struct cli_file file = {.fd = -1};
     base_buffer_add_text(&out, "[");
     for (size_t i = 0; i < json_array_size(list); i++) {
         base_buffer_add_text(&out, i ? ",\n " : "\n ");
@@ -252,9 +255,7 @@ bool cli_messages_write(const json_t *list, const char *path, struct base_error 
     }
     base_buffer_add_text(&out, "\n]\n");
     bool ok = !out.failed || no_memory(err);
-    ok = ok && cli_file_create(&file, path, err);
-    ok = ok && cli_file_write(&file, out.data, out.size, err);
-    ok = cli_file_close(&file, ok, err);
+    ok = ok && base_output_write(file, out.data, out.size, err);
     base_buffer_free(&out);
     return ok;
 }

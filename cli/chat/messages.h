@@ -8,7 +8,7 @@
 #define CLI_CHAT_MESSAGES_H
 
 #include "base/buffer.h"
-#include "base/error.h"
+#include "base/file.h"
 #include <jansson.h>
 
 /* Reads a JSON value from a file ("-": standard input); the caller owns *out. */
@@ -37,8 +37,8 @@ const char *cli_messages_role(const json_t *list, size_t i);
 size_t cli_messages_last_turn(const json_t *list);
 void cli_messages_cut(json_t *list, size_t size); /* keeps the first `size` messages */
 
-/* Writes the list to a file, one message a line. */
-bool cli_messages_write(const json_t *list, const char *path, struct base_error *err);
+/* Writes the list, one message a line. */
+bool cli_messages_write(const json_t *list, struct base_output *file, struct base_error *err);
 
 /* Appends compact JSON; remembers in the buffer when memory ran out. */
 void cli_json_add(struct base_buffer *out, const json_t *json);

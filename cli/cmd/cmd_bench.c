@@ -8,6 +8,7 @@
 #include "cli/commands.h"
 #include "cli/out/bench.h"
 #include "cli/out/profile_report.h"
+#include "cli/output.h"
 #include "cli/system.h"
 #include "engine/roofline.h"
 #include <stdio.h>
@@ -260,12 +261,12 @@ static bool print(struct cli_bench *b, struct base_error *err)
     return ok;
 }
 
-static bool write_svg(struct cli_bench *b, struct cli_file *file, struct base_error *err)
+static bool write_svg(struct cli_bench *b, struct base_output *file, struct base_error *err)
 {
     struct base_buffer out = BASE_BUFFER_INIT;
     cli_bench_svg(b, &out);
     bool ok = !out.failed || base_fail(err, BASE_NO_MEMORY, "not enough memory");
-    ok = ok && cli_file_write(file, out.data, out.size, err);
+    ok = ok && base_output_write(file, out.data, out.size, err);
     base_buffer_free(&out);
     return ok;
 }
@@ -273,12 +274,14 @@ static bool write_svg(struct cli_bench *b, struct cli_file *file, struct base_er
 bool cli_cmd_bench(const struct cli_values *values, struct base_error *err)
 {
     struct cli_bench b = {.values = values};
-    struct cli_file svg = {.fd = -1};
-    /* The file first: that it cannot be written should not come out after minutes of measuring. */
-    bool ok = (!values->svg || cli_file_create(&svg, values->svg, err)) && open_all(&b, err);
+    struct base_output svg;
+    base_output_init(&svg);
+    bool ok = open_all(&b, err);
     if (ok && values->verbose) cli_model_note(&b.model);
-    ok = ok && measure_all(&b, err) && print(&b, err);
-    if (values->svg) ok = cli_file_close(&svg, ok && write_svg(&b, &svg, err), err);
+    /* Opened first: that it cannot be written should not come out after minutes of measuring. */
+    ok = ok && (!values->svg || cli_output_open(&svg, values->svg, values, b.model.file, err)) &&
+         measure_all(&b, err) && print(&b, err) && (!values->svg || write_svg(&b, &svg, err));
+    ok = cli_output_close(&svg, ok, err);
     free(b.ids);
     free(b.step);
     free(b.rate);

@@ -86,6 +86,10 @@ static bool look(struct doctor *d, struct base_error *err)
     if (!d->engine) return false;
     explain_level(d);
     look_at_model(d);
+    if (d->model_error.code == BASE_NO_MEMORY) {
+        *err = d->model_error;
+        return false;
+    }
     struct engine_blas *blas = engine_blas_open(&ignored);
     d->has_blas = blas != NULL;
     engine_blas_close(blas);

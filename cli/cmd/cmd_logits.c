@@ -3,12 +3,13 @@
 #include "cli/commands.h"
 #include "cli/input.h"
 #include "cli/load.h"
+#include "cli/output.h"
 #include "cli/system.h"
 #include <math.h>
 #include <stdlib.h>
 
 struct target {
-    struct cli_file file;
+    struct base_output file;
     uint32_t n_vocab;
 };
 
@@ -18,16 +19,17 @@ static bool write_rows(void *user, uint64_t first, uint64_t rows, const float *l
 {
     (void)first;
     struct target *t = user;
-    return cli_file_write(&t->file, logits, rows * t->n_vocab * sizeof *logits, err);
+    return base_output_write(&t->file, logits, rows * t->n_vocab * sizeof *logits, err);
 }
 
 static bool write_all(struct cli_model *m, const struct cli_values *v, const struct text_ids *ids,
                       struct base_error *err)
 {
     struct target t = {.n_vocab = model_facts(m->model)->n_vocab};
-    if (!cli_file_create(&t.file, v->output, err)) return false;
-    bool ok = model_eval(m->session, ids->id, ids->count, MODEL_LOGITS_ALL, write_rows, &t, err);
-    return cli_file_close(&t.file, ok, err);
+    const bool ok =
+        cli_output_open(&t.file, v->output, v, m->file, err) &&
+        model_eval(m->session, ids->id, ids->count, MODEL_LOGITS_ALL, write_rows, &t, err);
+    return cli_output_close(&t.file, ok, err);
 }
 
 /* The best n ids, logit descending, then id ascending; NaN never. Returns how many there are. */
@@ -76,6 +78,7 @@ static bool print_best(struct cli_model *m, const struct cli_values *v, const st
         base_buffer_add_format(&out, "%s\n{\"id\":%d,\"text\":", i ? "," : "", best[i]);
         if (m->tokenizer) {
             text_token_bytes(m->tokenizer, best[i], true, &text);
+            out.failed |= text.failed;
             base_buffer_add_json(&out, text.size ? text.data : "", text.size);
         } else {
             base_buffer_add_text(&out, "null");
@@ -125,7 +128,7 @@ bool cli_cmd_logits(const struct cli_values *values, struct base_error *err)
         base_buffer_add_text(&text, values->ids);
     else
         ok = cli_input_read(values, &text, err);
-    ok = ok && cli_model_open_file(&m, values, err);
+    ok = ok && cli_buffer_check(&text, err) && cli_model_open_file(&m, values, err);
     /* From ids a model without a vocabulary serves too. */
     const bool needs_text = !values->ids || (!values->output && ok && cli_model_has_vocabulary(&m));
     ok = ok && (!needs_text || cli_model_open_tokenizer(&m, err)) &&

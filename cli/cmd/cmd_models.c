@@ -78,7 +78,10 @@ static void read_header(struct row *row)
         row->n_params += t->ne[0] * t->ne[1] * t->ne[2] * t->ne[3];
     }
     base_buffer_add_format(&key, "%s.context_length", row->arch.size ? row->arch.data : "");
-    if (!key.failed) gguf_get_u32(file, key.data, &row->n_ctx, &ignored);
+    if (key.failed || row->name.failed || row->arch.failed)
+        base_fail(&row->error, BASE_NO_MEMORY, "not enough memory to list it");
+    else
+        gguf_get_u32(file, key.data, &row->n_ctx, &ignored);
     base_buffer_free(&key);
     gguf_close(file);
 }
@@ -108,10 +111,13 @@ static bool add_file(struct rows *rows, const char *folder, const char *name, co
     struct row *row = &rows->item[rows->count++];
     *row = (struct row){.error = BASE_ERROR_INIT};
     base_buffer_add_format(&row->path, "%s/%s", folder, name);
-    if (row->path.failed) return base_fail(err, BASE_NO_MEMORY, "not enough memory for a path");
+    if (!cli_buffer_check(&row->path, err)) return false;
     row->is_chosen = strcmp(row->path.data, chosen) == 0;
     read_header(row);
-    return true;
+    /* That there is no memory says nothing of the file. */
+    if (row->error.code != BASE_NO_MEMORY) return true;
+    *err = row->error;
+    return false;
 }
 
 /* A folder that is not there holds nothing if it is the default one, and is an error if named. */
@@ -120,9 +126,10 @@ static bool add_folder(struct rows *rows, const char *folder, const char *chosen
 {
     struct dirent **entry;
     const int n = scandir(folder, &entry, NULL, alphasort);
-    bool ok = n >= 0 || !named;
+    const enum base_code code = n < 0 && errno == ENOMEM ? BASE_NO_MEMORY : BASE_USAGE;
+    bool ok = n >= 0 || (!named && code == BASE_USAGE);
     if (!ok) {
-        base_fail(err, BASE_USAGE, "cannot list: %s", strerror(errno));
+        base_fail(err, code, "cannot list: %s", strerror(errno));
         base_error_set_file(err, folder);
     }
     for (int i = 0; i < n; i++) {
@@ -162,6 +169,7 @@ static void print_text(const struct rows *rows, struct base_buffer *out)
         }
         add_text(out, &r->path);
         base_buffer_add_text(out, "\n");
+        out->failed |= what.failed;
         base_buffer_free(&what);
     }
 }
@@ -207,10 +215,8 @@ bool cli_cmd_models(const struct cli_values *values, struct base_error *err)
     bool ok = true;
     cli_model_path(values, &chosen, &ignored);
     const bool has_folder = cli_model_folder(&folder);
-    if (chosen.failed || folder.failed) {
-        ok = base_fail(err, BASE_NO_MEMORY, "not enough memory for a path");
-        goto done;
-    }
+    ok = cli_buffer_check(&chosen, err) && cli_buffer_check(&folder, err);
+    if (!ok) goto done;
     if (values->n_arguments == 0 && has_folder)
         ok = add_folder(&rows, folder.data, chosen.data, false, err);
     for (size_t i = 0; ok && i < values->n_arguments; i++)

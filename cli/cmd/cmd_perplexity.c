@@ -9,6 +9,7 @@
 #include "cli/input.h"
 #include "cli/load.h"
 #include "cli/out/saved_logits.h"
+#include "cli/output.h"
 #include "cli/system.h"
 #include <math.h>
 #include <stdlib.h>
@@ -152,11 +153,12 @@ static bool eval_all(struct perplexity *p, struct base_error *err)
 {
     p->score = calloc(p->chunk, sizeof *p->score);
     if (!p->score) return base_fail(err, BASE_NO_MEMORY, "not enough memory");
-    bool ok = !p->values->save_logits ||
-              cli_saved_create(&p->save, p->values->save_logits, p->n_vocab, p->chunk, p->ids.id,
-                               p->n_chunks * p->chunk, err);
+    bool ok =
+        !p->values->save_logits ||
+        (cli_output_open(&p->save.file, p->values->save_logits, p->values, p->model.file, err) &&
+         cli_saved_begin(&p->save, p->n_vocab, p->chunk, p->ids.id, p->n_chunks * p->chunk, err));
     for (uint64_t i = 0; ok && i < p->n_chunks; i++) ok = eval_chunk(p, i, err);
-    if (p->values->save_logits) ok = cli_file_close(&p->save.file, ok, err);
+    if (p->values->save_logits) ok = cli_output_close(&p->save.file, ok, err);
     return ok;
 }
 
@@ -253,7 +255,7 @@ bool cli_cmd_perplexity(const struct cli_values *values, struct base_error *err)
     if (values->save_logits && strcmp(values->save_logits, "-") == 0)
         return base_fail_at(err, BASE_USAGE, "--save-logits", -1,
                             "needs a file: standard output has the result");
-    struct perplexity p = {.values = values, .save = {.file = {.fd = -1}}};
+    struct perplexity p = {.values = values};
     bool ok = open_all(&p, err);
     if (ok && values->verbose) cli_model_note(&p.model);
     ok = ok && eval_all(&p, err) && print(&p, err);

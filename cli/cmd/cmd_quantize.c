@@ -4,13 +4,13 @@
  * threads, a slab at a time, so memory does not grow with the model. */
 #include "cli/cmd/quantize_plan.h"
 #include "cli/commands.h"
+#include "cli/output.h"
 #include "cli/system.h"
 #include "engine/engine.h"
 #include "gguf/gguf.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 enum { SLAB_BYTES = 16 << 20 };
@@ -71,13 +71,6 @@ static bool convert(struct quantize *q, const struct gguf_tensor *t, const struc
 
 /* ---- Before the data ---- */
 
-static bool is_same_file(const char *a, const char *b)
-{
-    struct stat sa, sb;
-    return stat(a, &sa) == 0 && stat(b, &sb) == 0 && sa.st_dev == sb.st_dev &&
-           sa.st_ino == sb.st_ino;
-}
-
 static void copy_metadata(struct quantize *q)
 {
     for (uint64_t i = 0; i < gguf_kv_count(q->in); i++) {
@@ -123,17 +116,13 @@ static bool open_all(struct quantize *q, struct base_error *err)
         base_error_set_file(err, in);
         return false;
     }
-    if (is_same_file(in, out)) {
-        base_fail(err, BASE_USAGE, "is the input too: choose another name for the output");
-        base_error_set_file(err, out);
-        return false;
-    }
     if (!cli_quantize_plan_make(&q->plan, q->in, v->argument[2], v->output_type, v->embedding_type,
                                 err))
         return false;
     q->engine = engine_new(&o, err);
     q->writer = q->engine ? gguf_writer_new(err) : NULL;
-    if (!q->writer) return false;
+    if (!q->writer || !cli_output_claim(gguf_writer_output(q->writer), out, v, q->in, err))
+        return false;
     copy_metadata(q);
     return announce(q, err) && gguf_writer_begin(q->writer, out, err);
 }
@@ -168,6 +157,7 @@ bool cli_cmd_quantize(const struct cli_values *values, struct base_error *err)
                  (unsigned long long)gguf_tensor_count(q.in));
     free(q.row);
     free(q.slab);
+    if (q.writer) ok = cli_output_close(gguf_writer_output(q.writer), ok, err);
     gguf_writer_free(q.writer);
     engine_free(q.engine);
     gguf_close(q.in);

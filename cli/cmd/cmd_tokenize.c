@@ -64,7 +64,7 @@ static bool decode(struct job *j, const char *bytes, size_t size, struct base_er
         base_buffer_add(&j->out, text.data, text.size);
         if (j->values->lines || cli_stdout_is_terminal()) base_buffer_add_text(&j->out, "\n");
     }
-    if (text.failed) ok = base_fail(err, BASE_NO_MEMORY, "not enough memory for the text");
+    ok = ok && cli_buffer_check(&text, err);
     base_buffer_free(&text);
     text_ids_free(&ids);
     return ok;

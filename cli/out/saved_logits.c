@@ -15,20 +15,20 @@ static const char magic[8] = {'I', 'N', 'F', 'E', 'R', 'L', 'G', '1'};
 
 _Static_assert(sizeof(struct header) == 24, "the header has no padding");
 
-bool cli_saved_create(struct cli_saved_writer *w, const char *path, uint32_t n_vocab,
-                      uint32_t chunk, const int32_t *ids, uint64_t n_ids, struct base_error *err)
+bool cli_saved_begin(struct cli_saved_writer *w, uint32_t n_vocab, uint32_t chunk,
+                     const int32_t *ids, uint64_t n_ids, struct base_error *err)
 {
     struct header h = {.n_vocab = n_vocab, .chunk = chunk, .n_ids = n_ids};
     memcpy(h.magic, magic, sizeof magic);
     w->n_vocab = n_vocab;
-    return cli_file_create(&w->file, path, err) && cli_file_write(&w->file, &h, sizeof h, err) &&
-           cli_file_write(&w->file, ids, n_ids * sizeof *ids, err);
+    return base_output_write(&w->file, &h, sizeof h, err) &&
+           base_output_write(&w->file, ids, n_ids * sizeof *ids, err);
 }
 
 bool cli_saved_write_rows(struct cli_saved_writer *w, const float *logits, uint64_t rows,
                           struct base_error *err)
 {
-    return cli_file_write(&w->file, logits, rows * w->n_vocab * sizeof *logits, err);
+    return base_output_write(&w->file, logits, rows * w->n_vocab * sizeof *logits, err);
 }
 
 /* What the file must measure; false when it cannot. */
@@ -75,7 +75,8 @@ bool cli_saved_open(struct cli_saved_reader *r, const char *path, uint32_t n_voc
     r->n_vocab = n_vocab;
     r->file = fopen(path, "rbe");
     bool ok = r->file ? read_header(r, ids, chunk, err)
-                      : base_fail(err, BASE_USAGE, "cannot read: %s", strerror(errno));
+                      : base_fail(err, errno == ENOMEM ? BASE_NO_MEMORY : BASE_USAGE,
+                                  "cannot read: %s", strerror(errno));
     if (!ok) base_error_set_file(err, path);
     return ok;
 }

@@ -6,16 +6,16 @@
 #ifndef CLI_OUT_SAVED_LOGITS_H
 #define CLI_OUT_SAVED_LOGITS_H
 
-#include "cli/system.h"
+#include "base/file.h"
 #include "text/tokenizer/tokenizer.h"
 #include <stdio.h>
 
 struct cli_saved_writer {
-    struct cli_file file; /* closed by the caller with cli_file_close */
+    struct base_output file; /* opened and closed by the caller */
     uint32_t n_vocab;
 };
-bool cli_saved_create(struct cli_saved_writer *w, const char *path, uint32_t n_vocab,
-                      uint32_t chunk, const int32_t *ids, uint64_t n_ids, struct base_error *err);
+bool cli_saved_begin(struct cli_saved_writer *w, uint32_t n_vocab, uint32_t chunk,
+                     const int32_t *ids, uint64_t n_ids, struct base_error *err);
 bool cli_saved_write_rows(struct cli_saved_writer *w, const float *logits, uint64_t rows,
                           struct base_error *err);
 

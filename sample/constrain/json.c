@@ -104,7 +104,7 @@ static bool read_string(struct reader *r, uint32_t *at, uint32_t *size)
     }
     skip(r);
     *size = (uint32_t)r->j->text.size - *at;
-    return true;
+    return !r->j->text.failed || base_fail(r->err, BASE_NO_MEMORY, "no memory for the JSON");
 }
 
 static bool read_digits(struct reader *r)

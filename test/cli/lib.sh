@@ -11,10 +11,12 @@
 #                         check, and by Python's jsonschema where that is installed
 #   finish                ends the last test
 #
-# $INFER is the program, $MODEL a small model or empty, $work a scratch folder. Every variable
+# $INFER is the program, $MODEL a small model or empty, $work a scratch folder, $make_model the
+# program beside it that makes models of random weights. Every variable
 # INFER_* of the caller is removed, so that the caller's habits do not change results.
 
 work=$(mktemp -d) || exit 1
+make_model=${INFER%/*}/test/tool_make_model
 trap 'rm -rf "$work"' EXIT
 for variable in $(env | sed -n 's/^\(INFER_[A-Z_]*\)=.*/\1/p'); do
     unset "$variable"

@@ -56,7 +56,7 @@ static bool expand_spaces(const char *pattern, char *out, size_t room)
 static bool fail_pcre2(int code, const char *doing, struct base_error *err)
 {
     char text[128];
-    if (code == PCRE2_ERROR_NOMEMORY)
+    if (code == PCRE2_ERROR_NOMEMORY || code == PCRE2_ERROR_HEAP_FAILED)
         return base_fail(err, BASE_NO_MEMORY, "no memory for %s a pre-tokenizer pattern", doing);
     if (pcre2_get_error_message(code, (PCRE2_UCHAR *)text, sizeof text) < 0) text[0] = 0;
     return base_fail(err, BASE_FAILED, "%s a pre-tokenizer pattern: %s (PCRE2 error %d)", doing,

@@ -1,0 +1,152 @@
+/* base/file.c: outputs. See base/file.h. */
+#include "base/file.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+_Static_assert((int)BASE_PATH_SIZE >= (int)PATH_MAX, "realpath writes as much");
+
+enum {
+    LINKS_MAX = 40,
+    NAME_KEPT = 200 /* bytes of a name in its temporary one: 255 is the limit */
+};
+
+bool base_write_all(int fd, const void *bytes, size_t size)
+{
+    const char *from = bytes;
+    while (size > 0) {
+        const ssize_t n = write(fd, from, size);
+        struct pollfd room = {.fd = fd, .events = POLLOUT};
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0 && errno == EAGAIN && (poll(&room, 1, -1) >= 0 || errno == EINTR)) continue;
+        if (n < 0) return false;
+        from += n;
+        size -= (size_t)n;
+    }
+    return true;
+}
+
+static bool fail(const struct base_output *o, struct base_error *err)
+{
+    base_fail(err, errno == ENOMEM ? BASE_NO_MEMORY : BASE_FAILED, "cannot write: %s",
+              strerror(errno));
+    base_error_set_file(err, o->path);
+    return false;
+}
+
+/* The name behind all links, of a file that need not be there. False sets errno. */
+static bool follow(const char *path, char out[BASE_PATH_SIZE])
+{
+    char link[BASE_PATH_SIZE];
+    if (realpath(path, out)) return true;
+    if (errno != ENOENT) return false;
+    if (snprintf(out, BASE_PATH_SIZE, "%s", path) >= BASE_PATH_SIZE) {
+        errno = ENAMETOOLONG;
+        return false;
+    }
+    for (int i = 0; i < LINKS_MAX; i++) {
+        const ssize_t n = readlink(out, link, sizeof link - 1);
+        if (n < 0) return true;
+        link[n] = '\0';
+        char *slash = strrchr(out, '/');
+        const size_t at = link[0] == '/' || !slash ? 0 : (size_t)(slash - out) + 1;
+        if (at + (size_t)n >= BASE_PATH_SIZE) break;
+        memcpy(out + at, link, (size_t)n + 1);
+    }
+    errno = ELOOP;
+    return false;
+}
+
+/* A new file beside o->path; its name has the process's number, so that what another process writes
+ * there, or left there, is not touched. `old`: the file that it will replace, or NULL. */
+static bool open_beside(struct base_output *o, const struct stat *old)
+{
+    const char *slash = strrchr(o->path, '/');
+    const size_t start = slash ? (size_t)(slash - o->path) + 1 : 0;
+    size_t keep = strlen(o->path) - start;
+    if (keep > NAME_KEPT) keep = NAME_KEPT;
+    for (int i = 0; i < 100; i++) {
+        if (snprintf(o->temporary, sizeof o->temporary, "%.*s.%ld-%d.part", (int)(start + keep),
+                     o->path, (long)getpid(), i) >= (int)sizeof o->temporary) {
+            errno = ENAMETOOLONG;
+            return false;
+        }
+        __atomic_store_n(&o->unfinished, true, __ATOMIC_SEQ_CST); /* before it is there */
+        o->fd = open(o->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
+                     old ? old->st_mode & 0777 : 0666);
+        if (o->fd >= 0) break;
+        __atomic_store_n(&o->unfinished, false, __ATOMIC_SEQ_CST);
+        if (errno != EEXIST) return false;
+    }
+    /* The owner stays where this process may give files away; then the mode, which a change of the
+     * owner may have cut. */
+    if (o->fd >= 0 && old) {
+        (void)!fchown(o->fd, old->st_uid, old->st_gid);
+        (void)!fchmod(o->fd, old->st_mode & 0777);
+    }
+    return o->fd >= 0;
+}
+
+void base_output_init(struct base_output *o)
+{
+    o->fd = -1;
+    o->unfinished = false;
+    o->path[0] = o->temporary[0] = '\0';
+}
+
+static bool is_same(const struct stat *a, const struct stat *b)
+{
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+bool base_output_open(struct base_output *o, const char *path, struct base_error *err)
+{
+    struct stat st, out;
+    base_output_init(o);
+    if (strcmp(path, "-") == 0 ||
+        (stat(path, &st) == 0 && fstat(STDOUT_FILENO, &out) == 0 && is_same(&st, &out))) {
+        strcpy(o->path, "standard output");
+        o->fd = STDOUT_FILENO;
+        return true;
+    }
+    if (!follow(path, o->path)) {
+        snprintf(o->path, sizeof o->path, "%s", path);
+        return fail(o, err);
+    }
+    /* Opening it shows whether it may be written, which a rename does not heed. */
+    o->fd = open(o->path, O_WRONLY | O_NOCTTY | O_CLOEXEC);
+    if (o->fd < 0 && errno != ENOENT) return fail(o, err);
+    const bool is_new = o->fd < 0;
+    if (!is_new && fstat(o->fd, &st) != 0) return fail(o, err);
+    if (!is_new && !S_ISREG(st.st_mode)) return true;
+    if (!is_new) close(o->fd);
+    return open_beside(o, is_new ? NULL : &st) || fail(o, err);
+}
+
+bool base_output_write(struct base_output *o, const void *bytes, size_t size,
+                       struct base_error *err)
+{
+    return base_write_all(o->fd, bytes, size) || fail(o, err);
+}
+
+bool base_output_close(struct base_output *o, bool ok, struct base_error *err)
+{
+    /* Where a network file system reports a full disk. */
+    if (o->fd > STDERR_FILENO && close(o->fd) != 0 && ok) ok = fail(o, err);
+    o->fd = -1;
+    if (o->unfinished && ok && rename(o->temporary, o->path) != 0) ok = fail(o, err);
+    if (o->unfinished && !ok) unlink(o->temporary);
+    __atomic_store_n(&o->unfinished, false, __ATOMIC_SEQ_CST);
+    return ok;
+}
+
+void base_output_remove(const struct base_output *o)
+{
+    if (__atomic_load_n(&o->unfinished, __ATOMIC_SEQ_CST)) unlink(o->temporary);
+}

@@ -1,0 +1,70 @@
+/* cli/output.c: files that are written. See cli/output.h. */
+#include "cli/output.h"
+#include "cli/signals.h"
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static bool is_at(const struct stat *file, const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && st.st_dev == file->st_dev && st.st_ino == file->st_ino;
+}
+
+static bool is_model(const struct stat *file, const struct gguf_file *model)
+{
+    for (int i = 0; model && i < gguf_part_count(model); i++) {
+        const struct gguf_part_facts part = gguf_part_facts(model, i);
+        if (part.device == file->st_dev && part.inode == file->st_ino) return true;
+    }
+    return false;
+}
+
+/* What the file is read as, or NULL: the name of an option, "-" for standard input. */
+static const char *use_of(const struct stat *file, const struct cli_values *values,
+                          const struct gguf_file *model)
+{
+    struct stat input;
+    if (is_model(file, model)) return "model";
+    for (size_t i = 0; i < cli_option_count; i++) {
+        const struct cli_option *o = &cli_option_table[i];
+        const char *path = *(const char *const *)((const char *)values + o->at);
+        if (o->kind == CLI_TEXT && cli_option_takes_file(o) && !o->writes && path &&
+            is_at(file, path))
+            return o->name;
+    }
+    const bool is_input = fstat(STDIN_FILENO, &input) == 0 && input.st_dev == file->st_dev &&
+                          input.st_ino == file->st_ino;
+    return is_input ? "-" : NULL;
+}
+
+bool cli_output_claim(struct base_output *o, const char *path, const struct cli_values *values,
+                      const struct gguf_file *model, struct base_error *err)
+{
+    struct stat st;
+    const bool is_stdout = strcmp(path, "-") == 0;
+    const bool is_there = is_stdout ? fstat(STDOUT_FILENO, &st) == 0 : stat(path, &st) == 0;
+    const char *use = is_there && S_ISREG(st.st_mode) ? use_of(&st, values, model) : NULL;
+    base_output_init(o);
+    if (use && strcmp(use, "-") == 0)
+        base_fail(err, BASE_USAGE, "is standard input too: choose another name for the output");
+    else if (use)
+        base_fail(err, BASE_USAGE, "is the input too (the %s): choose another name for the output",
+                  use);
+    if (use) base_error_set_file(err, is_stdout ? "standard output" : path);
+    if (use) return false;
+    return cli_signals_guard(o) || base_fail(err, BASE_FAILED, "too many files are being written");
+}
+
+bool cli_output_open(struct base_output *o, const char *path, const struct cli_values *values,
+                     const struct gguf_file *model, struct base_error *err)
+{
+    return cli_output_claim(o, path, values, model, err) && base_output_open(o, path, err);
+}
+
+bool cli_output_close(struct base_output *o, bool ok, struct base_error *err)
+{
+    ok = base_output_close(o, ok, err);
+    cli_signals_release(o);
+    return ok;
+}

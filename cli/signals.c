@@ -1,0 +1,175 @@
+/* cli/signals.c: signal handlers. See cli/signals.h. Everything below the first rule runs in a
+ * handler and calls async-signal-safe functions only. */
+#include "cli/signals.h"
+#include <fcntl.h>
+#include <signal.h>
+#include <stddef.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { GUARDED_MAX = 4, LINE_SIZE = 512 };
+
+/* The one mutable object of the program that hangs off nothing: a signal handler has no argument to
+ * find it by. */
+static struct {
+    volatile sig_atomic_t interrupted;
+    volatile sig_atomic_t patient; /* no Ctrl-C kills */
+    int ending;                    /* a thread has begun to end the process */
+    struct base_output *guarded[GUARDED_MAX];
+} signal_state;
+
+_Static_assert(sizeof(sig_atomic_t) == sizeof(int), "the engine polls the flag as an int");
+
+/* ---- Handlers ---- */
+
+static void remove_guarded(void)
+{
+    for (int i = 0; i < GUARDED_MAX; i++) {
+        const struct base_output *o = __atomic_load_n(&signal_state.guarded[i], __ATOMIC_SEQ_CST);
+        if (o) base_output_remove(o);
+    }
+}
+
+/* Ends with the signal's own status: it is blocked until the handler returns, then it kills. */
+static void on_end(int number)
+{
+    remove_guarded();
+    signal(number, SIG_DFL);
+    raise(number);
+}
+
+static void on_interrupt(int number)
+{
+    if (signal_state.interrupted && !signal_state.patient) on_end(number);
+    signal_state.interrupted = 1;
+}
+
+static size_t hexadecimal(const char *text, uintptr_t *out)
+{
+    size_t n = 0;
+    for (*out = 0; n < 2 * sizeof *out; n++) {
+        const char c = text[n];
+        if (c >= '0' && c <= '9')
+            *out = *out << 4 | (uintptr_t)(c - '0');
+        else if (c >= 'a' && c <= 'f')
+            *out = *out << 4 | (uintptr_t)(c - 'a' + 10);
+        else
+            break;
+    }
+    return n;
+}
+
+/* In a line "start-end r--s offset device inode   /path" of /proc/self/maps: the path, if the
+ * address is between. Only model files are mapped shared. */
+static const char *path_at(const char *line, uintptr_t address)
+{
+    uintptr_t start, end;
+    size_t n = hexadecimal(line, &start);
+    if (line[n++] != '-') return NULL;
+    n += hexadecimal(line + n, &end);
+    if (address < start || address >= end || strlen(line + n) < 5 || line[n + 4] != 's')
+        return NULL;
+    return strchr(line + n, '/');
+}
+
+/* The name of the model file that is mapped there, or false. */
+static bool find_model(uintptr_t address, char name[LINE_SIZE])
+{
+    char piece[LINE_SIZE];
+    size_t used = 0;
+    ssize_t n;
+    const int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+    while (fd >= 0 && (n = read(fd, piece, sizeof piece)) > 0) {
+        for (ssize_t i = 0; i < n; i++) {
+            if (piece[i] != '\n') {
+                if (used < LINE_SIZE - 1) name[used++] = piece[i];
+                continue;
+            }
+            name[used] = '\0';
+            used = 0;
+            const char *path = path_at(name, address);
+            if (!path) continue;
+            memmove(name, path, strlen(path) + 1);
+            close(fd);
+            return true;
+        }
+    }
+    if (fd >= 0) close(fd);
+    return false;
+}
+
+/* The pages of a mapped file that is shorter now, or that the disk cannot give. */
+static void on_bus_error(int number, siginfo_t *info, void *context)
+{
+    static const char begin[] = "infer: ",
+                      end[] = ": cannot be read any further: it was cut short or changed while it "
+                              "was in use, or the disk failed\n";
+    char line[LINE_SIZE + sizeof begin + sizeof end], name[LINE_SIZE];
+    (void)context;
+    if (!find_model((uintptr_t)info->si_addr, name)) {
+        on_end(number);
+        return;
+    }
+    /* All threads read the model: the first one speaks. */
+    while (__atomic_exchange_n(&signal_state.ending, 1, __ATOMIC_SEQ_CST)) pause();
+    remove_guarded();
+    size_t size = sizeof begin - 1;
+    memcpy(line, begin, size);
+    for (const char *c = name; *c; c++) line[size++] = (unsigned char)*c < ' ' ? '?' : *c;
+    memcpy(line + size, end, sizeof end - 1);
+    base_write_all(STDERR_FILENO, line, size + sizeof end - 1);
+    _exit(BASE_MODEL);
+}
+
+/* ---- Setting up ---- */
+
+static void install(int number, void (*handler)(int))
+{
+    /* No SA_RESTART: a read from a silent pipe ends too. */
+    struct sigaction action = {.sa_handler = handler}, old;
+    sigemptyset(&action.sa_mask);
+    sigaction(number, NULL, &old);
+    if (old.sa_handler != SIG_IGN) sigaction(number, &action, NULL); /* `nohup`, `&` in scripts */
+}
+
+void cli_signals_init(void)
+{
+    static const int ends[] = {SIGHUP,  SIGQUIT, SIGTERM,   SIGPIPE, SIGALRM, SIGUSR1,
+                               SIGUSR2, SIGXCPU, SIGVTALRM, SIGPROF, SIGPOLL};
+    struct sigaction bus = {.sa_sigaction = on_bus_error, .sa_flags = SA_SIGINFO};
+    sigemptyset(&bus.sa_mask);
+    signal(SIGPIPE, SIG_DFL); /* as shells expect, whatever was inherited */
+    signal(SIGXFSZ, SIG_IGN);
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) install(ends[i], on_end);
+    install(SIGINT, on_interrupt);
+    sigaction(SIGBUS, &bus, NULL);
+}
+
+void cli_interrupt_reset(void)
+{
+    signal_state.interrupted = 0;
+    signal_state.patient = 1;
+}
+
+const volatile int *cli_interrupt_flag(void)
+{
+    return &signal_state.interrupted;
+}
+
+bool cli_signals_guard(struct base_output *o)
+{
+    base_output_init(o);
+    for (int i = 0; i < GUARDED_MAX; i++) {
+        if (signal_state.guarded[i]) continue;
+        __atomic_store_n(&signal_state.guarded[i], o, __ATOMIC_SEQ_CST);
+        return true;
+    }
+    return false;
+}
+
+void cli_signals_release(const struct base_output *o)
+{
+    for (int i = 0; i < GUARDED_MAX; i++)
+        if (signal_state.guarded[i] == o)
+            __atomic_store_n(&signal_state.guarded[i], NULL, __ATOMIC_SEQ_CST);
+}

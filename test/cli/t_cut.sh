@@ -1,0 +1,73 @@
+# The model's file is cut short or overwritten while it is in use: one line and status 3, or numbers
+# of another model, and never a signal. Made-up models.
+. test/cli/lib.sh
+
+[ -x "$make_model" ] && [ -d /proc/self/fd ] || { echo "skip: $make_model is not built"; finish; exit 0; }
+"$make_model" "$work/small" layers=2 embd=512 ff=2048 vocab=8192 ctx=100000 type=F32 || exit 1
+yes 'some words and then some more of them, again and again' | head -c 8000000 >"$work/text"
+head -c 40000 "$work/text" >"$work/page"
+yes 'tell me more' | head -n 1000 >"$work/lines"
+# during CHANGE ARGS...: runs the program and calls CHANGE as soon as it has mapped the model.
+during() {
+    change=$1
+    shift
+    cp "$work/small" "$work/m.gguf"
+    rm -f "$work"/q.gguf
+    "$INFER" "$@" <"${input:-/dev/null}" >"$work/out" 2>"$work/err" &
+    pid=$! n=0
+    while [ $n -lt 1000 ] && ! grep -q 'm\.gguf' /proc/$pid/maps 2>"$work/said"; do n=$((n + 1)); done
+    sleep "${delay:-0}"
+    $change
+    wait $pid
+    code=$? last="$* while its model: $change"
+}
+
+cut_short() { truncate -s 4096 "$work/m.gguf"; }
+overwrite() { head -c "$(wc -c <"$work/m.gguf")" /dev/zero | tr '\0' '\377' | dd of="$work/m.gguf" conv=notrunc bs=1M 2>"$work/said"; }
+
+named() {
+    status 3
+    err_line 'm\.gguf: cannot be read any further'
+    for left in "$work"/*.part; do
+        [ ! -e "$left" ] || bad "infer $last: left ${left##*/}"
+    done
+}
+
+m="-m $work/m.gguf -t 2"
+begin a_model_that_is_cut_short_is_named
+for delay in 0 0.3; do
+    # shellcheck disable=SC2086
+    {
+        during cut_short run $m -p hello -n 100000 -c 4096 --ignore-eos
+        named
+        during cut_short logits $m -f "$work/page" -c 50000 -o /dev/null
+        named
+        during cut_short perplexity $m -f "$work/page"
+        named
+        during cut_short tokenize -m "$work/m.gguf" -f "$work/text"
+        named
+        during cut_short bench $m -p 512 -n 200 -r 20
+        named
+        input=$work/lines
+        during cut_short chat $m --template chatml -n 100
+        input=
+        named
+    }
+    during cut_short quantize "$work/m.gguf" "$work/q.gguf" Q6_K -t 1
+    named
+    [ ! -e "$work/q.gguf" ] || bad 'a part of a model was left'
+done
+
+# What is read then are other numbers: weights that are none, texts that are no UTF-8.
+begin a_model_that_is_overwritten_gives_no_crash
+head -c 4000 "$work/text" >"$work/page"
+for delay in 0 0.1; do
+    # shellcheck disable=SC2086
+    for what in "run $m -p hello -n 100 -c 4096 --ignore-eos" "tokenize -m $work/m.gguf -f $work/page --json" \
+        "perplexity $m -f $work/page" "quantize $work/m.gguf $work/q.gguf Q6_K -t 1"; do
+        during overwrite $what
+        [ $code -le 3 ] || bad "infer $last: status $code: $(head -c 300 "$work/err")"
+    done
+done
+
+finish

@@ -1,0 +1,119 @@
+# Memory runs out: whichever allocation fails, the command ends with status 4 and one line, or does
+# without and gives the same result. A sample of the allocations of each command, the libraries'
+# included; all of them with INFER_TEST_MEMORY=all in the environment. Made-up models.
+every=${INFER_TEST_MEMORY-}
+. test/cli/lib.sh
+
+library=${INFER%/*}/test/fail_alloc.so
+[ -x "$make_model" ] && [ -r "$library" ] || { echo "skip: $library is not built"; finish; exit 0; }
+"$make_model" "$work/m.gguf" vocab=512 || exit 1
+mkdir "$work/folder"
+cp "$work/m.gguf" "$work/folder"
+yes 'some words and then some more' | head -n 40 >"$work/text"
+printf '%s' '[{"role":"user","content":"hi"},{"role":"assistant","content":"","tool_calls":[{"type":"function",' \
+    '"function":{"name":"f","arguments":"{\"a\":1}"}}]},' \
+    '{"role":"tool","content":[{"type":"text","text":"r"}]}]' >"$work/messages.json"
+printf '[{"type":"function","function":{"name":"f"}}]' >"$work/tools.json"
+printf '%s' '{% for m in messages %}{{ m.role }}{{ m.content }}{% for c in m.tool_calls %}' \
+    '{{ c.function.arguments }}{% endfor %}{% endfor %}{{ tools|length }}{{ bos_token }}' >"$work/template.jinja"
+printf 'hi\n/system be brief\nagain\n/save %s\n/load %s\n/help\n' "$work/saved" "$work/saved" >"$work/lines"
+printf '%s' '{"type":"object","properties":{"a":{"enum":["x","y"]},"b":{"minimum":3},"c":{"pattern":"a+b"}}}' \
+    >"$work/schema.json"
+mkdir "$work/libraries" # OpenMP, which OpenBLAS may load, ends the process when it has no memory
+: >"$work/libraries/libopenblas.so.0"
+LD_LIBRARY_PATH=$work/libraries
+export LD_LIBRARY_PATH
+
+# failing VARIABLE=N ARGS...: the program with the library.
+failing() {
+    variable=$1
+    shift
+    last="$* ($variable)"
+    env "$variable" LD_PRELOAD="$library" "$INFER" "$@" <"${input:-/dev/null}" >"$work/out" 2>"$work/err"
+    code=$?
+}
+
+# What is right after a failure: `exact` says that the output is the same in every run.
+judge() {
+    case $code in
+    4)
+        tail -n 1 "$work/err" | grep -q '^infer: .' || bad "infer $last: status 4 without a line"
+        [ $exact = no ] || head -c "$(wc -c <"$work/out")" "$work/right" | cmp -s - "$work/out" ||
+            bad "infer $last: other output before the end"
+        ;;
+    0) [ $exact = no ] || cmp -s "$work/right" "$work/out" || bad "infer $last: another answer, status 0" ;;
+    *) bad "infer $last: status $code: $(head -c 200 "$work/err")" ;;
+    esac
+}
+
+# The first 16 allocations, then 24 that are spread over the rest: or all.
+sample() {
+    failing "FAIL_ALLOC_COUNT=$work/count" "$@"
+    [ $code -eq 0 ] || bad "infer $last: status $code: $(head -c 200 "$work/err")"
+    mv "$work/out" "$work/right"
+    count=$(cat "$work/count")
+    [ "$count" -gt 2 ] || bad "infer $last: $count allocations were counted"
+    step=$(((count - 16) / 24))
+    [ -z "$every" ] && [ $step -gt 1 ] || step=1
+    at=1
+    while [ $at -le "$count" ] && [ -z "$test_bad" ]; do
+        failing "FAIL_ALLOC_AT=$at" "$@"
+        judge
+        if [ $at -lt 16 ]; then at=$((at + 1)); else at=$((at + step)); fi
+    done
+}
+
+m="-m $work/m.gguf -t 1"
+# shellcheck disable=SC2086 # $m is several words
+memory() { # NAME EXACT COMMAND ARGS...
+    begin "memory_$1"
+    exact=$2 input=${given-}
+    shift 2
+    sample "$@"
+}
+# shellcheck disable=SC2086
+{
+    memory run yes run $m -p hello -n 4
+    memory run_json no run $m -p hello -n 4 --json --logprobs 2 --token-ids --hash --stop zzz -e
+    memory run_schema yes run $m -p x -n 60 --json-schema "$work/schema.json"
+    memory run_grammar yes run $m -p x -n 20 --grammar 'root ::= "a" | "b" root'
+    memory run_choices yes run $m -p x -n 20 --choices yes,no
+    memory run_chat yes run $m --chat --template "$work/template.jinja" -n 2 \
+        --messages "$work/messages.json" --tools "$work/tools.json"
+    memory run_plan no run $m -p hello --plan
+    memory run_show_prompt yes run $m -p hello --show-prompt --json
+    given=$work/lines
+    memory chat yes chat --commands $m --template chatml -n 2
+    given=
+    memory tokenize yes tokenize -m "$work/m.gguf" -p hello --json
+    memory decode yes tokenize -m "$work/m.gguf" --decode -p '1 2 3'
+    memory logits yes logits $m -p hello
+    memory logits_file yes logits $m -p hello -o -
+    memory perplexity yes perplexity $m -f "$work/text" --save-logits "$work/saved.bin"
+    memory perplexity_kl yes perplexity $m --kl "$work/saved.bin"
+    memory bench no bench $m -p 2 -n 1 -r 1 --plot --svg "$work/bench.svg"
+    memory inspect yes inspect "$work/m.gguf"
+    memory quantize yes quantize "$work/m.gguf" - Q4_0 -t 1
+    memory models yes models "$work/folder" --json
+    memory check yes check --json-schema "$work/schema.json" -p '{"a":"x"}'
+    memory man yes man
+}
+# Each run measures this machine for a second.
+begin memory_doctor
+exact=no
+for at in 1 2 3 4 5 6 7 8 12 20 40; do
+    failing "FAIL_ALLOC_AT=$at" doctor -m "$work/m.gguf" -t 1
+    judge
+done
+
+begin fewer_threads_where_one_cannot_start
+infer logits -m "$work/m.gguf" -p hello -t 1
+cp "$work/out" "$work/right"
+for at in 1 2 3; do
+    failing "FAIL_THREAD_AT=$at" logits -m "$work/m.gguf" -p hello -t 4 -v
+    status 0
+    err_like ", $at threads"
+    cmp -s "$work/out" "$work/right" || bad "infer $last: other logits"
+done
+
+finish

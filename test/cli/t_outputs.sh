@@ -1,0 +1,162 @@
+# Files that options write: whole or not there, never one that is being read. Made-up models.
+. test/cli/lib.sh
+
+[ -x "$make_model" ] || { echo "skip: $make_model is not built"; finish; exit 0; }
+"$make_model" "$work/m.gguf" || exit 1
+ln -s m.gguf "$work/link.gguf"
+ln "$work/m.gguf" "$work/hard.gguf"
+sum=$(cksum <"$work/m.gguf")
+printf 'some text of a few words, and some more of them' >"$work/text"
+cp "$work/text" "$work/kept"
+
+# untouched: the model and the text are what they were, and nothing else came.
+untouched() {
+    [ "$(cksum <"$work/m.gguf")" = "$sum" ] || bad "infer $last: the model was changed"
+    cmp -s "$work/text" "$work/kept" || bad "infer $last: the text was changed"
+    nothing_left
+}
+
+nothing_left() {
+    for left in "$work"/*.part; do
+        [ -e "$left" ] && bad "infer $last: left ${left##*/}"
+        rm -f "$left"
+    done
+}
+
+begin no_output_names_a_file_that_is_read
+for name in m ./m link hard; do
+    x=$work/$name.gguf name=${name#./}
+    usage "$name\.gguf: is the input too" logits -m "$work/m.gguf" --ids "1 2 3" -o "$x"
+    usage "$name\.gguf: is the input too" perplexity -m "$work/m.gguf" -f "$work/text" --save-logits "$x"
+    usage "$name\.gguf: is the input too" bench -m "$work/m.gguf" -p 1 -n 1 -r 1 --svg "$x"
+    usage "$name\.gguf: is the input too" quantize "$work/m.gguf" "$x" Q8_0
+    printf 'hi\n/save %s\n' "$x" >"$work/lines"
+    input=$work/lines
+    infer chat --commands -m "$work/m.gguf" --template chatml -n 1 --temp 0
+    input=''
+    status 2
+    err_line "$name\.gguf: is the input too" 
+    untouched
+done
+usage 'text: is the input too' logits -m "$work/m.gguf" -f "$work/text" -o "$work/text"
+usage 'text: is the input too' perplexity -m "$work/m.gguf" -f "$work/text" --save-logits "$work/text"
+input=$work/text
+usage 'text: is standard input too' logits -m "$work/m.gguf" -o "$work/text"
+input=''
+"$INFER" quantize "$work/m.gguf" - Q8_0 </dev/null >>"$work/m.gguf" 2>"$work/err"
+code=$? last='quantize onto itself'
+status 2
+err_line 'standard output: is the input too'
+untouched
+
+begin what_was_read_whole_may_be_saved_again
+printf '[{"role":"user","content":"hi"}]' >"$work/talk.json"
+printf '/save %s\n' "$work/talk.json" >"$work/lines"
+input=$work/lines
+infer chat --commands -m "$work/m.gguf" --template chatml --messages "$work/talk.json"
+status 0
+grep -q '"hi"' "$work/talk.json" || bad 'the conversation is gone'
+
+begin a_file_that_is_replaced_keeps_its_mode_and_its_links
+infer logits -m "$work/m.gguf" --ids "1 2 3" -o "$work/right.bin"
+status 0
+printf old >"$work/target"
+chmod 640 "$work/target"
+ln -s target "$work/out_link"
+infer logits -m "$work/m.gguf" --ids "1 2 3" -o "$work/out_link"
+status 0
+cmp -s "$work/right.bin" "$work/target" || bad 'the target is not the result'
+[ -L "$work/out_link" ] || bad 'the link is gone'
+[ "$(stat -c %a "$work/target")" = 640 ] || bad "mode $(stat -c %a "$work/target")"
+long=$work/$(printf '%0255d' 7)
+infer logits -m "$work/m.gguf" --ids "1 2 3" -o "$long"
+status 0
+cmp -s "$work/right.bin" "$long" || bad 'a name as long as names can be'
+ln -s new_target "$work/dangling"
+infer logits -m "$work/m.gguf" --ids "1 2 3" -o "$work/dangling"
+status 0
+cmp -s "$work/right.bin" "$work/new_target" || bad 'a link to nothing was not followed'
+[ "$(id -u)" -eq 0 ] || {
+    chmod 400 "$work/target"
+    infer logits -m "$work/m.gguf" --ids "1 2 3" -o "$work/target"
+    status 1
+    err_line 'target: cannot write: Permission denied'
+}
+nothing_left
+
+begin pipes_devices_and_standard_output_are_written_in_place
+mkfifo "$work/fifo"
+cat "$work/fifo" >"$work/from_fifo" &
+infer logits -m "$work/m.gguf" --ids "1 2 3" -o "$work/fifo"
+status 0
+wait $!
+cmp -s "$work/right.bin" "$work/from_fifo" || bad 'through a pipe: other bytes'
+[ -p "$work/fifo" ] || bad 'the pipe is gone'
+for name in - /dev/stdout; do
+    printf before >"$work/appended"
+    "$INFER" logits -m "$work/m.gguf" --ids "1 2 3" -o $name </dev/null >>"$work/appended"
+    { printf before; cat "$work/right.bin"; } | cmp -s - "$work/appended" || bad "-o $name: other bytes"
+done
+if [ -w /dev/full ]; then
+    infer logits -m "$work/m.gguf" --ids "1 2 3" -o /dev/full
+    status 1
+    err_line '/dev/full: cannot write: No space left'
+fi
+nothing_left
+
+# A limit of 1 KiB (2 blocks) stands for a full disk.
+limited() {
+    (ulimit -f 2; exec "$INFER" "$@") </dev/null >"$work/out" 2>"$work/err"
+    code=$? last=$*
+}
+
+begin the_old_file_stays_when_the_new_one_cannot_be_written
+for what in "logits --ids 1,2,3 -o" "perplexity -f $work/text --save-logits"; do
+    printf old >"$work/result"
+    # shellcheck disable=SC2086
+    limited ${what%% *} -m "$work/m.gguf" ${what#* } "$work/result"
+    status 1
+    err_line 'result: cannot write: File too large'
+    [ "$(cat "$work/result")" = old ] || bad "$what: the old file is gone"
+done
+printf old >"$work/result"
+limited quantize "$work/m.gguf" "$work/result" Q8_0
+status 1
+err_line 'result: cannot write: File too large'
+[ "$(cat "$work/result")" = old ] || bad "quantize: the old file is gone"
+printf '[{"role":"user","content":"%2000s"}]' x >"$work/long.json"
+printf '/save %s\n' "$work/result" >"$work/lines"
+(ulimit -f 2; exec "$INFER" chat --commands -m "$work/m.gguf" --template chatml --messages "$work/long.json") \
+    <"$work/lines" >"$work/out" 2>"$work/err"
+code=$? last='chat with /save'
+status 1
+err_line 'result: cannot write: File too large'
+[ "$(cat "$work/result")" = old ] || bad "/save: the old file is gone"
+nothing_left
+
+# A model whose output takes a while: the signal comes when the file is being written.
+"$make_model" "$work/big.gguf" layers=4 embd=1024 ff=4096 vocab=8192 type=F32 || exit 1
+
+begin a_signal_leaves_no_part_and_its_own_status
+for signal in 15:TERM 1:HUP 24:XCPU 10:USR1 13:PIPE; do
+    number=${signal%:*}
+    printf old >"$work/result"
+    (ulimit -c 0; exec "$INFER" quantize "$work/big.gguf" "$work/result" Q6_K -t 1) </dev/null >"$work/out" 2>"$work/err" &
+    pid=$!
+    n=0
+    while [ $n -lt 500 ] && ! ls "$work"/result.*.part >"$work/seen" 2>&1; do sleep 0.01; n=$((n + 1)); done
+    kill -"${signal#*:}" $pid
+    wait $pid 2>"$work/seen"
+    code=$? last="quantize ended by $signal"
+    status $((128 + number))
+    [ "$(cat "$work/result")" = old ] || bad "$signal: the old file is gone"
+    nothing_left
+done
+
+begin a_limit_of_the_size_is_an_error_and_no_signal
+limited quantize "$work/big.gguf" "$work/result" Q6_K
+status 1
+err_line 'File too large'
+nothing_left
+
+finish
