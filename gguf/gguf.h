@@ -62,7 +62,8 @@ struct gguf_tensor {
 struct gguf_file; /* opaque */
 
 /* Opens and checks a model. A path that ends in -00001-of-0000N.gguf opens all N parts (any part's
- * name may be given). NULL and BASE_MODEL (or BASE_NO_MEMORY) on failure. */
+ * name may be given), unless it says that it is whole. NULL and BASE_MODEL (or BASE_NO_MEMORY) on
+ * failure. */
 struct gguf_file *gguf_open(const char *path, struct base_error *err);
 /* The same for a file that may lack its end: what the tensors' data should be and is not there
  * reads as zeros. All of the header (of every part) must be there. */
@@ -83,7 +84,7 @@ uint64_t gguf_alignment(const struct gguf_file *file);
 struct gguf_part_facts {
     const void *bytes; /* [size], mapped */
     uint64_t size, device, inode;
-    int64_t changed_ns; /* time of the last change of its content, since 1970 */
+    int64_t changed_ns; /* time of the last change that the system saw (ctime), since 1970 */
 };
 struct gguf_part_facts gguf_part_facts(const struct gguf_file *file, int part);
 
