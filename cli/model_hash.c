@@ -1,7 +1,7 @@
 /* cli/model_hash.c: the hash of a model and its cache. See cli/model_hash.h. */
 #include "cli/model_hash.h"
 #include "base/buffer.h"
-#include "base/file.h"
+#include "base/output.h"
 #include "cli/system.h"
 #include <fcntl.h>
 #include <stdio.h>

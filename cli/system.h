@@ -26,8 +26,9 @@ void cli_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void cli_report(const struct base_error *err);
 void cli_tell(const char *text); /* to standard error, as it is */
 
-/* Appends a whole file of any bytes; "-" is standard input. BASE_USAGE when there is no such file to
- * read, BASE_FAILED when reading it fails, BASE_TOO_LONG when there is more than a text may have. */
+/* Appends a whole file of any bytes; "-" is standard input. BASE_USAGE when there is no such file
+ * to read, BASE_FAILED when reading it fails, BASE_TOO_LONG when there is more than a text may
+ * have. */
 bool cli_file_read(const char *path, struct base_buffer *out, struct base_error *err);
 /* The same of a source: JSON, a grammar, a template. UTF-8 without its byte-order mark; BASE_USAGE
  * also for UTF-16, a NUL byte or more than 64 MiB. */

@@ -277,7 +277,8 @@ static bool open_part(struct gguf_file *file, const char *path, int count, struc
     return map_file(path, &facts, err) && add_part(file, &facts, count, err);
 }
 
-/* Sets *count to 1 where the file is whole. Whatever else is wrong with it comes out again later. */
+/* Sets *count to 1 where the file is whole. Whatever else is wrong with it comes out again later.
+ */
 static bool look_for_whole(const char *path, int *count, struct base_error *err)
 {
     struct gguf_part_facts facts = {0};

@@ -9,7 +9,7 @@
 #define GGUF_GGUF_H
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/output.h"
 #include "quant/quant.h"
 #include <stddef.h>
 
@@ -144,7 +144,7 @@ void gguf_writer_copy_kv(struct gguf_writer *w, const struct gguf_kv *kv);
 void gguf_writer_tensor(struct gguf_writer *w, struct gguf_str name, const struct quant_type *type,
                         uint32_t n_dims, const uint64_t *ne);
 
-/* Writes to `path` as base/file.h does: gguf_writer_end gives the file its name. */
+/* Writes to `path` as base/output.h does: gguf_writer_end gives the file its name. */
 bool gguf_writer_begin(struct gguf_writer *w, const char *path, struct base_error *err);
 bool gguf_writer_data(struct gguf_writer *w, const void *bytes, uint64_t size,
                       struct base_error *err); /* any number of calls per tensor */

@@ -1,7 +1,7 @@
 /* cli/chat/chat_history.c: lines that were typed before. See cli/chat/chat_history.h. */
 #include "cli/chat/chat_history.h"
 #include "base/buffer.h"
-#include "base/file.h"
+#include "base/output.h"
 #include "base/utf8.h"
 #include "cli/system.h"
 #include <fcntl.h>

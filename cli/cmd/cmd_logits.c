@@ -3,7 +3,7 @@
 #include "cli/commands.h"
 #include "cli/input.h"
 #include "cli/load.h"
-#include "cli/output.h"
+#include "cli/output_files.h"
 #include "cli/system.h"
 #include <math.h>
 #include <stdlib.h>

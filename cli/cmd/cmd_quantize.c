@@ -4,7 +4,7 @@
  * threads, a slab at a time, so memory does not grow with the model. */
 #include "cli/cmd/quantize_plan.h"
 #include "cli/commands.h"
-#include "cli/output.h"
+#include "cli/output_files.h"
 #include "cli/system.h"
 #include "engine/engine.h"
 #include "gguf/gguf.h"
