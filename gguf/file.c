@@ -49,17 +49,22 @@ static bool check_regular(const struct stat *st, struct base_error *err)
     return base_fail(err, BASE_MODEL, "this is %s; a model must be a regular file", what);
 }
 
+static int64_t nanoseconds(const struct timespec *t)
+{
+    return (int64_t)t->tv_sec * 1000000000 + t->tv_nsec;
+}
+
 /* The open file's bytes. An empty file is no error here: it maps to no bytes. */
 static bool map_descriptor(int fd, struct gguf_part_facts *to, struct base_error *err)
 {
     struct stat st;
     if (fstat(fd, &st) != 0) return fail_system(err, "examine");
     if (!check_regular(&st, err)) return false;
+    const int64_t changed = nanoseconds(&st.st_ctim), written = nanoseconds(&st.st_mtim);
     *to = (struct gguf_part_facts){.size = (uint64_t)st.st_size,
                                    .device = st.st_dev,
                                    .inode = st.st_ino,
-                                   .changed_ns = (int64_t)st.st_ctim.tv_sec * 1000000000 +
-                                                 st.st_ctim.tv_nsec};
+                                   .changed_ns = changed > written ? changed : written};
     if (to->size == 0) return true;
     if (to->size > SIZE_MAX)
         return base_fail(err, BASE_NO_MEMORY, "too large for the address space");

@@ -84,7 +84,7 @@ uint64_t gguf_alignment(const struct gguf_file *file);
 struct gguf_part_facts {
     const void *bytes; /* [size], mapped */
     uint64_t size, device, inode;
-    int64_t changed_ns; /* time of the last change that the system saw (ctime), since 1970 */
+    int64_t changed_ns; /* the later of ctime and mtime, since 1970 */
 };
 struct gguf_part_facts gguf_part_facts(const struct gguf_file *file, int part);
 
