@@ -20,7 +20,7 @@ struct source {
 static bool read_text(struct source *s, struct base_error *err)
 {
     if (s->may_be_file && access(s->argument, R_OK) == 0) {
-        if (!cli_file_read(s->argument, &s->text, err)) return false;
+        if (!cli_source_read(s->argument, &s->text, err)) return false;
     } else {
         base_buffer_add_text(&s->text, s->argument);
     }

@@ -1,7 +1,7 @@
 /* cli/model_hash.c: the hash of a model and its cache. See cli/model_hash.h. */
 #include "cli/model_hash.h"
 #include "base/buffer.h"
-#include "base/file.h"
+#include "base/output.h"
 #include "cli/system.h"
 #include <fcntl.h>
 #include <stdio.h>
@@ -57,7 +57,9 @@ bool cli_model_hash_cached(const struct gguf_file *file, char out[BASE_SHA256_HE
     struct base_buffer path = BASE_BUFFER_INIT;
     bool ok = false;
     memset(out, 0, BASE_SHA256_HEX);
-    const int fd = entry_path(file, false, &path) ? open(path.data, O_RDONLY | O_CLOEXEC) : -1;
+    /* O_NONBLOCK: a pipe in the entry's place is none, and must not hang. */
+    const int fd =
+        entry_path(file, false, &path) ? open(path.data, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
     if (fd >= 0) {
         ok = read(fd, out, BASE_SHA256_HEX - 1) == BASE_SHA256_HEX - 1 && is_hash(out);
         close(fd);
@@ -80,7 +82,9 @@ static void remember(const struct gguf_file *file, const char *hash)
 {
     struct base_buffer path = BASE_BUFFER_INIT;
     struct base_output out;
-    if (!is_young(file) && entry_path(file, true, &path)) {
+    struct stat st;
+    if (!is_young(file) && entry_path(file, true, &path) &&
+        (stat(path.data, &st) != 0 || S_ISREG(st.st_mode))) {
         const bool ok = base_output_open(&out, path.data, NULL) &&
                         base_output_write(&out, hash, BASE_SHA256_HEX - 1, NULL);
         base_output_close(&out, ok, NULL);

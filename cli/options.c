@@ -239,6 +239,11 @@ static bool set_from_line(struct parser *p, const struct cli_option *o, int argc
             return base_fail_at(err, BASE_USAGE, source, -1, "needs a value: %s", o->value);
         text = argv[*i];
     }
+    /* Of two texts one would be dropped in silence. */
+    if (p->origin[o - cli_option_table] == FROM_LINE &&
+        (o->at == offsetof(struct cli_values, file) ||
+         o->at == offsetof(struct cli_values, prompt)))
+        return base_fail_at(err, BASE_USAGE, source, -1, "given twice");
     p->origin[o - cli_option_table] = FROM_LINE;
     return set(p, o, source, text, err);
 }

@@ -5,7 +5,7 @@
 #ifndef CLI_SIGNALS_H
 #define CLI_SIGNALS_H
 
-#include "base/file.h"
+#include "base/output.h"
 
 /* Ctrl-C sets the interrupt flag, a second one kills. */
 void cli_signals_init(void);

@@ -2,6 +2,8 @@
 #include "cli/system.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -72,39 +74,80 @@ void cli_tell(const char *text)
 
 /* ---- Reading ---- */
 
-bool cli_file_read(const char *path, struct base_buffer *out, struct base_error *err)
+enum { TEXT_MAX = INT_MAX / 4 /* as text_encode */, SOURCE_MAX = 64 << 20, STEP = 16384 };
+
+/* The bytes that came, up to STEP; -1 and an error. A descriptor that does not block is waited for.
+ */
+static ssize_t read_some(int fd, char *piece, struct base_error *err)
 {
-    const bool is_stdin = strcmp(path, "-") == 0;
-    int fd = is_stdin ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
-    bool ok = false;
-    char piece[16384];
-    if (fd < 0) goto fail;
     for (;;) {
-        ssize_t n = read(fd, piece, sizeof piece);
-        if (n < 0 && errno == EINTR && *cli_interrupt_flag()) {
+        struct pollfd ready = {.fd = fd, .events = POLLIN};
+        ssize_t n = read(fd, piece, STEP);
+        if (n < 0 && errno == EAGAIN) n = poll(&ready, 1, -1) < 0 ? -1 : -2;
+        if (n >= 0) return n;
+        if (n == -1 && errno == EINTR && *cli_interrupt_flag()) {
             base_fail(err, BASE_INTERRUPTED, "interrupted");
-            goto done;
+            return -1;
         }
-        if (n < 0 && errno == EINTR) continue;
-        if (n < 0) goto fail;
-        if (n == 0) break;
-        base_buffer_add(out, piece, (size_t)n);
-        if (out->failed) {
-            base_fail(err, BASE_NO_MEMORY, "not enough memory to read it");
-            goto done;
+        if (n == -1 && errno != EINTR) {
+            /* A wrong name is the caller's mistake; a disk that fails while it is read is not. */
+            base_fail(err, errno == EISDIR ? BASE_USAGE : BASE_FAILED, "cannot read: %s",
+                      strerror(errno));
+            return -1;
         }
     }
-    ok = true;
-    goto done;
+}
 
-fail:
-    /* A wrong name is the caller's mistake; a disk that fails while it is read is nobody's. */
-    base_fail(err, fd < 0 || errno == EISDIR ? BASE_USAGE : BASE_FAILED, "cannot read: %s",
-              strerror(errno));
-done:
+/* Limits are looked at while reading: /dev/zero has no end. */
+static bool read_all(int fd, bool is_source, struct base_buffer *out, struct base_error *err)
+{
+    char piece[STEP];
+    for (size_t total = 0;;) {
+        const ssize_t n = read_some(fd, piece, err);
+        if (n <= 0) return n == 0;
+        if (is_source && total == 0 && n > 1 &&
+            (memcmp(piece, "\xff\xfe", 2) == 0 || memcmp(piece, "\xfe\xff", 2) == 0))
+            return base_fail(err, BASE_USAGE, "is UTF-16: convert it (iconv -f UTF-16 -t UTF-8)");
+        if (is_source && memchr(piece, '\0', (size_t)n))
+            return base_fail(err, BASE_USAGE, "holds a NUL byte: it is no text");
+        total += (size_t)n;
+        if (is_source && total > SOURCE_MAX)
+            return base_fail(err, BASE_USAGE, "is larger than %d MiB", SOURCE_MAX >> 20);
+        if (total > TEXT_MAX)
+            return base_fail(err, BASE_TOO_LONG, "a text is longer than %d bytes", TEXT_MAX);
+        base_buffer_add(out, piece, (size_t)n);
+        if (out->failed) return base_fail(err, BASE_NO_MEMORY, "not enough memory to read it");
+    }
+}
+
+static bool read_file(const char *path, bool is_source, struct base_buffer *out,
+                      struct base_error *err)
+{
+    const bool is_stdin = strcmp(path, "-") == 0;
+    const int fd = is_stdin ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+    const bool ok = fd >= 0 ? read_all(fd, is_source, out, err)
+                            : base_fail(err, BASE_USAGE, "cannot read: %s", strerror(errno));
     if (!ok && err) base_error_set_file(err, is_stdin ? "standard input" : path);
     if (fd >= 0 && !is_stdin) close(fd);
     return ok;
+}
+
+bool cli_file_read(const char *path, struct base_buffer *out, struct base_error *err)
+{
+    return read_file(path, false, out, err);
+}
+
+bool cli_source_read(const char *path, struct base_buffer *out, struct base_error *err)
+{
+    static const char mark[3] = "\xef\xbb\xbf";
+    const size_t start = out->size;
+    if (!read_file(path, true, out, err)) return false;
+    const size_t size = out->size - start;
+    if (size >= sizeof mark && memcmp(out->data + start, mark, sizeof mark) == 0) {
+        out->size -= sizeof mark;
+        memmove(out->data + start, out->data + start + sizeof mark, size - sizeof mark + 1);
+    }
+    return true;
 }
 
 bool cli_stdin_is_piped(void)

@@ -26,9 +26,13 @@ void cli_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void cli_report(const struct base_error *err);
 void cli_tell(const char *text); /* to standard error, as it is */
 
-/* Appends a whole file; "-" is standard input. BASE_USAGE when there is no such file to read,
- * BASE_FAILED when reading it fails. */
+/* Appends a whole file of any bytes; "-" is standard input. BASE_USAGE when there is no such file
+ * to read, BASE_FAILED when reading it fails, BASE_TOO_LONG when there is more than a text may
+ * have. */
 bool cli_file_read(const char *path, struct base_buffer *out, struct base_error *err);
+/* The same of a source: JSON, a grammar, a template. UTF-8 without its byte-order mark; BASE_USAGE
+ * also for UTF-16, a NUL byte or more than 64 MiB. */
+bool cli_source_read(const char *path, struct base_buffer *out, struct base_error *err);
 /* Whether standard input is a pipe, a file or a socket (and not a terminal or /dev/null). */
 bool cli_stdin_is_piped(void);
 bool cli_stdin_is_terminal(void);

@@ -49,17 +49,22 @@ static bool check_regular(const struct stat *st, struct base_error *err)
     return base_fail(err, BASE_MODEL, "this is %s; a model must be a regular file", what);
 }
 
+static int64_t nanoseconds(const struct timespec *t)
+{
+    return (int64_t)t->tv_sec * 1000000000 + t->tv_nsec;
+}
+
 /* The open file's bytes. An empty file is no error here: it maps to no bytes. */
 static bool map_descriptor(int fd, struct gguf_part_facts *to, struct base_error *err)
 {
     struct stat st;
     if (fstat(fd, &st) != 0) return fail_system(err, "examine");
     if (!check_regular(&st, err)) return false;
+    const int64_t changed = nanoseconds(&st.st_ctim), written = nanoseconds(&st.st_mtim);
     *to = (struct gguf_part_facts){.size = (uint64_t)st.st_size,
                                    .device = st.st_dev,
                                    .inode = st.st_ino,
-                                   .changed_ns = (int64_t)st.st_mtim.tv_sec * 1000000000 +
-                                                 st.st_mtim.tv_nsec};
+                                   .changed_ns = changed > written ? changed : written};
     if (to->size == 0) return true;
     if (to->size > SIZE_MAX)
         return base_fail(err, BASE_NO_MEMORY, "too large for the address space");
@@ -166,6 +171,19 @@ static bool check_part(const struct gguf_part *part, int number, int count, stru
     return true;
 }
 
+/* Whether a file with a part's name says nothing of parts, or that it is the only one. */
+static bool is_whole(const struct gguf_part *part)
+{
+    static const char *const keys[] = {"split.no", "split.tensors.count"};
+    int64_t count;
+    if (!part_int(part, "split.count", 0, &count, NULL) || count > 1) return false;
+    for (size_t i = 0; count == 0 && i < sizeof keys / sizeof *keys; i++)
+        if (gguf_index_find(&part->keys,
+                            (struct gguf_str){.data = keys[i], .size = strlen(keys[i])}))
+            return false;
+    return true;
+}
+
 /* ---- Joining ---- */
 
 /* Moves the last part's tensors to the end of the model's. */
@@ -264,10 +282,26 @@ static bool open_part(struct gguf_file *file, const char *path, int count, struc
     return map_file(path, &facts, err) && add_part(file, &facts, count, err);
 }
 
+/* Sets *count to 1 where the file is whole. Whatever else is wrong with it comes out again later.
+ */
+static bool look_for_whole(const char *path, int *count, struct base_error *err)
+{
+    struct gguf_part_facts facts = {0};
+    struct gguf_part part = {0};
+    struct base_error wrong = BASE_ERROR_INIT;
+    if (map_file(path, &facts, &wrong) &&
+        gguf_part_parse(&part, facts.bytes, facts.size, 0, &wrong) && is_whole(&part))
+        *count = 1;
+    gguf_part_free(&part);
+    if (facts.bytes) munmap((void *)(uintptr_t)facts.bytes, facts.size);
+    return wrong.code != BASE_NO_MEMORY || base_fail(err, BASE_NO_MEMORY, "%s", wrong.text);
+}
+
 static struct gguf_file *open_file(const char *path, bool header_only, struct base_error *err)
 {
     int count = split_count(path);
-    char *name = split_path(path, 0, count, err);
+    const bool looked = count == 1 || look_for_whole(path, &count, err);
+    char *name = looked ? split_path(path, 0, count, err) : NULL;
     struct gguf_file *file = name ? new_file(name, count, err) : NULL;
     bool done = file != NULL;
     if (file) {

@@ -9,7 +9,7 @@
 #define GGUF_GGUF_H
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/output.h"
 #include "quant/quant.h"
 #include <stddef.h>
 
@@ -62,7 +62,8 @@ struct gguf_tensor {
 struct gguf_file; /* opaque */
 
 /* Opens and checks a model. A path that ends in -00001-of-0000N.gguf opens all N parts (any part's
- * name may be given). NULL and BASE_MODEL (or BASE_NO_MEMORY) on failure. */
+ * name may be given), unless it says that it is whole. NULL and BASE_MODEL (or BASE_NO_MEMORY) on
+ * failure. */
 struct gguf_file *gguf_open(const char *path, struct base_error *err);
 /* The same for a file that may lack its end: what the tensors' data should be and is not there
  * reads as zeros. All of the header (of every part) must be there. */
@@ -83,7 +84,7 @@ uint64_t gguf_alignment(const struct gguf_file *file);
 struct gguf_part_facts {
     const void *bytes; /* [size], mapped */
     uint64_t size, device, inode;
-    int64_t changed_ns; /* time of the last change of its content, since 1970 */
+    int64_t changed_ns; /* the later of ctime and mtime, since 1970 */
 };
 struct gguf_part_facts gguf_part_facts(const struct gguf_file *file, int part);
 
@@ -143,7 +144,7 @@ void gguf_writer_copy_kv(struct gguf_writer *w, const struct gguf_kv *kv);
 void gguf_writer_tensor(struct gguf_writer *w, struct gguf_str name, const struct quant_type *type,
                         uint32_t n_dims, const uint64_t *ne);
 
-/* Writes to `path` as base/file.h does: gguf_writer_end gives the file its name. */
+/* Writes to `path` as base/output.h does: gguf_writer_end gives the file its name. */
 bool gguf_writer_begin(struct gguf_writer *w, const char *path, struct base_error *err);
 bool gguf_writer_data(struct gguf_writer *w, const void *bytes, uint64_t size,
                       struct base_error *err); /* any number of calls per tensor */

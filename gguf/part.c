@@ -16,6 +16,7 @@ enum {
     ENTRY_MIN_SIZE = 8 + 1 + 4 + 1,          /* key length, key, kind, smallest value */
     TENSOR_MIN_SIZE = 8 + 1 + 4 + 8 + 4 + 8, /* name length, name, rank, dimension, type, offset */
     ARRAY_MAX_ITEMS = 1 << 30,
+    ARRAY_MAX_DEPTH = 8,
     ARRAY_MAX_STRINGS = 1 << 26 /* of these an index is held in memory */
 };
 
@@ -158,22 +159,45 @@ static bool parse_strings(struct gguf_entry *entry, struct gguf_cursor *c)
     return true;
 }
 
+/* The bytes that an item takes at least: a string its length, an array its item type and count. */
+static uint64_t item_min_size(uint32_t kind)
+{
+    return kind == GGUF_STRING ? 8 : kind == GGUF_ARRAY ? 12 : gguf_kind_size(kind);
+}
+
+/* An array within an array: no key that has one is read, so that only its end is looked for. */
+static bool skip_array(struct gguf_cursor *c, int depth)
+{
+    const uint64_t offset = c->at;
+    const uint32_t item = gguf_cursor_u32(c, "the inner array's item type");
+    if (c->failed) return false;
+    if (item >= GGUF_KIND_COUNT || depth == ARRAY_MAX_DEPTH)
+        return gguf_cursor_fail(c, offset, "unknown array item type %" PRIu32 " or arrays too deep",
+                                item);
+    const uint64_t count =
+        gguf_cursor_count(c, item_min_size(item), "the inner array's item count");
+    if (gguf_kind_size(item)) gguf_cursor_take(c, count * gguf_kind_size(item), "the inner array");
+    for (uint64_t i = 0; !gguf_kind_size(item) && i < count && !c->failed; i++) {
+        if (item == GGUF_STRING)
+            gguf_cursor_str(c, "a string of the inner array");
+        else if (!skip_array(c, depth + 1))
+            return false;
+    }
+    return !c->failed;
+}
+
 static bool parse_array(struct gguf_entry *entry, struct gguf_cursor *c)
 {
     uint64_t offset = c->at;
     uint32_t item = gguf_cursor_u32(c, "the array's item type");
     if (c->failed) return false;
-    if (item == GGUF_ARRAY) {
-        return gguf_cursor_fail(c, offset, "arrays of arrays are not supported");
-    }
     if (item >= GGUF_KIND_COUNT) {
         return gguf_cursor_fail(c, offset, "unknown array item type %" PRIu32, item);
     }
     bool strings = item == GGUF_STRING;
     offset = c->at;
     entry->kv.item = (enum gguf_kind)item;
-    entry->kv.count =
-        gguf_cursor_count(c, strings ? 8 : gguf_kind_size(item), "the array's item count");
+    entry->kv.count = gguf_cursor_count(c, item_min_size(item), "the array's item count");
     if (c->failed) return false;
     if (entry->kv.count > (strings ? ARRAY_MAX_STRINGS : ARRAY_MAX_ITEMS)) {
         return gguf_cursor_fail(c, offset, "an array of %" PRIu64 " items is beyond any use",
@@ -181,7 +205,10 @@ static bool parse_array(struct gguf_entry *entry, struct gguf_cursor *c)
     }
     offset = c->at;
     entry->kv.data = c->bytes + offset;
-    if (strings) {
+    if (item == GGUF_ARRAY) {
+        for (uint64_t i = 0; i < entry->kv.count; i++)
+            if (!skip_array(c, 1)) return false;
+    } else if (strings) {
         if (!parse_strings(entry, c)) return false;
     } else {
         gguf_cursor_take(c, entry->kv.count * gguf_kind_size(item), "the array");

@@ -1,5 +1,5 @@
 /* gguf/writer.c: writing GGUF version 3. Owns the announced metadata and tensors and the output
- * (base/file.h): a file that was not finished by gguf_writer_end is removed. Refuses what
+ * (base/output.h): a file that was not finished by gguf_writer_end is removed. Refuses what
  * gguf/part.c would refuse to read. */
 #include "gguf/gguf.h"
 

@@ -1,5 +1,5 @@
-/* test/fail_alloc.c: a library that is preloaded into the program (test/cli/t_memory.sh): one of its
- * allocations fails, those of the libraries that it uses included, or one start of a thread.
+/* test/fail_alloc.c: a library that is preloaded into the program (test/cli/t_memory.sh): one of
+ * its allocations fails, those of the libraries that it uses included, or one start of a thread.
  *
  *   FAIL_ALLOC_AT=N      the N-th allocation fails, counted from 1
  *   FAIL_THREAD_AT=N     the N-th thread does not start

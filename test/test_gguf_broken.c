@@ -160,6 +160,22 @@ static void make_array_item(struct forge *f, uint64_t item, uint64_t unused)
     forge_zeros(f, 32);
 }
 
+/* `depth` arrays, each the one item of the one before; `count` bytes in the innermost. */
+static void make_nested(struct forge *f, uint64_t depth, uint64_t count)
+{
+    forge_head(f, 3, 0, 1);
+    forge_key(f, "k", GGUF_ARRAY);
+    for (uint64_t i = 1; i < depth; i++) {
+        forge_u32(f, GGUF_ARRAY);
+        forge_u64(f, 1);
+    }
+    if (depth > 8) forge_mark(f);
+    forge_u32(f, GGUF_U8);
+    if (depth <= 8) forge_mark(f);
+    forge_u64(f, count);
+    forge_zeros(f, 32);
+}
+
 static void make_array_count(struct forge *f, uint64_t item, uint64_t count)
 {
     forge_head(f, 3, 0, 1);
@@ -437,7 +453,9 @@ static const struct broken table[] = {
     {"string length 2^63", make_string_length, P63, 0, "k", CUT},
     {"string length 2^60", make_string_length, P60, 0, "k", CUT},
     {"string length one too many", make_string_length, 17, 0, "k", CUT},
-    {"nested array", make_array_item, GGUF_ARRAY, 0, "k", "arrays of arrays"},
+    {"arrays 9 deep", make_nested, 9, 1, "k", "arrays too deep"},
+    {"inner array of 2^64-1", make_nested, 3, U64, "k", CUT},
+    {"inner array one too many", make_nested, 3, 33, "k", CUT},
     {"array item type 13", make_array_item, 13, 0, "k", "unknown array item type 13"},
     {"array item type 255", make_array_item, 255, 0, "k", "unknown array item type 255"},
     {"u8 array of 2^64-1", make_array_count, GGUF_U8, U64, "k", CUT},

@@ -3,7 +3,7 @@
 #include "cli/chat/chat.h"
 #include "cli/chat/messages.h"
 #include "cli/options.h"
-#include "cli/output.h"
+#include "cli/output_files.h"
 #include "cli/system.h"
 #include <stdio.h>
 #include <string.h>

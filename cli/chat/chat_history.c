@@ -1,7 +1,7 @@
 /* cli/chat/chat_history.c: lines that were typed before. See cli/chat/chat_history.h. */
 #include "cli/chat/chat_history.h"
 #include "base/buffer.h"
-#include "base/file.h"
+#include "base/output.h"
 #include "base/utf8.h"
 #include "cli/system.h"
 #include <fcntl.h>
@@ -92,7 +92,7 @@ static void append(const struct cli_history *h, const char *text, size_t size)
     struct base_buffer line = BASE_BUFFER_INIT;
     base_buffer_add(&line, text, size);
     base_buffer_add(&line, "\n", 1);
-    const int fd = open(h->path.data, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    const int fd = open(h->path.data, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0600);
     if (fd >= 0) {
         if (!line.failed) (void)!write(fd, line.data, line.size);
         close(fd);

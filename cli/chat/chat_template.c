@@ -44,7 +44,7 @@ static bool find_named(struct cli_chat_template *t, const struct cli_model *m, c
     if (access(name, F_OK) == 0) {
         t->origin_file = name;
         t->origin_item = "";
-        return cli_file_read(name, &t->source, err);
+        return cli_source_read(name, &t->source, err);
     }
     struct base_buffer names = BASE_BUFFER_INIT;
     for (size_t i = 0; text_chat_format_name(i); i++)

@@ -33,7 +33,7 @@ bool cli_json_read(const char *path, json_t **out, struct base_error *err)
 {
     struct base_buffer text = BASE_BUFFER_INIT;
     *out = NULL;
-    if (cli_file_read(path, &text, err)) {
+    if (cli_source_read(path, &text, err)) {
         *out = cli_json_parse(text.data ? text.data : "", text.size, "", err);
         if (!*out) base_error_set_file(err, strcmp(path, "-") == 0 ? "standard input" : path);
     }

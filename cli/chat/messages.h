@@ -8,7 +8,7 @@
 #define CLI_CHAT_MESSAGES_H
 
 #include "base/buffer.h"
-#include "base/file.h"
+#include "base/output.h"
 #include <jansson.h>
 
 /* Reads a JSON value from a file ("-": standard input); the caller owns *out. */

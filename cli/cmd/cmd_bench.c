@@ -8,7 +8,7 @@
 #include "cli/commands.h"
 #include "cli/out/bench.h"
 #include "cli/out/profile_report.h"
-#include "cli/output.h"
+#include "cli/output_files.h"
 #include "cli/system.h"
 #include "engine/roofline.h"
 #include <stdio.h>

@@ -6,6 +6,8 @@
 #include "cli/commands.h"
 #include "cli/load.h"
 #include "cli/system.h"
+#include <endian.h>
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -62,6 +64,7 @@ static void add_number(struct view *v, double x)
 
 static void add_item(struct view *v, const struct gguf_kv *kv, enum gguf_kind kind, uint64_t i)
 {
+    uint64_t number;
     switch (kind) {
     case GGUF_STRING:
         add_string(v,
@@ -75,6 +78,10 @@ static void add_item(struct view *v, const struct gguf_kv *kv, enum gguf_kind ki
         break;
     case GGUF_BOOL:
         base_buffer_add_text(&v->out, gguf_array_int(kv, i) ? "true" : "false");
+        break;
+    case GGUF_U64:
+        memcpy(&number, (const char *)kv->data + i * sizeof number, sizeof number);
+        base_buffer_add_format(&v->out, "%" PRIu64, le64toh(number));
         break;
     case GGUF_ARRAY:
         base_buffer_add_text(&v->out, v->json ? "null" : "[...]");

@@ -3,7 +3,7 @@
 #include "cli/commands.h"
 #include "cli/input.h"
 #include "cli/load.h"
-#include "cli/output.h"
+#include "cli/output_files.h"
 #include "cli/system.h"
 #include <math.h>
 #include <stdlib.h>
@@ -17,8 +17,11 @@ struct target {
 static bool write_rows(void *user, uint64_t first, uint64_t rows, const float *logits,
                        struct base_error *err)
 {
-    (void)first;
     struct target *t = user;
+    for (uint64_t i = 0; i < rows * t->n_vocab; i++)
+        if (isnan(logits[i]))
+            return base_fail(err, BASE_FAILED, "position %llu has logits that are no numbers",
+                             (unsigned long long)(first + i / t->n_vocab));
     return base_output_write(&t->file, logits, rows * t->n_vocab * sizeof *logits, err);
 }
 

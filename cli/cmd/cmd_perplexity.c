@@ -9,7 +9,7 @@
 #include "cli/input.h"
 #include "cli/load.h"
 #include "cli/out/saved_logits.h"
-#include "cli/output.h"
+#include "cli/output_files.h"
 #include "cli/system.h"
 #include <math.h>
 #include <stdlib.h>

@@ -4,10 +4,12 @@
  * threads, a slab at a time, so memory does not grow with the model. */
 #include "cli/cmd/quantize_plan.h"
 #include "cli/commands.h"
-#include "cli/output.h"
+#include "cli/output_files.h"
 #include "cli/system.h"
 #include "engine/engine.h"
 #include "gguf/gguf.h"
+#include <math.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,34 +36,59 @@ struct rows_job {
     uint64_t in_row, out_row; /* bytes */
     uint64_t len;             /* elements of a row */
     int64_t rows;
+    atomic_bool *broken; /* a number of a row is none: NaN, infinite */
 };
+
+static bool is_finite(const float *row, uint64_t n)
+{
+    bool all = true;
+    for (uint64_t i = 0; i < n; i++) all &= isfinite(row[i]) != 0;
+    return all;
+}
 
 static void convert_rows(const struct engine_worker *w, void *user)
 {
     const struct rows_job *j = user;
     float *row = j->q->row + (uint64_t)w->ith * j->q->longest;
     for (int64_t r; (r = engine_pool_claim(w, 1)) < j->rows;) {
-        const struct quant_kernel *kernel = &j->q->engine->quant.type[j->from->id];
-        kernel->decode((int64_t)j->len, j->in + (uint64_t)r * j->in_row, row);
-        j->to->encode((int64_t)j->len, row, j->q->slab + (uint64_t)r * j->out_row);
+        const struct quant_kernel *kernel = j->q->engine->quant.type;
+        char *out = j->q->slab + (uint64_t)r * j->out_row;
+        kernel[j->from->id].decode((int64_t)j->len, j->in + (uint64_t)r * j->in_row, row);
+        bool ok = is_finite(row, j->len);
+        if (j->to) {
+            j->to->encode((int64_t)j->len, row, out);
+            kernel[j->to->id].decode((int64_t)j->len, out, row); /* a type may be too small */
+            ok = ok && is_finite(row, j->len);
+        }
+        if (!ok) atomic_store(j->broken, true);
     }
 }
 
+/* Converts and writes a tensor; `to` NULL: copies it. Refuses numbers that are none: a model with
+ * one of them says nothing. */
 static bool convert(struct quantize *q, const struct gguf_tensor *t, const struct quant_type *to,
                     struct base_error *err)
 {
-    struct rows_job job = {.q = q, .from = t->type, .to = to, .in = t->data, .len = t->ne[0]};
+    atomic_bool broken = false;
+    struct rows_job job = {
+        .q = q, .from = t->type, .to = to, .in = t->data, .len = t->ne[0], .broken = &broken};
     uint64_t rows = t->ne[1] * t->ne[2] * t->ne[3]; /* the reader has checked the product */
     if (!quant_row_bytes(t->type, t->ne[0], &job.in_row) ||
-        !quant_row_bytes(to, t->ne[0], &job.out_row))
+        !quant_row_bytes(to ? to : t->type, t->ne[0], &job.out_row))
         return base_fail(err, BASE_MODEL, "%.*s: its rows cannot be converted", (int)t->name.size,
                          t->name.data);
     const uint64_t most = q->slab_bytes / job.out_row;
     while (rows > 0) {
         if (*cli_interrupt_flag()) return base_fail(err, BASE_INTERRUPTED, "interrupted");
         job.rows = (int64_t)(rows < most ? rows : most);
-        engine_pool_run(q->engine->pool, convert_rows, &job);
-        if (!gguf_writer_data(q->writer, q->slab, (uint64_t)job.rows * job.out_row, err))
+        if (to || q->engine->quant.type[t->type->id].decode)
+            engine_pool_run(q->engine->pool, convert_rows, &job);
+        if (broken)
+            return base_fail(err, BASE_FAILED, "%.*s: has weights that are no finite numbers%s%s",
+                             (int)t->name.size, t->name.data, to ? ", or none as " : "",
+                             to ? to->name : "");
+        if (!gguf_writer_data(q->writer, to ? q->slab : job.in, (uint64_t)job.rows * job.out_row,
+                              err))
             return false;
         job.in += (uint64_t)job.rows * job.in_row;
         rows -= (uint64_t)job.rows;
@@ -141,8 +168,7 @@ static bool write_tensors(struct quantize *q, struct base_error *err)
         if (watched)
             dprintf(STDERR_FILENO, "\r%llu of %llu tensors", (unsigned long long)i + 1,
                     (unsigned long long)count);
-        ok = to == t->type ? gguf_writer_data(q->writer, t->data, t->size, err)
-                           : convert(q, t, to, err);
+        ok = convert(q, t, to == t->type ? NULL : to, err);
     }
     if (watched) dprintf(STDERR_FILENO, "\n");
     return ok && gguf_writer_end(q->writer, err);

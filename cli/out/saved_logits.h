@@ -6,7 +6,7 @@
 #ifndef CLI_OUT_SAVED_LOGITS_H
 #define CLI_OUT_SAVED_LOGITS_H
 
-#include "base/file.h"
+#include "base/output.h"
 #include "text/tokenizer/tokenizer.h"
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
-/* base/file.c: outputs. See base/file.h. */
-#include "base/file.h"
+/* base/output.c: outputs. See base/output.h. */
+#include "base/output.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>

@@ -1,12 +1,12 @@
-/* base/file.h: files that are written, and system calls that finish what they begin.
+/* base/output.h: files that are written, and system calls that finish what they begin.
  *
  * An output is written beside its name and gets the name when it is complete: until then, and after
  * any failure, the file that stood there is untouched. "-" is standard output. What is no regular
  * file (a pipe, a device), and whatever standard output is already, is written in place. A link is
  * followed; permissions of a file that is replaced are kept. Durability across a power cut is not
  * promised (no fsync). */
-#ifndef BASE_FILE_H
-#define BASE_FILE_H
+#ifndef BASE_OUTPUT_H
+#define BASE_OUTPUT_H
 
 #include "base/error.h"
 #include <stddef.h>

@@ -1,15 +1,15 @@
-/* cli/output.h: the files that a command writes where an option says so.
+/* cli/output_files.h: the files that a command writes where an option says so.
  *
  * None of them may be a file that the command reads, by whatever name: BASE_USAGE, and it is left
  * alone. A signal that ends the process leaves no part of one. */
-#ifndef CLI_OUTPUT_H
-#define CLI_OUTPUT_H
+#ifndef CLI_OUTPUT_FILES_H
+#define CLI_OUTPUT_FILES_H
 
-#include "base/file.h"
+#include "base/output.h"
 #include "cli/options.h"
 #include "gguf/gguf.h"
 
-/* Opens base/file.h's output. The files that are read: those that `values` names, standard input,
+/* Opens base/output.h's output. The files that are read: those that `values` names, standard input,
  * and all of `model` (NULL: none). The output must stay where it is until cli_output_close. */
 bool cli_output_open(struct base_output *o, const char *path, const struct cli_values *values,
                      const struct gguf_file *model, struct base_error *err);

@@ -1,5 +1,5 @@
-/* cli/output.c: files that are written. See cli/output.h. */
-#include "cli/output.h"
+/* cli/output_files.c: files that are written. See cli/output_files.h. */
+#include "cli/output_files.h"
 #include "cli/signals.h"
 #include <string.h>
 #include <sys/stat.h>
