@@ -3,12 +3,11 @@
  * functions. Twin of attend_scalar.c, bit for bit. */
 #include "base/unroll.h"
 #include "engine/isa/attend.h"
-#if defined(__x86_64__)
 #include <immintrin.h>
 #include <math.h>
 #include <string.h>
 
-#define TARGET __attribute__((target("avx2,fma,f16c")))
+#define TARGET CPU_TARGET_AVX2
 #define INLINE static inline __attribute__((always_inline))
 
 enum { GROUP = ENGINE_ATTEND_GROUP, SUB = ENGINE_ATTEND_SUB, PAIRS = ENGINE_ATTEND_DIMS / 2 };
@@ -451,4 +450,3 @@ const struct engine_attend engine_attend_avx2 = {
     .weights = weights_avx2,
     .sums = sums_avx2,
 };
-#endif

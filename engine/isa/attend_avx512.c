@@ -4,13 +4,11 @@
  * attend_scalar.c, bit for bit. */
 #include "base/unroll.h"
 #include "engine/isa/attend.h"
-#if defined(__x86_64__)
 #include <immintrin.h>
 #include <math.h>
 #include <string.h>
 
-#define TARGET                                                                                     \
-    __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,fma,avx2,f16c")))
+#define TARGET CPU_TARGET_AVX512
 #define INLINE static inline __attribute__((always_inline))
 
 enum { GROUP = ENGINE_ATTEND_GROUP, SUB = ENGINE_ATTEND_SUB, PAIRS = ENGINE_ATTEND_DIMS / 2 };
@@ -600,4 +598,3 @@ const struct engine_attend engine_attend_avx512 = {
     .weights = weights_avx512,
     .sums = sums_avx512,
 };
-#endif

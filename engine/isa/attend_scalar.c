@@ -267,13 +267,3 @@ const struct engine_attend engine_attend_scalar = {
     .weights = weights,
     .sums = sums,
 };
-
-const struct engine_attend *engine_attend_table(enum cpu_level level)
-{
-#if defined(__x86_64__)
-    if (cpu_has(level, CPU_AVX512)) return &engine_attend_avx512;
-    if (cpu_has(level, CPU_AVX2)) return &engine_attend_avx2;
-#endif
-    (void)level;
-    return &engine_attend_scalar;
-}

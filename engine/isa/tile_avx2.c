@@ -12,11 +12,10 @@
  * sums as a tree, or holding a block's weights, which do not change from columns to columns, in
  * spilled registers. Twin of tile_scalar.c. */
 #include "engine/isa/tile.h"
-#if defined(__x86_64__)
 #include <immintrin.h>
 #include <string.h>
 
-#define TARGET __attribute__((target("avx2,fma,f16c")))
+#define TARGET CPU_TARGET_AVX2
 #define INLINE static inline __attribute__((always_inline))
 
 enum { COLS = ENGINE_TILE_COLS, NC = 4, HALF = 8 };
@@ -570,4 +569,3 @@ const struct engine_tile engine_tile_avxvnni = {
     .packed_bf16 = &engine_tile_packed_bf16_avx2,
     .weighted_sum = weighted_sum_avx2,
 };
-#endif

@@ -5,12 +5,10 @@
  * broadcast from the interleaved group. Floats are touched once per block. The functions that take
  * constant arguments are inlined once per case. Twin of tile_scalar.c, bit for bit. */
 #include "engine/isa/tile.h"
-#if defined(__x86_64__)
 #include <immintrin.h>
 #include <string.h>
 
-#define TARGET                                                                                     \
-    __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,fma,avx2,f16c")))
+#define TARGET CPU_TARGET_AVX512
 #define INLINE static inline __attribute__((always_inline))
 
 enum { COLS = ENGINE_TILE_COLS, PAIR = ENGINE_TILE_PANELS };
@@ -502,4 +500,3 @@ const struct engine_tile engine_tile_avx512bf16 = {
     .bf16 = engine_tile_bf16_avx512,
     .weighted_sum = weighted_sum_avx512,
 };
-#endif
