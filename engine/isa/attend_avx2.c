@@ -197,12 +197,8 @@ TARGET INLINE void scores_any(int64_t d, int64_t first, int64_t end, const char 
     struct engine_attend_prefetch *prefetch = prefetches ? &all : NULL;
     for (int64_t g = first; g < end; g++) {
         const char *group = keys + g * bytes;
-        if (tile->n_rows == 6) scores_tile(d, group, offset, tile, GROUP * g, prefetch, 6);
-        if (tile->n_rows == 5) scores_tile(d, group, offset, tile, GROUP * g, prefetch, 5);
-        if (tile->n_rows == 4) scores_tile(d, group, offset, tile, GROUP * g, prefetch, 4);
-        if (tile->n_rows == 3) scores_tile(d, group, offset, tile, GROUP * g, prefetch, 3);
-        if (tile->n_rows == 2) scores_tile(d, group, offset, tile, GROUP * g, prefetch, 2);
-        if (tile->n_rows == 1) scores_tile(d, group, offset, tile, GROUP * g, prefetch, 1);
+        ENGINE_ATTEND_BY_ROWS(tile->n_rows, scores_tile, d, group, offset, tile, GROUP * g,
+                              prefetch);
     }
 }
 
@@ -419,16 +415,12 @@ TARGET INLINE void sums_any(int64_t dv, int64_t first, int64_t end, const char *
                             const struct engine_attend_tile *tile, float *const *o, bool prefetches)
 {
     struct engine_attend_prefetch all = engine_attend_prefetch(
-        tile, engine_attend_weights_asked(tile), (end - first) * ((dv + 15) / 16) * (SUB / 2));
+        tile, engine_attend_weights_bytes(tile), (end - first) * ((dv + 15) / 16) * (SUB / 2));
     struct engine_attend_prefetch *prefetch = prefetches ? &all : NULL;
     for (int64_t d = 0; d < dv; d += 16) {
         const int64_t n = dv - d < 16 ? dv - d : 16;
-        if (tile->n_rows == 6) sums_tile(dv, first, end, values, tile, o, d, n, prefetch, 6);
-        if (tile->n_rows == 5) sums_tile(dv, first, end, values, tile, o, d, n, prefetch, 5);
-        if (tile->n_rows == 4) sums_tile(dv, first, end, values, tile, o, d, n, prefetch, 4);
-        if (tile->n_rows == 3) sums_tile(dv, first, end, values, tile, o, d, n, prefetch, 3);
-        if (tile->n_rows == 2) sums_tile(dv, first, end, values, tile, o, d, n, prefetch, 2);
-        if (tile->n_rows == 1) sums_tile(dv, first, end, values, tile, o, d, n, prefetch, 1);
+        ENGINE_ATTEND_BY_ROWS(tile->n_rows, sums_tile, dv, first, end, values, tile, o, d, n,
+                              prefetch);
     }
 }
 

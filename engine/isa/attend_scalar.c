@@ -65,7 +65,7 @@ static float factor_of(int64_t n, const float *x, enum engine_attend_kind kind, 
 
 static int16_t code_of(float x, float factor)
 {
-    /* A factor of 0 must not meet an infinite x. */
+    /* 0 times an infinite x would be NaN. */
     return factor == 0.0f ? 0 : (int16_t)lrintf(x * factor);
 }
 

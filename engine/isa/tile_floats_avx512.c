@@ -237,7 +237,7 @@ const struct engine_tile_packed engine_tile_packed_f32_avx512 = {
 
 /* ---- BF16 ---- */
 
-/* How many columns four rows meet, one four after the other: all of them while they stay in the
+/* By how many columns four rows are multiplied, four at a time: all of them while they stay in the
  * L1 cache beside the rows, which then come from the L2 cache but once. */
 static int64_t columns_at_once(int64_t row_bytes, int64_t n_cols)
 {
