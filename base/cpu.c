@@ -51,13 +51,13 @@ struct level {
 static const struct level levels[CPU_LEVEL_COUNT] = {
     [CPU_SCALAR] = {"scalar", ""},
     [CPU_AVX2] =
-        {"avx2", "AVX2 with FMA and F16C", CPU_SCALAR,
+        {"avx2", "avx2 fma f16c", CPU_SCALAR,
          X86([LEAF1_C] = bit_FMA | bit_AVX | bit_F16C, [LEAF7_B] = bit_AVX2, [XCR0] = 0x06)},
-    [CPU_AVXVNNI] = {"avxvnni", "AVX2 with AVX-VNNI", CPU_AVX2, X86([LEAF7_1_A] = bit_AVXVNNI)},
-    [CPU_AVX512] = {"avx512", "AVX-512 F, BW, DQ, VL and VNNI", CPU_AVX2,
+    [CPU_AVXVNNI] = {"avxvnni", "avx_vnni", CPU_AVX2, X86([LEAF7_1_A] = bit_AVXVNNI)},
+    [CPU_AVX512] = {"avx512", "avx512f avx512bw avx512dq avx512vl avx512_vnni", CPU_AVX2,
                     X86([LEAF7_B] = bit_AVX512F | bit_AVX512BW | bit_AVX512DQ | bit_AVX512VL,
                         [LEAF7_C] = bit_AVX512VNNI, [XCR0] = 0xe6)},
-    [CPU_AVX512BF16] = {"avx512bf16", "AVX-512 BF16 and VBMI", CPU_AVX512,
+    [CPU_AVX512BF16] = {"avx512bf16", "avx512_bf16 avx512vbmi", CPU_AVX512,
                         X86([LEAF7_C] = bit_AVX512VBMI, [LEAF7_1_A] = bit_AVX512BF16)},
 };
 
@@ -73,6 +73,12 @@ int cpu_path(enum cpu_level level, enum cpu_level path[CPU_LEVEL_COUNT])
     for (int l = 0; l < CPU_LEVEL_COUNT; l++)
         if (cpu_has(level, (enum cpu_level)l)) path[n++] = (enum cpu_level)l;
     return n;
+}
+
+const void *cpu_row(enum cpu_level level, const void *const rows[CPU_LEVEL_COUNT])
+{
+    while (!rows[level] && level != CPU_SCALAR) level = levels[level].parent;
+    return rows[level];
 }
 
 const char *cpu_level_name(enum cpu_level level)

@@ -43,8 +43,15 @@ bool cpu_has(enum cpu_level level, enum cpu_level other);
  * nothing better for an entry keeps what its parent has. */
 int cpu_path(enum cpu_level level, enum cpu_level path[CPU_LEVEL_COUNT]);
 
-const char *cpu_level_name(enum cpu_level level);  /* "scalar", "avx2", ... */
-const char *cpu_level_needs(enum cpu_level level); /* its instructions, for people; "" for scalar */
+/* rows[level], or the entry of its nearest ancestor that is not NULL: for tables that each level
+ * has whole. */
+const void *cpu_row(enum cpu_level level, const void *const rows[CPU_LEVEL_COUNT]);
+
+/* The names of all levels in their order, as an option's list of choices. */
+#define CPU_LEVEL_NAMES "scalar|avx2|avxvnni|avx512|avx512bf16"
+const char *cpu_level_name(enum cpu_level level); /* "scalar", "avx2", ... */
+/* The flags that a level needs beside its parent's, as /proc/cpuinfo spells them; "" for scalar. */
+const char *cpu_level_needs(enum cpu_level level);
 /* False when no level has that name (any case); then *level stays as it was. */
 bool cpu_level_by_name(const char *name, enum cpu_level *level);
 

@@ -1,4 +1,5 @@
 /* cli/options_tables.c: the rows: commands and options. Order is the order of --help. */
+#include "base/cpu.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 
@@ -405,8 +406,8 @@ const struct cli_option cli_option_table[] = {
      .group = CLI_GROUP_ENGINE, .value = "TYPE", .standard = "f16", .choices = CACHE_TYPES,
      .help = "type of cached values", .at = AT(cache_type_v)},
     {.name = "isa", .kind = CLI_CHOICE, .commands = EVALUATING | DOCTOR, .group = CLI_GROUP_ENGINE,
-     .value = "LEVEL", .choices = "scalar|avx2|avxvnni|avx512|avx512bf16",
-     .help = "at most scalar, avx2, avxvnni, avx512, avx512bf16", .at = AT(isa)},
+     .value = "LEVEL", .choices = CPU_LEVEL_NAMES,
+     .help = "at most " CPU_LEVEL_NAMES, .at = AT(isa)},
     {.name = "blas", .kind = CLI_FLAG, .commands = EVALUATING, .group = CLI_GROUP_ENGINE,
      .help = "OpenBLAS for large F32 products; bits may vary", .at = AT(blas)},
     {.name = "pin", .kind = CLI_FLAG, .commands = EVALUATING, .group = CLI_GROUP_ENGINE,

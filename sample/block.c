@@ -577,13 +577,14 @@ static const struct sample_block_kernels avx512 = {keep_avx512,
                                                    shape_avx512};
 #endif
 
-const struct sample_block_kernels *sample_block_kernels(enum cpu_level most)
+const struct sample_block_kernels *sample_block_kernels(enum cpu_level level)
 {
-    const enum cpu_level level = cpu_level_cap(most);
+    static const void *const rows[CPU_LEVEL_COUNT] = {
+        [CPU_SCALAR] = &plain,
 #if defined(__x86_64__)
-    if (cpu_has(level, CPU_AVX512)) return &avx512;
-    if (cpu_has(level, CPU_AVX2)) return &avx2;
+        [CPU_AVX2] = &avx2,
+        [CPU_AVX512] = &avx512,
 #endif
-    (void)level;
-    return &plain;
+    };
+    return cpu_row(level, rows);
 }

@@ -63,7 +63,7 @@ struct sample_block_kernels {
     sample_block_sum_fn *sum[SAMPLE_BLOCK_SUMS];
     sample_block_shape_fn *shape;
 };
-/* Of the best version that is no better than `most` and that this machine has. */
-const struct sample_block_kernels *sample_block_kernels(enum cpu_level most);
+/* The kernels of a level, which the machine must run. */
+const struct sample_block_kernels *sample_block_kernels(enum cpu_level level);
 
 #endif

@@ -8,6 +8,7 @@
 #define SAMPLE_SAMPLE_H
 
 #include "base/buffer.h"
+#include "base/cpu.h"
 #include "base/error.h"
 
 /* Appends the bytes of token `id`; nothing for one that has no text. */
@@ -32,6 +33,7 @@ typedef void sample_together_fn(void *context, sample_part_fn *part, void *data)
 
 /* Everything is copied but `token_bytes` and its context, which must outlive the sampler. */
 struct sample_options {
+    enum cpu_level level; /* of the kernels, capped by what the machine runs; never in a result */
     uint64_t seed;
     float temp;              /* 0: greedy (the lowest id among equal logits) */
     float dynatemp_range;    /* 0: off; else temp +- range, by the entropy */
@@ -98,21 +100,22 @@ int32_t sample_next(struct sampler *s, const float *logits, struct base_error *e
 void sample_forbid(struct sampler *s, int32_t id);
 
 /* Restricts the next sample_next, and only that one, to the ids whose bit is set: bit `id & 63` of
- * word `id >> 6`, as constrain_masker_mask gives it (constraint.h); NULL: every id. The mask must live
- * until that call. When nothing allowed has a logit above -infinity, sample_next is BASE_FAILED
- * with "constraint" as its item. Penalties and the like apply as ever. */
+ * word `id >> 6`, as constrain_masker_mask gives it (constraint.h); NULL: every id. The mask must
+ * live until that call. When nothing allowed has a logit above -infinity, sample_next is
+ * BASE_FAILED with "constraint" as its item. Penalties and the like apply as ever. */
 void sample_restrict(struct sampler *s, const uint64_t *allowed);
 
 /* What the model itself said: natural logarithms of probabilities under the plain softmax of
  * logits[n_vocab], before any sampler or mask. Fills best[k] with the k most probable ids, best
  * first, of equal ones the lower id first; returns how many there are (fewer than k when fewer have
  * a logit above -infinity). *of_id (when not NULL) is that of `id`: -infinity for an impossible
- * one. Deterministic, right to 1e-6; selects, never sorts all. */
+ * one. Deterministic, the same for every `level` (which
+ * the machine must run), right to 1e-6; selects, never sorts all. */
 struct sample_logprob {
     int32_t id;
     double logprob;
 };
-uint32_t sample_logprobs(const float *logits, uint32_t n_vocab, uint32_t k,
+uint32_t sample_logprobs(enum cpu_level level, const float *logits, uint32_t n_vocab, uint32_t k,
                          struct sample_logprob *best, int32_t id, double *of_id);
 
 /* The random generator, for tests: PCG32 (O'Neill 2014). */

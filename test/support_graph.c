@@ -1,5 +1,6 @@
 /* test/support_graph.c: see test/support_graph.h. */
 #include "test/support_graph.h"
+#include "support_level.h"
 #include "test/support.h"
 #include <math.h>
 #include <stdio.h>
@@ -23,6 +24,7 @@ struct engine *const *support_engines(void)
         struct base_error err = BASE_ERROR_INIT;
         struct engine_options options = engine_options_default();
         options.n_threads = setup[i].threads;
+        support_level_runs(setup[i].level); /* otherwise a third engine of what there is */
         options.level = setup[i].level;
         engines[i] = engine_new(&options, &err);
         if (!engines[i]) fail_msg("engine: %s", err.text);

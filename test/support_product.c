@@ -1,5 +1,6 @@
 /* test/support_product.c: see test/support_product.h. */
 #include "test/support_product.h"
+#include "support_level.h"
 #include "test/support_graph.h"
 #include <math.h>
 #include <string.h>
@@ -133,11 +134,11 @@ int64_t product_short_k(const struct quant_type *type, int i)
 void product_for_all(void (*check)(const struct quant_type *, struct engine *, int *),
                      const int *threads, int n_threads)
 {
-    for (int level = 0; level <= (int)cpu_level_best(); level++) {
+    for (int level = CPU_SCALAR; support_level_next(&level); level++) {
         for (int i = 0; i < n_threads; i++) {
             struct engine *e = product_engine(level, threads[i]);
             int round = level * 7 + i;
-            for (int dual = 0; dual <= (cpu_has(level, CPU_AVX512)); dual++) {
+            for (int dual = 0; dual <= cpu_has(level, CPU_AVX512); dual++) {
                 /* As other processors of this level are, and prefetch. */
                 e->quant.dual_512 = dual;
                 e->quant.prefetch.adjacent_rows = (dual + i) % 2;

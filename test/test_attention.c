@@ -4,6 +4,7 @@
 
 #include "engine/graph.h"
 #include "engine/isa/attend.h"
+#include "support_level.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -309,7 +310,7 @@ static void test_same_bits(void **state)
         struct engine *scalar = product_engine(CPU_SCALAR, 1);
         attend(d, scalar, 0, s->n_tokens, want);
         engine_free(scalar);
-        for (int level = 1; level <= (int)cpu_level_best(); level++) {
+        for (int level = CPU_AVX2; support_level_next(&level); level++) {
             struct engine *e = product_engine(level, 1);
             attend(d, e, 0, s->n_tokens, got);
             check_same(s, got, want, n, "level", level);
@@ -342,7 +343,7 @@ static void test_codes(void **state)
         struct data *d = data_new(s);
         size_t n = (size_t)s->n_tokens * (size_t)s->n_heads * (size_t)s->dv;
         float *want = malloc(n * sizeof(float)), *got = malloc(n * sizeof(float));
-        for (int level = 0; level <= (int)cpu_level_best(); level++) {
+        for (int level = CPU_SCALAR; support_level_next(&level); level++) {
             struct engine *e = product_engine(level, 1 + level);
             if (level == 0) attend(d, e, 0, s->n_tokens, want);
             attend_over(d, e, true, 0, s->n_tokens, got);
@@ -369,7 +370,7 @@ static void test_borders(void **state)
         memcpy(&x[i / ROWS][i % ROWS], &largest[i / ROWS % 12], 4);
         x[i / ROWS][i % ROWS] *= i % 3 == 0 ? 1.0f : i % 3 == 1 ? -0.7f : 0.1f;
     }
-    for (int level = 0; level <= (int)cpu_level_best(); level++) {
+    for (int level = CPU_SCALAR; support_level_next(&level); level++) {
         const struct engine_attend *attend = engine_attend_table(level);
         _Alignas(64) char want[2][BYTES], got[2][BYTES];
         engine_attend_scalar.keys(ROWS, x[0], ROWS, want[0]);
@@ -403,17 +404,17 @@ static void check_wild(enum quant_id type, const uint16_t *wild)
         memcpy(v + row + 9, &wild[i], 2);
         memset(v + row + 128, 0, 64 * 2);
     }
-    for (int level = 0; level <= (int)cpu_level_best(); level++) {
+    for (int level = CPU_SCALAR; support_level_next(&level); level++) {
         struct engine *e = product_engine(level, 1);
         attend(d, e, 0, s.n_tokens, level == 0 ? want : got);
         int numbers = 0;
-        for (int i = 0; level > 0 && i < N; i++) {
+        for (int i = 0; level != CPU_SCALAR && i < N; i++) {
             if (isnan(want[i]) != isnan(got[i]) ||
                 (!isnan(want[i]) && memcmp(&want[i], &got[i], 4) != 0))
                 fail_msg("level %d: %g for %g at %d", level, (double)got[i], (double)want[i], i);
             numbers += !isnan(want[i]);
         }
-        if (level > 0) assert_true(numbers > 0 && numbers < N);
+        if (level != CPU_SCALAR) assert_true(numbers > 0 && numbers < N);
         engine_free(e);
     }
     data_free(d);
@@ -441,7 +442,7 @@ static void test_far_scores(void **state)
     for (int i = 0; i < 3 * 16; i++) d->q[i] = 1.0f; /* a score is 4 times an element of the key */
     for (int i = 0; i < 3 * 16; i++)
         memcpy(d->k_cache + 2 * (cells[i / 16] * 16 + i % 16), &keys[i / 16], 2);
-    for (int level = 0; level <= (int)cpu_level_best(); level++) {
+    for (int level = CPU_SCALAR; support_level_next(&level); level++) {
         struct engine *e = product_engine(level, 1);
         attend(d, e, 0, 3, got);
         for (int i = 0; i < 16; i++) {

@@ -7,6 +7,7 @@
  * to any NaN. Data stand directly before a page that cannot be read, or at odd addresses behind
  * one. */
 #include "quant/quant.h"
+#include "support_level.h"
 #include "test/bench/support_kernbench.h"
 #include "test/support_guard.h"
 #include <math.h>
@@ -432,7 +433,7 @@ static void test_types(void **state)
 {
     (void)state;
     struct bed bed = bed_new();
-    for (int level = CPU_SCALAR; level <= (int)cpu_level_best(); level++) {
+    for (int level = CPU_SCALAR; support_level_next(&level); level++) {
         struct quant_kernels kernels;
         quant_kernels_init(&kernels, (enum cpu_level)level);
         for (uint32_t id = 0; id < QUANT_ID_COUNT; id++) {
@@ -478,7 +479,7 @@ static void test_activations(void **state)
 {
     (void)state;
     struct bed bed = bed_new();
-    for (int level = CPU_SCALAR; level <= (int)cpu_level_best(); level++) {
+    for (int level = CPU_SCALAR; support_level_next(&level); level++) {
         struct quant_kernels kernels;
         quant_kernels_init(&kernels, (enum cpu_level)level);
         for (int64_t blocks = 1; blocks <= 40; blocks++)
@@ -498,7 +499,7 @@ static void test_bf16_smallest_normal(void **state)
     struct quant_act act = {.bf16 = x};
     int zero = 0, normal = 0;
 
-    for (int level = CPU_AVX2; level <= (int)cpu_level_best(); level++) {
+    for (int level = CPU_AVX2; support_level_next(&level); level++) {
         struct quant_kernels kernels;
         quant_kernels_init(&kernels, (enum cpu_level)level);
         for (int repeat = 0; repeat < 20000; repeat++) {

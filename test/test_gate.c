@@ -1,5 +1,6 @@
 /* test/test_gate.c: a product with a gate, one node for glu(gate x, up x), gives the bits of the
  * three, whatever the level, threads, rows, columns and route; and stays apart where it must. */
+#include "support_level.h"
 #include "test/support_graph.h"
 #include "test/support_product.h"
 
@@ -143,8 +144,8 @@ static void check_long_gate(const struct quant_type *type, struct engine *e, int
 static void test_long_gates(void **state)
 {
     (void)state;
-    for (int level = CPU_AVX2; level <= (int)cpu_level_best(); level++) {
-        for (int dual = 0; dual <= (cpu_has(level, CPU_AVX512)); dual++) {
+    for (int level = CPU_AVX2; support_level_next(&level); level++) {
+        for (int dual = 0; dual <= cpu_has(level, CPU_AVX512); dual++) {
             struct engine *e = product_engine(level, 2);
             e->quant.dual_512 = dual;
             static const enum quant_id ids[] = {QUANT_F32,  QUANT_F16,  QUANT_BF16, QUANT_Q4_1,

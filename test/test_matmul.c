@@ -1,6 +1,7 @@
 /* test/test_matmul.c: products give, on every output, the bits of the scalar specification
  * (quant_type.dot on scalar activations), whatever the level, threads, rows, columns and route; and
  * scalar itself stays within its error bound of a double-precision reference. */
+#include "support_level.h"
 #include "test/support_graph.h"
 #include "test/support_product.h"
 
@@ -194,7 +195,7 @@ static void test_long_floats(void **state)
     (void)state;
     static const int64_t k[] = {5, 40, 1024, 1059, LONG_K};
     static const enum quant_id types[] = {QUANT_F32, QUANT_F16, QUANT_BF16};
-    for (int level = 0; level <= (int)cpu_level_best(); level++) {
+    for (int level = CPU_SCALAR; support_level_next(&level); level++) {
         struct engine *e = product_engine(level, 2);
         for (int i = 0; i < 3; i++)
             for (int j = 0; j < 5; j++) check_long(quant_type_by_id(types[i]), e, k[j]);

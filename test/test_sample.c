@@ -251,7 +251,8 @@ static void logprobs_are_the_plain_softmax(void **state)
         qsort(all, n_all, sizeof all[0], naive_order);
         for (uint32_t i = 0; i < n_all; i++) sum += exp(all[i].logit - all[0].logit);
         int32_t id = (int32_t)(sample_random_u32(&r) % n);
-        assert_int_equal(sample_logprobs(logits, n, k, best, id, &of_id), k < n_all ? k : n_all);
+        assert_int_equal(sample_logprobs(cpu_level_best(), logits, n, k, best, id, &of_id),
+                         k < n_all ? k : n_all);
         for (uint32_t i = 0; i < n_all; i++) {
             double want = all[i].logit - all[0].logit - log(sum);
             if (i < k) assert_int_equal(best[i].id, all[i].id);
@@ -261,9 +262,11 @@ static void logprobs_are_the_plain_softmax(void **state)
         if (!(logits[id] > -INFINITY)) assert_true(of_id == -INFINITY);
     }
     double of_id = 0;
-    assert_int_equal(sample_logprobs((float[]){NAN, -INFINITY}, 2, 2, best, 0, &of_id), 0);
+    assert_int_equal(
+        sample_logprobs(cpu_level_best(), (float[]){NAN, -INFINITY}, 2, 2, best, 0, &of_id), 0);
     assert_true(of_id == -INFINITY);
-    assert_int_equal(sample_logprobs((float[]){0, INFINITY}, 2, 2, best, 7, &of_id), 2);
+    assert_int_equal(
+        sample_logprobs(cpu_level_best(), (float[]){0, INFINITY}, 2, 2, best, 7, &of_id), 2);
     assert_true(best[0].id == 1 && best[0].logprob == 0.0 && of_id == -INFINITY);
 }
 

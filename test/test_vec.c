@@ -5,6 +5,7 @@
  * test_vec --bench prints nanoseconds per element; test_vec --dense N takes every N-th float of all
  * for the functions (--dense 1: all of them, minutes). */
 #include "engine/isa/vec.h"
+#include "support_level.h"
 #include "test/support.h"
 #include <float.h>
 #include <math.h>
@@ -337,7 +338,7 @@ static void test_levels_equal_scalar(void **state)
     static const int large[] = {127, 256, 1000};
     for (int i = 0; i < N_ENTRIES; ++i) {
         const struct entry e = entry_at(i);
-        for (int level = CPU_SCALAR; level <= (int)cpu_level_best(); ++level) {
+        for (int level = CPU_SCALAR; support_level_next(&level); level++) {
             for (int n = 0; n <= 70 + 3; ++n) {
                 const int64_t count = n <= 70 ? n : large[n - 71];
                 for (int kind = 0; kind < 3; ++kind) {
@@ -360,7 +361,7 @@ static void test_special_values(void **state)
     float x[N_SPECIAL + 16], want[N_SPECIAL], got[N_SPECIAL], up[N_SPECIAL];
     for (int i = 0; i < N_SPECIAL; ++i) up[i] = 1.5f;
     for (int i = 0; i < N_SPECIAL + 16; ++i) x[i] = float_of(special[i % N_SPECIAL]);
-    for (int level = CPU_AVX2; level <= (int)cpu_level_best(); ++level) {
+    for (int level = CPU_AVX2; support_level_next(&level); level++) {
         struct engine_vec vec;
         engine_vec_init(&vec, level);
         for (int i = N_NAMED; i < N_ENTRIES; ++i) {
@@ -432,7 +433,7 @@ static void test_halves(void **state)
     static uint16_t half[65536], back[65536];
     static float wide[65536];
     for (int i = 0; i < 65536; ++i) half[i] = (uint16_t)i;
-    for (int level = CPU_SCALAR; level <= (int)cpu_level_best(); ++level) {
+    for (int level = CPU_SCALAR; support_level_next(&level); level++) {
         engine_vec_init(&vec, level);
         vec.f16_to_f32(65536, half, wide);
         for (int i = 0; i < 65536; ++i) assert_true(same_float(wide[i], quant_f16_to_f32(half[i])));
@@ -591,7 +592,7 @@ static void test_functions_are_accurate(void **state)
 static void test_nan_passes(void **state)
 {
     (void)state;
-    for (int level = CPU_SCALAR; level <= (int)cpu_level_best(); ++level) {
+    for (int level = CPU_SCALAR; support_level_next(&level); level++) {
         struct engine_vec vec;
         engine_vec_init(&vec, level);
         for (int f = 0; f < ENGINE_UNARY_COUNT; ++f) {
@@ -613,14 +614,14 @@ static void bench(void)
     fill(x, 3 * N, 0, &seed);
     fill(y, 3 * N, 0, &seed);
     printf("%-14s %-6s", "ns/element", "shape");
-    for (int level = 0; level <= (int)cpu_level_best(); ++level) {
+    for (int level = CPU_SCALAR; support_level_next(&level); level++) {
         printf(" %10s", cpu_level_name(level));
     }
     printf("\n");
     for (int i = 0; i < N_ENTRIES; ++i) {
         const struct entry e = entry_at(i);
         printf("%-14s %-6d", e.name, e.shape);
-        for (int level = 0; level <= (int)cpu_level_best(); ++level) {
+        for (int level = CPU_SCALAR; support_level_next(&level); level++) {
             struct engine_vec vec;
             engine_vec_init(&vec, level);
             double best = INFINITY;

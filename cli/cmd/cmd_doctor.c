@@ -27,31 +27,23 @@ struct doctor {
 
 /* ---- Looking ---- */
 
-/* What the kernels of each level are made of, by the system's names. */
-static const char *const needed[CPU_LEVEL_COUNT] = {
-    [CPU_SCALAR] = "",
-    [CPU_AVX2] = "avx2 fma f16c",
-    [CPU_AVXVNNI] = "avx_vnni",
-    [CPU_AVX512] = "avx512f avx512bw avx512dq avx512vl avx512_vnni",
-    [CPU_AVX512BF16] = "avx512_bf16 avx512vbmi",
-};
-
 static void explain_level(struct doctor *d)
 {
     const enum cpu_level best = cpu_level_best(), level = d->engine->options.level;
     struct base_buffer *why = &d->why;
-    if (level < best) {
+    if (level != best) {
         base_buffer_add_format(why, "--isa or INFER_ISA caps it; this processor can do %s",
                                cpu_level_name(best));
         return;
     }
-    if (best == cpu_level_best()) {
+    if (best == CPU_LEVEL_COUNT - 1) {
         base_buffer_add_text(why, "the highest there is");
         return;
     }
     bool any = false;
-    const char *next = cpu_level_name((enum cpu_level)(best + 1));
-    for (const char *word = needed[best + 1]; *word; word += *word == ' ') {
+    const enum cpu_level next_level = best + 1;
+    const char *next = cpu_level_name(next_level);
+    for (const char *word = cpu_level_needs(next_level); *word; word += *word == ' ') {
         char name[32];
         const size_t n = strcspn(word, " ");
         snprintf(name, sizeof name, "%.*s", (int)n, word);
@@ -109,7 +101,7 @@ static void advise_threads(struct doctor *d)
 {
     const struct cli_machine *m = &d->machine;
     const int n = d->engine->options.n_threads;
-    if (d->engine->options.level < cpu_level_best())
+    if (d->engine->options.level != cpu_level_best())
         base_buffer_add_format(line(d), "leave out --isa (INFER_ISA): %s kernels are faster",
                                cpu_level_name(cpu_level_best()));
     if (cpu_level_best() == CPU_SCALAR)

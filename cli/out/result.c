@@ -86,8 +86,9 @@ static void take_logprobs(struct cli_result *r, const struct generate_piece *pie
 {
     const struct cli_values *v = r->values;
     double own;
-    const uint32_t n = sample_logprobs(piece->logits, model_facts(r->model->model)->n_vocab,
-                                       (uint32_t)v->logprobs, r->best, piece->id, &own);
+    const uint32_t n = sample_logprobs(r->model->engine->options.level, piece->logits,
+                                       model_facts(r->model->model)->n_vocab, (uint32_t)v->logprobs,
+                                       r->best, piece->id, &own);
     if (v->jsonl) {
         base_buffer_add_text(&r->line, ",");
         add_logprob(&r->line, own);

@@ -14,8 +14,12 @@
  *   score = fmaf(acc * key scale, query scale, offset), acc = sum over blocks of 64 elements,
  *   ascending, of (float)(integer sum), the first one as it is.
  *
- * Weights are powers of two of scores t, to which L of the key's value was added (the offset):
- * 2^t is the weight times the value's scale, which values' codes want to be multiplied by.
+ * Weights are powers of two. With s_j the score of key j, scaled by log2(e), and 2^L_j the scale of
+ * value j, which is added to the score as its offset:
+ *     t_j = s_j + L_j
+ *     w_j = 2^t_j                                      softmax's weight times the value's scale
+ *     o   = sum of w_j * code(v_j) / sum of w_j * 2^-L_j
+ * computed as
  *   For ENGINE_ATTEND_SUB keys, counted from position 0: c = ceil(largest t that is a number), at
  *   least -2^22 and NaN above 2^22; w = 2^(t - c + 14), see ENGINE_ATTEND_POWERS; code of w.
  *   C = largest c of the chunk; scale = 2^(c - C), below 2^-126: 0.
@@ -26,8 +30,8 @@
  * only. The largest codes keep every integer sum below 2^31. A query sees its own keys only: what
  * the others of a group of 16 hold never shows.
  *
- * Keys and values lie in groups of 16 rows, one after the other: the scales of the rows, then their
- * codes. A cache of codes (engine/graph.h) is made of such groups, and is read where it lies. */
+ * Keys and values lie in consecutive groups of 16 rows: the scales of the rows, then their codes. A
+ * cache of codes (engine/graph.h) is made of such groups, and is read where it lies. */
 #ifndef ENGINE_ISA_ATTEND_H
 #define ENGINE_ISA_ATTEND_H
 
@@ -130,6 +134,17 @@ extern const struct engine_attend engine_attend_avx2;
 extern const struct engine_attend engine_attend_avx512;
 #endif
 
+/* Calls f(..., nr) with nr = n_rows as a constant, so that f is inlined once for each number. */
+#define ENGINE_ATTEND_BY_ROWS(n_rows, f, ...)                                                      \
+    do {                                                                                           \
+        if ((n_rows) == 6) f(__VA_ARGS__, 6);                                                      \
+        if ((n_rows) == 5) f(__VA_ARGS__, 5);                                                      \
+        if ((n_rows) == 4) f(__VA_ARGS__, 4);                                                      \
+        if ((n_rows) == 3) f(__VA_ARGS__, 3);                                                      \
+        if ((n_rows) == 2) f(__VA_ARGS__, 2);                                                      \
+        if ((n_rows) == 1) f(__VA_ARGS__, 1);                                                      \
+    } while (0)
+
 /* For all levels: the scale of a row whose largest magnitude has these bits, and the factor that
  * takes an element to its code (0: all codes are 0). */
 float engine_attend_scale(uint32_t largest_bits, enum engine_attend_kind kind, float *factor);
@@ -152,13 +167,13 @@ static inline float engine_attend_shift(float c)
     return ENGINE_ATTEND_MAGIC - (c - ENGINE_ATTEND_WEIGHT_BITS);
 }
 
-/* ---- Asking ahead ----
+/* ---- Prefetch ----
  *
- * Memory would rest while a step asked for nothing, so each asks for its part of what is read next,
- * evenly and in order: scores for the values of their keys, then a row's weights for some bytes of
- * the next chunk's keys in each sub-block, as arrive in about the time that they take, and sums for
- * the rest of them. Where the first-level cache is asked, it is line by line: many at once are lost
- * while others are on their way (docs/performance.md). */
+ * Memory would idle during a step that prefetches nothing, so each step prefetches its share of
+ * what is read next, evenly and in order: scores    the values of their keys weights   of each row,
+ * in each sub-block: so many bytes of the next chunk's keys as arrive in about the time that the
+ * weights take sums      the rest of these keys To the first-level cache one line at a time: of
+ * many at once some are dropped while others are outstanding (docs/performance.md). */
 enum { ENGINE_ATTEND_WEIGHTS_BYTES = 256, ENGINE_ATTEND_AT_ONCE = 512, ENGINE_ATTEND_LINE = 64 };
 
 struct engine_attend_prefetch {
@@ -190,7 +205,7 @@ PREFETCH_INLINE void engine_attend_prefetch_step(const struct engine_attend_tile
     }
 }
 
-/* What the weights of row r prefetch in sub-block s, and all of them. */
+/* The share of the weights of row r in sub-block s, and that of all weights. */
 PREFETCH_INLINE void engine_attend_weights_prefetch(const struct engine_attend_tile *tile,
                                                     int64_t r, int64_t s)
 {
@@ -199,7 +214,7 @@ PREFETCH_INLINE void engine_attend_weights_prefetch(const struct engine_attend_t
         quant_prefetch_single(tile->ahead + at, ENGINE_ATTEND_WEIGHTS_BYTES, tile->to_l1);
 }
 
-static inline int64_t engine_attend_weights_asked(const struct engine_attend_tile *tile)
+static inline int64_t engine_attend_weights_bytes(const struct engine_attend_tile *tile)
 {
     return tile->n_rows * ENGINE_ATTEND_SUBS * ENGINE_ATTEND_WEIGHTS_BYTES;
 }

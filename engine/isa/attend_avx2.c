@@ -3,12 +3,11 @@
  * functions. Twin of attend_scalar.c, bit for bit. */
 #include "base/unroll.h"
 #include "engine/isa/attend.h"
-#if defined(__x86_64__)
 #include <immintrin.h>
 #include <math.h>
 #include <string.h>
 
-#define TARGET __attribute__((target("avx2,fma,f16c")))
+#define TARGET CPU_TARGET_AVX2
 #define INLINE static inline __attribute__((always_inline))
 
 enum { GROUP = ENGINE_ATTEND_GROUP, SUB = ENGINE_ATTEND_SUB, PAIRS = ENGINE_ATTEND_DIMS / 2 };
@@ -198,12 +197,8 @@ TARGET INLINE void scores_any(int64_t d, int64_t first, int64_t end, const char 
     struct engine_attend_prefetch *prefetch = prefetches ? &all : NULL;
     for (int64_t g = first; g < end; g++) {
         const char *group = keys + g * bytes;
-        if (tile->n_rows == 6) scores_tile(d, group, offset, tile, GROUP * g, prefetch, 6);
-        if (tile->n_rows == 5) scores_tile(d, group, offset, tile, GROUP * g, prefetch, 5);
-        if (tile->n_rows == 4) scores_tile(d, group, offset, tile, GROUP * g, prefetch, 4);
-        if (tile->n_rows == 3) scores_tile(d, group, offset, tile, GROUP * g, prefetch, 3);
-        if (tile->n_rows == 2) scores_tile(d, group, offset, tile, GROUP * g, prefetch, 2);
-        if (tile->n_rows == 1) scores_tile(d, group, offset, tile, GROUP * g, prefetch, 1);
+        ENGINE_ATTEND_BY_ROWS(tile->n_rows, scores_tile, d, group, offset, tile, GROUP * g,
+                              prefetch);
     }
 }
 
@@ -420,16 +415,12 @@ TARGET INLINE void sums_any(int64_t dv, int64_t first, int64_t end, const char *
                             const struct engine_attend_tile *tile, float *const *o, bool prefetches)
 {
     struct engine_attend_prefetch all = engine_attend_prefetch(
-        tile, engine_attend_weights_asked(tile), (end - first) * ((dv + 15) / 16) * (SUB / 2));
+        tile, engine_attend_weights_bytes(tile), (end - first) * ((dv + 15) / 16) * (SUB / 2));
     struct engine_attend_prefetch *prefetch = prefetches ? &all : NULL;
     for (int64_t d = 0; d < dv; d += 16) {
         const int64_t n = dv - d < 16 ? dv - d : 16;
-        if (tile->n_rows == 6) sums_tile(dv, first, end, values, tile, o, d, n, prefetch, 6);
-        if (tile->n_rows == 5) sums_tile(dv, first, end, values, tile, o, d, n, prefetch, 5);
-        if (tile->n_rows == 4) sums_tile(dv, first, end, values, tile, o, d, n, prefetch, 4);
-        if (tile->n_rows == 3) sums_tile(dv, first, end, values, tile, o, d, n, prefetch, 3);
-        if (tile->n_rows == 2) sums_tile(dv, first, end, values, tile, o, d, n, prefetch, 2);
-        if (tile->n_rows == 1) sums_tile(dv, first, end, values, tile, o, d, n, prefetch, 1);
+        ENGINE_ATTEND_BY_ROWS(tile->n_rows, sums_tile, dv, first, end, values, tile, o, d, n,
+                              prefetch);
     }
 }
 
@@ -451,4 +442,3 @@ const struct engine_attend engine_attend_avx2 = {
     .weights = weights_avx2,
     .sums = sums_avx2,
 };
-#endif

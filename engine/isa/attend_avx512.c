@@ -4,13 +4,11 @@
  * attend_scalar.c, bit for bit. */
 #include "base/unroll.h"
 #include "engine/isa/attend.h"
-#if defined(__x86_64__)
 #include <immintrin.h>
 #include <math.h>
 #include <string.h>
 
-#define TARGET                                                                                     \
-    __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,fma,avx2,f16c")))
+#define TARGET CPU_TARGET_AVX512
 #define INLINE static inline __attribute__((always_inline))
 
 enum { GROUP = ENGINE_ATTEND_GROUP, SUB = ENGINE_ATTEND_SUB, PAIRS = ENGINE_ATTEND_DIMS / 2 };
@@ -289,12 +287,7 @@ TARGET INLINE void scores_rows(int64_t d, int64_t first, int64_t end, const char
 TARGET INLINE void scores_any(int64_t d, int64_t first, int64_t end, const char *keys,
                               const float *offset, struct engine_attend_tile *tile, bool prefetches)
 {
-    if (tile->n_rows == 6) scores_rows(d, first, end, keys, offset, tile, prefetches, 6);
-    if (tile->n_rows == 5) scores_rows(d, first, end, keys, offset, tile, prefetches, 5);
-    if (tile->n_rows == 4) scores_rows(d, first, end, keys, offset, tile, prefetches, 4);
-    if (tile->n_rows == 3) scores_rows(d, first, end, keys, offset, tile, prefetches, 3);
-    if (tile->n_rows == 2) scores_rows(d, first, end, keys, offset, tile, prefetches, 2);
-    if (tile->n_rows == 1) scores_rows(d, first, end, keys, offset, tile, prefetches, 1);
+    ENGINE_ATTEND_BY_ROWS(tile->n_rows, scores_rows, d, first, end, keys, offset, tile, prefetches);
 }
 
 /* Loops that prefetch nothing are other loops: the test alone would cost a tenth. */
@@ -558,7 +551,7 @@ TARGET INLINE void sums_rows(int64_t dv, int64_t first, int64_t end, const char 
                              bool prefetches, int nr)
 {
     struct engine_attend_prefetch all = engine_attend_prefetch(
-        tile, engine_attend_weights_asked(tile), (end - first) * ((dv + 15) / 16) * (SUB / 2));
+        tile, engine_attend_weights_bytes(tile), (end - first) * ((dv + 15) / 16) * (SUB / 2));
     struct engine_attend_prefetch *prefetch = prefetches ? &all : NULL;
     int64_t d = 0;
     /* Rows of values that come from memory are read whole, though with more than three queries the
@@ -574,12 +567,7 @@ TARGET INLINE void sums_rows(int64_t dv, int64_t first, int64_t end, const char 
 TARGET INLINE void sums_any(int64_t dv, int64_t first, int64_t end, const char *values,
                             const struct engine_attend_tile *tile, float *const *o, bool prefetches)
 {
-    if (tile->n_rows == 6) sums_rows(dv, first, end, values, tile, o, prefetches, 6);
-    if (tile->n_rows == 5) sums_rows(dv, first, end, values, tile, o, prefetches, 5);
-    if (tile->n_rows == 4) sums_rows(dv, first, end, values, tile, o, prefetches, 4);
-    if (tile->n_rows == 3) sums_rows(dv, first, end, values, tile, o, prefetches, 3);
-    if (tile->n_rows == 2) sums_rows(dv, first, end, values, tile, o, prefetches, 2);
-    if (tile->n_rows == 1) sums_rows(dv, first, end, values, tile, o, prefetches, 1);
+    ENGINE_ATTEND_BY_ROWS(tile->n_rows, sums_rows, dv, first, end, values, tile, o, prefetches);
 }
 
 TARGET static void sums_avx512(int64_t dv, int64_t first, int64_t end, const char *values,
@@ -600,4 +588,3 @@ const struct engine_attend engine_attend_avx512 = {
     .weights = weights_avx512,
     .sums = sums_avx512,
 };
-#endif

@@ -65,7 +65,7 @@ static float factor_of(int64_t n, const float *x, enum engine_attend_kind kind, 
 
 static int16_t code_of(float x, float factor)
 {
-    /* A factor of 0 must not meet an infinite x. */
+    /* 0 times an infinite x would be NaN. */
     return factor == 0.0f ? 0 : (int16_t)lrintf(x * factor);
 }
 
@@ -267,13 +267,3 @@ const struct engine_attend engine_attend_scalar = {
     .weights = weights,
     .sums = sums,
 };
-
-const struct engine_attend *engine_attend_table(enum cpu_level level)
-{
-#if defined(__x86_64__)
-    if (cpu_has(level, CPU_AVX512)) return &engine_attend_avx512;
-    if (cpu_has(level, CPU_AVX2)) return &engine_attend_avx2;
-#endif
-    (void)level;
-    return &engine_attend_scalar;
-}

@@ -70,9 +70,9 @@ struct engine_tile_to {
 
 struct engine_tile {
     /* n_blocks blocks of n_cols <= ENGINE_TILE_COLS columns and n_rows <= QUANT_PANEL_ROWS rows. Of
-     * forms, those that the level's own kernels write: folded ones with minima from AVX2 on, others
-     * from AVX-512 on. With AVX-512 panel256, and panel32 without minima, take twice as many rows,
-     * the second half from the panel behind. */
+     * forms, those that the level's own kernels write: folded ones with minima with AVX2 and what
+     * contains it, others with AVX-512. With AVX-512 panel256, and panel32 without minima, take
+     * twice as many rows, the second half from the next panel. */
     void (*panel32)(const struct quant_panel_form *form, int64_t n_blocks,
                     const struct quant_panel32 *w, const struct engine_cols32 *x,
                     const struct engine_tile_to *to);
@@ -82,11 +82,13 @@ struct engine_tile {
     /* A group's q: to[i][c] = the four elements 4i .. 4i + 3 of q[c], i < n, a multiple of 8. */
     void (*interleave)(int64_t n, const int8_t *const q[ENGINE_TILE_COLS],
                        int8_t (*to)[ENGINE_TILE_COLS][4]);
-    /* Completes groups whose other members are set, so that panel256 learns which sums cannot leave
-     * 16 bits. mass16 becomes the largest sum of |q| over 16 elements, peak32 the largest sum over
-     * 32 of those q that are of one sign; peak4 and peak8 the largest sum over 4 and over 8 groups
-     * of 4 elements of those q of one sign that are in the same half of each group. NULL where
-     * panel256 does not ask. */
+    /* Sets the bounds of a group whose other members are set. panel256 accumulates in 16 bits where
+     * a bound proves that no sum of codes times q overflows: mass16   largest sum of |q| over 16
+     * elements          offset * (sub_len / 16) * mass16 peak32   of q of one sign over 32 elements
+     * max_code * peak32 peak4    of q of one sign in the same half of         max_code * peak4
+     *     peak8    4 (of 8) consecutive groups of 4 elements    max_code * peak8
+     * each product is at most INT16_MAX (sums_are_narrow, sums_depth, dots_depth).
+     * NULL where panel256 needs no bound. */
     void (*measure)(int64_t n_blocks, struct engine_cols256 *x);
     /* QUANT_ACT_F32 products of float rows: out[c][r] = w[r] . x[c], r < n_rows, c < n_cols. */
     void (*f32)(int64_t k, const float *w, int64_t w_stride, int64_t n_rows, const float *const *x,

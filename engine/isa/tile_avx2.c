@@ -1,7 +1,7 @@
 /* engine/isa/tile_avx2.c: tile kernels for AVX2 with FMA, and for AVX2 with AVX-VNNI.
  *
- * A panel's 16 rows are two halves of 8 lanes. Both meet 4 columns at a time, one block after the
- * other: 8 registers of sums in 16 bits, so that 6 loads serve 8 multiplies, while the block stays
+ * A panel's 16 rows are two halves of 8 lanes. Both are multiplied by 4 columns at a time, block by
+ * block: 8 registers of sums in 16 bits, so that 6 loads serve 8 multiplies, while the block stays
  * in the L1 cache for the other 4 columns; floats wait in memory. VPMADDUBSW adds two products in
  * 16 bits and saturates: how many such sums fit (depth) is known from the type's largest code, and
  * for super-blocks from what `measure` found in the columns; codes beyond 128 of which not even one
@@ -12,11 +12,10 @@
  * sums as a tree, or holding a block's weights, which do not change from columns to columns, in
  * spilled registers. Twin of tile_scalar.c. */
 #include "engine/isa/tile.h"
-#if defined(__x86_64__)
 #include <immintrin.h>
 #include <string.h>
 
-#define TARGET __attribute__((target("avx2,fma,f16c")))
+#define TARGET CPU_TARGET_AVX2
 #define INLINE static inline __attribute__((always_inline))
 
 enum { COLS = ENGINE_TILE_COLS, NC = 4, HALF = 8 };
@@ -442,8 +441,8 @@ TARGET static void panel256_avxvnni(const struct quant_panel_form *form, int64_t
     panel256(true, form, n_blocks, w, x, to);
 }
 
-/* Of the numbers of one sign that meet in a 16-bit lane of VPMADDUBSW, the sums over 4 and over 8
- * groups of 4 elements. */
+/* Of the numbers of one sign that are added in a 16-bit lane of VPMADDUBSW, the sums over 4 and
+ * over 8 groups of 4 elements. */
 TARGET static void measure_avx2(int64_t n_blocks, struct engine_cols256 *x)
 {
     const __m256i ones = _mm256_set1_epi8(1), zero = _mm256_setzero_si256();
@@ -570,4 +569,3 @@ const struct engine_tile engine_tile_avxvnni = {
     .packed_bf16 = &engine_tile_packed_bf16_avx2,
     .weighted_sum = weighted_sum_avx2,
 };
-#endif

@@ -5,12 +5,10 @@
  * broadcast from the interleaved group. Floats are touched once per block. The functions that take
  * constant arguments are inlined once per case. Twin of tile_scalar.c, bit for bit. */
 #include "engine/isa/tile.h"
-#if defined(__x86_64__)
 #include <immintrin.h>
 #include <string.h>
 
-#define TARGET                                                                                     \
-    __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,fma,avx2,f16c")))
+#define TARGET CPU_TARGET_AVX512
 #define INLINE static inline __attribute__((always_inline))
 
 enum { COLS = ENGINE_TILE_COLS, PAIR = ENGINE_TILE_PANELS };
@@ -22,8 +20,8 @@ TARGET INLINE __m512i broadcast4(const void *from)
     return _mm512_set1_epi32(four);
 }
 
-/* Columns stream through the L1 cache, faster than the processor asks for them by itself. */
-TARGET INLINE void ask_ahead(const void *x)
+/* Columns stream through the L1 cache, faster than the hardware prefetcher fetches them. */
+TARGET INLINE void prefetch_columns(const void *x)
 {
     enum { AHEAD = 2560 };
     _mm_prefetch((const char *)x + AHEAD, _MM_HINT_T0);
@@ -190,7 +188,7 @@ TARGET INLINE void add_four(struct part p, int64_t n_blocks, const struct quant_
 {
     __m512i q[PAIR];
     EACH (j, p.np) q[j] = _mm512_load_si512(w[j * n_blocks].q[g]);
-    if (g % 2 == 0 && p.first == 0) ask_ahead(x->q[g]);
+    if (g % 2 == 0 && p.first == 0) prefetch_columns(x->q[g]);
     EACH_COLUMN (c, p) {
         __m512i xq = broadcast4(x->q[g][c]);
         EACH (j, p.np) sum[j][c] = _mm512_dpbusd_epi32(sum[j][c], q[j], xq);
@@ -203,17 +201,19 @@ TARGET INLINE void start_sums(struct part p, const int32_t *start, __m512i sum[P
         EACH (j, p.np) sum[j][c] = p.f.has_min ? _mm512_setzero_si512() : broadcast4(&start[c]);
 }
 
-/* Whether every sum of a sub-block fits 16 bits: codes are up to max_code, or, less the offset, no
- * further from 0 than the offset itself. */
+/* Whether every sum of a sub-block fits 16 bits. With minima codes are 0 .. max_code, and a partial
+ * sum is largest when all q of one sign come first: |sum| <= max_code * peak32. Otherwise the
+ * offset is subtracted, |code - offset| <= offset, and |sum| <= offset * (sub_len / 16) * mass16.
+ */
 TARGET INLINE bool sums_are_narrow(struct quant_panel_form f, const struct engine_cols256 *x)
 {
     if (f.has_min) return f.max_code * x->peak32 <= INT16_MAX;
     return f.offset * (f.sub_len / 16) * x->mass16 <= INT16_MAX;
 }
 
-/* isum of every column: sums of codes times sub-scales. Two sub-blocks grow by turns: 8 sums alone
- * would wait for each other where a core multiplies twice in a cycle. `narrow`: their sums fit 16
- * bits, and two meet their sub-scales in one step, which takes the place of two multiplies. */
+/* isum of every column: sums of codes times sub-scales. Two sub-blocks are summed in turns: with 8
+ * sums alone, dual 512-bit ports would wait for latency. `narrow`: their sums fit 16 bits, and
+ * VPDPWSSD multiplies two by their sub-scales in one step, in place of two multiplies. */
 TARGET INLINE void super_block_sums(struct part p, bool narrow, int64_t n_blocks,
                                     const struct quant_panel256 *w, const struct engine_cols256 *x,
                                     const int32_t start[16][COLS], __m512i total[PAIR][COLS])
@@ -318,9 +318,10 @@ TARGET INLINE void step256(struct part p, int64_t n_blocks, const struct quant_p
                    total, acc);
 }
 
-/* Two panels: a broadcast meets codes of both, for a core that multiplies twice in a cycle loads no
- * more than that either. Their sums take the registers, half of the columns at a time unless
- * nothing else has to stay there, and floats wait in memory. Up to 4 columns are one half. */
+/* Two panels: a broadcast is multiplied by codes of both, for a core that multiplies twice in a
+ * cycle loads no more than that either. Their sums take the registers, half of the columns at a
+ * time unless nothing else has to stay there, and floats wait in memory. Up to 4 columns are one
+ * half. */
 TARGET INLINE void pair256_cols(struct quant_panel_form f, int64_t n_blocks,
                                 const struct quant_panel256 *w, const struct engine_cols256 *x,
                                 const struct engine_tile_to *to)
@@ -502,4 +503,3 @@ const struct engine_tile engine_tile_avx512bf16 = {
     .bf16 = engine_tile_bf16_avx512,
     .weighted_sum = weighted_sum_avx512,
 };
-#endif

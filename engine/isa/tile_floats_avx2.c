@@ -9,11 +9,10 @@
  * taken for zero, the odd element of a pair first (quant/float/bf16.c). So a block of 32 elements
  * is two steps of 16 floats: its odd elements, then its even ones. Twin of tile_scalar.c. */
 #include "engine/isa/tile.h"
-#if defined(__x86_64__)
 #include <immintrin.h>
 #include <string.h>
 
-#define TARGET __attribute__((target("avx2,fma,f16c")))
+#define TARGET CPU_TARGET_AVX2
 #define INLINE static inline __attribute__((always_inline))
 
 enum { COLS = ENGINE_TILE_COLS, NR = 3, NC = ENGINE_TILE_PACKED_COLS };
@@ -230,4 +229,3 @@ const struct engine_tile_packed engine_tile_packed_f32_avx2 = {
     .rows = NR, .lanes = 8, .pack = pack_f32, .product = product_f32};
 const struct engine_tile_packed engine_tile_packed_bf16_avx2 = {
     .rows = NR, .lanes = 8, .pack = pack_bf16, .product = product_bf16};
-#endif

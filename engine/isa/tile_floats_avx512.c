@@ -7,15 +7,11 @@
  * reads them: rows whose length is a power of two would fall into the same lines of the L1 cache.
  * Twin of tile_scalar.c. */
 #include "engine/isa/tile.h"
-#if defined(__x86_64__)
 #include <immintrin.h>
 
-#define TARGET                                                                                     \
-    __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,fma,avx2,f16c")))
-#define TARGET_BF16                                                                                \
-    __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx512bf16,avx512vbmi,"   \
-                          "fma,avx2,f16c")))
-#define INLINE static inline __attribute__((always_inline))
+#define TARGET      CPU_TARGET_AVX512
+#define TARGET_BF16 CPU_TARGET_AVX512BF16
+#define INLINE      static inline __attribute__((always_inline))
 
 /* The tree over the lanes of 16 vectors at once: result[4 * c + r] is the sum of v[4 * r + c]. */
 TARGET INLINE __m512 tree16(const __m512 *v)
@@ -241,7 +237,7 @@ const struct engine_tile_packed engine_tile_packed_f32_avx512 = {
 
 /* ---- BF16 ---- */
 
-/* How many columns four rows meet, one four after the other: all of them while they stay in the
+/* By how many columns four rows are multiplied, four at a time: all of them while they stay in the
  * L1 cache beside the rows, which then come from the L2 cache but once. */
 static int64_t columns_at_once(int64_t row_bytes, int64_t n_cols)
 {
@@ -284,5 +280,3 @@ TARGET_BF16 void engine_tile_bf16_avx512(int64_t k, const char *w, int64_t row_b
         }
     }
 }
-
-#endif

@@ -1,5 +1,5 @@
-/* engine/isa/tile_scalar.c: the tile kernels in plain C, the specification of the others, and the
- * choice of the table for a level. Called by matmul and attention through struct engine_tile. */
+/* engine/isa/tile_scalar.c: the tile kernels in plain C, the specification of the others.
+ * Called by matmul and attention through struct engine_tile. */
 #include "engine/isa/tile.h"
 #include <math.h>
 #include <string.h>
@@ -119,18 +119,3 @@ const struct engine_tile engine_tile_scalar = {
     .f32 = f32_scalar,
     .weighted_sum = weighted_sum_scalar,
 };
-
-const struct engine_tile *engine_tile_table(enum cpu_level level)
-{
-#if defined(__x86_64__)
-    static const struct engine_tile *const table[CPU_LEVEL_COUNT] = {
-        [CPU_SCALAR] = &engine_tile_scalar,         [CPU_AVX2] = &engine_tile_avx2,
-        [CPU_AVXVNNI] = &engine_tile_avxvnni,       [CPU_AVX512] = &engine_tile_avx512,
-        [CPU_AVX512BF16] = &engine_tile_avx512bf16,
-    };
-    return table[level];
-#else
-    (void)level;
-    return &engine_tile_scalar;
-#endif
-}

@@ -3,7 +3,6 @@
  * Bit for bit the same: VMAXPS, VMINPS and the ordered compare have the NaN rules that the scalar
  * text spells out, FMA and F16C round as it does. Called through the table only. */
 #include "engine/isa/vec_levels.h"
-#if defined(__x86_64__)
 #include <immintrin.h>
 #include <math.h>
 #include <string.h>
@@ -248,4 +247,3 @@ void engine_vec_fill_avx2(struct engine_vec *vec)
 {
     vec_fill(vec);
 }
-#endif

@@ -2,7 +2,6 @@
  * with mask registers for the tails. Bit for bit the same (see vec_avx2.c). Called through the
  * table only. */
 #include "engine/isa/vec_levels.h"
-#if defined(__x86_64__)
 #include <immintrin.h>
 #include <math.h>
 
@@ -216,4 +215,3 @@ void engine_vec_fill_avx512(struct engine_vec *vec)
 {
     vec_fill(vec);
 }
-#endif

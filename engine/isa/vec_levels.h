@@ -1,10 +1,10 @@
-/* engine/isa/vec_levels.h: what each level beyond scalar lays over the table. Private to vec_*.c.
- */
+/* engine/isa/vec_levels.h: what each level overlays on the table. Private to vec*.c. */
 #ifndef ENGINE_ISA_VEC_LEVELS_H
 #define ENGINE_ISA_VEC_LEVELS_H
 
 #include "engine/isa/vec.h"
 
+void engine_vec_fill_scalar(struct engine_vec *vec); /* every entry */
 void engine_vec_fill_avx2(struct engine_vec *vec);   /* x86-64 only */
 void engine_vec_fill_avx512(struct engine_vec *vec); /* x86-64 only */
 

@@ -335,17 +335,11 @@ static void glu_cos(int64_t n, const float *gate, const float *up, float *out)
 
 /* ---- The table ---- */
 
-void engine_vec_init(struct engine_vec *vec, enum cpu_level level)
+void engine_vec_fill_scalar(struct engine_vec *vec)
 {
     vec_fill(vec);
     vec->unary[ENGINE_SIN] = unary_sin;
     vec->unary[ENGINE_COS] = unary_cos;
     vec->glu[ENGINE_SIN] = glu_sin;
     vec->glu[ENGINE_COS] = glu_cos;
-#if defined(__x86_64__)
-    if (cpu_has(level, CPU_AVX2)) engine_vec_fill_avx2(vec);
-    if (cpu_has(level, CPU_AVX512)) engine_vec_fill_avx512(vec);
-#else
-    (void)level;
-#endif
 }

@@ -116,8 +116,8 @@ static void measure_all(const float *logits, uint32_t rows, uint32_t n_vocab, co
     const double start = seconds();
     for (int i = 0; i < 20; i++) {
         double of_id;
-        sample_logprobs(logits + (size_t)((uint32_t)i % rows) * n_vocab, n_vocab, 20, best, 0,
-                        &of_id);
+        sample_logprobs(cpu_level_best(), logits + (size_t)((uint32_t)i % rows) * n_vocab, n_vocab,
+                        20, best, 0, &of_id);
     }
     printf("%-44s %9.1f\n", "sample_logprobs, 20 best", (seconds() - start) / 20 * 1e6);
 }

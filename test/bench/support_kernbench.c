@@ -6,6 +6,7 @@
 #include "test/bench/support_kernbench.h"
 #include "quant/quant.h"
 #include "test/support_guard.h"
+#include "test/support_level.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -198,7 +199,7 @@ int kernbench_run(uint64_t mib)
     for (int i = 0; i < MAX_K; i++) b.x[i] = rng_gauss(&rng);
 
     printf("activations, GB/s of floats\n%-11s %8s %8s %8s\n", "level", "q8_32", "q8_256", "bf16");
-    for (int level = CPU_SCALAR; level <= (int)cpu_level_best(); level++) {
+    for (int level = CPU_SCALAR; support_level_next(&level); level++) {
         struct quant_kernels kernels;
         quant_kernels_init(&kernels, (enum cpu_level)level);
         bench_act(&b, &kernels);
@@ -210,7 +211,7 @@ int kernbench_run(uint64_t mib)
            "share", "unpack", "decode");
     for (uint32_t id = 0; id < QUANT_ID_COUNT; id++) {
         const struct quant_type *type = quant_type_by_id(id);
-        for (int level = CPU_SCALAR; level <= (int)cpu_level_best(); level++) {
+        for (int level = CPU_SCALAR; support_level_next(&level); level++) {
             struct quant_kernels kernels;
             quant_kernels_init(&kernels, (enum cpu_level)level);
             if (type && type->act != QUANT_ACT_NONE) bench_type(&b, type, &kernels);

@@ -1,0 +1,16 @@
+/* engine/isa/tile.c: the tile kernels of a level. */
+#include "engine/isa/tile.h"
+
+const struct engine_tile *engine_tile_table(enum cpu_level level)
+{
+    static const void *const rows[CPU_LEVEL_COUNT] = {
+        [CPU_SCALAR] = &engine_tile_scalar,
+#if defined(__x86_64__)
+        [CPU_AVX2] = &engine_tile_avx2,
+        [CPU_AVXVNNI] = &engine_tile_avxvnni,
+        [CPU_AVX512] = &engine_tile_avx512,
+        [CPU_AVX512BF16] = &engine_tile_avx512bf16,
+#endif
+    };
+    return cpu_row(level, rows);
+}

@@ -1,0 +1,18 @@
+/* test/support_level.c: see support_level.h. */
+#include "support_level.h"
+#include <stdio.h>
+
+bool support_level_runs(enum cpu_level level)
+{
+    static bool named[CPU_LEVEL_COUNT];
+    if (cpu_level_runs(level)) return true;
+    if (!named[level]) printf("skipped: %s (this machine lacks it)\n", cpu_level_name(level));
+    named[level] = true;
+    return false;
+}
+
+bool support_level_next(int *level)
+{
+    while (*level < CPU_LEVEL_COUNT && !support_level_runs((enum cpu_level) * level)) ++*level;
+    return *level < CPU_LEVEL_COUNT;
+}
