@@ -1,4 +1,4 @@
-/* quant/quant.h: tensor types: how weights are stored, and the exact arithmetic of their products.
+/*- quant/quant.h: tensor types: how weights are stored, and the exact arithmetic of their products.
  *
  * Owns: the type table (one row per GGUF tensor type, ids and sizes as in the GGUF specification),
  * activation quantization, and the kernels per instruction-set level. Refuses: threads, tensors,
@@ -18,16 +18,23 @@
  *     else             -> d = m / 127.0f; r = 1.0f / d; q = round-to-nearest-even(x * r) as int8
  *                         (|x * r| never rounds above 127)
  *   and integer sums of q are kept: per 32 for Q8_32, per 16 for Q8_256.
- *   For block b in ascending order, everything inside the block in integers (exact, so order-free):
- *     isum = sum of code * q             (times the integer sub-scale, where the type has them)
- *     msum = sum of q, or sum of sub-minimum * (sum of q of the sub-block), where it has minima
- *     t    = (m_w * d_a) * (float)msum    block-256 types with minima (m_w is MINUS the file's
- * dmin) t    = m_w * (d_a * (float)msum)    block-32 types with minima (Q4_1, Q5_1) v    = fmaf(d_w
- * * d_a, (float)isum, t)    or, without minima, v = (d_w * d_a) * (float)isum acc  = acc + v one
- * float accumulator, from +0.0f d_w and m_w are the block's half-precision scales widened exactly
- * (MXFP4: 2^(e-128), the codes doubled). Every float operation above rounds once, to nearest even.
- *   Why acc + v and not fmaf into acc (design of the first day): v has no dependency between
- *   blocks, so a single-column kernel computes sixteen v at once and the serial chain is one add.
+ *
+ *   The product runs over blocks b in ascending order. Inside a block all is integers, exact and so
+ *   free of order; then come a few floats, each rounded once, to nearest even:
+ *
+ *     isum = sum of code * q              times the integer sub-scale, in types that have them
+ *     msum = sum of q                     blocks of 32 with a minimum
+ *          = sum of sub-minimum * (sum of q of the sub-block)    super-blocks with minima
+ *     t    = m_w * (d_a * (float)msum)    blocks of 32 with a minimum (Q4_1, Q5_1)
+ *          = (m_w * d_a) * (float)msum    super-blocks with minima (Q2_K, Q4_K, Q5_K)
+ *     v    = fmaf(d_w * d_a, (float)isum, t)
+ *          = (d_w * d_a) * (float)isum         types without minima
+ *     acc  = acc + v                      one float accumulator, from +0.0f
+ *
+ *   d_w and m_w are the block's scales, binary16 widened exactly; m_w of a super-block is MINUS the
+ *   file's dmin; d_w of MXFP4 is 2^(e - 128), its codes being E2M1 doubled. d_a is the column's d.
+ *   acc + v, and not fmaf into acc: v depends on no other block, so a single-column kernel computes
+ *   sixteen v at once and the serial chain is one addition.
  *
  * QUANT_ACT_F32 (F32 and F16 weights): 16 lanes l, each lane[l] = fmaf(w[i], x[i], lane[l]) over
  *   i = l, l+16, l+32, ... ascending from +0.0f; elements beyond k are not touched; then the tree

@@ -87,7 +87,7 @@ SUPER_AVX2 void k_scales_unpack_rows(const void *const row[QUANT_PANEL_ROWS], in
 
 /* Of a group: d, msum and scales. */
 SUPER_AVX2 void k_scales_heads(const void *const block[SUPER_GROUP], const struct super_sums *sums,
-                               struct super_group *group, struct super_scales *scales)
+                               struct super_group *group)
 {
     __m256i head[4], scale[2], min[2];
     super_rows_load(block, 0, head);
@@ -99,13 +99,13 @@ SUPER_AVX2 void k_scales_heads(const void *const block[SUPER_GROUP], const struc
         group->msum = super_mad_sums(group->msum, even, sums, 2 * i);
         group->msum = super_mad_sums(group->msum, _mm256_srli_epi16(min[i], 8), sums, 2 * i + 1);
     }
-    for (int i = 0; i < 2; i++) _mm256_storeu_si256((__m256i *)scales->four[i], scale[i]);
+    for (int i = 0; i < 2; i++) _mm256_storeu_si256((__m256i *)group->scale[i], scale[i]);
 }
 
 /* Scales 4i .. 4i + 3 of super-block j in all lanes. */
-SUPER_AVX2 __m256i k_scales_part(const struct super_scales *scales, int i, int j)
+SUPER_AVX2 __m256i k_scales_part(const struct super_group *group, int i, int j)
 {
-    return _mm256_set1_epi32(scales->four[i][j]);
+    return _mm256_set1_epi32(group->scale[i][j]);
 }
 
 /* Of those, number s in all sixteen 16-bit lanes. */

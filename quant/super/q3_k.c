@@ -35,10 +35,7 @@ QUANT_INLINE void q3_k_expand(const void *block, struct super_parts *p)
     }
 }
 
-static void q3_k_decode(int64_t k, const void *row, float *out)
-{
-    super_decode(&quant_type_q3_k, q3_k_expand, k, row, out);
-}
+SUPER_KERNELS(q3_k)
 
 static void q3_k_encode(int64_t k, const float *in, void *row)
 {
@@ -61,28 +58,7 @@ static void q3_k_encode(int64_t k, const float *in, void *row)
     }
 }
 
-static float q3_k_dot(int64_t k, const void *row, const struct quant_act *a)
-{
-    return super_dot(&quant_type_q3_k, q3_k_expand, k, row, a);
-}
-
-static void q3_k_unpack(int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS], void *panel)
-{
-    super_unpack(&quant_type_q3_k, q3_k_expand, n_blocks, row, panel);
-}
-
-static void q3_k_gemv(int64_t k, const struct quant_rows *rows, const struct quant_act *a,
-                      float *out)
-{
-    quant_gemv_by_dot(q3_k_dot, k, rows, a, out);
-}
-
 #if defined(__x86_64__)
-CPU_TARGET_AVX2 static void q3_k_decode_avx2(int64_t k, const void *row, float *out)
-{
-    super_decode(&quant_type_q3_k, q3_k_expand, k, row, out);
-}
-
 /* Of eight rows: returns d; byte j of a lane of four[i] is scale 4i + j, less 32. */
 SUPER_AVX2 __m256 q3_k_scales_load(const void *const row[8], int64_t at, __m256i four[4])
 {
@@ -203,13 +179,11 @@ SUPER_AVX2 void q3_k_sums(const int16_t *const sum[SUPER_GROUP], struct super_su
     super_sums_apart(sum, -4, sums);
 }
 
-/* Two codes to a byte: bits 2..0 and 6..4. The upper ones meet activations where they are, 2 * 127
- * * 0x70 fits 16 bits; what they are too large by is taken from the sums. */
-SUPER_AVX2 __m256i q3_k_isum(const void *block, const int8_t *q, int j,
-                             const struct super_sums *sums, const struct super_scales *scales,
-                             struct super_group *group)
+/* Two codes to a byte: bits 2..0 and 6..4. The upper ones are multiplied in their places, as
+ * 2 * 127 * 0x70 <= INT16_MAX, and their sums divided by 16 afterwards. */
+SUPER_AVX2 __m256i q3_k_isum(const struct super_input *in)
 {
-    const struct q3_k_block *w = block;
+    const struct q3_k_block *w = in->block;
     /* Of four bits the first and third, the second and fourth, at bits 2 and 6. */
     const __m256i even = _mm256_broadcastsi128_si256(
         _mm_setr_epi8(0, 4, 0, 4, 0x40, 0x44, 0x40, 0x44, 0, 4, 0, 4, 0x40, 0x44, 0x40, 0x44));
@@ -217,7 +191,7 @@ SUPER_AVX2 __m256i q3_k_isum(const void *block, const int8_t *q, int j,
         _mm_setr_epi8(0, 0, 4, 4, 0, 0, 4, 4, 0x40, 0x40, 0x44, 0x44, 0x40, 0x40, 0x44, 0x44));
     __m256i scale = q3_k_scales_avx2(w);
     __m256i high = super_load_once(w->high);
-    __m256i acc[2] = {super_mad_sums(_mm256_setzero_si256(), scale, sums, j),
+    __m256i acc[2] = {super_mad_sums(_mm256_setzero_si256(), scale, in->sums, in->j),
                       _mm256_setzero_si256()};
     for (int h = 0; h < 2; h++) {
         __m256i low = super_load_once(w->q + 32 * h);
@@ -227,21 +201,13 @@ SUPER_AVX2 __m256i q3_k_isum(const void *block, const int8_t *q, int j,
             _mm256_or_si256(super_bits(low, 2, 0x33), _mm256_shuffle_epi8(odd, four))};
         for (int g = 0; g < 4; g++) {
             __m256i code = super_bits(two[g % 2], 0, g < 2 ? 7 : 0x70);
-            __m256i x = _mm256_loadu_si256((const __m256i *)(q + 128 * h + 32 * g));
+            __m256i x = _mm256_loadu_si256((const __m256i *)(in->q + 128 * h + 32 * g));
             acc[g / 2] = super_mad(acc[g / 2], _mm256_maddubs_epi16(code, x),
                                    super_scales_two(scale, 4 * h + g));
         }
     }
-    group->d[j] = w->d;
-    (void)scales;
+    in->group->d[in->j] = w->d;
     return _mm256_add_epi32(acc[0], _mm256_srai_epi32(acc[1], 4));
-}
-
-CPU_TARGET_AVX2 static void q3_k_gemv_avx2(int64_t k, const struct quant_rows *rows,
-                                           const struct quant_act *a, float *out)
-{
-    const struct super_kernel kernel = {q3_k_sums, NULL, q3_k_isum};
-    super_gemv(&quant_type_q3_k, &kernel, k, rows, a, out);
 }
 
 SUPER_AVX512 __m512i q3_k_codes(const uint8_t *block, int i)
@@ -291,11 +257,7 @@ SUPER_AVX512 void q3_k_take(const uint8_t *const block[SUPER_STEP], const struct
     super_products(q3_k_codes, block, c, scale, place, step->isum);
 }
 
-CPU_TARGET_AVX512 static void q3_k_gemv_avx512(int64_t k, const struct quant_rows *rows,
-                                               const struct quant_act *a, float *out)
-{
-    super_gemv_steps(&quant_type_q3_k, q3_k_prepare, q3_k_take, k, rows, a, out);
-}
+SUPER_GEMV(q3_k, q3_k_sums, NULL, q3_k_isum, q3_k_prepare, q3_k_take)
 #endif
 
 const struct quant_type quant_type_q3_k = {

@@ -31,10 +31,7 @@ QUANT_INLINE void q6_k_expand(const void *block, struct super_parts *p)
     }
 }
 
-static void q6_k_decode(int64_t k, const void *row, float *out)
-{
-    super_decode(&quant_type_q6_k, q6_k_expand, k, row, out);
-}
+SUPER_KERNELS(q6_k)
 
 static void q6_k_encode(int64_t k, const float *in, void *row)
 {
@@ -54,28 +51,7 @@ static void q6_k_encode(int64_t k, const float *in, void *row)
     }
 }
 
-static float q6_k_dot(int64_t k, const void *row, const struct quant_act *a)
-{
-    return super_dot(&quant_type_q6_k, q6_k_expand, k, row, a);
-}
-
-static void q6_k_unpack(int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS], void *panel)
-{
-    super_unpack(&quant_type_q6_k, q6_k_expand, n_blocks, row, panel);
-}
-
-static void q6_k_gemv(int64_t k, const struct quant_rows *rows, const struct quant_act *a,
-                      float *out)
-{
-    quant_gemv_by_dot(q6_k_dot, k, rows, a, out);
-}
-
 #if defined(__x86_64__)
-CPU_TARGET_AVX2 static void q6_k_decode_avx2(int64_t k, const void *row, float *out)
-{
-    super_decode(&quant_type_q6_k, q6_k_expand, k, row, out);
-}
-
 /* Scales and d of rows r .. r + 7. */
 SUPER_AVX2 void q6_k_scales_unpack(const void *const row[8], int64_t at, int r,
                                    struct quant_panel256 *out)
@@ -146,13 +122,11 @@ SUPER_AVX2 void q6_k_sums(const int16_t *const sum[SUPER_GROUP], struct super_su
     super_sums_apart(sum, -16, sums);
 }
 
-SUPER_AVX2 __m256i q6_k_isum(const void *block, const int8_t *q, int j,
-                             const struct super_sums *sums, const struct super_scales *scales,
-                             struct super_group *group)
+SUPER_AVX2 __m256i q6_k_isum(const struct super_input *in)
 {
-    const struct q6_k_block *w = block;
+    const struct q6_k_block *w = in->block;
     __m256i scale = _mm256_cvtepi8_epi16(super_scales_apart(w->scale));
-    __m256i half = super_mad_sums(_mm256_setzero_si256(), scale, sums, j);
+    __m256i half = super_mad_sums(_mm256_setzero_si256(), scale, in->sums, in->j);
     __m256i acc[2] = {half, half};
     for (int h = 0; h < 2; h++) {
         __m256i high = super_load_once(w->high + 32 * h);
@@ -161,21 +135,13 @@ SUPER_AVX2 __m256i q6_k_isum(const void *block, const int8_t *q, int j,
             __m256i low = two[g % 2];
             __m256i code =
                 _mm256_or_si256(super_bits(low, g / 2 * 4, 15), super_bits(high, 2 * g - 4, 0x30));
-            __m256i x = _mm256_loadu_si256((const __m256i *)(q + 128 * h + 32 * g));
+            __m256i x = _mm256_loadu_si256((const __m256i *)(in->q + 128 * h + 32 * g));
             acc[g % 2] = super_mad(acc[g % 2], _mm256_maddubs_epi16(code, x),
                                    super_scales_two(scale, 4 * h + g));
         }
     }
-    group->d[j] = w->d;
-    (void)scales;
+    in->group->d[in->j] = w->d;
     return _mm256_add_epi32(acc[0], acc[1]);
-}
-
-CPU_TARGET_AVX2 static void q6_k_gemv_avx2(int64_t k, const struct quant_rows *rows,
-                                           const struct quant_act *a, float *out)
-{
-    const struct super_kernel kernel = {q6_k_sums, NULL, q6_k_isum};
-    super_gemv(&quant_type_q6_k, &kernel, k, rows, a, out);
 }
 
 SUPER_AVX512 __m512i q6_k_codes(const uint8_t *block, int i)
@@ -213,11 +179,7 @@ SUPER_AVX512 void q6_k_take(const uint8_t *const block[SUPER_STEP], const struct
     super_products(q6_k_codes, block, c, scale, place, step->isum);
 }
 
-CPU_TARGET_AVX512 static void q6_k_gemv_avx512(int64_t k, const struct quant_rows *rows,
-                                               const struct quant_act *a, float *out)
-{
-    super_gemv_steps(&quant_type_q6_k, q6_k_prepare, q6_k_take, k, rows, a, out);
-}
+SUPER_GEMV(q6_k, q6_k_sums, NULL, q6_k_isum, q6_k_prepare, q6_k_take)
 #endif
 
 const struct quant_type quant_type_q6_k = {

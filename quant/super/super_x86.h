@@ -104,7 +104,9 @@ struct super_group {
     __m256i isum[SUPER_GROUP]; /* the lanes sum to isum of quant.h */
     __m256i msum;              /* of super-block j in lane j, where the type has minima */
     uint32_t d[SUPER_GROUP];   /* half precision: d, in the upper half dmin */
-    float da[SUPER_GROUP];     /* of the activations */
+    /* Scales that super_heads took: four bytes of super-block j in [0][j], four in [1][j]. */
+    int32_t scale[2][SUPER_GROUP];
+    float da[SUPER_GROUP]; /* of the activations */
     float *out;
     int n;
 };
@@ -124,20 +126,22 @@ struct super_sums {
 /* Fills sum from 16 sums of activations of each super-block. */
 typedef void super_sums_prepare(const int16_t *const sum[SUPER_GROUP], struct super_sums *sums);
 
-/* Scales of a group, four bytes of each super-block in its lane, of types that take them at once.
- */
-struct super_scales {
-    int32_t four[2][SUPER_GROUP];
+/* Takes msum, d and scale of a group from its super-blocks at once, where the type can. Past the
+ * end of a row the last super-block stands again. */
+typedef void super_heads(const void *const block[SUPER_GROUP], const struct super_sums *sums,
+                         struct super_group *group);
+
+/* Super-block j of a group, and the 256 activations that it is multiplied by. */
+struct super_input {
+    const void *block;
+    const int8_t *q;
+    int j;
+    const struct super_sums *sums;
+    struct super_group *group;
 };
 
-/* Takes from eight super-blocks at once what the type can: msum, d, scales. Beyond the end of a
- * row, its last super-block again. */
-typedef void super_heads(const void *const block[SUPER_GROUP], const struct super_sums *sums,
-                         struct super_group *group, struct super_scales *scales);
-
-/* isum of one super-block, number j of its group; fills d where super_heads does not. */
-typedef __m256i super_isum(const void *block, const int8_t *q, int j, const struct super_sums *sums,
-                           const struct super_scales *scales, struct super_group *group);
+/* isum of one super-block; fills group->d[j] in types without super_heads. */
+typedef __m256i super_isum(const struct super_input *in);
 
 /* 32 bytes that are used twice: read once, where the compiler would read them for each use. */
 SUPER_AVX2 __m256i super_load_once(const void *bytes)
@@ -229,12 +233,12 @@ struct super_kernel {
 
 SUPER_AVX2 void super_heads_take(const struct quant_type *type, super_heads *heads,
                                  const uint8_t *at, int n, const struct super_sums *sums,
-                                 struct super_group *group, struct super_scales *scales)
+                                 struct super_group *group)
 {
     const void *block[SUPER_GROUP];
     for (int j = 0; j < SUPER_GROUP; j++)
         block[j] = at + (size_t)(j < n ? j : n - 1) * type->block_bytes;
-    heads(block, sums, group, scales);
+    heads(block, sums, group);
 }
 
 /* Fills the group, and adds terms of another on the way: that is a chain of dependent operations.
@@ -244,17 +248,16 @@ SUPER_AVX2 void super_group_fill(const struct quant_type *type, const struct sup
                                  bool to_l1, struct super_group *group,
                                  const struct super_terms *terms)
 {
-    struct super_scales scales;
     if (kernel->heads && group->n == SUPER_GROUP)
-        super_heads_take(type, kernel->heads, at, SUPER_GROUP, sums, group, &scales);
+        super_heads_take(type, kernel->heads, at, SUPER_GROUP, sums, group);
     else if (kernel->heads)
-        super_heads_take(type, kernel->heads, at, group->n, sums, group, &scales);
+        super_heads_take(type, kernel->heads, at, group->n, sums, group);
     memcpy(group->da, sums->da, sizeof group->da);
     float acc = *terms->out;
     for (int j = 0; j < group->n; j++) {
         quant_prefetch_single((const char *)at + (to_l1 ? QUANT_SINGLE_DISTANCE : SUPER_DISTANCE),
                               type->block_bytes, to_l1);
-        group->isum[j] = kernel->isum(at, q, j, sums, &scales, group);
+        group->isum[j] = kernel->isum(&(struct super_input){at, q, j, sums, group});
         acc += terms->of[j];
         at += type->block_bytes;
         q += SUPER_LEN;
@@ -709,6 +712,20 @@ SUPER_AVX512 void super_gemv_steps(const struct quant_type *type, super_prepare 
         super_gemv_part(type, take, rows->prefetch.to_l1, &part, column, out);
     }
 }
+
+/* The gemv of a type with both levels, from its parts. */
+#define SUPER_GEMV(NAME, SUMS, HEADS, ISUM, PREPARE, TAKE)                                         \
+    CPU_TARGET_AVX2 static void NAME##_gemv_avx2(int64_t k, const struct quant_rows *rows,         \
+                                                 const struct quant_act *a, float *out)            \
+    {                                                                                              \
+        const struct super_kernel kernel = {SUMS, HEADS, ISUM};                                    \
+        super_gemv(&quant_type_##NAME, &kernel, k, rows, a, out);                                  \
+    }                                                                                              \
+    CPU_TARGET_AVX512 static void NAME##_gemv_avx512(int64_t k, const struct quant_rows *rows,     \
+                                                     const struct quant_act *a, float *out)        \
+    {                                                                                              \
+        super_gemv_steps(&quant_type_##NAME, PREPARE, TAKE, k, rows, a, out);                      \
+    }
 
 #endif
 #endif
