@@ -96,7 +96,7 @@ enum quant_id {
 
 /* ---- Activations ---- */
 
-/* The form that a weight type wants the other side of the product in. */
+/* The form of the activations that a weight type is multiplied by. */
 enum quant_act_kind {
     QUANT_ACT_NONE, /* the type is known by name and size only */
     QUANT_ACT_F32,
@@ -106,7 +106,7 @@ enum quant_act_kind {
 };
 
 /* One column of k activations; which pointers are set depends on the kind. Memory is the
- * caller's; every array starts at a multiple of 64 bytes and q may be read up to 64 bytes beyond
+ * caller's; every array starts at a multiple of 64 bytes and q may be read up to 64 bytes past
  * its end (the values there do not matter). */
 struct quant_act {
     const float *f32;     /* [k]       F32 */
@@ -121,7 +121,7 @@ struct quant_act {
  *
  * Lane r of every 16 is row r. Codes are unsigned; the type's `offset` is what the file's code is
  * above the true value (true = code - offset), so that u8 x s8 instructions fit; a tile subtracts
- * offset * (sum of q) in integers. A row's panel is n_blocks structs, one after the other. */
+ * offset * (sum of q) in integers. A row's panel is n_blocks consecutive structs. */
 enum { QUANT_PANEL_ROWS = 16 };
 
 struct quant_panel32 { /* one block of 32 of each row: 640 bytes */
@@ -155,14 +155,20 @@ enum { QUANT_BF16_MXCSR = 0x9fc0 };
 
 /* ---- The type table ---- */
 
-enum { QUANT_MOST_STREAMS = 8 };
+enum { QUANT_MAX_ROWS_PER_STEP = 8 };
 
-/* Rows r + i * apart of a matrix, r < n, i < the kernel's streams; `apart` is 0 where all of them
- * are the same row, else n or more. Or, where it is 1, rows r * streams + i. */
+/* Which rows of a matrix step r of a gemv with m rows per step takes. */
+enum quant_row_order {
+    QUANT_ROWS_STRIDED, /* r, r + stride, ... r + (m - 1) * stride */
+    QUANT_ROWS_ADJACENT /* r * m, ... r * m + m - 1 */
+};
+
 struct quant_rows {
     const void *w; /* row 0 */
     size_t row_bytes;
-    int64_t n, apart;
+    int64_t n; /* steps */
+    enum quant_row_order order;
+    int64_t stride;               /* in rows, n or more; 0: each step takes one row m times */
     struct cpu_prefetch prefetch; /* the table's */
 };
 
@@ -181,7 +187,7 @@ struct quant_kernel {
 
     /* One column: out[r] = row r times the column, for all rows that *rows names. */
     void (*gemv)(int64_t k, const struct quant_rows *rows, const struct quant_act *a, float *out);
-    int streams; /* rows that gemv reads side by side; 0: 1. In a filled table never 0 */
+    int rows_per_step; /* of gemv; 0: 1. In a filled table never 0 */
 };
 
 struct quant_type {
@@ -222,8 +228,7 @@ struct quant_kernels {
 /* Fills the table for cpu_level_cap(level). */
 void quant_kernels_init(struct quant_kernels *kernels, enum cpu_level level);
 
-/* out[r] = row r of w times the column, for n_rows rows one behind the other, with as many streams
- * as they allow. */
+/* out[r] = row r of w times the column, for n_rows consecutive rows. */
 void quant_gemv(const struct quant_kernel *kernel, struct cpu_prefetch prefetch, int64_t k,
                 const void *w, size_t row_bytes, int64_t n_rows, const struct quant_act *a,
                 float *out);

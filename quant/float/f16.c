@@ -118,7 +118,9 @@ const struct quant_type quant_type_f16 = {
         {
             [CPU_SCALAR] = {.decode = decode_scalar, .gemv = gemv_scalar},
 #if defined(__x86_64__)
-            [CPU_AVX2] = {.decode = decode_avx2, .gemv = gemv_avx2, .streams = QUANT_LANES_ROWS},
+            [CPU_AVX2] = {.decode = decode_avx2,
+                          .gemv = gemv_avx2,
+                          .rows_per_step = QUANT_LANES_ROWS},
             [CPU_AVX512] = {.decode = decode_avx512, .gemv = gemv_avx512},
 #endif
         },
