@@ -122,5 +122,29 @@ CPU_TARGET_AVX2 QUANT_INLINE __m256 quant_live_avx2(int n, int first)
     return _mm256_castsi256_ps(_mm256_cmpgt_epi32(_mm256_set1_epi32(n - first), lane));
 }
 
+/* Eight elements of the weights as floats. */
+typedef __m256 quant_lanes_load_avx2(const uint8_t *w);
+
+/* The step of 16 elements of a type whose activations are F32. */
+CPU_TARGET_AVX2 QUANT_INLINE struct quant_lanes_avx2
+quant_lanes_fma_avx2(quant_lanes_load_avx2 *load, size_t w_bytes, struct quant_lanes_avx2 lanes,
+                     const uint8_t *w, const uint8_t *x, int n)
+{
+    float w_tail[16] = {0}, x_tail[16] = {0};
+    if (n < 16) {
+        w = memcpy(w_tail, w, (size_t)n * w_bytes);
+        x = memcpy(x_tail, x, (size_t)n * sizeof *x_tail);
+    }
+    __m256 low =
+        _mm256_fmadd_ps(load(w), _mm256_loadu_ps((const float *)(const void *)x), lanes.low);
+    __m256 high = _mm256_fmadd_ps(
+        load(w + 8 * w_bytes), _mm256_loadu_ps((const float *)(const void *)(x + 32)), lanes.high);
+    if (n < 16) {
+        low = _mm256_blendv_ps(lanes.low, low, quant_live_avx2(n, 0));
+        high = _mm256_blendv_ps(lanes.high, high, quant_live_avx2(n, 8));
+    }
+    return (struct quant_lanes_avx2){low, high};
+}
+
 #endif
 #endif

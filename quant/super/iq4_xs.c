@@ -171,7 +171,7 @@ SUPER_AVX512 void iq4_xs_prepare(const int8_t *const q[SUPER_STEP],
             c->x[j][2 + h] = _mm512_shuffle_i32x4(a, b, 0xdd);
         }
     }
-    super_mixed_sums(sum, -8, c);
+    super_pair_sums(sum, -8, c);
 }
 
 /* Here there is a multiply-add of unsigned bytes to 32 bits, which takes values + 128 as they are:
@@ -187,7 +187,7 @@ SUPER_AVX512 void iq4_xs_take(const uint8_t *const block[SUPER_STEP], const stru
     const __m512i twice = _mm512_mullo_epi32(
         _mm512_setr_epi32(0, 8, 16, 24, 2, 10, 18, 26, 4, 12, 20, 28, 6, 14, 22, 30),
         _mm512_set1_epi32(0x00010001));
-    step->d = super_split(iq4_xs_scales_four(block, scale));
+    step->d = super_split_words(iq4_xs_scales_four(block, scale));
     EACH (p, 2) {
         __m512i acc[2];
         EACH (m, 2) {

@@ -163,7 +163,7 @@ SUPER_AVX512 void k_scales_prepare(const int8_t *const q[SUPER_STEP],
     for (int j = 0; j < SUPER_STEP; j++) {
         for (int i = 0; i < 4; i++) {
             int s = i / 2 * 4 + i % 2;
-            c->x[j][i] = super_x(q[j] + 32 * s, q[j] + 32 * (s + 2));
+            c->x[j][i] = super_join_32(q[j] + 32 * s, q[j] + 32 * (s + 2));
         }
         wide[j] =
             _mm256_madd_epi16(_mm256_set1_epi16(1), _mm256_load_si256((const __m256i *)sum[j]));
@@ -182,7 +182,7 @@ SUPER_AVX512 void k_scales_places(__m512i place[4])
     }
 }
 
-/* Of a type with such scales: its super_take. */
+/* Of a type with such scales: its super_step_products. */
 SUPER_AVX512 void k_scales_take(super_codes *codes, const uint8_t *const block[SUPER_STEP],
                                 const struct super_column *c, struct super_step *step)
 {

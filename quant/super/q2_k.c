@@ -70,7 +70,7 @@ CPU_TARGET_AVX2 static void q2_k_unpack_avx2(int64_t n_blocks,
         for (int r = 0; r < 16; r += 8) {
             __m256i v[4], fold[16];
             q2_k_scales_unpack(row + r, at, r, out, v);
-            for (int i = 0; i < 4; i++) super_folds(v[i], fold + 4 * i);
+            for (int i = 0; i < 4; i++) super_scale_factors(v[i], fold + 4 * i);
             for (int i = 0; i < 16; i += 4) { /* words i .. i + 3 of the 16 words of codes */
                 super_rows_load(row + r, at + (int)offsetof(struct q2_k_block, q) + 4 * i, v);
                 for (int g = 0; g < 4; g++) {
@@ -96,7 +96,7 @@ q2_k_unpack_avx512(int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS], vo
         __m512i fold[16];
         for (int h = 0; h < 2; h++) q2_k_scales_unpack(row + 8 * h, at, 8 * h, out, half[h]);
         for (int i = 0; i < 4; i++)
-            super_folds_avx512((__m256i[]){half[0][i], half[1][i]}, fold + 4 * i);
+            super_scale_factors_avx512((__m256i[]){half[0][i], half[1][i]}, fold + 4 * i);
         for (int i = 0; i < 16; i += 4) { /* words i .. i + 3 of the 16 words of codes */
             __m512i v[4];
             super_rows_load_avx512(row, at + (int)offsetof(struct q2_k_block, q) + 4 * i, v);
@@ -144,7 +144,7 @@ SUPER_AVX2 __m256i q2_k_isum(const struct super_input *in)
 {
     const struct q2_k_block *w = in->block;
     __m256i scale =
-        _mm256_cvtepu8_epi16(_mm_and_si128(super_scales_apart(w->scale), _mm_set1_epi8(15)));
+        _mm256_cvtepu8_epi16(_mm_and_si128(super_scales_even_odd(w->scale), _mm_set1_epi8(15)));
     __m256i acc[3] = {_mm256_setzero_si256(), _mm256_setzero_si256(), _mm256_setzero_si256()};
     for (int h = 0; h < 2; h++) {
         __m256i codes = super_load_once(w->q + 32 * h);
@@ -153,7 +153,7 @@ SUPER_AVX2 __m256i q2_k_isum(const struct super_input *in)
             __m256i code = super_bits(codes, 2 * (g - place), 3 << 2 * place);
             __m256i x = _mm256_loadu_si256((const __m256i *)(in->q + 128 * h + 32 * g));
             acc[place] = super_mad(acc[place], _mm256_maddubs_epi16(code, x),
-                                   super_scales_two(scale, 4 * h + g));
+                                   super_scale_pair(scale, 4 * h + g));
         }
     }
     memcpy(in->group->d + in->j, &w->d, 4); /* and dmin */
@@ -171,8 +171,8 @@ SUPER_AVX512 __m512i q2_k_codes(const uint8_t *block, int i)
 SUPER_AVX512 void q2_k_prepare(const int8_t *const q[SUPER_STEP],
                                const int16_t *const sum[SUPER_STEP], struct super_column *c)
 {
-    super_prepare_halves(q, c);
-    super_mixed_sums(sum, 1, c);
+    super_column_halves(q, c);
+    super_pair_sums(sum, 1, c);
 }
 
 SUPER_AVX512 void q2_k_take(const uint8_t *const block[SUPER_STEP], const struct super_column *c,
@@ -181,13 +181,13 @@ SUPER_AVX512 void q2_k_take(const uint8_t *const block[SUPER_STEP], const struct
     __m512i scale[2], msum[2], place[4];
     super_places_halves(place);
     EACH (p, 2) {
-        __m512i both = _mm512_cvtepu8_epi16(super_mixed(block[2 * p], block[2 * p + 1]));
+        __m512i both = _mm512_cvtepu8_epi16(super_pair_scales(block[2 * p], block[2 * p + 1]));
         scale[p] = _mm512_and_si512(both, _mm512_set1_epi16(15));
         msum[p] = _mm512_madd_epi16(_mm512_srli_epi16(both, 4), c->sum[p]);
         step->isum[p] = _mm512_setzero_si512();
     }
-    step->msum = super_fold_pairs(msum);
-    step->d = super_split(super_words(block, offsetof(struct q2_k_block, d)));
+    step->msum = super_add_pairs(msum);
+    step->d = super_split_words(super_words(block, offsetof(struct q2_k_block, d)));
     super_products(q2_k_codes, block, c, scale, place, step->isum);
 }
 

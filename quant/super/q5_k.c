@@ -126,7 +126,8 @@ SUPER_AVX512 __m512i q5_k_codes(const uint8_t *block, int i)
     const struct q5_k_block *w = (const void *)block;
     int s = i / 2 * 4 + i % 2; /* and s + 2 in the upper half */
     __m512i low = super_bits_avx512(_mm512_loadu_si512(w->q + i / 2 * 64), i % 2 * 4, 15);
-    __m512i fifth = _mm512_rorv_epi32(super_twice(w->high), super_halves_of(s + 28, s + 30));
+    __m512i fifth =
+        _mm512_rorv_epi32(super_broadcast_32(w->high), super_set_halves(s + 28, s + 30));
     return super_put_bits(fifth, 16, low);
 }
 
