@@ -35,7 +35,7 @@ static float flush(float f)
     return fabsf(f) < FLT_MIN ? copysignf(0.0f, f) : f;
 }
 
-/* Whether w * x + acc, which rounds to +-FLT_MIN as a float, is below that before it meets the
+/* Whether w * x + acc, which rounds to +-FLT_MIN as a float, is below that before it reaches the
  * lower end of the exponent: rounded to 24 bits with any exponent it is, when the exact value is
  * less than half of such a step away from zero's side, FLT_MIN * (1 - 2^-25). The product is exact
  * in double; the sum is kept with its rounding error. */

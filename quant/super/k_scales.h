@@ -125,7 +125,7 @@ SUPER_AVX2 void k_scales_sums(const int16_t *const sum[SUPER_GROUP], struct supe
     }
 }
 
-/* Of four super-blocks at once: d and msum of the step, and the scales as super_products wants
+/* Of four super-blocks at once: d and msum of the step, and the scales as super_products takes
  * them, those of the second super-block eight words on. */
 SUPER_AVX512 void k_scales_four(const uint8_t *const block[SUPER_STEP],
                                 const struct super_column *c, struct super_step *step,

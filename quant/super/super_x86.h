@@ -590,7 +590,7 @@ SUPER_AVX512 __m128 super_step_values(bool has_min, const struct super_step *ste
 /* ---- The shell ---- */
 
 /* What the shell goes through: n super-blocks (SUPER_PART at most) of each row. Where rows of no
- * multiple of a step lie one behind the other, up to four form a group, so that steps may cross
+ * multiple of a step are consecutive, up to four form a group, so that steps may cross
  * from one to the next. */
 struct super_part {
     const uint8_t *w;
