@@ -1,6 +1,6 @@
-/* quant/act.c: activations into the forms that weight types want: 8-bit blocks of 32 or 256, and
- * bfloat16. quant/quant.h fixes the arithmetic; scalar here is the specification, and the vector
- * kernels beside it give the same bits. */
+/* quant/act.c: activations into the forms that weight types are multiplied by: 8-bit blocks of 32
+ * or 256, and bfloat16. quant/quant.h fixes the arithmetic; scalar here is the specification, and
+ * the vector kernels beside it give the same bits. */
 #include "quant/half.h"
 #include <math.h>
 
@@ -32,7 +32,7 @@ static int quantize(int n, const float *x, float factor, int8_t *q)
 {
     int sum = 0;
     for (int i = 0; i < n; i++) {
-        /* A factor of 0 must not meet an infinite x. */
+        /* 0 times an infinite x would be NaN. */
         q[i] = factor == 0.0f ? 0 : (int8_t)lrintf(x[i] * factor);
         sum += q[i];
     }

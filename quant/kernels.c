@@ -12,7 +12,7 @@ static void overlay_type(const struct quant_type *type, const struct quant_kerne
     }
     if (from->gemv) {
         to->gemv = from->gemv;
-        to->streams = from->streams > 0 ? from->streams : 1;
+        to->rows_per_step = from->rows_per_step > 0 ? from->rows_per_step : 1;
     }
 }
 
@@ -39,12 +39,22 @@ void quant_gemv(const struct quant_kernel *kernel, struct cpu_prefetch prefetch,
                 const void *w, size_t row_bytes, int64_t n_rows, const struct quant_act *a,
                 float *out)
 {
-    const int64_t n = n_rows / kernel->streams, apart = prefetch.adjacent_rows ? 1 : n;
-    const struct quant_rows rows = {w, row_bytes, n, apart, prefetch};
+    const int64_t n = n_rows / kernel->rows_per_step;
+    const struct quant_rows rows = {.w = w,
+                                    .row_bytes = row_bytes,
+                                    .n = n,
+                                    .order = prefetch.adjacent_rows ? QUANT_ROWS_ADJACENT
+                                                                    : QUANT_ROWS_STRIDED,
+                                    .stride = n,
+                                    .prefetch = prefetch};
     if (n > 0) kernel->gemv(k, &rows, a, out);
-    const int64_t done = n * kernel->streams;
+    const int64_t done = n * kernel->rows_per_step;
     if (done == n_rows) return;
-    const void *left = (const char *)w + (size_t)done * row_bytes;
-    const struct quant_rows alone = {left, row_bytes, n_rows - done, 0, prefetch};
-    kernel->gemv(k, &alone, a, out + done);
+    const struct quant_rows rest = {.w = (const char *)w + (size_t)done * row_bytes,
+                                    .row_bytes = row_bytes,
+                                    .n = n_rows - done,
+                                    .order = QUANT_ROWS_STRIDED,
+                                    .stride = 0,
+                                    .prefetch = prefetch};
+    kernel->gemv(k, &rest, a, out + done);
 }

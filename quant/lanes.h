@@ -1,12 +1,12 @@
 /* quant/lanes.h: private to quant/: what the float types (F32, F16, BF16) share: the tree that ends
  * their sum of 16 lanes, and the vector shells of gemv around a type's own step.
  *
- * With AVX2 four rows go side by side (quant/far.h); with AVX-512, where a row needs half of the
- * instructions, one after the other, a prefetch ahead (docs/performance.md). */
+ * With AVX2 four rows go side by side (quant/row_groups.h); with AVX-512, where a row needs half of
+ * the instructions, one after the other, a prefetch ahead (docs/performance.md). */
 #ifndef QUANT_LANES_H
 #define QUANT_LANES_H
 
-#include "quant/far.h"
+#include "quant/row_groups.h"
 #include "quant/stream.h"
 
 static inline float quant_lanes_tree(float lane[16])
@@ -57,7 +57,7 @@ struct quant_lanes_product {
 };
 
 CPU_TARGET_AVX2 QUANT_INLINE void quant_lanes_rows_avx2(const void *product,
-                                                        const struct quant_far *far,
+                                                        const struct quant_row_group *group,
                                                         const uint8_t *row, float *sum)
 {
     const struct quant_lanes_product *p = product;
@@ -68,15 +68,15 @@ CPU_TARGET_AVX2 QUANT_INLINE void quant_lanes_rows_avx2(const void *product,
     int64_t left = p->k;
     const uint8_t *first = row;
     for (; left >= p->form.step; left -= p->form.step, x += x_step, row += w_step) {
-        quant_far_prefetch_adjacent(far, row, (size_t)(row - first), w_step);
+        quant_group_prefetch_adjacent(group, row, (size_t)(row - first), w_step);
         EACH (i, QUANT_LANES_ROWS) {
-            quant_far_prefetch(far, row + (size_t)i * far->stride, w_step);
-            lanes[i] = p->step(lanes[i], row + (size_t)i * far->stride, x, p->form.step);
+            quant_group_prefetch_strided(group, row + (size_t)i * group->row_stride, w_step);
+            lanes[i] = p->step(lanes[i], row + (size_t)i * group->row_stride, x, p->form.step);
         }
     }
     if (left > 0) {
         EACH (i, QUANT_LANES_ROWS)
-            lanes[i] = p->step(lanes[i], row + (size_t)i * far->stride, x, (int)left);
+            lanes[i] = p->step(lanes[i], row + (size_t)i * group->row_stride, x, (int)left);
     }
     EACH (i, QUANT_LANES_ROWS) sum[i] = quant_tree_avx2(_mm256_add_ps(lanes[i].low, lanes[i].high));
 }
@@ -87,7 +87,7 @@ CPU_TARGET_AVX2 QUANT_INLINE void quant_lanes_gemv_avx2(struct quant_lanes_form 
                                                         const void *column, float *out)
 {
     const struct quant_lanes_product p = {form, step, k, column};
-    quant_far_rows(QUANT_LANES_ROWS, quant_lanes_rows_avx2, &p, rows, out);
+    quant_gemv_by_groups(QUANT_LANES_ROWS, quant_lanes_rows_avx2, &p, rows, out);
 }
 
 CPU_TARGET_AVX512 QUANT_INLINE void
@@ -120,6 +120,30 @@ CPU_TARGET_AVX2 QUANT_INLINE __m256 quant_live_avx2(int n, int first)
 {
     __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
     return _mm256_castsi256_ps(_mm256_cmpgt_epi32(_mm256_set1_epi32(n - first), lane));
+}
+
+/* Eight elements of the weights as floats. */
+typedef __m256 quant_lanes_load_avx2(const uint8_t *w);
+
+/* The step of 16 elements of a type whose activations are F32. */
+CPU_TARGET_AVX2 QUANT_INLINE struct quant_lanes_avx2
+quant_lanes_fma_avx2(quant_lanes_load_avx2 *load, size_t w_bytes, struct quant_lanes_avx2 lanes,
+                     const uint8_t *w, const uint8_t *x, int n)
+{
+    float w_tail[16] = {0}, x_tail[16] = {0};
+    if (n < 16) {
+        w = memcpy(w_tail, w, (size_t)n * w_bytes);
+        x = memcpy(x_tail, x, (size_t)n * sizeof *x_tail);
+    }
+    __m256 low =
+        _mm256_fmadd_ps(load(w), _mm256_loadu_ps((const float *)(const void *)x), lanes.low);
+    __m256 high = _mm256_fmadd_ps(
+        load(w + 8 * w_bytes), _mm256_loadu_ps((const float *)(const void *)(x + 32)), lanes.high);
+    if (n < 16) {
+        low = _mm256_blendv_ps(lanes.low, low, quant_live_avx2(n, 0));
+        high = _mm256_blendv_ps(lanes.high, high, quant_live_avx2(n, 8));
+    }
+    return (struct quant_lanes_avx2){low, high};
 }
 
 #endif

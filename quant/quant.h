@@ -1,4 +1,4 @@
-/* quant/quant.h: tensor types: how weights are stored, and the exact arithmetic of their products.
+/*- quant/quant.h: tensor types: how weights are stored, and the exact arithmetic of their products.
  *
  * Owns: the type table (one row per GGUF tensor type, ids and sizes as in the GGUF specification),
  * activation quantization, and the kernels per instruction-set level. Refuses: threads, tensors,
@@ -18,16 +18,23 @@
  *     else             -> d = m / 127.0f; r = 1.0f / d; q = round-to-nearest-even(x * r) as int8
  *                         (|x * r| never rounds above 127)
  *   and integer sums of q are kept: per 32 for Q8_32, per 16 for Q8_256.
- *   For block b in ascending order, everything inside the block in integers (exact, so order-free):
- *     isum = sum of code * q             (times the integer sub-scale, where the type has them)
- *     msum = sum of q, or sum of sub-minimum * (sum of q of the sub-block), where it has minima
- *     t    = (m_w * d_a) * (float)msum    block-256 types with minima (m_w is MINUS the file's
- * dmin) t    = m_w * (d_a * (float)msum)    block-32 types with minima (Q4_1, Q5_1) v    = fmaf(d_w
- * * d_a, (float)isum, t)    or, without minima, v = (d_w * d_a) * (float)isum acc  = acc + v one
- * float accumulator, from +0.0f d_w and m_w are the block's half-precision scales widened exactly
- * (MXFP4: 2^(e-128), the codes doubled). Every float operation above rounds once, to nearest even.
- *   Why acc + v and not fmaf into acc (design of the first day): v has no dependency between
- *   blocks, so a single-column kernel computes sixteen v at once and the serial chain is one add.
+ *
+ *   The product runs over blocks b in ascending order. Inside a block all is integers, exact and so
+ *   free of order; then come a few floats, each rounded once, to nearest even:
+ *
+ *     isum = sum of code * q              times the integer sub-scale, in types that have them
+ *     msum = sum of q                     blocks of 32 with a minimum
+ *          = sum of sub-minimum * (sum of q of the sub-block)    super-blocks with minima
+ *     t    = m_w * (d_a * (float)msum)    blocks of 32 with a minimum (Q4_1, Q5_1)
+ *          = (m_w * d_a) * (float)msum    super-blocks with minima (Q2_K, Q4_K, Q5_K)
+ *     v    = fmaf(d_w * d_a, (float)isum, t)
+ *          = (d_w * d_a) * (float)isum         types without minima
+ *     acc  = acc + v                      one float accumulator, from +0.0f
+ *
+ *   d_w and m_w are the block's scales, binary16 widened exactly; m_w of a super-block is MINUS the
+ *   file's dmin; d_w of MXFP4 is 2^(e - 128), its codes being E2M1 doubled. d_a is the column's d.
+ *   acc + v, and not fmaf into acc: v depends on no other block, so a single-column kernel computes
+ *   sixteen v at once and the serial chain is one addition.
  *
  * QUANT_ACT_F32 (F32 and F16 weights): 16 lanes l, each lane[l] = fmaf(w[i], x[i], lane[l]) over
  *   i = l, l+16, l+32, ... ascending from +0.0f; elements beyond k are not touched; then the tree
@@ -89,7 +96,7 @@ enum quant_id {
 
 /* ---- Activations ---- */
 
-/* The form that a weight type wants the other side of the product in. */
+/* The form of the activations that a weight type is multiplied by. */
 enum quant_act_kind {
     QUANT_ACT_NONE, /* the type is known by name and size only */
     QUANT_ACT_F32,
@@ -99,7 +106,7 @@ enum quant_act_kind {
 };
 
 /* One column of k activations; which pointers are set depends on the kind. Memory is the
- * caller's; every array starts at a multiple of 64 bytes and q may be read up to 64 bytes beyond
+ * caller's; every array starts at a multiple of 64 bytes and q may be read up to 64 bytes past
  * its end (the values there do not matter). */
 struct quant_act {
     const float *f32;     /* [k]       F32 */
@@ -114,7 +121,7 @@ struct quant_act {
  *
  * Lane r of every 16 is row r. Codes are unsigned; the type's `offset` is what the file's code is
  * above the true value (true = code - offset), so that u8 x s8 instructions fit; a tile subtracts
- * offset * (sum of q) in integers. A row's panel is n_blocks structs, one after the other. */
+ * offset * (sum of q) in integers. A row's panel is n_blocks consecutive structs. */
 enum { QUANT_PANEL_ROWS = 16 };
 
 struct quant_panel32 { /* one block of 32 of each row: 640 bytes */
@@ -148,14 +155,20 @@ enum { QUANT_BF16_MXCSR = 0x9fc0 };
 
 /* ---- The type table ---- */
 
-enum { QUANT_MOST_STREAMS = 8 };
+enum { QUANT_MAX_ROWS_PER_STEP = 8 };
 
-/* Rows r + i * apart of a matrix, r < n, i < the kernel's streams; `apart` is 0 where all of them
- * are the same row, else n or more. Or, where it is 1, rows r * streams + i. */
+/* Which rows of a matrix step r of a gemv with m rows per step takes. */
+enum quant_row_order {
+    QUANT_ROWS_STRIDED, /* r, r + stride, ... r + (m - 1) * stride */
+    QUANT_ROWS_ADJACENT /* r * m, ... r * m + m - 1 */
+};
+
 struct quant_rows {
     const void *w; /* row 0 */
     size_t row_bytes;
-    int64_t n, apart;
+    int64_t n; /* steps */
+    enum quant_row_order order;
+    int64_t stride;               /* in rows, n or more; 0: each step takes one row m times */
     struct cpu_prefetch prefetch; /* the table's */
 };
 
@@ -174,7 +187,7 @@ struct quant_kernel {
 
     /* One column: out[r] = row r times the column, for all rows that *rows names. */
     void (*gemv)(int64_t k, const struct quant_rows *rows, const struct quant_act *a, float *out);
-    int streams; /* rows that gemv reads side by side; 0: 1. In a filled table never 0 */
+    int rows_per_step; /* of gemv; 0: 1. In a filled table never 0 */
 };
 
 struct quant_type {
@@ -215,8 +228,7 @@ struct quant_kernels {
 /* Fills the table for cpu_level_cap(level). */
 void quant_kernels_init(struct quant_kernels *kernels, enum cpu_level level);
 
-/* out[r] = row r of w times the column, for n_rows rows one behind the other, with as many streams
- * as they allow. */
+/* out[r] = row r of w times the column, for n_rows consecutive rows. */
 void quant_gemv(const struct quant_kernel *kernel, struct cpu_prefetch prefetch, int64_t k,
                 const void *w, size_t row_bytes, int64_t n_rows, const struct quant_act *a,
                 float *out);

@@ -301,7 +301,7 @@ static int gemv_mismatches(struct bed *bed, const struct quant_type *type, gemv_
     const uint64_t processor = rng_below(&bed->rng, 4);
     const struct quant_kernel kernel = {
         .gemv = gemv,
-        .streams = streams,
+        .rows_per_step = streams,
     };
     const struct cpu_prefetch prefetch = {
         .distance = 1024, .to_l1 = processor & 1, .adjacent_rows = processor & 2};
@@ -414,7 +414,7 @@ static void check_type(struct bed *bed, const struct quant_type *type,
             /* As many as any kernel takes side by side. */
             int n_rows = n > last ? 8 : 1 + (int)rng_below(&bed->rng, MAX_ROWS);
             report("gemv", type->name, kernels->level, k, n_rows,
-                   gemv_mismatches(bed, type, kernel->gemv, kernel->streams, k, n_rows));
+                   gemv_mismatches(bed, type, kernel->gemv, kernel->rows_per_step, k, n_rows));
             report("decode", type->name, kernels->level, k, 1,
                    decode_mismatches(bed, type, kernel->decode, k));
             if (kernel->unpack && n <= last)
@@ -425,7 +425,7 @@ static void check_type(struct bed *bed, const struct quant_type *type,
     for (int n_rows = 1; n_rows <= MAX_ROWS; n_rows++) {
         int64_t k = type->block_len == 1 ? 37 : 5 * type->block_len;
         report("gemv", type->name, kernels->level, k, n_rows,
-               gemv_mismatches(bed, type, kernel->gemv, kernel->streams, k, n_rows));
+               gemv_mismatches(bed, type, kernel->gemv, kernel->rows_per_step, k, n_rows));
     }
 }
 

@@ -1,22 +1,25 @@
-/* test/test_kquant.c: the types with super-blocks of 256, and those with a book of values (IQ4_NL,
- * IQ4_XS, MXFP4): decoding against the reference's values, the error of encoding against the
- * reference encoder's, and inputs that have no good code. That SIMD equals scalar is tested in
- * test_checkkern.c. */
+/* test/test_kquant.c: every type with arithmetic has a stored reference of its decoding. Of the
+ * types with super-blocks of 256, and of those with a codebook (IQ4_NL, IQ4_XS, MXFP4), also the
+ * error of encoding against the reference encoder's, and inputs that have no good code
+ * (test_quant.c has bounds for the others). That SIMD equals scalar is tested in test_checkkern.c.
+ */
 #include "quant/quant.h"
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
 
 enum { SUPERS = 64, LEN = 256 * SUPERS, BLOCKS = 64 };
 
-/* hash: of what the gguf package of Python (dequantize) gives for 64 blocks of the bytes below.
- * reference_error: root of squared error over squared size, for the elements below, as encoded by
- * llama.cpp (ggml_quantize_chunk, no importance matrix). */
+/* hash: of what an independent decoder gives for 64 blocks of the bytes below: the gguf package of
+ * Python (dequantize) where there is a reference_error, otherwise the formulas of the format in
+ * Python. reference_error: root of squared error over squared size, for the elements below, as
+ * encoded by llama.cpp (ggml_quantize_chunk, no importance matrix). */
 static const struct {
     uint32_t id, hash;
     double reference_error;
@@ -25,8 +28,12 @@ static const struct {
     {QUANT_Q4_K, 0x9b3823d1, 0.068910},   {QUANT_Q5_K, 0x8c801347, 0.034748},
     {QUANT_Q6_K, 0xb6d48449, 0.017146},   {QUANT_IQ4_NL, 0x724af805, 0.073652},
     {QUANT_IQ4_XS, 0xf1a0d047, 0.074181}, {QUANT_MXFP4, 0x1a463dc5, 0.111715},
+    {QUANT_F32, 0x86f1184b, 0},           {QUANT_F16, 0x7bdd6ac5, 0},
+    {QUANT_BF16, 0x19366ac5, 0},          {QUANT_Q4_0, 0xc970ddc5, 0},
+    {QUANT_Q4_1, 0xa86e479a, 0},          {QUANT_Q5_0, 0xa2c3e5c5, 0},
+    {QUANT_Q5_1, 0x0aba5467, 0},          {QUANT_Q8_0, 0x65481c85, 0},
 };
-enum { N_CASES = sizeof cases / sizeof cases[0] };
+enum { N_CASES = sizeof cases / sizeof cases[0], N_ENCODED = 8 }; /* the first: with an error */
 
 static uint8_t file_bytes[BLOCKS * 256];
 static float elements[LEN], decoded[LEN];
@@ -56,20 +63,67 @@ static void decode(const struct quant_type *type, int64_t k, const void *row)
     type->kernel[CPU_SCALAR].decode(k, row, decoded);
 }
 
+/* FNV-1a over the words of n elements; every NaN counts as the same. */
+static uint32_t hash_of(uint32_t n, const float *x)
+{
+    uint32_t hash = 2166136261u;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t bits = 0x7fc00000;
+        if (!isnan(x[i])) memcpy(&bits, &x[i], sizeof bits);
+        hash = (hash ^ bits) * 16777619u;
+    }
+    return hash;
+}
+
+/* The table drives: a type with arithmetic and without a case fails. */
 static void test_decode_is_the_reference(void **state)
 {
     (void)state;
-    for (int c = 0; c < N_CASES; c++) {
-        const struct quant_type *type = quant_type_by_id(cases[c].id);
+    for (uint32_t id = 0; id < QUANT_ID_COUNT; id++) {
+        const struct quant_type *type = quant_type_by_id(id);
+        if (!type || type->act == QUANT_ACT_NONE) continue;
+        int c = 0;
+        while (c < N_CASES && cases[c].id != id) c++;
+        if (c == N_CASES) fail_msg("%s: no stored reference", type->name);
         decode(type, (int64_t)BLOCKS * type->block_len, file_bytes);
-        uint32_t hash = 2166136261u; /* FNV-1a over words */
-        for (uint32_t i = 0; i < BLOCKS * type->block_len; i++) {
-            uint32_t bits = 0x7fc00000;
-            if (!isnan(decoded[i])) memcpy(&bits, &decoded[i], sizeof bits);
-            hash = (hash ^ bits) * 16777619u;
-        }
+        const uint32_t hash = hash_of(BLOCKS * type->block_len, decoded);
         if (hash != cases[c].hash) print_error("%s\n", type->name);
         assert_int_equal(hash, cases[c].hash);
+    }
+}
+
+/* Every type with arithmetic can be asked for, and the README lists it. */
+static void test_types_stand_in_lists(void **state)
+{
+    (void)state;
+    static const char *const lists[][3] = {
+        {"cli/options_tables.c", "#define QUANTIZE_TYPES", "#define CACHE_TYPES"},
+        {"README.md", "| tensor types |", ";"},
+    };
+    static char text[1 << 17];
+    for (size_t l = 0; l < sizeof lists / sizeof *lists; l++) {
+        FILE *f = fopen(lists[l][0], "r");
+        assert_non_null(f);
+        text[fread(text, 1, sizeof text - 1, f)] = '\0';
+        fclose(f);
+        char *list = strstr(text, lists[l][1]);
+        assert_non_null(list);
+        list += strlen(lists[l][1]);
+        char *const end = strstr(list, lists[l][2]);
+        assert_non_null(end);
+        *end = '\0';
+        bool listed[QUANT_ID_COUNT] = {false};
+        for (char *word = strtok(list, " \\\n\"|"); word; word = strtok(NULL, " \\\n\"|")) {
+            const struct quant_type *type = quant_type_by_name(word);
+            if (type) listed[type->id] = true;
+        }
+        for (uint32_t id = 0; id < QUANT_ID_COUNT; id++) {
+            const struct quant_type *type = quant_type_by_id(id);
+            const bool computes = type && type->act != QUANT_ACT_NONE;
+            if (listed[id] != computes)
+                fail_msg("%s: %s %s", lists[l][0], computes ? "lacks" : "has",
+                         type ? type->name : "a type that is none");
+        }
     }
 }
 
@@ -77,7 +131,7 @@ static void test_encode_is_no_worse_than_the_reference(void **state)
 {
     (void)state;
     static uint8_t row[LEN];
-    for (int c = 0; c < N_CASES; c++) {
+    for (int c = 0; c < N_ENCODED; c++) {
         const struct quant_type *type = quant_type_by_id(cases[c].id);
         double error = 0, size = 0;
         type->encode(LEN, elements, row);
@@ -97,7 +151,7 @@ static void test_encode_is_no_worse_than_the_reference(void **state)
 static void test_encode_zeros_and_every_byte(void **state)
 {
     (void)state;
-    for (int c = 0; c < N_CASES; c++) {
+    for (int c = 0; c < N_ENCODED; c++) {
         const struct quant_type *type = quant_type_by_id(cases[c].id);
         float x[256] = {0};
         uint8_t row[256];
@@ -119,7 +173,7 @@ static void test_encode_not_finite(void **state)
 {
     (void)state;
     static const float bad[] = {NAN, INFINITY, -INFINITY};
-    for (int c = 0; c < N_CASES; c++) {
+    for (int c = 0; c < N_ENCODED; c++) {
         const struct quant_type *type = quant_type_by_id(cases[c].id);
         int len = (int)type->block_len;
         for (int j = 0; j < 3; j++) {
@@ -140,7 +194,7 @@ static void test_encode_extremes(void **state)
 {
     (void)state;
     static const float sizes[] = {1e-45f, 1e-30f, 1e-7f, 3e4f, 1e7f, 1e30f, 3.4e38f};
-    for (int c = 0; c < N_CASES; c++) {
+    for (int c = 0; c < N_ENCODED; c++) {
         const struct quant_type *type = quant_type_by_id(cases[c].id);
         for (size_t j = 0; j < sizeof sizes / sizeof *sizes; j++) {
             float x[256];
@@ -160,6 +214,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_decode_is_the_reference),
+        cmocka_unit_test(test_types_stand_in_lists),
         cmocka_unit_test(test_encode_is_no_worse_than_the_reference),
         cmocka_unit_test(test_encode_zeros_and_every_byte),
         cmocka_unit_test(test_encode_not_finite),

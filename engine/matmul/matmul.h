@@ -49,7 +49,7 @@ struct engine_product {
     int64_t chunks_per_job; /* and stripe */
     int64_t n_stripes;      /* parts of a job's columns */
     bool by_gemv;           /* no job can have more columns than gemv is good for */
-    bool by_parts;          /* chunks are rows of each of gemv's streams, not a run of rows */
+    bool by_parts;          /* chunks are gemv steps of strided rows, not a run of rows */
     bool slices;            /* super-blocks go by slices: with dual_512, whose sums wait in memory
                              * in any case, and for one group of columns, because weights are then
                              * asked for while they are multiplied, too */

@@ -74,7 +74,8 @@ static void chunk_by_parts(const struct engine_product_run *run,
                            const struct engine_product_chunk *c)
 {
     const struct cpu_prefetch prefetch = run->task->engine->quant.prefetch;
-    const struct quant_rows rows = {c->w, (size_t)c->row_bytes, c->n_rows, c->apart, prefetch};
+    const struct quant_rows rows = {
+        c->w, (size_t)c->row_bytes, c->n_rows, QUANT_ROWS_STRIDED, c->apart, prefetch};
     for (int64_t i = 0; i < c->n; i++) {
         struct quant_act a = engine_product_column_act(run, c->type->act, c->columns[i].x_row);
         float *out = chunk_out(c, i, 0);

@@ -101,11 +101,11 @@ static struct engine_product_chunk chunk_rows_at(const struct engine_product_run
     struct engine_product_chunk c = {.type = w->type, .kernel = kernel, .row_bytes = w->nb[1]};
     if (p->by_parts) {
         const int64_t n = p->n_chunks[which];
-        c.apart = w->ne[1] / kernel->streams;
+        c.apart = w->ne[1] / kernel->rows_per_step;
         *first = c.apart * i / n;
         c.n_rows = c.apart * (i + 1) / n - *first;
-        c.rest_at = c.apart * kernel->streams - *first;
-        c.rest = i == n - 1 ? w->ne[1] - c.apart * kernel->streams : 0;
+        c.rest_at = c.apart * kernel->rows_per_step - *first;
+        c.rest = i == n - 1 ? w->ne[1] - c.apart * kernel->rows_per_step : 0;
     } else {
         *first = i * p->chunk_rows[which];
         c.n_rows = w->ne[1] - *first;

@@ -4,15 +4,30 @@
  * A node's memory is the outputs of all tokens, then the new states, which are worked on in place.
  * A unit of work is one head of one sequence with all its tokens in order (ssm_conv: a channel), so
  * the split between workers changes no bit. Rows go through the primitives of engine/isa/vec.h
- * (dot: lanes); other operations are single roundings; fmaf(a, b, c) = a b + c. ssm_conv     from
- * +0, acc = fmaf(x[t + k], w[k], acc), ascending k ssm_scan     d = softplus(dt); state = state *
- * exp(d * a), for one a per head fmaf(state, exp(d * a), 0); state = fmaf(b, x * d, state); out =
- * dot(state, c) wkv6         from +0, ascending i: out = fmaf(state_i, r_i, out), state_i =
- * fmaf(state_i, decay_i, 0), state_i = fmaf(v, k_i, state_i); at last out = fmaf(v, dot(bonus * k,
- * r), out) wkv7         sum = dot(a, state_i); state_i = state_i * decay, state_i = fmaf(k, v_i,
- * state_i), state_i = fmaf(b, sum, state_i); out_i = dot(state_i, r) gated_delta  state_i = state_i
- * * exp(gate), for one gate fmaf(state_i, exp(gate), 0); delta = (v_i - dot(state_i, k)) * beta;
- * state_i = fmaf(k, delta, state_i); out_i = dot(state_i, q) * (1 / sqrt(DK)) */
+ * (dot: lanes); other operations are single roundings; fmaf(a, b, c) = a b + c:
+ *
+ *     ssm_conv     from +0, ascending k: acc = fmaf(x[t + k], w[k], acc)
+ *
+ *     ssm_scan     d = softplus(dt)
+ *                  state = state * exp(d * a); for one a per head fmaf(state, exp(d * a), 0)
+ *                  state = fmaf(b, x * d, state)
+ *                  out = dot(state, c)
+ *
+ *     wkv6         from +0, ascending i: out = fmaf(state_i, r_i, out)
+ *                                        state_i = fmaf(state_i, decay_i, 0)
+ *                                        state_i = fmaf(v, k_i, state_i)
+ *                  at last out = fmaf(v, dot(bonus * k, r), out)
+ *
+ *     wkv7         sum = dot(a, state_i)
+ *                  state_i = state_i * decay
+ *                  state_i = fmaf(k, v_i, state_i)
+ *                  state_i = fmaf(b, sum, state_i)
+ *                  out_i = dot(state_i, r)
+ *
+ *     gated_delta  state_i = state_i * exp(gate); for one gate fmaf(state_i, exp(gate), 0)
+ *                  delta = (v_i - dot(state_i, k)) * beta
+ *                  state_i = fmaf(k, delta, state_i)
+ *                  out_i = dot(state_i, q) * (1 / sqrt(DK)) */
 #include "base/size.h"
 #include "engine/graph_internal.h"
 #include "engine/graph_recurrent.h"

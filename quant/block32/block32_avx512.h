@@ -1,11 +1,18 @@
-/* quant/block32/block32_avx512.h: private to quant/: gemv of types with blocks of 32, with AVX-512.
+/* quant/block32/block32_avx512.h: private to quant/: gemv of types with blocks of 32, with AVX-512,
+ * on interleaved rows (quant/row_groups.h).
  *
- * Eight rows go side by side (quant/far.h), two blocks of each at a step. Lanes 0 and 1, of 128
- * bits, belong to two blocks of one of rows 0 to 3, lanes 2 and 3 to those of the row four further
- * down. Sums of sixteen blocks end in one register (element j of lane l: row j, or j + 4 where l is
- * 2 or 3, and block l % 2), and their floats are computed at once; only the last addition goes
- * block by block. A load of 64 bytes mostly crosses a cache line, but brings both blocks, scales
- * and all. */
+ * A step takes blocks b and b + 1 of each of eight rows. Register j of its products, j = 0 to 3,
+ * and the register of sums that adding neighbours leaves, by 128-bit lanes, elements from 3 down to
+ * 0:
+ *
+ *     lane               3              2              1              0
+ *     products j         row j+4, b+1   row j+4, b     row j, b+1     row j, b
+ *     sums, rows         7 6 5 4        7 6 5 4        3 2 1 0        3 2 1 0
+ *     sums, block        b+1            b              b+1            b
+ *
+ * The floats of these sixteen blocks are computed at once; the accumulator adds lanes 0 and 2, then
+ * lanes 1 and 3. A load of 64 bytes mostly crosses a cache line, but brings both blocks of a row
+ * with their scales. */
 #ifndef QUANT_BLOCK32_BLOCK32_AVX512_H
 #define QUANT_BLOCK32_BLOCK32_AVX512_H
 
@@ -13,8 +20,7 @@
 
 #if defined(__x86_64__)
 
-/* A step's blocks of eight rows: two of each, or one, and then what lanes 1 and 3 hold does not
- * matter. */
+/* A step's blocks of eight rows: two of each, or one, and lanes 1 and 3 are not used. */
 struct quant_step_rows {
     const uint8_t *at; /* row 0 */
     size_t stride;     /* bytes from row to row */
@@ -30,27 +36,28 @@ CPU_TARGET_AVX512 QUANT_INLINE void quant_step_prefetch(const struct quant_step_
     if (rows->ahead) __asm__("prefetchnta %1" : "+v"(*loaded) : "m"(rows->ahead[64 * i]));
 }
 
-/* Sixteen blocks of a column, as a step along a row meets them (quant/block32/block32_along.h):
- * numbers in the order of its sums. q: where codes are bytes, [j] of blocks 2j and 2j + 1; else, of
- * the blocks of pairs j and j + 4, [2j] elements 0 to 15 and [2j + 1] elements 16 to 31. */
-struct quant_along_column {
+/* Sixteen blocks of a column in the order of a single-row step's registers
+ * (quant/block32/block32_single_row.h). q: of types with bytes, [j] blocks 2j and 2j + 1; of
+ * others, blocks 2j, 2j + 1, 2j + 8 and 2j + 9, in [2j] elements 0 to 15 and in [2j + 1] elements
+ * 16 to 31. */
+struct quant_row_column {
     _Alignas(64) int8_t q[8][64];
     float d[16], s[16];
     int32_t less[16]; /* -offset * (sum of q) */
 };
 
-/* What a step's codes meet. Across rows it is the same for all of them, in registers: elements 0 to
- * 31 of both blocks; 0 to 15 and 16 to 31 of the lane's block. */
+/* What a step's codes are multiplied by. Interleaved rows share the column's blocks b and b + 1: q
+ * has elements 0 to 31 of both; low and high elements 0 to 15 and 16 to 31 of the lane's block. */
 struct quant_step_column {
     __m512i q, low, high;
-    const struct quant_along_column *along; /* NULL: across */
+    const struct quant_row_column *single_row; /* NULL: interleaved */
 };
 
-/* All of row j, or of the row's blocks 2j and 2j + 1. */
+/* The column's bytes for register j of eight. */
 CPU_TARGET_AVX512 QUANT_INLINE __m512i quant_step_q(const struct quant_step_column *column,
                                                     size_t j)
 {
-    return column->along ? _mm512_load_si512(column->along->q[j]) : column->q;
+    return column->single_row ? _mm512_load_si512(column->single_row->q[j]) : column->q;
 }
 
 /* Four sums in each lane of two registers become two of each register, and then one
@@ -118,7 +125,7 @@ CPU_TARGET_AVX512 QUANT_INLINE __m512i quant_step_bytes(struct quant_step_pair p
                             _mm_add_epi16(words, _mm_set1_epi16((short)(at / 2))));
 }
 
-/* The fifth bits, which stand behind the scales: bytes 4 to 7 of each lane of `heads`. */
+/* The fifth bits, which follow the scales: bytes 4 to 7 of each lane of `heads`. */
 CPU_TARGET_AVX512 QUANT_INLINE void quant_step_fifth_bits(__m512i heads, __m512i *low,
                                                           __m512i *high)
 {
@@ -134,7 +141,7 @@ CPU_TARGET_AVX512 QUANT_INLINE void quant_step_fifth_bits(__m512i heads, __m512i
 }
 
 /* The codes of the lanes' blocks: elements 0 to 15, and 16 to 31. In each lane's first four bytes
- * `heads` holds d, and m where there are minima, and in the next four what is behind these in the
+ * `heads` holds d, and m where there are minima, and in the next four what follows these in the
  * block. */
 CPU_TARGET_AVX512 QUANT_INLINE void quant_step_codes(struct quant_form32 form,
                                                      struct quant_step_pair pair, __m512i heads,
@@ -159,13 +166,13 @@ quant_step_sums_nibbles(struct quant_form32 form, const struct quant_step_rows *
     __m512i sum[4], head[4];
     for (int j = 0; j < 4; j++) {
         __m512i low, high, q_low = column->low, q_high = column->high;
-        if (column->along) {
-            q_low = _mm512_load_si512(column->along->q[2 * j]);
-            q_high = _mm512_load_si512(column->along->q[2 * j + 1]);
+        if (column->single_row) {
+            q_low = _mm512_load_si512(column->single_row->q[2 * j]);
+            q_high = _mm512_load_si512(column->single_row->q[2 * j + 1]);
         }
         struct quant_step_pair pair = quant_step_load(rows, form.block_bytes, j);
         /* Opaque, or gcc loads each again for the second of its uses. */
-        if (column->along) __asm__("" : "+v"(pair.first), "+v"(pair.second));
+        if (column->single_row) __asm__("" : "+v"(pair.first), "+v"(pair.second));
         head[j] = quant_step_words(pair, form.block_bytes,
                                    form.has_min ? _mm_set1_epi64x(0x0003000200010000)
                                                 : _mm_set1_epi64x(0x0002000100000000));
@@ -269,8 +276,8 @@ CPU_TARGET_AVX512 QUANT_INLINE __m512i quant_step_less(int offset, __m512i isum,
     return _mm512_dpwssd_epi32(isum, factors, _mm512_set1_epi32(both));
 }
 
-/* v of sixteen blocks, from their integer sums without offset, the words that begin them, and what
- * of the column they meet. */
+/* v of sixteen blocks, from their integer sums without offset, the words that begin them, and the
+ * column's d and s. */
 CPU_TARGET_AVX512 QUANT_INLINE __m512 quant_step_values(struct quant_form32 form, __m512i isum,
                                                         __m512i heads, __m512 x_d, __m512 x_s)
 {
@@ -293,11 +300,11 @@ CPU_TARGET_AVX512 QUANT_INLINE __m512 quant_step_add(__m512 acc, __m512 v, bool 
     return two ? _mm512_add_ps(acc, _mm512_shuffle_f32x4(v, v, 0xf5)) : acc;
 }
 
-/* ---- Across eight rows ---- */
+/* ---- Interleaved rows ---- */
 
-CPU_TARGET_AVX512 QUANT_INLINE __m512 quant_step_across(const struct quant_product512 *p,
-                                                        const struct quant_step_rows *rows,
-                                                        int64_t b, __m512 acc)
+CPU_TARGET_AVX512 QUANT_INLINE __m512 quant_step_interleaved(const struct quant_product512 *p,
+                                                             const struct quant_step_rows *rows,
+                                                             int64_t b, __m512 acc)
 {
     const bool two = rows->two;
     struct quant_step_column column = {.q = _mm512_loadu_si512(p->a->q + 32 * b)};
@@ -314,32 +321,34 @@ CPU_TARGET_AVX512 QUANT_INLINE __m512 quant_step_across(const struct quant_produ
 
 /* Before a step that reads `bytes` of each row, `done` from its start: prefetches what comes later.
  */
-CPU_TARGET_AVX512 QUANT_INLINE void
-quant_prefetch_across(const struct quant_far *far, const uint8_t *at, size_t done, size_t bytes)
+CPU_TARGET_AVX512 QUANT_INLINE void quant_prefetch_interleaved(const struct quant_row_group *group,
+                                                               const uint8_t *at, size_t done,
+                                                               size_t bytes)
 {
     for (size_t i = 0; i < QUANT_GEMV_ROWS; i++)
-        quant_far_prefetch(far, at + i * far->stride, bytes);
-    quant_far_prefetch_adjacent(far, at, done, bytes);
+        quant_group_prefetch_strided(group, at + i * group->row_stride, bytes);
+    quant_group_prefetch_adjacent(group, at, done, bytes);
 }
 
-/* Blocks b and those behind. `prefetch`: also what comes later. */
-CPU_TARGET_AVX512 QUANT_INLINE __m512 quant_blocks_across(const struct quant_product512 *p,
-                                                          const struct quant_far *far,
-                                                          const uint8_t *row, int64_t b,
-                                                          bool prefetch, __m512 acc)
+/* Blocks b and all that follow. `prefetch`: also what comes later. */
+CPU_TARGET_AVX512 QUANT_INLINE __m512 quant_blocks_interleaved(const struct quant_product512 *p,
+                                                               const struct quant_row_group *group,
+                                                               const uint8_t *row, int64_t b,
+                                                               bool prefetch, __m512 acc)
 {
     const size_t block = p->form.block_bytes;
     const uint8_t *at = row + (size_t)b * block;
     for (; b + 4 <= p->n_blocks; b += 2, at += 2 * block) {
-        const struct quant_step_rows rows = {at, far->stride, true, true, NULL};
-        if (prefetch) quant_prefetch_across(far, at, (size_t)b * block, 2 * block);
-        acc = quant_step_across(p, &rows, b, acc);
+        const struct quant_step_rows rows = {at, group->row_stride, true, true, NULL};
+        if (prefetch) quant_prefetch_interleaved(group, at, (size_t)b * block, 2 * block);
+        acc = quant_step_interleaved(p, &rows, b, acc);
     }
     for (; b < p->n_blocks; b += 2, at += 2 * block) {
-        const struct quant_step_rows rows = {at, far->stride, b + 2 <= p->n_blocks, false, NULL};
+        const struct quant_step_rows rows = {at, group->row_stride, b + 2 <= p->n_blocks, false,
+                                             NULL};
         if (prefetch)
-            quant_prefetch_across(far, at, (size_t)b * block, rows.two ? 2 * block : block);
-        acc = quant_step_across(p, &rows, b, acc);
+            quant_prefetch_interleaved(group, at, (size_t)b * block, rows.two ? 2 * block : block);
+        acc = quant_step_interleaved(p, &rows, b, acc);
     }
     return acc;
 }
@@ -357,10 +366,11 @@ CPU_TARGET_AVX512 QUANT_INLINE void quant_store_eight(__m512 acc, float *sum)
 }
 
 CPU_TARGET_AVX512 QUANT_INLINE void quant_eight_rows_avx512(const void *product,
-                                                            const struct quant_far *far,
+                                                            const struct quant_row_group *group,
                                                             const uint8_t *row, float *sum)
 {
-    quant_store_eight(quant_blocks_across(product, far, row, 0, true, _mm512_setzero_ps()), sum);
+    quant_store_eight(quant_blocks_interleaved(product, group, row, 0, true, _mm512_setzero_ps()),
+                      sum);
 }
 
 #endif

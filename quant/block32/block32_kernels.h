@@ -12,7 +12,7 @@
 #ifndef QUANT_BLOCK32_BLOCK32_KERNELS_H
 #define QUANT_BLOCK32_BLOCK32_KERNELS_H
 
-#include "quant/block32/block32_along.h"
+#include "quant/block32/block32_single_row.h"
 
 #define QUANT_BLOCK32_SCALAR(NAME)                                                                 \
     static void NAME##_decode(int64_t k, const void *row, float *out)                              \
@@ -71,9 +71,10 @@
     [CPU_AVX2] = {.decode = NAME##_decode_avx2,                                                    \
                   .unpack = NAME##_unpack_avx2,                                                    \
                   .gemv = NAME##_gemv_avx2,                                                        \
-                  .streams = QUANT_GEMV_ROWS},                                                     \
-    [CPU_AVX512] = {                                                                               \
-        .unpack = NAME##_unpack_avx512, .gemv = NAME##_gemv_avx512, .streams = QUANT_GEMV_ROWS},
+                  .rows_per_step = QUANT_GEMV_ROWS},                                               \
+    [CPU_AVX512] = {.unpack = NAME##_unpack_avx512,                                                \
+                    .gemv = NAME##_gemv_avx512,                                                    \
+                    .rows_per_step = QUANT_GEMV_ROWS},
 
 #else
 #define QUANT_BLOCK32_KERNELS(NAME) QUANT_BLOCK32_SCALAR(NAME)

@@ -5,7 +5,7 @@
 #define QUANT_BLOCK32_BLOCK32_X86_H
 
 #include "quant/block32/block32.h"
-#include "quant/far.h"
+#include "quant/row_groups.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -137,8 +137,8 @@ CPU_TARGET_AVX2 QUANT_INLINE void quant_pair_codes_avx2(struct quant_form32 form
 
 /* ---- gemv ----
  *
- * Eight rows go side by side (quant/far.h), one block of each at a step: in the lanes of one
- * register eight canonical sums hide each other's latency, and the column is loaded once for eight
+ * A step takes one block of each of eight rows (quant/row_groups.h): in the lanes of one register
+ * eight canonical sums hide each other's latency, and the column is loaded once for eight
  * rows. With AVX-512 only blocks of an odd number of bytes are left here, which no permutation of
  * 16-bit words takes apart; the others are in quant/block32/block32_avx512.h. */
 
@@ -230,7 +230,7 @@ struct quant_step {
 };
 
 CPU_TARGET_AVX2 QUANT_INLINE struct quant_step quant_step_begin(const struct quant_product32 *p,
-                                                                const struct quant_far *far,
+                                                                const struct quant_row_group *group,
                                                                 const uint8_t *block, int64_t b)
 {
     const struct quant_form32 form = p->form;
@@ -241,10 +241,10 @@ CPU_TARGET_AVX2 QUANT_INLINE struct quant_step quant_step_begin(const struct qua
     struct quant_step step;
     __m256 d, m;
     for (size_t i = 0; i < QUANT_GEMV_ROWS; i++) {
-        row[i] = block + i * far->stride;
-        quant_far_prefetch(far, row[i], form.block_bytes);
+        row[i] = block + i * group->row_stride;
+        quant_group_prefetch_strided(group, row[i], form.block_bytes);
     }
-    quant_far_prefetch_adjacent(far, block, (size_t)b * form.block_bytes, form.block_bytes);
+    quant_group_prefetch_adjacent(group, block, (size_t)b * form.block_bytes, form.block_bytes);
     for (int i = 0; i < 2; i++) {
         __m256i first = p->sums(form, row[2 * i], row[2 * i + 4], q_low, q_high);
         __m256i second = p->sums(form, row[2 * i + 1], row[2 * i + 5], q_low, q_high);
@@ -268,16 +268,17 @@ CPU_TARGET_AVX2 QUANT_INLINE __m256 quant_step_end(const struct quant_product32 
     return form.has_min ? _mm256_fmadd_ps(step->scale, v, step->t) : _mm256_mul_ps(step->scale, v);
 }
 
-CPU_TARGET_AVX2 QUANT_INLINE void quant_eight_rows(const void *product, const struct quant_far *far,
+CPU_TARGET_AVX2 QUANT_INLINE void quant_eight_rows(const void *product,
+                                                   const struct quant_row_group *group,
                                                    const uint8_t *block, float *sum)
 {
     const struct quant_product32 *p = product;
     __m256 acc = _mm256_setzero_ps();
     if (p->n_blocks > 0) {
-        struct quant_step last = quant_step_begin(p, far, block, 0);
+        struct quant_step last = quant_step_begin(p, group, block, 0);
         for (int64_t b = 1; b < p->n_blocks; b++) {
             block += p->form.block_bytes;
-            struct quant_step step = quant_step_begin(p, far, block, b);
+            struct quant_step step = quant_step_begin(p, group, block, b);
             acc = _mm256_add_ps(acc, quant_step_end(p, &last));
             last = step;
         }
@@ -292,7 +293,7 @@ CPU_TARGET_AVX2 QUANT_INLINE void quant_gemv32_avx2(struct quant_form32 form, in
 {
     const int offset = quant_by_value32(form) ? 0 : form.offset;
     const struct quant_product32 product = {form, quant_pair_sums_avx2, offset, k / 32, a};
-    quant_far_rows(QUANT_GEMV_ROWS, quant_eight_rows, &product, rows, out);
+    quant_gemv_by_groups(QUANT_GEMV_ROWS, quant_eight_rows, &product, rows, out);
 }
 
 /* gemv with AVX-512 of types with blocks of an odd number of bytes. */
@@ -301,7 +302,7 @@ CPU_TARGET_AVX512 QUANT_INLINE void quant_gemv32_odd_avx512(struct quant_form32 
                                                             const struct quant_act *a, float *out)
 {
     const struct quant_product32 product = {form, quant_pair_sums_avx512, form.offset, k / 32, a};
-    quant_far_rows(QUANT_GEMV_ROWS, quant_eight_rows, &product, rows, out);
+    quant_gemv_by_groups(QUANT_GEMV_ROWS, quant_eight_rows, &product, rows, out);
 }
 
 /* ---- decode ---- */

@@ -35,7 +35,7 @@ static float flush(float f)
     return fabsf(f) < FLT_MIN ? copysignf(0.0f, f) : f;
 }
 
-/* Whether w * x + acc, which rounds to +-FLT_MIN as a float, is below that before it meets the
+/* Whether w * x + acc, which rounds to +-FLT_MIN as a float, is below that before it reaches the
  * lower end of the exponent: rounded to 24 bits with any exponent it is, when the exact value is
  * less than half of such a step away from zero's side, FLT_MIN * (1 - 2^-25). The product is exact
  * in double; the sum is kept with its rounding error. */
@@ -97,7 +97,7 @@ static const struct quant_lanes_form lanes_form = {.step = 32, .w_bytes = 2, .x_
  */
 
 /* The lanes of four rows. */
-typedef void lanes_of_four(int64_t k, const struct quant_far *far, const uint8_t *row,
+typedef void lanes_of_four(int64_t k, const struct quant_row_group *group, const uint8_t *row,
                            const uint8_t *x, float lanes[4][16]);
 
 CPU_TARGET_AVX2 QUANT_INLINE __m256 pairs_avx2(__m256 lanes, const uint8_t *w, const uint8_t *x)
@@ -111,19 +111,19 @@ CPU_TARGET_AVX2 QUANT_INLINE __m256 pairs_avx2(__m256 lanes, const uint8_t *w, c
                            _mm256_castsi256_ps(_mm256_slli_epi32(xv, 16)), lanes);
 }
 
-CPU_TARGET_AVX2 QUANT_INLINE void four_avx2(int64_t k, const struct quant_far *far,
+CPU_TARGET_AVX2 QUANT_INLINE void four_avx2(int64_t k, const struct quant_row_group *group,
                                             const uint8_t *row, const uint8_t *x,
                                             float lanes[4][16])
 {
-    const size_t stride = far->stride;
+    const size_t stride = group->row_stride;
     __m256 low[4], high[4];
     for (int r = 0; r < 4; r++) low[r] = high[r] = _mm256_setzero_ps();
     int64_t i = 0;
     for (; i + 32 <= k; i += 32) {
-        quant_far_prefetch_adjacent(far, row + 2 * i, (size_t)i * 2, 64);
+        quant_group_prefetch_adjacent(group, row + 2 * i, (size_t)i * 2, 64);
         for (size_t r = 0; r < 4; r++) {
             const uint8_t *w = row + r * stride + 2 * i;
-            quant_far_prefetch(far, w, 64);
+            quant_group_prefetch_strided(group, w, 64);
             low[r] = pairs_avx2(low[r], w, x + 2 * i);
             high[r] = pairs_avx2(high[r], w + 32, x + 2 * i + 32);
         }
@@ -145,20 +145,21 @@ CPU_TARGET_AVX2 QUANT_INLINE void four_avx2(int64_t k, const struct quant_far *f
 }
 
 CPU_TARGET_AVX2 __attribute__((noinline)) static void
-lanes_avx2(int64_t k, const struct quant_far *far, const uint8_t *row, const uint8_t *x,
+lanes_avx2(int64_t k, const struct quant_row_group *group, const uint8_t *row, const uint8_t *x,
            float lanes[4][16])
 {
-    if (far->adjacent_rows)
-        four_avx2(k, &(struct quant_far){4, true, far->stride, 0}, row, x, lanes);
+    if (group->adjacent_rows)
+        four_avx2(k, &(struct quant_row_group){4, true, group->row_stride, 0}, row, x, lanes);
     else
-        four_avx2(k, &(struct quant_far){4, false, far->stride, far->distance}, row, x, lanes);
+        four_avx2(k, &(struct quant_row_group){4, false, group->row_stride, group->distance}, row,
+                  x, lanes);
 }
 
-CPU_TARGET_AVX512 QUANT_INLINE void four_avx512(int64_t k, const struct quant_far *far,
+CPU_TARGET_AVX512 QUANT_INLINE void four_avx512(int64_t k, const struct quant_row_group *group,
                                                 const uint8_t *row, const uint8_t *x,
                                                 float lanes[4][16])
 {
-    const size_t stride = far->stride;
+    const size_t stride = group->row_stride;
     const __m512i odd = _mm512_set1_epi32((int)0xffff0000);
     __m512 sum[4];
     for (int r = 0; r < 4; r++) sum[r] = _mm512_setzero_ps();
@@ -167,9 +168,9 @@ CPU_TARGET_AVX512 QUANT_INLINE void four_avx512(int64_t k, const struct quant_fa
         __m512i xv = _mm512_maskz_loadu_epi16(live, x + 2 * i);
         __m512 x_odd = _mm512_castsi512_ps(_mm512_and_si512(xv, odd));
         __m512 x_even = _mm512_castsi512_ps(_mm512_slli_epi32(xv, 16));
-        quant_far_prefetch_adjacent(far, row + 2 * i, (size_t)i * 2, 64);
+        quant_group_prefetch_adjacent(group, row + 2 * i, (size_t)i * 2, 64);
         for (size_t r = 0; r < 4; r++) {
-            quant_far_prefetch(far, row + r * stride + 2 * i, 64);
+            quant_group_prefetch_strided(group, row + r * stride + 2 * i, 64);
             __m512i wv = _mm512_maskz_loadu_epi16(live, row + r * stride + 2 * i);
             sum[r] = _mm512_fmadd_ps(_mm512_castsi512_ps(_mm512_and_si512(wv, odd)), x_odd, sum[r]);
             sum[r] =
@@ -180,13 +181,14 @@ CPU_TARGET_AVX512 QUANT_INLINE void four_avx512(int64_t k, const struct quant_fa
 }
 
 CPU_TARGET_AVX512 __attribute__((noinline)) static void
-lanes_avx512(int64_t k, const struct quant_far *far, const uint8_t *row, const uint8_t *x,
+lanes_avx512(int64_t k, const struct quant_row_group *group, const uint8_t *row, const uint8_t *x,
              float lanes[4][16])
 {
-    if (far->adjacent_rows)
-        four_avx512(k, &(struct quant_far){4, true, far->stride, 0}, row, x, lanes);
+    if (group->adjacent_rows)
+        four_avx512(k, &(struct quant_row_group){4, true, group->row_stride, 0}, row, x, lanes);
     else
-        four_avx512(k, &(struct quant_far){4, false, far->stride, far->distance}, row, x, lanes);
+        four_avx512(k, &(struct quant_row_group){4, false, group->row_stride, group->distance}, row,
+                    x, lanes);
 }
 
 /* What the groups of rows of a gemv have in common. */
@@ -196,14 +198,14 @@ struct product {
     const uint8_t *x;
 };
 
-static void four_rows(const void *product, const struct quant_far *far, const uint8_t *row,
+static void four_rows(const void *product, const struct quant_row_group *group, const uint8_t *row,
                       float *sum)
 {
     const struct product *p = product;
     const unsigned saved = _mm_getcsr();
     float lanes[4][16];
     _mm_setcsr(QUANT_BF16_MXCSR);
-    p->lanes(p->k, far, row, p->x, lanes);
+    p->lanes(p->k, group, row, p->x, lanes);
     _mm_setcsr(saved);
     for (int i = 0; i < 4; i++) sum[i] = quant_lanes_tree(lanes[i]);
 }
@@ -212,7 +214,7 @@ static void gemv_by_fma(lanes_of_four *lanes, int64_t k, const struct quant_rows
                         const struct quant_act *a, float *out)
 {
     const struct product product = {lanes, k, (const uint8_t *)a->bf16};
-    quant_far_rows(QUANT_LANES_ROWS, four_rows, &product, rows, out);
+    quant_gemv_by_groups(QUANT_LANES_ROWS, four_rows, &product, rows, out);
 }
 
 static void gemv_avx2(int64_t k, const struct quant_rows *rows, const struct quant_act *a,
@@ -257,8 +259,8 @@ const struct quant_type quant_type_bf16 = {
         {
             [CPU_SCALAR] = {.decode = decode, .gemv = gemv_scalar},
 #if defined(__x86_64__)
-            [CPU_AVX2] = {.gemv = gemv_avx2, .streams = QUANT_LANES_ROWS},
-            [CPU_AVX512] = {.gemv = gemv_avx512, .streams = QUANT_LANES_ROWS},
+            [CPU_AVX2] = {.gemv = gemv_avx2, .rows_per_step = QUANT_LANES_ROWS},
+            [CPU_AVX512] = {.gemv = gemv_avx512, .rows_per_step = QUANT_LANES_ROWS},
             [CPU_AVX512BF16] = {.gemv = gemv_avx512bf16},
 #endif
         },

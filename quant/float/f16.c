@@ -58,21 +58,7 @@ CPU_TARGET_AVX2 static void decode_avx2(int64_t k, const void *row, float *out)
 CPU_TARGET_AVX2 QUANT_INLINE struct quant_lanes_avx2
 step_avx2(struct quant_lanes_avx2 lanes, const uint8_t *w, const uint8_t *x, int n)
 {
-    float x_tail[16] = {0};
-    uint16_t w_tail[16] = {0};
-    if (n < 16) {
-        w = memcpy(w_tail, w, (size_t)n * 2);
-        x = memcpy(x_tail, x, (size_t)n * 4);
-    }
-    __m256 low =
-        _mm256_fmadd_ps(load_avx2(w), _mm256_loadu_ps((const float *)(const void *)x), lanes.low);
-    __m256 high = _mm256_fmadd_ps(
-        load_avx2(w + 16), _mm256_loadu_ps((const float *)(const void *)(x + 32)), lanes.high);
-    if (n < 16) {
-        low = _mm256_blendv_ps(lanes.low, low, quant_live_avx2(n, 0));
-        high = _mm256_blendv_ps(lanes.high, high, quant_live_avx2(n, 8));
-    }
-    return (struct quant_lanes_avx2){low, high};
+    return quant_lanes_fma_avx2(load_avx2, 2, lanes, w, x, n);
 }
 
 CPU_TARGET_AVX2 static void gemv_avx2(int64_t k, const struct quant_rows *rows,
@@ -118,7 +104,9 @@ const struct quant_type quant_type_f16 = {
         {
             [CPU_SCALAR] = {.decode = decode_scalar, .gemv = gemv_scalar},
 #if defined(__x86_64__)
-            [CPU_AVX2] = {.decode = decode_avx2, .gemv = gemv_avx2, .streams = QUANT_LANES_ROWS},
+            [CPU_AVX2] = {.decode = decode_avx2,
+                          .gemv = gemv_avx2,
+                          .rows_per_step = QUANT_LANES_ROWS},
             [CPU_AVX512] = {.decode = decode_avx512, .gemv = gemv_avx512},
 #endif
         },

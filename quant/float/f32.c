@@ -35,24 +35,15 @@ static void gemv_scalar(int64_t k, const struct quant_rows *rows, const struct q
 
 static const struct quant_lanes_form lanes_form = {.step = 16, .w_bytes = 4, .x_bytes = 4};
 
+CPU_TARGET_AVX2 QUANT_INLINE __m256 load_avx2(const uint8_t *w)
+{
+    return _mm256_loadu_ps((const float *)(const void *)w);
+}
+
 CPU_TARGET_AVX2 QUANT_INLINE struct quant_lanes_avx2
 step_avx2(struct quant_lanes_avx2 lanes, const uint8_t *w, const uint8_t *x, int n)
 {
-    float w_tail[16] = {0}, x_tail[16] = {0};
-    if (n < 16) {
-        w = memcpy(w_tail, w, (size_t)n * 4);
-        x = memcpy(x_tail, x, (size_t)n * 4);
-    }
-    __m256 low = _mm256_fmadd_ps(_mm256_loadu_ps((const float *)(const void *)w),
-                                 _mm256_loadu_ps((const float *)(const void *)x), lanes.low);
-    __m256 high =
-        _mm256_fmadd_ps(_mm256_loadu_ps((const float *)(const void *)(w + 32)),
-                        _mm256_loadu_ps((const float *)(const void *)(x + 32)), lanes.high);
-    if (n < 16) {
-        low = _mm256_blendv_ps(lanes.low, low, quant_live_avx2(n, 0));
-        high = _mm256_blendv_ps(lanes.high, high, quant_live_avx2(n, 8));
-    }
-    return (struct quant_lanes_avx2){low, high};
+    return quant_lanes_fma_avx2(load_avx2, 4, lanes, w, x, n);
 }
 
 CPU_TARGET_AVX2 static void gemv_avx2(int64_t k, const struct quant_rows *rows,
@@ -89,7 +80,7 @@ const struct quant_type quant_type_f32 = {
         {
             [CPU_SCALAR] = {.decode = decode, .gemv = gemv_scalar},
 #if defined(__x86_64__)
-            [CPU_AVX2] = {.gemv = gemv_avx2, .streams = QUANT_LANES_ROWS},
+            [CPU_AVX2] = {.gemv = gemv_avx2, .rows_per_step = QUANT_LANES_ROWS},
             [CPU_AVX512] = {.gemv = gemv_avx512},
 #endif
         },

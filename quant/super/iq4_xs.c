@@ -29,10 +29,7 @@ QUANT_INLINE void iq4_xs_expand(const void *block, struct super_parts *p)
     }
 }
 
-static void iq4_xs_decode(int64_t k, const void *row, float *out)
-{
-    super_decode(&quant_type_iq4_xs, iq4_xs_expand, k, row, out);
-}
+SUPER_KERNELS(iq4_xs)
 
 static void iq4_xs_encode(int64_t k, const float *in, void *row)
 {
@@ -54,28 +51,7 @@ static void iq4_xs_encode(int64_t k, const float *in, void *row)
     }
 }
 
-static float iq4_xs_dot(int64_t k, const void *row, const struct quant_act *a)
-{
-    return super_dot(&quant_type_iq4_xs, iq4_xs_expand, k, row, a);
-}
-
-static void iq4_xs_unpack(int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS], void *panel)
-{
-    super_unpack(&quant_type_iq4_xs, iq4_xs_expand, n_blocks, row, panel);
-}
-
-static void iq4_xs_gemv(int64_t k, const struct quant_rows *rows, const struct quant_act *a,
-                        float *out)
-{
-    quant_gemv_by_dot(iq4_xs_dot, k, rows, a, out);
-}
-
 #if defined(__x86_64__)
-CPU_TARGET_AVX2 static void iq4_xs_decode_avx2(int64_t k, const void *row, float *out)
-{
-    super_decode(&quant_type_iq4_xs, iq4_xs_expand, k, row, out);
-}
-
 /* 16 bytes to 32 codes in the order of their elements: the low nibbles, then the high ones. */
 SUPER_AVX2 __m256i iq4_xs_codes_avx2(const uint8_t bytes[16])
 {
@@ -139,35 +115,24 @@ SUPER_AVX2 __m256i iq4_xs_scales_avx2(const struct iq4_xs_block *w)
     return _mm256_sub_epi32(_mm256_or_si256(four, two), _mm256_set1_epi32(32));
 }
 
-SUPER_AVX2 __m256i iq4_xs_isum(const void *block, const int8_t *q, int j,
-                               const struct super_sums *sums, const struct super_scales *scales,
-                               struct super_group *group)
+SUPER_AVX2 __m256i iq4_xs_isum(const struct super_input *in)
 {
-    const struct iq4_xs_block *w = block;
+    const struct iq4_xs_block *w = in->block;
     const __m256i codebook = iq4_xs_codebook_avx2();
     __m256i wide = iq4_xs_scales_avx2(w);
     __m256i eight = _mm256_permute4x64_epi64(_mm256_packs_epi32(wide, wide), 0x88);
     __m256i acc[2] = {_mm256_setzero_si256(), _mm256_setzero_si256()};
     for (int s = 0; s < 8; s++) {
         __m256i value = _mm256_shuffle_epi8(codebook, iq4_xs_codes_avx2(w->q + 16 * s));
-        __m256i x = _mm256_loadu_si256((const __m256i *)(q + 32 * s));
+        __m256i x = _mm256_loadu_si256((const __m256i *)(in->q + 32 * s));
         /* vpmaddubsw takes one side unsigned. 2 * 127 * 127 <= INT16_MAX. */
         __m256i products = _mm256_maddubs_epi16(_mm256_abs_epi8(value), _mm256_sign_epi8(x, value));
         __m256i scale =
             _mm256_shuffle_epi8(eight, _mm256_set1_epi16((int16_t)(0x0100 * (2 * s + 1) + 2 * s)));
         acc[s % 2] = super_mad(acc[s % 2], products, scale);
     }
-    group->d[j] = w->d;
-    (void)sums;
-    (void)scales;
+    in->group->d[in->j] = w->d;
     return _mm256_add_epi32(acc[0], acc[1]);
-}
-
-CPU_TARGET_AVX2 static void iq4_xs_gemv_avx2(int64_t k, const struct quant_rows *rows,
-                                             const struct quant_act *a, float *out)
-{
-    const struct super_kernel kernel = {NULL, NULL, iq4_xs_isum};
-    super_gemv(&quant_type_iq4_xs, &kernel, k, rows, a, out);
 }
 
 /* Of four super-blocks: returns the first 32 bits; scale[p] has those of 2p and 2p + 1: numbers
@@ -206,7 +171,7 @@ SUPER_AVX512 void iq4_xs_prepare(const int8_t *const q[SUPER_STEP],
             c->x[j][2 + h] = _mm512_shuffle_i32x4(a, b, 0xdd);
         }
     }
-    super_mixed_sums(sum, -8, c);
+    super_pair_sums(sum, -8, c);
 }
 
 /* Here there is a multiply-add of unsigned bytes to 32 bits, which takes values + 128 as they are:
@@ -222,7 +187,7 @@ SUPER_AVX512 void iq4_xs_take(const uint8_t *const block[SUPER_STEP], const stru
     const __m512i twice = _mm512_mullo_epi32(
         _mm512_setr_epi32(0, 8, 16, 24, 2, 10, 18, 26, 4, 12, 20, 28, 6, 14, 22, 30),
         _mm512_set1_epi32(0x00010001));
-    step->d = super_split(iq4_xs_scales_four(block, scale));
+    step->d = super_split_words(iq4_xs_scales_four(block, scale));
     EACH (p, 2) {
         __m512i acc[2];
         EACH (m, 2) {
@@ -248,11 +213,7 @@ SUPER_AVX512 void iq4_xs_take(const uint8_t *const block[SUPER_STEP], const stru
     }
 }
 
-CPU_TARGET_AVX512 static void iq4_xs_gemv_avx512(int64_t k, const struct quant_rows *rows,
-                                                 const struct quant_act *a, float *out)
-{
-    super_gemv_steps(&quant_type_iq4_xs, iq4_xs_prepare, iq4_xs_take, k, rows, a, out);
-}
+SUPER_GEMV(iq4_xs, NULL, NULL, iq4_xs_isum, iq4_xs_prepare, iq4_xs_take)
 #endif
 
 const struct quant_type quant_type_iq4_xs = {

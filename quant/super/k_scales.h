@@ -87,7 +87,7 @@ SUPER_AVX2 void k_scales_unpack_rows(const void *const row[QUANT_PANEL_ROWS], in
 
 /* Of a group: d, msum and scales. */
 SUPER_AVX2 void k_scales_heads(const void *const block[SUPER_GROUP], const struct super_sums *sums,
-                               struct super_group *group, struct super_scales *scales)
+                               struct super_group *group)
 {
     __m256i head[4], scale[2], min[2];
     super_rows_load(block, 0, head);
@@ -99,13 +99,13 @@ SUPER_AVX2 void k_scales_heads(const void *const block[SUPER_GROUP], const struc
         group->msum = super_mad_sums(group->msum, even, sums, 2 * i);
         group->msum = super_mad_sums(group->msum, _mm256_srli_epi16(min[i], 8), sums, 2 * i + 1);
     }
-    for (int i = 0; i < 2; i++) _mm256_storeu_si256((__m256i *)scales->four[i], scale[i]);
+    for (int i = 0; i < 2; i++) _mm256_storeu_si256((__m256i *)group->scale[i], scale[i]);
 }
 
 /* Scales 4i .. 4i + 3 of super-block j in all lanes. */
-SUPER_AVX2 __m256i k_scales_part(const struct super_scales *scales, int i, int j)
+SUPER_AVX2 __m256i k_scales_part(const struct super_group *group, int i, int j)
 {
-    return _mm256_set1_epi32(scales->four[i][j]);
+    return _mm256_set1_epi32(group->scale[i][j]);
 }
 
 /* Of those, number s in all sixteen 16-bit lanes. */
@@ -125,7 +125,7 @@ SUPER_AVX2 void k_scales_sums(const int16_t *const sum[SUPER_GROUP], struct supe
     }
 }
 
-/* Of four super-blocks at once: d and msum of the step, and the scales as super_products wants
+/* Of four super-blocks at once: d and msum of the step, and the scales as super_products takes
  * them, those of the second super-block eight words on. */
 SUPER_AVX512 void k_scales_four(const uint8_t *const block[SUPER_STEP],
                                 const struct super_column *c, struct super_step *step,
@@ -163,7 +163,7 @@ SUPER_AVX512 void k_scales_prepare(const int8_t *const q[SUPER_STEP],
     for (int j = 0; j < SUPER_STEP; j++) {
         for (int i = 0; i < 4; i++) {
             int s = i / 2 * 4 + i % 2;
-            c->x[j][i] = super_x(q[j] + 32 * s, q[j] + 32 * (s + 2));
+            c->x[j][i] = super_join_32(q[j] + 32 * s, q[j] + 32 * (s + 2));
         }
         wide[j] =
             _mm256_madd_epi16(_mm256_set1_epi16(1), _mm256_load_si256((const __m256i *)sum[j]));
@@ -182,7 +182,7 @@ SUPER_AVX512 void k_scales_places(__m512i place[4])
     }
 }
 
-/* Of a type with such scales: its super_take. */
+/* Of a type with such scales: its super_step_products. */
 SUPER_AVX512 void k_scales_take(super_codes *codes, const uint8_t *const block[SUPER_STEP],
                                 const struct super_column *c, struct super_step *step)
 {

@@ -26,10 +26,7 @@ QUANT_INLINE void q2_k_expand(const void *block, struct super_parts *p)
             for (int l = 0; l < 32; l++) p->q[128 * h + 32 * g + l] = w->q[32 * h + l] >> 2 * g & 3;
 }
 
-static void q2_k_decode(int64_t k, const void *row, float *out)
-{
-    super_decode(&quant_type_q2_k, q2_k_expand, k, row, out);
-}
+SUPER_KERNELS(q2_k)
 
 static void q2_k_encode(int64_t k, const float *in, void *row)
 {
@@ -46,28 +43,7 @@ static void q2_k_encode(int64_t k, const float *in, void *row)
     }
 }
 
-static float q2_k_dot(int64_t k, const void *row, const struct quant_act *a)
-{
-    return super_dot(&quant_type_q2_k, q2_k_expand, k, row, a);
-}
-
-static void q2_k_unpack(int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS], void *panel)
-{
-    super_unpack(&quant_type_q2_k, q2_k_expand, n_blocks, row, panel);
-}
-
-static void q2_k_gemv(int64_t k, const struct quant_rows *rows, const struct quant_act *a,
-                      float *out)
-{
-    quant_gemv_by_dot(q2_k_dot, k, rows, a, out);
-}
-
 #if defined(__x86_64__)
-CPU_TARGET_AVX2 static void q2_k_decode_avx2(int64_t k, const void *row, float *out)
-{
-    super_decode(&quant_type_q2_k, q2_k_expand, k, row, out);
-}
-
 /* d and minima of rows r .. r + 7; byte j of a lane of four[i] becomes scale 4i + j. */
 SUPER_AVX2 void q2_k_scales_unpack(const void *const row[8], int64_t at, int r,
                                    struct quant_panel256 *out, __m256i four[4])
@@ -94,7 +70,7 @@ CPU_TARGET_AVX2 static void q2_k_unpack_avx2(int64_t n_blocks,
         for (int r = 0; r < 16; r += 8) {
             __m256i v[4], fold[16];
             q2_k_scales_unpack(row + r, at, r, out, v);
-            for (int i = 0; i < 4; i++) super_folds(v[i], fold + 4 * i);
+            for (int i = 0; i < 4; i++) super_scale_factors(v[i], fold + 4 * i);
             for (int i = 0; i < 16; i += 4) { /* words i .. i + 3 of the 16 words of codes */
                 super_rows_load(row + r, at + (int)offsetof(struct q2_k_block, q) + 4 * i, v);
                 for (int g = 0; g < 4; g++) {
@@ -120,7 +96,7 @@ q2_k_unpack_avx512(int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS], vo
         __m512i fold[16];
         for (int h = 0; h < 2; h++) q2_k_scales_unpack(row + 8 * h, at, 8 * h, out, half[h]);
         for (int i = 0; i < 4; i++)
-            super_folds_avx512((__m256i[]){half[0][i], half[1][i]}, fold + 4 * i);
+            super_scale_factors_avx512((__m256i[]){half[0][i], half[1][i]}, fold + 4 * i);
         for (int i = 0; i < 16; i += 4) { /* words i .. i + 3 of the 16 words of codes */
             __m512i v[4];
             super_rows_load_avx512(row, at + (int)offsetof(struct q2_k_block, q) + 4 * i, v);
@@ -150,7 +126,7 @@ SUPER_AVX2 void q2_k_sums(const int16_t *const sum[SUPER_GROUP], struct super_su
 }
 
 SUPER_AVX2 void q2_k_heads(const void *const block[SUPER_GROUP], const struct super_sums *sums,
-                           struct super_group *group, struct super_scales *scales)
+                           struct super_group *group)
 {
     __m256i v[4];
     super_rows_load(block, 0, v);
@@ -160,42 +136,30 @@ SUPER_AVX2 void q2_k_heads(const void *const block[SUPER_GROUP], const struct su
         group->msum = super_mad_sums(group->msum, even, sums, 2 * i);
         group->msum = super_mad_sums(group->msum, _mm256_srli_epi16(v[i], 12), sums, 2 * i + 1);
     }
-    (void)scales;
 }
 
 /* Codes stay where they are in their bytes, if 16-bit sums allow it: 2 * 127 * 0x30 does. What they
  * are too large by is taken from the sums. */
-SUPER_AVX2 __m256i q2_k_isum(const void *block, const int8_t *q, int j,
-                             const struct super_sums *sums, const struct super_scales *scales,
-                             struct super_group *group)
+SUPER_AVX2 __m256i q2_k_isum(const struct super_input *in)
 {
-    const struct q2_k_block *w = block;
+    const struct q2_k_block *w = in->block;
     __m256i scale =
-        _mm256_cvtepu8_epi16(_mm_and_si128(super_scales_apart(w->scale), _mm_set1_epi8(15)));
+        _mm256_cvtepu8_epi16(_mm_and_si128(super_scales_even_odd(w->scale), _mm_set1_epi8(15)));
     __m256i acc[3] = {_mm256_setzero_si256(), _mm256_setzero_si256(), _mm256_setzero_si256()};
     for (int h = 0; h < 2; h++) {
         __m256i codes = super_load_once(w->q + 32 * h);
         for (int g = 0; g < 4; g++) {
             int place = g < 3 ? g : 2; /* of the codes: bits 2 * place and up */
             __m256i code = super_bits(codes, 2 * (g - place), 3 << 2 * place);
-            __m256i x = _mm256_loadu_si256((const __m256i *)(q + 128 * h + 32 * g));
+            __m256i x = _mm256_loadu_si256((const __m256i *)(in->q + 128 * h + 32 * g));
             acc[place] = super_mad(acc[place], _mm256_maddubs_epi16(code, x),
-                                   super_scales_two(scale, 4 * h + g));
+                                   super_scale_pair(scale, 4 * h + g));
         }
     }
-    memcpy(group->d + j, &w->d, 4); /* and dmin */
-    (void)sums;
-    (void)scales;
+    memcpy(in->group->d + in->j, &w->d, 4); /* and dmin */
     acc[1] = _mm256_srai_epi32(acc[1], 2);
     acc[2] = _mm256_srai_epi32(acc[2], 4);
     return _mm256_add_epi32(_mm256_add_epi32(acc[0], acc[1]), acc[2]);
-}
-
-CPU_TARGET_AVX2 static void q2_k_gemv_avx2(int64_t k, const struct quant_rows *rows,
-                                           const struct quant_act *a, float *out)
-{
-    const struct super_kernel kernel = {q2_k_sums, q2_k_heads, q2_k_isum};
-    super_gemv(&quant_type_q2_k, &kernel, k, rows, a, out);
 }
 
 SUPER_AVX512 __m512i q2_k_codes(const uint8_t *block, int i)
@@ -207,8 +171,8 @@ SUPER_AVX512 __m512i q2_k_codes(const uint8_t *block, int i)
 SUPER_AVX512 void q2_k_prepare(const int8_t *const q[SUPER_STEP],
                                const int16_t *const sum[SUPER_STEP], struct super_column *c)
 {
-    super_prepare_halves(q, c);
-    super_mixed_sums(sum, 1, c);
+    super_column_halves(q, c);
+    super_pair_sums(sum, 1, c);
 }
 
 SUPER_AVX512 void q2_k_take(const uint8_t *const block[SUPER_STEP], const struct super_column *c,
@@ -217,21 +181,17 @@ SUPER_AVX512 void q2_k_take(const uint8_t *const block[SUPER_STEP], const struct
     __m512i scale[2], msum[2], place[4];
     super_places_halves(place);
     EACH (p, 2) {
-        __m512i both = _mm512_cvtepu8_epi16(super_mixed(block[2 * p], block[2 * p + 1]));
+        __m512i both = _mm512_cvtepu8_epi16(super_pair_scales(block[2 * p], block[2 * p + 1]));
         scale[p] = _mm512_and_si512(both, _mm512_set1_epi16(15));
         msum[p] = _mm512_madd_epi16(_mm512_srli_epi16(both, 4), c->sum[p]);
         step->isum[p] = _mm512_setzero_si512();
     }
-    step->msum = super_fold_pairs(msum);
-    step->d = super_split(super_words(block, offsetof(struct q2_k_block, d)));
+    step->msum = super_add_pairs(msum);
+    step->d = super_split_words(super_words(block, offsetof(struct q2_k_block, d)));
     super_products(q2_k_codes, block, c, scale, place, step->isum);
 }
 
-CPU_TARGET_AVX512 static void q2_k_gemv_avx512(int64_t k, const struct quant_rows *rows,
-                                               const struct quant_act *a, float *out)
-{
-    super_gemv_steps(&quant_type_q2_k, q2_k_prepare, q2_k_take, k, rows, a, out);
-}
+SUPER_GEMV(q2_k, q2_k_sums, q2_k_heads, q2_k_isum, q2_k_prepare, q2_k_take)
 #endif
 
 const struct quant_type quant_type_q2_k = {

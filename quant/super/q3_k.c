@@ -35,10 +35,7 @@ QUANT_INLINE void q3_k_expand(const void *block, struct super_parts *p)
     }
 }
 
-static void q3_k_decode(int64_t k, const void *row, float *out)
-{
-    super_decode(&quant_type_q3_k, q3_k_expand, k, row, out);
-}
+SUPER_KERNELS(q3_k)
 
 static void q3_k_encode(int64_t k, const float *in, void *row)
 {
@@ -61,28 +58,7 @@ static void q3_k_encode(int64_t k, const float *in, void *row)
     }
 }
 
-static float q3_k_dot(int64_t k, const void *row, const struct quant_act *a)
-{
-    return super_dot(&quant_type_q3_k, q3_k_expand, k, row, a);
-}
-
-static void q3_k_unpack(int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS], void *panel)
-{
-    super_unpack(&quant_type_q3_k, q3_k_expand, n_blocks, row, panel);
-}
-
-static void q3_k_gemv(int64_t k, const struct quant_rows *rows, const struct quant_act *a,
-                      float *out)
-{
-    quant_gemv_by_dot(q3_k_dot, k, rows, a, out);
-}
-
 #if defined(__x86_64__)
-CPU_TARGET_AVX2 static void q3_k_decode_avx2(int64_t k, const void *row, float *out)
-{
-    super_decode(&quant_type_q3_k, q3_k_expand, k, row, out);
-}
-
 /* Of eight rows: returns d; byte j of a lane of four[i] is scale 4i + j, less 32. */
 SUPER_AVX2 __m256 q3_k_scales_load(const void *const row[8], int64_t at, __m256i four[4])
 {
@@ -154,7 +130,7 @@ q3_k_unpack_avx512(int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS], vo
             _mm256_storeu_ps(out->d + 8 * h, q3_k_scales_load(row + 8 * h, at, half[h]));
         _mm512_storeu_ps(out->m, _mm512_setzero_ps());
         for (int i = 0; i < 4; i++)
-            super_folds_avx512((__m256i[]){half[0][i], half[1][i]}, scale + 4 * i);
+            super_scale_factors_avx512((__m256i[]){half[0][i], half[1][i]}, scale + 4 * i);
         for (int i = 0; i < 8; i += 4) { /* words i .. i + 3 of each 8 words of codes */
             __m512i v[2][4], high[4];
             int words = (int)offsetof(struct q3_k_block, q) + 4 * i;
@@ -200,16 +176,14 @@ SUPER_AVX2 __m256i q3_k_scales_avx2(const struct q3_k_block *w)
 
 SUPER_AVX2 void q3_k_sums(const int16_t *const sum[SUPER_GROUP], struct super_sums *sums)
 {
-    super_sums_apart(sum, -4, sums);
+    super_sums_even_odd(sum, -4, sums);
 }
 
-/* Two codes to a byte: bits 2..0 and 6..4. The upper ones meet activations where they are, 2 * 127
- * * 0x70 fits 16 bits; what they are too large by is taken from the sums. */
-SUPER_AVX2 __m256i q3_k_isum(const void *block, const int8_t *q, int j,
-                             const struct super_sums *sums, const struct super_scales *scales,
-                             struct super_group *group)
+/* Two codes to a byte: bits 2..0 and 6..4. The upper ones are multiplied in their places, as
+ * 2 * 127 * 0x70 <= INT16_MAX, and their sums divided by 16 afterwards. */
+SUPER_AVX2 __m256i q3_k_isum(const struct super_input *in)
 {
-    const struct q3_k_block *w = block;
+    const struct q3_k_block *w = in->block;
     /* Of four bits the first and third, the second and fourth, at bits 2 and 6. */
     const __m256i even = _mm256_broadcastsi128_si256(
         _mm_setr_epi8(0, 4, 0, 4, 0x40, 0x44, 0x40, 0x44, 0, 4, 0, 4, 0x40, 0x44, 0x40, 0x44));
@@ -217,7 +191,7 @@ SUPER_AVX2 __m256i q3_k_isum(const void *block, const int8_t *q, int j,
         _mm_setr_epi8(0, 0, 4, 4, 0, 0, 4, 4, 0x40, 0x40, 0x44, 0x44, 0x40, 0x40, 0x44, 0x44));
     __m256i scale = q3_k_scales_avx2(w);
     __m256i high = super_load_once(w->high);
-    __m256i acc[2] = {super_mad_sums(_mm256_setzero_si256(), scale, sums, j),
+    __m256i acc[2] = {super_mad_sums(_mm256_setzero_si256(), scale, in->sums, in->j),
                       _mm256_setzero_si256()};
     for (int h = 0; h < 2; h++) {
         __m256i low = super_load_once(w->q + 32 * h);
@@ -227,21 +201,13 @@ SUPER_AVX2 __m256i q3_k_isum(const void *block, const int8_t *q, int j,
             _mm256_or_si256(super_bits(low, 2, 0x33), _mm256_shuffle_epi8(odd, four))};
         for (int g = 0; g < 4; g++) {
             __m256i code = super_bits(two[g % 2], 0, g < 2 ? 7 : 0x70);
-            __m256i x = _mm256_loadu_si256((const __m256i *)(q + 128 * h + 32 * g));
+            __m256i x = _mm256_loadu_si256((const __m256i *)(in->q + 128 * h + 32 * g));
             acc[g / 2] = super_mad(acc[g / 2], _mm256_maddubs_epi16(code, x),
-                                   super_scales_two(scale, 4 * h + g));
+                                   super_scale_pair(scale, 4 * h + g));
         }
     }
-    group->d[j] = w->d;
-    (void)scales;
+    in->group->d[in->j] = w->d;
     return _mm256_add_epi32(acc[0], _mm256_srai_epi32(acc[1], 4));
-}
-
-CPU_TARGET_AVX2 static void q3_k_gemv_avx2(int64_t k, const struct quant_rows *rows,
-                                           const struct quant_act *a, float *out)
-{
-    const struct super_kernel kernel = {q3_k_sums, NULL, q3_k_isum};
-    super_gemv(&quant_type_q3_k, &kernel, k, rows, a, out);
 }
 
 SUPER_AVX512 __m512i q3_k_codes(const uint8_t *block, int i)
@@ -249,15 +215,16 @@ SUPER_AVX512 __m512i q3_k_codes(const uint8_t *block, int i)
     const struct q3_k_block *w = (const void *)block;
     __m512i low = super_bits_avx512(_mm512_loadu_si512(w->q), 2 * i, 3);
     /* Bit i of the lower half, 4 + i of the upper, to bit 2. */
-    __m512i high = _mm512_rorv_epi32(super_twice(w->high), super_halves_of((i + 30) % 32, i + 2));
+    __m512i high =
+        _mm512_rorv_epi32(super_broadcast_32(w->high), super_set_halves((i + 30) % 32, i + 2));
     return super_put_bits(high, 4, low);
 }
 
 SUPER_AVX512 void q3_k_prepare(const int8_t *const q[SUPER_STEP],
                                const int16_t *const sum[SUPER_STEP], struct super_column *c)
 {
-    super_prepare_halves(q, c);
-    super_mixed_sums(sum, -4, c);
+    super_column_halves(q, c);
+    super_pair_sums(sum, -4, c);
 }
 
 /* Of four super-blocks: scale[p] has those of 2p and 2p + 1; returns the last 32 bits. */
@@ -274,8 +241,8 @@ SUPER_AVX512 __m128i q3_k_scales_four(const uint8_t *const block[SUPER_STEP], __
     high = _mm512_rolv_epi32(high, _mm512_broadcast_i32x4(_mm_setr_epi32(4, 2, 0, 30)));
     low = super_bits_avx512(low, 0, 15);
     __m512i all = _mm512_sub_epi8(super_put_bits(high, 0x30, low), _mm512_set1_epi8(32));
-    scale[0] = _mm512_cvtepi8_epi16(super_mix(_mm512_castsi512_si256(all)));
-    scale[1] = _mm512_cvtepi8_epi16(super_mix(_mm512_extracti64x4_epi64(all, 1)));
+    scale[0] = _mm512_cvtepi8_epi16(super_pair_order(_mm512_castsi512_si256(all)));
+    scale[1] = _mm512_cvtepi8_epi16(super_pair_order(_mm512_extracti64x4_epi64(all, 1)));
     const __m512i last = _mm512_castsi128_si512(_mm_setr_epi32(3, 7, 11, 15));
     return _mm512_castsi512_si128(_mm512_permutexvar_epi32(last, tail));
 }
@@ -286,16 +253,12 @@ SUPER_AVX512 void q3_k_take(const uint8_t *const block[SUPER_STEP], const struct
     __m512i scale[2], place[4];
     super_places_halves(place);
     __m128i last = q3_k_scales_four(block, scale); /* d is in the upper half */
-    step->d = _mm_unpackhi_epi64(super_split(last), last);
+    step->d = _mm_unpackhi_epi64(super_split_words(last), last);
     EACH (p, 2) step->isum[p] = _mm512_madd_epi16(scale[p], c->sum[p]);
     super_products(q3_k_codes, block, c, scale, place, step->isum);
 }
 
-CPU_TARGET_AVX512 static void q3_k_gemv_avx512(int64_t k, const struct quant_rows *rows,
-                                               const struct quant_act *a, float *out)
-{
-    super_gemv_steps(&quant_type_q3_k, q3_k_prepare, q3_k_take, k, rows, a, out);
-}
+SUPER_GEMV(q3_k, q3_k_sums, NULL, q3_k_isum, q3_k_prepare, q3_k_take)
 #endif
 
 const struct quant_type quant_type_q3_k = {

@@ -27,10 +27,7 @@ QUANT_INLINE void q4_k_expand(const void *block, struct super_parts *p)
     }
 }
 
-static void q4_k_decode(int64_t k, const void *row, float *out)
-{
-    super_decode(&quant_type_q4_k, q4_k_expand, k, row, out);
-}
+SUPER_KERNELS(q4_k)
 
 static void q4_k_encode(int64_t k, const float *in, void *row)
 {
@@ -48,28 +45,7 @@ static void q4_k_encode(int64_t k, const float *in, void *row)
     }
 }
 
-static float q4_k_dot(int64_t k, const void *row, const struct quant_act *a)
-{
-    return super_dot(&quant_type_q4_k, q4_k_expand, k, row, a);
-}
-
-static void q4_k_unpack(int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS], void *panel)
-{
-    super_unpack(&quant_type_q4_k, q4_k_expand, n_blocks, row, panel);
-}
-
-static void q4_k_gemv(int64_t k, const struct quant_rows *rows, const struct quant_act *a,
-                      float *out)
-{
-    quant_gemv_by_dot(q4_k_dot, k, rows, a, out);
-}
-
 #if defined(__x86_64__)
-CPU_TARGET_AVX2 static void q4_k_decode_avx2(int64_t k, const void *row, float *out)
-{
-    super_decode(&quant_type_q4_k, q4_k_expand, k, row, out);
-}
-
 CPU_TARGET_AVX2 static void q4_k_unpack_avx2(int64_t n_blocks,
                                              const void *const row[QUANT_PANEL_ROWS], void *panel)
 {
@@ -111,31 +87,20 @@ q4_k_unpack_avx512(int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS], vo
     }
 }
 
-SUPER_AVX2 __m256i q4_k_isum(const void *block, const int8_t *q, int j,
-                             const struct super_sums *sums, const struct super_scales *scales,
-                             struct super_group *group)
+SUPER_AVX2 __m256i q4_k_isum(const struct super_input *in)
 {
-    const struct q4_k_block *w = block;
+    const struct q4_k_block *w = in->block;
     __m256i acc[2] = {_mm256_setzero_si256(), _mm256_setzero_si256()};
     for (int s = 0; s < 8; s += 2) {
         __m256i codes = super_load_once(w->q + 16 * s);
-        __m256i four = k_scales_part(scales, s / 4, j);
-        const __m256i *x = (const __m256i *)(q + 32 * s);
+        __m256i four = k_scales_part(in->group, s / 4, in->j);
+        const __m256i *x = (const __m256i *)(in->q + 32 * s);
         __m256i low = _mm256_maddubs_epi16(super_bits(codes, 0, 15), _mm256_loadu_si256(x));
         __m256i high = _mm256_maddubs_epi16(super_bits(codes, 4, 15), _mm256_loadu_si256(x + 1));
         acc[0] = super_mad(acc[0], low, k_scales_one(four, s % 4));
         acc[1] = super_mad(acc[1], high, k_scales_one(four, s % 4 + 1));
     }
-    (void)sums;
-    (void)group;
     return _mm256_add_epi32(acc[0], acc[1]);
-}
-
-CPU_TARGET_AVX2 static void q4_k_gemv_avx2(int64_t k, const struct quant_rows *rows,
-                                           const struct quant_act *a, float *out)
-{
-    const struct super_kernel kernel = {k_scales_sums, k_scales_heads, q4_k_isum};
-    super_gemv(&quant_type_q4_k, &kernel, k, rows, a, out);
 }
 
 SUPER_AVX512 __m512i q4_k_codes(const uint8_t *block, int i)
@@ -150,11 +115,7 @@ SUPER_AVX512 void q4_k_take(const uint8_t *const block[SUPER_STEP], const struct
     k_scales_take(q4_k_codes, block, c, step);
 }
 
-CPU_TARGET_AVX512 static void q4_k_gemv_avx512(int64_t k, const struct quant_rows *rows,
-                                               const struct quant_act *a, float *out)
-{
-    super_gemv_steps(&quant_type_q4_k, k_scales_prepare, q4_k_take, k, rows, a, out);
-}
+SUPER_GEMV(q4_k, k_scales_sums, k_scales_heads, q4_k_isum, k_scales_prepare, q4_k_take)
 #endif
 
 const struct quant_type quant_type_q4_k = {

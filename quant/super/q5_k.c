@@ -26,10 +26,7 @@ QUANT_INLINE void q5_k_expand(const void *block, struct super_parts *p)
                 (uint8_t)((w->q[s / 2 * 32 + l] >> s % 2 * 4 & 15) | (w->high[l] >> s & 1) << 4);
 }
 
-static void q5_k_decode(int64_t k, const void *row, float *out)
-{
-    super_decode(&quant_type_q5_k, q5_k_expand, k, row, out);
-}
+SUPER_KERNELS(q5_k)
 
 static void q5_k_encode(int64_t k, const float *in, void *row)
 {
@@ -49,28 +46,7 @@ static void q5_k_encode(int64_t k, const float *in, void *row)
     }
 }
 
-static float q5_k_dot(int64_t k, const void *row, const struct quant_act *a)
-{
-    return super_dot(&quant_type_q5_k, q5_k_expand, k, row, a);
-}
-
-static void q5_k_unpack(int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS], void *panel)
-{
-    super_unpack(&quant_type_q5_k, q5_k_expand, n_blocks, row, panel);
-}
-
-static void q5_k_gemv(int64_t k, const struct quant_rows *rows, const struct quant_act *a,
-                      float *out)
-{
-    quant_gemv_by_dot(q5_k_dot, k, rows, a, out);
-}
-
 #if defined(__x86_64__)
-CPU_TARGET_AVX2 static void q5_k_decode_avx2(int64_t k, const void *row, float *out)
-{
-    super_decode(&quant_type_q5_k, q5_k_expand, k, row, out);
-}
-
 CPU_TARGET_AVX2 static void q5_k_unpack_avx2(int64_t n_blocks,
                                              const void *const row[QUANT_PANEL_ROWS], void *panel)
 {
@@ -126,34 +102,23 @@ q5_k_unpack_avx512(int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS], vo
     }
 }
 
-SUPER_AVX2 __m256i q5_k_isum(const void *block, const int8_t *q, int j,
-                             const struct super_sums *sums, const struct super_scales *scales,
-                             struct super_group *group)
+SUPER_AVX2 __m256i q5_k_isum(const struct super_input *in)
 {
-    const struct q5_k_block *w = block;
+    const struct q5_k_block *w = in->block;
     __m256i high = super_load_once(w->high);
     __m256i acc[2] = {_mm256_setzero_si256(), _mm256_setzero_si256()};
     for (int s = 0; s < 8; s += 2) {
         __m256i codes = super_load_once(w->q + 16 * s);
-        __m256i four = k_scales_part(scales, s / 4, j);
+        __m256i four = k_scales_part(in->group, s / 4, in->j);
         for (int i = 0; i < 2; i++) {
             __m256i code =
                 _mm256_or_si256(super_bits(codes, 4 * i, 15), super_bits(high, s + i - 4, 16));
-            __m256i x = _mm256_loadu_si256((const __m256i *)(q + 32 * (s + i)));
+            __m256i x = _mm256_loadu_si256((const __m256i *)(in->q + 32 * (s + i)));
             acc[i] =
                 super_mad(acc[i], _mm256_maddubs_epi16(code, x), k_scales_one(four, s % 4 + i));
         }
     }
-    (void)sums;
-    (void)group;
     return _mm256_add_epi32(acc[0], acc[1]);
-}
-
-CPU_TARGET_AVX2 static void q5_k_gemv_avx2(int64_t k, const struct quant_rows *rows,
-                                           const struct quant_act *a, float *out)
-{
-    const struct super_kernel kernel = {k_scales_sums, k_scales_heads, q5_k_isum};
-    super_gemv(&quant_type_q5_k, &kernel, k, rows, a, out);
 }
 
 SUPER_AVX512 __m512i q5_k_codes(const uint8_t *block, int i)
@@ -161,7 +126,8 @@ SUPER_AVX512 __m512i q5_k_codes(const uint8_t *block, int i)
     const struct q5_k_block *w = (const void *)block;
     int s = i / 2 * 4 + i % 2; /* and s + 2 in the upper half */
     __m512i low = super_bits_avx512(_mm512_loadu_si512(w->q + i / 2 * 64), i % 2 * 4, 15);
-    __m512i fifth = _mm512_rorv_epi32(super_twice(w->high), super_halves_of(s + 28, s + 30));
+    __m512i fifth =
+        _mm512_rorv_epi32(super_broadcast_32(w->high), super_set_halves(s + 28, s + 30));
     return super_put_bits(fifth, 16, low);
 }
 
@@ -171,11 +137,7 @@ SUPER_AVX512 void q5_k_take(const uint8_t *const block[SUPER_STEP], const struct
     k_scales_take(q5_k_codes, block, c, step);
 }
 
-CPU_TARGET_AVX512 static void q5_k_gemv_avx512(int64_t k, const struct quant_rows *rows,
-                                               const struct quant_act *a, float *out)
-{
-    super_gemv_steps(&quant_type_q5_k, k_scales_prepare, q5_k_take, k, rows, a, out);
-}
+SUPER_GEMV(q5_k, k_scales_sums, k_scales_heads, q5_k_isum, k_scales_prepare, q5_k_take)
 #endif
 
 const struct quant_type quant_type_q5_k = {

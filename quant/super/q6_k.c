@@ -31,10 +31,7 @@ QUANT_INLINE void q6_k_expand(const void *block, struct super_parts *p)
     }
 }
 
-static void q6_k_decode(int64_t k, const void *row, float *out)
-{
-    super_decode(&quant_type_q6_k, q6_k_expand, k, row, out);
-}
+SUPER_KERNELS(q6_k)
 
 static void q6_k_encode(int64_t k, const float *in, void *row)
 {
@@ -54,28 +51,7 @@ static void q6_k_encode(int64_t k, const float *in, void *row)
     }
 }
 
-static float q6_k_dot(int64_t k, const void *row, const struct quant_act *a)
-{
-    return super_dot(&quant_type_q6_k, q6_k_expand, k, row, a);
-}
-
-static void q6_k_unpack(int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS], void *panel)
-{
-    super_unpack(&quant_type_q6_k, q6_k_expand, n_blocks, row, panel);
-}
-
-static void q6_k_gemv(int64_t k, const struct quant_rows *rows, const struct quant_act *a,
-                      float *out)
-{
-    quant_gemv_by_dot(q6_k_dot, k, rows, a, out);
-}
-
 #if defined(__x86_64__)
-CPU_TARGET_AVX2 static void q6_k_decode_avx2(int64_t k, const void *row, float *out)
-{
-    super_decode(&quant_type_q6_k, q6_k_expand, k, row, out);
-}
-
 /* Scales and d of rows r .. r + 7. */
 SUPER_AVX2 void q6_k_scales_unpack(const void *const row[8], int64_t at, int r,
                                    struct quant_panel256 *out)
@@ -143,16 +119,14 @@ q6_k_unpack_avx512(int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS], vo
 /* Minus half the offset: 16 bits are short by one. */
 SUPER_AVX2 void q6_k_sums(const int16_t *const sum[SUPER_GROUP], struct super_sums *sums)
 {
-    super_sums_apart(sum, -16, sums);
+    super_sums_even_odd(sum, -16, sums);
 }
 
-SUPER_AVX2 __m256i q6_k_isum(const void *block, const int8_t *q, int j,
-                             const struct super_sums *sums, const struct super_scales *scales,
-                             struct super_group *group)
+SUPER_AVX2 __m256i q6_k_isum(const struct super_input *in)
 {
-    const struct q6_k_block *w = block;
-    __m256i scale = _mm256_cvtepi8_epi16(super_scales_apart(w->scale));
-    __m256i half = super_mad_sums(_mm256_setzero_si256(), scale, sums, j);
+    const struct q6_k_block *w = in->block;
+    __m256i scale = _mm256_cvtepi8_epi16(super_scales_even_odd(w->scale));
+    __m256i half = super_mad_sums(_mm256_setzero_si256(), scale, in->sums, in->j);
     __m256i acc[2] = {half, half};
     for (int h = 0; h < 2; h++) {
         __m256i high = super_load_once(w->high + 32 * h);
@@ -161,21 +135,13 @@ SUPER_AVX2 __m256i q6_k_isum(const void *block, const int8_t *q, int j,
             __m256i low = two[g % 2];
             __m256i code =
                 _mm256_or_si256(super_bits(low, g / 2 * 4, 15), super_bits(high, 2 * g - 4, 0x30));
-            __m256i x = _mm256_loadu_si256((const __m256i *)(q + 128 * h + 32 * g));
+            __m256i x = _mm256_loadu_si256((const __m256i *)(in->q + 128 * h + 32 * g));
             acc[g % 2] = super_mad(acc[g % 2], _mm256_maddubs_epi16(code, x),
-                                   super_scales_two(scale, 4 * h + g));
+                                   super_scale_pair(scale, 4 * h + g));
         }
     }
-    group->d[j] = w->d;
-    (void)scales;
+    in->group->d[in->j] = w->d;
     return _mm256_add_epi32(acc[0], acc[1]);
-}
-
-CPU_TARGET_AVX2 static void q6_k_gemv_avx2(int64_t k, const struct quant_rows *rows,
-                                           const struct quant_act *a, float *out)
-{
-    const struct super_kernel kernel = {q6_k_sums, NULL, q6_k_isum};
-    super_gemv(&quant_type_q6_k, &kernel, k, rows, a, out);
 }
 
 SUPER_AVX512 __m512i q6_k_codes(const uint8_t *block, int i)
@@ -183,8 +149,8 @@ SUPER_AVX512 __m512i q6_k_codes(const uint8_t *block, int i)
     const struct q6_k_block *w = (const void *)block;
     int h = i / 2, g = i % 2 * 2; /* and g + 1 in the upper half */
     __m512i low = super_bits_avx512(_mm512_loadu_si512(w->low + 64 * h), 2 * g, 15);
-    __m512i high = super_twice(w->high + 32 * h);
-    high = _mm512_rorv_epi32(high, super_halves_of((28 + 2 * g) % 32, 30 + 2 * g - g / 2 * 32));
+    __m512i high = super_broadcast_32(w->high + 32 * h);
+    high = _mm512_rorv_epi32(high, super_set_halves((28 + 2 * g) % 32, 30 + 2 * g - g / 2 * 32));
     return super_put_bits(high, 0x30, low);
 }
 
@@ -193,7 +159,7 @@ SUPER_AVX512 void q6_k_prepare(const int8_t *const q[SUPER_STEP],
 {
     for (int j = 0; j < SUPER_STEP; j++)
         for (int i = 0; i < 4; i++) c->x[j][i] = _mm512_load_si512(q[j] + 64 * i);
-    super_mixed_sums(sum, -16, c); /* minus half the offset: 16 bits are short by one */
+    super_pair_sums(sum, -16, c); /* minus half the offset: 16 bits are short by one */
 }
 
 SUPER_AVX512 void q6_k_take(const uint8_t *const block[SUPER_STEP], const struct super_column *c,
@@ -201,23 +167,20 @@ SUPER_AVX512 void q6_k_take(const uint8_t *const block[SUPER_STEP], const struct
 {
     const size_t at = offsetof(struct q6_k_block, scale);
     __m512i scale[2], place[4];
-    EACH (i, 4) place[i] = super_mixed_places(4 * i, 4 * i + 1, 4 * i + 2, 4 * i + 3);
+    EACH (i, 4) place[i] = super_pair_places(4 * i, 4 * i + 1, 4 * i + 2, 4 * i + 3);
     EACH (p, 2) {
-        scale[p] = _mm512_cvtepi8_epi16(super_mixed(block[2 * p] + at, block[2 * p + 1] + at));
+        scale[p] =
+            _mm512_cvtepi8_epi16(super_pair_scales(block[2 * p] + at, block[2 * p + 1] + at));
         __m512i half = _mm512_madd_epi16(scale[p], c->sum[p]);
         step->isum[p] = _mm512_add_epi32(half, half);
     }
     /* d is in the upper half of the last 4 bytes. */
     __m128i last = super_words(block, sizeof(struct q6_k_block) - 4);
-    step->d = _mm_unpackhi_epi64(super_split(last), last);
+    step->d = _mm_unpackhi_epi64(super_split_words(last), last);
     super_products(q6_k_codes, block, c, scale, place, step->isum);
 }
 
-CPU_TARGET_AVX512 static void q6_k_gemv_avx512(int64_t k, const struct quant_rows *rows,
-                                               const struct quant_act *a, float *out)
-{
-    super_gemv_steps(&quant_type_q6_k, q6_k_prepare, q6_k_take, k, rows, a, out);
-}
+SUPER_GEMV(q6_k, q6_k_sums, NULL, q6_k_isum, q6_k_prepare, q6_k_take)
 #endif
 
 const struct quant_type quant_type_q6_k = {

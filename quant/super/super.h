@@ -4,7 +4,9 @@
  * A type file writes one function, `expand`, which takes a super-block apart; decode, dot and the
  * unpacking of panels follow from it, the same for every such type, and are the specification that
  * the SIMD kernels must equal. Everything here is inlined into small wrappers in the type's file,
- * with the type's row and its `expand` as constants. */
+ * with the type's row and its `expand` as constants: SUPER_KERNELS(q2_k) makes q2_k_decode,
+ * q2_k_dot, q2_k_gemv, q2_k_unpack and q2_k_decode_avx2 out of q2_k_expand, and SUPER_GEMV(q2_k,
+ * ...) makes q2_k_gemv_avx2 and q2_k_gemv_avx512; so for q3_k, q4_k, q5_k, q6_k and iq4_xs. */
 #ifndef QUANT_SUPER_SUPER_H
 #define QUANT_SUPER_SUPER_H
 
@@ -90,5 +92,36 @@ QUANT_INLINE void super_unpack(const struct quant_type *type, super_expand *expa
         }
     }
 }
+
+#if defined(__x86_64__)
+#define SUPER_DECODE_AVX2(NAME)                                                                    \
+    CPU_TARGET_AVX2 static void NAME##_decode_avx2(int64_t k, const void *row, float *out)         \
+    {                                                                                              \
+        super_decode(&quant_type_##NAME, NAME##_expand, k, row, out);                              \
+    }
+#else
+#define SUPER_DECODE_AVX2(NAME)
+#endif
+
+#define SUPER_KERNELS(NAME)                                                                        \
+    static void NAME##_decode(int64_t k, const void *row, float *out)                              \
+    {                                                                                              \
+        super_decode(&quant_type_##NAME, NAME##_expand, k, row, out);                              \
+    }                                                                                              \
+    static float NAME##_dot(int64_t k, const void *row, const struct quant_act *a)                 \
+    {                                                                                              \
+        return super_dot(&quant_type_##NAME, NAME##_expand, k, row, a);                            \
+    }                                                                                              \
+    static void NAME##_gemv(int64_t k, const struct quant_rows *rows, const struct quant_act *a,   \
+                            float *out)                                                            \
+    {                                                                                              \
+        quant_gemv_by_dot(NAME##_dot, k, rows, a, out);                                            \
+    }                                                                                              \
+    static void NAME##_unpack(int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS],           \
+                              void *panel)                                                         \
+    {                                                                                              \
+        super_unpack(&quant_type_##NAME, NAME##_expand, n_blocks, row, panel);                     \
+    }                                                                                              \
+    SUPER_DECODE_AVX2(NAME)
 
 #endif

@@ -68,16 +68,16 @@ SUPER_AVX2 void super_signed_pairs_store(__m256i bytes, int r, int16_t to[2][16]
 
 /* Four signed bytes per lane to factors of the codes of four sub-blocks, for folded panels: byte j
  * of a lane in both 16-bit halves of the lane of fold[j]. */
-SUPER_AVX2 __m128i super_fold_place(int j)
+SUPER_AVX2 __m128i super_scale_factor_place(int j)
 {
     const __m128i first = _mm_setr_epi8(0, 0, 0, 0, 4, 4, 4, 4, 8, 8, 8, 8, 12, 12, 12, 12);
     return _mm_add_epi8(first, _mm_set1_epi8((char)j));
 }
 
-SUPER_AVX2 void super_folds(__m256i bytes, __m256i fold[4])
+SUPER_AVX2 void super_scale_factors(__m256i bytes, __m256i fold[4])
 {
     for (int j = 0; j < 4; j++) {
-        __m256i at = _mm256_broadcastsi128_si256(super_fold_place(j));
+        __m256i at = _mm256_broadcastsi128_si256(super_scale_factor_place(j));
         fold[j] = _mm256_srai_epi16(_mm256_shuffle_epi8(bytes, at), 8);
     }
 }
@@ -104,7 +104,9 @@ struct super_group {
     __m256i isum[SUPER_GROUP]; /* the lanes sum to isum of quant.h */
     __m256i msum;              /* of super-block j in lane j, where the type has minima */
     uint32_t d[SUPER_GROUP];   /* half precision: d, in the upper half dmin */
-    float da[SUPER_GROUP];     /* of the activations */
+    /* Scales that super_heads took: four bytes of super-block j in [0][j], four in [1][j]. */
+    int32_t scale[2][SUPER_GROUP];
+    float da[SUPER_GROUP]; /* of the activations */
     float *out;
     int n;
 };
@@ -117,27 +119,29 @@ struct super_terms {
 
 /* What is made of eight super-blocks of the column once for all rows. */
 struct super_sums {
-    int16_t sum[SUPER_GROUP][16]; /* of activations, as the type wants them */
+    int16_t sum[SUPER_GROUP][16]; /* of activations, in the order of the type's scales */
     float da[SUPER_GROUP];
 };
 
 /* Fills sum from 16 sums of activations of each super-block. */
 typedef void super_sums_prepare(const int16_t *const sum[SUPER_GROUP], struct super_sums *sums);
 
-/* Scales of a group, four bytes of each super-block in its lane, of types that take them at once.
- */
-struct super_scales {
-    int32_t four[2][SUPER_GROUP];
+/* Takes msum, d and scale of a group from its super-blocks at once, where the type can. Past the
+ * end of a row the last super-block stands again. */
+typedef void super_heads(const void *const block[SUPER_GROUP], const struct super_sums *sums,
+                         struct super_group *group);
+
+/* Super-block j of a group, and the 256 activations that it is multiplied by. */
+struct super_input {
+    const void *block;
+    const int8_t *q;
+    int j;
+    const struct super_sums *sums;
+    struct super_group *group;
 };
 
-/* Takes from eight super-blocks at once what the type can: msum, d, scales. Beyond the end of a
- * row, its last super-block again. */
-typedef void super_heads(const void *const block[SUPER_GROUP], const struct super_sums *sums,
-                         struct super_group *group, struct super_scales *scales);
-
-/* isum of one super-block, number j of its group; fills d where super_heads does not. */
-typedef __m256i super_isum(const void *block, const int8_t *q, int j, const struct super_sums *sums,
-                           const struct super_scales *scales, struct super_group *group);
+/* isum of one super-block; fills group->d[j] in types without super_heads. */
+typedef __m256i super_isum(const struct super_input *in);
 
 /* 32 bytes that are used twice: read once, where the compiler would read them for each use. */
 SUPER_AVX2 __m256i super_load_once(const void *bytes)
@@ -154,7 +158,7 @@ SUPER_AVX2 __m256i super_mad_sums(__m256i acc, __m256i v, const struct super_sum
 }
 
 /* 16 bytes of scales: those of even sub-blocks, then those of odd ones. */
-SUPER_AVX2 __m128i super_scales_apart(const void *scales)
+SUPER_AVX2 __m128i super_scales_even_odd(const void *scales)
 {
     return _mm_shuffle_epi8(_mm_loadu_si128(scales),
                             _mm_setr_epi8(0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15));
@@ -162,14 +166,14 @@ SUPER_AVX2 __m128i super_scales_apart(const void *scales)
 
 /* Of those as 16-bit numbers: that of sub-block 2g in all lanes of the lower half, 2g + 1 in all
  * lanes of the upper. */
-SUPER_AVX2 __m256i super_scales_two(__m256i scales, int g)
+SUPER_AVX2 __m256i super_scale_pair(__m256i scales, int g)
 {
     return _mm256_shuffle_epi8(scales, _mm256_set1_epi16((int16_t)(0x0202 * g + 0x0100)));
 }
 
 /* Sums of 16 activations in the same order, times a factor. */
-SUPER_AVX2 void super_sums_apart(const int16_t *const sum[SUPER_GROUP], int factor,
-                                 struct super_sums *sums)
+SUPER_AVX2 void super_sums_even_odd(const int16_t *const sum[SUPER_GROUP], int factor,
+                                    struct super_sums *sums)
 {
     for (int j = 0; j < SUPER_GROUP; j++) {
         for (int s = 0; s < 16; s++)
@@ -227,14 +231,14 @@ struct super_kernel {
     super_isum *isum;
 };
 
-SUPER_AVX2 void super_heads_take(const struct quant_type *type, super_heads *heads,
-                                 const uint8_t *at, int n, const struct super_sums *sums,
-                                 struct super_group *group, struct super_scales *scales)
+SUPER_AVX2 void super_heads_of_group(const struct quant_type *type, super_heads *heads,
+                                     const uint8_t *at, int n, const struct super_sums *sums,
+                                     struct super_group *group)
 {
     const void *block[SUPER_GROUP];
     for (int j = 0; j < SUPER_GROUP; j++)
         block[j] = at + (size_t)(j < n ? j : n - 1) * type->block_bytes;
-    heads(block, sums, group, scales);
+    heads(block, sums, group);
 }
 
 /* Fills the group, and adds terms of another on the way: that is a chain of dependent operations.
@@ -244,17 +248,16 @@ SUPER_AVX2 void super_group_fill(const struct quant_type *type, const struct sup
                                  bool to_l1, struct super_group *group,
                                  const struct super_terms *terms)
 {
-    struct super_scales scales;
     if (kernel->heads && group->n == SUPER_GROUP)
-        super_heads_take(type, kernel->heads, at, SUPER_GROUP, sums, group, &scales);
+        super_heads_of_group(type, kernel->heads, at, SUPER_GROUP, sums, group);
     else if (kernel->heads)
-        super_heads_take(type, kernel->heads, at, group->n, sums, group, &scales);
+        super_heads_of_group(type, kernel->heads, at, group->n, sums, group);
     memcpy(group->da, sums->da, sizeof group->da);
     float acc = *terms->out;
     for (int j = 0; j < group->n; j++) {
         quant_prefetch_single((const char *)at + (to_l1 ? QUANT_SINGLE_DISTANCE : SUPER_DISTANCE),
                               type->block_bytes, to_l1);
-        group->isum[j] = kernel->isum(at, q, j, sums, &scales, group);
+        group->isum[j] = kernel->isum(&(struct super_input){at, q, j, sums, group});
         acc += terms->of[j];
         at += type->block_bytes;
         q += SUPER_LEN;
@@ -322,12 +325,20 @@ SUPER_AVX2 void super_gemv(const struct quant_type *type, const struct super_ker
 
 /* ---- One column, AVX-512 ----
  *
- * Row after row as well. A step takes four super-blocks of one row, whose scales, minima and floats
- * lie in the lanes of one register each. Codes and products are 512 bits wide, which halves the
- * instructions: where two processors are two threads of one core, those are what is short.
+ * One row after another as well. A step takes super-blocks 0 to 3 of one row: scales, minima and
+ * floats of all four lie in one register each. Parts of isum and msum of which super-block stand
+ * where, by 128-bit lanes, elements from 3 down to 0:
+ *
+ *     lane         3          2          1          0
+ *     isum[0]      1 1 0 0    1 1 0 0    1 1 0 0    1 1 0 0
+ *     isum[1]      3 3 2 2    3 3 2 2    3 3 2 2    3 3 2 2
+ *     msum         3 2 1 0    3 2 1 0    3 2 1 0    3 2 1 0
+ *
+ * Codes and products are 512 bits wide, which halves the instructions: where two processors are two
+ * threads of one core, those are what is short.
  *
  * Sums of four products fit 16 bits where codes have 6 bits or less: those of two super-blocks are
- * packed into one register before they meet their scales.
+ * packed into one register before they are multiplied by their scales.
  *
  * The column is brought into the order in which codes come out of the file once for all rows, as
  * much of it as stays in the first-level cache: longer rows are taken in parts. */
@@ -338,14 +349,14 @@ enum { SUPER_STEP = 4, SUPER_PART = 16 * SUPER_STEP, SUPER_L1_DISTANCE = 2048 };
 
 /* What products need of four super-blocks of the column. */
 struct super_column {
-    __m512i x[SUPER_STEP][4]; /* the activations that codes number i of a super-block meet */
-    __m512i sum[2];           /* sums of activations, as the type wants them */
+    __m512i x[SUPER_STEP][4]; /* [j][i]: what codes 64i .. 64i + 63 of super-block j multiply */
+    __m512i sum[2];           /* sums of activations, in the order of the type's scales */
     float d[SUPER_STEP];
 };
 
 /* Fills x and sum from the activations of four super-blocks and 16 sums of each. */
-typedef void super_prepare(const int8_t *const q[SUPER_STEP], const int16_t *const sum[SUPER_STEP],
-                           struct super_column *column);
+typedef void super_column_fill(const int8_t *const q[SUPER_STEP],
+                               const int16_t *const sum[SUPER_STEP], struct super_column *column);
 
 struct super_step {
     /* Super-blocks 2p and 2p + 1: two lanes of each in every 128 bits, which sum over the register
@@ -354,28 +365,28 @@ struct super_step {
     __m512i msum; /* super-block j in lane j of every 128 bits, where the type has minima */
     __m128i d;    /* half precision: d of the four, then dmin */
     __m128 da;    /* of the activations */
-    int n;        /* how many there are: beyond them, the last again */
+    int n;        /* super-blocks in use; past them the last stands again */
 };
 
 /* Fills isum, msum and d. */
-typedef void super_take(const uint8_t *const block[SUPER_STEP], const struct super_column *column,
-                        struct super_step *step);
+typedef void super_step_products(const uint8_t *const block[SUPER_STEP],
+                                 const struct super_column *column, struct super_step *step);
 
 /* 64 activations: 32 from q on, 32 from `second` on. */
-SUPER_AVX512 __m512i super_x(const int8_t *q, const int8_t *second)
+SUPER_AVX512 __m512i super_join_32(const int8_t *q, const int8_t *second)
 {
     __m512i low = _mm512_castsi256_si512(_mm256_load_si256((const __m256i *)q));
     return _mm512_inserti64x4(low, _mm256_load_si256((const __m256i *)second), 1);
 }
 
 /* The bytes of 32 in both halves. */
-SUPER_AVX512 __m512i super_twice(const void *bytes)
+SUPER_AVX512 __m512i super_broadcast_32(const void *bytes)
 {
     return _mm512_broadcast_i64x4(_mm256_loadu_si256(bytes));
 }
 
 /* `low` for the lower half of a register, `high` for the upper, in dwords. */
-SUPER_AVX512 __m512i super_halves_of(int low, int high)
+SUPER_AVX512 __m512i super_set_halves(int low, int high)
 {
     return _mm512_inserti64x4(_mm512_set1_epi32(low), _mm256_set1_epi32(high), 1);
 }
@@ -406,18 +417,18 @@ SUPER_AVX512 void super_rows_load_avx512(const void *const row[16], int64_t offs
     out[3] = _mm512_unpackhi_epi64(c, d);
 }
 
-/* super_folds for 16 rows, the first eight in `bytes[0]`. */
-SUPER_AVX512 void super_folds_avx512(const __m256i bytes[2], __m512i fold[4])
+/* super_scale_factors for 16 rows, the first eight in `bytes[0]`. */
+SUPER_AVX512 void super_scale_factors_avx512(const __m256i bytes[2], __m512i fold[4])
 {
     __m512i all = _mm512_inserti64x4(_mm512_castsi256_si512(bytes[0]), bytes[1], 1);
     for (int j = 0; j < 4; j++) {
-        __m512i at = _mm512_broadcast_i32x4(super_fold_place(j));
+        __m512i at = _mm512_broadcast_i32x4(super_scale_factor_place(j));
         fold[j] = _mm512_srai_epi16(_mm512_shuffle_epi8(all, at), 8);
     }
 }
 
-/* v >> shift, from -7 (to the left) to 7; the bits of a byte that a mask then leaves are its own.
- */
+/* v >> shift in 16-bit words, from -7 (to the left) to 7. Bits cross from byte to byte: the caller
+ * masks those away. */
 SUPER_AVX512 __m512i super_move_avx512(__m512i v, int shift)
 {
     if (shift == 0) return v;
@@ -450,7 +461,7 @@ SUPER_AVX512 __m128i super_words(const uint8_t *const block[SUPER_STEP], size_t 
 }
 
 /* The lower 16 bits of all words, then the upper. */
-SUPER_AVX512 __m128i super_split(__m128i words)
+SUPER_AVX512 __m128i super_split_words(__m128i words)
 {
     return _mm_shuffle_epi8(words,
                             _mm_setr_epi8(0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15));
@@ -467,7 +478,8 @@ SUPER_AVX512 __m512i super_places(int s0, int s1, int s2, int s3, int next)
                              s2 * four, (s2 + next) * four, s3 * four, (s3 + next) * four);
 }
 
-/* Codes number 64i .. 64i + 63 of a super-block, in the order that the type likes. */
+/* Codes number 64i .. 64i + 63 of a super-block, in the order in which the type's bits give them.
+ */
 typedef __m512i super_codes(const uint8_t *block, int i);
 
 /* Adds to isum of a step; scale[p] has the 16-bit scales of super-blocks 2p and 2p + 1, place[i]
@@ -492,27 +504,28 @@ SUPER_AVX512 void super_products(super_codes *codes, const uint8_t *const block[
  * products with sums of activations in the same order are lanes of isum. */
 
 /* `one` has 16 bytes of one super-block, then 16 of the other. */
-SUPER_AVX512 __m256i super_mix(__m256i one)
+SUPER_AVX512 __m256i super_pair_order(__m256i one)
 {
     return _mm256_permutevar8x32_epi32(one, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
 }
 
-SUPER_AVX512 __m256i super_mixed(const uint8_t *one, const uint8_t *other)
+SUPER_AVX512 __m256i super_pair_scales(const uint8_t *one, const uint8_t *other)
 {
     __m256i both = _mm256_castsi128_si256(_mm_loadu_si128((const __m128i *)one));
-    return super_mix(_mm256_inserti128_si256(both, _mm_loadu_si128((const __m128i *)other), 1));
+    return super_pair_order(
+        _mm256_inserti128_si256(both, _mm_loadu_si128((const __m128i *)other), 1));
 }
 
 /* As super_places, for scales in this order. */
-SUPER_AVX512 __m512i super_mixed_places(int s0, int s1, int s2, int s3)
+SUPER_AVX512 __m512i super_pair_places(int s0, int s1, int s2, int s3)
 {
     return super_places(s0 / 4 * 8 + s0 % 4, s1 / 4 * 8 + s1 % 4, s2 / 4 * 8 + s2 % 4,
                         s3 / 4 * 8 + s3 % 4, 4);
 }
 
 /* Sums of 16 activations in this order, times a factor. */
-SUPER_AVX512 void super_mixed_sums(const int16_t *const sum[SUPER_STEP], int factor,
-                                   struct super_column *c)
+SUPER_AVX512 void super_pair_sums(const int16_t *const sum[SUPER_STEP], int factor,
+                                  struct super_column *c)
 {
     const __m512i order = _mm512_setr_epi64(0, 8, 1, 9, 2, 10, 3, 11);
     for (int p = 0; p < 2; p++) {
@@ -525,21 +538,21 @@ SUPER_AVX512 void super_mixed_sums(const int16_t *const sum[SUPER_STEP], int fac
 }
 
 /* Of Q2_K and Q3_K: codes number i are 32 of each half of the super-block. */
-SUPER_AVX512 void super_prepare_halves(const int8_t *const q[SUPER_STEP], struct super_column *c)
+SUPER_AVX512 void super_column_halves(const int8_t *const q[SUPER_STEP], struct super_column *c)
 {
     for (int j = 0; j < SUPER_STEP; j++)
-        for (int i = 0; i < 4; i++) c->x[j][i] = super_x(q[j] + 32 * i, q[j] + 128 + 32 * i);
+        for (int i = 0; i < 4; i++) c->x[j][i] = super_join_32(q[j] + 32 * i, q[j] + 128 + 32 * i);
 }
 
 SUPER_AVX512 void super_places_halves(__m512i place[4])
 {
-    EACH (i, 4) place[i] = super_mixed_places(2 * i, 2 * i + 1, 8 + 2 * i, 8 + 2 * i + 1);
+    EACH (i, 4) place[i] = super_pair_places(2 * i, 2 * i + 1, 8 + 2 * i, 8 + 2 * i + 1);
 }
 
 /* ---- From sums to floats ---- */
 
 /* Of lanes as in isum of a step: super-block j in lane j of every 128 bits. */
-SUPER_AVX512 __m512i super_fold_pairs(const __m512i pair[2])
+SUPER_AVX512 __m512i super_add_pairs(const __m512i pair[2])
 {
     __m512 a = _mm512_castsi512_ps(pair[0]), b = _mm512_castsi512_ps(pair[1]);
     return _mm512_add_epi32(_mm512_castps_si512(_mm512_shuffle_ps(a, b, 0x88)),
@@ -547,7 +560,7 @@ SUPER_AVX512 __m512i super_fold_pairs(const __m512i pair[2])
 }
 
 /* The sums of both registers over their four times 128 bits: of a, then of b. */
-SUPER_AVX512 __m256i super_fold_lanes(__m512i a, __m512i b)
+SUPER_AVX512 __m256i super_add_lanes(__m512i a, __m512i b)
 {
     __m512i two =
         _mm512_add_epi32(_mm512_shuffle_i64x2(a, b, 0x88), _mm512_shuffle_i64x2(a, b, 0xdd));
@@ -559,14 +572,14 @@ SUPER_AVX512 __m256i super_fold_lanes(__m512i a, __m512i b)
 /* v of quant.h of the four super-blocks. */
 SUPER_AVX512 __m128 super_step_values(bool has_min, const struct super_step *step)
 {
-    __m512i isum = super_fold_pairs(step->isum);
+    __m512i isum = super_add_pairs(step->isum);
     if (!has_min) {
         __m256i two =
             _mm256_add_epi32(_mm512_castsi512_si256(isum), _mm512_extracti64x4_epi64(isum, 1));
         __m128i one = _mm_add_epi32(_mm256_castsi256_si128(two), _mm256_extracti128_si256(two, 1));
         return _mm_mul_ps(_mm_mul_ps(_mm_cvtph_ps(step->d), step->da), _mm_cvtepi32_ps(one));
     }
-    __m256 sums = _mm256_cvtepi32_ps(super_fold_lanes(isum, step->msum));
+    __m256 sums = _mm256_cvtepi32_ps(super_add_lanes(isum, step->msum));
     __m256 d = _mm256_xor_ps(_mm256_cvtph_ps(step->d),
                              _mm256_setr_ps(0.0f, 0.0f, 0.0f, 0.0f, -0.0f, -0.0f, -0.0f, -0.0f));
     __m256 scale = _mm256_mul_ps(d, _mm256_set_m128(step->da, step->da));
@@ -577,7 +590,7 @@ SUPER_AVX512 __m128 super_step_values(bool has_min, const struct super_step *ste
 /* ---- The shell ---- */
 
 /* What the shell goes through: n super-blocks (SUPER_PART at most) of each row. Where rows of no
- * multiple of a step lie one behind the other, up to four form a group, so that steps may cross
+ * multiple of a step are consecutive, up to four form a group, so that steps may cross
  * from one to the next. */
 struct super_part {
     const uint8_t *w;
@@ -601,9 +614,9 @@ SUPER_AVX512 struct super_part super_part_of(size_t bytes, int64_t n, const uint
 }
 
 /* The column from super-block b on for a group. Beyond its last, the last again. */
-SUPER_AVX512 void super_column_prepare(super_prepare *prepare, const struct super_part *part,
-                                       const struct quant_act *a, int64_t b,
-                                       struct super_column *column)
+SUPER_AVX512 void super_columns_fill(super_column_fill *prepare, const struct super_part *part,
+                                     const struct quant_act *a, int64_t b,
+                                     struct super_column *column)
 {
     const int64_t end = b + part->n;
     int64_t at = b - 1;
@@ -661,9 +674,9 @@ SUPER_AVX512 void super_step_prefetch(size_t super_block, const uint8_t *step, i
 
 /* Adds the products of the part. As with AVX2, a step is added only after the products of the next
  * one. */
-SUPER_AVX512 void super_gemv_part(const struct quant_type *type, super_take *take, bool to_l1,
-                                  const struct super_part *part, const struct super_column *column,
-                                  float *out)
+SUPER_AVX512 void super_gemv_part(const struct quant_type *type, super_step_products *take,
+                                  bool to_l1, const struct super_part *part,
+                                  const struct super_column *column, float *out)
 {
     const size_t bytes = type->block_bytes;
     const bool has_min = type->panel.has_min;
@@ -694,9 +707,10 @@ SUPER_AVX512 void super_gemv_part(const struct quant_type *type, super_take *tak
     if (last.n > 0) super_step_add(has_min, &last, part->n, &sum);
 }
 
-SUPER_AVX512 void super_gemv_steps(const struct quant_type *type, super_prepare *prepare,
-                                   super_take *take, int64_t k, const struct quant_rows *rows,
-                                   const struct quant_act *a, float *out)
+SUPER_AVX512 void super_gemv_steps(const struct quant_type *type, super_column_fill *prepare,
+                                   super_step_products *take, int64_t k,
+                                   const struct quant_rows *rows, const struct quant_act *a,
+                                   float *out)
 {
     struct super_column column[SUPER_PART / SUPER_STEP];
     memset(out, 0, (size_t)rows->n * sizeof *out);
@@ -705,10 +719,24 @@ SUPER_AVX512 void super_gemv_steps(const struct quant_type *type, super_prepare 
         const uint8_t *from = (const uint8_t *)rows->w + (size_t)b * type->block_bytes;
         struct super_part part =
             super_part_of(type->block_bytes, n, from, rows->row_bytes, rows->n);
-        super_column_prepare(prepare, &part, a, b, column);
+        super_columns_fill(prepare, &part, a, b, column);
         super_gemv_part(type, take, rows->prefetch.to_l1, &part, column, out);
     }
 }
+
+/* The gemv of a type with both levels, from its parts. */
+#define SUPER_GEMV(NAME, SUMS, HEADS, ISUM, PREPARE, TAKE)                                         \
+    CPU_TARGET_AVX2 static void NAME##_gemv_avx2(int64_t k, const struct quant_rows *rows,         \
+                                                 const struct quant_act *a, float *out)            \
+    {                                                                                              \
+        const struct super_kernel kernel = {SUMS, HEADS, ISUM};                                    \
+        super_gemv(&quant_type_##NAME, &kernel, k, rows, a, out);                                  \
+    }                                                                                              \
+    CPU_TARGET_AVX512 static void NAME##_gemv_avx512(int64_t k, const struct quant_rows *rows,     \
+                                                     const struct quant_act *a, float *out)        \
+    {                                                                                              \
+        super_gemv_steps(&quant_type_##NAME, PREPARE, TAKE, k, rows, a, out);                      \
+    }
 
 #endif
 #endif

@@ -38,7 +38,7 @@ static struct engine *reader_of(struct engine_options options, int n_threads)
     struct engine *e = support_engine(options, n_threads);
     for (uint32_t id = 0; id < QUANT_ID_COUNT; id++) {
         e->quant.type[id].gemv = read_rows;
-        e->quant.type[id].streams = 1;
+        e->quant.type[id].rows_per_step = 1;
     }
     return e;
 }

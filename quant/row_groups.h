@@ -1,0 +1,74 @@
+/* quant/row_groups.h: private to quant/: gemv that takes several rows at a step.
+ *
+ * The rows of a step are strided or adjacent (struct quant_rows). Some processors read several long
+ * streams faster than one: there the engine strides the rows of a step as far as it can. Others
+ * read one stream faster: there they are adjacent (docs/performance.md).
+ *
+ *     strided, stride n           adjacent
+ *     step r:  r, r+n, r+2n, ..   step r:  r*m, r*m+1, .., r*m+m-1        m rows per step */
+#ifndef QUANT_ROW_GROUPS_H
+#define QUANT_ROW_GROUPS_H
+
+#include "quant/stream.h"
+#include "quant/types.h"
+
+/* Of adjacent rows: bytes past their place in the next group, which is some KB ahead already. */
+enum { QUANT_ADJACENT_DISTANCE = 4096 };
+
+/* The rows of a step, and how they are prefetched. `n` and `adjacent_rows` are constants where a
+ * kernel's loop is inlined: no instruction decides. */
+struct quant_row_group {
+    int n;
+    bool adjacent_rows;
+    size_t row_stride; /* bytes from row to row */
+    size_t distance;   /* bytes ahead, in each row, where they are strided */
+};
+
+/* Before a step that reads `bytes` of each row, for every row, at `at`: prefetches what a strided
+ * row is read for later. A step that is shorter than a line prefetches a line. */
+QUANT_INLINE void quant_group_prefetch_strided(const struct quant_row_group *group,
+                                               const uint8_t *at, size_t bytes)
+{
+    if (!group->adjacent_rows) quant_prefetch((const char *)at + group->distance, bytes);
+}
+
+/* And once a step, the first row being at `at`, `done` bytes from its start: of adjacent rows, as
+ * much of the next group as the step reads of this one, in the order in which it lies there. */
+QUANT_INLINE void quant_group_prefetch_adjacent(const struct quant_row_group *group,
+                                                const uint8_t *at, size_t done, size_t bytes)
+{
+    const size_t n = (size_t)group->n;
+    const uint8_t *next = at + n * group->row_stride + (n - 1) * done;
+    if (group->adjacent_rows)
+        quant_prefetch_once((const char *)next + QUANT_ADJACENT_DISTANCE, n * bytes);
+}
+
+/* The sums of a group's rows, of which the first is `row`. */
+typedef void quant_group_sums(const void *product, const struct quant_row_group *group,
+                              const uint8_t *row, float *sum);
+
+QUANT_INLINE void quant_gemv_groups(int n, bool adjacent_rows, quant_group_sums *sums,
+                                    const void *product, const struct quant_rows *rows, float *out)
+{
+    const int64_t stride = adjacent_rows ? 1 : rows->stride, step = adjacent_rows ? n : 1;
+    const struct quant_row_group group = {n, adjacent_rows, (size_t)stride * rows->row_bytes,
+                                          rows->prefetch.distance};
+    const uint8_t *row = rows->w;
+    for (int64_t r = 0; r < rows->n; r++, row += (size_t)step * rows->row_bytes) {
+        float sum[QUANT_MAX_ROWS_PER_STEP];
+        sums(product, &group, row, sum);
+        for (int64_t i = 0; i < n; i++) out[r * step + i * stride] = sum[i];
+    }
+}
+
+/* The gemv of a type with n rows per step. */
+QUANT_INLINE void quant_gemv_by_groups(int n, quant_group_sums *sums, const void *product,
+                                       const struct quant_rows *rows, float *out)
+{
+    if (rows->order == QUANT_ROWS_ADJACENT)
+        quant_gemv_groups(n, true, sums, product, rows, out);
+    else
+        quant_gemv_groups(n, false, sums, product, rows, out);
+}
+
+#endif
