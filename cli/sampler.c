@@ -176,24 +176,6 @@ bool cli_sampler_prepare(const struct cli_values *v, struct cli_sampler_parts *p
            sample_options_check(o, err);
 }
 
-/* ---- Parts of a vocabulary on the engine's threads ---- */
-
-struct parts_call {
-    sample_part_fn *part;
-    void *data;
-};
-
-static void part_job(const struct engine_worker *worker, void *data)
-{
-    const struct parts_call *call = data;
-    call->part(call->data, worker->ith, worker->nth);
-}
-
-static void on_pool(void *pool, sample_part_fn *part, void *data)
-{
-    engine_pool_run(pool, part_job, &(struct parts_call){part, data});
-}
-
 bool cli_sampler_finish(const struct cli_values *v, const struct cli_model *m,
                         struct cli_sampler_parts *p, struct sample_options *o,
                         struct base_error *err)
@@ -201,7 +183,5 @@ bool cli_sampler_finish(const struct cli_values *v, const struct cli_model *m,
     if (!read_biases(v, m->tokenizer, p, err)) return false;
     o->bias = p->bias;
     o->n_biases = p->n_biases;
-    o->together = on_pool;
-    o->together_context = m->engine->pool;
     return true;
 }

@@ -104,8 +104,6 @@ struct sampler *sample_new(const struct sample_options *options, uint32_t n_voca
     struct sampler *s = calloc(1, sizeof *s);
     if (!s || !sample_set_init(&s->set, n_vocab, err)) goto no_memory;
     s->options = *options;
-    s->set.together = options->together;
-    s->set.together_context = options->together_context;
     s->mu = 2.0 * (double)options->mirostat_tau;
     sample_adaptive_init(s);
     sample_random_seed(&s->random, options->seed);

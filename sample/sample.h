@@ -25,11 +25,6 @@ struct sample_text {
 
 enum { SAMPLE_MAX_BREAKER = 128 }; /* bytes of a sequence breaker */
 
-/* Calls part(data, i, n) once for each i < n, on n threads at the same time, and returns when all
- * are done. */
-typedef void sample_part_fn(void *data, int i, int n);
-typedef void sample_together_fn(void *context, sample_part_fn *part, void *data);
-
 /* Everything is copied but `token_bytes` and its context, which must outlive the sampler. */
 struct sample_options {
     uint64_t seed;
@@ -69,9 +64,6 @@ struct sample_options {
     void *token_context;
     const int32_t *end_id; /* [n_ends] end-of-text tokens, for infill */
     size_t n_ends;
-
-    sample_together_fn *together; /* for reading a large vocabulary; NULL: alone */
-    void *together_context;
 };
 struct sample_options sample_options_default(void);
 
@@ -98,9 +90,9 @@ int32_t sample_next(struct sampler *s, const float *logits, struct base_error *e
 void sample_forbid(struct sampler *s, int32_t id);
 
 /* Restricts the next sample_next, and only that one, to the ids whose bit is set: bit `id & 63` of
- * word `id >> 6`, as constrain_masker_mask gives it (constraint.h); NULL: every id. The mask must live
- * until that call. When nothing allowed has a logit above -infinity, sample_next is BASE_FAILED
- * with "constraint" as its item. Penalties and the like apply as ever. */
+ * word `id >> 6`, as constrain_masker_mask gives it (constraint.h); NULL: every id. The mask must
+ * live until that call. When nothing allowed has a logit above -infinity, sample_next is
+ * BASE_FAILED with "constraint" as its item. Penalties and the like apply as ever. */
 void sample_restrict(struct sampler *s, const uint64_t *allowed);
 
 /* What the model itself said: natural logarithms of probabilities under the plain softmax of

@@ -143,13 +143,6 @@ static bool expected(struct support_chain *v, const struct trial *t, const doubl
     return false;
 }
 
-/* As three threads would, one after the other. */
-static void by_turns(void *context, sample_part_fn *part, void *data)
-{
-    (void)context;
-    for (int i = 2; i >= 0; i--) part(data, i, 3);
-}
-
 static void compare(struct sample_random *r, struct trial *t, enum shape shape, float *logits,
                     struct support_one *room)
 {
@@ -161,7 +154,6 @@ static void compare(struct sample_random *r, struct trial *t, enum shape shape, 
     t->o.samplers = t->default_order ? NULL : t->text;
     t->o.end_id = few_ends;
     t->o.n_ends = (size_t)n_ends;
-    if (chance(r, 2)) t->o.together = by_turns;
     struct sampler *s = sample_new(&t->o, t->n_vocab, SUPPORT_N_CTX, &err);
     if (!s) fail_msg("%s: %s (%s)", err.item, err.text, t->text);
     struct support_chain v = {.o = &t->o,
