@@ -60,7 +60,7 @@ static bool ids_check(const struct sample_options *o, uint32_t n_vocab, struct b
 {
     for (size_t i = 0; i < o->n_biases; i++)
         if (o->bias[i].id < 0 || (uint32_t)o->bias[i].id >= n_vocab)
-            return base_fail_at(err, BASE_USAGE, "--logit-bias", -1,
+            return base_fail_at(err, BASE_USAGE, sample_name(o, "bias"), -1,
                                 "the model has no token %d: its vocabulary has %u",
                                 (int)o->bias[i].id, n_vocab);
     for (size_t i = 0; i < o->n_ends; i++)

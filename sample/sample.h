@@ -64,11 +64,15 @@ struct sample_options {
     void *token_context;
     const int32_t *end_id; /* [n_ends] end-of-text tokens, for infill */
     size_t n_ends;
+
+    /* What errors call the member `parameter` of this struct, to its user; NULL: by its name. The
+     * text must outlive the error. */
+    const char *(*name_of)(const char *parameter);
 };
 struct sample_options sample_options_default(void);
 
-/* BASE_USAGE, with the option as its item, for a value out of its range, an unknown or repeated
- * name in `samplers`, and options that contradict each other. sample_new checks too. */
+/* BASE_USAGE, with the name of the member as its item, for a value out of its range, an unknown or
+ * repeated name in `samplers`, and options that contradict each other. sample_new checks too. */
 bool sample_options_check(const struct sample_options *options, struct base_error *err);
 
 struct sampler; /* opaque; the caller owns it */
@@ -86,7 +90,7 @@ void sample_accept(struct sampler *s, int32_t id);
  * -infinity is BASE_FAILED (never a silent id 0). NaN counts as -infinity. Returns -1 on error. */
 int32_t sample_next(struct sampler *s, const float *logits, struct base_error *err);
 
-/* Forbids an id from now on (--ignore-eos). */
+/* Forbids an id from now on. */
 void sample_forbid(struct sampler *s, int32_t id);
 
 /* Restricts the next sample_next, and only that one, to the ids whose bit is set: bit `id & 63` of

@@ -125,6 +125,7 @@ struct constrain_place {
 
 struct constrain_schema {
     bool generate;
+    const char *lenient_advice; /* while compiling; the caller's */
     struct constrain_json json;
     struct constrain_formula *formula;
     uint32_t n_formula, formula_room;
@@ -180,6 +181,10 @@ const char *constrain_schema_key(const struct constrain_schema *s, uint32_t key,
 /* Fails with the place and keyword of a formula. */
 bool constrain_schema_fail(const struct constrain_schema *s, uint32_t json, struct base_error *err,
                            const char *what);
+
+/* The same for a keyword that may be named as lenient. */
+bool constrain_schema_refuse(const struct constrain_schema *s, uint32_t json,
+                             struct base_error *err, const char *what);
 
 struct constrain_refs; /* where identifiers and anchors lead */
 struct constrain_refs *constrain_refs_new(const struct constrain_json *j, struct base_error *err);

@@ -289,10 +289,9 @@ bool constrain_schema_object(struct constrain_schema *s, const uint32_t *atoms, 
         if (w.pattern[i].exists) out->required[1] |= 1ull << (CONSTRAIN_FIRST_MARK - 64 + marks++);
     if (w.min > w.max || out->n_required > w.max) return true;
     if (constrain_object_counts(s->generate, out->min) && w.min > w.n_key + 1)
-        return constrain_schema_fail(
-            s, w.min_json, err,
-            "asks for more names than the schema has and one: others could "
-            "repeat (--schema-lenient and this word let it go unenforced)");
+        return constrain_schema_refuse(s, w.min_json, err,
+                                       "asks for more names than the schema has and one: others "
+                                       "could repeat");
     if (!(out->key = build_key(s, &w, err))) return false;
     if (!add_classes(s, atoms, n, &w, out, err)) {
         constrain_dfa_free(out->key);

@@ -482,6 +482,7 @@ static bool compile(struct constrain_schema *s, const char *text, size_t size,
 {
     uint32_t root;
     s->generate = options->generate;
+    s->lenient_advice = options->lenient_advice;
     if (!constrain_schema_read(s, text, size, options, &root, err) || !check_loops(s, err))
         return false;
     struct constrain_dfa *any = constrain_schema_string(s, NULL, 0, err);

@@ -27,6 +27,15 @@ bool constrain_schema_fail(const struct constrain_schema *s, uint32_t json, stru
                      what);
 }
 
+bool constrain_schema_refuse(const struct constrain_schema *s, uint32_t json,
+                             struct base_error *err, const char *what)
+{
+    char text[256];
+    if (!s->lenient_advice) return constrain_schema_fail(s, json, err, what);
+    snprintf(text, sizeof text, "%s (%s)", what, s->lenient_advice);
+    return constrain_schema_fail(s, json, err, text);
+}
+
 bool constrain_schema_formula(struct constrain_schema *s, enum constrain_formula_kind kind,
                               uint32_t a, uint32_t b, uint32_t c, uint32_t json, uint32_t *lit,
                               struct base_error *err)
@@ -475,8 +484,7 @@ static bool read_contains(struct reader *r, uint32_t owner, uint32_t v)
 /* A keyword that cannot be enforced. */
 static bool refuse(const struct reader *r, uint32_t v)
 {
-    return constrain_schema_fail(
-        r->s, v, r->err, "is not supported (--schema-lenient and this word let it go unenforced)");
+    return constrain_schema_refuse(r->s, v, r->err, "is not supported");
 }
 
 static bool read_unique(struct reader *r, uint32_t owner, uint32_t v)
