@@ -59,7 +59,7 @@ struct sample_set {
     float scale;          /* of sum_temp: its inverse */
     double *group_weight; /* [n_groups] when drawing: the weights relative to the best */
 
-    bool is_list;                  /* false: every possible id >= least is in the set */
+    bool is_list;                  /* false: every possible id with a logit >= min_logit */
     struct sample_candidate *room; /* [n_vocab] where lists are made */
     struct sample_candidate *list; /* the candidates once cut: see sample_set_rank */
     uint32_t n, n_ranked;
