@@ -222,5 +222,6 @@ bool cli_sampler_finish(const struct cli_values *v, const struct cli_model *m,
     if (!read_biases(v, m->tokenizer, p, err)) return false;
     o->bias = p->bias;
     o->n_biases = p->n_biases;
+    o->level = m->engine->options.level;
     return true;
 }

@@ -37,7 +37,8 @@ double sample_random_unit(struct sample_random *r)
 
 struct sample_options sample_options_default(void)
 {
-    return (struct sample_options){.temp = 0.8f,
+    return (struct sample_options){.level = cpu_level_best(),
+                                   .temp = 0.8f,
                                    .dynatemp_exponent = 1.0f,
                                    .top_k = 40,
                                    .top_p = 0.95f,
@@ -102,7 +103,7 @@ struct sampler *sample_new(const struct sample_options *options, uint32_t n_voca
     }
     if (!ids_check(options, n_vocab, err)) return NULL;
     struct sampler *s = calloc(1, sizeof *s);
-    if (!s || !sample_set_init(&s->set, n_vocab, err)) goto no_memory;
+    if (!s || !sample_set_init(&s->set, n_vocab, options->level, err)) goto no_memory;
     s->options = *options;
     s->mu = 2.0 * (double)options->mirostat_tau;
     sample_adaptive_init(s);

@@ -8,6 +8,7 @@
 #define SAMPLE_SAMPLE_H
 
 #include "base/buffer.h"
+#include "base/cpu.h"
 #include "base/error.h"
 
 /* Appends the bytes of token `id`; nothing for one that has no text. */
@@ -28,6 +29,7 @@ enum { SAMPLE_MAX_BREAKER = 128 }; /* bytes of a sequence breaker */
 /* Everything is copied but `token_bytes` and its context, which must outlive the sampler. */
 struct sample_options {
     uint64_t seed;
+    enum cpu_level level;    /* a cap on instructions; never changes a result */
     float temp;              /* 0: greedy (the lowest id among equal logits) */
     float dynatemp_range;    /* 0: off; else temp +- range, by the entropy */
     float dynatemp_exponent; /* of entropy over the largest possible */

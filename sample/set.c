@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool sample_set_init(struct sample_set *set, uint32_t n_vocab, struct base_error *err)
+bool sample_set_init(struct sample_set *set, uint32_t n_vocab, enum cpu_level level,
+                     struct base_error *err)
 {
     const uint32_t n_blocks = (n_vocab + SAMPLE_BLOCK - 1) / SAMPLE_BLOCK;
     const uint32_t n_groups = (n_blocks + SAMPLE_GROUP - 1) / SAMPLE_GROUP;
@@ -15,7 +16,7 @@ bool sample_set_init(struct sample_set *set, uint32_t n_vocab, struct base_error
                                .n_blocks = n_blocks,
                                .n_groups = n_groups,
                                .temp = 1.0,
-                               .kernels = sample_block_kernels(cpu_level_best())};
+                               .kernels = sample_block_kernels(level)};
     set->logit = malloc((size_t)n_blocks * SAMPLE_BLOCK * sizeof *set->logit);
     set->place = calloc(n_blocks, sizeof *set->place);
     set->block_max = malloc(whole * sizeof *set->block_max);

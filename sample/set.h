@@ -65,7 +65,8 @@ struct sample_set {
     uint32_t n, n_ranked;
 };
 
-bool sample_set_init(struct sample_set *set, uint32_t n_vocab, struct base_error *err);
+bool sample_set_init(struct sample_set *set, uint32_t n_vocab, enum cpu_level level,
+                     struct base_error *err);
 void sample_set_free(struct sample_set *set);
 
 /* A new call: logits[n_vocab] (NaN is impossible, infinity the largest number), `allowed` as in
