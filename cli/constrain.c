@@ -72,12 +72,14 @@ static struct source find_source(const struct cli_values *v)
                                .argument = v->grammar,
                                .may_be_file = true};
     if (v->json_schema)
-        return (struct source){.is = {.kind = GENERATE_CONSTRAINT_SCHEMA,
-                                      .lenient = v->schema_lenient.item,
-                                      .n_lenient = v->schema_lenient.count},
-                               .option = "--json-schema",
-                               .argument = v->json_schema,
-                               .may_be_file = true};
+        return (struct source){
+            .is = {.kind = GENERATE_CONSTRAINT_SCHEMA,
+                   .lenient = v->schema_lenient.item,
+                   .n_lenient = v->schema_lenient.count,
+                   .lenient_advice = "--schema-lenient and this word let it go unenforced"},
+            .option = "--json-schema",
+            .argument = v->json_schema,
+            .may_be_file = true};
     if (v->regex)
         return (struct source){
             .is = {.kind = GENERATE_CONSTRAINT_REGEX}, .option = "--regex", .argument = v->regex};

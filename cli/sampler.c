@@ -140,6 +140,44 @@ static bool read_biases(const struct cli_values *v, const struct text_tokenizer 
 
 /* ---- The whole ---- */
 
+/* The option that sets a parameter of the sampler. */
+static const char *option_of(const char *parameter)
+{
+    static const struct {
+        const char *parameter, *option;
+    } rows[] = {
+        {"dry_multiplier", "--dry-multiplier"},
+        {"top_n_sigma", "--top-n-sigma"},
+        {"top_k", "--top-k"},
+        {"typical_p", "--typical"},
+        {"top_p", "--top-p"},
+        {"min_p", "--min-p"},
+        {"xtc_probability", "--xtc-probability"},
+        {"temp", "--temp"},
+        {"adaptive_target", "--adaptive-target"},
+        {"samplers", "--samplers"},
+        {"mirostat", "--mirostat"},
+        {"dynatemp_range", "--dynatemp-range"},
+        {"dynatemp_exponent", "--dynatemp-exp"},
+        {"xtc_threshold", "--xtc-threshold"},
+        {"repeat_penalty", "--repeat-penalty"},
+        {"frequency_penalty", "--frequency-penalty"},
+        {"presence_penalty", "--presence-penalty"},
+        {"repeat_last_n", "--repeat-last-n"},
+        {"dry_base", "--dry-base"},
+        {"dry_allowed_length", "--dry-allowed-length"},
+        {"dry_last_n", "--dry-penalty-last-n"},
+        {"mirostat_tau", "--mirostat-ent"},
+        {"mirostat_eta", "--mirostat-lr"},
+        {"adaptive_decay", "--adaptive-decay"},
+        {"bias", "--logit-bias"},
+        {"dry_breaker", "--dry-sequence-breaker"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (strcmp(rows[i].parameter, parameter) == 0) return rows[i].option;
+    return parameter;
+}
+
 static struct sample_options plain_options(const struct cli_values *v)
 {
     return (struct sample_options){.temp = (float)v->temp,
@@ -165,7 +203,8 @@ static struct sample_options plain_options(const struct cli_values *v)
                                    .mirostat_eta = (float)v->mirostat_lr,
                                    .adaptive_target = (float)v->adaptive_target,
                                    .adaptive_decay = (float)v->adaptive_decay,
-                                   .samplers = v->samplers};
+                                   .samplers = v->samplers,
+                                   .name_of = option_of};
 }
 
 bool cli_sampler_prepare(const struct cli_values *v, struct cli_sampler_parts *p,
@@ -176,24 +215,6 @@ bool cli_sampler_prepare(const struct cli_values *v, struct cli_sampler_parts *p
            sample_options_check(o, err);
 }
 
-/* ---- Parts of a vocabulary on the engine's threads ---- */
-
-struct parts_call {
-    sample_part_fn *part;
-    void *data;
-};
-
-static void part_job(const struct engine_worker *worker, void *data)
-{
-    const struct parts_call *call = data;
-    call->part(call->data, worker->ith, worker->nth);
-}
-
-static void on_pool(void *pool, sample_part_fn *part, void *data)
-{
-    engine_pool_run(pool, part_job, &(struct parts_call){part, data});
-}
-
 bool cli_sampler_finish(const struct cli_values *v, const struct cli_model *m,
                         struct cli_sampler_parts *p, struct sample_options *o,
                         struct base_error *err)
@@ -202,7 +223,5 @@ bool cli_sampler_finish(const struct cli_values *v, const struct cli_model *m,
     o->bias = p->bias;
     o->n_biases = p->n_biases;
     o->level = m->engine->options.level;
-    o->together = on_pool;
-    o->together_context = m->engine->pool;
     return true;
 }

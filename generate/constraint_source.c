@@ -6,8 +6,10 @@ bool generate_constraint_compile(const struct generate_constraint_source *s,
                                  struct constraint **out, struct base_error *err)
 {
     const char *text = s->text ? s->text : "";
-    const struct constrain_schema_options schema = {
-        .generate = s->generate, .lenient = s->lenient, .n_lenient = s->n_lenient};
+    const struct constrain_schema_options schema = {.generate = s->generate,
+                                                    .lenient = s->lenient,
+                                                    .n_lenient = s->n_lenient,
+                                                    .lenient_advice = s->lenient_advice};
     *out = NULL;
     switch (s->kind) {
     case GENERATE_CONSTRAINT_NONE:

@@ -50,10 +50,10 @@ static inline float larger(float a, float b)
     return a > b ? a : b;
 }
 
-static void keep_plain(float *to, const float *from, float bar)
+static void keep_plain(float *to, const float *from, float threshold)
 {
     for (int i = 0; i < SAMPLE_BLOCK; i++) {
-        const float x = from[i] >= bar ? from[i] : -INFINITY;
+        const float x = from[i] >= threshold ? from[i] : -INFINITY;
         to[i] = x > FLT_MAX ? FLT_MAX : x;
     }
 }
@@ -75,17 +75,17 @@ static void bounds_plain(const float *x, const uint64_t *allowed, uint32_t n, fl
         bound[b] = bound_plain(x + (size_t)b * SAMPLE_BLOCK, allowed ? allowed[b] : UINT64_MAX);
 }
 
-static uint32_t count_plain(const float *x, float bar)
+static uint32_t count_plain(const float *x, float threshold)
 {
     uint32_t n = 0;
-    for (int i = 0; i < SAMPLE_BLOCK; i++) n += x[i] >= bar;
+    for (int i = 0; i < SAMPLE_BLOCK; i++) n += x[i] >= threshold;
     return n;
 }
 
-static uint64_t reach_plain(const float *x, float bar)
+static uint64_t reach_plain(const float *x, float threshold)
 {
     uint64_t ids = 0;
-    for (int i = 0; i < SAMPLE_BLOCK; i++) ids |= (uint64_t)(x[i] >= bar) << i;
+    for (int i = 0; i < SAMPLE_BLOCK; i++) ids |= (uint64_t)(x[i] >= threshold) << i;
     return ids;
 }
 
@@ -194,9 +194,9 @@ AVX2 static inline __m256 bits_of(uint64_t allowed, int i)
     return _mm256_castsi256_ps(_mm256_cmpeq_epi32(_mm256_and_si256(all, bit), bit));
 }
 
-AVX2 static void keep_avx2(float *to, const float *from, float bar)
+AVX2 static void keep_avx2(float *to, const float *from, float threshold)
 {
-    const __m256 least = _mm256_set1_ps(bar), none = _mm256_set1_ps(-INFINITY),
+    const __m256 least = _mm256_set1_ps(threshold), none = _mm256_set1_ps(-INFINITY),
                  most = _mm256_set1_ps(FLT_MAX);
     for (int i = 0; i < SAMPLE_BLOCK; i += 8) {
         const __m256 x = _mm256_loadu_ps(from + i), is = _mm256_cmp_ps(x, least, _CMP_GE_OQ);
@@ -236,9 +236,9 @@ AVX2 static void bounds_avx2(const float *x, const uint64_t *allowed, uint32_t n
                        : max_avx2(x + (size_t)b * SAMPLE_BLOCK, allowed ? allowed[b] : UINT64_MAX);
 }
 
-AVX2 static uint32_t count_avx2(const float *x, float bar)
+AVX2 static uint32_t count_avx2(const float *x, float threshold)
 {
-    const __m256 least = _mm256_set1_ps(bar);
+    const __m256 least = _mm256_set1_ps(threshold);
     __m256i n = _mm256_setzero_si256(); /* less one in each lane for each hit */
     for (int i = 0; i < SAMPLE_BLOCK; i += 8) {
         const __m256 hit = _mm256_cmp_ps(_mm256_loadu_ps(x + i), least, _CMP_GE_OQ);
@@ -249,9 +249,9 @@ AVX2 static uint32_t count_avx2(const float *x, float bar)
     return (uint32_t)-_mm_cvtsi128_si32(_mm_add_epi32(m, _mm_shuffle_epi32(m, 0xb1)));
 }
 
-AVX2 static uint64_t reach_avx2(const float *x, float bar)
+AVX2 static uint64_t reach_avx2(const float *x, float threshold)
 {
-    const __m256 least = _mm256_set1_ps(bar);
+    const __m256 least = _mm256_set1_ps(threshold);
     uint64_t ids = 0;
     for (int i = 0; i < SAMPLE_BLOCK; i += 8) {
         const __m256 hit = _mm256_cmp_ps(_mm256_loadu_ps(x + i), least, _CMP_GE_OQ);
@@ -401,9 +401,9 @@ static const struct sample_block_kernels avx2 = {keep_avx2,
 
 #define AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,popcnt")))
 
-AVX512 static void keep_avx512(float *to, const float *from, float bar)
+AVX512 static void keep_avx512(float *to, const float *from, float threshold)
 {
-    const __m512 least = _mm512_set1_ps(bar), none = _mm512_set1_ps(-INFINITY),
+    const __m512 least = _mm512_set1_ps(threshold), none = _mm512_set1_ps(-INFINITY),
                  most = _mm512_set1_ps(FLT_MAX);
     for (int i = 0; i < SAMPLE_BLOCK; i += LANES) {
         const __m512 x = _mm512_loadu_ps(from + i);
@@ -436,18 +436,18 @@ AVX512 static void bounds_avx512(const float *x, const uint64_t *allowed, uint32
                                                            allowed ? allowed[b] : UINT64_MAX);
 }
 
-AVX512 static inline uint64_t reach_avx512(const float *x, float bar)
+AVX512 static inline uint64_t reach_avx512(const float *x, float threshold)
 {
-    const __m512 least = _mm512_set1_ps(bar);
+    const __m512 least = _mm512_set1_ps(threshold);
     uint64_t ids = 0;
     for (int i = 0; i < SAMPLE_BLOCK; i += LANES)
         ids |= (uint64_t)_mm512_cmp_ps_mask(_mm512_loadu_ps(x + i), least, _CMP_GE_OQ) << i;
     return ids;
 }
 
-AVX512 static uint32_t count_avx512(const float *x, float bar)
+AVX512 static uint32_t count_avx512(const float *x, float threshold)
 {
-    return (uint32_t)__builtin_popcountll(reach_avx512(x, bar));
+    return (uint32_t)__builtin_popcountll(reach_avx512(x, threshold));
 }
 
 /* The weights where *is is set, which then says where they are not 0. */

@@ -29,16 +29,17 @@ struct sample_block_sums { /* where they go: [blocks]; SAMPLE_WEIGHTS has only `
 /* In all of these no x is above `top`, scale >= 0, and `least` is a number: -FLT_MAX lets every
  * possible id count. */
 
-/* Copies what is at least `bar`, infinity as the largest number; -infinity in place of the rest. */
-typedef void sample_block_keep_fn(float *to, const float *from, float bar);
+/* Copies what is at least `threshold`, infinity as the largest number; -infinity in place of the
+ * rest. */
+typedef void sample_block_keep_fn(float *to, const float *from, float threshold);
 /* The largest of x[64] among the ids whose bit is set; -infinity when none is possible. */
 typedef float sample_block_bound_fn(const float *x, uint64_t allowed);
 /* The same of each of n blocks x[n][64], allowed[n] (NULL: all). */
 typedef void sample_block_bounds_fn(const float *x, const uint64_t *allowed, uint32_t n,
                                     float *bound);
-/* How many of x[64] are at least `bar`; bit i: x[i] is. */
-typedef uint32_t sample_block_count_fn(const float *x, float bar);
-typedef uint64_t sample_block_reach_fn(const float *x, float bar);
+/* How many of x[64] are at least `threshold`; bit i: x[i] is. */
+typedef uint32_t sample_block_count_fn(const float *x, float threshold);
+typedef uint64_t sample_block_reach_fn(const float *x, float threshold);
 /* weight[64] = exp(distance), 0 where no id counts and below e^-87. Relative error below 1e-6. */
 typedef void sample_block_weigh_fn(const float *x, float top, float scale, float least,
                                    float *weight);

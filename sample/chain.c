@@ -58,16 +58,16 @@ static bool has_adaptive(const struct sample_options *o)
  * wherever it is named. */
 static const struct sample_stage stages[] = {
     {"penalties", "a penalty", has_penalties, sample_apply_penalties, false, true, false},
-    {"dry", "--dry-multiplier", has_dry, sample_apply_dry, false, true, false},
-    {"top_n_sigma", "--top-n-sigma", has_top_n_sigma, sample_apply_top_n_sigma, true, true, false},
-    {"top_k", "--top-k", has_top_k, sample_apply_top_k, true, true, true},
-    {"typ_p", "--typical", has_typical, sample_apply_typical, true, true, false},
-    {"top_p", "--top-p", has_top_p, sample_apply_top_p, true, true, true},
-    {"min_p", "--min-p", has_min_p, sample_apply_min_p, true, true, true},
-    {"xtc", "--xtc-probability", has_xtc, sample_apply_xtc, true, true, false},
-    {"temperature", "--temp", has_temperature, sample_apply_temperature, false, true, true},
-    {"adaptive_p", "--adaptive-target", has_adaptive, NULL, true, true, false},
-    {"infill", "--samplers", has_infill, sample_apply_infill, true, false, true},
+    {"dry", "dry_multiplier", has_dry, sample_apply_dry, false, true, false},
+    {"top_n_sigma", "top_n_sigma", has_top_n_sigma, sample_apply_top_n_sigma, true, true, false},
+    {"top_k", "top_k", has_top_k, sample_apply_top_k, true, true, true},
+    {"typ_p", "typical_p", has_typical, sample_apply_typical, true, true, false},
+    {"top_p", "top_p", has_top_p, sample_apply_top_p, true, true, true},
+    {"min_p", "min_p", has_min_p, sample_apply_min_p, true, true, true},
+    {"xtc", "xtc_probability", has_xtc, sample_apply_xtc, true, true, false},
+    {"temperature", "temp", has_temperature, sample_apply_temperature, false, true, true},
+    {"adaptive_p", "adaptive_target", has_adaptive, NULL, true, true, false},
+    {"infill", "samplers", has_infill, sample_apply_infill, true, false, true},
 };
 enum { N_STAGES = sizeof stages / sizeof stages[0] };
 
@@ -75,6 +75,11 @@ static const struct {
     const char *alias, *name;
 } aliases[] = {{"temp", "temperature"}, {"typ", "typ_p"},     {"typical", "typ_p"},
                {"typical_p", "typ_p"},  {"nucleus", "top_p"}, {"top_sigma", "top_n_sigma"}};
+
+const char *sample_name(const struct sample_options *o, const char *parameter)
+{
+    return o->name_of ? o->name_of(parameter) : parameter;
+}
 
 /* ---- Order ---- */
 
@@ -102,20 +107,24 @@ static int find_stage(const char *word, size_t n)
     return -1;
 }
 
-static bool fail_name(const char *word, size_t n, const char *what, struct base_error *err)
+static bool fail_name(const struct sample_options *o, const char *word, size_t n, const char *what,
+                      struct base_error *err)
 {
     char known[256] = "";
     for (int i = 0; i < N_STAGES; i++) {
         strcat(known, i ? ", " : "");
         strcat(known, stages[i].name);
     }
-    return base_fail_at(err, BASE_USAGE, "--samplers", -1, "'%.*s' %s: the samplers are %s",
-                        (int)(n < 40 ? n : 40), word, what, known);
+    return base_fail_at(err, BASE_USAGE, sample_name(o, "samplers"), -1,
+                        "'%.*s' %s: the samplers are %s", (int)(n < 40 ? n : 40), word, what,
+                        known);
 }
 
 /* Reads the order into index[]; *n of them. */
-static bool read_order(const char *names, int index[N_STAGES], int *n, struct base_error *err)
+static bool read_order(const struct sample_options *o, int index[N_STAGES], int *n,
+                       struct base_error *err)
 {
+    const char *names = o->samplers;
     *n = 0;
     for (int i = 0; !names && i < N_STAGES; i++)
         if (stages[i].on_default) index[(*n)++] = i;
@@ -124,9 +133,9 @@ static bool read_order(const char *names, int index[N_STAGES], int *n, struct ba
         size_t size = strcspn(names, ";,"), used = size;
         while (used > 0 && names[used - 1] == ' ') used--;
         const int found = find_stage(names, used);
-        if (found < 0) return fail_name(names, used, "is no sampler", err);
+        if (found < 0) return fail_name(o, names, used, "is no sampler", err);
         for (int i = 0; i < *n; i++)
-            if (index[i] == found) return fail_name(names, used, "is named twice", err);
+            if (index[i] == found) return fail_name(o, names, used, "is named twice", err);
         index[(*n)++] = found;
         names = names[size] != '\0' ? names + size + 1 : NULL;
     }
@@ -144,20 +153,21 @@ static bool order_check(const struct sample_options *o, const int *index, int n,
         if (stage->apply == sample_apply_top_k && has_top_k(o) && o->top_k <= 1000) bounded = true;
         if (stage->apply != sample_apply_infill) continue;
         if (!bounded)
-            return base_fail_at(err, BASE_USAGE, "--samplers", -1,
+            return base_fail_at(err, BASE_USAGE, sample_name(o, "samplers"), -1,
                                 "infill compares candidates pairwise: it needs top_k before it, "
-                                "and --top-k from 1 to 1000");
+                                "and %s from 1 to 1000",
+                                sample_name(o, "top_k"));
     }
     for (int i = 0; i < N_STAGES; i++) {
         if (stages[i].usually_on || !stages[i].active(o)) continue;
         if (!listed[i])
-            return base_fail_at(err, BASE_USAGE, "--samplers", -1,
+            return base_fail_at(err, BASE_USAGE, sample_name(o, "samplers"), -1,
                                 "does not name %s, which %s switches on", stages[i].name,
-                                stages[i].option);
+                                sample_name(o, stages[i].parameter));
         if (o->mirostat != 0 && stages[i].truncates)
-            return base_fail_at(err, BASE_USAGE, "--mirostat", -1,
+            return base_fail_at(err, BASE_USAGE, sample_name(o, "mirostat"), -1,
                                 "takes the place of %s, which %s switches on", stages[i].name,
-                                stages[i].option);
+                                sample_name(o, stages[i].parameter));
     }
     return true;
 }
@@ -177,7 +187,7 @@ static void skip_before_greedy(struct sampler *s)
 bool sample_chain_init(struct sampler *s, struct base_error *err)
 {
     int index[N_STAGES], n;
-    if (!read_order(s->options.samplers, index, &n, err)) return false;
+    if (!read_order(&s->options, index, &n, err)) return false;
     s->n_stages = 0;
     for (int i = 0; i < n; i++) {
         const struct sample_stage *stage = &stages[index[i]];
@@ -194,7 +204,7 @@ bool sample_chain_init(struct sampler *s, struct base_error *err)
 /* ---- Ranges ---- */
 
 struct range {
-    const char *option;
+    const char *parameter;
     float value, low, high;
 };
 
@@ -202,38 +212,38 @@ struct range {
 static bool ranges_check(const struct sample_options *o, struct base_error *err)
 {
     const struct range ranges[] = {
-        {"--temp", o->temp, 0, FLT_MAX},
-        {"--dynatemp-range", o->dynatemp_range, 0, FLT_MAX},
-        {"--dynatemp-exp", o->dynatemp_exponent, 0, 1000},
-        {"--top-k", (float)o->top_k, 0, FLT_MAX},
-        {"--top-p", o->top_p, 0, 1},
-        {"--min-p", o->min_p, 0, 1},
-        {"--typical", o->typical_p, 0, 1},
-        {"--top-n-sigma", o->top_n_sigma, -1, FLT_MAX},
-        {"--xtc-probability", o->xtc_probability, 0, 1},
-        {"--xtc-threshold", o->xtc_threshold, 0, 1},
-        {"--repeat-penalty", o->repeat_penalty, 1e-3f, 1e3f},
-        {"--frequency-penalty", o->frequency_penalty, -1e6f, 1e6f},
-        {"--presence-penalty", o->presence_penalty, -1e6f, 1e6f},
-        {"--repeat-last-n", (float)o->repeat_last_n, -1, FLT_MAX},
-        {"--dry-multiplier", o->dry_multiplier, 0, FLT_MAX},
-        {"--dry-base", o->dry_base, 1, FLT_MAX},
-        {"--dry-allowed-length", (float)o->dry_allowed_length, 1, FLT_MAX},
-        {"--dry-penalty-last-n", (float)o->dry_last_n, -1, FLT_MAX},
-        {"--mirostat", (float)o->mirostat, 0, 2},
-        {"--mirostat-ent", o->mirostat_tau, 0, 1000},
-        {"--mirostat-lr", o->mirostat_eta, 0, 1000},
-        {"--adaptive-target", o->adaptive_target, -1, 1},
-        {"--adaptive-decay", o->adaptive_decay, 0, 0.99f},
+        {"temp", o->temp, 0, FLT_MAX},
+        {"dynatemp_range", o->dynatemp_range, 0, FLT_MAX},
+        {"dynatemp_exponent", o->dynatemp_exponent, 0, 1000},
+        {"top_k", (float)o->top_k, 0, FLT_MAX},
+        {"top_p", o->top_p, 0, 1},
+        {"min_p", o->min_p, 0, 1},
+        {"typical_p", o->typical_p, 0, 1},
+        {"top_n_sigma", o->top_n_sigma, -1, FLT_MAX},
+        {"xtc_probability", o->xtc_probability, 0, 1},
+        {"xtc_threshold", o->xtc_threshold, 0, 1},
+        {"repeat_penalty", o->repeat_penalty, 0.01f, 1000},
+        {"frequency_penalty", o->frequency_penalty, -1000, 1000},
+        {"presence_penalty", o->presence_penalty, -1000, 1000},
+        {"repeat_last_n", (float)o->repeat_last_n, -1, FLT_MAX},
+        {"dry_multiplier", o->dry_multiplier, 0, FLT_MAX},
+        {"dry_base", o->dry_base, 1, FLT_MAX},
+        {"dry_allowed_length", (float)o->dry_allowed_length, 1, FLT_MAX},
+        {"dry_last_n", (float)o->dry_last_n, -1, FLT_MAX},
+        {"mirostat", (float)o->mirostat, 0, 2},
+        {"mirostat_tau", o->mirostat_tau, 0, 1000},
+        {"mirostat_eta", o->mirostat_eta, 0, 1000},
+        {"adaptive_target", o->adaptive_target, -1, 1},
+        {"adaptive_decay", o->adaptive_decay, 0, 0.99f},
     };
     for (size_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++) {
         const struct range *r = &ranges[i];
         if (r->value >= r->low && r->value <= r->high) continue;
         if (r->high == FLT_MAX)
-            return base_fail_at(err, BASE_USAGE, r->option, -1, "must be a number from %g on",
-                                (double)r->low);
-        return base_fail_at(err, BASE_USAGE, r->option, -1, "must be a number from %g to %g",
-                            (double)r->low, (double)r->high);
+            return base_fail_at(err, BASE_USAGE, sample_name(o, r->parameter), -1,
+                                "must be a number from %g on", (double)r->low);
+        return base_fail_at(err, BASE_USAGE, sample_name(o, r->parameter), -1,
+                            "must be a number from %g to %g", (double)r->low, (double)r->high);
     }
     return true;
 }
@@ -244,11 +254,11 @@ bool sample_options_check(const struct sample_options *o, struct base_error *err
     if (!ranges_check(o, err)) return false;
     for (size_t i = 0; i < o->n_biases; i++)
         if (!(o->bias[i].bias <= FLT_MAX))
-            return base_fail_at(err, BASE_USAGE, "--logit-bias", -1,
+            return base_fail_at(err, BASE_USAGE, sample_name(o, "bias"), -1,
                                 "the bias of token %d is not a number", (int)o->bias[i].id);
     for (size_t i = 0; i < o->n_dry_breakers; i++)
         if (o->dry_breaker[i].size == 0 || o->dry_breaker[i].size > SAMPLE_MAX_BREAKER)
-            return base_fail_at(err, BASE_USAGE, "--dry-sequence-breaker", -1,
+            return base_fail_at(err, BASE_USAGE, sample_name(o, "dry_breaker"), -1,
                                 "must have from 1 to %d bytes", (int)SAMPLE_MAX_BREAKER);
-    return read_order(o->samplers, index, &n, err) && order_check(o, index, n, err);
+    return read_order(o, index, &n, err) && order_check(o, index, n, err);
 }

@@ -58,7 +58,7 @@ struct sample_adaptive {
 
 struct sample_stage {
     const char *name;
-    const char *option; /* what switches it on */
+    const char *parameter; /* of the options: what switches it on */
     bool (*active)(const struct sample_options *o);
     void (*apply)(struct sampler *s);
     bool truncates;  /* mirostat takes its place */
@@ -87,6 +87,9 @@ struct sampler {
 
     const uint64_t *allowed; /* for the next id only; the caller's */
 };
+
+/* What errors call a member of the options. */
+const char *sample_name(const struct sample_options *o, const char *parameter);
 
 /* Fills stage[] with the active stages in order. */
 bool sample_chain_init(struct sampler *s, struct base_error *err);

@@ -41,10 +41,10 @@ static uint32_t zipf_count(struct sampler *s)
 static void keep_zipf(struct sampler *s)
 {
     struct sample_set *set = &s->set;
-    const bool whole = !set->cut;
+    const bool whole = !set->is_list;
     sample_set_keep_best(set, 100);
     const uint32_t k = zipf_count(s);
-    if (whole && k > set->n) set->cut = false;
+    if (whole && k > set->n) set->is_list = false;
     sample_set_keep_best(set, k);
 }
 
@@ -53,11 +53,11 @@ static void keep_surprise(struct sampler *s)
 {
     struct sample_set *set = &s->set;
     const double best = (double)sample_set_best(set).logit;
-    const double bar = sample_log(sample_set_total(set)) - s->mu * ln2;
-    if (bar > 0.0)
+    const double threshold = sample_log(sample_set_total(set)) - s->mu * ln2;
+    if (threshold > 0.0)
         sample_set_keep_best(set, 1);
     else
-        sample_set_keep_above(set, best + set->temp * bar);
+        sample_set_keep_above(set, best + set->temp * threshold);
 }
 
 int32_t sample_draw_mirostat(struct sampler *s)

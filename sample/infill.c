@@ -70,8 +70,8 @@ static void merge_prefixes(struct sample_infill *f, uint32_t n)
         }
 }
 
-/* Keeps the end tokens and what has p >= bar, in order; returns how many are no end. */
-static uint32_t keep_likely(struct sampler *s, double bar)
+/* Keeps the end tokens and what has p >= threshold, in order; returns how many are no end. */
+static uint32_t keep_likely(struct sampler *s, double threshold)
 {
     struct sample_infill *f = &s->infill;
     struct sample_set *set = &s->set;
@@ -80,7 +80,7 @@ static uint32_t keep_likely(struct sampler *s, double bar)
     double sum = 0.0;
     for (uint32_t r = 0; r < set->n; r++) {
         const bool end = is_end(s, rank0[-(ptrdiff_t)r].id);
-        if (!end && f->p[r] < bar) continue;
+        if (!end && f->p[r] < threshold) continue;
         n_text += !end;
         rank0[-(ptrdiff_t)n] = rank0[-(ptrdiff_t)r];
         f->p[n++] = f->p[r];

@@ -61,7 +61,7 @@ static bool ids_check(const struct sample_options *o, uint32_t n_vocab, struct b
 {
     for (size_t i = 0; i < o->n_biases; i++)
         if (o->bias[i].id < 0 || (uint32_t)o->bias[i].id >= n_vocab)
-            return base_fail_at(err, BASE_USAGE, "--logit-bias", -1,
+            return base_fail_at(err, BASE_USAGE, sample_name(o, "bias"), -1,
                                 "the model has no token %d: its vocabulary has %u",
                                 (int)o->bias[i].id, n_vocab);
     for (size_t i = 0; i < o->n_ends; i++)
@@ -106,8 +106,6 @@ struct sampler *sample_new(const struct sample_options *options, uint32_t n_voca
     if (!s || !sample_set_init(&s->set, n_vocab, cpu_level_cap(options->level), err))
         goto no_memory;
     s->options = *options;
-    s->set.together = options->together;
-    s->set.together_context = options->together_context;
     s->mu = 2.0 * (double)options->mirostat_tau;
     sample_adaptive_init(s);
     sample_random_seed(&s->random, options->seed);

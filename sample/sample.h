@@ -26,15 +26,11 @@ struct sample_text {
 
 enum { SAMPLE_MAX_BREAKER = 128 }; /* bytes of a sequence breaker */
 
-/* Calls part(data, i, n) once for each i < n, on n threads at the same time, and returns when all
- * are done. */
-typedef void sample_part_fn(void *data, int i, int n);
-typedef void sample_together_fn(void *context, sample_part_fn *part, void *data);
-
 /* Everything is copied but `token_bytes` and its context, which must outlive the sampler. */
 struct sample_options {
     enum cpu_level level; /* of the kernels, capped by what the machine runs; never in a result */
     uint64_t seed;
+    enum cpu_level level;    /* a cap on instructions; never changes a result */
     float temp;              /* 0: greedy (the lowest id among equal logits) */
     float dynatemp_range;    /* 0: off; else temp +- range, by the entropy */
     float dynatemp_exponent; /* of entropy over the largest possible */
@@ -72,13 +68,14 @@ struct sample_options {
     const int32_t *end_id; /* [n_ends] end-of-text tokens, for infill */
     size_t n_ends;
 
-    sample_together_fn *together; /* for reading a large vocabulary; NULL: alone */
-    void *together_context;
+    /* What errors call the member `parameter` of this struct, to its user; NULL: by its name. The
+     * text must outlive the error. */
+    const char *(*name_of)(const char *parameter);
 };
 struct sample_options sample_options_default(void);
 
-/* BASE_USAGE, with the option as its item, for a value out of its range, an unknown or repeated
- * name in `samplers`, and options that contradict each other. sample_new checks too. */
+/* BASE_USAGE, with the name of the member as its item, for a value out of its range, an unknown or
+ * repeated name in `samplers`, and options that contradict each other. sample_new checks too. */
 bool sample_options_check(const struct sample_options *options, struct base_error *err);
 
 struct sampler; /* opaque; the caller owns it */
@@ -96,7 +93,7 @@ void sample_accept(struct sampler *s, int32_t id);
  * -infinity is BASE_FAILED (never a silent id 0). NaN counts as -infinity. Returns -1 on error. */
 int32_t sample_next(struct sampler *s, const float *logits, struct base_error *err);
 
-/* Forbids an id from now on (--ignore-eos). */
+/* Forbids an id from now on. */
 void sample_forbid(struct sampler *s, int32_t id);
 
 /* Restricts the next sample_next, and only that one, to the ids whose bit is set: bit `id & 63` of

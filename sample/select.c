@@ -17,7 +17,7 @@ static void swap(struct sample_candidate *a, struct sample_candidate *b)
 static bool better_first(const void *unused, struct sample_candidate a, struct sample_candidate b)
 {
     (void)unused;
-    return sample_before(a, b);
+    return sample_better(a, b);
 }
 
 /* Puts a candidate where it belongs among list[n], n > 0, and before it those that come first;
@@ -77,7 +77,7 @@ double sample_select_total(const struct sample_set *set, const struct sample_can
     return total;
 }
 
-uint32_t sample_select_weight(struct sample_set *set, float best, double bar,
+uint32_t sample_select_weight(struct sample_set *set, float best, double threshold,
                               sample_first_fn *first, const void *order)
 {
     uint32_t n = set->n, at = 0;
@@ -88,9 +88,9 @@ uint32_t sample_select_weight(struct sample_set *set, float best, double bar,
             first ? partition(from, n, first, order) : partition(from, n, better_first, NULL);
         const double before = sum + sample_select_total(set, from, place, best);
         const double with = before + sample_set_weight(set, from[place].logit, best);
-        if (place > 0 && before >= bar) {
+        if (place > 0 && before >= threshold) {
             n = place;
-        } else if (with >= bar || place + 1 == n) {
+        } else if (with >= threshold || place + 1 == n) {
             return at + place;
         } else {
             sum = with;

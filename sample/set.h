@@ -21,7 +21,7 @@ struct sample_candidate {
     float logit;
     int32_t id;
 };
-static inline bool sample_before(struct sample_candidate a, struct sample_candidate b)
+static inline bool sample_better(struct sample_candidate a, struct sample_candidate b)
 {
     return (a.logit > b.logit) | ((a.logit == b.logit) & (a.id < b.id));
 }
@@ -38,35 +38,28 @@ struct sample_group_sums { /* as sample_block_sums, relative to the group's best
     uint64_t n;
 };
 
-struct sample_tally { /* candidates of a group in some range, and above it */
-    uint32_t in, above;
-};
-
 struct sample_set {
     uint32_t n_vocab, n_blocks, n_groups;
     const float *given;      /* [n_vocab] the caller's logits */
     const uint64_t *allowed; /* [n_blocks] the caller's, or NULL */
-    float *logit;   /* [n_blocks * 64] copies of blocks, made when something changes them */
-    uint8_t *place; /* [n_blocks] sample_block_place */
-    float *bound;   /* [n_groups * 64] the largest logit of the block; -infinity: no candidate */
-    float *top;     /* [n_groups] the largest bound of the group */
-    float least;    /* smaller logits are no candidates, though they may still stand in a block */
+    float *logit;     /* [n_blocks * 64] copies of blocks, made when something changes them */
+    uint8_t *place;   /* [n_blocks] sample_block_place */
+    float *block_max; /* [n_groups * 64] the largest logit of the block; -infinity: no candidate */
+    float *group_max; /* [n_groups] the largest bound of the group */
+    float min_logit;  /* smaller logits are no candidates, though they may still stand in a block */
     double temp;
     const struct sample_block_kernels *kernels;
-    sample_together_fn *together; /* or NULL */
-    void *together_context;
 
     struct sample_block_sums sums;   /* [n_groups * 64] relative to the bound, of this kind and
                                         temperature */
-    uint8_t *summed;                 /* [n_blocks] 0: the block has changed since */
     struct sample_group_sums *group; /* [n_groups] */
     enum sample_block_sum kind;
-    double sum_temp;            /* 0: no sums */
-    float scale;                /* of sum_temp: its inverse */
-    double *share;              /* [n_groups] when drawing: the weights relative to the best */
-    struct sample_tally *tally; /* [n_groups] when selecting */
+    bool stale;           /* something has changed since */
+    double sum_temp;      /* 0: no sums */
+    float scale;          /* of sum_temp: its inverse */
+    double *group_weight; /* [n_groups] when drawing: the weights relative to the best */
 
-    bool cut;                      /* false: every possible id >= least is in the set */
+    bool is_list;                  /* false: every possible id with a logit >= min_logit */
     struct sample_candidate *room; /* [n_vocab] where lists are made */
     struct sample_candidate *list; /* the candidates once cut: see sample_set_rank */
     uint32_t n, n_ranked;
@@ -86,7 +79,8 @@ float sample_set_logit(struct sample_set *set, int32_t id);
 /* A number stays a number: overflow saturates, so that it is not taken for "impossible". */
 float sample_saturate(double logit);
 
-/* Gives an id another logit, or -infinity; for sets from which no bar has dropped anything. */
+/* Gives an id another logit, or -infinity; for sets from which no threshold has dropped anything.
+ */
 void sample_set_change(struct sample_set *set, int32_t id, float logit);
 
 /* Gives every id of ids[n] (each once) the logit that `change` returns. In a set that is cut it is
@@ -97,7 +91,7 @@ void sample_set_adjust(struct sample_set *set, const int32_t *ids, uint32_t n,
 
 /* Divides the logits by the temperature so far and takes out what was dropped, for rules that
  * change them. */
-void sample_set_settle(struct sample_set *set);
+void sample_set_apply_temp(struct sample_set *set);
 
 /* The best candidate; id -1 when the set is empty. */
 struct sample_candidate sample_set_best(struct sample_set *set);
@@ -110,11 +104,12 @@ struct sample_candidate sample_set_rank(struct sample_set *set, uint32_t r);
 enum { SAMPLE_LONG_LIST = 1024 };
 
 /* -- cuts: afterwards the set is a list, with this exception -- */
-void sample_set_keep_best(struct sample_set *set, uint32_t k);  /* all when there are fewer */
-void sample_set_keep_above(struct sample_set *set, double bar); /* logits >= bar; see above */
-void sample_set_list_above(struct sample_set *set, double bar); /* the same, always a list */
-void sample_set_keep_list(struct sample_set *set, uint32_t n);  /* list[0..n), in any order */
-void sample_set_drop_best(struct sample_set *set, uint32_t n);  /* of a cut set */
+void sample_set_keep_best(struct sample_set *set, uint32_t k); /* all when there are fewer */
+void sample_set_keep_above(struct sample_set *set,
+                           double threshold); /* logits >= threshold; see above */
+void sample_set_list_above(struct sample_set *set, double threshold); /* the same, always a list */
+void sample_set_keep_list(struct sample_set *set, uint32_t n);        /* list[0..n), in any order */
+void sample_set_remove_best(struct sample_set *set, uint32_t n);      /* of a cut set */
 
 /* -- a part of a list, without sorting it: select.c -- */
 
@@ -123,12 +118,12 @@ void sample_set_drop_best(struct sample_set *set, uint32_t n);  /* of a cut set 
 struct sample_candidate sample_select_rank(struct sample_candidate *list, uint32_t n, uint32_t r);
 
 /* Of a cut set, in an order of the caller's or (NULL) the usual one: the place of the first
- * candidate with which the weights, relative to `best`, have the sum `bar`; the last place when
- * they never do. All that come first in the order stand before it in the list. Weights are float
- * where the list is long. */
+ * candidate with which the weights, relative to `best`, have the sum `threshold`; the last place
+ * when they never do. All that come first in the order stand before it in the list. Weights are
+ * float where the list is long. */
 typedef bool sample_first_fn(const void *order, struct sample_candidate a,
                              struct sample_candidate b);
-uint32_t sample_select_weight(struct sample_set *set, float best, double bar,
+uint32_t sample_select_weight(struct sample_set *set, float best, double threshold,
                               sample_first_fn *first, const void *order);
 /* The weights of list[n] together. */
 double sample_select_total(const struct sample_set *set, const struct sample_candidate *list,
@@ -173,12 +168,5 @@ static inline uint32_t sample_set_group_end(const struct sample_set *set, uint32
 
 /* The logits of a block, NaN and -infinity where an id is impossible. */
 const float *sample_set_block(struct sample_set *set, uint32_t b);
-
-/* Calls part with the groups [first, end) of each thread. */
-typedef void sample_groups_fn(struct sample_set *set, uint32_t first, uint32_t end, void *data);
-void sample_set_share_out(struct sample_set *set, sample_groups_fn *part, void *data);
-
-/* Brings the sums of a group up to date: of its blocks that have changed, then of the group. */
-void sample_set_sum_group(struct sample_set *set, uint32_t group);
 
 #endif

@@ -29,10 +29,10 @@ float sample_set_scale(double temp)
 /* ---- Blocks ---- */
 
 /* The weights of the bounds of a group's blocks. */
-static void weigh_bounds(const struct sample_set *set, uint32_t group, float best,
-                         float weight[SAMPLE_GROUP])
+static void weigh_block_maxima(const struct sample_set *set, uint32_t group, float best,
+                               float weight[SAMPLE_GROUP])
 {
-    set->kernels->weigh(set->bound + (size_t)group * SAMPLE_GROUP, best, set->scale, -FLT_MAX,
+    set->kernels->weigh(set->block_max + (size_t)group * SAMPLE_GROUP, best, set->scale, -FLT_MAX,
                         weight);
 }
 
@@ -41,23 +41,21 @@ static struct sample_block_sums sums_at(const struct sample_set *set, uint32_t b
     return (struct sample_block_sums){set->sums.sum + b, set->sums.second + b, set->sums.n + b};
 }
 
-/* Sums blocks that lie side by side in one call, from `first` on; returns where it stopped. A block
- * without candidates is not looked at. */
+/* Sums consecutive blocks in one call, from `first` on; returns where it stopped. A block without
+ * candidates is not read. */
 static uint32_t sum_run(struct sample_set *set, uint32_t first, uint32_t end)
 {
     uint32_t b = first + 1;
-    if (!(set->bound[first] > -INFINITY)) {
+    if (!(set->block_max[first] > -INFINITY)) {
         set->sums.sum[first] = set->sums.second[first] = 0.0f;
         set->sums.n[first] = 0;
-    } else {
-        const float *x = sample_set_block(set, first);
-        const uint8_t place = set->place[first];
-        while (b < end && !set->summed[b] && set->place[b] == place && set->bound[b] > -INFINITY)
-            b++;
-        set->kernels->sum[set->kind](x, set->bound + first, b - first, set->scale, set->least,
-                                     sums_at(set, first));
+        return b;
     }
-    memset(set->summed + first, 1, b - first);
+    const float *x = sample_set_block(set, first);
+    const uint8_t place = set->place[first];
+    while (b < end && set->place[b] == place && set->block_max[b] > -INFINITY) b++;
+    set->kernels->sum[set->kind](x, set->block_max + first, b - first, set->scale, set->min_logit,
+                                 sums_at(set, first));
     return b;
 }
 
@@ -67,8 +65,8 @@ static void add_moments(struct sample_set *set, uint32_t b, double top,
 {
     const float *x = sample_set_block(set, b);
     for (int i = 0; i < SAMPLE_BLOCK; i++) {
-        const double d = x[i] >= set->least ? ((double)x[i] - top) / set->sum_temp : 0.0;
-        to->n += x[i] >= set->least;
+        const double d = x[i] >= set->min_logit ? ((double)x[i] - top) / set->sum_temp : 0.0;
+        to->n += x[i] >= set->min_logit;
         to->sum += d;
         to->second += d * d;
     }
@@ -92,17 +90,6 @@ static void add_distances(struct sample_group_sums *to, struct sample_group_sums
     to->second += own.second + far * (2.0 * own.sum + n * far);
 }
 
-/* Sums the blocks of [first, end) that have changed; true when there was any. */
-static bool sum_blocks(struct sample_set *set, uint32_t first, uint32_t end)
-{
-    bool changed = false;
-    for (uint32_t b = first; b < end;) {
-        changed = changed || !set->summed[b];
-        b = set->summed[b] ? b + 1 : sum_run(set, b, end);
-    }
-    return changed;
-}
-
 /* The weights of a group; four sums side by side. */
 static double total_of_group(const struct sample_set *set, uint32_t group,
                              const float weight[SAMPLE_GROUP])
@@ -117,19 +104,19 @@ static double total_of_group(const struct sample_set *set, uint32_t group,
 static void add_group(struct sample_set *set, uint32_t group)
 {
     const uint32_t first = sample_set_group_first(group), end = sample_set_group_end(set, group);
-    const double top = (double)set->top[group], inverse = inverse_of(set->sum_temp);
+    const double top = (double)set->group_max[group], inverse = inverse_of(set->sum_temp);
     struct sample_group_sums to = {0};
     float weight[SAMPLE_GROUP];
-    weigh_bounds(set, group, set->top[group], weight);
+    weigh_block_maxima(set, group, set->group_max[group], weight);
     if (set->kind == SAMPLE_WEIGHTS) {
         set->group[group] = (struct sample_group_sums){.sum = total_of_group(set, group, weight)};
         return;
     }
     for (uint32_t b = first; b < end; b++) {
-        if (!(set->bound[b] > -INFINITY)) continue;
+        if (!(set->block_max[b] > -INFINITY)) continue;
         const struct sample_group_sums own = {(double)set->sums.sum[b], (double)set->sums.second[b],
                                               set->sums.n[b]};
-        const double far = ((double)set->bound[b] - top) * inverse;
+        const double far = ((double)set->block_max[b] - top) * inverse;
         if (set->kind == SAMPLE_ENTROPY)
             add_weights(&to, own, far, (double)weight[b - first]);
         else if (set->sums.second[b] <= FLT_MAX)
@@ -140,34 +127,24 @@ static void add_group(struct sample_set *set, uint32_t group)
     set->group[group] = to;
 }
 
-void sample_set_sum_group(struct sample_set *set, uint32_t group)
-{
-    if (sum_blocks(set, sample_set_group_first(group), sample_set_group_end(set, group)))
-        add_group(set, group);
-}
-
-static void sum_part(struct sample_set *set, uint32_t first, uint32_t end, void *data)
-{
-    const bool *all = data;
-    if (*all)
-        for (uint32_t b = first * SAMPLE_GROUP; b < end * SAMPLE_GROUP && b < set->n_blocks; b++)
-            set->summed[b] = 0;
-    for (uint32_t g = first; g < end; g++) sample_set_sum_group(set, g);
-}
-
-/* Sums of what has changed. Those for the entropy have the weights, too. */
+/* Brings the sums of blocks and groups up to date. Those for the entropy have the weights, too. */
 static void sum_groups(struct sample_set *set, enum sample_block_sum kind)
 {
-    bool all = set->temp != set->sum_temp ||
-               (kind != set->kind && !(kind == SAMPLE_WEIGHTS && set->kind == SAMPLE_ENTROPY));
-    if (all) {
+    const bool other =
+        set->temp != set->sum_temp ||
+        (kind != set->kind && !(kind == SAMPLE_WEIGHTS && set->kind == SAMPLE_ENTROPY));
+    if (!other && !set->stale) return;
+    if (other) {
         set->kind = kind;
         set->sum_temp = set->temp;
         set->scale = sample_set_scale(set->temp);
-    } else if (!memchr(set->summed, 0, set->n_blocks)) {
-        return;
     }
-    sample_set_share_out(set, sum_part, &all);
+    for (uint32_t g = 0; g < set->n_groups; g++) {
+        const uint32_t end = sample_set_group_end(set, g);
+        for (uint32_t b = sample_set_group_first(g); b < end;) b = sum_run(set, b, end);
+        add_group(set, g);
+    }
+    set->stale = false;
 }
 
 /* ---- Sums ---- */
@@ -186,15 +163,15 @@ static struct sample_group_sums sum_vocabulary(struct sample_set *set, enum samp
     sum_groups(set, kind);
     const float best = sample_set_best(set).logit;
     for (uint32_t g = 0; g < set->n_groups; g++) {
-        set->share[g] = 0.0;
-        if (!(set->top[g] > -INFINITY)) continue;
-        const double far = ((double)set->top[g] - (double)best) / set->temp;
+        set->group_weight[g] = 0.0;
+        if (!(set->group_max[g] > -INFINITY)) continue;
+        const double far = ((double)set->group_max[g] - (double)best) / set->temp;
         if (kind == SAMPLE_MOMENTS) {
             add_distances(&all, set->group[g], far);
             continue;
         }
         const double w = sample_exp(far);
-        set->share[g] = w * set->group[g].sum;
+        set->group_weight[g] = w * set->group[g].sum;
         add_weights(&all, set->group[g], far, w);
     }
     return all;
@@ -202,7 +179,7 @@ static struct sample_group_sums sum_vocabulary(struct sample_set *set, enum samp
 
 struct sample_sums sample_set_sums(struct sample_set *set)
 {
-    if (!set->cut) {
+    if (!set->is_list) {
         const struct sample_group_sums all = sum_vocabulary(set, SAMPLE_ENTROPY);
         return sums_of(all.sum, all.second, all.n);
     }
@@ -219,16 +196,16 @@ struct sample_sums sample_set_sums(struct sample_set *set)
 
 double sample_set_total(struct sample_set *set)
 {
-    if (!set->cut) return sum_vocabulary(set, SAMPLE_WEIGHTS).sum;
+    if (!set->is_list) return sum_vocabulary(set, SAMPLE_WEIGHTS).sum;
     return sample_select_total(set, set->list, set->n, sample_set_best(set).logit);
 }
 
 struct sample_moments sample_set_moments(struct sample_set *set)
 {
     struct sample_group_sums all = {0};
-    if (!set->cut) all = sum_vocabulary(set, SAMPLE_MOMENTS);
+    if (!set->is_list) all = sum_vocabulary(set, SAMPLE_MOMENTS);
     const double best = (double)sample_set_best(set).logit;
-    for (uint32_t i = 0; set->cut && i < set->n; i++) {
+    for (uint32_t i = 0; set->is_list && i < set->n; i++) {
         const double d = ((double)set->list[i].logit - best) / set->temp;
         all.n++;
         all.sum += d;
@@ -281,9 +258,9 @@ static struct sample_candidate draw_listed_shaped(struct sample_set *set,
     return sample_set_rank(set, r);
 }
 
-/* The first of share[n] with which *sum, and so far what is before it, gets above the bar. Rounding
- * may leave the bar beyond all of them: the last with a share is taken. */
-static uint32_t walk(const double *share, uint32_t n, double bar, double *sum)
+/* The first of share[n] with which *sum, and so far what is before it, gets above the threshold.
+ * Rounding may leave the threshold beyond all of them: the last with a share is taken. */
+static uint32_t walk(const double *share, uint32_t n, double threshold, double *sum)
 {
     uint32_t at = 0;
     double before = *sum;
@@ -292,19 +269,19 @@ static uint32_t walk(const double *share, uint32_t n, double bar, double *sum)
         at = i;
         before = *sum;
         *sum += share[i];
-        if (*sum > bar) break;
+        if (*sum > threshold) break;
     }
     *sum = before;
     return at;
 }
 
 /* The share of each block of a group. */
-static void share_of_blocks(const struct sample_set *set, const struct sample_block_shape *shape,
-                            uint32_t group, float best, double share[SAMPLE_GROUP])
+static void weights_of_blocks(const struct sample_set *set, const struct sample_block_shape *shape,
+                              uint32_t group, float best, double share[SAMPLE_GROUP])
 {
     const uint32_t first = sample_set_group_first(group), end = sample_set_group_end(set, group);
     float weight[SAMPLE_GROUP];
-    weigh_bounds(set, group, best, weight);
+    weigh_block_maxima(set, group, best, weight);
     for (uint32_t b = first; b < end; b++)
         share[b - first] = (shape ? 1.0 : (double)weight[b - first]) * (double)set->sums.sum[b];
 }
@@ -314,27 +291,27 @@ static struct sample_candidate draw_by_id(struct sample_set *set,
                                           double u, double *p)
 {
     const float best = sample_set_best(set).logit;
-    const double bar = u * total;
+    const double threshold = u * total;
     double sum = 0.0, share[SAMPLE_BLOCK];
     float w[SAMPLE_BLOCK];
-    const uint32_t group = walk(set->share, set->n_groups, bar, &sum);
+    const uint32_t group = walk(set->group_weight, set->n_groups, threshold, &sum);
     const uint32_t first = sample_set_group_first(group), end = sample_set_group_end(set, group);
-    share_of_blocks(set, shape, group, best, share);
-    const uint32_t block = first + walk(share, end - first, bar, &sum);
+    weights_of_blocks(set, shape, group, best, share);
+    const uint32_t block = first + walk(share, end - first, threshold, &sum);
     const float *x = sample_set_block(set, block);
     if (shape)
         set->kernels->shape(x, shape, w);
     else
-        set->kernels->weigh(x, best, set->scale, set->least, w);
+        set->kernels->weigh(x, best, set->scale, set->min_logit, w);
     for (int i = 0; i < SAMPLE_BLOCK; i++) share[i] = (double)w[i];
-    const uint32_t i = walk(share, SAMPLE_BLOCK, bar, &sum);
+    const uint32_t i = walk(share, SAMPLE_BLOCK, threshold, &sum);
     if (p) *p = share[i] / total;
     return (struct sample_candidate){x[i], (int32_t)(block * SAMPLE_BLOCK + i)};
 }
 
 struct sample_candidate sample_set_draw(struct sample_set *set, double u, double *p)
 {
-    if (set->cut) return draw_listed(set, u, p);
+    if (set->is_list) return draw_listed(set, u, p);
     return draw_by_id(set, NULL, sample_set_total(set), u, p);
 }
 
@@ -350,25 +327,18 @@ static void shape_group(struct sample_set *set, uint32_t group,
     const double d = (double)shape->target / 0.3, none = shaped(0.0, (double)shape->target);
     const double slope = none * (10.0 / 0.3) * d * (2.0 + d) / ((1.0 + d) * (1.0 + d));
     float weight[SAMPLE_GROUP], unused[SAMPLE_BLOCK];
-    weigh_bounds(set, group, shape->top, weight);
+    weigh_block_maxima(set, group, shape->top, weight);
     for (uint32_t b = sample_set_group_first(group); b < sample_set_group_end(set, group); b++) {
         const double p = (double)weight[b % SAMPLE_GROUP] * (double)shape->inverse;
         float *sum = &set->sums.sum[b];
-        if (!(set->bound[b] > -INFINITY)) continue;
+        if (!(set->block_max[b] > -INFINITY)) continue;
         const float *x = sample_set_block(set, b);
         if (p < unlikely)
-            *sum = (float)(none * set->kernels->count(x, set->least) + slope * p * (double)*sum);
+            *sum =
+                (float)(none * set->kernels->count(x, set->min_logit) + slope * p * (double)*sum);
         else
             *sum = set->kernels->shape(x, shape, unused);
-        set->share[group] += (double)*sum;
-    }
-}
-
-static void shape_part(struct sample_set *set, uint32_t first, uint32_t end, void *data)
-{
-    for (uint32_t g = first; g < end; g++) {
-        set->share[g] = 0.0;
-        if (set->top[g] > -INFINITY) shape_group(set, g, data);
+        set->group_weight[group] += (double)*sum;
     }
 }
 
@@ -377,16 +347,19 @@ struct sample_candidate sample_set_draw_shaped(struct sample_set *set, float tar
 {
     const float best = sample_set_best(set).logit;
     const double total = sample_set_total(set);
-    struct sample_block_shape shape = {best, sample_set_scale(set->temp), set->least,
+    struct sample_block_shape shape = {best, sample_set_scale(set->temp), set->min_logit,
                                        (float)(1.0 / total), target};
     struct sample_candidate c;
-    if (set->cut) {
+    if (set->is_list) {
         c = draw_listed_shaped(set, &shape, u);
     } else {
-        sample_set_share_out(set, shape_part, &shape);
-        set->sum_temp = 0.0; /* no sums any more */
+        set->sum_temp = 0.0; /* its sums take the place of the others */
         double sum = 0.0;
-        for (uint32_t g = 0; g < set->n_groups; g++) sum += set->share[g];
+        for (uint32_t g = 0; g < set->n_groups; g++) {
+            set->group_weight[g] = 0.0;
+            if (set->group_max[g] > -INFINITY) shape_group(set, g, &shape);
+            sum += set->group_weight[g];
+        }
         c = draw_by_id(set, &shape, sum, u, NULL);
     }
     *p = sample_set_weight(set, c.logit, best) / total;

@@ -1,8 +1,8 @@
 /* sample/truncate.c: the rules that drop candidates: top-k, top-p, min-p, typical, top-n-sigma,
  * XTC; and temperature, which at 0 keeps one.
  *
- * Each works on a vocabulary that nothing has cut yet without sorting it: it finds a bar below
- * which nothing can stay. Sources of the formulas: docs/sampling.md. */
+ * Each works on a vocabulary that nothing has cut yet without sorting it: it finds a threshold
+ * below which nothing can stay. Sources of the formulas: docs/sampling.md. */
 #include "sample/chain.h"
 #include "sample/exp.h"
 #include <math.h>
@@ -19,12 +19,13 @@ void sample_apply_top_p(struct sampler *s)
     static const double depths[] = {6.0, 9.0, 12.0, 15.0, 20.0, 32.0, INFINITY};
     struct sample_set *set = &s->set;
     const float best = sample_set_best(set).logit;
-    const double bar = (double)s->options.top_p * sample_set_total(set);
-    for (size_t i = 0; !set->cut; i++) {
+    const double threshold = (double)s->options.top_p * sample_set_total(set);
+    for (size_t i = 0; !set->is_list; i++) {
         sample_set_list_above(set, (double)best - depths[i] * set->temp);
-        set->cut = isinf(depths[i]) || sample_select_total(set, set->list, set->n, best) >= bar;
+        set->is_list =
+            isinf(depths[i]) || sample_select_total(set, set->list, set->n, best) >= threshold;
     }
-    sample_set_keep_list(set, sample_select_weight(set, best, bar, NULL, NULL) + 1);
+    sample_set_keep_list(set, sample_select_weight(set, best, threshold, NULL, NULL) + 1);
 }
 
 /* A probability of at least min_p times the best one's. */
@@ -63,17 +64,18 @@ static bool nearer(const void *typical, struct sample_candidate a, struct sample
     const struct typical *t = typical;
     const double x = distance(t, a.logit), y = distance(t, b.logit);
     if (x != y) return x < y;
-    return sample_before(a, b);
+    return sample_better(a, b);
 }
 
 /* Makes the list hold every candidate that may count: those as near as `reach`, widened until they
  * have the probability together. */
-static void gather_typical(struct sample_set *set, const struct typical *t, double bar)
+static void gather_typical(struct sample_set *set, const struct typical *t, double threshold)
 {
-    for (double reach = 1.0 - t->centre; !set->cut; reach += reach / 4) {
+    for (double reach = 1.0 - t->centre; !set->is_list; reach += reach / 4) {
         const bool all = reach > 1000.0;
         sample_set_list_above(set, all ? -INFINITY : t->best + set->temp * (t->centre - reach));
-        set->cut = all || sample_select_total(set, set->list, set->n, (float)t->best) > bar;
+        set->is_list =
+            all || sample_select_total(set, set->list, set->n, (float)t->best) > threshold;
     }
 }
 
@@ -82,10 +84,11 @@ void sample_apply_typical(struct sampler *s)
     struct sample_set *set = &s->set;
     const float best = sample_set_best(set).logit;
     const struct sample_sums sums = sample_set_sums(set);
-    const double bar = (double)s->options.typical_p * sums.total;
+    const double threshold = (double)s->options.typical_p * sums.total;
     const struct typical t = {set, (double)best, sample_log(sums.total) - sums.entropy};
-    gather_typical(set, &t, bar);
-    const uint32_t last = sample_select_weight(set, best, nextafter(bar, INFINITY), nearer, &t);
+    gather_typical(set, &t, threshold);
+    const uint32_t last =
+        sample_select_weight(set, best, nextafter(threshold, INFINITY), nearer, &t);
     sample_set_keep_list(set, last + 1);
 }
 
@@ -98,16 +101,17 @@ void sample_apply_xtc(struct sampler *s)
     struct sample_set *set = &s->set;
     if (!(sample_random_unit(&s->random) < (double)s->options.xtc_probability)) return;
     const float best = sample_set_best(set).logit;
-    const double bar = (double)s->options.xtc_threshold * sample_set_total(set);
-    const bool whole = !set->cut;
+    const double threshold = (double)s->options.xtc_threshold * sample_set_total(set);
+    const bool whole = !set->is_list;
     /* At most 1 / threshold can be as likely as that; at threshold 0, all. */
-    if (whole) sample_set_list_above(set, (double)best + set->temp * sample_log(bar) - 1e-3);
+    if (whole) sample_set_list_above(set, (double)best + set->temp * sample_log(threshold) - 1e-3);
     uint32_t n = 0;
-    while (n < set->n && sample_set_weight(set, sample_set_rank(set, n).logit, best) >= bar) n++;
-    if (whole) set->cut = false;
+    while (n < set->n && sample_set_weight(set, sample_set_rank(set, n).logit, best) >= threshold)
+        n++;
+    if (whole) set->is_list = false;
     if (n < 2) return;
     if (!whole) {
-        sample_set_drop_best(set, n - 1);
+        sample_set_remove_best(set, n - 1);
         return;
     }
     for (uint32_t r = 0; r < n - 1; r++)

@@ -1,6 +1,5 @@
-/* test/test_constraint.c: grammars, expressions, choices and masks: named cases (each attack that
- * the peers met among them), expressions against PCRE2, grammars against a backtracking matcher,
- * masks against reading every token. */
+/* test/test_constraint.c: grammars, expressions, choices and masks: named cases, expressions
+ * against PCRE2, grammars against a backtracking matcher, masks against reading every token. */
 #include "sample/constrain/constraint.h"
 #include "sample/sample.h"
 #include "test/support.h"
@@ -16,10 +15,9 @@ enum kind { GRAMMAR, REGEX, SCHEMA };
 static struct constraint *compile(enum kind kind, const char *text, size_t size,
                                   struct base_error *err)
 {
-    struct constrain_schema_options options = {.generate = false};
     if (kind == GRAMMAR) return constraint_from_grammar(text, size, err);
     if (kind == REGEX) return constraint_from_regex(text, size, err);
-    return constraint_from_schema(text, size, &options, err);
+    return constraint_from_schema(text, size, &(struct constrain_schema_options){0}, err);
 }
 
 /* 1: accepted, 0: not, -1: a limit was met (which must be BASE_FAILED). */

@@ -381,52 +381,6 @@ static void draws_follow_the_distribution(void **state)
     sample_free(s);
 }
 
-/* Three parts, the last one first. */
-static void three_parts(void *context, sample_part_fn *part, void *data)
-{
-    ++*(int *)context;
-    for (int i = 2; i >= 0; i--) part(data, i, 3);
-}
-
-/* Reading a large vocabulary in parts gives what reading it in one gives. */
-static void parts_change_nothing(void **state)
-{
-    (void)state;
-    enum { N = 70001, CALLS = 20 };
-    static float logits[N];
-    struct base_error err = BASE_ERROR_INIT;
-    int n_calls = 0;
-    struct sample_random r;
-    sample_random_seed(&r, 7);
-    for (int i = 0; i < N; i++) logits[i] = random_float(&r, -6, 3);
-    logits[5] = INFINITY;
-    logits[64 * 700] = NAN;
-    for (int i = 0; i < 6; i++) {
-        struct sample_options o = sample_options_default();
-        if (i != 0) o.top_k = 0;
-        if (i != 1) o.min_p = 0;
-        if (i == 2) o.typical_p = 0.5f;
-        if (i == 3) o.top_n_sigma = 2;
-        if (i == 4) o.repeat_penalty = 1.3f;
-        if (i == 5) o.mirostat = 2;
-        struct sampler *alone = sample_new(&o, N, 64, &err);
-        o.together = three_parts;
-        o.together_context = &n_calls;
-        struct sampler *together = sample_new(&o, N, 64, &err);
-        if (!alone || !together) fail_msg("%s: %s", err.item, err.text);
-        for (int call = 0; call < CALLS; call++) {
-            logits[5] = call < 2 ? INFINITY : 0;
-            const int32_t want = sample_next(alone, logits, &err);
-            assert_int_equal(sample_next(together, logits, &err), want);
-            sample_accept(alone, want);
-            sample_accept(together, want);
-        }
-        sample_free(alone);
-        sample_free(together);
-    }
-    assert_true(n_calls > 6 * CALLS); /* bounds for each, sums for some */
-}
-
 /* A large flat vocabulary: the case that a full sort would be slow at, and the lazily sorted heap
  * must still agree with the plain meaning of top-p. */
 static void a_large_vocabulary(void **state)
@@ -472,7 +426,6 @@ int main(void)
         cmocka_unit_test(random_numbers_are_pcg32),
         cmocka_unit_test(seeds_decide),
         cmocka_unit_test(draws_follow_the_distribution),
-        cmocka_unit_test(parts_change_nothing),
         cmocka_unit_test(a_large_vocabulary),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -144,13 +144,6 @@ static bool expected(struct support_chain *v, const struct trial *t, const doubl
     return false;
 }
 
-/* As three threads would, one after the other. */
-static void by_turns(void *context, sample_part_fn *part, void *data)
-{
-    (void)context;
-    for (int i = 2; i >= 0; i--) part(data, i, 3);
-}
-
 static void compare(struct sample_random *r, struct trial *t, enum shape shape, float *logits,
                     struct support_one *room)
 {
@@ -162,7 +155,6 @@ static void compare(struct sample_random *r, struct trial *t, enum shape shape, 
     t->o.samplers = t->default_order ? NULL : t->text;
     t->o.end_id = few_ends;
     t->o.n_ends = (size_t)n_ends;
-    if (chance(r, 2)) t->o.together = by_turns;
     struct sampler *s = sample_new(&t->o, t->n_vocab, SUPPORT_N_CTX, &err);
     if (!s) fail_msg("%s: %s (%s)", err.item, err.text, t->text);
     struct support_chain v = {.o = &t->o,
@@ -438,21 +430,24 @@ static void ranges_are_checked(void **state)
         float low, high; /* still allowed; infinity: no limit worth a test */
     } cases[] = {
 #define CASE(member, item, low, high) {offsetof(struct sample_options, member), item, low, high}
-        CASE(temp, "--temp", 0, INFINITY),
-        CASE(dynatemp_range, "--dynatemp-range", 0, INFINITY),
-        CASE(dynatemp_exponent, "--dynatemp-exp", 0, 1000),
-        CASE(top_p, "--top-p", 0, 1),
-        CASE(min_p, "--min-p", 0, 1),
-        CASE(typical_p, "--typical", 0, 1),
-        CASE(top_n_sigma, "--top-n-sigma", -1, INFINITY),
-        CASE(xtc_probability, "--xtc-probability", 0, 1),
-        CASE(xtc_threshold, "--xtc-threshold", 0, 1),
-        CASE(dry_multiplier, "--dry-multiplier", 0, INFINITY),
-        CASE(dry_base, "--dry-base", 1, INFINITY),
-        CASE(mirostat_tau, "--mirostat-ent", 0, 1000),
-        CASE(mirostat_eta, "--mirostat-lr", 0, 1000),
-        CASE(adaptive_target, "--adaptive-target", -1, 1),
-        CASE(adaptive_decay, "--adaptive-decay", 0, 0.99f),
+        CASE(temp, "temp", 0, INFINITY),
+        CASE(dynatemp_range, "dynatemp_range", 0, INFINITY),
+        CASE(dynatemp_exponent, "dynatemp_exponent", 0, 1000),
+        CASE(top_p, "top_p", 0, 1),
+        CASE(min_p, "min_p", 0, 1),
+        CASE(typical_p, "typical_p", 0, 1),
+        CASE(top_n_sigma, "top_n_sigma", -1, INFINITY),
+        CASE(xtc_probability, "xtc_probability", 0, 1),
+        CASE(xtc_threshold, "xtc_threshold", 0, 1),
+        CASE(repeat_penalty, "repeat_penalty", 0.01f, 1000),
+        CASE(frequency_penalty, "frequency_penalty", -1000, 1000),
+        CASE(presence_penalty, "presence_penalty", -1000, 1000),
+        CASE(dry_multiplier, "dry_multiplier", 0, INFINITY),
+        CASE(dry_base, "dry_base", 1, INFINITY),
+        CASE(mirostat_tau, "mirostat_tau", 0, 1000),
+        CASE(mirostat_eta, "mirostat_eta", 0, 1000),
+        CASE(adaptive_target, "adaptive_target", -1, 1),
+        CASE(adaptive_decay, "adaptive_decay", 0, 0.99f),
 #undef CASE
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -473,17 +468,17 @@ static void ranges_are_checked(void **state)
     }
     o = sample_options_default();
     o.mirostat = 3;
-    refuse(&o, "--mirostat");
+    refuse(&o, "mirostat");
     o = sample_options_default();
     o.dry_allowed_length = 0;
-    refuse(&o, "--dry-allowed-length");
+    refuse(&o, "dry_allowed_length");
     o = sample_options_default();
     o.dry_last_n = -2;
-    refuse(&o, "--dry-penalty-last-n");
+    refuse(&o, "dry_last_n");
     o = sample_options_default();
     o.dry_breaker = &(struct sample_text){"", 0};
     o.n_dry_breakers = 1;
-    refuse(&o, "--dry-sequence-breaker");
+    refuse(&o, "dry_breaker");
 }
 
 static void names_are_checked(void **state)
@@ -503,7 +498,7 @@ static void names_are_checked(void **state)
     }
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         o.samplers = bad[i];
-        refuse(&o, "--samplers");
+        refuse(&o, "samplers");
     }
     o.samplers = "top_k;frobnicate";
     struct base_error err = BASE_ERROR_INIT;
@@ -518,20 +513,20 @@ static void options_that_could_not_act_are_refused(void **state)
     o.samplers = "top_k;temperature";
     sample_free(make(&o, 100));
     o.xtc_probability = 0.5f;
-    refuse(&o, "--samplers");
+    refuse(&o, "samplers");
     o = sample_options_default();
     o.mirostat = 2;
     sample_free(make(&o, 100)); /* the usual top-k and the like give way */
     o.typical_p = 0.9f;
-    refuse(&o, "--mirostat");
+    refuse(&o, "mirostat");
     o = sample_options_default();
     o.bias = &(struct sample_bias){100, 1};
     o.n_biases = 1;
-    refuse(&o, "--logit-bias");
+    refuse(&o, "bias");
     o.bias = &(struct sample_bias){5, NAN};
-    refuse(&o, "--logit-bias");
+    refuse(&o, "bias");
     o.bias = &(struct sample_bias){5, INFINITY};
-    refuse(&o, "--logit-bias");
+    refuse(&o, "bias");
 }
 
 static void biases_move_and_forbid(void **state)

@@ -44,6 +44,9 @@ void constrain_tree_free(struct constrain_tree *t);
 uint32_t constrain_tree_add(struct constrain_tree *t, enum constrain_tree_kind kind, uint32_t line,
                             uint32_t column, struct base_error *err);
 void constrain_tree_adopt(struct constrain_tree *t, uint32_t parent, uint32_t child);
+/* Adds the sequence of some bytes to the children of `parent`. */
+bool constrain_tree_add_text(struct constrain_tree *t, uint32_t parent, const char *bytes,
+                             size_t size, struct base_error *err);
 /* Appends a range to the table (of the set that is being read). */
 bool constrain_tree_range(struct constrain_tree *t, uint32_t lo, uint32_t hi,
                           struct base_error *err);

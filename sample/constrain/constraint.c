@@ -18,18 +18,11 @@ void constraint_free(struct constraint *c)
 static bool choice_tree(struct constrain_tree *t, const char *const *choices, size_t count,
                         struct base_error *err)
 {
-    uint32_t alt = constrain_tree_add(t, CONSTRAIN_TREE_ALT, 1, 1, err), seq, byte;
+    const uint32_t alt = constrain_tree_add(t, CONSTRAIN_TREE_ALT, 1, 1, err);
     if (!alt) return false;
     if (count == 0) return base_fail(err, BASE_USAGE, "there are no choices");
-    for (size_t i = 0; i < count; i++) {
-        if (!(seq = constrain_tree_add(t, CONSTRAIN_TREE_SEQ, 1, 1, err))) return false;
-        constrain_tree_adopt(t, alt, seq);
-        for (const char *s = choices[i]; *s; s++) {
-            if (!(byte = constrain_tree_add(t, CONSTRAIN_TREE_BYTE, 1, 1, err))) return false;
-            t->node[byte].min = (unsigned char)*s;
-            constrain_tree_adopt(t, seq, byte);
-        }
-    }
+    for (size_t i = 0; i < count; i++)
+        if (!constrain_tree_add_text(t, alt, choices[i], strlen(choices[i]), err)) return false;
     return true;
 }
 

@@ -57,6 +57,7 @@ struct constrain_schema_options {
     bool generate;
     const char *const *lenient; /* keywords that may go unenforced */
     size_t n_lenient;
+    const char *lenient_advice; /* how the user names such a keyword, for errors; or NULL */
 };
 
 /* A JSON schema (draft 2020-12). Properties may come in any order; a name that the schema knows may

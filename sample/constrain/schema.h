@@ -125,6 +125,7 @@ struct constrain_place {
 
 struct constrain_schema {
     bool generate;
+    const char *lenient_advice; /* while compiling; the caller's */
     struct constrain_json json;
     struct constrain_formula *formula;
     uint32_t n_formula, formula_room;
@@ -162,6 +163,14 @@ struct constrain_schema {
 };
 void constrain_schema_free(struct constrain_schema *s); /* NULL is fine */
 
+/* Fails with the place and keyword of a formula. */
+bool constrain_schema_fail(const struct constrain_schema *s, uint32_t json, struct base_error *err,
+                           const char *what);
+
+/* The same for a keyword that may be named as lenient. */
+bool constrain_schema_refuse(const struct constrain_schema *s, uint32_t json,
+                             struct base_error *err, const char *what);
+
 /* -- reading (schema_read.c, schema_ref.c) -- */
 
 /* Reads the schema's text into formulas; *root is its literal. */
@@ -177,10 +186,6 @@ bool constrain_schema_join(struct constrain_schema *s, enum constrain_formula_ki
                            struct base_error *err);
 /* The key's bytes (not terminated). */
 const char *constrain_schema_key(const struct constrain_schema *s, uint32_t key, uint32_t *size);
-/* Fails with the place and keyword of a formula. */
-bool constrain_schema_fail(const struct constrain_schema *s, uint32_t json, struct base_error *err,
-                           const char *what);
-
 struct constrain_refs; /* where identifiers and anchors lead */
 struct constrain_refs *constrain_refs_new(const struct constrain_json *j, struct base_error *err);
 void constrain_refs_free(struct constrain_refs *r);

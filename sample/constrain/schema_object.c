@@ -123,19 +123,12 @@ static struct constrain_dfa *names_with_bit(const struct constrain_schema *s, co
 {
     struct constrain_tree t = {0};
     struct constrain_dfa *d = NULL;
-    uint32_t alt = constrain_tree_add(&t, CONSTRAIN_TREE_ALT, 1, 1, err), seq, byte, size;
+    uint32_t alt = constrain_tree_add(&t, CONSTRAIN_TREE_ALT, 1, 1, err), size;
     bool ok = alt != 0;
     for (uint32_t i = 0; ok && i < w->n_key; i++) {
         if (!((i + 1) >> bit & 1)) continue;
         const char *name = constrain_schema_key(s, w->key[i], &size);
-        ok = (seq = constrain_tree_add(&t, CONSTRAIN_TREE_SEQ, 1, 1, err));
-        if (ok) constrain_tree_adopt(&t, alt, seq);
-        for (uint32_t k = 0; ok && k < size; k++) {
-            ok = (byte = constrain_tree_add(&t, CONSTRAIN_TREE_BYTE, 1, 1, err));
-            if (!ok) break;
-            t.node[byte].min = (unsigned char)name[k];
-            constrain_tree_adopt(&t, seq, byte);
-        }
+        ok = constrain_tree_add_text(&t, alt, name, size, err);
     }
     if (ok) d = constrain_dfa_build(&t, alt, false, NULL, err);
     constrain_tree_free(&t);
@@ -289,10 +282,9 @@ bool constrain_schema_object(struct constrain_schema *s, const uint32_t *atoms, 
         if (w.pattern[i].exists) out->required[1] |= 1ull << (CONSTRAIN_FIRST_MARK - 64 + marks++);
     if (w.min > w.max || out->n_required > w.max) return true;
     if (constrain_object_counts(s->generate, out->min) && w.min > w.n_key + 1)
-        return constrain_schema_fail(
-            s, w.min_json, err,
-            "asks for more names than the schema has and one: others could "
-            "repeat (--schema-lenient and this word let it go unenforced)");
+        return constrain_schema_refuse(s, w.min_json, err,
+                                       "asks for more names than the schema has and one: others "
+                                       "could repeat");
     if (!(out->key = build_key(s, &w, err))) return false;
     if (!add_classes(s, atoms, n, &w, out, err)) {
         constrain_dfa_free(out->key);

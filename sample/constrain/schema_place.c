@@ -2,8 +2,29 @@
  * into alternatives by type. Numbers and arrays here, objects in schema_object.c. See schema.h. */
 #include "sample/constrain/constrain_stack.h"
 #include "sample/constrain/schema.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* -- errors -- */
+
+bool constrain_schema_fail(const struct constrain_schema *s, uint32_t json, struct base_error *err,
+                           const char *what)
+{
+    const struct constrain_json_node *n = &s->json.node[json];
+    return base_fail(err, BASE_USAGE, "line %u, column %u: '%.*s' %s", n->line, n->column,
+                     (int)(n->name_size < 60 ? n->name_size : 60), s->json.text.data + n->name,
+                     what);
+}
+
+bool constrain_schema_refuse(const struct constrain_schema *s, uint32_t json,
+                             struct base_error *err, const char *what)
+{
+    char text[256];
+    if (!s->lenient_advice) return constrain_schema_fail(s, json, err, what);
+    snprintf(text, sizeof text, "%s (%s)", what, s->lenient_advice);
+    return constrain_schema_fail(s, json, err, text);
+}
 
 /* -- places by their literals -- */
 
@@ -482,6 +503,7 @@ static bool compile(struct constrain_schema *s, const char *text, size_t size,
 {
     uint32_t root;
     s->generate = options->generate;
+    s->lenient_advice = options->lenient_advice;
     if (!constrain_schema_read(s, text, size, options, &root, err) || !check_loops(s, err))
         return false;
     struct constrain_dfa *any = constrain_schema_string(s, NULL, 0, err);

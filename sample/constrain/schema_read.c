@@ -18,15 +18,6 @@ struct reader {
 
 /* -- formulas -- */
 
-bool constrain_schema_fail(const struct constrain_schema *s, uint32_t json, struct base_error *err,
-                           const char *what)
-{
-    const struct constrain_json_node *n = &s->json.node[json];
-    return base_fail(err, BASE_USAGE, "line %u, column %u: '%.*s' %s", n->line, n->column,
-                     (int)(n->name_size < 60 ? n->name_size : 60), s->json.text.data + n->name,
-                     what);
-}
-
 bool constrain_schema_formula(struct constrain_schema *s, enum constrain_formula_kind kind,
                               uint32_t a, uint32_t b, uint32_t c, uint32_t json, uint32_t *lit,
                               struct base_error *err)
@@ -184,43 +175,25 @@ static bool keep_text(struct reader *r, struct constrain_dfa *d, uint32_t *text)
     return true;
 }
 
-/* The texts of the string children of a node, or the names of its members. */
+/* The texts of the string children of a node, or the names of its members; of a string its own. */
 static bool words_at(struct reader *r, uint32_t json, bool names, uint32_t *text)
 {
     struct constrain_tree t = {0};
-    uint32_t alt = constrain_tree_add(&t, CONSTRAIN_TREE_ALT, 1, 1, r->err), seq, byte;
+    const char *bytes = r->s->json.text.data;
+    const bool one = json && at(r, json)->kind == CONSTRAIN_JSON_STRING;
+    uint32_t alt = constrain_tree_add(&t, CONSTRAIN_TREE_ALT, 1, 1, r->err);
     bool ok = alt != 0;
-    for (uint32_t c = json ? at(r, json)->child : 0; ok && c; c = at(r, c)->sibling) {
+    for (uint32_t c = one    ? json
+                      : json ? at(r, json)->child
+                             : 0;
+         ok && c; c = one ? 0 : at(r, c)->sibling) {
         const struct constrain_json_node *n = at(r, c);
-        if (!names && n->kind != CONSTRAIN_JSON_STRING) continue;
-        const char *bytes = r->s->json.text.data + (names ? n->name : n->text);
-        ok = (seq = constrain_tree_add(&t, CONSTRAIN_TREE_SEQ, 1, 1, r->err));
-        if (ok) constrain_tree_adopt(&t, alt, seq);
-        for (uint32_t i = 0; ok && i < (names ? n->name_size : n->text_size); i++) {
-            ok = (byte = constrain_tree_add(&t, CONSTRAIN_TREE_BYTE, 1, 1, r->err));
-            if (!ok) break;
-            t.node[byte].min = (unsigned char)bytes[i];
-            constrain_tree_adopt(&t, seq, byte);
-        }
+        if (names)
+            ok = constrain_tree_add_text(&t, alt, bytes + n->name, n->name_size, r->err);
+        else if (n->kind == CONSTRAIN_JSON_STRING)
+            ok = constrain_tree_add_text(&t, alt, bytes + n->text, n->text_size, r->err);
     }
     ok = ok && keep_text(r, constrain_dfa_build(&t, alt, false, NULL, r->err), text);
-    constrain_tree_free(&t);
-    return ok;
-}
-
-static bool word_at(struct reader *r, uint32_t json, uint32_t *text)
-{
-    struct constrain_tree t = {0};
-    const struct constrain_json_node *n = at(r, json);
-    uint32_t seq = constrain_tree_add(&t, CONSTRAIN_TREE_SEQ, 1, 1, r->err), byte;
-    bool ok = seq != 0;
-    for (uint32_t i = 0; ok && i < n->text_size; i++) {
-        ok = (byte = constrain_tree_add(&t, CONSTRAIN_TREE_BYTE, 1, 1, r->err));
-        if (!ok) break;
-        t.node[byte].min = (unsigned char)r->s->json.text.data[n->text + i];
-        constrain_tree_adopt(&t, seq, byte);
-    }
-    ok = ok && keep_text(r, constrain_dfa_build(&t, seq, false, NULL, r->err), text);
     constrain_tree_free(&t);
     return ok;
 }
@@ -283,7 +256,7 @@ static bool value_at(struct reader *r, uint32_t json, uint32_t *lit)
         ok = ok && constrain_schema_formula(s, CONSTRAIN_F_MIN, x, 0, 1, json, &part[n++], r->err);
         ok = ok && constrain_schema_formula(s, CONSTRAIN_F_MAX, x, 0, 1, json, &part[n++], r->err);
     } else if (kind == CONSTRAIN_JSON_STRING) {
-        ok = ok && word_at(r, json, &x);
+        ok = ok && words_at(r, json, false, &x);
         ok = ok && constrain_schema_formula(s, CONSTRAIN_F_TEXT, x, 0, 0, json, &part[n++], r->err);
     } else if (kind == CONSTRAIN_JSON_ARRAY || kind == CONSTRAIN_JSON_OBJECT) {
         bool array = kind == CONSTRAIN_JSON_ARRAY;
@@ -475,8 +448,7 @@ static bool read_contains(struct reader *r, uint32_t owner, uint32_t v)
 /* A keyword that cannot be enforced. */
 static bool refuse(const struct reader *r, uint32_t v)
 {
-    return constrain_schema_fail(
-        r->s, v, r->err, "is not supported (--schema-lenient and this word let it go unenforced)");
+    return constrain_schema_refuse(r->s, v, r->err, "is not supported");
 }
 
 static bool read_unique(struct reader *r, uint32_t owner, uint32_t v)

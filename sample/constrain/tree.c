@@ -44,6 +44,21 @@ void constrain_tree_adopt(struct constrain_tree *t, uint32_t parent, uint32_t ch
     p->last = child;
 }
 
+bool constrain_tree_add_text(struct constrain_tree *t, uint32_t parent, const char *bytes,
+                             size_t size, struct base_error *err)
+{
+    const uint32_t seq = constrain_tree_add(t, CONSTRAIN_TREE_SEQ, 1, 1, err);
+    if (!seq) return false;
+    constrain_tree_adopt(t, parent, seq);
+    for (size_t i = 0; i < size; i++) {
+        const uint32_t byte = constrain_tree_add(t, CONSTRAIN_TREE_BYTE, 1, 1, err);
+        if (!byte) return false;
+        t->node[byte].min = (unsigned char)bytes[i];
+        constrain_tree_adopt(t, seq, byte);
+    }
+    return true;
+}
+
 bool constrain_tree_range(struct constrain_tree *t, uint32_t lo, uint32_t hi,
                           struct base_error *err)
 {
