@@ -7,32 +7,32 @@
 #include "engine/matmul/matmul_run.h"
 #include "quant/stream.h"
 
-static float *chunk_out(const struct engine_product_chunk *c, int64_t column, int64_t row)
+static float *chunk_out(const struct engine_matmul_chunk *c, int64_t column, int64_t row)
 {
     return (float *)(c->columns[column].out + c->out_offset) + row;
 }
 
 /* ---- Gates ---- */
 
-static const char *side_at(const struct engine_product_chunk *c, int side)
+static const char *side_at(const struct engine_matmul_chunk *c, int side)
 {
     return side == 0 ? c->w : c->up;
 }
 
-static int sides_of(const struct engine_product_chunk *c)
+static int sides_of(const struct engine_matmul_chunk *c)
 {
     return c->up ? 2 : 1;
 }
 
 /* Where column i of a group waits until both sides are there: [sides][half]. */
-static float *halves_at(const struct engine_product_run *run, int64_t half, int64_t i)
+static float *halves_at(const struct engine_matmul_run *run, int64_t half, int64_t i)
 {
     return (float *)(run->own + run->p->halves_at) + 2 * half * i;
 }
 
 /* Where a kernel puts what rows give with columns i .. i + n_cols - 1 of the chunk: result `row`,
  * or, with a gate, place `at` of those that wait. */
-static void results_at(const struct engine_product_run *run, const struct engine_product_chunk *c,
+static void results_at(const struct engine_matmul_run *run, const struct engine_matmul_chunk *c,
                        int64_t i, int64_t n_cols, int64_t row, int64_t half, int64_t at,
                        float **out)
 {
@@ -41,7 +41,7 @@ static void results_at(const struct engine_product_run *run, const struct engine
 }
 
 /* With a gate: makes n_rows results, from `row` on, of those that wait. */
-static void open_gate(const struct engine_product_run *run, const struct engine_product_chunk *c,
+static void open_gate(const struct engine_matmul_run *run, const struct engine_matmul_chunk *c,
                       int64_t i, int64_t n_cols, int64_t row, int64_t half, int64_t n_rows)
 {
     for (int64_t j = 0; c->up && j < n_cols; j++) {
@@ -53,12 +53,11 @@ static void open_gate(const struct engine_product_run *run, const struct engine_
 
 /* ---- Rows as they lie in the file ---- */
 
-static void chunk_by_gemv(const struct engine_product_run *run,
-                          const struct engine_product_chunk *c)
+static void chunk_by_gemv(const struct engine_matmul_run *run, const struct engine_matmul_chunk *c)
 {
     const struct cpu_prefetch prefetch = run->task->engine->quant.prefetch;
     for (int64_t i = 0; i < c->n; i++) {
-        struct quant_act a = engine_product_column_act(run, c->type->act, c->columns[i].x_row);
+        struct quant_act a = engine_matmul_column_act(run, c->type->act, c->columns[i].x_row);
         for (int side = 0; side < sides_of(c); side++) {
             float *out;
             results_at(run, c, i, 1, 0, c->n_rows, side * c->n_rows, &out);
@@ -70,13 +69,12 @@ static void chunk_by_gemv(const struct engine_product_run *run,
 }
 
 /* Rows of each of gemv's streams, and the rest of the weight. */
-static void chunk_by_parts(const struct engine_product_run *run,
-                           const struct engine_product_chunk *c)
+static void chunk_by_parts(const struct engine_matmul_run *run, const struct engine_matmul_chunk *c)
 {
     const struct cpu_prefetch prefetch = run->task->engine->quant.prefetch;
     const struct quant_rows rows = {c->w, (size_t)c->row_bytes, c->n_rows, c->apart, prefetch};
     for (int64_t i = 0; i < c->n; i++) {
-        struct quant_act a = engine_product_column_act(run, c->type->act, c->columns[i].x_row);
+        struct quant_act a = engine_matmul_column_act(run, c->type->act, c->columns[i].x_row);
         float *out = chunk_out(c, i, 0);
         if (c->n_rows > 0) c->kernel->gemv(run->p->k, &rows, &a, out);
         quant_gemv(c->kernel, prefetch, run->p->k, c->w + c->rest_at * c->row_bytes, rows.row_bytes,
@@ -92,8 +90,8 @@ struct prefetcher {
 };
 
 /* For bytes `from` .. `to` - 1, counted from the chunk's row r on. */
-static struct prefetcher prefetcher_for(const struct engine_product_run *run,
-                                        const struct engine_product_chunk *c, int64_t r,
+static struct prefetcher prefetcher_for(const struct engine_matmul_run *run,
+                                        const struct engine_matmul_chunk *c, int64_t r,
                                         int64_t from, int64_t to, int64_t n_steps)
 {
     struct prefetcher a = {.left = to - from,
@@ -118,10 +116,10 @@ static void prefetch_next(struct prefetcher *a)
 /* A slice of some of the chunk's rows, whose panels are in cache together: with a gate those of one
  * side, `half` rows of whole panels, then those of the other. */
 struct part {
-    const struct engine_product_chunk *chunk;
+    const struct engine_matmul_chunk *chunk;
     int64_t row, n_rows, half;
     int64_t n_places, tile; /* rows of all panels; those that a tile takes at once */
-    struct engine_product_slice slice;
+    struct engine_matmul_slice slice;
     bool last;                    /* of the slices */
     const char *columns;          /* that slice of the chunk's first group, */
     int64_t group_bytes;          /* which the next group's is behind */
@@ -151,7 +149,7 @@ static char *unpack_panel(struct part *p, const char *w, int64_t n, char *to)
         const int64_t some = engine_min(once, p->slice.n_blocks - b);
         prefetch_next(&p->prefetcher);
         p->chunk->kernel->unpack(some, (const void *const *)row, to);
-        to += some * engine_product_panel_bytes(type);
+        to += some * engine_matmul_panel_bytes(type);
         for (int64_t i = 0; i < QUANT_PANEL_ROWS; i++) row[i] += some * type->block_bytes;
     }
     return to;
@@ -160,19 +158,19 @@ static char *unpack_panel(struct part *p, const char *w, int64_t n, char *to)
 /* One panel behind the other. */
 static void unpack_part(struct part *p, char *to)
 {
-    const struct engine_product_chunk *c = p->chunk;
+    const struct engine_matmul_chunk *c = p->chunk;
     for (int side = 0; side < sides_of(c); side++)
         for (int64_t r = 0; r < p->n_rows; r += QUANT_PANEL_ROWS)
             to = unpack_panel(p, side_at(c, side) + (p->row + r) * c->row_bytes, p->n_rows - r, to);
 }
 
 /* The part's rows from place `at` on, as many as a tile takes at once, by a group of columns. */
-static void multiply_tile(const struct engine_product_run *run, const struct part *p, int64_t at,
+static void multiply_tile(const struct engine_matmul_run *run, const struct part *p, int64_t at,
                           int64_t group)
 {
-    const struct engine_product_chunk *c = p->chunk;
+    const struct engine_matmul_chunk *c = p->chunk;
     const int64_t i = group * ENGINE_TILE_COLS, sides = sides_of(c), panel = at / QUANT_PANEL_ROWS;
-    const int64_t panel_bytes = p->slice.n_blocks * engine_product_panel_bytes(c->type);
+    const int64_t panel_bytes = p->slice.n_blocks * engine_matmul_panel_bytes(c->type);
     const void *w = run->own + panel * panel_bytes, *x = p->columns + group * p->group_bytes;
     struct engine_tile_sums *sums = (struct engine_tile_sums *)(run->own + run->p->sums_at);
     /* Stores would wait for pages; with few columns memory is busy with weights. */
@@ -197,10 +195,9 @@ static void multiply_tile(const struct engine_product_run *run, const struct par
 }
 
 /* All of the part by that group. */
-static void multiply_group(const struct engine_product_run *run, const struct part *p,
-                           int64_t group)
+static void multiply_group(const struct engine_matmul_run *run, const struct part *p, int64_t group)
 {
-    const struct engine_product_chunk *c = p->chunk;
+    const struct engine_matmul_chunk *c = p->chunk;
     const int64_t i = group * ENGINE_TILE_COLS;
     for (int64_t at = 0; at < p->n_places; at += p->tile) multiply_tile(run, p, at, group);
     if (p->last)
@@ -214,14 +211,13 @@ static void multiply_group(const struct engine_product_run *run, const struct pa
  * weights behind a part, most likely this worker's next, are prefetched meanwhile: 16 rows side by
  * side are too many streams for the processor to see by itself, and unpacking would wait for
  * memory, where multiplying does not. */
-static void chunk_by_panels(const struct engine_product_run *run,
-                            const struct engine_product_chunk *c)
+static void chunk_by_panels(const struct engine_matmul_run *run,
+                            const struct engine_matmul_chunk *c)
 {
     enum { FEW_COLS = 32 };
-    const struct engine_product_act *act = &run->p->act[c->type->act];
-    const int n_panels = engine_product_panels(&run->task->engine->quant, c->type);
-    const bool long_rows =
-        !engine_product_by_slices(run->p->slices, c->type->act) && c->n > FEW_COLS;
+    const struct engine_matmul_act *act = &run->p->act[c->type->act];
+    const int n_panels = engine_matmul_panels(&run->task->engine->quant, c->type);
+    const bool long_rows = c->route == ENGINE_ROUTE_PANELS && c->n > FEW_COLS;
     const int64_t few = (n_panels + sides_of(c) - 1) / sides_of(c) * QUANT_PANEL_ROWS;
     const int64_t rows = long_rows ? c->n_rows : few, bytes = rows * c->row_bytes;
     const int64_t n_groups = (c->n + ENGINE_TILE_COLS - 1) / ENGINE_TILE_COLS;
@@ -235,9 +231,9 @@ static void chunk_by_panels(const struct engine_product_run *run,
                          .n_places = c->up ? 2 * half : n_rows,
                          .tile = n_panels * QUANT_PANEL_ROWS};
         for (int64_t s = 0; s < act->n_slices; s++) {
-            p.slice = engine_product_slice(act, run->p->k, s);
+            p.slice = engine_matmul_slice(act, run->p->k, s);
             p.last = s == act->n_slices - 1;
-            p.columns = engine_product_slice_at(run, c->type->act, c->group, p.slice);
+            p.columns = engine_matmul_slice_at(run, c->type->act, c->group, p.slice);
             p.group_bytes = p.slice.n_blocks * act->block_bytes;
             p.prefetcher =
                 prefetcher_for(run, c, r + rows, bytes * s / act->n_slices,
@@ -254,7 +250,7 @@ static void chunk_by_panels(const struct engine_product_run *run,
 /* ---- Floats ---- */
 
 /* Rows of each side; those of the other begin at row `half`. */
-static void pack_rows(const struct engine_product_run *run, const struct engine_product_chunk *c,
+static void pack_rows(const struct engine_matmul_run *run, const struct engine_matmul_chunk *c,
                       const struct engine_tile_packed *packed, int64_t half)
 {
     const float fill = c->type->act == QUANT_ACT_F32 ? -0.0f : 0.0f;
@@ -262,19 +258,19 @@ static void pack_rows(const struct engine_product_run *run, const struct engine_
     for (int64_t i = 0; i < n * sides_of(c); i++) {
         const int64_t r = i % n;
         const char *w = side_at(c, (int)(i / n)) + engine_min(r, c->n_rows - 1) * c->row_bytes;
-        engine_product_pack_row(run, packed, c->type->id, w, fill, packed->rows, i / n * half + r,
-                                (float *)run->own);
+        engine_matmul_pack_row(run, packed, c->type->id, w, fill, packed->rows, i / n * half + r,
+                               (float *)run->own);
     }
 }
 
 /* All rows of the chunk, so that a group of columns is read once for all of them. The last quarter
  * of the steps prefetches the weights behind the chunk. */
-static void chunk_by_packed(const struct engine_product_run *run,
-                            const struct engine_product_chunk *c,
-                            const struct engine_tile_packed *packed)
+static void chunk_by_packed(const struct engine_matmul_run *run,
+                            const struct engine_matmul_chunk *c)
 {
+    const struct engine_tile_packed *packed = engine_matmul_packed(run, c->type->act);
     enum { ROWS = ENGINE_TILE_FLOAT_ROWS };
-    const int64_t bundle = engine_product_packed_steps(run) * 16; /* floats of a row */
+    const int64_t bundle = engine_matmul_packed_steps(run) * 16; /* floats of a row */
     const int64_t half = engine_round_up(c->n_rows, ROWS), per_side = half / ROWS;
     const int64_t per_group = per_side * sides_of(c);
     const int64_t steps = per_group * ((c->n + ENGINE_TILE_COLS - 1) / ENGINE_TILE_COLS);
@@ -289,9 +285,9 @@ static void chunk_by_packed(const struct engine_product_run *run,
         float *out[ENGINE_TILE_COLS];
         results_at(run, c, i, n_cols, r, half, at, out);
         if (step >= steps - quarter) prefetch_next(&prefetcher);
-        packed->product(engine_product_packed_steps(run), (const float *)run->own + at * bundle,
-                        (const float *)engine_product_floats_at(run, c->type->act,
-                                                                c->group + i / ENGINE_TILE_COLS),
+        packed->product(engine_matmul_packed_steps(run), (const float *)run->own + at * bundle,
+                        (const float *)engine_matmul_floats_at(run, c->type->act,
+                                                               c->group + i / ENGINE_TILE_COLS),
                         (int)engine_min(ROWS, c->n_rows - r), n_cols, out);
         if (step % per_group == per_group - 1) open_gate(run, c, i, n_cols, 0, half, c->n_rows);
     }
@@ -299,8 +295,8 @@ static void chunk_by_packed(const struct engine_product_run *run,
 
 /* Rows as floats: in place where they are, else decoded into this worker's scratch, `at` rows from
  * its start. */
-static const float *float_rows(const struct engine_product_run *run,
-                               const struct engine_product_chunk *c, const char *w, int64_t at,
+static const float *float_rows(const struct engine_matmul_run *run,
+                               const struct engine_matmul_chunk *c, const char *w, int64_t at,
                                int64_t *stride)
 {
     if (c->type->id == QUANT_F32 && (uintptr_t)w % 4 == 0 && c->row_bytes % 4 == 0) {
@@ -315,8 +311,7 @@ static const float *float_rows(const struct engine_product_run *run,
 }
 
 /* Rows as they lie, of BF16, or as floats, by the columns as they lie. */
-static void chunk_by_rows(const struct engine_product_run *run,
-                          const struct engine_product_chunk *c)
+static void chunk_by_rows(const struct engine_matmul_run *run, const struct engine_matmul_chunk *c)
 {
     const bool floats = c->type->act == QUANT_ACT_F32;
     int64_t stride[2];
@@ -330,7 +325,7 @@ static void chunk_by_rows(const struct engine_product_run *run,
         float *out[ENGINE_TILE_COLS];
         for (int64_t j = 0; j < n_cols; j++) {
             struct quant_act a =
-                engine_product_column_act(run, c->type->act, c->columns[i + j].x_row);
+                engine_matmul_column_act(run, c->type->act, c->columns[i + j].x_row);
             f32[j] = a.f32;
             bf16[j] = a.bf16;
         }
@@ -345,21 +340,14 @@ static void chunk_by_rows(const struct engine_product_run *run,
     }
 }
 
-void engine_product_chunk_run(const struct engine_product_run *run,
-                              const struct engine_product_chunk *c)
+void engine_matmul_chunk_run(const struct engine_matmul_run *run,
+                             const struct engine_matmul_chunk *c)
 {
-    enum quant_act_kind kind = c->type->act;
-    const struct engine_tile_packed *packed = engine_product_packed(run, kind, c->n);
-    if (run->p->by_parts)
-        chunk_by_parts(run, c);
-    else if (c->n <= ENGINE_PRODUCT_GEMV_COLS)
-        chunk_by_gemv(run, c);
-    else if (packed)
-        chunk_by_packed(run, c, packed);
-    else if (!engine_product_by_floats(kind))
-        chunk_by_panels(run, c);
-    else if (kind == QUANT_ACT_F32 || run->tile->bf16)
-        chunk_by_rows(run, c);
-    else
-        chunk_by_gemv(run, c);
+    static void (*const by_route[ENGINE_ROUTE_COUNT])(const struct engine_matmul_run *run,
+                                                      const struct engine_matmul_chunk *c) = {
+        [ENGINE_ROUTE_GEMV_STRIDED] = chunk_by_parts, [ENGINE_ROUTE_GEMV] = chunk_by_gemv,
+        [ENGINE_ROUTE_PACKED] = chunk_by_packed,      [ENGINE_ROUTE_ROWS] = chunk_by_rows,
+        [ENGINE_ROUTE_PANELS_K] = chunk_by_panels,    [ENGINE_ROUTE_PANELS] = chunk_by_panels,
+    };
+    by_route[c->route](run, c);
 }
