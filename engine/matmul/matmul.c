@@ -11,13 +11,13 @@
 #include "engine/profile.h"
 
 /* Memory that the panels (or packed, or decoded rows) of one worker may take where they are not cut
- * into slices: half of a usual L2 cache. */
+ * into K-blocks: half of a usual L2 cache. */
 enum { PANEL_BUDGET = 384 * 1024 };
-/* Weight bytes per chunk when memory bandwidth decides, and chunks per worker to even things out:
- * with many columns a chunk takes long, and at the end of a product all wait for the last one. */
-enum { STREAM_BUDGET = 96 * 1024, CHUNKS_PER_WORKER = 6, LONG_CHUNKS_PER_WORKER = 24 };
+/* Weight bytes per block when memory bandwidth decides, and blocks per worker to even things out:
+ * with many columns a block takes long, and at the end of a product all wait for the last one. */
+enum { STREAM_BUDGET = 96 * 1024, DECODE_BLOCKS_PER_WORKER = 6, PREFILL_BLOCKS_PER_WORKER = 24 };
 /* Fewer columns than that are not worth unpacking the weights once more. */
-enum { STRIPE_COLS = 128 };
+enum { N_BLOCK_COLS = 128 };
 /* Up to so many elements of x are converted by every worker for itself. */
 enum { OWN_COPY_ELEMENTS = 16 * 1024 };
 
@@ -54,21 +54,21 @@ static void act_layout(struct engine_matmul_act *act, enum quant_act_kind kind, 
         act->block_bytes =
             kind == QUANT_ACT_Q8_32 ? sizeof(struct engine_cols32) : sizeof(struct engine_cols256);
         act->group_bytes = k / block * act->block_bytes;
-        act->n_slices = 1;
+        act->n_k_blocks = 1;
         if (engine_matmul_by_k_blocks(k_blocks, kind))
-            act->n_slices = (k + ENGINE_MATMUL_SLICE - 1) / ENGINE_MATMUL_SLICE;
+            act->n_k_blocks = (k + ENGINE_MATMUL_K_BLOCK - 1) / ENGINE_MATMUL_K_BLOCK;
     }
 }
 
-/* Rows per chunk: as many as the cache holds, but enough chunks for all workers. The longest of the
- * weights side by side, with `n_rows` rows, decides for all: workers share out chunks by number, so
+/* Rows per block: as many as the cache holds, but enough blocks for all workers. The longest of the
+ * weights side by side, with `n_rows` rows, decides for all: workers share out blocks by number, so
  * they must be about alike. With a gate, so many of either side. */
-static int64_t chunk_rows(const struct engine_matmul *p, const struct engine_tensor *w,
-                          int64_t n_rows, int n_threads)
+static int64_t m_block_rows(const struct engine_matmul *p, const struct engine_tensor *w,
+                            int64_t n_rows, int n_threads)
 {
     int64_t row = engine_max(1, (int64_t)w->type->block_bytes * (w->ne[0] / w->type->block_len));
-    int64_t per_worker = p->gemv_only ? CHUNKS_PER_WORKER : LONG_CHUNKS_PER_WORKER;
-    int64_t most = n_rows * p->max_jobs * p->n_stripes / (n_threads * per_worker);
+    int64_t per_worker = p->gemv_only ? DECODE_BLOCKS_PER_WORKER : PREFILL_BLOCKS_PER_WORKER;
+    int64_t most = n_rows * p->max_jobs * p->n_n_blocks / (n_threads * per_worker);
     const int sides = engine_matmul_sides(p);
     int64_t unit = QUANT_PANEL_ROWS;
     if (p->gemv_only)
@@ -107,12 +107,12 @@ static bool act_place(struct engine_matmul *p, struct engine_matmul_act *act, in
     return true;
 }
 
-/* Bytes of what a worker makes of a chunk's rows, of either side, at once. */
+/* Bytes of what a worker makes of a block's rows, of either side, at once. */
 static int64_t part_bytes(const struct engine_matmul *p, const struct engine_tensor *w,
                           int64_t rows)
 {
     if (engine_matmul_by_k_blocks(p->k_blocks, w->type->act))
-        return ENGINE_TILE_PANELS * (ENGINE_MATMUL_SLICE / w->type->block_len) *
+        return ENGINE_TILE_PANELS * (ENGINE_MATMUL_K_BLOCK / w->type->block_len) *
                engine_matmul_panel_bytes(w->type);
     const int64_t unit =
         engine_matmul_by_floats(w->type->act) ? 2 * ENGINE_TILE_FLOAT_ROWS : QUANT_PANEL_ROWS;
@@ -135,26 +135,28 @@ bool engine_matmul_layout(struct engine_matmul *p, const struct engine_tensor *d
     p->gemv_only = engine_route_gemv_only(most_cols);
     p->k_blocks = engine_route_k_blocks(most_cols, dual_512);
     p->own_copy = p->n_rows_x * p->k <= OWN_COPY_ELEMENTS;
-    p->n_stripes = p->ids ? 1 : engine_max(1, engine_min(n_threads, most_cols / STRIPE_COLS));
+    p->n_n_blocks = p->ids ? 1 : engine_max(1, engine_min(n_threads, most_cols / N_BLOCK_COLS));
     const int sides = engine_matmul_sides(p);
-    int64_t longest = 0, halves = 0;
+    int64_t longest = 0, gate_floats = 0;
     for (int i = 0; i < p->n_w; i++) longest = engine_max(longest, p->w[i]->ne[1]);
     for (int i = 0; i < p->n_w; i++) {
         const struct engine_tensor *w = p->w[i];
-        p->chunk_rows[i] = chunk_rows(p, w, longest, n_threads);
-        p->n_chunks[i] = (w->ne[1] + p->chunk_rows[i] - 1) / p->chunk_rows[i];
-        p->chunks_per_job += p->n_chunks[i];
-        if (!p->gemv_only) p->sums_at = engine_max(p->sums_at, part_bytes(p, w, p->chunk_rows[i]));
-        if (p->up) halves = sides * engine_matmul_half(p->chunk_rows[i]);
+        p->m_block_rows[i] = m_block_rows(p, w, longest, n_threads);
+        p->n_m_blocks[i] = (w->ne[1] + p->m_block_rows[i] - 1) / p->m_block_rows[i];
+        p->m_blocks_per_job += p->n_m_blocks[i];
+        if (!p->gemv_only)
+            p->sums_at = engine_max(p->sums_at, part_bytes(p, w, p->m_block_rows[i]));
+        if (p->up) gate_floats = sides * engine_matmul_gate_stride(p->m_block_rows[i]);
         struct engine_matmul_act *act = &p->act[w->type->act];
         if (!act->bytes) act_layout(act, w->type->act, p->k, p->k_blocks);
         act->in_place = w->type->act == QUANT_ACT_F32 && p->x->nb[0] == (int64_t)sizeof(float);
     }
     /* A row of x that is not contiguous is gathered where the panels will be, before. */
     p->sums_at = engine_round_up(engine_max(p->sums_at, p->k * (int64_t)sizeof(float)), 64);
-    const int64_t groups = p->gemv_only ? 0 : (most_cols / ENGINE_TILE_COLS + 1) / p->n_stripes + 1;
-    p->halves_at = p->sums_at + sides * groups * (int64_t)sizeof(struct engine_tile_sums);
-    p->worker_bytes = p->halves_at + ENGINE_TILE_COLS * halves * (int64_t)sizeof(float);
+    const int64_t groups =
+        p->gemv_only ? 0 : (most_cols / ENGINE_TILE_COLS + 1) / p->n_n_blocks + 1;
+    p->gate_at = p->sums_at + sides * groups * (int64_t)sizeof(struct engine_tile_sums);
+    p->worker_bytes = p->gate_at + ENGINE_TILE_COLS * gate_floats * (int64_t)sizeof(float);
 
     p->jobs_at = 64;
     p->columns_at =

@@ -1,11 +1,30 @@
-/* engine/matmul/matmul.h: private to the product driver: what matmul.c (ops, layout of scratch) and
- * matmul_run.c (the phases) share.
+/* clang-format off */
+/* engine/matmul/matmul.h: private to matmul: what matmul.c (ops, layout of scratch), route.c (how a
+ * product is done) and matmul_run.c (the phases) share.
  *
- * Words: a *column* is one row of x, quantized; a *job* is one weight matrix (of a batch, or an
- * expert) with the columns that meet it; a *chunk* is a run of weight rows of one job that one
- * worker takes, with a *stripe* of the job's columns; a *group* is ENGINE_TILE_COLS interleaved
- * columns of one job. A product with a gate has two *sides*: rows of the gate's weight and the same
- * rows of the other, whose results wait for each other. */
+ * out[n][m] = sum over k of w[m][k] * x[n][k]: M are rows of weights, N columns, K what is summed.
+ *
+ *   column    a row of x, converted to the activation form of the weight's type
+ *   job       one weight matrix (of a batch, or an expert) with its columns: one GEMM of a batched or
+ *             grouped one
+ *   M-block   consecutive weight rows of one job that a worker takes at once
+ *   N-block   consecutive column groups of a job; a block is an M-block by an N-block
+ *   K-block   consecutive quantization blocks of k, at most ENGINE_MATMUL_K_BLOCK elements
+ *   panel     16 weight rows of an M-block, unpacked and interleaved (quant/quant.h)
+ *   group     ENGINE_TILE_COLS interleaved columns of one job: the panel of the other side
+ *   gate-up   the fused GLU epilogue: rows of two weights, the gate's and the up projection's (the
+ *             two *sides*), whose results wait in scratch, gate_stride floats apart, for act(gate) * up
+ *
+ * Scratch, offsets from its start. With own_copy each worker has the shared part for itself:
+ *
+ *   0        jobs_at  columns_at  starts_at   act[].columns  act[].groups  shared_bytes
+ *   | header | jobs   | columns   | experts   | columns of x | groups      |   then, for each worker:
+ *                                             of each activation form
+ *   0                            sums_at               gate_at                        worker_bytes
+ *   | panels, or decoded rows    | sums of an N-block  | gate and up of a group       |
+ *   | (first: a gathered row)    | between K-blocks    | [column][side][gate_stride]  |
+ */
+/* clang-format on */
 #ifndef ENGINE_MATMUL_MATMUL_H
 #define ENGINE_MATMUL_MATMUL_H
 
@@ -33,10 +52,10 @@ struct engine_matmul_act {
     bool in_place;        /* columns are the rows of x where they lie: floats side by side */
     int64_t columns;      /* offset in scratch: [rows of x][bytes] */
     int64_t groups;       /* offset in scratch: floats as [groups][group_bytes], and of Q8 kinds the
-                           * slices of k, each as [groups][its blocks] */
+                           * K-blocks of k, each as [groups][its blocks] */
     int64_t group_bytes;
     int64_t block_len, block_bytes; /* of a group's blocks, of Q8 kinds */
-    int64_t n_slices;
+    int64_t n_k_blocks;
 };
 
 /* One product node as every worker sees it: the same numbers everywhere, computed from the shapes
@@ -46,19 +65,19 @@ struct engine_matmul {
     const struct engine_tensor *up; /* with a gate, whose weight is w[0]; else NULL */
     int n_w;
     int64_t k, n_rows_x, n_cols, max_jobs, max_groups;
-    int64_t chunk_rows[ENGINE_MATMUL_WEIGHTS], n_chunks[ENGINE_MATMUL_WEIGHTS];
-    int64_t chunks_per_job; /* and stripe */
-    int64_t n_stripes;      /* parts of a job's columns */
-    int64_t most_columns;   /* that a job can have: with n_w and types it decides the route */
-    bool gemv_only;         /* no job leaves gemv: no column groups, no panels */
-    bool k_blocks;          /* panels of super-blocks go by K-blocks (route.c) */
-    bool own_copy;          /* each worker converts x for itself: cheaper than a barrier */
+    int64_t m_block_rows[ENGINE_MATMUL_WEIGHTS], n_m_blocks[ENGINE_MATMUL_WEIGHTS];
+    int64_t m_blocks_per_job; /* and N-block */
+    int64_t n_n_blocks;       /* parts of a job's columns */
+    int64_t most_columns;     /* that a job can have: with n_w and types it decides the route */
+    bool gemv_only;           /* no job leaves gemv: no column groups, no panels */
+    bool k_blocks;            /* panels of super-blocks go by K-blocks (route.c) */
+    bool own_copy;            /* each worker converts x for itself: cheaper than a barrier */
     struct engine_matmul_act act[ENGINE_MATMUL_KINDS];
     int64_t jobs_at, columns_at, starts_at; /* tables: offsets in scratch; the header is at 0 */
     int64_t shared_bytes;                   /* tables, columns and groups together */
     int64_t worker_bytes;                   /* panels and sums, or rows, of one worker */
-    int64_t sums_at;   /* in those: engine_tile_sums of a stripe's groups, of each side */
-    int64_t halves_at; /* and what waits for its gate: [columns of a group][sides][rows] */
+    int64_t sums_at; /* in those: engine_tile_sums of an N-block's groups, of each side */
+    int64_t gate_at; /* and what waits for its gate: [columns of a group][sides][rows] */
 };
 
 struct engine_matmul_header {
@@ -72,7 +91,7 @@ static inline int engine_matmul_sides(const struct engine_matmul *p)
 }
 
 /* Floats of a column of one side, for n_rows rows: panels of 16 rows, or bundles, fill it. */
-static inline int64_t engine_matmul_half(int64_t n_rows)
+static inline int64_t engine_matmul_gate_stride(int64_t n_rows)
 {
     return engine_round_up(n_rows, 2 * ENGINE_TILE_FLOAT_ROWS);
 }
@@ -93,10 +112,10 @@ static inline bool engine_matmul_by_floats(enum quant_act_kind kind)
     return kind == QUANT_ACT_F32 || kind == QUANT_ACT_BF16;
 }
 
-/* Whether panels and columns of a kind meet in slices of k, where a product has some: super-blocks.
- * A slice has so many elements, at most, that its panels, and the columns that stream past them,
+/* Whether panels and columns of a kind go by K-blocks where a product has some: super-blocks.
+ * A K-block has so many elements, at most, that its panels, and the columns that stream past them,
  * fit the L1 cache. */
-enum { ENGINE_MATMUL_SLICE = 512 };
+enum { ENGINE_MATMUL_K_BLOCK = 512 };
 static inline bool engine_matmul_by_k_blocks(bool k_blocks, enum quant_act_kind kind)
 {
     return k_blocks && kind == QUANT_ACT_Q8_256;
@@ -122,16 +141,16 @@ static inline int64_t engine_matmul_panel_bytes(const struct quant_type *type)
     return type->panel.block == 2 ? sizeof(struct quant_panel256) : sizeof(struct quant_panel32);
 }
 
-/* Slice i of k: so many blocks from the first one on. */
-struct engine_matmul_slice {
+/* K-block i of k: so many blocks from the first one on. */
+struct engine_matmul_k_block {
     int64_t first, n_blocks;
 };
 
-static inline struct engine_matmul_slice engine_matmul_slice(const struct engine_matmul_act *act,
-                                                             int64_t k, int64_t i)
+static inline struct engine_matmul_k_block
+engine_matmul_k_block(const struct engine_matmul_act *act, int64_t k, int64_t i)
 {
-    const int64_t n_blocks = k / act->block_len, first = n_blocks * i / act->n_slices;
-    return (struct engine_matmul_slice){first, n_blocks * (i + 1) / act->n_slices - first};
+    const int64_t n_blocks = k / act->block_len, first = n_blocks * i / act->n_k_blocks;
+    return (struct engine_matmul_k_block){first, n_blocks * (i + 1) / act->n_k_blocks - first};
 }
 
 /* Fills *p for dst; false when a size wraps. Scratch depends on `dual_512` (struct quant_kernels).

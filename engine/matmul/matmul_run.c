@@ -4,15 +4,15 @@
  * lie), and a table says which columns each weight matrix meets. Phase 2: jobs with many columns
  * get them interleaved, or packed, in groups. Where every column is in one group, a worker does
  * both at once.
- * Phase 3: chunks of weight rows, each with a stripe of the columns, are taken from the pool. Where
- * columns are many each worker has a stripe of its own: most of what it reads and writes, here and
- * in the ops that share out rows, then stays in its own caches. One or few columns: the type's gemv
- * reads the file's layout. Many: rows are unpacked into panels, 16 at a time, or packed, in this
- * worker's scratch, as much at once as a cache holds, and multiplied with all groups. When x is
- * small every worker converts it for itself and there is no barrier at all.
+ * Phase 3: blocks of weight rows, each with an N-block of the columns, are taken from the pool.
+ * Where columns are many each worker has an N-block of its own: most of what it reads and writes,
+ * here and in the ops that share out rows, then stays in its own caches. One or few columns: the
+ * type's gemv reads the file's layout. Many: rows are unpacked into panels, 16 at a time, or
+ * packed, in this worker's scratch, as much at once as a cache holds, and multiplied with all
+ * groups. When x is small every worker converts it for itself and there is no barrier at all.
  *
- * Owns: the table, and who does what and when. Columns and groups are made in matmul_columns.c,
- * chunks in matmul_chunk.c. Refuses shapes (matmul.c). */
+ * Owns: the table, and who does what and when. Columns and groups are made in matmul_pack.c,
+ * blocks in matmul_block.c. Refuses shapes (matmul.c). */
 #include "engine/matmul/matmul_run.h"
 #include "engine/matmul/blas.h"
 #include <math.h>
@@ -88,52 +88,53 @@ static void build_table(struct engine_matmul_run *run)
             run->header->n_groups += (job->n + ENGINE_TILE_COLS - 1) / ENGINE_TILE_COLS;
     }
 }
-/* ---- Phase 3: chunks ---- */
+/* ---- Phase 3: blocks ---- */
 
-/* Chunk i of weight `which`: its rows, and where it begins. Streams are parts of the whole weight,
+/* Block i of weight `which`: its rows, and where it begins. Streams are parts of the whole weight,
  * far apart and long. */
-static struct engine_matmul_chunk chunk_rows_at(const struct engine_matmul_run *run, int which,
+static struct engine_matmul_block block_rows_at(const struct engine_matmul_run *run, int which,
                                                 int64_t i, int64_t columns, int64_t *first)
 {
     const struct engine_matmul *p = run->p;
     const struct engine_tensor *w = p->w[which];
     const struct quant_kernel *kernel = &run->task->engine->quant.type[w->type->id];
-    struct engine_matmul_chunk c = {.type = w->type, .kernel = kernel, .row_bytes = w->nb[1]};
+    struct engine_matmul_block c = {.type = w->type, .kernel = kernel, .row_bytes = w->nb[1]};
     c.route = engine_route_of(&run->facts, w->type->act, columns);
     if (c.route == ENGINE_ROUTE_GEMV_STRIDED) {
-        const int64_t n = p->n_chunks[which];
+        const int64_t n = p->n_m_blocks[which];
         c.apart = w->ne[1] / kernel->streams;
         *first = c.apart * i / n;
         c.n_rows = c.apart * (i + 1) / n - *first;
         c.rest_at = c.apart * kernel->streams - *first;
         c.rest = i == n - 1 ? w->ne[1] - c.apart * kernel->streams : 0;
     } else {
-        *first = i * p->chunk_rows[which];
+        *first = i * p->m_block_rows[which];
         c.n_rows = w->ne[1] - *first;
-        if (c.n_rows > p->chunk_rows[which]) c.n_rows = p->chunk_rows[which];
+        if (c.n_rows > p->m_block_rows[which]) c.n_rows = p->m_block_rows[which];
     }
     return c;
 }
 
-/* Chunks are numbered stripe by stripe, within a stripe job by job, within a job weight by weight,
- * within a weight row by row. A stripe is whole groups, and never empty. */
-static struct engine_matmul_chunk chunk_at(const struct engine_matmul_run *run, int64_t index)
+/* Blocks are numbered N-block by N-block, within an N-block job by job, within a job weight by
+ * weight, within a weight row by row. An N-block is whole groups, and never empty. */
+static struct engine_matmul_block block_at(const struct engine_matmul_run *run, int64_t index)
 {
     const struct engine_matmul *p = run->p;
-    const int64_t per_stripe = run->header->n_jobs * p->chunks_per_job, stripe = index / per_stripe;
-    const struct engine_matmul_job *job = &run->jobs[index % per_stripe / p->chunks_per_job];
+    const int64_t per_n_block = run->header->n_jobs * p->m_blocks_per_job,
+                  n_block = index / per_n_block;
+    const struct engine_matmul_job *job = &run->jobs[index % per_n_block / p->m_blocks_per_job];
     const int64_t n_groups = (job->n + ENGINE_TILE_COLS - 1) / ENGINE_TILE_COLS;
-    const int64_t from = stripe * n_groups / p->n_stripes,
-                  to = (stripe + 1) * n_groups / p->n_stripes;
+    const int64_t from = n_block * n_groups / p->n_n_blocks,
+                  to = (n_block + 1) * n_groups / p->n_n_blocks;
     const int64_t end = engine_min(to * ENGINE_TILE_COLS, job->n);
-    int64_t i = index % p->chunks_per_job, column = 0, first;
+    int64_t i = index % p->m_blocks_per_job, column = 0, first;
     int which = 0;
-    while (i >= p->n_chunks[which]) {
-        i -= p->n_chunks[which];
+    while (i >= p->n_m_blocks[which]) {
+        i -= p->n_m_blocks[which];
         column += p->w[which++]->ne[1];
     }
     const struct engine_tensor *w = p->w[which];
-    struct engine_matmul_chunk c = chunk_rows_at(run, which, i, job->n, &first);
+    struct engine_matmul_block c = block_rows_at(run, which, i, job->n, &first);
     const struct engine_tensor *up = p->up;
     c.w = w->data + job->batch2 * w->nb[2] + job->batch3 * w->nb[3] + first * w->nb[1];
     if (up) c.up = up->data + job->batch2 * up->nb[2] + job->batch3 * up->nb[3] + first * up->nb[1];
@@ -233,9 +234,9 @@ void engine_matmul_run(const struct engine_task *task, struct engine_tensor *dst
         prepare_alone(&run);
     else
         prepare_together(&run);
-    int64_t total = run.header->n_jobs * product.chunks_per_job * product.n_stripes;
+    int64_t total = run.header->n_jobs * product.m_blocks_per_job * product.n_n_blocks;
     for (int64_t i; (i = engine_pool_take(worker, total)) < total;) {
-        struct engine_matmul_chunk chunk = chunk_at(&run, i);
-        engine_matmul_chunk_run(&run, &chunk);
+        struct engine_matmul_block block = block_at(&run, i);
+        engine_matmul_block_run(&run, &block);
     }
 }

@@ -19,9 +19,9 @@ struct engine_matmul_run {
     struct engine_matmul_column *columns;
 };
 
-/* Weight rows with the columns of a stripe that meet them: n_rows one behind the other; in a
+/* Weight rows with the columns of an N-block that meet them: n_rows one behind the other; in a
  * product by parts, so many of each of gemv's streams, and then `rest` rows from row rest_at on. */
-struct engine_matmul_chunk {
+struct engine_matmul_block {
     enum engine_route route;
     const struct quant_type *type;
     const struct quant_kernel *kernel;
@@ -29,12 +29,12 @@ struct engine_matmul_chunk {
     const char *up; /* with a gate, as many rows of the other side; else NULL */
     int64_t row_bytes, n_rows;
     int64_t apart, rest, rest_at; /* in rows; rest_at from the first one */
-    int64_t out_offset; /* bytes from the start of a row of dst to this chunk's first result */
+    int64_t out_offset; /* bytes from the start of a row of dst to this block's first result */
     int64_t n, group;   /* columns; the first one's group */
     const struct engine_matmul_column *columns;
 };
 
-/* ---- matmul_columns.c ---- */
+/* ---- matmul_pack.c ---- */
 
 /* Row x_row of x to every kind that a weight wants. */
 void engine_matmul_convert(const struct engine_matmul_run *run, int64_t x_row);
@@ -46,12 +46,12 @@ struct quant_act engine_matmul_column_act(const struct engine_matmul_run *run,
 /* Makes a group of every kind from its columns; `convert`: its rows of x, too, first. */
 void engine_matmul_group_build(const struct engine_matmul_run *run, int64_t group, bool convert);
 
-/* Where a group of floats begins, and where the slice of a group of quantized columns does; the
- * same slice of the next group is behind. */
+/* Where a group of floats begins, and where the K-block of a group of quantized columns does; the
+ * same K-block of the next group follows. */
 char *engine_matmul_floats_at(const struct engine_matmul_run *run, enum quant_act_kind kind,
                               int64_t group);
-void *engine_matmul_slice_at(const struct engine_matmul_run *run, enum quant_act_kind kind,
-                             int64_t group, struct engine_matmul_slice slice);
+void *engine_matmul_k_block_at(const struct engine_matmul_run *run, enum quant_act_kind kind,
+                               int64_t group, struct engine_matmul_k_block k_block);
 
 /* The tile of ENGINE_ROUTE_PACKED for a kind of floats. */
 const struct engine_tile_packed *engine_matmul_packed(const struct engine_matmul_run *run,
@@ -63,10 +63,10 @@ void engine_matmul_pack_row(const struct engine_matmul_run *run,
                             const struct engine_tile_packed *packed, enum quant_id type,
                             const char *row, float fill, int n, int64_t i, float *to);
 
-/* ---- matmul_chunk.c ---- */
+/* ---- matmul_block.c ---- */
 
-/* Every result of the chunk, in place. */
-void engine_matmul_chunk_run(const struct engine_matmul_run *run,
-                             const struct engine_matmul_chunk *c);
+/* Every result of the block, in place. */
+void engine_matmul_block_run(const struct engine_matmul_run *run,
+                             const struct engine_matmul_block *c);
 
 #endif

@@ -25,19 +25,16 @@
  *   panels       other quantized types                  panels of 16 rows over all of k: sums stay in
  *                                                       registers, panels in the L2 cache
  *
- * Owns: this choice. Refuses: carrying it out (matmul_run.c, matmul_chunk.c), sizes of blocks
+ * Owns: this choice. Refuses: carrying it out (matmul_run.c, matmul_block.c), sizes of blocks
  * (matmul.c). */
 /* clang-format on */
 #include "engine/matmul/route.h"
 #include "engine/matmul/matmul.h"
 
 static const char *const names[ENGINE_ROUTE_COUNT] = {
-    [ENGINE_ROUTE_BLAS] = "blas",
-    [ENGINE_ROUTE_GEMV_STRIDED] = "gemv-strided",
-    [ENGINE_ROUTE_GEMV] = "gemv",
-    [ENGINE_ROUTE_PACKED] = "packed",
-    [ENGINE_ROUTE_ROWS] = "rows",
-    [ENGINE_ROUTE_PANELS_K] = "panels-k",
+    [ENGINE_ROUTE_BLAS] = "blas",     [ENGINE_ROUTE_GEMV_STRIDED] = "gemv-strided",
+    [ENGINE_ROUTE_GEMV] = "gemv",     [ENGINE_ROUTE_PACKED] = "packed",
+    [ENGINE_ROUTE_ROWS] = "rows",     [ENGINE_ROUTE_PANELS_K] = "panels-k",
     [ENGINE_ROUTE_PANELS] = "panels",
 };
 

@@ -1,4 +1,4 @@
-/* engine/matmul/matmul_columns.c: a product's columns as its weights want them: rows of x converted
+/* engine/matmul/matmul_pack.c: a product's columns as its weights want them: rows of x converted
  * (phase 1 of matmul_run.c), and interleaved or packed in groups (phase 2).
  *
  * Owns: what lies where in the memory that workers share, and how a row of floats is packed, of
@@ -85,11 +85,11 @@ static void columns_q(const struct quant_act *a, int n, int64_t at,
     for (int c = 0; c < ENGINE_TILE_COLS; c++) q[c] = c < n ? a[c].q + at : zeros;
 }
 
-static void interleave32(const struct engine_tile *tile, struct engine_matmul_slice slice,
+static void interleave32(const struct engine_tile *tile, struct engine_matmul_k_block k_block,
                          const struct quant_act *a, int n, struct engine_cols32 *to)
 {
     const int8_t *q[ENGINE_TILE_COLS];
-    for (int64_t b = slice.first; b < slice.first + slice.n_blocks; b++, to++) {
+    for (int64_t b = k_block.first; b < k_block.first + k_block.n_blocks; b++, to++) {
         columns_q(a, n, 32 * b, q);
         tile->interleave(8, q, to->q);
         for (int c = 0; c < n; c++) {
@@ -100,22 +100,22 @@ static void interleave32(const struct engine_tile *tile, struct engine_matmul_sl
     }
 }
 
-static void interleave256(const struct engine_tile *tile, struct engine_matmul_slice slice,
+static void interleave256(const struct engine_tile *tile, struct engine_matmul_k_block k_block,
                           const struct quant_act *a, int n, struct engine_cols256 *to)
 {
     const int8_t *q[ENGINE_TILE_COLS];
-    for (int64_t b = 0; b < slice.n_blocks; b++) {
-        columns_q(a, n, 256 * (slice.first + b), q);
+    for (int64_t b = 0; b < k_block.n_blocks; b++) {
+        columns_q(a, n, 256 * (k_block.first + b), q);
         tile->interleave(64, q, to[b].q);
         for (int c = 0; c < n; c++) {
-            const int16_t *sum = a[c].sum + 16 * (slice.first + b);
-            to[b].d[c] = a[c].d[slice.first + b];
+            const int16_t *sum = a[c].sum + 16 * (k_block.first + b);
+            to[b].d[c] = a[c].d[k_block.first + b];
             for (int i = 0; i < 16; i++) to[b].sum16[i / 2][c][i % 2] = sum[i];
             for (int i = 0; i < 8; i++)
                 to[b].sum32[i / 2][c][i % 2] = (int16_t)(sum[2 * i] + sum[2 * i + 1]);
         }
     }
-    if (tile->measure) tile->measure(slice.n_blocks, to);
+    if (tile->measure) tile->measure(k_block.n_blocks, to);
 }
 
 char *engine_matmul_floats_at(const struct engine_matmul_run *run, enum quant_act_kind kind,
@@ -125,11 +125,11 @@ char *engine_matmul_floats_at(const struct engine_matmul_run *run, enum quant_ac
     return run->shared + act->groups + group * act->group_bytes;
 }
 
-void *engine_matmul_slice_at(const struct engine_matmul_run *run, enum quant_act_kind kind,
-                             int64_t group, struct engine_matmul_slice slice)
+void *engine_matmul_k_block_at(const struct engine_matmul_run *run, enum quant_act_kind kind,
+                               int64_t group, struct engine_matmul_k_block k_block)
 {
     const struct engine_matmul_act *act = &run->p->act[kind];
-    const int64_t at = slice.first * run->p->max_groups + group * slice.n_blocks;
+    const int64_t at = k_block.first * run->p->max_groups + group * k_block.n_blocks;
     return run->shared + act->groups + at * act->block_bytes;
 }
 
@@ -209,14 +209,14 @@ void engine_matmul_group_build(const struct engine_matmul_run *run, int64_t grou
         }
         struct quant_act a[ENGINE_TILE_COLS];
         for (int c = 0; c < n; c++) a[c] = engine_matmul_column_act(run, kind, column[c].x_row);
-        for (int64_t i = 0; i < act->n_slices; i++) {
-            const struct engine_matmul_slice slice = engine_matmul_slice(act, run->p->k, i);
-            void *to = engine_matmul_slice_at(run, kind, group, slice);
-            if (n < ENGINE_TILE_COLS) memset(to, 0, (size_t)(slice.n_blocks * act->block_bytes));
+        for (int64_t i = 0; i < act->n_k_blocks; i++) {
+            const struct engine_matmul_k_block k_block = engine_matmul_k_block(act, run->p->k, i);
+            void *to = engine_matmul_k_block_at(run, kind, group, k_block);
+            if (n < ENGINE_TILE_COLS) memset(to, 0, (size_t)(k_block.n_blocks * act->block_bytes));
             if (kind == QUANT_ACT_Q8_32)
-                interleave32(run->tile, slice, a, n, to);
+                interleave32(run->tile, k_block, a, n, to);
             else
-                interleave256(run->tile, slice, a, n, to);
+                interleave256(run->tile, k_block, a, n, to);
         }
     }
 }
