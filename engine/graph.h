@@ -135,19 +135,6 @@ struct engine_tensor *engine_mul_mat_cat(struct engine_graph *g, struct engine_t
  * ids[t][u]. An id out of range gives NaN rows. */
 struct engine_tensor *engine_mul_mat_id(struct engine_graph *g, struct engine_tensor *w,
                                         struct engine_tensor *x, struct engine_tensor *ids);
-/* a[k][n] and b[k][m] F32 give [m][n]: sum over k of the outer products. */
-struct engine_tensor *engine_out_prod(struct engine_graph *g, struct engine_tensor *a,
-                                      struct engine_tensor *b);
-struct engine_tensor *engine_im2col(struct engine_graph *g, struct engine_tensor *kernel,
-                                    struct engine_tensor *x, const int stride[2], const int pad[2],
-                                    const int dilation[2], bool is_2d);
-/* kernel [OC][IC][K], x [N][IC][L] give [N][OC][OL]. */
-struct engine_tensor *engine_conv_1d(struct engine_graph *g, struct engine_tensor *kernel,
-                                     struct engine_tensor *x, int stride, int pad, int dilation);
-/* kernel [OC][IC][KH][KW], x [N][IC][H][W] give [N][OC][OH][OW]; index 0 of the pairs is width. */
-struct engine_tensor *engine_conv_2d(struct engine_graph *g, struct engine_tensor *kernel,
-                                     struct engine_tensor *x, const int stride[2], const int pad[2],
-                                     const int dilation[2]);
 
 /* ---- Positions and attention ---- */
 enum engine_rope_kind {
