@@ -69,7 +69,7 @@ static void cpu_job(const struct engine_worker *worker, void *data)
             engine_pool_barrier(worker);
             if (atomic_load(&run->stop_at) <= s) return;
         }
-        if (profile) engine_profile_step(profile, step->node, step->barrier);
+        if (profile) engine_profile_step(profile, run->engine, step->node, step->barrier);
         if (step->alone && worker->ith != 0) continue;
         task.worker = step->alone ? &lone : worker;
         step->node->op->run(&task, step->node);

@@ -135,19 +135,6 @@ struct engine_tensor *engine_mul_mat_cat(struct engine_graph *g, struct engine_t
  * ids[t][u]. An id out of range gives NaN rows. */
 struct engine_tensor *engine_mul_mat_id(struct engine_graph *g, struct engine_tensor *w,
                                         struct engine_tensor *x, struct engine_tensor *ids);
-/* a[k][n] and b[k][m] F32 give [m][n]: sum over k of the outer products. */
-struct engine_tensor *engine_out_prod(struct engine_graph *g, struct engine_tensor *a,
-                                      struct engine_tensor *b);
-struct engine_tensor *engine_im2col(struct engine_graph *g, struct engine_tensor *kernel,
-                                    struct engine_tensor *x, const int stride[2], const int pad[2],
-                                    const int dilation[2], bool is_2d);
-/* kernel [OC][IC][K], x [N][IC][L] give [N][OC][OL]. */
-struct engine_tensor *engine_conv_1d(struct engine_graph *g, struct engine_tensor *kernel,
-                                     struct engine_tensor *x, int stride, int pad, int dilation);
-/* kernel [OC][IC][KH][KW], x [N][IC][H][W] give [N][OC][OH][OW]; index 0 of the pairs is width. */
-struct engine_tensor *engine_conv_2d(struct engine_graph *g, struct engine_tensor *kernel,
-                                     struct engine_tensor *x, const int stride[2], const int pad[2],
-                                     const int dilation[2]);
 
 /* ---- Positions and attention ---- */
 enum engine_rope_kind {
@@ -192,19 +179,39 @@ struct engine_attention {
     float softcap; /* 0: off; else cap * tanh(s / cap) */
     int dv;        /* elements of a value in a cache of codes */
 };
-/* q [T][H][D]; k_cache [cells][KH][D] and v_cache [cells][KH][DV] of any type with arithmetic, or
- * of codes ([cells / 16][KH][bytes]); KH divides H. Which keys a token sees, in what order, is
- * data: span  I32 [T][4]: {list row, first, end, unused}: keys first <= j < end of that list cells
- * I32 [lists][room]: cell index of key j (by position) of a sequence so prefixes can be shared,
- * windows slide (first) and encoders look ahead (end), with no mask. sinks F32 [H] or NULL. Result
- * [T][H * DV]. Arithmetic: per (token, head), keys in chunks j / ENGINE_ATTENTION_CHUNK, in
- * ascending order: scores s_j = q . k_j * scale, softcap; m = max; p_j = exp(s_j - m); l = sum p_j
- * (lanes over j - the first key of the chunk that the token sees); o = sum p_j v_j. Chunks are
- * merged in ascending order: M = max(m0, m1), each side scaled by exp(m - M). Products with keys or
- * values of an F32 cache are floats: the dot of F32 weights, times scale, and fmaf in ascending j.
- * All other types are codes of 12 to 14 bits, row by row, and products are sums of integers; where
- * values are codes, weights are powers of two, with codes of their own (engine/isa/attend.h).
- */
+/* clang-format off */
+/* Attention of T tokens over cached keys and values. No mask: which keys a token sees is data.
+ *
+ *   q        F32 [T][H][D]           queries
+ *   k_cache  [cells][KH][D]          keys, of any type with arithmetic; KH divides H;
+ *            I8 [cells / 16][KH][bytes]  or int16-quantized (engine_set_codes)
+ *   v_cache  [cells][KH][DV]         values, likewise
+ *   span     I32 [T][4]              each token's attention range {table, first, end, unused}:
+ *                                    it sees the keys of positions first <= j < end
+ *   cells    I32 [tables][positions] block tables: the KV slot of each position of a sequence
+ *   sinks    F32 [H] or NULL         for each head a logit that has weight and no value
+ *   result   F32 [T][H * DV]
+ *
+ * Tables may name the same slots (common prefixes); a sliding window is `first`, an encoder's look
+ * ahead is `end`.
+ *
+ * Arithmetic, for each token and head, over chunks of ENGINE_ATTENTION_CHUNK keys counted from
+ * position 0, in ascending order; j runs over the keys of the chunk that the token sees:
+ *
+ *   score    s_j = q . k_j * scale, then cap * tanh(s_j / cap) if softcap is not 0
+ *              F32 keys: the dot of F32 weights (quant/quant.h)
+ *              other:    queries and keys are codes of 12 to 15 bits, their dot sums of integers
+ *   F32 values:   m = max s_j;  w_j = exp(s_j - m)
+ *                 l = sum of w_j in lanes of (j - first key);  o = sum of w_j * v_j, fmaf ascending
+ *   other values: codes v_j of up to 13 bits with a power of two each; weights are powers of two of
+ *                 s_j * log2(e) relative to a whole number of binary exponents, so that changing it
+ *                 is exact; they become codes of 15 bits with a power of two for each 32 keys, and
+ *                 their products with v_j are sums of integers
+ *   merge    chunks in ascending order: M = max(m0, m1), each side times exp(m - M), or the power
+ *            of two;  result = o / l
+ *
+ * engine/isa/attend.h specifies codes and roundings of all that is not F32. */
+/* clang-format on */
 enum { ENGINE_ATTENTION_CHUNK = 256 };
 struct engine_tensor *engine_attention(struct engine_graph *g, struct engine_tensor *q,
                                        struct engine_tensor *k_cache, struct engine_tensor *v_cache,

@@ -38,6 +38,8 @@ struct engine_op {
     void (*run)(const struct engine_task *task, struct engine_tensor *dst);
     /* What a run has to do, for profiles; NULL: it reads its sources and writes dst. */
     struct engine_work (*work)(const struct engine_tensor *dst);
+    /* The name of the way in which e computes dst, for profiles; NULL: there is only one. */
+    const char *(*route)(const struct engine *e, const struct engine_tensor *dst);
 };
 
 /* The rows [*first, *last) of `n` that this worker takes: contiguous, the same for every op. */

@@ -34,8 +34,6 @@ extern const struct engine_op engine_op_group_norm;
 extern const struct engine_op engine_op_sum_rows;
 extern const struct engine_op engine_op_soft_max;
 extern const struct engine_op engine_op_argsort;
-extern const struct engine_op engine_op_out_prod;
-extern const struct engine_op engine_op_im2col;
 extern const struct engine_op engine_op_rope_table;
 extern const struct engine_op engine_op_rope;
 

@@ -24,17 +24,21 @@ static struct engine_work work_of(const struct engine_tensor *node)
     return work;
 }
 
-static struct engine_profile_row *row_of(struct engine_profile *p, const struct engine_tensor *node)
+static struct engine_profile_row *row_of(struct engine_profile *p, const struct engine *e,
+                                         const struct engine_tensor *node)
 {
     const struct engine_tensor *w = node->op->work ? node->src[1] : NULL;
     const struct quant_type *type = w ? w->type : NULL;
     const int64_t n = w ? node->ne[0] : 0, k = w ? w->ne[0] : 0;
+    const char *route = node->op->route ? node->op->route(e, node) : NULL;
     struct engine_profile_row *row = p->row;
     for (int i = 0; i < p->n_rows; i++, row++)
-        if (row->op == node->op && row->type == type && row->n == n && row->k == k) return row;
+        if (row->op == node->op && row->route == route && row->type == type && row->n == n &&
+            row->k == k)
+            return row;
     if (p->n_rows == ENGINE_PROFILE_ROWS) return row - 1;
     *row = (struct engine_profile_row){
-        .op = node->op, .name = node->op->name, .type = type, .n = n, .k = k};
+        .op = node->op, .name = node->op->name, .route = route, .type = type, .n = n, .k = k};
     p->n_rows++;
     return row;
 }
@@ -53,11 +57,12 @@ void engine_profile_start(struct engine_profile *p)
     p->since = seconds();
 }
 
-void engine_profile_step(struct engine_profile *p, const struct engine_tensor *node, bool barrier)
+void engine_profile_step(struct engine_profile *p, const struct engine *e,
+                         const struct engine_tensor *node, bool barrier)
 {
     charge(p, seconds());
     p->barriers += barrier;
-    p->now = row_of(p, node);
+    p->now = row_of(p, e, node);
     p->now->calls++;
     struct engine_work work = work_of(node);
     p->now->work.bytes += work.bytes;

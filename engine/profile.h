@@ -18,10 +18,11 @@ struct engine_work {
     double macs;  /* multiply-adds of products */
 };
 
-/* Nodes of one op, with one weight type and shape where the op has weights. */
+/* Nodes of one op and route, with one weight type and shape where the op has weights. */
 struct engine_profile_row {
     const struct engine_op *op;
     const char *name;              /* of the op */
+    const char *route;             /* how it is done; NULL for ops with one way only */
     const struct quant_type *type; /* of the weights; NULL for ops without */
     int64_t n, k;                  /* the weights: [n][k]; 0 for ops without */
     uint64_t calls;
@@ -45,7 +46,8 @@ void engine_set_profile(struct engine *e, struct engine_profile *p);
 
 /* For backends, on worker 0: a step begins; the last one has ended. */
 void engine_profile_start(struct engine_profile *p);
-void engine_profile_step(struct engine_profile *p, const struct engine_tensor *node, bool barrier);
+void engine_profile_step(struct engine_profile *p, const struct engine *e,
+                         const struct engine_tensor *node, bool barrier);
 void engine_profile_end(struct engine_profile *p);
 
 #endif

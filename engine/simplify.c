@@ -70,7 +70,7 @@ static void join_gate(struct engine_tensor *t, const struct engine_op *op,
     joined.op = op;
     memset(joined.src, 0, sizeof joined.src);
     for (int i = 0; i < 4; i++) joined.src[i] = src[i];
-    if (engine_tensor_rows(t) <= ENGINE_PRODUCT_GEMV_COLS || !op->shape(&joined, &differ) ||
+    if (engine_tensor_rows(t) <= ENGINE_MATMUL_GEMV_COLS || !op->shape(&joined, &differ) ||
         !engine_tensor_same_shape(&joined, t))
         return;
     *t = joined;

@@ -184,7 +184,10 @@ static bool read_heads(struct reader *r, struct model_params *p)
     if (p->n_embd_head_k == 0 || p->n_embd_head_v == 0)
         return base_fail_at(r->err, BASE_MODEL, key_of(r, "attention.head_count"), -1,
                             "%u heads of an embedding of %u", n_head, p->n_embd);
-    bool by_embd = p->n_layer == r->arch->embd_scaled_layers;
+    bool by_embd = false;
+    for (int i = 0; i < MODEL_MAX_KNOWN && r->arch->known[i].n_layer > 0; i++)
+        if (r->arch->known[i].n_layer == p->n_layer)
+            by_embd = r->arch->known[i].attention_scale == MODEL_SCALE_BY_EMBD;
     p->attention_scale = 1.0f / sqrtf((float)(by_embd ? p->n_embd / n_head : p->n_embd_head_k));
     return true;
 }
@@ -213,6 +216,19 @@ static bool read_vocab(struct reader *r, struct model_params *p)
     return true;
 }
 
+/* Names what is supported, as many as fit. */
+static bool fail_arch(struct gguf_str name, struct base_error *err)
+{
+    char names[128] = "";
+    size_t used = 0;
+    const char *next;
+    for (size_t i = 0; (next = model_arch_name(i)) && used < sizeof names; i++)
+        used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", next);
+    return base_fail_at(err, BASE_MODEL, "general.architecture", -1,
+                        "'%.*s' is not supported (%s are)", (int)(name.size & 0xff), name.data,
+                        names);
+}
+
 bool model_params_read(struct model_params *p, const struct gguf_file *file, struct base_error *err)
 {
     struct gguf_str name = {NULL, 0};
@@ -221,10 +237,7 @@ bool model_params_read(struct model_params *p, const struct gguf_file *file, str
     if (!name.data)
         return base_fail_at(err, BASE_MODEL, "general.architecture", -1, "this key is missing");
     p->arch = model_arch_find(name);
-    if (!p->arch)
-        return base_fail_at(err, BASE_MODEL, "general.architecture", -1,
-                            "'%.*s' is not supported (%s are)", (int)(name.size & 0xff), name.data,
-                            model_arch_names());
+    if (!p->arch) return fail_arch(name, err);
     struct reader r = {.file = file, .arch = p->arch, .err = err};
     p->norm_eps = -1.0f;
     /* Every layer has tensors of its own, which bounds the count by what the file holds. */

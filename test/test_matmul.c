@@ -1,7 +1,8 @@
 /* test/test_matmul.c: products give, on every output, the bits of the scalar specification
  * (quant_type.dot on scalar activations), whatever the level, threads, rows, columns and route; and
  * scalar itself stays within its error bound of a double-precision reference. */
-#include "support_level.h"
+#include "test/support_level.h"
+#include "engine/matmul/route.h"
 #include "test/support_graph.h"
 #include "test/support_product.h"
 
@@ -477,15 +478,71 @@ static void test_refusals(void **state)
     engine_free(e);
 }
 
+/* ---- Routes ---- */
+
+/* What each type, number of columns and level is to be done by: engine/matmul/route.c's table. */
+static const struct {
+    enum quant_id type;
+    int64_t columns, most_columns;
+    enum cpu_level level;
+    bool gated, blas, adjacent_rows, dual_512;
+    const char *route;
+} routes[] = {
+    {QUANT_Q4_K, 1, 1, CPU_SCALAR, .route = "gemv-strided"},
+    {QUANT_F32, 2, 2, CPU_SCALAR, .route = "gemv-strided"},
+    {QUANT_Q4_0, 1, 1, CPU_SCALAR, .gated = true, .route = "gemv"},
+    {QUANT_Q4_0, 2, 2, CPU_SCALAR, .adjacent_rows = true, .route = "gemv"},
+    {QUANT_Q4_0, 2, 3, CPU_SCALAR, .route = "gemv"},
+    {QUANT_Q4_0, 3, 3, CPU_SCALAR, .route = "panels"},
+    {QUANT_Q4_K, 3, 8, CPU_SCALAR, .route = "panels-k"},
+    {QUANT_Q4_K, 3, 9, CPU_SCALAR, .route = "panels"},
+    {QUANT_Q4_K, 512, 512, CPU_SCALAR, .dual_512 = true, .route = "panels-k"},
+    {QUANT_Q8_0, 512, 512, CPU_SCALAR, .dual_512 = true, .route = "panels"},
+    {QUANT_F32, 512, 512, CPU_SCALAR, .route = "rows"},
+    {QUANT_BF16, 3, 3, CPU_SCALAR, .route = "gemv"},
+    {QUANT_F32, 512, 512, CPU_SCALAR, .blas = true, .route = "blas"},
+    {QUANT_F32, 16, 16, CPU_AVX2, .route = "rows"},
+    {QUANT_F16, 17, 17, CPU_AVX2, .route = "packed"},
+    {QUANT_BF16, 3, 3, CPU_AVX2, .route = "packed"},
+    {QUANT_F16, 17, 17, CPU_AVX512, .route = "packed"},
+    {QUANT_BF16, 3, 3, CPU_AVX512BF16, .route = "rows"},
+};
+
+static void test_routes(void **state)
+{
+    bool reached[ENGINE_ROUTE_COUNT] = {false};
+    (void)state;
+    for (size_t i = 0; i < sizeof routes / sizeof *routes; i++) {
+        if (cpu_level_cap(routes[i].level) != routes[i].level) {
+            print_message("skipped: routes of %s\n", cpu_level_name(routes[i].level));
+            continue;
+        }
+        const struct engine_route_facts facts = {.most_columns = routes[i].most_columns,
+                                                 .gated = routes[i].gated,
+                                                 .blas = routes[i].blas,
+                                                 .adjacent_rows = routes[i].adjacent_rows,
+                                                 .dual_512 = routes[i].dual_512,
+                                                 .tile = engine_tile_table(routes[i].level)};
+        const enum quant_act_kind act = quant_type_by_id(routes[i].type)->act;
+        const enum engine_route route = engine_route_of(&facts, act, routes[i].columns);
+        assert_string_equal(engine_route_name(route), routes[i].route);
+        reached[route] = true;
+    }
+    for (int i = 0; i < ENGINE_ROUTE_COUNT; i++)
+        if (!reached[i] && cpu_level_cap(CPU_AVX2) == CPU_AVX2)
+            fail_msg("no row has the route %s", engine_route_name((enum engine_route)i));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_edges),     cmocka_unit_test(test_extremes),
-        cmocka_unit_test(test_batches),   cmocka_unit_test(test_strides),
-        cmocka_unit_test(test_stripes),   cmocka_unit_test(test_cat),
-        cmocka_unit_test(test_experts),   cmocka_unit_test(test_large),
-        cmocka_unit_test(test_reference), cmocka_unit_test(test_blas),
-        cmocka_unit_test(test_refusals),  cmocka_unit_test(test_long_floats),
+        cmocka_unit_test(test_edges),       cmocka_unit_test(test_extremes),
+        cmocka_unit_test(test_batches),     cmocka_unit_test(test_strides),
+        cmocka_unit_test(test_stripes),     cmocka_unit_test(test_cat),
+        cmocka_unit_test(test_experts),     cmocka_unit_test(test_large),
+        cmocka_unit_test(test_reference),   cmocka_unit_test(test_blas),
+        cmocka_unit_test(test_refusals),    cmocka_unit_test(test_routes),
+        cmocka_unit_test(test_long_floats),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

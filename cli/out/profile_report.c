@@ -21,10 +21,10 @@ static void print_row(const struct engine_profile_row *row, const struct engine_
                  (long long)row->n, (long long)row->k);
     else
         snprintf(name, sizeof name, "%s", row->name);
-    fprintf(stderr, "| %-34s | %7.1f | %10.2f | %5.1f %% | %6.1f | %6.1f |\n", name,
-            (double)row->calls / n_tokens, 1e6 * row->seconds / n_tokens,
-            100 * row->seconds / p->seconds, row->work.bytes / row->seconds / 1e9,
-            row->work.macs / row->seconds / 1e9);
+    fprintf(stderr, "| %-34s | %-12s | %7.1f | %10.2f | %5.1f %% | %6.1f | %6.1f |\n", name,
+            row->route ? row->route : "", (double)row->calls / n_tokens,
+            1e6 * row->seconds / n_tokens, 100 * row->seconds / p->seconds,
+            row->work.bytes / row->seconds / 1e9, row->work.macs / row->seconds / 1e9);
 }
 
 void cli_profile_print(const char *title, const struct engine_profile *p, uint32_t n_tokens)
@@ -35,9 +35,11 @@ void cli_profile_print(const char *title, const struct engine_profile *p, uint32
     qsort(row, (size_t)p->n_rows, sizeof(*row), by_time);
     fprintf(stderr,
             "%s %u: %.1f us in graphs, %.1f barriers between nodes, per token\n"
-            "| nodes                              |   calls |         us |   share |   GB/s | "
+            "| nodes                              | route        |   calls |         us |   share "
+            "|   GB/s | "
             "GMAC/s |\n"
-            "|------------------------------------|--------:|-----------:|--------:|-------:|"
+            "|------------------------------------|--------------|--------:|-----------:|--------:|"
+            "-------:|"
             "-------:|\n",
             title, n_tokens, 1e6 * p->seconds / n, (double)p->barriers / n);
     for (int i = 0; i < p->n_rows; i++) print_row(row[i], p, n);

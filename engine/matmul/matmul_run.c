@@ -4,15 +4,15 @@
  * lie), and a table says which columns each weight matrix meets. Phase 2: jobs with many columns
  * get them interleaved, or packed, in groups. Where every column is in one group, a worker does
  * both at once.
- * Phase 3: chunks of weight rows, each with a stripe of the columns, are taken from the pool. Where
- * columns are many each worker has a stripe of its own: most of what it reads and writes, here and
- * in the ops that share out rows, then stays in its own caches. One or few columns: the type's gemv
- * reads the file's layout. Many: rows are unpacked into panels, 16 at a time, or packed, in this
- * worker's scratch, as much at once as a cache holds, and multiplied with all groups. When x is
- * small every worker converts it for itself and there is no barrier at all.
+ * Phase 3: blocks of weight rows, each with an N-block of the columns, are taken from the pool.
+ * Where columns are many each worker has an N-block of its own: most of what it reads and writes,
+ * here and in the ops that share out rows, then stays in its own caches. One or few columns: the
+ * type's gemv reads the file's layout. Many: rows are unpacked into panels, 16 at a time, or
+ * packed, in this worker's scratch, as much at once as a cache holds, and multiplied with all
+ * groups. When x is small every worker converts it for itself and there is no barrier at all.
  *
- * Owns: the table, and who does what and when. Columns and groups are made in matmul_columns.c,
- * chunks in matmul_chunk.c. Refuses shapes (matmul.c). */
+ * Owns: the table, and who does what and when. Columns and groups are made in matmul_pack.c,
+ * blocks in matmul_block.c. Refuses shapes (matmul.c). */
 #include "engine/matmul/matmul_run.h"
 #include "engine/matmul/blas.h"
 #include <math.h>
@@ -21,18 +21,18 @@
 /* ---- Phase 1: the table ---- */
 
 /* Every matrix of the batch with the rows of x that meet it. */
-static void table_by_batch(struct engine_product_run *run)
+static void table_by_batch(struct engine_matmul_run *run)
 {
     const struct engine_tensor *x = run->p->x, *w = run->p->w[0], *dst = run->dst;
     int64_t per2 = x->ne[2] / w->ne[2], per3 = x->ne[3] / w->ne[3], column = 0;
     for (int64_t b3 = 0; b3 < w->ne[3]; b3++) {
         for (int64_t b2 = 0; b2 < w->ne[2]; b2++) {
-            run->jobs[run->header->n_jobs++] = (struct engine_product_job){
+            run->jobs[run->header->n_jobs++] = (struct engine_matmul_job){
                 .first = column, .n = per2 * per3 * x->ne[1], .batch2 = b2, .batch3 = b3};
             for (int64_t i = 0; i < per2 * per3 * x->ne[1]; i++) {
                 int64_t i1 = i % x->ne[1], i2 = b2 * per2 + i / x->ne[1] % per2,
                         i3 = b3 * per3 + i / x->ne[1] / per2;
-                run->columns[column++] = (struct engine_product_column){
+                run->columns[column++] = (struct engine_matmul_column){
                     .x_row = (i3 * x->ne[2] + i2) * x->ne[1] + i1,
                     .out = dst->data + i1 * dst->nb[1] + i2 * dst->nb[2] + i3 * dst->nb[3]};
             }
@@ -46,7 +46,7 @@ static void fill_nan(float *row, int64_t n)
 }
 
 /* Every expert that is asked for with its columns: a counting sort of the ids. */
-static void table_by_id(struct engine_product_run *run)
+static void table_by_id(struct engine_matmul_run *run)
 {
     const struct engine_tensor *ids = run->p->ids, *w = run->p->w[0], *dst = run->dst;
     int64_t n_experts = w->ne[2], *start = (int64_t *)(run->shared + run->p->starts_at);
@@ -59,7 +59,7 @@ static void table_by_id(struct engine_product_run *run)
                 bool valid = id[u] >= 0 && id[u] < n_experts;
                 if (valid && pass == 0) start[id[u] + 1]++;
                 if (valid && pass == 1)
-                    run->columns[start[id[u]]++] = (struct engine_product_column){
+                    run->columns[start[id[u]]++] = (struct engine_matmul_column){
                         .x_row = t * run->p->x->ne[1] + u % run->p->x->ne[1], .out = out};
                 if (!valid && pass == 1 && run->task->worker->ith == 0)
                     fill_nan((float *)out, dst->ne[0]);
@@ -68,71 +68,73 @@ static void table_by_id(struct engine_product_run *run)
         for (int64_t e = 0; pass == 0 && e < n_experts; e++) {
             if (start[e + 1] > 0)
                 run->jobs[run->header->n_jobs++] =
-                    (struct engine_product_job){.first = start[e], .n = start[e + 1], .batch2 = e};
+                    (struct engine_matmul_job){.first = start[e], .n = start[e + 1], .batch2 = e};
             start[e + 1] += start[e];
         }
     }
 }
 
-static void build_table(struct engine_product_run *run)
+static void build_table(struct engine_matmul_run *run)
 {
-    *run->header = (struct engine_product_header){0};
+    *run->header = (struct engine_matmul_header){0};
     if (run->p->ids)
         table_by_id(run);
     else
         table_by_batch(run);
     for (int64_t j = 0; j < run->header->n_jobs; j++) {
-        struct engine_product_job *job = &run->jobs[j];
+        struct engine_matmul_job *job = &run->jobs[j];
         job->group = run->header->n_groups;
-        if (job->n > ENGINE_PRODUCT_GEMV_COLS)
+        if (job->n > ENGINE_MATMUL_GEMV_COLS)
             run->header->n_groups += (job->n + ENGINE_TILE_COLS - 1) / ENGINE_TILE_COLS;
     }
 }
-/* ---- Phase 3: chunks ---- */
+/* ---- Phase 3: blocks ---- */
 
-/* Chunk i of weight `which`: its rows, and where it begins. Streams are parts of the whole weight,
+/* Block i of weight `which`: its rows, and where it begins. Streams are parts of the whole weight,
  * far apart and long. */
-static struct engine_product_chunk chunk_rows_at(const struct engine_product_run *run, int which,
-                                                 int64_t i, int64_t *first)
+static struct engine_matmul_block block_rows_at(const struct engine_matmul_run *run, int which,
+                                                int64_t i, int64_t columns, int64_t *first)
 {
-    const struct engine_product *p = run->p;
+    const struct engine_matmul *p = run->p;
     const struct engine_tensor *w = p->w[which];
     const struct quant_kernel *kernel = &run->task->engine->quant.type[w->type->id];
-    struct engine_product_chunk c = {.type = w->type, .kernel = kernel, .row_bytes = w->nb[1]};
-    if (p->by_parts) {
-        const int64_t n = p->n_chunks[which];
+    struct engine_matmul_block c = {.type = w->type, .kernel = kernel, .row_bytes = w->nb[1]};
+    c.route = engine_route_of(&run->facts, w->type->act, columns);
+    if (c.route == ENGINE_ROUTE_GEMV_STRIDED) {
+        const int64_t n = p->n_m_blocks[which];
         c.apart = w->ne[1] / kernel->rows_per_step;
         *first = c.apart * i / n;
         c.n_rows = c.apart * (i + 1) / n - *first;
         c.rest_at = c.apart * kernel->rows_per_step - *first;
         c.rest = i == n - 1 ? w->ne[1] - c.apart * kernel->rows_per_step : 0;
     } else {
-        *first = i * p->chunk_rows[which];
+        *first = i * p->m_block_rows[which];
         c.n_rows = w->ne[1] - *first;
-        if (c.n_rows > p->chunk_rows[which]) c.n_rows = p->chunk_rows[which];
+        if (c.n_rows > p->m_block_rows[which]) c.n_rows = p->m_block_rows[which];
     }
     return c;
 }
 
-/* Chunks are numbered stripe by stripe, within a stripe job by job, within a job weight by weight,
- * within a weight row by row. A stripe is whole groups, and never empty. */
-static struct engine_product_chunk chunk_at(const struct engine_product_run *run, int64_t index)
+/* Blocks are numbered N-block by N-block, within an N-block job by job, within a job weight by
+ * weight, within a weight row by row. An N-block is whole groups, and never empty. */
+static struct engine_matmul_block block_at(const struct engine_matmul_run *run, int64_t index)
 {
-    const struct engine_product *p = run->p;
-    const int64_t per_stripe = run->header->n_jobs * p->chunks_per_job, stripe = index / per_stripe;
-    const struct engine_product_job *job = &run->jobs[index % per_stripe / p->chunks_per_job];
+    const struct engine_matmul *p = run->p;
+    const int64_t per_n_block = run->header->n_jobs * p->m_blocks_per_job,
+                  n_block = index / per_n_block;
+    const struct engine_matmul_job *job = &run->jobs[index % per_n_block / p->m_blocks_per_job];
     const int64_t n_groups = (job->n + ENGINE_TILE_COLS - 1) / ENGINE_TILE_COLS;
-    const int64_t from = stripe * n_groups / p->n_stripes,
-                  to = (stripe + 1) * n_groups / p->n_stripes;
+    const int64_t from = n_block * n_groups / p->n_n_blocks,
+                  to = (n_block + 1) * n_groups / p->n_n_blocks;
     const int64_t end = engine_min(to * ENGINE_TILE_COLS, job->n);
-    int64_t i = index % p->chunks_per_job, column = 0, first;
+    int64_t i = index % p->m_blocks_per_job, column = 0, first;
     int which = 0;
-    while (i >= p->n_chunks[which]) {
-        i -= p->n_chunks[which];
+    while (i >= p->n_m_blocks[which]) {
+        i -= p->n_m_blocks[which];
         column += p->w[which++]->ne[1];
     }
     const struct engine_tensor *w = p->w[which];
-    struct engine_product_chunk c = chunk_rows_at(run, which, i, &first);
+    struct engine_matmul_block c = block_rows_at(run, which, i, job->n, &first);
     const struct engine_tensor *up = p->up;
     c.w = w->data + job->batch2 * w->nb[2] + job->batch3 * w->nb[3] + first * w->nb[1];
     if (up) c.up = up->data + job->batch2 * up->nb[2] + job->batch3 * up->nb[3] + first * up->nb[1];
@@ -147,62 +149,49 @@ static struct engine_product_chunk chunk_at(const struct engine_product_run *run
 
 enum { GROUPS_PER_WORKER = 4 };
 
-static void prepare_alone(struct engine_product_run *run)
+static void prepare_alone(struct engine_matmul_run *run)
 {
     build_table(run);
-    for (int64_t i = 0; i < run->p->n_rows_x; i++) engine_product_convert(run, i);
-    for (int64_t i = 0; i < run->header->n_groups; i++) engine_product_group_build(run, i, false);
+    for (int64_t i = 0; i < run->p->n_rows_x; i++) engine_matmul_convert(run, i);
+    for (int64_t i = 0; i < run->header->n_groups; i++) engine_matmul_group_build(run, i, false);
 }
 
 /* Where there are groups enough for all, a worker converts the rows of a group and interleaves them
  * at once: else the other half of the rows would come from another core's cache. With experts a row
  * may be in several groups. */
-static void prepare_groups(struct engine_product_run *run)
+static void prepare_groups(struct engine_matmul_run *run)
 {
     const struct engine_worker *worker = run->task->worker;
     engine_pool_barrier(worker); /* the table is there */
     const int64_t n_groups = run->header->n_groups;
     for (int64_t i; (i = engine_pool_take(worker, n_groups)) < n_groups;)
-        engine_product_group_build(run, i, true);
+        engine_matmul_group_build(run, i, true);
     engine_pool_barrier(worker);
 }
 
-static void prepare_together(struct engine_product_run *run)
+static void prepare_together(struct engine_matmul_run *run)
 {
     const struct engine_worker *worker = run->task->worker;
     if (worker->ith == 0) build_table(run);
     const int64_t n_jobs = run->p->w[0]->ne[2] * run->p->w[0]->ne[3];
     const int64_t n_cols = run->p->n_rows_x / n_jobs; /* of a job, without experts */
-    if (!run->p->ids && n_cols > ENGINE_PRODUCT_GEMV_COLS &&
+    if (!run->p->ids && n_cols > ENGINE_MATMUL_GEMV_COLS &&
         n_cols * n_jobs >= GROUPS_PER_WORKER * ENGINE_TILE_COLS * worker->nth) {
         prepare_groups(run);
         return;
     }
     for (int64_t i; (i = engine_pool_claim(worker, 1)) < run->p->n_rows_x;)
-        engine_product_convert(run, i);
+        engine_matmul_convert(run, i);
     engine_pool_barrier(worker);
     if (run->header->n_groups == 0) return; /* nobody has claimed anything since the barrier */
     for (int64_t i; (i = engine_pool_claim(worker, 1)) < run->header->n_groups;)
-        engine_product_group_build(run, i, false);
+        engine_matmul_group_build(run, i, false);
     engine_pool_barrier(worker);
-}
-
-/* Whether OpenBLAS may have this product: large, of plain matrices of floats. */
-static bool suits_blas(const struct engine_task *task, const struct engine_product *p)
-{
-    const struct engine_tensor *x = p->x;
-    if (!task->engine->blas || p->ids || p->up || p->n_rows_x * p->k < ENGINE_PRODUCT_BLAS_FLOATS ||
-        x->ne[2] * x->ne[3] != 1 || x->nb[0] != (int64_t)sizeof(float) || x->nb[1] % 4)
-        return false;
-    for (int i = 0; i < p->n_w; i++)
-        if (p->w[i]->type->id != QUANT_F32 || (uintptr_t)p->w[i]->data % 4 || p->w[i]->nb[1] % 4)
-            return false;
-    return true;
 }
 
 /* One call for each worker's share of the rows: OpenBLAS cuts it into blocks itself, and copies
  * what it reads, which is lost on small pieces. */
-static void run_blas(const struct engine_task *task, const struct engine_product *p,
+static void run_blas(const struct engine_task *task, const struct engine_matmul *p,
                      const struct engine_tensor *dst)
 {
     int64_t column = 0;
@@ -217,37 +206,37 @@ static void run_blas(const struct engine_task *task, const struct engine_product
     }
 }
 
-void engine_product_run(const struct engine_task *task, struct engine_tensor *dst)
+void engine_matmul_run(const struct engine_task *task, struct engine_tensor *dst)
 {
-    struct engine_product product;
+    struct engine_matmul product;
     const struct engine_worker *worker = task->worker;
-    const struct quant_kernels *quant = &task->engine->quant;
-    if (!engine_product_layout(&product, dst, worker->nth, quant->prefetch.adjacent_rows,
-                               quant->dual_512))
+    if (!engine_matmul_layout(&product, dst, worker->nth, task->engine->quant.dual_512))
         return; /* refused before */
-    if (suits_blas(task, &product)) {
+    const struct engine_route_facts facts = engine_route_facts(task->engine, &product);
+    if (facts.blas) {
         run_blas(task, &product, dst);
         return;
     }
     int64_t copies = product.own_copy ? worker->nth : 1;
-    struct engine_product_run run = {
+    struct engine_matmul_run run = {
         .task = task,
         .p = &product,
-        .tile = engine_tile_table(task->engine->quant.level),
+        .facts = facts,
+        .tile = facts.tile,
         .dst = dst,
         .shared = task->scratch + (product.own_copy ? worker->ith * product.shared_bytes : 0),
         .own = task->scratch + copies * product.shared_bytes + worker->ith * product.worker_bytes,
     };
-    run.header = (struct engine_product_header *)run.shared;
-    run.jobs = (struct engine_product_job *)(run.shared + product.jobs_at);
-    run.columns = (struct engine_product_column *)(run.shared + product.columns_at);
+    run.header = (struct engine_matmul_header *)run.shared;
+    run.jobs = (struct engine_matmul_job *)(run.shared + product.jobs_at);
+    run.columns = (struct engine_matmul_column *)(run.shared + product.columns_at);
     if (product.own_copy)
         prepare_alone(&run);
     else
         prepare_together(&run);
-    int64_t total = run.header->n_jobs * product.chunks_per_job * product.n_stripes;
+    int64_t total = run.header->n_jobs * product.m_blocks_per_job * product.n_n_blocks;
     for (int64_t i; (i = engine_pool_take(worker, total)) < total;) {
-        struct engine_product_chunk chunk = chunk_at(&run, i);
-        engine_product_chunk_run(&run, &chunk);
+        struct engine_matmul_block block = block_at(&run, i);
+        engine_matmul_block_run(&run, &block);
     }
 }

@@ -6,66 +6,67 @@
 #include "engine/matmul/matmul.h"
 
 /* What the phases pass around: the product, and this worker's memory. */
-struct engine_product_run {
+struct engine_matmul_run {
     const struct engine_task *task;
-    const struct engine_product *p;
-    const struct engine_tile *tile;
+    const struct engine_matmul *p;
+    struct engine_route_facts facts;
+    const struct engine_tile *tile; /* the facts' */
     struct engine_tensor *dst;
     char *shared; /* tables, columns, groups: the common copy, or this worker's own */
     char *own;    /* panels, rows */
-    struct engine_product_header *header;
-    struct engine_product_job *jobs;
-    struct engine_product_column *columns;
+    struct engine_matmul_header *header;
+    struct engine_matmul_job *jobs;
+    struct engine_matmul_column *columns;
 };
 
-/* Weight rows with the columns of a stripe that meet them: n_rows one behind the other; in a
+/* Weight rows with the columns of an N-block that meet them: n_rows one behind the other; in a
  * product by parts, so many of each of gemv's streams, and then `rest` rows from row rest_at on. */
-struct engine_product_chunk {
+struct engine_matmul_block {
+    enum engine_route route;
     const struct quant_type *type;
     const struct quant_kernel *kernel;
     const char *w;  /* the first row */
     const char *up; /* with a gate, as many rows of the other side; else NULL */
     int64_t row_bytes, n_rows;
     int64_t apart, rest, rest_at; /* in rows; rest_at from the first one */
-    int64_t out_offset; /* bytes from the start of a row of dst to this chunk's first result */
+    int64_t out_offset; /* bytes from the start of a row of dst to this block's first result */
     int64_t n, group;   /* columns; the first one's group */
-    const struct engine_product_column *columns;
+    const struct engine_matmul_column *columns;
 };
 
-/* ---- matmul_columns.c ---- */
+/* ---- matmul_pack.c ---- */
 
 /* Row x_row of x to every kind that a weight wants. */
-void engine_product_convert(const struct engine_product_run *run, int64_t x_row);
+void engine_matmul_convert(const struct engine_matmul_run *run, int64_t x_row);
 
 /* The same row as gemv, and tiles of floats as they lie, read it. */
-struct quant_act engine_product_column_act(const struct engine_product_run *run,
-                                           enum quant_act_kind kind, int64_t x_row);
+struct quant_act engine_matmul_column_act(const struct engine_matmul_run *run,
+                                          enum quant_act_kind kind, int64_t x_row);
 
 /* Makes a group of every kind from its columns; `convert`: its rows of x, too, first. */
-void engine_product_group_build(const struct engine_product_run *run, int64_t group, bool convert);
+void engine_matmul_group_build(const struct engine_matmul_run *run, int64_t group, bool convert);
 
-/* Where a group of floats begins, and where the slice of a group of quantized columns does; the
- * same slice of the next group is behind. */
-char *engine_product_floats_at(const struct engine_product_run *run, enum quant_act_kind kind,
-                               int64_t group);
-void *engine_product_slice_at(const struct engine_product_run *run, enum quant_act_kind kind,
-                              int64_t group, struct engine_product_slice slice);
+/* Where a group of floats begins, and where the K-block of a group of quantized columns does; the
+ * same K-block of the next group follows. */
+char *engine_matmul_floats_at(const struct engine_matmul_run *run, enum quant_act_kind kind,
+                              int64_t group);
+void *engine_matmul_k_block_at(const struct engine_matmul_run *run, enum quant_act_kind kind,
+                               int64_t group, struct engine_matmul_k_block k_block);
 
-/* Products of packed floats; NULL where kind and level have none, or where the columns are so few
- * that rows of floats are better read where they lie. */
-const struct engine_tile_packed *engine_product_packed(const struct engine_product_run *run,
-                                                       enum quant_act_kind kind, int64_t n_cols);
-int64_t engine_product_packed_steps(const struct engine_product_run *run);
+/* The tile of ENGINE_ROUTE_PACKED for a kind of floats. */
+const struct engine_tile_packed *engine_matmul_packed(const struct engine_matmul_run *run,
+                                                      enum quant_act_kind kind);
+int64_t engine_matmul_packed_steps(const struct engine_matmul_run *run);
 
 /* A row of k elements to place i of those that lie in bundles of n from `to` on. */
-void engine_product_pack_row(const struct engine_product_run *run,
-                             const struct engine_tile_packed *packed, enum quant_id type,
-                             const char *row, float fill, int n, int64_t i, float *to);
+void engine_matmul_pack_row(const struct engine_matmul_run *run,
+                            const struct engine_tile_packed *packed, enum quant_id type,
+                            const char *row, float fill, int n, int64_t i, float *to);
 
-/* ---- matmul_chunk.c ---- */
+/* ---- matmul_block.c ---- */
 
-/* Every result of the chunk, in place. */
-void engine_product_chunk_run(const struct engine_product_run *run,
-                              const struct engine_product_chunk *c);
+/* Every result of the block, in place. */
+void engine_matmul_block_run(const struct engine_matmul_run *run,
+                             const struct engine_matmul_block *c);
 
 #endif

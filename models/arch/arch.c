@@ -18,8 +18,7 @@ static const struct model_arch archs[] = {
      .activation = ENGINE_GELU,
      .window_period = 6,
      .window_rope_base = 10000.0f,
-     /* The 27B model (62 layers) was trained with its own query scale. */
-     .embd_scaled_layers = 62},
+     .known = {{.n_layer = 62, .attention_scale = MODEL_SCALE_BY_EMBD}}}, /* 27B */
 };
 
 const struct model_arch *model_arch_find(struct gguf_str name)
@@ -30,7 +29,7 @@ const struct model_arch *model_arch_find(struct gguf_str name)
     return NULL;
 }
 
-const char *model_arch_names(void)
+const char *model_arch_name(size_t i)
 {
-    return "llama, qwen2, qwen3, gemma3";
+    return i < sizeof archs / sizeof *archs ? archs[i].name : NULL;
 }

@@ -19,6 +19,17 @@ enum model_feature {
     MODEL_DENSE = 32      /* it is not */
 };
 
+/* What queries are multiplied by: 1 / sqrt(D), or 1 / sqrt(E / H). */
+enum model_scale { MODEL_SCALE_BY_HEAD, MODEL_SCALE_BY_EMBD };
+
+/* A published model that differs from its architecture in what no key of its file says; it is known
+ * by its number of layers. */
+struct model_known {
+    uint32_t n_layer;
+    enum model_scale attention_scale;
+};
+enum { MODEL_MAX_KNOWN = 2 };
+
 struct model_arch {
     const char *name; /* general.architecture, and the prefix of its keys */
     unsigned features;
@@ -28,14 +39,13 @@ struct model_arch {
      * file may give another period. */
     uint32_t window_period;
     float window_rope_base; /* RoPE base of windowed layers unless the file says otherwise */
-    /* With this many layers queries are scaled by 1/sqrt(E / H) and not by 1/sqrt(D). */
-    uint32_t embd_scaled_layers;
+    struct model_known known[MODEL_MAX_KNOWN]; /* n_layer 0: no more */
 };
 
 /* The row of an architecture, or NULL. */
 const struct model_arch *model_arch_find(struct gguf_str name);
-/* "llama, qwen2, ..." for messages. */
-const char *model_arch_names(void);
+/* The name of row i; NULL past the last one. */
+const char *model_arch_name(size_t i);
 
 struct model_layer_params {
     uint32_t n_head, n_head_kv, n_ff;

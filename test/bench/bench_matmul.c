@@ -144,12 +144,12 @@ static void bench_tile(struct engine *engine, const struct quant_type *type)
     const struct quant_kernel *kernel = &engine->quant.type[type->id];
     if (!type->panel.block) return;
     const bool small = type->act == QUANT_ACT_Q8_32;
-    const bool slice = engine_product_by_slices(engine->quant.dual_512, type->act);
-    const int64_t k = slice ? ENGINE_PRODUCT_SLICE : TILE_K, n_blocks = k / type->block_len;
-    const int at_once = engine_product_panels(&engine->quant, type); /* panels */
+    const bool slice = engine_matmul_by_k_blocks(engine->quant.dual_512, type->act);
+    const int64_t k = slice ? ENGINE_MATMUL_K_BLOCK : TILE_K, n_blocks = k / type->block_len;
+    const int at_once = engine_matmul_panels(&engine->quant, type); /* panels */
     const int n_panels = slice ? at_once : TILE_PANELS;
     const int n_groups = TILE_GROUPS * (int)(TILE_K / k) * TILE_PANELS / n_panels;
-    const size_t panel = (size_t)(n_blocks * engine_product_panel_bytes(type));
+    const size_t panel = (size_t)(n_blocks * engine_matmul_panel_bytes(type));
     uint64_t row_bytes, seed = 2;
     if (!quant_row_bytes(type, (uint64_t)k, &row_bytes)) return;
     size_t group_bytes;

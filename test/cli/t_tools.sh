@@ -179,6 +179,10 @@ status 0
 err ''
 out_like '^\| prompt +\| +8 \|'
 out_like '^\| generate +\| +2 \|'
+infer bench -p 16 -n 2 -r 1 --profile
+status 0
+err_like '^\| mul_mat[^|]*\| (panels|panels-k|packed|rows) +\|'
+err_like '^\| mul_mat[^|]*\| gemv(-strided)? +\|'
 infer bench -p 8 -n 0 -r 2 -d 4 --format jsonl
 [ "$(wc -l <"$work/out")" -eq 1 ] || bad 'not one line'
 out_like '"test":"prompt","tokens":8,"depth":4,"sequences":1,"tokens_per_second":[0-9.]+,.*"share_of_int8":[0-9.]+\}$'

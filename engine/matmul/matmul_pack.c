@@ -1,4 +1,4 @@
-/* engine/matmul/matmul_columns.c: a product's columns as its weights want them: rows of x converted
+/* engine/matmul/matmul_pack.c: a product's columns as its weights want them: rows of x converted
  * (phase 1 of matmul_run.c), and interleaved or packed in groups (phase 2).
  *
  * Owns: what lies where in the memory that workers share, and how a row of floats is packed, of
@@ -9,7 +9,7 @@
 /* ---- Columns ---- */
 
 /* Where a row of x begins; its elements are nb[0] apart. */
-static char *x_row_at(const struct engine_product_run *run, int64_t x_row)
+static char *x_row_at(const struct engine_matmul_run *run, int64_t x_row)
 {
     const struct engine_tensor *x = run->p->x;
     const int64_t i1 = x_row % x->ne[1], i2 = x_row / x->ne[1] % x->ne[2];
@@ -17,18 +17,17 @@ static char *x_row_at(const struct engine_product_run *run, int64_t x_row)
     return x->data + i1 * x->nb[1] + i2 * x->nb[2] + i3 * x->nb[3];
 }
 
-static char *column_at(const struct engine_product_run *run, enum quant_act_kind kind,
-                       int64_t x_row)
+static char *column_at(const struct engine_matmul_run *run, enum quant_act_kind kind, int64_t x_row)
 {
-    const struct engine_product_act *act = &run->p->act[kind];
+    const struct engine_matmul_act *act = &run->p->act[kind];
     if (act->in_place) return x_row_at(run, x_row);
     return run->shared + act->columns + x_row * act->bytes;
 }
 
-struct quant_act engine_product_column_act(const struct engine_product_run *run,
-                                           enum quant_act_kind kind, int64_t x_row)
+struct quant_act engine_matmul_column_act(const struct engine_matmul_run *run,
+                                          enum quant_act_kind kind, int64_t x_row)
 {
-    const struct engine_product_act *act = &run->p->act[kind];
+    const struct engine_matmul_act *act = &run->p->act[kind];
     char *at = column_at(run, kind, x_row);
     switch (kind) {
     case QUANT_ACT_F32:
@@ -43,9 +42,9 @@ struct quant_act engine_product_column_act(const struct engine_product_run *run,
     }
 }
 
-void engine_product_convert(const struct engine_product_run *run, int64_t x_row)
+void engine_matmul_convert(const struct engine_matmul_run *run, int64_t x_row)
 {
-    const struct engine_product *p = run->p;
+    const struct engine_matmul *p = run->p;
     const struct engine_tensor *x = p->x;
     const struct quant_kernels *quant = &run->task->engine->quant;
     const char *from = x_row_at(run, x_row);
@@ -55,8 +54,8 @@ void engine_product_convert(const struct engine_product_run *run, int64_t x_row)
         for (int64_t i = 0; i < p->k; i++) gathered[i] = *(const float *)(from + i * x->nb[0]);
         row = gathered;
     }
-    for (int kind = 0; kind < ENGINE_PRODUCT_KINDS; kind++) {
-        const struct engine_product_act *act = &p->act[kind];
+    for (int kind = 0; kind < ENGINE_MATMUL_KINDS; kind++) {
+        const struct engine_matmul_act *act = &p->act[kind];
         if (!act->bytes || act->in_place) continue;
         char *at = column_at(run, kind, x_row);
         if (kind == QUANT_ACT_F32) {
@@ -86,11 +85,11 @@ static void columns_q(const struct quant_act *a, int n, int64_t at,
     for (int c = 0; c < ENGINE_TILE_COLS; c++) q[c] = c < n ? a[c].q + at : zeros;
 }
 
-static void interleave32(const struct engine_tile *tile, struct engine_product_slice slice,
+static void interleave32(const struct engine_tile *tile, struct engine_matmul_k_block k_block,
                          const struct quant_act *a, int n, struct engine_cols32 *to)
 {
     const int8_t *q[ENGINE_TILE_COLS];
-    for (int64_t b = slice.first; b < slice.first + slice.n_blocks; b++, to++) {
+    for (int64_t b = k_block.first; b < k_block.first + k_block.n_blocks; b++, to++) {
         columns_q(a, n, 32 * b, q);
         tile->interleave(8, q, to->q);
         for (int c = 0; c < n; c++) {
@@ -101,65 +100,58 @@ static void interleave32(const struct engine_tile *tile, struct engine_product_s
     }
 }
 
-static void interleave256(const struct engine_tile *tile, struct engine_product_slice slice,
+static void interleave256(const struct engine_tile *tile, struct engine_matmul_k_block k_block,
                           const struct quant_act *a, int n, struct engine_cols256 *to)
 {
     const int8_t *q[ENGINE_TILE_COLS];
-    for (int64_t b = 0; b < slice.n_blocks; b++) {
-        columns_q(a, n, 256 * (slice.first + b), q);
+    for (int64_t b = 0; b < k_block.n_blocks; b++) {
+        columns_q(a, n, 256 * (k_block.first + b), q);
         tile->interleave(64, q, to[b].q);
         for (int c = 0; c < n; c++) {
-            const int16_t *sum = a[c].sum + 16 * (slice.first + b);
-            to[b].d[c] = a[c].d[slice.first + b];
+            const int16_t *sum = a[c].sum + 16 * (k_block.first + b);
+            to[b].d[c] = a[c].d[k_block.first + b];
             for (int i = 0; i < 16; i++) to[b].sum16[i / 2][c][i % 2] = sum[i];
             for (int i = 0; i < 8; i++)
                 to[b].sum32[i / 2][c][i % 2] = (int16_t)(sum[2 * i] + sum[2 * i + 1]);
         }
     }
-    if (tile->measure) tile->measure(slice.n_blocks, to);
+    if (tile->measure) tile->measure(k_block.n_blocks, to);
 }
 
-/* Where a group of floats begins. */
-char *engine_product_floats_at(const struct engine_product_run *run, enum quant_act_kind kind,
-                               int64_t group)
+char *engine_matmul_floats_at(const struct engine_matmul_run *run, enum quant_act_kind kind,
+                              int64_t group)
 {
-    const struct engine_product_act *act = &run->p->act[kind];
+    const struct engine_matmul_act *act = &run->p->act[kind];
     return run->shared + act->groups + group * act->group_bytes;
 }
 
-/* Where the slice of a group of quantized columns begins; the same slice of the next is behind. */
-void *engine_product_slice_at(const struct engine_product_run *run, enum quant_act_kind kind,
-                              int64_t group, struct engine_product_slice slice)
+void *engine_matmul_k_block_at(const struct engine_matmul_run *run, enum quant_act_kind kind,
+                               int64_t group, struct engine_matmul_k_block k_block)
 {
-    const struct engine_product_act *act = &run->p->act[kind];
-    const int64_t at = slice.first * run->p->max_groups + group * slice.n_blocks;
+    const struct engine_matmul_act *act = &run->p->act[kind];
+    const int64_t at = k_block.first * run->p->max_groups + group * k_block.n_blocks;
     return run->shared + act->groups + at * act->block_bytes;
 }
 
-/* Products of packed floats; NULL where kind and level have none, or where the columns are so few
- * that rows of floats are better read where they lie. */
-const struct engine_tile_packed *engine_product_packed(const struct engine_product_run *run,
-                                                       enum quant_act_kind kind, int64_t n_cols)
+const struct engine_tile_packed *engine_matmul_packed(const struct engine_matmul_run *run,
+                                                      enum quant_act_kind kind)
 {
-    enum { IN_PLACE_COLS = 2 * ENGINE_TILE_COLS };
-    if (kind == QUANT_ACT_BF16) return run->tile->packed_bf16;
-    return kind == QUANT_ACT_F32 && n_cols > IN_PLACE_COLS ? run->tile->packed_f32 : NULL;
+    return kind == QUANT_ACT_BF16 ? run->tile->packed_bf16 : run->tile->packed_f32;
 }
 
-int64_t engine_product_packed_steps(const struct engine_product_run *run)
+int64_t engine_matmul_packed_steps(const struct engine_matmul_run *run)
 {
     return (run->p->k + 31) / 32 * 2;
 }
 
-/* Row or column i of those that lie in bundles of n. */
-void engine_product_pack_row(const struct engine_product_run *run,
-                             const struct engine_tile_packed *packed, enum quant_id type,
-                             const char *row, float fill, int n, int64_t i, float *to)
+void engine_matmul_pack_row(const struct engine_matmul_run *run,
+                            const struct engine_tile_packed *packed, enum quant_id type,
+                            const char *row, float fill, int n, int64_t i, float *to)
 {
     const struct quant_kernel *kernel = &run->task->engine->quant.type[type];
     const int64_t k = run->p->k, element = quant_type_by_id(type)->block_bytes;
-    const int64_t step = n * packed->lanes, half = engine_product_packed_steps(run) * step;
-    to += i / n * engine_product_packed_steps(run) * 16 * n + i % n * packed->lanes;
+    const int64_t step = n * packed->lanes, half = engine_matmul_packed_steps(run) * step;
+    to += i / n * engine_matmul_packed_steps(run) * 16 * n + i % n * packed->lanes;
     if (type == QUANT_F32 && (uintptr_t)row % sizeof(float) == 0) {
         packed->pack(k, (const float *)row, fill, half, step, to);
         return;
@@ -173,20 +165,20 @@ void engine_product_pack_row(const struct engine_product_run *run,
 }
 
 /* A group's columns; of its second bundle only what is needed. */
-static void pack_columns(const struct engine_product_run *run,
+static void pack_columns(const struct engine_matmul_run *run,
                          const struct engine_tile_packed *packed, enum quant_act_kind kind,
-                         char *group, const struct engine_product_column *column, int64_t n)
+                         char *group, const struct engine_matmul_column *column, int64_t n)
 {
     const enum quant_id type = kind == QUANT_ACT_F32 ? QUANT_F32 : QUANT_BF16;
     for (int64_t c = 0; c < engine_round_up(n, ENGINE_TILE_PACKED_COLS); c++)
-        engine_product_pack_row(run, packed, type,
-                                column_at(run, kind, column[c < n ? c : n - 1].x_row), 0.0f,
-                                ENGINE_TILE_PACKED_COLS, c, (float *)group);
+        engine_matmul_pack_row(run, packed, type,
+                               column_at(run, kind, column[c < n ? c : n - 1].x_row), 0.0f,
+                               ENGINE_TILE_PACKED_COLS, c, (float *)group);
 }
 
 /* The job that owns a group: the last one that begins at or before it and has groups. */
-static const struct engine_product_job *job_of_group(const struct engine_product_run *run,
-                                                     int64_t group)
+static const struct engine_matmul_job *job_of_group(const struct engine_matmul_run *run,
+                                                    int64_t group)
 {
     int64_t lo = 0, hi = run->header->n_jobs;
     while (hi - lo > 1) {
@@ -199,34 +191,32 @@ static const struct engine_product_job *job_of_group(const struct engine_product
     return &run->jobs[lo];
 }
 
-/* `convert`: its rows of x, too, first. */
-void engine_product_group_build(const struct engine_product_run *run, int64_t group, bool convert)
+void engine_matmul_group_build(const struct engine_matmul_run *run, int64_t group, bool convert)
 {
-    const struct engine_product_job *job = job_of_group(run, group);
+    const struct engine_matmul_job *job = job_of_group(run, group);
     int64_t first = (group - job->group) * ENGINE_TILE_COLS;
     int64_t n = engine_min(ENGINE_TILE_COLS, job->n - first);
-    const struct engine_product_column *column = run->columns + job->first + first;
-    for (int c = 0; convert && c < n; c++) engine_product_convert(run, column[c].x_row);
-    for (int kind = 0; kind < ENGINE_PRODUCT_KINDS; kind++) {
-        const struct engine_product_act *act = &run->p->act[kind];
+    const struct engine_matmul_column *column = run->columns + job->first + first;
+    for (int c = 0; convert && c < n; c++) engine_matmul_convert(run, column[c].x_row);
+    for (int kind = 0; kind < ENGINE_MATMUL_KINDS; kind++) {
+        const struct engine_matmul_act *act = &run->p->act[kind];
         if (!act->bytes) continue;
-        if (engine_product_by_floats(kind)) {
-            const struct engine_tile_packed *packed = engine_product_packed(run, kind, job->n);
-            if (packed)
-                pack_columns(run, packed, kind, engine_product_floats_at(run, kind, group), column,
-                             n);
+        if (engine_matmul_by_floats(kind)) {
+            if (engine_route_of(&run->facts, kind, job->n) == ENGINE_ROUTE_PACKED)
+                pack_columns(run, engine_matmul_packed(run, kind), kind,
+                             engine_matmul_floats_at(run, kind, group), column, n);
             continue;
         }
         struct quant_act a[ENGINE_TILE_COLS];
-        for (int c = 0; c < n; c++) a[c] = engine_product_column_act(run, kind, column[c].x_row);
-        for (int64_t i = 0; i < act->n_slices; i++) {
-            const struct engine_product_slice slice = engine_product_slice(act, run->p->k, i);
-            void *to = engine_product_slice_at(run, kind, group, slice);
-            if (n < ENGINE_TILE_COLS) memset(to, 0, (size_t)(slice.n_blocks * act->block_bytes));
+        for (int c = 0; c < n; c++) a[c] = engine_matmul_column_act(run, kind, column[c].x_row);
+        for (int64_t i = 0; i < act->n_k_blocks; i++) {
+            const struct engine_matmul_k_block k_block = engine_matmul_k_block(act, run->p->k, i);
+            void *to = engine_matmul_k_block_at(run, kind, group, k_block);
+            if (n < ENGINE_TILE_COLS) memset(to, 0, (size_t)(k_block.n_blocks * act->block_bytes));
             if (kind == QUANT_ACT_Q8_32)
-                interleave32(run->tile, slice, a, n, to);
+                interleave32(run->tile, k_block, a, n, to);
             else
-                interleave256(run->tile, slice, a, n, to);
+                interleave256(run->tile, k_block, a, n, to);
         }
     }
 }

@@ -1,0 +1,103 @@
+/* clang-format off */
+/* engine/matmul/route.c: the one place that decides how a product is done.
+ *
+ * All routes give the same bits (quant/quant.h) but blas, so the choice is a matter of speed alone.
+ * The first row that applies decides, for each weight and each job of a node (matmul.h); `columns`
+ * are the job's.
+ *
+ *   route        when                                   how, and why
+ *   -----------  -------------------------------------  ------------------------------------------
+ *   blas         OpenBLAS allowed, plain F32 matrices,  OpenBLAS, a share of the rows each worker;
+ *                2^22 floats of activations or more     gives up bit-identity
+ *   gemv-strided no job has more than 2 columns, no     the type's gemv on rows of the file, each of
+ *                gate, processor prefetches strided     its streams in a part of the weight of its own:
+ *                rows (cpu_prefetch)                    long streams, far apart
+ *   gemv         2 columns or fewer; or BF16 where the  the type's gemv on runs of rows, column by
+ *                level has no tile for it               column: decoding a token reads weights once
+ *   packed       floats (BF16, and F32 or F16 of more   rows and columns packed in bundles, tiles of
+ *                than 16 columns) where the level has   24 rows by 8 columns: one load of a row serves
+ *                such a tile                            8 columns
+ *   rows         other floats                           rows where they lie, or decoded to F32, by
+ *                                                       columns where they lie
+ *   panels-k     super-blocks of 256, with two 512-bit  panels of 16 rows, 512 elements of k at a
+ *                ports or at most 8 columns in a job    time: panels of a tile stay in the L1 cache;
+ *                                                       sums wait in memory, which costs nothing there
+ *   panels       other quantized types                  panels of 16 rows over all of k: sums stay in
+ *                                                       registers, panels in the L2 cache
+ *
+ * Owns: this choice. Refuses: carrying it out (matmul_run.c, matmul_block.c), sizes of blocks
+ * (matmul.c). */
+/* clang-format on */
+#include "engine/matmul/route.h"
+#include "engine/matmul/matmul.h"
+
+static const char *const names[ENGINE_ROUTE_COUNT] = {
+    [ENGINE_ROUTE_BLAS] = "blas",     [ENGINE_ROUTE_GEMV_STRIDED] = "gemv-strided",
+    [ENGINE_ROUTE_GEMV] = "gemv",     [ENGINE_ROUTE_PACKED] = "packed",
+    [ENGINE_ROUTE_ROWS] = "rows",     [ENGINE_ROUTE_PANELS_K] = "panels-k",
+    [ENGINE_ROUTE_PANELS] = "panels",
+};
+
+const char *engine_route_name(enum engine_route route)
+{
+    return names[route];
+}
+
+enum engine_route engine_route_of(const struct engine_route_facts *f, enum quant_act_kind act,
+                                  int64_t columns)
+{
+    enum { IN_PLACE_COLS = 2 * ENGINE_TILE_COLS };
+    const struct engine_tile *tile = f->tile;
+    if (f->blas) return ENGINE_ROUTE_BLAS;
+    if (engine_route_gemv_only(f->most_columns) && !f->gated && !f->adjacent_rows)
+        return ENGINE_ROUTE_GEMV_STRIDED;
+    if (columns <= ENGINE_MATMUL_GEMV_COLS) return ENGINE_ROUTE_GEMV;
+    switch (act) {
+    case QUANT_ACT_BF16:
+        if (tile->packed_bf16) return ENGINE_ROUTE_PACKED;
+        return tile->bf16 ? ENGINE_ROUTE_ROWS : ENGINE_ROUTE_GEMV;
+    case QUANT_ACT_F32:
+        return columns > IN_PLACE_COLS && tile->packed_f32 ? ENGINE_ROUTE_PACKED
+                                                           : ENGINE_ROUTE_ROWS;
+    default:
+        return engine_route_k_blocks(f->most_columns, f->dual_512) &&
+                       engine_matmul_by_k_blocks(true, act)
+                   ? ENGINE_ROUTE_PANELS_K
+                   : ENGINE_ROUTE_PANELS;
+    }
+}
+
+bool engine_route_gemv_only(int64_t most_columns)
+{
+    return most_columns <= ENGINE_MATMUL_GEMV_COLS;
+}
+
+bool engine_route_k_blocks(int64_t most_columns, bool dual_512)
+{
+    return dual_512 || most_columns <= ENGINE_TILE_COLS;
+}
+
+/* Whether OpenBLAS may have this product: large, of plain matrices of floats. */
+static bool suits_blas(const struct engine *e, const struct engine_matmul *p)
+{
+    const struct engine_tensor *x = p->x;
+    if (!e->blas || p->ids || p->up || p->n_rows_x * p->k < ENGINE_MATMUL_BLAS_FLOATS ||
+        x->ne[2] * x->ne[3] != 1 || x->nb[0] != (int64_t)sizeof(float) || x->nb[1] % 4)
+        return false;
+    for (int i = 0; i < p->n_w; i++)
+        if (p->w[i]->type->id != QUANT_F32 || (uintptr_t)p->w[i]->data % 4 || p->w[i]->nb[1] % 4)
+            return false;
+    return true;
+}
+
+struct engine_route_facts engine_route_facts(const struct engine *e, const struct engine_matmul *p)
+{
+    return (struct engine_route_facts){
+        .most_columns = p->most_columns,
+        .gated = p->up != NULL,
+        .blas = suits_blas(e, p),
+        .adjacent_rows = e->quant.prefetch.adjacent_rows,
+        .dual_512 = e->quant.dual_512,
+        .tile = engine_tile_table(e->quant.level),
+    };
+}
