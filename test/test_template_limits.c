@@ -76,22 +76,10 @@ static const char *const hostile[][2] = {
     {"{{ [[]] * 10**7 }}", ""},
     {"{{ 'x' * 9223372036854775807 }}", ""},
     {"{{ 'xy' * 9223372036854775807 }}", ""},
-    {"{{ 'x'.center(10**12) }}", ""},
-    {"{{ 'x'.zfill(10**15) }}", ""},
-    {"{{ 'x'.ljust(10**10) }}", ""},
-    {"{{ 'a\\tb'.expandtabs(10**12) }}", ""},
-    {"{{ '%1000000000000d' % 1 }}", ""},
-    {"{{ '%999999999d' % 1 }}", ""},
-    {"{{ '%.999999999f' % 1 }}", ""},
-    {"{{ '{:999999999}'.format(1) }}", ""},
-    {"{{ '{:.999999999f}'.format(1.5) }}", ""},
     {"{{ [1, [2]]|tojson(indent=10**12) }}", ""},
     {"{{ [1, [2]]|tojson(indent=10**9) }}", ""},
     {"{{ 'a\\nb'|indent(10**12) }}", ""},
     {"{{ 'a'|indent(10**9, true) }}", ""},
-    {"{{ 'a'|center(10**11) }}", ""},
-    {"{{ l|batch(10**9, 'x')|list }}", ""},
-    {"{{ l|slice(10**12)|list }}", ""},
     {"{{ ('a' * 1000000).replace('', 'x' * 1000) }}", ""},
     {"{{ ('a' * 1000000).split('a')|map('string')|join('x' * 1000) }}", ""},
     {"{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}", "deep"},
@@ -102,7 +90,6 @@ static const char *const hostile[][2] = {
     {"{% macro f() %}{{ caller() }}{% call f() %}{% endcall %}{% endmacro %}"
      "{% call f() %}{% endcall %}",
      "deep"},
-    {"{% for i in [[[]]] recursive %}{{ loop([i]) }}{% endfor %}", "deep"},
     {"{% set ns = namespace() %}{% set ns.a = ns %}{{ ns }}", "deep"},
     {"{% set ns = namespace() %}{% set ns.a = [ns] %}{{ ns.a|string|length }}", "deep"},
     {"{% set ns = namespace() %}{% set ns.a = {'x': ns} %}{{ ns.a == [1] }}{{ ns.a|tojson }}", ""},
@@ -113,7 +100,7 @@ static const char *const hostile[][2] = {
     {"{% set x = 'a' * 100000 %}{% for i in range(100000) %}{% if 'b' in x %}{% endif %}"
      "{% endfor %}",
      ""},
-    {"{{ range(100000)|map('string')|join(',')|wordcount * 10**18 * 10**18 }}", "64 bits"},
+    {"{{ range(100000)|map('string')|join(',')|length * 10**18 * 10**18 }}", "64 bits"},
     {"{{ raise_exception('stop here') }}", "stop here"},
 };
 
@@ -145,9 +132,9 @@ static void test_nesting(void **state)
     (void)state;
     static const size_t levels[] = {10, 149, 150, 151, 400, 5000, 100000};
     static const char *const forms[][3] = {
-        {"(", "1", ")"},       {"[", "", "]"},      {"{'a':", "1", "}"},       {"not ", "1", ""},
-        {"-", "1", ""},        {"1 + (", "1", ")"}, {"1 if ", "1", " else 2"}, {"l[", "0", "]"},
-        {"s.join(", "s", ")"}, {"1 ** ", "1", ""},
+        {"(", "1", ")"},        {"[", "", "]"},      {"{'a':", "1", "}"},       {"not ", "1", ""},
+        {"-", "1", ""},         {"1 + (", "1", ")"}, {"1 if ", "1", " else 2"}, {"l[", "0", "]"},
+        {"s.split(", "s", ")"}, {"1 ** ", "1", ""},
     };
     for (size_t i = 0; i < sizeof levels / sizeof levels[0]; i++) {
         const size_t n = levels[i];
@@ -198,13 +185,25 @@ static void test_chains(void **state)
 static void test_named(void **state)
 {
     (void)state;
-    expect("a\n{{ l|random }}", "line 2: the filter 'random' is not supported");
+    expect("a\n{{ l|random }}", "line 2: no filter named 'random'");
     expect("a\nb\n{% include 'x' %}", "line 3: the tag 'include' is not supported");
     expect("{% import 'x' as y %}", "'import' is not supported");
     expect("{% extends 'x' %}", "'extends' is not supported");
     expect("{% block x %}{% endblock %}", "'block' is not supported");
     expect("\n{{ '\\N{BULLET}' }}", "line 2: characters by name");
-    expect("{{ s|wordwrap(3) }}", "the filter 'wordwrap' is not supported");
+    expect("{{ s|wordwrap(3) }}", "line 1: no filter named 'wordwrap'");
+    expect("{% if l %}\n{{ l|groupby('a') }}{% endif %}", "line 2: no filter named 'groupby'");
+    expect("{{ [s]|map('center')|list }}", "no filter named 'center'");
+    expect("\n{{ 1 is odd }}", "line 2: no test named 'odd'");
+    expect("{{ l|select('divisibleby', 2)|list }}", "no test named 'divisibleby'");
+    expect("\n{{ cycler('a') }}", "line 2: 'cycler' is undefined");
+    expect("\n{{ s.rsplit('x') }}", "line 2: the attribute 'rsplit' of 'str' is not supported");
+    expect("{{ l.index(1) }}", "the attribute 'index' of 'list' is not supported");
+    expect("{% for i in l %}\n{{ loop.revindex }}{% endfor %}",
+           "line 2: the attribute 'revindex' of 'LoopContext' is not supported");
+    expect("\n{% for i in l recursive %}{% endfor %}", "line 2: recursive loops are not supported");
+    expect("{{ '%s' % s }}", "line 1: '%' of 'str' and 'str'");
+    expect("{{ '{:>5}'.format(s) }}", "format: no argument for the field ':>5'");
     expect("{{ self }}", "'self' is not supported");
     expect("{{ s.encode() }}", "the attribute 'encode' of 'str' is not supported");
     expect("{{ 9223372036854775807 + 1 }}", "'+' gives more than 64 bits");

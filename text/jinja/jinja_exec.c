@@ -91,15 +91,17 @@ static int loop_id(const struct jinja_run *r)
     return -1; /* cannot be: the parser notes the name */
 }
 
-enum jinja_flow jinja_exec_for(struct jinja_run *r, struct jinja_scope *scope,
-                               const struct jinja_node *node, const struct jinja_value *items,
-                               size_t depth)
+static enum jinja_flow exec_for(struct jinja_run *r, struct jinja_scope *scope,
+                                const struct jinja_node *node)
 {
     const int id = loop_id(r);
+    struct jinja_value items;
     struct jinja_loop *loop = jinja_take(&r->pool, sizeof *loop, r->err);
     if (!loop) return JINJA_ERROR;
-    *loop = (struct jinja_loop){.node = node, .scope = scope, .depth = depth};
-    if (!jinja_items(r, items, &loop->source)) return JINJA_ERROR;
+    *loop = (struct jinja_loop){.node = node, .scope = scope};
+    if (!jinja_eval(r, scope, node->b, &items)) return JINJA_ERROR;
+    r->line = node->line;
+    if (!jinja_items(r, &items, &loop->source)) return JINJA_ERROR;
     loop->items = node->c ? jinja_seq(r, 0) : loop->source;
     if (!loop->items) return JINJA_ERROR;
     const struct jinja_value variable = {.kind = JINJA_LOOP, .loop = loop};
@@ -119,15 +121,6 @@ enum jinja_flow jinja_exec_for(struct jinja_run *r, struct jinja_scope *scope,
     if (whole || !node->other.n) return JINJA_ON;
     struct jinja_scope *inner = jinja_scope(r, scope, &node->other_hidden);
     return inner ? jinja_exec(r, inner, &node->other) : JINJA_ERROR;
-}
-
-static enum jinja_flow exec_for(struct jinja_run *r, struct jinja_scope *scope,
-                                const struct jinja_node *node)
-{
-    struct jinja_value items;
-    if (!jinja_eval(r, scope, node->b, &items)) return JINJA_ERROR;
-    r->line = node->line;
-    return jinja_exec_for(r, scope, node, &items, 0);
 }
 
 /* ---- Output and blocks ---- */

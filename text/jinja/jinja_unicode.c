@@ -151,21 +151,3 @@ bool jinja_capitalize(struct jinja_run *r, struct jinja_str s, struct jinja_valu
     *out = jinja_text_value(&text);
     return true;
 }
-
-bool jinja_is_cased(struct jinja_str s, enum jinja_case want)
-{
-    bool any = false, in_word = false;
-    for (size_t at = 0; at < s.n;) {
-        int32_t code;
-        at += base_utf8_decode(s.s + at, s.n - at, &code);
-        const utf8proc_category_t c = utf8proc_category(code);
-        const bool upper = c == UTF8PROC_CATEGORY_LU || c == UTF8PROC_CATEGORY_LT;
-        const bool lower = c == UTF8PROC_CATEGORY_LL;
-        if (want == JINJA_LOWER && upper) return false;
-        if (want == JINJA_UPPER && (lower || c == UTF8PROC_CATEGORY_LT)) return false;
-        if (want == JINJA_TITLE && ((upper && in_word) || (lower && !in_word))) return false;
-        in_word = upper || lower;
-        any |= in_word;
-    }
-    return any;
-}

@@ -175,8 +175,7 @@ const char *jinja_type(const struct jinja_value *v)
         [JINJA_VIEW] = "dict view",  [JINJA_ITER] = "generator",
         [JINJA_RANGE] = "range",     [JINJA_NAMESPACE] = "Namespace",
         [JINJA_MACRO] = "Macro",     [JINJA_FUNC] = "function",
-        [JINJA_METHOD] = "method",   [JINJA_LOOP] = "LoopContext",
-        [JINJA_CYCLER] = "Cycler",   [JINJA_JOINER] = "Joiner"};
+        [JINJA_METHOD] = "method",   [JINJA_LOOP] = "LoopContext"};
     return names[v->kind];
 }
 
