@@ -370,6 +370,9 @@ bool cli_chat_template_render(const struct cli_chat_template *t, const struct cl
                             TEXT_PARSE_SPECIAL, &out->ids, err) &&
          (values->no_bos || add_bos(model->tokenizer, &out->ids, err));
     json_decref(list);
+    if (ok && out->ids.count == 0)
+        return base_fail(err, BASE_USAGE,
+                         "no letter of the prompt has a token in this model's vocabulary");
     return ok;
 }
 

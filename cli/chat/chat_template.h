@@ -34,7 +34,8 @@ bool cli_chat_template_open(struct cli_chat_template *t, const struct cli_values
 void cli_chat_template_close(struct cli_chat_template *t); /* a zeroed one is fine */
 
 /* Renders the messages up to where the answer begins, and tokenizes; what `out` held is replaced.
- * BASE_USAGE with the line of the template, or the text that it gave to raise_exception. */
+ * BASE_USAGE with the line of the template, or the text that it gave to raise_exception, and for a
+ * prompt without a single id. */
 bool cli_chat_template_render(const struct cli_chat_template *t, const struct cli_values *values,
                               const struct cli_model *model, const json_t *messages,
                               struct cli_chat_prompt *out, struct base_error *err);
