@@ -3,6 +3,7 @@
 #include "test/support.h"
 
 #include "text/jinja/jinja.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -103,6 +104,68 @@ static const char *const hostile[][2] = {
     {"{{ range(100000)|map('string')|join(',')|length * 10**18 * 10**18 }}", "64 bits"},
     {"{{ raise_exception('stop here') }}", "stop here"},
 };
+
+/* Operations in a loop whose work is the length of their values: the limit of steps ends each soon.
+ */
+static const char *const long_values[] = {
+    "set a = range(100000)|list", "if a == a",
+    "set a = range(100000)|list", "if a|sort",
+    "set a = range(100000)|list", "if a|unique|list",
+    "set a = ' ' * 1000000",      "if a|trim",
+    "set a = ' ' * 1000000",      "if a.strip()",
+    "set a = 'ab' * 50000",       "if a.strip('xyzwvutsrqponmba')",
+    "set a = 'ab' * 500000",      "if a|upper",
+    "set a = 'ab' * 5000000",     "if a.startswith(a)",
+    "set a = 'ab' * 5000000",     "if a.replace(a ~ a, 'x')",
+    "set a = 'ab' * 500000",      "if 'x' in {a: 1} or a in {a: 1}",
+    "set a = 'ab' * 5000000",     "if a < a or a == a",
+    "set a = 'ab' * 500000",      "if a|title",
+    "set a = '\u03a3' * 100000",  "if a|lower",
+    "set a = range(100000)|list", "if 'x' in a",
+};
+
+static void test_lengths(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof long_values / sizeof long_values[0]; i += 2) {
+        char source[400];
+        snprintf(source, sizeof source,
+                 "{%% %s %%}{%% for i in range(100000) %%}{%% %s %%}{%% endif %%}{%% endfor %%}",
+                 long_values[i], long_values[i + 1]);
+        expect(source, "steps");
+    }
+}
+
+/* Integers spread over a mapping's slots: the work grows as their count does. */
+static void test_work_is_linear(void **state)
+{
+    (void)state;
+    static const char source[] = "{{ range(100000)|unique|list|length }}";
+    struct base_error err = BASE_ERROR_INIT;
+    struct base_buffer out = BASE_BUFFER_INIT;
+    struct jinja_template_options options = jinja_template_options_default();
+    options.max_steps = 2000000;
+    if (!render(source, strlen(source), &options, &out, &err)) fail_msg("%s", err.text);
+    assert_string_equal(out.data, "100000");
+    base_buffer_free(&out);
+}
+
+static void test_interrupt(void **state)
+{
+    (void)state;
+    static const char source[] = "{{ l }}";
+    static volatile int flag = 1;
+    struct base_error err = BASE_ERROR_INIT;
+    struct base_buffer out = BASE_BUFFER_INIT;
+    struct jinja_template_options options = jinja_template_options_default();
+    options.interrupt = &flag;
+    assert_false(render(source, strlen(source), &options, &out, &err));
+    assert_int_equal(err.code, BASE_INTERRUPTED);
+    err = BASE_ERROR_INIT;
+    flag = 0;
+    assert_true(render(source, strlen(source), &options, &out, &err));
+    base_buffer_free(&out);
+}
 
 static void test_hostile(void **state)
 {
@@ -252,9 +315,10 @@ static void test_options(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_hostile), cmocka_unit_test(test_nesting),
-        cmocka_unit_test(test_chains),  cmocka_unit_test(test_named),
-        cmocka_unit_test(test_options),
+        cmocka_unit_test(test_hostile),        cmocka_unit_test(test_lengths),
+        cmocka_unit_test(test_work_is_linear), cmocka_unit_test(test_interrupt),
+        cmocka_unit_test(test_nesting),        cmocka_unit_test(test_chains),
+        cmocka_unit_test(test_named),          cmocka_unit_test(test_options),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,14 +11,17 @@ struct jinja_scope *jinja_scope(struct jinja_run *r, struct jinja_scope *parent,
     struct jinja_scope *scope = jinja_take(&r->pool, sizeof *scope, r->err);
     if (!scope) return NULL;
     scope->parent = parent;
-    for (size_t i = 0; hidden && i < hidden->n; i++)
-        if (!jinja_set(r, scope, hidden->id[i], (struct jinja_value){.kind = JINJA_MISSING}))
-            return NULL;
+    if (!hidden || !hidden->n) return scope;
+    scope->var = jinja_take(&r->pool, hidden->n * sizeof *scope->var, r->err);
+    if (!scope->var || !jinja_step(r, hidden->n)) return NULL;
+    scope->room = scope->n = hidden->n; /* with values of zero: missing */
+    for (size_t i = 0; i < hidden->n; i++) scope->var[i].id = hidden->id[i];
     return scope;
 }
 
 bool jinja_set(struct jinja_run *r, struct jinja_scope *scope, int id, struct jinja_value value)
 {
+    if (!jinja_step(r, scope->n / 16)) return false;
     for (size_t i = 0; i < scope->n; i++) {
         if (scope->var[i].id != id) continue;
         scope->var[i].value = value;

@@ -69,7 +69,7 @@ static bool f_title(struct jinja_run *r, struct jinja_call *c, struct jinja_valu
     struct jinja_text text = {0};
     struct jinja_value s;
     bool begins = true;
-    if (!subject(r, c, &s)) return false;
+    if (!subject(r, c, &s) || !jinja_step(r, 2 * (uint64_t)s.s.n)) return false;
     for (size_t at = 0; at < s.s.n;) {
         int32_t code;
         const size_t before = text.n;
@@ -80,7 +80,7 @@ static bool f_title(struct jinja_run *r, struct jinja_call *c, struct jinja_valu
         begins = jinja_is_space(code) || (code < 0x80 && strchr("-({[<", code));
     }
     *out = jinja_text_value(&text);
-    return jinja_step(r, s.s.n / 16);
+    return true;
 }
 
 static bool f_trim(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
@@ -91,7 +91,7 @@ static bool f_trim(struct jinja_run *r, struct jinja_call *c, struct jinja_value
     if (!subject(r, c, &s) || (given && !jinja_arg_str(r, c, 0, &chars))) return false;
     const struct jinja_str result = jinja_strip(s.s, given ? &chars : NULL, true, true);
     *out = jinja_string(result.s, result.n);
-    return mark(&s, out, jinja_step(r, s.s.n / 64));
+    return mark(&s, out, jinja_step(r, jinja_strip_work(s.s, result, given ? &chars : NULL)));
 }
 
 static bool f_indent(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)

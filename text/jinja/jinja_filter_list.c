@@ -136,7 +136,7 @@ static bool sort_entries(struct jinja_run *r, struct entry *e, struct entry *spa
         if (j < n && !jinja_order(r, &e[j].key, &spare[i].key, &order)) return false;
         e[k] = j < n && (reverse ? order > 0 : order < 0) ? e[j++] : spare[i++];
     }
-    return jinja_step(r, n);
+    return jinja_step(r, 2 * (uint64_t)n);
 }
 
 static bool sorted(struct jinja_run *r, const struct jinja_seq *items, const struct getter *g,
@@ -256,9 +256,9 @@ static bool f_unique(struct jinja_run *r, struct jinja_call *c, struct jinja_val
         return false;
     for (size_t i = 0; i < items->n; i++) {
         struct jinja_value key = items->item[i];
-        bool ok;
-        if (!get(r, &g, &key)) return false;
-        if (jinja_dict_find(seen, &key, &ok)) continue;
+        struct jinja_value *hit;
+        if (!get(r, &g, &key) || !jinja_dict_find(r, seen, &key, &hit)) return false;
+        if (hit) continue;
         if (!jinja_dict_set(r, seen, key, jinja_none()) || !jinja_push(r, kept, items->item[i]))
             return false;
     }

@@ -5,11 +5,10 @@
 
 static bool dict_get(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
 {
-    bool ok;
-    const struct jinja_value *hit = jinja_dict_find(c->self->dict, &c->arg[0], &ok);
-    if (!ok) return jinja_fail(r, "unhashable type: '%s'", jinja_type(&c->arg[0]));
+    struct jinja_value *hit;
+    if (!jinja_dict_find(r, c->self->dict, &c->arg[0], &hit)) return false;
     *out = hit ? *hit : jinja_given(&c->arg[1]) ? c->arg[1] : jinja_none();
-    return jinja_step(r, c->arg[0].kind == JINJA_STR ? c->arg[0].s.n / 64 : 0);
+    return true;
 }
 
 /* A view is a sequence made at once: mappings never change after it. */

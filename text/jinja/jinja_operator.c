@@ -143,7 +143,7 @@ static bool add_strings(struct jinja_run *r, const struct jinja_value *a,
         return false;
     *out = jinja_text_value(&text);
     out->safe = safe;
-    return jinja_step(r, text.n / 64);
+    return jinja_step(r, text.n / JINJA_MOVED);
 }
 
 static bool add_lists(struct jinja_run *r, const struct jinja_value *a, const struct jinja_value *b,
@@ -357,11 +357,10 @@ bool jinja_item(struct jinja_run *r, const struct jinja_value *v, const struct j
 {
     int64_t i;
     size_t n;
-    bool ok;
     if (v->kind == JINJA_UNDEFINED) return jinja_fail_undefined(r, v);
     if (v->kind == JINJA_DICT) {
-        if (key->kind == JINJA_STR && !jinja_step(r, key->s.n / 64)) return false;
-        const struct jinja_value *hit = jinja_dict_find(v->dict, key, &ok);
+        struct jinja_value *hit = NULL;
+        if (jinja_is_key(key) && !jinja_dict_find(r, v->dict, key, &hit)) return false;
         if (hit) {
             *out = *hit;
             return true;
@@ -380,7 +379,7 @@ bool jinja_item(struct jinja_run *r, const struct jinja_value *v, const struct j
         const struct jinja_str rest = {v->s.s + at, v->s.n - at};
         *out = jinja_string(rest.s, jinja_bytes(rest, 1));
         out->safe = v->safe;
-        return jinja_step(r, at / 64);
+        return jinja_step(r, at / JINJA_MOVED);
     }
     if (key->kind != JINJA_STR) return no_attr(v, (struct jinja_str){"item", 4}, out);
     if (is_internal(key->s)) return no_attr(v, key->s, out);

@@ -128,6 +128,9 @@ bool jinja_arg_truth(struct jinja_run *r, const struct jinja_call *c, int i, boo
 
 /* ---- Strings ---- */
 
+/* Steps of a jinja_strip: what it took away, each against all of `chars`. */
+uint64_t jinja_strip_work(struct jinja_str before, struct jinja_str after,
+                          const struct jinja_str *chars);
 struct jinja_str jinja_strip(struct jinja_str s, const struct jinja_str *chars, bool left,
                              bool right);
 bool jinja_replace(struct jinja_run *r, struct jinja_str s, struct jinja_str old,

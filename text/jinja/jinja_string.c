@@ -19,6 +19,12 @@ static bool has_code(const struct jinja_str *chars, int32_t code)
     return false;
 }
 
+uint64_t jinja_strip_work(struct jinja_str before, struct jinja_str after,
+                          const struct jinja_str *chars)
+{
+    return (uint64_t)(before.n - after.n) * (1 + (chars ? chars->n : 0)) / JINJA_DECODED;
+}
+
 struct jinja_str jinja_strip(struct jinja_str s, const struct jinja_str *chars, bool left,
                              bool right)
 {
@@ -44,6 +50,7 @@ bool jinja_replace(struct jinja_run *r, struct jinja_str s, struct jinja_str old
 {
     struct jinja_text text = {0};
     size_t at = 0;
+    if (!jinja_step(r, (s.n + old.n) / JINJA_MOVED)) return false;
     while (count != 0 && at <= s.n) {
         const char *hit = old.n ? memmem(s.s + at, s.n - at, old.s, old.n) : s.s + at;
         if (!hit) break;
@@ -59,7 +66,7 @@ bool jinja_replace(struct jinja_run *r, struct jinja_str s, struct jinja_str old
         if (!jinja_add(r, &text, s.s + at, used)) return false;
         at += used;
     }
-    if (!jinja_add(r, &text, s.s + at, s.n - at) || !jinja_step(r, s.n / 64)) return false;
+    if (!jinja_add(r, &text, s.s + at, s.n - at)) return false;
     *out = jinja_text_value(&text);
     return true;
 }
@@ -178,10 +185,10 @@ static bool strip(struct jinja_run *r, struct jinja_call *c, bool left, bool rig
                   struct jinja_value *out)
 {
     struct jinja_str chars;
-    if (!jinja_given(&c->arg[0]) || c->arg[0].kind == JINJA_NONE)
-        return give(c, jinja_strip(self_of(c), NULL, left, right), out);
-    return jinja_arg_str(r, c, 0, &chars) && jinja_step(r, c->self->s.n / 64) &&
-           give(c, jinja_strip(self_of(c), &chars, left, right), out);
+    const bool given = jinja_given(&c->arg[0]) && c->arg[0].kind != JINJA_NONE;
+    if (given && !jinja_arg_str(r, c, 0, &chars)) return false;
+    const struct jinja_str s = jinja_strip(self_of(c), given ? &chars : NULL, left, right);
+    return jinja_step(r, jinja_strip_work(self_of(c), s, given ? &chars : NULL)) && give(c, s, out);
 }
 
 static bool m_strip(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)

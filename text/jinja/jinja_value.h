@@ -142,7 +142,7 @@ bool jinja_fail(struct jinja_run *r, const char *format, ...) __attribute__((for
  * item, or as many bytes as the constants say. */
 bool jinja_step(struct jinja_run *r, uint64_t count);
 enum {
-    JINJA_DECODED = 4, /* bytes that are read as code points */
+    JINJA_DECODED = 2, /* bytes that are read as code points */
     JINJA_MOVED = 64   /* bytes that are copied, compared or searched */
 };
 bool jinja_enter(struct jinja_run *r); /* one level deeper; false at the limit */
@@ -227,9 +227,11 @@ bool jinja_generator(struct jinja_run *r, struct jinja_seq *seq, const char *typ
 struct jinja_dict *jinja_dict(struct jinja_run *r);
 bool jinja_dict_set(struct jinja_run *r, struct jinja_dict *d, struct jinja_value key,
                     struct jinja_value value);
-/* NULL when absent. *ok turns false when the key cannot be hashed. */
-struct jinja_value *jinja_dict_find(const struct jinja_dict *d, const struct jinja_value *key,
-                                    bool *ok);
+bool jinja_is_key(const struct jinja_value *v); /* whether it can be hashed */
+/* *hit is NULL when the key is absent; false when it cannot be hashed, or at the limit of steps. */
+bool jinja_dict_find(struct jinja_run *r, const struct jinja_dict *d, const struct jinja_value *key,
+                     struct jinja_value **hit);
+/* For names of the template and of parameters, which are as short as the source. */
 struct jinja_value *jinja_dict_word(const struct jinja_dict *d, struct jinja_str key);
 
 bool jinja_truth(struct jinja_run *r, const struct jinja_value *v, bool *out);
