@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 static const char *const own_names[] = {"bos_token"};
 
@@ -66,13 +67,13 @@ static void test_marks(void **state)
     check_marks("{% macro f(a, b='<b>') %}{{ b }}{{ a }}{% endmacro %}{{ f(m.content) }}",
                 "...DATA");
     check_marks("{{ m.content|tojson }}{{ '<x>'|tojson }}", "\"DATA\"\"...\"");
-    check_marks("{{ '<%s>' % m.content }}{{ '<{}>'.format(m.content) }}", ".DATA..DATA.");
+    check_marks("{{ '<{}>'.format(m.content) }}", ".DATA.");
     check_marks("{{ ('<' ~ m.content ~ '>') * 2 }}", ".DATA..DATA.");
     check_marks("{{ ('<' ~ m.content)[1:] }}{{ ('<' ~ m.content).split('D')[0] }}", "DATA.");
     check_marks("{{ 'aXb'.replace('X', m.content) }}{{ m.content.replace('A', '<>') }}",
                 ".DATA.D..T..");
     check_marks("{{ list|join('<>') }}{{ ['<', m.content]|join }}", "x..DATA.DATA");
-    check_marks("{{ (m.content ~ ' <x> ')|trim }}{{ m.content|reverse }}", "DATA....ATAD");
+    check_marks("{{ (m.content ~ ' <x> ')|trim }}{{ m.content[::-1] }}", "DATA....ATAD");
     check_marks("{%- set ns = namespace(t='') -%}{%- for i in range(40) -%}"
                 "{%- set ns.t = ns.t ~ '<>' ~ m.content -%}{%- endfor -%}{{ ns.t[-12:] }}",
                 "..DATA..DATA");
@@ -226,12 +227,104 @@ static void test_tokens(void **state)
     support_vocab_free(&v);
 }
 
+/* ---- Long tokens ---- */
+
+enum { LONG_A = 20000, LONG = 3, SHORT = 4 };
+
+/* "a" * n_long + "b" is a control token, "a" * 65 + "c" one that is shown. */
+static void put_long(struct gguf_writer *w, size_t n_long)
+{
+    static const struct gguf_str merges[] = {{"a b", 3}};
+    static const int32_t kinds[] = {TEXT_TOKEN_NORMAL, TEXT_TOKEN_NORMAL, TEXT_TOKEN_NORMAL,
+                                    TEXT_TOKEN_CONTROL, TEXT_TOKEN_USER};
+    static char longer[LONG_A + 2], shorter[67];
+    memset(longer, 'a', n_long);
+    memcpy(longer + n_long, "b", 2);
+    memset(shorter, 'a', 65);
+    memcpy(shorter + 65, "c", 2);
+    const char *const texts[] = {"a", "b", "c", longer, shorter};
+    support_put_text(w, "tokenizer.ggml.model", "gpt2");
+    support_put_text(w, "tokenizer.ggml.pre", "gpt-2");
+    support_put_tokens(w, texts, kinds, 5);
+    gguf_writer_str_array(w, "tokenizer.ggml.merges", merges, 1);
+}
+
+static void build_long(struct gguf_writer *w)
+{
+    put_long(w, LONG_A);
+}
+
+static void build_ten(struct gguf_writer *w)
+{
+    put_long(w, 10);
+}
+
+/* How often the long and the short token come out, and the processor time of it. */
+static double count_long(const struct support_vocab *v, const char *text, const char *own,
+                         size_t size, size_t count[2])
+{
+    struct base_error err = BASE_ERROR_INIT;
+    struct text_ids ids = TEXT_IDS_INIT;
+    const clock_t start = clock();
+    assert_true(text_encode_framed(v->tokenizer, text, own, size, TEXT_PARSE_SPECIAL, &ids, &err));
+    const clock_t end = clock();
+    count[0] = count[1] = 0;
+    for (size_t i = 0; i < ids.count; i++)
+        if (ids.id[i] >= LONG) count[ids.id[i] - LONG]++;
+    text_ids_free(&ids);
+    return (double)(end - start) / CLOCKS_PER_SEC;
+}
+
+/* Tokens of any length are found, and the time is that of the text, not text times token. */
+static void test_long_tokens(void **state)
+{
+    (void)state;
+    enum { SIZE = 4 * LONG_A };
+    struct support_vocab v = support_vocab_make(build_long), ten = support_vocab_make(build_ten);
+    static char text[SIZE], own[SIZE];
+    size_t n[2];
+    assert_non_null(v.tokenizer);
+    assert_non_null(ten.tokenizer);
+    memset(text, 'a', SIZE);
+    memset(own, 1, SIZE);
+    double longest = 1e9, shortest = 1e9;
+    for (int i = 0; i < 3; i++) { /* no token ends here, but each place could begin one */
+        const double a = count_long(&v, text, NULL, SIZE, n);
+        assert_int_equal(n[0] + n[1], 0);
+        const double b = count_long(&ten, text, NULL, SIZE, n);
+        if (a < longest) longest = a;
+        if (b < shortest) shortest = b;
+    }
+    if (longest > 20 * shortest + 0.1) fail_msg("%g s, and %g s with ten", longest, shortest);
+    text[LONG_A + 7] = 'b';
+    text[LONG_A + 200] = 'c';
+    text[3 * LONG_A + 300] = 'b';
+    count_long(&v, text, NULL, SIZE, n);
+    assert_int_equal(n[0], 2);
+    assert_int_equal(n[1], 1);
+    count_long(&v, text, own, SIZE, n);
+    assert_int_equal(n[0], 2);
+    own[LONG_A] = 0; /* one byte of data is enough for a control token */
+    count_long(&v, text, own, SIZE, n);
+    assert_int_equal(n[0], 1);
+    own[3 * LONG_A] = 0;
+    count_long(&v, text, own, SIZE, n);
+    assert_int_equal(n[0], 0);
+    assert_int_equal(n[1], 1);
+    own[LONG_A + 180] = 0; /* a shown token is one in data, unless the frame has it too */
+    count_long(&v, text, own, SIZE, n);
+    assert_int_equal(n[1], 1);
+    support_vocab_free(&v);
+    support_vocab_free(&ten);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_marks),
         cmocka_unit_test(test_published),
         cmocka_unit_test(test_tokens),
+        cmocka_unit_test(test_long_tokens),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

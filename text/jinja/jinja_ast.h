@@ -64,7 +64,7 @@ enum jinja_node_kind {
     JINJA_N_SET,       /* a = b */
     JINJA_N_SET_BLOCK, /* a = body, through the filters b (or NULL) */
     JINJA_N_IF,        /* a: test, body, other; elif: list of JINJA_N_IF */
-    JINJA_N_FOR,       /* a: target, b: iterable, c: test or NULL, body, other; flag: recursive */
+    JINJA_N_FOR,       /* a: target, b: iterable, c: test or NULL, body, other */
     JINJA_N_BREAK,
     JINJA_N_CONTINUE,
     JINJA_N_MACRO,        /* text, id; list: parameters; defaults: of the last ones; body */
@@ -117,7 +117,6 @@ struct jinja_node {
     enum jinja_node_kind kind;
     int line, depth; /* depth of the tree below: bounds every recursion over it */
     int id;
-    bool flag;
     unsigned uses; /* macros and call blocks: JINJA_USES_* */
     enum jinja_op op;
     enum jinja_op *ops;

@@ -194,27 +194,11 @@ static bool call_macro(struct jinja_run *r, const struct jinja_macro *m, const s
     return flow != JINJA_ERROR;
 }
 
-/* ---- Loops as functions: recursion, and what else is called ---- */
-
-static bool call_loop(struct jinja_run *r, const struct jinja_loop *loop,
-                      const struct jinja_call *c, struct jinja_value *out)
-{
-    struct jinja_text text = {0}, *before = r->out;
-    if (!loop->node->flag)
-        return jinja_fail(r, "the loop is called, but is not marked as recursive");
-    if (c->n_pos != 1 || c->kw) return jinja_fail(r, "a loop is called with one argument");
-    r->out = &text;
-    const enum jinja_flow flow =
-        jinja_exec_for(r, loop->scope, loop->node, &c->pos[0], loop->depth + 1);
-    r->out = before;
-    *out = jinja_text_value(&text);
-    return flow != JINJA_ERROR;
-}
+/* ---- What is called ---- */
 
 bool jinja_call(struct jinja_run *r, const struct jinja_value *callee, struct jinja_call *c,
                 struct jinja_value *out)
 {
-    struct jinja_cycler *cycler = callee->cycler;
     switch (callee->kind) {
     case JINJA_MACRO:
         return call_macro(r, callee->macro, c, out);
@@ -223,12 +207,6 @@ bool jinja_call(struct jinja_run *r, const struct jinja_value *callee, struct ji
     case JINJA_METHOD:
         c->self = &callee->bound->self;
         return jinja_invoke(r, callee->bound->method, c, out);
-    case JINJA_LOOP:
-        return call_loop(r, callee->loop, c, out);
-    case JINJA_JOINER:
-        if (c->n_pos || c->kw) return jinja_fail(r, "a joiner takes no arguments");
-        *out = cycler->at++ ? cycler->sep : jinja_string("", 0);
-        return true;
     case JINJA_UNDEFINED:
         return jinja_fail_undefined(r, callee);
     default:
@@ -341,46 +319,12 @@ static bool fn_strftime_now(struct jinja_run *r, struct jinja_call *c, struct ji
     return true;
 }
 
-static bool new_cycler(struct jinja_run *r, enum jinja_kind kind, struct jinja_value *out)
-{
-    *out = (struct jinja_value){.kind = (uint8_t)kind,
-                                .cycler = jinja_take(&r->pool, sizeof *out->cycler, r->err)};
-    return out->cycler != NULL;
-}
-
-static bool fn_cycler(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
-{
-    if (!c->n_pos || c->kw) return jinja_fail(r, "cycler: needs items to cycle through");
-    if (!new_cycler(r, JINJA_CYCLER, out)) return false;
-    out->cycler->seq = jinja_seq(r, c->n_pos);
-    if (!out->cycler->seq) return false;
-    memcpy(out->cycler->seq->item, c->pos, c->n_pos * sizeof *c->pos);
-    out->cycler->seq->n = c->n_pos;
-    return true;
-}
-
-static bool fn_joiner(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
-{
-    if (!new_cycler(r, JINJA_JOINER, out)) return false;
-    out->cycler->sep = jinja_given(&c->arg[0]) ? c->arg[0] : jinja_string(", ", 2);
-    return true;
-}
-
-static bool fn_lipsum(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
-{
-    (void)out;
-    return jinja_fail(r, "the function '%s' is not supported", c->name);
-}
-
 const struct jinja_func *jinja_find_global(struct jinja_str name)
 {
     static const struct jinja_func rows[] = {{"range", fn_range, "start stop step /", 1},
                                              {"dict", fn_dict, NULL, 0},
                                              {"namespace", fn_namespace, NULL, 0},
                                              {"raise_exception", fn_raise, "message", 1},
-                                             {"strftime_now", fn_strftime_now, "format", 1},
-                                             {"cycler", fn_cycler, NULL, 0},
-                                             {"joiner", fn_joiner, "sep", 0},
-                                             {"lipsum", fn_lipsum, NULL, 0}};
+                                             {"strftime_now", fn_strftime_now, "format", 1}};
     return jinja_find_row(rows, sizeof rows / sizeof rows[0], name);
 }

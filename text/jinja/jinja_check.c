@@ -265,7 +265,7 @@ static bool enter_for(struct checker *k, struct jinja_node *node)
     visit_target(&inner, node->a, true);
     const int loop = jinja_name_id(k->p, (struct jinja_str){"loop", 4});
     if (loop < 0) return false;
-    if (list_uses(&node->body, "loop") || node->flag) declare(&inner, loop);
+    if (list_uses(&node->body, "loop")) declare(&inner, loop);
     if (!visit_list(&inner, &node->body) || !enter_scope(k, &body, &node->body, &node->hidden))
         return false;
     if (node->c) {
@@ -308,9 +308,6 @@ static bool check_name(struct checker *k, const struct jinja_node *node)
 {
     const bool filter = node->kind == JINJA_N_FILTER;
     const char *what = filter ? "filter" : "test";
-    if (filter && jinja_filter_refused(node->text))
-        return jinja_syntax(k->p, node->line, "the filter '%.*s' is not supported",
-                            (int)node->text.n, node->text.s);
     if (k->soft || (filter ? jinja_find_filter(node->text) : jinja_find_test(node->text)))
         return true;
     return jinja_syntax(k->p, node->line, "no %s named '%.*s'", what, (int)node->text.n,

@@ -6,6 +6,7 @@ static bool eval_name(struct jinja_run *r, const struct jinja_scope *scope,
                       const struct jinja_node *node, struct jinja_value *out)
 {
     for (; scope; scope = scope->parent) {
+        if (!jinja_step(r, scope->n / 16)) return false;
         for (size_t i = scope->n; i-- > 0;) {
             if (scope->var[i].id != node->id) continue;
             *out = scope->var[i].value;
@@ -220,7 +221,7 @@ static bool eval_concat(struct jinja_run *r, struct jinja_scope *scope,
     for (size_t i = 0; i < node->list.n; i++)
         if (!jinja_str(r, &text, &part[i])) return false;
     *out = jinja_text_value(&text);
-    return jinja_step(r, text.n / 64);
+    return jinja_step(r, text.n / JINJA_MOVED);
 }
 
 static bool eval_unary(struct jinja_run *r, struct jinja_scope *scope,

@@ -11,14 +11,17 @@ struct jinja_scope *jinja_scope(struct jinja_run *r, struct jinja_scope *parent,
     struct jinja_scope *scope = jinja_take(&r->pool, sizeof *scope, r->err);
     if (!scope) return NULL;
     scope->parent = parent;
-    for (size_t i = 0; hidden && i < hidden->n; i++)
-        if (!jinja_set(r, scope, hidden->id[i], (struct jinja_value){.kind = JINJA_MISSING}))
-            return NULL;
+    if (!hidden || !hidden->n) return scope;
+    scope->var = jinja_take(&r->pool, hidden->n * sizeof *scope->var, r->err);
+    if (!scope->var || !jinja_step(r, hidden->n)) return NULL;
+    scope->room = scope->n = hidden->n; /* with values of zero: missing */
+    for (size_t i = 0; i < hidden->n; i++) scope->var[i].id = hidden->id[i];
     return scope;
 }
 
 bool jinja_set(struct jinja_run *r, struct jinja_scope *scope, int id, struct jinja_value value)
 {
+    if (!jinja_step(r, scope->n / 16)) return false;
     for (size_t i = 0; i < scope->n; i++) {
         if (scope->var[i].id != id) continue;
         scope->var[i].value = value;
@@ -91,15 +94,17 @@ static int loop_id(const struct jinja_run *r)
     return -1; /* cannot be: the parser notes the name */
 }
 
-enum jinja_flow jinja_exec_for(struct jinja_run *r, struct jinja_scope *scope,
-                               const struct jinja_node *node, const struct jinja_value *items,
-                               size_t depth)
+static enum jinja_flow exec_for(struct jinja_run *r, struct jinja_scope *scope,
+                                const struct jinja_node *node)
 {
     const int id = loop_id(r);
+    struct jinja_value items;
     struct jinja_loop *loop = jinja_take(&r->pool, sizeof *loop, r->err);
     if (!loop) return JINJA_ERROR;
-    *loop = (struct jinja_loop){.node = node, .scope = scope, .depth = depth};
-    if (!jinja_items(r, items, &loop->source)) return JINJA_ERROR;
+    *loop = (struct jinja_loop){.node = node, .scope = scope};
+    if (!jinja_eval(r, scope, node->b, &items)) return JINJA_ERROR;
+    r->line = node->line;
+    if (!jinja_items(r, &items, &loop->source)) return JINJA_ERROR;
     loop->items = node->c ? jinja_seq(r, 0) : loop->source;
     if (!loop->items) return JINJA_ERROR;
     const struct jinja_value variable = {.kind = JINJA_LOOP, .loop = loop};
@@ -119,15 +124,6 @@ enum jinja_flow jinja_exec_for(struct jinja_run *r, struct jinja_scope *scope,
     if (whole || !node->other.n) return JINJA_ON;
     struct jinja_scope *inner = jinja_scope(r, scope, &node->other_hidden);
     return inner ? jinja_exec(r, inner, &node->other) : JINJA_ERROR;
-}
-
-static enum jinja_flow exec_for(struct jinja_run *r, struct jinja_scope *scope,
-                                const struct jinja_node *node)
-{
-    struct jinja_value items;
-    if (!jinja_eval(r, scope, node->b, &items)) return JINJA_ERROR;
-    r->line = node->line;
-    return jinja_exec_for(r, scope, node, &items, 0);
 }
 
 /* ---- Output and blocks ---- */

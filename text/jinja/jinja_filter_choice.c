@@ -1,5 +1,5 @@
 /* text/jinja/jinja_filter_choice.c: filters that apply another filter or a test to each item: map,
- * select, reject and their kin; and attr. See text/jinja/jinja_run.h. */
+ * select, reject and their kin. See text/jinja/jinja_run.h. */
 #include "text/jinja/jinja_run.h"
 #include <string.h>
 
@@ -17,10 +17,9 @@ bool jinja_follow(struct jinja_run *r, struct jinja_str path, const struct jinja
         const struct jinja_str part = {path.s + at, end - at};
         const struct jinja_value object = *v;
         struct jinja_value key = jinja_string(part.s, part.n);
-        if (number && jinja_parse_int(part, 10, &i, &too_large) && !too_large) key = jinja_int(i);
+        if (number && jinja_parse_int(part, &i, &too_large) && !too_large) key = jinja_int(i);
         if (!jinja_item(r, &object, &key, v)) return false;
-        if (v->kind == JINJA_UNDEFINED && jinja_given(fallback) && fallback->kind != JINJA_NONE)
-            *v = *fallback;
+        if (v->kind == JINJA_UNDEFINED && fallback && fallback->kind != JINJA_NONE) *v = *fallback;
         at = end + 1;
     }
     return true;
@@ -30,9 +29,9 @@ bool jinja_follow(struct jinja_run *r, struct jinja_str path, const struct jinja
 static bool follow(struct jinja_run *r, const struct jinja_value *path,
                    const struct jinja_value *fallback, struct jinja_value *v)
 {
-    const struct jinja_value object = *v, none = jinja_none();
+    const struct jinja_value object = *v;
     if (path->kind == JINJA_INT) return jinja_item(r, &object, path, v);
-    if (path->kind == JINJA_STR) return jinja_follow(r, path->s, fallback ? fallback : &none, v);
+    if (path->kind == JINJA_STR) return jinja_follow(r, path->s, fallback, v);
     return jinja_fail(r, "an attribute of type '%s'", jinja_type(path));
 }
 
@@ -129,23 +128,11 @@ static bool f_rejectattr(struct jinja_run *r, struct jinja_call *c, struct jinja
     return choose(r, c, true, false, out);
 }
 
-/* An attribute proper: a mapping's keys are none. */
-static bool f_attr(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
-{
-    struct jinja_value name;
-    if (!jinja_to_str(r, &c->arg[0], &name)) return false;
-    if (c->self->kind == JINJA_DICT && !jinja_find_method(JINJA_DICT, name.s)) {
-        *out = jinja_undefined(JINJA_ATTRIBUTE, name.s);
-        out->of = JINJA_DICT;
-        return true;
-    }
-    return jinja_attr(r, c->self, name.s, out);
-}
-
-const struct jinja_func jinja_choice_filters[] = {{"map", f_map, NULL, 0},
-                                                  {"select", f_select, NULL, 0},
-                                                  {"reject", f_reject, NULL, 0},
-                                                  {"selectattr", f_selectattr, NULL, 0},
-                                                  {"rejectattr", f_rejectattr, NULL, 0},
-                                                  {"attr", f_attr, "name", 1}};
+const struct jinja_func jinja_choice_filters[] = {
+    {"map", f_map, NULL, 0},
+    {"select", f_select, NULL, 0},
+    {"reject", f_reject, NULL, 0},
+    {"selectattr", f_selectattr, NULL, 0},
+    {"rejectattr", f_rejectattr, NULL, 0},
+};
 const size_t jinja_n_choice_filters = sizeof jinja_choice_filters / sizeof jinja_choice_filters[0];

@@ -143,7 +143,7 @@ static bool add_strings(struct jinja_run *r, const struct jinja_value *a,
         return false;
     *out = jinja_text_value(&text);
     out->safe = safe;
-    return jinja_step(r, text.n / 64);
+    return jinja_step(r, text.n / JINJA_MOVED);
 }
 
 static bool add_lists(struct jinja_run *r, const struct jinja_value *a, const struct jinja_value *b,
@@ -163,29 +163,6 @@ static bool is_list(const struct jinja_value *v)
     return v->kind == JINJA_LIST || v->kind == JINJA_TUPLE;
 }
 
-/* What markup takes in is escaped. */
-static bool format_string(struct jinja_run *r, const struct jinja_value *a,
-                          const struct jinja_value *b, struct jinja_value *out)
-{
-    struct jinja_value args = *b;
-    if (!a->safe) return jinja_format_percent(r, a->s, b, out);
-    if (args.kind == JINJA_STR && !jinja_escape(r, b, &args)) return false;
-    if (args.kind == JINJA_TUPLE) {
-        args.seq = jinja_seq(r, b->seq->n);
-        for (size_t i = 0; args.seq && i < b->seq->n; i++) {
-            struct jinja_value item = b->seq->item[i];
-            if (item.kind == JINJA_STR && !jinja_escape(r, &b->seq->item[i], &item)) return false;
-            if (!jinja_push(r, args.seq, item)) return false;
-        }
-        if (!args.seq) return false;
-    } else if (args.kind == JINJA_DICT || args.kind == JINJA_LIST) {
-        return jinja_fail(r, "'%%' of markup and '%s'", jinja_type(b));
-    }
-    if (!jinja_format_percent(r, a->s, &args, out)) return false;
-    out->safe = true;
-    return true;
-}
-
 bool jinja_binary(struct jinja_run *r, enum jinja_op op, const struct jinja_value *a,
                   const struct jinja_value *b, struct jinja_value *out)
 {
@@ -193,7 +170,6 @@ bool jinja_binary(struct jinja_run *r, enum jinja_op op, const struct jinja_valu
     double x, y;
     if (jinja_as_int(a, &i) && jinja_as_int(b, &j)) return int_arithmetic(r, op, i, j, out);
     if (jinja_as_number(a, &x) && jinja_as_number(b, &y)) return float_arithmetic(r, op, x, y, out);
-    if (op == JINJA_MOD && a->kind == JINJA_STR) return format_string(r, a, b, out);
     if (a->kind == JINJA_UNDEFINED) return jinja_fail_undefined(r, a);
     if (b->kind == JINJA_UNDEFINED) return jinja_fail_undefined(r, b);
     if (op == JINJA_ADD && a->kind == JINJA_STR && b->kind == JINJA_STR)
@@ -257,9 +233,21 @@ static bool is_missing_here(enum jinja_kind kind, struct jinja_str name)
 {
     switch (kind) {
     case JINJA_STR:
-        return is_any(name, "encode maketrans translate");
+        return is_any(name, "casefold center count encode expandtabs find format_map index isalnum "
+                            "isalpha isascii isdecimal isdigit isidentifier islower isnumeric "
+                            "isprintable isspace istitle isupper join ljust maketrans partition "
+                            "removeprefix removesuffix rfind rindex rjust rpartition rsplit "
+                            "splitlines swapcase translate zfill");
     case JINJA_DICT:
-        return is_any(name, "fromkeys");
+        return is_any(name, "copy fromkeys");
+    case JINJA_LIST:
+        return is_any(name, "copy count index");
+    case JINJA_TUPLE:
+        return is_any(name, "count index");
+    case JINJA_LOOP:
+        return is_any(name, "changed cycle depth depth0 revindex revindex0");
+    case JINJA_MACRO:
+        return is_any(name, "arguments caller catch_kwargs catch_varargs name");
     case JINJA_BOOL:
     case JINJA_INT:
         return is_any(name, "as_integer_ratio bit_count bit_length conjugate denominator "
@@ -269,36 +257,12 @@ static bool is_missing_here(enum jinja_kind kind, struct jinja_str name)
     case JINJA_VIEW:
         return is_any(name, "isdisjoint mapping");
     case JINJA_RANGE:
-        return is_any(name, "start stop step");
+        return is_any(name, "count index start stop step");
     case JINJA_ITER:
         return is_any(name, "close send throw gi_code gi_frame gi_running gi_yieldfrom");
     default:
         return false;
     }
-}
-
-static bool macro_attr(struct jinja_run *r, const struct jinja_value *v, struct jinja_str name,
-                       struct jinja_value *out)
-{
-    const struct jinja_node *node = v->macro->node;
-    if (jinja_str_is(name, "name")) {
-        *out =
-            node->kind == JINJA_N_MACRO ? jinja_string(node->text.s, node->text.n) : jinja_none();
-    } else if (jinja_str_is(name, "arguments")) {
-        *out = jinja_of_seq(JINJA_TUPLE, jinja_seq(r, node->list.n));
-        for (size_t i = 0; out->seq && i < node->list.n; i++) {
-            const struct jinja_str arg = node->list.node[i]->text;
-            out->seq->item[out->seq->n++] = jinja_string(arg.s, arg.n);
-        }
-        return out->seq != NULL;
-    } else if (jinja_str_is(name, "catch_kwargs")) {
-        *out = jinja_bool(node->uses & JINJA_USES_KWARGS);
-    } else if (jinja_str_is(name, "catch_varargs")) {
-        *out = jinja_bool(node->uses & JINJA_USES_VARARGS);
-    } else if (jinja_str_is(name, "caller")) {
-        *out = jinja_bool(node->uses & JINJA_USES_CALLER);
-    }
-    return true;
 }
 
 static bool loop_attr(struct jinja_run *r, const struct jinja_value *v, struct jinja_str name,
@@ -307,19 +271,14 @@ static bool loop_attr(struct jinja_run *r, const struct jinja_value *v, struct j
     struct jinja_loop *loop = v->loop;
     const int64_t at = (int64_t)loop->index;
     const bool ahead = jinja_str_is(name, "last") || jinja_str_is(name, "nextitem");
-    const bool all = is_any(name, "length revindex revindex0");
-    if (all && !jinja_loop_fill(r, loop, SIZE_MAX)) return false;
+    if (jinja_str_is(name, "length") && !jinja_loop_fill(r, loop, SIZE_MAX)) return false;
     if (ahead && !jinja_loop_fill(r, loop, loop->index + 2)) return false;
     const int64_t n = (int64_t)loop->items->n;
     if (jinja_str_is(name, "index")) *out = jinja_int(at + 1);
     if (jinja_str_is(name, "index0")) *out = jinja_int(at);
-    if (jinja_str_is(name, "revindex")) *out = jinja_int(n - at);
-    if (jinja_str_is(name, "revindex0")) *out = jinja_int(n - at - 1);
     if (jinja_str_is(name, "length")) *out = jinja_int(n);
     if (jinja_str_is(name, "first")) *out = jinja_bool(at == 0);
     if (jinja_str_is(name, "last")) *out = jinja_bool(at + 1 == n);
-    if (jinja_str_is(name, "depth")) *out = jinja_int((int64_t)loop->depth + 1);
-    if (jinja_str_is(name, "depth0")) *out = jinja_int((int64_t)loop->depth);
     if (jinja_str_is(name, "previtem"))
         *out =
             at ? loop->items->item[at - 1]
@@ -362,13 +321,6 @@ static bool own_attr(struct jinja_run *r, const struct jinja_value *v, struct ji
         return jinja_fail(r, "the attribute '%.*s' of '%s' is not supported", (int)name.n, name.s,
                           jinja_type(v));
     if (v->kind == JINJA_LOOP && !loop_attr(r, v, name, out)) return false;
-    if (v->kind == JINJA_MACRO && !macro_attr(r, v, name, out)) return false;
-    if (v->kind == JINJA_TUPLE && v->group && is_any(name, "grouper list")) {
-        *out = v->seq->item[jinja_str_is(name, "list")];
-        return true;
-    }
-    if (v->kind == JINJA_CYCLER && jinja_str_is(name, "current"))
-        *out = v->cycler->seq->item[v->cycler->at];
     const struct jinja_func *method = jinja_find_method(v->kind, name);
     return out->kind != JINJA_MISSING || !method || bind_method(r, v, method, out);
 }
@@ -405,11 +357,10 @@ bool jinja_item(struct jinja_run *r, const struct jinja_value *v, const struct j
 {
     int64_t i;
     size_t n;
-    bool ok;
     if (v->kind == JINJA_UNDEFINED) return jinja_fail_undefined(r, v);
     if (v->kind == JINJA_DICT) {
-        if (key->kind == JINJA_STR && !jinja_step(r, key->s.n / 64)) return false;
-        const struct jinja_value *hit = jinja_dict_find(v->dict, key, &ok);
+        struct jinja_value *hit = NULL;
+        if (jinja_is_key(key) && !jinja_dict_find(r, v->dict, key, &hit)) return false;
         if (hit) {
             *out = *hit;
             return true;
@@ -428,7 +379,7 @@ bool jinja_item(struct jinja_run *r, const struct jinja_value *v, const struct j
         const struct jinja_str rest = {v->s.s + at, v->s.n - at};
         *out = jinja_string(rest.s, jinja_bytes(rest, 1));
         out->safe = v->safe;
-        return jinja_step(r, at / 64);
+        return jinja_step(r, at / JINJA_MOVED);
     }
     if (key->kind != JINJA_STR) return no_attr(v, (struct jinja_str){"item", 4}, out);
     if (is_internal(key->s)) return no_attr(v, key->s, out);

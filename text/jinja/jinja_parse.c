@@ -281,7 +281,8 @@ static bool parse_for(struct jinja_parser *p, struct jinja_node *node)
         node->c = jinja_parse_expression(p);
         if (!node->c || !jinja_below(p, node, node->c)) return false;
     }
-    node->flag = jinja_skip(p, JINJA_T_NAME, "recursive");
+    if (jinja_token_is(jinja_now(p), JINJA_T_NAME, "recursive"))
+        return jinja_syntax(p, jinja_now(p)->line, "recursive loops are not supported");
     p->in_loops++;
     const bool ok = parse_block(p, node, &node->body, ends);
     p->in_loops--;

@@ -29,8 +29,6 @@ struct jinja_loop {
     struct jinja_seq *source, *items; /* all items; those that passed the loop's test */
     size_t read;                      /* items of source that were tested */
     size_t index;                     /* of the present item */
-    size_t depth;
-    struct jinja_value changed; /* arguments of the last changed(), a tuple, or missing */
 };
 
 struct jinja_scope *jinja_scope(struct jinja_run *r, struct jinja_scope *parent,
@@ -44,10 +42,6 @@ bool jinja_eval(struct jinja_run *r, struct jinja_scope *scope, const struct jin
 enum jinja_flow { JINJA_ERROR, JINJA_ON, JINJA_BROKE, JINJA_CONTINUED };
 enum jinja_flow jinja_exec(struct jinja_run *r, struct jinja_scope *scope,
                            const struct jinja_list *body);
-/* Runs a loop over `items`; `depth` counts recursive calls of the same loop. */
-enum jinja_flow jinja_exec_for(struct jinja_run *r, struct jinja_scope *scope,
-                               const struct jinja_node *node, const struct jinja_value *items,
-                               size_t depth);
 /* Makes the loop test its source until `count` items passed or all are read. */
 bool jinja_loop_fill(struct jinja_run *r, struct jinja_loop *loop, size_t count);
 bool jinja_unpack(struct jinja_run *r, struct jinja_scope *scope, const struct jinja_node *target,
@@ -114,8 +108,6 @@ const struct jinja_func *jinja_find_str_method(struct jinja_str name);
 const struct jinja_func *jinja_find_method(enum jinja_kind kind, struct jinja_str name);
 const struct jinja_func *jinja_find_row(const struct jinja_func *rows, size_t n,
                                         struct jinja_str s);
-/* Filters of jinja2 that are refused by name. */
-bool jinja_filter_refused(struct jinja_str name);
 
 extern const struct jinja_func jinja_string_filters[], jinja_sequence_filters[],
     jinja_choice_filters[];
@@ -136,22 +128,19 @@ bool jinja_arg_truth(struct jinja_run *r, const struct jinja_call *c, int i, boo
 
 /* ---- Strings ---- */
 
-bool jinja_format_percent(struct jinja_run *r, struct jinja_str format,
-                          const struct jinja_value *args, struct jinja_value *out);
-bool jinja_format_braces(struct jinja_run *r, struct jinja_str format, struct jinja_call *c,
-                         struct jinja_value *out);
+/* Steps of a jinja_strip: what it took away, each against all of `chars`. */
+uint64_t jinja_strip_work(struct jinja_str before, struct jinja_str after,
+                          const struct jinja_str *chars);
 struct jinja_str jinja_strip(struct jinja_str s, const struct jinja_str *chars, bool left,
                              bool right);
 bool jinja_replace(struct jinja_run *r, struct jinja_str s, struct jinja_str old,
                    struct jinja_str by, int64_t count, struct jinja_value *out);
-bool jinja_split_lines(struct jinja_run *r, struct jinja_str s, bool keep, struct jinja_seq *out);
+bool jinja_split_lines(struct jinja_run *r, struct jinja_str s, struct jinja_seq *out);
 bool jinja_change_case(struct jinja_run *r, struct jinja_str s, enum jinja_case to,
                        struct jinja_value *out);
 bool jinja_capitalize(struct jinja_run *r, struct jinja_str s, struct jinja_value *out);
-bool jinja_center(struct jinja_run *r, struct jinja_str s, int64_t width, struct jinja_str fill,
-                  int where, struct jinja_value *out); /* where: -1 left, 0 centre, 1 right */
-bool jinja_is_cased(struct jinja_str s, enum jinja_case want);
-bool jinja_parse_int(struct jinja_str s, int base, int64_t *out, bool *too_large);
+/* A decimal number in all of s; false when there is none. */
+bool jinja_parse_int(struct jinja_str s, int64_t *out, bool *too_large);
 bool jinja_parse_float(struct jinja_str s, double *out);
 
 #endif

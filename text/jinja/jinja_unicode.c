@@ -103,11 +103,10 @@ bool jinja_add_case(struct jinja_run *r, struct jinja_text *out, int32_t code, e
 static bool is_final_sigma(struct jinja_str s, size_t at)
 {
     int32_t code;
-    bool before = false;
-    for (size_t i = 0; i < at;) {
-        i += base_utf8_decode(s.s + i, at - i, &code);
-        before = jinja_is_word(code) && code != '_';
-    }
+    size_t last = at > 0 ? at - 1 : 0;
+    while (last > 0 && ((unsigned char)s.s[last] & 0xc0) == 0x80) last--;
+    base_utf8_decode(s.s + last, at - last, &code);
+    const bool before = at > 0 && jinja_is_word(code) && code != '_';
     if (at + 2 >= s.n) return before;
     base_utf8_decode(s.s + at + 2, s.n - at - 2, &code);
     return before && !(jinja_is_word(code) && code != '_');
@@ -118,6 +117,7 @@ bool jinja_change_case(struct jinja_run *r, struct jinja_str s, enum jinja_case 
 {
     struct jinja_text text = {0};
     bool in_word = false;
+    if (!jinja_step(r, 2 * (uint64_t)s.n)) return false; /* category and case of each code point */
     for (size_t at = 0; at < s.n;) {
         int32_t code;
         const size_t used = base_utf8_decode(s.s + at, s.n - at, &code);
@@ -132,7 +132,7 @@ bool jinja_change_case(struct jinja_run *r, struct jinja_str s, enum jinja_case 
         at += used;
     }
     *out = jinja_text_value(&text);
-    return jinja_step(r, s.n / 16);
+    return true;
 }
 
 bool jinja_capitalize(struct jinja_run *r, struct jinja_str s, struct jinja_value *out)
@@ -150,22 +150,4 @@ bool jinja_capitalize(struct jinja_run *r, struct jinja_str s, struct jinja_valu
         return false;
     *out = jinja_text_value(&text);
     return true;
-}
-
-bool jinja_is_cased(struct jinja_str s, enum jinja_case want)
-{
-    bool any = false, in_word = false;
-    for (size_t at = 0; at < s.n;) {
-        int32_t code;
-        at += base_utf8_decode(s.s + at, s.n - at, &code);
-        const utf8proc_category_t c = utf8proc_category(code);
-        const bool upper = c == UTF8PROC_CATEGORY_LU || c == UTF8PROC_CATEGORY_LT;
-        const bool lower = c == UTF8PROC_CATEGORY_LL;
-        if (want == JINJA_LOWER && upper) return false;
-        if (want == JINJA_UPPER && (lower || c == UTF8PROC_CATEGORY_LT)) return false;
-        if (want == JINJA_TITLE && ((upper && in_word) || (lower && !in_word))) return false;
-        in_word = upper || lower;
-        any |= in_word;
-    }
-    return any;
 }

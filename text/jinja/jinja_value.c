@@ -123,6 +123,8 @@ bool jinja_fail(struct jinja_run *r, const char *format, ...)
 
 bool jinja_step(struct jinja_run *r, uint64_t count)
 {
+    if (r->limit.interrupt && *r->limit.interrupt)
+        return base_fail(r->err, BASE_INTERRUPTED, "interrupted");
     if (r->limit.max_steps - r->steps >= count) {
         r->steps += count;
         return true;
@@ -175,8 +177,7 @@ const char *jinja_type(const struct jinja_value *v)
         [JINJA_VIEW] = "dict view",  [JINJA_ITER] = "generator",
         [JINJA_RANGE] = "range",     [JINJA_NAMESPACE] = "Namespace",
         [JINJA_MACRO] = "Macro",     [JINJA_FUNC] = "function",
-        [JINJA_METHOD] = "method",   [JINJA_LOOP] = "LoopContext",
-        [JINJA_CYCLER] = "Cycler",   [JINJA_JOINER] = "Joiner"};
+        [JINJA_METHOD] = "method",   [JINJA_LOOP] = "LoopContext"};
     return names[v->kind];
 }
 
@@ -374,7 +375,7 @@ bool jinja_length(struct jinja_run *r, const struct jinja_value *v, size_t *out)
         return true;
     case JINJA_STR:
         *out = jinja_count(v->s);
-        return jinja_step(r, v->s.n / 64);
+        return jinja_step(r, v->s.n / JINJA_MOVED);
     case JINJA_DICT:
         *out = v->dict->n;
         return true;
@@ -402,7 +403,8 @@ static bool hash_of(const struct jinja_value *v, uint64_t *out)
         uint64_t bits;
         if (number == 0) number = 0; /* minus zero */
         memcpy(&bits, &number, sizeof bits);
-        *out = bits * 0x9e3779b97f4a7c15u;
+        bits = (bits ^ bits >> 32) * 0x9e3779b97f4a7c15u; /* small integers differ in high bits */
+        *out = bits ^ bits >> 32;
         return true;
     }
     switch (v->kind) {
@@ -427,6 +429,12 @@ static bool hash_of(const struct jinja_value *v, uint64_t *out)
     }
     *out = h ^ h >> 29;
     return true;
+}
+
+bool jinja_is_key(const struct jinja_value *v)
+{
+    uint64_t hash;
+    return hash_of(v, &hash);
 }
 
 struct jinja_dict *jinja_dict(struct jinja_run *r)
@@ -473,10 +481,13 @@ static bool same_key(const struct jinja_value *a, const struct jinja_value *b)
     return true;
 }
 
-static uint32_t find_slot(const struct jinja_dict *d, const struct jinja_value *key, uint64_t hash)
+/* The slot of the key, or the free one where it belongs; *probes counts the slots looked at. */
+static uint32_t find_slot(const struct jinja_dict *d, const struct jinja_value *key, uint64_t hash,
+                          uint64_t *probes)
 {
     uint32_t at = (uint32_t)hash & (d->n_slots - 1);
     for (; d->slot[at]; at = (at + 1) & (d->n_slots - 1)) {
+        ++*probes;
         const uint32_t i = d->slot[at] - 1;
         if (d->hash[i] == hash && same_key(&d->key[i], key)) break;
     }
@@ -497,17 +508,29 @@ static bool make_room(struct jinja_run *r, struct jinja_dict *d)
     if (!d->hash || !d->slot) return false;
     d->room = room;
     d->n_slots = n_slots;
-    for (uint32_t i = 0; i < d->n; i++) d->slot[find_slot(d, &d->key[i], d->hash[i])] = i + 1;
-    return true;
+    uint64_t probes = d->n;
+    for (uint32_t i = 0; i < d->n; i++)
+        d->slot[find_slot(d, &d->key[i], d->hash[i], &probes)] = i + 1;
+    return jinja_step(r, probes);
+}
+
+/* Steps for the hash of a key and its comparison with one equal to it. */
+static uint64_t key_work(const struct jinja_value *key)
+{
+    uint64_t bytes = key->kind == JINJA_STR ? key->s.n : 0;
+    for (size_t i = 0; key->kind == JINJA_TUPLE && i < key->seq->n && i < MAX_KEY_ITEMS; i++)
+        if (key->seq->item[i].kind == JINJA_STR) bytes += key->seq->item[i].s.n;
+    return bytes / 8;
 }
 
 bool jinja_dict_set(struct jinja_run *r, struct jinja_dict *d, struct jinja_value key,
                     struct jinja_value value)
 {
-    uint64_t hash;
+    uint64_t hash, probes = key_work(&key);
     if (!hash_of(&key, &hash)) return jinja_fail(r, "unhashable type: '%s'", jinja_type(&key));
     if (d->n == d->room && !make_room(r, d)) return false;
-    const uint32_t at = find_slot(d, &key, hash);
+    const uint32_t at = find_slot(d, &key, hash, &probes);
+    if (!jinja_step(r, probes)) return false;
     if (d->slot[at]) {
         d->value[d->slot[at] - 1] = value;
         return true;
@@ -519,21 +542,25 @@ bool jinja_dict_set(struct jinja_run *r, struct jinja_dict *d, struct jinja_valu
     return true;
 }
 
-struct jinja_value *jinja_dict_find(const struct jinja_dict *d, const struct jinja_value *key,
-                                    bool *ok)
+bool jinja_dict_find(struct jinja_run *r, const struct jinja_dict *d, const struct jinja_value *key,
+                     struct jinja_value **hit)
 {
-    uint64_t hash;
-    *ok = hash_of(key, &hash);
-    if (!*ok || !d->n) return NULL;
-    const uint32_t i = d->slot[find_slot(d, key, hash)];
-    return i ? &d->value[i - 1] : NULL;
+    uint64_t hash, probes = key_work(key);
+    *hit = NULL;
+    if (!hash_of(key, &hash)) return jinja_fail(r, "unhashable type: '%s'", jinja_type(key));
+    if (!d->n) return true;
+    const uint32_t i = d->slot[find_slot(d, key, hash, &probes)];
+    if (i) *hit = &d->value[i - 1];
+    return jinja_step(r, probes);
 }
 
 struct jinja_value *jinja_dict_word(const struct jinja_dict *d, struct jinja_str key)
 {
     const struct jinja_value v = jinja_string(key.s, key.n);
-    bool ok;
-    return jinja_dict_find(d, &v, &ok);
+    uint64_t hash, probes = 0;
+    if (!hash_of(&v, &hash) || !d->n) return NULL;
+    const uint32_t i = d->slot[find_slot(d, &v, hash, &probes)];
+    return i ? &d->value[i - 1] : NULL;
 }
 
 /* ---- Truth, equality, order ---- */
@@ -574,7 +601,7 @@ static bool equal_items(struct jinja_run *r, const struct jinja_seq *a, const st
 {
     *out = a->n == b->n;
     for (size_t i = 0; *out && i < a->n; i++)
-        if (!jinja_equal(r, &a->item[i], &b->item[i], out)) return false;
+        if (!jinja_step(r, 1) || !jinja_equal(r, &a->item[i], &b->item[i], out)) return false;
     return true;
 }
 
@@ -583,8 +610,8 @@ static bool equal_dicts(struct jinja_run *r, const struct jinja_dict *a, const s
 {
     *out = a->n == b->n;
     for (uint32_t i = 0; *out && i < a->n; i++) {
-        bool ok;
-        const struct jinja_value *other = jinja_dict_find(b, &a->key[i], &ok);
+        struct jinja_value *other;
+        if (!jinja_dict_find(r, b, &a->key[i], &other)) return false;
         *out = other != NULL;
         if (other && !jinja_equal(r, &a->value[i], other, out)) return false;
     }
@@ -602,7 +629,8 @@ bool jinja_equal(struct jinja_run *r, const struct jinja_value *a, const struct 
         return true;
     }
     if (a->kind != b->kind) return true;
-    if (!jinja_step(r, a->kind == JINJA_STR ? 1 + a->s.n / 64 : 1) || !jinja_enter(r)) return false;
+    if (!jinja_step(r, a->kind == JINJA_STR ? 1 + a->s.n / JINJA_MOVED : 1) || !jinja_enter(r))
+        return false;
     bool ok = true;
     switch (a->kind) {
     case JINJA_UNDEFINED:
@@ -646,7 +674,7 @@ bool jinja_order(struct jinja_run *r, const struct jinja_value *a, const struct 
     if (jinja_as_number(a, &x) && jinja_as_number(b, &y)) return true; /* one is not a number */
     if (a->kind == JINJA_STR && b->kind == JINJA_STR) {
         *out = order_bytes(a->s, b->s);
-        return true;
+        return jinja_step(r, (a->s.n < b->s.n ? a->s.n : b->s.n) / JINJA_MOVED);
     }
     if (a->kind == JINJA_UNDEFINED) return jinja_fail_undefined(r, a);
     if (b->kind == JINJA_UNDEFINED) return jinja_fail_undefined(r, b);
@@ -670,20 +698,23 @@ bool jinja_contains(struct jinja_run *r, const struct jinja_value *whole,
                     const struct jinja_value *part, bool *out)
 {
     struct jinja_seq *items;
-    bool ok;
+    struct jinja_value *hit;
     *out = false;
     switch (whole->kind) {
     case JINJA_STR:
         if (part->kind != JINJA_STR)
             return jinja_fail(r, "'in <string>' needs a string, not '%s'", jinja_type(part));
+        if (!jinja_step(r, (whole->s.n + part->s.n) / JINJA_MOVED)) return false;
         *out = !part->s.n || memmem(whole->s.s, whole->s.n, part->s.s, part->s.n) != NULL;
-        return jinja_step(r, whole->s.n / 64);
+        return true;
     case JINJA_DICT:
-        *out = jinja_dict_find(whole->dict, part, &ok) != NULL;
-        return ok || jinja_fail(r, "unhashable type: '%s'", jinja_type(part));
+        if (!jinja_dict_find(r, whole->dict, part, &hit)) return false;
+        *out = hit != NULL;
+        return true;
     case JINJA_ITER: /* reads up to the item */
         for (struct jinja_iter *it = whole->iter; !*out && it->at < it->seq->n; it->at++)
-            if (!jinja_equal(r, &it->seq->item[it->at], part, out)) return false;
+            if (!jinja_step(r, 1) || !jinja_equal(r, &it->seq->item[it->at], part, out))
+                return false;
         return true;
     default:
         if (!jinja_items(r, whole, &items)) return false;

@@ -49,9 +49,7 @@ enum jinja_kind {
     JINJA_MACRO,
     JINJA_FUNC,   /* a global function */
     JINJA_METHOD, /* a method and its object */
-    JINJA_LOOP,   /* the variable `loop` */
-    JINJA_CYCLER,
-    JINJA_JOINER
+    JINJA_LOOP    /* the variable `loop` */
 };
 
 enum jinja_why { /* why a value is undefined; decides the message of an error */
@@ -73,7 +71,6 @@ struct jinja_iter;
 struct jinja_macro;
 struct jinja_bound;
 struct jinja_loop;
-struct jinja_cycler;
 struct jinja_func;
 
 struct jinja_value {
@@ -81,7 +78,6 @@ struct jinja_value {
     uint8_t why;  /* JINJA_UNDEFINED: enum jinja_why */
     uint8_t of;   /* JINJA_UNDEFINED: the kind of the object that lacks the attribute */
     bool safe;    /* JINJA_STR: marked as safe markup: what is added to it gets escaped */
-    bool group;   /* JINJA_TUPLE: from groupby, with the attributes grouper and list */
     union {
         bool b;
         int64_t i;
@@ -96,7 +92,6 @@ struct jinja_value {
         struct jinja_macro *macro;
         struct jinja_bound *bound;
         struct jinja_loop *loop;
-        struct jinja_cycler *cycler;
         const struct jinja_func *func;
     };
 };
@@ -109,12 +104,6 @@ struct jinja_seq {
 struct jinja_iter {
     struct jinja_seq *seq;
     size_t at; /* items before it are consumed */
-};
-
-struct jinja_cycler {
-    struct jinja_seq *seq;
-    size_t at;
-    struct jinja_value sep; /* of a joiner */
 };
 
 struct jinja_dict { /* in order of insertion */
@@ -149,8 +138,14 @@ struct jinja_run {
 
 /* Records "line N: ..." (BASE_USAGE) and returns false. */
 bool jinja_fail(struct jinja_run *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
-bool jinja_step(struct jinja_run *r, uint64_t count); /* false at the limit */
-bool jinja_enter(struct jinja_run *r);                /* one level deeper; false at the limit */
+/* Counts work, before it is done; false at the limit. A step stands for about 20 ns: a node, an
+ * item, or as many bytes as the constants say. */
+bool jinja_step(struct jinja_run *r, uint64_t count);
+enum {
+    JINJA_DECODED = 2, /* bytes that are read as code points */
+    JINJA_MOVED = 64   /* bytes that are copied, compared or searched */
+};
+bool jinja_enter(struct jinja_run *r); /* one level deeper; false at the limit */
 void jinja_leave(struct jinja_run *r);
 
 bool jinja_add(struct jinja_run *r, struct jinja_text *text, const char *s, size_t n);
@@ -232,9 +227,11 @@ bool jinja_generator(struct jinja_run *r, struct jinja_seq *seq, const char *typ
 struct jinja_dict *jinja_dict(struct jinja_run *r);
 bool jinja_dict_set(struct jinja_run *r, struct jinja_dict *d, struct jinja_value key,
                     struct jinja_value value);
-/* NULL when absent. *ok turns false when the key cannot be hashed. */
-struct jinja_value *jinja_dict_find(const struct jinja_dict *d, const struct jinja_value *key,
-                                    bool *ok);
+bool jinja_is_key(const struct jinja_value *v); /* whether it can be hashed */
+/* *hit is NULL when the key is absent; false when it cannot be hashed, or at the limit of steps. */
+bool jinja_dict_find(struct jinja_run *r, const struct jinja_dict *d, const struct jinja_value *key,
+                     struct jinja_value **hit);
+/* For names of the template and of parameters, which are as short as the source. */
 struct jinja_value *jinja_dict_word(const struct jinja_dict *d, struct jinja_str key);
 
 bool jinja_truth(struct jinja_run *r, const struct jinja_value *v, bool *out);

@@ -133,7 +133,11 @@ static bool add(struct text_fragments *f, size_t start, size_t size, int32_t id,
 }
 
 /* What is known of the token at a place of the index. */
-enum { PRESENT = 1, FRAME = 2 };
+enum { PRESENT = 1, FRAME = 2, LONG = 4, LISTED = 8 };
+
+/* Bytes that a walk goes down from each place of the text: what a token has beyond them is searched
+ * for, token by token, so that the work is bounded by the text and not by text times token. */
+enum { MAX_WALK = 64 };
 
 static bool is_all_own(const char *own, size_t size)
 {
@@ -160,12 +164,47 @@ static bool is_frame(const struct text_tokenizer *t, int32_t id, const char *own
     return is_control(t, id) || (is_all_own(own, size) && !is_blank(text_token(t, (uint32_t)id)));
 }
 
-/* Marks the places in the index of the tokens that occur in the text; false when none does. */
-static bool mark_present(const struct text_tokenizer *t, const char *text, const char *own,
-                         size_t size, bool parse_special, uint8_t *place_is)
+/* The next place of the token in text[at..end) that may become it, or NULL. own NULL: any may. */
+static const char *find_token(struct gguf_str token, const char *text, const char *own, size_t at,
+                              size_t end)
+{
+    for (;;) {
+        const char *found = memmem(text + at, end - at, token.data, token.size);
+        if (!found || !own) return found;
+        at = (size_t)(found - text);
+        const char *data = memrchr(own + at, 0, token.size);
+        if (!data) return found;
+        at = (size_t)(data - own) + 1; /* a token that begins before it holds the same byte */
+    }
+}
+
+/* Which of the tokens longer than MAX_WALK occur, among those whose beginning does. */
+static bool mark_long(const struct text_tokenizer *t, const char *text, const char *own,
+                      size_t size, uint8_t *place_is, bool *any, struct base_error *err)
 {
     const struct text_prefix_index *index = &t->specials.index;
-    bool any = false;
+    for (uint32_t place = 0; place < index->count; place++) {
+        if (!(place_is[place] & LONG)) continue;
+        const int32_t id = index->id[place];
+        const struct gguf_str token = text_token(t, (uint32_t)id);
+        if (!text_goes_on(t, err)) return false;
+        if (!find_token(token, text, NULL, 0, size)) continue;
+        place_is[place] |= PRESENT;
+        *any = true;
+        if (own &&
+            (is_control(t, id) || (!is_blank(token) && find_token(token, text, own, 0, size))))
+            place_is[place] |= FRAME;
+    }
+    return true;
+}
+
+/* Marks the places in the index of the tokens that occur in the text; *any: whether one does. */
+static bool mark_present(const struct text_tokenizer *t, const char *text, const char *own,
+                         size_t size, bool parse_special, uint8_t *place_is, bool *any,
+                         struct base_error *err)
+{
+    const struct text_prefix_index *index = &t->specials.index;
+    *any = false;
     for (size_t i = 0; i < size; i++) {
         struct text_prefix_walk walk;
         bool more = text_prefix_begin(index, text[i], &walk);
@@ -175,24 +214,20 @@ static bool mark_present(const struct text_tokenizer *t, const char *text, const
             if (id >= 0 && (parse_special || t->kind[id] == TEXT_TOKEN_USER)) {
                 place_is[place] |= PRESENT;
                 if (own && is_frame(t, id, own + i, k - i)) place_is[place] |= FRAME;
-                any = true;
+                *any = true;
             }
-            more = k < size && text_prefix_step(index, text[k], &walk);
+            more = k < size && k - i < MAX_WALK && text_prefix_step(index, text[k], &walk);
+        }
+        if (walk.depth < MAX_WALK || walk.low >= walk.high || place_is[walk.low] & LISTED) continue;
+        place_is[walk.low] |= LISTED; /* all that begin so are looked at once */
+        for (uint32_t place = walk.low; place < walk.high; place++) {
+            const int32_t id = index->id[place];
+            if (text_token(t, (uint32_t)id).size > MAX_WALK &&
+                (parse_special || t->kind[id] == TEXT_TOKEN_USER))
+                place_is[place] |= LONG;
         }
     }
-    return any;
-}
-
-/* The next place of the token in text[at..end) that may become it, or NULL. own NULL: any may. */
-static const char *find_token(struct gguf_str token, const char *text, const char *own, size_t at,
-                              size_t end)
-{
-    for (;; at++) {
-        const char *found = memmem(text + at, end - at, token.data, token.size);
-        if (!found) return NULL;
-        at = (size_t)(found - text);
-        if (!own || is_all_own(own + at, token.size)) return found;
-    }
+    return mark_long(t, text, own, size, place_is, any, err);
 }
 
 /* One text fragment, cut wherever the token at `place` of the index stands. */
@@ -231,13 +266,15 @@ bool text_partition(const struct text_tokenizer *t, const char *text, const char
         goto done;
     }
     if (!add(out, 0, size, -1, err)) goto done;
-    if (!mark_present(t, text, own, size, parse_special, place_is)) {
+    bool any;
+    if (!mark_present(t, text, own, size, parse_special, place_is, &any, err)) goto done;
+    if (!any) {
         ok = true;
         goto done;
     }
     for (uint32_t i = 0; i < s->index.count; i++) {
         uint32_t place = s->order[i];
-        if (!place_is[place]) continue;
+        if (!(place_is[place] & PRESENT)) continue;
         const char *marks = place_is[place] & FRAME ? own : NULL;
         next.count = 0;
         for (size_t k = 0; k < out->count; k++) {
