@@ -25,7 +25,7 @@ LDFLAGS  += -pthread $(if $(SAN),-fsanitize=$(SAN))
 LDLIBS   := -lpcre2-8 -lutf8proc -ljansson -ldl -lm
 CLI_LIBS := -ledit # line editing in `infer chat`
 
-ROOMS := base quant gguf engine models text sample
+ROOMS := base quant gguf engine models text sample generate
 # The .c files of rooms and their floors.
 sources = $(wildcard $(foreach room,$(1),$(room)/*.c $(room)/*/*.c))
 LIB_SRC  := $(call sources,$(ROOMS))

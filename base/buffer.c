@@ -25,6 +25,11 @@ fail:
     return false;
 }
 
+void base_buffer_reserve(struct base_buffer *b, size_t size)
+{
+    make_room(b, size);
+}
+
 void base_buffer_add(struct base_buffer *b, const void *bytes, size_t size)
 {
     if (!make_room(b, size)) return;

@@ -15,6 +15,8 @@ struct base_buffer {
 
 #define BASE_BUFFER_INIT ((struct base_buffer){0})
 
+/* Room for `size` bytes more: appending them allocates nothing. */
+void base_buffer_reserve(struct base_buffer *b, size_t size);
 void base_buffer_add(struct base_buffer *b, const void *bytes, size_t size);
 void base_buffer_add_text(struct base_buffer *b, const char *text);
 void base_buffer_add_format(struct base_buffer *b, const char *format, ...)

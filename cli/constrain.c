@@ -1,99 +1,109 @@
-/* cli/constrain.c: compiling the constraint options. See cli/constrain.h. */
+/* cli/constrain.c: the constraint options. See cli/constrain.h. */
 #include "cli/constrain.h"
 #include "cli/system.h"
+#include "generate/constraint_source.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-/* The text of a grammar or schema, from a file where the argument names one. */
-static bool read_source(const char *argument, struct base_buffer *out, struct base_error *err)
-{
-    if (access(argument, R_OK) == 0) return cli_file_read(argument, out, err);
-    base_buffer_add_text(out, argument);
-    if (out->failed) return base_fail(err, BASE_NO_MEMORY, "not enough memory");
-    return true;
-}
-
-static bool compile_choices(const char *list, struct sample_constraint **out,
-                            struct base_error *err)
-{
-    char *copy = strdup(list), *rest = copy;
+struct source {
+    struct generate_constraint_source is;
+    const char *option, *argument;
+    bool may_be_file;
+    struct base_buffer text;
+    char *list; /* of choices, cut into texts */
     const char *choice[CLI_LIST_MAX];
-    size_t n = 0;
-    if (!copy) return base_fail(err, BASE_NO_MEMORY, "not enough memory");
-    for (char *one; (one = strsep(&rest, ",")) != NULL; n++) {
-        if (n == CLI_LIST_MAX) {
-            base_fail_at(err, BASE_USAGE, "--choices", -1, "more than %d", CLI_LIST_MAX);
-            goto done;
-        }
-        if (*one == '\0') { /* a slip of the comma; it would let every answer be none at all */
-            base_fail_at(err, BASE_USAGE, "--choices", -1, "choice %zu is empty: %s", n + 1,
-                         *list ? "there is a comma too many" : "give texts separated by commas");
-            goto done;
-        }
-        choice[n] = one;
-    }
-    *out = sample_constraint_choices(choice, n, err);
+};
 
-done:
-    free(copy);
-    return *out != NULL;
+/* The text of a grammar or schema, from a file where the argument names one. */
+static bool read_text(struct source *s, struct base_error *err)
+{
+    if (s->may_be_file && access(s->argument, R_OK) == 0) {
+        if (!cli_file_read(s->argument, &s->text, err)) return false;
+    } else {
+        base_buffer_add_text(&s->text, s->argument);
+    }
+    s->is.text = s->text.data;
+    s->is.size = s->text.size;
+    return !s->text.failed || base_fail(err, BASE_NO_MEMORY, "not enough memory");
 }
 
-static bool compile_schema(const struct cli_values *v, bool generate, const struct base_buffer *b,
-                           struct sample_constraint **out, struct base_error *err)
+static bool split_choices(struct source *s, struct base_error *err)
 {
-    const struct sample_schema_options options = {.generate = generate,
-                                                  .lenient = v->schema_lenient.item,
-                                                  .n_lenient = v->schema_lenient.count};
-    *out = sample_constraint_schema(b->data ? b->data : "", b->size, &options, err);
-    return *out != NULL;
+    char *rest = s->list = strdup(s->argument);
+    if (!s->list) return base_fail(err, BASE_NO_MEMORY, "not enough memory");
+    for (char *one; (one = strsep(&rest, ",")) != NULL; s->choice[s->is.n_choices++] = one) {
+        if (s->is.n_choices == CLI_LIST_MAX)
+            return base_fail_at(err, BASE_USAGE, s->option, -1, "more than %d", CLI_LIST_MAX);
+        /* A slip of the comma; it would let every answer be none at all. */
+        if (*one == '\0')
+            return base_fail_at(
+                err, BASE_USAGE, s->option, -1, "choice %zu is empty: %s", s->is.n_choices + 1,
+                *s->argument ? "there is a comma too many" : "give texts separated by commas");
+    }
+    s->is.choice = s->choice;
+    return true;
 }
 
 /* Errors of a compiler have a place and no name: they get that of the file or of the option. An
  * argument of one word that is no file was most likely meant to be one. */
-static void name_source(const char *option, const char *argument, bool may_be_file,
-                        struct base_error *err)
+static void name_source(const struct source *s, struct base_error *err)
 {
-    const bool is_file = may_be_file && access(argument, R_OK) == 0;
+    const bool is_file = s->may_be_file && access(s->argument, R_OK) == 0;
     if (!err || err->code != BASE_USAGE || err->file[0] || err->item[0]) return;
-    if (!is_file && may_be_file && !argument[strcspn(argument, " \t\r\n{}[]\"=")]) {
+    if (!is_file && s->may_be_file && !s->argument[strcspn(s->argument, " \t\r\n{}[]\"=")]) {
         const struct base_error as_text = *err;
         *err = BASE_ERROR_INIT;
         base_fail(err, BASE_USAGE, "'%.100s' is no file that can be read, and as text: %s",
-                  argument, as_text.text);
+                  s->argument, as_text.text);
     }
     if (is_file)
-        base_error_set_file(err, argument);
+        base_error_set_file(err, s->argument);
     else
-        snprintf(err->item, sizeof err->item, "%s", option);
+        snprintf(err->item, sizeof err->item, "%s", s->option);
+}
+
+static struct source find_source(const struct cli_values *v)
+{
+    if (v->grammar)
+        return (struct source){.is = {.kind = GENERATE_CONSTRAINT_GRAMMAR},
+                               .option = "--grammar",
+                               .argument = v->grammar,
+                               .may_be_file = true};
+    if (v->json_schema)
+        return (struct source){.is = {.kind = GENERATE_CONSTRAINT_SCHEMA,
+                                      .lenient = v->schema_lenient.item,
+                                      .n_lenient = v->schema_lenient.count},
+                               .option = "--json-schema",
+                               .argument = v->json_schema,
+                               .may_be_file = true};
+    if (v->regex)
+        return (struct source){
+            .is = {.kind = GENERATE_CONSTRAINT_REGEX}, .option = "--regex", .argument = v->regex};
+    if (v->choices)
+        return (struct source){.is = {.kind = GENERATE_CONSTRAINT_CHOICES},
+                               .option = "--choices",
+                               .argument = v->choices};
+    return (struct source){
+        .is = {.kind = v->json_object ? GENERATE_CONSTRAINT_OBJECT : GENERATE_CONSTRAINT_NONE},
+        .option = "--json-object"};
 }
 
 bool cli_constraint_open(const struct cli_values *v, bool generate, struct sample_constraint **out,
                          struct base_error *err)
 {
-    const char *source = v->grammar ? v->grammar : v->json_schema;
-    struct base_buffer text = BASE_BUFFER_INIT;
+    struct source s = find_source(v);
     bool ok = true;
     *out = NULL;
-    if (source && !read_source(source, &text, err)) {
-        ok = false;
-    } else if (v->grammar) {
-        ok = (*out = sample_constraint_grammar(text.data ? text.data : "", text.size, err)) != NULL;
-    } else if (v->json_schema) {
-        ok = compile_schema(v, generate, &text, out, err);
-    } else if (v->regex) {
-        ok = (*out = sample_constraint_regex(v->regex, strlen(v->regex), err)) != NULL;
-    } else if (v->choices) {
-        ok = compile_choices(v->choices, out, err);
-    } else if (v->json_object) {
-        ok = (*out = sample_constraint_json_object(generate, err)) != NULL;
-    }
-    if (!ok && source)
-        name_source(v->grammar ? "--grammar" : "--json-schema", source, true, err);
-    else if (!ok)
-        name_source(v->regex ? "--regex" : "--choices", "", false, err);
-    base_buffer_free(&text);
+    s.is.generate = generate;
+    if (s.is.kind == GENERATE_CONSTRAINT_CHOICES)
+        ok = split_choices(&s, err);
+    else if (s.argument)
+        ok = read_text(&s, err);
+    ok = ok && generate_constraint_compile(&s.is, out, err);
+    if (!ok) name_source(&s, err);
+    free(s.list);
+    base_buffer_free(&s.text);
     return ok;
 }

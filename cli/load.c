@@ -103,7 +103,7 @@ bool cli_model_open_weights(struct cli_model *m, const struct cli_values *values
     o.use_blas = values->blas;
     o.pin_threads = values->pin;
     o.plan_only = values->plan;
-    if (values->isa && !quant_level_by_name(values->isa, &o.level))
+    if (values->isa && !cpu_level_by_name(values->isa, &o.level))
         return base_fail_at(err, BASE_USAGE, "--isa", -1, "'%s' is not a level", values->isa);
     m->engine = engine_new(&o, err);
     if (!m->engine) return false;
@@ -152,7 +152,7 @@ void cli_model_note(const struct cli_model *m)
     const struct model_facts *f = model_facts(m->model);
     cli_note("%s: %s, %.1f M parameters, %.1f MiB of weights, vocabulary %u", m->name.data, f->arch,
              (double)f->n_params / 1e6, (double)f->weight_bytes / 0x1p20, f->n_vocab);
-    cli_note("%s, %d threads%s, context %u (%.1f MiB)", quant_level_name(m->engine->options.level),
+    cli_note("%s, %d threads%s, context %u (%.1f MiB)", cpu_level_name(m->engine->options.level),
              m->engine->options.n_threads, m->engine->options.use_blas ? ", OpenBLAS" : "",
              model_session_n_ctx(m->session),
              (double)model_session_cache_bytes(m->session) / 0x1p20);

@@ -64,7 +64,7 @@ struct cli_values {
     int64_t n_predict, seed, top_k, repeat_last_n;
     int64_t mirostat, dry_allowed_length, dry_penalty_last_n;
     int64_t ctx_size, batch_size, threads, top, chunk;
-    int64_t repetitions, logprobs;
+    int64_t repetitions, logprobs, reasoning_budget;
     struct cli_integers n_prompt, n_gen, n_depth, n_parallel;
     double temp, top_p, min_p, repeat_penalty, frequency_penalty, presence_penalty;
     double dynatemp_range, dynatemp_exp, typical, top_n_sigma, xtc_probability, xtc_threshold;

@@ -1,34 +1,20 @@
-/* cli/sampler.c: from the options to a sampler.
- *
- * Owns what needs a vocabulary: biases given as text, sequence breakers, the end-of-text tokens.
- * Refuses sampling itself (sample/). */
+/* cli/sampler.c: from the options to those of a sampler. See cli/sampler.h. */
 #include "cli/sampler.h"
 #include "cli/input.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* What the options of sample/ point to until the sampler has copied it. */
-struct parts {
-    struct base_buffer breaker[CLI_LIST_MAX];
-    struct sample_text breakers[CLI_LIST_MAX];
-    struct sample_bias *bias;
-    size_t n_biases, max_biases;
-    int32_t *end_id;
-    size_t n_ends;
-};
-
-static void parts_free(struct parts *p)
+void cli_sampler_parts_free(struct cli_sampler_parts *p)
 {
     for (size_t i = 0; i < CLI_LIST_MAX; i++) base_buffer_free(&p->breaker[i]);
     free(p->bias);
-    free(p->end_id);
 }
 
 /* ---- DRY's sequence breakers ---- */
 
-static bool read_breakers(const struct cli_values *v, struct parts *p, struct sample_options *o,
-                          struct base_error *err)
+static bool read_breakers(const struct cli_values *v, struct cli_sampler_parts *p,
+                          struct sample_options *o, struct base_error *err)
 {
     static const struct sample_text standard[] = {{"\n", 1}, {":", 1}, {"\"", 1}, {"*", 1}};
     const struct cli_list *list = &v->dry_sequence_breaker;
@@ -92,7 +78,7 @@ static bool parse_bias(const char *text, struct bias_text *b, struct base_error 
     return true;
 }
 
-static bool add_bias(struct parts *p, int64_t id, float bias, struct base_error *err)
+static bool add_bias(struct cli_sampler_parts *p, int64_t id, float bias, struct base_error *err)
 {
     if (p->n_biases == p->max_biases) {
         const size_t n = 2 * p->max_biases + 16;
@@ -109,7 +95,8 @@ static bool add_bias(struct parts *p, int64_t id, float bias, struct base_error 
 
 /* Every token that reads exactly so: a byte may have one of its own beside that of the text. */
 static bool add_text_bias(const struct cli_values *v, const struct text_tokenizer *t,
-                          const struct bias_text *b, struct parts *p, struct base_error *err)
+                          const struct bias_text *b, struct cli_sampler_parts *p,
+                          struct base_error *err)
 {
     struct base_buffer want = BASE_BUFFER_INIT, text = BASE_BUFFER_INIT, own = BASE_BUFFER_INIT;
     const size_t before = p->n_biases;
@@ -138,8 +125,8 @@ static bool add_text_bias(const struct cli_values *v, const struct text_tokenize
 }
 
 /* Without a tokenizer only the form is checked. */
-static bool read_biases(const struct cli_values *v, const struct text_tokenizer *t, struct parts *p,
-                        struct base_error *err)
+static bool read_biases(const struct cli_values *v, const struct text_tokenizer *t,
+                        struct cli_sampler_parts *p, struct base_error *err)
 {
     for (size_t i = 0; i < v->logit_bias.count; i++) {
         struct bias_text b;
@@ -151,35 +138,11 @@ static bool read_biases(const struct cli_values *v, const struct text_tokenizer 
     return true;
 }
 
-/* ---- End-of-text tokens: the end of a turn first, then that of the text ---- */
-
-static bool read_ends(const struct text_tokenizer *t, struct parts *p, struct base_error *err)
-{
-    const int32_t first[2] = {text_token_eot(t), text_token_eos(t)};
-    const uint32_t n = text_vocab_size(t);
-    size_t count = 2;
-    for (uint32_t id = 0; id < n; id++) count += text_token_is_end(t, (int32_t)id);
-    p->end_id = malloc(count * sizeof *p->end_id);
-    if (!p->end_id) return base_fail(err, BASE_NO_MEMORY, "not enough memory to sample");
-    for (int i = 0; i < 2; i++)
-        if (first[i] >= 0 && (i == 0 || first[i] != first[0])) p->end_id[p->n_ends++] = first[i];
-    for (uint32_t id = 0; id < n; id++)
-        if (text_token_is_end(t, (int32_t)id) && (int32_t)id != first[0] && (int32_t)id != first[1])
-            p->end_id[p->n_ends++] = (int32_t)id;
-    return true;
-}
-
 /* ---- The whole ---- */
 
-static void add_bytes(void *context, int32_t id, struct base_buffer *out)
+static struct sample_options plain_options(const struct cli_values *v)
 {
-    text_token_bytes(context, id, true, out);
-}
-
-static struct sample_options plain_options(const struct cli_values *v, uint64_t seed)
-{
-    return (struct sample_options){.seed = seed,
-                                   .temp = (float)v->temp,
+    return (struct sample_options){.temp = (float)v->temp,
                                    .dynatemp_range = (float)v->dynatemp_range,
                                    .dynatemp_exponent = (float)v->dynatemp_exp,
                                    .top_k = (int32_t)v->top_k,
@@ -205,14 +168,12 @@ static struct sample_options plain_options(const struct cli_values *v, uint64_t 
                                    .samplers = v->samplers};
 }
 
-bool cli_sampler_check(const struct cli_values *v, struct base_error *err)
+bool cli_sampler_prepare(const struct cli_values *v, struct cli_sampler_parts *p,
+                         struct sample_options *o, struct base_error *err)
 {
-    struct parts p = {0};
-    struct sample_options o = plain_options(v, 0);
-    const bool ok = read_biases(v, NULL, &p, err) && read_breakers(v, &p, &o, err) &&
-                    sample_options_check(&o, err);
-    parts_free(&p);
-    return ok;
+    *o = plain_options(v);
+    return read_biases(v, NULL, p, err) && read_breakers(v, p, o, err) &&
+           sample_options_check(o, err);
 }
 
 /* ---- Parts of a vocabulary on the engine's threads ---- */
@@ -233,26 +194,14 @@ static void on_pool(void *pool, sample_part_fn *part, void *data)
     engine_pool_run(pool, part_job, &(struct parts_call){part, data});
 }
 
-struct sampler *cli_sampler_open(const struct cli_values *v, const struct cli_model *m,
-                                 uint64_t seed, struct base_error *err)
+bool cli_sampler_finish(const struct cli_values *v, const struct cli_model *m,
+                        struct cli_sampler_parts *p, struct sample_options *o,
+                        struct base_error *err)
 {
-    struct parts p = {0};
-    struct sampler *s = NULL;
-    struct sample_options o = plain_options(v, seed);
-    o.token_bytes = add_bytes;
-    o.token_context = m->tokenizer;
-    if (!read_breakers(v, &p, &o, err) || !read_biases(v, m->tokenizer, &p, err) ||
-        !read_ends(m->tokenizer, &p, err))
-        goto end;
-    o.bias = p.bias;
-    o.n_biases = p.n_biases;
-    o.end_id = p.end_id;
-    o.n_ends = p.n_ends;
-    o.together = on_pool;
-    o.together_context = m->engine->pool;
-    s = sample_new(&o, model_facts(m->model)->n_vocab, model_session_n_ctx(m->session), err);
-    for (size_t i = 0; s && v->ignore_eos && i < p.n_ends; i++) sample_forbid(s, p.end_id[i]);
-end:
-    parts_free(&p);
-    return s;
+    if (!read_biases(v, m->tokenizer, p, err)) return false;
+    o->bias = p->bias;
+    o->n_biases = p->n_biases;
+    o->together = on_pool;
+    o->together_context = m->engine->pool;
+    return true;
 }

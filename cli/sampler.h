@@ -1,16 +1,29 @@
-/* cli/sampler.h: from the options to a sampler, for every command that generates. */
+/* cli/sampler.h: from the options to those of a sampler.
+ *
+ * Owns what the command line adds to them: escapes in sequence breakers, biases given as text, the
+ * engine's threads. Refuses: sampling, the end-of-text tokens (generate/). */
 #ifndef CLI_SAMPLER_H
 #define CLI_SAMPLER_H
 
 #include "cli/load.h"
 #include "sample/sample.h"
 
-/* What can be said before the model is loaded: ranges, names, contradictions, the form of biases.
- * BASE_USAGE names the option. */
-bool cli_sampler_check(const struct cli_values *values, struct base_error *err);
+/* What the options point to. */
+struct cli_sampler_parts {
+    struct base_buffer breaker[CLI_LIST_MAX];
+    struct sample_text breakers[CLI_LIST_MAX];
+    struct sample_bias *bias;
+    size_t n_biases, max_biases;
+};
 
-/* Makes the sampler for an open session; the tokenizer must outlive it. NULL on failure. */
-struct sampler *cli_sampler_open(const struct cli_values *values, const struct cli_model *model,
-                                 uint64_t seed, struct base_error *err);
+/* All but the biases; for before the model is loaded. BASE_USAGE names the option: ranges, names,
+ * contradictions, the form of biases. */
+bool cli_sampler_prepare(const struct cli_values *values, struct cli_sampler_parts *parts,
+                         struct sample_options *options, struct base_error *err);
+/* The biases, and the threads; needs the tokenizer and the engine. */
+bool cli_sampler_finish(const struct cli_values *values, const struct cli_model *model,
+                        struct cli_sampler_parts *parts, struct sample_options *options,
+                        struct base_error *err);
+void cli_sampler_parts_free(struct cli_sampler_parts *parts);
 
 #endif

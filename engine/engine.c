@@ -7,7 +7,7 @@
 
 struct engine_options engine_options_default(void)
 {
-    return (struct engine_options){.level = QUANT_LEVEL_COUNT - 1};
+    return (struct engine_options){.level = cpu_level_best()};
 }
 
 int engine_threads_default(void)

@@ -11,11 +11,11 @@
 #include "quant/quant.h"
 
 struct engine_options {
-    int n_threads;          /* 0: engine_threads_default() */
-    enum quant_level level; /* a cap; QUANT_LEVEL_COUNT - 1 for the best there is */
-    bool use_blas;          /* large F32 products through OpenBLAS (gives up bit-identity) */
-    bool pin_threads;       /* bind thread i to the i-th allowed processor */
-    bool plan_only;         /* graphs get addresses and no memory, and cannot run */
+    int n_threads;        /* 0: engine_threads_default() */
+    enum cpu_level level; /* a cap; cpu_level_best() for the best there is */
+    bool use_blas;        /* large F32 products through OpenBLAS (gives up bit-identity) */
+    bool pin_threads;     /* bind thread i to the i-th allowed processor */
+    bool plan_only;       /* graphs get addresses and no memory, and cannot run */
 };
 struct engine_options engine_options_default(void);
 

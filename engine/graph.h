@@ -135,9 +135,6 @@ struct engine_tensor *engine_mul_mat_cat(struct engine_graph *g, struct engine_t
  * ids[t][u]. An id out of range gives NaN rows. */
 struct engine_tensor *engine_mul_mat_id(struct engine_graph *g, struct engine_tensor *w,
                                         struct engine_tensor *x, struct engine_tensor *ids);
-/* `watch`, read anew in every run, must outlive the graph. False when the tensor is no product of
- * one weight with one row, whose results come otherwise. Before the plan. */
-bool engine_graph_watch(struct engine_tensor *product, const struct engine_watch *watch);
 /* a[k][n] and b[k][m] F32 give [m][n]: sum over k of the outer products. */
 struct engine_tensor *engine_out_prod(struct engine_graph *g, struct engine_tensor *a,
                                       struct engine_tensor *b);

@@ -102,7 +102,7 @@ double engine_roofline_bandwidth(struct engine *e, struct base_error *err)
     job.data = data;
     for (int pass = 0; pass < PASSES; pass++) {
 #if defined(__x86_64__)
-        if (e->quant.level >= QUANT_AVX2) job.read = pass % 2 ? read_far_avx2 : read_avx2;
+        if (cpu_has(e->quant.level, CPU_AVX2)) job.read = pass % 2 ? read_far_avx2 : read_avx2;
 #endif
         double start = seconds();
         engine_pool_run(e->pool, read_all, &job);
@@ -196,12 +196,12 @@ double engine_roofline_int8(struct engine *e)
     struct multiply_job job = {multiply_scalar, (int64_t)threads * CLAIMS_PER_THREAD, NULL};
     double lanes = 1, best = 0;
 #if defined(__x86_64__)
-    if (e->quant.level >= QUANT_AVX2) {
+    if (cpu_has(e->quant.level, CPU_AVX2)) {
         job.multiply = multiply_avx2;
         lanes = 32;
     }
-    if (e->quant.level == QUANT_AVXVNNI) job.multiply = multiply_avxvnni;
-    if (e->quant.level >= QUANT_AVX512) {
+    if (e->quant.level == CPU_AVXVNNI) job.multiply = multiply_avxvnni;
+    if (cpu_has(e->quant.level, CPU_AVX512)) {
         job.multiply = multiply_avx512;
         lanes = 64;
     }

@@ -18,15 +18,6 @@ union engine_param { /* a number that belongs to an op */
     float f;
 };
 
-/* Who looks at results while they are in the cache of the worker that made them: `made` is told of
- * elements [first, first + n) of the result, on that worker, each element once in a run, in any
- * order. `first` is a multiple of ENGINE_WATCH_UNIT, and so is n but at the end. */
-enum { ENGINE_WATCH_UNIT = 64 };
-struct engine_watch {
-    void (*made)(void *context, int64_t first, int64_t n); /* NULL: nobody looks */
-    void *context;
-};
-
 struct engine_tensor {
     const struct quant_type *type;
     int64_t ne[ENGINE_DIMS];                     /* elements */
@@ -34,11 +25,10 @@ struct engine_tensor {
     const struct engine_op *op;                  /* NULL: a leaf (weight or input) */
     union engine_param param[ENGINE_MAX_PARAMS]; /* their meaning stands beside the op's builder */
     struct engine_tensor *src[ENGINE_MAX_SRC];
-    struct engine_tensor *view_of;    /* whose memory this is, or NULL */
-    int64_t view_offset;              /* bytes from that tensor's data */
-    char *data;                       /* set by the planner, the model or the view */
-    bool is_output;                   /* kept by the planner until the run ends */
-    const struct engine_watch *watch; /* of a product, or NULL */
+    struct engine_tensor *view_of; /* whose memory this is, or NULL */
+    int64_t view_offset;           /* bytes from that tensor's data */
+    char *data;                    /* set by the planner, the model or the view */
+    bool is_output;                /* kept by the planner until the run ends */
     char name[ENGINE_NAME_SIZE];
 };
 

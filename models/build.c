@@ -273,7 +273,7 @@ bool model_graph_build(struct model_graph *out, struct model *m, struct model_ca
 }
 
 bool model_head_build(struct model_head *h, struct model *m, uint32_t n_rows,
-                      const struct engine_watch *watch, struct base_error *err)
+                      struct base_error *err)
 {
     const struct model_params *p = &m->params;
     *h = (struct model_head){.n_rows = n_rows};
@@ -285,7 +285,6 @@ bool model_head_build(struct model_head *h, struct model *m, uint32_t n_rows,
     if (p->logit_softcap > 0.0f) x = engine_softcap(h->graph, x, p->logit_softcap);
     h->logits = engine_name(x, "logits");
     engine_output(h->graph, x);
-    h->watched = watch && engine_graph_watch(x, watch);
     if (engine_graph_plan(h->graph, true, err)) return true;
     engine_graph_free(h->graph);
     *h = (struct model_head){0};

@@ -102,10 +102,8 @@ struct model_head {
     struct engine_graph *graph;
     uint32_t n_rows;
     struct engine_tensor *hidden, *logits;
-    bool watched;
 };
-/* `watch` (or NULL) sees the logits being made where the model's last step allows it. */
 bool model_head_build(struct model_head *h, struct model *m, uint32_t n_rows,
-                      const struct engine_watch *watch, struct base_error *err);
+                      struct base_error *err);
 
 #endif

@@ -102,16 +102,4 @@ bool model_eval(struct model_session *s, const int32_t *ids, uint64_t n, enum mo
  * before, and after truncation. */
 const float *model_last_logits(const struct model_session *s);
 
-/* Who looks at the logits of a single row while they are in the cache of the thread that makes
- * them. Before every such row `begin` is told where it will be (model_last_logits, if all goes
- * well); then `made` of logits [first, first + n), each once, on the thread that made them, as of
- * engine_watch. Models whose last step is not a plain product show nothing. Replaces the earlier
- * one; NULL: nobody looks any more. */
-struct model_watch {
-    void (*begin)(void *context, const float *logits);
-    void (*made)(void *context, int64_t first, int64_t n);
-    void *context;
-};
-void model_session_watch(struct model_session *s, const struct model_watch *watch);
-
 #endif

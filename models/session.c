@@ -24,8 +24,6 @@ struct model_session {
     struct model_graph body[KEPT_GRAPHS];
     struct model_head head, head_one; /* many rows; one row */
     uint32_t head_rows;
-    void (*watch_begin)(void *context, const float *logits);
-    struct engine_watch watch; /* of head_one */
     uint64_t clock;
     const float *last_logits; /* in a head's graph; NULL before the first */
 };
@@ -68,7 +66,7 @@ struct model_session *model_session_new(struct model *m, const struct model_sess
     }
     if (!model_cache_init(&s->cache, &m->params, &cache, err) ||
         !model_graph_build(&s->body[0], m, &s->cache, 1, 1, err) ||
-        !model_head_build(&s->head_one, m, 1, &s->watch, err)) {
+        !model_head_build(&s->head_one, m, 1, err)) {
         model_session_free(s);
         return NULL;
     }
@@ -142,14 +140,6 @@ const float *model_last_logits(const struct model_session *s)
     return s->last_logits;
 }
 
-void model_session_watch(struct model_session *s, const struct model_watch *watch)
-{
-    s->watch = (struct engine_watch){0};
-    if (!watch) return;
-    s->watch_begin = watch->begin;
-    s->watch = (struct engine_watch){watch->made, watch->context};
-}
-
 /* The planned graph of a shape; the one that was not used for longest makes room. The decode graph
  * (slot 0) always stays. */
 static struct model_graph *body_of(struct model_session *s, uint32_t n_tokens, uint32_t n_out,
@@ -216,7 +206,7 @@ static struct model_head *head_of(struct model_session *s, uint32_t rows, struct
     if (s->head.n_rows == rows) return &s->head;
     engine_graph_free(s->head.graph);
     s->head = (struct model_head){0};
-    return model_head_build(&s->head, s->m, rows, NULL, err) ? &s->head : NULL;
+    return model_head_build(&s->head, s->m, rows, err) ? &s->head : NULL;
 }
 
 /* Logits of g's n_out rows to the sink, a few rows at a time. The last piece reaches back over rows
@@ -233,7 +223,6 @@ static bool run_head(struct model_session *s, const struct model_graph *g, uint6
         uint32_t start = done + step <= g->n_out ? done : g->n_out - step;
         const float *logits = (const float *)h->logits->data;
         memcpy(h->hidden->data, hidden + start * n_embd, step * n_embd * sizeof *hidden);
-        if (h->watched && s->watch.made) s->watch_begin(s->watch.context, logits);
         if (!engine_graph_run(h->graph, err)) return false;
         if (sink &&
             !sink(user, first + done, start + step - done, logits + (done - start) * n_vocab, err))

@@ -129,7 +129,7 @@ static float *widen(struct binder *b, const struct gguf_tensor *t, const char *n
                      (unsigned long long)t->ne[0]);
         return NULL;
     }
-    t->type->kernel[QUANT_SCALAR].decode((int64_t)t->ne[0], t->data, values);
+    t->type->kernel[CPU_SCALAR].decode((int64_t)t->ne[0], t->data, values);
     return b->w->vectors[b->w->n_vectors++] = values;
 }
 

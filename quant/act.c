@@ -68,7 +68,7 @@ static void bf16_scalar(int64_t k, const float *x, uint16_t *out)
 #include <immintrin.h>
 
 /* Largest of eight, as integers that are not negative. */
-QUANT_TARGET_AVX2 static inline uint32_t reduce_max_avx2(__m256i v)
+CPU_TARGET_AVX2 static inline uint32_t reduce_max_avx2(__m256i v)
 {
     __m128i m = _mm_max_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
     m = _mm_max_epi32(m, _mm_shuffle_epi32(m, 0x4e));
@@ -77,19 +77,19 @@ QUANT_TARGET_AVX2 static inline uint32_t reduce_max_avx2(__m256i v)
 }
 
 /* The bits of 8 elements without the sign. */
-QUANT_TARGET_AVX2 static inline __m256i magnitude_avx2(const float *x)
+CPU_TARGET_AVX2 static inline __m256i magnitude_avx2(const float *x)
 {
     __m256i v = _mm256_castps_si256(_mm256_loadu_ps(x));
     return _mm256_and_si256(v, _mm256_set1_epi32(0x7fffffff));
 }
 
-QUANT_TARGET_AVX2 QUANT_INLINE __m256i largest_of_32_avx2(const float *x)
+CPU_TARGET_AVX2 QUANT_INLINE __m256i largest_of_32_avx2(const float *x)
 {
     return _mm256_max_epi32(_mm256_max_epi32(magnitude_avx2(x), magnitude_avx2(x + 8)),
                             _mm256_max_epi32(magnitude_avx2(x + 16), magnitude_avx2(x + 24)));
 }
 
-QUANT_TARGET_AVX2 QUANT_INLINE __m256i quantize_avx2(const float *x, float factor, int8_t *q)
+CPU_TARGET_AVX2 QUANT_INLINE __m256i quantize_avx2(const float *x, float factor, int8_t *q)
 {
     const __m256 f = _mm256_set1_ps(factor);
     __m256i c0 = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_loadu_ps(x), f));
@@ -107,7 +107,7 @@ QUANT_TARGET_AVX2 QUANT_INLINE __m256i quantize_avx2(const float *x, float facto
 
 /* The sums of each half of the lanes of eight vectors: of v[0]'s lower half, of its upper one, of
  * v[1]'s lower half, ... */
-QUANT_TARGET_AVX2 static inline __m256i sums_of_halves_avx2(const __m256i v[8])
+CPU_TARGET_AVX2 static inline __m256i sums_of_halves_avx2(const __m256i v[8])
 {
     __m256i first = _mm256_hadd_epi32(_mm256_hadd_epi32(v[0], v[1]), _mm256_hadd_epi32(v[2], v[3]));
     __m256i last = _mm256_hadd_epi32(_mm256_hadd_epi32(v[4], v[5]), _mm256_hadd_epi32(v[6], v[7]));
@@ -117,7 +117,7 @@ QUANT_TARGET_AVX2 static inline __m256i sums_of_halves_avx2(const __m256i v[8])
 }
 
 /* Lane i of the result is the largest lane of v[i]. */
-QUANT_TARGET_AVX2 static inline __m256i largest_of_each_avx2(const __m256i v[8])
+CPU_TARGET_AVX2 static inline __m256i largest_of_each_avx2(const __m256i v[8])
 {
     __m256i two[4], four[2];
     for (int i = 0; i < 4; i++)
@@ -131,7 +131,7 @@ QUANT_TARGET_AVX2 static inline __m256i largest_of_each_avx2(const __m256i v[8])
 }
 
 /* block_scale of eight blocks. */
-QUANT_TARGET_AVX2 static inline __m256 block_scales_avx2(__m256i largest_bits, float factor[8])
+CPU_TARGET_AVX2 static inline __m256 block_scales_avx2(__m256i largest_bits, float factor[8])
 {
     const __m256i wild = _mm256_cmpgt_epi32(largest_bits, _mm256_set1_epi32(BITS_INFINITY - 1));
     const __m256i tiny = _mm256_cmpgt_epi32(_mm256_set1_epi32(BITS_TINY), largest_bits);
@@ -150,9 +150,9 @@ typedef __m256i quantize_32(const float *x, float factor, int8_t *q);
 
 /* Eight blocks at a time, so that their divisions and sums over lanes are the same instructions;
  * what is left of a row goes with blocks of zeros. */
-QUANT_TARGET_AVX2 QUANT_INLINE void q8_32_x86(largest_of_32 *largest, quantize_32 *codes, int64_t k,
-                                              const float *x, int8_t *q, float *d, float *s,
-                                              int16_t *sum)
+CPU_TARGET_AVX2 QUANT_INLINE void q8_32_x86(largest_of_32 *largest, quantize_32 *codes, int64_t k,
+                                            const float *x, int8_t *q, float *d, float *s,
+                                            int16_t *sum)
 {
     const int64_t n_blocks = k / 32;
     for (int64_t b = 0; b < n_blocks; b += 8, x += 256, q += 256) {
@@ -175,9 +175,8 @@ QUANT_TARGET_AVX2 QUANT_INLINE void q8_32_x86(largest_of_32 *largest, quantize_3
     }
 }
 
-QUANT_TARGET_AVX2 QUANT_INLINE void q8_256_x86(largest_of_32 *largest, quantize_32 *codes,
-                                               int64_t k, const float *x, int8_t *q, float *d,
-                                               int16_t *sum)
+CPU_TARGET_AVX2 QUANT_INLINE void q8_256_x86(largest_of_32 *largest, quantize_32 *codes, int64_t k,
+                                             const float *x, int8_t *q, float *d, int16_t *sum)
 {
     for (int64_t b = 0; b < k / 256; b++, x += 256, q += 256) {
         __m256i most = _mm256_setzero_si256(), fours[8];
@@ -189,19 +188,19 @@ QUANT_TARGET_AVX2 QUANT_INLINE void q8_256_x86(largest_of_32 *largest, quantize_
     }
 }
 
-QUANT_TARGET_AVX2 static void q8_32_avx2(int64_t k, const float *x, int8_t *q, float *d, float *s,
-                                         int16_t *sum)
+CPU_TARGET_AVX2 static void q8_32_avx2(int64_t k, const float *x, int8_t *q, float *d, float *s,
+                                       int16_t *sum)
 {
     q8_32_x86(largest_of_32_avx2, quantize_avx2, k, x, q, d, s, sum);
 }
 
-QUANT_TARGET_AVX2 static void q8_256_avx2(int64_t k, const float *x, int8_t *q, float *d,
-                                          int16_t *sum)
+CPU_TARGET_AVX2 static void q8_256_avx2(int64_t k, const float *x, int8_t *q, float *d,
+                                        int16_t *sum)
 {
     q8_256_x86(largest_of_32_avx2, quantize_avx2, k, x, q, d, sum);
 }
 
-QUANT_TARGET_AVX2 static void bf16_avx2(int64_t k, const float *x, uint16_t *out)
+CPU_TARGET_AVX2 static void bf16_avx2(int64_t k, const float *x, uint16_t *out)
 {
     const __m256i one = _mm256_set1_epi32(1), below_half = _mm256_set1_epi32(0x7fff);
     int64_t i = 0;
@@ -221,7 +220,7 @@ QUANT_TARGET_AVX2 static void bf16_avx2(int64_t k, const float *x, uint16_t *out
     bf16_scalar(k - i, x + i, out + i);
 }
 
-QUANT_TARGET_AVX512 QUANT_INLINE __m256i largest_of_32_avx512(const float *x)
+CPU_TARGET_AVX512 QUANT_INLINE __m256i largest_of_32_avx512(const float *x)
 {
     const __m512i magnitude = _mm512_set1_epi32(0x7fffffff);
     __m512i v0 = _mm512_and_si512(_mm512_loadu_si512(x), magnitude);
@@ -230,7 +229,7 @@ QUANT_TARGET_AVX512 QUANT_INLINE __m256i largest_of_32_avx512(const float *x)
     return _mm256_max_epi32(_mm512_castsi512_si256(v0), _mm512_extracti64x4_epi64(v0, 1));
 }
 
-QUANT_TARGET_AVX512 QUANT_INLINE __m256i quantize_avx512(const float *x, float factor, int8_t *q)
+CPU_TARGET_AVX512 QUANT_INLINE __m256i quantize_avx512(const float *x, float factor, int8_t *q)
 {
     const __m512 f = _mm512_set1_ps(factor);
     __m512i c0 = _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_loadu_ps(x), f));
@@ -241,20 +240,20 @@ QUANT_TARGET_AVX512 QUANT_INLINE __m256i quantize_avx512(const float *x, float f
     return _mm256_dpbusd_epi32(_mm256_setzero_si256(), _mm256_set1_epi8(1), codes);
 }
 
-QUANT_TARGET_AVX512 static void q8_32_avx512(int64_t k, const float *x, int8_t *q, float *d,
-                                             float *s, int16_t *sum)
+CPU_TARGET_AVX512 static void q8_32_avx512(int64_t k, const float *x, int8_t *q, float *d, float *s,
+                                           int16_t *sum)
 {
     q8_32_x86(largest_of_32_avx512, quantize_avx512, k, x, q, d, s, sum);
 }
 
-QUANT_TARGET_AVX512 static void q8_256_avx512(int64_t k, const float *x, int8_t *q, float *d,
-                                              int16_t *sum)
+CPU_TARGET_AVX512 static void q8_256_avx512(int64_t k, const float *x, int8_t *q, float *d,
+                                            int16_t *sum)
 {
     q8_256_x86(largest_of_32_avx512, quantize_avx512, k, x, q, d, sum);
 }
 
 /* VCVTNEPS2BF16 would turn subnormals into zeros, so this is integer arithmetic too. */
-QUANT_TARGET_AVX512 static void bf16_avx512(int64_t k, const float *x, uint16_t *out)
+CPU_TARGET_AVX512 static void bf16_avx512(int64_t k, const float *x, uint16_t *out)
 {
     const __m512i one = _mm512_set1_epi32(1), below_half = _mm512_set1_epi32(0x7fff);
     for (int64_t i = 0; i < k; i += 16) {
@@ -271,10 +270,10 @@ QUANT_TARGET_AVX512 static void bf16_avx512(int64_t k, const float *x, uint16_t 
 }
 #endif
 
-const struct quant_act_kernel quant_act_kernel[QUANT_LEVEL_COUNT] = {
-    [QUANT_SCALAR] = {.q8_32 = q8_32_scalar, .q8_256 = q8_256_scalar, .bf16 = bf16_scalar},
+const struct quant_act_kernel quant_act_kernel[CPU_LEVEL_COUNT] = {
+    [CPU_SCALAR] = {.q8_32 = q8_32_scalar, .q8_256 = q8_256_scalar, .bf16 = bf16_scalar},
 #if defined(__x86_64__)
-    [QUANT_AVX2] = {.q8_32 = q8_32_avx2, .q8_256 = q8_256_avx2, .bf16 = bf16_avx2},
-    [QUANT_AVX512] = {.q8_32 = q8_32_avx512, .q8_256 = q8_256_avx512, .bf16 = bf16_avx512},
+    [CPU_AVX2] = {.q8_32 = q8_32_avx2, .q8_256 = q8_256_avx2, .bf16 = bf16_avx2},
+    [CPU_AVX512] = {.q8_32 = q8_32_avx512, .q8_256 = q8_256_avx512, .bf16 = bf16_avx512},
 #endif
 };

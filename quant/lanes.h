@@ -19,7 +19,7 @@ static inline float quant_lanes_tree(float lane[16])
 #if defined(__x86_64__)
 #include <immintrin.h>
 
-/* Bytes between a read and its prefetch, and those asked for together. */
+/* Bytes between a read and its prefetch, and those of one prefetch. */
 enum { QUANT_LANES_AHEAD = 6144, QUANT_LANES_AT_ONCE = 512 };
 
 /* The sizes of a type's step. */
@@ -29,7 +29,7 @@ struct quant_lanes_form {
     size_t x_bytes; /* per element of the column */
 };
 
-QUANT_TARGET_AVX2 QUANT_INLINE float quant_tree_avx2(__m256 v)
+CPU_TARGET_AVX2 QUANT_INLINE float quant_tree_avx2(__m256 v)
 {
     __m128 x = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
     x = _mm_add_ps(x, _mm_movehl_ps(x, x));
@@ -56,9 +56,9 @@ struct quant_lanes_product {
     const void *column;
 };
 
-QUANT_TARGET_AVX2 QUANT_INLINE void quant_lanes_rows_avx2(const void *product,
-                                                          const struct quant_far *far,
-                                                          const uint8_t *row, float *sum)
+CPU_TARGET_AVX2 QUANT_INLINE void quant_lanes_rows_avx2(const void *product,
+                                                        const struct quant_far *far,
+                                                        const uint8_t *row, float *sum)
 {
     const struct quant_lanes_product *p = product;
     const size_t w_step = (size_t)p->form.step * p->form.w_bytes;
@@ -68,9 +68,9 @@ QUANT_TARGET_AVX2 QUANT_INLINE void quant_lanes_rows_avx2(const void *product,
     int64_t left = p->k;
     const uint8_t *first = row;
     for (; left >= p->form.step; left -= p->form.step, x += x_step, row += w_step) {
-        quant_far_ask_together(far, row, (size_t)(row - first), w_step);
+        quant_far_prefetch_adjacent(far, row, (size_t)(row - first), w_step);
         EACH (i, QUANT_LANES_ROWS) {
-            quant_far_ask(far, row + (size_t)i * far->stride, w_step);
+            quant_far_prefetch(far, row + (size_t)i * far->stride, w_step);
             lanes[i] = p->step(lanes[i], row + (size_t)i * far->stride, x, p->form.step);
         }
     }
@@ -81,16 +81,16 @@ QUANT_TARGET_AVX2 QUANT_INLINE void quant_lanes_rows_avx2(const void *product,
     EACH (i, QUANT_LANES_ROWS) sum[i] = quant_tree_avx2(_mm256_add_ps(lanes[i].low, lanes[i].high));
 }
 
-QUANT_TARGET_AVX2 QUANT_INLINE void quant_lanes_gemv_avx2(struct quant_lanes_form form,
-                                                          quant_lanes_step_avx2 *step, int64_t k,
-                                                          const struct quant_rows *rows,
-                                                          const void *column, float *out)
+CPU_TARGET_AVX2 QUANT_INLINE void quant_lanes_gemv_avx2(struct quant_lanes_form form,
+                                                        quant_lanes_step_avx2 *step, int64_t k,
+                                                        const struct quant_rows *rows,
+                                                        const void *column, float *out)
 {
     const struct quant_lanes_product p = {form, step, k, column};
     quant_far_rows(QUANT_LANES_ROWS, quant_lanes_rows_avx2, &p, rows, out);
 }
 
-QUANT_TARGET_AVX512 QUANT_INLINE void
+CPU_TARGET_AVX512 QUANT_INLINE void
 quant_lanes_gemv_avx512(struct quant_lanes_form form, quant_lanes_step_avx512 *step, int64_t k,
                         const struct quant_rows *rows, const void *column, float *out)
 {
@@ -102,8 +102,8 @@ quant_lanes_gemv_avx512(struct quant_lanes_form form, quant_lanes_step_avx512 *s
         __m512 lanes = _mm512_setzero_ps();
         int64_t left = k;
         for (; left >= form.step; left -= form.step, x += x_step, row += w_step) {
-            if (rows->asking.near)
-                quant_prefetch_once((const char *)row + QUANT_NEAR_AHEAD, w_step);
+            if (rows->prefetch.to_l1)
+                quant_prefetch_once((const char *)row + QUANT_SINGLE_DISTANCE, w_step);
             else
                 quant_prefetch_stream((const char *)row + QUANT_LANES_AHEAD, w_step,
                                       QUANT_LANES_AT_ONCE);
@@ -116,7 +116,7 @@ quant_lanes_gemv_avx512(struct quant_lanes_form form, quant_lanes_step_avx512 *s
 }
 
 /* Lanes below n, as the mask of a blend: lanes `first` to first + 7. */
-QUANT_TARGET_AVX2 QUANT_INLINE __m256 quant_live_avx2(int n, int first)
+CPU_TARGET_AVX2 QUANT_INLINE __m256 quant_live_avx2(int n, int first)
 {
     __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
     return _mm256_castsi256_ps(_mm256_cmpgt_epi32(_mm256_set1_epi32(n - first), lane));

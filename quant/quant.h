@@ -42,6 +42,7 @@
 #ifndef QUANT_QUANT_H
 #define QUANT_QUANT_H
 
+#include "base/cpu.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -84,18 +85,6 @@ enum quant_id {
     QUANT_Q1_0 = 41,
     QUANT_Q2_0 = 42,
     QUANT_ID_COUNT = 43
-};
-
-/* Instruction-set levels, each containing the ones before it, but that AVX512 does not contain
- * AVXVNNI (Zen 4 lacks it). The kernel table is filled with scalar and climbs; a level that has
- * nothing better for a slot keeps the lower one. */
-enum quant_level {
-    QUANT_SCALAR,
-    QUANT_AVX2,       /* AVX2 + FMA + F16C */
-    QUANT_AVXVNNI,    /* AVX2 + AVX-VNNI (Intel's desktops since Alder Lake) */
-    QUANT_AVX512,     /* AVX-512 F + BW + DQ + VL + VNNI */
-    QUANT_AVX512BF16, /* AVX512 + BF16 + VBMI (Zen 4, Sapphire Rapids) */
-    QUANT_LEVEL_COUNT
 };
 
 /* ---- Activations ---- */
@@ -161,20 +150,13 @@ enum { QUANT_BF16_MXCSR = 0x9fc0 };
 
 enum { QUANT_MOST_STREAMS = 8 };
 
-/* How a processor wants to be asked for weights before kernels read them, whatever their level. */
-struct quant_asking {
-    size_t ahead;  /* bytes, in each of several streams */
-    bool near;     /* a single stream: for the first-level cache, not the second */
-    bool together; /* rows that are read side by side are neighbours, and so one stream */
-};
-
 /* Rows r + i * apart of a matrix, r < n, i < the kernel's streams; `apart` is 0 where all of them
  * are the same row, else n or more. Or, where it is 1, rows r * streams + i. */
 struct quant_rows {
     const void *w; /* row 0 */
     size_t row_bytes;
     int64_t n, apart;
-    struct quant_asking asking; /* the table's */
+    struct cpu_prefetch prefetch; /* the table's */
 };
 
 /* Kernels of one type at one level; NULL inherits from the level below. `row` points to k / block
@@ -207,8 +189,8 @@ struct quant_type {
     void (*encode)(int64_t k, const float *in, void *row); /* deterministic; never fails */
     float (*dot)(int64_t k, const void *row, const struct quant_act *a);
 
-    struct quant_kernel kernel[QUANT_LEVEL_COUNT]; /* [QUANT_SCALAR] is complete (without unpack */
-                                                   /* where there is no panel) */
+    struct quant_kernel kernel[CPU_LEVEL_COUNT]; /* [CPU_SCALAR] is complete (without unpack */
+                                                 /* where there is no panel) */
 };
 
 /* The row of a GGUF type id, or of a name (any case); NULL for ids that are not in use. */
@@ -221,28 +203,21 @@ bool quant_row_bytes(const struct quant_type *type, uint64_t k, uint64_t *bytes)
 /* ---- Kernel tables ---- */
 
 struct quant_kernels {
-    enum quant_level level;
-    bool wide; /* a core that multiplies 512 bits twice in a cycle, at a level that does so */
-    struct quant_asking asking;               /* what suits the processor */
+    enum cpu_level level;
+    bool dual_512; /* two 512-bit multiplications in a cycle, at a level that has them */
+    struct cpu_prefetch prefetch;             /* the processor's */
     struct quant_kernel type[QUANT_ID_COUNT]; /* by id; all members set where the type computes */
     void (*act_q8_32)(int64_t k, const float *x, int8_t *q, float *d, float *s, int16_t *sum);
     void (*act_q8_256)(int64_t k, const float *x, int8_t *q, float *d, int16_t *sum);
     void (*act_bf16)(int64_t k, const float *x, uint16_t *out);
 };
 
-/* The highest level that this CPU and its operating system support (XGETBV asked). */
-enum quant_level quant_level_best(void);
-/* The highest of those up to a cap. */
-enum quant_level quant_level_at_most(enum quant_level cap);
-const char *quant_level_name(enum quant_level level); /* "scalar", "avx2", ... */
-bool quant_level_by_name(const char *name, enum quant_level *level);
-
-/* Fills the table for quant_level_at_most(level). */
-void quant_kernels_init(struct quant_kernels *kernels, enum quant_level level);
+/* Fills the table for cpu_level_cap(level). */
+void quant_kernels_init(struct quant_kernels *kernels, enum cpu_level level);
 
 /* out[r] = row r of w times the column, for n_rows rows one behind the other, with as many streams
  * as they allow. */
-void quant_gemv(const struct quant_kernel *kernel, struct quant_asking asking, int64_t k,
+void quant_gemv(const struct quant_kernel *kernel, struct cpu_prefetch prefetch, int64_t k,
                 const void *w, size_t row_bytes, int64_t n_rows, const struct quant_act *a,
                 float *out);
 

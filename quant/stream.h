@@ -1,8 +1,8 @@
-/* quant/stream.h: private to quant/ and engine/: asking for what is read before it is read.
+/* quant/stream.h: private to quant/ and engine/: software prefetch of what kernels will read.
  *
- * A kernel that reads several rows side by side, or runs ahead of what the processor sees by
- * itself, asks for memory in address order, some thousand bytes ahead. Asking never reads: any
- * address will do, also one behind the end. */
+ * A kernel that reads several rows side by side, or runs ahead of what the hardware prefetcher
+ * sees, prefetches memory in address order, some thousand bytes ahead. A prefetch never faults: any
+ * address will do, also one past the end. */
 #ifndef QUANT_STREAM_H
 #define QUANT_STREAM_H
 
@@ -10,55 +10,55 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Of all functions that only ask: gcc takes them for functions without any effect, and drops calls
- * of those that it has not inlined yet. */
-#define QUANT_ASKS static inline __attribute__((always_inline))
+/* Of all functions that only prefetch: gcc takes them for functions without any effect, and drops
+ * calls of those that it has not inlined yet. */
+#define PREFETCH_INLINE static inline __attribute__((always_inline))
 
 /* What the processor translates at once, at the least. */
 enum { QUANT_PAGE = 4096 };
 
 /* The next `bytes` of a stream, to the second-level cache: eight long rows do not fit the first. */
-QUANT_ASKS void quant_prefetch(const char *at, size_t bytes)
+PREFETCH_INLINE void quant_prefetch(const char *at, size_t bytes)
 {
     for (size_t line = 0; line < bytes; line += 64) __builtin_prefetch(at + line, 0, 2);
 }
 
 /* The same to the first-level cache, which has room for so much of a single stream ahead. */
-enum { QUANT_NEAR_AHEAD = 6144 };
-QUANT_ASKS void quant_prefetch_near(const char *at, size_t bytes)
+enum { QUANT_SINGLE_DISTANCE = 6144 };
+PREFETCH_INLINE void quant_prefetch_to_l1(const char *at, size_t bytes)
 {
     for (size_t line = 0; line < bytes; line += 64) __builtin_prefetch(at + line, 0, 3);
 }
 
 /* And past the other caches: weights come again after all other weights, when none is left. */
-QUANT_ASKS void quant_prefetch_once(const char *at, size_t bytes)
+PREFETCH_INLINE void quant_prefetch_once(const char *at, size_t bytes)
 {
     for (size_t line = 0; line < bytes; line += 64) __builtin_prefetch(at + line, 0, 0);
 }
 
 /* The first line that begins at `at` or behind. */
-QUANT_ASKS const char *quant_line_from(const char *at)
+PREFETCH_INLINE const char *quant_line_from(const char *at)
 {
     return at + (0 - (uintptr_t)at) % 64;
 }
 
 /* Of a single stream in steps of any length: each line once, with the step that it begins in. These
- * are bytes / 64 or one more, which changes from step to step; in place of the one it asks for
- * `spare`, which is in the cache, because a jump would be guessed wrong. */
-QUANT_ASKS void quant_prefetch_odd_line(const char *at, size_t bytes, const void *spare)
+ * are bytes / 64 or one more, which changes from step to step; in place of the one it prefetches
+ * `spare`, which is in the cache, because a branch would be mispredicted. */
+PREFETCH_INLINE void quant_prefetch_odd_line(const char *at, size_t bytes, const void *spare)
 {
     const char *line = quant_line_from(at) + bytes / 64 * 64;
     __builtin_prefetch(line < at + bytes ? line : spare, 0, 0);
 }
 
-QUANT_ASKS void quant_prefetch_lines(const char *at, size_t bytes, const void *spare)
+PREFETCH_INLINE void quant_prefetch_lines(const char *at, size_t bytes, const void *spare)
 {
     for (size_t i = 0; i < bytes / 64; i++) __builtin_prefetch(quant_line_from(at) + 64 * i, 0, 0);
     quant_prefetch_odd_line(at, bytes, spare);
 }
 
 /* Lines that will be written whole, before long. */
-QUANT_ASKS void quant_prefetch_written(const void *at, size_t bytes)
+PREFETCH_INLINE void quant_prefetch_written(const void *at, size_t bytes)
 {
     for (size_t line = 0; line < bytes; line += 64)
         __builtin_prefetch((const char *)at + line, 1, 3);
@@ -68,17 +68,17 @@ QUANT_ASKS void quant_prefetch_written(const void *at, size_t bytes)
  * that the processor has not met before; a request to the first-level cache is not, so one goes to
  * the start of the next page, a page ahead of its turn. On Zen 4 one thread then reads 1.2 to 1.6
  * times as fast from pages of 4 KB. It must be the page's first line, and go before the others. */
-QUANT_ASKS void quant_prefetch_pages(const char *at, size_t bytes)
+PREFETCH_INLINE void quant_prefetch_pages(const char *at, size_t bytes)
 {
     size_t in_page = (uintptr_t)at % QUANT_PAGE;
     if (in_page < bytes) __builtin_prefetch(at - in_page + QUANT_PAGE, 0, 3);
     quant_prefetch(at, bytes);
 }
 
-/* The same for kernels that read one stream only, in steps of any length: asks for the stretches of
- * `at_once` bytes (a power of two, a page at most) that begin in the next `bytes`, whole. There a
- * line that two steps ask for is lost time. */
-QUANT_ASKS void quant_prefetch_stream(const char *at, size_t bytes, size_t at_once)
+/* The same for kernels that read one stream only, in steps of any length: prefetches the stretches
+ * of `at_once` bytes (a power of two, a page at most) that begin in the next `bytes`, whole. There
+ * a line that two steps prefetch is lost time. */
+PREFETCH_INLINE void quant_prefetch_stream(const char *at, size_t bytes, size_t at_once)
 {
     const char *next = at + (0 - (uintptr_t)at) % at_once;
     for (; next < at + bytes; next += at_once) {
@@ -87,11 +87,11 @@ QUANT_ASKS void quant_prefetch_stream(const char *at, size_t bytes, size_t at_on
     }
 }
 
-/* A single stream's bytes at `at`, as the processor wants them (struct quant_asking). */
-QUANT_ASKS void quant_prefetch_single(const char *at, size_t bytes, bool near)
+/* A single stream's bytes at `at`, by the processor's policy (struct cpu_prefetch). */
+PREFETCH_INLINE void quant_prefetch_single(const char *at, size_t bytes, bool to_l1)
 {
-    if (near)
-        quant_prefetch_near(at, bytes);
+    if (to_l1)
+        quant_prefetch_to_l1(at, bytes);
     else
         quant_prefetch_pages(at, bytes);
 }

@@ -577,12 +577,12 @@ static const struct sample_block_kernels avx512 = {keep_avx512,
                                                    shape_avx512};
 #endif
 
-const struct sample_block_kernels *sample_block_kernels(enum quant_level most)
+const struct sample_block_kernels *sample_block_kernels(enum cpu_level most)
 {
-    const enum quant_level level = quant_level_at_most(most);
+    const enum cpu_level level = cpu_level_cap(most);
 #if defined(__x86_64__)
-    if (level >= QUANT_AVX512) return &avx512;
-    if (level >= QUANT_AVX2) return &avx2;
+    if (cpu_has(level, CPU_AVX512)) return &avx512;
+    if (cpu_has(level, CPU_AVX2)) return &avx2;
 #endif
     (void)level;
     return &plain;

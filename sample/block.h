@@ -64,6 +64,6 @@ struct sample_block_kernels {
     sample_block_shape_fn *shape;
 };
 /* Of the best version that is no better than `most` and that this machine has. */
-const struct sample_block_kernels *sample_block_kernels(enum quant_level most);
+const struct sample_block_kernels *sample_block_kernels(enum cpu_level most);
 
 #endif

@@ -57,21 +57,17 @@ static bool has_adaptive(const struct sample_options *o)
 /* In the order that acts when none is given. adaptive_p has no function: it takes the draw's place,
  * wherever it is named. */
 static const struct sample_stage stages[] = {
-    {"penalties", "a penalty", SAMPLE_AT_SOME_IDS, has_penalties, sample_apply_penalties, false,
-     true, false},
-    {"dry", "--dry-multiplier", SAMPLE_AT_SOME_IDS, has_dry, sample_apply_dry, false, true, false},
-    {"top_n_sigma", "--top-n-sigma", SAMPLE_AT_MOMENTS, has_top_n_sigma, sample_apply_top_n_sigma,
-     true, true, false},
-    {"top_k", "--top-k", SAMPLE_AT_THE_BEST, has_top_k, sample_apply_top_k, true, true, true},
-    {"typ_p", "--typical", SAMPLE_AT_ENTROPY, has_typical, sample_apply_typical, true, true, false},
-    {"top_p", "--top-p", SAMPLE_AT_WEIGHTS, has_top_p, sample_apply_top_p, true, true, true},
-    {"min_p", "--min-p", SAMPLE_AT_THE_BEST, has_min_p, sample_apply_min_p, true, true, true},
-    {"xtc", "--xtc-probability", SAMPLE_AT_WEIGHTS, has_xtc, sample_apply_xtc, true, true, false},
-    {"temperature", "--temp", SAMPLE_AT_SCALE, has_temperature, sample_apply_temperature, false,
-     true, true},
-    {"adaptive_p", "--adaptive-target", SAMPLE_AT_SOME_IDS, has_adaptive, NULL, true, true, false},
-    {"infill", "--samplers", SAMPLE_AT_THE_BEST, has_infill, sample_apply_infill, true, false,
-     true},
+    {"penalties", "a penalty", has_penalties, sample_apply_penalties, false, true, false},
+    {"dry", "--dry-multiplier", has_dry, sample_apply_dry, false, true, false},
+    {"top_n_sigma", "--top-n-sigma", has_top_n_sigma, sample_apply_top_n_sigma, true, true, false},
+    {"top_k", "--top-k", has_top_k, sample_apply_top_k, true, true, true},
+    {"typ_p", "--typical", has_typical, sample_apply_typical, true, true, false},
+    {"top_p", "--top-p", has_top_p, sample_apply_top_p, true, true, true},
+    {"min_p", "--min-p", has_min_p, sample_apply_min_p, true, true, true},
+    {"xtc", "--xtc-probability", has_xtc, sample_apply_xtc, true, true, false},
+    {"temperature", "--temp", has_temperature, sample_apply_temperature, false, true, true},
+    {"adaptive_p", "--adaptive-target", has_adaptive, NULL, true, true, false},
+    {"infill", "--samplers", has_infill, sample_apply_infill, true, false, true},
 };
 enum { N_STAGES = sizeof stages / sizeof stages[0] };
 
@@ -164,42 +160,6 @@ static bool order_check(const struct sample_options *o, const int *index, int n,
                                 stages[i].option);
     }
     return true;
-}
-
-/* XTC throws its dice before anyone else does. What is expected in vain costs time only. */
-void sample_chain_expect(struct sampler *s)
-{
-    const struct sample_options *o = &s->options;
-    struct sample_random ahead = s->random;
-    double temp = 1.0;
-    s->set.expects = false;
-    for (int i = 0; i < s->n_stages; i++) {
-        switch (s->stage[i]->look) {
-        case SAMPLE_AT_SOME_IDS:
-            if (temp != 1.0) return; /* their logits will be divided */
-            break;
-        case SAMPLE_AT_THE_BEST:
-            return;
-        case SAMPLE_AT_WEIGHTS:
-            if (s->stage[i]->apply == sample_apply_xtc && !sample_xtc_acts(o, &ahead)) break;
-            sample_set_expect(&s->set, SAMPLE_WEIGHTS, temp);
-            return;
-        case SAMPLE_AT_ENTROPY:
-            sample_set_expect(&s->set, SAMPLE_ENTROPY, temp);
-            return;
-        case SAMPLE_AT_MOMENTS:
-            sample_set_expect(&s->set, SAMPLE_MOMENTS, temp);
-            return;
-        case SAMPLE_AT_SCALE:
-            if (o->dynatemp_range > 0.0f) {
-                sample_set_expect(&s->set, SAMPLE_ENTROPY, temp);
-                return;
-            }
-            if (!(o->temp > 0.0f)) return;
-            temp *= (double)o->temp;
-        }
-    }
-    if (o->mirostat != 1) sample_set_expect(&s->set, SAMPLE_WEIGHTS, temp); /* it looks at ranks */
 }
 
 /* Temperature 0 takes the best candidate, which these rules keep. */

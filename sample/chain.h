@@ -56,19 +56,9 @@ struct sample_adaptive {
     double pending_p;   /* its probability before it was reshaped */
 };
 
-enum sample_look { /* what a stage looks at in a vocabulary that nothing has cut */
-                   SAMPLE_AT_SOME_IDS,
-                   SAMPLE_AT_THE_BEST, /* and leaves a short list, as a rule */
-                   SAMPLE_AT_WEIGHTS,
-                   SAMPLE_AT_ENTROPY,
-                   SAMPLE_AT_MOMENTS,
-                   SAMPLE_AT_SCALE /* temperature */
-};
-
 struct sample_stage {
     const char *name;
     const char *option; /* what switches it on */
-    enum sample_look look;
     bool (*active)(const struct sample_options *o);
     void (*apply)(struct sampler *s);
     bool truncates;  /* mirostat takes its place */
@@ -96,15 +86,10 @@ struct sampler {
     int32_t *end_id; /* [options.n_ends] */
 
     const uint64_t *allowed; /* for the next id only; the caller's */
-    bool reads_ahead;        /* the set reads logits while they are made */
 };
 
 /* Fills stage[] with the active stages in order. */
 bool sample_chain_init(struct sampler *s, struct base_error *err);
-
-/* Tells the set which sum the chain will ask of the whole vocabulary first, if any: so it is made
- * while the logits are read. */
-void sample_chain_expect(struct sampler *s);
 
 /* -- the stages -- */
 void sample_apply_penalties(struct sampler *s);
@@ -115,8 +100,6 @@ void sample_apply_min_p(struct sampler *s);
 void sample_apply_typical(struct sampler *s);
 void sample_apply_top_n_sigma(struct sampler *s);
 void sample_apply_xtc(struct sampler *s);
-/* Throws the dice. */
-bool sample_xtc_acts(const struct sample_options *o, struct sample_random *random);
 void sample_apply_temperature(struct sampler *s);
 void sample_apply_infill(struct sampler *s);
 

@@ -158,20 +158,6 @@ void sample_restrict(struct sampler *s, const uint64_t *allowed)
 
 /* ---- One call ---- */
 
-/* Sums of a few blocks at a time would cost more than reading the logits once more. */
-void sample_begin(struct sampler *s, const float *logits)
-{
-    sample_chain_expect(s);
-    s->reads_ahead = !s->set.expects;
-    if (s->reads_ahead) sample_set_begin(&s->set, logits, NULL);
-}
-
-void sample_made(struct sampler *s, uint32_t first, uint32_t n)
-{
-    if (!s->reads_ahead) return;
-    sample_set_read(&s->set, first / SAMPLE_BLOCK, (first + n + SAMPLE_BLOCK - 1) / SAMPLE_BLOCK);
-}
-
 static void apply_biases(struct sampler *s)
 {
     for (size_t i = 0; i < s->n_biases; i++) {
@@ -187,7 +173,6 @@ static void apply_biases(struct sampler *s)
 int32_t sample_next(struct sampler *s, const float *logits, struct base_error *err)
 {
     const bool restricted = s->allowed != NULL;
-    sample_chain_expect(s);
     sample_set_load(&s->set, logits, s->allowed);
     s->allowed = NULL;
     apply_biases(s);

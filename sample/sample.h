@@ -94,14 +94,6 @@ void sample_accept(struct sampler *s, int32_t id);
  * -infinity is BASE_FAILED (never a silent id 0). NaN counts as -infinity. Returns -1 on error. */
 int32_t sample_next(struct sampler *s, const float *logits, struct base_error *err);
 
-/* Reading logits while they are made, so that sample_next finds them read: after _begin, _made on
- * any thread says that logits [first, first + n) are there now; `first` is a multiple of 64, and so
- * is n but at the end of the vocabulary. If each of them was named once, and the next call of
- * sample_next has these logits and no mask, it does not read them again. They must not change
- * in between. Never changes a result. */
-void sample_begin(struct sampler *s, const float *logits);
-void sample_made(struct sampler *s, uint32_t first, uint32_t n);
-
 /* Forbids an id from now on (--ignore-eos). */
 void sample_forbid(struct sampler *s, int32_t id);
 

@@ -18,7 +18,7 @@ bool sample_set_init(struct sample_set *set, uint32_t n_vocab, struct base_error
                                .n_blocks = n_blocks,
                                .n_groups = n_groups,
                                .temp = 1.0,
-                               .kernels = sample_block_kernels(QUANT_LEVEL_COUNT - 1)};
+                               .kernels = sample_block_kernels(cpu_level_best())};
     set->logit = malloc((size_t)n_blocks * SAMPLE_BLOCK * sizeof *set->logit);
     set->place = calloc(n_blocks, sizeof *set->place);
     set->bound = malloc(whole * sizeof *set->bound);
@@ -30,11 +30,10 @@ bool sample_set_init(struct sample_set *set, uint32_t n_vocab, struct base_error
     set->group = calloc(n_groups, sizeof *set->group);
     set->share = malloc(n_groups * sizeof *set->share);
     set->tally = malloc(n_groups * sizeof *set->tally);
-    set->unread = malloc(n_groups * sizeof *set->unread);
     set->room = malloc(n_vocab * sizeof *set->room);
     if (!set->logit || !set->place || !set->bound || !set->top || !set->sums.sum ||
         !set->sums.second || !set->sums.n || !set->summed || !set->group || !set->share ||
-        !set->tally || !set->unread || !set->room)
+        !set->tally || !set->room)
         return base_fail(err, BASE_NO_MEMORY, "no memory to sample from %u tokens", n_vocab);
     for (size_t b = n_blocks; b < whole; b++) set->bound[b] = -INFINITY;
     return true;
@@ -53,7 +52,6 @@ void sample_set_free(struct sample_set *set)
     free(set->group);
     free(set->share);
     free(set->tally);
-    free(set->unread);
     free(set->room);
     *set = (struct sample_set){0};
 }
@@ -131,10 +129,10 @@ void sample_set_share_out(struct sample_set *set, sample_groups_fn *part, void *
 }
 
 /* Nothing is copied but the last block, and where infinity stands: a bound of every block tells
- * which ones are worth a look. What will be summed is summed while the logits are at hand. Blocks
- * of one group. */
-static void read_blocks(struct sample_set *set, uint32_t first, uint32_t end)
+ * which ones are worth a look. */
+static void read_group(struct sample_set *set, uint32_t g)
 {
+    const uint32_t first = sample_set_group_first(g), end = sample_set_group_end(set, g);
     const uint32_t n_whole = set->n_vocab / SAMPLE_BLOCK, whole = end < n_whole ? end : n_whole;
     const uint64_t *allowed = set->allowed;
     if (first < whole)
@@ -148,61 +146,24 @@ static void read_blocks(struct sample_set *set, uint32_t first, uint32_t end)
         set->place[b] = SAMPLE_TO_MAKE;
         bind_block(set, b);
     }
-    if (set->expects) sample_set_sum_blocks(set, first, end);
-}
-
-/* Who reads the last blocks of a group sees what others have made of the rest. */
-void sample_set_read(struct sample_set *set, uint32_t first, uint32_t end)
-{
-    while (first < end) {
-        const uint32_t g = first / SAMPLE_GROUP, last = sample_set_group_end(set, g);
-        const uint32_t to = end < last ? end : last, n = to - first;
-        read_blocks(set, first, to);
-        first = to;
-        if (__atomic_sub_fetch(&set->unread[g], n, __ATOMIC_ACQ_REL) > 0) continue;
-        bind_group(set, g);
-        if (set->expects) sample_set_add_group(set, g);
-        __atomic_add_fetch(&set->n_read_groups, 1, __ATOMIC_RELEASE);
-    }
+    bind_group(set, g);
 }
 
 static void read_part(struct sample_set *set, uint32_t first, uint32_t end, void *unused)
 {
     (void)unused;
-    if (first < end)
-        sample_set_read(set, sample_set_group_first(first), sample_set_group_end(set, end - 1));
-}
-
-void sample_set_expect(struct sample_set *set, enum sample_block_sum kind, double temp)
-{
-    set->expects = true;
-    set->expected = kind;
-    set->expected_temp = temp;
-}
-
-void sample_set_begin(struct sample_set *set, const float *logits, const uint64_t *allowed)
-{
-    set->least = -FLT_MAX;
-    set->given = logits;
-    set->allowed = allowed;
-    set->n_read_groups = 0;
-    for (uint32_t g = 0; g < set->n_groups; g++)
-        set->unread[g] = sample_set_group_end(set, g) - sample_set_group_first(g);
-    set->sum_temp = 0.0;
-    if (set->expects) sample_set_begin_sums(set, set->expected, set->expected_temp);
+    for (uint32_t g = first; g < end; g++) read_group(set, g);
 }
 
 void sample_set_load(struct sample_set *set, const float *logits, const uint64_t *allowed)
 {
-    const bool is_read =
-        logits == set->given && !allowed && !set->allowed && set->n_read_groups == set->n_groups;
-    if (!is_read) {
-        sample_set_begin(set, logits, allowed);
-        sample_set_share_out(set, read_part, NULL);
-    }
-    set->n_read_groups = 0; /* once only: what follows changes the set */
+    set->least = -FLT_MAX;
+    set->given = logits;
+    set->allowed = allowed;
     set->cut = false;
     set->temp = 1.0;
+    set->sum_temp = 0.0;
+    sample_set_share_out(set, read_part, NULL);
 }
 
 float sample_set_logit(struct sample_set *set, int32_t id)

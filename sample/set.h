@@ -56,14 +56,6 @@ struct sample_set {
     sample_together_fn *together; /* or NULL */
     void *together_context;
 
-    uint32_t *unread;       /* [n_groups] blocks of the group; atomic */
-    uint32_t n_read_groups; /* atomic */
-
-    /* What the chain will sum first, at which temperature: it is done while reading. */
-    bool expects;
-    enum sample_block_sum expected;
-    double expected_temp;
-
     struct sample_block_sums sums;   /* [n_groups * 64] relative to the bound, of this kind and
                                         temperature */
     uint8_t *summed;                 /* [n_blocks] 0: the block has changed since */
@@ -83,16 +75,9 @@ struct sample_set {
 bool sample_set_init(struct sample_set *set, uint32_t n_vocab, struct base_error *err);
 void sample_set_free(struct sample_set *set);
 
-/* Tells what the next call will ask of the whole vocabulary first. */
-void sample_set_expect(struct sample_set *set, enum sample_block_sum kind, double temp);
-
 /* A new call: logits[n_vocab] (NaN is impossible, infinity the largest number), `allowed` as in
- * sample_restrict. Both must live until the next one. Reads all, unless that was done already. */
+ * sample_restrict. Both must live until the next one. */
 void sample_set_load(struct sample_set *set, const float *logits, const uint64_t *allowed);
-
-/* Reading while logits are made: after _begin, blocks [first, end) on any thread, each once. */
-void sample_set_begin(struct sample_set *set, const float *logits, const uint64_t *allowed);
-void sample_set_read(struct sample_set *set, uint32_t first, uint32_t end);
 
 /* The logit of an id, -infinity or NaN when it is impossible; for what no list has replaced. */
 float sample_set_logit(struct sample_set *set, int32_t id);
@@ -192,11 +177,7 @@ const float *sample_set_block(struct sample_set *set, uint32_t b);
 typedef void sample_groups_fn(struct sample_set *set, uint32_t first, uint32_t end, void *data);
 void sample_set_share_out(struct sample_set *set, sample_groups_fn *part, void *data);
 
-/* What sums are of from now on. Then sums of the blocks of [first, end) that have changed (true: of
- * any), and of a group from those of its blocks. */
-void sample_set_begin_sums(struct sample_set *set, enum sample_block_sum kind, double temp);
-bool sample_set_sum_blocks(struct sample_set *set, uint32_t first, uint32_t end);
-void sample_set_add_group(struct sample_set *set, uint32_t group);
-void sample_set_sum_group(struct sample_set *set, uint32_t group); /* both */
+/* Brings the sums of a group up to date: of its blocks that have changed, then of the group. */
+void sample_set_sum_group(struct sample_set *set, uint32_t group);
 
 #endif

@@ -28,13 +28,6 @@ float sample_set_scale(double temp)
 
 /* ---- Blocks ---- */
 
-void sample_set_begin_sums(struct sample_set *set, enum sample_block_sum kind, double temp)
-{
-    set->kind = kind;
-    set->sum_temp = temp;
-    set->scale = sample_set_scale(temp);
-}
-
 /* The weights of the bounds of a group's blocks. */
 static void weigh_bounds(const struct sample_set *set, uint32_t group, float best,
                          float weight[SAMPLE_GROUP])
@@ -99,7 +92,8 @@ static void add_distances(struct sample_group_sums *to, struct sample_group_sums
     to->second += own.second + far * (2.0 * own.sum + n * far);
 }
 
-bool sample_set_sum_blocks(struct sample_set *set, uint32_t first, uint32_t end)
+/* Sums the blocks of [first, end) that have changed; true when there was any. */
+static bool sum_blocks(struct sample_set *set, uint32_t first, uint32_t end)
 {
     bool changed = false;
     for (uint32_t b = first; b < end;) {
@@ -119,7 +113,8 @@ static double total_of_group(const struct sample_set *set, uint32_t group,
     return lane[0] + lane[2] + (lane[1] + lane[3]);
 }
 
-void sample_set_add_group(struct sample_set *set, uint32_t group)
+/* The sums of a group from those of its blocks. */
+static void add_group(struct sample_set *set, uint32_t group)
 {
     const uint32_t first = sample_set_group_first(group), end = sample_set_group_end(set, group);
     const double top = (double)set->top[group], inverse = inverse_of(set->sum_temp);
@@ -147,8 +142,8 @@ void sample_set_add_group(struct sample_set *set, uint32_t group)
 
 void sample_set_sum_group(struct sample_set *set, uint32_t group)
 {
-    if (sample_set_sum_blocks(set, sample_set_group_first(group), sample_set_group_end(set, group)))
-        sample_set_add_group(set, group);
+    if (sum_blocks(set, sample_set_group_first(group), sample_set_group_end(set, group)))
+        add_group(set, group);
 }
 
 static void sum_part(struct sample_set *set, uint32_t first, uint32_t end, void *data)
@@ -166,7 +161,9 @@ static void sum_groups(struct sample_set *set, enum sample_block_sum kind)
     bool all = set->temp != set->sum_temp ||
                (kind != set->kind && !(kind == SAMPLE_WEIGHTS && set->kind == SAMPLE_ENTROPY));
     if (all) {
-        sample_set_begin_sums(set, kind, set->temp);
+        set->kind = kind;
+        set->sum_temp = set->temp;
+        set->scale = sample_set_scale(set->temp);
     } else if (!memchr(set->summed, 0, set->n_blocks)) {
         return;
     }

@@ -91,17 +91,12 @@ void sample_apply_typical(struct sampler *s)
 
 /* ---- XTC ---- */
 
-bool sample_xtc_acts(const struct sample_options *o, struct sample_random *random)
-{
-    return sample_random_unit(random) < (double)o->xtc_probability;
-}
-
 /* With the given probability: of those that are at least as likely as the threshold, all but the
  * least likely go. */
 void sample_apply_xtc(struct sampler *s)
 {
     struct sample_set *set = &s->set;
-    if (!sample_xtc_acts(&s->options, &s->random)) return;
+    if (!(sample_random_unit(&s->random) < (double)s->options.xtc_probability)) return;
     const float best = sample_set_best(set).logit;
     const double bar = (double)s->options.xtc_threshold * sample_set_total(set);
     const bool whole = !set->cut;

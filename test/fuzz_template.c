@@ -25,22 +25,22 @@ static void use_template(const char *text, size_t size)
 {
     struct base_error err = BASE_ERROR_INIT;
     struct base_buffer out = BASE_BUFFER_INIT;
-    struct text_template_options options = text_template_options_default();
+    struct jinja_template_options options = jinja_template_options_default();
     options.max_steps = 20000;
     options.max_memory = 8 << 20;
     options.max_output = 1 << 20;
-    struct text_template *t = text_template_parse(text, size, &err);
+    struct jinja_template *t = jinja_template_parse(text, size, &err);
     if ((t != NULL) != (err.code == BASE_OK)) abort();
     json_t *context = json_loadb(context_text, sizeof context_text - 1, 0, NULL);
     if (!context) abort();
     if (t) {
-        const bool ok = text_template_render(t, context, &options, &out, &err);
+        const bool ok = jinja_template_render(t, context, &options, &out, &err);
         if (ok != (err.code == BASE_OK)) abort();
         if (out.size > options.max_output) abort();
     }
     json_decref(context);
     base_buffer_free(&out);
-    text_template_free(t);
+    jinja_template_free(t);
 }
 
 /* The input's last byte decides how the reply is cut. */

@@ -14,14 +14,11 @@ static struct engine *engines[SUPPORT_ENGINES];
 
 struct engine *const *support_engines(void)
 {
-    static const struct {
+    const struct {
         int threads;
-        enum quant_level level;
-    } setup[SUPPORT_ENGINES] = {{1, QUANT_SCALAR},
-                                {1, QUANT_LEVEL_COUNT - 1},
-                                {2, QUANT_AVX2},
-                                {3, QUANT_AVX512},
-                                {7, QUANT_SCALAR}};
+        enum cpu_level level;
+    } setup[SUPPORT_ENGINES] = {
+        {1, CPU_SCALAR}, {1, cpu_level_best()}, {2, CPU_AVX2}, {3, CPU_AVX512}, {7, CPU_SCALAR}};
     for (int i = 0; i < SUPPORT_ENGINES && !engines[i]; i++) {
         struct base_error err = BASE_ERROR_INIT;
         struct engine_options options = engine_options_default();
@@ -158,7 +155,7 @@ double support_at(const struct engine_tensor *t, int64_t i0, int64_t i1, int64_t
         return value;
     }
     float values[256];
-    t->type->kernel[QUANT_SCALAR].decode(block, at, values);
+    t->type->kernel[CPU_SCALAR].decode(block, at, values);
     return values[i0 % block];
 }
 
@@ -212,7 +209,7 @@ void support_check_op(const char *label, support_build build, support_want want,
             memcpy(first, t->data, bytes);
         } else if (memcmp(first, t->data, bytes) != 0) {
             fail_msg("%s: %d threads at level %s give other bits", label,
-                     rig.engine->options.n_threads, quant_level_name(rig.engine->options.level));
+                     rig.engine->options.n_threads, cpu_level_name(rig.engine->options.level));
         }
         support_rig_free(&rig);
     }

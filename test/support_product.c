@@ -31,7 +31,7 @@ struct quant_act product_act(enum quant_act_kind kind, int64_t k, const float *x
     static _Alignas(64) int16_t sum[PRODUCT_MAX_K];
     static _Alignas(64) uint16_t b[PRODUCT_MAX_K + 32];
     static struct quant_kernels kernels;
-    quant_kernels_init(&kernels, QUANT_SCALAR);
+    quant_kernels_init(&kernels, CPU_SCALAR);
     memcpy(f, x, (size_t)k * sizeof(float));
     memset(b, 0, sizeof(b));
     if (kind == QUANT_ACT_Q8_32) kernels.act_q8_32(k, x, q, d, s, sum);
@@ -63,7 +63,7 @@ void product_fill(struct product_bench *b, const struct quant_type *type, int64_
 
 /* ---- Running ---- */
 
-struct engine *product_engine(enum quant_level level, int n_threads)
+struct engine *product_engine(enum cpu_level level, int n_threads)
 {
     struct base_error err = BASE_ERROR_INIT;
     struct engine_options options = engine_options_default();
@@ -115,7 +115,7 @@ void product_check(const struct product_bench *b, const struct engine *e, const 
     for (int64_t r = 0; r < n; r++)
         if (!product_same(got[r], b->want[column][r]))
             fail_msg("%s level %s threads %d k %d column %d row %d: %.9g, not %.9g", b->type->name,
-                     quant_level_name(e->quant.level), e->options.n_threads, (int)b->k, (int)column,
+                     cpu_level_name(e->quant.level), e->options.n_threads, (int)b->k, (int)column,
                      (int)r, got[r], b->want[column][r]);
 }
 
@@ -133,14 +133,14 @@ int64_t product_short_k(const struct quant_type *type, int i)
 void product_for_all(void (*check)(const struct quant_type *, struct engine *, int *),
                      const int *threads, int n_threads)
 {
-    for (int level = 0; level <= (int)quant_level_best(); level++) {
+    for (int level = 0; level <= (int)cpu_level_best(); level++) {
         for (int i = 0; i < n_threads; i++) {
             struct engine *e = product_engine(level, threads[i]);
             int round = level * 7 + i;
-            for (int wide = 0; wide <= (level >= QUANT_AVX512); wide++) {
-                /* As other processors of this level are, and want to be asked. */
-                e->quant.wide = wide;
-                e->quant.asking.together = (wide + i) % 2;
+            for (int dual = 0; dual <= (cpu_has(level, CPU_AVX512)); dual++) {
+                /* As other processors of this level are, and prefetch. */
+                e->quant.dual_512 = dual;
+                e->quant.prefetch.adjacent_rows = (dual + i) % 2;
                 for (uint32_t id = 0; id < QUANT_ID_COUNT; id++) {
                     const struct quant_type *type = quant_type_by_id(id);
                     if (type && type->act != QUANT_ACT_NONE) check(type, e, &round);

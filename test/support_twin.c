@@ -28,7 +28,7 @@ bool support_twin_write(const char *path, char out[512], struct base_error *err)
     const char *folder = getenv("TMPDIR");
     bool ok = file && w;
     snprintf(out, 512, "%s/infer-twin-%d.gguf", folder ? folder : "/tmp", (int)getpid());
-    quant_kernels_init(&kernels, QUANT_LEVEL_COUNT - 1);
+    quant_kernels_init(&kernels, cpu_level_best());
     for (uint64_t i = 0; ok && i < gguf_kv_count(file); i++)
         gguf_writer_copy_kv(w, gguf_kv_at(file, i));
     for (uint64_t i = 0; ok && i < gguf_tensor_count(file); i++) {

@@ -91,7 +91,7 @@ static char *random_cache(enum quant_id id, int64_t rows, int64_t d, float **pla
         float *row = *plain + r * d;
         for (int64_t i = 0; i < d; i++) row[i] = random_float(seed);
         type->encode(d, row, cache + (uint64_t)r * row_bytes);
-        type->kernel[QUANT_SCALAR].decode(d, cache + (uint64_t)r * row_bytes, row);
+        type->kernel[CPU_SCALAR].decode(d, cache + (uint64_t)r * row_bytes, row);
     }
     return cache;
 }
@@ -273,7 +273,7 @@ static bool has_types(const struct shape *s)
 static void test_reference(void **state)
 {
     (void)state;
-    struct engine *e = product_engine(QUANT_LEVEL_COUNT - 1, 2);
+    struct engine *e = product_engine(cpu_level_best(), 2);
     for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
         const struct shape *s = &shapes[i];
         if (!has_types(s)) continue;
@@ -306,17 +306,17 @@ static void test_same_bits(void **state)
         struct data *d = data_new(s);
         size_t n = (size_t)s->n_tokens * (size_t)s->n_heads * (size_t)s->dv;
         float *want = malloc(n * sizeof(float)), *got = malloc(n * sizeof(float));
-        struct engine *scalar = product_engine(QUANT_SCALAR, 1);
+        struct engine *scalar = product_engine(CPU_SCALAR, 1);
         attend(d, scalar, 0, s->n_tokens, want);
         engine_free(scalar);
-        for (int level = 1; level <= (int)quant_level_best(); level++) {
+        for (int level = 1; level <= (int)cpu_level_best(); level++) {
             struct engine *e = product_engine(level, 1);
             attend(d, e, 0, s->n_tokens, got);
             check_same(s, got, want, n, "level", level);
             engine_free(e);
         }
         for (int j = 0; j < 3; j++) {
-            struct engine *e = product_engine(QUANT_LEVEL_COUNT - 1, threads[j]);
+            struct engine *e = product_engine(cpu_level_best(), threads[j]);
             attend(d, e, 0, s->n_tokens, got);
             check_same(s, got, want, n, "threads", threads[j]);
             for (int t = 0; t < s->n_tokens; t += parts[j]) {
@@ -342,7 +342,7 @@ static void test_codes(void **state)
         struct data *d = data_new(s);
         size_t n = (size_t)s->n_tokens * (size_t)s->n_heads * (size_t)s->dv;
         float *want = malloc(n * sizeof(float)), *got = malloc(n * sizeof(float));
-        for (int level = 0; level <= (int)quant_level_best(); level++) {
+        for (int level = 0; level <= (int)cpu_level_best(); level++) {
             struct engine *e = product_engine(level, 1 + level);
             if (level == 0) attend(d, e, 0, s->n_tokens, want);
             attend_over(d, e, true, 0, s->n_tokens, got);
@@ -369,7 +369,7 @@ static void test_borders(void **state)
         memcpy(&x[i / ROWS][i % ROWS], &largest[i / ROWS % 12], 4);
         x[i / ROWS][i % ROWS] *= i % 3 == 0 ? 1.0f : i % 3 == 1 ? -0.7f : 0.1f;
     }
-    for (int level = 0; level <= (int)quant_level_best(); level++) {
+    for (int level = 0; level <= (int)cpu_level_best(); level++) {
         const struct engine_attend *attend = engine_attend_table(level);
         _Alignas(64) char want[2][BYTES], got[2][BYTES];
         engine_attend_scalar.keys(ROWS, x[0], ROWS, want[0]);
@@ -403,7 +403,7 @@ static void check_wild(enum quant_id type, const uint16_t *wild)
         memcpy(v + row + 9, &wild[i], 2);
         memset(v + row + 128, 0, 64 * 2);
     }
-    for (int level = 0; level <= (int)quant_level_best(); level++) {
+    for (int level = 0; level <= (int)cpu_level_best(); level++) {
         struct engine *e = product_engine(level, 1);
         attend(d, e, 0, s.n_tokens, level == 0 ? want : got);
         int numbers = 0;
@@ -441,7 +441,7 @@ static void test_far_scores(void **state)
     for (int i = 0; i < 3 * 16; i++) d->q[i] = 1.0f; /* a score is 4 times an element of the key */
     for (int i = 0; i < 3 * 16; i++)
         memcpy(d->k_cache + 2 * (cells[i / 16] * 16 + i % 16), &keys[i / 16], 2);
-    for (int level = 0; level <= (int)quant_level_best(); level++) {
+    for (int level = 0; level <= (int)cpu_level_best(); level++) {
         struct engine *e = product_engine(level, 1);
         attend(d, e, 0, 3, got);
         for (int i = 0; i < 16; i++) {
@@ -463,7 +463,7 @@ static void test_odd_spans(void **state)
     struct data *d = data_new(&s);
     float want[6 * 64], got[6 * 64];
     for (int threads = 1; threads < 4; threads++) {
-        struct engine *e = product_engine(QUANT_LEVEL_COUNT - 1, threads);
+        struct engine *e = product_engine(cpu_level_best(), threads);
         fill_lists(d);
         d->span[4 * 3 + 2] = s.room;
         attend(d, e, 0, 6, want);

@@ -95,7 +95,7 @@ static void fill_finite_block(struct rng *rng, const struct quant_type *type, ui
     bool finite = false;
     while (!finite) {
         fill_bytes(rng, type->block_bytes, block);
-        type->kernel[QUANT_SCALAR].decode(type->block_len, block, x);
+        type->kernel[CPU_SCALAR].decode(type->block_len, block, x);
         finite = true;
         for (uint32_t i = 0; i < type->block_len; i++) finite = finite && isfinite(x[i]);
     }
@@ -261,7 +261,7 @@ static struct bed bed_new(void)
     struct bed bed = {.rng = {seed}, .column = column_new()};
     bed.w = guard_new(MAX_BYTES * 4 + 65536);
     bed.out = guard_new((size_t)MAX_K * 64);
-    quant_kernels_init(&bed.scalar, QUANT_SCALAR);
+    quant_kernels_init(&bed.scalar, CPU_SCALAR);
     return bed;
 }
 
@@ -310,9 +310,9 @@ static int gemv_mismatches(struct bed *bed, const struct quant_type *type, gemv_
         .gemv = gemv,
         .streams = streams,
     };
-    const struct quant_asking asking = {
-        .ahead = 1024, .near = processor & 1, .together = processor & 2};
-    quant_gemv(&kernel, asking, k, w, row_bytes, n_rows, &bed->column.act, out);
+    const struct cpu_prefetch prefetch = {
+        .distance = 1024, .to_l1 = processor & 1, .adjacent_rows = processor & 2};
+    quant_gemv(&kernel, prefetch, k, w, row_bytes, n_rows, &bed->column.act, out);
     return float_mismatches(n_rows, out, expected) +
            canary_mismatches(&bed->out, (size_t)n_rows * 4);
 }
@@ -322,7 +322,7 @@ static int decode_mismatches(struct bed *bed, const struct quant_type *type, dec
 {
     static float expected[MAX_K];
     uint8_t *w = place_rows(bed, type, k, 1, 0);
-    type->kernel[QUANT_SCALAR].decode(k, w, expected);
+    type->kernel[CPU_SCALAR].decode(k, w, expected);
     float *out = canary_place(&bed->out, (size_t)k * 4);
     decode(k, w, out);
     return float_mismatches(k, out, expected) + canary_mismatches(&bed->out, (size_t)k * 4);
@@ -381,7 +381,7 @@ static int unpack_mismatches(struct bed *bed, const struct quant_type *type,
             w + row_bytes * (r < n_rows ? (uint32_t)r : rng_below(&bed->rng, (uint32_t)n_rows));
     char *expected = aligned_alloc(64, (size_t)n_blocks * size);
     assert_non_null(expected);
-    type->kernel[QUANT_SCALAR].unpack(n_blocks, row, expected);
+    type->kernel[CPU_SCALAR].unpack(n_blocks, row, expected);
     for (int64_t b = 0; form->folded && b < n_blocks; b++)
         fold_panel(type, form, (struct quant_panel256 *)expected + b);
     char *out = canary_place(&bed->out, (size_t)n_blocks * size);
@@ -394,12 +394,12 @@ static int unpack_mismatches(struct bed *bed, const struct quant_type *type,
 
 /* ---- Tests ---- */
 
-static void report(const char *what, const char *type, enum quant_level level, int64_t k,
-                   int n_rows, int mismatches)
+static void report(const char *what, const char *type, enum cpu_level level, int64_t k, int n_rows,
+                   int mismatches)
 {
     if (mismatches == 0) return;
     fail_msg("%s %s %s: k %lld, %d rows: %d mismatches (seed %llu)", what, type,
-             quant_level_name(level), (long long)k, n_rows, mismatches, (unsigned long long)seed);
+             cpu_level_name(level), (long long)k, n_rows, mismatches, (unsigned long long)seed);
 }
 
 static void check_type(struct bed *bed, const struct quant_type *type,
@@ -440,9 +440,9 @@ static void test_types(void **state)
 {
     (void)state;
     struct bed bed = bed_new();
-    for (int level = QUANT_SCALAR; level <= (int)quant_level_best(); level++) {
+    for (int level = CPU_SCALAR; level <= (int)cpu_level_best(); level++) {
         struct quant_kernels kernels;
-        quant_kernels_init(&kernels, (enum quant_level)level);
+        quant_kernels_init(&kernels, (enum cpu_level)level);
         for (uint32_t id = 0; id < QUANT_ID_COUNT; id++) {
             const struct quant_type *type = quant_type_by_id(id);
             if (type && type->act != QUANT_ACT_NONE) check_type(&bed, type, &kernels);
@@ -486,9 +486,9 @@ static void test_activations(void **state)
 {
     (void)state;
     struct bed bed = bed_new();
-    for (int level = QUANT_SCALAR; level <= (int)quant_level_best(); level++) {
+    for (int level = CPU_SCALAR; level <= (int)cpu_level_best(); level++) {
         struct quant_kernels kernels;
-        quant_kernels_init(&kernels, (enum quant_level)level);
+        quant_kernels_init(&kernels, (enum cpu_level)level);
         for (int64_t blocks = 1; blocks <= 40; blocks++)
             for (int repeat = 0; repeat < 16; repeat++) check_act(&bed, &kernels, blocks);
     }
@@ -506,9 +506,9 @@ static void test_bf16_smallest_normal(void **state)
     struct quant_act act = {.bf16 = x};
     int zero = 0, normal = 0;
 
-    for (int level = QUANT_AVX2; level <= (int)quant_level_best(); level++) {
+    for (int level = CPU_AVX2; level <= (int)cpu_level_best(); level++) {
         struct quant_kernels kernels;
-        quant_kernels_init(&kernels, (enum quant_level)level);
+        quant_kernels_init(&kernels, (enum cpu_level)level);
         for (int repeat = 0; repeat < 20000; repeat++) {
             memset(w, 0, sizeof w);
             memset(x, 0, sizeof x);
@@ -519,13 +519,13 @@ static void test_bf16_smallest_normal(void **state)
             w[pair] = (sign ^ 0x8000) | (uint16_t)((127 - 75) << 7 | rng_below(&rng, 128));
             x[pair] = (uint16_t)((127 - 78 + rng_below(&rng, 5)) << 7 | rng_below(&rng, 128));
             float expected = type->dot(32, w, &act), out;
-            quant_gemv(&kernels.type[QUANT_BF16], kernels.asking, 32, w, sizeof w, 1, &act, &out);
+            quant_gemv(&kernels.type[QUANT_BF16], kernels.prefetch, 32, w, sizeof w, 1, &act, &out);
             assert_memory_equal(&out, &expected, sizeof out);
             zero += expected == 0.0f;
             normal += expected != 0.0f;
         }
     }
-    if (quant_level_best() == QUANT_SCALAR) return;
+    if (cpu_level_best() == CPU_SCALAR) return;
     assert_true(zero > 100);
     assert_true(normal > 100);
 }
@@ -561,14 +561,14 @@ static void mutant_order(int64_t k, const struct quant_rows *rows, const struct 
 static void mutant_unpack(int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS], void *panel)
 {
     struct quant_panel32 *p = panel;
-    quant_type_by_id(QUANT_Q4_1)->kernel[QUANT_SCALAR].unpack(n_blocks, row, panel);
+    quant_type_by_id(QUANT_Q4_1)->kernel[CPU_SCALAR].unpack(n_blocks, row, panel);
     p[n_blocks - 1].q[7][15][3] ^= 1;
 }
 
 /* Writes one element too many. */
 static void mutant_decode(int64_t k, const void *row, float *out)
 {
-    quant_type_by_id(QUANT_Q4_1)->kernel[QUANT_SCALAR].decode(k, row, out);
+    quant_type_by_id(QUANT_Q4_1)->kernel[CPU_SCALAR].decode(k, row, out);
     out[k] = 0.0f;
 }
 
@@ -624,6 +624,6 @@ int main(int argc, char **argv)
         return kernbench_run(argc > 2 ? strtoull(argv[2], NULL, 0) : 128);
     if (argc > 2 && strcmp(argv[1], "--seed") == 0) seed = strtoull(argv[2], NULL, 0);
     printf("seed %llu, best level %s\n", (unsigned long long)seed,
-           quant_level_name(quant_level_best()));
+           cpu_level_name(cpu_level_best()));
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,14 +13,14 @@
 
 static const char *const own_names[] = {"bos_token"};
 
-static bool render(const struct text_template *t, const json_t *context, struct base_buffer *out,
+static bool render(const struct jinja_template *t, const json_t *context, struct base_buffer *out,
                    struct base_buffer *own, struct base_error *err)
 {
-    struct text_template_options o = text_template_options_default();
+    struct jinja_template_options o = jinja_template_options_default();
     o.own = own;
     o.own_variables = own_names;
     o.n_own_variables = 1;
-    const bool ok = text_template_render(t, context, &o, out, err);
+    const bool ok = jinja_template_render(t, context, &o, out, err);
     assert_int_equal(own->size, out->size);
     return ok;
 }
@@ -36,15 +36,15 @@ static void check_marks(const char *source, const char *want)
     json_t *context =
         json_pack("{s:s, s:{s:s, s:s}, s:s, s:[s, s]}", "bos_token", "<s>", "m", "role", "user",
                   "content", "DATA", "role", "no role", "list", "x", "DATA");
-    struct text_template *t = text_template_parse(source, strlen(source), &err);
+    struct jinja_template *t = jinja_template_parse(source, strlen(source), &err);
     if (!t || !render(t, context, &out, &own, &err)) fail_msg("%s: %s", source, err.text);
-    assert_true(text_template_render(t, context, NULL, &plain, &err));
+    assert_true(jinja_template_render(t, context, NULL, &plain, &err));
     assert_int_equal(plain.size, out.size);
     assert_memory_equal(plain.data, out.data, out.size); /* marks change nothing */
     for (size_t i = 0; i < out.size; i++)
         if (own.data[i]) out.data[i] = '.';
     if (strcmp(out.data, want) != 0) fail_msg("%s: marks are %s, not %s", source, out.data, want);
-    text_template_free(t);
+    jinja_template_free(t);
     json_decref(context);
     base_buffer_free(&out);
     base_buffer_free(&own);
@@ -151,7 +151,7 @@ static void test_published(void **state)
         size_t size;
         snprintf(file, sizeof file, "%s/%s", path, name);
         char *source = support_read_file(file, &size);
-        struct text_template *t = text_template_parse(source, size, &err);
+        struct jinja_template *t = jinja_template_parse(source, size, &err);
         assert_non_null(t);
         for (size_t i = 0; i < json_array_size(cases); i++) {
             struct base_buffer out = BASE_BUFFER_INIT, own = BASE_BUFFER_INIT;
@@ -165,7 +165,7 @@ static void test_published(void **state)
             base_buffer_free(&out);
             base_buffer_free(&own);
         }
-        text_template_free(t);
+        jinja_template_free(t);
         free(source);
     }
     print_message("%zu marks of templates, %zu of data\n", n_frame, n_evil);

@@ -23,7 +23,7 @@ static void check_gate(const struct quant_type *type, struct engine *e, int *rou
     static const int64_t cols[] = {1, 2, 3, 8, 9, 33, PRODUCT_MAX_COLS};
     static const int64_t rows[] = {20, 16, 1, 7, 17, 15};
     struct engine_vec scalar;
-    engine_vec_init(&scalar, QUANT_SCALAR);
+    engine_vec_init(&scalar, CPU_SCALAR);
     ++*round;
     product_fill(&b, type, product_short_k(type, *round), *round % 2, (uint64_t)*round);
     for (int i = 0; i < 7; i++) {
@@ -43,7 +43,7 @@ static void check_gate(const struct quant_type *type, struct engine *e, int *rou
             for (int64_t r = 0; r < n; r++)
                 if (!product_same(product_row(out, c, 0, 0)[r], want[r]))
                     fail_msg("%s level %s threads %d k %d columns %d: column %d row %d of %d",
-                             type->name, quant_level_name(e->quant.level), e->options.n_threads,
+                             type->name, cpu_level_name(e->quant.level), e->options.n_threads,
                              (int)b.k, (int)cols[i], (int)c, (int)r, (int)n);
         }
         engine_graph_free(g);
@@ -66,7 +66,7 @@ static void check_experts(const struct quant_type *type, struct engine *e, int *
     int32_t ids[21][U];
     uint64_t seed = (uint64_t)*round;
     struct engine_vec scalar;
-    engine_vec_init(&scalar, QUANT_SCALAR);
+    engine_vec_init(&scalar, CPU_SCALAR);
     product_fill(&b, type, product_short_k(type, *round), false, seed);
     for (int t = 0; t < 21; t++)
         for (int u = 0; u < U; u++) ids[t][u] = (int32_t)(support_random(&seed) % (X + 1)) - t % 2;
@@ -143,13 +143,13 @@ static void check_long_gate(const struct quant_type *type, struct engine *e, int
 static void test_long_gates(void **state)
 {
     (void)state;
-    for (int level = QUANT_AVX2; level <= (int)quant_level_best(); level++) {
-        for (int wide = 0; wide <= (level >= QUANT_AVX512); wide++) {
+    for (int level = CPU_AVX2; level <= (int)cpu_level_best(); level++) {
+        for (int dual = 0; dual <= (cpu_has(level, CPU_AVX512)); dual++) {
             struct engine *e = product_engine(level, 2);
-            e->quant.wide = wide;
+            e->quant.dual_512 = dual;
             static const enum quant_id ids[] = {QUANT_F32,  QUANT_F16,  QUANT_BF16, QUANT_Q4_1,
                                                 QUANT_Q8_0, QUANT_Q2_K, QUANT_Q6_K};
-            int round = wide;
+            int round = dual;
             for (int i = 0; i < 7; i++) check_long_gate(quant_type_by_id(ids[i]), e, &round);
             engine_free(e);
         }
@@ -162,7 +162,7 @@ static void test_gates_refused(void **state)
 {
     (void)state;
     static float data[64 * 8];
-    struct engine *e = product_engine(QUANT_LEVEL_COUNT - 1, 1);
+    struct engine *e = product_engine(cpu_level_best(), 1);
     struct engine_tensor w = product_leaf(QUANT_F32, 2, (int64_t[]){32, 6}, data);
     struct engine_tensor half = product_leaf(QUANT_F16, 2, (int64_t[]){32, 6}, data);
     struct engine_tensor x = product_leaf(QUANT_F32, 2, (int64_t[]){32, 5}, data);

@@ -16,7 +16,7 @@ enum { N_IDS = 512 };
 struct setting {
     int threads;
     uint32_t batch;
-    enum quant_level level;
+    enum cpu_level level;
 };
 
 /* A 64-bit FNV-1a hash per row of logits stands for its bytes. */
@@ -67,21 +67,12 @@ static void eval_with(const struct gguf_file *file, const struct setting *s, con
 
 static void same_bytes_everywhere(const char *name)
 {
-    static const struct setting settings[] = {
-        {1, 512, QUANT_LEVEL_COUNT - 1},
-        {2, 512, QUANT_LEVEL_COUNT - 1},
-        {3, 512, QUANT_LEVEL_COUNT - 1},
-        {7, 512, QUANT_LEVEL_COUNT - 1},
-        {2, 1, QUANT_LEVEL_COUNT - 1},
-        {2, 7, QUANT_LEVEL_COUNT - 1},
-        {2, 64, QUANT_LEVEL_COUNT - 1},
-        {2, 512, QUANT_AVX512},
-        {2, 512, QUANT_AVXVNNI},
-        {2, 512, QUANT_AVX2},
-        {2, 7, QUANT_AVX2},
-        {2, 1, QUANT_AVX2},
-        {2, 512, QUANT_SCALAR},
-        {2, 5, QUANT_SCALAR},
+    const struct setting settings[] = {
+        {1, 512, cpu_level_best()}, {2, 512, cpu_level_best()}, {3, 512, cpu_level_best()},
+        {7, 512, cpu_level_best()}, {2, 1, cpu_level_best()},   {2, 7, cpu_level_best()},
+        {2, 64, cpu_level_best()},  {2, 512, CPU_AVX512},       {2, 512, CPU_AVXVNNI},
+        {2, 512, CPU_AVX2},         {2, 7, CPU_AVX2},           {2, 1, CPU_AVX2},
+        {2, 512, CPU_SCALAR},       {2, 5, CPU_SCALAR},
     };
     char path[512];
     struct base_error err = BASE_ERROR_INIT;
@@ -102,12 +93,12 @@ static void same_bytes_everywhere(const char *name)
         const struct setting *s = &settings[i];
         /* The scalar level takes a second a token: a part of the text is enough for its odd batch.
          */
-        size_t some = s->level == QUANT_SCALAR && s->batch < 512 && n > 40 ? 40 : n;
+        size_t some = s->level == CPU_SCALAR && s->batch < 512 && n > 40 ? 40 : n;
         eval_with(file, s, ids.id, some, i == 0 ? &first : &other);
         for (size_t row = 0; i > 0 && row < some; row++)
             if (other.hash[row] != first.hash[row])
                 fail_msg("%s: position %zu differs with %d threads, batch %u, level %s", name, row,
-                         s->threads, s->batch, quant_level_name(s->level));
+                         s->threads, s->batch, cpu_level_name(s->level));
     }
     text_ids_free(&ids);
     text_tokenizer_close(t);

@@ -53,7 +53,7 @@ static int fill(void **state)
 
 static void decode(const struct quant_type *type, int64_t k, const void *row)
 {
-    type->kernel[QUANT_SCALAR].decode(k, row, decoded);
+    type->kernel[CPU_SCALAR].decode(k, row, decoded);
 }
 
 static void test_decode_is_the_reference(void **state)

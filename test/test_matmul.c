@@ -118,7 +118,7 @@ static void check_batches(const struct quant_type *type, struct engine *e, int *
                 for (int r = 0; r < N; r++)
                     if (!product_same(got[r], want[r]))
                         fail_msg("%s %s batch %d head %d token %d row %d: %.9g, not %.9g",
-                                 type->name, quant_level_name(e->quant.level), s, h, t, r, got[r],
+                                 type->name, cpu_level_name(e->quant.level), s, h, t, r, got[r],
                                  want[r]);
             }
     engine_graph_free(g);
@@ -137,7 +137,7 @@ static void test_strides(void **state)
     (void)state;
     static struct product_bench b;
     static float transposed[PRODUCT_MAX_K][7];
-    struct engine *e = product_engine(QUANT_LEVEL_COUNT - 1, 2);
+    struct engine *e = product_engine(cpu_level_best(), 2);
     product_fill(&b, quant_type_by_id(QUANT_F16), 100, false, 5);
     for (int c = 0; c < 7; c++)
         for (int i = 0; i < 100; i++) transposed[i][c] = b.x[c][i];
@@ -194,7 +194,7 @@ static void test_long_floats(void **state)
     (void)state;
     static const int64_t k[] = {5, 40, 1024, 1059, LONG_K};
     static const enum quant_id types[] = {QUANT_F32, QUANT_F16, QUANT_BF16};
-    for (int level = 0; level <= (int)quant_level_best(); level++) {
+    for (int level = 0; level <= (int)cpu_level_best(); level++) {
         struct engine *e = product_engine(level, 2);
         for (int i = 0; i < 3; i++)
             for (int j = 0; j < 5; j++) check_long(quant_type_by_id(types[i]), e, k[j]);
@@ -209,7 +209,7 @@ enum { STRIPED_COLS = 523 };
 static void check_stripes(enum quant_id id, int n_threads, const float *x, float *out)
 {
     static struct product_bench b;
-    struct engine *e = product_engine(QUANT_LEVEL_COUNT - 1, n_threads);
+    struct engine *e = product_engine(cpu_level_best(), n_threads);
     product_fill(&b, quant_type_by_id(id), 256, false, 5);
     struct engine_tensor w = product_leaf(id, 2, (int64_t[]){256, PRODUCT_MAX_ROWS}, b.w);
     struct engine_tensor columns =
@@ -279,7 +279,7 @@ static void test_cat(void **state)
 {
     (void)state;
     for (int threads = 1; threads <= 3; threads++) {
-        struct engine *e = product_engine(QUANT_LEVEL_COUNT - 1, threads);
+        struct engine *e = product_engine(cpu_level_best(), threads);
         check_cat(e, 1);
         check_cat(e, 3);
         check_cat(e, 64);
@@ -314,7 +314,7 @@ static void check_experts(const struct quant_type *type, struct engine *e, int *
                 float want = id >= 0 && id < X ? b.want[one ? t : t * U + u][id * N + r] : NAN;
                 if (!product_same(product_row(out, u, t, 0)[r], want))
                     fail_msg("%s %s token %d use %d expert %d row %d: %.9g, not %.9g", type->name,
-                             quant_level_name(e->quant.level), t, u, id, r,
+                             cpu_level_name(e->quant.level), t, u, id, r,
                              product_row(out, u, t, 0)[r], want);
             }
     engine_graph_free(g);
@@ -349,8 +349,8 @@ static void test_large(void **state)
         struct engine_tensor wt = product_leaf(type->id, 2, (int64_t[]){K, N}, w);
         struct engine_tensor xt = product_leaf(QUANT_F32, 2, (int64_t[]){K, T}, x);
         struct engine_tensor one = product_leaf(QUANT_F32, 2, (int64_t[]){K, 1}, x + K * (T - 1));
-        struct engine *many = product_engine(QUANT_LEVEL_COUNT - 1, 2),
-                      *few = product_engine(QUANT_AVX2, 1);
+        struct engine *many = product_engine(cpu_level_best(), 2),
+                      *few = product_engine(CPU_AVX2, 1);
         struct engine_graph *a = product_graph(many), *b = product_graph(few);
         struct engine_tensor *all = engine_mul_mat(a, &wt, &xt),
                              *last = engine_mul_mat(b, &wt, &one);
@@ -375,7 +375,7 @@ static void test_reference(void **state)
     (void)state;
     static struct product_bench b;
     static struct quant_kernels kernels;
-    quant_kernels_init(&kernels, QUANT_SCALAR);
+    quant_kernels_init(&kernels, CPU_SCALAR);
     for (uint32_t id = 0; id < QUANT_ID_COUNT; id++) {
         const struct quant_type *type = quant_type_by_id(id);
         if (!type || type->act == QUANT_ACT_NONE) continue;
@@ -457,7 +457,7 @@ static void test_refusals(void **state)
 {
     (void)state;
     static float data[64];
-    struct engine *e = product_engine(QUANT_LEVEL_COUNT - 1, 1);
+    struct engine *e = product_engine(cpu_level_best(), 1);
     struct engine_tensor w = product_leaf(QUANT_F32, 2, (int64_t[]){8, 4}, data);
     struct engine_tensor long_x = product_leaf(QUANT_F32, 2, (int64_t[]){16, 2}, data);
     struct engine_tensor ids = product_leaf(QUANT_I32, 1, (int64_t[]){8}, data);
@@ -476,94 +476,15 @@ static void test_refusals(void **state)
     engine_free(e);
 }
 
-/* ---- Watches ---- */
-
-enum { WATCHED_ROWS = 3237, WATCHED_K = 256 };
-
-struct watcher {
-    struct engine_tensor *out;
-    float seen[WATCHED_ROWS]; /* as it was when it was made */
-    int times[WATCHED_ROWS];
-    int64_t not_whole;
-};
-
-static void look(void *context, int64_t first, int64_t n)
-{
-    struct watcher *w = context;
-    const bool end = first + n == WATCHED_ROWS;
-    if (first % ENGINE_WATCH_UNIT != 0 || (n % ENGINE_WATCH_UNIT != 0 && !end))
-        __atomic_add_fetch(&w->not_whole, 1, __ATOMIC_RELAXED);
-    memcpy(w->seen + first, (const float *)w->out->data + first, (size_t)n * sizeof *w->seen);
-    for (int64_t i = first; i < first + n; i++)
-        __atomic_add_fetch(&w->times[i], 1, __ATOMIC_RELAXED);
-}
-
-/* Each result is shown once in a run, when it is there; after the watch has gone, none. */
-static void check_watch(const struct quant_type *type, struct engine *e, int *round)
-{
-    static struct watcher watcher;
-    static struct product_bench b;
-    static char w_data[WATCHED_ROWS * WATCHED_K * 4];
-    product_fill(&b, type, WATCHED_K, false, (uint64_t)++ * round);
-    for (size_t r = 0; r < WATCHED_ROWS; r++)
-        memcpy(w_data + r * b.row_bytes, b.w + r % PRODUCT_MAX_ROWS * b.row_bytes, b.row_bytes);
-    struct engine_tensor w =
-        product_leaf(type->id, 2, (int64_t[]){WATCHED_K, WATCHED_ROWS}, w_data);
-    struct engine_tensor x = product_leaf(QUANT_F32, 2, (int64_t[]){WATCHED_K, 1}, b.x);
-    struct engine_watch watch = {look, &watcher};
-    struct engine_graph *g = product_graph(e);
-    struct engine_tensor *out = engine_mul_mat(g, &w, &x);
-    assert_true(engine_graph_watch(out, &watch));
-    watcher = (struct watcher){.out = out};
-    product_run(g, out);
-    assert_int_equal(watcher.not_whole, 0);
-    assert_memory_equal(watcher.seen, out->data, sizeof watcher.seen);
-    for (int r = 0; r < WATCHED_ROWS; r++) assert_int_equal(watcher.times[r], 1);
-    struct base_error err = BASE_ERROR_INIT;
-    watch.made = NULL;
-    assert_true(engine_graph_run(g, &err));
-    for (int r = 0; r < WATCHED_ROWS; r++) assert_int_equal(watcher.times[r], 1);
-    engine_graph_free(g);
-}
-
-static void test_watch(void **state)
-{
-    (void)state;
-    static const int threads[] = {1, 3};
-    product_for_all(check_watch, threads, 2);
-}
-
-/* What is not one row of one product is not watched. */
-static void test_watch_refusals(void **state)
-{
-    (void)state;
-    static float data[64 * 64];
-    struct engine *e = product_engine(QUANT_SCALAR, 1);
-    struct engine_tensor w = product_leaf(QUANT_F32, 2, (int64_t[]){64, 64}, data);
-    struct engine_tensor one = product_leaf(QUANT_F32, 2, (int64_t[]){64, 1}, data);
-    struct engine_tensor two = product_leaf(QUANT_F32, 2, (int64_t[]){64, 2}, data);
-    struct engine_watch watch = {look, NULL};
-    struct engine_graph *g = product_graph(e);
-    assert_false(engine_graph_watch(NULL, &watch));
-    assert_false(engine_graph_watch(engine_mul_mat(g, &w, &two), &watch));
-    assert_false(engine_graph_watch(
-        engine_mul_mat_cat(g, (struct engine_tensor *[]){&w, &w}, 2, &one), &watch));
-    assert_false(engine_graph_watch(engine_scale(g, engine_mul_mat(g, &w, &one), 2, 0), &watch));
-    assert_true(engine_graph_watch(engine_mul_mat(g, &w, &one), &watch));
-    engine_graph_free(g);
-    engine_free(e);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_edges),          cmocka_unit_test(test_extremes),
-        cmocka_unit_test(test_batches),        cmocka_unit_test(test_strides),
-        cmocka_unit_test(test_stripes),        cmocka_unit_test(test_cat),
-        cmocka_unit_test(test_experts),        cmocka_unit_test(test_large),
-        cmocka_unit_test(test_reference),      cmocka_unit_test(test_blas),
-        cmocka_unit_test(test_refusals),       cmocka_unit_test(test_watch),
-        cmocka_unit_test(test_watch_refusals), cmocka_unit_test(test_long_floats),
+        cmocka_unit_test(test_edges),     cmocka_unit_test(test_extremes),
+        cmocka_unit_test(test_batches),   cmocka_unit_test(test_strides),
+        cmocka_unit_test(test_stripes),   cmocka_unit_test(test_cat),
+        cmocka_unit_test(test_experts),   cmocka_unit_test(test_large),
+        cmocka_unit_test(test_reference), cmocka_unit_test(test_blas),
+        cmocka_unit_test(test_refusals),  cmocka_unit_test(test_long_floats),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

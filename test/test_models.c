@@ -77,7 +77,7 @@ static void temporary(char out[64], const char *name)
 struct setting {
     int threads;
     uint32_t batch;
-    enum quant_level level;
+    enum cpu_level level;
     enum quant_id cache;
     bool go_back; /* evaluate, forget the second half, evaluate that again */
 };
@@ -137,7 +137,7 @@ static float *logits_of(const char *path, const struct setting *s, const int32_t
 
 static void check_stored(const struct variant *v)
 {
-    const struct setting plain = {2, 512, QUANT_LEVEL_COUNT - 1, QUANT_F32, false};
+    const struct setting plain = {2, 512, cpu_level_best(), QUANT_F32, false};
     struct support_model m = options_of(v, QUANT_F32);
     char path[64], stored[128];
     int32_t ids[N_IDS];
@@ -173,13 +173,13 @@ static void stored_logits(void **state)
 
 static void check_same_bytes(const struct variant *v, enum quant_id type, enum quant_id cache)
 {
-    const enum quant_level best = QUANT_LEVEL_COUNT - 1;
+    const enum cpu_level best = cpu_level_best();
     const struct setting settings[] = {
-        {1, 512, best, cache, false},        {2, 1, best, cache, false},
-        {3, 7, best, cache, true},           {7, 64, best, cache, false},
-        {2, 33, QUANT_AVX512, cache, false}, {2, 16, QUANT_AVX2, cache, true},
-        {1, 1, QUANT_AVX2, cache, false},    {2, 512, QUANT_SCALAR, cache, false},
-        {3, 1, QUANT_SCALAR, cache, false},
+        {1, 512, best, cache, false},      {2, 1, best, cache, false},
+        {3, 7, best, cache, true},         {7, 64, best, cache, false},
+        {2, 33, CPU_AVX512, cache, false}, {2, 16, CPU_AVX2, cache, true},
+        {1, 1, CPU_AVX2, cache, false},    {2, 512, CPU_SCALAR, cache, false},
+        {3, 1, CPU_SCALAR, cache, false},
     };
     struct support_model m = options_of(v, type);
     char path[64];
@@ -196,7 +196,7 @@ static void check_same_bytes(const struct variant *v, enum quant_id type, enum q
             if (memcmp(logits + row * n_vocab, first + row * n_vocab, n_vocab * sizeof(float)) != 0)
                 fail_msg("%s in %s: position %zu differs with %d threads, batch %u, level %s",
                          v->name, m.type->name, row, s->threads, s->batch,
-                         quant_level_name(s->level));
+                         cpu_level_name(s->level));
         if (first)
             free(logits);
         else

@@ -70,26 +70,26 @@ static void test_row_bytes(void **state)
 static void test_levels(void **state)
 {
     (void)state;
-    enum quant_level level;
-    for (int i = 0; i < QUANT_LEVEL_COUNT; i++) {
-        assert_true(quant_level_by_name(quant_level_name((enum quant_level)i), &level));
+    enum cpu_level level;
+    for (int i = 0; i < CPU_LEVEL_COUNT; i++) {
+        assert_true(cpu_level_by_name(cpu_level_name((enum cpu_level)i), &level));
         assert_int_equal(level, i);
     }
-    assert_true(quant_level_by_name("AVX2", &level));
-    assert_int_equal(level, QUANT_AVX2);
-    assert_false(quant_level_by_name("mmx", &level));
+    assert_true(cpu_level_by_name("AVX2", &level));
+    assert_int_equal(level, CPU_AVX2);
+    assert_false(cpu_level_by_name("mmx", &level));
 
     struct quant_kernels kernels;
-    quant_kernels_init(&kernels, QUANT_LEVEL_COUNT - 1);
-    assert_int_equal(kernels.level, quant_level_best());
-    for (int i = 0; i < QUANT_LEVEL_COUNT; i++) {
-        level = quant_level_at_most((enum quant_level)i);
+    quant_kernels_init(&kernels, cpu_level_best());
+    assert_int_equal(kernels.level, cpu_level_best());
+    for (int i = 0; i < CPU_LEVEL_COUNT; i++) {
+        level = cpu_level_cap((enum cpu_level)i);
         assert_true((int)level <= i);
-        quant_kernels_init(&kernels, (enum quant_level)i);
+        quant_kernels_init(&kernels, (enum cpu_level)i);
         assert_int_equal(kernels.level, level);
     }
-    quant_kernels_init(&kernels, QUANT_SCALAR);
-    assert_int_equal(kernels.level, QUANT_SCALAR);
+    quant_kernels_init(&kernels, CPU_SCALAR);
+    assert_int_equal(kernels.level, CPU_SCALAR);
     assert_null(kernels.type[QUANT_I32].decode);
 }
 
@@ -121,7 +121,7 @@ static void test_decode_by_drawing(void **state)
             uint8_t block[34];
             float out[32];
             for (size_t i = 0; i < sizeof block; i++) block[i] = (uint8_t)rng_next(&rng);
-            type->kernel[QUANT_SCALAR].decode(32, block, out);
+            type->kernel[CPU_SCALAR].decode(32, block, out);
             for (int i = 0; i < 32; i++) {
                 float drawn = drawn_element(ids[t], block, i);
                 if (isnan(drawn))
@@ -142,7 +142,7 @@ static double round_trip_error(const struct quant_type *type, const float *x, in
     static float back[MAX_K];
     double error = 0, power = 0;
     type->encode(k, x, row);
-    type->kernel[QUANT_SCALAR].decode(k, row, back);
+    type->kernel[CPU_SCALAR].decode(k, row, back);
     for (int64_t i = 0; i < k; i++) {
         error += ((double)back[i] - x[i]) * ((double)back[i] - x[i]);
         power += (double)x[i] * x[i];
@@ -198,7 +198,7 @@ static void test_encode_not_finite(void **state)
             for (int i = 0; i < 64; i++) x[i] = (float)(i % 7);
             x[40] = bad[j];
             type->encode(64, x, row);
-            type->kernel[QUANT_SCALAR].decode(64, row, back);
+            type->kernel[CPU_SCALAR].decode(64, row, back);
             for (int i = 0; i < 64; i++) assert_int_equal(isnan(back[i]) != 0, i >= 32);
         }
     }
@@ -217,7 +217,7 @@ static void test_encode_extremes(void **state)
             uint8_t row[34];
             for (int i = 0; i < 32; i++) x[i] = i % 3 ? sizes[j] : -sizes[j];
             type->encode(32, x, row);
-            type->kernel[QUANT_SCALAR].decode(32, row, back);
+            type->kernel[CPU_SCALAR].decode(32, row, back);
             for (int i = 0; i < 32; i++) {
                 assert_true(isfinite(back[i]));
                 if (sizes[j] > 1e-6f) assert_int_equal(signbit(back[i]), signbit(x[i]));
@@ -240,7 +240,7 @@ struct column {
 static void column_fill(struct column *c, enum quant_act_kind kind, int64_t k)
 {
     struct quant_kernels scalar;
-    quant_kernels_init(&scalar, QUANT_SCALAR);
+    quant_kernels_init(&scalar, CPU_SCALAR);
     if (kind == QUANT_ACT_Q8_32) scalar.act_q8_32(k, c->x, c->q, c->d, c->s, c->sum);
     if (kind == QUANT_ACT_Q8_256) scalar.act_q8_256(k, c->x, c->q, c->d, c->sum);
     if (kind == QUANT_ACT_BF16) scalar.act_bf16(k, c->x, c->bf16);
@@ -349,7 +349,7 @@ static void test_dot_against_double(void **state)
                 c.x[i] = rng_gauss(&rng) * (float)(1 + i / 32 % 5);
             }
             type->encode(k, w, row);
-            type->kernel[QUANT_SCALAR].decode(k, row, decoded);
+            type->kernel[CPU_SCALAR].decode(k, row, decoded);
             column_fill(&c, type->act, k);
             double exact = 0;
             for (int64_t i = 0; i < k; i++) exact += decoded[i] * column_value(&c, type->act, i);

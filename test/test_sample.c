@@ -456,47 +456,6 @@ static void a_large_vocabulary(void **state)
     free(logits);
 }
 
-/* ---- Logits that are read while they are made ---- */
-
-/* What was read counts for the next call only, for these logits, without a mask, and whole. */
-static void read_ahead_is_read_once(void **state)
-{
-    enum { N = 300 };
-    struct base_error err = BASE_ERROR_INIT;
-    struct sample_options o = sample_options_default();
-    o.temp = 0;
-    struct sampler *s = sample_new(&o, N, 16, &err);
-    float logits[N] = {0}, other[N] = {0};
-    uint64_t all_but_7[(N + 63) / 64] = {~((uint64_t)1 << 7), UINT64_MAX, UINT64_MAX, UINT64_MAX,
-                                         UINT64_MAX};
-    (void)state;
-    other[9] = 1;
-    for (int round = 0; round < 2; round++) {
-        memset(logits, 0, sizeof logits);
-        logits[7] = 2;
-        logits[200] = 1;
-        sample_begin(s, logits);
-        sample_made(s, 192, N - 192);
-        sample_made(s, 0, 192);
-        if (round == 0) logits[299] = 3; /* not seen: so it was not read again */
-        assert_int_equal(sample_next(s, logits, &err), 7);
-        if (round == 0) assert_int_equal(sample_next(s, logits, &err), 299);
-    }
-    sample_begin(s, logits);
-    sample_made(s, 0, N);
-    assert_int_equal(sample_next(s, other, &err), 9);
-    sample_begin(s, logits);
-    sample_made(s, 0, N);
-    sample_restrict(s, all_but_7);
-    assert_int_equal(sample_next(s, logits, &err), 200);
-    assert_int_equal(sample_next(s, logits, &err), 7);
-    sample_begin(s, logits);
-    sample_made(s, 0, 192);
-    logits[199] = 4;
-    assert_int_equal(sample_next(s, logits, &err), 199);
-    sample_free(s);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -512,7 +471,6 @@ int main(void)
         cmocka_unit_test(draws_follow_the_distribution),
         cmocka_unit_test(parts_change_nothing),
         cmocka_unit_test(a_large_vocabulary),
-        cmocka_unit_test(read_ahead_is_read_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -150,20 +150,6 @@ static void by_turns(void *context, sample_part_fn *part, void *data)
     for (int i = 2; i >= 0; i--) part(data, i, 3);
 }
 
-/* Names the logits as a product would that makes them: pieces of one to three blocks, backwards or
- * not; sometimes not all of them. */
-static void show(struct sampler *s, struct sample_random *r, const float *logits, uint32_t n_vocab)
-{
-    const uint32_t unit = 64 * (1 + sample_random_u32(r) % 3), n = (n_vocab + unit - 1) / unit;
-    const uint32_t left_out = chance(r, 5) ? sample_random_u32(r) % n : n;
-    const bool backwards = chance(r, 2);
-    sample_begin(s, logits);
-    for (uint32_t i = 0; i < n; i++) {
-        const uint32_t at = (backwards ? n - 1 - i : i) * unit;
-        if (i != left_out) sample_made(s, at, n_vocab - at < unit ? n_vocab - at : unit);
-    }
-}
-
 static void compare(struct sample_random *r, struct trial *t, enum shape shape, float *logits,
                     struct support_one *room)
 {
@@ -200,7 +186,6 @@ static void compare(struct sample_random *r, struct trial *t, enum shape shape, 
         fill(r, shape, t->n_vocab, logits);
         for (int i = 0; i <= draws_xtc; i++) u[i] = sample_random_unit(&twin);
         v.logits = logits;
-        if (chance(r, 2)) show(s, r, logits, t->n_vocab);
         const int32_t id = sample_next(s, logits, &err);
         if (!expected(&v, t, u, id))
             fail_msg("%s of %u, shape %d, temp %g+-%g, mirostat %d, adaptive %g: got %d, naive %d",
@@ -312,13 +297,13 @@ static struct sample_block_sums into(struct sums *s)
 static void block_kernels_agree(void **state)
 {
     (void)state;
-    const struct sample_block_kernels *any = sample_block_kernels(QUANT_SCALAR);
+    const struct sample_block_kernels *any = sample_block_kernels(CPU_SCALAR);
     static const float scales[] = {1, 0, 0.3f, 1.25f, 1e-30f, FLT_MAX};
     struct sample_random r;
     sample_random_seed(&r, 9);
     for (int trial = 0; trial < 10000; trial++) {
         const struct sample_block_kernels *best =
-            sample_block_kernels(trial % 2 ? QUANT_AVX2 : QUANT_AVX512);
+            sample_block_kernels(trial % 2 ? CPU_AVX2 : CPU_AVX512);
         float raw[SAMPLE_BLOCK], x[SAMPLE_BLOCK], w[2][SAMPLE_BLOCK];
         fill(&r, (enum shape)(trial % SHAPE_COUNT), SAMPLE_BLOCK, raw);
         any->keep(w[0], raw, raw[7]);
@@ -367,12 +352,12 @@ static void block_kernels_agree(void **state)
 static void shape_kernels_agree(void **state)
 {
     (void)state;
-    const struct sample_block_kernels *any = sample_block_kernels(QUANT_SCALAR);
+    const struct sample_block_kernels *any = sample_block_kernels(CPU_SCALAR);
     struct sample_random r;
     sample_random_seed(&r, 11);
     for (int trial = 0; trial < 3000; trial++) {
         const struct sample_block_kernels *best =
-            sample_block_kernels(trial % 2 ? QUANT_AVX2 : QUANT_AVX512);
+            sample_block_kernels(trial % 2 ? CPU_AVX2 : CPU_AVX512);
         float raw[SAMPLE_BLOCK], x[SAMPLE_BLOCK], w[2][SAMPLE_BLOCK];
         fill(&r, (enum shape)(trial % SHAPE_COUNT), SAMPLE_BLOCK, raw);
         any->keep(x, raw, -FLT_MAX);

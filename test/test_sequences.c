@@ -267,65 +267,11 @@ static void refusals(void **state)
     close_world(w);
 }
 
-/* ---- Watching ---- */
-
-struct watcher {
-    const float *logits;
-    int begun;
-    int64_t made;
-    float seen[N_VOCAB];
-};
-
-static void begin(void *context, const float *logits)
-{
-    struct watcher *w = context;
-    w->begun++;
-    w->made = 0;
-    w->logits = logits;
-}
-
-static void made(void *context, int64_t first, int64_t n)
-{
-    struct watcher *w = context;
-    memcpy(w->seen + first, w->logits + first, (size_t)n * sizeof *w->logits);
-    __atomic_add_fetch(&w->made, n, __ATOMIC_RELAXED);
-}
-
-/* Single rows are shown whole, at model_last_logits; several rows are not. */
-static void logits_are_shown(void **state)
-{
-    (void)state;
-    for (int v = 0; v < N_VARIANTS; v++) {
-        const struct setting s = {.threads = 3, .n_batch = 4, .cache = QUANT_F16};
-        struct world *w = open_world(&variants[v], &s);
-        struct watcher watcher = {0};
-        struct base_error err = BASE_ERROR_INIT;
-        const int32_t ids[] = {1, 2, 3, 4, 5, 6};
-        model_session_watch(w->many, &(struct model_watch){begin, made, &watcher});
-        for (int round = 1; round <= 3; round++) {
-            const uint64_t n = round == 1 ? 6 : 1; /* a prompt of two batches; single tokens */
-            assert_true(model_eval(w->many, ids, n, MODEL_LOGITS_LAST, NULL, NULL, &err));
-            assert_int_equal(watcher.begun, round);
-            assert_int_equal(watcher.made, N_VOCAB);
-            assert_ptr_equal(watcher.logits, model_last_logits(w->many));
-            assert_memory_equal(watcher.seen, watcher.logits, sizeof watcher.seen);
-        }
-        assert_true(model_eval(w->many, ids, 2, MODEL_LOGITS_ALL, NULL, NULL, &err));
-        assert_int_equal(watcher.begun, 3);
-        assert_ptr_not_equal(watcher.logits, model_last_logits(w->many));
-        model_session_watch(w->many, NULL);
-        assert_true(model_eval(w->many, ids, 1, MODEL_LOGITS_LAST, NULL, NULL, &err));
-        assert_int_equal(watcher.begun, 3);
-        close_world(w);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(alone_or_together),
         cmocka_unit_test(refusals),
-        cmocka_unit_test(logits_are_shown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
 /* test/test_stop.c: stop strings: named cases, and random text over two letters against a naive
  * search, fed at once, byte by byte and in random pieces. */
+#include "generate/stop.h"
 #include "sample/sample.h"
-#include "sample/stop.h"
 #include "test/support.h"
 #include <stdlib.h>
 #include <string.h>
@@ -12,15 +12,15 @@ static int feed(const char *const *stops, size_t count, const char *text, size_t
                 struct base_buffer *out)
 {
     struct base_error err = BASE_ERROR_INIT;
-    struct sample_stop *s = sample_stop_new(stops, count, &err);
+    struct generate_stop *s = generate_stop_new(stops, count, &err);
     assert_non_null(s);
     base_buffer_clear(out);
     int match = -1;
     if (piece == 0) piece = size;
     for (size_t at = 0; at < size && match < 0; at += piece)
-        match = sample_stop_feed(s, text + at, size - at < piece ? size - at : piece, out);
-    if (match < 0) sample_stop_end(s, out);
-    sample_stop_free(s);
+        match = generate_stop_feed(s, text + at, size - at < piece ? size - at : piece, out);
+    if (match < 0) generate_stop_end(s, out);
+    generate_stop_free(s);
     return match;
 }
 
@@ -81,21 +81,21 @@ static void nothing_is_held_without_need(void **state)
     (void)state;
     struct base_error err = BASE_ERROR_INIT;
     struct base_buffer out = BASE_BUFFER_INIT;
-    struct sample_stop *s = sample_stop_new((const char *const[]){"stop!"}, 1, &err);
+    struct generate_stop *s = generate_stop_new((const char *const[]){"stop!"}, 1, &err);
     assert_non_null(s);
     static const struct {
         const char *in;
         size_t shown;
     } steps[] = {{"a", 1}, {"st", 1}, {"o", 1}, {"st", 4}, {"x", 7}};
     for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
-        assert_int_equal(sample_stop_feed(s, steps[i].in, strlen(steps[i].in), &out), -1);
+        assert_int_equal(generate_stop_feed(s, steps[i].in, strlen(steps[i].in), &out), -1);
         assert_int_equal(out.size, steps[i].shown);
     }
-    assert_int_equal(sample_stop_feed(s, "stop!more", 9, &out), 0);
-    assert_int_equal(sample_stop_feed(s, "more", 4, &out), 0); /* nothing after a match */
-    sample_stop_end(s, &out);
+    assert_int_equal(generate_stop_feed(s, "stop!more", 9, &out), 0);
+    assert_int_equal(generate_stop_feed(s, "more", 4, &out), 0); /* nothing after a match */
+    generate_stop_end(s, &out);
     assert_int_equal(out.size, 7);
-    sample_stop_free(s);
+    generate_stop_free(s);
     base_buffer_free(&out);
 }
 
@@ -132,9 +132,9 @@ static void an_empty_string_is_refused(void **state)
 {
     (void)state;
     struct base_error err = BASE_ERROR_INIT;
-    assert_null(sample_stop_new((const char *const[]){"a", ""}, 2, &err));
+    assert_null(generate_stop_new((const char *const[]){"a", ""}, 2, &err));
     assert_int_equal(err.code, BASE_USAGE);
-    sample_stop_free(NULL);
+    generate_stop_free(NULL);
 }
 
 int main(void)

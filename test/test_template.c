@@ -21,15 +21,15 @@ static const struct tm test_clock = {.tm_year = 124,
                                      .tm_yday = 207};
 
 static bool render(const char *source, size_t size, const json_t *context,
-                   const struct text_template_options *options, struct base_buffer *out,
+                   const struct jinja_template_options *options, struct base_buffer *out,
                    struct base_error *err)
 {
-    struct text_template_options o = options ? *options : text_template_options_default();
-    struct text_template *t = text_template_parse(source, size, err);
+    struct jinja_template_options o = options ? *options : jinja_template_options_default();
+    struct jinja_template *t = jinja_template_parse(source, size, err);
     o.clock = &test_clock;
-    const bool ok = t && text_template_render(t, context, &o, out, err);
+    const bool ok = t && jinja_template_render(t, context, &o, out, err);
     assert_int_equal(ok, err->code == BASE_OK);
-    text_template_free(t);
+    jinja_template_free(t);
     return ok;
 }
 
@@ -95,20 +95,20 @@ static json_t *context_of(const json_t *conversations, size_t n)
     return context;
 }
 
-static size_t check_template(const char *name, const struct text_template *t,
+static size_t check_template(const char *name, const struct jinja_template *t,
                              const json_t *conversations, const json_t *results,
                              const struct base_error *parse_error)
 {
     size_t wrong = 0;
     for (size_t i = 0; i < json_array_size(results); i++) {
         const json_t *want = json_array_get(results, i);
-        struct text_template_options options = text_template_options_default();
+        struct jinja_template_options options = jinja_template_options_default();
         struct base_error err = *parse_error;
         struct base_buffer out = BASE_BUFFER_INIT;
         json_t *context = context_of(conversations, i);
         char found[17];
         options.clock = &test_clock;
-        const bool ok = t && text_template_render(t, context, &options, &out, &err);
+        const bool ok = t && jinja_template_render(t, context, &options, &out, &err);
         snprintf(found, sizeof found, "%016llx", (unsigned long long)fingerprint(&out));
         const bool same =
             ok == json_is_array(want) &&
@@ -142,10 +142,10 @@ static void test_published(void **state)
         snprintf(file, sizeof file, "%s/%s", path, name);
         char *source = support_read_file(file, &size);
         assert_non_null(source);
-        struct text_template *t = text_template_parse(source, size, &err);
+        struct jinja_template *t = jinja_template_parse(source, size, &err);
         wrong += check_template(name, t, conversations, results, &err);
         cases += json_array_size(results);
-        text_template_free(t);
+        jinja_template_free(t);
         free(source);
     }
     print_message("%zu templates, %zu cases, %zu wrong\n", json_object_size(golden), cases, wrong);

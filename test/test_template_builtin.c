@@ -82,15 +82,15 @@ enum { N_EXPECTED = sizeof expected / sizeof expected[0] };
 static bool render(const char *name, const char *context, struct base_buffer *out,
                    struct base_error *err)
 {
-    const char *source = text_template_builtin(name);
+    const char *source = text_chat_format(name);
     assert_non_null(source);
-    struct text_template *t = text_template_parse(source, strlen(source), err);
+    struct jinja_template *t = jinja_template_parse(source, strlen(source), err);
     if (!t) fail_msg("%s: %s", name, err->text);
     json_t *json = json_loads(context, 0, NULL);
     assert_non_null(json);
-    const bool ok = text_template_render(t, json, NULL, out, err);
+    const bool ok = jinja_template_render(t, json, NULL, out, err);
     json_decref(json);
-    text_template_free(t);
+    jinja_template_free(t);
     return ok;
 }
 
@@ -120,11 +120,11 @@ static void test_names(void **state)
 {
     (void)state;
     size_t n = 0;
-    for (; text_template_builtin_name(n); n++)
-        assert_string_equal(text_template_builtin_name(n), expected[n].name);
+    for (; text_chat_format_name(n); n++)
+        assert_string_equal(text_chat_format_name(n), expected[n].name);
     assert_int_equal(n, N_EXPECTED);
-    assert_null(text_template_builtin("no-such-format"));
-    assert_null(text_template_builtin(""));
+    assert_null(text_chat_format("no-such-format"));
+    assert_null(text_chat_format(""));
 }
 
 static void test_roles(void **state)

@@ -6,15 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool render(const char *source, size_t size, const struct text_template_options *options,
+static bool render(const char *source, size_t size, const struct jinja_template_options *options,
                    struct base_buffer *out, struct base_error *err)
 {
     json_t *context = json_pack("{s:[i,i],s:s}", "l", 1, 2, "s", "text");
-    struct text_template *t = text_template_parse(source, size, err);
+    struct jinja_template *t = jinja_template_parse(source, size, err);
     assert_non_null(context);
-    const bool ok = t && text_template_render(t, context, options, out, err);
+    const bool ok = t && jinja_template_render(t, context, options, out, err);
     assert_int_equal(ok, err->code == BASE_OK);
-    text_template_free(t);
+    jinja_template_free(t);
     json_decref(context);
     return ok;
 }
@@ -24,7 +24,7 @@ static void expect(const char *source, const char *word)
 {
     struct base_error err = BASE_ERROR_INIT;
     struct base_buffer out = BASE_BUFFER_INIT;
-    struct text_template_options options = text_template_options_default();
+    struct jinja_template_options options = jinja_template_options_default();
     options.max_steps = 2000000; /* the suite is quick; the default is tried once below */
     options.max_output = 1 << 20;
     options.max_memory = 64 << 20;
@@ -237,10 +237,10 @@ static void test_options(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct base_error err = BASE_ERROR_INIT;
         struct base_buffer out = BASE_BUFFER_INIT;
-        const struct text_template_options options = {.max_steps = cases[i].steps,
-                                                      .max_output = cases[i].output,
-                                                      .max_memory = cases[i].memory,
-                                                      .max_depth = cases[i].depth};
+        const struct jinja_template_options options = {.max_steps = cases[i].steps,
+                                                       .max_output = cases[i].output,
+                                                       .max_memory = cases[i].memory,
+                                                       .max_depth = cases[i].depth};
         const bool ok = render(source, strlen(source), &options, &out, &err);
         assert_int_equal(ok, cases[i].word == NULL);
         if (!ok && !strstr(err.text, cases[i].word))

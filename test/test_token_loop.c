@@ -1,123 +1,81 @@
-/* test/test_token_loop.c: after the first token the loop that generates text allocates nothing:
- * evaluation, sampling, detokenizing and stop strings together, as `run` puts them together. */
+/* test/test_token_loop.c: once a text has begun, the loop that generates it allocates nothing:
+ * evaluation, sampling, a constraint, detokenizing and stop texts together, as `run` has them. */
 #include "test/support.h"
 
-#include "models/model.h"
-#include "sample/sample.h"
-#include "sample/stop.h"
 #include "test/support_alloc.h"
-#include "test/support_model.h"
-#include "text/tokenizer/tokenizer.h"
+#include "test/support_generate.h"
 #include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
+#include <string.h>
 
-/* ---- The loop ---- */
+enum { N_WARM = 30, N_TOKENS = 60, N_CTX = 128 };
 
-enum { N_TOKENS = 60, ROOM = 1 << 14 };
-
-struct loop {
-    struct gguf_file *file;
-    struct engine *engine;
-    struct model *model;
-    struct model_session *session;
-    struct text_tokenizer *tokenizer;
-    struct sampler *sampler;
-    struct sample_stop *stop;
-    struct text_decoder decoder;
-    struct base_buffer piece, shown;
-};
-
-static void begin(void *sampler, const float *logits)
+/* Steps that must be there. */
+static void steps(struct generate_request *r, int n, const char *what)
 {
-    sample_begin(sampler, logits);
+    struct generate_piece piece;
+    for (int i = 0; i < n; i++)
+        if (!support_request_step(r, &piece)) fail_msg("%s: over after %d tokens", what, i);
 }
 
-static void made(void *sampler, int64_t first, int64_t n)
+/* `n_warm` tokens may allocate: caches of masks grow with the states that a constraint meets. */
+static void count(const struct support_generate *s, const struct generate_options *o, int n_warm,
+                  const char *what)
 {
-    sample_made(sampler, (uint32_t)first, (uint32_t)n);
-}
-
-static void open_loop(struct loop *l, const char *arch)
-{
-    static const char *const stops[] = {"never in this text"};
+    static const int32_t prompt[] = {65, 66, 67};
+    static const struct generate_thought_marks marks = {"<|im_start|>", "<|im_end|>", false};
     struct base_error err = BASE_ERROR_INIT;
-    struct support_model m = support_model_default(arch);
-    struct engine_options engine = engine_options_default();
-    struct model_session_options session = model_session_options_default();
-    struct sample_options sample = sample_options_default();
-    char path[64];
-    snprintf(path, sizeof path, "/tmp/infer-%d-loop.gguf", (int)getpid());
-    engine.n_threads = 2;
-    session.n_ctx = 128;
-    sample.repeat_penalty = 1.1f;
-    assert_true(support_model_write(&m, path, &err));
-    l->file = gguf_open(path, &err);
-    unlink(path);
-    l->engine = engine_new(&engine, &err);
-    l->model = model_open(l->file, l->engine, &err);
-    l->session = l->model ? model_session_new(l->model, &session, &err) : NULL;
-    l->tokenizer = text_tokenizer_open(l->file, &err);
-    l->sampler = sample_new(&sample, m.n_vocab, session.n_ctx, &err);
-    l->stop = sample_stop_new(stops, 1, &err);
-    if (!l->session || !l->tokenizer || !l->sampler || !l->stop) fail_msg("%s", err.text);
-    model_session_watch(l->session, &(struct model_watch){begin, made, l->sampler});
-    text_decoder_init(&l->decoder, l->tokenizer, true, false);
-    for (int i = 0; i < ROOM; i++) { /* as `run` does: room beforehand */
-        base_buffer_add(&l->piece, "x", 1);
-        base_buffer_add(&l->shown, "x", 1);
-    }
+    struct generate_request *r = support_request(s, o, 0);
+    const struct generate_prompt p = {
+        .ids = prompt, .n = 3, .continues = true, .seed = 1, .thought = &marks};
+    if (!generate_request_begin(r, &p, &err)) fail_msg("%s", err.text);
+    steps(r, n_warm, what);
+    const int before = atomic_load(&allocations);
+    steps(r, N_TOKENS, what);
+    const int more = atomic_load(&allocations) - before;
+    if (more) fail_msg("%s: %d allocations", what, more);
+    generate_request_free(r);
 }
 
-static void close_loop(struct loop *l)
+static struct generate_options options(const struct sample_constraint *c)
 {
-    base_buffer_free(&l->piece);
-    base_buffer_free(&l->shown);
-    sample_stop_free(l->stop);
-    sample_free(l->sampler);
-    text_tokenizer_close(l->tokenizer);
-    model_session_free(l->session);
-    model_close(l->model);
-    engine_free(l->engine);
-    gguf_close(l->file);
+    static const char *const stops[] = {"never in this text", "nor\n\n\nthis"};
+    struct generate_options o = {.sample = sample_options_default(),
+                                 .max_tokens = UINT64_MAX,
+                                 .stop = stops,
+                                 .n_stop = 2,
+                                 .constraint = c,
+                                 .max_thought = -1,
+                                 .ignore_eos = true,
+                                 .show_special = true};
+    o.sample.repeat_penalty = 1.1f;
+    return o;
 }
 
-static int32_t step(struct loop *l, int32_t id)
-{
-    struct base_error err = BASE_ERROR_INIT;
-    if (!model_eval(l->session, &id, 1, MODEL_LOGITS_LAST, NULL, NULL, &err))
-        fail_msg("%s", err.text);
-    id = sample_next(l->sampler, model_last_logits(l->session), &err);
-    assert_true(id >= 0);
-    sample_accept(l->sampler, id);
-    base_buffer_clear(&l->piece);
-    base_buffer_clear(&l->shown);
-    text_decoder_add(&l->decoder, id, &l->piece);
-    assert_int_equal(sample_stop_feed(l->stop, l->piece.data, l->piece.size, &l->shown), -1);
-    return id;
-}
-
-static void no_allocation_after_the_first_token(void **state)
+static void nothing_is_allocated_per_token(void **state)
 {
     static const char *const archs[] = {"llama", "qwen2", "qwen3", "gemma3"};
+    struct base_error err = BASE_ERROR_INIT;
     (void)state;
+    struct sample_constraint *c = sample_constraint_regex("[ -~]*", 6, &err);
+    const struct generate_options plain = options(NULL), constrained = options(c);
+    assert_non_null(c);
     for (size_t i = 0; i < sizeof archs / sizeof *archs; i++) {
-        struct loop l = {0};
-        open_loop(&l, archs[i]);
+        struct support_generate s = {0};
+        char what[64];
+        support_generate_open(&s, archs[i], 1, N_CTX);
         assert_true(atomic_load(&allocations) > 0); /* the wraps are in place */
-        int32_t id = step(&l, 65);
-        int before = atomic_load(&allocations);
-        for (int n = 0; n < N_TOKENS; n++) id = step(&l, id);
-        int more = atomic_load(&allocations) - before;
-        if (more) fail_msg("%s: %d allocations", archs[i], more);
-        close_loop(&l);
+        count(&s, &plain, 1, archs[i]);
+        snprintf(what, sizeof what, "%s under a constraint", archs[i]);
+        count(&s, &constrained, N_WARM, what);
+        support_generate_close(&s);
     }
+    sample_constraint_free(c);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(no_allocation_after_the_first_token),
+        cmocka_unit_test(nothing_is_allocated_per_token),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -292,11 +292,11 @@ static bool guards_hold(const struct blocks *b, int i, int64_t bytes, int back)
 
 /* ---- Levels against scalar ---- */
 
-static void check_entry(const struct blocks *b, struct entry e, enum quant_level level, int64_t n,
+static void check_entry(const struct blocks *b, struct entry e, enum cpu_level level, int64_t n,
                         int kind, int back, uint64_t *seed)
 {
     struct engine_vec scalar, vec;
-    engine_vec_init(&scalar, QUANT_SCALAR);
+    engine_vec_init(&scalar, CPU_SCALAR);
     engine_vec_init(&vec, level);
     static float x0[ROOM / 4], y0[ROOM / 4], out0[ROOM / 4];
     const int64_t nx = x_count(e.shape, n), ny = y_count(e.shape, n), no = out_count(e.shape, n);
@@ -324,7 +324,7 @@ static void check_entry(const struct blocks *b, struct entry e, enum quant_level
     }
     if (!ok) {
         fail_msg("%s (entry shape %d) at %s differs from scalar: n %d, kind %d, back %d", e.name,
-                 e.shape, quant_level_name(level), (int)n, kind, back);
+                 e.shape, cpu_level_name(level), (int)n, kind, back);
     }
 }
 
@@ -337,7 +337,7 @@ static void test_levels_equal_scalar(void **state)
     static const int large[] = {127, 256, 1000};
     for (int i = 0; i < N_ENTRIES; ++i) {
         const struct entry e = entry_at(i);
-        for (int level = QUANT_SCALAR; level <= (int)quant_level_best(); ++level) {
+        for (int level = CPU_SCALAR; level <= (int)cpu_level_best(); ++level) {
             for (int n = 0; n <= 70 + 3; ++n) {
                 const int64_t count = n <= 70 ? n : large[n - 71];
                 for (int kind = 0; kind < 3; ++kind) {
@@ -356,11 +356,11 @@ static void test_special_values(void **state)
 {
     (void)state;
     struct engine_vec scalar;
-    engine_vec_init(&scalar, QUANT_SCALAR);
+    engine_vec_init(&scalar, CPU_SCALAR);
     float x[N_SPECIAL + 16], want[N_SPECIAL], got[N_SPECIAL], up[N_SPECIAL];
     for (int i = 0; i < N_SPECIAL; ++i) up[i] = 1.5f;
     for (int i = 0; i < N_SPECIAL + 16; ++i) x[i] = float_of(special[i % N_SPECIAL]);
-    for (int level = QUANT_AVX2; level <= (int)quant_level_best(); ++level) {
+    for (int level = CPU_AVX2; level <= (int)cpu_level_best(); ++level) {
         struct engine_vec vec;
         engine_vec_init(&vec, level);
         for (int i = N_NAMED; i < N_ENTRIES; ++i) {
@@ -387,7 +387,7 @@ static void test_scalar_is_what_the_header_says(void **state)
 {
     (void)state;
     struct engine_vec vec;
-    engine_vec_init(&vec, QUANT_SCALAR);
+    engine_vec_init(&vec, CPU_SCALAR);
     enum { N = 83 };
     uint64_t seed = 3;
     float x[N], y[N], out[N];
@@ -432,7 +432,7 @@ static void test_halves(void **state)
     static uint16_t half[65536], back[65536];
     static float wide[65536];
     for (int i = 0; i < 65536; ++i) half[i] = (uint16_t)i;
-    for (int level = QUANT_SCALAR; level <= (int)quant_level_best(); ++level) {
+    for (int level = CPU_SCALAR; level <= (int)cpu_level_best(); ++level) {
         engine_vec_init(&vec, level);
         vec.f16_to_f32(65536, half, wide);
         for (int i = 0; i < 65536; ++i) assert_true(same_float(wide[i], quant_f16_to_f32(half[i])));
@@ -556,8 +556,8 @@ static void scan_function(enum engine_unary f, uint32_t stride, bool print)
 {
     enum { BATCH = 4096 };
     struct engine_vec scalar, vec;
-    engine_vec_init(&scalar, QUANT_SCALAR);
-    engine_vec_init(&vec, quant_level_best());
+    engine_vec_init(&scalar, CPU_SCALAR);
+    engine_vec_init(&vec, cpu_level_best());
     static float x[BATCH], y[BATCH], z[BATCH];
     double worst = 0;
     float worst_at = 0;
@@ -591,7 +591,7 @@ static void test_functions_are_accurate(void **state)
 static void test_nan_passes(void **state)
 {
     (void)state;
-    for (int level = QUANT_SCALAR; level <= (int)quant_level_best(); ++level) {
+    for (int level = CPU_SCALAR; level <= (int)cpu_level_best(); ++level) {
         struct engine_vec vec;
         engine_vec_init(&vec, level);
         for (int f = 0; f < ENGINE_UNARY_COUNT; ++f) {
@@ -613,14 +613,14 @@ static void bench(void)
     fill(x, 3 * N, 0, &seed);
     fill(y, 3 * N, 0, &seed);
     printf("%-14s %-6s", "ns/element", "shape");
-    for (int level = 0; level <= (int)quant_level_best(); ++level) {
-        printf(" %10s", quant_level_name(level));
+    for (int level = 0; level <= (int)cpu_level_best(); ++level) {
+        printf(" %10s", cpu_level_name(level));
     }
     printf("\n");
     for (int i = 0; i < N_ENTRIES; ++i) {
         const struct entry e = entry_at(i);
         printf("%-14s %-6d", e.name, e.shape);
-        for (int level = 0; level <= (int)quant_level_best(); ++level) {
+        for (int level = 0; level <= (int)cpu_level_best(); ++level) {
             struct engine_vec vec;
             engine_vec_init(&vec, level);
             double best = INFINITY;

@@ -7,22 +7,20 @@
 #define CLI_CHAT_CHAT_H
 
 #include "cli/chat/chat_reply.h"
+#include "cli/generation.h"
 
 struct cli_chat {
     const struct cli_values *values;
-    struct cli_values generating; /* the same, as the generator is to see them */
-    bool interactive;             /* the input is a terminal: mistakes end nothing */
+    bool interactive; /* the input is a terminal: mistakes end nothing */
     bool colour;
     struct cli_model model;
     json_t *messages; /* the conversation; its first message may be a system message */
     struct cli_chat_template template;
     struct cli_chat_prompt prompt; /* of the latest answer */
-    struct cli_generator generator;
+    struct cli_generation generation;
     struct cli_chat_reply reply;
-    struct cli_outcome outcome; /* of the latest answer */
-    struct text_ids held;       /* what the session holds */
-    size_t n_kept;              /* of held: common with the latest prompt, not read again */
-    size_t n_dropped;           /* messages after the system message that are not read any more */
+    struct generate_outcome outcome; /* of the latest answer */
+    size_t n_dropped; /* messages after the system message that are not read any more */
     uint64_t n_answers;
     char last_byte; /* of the answer as shown; 0: nothing was shown */
 };

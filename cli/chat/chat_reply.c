@@ -44,6 +44,14 @@ void cli_chat_reply_close(struct cli_chat_reply *r)
     base_buffer_free(&r->reasoning);
 }
 
+bool cli_chat_reply_thought(const struct cli_chat_reply *r, struct generate_thought_marks *marks)
+{
+    struct text_reply_marks found;
+    if (!text_reply_thought_marks(r->parts, &found)) return false;
+    *marks = (struct generate_thought_marks){found.open, found.close, found.opened};
+    return true;
+}
+
 static bool add_call(struct cli_chat_reply *r, const struct text_reply_part *part,
                      struct base_error *err)
 {
@@ -72,7 +80,7 @@ static bool take_part(struct cli_chat_reply *r, const struct text_reply_part *pa
 }
 
 /* A control token that divides nothing is not for eyes. */
-static void hide_control(const struct cli_chat_reply *r, const struct cli_piece *piece,
+static void hide_control(const struct cli_chat_reply *r, const struct generate_piece *piece,
                          struct text_reply_part *part)
 {
     if (part->kind != TEXT_REPLY_TEXT || piece->id < 0 ||
@@ -84,7 +92,7 @@ static void hide_control(const struct cli_chat_reply *r, const struct cli_piece 
         part->size -= token.size;
 }
 
-bool cli_chat_reply_take(struct cli_chat_reply *r, const struct cli_piece *piece,
+bool cli_chat_reply_take(struct cli_chat_reply *r, const struct generate_piece *piece,
                          struct base_error *err)
 {
     struct text_reply_part part;

@@ -8,7 +8,7 @@
 #define CLI_CHAT_CHAT_REPLY_H
 
 #include "cli/chat/chat_template.h"
-#include "cli/generate.h"
+#include "generate/generate.h"
 #include "text/chat/reply.h"
 
 enum cli_reasoning { CLI_REASONING_HIDE, CLI_REASONING_SHOW, CLI_REASONING_ONLY };
@@ -34,8 +34,10 @@ bool cli_chat_reply_open(struct cli_chat_reply *r, const struct cli_chat_templat
                          const struct cli_model *model, const struct cli_chat_prompt *prompt,
                          struct base_error *err);
 void cli_chat_reply_close(struct cli_chat_reply *r);
+/* Before the first piece: the marks of thoughts; false when the model is not known to think. */
+bool cli_chat_reply_thought(const struct cli_chat_reply *r, struct generate_thought_marks *marks);
 
-bool cli_chat_reply_take(struct cli_chat_reply *r, const struct cli_piece *piece,
+bool cli_chat_reply_take(struct cli_chat_reply *r, const struct generate_piece *piece,
                          struct base_error *err);
 bool cli_chat_reply_end(struct cli_chat_reply *r, struct base_error *err);
 

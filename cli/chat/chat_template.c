@@ -32,7 +32,7 @@ static bool find_own(struct cli_chat_template *t, const struct cli_model *m, con
 static bool find_named(struct cli_chat_template *t, const struct cli_model *m, const char *name,
                        struct base_error *err)
 {
-    const char *text = text_template_builtin(name);
+    const char *text = text_chat_format(name);
     t->origin_item = "--template";
     if (text) {
         base_buffer_add_text(&t->source, text);
@@ -46,8 +46,8 @@ static bool find_named(struct cli_chat_template *t, const struct cli_model *m, c
         return cli_file_read(name, &t->source, err);
     }
     struct base_buffer names = BASE_BUFFER_INIT;
-    for (size_t i = 0; text_template_builtin_name(i); i++)
-        base_buffer_add_format(&names, "%s%s", i ? ", " : "", text_template_builtin_name(i));
+    for (size_t i = 0; text_chat_format_name(i); i++)
+        base_buffer_add_format(&names, "%s%s", i ? ", " : "", text_chat_format_name(i));
     base_fail_at(err, BASE_USAGE, "--template", -1, "'%s' is neither a file nor one of %s", name,
                  names.data ? names.data : "");
     base_buffer_free(&names);
@@ -121,7 +121,7 @@ static bool set_variable(const struct cli_chat_template *t, const char *given,
         if (strcmp(i < N_OWN ? own_variables[i] : reserved[i - N_OWN], name) == 0)
             return base_fail_at(err, BASE_USAGE, "--template-var", -1, "%s has its value already",
                                 name);
-    if (!text_template_uses(t->template, name))
+    if (!jinja_template_uses(t->template, name))
         return base_fail_at(err, BASE_USAGE, "--template-var", -1,
                             "the chat template has no variable %s", name);
     struct base_error wrong = BASE_ERROR_INIT;
@@ -140,7 +140,7 @@ static bool set_variables(struct cli_chat_template *t, const struct cli_values *
     if (!t->variables || json_object_set_new(t->variables, "documents", json_null()) ||
         json_object_set(t->variables, "tools", tools ? tools : json_null()))
         return no_memory(err);
-    if (tools && !text_template_uses(t->template, "tools"))
+    if (tools && !jinja_template_uses(t->template, "tools"))
         return base_fail_at(err, BASE_USAGE, "--tools", -1, "the chat template knows no tools");
     if (!set_special_tokens(t->variables, m, err)) return false;
     for (size_t i = 0; i < values->template_var.count; i++)
@@ -153,7 +153,7 @@ static bool set_variables(struct cli_chat_template *t, const struct cli_values *
 static bool render(const struct cli_chat_template *t, const json_t *messages,
                    struct base_buffer *text, struct base_buffer *own, struct base_error *err)
 {
-    struct text_template_options options = text_template_options_default();
+    struct jinja_template_options options = jinja_template_options_default();
     json_t *context = json_copy(t->variables);
     options.own = own;
     options.own_variables = own_variables;
@@ -161,7 +161,7 @@ static bool render(const struct cli_chat_template *t, const json_t *messages,
     bool ok = context &&
               json_object_set_nocheck(context, "messages", (json_t *)(uintptr_t)messages) == 0 &&
               json_object_set_new(context, "add_generation_prompt", json_true()) == 0;
-    ok = ok ? text_template_render(t->template, context, &options, text, err) || blame(t, err)
+    ok = ok ? jinja_template_render(t->template, context, &options, text, err) || blame(t, err)
             : no_memory(err);
     json_decref(context);
     return ok;
@@ -324,18 +324,18 @@ bool cli_chat_template_open(struct cli_chat_template *t, const struct cli_values
 {
     if (!find_source(t, values, model, tools != NULL, err)) return false;
     if (t->source.failed) return no_memory(err);
-    t->template = text_template_parse(t->source.data ? t->source.data : "", t->source.size, err);
+    t->template = jinja_template_parse(t->source.data ? t->source.data : "", t->source.size, err);
     if (!t->template) return blame(t, err);
     if (!set_variables(t, values, model, tools, err)) return false;
     learn_forms(t);
-    if (values->template && text_template_builtin(values->template))
+    if (values->template && text_chat_format(values->template))
         note_foreign_marks(t, values, model);
     return true;
 }
 
 void cli_chat_template_close(struct cli_chat_template *t)
 {
-    text_template_free(t->template);
+    jinja_template_free(t->template);
     base_buffer_free(&t->source);
     json_decref(t->variables);
     *t = (struct cli_chat_template){0};
@@ -370,6 +370,9 @@ bool cli_chat_template_render(const struct cli_chat_template *t, const struct cl
                             TEXT_PARSE_SPECIAL, &out->ids, err) &&
          (values->no_bos || add_bos(model->tokenizer, &out->ids, err));
     json_decref(list);
+    if (ok && out->ids.count == 0)
+        return base_fail(err, BASE_USAGE,
+                         "no letter of the prompt has a token in this model's vocabulary");
     return ok;
 }
 

@@ -11,7 +11,7 @@
 #include "text/jinja/jinja.h"
 
 struct cli_chat_template {
-    struct text_template *template;
+    struct jinja_template *template;
     struct base_buffer source;
     const char *origin_file, *origin_item; /* for errors: where the template comes from */
     json_t *variables;                     /* all that it sees but the messages */
@@ -22,7 +22,7 @@ struct cli_chat_template {
 
 /* A rendered conversation. */
 struct cli_chat_prompt {
-    struct base_buffer text, own; /* own: see struct text_template_options */
+    struct base_buffer text, own; /* own: see struct jinja_template_options */
     struct text_ids ids;
 };
 
@@ -34,7 +34,8 @@ bool cli_chat_template_open(struct cli_chat_template *t, const struct cli_values
 void cli_chat_template_close(struct cli_chat_template *t); /* a zeroed one is fine */
 
 /* Renders the messages up to where the answer begins, and tokenizes; what `out` held is replaced.
- * BASE_USAGE with the line of the template, or the text that it gave to raise_exception. */
+ * BASE_USAGE with the line of the template, or the text that it gave to raise_exception, and for a
+ * prompt without a single id. */
 bool cli_chat_template_render(const struct cli_chat_template *t, const struct cli_values *values,
                               const struct cli_model *model, const json_t *messages,
                               struct cli_chat_prompt *out, struct base_error *err);

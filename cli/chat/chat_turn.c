@@ -19,31 +19,22 @@ static bool no_memory(struct base_error *err)
 
 static bool open_session(struct cli_chat *c, json_t *tools, struct base_error *err)
 {
-    if (!cli_generator_prepare(&c->generator, &c->generating, err) ||
+    if (!cli_generation_prepare(&c->generation, c->values, true, err) ||
         !cli_model_open_file(&c->model, c->values, err) ||
         !cli_model_open_tokenizer(&c->model, err) ||
         !cli_chat_template_open(&c->template, c->values, &c->model, tools, err) ||
         !cli_model_open_weights(&c->model, c->values, err))
         return false;
-    c->generating.seed = (int64_t)c->generator.seed; /* that of the first answer */
     uint32_t n_ctx = (uint32_t)c->values->ctx_size;
     if (n_ctx == 0) n_ctx = cli_model_pick_ctx(&c->model, CTX_DEFAULT);
-    if (!cli_model_open_session(&c->model, c->values, 1, n_ctx, err) ||
-        !cli_generator_open(&c->generator, &c->model, err))
-        return false;
-    /* Room for all that the session can hold: the token loop allocates nothing. */
-    for (uint32_t i = 0; i < n_ctx + 1; i++)
-        if (!text_ids_add(&c->held, 0, err)) return false;
-    c->held.count = 0;
-    return true;
+    return cli_model_open_session(&c->model, c->values, 1, n_ctx, err) &&
+           cli_generation_open(&c->generation, c->values, &c->model, err);
 }
 
 bool cli_chat_open(struct cli_chat *c, struct base_error *err)
 {
     json_t *tools = NULL;
     if (c->values->tools && !cli_tools_read(c->values->tools, &tools, err)) return false;
-    c->generating = *c->values;
-    c->generating.special = true;
     const bool ok = open_session(c, tools, err);
     json_decref(tools);
     return ok;
@@ -52,10 +43,9 @@ bool cli_chat_open(struct cli_chat *c, struct base_error *err)
 void cli_chat_close(struct cli_chat *c)
 {
     cli_chat_reply_close(&c->reply);
-    cli_generator_close(&c->generator);
+    cli_generation_close(&c->generation);
     cli_chat_prompt_free(&c->prompt);
     cli_chat_template_close(&c->template);
-    text_ids_free(&c->held);
     cli_model_close(&c->model);
     json_decref(c->messages);
 }
@@ -132,17 +122,6 @@ static bool make_room(struct cli_chat *c, struct base_error *err)
                              "shift");
 }
 
-/* Lets the session forget what the prompt does not begin with. At least the last id is read: it
- * gives the logits to begin with. */
-static void keep_common(struct cli_chat *c)
-{
-    const struct text_ids *want = &c->prompt.ids;
-    size_t n = 0;
-    while (n < c->held.count && n + 1 < want->count && c->held.id[n] == want->id[n]) n++;
-    c->n_kept = model_session_truncate(c->model.session, (uint32_t)n);
-    c->held.count = c->n_kept;
-}
-
 /* ---- Showing ---- */
 
 static bool show(void *user, const char *bytes, size_t size, bool dim, struct base_error *err)
@@ -155,16 +134,21 @@ static bool show(void *user, const char *bytes, size_t size, bool dim, struct ba
            cli_write(off, strlen(off), err);
 }
 
-static bool take_piece(void *user, const struct cli_piece *piece, struct base_error *err)
+static bool take_piece(void *user, const struct generate_piece *piece, struct base_error *err)
 {
     struct cli_chat *c = user;
-    if (piece->id >= 0 && !text_ids_add(&c->held, piece->id, err)) return false;
     return cli_chat_reply_take(&c->reply, piece, err);
+}
+
+/* The first answer has the seed of the options, each further one the next. */
+static uint64_t seed_of(const struct cli_chat *c)
+{
+    return c->generation.options.sample.seed + c->n_answers;
 }
 
 static bool show_json(const struct cli_chat *c, const json_t *message, struct base_error *err)
 {
-    const struct cli_outcome *o = &c->outcome;
+    const struct generate_outcome *o = &c->outcome;
     struct base_buffer out = BASE_BUFFER_INIT;
     base_buffer_add_text(&out, "{\"message\":");
     cli_json_add(&out, message);
@@ -172,8 +156,8 @@ static bool show_json(const struct cli_chat *c, const json_t *message, struct ba
                            ",\"prompt_tokens\":%zu,\"read_tokens\":%llu,\"tokens\":%llu,"
                            "\"stop\":\"%s\",\"seed\":%llu}\n",
                            c->prompt.ids.count, (unsigned long long)o->n_read,
-                           (unsigned long long)o->n_generated, cli_ending_name[o->ending],
-                           (unsigned long long)c->generator.seed);
+                           (unsigned long long)o->n_generated, generate_ending_name[o->ending],
+                           (unsigned long long)seed_of(c));
     const bool ok = cli_write_buffer(&out, err);
     base_buffer_free(&out);
     return ok;
@@ -181,12 +165,12 @@ static bool show_json(const struct cli_chat *c, const json_t *message, struct ba
 
 static void note_turn(const struct cli_chat *c)
 {
-    const struct cli_outcome *o = &c->outcome;
+    const struct generate_outcome *o = &c->outcome;
     cli_note("prompt: %zu tokens, %zu from the cache, %llu read in %.1f ms; generated: %llu tokens "
              "in %.1f ms; seed %llu; ended by %s",
-             c->prompt.ids.count, c->n_kept, (unsigned long long)o->n_read, o->read_seconds * 1e3,
-             (unsigned long long)o->n_generated, o->generate_seconds * 1e3,
-             (unsigned long long)c->generator.seed, cli_ending_name[o->ending]);
+             c->prompt.ids.count, (size_t)o->n_cached, (unsigned long long)o->n_read,
+             o->read_seconds * 1e3, (unsigned long long)o->n_generated, o->generate_seconds * 1e3,
+             (unsigned long long)seed_of(c), generate_ending_name[o->ending]);
 }
 
 /* ---- A turn ---- */
@@ -194,29 +178,23 @@ static void note_turn(const struct cli_chat *c)
 /* Reads what is new of the prompt and generates. */
 static bool generate(struct cli_chat *c, struct base_error *err)
 {
-    const size_t kept = c->n_kept;
-    const int32_t *ids = c->prompt.ids.id;
-    if (!cli_generator_restart(&c->generator, (uint64_t)c->generating.seed + c->n_answers, err) ||
-        !cli_chat_reply_open(&c->reply, &c->template, &c->model, &c->prompt, err))
-        return false;
-    cli_generator_accept(&c->generator, ids, kept);
-    for (size_t i = kept; i < c->prompt.ids.count; i++)
-        if (!text_ids_add(&c->held, ids[i], err)) return false;
-    const bool ok = cli_generator_run(&c->generator, ids + kept, c->prompt.ids.count - kept, false,
-                                      take_piece, c, &c->outcome, err) &&
-                    cli_chat_reply_end(&c->reply, err);
-    /* The last token was not evaluated, nor what an interruption left unread. */
-    const size_t length = model_session_length(c->model.session);
-    if (c->held.count > length) c->held.count = length;
-    c->n_answers++;
-    return ok;
+    struct generate_request *request = c->generation.request;
+    struct generate_thought_marks marks;
+    struct generate_prompt prompt = {
+        .ids = c->prompt.ids.id, .n = c->prompt.ids.count, .seed = seed_of(c)};
+    if (!cli_chat_reply_open(&c->reply, &c->template, &c->model, &c->prompt, err)) return false;
+    if (cli_chat_reply_thought(&c->reply, &marks)) prompt.thought = &marks;
+    return generate_request_begin(request, &prompt, err) &&
+           generate_run(request, take_piece, c, &c->outcome, err) &&
+           cli_chat_reply_end(&c->reply, err);
 }
 
 /* Appends the answer, or takes the question back when Ctrl-C came before any. */
 static bool finish(struct cli_chat *c, struct base_error *err)
 {
     json_t *message = cli_chat_reply_message(&c->reply, err);
-    const bool nothing = c->outcome.ending == CLI_END_INTERRUPTED && c->outcome.n_generated == 0;
+    const bool nothing =
+        c->outcome.ending == GENERATE_END_INTERRUPTED && c->outcome.n_generated == 0;
     bool ok = message != NULL;
     if (ok && c->values->json)
         ok = show_json(c, message, err);
@@ -234,7 +212,6 @@ bool cli_chat_answer(struct cli_chat *c, struct base_error *err)
 {
     const bool strict = strcmp(c->values->on_full, "error") == 0;
     if (!make_room(c, err)) return false;
-    keep_common(c);
     c->last_byte = 0;
     c->reply.mode = cli_reasoning_mode(c->values, cli_stdout_is_terminal() ? CLI_REASONING_SHOW
                                                                            : CLI_REASONING_HIDE);
@@ -242,8 +219,9 @@ bool cli_chat_answer(struct cli_chat *c, struct base_error *err)
     c->reply.user = c;
     if (!generate(c, err) || !finish(c, err)) return false;
     if (c->values->verbose) note_turn(c);
+    c->n_answers++;
     if (!cli_outcome_check(&c->outcome, err)) return false;
-    if (c->outcome.ending != CLI_END_CONTEXT) return true;
+    if (c->outcome.ending != GENERATE_END_CONTEXT) return true;
     if (strict)
         return base_fail(err, BASE_TOO_LONG, "the answer was cut: the context of %u tokens is full",
                          model_session_n_ctx(c->model.session));

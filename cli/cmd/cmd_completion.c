@@ -25,8 +25,8 @@ static void add_value_words(struct base_buffer *out, const struct cli_option *o)
 {
     add_words(out, o->choices);
     if (o->at != offsetof(struct cli_values, template)) return;
-    for (size_t i = 0; text_template_builtin_name(i); i++)
-        base_buffer_add_format(out, "%s%s", i ? " " : "", text_template_builtin_name(i));
+    for (size_t i = 0; text_chat_format_name(i); i++)
+        base_buffer_add_format(out, "%s%s", i ? " " : "", text_chat_format_name(i));
 }
 
 static void add_spellings(struct base_buffer *out, const struct cli_option *o)

@@ -28,29 +28,29 @@ struct doctor {
 /* ---- Looking ---- */
 
 /* What the kernels of each level are made of, by the system's names. */
-static const char *const needed[QUANT_LEVEL_COUNT] = {
-    [QUANT_SCALAR] = "",
-    [QUANT_AVX2] = "avx2 fma f16c",
-    [QUANT_AVXVNNI] = "avx_vnni",
-    [QUANT_AVX512] = "avx512f avx512bw avx512dq avx512vl avx512_vnni",
-    [QUANT_AVX512BF16] = "avx512_bf16 avx512vbmi",
+static const char *const needed[CPU_LEVEL_COUNT] = {
+    [CPU_SCALAR] = "",
+    [CPU_AVX2] = "avx2 fma f16c",
+    [CPU_AVXVNNI] = "avx_vnni",
+    [CPU_AVX512] = "avx512f avx512bw avx512dq avx512vl avx512_vnni",
+    [CPU_AVX512BF16] = "avx512_bf16 avx512vbmi",
 };
 
 static void explain_level(struct doctor *d)
 {
-    const enum quant_level best = quant_level_best(), level = d->engine->options.level;
+    const enum cpu_level best = cpu_level_best(), level = d->engine->options.level;
     struct base_buffer *why = &d->why;
     if (level < best) {
         base_buffer_add_format(why, "--isa or INFER_ISA caps it; this processor can do %s",
-                               quant_level_name(best));
+                               cpu_level_name(best));
         return;
     }
-    if (best == QUANT_LEVEL_COUNT - 1) {
+    if (best == cpu_level_best()) {
         base_buffer_add_text(why, "the highest there is");
         return;
     }
     bool any = false;
-    const char *next = quant_level_name((enum quant_level)(best + 1));
+    const char *next = cpu_level_name((enum cpu_level)(best + 1));
     for (const char *word = needed[best + 1]; *word; word += *word == ' ') {
         char name[32];
         const size_t n = strcspn(word, " ");
@@ -80,7 +80,7 @@ static bool look(struct doctor *d, struct base_error *err)
     struct engine_options o = engine_options_default();
     cli_machine_read(&d->machine);
     o.n_threads = (int)d->values->threads;
-    if (d->values->isa && !quant_level_by_name(d->values->isa, &o.level))
+    if (d->values->isa && !cpu_level_by_name(d->values->isa, &o.level))
         return base_fail_at(err, BASE_USAGE, "--isa", -1, "'%s' is not a level", d->values->isa);
     d->engine = engine_new(&o, err);
     if (!d->engine) return false;
@@ -105,10 +105,10 @@ static void advise_threads(struct doctor *d)
 {
     const struct cli_machine *m = &d->machine;
     const int n = d->engine->options.n_threads;
-    if (d->engine->options.level < quant_level_best())
+    if (d->engine->options.level < cpu_level_best())
         base_buffer_add_format(line(d), "leave out --isa (INFER_ISA): %s kernels are faster",
-                               quant_level_name(quant_level_best()));
-    if (quant_level_best() == QUANT_SCALAR)
+                               cpu_level_name(cpu_level_best()));
+    if (cpu_level_best() == CPU_SCALAR)
         base_buffer_add_text(line(d), "a processor with AVX2 would be several times faster");
     if (n < m->threads)
         base_buffer_add_format(line(d), "leave out --threads (INFER_THREADS): %d threads may run",
@@ -177,7 +177,7 @@ static void text_processor(const struct doctor *d, struct base_buffer *out)
         base_buffer_add_format(out, "%s%s", i ? " " : "", m->feature[i]);
     base_buffer_add_text(out, m->n_features ? "\n" : "none that kernels use\n");
     row(out, "level");
-    base_buffer_add_format(out, "%s: %s\n", quant_level_name(d->engine->options.level),
+    base_buffer_add_format(out, "%s: %s\n", cpu_level_name(d->engine->options.level),
                            d->why.size ? d->why.data : "");
     row(out, "threads");
     base_buffer_add_format(out, "%d; %d processors online, %d allowed, %d physical cores",
@@ -239,8 +239,8 @@ static void add_json(const struct doctor *d, struct base_buffer *out)
     for (int i = 0; i < m->n_features; i++)
         base_buffer_add_format(out, "%s\"%s\"", i ? "," : "", m->feature[i]);
     base_buffer_add_format(out, "],\"level\":\"%s\",\"best_level\":\"%s\",",
-                           quant_level_name(d->engine->options.level),
-                           quant_level_name(quant_level_best()));
+                           cpu_level_name(d->engine->options.level),
+                           cpu_level_name(cpu_level_best()));
     json_text(out, "why", d->why.data);
     base_buffer_add_text(out, ",");
     json_text(out, "governor", m->governor);

@@ -1,7 +1,7 @@
 /* cli/cmd/cmd_run.c: `infer run`: one completion of exactly the given text. */
 #include "cli/chat/chat_once.h"
 #include "cli/commands.h"
-#include "cli/generate.h"
+#include "cli/generation.h"
 #include "cli/input.h"
 #include "cli/out/memory_plan.h"
 #include "cli/out/result.h"
@@ -11,11 +11,10 @@ enum { CTX_SPARE = 1024 };
 
 struct completion {
     const struct cli_values *values;
-    struct cli_values generating; /* the same, as the generator is to see them */
     struct cli_model model;
     struct text_ids prompt;
-    struct cli_generator generator;
-    struct cli_outcome outcome;
+    struct cli_generation generation;
+    struct generate_outcome outcome;
     struct cli_chat_once chat; /* with --chat */
     struct cli_result result;  /* with --json or --jsonl */
     double start, loaded;      /* cli_seconds() when each was over */
@@ -58,7 +57,8 @@ static bool open_session(struct completion *c, struct base_error *err)
 static bool open_prompt(struct completion *c, const struct base_buffer *text,
                         struct base_error *err)
 {
-    return cli_generator_prepare(&c->generator, &c->generating, err) &&
+    const bool special = c->values->special || c->values->chat;
+    return cli_generation_prepare(&c->generation, c->values, special, err) &&
            cli_model_open_file(&c->model, c->values, err) &&
            cli_model_open_tokenizer(&c->model, err) && encode_prompt(c, text, err);
 }
@@ -66,14 +66,14 @@ static bool open_prompt(struct completion *c, const struct base_buffer *text,
 static bool open_rest(struct completion *c, struct base_error *err)
 {
     return cli_model_open_weights(&c->model, c->values, err) && open_session(c, err) &&
-           cli_generator_open(&c->generator, &c->model, err) &&
+           cli_generation_open(&c->generation, c->values, &c->model, err) &&
            (!c->values->chat ||
             cli_chat_once_begin(&c->chat, &c->model, cli_result_wanted(c->values), err));
 }
 
 /* ---- Results ---- */
 
-static bool take_piece(void *user, const struct cli_piece *piece, struct base_error *err)
+static bool take_piece(void *user, const struct generate_piece *piece, struct base_error *err)
 {
     struct completion *c = user;
     if (c->values->chat && !cli_chat_reply_take(&c->chat.reply, piece, err)) return false;
@@ -86,7 +86,7 @@ static bool start_result(struct completion *c, struct base_error *err)
     c->result = (struct cli_result){.values = c->values,
                                     .model = &c->model,
                                     .prompt = &c->prompt,
-                                    .seed = c->generator.seed,
+                                    .seed = c->generation.options.sample.seed,
                                     .load_seconds = c->loaded - c->start};
     return !cli_result_wanted(c->values) || cli_result_start(&c->result, err);
 }
@@ -106,7 +106,7 @@ static bool finish(struct completion *c, struct base_error *err)
 
 static void note_timings(const struct completion *c)
 {
-    const struct cli_outcome *o = &c->outcome;
+    const struct generate_outcome *o = &c->outcome;
     cli_note("loaded in %.1f ms", (c->loaded - c->start) * 1e3);
     char part[32] = "";
     if (o->n_read < o->n_prompt)
@@ -116,25 +116,29 @@ static void note_timings(const struct completion *c)
     cli_note("generated: %llu tokens, %.1f ms (%.1f ms to choose them), %.1f tokens/s; seed %llu; "
              "ended by %s",
              (unsigned long long)o->n_generated, o->generate_seconds * 1e3, o->choose_seconds * 1e3,
-             rate(o->n_generated, o->generate_seconds), (unsigned long long)c->generator.seed,
-             cli_ending_name[o->ending]);
+             rate(o->n_generated, o->generate_seconds),
+             (unsigned long long)c->generation.options.sample.seed,
+             generate_ending_name[o->ending]);
 }
 
 static bool generate(struct completion *c, const struct base_buffer *text, struct base_error *err)
 {
-    const bool continues = text->size > 0 && !c->values->chat;
+    struct generate_thought_marks marks;
+    struct generate_prompt prompt = {.ids = c->prompt.id,
+                                     .n = c->prompt.count,
+                                     .continues = text->size > 0 && !c->values->chat,
+                                     .seed = c->generation.options.sample.seed};
     if (!open_rest(c, err)) return false;
+    if (c->values->chat && cli_chat_reply_thought(&c->chat.reply, &marks)) prompt.thought = &marks;
     c->loaded = cli_seconds();
     if (c->values->plan) return cli_plan_show(&c->model, c->values, c->prompt.count, err);
     if (c->values->verbose) cli_model_note(&c->model);
     if (c->values->echo && !cli_write(text->data, text->size, err)) return false;
-    if (!start_result(c, err) ||
-        !cli_generator_run(&c->generator, c->prompt.id, c->prompt.count, continues, take_piece, c,
-                           &c->outcome, err) ||
-        !finish(c, err))
+    if (!start_result(c, err) || !generate_request_begin(c->generation.request, &prompt, err) ||
+        !generate_run(c->generation.request, take_piece, c, &c->outcome, err) || !finish(c, err))
         return false;
     if (c->values->verbose) note_timings(c);
-    if (c->outcome.ending == CLI_END_INTERRUPTED)
+    if (c->outcome.ending == GENERATE_END_INTERRUPTED)
         return base_fail(err, BASE_INTERRUPTED, "interrupted");
     return cli_outcome_check(&c->outcome, err);
 }
@@ -150,9 +154,8 @@ static bool complete(struct completion *c, const struct base_buffer *text, struc
 
 bool cli_cmd_run(const struct cli_values *values, struct base_error *err)
 {
-    struct completion c = {.values = values, .generating = *values};
+    struct completion c = {.values = values};
     struct base_buffer text = BASE_BUFFER_INIT;
-    c.generating.special |= values->chat;
     bool ok = !values->chat || cli_chat_once_read(&c.chat, values, err);
     const bool needs_text = !values->plan || values->prompt || values->file;
     if (ok && needs_text && (!values->chat || cli_chat_once_asks(values)))
@@ -161,7 +164,7 @@ bool cli_cmd_run(const struct cli_values *values, struct base_error *err)
     base_buffer_free(&text);
     cli_result_free(&c.result);
     cli_chat_once_close(&c.chat);
-    cli_generator_close(&c.generator);
+    cli_generation_close(&c.generation);
     text_ids_free(&c.prompt);
     cli_model_close(&c.model);
     return ok;

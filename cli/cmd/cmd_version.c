@@ -26,11 +26,10 @@ static void add_member(struct base_buffer *out, const char *name, const char *te
 
 static void add_levels(struct base_buffer *out)
 {
-    const enum quant_level best = quant_level_best();
-    base_buffer_add_format(out, "\"level\":\"%s\",\"levels\":[", quant_level_name(best));
-    for (int l = 0; l < QUANT_LEVEL_COUNT; l++)
-        base_buffer_add_format(out, "%s\"%s\"", l ? "," : "",
-                               quant_level_name((enum quant_level)l));
+    const enum cpu_level best = cpu_level_best();
+    base_buffer_add_format(out, "\"level\":\"%s\",\"levels\":[", cpu_level_name(best));
+    for (int l = 0; l < CPU_LEVEL_COUNT; l++)
+        base_buffer_add_format(out, "%s\"%s\"", l ? "," : "", cpu_level_name((enum cpu_level)l));
     base_buffer_add_text(out, "]");
 }
 

@@ -93,7 +93,7 @@ void cli_bench_svg(const struct cli_bench *b, struct base_buffer *out)
     base_buffer_add_format(out,
                            ", %s, %d threads</text>\n<text x=\"12\" y=\"42\" font-size=\"11\">"
                            "limits: reading %.1f GB/s, int8 %.0f G multiply-adds/s</text>\n",
-                           quant_level_name(b->model.engine->options.level),
+                           cpu_level_name(b->model.engine->options.level),
                            b->model.engine->options.n_threads, b->bandwidth / 1e9, b->int8 / 1e9);
     for (size_t i = 0; i < b->n_results; i++) {
         const struct bar bar = bar_of(&b->result[i]);

@@ -19,7 +19,7 @@ static void add_markdown(const struct cli_bench *b, struct base_buffer *out)
         "|----------|-------:|------:|----------:|---------:|----------------------:"
         "|-------------:|--------:|\n",
         b->model.name.data, (double)f->weight_bytes / 0x1p20,
-        quant_level_name(b->model.engine->options.level), b->model.engine->options.n_threads,
+        cpu_level_name(b->model.engine->options.level), b->model.engine->options.n_threads,
         (long long)b->values->batch_size, b->bandwidth / 1e9, b->int8 / 1e9);
     for (size_t i = 0; i < b->n_results; i++) {
         const struct cli_bench_result *r = &b->result[i];
@@ -51,7 +51,7 @@ static void add_json_facts(const struct cli_bench *b, struct base_buffer *out)
                            "\"cache_type_v\":\"%s\",\"repetitions\":%lld,"
                            "\"bandwidth_bytes_per_second\":%.0f,\"int8_macs_per_second\":%.0f",
                            (unsigned long long)f->weight_bytes, (unsigned long long)f->n_params,
-                           quant_level_name(b->model.engine->options.level),
+                           cpu_level_name(b->model.engine->options.level),
                            b->model.engine->options.n_threads, (long long)b->values->batch_size,
                            b->values->cache_type_k, b->values->cache_type_v,
                            (long long)b->values->repetitions, b->bandwidth, b->int8);
@@ -87,7 +87,7 @@ static void add_csv(const struct cli_bench *b, struct base_buffer *out)
                                cli_bench_test_name(r), r->n_tokens, r->depth, r->n_seq, r->median,
                                r->low, r->high, r->of_bandwidth, r->of_int8,
                                b->model.engine->options.n_threads,
-                               quant_level_name(b->model.engine->options.level),
+                               cpu_level_name(b->model.engine->options.level),
                                (long long)b->values->batch_size, b->bandwidth, b->int8);
     }
 }

@@ -48,7 +48,7 @@ static void add_text(const struct plan *p, const struct cli_model *m, struct bas
         base_buffer_add_format(out, "  of %.1f MB that are free: %s", mb(p->room),
                                p->total <= p->room ? "fits" : "does not fit");
     base_buffer_add_format(out, "\nthreads     %10d     %s kernels\n", e->n_threads,
-                           quant_level_name(e->level));
+                           cpu_level_name(e->level));
 }
 
 static void add_json(const struct plan *p, const struct cli_model *m, struct base_buffer *out)
@@ -64,7 +64,7 @@ static void add_json(const struct plan *p, const struct cli_model *m, struct bas
                            "\"level\":\"%s\",\"bytes\":{\"weights\":%llu,\"cache\":%llu,"
                            "\"activations\":%llu,\"program\":%llu,\"total\":%llu},",
                            (unsigned long long)p->n_prompt, p->n_ctx, e->n_threads,
-                           quant_level_name(e->level), (unsigned long long)p->weights,
+                           cpu_level_name(e->level), (unsigned long long)p->weights,
                            (unsigned long long)p->cache, (unsigned long long)p->activations,
                            (unsigned long long)p->program, (unsigned long long)p->total);
     if (p->room)

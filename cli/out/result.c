@@ -82,14 +82,12 @@ bool cli_result_start(struct cli_result *r, struct base_error *err)
     return cli_write_buffer(&r->line, err);
 }
 
-/* The logits are those that the token was chosen from: nothing was evaluated since. */
-static void take_logprobs(struct cli_result *r, const struct cli_piece *piece)
+static void take_logprobs(struct cli_result *r, const struct generate_piece *piece)
 {
     const struct cli_values *v = r->values;
     double own;
-    const uint32_t n =
-        sample_logprobs(model_last_logits(r->model->session), model_facts(r->model->model)->n_vocab,
-                        (uint32_t)v->logprobs, r->best, piece->id, &own);
+    const uint32_t n = sample_logprobs(piece->logits, model_facts(r->model->model)->n_vocab,
+                                       (uint32_t)v->logprobs, r->best, piece->id, &own);
     if (v->jsonl) {
         base_buffer_add_text(&r->line, ",");
         add_logprob(&r->line, own);
@@ -101,7 +99,8 @@ static void take_logprobs(struct cli_result *r, const struct cli_piece *piece)
     base_buffer_add_text(&r->logprobs, "}");
 }
 
-bool cli_result_piece(struct cli_result *r, const struct cli_piece *piece, struct base_error *err)
+bool cli_result_piece(struct cli_result *r, const struct generate_piece *piece,
+                      struct base_error *err)
 {
     base_buffer_add(&r->text, piece->text, piece->size);
     if (r->values->jsonl && piece->id >= 0)
@@ -125,7 +124,7 @@ static double rate(uint64_t n, double seconds)
     return seconds > 0 ? (double)n / seconds : 0;
 }
 
-static void add_outcome(const struct cli_result *r, const struct cli_outcome *o,
+static void add_outcome(const struct cli_result *r, const struct generate_outcome *o,
                         struct base_buffer *out)
 {
     base_buffer_add_member(out, "model", r->model->name.data, r->model->name.size);
@@ -134,8 +133,8 @@ static void add_outcome(const struct cli_result *r, const struct cli_outcome *o,
     base_buffer_add_member(out, "text", r->text.size ? r->text.data : "", r->text.size);
     base_buffer_add(out, r->message.size ? r->message.data : "", r->message.size);
     out->failed |= r->message.failed;
-    base_buffer_add_format(out, ",\"stop\":\"%s\",", cli_ending_name[o->ending]);
-    base_buffer_add_member(out, "stop_text", o->stop_text, o->stop_size);
+    base_buffer_add_format(out, ",\"stop\":\"%s\",", generate_ending_name[o->ending]);
+    base_buffer_add_member(out, "stop_text", o->stop_text, o->stop_text ? strlen(o->stop_text) : 0);
     base_buffer_add_format(
         out,
         ",\"seed\":%llu,\"timings\":{\"load_ms\":%.3f,\"prompt_ms\":%.3f,\"generate_ms\":%.3f,"
@@ -154,7 +153,8 @@ static void add_items(struct base_buffer *out, const char *name, const struct ba
     base_buffer_add_text(out, "]");
 }
 
-bool cli_result_end(struct cli_result *r, const struct cli_outcome *outcome, struct base_error *err)
+bool cli_result_end(struct cli_result *r, const struct generate_outcome *outcome,
+                    struct base_error *err)
 {
     char sha256[BASE_SHA256_HEX];
     struct base_error interrupted = BASE_ERROR_INIT; /* what was generated is worth more */

@@ -7,7 +7,8 @@
 #ifndef CLI_OUT_RESULT_H
 #define CLI_OUT_RESULT_H
 
-#include "cli/generate.h"
+#include "cli/load.h"
+#include "generate/generate.h"
 
 struct cli_result {
     const struct cli_values *values;
@@ -28,8 +29,9 @@ bool cli_result_wanted(const struct cli_values *values);
 
 /* The members above must be set. Before the first token, at each piece, after the last. */
 bool cli_result_start(struct cli_result *r, struct base_error *err);
-bool cli_result_piece(struct cli_result *r, const struct cli_piece *piece, struct base_error *err);
-bool cli_result_end(struct cli_result *r, const struct cli_outcome *outcome,
+bool cli_result_piece(struct cli_result *r, const struct generate_piece *piece,
+                      struct base_error *err);
+bool cli_result_end(struct cli_result *r, const struct generate_outcome *outcome,
                     struct base_error *err);
 void cli_result_free(struct cli_result *r); /* a zeroed one is fine */
 

@@ -12,7 +12,7 @@
 
 enum { CHUNK = ATTENTION_CHUNK, GROUP = ENGINE_ATTEND_GROUP, SUB = ENGINE_ATTEND_SUB };
 _Static_assert((int)CHUNK == (int)ENGINE_ATTEND_KEYS, "a tile is of a chunk's keys");
-enum { ROWS_AHEAD = 32 }; /* rows are asked for so long before they are read */
+enum { ROWS_AHEAD = 32 }; /* rows are prefetched so long before they are read */
 
 static void *scratch(const struct attention_run *run, int64_t at)
 {
@@ -39,8 +39,8 @@ void engine_attention_convert_queries(const struct attention_run *run,
 /* ---- Reading the cache ---- */
 
 /* The rows of one KV head in a cache. The cells of a sequence mostly follow one another, but the
- * processor sees 16 streams in a group: rows are asked for before they are read. Further ahead than
- * this is slower. */
+ * processor sees 16 streams in a group: rows are prefetched before they are read. Further ahead
+ * than this is slower. */
 struct rows {
     const char *first;
     int64_t stride, bytes;
@@ -53,7 +53,7 @@ static struct rows rows_of(const struct engine_tensor *cache, int64_t kv)
                          .bytes = cache->ne[0] / cache->type->block_len * cache->type->block_bytes};
 }
 
-QUANT_ASKS void prefetch_row(const struct rows *rows, int64_t cell)
+PREFETCH_INLINE void prefetch_row(const struct rows *rows, int64_t cell)
 {
     quant_prefetch(rows->first + cell * rows->stride, (size_t)rows->bytes);
 }
@@ -104,8 +104,8 @@ static bool chunk_keys(const struct attention_run *run, const struct attention_b
 }
 
 /* Asks for the rows of the keys [from, to). */
-QUANT_ASKS void prefetch_rows(struct rows rows, const struct attention_keys *keys, int64_t from,
-                              int64_t to)
+PREFETCH_INLINE void prefetch_rows(struct rows rows, const struct attention_keys *keys,
+                                   int64_t from, int64_t to)
 {
     for (int64_t j = from; j < to; j++) prefetch_row(&rows, keys->cell[j]);
 }
@@ -207,14 +207,15 @@ struct tile {
 /* Of keys whose scores are wanted as they are. */
 static const float no_offset[CHUNK];
 
-/* What the next step asks for: n groups of so many bytes. */
-static void ask_for(struct engine_attend_tile *tile, const char *groups, int64_t n, int64_t bytes)
+/* What the next step prefetches: n groups of so many bytes. */
+static void set_prefetch(struct engine_attend_tile *tile, const char *groups, int64_t n,
+                         int64_t bytes)
 {
     tile->ahead = groups;
     tile->ahead_bytes = n * bytes;
 }
 
-/* `streams`: keys and values come from memory now. Meanwhile what is read next is asked for: the
+/* `streams`: keys and values come from memory now. Meanwhile what is read next is prefetched: the
  * values, then the keys of the chunk that follows, as chunks mostly do.
  *
  * Scores, or, where values are codes and no softcap comes between, what weights are powers of two
@@ -241,8 +242,8 @@ static void tile_scores(const struct attention_run *run, const struct attention_
             t->own->query[i] = (const int16_t *)(query + t->index[i] * l->query_bytes);
             t->own->query_scale[i] = all[t->index[i]];
         }
-        ask_for(t->own, keys->value + first * l->value_bytes, streams ? end - first : 0,
-                l->value_bytes);
+        set_prefetch(t->own, keys->value + first * l->value_bytes, streams ? end - first : 0,
+                     l->value_bytes);
         run->attend->scores(l->d, first, end, keys->key,
                             run->direct ? scratch(run, l->offset_at) : no_offset, t->own);
     }
@@ -318,7 +319,7 @@ static void exponents(const struct attention_run *run, const struct tile *t, int
 }
 
 /* Asks for the scales of n groups of values, which `offsets` wants before all else. */
-QUANT_ASKS void prefetch_scales(const char *group, int64_t n, int64_t bytes)
+PREFETCH_INLINE void prefetch_scales(const char *group, int64_t n, int64_t bytes)
 {
     for (int64_t i = 0; i < n; i++) quant_prefetch(group + i * bytes, 4 * GROUP);
 }
@@ -338,8 +339,8 @@ static void tile_sums(const struct attention_run *run, const struct attention_ke
     }
     if (streams)
         prefetch_scales(keys->value + CHUNK / GROUP * l->value_bytes, keys->next, l->value_bytes);
-    ask_for(t->own, keys->key + CHUNK / GROUP * l->key_bytes, streams ? keys->next : 0,
-            l->key_bytes);
+    set_prefetch(t->own, keys->key + CHUNK / GROUP * l->key_bytes, streams ? keys->next : 0,
+                 l->key_bytes);
     run->attend->weights(first, end, scratch(run, l->inverse_at), t->own);
     run->attend->sums(l->dv, first, end, keys->value, t->own, o);
     for (int64_t i = 0; i < t->n; i++) {
@@ -370,7 +371,7 @@ void engine_attention_chunk_tile(const struct attention_run *run, const struct a
     }
     if (t.n == 0) return;
     t.own->n_rows = t.n;
-    t.own->near = run->task->engine->quant.asking.near;
+    t.own->to_l1 = run->task->engine->quant.prefetch.to_l1;
     const bool streams = first == 0 && keys->in_place;
     tile_scores(run, keys, &t, streams);
     if (!l->float_values) {

@@ -94,9 +94,9 @@ struct engine_attend_tile {
     const int16_t *query[ENGINE_ATTEND_ROWS];
     int64_t lo[ENGINE_ATTEND_ROWS], hi[ENGINE_ATTEND_ROWS]; /* a query sees keys lo <= j < hi */
     int64_t n_rows;
-    const char *ahead; /* what is read next, to ask for meanwhile */
+    const char *ahead; /* what is read next, to prefetch meanwhile */
     int64_t ahead_bytes;
-    bool near; /* ask for the first-level cache (struct quant_asking) */
+    bool to_l1; /* prefetch to the first-level cache (struct cpu_prefetch) */
 };
 
 /* Groups, and sub-blocks, are those [first, end) of the chunk; `keys` and `values` are where its
@@ -122,7 +122,7 @@ struct engine_attend {
 };
 
 /* The best table for the level. */
-const struct engine_attend *engine_attend_table(enum quant_level level);
+const struct engine_attend *engine_attend_table(enum cpu_level level);
 
 extern const struct engine_attend engine_attend_scalar;
 #if defined(__x86_64__)
@@ -159,49 +159,49 @@ static inline float engine_attend_shift(float c)
  * the next chunk's keys in each sub-block, as arrive in about the time that they take, and sums for
  * the rest of them. Where the first-level cache is asked, it is line by line: many at once are lost
  * while others are on their way (docs/performance.md). */
-enum { ENGINE_ATTEND_ASKED = 256, ENGINE_ATTEND_AT_ONCE = 512, ENGINE_ATTEND_LINE = 64 };
+enum { ENGINE_ATTEND_WEIGHTS_BYTES = 256, ENGINE_ATTEND_AT_ONCE = 512, ENGINE_ATTEND_LINE = 64 };
 
-struct engine_attend_asking {
+struct engine_attend_prefetch {
     const char *next;
-    int64_t pace, due; /* bytes, times 256: of a step; of steps made, not asked for yet */
+    int64_t pace, due; /* bytes, times 256: of a step; of steps made, not prefetched yet */
     int64_t at_once;   /* bytes */
 };
 
 /* tile->ahead but for the first `but` bytes, and up to at_once more, in n steps. */
-static inline struct engine_attend_asking
-engine_attend_asking(const struct engine_attend_tile *tile, int64_t but, int64_t n)
+static inline struct engine_attend_prefetch
+engine_attend_prefetch(const struct engine_attend_tile *tile, int64_t but, int64_t n)
 {
     const int64_t bytes = tile->ahead_bytes > but ? tile->ahead_bytes - but : 0;
-    const int64_t at_once = tile->near ? ENGINE_ATTEND_LINE : ENGINE_ATTEND_AT_ONCE;
-    return (struct engine_attend_asking){.next = tile->ahead + but,
-                                         .pace = ((bytes << 8) + n - 1) / n,
-                                         .due = at_once * 256 - 1,
-                                         .at_once = at_once};
+    const int64_t at_once = tile->to_l1 ? ENGINE_ATTEND_LINE : ENGINE_ATTEND_AT_ONCE;
+    return (struct engine_attend_prefetch){.next = tile->ahead + but,
+                                           .pace = ((bytes << 8) + n - 1) / n,
+                                           .due = at_once * 256 - 1,
+                                           .at_once = at_once};
 }
 
 /* n steps. */
-QUANT_ASKS void engine_attend_ask(const struct engine_attend_tile *tile,
-                                  struct engine_attend_asking *asking, int64_t n)
+PREFETCH_INLINE void engine_attend_prefetch_step(const struct engine_attend_tile *tile,
+                                                 struct engine_attend_prefetch *prefetch, int64_t n)
 {
-    for (asking->due += asking->pace * n; asking->due >= asking->at_once * 256;
-         asking->due -= asking->at_once * 256) {
-        quant_prefetch_single(asking->next, (size_t)asking->at_once, tile->near);
-        asking->next += asking->at_once;
+    for (prefetch->due += prefetch->pace * n; prefetch->due >= prefetch->at_once * 256;
+         prefetch->due -= prefetch->at_once * 256) {
+        quant_prefetch_single(prefetch->next, (size_t)prefetch->at_once, tile->to_l1);
+        prefetch->next += prefetch->at_once;
     }
 }
 
-/* What the weights of row r ask for in sub-block s, and all of them. */
-QUANT_ASKS void engine_attend_weights_ask(const struct engine_attend_tile *tile, int64_t r,
-                                          int64_t s)
+/* What the weights of row r prefetch in sub-block s, and all of them. */
+PREFETCH_INLINE void engine_attend_weights_prefetch(const struct engine_attend_tile *tile,
+                                                    int64_t r, int64_t s)
 {
-    const int64_t at = (r * ENGINE_ATTEND_SUBS + s) * ENGINE_ATTEND_ASKED;
+    const int64_t at = (r * ENGINE_ATTEND_SUBS + s) * ENGINE_ATTEND_WEIGHTS_BYTES;
     if (at < tile->ahead_bytes)
-        quant_prefetch_single(tile->ahead + at, ENGINE_ATTEND_ASKED, tile->near);
+        quant_prefetch_single(tile->ahead + at, ENGINE_ATTEND_WEIGHTS_BYTES, tile->to_l1);
 }
 
 static inline int64_t engine_attend_weights_asked(const struct engine_attend_tile *tile)
 {
-    return tile->n_rows * ENGINE_ATTEND_SUBS * ENGINE_ATTEND_ASKED;
+    return tile->n_rows * ENGINE_ATTEND_SUBS * ENGINE_ATTEND_WEIGHTS_BYTES;
 }
 
 /* Row `i` of a group, from codes in their order and their scale. */

@@ -153,7 +153,7 @@ TARGET static void values_avx2(int64_t dv, const float *x, int64_t pad, char *gr
 /* nr queries by one group of keys, from key `at` on. */
 TARGET INLINE void scores_tile(int64_t d, const char *group, const float *offset,
                                struct engine_attend_tile *tile, int64_t at,
-                               struct engine_attend_asking *asking, int nr)
+                               struct engine_attend_prefetch *prefetch, int nr)
 {
     const int64_t n_pairs = (d + 1) / 2;
     const int16_t *keys = engine_attend_codes(group);
@@ -165,7 +165,7 @@ TARGET INLINE void scores_tile(int64_t d, const char *group, const float *offset
         for (int r = 0; r < nr; r++) sum[r][0] = sum[r][1] = _mm256_setzero_si256();
         for (int64_t i = first; i < end; i++) {
             __m256i low = load(keys + i * 2 * GROUP), high = load(keys + i * 2 * GROUP + GROUP);
-            if (asking) engine_attend_ask(tile, asking, 1);
+            if (prefetch) engine_attend_prefetch_step(tile, prefetch, 1);
             UNROLL
             for (int r = 0; r < nr; r++) mad_pairs(sum[r], low, high, tile->query[r] + 2 * i);
         }
@@ -190,23 +190,24 @@ TARGET INLINE void scores_tile(int64_t d, const char *group, const float *offset
 }
 
 TARGET INLINE void scores_any(int64_t d, int64_t first, int64_t end, const char *keys,
-                              const float *offset, struct engine_attend_tile *tile, bool asks)
+                              const float *offset, struct engine_attend_tile *tile, bool prefetches)
 {
     const int64_t bytes = engine_attend_key_bytes(d);
-    struct engine_attend_asking all = engine_attend_asking(tile, 0, (end - first) * ((d + 1) / 2));
-    struct engine_attend_asking *asking = asks ? &all : NULL;
+    struct engine_attend_prefetch all =
+        engine_attend_prefetch(tile, 0, (end - first) * ((d + 1) / 2));
+    struct engine_attend_prefetch *prefetch = prefetches ? &all : NULL;
     for (int64_t g = first; g < end; g++) {
         const char *group = keys + g * bytes;
-        if (tile->n_rows == 6) scores_tile(d, group, offset, tile, GROUP * g, asking, 6);
-        if (tile->n_rows == 5) scores_tile(d, group, offset, tile, GROUP * g, asking, 5);
-        if (tile->n_rows == 4) scores_tile(d, group, offset, tile, GROUP * g, asking, 4);
-        if (tile->n_rows == 3) scores_tile(d, group, offset, tile, GROUP * g, asking, 3);
-        if (tile->n_rows == 2) scores_tile(d, group, offset, tile, GROUP * g, asking, 2);
-        if (tile->n_rows == 1) scores_tile(d, group, offset, tile, GROUP * g, asking, 1);
+        if (tile->n_rows == 6) scores_tile(d, group, offset, tile, GROUP * g, prefetch, 6);
+        if (tile->n_rows == 5) scores_tile(d, group, offset, tile, GROUP * g, prefetch, 5);
+        if (tile->n_rows == 4) scores_tile(d, group, offset, tile, GROUP * g, prefetch, 4);
+        if (tile->n_rows == 3) scores_tile(d, group, offset, tile, GROUP * g, prefetch, 3);
+        if (tile->n_rows == 2) scores_tile(d, group, offset, tile, GROUP * g, prefetch, 2);
+        if (tile->n_rows == 1) scores_tile(d, group, offset, tile, GROUP * g, prefetch, 1);
     }
 }
 
-/* Loops that ask for nothing are other loops, as with AVX-512. */
+/* Loops that prefetch nothing are other loops, as with AVX-512. */
 TARGET static void scores_avx2(int64_t d, int64_t first, int64_t end, const char *keys,
                                const float *offset, struct engine_attend_tile *tile)
 {
@@ -350,7 +351,7 @@ TARGET INLINE void weigh_row(struct engine_attend_tile *tile, int64_t r, int64_t
     _mm256_storeu_ps(tile->scale[r], exp2_8(_mm256_sub_ps(top, _mm256_set1_ps(most))));
     _mm256_storeu_ps(c, _mm256_blendv_ps(top, _mm256_set1_ps(NAN), wild));
     for (int64_t s = first; s < end; s++) {
-        engine_attend_weights_ask(tile, r, s);
+        engine_attend_weights_prefetch(tile, r, s);
         weigh(tile, r, s, c[s], inverse, total, all);
     }
     const __m256 a = _mm256_add_ps(total[0], total[1]);
@@ -375,7 +376,7 @@ TARGET static void weights_avx2(int64_t first, int64_t end, const float *inverse
 /* nr rows by 16 elements, from the element `at` on; n of them are stored. */
 TARGET INLINE void sums_tile(int64_t dv, int64_t first, int64_t end, const char *values,
                              const struct engine_attend_tile *tile, float *const *o, int64_t at,
-                             int64_t n, struct engine_attend_asking *asking, int nr)
+                             int64_t n, struct engine_attend_prefetch *prefetch, int nr)
 {
     const int64_t pad = (dv + 15) / 16 * 16, bytes = engine_attend_value_bytes(dv);
     __m256 total[ENGINE_ATTEND_ROWS][2];
@@ -389,7 +390,7 @@ TARGET INLINE void sums_tile(int64_t dv, int64_t first, int64_t end, const char 
         for (int g = 0; g < SUB / GROUP; g++) {
             const int16_t *v = engine_attend_codes(values + g * bytes) + 2 * at;
             for (int i = 0; i < GROUP; i += 2, v += 2 * pad) {
-                if (asking) engine_attend_ask(tile, asking, 1);
+                if (prefetch) engine_attend_prefetch_step(tile, prefetch, 1);
                 __m256i low = load(v), high = load(v + 16);
                 UNROLL
                 for (int r = 0; r < nr; r++)
@@ -416,19 +417,19 @@ TARGET INLINE void sums_tile(int64_t dv, int64_t first, int64_t end, const char 
 }
 
 TARGET INLINE void sums_any(int64_t dv, int64_t first, int64_t end, const char *values,
-                            const struct engine_attend_tile *tile, float *const *o, bool asks)
+                            const struct engine_attend_tile *tile, float *const *o, bool prefetches)
 {
-    struct engine_attend_asking all = engine_attend_asking(
+    struct engine_attend_prefetch all = engine_attend_prefetch(
         tile, engine_attend_weights_asked(tile), (end - first) * ((dv + 15) / 16) * (SUB / 2));
-    struct engine_attend_asking *asking = asks ? &all : NULL;
+    struct engine_attend_prefetch *prefetch = prefetches ? &all : NULL;
     for (int64_t d = 0; d < dv; d += 16) {
         const int64_t n = dv - d < 16 ? dv - d : 16;
-        if (tile->n_rows == 6) sums_tile(dv, first, end, values, tile, o, d, n, asking, 6);
-        if (tile->n_rows == 5) sums_tile(dv, first, end, values, tile, o, d, n, asking, 5);
-        if (tile->n_rows == 4) sums_tile(dv, first, end, values, tile, o, d, n, asking, 4);
-        if (tile->n_rows == 3) sums_tile(dv, first, end, values, tile, o, d, n, asking, 3);
-        if (tile->n_rows == 2) sums_tile(dv, first, end, values, tile, o, d, n, asking, 2);
-        if (tile->n_rows == 1) sums_tile(dv, first, end, values, tile, o, d, n, asking, 1);
+        if (tile->n_rows == 6) sums_tile(dv, first, end, values, tile, o, d, n, prefetch, 6);
+        if (tile->n_rows == 5) sums_tile(dv, first, end, values, tile, o, d, n, prefetch, 5);
+        if (tile->n_rows == 4) sums_tile(dv, first, end, values, tile, o, d, n, prefetch, 4);
+        if (tile->n_rows == 3) sums_tile(dv, first, end, values, tile, o, d, n, prefetch, 3);
+        if (tile->n_rows == 2) sums_tile(dv, first, end, values, tile, o, d, n, prefetch, 2);
+        if (tile->n_rows == 1) sums_tile(dv, first, end, values, tile, o, d, n, prefetch, 1);
     }
 }
 

@@ -237,7 +237,7 @@ TARGET INLINE void put_scores(const char *group, int64_t bytes, const float *off
 /* nr queries by ng groups of keys, from key `at` on. */
 TARGET INLINE void scores_tile(int64_t n_pairs, const char *group, int64_t bytes,
                                const float *offset, struct engine_attend_tile *tile, int64_t at,
-                               struct engine_attend_asking *asking, int nr, int ng)
+                               struct engine_attend_prefetch *prefetch, int nr, int ng)
 {
     const int16_t *keys = engine_attend_codes(group), *query[ENGINE_ATTEND_ROWS];
     UNROLL
@@ -250,11 +250,11 @@ TARGET INLINE void scores_tile(int64_t n_pairs, const char *group, int64_t bytes
         for (int g = 0; g < ng; g++) sum[r][g] = _mm512_setzero_si512();
         for (int64_t i = first; i < end; i++) {
             __m512i k[4];
-            if (asking && !tile->near) engine_attend_ask(tile, asking, ng);
+            if (prefetch && !tile->to_l1) engine_attend_prefetch_step(tile, prefetch, ng);
             UNROLL
             for (int g = 0; g < ng; g++) {
                 k[g] = _mm512_loadu_si512(keys + g * (bytes / 2) + i * 2 * GROUP);
-                if (asking && tile->near) engine_attend_ask(tile, asking, 1);
+                if (prefetch && tile->to_l1) engine_attend_prefetch_step(tile, prefetch, 1);
             }
             UNROLL
             for (int r = 0; r < nr; r++) {
@@ -273,31 +273,31 @@ TARGET INLINE void scores_tile(int64_t n_pairs, const char *group, int64_t bytes
 }
 
 TARGET INLINE void scores_rows(int64_t d, int64_t first, int64_t end, const char *keys,
-                               const float *offset, struct engine_attend_tile *tile, bool asks,
-                               int nr)
+                               const float *offset, struct engine_attend_tile *tile,
+                               bool prefetches, int nr)
 {
     const int64_t bytes = engine_attend_key_bytes(d), n_pairs = (d + 1) / 2;
-    struct engine_attend_asking all = engine_attend_asking(tile, 0, (end - first) * n_pairs);
-    struct engine_attend_asking *asking = asks ? &all : NULL;
+    struct engine_attend_prefetch all = engine_attend_prefetch(tile, 0, (end - first) * n_pairs);
+    struct engine_attend_prefetch *prefetch = prefetches ? &all : NULL;
     int64_t g = first;
     for (; g + 4 <= end; g += 4)
-        scores_tile(n_pairs, keys + g * bytes, bytes, offset, tile, GROUP * g, asking, nr, 4);
+        scores_tile(n_pairs, keys + g * bytes, bytes, offset, tile, GROUP * g, prefetch, nr, 4);
     for (; g < end; g++)
-        scores_tile(n_pairs, keys + g * bytes, bytes, offset, tile, GROUP * g, asking, nr, 1);
+        scores_tile(n_pairs, keys + g * bytes, bytes, offset, tile, GROUP * g, prefetch, nr, 1);
 }
 
 TARGET INLINE void scores_any(int64_t d, int64_t first, int64_t end, const char *keys,
-                              const float *offset, struct engine_attend_tile *tile, bool asks)
+                              const float *offset, struct engine_attend_tile *tile, bool prefetches)
 {
-    if (tile->n_rows == 6) scores_rows(d, first, end, keys, offset, tile, asks, 6);
-    if (tile->n_rows == 5) scores_rows(d, first, end, keys, offset, tile, asks, 5);
-    if (tile->n_rows == 4) scores_rows(d, first, end, keys, offset, tile, asks, 4);
-    if (tile->n_rows == 3) scores_rows(d, first, end, keys, offset, tile, asks, 3);
-    if (tile->n_rows == 2) scores_rows(d, first, end, keys, offset, tile, asks, 2);
-    if (tile->n_rows == 1) scores_rows(d, first, end, keys, offset, tile, asks, 1);
+    if (tile->n_rows == 6) scores_rows(d, first, end, keys, offset, tile, prefetches, 6);
+    if (tile->n_rows == 5) scores_rows(d, first, end, keys, offset, tile, prefetches, 5);
+    if (tile->n_rows == 4) scores_rows(d, first, end, keys, offset, tile, prefetches, 4);
+    if (tile->n_rows == 3) scores_rows(d, first, end, keys, offset, tile, prefetches, 3);
+    if (tile->n_rows == 2) scores_rows(d, first, end, keys, offset, tile, prefetches, 2);
+    if (tile->n_rows == 1) scores_rows(d, first, end, keys, offset, tile, prefetches, 1);
 }
 
-/* Loops that ask for nothing are other loops: the question alone would cost a tenth. */
+/* Loops that prefetch nothing are other loops: the test alone would cost a tenth. */
 TARGET static void scores_avx512(int64_t d, int64_t first, int64_t end, const char *keys,
                                  const float *offset, struct engine_attend_tile *tile)
 {
@@ -414,7 +414,7 @@ TARGET INLINE __m512 weigh(struct engine_attend_tile *tile, int64_t r, const str
     static const float powers[] = ENGINE_ATTEND_POWERS;
     const int64_t at = SUB * s;
     UNROLL
-    for (int i = 0; i < n; i++) engine_attend_weights_ask(tile, r, s + i);
+    for (int i = 0; i < n; i++) engine_attend_weights_prefetch(tile, r, s + i);
     __m512 x[4], step[4], rest[4], w[4], lane[2];
     UNROLL
     for (int i = 0; i < 2 * n; i++) {
@@ -510,7 +510,8 @@ TARGET static void weights_avx512(int64_t first, int64_t end, const float *inver
 /* nr rows by nv vectors of 16 elements, from the element `at` on, which stay in registers. */
 TARGET INLINE void sums_tile(int64_t dv, int64_t first, int64_t end, const char *values,
                              const struct engine_attend_tile *tile, float *const *o, int64_t at,
-                             __mmask16 last, struct engine_attend_asking *asking, int nr, int nv)
+                             __mmask16 last, struct engine_attend_prefetch *prefetch, int nr,
+                             int nv)
 {
     const int64_t pad = (dv + 15) / 16 * 16, bytes = engine_attend_value_bytes(dv);
     __m512 total[ENGINE_ATTEND_ROWS][4];
@@ -527,11 +528,11 @@ TARGET INLINE void sums_tile(int64_t dv, int64_t first, int64_t end, const char 
             const char *group = values + i / GROUP * bytes;
             const int16_t *v = engine_attend_codes(group) + 2 * at + i % GROUP * pad;
             __m512i row[4];
-            if (asking && !tile->near) engine_attend_ask(tile, asking, nv);
+            if (prefetch && !tile->to_l1) engine_attend_prefetch_step(tile, prefetch, nv);
             UNROLL
             for (int d = 0; d < nv; d++) {
                 row[d] = _mm512_loadu_si512(v + 32 * d);
-                if (asking && tile->near) engine_attend_ask(tile, asking, 1);
+                if (prefetch && tile->to_l1) engine_attend_prefetch_step(tile, prefetch, 1);
             }
             UNROLL
             for (int r = 0; r < nr; r++) {
@@ -553,32 +554,32 @@ TARGET INLINE void sums_tile(int64_t dv, int64_t first, int64_t end, const char 
 }
 
 TARGET INLINE void sums_rows(int64_t dv, int64_t first, int64_t end, const char *values,
-                             const struct engine_attend_tile *tile, float *const *o, bool asks,
-                             int nr)
+                             const struct engine_attend_tile *tile, float *const *o,
+                             bool prefetches, int nr)
 {
-    struct engine_attend_asking all = engine_attend_asking(
+    struct engine_attend_prefetch all = engine_attend_prefetch(
         tile, engine_attend_weights_asked(tile), (end - first) * ((dv + 15) / 16) * (SUB / 2));
-    struct engine_attend_asking *asking = asks ? &all : NULL;
+    struct engine_attend_prefetch *prefetch = prefetches ? &all : NULL;
     int64_t d = 0;
     /* Rows of values that come from memory are read whole, though with more than three queries the
      * totals then wait in memory; in large tiles, of prompts, the halves are faster. */
-    for (; (asks || nr <= 5) && d + 64 <= dv; d += 64)
-        sums_tile(dv, first, end, values, tile, o, d, 0xffff, asking, nr, 4);
+    for (; (prefetches || nr <= 5) && d + 64 <= dv; d += 64)
+        sums_tile(dv, first, end, values, tile, o, d, 0xffff, prefetch, nr, 4);
     for (; d + 32 <= dv; d += 32)
-        sums_tile(dv, first, end, values, tile, o, d, 0xffff, asking, nr, 2);
+        sums_tile(dv, first, end, values, tile, o, d, 0xffff, prefetch, nr, 2);
     for (; d < dv; d += 16)
-        sums_tile(dv, first, end, values, tile, o, d, live_of(dv - d), asking, nr, 1);
+        sums_tile(dv, first, end, values, tile, o, d, live_of(dv - d), prefetch, nr, 1);
 }
 
 TARGET INLINE void sums_any(int64_t dv, int64_t first, int64_t end, const char *values,
-                            const struct engine_attend_tile *tile, float *const *o, bool asks)
+                            const struct engine_attend_tile *tile, float *const *o, bool prefetches)
 {
-    if (tile->n_rows == 6) sums_rows(dv, first, end, values, tile, o, asks, 6);
-    if (tile->n_rows == 5) sums_rows(dv, first, end, values, tile, o, asks, 5);
-    if (tile->n_rows == 4) sums_rows(dv, first, end, values, tile, o, asks, 4);
-    if (tile->n_rows == 3) sums_rows(dv, first, end, values, tile, o, asks, 3);
-    if (tile->n_rows == 2) sums_rows(dv, first, end, values, tile, o, asks, 2);
-    if (tile->n_rows == 1) sums_rows(dv, first, end, values, tile, o, asks, 1);
+    if (tile->n_rows == 6) sums_rows(dv, first, end, values, tile, o, prefetches, 6);
+    if (tile->n_rows == 5) sums_rows(dv, first, end, values, tile, o, prefetches, 5);
+    if (tile->n_rows == 4) sums_rows(dv, first, end, values, tile, o, prefetches, 4);
+    if (tile->n_rows == 3) sums_rows(dv, first, end, values, tile, o, prefetches, 3);
+    if (tile->n_rows == 2) sums_rows(dv, first, end, values, tile, o, prefetches, 2);
+    if (tile->n_rows == 1) sums_rows(dv, first, end, values, tile, o, prefetches, 1);
 }
 
 TARGET static void sums_avx512(int64_t dv, int64_t first, int64_t end, const char *values,

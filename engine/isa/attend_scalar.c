@@ -268,11 +268,11 @@ const struct engine_attend engine_attend_scalar = {
     .sums = sums,
 };
 
-const struct engine_attend *engine_attend_table(enum quant_level level)
+const struct engine_attend *engine_attend_table(enum cpu_level level)
 {
 #if defined(__x86_64__)
-    if (level >= QUANT_AVX512) return &engine_attend_avx512;
-    if (level >= QUANT_AVX2) return &engine_attend_avx2;
+    if (cpu_has(level, CPU_AVX512)) return &engine_attend_avx512;
+    if (cpu_has(level, CPU_AVX2)) return &engine_attend_avx2;
 #endif
     (void)level;
     return &engine_attend_scalar;

@@ -107,7 +107,7 @@ struct engine_tile {
 };
 
 /* The best table for the level. */
-const struct engine_tile *engine_tile_table(enum quant_level level);
+const struct engine_tile *engine_tile_table(enum cpu_level level);
 
 extern const struct engine_tile engine_tile_scalar;
 #if defined(__x86_64__)

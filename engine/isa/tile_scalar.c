@@ -120,13 +120,13 @@ const struct engine_tile engine_tile_scalar = {
     .weighted_sum = weighted_sum_scalar,
 };
 
-const struct engine_tile *engine_tile_table(enum quant_level level)
+const struct engine_tile *engine_tile_table(enum cpu_level level)
 {
 #if defined(__x86_64__)
-    static const struct engine_tile *const table[QUANT_LEVEL_COUNT] = {
-        [QUANT_SCALAR] = &engine_tile_scalar,         [QUANT_AVX2] = &engine_tile_avx2,
-        [QUANT_AVXVNNI] = &engine_tile_avxvnni,       [QUANT_AVX512] = &engine_tile_avx512,
-        [QUANT_AVX512BF16] = &engine_tile_avx512bf16,
+    static const struct engine_tile *const table[CPU_LEVEL_COUNT] = {
+        [CPU_SCALAR] = &engine_tile_scalar,         [CPU_AVX2] = &engine_tile_avx2,
+        [CPU_AVXVNNI] = &engine_tile_avxvnni,       [CPU_AVX512] = &engine_tile_avx512,
+        [CPU_AVX512BF16] = &engine_tile_avx512bf16,
     };
     return table[level];
 #else

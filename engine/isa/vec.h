@@ -72,6 +72,6 @@ struct engine_vec {
 };
 
 /* Fills the table for the level: scalar first, then what each level overlays. */
-void engine_vec_init(struct engine_vec *vec, enum quant_level level);
+void engine_vec_init(struct engine_vec *vec, enum cpu_level level);
 
 #endif

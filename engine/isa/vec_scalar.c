@@ -335,7 +335,7 @@ static void glu_cos(int64_t n, const float *gate, const float *up, float *out)
 
 /* ---- The table ---- */
 
-void engine_vec_init(struct engine_vec *vec, enum quant_level level)
+void engine_vec_init(struct engine_vec *vec, enum cpu_level level)
 {
     vec_fill(vec);
     vec->unary[ENGINE_SIN] = unary_sin;
@@ -343,8 +343,8 @@ void engine_vec_init(struct engine_vec *vec, enum quant_level level)
     vec->glu[ENGINE_SIN] = glu_sin;
     vec->glu[ENGINE_COS] = glu_cos;
 #if defined(__x86_64__)
-    if (level >= QUANT_AVX2) engine_vec_fill_avx2(vec);
-    if (level >= QUANT_AVX512) engine_vec_fill_avx512(vec);
+    if (cpu_has(level, CPU_AVX2)) engine_vec_fill_avx2(vec);
+    if (cpu_has(level, CPU_AVX512)) engine_vec_fill_avx512(vec);
 #else
     (void)level;
 #endif

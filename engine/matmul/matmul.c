@@ -21,9 +21,6 @@ enum { STRIPE_COLS = 128 };
 /* Up to so many elements of x are converted by every worker for itself. */
 enum { OWN_COPY_ELEMENTS = 16 * 1024 };
 
-/* A unit of a watch in each stream. */
-enum { WATCHED_PARTS_UNIT = ENGINE_WATCH_UNIT * QUANT_MOST_STREAMS };
-
 /* ---- Layout of scratch ---- */
 
 /* Bytes of 16 rows of w as the many-column product holds them. */
@@ -78,9 +75,7 @@ static int64_t chunk_rows(const struct engine_product *p, const struct engine_te
         most = engine_min(most, STREAM_BUDGET / row);
     else if (!engine_product_by_slices(p->slices, w->type->act))
         most = engine_min(most, QUANT_PANEL_ROWS * (PANEL_BUDGET / panel_bytes(w)) / sides);
-    if (p->watched)
-        unit = p->by_parts ? WATCHED_PARTS_UNIT : ENGINE_WATCH_UNIT;
-    else if (!p->by_gemv && engine_product_by_floats(w->type->act))
+    if (!p->by_gemv && engine_product_by_floats(w->type->act))
         unit = ENGINE_TILE_FLOAT_ROWS;
     else if (!p->by_gemv && engine_product_by_pairs(w->type))
         unit = ENGINE_TILE_PANELS / sides * QUANT_PANEL_ROWS;
@@ -90,7 +85,6 @@ static int64_t chunk_rows(const struct engine_product *p, const struct engine_te
 static void sources(struct engine_product *p, const struct engine_tensor *dst)
 {
     p->x = dst->src[0];
-    p->watched = dst->watch != NULL;
     const bool id_glu = dst->op == &engine_op_mul_mat_id_glu;
     const bool gated = id_glu || dst->op == &engine_op_mul_mat_glu;
     const bool by_id = id_glu || dst->op == &engine_op_mul_mat_id;
@@ -127,7 +121,7 @@ static int64_t part_bytes(const struct engine_product *p, const struct engine_te
 }
 
 bool engine_product_layout(struct engine_product *p, const struct engine_tensor *dst, int n_threads,
-                           bool together, bool wide)
+                           bool adjacent_rows, bool dual_512)
 {
     *p = (struct engine_product){0};
     sources(p, dst);
@@ -139,15 +133,13 @@ bool engine_product_layout(struct engine_product *p, const struct engine_tensor 
     p->max_groups = p->n_cols / ENGINE_TILE_COLS + p->max_jobs;
     int64_t most_cols = p->ids ? p->n_cols : p->n_cols / n_matrices;
     p->by_gemv = most_cols <= ENGINE_PRODUCT_GEMV_COLS;
-    p->slices = wide || most_cols <= ENGINE_TILE_COLS;
+    p->slices = dual_512 || most_cols <= ENGINE_TILE_COLS;
     p->own_copy = p->n_rows_x * p->k <= OWN_COPY_ELEMENTS;
     p->n_stripes = p->ids ? 1 : engine_max(1, engine_min(n_threads, most_cols / STRIPE_COLS));
     const int sides = engine_product_sides(p);
     int64_t longest = 0, halves = 0;
     for (int i = 0; i < p->n_w; i++) longest = engine_max(longest, p->w[i]->ne[1]);
-    p->by_parts =
-        p->by_gemv && !together && !p->up &&
-        (!p->watched || longest / WATCHED_PARTS_UNIT >= (int64_t)n_threads * CHUNKS_PER_WORKER);
+    p->by_parts = p->by_gemv && !adjacent_rows && !p->up;
     for (int i = 0; i < p->n_w; i++) {
         const struct engine_tensor *w = p->w[i];
         p->chunk_rows[i] = chunk_rows(p, w, longest, n_threads);
@@ -185,12 +177,12 @@ int64_t engine_product_scratch(const struct engine_product *p, int n_threads)
 /* Enough for any core. */
 static int64_t product_scratch(const struct engine_tensor *dst, int n_threads)
 {
-    struct engine_product p, wide;
+    struct engine_product p, dual;
     if (!engine_product_layout(&p, dst, n_threads, false, false) ||
-        !engine_product_layout(&wide, dst, n_threads, true, true))
+        !engine_product_layout(&dual, dst, n_threads, true, true))
         return INT64_MAX; /* refused by the planner */
     return engine_max(engine_product_scratch(&p, n_threads),
-                      engine_product_scratch(&wide, n_threads));
+                      engine_product_scratch(&dual, n_threads));
 }
 
 /* Every weight is read once, whatever the number of columns; of experts, one matrix per row of dst
@@ -346,13 +338,4 @@ struct engine_tensor *engine_mul_mat_id(struct engine_graph *g, struct engine_te
 {
     struct engine_tensor *src[] = {x, w, ids};
     return engine_graph_node(g, &engine_op_mul_mat_id, src, 3, NULL, 0);
-}
-
-bool engine_graph_watch(struct engine_tensor *product, const struct engine_watch *watch)
-{
-    if (!product || product->op != &engine_op_mul_mat || product->src[2] ||
-        engine_tensor_rows(product) != 1)
-        return false;
-    product->watch = watch;
-    return true;
 }

@@ -49,9 +49,8 @@ struct engine_product {
     int64_t chunks_per_job; /* and stripe */
     int64_t n_stripes;      /* parts of a job's columns */
     bool by_gemv;           /* no job can have more columns than gemv is good for */
-    bool watched;           /* chunks are whole units of a watch */
     bool by_parts;          /* chunks are rows of each of gemv's streams, not a run of rows */
-    bool slices;            /* super-blocks go by slices: on wide cores, whose sums wait in memory
+    bool slices;            /* super-blocks go by slices: with dual_512, whose sums wait in memory
                              * in any case, and for one group of columns, because weights are then
                              * asked for while they are multiplied, too */
     bool own_copy;          /* each worker converts x for itself: cheaper than a barrier */
@@ -104,8 +103,8 @@ static inline bool engine_product_by_slices(bool slices, enum quant_act_kind kin
     return slices && kind == QUANT_ACT_Q8_256;
 }
 
-/* Types of which wide cores multiply two panels at once (engine/isa/tile.h): all with panels but
- * blocks of 32 with minima. */
+/* Types of which, with dual_512, tiles multiply two panels at once (engine/isa/tile.h): all with
+ * panels but blocks of 32 with minima. */
 static inline bool engine_product_by_pairs(const struct quant_type *type)
 {
     return type->panel.block == 2 || !type->panel.has_min;
@@ -115,7 +114,7 @@ static inline bool engine_product_by_pairs(const struct quant_type *type)
 static inline int engine_product_panels(const struct quant_kernels *quant,
                                         const struct quant_type *type)
 {
-    return quant->wide && engine_product_by_pairs(type) ? ENGINE_TILE_PANELS : 1;
+    return quant->dual_512 && engine_product_by_pairs(type) ? ENGINE_TILE_PANELS : 1;
 }
 
 /* Bytes of a block of 16 rows. */
@@ -136,11 +135,11 @@ static inline struct engine_product_slice engine_product_slice(const struct engi
     return (struct engine_product_slice){first, n_blocks * (i + 1) / act->n_slices - first};
 }
 
-/* Fills *p for dst; false when a size wraps. `together`: gemv reads neighbours (struct
- * quant_asking), and nothing goes by parts; scratch does not depend on it, but on `wide` (struct
- * quant_kernels). */
+/* Fills *p for dst; false when a size wraps. `adjacent_rows`: gemv reads them (struct
+ * cpu_prefetch), and nothing goes by parts; scratch does not depend on it, but on `dual_512`
+ * (struct quant_kernels). */
 bool engine_product_layout(struct engine_product *p, const struct engine_tensor *dst, int n_threads,
-                           bool together, bool wide);
+                           bool adjacent_rows, bool dual_512);
 int64_t engine_product_scratch(const struct engine_product *p, int n_threads);
 
 /* matmul_run.c: called on every worker. */

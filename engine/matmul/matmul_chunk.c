@@ -1,7 +1,7 @@
 /* engine/matmul/matmul_chunk.c: a chunk of a product: some weight rows by the columns that meet
  * them (phase 3 of matmul_run.c).
  *
- * Owns: what of a chunk is in which cache at once, and when weights are asked for. All routes give
+ * Owns: what of a chunk is in which cache at once, and when weights are prefetched. All routes give
  * the same bits (quant/quant.h), so their choice is a matter of speed alone. Refuses: which worker
  * has which chunk (matmul_run.c), inner loops (tile_*.c, quant/). */
 #include "engine/matmul/matmul_run.h"
@@ -56,13 +56,13 @@ static void open_gate(const struct engine_product_run *run, const struct engine_
 static void chunk_by_gemv(const struct engine_product_run *run,
                           const struct engine_product_chunk *c)
 {
-    const struct quant_asking asking = run->task->engine->quant.asking;
+    const struct cpu_prefetch prefetch = run->task->engine->quant.prefetch;
     for (int64_t i = 0; i < c->n; i++) {
         struct quant_act a = engine_product_column_act(run, c->type->act, c->columns[i].x_row);
         for (int side = 0; side < sides_of(c); side++) {
             float *out;
             results_at(run, c, i, 1, 0, c->n_rows, side * c->n_rows, &out);
-            quant_gemv(c->kernel, asking, run->p->k, side_at(c, side), (size_t)c->row_bytes,
+            quant_gemv(c->kernel, prefetch, run->p->k, side_at(c, side), (size_t)c->row_bytes,
                        c->n_rows, &a, out);
         }
         open_gate(run, c, i, 1, 0, c->n_rows, c->n_rows);
@@ -73,41 +73,41 @@ static void chunk_by_gemv(const struct engine_product_run *run,
 static void chunk_by_parts(const struct engine_product_run *run,
                            const struct engine_product_chunk *c)
 {
-    const struct quant_asking asking = run->task->engine->quant.asking;
-    const struct quant_rows rows = {c->w, (size_t)c->row_bytes, c->n_rows, c->apart, asking};
+    const struct cpu_prefetch prefetch = run->task->engine->quant.prefetch;
+    const struct quant_rows rows = {c->w, (size_t)c->row_bytes, c->n_rows, c->apart, prefetch};
     for (int64_t i = 0; i < c->n; i++) {
         struct quant_act a = engine_product_column_act(run, c->type->act, c->columns[i].x_row);
         float *out = chunk_out(c, i, 0);
         if (c->n_rows > 0) c->kernel->gemv(run->p->k, &rows, &a, out);
-        quant_gemv(c->kernel, asking, run->p->k, c->w + c->rest_at * c->row_bytes, rows.row_bytes,
+        quant_gemv(c->kernel, prefetch, run->p->k, c->w + c->rest_at * c->row_bytes, rows.row_bytes,
                    c->rest, &a, out + c->rest_at);
     }
 }
 
 /* Asks for weights that come later, a share of them at each of some steps, in address order. */
-struct asker {
+struct prefetcher {
     const char *at[2];   /* of each side */
     int64_t left, share; /* in bytes, of a side */
-    bool near;           /* as the processor wants single streams */
+    bool to_l1;          /* as the processor wants single streams */
 };
 
 /* For bytes `from` .. `to` - 1, counted from the chunk's row r on. */
-static struct asker asker_for(const struct engine_product_run *run,
-                              const struct engine_product_chunk *c, int64_t r, int64_t from,
-                              int64_t to, int64_t n_steps)
+static struct prefetcher prefetcher_for(const struct engine_product_run *run,
+                                        const struct engine_product_chunk *c, int64_t r,
+                                        int64_t from, int64_t to, int64_t n_steps)
 {
-    struct asker a = {.left = to - from,
-                      .share = engine_round_up((to - from + n_steps - 1) / n_steps, 64),
-                      .near = run->task->engine->quant.asking.near};
+    struct prefetcher a = {.left = to - from,
+                           .share = engine_round_up((to - from + n_steps - 1) / n_steps, 64),
+                           .to_l1 = run->task->engine->quant.prefetch.to_l1};
     for (int i = 0; i < sides_of(c); i++) a.at[i] = side_at(c, i) + r * c->row_bytes + from;
     return a;
 }
 
-static void ask(struct asker *a)
+static void prefetch_next(struct prefetcher *a)
 {
     const int64_t bytes = engine_min(a->left, a->share);
     for (int i = 0; i < 2 && a->at[i]; i++) {
-        quant_prefetch_single(a->at[i], (size_t)bytes, a->near);
+        quant_prefetch_single(a->at[i], (size_t)bytes, a->to_l1);
         a->at[i] += bytes;
     }
     a->left -= bytes;
@@ -122,10 +122,10 @@ struct part {
     int64_t row, n_rows, half;
     int64_t n_places, tile; /* rows of all panels; those that a tile takes at once */
     struct engine_product_slice slice;
-    bool last;           /* of the slices */
-    const char *columns; /* that slice of the chunk's first group, */
-    int64_t group_bytes; /* which the next group's is behind */
-    struct asker asker;  /* for what is behind those rows */
+    bool last;                    /* of the slices */
+    const char *columns;          /* that slice of the chunk's first group, */
+    int64_t group_bytes;          /* which the next group's is behind */
+    struct prefetcher prefetcher; /* for what is behind those rows */
 };
 
 /* Unpacking goes by so many elements of 16 rows. */
@@ -149,7 +149,7 @@ static char *unpack_panel(struct part *p, const char *w, int64_t n, char *to)
         row[i] = w + engine_min(i, n - 1) * p->chunk->row_bytes;
     for (int64_t b = 0; b < p->slice.n_blocks; b += once) {
         const int64_t some = engine_min(once, p->slice.n_blocks - b);
-        ask(&p->asker);
+        prefetch_next(&p->prefetcher);
         p->chunk->kernel->unpack(some, (const void *const *)row, to);
         to += some * engine_product_panel_bytes(type);
         for (int64_t i = 0; i < QUANT_PANEL_ROWS; i++) row[i] += some * type->block_bytes;
@@ -211,7 +211,7 @@ static void multiply_group(const struct engine_product_run *run, const struct pa
  * k, it is the rows of one tile, which the L1 cache holds; sums wait in memory from one slice to
  * the next. Else sums stay in registers over all of k: a part is as many rows as the L2 cache
  * holds, and a group of columns stays in the L1 cache; with few columns, the rows of one tile. The
- * weights behind a part, most likely this worker's next, are asked for meanwhile: 16 rows side by
+ * weights behind a part, most likely this worker's next, are prefetched meanwhile: 16 rows side by
  * side are too many streams for the processor to see by itself, and unpacking would wait for
  * memory, where multiplying does not. */
 static void chunk_by_panels(const struct engine_product_run *run,
@@ -239,11 +239,12 @@ static void chunk_by_panels(const struct engine_product_run *run,
             p.last = s == act->n_slices - 1;
             p.columns = engine_product_slice_at(run, c->type->act, c->group, p.slice);
             p.group_bytes = p.slice.n_blocks * act->block_bytes;
-            p.asker = asker_for(run, c, r + rows, bytes * s / act->n_slices,
-                                bytes * (s + 1) / act->n_slices, unpack_steps(&p) + n_groups);
+            p.prefetcher =
+                prefetcher_for(run, c, r + rows, bytes * s / act->n_slices,
+                               bytes * (s + 1) / act->n_slices, unpack_steps(&p) + n_groups);
             unpack_part(&p, run->own);
             for (int64_t group = 0; group < n_groups; group++) {
-                ask(&p.asker);
+                prefetch_next(&p.prefetcher);
                 multiply_group(run, &p, group);
             }
         }
@@ -267,7 +268,7 @@ static void pack_rows(const struct engine_product_run *run, const struct engine_
 }
 
 /* All rows of the chunk, so that a group of columns is read once for all of them. The last quarter
- * of the steps asks for the weights behind the chunk. */
+ * of the steps prefetches the weights behind the chunk. */
 static void chunk_by_packed(const struct engine_product_run *run,
                             const struct engine_product_chunk *c,
                             const struct engine_tile_packed *packed)
@@ -278,7 +279,8 @@ static void chunk_by_packed(const struct engine_product_run *run,
     const int64_t per_group = per_side * sides_of(c);
     const int64_t steps = per_group * ((c->n + ENGINE_TILE_COLS - 1) / ENGINE_TILE_COLS);
     const int64_t quarter = (steps + 3) / 4;
-    struct asker asker = asker_for(run, c, c->n_rows, 0, c->n_rows * c->row_bytes, quarter);
+    struct prefetcher prefetcher =
+        prefetcher_for(run, c, c->n_rows, 0, c->n_rows * c->row_bytes, quarter);
     pack_rows(run, c, packed, half);
     for (int64_t step = 0; step < steps; step++) {
         const int64_t at = step % per_group * ROWS, i = step / per_group * ENGINE_TILE_COLS;
@@ -286,7 +288,7 @@ static void chunk_by_packed(const struct engine_product_run *run,
         const int n_cols = (int)engine_min(ENGINE_TILE_COLS, c->n - i);
         float *out[ENGINE_TILE_COLS];
         results_at(run, c, i, n_cols, r, half, at, out);
-        if (step >= steps - quarter) ask(&asker);
+        if (step >= steps - quarter) prefetch_next(&prefetcher);
         packed->product(engine_product_packed_steps(run), (const float *)run->own + at * bundle,
                         (const float *)engine_product_floats_at(run, c->type->act,
                                                                 c->group + i / ENGINE_TILE_COLS),

@@ -91,7 +91,7 @@ static void build_table(struct engine_product_run *run)
 /* ---- Phase 3: chunks ---- */
 
 /* Chunk i of weight `which`: its rows, and where it begins. Streams are parts of the whole weight,
- * far apart and long, and each of them has whole units of a watch. */
+ * far apart and long. */
 static struct engine_product_chunk chunk_rows_at(const struct engine_product_run *run, int which,
                                                  int64_t i, int64_t *first)
 {
@@ -100,11 +100,10 @@ static struct engine_product_chunk chunk_rows_at(const struct engine_product_run
     const struct quant_kernel *kernel = &run->task->engine->quant.type[w->type->id];
     struct engine_product_chunk c = {.type = w->type, .kernel = kernel, .row_bytes = w->nb[1]};
     if (p->by_parts) {
-        const int64_t unit = p->watched ? ENGINE_WATCH_UNIT : 1, n = p->n_chunks[which];
-        const int64_t units = w->ne[1] / (kernel->streams * unit);
-        *first = units * i / n * unit;
-        c.n_rows = units * (i + 1) / n * unit - *first;
-        c.apart = units * unit;
+        const int64_t n = p->n_chunks[which];
+        c.apart = w->ne[1] / kernel->streams;
+        *first = c.apart * i / n;
+        c.n_rows = c.apart * (i + 1) / n - *first;
         c.rest_at = c.apart * kernel->streams - *first;
         c.rest = i == n - 1 ? w->ne[1] - c.apart * kernel->streams : 0;
     } else {
@@ -113,17 +112,6 @@ static struct engine_product_chunk chunk_rows_at(const struct engine_product_run
         if (c.n_rows > p->chunk_rows[which]) c.n_rows = p->chunk_rows[which];
     }
     return c;
-}
-
-/* Shows a watch what the chunk has made. */
-static void show(const struct engine_product_run *run, const struct engine_product_chunk *c,
-                 const struct engine_watch *watch)
-{
-    const int64_t first = c->out_offset / (int64_t)sizeof(float);
-    const int streams = run->p->by_parts ? c->kernel->streams : 1;
-    for (int64_t i = 0; i < streams && c->n_rows > 0; i++)
-        watch->made(watch->context, first + i * c->apart, c->n_rows);
-    if (c->rest > 0) watch->made(watch->context, first + c->rest_at, c->rest);
 }
 
 /* Chunks are numbered stripe by stripe, within a stripe job by job, within a job weight by weight,
@@ -203,9 +191,8 @@ static void prepare_together(struct engine_product_run *run)
 static bool suits_blas(const struct engine_task *task, const struct engine_product *p)
 {
     const struct engine_tensor *x = p->x;
-    if (!task->engine->blas || p->watched || p->ids || p->up ||
-        p->n_rows_x * p->k < ENGINE_PRODUCT_BLAS_FLOATS || x->ne[2] * x->ne[3] != 1 ||
-        x->nb[0] != (int64_t)sizeof(float) || x->nb[1] % 4)
+    if (!task->engine->blas || p->ids || p->up || p->n_rows_x * p->k < ENGINE_PRODUCT_BLAS_FLOATS ||
+        x->ne[2] * x->ne[3] != 1 || x->nb[0] != (int64_t)sizeof(float) || x->nb[1] % 4)
         return false;
     for (int i = 0; i < p->n_w; i++)
         if (p->w[i]->type->id != QUANT_F32 || (uintptr_t)p->w[i]->data % 4 || p->w[i]->nb[1] % 4)
@@ -235,7 +222,8 @@ void engine_product_run(const struct engine_task *task, struct engine_tensor *ds
     struct engine_product product;
     const struct engine_worker *worker = task->worker;
     const struct quant_kernels *quant = &task->engine->quant;
-    if (!engine_product_layout(&product, dst, worker->nth, quant->asking.together, quant->wide))
+    if (!engine_product_layout(&product, dst, worker->nth, quant->prefetch.adjacent_rows,
+                               quant->dual_512))
         return; /* refused before */
     if (suits_blas(task, &product)) {
         run_blas(task, &product, dst);
@@ -261,6 +249,5 @@ void engine_product_run(const struct engine_task *task, struct engine_tensor *ds
     for (int64_t i; (i = engine_pool_take(worker, total)) < total;) {
         struct engine_product_chunk chunk = chunk_at(&run, i);
         engine_product_chunk_run(&run, &chunk);
-        if (dst->watch && dst->watch->made) show(&run, &chunk, dst->watch);
     }
 }

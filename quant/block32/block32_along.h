@@ -27,9 +27,9 @@ struct quant_along_part {
 };
 
 /* Blocks b .. b + 15 of the column. */
-QUANT_TARGET_AVX512 QUANT_INLINE void quant_along_prepare(struct quant_form32 form,
-                                                          const struct quant_act *a, int64_t b,
-                                                          struct quant_along_column *to)
+CPU_TARGET_AVX512 QUANT_INLINE void quant_along_prepare(struct quant_form32 form,
+                                                        const struct quant_act *a, int64_t b,
+                                                        struct quant_along_column *to)
 {
     const __m512i order = _mm512_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15);
     const __m256i *sum = (const __m256i *)(a->sum + b);
@@ -52,16 +52,16 @@ QUANT_TARGET_AVX512 QUANT_INLINE void quant_along_prepare(struct quant_form32 fo
 }
 
 /* v of sixteen blocks. inside: 64 bytes may be read from the start of the last two. */
-QUANT_TARGET_AVX512 QUANT_INLINE void quant_step_along(const struct quant_product512 *p,
-                                                       const uint8_t *at,
-                                                       const struct quant_along_column *along,
-                                                       bool inside, float *v)
+CPU_TARGET_AVX512 QUANT_INLINE void quant_step_along(const struct quant_product512 *p,
+                                                     const uint8_t *at,
+                                                     const struct quant_along_column *along,
+                                                     bool inside, float *v)
 {
     /* Line by line behind the loads of eight pairs, not at once, where there is nothing to wait for
      * but memory. */
     const bool by_line = p->form.bytes;
     const size_t bytes = QUANT_ALONG * p->form.block_bytes;
-    const char *ahead = (const char *)at + QUANT_NEAR_AHEAD;
+    const char *ahead = (const char *)at + QUANT_SINGLE_DISTANCE;
     const struct quant_step_rows pairs = {
         .at = at,
         .stride = 2 * p->form.block_bytes,
@@ -79,9 +79,9 @@ QUANT_TARGET_AVX512 QUANT_INLINE void quant_step_along(const struct quant_produc
 }
 
 /* v of a part of a row. end: it ends where all rows do. */
-QUANT_TARGET_AVX512 QUANT_INLINE void quant_row_along(const struct quant_product512 *p,
-                                                      const struct quant_along_part *part,
-                                                      const uint8_t *at, bool end, float *v)
+CPU_TARGET_AVX512 QUANT_INLINE void quant_row_along(const struct quant_product512 *p,
+                                                    const struct quant_along_part *part,
+                                                    const uint8_t *at, bool end, float *v)
 {
     const size_t bytes = QUANT_ALONG * p->form.block_bytes;
     const struct quant_along_column *column = part->column;
@@ -92,12 +92,12 @@ QUANT_TARGET_AVX512 QUANT_INLINE void quant_row_along(const struct quant_product
         quant_step_along(p, at, column++, true, v + i);
     for (; i < part->n; i += QUANT_ALONG, at += bytes)
         quant_step_along(p, at, column++, false, v + i);
-    quant_prefetch_lines((const char *)at + QUANT_NEAR_AHEAD,
+    quant_prefetch_lines((const char *)at + QUANT_SINGLE_DISTANCE,
                          (size_t)part->rest * p->form.block_bytes, part);
 }
 
 /* acc + v of eight blocks in their order; v + r * stride are those of row r. */
-QUANT_TARGET_AVX512 QUANT_INLINE __m512 quant_along_add(__m512 acc, const float *v, size_t stride)
+CPU_TARGET_AVX512 QUANT_INLINE __m512 quant_along_add(__m512 acc, const float *v, size_t stride)
 {
     __m512 row[4], two[4];
     for (size_t j = 0; j < 4; j++)
@@ -114,10 +114,10 @@ QUANT_TARGET_AVX512 QUANT_INLINE __m512 quant_along_add(__m512 acc, const float 
 }
 
 /* Adds a part of eight rows, whose v are there, to out, which holds the sums of those before. */
-QUANT_TARGET_AVX512 QUANT_INLINE void quant_eight_add(const struct quant_product512 *p,
-                                                      const struct quant_along_part *part,
-                                                      const uint8_t *row, size_t stride,
-                                                      const float *v, float *out)
+CPU_TARGET_AVX512 QUANT_INLINE void quant_eight_add(const struct quant_product512 *p,
+                                                    const struct quant_along_part *part,
+                                                    const uint8_t *row, size_t stride,
+                                                    const float *v, float *out)
 {
     const struct quant_far near = {.streams = QUANT_GEMV_ROWS, .stride = stride};
     __m512 acc = _mm512_setzero_ps();
@@ -129,9 +129,9 @@ QUANT_TARGET_AVX512 QUANT_INLINE void quant_eight_add(const struct quant_product
 
 /* Eight rows are added a round later, beside the next ones: a long chain of additions, for which
  * nothing waits then. */
-QUANT_TARGET_AVX512 QUANT_INLINE void quant_part_along(const struct quant_product512 *p,
-                                                       const struct quant_along_part *part,
-                                                       const struct quant_rows *rows, float *out)
+CPU_TARGET_AVX512 QUANT_INLINE void quant_part_along(const struct quant_product512 *p,
+                                                     const struct quant_along_part *part,
+                                                     const struct quant_rows *rows, float *out)
 {
     enum { ROWS = QUANT_GEMV_ROWS };
     _Alignas(64) float v[2][ROWS * QUANT_ALONG_MOST];
@@ -147,8 +147,8 @@ QUANT_TARGET_AVX512 QUANT_INLINE void quant_part_along(const struct quant_produc
     }
 }
 
-QUANT_TARGET_AVX512 QUANT_INLINE void quant_rows_along(const struct quant_product512 *p,
-                                                       const struct quant_rows *rows, float *out)
+CPU_TARGET_AVX512 QUANT_INLINE void quant_rows_along(const struct quant_product512 *p,
+                                                     const struct quant_rows *rows, float *out)
 {
     const int64_t whole = p->n_blocks / QUANT_ALONG * QUANT_ALONG;
     struct quant_along_part part;
@@ -162,10 +162,10 @@ QUANT_TARGET_AVX512 QUANT_INLINE void quant_rows_along(const struct quant_produc
     }
 }
 
-QUANT_TARGET_AVX512 QUANT_INLINE void quant_gemv32_avx512(struct quant_form32 form,
-                                                          quant_step_sums *sums, int64_t k,
-                                                          const struct quant_rows *rows,
-                                                          const struct quant_act *a, float *out)
+CPU_TARGET_AVX512 QUANT_INLINE void quant_gemv32_avx512(struct quant_form32 form,
+                                                        quant_step_sums *sums, int64_t k,
+                                                        const struct quant_rows *rows,
+                                                        const struct quant_act *a, float *out)
 {
     const struct quant_product512 product = {form, sums, k / 32, a};
     /* Eight rows that fill no page are one stream in any order. */

@@ -20,12 +20,12 @@ struct quant_step_rows {
     size_t stride;     /* bytes from row to row */
     bool two;
     bool inside;       /* 64 bytes may be read from the start of the blocks */
-    const char *ahead; /* eight lines to ask for meanwhile, past the other caches; NULL: none */
+    const char *ahead; /* eight lines to prefetch meanwhile, past the other caches; NULL: none */
 };
 
-/* Asks for line i of these, behind the load of *loaded; gcc would put requests together. */
-QUANT_TARGET_AVX512 QUANT_INLINE void quant_step_ask(const struct quant_step_rows *rows, int i,
-                                                     __m512i *loaded)
+/* Prefetches line i of these, after the load of *loaded; gcc would put prefetches together. */
+CPU_TARGET_AVX512 QUANT_INLINE void quant_step_prefetch(const struct quant_step_rows *rows, int i,
+                                                        __m512i *loaded)
 {
     if (rows->ahead) __asm__("prefetchnta %1" : "+v"(*loaded) : "m"(rows->ahead[64 * i]));
 }
@@ -47,8 +47,8 @@ struct quant_step_column {
 };
 
 /* All of row j, or of the row's blocks 2j and 2j + 1. */
-QUANT_TARGET_AVX512 QUANT_INLINE __m512i quant_step_q(const struct quant_step_column *column,
-                                                      size_t j)
+CPU_TARGET_AVX512 QUANT_INLINE __m512i quant_step_q(const struct quant_step_column *column,
+                                                    size_t j)
 {
     return column->along ? _mm512_load_si512(column->along->q[j]) : column->q;
 }
@@ -59,13 +59,13 @@ typedef __m512i quant_step_sums(const struct quant_step_rows *rows,
                                 const struct quant_step_column *column, __m512i *heads);
 
 /* Four sums in each lane of two registers become two of each register, and then one. */
-QUANT_TARGET_AVX512 QUANT_INLINE __m512i quant_fold_pairs_avx512(int narrow, __m512i a, __m512i b)
+CPU_TARGET_AVX512 QUANT_INLINE __m512i quant_fold_pairs_avx512(int narrow, __m512i a, __m512i b)
 {
     if (narrow > 0) return _mm512_madd_epi16(_mm512_packs_epi32(a, b), _mm512_set1_epi16(1));
     return _mm512_add_epi32(_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b));
 }
 
-QUANT_TARGET_AVX512 QUANT_INLINE __m512i quant_fold_rest_avx512(int narrow, __m512i a, __m512i b)
+CPU_TARGET_AVX512 QUANT_INLINE __m512i quant_fold_rest_avx512(int narrow, __m512i a, __m512i b)
 {
     if (narrow == 2) return quant_fold_pairs_avx512(narrow, a, b);
     if (narrow == 0)
@@ -75,7 +75,7 @@ QUANT_TARGET_AVX512 QUANT_INLINE __m512i quant_fold_rest_avx512(int narrow, __m5
                             _mm512_castps_si512(_mm512_shuffle_ps(f0, f1, 0xdd)));
 }
 
-QUANT_TARGET_AVX512 QUANT_INLINE __m512i quant_fold_avx512(int narrow, const __m512i sum[4])
+CPU_TARGET_AVX512 QUANT_INLINE __m512i quant_fold_avx512(int narrow, const __m512i sum[4])
 {
     return quant_fold_rest_avx512(narrow, quant_fold_pairs_avx512(narrow, sum[0], sum[1]),
                                   quant_fold_pairs_avx512(narrow, sum[2], sum[3]));
@@ -88,7 +88,7 @@ struct quant_step_pair {
     __m512i first, second;
 };
 
-QUANT_TARGET_AVX512 QUANT_INLINE struct quant_step_pair
+CPU_TARGET_AVX512 QUANT_INLINE struct quant_step_pair
 quant_step_load(const struct quant_step_rows *rows, size_t block_bytes, int j)
 {
     const __mmask64 bytes = ((__mmask64)1 << (rows->two ? 2 * block_bytes : block_bytes)) - 1;
@@ -101,8 +101,8 @@ quant_step_load(const struct quant_step_rows *rows, size_t block_bytes, int j)
 
 /* Words of the blocks, to each lane those of its own block: `words`, counted from the block's
  * start. */
-QUANT_TARGET_AVX512 QUANT_INLINE __m512i quant_step_words(struct quant_step_pair pair,
-                                                          size_t block_bytes, __m128i words)
+CPU_TARGET_AVX512 QUANT_INLINE __m512i quant_step_words(struct quant_step_pair pair,
+                                                        size_t block_bytes, __m128i words)
 {
     const __m128i next = _mm_add_epi16(words, _mm_set1_epi16((short)(block_bytes / 2)));
     const __m256i row = _mm256_set_m128i(next, words);
@@ -111,8 +111,8 @@ QUANT_TARGET_AVX512 QUANT_INLINE __m512i quant_step_words(struct quant_step_pair
 }
 
 /* Sixteen bytes that begin `at` bytes (an even number) after the block's start. */
-QUANT_TARGET_AVX512 QUANT_INLINE __m512i quant_step_bytes(struct quant_step_pair pair,
-                                                          size_t block_bytes, size_t at)
+CPU_TARGET_AVX512 QUANT_INLINE __m512i quant_step_bytes(struct quant_step_pair pair,
+                                                        size_t block_bytes, size_t at)
 {
     const __m128i words = _mm_setr_epi16(0, 1, 2, 3, 4, 5, 6, 7);
     return quant_step_words(pair, block_bytes,
@@ -125,11 +125,11 @@ QUANT_TARGET_AVX512 QUANT_INLINE __m512i quant_step_bytes(struct quant_step_pair
 typedef void quant_step_codes(struct quant_step_pair pair, __m512i heads, __m512i *low,
                               __m512i *high);
 
-QUANT_TARGET_AVX512 QUANT_INLINE __m512i quant_step_sums32(struct quant_form32 form,
-                                                           quant_step_codes *codes,
-                                                           const struct quant_step_rows *rows,
-                                                           const struct quant_step_column *column,
-                                                           __m512i *heads)
+CPU_TARGET_AVX512 QUANT_INLINE __m512i quant_step_sums32(struct quant_form32 form,
+                                                         quant_step_codes *codes,
+                                                         const struct quant_step_rows *rows,
+                                                         const struct quant_step_column *column,
+                                                         __m512i *heads)
 {
     __m512i sum[4], head[4];
     for (int j = 0; j < 4; j++) {
@@ -154,9 +154,9 @@ QUANT_TARGET_AVX512 QUANT_INLINE __m512i quant_step_sums32(struct quant_form32 f
 }
 
 /* Nibbles as most types have them. */
-QUANT_TARGET_AVX512 QUANT_INLINE void quant_step_nibbles(struct quant_step_pair pair,
-                                                         size_t block_bytes, size_t at,
-                                                         __m512i *low, __m512i *high)
+CPU_TARGET_AVX512 QUANT_INLINE void quant_step_nibbles(struct quant_step_pair pair,
+                                                       size_t block_bytes, size_t at, __m512i *low,
+                                                       __m512i *high)
 {
     const __m512i nibble = _mm512_set1_epi8(15), qs = quant_step_bytes(pair, block_bytes, at);
     *low = _mm512_and_si512(qs, nibble);
@@ -164,8 +164,8 @@ QUANT_TARGET_AVX512 QUANT_INLINE void quant_step_nibbles(struct quant_step_pair 
 }
 
 /* And the fifth bits, which are behind the scales. */
-QUANT_TARGET_AVX512 QUANT_INLINE void quant_step_fifth_bits(__m512i heads, __m512i *low,
-                                                            __m512i *high)
+CPU_TARGET_AVX512 QUANT_INLINE void quant_step_fifth_bits(__m512i heads, __m512i *low,
+                                                          __m512i *high)
 {
     const __m512i bit = _mm512_set1_epi64((long long)0x8040201008040201);
     const __m512i sixteen = _mm512_set1_epi8(16);
@@ -189,7 +189,7 @@ struct quant_product512 {
 };
 
 /* Numbers of two blocks, from the column's array, to the lanes of each; or one to all. */
-QUANT_TARGET_AVX512 QUANT_INLINE __m512 quant_step_floats(const float *x, bool two)
+CPU_TARGET_AVX512 QUANT_INLINE __m512 quant_step_floats(const float *x, bool two)
 {
     if (!two) return _mm512_set1_ps(*x);
     double both;
@@ -199,8 +199,8 @@ QUANT_TARGET_AVX512 QUANT_INLINE __m512 quant_step_floats(const float *x, bool t
 }
 
 /* Sums without the offset: from those of q in two neighbouring words of 16 bits. */
-QUANT_TARGET_AVX512 QUANT_INLINE __m512i quant_step_less(int offset, __m512i isum,
-                                                         const int16_t *sum, bool two)
+CPU_TARGET_AVX512 QUANT_INLINE __m512i quant_step_less(int offset, __m512i isum, const int16_t *sum,
+                                                       bool two)
 {
     if (!two) return _mm512_sub_epi32(isum, _mm512_set1_epi32(offset * sum[0]));
     int both;
@@ -214,8 +214,8 @@ QUANT_TARGET_AVX512 QUANT_INLINE __m512i quant_step_less(int offset, __m512i isu
 
 /* v of sixteen blocks, from their integer sums without offset, the words that begin them, and what
  * of the column they meet. */
-QUANT_TARGET_AVX512 QUANT_INLINE __m512 quant_step_values(struct quant_form32 form, __m512i isum,
-                                                          __m512i heads, __m512 x_d, __m512 x_s)
+CPU_TARGET_AVX512 QUANT_INLINE __m512 quant_step_values(struct quant_form32 form, __m512i isum,
+                                                        __m512i heads, __m512 x_d, __m512 x_s)
 {
     /* Low halves, then high halves. */
     const __m512i evens =
@@ -230,7 +230,7 @@ QUANT_TARGET_AVX512 QUANT_INLINE __m512 quant_step_values(struct quant_form32 fo
 }
 
 /* acc + v of the first block, + v of the second; lanes 0 and 2 count. */
-QUANT_TARGET_AVX512 QUANT_INLINE __m512 quant_step_add(__m512 acc, __m512 v, bool two)
+CPU_TARGET_AVX512 QUANT_INLINE __m512 quant_step_add(__m512 acc, __m512 v, bool two)
 {
     acc = _mm512_add_ps(acc, v);
     return two ? _mm512_add_ps(acc, _mm512_shuffle_f32x4(v, v, 0xf5)) : acc;
@@ -238,9 +238,9 @@ QUANT_TARGET_AVX512 QUANT_INLINE __m512 quant_step_add(__m512 acc, __m512 v, boo
 
 /* ---- Across eight rows ---- */
 
-QUANT_TARGET_AVX512 QUANT_INLINE __m512 quant_step_across(const struct quant_product512 *p,
-                                                          const struct quant_step_rows *rows,
-                                                          int64_t b, __m512 acc)
+CPU_TARGET_AVX512 QUANT_INLINE __m512 quant_step_across(const struct quant_product512 *p,
+                                                        const struct quant_step_rows *rows,
+                                                        int64_t b, __m512 acc)
 {
     const bool two = rows->two;
     struct quant_step_column column = {.q = _mm512_loadu_si512(p->a->q + 32 * b)};
@@ -255,51 +255,53 @@ QUANT_TARGET_AVX512 QUANT_INLINE __m512 quant_step_across(const struct quant_pro
         two);
 }
 
-/* Before a step that reads `bytes` of each row, `done` from its start: asks for what comes later.
+/* Before a step that reads `bytes` of each row, `done` from its start: prefetches what comes later.
  */
-QUANT_TARGET_AVX512 QUANT_INLINE void quant_ask_across(const struct quant_far *far,
-                                                       const uint8_t *at, size_t done, size_t bytes)
+CPU_TARGET_AVX512 QUANT_INLINE void
+quant_prefetch_across(const struct quant_far *far, const uint8_t *at, size_t done, size_t bytes)
 {
-    for (size_t i = 0; i < QUANT_GEMV_ROWS; i++) quant_far_ask(far, at + i * far->stride, bytes);
-    quant_far_ask_together(far, at, done, bytes);
+    for (size_t i = 0; i < QUANT_GEMV_ROWS; i++)
+        quant_far_prefetch(far, at + i * far->stride, bytes);
+    quant_far_prefetch_adjacent(far, at, done, bytes);
 }
 
-/* Blocks b and those behind. `ask`: also for what comes later. */
-QUANT_TARGET_AVX512 QUANT_INLINE __m512 quant_blocks_across(const struct quant_product512 *p,
-                                                            const struct quant_far *far,
-                                                            const uint8_t *row, int64_t b, bool ask,
-                                                            __m512 acc)
+/* Blocks b and those behind. `prefetch`: also what comes later. */
+CPU_TARGET_AVX512 QUANT_INLINE __m512 quant_blocks_across(const struct quant_product512 *p,
+                                                          const struct quant_far *far,
+                                                          const uint8_t *row, int64_t b,
+                                                          bool prefetch, __m512 acc)
 {
     const size_t block = p->form.block_bytes;
     const uint8_t *at = row + (size_t)b * block;
     for (; b + 4 <= p->n_blocks; b += 2, at += 2 * block) {
         const struct quant_step_rows rows = {at, far->stride, true, true, NULL};
-        if (ask) quant_ask_across(far, at, (size_t)b * block, 2 * block);
+        if (prefetch) quant_prefetch_across(far, at, (size_t)b * block, 2 * block);
         acc = quant_step_across(p, &rows, b, acc);
     }
     for (; b < p->n_blocks; b += 2, at += 2 * block) {
         const struct quant_step_rows rows = {at, far->stride, b + 2 <= p->n_blocks, false, NULL};
-        if (ask) quant_ask_across(far, at, (size_t)b * block, rows.two ? 2 * block : block);
+        if (prefetch)
+            quant_prefetch_across(far, at, (size_t)b * block, rows.two ? 2 * block : block);
         acc = quant_step_across(p, &rows, b, acc);
     }
     return acc;
 }
 
 /* Eight sums, in lanes 0 and 2. */
-QUANT_TARGET_AVX512 QUANT_INLINE __m512 quant_load_eight(const float *sum)
+CPU_TARGET_AVX512 QUANT_INLINE __m512 quant_load_eight(const float *sum)
 {
     return _mm512_insertf32x4(_mm512_castps128_ps512(_mm_loadu_ps(sum)), _mm_loadu_ps(sum + 4), 2);
 }
 
-QUANT_TARGET_AVX512 QUANT_INLINE void quant_store_eight(__m512 acc, float *sum)
+CPU_TARGET_AVX512 QUANT_INLINE void quant_store_eight(__m512 acc, float *sum)
 {
     _mm_storeu_ps(sum, _mm512_castps512_ps128(acc));
     _mm_storeu_ps(sum + 4, _mm512_extractf32x4_ps(acc, 2));
 }
 
-QUANT_TARGET_AVX512 QUANT_INLINE void quant_eight_rows_avx512(const void *product,
-                                                              const struct quant_far *far,
-                                                              const uint8_t *row, float *sum)
+CPU_TARGET_AVX512 QUANT_INLINE void quant_eight_rows_avx512(const void *product,
+                                                            const struct quant_far *far,
+                                                            const uint8_t *row, float *sum)
 {
     quant_store_eight(quant_blocks_across(product, far, row, 0, true, _mm512_setzero_ps()), sum);
 }

@@ -27,15 +27,15 @@ typedef __m256i quant_sums(const uint8_t *even, const uint8_t *odd, __m256i q_lo
 typedef void quant_scales(const uint8_t *const row[8], __m256 *d, __m256 *m);
 
 /* 16 bytes at each of two places. */
-QUANT_TARGET_AVX2 QUANT_INLINE __m256i quant_pair_avx2(const uint8_t *low, const uint8_t *high)
+CPU_TARGET_AVX2 QUANT_INLINE __m256i quant_pair_avx2(const uint8_t *low, const uint8_t *high)
 {
     __m256i v = _mm256_castsi128_si256(_mm_loadu_si128((const __m128i *)low));
     return _mm256_inserti128_si256(v, _mm_loadu_si128((const __m128i *)high), 1);
 }
 
 /* The 32-bit words at the start of eight rows' blocks: their low halves, and their high halves. */
-QUANT_TARGET_AVX2 QUANT_INLINE void quant_row_halves_avx2(const uint8_t *const row[8], __m128i *low,
-                                                          __m128i *high)
+CPU_TARGET_AVX2 QUANT_INLINE void quant_row_halves_avx2(const uint8_t *const row[8], __m128i *low,
+                                                        __m128i *high)
 {
     __m128i two[4];
     for (int i = 0; i < 4; i++)
@@ -47,8 +47,8 @@ QUANT_TARGET_AVX2 QUANT_INLINE void quant_row_halves_avx2(const uint8_t *const r
 }
 
 /* As most types have them: half-precision numbers, one after the other. */
-QUANT_TARGET_AVX2 QUANT_INLINE void quant_scales_avx2(const uint8_t *const row[8], __m256 *d,
-                                                      __m256 *m)
+CPU_TARGET_AVX2 QUANT_INLINE void quant_scales_avx2(const uint8_t *const row[8], __m256 *d,
+                                                    __m256 *m)
 {
     __m128i low, high;
     quant_row_halves_avx2(row, &low, &high);
@@ -58,13 +58,13 @@ QUANT_TARGET_AVX2 QUANT_INLINE void quant_scales_avx2(const uint8_t *const row[8
 
 /* Four partial sums of each of eight rows become one sum per row, in two steps. Where sums fit 16
  * bits, a multiplication by 1 adds neighbours: two operations instead of three. */
-QUANT_TARGET_AVX2 QUANT_INLINE __m256i quant_fold_pairs_avx2(int narrow, __m256i a, __m256i b)
+CPU_TARGET_AVX2 QUANT_INLINE __m256i quant_fold_pairs_avx2(int narrow, __m256i a, __m256i b)
 {
     if (narrow > 0) return _mm256_madd_epi16(_mm256_packs_epi32(a, b), _mm256_set1_epi16(1));
     return _mm256_add_epi32(_mm256_unpacklo_epi32(a, b), _mm256_unpackhi_epi32(a, b));
 }
 
-QUANT_TARGET_AVX2 QUANT_INLINE __m256i quant_fold_rest_avx2(int narrow, __m256i a, __m256i b)
+CPU_TARGET_AVX2 QUANT_INLINE __m256i quant_fold_rest_avx2(int narrow, __m256i a, __m256i b)
 {
     if (narrow == 2) return quant_fold_pairs_avx2(narrow, a, b);
     if (narrow == 0)
@@ -93,9 +93,9 @@ struct quant_step {
     __m256 t;       /* quant/quant.h, where the type has minima */
 };
 
-QUANT_TARGET_AVX2 QUANT_INLINE struct quant_step quant_step_begin(const struct quant_product32 *p,
-                                                                  const struct quant_far *far,
-                                                                  const uint8_t *block, int64_t b)
+CPU_TARGET_AVX2 QUANT_INLINE struct quant_step quant_step_begin(const struct quant_product32 *p,
+                                                                const struct quant_far *far,
+                                                                const uint8_t *block, int64_t b)
 {
     const struct quant_form32 form = p->form;
     const __m128i *q = (const __m128i *)(p->a->q + 32 * b);
@@ -106,9 +106,9 @@ QUANT_TARGET_AVX2 QUANT_INLINE struct quant_step quant_step_begin(const struct q
     __m256 d, m;
     for (size_t i = 0; i < QUANT_GEMV_ROWS; i++) {
         row[i] = block + i * far->stride;
-        quant_far_ask(far, row[i], form.block_bytes);
+        quant_far_prefetch(far, row[i], form.block_bytes);
     }
-    quant_far_ask_together(far, block, (size_t)b * form.block_bytes, form.block_bytes);
+    quant_far_prefetch_adjacent(far, block, (size_t)b * form.block_bytes, form.block_bytes);
     for (int i = 0; i < 2; i++) {
         __m256i first = p->sums(row[2 * i], row[2 * i + 4], q_low, q_high);
         __m256i second = p->sums(row[2 * i + 1], row[2 * i + 5], q_low, q_high);
@@ -122,8 +122,8 @@ QUANT_TARGET_AVX2 QUANT_INLINE struct quant_step quant_step_begin(const struct q
 }
 
 /* v of quant/quant.h, for each lane's block. */
-QUANT_TARGET_AVX2 QUANT_INLINE __m256 quant_step_end(struct quant_form32 form,
-                                                     const struct quant_step *step)
+CPU_TARGET_AVX2 QUANT_INLINE __m256 quant_step_end(struct quant_form32 form,
+                                                   const struct quant_step *step)
 {
     __m256i isum = quant_fold_rest_avx2(form.narrow, step->two[0], step->two[1]);
     if (form.offset != 0) isum = _mm256_sub_epi32(isum, step->less);
@@ -131,8 +131,8 @@ QUANT_TARGET_AVX2 QUANT_INLINE __m256 quant_step_end(struct quant_form32 form,
     return form.has_min ? _mm256_fmadd_ps(step->scale, v, step->t) : _mm256_mul_ps(step->scale, v);
 }
 
-QUANT_TARGET_AVX2 QUANT_INLINE void
-quant_eight_rows(const void *product, const struct quant_far *far, const uint8_t *block, float *sum)
+CPU_TARGET_AVX2 QUANT_INLINE void quant_eight_rows(const void *product, const struct quant_far *far,
+                                                   const uint8_t *block, float *sum)
 {
     const struct quant_product32 *p = product;
     __m256 acc = _mm256_setzero_ps();
@@ -149,10 +149,10 @@ quant_eight_rows(const void *product, const struct quant_far *far, const uint8_t
     _mm256_storeu_ps(sum, acc);
 }
 
-QUANT_TARGET_AVX2 QUANT_INLINE void quant_gemv32(struct quant_form32 form, quant_sums *sums,
-                                                 quant_scales *scales, int64_t k,
-                                                 const struct quant_rows *rows,
-                                                 const struct quant_act *a, float *out)
+CPU_TARGET_AVX2 QUANT_INLINE void quant_gemv32(struct quant_form32 form, quant_sums *sums,
+                                               quant_scales *scales, int64_t k,
+                                               const struct quant_rows *rows,
+                                               const struct quant_act *a, float *out)
 {
     const struct quant_product32 product = {form, sums, scales, k / 32, a};
     quant_far_rows(QUANT_GEMV_ROWS, quant_eight_rows, &product, rows, out);
@@ -160,7 +160,7 @@ QUANT_TARGET_AVX2 QUANT_INLINE void quant_gemv32(struct quant_form32 form, quant
 
 /* Byte i of each 128-bit lane becomes 16 where bit i of the lane's 16 bits is set, which are bytes
  * `first` (0 or 2) and first + 1 of the lane. */
-QUANT_TARGET_AVX2 QUANT_INLINE __m256i quant_bits_to_16_avx2(__m256i bits, int first)
+CPU_TARGET_AVX2 QUANT_INLINE __m256i quant_bits_to_16_avx2(__m256i bits, int first)
 {
     const __m256i bit = _mm256_set1_epi64x((long long)0x8040201008040201);
     const long long low = 0x0101010101010101 * first, high = 0x0101010101010101 * (first + 1);
@@ -172,7 +172,7 @@ QUANT_TARGET_AVX2 QUANT_INLINE __m256i quant_bits_to_16_avx2(__m256i bits, int f
 /* ---- decode ---- */
 
 /* The 32 codes of nibbles at qs, in order of elements. */
-QUANT_TARGET_AVX2 QUANT_INLINE __m256i quant_codes_avx2(const uint8_t *qs)
+CPU_TARGET_AVX2 QUANT_INLINE __m256i quant_codes_avx2(const uint8_t *qs)
 {
     __m128i packed = _mm_loadu_si128((const __m128i *)qs);
     __m256i both = _mm256_set_m128i(_mm_srli_epi16(packed, 4), packed);
@@ -180,7 +180,7 @@ QUANT_TARGET_AVX2 QUANT_INLINE __m256i quant_codes_avx2(const uint8_t *qs)
 }
 
 /* The fifth bits: byte i is 16 where bit i of `high` is set. */
-QUANT_TARGET_AVX2 QUANT_INLINE __m256i quant_fifth_of_32_avx2(int high)
+CPU_TARGET_AVX2 QUANT_INLINE __m256i quant_fifth_of_32_avx2(int high)
 {
     const long long ones = 0x0101010101010101;
     const __m256i bit = _mm256_set1_epi64x((long long)0x8040201008040201);
@@ -194,9 +194,8 @@ QUANT_TARGET_AVX2 QUANT_INLINE __m256i quant_fifth_of_32_avx2(int high)
 typedef __m256i quant_codes(const uint8_t *at);
 
 /* The product is exact, so there is one rounding at most. */
-QUANT_TARGET_AVX2 QUANT_INLINE void quant_decode32_avx2(struct quant_form32 form,
-                                                        quant_codes *codes, int64_t k,
-                                                        const void *row, float *out)
+CPU_TARGET_AVX2 QUANT_INLINE void quant_decode32_avx2(struct quant_form32 form, quant_codes *codes,
+                                                      int64_t k, const void *row, float *out)
 {
     const uint8_t *at = row;
     for (int64_t b = 0; b < k / 32; b++, at += form.block_bytes, out += 32) {
@@ -216,8 +215,8 @@ QUANT_TARGET_AVX2 QUANT_INLINE void quant_decode32_avx2(struct quant_form32 form
 /* ---- unpack ---- */
 
 /* Dword i of the 16 bytes at byte `offset` of each of 8 or 16 rows, to t[i], row r at r. */
-QUANT_TARGET_AVX2 QUANT_INLINE void quant_transpose_avx2(const uint8_t *const row[8], size_t offset,
-                                                         __m256i t[4])
+CPU_TARGET_AVX2 QUANT_INLINE void quant_transpose_avx2(const uint8_t *const row[8], size_t offset,
+                                                       __m256i t[4])
 {
     __m256i v0 = quant_pair_avx2(row[0] + offset, row[4] + offset);
     __m256i v1 = quant_pair_avx2(row[1] + offset, row[5] + offset);
@@ -233,16 +232,16 @@ QUANT_TARGET_AVX2 QUANT_INLINE void quant_transpose_avx2(const uint8_t *const ro
 }
 
 /* 16 bytes at each of rows r, r + 4, r + 8, r + 12. */
-QUANT_TARGET_AVX512 QUANT_INLINE __m512i quant_quad_avx512(const uint8_t *const row[16], int r,
-                                                           size_t offset)
+CPU_TARGET_AVX512 QUANT_INLINE __m512i quant_quad_avx512(const uint8_t *const row[16], int r,
+                                                         size_t offset)
 {
     return _mm512_inserti64x4(
         _mm512_castsi256_si512(quant_pair_avx2(row[r] + offset, row[r + 4] + offset)),
         quant_pair_avx2(row[r + 8] + offset, row[r + 12] + offset), 1);
 }
 
-QUANT_TARGET_AVX512 QUANT_INLINE void quant_transpose_avx512(const uint8_t *const row[16],
-                                                             size_t offset, __m512i t[4])
+CPU_TARGET_AVX512 QUANT_INLINE void quant_transpose_avx512(const uint8_t *const row[16],
+                                                           size_t offset, __m512i t[4])
 {
     __m512i v0 = quant_quad_avx512(row, 0, offset), v1 = quant_quad_avx512(row, 1, offset);
     __m512i v2 = quant_quad_avx512(row, 2, offset), v3 = quant_quad_avx512(row, 3, offset);
@@ -256,8 +255,8 @@ QUANT_TARGET_AVX512 QUANT_INLINE void quant_transpose_avx512(const uint8_t *cons
 }
 
 /* The 32-bit word at byte `offset` of 8 rows. */
-QUANT_TARGET_AVX2 QUANT_INLINE __m256i quant_row_dwords_avx2(const uint8_t *const row[8],
-                                                             size_t offset)
+CPU_TARGET_AVX2 QUANT_INLINE __m256i quant_row_dwords_avx2(const uint8_t *const row[8],
+                                                           size_t offset)
 {
     return _mm256_setr_epi32(quant_load32(row[0] + offset), quant_load32(row[1] + offset),
                              quant_load32(row[2] + offset), quant_load32(row[3] + offset),
@@ -266,7 +265,7 @@ QUANT_TARGET_AVX2 QUANT_INLINE __m256i quant_row_dwords_avx2(const uint8_t *cons
 }
 
 /* Splits transposed nibbles: the low ones are elements 0 to 15, the high ones 16 to 31. */
-QUANT_TARGET_AVX2 QUANT_INLINE void quant_nibbles_avx2(const __m256i t[4], __m256i q[8])
+CPU_TARGET_AVX2 QUANT_INLINE void quant_nibbles_avx2(const __m256i t[4], __m256i q[8])
 {
     const __m256i nibble = _mm256_set1_epi8(15);
     for (int i = 0; i < 4; i++) {
@@ -275,7 +274,7 @@ QUANT_TARGET_AVX2 QUANT_INLINE void quant_nibbles_avx2(const __m256i t[4], __m25
     }
 }
 
-QUANT_TARGET_AVX512 QUANT_INLINE void quant_nibbles_avx512(const __m512i t[4], __m512i q[8])
+CPU_TARGET_AVX512 QUANT_INLINE void quant_nibbles_avx512(const __m512i t[4], __m512i q[8])
 {
     const __m512i nibble = _mm512_set1_epi8(15);
     for (int i = 0; i < 4; i++) {
@@ -286,7 +285,7 @@ QUANT_TARGET_AVX512 QUANT_INLINE void quant_nibbles_avx512(const __m512i t[4], _
 
 /* Adds the fifth bit of each code: bit 4i + j of a row's dword `high` belongs to byte j of q[i]. A
  * multiplication by 1 + 2^7 + 2^14 + 2^21 takes four neighbouring bits to four bytes. */
-QUANT_TARGET_AVX2 QUANT_INLINE void quant_fifth_bits_avx2(__m256i high, __m256i q[8])
+CPU_TARGET_AVX2 QUANT_INLINE void quant_fifth_bits_avx2(__m256i high, __m256i q[8])
 {
     const __m256i four = _mm256_set1_epi32(15), one = _mm256_set1_epi32(0x10101010);
     const __m256i spread = _mm256_set1_epi32(0x00204081 << 4);
@@ -298,7 +297,7 @@ QUANT_TARGET_AVX2 QUANT_INLINE void quant_fifth_bits_avx2(__m256i high, __m256i 
 }
 
 /* The same by a table of the sixteen patterns; the permute looks at four bits of each index. */
-QUANT_TARGET_AVX512 QUANT_INLINE void quant_fifth_bits_avx512(__m512i high, __m512i q[8])
+CPU_TARGET_AVX512 QUANT_INLINE void quant_fifth_bits_avx512(__m512i high, __m512i q[8])
 {
     const __m512i pattern =
         _mm512_setr_epi32(0x00000000, 0x00000010, 0x00001000, 0x00001010, 0x00100000, 0x00100010,
@@ -310,18 +309,18 @@ QUANT_TARGET_AVX512 QUANT_INLINE void quant_fifth_bits_avx512(__m512i high, __m5
 }
 
 /* Stores eight groups of codes of rows `first` .. first + 7 (AVX2) or of all rows (AVX-512). */
-QUANT_TARGET_AVX2 QUANT_INLINE void quant_put_avx2(struct quant_panel32 *p, int first,
-                                                   const __m256i q[8])
+CPU_TARGET_AVX2 QUANT_INLINE void quant_put_avx2(struct quant_panel32 *p, int first,
+                                                 const __m256i q[8])
 {
     for (int i = 0; i < 8; i++) _mm256_store_si256((__m256i *)p->q[i][first], q[i]);
 }
 
-QUANT_TARGET_AVX512 QUANT_INLINE void quant_put_avx512(struct quant_panel32 *p, const __m512i q[8])
+CPU_TARGET_AVX512 QUANT_INLINE void quant_put_avx512(struct quant_panel32 *p, const __m512i q[8])
 {
     for (int i = 0; i < 8; i++) _mm512_store_si512(p->q[i], q[i]);
 }
 
-QUANT_TARGET_AVX512 QUANT_INLINE __m512i quant_join_avx512(__m256i low, __m256i high)
+CPU_TARGET_AVX512 QUANT_INLINE __m512i quant_join_avx512(__m256i low, __m256i high)
 {
     return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
 }
@@ -330,7 +329,7 @@ QUANT_TARGET_AVX512 QUANT_INLINE __m512i quant_join_avx512(__m256i low, __m256i 
 typedef void quant_panel_codes_avx2(const uint8_t *const at[8], __m256i q[8]);
 typedef void quant_panel_codes_avx512(const uint8_t *const at[16], __m512i q[8]);
 
-QUANT_TARGET_AVX2 QUANT_INLINE void
+CPU_TARGET_AVX2 QUANT_INLINE void
 quant_unpack32_avx2(struct quant_form32 form, quant_scales *scales, quant_panel_codes_avx2 *codes,
                     int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS], void *panel)
 {
@@ -352,7 +351,7 @@ quant_unpack32_avx2(struct quant_form32 form, quant_scales *scales, quant_panel_
 }
 
 /* d and m of 16 rows. */
-QUANT_TARGET_AVX512 QUANT_INLINE void
+CPU_TARGET_AVX512 QUANT_INLINE void
 quant_half_scales_avx512(bool has_min, const uint8_t *const at[16], __m512 *d, __m512 *m)
 {
     __m128i low[2], high[2];
@@ -362,7 +361,7 @@ quant_half_scales_avx512(bool has_min, const uint8_t *const at[16], __m512 *d, _
     *m = has_min ? _mm512_cvtph_ps(_mm256_set_m128i(high[1], high[0])) : _mm512_setzero_ps();
 }
 
-QUANT_TARGET_AVX512 QUANT_INLINE void
+CPU_TARGET_AVX512 QUANT_INLINE void
 quant_unpack32_avx512(struct quant_form32 form, quant_panel_codes_avx512 *codes, int64_t n_blocks,
                       const void *const row[QUANT_PANEL_ROWS], void *panel)
 {

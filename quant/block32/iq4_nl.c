@@ -67,22 +67,22 @@ static void unpack_scalar(int64_t n_blocks, const void *const row[QUANT_PANEL_RO
 /* AVX2 takes the sign of the weight over to the activation, so its codes have no offset. */
 static const struct quant_form32 signed_form = {.block_bytes = sizeof(struct block)};
 
-QUANT_TARGET_AVX2 QUANT_INLINE __m256i book_avx2(void)
+CPU_TARGET_AVX2 QUANT_INLINE __m256i book_avx2(void)
 {
     return _mm256_add_epi8(book_load_avx2(book_iq4), _mm256_set1_epi8((char)OFFSET));
 }
 
-QUANT_TARGET_AVX2 QUANT_INLINE __m256i codes_avx2(const uint8_t *at)
+CPU_TARGET_AVX2 QUANT_INLINE __m256i codes_avx2(const uint8_t *at)
 {
     return _mm256_shuffle_epi8(book_avx2(), quant_codes_avx2(at + QS));
 }
 
-QUANT_TARGET_AVX2 static void decode_avx2(int64_t k, const void *row, float *out)
+CPU_TARGET_AVX2 static void decode_avx2(int64_t k, const void *row, float *out)
 {
     quant_decode32_avx2(form, codes_avx2, k, row, out);
 }
 
-QUANT_TARGET_AVX2 QUANT_INLINE void panel_codes_avx2(const uint8_t *const at[8], __m256i q[8])
+CPU_TARGET_AVX2 QUANT_INLINE void panel_codes_avx2(const uint8_t *const at[8], __m256i q[8])
 {
     __m256i t[4];
     quant_transpose_avx2(at, QS, t);
@@ -90,15 +90,15 @@ QUANT_TARGET_AVX2 QUANT_INLINE void panel_codes_avx2(const uint8_t *const at[8],
     for (int i = 0; i < 8; i++) q[i] = _mm256_shuffle_epi8(book_avx2(), q[i]);
 }
 
-QUANT_TARGET_AVX2 static void unpack_avx2(int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS],
-                                          void *panel)
+CPU_TARGET_AVX2 static void unpack_avx2(int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS],
+                                        void *panel)
 {
     quant_unpack32_avx2(form, quant_scales_avx2, panel_codes_avx2, n_blocks, row, panel);
 }
 
 /* The products of a pair fill their 16 bits, so each half is widened alone. */
-QUANT_TARGET_AVX2 QUANT_INLINE __m256i sums_avx2(const uint8_t *even, const uint8_t *odd,
-                                                 __m256i q_low, __m256i q_high)
+CPU_TARGET_AVX2 QUANT_INLINE __m256i sums_avx2(const uint8_t *even, const uint8_t *odd,
+                                               __m256i q_low, __m256i q_high)
 {
     const __m256i one = _mm256_set1_epi16(1);
     __m256i book = book_load_avx2(book_iq4), sizes = _mm256_abs_epi8(book);
@@ -108,16 +108,16 @@ QUANT_TARGET_AVX2 QUANT_INLINE __m256i sums_avx2(const uint8_t *even, const uint
     return _mm256_add_epi32(_mm256_madd_epi16(low, one), _mm256_madd_epi16(high, one));
 }
 
-QUANT_TARGET_AVX2 static void gemv_avx2(int64_t k, const struct quant_rows *rows,
-                                        const struct quant_act *a, float *out)
+CPU_TARGET_AVX2 static void gemv_avx2(int64_t k, const struct quant_rows *rows,
+                                      const struct quant_act *a, float *out)
 {
     quant_gemv32(signed_form, sums_avx2, quant_scales_avx2, k, rows, a, out);
 }
 
 /* Codes unsigned as in panels: here there is a multiply-add of unsigned bytes to 32 bits, and the
  * shell subtracts the offset's share. */
-QUANT_TARGET_AVX512 QUANT_INLINE void step_codes(struct quant_step_pair pair, __m512i heads,
-                                                 __m512i *low, __m512i *high)
+CPU_TARGET_AVX512 QUANT_INLINE void step_codes(struct quant_step_pair pair, __m512i heads,
+                                               __m512i *low, __m512i *high)
 {
     const __m512i book = _mm512_broadcast_i64x4(book_avx2());
     (void)heads;
@@ -126,15 +126,15 @@ QUANT_TARGET_AVX512 QUANT_INLINE void step_codes(struct quant_step_pair pair, __
     *high = _mm512_shuffle_epi8(book, *high);
 }
 
-QUANT_TARGET_AVX512 QUANT_INLINE __m512i sums_avx512(const struct quant_step_rows *rows,
-                                                     const struct quant_step_column *column,
-                                                     __m512i *heads)
+CPU_TARGET_AVX512 QUANT_INLINE __m512i sums_avx512(const struct quant_step_rows *rows,
+                                                   const struct quant_step_column *column,
+                                                   __m512i *heads)
 {
     return quant_step_sums32(form, step_codes, rows, column, heads);
 }
 
-QUANT_TARGET_AVX512 static void gemv_avx512(int64_t k, const struct quant_rows *rows,
-                                            const struct quant_act *a, float *out)
+CPU_TARGET_AVX512 static void gemv_avx512(int64_t k, const struct quant_rows *rows,
+                                          const struct quant_act *a, float *out)
 {
     quant_gemv32_avx512(form, sums_avx512, k, rows, a, out);
 }
@@ -152,15 +152,13 @@ const struct quant_type quant_type_iq4_nl = {
     .dot = dot,
     .kernel =
         {
-            [QUANT_SCALAR] = {.decode = decode_scalar,
-                              .unpack = unpack_scalar,
-                              .gemv = gemv_scalar},
+            [CPU_SCALAR] = {.decode = decode_scalar, .unpack = unpack_scalar, .gemv = gemv_scalar},
 #if defined(__x86_64__)
-            [QUANT_AVX2] = {.decode = decode_avx2,
-                            .unpack = unpack_avx2,
-                            .gemv = gemv_avx2,
-                            .streams = QUANT_GEMV_ROWS},
-            [QUANT_AVX512] = {.gemv = gemv_avx512, .streams = QUANT_GEMV_ROWS},
+            [CPU_AVX2] = {.decode = decode_avx2,
+                          .unpack = unpack_avx2,
+                          .gemv = gemv_avx2,
+                          .streams = QUANT_GEMV_ROWS},
+            [CPU_AVX512] = {.gemv = gemv_avx512, .streams = QUANT_GEMV_ROWS},
 #endif
         },
 };

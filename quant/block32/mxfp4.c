@@ -113,7 +113,7 @@ static void unpack_scalar(int64_t n_blocks, const void *const row[QUANT_PANEL_RO
 
 #if defined(__x86_64__)
 
-QUANT_TARGET_AVX2 static void decode_avx2(int64_t k, const void *row, float *out)
+CPU_TARGET_AVX2 static void decode_avx2(int64_t k, const void *row, float *out)
 {
     quant_decode32(form, read_block, k, row, out);
 }
@@ -128,14 +128,14 @@ SUPER_AVX2 __m256 scales_of_avx2(__m256i e)
 }
 
 /* Of the words that begin the blocks, e is the lowest byte. */
-QUANT_TARGET_AVX2 QUANT_INLINE void scales_avx2(const uint8_t *const row[8], __m256 *d, __m256 *m)
+CPU_TARGET_AVX2 QUANT_INLINE void scales_avx2(const uint8_t *const row[8], __m256 *d, __m256 *m)
 {
     __m256i words = quant_row_dwords_avx2(row, 0);
     *d = scales_of_avx2(_mm256_and_si256(words, _mm256_set1_epi32(0xff)));
     *m = _mm256_setzero_ps();
 }
 
-QUANT_TARGET_AVX2 QUANT_INLINE void panel_codes_avx2(const uint8_t *const at[8], __m256i q[8])
+CPU_TARGET_AVX2 QUANT_INLINE void panel_codes_avx2(const uint8_t *const at[8], __m256i q[8])
 {
     __m256i t[4];
     quant_transpose_avx2(at, Q, t);
@@ -143,15 +143,15 @@ QUANT_TARGET_AVX2 QUANT_INLINE void panel_codes_avx2(const uint8_t *const at[8],
     for (int i = 0; i < 8; i++) q[i] = _mm256_shuffle_epi8(book_load_avx2(book), q[i]);
 }
 
-QUANT_TARGET_AVX2 static void unpack_avx2(int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS],
-                                          void *panel)
+CPU_TARGET_AVX2 static void unpack_avx2(int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS],
+                                        void *panel)
 {
     quant_unpack32_avx2(form, scales_avx2, panel_codes_avx2, n_blocks, row, panel);
 }
 
 /* 4 * 24 * 127 fits 16 bits. */
-QUANT_TARGET_AVX2 QUANT_INLINE __m256i sums_avx2(const uint8_t *even, const uint8_t *odd,
-                                                 __m256i q_low, __m256i q_high)
+CPU_TARGET_AVX2 QUANT_INLINE __m256i sums_avx2(const uint8_t *even, const uint8_t *odd,
+                                               __m256i q_low, __m256i q_high)
 {
     __m256i values = book_load_avx2(book), q = quant_pair_avx2(even + Q, odd + Q);
     __m256i low = _mm256_shuffle_epi8(values, super_bits(q, 0, 15));
@@ -161,14 +161,14 @@ QUANT_TARGET_AVX2 QUANT_INLINE __m256i sums_avx2(const uint8_t *even, const uint
     return _mm256_madd_epi16(_mm256_add_epi16(low, high), _mm256_set1_epi16(1));
 }
 
-QUANT_TARGET_AVX2 static void gemv_avx2(int64_t k, const struct quant_rows *rows,
-                                        const struct quant_act *a, float *out)
+CPU_TARGET_AVX2 static void gemv_avx2(int64_t k, const struct quant_rows *rows,
+                                      const struct quant_act *a, float *out)
 {
     quant_gemv32(form, sums_avx2, scales_avx2, k, rows, a, out);
 }
 
-QUANT_TARGET_AVX512 QUANT_INLINE __m256i sums_avx512(const uint8_t *even, const uint8_t *odd,
-                                                     __m256i q_low, __m256i q_high)
+CPU_TARGET_AVX512 QUANT_INLINE __m256i sums_avx512(const uint8_t *even, const uint8_t *odd,
+                                                   __m256i q_low, __m256i q_high)
 {
     __m256i values = book_load_avx2(book), q = quant_pair_avx2(even + Q, odd + Q);
     __m256i low = _mm256_shuffle_epi8(values, super_bits(q, 0, 15));
@@ -177,8 +177,8 @@ QUANT_TARGET_AVX512 QUANT_INLINE __m256i sums_avx512(const uint8_t *even, const 
     return _mm256_dpbusd_epi32(sum, high, q_high);
 }
 
-QUANT_TARGET_AVX512 static void gemv_avx512(int64_t k, const struct quant_rows *rows,
-                                            const struct quant_act *a, float *out)
+CPU_TARGET_AVX512 static void gemv_avx512(int64_t k, const struct quant_rows *rows,
+                                          const struct quant_act *a, float *out)
 {
     quant_gemv32(form, sums_avx512, scales_avx2, k, rows, a, out);
 }
@@ -196,15 +196,13 @@ const struct quant_type quant_type_mxfp4 = {
     .dot = dot,
     .kernel =
         {
-            [QUANT_SCALAR] = {.decode = decode_scalar,
-                              .unpack = unpack_scalar,
-                              .gemv = gemv_scalar},
+            [CPU_SCALAR] = {.decode = decode_scalar, .unpack = unpack_scalar, .gemv = gemv_scalar},
 #if defined(__x86_64__)
-            [QUANT_AVX2] = {.decode = decode_avx2,
-                            .unpack = unpack_avx2,
-                            .gemv = gemv_avx2,
-                            .streams = QUANT_GEMV_ROWS},
-            [QUANT_AVX512] = {.gemv = gemv_avx512, .streams = QUANT_GEMV_ROWS},
+            [CPU_AVX2] = {.decode = decode_avx2,
+                          .unpack = unpack_avx2,
+                          .gemv = gemv_avx2,
+                          .streams = QUANT_GEMV_ROWS},
+            [CPU_AVX512] = {.gemv = gemv_avx512, .streams = QUANT_GEMV_ROWS},
 #endif
         },
 };

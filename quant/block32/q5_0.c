@@ -66,19 +66,19 @@ static void unpack_scalar(int64_t n_blocks, const void *const row[QUANT_PANEL_RO
 
 #if defined(__x86_64__)
 
-QUANT_TARGET_AVX2 QUANT_INLINE __m256i codes_avx2(const uint8_t *at)
+CPU_TARGET_AVX2 QUANT_INLINE __m256i codes_avx2(const uint8_t *at)
 {
     return _mm256_or_si256(quant_codes_avx2(at + QS),
                            quant_fifth_of_32_avx2(quant_load32(at + QH)));
 }
 
-QUANT_TARGET_AVX2 static void decode_avx2(int64_t k, const void *row, float *out)
+CPU_TARGET_AVX2 static void decode_avx2(int64_t k, const void *row, float *out)
 {
     quant_decode32_avx2(form, codes_avx2, k, row, out);
 }
 
-QUANT_TARGET_AVX2 QUANT_INLINE __m256i sums_avx2(const uint8_t *even, const uint8_t *odd,
-                                                 __m256i q_low, __m256i q_high)
+CPU_TARGET_AVX2 QUANT_INLINE __m256i sums_avx2(const uint8_t *even, const uint8_t *odd,
+                                               __m256i q_low, __m256i q_high)
 {
     const __m256i nibble = _mm256_set1_epi8(15);
     __m256i qs = quant_pair_avx2(even + QS, odd + QS);
@@ -93,13 +93,13 @@ QUANT_TARGET_AVX2 QUANT_INLINE __m256i sums_avx2(const uint8_t *even, const uint
     return _mm256_madd_epi16(_mm256_add_epi16(low, high), _mm256_set1_epi16(1));
 }
 
-QUANT_TARGET_AVX2 static void gemv_avx2(int64_t k, const struct quant_rows *rows,
-                                        const struct quant_act *a, float *out)
+CPU_TARGET_AVX2 static void gemv_avx2(int64_t k, const struct quant_rows *rows,
+                                      const struct quant_act *a, float *out)
 {
     quant_gemv32(form, sums_avx2, quant_scales_avx2, k, rows, a, out);
 }
 
-QUANT_TARGET_AVX2 QUANT_INLINE void panel_codes_avx2(const uint8_t *const at[8], __m256i q[8])
+CPU_TARGET_AVX2 QUANT_INLINE void panel_codes_avx2(const uint8_t *const at[8], __m256i q[8])
 {
     __m256i t[4];
     quant_transpose_avx2(at, QS, t);
@@ -107,33 +107,33 @@ QUANT_TARGET_AVX2 QUANT_INLINE void panel_codes_avx2(const uint8_t *const at[8],
     quant_fifth_bits_avx2(quant_row_dwords_avx2(at, QH), q);
 }
 
-QUANT_TARGET_AVX2 static void unpack_avx2(int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS],
-                                          void *panel)
+CPU_TARGET_AVX2 static void unpack_avx2(int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS],
+                                        void *panel)
 {
     quant_unpack32_avx2(form, quant_scales_avx2, panel_codes_avx2, n_blocks, row, panel);
 }
 
-QUANT_TARGET_AVX512 QUANT_INLINE void step_codes(struct quant_step_pair pair, __m512i heads,
-                                                 __m512i *low, __m512i *high)
+CPU_TARGET_AVX512 QUANT_INLINE void step_codes(struct quant_step_pair pair, __m512i heads,
+                                               __m512i *low, __m512i *high)
 {
     quant_step_nibbles(pair, sizeof(struct block), QS, low, high);
     quant_step_fifth_bits(heads, low, high);
 }
 
-QUANT_TARGET_AVX512 QUANT_INLINE __m512i sums_avx512(const struct quant_step_rows *rows,
-                                                     const struct quant_step_column *column,
-                                                     __m512i *heads)
+CPU_TARGET_AVX512 QUANT_INLINE __m512i sums_avx512(const struct quant_step_rows *rows,
+                                                   const struct quant_step_column *column,
+                                                   __m512i *heads)
 {
     return quant_step_sums32(form, step_codes, rows, column, heads);
 }
 
-QUANT_TARGET_AVX512 static void gemv_avx512(int64_t k, const struct quant_rows *rows,
-                                            const struct quant_act *a, float *out)
+CPU_TARGET_AVX512 static void gemv_avx512(int64_t k, const struct quant_rows *rows,
+                                          const struct quant_act *a, float *out)
 {
     quant_gemv32_avx512(form, sums_avx512, k, rows, a, out);
 }
 
-QUANT_TARGET_AVX512 QUANT_INLINE void panel_codes_avx512(const uint8_t *const at[16], __m512i q[8])
+CPU_TARGET_AVX512 QUANT_INLINE void panel_codes_avx512(const uint8_t *const at[16], __m512i q[8])
 {
     __m512i t[4];
     quant_transpose_avx512(at, QS, t);
@@ -142,8 +142,8 @@ QUANT_TARGET_AVX512 QUANT_INLINE void panel_codes_avx512(const uint8_t *const at
         quant_join_avx512(quant_row_dwords_avx2(at, QH), quant_row_dwords_avx2(at + 8, QH)), q);
 }
 
-QUANT_TARGET_AVX512 static void unpack_avx512(int64_t n_blocks,
-                                              const void *const row[QUANT_PANEL_ROWS], void *panel)
+CPU_TARGET_AVX512 static void unpack_avx512(int64_t n_blocks,
+                                            const void *const row[QUANT_PANEL_ROWS], void *panel)
 {
     quant_unpack32_avx512(form, panel_codes_avx512, n_blocks, row, panel);
 }
@@ -161,17 +161,15 @@ const struct quant_type quant_type_q5_0 = {
     .dot = dot,
     .kernel =
         {
-            [QUANT_SCALAR] = {.decode = decode_scalar,
-                              .unpack = unpack_scalar,
-                              .gemv = gemv_scalar},
+            [CPU_SCALAR] = {.decode = decode_scalar, .unpack = unpack_scalar, .gemv = gemv_scalar},
 #if defined(__x86_64__)
-            [QUANT_AVX2] = {.decode = decode_avx2,
-                            .unpack = unpack_avx2,
-                            .gemv = gemv_avx2,
+            [CPU_AVX2] = {.decode = decode_avx2,
+                          .unpack = unpack_avx2,
+                          .gemv = gemv_avx2,
+                          .streams = QUANT_GEMV_ROWS},
+            [CPU_AVX512] = {.unpack = unpack_avx512,
+                            .gemv = gemv_avx512,
                             .streams = QUANT_GEMV_ROWS},
-            [QUANT_AVX512] = {.unpack = unpack_avx512,
-                              .gemv = gemv_avx512,
-                              .streams = QUANT_GEMV_ROWS},
 #endif
         },
 };

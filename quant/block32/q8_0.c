@@ -92,18 +92,18 @@ static void unpack_scalar(int64_t n_blocks, const void *const row[QUANT_PANEL_RO
 /* AVX2 takes the sign of the weight over to the activation, so its codes have no offset. */
 static const struct quant_form32 signed_form = {.block_bytes = sizeof(struct block)};
 
-QUANT_TARGET_AVX2 QUANT_INLINE __m256i codes_avx2(const uint8_t *at)
+CPU_TARGET_AVX2 QUANT_INLINE __m256i codes_avx2(const uint8_t *at)
 {
     return _mm256_xor_si256(_mm256_loadu_si256((const __m256i *)(at + QS)), _mm256_set1_epi8(-128));
 }
 
-QUANT_TARGET_AVX2 static void decode_avx2(int64_t k, const void *row, float *out)
+CPU_TARGET_AVX2 static void decode_avx2(int64_t k, const void *row, float *out)
 {
     quant_decode32_avx2(form, codes_avx2, k, row, out);
 }
 
-QUANT_TARGET_AVX2 QUANT_INLINE __m256i sums_avx2(const uint8_t *even, const uint8_t *odd,
-                                                 __m256i q_low, __m256i q_high)
+CPU_TARGET_AVX2 QUANT_INLINE __m256i sums_avx2(const uint8_t *even, const uint8_t *odd,
+                                               __m256i q_low, __m256i q_high)
 {
     const __m256i ones = _mm256_set1_epi16(1);
     __m256i low = quant_pair_avx2(even + QS, odd + QS);
@@ -114,21 +114,21 @@ QUANT_TARGET_AVX2 QUANT_INLINE __m256i sums_avx2(const uint8_t *even, const uint
     return _mm256_add_epi32(_mm256_madd_epi16(low, ones), _mm256_madd_epi16(high, ones));
 }
 
-QUANT_TARGET_AVX2 static void gemv_avx2(int64_t k, const struct quant_rows *rows,
-                                        const struct quant_act *a, float *out)
+CPU_TARGET_AVX2 static void gemv_avx2(int64_t k, const struct quant_rows *rows,
+                                      const struct quant_act *a, float *out)
 {
     quant_gemv32(signed_form, sums_avx2, quant_scales_avx2, k, rows, a, out);
 }
 
-QUANT_TARGET_AVX2 QUANT_INLINE void panel_codes_avx2(const uint8_t *const at[8], __m256i q[8])
+CPU_TARGET_AVX2 QUANT_INLINE void panel_codes_avx2(const uint8_t *const at[8], __m256i q[8])
 {
     quant_transpose_avx2(at, QS, q);
     quant_transpose_avx2(at, QS + 16, q + 4);
     for (int i = 0; i < 8; i++) q[i] = _mm256_xor_si256(q[i], _mm256_set1_epi8(-128));
 }
 
-QUANT_TARGET_AVX2 static void unpack_avx2(int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS],
-                                          void *panel)
+CPU_TARGET_AVX2 static void unpack_avx2(int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS],
+                                        void *panel)
 {
     quant_unpack32_avx2(form, quant_scales_avx2, panel_codes_avx2, n_blocks, row, panel);
 }
@@ -136,20 +136,20 @@ QUANT_TARGET_AVX2 static void unpack_avx2(int64_t n_blocks, const void *const ro
 _Static_assert(QUANT_ALONG * sizeof(struct block) / 64 == 8, "a line behind each load");
 
 /* Both blocks' codes of a row fill a register. */
-QUANT_TARGET_AVX512 QUANT_INLINE __m512i row_sums(const struct quant_step_rows *rows, int j,
-                                                  __m512i q)
+CPU_TARGET_AVX512 QUANT_INLINE __m512i row_sums(const struct quant_step_rows *rows, int j,
+                                                __m512i q)
 {
     const uint8_t *at = rows->at + (size_t)j * rows->stride;
     const __m256i *first = (const __m256i *)(at + QS);
     const __m256i *second = (const __m256i *)(at + (rows->two ? sizeof(struct block) : 0) + QS);
     __m512i codes = quant_join_avx512(_mm256_loadu_si256(first), _mm256_loadu_si256(second));
-    quant_step_ask(rows, j, &codes);
+    quant_step_prefetch(rows, j, &codes);
     codes = _mm512_xor_si512(codes, _mm512_set1_epi8(-128));
     return _mm512_dpbusd_epi32(_mm512_setzero_si512(), codes, q);
 }
 
 /* The words at the starts of blocks of four rows. */
-QUANT_TARGET_AVX512 QUANT_INLINE __m128i four_heads(const uint8_t *at, size_t stride)
+CPU_TARGET_AVX512 QUANT_INLINE __m128i four_heads(const uint8_t *at, size_t stride)
 {
     __m128i heads = _mm_cvtsi32_si128(quant_load32(at));
     heads = _mm_insert_epi32(heads, quant_load32(at + stride), 1);
@@ -157,9 +157,9 @@ QUANT_TARGET_AVX512 QUANT_INLINE __m128i four_heads(const uint8_t *at, size_t st
     return _mm_insert_epi32(heads, quant_load32(at + 3 * stride), 3);
 }
 
-QUANT_TARGET_AVX512 QUANT_INLINE __m512i sums_avx512(const struct quant_step_rows *rows,
-                                                     const struct quant_step_column *column,
-                                                     __m512i *heads)
+CPU_TARGET_AVX512 QUANT_INLINE __m512i sums_avx512(const struct quant_step_rows *rows,
+                                                   const struct quant_step_column *column,
+                                                   __m512i *heads)
 {
     __m512i four[2];
     __m256i head[2];
@@ -177,21 +177,21 @@ QUANT_TARGET_AVX512 QUANT_INLINE __m512i sums_avx512(const struct quant_step_row
                             _mm512_shuffle_i64x2(four[0], four[1], 0xdd));
 }
 
-QUANT_TARGET_AVX512 static void gemv_avx512(int64_t k, const struct quant_rows *rows,
-                                            const struct quant_act *a, float *out)
+CPU_TARGET_AVX512 static void gemv_avx512(int64_t k, const struct quant_rows *rows,
+                                          const struct quant_act *a, float *out)
 {
     quant_gemv32_avx512(form, sums_avx512, k, rows, a, out);
 }
 
-QUANT_TARGET_AVX512 QUANT_INLINE void panel_codes_avx512(const uint8_t *const at[16], __m512i q[8])
+CPU_TARGET_AVX512 QUANT_INLINE void panel_codes_avx512(const uint8_t *const at[16], __m512i q[8])
 {
     quant_transpose_avx512(at, QS, q);
     quant_transpose_avx512(at, QS + 16, q + 4);
     for (int i = 0; i < 8; i++) q[i] = _mm512_xor_si512(q[i], _mm512_set1_epi8(-128));
 }
 
-QUANT_TARGET_AVX512 static void unpack_avx512(int64_t n_blocks,
-                                              const void *const row[QUANT_PANEL_ROWS], void *panel)
+CPU_TARGET_AVX512 static void unpack_avx512(int64_t n_blocks,
+                                            const void *const row[QUANT_PANEL_ROWS], void *panel)
 {
     quant_unpack32_avx512(form, panel_codes_avx512, n_blocks, row, panel);
 }
@@ -209,17 +209,15 @@ const struct quant_type quant_type_q8_0 = {
     .dot = dot,
     .kernel =
         {
-            [QUANT_SCALAR] = {.decode = decode_scalar,
-                              .unpack = unpack_scalar,
-                              .gemv = gemv_scalar},
+            [CPU_SCALAR] = {.decode = decode_scalar, .unpack = unpack_scalar, .gemv = gemv_scalar},
 #if defined(__x86_64__)
-            [QUANT_AVX2] = {.decode = decode_avx2,
-                            .unpack = unpack_avx2,
-                            .gemv = gemv_avx2,
+            [CPU_AVX2] = {.decode = decode_avx2,
+                          .unpack = unpack_avx2,
+                          .gemv = gemv_avx2,
+                          .streams = QUANT_GEMV_ROWS},
+            [CPU_AVX512] = {.unpack = unpack_avx512,
+                            .gemv = gemv_avx512,
                             .streams = QUANT_GEMV_ROWS},
-            [QUANT_AVX512] = {.unpack = unpack_avx512,
-                              .gemv = gemv_avx512,
-                              .streams = QUANT_GEMV_ROWS},
 #endif
         },
 };

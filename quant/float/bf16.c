@@ -100,7 +100,7 @@ static const struct quant_lanes_form lanes_form = {.step = 32, .w_bytes = 2, .x_
 typedef void lanes_of_four(int64_t k, const struct quant_far *far, const uint8_t *row,
                            const uint8_t *x, float lanes[4][16]);
 
-QUANT_TARGET_AVX2 QUANT_INLINE __m256 pairs_avx2(__m256 lanes, const uint8_t *w, const uint8_t *x)
+CPU_TARGET_AVX2 QUANT_INLINE __m256 pairs_avx2(__m256 lanes, const uint8_t *w, const uint8_t *x)
 {
     const __m256i odd = _mm256_set1_epi32((int)0xffff0000);
     __m256i wv = _mm256_loadu_si256((const __m256i *)w),
@@ -111,19 +111,19 @@ QUANT_TARGET_AVX2 QUANT_INLINE __m256 pairs_avx2(__m256 lanes, const uint8_t *w,
                            _mm256_castsi256_ps(_mm256_slli_epi32(xv, 16)), lanes);
 }
 
-QUANT_TARGET_AVX2 QUANT_INLINE void four_avx2(int64_t k, const struct quant_far *far,
-                                              const uint8_t *row, const uint8_t *x,
-                                              float lanes[4][16])
+CPU_TARGET_AVX2 QUANT_INLINE void four_avx2(int64_t k, const struct quant_far *far,
+                                            const uint8_t *row, const uint8_t *x,
+                                            float lanes[4][16])
 {
     const size_t stride = far->stride;
     __m256 low[4], high[4];
     for (int r = 0; r < 4; r++) low[r] = high[r] = _mm256_setzero_ps();
     int64_t i = 0;
     for (; i + 32 <= k; i += 32) {
-        quant_far_ask_together(far, row + 2 * i, (size_t)i * 2, 64);
+        quant_far_prefetch_adjacent(far, row + 2 * i, (size_t)i * 2, 64);
         for (size_t r = 0; r < 4; r++) {
             const uint8_t *w = row + r * stride + 2 * i;
-            quant_far_ask(far, w, 64);
+            quant_far_prefetch(far, w, 64);
             low[r] = pairs_avx2(low[r], w, x + 2 * i);
             high[r] = pairs_avx2(high[r], w + 32, x + 2 * i + 32);
         }
@@ -144,19 +144,19 @@ QUANT_TARGET_AVX2 QUANT_INLINE void four_avx2(int64_t k, const struct quant_far 
     }
 }
 
-QUANT_TARGET_AVX2 __attribute__((noinline)) static void
+CPU_TARGET_AVX2 __attribute__((noinline)) static void
 lanes_avx2(int64_t k, const struct quant_far *far, const uint8_t *row, const uint8_t *x,
            float lanes[4][16])
 {
-    if (far->together)
+    if (far->adjacent_rows)
         four_avx2(k, &(struct quant_far){4, true, far->stride, 0}, row, x, lanes);
     else
-        four_avx2(k, &(struct quant_far){4, false, far->stride, far->ahead}, row, x, lanes);
+        four_avx2(k, &(struct quant_far){4, false, far->stride, far->distance}, row, x, lanes);
 }
 
-QUANT_TARGET_AVX512 QUANT_INLINE void four_avx512(int64_t k, const struct quant_far *far,
-                                                  const uint8_t *row, const uint8_t *x,
-                                                  float lanes[4][16])
+CPU_TARGET_AVX512 QUANT_INLINE void four_avx512(int64_t k, const struct quant_far *far,
+                                                const uint8_t *row, const uint8_t *x,
+                                                float lanes[4][16])
 {
     const size_t stride = far->stride;
     const __m512i odd = _mm512_set1_epi32((int)0xffff0000);
@@ -167,9 +167,9 @@ QUANT_TARGET_AVX512 QUANT_INLINE void four_avx512(int64_t k, const struct quant_
         __m512i xv = _mm512_maskz_loadu_epi16(live, x + 2 * i);
         __m512 x_odd = _mm512_castsi512_ps(_mm512_and_si512(xv, odd));
         __m512 x_even = _mm512_castsi512_ps(_mm512_slli_epi32(xv, 16));
-        quant_far_ask_together(far, row + 2 * i, (size_t)i * 2, 64);
+        quant_far_prefetch_adjacent(far, row + 2 * i, (size_t)i * 2, 64);
         for (size_t r = 0; r < 4; r++) {
-            quant_far_ask(far, row + r * stride + 2 * i, 64);
+            quant_far_prefetch(far, row + r * stride + 2 * i, 64);
             __m512i wv = _mm512_maskz_loadu_epi16(live, row + r * stride + 2 * i);
             sum[r] = _mm512_fmadd_ps(_mm512_castsi512_ps(_mm512_and_si512(wv, odd)), x_odd, sum[r]);
             sum[r] =
@@ -179,14 +179,14 @@ QUANT_TARGET_AVX512 QUANT_INLINE void four_avx512(int64_t k, const struct quant_
     for (int r = 0; r < 4; r++) _mm512_storeu_ps(lanes[r], sum[r]);
 }
 
-QUANT_TARGET_AVX512 __attribute__((noinline)) static void
+CPU_TARGET_AVX512 __attribute__((noinline)) static void
 lanes_avx512(int64_t k, const struct quant_far *far, const uint8_t *row, const uint8_t *x,
              float lanes[4][16])
 {
-    if (far->together)
+    if (far->adjacent_rows)
         four_avx512(k, &(struct quant_far){4, true, far->stride, 0}, row, x, lanes);
     else
-        four_avx512(k, &(struct quant_far){4, false, far->stride, far->ahead}, row, x, lanes);
+        four_avx512(k, &(struct quant_far){4, false, far->stride, far->distance}, row, x, lanes);
 }
 
 /* What the groups of rows of a gemv have in common. */
@@ -229,16 +229,16 @@ static void gemv_avx512(int64_t k, const struct quant_rows *rows, const struct q
 
 /* ---- With the instruction ---- */
 
-QUANT_TARGET_AVX512BF16 QUANT_INLINE __m512 step_avx512bf16(__m512 lanes, const uint8_t *w,
-                                                            const uint8_t *x, int n)
+CPU_TARGET_AVX512BF16 QUANT_INLINE __m512 step_avx512bf16(__m512 lanes, const uint8_t *w,
+                                                          const uint8_t *x, int n)
 {
     __mmask32 live = n >= 32 ? 0xffffffff : (1u << n) - 1;
     return _mm512_dpbf16_ps(lanes, (__m512bh)_mm512_maskz_loadu_epi16(live, w),
                             (__m512bh)_mm512_maskz_loadu_epi16(live, x));
 }
 
-QUANT_TARGET_AVX512BF16 static void gemv_avx512bf16(int64_t k, const struct quant_rows *rows,
-                                                    const struct quant_act *a, float *out)
+CPU_TARGET_AVX512BF16 static void gemv_avx512bf16(int64_t k, const struct quant_rows *rows,
+                                                  const struct quant_act *a, float *out)
 {
     quant_lanes_gemv_avx512(lanes_form, step_avx512bf16, k, rows, a->bf16, out);
 }
@@ -255,11 +255,11 @@ const struct quant_type quant_type_bf16 = {
     .dot = dot,
     .kernel =
         {
-            [QUANT_SCALAR] = {.decode = decode, .gemv = gemv_scalar},
+            [CPU_SCALAR] = {.decode = decode, .gemv = gemv_scalar},
 #if defined(__x86_64__)
-            [QUANT_AVX2] = {.gemv = gemv_avx2, .streams = QUANT_LANES_ROWS},
-            [QUANT_AVX512] = {.gemv = gemv_avx512, .streams = QUANT_LANES_ROWS},
-            [QUANT_AVX512BF16] = {.gemv = gemv_avx512bf16},
+            [CPU_AVX2] = {.gemv = gemv_avx2, .streams = QUANT_LANES_ROWS},
+            [CPU_AVX512] = {.gemv = gemv_avx512, .streams = QUANT_LANES_ROWS},
+            [CPU_AVX512BF16] = {.gemv = gemv_avx512bf16},
 #endif
         },
 };

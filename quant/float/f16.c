@@ -43,19 +43,19 @@ static void gemv_scalar(int64_t k, const struct quant_rows *rows, const struct q
 
 static const struct quant_lanes_form lanes_form = {.step = 16, .w_bytes = 2, .x_bytes = 4};
 
-QUANT_TARGET_AVX2 QUANT_INLINE __m256 load_avx2(const uint8_t *w)
+CPU_TARGET_AVX2 QUANT_INLINE __m256 load_avx2(const uint8_t *w)
 {
     return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)w));
 }
 
-QUANT_TARGET_AVX2 static void decode_avx2(int64_t k, const void *row, float *out)
+CPU_TARGET_AVX2 static void decode_avx2(int64_t k, const void *row, float *out)
 {
     int64_t i = 0;
     for (; i + 8 <= k; i += 8) _mm256_storeu_ps(out + i, load_avx2((const uint8_t *)row + 2 * i));
     decode_scalar(k - i, (const uint8_t *)row + 2 * i, out + i);
 }
 
-QUANT_TARGET_AVX2 QUANT_INLINE struct quant_lanes_avx2
+CPU_TARGET_AVX2 QUANT_INLINE struct quant_lanes_avx2
 step_avx2(struct quant_lanes_avx2 lanes, const uint8_t *w, const uint8_t *x, int n)
 {
     float x_tail[16] = {0};
@@ -75,21 +75,21 @@ step_avx2(struct quant_lanes_avx2 lanes, const uint8_t *w, const uint8_t *x, int
     return (struct quant_lanes_avx2){low, high};
 }
 
-QUANT_TARGET_AVX2 static void gemv_avx2(int64_t k, const struct quant_rows *rows,
-                                        const struct quant_act *a, float *out)
+CPU_TARGET_AVX2 static void gemv_avx2(int64_t k, const struct quant_rows *rows,
+                                      const struct quant_act *a, float *out)
 {
     quant_lanes_gemv_avx2(lanes_form, step_avx2, k, rows, a->f32, out);
 }
 
-QUANT_TARGET_AVX512 QUANT_INLINE __m512 step_avx512(__m512 lanes, const uint8_t *w,
-                                                    const uint8_t *x, int n)
+CPU_TARGET_AVX512 QUANT_INLINE __m512 step_avx512(__m512 lanes, const uint8_t *w, const uint8_t *x,
+                                                  int n)
 {
     __mmask16 live = (__mmask16)((1u << n) - 1);
     return _mm512_mask3_fmadd_ps(_mm512_cvtph_ps(_mm256_maskz_loadu_epi16(live, w)),
                                  _mm512_maskz_loadu_ps(live, x), lanes, live);
 }
 
-QUANT_TARGET_AVX512 static void decode_avx512(int64_t k, const void *row, float *out)
+CPU_TARGET_AVX512 static void decode_avx512(int64_t k, const void *row, float *out)
 {
     for (int64_t i = 0; i < k; i += 16) {
         __mmask16 live = k - i >= 16 ? 0xffff : (__mmask16)((1u << (k - i)) - 1);
@@ -98,8 +98,8 @@ QUANT_TARGET_AVX512 static void decode_avx512(int64_t k, const void *row, float 
     }
 }
 
-QUANT_TARGET_AVX512 static void gemv_avx512(int64_t k, const struct quant_rows *rows,
-                                            const struct quant_act *a, float *out)
+CPU_TARGET_AVX512 static void gemv_avx512(int64_t k, const struct quant_rows *rows,
+                                          const struct quant_act *a, float *out)
 {
     quant_lanes_gemv_avx512(lanes_form, step_avx512, k, rows, a->f32, out);
 }
@@ -116,10 +116,10 @@ const struct quant_type quant_type_f16 = {
     .dot = dot,
     .kernel =
         {
-            [QUANT_SCALAR] = {.decode = decode_scalar, .gemv = gemv_scalar},
+            [CPU_SCALAR] = {.decode = decode_scalar, .gemv = gemv_scalar},
 #if defined(__x86_64__)
-            [QUANT_AVX2] = {.decode = decode_avx2, .gemv = gemv_avx2, .streams = QUANT_LANES_ROWS},
-            [QUANT_AVX512] = {.decode = decode_avx512, .gemv = gemv_avx512},
+            [CPU_AVX2] = {.decode = decode_avx2, .gemv = gemv_avx2, .streams = QUANT_LANES_ROWS},
+            [CPU_AVX512] = {.decode = decode_avx512, .gemv = gemv_avx512},
 #endif
         },
 };

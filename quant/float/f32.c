@@ -35,7 +35,7 @@ static void gemv_scalar(int64_t k, const struct quant_rows *rows, const struct q
 
 static const struct quant_lanes_form lanes_form = {.step = 16, .w_bytes = 4, .x_bytes = 4};
 
-QUANT_TARGET_AVX2 QUANT_INLINE struct quant_lanes_avx2
+CPU_TARGET_AVX2 QUANT_INLINE struct quant_lanes_avx2
 step_avx2(struct quant_lanes_avx2 lanes, const uint8_t *w, const uint8_t *x, int n)
 {
     float w_tail[16] = {0}, x_tail[16] = {0};
@@ -55,22 +55,22 @@ step_avx2(struct quant_lanes_avx2 lanes, const uint8_t *w, const uint8_t *x, int
     return (struct quant_lanes_avx2){low, high};
 }
 
-QUANT_TARGET_AVX2 static void gemv_avx2(int64_t k, const struct quant_rows *rows,
-                                        const struct quant_act *a, float *out)
+CPU_TARGET_AVX2 static void gemv_avx2(int64_t k, const struct quant_rows *rows,
+                                      const struct quant_act *a, float *out)
 {
     quant_lanes_gemv_avx2(lanes_form, step_avx2, k, rows, a->f32, out);
 }
 
-QUANT_TARGET_AVX512 QUANT_INLINE __m512 step_avx512(__m512 lanes, const uint8_t *w,
-                                                    const uint8_t *x, int n)
+CPU_TARGET_AVX512 QUANT_INLINE __m512 step_avx512(__m512 lanes, const uint8_t *w, const uint8_t *x,
+                                                  int n)
 {
     __mmask16 live = (__mmask16)((1u << n) - 1);
     return _mm512_mask3_fmadd_ps(_mm512_maskz_loadu_ps(live, w), _mm512_maskz_loadu_ps(live, x),
                                  lanes, live);
 }
 
-QUANT_TARGET_AVX512 static void gemv_avx512(int64_t k, const struct quant_rows *rows,
-                                            const struct quant_act *a, float *out)
+CPU_TARGET_AVX512 static void gemv_avx512(int64_t k, const struct quant_rows *rows,
+                                          const struct quant_act *a, float *out)
 {
     quant_lanes_gemv_avx512(lanes_form, step_avx512, k, rows, a->f32, out);
 }
@@ -87,10 +87,10 @@ const struct quant_type quant_type_f32 = {
     .dot = dot,
     .kernel =
         {
-            [QUANT_SCALAR] = {.decode = decode, .gemv = gemv_scalar},
+            [CPU_SCALAR] = {.decode = decode, .gemv = gemv_scalar},
 #if defined(__x86_64__)
-            [QUANT_AVX2] = {.gemv = gemv_avx2, .streams = QUANT_LANES_ROWS},
-            [QUANT_AVX512] = {.gemv = gemv_avx512},
+            [CPU_AVX2] = {.gemv = gemv_avx2, .streams = QUANT_LANES_ROWS},
+            [CPU_AVX512] = {.gemv = gemv_avx512},
 #endif
         },
 };

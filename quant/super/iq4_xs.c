@@ -72,13 +72,13 @@ static void iq4_xs_gemv(int64_t k, const struct quant_rows *rows, const struct q
 }
 
 #if defined(__x86_64__)
-QUANT_TARGET_AVX2 static void iq4_xs_decode_avx2(int64_t k, const void *row, float *out)
+CPU_TARGET_AVX2 static void iq4_xs_decode_avx2(int64_t k, const void *row, float *out)
 {
     super_decode(&quant_type_iq4_xs, iq4_xs_expand, k, row, out);
 }
 
-QUANT_TARGET_AVX2 static void
-iq4_xs_unpack_avx2(int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS], void *panel)
+CPU_TARGET_AVX2 static void iq4_xs_unpack_avx2(int64_t n_blocks,
+                                               const void *const row[QUANT_PANEL_ROWS], void *panel)
 {
     struct quant_panel256 *out = panel;
     __m256i book = _mm256_add_epi8(book_load_avx2(book_iq4), _mm256_set1_epi8(-128));
@@ -149,8 +149,8 @@ SUPER_AVX2 __m256i iq4_xs_isum(const void *block, const int8_t *q, int j,
     return _mm256_add_epi32(acc[0], acc[1]);
 }
 
-QUANT_TARGET_AVX2 static void iq4_xs_gemv_avx2(int64_t k, const struct quant_rows *rows,
-                                               const struct quant_act *a, float *out)
+CPU_TARGET_AVX2 static void iq4_xs_gemv_avx2(int64_t k, const struct quant_rows *rows,
+                                             const struct quant_act *a, float *out)
 {
     const struct super_kernel kernel = {NULL, NULL, iq4_xs_isum};
     super_gemv(&quant_type_iq4_xs, &kernel, k, rows, a, out);
@@ -233,8 +233,8 @@ SUPER_AVX512 void iq4_xs_take(const uint8_t *const block[SUPER_STEP], const stru
     }
 }
 
-QUANT_TARGET_AVX512 static void iq4_xs_gemv_avx512(int64_t k, const struct quant_rows *rows,
-                                                   const struct quant_act *a, float *out)
+CPU_TARGET_AVX512 static void iq4_xs_gemv_avx512(int64_t k, const struct quant_rows *rows,
+                                                 const struct quant_act *a, float *out)
 {
     super_gemv_steps(&quant_type_iq4_xs, iq4_xs_prepare, iq4_xs_take, k, rows, a, out);
 }
@@ -251,14 +251,12 @@ const struct quant_type quant_type_iq4_xs = {
     .dot = iq4_xs_dot,
     .kernel =
         {
-            [QUANT_SCALAR] = {.decode = iq4_xs_decode,
-                              .unpack = iq4_xs_unpack,
-                              .gemv = iq4_xs_gemv},
+            [CPU_SCALAR] = {.decode = iq4_xs_decode, .unpack = iq4_xs_unpack, .gemv = iq4_xs_gemv},
 #if defined(__x86_64__)
-            [QUANT_AVX2] = {.decode = iq4_xs_decode_avx2,
-                            .unpack = iq4_xs_unpack_avx2,
-                            .gemv = iq4_xs_gemv_avx2},
-            [QUANT_AVX512] = {.gemv = iq4_xs_gemv_avx512},
+            [CPU_AVX2] = {.decode = iq4_xs_decode_avx2,
+                          .unpack = iq4_xs_unpack_avx2,
+                          .gemv = iq4_xs_gemv_avx2},
+            [CPU_AVX512] = {.gemv = iq4_xs_gemv_avx512},
 #endif
         },
 };

@@ -63,7 +63,7 @@ static void q2_k_gemv(int64_t k, const struct quant_rows *rows, const struct qua
 }
 
 #if defined(__x86_64__)
-QUANT_TARGET_AVX2 static void q2_k_decode_avx2(int64_t k, const void *row, float *out)
+CPU_TARGET_AVX2 static void q2_k_decode_avx2(int64_t k, const void *row, float *out)
 {
     super_decode(&quant_type_q2_k, q2_k_expand, k, row, out);
 }
@@ -85,8 +85,8 @@ SUPER_AVX2 void q2_k_scales_unpack(const void *const row[8], int64_t at, int r,
 }
 
 /* A folded code is at most 3 * 15: both bytes of 16 bits are multiplied by one factor at once. */
-QUANT_TARGET_AVX2 static void q2_k_unpack_avx2(int64_t n_blocks,
-                                               const void *const row[QUANT_PANEL_ROWS], void *panel)
+CPU_TARGET_AVX2 static void q2_k_unpack_avx2(int64_t n_blocks,
+                                             const void *const row[QUANT_PANEL_ROWS], void *panel)
 {
     struct quant_panel256 *out = panel;
     for (int64_t b = 0; b < n_blocks; b++, out++) {
@@ -110,7 +110,7 @@ QUANT_TARGET_AVX2 static void q2_k_unpack_avx2(int64_t n_blocks,
     }
 }
 
-QUANT_TARGET_AVX512 static void
+CPU_TARGET_AVX512 static void
 q2_k_unpack_avx512(int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS], void *panel)
 {
     struct quant_panel256 *out = panel;
@@ -191,8 +191,8 @@ SUPER_AVX2 __m256i q2_k_isum(const void *block, const int8_t *q, int j,
     return _mm256_add_epi32(_mm256_add_epi32(acc[0], acc[1]), acc[2]);
 }
 
-QUANT_TARGET_AVX2 static void q2_k_gemv_avx2(int64_t k, const struct quant_rows *rows,
-                                             const struct quant_act *a, float *out)
+CPU_TARGET_AVX2 static void q2_k_gemv_avx2(int64_t k, const struct quant_rows *rows,
+                                           const struct quant_act *a, float *out)
 {
     const struct super_kernel kernel = {q2_k_sums, q2_k_heads, q2_k_isum};
     super_gemv(&quant_type_q2_k, &kernel, k, rows, a, out);
@@ -227,8 +227,8 @@ SUPER_AVX512 void q2_k_take(const uint8_t *const block[SUPER_STEP], const struct
     super_products(q2_k_codes, block, c, scale, place, step->isum);
 }
 
-QUANT_TARGET_AVX512 static void q2_k_gemv_avx512(int64_t k, const struct quant_rows *rows,
-                                                 const struct quant_act *a, float *out)
+CPU_TARGET_AVX512 static void q2_k_gemv_avx512(int64_t k, const struct quant_rows *rows,
+                                               const struct quant_act *a, float *out)
 {
     super_gemv_steps(&quant_type_q2_k, q2_k_prepare, q2_k_take, k, rows, a, out);
 }
@@ -245,15 +245,15 @@ const struct quant_type quant_type_q2_k = {
     .dot = q2_k_dot,
     .kernel =
         {
-            [QUANT_SCALAR] = {.decode = q2_k_decode, .unpack = q2_k_unpack, .gemv = q2_k_gemv},
+            [CPU_SCALAR] = {.decode = q2_k_decode, .unpack = q2_k_unpack, .gemv = q2_k_gemv},
 #if defined(__x86_64__)
-            [QUANT_AVX2] = {.decode = q2_k_decode_avx2,
-                            .unpack = q2_k_unpack_avx2,
+            [CPU_AVX2] = {.decode = q2_k_decode_avx2,
+                          .unpack = q2_k_unpack_avx2,
+                          .panel = &q2_k_folded,
+                          .gemv = q2_k_gemv_avx2},
+            [CPU_AVX512] = {.unpack = q2_k_unpack_avx512,
                             .panel = &q2_k_folded,
-                            .gemv = q2_k_gemv_avx2},
-            [QUANT_AVX512] = {.unpack = q2_k_unpack_avx512,
-                              .panel = &q2_k_folded,
-                              .gemv = q2_k_gemv_avx512},
+                            .gemv = q2_k_gemv_avx512},
 #endif
         },
 };

@@ -78,7 +78,7 @@ static void q3_k_gemv(int64_t k, const struct quant_rows *rows, const struct qua
 }
 
 #if defined(__x86_64__)
-QUANT_TARGET_AVX2 static void q3_k_decode_avx2(int64_t k, const void *row, float *out)
+CPU_TARGET_AVX2 static void q3_k_decode_avx2(int64_t k, const void *row, float *out)
 {
     super_decode(&quant_type_q3_k, q3_k_expand, k, row, out);
 }
@@ -99,8 +99,8 @@ SUPER_AVX2 __m256 q3_k_scales_load(const void *const row[8], int64_t at, __m256i
     return super_halves(_mm256_srli_epi32(v[3], 16));
 }
 
-QUANT_TARGET_AVX2 static void q3_k_unpack_avx2(int64_t n_blocks,
-                                               const void *const row[QUANT_PANEL_ROWS], void *panel)
+CPU_TARGET_AVX2 static void q3_k_unpack_avx2(int64_t n_blocks,
+                                             const void *const row[QUANT_PANEL_ROWS], void *panel)
 {
     struct quant_panel256 *out = panel;
     for (int64_t b = 0; b < n_blocks; b++, out++) {
@@ -142,7 +142,7 @@ SUPER_AVX512 __m512i q3_k_add(__m512i scale)
     return _mm512_add_epi16(add, _mm512_slli_epi16(add, 8));
 }
 
-QUANT_TARGET_AVX512 static void
+CPU_TARGET_AVX512 static void
 q3_k_unpack_avx512(int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS], void *panel)
 {
     struct quant_panel256 *out = panel;
@@ -237,8 +237,8 @@ SUPER_AVX2 __m256i q3_k_isum(const void *block, const int8_t *q, int j,
     return _mm256_add_epi32(acc[0], _mm256_srai_epi32(acc[1], 4));
 }
 
-QUANT_TARGET_AVX2 static void q3_k_gemv_avx2(int64_t k, const struct quant_rows *rows,
-                                             const struct quant_act *a, float *out)
+CPU_TARGET_AVX2 static void q3_k_gemv_avx2(int64_t k, const struct quant_rows *rows,
+                                           const struct quant_act *a, float *out)
 {
     const struct super_kernel kernel = {q3_k_sums, NULL, q3_k_isum};
     super_gemv(&quant_type_q3_k, &kernel, k, rows, a, out);
@@ -291,8 +291,8 @@ SUPER_AVX512 void q3_k_take(const uint8_t *const block[SUPER_STEP], const struct
     super_products(q3_k_codes, block, c, scale, place, step->isum);
 }
 
-QUANT_TARGET_AVX512 static void q3_k_gemv_avx512(int64_t k, const struct quant_rows *rows,
-                                                 const struct quant_act *a, float *out)
+CPU_TARGET_AVX512 static void q3_k_gemv_avx512(int64_t k, const struct quant_rows *rows,
+                                               const struct quant_act *a, float *out)
 {
     super_gemv_steps(&quant_type_q3_k, q3_k_prepare, q3_k_take, k, rows, a, out);
 }
@@ -309,14 +309,14 @@ const struct quant_type quant_type_q3_k = {
     .dot = q3_k_dot,
     .kernel =
         {
-            [QUANT_SCALAR] = {.decode = q3_k_decode, .unpack = q3_k_unpack, .gemv = q3_k_gemv},
+            [CPU_SCALAR] = {.decode = q3_k_decode, .unpack = q3_k_unpack, .gemv = q3_k_gemv},
 #if defined(__x86_64__)
-            [QUANT_AVX2] = {.decode = q3_k_decode_avx2,
-                            .unpack = q3_k_unpack_avx2,
-                            .gemv = q3_k_gemv_avx2},
-            [QUANT_AVX512] = {.unpack = q3_k_unpack_avx512,
-                              .panel = &q3_k_folded,
-                              .gemv = q3_k_gemv_avx512},
+            [CPU_AVX2] = {.decode = q3_k_decode_avx2,
+                          .unpack = q3_k_unpack_avx2,
+                          .gemv = q3_k_gemv_avx2},
+            [CPU_AVX512] = {.unpack = q3_k_unpack_avx512,
+                            .panel = &q3_k_folded,
+                            .gemv = q3_k_gemv_avx512},
 #endif
         },
 };

@@ -65,13 +65,13 @@ static void q4_k_gemv(int64_t k, const struct quant_rows *rows, const struct qua
 }
 
 #if defined(__x86_64__)
-QUANT_TARGET_AVX2 static void q4_k_decode_avx2(int64_t k, const void *row, float *out)
+CPU_TARGET_AVX2 static void q4_k_decode_avx2(int64_t k, const void *row, float *out)
 {
     super_decode(&quant_type_q4_k, q4_k_expand, k, row, out);
 }
 
-QUANT_TARGET_AVX2 static void q4_k_unpack_avx2(int64_t n_blocks,
-                                               const void *const row[QUANT_PANEL_ROWS], void *panel)
+CPU_TARGET_AVX2 static void q4_k_unpack_avx2(int64_t n_blocks,
+                                             const void *const row[QUANT_PANEL_ROWS], void *panel)
 {
     struct quant_panel256 *out = panel;
     for (int64_t b = 0; b < n_blocks; b++, out++) {
@@ -92,7 +92,7 @@ QUANT_TARGET_AVX2 static void q4_k_unpack_avx2(int64_t n_blocks,
     }
 }
 
-QUANT_TARGET_AVX512 static void
+CPU_TARGET_AVX512 static void
 q4_k_unpack_avx512(int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS], void *panel)
 {
     struct quant_panel256 *out = panel;
@@ -131,8 +131,8 @@ SUPER_AVX2 __m256i q4_k_isum(const void *block, const int8_t *q, int j,
     return _mm256_add_epi32(acc[0], acc[1]);
 }
 
-QUANT_TARGET_AVX2 static void q4_k_gemv_avx2(int64_t k, const struct quant_rows *rows,
-                                             const struct quant_act *a, float *out)
+CPU_TARGET_AVX2 static void q4_k_gemv_avx2(int64_t k, const struct quant_rows *rows,
+                                           const struct quant_act *a, float *out)
 {
     const struct super_kernel kernel = {k_scales_sums, k_scales_heads, q4_k_isum};
     super_gemv(&quant_type_q4_k, &kernel, k, rows, a, out);
@@ -150,8 +150,8 @@ SUPER_AVX512 void q4_k_take(const uint8_t *const block[SUPER_STEP], const struct
     k_scales_take(q4_k_codes, block, c, step);
 }
 
-QUANT_TARGET_AVX512 static void q4_k_gemv_avx512(int64_t k, const struct quant_rows *rows,
-                                                 const struct quant_act *a, float *out)
+CPU_TARGET_AVX512 static void q4_k_gemv_avx512(int64_t k, const struct quant_rows *rows,
+                                               const struct quant_act *a, float *out)
 {
     super_gemv_steps(&quant_type_q4_k, k_scales_prepare, q4_k_take, k, rows, a, out);
 }
@@ -168,12 +168,12 @@ const struct quant_type quant_type_q4_k = {
     .dot = q4_k_dot,
     .kernel =
         {
-            [QUANT_SCALAR] = {.decode = q4_k_decode, .unpack = q4_k_unpack, .gemv = q4_k_gemv},
+            [CPU_SCALAR] = {.decode = q4_k_decode, .unpack = q4_k_unpack, .gemv = q4_k_gemv},
 #if defined(__x86_64__)
-            [QUANT_AVX2] = {.decode = q4_k_decode_avx2,
-                            .unpack = q4_k_unpack_avx2,
-                            .gemv = q4_k_gemv_avx2},
-            [QUANT_AVX512] = {.unpack = q4_k_unpack_avx512, .gemv = q4_k_gemv_avx512},
+            [CPU_AVX2] = {.decode = q4_k_decode_avx2,
+                          .unpack = q4_k_unpack_avx2,
+                          .gemv = q4_k_gemv_avx2},
+            [CPU_AVX512] = {.unpack = q4_k_unpack_avx512, .gemv = q4_k_gemv_avx512},
 #endif
         },
 };

@@ -13,7 +13,7 @@
 #if defined(__x86_64__)
 #include <immintrin.h>
 
-#define SUPER_AVX2 QUANT_INLINE QUANT_TARGET_AVX2
+#define SUPER_AVX2 QUANT_INLINE CPU_TARGET_AVX2
 
 /* ---- Rows into lanes ---- */
 
@@ -218,7 +218,7 @@ SUPER_AVX2 float super_terms_add(const struct super_terms *terms, int j, float a
     return acc;
 }
 
-enum { SUPER_PREFETCH_AHEAD = 6144, SUPER_SUMS = 8 };
+enum { SUPER_DISTANCE = 6144, SUPER_SUMS = 8 };
 
 /* A type's part; its prepare and heads may be NULL. */
 struct super_kernel {
@@ -241,7 +241,7 @@ SUPER_AVX2 void super_heads_take(const struct quant_type *type, super_heads *hea
  */
 SUPER_AVX2 void super_group_fill(const struct quant_type *type, const struct super_kernel *kernel,
                                  const uint8_t *at, const int8_t *q, const struct super_sums *sums,
-                                 bool near, struct super_group *group,
+                                 bool to_l1, struct super_group *group,
                                  const struct super_terms *terms)
 {
     struct super_scales scales;
@@ -252,8 +252,8 @@ SUPER_AVX2 void super_group_fill(const struct quant_type *type, const struct sup
     memcpy(group->da, sums->da, sizeof group->da);
     float acc = *terms->out;
     for (int j = 0; j < group->n; j++) {
-        quant_prefetch_single((const char *)at + (near ? QUANT_NEAR_AHEAD : SUPER_PREFETCH_AHEAD),
-                              type->block_bytes, near);
+        quant_prefetch_single((const char *)at + (to_l1 ? QUANT_SINGLE_DISTANCE : SUPER_DISTANCE),
+                              type->block_bytes, to_l1);
         group->isum[j] = kernel->isum(at, q, j, sums, &scales, group);
         acc += terms->of[j];
         at += type->block_bytes;
@@ -306,7 +306,7 @@ SUPER_AVX2 void super_gemv(const struct quant_type *type, const struct super_ker
                 new->out = out + r;
                 super_group_fill(type, kernel, at + (size_t)i * type->block_bytes,
                                  a->q + SUPER_LEN * (b + i), sums + i / SUPER_GROUP,
-                                 rows->asking.near, new, &terms);
+                                 rows->prefetch.to_l1, new, &terms);
                 if (old->n > 0) super_group_terms(old, has_min, &terms);
                 struct super_group *spare = old;
                 old = new;
@@ -332,9 +332,9 @@ SUPER_AVX2 void super_gemv(const struct quant_type *type, const struct super_ker
  * The column is brought into the order in which codes come out of the file once for all rows, as
  * much of it as stays in the first-level cache: longer rows are taken in parts. */
 
-enum { SUPER_STEP = 4, SUPER_PART = 16 * SUPER_STEP, SUPER_AGAIN_AHEAD = 2048 };
+enum { SUPER_STEP = 4, SUPER_PART = 16 * SUPER_STEP, SUPER_L1_DISTANCE = 2048 };
 
-#define SUPER_AVX512 QUANT_INLINE QUANT_TARGET_AVX512
+#define SUPER_AVX512 QUANT_INLINE CPU_TARGET_AVX512
 
 /* What products need of four super-blocks of the column. */
 struct super_column {
@@ -643,25 +643,25 @@ SUPER_AVX512 void super_step_add(bool has_min, const struct super_step *step, in
 }
 
 /* Asks for what is read some time after the n super-blocks of a step. */
-SUPER_AVX512 void super_step_ask(size_t super_block, const uint8_t *step, int n, bool near)
+SUPER_AVX512 void super_step_prefetch(size_t super_block, const uint8_t *step, int n, bool to_l1)
 {
     const char *at = (const char *)step;
     const size_t bytes = (size_t)n * super_block;
     /* The expectation only says where this lies: in line it costs Q6_K 4 % where it is not taken.
      */
-    if (__builtin_expect(near, false)) {
-        quant_prefetch_once(at + QUANT_NEAR_AHEAD, bytes);
+    if (__builtin_expect(to_l1, false)) {
+        quant_prefetch_once(at + QUANT_SINGLE_DISTANCE, bytes);
         return;
     }
     const size_t at_once = SUPER_STEP * super_block < 768 ? 1024 : 512; /* as measured: 3 % each */
-    quant_prefetch_stream(at + SUPER_PREFETCH_AHEAD, bytes, at_once);
+    quant_prefetch_stream(at + SUPER_DISTANCE, bytes, at_once);
     /* Some requests are lost: once more, nearer. */
-    quant_prefetch(at + SUPER_AGAIN_AHEAD, SUPER_STEP * super_block);
+    quant_prefetch(at + SUPER_L1_DISTANCE, SUPER_STEP * super_block);
 }
 
 /* Adds the products of the part. As with AVX2, a step is added only after the products of the next
  * one. */
-SUPER_AVX512 void super_gemv_part(const struct quant_type *type, super_take *take, bool near,
+SUPER_AVX512 void super_gemv_part(const struct quant_type *type, super_take *take, bool to_l1,
                                   const struct super_part *part, const struct super_column *column,
                                   float *out)
 {
@@ -677,7 +677,7 @@ SUPER_AVX512 void super_gemv_part(const struct quant_type *type, super_take *tak
         const uint8_t *block[SUPER_STEP] = {at};
         int64_t most = part->group - i < left ? part->group - i : left;
         step.n = most < SUPER_STEP ? (int)most : SUPER_STEP;
-        super_step_ask(bytes, at, step.n, near);
+        super_step_prefetch(bytes, at, step.n, to_l1);
         EACH (j, SUPER_STEP) block[j] = at + (size_t)(j < step.n ? j : step.n - 1) * bytes;
         step.da = _mm_load_ps(column[i / SUPER_STEP].d);
         take(block, column + i / SUPER_STEP, &step);
@@ -706,7 +706,7 @@ SUPER_AVX512 void super_gemv_steps(const struct quant_type *type, super_prepare 
         struct super_part part =
             super_part_of(type->block_bytes, n, from, rows->row_bytes, rows->n);
         super_column_prepare(prepare, &part, a, b, column);
-        super_gemv_part(type, take, rows->asking.near, &part, column, out);
+        super_gemv_part(type, take, rows->prefetch.to_l1, &part, column, out);
     }
 }
 

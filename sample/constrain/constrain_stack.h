@@ -46,6 +46,7 @@ struct sample_state {
     uint32_t *top, n_top, top_room;    /* the stacks; 0 among them: the text may end */
     uint32_t *out, n_out, out_room;    /* the stacks after the byte that is being read */
     uint32_t *todo, n_todo, todo_room; /* emitted, not settled */
+    uint32_t *before, before_room;     /* the stacks before a trial */
     uint32_t steps;
     uint32_t sweep_at; /* frames at which unused ones are dropped */
     bool failed;       /* a limit was met: err tells */
@@ -71,7 +72,7 @@ void sample_state_key(const struct sample_state *s, uint64_t key[2]);
 /* The stacks of now, to go back to after bytes that were read on trial. Nothing else may happen to
  * the state in between. */
 struct sample_trial {
-    uint32_t *top, n_top, n_frame, sweep_at;
+    uint32_t n_top, n_frame, sweep_at;
 };
 bool sample_trial_begin(struct sample_state *s, struct sample_trial *t);
 void sample_trial_end(struct sample_state *s, struct sample_trial *t);

@@ -103,6 +103,7 @@ void sample_state_free(struct sample_state *s)
 {
     if (!s) return;
     free(s->frame), free(s->slot), free(s->mark), free(s->top), free(s->out), free(s->todo);
+    free(s->before);
     free(s);
 }
 
@@ -119,8 +120,8 @@ struct sample_state *sample_state_clone(const struct sample_state *s, struct bas
     struct sample_state *c = calloc(1, sizeof *c);
     if (c) {
         *c = *s;
-        c->out = c->todo = NULL;
-        c->out_room = c->n_out = c->todo_room = c->n_todo = 0;
+        c->out = c->todo = c->before = NULL;
+        c->out_room = c->n_out = c->todo_room = c->n_todo = c->before_room = 0;
         bool ok = copy(&c->frame, s->frame, s->frame_room, sizeof *s->frame);
         ok &= copy(&c->slot, s->slot, s->n_slot, sizeof *s->slot);
         ok &= copy(&c->mark, s->mark, s->mark_room, sizeof *s->mark);
@@ -198,23 +199,25 @@ void sample_state_key(const struct sample_state *s, uint64_t key[2])
 
 bool sample_trial_begin(struct sample_state *s, struct sample_trial *t)
 {
-    *t = (struct sample_trial){NULL, s->n_top, s->n_frame, s->sweep_at};
-    if (!copy(&t->top, s->top, s->n_top, sizeof *s->top))
-        return base_fail(s->err, BASE_NO_MEMORY, "no memory for a constraint's state");
+    if (s->before_room < s->n_top) {
+        uint32_t *more = reallocarray(s->before, s->top_room, sizeof *more);
+        if (!more) return base_fail(s->err, BASE_NO_MEMORY, "no memory for a constraint's state");
+        s->before = more;
+        s->before_room = s->top_room;
+    }
+    *t = (struct sample_trial){s->n_top, s->n_frame, s->sweep_at};
+    if (s->n_top) memcpy(s->before, s->top, s->n_top * sizeof *s->top);
     s->sweep_at = UINT32_MAX;
     return true;
 }
 
 void sample_trial_end(struct sample_state *s, struct sample_trial *t)
 {
-    if (!t->top) return;
     if (s->top_room < t->n_top) take(s); /* the two lists have changed places: one has room */
-    memcpy(s->top, t->top, t->n_top * sizeof *t->top);
+    if (t->n_top) memcpy(s->top, s->before, t->n_top * sizeof *s->top);
     s->n_top = t->n_top;
     sample_state_rewind(s, t->n_frame);
     s->sweep_at = t->sweep_at;
-    free(t->top);
-    t->top = NULL;
 }
 
 bool sample_state_may_end(const struct sample_state *s)

@@ -118,7 +118,7 @@ static void layers_free(struct layers *l)
 
 struct reading {
     const struct layers *l;
-    bool near;
+    bool to_l1;
     uint64_t sum[64]; /* of workers, so that nothing is left out */
 };
 
@@ -137,7 +137,7 @@ static void read_layers(const struct engine_worker *worker, void *data)
             for (int what = 0; what < 2; what++)
                 r->sum[worker->ith % 64] += support_read(
                     l->cache[2 * i + what].data + (u / chunks * l->groups + first) * l->bytes[what],
-                    (size_t)(groups * l->bytes[what]), r->near);
+                    (size_t)(groups * l->bytes[what]), r->to_l1);
         }
         engine_pool_barrier(worker);
         engine_pool_barrier(worker);
@@ -163,7 +163,7 @@ static void bench_memory(struct engine *e, struct shape s)
 {
     struct layers l;
     layers_init(&l, e, s, FROM_MEMORY);
-    struct reading r = {.l = &l, .near = e->quant.asking.near};
+    struct reading r = {.l = &l, .to_l1 = e->quant.prefetch.to_l1};
     double rate[2][RUNS], ratio[RUNS];
     for (int i = 0; i < RUNS; i++) {
         for (int j = 0; j < 2; j++) {
@@ -199,7 +199,7 @@ int main(int argc, char **argv)
     struct engine_options options = engine_options_default();
     struct shape s = {.heads = 9, .kv = 3, .size = 64, .depth = 4096}; /* SmolLM2's */
     const int n_threads = argc > 1 ? atoi(argv[1]) : options.n_threads;
-    if (argc > 2 && !quant_level_by_name(argv[2], &options.level)) return 2;
+    if (argc > 2 && !cpu_level_by_name(argv[2], &options.level)) return 2;
     if (argc == 7)
         s = (struct shape){atol(argv[3]), atol(argv[4]), atol(argv[5]), atol(argv[6])};
     else if (argc > 3)
@@ -207,8 +207,7 @@ int main(int argc, char **argv)
     if (s.kv < 1 || s.heads < 1 || s.heads % s.kv || s.size < 1 || s.depth < 1) return 2;
     struct engine *e = support_engine(options, n_threads), *alone = support_engine(options, 1);
     printf("%d threads, %s; %ld heads over %ld, of %ld, depth %ld\n", e->options.n_threads,
-           quant_level_name(e->quant.level), (long)s.heads, (long)s.kv, (long)s.size,
-           (long)s.depth);
+           cpu_level_name(e->quant.level), (long)s.heads, (long)s.kv, (long)s.size, (long)s.depth);
     bench_memory(e, s);
     bench_cache(alone, s);
     engine_free(alone);

@@ -122,7 +122,7 @@ int main(int argc, char **argv)
     struct engine *engine = engine_new(&options, &err);
     if (!engine) support_die(&err);
     printf("%d threads, %s; G multiply-adds a second\n\n", engine->options.n_threads,
-           quant_level_name(engine->quant.level));
+           cpu_level_name(engine->quant.level));
     printf(
         "| k x rows x columns | ours | `--blas` | OpenBLAS alone | `--blas` / ours | alone / ours "
         "|\n| --- | ---: | ---: | ---: | ---: | ---: |\n");

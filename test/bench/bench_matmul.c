@@ -144,7 +144,7 @@ static void bench_tile(struct engine *engine, const struct quant_type *type)
     const struct quant_kernel *kernel = &engine->quant.type[type->id];
     if (!type->panel.block) return;
     const bool small = type->act == QUANT_ACT_Q8_32;
-    const bool slice = engine_product_by_slices(engine->quant.wide, type->act);
+    const bool slice = engine_product_by_slices(engine->quant.dual_512, type->act);
     const int64_t k = slice ? ENGINE_PRODUCT_SLICE : TILE_K, n_blocks = k / type->block_len;
     const int at_once = engine_product_panels(&engine->quant, type); /* panels */
     const int n_panels = slice ? at_once : TILE_PANELS;
@@ -227,13 +227,13 @@ __attribute__((target("avx512f"))) static float multiply_add_avx512(void)
 #endif
 
 /* Fused multiply-adds per second of one thread, from registers; 0 where no loop is written. */
-static double fma_peak(enum quant_level level)
+static double fma_peak(enum cpu_level level)
 {
     float (*multiply_add)(void) = NULL;
     double lanes = 0, best = 0;
 #if defined(__x86_64__)
-    if (level >= QUANT_AVX2) multiply_add = multiply_add_avx2, lanes = 8;
-    if (level >= QUANT_AVX512) multiply_add = multiply_add_avx512, lanes = 16;
+    if (cpu_has(level, CPU_AVX2)) multiply_add = multiply_add_avx2, lanes = 8;
+    if (cpu_has(level, CPU_AVX512)) multiply_add = multiply_add_avx512, lanes = 16;
 #endif
     for (int i = 0; multiply_add && i < 30; i++) {
         const double start = support_seconds();
@@ -343,7 +343,7 @@ int main(int argc, char **argv)
     struct engine_options options = engine_options_default();
     struct limits l = {0};
     if (argc > 1) options.n_threads = atoi(argv[1]);
-    if (argc > 2 && !quant_level_by_name(argv[2], &options.level)) return 2;
+    if (argc > 2 && !cpu_level_by_name(argv[2], &options.level)) return 2;
     l.engine = engine_new(&options, &err);
     if (!l.engine) support_die(&err);
     options.n_threads = 1;
@@ -351,7 +351,7 @@ int main(int argc, char **argv)
     if (!alone) support_die(&err);
     measure_limits(&l);
     printf("%d threads, %s; int8 peak %.1f GMAC/s, streaming %.1f GB/s\n",
-           l.engine->options.n_threads, quant_level_name(l.engine->quant.level), l.peak, l.stream);
+           l.engine->options.n_threads, cpu_level_name(l.engine->quant.level), l.peak, l.stream);
     for (uint32_t id = 0; id < QUANT_ID_COUNT; id++) {
         const struct quant_type *type = quant_type_by_id(id);
         if (!type || type->act == QUANT_ACT_NONE) continue;

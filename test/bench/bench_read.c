@@ -149,7 +149,7 @@ int main(int argc, char **argv)
     struct engine_options options = engine_options_default();
     struct engine *e = support_engine(options, argc > 1 ? atoi(argv[1]) : options.n_threads);
     static double rate[N_WAYS][TURNS];
-    if (e->quant.level < QUANT_AVX512) {
+    if (!cpu_has(e->quant.level, CPU_AVX512)) {
         fprintf(stderr, "bench_read: this processor has no AVX-512\n");
         return 2;
     }

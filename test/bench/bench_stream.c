@@ -26,7 +26,7 @@ static void read_rows(int64_t k, const struct quant_rows *rows, const struct qua
 {
     for (int64_t r = 0; r < rows->n; r++)
         out[r] = (float)(support_read(rows->w + (size_t)r * rows->row_bytes, rows->row_bytes,
-                                      rows->asking.near) >>
+                                      rows->prefetch.to_l1) >>
                          40);
     (void)k;
     (void)a;
@@ -135,7 +135,7 @@ int main(int argc, char **argv)
 {
     struct engine_options options = engine_options_default();
     const int n_threads = argc > 1 ? atoi(argv[1]) : options.n_threads;
-    if (argc > 2 && !quant_level_by_name(argv[2], &options.level)) return 2;
+    if (argc > 2 && !cpu_level_by_name(argv[2], &options.level)) return 2;
     const struct quant_type *only = argc > 3 ? quant_type_by_name(argv[3]) : NULL;
     if (argc > 3 && !only && strcmp(argv[3], "all") != 0) return 2;
     const int64_t k = argc > 4 ? atol(argv[4]) : 2048;
@@ -143,7 +143,7 @@ int main(int argc, char **argv)
     struct engine *e = support_engine(options, n_threads), *reader = reader_of(options, n_threads);
     struct engine *alone = support_engine(options, 1);
     printf("%d threads, %s; GB/s of weights\n", e->options.n_threads,
-           quant_level_name(e->quant.level));
+           cpu_level_name(e->quant.level));
     printf("type     product reading  ratio  from L2, one thread\n");
     for (uint32_t id = 0; id < QUANT_ID_COUNT; id++) {
         const struct quant_type *type = quant_type_by_id(id);

@@ -46,16 +46,16 @@ void *support_memory(size_t size)
     return p;
 }
 
-uint64_t support_read(const char *from, size_t bytes, bool near)
+uint64_t support_read(const char *from, size_t bytes, bool to_l1)
 {
     enum { LINE = 64, STEP = 8 * LINE };
     uint64_t sum = 0;
     for (size_t at = 0; at < bytes; at += STEP) {
         const size_t left = bytes - at, n = left < STEP ? left : STEP;
-        if (near)
-            quant_prefetch_once(from + at + QUANT_NEAR_AHEAD, n);
+        if (to_l1)
+            quant_prefetch_once(from + at + QUANT_SINGLE_DISTANCE, n);
         else
-            quant_prefetch_pages(from + at + QUANT_NEAR_AHEAD, n);
+            quant_prefetch_pages(from + at + QUANT_SINGLE_DISTANCE, n);
         for (size_t i = 0; i + sizeof sum <= n; i += LINE) {
             uint64_t word;
             memcpy(&word, from + at + i, sizeof word);

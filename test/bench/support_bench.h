@@ -27,7 +27,7 @@ void *support_memory(size_t size);
 
 /* Meets each line of `bytes` once, and asks for them ahead as kernels with one stream do; near:
  * past the outer caches. Returns a sum, so that nothing is left out. */
-uint64_t support_read(const char *from, size_t bytes, bool near);
+uint64_t support_read(const char *from, size_t bytes, bool to_l1);
 
 /* The one in the middle of n numbers, which it sorts; the upper one of two. */
 double support_median(double *x, size_t n);

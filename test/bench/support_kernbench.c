@@ -60,7 +60,7 @@ static double read_speed(struct bench *b)
 struct job {
     const struct quant_type *type;
     const struct quant_kernel *kernel;
-    struct quant_asking asking;
+    struct cpu_prefetch prefetch;
     struct quant_act act;
     int64_t k;
     size_t row_bytes;
@@ -71,7 +71,7 @@ static void run_gemv(struct bench *b, const struct job *job, size_t bytes)
     int64_t rows = (int64_t)(bytes / job->row_bytes);
     for (int64_t r = 0; r < rows; r += ROWS_PER_CALL) {
         int64_t n = rows - r < ROWS_PER_CALL ? rows - r : ROWS_PER_CALL;
-        quant_gemv(job->kernel, job->asking, job->k, b->memory + (size_t)r * job->row_bytes,
+        quant_gemv(job->kernel, job->prefetch, job->k, b->memory + (size_t)r * job->row_bytes,
                    job->row_bytes, n, &job->act, b->out);
     }
 }
@@ -129,7 +129,7 @@ static struct job job_new(const struct bench *b, const struct quant_type *type,
                           const struct quant_kernels *kernels, int64_t k)
 {
     struct job job = {
-        .type = type, .kernel = &kernels->type[type->id], .asking = kernels->asking, .k = k};
+        .type = type, .kernel = &kernels->type[type->id], .prefetch = kernels->prefetch, .k = k};
     job.act = (struct quant_act){
         .f32 = b->x, .bf16 = b->bf16, .q = b->q, .d = b->d, .s = b->s, .sum = b->sum};
     job.row_bytes = (size_t)(k / type->block_len) * type->block_bytes;
@@ -141,13 +141,13 @@ static void bench_type(struct bench *b, const struct quant_type *type,
 {
     struct job wide = job_new(b, type, kernels, 4096), narrow = job_new(b, type, kernels, 576);
 
-    printf("%-7s %-11s %7.2f", type->name, quant_level_name(kernels->level),
+    printf("%-7s %-11s %7.2f", type->name, cpu_level_name(kernels->level),
            cache_speed(b, &wide, run_gemv));
     if (narrow.k % type->block_len == 0)
         printf(" %7.2f", cache_speed(b, &narrow, run_gemv));
     else
         printf(" %7s", "-");
-    if (kernels->level == QUANT_SCALAR) {
+    if (kernels->level == CPU_SCALAR) {
         printf(" %7s %6s", "-", "-");
     } else {
         double read, speed = memory_speed(b, &wide, &read);
@@ -174,7 +174,7 @@ static void bench_act(struct bench *b, const struct quant_kernels *kernels)
         }
         speed[which] = (double)n * MAX_K * 4 / (end - start) / 1e9;
     }
-    printf("%-11s %8.2f %8.2f %8.2f\n", quant_level_name(kernels->level), speed[0], speed[1],
+    printf("%-11s %8.2f %8.2f %8.2f\n", cpu_level_name(kernels->level), speed[0], speed[1],
            speed[2]);
 }
 
@@ -198,9 +198,9 @@ int kernbench_run(uint64_t mib)
     for (int i = 0; i < MAX_K; i++) b.x[i] = rng_gauss(&rng);
 
     printf("activations, GB/s of floats\n%-11s %8s %8s %8s\n", "level", "q8_32", "q8_256", "bf16");
-    for (int level = QUANT_SCALAR; level <= (int)quant_level_best(); level++) {
+    for (int level = CPU_SCALAR; level <= (int)cpu_level_best(); level++) {
         struct quant_kernels kernels;
-        quant_kernels_init(&kernels, (enum quant_level)level);
+        quant_kernels_init(&kernels, (enum cpu_level)level);
         bench_act(&b, &kernels);
     }
     printf(
@@ -210,9 +210,9 @@ int kernbench_run(uint64_t mib)
            "share", "unpack", "decode");
     for (uint32_t id = 0; id < QUANT_ID_COUNT; id++) {
         const struct quant_type *type = quant_type_by_id(id);
-        for (int level = QUANT_SCALAR; level <= (int)quant_level_best(); level++) {
+        for (int level = CPU_SCALAR; level <= (int)cpu_level_best(); level++) {
             struct quant_kernels kernels;
-            quant_kernels_init(&kernels, (enum quant_level)level);
+            quant_kernels_init(&kernels, (enum cpu_level)level);
             if (type && type->act != QUANT_ACT_NONE) bench_type(&b, type, &kernels);
         }
     }

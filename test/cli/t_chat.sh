@@ -157,6 +157,57 @@ err_line "--template llama3: '<\|start_header_id\|>' is no token of this model, 
 infer run --chat --template alpaca -p x --show-prompt # no marks
 err ''
 
+begin a_constraint_begins_behind_the_thought
+printf '{{ messages[-1].content }}<|im_end|>\n<think>\n' >"$work/open.jinja" # as R1 distills do
+printf '{{ messages[-1].content }}{# <think> #}' >"$work/self.jinja"
+for seed in 1 2 3; do
+    think="run --chat --template $work/open.jinja -p x -s $seed --temp 2"
+    infer $think --choices yes,no
+    status 0
+    out_like '^(yes|no)$'
+    err ''
+    infer $think --choices yes,no -n 60 --json
+    status 0
+    out_like '"message":\{"role":"assistant","content":"(yes|no)","reasoning_content":"[^"]'
+    out_like '"stop":"constraint"'
+    valid run.schema.json
+    infer $think --json-schema '{"type":"object","properties":{"a":{"type":"boolean"}},"required":["a"],"additionalProperties":false}'
+    status 0
+    "$INFER" check --json-object -f "$work/out" </dev/null || bad "no object: $(cat "$work/out")"
+    infer $think --grammar 'root ::= "a" [b-c]{4} "d"' -n 40
+    out_like '^a[bc]{4}d$'
+    infer $think --regex '[0-9]{3}' -n 40
+    out_like '^[0-9]{3}$'
+    infer run --chat --template "$work/self.jinja" -p x -s $seed --choices yes,no
+    status 0
+    out_like '^(yes|no)$'
+done
+infer $think --choices yes,no -n 4 # not even the closing mark
+status 6
+out ''
+err_line '^infer: --predict ended the text after 4 tokens, before the constraint was satisfied$'
+
+begin a_budget_bounds_the_thought
+tokens() { sed 's/.*"tokens":\([0-9]*\).*/\1/' "$work/out"; }
+infer $think --choices yes,no --reasoning-budget 0 --json
+status 0
+out_like '"message":\{"role":"assistant","content":"(yes|no)"\}'
+closing=$(tokens)
+infer $think --choices yes,no --reasoning-budget 7 --json
+status 0
+[ "$(tokens)" -le $((closing + 8)) ] && [ "$(tokens)" -gt "$closing" ] || bad "$(tokens) tokens, $closing without a thought"
+infer $think --reasoning-budget 5 -n 40 --ignore-eos --json # without a constraint too
+status 0
+out_like '"text":"[^"]*</think>'
+usage '--reasoning-budget: needs --chat' -p x --reasoning-budget 3
+printf 'x\n' >"$work/in"
+input=$work/in
+infer chat --template "$work/open.jinja" --choices yes,no --reasoning-budget 5 --temp 2
+status 0
+out_like '^(yes|no)$'
+[ "$(wc -l <"$work/out")" -eq 1 ] || bad "$(cat "$work/out")"
+input=
+
 begin options_that_need_chat
 usage '--system: needs --chat' -p x --system y
 usage '--reasoning: needs --chat' -p x --reasoning hide

@@ -99,6 +99,19 @@ talk 'refuse\n'
 status 2
 err_line 'line 2: .*refused'
 
+begin a_prompt_without_a_token # a letter is missing in the vocabulary, and nothing is added
+LC_ALL=C sed 's/\(\x01\x00\x00\x00\x00\x00\x00\x00\)x/\1\x02/' "$tiny" >"$work/hole.gguf"
+printf 'x{{ messages[-1].content }}' >"$work/x.jinja"
+talk 'x\n' -m "$work/hole.gguf" --template "$work/x.jinja"
+status 2
+out ''
+err_line .
+input=
+infer run --chat -p x -m "$work/hole.gguf" --template "$work/x.jinja"
+status 2
+out ''
+err_line .
+
 begin each_turn_reads_only_what_is_new
 talk 'one\ntwo\nthree\n' -n 4 -v
 grep '^infer: prompt: ' "$work/err" | sed 's/.*: \([0-9]*\) tokens, \([0-9]*\) from the cache, \([0-9]*\) read.*/\1 \2 \3/' >"$work/turns"

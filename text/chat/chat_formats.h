@@ -10,10 +10,10 @@
 
 #include <stddef.h>
 
-/* The text of the template of this name, for text_template_parse; NULL when there is none. */
-const char *text_template_builtin(const char *name);
+/* The text of the template of this name, for jinja_template_parse; NULL when there is none. */
+const char *text_chat_format(const char *name);
 
 /* The names in order, for help and messages; NULL at the end of the list. */
-const char *text_template_builtin_name(size_t i);
+const char *text_chat_format_name(size_t i);
 
 #endif

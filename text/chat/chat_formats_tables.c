@@ -353,14 +353,14 @@ static const struct {
 };
 enum { N_BUILTIN = sizeof builtin / sizeof builtin[0] };
 
-const char *text_template_builtin(const char *name)
+const char *text_chat_format(const char *name)
 {
     for (size_t i = 0; i < N_BUILTIN; i++)
         if (strcmp(builtin[i].name, name) == 0) return builtin[i].text;
     return NULL;
 }
 
-const char *text_template_builtin_name(size_t i)
+const char *text_chat_format_name(size_t i)
 {
     return i < N_BUILTIN ? builtin[i].name : NULL;
 }

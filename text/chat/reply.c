@@ -28,6 +28,8 @@ struct item {
 struct text_reply {
     const struct text_reply_row *active[MAX_ROWS];
     size_t n_active;
+    const struct text_reply_row *think; /* of those: what the template has of thoughts, else the
+                                           vocabulary; NULL: nothing */
     const json_t *tools;
     size_t max_call;
 
@@ -669,18 +671,32 @@ struct text_reply *text_reply_new(const struct text_reply_options *options, stru
     r->tools = options->tools;
     r->max_call = options->max_call ? options->max_call : MAX_CALL;
     bool found[MAX_ROWS] = {0};
+    bool by_template = false;
     find_tokens(options->tokenizer, found);
     for (size_t i = 0; i < text_reply_n_rows; i++) {
         const struct text_reply_row *row = &text_reply_rows[i];
         const char *sign = row->sign ? row->sign : row->open;
-        if (found[i] || (options->template_text && strstr(options->template_text, sign)))
-            r->active[r->n_active++] = row;
+        const bool shown = options->template_text && strstr(options->template_text, sign);
+        if (!found[i] && !shown) continue;
+        r->active[r->n_active++] = row;
+        if (row->role != TEXT_REPLY_THINK || (r->think && (by_template || !shown))) continue;
+        r->think = row;
+        by_template = shown;
     }
     if (options->prompt) read_prompt(r, options->prompt, options->prompt_size);
     if (!r->header.failed) return r;
     text_reply_free(r);
     base_fail(err, BASE_NO_MEMORY, "no memory to take a reply apart");
     return NULL;
+}
+
+bool text_reply_thought_marks(const struct text_reply *r, struct text_reply_marks *marks)
+{
+    const bool opened = r->state == THINKING;
+    const struct text_reply_row *row = opened ? r->row : r->think;
+    if (!row) return false;
+    *marks = (struct text_reply_marks){row->open, row->close, opened};
+    return true;
 }
 
 void text_reply_free(struct text_reply *r)

@@ -49,6 +49,15 @@ struct text_reply; /* opaque; the options are not needed after it was made, but 
 struct text_reply *text_reply_new(const struct text_reply_options *options, struct base_error *err);
 void text_reply_free(struct text_reply *r); /* NULL is fine */
 
+/* The marks around thoughts in this reply: those that the prompt opened, else the ones that it is
+ * most likely to have. */
+struct text_reply_marks {
+    const char *open, *close;
+    bool opened; /* by the prompt */
+};
+/* Before the first byte; false when this model is not known to think. The marks live for ever. */
+bool text_reply_thought_marks(const struct text_reply *r, struct text_reply_marks *marks);
+
 /* More of the reply. What can be told is then given out by text_reply_next; the rest is held back
  * until it can. Linear in time. BASE_NO_MEMORY: no further part can be had. */
 bool text_reply_feed(struct text_reply *r, const char *bytes, size_t size, struct base_error *err);

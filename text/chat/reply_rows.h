@@ -1,4 +1,5 @@
-/* text/chat/reply_rows.h: the table of marks and the reading of calls. For text/reply*.c only. */
+/* text/chat/reply_rows.h: the table of marks and the reading of calls. For text/chat/reply*.c only.
+ */
 #ifndef TEXT_CHAT_REPLY_ROWS_H
 #define TEXT_CHAT_REPLY_ROWS_H
 

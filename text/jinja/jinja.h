@@ -17,14 +17,15 @@
 #include <jansson.h>
 #include <time.h>
 
-struct text_template; /* opaque; immutable after parsing, any number of threads may render it */
+struct jinja_template; /* opaque; immutable after parsing, any number of threads may render it */
 
 /* Parses UTF-8 source[0..size); the text is copied. NULL and BASE_USAGE with "line N: ..." on a
  * syntax error, an unknown filter or test, or a construct that is refused. */
-struct text_template *text_template_parse(const char *source, size_t size, struct base_error *err);
-void text_template_free(struct text_template *t); /* NULL is fine */
+struct jinja_template *jinja_template_parse(const char *source, size_t size,
+                                            struct base_error *err);
+void jinja_template_free(struct jinja_template *t); /* NULL is fine */
 
-struct text_template_options {
+struct jinja_template_options {
     uint64_t max_steps;     /* evaluated nodes and visited items */
     uint64_t max_output;    /* bytes of the rendered text */
     uint64_t max_memory;    /* bytes that values may take while rendering */
@@ -43,19 +44,19 @@ struct text_template_options {
 };
 
 /* 50 million steps, 64 MiB of output, 512 MiB of memory, depth 1000, local time. */
-struct text_template_options text_template_options_default(void);
+struct jinja_template_options jinja_template_options_default(void);
 
 /* Renders with the variables of `context`, an object: messages, tools, documents,
  * add_generation_prompt, bos_token, eos_token and whatever else the template is to see. A key that
  * is absent is undefined; JSON null is none. The text is appended to `out`; after an error `out` is
  * as it was. BASE_USAGE: "line N: ..." with the construct that failed, the limit that was reached,
  * or the message that the template gave to raise_exception. `options` may be NULL. */
-bool text_template_render(const struct text_template *t, const json_t *context,
-                          const struct text_template_options *options, struct base_buffer *out,
-                          struct base_error *err);
+bool jinja_template_render(const struct jinja_template *t, const json_t *context,
+                           const struct jinja_template_options *options, struct base_buffer *out,
+                           struct base_error *err);
 
 /* Whether the template's code uses a variable of this name (such as "tools" or "enable_thinking"):
  * what a caller gives to a template that never looks at it would be lost without a word. */
-bool text_template_uses(const struct text_template *t, const char *name);
+bool jinja_template_uses(const struct jinja_template *t, const char *name);
 
 #endif

@@ -18,20 +18,20 @@ struct symbols {
 };
 
 struct checker {
-    struct tpl_parser *p;
+    struct jinja_parser *p;
     struct symbols *s;
     bool soft; /* in an if or a conditional expression of the present scope */
 };
 
-static bool visit(struct checker *k, const struct tpl_node *node);
-static bool enter_node(struct checker *k, struct tpl_node *node);
+static bool visit(struct checker *k, const struct jinja_node *node);
+static bool enter_node(struct checker *k, struct jinja_node *node);
 
 static bool new_symbols(struct checker *k, const struct symbols *parent, struct symbols *out)
 {
     const size_t n = k->p->t->n_names + 1;
     out->parent = parent;
-    out->ref = text_tpl_take(&k->p->t->pool, n, k->p->err);
-    out->stored = text_tpl_take(&k->p->t->pool, n, k->p->err);
+    out->ref = jinja_take(&k->p->t->pool, n, k->p->err);
+    out->stored = jinja_take(&k->p->t->pool, n, k->p->err);
     return out->ref && out->stored;
 }
 
@@ -62,27 +62,27 @@ static void declare(struct checker *k, int id)
 
 /* ---- Names, in the order in which jinja2 visits them ---- */
 
-static void visit_target(struct checker *k, const struct tpl_node *target, bool as_param)
+static void visit_target(struct checker *k, const struct jinja_node *target, bool as_param)
 {
-    if (target->kind == TPL_N_NAME) {
+    if (target->kind == JINJA_N_NAME) {
         if (as_param)
             declare(k, target->id);
         else
             store(k, target->id);
-    } else if (target->kind == TPL_N_NSREF) {
+    } else if (target->kind == JINJA_N_NSREF) {
         load(k, target->id);
     }
     for (size_t i = 0; i < target->list.n; i++) visit_target(k, target->list.node[i], as_param);
 }
 
-static bool visit_list(struct checker *k, const struct tpl_list *list)
+static bool visit_list(struct checker *k, const struct jinja_list *list)
 {
     for (size_t i = 0; i < list->n; i++)
         if (!visit(k, list->node[i])) return false;
     return true;
 }
 
-static bool visit_branch(struct checker *k, const struct tpl_list *list, struct symbols *branch)
+static bool visit_branch(struct checker *k, const struct jinja_list *list, struct symbols *branch)
 {
     struct symbols *whole = k->s;
     const size_t n = k->p->t->n_names;
@@ -96,7 +96,7 @@ static bool visit_branch(struct checker *k, const struct tpl_list *list, struct 
 }
 
 /* A name that only some branches set keeps its value from outside in the others. */
-static bool visit_if(struct checker *k, const struct tpl_node *node)
+static bool visit_if(struct checker *k, const struct jinja_node *node)
 {
     struct symbols branch[3];
     const size_t n = k->p->t->n_names;
@@ -116,7 +116,7 @@ static bool visit_if(struct checker *k, const struct tpl_node *node)
     return true;
 }
 
-static bool visit_args(struct checker *k, const struct tpl_args *args)
+static bool visit_args(struct checker *k, const struct jinja_args *args)
 {
     if (!args) return true;
     return visit_list(k, &args->pos) && visit_list(k, &args->kw) && visit(k, args->star) &&
@@ -124,34 +124,34 @@ static bool visit_args(struct checker *k, const struct tpl_args *args)
 }
 
 /* Notes the names that a node uses in the present scope; inner scopes are left out. */
-static bool visit(struct checker *k, const struct tpl_node *node)
+static bool visit(struct checker *k, const struct jinja_node *node)
 {
     if (!node) return true;
     switch (node->kind) {
-    case TPL_N_NAME:
+    case JINJA_N_NAME:
         load(k, node->id);
         return true;
-    case TPL_N_IF:
+    case JINJA_N_IF:
         return visit_if(k, node);
-    case TPL_N_FOR:
+    case JINJA_N_FOR:
         return visit(k, node->b);
-    case TPL_N_WITH:
+    case JINJA_N_WITH:
         return visit_list(k, &node->defaults);
-    case TPL_N_MACRO:
+    case JINJA_N_MACRO:
         store(k, node->id);
         return true;
-    case TPL_N_CALL_BLOCK:
+    case JINJA_N_CALL_BLOCK:
         return visit(k, node->a);
-    case TPL_N_FILTER_BLOCK:
+    case JINJA_N_FILTER_BLOCK:
         return visit(k, node->b);
-    case TPL_N_SET:
+    case JINJA_N_SET:
         if (!visit(k, node->b)) return false;
         visit_target(k, node->a, false);
         return true;
-    case TPL_N_SET_BLOCK:
+    case JINJA_N_SET_BLOCK:
         visit_target(k, node->a, false);
         return true;
-    case TPL_N_COND: /* the test comes first, as in jinja2's field order */
+    case JINJA_N_COND: /* the test comes first, as in jinja2's field order */
         return visit(k, node->b) && visit(k, node->a) && visit(k, node->c);
     default:
         return visit(k, node->a) && visit(k, node->b) && visit(k, node->c) &&
@@ -159,13 +159,13 @@ static bool visit(struct checker *k, const struct tpl_node *node)
     }
 }
 
-static bool note_hidden(struct checker *k, const struct symbols *s, struct tpl_hidden *hidden)
+static bool note_hidden(struct checker *k, const struct symbols *s, struct jinja_hidden *hidden)
 {
     const size_t n = k->p->t->n_names;
     size_t count = 0;
     for (size_t id = 0; id < n; id++) count += s->ref[id] == STARTS_UNDEFINED;
     hidden->n = 0;
-    hidden->id = text_tpl_take(&k->p->t->pool, (count + 1) * sizeof *hidden->id, k->p->err);
+    hidden->id = jinja_take(&k->p->t->pool, (count + 1) * sizeof *hidden->id, k->p->err);
     if (!hidden->id) return false;
     for (size_t id = 0; id < n; id++)
         if (s->ref[id] == STARTS_UNDEFINED) hidden->id[hidden->n++] = (int)id;
@@ -174,65 +174,66 @@ static bool note_hidden(struct checker *k, const struct symbols *s, struct tpl_h
 
 /* ---- What macros use ---- */
 
-static bool list_uses(const struct tpl_list *list, const char *name);
+static bool list_uses(const struct jinja_list *list, const char *name);
 
-static bool args_use(const struct tpl_args *args, const char *name);
+static bool args_use(const struct jinja_args *args, const char *name);
 
-static bool node_uses(const struct tpl_node *node, const char *name)
+static bool node_uses(const struct jinja_node *node, const char *name)
 {
     if (!node) return false;
-    if (node->kind == TPL_N_NAME) return tpl_is_word(node->text, name);
-    if (node->kind == TPL_N_CONST || node->kind == TPL_N_DATA) return false;
+    if (node->kind == JINJA_N_NAME) return jinja_str_is(node->text, name);
+    if (node->kind == JINJA_N_CONST || node->kind == JINJA_N_DATA) return false;
     const bool assigns =
-        node->kind == TPL_N_SET || node->kind == TPL_N_SET_BLOCK || node->kind == TPL_N_FOR;
-    const bool has_params =
-        node->kind == TPL_N_MACRO || node->kind == TPL_N_CALL_BLOCK || node->kind == TPL_N_WITH;
+        node->kind == JINJA_N_SET || node->kind == JINJA_N_SET_BLOCK || node->kind == JINJA_N_FOR;
+    const bool has_params = node->kind == JINJA_N_MACRO || node->kind == JINJA_N_CALL_BLOCK ||
+                            node->kind == JINJA_N_WITH;
     return (!assigns && node_uses(node->a, name)) || node_uses(node->b, name) ||
            node_uses(node->c, name) || args_use(node->args, name) ||
            (!has_params && list_uses(&node->list, name)) || list_uses(&node->defaults, name) ||
            list_uses(&node->body, name) || list_uses(&node->other, name);
 }
 
-static bool args_use(const struct tpl_args *args, const char *name)
+static bool args_use(const struct jinja_args *args, const char *name)
 {
     return args && (list_uses(&args->pos, name) || list_uses(&args->kw, name) ||
                     node_uses(args->star, name) || node_uses(args->star2, name));
 }
 
-static bool list_uses(const struct tpl_list *list, const char *name)
+static bool list_uses(const struct jinja_list *list, const char *name)
 {
     for (size_t i = 0; i < list->n; i++)
         if (node_uses(list->node[i], name)) return true;
     return false;
 }
 
-static bool is_param(const struct tpl_node *node, const char *name, bool *has_default)
+static bool is_param(const struct jinja_node *node, const char *name, bool *has_default)
 {
     for (size_t i = 0; i < node->list.n; i++) {
-        if (!tpl_is_word(node->list.node[i]->text, name)) continue;
+        if (!jinja_str_is(node->list.node[i]->text, name)) continue;
         *has_default = i + node->defaults.n >= node->list.n;
         return true;
     }
     return false;
 }
 
-static bool note_uses(struct checker *k, struct tpl_node *node)
+static bool note_uses(struct checker *k, struct jinja_node *node)
 {
     static const struct {
         const char *name;
         unsigned flag;
-    } special[] = {
-        {"caller", TPL_USES_CALLER}, {"kwargs", TPL_USES_KWARGS}, {"varargs", TPL_USES_VARARGS}};
+    } special[] = {{"caller", JINJA_USES_CALLER},
+                   {"kwargs", JINJA_USES_KWARGS},
+                   {"varargs", JINJA_USES_VARARGS}};
     for (size_t i = 0; i < 3; i++) {
         bool has_default = true;
         const bool param = is_param(node, special[i].name, &has_default);
         if (!list_uses(&node->body, special[i].name)) continue;
         if (i == 0 && param && !has_default)
-            return text_tpl_syntax(k->p, node->line, "the parameter 'caller' must have a default");
+            return jinja_syntax(k->p, node->line, "the parameter 'caller' must have a default");
         if (param) continue;
         node->uses |= special[i].flag;
         const int id =
-            text_tpl_name_id(k->p, (struct tpl_str){special[i].name, strlen(special[i].name)});
+            jinja_name_id(k->p, (struct jinja_str){special[i].name, strlen(special[i].name)});
         if (id < 0) return false;
         declare(k, id);
     }
@@ -241,7 +242,7 @@ static bool note_uses(struct checker *k, struct tpl_node *node)
 
 /* ---- Scopes ---- */
 
-static bool enter_list(struct checker *k, const struct tpl_list *list)
+static bool enter_list(struct checker *k, const struct jinja_list *list)
 {
     for (size_t i = 0; i < list->n; i++)
         if (!enter_node(k, list->node[i])) return false;
@@ -249,20 +250,20 @@ static bool enter_list(struct checker *k, const struct tpl_list *list)
 }
 
 /* Checks a body that is a scope of its own, whose names are noted by then. */
-static bool enter_scope(struct checker *k, struct symbols *s, const struct tpl_list *body,
-                        struct tpl_hidden *hidden)
+static bool enter_scope(struct checker *k, struct symbols *s, const struct jinja_list *body,
+                        struct jinja_hidden *hidden)
 {
     struct checker inner = {.p = k->p, .s = s};
     return note_hidden(k, s, hidden) && enter_list(&inner, body);
 }
 
-static bool enter_for(struct checker *k, struct tpl_node *node)
+static bool enter_for(struct checker *k, struct jinja_node *node)
 {
     struct symbols body, other, test;
     struct checker inner = {.p = k->p, .s = &body};
     if (!enter_node(k, node->b) || !new_symbols(k, k->s, &body)) return false;
     visit_target(&inner, node->a, true);
-    const int loop = text_tpl_name_id(k->p, (struct tpl_str){"loop", 4});
+    const int loop = jinja_name_id(k->p, (struct jinja_str){"loop", 4});
     if (loop < 0) return false;
     if (list_uses(&node->body, "loop") || node->flag) declare(&inner, loop);
     if (!visit_list(&inner, &node->body) || !enter_scope(k, &body, &node->body, &node->hidden))
@@ -278,7 +279,7 @@ static bool enter_for(struct checker *k, struct tpl_node *node)
            enter_scope(k, &other, &node->other, &node->other_hidden);
 }
 
-static bool enter_function(struct checker *k, struct tpl_node *node)
+static bool enter_function(struct checker *k, struct jinja_node *node)
 {
     struct symbols s;
     struct checker inner = {.p = k->p, .s = &s};
@@ -291,58 +292,58 @@ static bool enter_function(struct checker *k, struct tpl_node *node)
 }
 
 /* Set, filter and with blocks. */
-static bool enter_block(struct checker *k, struct tpl_node *node)
+static bool enter_block(struct checker *k, struct jinja_node *node)
 {
     struct symbols s;
     struct checker inner = {.p = k->p, .s = &s};
     if (!enter_list(k, &node->defaults) || !new_symbols(k, k->s, &s)) return false;
-    if (node->kind == TPL_N_WITH)
+    if (node->kind == JINJA_N_WITH)
         for (size_t i = 0; i < node->list.n; i++) visit_target(&inner, node->list.node[i], true);
     if (!visit_list(&inner, &node->body)) return false;
-    if (node->kind == TPL_N_FILTER_BLOCK && !visit(&inner, node->b)) return false;
+    if (node->kind == JINJA_N_FILTER_BLOCK && !visit(&inner, node->b)) return false;
     return enter_node(&inner, node->b) && enter_scope(k, &s, &node->body, &node->hidden);
 }
 
-static bool check_name(struct checker *k, const struct tpl_node *node)
+static bool check_name(struct checker *k, const struct jinja_node *node)
 {
-    const bool filter = node->kind == TPL_N_FILTER;
+    const bool filter = node->kind == JINJA_N_FILTER;
     const char *what = filter ? "filter" : "test";
-    if (filter && text_tpl_filter_refused(node->text))
-        return text_tpl_syntax(k->p, node->line, "the filter '%.*s' is not supported",
-                               (int)node->text.n, node->text.s);
-    if (k->soft || (filter ? text_tpl_find_filter(node->text) : text_tpl_find_test(node->text)))
+    if (filter && jinja_filter_refused(node->text))
+        return jinja_syntax(k->p, node->line, "the filter '%.*s' is not supported",
+                            (int)node->text.n, node->text.s);
+    if (k->soft || (filter ? jinja_find_filter(node->text) : jinja_find_test(node->text)))
         return true;
-    return text_tpl_syntax(k->p, node->line, "no %s named '%.*s'", what, (int)node->text.n,
-                           node->text.s);
+    return jinja_syntax(k->p, node->line, "no %s named '%.*s'", what, (int)node->text.n,
+                        node->text.s);
 }
 
-static bool enter_args(struct checker *k, const struct tpl_args *args)
+static bool enter_args(struct checker *k, const struct jinja_args *args)
 {
     if (!args) return true;
     return enter_list(k, &args->pos) && enter_list(k, &args->kw) && enter_node(k, args->star) &&
            enter_node(k, args->star2);
 }
 
-static bool enter_node(struct checker *k, struct tpl_node *node)
+static bool enter_node(struct checker *k, struct jinja_node *node)
 {
     if (!node) return true;
     struct checker inner = *k;
     switch (node->kind) {
-    case TPL_N_FOR:
+    case JINJA_N_FOR:
         return enter_for(k, node);
-    case TPL_N_MACRO:
-    case TPL_N_CALL_BLOCK:
+    case JINJA_N_MACRO:
+    case JINJA_N_CALL_BLOCK:
         return enter_function(k, node);
-    case TPL_N_SET_BLOCK:
-    case TPL_N_FILTER_BLOCK:
-    case TPL_N_WITH:
+    case JINJA_N_SET_BLOCK:
+    case JINJA_N_FILTER_BLOCK:
+    case JINJA_N_WITH:
         return enter_block(k, node);
-    case TPL_N_IF:
-    case TPL_N_COND:
+    case JINJA_N_IF:
+    case JINJA_N_COND:
         inner.soft = true;
         break;
-    case TPL_N_FILTER:
-    case TPL_N_TEST:
+    case JINJA_N_FILTER:
+    case JINJA_N_TEST:
         if (!check_name(k, node)) return false;
         break;
     default:
@@ -354,14 +355,14 @@ static bool enter_node(struct checker *k, struct tpl_node *node)
            enter_list(&inner, &node->other);
 }
 
-bool text_tpl_check(struct tpl_parser *p)
+bool jinja_check(struct jinja_parser *p)
 {
     static const char *const special[] = {"loop", "caller", "kwargs", "varargs"};
     struct symbols root;
     struct checker k = {.p = p, .s = &root};
     for (size_t i = 0; i < 4; i++) /* so that the tables below have a place for them */
-        if (text_tpl_name_id(p, (struct tpl_str){special[i], strlen(special[i])}) < 0) return false;
-    p->t->loaded = text_tpl_take(&p->t->pool, p->t->n_names, p->err);
+        if (jinja_name_id(p, (struct jinja_str){special[i], strlen(special[i])}) < 0) return false;
+    p->t->loaded = jinja_take(&p->t->pool, p->t->n_names, p->err);
     return p->t->loaded && new_symbols(&k, NULL, &root) && visit_list(&k, &p->t->body) &&
            enter_scope(&k, &root, &p->t->body, &p->t->hidden);
 }

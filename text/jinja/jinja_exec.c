@@ -5,19 +5,19 @@
 
 /* ---- Scopes ---- */
 
-struct tpl_scope *text_tpl_scope(struct tpl_run *r, struct tpl_scope *parent,
-                                 const struct tpl_hidden *hidden)
+struct jinja_scope *jinja_scope(struct jinja_run *r, struct jinja_scope *parent,
+                                const struct jinja_hidden *hidden)
 {
-    struct tpl_scope *scope = text_tpl_take(&r->pool, sizeof *scope, r->err);
+    struct jinja_scope *scope = jinja_take(&r->pool, sizeof *scope, r->err);
     if (!scope) return NULL;
     scope->parent = parent;
     for (size_t i = 0; hidden && i < hidden->n; i++)
-        if (!text_tpl_set(r, scope, hidden->id[i], (struct tpl_value){.kind = TPL_MISSING}))
+        if (!jinja_set(r, scope, hidden->id[i], (struct jinja_value){.kind = JINJA_MISSING}))
             return NULL;
     return scope;
 }
 
-bool text_tpl_set(struct tpl_run *r, struct tpl_scope *scope, int id, struct tpl_value value)
+bool jinja_set(struct jinja_run *r, struct jinja_scope *scope, int id, struct jinja_value value)
 {
     for (size_t i = 0; i < scope->n; i++) {
         if (scope->var[i].id != id) continue;
@@ -26,294 +26,296 @@ bool text_tpl_set(struct tpl_run *r, struct tpl_scope *scope, int id, struct tpl
     }
     if (scope->n == scope->room) {
         const size_t room = scope->room ? scope->room * 2 : 4;
-        scope->var = text_tpl_grow(&r->pool, scope->var, scope->n * sizeof *scope->var,
-                                   room * sizeof *scope->var, r->err);
+        scope->var = jinja_grow(&r->pool, scope->var, scope->n * sizeof *scope->var,
+                                room * sizeof *scope->var, r->err);
         if (!scope->var) return false;
         scope->room = room;
     }
-    scope->var[scope->n++] = (struct tpl_var){id, value};
+    scope->var[scope->n++] = (struct jinja_var){id, value};
     return true;
 }
 
 /* ---- Assignment ---- */
 
-static bool set_attribute(struct tpl_run *r, struct tpl_scope *scope, const struct tpl_node *target,
-                          const struct tpl_value *value)
+static bool set_attribute(struct jinja_run *r, struct jinja_scope *scope,
+                          const struct jinja_node *target, const struct jinja_value *value)
 {
-    struct tpl_node name = *target;
-    struct tpl_value object;
-    name.kind = TPL_N_NAME;
-    if (!text_tpl_eval(r, scope, &name, &object)) return false;
-    if (object.kind != TPL_NAMESPACE)
-        return text_tpl_fail(r, "'%.*s' is no namespace: its attribute cannot be set",
-                             (int)target->text.n, target->text.s);
-    const struct tpl_str attr = target->b->text;
-    return text_tpl_dict_set(r, object.dict, tpl_string(attr.s, attr.n), *value);
+    struct jinja_node name = *target;
+    struct jinja_value object;
+    name.kind = JINJA_N_NAME;
+    if (!jinja_eval(r, scope, &name, &object)) return false;
+    if (object.kind != JINJA_NAMESPACE)
+        return jinja_fail(r, "'%.*s' is no namespace: its attribute cannot be set",
+                          (int)target->text.n, target->text.s);
+    const struct jinja_str attr = target->b->text;
+    return jinja_dict_set(r, object.dict, jinja_string(attr.s, attr.n), *value);
 }
 
-bool text_tpl_unpack(struct tpl_run *r, struct tpl_scope *scope, const struct tpl_node *target,
-                     const struct tpl_value *value)
+bool jinja_unpack(struct jinja_run *r, struct jinja_scope *scope, const struct jinja_node *target,
+                  const struct jinja_value *value)
 {
-    struct tpl_seq *items;
-    if (target->kind == TPL_N_NAME) return text_tpl_set(r, scope, target->id, *value);
-    if (target->kind == TPL_N_NSREF) return set_attribute(r, scope, target, value);
-    if (!text_tpl_items(r, value, &items)) return false;
+    struct jinja_seq *items;
+    if (target->kind == JINJA_N_NAME) return jinja_set(r, scope, target->id, *value);
+    if (target->kind == JINJA_N_NSREF) return set_attribute(r, scope, target, value);
+    if (!jinja_items(r, value, &items)) return false;
     if (items->n != target->list.n)
-        return text_tpl_fail(r, "%zu values for %zu names", items->n, target->list.n);
+        return jinja_fail(r, "%zu values for %zu names", items->n, target->list.n);
     for (size_t i = 0; i < items->n; i++)
-        if (!text_tpl_unpack(r, scope, target->list.node[i], &items->item[i])) return false;
+        if (!jinja_unpack(r, scope, target->list.node[i], &items->item[i])) return false;
     return true;
 }
 
 /* ---- Loops ---- */
 
-bool text_tpl_loop_fill(struct tpl_run *r, struct tpl_loop *loop, size_t count)
+bool jinja_loop_fill(struct jinja_run *r, struct jinja_loop *loop, size_t count)
 {
-    const struct tpl_node *test = loop->node->c;
+    const struct jinja_node *test = loop->node->c;
     if (!test) return true; /* items is the source itself */
     for (; loop->items->n < count && loop->read < loop->source->n; loop->read++) {
-        const struct tpl_value *item = &loop->source->item[loop->read];
-        struct tpl_scope *scope = text_tpl_scope(r, loop->scope, NULL);
-        struct tpl_value value;
+        const struct jinja_value *item = &loop->source->item[loop->read];
+        struct jinja_scope *scope = jinja_scope(r, loop->scope, NULL);
+        struct jinja_value value;
         bool yes;
-        if (!scope || !text_tpl_unpack(r, scope, loop->node->a, item) ||
-            !text_tpl_eval(r, scope, test, &value) || !text_tpl_truth(r, &value, &yes) ||
-            (yes && !text_tpl_push(r, loop->items, *item)))
+        if (!scope || !jinja_unpack(r, scope, loop->node->a, item) ||
+            !jinja_eval(r, scope, test, &value) || !jinja_truth(r, &value, &yes) ||
+            (yes && !jinja_push(r, loop->items, *item)))
             return false;
     }
     return true;
 }
 
-static int loop_id(const struct tpl_run *r)
+static int loop_id(const struct jinja_run *r)
 {
     for (size_t i = 0; i < r->t->n_names; i++)
-        if (tpl_is_word(r->t->name[i], "loop")) return (int)i;
+        if (jinja_str_is(r->t->name[i], "loop")) return (int)i;
     return -1; /* cannot be: the parser notes the name */
 }
 
-enum tpl_flow text_tpl_exec_for(struct tpl_run *r, struct tpl_scope *scope,
-                                const struct tpl_node *node, const struct tpl_value *items,
-                                size_t depth)
+enum jinja_flow jinja_exec_for(struct jinja_run *r, struct jinja_scope *scope,
+                               const struct jinja_node *node, const struct jinja_value *items,
+                               size_t depth)
 {
     const int id = loop_id(r);
-    struct tpl_loop *loop = text_tpl_take(&r->pool, sizeof *loop, r->err);
-    if (!loop) return TPL_ERROR;
-    *loop = (struct tpl_loop){.node = node, .scope = scope, .depth = depth};
-    if (!text_tpl_items(r, items, &loop->source)) return TPL_ERROR;
-    loop->items = node->c ? text_tpl_seq(r, 0) : loop->source;
-    if (!loop->items) return TPL_ERROR;
-    const struct tpl_value variable = {.kind = TPL_LOOP, .loop = loop};
+    struct jinja_loop *loop = jinja_take(&r->pool, sizeof *loop, r->err);
+    if (!loop) return JINJA_ERROR;
+    *loop = (struct jinja_loop){.node = node, .scope = scope, .depth = depth};
+    if (!jinja_items(r, items, &loop->source)) return JINJA_ERROR;
+    loop->items = node->c ? jinja_seq(r, 0) : loop->source;
+    if (!loop->items) return JINJA_ERROR;
+    const struct jinja_value variable = {.kind = JINJA_LOOP, .loop = loop};
     bool whole = false; /* an item went through the body to its end: no else */
     for (;; loop->index++) {
-        if (!text_tpl_loop_fill(r, loop, loop->index + 1)) return TPL_ERROR;
+        if (!jinja_loop_fill(r, loop, loop->index + 1)) return JINJA_ERROR;
         if (loop->index >= loop->items->n) break;
-        struct tpl_scope *inner = text_tpl_scope(r, scope, &node->hidden);
-        if (!inner || !text_tpl_step(r, 1) || !text_tpl_set(r, inner, id, variable))
-            return TPL_ERROR;
+        struct jinja_scope *inner = jinja_scope(r, scope, &node->hidden);
+        if (!inner || !jinja_step(r, 1) || !jinja_set(r, inner, id, variable)) return JINJA_ERROR;
         r->line = node->line;
-        if (!text_tpl_unpack(r, inner, node->a, &loop->items->item[loop->index])) return TPL_ERROR;
-        const enum tpl_flow flow = text_tpl_exec(r, inner, &node->body);
-        if (flow == TPL_ERROR) return flow;
-        if (flow == TPL_BROKE) break;
-        whole |= flow == TPL_ON;
+        if (!jinja_unpack(r, inner, node->a, &loop->items->item[loop->index])) return JINJA_ERROR;
+        const enum jinja_flow flow = jinja_exec(r, inner, &node->body);
+        if (flow == JINJA_ERROR) return flow;
+        if (flow == JINJA_BROKE) break;
+        whole |= flow == JINJA_ON;
     }
-    if (whole || !node->other.n) return TPL_ON;
-    struct tpl_scope *inner = text_tpl_scope(r, scope, &node->other_hidden);
-    return inner ? text_tpl_exec(r, inner, &node->other) : TPL_ERROR;
+    if (whole || !node->other.n) return JINJA_ON;
+    struct jinja_scope *inner = jinja_scope(r, scope, &node->other_hidden);
+    return inner ? jinja_exec(r, inner, &node->other) : JINJA_ERROR;
 }
 
-static enum tpl_flow exec_for(struct tpl_run *r, struct tpl_scope *scope,
-                              const struct tpl_node *node)
+static enum jinja_flow exec_for(struct jinja_run *r, struct jinja_scope *scope,
+                                const struct jinja_node *node)
 {
-    struct tpl_value items;
-    if (!text_tpl_eval(r, scope, node->b, &items)) return TPL_ERROR;
+    struct jinja_value items;
+    if (!jinja_eval(r, scope, node->b, &items)) return JINJA_ERROR;
     r->line = node->line;
-    return text_tpl_exec_for(r, scope, node, &items, 0);
+    return jinja_exec_for(r, scope, node, &items, 0);
 }
 
 /* ---- Output and blocks ---- */
 
-static bool check_output(struct tpl_run *r)
+static bool check_output(struct jinja_run *r)
 {
     return r->out->n <= r->limit.max_output ||
-           text_tpl_fail(r, "the template writes more than %llu bytes",
-                         (unsigned long long)r->limit.max_output);
+           jinja_fail(r, "the template writes more than %llu bytes",
+                      (unsigned long long)r->limit.max_output);
 }
 
-static bool exec_print(struct tpl_run *r, struct tpl_scope *scope, const struct tpl_node *node)
+static bool exec_print(struct jinja_run *r, struct jinja_scope *scope,
+                       const struct jinja_node *node)
 {
     for (size_t i = 0; i < node->list.n; i++) {
-        struct tpl_value value;
-        if (!text_tpl_eval(r, scope, node->list.node[i], &value)) return false;
+        struct jinja_value value;
+        if (!jinja_eval(r, scope, node->list.node[i], &value)) return false;
         r->line = node->line;
-        if (!text_tpl_str(r, r->out, &value)) return false;
+        if (!jinja_str(r, r->out, &value)) return false;
     }
     return check_output(r);
 }
 
 /* Runs a body in a scope of its own into `out` instead of the output. */
-static enum tpl_flow exec_into(struct tpl_run *r, struct tpl_scope *scope,
-                               const struct tpl_list *body, struct tpl_value *out)
+static enum jinja_flow exec_into(struct jinja_run *r, struct jinja_scope *scope,
+                                 const struct jinja_list *body, struct jinja_value *out)
 {
-    struct tpl_text text = {0}, *before = r->out;
+    struct jinja_text text = {0}, *before = r->out;
     r->out = &text;
-    const enum tpl_flow flow = text_tpl_exec(r, scope, body);
+    const enum jinja_flow flow = jinja_exec(r, scope, body);
     r->out = before;
-    *out = text_tpl_text_value(&text);
+    *out = jinja_text_value(&text);
     return flow;
 }
 
-static enum tpl_flow exec_set_block(struct tpl_run *r, struct tpl_scope *scope,
-                                    const struct tpl_node *node)
+static enum jinja_flow exec_set_block(struct jinja_run *r, struct jinja_scope *scope,
+                                      const struct jinja_node *node)
 {
-    struct tpl_value value;
-    struct tpl_scope *inner = text_tpl_scope(r, scope, &node->hidden);
-    if (!inner) return TPL_ERROR;
-    const enum tpl_flow flow = exec_into(r, inner, &node->body, &value);
-    if (flow != TPL_ON) return flow;
+    struct jinja_value value;
+    struct jinja_scope *inner = jinja_scope(r, scope, &node->hidden);
+    if (!inner) return JINJA_ERROR;
+    const enum jinja_flow flow = exec_into(r, inner, &node->body, &value);
+    if (flow != JINJA_ON) return flow;
     r->block = value;
-    if (node->b && !text_tpl_eval(r, inner, node->b, &value)) return TPL_ERROR;
-    return text_tpl_unpack(r, scope, node->a, &value) ? TPL_ON : TPL_ERROR;
+    if (node->b && !jinja_eval(r, inner, node->b, &value)) return JINJA_ERROR;
+    return jinja_unpack(r, scope, node->a, &value) ? JINJA_ON : JINJA_ERROR;
 }
 
-static enum tpl_flow exec_filter_block(struct tpl_run *r, struct tpl_scope *scope,
-                                       const struct tpl_node *node)
+static enum jinja_flow exec_filter_block(struct jinja_run *r, struct jinja_scope *scope,
+                                         const struct jinja_node *node)
 {
-    struct tpl_value value;
-    struct tpl_scope *inner = text_tpl_scope(r, scope, &node->hidden);
-    if (!inner) return TPL_ERROR;
-    const enum tpl_flow flow = exec_into(r, inner, &node->body, &value);
-    if (flow != TPL_ON) return flow;
+    struct jinja_value value;
+    struct jinja_scope *inner = jinja_scope(r, scope, &node->hidden);
+    if (!inner) return JINJA_ERROR;
+    const enum jinja_flow flow = exec_into(r, inner, &node->body, &value);
+    if (flow != JINJA_ON) return flow;
     r->block = value;
-    if (!text_tpl_eval(r, inner, node->b, &value) || !text_tpl_str(r, r->out, &value))
-        return TPL_ERROR;
-    return check_output(r) ? TPL_ON : TPL_ERROR;
+    if (!jinja_eval(r, inner, node->b, &value) || !jinja_str(r, r->out, &value)) return JINJA_ERROR;
+    return check_output(r) ? JINJA_ON : JINJA_ERROR;
 }
 
-static enum tpl_flow exec_with(struct tpl_run *r, struct tpl_scope *scope,
-                               const struct tpl_node *node)
+static enum jinja_flow exec_with(struct jinja_run *r, struct jinja_scope *scope,
+                                 const struct jinja_node *node)
 {
-    struct tpl_scope *inner = text_tpl_scope(r, scope, &node->hidden);
-    if (!inner) return TPL_ERROR;
+    struct jinja_scope *inner = jinja_scope(r, scope, &node->hidden);
+    if (!inner) return JINJA_ERROR;
     for (size_t i = 0; i < node->list.n; i++) {
-        struct tpl_value value;
-        if (!text_tpl_eval(r, scope, node->defaults.node[i], &value) ||
-            !text_tpl_unpack(r, inner, node->list.node[i], &value))
-            return TPL_ERROR;
+        struct jinja_value value;
+        if (!jinja_eval(r, scope, node->defaults.node[i], &value) ||
+            !jinja_unpack(r, inner, node->list.node[i], &value))
+            return JINJA_ERROR;
     }
-    return text_tpl_exec(r, inner, &node->body);
+    return jinja_exec(r, inner, &node->body);
 }
 
-static enum tpl_flow exec_if(struct tpl_run *r, struct tpl_scope *scope,
-                             const struct tpl_node *node)
+static enum jinja_flow exec_if(struct jinja_run *r, struct jinja_scope *scope,
+                               const struct jinja_node *node)
 {
-    const struct tpl_node *part = node;
+    const struct jinja_node *part = node;
     for (size_t i = 0;; i++) {
-        struct tpl_value value;
+        struct jinja_value value;
         bool yes;
-        if (!text_tpl_eval(r, scope, part->a, &value) || !text_tpl_truth(r, &value, &yes))
-            return TPL_ERROR;
-        if (yes) return text_tpl_exec(r, scope, &part->body);
-        if (i == node->list.n) return text_tpl_exec(r, scope, &node->other);
+        if (!jinja_eval(r, scope, part->a, &value) || !jinja_truth(r, &value, &yes))
+            return JINJA_ERROR;
+        if (yes) return jinja_exec(r, scope, &part->body);
+        if (i == node->list.n) return jinja_exec(r, scope, &node->other);
         part = node->list.node[i];
     }
 }
 
-static struct tpl_macro *new_macro(struct tpl_run *r, struct tpl_scope *scope,
-                                   const struct tpl_node *node)
+static struct jinja_macro *new_macro(struct jinja_run *r, struct jinja_scope *scope,
+                                     const struct jinja_node *node)
 {
-    struct tpl_macro *macro = text_tpl_take(&r->pool, sizeof *macro, r->err);
-    if (macro) *macro = (struct tpl_macro){node, scope};
+    struct jinja_macro *macro = jinja_take(&r->pool, sizeof *macro, r->err);
+    if (macro) *macro = (struct jinja_macro){node, scope};
     return macro;
 }
 
-static bool exec_macro(struct tpl_run *r, struct tpl_scope *scope, const struct tpl_node *node)
+static bool exec_macro(struct jinja_run *r, struct jinja_scope *scope,
+                       const struct jinja_node *node)
 {
-    struct tpl_macro *macro = new_macro(r, scope, node);
+    struct jinja_macro *macro = new_macro(r, scope, node);
     return macro &&
-           text_tpl_set(r, scope, node->id, (struct tpl_value){.kind = TPL_MACRO, .macro = macro});
+           jinja_set(r, scope, node->id, (struct jinja_value){.kind = JINJA_MACRO, .macro = macro});
 }
 
 /* A call block gives its body to the called macro as `caller`; a generation block only marks its
  * body, which runs as a function all the same, as in the transformers library. */
-static bool exec_call_block(struct tpl_run *r, struct tpl_scope *scope, const struct tpl_node *node)
+static bool exec_call_block(struct jinja_run *r, struct jinja_scope *scope,
+                            const struct jinja_node *node)
 {
-    struct tpl_value caller = {.kind = TPL_MACRO}, value;
-    struct tpl_call none = {0};
+    struct jinja_value caller = {.kind = JINJA_MACRO}, value;
+    struct jinja_call none = {0};
     caller.macro = new_macro(r, scope, node);
     if (!caller.macro) return false;
     if (!node->a) {
-        if (!text_tpl_call(r, &caller, &none, &value)) return false;
+        if (!jinja_call(r, &caller, &none, &value)) return false;
     } else {
         /* The caller goes along as a keyword argument of a copy of the call's node. */
-        struct tpl_node literal = {.kind = TPL_N_CONST, .line = node->line, .value = caller};
-        struct tpl_node call = *node->a;
-        struct tpl_args args = *call.args;
+        struct jinja_node literal = {.kind = JINJA_N_CONST, .line = node->line, .value = caller};
+        struct jinja_node call = *node->a;
+        struct jinja_args args = *call.args;
         const size_t n = args.kw.n;
-        args.kw.node = text_tpl_take(&r->pool, (n + 1) * sizeof *args.kw.node, r->err);
-        args.kw_name = text_tpl_take(&r->pool, (n + 1) * sizeof *args.kw_name, r->err);
+        args.kw.node = jinja_take(&r->pool, (n + 1) * sizeof *args.kw.node, r->err);
+        args.kw_name = jinja_take(&r->pool, (n + 1) * sizeof *args.kw_name, r->err);
         if (!args.kw.node || !args.kw_name) return false;
         if (n) memcpy(args.kw.node, call.args->kw.node, n * sizeof *args.kw.node);
         if (n) memcpy(args.kw_name, call.args->kw_name, n * sizeof *args.kw_name);
         args.kw.node[n] = &literal;
-        args.kw_name[n] = (struct tpl_str){"caller", 6};
+        args.kw_name[n] = (struct jinja_str){"caller", 6};
         args.kw.n = n + 1;
         call.args = &args;
-        if (!text_tpl_eval(r, scope, &call, &value)) return false;
+        if (!jinja_eval(r, scope, &call, &value)) return false;
     }
-    return text_tpl_str(r, r->out, &value) && check_output(r);
+    return jinja_str(r, r->out, &value) && check_output(r);
 }
 
-static enum tpl_flow exec_node(struct tpl_run *r, struct tpl_scope *scope,
-                               const struct tpl_node *node)
+static enum jinja_flow exec_node(struct jinja_run *r, struct jinja_scope *scope,
+                                 const struct jinja_node *node)
 {
-    struct tpl_value value;
+    struct jinja_value value;
     bool ok;
     switch (node->kind) {
-    case TPL_N_DATA:
-        ok = text_tpl_add(r, r->out, node->text.s, node->text.n) && check_output(r);
+    case JINJA_N_DATA:
+        ok = jinja_add(r, r->out, node->text.s, node->text.n) && check_output(r);
         break;
-    case TPL_N_PRINT:
+    case JINJA_N_PRINT:
         ok = exec_print(r, scope, node);
         break;
-    case TPL_N_SET:
-        ok = text_tpl_eval(r, scope, node->b, &value) && text_tpl_unpack(r, scope, node->a, &value);
+    case JINJA_N_SET:
+        ok = jinja_eval(r, scope, node->b, &value) && jinja_unpack(r, scope, node->a, &value);
         break;
-    case TPL_N_MACRO:
+    case JINJA_N_MACRO:
         ok = exec_macro(r, scope, node);
         break;
-    case TPL_N_CALL_BLOCK:
+    case JINJA_N_CALL_BLOCK:
         ok = exec_call_block(r, scope, node);
         break;
-    case TPL_N_SET_BLOCK:
+    case JINJA_N_SET_BLOCK:
         return exec_set_block(r, scope, node);
-    case TPL_N_FILTER_BLOCK:
+    case JINJA_N_FILTER_BLOCK:
         return exec_filter_block(r, scope, node);
-    case TPL_N_WITH:
+    case JINJA_N_WITH:
         return exec_with(r, scope, node);
-    case TPL_N_IF:
+    case JINJA_N_IF:
         return exec_if(r, scope, node);
-    case TPL_N_FOR:
+    case JINJA_N_FOR:
         return exec_for(r, scope, node);
-    case TPL_N_BREAK:
-        return TPL_BROKE;
-    case TPL_N_CONTINUE:
-        return TPL_CONTINUED;
+    case JINJA_N_BREAK:
+        return JINJA_BROKE;
+    case JINJA_N_CONTINUE:
+        return JINJA_CONTINUED;
     default:
-        ok = text_tpl_fail(r, "an expression where a statement belongs");
+        ok = jinja_fail(r, "an expression where a statement belongs");
         break;
     }
-    return ok ? TPL_ON : TPL_ERROR;
+    return ok ? JINJA_ON : JINJA_ERROR;
 }
 
-enum tpl_flow text_tpl_exec(struct tpl_run *r, struct tpl_scope *scope, const struct tpl_list *body)
+enum jinja_flow jinja_exec(struct jinja_run *r, struct jinja_scope *scope,
+                           const struct jinja_list *body)
 {
-    enum tpl_flow flow = TPL_ON;
-    if (!text_tpl_enter(r)) return TPL_ERROR;
-    for (size_t i = 0; flow == TPL_ON && i < body->n; i++) {
+    enum jinja_flow flow = JINJA_ON;
+    if (!jinja_enter(r)) return JINJA_ERROR;
+    for (size_t i = 0; flow == JINJA_ON && i < body->n; i++) {
         r->line = body->node[i]->line;
-        flow = text_tpl_step(r, 1) ? exec_node(r, scope, body->node[i]) : TPL_ERROR;
+        flow = jinja_step(r, 1) ? exec_node(r, scope, body->node[i]) : JINJA_ERROR;
     }
-    text_tpl_leave(r);
+    jinja_leave(r);
     return flow;
 }

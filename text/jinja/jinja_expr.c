@@ -3,265 +3,265 @@
 #include "text/jinja/jinja_ast.h"
 #include <string.h>
 
-static struct tpl_node *parse_unary(struct tpl_parser *p, bool with_filter);
+static struct jinja_node *parse_unary(struct jinja_parser *p, bool with_filter);
 
-static bool at_op(const struct tpl_parser *p, const char *op)
+static bool at_op(const struct jinja_parser *p, const char *op)
 {
-    return tpl_token_is(tpl_now(p), TPL_T_OP, op);
+    return jinja_token_is(jinja_now(p), JINJA_T_OP, op);
 }
 
-static bool at_name(const struct tpl_parser *p, const char *name)
+static bool at_name(const struct jinja_parser *p, const char *name)
 {
-    return tpl_token_is(tpl_now(p), TPL_T_NAME, name);
+    return jinja_token_is(jinja_now(p), JINJA_T_NAME, name);
 }
 
-static struct tpl_node *node2(struct tpl_parser *p, enum tpl_node_kind kind, int line,
-                              struct tpl_node *a, struct tpl_node *b)
+static struct jinja_node *node2(struct jinja_parser *p, enum jinja_node_kind kind, int line,
+                                struct jinja_node *a, struct jinja_node *b)
 {
-    struct tpl_node *node = a && b ? text_tpl_node(p, kind, line) : NULL;
-    if (!node || !text_tpl_below(p, node, a) || !text_tpl_below(p, node, b)) return NULL;
+    struct jinja_node *node = a && b ? jinja_node(p, kind, line) : NULL;
+    if (!node || !jinja_below(p, node, a) || !jinja_below(p, node, b)) return NULL;
     node->a = a;
     node->b = b;
     return node;
 }
 
-static struct tpl_node *node1(struct tpl_parser *p, enum tpl_node_kind kind, int line,
-                              struct tpl_node *a)
+static struct jinja_node *node1(struct jinja_parser *p, enum jinja_node_kind kind, int line,
+                                struct jinja_node *a)
 {
-    struct tpl_node *node = a ? text_tpl_node(p, kind, line) : NULL;
-    if (!node || !text_tpl_below(p, node, a)) return NULL;
+    struct jinja_node *node = a ? jinja_node(p, kind, line) : NULL;
+    if (!node || !jinja_below(p, node, a)) return NULL;
     node->a = a;
     return node;
 }
 
-static bool add_item(struct tpl_parser *p, struct tpl_node *node, struct tpl_node *item)
+static bool add_item(struct jinja_parser *p, struct jinja_node *node, struct jinja_node *item)
 {
-    return item && text_tpl_below(p, node, item) && text_tpl_list_add(p, &node->list, item);
+    return item && jinja_below(p, node, item) && jinja_list_add(p, &node->list, item);
 }
 
-static struct tpl_node *constant(struct tpl_parser *p, int line, struct tpl_value value)
+static struct jinja_node *constant(struct jinja_parser *p, int line, struct jinja_value value)
 {
-    struct tpl_node *node = text_tpl_node(p, TPL_N_CONST, line);
+    struct jinja_node *node = jinja_node(p, JINJA_N_CONST, line);
     if (node) node->value = value;
     return node;
 }
 
 /* ---- Literals and names ---- */
 
-static struct tpl_node *parse_strings(struct tpl_parser *p)
+static struct jinja_node *parse_strings(struct jinja_parser *p)
 {
-    const int line = tpl_now(p)->line;
-    struct tpl_str whole = tpl_now(p)->text;
-    for (p->at++; tpl_now(p)->kind == TPL_T_STRING; p->at++) {
-        const struct tpl_str more = tpl_now(p)->text;
-        char *joined = text_tpl_take(&p->t->pool, whole.n + more.n + 1, p->err);
+    const int line = jinja_now(p)->line;
+    struct jinja_str whole = jinja_now(p)->text;
+    for (p->at++; jinja_now(p)->kind == JINJA_T_STRING; p->at++) {
+        const struct jinja_str more = jinja_now(p)->text;
+        char *joined = jinja_take(&p->t->pool, whole.n + more.n + 1, p->err);
         if (!joined) return NULL;
         memcpy(joined, whole.s, whole.n);
         memcpy(joined + whole.n, more.s, more.n);
-        whole = (struct tpl_str){joined, whole.n + more.n};
+        whole = (struct jinja_str){joined, whole.n + more.n};
     }
-    return constant(p, line, tpl_string(whole.s, whole.n));
+    return constant(p, line, jinja_string(whole.s, whole.n));
 }
 
-static struct tpl_node *parse_list(struct tpl_parser *p)
+static struct jinja_node *parse_list(struct jinja_parser *p)
 {
-    struct tpl_node *node = text_tpl_node(p, TPL_N_LIST, tpl_now(p)->line);
+    struct jinja_node *node = jinja_node(p, JINJA_N_LIST, jinja_now(p)->line);
     if (!node) return NULL;
     p->at++;
     while (!at_op(p, "]")) {
-        if (node->list.n && !text_tpl_expect(p, TPL_T_OP, ",")) return NULL;
+        if (node->list.n && !jinja_expect(p, JINJA_T_OP, ",")) return NULL;
         if (at_op(p, "]")) break;
-        if (!add_item(p, node, text_tpl_parse_expression(p))) return NULL;
+        if (!add_item(p, node, jinja_parse_expression(p))) return NULL;
     }
     p->at++;
     return node;
 }
 
-static struct tpl_node *parse_dict(struct tpl_parser *p)
+static struct jinja_node *parse_dict(struct jinja_parser *p)
 {
-    struct tpl_node *node = text_tpl_node(p, TPL_N_DICT, tpl_now(p)->line);
+    struct jinja_node *node = jinja_node(p, JINJA_N_DICT, jinja_now(p)->line);
     if (!node) return NULL;
     p->at++;
     while (!at_op(p, "}")) {
-        if (node->list.n && !text_tpl_expect(p, TPL_T_OP, ",")) return NULL;
+        if (node->list.n && !jinja_expect(p, JINJA_T_OP, ",")) return NULL;
         if (at_op(p, "}")) break;
-        if (!add_item(p, node, text_tpl_parse_expression(p)) ||
-            !text_tpl_expect(p, TPL_T_OP, ":") || !add_item(p, node, text_tpl_parse_expression(p)))
+        if (!add_item(p, node, jinja_parse_expression(p)) || !jinja_expect(p, JINJA_T_OP, ":") ||
+            !add_item(p, node, jinja_parse_expression(p)))
             return NULL;
     }
     p->at++;
     return node;
 }
 
-static struct tpl_node *parse_name(struct tpl_parser *p, bool with_nsref)
+static struct jinja_node *parse_name(struct jinja_parser *p, bool with_nsref)
 {
-    const struct tpl_token *token = tpl_now(p);
+    const struct jinja_token *token = jinja_now(p);
     p->at++;
-    if (tpl_is_word(token->text, "true") || tpl_is_word(token->text, "True"))
-        return constant(p, token->line, tpl_bool(true));
-    if (tpl_is_word(token->text, "false") || tpl_is_word(token->text, "False"))
-        return constant(p, token->line, tpl_bool(false));
-    if (tpl_is_word(token->text, "none") || tpl_is_word(token->text, "None"))
-        return constant(p, token->line, tpl_none());
-    struct tpl_node *node = text_tpl_node(p, TPL_N_NAME, token->line);
+    if (jinja_str_is(token->text, "true") || jinja_str_is(token->text, "True"))
+        return constant(p, token->line, jinja_bool(true));
+    if (jinja_str_is(token->text, "false") || jinja_str_is(token->text, "False"))
+        return constant(p, token->line, jinja_bool(false));
+    if (jinja_str_is(token->text, "none") || jinja_str_is(token->text, "None"))
+        return constant(p, token->line, jinja_none());
+    struct jinja_node *node = jinja_node(p, JINJA_N_NAME, token->line);
     if (!node) return NULL;
     node->text = token->text;
-    node->id = text_tpl_name_id(p, token->text);
+    node->id = jinja_name_id(p, token->text);
     if (node->id < 0) return NULL;
-    if (!with_nsref || !text_tpl_skip(p, TPL_T_OP, ".")) return node;
-    struct tpl_node *attr = text_tpl_node(p, TPL_N_CONST, token->line);
+    if (!with_nsref || !jinja_skip(p, JINJA_T_OP, ".")) return node;
+    struct jinja_node *attr = jinja_node(p, JINJA_N_CONST, token->line);
     if (!attr) return NULL;
-    attr->text = tpl_now(p)->text;
-    if (!text_tpl_expect(p, TPL_T_NAME, NULL)) return NULL;
-    node->kind = TPL_N_NSREF;
+    attr->text = jinja_now(p)->text;
+    if (!jinja_expect(p, JINJA_T_NAME, NULL)) return NULL;
+    node->kind = JINJA_N_NSREF;
     node->b = attr;
     return node;
 }
 
-static struct tpl_node *parse_primary(struct tpl_parser *p, bool with_nsref)
+static struct jinja_node *parse_primary(struct jinja_parser *p, bool with_nsref)
 {
-    const struct tpl_token *token = tpl_now(p);
-    struct tpl_node *node;
+    const struct jinja_token *token = jinja_now(p);
+    struct jinja_node *node;
     switch (token->kind) {
-    case TPL_T_NAME:
+    case JINJA_T_NAME:
         return parse_name(p, with_nsref);
-    case TPL_T_STRING:
+    case JINJA_T_STRING:
         return parse_strings(p);
-    case TPL_T_INT:
+    case JINJA_T_INT:
         p->at++;
-        return constant(p, token->line, tpl_int(token->i));
-    case TPL_T_FLOAT:
+        return constant(p, token->line, jinja_int(token->i));
+    case JINJA_T_FLOAT:
         p->at++;
-        return constant(p, token->line, tpl_float(token->f));
+        return constant(p, token->line, jinja_float(token->f));
     default:
         break;
     }
     if (at_op(p, "[")) return parse_list(p);
     if (at_op(p, "{")) return parse_dict(p);
     if (!at_op(p, "(")) {
-        text_tpl_unexpected(p);
+        jinja_unexpected(p);
         return NULL;
     }
     p->at++;
-    node = text_tpl_parse_tuple(p, TPL_PARENS);
-    return node && text_tpl_expect(p, TPL_T_OP, ")") ? node : NULL;
+    node = jinja_parse_tuple(p, JINJA_PARENS);
+    return node && jinja_expect(p, JINJA_T_OP, ")") ? node : NULL;
 }
 
-static bool tuple_ends(const struct tpl_parser *p)
+static bool tuple_ends(const struct jinja_parser *p)
 {
-    const struct tpl_token *token = tpl_now(p);
-    return token->kind == TPL_T_VAR_END || token->kind == TPL_T_BLOCK_END || at_op(p, ")");
+    const struct jinja_token *token = jinja_now(p);
+    return token->kind == JINJA_T_VAR_END || token->kind == JINJA_T_BLOCK_END || at_op(p, ")");
 }
 
-static struct tpl_node *parse_or(struct tpl_parser *p);
+static struct jinja_node *parse_or(struct jinja_parser *p);
 
-struct tpl_node *text_tpl_parse_tuple(struct tpl_parser *p, unsigned flags)
+struct jinja_node *jinja_parse_tuple(struct jinja_parser *p, unsigned flags)
 {
-    const int line = tpl_now(p)->line;
-    struct tpl_node *first = NULL, *tuple = NULL;
+    const int line = jinja_now(p)->line;
+    struct jinja_node *first = NULL, *tuple = NULL;
     for (;;) {
-        if (first && !text_tpl_expect(p, TPL_T_OP, ",")) return NULL;
+        if (first && !jinja_expect(p, JINJA_T_OP, ",")) return NULL;
         if (tuple_ends(p)) break;
-        struct tpl_node *item = flags & TPL_SIMPLE    ? parse_primary(p, flags & TPL_NSREFS)
-                                : flags & TPL_NO_COND ? parse_or(p)
-                                                      : text_tpl_parse_expression(p);
+        struct jinja_node *item = flags & JINJA_SIMPLE    ? parse_primary(p, flags & JINJA_NSREFS)
+                                  : flags & JINJA_NO_COND ? parse_or(p)
+                                                          : jinja_parse_expression(p);
         if (!item) return NULL;
         if (!first) first = item;
         if (!tuple && !at_op(p, ",")) return first;
-        if (!tuple && !(tuple = text_tpl_node(p, TPL_N_TUPLE, line))) return NULL;
+        if (!tuple && !(tuple = jinja_node(p, JINJA_N_TUPLE, line))) return NULL;
         if (!add_item(p, tuple, item)) return NULL;
         if (!at_op(p, ",")) break;
     }
     if (tuple) return tuple;
-    if (flags & TPL_PARENS) return text_tpl_node(p, TPL_N_TUPLE, line);
-    text_tpl_unexpected(p);
+    if (flags & JINJA_PARENS) return jinja_node(p, JINJA_N_TUPLE, line);
+    jinja_unexpected(p);
     return NULL;
 }
 
 /* ---- Subscripts, calls, filters, tests ---- */
 
-static struct tpl_node *parse_subscribed(struct tpl_parser *p)
+static struct jinja_node *parse_subscribed(struct jinja_parser *p)
 {
-    struct tpl_node *part[3] = {NULL};
-    const int line = tpl_now(p)->line;
+    struct jinja_node *part[3] = {NULL};
+    const int line = jinja_now(p)->line;
     if (!at_op(p, ":")) {
-        part[0] = text_tpl_parse_expression(p);
+        part[0] = jinja_parse_expression(p);
         if (!part[0] || !at_op(p, ":")) return part[0];
     }
-    for (int i = 1; i < 3 && text_tpl_skip(p, TPL_T_OP, ":"); i++) {
+    for (int i = 1; i < 3 && jinja_skip(p, JINJA_T_OP, ":"); i++) {
         if (at_op(p, ":") || at_op(p, "]") || at_op(p, ",")) continue;
-        part[i] = text_tpl_parse_expression(p);
+        part[i] = jinja_parse_expression(p);
         if (!part[i]) return NULL;
     }
-    struct tpl_node *node = text_tpl_node(p, TPL_N_SLICE, line);
+    struct jinja_node *node = jinja_node(p, JINJA_N_SLICE, line);
     for (int i = 0; i < 3; i++)
-        if (!node || !text_tpl_below(p, node, part[i])) return NULL;
+        if (!node || !jinja_below(p, node, part[i])) return NULL;
     node->a = part[0];
     node->b = part[1];
     node->c = part[2];
     return node;
 }
 
-static struct tpl_node *parse_brackets(struct tpl_parser *p, struct tpl_node *object)
+static struct jinja_node *parse_brackets(struct jinja_parser *p, struct jinja_node *object)
 {
-    const int line = tpl_now(p)->line;
-    struct tpl_node *first = NULL, *tuple = NULL;
+    const int line = jinja_now(p)->line;
+    struct jinja_node *first = NULL, *tuple = NULL;
     p->at++;
     while (!at_op(p, "]")) {
-        if (first && !text_tpl_expect(p, TPL_T_OP, ",")) return NULL;
-        struct tpl_node *item = parse_subscribed(p);
+        if (first && !jinja_expect(p, JINJA_T_OP, ",")) return NULL;
+        struct jinja_node *item = parse_subscribed(p);
         if (!item) return NULL;
-        if (first && item->kind == TPL_N_SLICE) {
-            text_tpl_syntax(p, line, "a slice among several subscripts is not supported");
+        if (first && item->kind == JINJA_N_SLICE) {
+            jinja_syntax(p, line, "a slice among several subscripts is not supported");
             return NULL;
         }
         if (first && !tuple &&
-            (!(tuple = text_tpl_node(p, TPL_N_TUPLE, line)) || !add_item(p, tuple, first)))
+            (!(tuple = jinja_node(p, JINJA_N_TUPLE, line)) || !add_item(p, tuple, first)))
             return NULL;
         if (tuple && !add_item(p, tuple, item)) return NULL;
         if (!first) first = item;
     }
     p->at++;
-    if (!first) first = text_tpl_node(p, TPL_N_TUPLE, line);
-    return node2(p, TPL_N_ITEM, line, object, tuple ? tuple : first);
+    if (!first) first = jinja_node(p, JINJA_N_TUPLE, line);
+    return node2(p, JINJA_N_ITEM, line, object, tuple ? tuple : first);
 }
 
-static struct tpl_node *parse_dot(struct tpl_parser *p, struct tpl_node *object)
+static struct jinja_node *parse_dot(struct jinja_parser *p, struct jinja_node *object)
 {
-    const int line = tpl_now(p)->line;
+    const int line = jinja_now(p)->line;
     p->at++;
-    const struct tpl_token *token = tpl_now(p);
-    if (token->kind == TPL_T_INT) {
+    const struct jinja_token *token = jinja_now(p);
+    if (token->kind == JINJA_T_INT) {
         p->at++;
-        return node2(p, TPL_N_ITEM, line, object, constant(p, line, tpl_int(token->i)));
+        return node2(p, JINJA_N_ITEM, line, object, constant(p, line, jinja_int(token->i)));
     }
-    if (!text_tpl_expect(p, TPL_T_NAME, NULL)) return NULL;
-    struct tpl_node *node = node1(p, TPL_N_ATTR, line, object);
+    if (!jinja_expect(p, JINJA_T_NAME, NULL)) return NULL;
+    struct jinja_node *node = node1(p, JINJA_N_ATTR, line, object);
     if (node) node->text = token->text;
     return node;
 }
 
-static bool add_keyword(struct tpl_parser *p, struct tpl_node *owner, struct tpl_str name,
-                        struct tpl_node *value)
+static bool add_keyword(struct jinja_parser *p, struct jinja_node *owner, struct jinja_str name,
+                        struct jinja_node *value)
 {
-    struct tpl_args *args = owner->args;
-    struct tpl_str *names = text_tpl_grow(&p->t->pool, args->kw_name, args->kw.n * sizeof *names,
-                                          (args->kw.n + 1) * sizeof *names, p->err);
+    struct jinja_args *args = owner->args;
+    struct jinja_str *names = jinja_grow(&p->t->pool, args->kw_name, args->kw.n * sizeof *names,
+                                         (args->kw.n + 1) * sizeof *names, p->err);
     if (!names) return false;
     args->kw_name = names;
     names[args->kw.n] = name;
     for (size_t i = 0; i < args->kw.n; i++)
         if (names[i].n == name.n && memcmp(names[i].s, name.s, name.n) == 0)
-            return text_tpl_syntax(p, owner->line, "keyword argument '%.*s' is repeated",
-                                   (int)name.n, name.s);
-    return value && text_tpl_below(p, owner, value) && text_tpl_list_add(p, &args->kw, value);
+            return jinja_syntax(p, owner->line, "keyword argument '%.*s' is repeated", (int)name.n,
+                                name.s);
+    return value && jinja_below(p, owner, value) && jinja_list_add(p, &args->kw, value);
 }
 
-static bool parse_arg(struct tpl_parser *p, struct tpl_node *owner)
+static bool parse_arg(struct jinja_parser *p, struct jinja_node *owner)
 {
-    struct tpl_args *args = owner->args;
-    const struct tpl_token *token = tpl_now(p);
-    struct tpl_node **star = NULL;
+    struct jinja_args *args = owner->args;
+    const struct jinja_token *token = jinja_now(p);
+    struct jinja_node **star = NULL;
     bool ok = true;
     if (at_op(p, "*")) {
         ok = !args->star && !args->star2;
@@ -272,30 +272,29 @@ static bool parse_arg(struct tpl_parser *p, struct tpl_node *owner)
     }
     if (star) {
         p->at++;
-        struct tpl_node *value = ok ? text_tpl_parse_expression(p) : NULL;
+        struct jinja_node *value = ok ? jinja_parse_expression(p) : NULL;
         *star = value;
-        if (ok) return value && text_tpl_below(p, owner, value);
-    } else if (token->kind == TPL_T_NAME && tpl_token_is(tpl_next(p), TPL_T_OP, "=")) {
+        if (ok) return value && jinja_below(p, owner, value);
+    } else if (token->kind == JINJA_T_NAME && jinja_token_is(jinja_next(p), JINJA_T_OP, "=")) {
         ok = !args->star2;
         p->at += 2;
-        if (ok) return add_keyword(p, owner, token->text, text_tpl_parse_expression(p));
+        if (ok) return add_keyword(p, owner, token->text, jinja_parse_expression(p));
     } else {
         ok = !args->star && !args->star2 && !args->kw.n;
-        struct tpl_node *value = ok ? text_tpl_parse_expression(p) : NULL;
+        struct jinja_node *value = ok ? jinja_parse_expression(p) : NULL;
         if (ok)
-            return value && text_tpl_below(p, owner, value) &&
-                   text_tpl_list_add(p, &args->pos, value);
+            return value && jinja_below(p, owner, value) && jinja_list_add(p, &args->pos, value);
     }
-    return text_tpl_syntax(p, token->line, "arguments in a wrong order");
+    return jinja_syntax(p, token->line, "arguments in a wrong order");
 }
 
-static bool parse_args(struct tpl_parser *p, struct tpl_node *owner)
+static bool parse_args(struct jinja_parser *p, struct jinja_node *owner)
 {
-    owner->args = text_tpl_take(&p->t->pool, sizeof *owner->args, p->err);
+    owner->args = jinja_take(&p->t->pool, sizeof *owner->args, p->err);
     if (!owner->args) return false;
     p->at++;
     for (bool more = false; !at_op(p, ")"); more = true) {
-        if (more && !text_tpl_expect(p, TPL_T_OP, ",")) return false;
+        if (more && !jinja_expect(p, JINJA_T_OP, ",")) return false;
         if (at_op(p, ")")) break;
         if (!parse_arg(p, owner)) return false;
     }
@@ -303,13 +302,13 @@ static bool parse_args(struct tpl_parser *p, struct tpl_node *owner)
     return true;
 }
 
-static struct tpl_node *parse_call(struct tpl_parser *p, struct tpl_node *callee)
+static struct jinja_node *parse_call(struct jinja_parser *p, struct jinja_node *callee)
 {
-    struct tpl_node *node = node1(p, TPL_N_CALL, tpl_now(p)->line, callee);
+    struct jinja_node *node = node1(p, JINJA_N_CALL, jinja_now(p)->line, callee);
     return node && parse_args(p, node) ? node : NULL;
 }
 
-static struct tpl_node *parse_postfix(struct tpl_parser *p, struct tpl_node *node)
+static struct jinja_node *parse_postfix(struct jinja_parser *p, struct jinja_node *node)
 {
     while (node) {
         if (at_op(p, "."))
@@ -325,26 +324,26 @@ static struct tpl_node *parse_postfix(struct tpl_parser *p, struct tpl_node *nod
 }
 
 /* "name" or "dotted.name" of a filter or test; dotted ones are unknown, but named in the error. */
-static bool parse_dotted(struct tpl_parser *p, struct tpl_str *name)
+static bool parse_dotted(struct jinja_parser *p, struct jinja_str *name)
 {
-    *name = tpl_now(p)->text;
-    if (!text_tpl_expect(p, TPL_T_NAME, NULL)) return false;
-    while (text_tpl_skip(p, TPL_T_OP, ".")) {
-        const struct tpl_str part = tpl_now(p)->text;
-        if (!text_tpl_expect(p, TPL_T_NAME, NULL)) return false;
+    *name = jinja_now(p)->text;
+    if (!jinja_expect(p, JINJA_T_NAME, NULL)) return false;
+    while (jinja_skip(p, JINJA_T_OP, ".")) {
+        const struct jinja_str part = jinja_now(p)->text;
+        if (!jinja_expect(p, JINJA_T_NAME, NULL)) return false;
         name->n = (size_t)(part.s + part.n - name->s);
     }
     return true;
 }
 
-struct tpl_node *text_tpl_parse_filters(struct tpl_parser *p, struct tpl_node *subject,
-                                        bool start_inline)
+struct jinja_node *jinja_parse_filters(struct jinja_parser *p, struct jinja_node *subject,
+                                       bool start_inline)
 {
     while (start_inline || at_op(p, "|")) {
         if (!start_inline) p->at++;
         start_inline = false;
-        struct tpl_node *node = text_tpl_node(p, TPL_N_FILTER, tpl_now(p)->line);
-        if (!node || !text_tpl_below(p, node, subject)) return NULL;
+        struct jinja_node *node = jinja_node(p, JINJA_N_FILTER, jinja_now(p)->line);
+        if (!node || !jinja_below(p, node, subject)) return NULL;
         node->a = subject;
         if (!parse_dotted(p, &node->text)) return NULL;
         if (at_op(p, "(") && !parse_args(p, node)) return NULL;
@@ -354,48 +353,48 @@ struct tpl_node *text_tpl_parse_filters(struct tpl_parser *p, struct tpl_node *s
 }
 
 /* Whether the token begins the argument of a test that stands without parentheses. */
-static bool begins_argument(const struct tpl_parser *p)
+static bool begins_argument(const struct jinja_parser *p)
 {
-    switch (tpl_now(p)->kind) {
-    case TPL_T_NAME:
+    switch (jinja_now(p)->kind) {
+    case JINJA_T_NAME:
         return !at_name(p, "else") && !at_name(p, "or") && !at_name(p, "and");
-    case TPL_T_STRING:
-    case TPL_T_INT:
-    case TPL_T_FLOAT:
+    case JINJA_T_STRING:
+    case JINJA_T_INT:
+    case JINJA_T_FLOAT:
         return true;
     default:
         return at_op(p, "[") || at_op(p, "{");
     }
 }
 
-static struct tpl_node *parse_test(struct tpl_parser *p, struct tpl_node *subject)
+static struct jinja_node *parse_test(struct jinja_parser *p, struct jinja_node *subject)
 {
-    const int line = tpl_now(p)->line;
+    const int line = jinja_now(p)->line;
     p->at++;
-    const bool negated = text_tpl_skip(p, TPL_T_NAME, "not");
-    struct tpl_node *node = node1(p, TPL_N_TEST, line, subject);
+    const bool negated = jinja_skip(p, JINJA_T_NAME, "not");
+    struct jinja_node *node = node1(p, JINJA_N_TEST, line, subject);
     if (!node || !parse_dotted(p, &node->text)) return NULL;
     if (at_op(p, "(")) {
         if (!parse_args(p, node)) return NULL;
     } else if (begins_argument(p)) {
         if (at_name(p, "is")) {
-            text_tpl_syntax(p, line, "several tests with 'is' in a chain");
+            jinja_syntax(p, line, "several tests with 'is' in a chain");
             return NULL;
         }
-        struct tpl_node *arg = parse_postfix(p, parse_primary(p, false));
-        node->args = text_tpl_take(&p->t->pool, sizeof *node->args, p->err);
-        if (!arg || !node->args || !text_tpl_below(p, node, arg) ||
-            !text_tpl_list_add(p, &node->args->pos, arg))
+        struct jinja_node *arg = parse_postfix(p, parse_primary(p, false));
+        node->args = jinja_take(&p->t->pool, sizeof *node->args, p->err);
+        if (!arg || !node->args || !jinja_below(p, node, arg) ||
+            !jinja_list_add(p, &node->args->pos, arg))
             return NULL;
     }
-    return negated ? node1(p, TPL_N_NOT, line, node) : node;
+    return negated ? node1(p, JINJA_N_NOT, line, node) : node;
 }
 
-static struct tpl_node *parse_filter_expr(struct tpl_parser *p, struct tpl_node *node)
+static struct jinja_node *parse_filter_expr(struct jinja_parser *p, struct jinja_node *node)
 {
     while (node) {
         if (at_op(p, "|"))
-            node = text_tpl_parse_filters(p, node, false);
+            node = jinja_parse_filters(p, node, false);
         else if (at_name(p, "is"))
             node = parse_test(p, node);
         else if (at_op(p, "("))
@@ -408,18 +407,18 @@ static struct tpl_node *parse_filter_expr(struct tpl_parser *p, struct tpl_node 
 
 /* ---- Operators, tightest first ---- */
 
-static struct tpl_node *parse_unary(struct tpl_parser *p, bool with_filter)
+static struct jinja_node *parse_unary(struct jinja_parser *p, bool with_filter)
 {
-    const int line = tpl_now(p)->line;
-    struct tpl_node *node = NULL;
-    if (++p->nesting > TPL_MAX_NESTING) {
-        text_tpl_syntax(p, line, "an expression nested deeper than %d levels", TPL_MAX_NESTING);
+    const int line = jinja_now(p)->line;
+    struct jinja_node *node = NULL;
+    if (++p->nesting > JINJA_MAX_NESTING) {
+        jinja_syntax(p, line, "an expression nested deeper than %d levels", JINJA_MAX_NESTING);
         return NULL;
     }
     if (at_op(p, "-") || at_op(p, "+")) {
-        const enum tpl_op op = at_op(p, "-") ? TPL_SUB : TPL_ADD;
+        const enum jinja_op op = at_op(p, "-") ? JINJA_SUB : JINJA_ADD;
         p->at++;
-        node = node1(p, TPL_N_UNARY, line, parse_unary(p, false));
+        node = node1(p, JINJA_N_UNARY, line, parse_unary(p, false));
         if (node) node->op = op;
     } else {
         node = parse_primary(p, false);
@@ -430,33 +429,33 @@ static struct tpl_node *parse_unary(struct tpl_parser *p, bool with_filter)
     return node;
 }
 
-static struct tpl_node *binary(struct tpl_parser *p, enum tpl_op op, int line, struct tpl_node *a,
-                               struct tpl_node *b)
+static struct jinja_node *binary(struct jinja_parser *p, enum jinja_op op, int line,
+                                 struct jinja_node *a, struct jinja_node *b)
 {
-    struct tpl_node *node = node2(p, TPL_N_BINARY, line, a, b);
+    struct jinja_node *node = node2(p, JINJA_N_BINARY, line, a, b);
     if (node) node->op = op;
     return node;
 }
 
-static struct tpl_node *parse_pow(struct tpl_parser *p)
+static struct jinja_node *parse_pow(struct jinja_parser *p)
 {
-    const int line = tpl_now(p)->line;
-    struct tpl_node *left = parse_unary(p, true);
-    while (left && text_tpl_skip(p, TPL_T_OP, "**"))
-        left = binary(p, TPL_POW, line, left, parse_unary(p, true));
+    const int line = jinja_now(p)->line;
+    struct jinja_node *left = parse_unary(p, true);
+    while (left && jinja_skip(p, JINJA_T_OP, "**"))
+        left = binary(p, JINJA_POW, line, left, parse_unary(p, true));
     return left;
 }
 
-static struct tpl_node *parse_product(struct tpl_parser *p)
+static struct jinja_node *parse_product(struct jinja_parser *p)
 {
     static const struct {
         const char *text;
-        enum tpl_op op;
-    } ops[] = {{"*", TPL_MUL}, {"/", TPL_DIV}, {"//", TPL_FLOORDIV}, {"%", TPL_MOD}};
-    const int line = tpl_now(p)->line;
-    struct tpl_node *left = parse_pow(p);
+        enum jinja_op op;
+    } ops[] = {{"*", JINJA_MUL}, {"/", JINJA_DIV}, {"//", JINJA_FLOORDIV}, {"%", JINJA_MOD}};
+    const int line = jinja_now(p)->line;
+    struct jinja_node *left = parse_pow(p);
     for (size_t i = 0; left && i < 4;) {
-        if (text_tpl_skip(p, TPL_T_OP, ops[i].text)) {
+        if (jinja_skip(p, JINJA_T_OP, ops[i].text)) {
             left = binary(p, ops[i].op, line, left, parse_pow(p));
             i = 0;
         } else {
@@ -466,23 +465,23 @@ static struct tpl_node *parse_product(struct tpl_parser *p)
     return left;
 }
 
-static struct tpl_node *parse_concat(struct tpl_parser *p)
+static struct jinja_node *parse_concat(struct jinja_parser *p)
 {
-    struct tpl_node *first = parse_product(p);
+    struct jinja_node *first = parse_product(p);
     if (!first || !at_op(p, "~")) return first;
-    struct tpl_node *node = text_tpl_node(p, TPL_N_CONCAT, first->line);
+    struct jinja_node *node = jinja_node(p, JINJA_N_CONCAT, first->line);
     if (!node || !add_item(p, node, first)) return NULL;
-    while (text_tpl_skip(p, TPL_T_OP, "~"))
+    while (jinja_skip(p, JINJA_T_OP, "~"))
         if (!add_item(p, node, parse_product(p))) return NULL;
     return node;
 }
 
-static struct tpl_node *parse_sum(struct tpl_parser *p)
+static struct jinja_node *parse_sum(struct jinja_parser *p)
 {
-    const int line = tpl_now(p)->line;
-    struct tpl_node *left = parse_concat(p);
+    const int line = jinja_now(p)->line;
+    struct jinja_node *left = parse_concat(p);
     while (left && (at_op(p, "+") || at_op(p, "-"))) {
-        const enum tpl_op op = at_op(p, "+") ? TPL_ADD : TPL_SUB;
+        const enum jinja_op op = at_op(p, "+") ? JINJA_ADD : JINJA_SUB;
         p->at++;
         left = binary(p, op, line, left, parse_concat(p));
     }
@@ -490,37 +489,36 @@ static struct tpl_node *parse_sum(struct tpl_parser *p)
 }
 
 /* The comparison operator that stands here, skipped; false if there is none. */
-static bool skip_comparison(struct tpl_parser *p, enum tpl_op *op)
+static bool skip_comparison(struct jinja_parser *p, enum jinja_op *op)
 {
     static const struct {
         const char *text;
-        enum tpl_op op;
-    } ops[] = {{"==", TPL_EQ}, {"!=", TPL_NE}, {"<", TPL_LT},
-               {"<=", TPL_LE}, {">", TPL_GT},  {">=", TPL_GE}};
+        enum jinja_op op;
+    } ops[] = {{"==", JINJA_EQ}, {"!=", JINJA_NE}, {"<", JINJA_LT},
+               {"<=", JINJA_LE}, {">", JINJA_GT},  {">=", JINJA_GE}};
     for (size_t i = 0; i < 6; i++) {
         *op = ops[i].op;
-        if (text_tpl_skip(p, TPL_T_OP, ops[i].text)) return true;
+        if (jinja_skip(p, JINJA_T_OP, ops[i].text)) return true;
     }
-    *op = TPL_IN;
-    if (text_tpl_skip(p, TPL_T_NAME, "in")) return true;
-    *op = TPL_NOT_IN;
-    if (!at_name(p, "not") || !tpl_token_is(tpl_next(p), TPL_T_NAME, "in")) return false;
+    *op = JINJA_IN;
+    if (jinja_skip(p, JINJA_T_NAME, "in")) return true;
+    *op = JINJA_NOT_IN;
+    if (!at_name(p, "not") || !jinja_token_is(jinja_next(p), JINJA_T_NAME, "in")) return false;
     p->at += 2;
     return true;
 }
 
-static struct tpl_node *parse_compare(struct tpl_parser *p)
+static struct jinja_node *parse_compare(struct jinja_parser *p)
 {
-    struct tpl_node *first = parse_sum(p), *node = NULL;
-    enum tpl_op op;
+    struct jinja_node *first = parse_sum(p), *node = NULL;
+    enum jinja_op op;
     while (first && skip_comparison(p, &op)) {
         if (!node) {
-            node = text_tpl_node(p, TPL_N_COMPARE, first->line);
+            node = jinja_node(p, JINJA_N_COMPARE, first->line);
             if (!node || !add_item(p, node, first)) return NULL;
         }
         const size_t n = node->list.n;
-        node->ops =
-            text_tpl_grow(&p->t->pool, node->ops, (n - 1) * sizeof op, n * sizeof op, p->err);
+        node->ops = jinja_grow(&p->t->pool, node->ops, (n - 1) * sizeof op, n * sizeof op, p->err);
         if (!node->ops) return NULL;
         node->ops[n - 1] = op;
         if (!add_item(p, node, parse_sum(p))) return NULL;
@@ -528,58 +526,58 @@ static struct tpl_node *parse_compare(struct tpl_parser *p)
     return node ? node : first;
 }
 
-static struct tpl_node *parse_not(struct tpl_parser *p)
+static struct jinja_node *parse_not(struct jinja_parser *p)
 {
-    const int line = tpl_now(p)->line;
+    const int line = jinja_now(p)->line;
     int count = 0;
-    while (text_tpl_skip(p, TPL_T_NAME, "not")) count++;
-    struct tpl_node *node = parse_compare(p);
-    while (node && count-- > 0) node = node1(p, TPL_N_NOT, line, node);
+    while (jinja_skip(p, JINJA_T_NAME, "not")) count++;
+    struct jinja_node *node = parse_compare(p);
+    while (node && count-- > 0) node = node1(p, JINJA_N_NOT, line, node);
     return node;
 }
 
-static struct tpl_node *parse_and(struct tpl_parser *p)
+static struct jinja_node *parse_and(struct jinja_parser *p)
 {
-    const int line = tpl_now(p)->line;
-    struct tpl_node *left = parse_not(p);
-    while (left && text_tpl_skip(p, TPL_T_NAME, "and"))
-        left = node2(p, TPL_N_AND, line, left, parse_not(p));
+    const int line = jinja_now(p)->line;
+    struct jinja_node *left = parse_not(p);
+    while (left && jinja_skip(p, JINJA_T_NAME, "and"))
+        left = node2(p, JINJA_N_AND, line, left, parse_not(p));
     return left;
 }
 
-static struct tpl_node *parse_or(struct tpl_parser *p)
+static struct jinja_node *parse_or(struct jinja_parser *p)
 {
-    const int line = tpl_now(p)->line;
-    struct tpl_node *left = parse_and(p);
-    while (left && text_tpl_skip(p, TPL_T_NAME, "or"))
-        left = node2(p, TPL_N_OR, line, left, parse_and(p));
+    const int line = jinja_now(p)->line;
+    struct jinja_node *left = parse_and(p);
+    while (left && jinja_skip(p, JINJA_T_NAME, "or"))
+        left = node2(p, JINJA_N_OR, line, left, parse_and(p));
     return left;
 }
 
-static struct tpl_node *parse_condition(struct tpl_parser *p)
+static struct jinja_node *parse_condition(struct jinja_parser *p)
 {
-    const int line = tpl_now(p)->line;
-    struct tpl_node *node = parse_or(p);
-    while (node && text_tpl_skip(p, TPL_T_NAME, "if")) {
-        struct tpl_node *test = parse_or(p), *otherwise = NULL;
+    const int line = jinja_now(p)->line;
+    struct jinja_node *node = parse_or(p);
+    while (node && jinja_skip(p, JINJA_T_NAME, "if")) {
+        struct jinja_node *test = parse_or(p), *otherwise = NULL;
         if (!test) return NULL;
-        if (text_tpl_skip(p, TPL_T_NAME, "else")) {
-            otherwise = text_tpl_parse_expression(p);
+        if (jinja_skip(p, JINJA_T_NAME, "else")) {
+            otherwise = jinja_parse_expression(p);
             if (!otherwise) return NULL;
         }
-        node = node2(p, TPL_N_COND, line, node, test);
-        if (!node || !text_tpl_below(p, node, otherwise)) return NULL;
+        node = node2(p, JINJA_N_COND, line, node, test);
+        if (!node || !jinja_below(p, node, otherwise)) return NULL;
         node->c = otherwise;
     }
     return node;
 }
 
-struct tpl_node *text_tpl_parse_expression(struct tpl_parser *p)
+struct jinja_node *jinja_parse_expression(struct jinja_parser *p)
 {
-    struct tpl_node *node = NULL;
-    if (++p->nesting > TPL_MAX_NESTING)
-        text_tpl_syntax(p, tpl_now(p)->line, "an expression nested deeper than %d levels",
-                        TPL_MAX_NESTING);
+    struct jinja_node *node = NULL;
+    if (++p->nesting > JINJA_MAX_NESTING)
+        jinja_syntax(p, jinja_now(p)->line, "an expression nested deeper than %d levels",
+                     JINJA_MAX_NESTING);
     else
         node = parse_condition(p);
     p->nesting--;

@@ -4,104 +4,105 @@
 #include "text/jinja/jinja_run.h"
 #include <string.h>
 
-static bool nothing(const char *why, struct tpl_value *out)
+static bool nothing(const char *why, struct jinja_value *out)
 {
-    *out = tpl_undefined(TPL_EMPTY, (struct tpl_str){why, strlen(why)});
+    *out = jinja_undefined(JINJA_EMPTY, (struct jinja_str){why, strlen(why)});
     return true;
 }
 
 /* ---- Single items, length ---- */
 
-static bool f_first(struct tpl_run *r, struct tpl_call *c, struct tpl_value *out)
+static bool f_first(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
 {
-    struct tpl_seq *items;
-    if (c->self->kind == TPL_ITER && c->self->iter->at < c->self->iter->seq->n) {
+    struct jinja_seq *items;
+    if (c->self->kind == JINJA_ITER && c->self->iter->at < c->self->iter->seq->n) {
         *out = c->self->iter->seq->item[c->self->iter->at++]; /* the others can still be read */
         return true;
     }
-    if (!text_tpl_items(r, c->self, &items)) return false;
+    if (!jinja_items(r, c->self, &items)) return false;
     if (!items->n) return nothing("no first item, the sequence is empty", out);
     *out = items->item[0];
     return true;
 }
 
-static bool f_last(struct tpl_run *r, struct tpl_call *c, struct tpl_value *out)
+static bool f_last(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
 {
-    struct tpl_seq *items;
-    if (!text_tpl_has_length(c->self))
-        return text_tpl_fail(r, "last: '%s' object is not reversible", text_tpl_type(c->self));
-    if (!text_tpl_items(r, c->self, &items)) return false;
+    struct jinja_seq *items;
+    if (!jinja_has_length(c->self))
+        return jinja_fail(r, "last: '%s' object is not reversible", jinja_type(c->self));
+    if (!jinja_items(r, c->self, &items)) return false;
     if (!items->n) return nothing("no last item, the sequence is empty", out);
     *out = items->item[items->n - 1];
     return true;
 }
 
-static bool f_length(struct tpl_run *r, struct tpl_call *c, struct tpl_value *out)
+static bool f_length(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
 {
     size_t n;
-    if (!text_tpl_length(r, c->self, &n)) return false;
-    *out = tpl_int((int64_t)n);
+    if (!jinja_length(r, c->self, &n)) return false;
+    *out = jinja_int((int64_t)n);
     return true;
 }
 
 /* ---- Conversions ---- */
 
-static bool copy_items(struct tpl_run *r, const struct tpl_seq *items, struct tpl_seq **out)
+static bool copy_items(struct jinja_run *r, const struct jinja_seq *items, struct jinja_seq **out)
 {
-    *out = text_tpl_seq(r, items->n);
+    *out = jinja_seq(r, items->n);
     if (!*out) return false;
     if (items->n) memcpy((*out)->item, items->item, items->n * sizeof *items->item);
     (*out)->n = items->n;
     return true;
 }
 
-static bool f_list(struct tpl_run *r, struct tpl_call *c, struct tpl_value *out)
+static bool f_list(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
 {
-    struct tpl_seq *items, *copied;
-    if (!text_tpl_items(r, c->self, &items) || !copy_items(r, items, &copied)) return false;
-    *out = tpl_of_seq(TPL_LIST, copied);
+    struct jinja_seq *items, *copied;
+    if (!jinja_items(r, c->self, &items) || !copy_items(r, items, &copied)) return false;
+    *out = jinja_of_seq(JINJA_LIST, copied);
     return true;
 }
 
-static bool f_items(struct tpl_run *r, struct tpl_call *c, struct tpl_value *out)
+static bool f_items(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
 {
-    struct tpl_seq *seq = text_tpl_seq(r, 0);
+    struct jinja_seq *seq = jinja_seq(r, 0);
     if (!seq) return false;
-    if (c->self->kind != TPL_UNDEFINED && c->self->kind != TPL_DICT)
-        return text_tpl_fail(r, "items: a mapping is needed, not '%s'", text_tpl_type(c->self));
-    const size_t n = c->self->kind == TPL_DICT ? c->self->dict->n : 0;
+    if (c->self->kind != JINJA_UNDEFINED && c->self->kind != JINJA_DICT)
+        return jinja_fail(r, "items: a mapping is needed, not '%s'", jinja_type(c->self));
+    const size_t n = c->self->kind == JINJA_DICT ? c->self->dict->n : 0;
     for (size_t i = 0; i < n; i++) {
-        struct tpl_value pair = tpl_of_seq(TPL_TUPLE, text_tpl_seq(r, 2));
-        if (!pair.seq || !text_tpl_push(r, pair.seq, c->self->dict->key[i]) ||
-            !text_tpl_push(r, pair.seq, c->self->dict->value[i]) || !text_tpl_push(r, seq, pair))
+        struct jinja_value pair = jinja_of_seq(JINJA_TUPLE, jinja_seq(r, 2));
+        if (!pair.seq || !jinja_push(r, pair.seq, c->self->dict->key[i]) ||
+            !jinja_push(r, pair.seq, c->self->dict->value[i]) || !jinja_push(r, seq, pair))
             return false;
     }
-    return text_tpl_step(r, n) && text_tpl_generator(r, seq, "generator", out);
+    return jinja_step(r, n) && jinja_generator(r, seq, "generator", out);
 }
 
-static bool reverse_string(struct tpl_run *r, const struct tpl_value *v, struct tpl_value *out)
+static bool reverse_string(struct jinja_run *r, const struct jinja_value *v,
+                           struct jinja_value *out)
 {
-    struct tpl_text text = {0};
+    struct jinja_text text = {0};
     for (size_t end = v->s.n; end > 0;) {
         size_t start = end - 1;
         while (start > 0 && ((unsigned char)v->s.s[start] & 0xc0) == 0x80) start--;
-        if (!text_tpl_add(r, &text, v->s.s + start, end - start)) return false;
+        if (!jinja_add(r, &text, v->s.s + start, end - start)) return false;
         end = start;
     }
-    *out = text_tpl_text_value(&text);
+    *out = jinja_text_value(&text);
     out->safe = v->safe;
-    return text_tpl_step(r, v->s.n / 16);
+    return jinja_step(r, v->s.n / 16);
 }
 
-static bool f_reverse(struct tpl_run *r, struct tpl_call *c, struct tpl_value *out)
+static bool f_reverse(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
 {
-    struct tpl_seq *items, *seq;
-    if (c->self->kind == TPL_STR) return reverse_string(r, c->self, out);
-    const bool generator = c->self->kind == TPL_ITER;
-    if (!text_tpl_items(r, c->self, &items) || !copy_items(r, items, &seq)) return false;
+    struct jinja_seq *items, *seq;
+    if (c->self->kind == JINJA_STR) return reverse_string(r, c->self, out);
+    const bool generator = c->self->kind == JINJA_ITER;
+    if (!jinja_items(r, c->self, &items) || !copy_items(r, items, &seq)) return false;
     for (size_t i = 0; i < items->n; i++) seq->item[i] = items->item[items->n - 1 - i];
-    if (!generator) return text_tpl_generator(r, seq, "list_reverseiterator", out);
-    *out = tpl_of_seq(TPL_LIST, seq);
+    if (!generator) return jinja_generator(r, seq, "list_reverseiterator", out);
+    *out = jinja_of_seq(JINJA_LIST, seq);
     return true;
 }
 
@@ -109,55 +110,56 @@ static bool f_reverse(struct tpl_run *r, struct tpl_call *c, struct tpl_value *o
 
 /* A path such as "a.b.0" of items; several for sort, separated by commas. */
 struct getter {
-    struct tpl_value path; /* missing, none, an integer or a string */
-    struct tpl_value by_default;
+    struct jinja_value path; /* missing, none, an integer or a string */
+    struct jinja_value by_default;
     bool fold; /* strings compare without case */
 };
 
-static bool get(struct tpl_run *r, const struct getter *g, struct tpl_str path, struct tpl_value *v)
+static bool get(struct jinja_run *r, const struct getter *g, struct jinja_str path,
+                struct jinja_value *v)
 {
-    const struct tpl_value object = *v;
-    if (g->path.kind == TPL_INT && !text_tpl_item(r, &object, &g->path, v)) return false;
-    if (g->path.kind == TPL_STR && !text_tpl_follow(r, path, &g->by_default, v)) return false;
-    if (!g->fold || v->kind != TPL_STR) return true;
-    const struct tpl_value text = *v;
-    return text_tpl_change_case(r, text.s, TPL_LOWER, v);
+    const struct jinja_value object = *v;
+    if (g->path.kind == JINJA_INT && !jinja_item(r, &object, &g->path, v)) return false;
+    if (g->path.kind == JINJA_STR && !jinja_follow(r, path, &g->by_default, v)) return false;
+    if (!g->fold || v->kind != JINJA_STR) return true;
+    const struct jinja_value text = *v;
+    return jinja_change_case(r, text.s, JINJA_LOWER, v);
 }
 
 /* The key that an item sorts by: a list if the path has several parts. */
-static bool get_key(struct tpl_run *r, const struct getter *g, const struct tpl_value *item,
-                    struct tpl_value *key)
+static bool get_key(struct jinja_run *r, const struct getter *g, const struct jinja_value *item,
+                    struct jinja_value *key)
 {
-    const struct tpl_str path = g->path.s;
+    const struct jinja_str path = g->path.s;
     *key = *item;
-    if (g->path.kind != TPL_STR || !memchr(path.s, ',', path.n)) return get(r, g, path, key);
-    if (!text_tpl_new(r, TPL_LIST, key)) return false;
+    if (g->path.kind != JINJA_STR || !memchr(path.s, ',', path.n)) return get(r, g, path, key);
+    if (!jinja_new(r, JINJA_LIST, key)) return false;
     for (size_t at = 0; at <= path.n;) {
         size_t end = at;
-        struct tpl_value part = *item;
+        struct jinja_value part = *item;
         while (end < path.n && path.s[end] != ',') end++;
-        if (!get(r, g, (struct tpl_str){path.s + at, end - at}, &part) ||
-            !text_tpl_push(r, key->seq, part))
+        if (!get(r, g, (struct jinja_str){path.s + at, end - at}, &part) ||
+            !jinja_push(r, key->seq, part))
             return false;
         at = end + 1;
     }
     return true;
 }
 
-static bool make_getter(struct tpl_run *r, const struct tpl_value *path, bool fold,
+static bool make_getter(struct jinja_run *r, const struct jinja_value *path, bool fold,
                         struct getter *g)
 {
-    *g = (struct getter){.path = *path, .fold = fold, .by_default = {.kind = TPL_MISSING}};
-    if (path->kind == TPL_MISSING || path->kind == TPL_NONE || path->kind == TPL_INT ||
-        path->kind == TPL_STR)
+    *g = (struct getter){.path = *path, .fold = fold, .by_default = {.kind = JINJA_MISSING}};
+    if (path->kind == JINJA_MISSING || path->kind == JINJA_NONE || path->kind == JINJA_INT ||
+        path->kind == JINJA_STR)
         return true;
-    return text_tpl_fail(r, "an attribute of type '%s'", text_tpl_type(path));
+    return jinja_fail(r, "an attribute of type '%s'", jinja_type(path));
 }
 
-static bool fold_unless(struct tpl_run *r, const struct tpl_call *c, int i, bool *fold)
+static bool fold_unless(struct jinja_run *r, const struct jinja_call *c, int i, bool *fold)
 {
     bool sensitive;
-    if (!text_tpl_arg_truth(r, c, i, false, &sensitive)) return false;
+    if (!jinja_arg_truth(r, c, i, false, &sensitive)) return false;
     *fold = !sensitive;
     return true;
 }
@@ -165,11 +167,11 @@ static bool fold_unless(struct tpl_run *r, const struct tpl_call *c, int i, bool
 /* ---- Sorting ---- */
 
 struct entry {
-    struct tpl_value key, item;
+    struct jinja_value key, item;
 };
 
 /* A stable merge sort: comparing can fail, so a library sort will not do. */
-static bool sort_entries(struct tpl_run *r, struct entry *e, struct entry *spare, size_t n,
+static bool sort_entries(struct jinja_run *r, struct entry *e, struct entry *spare, size_t n,
                          bool reverse)
 {
     if (n < 2) return true;
@@ -180,16 +182,16 @@ static bool sort_entries(struct tpl_run *r, struct entry *e, struct entry *spare
     memcpy(spare, e, half * sizeof *e);
     for (size_t i = 0, j = half, k = 0; i < half; k++) {
         int order = 0;
-        if (j < n && !text_tpl_order(r, &e[j].key, &spare[i].key, &order)) return false;
+        if (j < n && !jinja_order(r, &e[j].key, &spare[i].key, &order)) return false;
         e[k] = j < n && (reverse ? order > 0 : order < 0) ? e[j++] : spare[i++];
     }
-    return text_tpl_step(r, n);
+    return jinja_step(r, n);
 }
 
-static bool sorted(struct tpl_run *r, const struct tpl_seq *items, const struct getter *g,
+static bool sorted(struct jinja_run *r, const struct jinja_seq *items, const struct getter *g,
                    bool reverse, struct entry **out)
 {
-    struct entry *e = text_tpl_take(&r->pool, 2 * items->n * sizeof *e, r->err);
+    struct entry *e = jinja_take(&r->pool, 2 * items->n * sizeof *e, r->err);
     if (!e) return false;
     for (size_t i = 0; i < items->n; i++) {
         e[i].item = items->item[i];
@@ -199,72 +201,72 @@ static bool sorted(struct tpl_run *r, const struct tpl_seq *items, const struct 
     return sort_entries(r, e, e + items->n, items->n, reverse);
 }
 
-static bool sort_into(struct tpl_run *r, const struct tpl_seq *items, const struct getter *g,
-                      bool reverse, struct tpl_value *out)
+static bool sort_into(struct jinja_run *r, const struct jinja_seq *items, const struct getter *g,
+                      bool reverse, struct jinja_value *out)
 {
     struct entry *e;
-    if (!sorted(r, items, g, reverse, &e) || !text_tpl_new(r, TPL_LIST, out)) return false;
+    if (!sorted(r, items, g, reverse, &e) || !jinja_new(r, JINJA_LIST, out)) return false;
     for (size_t i = 0; i < items->n; i++)
-        if (!text_tpl_push(r, out->seq, e[i].item)) return false;
+        if (!jinja_push(r, out->seq, e[i].item)) return false;
     return true;
 }
 
-static bool f_sort(struct tpl_run *r, struct tpl_call *c, struct tpl_value *out)
+static bool f_sort(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
 {
     struct getter g;
-    struct tpl_seq *items;
+    struct jinja_seq *items;
     bool reverse, fold;
-    return text_tpl_arg_truth(r, c, 0, false, &reverse) && fold_unless(r, c, 1, &fold) &&
-           make_getter(r, &c->arg[2], fold, &g) && text_tpl_items(r, c->self, &items) &&
+    return jinja_arg_truth(r, c, 0, false, &reverse) && fold_unless(r, c, 1, &fold) &&
+           make_getter(r, &c->arg[2], fold, &g) && jinja_items(r, c->self, &items) &&
            sort_into(r, items, &g, reverse, out);
 }
 
-static bool f_dictsort(struct tpl_run *r, struct tpl_call *c, struct tpl_value *out)
+static bool f_dictsort(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
 {
-    struct tpl_str by = {"key", 3};
-    struct tpl_value pairs;
-    struct tpl_call none = {.self = c->self};
-    struct getter g = {.path = tpl_int(0), .by_default = {.kind = TPL_MISSING}};
+    struct jinja_str by = {"key", 3};
+    struct jinja_value pairs;
+    struct jinja_call none = {.self = c->self};
+    struct getter g = {.path = jinja_int(0), .by_default = {.kind = JINJA_MISSING}};
     bool reverse;
-    if (!fold_unless(r, c, 0, &g.fold) || !text_tpl_arg_truth(r, c, 2, false, &reverse) ||
-        (tpl_given(&c->arg[1]) && !text_tpl_arg_str(r, c, 1, &by)))
+    if (!fold_unless(r, c, 0, &g.fold) || !jinja_arg_truth(r, c, 2, false, &reverse) ||
+        (jinja_given(&c->arg[1]) && !jinja_arg_str(r, c, 1, &by)))
         return false;
-    if (tpl_is_word(by, "value"))
-        g.path = tpl_int(1);
-    else if (!tpl_is_word(by, "key"))
-        return text_tpl_fail(r, "dictsort: by must be 'key' or 'value'");
-    if (c->self->kind == TPL_UNDEFINED) return text_tpl_fail_undefined(r, c->self);
+    if (jinja_str_is(by, "value"))
+        g.path = jinja_int(1);
+    else if (!jinja_str_is(by, "key"))
+        return jinja_fail(r, "dictsort: by must be 'key' or 'value'");
+    if (c->self->kind == JINJA_UNDEFINED) return jinja_fail_undefined(r, c->self);
     return f_items(r, &none, &pairs) && sort_into(r, pairs.iter->seq, &g, reverse, out);
 }
 
-static bool f_groupby(struct tpl_run *r, struct tpl_call *c, struct tpl_value *out)
+static bool f_groupby(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
 {
     struct getter g, plain;
-    struct tpl_seq *items;
+    struct jinja_seq *items;
     struct entry *e;
     bool fold;
     if (!fold_unless(r, c, 2, &fold) || !make_getter(r, &c->arg[0], fold, &g)) return false;
     g.by_default = c->arg[1];
     plain = g;
     plain.fold = false;
-    if (!text_tpl_items(r, c->self, &items) || !sorted(r, items, &g, false, &e) ||
-        !text_tpl_new(r, TPL_LIST, out))
+    if (!jinja_items(r, c->self, &items) || !sorted(r, items, &g, false, &e) ||
+        !jinja_new(r, JINJA_LIST, out))
         return false;
     for (size_t i = 0; i < items->n;) {
-        struct tpl_value group, members, name;
+        struct jinja_value group, members, name;
         bool same = true;
-        if (!text_tpl_new(r, TPL_TUPLE, &group) || !text_tpl_new(r, TPL_LIST, &members) ||
+        if (!jinja_new(r, JINJA_TUPLE, &group) || !jinja_new(r, JINJA_LIST, &members) ||
             !get_key(r, &plain, &e[i].item, &name))
             return false;
         const size_t first = i;
         for (; i < items->n; i++) {
-            if (!text_tpl_equal(r, &e[first].key, &e[i].key, &same)) return false;
+            if (!jinja_equal(r, &e[first].key, &e[i].key, &same)) return false;
             if (!same) break;
-            if (!text_tpl_push(r, members.seq, e[i].item)) return false;
+            if (!jinja_push(r, members.seq, e[i].item)) return false;
         }
         group.group = true;
-        if (!text_tpl_push(r, group.seq, name) || !text_tpl_push(r, group.seq, members) ||
-            !text_tpl_push(r, out->seq, group))
+        if (!jinja_push(r, group.seq, name) || !jinja_push(r, group.seq, members) ||
+            !jinja_push(r, out->seq, group))
             return false;
     }
     return true;
@@ -272,21 +274,22 @@ static bool f_groupby(struct tpl_run *r, struct tpl_call *c, struct tpl_value *o
 
 /* ---- One value out of many ---- */
 
-static bool extreme(struct tpl_run *r, struct tpl_call *c, bool largest, struct tpl_value *out)
+static bool extreme(struct jinja_run *r, struct jinja_call *c, bool largest,
+                    struct jinja_value *out)
 {
     struct getter g;
-    struct tpl_seq *items;
-    struct tpl_value best = {.kind = TPL_MISSING}, key;
+    struct jinja_seq *items;
+    struct jinja_value best = {.kind = JINJA_MISSING}, key;
     bool fold;
     if (!fold_unless(r, c, 0, &fold) || !make_getter(r, &c->arg[1], fold, &g) ||
-        !text_tpl_items(r, c->self, &items))
+        !jinja_items(r, c->self, &items))
         return false;
     if (!items->n) return nothing("no aggregated item, the sequence is empty", out);
     for (size_t i = 0; i < items->n; i++) {
         int order = 1;
         key = items->item[i];
         if (!get(r, &g, g.path.s, &key) ||
-            (i && !text_tpl_order(r, largest ? &key : &best, largest ? &best : &key, &order)))
+            (i && !jinja_order(r, largest ? &key : &best, largest ? &best : &key, &order)))
             return false;
         if (order <= 0) continue;
         best = key;
@@ -295,124 +298,123 @@ static bool extreme(struct tpl_run *r, struct tpl_call *c, bool largest, struct 
     return true;
 }
 
-static bool f_min(struct tpl_run *r, struct tpl_call *c, struct tpl_value *out)
+static bool f_min(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
 {
     return extreme(r, c, false, out);
 }
 
-static bool f_max(struct tpl_run *r, struct tpl_call *c, struct tpl_value *out)
+static bool f_max(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
 {
     return extreme(r, c, true, out);
 }
 
-static bool f_sum(struct tpl_run *r, struct tpl_call *c, struct tpl_value *out)
+static bool f_sum(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
 {
     struct getter g;
-    struct tpl_seq *items;
-    if (!make_getter(r, &c->arg[0], false, &g) || !text_tpl_items(r, c->self, &items)) return false;
-    *out = tpl_given(&c->arg[1]) ? c->arg[1] : tpl_int(0);
-    if (out->kind == TPL_STR) return text_tpl_fail(r, "sum: cannot sum strings");
+    struct jinja_seq *items;
+    if (!make_getter(r, &c->arg[0], false, &g) || !jinja_items(r, c->self, &items)) return false;
+    *out = jinja_given(&c->arg[1]) ? c->arg[1] : jinja_int(0);
+    if (out->kind == JINJA_STR) return jinja_fail(r, "sum: cannot sum strings");
     for (size_t i = 0; i < items->n; i++) {
-        struct tpl_value item = items->item[i];
-        const struct tpl_value before = *out;
-        if (!get(r, &g, g.path.s, &item) || !text_tpl_binary(r, TPL_ADD, &before, &item, out))
+        struct jinja_value item = items->item[i];
+        const struct jinja_value before = *out;
+        if (!get(r, &g, g.path.s, &item) || !jinja_binary(r, JINJA_ADD, &before, &item, out))
             return false;
     }
     return true;
 }
 
-static bool f_join(struct tpl_run *r, struct tpl_call *c, struct tpl_value *out)
+static bool f_join(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
 {
     struct getter g;
-    struct tpl_seq *items;
-    struct tpl_text text = {0};
-    struct tpl_value between = tpl_string("", 0);
-    if (!make_getter(r, &c->arg[1], false, &g) || !text_tpl_items(r, c->self, &items) ||
-        (tpl_given(&c->arg[0]) && !text_tpl_to_str(r, &c->arg[0], &between)))
+    struct jinja_seq *items;
+    struct jinja_text text = {0};
+    struct jinja_value between = jinja_string("", 0);
+    if (!make_getter(r, &c->arg[1], false, &g) || !jinja_items(r, c->self, &items) ||
+        (jinja_given(&c->arg[0]) && !jinja_to_str(r, &c->arg[0], &between)))
         return false;
     for (size_t i = 0; i < items->n; i++) {
-        struct tpl_value item = items->item[i];
-        if (!get(r, &g, g.path.s, &item) ||
-            (i && !text_tpl_add(r, &text, between.s.s, between.s.n)) ||
-            !text_tpl_str(r, &text, &item))
+        struct jinja_value item = items->item[i];
+        if (!get(r, &g, g.path.s, &item) || (i && !jinja_add(r, &text, between.s.s, between.s.n)) ||
+            !jinja_str(r, &text, &item))
             return false;
     }
-    *out = text_tpl_text_value(&text);
+    *out = jinja_text_value(&text);
     return true;
 }
 
-static bool f_unique(struct tpl_run *r, struct tpl_call *c, struct tpl_value *out)
+static bool f_unique(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
 {
     struct getter g;
-    struct tpl_seq *items, *kept = text_tpl_seq(r, 0);
-    struct tpl_dict *seen = text_tpl_dict(r);
+    struct jinja_seq *items, *kept = jinja_seq(r, 0);
+    struct jinja_dict *seen = jinja_dict(r);
     bool fold;
     if (!kept || !seen || !fold_unless(r, c, 0, &fold) || !make_getter(r, &c->arg[1], fold, &g) ||
-        !text_tpl_items(r, c->self, &items))
+        !jinja_items(r, c->self, &items))
         return false;
     for (size_t i = 0; i < items->n; i++) {
-        struct tpl_value key = items->item[i];
+        struct jinja_value key = items->item[i];
         bool ok;
         if (!get(r, &g, g.path.s, &key)) return false;
-        if (text_tpl_dict_find(seen, &key, &ok)) continue;
-        if (!text_tpl_dict_set(r, seen, key, tpl_none()) || !text_tpl_push(r, kept, items->item[i]))
+        if (jinja_dict_find(seen, &key, &ok)) continue;
+        if (!jinja_dict_set(r, seen, key, jinja_none()) || !jinja_push(r, kept, items->item[i]))
             return false;
     }
-    return text_tpl_generator(r, kept, "generator", out);
+    return jinja_generator(r, kept, "generator", out);
 }
 
 /* ---- Pieces ---- */
 
-static bool push_slice(struct tpl_run *r, struct tpl_seq *out, const struct tpl_seq *items,
-                       size_t start, size_t n, size_t fill, const struct tpl_value *with)
+static bool push_slice(struct jinja_run *r, struct jinja_seq *out, const struct jinja_seq *items,
+                       size_t start, size_t n, size_t fill, const struct jinja_value *with)
 {
-    struct tpl_value piece;
-    if (!text_tpl_new(r, TPL_LIST, &piece)) return false;
+    struct jinja_value piece;
+    if (!jinja_new(r, JINJA_LIST, &piece)) return false;
     for (size_t i = 0; i < n; i++)
-        if (!text_tpl_push(r, piece.seq, items->item[start + i])) return false;
+        if (!jinja_push(r, piece.seq, items->item[start + i])) return false;
     for (size_t i = 0; i < fill; i++)
-        if (!text_tpl_push(r, piece.seq, *with) || !text_tpl_step(r, 1)) return false;
-    return text_tpl_push(r, out, piece);
+        if (!jinja_push(r, piece.seq, *with) || !jinja_step(r, 1)) return false;
+    return jinja_push(r, out, piece);
 }
 
-static bool f_batch(struct tpl_run *r, struct tpl_call *c, struct tpl_value *out)
+static bool f_batch(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
 {
-    struct tpl_seq *items, *pieces = text_tpl_seq(r, 0);
+    struct jinja_seq *items, *pieces = jinja_seq(r, 0);
     int64_t size;
-    if (!pieces || !text_tpl_arg_int(r, c, 0, 0, &size) || !text_tpl_items(r, c->self, &items))
+    if (!pieces || !jinja_arg_int(r, c, 0, 0, &size) || !jinja_items(r, c->self, &items))
         return false;
     /* Python's loop compares the size of a piece that is never below 0. */
     if (size == 0 && items->n && !push_slice(r, pieces, items, 0, 0, 0, NULL)) return false;
     if (size < 1) size = items->n ? (int64_t)items->n : 1;
-    const bool fill = tpl_given(&c->arg[1]) && c->arg[1].kind != TPL_NONE;
+    const bool fill = jinja_given(&c->arg[1]) && c->arg[1].kind != JINJA_NONE;
     for (size_t at = 0; at < items->n; at += (size_t)size) {
         const size_t left = items->n - at, n = left < (size_t)size ? left : (size_t)size;
         if (!push_slice(r, pieces, items, at, n, fill ? (size_t)size - n : 0, &c->arg[1]))
             return false;
     }
-    return text_tpl_generator(r, pieces, "generator", out);
+    return jinja_generator(r, pieces, "generator", out);
 }
 
-static bool f_slice(struct tpl_run *r, struct tpl_call *c, struct tpl_value *out)
+static bool f_slice(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
 {
-    struct tpl_seq *items, *pieces = text_tpl_seq(r, 0);
+    struct jinja_seq *items, *pieces = jinja_seq(r, 0);
     int64_t count;
-    if (!pieces || !text_tpl_arg_int(r, c, 0, 0, &count) || !text_tpl_items(r, c->self, &items))
+    if (!pieces || !jinja_arg_int(r, c, 0, 0, &count) || !jinja_items(r, c->self, &items))
         return false;
-    if (count < 1) return text_tpl_fail(r, "slice: a count below 1");
-    const bool fill = tpl_given(&c->arg[1]) && c->arg[1].kind != TPL_NONE;
+    if (count < 1) return jinja_fail(r, "slice: a count below 1");
+    const bool fill = jinja_given(&c->arg[1]) && c->arg[1].kind != JINJA_NONE;
     const size_t each = items->n / (size_t)count, longer = items->n % (size_t)count;
     for (size_t i = 0, at = 0; i < (size_t)count; i++) {
         const size_t n = each + (i < longer);
         if (!push_slice(r, pieces, items, at, n, fill && i >= longer, &c->arg[1]) ||
-            !text_tpl_step(r, 1))
+            !jinja_step(r, 1))
             return false;
         at += n;
     }
-    return text_tpl_generator(r, pieces, "generator", out);
+    return jinja_generator(r, pieces, "generator", out);
 }
 
-const struct tpl_func text_tpl_sequence_filters[] = {
+const struct jinja_func jinja_sequence_filters[] = {
     {"length", f_length, "/", 0},
     {"count", f_length, "/", 0},
     {"first", f_first, "", 0},
@@ -430,5 +432,5 @@ const struct tpl_func text_tpl_sequence_filters[] = {
     {"sum", f_sum, "attribute start", 0},
     {"batch", f_batch, "linecount fill_with", 1},
     {"slice", f_slice, "slices fill_with", 1}};
-const size_t text_tpl_n_sequence_filters =
-    sizeof text_tpl_sequence_filters / sizeof text_tpl_sequence_filters[0];
+const size_t jinja_n_sequence_filters =
+    sizeof jinja_sequence_filters / sizeof jinja_sequence_filters[0];

@@ -9,7 +9,7 @@
 enum { MAX_BRACKETS = 512 };
 
 struct lexer {
-    struct tpl_parser *p;
+    struct jinja_parser *p;
     const char *s;
     size_t n, at;
     size_t counted; /* bytes whose newlines are in `line` */
@@ -25,13 +25,13 @@ static int line_at(struct lexer *x, size_t at)
     return x->line;
 }
 
-static bool add(struct lexer *x, struct tpl_token token)
+static bool add(struct lexer *x, struct jinja_token token)
 {
-    struct tpl_tokens *ts = &x->p->tokens;
+    struct jinja_tokens *ts = &x->p->tokens;
     if (ts->n == ts->room) {
         const size_t room = ts->room ? ts->room * 2 : 256;
-        struct tpl_token *more = text_tpl_grow(&x->p->t->pool, ts->token, ts->n * sizeof *more,
-                                               room * sizeof *more, x->p->err);
+        struct jinja_token *more = jinja_grow(&x->p->t->pool, ts->token, ts->n * sizeof *more,
+                                              room * sizeof *more, x->p->err);
         if (!more) return false;
         ts->token = more;
         ts->room = room;
@@ -51,7 +51,7 @@ static size_t skip_space(const struct lexer *x, size_t at)
     while (at < x->n) {
         int32_t code;
         const size_t used = base_utf8_decode(x->s + at, x->n - at, &code);
-        if (!text_tpl_is_space(code)) break;
+        if (!jinja_is_space(code)) break;
         at += used;
     }
     return at;
@@ -64,7 +64,7 @@ static size_t trim_right(const char *s, size_t n)
         while (start > 0 && ((unsigned char)s[start] & 0xc0) == 0x80) start--;
         int32_t code;
         base_utf8_decode(s + start, n - start, &code);
-        if (!text_tpl_is_space(code)) break;
+        if (!jinja_is_space(code)) break;
         n = start;
     }
     return n;
@@ -100,8 +100,8 @@ static bool add_data(struct lexer *x, size_t start, size_t end, char sign, bool 
         if ((line > 0 || x->line_starts) && trim_right(text + line, n - line) == 0) n = line;
     }
     if (n == 0) return true;
-    return add(
-        x, (struct tpl_token){.kind = TPL_T_DATA, .line = line_at(x, start), .text = {text, n}});
+    return add(x, (struct jinja_token){
+                      .kind = JINJA_T_DATA, .line = line_at(x, start), .text = {text, n}});
 }
 
 static char sign_at(const struct lexer *x, size_t at)
@@ -133,7 +133,7 @@ static bool lex_raw(struct lexer *x, size_t start)
         ended_at(x, end);
         return true;
     }
-    return text_tpl_syntax(x->p, line_at(x, start), "this raw block has no endraw");
+    return jinja_syntax(x->p, line_at(x, start), "this raw block has no endraw");
 }
 
 static bool lex_comment(struct lexer *x, size_t start)
@@ -144,7 +144,7 @@ static bool lex_comment(struct lexer *x, size_t start)
         ended_at(x, end);
         return true;
     }
-    return text_tpl_syntax(x->p, line_at(x, start), "this comment has no end");
+    return jinja_syntax(x->p, line_at(x, start), "this comment has no end");
 }
 
 /* ---- Inside tags ---- */
@@ -201,14 +201,14 @@ static size_t float_end(const struct lexer *x, size_t at)
 static bool lex_number(struct lexer *x)
 {
     const size_t start = x->at;
-    struct tpl_token token = {.kind = TPL_T_FLOAT, .line = line_at(x, start)};
+    struct jinja_token token = {.kind = JINJA_T_FLOAT, .line = line_at(x, start)};
     int base = 10;
     size_t end = float_end(x, start), first = start;
     char digits[128];
     size_t n = 0;
     if (!end) {
         const char mark = start + 1 < x->n ? (char)(x->s[start + 1] | 0x20) : 0;
-        token.kind = TPL_T_INT;
+        token.kind = JINJA_T_INT;
         if (x->s[start] == '0') base = mark == 'x' ? 16 : mark == 'o' ? 8 : mark == 'b' ? 2 : 1;
         if (base != 10 && base != 1) {
             first = start + 2;
@@ -223,18 +223,18 @@ static bool lex_number(struct lexer *x)
     }
     for (size_t i = first; i < end; i++) {
         if (x->s[i] == '_') continue;
-        if (n + 1 == sizeof digits) return text_tpl_syntax(x->p, token.line, "number too long");
+        if (n + 1 == sizeof digits) return jinja_syntax(x->p, token.line, "number too long");
         digits[n++] = x->s[i];
     }
     digits[n] = '\0';
-    token.text = (struct tpl_str){x->s + start, end - start};
+    token.text = (struct jinja_str){x->s + start, end - start};
     errno = 0;
-    if (token.kind == TPL_T_FLOAT)
+    if (token.kind == JINJA_T_FLOAT)
         token.f = strtod(digits, NULL);
     else
         token.i = strtoll(digits, NULL, base);
-    if (token.kind == TPL_T_INT && errno == ERANGE)
-        return text_tpl_syntax(x->p, token.line, "the number %s has more than 64 bits", digits);
+    if (token.kind == JINJA_T_INT && errno == ERANGE)
+        return jinja_syntax(x->p, token.line, "the number %s has more than 64 bits", digits);
     x->at = end;
     return add(x, token);
 }
@@ -283,8 +283,8 @@ static bool lex_string(struct lexer *x)
     const size_t start = x->at + 1;
     size_t end = start, n = 0;
     while (end < x->n && x->s[end] != quote) end += x->s[end] == '\\' ? 2 : 1;
-    if (end >= x->n) return text_tpl_syntax(x->p, line, "this string has no end");
-    char *text = text_tpl_take(&x->p->t->pool, end - start + 1, x->p->err);
+    if (end >= x->n) return jinja_syntax(x->p, line, "this string has no end");
+    char *text = jinja_take(&x->p->t->pool, end - start + 1, x->p->err);
     if (!text) return false;
     for (size_t i = start; i < end;) {
         if (x->s[i] != '\\') {
@@ -294,15 +294,15 @@ static bool lex_string(struct lexer *x)
         size_t used, wrote;
         char code[4];
         if (x->s[i + 1] == 'N')
-            return text_tpl_syntax(x->p, line, "characters by name (\\N{...}) are not supported");
+            return jinja_syntax(x->p, line, "characters by name (\\N{...}) are not supported");
         if (!decode_escape(x->s + i + 1, end - i - 1, code, &wrote, &used))
-            return text_tpl_syntax(x->p, line, "bad escape \\%c in a string", x->s[i + 1]);
+            return jinja_syntax(x->p, line, "bad escape \\%c in a string", x->s[i + 1]);
         memcpy(text + n, code, wrote);
         n += wrote;
         i += 1 + used;
     }
     x->at = end + 1;
-    return add(x, (struct tpl_token){.kind = TPL_T_STRING, .line = line, .text = {text, n}});
+    return add(x, (struct jinja_token){.kind = JINJA_T_STRING, .line = line, .text = {text, n}});
 }
 
 static bool is_name_at(const struct lexer *x, size_t at, size_t *used)
@@ -310,7 +310,7 @@ static bool is_name_at(const struct lexer *x, size_t at, size_t *used)
     int32_t code;
     if (at >= x->n) return false;
     *used = base_utf8_decode(x->s + at, x->n - at, &code);
-    return text_tpl_is_word(code);
+    return jinja_is_word(code);
 }
 
 static bool lex_operator(struct lexer *x)
@@ -321,19 +321,19 @@ static bool lex_operator(struct lexer *x)
     for (size_t i = 0; i < sizeof two / sizeof two[0]; i++)
         if (looking_at(x, x->at, two[i])) n = 2;
     if (!n && strchr("+-/*%~[](){}><=.:|,;", c) && c) n = 1;
-    if (!n) return text_tpl_syntax(x->p, line_at(x, x->at), "unexpected character '%c'", c);
+    if (!n) return jinja_syntax(x->p, line_at(x, x->at), "unexpected character '%c'", c);
     if (n == 1 && strchr("([{", c)) {
         if (x->n_open == MAX_BRACKETS)
-            return text_tpl_syntax(x->p, line_at(x, x->at), "too many open brackets");
+            return jinja_syntax(x->p, line_at(x, x->at), "too many open brackets");
         x->open[x->n_open++] = c == '(' ? ')' : c == '[' ? ']' : '}';
     } else if (n == 1 && strchr(")]}", c)) {
         if (x->n_open == 0 || x->open[--x->n_open] != c)
-            return text_tpl_syntax(x->p, line_at(x, x->at), "unexpected '%c'", c);
+            return jinja_syntax(x->p, line_at(x, x->at), "unexpected '%c'", c);
     }
     x->at += n;
-    return add(x, (struct tpl_token){.kind = TPL_T_OP,
-                                     .line = line_at(x, x->at - n),
-                                     .text = {x->s + x->at - n, n}});
+    return add(x, (struct jinja_token){.kind = JINJA_T_OP,
+                                       .line = line_at(x, x->at - n),
+                                       .text = {x->s + x->at - n, n}});
 }
 
 /* All of a tag, from behind its beginning. */
@@ -346,8 +346,8 @@ static bool lex_tag(struct lexer *x, bool block)
         if (end) {
             const int line = line_at(x, x->at);
             ended_at(x, end);
-            return add(x, (struct tpl_token){.kind = block ? TPL_T_BLOCK_END : TPL_T_VAR_END,
-                                             .line = line});
+            return add(x, (struct jinja_token){.kind = block ? JINJA_T_BLOCK_END : JINJA_T_VAR_END,
+                                               .line = line});
         }
         const size_t start = skip_space(x, x->at);
         if (start != x->at) {
@@ -360,9 +360,9 @@ static bool lex_tag(struct lexer *x, bool block)
         } else if (is_name_at(x, x->at, &used)) {
             size_t behind = x->at;
             while (is_name_at(x, behind, &used)) behind += used;
-            if (!add(x, (struct tpl_token){.kind = TPL_T_NAME,
-                                           .line = line_at(x, x->at),
-                                           .text = {x->s + x->at, behind - x->at}}))
+            if (!add(x, (struct jinja_token){.kind = JINJA_T_NAME,
+                                             .line = line_at(x, x->at),
+                                             .text = {x->s + x->at, behind - x->at}}))
                 return false;
             x->at = behind;
         } else if (c == '\'' || c == '"') {
@@ -382,7 +382,7 @@ static size_t find_tag(const struct lexer *x, size_t at)
     return x->n;
 }
 
-bool text_tpl_lex(struct tpl_parser *p, struct tpl_str source)
+bool jinja_lex(struct jinja_parser *p, struct jinja_str source)
 {
     struct lexer x = {.p = p, .s = source.s, .n = source.n, .line = 1, .line_starts = true};
     while (x.at < x.n) {
@@ -402,12 +402,12 @@ bool text_tpl_lex(struct tpl_parser *p, struct tpl_str source)
         } else if (kind == '#') {
             ok = lex_comment(&x, x.at);
         } else {
-            ok = add(&x,
-                     (struct tpl_token){.kind = kind == '%' ? TPL_T_BLOCK_BEGIN : TPL_T_VAR_BEGIN,
-                                        .line = line_at(&x, tag)}) &&
+            ok = add(&x, (struct jinja_token){.kind = kind == '%' ? JINJA_T_BLOCK_BEGIN
+                                                                  : JINJA_T_VAR_BEGIN,
+                                              .line = line_at(&x, tag)}) &&
                  lex_tag(&x, kind == '%');
         }
         if (!ok) return false;
     }
-    return add(&x, (struct tpl_token){.kind = TPL_T_END, .line = line_at(&x, x.n)});
+    return add(&x, (struct jinja_token){.kind = JINJA_T_END, .line = line_at(&x, x.n)});
 }

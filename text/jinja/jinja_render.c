@@ -3,18 +3,18 @@
 #include "text/jinja/jinja_run.h"
 #include <string.h>
 
-struct text_template_options text_template_options_default(void)
+struct jinja_template_options jinja_template_options_default(void)
 {
-    return (struct text_template_options){
+    return (struct jinja_template_options){
         .max_steps = 50000000, .max_output = 64 << 20, .max_memory = 512 << 20, .max_depth = 1000};
 }
 
-static bool from_json(struct tpl_run *r, const json_t *json, struct tpl_value *out);
+static bool from_json(struct jinja_run *r, const json_t *json, struct jinja_value *out);
 
-static bool from_array(struct tpl_run *r, const json_t *json, struct tpl_value *out)
+static bool from_array(struct jinja_run *r, const json_t *json, struct jinja_value *out)
 {
     const size_t n = json_array_size(json);
-    *out = tpl_of_seq(TPL_LIST, text_tpl_seq(r, n));
+    *out = jinja_of_seq(JINJA_LIST, jinja_seq(r, n));
     if (!out->seq) return false;
     for (size_t i = 0; i < n; i++)
         if (!from_json(r, json_array_get(json, i), &out->seq->item[i])) return false;
@@ -35,106 +35,106 @@ static bool is_role(const char *key, const json_t *value)
     return n > 0;
 }
 
-static bool from_object(struct tpl_run *r, const json_t *json, struct tpl_value *out)
+static bool from_object(struct jinja_run *r, const json_t *json, struct jinja_value *out)
 {
     /* The iteration functions take a pointer that is not const, but change nothing. */
     json_t *object = (json_t *)(uintptr_t)json;
-    if (!text_tpl_new(r, TPL_DICT, out)) return false;
+    if (!jinja_new(r, JINJA_DICT, out)) return false;
     for (void *it = json_object_iter(object); it; it = json_object_iter_next(object, it)) {
         const char *key = json_object_iter_key(it);
-        struct tpl_value value;
+        struct jinja_value value;
         if (!from_json(r, json_object_iter_value(it), &value) ||
-            (is_role(key, json_object_iter_value(it)) && !text_tpl_own(r, &value)) ||
-            !text_tpl_dict_set(r, out->dict, tpl_string(key, json_object_iter_key_len(it)), value))
+            (is_role(key, json_object_iter_value(it)) && !jinja_own(r, &value)) ||
+            !jinja_dict_set(r, out->dict, jinja_string(key, json_object_iter_key_len(it)), value))
             return false;
     }
     return true;
 }
 
 /* Strings stay in the caller's object. */
-static bool from_json(struct tpl_run *r, const json_t *json, struct tpl_value *out)
+static bool from_json(struct jinja_run *r, const json_t *json, struct jinja_value *out)
 {
     bool ok;
     switch (json_typeof(json)) {
     case JSON_STRING:
-        *out = tpl_string(json_string_value(json), json_string_length(json));
+        *out = jinja_string(json_string_value(json), json_string_length(json));
         break;
     case JSON_INTEGER:
-        *out = tpl_int(json_integer_value(json));
+        *out = jinja_int(json_integer_value(json));
         break;
     case JSON_REAL:
-        *out = tpl_float(json_real_value(json));
+        *out = jinja_float(json_real_value(json));
         break;
     case JSON_TRUE:
     case JSON_FALSE:
-        *out = tpl_bool(json_is_true(json));
+        *out = jinja_bool(json_is_true(json));
         break;
     case JSON_NULL:
-        *out = tpl_none();
+        *out = jinja_none();
         break;
     default:
-        if (!text_tpl_enter(r)) return false;
+        if (!jinja_enter(r)) return false;
         ok = json_is_array(json) ? from_array(r, json, out) : from_object(r, json, out);
-        text_tpl_leave(r);
+        jinja_leave(r);
         return ok;
     }
     return true;
 }
 
-static bool set_clock(struct tpl_run *r, const struct tm *clock)
+static bool set_clock(struct jinja_run *r, const struct tm *clock)
 {
     const time_t now = time(NULL);
     if (clock)
         r->clock = *clock;
     else if (!localtime_r(&now, &r->clock))
-        return text_tpl_fail(r, "the local time is not known");
+        return jinja_fail(r, "the local time is not known");
     return true;
 }
 
 /* Marks the variables that are as good as the template's own text. */
-static bool own_variables(struct tpl_run *r)
+static bool own_variables(struct jinja_run *r)
 {
     for (size_t i = 0; i < r->limit.n_own_variables; i++) {
         const char *name = r->limit.own_variables[i];
-        struct tpl_value *v = text_tpl_dict_word(r->context, (struct tpl_str){name, strlen(name)});
-        if (v && v->kind == TPL_STR && !text_tpl_own(r, v)) return false;
+        struct jinja_value *v = jinja_dict_word(r->context, (struct jinja_str){name, strlen(name)});
+        if (v && v->kind == JINJA_STR && !jinja_own(r, v)) return false;
     }
     return true;
 }
 
-static bool render(struct tpl_run *r, const json_t *context)
+static bool render(struct jinja_run *r, const json_t *context)
 {
-    struct tpl_value variables;
+    struct jinja_value variables;
     if (!json_is_object(context))
-        return text_tpl_fail(r, "the variables of a template must be an object");
+        return jinja_fail(r, "the variables of a template must be an object");
     if (!set_clock(r, r->limit.clock) || !from_json(r, context, &variables)) return false;
     r->context = variables.dict;
     if (!own_variables(r)) return false;
-    r->resolved = text_tpl_take(&r->pool, r->t->n_names * sizeof *r->resolved, r->err);
-    struct tpl_scope *root = text_tpl_scope(r, NULL, &r->t->hidden);
-    return r->resolved && root && text_tpl_exec(r, root, &r->t->body) == TPL_ON;
+    r->resolved = jinja_take(&r->pool, r->t->n_names * sizeof *r->resolved, r->err);
+    struct jinja_scope *root = jinja_scope(r, NULL, &r->t->hidden);
+    return r->resolved && root && jinja_exec(r, root, &r->t->body) == JINJA_ON;
 }
 
-bool text_template_render(const struct text_template *t, const json_t *context,
-                          const struct text_template_options *options, struct base_buffer *out,
-                          struct base_error *err)
+bool jinja_template_render(const struct jinja_template *t, const json_t *context,
+                           const struct jinja_template_options *options, struct base_buffer *out,
+                           struct base_error *err)
 {
-    struct tpl_text text = {0};
-    struct tpl_run r = {.t = t,
-                        .limit = options ? *options : text_template_options_default(),
-                        .err = err,
-                        .out = &text,
-                        .line = 1};
+    struct jinja_text text = {0};
+    struct jinja_run r = {.t = t,
+                          .limit = options ? *options : jinja_template_options_default(),
+                          .err = err,
+                          .out = &text,
+                          .line = 1};
     struct base_buffer *own = r.limit.own;
     r.pool.limit = r.limit.max_memory;
     r.pool.marked = own != NULL;
     bool ok = render(&r, context);
     if (ok && text.n) {
         base_buffer_add(out, text.s, text.n);
-        if (own) base_buffer_add(own, text_tpl_pool_marks(&r.pool, text.s), text.n);
+        if (own) base_buffer_add(own, jinja_pool_marks(&r.pool, text.s), text.n);
         ok = (!out->failed && !(own && own->failed)) ||
              base_fail(err, BASE_NO_MEMORY, "no memory for a rendered template");
     }
-    text_tpl_pool_free(&r.pool);
+    jinja_pool_free(&r.pool);
     return ok;
 }

@@ -1,5 +1,5 @@
 /* text/jinja/jinja_run.h: evaluation: scopes, calls, and the tables of functions, filters, tests
- * and methods. For text/template_*.c only. */
+ * and methods. For text/jinja/ only. */
 #ifndef TEXT_JINJA_JINJA_RUN_H
 #define TEXT_JINJA_JINJA_RUN_H
 
@@ -7,149 +7,151 @@
 
 /* ---- Scopes and macros ---- */
 
-struct tpl_var {
+struct jinja_var {
     int id;
-    struct tpl_value value;
+    struct jinja_value value;
 };
 
-struct tpl_scope {
-    struct tpl_scope *parent;
-    struct tpl_var *var;
+struct jinja_scope {
+    struct jinja_scope *parent;
+    struct jinja_var *var;
     size_t n, room;
 };
 
-struct tpl_macro {
-    const struct tpl_node *node; /* TPL_N_MACRO or TPL_N_CALL_BLOCK */
-    struct tpl_scope *scope;     /* where it was defined */
+struct jinja_macro {
+    const struct jinja_node *node; /* JINJA_N_MACRO or JINJA_N_CALL_BLOCK */
+    struct jinja_scope *scope;     /* where it was defined */
 };
 
-struct tpl_loop {
-    const struct tpl_node *node;
-    struct tpl_scope *scope;        /* around the loop */
-    struct tpl_seq *source, *items; /* all items; those that passed the loop's test */
-    size_t read;                    /* items of source that were tested */
-    size_t index;                   /* of the present item */
+struct jinja_loop {
+    const struct jinja_node *node;
+    struct jinja_scope *scope;        /* around the loop */
+    struct jinja_seq *source, *items; /* all items; those that passed the loop's test */
+    size_t read;                      /* items of source that were tested */
+    size_t index;                     /* of the present item */
     size_t depth;
-    struct tpl_value changed; /* arguments of the last changed(), a tuple, or missing */
+    struct jinja_value changed; /* arguments of the last changed(), a tuple, or missing */
 };
 
-struct tpl_scope *text_tpl_scope(struct tpl_run *r, struct tpl_scope *parent,
-                                 const struct tpl_hidden *hidden);
-bool text_tpl_set(struct tpl_run *r, struct tpl_scope *scope, int id, struct tpl_value value);
+struct jinja_scope *jinja_scope(struct jinja_run *r, struct jinja_scope *parent,
+                                const struct jinja_hidden *hidden);
+bool jinja_set(struct jinja_run *r, struct jinja_scope *scope, int id, struct jinja_value value);
 
 /* ---- Evaluation ---- */
 
-bool text_tpl_eval(struct tpl_run *r, struct tpl_scope *scope, const struct tpl_node *node,
-                   struct tpl_value *out);
-enum tpl_flow { TPL_ERROR, TPL_ON, TPL_BROKE, TPL_CONTINUED };
-enum tpl_flow text_tpl_exec(struct tpl_run *r, struct tpl_scope *scope,
-                            const struct tpl_list *body);
+bool jinja_eval(struct jinja_run *r, struct jinja_scope *scope, const struct jinja_node *node,
+                struct jinja_value *out);
+enum jinja_flow { JINJA_ERROR, JINJA_ON, JINJA_BROKE, JINJA_CONTINUED };
+enum jinja_flow jinja_exec(struct jinja_run *r, struct jinja_scope *scope,
+                           const struct jinja_list *body);
 /* Runs a loop over `items`; `depth` counts recursive calls of the same loop. */
-enum tpl_flow text_tpl_exec_for(struct tpl_run *r, struct tpl_scope *scope,
-                                const struct tpl_node *node, const struct tpl_value *items,
-                                size_t depth);
+enum jinja_flow jinja_exec_for(struct jinja_run *r, struct jinja_scope *scope,
+                               const struct jinja_node *node, const struct jinja_value *items,
+                               size_t depth);
 /* Makes the loop test its source until `count` items passed or all are read. */
-bool text_tpl_loop_fill(struct tpl_run *r, struct tpl_loop *loop, size_t count);
-bool text_tpl_unpack(struct tpl_run *r, struct tpl_scope *scope, const struct tpl_node *target,
-                     const struct tpl_value *value);
+bool jinja_loop_fill(struct jinja_run *r, struct jinja_loop *loop, size_t count);
+bool jinja_unpack(struct jinja_run *r, struct jinja_scope *scope, const struct jinja_node *target,
+                  const struct jinja_value *value);
 
-bool text_tpl_binary(struct tpl_run *r, enum tpl_op op, const struct tpl_value *a,
-                     const struct tpl_value *b, struct tpl_value *out);
-bool text_tpl_compare(struct tpl_run *r, enum tpl_op op, const struct tpl_value *a,
-                      const struct tpl_value *b, bool *out);
-bool text_tpl_attr(struct tpl_run *r, const struct tpl_value *v, struct tpl_str name,
-                   struct tpl_value *out);
-bool text_tpl_item(struct tpl_run *r, const struct tpl_value *v, const struct tpl_value *key,
-                   struct tpl_value *out);
+bool jinja_binary(struct jinja_run *r, enum jinja_op op, const struct jinja_value *a,
+                  const struct jinja_value *b, struct jinja_value *out);
+bool jinja_compare(struct jinja_run *r, enum jinja_op op, const struct jinja_value *a,
+                   const struct jinja_value *b, bool *out);
+bool jinja_attr(struct jinja_run *r, const struct jinja_value *v, struct jinja_str name,
+                struct jinja_value *out);
+bool jinja_item(struct jinja_run *r, const struct jinja_value *v, const struct jinja_value *key,
+                struct jinja_value *out);
 /* Goes from *v along a path such as "a.b.0"; an undefined step becomes the fallback, unless that is
  * missing or none. */
-bool text_tpl_follow(struct tpl_run *r, struct tpl_str path, const struct tpl_value *fallback,
-                     struct tpl_value *v);
-bool text_tpl_slice(struct tpl_run *r, const struct tpl_value *v, const struct tpl_value bound[3],
-                    struct tpl_value *out);
+bool jinja_follow(struct jinja_run *r, struct jinja_str path, const struct jinja_value *fallback,
+                  struct jinja_value *v);
+bool jinja_slice(struct jinja_run *r, const struct jinja_value *v,
+                 const struct jinja_value bound[3], struct jinja_value *out);
 
 /* ---- Calls ---- */
 
-enum { TPL_MAX_PARAMS = 6 };
+enum { JINJA_MAX_PARAMS = 6 };
 
-struct tpl_call {
+struct jinja_call {
     const char *name; /* for messages */
-    const struct tpl_value *self;
-    const struct tpl_value *pos;
+    const struct jinja_value *self;
+    const struct jinja_value *pos;
     size_t n_pos;
-    struct tpl_dict *kw;                  /* names to values; NULL: none */
-    struct tpl_value arg[TPL_MAX_PARAMS]; /* bound by the signature; missing where not given */
+    struct jinja_dict *kw;                    /* names to values; NULL: none */
+    struct jinja_value arg[JINJA_MAX_PARAMS]; /* bound by the signature; missing where not given */
 };
 
 /* A callable of ours. `params` are the names of its parameters apart from self, separated by
  * spaces; names before a "/" cannot be given by keyword; NULL: any arguments, unbound. */
-typedef bool tpl_fn(struct tpl_run *r, struct tpl_call *c, struct tpl_value *out);
-struct tpl_func {
+typedef bool jinja_fn(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out);
+struct jinja_func {
     const char *name;
-    tpl_fn *run;
+    jinja_fn *run;
     const char *params;
     unsigned required;
 };
 
-struct tpl_bound {
-    struct tpl_value self;
-    const struct tpl_func *method;
+struct jinja_bound {
+    struct jinja_value self;
+    const struct jinja_func *method;
 };
 
-bool text_tpl_invoke(struct tpl_run *r, const struct tpl_func *f, struct tpl_call *c,
-                     struct tpl_value *out);
-bool text_tpl_call(struct tpl_run *r, const struct tpl_value *callee, struct tpl_call *c,
-                   struct tpl_value *out);
-bool text_tpl_apply_filter(struct tpl_run *r, struct tpl_str name, const struct tpl_value *subject,
-                           struct tpl_call *c, struct tpl_value *out);
-bool text_tpl_apply_test(struct tpl_run *r, struct tpl_str name, const struct tpl_value *subject,
-                         struct tpl_call *c, bool *out);
+bool jinja_invoke(struct jinja_run *r, const struct jinja_func *f, struct jinja_call *c,
+                  struct jinja_value *out);
+bool jinja_call(struct jinja_run *r, const struct jinja_value *callee, struct jinja_call *c,
+                struct jinja_value *out);
+bool jinja_apply_filter(struct jinja_run *r, struct jinja_str name,
+                        const struct jinja_value *subject, struct jinja_call *c,
+                        struct jinja_value *out);
+bool jinja_apply_test(struct jinja_run *r, struct jinja_str name, const struct jinja_value *subject,
+                      struct jinja_call *c, bool *out);
 
 /* Finds a row by name; NULL when there is none. */
-const struct tpl_func *text_tpl_find_filter(struct tpl_str name);
-const struct tpl_func *text_tpl_find_test(struct tpl_str name);
-const struct tpl_func *text_tpl_find_global(struct tpl_str name);
-const struct tpl_func *text_tpl_find_str_method(struct tpl_str name);
-const struct tpl_func *text_tpl_find_method(enum tpl_kind kind, struct tpl_str name);
-const struct tpl_func *text_tpl_find_row(const struct tpl_func *rows, size_t n, struct tpl_str s);
+const struct jinja_func *jinja_find_filter(struct jinja_str name);
+const struct jinja_func *jinja_find_test(struct jinja_str name);
+const struct jinja_func *jinja_find_global(struct jinja_str name);
+const struct jinja_func *jinja_find_str_method(struct jinja_str name);
+const struct jinja_func *jinja_find_method(enum jinja_kind kind, struct jinja_str name);
+const struct jinja_func *jinja_find_row(const struct jinja_func *rows, size_t n,
+                                        struct jinja_str s);
 /* Filters of jinja2 that are refused by name. */
-bool text_tpl_filter_refused(struct tpl_str name);
+bool jinja_filter_refused(struct jinja_str name);
 
-extern const struct tpl_func text_tpl_string_filters[], text_tpl_sequence_filters[],
-    text_tpl_choice_filters[];
-extern const size_t text_tpl_n_string_filters, text_tpl_n_sequence_filters,
-    text_tpl_n_choice_filters;
+extern const struct jinja_func jinja_string_filters[], jinja_sequence_filters[],
+    jinja_choice_filters[];
+extern const size_t jinja_n_string_filters, jinja_n_sequence_filters, jinja_n_choice_filters;
 
 /* ---- Arguments ---- */
 
-static inline bool tpl_given(const struct tpl_value *v)
+static inline bool jinja_given(const struct jinja_value *v)
 {
-    return v->kind != TPL_MISSING;
+    return v->kind != JINJA_MISSING;
 }
 /* The argument as a string, an integer or a truth value; `by_default` where it was not given. */
-bool text_tpl_arg_str(struct tpl_run *r, const struct tpl_call *c, int i, struct tpl_str *out);
-bool text_tpl_arg_int(struct tpl_run *r, const struct tpl_call *c, int i, int64_t by_default,
-                      int64_t *out);
-bool text_tpl_arg_truth(struct tpl_run *r, const struct tpl_call *c, int i, bool by_default,
-                        bool *out);
+bool jinja_arg_str(struct jinja_run *r, const struct jinja_call *c, int i, struct jinja_str *out);
+bool jinja_arg_int(struct jinja_run *r, const struct jinja_call *c, int i, int64_t by_default,
+                   int64_t *out);
+bool jinja_arg_truth(struct jinja_run *r, const struct jinja_call *c, int i, bool by_default,
+                     bool *out);
 
 /* ---- Strings ---- */
 
-bool text_tpl_format_percent(struct tpl_run *r, struct tpl_str format, const struct tpl_value *args,
-                             struct tpl_value *out);
-bool text_tpl_format_braces(struct tpl_run *r, struct tpl_str format, struct tpl_call *c,
-                            struct tpl_value *out);
-struct tpl_str text_tpl_strip(struct tpl_str s, const struct tpl_str *chars, bool left, bool right);
-bool text_tpl_replace(struct tpl_run *r, struct tpl_str s, struct tpl_str old, struct tpl_str by,
-                      int64_t count, struct tpl_value *out);
-bool text_tpl_split_lines(struct tpl_run *r, struct tpl_str s, bool keep, struct tpl_seq *out);
-bool text_tpl_change_case(struct tpl_run *r, struct tpl_str s, enum tpl_case to,
-                          struct tpl_value *out);
-bool text_tpl_capitalize(struct tpl_run *r, struct tpl_str s, struct tpl_value *out);
-bool text_tpl_center(struct tpl_run *r, struct tpl_str s, int64_t width, struct tpl_str fill,
-                     int where, struct tpl_value *out); /* where: -1 left, 0 centre, 1 right */
-bool text_tpl_is_cased(struct tpl_str s, enum tpl_case want);
-bool text_tpl_parse_int(struct tpl_str s, int base, int64_t *out, bool *too_large);
-bool text_tpl_parse_float(struct tpl_str s, double *out);
+bool jinja_format_percent(struct jinja_run *r, struct jinja_str format,
+                          const struct jinja_value *args, struct jinja_value *out);
+bool jinja_format_braces(struct jinja_run *r, struct jinja_str format, struct jinja_call *c,
+                         struct jinja_value *out);
+struct jinja_str jinja_strip(struct jinja_str s, const struct jinja_str *chars, bool left,
+                             bool right);
+bool jinja_replace(struct jinja_run *r, struct jinja_str s, struct jinja_str old,
+                   struct jinja_str by, int64_t count, struct jinja_value *out);
+bool jinja_split_lines(struct jinja_run *r, struct jinja_str s, bool keep, struct jinja_seq *out);
+bool jinja_change_case(struct jinja_run *r, struct jinja_str s, enum jinja_case to,
+                       struct jinja_value *out);
+bool jinja_capitalize(struct jinja_run *r, struct jinja_str s, struct jinja_value *out);
+bool jinja_center(struct jinja_run *r, struct jinja_str s, int64_t width, struct jinja_str fill,
+                  int where, struct jinja_value *out); /* where: -1 left, 0 centre, 1 right */
+bool jinja_is_cased(struct jinja_str s, enum jinja_case want);
+bool jinja_parse_int(struct jinja_str s, int base, int64_t *out, bool *too_large);
+bool jinja_parse_float(struct jinja_str s, double *out);
 
 #endif

@@ -5,14 +5,14 @@
 #include <string.h>
 #include <utf8proc.h>
 
-size_t text_tpl_count(struct tpl_str s)
+size_t jinja_count(struct jinja_str s)
 {
     size_t n = 0;
     for (size_t i = 0; i < s.n; i++) n += ((unsigned char)s.s[i] & 0xc0) != 0x80;
     return n;
 }
 
-size_t text_tpl_bytes(struct tpl_str s, size_t count)
+size_t jinja_bytes(struct jinja_str s, size_t count)
 {
     size_t i = 0;
     while (i < s.n) {
@@ -22,20 +22,20 @@ size_t text_tpl_bytes(struct tpl_str s, size_t count)
     return i;
 }
 
-bool text_tpl_is_space(int32_t code)
+bool jinja_is_space(int32_t code)
 {
     if (code < 0x80) return code == ' ' || (code >= 9 && code <= 13) || (code >= 28 && code <= 31);
     return code == 0x85 || code == 0xa0 || code == 0x1680 || (code >= 0x2000 && code <= 0x200a) ||
            code == 0x2028 || code == 0x2029 || code == 0x202f || code == 0x205f || code == 0x3000;
 }
 
-bool text_tpl_is_line_break(int32_t code)
+bool jinja_is_line_break(int32_t code)
 {
     return (code >= 10 && code <= 13) || (code >= 28 && code <= 30) || code == 0x85 ||
            code == 0x2028 || code == 0x2029;
 }
 
-bool text_tpl_is_printable(int32_t code)
+bool jinja_is_printable(int32_t code)
 {
     if (code < 0x80) return code >= 0x20 && code < 0x7f;
     switch (utf8proc_category(code)) {
@@ -53,7 +53,7 @@ bool text_tpl_is_printable(int32_t code)
     }
 }
 
-bool text_tpl_is_word(int32_t code)
+bool jinja_is_word(int32_t code)
 {
     if (code < 0) return false;
     if (code < 0x80)
@@ -80,79 +80,79 @@ static const struct {
                     {0xfb05, "ST", "St"},
                     {0xfb06, "ST", "St"}};
 
-bool text_tpl_add_case(struct tpl_run *r, struct tpl_text *out, int32_t code, enum tpl_case to)
+bool jinja_add_case(struct jinja_run *r, struct jinja_text *out, int32_t code, enum jinja_case to)
 {
     if (code < 0x80) {
         const bool letter = (code | 0x20) >= 'a' && (code | 0x20) <= 'z';
-        if (letter) code = to == TPL_LOWER ? code | 0x20 : code & ~0x20;
-        return text_tpl_add_char(r, out, (char)code, 1);
+        if (letter) code = to == JINJA_LOWER ? code | 0x20 : code & ~0x20;
+        return jinja_add_char(r, out, (char)code, 1);
     }
-    if (to == TPL_LOWER) {
-        if (code == 0x130) return text_tpl_add_word(r, out, "i\xcc\x87");
-        return text_tpl_add_code(r, out, utf8proc_tolower(code));
+    if (to == JINJA_LOWER) {
+        if (code == 0x130) return jinja_add_word(r, out, "i\xcc\x87");
+        return jinja_add_code(r, out, utf8proc_tolower(code));
     }
     for (size_t i = 0; i < sizeof special_case / sizeof special_case[0]; i++)
         if (special_case[i].code == code)
-            return text_tpl_add_word(
-                r, out, to == TPL_UPPER ? special_case[i].upper : special_case[i].title);
-    return text_tpl_add_code(r, out,
-                             to == TPL_UPPER ? utf8proc_toupper(code) : utf8proc_totitle(code));
+            return jinja_add_word(
+                r, out, to == JINJA_UPPER ? special_case[i].upper : special_case[i].title);
+    return jinja_add_code(r, out,
+                          to == JINJA_UPPER ? utf8proc_toupper(code) : utf8proc_totitle(code));
 }
 
 /* A sigma at the end of a word has a lower-case form of its own. */
-static bool is_final_sigma(struct tpl_str s, size_t at)
+static bool is_final_sigma(struct jinja_str s, size_t at)
 {
     int32_t code;
     bool before = false;
     for (size_t i = 0; i < at;) {
         i += base_utf8_decode(s.s + i, at - i, &code);
-        before = text_tpl_is_word(code) && code != '_';
+        before = jinja_is_word(code) && code != '_';
     }
     if (at + 2 >= s.n) return before;
     base_utf8_decode(s.s + at + 2, s.n - at - 2, &code);
-    return before && !(text_tpl_is_word(code) && code != '_');
+    return before && !(jinja_is_word(code) && code != '_');
 }
 
-bool text_tpl_change_case(struct tpl_run *r, struct tpl_str s, enum tpl_case to,
-                          struct tpl_value *out)
+bool jinja_change_case(struct jinja_run *r, struct jinja_str s, enum jinja_case to,
+                       struct jinja_value *out)
 {
-    struct tpl_text text = {0};
+    struct jinja_text text = {0};
     bool in_word = false;
     for (size_t at = 0; at < s.n;) {
         int32_t code;
         const size_t used = base_utf8_decode(s.s + at, s.n - at, &code);
         const utf8proc_category_t c = utf8proc_category(code);
-        enum tpl_case now = to == TPL_TITLE && in_word ? TPL_LOWER : to;
+        enum jinja_case now = to == JINJA_TITLE && in_word ? JINJA_LOWER : to;
         in_word =
             c == UTF8PROC_CATEGORY_LU || c == UTF8PROC_CATEGORY_LL || c == UTF8PROC_CATEGORY_LT;
-        if (now == TPL_LOWER && code == 0x3a3) code = is_final_sigma(s, at) ? 0x3c2 : 0x3c3;
+        if (now == JINJA_LOWER && code == 0x3a3) code = is_final_sigma(s, at) ? 0x3c2 : 0x3c3;
         const size_t before = text.n;
-        if (!text_tpl_add_case(r, &text, code, now)) return false;
-        text_tpl_mark_like(r, &text, before, s.s + at);
+        if (!jinja_add_case(r, &text, code, now)) return false;
+        jinja_mark_like(r, &text, before, s.s + at);
         at += used;
     }
-    *out = text_tpl_text_value(&text);
-    return text_tpl_step(r, s.n / 16);
+    *out = jinja_text_value(&text);
+    return jinja_step(r, s.n / 16);
 }
 
-bool text_tpl_capitalize(struct tpl_run *r, struct tpl_str s, struct tpl_value *out)
+bool jinja_capitalize(struct jinja_run *r, struct jinja_str s, struct jinja_value *out)
 {
-    struct tpl_text text = {0};
-    struct tpl_value rest;
+    struct jinja_text text = {0};
+    struct jinja_value rest;
     int32_t code;
-    *out = tpl_string("", 0);
+    *out = jinja_string("", 0);
     if (!s.n) return true;
     const size_t used = base_utf8_decode(s.s, s.n, &code);
-    if (!text_tpl_add_case(r, &text, code, TPL_TITLE)) return false;
-    text_tpl_mark_like(r, &text, 0, s.s);
-    if (!text_tpl_change_case(r, (struct tpl_str){s.s + used, s.n - used}, TPL_LOWER, &rest) ||
-        !text_tpl_add(r, &text, rest.s.s, rest.s.n))
+    if (!jinja_add_case(r, &text, code, JINJA_TITLE)) return false;
+    jinja_mark_like(r, &text, 0, s.s);
+    if (!jinja_change_case(r, (struct jinja_str){s.s + used, s.n - used}, JINJA_LOWER, &rest) ||
+        !jinja_add(r, &text, rest.s.s, rest.s.n))
         return false;
-    *out = text_tpl_text_value(&text);
+    *out = jinja_text_value(&text);
     return true;
 }
 
-bool text_tpl_is_cased(struct tpl_str s, enum tpl_case want)
+bool jinja_is_cased(struct jinja_str s, enum jinja_case want)
 {
     bool any = false, in_word = false;
     for (size_t at = 0; at < s.n;) {
@@ -161,9 +161,9 @@ bool text_tpl_is_cased(struct tpl_str s, enum tpl_case want)
         const utf8proc_category_t c = utf8proc_category(code);
         const bool upper = c == UTF8PROC_CATEGORY_LU || c == UTF8PROC_CATEGORY_LT;
         const bool lower = c == UTF8PROC_CATEGORY_LL;
-        if (want == TPL_LOWER && upper) return false;
-        if (want == TPL_UPPER && (lower || c == UTF8PROC_CATEGORY_LT)) return false;
-        if (want == TPL_TITLE && ((upper && in_word) || (lower && !in_word))) return false;
+        if (want == JINJA_LOWER && upper) return false;
+        if (want == JINJA_UPPER && (lower || c == UTF8PROC_CATEGORY_LT)) return false;
+        if (want == JINJA_TITLE && ((upper && in_word) || (lower && !in_word))) return false;
         in_word = upper || lower;
         any |= in_word;
     }

@@ -1,5 +1,5 @@
 /* text/jinja/jinja_value.h: what a template computes with: memory, values and the state of a
- * rendering. For text/template_*.c only.
+ * rendering. For text/jinja/ only.
  *
  * All values of a rendering live in one pool and are freed together, so no function here frees
  * anything and an error needs no cleanup. Strings are valid UTF-8 slices. Lists and dicts are never
@@ -12,112 +12,113 @@
 
 /* ---- Memory ---- */
 
-struct tpl_chunk;
-struct tpl_pool {
-    struct tpl_chunk *chunk; /* the newest; older ones hang off it */
-    uint64_t taken, limit;   /* bytes */
-    bool marked;             /* each byte has a mark: the template's own, or (0) data */
+struct jinja_chunk;
+struct jinja_pool {
+    struct jinja_chunk *chunk; /* the newest; older ones hang off it */
+    uint64_t taken, limit;     /* bytes */
+    bool marked;               /* each byte has a mark: the template's own, or (0) data */
 };
 
 /* Zeroed bytes, or NULL with an error: BASE_USAGE at the limit, BASE_NO_MEMORY without memory. */
-void *text_tpl_take(struct tpl_pool *pool, size_t size, struct base_error *err);
+void *jinja_take(struct jinja_pool *pool, size_t size, struct base_error *err);
 /* Makes the piece at p larger, in place where it is the last one. Old bytes are kept. */
-void *text_tpl_grow(struct tpl_pool *pool, void *p, size_t old_size, size_t size,
-                    struct base_error *err);
-void text_tpl_pool_free(struct tpl_pool *pool);
+void *jinja_grow(struct jinja_pool *pool, void *p, size_t old_size, size_t size,
+                 struct base_error *err);
+void jinja_pool_free(struct jinja_pool *pool);
 /* The marks of the bytes from p on; NULL when p is not in the pool, or the pool has no marks. */
-char *text_tpl_pool_marks(const struct tpl_pool *pool, const char *p);
-bool text_tpl_pool_holds(const struct tpl_pool *pool, const char *p);
+char *jinja_pool_marks(const struct jinja_pool *pool, const char *p);
+bool jinja_pool_holds(const struct jinja_pool *pool, const char *p);
 
 /* ---- Values ---- */
 
-enum tpl_kind {
-    TPL_MISSING, /* no value at all: an argument that was not given, a name not set yet */
-    TPL_UNDEFINED,
-    TPL_NONE,
-    TPL_BOOL,
-    TPL_INT,
-    TPL_FLOAT,
-    TPL_STR,
-    TPL_LIST,
-    TPL_TUPLE,
-    TPL_DICT,
-    TPL_VIEW,  /* what keys(), values() and items() return */
-    TPL_ITER,  /* a generator: its items can be read once */
-    TPL_RANGE, /* kept as a sequence of its numbers */
-    TPL_NAMESPACE,
-    TPL_MACRO,
-    TPL_FUNC,   /* a global function */
-    TPL_METHOD, /* a method and its object */
-    TPL_LOOP,   /* the variable `loop` */
-    TPL_CYCLER,
-    TPL_JOINER
+enum jinja_kind {
+    JINJA_MISSING, /* no value at all: an argument that was not given, a name not set yet */
+    JINJA_UNDEFINED,
+    JINJA_NONE,
+    JINJA_BOOL,
+    JINJA_INT,
+    JINJA_FLOAT,
+    JINJA_STR,
+    JINJA_LIST,
+    JINJA_TUPLE,
+    JINJA_DICT,
+    JINJA_VIEW,  /* what keys(), values() and items() return */
+    JINJA_ITER,  /* a generator: its items can be read once */
+    JINJA_RANGE, /* kept as a sequence of its numbers */
+    JINJA_NAMESPACE,
+    JINJA_MACRO,
+    JINJA_FUNC,   /* a global function */
+    JINJA_METHOD, /* a method and its object */
+    JINJA_LOOP,   /* the variable `loop` */
+    JINJA_CYCLER,
+    JINJA_JOINER
 };
 
-enum tpl_why { /* why a value is undefined; decides the message of an error */
-               TPL_NAME,
-               TPL_ATTRIBUTE,
-               TPL_UNSAFE,
-               TPL_PARAMETER,
-               TPL_EMPTY
+enum jinja_why { /* why a value is undefined; decides the message of an error */
+                 JINJA_NAME,
+                 JINJA_ATTRIBUTE,
+                 JINJA_UNSAFE,
+                 JINJA_PARAMETER,
+                 JINJA_EMPTY
 };
 
-struct tpl_str {
+struct jinja_str {
     const char *s;
     size_t n;
 };
 
-struct tpl_seq;
-struct tpl_dict;
-struct tpl_iter;
-struct tpl_macro;
-struct tpl_bound;
-struct tpl_loop;
-struct tpl_cycler;
-struct tpl_func;
+struct jinja_seq;
+struct jinja_dict;
+struct jinja_iter;
+struct jinja_macro;
+struct jinja_bound;
+struct jinja_loop;
+struct jinja_cycler;
+struct jinja_func;
 
-struct tpl_value {
-    uint8_t kind; /* enum tpl_kind */
-    uint8_t why;  /* TPL_UNDEFINED: enum tpl_why */
-    uint8_t of;   /* TPL_UNDEFINED: the kind of the object that lacks the attribute */
-    bool safe;    /* TPL_STR: marked as safe markup: what is added to it gets escaped */
-    bool group;   /* TPL_TUPLE: from groupby, with the attributes grouper and list */
+struct jinja_value {
+    uint8_t kind; /* enum jinja_kind */
+    uint8_t why;  /* JINJA_UNDEFINED: enum jinja_why */
+    uint8_t of;   /* JINJA_UNDEFINED: the kind of the object that lacks the attribute */
+    bool safe;    /* JINJA_STR: marked as safe markup: what is added to it gets escaped */
+    bool group;   /* JINJA_TUPLE: from groupby, with the attributes grouper and list */
     union {
         bool b;
         int64_t i;
         double f;
-        struct tpl_str s; /* also the name of what is undefined, of a view's and iterator's type */
+        struct jinja_str
+            s; /* also the name of what is undefined, of a view's and iterator's type */
     };
     union {
-        struct tpl_seq *seq; /* list, tuple, view, range */
-        struct tpl_dict *dict;
-        struct tpl_iter *iter;
-        struct tpl_macro *macro;
-        struct tpl_bound *bound;
-        struct tpl_loop *loop;
-        struct tpl_cycler *cycler;
-        const struct tpl_func *func;
+        struct jinja_seq *seq; /* list, tuple, view, range */
+        struct jinja_dict *dict;
+        struct jinja_iter *iter;
+        struct jinja_macro *macro;
+        struct jinja_bound *bound;
+        struct jinja_loop *loop;
+        struct jinja_cycler *cycler;
+        const struct jinja_func *func;
     };
 };
 
-struct tpl_seq {
-    struct tpl_value *item;
+struct jinja_seq {
+    struct jinja_value *item;
     size_t n, room;
 };
 
-struct tpl_iter {
-    struct tpl_seq *seq;
+struct jinja_iter {
+    struct jinja_seq *seq;
     size_t at; /* items before it are consumed */
 };
 
-struct tpl_cycler {
-    struct tpl_seq *seq;
+struct jinja_cycler {
+    struct jinja_seq *seq;
     size_t at;
-    struct tpl_value sep; /* of a joiner */
+    struct jinja_value sep; /* of a joiner */
 };
 
-struct tpl_dict { /* in order of insertion */
-    struct tpl_value *key, *value;
+struct jinja_dict { /* in order of insertion */
+    struct jinja_value *key, *value;
     uint64_t *hash;
     uint32_t *slot; /* open addressing: index + 1, or 0 */
     uint32_t n, room, n_slots;
@@ -125,21 +126,21 @@ struct tpl_dict { /* in order of insertion */
 
 /* ---- The state of a rendering ---- */
 
-struct tpl_text { /* a string under construction, in the pool */
+struct jinja_text { /* a string under construction, in the pool */
     char *s;
     size_t n, room;
 };
 
-struct tpl_scope;
-struct tpl_run {
-    const struct text_template *t;
-    struct text_template_options limit;
+struct jinja_scope;
+struct jinja_run {
+    const struct jinja_template *t;
+    struct jinja_template_options limit;
     struct base_error *err;
-    struct tpl_pool pool;
-    struct tpl_text *out;       /* where output goes now */
-    struct tpl_dict *context;   /* the caller's variables */
-    struct tpl_value *resolved; /* by name id: context and globals, once looked up */
-    struct tpl_value block;     /* the text that the filters of a block begin with */
+    struct jinja_pool pool;
+    struct jinja_text *out;       /* where output goes now */
+    struct jinja_dict *context;   /* the caller's variables */
+    struct jinja_value *resolved; /* by name id: context and globals, once looked up */
+    struct jinja_value block;     /* the text that the filters of a block begin with */
     struct tm clock;
     uint64_t steps;
     uint32_t depth;
@@ -147,140 +148,139 @@ struct tpl_run {
 };
 
 /* Records "line N: ..." (BASE_USAGE) and returns false. */
-bool text_tpl_fail(struct tpl_run *r, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-bool text_tpl_step(struct tpl_run *r, uint64_t count); /* false at the limit */
-bool text_tpl_enter(struct tpl_run *r);                /* one level deeper; false at the limit */
-void text_tpl_leave(struct tpl_run *r);
+bool jinja_fail(struct jinja_run *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
+bool jinja_step(struct jinja_run *r, uint64_t count); /* false at the limit */
+bool jinja_enter(struct jinja_run *r);                /* one level deeper; false at the limit */
+void jinja_leave(struct jinja_run *r);
 
-bool text_tpl_add(struct tpl_run *r, struct tpl_text *text, const char *s, size_t n);
-bool text_tpl_add_char(struct tpl_run *r, struct tpl_text *text, char c, size_t count);
-bool text_tpl_add_code(struct tpl_run *r, struct tpl_text *text, int32_t code);
-bool text_tpl_add_word(struct tpl_run *r, struct tpl_text *text, const char *word);
-struct tpl_value text_tpl_text_value(const struct tpl_text *text);
+bool jinja_add(struct jinja_run *r, struct jinja_text *text, const char *s, size_t n);
+bool jinja_add_char(struct jinja_run *r, struct jinja_text *text, char c, size_t count);
+bool jinja_add_code(struct jinja_run *r, struct jinja_text *text, int32_t code);
+bool jinja_add_word(struct jinja_run *r, struct jinja_text *text, const char *word);
+struct jinja_value jinja_text_value(const struct jinja_text *text);
 /* What was added since the text had `from` bytes was made of the bytes at `source`: it is the
  * template's own where they are. Adding bytes copies their marks by itself; this is for bytes that
  * were computed. */
-void text_tpl_mark_like(struct tpl_run *r, struct tpl_text *text, size_t from, const char *source);
+void jinja_mark_like(struct jinja_run *r, struct jinja_text *text, size_t from, const char *source);
 /* A copy of the string that counts as the template's own. */
-bool text_tpl_own(struct tpl_run *r, struct tpl_value *string);
+bool jinja_own(struct jinja_run *r, struct jinja_value *string);
 
-static inline struct tpl_value tpl_none(void)
+static inline struct jinja_value jinja_none(void)
 {
-    return (struct tpl_value){.kind = TPL_NONE};
+    return (struct jinja_value){.kind = JINJA_NONE};
 }
-static inline struct tpl_value tpl_bool(bool b)
+static inline struct jinja_value jinja_bool(bool b)
 {
-    return (struct tpl_value){.kind = TPL_BOOL, .b = b};
+    return (struct jinja_value){.kind = JINJA_BOOL, .b = b};
 }
-static inline struct tpl_value tpl_int(int64_t i)
+static inline struct jinja_value jinja_int(int64_t i)
 {
-    return (struct tpl_value){.kind = TPL_INT, .i = i};
+    return (struct jinja_value){.kind = JINJA_INT, .i = i};
 }
-static inline struct tpl_value tpl_float(double f)
+static inline struct jinja_value jinja_float(double f)
 {
-    return (struct tpl_value){.kind = TPL_FLOAT, .f = f};
+    return (struct jinja_value){.kind = JINJA_FLOAT, .f = f};
 }
-static inline struct tpl_value tpl_string(const char *s, size_t n)
+static inline struct jinja_value jinja_string(const char *s, size_t n)
 {
-    return (struct tpl_value){.kind = TPL_STR, .s = {s, n}};
+    return (struct jinja_value){.kind = JINJA_STR, .s = {s, n}};
 }
-static inline struct tpl_value tpl_undefined(enum tpl_why why, struct tpl_str name)
+static inline struct jinja_value jinja_undefined(enum jinja_why why, struct jinja_str name)
 {
-    return (struct tpl_value){.kind = TPL_UNDEFINED, .why = (uint8_t)why, .s = name};
+    return (struct jinja_value){.kind = JINJA_UNDEFINED, .why = (uint8_t)why, .s = name};
 }
-static inline struct tpl_value tpl_of_seq(enum tpl_kind kind, struct tpl_seq *seq)
+static inline struct jinja_value jinja_of_seq(enum jinja_kind kind, struct jinja_seq *seq)
 {
-    return (struct tpl_value){.kind = (uint8_t)kind, .seq = seq};
+    return (struct jinja_value){.kind = (uint8_t)kind, .seq = seq};
 }
-static inline bool tpl_is(const struct tpl_value *v, enum tpl_kind kind)
+static inline bool jinja_is(const struct jinja_value *v, enum jinja_kind kind)
 {
     return v->kind == kind;
 }
-static inline bool tpl_is_word(struct tpl_str s, const char *word)
+static inline bool jinja_str_is(struct jinja_str s, const char *word)
 {
     return strlen(word) == s.n && memcmp(s.s, word, s.n) == 0;
 }
 /* Truth values and integers count as integers, as in Python. */
-static inline bool tpl_as_int(const struct tpl_value *v, int64_t *out)
+static inline bool jinja_as_int(const struct jinja_value *v, int64_t *out)
 {
-    if (v->kind != TPL_INT && v->kind != TPL_BOOL) return false;
-    *out = v->kind == TPL_BOOL ? v->b : v->i;
+    if (v->kind != JINJA_INT && v->kind != JINJA_BOOL) return false;
+    *out = v->kind == JINJA_BOOL ? v->b : v->i;
     return true;
 }
-static inline bool tpl_as_number(const struct tpl_value *v, double *out)
+static inline bool jinja_as_number(const struct jinja_value *v, double *out)
 {
     int64_t i;
-    if (v->kind == TPL_FLOAT) {
+    if (v->kind == JINJA_FLOAT) {
         *out = v->f;
         return true;
     }
-    if (!tpl_as_int(v, &i)) return false;
+    if (!jinja_as_int(v, &i)) return false;
     *out = (double)i;
     return true;
 }
 
-const char *text_tpl_type(const struct tpl_value *v); /* Python's name of the type */
+const char *jinja_type(const struct jinja_value *v); /* Python's name of the type */
 
-struct tpl_seq *text_tpl_seq(struct tpl_run *r, size_t room);
-bool text_tpl_push(struct tpl_run *r, struct tpl_seq *seq, struct tpl_value v);
-bool text_tpl_new(struct tpl_run *r, enum tpl_kind kind, struct tpl_value *out); /* empty */
+struct jinja_seq *jinja_seq(struct jinja_run *r, size_t room);
+bool jinja_push(struct jinja_run *r, struct jinja_seq *seq, struct jinja_value v);
+bool jinja_new(struct jinja_run *r, enum jinja_kind kind, struct jinja_value *out); /* empty */
 /* A generator over the items; `type` is Python's name for it. */
-bool text_tpl_generator(struct tpl_run *r, struct tpl_seq *seq, const char *type,
-                        struct tpl_value *out);
+bool jinja_generator(struct jinja_run *r, struct jinja_seq *seq, const char *type,
+                     struct jinja_value *out);
 
-struct tpl_dict *text_tpl_dict(struct tpl_run *r);
-bool text_tpl_dict_set(struct tpl_run *r, struct tpl_dict *d, struct tpl_value key,
-                       struct tpl_value value);
+struct jinja_dict *jinja_dict(struct jinja_run *r);
+bool jinja_dict_set(struct jinja_run *r, struct jinja_dict *d, struct jinja_value key,
+                    struct jinja_value value);
 /* NULL when absent. *ok turns false when the key cannot be hashed. */
-struct tpl_value *text_tpl_dict_find(const struct tpl_dict *d, const struct tpl_value *key,
-                                     bool *ok);
-struct tpl_value *text_tpl_dict_word(const struct tpl_dict *d, struct tpl_str key);
+struct jinja_value *jinja_dict_find(const struct jinja_dict *d, const struct jinja_value *key,
+                                    bool *ok);
+struct jinja_value *jinja_dict_word(const struct jinja_dict *d, struct jinja_str key);
 
-bool text_tpl_truth(struct tpl_run *r, const struct tpl_value *v, bool *out);
-bool text_tpl_equal(struct tpl_run *r, const struct tpl_value *a, const struct tpl_value *b,
-                    bool *out);
+bool jinja_truth(struct jinja_run *r, const struct jinja_value *v, bool *out);
+bool jinja_equal(struct jinja_run *r, const struct jinja_value *a, const struct jinja_value *b,
+                 bool *out);
 /* *out < 0, 0 or > 0; an error for types that have no order. */
-bool text_tpl_order(struct tpl_run *r, const struct tpl_value *a, const struct tpl_value *b,
-                    int *out);
-bool text_tpl_contains(struct tpl_run *r, const struct tpl_value *whole,
-                       const struct tpl_value *part, bool *out);
+bool jinja_order(struct jinja_run *r, const struct jinja_value *a, const struct jinja_value *b,
+                 int *out);
+bool jinja_contains(struct jinja_run *r, const struct jinja_value *whole,
+                    const struct jinja_value *part, bool *out);
 /* All items of anything that can be iterated over; a generator is consumed. The result may be the
  * value's own sequence: do not change it. */
-bool text_tpl_items(struct tpl_run *r, const struct tpl_value *v, struct tpl_seq **out);
-bool text_tpl_has_length(const struct tpl_value *v);
-bool text_tpl_length(struct tpl_run *r, const struct tpl_value *v, size_t *out);
+bool jinja_items(struct jinja_run *r, const struct jinja_value *v, struct jinja_seq **out);
+bool jinja_has_length(const struct jinja_value *v);
+bool jinja_length(struct jinja_run *r, const struct jinja_value *v, size_t *out);
 /* The error that using an undefined value gives. */
-bool text_tpl_fail_undefined(struct tpl_run *r, const struct tpl_value *v);
+bool jinja_fail_undefined(struct jinja_run *r, const struct jinja_value *v);
 
 /* ---- Text of values ---- */
 
-bool text_tpl_str(struct tpl_run *r, struct tpl_text *out, const struct tpl_value *v);
-bool text_tpl_repr(struct tpl_run *r, struct tpl_text *out, const struct tpl_value *v);
+bool jinja_str(struct jinja_run *r, struct jinja_text *out, const struct jinja_value *v);
+bool jinja_repr(struct jinja_run *r, struct jinja_text *out, const struct jinja_value *v);
 /* str() as a value; strings come back as they are. */
-bool text_tpl_to_str(struct tpl_run *r, const struct tpl_value *v, struct tpl_value *out);
+bool jinja_to_str(struct jinja_run *r, const struct jinja_value *v, struct jinja_value *out);
 /* Python's repr of a float in out[40]. */
-void text_tpl_float_repr(double f, char *out);
-bool text_tpl_escape(struct tpl_run *r, const struct tpl_value *v, struct tpl_value *out);
-struct tpl_json {
+void jinja_float_repr(double f, char *out);
+bool jinja_escape(struct jinja_run *r, const struct jinja_value *v, struct jinja_value *out);
+struct jinja_json {
     bool ascii, sort;
-    struct tpl_str item, key; /* separators */
+    struct jinja_str item, key; /* separators */
     bool lines;
-    struct tpl_str indent;
+    struct jinja_str indent;
 };
-bool text_tpl_to_json(struct tpl_run *r, struct tpl_text *out, const struct tpl_value *v,
-                      const struct tpl_json *how, int level);
+bool jinja_to_json(struct jinja_run *r, struct jinja_text *out, const struct jinja_value *v,
+                   const struct jinja_json *how, int level);
 
 /* ---- Code points ---- */
 
-size_t text_tpl_count(struct tpl_str s);
+size_t jinja_count(struct jinja_str s);
 /* The bytes of `count` code points at the start of s. */
-size_t text_tpl_bytes(struct tpl_str s, size_t count);
-bool text_tpl_is_space(int32_t code);
-bool text_tpl_is_printable(int32_t code);
-bool text_tpl_is_word(int32_t code);       /* letter, digit or underscore */
-bool text_tpl_is_line_break(int32_t code); /* where splitlines splits */
-enum tpl_case { TPL_LOWER, TPL_UPPER, TPL_TITLE };
-bool text_tpl_add_case(struct tpl_run *r, struct tpl_text *out, int32_t code, enum tpl_case to);
+size_t jinja_bytes(struct jinja_str s, size_t count);
+bool jinja_is_space(int32_t code);
+bool jinja_is_printable(int32_t code);
+bool jinja_is_word(int32_t code);       /* letter, digit or underscore */
+bool jinja_is_line_break(int32_t code); /* where splitlines splits */
+enum jinja_case { JINJA_LOWER, JINJA_UPPER, JINJA_TITLE };
+bool jinja_add_case(struct jinja_run *r, struct jinja_text *out, int32_t code, enum jinja_case to);
 
 #endif

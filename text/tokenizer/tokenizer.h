@@ -49,7 +49,7 @@ bool text_encode(const struct text_tokenizer *t, const char *bytes, size_t size,
                  struct text_ids *out, struct base_error *err);
 
 /* The same for a text that is partly data: own[size] is 0 for its bytes and 1 for those of the
- * frame around it (struct text_template_options). Data makes no special token, with
+ * frame around it (struct jinja_template_options). Data makes no special token, with
  * TEXT_PARSE_SPECIAL or without: a token is refused wherever one of its bytes is data if the file
  * calls it a control token, or if the frame has that very token somewhere in this text (fine-tuned
  * models often say "user-defined" of their marks). Other user-defined tokens (runs of spaces,

@@ -1,9 +1,9 @@
-/* sample/stop.c: stop strings by one Knuth-Morris-Pratt automaton each.
+/* generate/stop.c: stop strings by one Knuth-Morris-Pratt automaton each.
  *
- * Owns the strings and the place in each. Called by cli/ through stop.h. What is held back is
+ * Owns the strings and the place in each. What is held back is
  * always the longest beginning of a stop string that the text ends with, so its bytes need no
  * buffer of their own: they are read from that string. */
-#include "sample/stop.h"
+#include "generate/stop.h"
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,7 @@ struct pattern {
     size_t at; /* how much of it the text ends with */
 };
 
-struct sample_stop {
+struct generate_stop {
     struct pattern *pattern; /* [count] */
     size_t count;
     size_t holder; /* the pattern with the largest `at`: its beginning is held back */
@@ -25,8 +25,8 @@ struct sample_stop {
 static bool pattern_init(struct pattern *p, const char *text, struct base_error *err)
 {
     p->size = strlen(text);
-    if (p->size == 0) return base_fail_at(err, BASE_USAGE, "--stop", -1, "is empty");
-    if (p->size >= UINT32_MAX) return base_fail_at(err, BASE_USAGE, "--stop", -1, "is too long");
+    if (p->size == 0) return base_fail(err, BASE_USAGE, "a stop text is empty");
+    if (p->size >= UINT32_MAX) return base_fail(err, BASE_USAGE, "a stop text is too long");
     p->text = malloc(p->size);
     p->fall = malloc((p->size + 1) * sizeof *p->fall);
     if (!p->text || !p->fall) return base_fail(err, BASE_NO_MEMORY, "no memory for stop strings");
@@ -41,10 +41,10 @@ static bool pattern_init(struct pattern *p, const char *text, struct base_error 
     return true;
 }
 
-struct sample_stop *sample_stop_new(const char *const *strings, size_t count,
-                                    struct base_error *err)
+struct generate_stop *generate_stop_new(const char *const *strings, size_t count,
+                                        struct base_error *err)
 {
-    struct sample_stop *s = calloc(1, sizeof *s);
+    struct generate_stop *s = calloc(1, sizeof *s);
     if (!s) goto no_memory;
     s->matched = -1;
     s->pattern = calloc(count ? count : 1, sizeof *s->pattern);
@@ -54,18 +54,18 @@ struct sample_stop *sample_stop_new(const char *const *strings, size_t count,
         if (pattern_init(p, strings[s->count], err)) continue;
         free(p->text);
         free(p->fall);
-        sample_stop_free(s);
+        generate_stop_free(s);
         return NULL;
     }
     return s;
 
 no_memory:
-    sample_stop_free(s);
+    generate_stop_free(s);
     base_fail(err, BASE_NO_MEMORY, "no memory for stop strings");
     return NULL;
 }
 
-void sample_stop_free(struct sample_stop *s)
+void generate_stop_free(struct generate_stop *s)
 {
     if (!s) return;
     for (size_t i = 0; i < s->count; i++) {
@@ -76,6 +76,13 @@ void sample_stop_free(struct sample_stop *s)
     free(s);
 }
 
+void generate_stop_reset(struct generate_stop *s)
+{
+    for (size_t i = 0; i < s->count; i++) s->pattern[i].at = 0;
+    s->holder = 0;
+    s->matched = -1;
+}
+
 static void pattern_step(struct pattern *p, char byte)
 {
     while (p->at > 0 && p->text[p->at] != byte) p->at = p->fall[p->at];
@@ -84,7 +91,7 @@ static void pattern_step(struct pattern *p, char byte)
 
 /* Takes one byte; true when a string is complete. Of what was held plus the byte, all but the new
  * longest beginning (or the match) is released. */
-static bool step(struct sample_stop *s, char byte, struct base_buffer *out)
+static bool step(struct generate_stop *s, char byte, struct base_buffer *out)
 {
     const struct pattern *holder = &s->pattern[s->holder];
     size_t held = holder->at, keep = 0;
@@ -108,7 +115,8 @@ static bool step(struct sample_stop *s, char byte, struct base_buffer *out)
     return complete > 0;
 }
 
-int sample_stop_feed(struct sample_stop *s, const char *bytes, size_t size, struct base_buffer *out)
+int generate_stop_feed(struct generate_stop *s, const char *bytes, size_t size,
+                       struct base_buffer *out)
 {
     if (s->matched >= 0) return s->matched;
     if (s->count == 0) {
@@ -120,7 +128,7 @@ int sample_stop_feed(struct sample_stop *s, const char *bytes, size_t size, stru
     return -1;
 }
 
-void sample_stop_end(struct sample_stop *s, struct base_buffer *out)
+void generate_stop_end(struct generate_stop *s, struct base_buffer *out)
 {
     if (s->matched >= 0 || s->count == 0) return;
     struct pattern *holder = &s->pattern[s->holder];

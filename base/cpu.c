@@ -1,0 +1,155 @@
+/* base/cpu.c: the rows of levels and of processor families, and how they are detected. */
+#include "base/cpu.h"
+#include <stdint.h>
+#include <strings.h>
+#include <unistd.h>
+
+/* The registers that CPUID fills, and XCR0: the register states that the operating system saves
+ * (bit 1 SSE, 2 AVX, 5 to 7 AVX-512). A processor may have instructions whose registers are lost at
+ * every task switch. */
+enum cpuid_reg { LEAF1_C, LEAF7_B, LEAF7_C, LEAF7_1_A, XCR0, N_REGS };
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+
+static void read_cpuid(uint32_t reg[N_REGS])
+{
+    uint32_t a, b, c, d;
+    if (!__get_cpuid(1, &a, &b, &c, &d)) return;
+    reg[LEAF1_C] = c;
+    if (c & bit_OSXSAVE) __asm__("xgetbv" : "=a"(reg[XCR0]), "=d"(d) : "c"(0));
+    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return;
+    reg[LEAF7_B] = b;
+    reg[LEAF7_C] = c;
+    if (a >= 1 && __get_cpuid_count(7, 1, &a, &b, &c, &d)) reg[LEAF7_1_A] = a;
+}
+
+#define X86(...)                                                                                   \
+    {                                                                                              \
+        __VA_ARGS__                                                                                \
+    }
+#else
+static void read_cpuid(uint32_t reg[N_REGS])
+{
+    (void)reg;
+}
+
+#define X86(...)                                                                                   \
+    {                                                                                              \
+        [XCR0] = UINT32_MAX                                                                        \
+    } /* which is 0 here */
+#endif
+
+/* ---- Levels ---- */
+
+struct level {
+    const char *name, *needs;
+    enum cpu_level parent; /* CPU_SCALAR is its own */
+    uint32_t bits[N_REGS]; /* which must be set, beside the parent's */
+};
+
+static const struct level levels[CPU_LEVEL_COUNT] = {
+    [CPU_SCALAR] = {"scalar", ""},
+    [CPU_AVX2] =
+        {"avx2", "AVX2 with FMA and F16C", CPU_SCALAR,
+         X86([LEAF1_C] = bit_FMA | bit_AVX | bit_F16C, [LEAF7_B] = bit_AVX2, [XCR0] = 0x06)},
+    [CPU_AVXVNNI] = {"avxvnni", "AVX2 with AVX-VNNI", CPU_AVX2, X86([LEAF7_1_A] = bit_AVXVNNI)},
+    [CPU_AVX512] = {"avx512", "AVX-512 F, BW, DQ, VL and VNNI", CPU_AVX2,
+                    X86([LEAF7_B] = bit_AVX512F | bit_AVX512BW | bit_AVX512DQ | bit_AVX512VL,
+                        [LEAF7_C] = bit_AVX512VNNI, [XCR0] = 0xe6)},
+    [CPU_AVX512BF16] = {"avx512bf16", "AVX-512 BF16 and VBMI", CPU_AVX512,
+                        X86([LEAF7_C] = bit_AVX512VBMI, [LEAF7_1_A] = bit_AVX512BF16)},
+};
+
+bool cpu_has(enum cpu_level level, enum cpu_level other)
+{
+    while (level != other && level != CPU_SCALAR) level = levels[level].parent;
+    return level == other;
+}
+
+int cpu_path(enum cpu_level level, enum cpu_level path[CPU_LEVEL_COUNT])
+{
+    int n = 0;
+    for (int l = 0; l < CPU_LEVEL_COUNT; l++)
+        if (cpu_has(level, (enum cpu_level)l)) path[n++] = (enum cpu_level)l;
+    return n;
+}
+
+const char *cpu_level_name(enum cpu_level level)
+{
+    return levels[level].name;
+}
+
+const char *cpu_level_needs(enum cpu_level level)
+{
+    return levels[level].needs;
+}
+
+bool cpu_level_by_name(const char *name, enum cpu_level *level)
+{
+    for (int l = 0; l < CPU_LEVEL_COUNT; l++) {
+        if (strcasecmp(levels[l].name, name) != 0) continue;
+        *level = (enum cpu_level)l;
+        return true;
+    }
+    return false;
+}
+
+static bool runs(const uint32_t reg[N_REGS], enum cpu_level level)
+{
+    for (; level != CPU_SCALAR; level = levels[level].parent)
+        for (int r = 0; r < N_REGS; r++)
+            if ((reg[r] & levels[level].bits[r]) != levels[level].bits[r]) return false;
+    return true;
+}
+
+bool cpu_level_runs(enum cpu_level level)
+{
+    return cpu_level_cap(level) == level;
+}
+
+enum cpu_level cpu_level_best(void)
+{
+    uint32_t reg[N_REGS] = {0};
+    int l = CPU_LEVEL_COUNT - 1;
+    read_cpuid(reg);
+    while (!runs(reg, (enum cpu_level)l)) l--;
+    return (enum cpu_level)l;
+}
+
+enum cpu_level cpu_level_cap(enum cpu_level level)
+{
+    uint32_t reg[N_REGS] = {0};
+    read_cpuid(reg);
+    while (!runs(reg, level)) level = levels[level].parent;
+    return level;
+}
+
+/* ---- Processor families ---- */
+
+/* The first row that fits is the processor's. The prefetch policies were measured on a processor of
+ * each family (docs/performance.md): Zen 5, Zen 4 and Zen 3. No CPUID flag tells two 512-bit ports;
+ * cores that have them came with more than 32 KB of first-level data cache, which also has room for
+ * what is prefetched to it. */
+static const struct cpu_family families[] = {
+    {"two 512-bit ports (Zen 5, Intel's servers since Ice Lake)",
+     CPU_AVX512,
+     (32 << 10) + 1,
+     true,
+     {.distance = 1024, .to_l1 = true, .adjacent_rows = true}},
+    {"512 bits in halves (Zen 4)", CPU_AVX512, 0, false, {.distance = 1024}},
+    {"256 bits or less (Zen 3)", CPU_SCALAR, 0, false, {.distance = 384, .to_l1 = true}},
+};
+
+const struct cpu_family *cpu_family(void)
+{
+    const enum cpu_level best = cpu_level_best();
+    const struct cpu_family *f = families;
+#ifdef _SC_LEVEL1_DCACHE_SIZE
+    const long l1_bytes = sysconf(_SC_LEVEL1_DCACHE_SIZE);
+#else
+    const long l1_bytes = 0;
+#endif
+    while (!cpu_has(best, f->level) || l1_bytes < f->l1_bytes) f++;
+    return f;
+}

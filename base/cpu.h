@@ -1,0 +1,79 @@
+/* base/cpu.h: instruction-set levels, and what is known of the processor.
+ *
+ * Owns: the levels, a tree; which of them this machine can run; the one way in which kernel tables
+ * are filled for a level; the rows of processor families. Refuses: kernels. Called by every room
+ * that has them, and by cli/.
+ *
+ *     scalar -- avx2 -+- avxvnni
+ *                     +- avx512 -- avx512bf16
+ *
+ * A level contains its parent, and so all levels on the path to the root; of two levels on
+ * different branches neither contains the other. Levels are never compared by < or >: cpu_has
+ * answers whether one contains another. */
+#ifndef BASE_CPU_H
+#define BASE_CPU_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Parents stand before their children. */
+enum cpu_level {
+    CPU_SCALAR,
+    CPU_AVX2,       /* AVX2 + FMA + F16C */
+    CPU_AVXVNNI,    /* AVX2 + AVX-VNNI (Intel's desktops since Alder Lake) */
+    CPU_AVX512,     /* AVX-512 F + BW + DQ + VL + VNNI */
+    CPU_AVX512BF16, /* AVX512 + BF16 + VBMI (Zen 4, Sapphire Rapids) */
+    CPU_LEVEL_COUNT
+};
+
+/* Kernels are compiled for their level by function attribute, so that the scalar twin may share the
+ * file and nothing that runs before dispatch needs the instructions. */
+#define CPU_TARGET_AVX2 __attribute__((target("avx2,fma,f16c")))
+#define CPU_TARGET_AVX512                                                                          \
+    __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,fma,avx2,f16c")))
+#define CPU_TARGET_AVX512BF16                                                                      \
+    __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx512bf16,avx512vbmi,"   \
+                          "fma,avx2,f16c")))
+
+/* Whether `level` is `other` or contains it. */
+bool cpu_has(enum cpu_level level, enum cpu_level other);
+
+/* Fills path with the levels from CPU_SCALAR to `level`, both included; returns their number. A
+ * kernel table is filled by overlaying the rows of these levels in this order: a level that has
+ * nothing better for an entry keeps what its parent has. */
+int cpu_path(enum cpu_level level, enum cpu_level path[CPU_LEVEL_COUNT]);
+
+const char *cpu_level_name(enum cpu_level level);  /* "scalar", "avx2", ... */
+const char *cpu_level_needs(enum cpu_level level); /* its instructions, for people; "" for scalar */
+/* False when no level has that name (any case); then *level stays as it was. */
+bool cpu_level_by_name(const char *name, enum cpu_level *level);
+
+/* Whether this processor has the level's instructions and the operating system saves their
+ * registers. CPU_SCALAR: always. */
+bool cpu_level_runs(enum cpu_level level);
+/* The level that a program should use: the last one of the enumeration that runs. */
+enum cpu_level cpu_level_best(void);
+/* `level` if it runs, otherwise its nearest ancestor that does. */
+enum cpu_level cpu_level_cap(enum cpu_level level);
+
+/* ---- Processor families ---- */
+
+/* Software prefetch of weights that a kernel will read, the same for all levels of a processor. */
+struct cpu_prefetch {
+    size_t distance;    /* bytes ahead, in each of several streams */
+    bool to_l1;         /* a single stream goes to the first-level cache, not to the second */
+    bool adjacent_rows; /* rows that are read together are adjacent ones, and so a single stream */
+};
+
+struct cpu_family {
+    const char *name;
+    enum cpu_level level; /* which its processors run */
+    long l1_bytes;        /* their first-level data cache has at least so many */
+    bool dual_512;        /* two 512-bit multiplications in a cycle; otherwise one, or halves */
+    struct cpu_prefetch prefetch;
+};
+
+/* The row of this machine's processor. */
+const struct cpu_family *cpu_family(void);
+
+#endif

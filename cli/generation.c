@@ -1,0 +1,81 @@
+/* cli/generation.c: from the options to a request. See cli/generation.h. */
+#include "cli/generation.h"
+#include "cli/constrain.h"
+#include "cli/input.h"
+#include "cli/system.h"
+#include <sys/random.h>
+
+static bool read_stops(struct cli_generation *g, const struct cli_values *v, struct base_error *err)
+{
+    for (size_t i = 0; i < v->stop.count; i++) {
+        struct base_buffer *text = &g->stop_text[i];
+        if (v->escape)
+            cli_input_unescape(v->stop.item[i], text);
+        else
+            base_buffer_add_text(text, v->stop.item[i]);
+        if (text->size == 0)
+            return base_fail(err, text->failed ? BASE_NO_MEMORY : BASE_USAGE, "%s",
+                             text->failed ? "not enough memory for --stop"
+                                          : "an empty --stop would end every text at once");
+        g->stop[i] = text->data;
+    }
+    g->options.stop = g->stop;
+    g->options.n_stop = v->stop.count;
+    return true;
+}
+
+static bool pick_seed(int64_t given, uint64_t *seed, struct base_error *err)
+{
+    uint32_t drawn;
+    *seed = (uint64_t)given;
+    if (given >= 0) return true;
+    if (getrandom(&drawn, sizeof drawn, 0) != (ssize_t)sizeof drawn)
+        return base_fail_at(err, BASE_FAILED, "--seed", -1, "the system gives no random number");
+    *seed = drawn;
+    return true;
+}
+
+bool cli_generation_prepare(struct cli_generation *g, const struct cli_values *v, bool show_special,
+                            struct base_error *err)
+{
+    struct generate_options *o = &g->options;
+    o->max_tokens = v->n_predict < 0 ? UINT64_MAX : (uint64_t)v->n_predict;
+    o->max_thought = v->reasoning_budget;
+    o->ignore_eos = v->ignore_eos;
+    o->show_special = show_special;
+    o->interrupt = cli_interrupt_flag();
+    if (!read_stops(g, v, err) || !cli_sampler_prepare(v, &g->parts, &o->sample, err) ||
+        !cli_constraint_open(v, true, &g->constraint, err))
+        return false;
+    o->constraint = g->constraint;
+    return pick_seed(v->seed, &o->sample.seed, err);
+}
+
+bool cli_generation_open(struct cli_generation *g, const struct cli_values *v,
+                         const struct cli_model *m, struct base_error *err)
+{
+    const struct generate_model model = {m->model, m->tokenizer, m->session};
+    if (!cli_sampler_finish(v, m, &g->parts, &g->options.sample, err)) return false;
+    g->request = generate_request_new(&g->options, &model, 0, err);
+    return g->request != NULL;
+}
+
+void cli_generation_close(struct cli_generation *g)
+{
+    generate_request_free(g->request);
+    sample_constraint_free(g->constraint);
+    for (size_t i = 0; i < CLI_LIST_MAX; i++) base_buffer_free(&g->stop_text[i]);
+    cli_sampler_parts_free(&g->parts);
+    *g = (struct cli_generation){0};
+}
+
+bool cli_outcome_check(const struct generate_outcome *outcome, struct base_error *err)
+{
+    const char *by = outcome->ending == GENERATE_END_STOP      ? "a --stop text"
+                     : outcome->ending == GENERATE_END_CONTEXT ? "the full context"
+                                                               : "--predict";
+    if (outcome->complete || outcome->ending == GENERATE_END_INTERRUPTED) return true;
+    return base_fail(err, BASE_CUT,
+                     "%s ended the text after %llu tokens, before the constraint was satisfied", by,
+                     (unsigned long long)outcome->n_generated);
+}

@@ -1,0 +1,33 @@
+/* cli/generation.h: from the options to a request of generate/, for every command that generates.
+ *
+ * Owns: what the request's options point to, and what the command line adds to its errors. Refuses:
+ * generating (generate/), where the text goes. */
+#ifndef CLI_GENERATION_H
+#define CLI_GENERATION_H
+
+#include "cli/sampler.h"
+#include "generate/generate.h"
+
+struct cli_generation {
+    struct generate_options options; /* options.sample.seed: the seed in use */
+    struct generate_request *request;
+    /* What the options point to. */
+    struct cli_sampler_parts parts;
+    struct base_buffer stop_text[CLI_LIST_MAX];
+    const char *stop[CLI_LIST_MAX];
+    struct sample_constraint *constraint; /* NULL: none was asked for */
+};
+
+/* Checks the options, compiles the constraint and draws the seed; for before the model is loaded.
+ * `show_special`: control tokens are part of the text. */
+bool cli_generation_prepare(struct cli_generation *g, const struct cli_values *values,
+                            bool show_special, struct base_error *err);
+/* Makes the request, on sequence 0 of an open session. */
+bool cli_generation_open(struct cli_generation *g, const struct cli_values *values,
+                         const struct cli_model *model, struct base_error *err);
+void cli_generation_close(struct cli_generation *g); /* a zeroed one is fine */
+
+/* BASE_CUT when the text ended before its constraint was satisfied. */
+bool cli_outcome_check(const struct generate_outcome *outcome, struct base_error *err);
+
+#endif

@@ -1,0 +1,382 @@
+/* generate/constraint_driver.c: tokens under a constraint. See generate/constraint_driver.h. */
+#include "generate/constraint_driver.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    CACHE_BYTES = 64 << 20,
+    MAX_COMPLETION = 1 << 14, /* bytes: longer ones are not looked for */
+    FAR = MAX_COMPLETION * 2, /* tokens left: no completion can be missed yet */
+    TOKEN_BYTES = 1 << 12,    /* of one token: room beforehand */
+    TRIES = 16                /* tokens that are drawn before the completion is written out */
+};
+
+struct generate_driver {
+    const struct sample_constraint *constraint;
+    const struct text_tokenizer *tokenizer;
+    uint32_t n_vocab, words;
+    struct sample_vocab *vocab;
+    struct sample_masker *masker;
+    struct sample_splitter *splitter;
+    struct sample_finisher *finisher;
+    struct sample_state *state; /* of what was generated */
+    struct sample_state *shown; /* of what was shown */
+    bool shown_refused;
+    bool bytewise;      /* completions are made of bytes that are tokens: n take at most n tokens */
+    bool unsatisfiable; /* the text cannot be completed in time: every mask is allowed as it is */
+    uint64_t completable; /* tokens in which it is known to be completable; UINT64_MAX: not known */
+    struct base_buffer completion; /* the bytes that would complete the text */
+    int32_t *plan;                 /* [MAX_COMPLETION] tokens of the one that is being written */
+    size_t n_plan, plan_at;
+    uint64_t *mask; /* [words] of the token that is being chosen */
+    int32_t *end;   /* end-of-text tokens; none when they may not be chosen */
+    uint32_t n_end;
+    bool at_start; /* the tokenizer drops a space before the first token */
+    struct base_buffer bytes;
+};
+
+/* -- opening -- */
+
+/* End-of-text tokens and whatever has no text of its own stay out. */
+static void token_bytes(void *context, int32_t id, struct base_buffer *out)
+{
+    const struct text_tokenizer *t = context;
+    if (!text_token_is_end(t, id)) text_token_bytes(t, id, false, out);
+}
+
+/* As the text's first token. */
+static void first_token_bytes(void *context, int32_t id, struct base_buffer *out)
+{
+    struct text_decoder d;
+    text_decoder_init(&d, context, false, false);
+    size_t from = out->size;
+    token_bytes(context, id, out);
+    if (out->failed || !d.at_start || out->size == from || out->data[from] != ' ' ||
+        text_token_kind(context, id) == TEXT_TOKEN_USER)
+        return;
+    memmove(out->data + from, out->data + from + 1, out->size - from - 1);
+    out->size--;
+}
+
+static bool find_ends(struct generate_driver *d, struct base_error *err)
+{
+    d->end = calloc((size_t)d->n_vocab + 1, sizeof *d->end);
+    if (!d->end) return base_fail(err, BASE_NO_MEMORY, "not enough memory for a constraint");
+    for (uint32_t id = 0; id < d->n_vocab; id++)
+        if (text_token_is_end(d->tokenizer, (int32_t)id)) d->end[d->n_end++] = (int32_t)id;
+    return true;
+}
+
+/* Completions of single-byte tokens are the easy ones: their bytes count their tokens. Where a
+ * vocabulary has too few of those, or the constraint needs others, they are made of any bytes. */
+static bool open_finisher(struct generate_driver *d, struct base_error *err)
+{
+    bool usable[256];
+    uint64_t rest = UINT64_MAX;
+    d->bytewise = true;
+    for (int b = 0; b < 256; b++) {
+        const char byte = (char)b;
+        int32_t id;
+        size_t count;
+        if (!sample_splitter_split(d->splitter, &byte, 1, &id, &count, err)) return false;
+        usable[b] = count == 1;
+        if (b >= ' ' && b < 0x7f && !usable[b]) d->bytewise = false;
+    }
+    struct sample_state *s = d->bytewise ? sample_state_new(d->constraint, err) : NULL;
+    if (d->bytewise && !s) return false;
+    if (s) d->finisher = sample_finisher_new(d->constraint, usable, err);
+    const bool ok = !s || (d->finisher && sample_finisher_after(d->finisher, s, "", 0, &rest, err));
+    sample_state_free(s);
+    if (!ok || rest != UINT64_MAX) return ok;
+    d->bytewise = false;
+    sample_finisher_free(d->finisher);
+    d->finisher = sample_finisher_new(d->constraint, NULL, err);
+    return d->finisher != NULL;
+}
+
+struct generate_driver *generate_driver_new(const struct sample_constraint *constraint,
+                                            const struct text_tokenizer *tokenizer,
+                                            uint32_t n_vocab, bool ends, struct base_error *err)
+{
+    struct generate_driver *d = calloc(1, sizeof *d);
+    if (!d) goto no_memory;
+    d->constraint = constraint;
+    d->tokenizer = tokenizer;
+    d->n_vocab = n_vocab;
+    d->words = (n_vocab + 63) / 64;
+    d->mask = calloc((size_t)d->words + 1, sizeof *d->mask);
+    d->plan = calloc(MAX_COMPLETION, sizeof *d->plan);
+    base_buffer_reserve(&d->bytes, TOKEN_BYTES);
+    base_buffer_reserve(&d->completion, MAX_COMPLETION);
+    if (!d->mask || !d->plan || d->bytes.failed || d->completion.failed) goto no_memory;
+    if (ends && !find_ends(d, err)) goto fail;
+    d->vocab = sample_vocab_new(n_vocab, token_bytes, (void *)tokenizer, err);
+    if (!d->vocab) goto fail;
+    d->masker = sample_masker_new(constraint, d->vocab, CACHE_BYTES, err);
+    d->splitter = d->masker ? sample_splitter_new(d->vocab, err) : NULL;
+    if (d->splitter && open_finisher(d, err)) return d;
+    goto fail;
+no_memory:
+    base_fail(err, BASE_NO_MEMORY, "not enough memory for a constraint");
+fail:
+    generate_driver_free(d);
+    return NULL;
+}
+
+void generate_driver_free(struct generate_driver *d)
+{
+    if (!d) return;
+    sample_state_free(d->state);
+    sample_state_free(d->shown);
+    sample_finisher_free(d->finisher);
+    sample_splitter_free(d->splitter);
+    sample_masker_free(d->masker);
+    sample_vocab_free(d->vocab);
+    base_buffer_free(&d->bytes);
+    base_buffer_free(&d->completion);
+    free(d->mask), free(d->end), free(d->plan);
+    free(d);
+}
+
+bool generate_driver_begin(struct generate_driver *d, bool continues, struct base_error *err)
+{
+    struct text_decoder decoder;
+    text_decoder_init(&decoder, d->tokenizer, continues, false);
+    d->at_start = decoder.at_start;
+    d->unsatisfiable = d->shown_refused = false;
+    d->completable = UINT64_MAX;
+    d->n_plan = d->plan_at = 0;
+    sample_state_free(d->state);
+    sample_state_free(d->shown);
+    d->state = sample_state_new(d->constraint, err);
+    d->shown = d->state ? sample_state_new(d->constraint, err) : NULL;
+    return d->shown != NULL;
+}
+
+/* -- choosing -- */
+
+/* The first token of a text without a prompt loses its space, which makes it another token to the
+ * constraint: such a text pays for a vocabulary of its own. */
+static bool make_first_mask(struct generate_driver *d, struct base_error *err)
+{
+    struct sample_vocab *v =
+        sample_vocab_new(d->n_vocab, first_token_bytes, (void *)d->tokenizer, err);
+    struct sample_masker *m = v ? sample_masker_new(d->constraint, v, 1 << 20, err) : NULL;
+    const uint64_t *mask = m ? sample_masker_mask(m, d->state, err) : NULL;
+    if (mask) memcpy(d->mask, mask, d->words * sizeof *mask);
+    /* A lone space vanishes: it is how a text that begins with a space can begin. */
+    for (uint32_t id = 0; mask && id < d->n_vocab; id++) {
+        base_buffer_clear(&d->bytes);
+        token_bytes((void *)d->tokenizer, (int32_t)id, &d->bytes);
+        if (d->bytes.size == 1 && d->bytes.data[0] == ' ' &&
+            text_token_kind(d->tokenizer, (int32_t)id) != TEXT_TOKEN_USER)
+            d->mask[id >> 6] |= 1ull << (id & 63);
+    }
+    sample_masker_free(m);
+    sample_vocab_free(v);
+    return mask != NULL;
+}
+
+static bool has_any(const struct generate_driver *d)
+{
+    for (uint32_t w = 0; w < d->words; w++)
+        if (d->mask[w]) return true;
+    return false;
+}
+
+/* *any: some token may come next; end-of-text tokens and `extra` count. */
+static bool make_mask(struct generate_driver *d, int32_t extra, bool *any, struct base_error *err)
+{
+    if (d->at_start) {
+        if (!make_first_mask(d, err)) return false;
+    } else {
+        const uint64_t *mask = sample_masker_mask(d->masker, d->state, err);
+        if (!mask) return false;
+        memcpy(d->mask, mask, d->words * sizeof *mask);
+    }
+    if (sample_state_may_end(d->state))
+        for (uint32_t i = 0; i < d->n_end; i++)
+            d->mask[(uint32_t)d->end[i] >> 6] |= 1ull << (d->end[i] & 63);
+    if (extra >= 0) d->mask[(uint32_t)extra >> 6] |= 1ull << (extra & 63);
+    *any = has_any(d);
+    return true;
+}
+
+/* The token's bytes at this place of the text into d->bytes. */
+static bool read_token(struct generate_driver *d, int32_t id, struct base_error *err)
+{
+    base_buffer_clear(&d->bytes);
+    base_buffer_add(&d->bytes, "", 0);
+    if (d->at_start)
+        first_token_bytes((void *)d->tokenizer, id, &d->bytes);
+    else
+        token_bytes((void *)d->tokenizer, id, &d->bytes);
+    return !d->bytes.failed || base_fail(err, BASE_NO_MEMORY, "not enough memory");
+}
+
+bool generate_driver_follow(struct generate_driver *d, int32_t id, bool *accepted,
+                            struct base_error *err)
+{
+    size_t used = 0;
+    if (!read_token(d, id, err)) return false;
+    d->at_start = false;
+    if (!sample_state_feed(d->state, d->bytes.data, d->bytes.size, &used, err)) return false;
+    *accepted = used == d->bytes.size && used > 0;
+    return true;
+}
+
+static bool take(struct generate_driver *d, int32_t id, struct base_error *err)
+{
+    bool accepted;
+    return text_token_is_end(d->tokenizer, id) || generate_driver_follow(d, id, &accepted, err);
+}
+
+/* -- completing a text in time -- */
+
+/* Plans the shortest completion that is known after bytes[0..size); *fits: it takes at most `left`
+ * tokens. */
+static bool plan_completion(struct generate_driver *d, const char *bytes, size_t size,
+                            uint64_t left, bool *fits, struct base_error *err)
+{
+    base_buffer_clear(&d->completion);
+    d->n_plan = d->plan_at = 0;
+    if (!sample_finisher_text(d->finisher, d->state, bytes, size, MAX_COMPLETION - 1,
+                              &d->completion, fits, err))
+        return false;
+    if (*fits && d->completion.size >= MAX_COMPLETION) *fits = false;
+    if (*fits && d->completion.size &&
+        !sample_splitter_split(d->splitter, d->completion.data, d->completion.size, d->plan,
+                               &d->n_plan, err))
+        return false;
+    *fits = *fits && d->n_plan <= left && (d->n_plan || d->completion.size == 0);
+    return true;
+}
+
+/* Tokens of a completion of `rest` bytes: where bytes are no tokens, a generous guess. */
+static uint64_t count_tokens(const struct generate_driver *d, uint64_t rest)
+{
+    return d->bytewise || rest == UINT64_MAX ? rest : 4 * rest + TRIES;
+}
+
+/* Whether the text can be completed by `left` tokens after bytes[0..size). */
+static bool can_complete(struct generate_driver *d, const char *bytes, size_t size, uint64_t left,
+                         bool *fits, struct base_error *err)
+{
+    uint64_t rest;
+    if (!sample_finisher_after(d->finisher, d->state, bytes, size, &rest, err)) return false;
+    rest = count_tokens(d, rest);
+    *fits = rest != UINT64_MAX && rest <= left;
+    if (*fits) return true;
+    bool ok = plan_completion(d, bytes, size, left, fits, err);
+    d->n_plan = 0;
+    return ok;
+}
+
+/* A token after which the text can be completed in time. *id -1: none was drawn. */
+static bool draw_in_time(struct generate_driver *d, struct sampler *sampler, const float *logits,
+                         uint64_t left, int32_t extra, int32_t *id, struct base_error *err)
+{
+    for (int i = 0; i < TRIES && has_any(d); i++) {
+        bool fits = false;
+        sample_restrict(sampler, d->mask);
+        *id = sample_next(sampler, logits, err);
+        if (*id < 0) return false;
+        if (*id == extra) return true;
+        if (!read_token(d, *id, err) ||
+            !can_complete(d, d->bytes.data, d->bytes.size, left - 1, &fits, err))
+            return false;
+        if (fits) {
+            d->completable = left - 1;
+            return true;
+        }
+        d->mask[(uint32_t)*id >> 6] &= ~(1ull << (*id & 63));
+    }
+    *id = -1;
+    return true;
+}
+
+/* The first token of the completion, which is written out from here on. */
+static bool begin_completion(struct generate_driver *d, uint64_t left, int32_t *id,
+                             struct base_error *err)
+{
+    bool fits = false;
+    if (!d->at_start && !plan_completion(d, "", 0, left, &fits, err)) return false;
+    if (fits && d->n_plan) *id = d->plan[d->plan_at++];
+    return true;
+}
+
+/* Chooses with the limit in view; *id -1: the limit cannot be kept. */
+static bool choose_in_time(struct generate_driver *d, struct sampler *sampler, const float *logits,
+                           uint64_t left, int32_t extra, int32_t *id, struct base_error *err)
+{
+    bool fits = true, any;
+    if (d->completable != left && !can_complete(d, "", 0, left, &fits, err)) return false;
+    d->unsatisfiable = !fits;
+    if (fits && !draw_in_time(d, sampler, logits, left, extra, id, err)) return false;
+    if (fits && *id < 0 && !begin_completion(d, left, id, err)) return false;
+    return *id >= 0 || make_mask(d, extra, &any, err); /* tries have cut it */
+}
+
+bool generate_driver_choose(struct generate_driver *d, struct sampler *sampler, const float *logits,
+                            uint64_t left, int32_t extra, int32_t *id, struct base_error *err)
+{
+    bool any;
+    *id = -1;
+    if (d->plan_at < d->n_plan) {
+        *id = d->plan[d->plan_at++];
+        return take(d, *id, err);
+    }
+    if (!make_mask(d, extra, &any, err)) return false;
+    if (!any && sample_state_may_end(d->state)) return true;
+    if (!any)
+        return base_fail(err, BASE_FAILED,
+                         "no token of this model can continue the text as the constraint demands");
+    if (left < FAR && !d->unsatisfiable &&
+        !choose_in_time(d, sampler, logits, left, extra, id, err))
+        return false;
+    if (*id < 0) {
+        sample_restrict(sampler, d->mask);
+        *id = sample_next(sampler, logits, err);
+    }
+    return *id >= 0 && (*id == extra || take(d, *id, err));
+}
+
+/* -- what is known of the text -- */
+
+bool generate_driver_min_tokens(struct generate_driver *d, uint64_t *n, struct base_error *err)
+{
+    if (!sample_finisher_after(d->finisher, d->state, "", 0, n, err)) return false;
+    *n = count_tokens(d, *n);
+    return true;
+}
+
+bool generate_driver_is_over(const struct generate_driver *d)
+{
+    return sample_state_may_end(d->state) && !sample_state_may_continue(d->state);
+}
+
+bool generate_driver_is_complete(const struct generate_driver *d)
+{
+    return sample_state_may_end(d->state);
+}
+
+bool generate_driver_show(struct generate_driver *d, const char *bytes, size_t size,
+                          struct base_error *err)
+{
+    size_t used = 0;
+    if (d->shown_refused) return true;
+    if (!sample_state_feed(d->shown, bytes, size, &used, err)) return false;
+    d->shown_refused = used < size;
+    return true;
+}
+
+bool generate_driver_shown_complete(const struct generate_driver *d)
+{
+    return !d->shown_refused && sample_state_may_end(d->shown);
+}
+
+bool generate_driver_spell(struct generate_driver *d, const char *bytes, size_t size, int32_t *ids,
+                           size_t *n, struct base_error *err)
+{
+    return sample_splitter_split(d->splitter, bytes, size, ids, n, err);
+}

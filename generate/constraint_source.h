@@ -1,0 +1,34 @@
+/* generate/constraint_source.h: a constraint as it is asked for, and its compiled form.
+ *
+ * Owns: the kinds of constraints. Refuses: where the text of one comes from. */
+#ifndef GENERATE_CONSTRAINT_SOURCE_H
+#define GENERATE_CONSTRAINT_SOURCE_H
+
+#include "sample/constrain/constraint.h"
+
+enum generate_constraint_kind {
+    GENERATE_CONSTRAINT_NONE,
+    GENERATE_CONSTRAINT_GRAMMAR, /* GBNF */
+    GENERATE_CONSTRAINT_SCHEMA,  /* a JSON schema */
+    GENERATE_CONSTRAINT_OBJECT,  /* any JSON object; no source */
+    GENERATE_CONSTRAINT_REGEX,
+    GENERATE_CONSTRAINT_CHOICES
+};
+
+struct generate_constraint_source {
+    enum generate_constraint_kind kind;
+    const char *text; /* [size] of a grammar, a schema, an expression */
+    size_t size;
+    const char *const *choice; /* [n_choices] */
+    size_t n_choices;
+    const char *const *lenient; /* [n_lenient] keywords of a schema that may go unenforced */
+    size_t n_lenient;
+    bool generate; /* JSON: the subset that is good to write; false: all that is accepted */
+};
+
+/* *out: NULL for GENERATE_CONSTRAINT_NONE; the caller frees it. BASE_USAGE with line and column for
+ * what is wrong or cannot be enforced. */
+bool generate_constraint_compile(const struct generate_constraint_source *source,
+                                 struct sample_constraint **out, struct base_error *err);
+
+#endif

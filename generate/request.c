@@ -1,0 +1,372 @@
+/* generate/request.c: one text, token by token. See generate/generate.h.
+ *
+ * `held` are the ids of the sequence and, behind them, those that have to be evaluated next: the
+ * session says where the one ends and the other begins. Bytes become a piece as soon as they are
+ * whole UTF-8 and cannot be part of a stop text. */
+#include "generate/constraint_driver.h"
+#include "generate/generate.h"
+#include "generate/stop.h"
+#include "generate/thought.h"
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { BUFFER_SIZE = 1 << 16 };
+
+const char *const generate_ending_name[] = {"eos",     "stop",       "limit",
+                                            "context", "constraint", "interrupted"};
+
+struct generate_request {
+    const struct generate_options *options;
+    struct generate_model model;
+    uint32_t seq, n_ctx;
+    int32_t *end_id; /* [n_ends] the end of a turn first, then that of the text */
+    size_t n_ends;
+    struct sampler *sampler;
+    uint64_t seed;                  /* of the sampler */
+    bool sampler_is_new;            /* no text was chosen by it */
+    struct generate_driver *driver; /* NULL: no constraint */
+    struct generate_stop *stop;
+    struct generate_thought thought;
+    struct text_decoder decoder;
+
+    int32_t *held; /* [n_ctx + 1] */
+    size_t n_held;
+    struct base_buffer piece, output; /* bytes of the latest token; what may be shown */
+    uint64_t n_decoded, n_shown;      /* bytes of the text */
+    uint64_t answer_at; /* where the answer begins, in bytes of the text; UINT64_MAX: not yet */
+    struct generate_outcome outcome;
+    bool over, has_read; /* has_read: the prompt's logits are there */
+    double start;
+};
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* ---- Life ---- */
+
+static void token_bytes(void *tokenizer, int32_t id, struct base_buffer *out)
+{
+    text_token_bytes(tokenizer, id, true, out);
+}
+
+static bool list_ends(struct generate_request *r)
+{
+    const struct text_tokenizer *t = r->model.tokenizer;
+    const int32_t first[2] = {text_token_eot(t), text_token_eos(t)};
+    const uint32_t n = text_vocab_size(t);
+    size_t count = 2;
+    for (uint32_t id = 0; id < n; id++) count += text_token_is_end(t, (int32_t)id);
+    r->end_id = malloc(count * sizeof *r->end_id);
+    if (!r->end_id) return false;
+    for (int i = 0; i < 2; i++)
+        if (first[i] >= 0 && (i == 0 || first[i] != first[0])) r->end_id[r->n_ends++] = first[i];
+    for (uint32_t id = 0; id < n; id++)
+        if (text_token_is_end(t, (int32_t)id) && (int32_t)id != first[0] && (int32_t)id != first[1])
+            r->end_id[r->n_ends++] = (int32_t)id;
+    return true;
+}
+
+/* A sampler that has seen nothing. */
+static bool make_sampler(struct generate_request *r, uint64_t seed, struct base_error *err)
+{
+    struct sample_options o = r->options->sample;
+    if (r->sampler_is_new && r->seed == seed) return true;
+    o.seed = seed;
+    o.token_bytes = token_bytes;
+    o.token_context = (void *)r->model.tokenizer;
+    o.end_id = r->end_id;
+    o.n_ends = r->n_ends;
+    sample_free(r->sampler);
+    r->sampler = sample_new(&o, model_facts(r->model.model)->n_vocab, r->n_ctx, err);
+    for (size_t i = 0; r->sampler && r->options->ignore_eos && i < r->n_ends; i++)
+        sample_forbid(r->sampler, r->end_id[i]);
+    r->seed = seed;
+    r->sampler_is_new = r->sampler != NULL;
+    return r->sampler_is_new;
+}
+
+static bool make_parts(struct generate_request *r, struct base_error *err)
+{
+    const struct generate_options *o = r->options;
+    base_buffer_reserve(&r->piece, BUFFER_SIZE);
+    base_buffer_reserve(&r->output, BUFFER_SIZE);
+    r->held = calloc((size_t)r->n_ctx + 1, sizeof *r->held);
+    if (!list_ends(r) || !r->held || r->piece.failed || r->output.failed)
+        return base_fail(err, BASE_NO_MEMORY, "not enough memory to generate");
+    if (!make_sampler(r, o->sample.seed, err)) return false;
+    r->stop = generate_stop_new(o->stop, o->n_stop, err);
+    if (!r->stop) return false;
+    r->thought.tokenizer = r->model.tokenizer;
+    if (!o->constraint) return true;
+    r->driver = r->thought.driver =
+        generate_driver_new(o->constraint, r->model.tokenizer, model_facts(r->model.model)->n_vocab,
+                            !o->ignore_eos, err);
+    return r->driver != NULL;
+}
+
+struct generate_request *generate_request_new(const struct generate_options *options,
+                                              const struct generate_model *model, uint32_t seq,
+                                              struct base_error *err)
+{
+    struct generate_request *r = calloc(1, sizeof *r);
+    if (!r) {
+        base_fail(err, BASE_NO_MEMORY, "not enough memory to generate");
+        return NULL;
+    }
+    r->options = options;
+    r->model = *model;
+    r->seq = seq;
+    r->n_ctx = model_session_n_ctx(model->session);
+    r->over = true;
+    if (make_parts(r, err)) return r;
+    generate_request_free(r);
+    return NULL;
+}
+
+void generate_request_free(struct generate_request *r)
+{
+    if (!r) return;
+    generate_thought_free(&r->thought);
+    generate_driver_free(r->driver);
+    generate_stop_free(r->stop);
+    sample_free(r->sampler);
+    base_buffer_free(&r->piece);
+    base_buffer_free(&r->output);
+    free(r->end_id);
+    free(r->held);
+    free(r);
+}
+
+/* ---- Beginning ---- */
+
+static uint32_t seq_length(const struct generate_request *r)
+{
+    return model_seq_length(r->model.session, r->seq);
+}
+
+/* The sequence keeps what it has in common with the prompt. At least the last id is read: it gives
+ * the logits to begin with. */
+static void keep_common(struct generate_request *r, const struct generate_prompt *p)
+{
+    size_t n = 0;
+    const size_t length = seq_length(r);
+    if (r->n_held > length) r->n_held = length; /* the last token, or what an interrupt left */
+    while (n < r->n_held && n + 1 < p->n && r->held[n] == p->ids[n]) n++;
+    r->outcome.n_cached = model_seq_truncate(r->model.session, r->seq, (uint32_t)n);
+    memcpy(r->held, p->ids, p->n * sizeof *r->held);
+    r->n_held = p->n;
+}
+
+static uint64_t tokens_left(const struct generate_request *r)
+{
+    const uint64_t room = r->n_ctx - r->n_held + 1;
+    const uint64_t limit = r->options->max_tokens - r->outcome.n_generated;
+    return room < limit ? room : limit;
+}
+
+static void stop_with(struct generate_request *r, enum generate_ending ending)
+{
+    r->outcome.ending = ending;
+    r->over = true;
+}
+
+bool generate_request_begin(struct generate_request *r, const struct generate_prompt *p,
+                            struct base_error *err)
+{
+    const struct generate_options *o = r->options;
+    if (p->n == 0) return base_fail(err, BASE_USAGE, "a prompt without tokens");
+    if (p->n > r->n_ctx)
+        return base_fail(err, BASE_TOO_LONG, "the prompt has %zu tokens and the context holds %u",
+                         p->n, r->n_ctx);
+    r->outcome = (struct generate_outcome){.n_prompt = p->n, .ending = GENERATE_END_LIMIT};
+    r->over = r->has_read = false;
+    r->n_decoded = r->n_shown = 0;
+    generate_stop_reset(r->stop);
+    base_buffer_clear(&r->piece);
+    base_buffer_clear(&r->output);
+    if (!make_sampler(r, p->seed, err) ||
+        (r->driver && !generate_driver_begin(r->driver, p->continues, err)))
+        return false;
+    text_decoder_init(&r->decoder, r->model.tokenizer, p->continues, o->show_special);
+    keep_common(r, p);
+    for (size_t i = 0; i < p->n; i++) sample_accept(r->sampler, p->ids[i]);
+    r->sampler_is_new = false;
+    if (!generate_thought_begin(&r->thought, p->thought, o->max_thought, tokens_left(r), err))
+        return false;
+    r->answer_at = r->thought.phase == GENERATE_THINKING ? UINT64_MAX : 0;
+    if (o->max_tokens == 0)
+        stop_with(r, GENERATE_END_LIMIT);
+    else if (r->driver && generate_driver_is_over(r->driver))
+        stop_with(r, GENERATE_END_CONSTRAINT);
+    r->start = now();
+    return true;
+}
+
+const int32_t *generate_request_next_ids(const struct generate_request *r, size_t *n)
+{
+    const size_t length = seq_length(r);
+    *n = r->over || length > r->n_held ? 0 : r->n_held - length;
+    return r->held + (*n ? length : 0);
+}
+
+uint32_t generate_request_seq(const struct generate_request *r)
+{
+    return r->seq;
+}
+
+struct model_session *generate_request_session(const struct generate_request *r)
+{
+    return r->model.session;
+}
+
+/* ---- A token ---- */
+
+/* The prompt was evaluated, or that broke off. */
+static void note_read(struct generate_request *r)
+{
+    if (r->has_read) return;
+    r->has_read = true;
+    r->outcome.read_seconds = now() - r->start;
+    r->outcome.n_read = seq_length(r) - r->outcome.n_cached;
+}
+
+void generate_request_interrupt(struct generate_request *r)
+{
+    note_read(r);
+    stop_with(r, GENERATE_END_INTERRUPTED);
+}
+
+/* The next id; -1 when the constraint lets nothing follow. */
+static bool choose(struct generate_request *r, const float *logits, int32_t *id,
+                   struct base_error *err)
+{
+    struct generate_thought *t = &r->thought;
+    const uint64_t left = tokens_left(r);
+    const int32_t extra = generate_thought_offer(t, left, id);
+    if (*id < 0 && r->driver && t->phase != GENERATE_THINKING) {
+        if (!generate_driver_choose(r->driver, r->sampler, logits, left, extra, id, err))
+            return false;
+        if (*id < 0) return true;
+    } else if (*id < 0) {
+        *id = sample_next(r->sampler, logits, err);
+        if (*id < 0) return false;
+    }
+    return generate_thought_take(t, id, err);
+}
+
+/* Takes what the decoder gave; true when a stop text is complete. */
+static bool feed_stop(struct generate_request *r)
+{
+    const int index = generate_stop_feed(r->stop, r->piece.data, r->piece.size, &r->output);
+    r->n_decoded += r->piece.size;
+    base_buffer_clear(&r->piece);
+    if (index < 0) return false;
+    stop_with(r, GENERATE_END_STOP);
+    r->outcome.stop_text = r->options->stop[index];
+    return true;
+}
+
+/* What of the output is the answer counts for the constraint where a stop text may cut it. */
+static bool give(struct generate_request *r, struct generate_piece *piece, struct base_error *err)
+{
+    const struct base_buffer *out = &r->output;
+    if (out->failed || r->piece.failed)
+        return base_fail(err, BASE_NO_MEMORY, "not enough memory for the text");
+    piece->text = out->size ? out->data : "";
+    piece->size = out->size;
+    const uint64_t before = r->answer_at > r->n_shown ? r->answer_at - r->n_shown : 0;
+    r->n_shown += out->size;
+    if (!r->driver || r->options->n_stop == 0 || before >= out->size) return true;
+    return generate_driver_show(r->driver, out->data + before, out->size - before, err);
+}
+
+/* The thought is over: the constraint begins. */
+static bool begin_answer(struct generate_request *r, struct base_error *err)
+{
+    r->answer_at = r->n_decoded;
+    return !r->driver || generate_driver_begin(r->driver, true, err);
+}
+
+/* After a token that is text. */
+static bool go_on(struct generate_request *r, int32_t id, enum generate_phase before,
+                  struct base_error *err)
+{
+    const enum generate_phase phase = r->thought.phase;
+    sample_accept(r->sampler, id);
+    text_decoder_add(&r->decoder, id, &r->piece);
+    if (feed_stop(r)) return true;
+    if (phase == GENERATE_THINKING) r->answer_at = UINT64_MAX;
+    if (phase == GENERATE_ANSWERING && before != phase && before != GENERATE_OPENING &&
+        !begin_answer(r, err))
+        return false;
+    if (phase == GENERATE_ANSWERING && r->driver && generate_driver_is_over(r->driver))
+        stop_with(r, GENERATE_END_CONSTRAINT);
+    else if (r->outcome.n_generated == r->options->max_tokens)
+        stop_with(r, GENERATE_END_LIMIT);
+    else if (seq_length(r) == r->n_ctx)
+        stop_with(r, GENERATE_END_CONTEXT);
+    return true;
+}
+
+bool generate_request_take(struct generate_request *r, const float *logits,
+                           struct generate_piece *piece, struct base_error *err)
+{
+    const enum generate_phase before = r->thought.phase;
+    int32_t id;
+    *piece = (struct generate_piece){.id = -1, .text = ""};
+    base_buffer_clear(&r->output);
+    note_read(r);
+    if (r->options->interrupt && *r->options->interrupt) {
+        stop_with(r, GENERATE_END_INTERRUPTED);
+        return true;
+    }
+    const double start = now();
+    if (!choose(r, logits, &id, err)) return false;
+    r->outcome.choose_seconds += now() - start;
+    if (id < 0) {
+        stop_with(r, GENERATE_END_CONSTRAINT);
+        return true;
+    }
+    piece->id = id;
+    piece->index = r->outcome.n_generated++;
+    piece->logits = logits;
+    r->held[r->n_held++] = id;
+    if (!r->thought.wrote && text_token_is_end(r->model.tokenizer, id))
+        stop_with(r, GENERATE_END_EOS); /* else: some models close a thought with such a token */
+    else if (!go_on(r, id, before, err))
+        return false;
+    return give(r, piece, err);
+}
+
+/* ---- The end ---- */
+
+static bool is_complete(const struct generate_request *r)
+{
+    if (!r->driver) return true;
+    const struct generate_thought *t = &r->thought;
+    if (r->answer_at == UINT64_MAX || t->phase == GENERATE_CLOSING) return false;
+    if (t->phase == GENERATE_OPENING && t->refused) return false;
+    return r->outcome.ending == GENERATE_END_STOP ? generate_driver_shown_complete(r->driver)
+                                                  : generate_driver_is_complete(r->driver);
+}
+
+bool generate_request_end(struct generate_request *r, struct generate_piece *piece,
+                          struct generate_outcome *outcome, struct base_error *err)
+{
+    *piece = (struct generate_piece){.id = -1, .text = ""};
+    base_buffer_clear(&r->output);
+    r->outcome.generate_seconds = now() - r->start - r->outcome.read_seconds;
+    if (r->outcome.ending != GENERATE_END_STOP) {
+        text_decoder_end(&r->decoder, &r->piece);
+        if (!feed_stop(r)) generate_stop_end(r->stop, &r->output);
+    }
+    if (!give(r, piece, err)) return false;
+    r->outcome.complete = is_complete(r);
+    *outcome = r->outcome;
+    return true;
+}

@@ -1,0 +1,53 @@
+/* generate/thought.h: where a model thinks before it answers. Private to generate/.
+ *
+ * Owns: the phases of one text and the tokens that the request writes in the model's place.
+ *
+ *     OPENING    the tokens of the opening mark, as far as the model writes them
+ *       |  \
+ *       |   THINKING   whatever the model likes, up to the closing mark
+ *       |      |
+ *       |   CLOSING    tokens that the request writes: the closing mark, or the rest of it
+ *       |  /
+ *     ANSWERING        where a constraint holds
+ */
+#ifndef GENERATE_THOUGHT_H
+#define GENERATE_THOUGHT_H
+
+#include "generate/constraint_driver.h"
+#include "generate/generate.h"
+#include "generate/stop.h"
+
+enum generate_phase { GENERATE_OPENING, GENERATE_THINKING, GENERATE_CLOSING, GENERATE_ANSWERING };
+
+enum { GENERATE_MARK_TOKENS = 256 };
+
+struct generate_thought {
+    const struct text_tokenizer *tokenizer;
+    struct generate_driver *driver; /* NULL: no constraint */
+    enum generate_phase phase;
+    struct text_ids open, close; /* the marks */
+    size_t n_opened;             /* tokens of `open` that were written */
+    bool refused;                /* the constraint refuses those: only the mark can follow */
+    struct generate_stop *match; /* finds the closing mark in the thought */
+    uint64_t left;               /* tokens that the thought may still have */
+    uint64_t owed;               /* to the answer, by itself */
+    int32_t written[GENERATE_MARK_TOKENS]; /* [n_written] what CLOSING writes */
+    size_t n_written, written_at;
+    bool wrote; /* the latest token is of those */
+    struct base_buffer bytes, scratch;
+};
+
+/* For a text of at most `left` tokens. `marks` NULL: the whole text is answer. */
+bool generate_thought_begin(struct generate_thought *t, const struct generate_thought_marks *marks,
+                            int64_t max_thought, uint64_t left, struct base_error *err);
+void generate_thought_free(struct generate_thought *t);
+
+/* Before a token is chosen, of `left` that may still come, this one included: what of the opening
+ * mark may be written besides what the constraint allows; -1: nothing. *id gets the token that has
+ * to be written, or -1. */
+int32_t generate_thought_offer(struct generate_thought *t, uint64_t left, int32_t *id);
+
+/* After a token was chosen or written; may replace it. */
+bool generate_thought_take(struct generate_thought *t, int32_t *id, struct base_error *err);
+
+#endif

@@ -1,0 +1,50 @@
+/* quant/kernels.c: the kernel table for an instruction-set level; it is filled once, with scalar
+ * first, and after that only read. */
+#include "quant/types.h"
+
+static void overlay_type(const struct quant_type *type, const struct quant_kernel *from,
+                         struct quant_kernel *to)
+{
+    if (from->decode) to->decode = from->decode;
+    if (from->unpack) {
+        to->unpack = from->unpack;
+        to->panel = from->panel ? from->panel : &type->panel;
+    }
+    if (from->gemv) {
+        to->gemv = from->gemv;
+        to->streams = from->streams > 0 ? from->streams : 1;
+    }
+}
+
+void quant_kernels_init(struct quant_kernels *kernels, enum cpu_level level)
+{
+    const struct cpu_family *family = cpu_family();
+    enum cpu_level path[CPU_LEVEL_COUNT];
+    *kernels = (struct quant_kernels){.level = cpu_level_cap(level), .prefetch = family->prefetch};
+    kernels->dual_512 = family->dual_512 && cpu_has(kernels->level, CPU_AVX512);
+    const int n = cpu_path(kernels->level, path);
+    for (int i = 0; i < n; i++) {
+        const struct quant_act_kernel *act = &quant_act_kernel[path[i]];
+        if (act->q8_32) kernels->act_q8_32 = act->q8_32;
+        if (act->q8_256) kernels->act_q8_256 = act->q8_256;
+        if (act->bf16) kernels->act_bf16 = act->bf16;
+        for (uint32_t id = 0; id < QUANT_ID_COUNT; id++) {
+            const struct quant_type *type = quant_type_by_id(id);
+            if (type) overlay_type(type, &type->kernel[path[i]], &kernels->type[id]);
+        }
+    }
+}
+
+void quant_gemv(const struct quant_kernel *kernel, struct cpu_prefetch prefetch, int64_t k,
+                const void *w, size_t row_bytes, int64_t n_rows, const struct quant_act *a,
+                float *out)
+{
+    const int64_t n = n_rows / kernel->streams, apart = prefetch.adjacent_rows ? 1 : n;
+    const struct quant_rows rows = {w, row_bytes, n, apart, prefetch};
+    if (n > 0) kernel->gemv(k, &rows, a, out);
+    const int64_t done = n * kernel->streams;
+    if (done == n_rows) return;
+    const void *left = (const char *)w + (size_t)done * row_bytes;
+    const struct quant_rows alone = {left, row_bytes, n_rows - done, 0, prefetch};
+    kernel->gemv(k, &alone, a, out + done);
+}

@@ -1,0 +1,29 @@
+/* test/support_generate.h: a tiny model with an engine, a session and a vocabulary, for tests of
+ * requests. */
+#ifndef TEST_SUPPORT_GENERATE_H
+#define TEST_SUPPORT_GENERATE_H
+
+#include "generate/generate.h"
+
+struct support_generate {
+    struct gguf_file *file;
+    struct engine *engine;
+    struct model *model;
+    struct model_session *session;
+    struct text_tokenizer *tokenizer;
+    uint32_t n_vocab;
+    struct generate_model parts; /* of the above */
+};
+
+/* Fails the test on any error. */
+void support_generate_open(struct support_generate *s, const char *arch, uint32_t n_seq,
+                           uint32_t n_ctx);
+void support_generate_close(struct support_generate *s);
+
+/* A request that must be made; options must outlive it. */
+struct generate_request *support_request(const struct support_generate *s,
+                                         const struct generate_options *options, uint32_t seq);
+/* One step of one request, evaluated alone; false once it is over. */
+bool support_request_step(struct generate_request *r, struct generate_piece *piece);
+
+#endif

@@ -1,0 +1,408 @@
+/* test/test_generate.c: requests: two of them in one session give what each gives alone; what a
+ * sequence holds is kept; thoughts end where they should; a constraint begins with the answer. */
+#include "test/support.h"
+
+#include "test/support_generate.h"
+#include <string.h>
+
+enum { N_CTX = 128, MOST = 64 };
+
+static const struct generate_thought_marks marks = {"<t>", "</t>", false};
+static const struct generate_thought_marks opened = {"<t>", "</t>", true};
+
+/* A text, gathered. */
+struct text {
+    struct base_buffer bytes;
+    int32_t id[N_CTX];
+    size_t n;
+    struct generate_outcome outcome;
+};
+
+static void add(struct text *t, const struct generate_piece *piece)
+{
+    base_buffer_add(&t->bytes, piece->text, piece->size);
+    if (piece->id >= 0) t->id[t->n++] = piece->id;
+}
+
+static bool sink(void *user, const struct generate_piece *piece, struct base_error *err)
+{
+    (void)err;
+    assert_true(piece->id < 0 || piece->logits);
+    add(user, piece);
+    return true;
+}
+
+static void clear(struct text *t)
+{
+    base_buffer_free(&t->bytes);
+    *t = (struct text){0};
+}
+
+static struct generate_options options(uint64_t max_tokens, const struct sample_constraint *c)
+{
+    struct generate_options o = {.sample = sample_options_default(),
+                                 .max_tokens = max_tokens,
+                                 .constraint = c,
+                                 .max_thought = -1,
+                                 .show_special = true};
+    o.sample.temp = 2.0f;
+    return o;
+}
+
+static struct generate_prompt prompt_of(const struct text_ids *ids, uint64_t seed,
+                                        const struct generate_thought_marks *thought)
+{
+    return (struct generate_prompt){
+        .ids = ids->id, .n = ids->count, .continues = true, .seed = seed, .thought = thought};
+}
+
+static struct text_ids ids_of(const struct support_generate *s, const char *text)
+{
+    struct base_error err = BASE_ERROR_INIT;
+    struct text_ids ids = TEXT_IDS_INIT;
+    if (!text_encode(s->tokenizer, text, strlen(text), 0, &ids, &err)) fail_msg("%s", err.text);
+    return ids;
+}
+
+static void run(struct generate_request *r, const struct generate_prompt *p, struct text *out)
+{
+    struct base_error err = BASE_ERROR_INIT;
+    clear(out);
+    if (!generate_request_begin(r, p, &err) || !generate_run(r, sink, out, &out->outcome, &err))
+        fail_msg("%s", err.text);
+    base_buffer_add(&out->bytes, "", 0);
+}
+
+/* ---- Several requests ---- */
+
+/* One batch: the next ids of both. Each row of logits goes to the request that it belongs to. */
+struct both {
+    struct generate_request *r[2];
+    struct text text[2];
+    int owner[2]; /* of the rows, in their order */
+};
+
+static bool give_rows(void *user, uint64_t first, uint64_t rows, const float *logits,
+                      struct base_error *err)
+{
+    struct both *b = user;
+    for (uint64_t i = 0; i < rows; i++) {
+        const int k = b->owner[first + i];
+        struct generate_piece piece;
+        if (!generate_request_take(b->r[k], logits + i * 300, &piece, err)) return false;
+        add(&b->text[k], &piece);
+    }
+    return true;
+}
+
+static bool step_both(struct both *b, struct model_session *session)
+{
+    struct base_error err = BASE_ERROR_INIT;
+    struct model_token tokens[2 * MOST];
+    size_t total = 0, rows = 0;
+    for (int k = 0; k < 2; k++) {
+        size_t n;
+        const int32_t *ids = generate_request_next_ids(b->r[k], &n);
+        for (size_t i = 0; i < n; i++)
+            tokens[total++] =
+                (struct model_token){ids[i], generate_request_seq(b->r[k]), i + 1 == n};
+        if (n) b->owner[rows++] = k;
+    }
+    if (total && !model_eval_batch(session, tokens, total, give_rows, b, &err))
+        fail_msg("%s", err.text);
+    return total > 0;
+}
+
+static void two_requests_are_each_what_they_are_alone(void **state)
+{
+    static const char *const archs[] = {"llama", "gemma3"};
+    static const char *const texts[2] = {"the cat in the hat", "x"};
+    static const char *const stops[] = {"q", "zz"};
+    struct base_error err = BASE_ERROR_INIT;
+    (void)state;
+    struct sample_constraint *c = sample_constraint_regex("([a-z]+ ){3,9}\\.", 16, &err);
+    assert_non_null(c);
+    const struct generate_options plain = options(40, NULL);
+    struct generate_options constrained = options(50, c);
+    constrained.stop = stops;
+    constrained.n_stop = 2;
+    for (size_t a = 0; a < 2; a++) {
+        struct support_generate s = {0};
+        support_generate_open(&s, archs[a], 2, N_CTX);
+        assert_int_equal(s.n_vocab, 300);
+        for (uint64_t seed = 0; seed < 4; seed++) {
+            struct both b = {0};
+            struct text alone[2] = {0};
+            struct text_ids ids[2];
+            for (int k = 0; k < 2; k++) {
+                ids[k] = ids_of(&s, texts[k]);
+                b.r[k] = support_request(&s, k ? &constrained : &plain, (uint32_t)k);
+                const struct generate_prompt p = prompt_of(&ids[k], seed, NULL);
+                run(b.r[k], &p, &alone[k]);
+                model_seq_truncate(s.session, (uint32_t)k, 0);
+            }
+            for (int k = 0; k < 2; k++) {
+                const struct generate_prompt p = prompt_of(&ids[k], seed, NULL);
+                assert_true(generate_request_begin(b.r[k], &p, &err));
+            }
+            while (step_both(&b, s.session)) continue;
+            for (int k = 0; k < 2; k++) {
+                struct generate_piece piece;
+                assert_true(generate_request_end(b.r[k], &piece, &b.text[k].outcome, &err));
+                add(&b.text[k], &piece);
+                assert_true(alone[k].n > 0);
+                assert_int_equal(b.text[k].n, alone[k].n);
+                assert_memory_equal(b.text[k].id, alone[k].id, alone[k].n * sizeof *alone[k].id);
+                assert_int_equal(b.text[k].bytes.size, alone[k].bytes.size);
+                assert_memory_equal(b.text[k].bytes.data, alone[k].bytes.data, alone[k].bytes.size);
+                assert_int_equal(b.text[k].outcome.ending, alone[k].outcome.ending);
+                generate_request_free(b.r[k]);
+                text_ids_free(&ids[k]);
+                clear(&alone[k]);
+                clear(&b.text[k]);
+            }
+        }
+        support_generate_close(&s);
+    }
+    sample_constraint_free(c);
+}
+
+/* ---- What the sequence holds ---- */
+
+static void a_common_beginning_is_not_read_again(void **state)
+{
+    struct support_generate s = {0};
+    struct text first = {0}, again = {0}, fresh = {0};
+    const struct generate_options o = options(10, NULL);
+    (void)state;
+    support_generate_open(&s, "llama", 2, N_CTX);
+    struct generate_request *r = support_request(&s, &o, 0), *other = support_request(&s, &o, 1);
+    struct text_ids ids = ids_of(&s, "the first question");
+    struct generate_prompt p = prompt_of(&ids, 1, NULL);
+    run(r, &p, &first);
+    assert_int_equal(first.outcome.n_cached, 0);
+    assert_int_equal(first.outcome.n_read, ids.count);
+    run(r, &p, &again); /* the last id gives the logits to begin with */
+    assert_int_equal(again.outcome.n_cached, ids.count - 1);
+    assert_int_equal(again.outcome.n_read, 1);
+    assert_memory_equal(again.id, first.id, first.n * sizeof *first.id);
+    struct base_error err = BASE_ERROR_INIT;
+    for (size_t i = 0; i < first.n; i++) assert_true(text_ids_add(&ids, first.id[i], &err));
+    assert_true(text_ids_add(&ids, 70, &err));
+    p = prompt_of(&ids, 2, NULL);
+    run(r, &p, &again);
+    assert_int_equal(again.outcome.n_cached, ids.count - 2); /* the last token was not evaluated */
+    run(other, &p, &fresh);
+    assert_int_equal(fresh.outcome.n_cached, 0);
+    assert_int_equal(again.n, fresh.n);
+    assert_memory_equal(again.id, fresh.id, fresh.n * sizeof *fresh.id);
+    p.n = 0;
+    assert_false(generate_request_begin(r, &p, &err));
+    assert_int_equal(err.code, BASE_USAGE);
+    generate_request_free(r);
+    generate_request_free(other);
+    text_ids_free(&ids);
+    clear(&first), clear(&again), clear(&fresh);
+    support_generate_close(&s);
+}
+
+/* ---- Thoughts ---- */
+
+/* What stands behind the closing mark; NULL without one. */
+static const char *answer_of(const struct text *t)
+{
+    const char *close = strstr(t->bytes.data, marks.close);
+    return close ? close + strlen(marks.close) : NULL;
+}
+
+static void a_constraint_begins_with_the_answer(void **state)
+{
+    static const char *const choices[] = {"yes", "no"};
+    struct base_error err = BASE_ERROR_INIT;
+    struct support_generate s = {0};
+    struct text text = {0};
+    (void)state;
+    support_generate_open(&s, "llama", 1, N_CTX);
+    struct sample_constraint *c = sample_constraint_choices(choices, 2, &err);
+    struct text_ids ids = ids_of(&s, "x");
+    for (uint64_t seed = 0; seed < 20; seed++) {
+        struct generate_options o = options(40, c);
+        o.max_thought = seed % 2 ? 5 : -1;
+        struct generate_request *r = support_request(&s, &o, 0);
+        const struct generate_prompt p = prompt_of(&ids, seed, &opened);
+        run(r, &p, &text);
+        const char *answer = answer_of(&text);
+        assert_non_null(answer);
+        assert_true(strcmp(answer, "yes") == 0 || strcmp(answer, "no") == 0);
+        assert_true(text.outcome.complete);
+        assert_int_equal(text.outcome.ending, GENERATE_END_CONSTRAINT);
+        /* "</t>" takes 4 tokens here, the answer 2 or 3. */
+        if (seed % 2) assert_true(text.n <= 5 + 4 + 3);
+        generate_request_free(r);
+    }
+    sample_constraint_free(c);
+    text_ids_free(&ids);
+    clear(&text);
+    support_generate_close(&s);
+}
+
+static void the_answer_keeps_its_share_of_the_limit(void **state)
+{
+    struct base_error err = BASE_ERROR_INIT;
+    struct support_generate s = {0};
+    struct text text = {0};
+    (void)state;
+    support_generate_open(&s, "llama", 1, N_CTX);
+    struct sample_constraint *c = sample_constraint_regex("[a-z]{30}", 9, &err);
+    struct text_ids ids = ids_of(&s, "x");
+    for (uint64_t n = 34; n < 60; n += 5) {
+        struct generate_options o = options(n, c);
+        o.ignore_eos = true;
+        struct generate_request *r = support_request(&s, &o, 0);
+        const struct generate_prompt p = prompt_of(&ids, n, &opened);
+        run(r, &p, &text);
+        assert_true(text.n <= n);
+        if (!text.outcome.complete) fail_msg("limit %d: %s", (int)n, text.bytes.data);
+        generate_request_free(r);
+    }
+    const struct generate_options o = options(20, c); /* too few from the beginning */
+    struct generate_request *r = support_request(&s, &o, 0);
+    const struct generate_prompt p = prompt_of(&ids, 1, &opened);
+    run(r, &p, &text);
+    assert_false(text.outcome.complete);
+    assert_int_equal(text.outcome.ending, GENERATE_END_LIMIT);
+    generate_request_free(r);
+    sample_constraint_free(c);
+    text_ids_free(&ids);
+    clear(&text);
+    support_generate_close(&s);
+}
+
+/* The model opens the thought itself: made certain by biases. */
+static void a_thought_that_the_model_opens(void **state)
+{
+    static const struct generate_thought_marks special = {"<|im_start|>", "<|endoftext|>", false};
+    struct base_error err = BASE_ERROR_INIT;
+    struct support_generate s = {0};
+    struct text text = {0};
+    struct text_ids mark = TEXT_IDS_INIT;
+    (void)state;
+    support_generate_open(&s, "llama", 1, N_CTX);
+    assert_true(text_encode(s.tokenizer, special.open, strlen(special.open), TEXT_PARSE_SPECIAL,
+                            &mark, &err));
+    assert_int_equal(mark.count, 1);
+    struct sample_constraint *c = sample_constraint_regex("[0-9]{3}", 8, &err);
+    struct text_ids ids = ids_of(&s, "x");
+    const struct sample_bias bias = {mark.id[0], 1000.0f};
+    struct generate_options o = options(40, c);
+    o.sample.bias = &bias;
+    o.sample.n_biases = 1;
+    o.max_thought = 3;
+    for (int budget = 3; budget >= 0; budget -= 3) {
+        o.max_thought = budget;
+        struct generate_request *r = support_request(&s, &o, 0);
+        const struct generate_prompt p = prompt_of(&ids, 1, &special);
+        run(r, &p, &text);
+        const bool thought = strstr(text.bytes.data, special.open) == text.bytes.data;
+        assert_int_equal(thought, budget > 0); /* without a budget the mark is not offered */
+        const size_t n = strspn(text.bytes.data + text.bytes.size - 3, "0123456789");
+        assert_int_equal(n, 3);
+        assert_true(text.outcome.complete);
+        assert_int_equal(text.n, thought ? 1 + 3 + 1 + 3 : 3);
+        generate_request_free(r);
+    }
+    sample_constraint_free(c);
+    text_ids_free(&mark);
+    text_ids_free(&ids);
+    clear(&text);
+    support_generate_close(&s);
+}
+
+/* A mark of several tokens, which the constraint accepts as text too: what stands there decides. */
+static void a_mark_that_could_be_text(void **state)
+{
+    struct base_error err = BASE_ERROR_INIT;
+    struct support_generate s = {0};
+    struct text text = {0};
+    (void)state;
+    support_generate_open(&s, "llama", 1, N_CTX);
+    struct sample_constraint *c = sample_constraint_regex("(<[a-z]|[0-9])[0-9]{3}", 22, &err);
+    struct text_ids ids = ids_of(&s, "x"), mark = ids_of(&s, marks.open);
+    assert_int_equal(mark.count, 3);
+    const struct sample_bias bias[3] = {
+        {mark.id[0], 1000.0f}, {mark.id[1], 9.0f}, {mark.id[2], 2.0f}};
+    struct generate_options o = options(40, c);
+    o.sample.bias = bias;
+    o.sample.n_biases = 3;
+    o.sample.top_k = 0;
+    o.sample.top_p = 1.0f;
+    o.sample.min_p = 0.0f;
+    int thoughts = 0, answers = 0;
+    for (uint64_t seed = 0; seed < 40; seed++) {
+        struct generate_request *r = support_request(&s, &o, 0);
+        const struct generate_prompt p = prompt_of(&ids, seed, &marks);
+        o.max_thought = 4;
+        run(r, &p, &text);
+        const bool thought = strncmp(text.bytes.data, "<t>", 3) == 0;
+        const char *answer = thought ? answer_of(&text) : text.bytes.data;
+        bool accepted = false;
+        size_t used;
+        struct sample_state *state_of = sample_state_new(c, &err);
+        if (answer && sample_state_feed(state_of, answer, strlen(answer), &used, &err))
+            accepted = used == strlen(answer) && sample_state_may_end(state_of);
+        sample_state_free(state_of);
+        if (!accepted || !text.outcome.complete) fail_msg("%s", text.bytes.data);
+        thoughts += thought;
+        answers += !thought;
+        generate_request_free(r);
+    }
+    if (thoughts == 0 || answers == 0) fail_msg("%d thoughts, %d answers", thoughts, answers);
+    sample_constraint_free(c);
+    text_ids_free(&mark);
+    text_ids_free(&ids);
+    clear(&text);
+    support_generate_close(&s);
+}
+
+static void an_interruption_is_an_ending(void **state)
+{
+    struct base_error err = BASE_ERROR_INIT;
+    struct support_generate s = {0};
+    struct text text = {0};
+    volatile int stop = 0;
+    struct generate_piece piece;
+    (void)state;
+    support_generate_open(&s, "llama", 1, N_CTX);
+    struct generate_options o = options(40, NULL);
+    o.interrupt = &stop;
+    o.ignore_eos = true;
+    struct generate_request *r = support_request(&s, &o, 0);
+    struct text_ids ids = ids_of(&s, "x");
+    const struct generate_prompt p = prompt_of(&ids, 1, NULL);
+    assert_true(generate_request_begin(r, &p, &err));
+    for (int i = 0; i < 5; i++) assert_true(support_request_step(r, &piece));
+    stop = 1;
+    assert_true(support_request_step(r, &piece));
+    assert_int_equal(piece.id, -1);
+    assert_false(support_request_step(r, &piece));
+    assert_true(generate_request_end(r, &piece, &text.outcome, &err));
+    assert_int_equal(text.outcome.ending, GENERATE_END_INTERRUPTED);
+    assert_int_equal(text.outcome.n_generated, 5);
+    generate_request_free(r);
+    text_ids_free(&ids);
+    support_generate_close(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(two_requests_are_each_what_they_are_alone),
+        cmocka_unit_test(a_common_beginning_is_not_read_again),
+        cmocka_unit_test(a_constraint_begins_with_the_answer),
+        cmocka_unit_test(the_answer_keeps_its_share_of_the_limit),
+        cmocka_unit_test(a_thought_that_the_model_opens),
+        cmocka_unit_test(a_mark_that_could_be_text),
+        cmocka_unit_test(an_interruption_is_an_ending),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
