@@ -30,6 +30,11 @@ const struct model_arch *model_arch_find(struct gguf_str name)
     return NULL;
 }
 
+const struct model_arch *model_arch_at(size_t i)
+{
+    return i < sizeof archs / sizeof *archs ? &archs[i] : NULL;
+}
+
 const char *model_arch_names(void)
 {
     return "llama, qwen2, qwen3, gemma3";

@@ -34,6 +34,8 @@ struct model_arch {
 
 /* The row of an architecture, or NULL. */
 const struct model_arch *model_arch_find(struct gguf_str name);
+/* Row i of the table, or NULL past its end. */
+const struct model_arch *model_arch_at(size_t i);
 /* "llama, qwen2, ..." for messages. */
 const char *model_arch_names(void);
 
