@@ -454,7 +454,7 @@ static void test_far_scores(void **state)
 }
 
 /* No keys give zeros; lists and cells that do not exist give NaN; spans that leave their list are
- * cut; nobody else is touched. */
+ * cut; no other sequence is touched. */
 static void test_odd_spans(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
 /* test/test_identity.c: promise 2: the logits of every position are the same bytes for any thread
  * count, any batch size and any instruction-set level, on a real model.
  *
- * (test_models.c asks the same of tiny random models of every architecture.) */
+ * (test_models.c checks the same on tiny random models of every architecture.) */
 #include "test/support.h"
 
 #include "test/support_files.h"
