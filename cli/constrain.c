@@ -90,7 +90,7 @@ static struct source find_source(const struct cli_values *v)
         .option = "--json-object"};
 }
 
-bool cli_constraint_open(const struct cli_values *v, bool generate, struct sample_constraint **out,
+bool cli_constraint_open(const struct cli_values *v, bool generate, struct constraint **out,
                          struct base_error *err)
 {
     struct source s = find_source(v);

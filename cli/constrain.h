@@ -10,7 +10,7 @@
  * or schema may be the name of a file or the text itself: what names a readable file is one.
  * `generate` chooses the subset of JSON that is good to write. BASE_USAGE with line and column on
  * errors. */
-bool cli_constraint_open(const struct cli_values *values, bool generate,
-                         struct sample_constraint **out, struct base_error *err);
+bool cli_constraint_open(const struct cli_values *values, bool generate, struct constraint **out,
+                         struct base_error *err);
 
 #endif

@@ -63,7 +63,7 @@ bool cli_generation_open(struct cli_generation *g, const struct cli_values *v,
 void cli_generation_close(struct cli_generation *g)
 {
     generate_request_free(g->request);
-    sample_constraint_free(g->constraint);
+    constraint_free(g->constraint);
     for (size_t i = 0; i < CLI_LIST_MAX; i++) base_buffer_free(&g->stop_text[i]);
     cli_sampler_parts_free(&g->parts);
     *g = (struct cli_generation){0};

@@ -15,7 +15,7 @@ struct cli_generation {
     struct cli_sampler_parts parts;
     struct base_buffer stop_text[CLI_LIST_MAX];
     const char *stop[CLI_LIST_MAX];
-    struct sample_constraint *constraint; /* NULL: none was asked for */
+    struct constraint *constraint; /* NULL: none was asked for */
 };
 
 /* Checks the options, compiles the constraint and draws the seed; for before the model is loaded.

@@ -12,15 +12,15 @@ enum {
 };
 
 struct generate_driver {
-    const struct sample_constraint *constraint;
+    const struct constraint *constraint;
     const struct text_tokenizer *tokenizer;
     uint32_t n_vocab, words;
-    struct sample_vocab *vocab;
-    struct sample_masker *masker;
-    struct sample_splitter *splitter;
-    struct sample_finisher *finisher;
-    struct sample_state *state; /* of what was generated */
-    struct sample_state *shown; /* of what was shown */
+    struct constrain_token_trie *vocab;
+    struct constrain_masker *masker;
+    struct constrain_retokenizer *splitter;
+    struct constrain_finisher *finisher;
+    struct constrain_state *state; /* of what was generated */
+    struct constrain_state *shown; /* of what was shown */
     bool shown_refused;
     bool bytewise;      /* completions are made of bytes that are tokens: n take at most n tokens */
     bool unsatisfiable; /* the text cannot be completed in time: every mask is allowed as it is */
@@ -78,23 +78,24 @@ static bool open_finisher(struct generate_driver *d, struct base_error *err)
         const char byte = (char)b;
         int32_t id;
         size_t count;
-        if (!sample_splitter_split(d->splitter, &byte, 1, &id, &count, err)) return false;
+        if (!constrain_retokenize(d->splitter, &byte, 1, &id, &count, err)) return false;
         usable[b] = count == 1;
         if (b >= ' ' && b < 0x7f && !usable[b]) d->bytewise = false;
     }
-    struct sample_state *s = d->bytewise ? sample_state_new(d->constraint, err) : NULL;
+    struct constrain_state *s = d->bytewise ? constrain_state_new(d->constraint, err) : NULL;
     if (d->bytewise && !s) return false;
-    if (s) d->finisher = sample_finisher_new(d->constraint, usable, err);
-    const bool ok = !s || (d->finisher && sample_finisher_after(d->finisher, s, "", 0, &rest, err));
-    sample_state_free(s);
+    if (s) d->finisher = constrain_finisher_new(d->constraint, usable, err);
+    const bool ok =
+        !s || (d->finisher && constrain_finisher_after(d->finisher, s, "", 0, &rest, err));
+    constrain_state_free(s);
     if (!ok || rest != UINT64_MAX) return ok;
     d->bytewise = false;
-    sample_finisher_free(d->finisher);
-    d->finisher = sample_finisher_new(d->constraint, NULL, err);
+    constrain_finisher_free(d->finisher);
+    d->finisher = constrain_finisher_new(d->constraint, NULL, err);
     return d->finisher != NULL;
 }
 
-struct generate_driver *generate_driver_new(const struct sample_constraint *constraint,
+struct generate_driver *generate_driver_new(const struct constraint *constraint,
                                             const struct text_tokenizer *tokenizer,
                                             uint32_t n_vocab, bool ends, struct base_error *err)
 {
@@ -110,10 +111,10 @@ struct generate_driver *generate_driver_new(const struct sample_constraint *cons
     base_buffer_reserve(&d->completion, MAX_COMPLETION);
     if (!d->mask || !d->plan || d->bytes.failed || d->completion.failed) goto no_memory;
     if (ends && !find_ends(d, err)) goto fail;
-    d->vocab = sample_vocab_new(n_vocab, token_bytes, (void *)tokenizer, err);
+    d->vocab = constrain_token_trie_new(n_vocab, token_bytes, (void *)tokenizer, err);
     if (!d->vocab) goto fail;
-    d->masker = sample_masker_new(constraint, d->vocab, CACHE_BYTES, err);
-    d->splitter = d->masker ? sample_splitter_new(d->vocab, err) : NULL;
+    d->masker = constrain_masker_new(constraint, d->vocab, CACHE_BYTES, err);
+    d->splitter = d->masker ? constrain_retokenizer_new(d->vocab, err) : NULL;
     if (d->splitter && open_finisher(d, err)) return d;
     goto fail;
 no_memory:
@@ -126,12 +127,12 @@ fail:
 void generate_driver_free(struct generate_driver *d)
 {
     if (!d) return;
-    sample_state_free(d->state);
-    sample_state_free(d->shown);
-    sample_finisher_free(d->finisher);
-    sample_splitter_free(d->splitter);
-    sample_masker_free(d->masker);
-    sample_vocab_free(d->vocab);
+    constrain_state_free(d->state);
+    constrain_state_free(d->shown);
+    constrain_finisher_free(d->finisher);
+    constrain_retokenizer_free(d->splitter);
+    constrain_masker_free(d->masker);
+    constrain_token_trie_free(d->vocab);
     base_buffer_free(&d->bytes);
     base_buffer_free(&d->completion);
     free(d->mask), free(d->end), free(d->plan);
@@ -146,10 +147,10 @@ bool generate_driver_begin(struct generate_driver *d, bool continues, struct bas
     d->unsatisfiable = d->shown_refused = false;
     d->completable = UINT64_MAX;
     d->n_plan = d->plan_at = 0;
-    sample_state_free(d->state);
-    sample_state_free(d->shown);
-    d->state = sample_state_new(d->constraint, err);
-    d->shown = d->state ? sample_state_new(d->constraint, err) : NULL;
+    constrain_state_free(d->state);
+    constrain_state_free(d->shown);
+    d->state = constrain_state_new(d->constraint, err);
+    d->shown = d->state ? constrain_state_new(d->constraint, err) : NULL;
     return d->shown != NULL;
 }
 
@@ -159,10 +160,10 @@ bool generate_driver_begin(struct generate_driver *d, bool continues, struct bas
  * constraint: such a text pays for a vocabulary of its own. */
 static bool make_first_mask(struct generate_driver *d, struct base_error *err)
 {
-    struct sample_vocab *v =
-        sample_vocab_new(d->n_vocab, first_token_bytes, (void *)d->tokenizer, err);
-    struct sample_masker *m = v ? sample_masker_new(d->constraint, v, 1 << 20, err) : NULL;
-    const uint64_t *mask = m ? sample_masker_mask(m, d->state, err) : NULL;
+    struct constrain_token_trie *v =
+        constrain_token_trie_new(d->n_vocab, first_token_bytes, (void *)d->tokenizer, err);
+    struct constrain_masker *m = v ? constrain_masker_new(d->constraint, v, 1 << 20, err) : NULL;
+    const uint64_t *mask = m ? constrain_masker_mask(m, d->state, err) : NULL;
     if (mask) memcpy(d->mask, mask, d->words * sizeof *mask);
     /* A lone space vanishes: it is how a text that begins with a space can begin. */
     for (uint32_t id = 0; mask && id < d->n_vocab; id++) {
@@ -172,8 +173,8 @@ static bool make_first_mask(struct generate_driver *d, struct base_error *err)
             text_token_kind(d->tokenizer, (int32_t)id) != TEXT_TOKEN_USER)
             d->mask[id >> 6] |= 1ull << (id & 63);
     }
-    sample_masker_free(m);
-    sample_vocab_free(v);
+    constrain_masker_free(m);
+    constrain_token_trie_free(v);
     return mask != NULL;
 }
 
@@ -190,11 +191,11 @@ static bool make_mask(struct generate_driver *d, int32_t extra, bool *any, struc
     if (d->at_start) {
         if (!make_first_mask(d, err)) return false;
     } else {
-        const uint64_t *mask = sample_masker_mask(d->masker, d->state, err);
+        const uint64_t *mask = constrain_masker_mask(d->masker, d->state, err);
         if (!mask) return false;
         memcpy(d->mask, mask, d->words * sizeof *mask);
     }
-    if (sample_state_may_end(d->state))
+    if (constrain_state_may_end(d->state))
         for (uint32_t i = 0; i < d->n_end; i++)
             d->mask[(uint32_t)d->end[i] >> 6] |= 1ull << (d->end[i] & 63);
     if (extra >= 0) d->mask[(uint32_t)extra >> 6] |= 1ull << (extra & 63);
@@ -220,7 +221,7 @@ bool generate_driver_follow(struct generate_driver *d, int32_t id, bool *accepte
     size_t used = 0;
     if (!read_token(d, id, err)) return false;
     d->at_start = false;
-    if (!sample_state_feed(d->state, d->bytes.data, d->bytes.size, &used, err)) return false;
+    if (!constrain_state_feed(d->state, d->bytes.data, d->bytes.size, &used, err)) return false;
     *accepted = used == d->bytes.size && used > 0;
     return true;
 }
@@ -240,13 +241,13 @@ static bool plan_completion(struct generate_driver *d, const char *bytes, size_t
 {
     base_buffer_clear(&d->completion);
     d->n_plan = d->plan_at = 0;
-    if (!sample_finisher_text(d->finisher, d->state, bytes, size, MAX_COMPLETION - 1,
-                              &d->completion, fits, err))
+    if (!constrain_finisher_text(d->finisher, d->state, bytes, size, MAX_COMPLETION - 1,
+                                 &d->completion, fits, err))
         return false;
     if (*fits && d->completion.size >= MAX_COMPLETION) *fits = false;
     if (*fits && d->completion.size &&
-        !sample_splitter_split(d->splitter, d->completion.data, d->completion.size, d->plan,
-                               &d->n_plan, err))
+        !constrain_retokenize(d->splitter, d->completion.data, d->completion.size, d->plan,
+                              &d->n_plan, err))
         return false;
     *fits = *fits && d->n_plan <= left && (d->n_plan || d->completion.size == 0);
     return true;
@@ -263,7 +264,7 @@ static bool can_complete(struct generate_driver *d, const char *bytes, size_t si
                          bool *fits, struct base_error *err)
 {
     uint64_t rest;
-    if (!sample_finisher_after(d->finisher, d->state, bytes, size, &rest, err)) return false;
+    if (!constrain_finisher_after(d->finisher, d->state, bytes, size, &rest, err)) return false;
     rest = count_tokens(d, rest);
     *fits = rest != UINT64_MAX && rest <= left;
     if (*fits) return true;
@@ -327,7 +328,7 @@ bool generate_driver_choose(struct generate_driver *d, struct sampler *sampler, 
         return take(d, *id, err);
     }
     if (!make_mask(d, extra, &any, err)) return false;
-    if (!any && sample_state_may_end(d->state)) return true;
+    if (!any && constrain_state_may_end(d->state)) return true;
     if (!any)
         return base_fail(err, BASE_FAILED,
                          "no token of this model can continue the text as the constraint demands");
@@ -345,19 +346,19 @@ bool generate_driver_choose(struct generate_driver *d, struct sampler *sampler, 
 
 bool generate_driver_min_tokens(struct generate_driver *d, uint64_t *n, struct base_error *err)
 {
-    if (!sample_finisher_after(d->finisher, d->state, "", 0, n, err)) return false;
+    if (!constrain_finisher_after(d->finisher, d->state, "", 0, n, err)) return false;
     *n = count_tokens(d, *n);
     return true;
 }
 
 bool generate_driver_is_over(const struct generate_driver *d)
 {
-    return sample_state_may_end(d->state) && !sample_state_may_continue(d->state);
+    return constrain_state_may_end(d->state) && !constrain_state_may_continue(d->state);
 }
 
 bool generate_driver_is_complete(const struct generate_driver *d)
 {
-    return sample_state_may_end(d->state);
+    return constrain_state_may_end(d->state);
 }
 
 bool generate_driver_show(struct generate_driver *d, const char *bytes, size_t size,
@@ -365,18 +366,18 @@ bool generate_driver_show(struct generate_driver *d, const char *bytes, size_t s
 {
     size_t used = 0;
     if (d->shown_refused) return true;
-    if (!sample_state_feed(d->shown, bytes, size, &used, err)) return false;
+    if (!constrain_state_feed(d->shown, bytes, size, &used, err)) return false;
     d->shown_refused = used < size;
     return true;
 }
 
 bool generate_driver_shown_complete(const struct generate_driver *d)
 {
-    return !d->shown_refused && sample_state_may_end(d->shown);
+    return !d->shown_refused && constrain_state_may_end(d->shown);
 }
 
 bool generate_driver_spell(struct generate_driver *d, const char *bytes, size_t size, int32_t *ids,
                            size_t *n, struct base_error *err)
 {
-    return sample_splitter_split(d->splitter, bytes, size, ids, n, err);
+    return constrain_retokenize(d->splitter, bytes, size, ids, n, err);
 }

@@ -14,7 +14,7 @@ struct generate_driver; /* opaque */
 
 /* Constraint and tokenizer must outlive it. `ends` says that end-of-text tokens may be chosen where
  * the text is complete; without it a text goes on as long as the constraint lets it. */
-struct generate_driver *generate_driver_new(const struct sample_constraint *constraint,
+struct generate_driver *generate_driver_new(const struct constraint *constraint,
                                             const struct text_tokenizer *tokenizer,
                                             uint32_t n_vocab, bool ends, struct base_error *err);
 void generate_driver_free(struct generate_driver *d); /* NULL is fine */

@@ -3,29 +3,29 @@
 #include "generate/constraint_source.h"
 
 bool generate_constraint_compile(const struct generate_constraint_source *s,
-                                 struct sample_constraint **out, struct base_error *err)
+                                 struct constraint **out, struct base_error *err)
 {
     const char *text = s->text ? s->text : "";
-    const struct sample_schema_options schema = {
+    const struct constrain_schema_options schema = {
         .generate = s->generate, .lenient = s->lenient, .n_lenient = s->n_lenient};
     *out = NULL;
     switch (s->kind) {
     case GENERATE_CONSTRAINT_NONE:
         return true;
     case GENERATE_CONSTRAINT_GRAMMAR:
-        *out = sample_constraint_grammar(text, s->size, err);
+        *out = constraint_from_grammar(text, s->size, err);
         break;
     case GENERATE_CONSTRAINT_SCHEMA:
-        *out = sample_constraint_schema(text, s->size, &schema, err);
+        *out = constraint_from_schema(text, s->size, &schema, err);
         break;
     case GENERATE_CONSTRAINT_OBJECT:
-        *out = sample_constraint_json_object(s->generate, err);
+        *out = constraint_json_object(s->generate, err);
         break;
     case GENERATE_CONSTRAINT_REGEX:
-        *out = sample_constraint_regex(text, s->size, err);
+        *out = constraint_from_regex(text, s->size, err);
         break;
     case GENERATE_CONSTRAINT_CHOICES:
-        *out = sample_constraint_choices(s->choice, s->n_choices, err);
+        *out = constraint_from_choices(s->choice, s->n_choices, err);
         break;
     }
     return *out != NULL;

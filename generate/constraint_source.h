@@ -29,6 +29,6 @@ struct generate_constraint_source {
 /* *out: NULL for GENERATE_CONSTRAINT_NONE; the caller frees it. BASE_USAGE with line and column for
  * what is wrong or cannot be enforced. */
 bool generate_constraint_compile(const struct generate_constraint_source *source,
-                                 struct sample_constraint **out, struct base_error *err);
+                                 struct constraint **out, struct base_error *err);
 
 #endif

@@ -38,12 +38,12 @@ struct generate_options {
     uint64_t max_tokens;          /* per text; UINT64_MAX: up to the context */
     const char *const *stop;      /* [n_stop] texts that end a text before them; none empty */
     size_t n_stop;
-    const struct sample_constraint *constraint; /* of the answer; NULL: none */
-    int64_t max_thought;                        /* tokens of a thought; -1: see struct
-                                                 * generate_thought_marks */
-    bool ignore_eos;                            /* end-of-text tokens are never chosen */
-    bool show_special;                          /* control tokens are part of the text */
-    const volatile int *interrupt;              /* non-zero ends a text; NULL: nothing does */
+    const struct constraint *constraint; /* of the answer; NULL: none */
+    int64_t max_thought;                 /* tokens of a thought; -1: see struct
+                                          * generate_thought_marks */
+    bool ignore_eos;                     /* end-of-text tokens are never chosen */
+    bool show_special;                   /* control tokens are part of the text */
+    const volatile int *interrupt;       /* non-zero ends a text; NULL: nothing does */
 };
 
 /* What requests share; all of it must outlive them. */

@@ -98,7 +98,7 @@ int32_t sample_next(struct sampler *s, const float *logits, struct base_error *e
 void sample_forbid(struct sampler *s, int32_t id);
 
 /* Restricts the next sample_next, and only that one, to the ids whose bit is set: bit `id & 63` of
- * word `id >> 6`, as sample_masker_mask gives it (constraint.h); NULL: every id. The mask must live
+ * word `id >> 6`, as constrain_masker_mask gives it (constraint.h); NULL: every id. The mask must live
  * until that call. When nothing allowed has a logit above -infinity, sample_next is BASE_FAILED
  * with "constraint" as its item. Penalties and the like apply as ever. */
 void sample_restrict(struct sampler *s, const uint64_t *allowed);

@@ -12,7 +12,7 @@ struct support_tokens {
 };
 void support_tokens_make(struct support_tokens *v, uint32_t count, uint64_t seed);
 void support_tokens_free(struct support_tokens *v);
-/* For sample_vocab_new. */
+/* For constrain_token_trie_new. */
 void support_tokens_bytes(void *context, int32_t id, struct base_buffer *out);
 
 #endif

@@ -13,29 +13,29 @@
 
 enum kind { GRAMMAR, REGEX, SCHEMA };
 
-static struct sample_constraint *compile(enum kind kind, const char *text, size_t size,
-                                         struct base_error *err)
+static struct constraint *compile(enum kind kind, const char *text, size_t size,
+                                  struct base_error *err)
 {
-    struct sample_schema_options options = {.generate = false};
-    if (kind == GRAMMAR) return sample_constraint_grammar(text, size, err);
-    if (kind == REGEX) return sample_constraint_regex(text, size, err);
-    return sample_constraint_schema(text, size, &options, err);
+    struct constrain_schema_options options = {.generate = false};
+    if (kind == GRAMMAR) return constraint_from_grammar(text, size, err);
+    if (kind == REGEX) return constraint_from_regex(text, size, err);
+    return constraint_from_schema(text, size, &options, err);
 }
 
 /* 1: accepted, 0: not, -1: a limit was met (which must be BASE_FAILED). */
-static int check(const struct sample_constraint *c, const char *text, size_t size)
+static int check(const struct constraint *c, const char *text, size_t size)
 {
     struct base_error err = BASE_ERROR_INIT;
-    struct sample_state *s = sample_state_new(c, &err);
+    struct constrain_state *s = constrain_state_new(c, &err);
     size_t used;
     if (!s) {
         assert_int_equal(err.code, BASE_FAILED);
         return -1;
     }
-    bool ok = sample_state_feed(s, text, size, &used, &err);
+    bool ok = constrain_state_feed(s, text, size, &used, &err);
     if (!ok) assert_int_equal(err.code, BASE_FAILED);
-    int result = !ok ? -1 : used == size && sample_state_may_end(s);
-    sample_state_free(s);
+    int result = !ok ? -1 : used == size && constrain_state_may_end(s);
+    constrain_state_free(s);
     return result;
 }
 
@@ -123,13 +123,13 @@ static void texts(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof text_cases / sizeof text_cases[0]; i++) {
         struct base_error err = BASE_ERROR_INIT;
-        struct sample_constraint *c =
+        struct constraint *c =
             compile(text_cases[i].kind, text_cases[i].source, strlen(text_cases[i].source), &err);
         if (!c) fail_msg("%s: %s", text_cases[i].source, err.text);
         if (check(c, text_cases[i].text, strlen(text_cases[i].text)) != text_cases[i].accepted)
             fail_msg("%s: '%s' should be %d", text_cases[i].source, text_cases[i].text,
                      text_cases[i].accepted);
-        sample_constraint_free(c);
+        constraint_free(c);
     }
 }
 
@@ -208,7 +208,7 @@ static void errors(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         struct base_error err = BASE_ERROR_INIT;
-        struct sample_constraint *c =
+        struct constraint *c =
             compile(wrong[i].kind, wrong[i].source, strlen(wrong[i].source), &err);
         if (c) fail_msg("%s should be an error", wrong[i].source);
         assert_int_equal(err.code, BASE_USAGE);
@@ -234,7 +234,7 @@ static char *repeat(const char *part, size_t count, size_t *size)
 static void expect_error(enum kind kind, const struct base_buffer *source, const char *error)
 {
     struct base_error err = BASE_ERROR_INIT;
-    struct sample_constraint *c = compile(kind, source->data, source->size, &err);
+    struct constraint *c = compile(kind, source->data, source->size, &err);
     assert_null(c);
     assert_int_equal(err.code, BASE_USAGE);
     if (!strstr(err.text, error)) fail_msg("'%s' lacks '%s'", err.text, error);
@@ -279,11 +279,11 @@ static void long_chains(void **state)
         base_buffer_add_text(&b, "root ::= r0\n");
         for (int k = 0; k < 5000; k++) base_buffer_add_format(&b, "r%d ::= r%d\n", k, k + 1);
         base_buffer_add_text(&b, ends[i]);
-        struct sample_constraint *c = sample_constraint_grammar(b.data, b.size, &err);
+        struct constraint *c = constraint_from_grammar(b.data, b.size, &err);
         assert_non_null(c);
         assert_int_equal(check(c, "x", 1), 1);
         assert_int_equal(check(c, "xxx", 3), i);
-        sample_constraint_free(c);
+        constraint_free(c);
         base_buffer_free(&b);
     }
 }
@@ -302,19 +302,19 @@ static void deep_texts(void **state)
         size_t n;
         char *open = repeat(cases[i].open, 60000, &n), *close = repeat(cases[i].close, 60000, &n);
         char *text = malloc(2 * n + 1);
-        struct sample_constraint *c =
+        struct constraint *c =
             compile(cases[i].kind, cases[i].source, strlen(cases[i].source), &err);
         assert_non_null(c);
         snprintf(text, 2 * n + 1, "%s%s", open, close);
         assert_int_equal(check(c, text, 2 * n), 1);
         assert_int_equal(check(c, text, 2 * n - 1), 0);
-        sample_constraint_free(c);
+        constraint_free(c);
         free(open), free(close), free(text);
         /* Deeper than the limit is an error, not a crash. */
-        open = repeat(cases[i].open, SAMPLE_MAX_FRAMES + 10, &n);
+        open = repeat(cases[i].open, CONSTRAIN_MAX_FRAMES + 10, &n);
         c = compile(cases[i].kind, cases[i].source, strlen(cases[i].source), &err);
         assert_int_equal(check(c, open, n), -1);
-        sample_constraint_free(c);
+        constraint_free(c);
         free(open);
     }
 }
@@ -332,11 +332,10 @@ static void ambiguous_texts(void **state)
     char *text = repeat("a", 3000, &size);
     for (size_t i = 0; i < sizeof grammars / sizeof grammars[0]; i++) {
         struct base_error err = BASE_ERROR_INIT;
-        struct sample_constraint *c =
-            sample_constraint_grammar(grammars[i], strlen(grammars[i]), &err);
+        struct constraint *c = constraint_from_grammar(grammars[i], strlen(grammars[i]), &err);
         if (!c) fail_msg("%s: %s", grammars[i], err.text);
         check(c, text, size);
-        sample_constraint_free(c);
+        constraint_free(c);
     }
     free(text);
 }
@@ -361,12 +360,12 @@ static void odd_bytes(void **state)
         {SCHEMA, "{}\0", 3, "line 1, column 3: something stands behind"}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct base_error err = BASE_ERROR_INIT;
-        struct sample_constraint *c = compile(cases[i].kind, cases[i].source, cases[i].size, &err);
+        struct constraint *c = compile(cases[i].kind, cases[i].source, cases[i].size, &err);
         if (cases[i].error && (c || !strstr(err.text, cases[i].error)))
             fail_msg("case %zu: '%s' lacks '%s'", i, err.text, cases[i].error);
         if (!cases[i].error) assert_int_equal(check(c, "a\0b", 3), 1);
         if (!cases[i].error) assert_int_equal(check(c, "a", 1), 0);
-        sample_constraint_free(c);
+        constraint_free(c);
     }
 }
 
@@ -387,11 +386,11 @@ static void enormous_lists(void **state)
     base_buffer_add_text(&words, "]}");
     base_buffer_add_text(&numbers, "]}");
     base_buffer_add_text(&all, "]}");
-    struct sample_constraint *c = compile(SCHEMA, words.data, words.size, &err);
+    struct constraint *c = compile(SCHEMA, words.data, words.size, &err);
     assert_non_null(c);
     assert_int_equal(check(c, "\"v2999\"", 7), 1);
     assert_int_equal(check(c, "\"v3000\"", 7), 0);
-    sample_constraint_free(c);
+    constraint_free(c);
     expect_error(SCHEMA, &numbers, "line 1, column ");
     expect_error(SCHEMA, &all, "leads to more than 2000 combinations");
     base_buffer_free(&words), base_buffer_free(&numbers), base_buffer_free(&all);
@@ -404,13 +403,13 @@ static void choices(void **state)
     (void)state;
     static const char *const words[] = {"yes", "no", "yesterday", "\xff"};
     struct base_error err = BASE_ERROR_INIT;
-    struct sample_constraint *c = sample_constraint_choices(words, 4, &err);
+    struct constraint *c = constraint_from_choices(words, 4, &err);
     assert_non_null(c);
     for (int i = 0; i < 4; i++) assert_int_equal(check(c, words[i], strlen(words[i])), 1);
     assert_int_equal(check(c, "yest", 4), 0);
     assert_int_equal(check(c, "", 0), 0);
-    sample_constraint_free(c);
-    assert_null(sample_constraint_choices(words, 0, &err));
+    constraint_free(c);
+    assert_null(constraint_from_choices(words, 0, &err));
     assert_int_equal(err.code, BASE_USAGE);
 }
 
@@ -461,7 +460,7 @@ static void regex_equals_pcre2(void **state)
                                       PCRE2_UTF | PCRE2_DOLLAR_ENDONLY, &code, &at, NULL);
         assert_non_null(p);
         pcre2_match_data *match = pcre2_match_data_create_from_pattern(p, NULL);
-        struct sample_constraint *c = sample_constraint_regex(re.data, re.size, &err);
+        struct constraint *c = constraint_from_regex(re.data, re.size, &err);
         if (!c) assert_non_null(strstr(err.text, "matches nothing"));
         compiled += c != NULL;
         for (int k = 0; k < 30; k++) {
@@ -473,7 +472,7 @@ static void regex_equals_pcre2(void **state)
                 fail_msg("/%s/ on '%s': %d, PCRE2 says %d", re.data, text, got, expected);
             matched += got;
         }
-        sample_constraint_free(c);
+        constraint_free(c);
         pcre2_match_data_free(match);
         pcre2_code_free(p);
         base_buffer_free(&re);
@@ -589,7 +588,7 @@ static void grammar_equals_naive(void **state)
         struct tiny g;
         random_grammar(&r, &g);
         print_grammar(&g, &b);
-        struct sample_constraint *c = sample_constraint_grammar(b.data, b.size, &err);
+        struct constraint *c = constraint_from_grammar(b.data, b.size, &err);
         if (!c && !strstr(err.text, "left-recursive") && !strstr(err.text, "never end"))
             fail_msg("%s: %s", b.data, err.text);
         compiled += c != NULL;
@@ -605,7 +604,7 @@ static void grammar_equals_naive(void **state)
             if (got != derives(&g, text)) fail_msg("%s on '%s': %d", b.data, text, got);
             matched += got;
         }
-        sample_constraint_free(c);
+        constraint_free(c);
         base_buffer_free(&b);
     }
     print_message("%d grammars, %d texts, %d of them met a limit\n", compiled, checked, limited);
@@ -650,45 +649,47 @@ static void masks_equal_reading(void **state)
     struct support_tokens words;
     struct base_error err = BASE_ERROR_INIT;
     support_tokens_make(&words, 2500, 3);
-    struct sample_vocab *v = sample_vocab_new(words.count, support_tokens_bytes, &words, &err);
+    struct constrain_token_trie *v =
+        constrain_token_trie_new(words.count, support_tokens_bytes, &words, &err);
     sample_random_seed(&r, 5);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct sample_constraint *c =
+        struct constraint *c =
             compile(cases[i].kind, cases[i].source, strlen(cases[i].source), &err);
         if (!c) fail_msg("%s: %s", cases[i].source, err.text);
-        struct sample_masker *m = sample_masker_new(c, v, 1 << 16, &err); /* small: entries move */
-        struct sample_state *s = sample_state_new(c, &err);
+        struct constrain_masker *m =
+            constrain_masker_new(c, v, 1 << 16, &err); /* small: entries move */
+        struct constrain_state *s = constrain_state_new(c, &err);
         for (int step = 0; step < (support_quick() ? 30 : 120); step++) {
             uint64_t mask[64];
-            const uint64_t *made = sample_masker_mask(m, s, &err);
+            const uint64_t *made = constrain_masker_mask(m, s, &err);
             uint32_t chosen = 0, seen = 0;
             assert_non_null(made);
             memcpy(mask, made, (words.count + 63) / 64 * 8);
             for (uint32_t id = 0; id < words.count; id++) {
                 size_t used, size = words.at[id + 1] - words.at[id];
-                struct sample_state *copy = sample_state_clone(s, &err);
+                struct constrain_state *copy = constrain_state_clone(s, &err);
                 assert_true(
-                    sample_state_feed(copy, words.text.data + words.at[id], size, &used, &err));
+                    constrain_state_feed(copy, words.text.data + words.at[id], size, &used, &err));
                 if ((used == size) != (mask[id >> 6] >> (id & 63) & 1))
                     fail_msg("%s: token '%.*s' at step %d", cases[i].source, (int)size,
                              words.text.data + words.at[id], step);
                 if (used == size && pick(&r, ++seen) == 0) chosen = id;
-                sample_state_free(copy);
+                constrain_state_free(copy);
             }
             if (!seen || step % 30 == 29) { /* begin again */
-                sample_state_free(s);
-                s = sample_state_new(c, &err);
+                constrain_state_free(s);
+                s = constrain_state_new(c, &err);
                 continue;
             }
             size_t used, size = words.at[chosen + 1] - words.at[chosen];
             assert_true(
-                sample_state_feed(s, words.text.data + words.at[chosen], size, &used, &err));
+                constrain_state_feed(s, words.text.data + words.at[chosen], size, &used, &err));
         }
-        sample_state_free(s);
-        sample_masker_free(m);
-        sample_constraint_free(c);
+        constrain_state_free(s);
+        constrain_masker_free(m);
+        constraint_free(c);
     }
-    sample_vocab_free(v);
+    constrain_token_trie_free(v);
     support_tokens_free(&words);
 }
 
@@ -698,21 +699,21 @@ static uint64_t rest_of(enum kind kind, const char *source, const bool *usable)
 {
     struct base_error err = BASE_ERROR_INIT;
     struct base_buffer text = BASE_BUFFER_INIT;
-    struct sample_constraint *c = compile(kind, source, strlen(source), &err);
+    struct constraint *c = compile(kind, source, strlen(source), &err);
     if (!c) fail_msg("%s: %s", source, err.text);
-    struct sample_state *s = sample_state_new(c, &err);
-    struct sample_finisher *f = sample_finisher_new(c, usable, &err);
+    struct constrain_state *s = constrain_state_new(c, &err);
+    struct constrain_finisher *f = constrain_finisher_new(c, usable, &err);
     uint64_t rest;
     bool found;
-    assert_true(sample_finisher_after(f, s, "", 0, &rest, &err));
-    assert_true(sample_finisher_text(f, s, "", 0, 100, &text, &found, &err));
+    assert_true(constrain_finisher_after(f, s, "", 0, &rest, &err));
+    assert_true(constrain_finisher_text(f, s, "", 0, 100, &text, &found, &err));
     assert_int_equal(found, rest != UINT64_MAX);
     if (found) assert_int_equal(text.size, rest);
     for (size_t i = 0; usable && i < text.size; i++) assert_true(usable[(uint8_t)text.data[i]]);
     base_buffer_free(&text);
-    sample_finisher_free(f);
-    sample_state_free(s);
-    sample_constraint_free(c);
+    constrain_finisher_free(f);
+    constrain_state_free(s);
+    constraint_free(c);
     return rest;
 }
 
@@ -752,17 +753,18 @@ static void splits_are_shortest_again_and_again(void **state)
     int32_t ids[2][sizeof text];
     size_t size = 0, n[2];
     support_tokens_make(&words, 2500, 3);
-    struct sample_vocab *v = sample_vocab_new(words.count, support_tokens_bytes, &words, &err);
-    struct sample_splitter *used = sample_splitter_new(v, &err);
+    struct constrain_token_trie *v =
+        constrain_token_trie_new(words.count, support_tokens_bytes, &words, &err);
+    struct constrain_retokenizer *used = constrain_retokenizer_new(v, &err);
     sample_random_seed(&r, 11);
     for (int i = 0; i < 2000; i++) {
         const size_t keep = size ? pick(&r, (uint32_t)size) : 0, lead = pick(&r, 12);
         memmove(text + lead, text + size - keep, keep);
         for (size_t k = 0; k < lead; k++) text[k] = "etaonr \"{,"[pick(&r, 10)];
         size = lead + keep > 50 ? 0 : lead + keep;
-        struct sample_splitter *fresh = sample_splitter_new(v, &err);
-        assert_true(sample_splitter_split(used, text, size, ids[0], &n[0], &err));
-        assert_true(sample_splitter_split(fresh, text, size, ids[1], &n[1], &err));
+        struct constrain_retokenizer *fresh = constrain_retokenizer_new(v, &err);
+        assert_true(constrain_retokenize(used, text, size, ids[0], &n[0], &err));
+        assert_true(constrain_retokenize(fresh, text, size, ids[1], &n[1], &err));
         assert_int_equal(n[0], n[1]);
         if (n[0]) assert_memory_equal(ids[0], ids[1], n[0] * sizeof ids[0][0]);
         size_t at = 0;
@@ -770,10 +772,10 @@ static void splits_are_shortest_again_and_again(void **state)
             assert_memory_equal(text + at, words.text.data + words.at[ids[0][k]],
                                 words.at[ids[0][k] + 1] - words.at[ids[0][k]]);
         assert_int_equal(at, size);
-        sample_splitter_free(fresh);
+        constrain_retokenizer_free(fresh);
     }
-    sample_splitter_free(used);
-    sample_vocab_free(v);
+    constrain_retokenizer_free(used);
+    constrain_token_trie_free(v);
     support_tokens_free(&words);
 }
 

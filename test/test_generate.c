@@ -38,7 +38,7 @@ static void clear(struct text *t)
     *t = (struct text){0};
 }
 
-static struct generate_options options(uint64_t max_tokens, const struct sample_constraint *c)
+static struct generate_options options(uint64_t max_tokens, const struct constraint *c)
 {
     struct generate_options o = {.sample = sample_options_default(),
                                  .max_tokens = max_tokens,
@@ -120,7 +120,7 @@ static void two_requests_are_each_what_they_are_alone(void **state)
     static const char *const stops[] = {"q", "zz"};
     struct base_error err = BASE_ERROR_INIT;
     (void)state;
-    struct sample_constraint *c = sample_constraint_regex("([a-z]+ ){3,9}\\.", 16, &err);
+    struct constraint *c = constraint_from_regex("([a-z]+ ){3,9}\\.", 16, &err);
     assert_non_null(c);
     const struct generate_options plain = options(40, NULL);
     struct generate_options constrained = options(50, c);
@@ -164,7 +164,7 @@ static void two_requests_are_each_what_they_are_alone(void **state)
         }
         support_generate_close(&s);
     }
-    sample_constraint_free(c);
+    constraint_free(c);
 }
 
 /* ---- What the sequence holds ---- */
@@ -223,7 +223,7 @@ static void a_constraint_begins_with_the_answer(void **state)
     struct text text = {0};
     (void)state;
     support_generate_open(&s, "llama", 1, N_CTX);
-    struct sample_constraint *c = sample_constraint_choices(choices, 2, &err);
+    struct constraint *c = constraint_from_choices(choices, 2, &err);
     struct text_ids ids = ids_of(&s, "x");
     for (uint64_t seed = 0; seed < 20; seed++) {
         struct generate_options o = options(40, c);
@@ -240,7 +240,7 @@ static void a_constraint_begins_with_the_answer(void **state)
         if (seed % 2) assert_true(text.n <= 5 + 4 + 3);
         generate_request_free(r);
     }
-    sample_constraint_free(c);
+    constraint_free(c);
     text_ids_free(&ids);
     clear(&text);
     support_generate_close(&s);
@@ -253,7 +253,7 @@ static void the_answer_keeps_its_share_of_the_limit(void **state)
     struct text text = {0};
     (void)state;
     support_generate_open(&s, "llama", 1, N_CTX);
-    struct sample_constraint *c = sample_constraint_regex("[a-z]{30}", 9, &err);
+    struct constraint *c = constraint_from_regex("[a-z]{30}", 9, &err);
     struct text_ids ids = ids_of(&s, "x");
     for (uint64_t n = 34; n < 60; n += 5) {
         struct generate_options o = options(n, c);
@@ -272,7 +272,7 @@ static void the_answer_keeps_its_share_of_the_limit(void **state)
     assert_false(text.outcome.complete);
     assert_int_equal(text.outcome.ending, GENERATE_END_LIMIT);
     generate_request_free(r);
-    sample_constraint_free(c);
+    constraint_free(c);
     text_ids_free(&ids);
     clear(&text);
     support_generate_close(&s);
@@ -291,7 +291,7 @@ static void a_thought_that_the_model_opens(void **state)
     assert_true(text_encode(s.tokenizer, special.open, strlen(special.open), TEXT_PARSE_SPECIAL,
                             &mark, &err));
     assert_int_equal(mark.count, 1);
-    struct sample_constraint *c = sample_constraint_regex("[0-9]{3}", 8, &err);
+    struct constraint *c = constraint_from_regex("[0-9]{3}", 8, &err);
     struct text_ids ids = ids_of(&s, "x");
     const struct sample_bias bias = {mark.id[0], 1000.0f};
     struct generate_options o = options(40, c);
@@ -311,7 +311,7 @@ static void a_thought_that_the_model_opens(void **state)
         assert_int_equal(text.n, thought ? 1 + 3 + 1 + 3 : 3);
         generate_request_free(r);
     }
-    sample_constraint_free(c);
+    constraint_free(c);
     text_ids_free(&mark);
     text_ids_free(&ids);
     clear(&text);
@@ -326,7 +326,7 @@ static void a_mark_that_could_be_text(void **state)
     struct text text = {0};
     (void)state;
     support_generate_open(&s, "llama", 1, N_CTX);
-    struct sample_constraint *c = sample_constraint_regex("(<[a-z]|[0-9])[0-9]{3}", 22, &err);
+    struct constraint *c = constraint_from_regex("(<[a-z]|[0-9])[0-9]{3}", 22, &err);
     struct text_ids ids = ids_of(&s, "x"), mark = ids_of(&s, marks.open);
     assert_int_equal(mark.count, 3);
     const struct sample_bias bias[3] = {
@@ -347,17 +347,17 @@ static void a_mark_that_could_be_text(void **state)
         const char *answer = thought ? answer_of(&text) : text.bytes.data;
         bool accepted = false;
         size_t used;
-        struct sample_state *state_of = sample_state_new(c, &err);
-        if (answer && sample_state_feed(state_of, answer, strlen(answer), &used, &err))
-            accepted = used == strlen(answer) && sample_state_may_end(state_of);
-        sample_state_free(state_of);
+        struct constrain_state *state_of = constrain_state_new(c, &err);
+        if (answer && constrain_state_feed(state_of, answer, strlen(answer), &used, &err))
+            accepted = used == strlen(answer) && constrain_state_may_end(state_of);
+        constrain_state_free(state_of);
         if (!accepted || !text.outcome.complete) fail_msg("%s", text.bytes.data);
         thoughts += thought;
         answers += !thought;
         generate_request_free(r);
     }
     if (thoughts == 0 || answers == 0) fail_msg("%d thoughts, %d answers", thoughts, answers);
-    sample_constraint_free(c);
+    constraint_free(c);
     text_ids_free(&mark);
     text_ids_free(&ids);
     clear(&text);

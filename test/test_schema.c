@@ -86,22 +86,22 @@ static char *compact(const char *s, size_t *size)
 
 /* -- checking one text -- */
 
-static struct sample_constraint *compile(const char *schema, size_t size, bool generate,
-                                         struct base_error *err)
+static struct constraint *compile(const char *schema, size_t size, bool generate,
+                                  struct base_error *err)
 {
-    struct sample_schema_options options = {.generate = generate};
-    return sample_constraint_schema(schema, size, &options, err);
+    struct constrain_schema_options options = {.generate = generate};
+    return constraint_from_schema(schema, size, &options, err);
 }
 
-static bool accepts(const struct sample_constraint *c, const char *text, size_t size)
+static bool accepts(const struct constraint *c, const char *text, size_t size)
 {
     struct base_error err = BASE_ERROR_INIT;
-    struct sample_state *s = sample_state_new(c, &err);
+    struct constrain_state *s = constrain_state_new(c, &err);
     size_t used;
     assert_non_null(s);
-    assert_true(sample_state_feed(s, text, size, &used, &err));
-    bool whole = used == size && sample_state_may_end(s);
-    sample_state_free(s);
+    assert_true(constrain_state_feed(s, text, size, &used, &err));
+    bool whole = used == size && constrain_state_may_end(s);
+    constrain_state_free(s);
     return whole;
 }
 
@@ -134,8 +134,8 @@ static void run_group(struct tally *t, const char *file, const char *group)
     const char *schema = member(group, "schema"), *test;
     size_t schema_size = (size_t)(skip_value(schema) - schema);
     struct base_error no_value = BASE_ERROR_INIT;
-    struct sample_constraint *c = compile(schema, schema_size, false, &err);
-    struct sample_constraint *g = compile(schema, schema_size, true, &no_value);
+    struct constraint *c = compile(schema, schema_size, false, &err);
+    struct constraint *g = compile(schema, schema_size, true, &no_value);
     int cases = 0;
     for (test = element(member(group, "tests"), true); test; test = element(test, false)) {
         const char *data = member(test, "data");
@@ -165,8 +165,8 @@ static void run_group(struct tally *t, const char *file, const char *group)
         else
             count_refusal(t, &err, cases);
     }
-    sample_constraint_free(c);
-    sample_constraint_free(g);
+    constraint_free(c);
+    constraint_free(g);
 }
 
 static void official_suite(void **state)
@@ -233,6 +233,8 @@ static const char *const walked[] = {
     "\"minProperties\":1}",
     "{\"type\":\"array\",\"minItems\":5,\"contains\":{\"type\":\"integer\"},\"minContains\":2,"
     "\"maxContains\":3,\"items\":{\"type\":[\"integer\",\"null\"]}}",
+    "{\"type\":\"array\",\"maxItems\":9,\"items\":{\"enum\":[1,12,-3.50,1e20,0.1,null,"
+    "12345678901234567]}}",
     /* no item that the enumeration leaves room for is contained */
     "{\"enum\":[{\"a\":\"a\"},[1,\"a\"],2.5],\"contains\":{\"type\":\"boolean\"}}",
 };
@@ -255,16 +257,16 @@ static int64_t pick_token(const uint64_t *mask, const struct support_tokens *wor
 }
 
 /* From wherever a text stands the shortest ending is found, as long as foretold, and accepted. */
-static void expect_ending(struct sample_finisher *f, struct sample_state *s,
-                          const struct sample_constraint *c, const struct base_buffer *text)
+static void expect_ending(struct constrain_finisher *f, struct constrain_state *s,
+                          const struct constraint *c, const struct base_buffer *text)
 {
     struct base_error err = BASE_ERROR_INIT;
     struct base_buffer whole = BASE_BUFFER_INIT;
     uint64_t rest;
     bool found;
     base_buffer_add(&whole, text->data, text->size);
-    assert_true(sample_finisher_after(f, s, "", 0, &rest, &err));
-    assert_true(sample_finisher_text(f, s, "", 0, 4000, &whole, &found, &err));
+    assert_true(constrain_finisher_after(f, s, "", 0, &rest, &err));
+    assert_true(constrain_finisher_text(f, s, "", 0, 4000, &whole, &found, &err));
     if (!found) fail_msg("no ending after %s", text->size ? text->data : "");
     if (whole.size - text->size != rest)
         fail_msg("%llu bytes are not the ending of %s", (unsigned long long)rest, whole.data);
@@ -281,23 +283,24 @@ static void generated_texts_are_accepted(void **state)
     uint32_t ended = 0, walks = support_quick() ? 5 : 30;
     sample_random_seed(&r, 3);
     support_tokens_make(&words, 800, 3);
-    struct sample_vocab *v = sample_vocab_new(words.count, support_tokens_bytes, &words, &err);
+    struct constrain_token_trie *v =
+        constrain_token_trie_new(words.count, support_tokens_bytes, &words, &err);
     for (size_t i = 0; i < sizeof walked / sizeof walked[0]; i++) {
-        struct sample_constraint *g = compile(walked[i], strlen(walked[i]), true, &err);
-        struct sample_constraint *c = compile(walked[i], strlen(walked[i]), false, &err);
+        struct constraint *g = compile(walked[i], strlen(walked[i]), true, &err);
+        struct constraint *c = compile(walked[i], strlen(walked[i]), false, &err);
         if (!g || !c) fail_msg("%s: %s", walked[i], err.text);
-        struct sample_masker *m = sample_masker_new(g, v, 1 << 20, &err);
-        struct sample_finisher *f = sample_finisher_new(g, NULL, &err);
+        struct constrain_masker *m = constrain_masker_new(g, v, 1 << 20, &err);
+        struct constrain_finisher *f = constrain_finisher_new(g, NULL, &err);
         assert_non_null(f);
         for (uint32_t walk = 0; walk < walks; walk++) {
-            struct sample_state *s = sample_state_new(g, &err);
+            struct constrain_state *s = constrain_state_new(g, &err);
             struct base_buffer text = BASE_BUFFER_INIT;
             for (int step = 0; step < 400; step++) {
                 if (step % 3 == 0) expect_ending(f, s, c, &text);
-                const uint64_t *mask = sample_masker_mask(m, s, &err);
+                const uint64_t *mask = constrain_masker_mask(m, s, &err);
                 int64_t id = pick_token(mask, &words, &r);
                 size_t used, size;
-                if (sample_state_may_end(s)) {
+                if (constrain_state_may_end(s)) {
                     ended++;
                     if (!accepts(c, text.data, text.size))
                         fail_msg("%s: generated %s", walked[i], text.data);
@@ -306,21 +309,87 @@ static void generated_texts_are_accepted(void **state)
                 if (id < 0) fail_msg("%s: a dead end after %s", walked[i], text.data);
                 size = words.at[id + 1] - words.at[id];
                 assert_true(
-                    sample_state_feed(s, words.text.data + words.at[id], size, &used, &err));
+                    constrain_state_feed(s, words.text.data + words.at[id], size, &used, &err));
                 assert_int_equal(used, size);
                 base_buffer_add(&text, words.text.data + words.at[id], size);
             }
             base_buffer_free(&text);
-            sample_state_free(s);
+            constrain_state_free(s);
         }
-        sample_finisher_free(f);
-        sample_masker_free(m);
-        sample_constraint_free(g);
-        sample_constraint_free(c);
+        constrain_finisher_free(f);
+        constrain_masker_free(m);
+        constraint_free(g);
+        constraint_free(c);
     }
-    sample_vocab_free(v);
+    constrain_token_trie_free(v);
     support_tokens_free(&words);
     assert_true(ended > walks * (sizeof walked / sizeof walked[0]) * 3 / 4);
+}
+
+/* -- numbers of const and enum -- */
+
+static bool generates(const char *schema, const char *text)
+{
+    struct base_error err = BASE_ERROR_INIT;
+    struct constraint *c = compile(schema, strlen(schema), true, &err);
+    if (!c) fail_msg("%s: %s", schema, err.text);
+    bool whole = accepts(c, text, strlen(text));
+    constraint_free(c);
+    return whole;
+}
+
+static void numbers_are_generated_as_the_schema_has_them(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *schema, *text, *never; /* `never`: the same value in another form */
+    } cases[] = {{"{\"enum\":[1,2,3]}", "2", "2.000000000"},
+                 {"{\"const\":2}", "2", "2.0"},
+                 {"{\"const\":-0.50}", "-0.50", "-0.5"},
+                 {"{\"enum\":[\"a\",1]}", "1", "1.0"},
+                 {"{\"enum\":[12,1]}", "12", "1.0"},
+                 {"{\"const\":3.141592653589793}", "3.141592653589793", "3.1415926535897930"},
+                 {"{\"const\":1e-10}", "1e-10", "0.0000000001"},
+                 {"{\"const\":1e20}", "1e20", "100000000000000000000"},
+                 {"{\"const\":12345678901234567}", "12345678901234567", "1.2345678901234567e16"},
+                 {"{\"enum\":[1234567890123456789,2]}", "1234567890123456789", "2.0"},
+                 {"{\"enum\":[1.0,2],\"type\":\"integer\"}", "1.0", "1"},
+                 {"{\"enum\":[1.0,2],\"minimum\":1,\"maximum\":1}", "1.0", "2"},
+                 {"{\"minimum\":7,\"maximum\":7,\"type\":\"number\"}", "7", "7.0"},
+                 {"{\"const\":{\"a\":[1e2]}}", "{\"a\":[1e2]}", "{\"a\":[100]}"},
+                 {"{\"enum\":[4,9],\"multipleOf\":3}", "9", "4"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        if (!generates(cases[i].schema, cases[i].text))
+            fail_msg("%s does not generate %s", cases[i].schema, cases[i].text);
+        if (generates(cases[i].schema, cases[i].never))
+            fail_msg("%s generates %s", cases[i].schema, cases[i].never);
+    }
+}
+
+/* What accepts numbers and cannot generate one is an error of the schema; where there is no number
+ * at all, another alternative remains. */
+static void numbers_that_cannot_be_generated_are_refused(void **state)
+{
+    (void)state;
+    static const char *const refused[] = {
+        "{\"minimum\":1e17,\"type\":\"number\"}", "{\"maximum\":-1e17,\"type\":\"integer\"}",
+        "{\"exclusiveMinimum\":0,\"maximum\":1e-10,\"type\":\"number\"}",
+        "{\"multipleOf\":1e17,\"minimum\":1,\"type\":\"number\"}",
+        "{\"properties\":{\"a\":{\"anyOf\":[{\"type\":\"null\"},"
+        "{\"type\":\"number\",\"minimum\":1e300}]}}}"};
+    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
+        struct base_error err = BASE_ERROR_INIT;
+        struct constraint *c = compile(refused[i], strlen(refused[i]), true, &err);
+        if (c) fail_msg("%s is not refused", refused[i]);
+        assert_int_equal(err.code, BASE_USAGE);
+        if (!strstr(err.text, "no number that can be generated")) fail_msg("%s", err.text);
+        struct base_error none = BASE_ERROR_INIT;
+        assert_non_null(c = compile(refused[i], strlen(refused[i]), false, &none));
+        constraint_free(c);
+    }
+    assert_true(generates("{\"anyOf\":[{\"type\":\"null\"},{\"type\":\"integer\","
+                          "\"exclusiveMinimum\":5,\"exclusiveMaximum\":6}]}",
+                          "null"));
 }
 
 /* -- options -- */
@@ -330,19 +399,18 @@ static void lenient_keywords(void **state)
     (void)state;
     static const char schema[] = "{\"type\":\"array\",\"uniqueItems\":true}";
     static const char *const lenient[] = {"uniqueItems"};
-    struct sample_schema_options options = {.lenient = lenient, .n_lenient = 1};
+    struct constrain_schema_options options = {.lenient = lenient, .n_lenient = 1};
     struct base_error err = BASE_ERROR_INIT;
-    struct sample_constraint *c =
-        sample_constraint_schema(schema, sizeof schema - 1, &options, &err);
+    struct constraint *c = constraint_from_schema(schema, sizeof schema - 1, &options, &err);
     assert_non_null(c);
     assert_true(accepts(c, "[1,1]", 5));
     assert_false(accepts(c, "{}", 2));
-    sample_constraint_free(c);
-    c = sample_constraint_json_object(true, &err);
+    constraint_free(c);
+    c = constraint_json_object(true, &err);
     assert_non_null(c);
     assert_true(accepts(c, "{\"a\": [1, 2]}", 13));
     assert_false(accepts(c, "{\"a\":     1}", 12)); /* much white space is not generated */
-    sample_constraint_free(c);
+    constraint_free(c);
     assert_null(compile("false", 5, true, &err));
     assert_int_equal(err.code, BASE_USAGE);
 }
@@ -352,6 +420,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(official_suite),
         cmocka_unit_test(generated_texts_are_accepted),
+        cmocka_unit_test(numbers_are_generated_as_the_schema_has_them),
+        cmocka_unit_test(numbers_that_cannot_be_generated_are_refused),
         cmocka_unit_test(lenient_keywords),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

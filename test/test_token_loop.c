@@ -37,7 +37,7 @@ static void count(const struct support_generate *s, const struct generate_option
     generate_request_free(r);
 }
 
-static struct generate_options options(const struct sample_constraint *c)
+static struct generate_options options(const struct constraint *c)
 {
     static const char *const stops[] = {"never in this text", "nor\n\n\nthis"};
     struct generate_options o = {.sample = sample_options_default(),
@@ -56,7 +56,7 @@ static void nothing_is_allocated_per_token(void **state)
 {
     struct base_error err = BASE_ERROR_INIT;
     (void)state;
-    struct sample_constraint *c = sample_constraint_regex("[ -~]*", 6, &err);
+    struct constraint *c = constraint_from_regex("[ -~]*", 6, &err);
     const struct generate_options plain = options(NULL), constrained = options(c);
     assert_non_null(c);
     for (size_t i = 0; support_arch(i); i++) {
@@ -69,7 +69,7 @@ static void nothing_is_allocated_per_token(void **state)
         count(&s, &constrained, N_WARM, what);
         support_generate_close(&s);
     }
-    sample_constraint_free(c);
+    constraint_free(c);
 }
 
 int main(void)

@@ -17,23 +17,23 @@ static bool refuse(const struct base_buffer *text, size_t at, const char *what,
                      line, column, at);
 }
 
-static bool check(const struct sample_constraint *c, const struct base_buffer *text,
+static bool check(const struct constraint *c, const struct base_buffer *text,
                   struct base_error *err)
 {
-    struct sample_state *state = sample_state_new(c, err);
+    struct constrain_state *state = constrain_state_new(c, err);
     size_t used = 0;
-    bool ok = state && sample_state_feed(state, text->data, text->size, &used, err);
+    bool ok = state && constrain_state_feed(state, text->data, text->size, &used, err);
     if (ok && used < text->size)
         ok = refuse(text, used, "unexpected text", err);
-    else if (ok && !sample_state_may_end(state))
+    else if (ok && !constrain_state_may_end(state))
         ok = refuse(text, used, "the text ends too early", err);
-    sample_state_free(state);
+    constrain_state_free(state);
     return ok;
 }
 
 bool cli_cmd_check(const struct cli_values *values, struct base_error *err)
 {
-    struct sample_constraint *constraint = NULL;
+    struct constraint *constraint = NULL;
     struct base_buffer text = BASE_BUFFER_INIT;
     bool ok = cli_constraint_open(values, false, &constraint, err);
     if (ok && !constraint)
@@ -43,7 +43,7 @@ bool cli_cmd_check(const struct cli_values *values, struct base_error *err)
     ok = ok && cli_input_read(values, &text, err);
     if (ok && !text.data) base_buffer_add_text(&text, "");
     ok = ok && check(constraint, &text, err);
-    sample_constraint_free(constraint);
+    constraint_free(constraint);
     base_buffer_free(&text);
     return ok;
 }

@@ -1,9 +1,10 @@
 /* quant/block32/block32.h: private to quant/: what the types with blocks of 32 share: the search
- * for scales when encoding, and the shells of all kernels, into which a type file puts only how its
- * own bits become codes and scales (those of vectors: quant/block32/block32_x86.h).
+ * for scales when encoding, and the scalar kernels (those of vectors: quant/block32/block32_x86.h).
  *
- * The shells are always inlined with the type's functions as constant arguments, so each kernel
- * comes out as one straight loop and nothing is called through a pointer. */
+ * A type is a struct quant_form32: the places of its bits and the meaning of its codes, as
+ * constants. All functions here that take a form are inlined into the kernels which
+ * quant/block32/block32_kernels.h generates, with that form as a constant, so each kernel comes out
+ * as one straight loop. */
 #ifndef QUANT_BLOCK32_BLOCK32_H
 #define QUANT_BLOCK32_BLOCK32_H
 
@@ -24,78 +25,25 @@ struct quant_scales quant_encode_symmetric(const float x[32], int offset, uint8_
 /* x ~ d * code + m with codes 0 .. max_code. NaN as above. */
 struct quant_scales quant_encode_with_min(const float x[32], int max_code, uint8_t code[32]);
 
-/* ---- Scalar kernels (quant/quant.h has the arithmetic) ---- */
+/* ---- The form of a type ---- */
 
-/* What the shells know of a type. */
+/* A block, and the value of an element:
+ *
+ *     x = d * (code - offset) + m,     code 0 .. max_code
+ *
+ * d stands at byte 0, as binary16 or as E8M0; m, binary16, at byte 2, in types that have it. */
 struct quant_form32 {
     size_t block_bytes;
-    int offset;   /* of the codes: the code minus the true value */
-    bool has_min; /* x = d * (code - offset) + m, else without m */
-    bool bytes;   /* codes lie as bytes in the order of elements; else as nibbles, 0 to 15 low */
-    int narrow;   /* gemv: how often sums of eight products may be doubled and still fit 16 bits */
+    int codes;              /* byte 16 nibbles begin at: code i low, code 16 + i high in byte i */
+    int fifth;              /* byte 32 bits begin at, bit i for code i: 16 more; 0: none */
+    const int8_t *codebook; /* code = codebook[nibble] + offset; NULL: the nibble */
+    bool bytes;             /* instead of nibbles 32 signed bytes: code = byte + offset (128) */
+    bool e8m0;              /* d is the byte e: 2^(e - 128) */
+    bool has_min;
+    int offset, max_code;
+    /* Writes the block of x[32]; NULL: quant_write_affine32. */
+    void (*write)(const float x[32], uint8_t *at);
 };
-
-/* One block, out of the file's bytes. */
-struct quant_block32 {
-    float d, m; /* m only where there are minima */
-    uint8_t code[32];
-};
-typedef void quant_read32(const uint8_t *at, struct quant_block32 *block);
-
-/* One block of the file for x[32]. */
-typedef void quant_write32(const float x[32], uint8_t *at);
-
-QUANT_INLINE void quant_decode32(struct quant_form32 form, quant_read32 *read, int64_t k,
-                                 const void *row, float *out)
-{
-    const uint8_t *at = row;
-    for (int64_t b = 0; b < k / 32; b++, at += form.block_bytes, out += 32) {
-        struct quant_block32 block;
-        read(at, &block);
-        for (int i = 0; i < 32; i++) {
-            out[i] = block.d * (float)(block.code[i] - form.offset);
-            if (form.has_min) out[i] += block.m;
-        }
-    }
-}
-
-QUANT_INLINE void quant_encode32(struct quant_form32 form, quant_write32 *write, int64_t k,
-                                 const float *in, void *row)
-{
-    uint8_t *at = row;
-    for (int64_t b = 0; b < k / 32; b++, at += form.block_bytes) write(in + 32 * b, at);
-}
-
-QUANT_INLINE float quant_dot32(struct quant_form32 form, quant_read32 *read, int64_t k,
-                               const void *row, const struct quant_act *a)
-{
-    const uint8_t *at = row;
-    float acc = 0.0f;
-    for (int64_t b = 0; b < k / 32; b++, at += form.block_bytes) {
-        struct quant_block32 block;
-        int isum = 0;
-        read(at, &block);
-        for (int i = 0; i < 32; i++) isum += (block.code[i] - form.offset) * a->q[32 * b + i];
-        const float scale = block.d * a->d[b];
-        acc += form.has_min ? fmaf(scale, (float)isum, block.m * a->s[b]) : scale * (float)isum;
-    }
-    return acc;
-}
-
-QUANT_INLINE void quant_unpack32(struct quant_form32 form, quant_read32 *read, int64_t n_blocks,
-                                 const void *const row[QUANT_PANEL_ROWS], void *panel)
-{
-    struct quant_panel32 *p = panel;
-    for (int64_t b = 0; b < n_blocks; b++, p++) {
-        for (int r = 0; r < QUANT_PANEL_ROWS; r++) {
-            struct quant_block32 block;
-            read((const uint8_t *)row[r] + (size_t)b * form.block_bytes, &block);
-            p->d[r] = block.d;
-            p->m[r] = form.has_min ? block.m : 0.0f;
-            for (int i = 0; i < 8; i++) memcpy(p->q[i][r], block.code + 4 * i, 4);
-        }
-    }
-}
 
 static inline uint16_t quant_load16(const uint8_t *at)
 {
@@ -111,10 +59,15 @@ static inline int quant_load32(const uint8_t *at)
     return v;
 }
 
-/* The scale of a block, as most types have it: binary16 at its first byte. */
-static inline float quant_scale32(const uint8_t *at)
+static inline float quant_load_half(const uint8_t *at)
 {
     return quant_f16_to_f32(quant_load16(at));
+}
+
+/* 2^(e - 128); for e = 0 and 1 subnormal. */
+static inline float quant_e8m0(uint8_t e)
+{
+    return quant_float_of(e < 2 ? 0x00200000u << e : (uint32_t)(e - 1) << 23);
 }
 
 /* Nibbles: code i low, code 16 + i high in byte i. */
@@ -143,6 +96,96 @@ static inline void quant_put_fifth_bits(const uint8_t code[32], uint8_t *at)
     uint32_t bits = 0;
     for (int i = 0; i < 32; i++) bits |= (uint32_t)(code[i] >> 4 & 1) << i;
     memcpy(at, &bits, sizeof bits);
+}
+
+/* ---- Scalar kernels (quant/quant.h has the arithmetic) ---- */
+
+/* One block, out of the file's bytes. */
+struct quant_block32 {
+    float d, m; /* m only where there are minima */
+    uint8_t code[32];
+};
+
+QUANT_INLINE void quant_read32(struct quant_form32 form, const uint8_t *at,
+                               struct quant_block32 *block)
+{
+    block->d = form.e8m0 ? quant_e8m0(*at) : quant_load_half(at);
+    if (form.has_min) block->m = quant_load_half(at + 2);
+    if (form.bytes) {
+        for (int i = 0; i < 32; i++) block->code[i] = at[form.codes + i] ^ 128;
+        return;
+    }
+    quant_split_nibbles(at + form.codes, block->code);
+    if (form.fifth) quant_add_fifth_bits(at + form.fifth, block->code);
+    if (!form.codebook) return;
+    for (int i = 0; i < 32; i++)
+        block->code[i] = (uint8_t)(form.codebook[block->code[i]] + form.offset);
+}
+
+/* The block of x[32] in a type without a codebook: binary16 scales, nibbles, fifth bits. */
+QUANT_INLINE void quant_write_affine32(struct quant_form32 form, const float x[32], uint8_t *at)
+{
+    uint8_t code[32];
+    const struct quant_scales scales = form.has_min ? quant_encode_with_min(x, form.max_code, code)
+                                                    : quant_encode_symmetric(x, form.offset, code);
+    memcpy(at, &scales, form.has_min ? 4 : 2);
+    quant_join_nibbles(code, at + form.codes);
+    if (form.fifth) quant_put_fifth_bits(code, at + form.fifth);
+}
+
+QUANT_INLINE void quant_decode32(struct quant_form32 form, int64_t k, const void *row, float *out)
+{
+    const uint8_t *at = row;
+    for (int64_t b = 0; b < k / 32; b++, at += form.block_bytes, out += 32) {
+        struct quant_block32 block;
+        quant_read32(form, at, &block);
+        for (int i = 0; i < 32; i++) {
+            out[i] = block.d * (float)(block.code[i] - form.offset);
+            if (form.has_min) out[i] += block.m;
+        }
+    }
+}
+
+QUANT_INLINE void quant_encode32(struct quant_form32 form, int64_t k, const float *in, void *row)
+{
+    uint8_t *at = row;
+    for (int64_t b = 0; b < k / 32; b++, at += form.block_bytes, in += 32) {
+        if (form.write)
+            form.write(in, at);
+        else
+            quant_write_affine32(form, in, at);
+    }
+}
+
+QUANT_INLINE float quant_dot32(struct quant_form32 form, int64_t k, const void *row,
+                               const struct quant_act *a)
+{
+    const uint8_t *at = row;
+    float acc = 0.0f;
+    for (int64_t b = 0; b < k / 32; b++, at += form.block_bytes) {
+        struct quant_block32 block;
+        int isum = 0;
+        quant_read32(form, at, &block);
+        for (int i = 0; i < 32; i++) isum += (block.code[i] - form.offset) * a->q[32 * b + i];
+        const float scale = block.d * a->d[b];
+        acc += form.has_min ? fmaf(scale, (float)isum, block.m * a->s[b]) : scale * (float)isum;
+    }
+    return acc;
+}
+
+QUANT_INLINE void quant_unpack32(struct quant_form32 form, int64_t n_blocks,
+                                 const void *const row[QUANT_PANEL_ROWS], void *panel)
+{
+    struct quant_panel32 *p = panel;
+    for (int64_t b = 0; b < n_blocks; b++, p++) {
+        for (int r = 0; r < QUANT_PANEL_ROWS; r++) {
+            struct quant_block32 block;
+            quant_read32(form, (const uint8_t *)row[r] + (size_t)b * form.block_bytes, &block);
+            p->d[r] = block.d;
+            p->m[r] = form.has_min ? block.m : 0.0f;
+            for (int i = 0; i < 8; i++) memcpy(p->q[i][r], block.code + 4 * i, 4);
+        }
+    }
 }
 
 #endif

@@ -71,7 +71,7 @@ CPU_TARGET_AVX512 QUANT_INLINE void quant_step_along(const struct quant_product5
     };
     const struct quant_step_column column = {.along = along};
     if (!by_line) quant_prefetch_lines(ahead, bytes, along);
-    __m512i heads, isum = p->sums(&pairs, &column, &heads);
+    __m512i heads, isum = quant_step_sums(p->form, &pairs, &column, &heads);
     if (by_line) quant_prefetch_odd_line(ahead, bytes, along);
     if (p->form.offset != 0) isum = _mm512_add_epi32(isum, _mm512_load_si512(along->less));
     _mm512_store_ps(v, quant_step_values(p->form, isum, heads, _mm512_load_ps(along->d),
@@ -162,12 +162,15 @@ CPU_TARGET_AVX512 QUANT_INLINE void quant_rows_along(const struct quant_product5
     }
 }
 
-CPU_TARGET_AVX512 QUANT_INLINE void quant_gemv32_avx512(struct quant_form32 form,
-                                                        quant_step_sums *sums, int64_t k,
+CPU_TARGET_AVX512 QUANT_INLINE void quant_gemv32_avx512(struct quant_form32 form, int64_t k,
                                                         const struct quant_rows *rows,
                                                         const struct quant_act *a, float *out)
 {
-    const struct quant_product512 product = {form, sums, k / 32, a};
+    if (form.block_bytes % 2 != 0) {
+        quant_gemv32_odd_avx512(form, k, rows, a, out);
+        return;
+    }
+    const struct quant_product512 product = {form, k / 32, a};
     /* Eight rows that fill no page are one stream in any order. */
     if (rows->apart == 1 && QUANT_GEMV_ROWS * rows->row_bytes > QUANT_PAGE)
         quant_rows_along(&product, rows, out);

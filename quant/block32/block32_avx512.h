@@ -53,35 +53,34 @@ CPU_TARGET_AVX512 QUANT_INLINE __m512i quant_step_q(const struct quant_step_colu
     return column->along ? _mm512_load_si512(column->along->q[j]) : column->q;
 }
 
-/* Sums of products of codes, and the words that begin the blocks: in each element's low half d, in
- * its high half m where the type has minima. */
-typedef __m512i quant_step_sums(const struct quant_step_rows *rows,
-                                const struct quant_step_column *column, __m512i *heads);
-
-/* Four sums in each lane of two registers become two of each register, and then one. */
-CPU_TARGET_AVX512 QUANT_INLINE __m512i quant_fold_pairs_avx512(int narrow, __m512i a, __m512i b)
+/* Four sums in each lane of two registers become two of each register, and then one
+ * (quant_add_pairs_avx2). */
+CPU_TARGET_AVX512 QUANT_INLINE __m512i quant_add_pairs_avx512(bool fit_16, __m512i a, __m512i b)
 {
-    if (narrow > 0) return _mm512_madd_epi16(_mm512_packs_epi32(a, b), _mm512_set1_epi16(1));
+    if (fit_16) return _mm512_madd_epi16(_mm512_packs_epi32(a, b), _mm512_set1_epi16(1));
     return _mm512_add_epi32(_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b));
 }
 
-CPU_TARGET_AVX512 QUANT_INLINE __m512i quant_fold_rest_avx512(int narrow, __m512i a, __m512i b)
+CPU_TARGET_AVX512 QUANT_INLINE __m512i quant_add_rest_avx512(struct quant_form32 form, __m512i a,
+                                                             __m512i b)
 {
-    if (narrow == 2) return quant_fold_pairs_avx512(narrow, a, b);
-    if (narrow == 0)
+    if (quant_sixteens_fit_16(form)) return quant_add_pairs_avx512(true, a, b);
+    if (!quant_eights_fit_16(form))
         return _mm512_add_epi32(_mm512_unpacklo_epi64(a, b), _mm512_unpackhi_epi64(a, b));
     __m512 f0 = _mm512_castsi512_ps(a), f1 = _mm512_castsi512_ps(b);
     return _mm512_add_epi32(_mm512_castps_si512(_mm512_shuffle_ps(f0, f1, 0x88)),
                             _mm512_castps_si512(_mm512_shuffle_ps(f0, f1, 0xdd)));
 }
 
-CPU_TARGET_AVX512 QUANT_INLINE __m512i quant_fold_avx512(int narrow, const __m512i sum[4])
+CPU_TARGET_AVX512 QUANT_INLINE __m512i quant_add_four_avx512(struct quant_form32 form,
+                                                             const __m512i sum[4])
 {
-    return quant_fold_rest_avx512(narrow, quant_fold_pairs_avx512(narrow, sum[0], sum[1]),
-                                  quant_fold_pairs_avx512(narrow, sum[2], sum[3]));
+    const bool fit_16 = quant_eights_fit_16(form);
+    return quant_add_rest_avx512(form, quant_add_pairs_avx512(fit_16, sum[0], sum[1]),
+                                 quant_add_pairs_avx512(fit_16, sum[2], sum[3]));
 }
 
-/* ---- Blocks of at most 32 bytes: a load for both of a row ---- */
+/* ---- Nibbles: blocks of at most 32 bytes, a load for both of a row ---- */
 
 /* Both rows of a register: rows j and j + 4. */
 struct quant_step_pair {
@@ -119,51 +118,7 @@ CPU_TARGET_AVX512 QUANT_INLINE __m512i quant_step_bytes(struct quant_step_pair p
                             _mm_add_epi16(words, _mm_set1_epi16((short)(at / 2))));
 }
 
-/* The codes of the lanes' blocks: elements 0 to 15, and 16 to 31. In each lane's first four bytes
- * `heads` holds d, and m where there are minima, and in the next four what is behind these in the
- * block. */
-typedef void quant_step_codes(struct quant_step_pair pair, __m512i heads, __m512i *low,
-                              __m512i *high);
-
-CPU_TARGET_AVX512 QUANT_INLINE __m512i quant_step_sums32(struct quant_form32 form,
-                                                         quant_step_codes *codes,
-                                                         const struct quant_step_rows *rows,
-                                                         const struct quant_step_column *column,
-                                                         __m512i *heads)
-{
-    __m512i sum[4], head[4];
-    for (int j = 0; j < 4; j++) {
-        __m512i low, high, q_low = column->low, q_high = column->high;
-        if (column->along) {
-            q_low = _mm512_load_si512(column->along->q[2 * j]);
-            q_high = _mm512_load_si512(column->along->q[2 * j + 1]);
-        }
-        struct quant_step_pair pair = quant_step_load(rows, form.block_bytes, j);
-        /* Opaque, or gcc loads each again for the second of its uses. */
-        if (column->along) __asm__("" : "+v"(pair.first), "+v"(pair.second));
-        head[j] = quant_step_words(pair, form.block_bytes,
-                                   form.has_min ? _mm_set1_epi64x(0x0003000200010000)
-                                                : _mm_set1_epi64x(0x0002000100000000));
-        codes(pair, head[j], &low, &high);
-        sum[j] = _mm512_dpbusd_epi32(_mm512_setzero_si512(), low, q_low);
-        sum[j] = _mm512_dpbusd_epi32(sum[j], high, q_high);
-    }
-    *heads = _mm512_unpacklo_epi64(_mm512_unpacklo_epi32(head[0], head[1]),
-                                   _mm512_unpacklo_epi32(head[2], head[3]));
-    return quant_fold_avx512(form.narrow, sum);
-}
-
-/* Nibbles as most types have them. */
-CPU_TARGET_AVX512 QUANT_INLINE void quant_step_nibbles(struct quant_step_pair pair,
-                                                       size_t block_bytes, size_t at, __m512i *low,
-                                                       __m512i *high)
-{
-    const __m512i nibble = _mm512_set1_epi8(15), qs = quant_step_bytes(pair, block_bytes, at);
-    *low = _mm512_and_si512(qs, nibble);
-    *high = _mm512_and_si512(_mm512_srli_epi16(qs, 4), nibble);
-}
-
-/* And the fifth bits, which are behind the scales. */
+/* The fifth bits, which stand behind the scales: bytes 4 to 7 of each lane of `heads`. */
 CPU_TARGET_AVX512 QUANT_INLINE void quant_step_fifth_bits(__m512i heads, __m512i *low,
                                                           __m512i *high)
 {
@@ -178,12 +133,114 @@ CPU_TARGET_AVX512 QUANT_INLINE void quant_step_fifth_bits(__m512i heads, __m512i
     *high = _mm512_mask_add_epi8(*high, _mm512_test_epi8_mask(in_high, bit), *high, sixteen);
 }
 
+/* The codes of the lanes' blocks: elements 0 to 15, and 16 to 31. In each lane's first four bytes
+ * `heads` holds d, and m where there are minima, and in the next four what is behind these in the
+ * block. */
+CPU_TARGET_AVX512 QUANT_INLINE void quant_step_codes(struct quant_form32 form,
+                                                     struct quant_step_pair pair, __m512i heads,
+                                                     __m512i *low, __m512i *high)
+{
+    const __m512i nibble = _mm512_set1_epi8(15);
+    const __m512i qs = quant_step_bytes(pair, form.block_bytes, form.codes);
+    *low = _mm512_and_si512(qs, nibble);
+    *high = _mm512_and_si512(_mm512_srli_epi16(qs, 4), nibble);
+    if (form.fifth) quant_step_fifth_bits(heads, low, high);
+    if (form.codebook) {
+        const __m512i book = _mm512_broadcast_i64x4(quant_codebook_avx2(form));
+        *low = _mm512_shuffle_epi8(book, *low);
+        *high = _mm512_shuffle_epi8(book, *high);
+    }
+}
+
+CPU_TARGET_AVX512 QUANT_INLINE __m512i
+quant_step_sums_nibbles(struct quant_form32 form, const struct quant_step_rows *rows,
+                        const struct quant_step_column *column, __m512i *heads)
+{
+    __m512i sum[4], head[4];
+    for (int j = 0; j < 4; j++) {
+        __m512i low, high, q_low = column->low, q_high = column->high;
+        if (column->along) {
+            q_low = _mm512_load_si512(column->along->q[2 * j]);
+            q_high = _mm512_load_si512(column->along->q[2 * j + 1]);
+        }
+        struct quant_step_pair pair = quant_step_load(rows, form.block_bytes, j);
+        /* Opaque, or gcc loads each again for the second of its uses. */
+        if (column->along) __asm__("" : "+v"(pair.first), "+v"(pair.second));
+        head[j] = quant_step_words(pair, form.block_bytes,
+                                   form.has_min ? _mm_set1_epi64x(0x0003000200010000)
+                                                : _mm_set1_epi64x(0x0002000100000000));
+        quant_step_codes(form, pair, head[j], &low, &high);
+        sum[j] = _mm512_dpbusd_epi32(_mm512_setzero_si512(), low, q_low);
+        sum[j] = _mm512_dpbusd_epi32(sum[j], high, q_high);
+    }
+    *heads = _mm512_unpacklo_epi64(_mm512_unpacklo_epi32(head[0], head[1]),
+                                   _mm512_unpacklo_epi32(head[2], head[3]));
+    return quant_add_four_avx512(form, sum);
+}
+
+/* ---- Bytes: both blocks' codes of a row fill a register ---- */
+
+CPU_TARGET_AVX512 QUANT_INLINE __m512i quant_step_row_sums(struct quant_form32 form,
+                                                           const struct quant_step_rows *rows,
+                                                           int j, __m512i q)
+{
+    const uint8_t *at = rows->at + (size_t)j * rows->stride;
+    const __m256i *first = (const __m256i *)(at + form.codes);
+    const __m256i *second = (const __m256i *)(at + (rows->two ? form.block_bytes : 0) + form.codes);
+    __m512i codes = quant_join_avx512(_mm256_loadu_si256(first), _mm256_loadu_si256(second));
+    quant_step_prefetch(rows, j, &codes);
+    codes = _mm512_xor_si512(codes, _mm512_set1_epi8(-128));
+    return _mm512_dpbusd_epi32(_mm512_setzero_si512(), codes, q);
+}
+
+/* The words that begin the blocks of four rows. */
+CPU_TARGET_AVX512 QUANT_INLINE __m128i quant_step_heads(const uint8_t *at, size_t stride)
+{
+    __m128i heads = _mm_cvtsi32_si128(quant_load32(at));
+    heads = _mm_insert_epi32(heads, quant_load32(at + stride), 1);
+    heads = _mm_insert_epi32(heads, quant_load32(at + 2 * stride), 2);
+    return _mm_insert_epi32(heads, quant_load32(at + 3 * stride), 3);
+}
+
+CPU_TARGET_AVX512 QUANT_INLINE __m512i quant_step_sums_bytes(struct quant_form32 form,
+                                                             const struct quant_step_rows *rows,
+                                                             const struct quant_step_column *column,
+                                                             __m512i *heads)
+{
+    __m512i four[2];
+    __m256i head[2];
+    EACH (i, 2) {
+        const uint8_t *at = rows->at + 4 * (size_t)i * rows->stride;
+        __m512i sum[4];
+        EACH (j, 4)
+            sum[j] = quant_step_row_sums(form, rows, 4 * i + j,
+                                         quant_step_q(column, (size_t)(4 * i + j)));
+        four[i] = quant_add_four_avx512(form, sum);
+        head[i] = _mm256_set_m128i(
+            quant_step_heads(at + (rows->two ? form.block_bytes : 0), rows->stride),
+            quant_step_heads(at, rows->stride));
+    }
+    *heads = quant_join_avx512(head[0], head[1]);
+    return _mm512_add_epi32(_mm512_shuffle_i64x2(four[0], four[1], 0x88),
+                            _mm512_shuffle_i64x2(four[0], four[1], 0xdd));
+}
+
+/* Sums of products of codes, and the words that begin the blocks: in each element's low half d, in
+ * its high half m where the type has minima. */
+CPU_TARGET_AVX512 QUANT_INLINE __m512i quant_step_sums(struct quant_form32 form,
+                                                       const struct quant_step_rows *rows,
+                                                       const struct quant_step_column *column,
+                                                       __m512i *heads)
+{
+    return form.bytes ? quant_step_sums_bytes(form, rows, column, heads)
+                      : quant_step_sums_nibbles(form, rows, column, heads);
+}
+
 /* ---- The shell ---- */
 
 /* What the groups of rows of a gemv have in common. */
 struct quant_product512 {
     struct quant_form32 form;
-    quant_step_sums *sums;
     int64_t n_blocks;
     const struct quant_act *a;
 };
@@ -246,7 +303,7 @@ CPU_TARGET_AVX512 QUANT_INLINE __m512 quant_step_across(const struct quant_produ
     struct quant_step_column column = {.q = _mm512_loadu_si512(p->a->q + 32 * b)};
     column.low = _mm512_shuffle_i64x2(column.q, column.q, 0x88);
     column.high = _mm512_shuffle_i64x2(column.q, column.q, 0xdd);
-    __m512i heads, isum = p->sums(rows, &column, &heads);
+    __m512i heads, isum = quant_step_sums(p->form, rows, &column, &heads);
     if (p->form.offset != 0) isum = quant_step_less(p->form.offset, isum, p->a->sum + b, two);
     __m512 x_s = _mm512_setzero_ps();
     if (p->form.has_min) x_s = quant_step_floats(p->a->s + b, two);

@@ -1,5 +1,6 @@
-/* quant/block32/block32_x86.h: private to quant/: the vector shells of types with blocks of 32,
- * beside the scalar ones of quant/block32/block32.h. */
+/* quant/block32/block32_x86.h: private to quant/: the kernels of types with blocks of 32 in
+ * vectors, beside the scalar ones of quant/block32/block32.h: decode and gemv with AVX2, unpack
+ * with AVX2 and AVX-512. */
 #ifndef QUANT_BLOCK32_BLOCK32_X86_H
 #define QUANT_BLOCK32_BLOCK32_X86_H
 
@@ -9,22 +10,7 @@
 #if defined(__x86_64__)
 #include <immintrin.h>
 
-/* ---- gemv ----
- *
- * Eight rows go side by side (quant/far.h), one block of each at a step: in the lanes of one
- * register eight canonical sums hide each other's latency, and the column is loaded once for eight
- * rows. With AVX-512 only MXFP4 is left here, whose blocks of 17 bytes no permutation of words
- * takes apart; the others are in quant/block32/block32_avx512.h. */
-
-enum { QUANT_GEMV_ROWS = 8 };
-
-/* A block of each of two rows (exactly its bytes are read): 128-bit half j gets four partial sums
- * of code * q of row j, each of eight products. q_low: elements 0 to 15 in both halves, q_high:
- * elements 16 to 31. */
-typedef __m256i quant_sums(const uint8_t *even, const uint8_t *odd, __m256i q_low, __m256i q_high);
-
-/* The scales of a block of each of eight rows; minima only where the type has them. */
-typedef void quant_scales(const uint8_t *const row[8], __m256 *d, __m256 *m);
+/* ---- Loads ---- */
 
 /* 16 bytes at each of two places. */
 CPU_TARGET_AVX2 QUANT_INLINE __m256i quant_pair_avx2(const uint8_t *low, const uint8_t *high)
@@ -32,6 +18,23 @@ CPU_TARGET_AVX2 QUANT_INLINE __m256i quant_pair_avx2(const uint8_t *low, const u
     __m256i v = _mm256_castsi128_si256(_mm_loadu_si128((const __m128i *)low));
     return _mm256_inserti128_si256(v, _mm_loadu_si128((const __m128i *)high), 1);
 }
+
+CPU_TARGET_AVX512 QUANT_INLINE __m512i quant_join_avx512(__m256i low, __m256i high)
+{
+    return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
+}
+
+/* The 32-bit word at byte `offset` of 8 rows. */
+CPU_TARGET_AVX2 QUANT_INLINE __m256i quant_row_dwords_avx2(const uint8_t *const row[8],
+                                                           size_t offset)
+{
+    return _mm256_setr_epi32(quant_load32(row[0] + offset), quant_load32(row[1] + offset),
+                             quant_load32(row[2] + offset), quant_load32(row[3] + offset),
+                             quant_load32(row[4] + offset), quant_load32(row[5] + offset),
+                             quant_load32(row[6] + offset), quant_load32(row[7] + offset));
+}
+
+/* ---- Scales ---- */
 
 /* The 32-bit words at the start of eight rows' blocks: their low halves, and their high halves. */
 CPU_TARGET_AVX2 QUANT_INLINE void quant_row_halves_avx2(const uint8_t *const row[8], __m128i *low,
@@ -46,28 +49,161 @@ CPU_TARGET_AVX2 QUANT_INLINE void quant_row_halves_avx2(const uint8_t *const row
     *high = _mm_unpackhi_epi64(first, last);
 }
 
-/* As most types have them: half-precision numbers, one after the other. */
-CPU_TARGET_AVX2 QUANT_INLINE void quant_scales_avx2(const uint8_t *const row[8], __m256 *d,
-                                                    __m256 *m)
+/* quant_e8m0 of eight e. */
+CPU_TARGET_AVX2 QUANT_INLINE __m256 quant_e8m0_avx2(__m256i e)
 {
+    __m256i normal = _mm256_slli_epi32(_mm256_sub_epi32(e, _mm256_set1_epi32(1)), 23);
+    __m256i subnormal = _mm256_sllv_epi32(_mm256_set1_epi32(0x00200000), e);
+    __m256i large = _mm256_cmpgt_epi32(e, _mm256_set1_epi32(1));
+    return _mm256_castsi256_ps(_mm256_blendv_epi8(subnormal, normal, large));
+}
+
+/* d of a block of each of eight rows, and m, which is 0 where the type has none. */
+CPU_TARGET_AVX2 QUANT_INLINE void
+quant_scales_avx2(struct quant_form32 form, const uint8_t *const row[8], __m256 *d, __m256 *m)
+{
+    *m = _mm256_setzero_ps();
+    if (form.e8m0) {
+        __m256i words = quant_row_dwords_avx2(row, 0);
+        *d = quant_e8m0_avx2(_mm256_and_si256(words, _mm256_set1_epi32(0xff)));
+        return;
+    }
     __m128i low, high;
     quant_row_halves_avx2(row, &low, &high);
     *d = _mm256_cvtph_ps(low);
-    *m = _mm256_cvtph_ps(high);
+    if (form.has_min) *m = _mm256_cvtph_ps(high);
 }
 
-/* Four partial sums of each of eight rows become one sum per row, in two steps. Where sums fit 16
- * bits, a multiplication by 1 adds neighbours: two operations instead of three. */
-CPU_TARGET_AVX2 QUANT_INLINE __m256i quant_fold_pairs_avx2(int narrow, __m256i a, __m256i b)
+/* ---- Codes of a block of each of two rows ---- */
+
+/* Byte i of each 128-bit lane becomes 16 where bit i of the lane's 16 bits is set, which are bytes
+ * `first` (0 or 2) and first + 1 of the lane. */
+CPU_TARGET_AVX2 QUANT_INLINE __m256i quant_bits_to_16_avx2(__m256i bits, int first)
 {
-    if (narrow > 0) return _mm256_madd_epi16(_mm256_packs_epi32(a, b), _mm256_set1_epi16(1));
+    const __m256i bit = _mm256_set1_epi64x((long long)0x8040201008040201);
+    const long long low = 0x0101010101010101 * first, high = 0x0101010101010101 * (first + 1);
+    __m256i bytes = _mm256_shuffle_epi8(bits, _mm256_setr_epi64x(low, high, low, high));
+    bytes = _mm256_cmpeq_epi8(_mm256_and_si256(bytes, bit), bit);
+    return _mm256_and_si256(bytes, _mm256_set1_epi8(16));
+}
+
+/* The codebook in both lanes, for vpshufb: the codes of 16 nibbles, or without the offset their
+ * values. */
+CPU_TARGET_AVX2 QUANT_INLINE __m256i quant_values_avx2(struct quant_form32 form)
+{
+    return _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)form.codebook));
+}
+
+CPU_TARGET_AVX2 QUANT_INLINE __m256i quant_codebook_avx2(struct quant_form32 form)
+{
+    return _mm256_add_epi8(quant_values_avx2(form), _mm256_set1_epi8((char)form.offset));
+}
+
+/* vpmaddubsw multiplies unsigned bytes by signed ones and adds two products in 16 bits. Two pairs
+ * may be added there too where 4 * 127 * max_code <= INT16_MAX; the codes of other types are taken
+ * without their offset, and the products are |value| * (q with the sign of value). */
+QUANT_INLINE bool quant_by_value32(struct quant_form32 form)
+{
+    return 4 * 127 * form.max_code > INT16_MAX;
+}
+
+/* Elements 0 to 15 (*low) and 16 to 31 (*high) of a block at `even` in the lower lane, of one at
+ * `odd` in the upper lane: codes, or values where quant_by_value32. */
+CPU_TARGET_AVX2 QUANT_INLINE void quant_pair_codes_avx2(struct quant_form32 form,
+                                                        const uint8_t *even, const uint8_t *odd,
+                                                        __m256i *low, __m256i *high)
+{
+    const __m256i nibble = _mm256_set1_epi8(15);
+    __m256i first = quant_pair_avx2(even + form.codes, odd + form.codes);
+    if (form.bytes) {
+        *low = first;
+        *high = quant_pair_avx2(even + form.codes + 16, odd + form.codes + 16);
+        return;
+    }
+    *low = _mm256_and_si256(first, nibble);
+    *high = _mm256_and_si256(_mm256_srli_epi16(first, 4), nibble);
+    if (form.fifth) { /* the other twelve bytes of `bits` are not used */
+        __m256i bits = quant_pair_avx2(even + form.fifth, odd + form.fifth);
+        *low = _mm256_or_si256(*low, quant_bits_to_16_avx2(bits, 0));
+        *high = _mm256_or_si256(*high, quant_bits_to_16_avx2(bits, 2));
+    }
+    if (form.codebook) {
+        const __m256i book =
+            quant_by_value32(form) ? quant_values_avx2(form) : quant_codebook_avx2(form);
+        *low = _mm256_shuffle_epi8(book, *low);
+        *high = _mm256_shuffle_epi8(book, *high);
+    }
+}
+
+/* ---- gemv ----
+ *
+ * Eight rows go side by side (quant/far.h), one block of each at a step: in the lanes of one
+ * register eight canonical sums hide each other's latency, and the column is loaded once for eight
+ * rows. With AVX-512 only blocks of an odd number of bytes are left here, which no permutation of
+ * 16-bit words takes apart; the others are in quant/block32/block32_avx512.h. */
+
+enum { QUANT_GEMV_ROWS = 8 };
+
+/* A block of each of two rows (exactly its bytes are read): 128-bit half j gets four partial sums
+ * of code * q of row j, each of eight products. q_low: elements 0 to 15 in both halves, q_high:
+ * elements 16 to 31. */
+typedef __m256i quant_pair_sums(struct quant_form32 form, const uint8_t *even, const uint8_t *odd,
+                                __m256i q_low, __m256i q_high);
+
+CPU_TARGET_AVX2 QUANT_INLINE __m256i quant_pair_sums_avx2(struct quant_form32 form,
+                                                          const uint8_t *even, const uint8_t *odd,
+                                                          __m256i q_low, __m256i q_high)
+{
+    const __m256i ones = _mm256_set1_epi16(1);
+    __m256i low, high;
+    quant_pair_codes_avx2(form, even, odd, &low, &high);
+    if (quant_by_value32(form)) { /* 2 * 128 * 127 <= INT16_MAX */
+        low = _mm256_maddubs_epi16(_mm256_abs_epi8(low), _mm256_sign_epi8(q_low, low));
+        high = _mm256_maddubs_epi16(_mm256_abs_epi8(high), _mm256_sign_epi8(q_high, high));
+        return _mm256_add_epi32(_mm256_madd_epi16(low, ones), _mm256_madd_epi16(high, ones));
+    }
+    low = _mm256_maddubs_epi16(low, q_low);
+    high = _mm256_maddubs_epi16(high, q_high);
+    return _mm256_madd_epi16(_mm256_add_epi16(low, high), ones);
+}
+
+/* The same by vpdpbusd, which adds four products in 32 bits; codes always. */
+CPU_TARGET_AVX512 QUANT_INLINE __m256i quant_pair_sums_avx512(struct quant_form32 form,
+                                                              const uint8_t *even,
+                                                              const uint8_t *odd, __m256i q_low,
+                                                              __m256i q_high)
+{
+    __m256i low, high;
+    quant_pair_codes_avx2(form, even, odd, &low, &high);
+    __m256i sum = _mm256_dpbusd_epi32(_mm256_setzero_si256(), low, q_low);
+    return _mm256_dpbusd_epi32(sum, high, q_high);
+}
+
+/* Four partial sums of eight products each become one, in two steps that add neighbours. Where the
+ * sums fit 16 bits, a multiplication by 1 does it: two operations instead of three. */
+QUANT_INLINE bool quant_eights_fit_16(struct quant_form32 form)
+{
+    return 8 * 127 * form.max_code <= INT16_MAX;
+}
+
+QUANT_INLINE bool quant_sixteens_fit_16(struct quant_form32 form)
+{
+    return 16 * 127 * form.max_code <= INT16_MAX;
+}
+
+CPU_TARGET_AVX2 QUANT_INLINE __m256i quant_add_pairs_avx2(bool fit_16, __m256i a, __m256i b)
+{
+    if (fit_16) return _mm256_madd_epi16(_mm256_packs_epi32(a, b), _mm256_set1_epi16(1));
     return _mm256_add_epi32(_mm256_unpacklo_epi32(a, b), _mm256_unpackhi_epi32(a, b));
 }
 
-CPU_TARGET_AVX2 QUANT_INLINE __m256i quant_fold_rest_avx2(int narrow, __m256i a, __m256i b)
+/* From pairs to one sum: what quant_add_pairs_avx2 returned where sums of eight fit 16 bits has the
+ * pairs of a, then those of b, in each lane; else they alternate. */
+CPU_TARGET_AVX2 QUANT_INLINE __m256i quant_add_rest_avx2(struct quant_form32 form, __m256i a,
+                                                         __m256i b)
 {
-    if (narrow == 2) return quant_fold_pairs_avx2(narrow, a, b);
-    if (narrow == 0)
+    if (quant_sixteens_fit_16(form)) return quant_add_pairs_avx2(true, a, b);
+    if (!quant_eights_fit_16(form))
         return _mm256_add_epi32(_mm256_unpacklo_epi64(a, b), _mm256_unpackhi_epi64(a, b));
     __m256 f0 = _mm256_castsi256_ps(a), f1 = _mm256_castsi256_ps(b);
     return _mm256_add_epi32(_mm256_castps_si256(_mm256_shuffle_ps(f0, f1, 0x88)),
@@ -77,17 +213,17 @@ CPU_TARGET_AVX2 QUANT_INLINE __m256i quant_fold_rest_avx2(int narrow, __m256i a,
 /* What the groups of rows of a gemv have in common. */
 struct quant_product32 {
     struct quant_form32 form;
-    quant_sums *sums;
-    quant_scales *scales;
+    quant_pair_sums *sums;
+    int offset; /* of what `sums` multiplies */
     int64_t n_blocks;
     const struct quant_act *a;
 };
 
-/* What a step leaves to the next one, of a block of each of eight rows: the rest is a long chain of
- * dependent operations, which then waits behind the products of the next block and not before them.
- * Half folded, it fits the registers of AVX2. */
+/* A block of each of eight rows after its products. The rest is a long chain of dependent
+ * operations, which runs behind the products of the next block; with the sums half added up it fits
+ * the registers of AVX2 meanwhile. */
 struct quant_step {
-    __m256i two[2]; /* half folded sums */
+    __m256i two[2]; /* sums, half added up */
     __m256i less;   /* offset * (sum of q), where the type has an offset */
     __m256 scale;   /* d_w * d_a */
     __m256 t;       /* quant/quant.h, where the type has minima */
@@ -110,23 +246,24 @@ CPU_TARGET_AVX2 QUANT_INLINE struct quant_step quant_step_begin(const struct qua
     }
     quant_far_prefetch_adjacent(far, block, (size_t)b * form.block_bytes, form.block_bytes);
     for (int i = 0; i < 2; i++) {
-        __m256i first = p->sums(row[2 * i], row[2 * i + 4], q_low, q_high);
-        __m256i second = p->sums(row[2 * i + 1], row[2 * i + 5], q_low, q_high);
-        step.two[i] = quant_fold_pairs_avx2(form.narrow, first, second);
+        __m256i first = p->sums(form, row[2 * i], row[2 * i + 4], q_low, q_high);
+        __m256i second = p->sums(form, row[2 * i + 1], row[2 * i + 5], q_low, q_high);
+        step.two[i] = quant_add_pairs_avx2(quant_eights_fit_16(form), first, second);
     }
-    p->scales(row, &d, &m);
+    quant_scales_avx2(form, row, &d, &m);
     step.scale = _mm256_mul_ps(d, _mm256_set1_ps(p->a->d[b]));
     if (form.has_min) step.t = _mm256_mul_ps(m, _mm256_set1_ps(p->a->s[b]));
-    if (form.offset != 0) step.less = _mm256_set1_epi32(form.offset * p->a->sum[b]);
+    if (p->offset != 0) step.less = _mm256_set1_epi32(p->offset * p->a->sum[b]);
     return step;
 }
 
 /* v of quant/quant.h, for each lane's block. */
-CPU_TARGET_AVX2 QUANT_INLINE __m256 quant_step_end(struct quant_form32 form,
+CPU_TARGET_AVX2 QUANT_INLINE __m256 quant_step_end(const struct quant_product32 *p,
                                                    const struct quant_step *step)
 {
-    __m256i isum = quant_fold_rest_avx2(form.narrow, step->two[0], step->two[1]);
-    if (form.offset != 0) isum = _mm256_sub_epi32(isum, step->less);
+    const struct quant_form32 form = p->form;
+    __m256i isum = quant_add_rest_avx2(form, step->two[0], step->two[1]);
+    if (p->offset != 0) isum = _mm256_sub_epi32(isum, step->less);
     const __m256 v = _mm256_cvtepi32_ps(isum);
     return form.has_min ? _mm256_fmadd_ps(step->scale, v, step->t) : _mm256_mul_ps(step->scale, v);
 }
@@ -141,43 +278,33 @@ CPU_TARGET_AVX2 QUANT_INLINE void quant_eight_rows(const void *product, const st
         for (int64_t b = 1; b < p->n_blocks; b++) {
             block += p->form.block_bytes;
             struct quant_step step = quant_step_begin(p, far, block, b);
-            acc = _mm256_add_ps(acc, quant_step_end(p->form, &last));
+            acc = _mm256_add_ps(acc, quant_step_end(p, &last));
             last = step;
         }
-        acc = _mm256_add_ps(acc, quant_step_end(p->form, &last));
+        acc = _mm256_add_ps(acc, quant_step_end(p, &last));
     }
     _mm256_storeu_ps(sum, acc);
 }
 
-CPU_TARGET_AVX2 QUANT_INLINE void quant_gemv32(struct quant_form32 form, quant_sums *sums,
-                                               quant_scales *scales, int64_t k,
-                                               const struct quant_rows *rows,
-                                               const struct quant_act *a, float *out)
+CPU_TARGET_AVX2 QUANT_INLINE void quant_gemv32_avx2(struct quant_form32 form, int64_t k,
+                                                    const struct quant_rows *rows,
+                                                    const struct quant_act *a, float *out)
 {
-    const struct quant_product32 product = {form, sums, scales, k / 32, a};
+    const int offset = quant_by_value32(form) ? 0 : form.offset;
+    const struct quant_product32 product = {form, quant_pair_sums_avx2, offset, k / 32, a};
     quant_far_rows(QUANT_GEMV_ROWS, quant_eight_rows, &product, rows, out);
 }
 
-/* Byte i of each 128-bit lane becomes 16 where bit i of the lane's 16 bits is set, which are bytes
- * `first` (0 or 2) and first + 1 of the lane. */
-CPU_TARGET_AVX2 QUANT_INLINE __m256i quant_bits_to_16_avx2(__m256i bits, int first)
+/* gemv with AVX-512 of types with blocks of an odd number of bytes. */
+CPU_TARGET_AVX512 QUANT_INLINE void quant_gemv32_odd_avx512(struct quant_form32 form, int64_t k,
+                                                            const struct quant_rows *rows,
+                                                            const struct quant_act *a, float *out)
 {
-    const __m256i bit = _mm256_set1_epi64x((long long)0x8040201008040201);
-    const long long low = 0x0101010101010101 * first, high = 0x0101010101010101 * (first + 1);
-    __m256i bytes = _mm256_shuffle_epi8(bits, _mm256_setr_epi64x(low, high, low, high));
-    bytes = _mm256_cmpeq_epi8(_mm256_and_si256(bytes, bit), bit);
-    return _mm256_and_si256(bytes, _mm256_set1_epi8(16));
+    const struct quant_product32 product = {form, quant_pair_sums_avx512, form.offset, k / 32, a};
+    quant_far_rows(QUANT_GEMV_ROWS, quant_eight_rows, &product, rows, out);
 }
 
 /* ---- decode ---- */
-
-/* The 32 codes of nibbles at qs, in order of elements. */
-CPU_TARGET_AVX2 QUANT_INLINE __m256i quant_codes_avx2(const uint8_t *qs)
-{
-    __m128i packed = _mm_loadu_si128((const __m128i *)qs);
-    __m256i both = _mm256_set_m128i(_mm_srli_epi16(packed, 4), packed);
-    return _mm256_and_si256(both, _mm256_set1_epi8(15));
-}
 
 /* The fifth bits: byte i is 16 where bit i of `high` is set. */
 CPU_TARGET_AVX2 QUANT_INLINE __m256i quant_fifth_of_32_avx2(int high)
@@ -190,19 +317,30 @@ CPU_TARGET_AVX2 QUANT_INLINE __m256i quant_fifth_of_32_avx2(int high)
     return _mm256_and_si256(bytes, _mm256_set1_epi8(16));
 }
 
-/* The 32 codes of a block, in the order of elements. Scales are binary16 at byte 0, minima at 2. */
-typedef __m256i quant_codes(const uint8_t *at);
+/* The 32 codes of a block, in the order of elements. */
+CPU_TARGET_AVX2 QUANT_INLINE __m256i quant_codes_avx2(struct quant_form32 form, const uint8_t *at)
+{
+    if (form.bytes)
+        return _mm256_xor_si256(_mm256_loadu_si256((const __m256i *)(at + form.codes)),
+                                _mm256_set1_epi8(-128));
+    __m128i packed = _mm_loadu_si128((const __m128i *)(at + form.codes));
+    __m256i codes = _mm256_set_m128i(_mm_srli_epi16(packed, 4), packed);
+    codes = _mm256_and_si256(codes, _mm256_set1_epi8(15));
+    if (form.fifth)
+        codes = _mm256_or_si256(codes, quant_fifth_of_32_avx2(quant_load32(at + form.fifth)));
+    return form.codebook ? _mm256_shuffle_epi8(quant_codebook_avx2(form), codes) : codes;
+}
 
 /* The product is exact, so there is one rounding at most. */
-CPU_TARGET_AVX2 QUANT_INLINE void quant_decode32_avx2(struct quant_form32 form, quant_codes *codes,
-                                                      int64_t k, const void *row, float *out)
+CPU_TARGET_AVX2 QUANT_INLINE void quant_decode32_avx2(struct quant_form32 form, int64_t k,
+                                                      const void *row, float *out)
 {
     const uint8_t *at = row;
     for (int64_t b = 0; b < k / 32; b++, at += form.block_bytes, out += 32) {
-        const __m256 d = _mm256_set1_ps(_cvtsh_ss(quant_load16(at)));
+        const __m256 d = _mm256_set1_ps(form.e8m0 ? quant_e8m0(*at) : _cvtsh_ss(quant_load16(at)));
         const __m256 m = _mm256_set1_ps(form.has_min ? _cvtsh_ss(quant_load16(at + 2)) : 0.0f);
         uint8_t code[32];
-        _mm256_storeu_si256((__m256i *)code, codes(at));
+        _mm256_storeu_si256((__m256i *)code, quant_codes_avx2(form, at));
         for (int i = 0; i < 32; i += 8) {
             __m256i c = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(code + i)));
             c = _mm256_sub_epi32(c, _mm256_set1_epi32(form.offset));
@@ -252,16 +390,6 @@ CPU_TARGET_AVX512 QUANT_INLINE void quant_transpose_avx512(const uint8_t *const 
     t[1] = _mm512_unpackhi_epi64(lo01, lo23);
     t[2] = _mm512_unpacklo_epi64(hi01, hi23);
     t[3] = _mm512_unpackhi_epi64(hi01, hi23);
-}
-
-/* The 32-bit word at byte `offset` of 8 rows. */
-CPU_TARGET_AVX2 QUANT_INLINE __m256i quant_row_dwords_avx2(const uint8_t *const row[8],
-                                                           size_t offset)
-{
-    return _mm256_setr_epi32(quant_load32(row[0] + offset), quant_load32(row[1] + offset),
-                             quant_load32(row[2] + offset), quant_load32(row[3] + offset),
-                             quant_load32(row[4] + offset), quant_load32(row[5] + offset),
-                             quant_load32(row[6] + offset), quant_load32(row[7] + offset));
 }
 
 /* Splits transposed nibbles: the low ones are elements 0 to 15, the high ones 16 to 31. */
@@ -320,18 +448,45 @@ CPU_TARGET_AVX512 QUANT_INLINE void quant_put_avx512(struct quant_panel32 *p, co
     for (int i = 0; i < 8; i++) _mm512_store_si512(p->q[i], q[i]);
 }
 
-CPU_TARGET_AVX512 QUANT_INLINE __m512i quant_join_avx512(__m256i low, __m256i high)
+/* The codes of a block of each of 8 (AVX2) or 16 rows, transposed. */
+CPU_TARGET_AVX2 QUANT_INLINE void quant_panel_codes_avx2(struct quant_form32 form,
+                                                         const uint8_t *const at[8], __m256i q[8])
 {
-    return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
+    __m256i t[4];
+    quant_transpose_avx2(at, form.codes, form.bytes ? q : t);
+    if (form.bytes) {
+        quant_transpose_avx2(at, form.codes + 16, q + 4);
+        for (int i = 0; i < 8; i++) q[i] = _mm256_xor_si256(q[i], _mm256_set1_epi8(-128));
+        return;
+    }
+    quant_nibbles_avx2(t, q);
+    if (form.fifth) quant_fifth_bits_avx2(quant_row_dwords_avx2(at, form.fifth), q);
+    for (int i = 0; form.codebook && i < 8; i++)
+        q[i] = _mm256_shuffle_epi8(quant_codebook_avx2(form), q[i]);
 }
 
-/* The codes of a block of each of 8 (AVX2) or 16 rows as a panel wants them. */
-typedef void quant_panel_codes_avx2(const uint8_t *const at[8], __m256i q[8]);
-typedef void quant_panel_codes_avx512(const uint8_t *const at[16], __m512i q[8]);
+CPU_TARGET_AVX512 QUANT_INLINE void
+quant_panel_codes_avx512(struct quant_form32 form, const uint8_t *const at[16], __m512i q[8])
+{
+    __m512i t[4];
+    quant_transpose_avx512(at, form.codes, form.bytes ? q : t);
+    if (form.bytes) {
+        quant_transpose_avx512(at, form.codes + 16, q + 4);
+        for (int i = 0; i < 8; i++) q[i] = _mm512_xor_si512(q[i], _mm512_set1_epi8(-128));
+        return;
+    }
+    quant_nibbles_avx512(t, q);
+    if (form.fifth)
+        quant_fifth_bits_avx512(quant_join_avx512(quant_row_dwords_avx2(at, form.fifth),
+                                                  quant_row_dwords_avx2(at + 8, form.fifth)),
+                                q);
+    for (int i = 0; form.codebook && i < 8; i++)
+        q[i] = _mm512_shuffle_epi8(_mm512_broadcast_i64x4(quant_codebook_avx2(form)), q[i]);
+}
 
-CPU_TARGET_AVX2 QUANT_INLINE void
-quant_unpack32_avx2(struct quant_form32 form, quant_scales *scales, quant_panel_codes_avx2 *codes,
-                    int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS], void *panel)
+CPU_TARGET_AVX2 QUANT_INLINE void quant_unpack32_avx2(struct quant_form32 form, int64_t n_blocks,
+                                                      const void *const row[QUANT_PANEL_ROWS],
+                                                      void *panel)
 {
     struct quant_panel32 *p = panel;
     const uint8_t *at[QUANT_PANEL_ROWS];
@@ -340,30 +495,39 @@ quant_unpack32_avx2(struct quant_form32 form, quant_scales *scales, quant_panel_
         for (int r = 0; r < QUANT_PANEL_ROWS; r += 8) {
             __m256i q[8];
             __m256 d, m;
-            scales(at + r, &d, &m);
+            quant_scales_avx2(form, at + r, &d, &m);
             _mm256_store_ps(p->d + r, d);
-            _mm256_store_ps(p->m + r, form.has_min ? m : _mm256_setzero_ps());
-            codes(at + r, q);
+            _mm256_store_ps(p->m + r, m);
+            quant_panel_codes_avx2(form, at + r, q);
             quant_put_avx2(p, r, q);
         }
         for (int r = 0; r < QUANT_PANEL_ROWS; r++) at[r] += form.block_bytes;
     }
 }
 
-/* d and m of 16 rows. */
+/* quant_scales_avx2 of 16 rows. */
 CPU_TARGET_AVX512 QUANT_INLINE void
-quant_half_scales_avx512(bool has_min, const uint8_t *const at[16], __m512 *d, __m512 *m)
+quant_scales_avx512(struct quant_form32 form, const uint8_t *const at[16], __m512 *d, __m512 *m)
 {
+    *m = _mm512_setzero_ps();
+    if (form.e8m0) {
+        __m256 half[2], none;
+        quant_scales_avx2(form, at, &half[0], &none);
+        quant_scales_avx2(form, at + 8, &half[1], &none);
+        *d = _mm512_insertf32x8(_mm512_castps256_ps512(half[0]), half[1], 1);
+        return;
+    }
     __m128i low[2], high[2];
     quant_row_halves_avx2(at, &low[0], &high[0]);
     quant_row_halves_avx2(at + 8, &low[1], &high[1]);
     *d = _mm512_cvtph_ps(_mm256_set_m128i(low[1], low[0]));
-    *m = has_min ? _mm512_cvtph_ps(_mm256_set_m128i(high[1], high[0])) : _mm512_setzero_ps();
+    if (form.has_min) *m = _mm512_cvtph_ps(_mm256_set_m128i(high[1], high[0]));
 }
 
-CPU_TARGET_AVX512 QUANT_INLINE void
-quant_unpack32_avx512(struct quant_form32 form, quant_panel_codes_avx512 *codes, int64_t n_blocks,
-                      const void *const row[QUANT_PANEL_ROWS], void *panel)
+CPU_TARGET_AVX512 QUANT_INLINE void quant_unpack32_avx512(struct quant_form32 form,
+                                                          int64_t n_blocks,
+                                                          const void *const row[QUANT_PANEL_ROWS],
+                                                          void *panel)
 {
     struct quant_panel32 *p = panel;
     const uint8_t *at[QUANT_PANEL_ROWS];
@@ -371,10 +535,10 @@ quant_unpack32_avx512(struct quant_form32 form, quant_panel_codes_avx512 *codes,
     for (int64_t b = 0; b < n_blocks; b++, p++) {
         __m512i q[8];
         __m512 d, m;
-        quant_half_scales_avx512(form.has_min, at, &d, &m);
+        quant_scales_avx512(form, at, &d, &m);
         _mm512_store_ps(p->d, d);
         _mm512_store_ps(p->m, m);
-        codes(at, q);
+        quant_panel_codes_avx512(form, at, q);
         quant_put_avx512(p, q);
         for (int r = 0; r < QUANT_PANEL_ROWS; r++) at[r] += form.block_bytes;
     }

@@ -8,7 +8,7 @@
  *      x = d * code + m,   code 0 .. 15
  *
  * Source of the layout: the GGUF format as its reference implementation writes it. */
-#include "quant/block32/block32_along.h"
+#include "quant/block32/block32_kernels.h"
 
 struct block {
     uint16_t d, m;
@@ -16,150 +16,21 @@ struct block {
 };
 _Static_assert(sizeof(struct block) == 20, "Q4_1 block");
 
-enum { QS = offsetof(struct block, qs) };
+enum { MAX_CODE = 15 };
 
-static const struct quant_form32 form = {
-    .block_bytes = sizeof(struct block), .has_min = true, .narrow = 2};
+static const struct quant_form32 q4_1_form = {
+    .block_bytes = sizeof(struct block),
+    .codes = offsetof(struct block, qs),
+    .has_min = true,
+    .max_code = MAX_CODE,
+};
 
-QUANT_INLINE void read_block(const uint8_t *at, struct quant_block32 *block)
-{
-    block->d = quant_scale32(at);
-    block->m = quant_scale32(at + offsetof(struct block, m));
-    quant_split_nibbles(at + QS, block->code);
-}
-
-static void write_block(const float x[32], uint8_t *at)
-{
-    uint8_t code[32];
-    const struct quant_scales scales = quant_encode_with_min(x, 15, code);
-    struct block block = {.d = scales.d, .m = scales.m};
-    quant_join_nibbles(code, block.qs);
-    memcpy(at, &block, sizeof block);
-}
-
-static void decode_scalar(int64_t k, const void *row, float *out)
-{
-    quant_decode32(form, read_block, k, row, out);
-}
-
-static void encode(int64_t k, const float *in, void *row)
-{
-    quant_encode32(form, write_block, k, in, row);
-}
-
-static float dot(int64_t k, const void *row, const struct quant_act *a)
-{
-    return quant_dot32(form, read_block, k, row, a);
-}
-
-static void gemv_scalar(int64_t k, const struct quant_rows *rows, const struct quant_act *a,
-                        float *out)
-{
-    quant_gemv_by_dot(dot, k, rows, a, out);
-}
-
-static void unpack_scalar(int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS], void *panel)
-{
-    quant_unpack32(form, read_block, n_blocks, row, panel);
-}
-
-#if defined(__x86_64__)
-
-CPU_TARGET_AVX2 QUANT_INLINE __m256i codes_avx2(const uint8_t *at)
-{
-    return quant_codes_avx2(at + QS);
-}
-
-CPU_TARGET_AVX2 static void decode_avx2(int64_t k, const void *row, float *out)
-{
-    quant_decode32_avx2(form, codes_avx2, k, row, out);
-}
-
-CPU_TARGET_AVX2 QUANT_INLINE __m256i sums_avx2(const uint8_t *even, const uint8_t *odd,
-                                               __m256i q_low, __m256i q_high)
-{
-    const __m256i nibble = _mm256_set1_epi8(15);
-    __m256i qs = quant_pair_avx2(even + QS, odd + QS);
-    __m256i low = _mm256_maddubs_epi16(_mm256_and_si256(qs, nibble), q_low);
-    __m256i high = _mm256_maddubs_epi16(_mm256_and_si256(_mm256_srli_epi16(qs, 4), nibble), q_high);
-    /* At most 4 * 15 * 127: sixteen bits hold it. */
-    return _mm256_madd_epi16(_mm256_add_epi16(low, high), _mm256_set1_epi16(1));
-}
-
-CPU_TARGET_AVX2 static void gemv_avx2(int64_t k, const struct quant_rows *rows,
-                                      const struct quant_act *a, float *out)
-{
-    quant_gemv32(form, sums_avx2, quant_scales_avx2, k, rows, a, out);
-}
-
-CPU_TARGET_AVX2 QUANT_INLINE void panel_codes_avx2(const uint8_t *const at[8], __m256i q[8])
-{
-    __m256i t[4];
-    quant_transpose_avx2(at, QS, t);
-    quant_nibbles_avx2(t, q);
-}
-
-CPU_TARGET_AVX2 static void unpack_avx2(int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS],
-                                        void *panel)
-{
-    quant_unpack32_avx2(form, quant_scales_avx2, panel_codes_avx2, n_blocks, row, panel);
-}
-
-CPU_TARGET_AVX512 QUANT_INLINE void step_codes(struct quant_step_pair pair, __m512i heads,
-                                               __m512i *low, __m512i *high)
-{
-    (void)heads;
-    quant_step_nibbles(pair, sizeof(struct block), QS, low, high);
-}
-
-CPU_TARGET_AVX512 QUANT_INLINE __m512i sums_avx512(const struct quant_step_rows *rows,
-                                                   const struct quant_step_column *column,
-                                                   __m512i *heads)
-{
-    return quant_step_sums32(form, step_codes, rows, column, heads);
-}
-
-CPU_TARGET_AVX512 static void gemv_avx512(int64_t k, const struct quant_rows *rows,
-                                          const struct quant_act *a, float *out)
-{
-    quant_gemv32_avx512(form, sums_avx512, k, rows, a, out);
-}
-
-CPU_TARGET_AVX512 QUANT_INLINE void panel_codes_avx512(const uint8_t *const at[16], __m512i q[8])
-{
-    __m512i t[4];
-    quant_transpose_avx512(at, QS, t);
-    quant_nibbles_avx512(t, q);
-}
-
-CPU_TARGET_AVX512 static void unpack_avx512(int64_t n_blocks,
-                                            const void *const row[QUANT_PANEL_ROWS], void *panel)
-{
-    quant_unpack32_avx512(form, panel_codes_avx512, n_blocks, row, panel);
-}
-
-#endif
+QUANT_BLOCK32_KERNELS(q4_1)
 
 const struct quant_type quant_type_q4_1 = {
     .name = "Q4_1",
     .id = QUANT_Q4_1,
-    .block_len = 32,
     .block_bytes = sizeof(struct block),
-    .act = QUANT_ACT_Q8_32,
-    .panel = {.block = 1, .sub_len = 32, .max_code = 15, .has_min = true},
-    .encode = encode,
-    .dot = dot,
-    .kernel =
-        {
-            [CPU_SCALAR] = {.decode = decode_scalar, .unpack = unpack_scalar, .gemv = gemv_scalar},
-#if defined(__x86_64__)
-            [CPU_AVX2] = {.decode = decode_avx2,
-                          .unpack = unpack_avx2,
-                          .gemv = gemv_avx2,
-                          .streams = QUANT_GEMV_ROWS},
-            [CPU_AVX512] = {.unpack = unpack_avx512,
-                            .gemv = gemv_avx512,
-                            .streams = QUANT_GEMV_ROWS},
-#endif
-        },
+    .panel = {.block = 1, .sub_len = 32, .max_code = MAX_CODE, .has_min = true},
+    QUANT_BLOCK32_MEMBERS(q4_1),
 };

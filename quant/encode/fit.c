@@ -81,15 +81,15 @@ float quant_fit_inverse(float scale)
 static void nearest_values(const struct quant_fit_grid *grid, int n, const float *x, float inverse,
                            float *value)
 {
-    if (!grid->book) {
+    if (!grid->codebook) {
         for (int i = 0; i < n; i++)
             value[i] = quant_fit_integer(x[i] * inverse, (float)grid->low, (float)grid->high);
         return;
     }
     for (int i = 0; i < n; i++) value[i] = (float)grid->low;
-    for (int j = 1; j < 16; j++) { /* climbs the book as long as x is beyond the middle */
-        float middle = 0.5f * (float)(grid->book[j - 1] + grid->book[j]);
-        float step = (float)(grid->book[j] - grid->book[j - 1]);
+    for (int j = 1; j < 16; j++) { /* climbs the codebook as long as x is beyond the middle */
+        float middle = 0.5f * (float)(grid->codebook[j - 1] + grid->codebook[j]);
+        float step = (float)(grid->codebook[j] - grid->codebook[j - 1]);
         for (int i = 0; i < n; i++) value[i] += x[i] * inverse > middle ? step : 0.0f;
     }
 }
@@ -97,7 +97,7 @@ static void nearest_values(const struct quant_fit_grid *grid, int n, const float
 void quant_fit_codes(const struct quant_fit_grid *grid, int n, const float *x, float inverse,
                      uint8_t *code)
 {
-    if (!grid->book) {
+    if (!grid->codebook) {
         for (int i = 0; i < n; i++) {
             float v = quant_fit_integer(x[i] * inverse, (float)grid->low, (float)grid->high);
             code[i] = (uint8_t)((int)v - grid->low);
@@ -107,7 +107,7 @@ void quant_fit_codes(const struct quant_fit_grid *grid, int n, const float *x, f
     for (int i = 0; i < n; i++) {
         code[i] = 0;
         for (int j = 1; j < 16; j++)
-            code[i] += x[i] * inverse > 0.5f * (float)(grid->book[j - 1] + grid->book[j]);
+            code[i] += x[i] * inverse > 0.5f * (float)(grid->codebook[j - 1] + grid->codebook[j]);
     }
 }
 

@@ -7,16 +7,20 @@
 #ifndef QUANT_ENCODE_FIT_H
 #define QUANT_ENCODE_FIT_H
 
+#include "quant/codebook.h"
 #include "quant/types.h"
 
-/* The values that a code stands for before it is scaled: the integers low .. high, or a book of 16
- * in ascending order (low and high then are its ends). */
+/* The values that a code stands for before it is scaled: the integers low .. high, or a codebook of
+ * 16 in ascending order (low and high then are its ends). */
 struct quant_fit_grid {
     int low, high;
-    const int8_t *book; /* NULL: integers */
+    const int8_t *codebook; /* NULL: integers */
     int search; /* steps to each side that the scale which spans the elements is varied by */
     float step; /* in the grid's unit */
 };
+
+static const struct quant_fit_grid quant_fit_iq4 = {
+    .low = -127, .high = 113, .codebook = quant_codebook_iq4, .search = 4, .step = 2.0f};
 
 /* The number of the value of the grid that is nearest to x[i] * inverse; code 0 is `low`. */
 void quant_fit_codes(const struct quant_fit_grid *grid, int n, const float *x, float inverse,

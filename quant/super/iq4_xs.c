@@ -3,7 +3,6 @@
  *
  * value = d * (scale - 32) * book[code], the book that of IQ4_NL. 4.25 bits a weight. Panels hold
  * book[code] + 128. Called through the type table only. */
-#include "quant/codebook.h"
 #include "quant/encode/fit.h"
 #include "quant/super/super_x86.h"
 
@@ -24,8 +23,8 @@ QUANT_INLINE void iq4_xs_expand(const void *block, struct super_parts *p)
         int low = w->scale_low[s / 2] >> s % 2 * 4 & 15, high = w->scale_high >> 2 * s & 3;
         p->scale[s] = (int16_t)((low | high << 4) - 32);
         for (int l = 0; l < 16; l++) {
-            p->q[32 * s + l] = (uint8_t)(book_iq4[w->q[16 * s + l] & 15] + 128);
-            p->q[32 * s + 16 + l] = (uint8_t)(book_iq4[w->q[16 * s + l] >> 4] + 128);
+            p->q[32 * s + l] = (uint8_t)(quant_codebook_iq4[w->q[16 * s + l] & 15] + 128);
+            p->q[32 * s + 16 + l] = (uint8_t)(quant_codebook_iq4[w->q[16 * s + l] >> 4] + 128);
         }
     }
 }
@@ -40,7 +39,7 @@ static void iq4_xs_encode(int64_t k, const float *in, void *row)
     struct iq4_xs_block *out = row;
     for (int64_t b = 0; b < k / SUPER_LEN; b++, out++) {
         struct quant_fit_super fit;
-        quant_fit_super(&book_iq4_grid, 32, -32, in + SUPER_LEN * b, &fit);
+        quant_fit_super(&quant_fit_iq4, 32, -32, in + SUPER_LEN * b, &fit);
         memset(out, 0, sizeof *out);
         out->d = fit.d;
         for (int s = 0; s < 8; s++) {
@@ -77,11 +76,25 @@ CPU_TARGET_AVX2 static void iq4_xs_decode_avx2(int64_t k, const void *row, float
     super_decode(&quant_type_iq4_xs, iq4_xs_expand, k, row, out);
 }
 
+/* 16 bytes to 32 codes in the order of their elements: the low nibbles, then the high ones. */
+SUPER_AVX2 __m256i iq4_xs_codes_avx2(const uint8_t bytes[16])
+{
+    __m256i both = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)bytes));
+    __m256i moved = _mm256_srlv_epi32(both, _mm256_setr_epi32(0, 0, 0, 0, 4, 4, 4, 4));
+    return _mm256_and_si256(moved, _mm256_set1_epi8(15));
+}
+
+/* The codebook in both lanes, for vpshufb. */
+SUPER_AVX2 __m256i iq4_xs_codebook_avx2(void)
+{
+    return _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)quant_codebook_iq4));
+}
+
 CPU_TARGET_AVX2 static void iq4_xs_unpack_avx2(int64_t n_blocks,
                                                const void *const row[QUANT_PANEL_ROWS], void *panel)
 {
     struct quant_panel256 *out = panel;
-    __m256i book = _mm256_add_epi8(book_load_avx2(book_iq4), _mm256_set1_epi8(-128));
+    __m256i book = _mm256_add_epi8(iq4_xs_codebook_avx2(), _mm256_set1_epi8(-128));
     for (int64_t b = 0; b < n_blocks; b++, out++) {
         int64_t at = b * (int64_t)sizeof(struct iq4_xs_block);
         for (int r = 0; r < 16; r += 8) {
@@ -131,14 +144,15 @@ SUPER_AVX2 __m256i iq4_xs_isum(const void *block, const int8_t *q, int j,
                                struct super_group *group)
 {
     const struct iq4_xs_block *w = block;
-    __m256i book = book_load_avx2(book_iq4), sizes = _mm256_abs_epi8(book);
+    const __m256i codebook = iq4_xs_codebook_avx2();
     __m256i wide = iq4_xs_scales_avx2(w);
     __m256i eight = _mm256_permute4x64_epi64(_mm256_packs_epi32(wide, wide), 0x88);
     __m256i acc[2] = {_mm256_setzero_si256(), _mm256_setzero_si256()};
     for (int s = 0; s < 8; s++) {
-        __m256i code = book_codes_avx2(w->q + 16 * s);
+        __m256i value = _mm256_shuffle_epi8(codebook, iq4_xs_codes_avx2(w->q + 16 * s));
         __m256i x = _mm256_loadu_si256((const __m256i *)(q + 32 * s));
-        __m256i products = book_products_avx2(book, sizes, code, x);
+        /* vpmaddubsw takes one side unsigned. 2 * 127 * 127 <= INT16_MAX. */
+        __m256i products = _mm256_maddubs_epi16(_mm256_abs_epi8(value), _mm256_sign_epi8(x, value));
         __m256i scale =
             _mm256_shuffle_epi8(eight, _mm256_set1_epi16((int16_t)(0x0100 * (2 * s + 1) + 2 * s)));
         acc[s % 2] = super_mad(acc[s % 2], products, scale);
@@ -201,7 +215,8 @@ SUPER_AVX512 void iq4_xs_take(const uint8_t *const block[SUPER_STEP], const stru
                               struct super_step *step)
 {
     const __m512i zero = _mm512_setzero_si512();
-    __m512i book = _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)book_iq4)), scale[2];
+    __m512i book = _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)quant_codebook_iq4)),
+            scale[2];
     book = _mm512_add_epi8(book, _mm512_set1_epi8(-128));
     /* Words of scale[p]: those of sub-blocks twice, as the sums of 16 are. */
     const __m512i twice = _mm512_mullo_epi32(

@@ -18,8 +18,8 @@ struct nfa {
     uint32_t n_state, state_room;
     struct move *move; /* move[0] is unused */
     uint32_t n_move, move_room;
-    const struct sample_tree *tree;
-    const struct sample_rules *rules;
+    const struct constrain_tree *tree;
+    const struct constrain_rules *rules;
     uint32_t depth;
     struct base_error *err;
 };
@@ -28,10 +28,11 @@ struct nfa {
 
 static bool add_state(struct nfa *a, uint32_t *state)
 {
-    if (a->n_state >= SAMPLE_MAX_NFA)
+    if (a->n_state >= CONSTRAIN_MAX_NFA)
         return base_fail(a->err, BASE_USAGE, "the pattern expands to more than %d states",
-                         SAMPLE_MAX_NFA);
-    if (!sample_grow(&a->first, &a->state_room, a->n_state, sizeof *a->first, a->err)) return false;
+                         CONSTRAIN_MAX_NFA);
+    if (!constrain_grow(&a->first, &a->state_room, a->n_state, sizeof *a->first, a->err))
+        return false;
     a->first[a->n_state] = 0;
     *state = a->n_state++;
     return true;
@@ -41,7 +42,7 @@ static bool add_move(struct nfa *a, uint32_t from, enum move_kind kind, uint32_t
                      uint32_t to)
 {
     if (a->n_move == 0) a->n_move = 1;
-    if (!sample_grow(&a->move, &a->move_room, a->n_move, sizeof *a->move, a->err)) return false;
+    if (!constrain_grow(&a->move, &a->move_room, a->n_move, sizeof *a->move, a->err)) return false;
     a->move[a->n_move] = (struct move){kind, to, lo, hi, a->first[from]};
     a->first[from] = a->n_move++;
     return true;
@@ -85,12 +86,12 @@ static bool add_range(struct nfa *a, uint32_t from, uint32_t to, uint32_t lo, ui
 
 static bool add_node(struct nfa *a, uint32_t node, uint32_t from, uint32_t to);
 
-static bool add_repeat(struct nfa *a, const struct sample_node *n, uint32_t from, uint32_t to)
+static bool add_repeat(struct nfa *a, const struct constrain_node *n, uint32_t from, uint32_t to)
 {
     uint32_t at = from, next;
     for (uint32_t i = 0; i < n->min; i++, at = next)
         if (!add_state(a, &next) || !add_node(a, n->child, at, next)) return false;
-    if (n->max == SAMPLE_NO_MAX) {
+    if (n->max == CONSTRAIN_NO_MAX) {
         if (!add_state(a, &next) || !add_move(a, at, MOVE_FREE, 0, 0, next)) return false;
         return add_node(a, n->child, next, next) && add_move(a, next, MOVE_FREE, 0, 0, to);
     }
@@ -106,44 +107,44 @@ static bool add_repeat(struct nfa *a, const struct sample_node *n, uint32_t from
  * share `from` do not see each other's loops. */
 static bool add_node(struct nfa *a, uint32_t node, uint32_t from, uint32_t to)
 {
-    const struct sample_node *n = &a->tree->node[node];
+    const struct constrain_node *n = &a->tree->node[node];
     uint32_t next, at = from;
-    if (a->depth > 8 * SAMPLE_MAX_NESTING)
+    if (a->depth > 8 * CONSTRAIN_MAX_NESTING)
         return base_fail(a->err, BASE_USAGE, "line %u, column %u: nested too deeply", n->line,
                          n->column);
     a->depth++;
     bool ok = true;
     switch (n->kind) {
-    case SAMPLE_TREE_SEQ:
+    case CONSTRAIN_TREE_SEQ:
         for (uint32_t c = n->child; ok && c; c = a->tree->node[c].sibling, at = next)
             ok = add_state(a, &next) && add_node(a, c, at, next);
         ok = ok && add_move(a, at, MOVE_FREE, 0, 0, to);
         break;
-    case SAMPLE_TREE_ALT:
+    case CONSTRAIN_TREE_ALT:
         for (uint32_t c = n->child; ok && c; c = a->tree->node[c].sibling)
             ok = add_node(a, c, from, to);
         break;
-    case SAMPLE_TREE_SET:
+    case CONSTRAIN_TREE_SET:
         for (uint32_t i = 0; ok && i < n->n_range; i++)
             ok = add_range(a, from, to, a->tree->range[n->range + i].lo,
                            a->tree->range[n->range + i].hi);
         break;
-    case SAMPLE_TREE_BYTE:
+    case CONSTRAIN_TREE_BYTE:
         ok = add_move(a, from, MOVE_BYTES, n->min, n->min, to);
         break;
-    case SAMPLE_TREE_REPEAT:
+    case CONSTRAIN_TREE_REPEAT:
         ok = add_repeat(a, n, from, to);
         break;
-    case SAMPLE_TREE_CALL:
+    case CONSTRAIN_TREE_CALL:
         if (a->rules && a->rules->inlined[n->min])
             ok = add_node(a, a->rules->tree[n->min], from, to);
         else
             ok = add_move(a, from, MOVE_CALL, n->min, 0, to);
         break;
-    case SAMPLE_TREE_BEGIN:
+    case CONSTRAIN_TREE_BEGIN:
         ok = add_move(a, from, MOVE_BEGIN, 0, 0, to);
         break;
-    case SAMPLE_TREE_END:
+    case CONSTRAIN_TREE_END:
         ok = add_move(a, from, MOVE_END, 0, 0, to);
         break;
     }
@@ -154,13 +155,13 @@ static bool add_node(struct nfa *a, uint32_t node, uint32_t from, uint32_t to)
 /* -- sets of states -- */
 
 struct sets {
-    struct sample_idsets ids; /* one for each state of the new automaton */
+    struct constrain_idsets ids; /* one for each state of the new automaton */
     uint8_t *accept;
     uint32_t accept_room;
     uint32_t *mark, stamp; /* [n_state]: seen in this closure */
     uint32_t *todo;        /* [n_state] */
     uint32_t *next, next_room, n_next;
-    struct sample_call *call;
+    struct constrain_call *call;
     uint32_t n_call, call_room;
     uint32_t *call_at, call_at_room;
 };
@@ -185,7 +186,7 @@ static bool close_set(const struct nfa *a, struct sets *s, uint32_t n, bool begi
             s->todo[n++] = v->to;
         }
         if (!keep || !(matters || q == goal)) continue;
-        if (!sample_idsets_add(&s->ids, q, a->err)) return false;
+        if (!constrain_idsets_add(&s->ids, q, a->err)) return false;
     }
     return true;
 }
@@ -198,16 +199,16 @@ static bool intern_set(const struct nfa *a, struct sets *s, uint32_t n, bool beg
     s->stamp++;
     for (uint32_t i = 0; i < n; i++) s->mark[s->todo[i]] = s->stamp;
     if (!close_set(a, s, n, begin, false, true, &final, 1)) return false;
-    if (s->ids.n_id > SAMPLE_MAX_SETS)
+    if (s->ids.n_id > CONSTRAIN_MAX_SETS)
         return base_fail(a->err, BASE_USAGE, "the pattern is too ambiguous to be compiled");
     /* The start is apart: what stands before the text's first byte may differ. */
-    if (!sample_idsets_close(&s->ids, begin, out, a->err)) return false;
+    if (!constrain_idsets_close(&s->ids, begin, out, a->err)) return false;
     if (s->ids.n_set == known) return true;
-    if (known >= SAMPLE_MAX_DFA)
+    if (known >= CONSTRAIN_MAX_DFA)
         return base_fail(a->err, BASE_USAGE,
                          "the pattern is too ambiguous: its automaton has more than %d states",
-                         SAMPLE_MAX_DFA);
-    if (!sample_grow(&s->accept, &s->accept_room, known, 1, a->err)) return false;
+                         CONSTRAIN_MAX_DFA);
+    if (!constrain_grow(&s->accept, &s->accept_room, known, 1, a->err)) return false;
     /* May the text end here? Assertions of the end hold now, and of the beginning at the start. */
     s->stamp++;
     const uint32_t from = s->ids.at[known], count = s->ids.at[known + 1] - from;
@@ -219,7 +220,7 @@ static bool intern_set(const struct nfa *a, struct sets *s, uint32_t n, bool beg
 }
 
 /* Bytes that no move tells apart share a class. */
-static void find_classes(const struct nfa *a, struct sample_dfa *d)
+static void find_classes(const struct nfa *a, struct constrain_dfa *d)
 {
     bool cut[257] = {true};
     for (uint32_t m = 1; m < a->n_move; m++)
@@ -255,9 +256,9 @@ static bool add_calls(const struct nfa *a, struct sets *s, uint32_t set)
             for (uint32_t c = first; c < s->n_call && !known; c++)
                 known = s->call[c].rule == a->move[m].lo;
             if (known) continue;
-            if (!sample_grow(&s->call, &s->call_room, s->n_call, sizeof *s->call, a->err))
+            if (!constrain_grow(&s->call, &s->call_room, s->n_call, sizeof *s->call, a->err))
                 return false;
-            s->call[s->n_call++] = (struct sample_call){a->move[m].lo, 0};
+            s->call[s->n_call++] = (struct constrain_call){a->move[m].lo, 0};
         }
     for (uint32_t c = first; c < s->n_call; c++) {
         uint32_t back, n = targets(a, s, set, MOVE_CALL, s->call[c].rule);
@@ -267,24 +268,24 @@ static bool add_calls(const struct nfa *a, struct sets *s, uint32_t set)
     return true;
 }
 
-static bool determinize(const struct nfa *a, struct sets *s, struct sample_dfa *d)
+static bool determinize(const struct nfa *a, struct sets *s, struct constrain_dfa *d)
 {
     uint32_t set;
     uint8_t byte_of[256];
     find_classes(a, d);
     for (int b = 255; b >= 0; b--) byte_of[d->class_of[b]] = (uint8_t)b;
-    if (!sample_idsets_clear(&s->ids, a->err)) return false;
+    if (!constrain_idsets_clear(&s->ids, a->err)) return false;
     if (!intern_set(a, s, 0, false, &set)) return false; /* the empty set is state 0 */
     s->todo[0] = 0;
     if (!intern_set(a, s, 1, true, &set)) return false;
     for (uint32_t i = 0; i < s->ids.n_set; i++) {
-        if (!sample_grow(&s->call_at, &s->call_at_room, i + 1, sizeof *s->call_at, a->err))
+        if (!constrain_grow(&s->call_at, &s->call_at_room, i + 1, sizeof *s->call_at, a->err))
             return false;
         s->call_at[i] = s->n_call;
         for (uint32_t c = 0; c < d->n_class; c++) {
             uint32_t n = targets(a, s, i, MOVE_BYTES, byte_of[c]);
             if (!intern_set(a, s, n, false, &set)) return false;
-            if (!sample_grow(&s->next, &s->next_room, s->n_next, sizeof *s->next, a->err))
+            if (!constrain_grow(&s->next, &s->next_room, s->n_next, sizeof *s->next, a->err))
                 return false;
             s->next[s->n_next++] = set;
         }
@@ -312,13 +313,14 @@ static bool build_nfa(struct nfa *a, uint32_t root, bool search)
     return add_node(a, root, from, to);
 }
 
-struct sample_dfa *sample_dfa_build(const struct sample_tree *t, uint32_t root, bool search,
-                                    const struct sample_rules *rules, struct base_error *err)
+struct constrain_dfa *constrain_dfa_build(const struct constrain_tree *t, uint32_t root,
+                                          bool search, const struct constrain_rules *rules,
+                                          struct base_error *err)
 {
     struct nfa a = {.tree = t, .rules = rules, .err = err};
     struct sets s = {0};
     bool ok = false;
-    struct sample_dfa *d = calloc(1, sizeof *d);
+    struct constrain_dfa *d = calloc(1, sizeof *d);
     if (!d) base_fail(err, BASE_NO_MEMORY, "no memory for an automaton");
     if (d && build_nfa(&a, root, search)) {
         s.mark = calloc(a.n_state, sizeof *s.mark);
@@ -327,11 +329,11 @@ struct sample_dfa *sample_dfa_build(const struct sample_tree *t, uint32_t root, 
         ok = s.mark && s.todo && determinize(&a, &s, d);
     }
     free(a.first), free(a.move);
-    sample_idsets_free(&s.ids);
+    constrain_idsets_free(&s.ids);
     free(s.accept), free(s.mark), free(s.todo);
     free(s.next), free(s.call), free(s.call_at);
     if (!ok) {
-        sample_dfa_free(d);
+        constrain_dfa_free(d);
         d = NULL;
     }
     return d;

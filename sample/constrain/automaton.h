@@ -10,95 +10,98 @@
 #include "base/error.h"
 #include <stddef.h>
 
-enum sample_tree_kind {
-    SAMPLE_TREE_SEQ,    /* children in order; none: the empty text */
-    SAMPLE_TREE_ALT,    /* one of the children */
-    SAMPLE_TREE_SET,    /* one code point of the ranges */
-    SAMPLE_TREE_BYTE,   /* the byte `min` */
-    SAMPLE_TREE_REPEAT, /* the child `min` to `max` times */
-    SAMPLE_TREE_CALL,   /* the rule `min` */
-    SAMPLE_TREE_BEGIN,  /* nothing, at the beginning of the text */
-    SAMPLE_TREE_END     /* nothing, at the end of the text */
+enum constrain_tree_kind {
+    CONSTRAIN_TREE_SEQ,    /* children in order; none: the empty text */
+    CONSTRAIN_TREE_ALT,    /* one of the children */
+    CONSTRAIN_TREE_SET,    /* one code point of the ranges */
+    CONSTRAIN_TREE_BYTE,   /* the byte `min` */
+    CONSTRAIN_TREE_REPEAT, /* the child `min` to `max` times */
+    CONSTRAIN_TREE_CALL,   /* the rule `min` */
+    CONSTRAIN_TREE_BEGIN,  /* nothing, at the beginning of the text */
+    CONSTRAIN_TREE_END     /* nothing, at the end of the text */
 };
-#define SAMPLE_NO_MAX UINT32_MAX
+#define CONSTRAIN_NO_MAX UINT32_MAX
 
-struct sample_node {
-    enum sample_tree_kind kind;
+struct constrain_node {
+    enum constrain_tree_kind kind;
     uint32_t child, last, sibling; /* indices into node[]; 0: none */
     uint32_t min, max;
     uint32_t range, n_range; /* SET: slice of range[], sorted and merged */
     uint32_t line, column;   /* where the source says so */
 };
-struct sample_range {
+struct constrain_range {
     uint32_t lo, hi;
 };
 
-struct sample_tree {
-    struct sample_node *node; /* node[0] is unused */
+struct constrain_tree {
+    struct constrain_node *node; /* node[0] is unused */
     uint32_t n_node, node_room;
-    struct sample_range *range;
+    struct constrain_range *range;
     uint32_t n_range, range_room;
 };
-void sample_tree_free(struct sample_tree *t);
+void constrain_tree_free(struct constrain_tree *t);
 /* A new node; 0 and BASE_NO_MEMORY on failure. */
-uint32_t sample_tree_add(struct sample_tree *t, enum sample_tree_kind kind, uint32_t line,
-                         uint32_t column, struct base_error *err);
-void sample_tree_adopt(struct sample_tree *t, uint32_t parent, uint32_t child);
+uint32_t constrain_tree_add(struct constrain_tree *t, enum constrain_tree_kind kind, uint32_t line,
+                            uint32_t column, struct base_error *err);
+void constrain_tree_adopt(struct constrain_tree *t, uint32_t parent, uint32_t child);
 /* Appends a range to the table (of the set that is being read). */
-bool sample_tree_range(struct sample_tree *t, uint32_t lo, uint32_t hi, struct base_error *err);
+bool constrain_tree_range(struct constrain_tree *t, uint32_t lo, uint32_t hi,
+                          struct base_error *err);
 /* Makes the ranges from `first` on a SET node: sorted, merged, negated if asked. */
-uint32_t sample_tree_set(struct sample_tree *t, uint32_t first, bool negate, uint32_t line,
-                         uint32_t column, struct base_error *err);
+uint32_t constrain_tree_set(struct constrain_tree *t, uint32_t first, bool negate, uint32_t line,
+                            uint32_t column, struct base_error *err);
 
-struct sample_call {
+struct constrain_call {
     uint32_t rule, back; /* the automaton called, and the state after it */
 };
-enum { SAMPLE_DFA_ACCEPTS = 1, SAMPLE_DFA_READS = 2, SAMPLE_DFA_CALLS = 4 };
+enum { CONSTRAIN_DFA_ACCEPTS = 1, CONSTRAIN_DFA_READS = 2, CONSTRAIN_DFA_CALLS = 4 };
 /* State 0 is dead, state 1 the start. */
-struct sample_dfa {
+struct constrain_dfa {
     uint8_t class_of[256];
     uint32_t n_class, n_state;
     uint32_t *next;    /* [n_state][n_class] */
-    uint8_t *accept;   /* [n_state]: 1 accepts; after trimming, SAMPLE_DFA_* */
+    uint8_t *accept;   /* [n_state]: 1 accepts; after trimming, CONSTRAIN_DFA_* */
     uint32_t *call_at; /* [n_state + 1]: slices of call[] */
-    struct sample_call *call;
+    struct constrain_call *call;
     uint32_t *mask; /* [n_state]: which operands accept, after a product; else NULL */
 };
-void sample_dfa_free(struct sample_dfa *d); /* NULL is fine; frees *d too */
-static inline uint32_t sample_dfa_step(const struct sample_dfa *d, uint32_t q, uint8_t byte)
+void constrain_dfa_free(struct constrain_dfa *d); /* NULL is fine; frees *d too */
+static inline uint32_t constrain_dfa_step(const struct constrain_dfa *d, uint32_t q, uint8_t byte)
 {
     return d->next[(size_t)q * d->n_class + d->class_of[byte]];
 }
 
 /* Rules that a grammar inlines: their trees by rule number; NULL for none. */
-struct sample_rules {
+struct constrain_rules {
     const uint32_t *tree;   /* root node of each rule */
     const uint8_t *inlined; /* 1: the rule's tree stands for each call */
 };
 /* The automaton of a tree. `search`: anything may stand before and after. */
-struct sample_dfa *sample_dfa_build(const struct sample_tree *t, uint32_t root, bool search,
-                                    const struct sample_rules *rules, struct base_error *err);
+struct constrain_dfa *constrain_dfa_build(const struct constrain_tree *t, uint32_t root,
+                                          bool search, const struct constrain_rules *rules,
+                                          struct base_error *err);
 
 /* Reads all operands at once (at most 31). The result dies where the text is no valid UTF-8; its
  * mask has bit i where operand i accepts, and accepts everywhere. */
-struct sample_dfa *sample_dfa_product(const struct sample_dfa *const *d, uint32_t n,
-                                      struct base_error *err);
-/* Accepts `min` to `max` code points (max may be SAMPLE_NO_MAX). */
-struct sample_dfa *sample_dfa_length(uint32_t min, uint32_t max, struct base_error *err);
+struct constrain_dfa *constrain_dfa_product(const struct constrain_dfa *const *d, uint32_t n,
+                                            struct base_error *err);
+/* Accepts `min` to `max` code points (max may be CONSTRAIN_NO_MAX). */
+struct constrain_dfa *constrain_dfa_length(uint32_t min, uint32_t max, struct base_error *err);
 /* Redirects to state 0 what cannot reach an accepting state; dead calls are dropped. `productive`
  * says which rules can end (NULL without calls). Returns whether the start is alive. */
-bool sample_dfa_trim(struct sample_dfa *d, const uint8_t *productive, struct base_error *err);
+bool constrain_dfa_trim(struct constrain_dfa *d, const uint8_t *productive, struct base_error *err);
 
 /* -- readers -- */
 
 /* Reads a regular expression into the tree: the root node, or 0. Lines and columns of errors count
  * from `line`, `column`. */
-uint32_t sample_regex_read(struct sample_tree *t, const char *text, size_t size, uint32_t line,
-                           uint32_t column, struct base_error *err);
-struct sample_dfa *sample_regex_dfa(const char *text, size_t size, bool search, uint32_t line,
-                                    uint32_t column, struct base_error *err);
+uint32_t constrain_regex_read(struct constrain_tree *t, const char *text, size_t size,
+                              uint32_t line, uint32_t column, struct base_error *err);
+struct constrain_dfa *constrain_regex_dfa(const char *text, size_t size, bool search, uint32_t line,
+                                          uint32_t column, struct base_error *err);
 
 /* Grows an array of elements of `size` bytes to hold at least one more than `count`. */
-bool sample_grow(void *array, uint32_t *room, uint32_t count, size_t size, struct base_error *err);
+bool constrain_grow(void *array, uint32_t *room, uint32_t count, size_t size,
+                    struct base_error *err);
 
 #endif

@@ -7,7 +7,7 @@
 
 enum { MAX_OPERANDS = 31 };
 
-void sample_dfa_free(struct sample_dfa *d)
+void constrain_dfa_free(struct constrain_dfa *d)
 {
     if (!d) return;
     free(d->next);
@@ -18,10 +18,10 @@ void sample_dfa_free(struct sample_dfa *d)
     free(d);
 }
 
-struct sample_dfa *sample_dfa_length(uint32_t min, uint32_t max, struct base_error *err)
+struct constrain_dfa *constrain_dfa_length(uint32_t min, uint32_t max, struct base_error *err)
 {
-    uint32_t top = max == SAMPLE_NO_MAX ? min : max;
-    struct sample_dfa *d = calloc(1, sizeof *d);
+    uint32_t top = max == CONSTRAIN_NO_MAX ? min : max;
+    struct constrain_dfa *d = calloc(1, sizeof *d);
     if (!d) goto fail;
     d->n_class = 2; /* class 1: bytes that continue a code point */
     d->n_state = top + 2;
@@ -31,35 +31,35 @@ struct sample_dfa *sample_dfa_length(uint32_t min, uint32_t max, struct base_err
     d->call_at = calloc((size_t)d->n_state + 1, sizeof *d->call_at);
     if (!d->next || !d->accept || !d->call_at) goto fail;
     for (uint32_t q = 1; q < d->n_state; q++) { /* state q: q - 1 code points */
-        d->next[2 * q] = q - 1 < top ? q + 1 : max == SAMPLE_NO_MAX ? q : 0;
+        d->next[2 * q] = q - 1 < top ? q + 1 : max == CONSTRAIN_NO_MAX ? q : 0;
         d->next[2 * q + 1] = q;
         d->accept[q] = q - 1 >= min;
     }
     return d;
 fail:
     base_fail(err, BASE_NO_MEMORY, "no memory for an automaton");
-    sample_dfa_free(d);
+    constrain_dfa_free(d);
     return NULL;
 }
 
 /* Any code points: the operand that every product has. */
-static struct sample_dfa *any_text(struct base_error *err)
+static struct constrain_dfa *any_text(struct base_error *err)
 {
-    struct sample_tree t = {0};
-    struct sample_dfa *d = NULL;
-    uint32_t set = sample_tree_set(&t, 0, true, 1, 1, err);
-    uint32_t star = set ? sample_tree_add(&t, SAMPLE_TREE_REPEAT, 1, 1, err) : 0;
+    struct constrain_tree t = {0};
+    struct constrain_dfa *d = NULL;
+    uint32_t set = constrain_tree_set(&t, 0, true, 1, 1, err);
+    uint32_t star = set ? constrain_tree_add(&t, CONSTRAIN_TREE_REPEAT, 1, 1, err) : 0;
     if (star) {
-        t.node[star].max = SAMPLE_NO_MAX;
-        sample_tree_adopt(&t, star, set);
-        d = sample_dfa_build(&t, star, false, NULL, err);
+        t.node[star].max = CONSTRAIN_NO_MAX;
+        constrain_tree_adopt(&t, star, set);
+        d = constrain_dfa_build(&t, star, false, NULL, err);
     }
-    sample_tree_free(&t);
+    constrain_tree_free(&t);
     return d;
 }
 
 struct product {
-    const struct sample_dfa *d[MAX_OPERANDS + 1]; /* the last is any text */
+    const struct constrain_dfa *d[MAX_OPERANDS + 1]; /* the last is any text */
     uint32_t n;
     uint32_t *tuple, tuple_room; /* [n_state][n] */
     uint32_t *slot, n_slot;
@@ -95,17 +95,17 @@ static bool intern_tuple(struct product *p, const uint32_t *t, uint32_t *out,
         *out = p->slot[h & (p->n_slot - 1)] - 1;
         if (memcmp(p->tuple + (size_t)*out * p->n, t, bytes) == 0) return true;
     }
-    if (p->n_state >= SAMPLE_MAX_DFA)
+    if (p->n_state >= CONSTRAIN_MAX_DFA)
         return base_fail(err, BASE_USAGE, "patterns combine to more than %d states",
-                         SAMPLE_MAX_DFA);
-    if (!sample_grow(&p->tuple, &p->tuple_room, p->n_state, bytes, err)) return false;
+                         CONSTRAIN_MAX_DFA);
+    if (!constrain_grow(&p->tuple, &p->tuple_room, p->n_state, bytes, err)) return false;
     memcpy(p->tuple + (size_t)p->n_state * p->n, t, bytes);
     p->slot[h & (p->n_slot - 1)] = p->n_state + 1;
     *out = p->n_state++;
     return true;
 }
 
-static void product_classes(const struct product *p, struct sample_dfa *d, uint8_t byte_of[256])
+static void product_classes(const struct product *p, struct constrain_dfa *d, uint8_t byte_of[256])
 {
     d->n_class = 0;
     for (int b = 0; b < 256; b++) {
@@ -121,7 +121,7 @@ static void product_classes(const struct product *p, struct sample_dfa *d, uint8
     }
 }
 
-static bool fill_product(struct product *p, struct sample_dfa *d, struct base_error *err)
+static bool fill_product(struct product *p, struct constrain_dfa *d, struct base_error *err)
 {
     uint32_t t[MAX_OPERANDS + 1] = {0}, q, room = 0, n_next = 0;
     uint8_t byte_of[256];
@@ -133,10 +133,10 @@ static bool fill_product(struct product *p, struct sample_dfa *d, struct base_er
         for (uint32_t c = 0; c < d->n_class; c++) {
             const uint32_t *from = p->tuple + (size_t)s * p->n;
             for (uint32_t i = 0; i < p->n; i++)
-                t[i] = sample_dfa_step(p->d[i], from[i], byte_of[c]);
+                t[i] = constrain_dfa_step(p->d[i], from[i], byte_of[c]);
             if (t[p->n - 1] == 0) memset(t, 0, sizeof t);
             if (!intern_tuple(p, t, &q, err)) return false;
-            if (!sample_grow(&d->next, &room, n_next, sizeof *d->next, err)) return false;
+            if (!constrain_grow(&d->next, &room, n_next, sizeof *d->next, err)) return false;
             d->next[n_next++] = q;
         }
     d->n_state = p->n_state;
@@ -154,41 +154,41 @@ static bool fill_product(struct product *p, struct sample_dfa *d, struct base_er
     return true;
 }
 
-struct sample_dfa *sample_dfa_product(const struct sample_dfa *const *d, uint32_t n,
-                                      struct base_error *err)
+struct constrain_dfa *constrain_dfa_product(const struct constrain_dfa *const *d, uint32_t n,
+                                            struct base_error *err)
 {
     struct product p = {.n = n + 1};
     if (n > MAX_OPERANDS) {
         base_fail(err, BASE_USAGE, "more than %d patterns in one place", MAX_OPERANDS);
         return NULL;
     }
-    struct sample_dfa *any = any_text(err), *out = any ? calloc(1, sizeof *out) : NULL;
+    struct constrain_dfa *any = any_text(err), *out = any ? calloc(1, sizeof *out) : NULL;
     for (uint32_t i = 0; i < n; i++) p.d[i] = d[i];
     p.d[n] = any;
     if (any && !out) base_fail(err, BASE_NO_MEMORY, "no memory for an automaton");
     if (out && !fill_product(&p, out, err)) {
-        sample_dfa_free(out);
+        constrain_dfa_free(out);
         out = NULL;
     }
-    sample_dfa_free(any);
+    constrain_dfa_free(any);
     free(p.tuple);
     free(p.slot);
     return out;
 }
 
 /* What a state can do: a state that only accepts needs no frame to return to. */
-static void mark_finals(struct sample_dfa *d)
+static void mark_finals(struct constrain_dfa *d)
 {
     for (uint32_t q = 1; q < d->n_state; q++) {
         for (uint32_t c = 0; c < d->n_class; c++)
-            if (d->next[(size_t)q * d->n_class + c]) d->accept[q] |= SAMPLE_DFA_READS;
+            if (d->next[(size_t)q * d->n_class + c]) d->accept[q] |= CONSTRAIN_DFA_READS;
         for (uint32_t c = d->call_at[q]; c < d->call_at[q + 1]; c++)
-            if (d->call[c].back) d->accept[q] |= SAMPLE_DFA_CALLS;
+            if (d->call[c].back) d->accept[q] |= CONSTRAIN_DFA_CALLS;
     }
 }
 
 /* Backward from the accepting states, over reversed moves. */
-bool sample_dfa_trim(struct sample_dfa *d, const uint8_t *productive, struct base_error *err)
+bool constrain_dfa_trim(struct constrain_dfa *d, const uint8_t *productive, struct base_error *err)
 {
     uint32_t n = d->n_state, n_todo = 0, n_calls = d->call_at[n];
     size_t moves = (size_t)n * d->n_class + n_calls;

@@ -4,42 +4,90 @@
  * Private to sample/. A frame says where one automaton or JSON value stands; a stack is a frame and
  * what it returns to. Equal stacks are one (frames are interned), so the set of stacks that could
  * read the text so far stays small, whatever the text. */
-#ifndef SAMPLE_CONSTRAIN_CONSTRAIN_STACK_H
-#define SAMPLE_CONSTRAIN_CONSTRAIN_STACK_H
+#ifndef SAMPLE_CONSTRAIN_STACK_H
+#define SAMPLE_CONSTRAIN_STACK_H
 
 #include "sample/constrain/automaton.h"
 #include "sample/constrain/constraint.h"
 
-struct sample_schema; /* sample/constrain/schema.h */
+struct constrain_schema; /* sample/constrain/schema.h */
 
-struct sample_constraint {
-    struct sample_dfa **dfa; /* the automata; dfa[root] reads the text when there is no schema */
+struct constraint {
+    struct constrain_dfa **dfa; /* the automata; dfa[root] reads the text when there is no schema */
     uint32_t n_dfa, dfa_room, root;
-    struct sample_schema *schema; /* or NULL */
+    struct constrain_schema *schema; /* or NULL */
 };
 
-enum sample_frame_kind {
-    SAMPLE_FRAME_AUTO,    /* a: automaton, b: state */
-    SAMPLE_FRAME_LITERAL, /* a: which, b: bytes read */
-    SAMPLE_FRAME_STRING,  /* a: automaton of the content, b: state, d: escape */
-    SAMPLE_FRAME_NUMBER,  /* a: condition, b: phase, c: bytes so far and the last of them */
-    SAMPLE_FRAME_ARRAY,   /* a: array, b: phase and white space, c: index, s: counts of contains */
-    SAMPLE_FRAME_OBJECT,  /* a: object, b: key state, c: phase and white space and count, d: escape,
-                             s: names seen */
-    SAMPLE_FRAME_ROOT     /* a JSON text: b: phase and white space */
+enum constrain_frame_kind {
+    CONSTRAIN_FRAME_AUTO,    /* an automaton of a grammar, an expression or choices */
+    CONSTRAIN_FRAME_LITERAL, /* null, false, true or a number as the schema writes it */
+    CONSTRAIN_FRAME_STRING,
+    CONSTRAIN_FRAME_NUMBER,
+    CONSTRAIN_FRAME_ARRAY,
+    CONSTRAIN_FRAME_OBJECT,
+    CONSTRAIN_FRAME_ROOT /* a JSON text */
 };
-struct sample_frame {
+
+/* What was read of an escape in a JSON string. */
+struct constrain_escape {
+    uint32_t kind : 3;   /* enum constrain_escape_kind, schema_run.h; 0: no escape */
+    uint32_t digits : 2; /* hexadecimal digits so far */
+    uint32_t value : 16; /* of them */
+    uint32_t high : 11;  /* the ten bits of the high surrogate before it */
+};
+
+/* Frames are hashed and compared by `word`: what a kind's member leaves of it is 0. */
+struct constrain_frame {
     uint32_t next; /* the stack below; 0: none */
     uint32_t kind;
-    uint32_t a, b, c, d;
-    uint64_t s[2];
+    uint32_t index; /* of the automaton, literal, string, number, array or object in its table */
+    union {
+        uint32_t state;      /* AUTO, STRING, the name of an OBJECT: of the automaton that reads;
+                                0: before the opening quote of a string */
+        uint32_t name_class; /* OBJECT, behind a name: the class of the name */
+    };
+    union {
+        struct {
+            uint32_t read; /* bytes */
+        } literal;
+        struct {
+            struct constrain_escape escape;
+        } string;
+        struct {
+            uint16_t size;       /* bytes read */
+            uint8_t phase, last; /* last: the byte read last, when there is a condition */
+        } number;
+        struct {
+            uint32_t n_items;
+            uint8_t phase, space; /* space: white space since the last token */
+            uint8_t contains[8];  /* items that count for each `contains` */
+        } array;
+        struct {
+            struct constrain_escape escape;
+            uint16_t n_names;
+            uint8_t phase, space;
+            uint64_t seen[2]; /* bits of known names and marks */
+        } object;
+        struct {
+            uint32_t done; /* the value has been read */
+        } root;
+        uint64_t word[3];
+    };
     uint64_t hash; /* of the whole stack, by content */
-    uint32_t rest; /* the fewest bytes that end the whole stack, plus 1; 0: not asked yet */
+    uint32_t rest; /* the fewest bytes that end the whole stack, plus 1; 0: not known yet */
 };
+_Static_assert(sizeof(struct constrain_frame) == 56, "no member is larger than `word`");
 
-struct sample_state {
-    const struct sample_constraint *constraint;
-    struct sample_frame *frame; /* frame[0] is the empty stack */
+/* A frame whose words are 0. */
+static inline struct constrain_frame constrain_frame_new(enum constrain_frame_kind kind,
+                                                         uint32_t index, uint32_t next)
+{
+    return (struct constrain_frame){.next = next, .kind = kind, .index = index, .word = {0}};
+}
+
+struct constrain_state {
+    const struct constraint *constraint;
+    struct constrain_frame *frame; /* frame[0] is the empty stack */
     uint32_t n_frame, frame_room;
     uint32_t *slot, n_slot; /* hash table of frame indices; 0: free */
     uint32_t *mark, mark_room, stamp;
@@ -54,28 +102,28 @@ struct sample_state {
 };
 
 /* The index of an equal frame with all fields but hash set; 0 on failure. */
-uint32_t sample_frame_intern(struct sample_state *s, const struct sample_frame *f);
+uint32_t constrain_frame_intern(struct constrain_state *s, const struct constrain_frame *f);
 /* Adds a stack to the set after this byte. */
-void sample_state_emit(struct sample_state *s, uint32_t stack);
+void constrain_state_emit(struct constrain_state *s, uint32_t stack);
 /* Adds what the emitted stacks become without reading a byte. */
-void sample_state_settle(struct sample_state *s);
+void constrain_state_settle(struct constrain_state *s);
 /* The stacks that follow from one stack and a byte are emitted. */
-void sample_state_step(struct sample_state *s, uint32_t stack, uint8_t byte);
+void constrain_state_step(struct constrain_state *s, uint32_t stack, uint8_t byte);
 /* Emits what an automaton's frame becomes by calls and returns only. */
-void sample_state_leave(struct sample_state *s, uint32_t stack);
+void constrain_state_leave(struct constrain_state *s, uint32_t stack);
 /* Begins a new empty set `out`. */
-void sample_state_begin(struct sample_state *s);
+void constrain_state_begin(struct constrain_state *s);
 /* Forgets the frames from `count` on: nothing may refer to them. */
-void sample_state_rewind(struct sample_state *s, uint32_t count);
+void constrain_state_rewind(struct constrain_state *s, uint32_t count);
 /* What the state's stacks are by content, in any order. */
-void sample_state_key(const struct sample_state *s, uint64_t key[2]);
+void constrain_state_key(const struct constrain_state *s, uint64_t key[2]);
 /* The stacks of now, to go back to after bytes that were read on trial. Nothing else may happen to
  * the state in between. */
-struct sample_trial {
+struct constrain_trial {
     uint32_t n_top, n_frame, sweep_at;
 };
-bool sample_trial_begin(struct sample_state *s, struct sample_trial *t);
-void sample_trial_end(struct sample_state *s, struct sample_trial *t);
-bool sample_state_fail(struct sample_state *s, enum base_code code, const char *text);
+bool constrain_trial_begin(struct constrain_state *s, struct constrain_trial *t);
+void constrain_trial_end(struct constrain_state *s, struct constrain_trial *t);
+bool constrain_state_fail(struct constrain_state *s, enum base_code code, const char *text);
 
 #endif

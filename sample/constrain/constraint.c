@@ -6,72 +6,73 @@
 #include <stdlib.h>
 #include <string.h>
 
-void sample_constraint_free(struct sample_constraint *c)
+void constraint_free(struct constraint *c)
 {
     if (!c) return;
-    for (uint32_t i = 0; i < c->n_dfa; i++) sample_dfa_free(c->dfa[i]);
+    for (uint32_t i = 0; i < c->n_dfa; i++) constrain_dfa_free(c->dfa[i]);
     free(c->dfa);
-    sample_schema_free(c->schema);
+    constrain_schema_free(c->schema);
     free(c);
 }
 
-static bool choice_tree(struct sample_tree *t, const char *const *choices, size_t count,
+static bool choice_tree(struct constrain_tree *t, const char *const *choices, size_t count,
                         struct base_error *err)
 {
-    uint32_t alt = sample_tree_add(t, SAMPLE_TREE_ALT, 1, 1, err), seq, byte;
+    uint32_t alt = constrain_tree_add(t, CONSTRAIN_TREE_ALT, 1, 1, err), seq, byte;
     if (!alt) return false;
     if (count == 0) return base_fail(err, BASE_USAGE, "there are no choices");
     for (size_t i = 0; i < count; i++) {
-        if (!(seq = sample_tree_add(t, SAMPLE_TREE_SEQ, 1, 1, err))) return false;
-        sample_tree_adopt(t, alt, seq);
+        if (!(seq = constrain_tree_add(t, CONSTRAIN_TREE_SEQ, 1, 1, err))) return false;
+        constrain_tree_adopt(t, alt, seq);
         for (const char *s = choices[i]; *s; s++) {
-            if (!(byte = sample_tree_add(t, SAMPLE_TREE_BYTE, 1, 1, err))) return false;
+            if (!(byte = constrain_tree_add(t, CONSTRAIN_TREE_BYTE, 1, 1, err))) return false;
             t->node[byte].min = (unsigned char)*s;
-            sample_tree_adopt(t, seq, byte);
+            constrain_tree_adopt(t, seq, byte);
         }
     }
     return true;
 }
 
-struct sample_constraint *sample_constraint_choices(const char *const *choices, size_t count,
-                                                    struct base_error *err)
+struct constraint *constraint_from_choices(const char *const *choices, size_t count,
+                                           struct base_error *err)
 {
-    struct sample_tree t = {0};
-    struct sample_constraint *c = calloc(1, sizeof *c);
+    struct constrain_tree t = {0};
+    struct constraint *c = calloc(1, sizeof *c);
     bool ok = c && (c->dfa = calloc(1, sizeof *c->dfa));
     if (!ok) base_fail(err, BASE_NO_MEMORY, "no memory for choices");
     ok = ok && choice_tree(&t, choices, count, err);
     if (ok) {
         c->n_dfa = 1;
-        c->dfa[0] = sample_dfa_build(&t, 1, false, NULL, err);
-        ok = c->dfa[0] && sample_dfa_trim(c->dfa[0], NULL, err);
+        c->dfa[0] = constrain_dfa_build(&t, 1, false, NULL, err);
+        ok = c->dfa[0] && constrain_dfa_trim(c->dfa[0], NULL, err);
     }
-    sample_tree_free(&t);
+    constrain_tree_free(&t);
     if (ok) return c;
-    sample_constraint_free(c);
+    constraint_free(c);
     return NULL;
 }
 
 /* -- states -- */
 
-static bool start(struct sample_state *s, struct base_error *err)
+static bool start(struct constrain_state *s, struct base_error *err)
 {
-    struct sample_frame f = {.kind = s->constraint->schema ? SAMPLE_FRAME_ROOT : SAMPLE_FRAME_AUTO,
-                             .a = s->constraint->root,
-                             .b = s->constraint->schema ? 0 : 1};
+    const bool json = s->constraint->schema != NULL;
+    struct constrain_frame f = constrain_frame_new(
+        json ? CONSTRAIN_FRAME_ROOT : CONSTRAIN_FRAME_AUTO, s->constraint->root, 0);
+    f.state = !json;
     s->err = err;
-    if (!sample_grow(&s->frame, &s->frame_room, 0, sizeof *s->frame, err)) return false;
-    s->frame[0] = (struct sample_frame){0};
+    if (!constrain_grow(&s->frame, &s->frame_room, 0, sizeof *s->frame, err)) return false;
+    s->frame[0] = (struct constrain_frame){0};
     s->n_frame = 1;
-    sample_state_begin(s);
-    uint32_t stack = sample_frame_intern(s, &f);
-    sample_state_emit(s, stack);
-    sample_state_settle(s);
+    constrain_state_begin(s);
+    uint32_t stack = constrain_frame_intern(s, &f);
+    constrain_state_emit(s, stack);
+    constrain_state_settle(s);
     return !s->failed;
 }
 
 /* The set that was emitted becomes the state's own. */
-static void take(struct sample_state *s)
+static void take(struct constrain_state *s)
 {
     uint32_t *top = s->top, room = s->top_room;
     s->top = s->out;
@@ -82,9 +83,9 @@ static void take(struct sample_state *s)
     s->n_out = 0;
 }
 
-struct sample_state *sample_state_new(const struct sample_constraint *c, struct base_error *err)
+struct constrain_state *constrain_state_new(const struct constraint *c, struct base_error *err)
 {
-    struct sample_state *s = calloc(1, sizeof *s);
+    struct constrain_state *s = calloc(1, sizeof *s);
     if (!s) {
         base_fail(err, BASE_NO_MEMORY, "no memory for a constraint's state");
         return NULL;
@@ -92,14 +93,14 @@ struct sample_state *sample_state_new(const struct sample_constraint *c, struct 
     s->constraint = c;
     s->sweep_at = 1 << 14;
     if (!start(s, err)) {
-        sample_state_free(s);
+        constrain_state_free(s);
         return NULL;
     }
     take(s);
     return s;
 }
 
-void sample_state_free(struct sample_state *s)
+void constrain_state_free(struct constrain_state *s)
 {
     if (!s) return;
     free(s->frame), free(s->slot), free(s->mark), free(s->top), free(s->out), free(s->todo);
@@ -115,9 +116,10 @@ static bool copy(void *out, const void *in, size_t count, size_t size)
     return bytes;
 }
 
-struct sample_state *sample_state_clone(const struct sample_state *s, struct base_error *err)
+struct constrain_state *constrain_state_clone(const struct constrain_state *s,
+                                              struct base_error *err)
 {
-    struct sample_state *c = calloc(1, sizeof *c);
+    struct constrain_state *c = calloc(1, sizeof *c);
     if (c) {
         *c = *s;
         c->out = c->todo = c->before = NULL;
@@ -127,7 +129,7 @@ struct sample_state *sample_state_clone(const struct sample_state *s, struct bas
         ok &= copy(&c->mark, s->mark, s->mark_room, sizeof *s->mark);
         ok &= copy(&c->top, s->top, s->top_room, sizeof *s->top);
         if (ok) return c;
-        sample_state_free(c);
+        constrain_state_free(c);
     }
     base_fail(err, BASE_NO_MEMORY, "no memory for a constraint's state");
     return NULL;
@@ -135,7 +137,7 @@ struct sample_state *sample_state_clone(const struct sample_state *s, struct bas
 
 /* Drops frames that no stack holds; those that stay keep their order, so stacks below come first.
  */
-static void sweep(struct sample_state *s)
+static void sweep(struct constrain_state *s)
 {
     uint32_t *moved = s->mark, kept = 0; /* marks are free between bytes */
     memset(moved, 0, s->n_frame * sizeof *moved);
@@ -145,13 +147,13 @@ static void sweep(struct sample_state *s)
         if (moved[i]) moved[s->frame[i].next] = 1;
     for (uint32_t i = 0; i < s->n_frame; i++) {
         if (!moved[i]) continue;
-        struct sample_frame f = s->frame[i];
+        struct constrain_frame f = s->frame[i];
         f.next = moved[f.next];
         s->frame[kept] = f;
         moved[i] = kept++;
     }
     for (uint32_t i = 0; i < s->n_top; i++) s->top[i] = moved[s->top[i]];
-    sample_state_rewind(s, kept);
+    constrain_state_rewind(s, kept);
     memset(s->mark, 0, s->mark_room * sizeof *s->mark);
     s->stamp = 0;
     memset(s->slot, 0, s->n_slot * sizeof *s->slot);
@@ -163,20 +165,20 @@ static void sweep(struct sample_state *s)
     s->sweep_at = kept * 2 > 1 << 14 ? kept * 2 : 1 << 14;
 }
 
-bool sample_state_feed(struct sample_state *s, const char *bytes, size_t size, size_t *used,
-                       struct base_error *err)
+bool constrain_state_feed(struct constrain_state *s, const char *bytes, size_t size, size_t *used,
+                          struct base_error *err)
 {
     s->err = err;
     s->failed = false;
     for (*used = 0; *used < size; ++*used) {
         uint32_t before = s->n_frame;
-        sample_state_begin(s);
+        constrain_state_begin(s);
         for (uint32_t i = 0; i < s->n_top && !s->failed; i++)
-            if (s->top[i]) sample_state_step(s, s->top[i], (uint8_t)bytes[*used]);
-        sample_state_settle(s);
+            if (s->top[i]) constrain_state_step(s, s->top[i], (uint8_t)bytes[*used]);
+        constrain_state_settle(s);
         if (s->failed) return false;
         if (s->n_out == 0) {
-            sample_state_rewind(s, before);
+            constrain_state_rewind(s, before);
             return true;
         }
         take(s);
@@ -185,7 +187,7 @@ bool sample_state_feed(struct sample_state *s, const char *bytes, size_t size, s
     return true;
 }
 
-void sample_state_key(const struct sample_state *s, uint64_t key[2])
+void constrain_state_key(const struct constrain_state *s, uint64_t key[2])
 {
     key[0] = 0;
     key[1] = s->n_top;
@@ -197,7 +199,7 @@ void sample_state_key(const struct sample_state *s, uint64_t key[2])
     }
 }
 
-bool sample_trial_begin(struct sample_state *s, struct sample_trial *t)
+bool constrain_trial_begin(struct constrain_state *s, struct constrain_trial *t)
 {
     if (s->before_room < s->n_top) {
         uint32_t *more = reallocarray(s->before, s->top_room, sizeof *more);
@@ -205,29 +207,29 @@ bool sample_trial_begin(struct sample_state *s, struct sample_trial *t)
         s->before = more;
         s->before_room = s->top_room;
     }
-    *t = (struct sample_trial){s->n_top, s->n_frame, s->sweep_at};
+    *t = (struct constrain_trial){s->n_top, s->n_frame, s->sweep_at};
     if (s->n_top) memcpy(s->before, s->top, s->n_top * sizeof *s->top);
     s->sweep_at = UINT32_MAX;
     return true;
 }
 
-void sample_trial_end(struct sample_state *s, struct sample_trial *t)
+void constrain_trial_end(struct constrain_state *s, struct constrain_trial *t)
 {
     if (s->top_room < t->n_top) take(s); /* the two lists have changed places: one has room */
     if (t->n_top) memcpy(s->top, s->before, t->n_top * sizeof *s->top);
     s->n_top = t->n_top;
-    sample_state_rewind(s, t->n_frame);
+    constrain_state_rewind(s, t->n_frame);
     s->sweep_at = t->sweep_at;
 }
 
-bool sample_state_may_end(const struct sample_state *s)
+bool constrain_state_may_end(const struct constrain_state *s)
 {
     for (uint32_t i = 0; i < s->n_top; i++)
         if (s->top[i] == 0) return true;
     return false;
 }
 
-bool sample_state_may_continue(const struct sample_state *s)
+bool constrain_state_may_continue(const struct constrain_state *s)
 {
     for (uint32_t i = 0; i < s->n_top; i++)
         if (s->top[i] != 0) return true;

@@ -6,7 +6,8 @@
  * closed: what cannot be enforced is an error when compiling, named, with its line and column.
  * The compiled form is immutable: any number of states and threads may share it. It is a set of
  * deterministic automata that call each other, and frames for JSON; a state is a set of stacks of
- * their positions, shared and bounded (SAMPLE_MAX_*), so that no text can make it hang or grow. */
+ * their positions, shared and bounded (CONSTRAIN_MAX_*), so that no text can make it hang or grow.
+ */
 #ifndef SAMPLE_CONSTRAIN_CONSTRAINT_H
 #define SAMPLE_CONSTRAIN_CONSTRAINT_H
 
@@ -15,44 +16,42 @@
 
 /* Limits. What exceeds one is BASE_USAGE when compiling and BASE_FAILED when running. */
 enum {
-    SAMPLE_MAX_SOURCE = 1 << 22, /* bytes of a grammar, expression or schema */
-    SAMPLE_MAX_NESTING = 200,    /* groups in groups, values in values of a schema */
-    SAMPLE_MAX_REPEAT = 10000,   /* m and n of {m,n} */
-    SAMPLE_MAX_NFA = 200000,     /* states before determinization, per rule */
-    SAMPLE_MAX_DFA = 100000,     /* states of one automaton */
-    SAMPLE_MAX_SETS = 1 << 21,   /* states before determinization, over all states after it */
-    SAMPLE_MAX_RULES = 20000,    /* rules of a grammar */
-    SAMPLE_MAX_LENGTH = 4096,    /* minLength and maxLength */
-    SAMPLE_MAX_ITEMS = 10000,    /* minItems, maxItems, prefixItems */
-    SAMPLE_MAX_NAMES = 120,      /* properties that one object knows by name */
-    SAMPLE_MAX_BRANCHES = 2000,  /* combinations of one place of a schema */
-    SAMPLE_MAX_PLACES = 20000,   /* different places of a schema, combinations included */
-    SAMPLE_MAX_STACKS = 4096,    /* ways to read the text at once */
-    SAMPLE_MAX_FRAMES = 1 << 20, /* frames of all stacks: bounds the depth of a text */
-    SAMPLE_MAX_STEPS = 1 << 18   /* moves per byte of text */
+    CONSTRAIN_MAX_SOURCE = 1 << 22, /* bytes of a grammar, expression or schema */
+    CONSTRAIN_MAX_NESTING = 200,    /* groups in groups, values in values of a schema */
+    CONSTRAIN_MAX_REPEAT = 10000,   /* m and n of {m,n} */
+    CONSTRAIN_MAX_NFA = 200000,     /* states before determinization, per rule */
+    CONSTRAIN_MAX_DFA = 100000,     /* states of one automaton */
+    CONSTRAIN_MAX_SETS = 1 << 21,   /* states before determinization, over all states after it */
+    CONSTRAIN_MAX_RULES = 20000,    /* rules of a grammar */
+    CONSTRAIN_MAX_LENGTH = 4096,    /* minLength and maxLength */
+    CONSTRAIN_MAX_ITEMS = 10000,    /* minItems, maxItems, prefixItems */
+    CONSTRAIN_MAX_NAMES = 120,      /* properties that one object knows by name */
+    CONSTRAIN_MAX_BRANCHES = 2000,  /* combinations of one place of a schema */
+    CONSTRAIN_MAX_PLACES = 20000,   /* different places of a schema, combinations included */
+    CONSTRAIN_MAX_STACKS = 4096,    /* ways to read the text at once */
+    CONSTRAIN_MAX_FRAMES = 1 << 20, /* frames of all stacks: bounds the depth of a text */
+    CONSTRAIN_MAX_STEPS = 1 << 18   /* moves per byte of text */
 };
 
-struct sample_constraint;                                 /* opaque; the caller owns it */
-void sample_constraint_free(struct sample_constraint *c); /* NULL is fine */
+struct constraint;                          /* opaque; the caller owns it */
+void constraint_free(struct constraint *c); /* NULL is fine */
 
 /* All compile functions: NULL and BASE_USAGE with "line L, column C: ..." in the text.
  *
  * A GBNF grammar; the text must derive from `root`. Left recursion is refused. */
-struct sample_constraint *sample_constraint_grammar(const char *text, size_t size,
-                                                    struct base_error *err);
+struct constraint *constraint_from_grammar(const char *text, size_t size, struct base_error *err);
 
 /* A regular expression that the whole text must match: characters, classes, \d \w \s \D \W \S,
  * `.`, groups, (?:...), (?<name>...), |, * + ? {m} {m,} {m,n} and their lazy forms, ^ and $ (text
  * only), \xHH \uHHHH \u{H...} \cX \0 \t \n \v \f \r, \p{...} by general category. Refused by name:
  * look-around, back-references, \b, \B, flags. Matches code points, never half of one. */
-struct sample_constraint *sample_constraint_regex(const char *text, size_t size,
-                                                  struct base_error *err);
+struct constraint *constraint_from_regex(const char *text, size_t size, struct base_error *err);
 
 /* One of `count` texts, byte for byte. */
-struct sample_constraint *sample_constraint_choices(const char *const *choices, size_t count,
-                                                    struct base_error *err);
+struct constraint *constraint_from_choices(const char *const *choices, size_t count,
+                                           struct base_error *err);
 
-struct sample_schema_options {
+struct constrain_schema_options {
     /* true: the subset that is good to generate: little white space, numbers that have a bound or
      * a step without exponent. false: every JSON text that the schema accepts. */
     bool generate;
@@ -63,73 +62,78 @@ struct sample_schema_options {
 /* A JSON schema (draft 2020-12). Properties may come in any order; a name that the schema knows may
  * come once. `format` and the other annotations do not restrict, as the draft says. A string with
  * half a surrogate pair is never accepted. */
-struct sample_constraint *sample_constraint_schema(const char *text, size_t size,
-                                                   const struct sample_schema_options *options,
-                                                   struct base_error *err);
+struct constraint *constraint_from_schema(const char *text, size_t size,
+                                          const struct constrain_schema_options *options,
+                                          struct base_error *err);
 
 /* Any JSON object. */
-struct sample_constraint *sample_constraint_json_object(bool generate, struct base_error *err);
+struct constraint *constraint_json_object(bool generate, struct base_error *err);
 
 /* -- the state of one text -- */
 
-struct sample_state; /* opaque; the caller owns it; the constraint must outlive it */
-struct sample_state *sample_state_new(const struct sample_constraint *c, struct base_error *err);
-struct sample_state *sample_state_clone(const struct sample_state *s, struct base_error *err);
-void sample_state_free(struct sample_state *s); /* NULL is fine */
+struct constrain_state; /* opaque; the caller owns it; the constraint must outlive it */
+struct constrain_state *constrain_state_new(const struct constraint *c, struct base_error *err);
+struct constrain_state *constrain_state_clone(const struct constrain_state *s,
+                                              struct base_error *err);
+void constrain_state_free(struct constrain_state *s); /* NULL is fine */
 
 /* Reads bytes until one cannot follow; *used says how many were taken, and the state stands after
  * them. A refused byte is no error. false: a limit was exceeded (BASE_FAILED) or no memory. */
-bool sample_state_feed(struct sample_state *s, const char *bytes, size_t size, size_t *used,
-                       struct base_error *err);
-bool sample_state_may_end(const struct sample_state *s);      /* the text so far is complete */
-bool sample_state_may_continue(const struct sample_state *s); /* some byte may follow */
+bool constrain_state_feed(struct constrain_state *s, const char *bytes, size_t size, size_t *used,
+                          struct base_error *err);
+bool constrain_state_may_end(const struct constrain_state *s); /* the text so far is complete */
+bool constrain_state_may_continue(const struct constrain_state *s); /* some byte may follow */
 
 /* -- how to come to an end -- */
 
-struct sample_finisher; /* opaque: what the ends of one constraint take; not thread-safe */
+struct constrain_finisher; /* opaque: what the ends of one constraint take; not thread-safe */
 /* `usable` (NULL: all) says which of the 256 bytes an end may be made of; those of ASCII that JSON
  * is made of always count as usable in JSON. */
-struct sample_finisher *sample_finisher_new(const struct sample_constraint *c, const bool *usable,
-                                            struct base_error *err);
-void sample_finisher_free(struct sample_finisher *f); /* NULL is fine */
+struct constrain_finisher *constrain_finisher_new(const struct constraint *c, const bool *usable,
+                                                  struct base_error *err);
+void constrain_finisher_free(struct constrain_finisher *f); /* NULL is fine */
 /* How many bytes complete the text after bytes[0..size) have followed, as far as is known without
  * trying; UINT64_MAX: the bytes cannot follow, or no end is known. The state does not change. */
-bool sample_finisher_after(struct sample_finisher *f, struct sample_state *s, const char *bytes,
-                           size_t size, uint64_t *rest, struct base_error *err);
+bool constrain_finisher_after(struct constrain_finisher *f, struct constrain_state *s,
+                              const char *bytes, size_t size, uint64_t *rest,
+                              struct base_error *err);
 /* Appends bytes that complete the text after bytes[0..size), as few as can be found, at most about
  * `most`; they have been tried. *found false: none were found. The state does not change. */
-bool sample_finisher_text(struct sample_finisher *f, struct sample_state *s, const char *bytes,
-                          size_t size, size_t most, struct base_buffer *out, bool *found,
-                          struct base_error *err);
+bool constrain_finisher_text(struct constrain_finisher *f, struct constrain_state *s,
+                             const char *bytes, size_t size, size_t most, struct base_buffer *out,
+                             bool *found, struct base_error *err);
 
 /* -- masks of tokens -- */
 
-struct sample_vocab; /* opaque: a trie of the tokens' bytes; immutable; the caller owns it */
+struct constrain_token_trie; /* opaque: a trie of the tokens' bytes; immutable; the caller owns it
+                              */
 /* Appends the bytes of token `id`; nothing for tokens that a constraint never allows. */
-typedef void sample_token_bytes_fn(void *context, int32_t id, struct base_buffer *out);
-struct sample_vocab *sample_vocab_new(uint32_t n_vocab, sample_token_bytes_fn *bytes, void *context,
-                                      struct base_error *err);
-void sample_vocab_free(struct sample_vocab *v); /* NULL is fine */
+typedef void constrain_token_bytes_fn(void *context, int32_t id, struct base_buffer *out);
+struct constrain_token_trie *constrain_token_trie_new(uint32_t n_vocab,
+                                                      constrain_token_bytes_fn *bytes,
+                                                      void *context, struct base_error *err);
+void constrain_token_trie_free(struct constrain_token_trie *v); /* NULL is fine */
 
-struct sample_splitter; /* opaque: remembers the latest text; not thread-safe */
-struct sample_splitter *sample_splitter_new(const struct sample_vocab *v, struct base_error *err);
-void sample_splitter_free(struct sample_splitter *p); /* NULL is fine */
+struct constrain_retokenizer; /* opaque: remembers the latest text; not thread-safe */
+struct constrain_retokenizer *constrain_retokenizer_new(const struct constrain_token_trie *v,
+                                                        struct base_error *err);
+void constrain_retokenizer_free(struct constrain_retokenizer *p); /* NULL is fine */
 /* The fewest tokens that spell bytes[0..size) into ids (room for `size`); *count 0: none do. What
  * the text's end has in common with the latest one's costs nothing again. */
-bool sample_splitter_split(struct sample_splitter *p, const char *bytes, size_t size, int32_t *ids,
-                           size_t *count, struct base_error *err);
+bool constrain_retokenize(struct constrain_retokenizer *p, const char *bytes, size_t size,
+                          int32_t *ids, size_t *count, struct base_error *err);
 
-struct sample_masker; /* opaque: caches for one constraint and vocabulary; not thread-safe */
+struct constrain_masker; /* opaque: caches for one constraint and vocabulary; not thread-safe */
 /* `cache_bytes` bounds the masks that are kept; both objects must outlive it. */
-struct sample_masker *sample_masker_new(const struct sample_constraint *c,
-                                        const struct sample_vocab *v, uint64_t cache_bytes,
-                                        struct base_error *err);
-void sample_masker_free(struct sample_masker *m); /* NULL is fine */
+struct constrain_masker *constrain_masker_new(const struct constraint *c,
+                                              const struct constrain_token_trie *v,
+                                              uint64_t cache_bytes, struct base_error *err);
+void constrain_masker_free(struct constrain_masker *m); /* NULL is fine */
 
 /* Bit `id & 63` of word `id >> 6` says whether the token may come next: one bit per token, valid
- * until the next call. End-of-text tokens are the caller's business (sample_state_may_end). NULL
+ * until the next call. End-of-text tokens are the caller's business (constrain_state_may_end). NULL
  * on an exceeded limit. The state does not change as seen from outside. */
-const uint64_t *sample_masker_mask(struct sample_masker *m, struct sample_state *s,
-                                   struct base_error *err);
+const uint64_t *constrain_masker_mask(struct constrain_masker *m, struct constrain_state *s,
+                                      struct base_error *err);
 
 #endif

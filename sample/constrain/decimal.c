@@ -5,12 +5,12 @@
 /* Exponents beyond this are clamped: a number cannot have digits enough to tell. */
 enum { EXPONENT_LIMIT = 1000000000 };
 
-bool sample_decimal_read(struct sample_decimal *d, const char *text, size_t size)
+bool constrain_decimal_read(struct constrain_decimal *d, const char *text, size_t size)
 {
     size_t i = 0;
     int64_t fraction = 0, exponent = 0;
     bool point = false, minus = false;
-    *d = (struct sample_decimal){0};
+    *d = (struct constrain_decimal){0};
     if (i < size && text[i] == '-') d->negative = true, i++;
     for (; i < size && (text[i] == '.' || (text[i] >= '0' && text[i] <= '9')); i++) {
         if (text[i] == '.') {
@@ -19,7 +19,7 @@ bool sample_decimal_read(struct sample_decimal *d, const char *text, size_t size
         }
         if (point) fraction++;
         if (d->n_digit == 0 && text[i] == '0') continue;
-        if (d->n_digit == SAMPLE_DECIMAL_DIGITS) return false;
+        if (d->n_digit == CONSTRAIN_DECIMAL_DIGITS) return false;
         d->digit[d->n_digit++] = (uint8_t)(text[i] - '0');
     }
     if (i < size && (text[i] | 32) == 'e') {
@@ -34,7 +34,7 @@ bool sample_decimal_read(struct sample_decimal *d, const char *text, size_t size
     return true;
 }
 
-static int compare_size(const struct sample_decimal *x, const struct sample_decimal *y)
+static int compare_size(const struct constrain_decimal *x, const struct constrain_decimal *y)
 {
     int64_t tx = x->exponent + x->n_digit, ty = y->exponent + y->n_digit;
     if (!x->n_digit || !y->n_digit) return (x->n_digit > 0) - (y->n_digit > 0);
@@ -46,13 +46,14 @@ static int compare_size(const struct sample_decimal *x, const struct sample_deci
     return 0;
 }
 
-int sample_decimal_compare(const struct sample_decimal *x, const struct sample_decimal *y)
+int constrain_decimal_compare(const struct constrain_decimal *x, const struct constrain_decimal *y)
 {
     if (x->negative != y->negative) return x->negative ? -1 : 1;
     return x->negative ? compare_size(y, x) : compare_size(x, y);
 }
 
-bool sample_decimal_is_multiple(const struct sample_decimal *x, const struct sample_decimal *m)
+bool constrain_decimal_is_multiple(const struct constrain_decimal *x,
+                                   const struct constrain_decimal *m)
 {
     uint64_t step = 0, rest = 0;
     if (x->n_digit == 0) return true;
@@ -69,11 +70,11 @@ bool sample_decimal_is_multiple(const struct sample_decimal *x, const struct sam
     return (uint64_t)(factor * rest % step) == 0;
 }
 
-__int128 sample_decimal_scaled(const struct sample_decimal *d, bool *exact)
+__int128 constrain_decimal_scaled(const struct constrain_decimal *d, bool *exact)
 {
     const __int128 limit = (__int128)1000000000000000000 * 10000000000000000;
     __int128 value = 0;
-    int64_t places = d->exponent + SAMPLE_DECIMAL_SCALE + d->n_digit; /* digits to take */
+    int64_t places = d->exponent + CONSTRAIN_DECIMAL_SCALE + d->n_digit; /* digits to take */
     *exact = places >= (int64_t)d->n_digit;
     for (int64_t i = 0; i < places && value < limit; i++)
         value = value * 10 + (i < (int64_t)d->n_digit ? d->digit[i] : 0);
@@ -81,7 +82,7 @@ __int128 sample_decimal_scaled(const struct sample_decimal *d, bool *exact)
     return d->negative ? -value : value;
 }
 
-bool sample_decimal_count(const struct sample_decimal *d, uint64_t *out)
+bool constrain_decimal_count(const struct constrain_decimal *d, uint64_t *out)
 {
     if (d->negative || d->exponent < 0 || d->exponent + d->n_digit > 18) return false;
     *out = 0;

@@ -9,22 +9,22 @@
 /* -- tables -- */
 
 /* One pass over an automaton; whether anything became shorter. */
-static bool shorten(const struct sample_finisher *f, uint32_t which)
+static bool shorten(const struct constrain_finisher *f, uint32_t which)
 {
-    const struct sample_dfa *d = f->constraint->dfa[which];
+    const struct constrain_dfa *d = f->constraint->dfa[which];
     uint32_t **rest = f->dfa, *mine = rest[which];
     bool changed = false, usable[256] = {false}; /* classes with a byte to use */
     for (int b = 0; b < 256; b++) usable[d->class_of[b]] |= f->usable[b];
     for (uint32_t q = d->n_state; q-- > 1;) {
-        uint32_t least = d->accept[q] & SAMPLE_DFA_ACCEPTS ? 0 : mine[q];
+        uint32_t least = d->accept[q] & CONSTRAIN_DFA_ACCEPTS ? 0 : mine[q];
         for (uint32_t k = 0; k < d->n_class && least > 1; k++) {
             uint32_t to = usable[k] ? d->next[(size_t)q * d->n_class + k] : 0;
-            if (to && sample_add(mine[to], 1) < least) least = mine[to] + 1;
+            if (to && constrain_add(mine[to], 1) < least) least = mine[to] + 1;
         }
         for (uint32_t k = d->call_at[q]; k < d->call_at[q + 1]; k++) {
             uint32_t callee = d->call[k].rule, back = d->call[k].back;
             uint32_t sum =
-                back && rest[callee] ? sample_add(rest[callee][1], mine[back]) : SAMPLE_NEVER;
+                back && rest[callee] ? constrain_add(rest[callee][1], mine[back]) : CONSTRAIN_NEVER;
             if (sum < least) least = sum;
         }
         changed |= least != mine[q];
@@ -33,9 +33,9 @@ static bool shorten(const struct sample_finisher *f, uint32_t which)
     return changed;
 }
 
-static bool fill_automata(struct sample_finisher *f, struct base_error *err)
+static bool fill_automata(struct constrain_finisher *f, struct base_error *err)
 {
-    const struct sample_constraint *c = f->constraint;
+    const struct constraint *c = f->constraint;
     f->dfa = calloc((size_t)c->n_dfa + 1, sizeof *f->dfa);
     if (!f->dfa) return base_fail(err, BASE_NO_MEMORY, "no memory for a constraint's ends");
     for (uint32_t i = 0; i < c->n_dfa; i++) {
@@ -51,25 +51,25 @@ static bool fill_automata(struct sample_finisher *f, struct base_error *err)
     return true;
 }
 
-struct sample_finisher *sample_finisher_new(const struct sample_constraint *c, const bool *usable,
-                                            struct base_error *err)
+struct constrain_finisher *constrain_finisher_new(const struct constraint *c, const bool *usable,
+                                                  struct base_error *err)
 {
-    struct sample_finisher *f = calloc(1, sizeof *f);
+    struct constrain_finisher *f = calloc(1, sizeof *f);
     if (!f) {
         base_fail(err, BASE_NO_MEMORY, "no memory for a constraint's ends");
         return NULL;
     }
     f->constraint = c;
     for (int b = 0; b < 256; b++) f->usable[b] = !usable || usable[b];
-    if (fill_automata(f, err) && (!c->schema || sample_finish_schema(f, err))) return f;
-    sample_finisher_free(f);
+    if (fill_automata(f, err) && (!c->schema || constrain_finish_schema(f, err))) return f;
+    constrain_finisher_free(f);
     return NULL;
 }
 
-void sample_finisher_free(struct sample_finisher *f)
+void constrain_finisher_free(struct constrain_finisher *f)
 {
     if (!f) return;
-    const struct sample_constraint *c = f->constraint;
+    const struct constraint *c = f->constraint;
     for (uint32_t i = 0; f->dfa && i < c->n_dfa; i++) free(f->dfa[i]);
     for (uint32_t i = 0; f->string && i < c->schema->n_string; i++) free(f->string[i]);
     for (uint32_t i = 0; f->name && i < c->schema->n_object; i++) {
@@ -85,37 +85,38 @@ void sample_finisher_free(struct sample_finisher *f)
 /* -- stacks -- */
 
 /* What lies under a frame is remembered in it, so that the next question ends there. */
-static bool stack_rest(struct sample_finisher *f, struct sample_state *s, uint32_t stack,
+static bool stack_rest(struct constrain_finisher *f, struct constrain_state *s, uint32_t stack,
                        uint32_t *rest)
 {
     uint32_t n = 0, below;
     while (stack && s->frame[stack].rest == 0) {
-        if (!sample_grow(&f->path, &f->path_room, n, sizeof *f->path, s->err)) return false;
+        if (!constrain_grow(&f->path, &f->path_room, n, sizeof *f->path, s->err)) return false;
         f->path[n++] = stack;
-        const struct sample_frame *frame = &s->frame[stack];
-        if (frame->kind == SAMPLE_FRAME_AUTO)
+        const struct constrain_frame *frame = &s->frame[stack];
+        if (frame->kind == CONSTRAIN_FRAME_AUTO)
             stack = frame->next;
         else
-            sample_finish_frame(f, s, frame, &below), stack = below;
+            constrain_finish_frame(f, s, frame, &below), stack = below;
     }
     uint32_t sum = stack ? s->frame[stack].rest - 1 : 0;
     while (n) {
-        struct sample_frame *frame = &s->frame[f->path[--n]];
-        uint32_t own = frame->kind == SAMPLE_FRAME_AUTO ? f->dfa[frame->a][frame->b]
-                                                        : sample_finish_frame(f, s, frame, &below);
-        sum = sample_add(sum, own);
-        if (sum == SAMPLE_NEVER) sum--; /* leaves room for the 1 */
+        struct constrain_frame *frame = &s->frame[f->path[--n]];
+        uint32_t own = frame->kind == CONSTRAIN_FRAME_AUTO
+                           ? f->dfa[frame->index][frame->state]
+                           : constrain_finish_frame(f, s, frame, &below);
+        sum = constrain_add(sum, own);
+        if (sum == CONSTRAIN_NEVER) sum--; /* leaves room for the 1 */
         frame->rest = sum + 1;
     }
     *rest = sum;
     return !f->failed || base_fail(s->err, BASE_NO_MEMORY, "no memory for a text's end");
 }
 
-static bool set_rest(struct sample_finisher *f, struct sample_state *s, const uint32_t *set,
+static bool set_rest(struct constrain_finisher *f, struct constrain_state *s, const uint32_t *set,
                      uint32_t n, uint32_t *rest)
 {
     uint32_t one;
-    *rest = SAMPLE_NEVER - 1;
+    *rest = CONSTRAIN_NEVER - 1;
     for (uint32_t i = 0; i < n; i++) {
         if (!stack_rest(f, s, set[i], &one)) return false;
         if (one < *rest) *rest = one;
@@ -123,40 +124,41 @@ static bool set_rest(struct sample_finisher *f, struct sample_state *s, const ui
     return true;
 }
 
-bool sample_finisher_after(struct sample_finisher *f, struct sample_state *s, const char *bytes,
-                           size_t size, uint64_t *rest, struct base_error *err)
+bool constrain_finisher_after(struct constrain_finisher *f, struct constrain_state *s,
+                              const char *bytes, size_t size, uint64_t *rest,
+                              struct base_error *err)
 {
-    struct sample_trial trial;
+    struct constrain_trial trial;
     size_t used;
-    uint32_t least = SAMPLE_NEVER;
+    uint32_t least = CONSTRAIN_NEVER;
     s->err = err;
-    if (!sample_trial_begin(s, &trial)) return false;
-    bool ok = sample_state_feed(s, bytes, size, &used, err);
+    if (!constrain_trial_begin(s, &trial)) return false;
+    bool ok = constrain_state_feed(s, bytes, size, &used, err);
     if (ok && used == size) ok = set_rest(f, s, s->top, s->n_top, &least);
-    sample_trial_end(s, &trial);
-    *rest = least >= SAMPLE_NEVER - 1 ? UINT64_MAX : least;
+    constrain_trial_end(s, &trial);
+    *rest = least >= CONSTRAIN_NEVER - 1 ? UINT64_MAX : least;
     return ok;
 }
 
 /* What one more byte leaves; the state does not change. */
-static bool rest_behind(struct sample_finisher *f, struct sample_state *s, uint8_t byte,
+static bool rest_behind(struct constrain_finisher *f, struct constrain_state *s, uint8_t byte,
                         uint32_t *rest)
 {
     const uint32_t frames = s->n_frame;
     s->failed = false;
-    sample_state_begin(s);
+    constrain_state_begin(s);
     for (uint32_t i = 0; i < s->n_top && !s->failed; i++)
-        if (s->top[i]) sample_state_step(s, s->top[i], byte);
-    sample_state_settle(s);
+        if (s->top[i]) constrain_state_step(s, s->top[i], byte);
+    constrain_state_settle(s);
     const bool ok = !s->failed && set_rest(f, s, s->out, s->n_out, rest);
-    sample_state_rewind(s, frames);
+    constrain_state_rewind(s, frames);
     return ok;
 }
 
 /* The byte that leaves the least behind it; false in *found when none leaves less than `now`. What
  * ends strings and values is tried first, printable bytes before others. */
-static bool next_byte(struct sample_finisher *f, struct sample_state *s, uint32_t now, char *byte,
-                      bool *found)
+static bool next_byte(struct constrain_finisher *f, struct constrain_state *s, uint32_t now,
+                      char *byte, bool *found)
 {
     static const char likely[] = "\",:}]{[0";
     enum { LIKELY = sizeof likely - 1 };
@@ -176,18 +178,18 @@ static bool next_byte(struct sample_finisher *f, struct sample_state *s, uint32_
 
 /* Writes bytes into lead[] until the text ends, or until it stands where the latest end has stood
  * with *tail bytes left. */
-static bool find_lead(struct sample_finisher *f, struct sample_state *s, size_t most,
+static bool find_lead(struct constrain_finisher *f, struct constrain_state *s, size_t most,
                       uint32_t *tail, bool *found, struct base_error *err)
 {
     *tail = f->n_lead = 0;
-    while (*found && !sample_state_may_end(s)) {
-        struct sample_end_step step;
+    while (*found && !constrain_state_may_end(s)) {
+        struct constrain_end_step step;
         uint32_t rest;
         size_t used;
         if (!set_rest(f, s, s->top, s->n_top, &rest)) return false;
         *found = rest != 0 && f->n_lead + rest <= most;
         if (!*found) return true;
-        sample_state_key(s, step.key);
+        constrain_state_key(s, step.key);
         if (rest <= f->n_end && step.key[0] == f->end[rest].key[0] &&
             step.key[1] == f->end[rest].key[1]) {
             *tail = rest;
@@ -195,38 +197,38 @@ static bool find_lead(struct sample_finisher *f, struct sample_state *s, size_t 
         }
         if (!next_byte(f, s, rest, &step.byte, found)) return false;
         if (!*found) return true;
-        if (!sample_grow(&f->lead, &f->lead_room, f->n_lead, sizeof *f->lead, err)) return false;
+        if (!constrain_grow(&f->lead, &f->lead_room, f->n_lead, sizeof *f->lead, err)) return false;
         f->lead[f->n_lead++] = step;
-        if (!sample_state_feed(s, &step.byte, 1, &used, err)) return false;
+        if (!constrain_state_feed(s, &step.byte, 1, &used, err)) return false;
     }
     return true;
 }
 
 /* What was found and the rest of the latest end are the latest end now. */
-static bool keep_end(struct sample_finisher *f, uint32_t tail, struct base_buffer *out,
+static bool keep_end(struct constrain_finisher *f, uint32_t tail, struct base_buffer *out,
                      struct base_error *err)
 {
     for (f->n_end = tail; f->n_lead; f->n_end++) {
-        if (!sample_grow(&f->end, &f->end_room, f->n_end + 1, sizeof *f->end, err)) return false;
+        if (!constrain_grow(&f->end, &f->end_room, f->n_end + 1, sizeof *f->end, err)) return false;
         f->end[f->n_end + 1] = f->lead[--f->n_lead];
     }
     for (uint32_t left = f->n_end; left > 0; left--) base_buffer_add(out, &f->end[left].byte, 1);
     return !out->failed || base_fail(err, BASE_NO_MEMORY, "no memory for a text's end");
 }
 
-bool sample_finisher_text(struct sample_finisher *f, struct sample_state *s, const char *bytes,
-                          size_t size, size_t most, struct base_buffer *out, bool *found,
-                          struct base_error *err)
+bool constrain_finisher_text(struct constrain_finisher *f, struct constrain_state *s,
+                             const char *bytes, size_t size, size_t most, struct base_buffer *out,
+                             bool *found, struct base_error *err)
 {
-    struct sample_trial trial;
+    struct constrain_trial trial;
     size_t used;
     uint32_t tail = 0;
     s->err = err;
     base_buffer_add(out, "", 0);
-    if (!sample_trial_begin(s, &trial)) return false;
-    bool ok = sample_state_feed(s, bytes, size, &used, err);
+    if (!constrain_trial_begin(s, &trial)) return false;
+    bool ok = constrain_state_feed(s, bytes, size, &used, err);
     *found = ok && used == size;
     ok = ok && find_lead(f, s, most, &tail, found, err);
-    sample_trial_end(s, &trial);
+    constrain_trial_end(s, &trial);
     return ok && (!*found || keep_end(f, tail, out, err));
 }

@@ -8,23 +8,23 @@
 /* -- strings -- */
 
 /* What one byte of a string's content takes as JSON text, written the shortest way. */
-static uint32_t written(const struct sample_finisher *f, uint32_t byte)
+static uint32_t written(const struct constrain_finisher *f, uint32_t byte)
 {
     if (byte == '"' || byte == '\\') return 2;
-    if (byte >= 0x20) return f->usable[byte] ? 1 : SAMPLE_NEVER;
+    if (byte >= 0x20) return f->usable[byte] ? 1 : CONSTRAIN_NEVER;
     return byte && strchr("\b\f\n\r\t", (int)byte) ? 2 : 6;
 }
 
 /* The least for each class of bytes. */
-static void class_costs(const struct sample_finisher *f, const struct sample_dfa *d,
+static void class_costs(const struct constrain_finisher *f, const struct constrain_dfa *d,
                         uint32_t cost[256])
 {
-    for (uint32_t c = 0; c < d->n_class; c++) cost[c] = SAMPLE_NEVER;
+    for (uint32_t c = 0; c < d->n_class; c++) cost[c] = CONSTRAIN_NEVER;
     for (uint32_t b = 0; b < 256; b++)
         if (written(f, b) < cost[d->class_of[b]]) cost[d->class_of[b]] = written(f, b);
 }
 
-static uint32_t *fill_string(const struct sample_finisher *f, const struct sample_dfa *d)
+static uint32_t *fill_string(const struct constrain_finisher *f, const struct constrain_dfa *d)
 {
     uint32_t cost[256], *rest = malloc(((size_t)d->n_state + 1) * sizeof *rest);
     if (!rest) return NULL;
@@ -33,10 +33,10 @@ static uint32_t *fill_string(const struct sample_finisher *f, const struct sampl
     for (bool changed = true; changed;) {
         changed = false;
         for (uint32_t q = d->n_state; q-- > 1;) {
-            uint32_t least = d->accept[q] & SAMPLE_DFA_ACCEPTS ? 0 : rest[q];
+            uint32_t least = d->accept[q] & CONSTRAIN_DFA_ACCEPTS ? 0 : rest[q];
             for (uint32_t c = 0; c < d->n_class && least > 1; c++) {
                 uint32_t to = d->next[(size_t)q * d->n_class + c];
-                uint32_t sum = to ? sample_add(rest[to], cost[c]) : SAMPLE_NEVER;
+                uint32_t sum = to ? constrain_add(rest[to], cost[c]) : CONSTRAIN_NEVER;
                 if (sum < least) least = sum;
             }
             changed |= least != rest[q];
@@ -46,37 +46,42 @@ static uint32_t *fill_string(const struct sample_finisher *f, const struct sampl
     return rest;
 }
 
-static uint32_t string_rest(const struct sample_finisher *f, const struct sample_frame *frame)
+static uint32_t string_rest(const struct constrain_finisher *f, const struct constrain_frame *frame)
 {
-    const uint32_t *rest = f->string[frame->a];
-    if (frame->b == 0) return sample_add(rest[1], 2);
-    if (frame->d == 0) return sample_add(rest[frame->b], 1);
-    struct sample_escape_end end[SAMPLE_ESCAPE_ENDS];
-    const struct sample_dfa *d = f->constraint->schema->string[frame->a];
-    uint32_t n = sample_escape_ends(d, frame->b, frame->d, end), least = SAMPLE_NEVER;
+    const uint32_t *rest = f->string[frame->index];
+    const struct constrain_escape escape = frame->string.escape;
+    if (frame->state == 0) return constrain_add(rest[1], 2);
+    if (!escape.kind) return constrain_add(rest[frame->state], 1);
+    struct constrain_escape_end end[CONSTRAIN_ESCAPE_ENDS];
+    const struct constrain_dfa *d = f->constraint->schema->string[frame->index];
+    uint32_t n = constrain_escape_ends(d, frame->state, escape, end), least = CONSTRAIN_NEVER;
     for (uint32_t i = 0; i < n; i++)
-        if (sample_add(rest[end[i].q], end[i].bytes) < least) least = rest[end[i].q] + end[i].bytes;
-    return sample_add(least, 1);
+        if (constrain_add(rest[end[i].q], end[i].bytes) < least)
+            least = rest[end[i].q] + end[i].bytes;
+    return constrain_add(least, 1);
 }
 
 /* -- arrays -- */
 
 /* The option of the next item that serves most of the counts that are short; false: none. */
-static bool next_item(const struct sample_finisher *f, const struct sample_array *a,
-                      const struct sample_frame *frame, uint32_t *cost, struct sample_frame *after)
+static bool next_item(const struct constrain_finisher *f, const struct constrain_array *a,
+                      const struct constrain_frame *frame, uint32_t *cost,
+                      struct constrain_frame *after)
 {
-    const struct sample_schema *s = f->constraint->schema;
-    uint32_t position = frame->c < a->positions ? frame->c : a->positions, most = 0;
-    struct sample_slice options = s->slice[a->position + position];
+    const struct constrain_schema *s = f->constraint->schema;
+    uint32_t position = frame->array.n_items < a->positions ? frame->array.n_items : a->positions,
+             most = 0;
+    struct constrain_slice options = s->slice[a->position + position];
     bool found = false;
     for (uint32_t i = 0; i < options.count; i++) {
-        const struct sample_option *o = &s->option[options.at + i];
-        struct sample_frame then;
+        const struct constrain_option *o = &s->option[options.at + i];
+        struct constrain_frame then;
         uint32_t serves = 0;
-        if (f->place[o->place] == SAMPLE_NEVER || !sample_array_after(a, frame, o->marks, &then))
+        if (f->place[o->place] == CONSTRAIN_NEVER ||
+            !constrain_array_after(a, frame, o->marks, &then))
             continue;
         for (uint32_t k = 0; k < a->n_contains; k++)
-            serves += (o->marks >> k & 1) && (frame->s[0] >> 8 * k & 255) < a->need[k];
+            serves += (o->marks >> k & 1) && frame->array.contains[k] < a->need[k];
         if (found && (serves < most || (serves == most && f->place[o->place] >= *cost))) continue;
         found = true;
         most = serves;
@@ -86,24 +91,25 @@ static bool next_item(const struct sample_finisher *f, const struct sample_array
     return found;
 }
 
-static bool is_short(const struct sample_array *a, const struct sample_frame *frame)
+static bool is_short(const struct constrain_array *a, const struct constrain_frame *frame)
 {
     for (uint32_t k = 0; k < a->n_contains; k++)
-        if ((frame->s[0] >> 8 * k & 255) < a->need[k]) return true;
-    return frame->c < a->min;
+        if (frame->array.contains[k] < a->need[k]) return true;
+    return frame->array.n_items < a->min;
 }
 
-static uint32_t array_rest(const struct sample_finisher *f, const struct sample_frame *frame)
+static uint32_t array_rest(const struct constrain_finisher *f, const struct constrain_frame *frame)
 {
-    const struct sample_array *a = &f->constraint->schema->array[frame->a];
-    struct sample_frame now = *frame;
-    uint32_t phase = SAMPLE_PHASE(frame->b), sum = phase == SAMPLE_ARRAY_OPEN ? 2 : 1, cost;
-    bool comma = phase == SAMPLE_ARRAY_NEXT, must = phase == SAMPLE_ARRAY_COMMA;
+    const struct constrain_array *a = &f->constraint->schema->array[frame->index];
+    struct constrain_frame now = *frame;
+    uint32_t phase = frame->array.phase, sum = phase == CONSTRAIN_ARRAY_OPEN ? 2 : 1, cost;
+    bool comma = phase == CONSTRAIN_ARRAY_NEXT, must = phase == CONSTRAIN_ARRAY_COMMA;
     for (uint32_t i = 0; must || is_short(a, &now); i++) {
-        struct sample_frame after;
-        if (i > SAMPLE_MAX_ITEMS || !next_item(f, a, &now, &cost, &after)) return SAMPLE_NEVER;
+        struct constrain_frame after;
+        if (i > CONSTRAIN_MAX_ITEMS || !next_item(f, a, &now, &cost, &after))
+            return CONSTRAIN_NEVER;
         now = after;
-        sum = sample_add(sum, sample_add(cost, comma));
+        sum = constrain_add(sum, constrain_add(cost, comma));
         comma = true;
         must = false;
     }
@@ -114,11 +120,11 @@ static uint32_t array_rest(const struct sample_finisher *f, const struct sample_
 
 /* The fewest bytes of JSON text from state q of a name's automaton to each class of names: into
  * rest[]. States are numbered as they were found, so that a pass or two is enough. */
-static void fill_name(const struct sample_finisher *f, const struct sample_object *o, uint32_t q,
-                      uint32_t *rest)
+static void fill_name(const struct constrain_finisher *f, const struct constrain_object *o,
+                      uint32_t q, uint32_t *rest)
 {
-    const struct sample_dfa *d = o->key;
-    const struct sample_schema *s = f->constraint->schema;
+    const struct constrain_dfa *d = o->key;
+    const struct constrain_schema *s = f->constraint->schema;
     uint32_t cost[256], *way = f->work;
     class_costs(f, d, cost);
     memset(rest, 0xff, (o->n_class + 1) * sizeof *rest);
@@ -127,9 +133,9 @@ static void fill_name(const struct sample_finisher *f, const struct sample_objec
     for (bool changed = true; changed;) {
         changed = false;
         for (uint32_t from = 1; from < d->n_state; from++)
-            for (uint32_t c = 0; c < d->n_class && way[from] != SAMPLE_NEVER; c++) {
+            for (uint32_t c = 0; c < d->n_class && way[from] != CONSTRAIN_NEVER; c++) {
                 uint32_t to = d->next[(size_t)from * d->n_class + c];
-                if (!to || sample_add(way[from], cost[c]) >= way[to]) continue;
+                if (!to || constrain_add(way[from], cost[c]) >= way[to]) continue;
                 way[to] = way[from] + cost[c];
                 changed = true;
             }
@@ -141,7 +147,7 @@ static void fill_name(const struct sample_finisher *f, const struct sample_objec
 }
 
 /* The same, remembered; NULL: no memory, which the finisher keeps in mind. */
-static const uint32_t *name_rests(struct sample_finisher *f, const struct sample_object *o,
+static const uint32_t *name_rests(struct constrain_finisher *f, const struct constrain_object *o,
                                   uint32_t q)
 {
     uint32_t **known = &f->name[o - f->constraint->schema->object][q];
@@ -160,124 +166,129 @@ struct choice { /* of a property: its class, its option, what both take */
 
 /* The cheapest property that may come, whose name takes name[class]; `mark`: one that adds to it;
  * `known`: the one of that number. 0: whichever. */
-static bool choose(const struct sample_finisher *f, const struct sample_object *o,
-                   const struct sample_frame *frame, const uint32_t *name, uint64_t mark,
+static bool choose(const struct constrain_finisher *f, const struct constrain_object *o,
+                   const struct constrain_frame *frame, const uint32_t *name, uint64_t mark,
                    uint32_t known, struct choice *best)
 {
-    const struct sample_schema *s = f->constraint->schema;
-    uint32_t missing = sample_object_missing(o, frame);
-    best->cost = SAMPLE_NEVER;
+    const struct constrain_schema *s = f->constraint->schema;
+    uint32_t missing = constrain_object_missing(o, frame);
+    best->cost = CONSTRAIN_NEVER;
     for (uint32_t c = 0; c < o->n_class; c++) {
-        struct sample_slice options = s->slice[o->cls + c];
+        struct constrain_slice options = s->slice[o->cls + c];
         if (known && s->label[o->known + c] != known) continue;
-        if (name[c] == SAMPLE_NEVER || !sample_object_allows(s, o, frame, c, missing)) continue;
+        if (name[c] == CONSTRAIN_NEVER || !constrain_object_allows(s, o, frame, c, missing))
+            continue;
         for (uint32_t i = 0; i < options.count; i++) {
-            const struct sample_option *option = &s->option[options.at + i];
-            uint32_t cost = sample_add(name[c], f->place[option->place]);
+            const struct constrain_option *option = &s->option[options.at + i];
+            uint32_t cost = constrain_add(name[c], f->place[option->place]);
             if ((mark && !(option->marks & mark)) || cost >= best->cost) continue;
             *best = (struct choice){c, option->marks, cost};
         }
     }
-    best->cost = sample_add(best->cost, 3); /* quotes and colon */
-    return best->cost != SAMPLE_NEVER;
+    best->cost = constrain_add(best->cost, 3); /* quotes and colon */
+    return best->cost != CONSTRAIN_NEVER;
 }
 
 /* The next property that the object still needs: *some is false when it needs none. */
-static bool next_need(const struct sample_finisher *f, const struct sample_object *o,
-                      const struct sample_frame *frame, const uint32_t *name, bool must,
+static bool next_need(const struct constrain_finisher *f, const struct constrain_object *o,
+                      const struct constrain_frame *frame, const uint32_t *name, bool must,
                       struct choice *best, bool *some)
 {
-    const uint64_t names = (1ull << (SAMPLE_FIRST_MARK - 64)) - 1;
-    uint64_t short0 = o->required[0] & ~frame->s[0], short1 = o->required[1] & ~frame->s[1];
-    uint64_t marks = short1 >> (SAMPLE_FIRST_MARK - 64);
+    const uint64_t names = (1ull << (CONSTRAIN_FIRST_MARK - 64)) - 1;
+    uint64_t short0 = o->required[0] & ~frame->object.seen[0],
+             short1 = o->required[1] & ~frame->object.seen[1];
+    uint64_t marks = short1 >> (CONSTRAIN_FIRST_MARK - 64);
     *some = true;
     if (marks) return choose(f, o, frame, name, marks & -marks, 0, best);
     if (short0) return choose(f, o, frame, name, 0, 1 + (uint32_t)__builtin_ctzll(short0), best);
     if (short1 & names)
         return choose(f, o, frame, name, 0, 65 + (uint32_t)__builtin_ctzll(short1), best);
-    *some = must || frame->c >> SAMPLE_COUNT_SHIFT < o->min;
+    *some = must || frame->object.n_names < o->min;
     return !*some || choose(f, o, frame, name, 0, 0, best);
 }
 
 /* From the place behind a value, or (`must`) behind a comma, to the closing brace. */
-static uint32_t members_rest(const struct sample_finisher *f, const struct sample_object *o,
-                             struct sample_frame now, bool comma, bool must)
+static uint32_t members_rest(const struct constrain_finisher *f, const struct constrain_object *o,
+                             struct constrain_frame now, bool comma, bool must)
 {
-    const struct sample_schema *s = f->constraint->schema;
+    const struct constrain_schema *s = f->constraint->schema;
     const uint32_t *name = f->name[o - s->object][1];
     uint32_t sum = 1;
     for (uint32_t i = 0;; i++) {
         struct choice best;
         bool some;
-        if (i > SAMPLE_MAX_ITEMS || !next_need(f, o, &now, name, must, &best, &some))
-            return SAMPLE_NEVER;
+        if (i > CONSTRAIN_MAX_ITEMS || !next_need(f, o, &now, name, must, &best, &some))
+            return CONSTRAIN_NEVER;
         if (!some) return sum;
-        sum = sample_add(sum, sample_add(best.cost, comma));
-        now = sample_object_after(s, &now, best.class, best.marks);
+        sum = constrain_add(sum, constrain_add(best.cost, comma));
+        now = constrain_object_after(s, &now, best.class, best.marks);
         comma = true;
         must = false;
     }
 }
 
 /* The value of a name of class c, and what comes behind it. */
-static uint32_t value_rest(const struct sample_finisher *f, const struct sample_object *o,
-                           const struct sample_frame *frame, uint32_t c)
+static uint32_t value_rest(const struct constrain_finisher *f, const struct constrain_object *o,
+                           const struct constrain_frame *frame, uint32_t c)
 {
-    const struct sample_schema *s = f->constraint->schema;
-    struct sample_slice options = s->slice[o->cls + c];
-    uint32_t least = SAMPLE_NEVER;
+    const struct constrain_schema *s = f->constraint->schema;
+    struct constrain_slice options = s->slice[o->cls + c];
+    uint32_t least = CONSTRAIN_NEVER;
     for (uint32_t i = 0; i < options.count; i++) {
-        const struct sample_option *option = &s->option[options.at + i];
-        struct sample_frame after = sample_object_after(s, frame, c, option->marks);
-        uint32_t sum = sample_add(f->place[option->place], members_rest(f, o, after, true, false));
+        const struct constrain_option *option = &s->option[options.at + i];
+        struct constrain_frame after = constrain_object_after(s, frame, c, option->marks);
+        uint32_t sum =
+            constrain_add(f->place[option->place], members_rest(f, o, after, true, false));
         if (sum < least) least = sum;
     }
     return least;
 }
 
 /* Inside a name: the class that makes the whole shortest. */
-static uint32_t name_rest_from(struct sample_finisher *f, const struct sample_object *o,
-                               const struct sample_frame *frame, uint32_t q)
+static uint32_t name_rest_from(struct constrain_finisher *f, const struct constrain_object *o,
+                               const struct constrain_frame *frame, uint32_t q)
 {
-    const struct sample_schema *s = f->constraint->schema;
+    const struct constrain_schema *s = f->constraint->schema;
     const uint32_t *rest = name_rests(f, o, q);
-    uint32_t least = SAMPLE_NEVER, missing = sample_object_missing(o, frame);
+    uint32_t least = CONSTRAIN_NEVER, missing = constrain_object_missing(o, frame);
     for (uint32_t c = 0; rest && c < o->n_class; c++) {
-        if (rest[c] == SAMPLE_NEVER || !sample_object_allows(s, o, frame, c, missing)) continue;
-        uint32_t sum = sample_add(sample_add(rest[c], 2), value_rest(f, o, frame, c));
+        if (rest[c] == CONSTRAIN_NEVER || !constrain_object_allows(s, o, frame, c, missing))
+            continue;
+        uint32_t sum = constrain_add(constrain_add(rest[c], 2), value_rest(f, o, frame, c));
         if (sum < least) least = sum;
     }
     return least;
 }
 
-static uint32_t name_rest(struct sample_finisher *f, const struct sample_object *o,
-                          const struct sample_frame *frame)
+static uint32_t name_rest(struct constrain_finisher *f, const struct constrain_object *o,
+                          const struct constrain_frame *frame)
 {
-    struct sample_escape_end end[SAMPLE_ESCAPE_ENDS];
-    if (!frame->d) return name_rest_from(f, o, frame, frame->b);
-    uint32_t n = sample_escape_ends(o->key, frame->b, frame->d, end), least = SAMPLE_NEVER;
+    struct constrain_escape_end end[CONSTRAIN_ESCAPE_ENDS];
+    const struct constrain_escape escape = frame->object.escape;
+    if (!escape.kind) return name_rest_from(f, o, frame, frame->state);
+    uint32_t n = constrain_escape_ends(o->key, frame->state, escape, end), least = CONSTRAIN_NEVER;
     for (uint32_t i = 0; i < n; i++) {
-        uint32_t sum = sample_add(name_rest_from(f, o, frame, end[i].q), end[i].bytes);
+        uint32_t sum = constrain_add(name_rest_from(f, o, frame, end[i].q), end[i].bytes);
         if (sum < least) least = sum;
     }
     return least;
 }
 
-static uint32_t object_rest(struct sample_finisher *f, const struct sample_frame *frame)
+static uint32_t object_rest(struct constrain_finisher *f, const struct constrain_frame *frame)
 {
-    const struct sample_object *o = &f->constraint->schema->object[frame->a];
-    switch (SAMPLE_PHASE(frame->c)) {
-    case SAMPLE_OBJECT_OPEN:
-        return sample_add(members_rest(f, o, *frame, false, false), 1);
-    case SAMPLE_OBJECT_FIRST:
+    const struct constrain_object *o = &f->constraint->schema->object[frame->index];
+    switch (frame->object.phase) {
+    case CONSTRAIN_OBJECT_OPEN:
+        return constrain_add(members_rest(f, o, *frame, false, false), 1);
+    case CONSTRAIN_OBJECT_FIRST:
         return members_rest(f, o, *frame, false, false);
-    case SAMPLE_OBJECT_NAME:
+    case CONSTRAIN_OBJECT_NAME:
         return name_rest(f, o, frame);
-    case SAMPLE_OBJECT_COLON:
-        return sample_add(value_rest(f, o, frame, frame->b), 1);
-    case SAMPLE_OBJECT_VALUE:
-        return value_rest(f, o, frame, frame->b);
-    case SAMPLE_OBJECT_NEXT:
+    case CONSTRAIN_OBJECT_COLON:
+        return constrain_add(value_rest(f, o, frame, frame->name_class), 1);
+    case CONSTRAIN_OBJECT_VALUE:
+        return value_rest(f, o, frame, frame->name_class);
+    case CONSTRAIN_OBJECT_NEXT:
         return members_rest(f, o, *frame, true, false);
     default:
         return members_rest(f, o, *frame, false, true);
@@ -286,51 +297,56 @@ static uint32_t object_rest(struct sample_finisher *f, const struct sample_frame
 
 /* -- all values -- */
 
-uint32_t sample_finish_frame(struct sample_finisher *f, const struct sample_state *s,
-                             const struct sample_frame *frame, uint32_t *below)
+uint32_t constrain_finish_frame(struct constrain_finisher *f, const struct constrain_state *s,
+                                const struct constrain_frame *frame, uint32_t *below)
 {
-    static const uint32_t literal[] = {4, 5, 4};
-    const struct sample_schema *schema = f->constraint->schema;
+    const struct constrain_schema *schema = f->constraint->schema;
+    uint32_t size;
     *below = frame->next;
     switch (frame->kind) {
-    case SAMPLE_FRAME_LITERAL:
-        return literal[frame->a] - frame->b;
-    case SAMPLE_FRAME_STRING:
+    case CONSTRAIN_FRAME_LITERAL:
+        constrain_literal(schema, frame->index, &size);
+        return size - frame->literal.read;
+    case CONSTRAIN_FRAME_STRING:
         return string_rest(f, frame);
-    case SAMPLE_FRAME_NUMBER:
-        return sample_number_least(s, schema, frame, below);
-    case SAMPLE_FRAME_ARRAY:
+    case CONSTRAIN_FRAME_NUMBER:
+        return constrain_number_least(s, schema, frame, below);
+    case CONSTRAIN_FRAME_ARRAY:
         return array_rest(f, frame);
-    case SAMPLE_FRAME_OBJECT:
+    case CONSTRAIN_FRAME_OBJECT:
         return object_rest(f, frame);
-    default: /* SAMPLE_FRAME_ROOT */
-        return (frame->b & 1) == 0 ? f->place[schema->root] : 0;
+    default: /* CONSTRAIN_FRAME_ROOT */
+        return frame->root.done ? 0 : f->place[schema->root];
     }
 }
 
 /* The cheapest way to write a value of a place, as far as the places in it are known. */
-static uint32_t place_rest(struct sample_finisher *f, const struct sample_place *p)
+static uint32_t place_rest(struct constrain_finisher *f, const struct constrain_place *p)
 {
-    static const enum sample_frame_kind kind[] = {SAMPLE_FRAME_NUMBER, SAMPLE_FRAME_STRING,
-                                                  SAMPLE_FRAME_ARRAY, SAMPLE_FRAME_OBJECT};
-    const struct sample_slice *found[] = {&p->number, &p->string, &p->array, &p->object};
-    const struct sample_schema *s = f->constraint->schema;
-    uint32_t least = p->fixed & (SAMPLE_IS_NULL | SAMPLE_IS_TRUE) ? 4 : p->fixed ? 5 : SAMPLE_NEVER;
+    static const enum constrain_frame_kind kind[] = {CONSTRAIN_FRAME_NUMBER, CONSTRAIN_FRAME_STRING,
+                                                     CONSTRAIN_FRAME_ARRAY, CONSTRAIN_FRAME_OBJECT};
+    const struct constrain_slice *found[] = {&p->number, &p->string, &p->array, &p->object};
+    const struct constrain_schema *s = f->constraint->schema;
+    uint32_t least = p->fixed & (CONSTRAIN_IS_NULL | CONSTRAIN_IS_TRUE) ? 4
+                     : p->fixed                                         ? 5
+                                                                        : CONSTRAIN_NEVER;
     for (uint32_t k = 0; k < 4; k++)
         for (uint32_t i = 0; i < found[k]->count && least > 1; i++) {
-            struct sample_frame frame = {.kind = kind[k], .a = s->index[found[k]->at + i]};
+            const uint32_t index = s->index[found[k]->at + i];
+            struct constrain_frame frame = constrain_frame_new(kind[k], index, 0);
             uint32_t below, rest;
-            if (kind[k] == SAMPLE_FRAME_ARRAY && !s->array[frame.a].alive) continue;
-            if (kind[k] == SAMPLE_FRAME_OBJECT && !s->object[frame.a].alive) continue;
-            rest = sample_finish_frame(f, NULL, &frame, &below);
+            if (kind[k] == CONSTRAIN_FRAME_NUMBER) frame = constrain_number_frame(s, index, 0);
+            if (kind[k] == CONSTRAIN_FRAME_ARRAY && !s->array[index].alive) continue;
+            if (kind[k] == CONSTRAIN_FRAME_OBJECT && !s->object[index].alive) continue;
+            rest = constrain_finish_frame(f, NULL, &frame, &below);
             if (rest < least) least = rest;
         }
     return least;
 }
 
-static bool fill_tables(struct sample_finisher *f)
+static bool fill_tables(struct constrain_finisher *f)
 {
-    const struct sample_schema *s = f->constraint->schema;
+    const struct constrain_schema *s = f->constraint->schema;
     uint32_t work = 1;
     f->string = calloc((size_t)s->n_string + 1, sizeof *f->string);
     f->name = calloc((size_t)s->n_object + 1, sizeof *f->name);
@@ -350,14 +366,14 @@ static bool fill_tables(struct sample_finisher *f)
     return true;
 }
 
-bool sample_finish_schema(struct sample_finisher *f, struct base_error *err)
+bool constrain_finish_schema(struct constrain_finisher *f, struct base_error *err)
 {
-    const struct sample_schema *s = f->constraint->schema;
+    const struct constrain_schema *s = f->constraint->schema;
     if (!fill_tables(f)) return base_fail(err, BASE_NO_MEMORY, "no memory for a schema's ends");
     for (bool changed = true; changed;) {
         changed = false;
         for (uint32_t i = s->n_place; i-- > 0;) {
-            uint32_t rest = s->place[i].alive ? place_rest(f, &s->place[i]) : SAMPLE_NEVER;
+            uint32_t rest = s->place[i].alive ? place_rest(f, &s->place[i]) : CONSTRAIN_NEVER;
             changed |= rest < f->place[i];
             if (rest < f->place[i]) f->place[i] = rest;
         }

@@ -7,11 +7,11 @@
 
 enum { INLINE_STATES = 2000, INLINE_DEPTH = 40 };
 
-void sample_grammar_free(struct sample_grammar *g)
+void constrain_grammar_free(struct constrain_grammar *g)
 {
     for (uint32_t i = 0; i < g->n_rule; i++) free(g->rule[i].name);
     free(g->rule);
-    sample_tree_free(&g->tree);
+    constrain_tree_free(&g->tree);
 }
 
 /* -- which rules are written out -- */
@@ -23,19 +23,19 @@ struct plan {
 };
 
 /* An upper bound of a tree's states; false while it calls a rule that is not planned yet. */
-static bool measure(const struct sample_grammar *g, const struct plan *p, uint32_t node,
+static bool measure(const struct constrain_grammar *g, const struct plan *p, uint32_t node,
                     uint64_t *size, uint32_t *depth)
 {
-    const struct sample_node *n = &g->tree.node[node];
+    const struct constrain_node *n = &g->tree.node[node];
     uint64_t sum = 1;
     uint32_t deepest = 0;
-    if (n->kind == SAMPLE_TREE_CALL) {
+    if (n->kind == CONSTRAIN_TREE_CALL) {
         if (!p->done[n->min]) return false;
         *size = p->inlined[n->min] ? p->size[n->min] : 1;
         *depth = p->inlined[n->min] ? p->depth[n->min] + 1 : 1;
         return true;
     }
-    if (n->kind == SAMPLE_TREE_SET) sum = 20;
+    if (n->kind == CONSTRAIN_TREE_SET) sum = 20;
     for (uint32_t c = n->child; c; c = g->tree.node[c].sibling) {
         uint64_t part;
         uint32_t below;
@@ -43,15 +43,15 @@ static bool measure(const struct sample_grammar *g, const struct plan *p, uint32
         sum += part;
         if (below > deepest) deepest = below;
     }
-    if (n->kind == SAMPLE_TREE_REPEAT)
-        sum *= n->max != SAMPLE_NO_MAX ? (uint64_t)n->max + 1 : (uint64_t)n->min + 1;
-    *size = sum < SAMPLE_MAX_NFA ? sum : SAMPLE_MAX_NFA;
+    if (n->kind == CONSTRAIN_TREE_REPEAT)
+        sum *= n->max != CONSTRAIN_NO_MAX ? (uint64_t)n->max + 1 : (uint64_t)n->min + 1;
+    *size = sum < CONSTRAIN_MAX_NFA ? sum : CONSTRAIN_MAX_NFA;
     *depth = deepest + 1;
     return true;
 }
 
 /* Rules whose callees are all planned get planned; rules of a cycle never are, and stay calls. */
-static void plan_rules(const struct sample_grammar *g, struct plan *p)
+static void plan_rules(const struct constrain_grammar *g, struct plan *p)
 {
     bool changed = true;
     for (int pass = 0; changed; pass++) {
@@ -72,7 +72,7 @@ static void plan_rules(const struct sample_grammar *g, struct plan *p)
 /* -- what rules can do -- */
 
 /* Whether the rule can end: with `bytes` by reading something, else by reading nothing. */
-static bool can_end(const struct sample_dfa *d, const uint8_t *able, bool bytes, uint8_t *seen,
+static bool can_end(const struct constrain_dfa *d, const uint8_t *able, bool bytes, uint8_t *seen,
                     uint32_t *todo)
 {
     uint32_t n = 0;
@@ -95,8 +95,8 @@ static bool can_end(const struct sample_dfa *d, const uint8_t *able, bool bytes,
 }
 
 /* The least set of rules that can end, given those that can. */
-static void find_able(struct sample_dfa **dfa, uint32_t n, bool bytes, uint8_t *able, uint8_t *seen,
-                      uint32_t *todo)
+static void find_able(struct constrain_dfa **dfa, uint32_t n, bool bytes, uint8_t *able,
+                      uint8_t *seen, uint32_t *todo)
 {
     bool changed = true;
     for (int pass = 0; changed; pass++) {
@@ -112,7 +112,7 @@ static void find_able(struct sample_dfa **dfa, uint32_t n, bool bytes, uint8_t *
 
 /* 1 + a rule that can be called at the rule's left edge and is not known to be free of cycles; 0 if
  * there is none. */
-static uint32_t left_edge_open(const struct sample_dfa *d, const uint8_t *nullable,
+static uint32_t left_edge_open(const struct constrain_dfa *d, const uint8_t *nullable,
                                const uint8_t *clear, uint8_t *seen, uint32_t *todo)
 {
     uint32_t n = 0;
@@ -131,7 +131,7 @@ static uint32_t left_edge_open(const struct sample_dfa *d, const uint8_t *nullab
     return 0;
 }
 
-static bool check_left(const struct sample_grammar *g, struct sample_dfa **dfa,
+static bool check_left(const struct constrain_grammar *g, struct constrain_dfa **dfa,
                        const uint8_t *nullable, uint8_t *clear, uint8_t *seen, uint32_t *todo,
                        struct base_error *err)
 {
@@ -161,24 +161,25 @@ static bool check_left(const struct sample_grammar *g, struct sample_dfa **dfa,
 /* -- building -- */
 
 /* Automata of the root and of all rules that are called from there. */
-static bool build_rules(const struct sample_grammar *g, const struct plan *p,
-                        struct sample_constraint *c, uint32_t *todo, uint32_t *max_state,
+static bool build_rules(const struct constrain_grammar *g, const struct plan *p,
+                        struct constraint *c, uint32_t *todo, uint32_t *max_state,
                         struct base_error *err)
 {
-    struct sample_rules rules = {p->tree, p->inlined};
+    struct constrain_rules rules = {p->tree, p->inlined};
     uint32_t n = 0, total = 0;
     todo[n++] = c->root;
     while (n) {
         uint32_t r = todo[--n];
         if (c->dfa[r]) continue;
         struct base_error why = BASE_ERROR_INIT;
-        struct sample_dfa *d = sample_dfa_build(&g->tree, g->rule[r].tree, false, &rules, &why);
+        struct constrain_dfa *d =
+            constrain_dfa_build(&g->tree, g->rule[r].tree, false, &rules, &why);
         c->dfa[r] = d;
         if (!d)
             return base_fail(err, why.code, "line %u, column %u: rule '%s': %s", g->rule[r].line,
                              g->rule[r].column, g->rule[r].name, why.text);
         total += d->n_state;
-        if (total > 4 * SAMPLE_MAX_NFA)
+        if (total > 4 * CONSTRAIN_MAX_NFA)
             return base_fail(err, BASE_USAGE, "line %u, column %u: the grammar is too large",
                              g->rule[r].line, g->rule[r].column);
         if (d->n_state > *max_state) *max_state = d->n_state;
@@ -192,8 +193,8 @@ static bool build_rules(const struct sample_grammar *g, const struct plan *p,
     return true;
 }
 
-static bool check_rules(const struct sample_grammar *g, struct sample_constraint *c,
-                        uint32_t max_state, struct base_error *err)
+static bool check_rules(const struct constrain_grammar *g, struct constraint *c, uint32_t max_state,
+                        struct base_error *err)
 {
     uint32_t n = g->n_rule;
     uint8_t *flag = calloc(n, 3), *seen = calloc(max_state, 1);
@@ -211,7 +212,8 @@ static bool check_rules(const struct sample_grammar *g, struct sample_constraint
                            g->rule[c->root].line, g->rule[c->root].column, g->rule[c->root].name);
         for (uint32_t i = 0; ok && i < n; i++) { /* a dead rule is fine: nobody calls it now */
             struct base_error why = BASE_ERROR_INIT;
-            if (c->dfa[i] && !sample_dfa_trim(c->dfa[i], productive, &why) && why.code != BASE_OK)
+            if (c->dfa[i] && !constrain_dfa_trim(c->dfa[i], productive, &why) &&
+                why.code != BASE_OK)
                 ok = base_fail(err, why.code, "%s", why.text);
         }
     }
@@ -219,8 +221,7 @@ static bool check_rules(const struct sample_grammar *g, struct sample_constraint
     return ok;
 }
 
-static bool compile(const struct sample_grammar *g, struct sample_constraint *c,
-                    struct base_error *err)
+static bool compile(const struct constrain_grammar *g, struct constraint *c, struct base_error *err)
 {
     uint32_t n = g->n_rule, max_state = 2;
     struct plan p = {calloc(n, 4), calloc(n, 4), calloc(n, 1), calloc(n, 1), calloc(n, 4)};
@@ -240,17 +241,16 @@ static bool compile(const struct sample_grammar *g, struct sample_constraint *c,
     return ok;
 }
 
-struct sample_constraint *sample_constraint_grammar(const char *text, size_t size,
-                                                    struct base_error *err)
+struct constraint *constraint_from_grammar(const char *text, size_t size, struct base_error *err)
 {
-    struct sample_grammar g = {0};
-    struct sample_constraint *c = calloc(1, sizeof *c);
+    struct constrain_grammar g = {0};
+    struct constraint *c = calloc(1, sizeof *c);
     if (!c) {
         base_fail(err, BASE_NO_MEMORY, "no memory for a grammar");
-    } else if (!sample_grammar_read(&g, text, size, err) || !compile(&g, c, err)) {
-        sample_constraint_free(c);
+    } else if (!constrain_grammar_read(&g, text, size, err) || !compile(&g, c, err)) {
+        constraint_free(c);
         c = NULL;
     }
-    sample_grammar_free(&g);
+    constrain_grammar_free(&g);
     return c;
 }

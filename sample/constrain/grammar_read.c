@@ -1,5 +1,5 @@
 /* sample/constrain/grammar_read.c: reads GBNF. See sample/constrain/grammar.h. Groups nest
- * SAMPLE_MAX_NESTING deep. */
+ * CONSTRAIN_MAX_NESTING deep. */
 #include "base/utf8.h"
 #include "sample/constrain/constraint.h"
 #include "sample/constrain/grammar.h"
@@ -7,7 +7,7 @@
 #include <string.h>
 
 struct reader {
-    struct sample_grammar *g;
+    struct constrain_grammar *g;
     const char *text;
     size_t size, at;
     uint32_t line, column; /* of text[at], columns in code points */
@@ -85,7 +85,7 @@ static uint64_t hash_name(const char *s, size_t n)
 
 static bool grow_names(struct reader *r)
 {
-    struct sample_grammar *g = r->g;
+    struct constrain_grammar *g = r->g;
     if (g->n_rule * 2 < r->n_slot) return true;
     uint32_t n = r->n_slot ? r->n_slot * 2 : 64;
     uint32_t *slot = calloc(n, sizeof *slot);
@@ -104,7 +104,7 @@ static bool grow_names(struct reader *r)
 /* Reads a name; its rule is entered when it is new. */
 static bool read_name(struct reader *r, uint32_t *rule)
 {
-    struct sample_grammar *g = r->g;
+    struct constrain_grammar *g = r->g;
     size_t from = r->at, n;
     uint32_t line = r->line, column = r->column;
     while (is_name(peek(r))) skip(r);
@@ -117,11 +117,11 @@ static bool read_name(struct reader *r, uint32_t *rule)
         const char *name = g->rule[*rule].name;
         if (strlen(name) == n && memcmp(name, r->text + from, n) == 0) return true;
     }
-    if (g->n_rule >= SAMPLE_MAX_RULES) return fail_at(r, line, column, "too many rules");
-    if (!sample_grow(&g->rule, &g->rule_room, g->n_rule, sizeof *g->rule, r->err)) return false;
+    if (g->n_rule >= CONSTRAIN_MAX_RULES) return fail_at(r, line, column, "too many rules");
+    if (!constrain_grow(&g->rule, &g->rule_room, g->n_rule, sizeof *g->rule, r->err)) return false;
     char *name = strndup(r->text + from, n);
     if (!name) return base_fail(r->err, BASE_NO_MEMORY, "no memory for a grammar");
-    g->rule[g->n_rule] = (struct sample_rule){name, 0, line, column};
+    g->rule[g->n_rule] = (struct constrain_rule){name, 0, line, column};
     r->slot[h & (r->n_slot - 1)] = g->n_rule + 1;
     *rule = g->n_rule++;
     return true;
@@ -178,20 +178,21 @@ static bool read_char(struct reader *r, uint32_t *code)
 static uint32_t one_char(struct reader *r, uint32_t code, uint32_t line, uint32_t column)
 {
     uint32_t first = r->g->tree.n_range;
-    if (!sample_tree_range(&r->g->tree, code, code, r->err)) return 0;
-    return sample_tree_set(&r->g->tree, first, false, line, column, r->err);
+    if (!constrain_tree_range(&r->g->tree, code, code, r->err)) return 0;
+    return constrain_tree_set(&r->g->tree, first, false, line, column, r->err);
 }
 
 static uint32_t read_string(struct reader *r)
 {
-    uint32_t seq = sample_tree_add(&r->g->tree, SAMPLE_TREE_SEQ, r->line, r->column, r->err), code;
+    uint32_t seq = constrain_tree_add(&r->g->tree, CONSTRAIN_TREE_SEQ, r->line, r->column, r->err),
+             code;
     if (!seq) return 0;
     skip(r);
     while (peek(r) != '"') {
         uint32_t line = r->line, column = r->column, node;
         if (peek(r) < 0 || peek(r) == '\n') return fail(r, "this string is not closed");
         if (!read_char(r, &code) || !(node = one_char(r, code, line, column))) return 0;
-        sample_tree_adopt(&r->g->tree, seq, node);
+        constrain_tree_adopt(&r->g->tree, seq, node);
     }
     skip(r);
     return seq;
@@ -213,12 +214,12 @@ static uint32_t read_class(struct reader *r)
             if (!read_char(r, &hi)) return 0;
         }
         if (hi < lo) return fail_at(r, at_line, at_column, "this range runs backwards");
-        if (!sample_tree_range(&r->g->tree, lo, hi, r->err)) return 0;
+        if (!constrain_tree_range(&r->g->tree, lo, hi, r->err)) return 0;
     }
     skip(r);
     if (!negate && r->g->tree.n_range == first)
         return fail_at(r, line, column, "this character class is empty");
-    return sample_tree_set(&r->g->tree, first, negate, line, column, r->err);
+    return constrain_tree_set(&r->g->tree, first, negate, line, column, r->err);
 }
 
 /* -- repetition -- */
@@ -229,9 +230,9 @@ static bool read_count(struct reader *r, uint32_t *out)
     if (peek(r) < '0' || peek(r) > '9') return fail(r, "expected a number");
     while (peek(r) >= '0' && peek(r) <= '9') {
         n = n * 10 + (uint64_t)(peek(r) - '0');
-        if (n > SAMPLE_MAX_REPEAT)
+        if (n > CONSTRAIN_MAX_REPEAT)
             return base_fail(r->err, BASE_USAGE, "line %u, column %u: repeats more than %d times",
-                             r->line, r->column, SAMPLE_MAX_REPEAT);
+                             r->line, r->column, CONSTRAIN_MAX_REPEAT);
         skip(r);
     }
     *out = (uint32_t)n;
@@ -250,7 +251,7 @@ static bool read_bounds(struct reader *r, uint32_t *min, uint32_t *max)
     if (peek(r) == ',') {
         skip(r);
         skip_space(r, false);
-        *max = SAMPLE_NO_MAX;
+        *max = CONSTRAIN_NO_MAX;
         if (peek(r) != '}' && !read_count(r, max)) return false;
         skip_space(r, false);
     }
@@ -265,10 +266,10 @@ static uint32_t read_repeats(struct reader *r, uint32_t item, bool lines)
 {
     for (uint32_t count = 0;; count++) {
         skip_space(r, lines);
-        uint32_t line = r->line, column = r->column, min = 0, max = SAMPLE_NO_MAX;
+        uint32_t line = r->line, column = r->column, min = 0, max = CONSTRAIN_NO_MAX;
         int c = peek(r);
         if (c != '*' && c != '+' && c != '?' && c != '{') return item;
-        if (count >= SAMPLE_MAX_NESTING) return fail(r, "too many repetitions of one item");
+        if (count >= CONSTRAIN_MAX_NESTING) return fail(r, "too many repetitions of one item");
         if (c == '{') {
             if (!read_bounds(r, &min, &max)) return 0;
         } else {
@@ -276,11 +277,12 @@ static uint32_t read_repeats(struct reader *r, uint32_t item, bool lines)
             if (c == '+') min = 1;
             if (c == '?') max = 1;
         }
-        uint32_t node = sample_tree_add(&r->g->tree, SAMPLE_TREE_REPEAT, line, column, r->err);
+        uint32_t node =
+            constrain_tree_add(&r->g->tree, CONSTRAIN_TREE_REPEAT, line, column, r->err);
         if (!node) return 0;
         r->g->tree.node[node].min = min;
         r->g->tree.node[node].max = max;
-        sample_tree_adopt(&r->g->tree, node, item);
+        constrain_tree_adopt(&r->g->tree, node, item);
         item = node;
     }
 }
@@ -297,13 +299,13 @@ static uint32_t read_item(struct reader *r)
     if (c == '[') return read_class(r);
     if (c == '.') {
         skip(r);
-        return sample_tree_set(&r->g->tree, r->g->tree.n_range, true, line, column, r->err);
+        return constrain_tree_set(&r->g->tree, r->g->tree.n_range, true, line, column, r->err);
     }
     if (c == '(') {
-        if (r->depth >= SAMPLE_MAX_NESTING)
+        if (r->depth >= CONSTRAIN_MAX_NESTING)
             return base_fail(r->err, BASE_USAGE,
                              "line %u, column %u: groups are nested more than %d deep", line,
-                             column, SAMPLE_MAX_NESTING);
+                             column, CONSTRAIN_MAX_NESTING);
         skip(r);
         skip_space(r, true);
         r->depth++;
@@ -317,30 +319,33 @@ static uint32_t read_item(struct reader *r)
     if (c == '<' || c == '!')
         return fail(r, "tokens (<...>, !<...>) are not supported: write their text");
     if (!read_name(r, &rule)) return 0;
-    if (!(node = sample_tree_add(&r->g->tree, SAMPLE_TREE_CALL, line, column, r->err))) return 0;
+    if (!(node = constrain_tree_add(&r->g->tree, CONSTRAIN_TREE_CALL, line, column, r->err)))
+        return 0;
     r->g->tree.node[node].min = rule;
     return node;
 }
 
 static uint32_t read_sequence(struct reader *r, bool nested)
 {
-    uint32_t seq = sample_tree_add(&r->g->tree, SAMPLE_TREE_SEQ, r->line, r->column, r->err), item;
+    uint32_t seq = constrain_tree_add(&r->g->tree, CONSTRAIN_TREE_SEQ, r->line, r->column, r->err),
+             item;
     if (!seq) return 0;
     for (int c = peek(r); c >= 0 && c != '|' && c != ')' && c != '\n' && c != '\r'; c = peek(r)) {
         if (c == '*' || c == '+' || c == '?' || c == '{') return fail(r, "nothing to repeat");
         if (!(item = read_item(r)) || !(item = read_repeats(r, item, nested))) return 0;
-        sample_tree_adopt(&r->g->tree, seq, item);
+        constrain_tree_adopt(&r->g->tree, seq, item);
     }
     return seq;
 }
 
 static uint32_t read_alternatives(struct reader *r, bool nested)
 {
-    uint32_t alt = sample_tree_add(&r->g->tree, SAMPLE_TREE_ALT, r->line, r->column, r->err), seq;
+    uint32_t alt = constrain_tree_add(&r->g->tree, CONSTRAIN_TREE_ALT, r->line, r->column, r->err),
+             seq;
     if (!alt) return 0;
     for (;;) {
         if (!(seq = read_sequence(r, nested))) return 0;
-        sample_tree_adopt(&r->g->tree, alt, seq);
+        constrain_tree_adopt(&r->g->tree, alt, seq);
         if (peek(r) != '|' && !nested && goes_on(r)) skip_space(r, true);
         if (peek(r) != '|') return alt;
         skip(r);
@@ -368,7 +373,7 @@ static bool read_rule(struct reader *r)
 
 static bool read_rules(struct reader *r)
 {
-    struct sample_grammar *g = r->g;
+    struct constrain_grammar *g = r->g;
     bool found = false;
     for (skip_space(r, true); peek(r) >= 0; skip_space(r, true))
         if (!read_rule(r)) return false;
@@ -383,13 +388,13 @@ static bool read_rules(struct reader *r)
     return found || fail(r, "there is no rule 'root'");
 }
 
-bool sample_grammar_read(struct sample_grammar *g, const char *text, size_t size,
-                         struct base_error *err)
+bool constrain_grammar_read(struct constrain_grammar *g, const char *text, size_t size,
+                            struct base_error *err)
 {
     struct reader r = {.g = g, .text = text, .size = size, .line = 1, .column = 1, .err = err};
-    if (size > SAMPLE_MAX_SOURCE)
+    if (size > CONSTRAIN_MAX_SOURCE)
         return base_fail(err, BASE_USAGE, "line 1, column 1: the grammar has more than %d bytes",
-                         SAMPLE_MAX_SOURCE);
+                         CONSTRAIN_MAX_SOURCE);
     bool ok = read_rules(&r);
     free(r.slot);
     return ok;

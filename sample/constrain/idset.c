@@ -4,24 +4,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool sample_idsets_clear(struct sample_idsets *s, struct base_error *err)
+bool constrain_idsets_clear(struct constrain_idsets *s, struct base_error *err)
 {
-    if (!sample_grow(&s->at, &s->at_room, 0, sizeof *s->at, err)) return false;
-    if (!sample_grow(&s->id, &s->id_room, 0, sizeof *s->id, err)) return false;
+    if (!constrain_grow(&s->at, &s->at_room, 0, sizeof *s->at, err)) return false;
+    if (!constrain_grow(&s->id, &s->id_room, 0, sizeof *s->id, err)) return false;
     s->at[0] = s->n_set = s->n_id = 0;
     if (s->n_slot) memset(s->slot, 0, s->n_slot * sizeof *s->slot);
     return true;
 }
 
-void sample_idsets_free(struct sample_idsets *s)
+void constrain_idsets_free(struct constrain_idsets *s)
 {
     free(s->at), free(s->id), free(s->slot);
-    *s = (struct sample_idsets){0};
+    *s = (struct constrain_idsets){0};
 }
 
-bool sample_idsets_add(struct sample_idsets *s, uint32_t id, struct base_error *err)
+bool constrain_idsets_add(struct constrain_idsets *s, uint32_t id, struct base_error *err)
 {
-    if (!sample_grow(&s->id, &s->id_room, s->n_id, sizeof *s->id, err)) return false;
+    if (!constrain_grow(&s->id, &s->id_room, s->n_id, sizeof *s->id, err)) return false;
     s->id[s->n_id++] = id;
     return true;
 }
@@ -40,7 +40,7 @@ static uint64_t hash_ids(const uint32_t *id, uint32_t n)
 }
 
 /* Only what stands in the old table gets into the new one: sets apart do not. */
-static bool rehash(struct sample_idsets *s, struct base_error *err)
+static bool rehash(struct constrain_idsets *s, struct base_error *err)
 {
     if (s->n_set * 2 < s->n_slot) return true;
     const uint32_t n = s->n_slot ? s->n_slot * 2 : 64;
@@ -59,8 +59,8 @@ static bool rehash(struct sample_idsets *s, struct base_error *err)
     return true;
 }
 
-bool sample_idsets_close(struct sample_idsets *s, bool apart, uint32_t *number,
-                         struct base_error *err)
+bool constrain_idsets_close(struct constrain_idsets *s, bool apart, uint32_t *number,
+                            struct base_error *err)
 {
     uint32_t *mine = s->id + s->at[s->n_set];
     const uint32_t count = s->n_id - s->at[s->n_set];
@@ -76,7 +76,7 @@ bool sample_idsets_close(struct sample_idsets *s, bool apart, uint32_t *number,
         *number = i;
         return true;
     }
-    if (!sample_grow(&s->at, &s->at_room, s->n_set + 1, sizeof *s->at, err)) return false;
+    if (!constrain_grow(&s->at, &s->at_room, s->n_set + 1, sizeof *s->at, err)) return false;
     if (!apart) s->slot[h & (s->n_slot - 1)] = s->n_set + 1;
     *number = s->n_set++;
     s->at[s->n_set] = s->n_id;

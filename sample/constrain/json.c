@@ -10,7 +10,7 @@
 enum { MAX_NAMES = 4000 }; /* names are compared one by one */
 
 struct reader {
-    struct sample_json *j;
+    struct constrain_json *j;
     const char *text;
     size_t size, at;
     uint32_t line, column, depth;
@@ -114,7 +114,7 @@ static bool read_digits(struct reader *r)
     return true;
 }
 
-static bool read_number(struct reader *r, struct sample_json_node *n)
+static bool read_number(struct reader *r, struct constrain_json_node *n)
 {
     size_t from = r->at;
     if (peek(r) == '-') skip(r);
@@ -150,7 +150,7 @@ static uint32_t read_value(struct reader *r);
 
 static bool read_children(struct reader *r, uint32_t parent, bool object)
 {
-    struct sample_json *j = r->j;
+    struct constrain_json *j = r->j;
     char close = object ? '}' : ']';
     uint32_t last = 0, name = 0, name_size = 0;
     skip(r);
@@ -164,7 +164,7 @@ static bool read_children(struct reader *r, uint32_t parent, bool object)
         if (object) {
             if (peek(r) != '"') return fail(r, "expected a name in quotes");
             if (!read_string(r, &name, &name_size)) return false;
-            if (sample_json_member(j, parent, j->text.data + name, name_size))
+            if (constrain_json_member(j, parent, j->text.data + name, name_size))
                 return fail(r, "this name stands twice in one object");
             skip_space(r);
             if (peek(r) != ':') return fail(r, "expected ':'");
@@ -191,16 +191,17 @@ static bool read_children(struct reader *r, uint32_t parent, bool object)
 
 static uint32_t read_value(struct reader *r)
 {
-    struct sample_json *j = r->j;
+    struct constrain_json *j = r->j;
     skip_space(r);
-    struct sample_json_node n = {.line = r->line, .column = r->column};
-    if (!sample_grow(&j->node, &j->node_room, j->n_node, sizeof *j->node, r->err)) return 0;
+    struct constrain_json_node n = {.line = r->line, .column = r->column};
+    if (!constrain_grow(&j->node, &j->node_room, j->n_node, sizeof *j->node, r->err)) return 0;
     uint32_t at = j->n_node++;
     int c = peek(r);
     bool ok, nested = c == '{' || c == '[';
     if (nested) {
-        if (r->depth >= SAMPLE_MAX_NESTING) return fail(r, "values are nested more than 200 deep");
-        n.kind = c == '{' ? SAMPLE_JSON_OBJECT : SAMPLE_JSON_ARRAY;
+        if (r->depth >= CONSTRAIN_MAX_NESTING)
+            return fail(r, "values are nested more than 200 deep");
+        n.kind = c == '{' ? CONSTRAIN_JSON_OBJECT : CONSTRAIN_JSON_ARRAY;
         j->node[at] = n;
         r->depth++;
         ok = read_children(r, at, c == '{');
@@ -208,42 +209,46 @@ static uint32_t read_value(struct reader *r)
         return ok ? at : 0;
     }
     if (c == '"') {
-        n.kind = SAMPLE_JSON_STRING;
+        n.kind = CONSTRAIN_JSON_STRING;
         ok = read_string(r, &n.text, &n.text_size);
     } else if (c == '-' || (c >= '0' && c <= '9')) {
-        n.kind = SAMPLE_JSON_NUMBER;
+        n.kind = CONSTRAIN_JSON_NUMBER;
         ok = read_number(r, &n);
     } else {
-        n.kind = c == 't' ? SAMPLE_JSON_TRUE : c == 'f' ? SAMPLE_JSON_FALSE : SAMPLE_JSON_NULL;
+        n.kind = c == 't'   ? CONSTRAIN_JSON_TRUE
+                 : c == 'f' ? CONSTRAIN_JSON_FALSE
+                            : CONSTRAIN_JSON_NULL;
         ok = read_word(r, c == 't' ? "true" : c == 'f' ? "false" : "null");
     }
     j->node[at] = n;
     return ok ? at : 0;
 }
 
-bool sample_json_read(struct sample_json *j, const char *text, size_t size, struct base_error *err)
+bool constrain_json_read(struct constrain_json *j, const char *text, size_t size,
+                         struct base_error *err)
 {
     struct reader r = {j, text, size, 0, 1, 1, 0, err};
-    if (size > SAMPLE_MAX_SOURCE) return fail(&r, "the schema is too long");
+    if (size > CONSTRAIN_MAX_SOURCE) return fail(&r, "the schema is too long");
     j->n_node = 1;
+    base_buffer_add(&j->text, "", 0); /* offsets into it are taken from now on */
+    if (j->text.failed) return base_fail(err, BASE_NO_MEMORY, "no memory for a schema");
     if (!read_value(&r)) return false;
     skip_space(&r);
     if (peek(&r) >= 0) return fail(&r, "something stands behind the value");
-    base_buffer_add(&j->text, "", 0);
     return !j->text.failed || base_fail(err, BASE_NO_MEMORY, "no memory for a schema");
 }
 
-void sample_json_free(struct sample_json *j)
+void constrain_json_free(struct constrain_json *j)
 {
     free(j->node);
     base_buffer_free(&j->text);
-    *j = (struct sample_json){0};
+    *j = (struct constrain_json){0};
 }
 
-uint32_t sample_json_member(const struct sample_json *j, uint32_t node, const char *name,
-                            size_t size)
+uint32_t constrain_json_member(const struct constrain_json *j, uint32_t node, const char *name,
+                               size_t size)
 {
-    if (j->node[node].kind != SAMPLE_JSON_OBJECT) return 0;
+    if (j->node[node].kind != CONSTRAIN_JSON_OBJECT) return 0;
     for (uint32_t c = j->node[node].child; c; c = j->node[c].sibling)
         if (j->node[c].name_size == size &&
             (size == 0 || memcmp(j->text.data + j->node[c].name, name, size) == 0))
@@ -251,9 +256,9 @@ uint32_t sample_json_member(const struct sample_json *j, uint32_t node, const ch
     return 0;
 }
 
-bool sample_json_is(const struct sample_json *j, uint32_t node, const char *text)
+bool constrain_json_is(const struct constrain_json *j, uint32_t node, const char *text)
 {
-    const struct sample_json_node *n = &j->node[node];
-    return n->kind == SAMPLE_JSON_STRING && n->text_size == strlen(text) &&
+    const struct constrain_json_node *n = &j->node[node];
+    return n->kind == CONSTRAIN_JSON_STRING && n->text_size == strlen(text) &&
            memcmp(j->text.data + n->text, text, n->text_size) == 0;
 }

@@ -37,9 +37,9 @@ struct depths { /* of plain strings, by state of one automaton */
 struct bytes { /* a set of bytes */
     uint64_t bit[4];
 };
-struct sample_masker {
-    const struct sample_constraint *constraint;
-    const struct sample_vocab *vocab;
+struct constrain_masker {
+    const struct constraint *constraint;
+    const struct constrain_token_trie *vocab;
     struct entry *whole, *top; /* [n_set][WAYS] */
     uint32_t n_set, words;
     uint64_t clock;
@@ -47,13 +47,13 @@ struct sample_masker {
 
     /* Sets of stacks, numbered while there is room; behind that each depth of a walk has one of its
      * own for a while: number MAX_SETS + depth, stack[from[depth]..from[depth + 1]). */
-    struct sample_idsets sets;
+    struct constrain_idsets sets;
     uint32_t *next; /* [MAX_SETS][256] number + 2 of the set that a byte leads to, 1: DEAD; 0: not
                        known yet */
     uint32_t first_frame, numbered_frames; /* when the mask was begun; of numbered sets */
     bool full;
     uint32_t *stack, stack_room;
-    uint32_t from[SAMPLE_MAX_TOKEN + 2], frames[SAMPLE_MAX_TOKEN + 2];
+    uint32_t from[CONSTRAIN_MAX_TOKEN + 2], frames[CONSTRAIN_MAX_TOKEN + 2];
     struct depths *string, *dfa; /* [n_string], [n_dfa][something stands below] */
     struct bytes *first,
         *follow; /* [n_dfa] what rules may begin with, and what may come after them */
@@ -62,10 +62,10 @@ struct sample_masker {
 };
 
 /* The most states of any automaton. */
-static uint32_t most_states(const struct sample_constraint *c)
+static uint32_t most_states(const struct constraint *c)
 {
     uint32_t most = 1;
-    const struct sample_schema *s = c->schema;
+    const struct constrain_schema *s = c->schema;
     for (uint32_t i = 0; i < c->n_dfa; i++)
         if (c->dfa[i] && c->dfa[i]->n_state > most) most = c->dfa[i]->n_state;
     for (uint32_t i = 0; s && i < s->n_string; i++)
@@ -93,32 +93,32 @@ static bool has_byte(const struct bytes *set, uint8_t byte)
 }
 
 /* What may come next in state q of a rule by calls and returns, as far as the sets are known. */
-static struct bytes next_by_leaving(const struct sample_masker *m, uint32_t rule, uint32_t q)
+static struct bytes next_by_leaving(const struct constrain_masker *m, uint32_t rule, uint32_t q)
 {
-    const struct sample_dfa *d = m->constraint->dfa[rule];
+    const struct constrain_dfa *d = m->constraint->dfa[rule];
     struct bytes out = {{0}};
     for (uint32_t c = d->call_at[q]; c < d->call_at[q + 1]; c++)
         if (d->call[c].back) join(&out, &m->first[d->call[c].rule]);
-    if (d->accept[q] & SAMPLE_DFA_ACCEPTS) join(&out, &m->follow[rule]);
+    if (d->accept[q] & CONSTRAIN_DFA_ACCEPTS) join(&out, &m->follow[rule]);
     return out;
 }
 
-static struct bytes next_bytes(const struct sample_masker *m, uint32_t rule, uint32_t q)
+static struct bytes next_bytes(const struct constrain_masker *m, uint32_t rule, uint32_t q)
 {
-    const struct sample_dfa *d = m->constraint->dfa[rule];
+    const struct constrain_dfa *d = m->constraint->dfa[rule];
     struct bytes out = next_by_leaving(m, rule, q);
     for (uint32_t b = 0; b < 256; b++)
-        if (sample_dfa_step(d, q, (uint8_t)b)) out.bit[b >> 6] |= 1ull << (b & 63);
+        if (constrain_dfa_step(d, q, (uint8_t)b)) out.bit[b >> 6] |= 1ull << (b & 63);
     return out;
 }
 
-static void find_follow(struct sample_masker *m)
+static void find_follow(struct constrain_masker *m)
 {
-    const struct sample_constraint *c = m->constraint;
+    const struct constraint *c = m->constraint;
     for (bool changed = true; changed;) {
         changed = false;
         for (uint32_t r = 0; r < c->n_dfa; r++) {
-            const struct sample_dfa *d = c->dfa[r];
+            const struct constrain_dfa *d = c->dfa[r];
             if (!d) continue;
             struct bytes first = next_bytes(m, r, 1);
             changed |= join(&m->first[r], &first);
@@ -131,11 +131,11 @@ static void find_follow(struct sample_masker *m)
     }
 }
 
-struct sample_masker *sample_masker_new(const struct sample_constraint *c,
-                                        const struct sample_vocab *v, uint64_t cache_bytes,
-                                        struct base_error *err)
+struct constrain_masker *constrain_masker_new(const struct constraint *c,
+                                              const struct constrain_token_trie *v,
+                                              uint64_t cache_bytes, struct base_error *err)
 {
-    struct sample_masker *m = calloc(1, sizeof *m);
+    struct constrain_masker *m = calloc(1, sizeof *m);
     uint64_t words = v->words, sets = 1;
     size_t states = most_states(c);
     if (!m) goto fail;
@@ -164,15 +164,15 @@ struct sample_masker *sample_masker_new(const struct sample_constraint *c,
         return m;
     }
 fail:
-    sample_masker_free(m);
+    constrain_masker_free(m);
     base_fail(err, BASE_NO_MEMORY, "no memory for token masks");
     return NULL;
 }
 
-void sample_masker_free(struct sample_masker *m)
+void constrain_masker_free(struct constrain_masker *m)
 {
     if (!m) return;
-    const struct sample_schema *s = m->constraint->schema;
+    const struct constrain_schema *s = m->constraint->schema;
     for (uint32_t i = 0; i < m->n_set * WAYS; i++) {
         if (m->whole) free(m->whole[i].mask);
         if (m->top) free(m->top[i].mask), free(m->top[i].leave);
@@ -182,14 +182,14 @@ void sample_masker_free(struct sample_masker *m)
     for (uint32_t i = 0; m->dfa && i < 2 * m->constraint->n_dfa; i++)
         free(m->dfa[i].least), free(m->dfa[i].loop);
     free(m->whole), free(m->top), free(m->mask), free(m->next), free(m->stack);
-    sample_idsets_free(&m->sets);
+    constrain_idsets_free(&m->sets);
     free(m->string), free(m->dfa), free(m->good), free(m->todo);
     free(m->first), free(m->follow);
     free(m);
 }
 
 /* The entry of a key, or the least recently used one of its set, emptied (*found false). */
-static struct entry *look_up(struct sample_masker *m, struct entry *table, const uint64_t key[2],
+static struct entry *look_up(struct constrain_masker *m, struct entry *table, const uint64_t key[2],
                              bool *found, struct base_error *err)
 {
     struct entry *set = table + (size_t)(key[0] & (m->n_set - 1)) * WAYS, *oldest = set;
@@ -216,30 +216,30 @@ static struct entry *look_up(struct sample_masker *m, struct entry *table, const
 }
 
 /* The tokens that end at the nodes from..to - 1. */
-static void allow_all(const struct sample_trie *v, uint64_t *mask, uint32_t from, uint32_t to)
+static void allow_all(const struct constrain_trie *v, uint64_t *mask, uint32_t from, uint32_t to)
 {
     for (uint32_t t = v->node[from].token; t < v->node[to].token; t++)
         mask[(uint32_t)v->order[t] >> 6] |= 1ull << (v->order[t] & 63);
 }
 
-static void allow(const struct sample_trie *v, uint64_t *mask, uint32_t node)
+static void allow(const struct constrain_trie *v, uint64_t *mask, uint32_t node)
 {
     allow_all(v, mask, node, node + 1);
 }
 
 /* -- reading tokens through the stacks -- */
 
-static bool begin_sets(struct sample_masker *m, struct sample_state *s)
+static bool begin_sets(struct constrain_masker *m, struct constrain_state *s)
 {
     m->first_frame = m->numbered_frames = s->n_frame;
     m->full = false;
     m->from[0] = 0;
-    return sample_idsets_clear(&m->sets, s->err);
+    return constrain_idsets_clear(&m->sets, s->err);
 }
 
 /* The stacks that were found (0 among them: the text may end, nothing follows from there) as a set;
  * a nameless one belongs to `depth`. */
-static bool keep_set(struct sample_masker *m, struct sample_state *s, uint32_t depth,
+static bool keep_set(struct constrain_masker *m, struct constrain_state *s, uint32_t depth,
                      uint32_t *number)
 {
     if (!m->full && (m->sets.n_set >= MAX_SETS || s->n_frame - m->first_frame >= MAX_FRAMES)) {
@@ -250,7 +250,8 @@ static bool keep_set(struct sample_masker *m, struct sample_state *s, uint32_t d
         uint32_t n = m->from[depth];
         for (uint32_t i = 0; i < s->n_out; i++) {
             if (!s->out[i]) continue;
-            if (!sample_grow(&m->stack, &m->stack_room, n, sizeof *m->stack, s->err)) return false;
+            if (!constrain_grow(&m->stack, &m->stack_room, n, sizeof *m->stack, s->err))
+                return false;
             m->stack[n++] = s->out[i];
         }
         m->from[depth + 1] = n;
@@ -259,16 +260,16 @@ static bool keep_set(struct sample_masker *m, struct sample_state *s, uint32_t d
         return true;
     }
     for (uint32_t i = 0; i < s->n_out; i++)
-        if (s->out[i] && !sample_idsets_add(&m->sets, s->out[i], s->err)) return false;
+        if (s->out[i] && !constrain_idsets_add(&m->sets, s->out[i], s->err)) return false;
     const uint32_t known = m->sets.n_set;
-    if (!sample_idsets_close(&m->sets, false, number, s->err)) return false;
+    if (!constrain_idsets_close(&m->sets, false, number, s->err)) return false;
     if (m->sets.n_set > known) memset(m->next + (size_t)known * 256, 0, 256 * sizeof *m->next);
     m->numbered_frames = s->n_frame;
     return true;
 }
 
 /* The stacks of a set. */
-static const uint32_t *stacks_of(const struct sample_masker *m, uint32_t set, uint32_t *n)
+static const uint32_t *stacks_of(const struct constrain_masker *m, uint32_t set, uint32_t *n)
 {
     if (set < MAX_SETS) {
         *n = m->sets.at[set + 1] - m->sets.at[set];
@@ -279,29 +280,30 @@ static const uint32_t *stacks_of(const struct sample_masker *m, uint32_t set, ui
 }
 
 /* Frees the frames of nameless sets that are no longer on the way; *depth is that of the next. */
-static void forget(struct sample_masker *m, struct sample_state *s, uint32_t set, uint32_t depth)
+static void forget(struct constrain_masker *m, struct constrain_state *s, uint32_t set,
+                   uint32_t depth)
 {
     if (!m->full) return;
-    sample_state_rewind(s, set < MAX_SETS ? m->numbered_frames : m->frames[depth - 1]);
+    constrain_state_rewind(s, set < MAX_SETS ? m->numbered_frames : m->frames[depth - 1]);
     if (set < MAX_SETS) m->from[depth] = 0;
 }
 
 /* The set behind a byte, for a place of this depth (from 1 on); DEAD: the byte cannot follow. */
-static uint32_t step(struct sample_masker *m, struct sample_state *s, uint32_t set, uint8_t byte,
-                     uint32_t depth)
+static uint32_t step(struct constrain_masker *m, struct constrain_state *s, uint32_t set,
+                     uint8_t byte, uint32_t depth)
 {
     uint32_t n, to = DEAD;
     uint32_t *known = set < MAX_SETS ? &m->next[(size_t)set * 256 + byte] : NULL;
     if (known && *known) return *known - 2;
     forget(m, s, set, depth);
     const uint32_t frames = s->n_frame;
-    sample_state_begin(s);
+    constrain_state_begin(s);
     const uint32_t *stack = stacks_of(m, set, &n);
-    for (uint32_t i = 0; i < n; i++) sample_state_step(s, stack[i], byte);
-    sample_state_settle(s);
+    for (uint32_t i = 0; i < n; i++) constrain_state_step(s, stack[i], byte);
+    constrain_state_settle(s);
     if (s->failed) return DEAD;
     if (s->n_out == 0) {
-        sample_state_rewind(s, frames);
+        constrain_state_rewind(s, frames);
     } else if (!keep_set(m, s, depth, &to)) {
         s->failed = true;
         return DEAD;
@@ -312,12 +314,12 @@ static uint32_t step(struct sample_masker *m, struct sample_state *s, uint32_t s
 }
 
 /* Allows the tokens below `root`, where the set of depth 0 stands. */
-static void walk(struct sample_masker *m, struct sample_state *s, const struct sample_trie *trie,
-                 uint32_t root, uint32_t set)
+static void walk(struct constrain_masker *m, struct constrain_state *s,
+                 const struct constrain_trie *trie, uint32_t root, uint32_t set)
 {
-    const struct sample_trie_node *node = trie->node;
+    const struct constrain_trie_node *node = trie->node;
     const uint32_t end = node[root].next, base = node[root].depth;
-    uint32_t path[SAMPLE_MAX_TOKEN + 1], n;
+    uint32_t path[CONSTRAIN_MAX_TOKEN + 1], n;
     path[0] = set;
     for (uint32_t i = root + 1; i < end && !s->failed;) {
         const uint32_t depth = node[i].depth - base; /* 1 for children of the root */
@@ -332,14 +334,14 @@ static void walk(struct sample_masker *m, struct sample_state *s, const struct s
 
 static bool add_leave(struct entry *e, struct leave leave, struct base_error *err)
 {
-    if (!sample_grow(&e->leave, &e->leave_room, e->n_leave, sizeof *e->leave, err)) return false;
+    if (!constrain_grow(&e->leave, &e->leave_room, e->n_leave, sizeof *e->leave, err)) return false;
     e->leave[e->n_leave++] = leave;
     return true;
 }
 
 /* The depths of an automaton from here on; made when they are first asked for. */
-static bool find_depths(struct sample_masker *m, const struct sample_dfa *d, struct depths *out,
-                        bool below, struct base_error *err)
+static bool find_depths(struct constrain_masker *m, const struct constrain_dfa *d,
+                        struct depths *out, bool below, struct base_error *err)
 {
     if (out->most) return true;
     out->least = malloc(2 * (size_t)d->n_state);
@@ -350,59 +352,59 @@ static bool find_depths(struct sample_masker *m, const struct sample_dfa *d, str
         return base_fail(err, BASE_NO_MEMORY, "no memory for token masks");
     }
     out->most = out->least + d->n_state;
-    const uint32_t leaving = SAMPLE_DFA_CALLS | (below ? SAMPLE_DFA_ACCEPTS : 0);
+    const uint32_t leaving = CONSTRAIN_DFA_CALLS | (below ? CONSTRAIN_DFA_ACCEPTS : 0);
     for (uint32_t q = 0; q < d->n_state; q++) m->good[q] = d->accept[q] & leaving ? 2 : 1;
-    sample_plain_depths(d, m->good, out->least, out->most, m->todo);
+    constrain_plain_depths(d, m->good, out->least, out->most, m->todo);
     return true;
 }
 
 /* Allows the plain tokens of a state that treats all of a length alike; false: it does not. */
-static bool allow_plain(const struct sample_masker *m, uint64_t *mask, uint32_t least,
+static bool allow_plain(const struct constrain_masker *m, uint64_t *mask, uint32_t least,
                         uint32_t most)
 {
-    if (least < SAMPLE_PLAIN && least != most) return false;
+    if (least < CONSTRAIN_PLAIN && least != most) return false;
     const uint64_t *plain = m->vocab->plain_mask + (size_t)least * m->words;
     for (uint32_t w = 0; w < m->words; w++) mask[w] |= plain[w];
     return true;
 }
 
-static bool has_child(const struct sample_trie_node *node, uint32_t i, const struct bytes *set)
+static bool has_child(const struct constrain_trie_node *node, uint32_t i, const struct bytes *set)
 {
     for (uint32_t c = i + 1; c < node[i].next; c = node[c].next)
         if (has_byte(set, node[c].byte)) return true;
     return false;
 }
 
-static uint32_t loop_of(const struct sample_dfa *d, uint32_t q, uint32_t *loop)
+static uint32_t loop_of(const struct constrain_dfa *d, uint32_t q, uint32_t *loop)
 {
     if (loop[q]) return loop[q];
     uint32_t other = 0;
     for (uint32_t b = 0; b < 256; b++)
-        if (sample_dfa_step(d, q, (uint8_t)b) != q) other |= sample_byte_kind((uint8_t)b);
+        if (constrain_dfa_step(d, q, (uint8_t)b) != q) other |= constrain_byte_kind((uint8_t)b);
     return loop[q] = ~other | LOOP_KNOWN;
 }
 
 /* Allows what a state's frame can read by itself: at once where all that is below a node passes,
  * because it is plain, or because its bytes all stay in the state. */
-static bool fill_automaton(struct sample_masker *m, const struct sample_frame *f, bool is_plain,
-                           struct entry *e, struct base_error *err)
+static bool fill_automaton(struct constrain_masker *m, const struct constrain_frame *f,
+                           bool is_plain, struct entry *e, struct base_error *err)
 {
-    const struct sample_dfa *d = m->constraint->dfa[f->a];
-    const struct depths *depths = &m->dfa[2 * f->a + (f->next != 0)];
-    const struct sample_trie *trie = is_plain ? &m->vocab->plain : &m->vocab->other;
-    const struct sample_trie_node *node = trie->node;
-    const uint32_t leaving = SAMPLE_DFA_CALLS | (f->next ? SAMPLE_DFA_ACCEPTS : 0);
-    uint32_t q[SAMPLE_MAX_TOKEN + 1], last = 0;
+    const struct constrain_dfa *d = m->constraint->dfa[f->index];
+    const struct depths *depths = &m->dfa[2 * f->index + (f->next != 0)];
+    const struct constrain_trie *trie = is_plain ? &m->vocab->plain : &m->vocab->other;
+    const struct constrain_trie_node *node = trie->node;
+    const uint32_t leaving = CONSTRAIN_DFA_CALLS | (f->next ? CONSTRAIN_DFA_ACCEPTS : 0);
+    uint32_t q[CONSTRAIN_MAX_TOKEN + 1], last = 0;
     struct bytes may_follow = {{0}}; /* of state `last` */
-    q[0] = f->b;
+    q[0] = f->state;
     for (uint32_t i = 1; i < trie->n_node;) {
-        uint32_t depth = node[i].depth, to = sample_dfa_step(d, q[depth - 1], node[i].byte);
+        uint32_t depth = node[i].depth, to = constrain_dfa_step(d, q[depth - 1], node[i].byte);
         q[depth] = to;
         if (!to) {
             i = node[i].next;
             continue;
         }
-        if ((is_plain && depths->least[to] == SAMPLE_PLAIN) ||
+        if ((is_plain && depths->least[to] == CONSTRAIN_PLAIN) ||
             (trie->below[i] & ~loop_of(d, to, depths->loop)) == 0) {
             allow_all(trie, e->mask, i, node[i].next);
             i = node[i].next;
@@ -410,7 +412,7 @@ static bool fill_automaton(struct sample_masker *m, const struct sample_frame *f
         }
         allow(trie, e->mask, i);
         if (d->accept[to] & leaving) {
-            if (to != last) may_follow = next_by_leaving(m, f->a, last = to);
+            if (to != last) may_follow = next_by_leaving(m, f->index, last = to);
             if (has_child(node, i, &may_follow) &&
                 !add_leave(e, (struct leave){i, to, is_plain, false}, err))
                 return false;
@@ -422,38 +424,40 @@ static bool fill_automaton(struct sample_masker *m, const struct sample_frame *f
 
 /* A string's content or a property's name while one token is read. */
 struct reading {
-    const struct sample_schema *schema;
-    const struct sample_dfa *d;
-    const struct sample_frame *frame;
+    const struct constrain_schema *schema;
+    const struct constrain_dfa *d;
+    const struct constrain_frame *frame;
     const uint8_t *good; /* of a name: states that may be passed, given the names seen; or NULL */
-    uint32_t q[SAMPLE_MAX_TOKEN + 1], escape[SAMPLE_MAX_TOKEN + 1];
+    uint32_t q[CONSTRAIN_MAX_TOKEN + 1];
+    struct constrain_escape escape[CONSTRAIN_MAX_TOKEN + 1];
 };
 
 static bool may_pass(const struct reading *r, uint32_t depth)
 {
     if (!r->good) return true;
-    if (!r->escape[depth]) return r->good[r->q[depth]];
-    struct sample_frame f = *r->frame;
-    f.d = r->escape[depth];
-    return sample_object_may_name(r->schema, &f, r->q[depth], false);
+    if (!r->escape[depth].kind) return r->good[r->q[depth]];
+    struct constrain_frame f = *r->frame;
+    f.object.escape = r->escape[depth];
+    return constrain_object_may_name(r->schema, &f, r->q[depth], false);
 }
 
-static bool fill_text(struct sample_masker *m, struct reading *r, bool is_plain, struct entry *e,
+static bool fill_text(struct constrain_masker *m, struct reading *r, bool is_plain, struct entry *e,
                       struct base_error *err)
 {
-    const struct sample_trie *trie = is_plain ? &m->vocab->plain : &m->vocab->other;
-    const struct sample_trie_node *node = trie->node;
-    r->q[0] = r->frame->b;
-    r->escape[0] = 0;
+    const struct constrain_trie *trie = is_plain ? &m->vocab->plain : &m->vocab->other;
+    const struct constrain_trie_node *node = trie->node;
+    r->q[0] = r->frame->state;
+    r->escape[0] = (struct constrain_escape){0};
     for (uint32_t i = 1; i < trie->n_node;) {
         uint32_t depth = node[i].depth, from = r->q[depth - 1];
         r->q[depth] = from;
         r->escape[depth] = r->escape[depth - 1];
-        enum sample_text_step step =
-            sample_text_step(r->schema, r->d, &r->q[depth], &r->escape[depth], node[i].byte);
-        bool inside = step == SAMPLE_TEXT_INSIDE && may_pass(r, depth);
-        bool closed = step == SAMPLE_TEXT_CLOSED && (r->d->accept[from] & SAMPLE_DFA_ACCEPTS) &&
-                      (!r->good || sample_object_may_name(r->schema, r->frame, from, true));
+        enum constrain_text_step step =
+            constrain_text_step(r->schema, r->d, &r->q[depth], &r->escape[depth], node[i].byte);
+        bool inside = step == CONSTRAIN_TEXT_INSIDE && may_pass(r, depth);
+        bool closed = step == CONSTRAIN_TEXT_CLOSED &&
+                      (r->d->accept[from] & CONSTRAIN_DFA_ACCEPTS) &&
+                      (!r->good || constrain_object_may_name(r->schema, r->frame, from, true));
         if (inside || closed) allow(trie, e->mask, i);
         if (closed && node[i].next != i + 1 &&
             !add_leave(e, (struct leave){i, from, is_plain, true}, err))
@@ -463,73 +467,77 @@ static bool fill_text(struct sample_masker *m, struct reading *r, bool is_plain,
     return true;
 }
 
-static bool fill_string(struct sample_masker *m, const struct sample_frame *f, struct entry *e,
-                        struct base_error *err)
+static bool fill_string(struct constrain_masker *m, const struct constrain_frame *f,
+                        struct entry *e, struct base_error *err)
 {
     struct reading r = {.schema = m->constraint->schema, .frame = f};
-    struct depths *depths = &m->string[f->a];
-    r.d = r.schema->string[f->a];
+    struct depths *depths = &m->string[f->index];
+    r.d = r.schema->string[f->index];
     if (!find_depths(m, r.d, depths, false, err)) return false;
-    if (!allow_plain(m, e->mask, depths->least[f->b], depths->most[f->b]) &&
+    if (!allow_plain(m, e->mask, depths->least[f->state], depths->most[f->state]) &&
         !fill_text(m, &r, true, e, err))
         return false;
     return fill_text(m, &r, false, e, err);
 }
 
-static bool fill_name(struct sample_masker *m, const struct sample_frame *f, struct entry *e,
+static bool fill_name(struct constrain_masker *m, const struct constrain_frame *f, struct entry *e,
                       struct base_error *err)
 {
     struct reading r = {.schema = m->constraint->schema, .frame = f, .good = m->good};
-    r.d = r.schema->object[f->a].key;
+    r.d = r.schema->object[f->index].key;
     for (uint32_t q = 0; q < r.d->n_state; q++)
-        m->good[q] = q && sample_object_may_name(r.schema, f, q, false);
-    sample_plain_depths(r.d, m->good, m->least, m->most, m->todo);
-    if (!allow_plain(m, e->mask, m->least[f->b], m->most[f->b]) && !fill_text(m, &r, true, e, err))
+        m->good[q] = q && constrain_object_may_name(r.schema, f, q, false);
+    constrain_plain_depths(r.d, m->good, m->least, m->most, m->todo);
+    if (!allow_plain(m, e->mask, m->least[f->state], m->most[f->state]) &&
+        !fill_text(m, &r, true, e, err))
         return false;
     return fill_text(m, &r, false, e, err);
 }
 
-static bool fill(struct sample_masker *m, const struct sample_frame *f, struct entry *e,
+static bool fill(struct constrain_masker *m, const struct constrain_frame *f, struct entry *e,
                  struct base_error *err)
 {
-    if (f->kind == SAMPLE_FRAME_STRING) return fill_string(m, f, e, err);
-    if (f->kind == SAMPLE_FRAME_OBJECT) return fill_name(m, f, e, err);
-    struct depths *depths = &m->dfa[2 * f->a + (f->next != 0)];
-    if (!find_depths(m, m->constraint->dfa[f->a], depths, f->next != 0, err)) return false;
-    if (!allow_plain(m, e->mask, depths->least[f->b], depths->most[f->b]) &&
+    if (f->kind == CONSTRAIN_FRAME_STRING) return fill_string(m, f, e, err);
+    if (f->kind == CONSTRAIN_FRAME_OBJECT) return fill_name(m, f, e, err);
+    struct depths *depths = &m->dfa[2 * f->index + (f->next != 0)];
+    if (!find_depths(m, m->constraint->dfa[f->index], depths, f->next != 0, err)) return false;
+    if (!allow_plain(m, e->mask, depths->least[f->state], depths->most[f->state]) &&
         !fill_automaton(m, f, true, e, err))
         return false;
     return fill_automaton(m, f, false, e, err);
 }
 
 /* The set from which the tokens behind a leave go on, at depth 0. */
-static bool enter_leave(struct sample_masker *m, struct sample_state *s,
-                        const struct sample_frame *top, const struct leave *l, uint32_t *set)
+static bool enter_leave(struct constrain_masker *m, struct constrain_state *s,
+                        const struct constrain_frame *top, const struct leave *l, uint32_t *set)
 {
-    struct sample_frame f = *top;
-    f.b = l->q;
-    if (m->full) sample_state_rewind(s, m->numbered_frames);
-    uint32_t stack = sample_frame_intern(s, &f);
-    sample_state_begin(s);
+    struct constrain_frame f = *top;
+    f.state = l->q;
+    if (m->full) constrain_state_rewind(s, m->numbered_frames);
+    uint32_t stack = constrain_frame_intern(s, &f);
+    constrain_state_begin(s);
     if (!stack) return false;
     if (l->closes)
-        sample_state_step(s, stack, '"');
+        constrain_state_step(s, stack, '"');
     else
-        sample_state_leave(s, stack);
-    sample_state_settle(s);
+        constrain_state_leave(s, stack);
+    constrain_state_settle(s);
     return !s->failed && keep_set(m, s, 0, set);
 }
 
 /* What the entry of a top frame depends on. */
-static void top_key(const struct sample_masker *m, const struct sample_frame *f, uint64_t key[2])
+static void top_key(const struct constrain_masker *m, const struct constrain_frame *f,
+                    uint64_t key[2])
 {
-    uint64_t more = f->kind == SAMPLE_FRAME_AUTO && f->next;
-    key[0] = ((uint64_t)f->a << 32 | f->b) * 0x9e3779b97f4a7c15u + f->kind;
-    key[1] = (uint64_t)f->kind << 56 ^ (uint64_t)f->a << 28 ^ f->b;
-    if (f->kind == SAMPLE_FRAME_OBJECT) { /* which names were seen, and how many where it counts */
-        if (m->constraint->schema->object[f->a].max != UINT32_MAX) more = f->c;
-        more ^= f->s[0] * 0xd6e8feb86659fd93u ^ f->s[1] * 0xa0761d6478bd642fu;
-        key[1] ^= (f->s[0] ^ f->s[0] >> 31) * 0xe7037ed1a0b428dbu ^ f->s[1] * 0x8ebc6af09c88c6e3u;
+    uint64_t more = f->kind == CONSTRAIN_FRAME_AUTO && f->next;
+    key[0] = ((uint64_t)f->index << 32 | f->state) * 0x9e3779b97f4a7c15u + f->kind;
+    key[1] = (uint64_t)f->kind << 56 ^ (uint64_t)f->index << 28 ^ f->state;
+    if (f->kind ==
+        CONSTRAIN_FRAME_OBJECT) { /* which names were seen, and how many where it counts */
+        const uint64_t *seen = f->object.seen;
+        if (m->constraint->schema->object[f->index].max != UINT32_MAX) more = f->object.n_names;
+        more ^= seen[0] * 0xd6e8feb86659fd93u ^ seen[1] * 0xa0761d6478bd642fu;
+        key[1] ^= (seen[0] ^ seen[0] >> 31) * 0xe7037ed1a0b428dbu ^ seen[1] * 0x8ebc6af09c88c6e3u;
     }
     key[0] ^= more * 0xff51afd7ed558ccdu;
     key[0] ^= key[0] >> 29;
@@ -537,9 +545,9 @@ static void top_key(const struct sample_masker *m, const struct sample_frame *f,
 }
 
 /* The masks of one stack: what its top frame says, and the tokens that leave it. */
-static bool add_top(struct sample_masker *m, struct sample_state *s, uint32_t stack)
+static bool add_top(struct constrain_masker *m, struct constrain_state *s, uint32_t stack)
 {
-    const struct sample_frame top = s->frame[stack];
+    const struct constrain_frame top = s->frame[stack];
     uint64_t key[2];
     uint32_t set = 0;
     bool found;
@@ -565,22 +573,22 @@ static bool add_top(struct sample_masker *m, struct sample_state *s, uint32_t st
 
 /* -- whole states -- */
 
-static bool has_own_mask(const struct sample_frame *f)
+static bool has_own_mask(const struct constrain_frame *f)
 {
-    if (f->kind == SAMPLE_FRAME_AUTO) return true;
-    if (f->d) return false;
-    return (f->kind == SAMPLE_FRAME_STRING && f->b) ||
-           (f->kind == SAMPLE_FRAME_OBJECT && SAMPLE_PHASE(f->c) == SAMPLE_OBJECT_NAME);
+    if (f->kind == CONSTRAIN_FRAME_STRING) return f->state && !f->string.escape.kind;
+    if (f->kind == CONSTRAIN_FRAME_OBJECT)
+        return f->object.phase == CONSTRAIN_OBJECT_NAME && !f->object.escape.kind;
+    return f->kind == CONSTRAIN_FRAME_AUTO;
 }
 
 /* What stacks say whose top frames have no masks of their own. */
-static bool add_others(struct sample_masker *m, struct sample_state *s)
+static bool add_others(struct constrain_masker *m, struct constrain_state *s)
 {
     uint32_t set;
     s->n_out = 0;
     for (uint32_t i = 0; i < s->n_top; i++) {
         if (!s->top[i] || has_own_mask(&s->frame[s->top[i]])) continue;
-        if (!sample_grow(&s->out, &s->out_room, s->n_out, sizeof *s->out, s->err)) return false;
+        if (!constrain_grow(&s->out, &s->out_room, s->n_out, sizeof *s->out, s->err)) return false;
         s->out[s->n_out++] = s->top[i];
     }
     if (s->n_out == 0) return true;
@@ -590,23 +598,23 @@ static bool add_others(struct sample_masker *m, struct sample_state *s)
     return !s->failed;
 }
 
-static bool make(struct sample_masker *m, struct sample_state *s)
+static bool make(struct constrain_masker *m, struct constrain_state *s)
 {
     bool ok = begin_sets(m, s);
     memset(m->mask, 0, m->words * sizeof *m->mask);
     for (uint32_t i = 0; ok && i < s->n_top; i++)
         if (s->top[i] && has_own_mask(&s->frame[s->top[i]])) ok = add_top(m, s, s->top[i]);
     ok = ok && add_others(m, s);
-    sample_state_rewind(s, m->first_frame);
+    constrain_state_rewind(s, m->first_frame);
     return ok;
 }
 
-const uint64_t *sample_masker_mask(struct sample_masker *m, struct sample_state *s,
-                                   struct base_error *err)
+const uint64_t *constrain_masker_mask(struct constrain_masker *m, struct constrain_state *s,
+                                      struct base_error *err)
 {
     uint64_t key[2];
     bool found;
-    sample_state_key(s, key);
+    constrain_state_key(s, key);
     struct entry *e = look_up(m, m->whole, key, &found, err);
     if (!e || found) return e ? e->mask : NULL;
     s->err = err;

@@ -9,7 +9,7 @@
 #include <utf8proc.h>
 
 struct reader {
-    struct sample_tree *t;
+    struct constrain_tree *t;
     const char *text;
     size_t size, at;
     uint32_t line, column; /* of text[at] */
@@ -41,23 +41,24 @@ static bool fail(struct reader *r, const char *what)
 
 /* -- classes -- */
 
-static bool add_ranges(struct reader *r, const struct sample_range *range, size_t n, bool negate)
+static bool add_ranges(struct reader *r, const struct constrain_range *range, size_t n, bool negate)
 {
     uint32_t from = 0;
     for (size_t i = 0; i < n; i++) { /* sorted */
-        if (!negate && !sample_tree_range(r->t, range[i].lo, range[i].hi, r->err)) return false;
-        if (negate && range[i].lo > from && !sample_tree_range(r->t, from, range[i].lo - 1, r->err))
+        if (!negate && !constrain_tree_range(r->t, range[i].lo, range[i].hi, r->err)) return false;
+        if (negate && range[i].lo > from &&
+            !constrain_tree_range(r->t, from, range[i].lo - 1, r->err))
             return false;
         from = range[i].hi + 1;
     }
-    return !negate || from > 0x10ffff || sample_tree_range(r->t, from, 0x10ffff, r->err);
+    return !negate || from > 0x10ffff || constrain_tree_range(r->t, from, 0x10ffff, r->err);
 }
 
 static bool add_named(struct reader *r, int letter)
 {
-    static const struct sample_range digit[] = {{'0', '9'}};
-    static const struct sample_range word[] = {{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}};
-    static const struct sample_range space[] = {
+    static const struct constrain_range digit[] = {{'0', '9'}};
+    static const struct constrain_range word[] = {{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}};
+    static const struct constrain_range space[] = {
         {9, 13},          {32, 32},         {0xa0, 0xa0},     {0x1680, 0x1680}, {0x2000, 0x200a},
         {0x2028, 0x2029}, {0x202f, 0x202f}, {0x205f, 0x205f}, {0x3000, 0x3000}, {0xfeff, 0xfeff}};
     bool negate = letter == 'D' || letter == 'W' || letter == 'S';
@@ -116,7 +117,7 @@ static bool add_property(struct reader *r, bool negate)
             code < 0x110000 && in_category(name, (size_t)(end - name),
                                            utf8proc_category((int32_t)code), &known) != negate;
         if (now && !in) from = code;
-        if (in && !now && !sample_tree_range(r->t, from, code - 1, r->err)) return false;
+        if (in && !now && !constrain_tree_range(r->t, from, code - 1, r->err)) return false;
         in = now;
     }
     skip(r, (size_t)(end - name) + 2);
@@ -247,10 +248,10 @@ static uint32_t read_class(struct reader *r)
             if (set) return fail(r, "a class cannot begin or end a range");
             if (hi < lo) return fail(r, "this range runs backwards");
         }
-        if (!sample_tree_range(r->t, lo, hi, r->err)) return 0;
+        if (!constrain_tree_range(r->t, lo, hi, r->err)) return 0;
     }
     skip(r, 1);
-    return sample_tree_set(r->t, first, negate, line, column, r->err);
+    return constrain_tree_set(r->t, first, negate, line, column, r->err);
 }
 
 /* -- repetition -- */
@@ -261,7 +262,7 @@ static bool read_count(struct reader *r, uint32_t *out)
     if (peek(r) < '0' || peek(r) > '9') return fail(r, "expected a number");
     for (; peek(r) >= '0' && peek(r) <= '9'; skip(r, 1)) {
         n = n * 10 + (uint64_t)(peek(r) - '0');
-        if (n > SAMPLE_MAX_REPEAT) return fail(r, "repeats too often (at most 10000 times)");
+        if (n > CONSTRAIN_MAX_REPEAT) return fail(r, "repeats too often (at most 10000 times)");
     }
     *out = (uint32_t)n;
     return true;
@@ -270,10 +271,11 @@ static bool read_count(struct reader *r, uint32_t *out)
 static uint32_t read_repeat(struct reader *r, uint32_t item)
 {
     int c = peek(r);
-    uint32_t min = c == '+', max = c == '?' ? 1 : SAMPLE_NO_MAX, line = r->line, column = r->column;
+    uint32_t min = c == '+', max = c == '?' ? 1 : CONSTRAIN_NO_MAX, line = r->line,
+             column = r->column;
     if (c != '*' && c != '+' && c != '?' && c != '{') return item;
-    enum sample_tree_kind kind = r->t->node[item].kind;
-    if (kind == SAMPLE_TREE_BEGIN || kind == SAMPLE_TREE_END)
+    enum constrain_tree_kind kind = r->t->node[item].kind;
+    if (kind == CONSTRAIN_TREE_BEGIN || kind == CONSTRAIN_TREE_END)
         return fail(r, "an anchor cannot be repeated");
     skip(r, 1);
     if (c == '{') {
@@ -281,7 +283,7 @@ static uint32_t read_repeat(struct reader *r, uint32_t item)
         max = min;
         if (peek(r) == ',') {
             skip(r, 1);
-            max = SAMPLE_NO_MAX;
+            max = CONSTRAIN_NO_MAX;
             if (peek(r) != '}' && !read_count(r, &max)) return 0;
         }
         if (peek(r) != '}') return fail(r, "expected '}'");
@@ -291,11 +293,11 @@ static uint32_t read_repeat(struct reader *r, uint32_t item)
     if (peek(r) == '?') skip(r, 1); /* lazy: the same language */
     c = peek(r);
     if (c == '*' || c == '+' || c == '?' || c == '{') return fail(r, "nothing to repeat");
-    uint32_t node = sample_tree_add(r->t, SAMPLE_TREE_REPEAT, line, column, r->err);
+    uint32_t node = constrain_tree_add(r->t, CONSTRAIN_TREE_REPEAT, line, column, r->err);
     if (!node) return 0;
     r->t->node[node].min = min;
     r->t->node[node].max = max;
-    sample_tree_adopt(r->t, node, item);
+    constrain_tree_adopt(r->t, node, item);
     return node;
 }
 
@@ -324,12 +326,13 @@ static bool read_group_head(struct reader *r)
 
 static uint32_t read_item(struct reader *r)
 {
-    static const struct sample_range line_end[] = {{10, 10}, {13, 13}, {0x2028, 0x2029}};
+    static const struct constrain_range line_end[] = {{10, 10}, {13, 13}, {0x2028, 0x2029}};
     uint32_t line = r->line, column = r->column, first = r->t->n_range, node, code;
     bool set = false;
     switch (peek(r)) {
     case '(':
-        if (r->depth >= SAMPLE_MAX_NESTING) return fail(r, "groups are nested more than 200 deep");
+        if (r->depth >= CONSTRAIN_MAX_NESTING)
+            return fail(r, "groups are nested more than 200 deep");
         skip(r, 1);
         if (!read_group_head(r)) return 0;
         r->depth++;
@@ -343,14 +346,14 @@ static uint32_t read_item(struct reader *r)
         return read_class(r);
     case '^':
         skip(r, 1);
-        return sample_tree_add(r->t, SAMPLE_TREE_BEGIN, line, column, r->err);
+        return constrain_tree_add(r->t, CONSTRAIN_TREE_BEGIN, line, column, r->err);
     case '$':
         skip(r, 1);
-        return sample_tree_add(r->t, SAMPLE_TREE_END, line, column, r->err);
+        return constrain_tree_add(r->t, CONSTRAIN_TREE_END, line, column, r->err);
     case '.':
         skip(r, 1);
         if (!add_ranges(r, line_end, 3, true)) return 0;
-        return sample_tree_set(r->t, first, false, line, column, r->err);
+        return constrain_tree_set(r->t, first, false, line, column, r->err);
     case '*':
     case '+':
     case '?':
@@ -366,65 +369,66 @@ static uint32_t read_item(struct reader *r)
     default:
         if (!read_plain(r, &code)) return 0;
     }
-    if (!set && !sample_tree_range(r->t, code, code, r->err)) return 0;
-    return sample_tree_set(r->t, first, false, line, column, r->err);
+    if (!set && !constrain_tree_range(r->t, code, code, r->err)) return 0;
+    return constrain_tree_set(r->t, first, false, line, column, r->err);
 }
 
 static uint32_t read_alternatives(struct reader *r)
 {
-    uint32_t alt = sample_tree_add(r->t, SAMPLE_TREE_ALT, r->line, r->column, r->err), seq, item;
+    uint32_t alt = constrain_tree_add(r->t, CONSTRAIN_TREE_ALT, r->line, r->column, r->err), seq,
+             item;
     if (!alt) return 0;
     for (;;) {
-        if (!(seq = sample_tree_add(r->t, SAMPLE_TREE_SEQ, r->line, r->column, r->err))) return 0;
+        if (!(seq = constrain_tree_add(r->t, CONSTRAIN_TREE_SEQ, r->line, r->column, r->err)))
+            return 0;
         while (peek(r) >= 0 && peek(r) != '|' && peek(r) != ')') {
             if (!(item = read_item(r)) || !(item = read_repeat(r, item))) return 0;
-            sample_tree_adopt(r->t, seq, item);
+            constrain_tree_adopt(r->t, seq, item);
         }
-        sample_tree_adopt(r->t, alt, seq);
+        constrain_tree_adopt(r->t, alt, seq);
         if (peek(r) != '|') return alt;
         skip(r, 1);
     }
 }
 
-uint32_t sample_regex_read(struct sample_tree *t, const char *text, size_t size, uint32_t line,
-                           uint32_t column, struct base_error *err)
+uint32_t constrain_regex_read(struct constrain_tree *t, const char *text, size_t size,
+                              uint32_t line, uint32_t column, struct base_error *err)
 {
     struct reader r = {t, text, size, 0, line, column, 0, err};
-    if (size > SAMPLE_MAX_SOURCE) return fail(&r, "the expression is too long");
+    if (size > CONSTRAIN_MAX_SOURCE) return fail(&r, "the expression is too long");
     uint32_t node = read_alternatives(&r);
     if (node && peek(&r) >= 0) return fail(&r, "')' without '('");
     return node;
 }
 
-struct sample_dfa *sample_regex_dfa(const char *text, size_t size, bool search, uint32_t line,
-                                    uint32_t column, struct base_error *err)
+struct constrain_dfa *constrain_regex_dfa(const char *text, size_t size, bool search, uint32_t line,
+                                          uint32_t column, struct base_error *err)
 {
-    struct sample_tree t = {0};
+    struct constrain_tree t = {0};
     struct base_error why = BASE_ERROR_INIT;
-    uint32_t root = sample_regex_read(&t, text, size, line, column, err);
-    struct sample_dfa *d = root ? sample_dfa_build(&t, root, search, NULL, &why) : NULL;
+    uint32_t root = constrain_regex_read(&t, text, size, line, column, err);
+    struct constrain_dfa *d = root ? constrain_dfa_build(&t, root, search, NULL, &why) : NULL;
     if (root && !d) base_fail(err, why.code, "line %u, column %u: %s", line, column, why.text);
-    sample_tree_free(&t);
+    constrain_tree_free(&t);
     return d;
 }
 
-struct sample_constraint *sample_constraint_regex(const char *text, size_t size,
-                                                  struct base_error *err)
+struct constraint *constraint_from_regex(const char *text, size_t size, struct base_error *err)
 {
     struct base_error why = BASE_ERROR_INIT;
-    struct sample_constraint *c = calloc(1, sizeof *c);
+    struct constraint *c = calloc(1, sizeof *c);
     if (!c || !(c->dfa = calloc(1, sizeof *c->dfa))) {
         base_fail(err, BASE_NO_MEMORY, "no memory for an expression");
         goto fail;
     }
-    if (!(c->dfa[0] = sample_regex_dfa(text, size, false, 1, 1, err))) goto fail;
+    if (!(c->dfa[0] = constrain_regex_dfa(text, size, false, 1, 1, err))) goto fail;
     c->n_dfa = 1;
-    if (sample_dfa_trim(c->dfa[0], NULL, &why)) return c;
+    if (constrain_dfa_trim(c->dfa[0], NULL, &why)) return c;
     if (why.code != BASE_OK)
         base_fail(err, why.code, "%s", why.text);
     else
         base_fail(err, BASE_USAGE, "line 1, column 1: the expression matches nothing");
 fail:
-    sample_constraint_free(c);
+    constraint_free(c);
     return NULL;
 }

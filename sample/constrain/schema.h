@@ -15,64 +15,78 @@
 #include "sample/constrain/idset.h"
 #include "sample/constrain/json.h"
 
-enum sample_type {
-    SAMPLE_IS_NULL = 1,
-    SAMPLE_IS_FALSE = 2,
-    SAMPLE_IS_TRUE = 4,
-    SAMPLE_IS_NUMBER = 8,
-    SAMPLE_IS_STRING = 16,
-    SAMPLE_IS_ARRAY = 32,
-    SAMPLE_IS_OBJECT = 64,
-    SAMPLE_IS_ANY = 127
+struct constrain_schema;
+
+enum constrain_type {
+    CONSTRAIN_IS_NULL = 1,
+    CONSTRAIN_IS_FALSE = 2,
+    CONSTRAIN_IS_TRUE = 4,
+    CONSTRAIN_IS_NUMBER = 8,
+    CONSTRAIN_IS_STRING = 16,
+    CONSTRAIN_IS_ARRAY = 32,
+    CONSTRAIN_IS_OBJECT = 64,
+    CONSTRAIN_IS_ANY = 127
 };
 
-enum sample_formula_kind {
-    SAMPLE_F_AND,  /* all literals of list[a..a + b); none: true */
-    SAMPLE_F_OR,   /* some literal of the list */
-    SAMPLE_F_TYPE, /* the type is in the mask a */
-    SAMPLE_F_MIN,  /* number >= decimal a, or > if b */
-    SAMPLE_F_MAX,
-    SAMPLE_F_MULTIPLE,     /* of decimal a */
-    SAMPLE_F_TEXT,         /* string in automaton a */
-    SAMPLE_F_PROPERTY,     /* the property named by key a, if there, satisfies literal b */
-    SAMPLE_F_PATTERN,      /* properties whose names are in automaton a satisfy b */
-    SAMPLE_F_NAMES,        /* all names satisfy literal b */
-    SAMPLE_F_REQUIRED,     /* key a is there */
-    SAMPLE_F_MIN_PROPS,    /* a properties or more */
-    SAMPLE_F_ITEM,         /* item a, if there, satisfies b */
-    SAMPLE_F_ITEMS,        /* items from index a on satisfy b */
-    SAMPLE_F_MIN_ITEMS,    /* a items or more */
-    SAMPLE_F_MIN_CONTAINS, /* a items or more from index c on satisfy b */
-    SAMPLE_F_EXISTS        /* a property with its name in automaton a satisfies b */
+enum constrain_formula_kind {
+    CONSTRAIN_F_AND,          /* all literals of list[a..a + b); none: true */
+    CONSTRAIN_F_OR,           /* some literal of the list */
+    CONSTRAIN_F_TYPE,         /* the type is in the mask a */
+    CONSTRAIN_F_MIN,          /* number >= decimal a, or > if b; c: a member of a const or enum */
+    CONSTRAIN_F_MAX,          /* the same of <= and < */
+    CONSTRAIN_F_MULTIPLE,     /* of decimal a */
+    CONSTRAIN_F_TEXT,         /* string in automaton a */
+    CONSTRAIN_F_PROPERTY,     /* the property named by key a, if there, satisfies literal b */
+    CONSTRAIN_F_PATTERN,      /* properties whose names are in automaton a satisfy b */
+    CONSTRAIN_F_NAMES,        /* all names satisfy literal b */
+    CONSTRAIN_F_REQUIRED,     /* key a is there */
+    CONSTRAIN_F_MIN_PROPS,    /* a properties or more */
+    CONSTRAIN_F_ITEM,         /* item a, if there, satisfies b */
+    CONSTRAIN_F_ITEMS,        /* items from index a on satisfy b */
+    CONSTRAIN_F_MIN_ITEMS,    /* a items or more */
+    CONSTRAIN_F_MIN_CONTAINS, /* a items or more from index c on satisfy b */
+    CONSTRAIN_F_EXISTS        /* a property with its name in automaton a satisfies b */
 };
-enum { SAMPLE_LIT_TRUE = 0, SAMPLE_LIT_FALSE = 1 }; /* formula 0 is the empty AND */
+enum { CONSTRAIN_LIT_TRUE = 0, CONSTRAIN_LIT_FALSE = 1 }; /* formula 0 is the empty AND */
 
-struct sample_formula {
-    enum sample_formula_kind kind;
+struct constrain_formula {
+    enum constrain_formula_kind kind;
     uint32_t a, b, c;
     uint32_t json; /* where it comes from */
 };
 
-enum { SAMPLE_MAX_AVOID = 4 };
-#define SAMPLE_NUMBER_UNIT ((__int128)1000000000) /* of 1/10^9 each */
+enum { CONSTRAIN_MAX_AVOID = 4 };
+#define CONSTRAIN_NUMBER_UNIT ((__int128)1000000000) /* of 1/10^9 each */
 /* A condition on numbers; 0 in places means none. */
-struct sample_number {
-    struct sample_decimal min, max;
+struct constrain_number {
+    /* For generating, when one value alone is left: the JSON node whose text is that value as the
+     * schema writes it; 0: none. */
+    uint32_t literal;
+    struct constrain_decimal min, max;
     bool has_min, has_max, open_min, open_max;                   /* open: the bound itself is out */
     uint32_t multiple, n_multiple, not_multiple, n_not_multiple; /* slices of step[] */
     /* For generating, in 1/10^9: bounds that are in, the grid (0: none known), steps to avoid. */
-    __int128 lo, hi, grid, avoid[SAMPLE_MAX_AVOID];
+    __int128 lo, hi, grid, avoid[CONSTRAIN_MAX_AVOID];
     uint32_t n_avoid;
+    bool rounded; /* lo, hi, grid or avoid do not say all of the condition */
     bool bounded; /* any of the above */
 };
+/* Whether the condition holds for d, exactly. */
+bool constrain_number_accepts(const struct constrain_schema *s, const struct constrain_number *c,
+                              const struct constrain_decimal *d);
+/* Whether generation has a number for the condition, and whether it may have one that takes more
+ * digits than are generated. */
+bool constrain_number_is_writable(const struct constrain_number *c);
+bool constrain_number_may_exist(const struct constrain_number *c);
+
 /* One way to read an item or value: its place, and the counts or marks that it adds to. */
-struct sample_option {
+struct constrain_option {
     uint32_t place, marks;
 };
-struct sample_slice {
+struct constrain_slice {
     uint32_t at, count;
 };
-struct sample_array {
+struct constrain_array {
     uint32_t min, max;
     uint32_t positions;       /* options of 0..positions - 1, then of all further items */
     uint32_t position;        /* first of positions + 1 slices */
@@ -80,125 +94,126 @@ struct sample_array {
     uint8_t need[8], most[8]; /* at least, at most (255: any) */
     bool alive;
 };
-struct sample_object {
-    struct sample_dfa *key; /* of names; label[state] is the class plus 1 where a name ends */
-    uint32_t label, reach;  /* into label[] and bits[] */
-    uint32_t cls, n_class;  /* into slices: the options of a value */
-    uint32_t known;         /* into label[]: the known name of a class plus 1, or 0 */
-    uint32_t words;         /* 64-bit words of a set of classes */
-    uint32_t usable;        /* into bits[]: classes whose value can be */
-    uint64_t required[2];   /* bits of known names; marks from bit 120 on */
-    uint32_t n_required;    /* names only */
+struct constrain_object {
+    struct constrain_dfa *key; /* of names; label[state] is the class plus 1 where a name ends */
+    uint32_t label, reach;     /* into label[] and bits[] */
+    uint32_t cls, n_class;     /* into slices: the options of a value */
+    uint32_t known;            /* into label[]: the known name of a class plus 1, or 0 */
+    uint32_t words;            /* 64-bit words of a set of classes */
+    uint32_t usable;           /* into bits[]: classes whose value can be */
+    uint64_t required[2];      /* bits of known names; marks from bit 120 on */
+    uint32_t n_required;       /* names only */
     uint32_t min, max;
     bool alive;
 };
-enum { SAMPLE_FIRST_MARK = 120 };
-enum { SAMPLE_MAX_MARKS = 6 };
+enum { CONSTRAIN_FIRST_MARK = 120 };
+enum { CONSTRAIN_MAX_MARKS = 6 };
 /* And that a name has come which the schema does not know: where a number of properties is asked
  * for, what is generated has one of them at most, because a second could repeat the first and
  * readers would count one. */
-enum { SAMPLE_OTHER_SEEN = 127 };
-static inline bool sample_object_counts(bool generate, uint32_t min)
+enum { CONSTRAIN_OTHER_SEEN = 127 };
+static inline bool constrain_object_counts(bool generate, uint32_t min)
 {
     return generate && min > 1;
 }
 
-struct sample_place {
-    uint32_t fixed;                                    /* SAMPLE_IS_NULL, _FALSE, _TRUE */
-    struct sample_slice number, string, array, object; /* of index[], into the tables */
+struct constrain_place {
+    uint32_t fixed;                                       /* CONSTRAIN_IS_NULL, _FALSE, _TRUE */
+    struct constrain_slice number, string, array, object; /* of index[], into the tables */
     bool alive;
 };
 
-struct sample_schema {
+struct constrain_schema {
     bool generate;
-    struct sample_json json;
-    struct sample_formula *formula;
+    struct constrain_json json;
+    struct constrain_formula *formula;
     uint32_t n_formula, formula_room;
     uint32_t *list; /* children of AND and OR */
     uint32_t n_list, list_room;
-    struct sample_decimal *decimal;
+    struct constrain_decimal *decimal;
     uint32_t n_decimal, decimal_room;
-    struct sample_dfa **text; /* automata of formulas */
+    struct constrain_dfa **text; /* automata of formulas */
     uint32_t n_text, text_room;
     uint32_t *key; /* keys: JSON node whose name or text it is, doubled, + 1 for text */
     uint32_t n_key, key_room;
 
-    struct sample_place *place;
+    struct constrain_place *place;
     uint32_t n_place, place_room;
-    struct sample_idsets lits; /* literals of each place */
+    struct constrain_idsets lits; /* literals of each place */
     uint32_t *index, n_index, index_room;
-    struct sample_number *number;
+    struct constrain_number *number;
     uint32_t n_number, number_room;
-    struct sample_decimal *step;
+    struct constrain_decimal *step;
     uint32_t n_step, step_room;
-    struct sample_dfa **string; /* automata of strings */
+    struct constrain_dfa **string; /* automata of strings */
     uint32_t n_string, string_room;
-    struct sample_array *array;
+    struct constrain_array *array;
     uint32_t n_array, array_room;
-    struct sample_object *object;
+    struct constrain_object *object;
     uint32_t n_object, object_room;
-    struct sample_option *option;
+    struct constrain_option *option;
     uint32_t n_option, option_room;
-    struct sample_slice *slice;
+    struct constrain_slice *slice;
     uint32_t n_slice, slice_room;
     uint32_t *label, n_label, label_room;
     uint64_t *bits;
     uint32_t n_bits, bits_room;
     uint32_t root; /* place */
 };
-void sample_schema_free(struct sample_schema *s); /* NULL is fine */
+void constrain_schema_free(struct constrain_schema *s); /* NULL is fine */
 
 /* -- reading (schema_read.c, schema_ref.c) -- */
 
 /* Reads the schema's text into formulas; *root is its literal. */
-bool sample_schema_read(struct sample_schema *s, const char *text, size_t size,
-                        const struct sample_schema_options *options, uint32_t *root,
-                        struct base_error *err);
-bool sample_schema_formula(struct sample_schema *s, enum sample_formula_kind kind, uint32_t a,
-                           uint32_t b, uint32_t c, uint32_t json, uint32_t *lit,
+bool constrain_schema_read(struct constrain_schema *s, const char *text, size_t size,
+                           const struct constrain_schema_options *options, uint32_t *root,
                            struct base_error *err);
+bool constrain_schema_formula(struct constrain_schema *s, enum constrain_formula_kind kind,
+                              uint32_t a, uint32_t b, uint32_t c, uint32_t json, uint32_t *lit,
+                              struct base_error *err);
 /* AND or OR of literals. */
-bool sample_schema_join(struct sample_schema *s, enum sample_formula_kind kind,
-                        const uint32_t *lits, uint32_t n, uint32_t json, uint32_t *lit,
-                        struct base_error *err);
+bool constrain_schema_join(struct constrain_schema *s, enum constrain_formula_kind kind,
+                           const uint32_t *lits, uint32_t n, uint32_t json, uint32_t *lit,
+                           struct base_error *err);
 /* The key's bytes (not terminated). */
-const char *sample_schema_key(const struct sample_schema *s, uint32_t key, uint32_t *size);
+const char *constrain_schema_key(const struct constrain_schema *s, uint32_t key, uint32_t *size);
 /* Fails with the place and keyword of a formula. */
-bool sample_schema_fail(const struct sample_schema *s, uint32_t json, struct base_error *err,
-                        const char *what);
+bool constrain_schema_fail(const struct constrain_schema *s, uint32_t json, struct base_error *err,
+                           const char *what);
 
-struct sample_refs; /* where identifiers and anchors lead */
-struct sample_refs *sample_refs_new(const struct sample_json *j, struct base_error *err);
-void sample_refs_free(struct sample_refs *r);
+struct constrain_refs; /* where identifiers and anchors lead */
+struct constrain_refs *constrain_refs_new(const struct constrain_json *j, struct base_error *err);
+void constrain_refs_free(struct constrain_refs *r);
 /* The JSON node that the reference in `ref`, a member of the schema `owner`, leads to; 0: error. */
-uint32_t sample_refs_find(struct sample_refs *r, uint32_t owner, uint32_t ref,
-                          struct base_error *err);
+uint32_t constrain_refs_find(struct constrain_refs *r, uint32_t owner, uint32_t ref,
+                             struct base_error *err);
 
 /* -- expanding (schema_expand.c) -- */
 
 /* Calls `leaf` with each way to satisfy the literals with a value of one type: sorted literals of
  * atoms about that type. */
-typedef bool sample_leaf_fn(void *context, const uint32_t *atoms, uint32_t n,
-                            struct base_error *err);
-bool sample_schema_expand(const struct sample_schema *s, const uint32_t *lits, uint32_t n,
-                          enum sample_type type, sample_leaf_fn *leaf, void *context,
-                          struct base_error *err);
+typedef bool constrain_leaf_fn(void *context, const uint32_t *atoms, uint32_t n,
+                               struct base_error *err);
+bool constrain_schema_expand(const struct constrain_schema *s, const uint32_t *lits, uint32_t n,
+                             enum constrain_type type, constrain_leaf_fn *leaf, void *context,
+                             struct base_error *err);
 
 /* -- compiling (schema_place.c, schema_object.c) -- */
 
 /* The place of a set of literals; compiled later. */
-bool sample_schema_place(struct sample_schema *s, const uint32_t *lits, uint32_t n, uint32_t *place,
-                         struct base_error *err);
+bool constrain_schema_place(struct constrain_schema *s, const uint32_t *lits, uint32_t n,
+                            uint32_t *place, struct base_error *err);
 /* Which literals of `with` count or mark (bit by bit) joins `base` in one option each. */
-bool sample_schema_options_of(struct sample_schema *s, const uint32_t *base, uint32_t n_base,
-                              const uint32_t *with, const bool *exact, uint32_t n_with,
-                              struct sample_slice *out, struct base_error *err);
+bool constrain_schema_options_of(struct constrain_schema *s, const uint32_t *base, uint32_t n_base,
+                                 const uint32_t *with, const bool *exact, uint32_t n_with,
+                                 struct constrain_slice *out, struct base_error *err);
 /* The automaton of the strings that satisfy the atoms, trimmed; NULL with no error: none do. */
-struct sample_dfa *sample_schema_string(const struct sample_schema *s, const uint32_t *atoms,
-                                        uint32_t n, struct base_error *err);
-bool sample_schema_object(struct sample_schema *s, const uint32_t *atoms, uint32_t n,
-                          struct sample_object *out, bool *some, struct base_error *err);
+struct constrain_dfa *constrain_schema_string(const struct constrain_schema *s,
+                                              const uint32_t *atoms, uint32_t n,
+                                              struct base_error *err);
+bool constrain_schema_object(struct constrain_schema *s, const uint32_t *atoms, uint32_t n,
+                             struct constrain_object *out, bool *some, struct base_error *err);
 /* Which objects, arrays and places some value satisfies. */
-void sample_schema_find_alive(struct sample_schema *s);
+void constrain_schema_find_alive(struct constrain_schema *s);
 
 #endif

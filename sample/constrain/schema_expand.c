@@ -8,21 +8,21 @@
 enum { STATUS_DEPTH = 12, MAX_SET = 4000 };
 
 static const uint8_t types_of[] = {
-    [SAMPLE_F_MIN] = SAMPLE_IS_NUMBER,         [SAMPLE_F_MAX] = SAMPLE_IS_NUMBER,
-    [SAMPLE_F_MULTIPLE] = SAMPLE_IS_NUMBER,    [SAMPLE_F_TEXT] = SAMPLE_IS_STRING,
-    [SAMPLE_F_PROPERTY] = SAMPLE_IS_OBJECT,    [SAMPLE_F_PATTERN] = SAMPLE_IS_OBJECT,
-    [SAMPLE_F_NAMES] = SAMPLE_IS_OBJECT,       [SAMPLE_F_REQUIRED] = SAMPLE_IS_OBJECT,
-    [SAMPLE_F_MIN_PROPS] = SAMPLE_IS_OBJECT,   [SAMPLE_F_ITEM] = SAMPLE_IS_ARRAY,
-    [SAMPLE_F_ITEMS] = SAMPLE_IS_ARRAY,        [SAMPLE_F_MIN_ITEMS] = SAMPLE_IS_ARRAY,
-    [SAMPLE_F_MIN_CONTAINS] = SAMPLE_IS_ARRAY, [SAMPLE_F_EXISTS] = SAMPLE_IS_OBJECT};
+    [CONSTRAIN_F_MIN] = CONSTRAIN_IS_NUMBER,         [CONSTRAIN_F_MAX] = CONSTRAIN_IS_NUMBER,
+    [CONSTRAIN_F_MULTIPLE] = CONSTRAIN_IS_NUMBER,    [CONSTRAIN_F_TEXT] = CONSTRAIN_IS_STRING,
+    [CONSTRAIN_F_PROPERTY] = CONSTRAIN_IS_OBJECT,    [CONSTRAIN_F_PATTERN] = CONSTRAIN_IS_OBJECT,
+    [CONSTRAIN_F_NAMES] = CONSTRAIN_IS_OBJECT,       [CONSTRAIN_F_REQUIRED] = CONSTRAIN_IS_OBJECT,
+    [CONSTRAIN_F_MIN_PROPS] = CONSTRAIN_IS_OBJECT,   [CONSTRAIN_F_ITEM] = CONSTRAIN_IS_ARRAY,
+    [CONSTRAIN_F_ITEMS] = CONSTRAIN_IS_ARRAY,        [CONSTRAIN_F_MIN_ITEMS] = CONSTRAIN_IS_ARRAY,
+    [CONSTRAIN_F_MIN_CONTAINS] = CONSTRAIN_IS_ARRAY, [CONSTRAIN_F_EXISTS] = CONSTRAIN_IS_OBJECT};
 
 struct set { /* of literals, in order of coming */
     uint32_t *lit, n, room;
 };
 struct expansion {
-    const struct sample_schema *s;
-    enum sample_type type;
-    sample_leaf_fn *leaf;
+    const struct constrain_schema *s;
+    enum constrain_type type;
+    constrain_leaf_fn *leaf;
     void *context;
     uint32_t leaves, nodes, depth;
     uint32_t json; /* where the schema stands, for errors */
@@ -33,7 +33,7 @@ enum status { IS_FALSE, IS_TRUE, IS_OPEN };
 static bool add(struct set *set, uint32_t lit, struct base_error *err)
 {
     if (set->n >= MAX_SET) return base_fail(err, BASE_USAGE, "a place of the schema is too large");
-    if (!sample_grow(&set->lit, &set->room, set->n, sizeof *set->lit, err)) return false;
+    if (!constrain_grow(&set->lit, &set->room, set->n, sizeof *set->lit, err)) return false;
     set->lit[set->n++] = lit;
     return true;
 }
@@ -45,7 +45,7 @@ static bool has(const struct set *set, uint32_t lit)
     return false;
 }
 
-static bool same_atom(const struct sample_formula *x, const struct sample_formula *y)
+static bool same_atom(const struct constrain_formula *x, const struct constrain_formula *y)
 {
     return x->kind == y->kind && x->a == y->a && x->b == y->b && x->c == y->c;
 }
@@ -53,21 +53,21 @@ static bool same_atom(const struct sample_formula *x, const struct sample_formul
 /* Whether an atom is known from the atoms that hold. Equal atoms of different places count. */
 static enum status atom_status(const struct expansion *e, const struct set *atoms, uint32_t lit)
 {
-    const struct sample_formula *f = &e->s->formula[lit / 2];
+    const struct constrain_formula *f = &e->s->formula[lit / 2];
     bool negated = lit & 1;
-    if (f->kind == SAMPLE_F_TYPE) return ((f->a & e->type) != 0) != negated ? IS_TRUE : IS_FALSE;
+    if (f->kind == CONSTRAIN_F_TYPE) return ((f->a & e->type) != 0) != negated ? IS_TRUE : IS_FALSE;
     if (!(types_of[f->kind] & e->type)) return negated ? IS_FALSE : IS_TRUE;
-    if (f->kind == SAMPLE_F_PROPERTY && f->b == SAMPLE_LIT_TRUE)
+    if (f->kind == CONSTRAIN_F_PROPERTY && f->b == CONSTRAIN_LIT_TRUE)
         return negated ? IS_FALSE : IS_TRUE;
     for (uint32_t i = 0; i < atoms->n; i++) {
-        const struct sample_formula *g = &e->s->formula[atoms->lit[i] / 2];
+        const struct constrain_formula *g = &e->s->formula[atoms->lit[i] / 2];
         if (same_atom(f, g)) return ((atoms->lit[i] ^ lit) & 1) ? IS_FALSE : IS_TRUE;
         /* "Required" against "must not be there". */
-        if (f->kind == SAMPLE_F_PROPERTY && f->b == SAMPLE_LIT_FALSE &&
-            g->kind == SAMPLE_F_REQUIRED && f->a == g->a)
+        if (f->kind == CONSTRAIN_F_PROPERTY && f->b == CONSTRAIN_LIT_FALSE &&
+            g->kind == CONSTRAIN_F_REQUIRED && f->a == g->a)
             return (atoms->lit[i] & 1) == negated ? IS_FALSE : IS_TRUE;
-        if (f->kind == SAMPLE_F_REQUIRED && g->kind == SAMPLE_F_PROPERTY && f->a == g->a &&
-            g->b == SAMPLE_LIT_FALSE)
+        if (f->kind == CONSTRAIN_F_REQUIRED && g->kind == CONSTRAIN_F_PROPERTY && f->a == g->a &&
+            g->b == CONSTRAIN_LIT_FALSE)
             return (atoms->lit[i] & 1) == negated ? IS_FALSE : IS_TRUE;
     }
     return IS_OPEN;
@@ -78,14 +78,14 @@ static bool disjoint(const struct expansion *e, uint32_t x, uint32_t y);
 /* A required property whose schemas exclude each other decides "not that property". */
 static bool excluded(const struct expansion *e, const struct set *atoms, uint32_t lit)
 {
-    const struct sample_formula *f = &e->s->formula[lit / 2];
+    const struct constrain_formula *f = &e->s->formula[lit / 2];
     bool required = false, apart = false;
-    if (f->kind != SAMPLE_F_PROPERTY || e->depth > 1) return false;
+    if (f->kind != CONSTRAIN_F_PROPERTY || e->depth > 1) return false;
     for (uint32_t i = 0; i < atoms->n; i++) {
-        const struct sample_formula *g = &e->s->formula[atoms->lit[i] / 2];
+        const struct constrain_formula *g = &e->s->formula[atoms->lit[i] / 2];
         if (atoms->lit[i] & 1 || g->a != f->a) continue;
-        if (g->kind == SAMPLE_F_REQUIRED) required = true;
-        if (g->kind == SAMPLE_F_PROPERTY && !apart) apart = disjoint(e, g->b, f->b);
+        if (g->kind == CONSTRAIN_F_REQUIRED) required = true;
+        if (g->kind == CONSTRAIN_F_PROPERTY && !apart) apart = disjoint(e, g->b, f->b);
     }
     return required && apart;
 }
@@ -93,14 +93,14 @@ static bool excluded(const struct expansion *e, const struct set *atoms, uint32_
 static enum status status_of(const struct expansion *e, const struct set *atoms, uint32_t lit,
                              uint32_t depth)
 {
-    const struct sample_formula *f = &e->s->formula[lit / 2];
-    if (f->kind > SAMPLE_F_OR) {
+    const struct constrain_formula *f = &e->s->formula[lit / 2];
+    if (f->kind > CONSTRAIN_F_OR) {
         enum status known = atom_status(e, atoms, lit);
         if (known == IS_OPEN && excluded(e, atoms, lit)) return lit & 1 ? IS_TRUE : IS_FALSE;
         return known;
     }
     /* As a conjunction (all) or a disjunction of literals, each negated if this is. */
-    bool all = (f->kind == SAMPLE_F_AND) != (lit & 1);
+    bool all = (f->kind == CONSTRAIN_F_AND) != (lit & 1);
     enum status sum = all ? IS_TRUE : IS_FALSE;
     if (depth > STATUS_DEPTH) return IS_OPEN;
     for (uint32_t i = 0; i < f->b; i++) {
@@ -119,17 +119,17 @@ static bool assume(struct expansion *e, struct set *todo, struct set *seen, stru
     *fits = true;
     while (todo->n && *fits) {
         uint32_t lit = todo->lit[--todo->n];
-        const struct sample_formula *f = &e->s->formula[lit / 2];
-        if (++e->nodes > 100 * SAMPLE_MAX_BRANCHES)
-            return sample_schema_fail(e->s, f->json, e->err, "leads to too many combinations");
+        const struct constrain_formula *f = &e->s->formula[lit / 2];
+        if (++e->nodes > 100 * CONSTRAIN_MAX_BRANCHES)
+            return constrain_schema_fail(e->s, f->json, e->err, "leads to too many combinations");
         if (has(seen, lit)) continue;
         if (has(seen, lit ^ 1)) *fits = false;
         if (!add(seen, lit, e->err)) return false;
-        if (f->kind > SAMPLE_F_OR) {
+        if (f->kind > CONSTRAIN_F_OR) {
             enum status known = atom_status(e, atoms, lit);
             if (known == IS_FALSE) *fits = false;
             if (known == IS_OPEN && !add(atoms, lit, e->err)) return false;
-        } else if ((f->kind == SAMPLE_F_AND) != (lit & 1)) {
+        } else if ((f->kind == CONSTRAIN_F_AND) != (lit & 1)) {
             for (uint32_t i = f->b; i-- > 0;)
                 if (!add(todo, e->s->list[f->a + i] ^ (lit & 1), e->err)) return false;
         } else if (!add(clauses, lit, e->err)) {
@@ -157,7 +157,7 @@ static bool decide(struct expansion *e, struct set *seen, struct set *atoms, str
         *branch = -1;
         for (uint32_t c = 0; ok && *fits && c < clauses->n; c++) {
             uint32_t lit = clauses->lit[c], open = 0, last = 0;
-            const struct sample_formula *f = &e->s->formula[lit / 2];
+            const struct constrain_formula *f = &e->s->formula[lit / 2];
             bool met = false;
             for (uint32_t i = 0; i < f->b && !met; i++) {
                 uint32_t part = e->s->list[f->a + i] ^ (lit & 1);
@@ -214,19 +214,19 @@ static bool solve(struct expansion *e, struct set *todo, struct set *seen, struc
     if (!decide(e, seen, atoms, clauses, &fits, &branch)) return false;
     if (!fits) return true;
     if (branch < 0) {
-        if (++e->leaves > SAMPLE_MAX_BRANCHES)
+        if (++e->leaves > CONSTRAIN_MAX_BRANCHES)
             return base_fail(e->err, BASE_USAGE,
                              "line %u, column %u: 'anyOf', 'oneOf', 'not' or 'if' leads to more "
                              "than %d combinations",
                              e->s->json.node[e->json].line, e->s->json.node[e->json].column,
-                             SAMPLE_MAX_BRANCHES);
+                             CONSTRAIN_MAX_BRANCHES);
         if (atoms->n) qsort(atoms->lit, atoms->n, sizeof *atoms->lit, compare_lits);
         return e->leaf(e->context, atoms->lit, atoms->n, e->err);
     }
     uint32_t lit = clauses->lit[branch];
-    const struct sample_formula *f = &e->s->formula[lit / 2];
-    if (level > SAMPLE_MAX_NESTING)
-        return sample_schema_fail(e->s, f->json, e->err, "leads to too many combinations");
+    const struct constrain_formula *f = &e->s->formula[lit / 2];
+    if (level > CONSTRAIN_MAX_NESTING)
+        return constrain_schema_fail(e->s, f->json, e->err, "leads to too many combinations");
     clauses->lit[branch] = clauses->lit[--clauses->n];
     for (uint32_t i = 0; i < f->b; i++)
         if (!solve_branch(e, e->s->list[f->a + i] ^ (lit & 1), seen, atoms, clauses, level))
@@ -234,8 +234,8 @@ static bool solve(struct expansion *e, struct set *todo, struct set *seen, struc
     return true;
 }
 
-static bool expand(const struct sample_schema *s, const uint32_t *lits, uint32_t n,
-                   enum sample_type type, sample_leaf_fn *leaf, void *context, uint32_t depth,
+static bool expand(const struct constrain_schema *s, const uint32_t *lits, uint32_t n,
+                   enum constrain_type type, constrain_leaf_fn *leaf, void *context, uint32_t depth,
                    struct base_error *err)
 {
     struct expansion e = {
@@ -248,9 +248,9 @@ static bool expand(const struct sample_schema *s, const uint32_t *lits, uint32_t
     return ok;
 }
 
-bool sample_schema_expand(const struct sample_schema *s, const uint32_t *lits, uint32_t n,
-                          enum sample_type type, sample_leaf_fn *leaf, void *context,
-                          struct base_error *err)
+bool constrain_schema_expand(const struct constrain_schema *s, const uint32_t *lits, uint32_t n,
+                             enum constrain_type type, constrain_leaf_fn *leaf, void *context,
+                             struct base_error *err)
 {
     return expand(s, lits, n, type, leaf, context, 0, err);
 }
@@ -258,21 +258,21 @@ bool sample_schema_expand(const struct sample_schema *s, const uint32_t *lits, u
 /* -- do two schemas exclude each other? -- */
 
 struct overlap {
-    const struct sample_schema *s;
-    enum sample_type type;
+    const struct constrain_schema *s;
+    enum constrain_type type;
     bool found;
 };
 
 static bool overlap_leaf(void *context, const uint32_t *atoms, uint32_t n, struct base_error *err)
 {
     struct overlap *o = context;
-    if (o->type != SAMPLE_IS_STRING) {
+    if (o->type != CONSTRAIN_IS_STRING) {
         o->found = true;
         return true;
     }
-    struct sample_dfa *d = sample_schema_string(o->s, atoms, n, err);
+    struct constrain_dfa *d = constrain_schema_string(o->s, atoms, n, err);
     if (d) o->found = true;
-    sample_dfa_free(d);
+    constrain_dfa_free(d);
     return true;
 }
 
@@ -281,9 +281,9 @@ static bool disjoint(const struct expansion *e, uint32_t x, uint32_t y)
 {
     struct overlap o = {e->s, 0, false};
     uint32_t lits[2] = {x, y};
-    for (uint32_t type = 1; type < SAMPLE_IS_ANY && !o.found; type <<= 1) {
+    for (uint32_t type = 1; type < CONSTRAIN_IS_ANY && !o.found; type <<= 1) {
         struct base_error why = BASE_ERROR_INIT;
-        o.type = (enum sample_type)type;
+        o.type = (enum constrain_type)type;
         if (!expand(e->s, lits, 2, o.type, overlap_leaf, &o, e->depth + 1, &why)) return false;
         if (why.code != BASE_OK) return false;
     }

@@ -42,51 +42,51 @@ static bool is_whole(uint32_t phase)
 }
 
 /* The number's bytes, and the stack below it. */
-static uint32_t collect(const struct sample_state *s, const struct sample_frame *f,
+static uint32_t collect(const struct constrain_state *s, const struct constrain_frame *f,
                         char text[MAX_TEXT], uint32_t *below)
 {
-    uint32_t size = f->c & 0xffff;
-    for (uint32_t i = size; i-- > 0; f = &s->frame[f->next]) text[i] = (char)(f->c >> 16);
+    uint32_t size = f->number.size;
+    for (uint32_t i = size; i-- > 0; f = &s->frame[f->next]) text[i] = (char)f->number.last;
     *below = f->next;
     return size;
 }
 
-static bool satisfies(const struct sample_schema *schema, const struct sample_number *c,
-                      const struct sample_decimal *d)
+bool constrain_number_accepts(const struct constrain_schema *schema,
+                              const struct constrain_number *c, const struct constrain_decimal *d)
 {
     if (c->has_min) {
-        int order = sample_decimal_compare(d, &c->min);
+        int order = constrain_decimal_compare(d, &c->min);
         if (order < 0 || (order == 0 && c->open_min)) return false;
     }
     if (c->has_max) {
-        int order = sample_decimal_compare(d, &c->max);
+        int order = constrain_decimal_compare(d, &c->max);
         if (order > 0 || (order == 0 && c->open_max)) return false;
     }
     for (uint32_t i = 0; i < c->n_multiple; i++)
-        if (!sample_decimal_is_multiple(d, &schema->step[c->multiple + i])) return false;
+        if (!constrain_decimal_is_multiple(d, &schema->step[c->multiple + i])) return false;
     for (uint32_t i = 0; i < c->n_not_multiple; i++)
-        if (sample_decimal_is_multiple(d, &schema->step[c->not_multiple + i])) return false;
+        if (constrain_decimal_is_multiple(d, &schema->step[c->not_multiple + i])) return false;
     return true;
 }
 
-bool sample_number_enter(struct sample_state *s, uint32_t stack)
+bool constrain_number_enter(struct constrain_state *s, uint32_t stack)
 {
-    const struct sample_schema *schema = s->constraint->schema;
-    const struct sample_frame *f = &s->frame[stack];
-    const struct sample_number *c = &schema->number[f->a];
+    const struct constrain_schema *schema = s->constraint->schema;
+    const struct constrain_frame *f = &s->frame[stack];
+    const struct constrain_number *c = &schema->number[f->index];
     char text[MAX_TEXT];
-    struct sample_decimal d;
+    struct constrain_decimal d;
     uint32_t below = f->next;
-    if (!is_whole(f->b)) return true;
+    if (!is_whole(f->number.phase)) return true;
     if (c->bounded) {
         uint32_t size = collect(s, &s->frame[stack], text, &below);
-        if (!sample_decimal_read(&d, text, size)) {
-            sample_state_fail(s, BASE_FAILED, "a number has too many digits to be compared");
+        if (!constrain_decimal_read(&d, text, size)) {
+            constrain_state_fail(s, BASE_FAILED, "a number has too many digits to be compared");
             return false;
         }
-        if (!satisfies(schema, c, &d)) return true;
+        if (!constrain_number_accepts(schema, c, &d)) return true;
     }
-    sample_state_emit(s, below);
+    constrain_state_emit(s, below);
     return true;
 }
 
@@ -109,7 +109,7 @@ static struct digits read_digits(const char *text, uint32_t size)
         }
         d.value = d.value * 10 + (text[i] - '0');
         *(d.point ? &d.fractions : &d.ints) += 1;
-        if (d.ints > INT_DIGITS || d.fractions > SAMPLE_DECIMAL_SCALE) break;
+        if (d.ints > INT_DIGITS || d.fractions > CONSTRAIN_DECIMAL_SCALE) break;
     }
     return d;
 }
@@ -117,12 +117,12 @@ static struct digits read_digits(const char *text, uint32_t size)
 /* The unit of the last digit that may stand behind so many before the point, in 1/10^9. */
 static __int128 last_digit(uint32_t ints)
 {
-    __int128 step = SAMPLE_NUMBER_UNIT;
+    __int128 step = CONSTRAIN_NUMBER_UNIT;
     for (uint32_t i = ints; i < DIGITS && step > 1; i++) step /= 10;
     return step;
 }
 
-static bool is_avoided(const struct sample_number *c, __int128 x)
+static bool is_avoided(const struct constrain_number *c, __int128 x)
 {
     for (uint32_t i = 0; i < c->n_avoid; i++)
         if (x % c->avoid[i] == 0) return true;
@@ -131,7 +131,7 @@ static bool is_avoided(const struct sample_number *c, __int128 x)
 
 /* Whether the condition has a number among those of one sign that begin with `value` followed by
  * what adds less than `span`, in steps of `step`; all in 1/10^9. */
-static bool reaches(const struct sample_number *c, __int128 value, __int128 span, __int128 step,
+static bool reaches(const struct constrain_number *c, __int128 value, __int128 span, __int128 step,
                     bool negative)
 {
     enum { POINTS = 40 }; /* among so many neighbours there is one that is not avoided, or none */
@@ -156,60 +156,64 @@ static bool reaches(const struct sample_number *c, __int128 value, __int128 span
     return false;
 }
 
-static bool within_reach(const struct sample_number *c, const char *text, uint32_t size,
+static bool within_reach(const struct constrain_number *c, const char *text, uint32_t size,
                          uint32_t phase)
 {
     struct digits d = read_digits(text, size);
-    if (d.ints > INT_DIGITS || d.fractions > SAMPLE_DECIMAL_SCALE) return false;
+    if (d.ints > INT_DIGITS || d.fractions > CONSTRAIN_DECIMAL_SCALE) return false;
     if (d.point && d.ints + d.fractions + (phase == DOT) > DIGITS) return false;
-    __int128 span = SAMPLE_NUMBER_UNIT;
+    __int128 span = CONSTRAIN_NUMBER_UNIT;
     for (uint32_t i = 0; i < d.fractions; i++) span /= 10;
     d.value *= span;
-    if (phase == MINUS) d.ints = 1, span = 10 * SAMPLE_NUMBER_UNIT; /* one digit, or more below */
+    if (phase == MINUS)
+        d.ints = 1, span = 10 * CONSTRAIN_NUMBER_UNIT; /* one digit, or more below */
     uint32_t more = phase == INT || phase == MINUS ? INT_DIGITS - d.ints : 0;
     for (uint32_t k = 0; k <= more; k++, d.value *= 10, span *= 10)
         if (reaches(c, d.value, span, last_digit(d.ints + k), d.negative)) return true;
     return false;
 }
 
-void sample_number_step(struct sample_state *s, uint32_t stack, uint8_t byte)
+void constrain_number_step(struct constrain_state *s, uint32_t stack, uint8_t byte)
 {
-    const struct sample_schema *schema = s->constraint->schema;
-    struct sample_frame f = s->frame[stack];
-    const struct sample_number *c = &schema->number[f.a];
-    uint32_t size = f.c & 0xffff, below, phase = next_phase(f.b, byte);
+    const struct constrain_schema *schema = s->constraint->schema;
+    struct constrain_frame f = s->frame[stack];
+    const struct constrain_number *c = &schema->number[f.index];
+    uint32_t size = f.number.size, below, phase = next_phase(f.number.phase, byte);
     char text[MAX_TEXT];
     if (phase == DEAD) return;
     if (c->bounded || schema->generate) size++;
     if (!schema->generate && size >= MAX_TEXT) {
-        sample_state_fail(s, BASE_FAILED, "a number is too long to be compared");
+        constrain_state_fail(s, BASE_FAILED, "a number is too long to be compared");
         return;
     }
     /* Room for the digit that must follow, and an exponent of two digits at most. */
-    if (schema->generate && (size + !is_whole(phase) >= GENERATE_TEXT || f.b == EXP_INTS)) return;
-    f.b = phase;
-    f.c = c->bounded ? size | (uint32_t)byte << 16 : size;
-    if (c->bounded) f.next = stack;
+    if (schema->generate &&
+        (size + !is_whole(phase) >= GENERATE_TEXT || f.number.phase == EXP_INTS))
+        return;
+    f.number.phase = (uint8_t)phase;
+    f.number.size = (uint16_t)size;
+    if (c->bounded) f.number.last = byte, f.next = stack;
     if (c->bounded && schema->generate) {
-        if (phase == EXP || (phase == DOT && c->grid && c->grid % SAMPLE_NUMBER_UNIT == 0)) return;
+        if (phase == EXP || (phase == DOT && c->grid && c->grid % CONSTRAIN_NUMBER_UNIT == 0))
+            return;
         size = collect(s, &s->frame[stack], text, &below);
         text[size++] = (char)byte;
         if (!within_reach(c, text, size, phase)) return;
     }
-    uint32_t moved = sample_frame_intern(s, &f);
-    if (moved) sample_state_emit(s, moved);
+    uint32_t moved = constrain_frame_intern(s, &f);
+    if (moved) constrain_state_emit(s, moved);
 }
 
 /* -- the shortest end of a number -- */
 
 /* Some digits before the point make `value`; up to `most` more may follow, then a fraction. */
-static uint32_t least_digits(const struct sample_number *c, __int128 value, uint32_t ints,
+static uint32_t least_digits(const struct constrain_number *c, __int128 value, uint32_t ints,
                              uint32_t most, bool negative)
 {
     uint32_t least = UINT32_MAX;
-    __int128 span = SAMPLE_NUMBER_UNIT;
+    __int128 span = CONSTRAIN_NUMBER_UNIT;
     for (uint32_t k = 0; k <= most && k < least; k++, value *= 10, span *= 10) {
-        __int128 step = SAMPLE_NUMBER_UNIT, last = last_digit(ints + k);
+        __int128 step = CONSTRAIN_NUMBER_UNIT, last = last_digit(ints + k);
         for (uint32_t f = 0; step >= last && step > 0; f++, step /= 10) {
             uint32_t more = k + (f ? f + 1 : 0);
             if (more >= least) break;
@@ -219,35 +223,49 @@ static uint32_t least_digits(const struct sample_number *c, __int128 value, uint
     return least;
 }
 
-static uint32_t least_from_begin(const struct sample_number *c, bool negative)
+static uint32_t least_from_begin(const struct constrain_number *c, bool negative)
 {
     uint32_t least = least_digits(c, 0, 1, 0, negative);
     for (uint32_t digit = 1; digit < 10; digit++) {
-        uint32_t more = least_digits(c, digit * SAMPLE_NUMBER_UNIT, 1, INT_DIGITS - 1, negative);
+        uint32_t more = least_digits(c, digit * CONSTRAIN_NUMBER_UNIT, 1, INT_DIGITS - 1, negative);
         if (more < least) least = more;
     }
     return least == UINT32_MAX ? least : least + 1;
 }
 
-uint32_t sample_number_least(const struct sample_state *s, const struct sample_schema *schema,
-                             const struct sample_frame *f, uint32_t *below)
+bool constrain_number_is_writable(const struct constrain_number *c)
 {
-    const struct sample_number *c = &schema->number[f->a];
+    return least_from_begin(c, false) != UINT32_MAX || least_from_begin(c, true) != UINT32_MAX;
+}
+
+bool constrain_number_may_exist(const struct constrain_number *c)
+{
+    const __int128 least = c->lo < -c->hi ? c->lo : -c->hi; /* the larger size, negated */
+    const __int128 span = 1 - least;
+    if (c->n_multiple && c->grid && is_avoided(c, c->grid)) return false;
+    return c->rounded || reaches(c, 0, span, 1, false) || reaches(c, 0, span, 1, true);
+}
+
+uint32_t constrain_number_least(const struct constrain_state *s,
+                                const struct constrain_schema *schema,
+                                const struct constrain_frame *f, uint32_t *below)
+{
+    const struct constrain_number *c = &schema->number[f->index];
     char text[MAX_TEXT];
     *below = f->next;
-    if (!c->bounded) return !is_whole(f->b);
-    if (f->b == BEGIN) {
+    if (!c->bounded) return !is_whole(f->number.phase);
+    if (f->number.phase == BEGIN) {
         uint32_t negative = least_from_begin(c, true), positive = least_from_begin(c, false);
         return negative != UINT32_MAX && negative + 1 < positive ? negative + 1 : positive;
     }
     uint32_t size = collect(s, f, text, below);
     struct digits d = read_digits(text, size);
-    if (d.ints > INT_DIGITS || d.fractions > SAMPLE_DECIMAL_SCALE) return UINT32_MAX;
+    if (d.ints > INT_DIGITS || d.fractions > CONSTRAIN_DECIMAL_SCALE) return UINT32_MAX;
     if (d.ints == 0) return least_from_begin(c, true);
     if (!d.point)
-        return least_digits(c, d.value * SAMPLE_NUMBER_UNIT, d.ints,
+        return least_digits(c, d.value * CONSTRAIN_NUMBER_UNIT, d.ints,
                             text[d.negative] == '0' ? 0 : INT_DIGITS - d.ints, d.negative);
-    __int128 step = SAMPLE_NUMBER_UNIT, last = last_digit(d.ints);
+    __int128 step = CONSTRAIN_NUMBER_UNIT, last = last_digit(d.ints);
     for (uint32_t i = 0; i < d.fractions; i++) step /= 10;
     d.value *= step;
     const __int128 span = step;

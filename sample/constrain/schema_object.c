@@ -8,7 +8,7 @@
 enum { MAX_PATTERNS = 24, MAX_CLASSES = 512 };
 
 struct names {
-    uint32_t key[SAMPLE_MAX_NAMES], n_key;
+    uint32_t key[CONSTRAIN_MAX_NAMES], n_key;
     struct {
         uint32_t text, lit;
         bool exists; /* some property must match, instead of all that match must satisfy lit */
@@ -19,25 +19,26 @@ struct names {
     uint32_t mask[MAX_CLASSES], n_class;
 };
 
-static bool add_key(struct names *w, const struct sample_schema *s, const struct sample_formula *f,
-                    struct base_error *err)
+static bool add_key(struct names *w, const struct constrain_schema *s,
+                    const struct constrain_formula *f, struct base_error *err)
 {
     for (uint32_t i = 0; i < w->n_key; i++)
         if (w->key[i] == f->a) return true;
-    if (w->n_key == SAMPLE_MAX_NAMES)
-        return sample_schema_fail(s, f->json, err, "names more than 120 properties of one object");
+    if (w->n_key == CONSTRAIN_MAX_NAMES)
+        return constrain_schema_fail(s, f->json, err,
+                                     "names more than 120 properties of one object");
     w->key[w->n_key++] = f->a;
     return true;
 }
 
-static bool add_pattern(struct names *w, const struct sample_schema *s,
-                        const struct sample_formula *f, uint32_t text, uint32_t lit, bool exists,
+static bool add_pattern(struct names *w, const struct constrain_schema *s,
+                        const struct constrain_formula *f, uint32_t text, uint32_t lit, bool exists,
                         struct base_error *err)
 {
     uint32_t marks = 0;
     for (uint32_t i = 0; i < w->n_pattern; i++) marks += w->pattern[i].exists;
-    if (w->n_pattern == MAX_PATTERNS || (exists && marks == SAMPLE_MAX_MARKS))
-        return sample_schema_fail(s, f->json, err, "stands beside too many patterns of names");
+    if (w->n_pattern == MAX_PATTERNS || (exists && marks == CONSTRAIN_MAX_MARKS))
+        return constrain_schema_fail(s, f->json, err, "stands beside too many patterns of names");
     w->pattern[w->n_pattern].text = text;
     w->pattern[w->n_pattern].lit = lit;
     w->pattern[w->n_pattern++].exists = exists;
@@ -47,8 +48,8 @@ static bool add_pattern(struct names *w, const struct sample_schema *s,
 /* -- names that satisfy a schema -- */
 
 struct union_of {
-    const struct sample_schema *s;
-    struct sample_dfa *part[31];
+    const struct constrain_schema *s;
+    struct constrain_dfa *part[31];
     uint32_t n;
 };
 
@@ -57,23 +58,23 @@ static bool union_leaf(void *context, const uint32_t *atoms, uint32_t n, struct 
     struct union_of *u = context;
     struct base_error why = BASE_ERROR_INIT;
     if (u->n == 31) return base_fail(err, BASE_USAGE, "'propertyNames' has too many alternatives");
-    struct sample_dfa *d = sample_schema_string(u->s, atoms, n, &why);
+    struct constrain_dfa *d = constrain_schema_string(u->s, atoms, n, &why);
     if (d) u->part[u->n++] = d;
     return d || why.code == BASE_OK || base_fail(err, why.code, "'propertyNames': %s", why.text);
 }
 
 /* The automaton of the strings that do not satisfy the literal, kept in text[]. */
-static bool other_names(struct sample_schema *s, uint32_t lit, uint32_t *text,
+static bool other_names(struct constrain_schema *s, uint32_t lit, uint32_t *text,
                         struct base_error *err)
 {
     struct union_of u = {.s = s};
-    struct sample_dfa *d = NULL;
-    bool ok = sample_schema_expand(s, &lit, 1, SAMPLE_IS_STRING, union_leaf, &u, err);
-    if (ok) d = sample_dfa_product((const struct sample_dfa *const *)u.part, u.n, err);
+    struct constrain_dfa *d = NULL;
+    bool ok = constrain_schema_expand(s, &lit, 1, CONSTRAIN_IS_STRING, union_leaf, &u, err);
+    if (ok) d = constrain_dfa_product((const struct constrain_dfa *const *)u.part, u.n, err);
     for (uint32_t q = 0; d && q < d->n_state; q++) d->accept[q] &= d->mask[q] == 0;
-    for (uint32_t i = 0; i < u.n; i++) sample_dfa_free(u.part[i]);
-    if (!d || !sample_grow(&s->text, &s->text_room, s->n_text, sizeof *s->text, err)) {
-        sample_dfa_free(d);
+    for (uint32_t i = 0; i < u.n; i++) constrain_dfa_free(u.part[i]);
+    if (!d || !constrain_grow(&s->text, &s->text_room, s->n_text, sizeof *s->text, err)) {
+        constrain_dfa_free(d);
         return false;
     }
     *text = s->n_text;
@@ -83,33 +84,33 @@ static bool other_names(struct sample_schema *s, uint32_t lit, uint32_t *text,
 
 /* -- reading the atoms -- */
 
-static bool read_atoms(struct sample_schema *s, const uint32_t *atoms, uint32_t n, struct names *w,
-                       struct base_error *err)
+static bool read_atoms(struct constrain_schema *s, const uint32_t *atoms, uint32_t n,
+                       struct names *w, struct base_error *err)
 {
     *w = (struct names){.max = UINT32_MAX};
     for (uint32_t i = 0; i < n; i++) {
-        struct sample_formula f = s->formula[atoms[i] / 2];
+        struct constrain_formula f = s->formula[atoms[i] / 2];
         bool negate = atoms[i] & 1, ok = true;
         uint32_t text;
         switch (f.kind) {
-        case SAMPLE_F_PROPERTY:
-        case SAMPLE_F_REQUIRED:
+        case CONSTRAIN_F_PROPERTY:
+        case CONSTRAIN_F_REQUIRED:
             ok = add_key(w, s, &f, err);
             break;
-        case SAMPLE_F_MIN_PROPS:
+        case CONSTRAIN_F_MIN_PROPS:
             if (!negate && w->min < f.a) {
                 w->min = f.a;
                 w->min_json = f.json;
             }
             if (negate && w->max > f.a - 1) w->max = f.a - 1;
             break;
-        case SAMPLE_F_PATTERN:
+        case CONSTRAIN_F_PATTERN:
             ok = add_pattern(w, s, &f, f.a, f.b ^ negate, negate, err);
             break;
-        default: /* SAMPLE_F_NAMES */
+        default: /* CONSTRAIN_F_NAMES */
             ok = other_names(s, f.b, &text, err) &&
-                 add_pattern(w, s, &f, text, negate ? SAMPLE_LIT_TRUE : SAMPLE_LIT_FALSE, negate,
-                             err);
+                 add_pattern(w, s, &f, text, negate ? CONSTRAIN_LIT_TRUE : CONSTRAIN_LIT_FALSE,
+                             negate, err);
         }
         if (!ok) return false;
     }
@@ -117,45 +118,45 @@ static bool read_atoms(struct sample_schema *s, const uint32_t *atoms, uint32_t 
 }
 
 /* The names whose number (from 1) has the bit set. */
-static struct sample_dfa *names_with_bit(const struct sample_schema *s, const struct names *w,
-                                         uint32_t bit, struct base_error *err)
+static struct constrain_dfa *names_with_bit(const struct constrain_schema *s, const struct names *w,
+                                            uint32_t bit, struct base_error *err)
 {
-    struct sample_tree t = {0};
-    struct sample_dfa *d = NULL;
-    uint32_t alt = sample_tree_add(&t, SAMPLE_TREE_ALT, 1, 1, err), seq, byte, size;
+    struct constrain_tree t = {0};
+    struct constrain_dfa *d = NULL;
+    uint32_t alt = constrain_tree_add(&t, CONSTRAIN_TREE_ALT, 1, 1, err), seq, byte, size;
     bool ok = alt != 0;
     for (uint32_t i = 0; ok && i < w->n_key; i++) {
         if (!((i + 1) >> bit & 1)) continue;
-        const char *name = sample_schema_key(s, w->key[i], &size);
-        ok = (seq = sample_tree_add(&t, SAMPLE_TREE_SEQ, 1, 1, err));
-        if (ok) sample_tree_adopt(&t, alt, seq);
+        const char *name = constrain_schema_key(s, w->key[i], &size);
+        ok = (seq = constrain_tree_add(&t, CONSTRAIN_TREE_SEQ, 1, 1, err));
+        if (ok) constrain_tree_adopt(&t, alt, seq);
         for (uint32_t k = 0; ok && k < size; k++) {
-            ok = (byte = sample_tree_add(&t, SAMPLE_TREE_BYTE, 1, 1, err));
+            ok = (byte = constrain_tree_add(&t, CONSTRAIN_TREE_BYTE, 1, 1, err));
             if (!ok) break;
             t.node[byte].min = (unsigned char)name[k];
-            sample_tree_adopt(&t, seq, byte);
+            constrain_tree_adopt(&t, seq, byte);
         }
     }
-    if (ok) d = sample_dfa_build(&t, alt, false, NULL, err);
-    sample_tree_free(&t);
+    if (ok) d = constrain_dfa_build(&t, alt, false, NULL, err);
+    constrain_tree_free(&t);
     return d;
 }
 
-static struct sample_dfa *build_key(const struct sample_schema *s, struct names *w,
-                                    struct base_error *err)
+static struct constrain_dfa *build_key(const struct constrain_schema *s, struct names *w,
+                                       struct base_error *err)
 {
-    struct sample_dfa *bit[8] = {NULL}, *key = NULL;
-    const struct sample_dfa *part[31];
+    struct constrain_dfa *bit[8] = {NULL}, *key = NULL;
+    const struct constrain_dfa *part[31];
     bool ok = true;
     w->n_bit = 0;
     while (w->n_key >> w->n_bit) w->n_bit++;
     for (uint32_t i = 0; ok && i < w->n_bit; i++)
         ok = (part[i] = bit[i] = names_with_bit(s, w, i, err)) != NULL;
     for (uint32_t i = 0; i < w->n_pattern; i++) part[w->n_bit + i] = s->text[w->pattern[i].text];
-    if (ok) key = sample_dfa_product(part, w->n_bit + w->n_pattern, err);
-    for (uint32_t i = 0; i < w->n_bit; i++) sample_dfa_free(bit[i]);
-    if (key && !sample_dfa_trim(key, NULL, err)) {
-        sample_dfa_free(key);
+    if (ok) key = constrain_dfa_product(part, w->n_bit + w->n_pattern, err);
+    for (uint32_t i = 0; i < w->n_bit; i++) constrain_dfa_free(bit[i]);
+    if (key && !constrain_dfa_trim(key, NULL, err)) {
+        constrain_dfa_free(key);
         key = NULL;
     }
     return key;
@@ -163,46 +164,48 @@ static struct sample_dfa *build_key(const struct sample_schema *s, struct names 
 
 /* -- classes of names -- */
 
-static bool add_class(struct sample_schema *s, const uint32_t *atoms, uint32_t n,
+static bool add_class(struct constrain_schema *s, const uint32_t *atoms, uint32_t n,
                       const struct names *w, uint32_t mask, struct base_error *err)
 {
-    uint32_t known = mask & ((1u << w->n_bit) - 1), n_base = 0, with[SAMPLE_MAX_MARKS], n_with = 0;
+    uint32_t known = mask & ((1u << w->n_bit) - 1), n_base = 0, with[CONSTRAIN_MAX_MARKS],
+             n_with = 0;
     uint32_t *base = calloc((size_t)n + w->n_pattern + 1, sizeof *base);
-    struct sample_slice options;
+    struct constrain_slice options;
     bool ok = base || base_fail(err, BASE_NO_MEMORY, "no memory for a schema");
     for (uint32_t i = 0; ok && known && i < n; i++) {
-        const struct sample_formula *f = &s->formula[atoms[i] / 2];
+        const struct constrain_formula *f = &s->formula[atoms[i] / 2];
         bool negate = atoms[i] & 1;
-        if ((f->kind != SAMPLE_F_PROPERTY && f->kind != SAMPLE_F_REQUIRED) ||
+        if ((f->kind != CONSTRAIN_F_PROPERTY && f->kind != CONSTRAIN_F_REQUIRED) ||
             f->a != w->key[known - 1])
             continue;
-        if (f->kind == SAMPLE_F_PROPERTY)
+        if (f->kind == CONSTRAIN_F_PROPERTY)
             base[n_base++] = f->b ^ negate;
         else if (negate)
-            base[n_base++] = SAMPLE_LIT_FALSE;
+            base[n_base++] = CONSTRAIN_LIT_FALSE;
     }
     for (uint32_t i = 0; i < w->n_pattern; i++) {
         bool hit = mask >> (w->n_bit + i) & 1;
         if (w->pattern[i].exists)
-            with[n_with++] = hit ? w->pattern[i].lit : SAMPLE_LIT_FALSE;
+            with[n_with++] = hit ? w->pattern[i].lit : CONSTRAIN_LIT_FALSE;
         else if (hit && ok)
             base[n_base++] = w->pattern[i].lit;
     }
-    ok = ok && sample_schema_options_of(s, base, n_base, with, NULL, n_with, &options, err) &&
-         sample_grow(&s->slice, &s->slice_room, s->n_slice, sizeof *s->slice, err);
+    ok = ok && constrain_schema_options_of(s, base, n_base, with, NULL, n_with, &options, err) &&
+         constrain_grow(&s->slice, &s->slice_room, s->n_slice, sizeof *s->slice, err);
     if (ok) s->slice[s->n_slice++] = options;
     free(base);
     return ok;
 }
 
-static bool grow_tables(struct sample_schema *s, uint64_t labels, uint64_t bits,
+static bool grow_tables(struct constrain_schema *s, uint64_t labels, uint64_t bits,
                         struct base_error *err)
 {
     while (s->n_label + labels > s->label_room)
-        if (!sample_grow(&s->label, &s->label_room, s->label_room, sizeof *s->label, err))
+        if (!constrain_grow(&s->label, &s->label_room, s->label_room, sizeof *s->label, err))
             return false;
     while (s->n_bits + bits > s->bits_room)
-        if (!sample_grow(&s->bits, &s->bits_room, s->bits_room, sizeof *s->bits, err)) return false;
+        if (!constrain_grow(&s->bits, &s->bits_room, s->bits_room, sizeof *s->bits, err))
+            return false;
     if (labels) memset(s->label + s->n_label, 0, labels * sizeof *s->label);
     if (bits) memset(s->bits + s->n_bits, 0, bits * sizeof *s->bits);
     s->n_label += (uint32_t)labels;
@@ -211,7 +214,7 @@ static bool grow_tables(struct sample_schema *s, uint64_t labels, uint64_t bits,
 }
 
 /* Which classes each state can still become. */
-static void find_reach(const struct sample_schema *s, const struct sample_object *o)
+static void find_reach(const struct constrain_schema *s, const struct constrain_object *o)
 {
     bool changed = true;
     for (uint32_t q = 0; q < o->key->n_state; q++) {
@@ -233,16 +236,16 @@ static void find_reach(const struct sample_schema *s, const struct sample_object
     }
 }
 
-static bool add_classes(struct sample_schema *s, const uint32_t *atoms, uint32_t n, struct names *w,
-                        struct sample_object *o, struct base_error *err)
+static bool add_classes(struct constrain_schema *s, const uint32_t *atoms, uint32_t n,
+                        struct names *w, struct constrain_object *o, struct base_error *err)
 {
-    const struct sample_dfa *d = o->key;
+    const struct constrain_dfa *d = o->key;
     o->label = s->n_label;
     if (!grow_tables(s, d->n_state, 0, err)) return false;
     o->cls = s->n_slice;
     for (uint32_t q = 1; q < d->n_state; q++) {
         uint32_t c = 0;
-        if (!(d->accept[q] & SAMPLE_DFA_ACCEPTS)) continue;
+        if (!(d->accept[q] & CONSTRAIN_DFA_ACCEPTS)) continue;
         while (c < w->n_class && w->mask[c] != d->mask[q]) c++;
         if (c == MAX_CLASSES)
             return base_fail(err, BASE_USAGE, "'patternProperties' tells too many names apart");
@@ -264,18 +267,18 @@ static bool add_classes(struct sample_schema *s, const uint32_t *atoms, uint32_t
     return true;
 }
 
-bool sample_schema_object(struct sample_schema *s, const uint32_t *atoms, uint32_t n,
-                          struct sample_object *out, bool *some, struct base_error *err)
+bool constrain_schema_object(struct constrain_schema *s, const uint32_t *atoms, uint32_t n,
+                             struct constrain_object *out, bool *some, struct base_error *err)
 {
     struct names w;
     uint32_t marks = 0;
     *some = false;
     if (!read_atoms(s, atoms, n, &w, err)) return false;
-    *out = (struct sample_object){.min = (uint32_t)w.min, .max = (uint32_t)w.max};
+    *out = (struct constrain_object){.min = (uint32_t)w.min, .max = (uint32_t)w.max};
     for (uint32_t i = 0; i < n; i++) {
-        const struct sample_formula *f = &s->formula[atoms[i] / 2];
+        const struct constrain_formula *f = &s->formula[atoms[i] / 2];
         bool negate = atoms[i] & 1;
-        if (f->kind != (negate ? SAMPLE_F_PROPERTY : SAMPLE_F_REQUIRED)) continue;
+        if (f->kind != (negate ? CONSTRAIN_F_PROPERTY : CONSTRAIN_F_REQUIRED)) continue;
         uint32_t k = 0;
         while (w.key[k] != f->a) k++;
         out->required[k / 64] |= 1ull << k % 64;
@@ -283,15 +286,16 @@ bool sample_schema_object(struct sample_schema *s, const uint32_t *atoms, uint32
     out->n_required =
         (uint32_t)(__builtin_popcountll(out->required[0]) + __builtin_popcountll(out->required[1]));
     for (uint32_t i = 0; i < w.n_pattern; i++)
-        if (w.pattern[i].exists) out->required[1] |= 1ull << (SAMPLE_FIRST_MARK - 64 + marks++);
+        if (w.pattern[i].exists) out->required[1] |= 1ull << (CONSTRAIN_FIRST_MARK - 64 + marks++);
     if (w.min > w.max || out->n_required > w.max) return true;
-    if (sample_object_counts(s->generate, out->min) && w.min > w.n_key + 1)
-        return sample_schema_fail(s, w.min_json, err,
-                                  "asks for more names than the schema has and one: others could "
-                                  "repeat (--schema-lenient and this word let it go unenforced)");
+    if (constrain_object_counts(s->generate, out->min) && w.min > w.n_key + 1)
+        return constrain_schema_fail(
+            s, w.min_json, err,
+            "asks for more names than the schema has and one: others could "
+            "repeat (--schema-lenient and this word let it go unenforced)");
     if (!(out->key = build_key(s, &w, err))) return false;
     if (!add_classes(s, atoms, n, &w, out, err)) {
-        sample_dfa_free(out->key);
+        constrain_dfa_free(out->key);
         return false;
     }
     *some = true;
@@ -300,11 +304,12 @@ bool sample_schema_object(struct sample_schema *s, const uint32_t *atoms, uint32
 
 /* -- what is alive -- */
 
-static bool any_alive(const struct sample_schema *s, struct sample_slice options, uint32_t *marks)
+static bool any_alive(const struct constrain_schema *s, struct constrain_slice options,
+                      uint32_t *marks)
 {
     bool alive = false;
     for (uint32_t i = 0; i < options.count; i++) {
-        const struct sample_option *o = &s->option[options.at + i];
+        const struct constrain_option *o = &s->option[options.at + i];
         if (!s->place[o->place].alive) continue;
         alive = true;
         *marks |= o->marks;
@@ -312,7 +317,7 @@ static bool any_alive(const struct sample_schema *s, struct sample_slice options
     return alive;
 }
 
-static bool array_alive(const struct sample_schema *s, const struct sample_array *a)
+static bool array_alive(const struct constrain_schema *s, const struct constrain_array *a)
 {
     uint32_t marks = 0, need = a->min, length = 0;
     for (uint32_t i = 0; i < a->n_contains; i++)
@@ -327,7 +332,7 @@ static bool array_alive(const struct sample_schema *s, const struct sample_array
     return true;
 }
 
-static bool object_alive(struct sample_schema *s, const struct sample_object *o)
+static bool object_alive(struct constrain_schema *s, const struct constrain_object *o)
 {
     uint64_t seen[2] = {0, 0}, names = 0;
     uint32_t marks = 0;
@@ -341,27 +346,27 @@ static bool object_alive(struct sample_schema *s, const struct sample_object *o)
         else
             others = true;
     }
-    seen[1] |= (uint64_t)marks << (SAMPLE_FIRST_MARK - 64);
+    seen[1] |= (uint64_t)marks << (CONSTRAIN_FIRST_MARK - 64);
     return !(o->required[0] & ~seen[0]) && !(o->required[1] & ~seen[1]) &&
-           (sample_object_counts(s->generate, o->min) ? names + others >= o->min
-                                                      : others || names >= o->min);
+           (constrain_object_counts(s->generate, o->min) ? names + others >= o->min
+                                                         : others || names >= o->min);
 }
 
-void sample_schema_find_alive(struct sample_schema *s)
+void constrain_schema_find_alive(struct constrain_schema *s)
 {
     bool changed = true;
     while (changed) {
         changed = false;
         for (uint32_t i = s->n_place; i-- > 0;) {
-            struct sample_place *p = &s->place[i];
+            struct constrain_place *p = &s->place[i];
             bool alive = p->fixed || p->number.count || p->string.count;
             for (uint32_t k = 0; k < p->array.count; k++) {
-                struct sample_array *a = &s->array[s->index[p->array.at + k]];
+                struct constrain_array *a = &s->array[s->index[p->array.at + k]];
                 if (!a->alive) a->alive = array_alive(s, a);
                 alive |= a->alive;
             }
             for (uint32_t k = 0; k < p->object.count; k++) {
-                struct sample_object *o = &s->object[s->index[p->object.at + k]];
+                struct constrain_object *o = &s->object[s->index[p->object.at + k]];
                 if (!o->alive) o->alive = object_alive(s, o);
                 alive |= o->alive;
             }

@@ -13,36 +13,37 @@ static int compare_lits(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-bool sample_schema_place(struct sample_schema *s, const uint32_t *lits, uint32_t n, uint32_t *place,
-                         struct base_error *err)
+bool constrain_schema_place(struct constrain_schema *s, const uint32_t *lits, uint32_t n,
+                            uint32_t *place, struct base_error *err)
 {
-    if (s->n_place == 0 && !sample_idsets_clear(&s->lits, err)) return false;
+    if (s->n_place == 0 && !constrain_idsets_clear(&s->lits, err)) return false;
     const uint32_t from = s->lits.n_id;
     for (uint32_t i = 0; i < n; i++)
-        if (lits[i] != SAMPLE_LIT_TRUE && !sample_idsets_add(&s->lits, lits[i], err)) return false;
+        if (lits[i] != CONSTRAIN_LIT_TRUE && !constrain_idsets_add(&s->lits, lits[i], err))
+            return false;
     uint32_t *mine = s->lits.id + from, kept = 0;
     n = s->lits.n_id - from;
     if (n) qsort(mine, n, sizeof *mine, compare_lits);
     for (uint32_t i = 0; i < n; i++)
         if (!kept || mine[i] != mine[kept - 1]) mine[kept++] = mine[i];
     s->lits.n_id = from + kept;
-    if (!sample_idsets_close(&s->lits, false, place, err)) return false;
+    if (!constrain_idsets_close(&s->lits, false, place, err)) return false;
     if (*place < s->n_place) return true;
-    if (s->n_place >= SAMPLE_MAX_PLACES)
+    if (s->n_place >= CONSTRAIN_MAX_PLACES)
         return base_fail(err, BASE_USAGE, "the schema combines to more than %d places",
-                         SAMPLE_MAX_PLACES);
-    if (!sample_grow(&s->place, &s->place_room, s->n_place, sizeof *s->place, err)) return false;
-    s->place[s->n_place++] = (struct sample_place){0};
+                         CONSTRAIN_MAX_PLACES);
+    if (!constrain_grow(&s->place, &s->place_room, s->n_place, sizeof *s->place, err)) return false;
+    s->place[s->n_place++] = (struct constrain_place){0};
     return true;
 }
 
-bool sample_schema_options_of(struct sample_schema *s, const uint32_t *base, uint32_t n_base,
-                              const uint32_t *with, const bool *exact, uint32_t n_with,
-                              struct sample_slice *out, struct base_error *err)
+bool constrain_schema_options_of(struct constrain_schema *s, const uint32_t *base, uint32_t n_base,
+                                 const uint32_t *with, const bool *exact, uint32_t n_with,
+                                 struct constrain_slice *out, struct base_error *err)
 {
     uint32_t *lits = calloc((size_t)n_base + n_with + 1, sizeof *lits);
     bool ok = lits || base_fail(err, BASE_NO_MEMORY, "no memory for a schema");
-    *out = (struct sample_slice){s->n_option, 0};
+    *out = (struct constrain_slice){s->n_option, 0};
     for (uint32_t marks = 0; ok && marks < 1u << n_with; marks++) {
         uint32_t n = n_base, place;
         if (n) memcpy(lits, base, n * sizeof *lits);
@@ -52,10 +53,10 @@ bool sample_schema_options_of(struct sample_schema *s, const uint32_t *base, uin
             else if (exact && exact[i])
                 lits[n++] = with[i] ^ 1;
         }
-        ok = sample_schema_place(s, lits, n, &place, err) &&
-             sample_grow(&s->option, &s->option_room, s->n_option, sizeof *s->option, err);
+        ok = constrain_schema_place(s, lits, n, &place, err) &&
+             constrain_grow(&s->option, &s->option_room, s->n_option, sizeof *s->option, err);
         if (!ok) break;
-        s->option[s->n_option++] = (struct sample_option){place, marks};
+        s->option[s->n_option++] = (struct constrain_option){place, marks};
         out->count++;
     }
     free(lits);
@@ -64,26 +65,26 @@ bool sample_schema_options_of(struct sample_schema *s, const uint32_t *base, uin
 
 /* -- numbers -- */
 
-static void raise_min(struct sample_number *c, const struct sample_decimal *d, bool open)
+static void raise_min(struct constrain_number *c, const struct constrain_decimal *d, bool open)
 {
-    int order = c->has_min ? sample_decimal_compare(d, &c->min) : 1;
+    int order = c->has_min ? constrain_decimal_compare(d, &c->min) : 1;
     if (order > 0) c->min = *d;
     c->open_min = order > 0 ? open : order == 0 ? c->open_min || open : c->open_min;
     c->has_min = true;
 }
 
-static void lower_max(struct sample_number *c, const struct sample_decimal *d, bool open)
+static void lower_max(struct constrain_number *c, const struct constrain_decimal *d, bool open)
 {
-    int order = c->has_max ? sample_decimal_compare(d, &c->max) : -1;
+    int order = c->has_max ? constrain_decimal_compare(d, &c->max) : -1;
     if (order < 0) c->max = *d;
     c->open_max = order < 0 ? open : order == 0 ? c->open_max || open : c->open_max;
     c->has_max = true;
 }
 
-static bool add_step(struct sample_schema *s, const struct sample_decimal *d,
+static bool add_step(struct constrain_schema *s, const struct constrain_decimal *d,
                      struct base_error *err)
 {
-    if (!sample_grow(&s->step, &s->step_room, s->n_step, sizeof *s->step, err)) return false;
+    if (!constrain_grow(&s->step, &s->step_room, s->n_step, sizeof *s->step, err)) return false;
     s->step[s->n_step++] = *d;
     return true;
 }
@@ -99,13 +100,15 @@ static __int128 common(__int128 a, __int128 b)
 }
 
 /* The bounds and the grid in units, rounded inwards: what may be generated is a subset. */
-static void scale_number(const struct sample_schema *s, struct sample_number *c)
+static void scale_number(const struct constrain_schema *s, struct constrain_number *c)
 {
     const __int128 most = (__int128)10000000000000000 * 1000000000;
     bool exact;
     c->lo = -most, c->hi = most, c->grid = 1;
+    c->rounded = !c->has_min || !c->has_max;
     if (c->has_min) {
-        c->lo = sample_decimal_scaled(&c->min, &exact);
+        c->lo = constrain_decimal_scaled(&c->min, &exact);
+        c->rounded |= !exact || c->lo < -most || c->lo > most;
         if (!exact && !c->min.negative)
             c->lo++;
         else if (exact && c->open_min)
@@ -113,7 +116,8 @@ static void scale_number(const struct sample_schema *s, struct sample_number *c)
         if (c->lo < -most) c->lo = -most;
     }
     if (c->has_max) {
-        c->hi = sample_decimal_scaled(&c->max, &exact);
+        c->hi = constrain_decimal_scaled(&c->max, &exact);
+        c->rounded |= !exact || c->hi < -most || c->hi > most;
         if (!exact && c->max.negative)
             c->hi--;
         else if (exact && c->open_max)
@@ -121,37 +125,64 @@ static void scale_number(const struct sample_schema *s, struct sample_number *c)
         if (c->hi > most) c->hi = most;
     }
     for (uint32_t i = 0; i < c->n_multiple && c->grid; i++) {
-        __int128 step = sample_decimal_scaled(&s->step[c->multiple + i], &exact);
-        if (!exact || step == 0 || step > most) {
-            c->grid = 0; /* left to the check at the end of the number */
+        __int128 step = constrain_decimal_scaled(&s->step[c->multiple + i], &exact);
+        const __int128 part = exact && step ? step / common(c->grid, step) : 0;
+        if (part && c->grid <= most / part) {
+            c->grid *= part;
+            continue;
+        }
+        c->rounded = true;
+        if (part) { /* of what is generated, 0 alone is a multiple */
+            if (c->lo < 0) c->lo = 0;
+            if (c->hi > 0) c->hi = 0;
         } else {
-            __int128 part = step / common(c->grid, step);
-            c->grid = c->grid > most / part ? 0 : c->grid * part;
+            c->grid = 0; /* left to the check at the end of the number */
         }
     }
-    for (uint32_t i = 0; i < c->n_not_multiple && c->n_avoid < SAMPLE_MAX_AVOID; i++) {
-        __int128 step = sample_decimal_scaled(&s->step[c->not_multiple + i], &exact);
-        if (exact && step) c->avoid[c->n_avoid++] = step;
+    c->rounded |= c->n_not_multiple > CONSTRAIN_MAX_AVOID;
+    for (uint32_t i = 0; i < c->n_not_multiple && c->n_avoid < CONSTRAIN_MAX_AVOID; i++) {
+        __int128 step = constrain_decimal_scaled(&s->step[c->not_multiple + i], &exact);
+        if (exact && step)
+            c->avoid[c->n_avoid++] = step;
+        else
+            c->rounded = true;
     }
 }
 
-static bool is_empty_number(const struct sample_number *c)
+/* The node of the one number that the bounds leave, of a const or enum if it is there. */
+static uint32_t find_literal(const struct constrain_schema *s, const uint32_t *atoms, uint32_t n,
+                             const struct constrain_number *c)
+{
+    uint32_t found = 0;
+    if (!c->has_min || !c->has_max || constrain_decimal_compare(&c->min, &c->max) != 0) return 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct constrain_formula *f = &s->formula[atoms[i] / 2];
+        if (f->kind == CONSTRAIN_F_MULTIPLE ||
+            constrain_decimal_compare(&s->decimal[f->a], &c->min) != 0)
+            continue;
+        if (f->c || !found) found = f->json;
+        if (f->c) break;
+    }
+    return found;
+}
+
+static bool is_empty_number(const struct constrain_number *c)
 {
     if (!c->has_min || !c->has_max) return false;
-    int order = sample_decimal_compare(&c->min, &c->max);
+    int order = constrain_decimal_compare(&c->min, &c->max);
     return order > 0 || (order == 0 && (c->open_min || c->open_max));
 }
 
-static bool make_number(struct sample_schema *s, const uint32_t *atoms, uint32_t n,
-                        struct sample_number *c, struct base_error *err)
+static bool make_number(struct constrain_schema *s, const uint32_t *atoms, uint32_t n,
+                        struct constrain_number *c, struct base_error *err)
 {
-    *c = (struct sample_number){.bounded = n > 0};
+    *c = (struct constrain_number){.bounded = n > 0};
     for (uint32_t i = 0; i < n; i++) {
-        const struct sample_formula *f = &s->formula[atoms[i] / 2];
-        const struct sample_decimal *d = &s->decimal[f->a];
+        const struct constrain_formula *f = &s->formula[atoms[i] / 2];
+        const struct constrain_decimal *d = &s->decimal[f->a];
         bool negate = atoms[i] & 1;
-        if (f->kind == SAMPLE_F_MULTIPLE) continue;
-        if ((f->kind == SAMPLE_F_MIN) != negate)
+        if (f->kind == CONSTRAIN_F_MULTIPLE) continue;
+        if ((f->kind == CONSTRAIN_F_MIN) != negate)
             raise_min(c, d, (f->b != 0) != negate);
         else
             lower_max(c, d, (f->b != 0) != negate);
@@ -159,22 +190,24 @@ static bool make_number(struct sample_schema *s, const uint32_t *atoms, uint32_t
     for (int negate = 0; negate < 2; negate++) {
         *(negate ? &c->not_multiple : &c->multiple) = s->n_step;
         for (uint32_t i = 0; i < n; i++) {
-            const struct sample_formula *f = &s->formula[atoms[i] / 2];
-            if (f->kind != SAMPLE_F_MULTIPLE || (int)(atoms[i] & 1) != negate) continue;
+            const struct constrain_formula *f = &s->formula[atoms[i] / 2];
+            if (f->kind != CONSTRAIN_F_MULTIPLE || (int)(atoms[i] & 1) != negate) continue;
             if (!add_step(s, &s->decimal[f->a], err)) return false;
             ++*(negate ? &c->n_not_multiple : &c->n_multiple);
         }
     }
     scale_number(s, c);
+    if (s->generate) c->literal = find_literal(s, atoms, n, c);
     return true;
 }
 
 /* -- strings -- */
 
-struct sample_dfa *sample_schema_string(const struct sample_schema *s, const uint32_t *atoms,
-                                        uint32_t n, struct base_error *err)
+struct constrain_dfa *constrain_schema_string(const struct constrain_schema *s,
+                                              const uint32_t *atoms, uint32_t n,
+                                              struct base_error *err)
 {
-    const struct sample_dfa *part[31];
+    const struct constrain_dfa *part[31];
     struct base_error why = BASE_ERROR_INIT;
     uint32_t want = 0;
     if (n > 31) {
@@ -185,11 +218,11 @@ struct sample_dfa *sample_schema_string(const struct sample_schema *s, const uin
         part[i] = s->text[s->formula[atoms[i] / 2].a];
         want |= (uint32_t) !(atoms[i] & 1) << i;
     }
-    struct sample_dfa *d = sample_dfa_product(part, n, err);
+    struct constrain_dfa *d = constrain_dfa_product(part, n, err);
     for (uint32_t q = 0; d && q < d->n_state; q++) d->accept[q] &= d->mask[q] == want;
-    if (d && !sample_dfa_trim(d, NULL, &why)) {
+    if (d && !constrain_dfa_trim(d, NULL, &why)) {
         if (why.code != BASE_OK) base_fail(err, why.code, "%s", why.text);
-        sample_dfa_free(d);
+        constrain_dfa_free(d);
         return NULL;
     }
     return d;
@@ -201,40 +234,40 @@ struct contains {
     uint32_t lit, from, need, most;
 };
 struct items {
-    struct contains contains[SAMPLE_MAX_MARKS];
+    struct contains contains[CONSTRAIN_MAX_MARKS];
     uint32_t n_contains, positions;
     uint64_t min, max;
 };
 
-static bool add_contains(struct items *a, const struct sample_schema *s, uint32_t json,
+static bool add_contains(struct items *a, const struct constrain_schema *s, uint32_t json,
                          uint32_t lit, uint32_t from, uint32_t need, uint32_t most,
                          struct base_error *err)
 {
     uint32_t i = 0;
     while (i < a->n_contains && (a->contains[i].lit != lit || a->contains[i].from != from)) i++;
-    if (i == SAMPLE_MAX_MARKS)
-        return sample_schema_fail(s, json, err, "stands beside too many 'contains'");
+    if (i == CONSTRAIN_MAX_MARKS)
+        return constrain_schema_fail(s, json, err, "stands beside too many 'contains'");
     if (i == a->n_contains) a->contains[a->n_contains++] = (struct contains){lit, from, 0, 255};
     if (need > a->contains[i].need) a->contains[i].need = need;
     if (most < a->contains[i].most) a->contains[i].most = most;
     return true;
 }
 
-static bool read_items(const struct sample_schema *s, const uint32_t *atoms, uint32_t n,
+static bool read_items(const struct constrain_schema *s, const uint32_t *atoms, uint32_t n,
                        struct items *a, struct base_error *err)
 {
     *a = (struct items){.max = UINT32_MAX};
     for (uint32_t i = 0; i < n; i++) {
-        const struct sample_formula *f = &s->formula[atoms[i] / 2];
+        const struct constrain_formula *f = &s->formula[atoms[i] / 2];
         bool negate = atoms[i] & 1, ok = true;
         uint32_t from = 0;
-        if (f->kind == SAMPLE_F_ITEM) {
+        if (f->kind == CONSTRAIN_F_ITEM) {
             from = f->a + 1;
             if (negate && a->min < from) a->min = from;
-        } else if (f->kind == SAMPLE_F_ITEMS) {
+        } else if (f->kind == CONSTRAIN_F_ITEMS) {
             from = f->a;
             if (negate) ok = add_contains(a, s, f->json, f->b ^ 1, from, 1, 255, err);
-        } else if (f->kind == SAMPLE_F_MIN_ITEMS) {
+        } else if (f->kind == CONSTRAIN_F_MIN_ITEMS) {
             if (!negate && a->min < f->a) a->min = f->a;
             if (negate && a->max > f->a - 1) a->max = f->a - 1;
         } else {
@@ -249,33 +282,34 @@ static bool read_items(const struct sample_schema *s, const uint32_t *atoms, uin
 }
 
 /* The options of the item at one position (`positions`: of all behind). */
-static bool add_position(struct sample_schema *s, const uint32_t *atoms, uint32_t n,
+static bool add_position(struct constrain_schema *s, const uint32_t *atoms, uint32_t n,
                          const struct items *a, uint32_t position, struct base_error *err)
 {
-    uint32_t *base = calloc((size_t)n + 1, sizeof *base), n_base = 0, with[SAMPLE_MAX_MARKS];
-    bool exact[SAMPLE_MAX_MARKS], ok = base || base_fail(err, BASE_NO_MEMORY, "no memory");
-    struct sample_slice options;
+    uint32_t *base = calloc((size_t)n + 1, sizeof *base), n_base = 0, with[CONSTRAIN_MAX_MARKS];
+    bool exact[CONSTRAIN_MAX_MARKS], ok = base || base_fail(err, BASE_NO_MEMORY, "no memory");
+    struct constrain_slice options;
     for (uint32_t i = 0; ok && i < n; i++) {
-        const struct sample_formula *f = &s->formula[atoms[i] / 2];
+        const struct constrain_formula *f = &s->formula[atoms[i] / 2];
         bool negate = atoms[i] & 1;
-        if (f->kind == SAMPLE_F_ITEM && f->a == position) base[n_base++] = f->b ^ negate;
-        if (f->kind == SAMPLE_F_ITEMS && !negate && position >= f->a) base[n_base++] = f->b;
+        if (f->kind == CONSTRAIN_F_ITEM && f->a == position) base[n_base++] = f->b ^ negate;
+        if (f->kind == CONSTRAIN_F_ITEMS && !negate && position >= f->a) base[n_base++] = f->b;
     }
     /* A counter that does not see this position yet keeps its bit, with no literal of its own. */
     for (uint32_t i = 0; i < a->n_contains; i++) {
         bool sees = position >= a->contains[i].from;
-        with[i] = sees ? a->contains[i].lit : SAMPLE_LIT_FALSE;
+        with[i] = sees ? a->contains[i].lit : CONSTRAIN_LIT_FALSE;
         exact[i] = sees && a->contains[i].most < 255;
     }
-    ok = ok && sample_schema_options_of(s, base, n_base, with, exact, a->n_contains, &options, err);
-    ok = ok && sample_grow(&s->slice, &s->slice_room, s->n_slice, sizeof *s->slice, err);
+    ok = ok &&
+         constrain_schema_options_of(s, base, n_base, with, exact, a->n_contains, &options, err);
+    ok = ok && constrain_grow(&s->slice, &s->slice_room, s->n_slice, sizeof *s->slice, err);
     if (ok) s->slice[s->n_slice++] = options;
     free(base);
     return ok;
 }
 
-static bool make_array(struct sample_schema *s, const uint32_t *atoms, uint32_t n,
-                       struct sample_array *out, bool *some, struct base_error *err)
+static bool make_array(struct constrain_schema *s, const uint32_t *atoms, uint32_t n,
+                       struct constrain_array *out, bool *some, struct base_error *err)
 {
     struct items a;
     if (!read_items(s, atoms, n, &a, err)) return false;
@@ -283,11 +317,11 @@ static bool make_array(struct sample_schema *s, const uint32_t *atoms, uint32_t 
     for (uint32_t i = 0; i < a.n_contains; i++)
         *some = *some && a.contains[i].need <= a.contains[i].most;
     if (!*some) return true;
-    *out = (struct sample_array){.min = (uint32_t)a.min,
-                                 .max = (uint32_t)a.max,
-                                 .positions = a.positions,
-                                 .position = s->n_slice,
-                                 .n_contains = a.n_contains};
+    *out = (struct constrain_array){.min = (uint32_t)a.min,
+                                    .max = (uint32_t)a.max,
+                                    .positions = a.positions,
+                                    .position = s->n_slice,
+                                    .n_contains = a.n_contains};
     for (uint32_t i = 0; i < a.n_contains; i++) {
         out->need[i] = (uint8_t)a.contains[i].need;
         out->most[i] = (uint8_t)a.contains[i].most;
@@ -300,46 +334,53 @@ static bool make_array(struct sample_schema *s, const uint32_t *atoms, uint32_t 
 /* -- compiling a place -- */
 
 struct compile {
-    struct sample_schema *s;
-    enum sample_type type;
+    struct constrain_schema *s;
+    enum constrain_type type;
     uint32_t fixed;
-    struct sample_slice found;
+    struct constrain_slice found;
     bool any; /* an alternative without any condition: the others are in it */
 };
 
-static bool keep_index(struct sample_schema *s, uint32_t value, struct base_error *err)
+static bool keep_index(struct constrain_schema *s, uint32_t value, struct base_error *err)
 {
-    if (!sample_grow(&s->index, &s->index_room, s->n_index, sizeof *s->index, err)) return false;
+    if (!constrain_grow(&s->index, &s->index_room, s->n_index, sizeof *s->index, err)) return false;
     s->index[s->n_index++] = value;
     return true;
 }
 
-static bool keep_string(struct sample_schema *s, const uint32_t *atoms, uint32_t n,
+static bool keep_string(struct constrain_schema *s, const uint32_t *atoms, uint32_t n,
                         struct base_error *err)
 {
     struct base_error why = BASE_ERROR_INIT;
     if (n == 0) return keep_index(s, 0, err); /* any string is automaton 0 */
-    struct sample_dfa *d = sample_schema_string(s, atoms, n, &why);
+    struct constrain_dfa *d = constrain_schema_string(s, atoms, n, &why);
     if (!d && why.code == BASE_OK) return true;
     if (!d)
         return base_fail(err, why.code, "line %u, column %u: %s",
                          s->json.node[s->formula[atoms[0] / 2].json].line,
                          s->json.node[s->formula[atoms[0] / 2].json].column, why.text);
-    if (!sample_grow(&s->string, &s->string_room, s->n_string, sizeof *s->string, err)) {
-        sample_dfa_free(d);
+    if (!constrain_grow(&s->string, &s->string_room, s->n_string, sizeof *s->string, err)) {
+        constrain_dfa_free(d);
         return false;
     }
     s->string[s->n_string++] = d;
     return keep_index(s, s->n_string - 1, err);
 }
 
-static bool keep_number(struct sample_schema *s, const uint32_t *atoms, uint32_t n,
+static bool keep_number(struct constrain_schema *s, const uint32_t *atoms, uint32_t n,
                         struct base_error *err)
 {
-    struct sample_number c;
+    struct constrain_number c;
     if (!make_number(s, atoms, n, &c, err)) return false;
     if (is_empty_number(&c)) return true;
-    if (!sample_grow(&s->number, &s->number_room, s->n_number, sizeof *s->number, err))
+    if (c.literal && !constrain_number_accepts(s, &c, &c.min)) return true;
+    if (s->generate && !c.literal && c.bounded && !constrain_number_is_writable(&c)) {
+        if (!constrain_number_may_exist(&c)) return true;
+        return constrain_schema_fail(s, s->formula[atoms[n - 1] / 2].json, err,
+                                     "leaves no number that can be generated (16 digits before "
+                                     "the point at most, 9 behind it, 15 altogether)");
+    }
+    if (!constrain_grow(&s->number, &s->number_room, s->n_number, sizeof *s->number, err))
         return false;
     s->number[s->n_number++] = c;
     return keep_index(s, s->n_number - 1, err);
@@ -348,9 +389,9 @@ static bool keep_number(struct sample_schema *s, const uint32_t *atoms, uint32_t
 static bool leaf(void *context, const uint32_t *atoms, uint32_t n, struct base_error *err)
 {
     struct compile *c = context;
-    struct sample_schema *s = c->s;
-    struct sample_array array;
-    struct sample_object object;
+    struct constrain_schema *s = c->s;
+    struct constrain_array array;
+    struct constrain_object object;
     bool some;
     if (c->any) return true;
     if (n == 0) {
@@ -358,20 +399,20 @@ static bool leaf(void *context, const uint32_t *atoms, uint32_t n, struct base_e
         s->n_index = c->found.at;
     }
     switch (c->type) {
-    case SAMPLE_IS_NUMBER:
+    case CONSTRAIN_IS_NUMBER:
         return keep_number(s, atoms, n, err);
-    case SAMPLE_IS_STRING:
+    case CONSTRAIN_IS_STRING:
         return keep_string(s, atoms, n, err);
-    case SAMPLE_IS_ARRAY:
+    case CONSTRAIN_IS_ARRAY:
         if (!make_array(s, atoms, n, &array, &some, err)) return false;
         if (!some) return true;
-        if (!sample_grow(&s->array, &s->array_room, s->n_array, sizeof array, err)) return false;
+        if (!constrain_grow(&s->array, &s->array_room, s->n_array, sizeof array, err)) return false;
         s->array[s->n_array++] = array;
         return keep_index(s, s->n_array - 1, err);
-    case SAMPLE_IS_OBJECT:
-        if (!sample_grow(&s->object, &s->object_room, s->n_object, sizeof object, err))
+    case CONSTRAIN_IS_OBJECT:
+        if (!constrain_grow(&s->object, &s->object_room, s->n_object, sizeof object, err))
             return false;
-        if (!sample_schema_object(s, atoms, n, &object, &some, err)) return false;
+        if (!constrain_schema_object(s, atoms, n, &object, &some, err)) return false;
         if (!some) return true;
         s->object[s->n_object++] = object;
         return keep_index(s, s->n_object - 1, err);
@@ -381,49 +422,49 @@ static bool leaf(void *context, const uint32_t *atoms, uint32_t n, struct base_e
     }
 }
 
-static bool compile_place(struct sample_schema *s, uint32_t place, struct base_error *err)
+static bool compile_place(struct constrain_schema *s, uint32_t place, struct base_error *err)
 {
     struct compile c = {.s = s};
-    for (uint32_t type = 1; type < SAMPLE_IS_ANY; type <<= 1) {
+    for (uint32_t type = 1; type < CONSTRAIN_IS_ANY; type <<= 1) {
         uint32_t n = s->lits.at[place + 1] - s->lits.at[place];
         uint32_t *lits = calloc((size_t)n + 1, sizeof *lits); /* the table may move */
         if (!lits) return base_fail(err, BASE_NO_MEMORY, "no memory for a schema");
         if (n) memcpy(lits, s->lits.id + s->lits.at[place], n * sizeof *lits);
-        c.type = (enum sample_type)type;
-        c.found = (struct sample_slice){s->n_index, 0};
+        c.type = (enum constrain_type)type;
+        c.found = (struct constrain_slice){s->n_index, 0};
         c.any = false;
-        bool ok = sample_schema_expand(s, lits, n, c.type, leaf, &c, err);
+        bool ok = constrain_schema_expand(s, lits, n, c.type, leaf, &c, err);
         free(lits);
         if (!ok) return false;
         c.found.count = s->n_index - c.found.at;
-        struct sample_place *p = &s->place[place];
-        if (type == SAMPLE_IS_NUMBER) p->number = c.found;
-        if (type == SAMPLE_IS_STRING) p->string = c.found;
-        if (type == SAMPLE_IS_ARRAY) p->array = c.found;
-        if (type == SAMPLE_IS_OBJECT) p->object = c.found;
+        struct constrain_place *p = &s->place[place];
+        if (type == CONSTRAIN_IS_NUMBER) p->number = c.found;
+        if (type == CONSTRAIN_IS_STRING) p->string = c.found;
+        if (type == CONSTRAIN_IS_ARRAY) p->array = c.found;
+        if (type == CONSTRAIN_IS_OBJECT) p->object = c.found;
     }
     s->place[place].fixed = c.fixed;
     return true;
 }
 
 /* A schema that is itself by references alone says nothing that could be checked. */
-static bool check_loops(const struct sample_schema *s, struct base_error *err)
+static bool check_loops(const struct constrain_schema *s, struct base_error *err)
 {
     uint8_t *color = calloc(s->n_formula, 1); /* 1: on the path, 2: done */
     uint32_t *path = calloc((size_t)s->n_formula + 1, sizeof *path);
     uint32_t *next = calloc(s->n_formula, sizeof *next), n = 0;
     bool ok = (color && path && next) || base_fail(err, BASE_NO_MEMORY, "no memory for a schema");
     for (uint32_t root = 0; ok && root < s->n_formula; root++) {
-        if (color[root] || s->formula[root].kind > SAMPLE_F_OR) continue;
+        if (color[root] || s->formula[root].kind > CONSTRAIN_F_OR) continue;
         color[path[n++] = root] = 1;
         while (n && ok) {
-            const struct sample_formula *f = &s->formula[path[n - 1]];
+            const struct constrain_formula *f = &s->formula[path[n - 1]];
             if (next[path[n - 1]] == f->b) {
                 color[path[--n]] = 2;
                 continue;
             }
             uint32_t child = s->list[f->a + next[path[n - 1]]++] / 2;
-            if (s->formula[child].kind > SAMPLE_F_OR || color[child] == 2) continue;
+            if (s->formula[child].kind > CONSTRAIN_F_OR || color[child] == 2) continue;
             if (color[child] == 1)
                 ok = base_fail(err, BASE_USAGE, "line %u, column %u: '$ref' leads back to itself",
                                s->json.node[s->formula[child].json].line,
@@ -436,56 +477,56 @@ static bool check_loops(const struct sample_schema *s, struct base_error *err)
     return ok;
 }
 
-static bool compile(struct sample_schema *s, const char *text, size_t size,
-                    const struct sample_schema_options *options, struct base_error *err)
+static bool compile(struct constrain_schema *s, const char *text, size_t size,
+                    const struct constrain_schema_options *options, struct base_error *err)
 {
     uint32_t root;
     s->generate = options->generate;
-    if (!sample_schema_read(s, text, size, options, &root, err) || !check_loops(s, err))
+    if (!constrain_schema_read(s, text, size, options, &root, err) || !check_loops(s, err))
         return false;
-    struct sample_dfa *any = sample_schema_string(s, NULL, 0, err);
-    if (!any || !sample_grow(&s->string, &s->string_room, 0, sizeof *s->string, err)) {
-        sample_dfa_free(any);
+    struct constrain_dfa *any = constrain_schema_string(s, NULL, 0, err);
+    if (!any || !constrain_grow(&s->string, &s->string_room, 0, sizeof *s->string, err)) {
+        constrain_dfa_free(any);
         return false;
     }
     s->string[s->n_string++] = any;
-    if (!sample_schema_place(s, &root, 1, &s->root, err)) return false;
+    if (!constrain_schema_place(s, &root, 1, &s->root, err)) return false;
     for (uint32_t i = 0; i < s->n_place; i++)
         if (!compile_place(s, i, err)) return false;
-    sample_schema_find_alive(s);
+    constrain_schema_find_alive(s);
     if (!s->place[s->root].alive && s->generate)
         return base_fail(err, BASE_USAGE, "line 1, column 1: no value satisfies this schema");
     return true;
 }
 
-struct sample_constraint *sample_constraint_schema(const char *text, size_t size,
-                                                   const struct sample_schema_options *options,
-                                                   struct base_error *err)
+struct constraint *constraint_from_schema(const char *text, size_t size,
+                                          const struct constrain_schema_options *options,
+                                          struct base_error *err)
 {
-    struct sample_constraint *c = calloc(1, sizeof *c);
+    struct constraint *c = calloc(1, sizeof *c);
     if (c) c->schema = calloc(1, sizeof *c->schema);
     if (c && c->schema && compile(c->schema, text, size, options, err)) return c;
     if (!c || !c->schema) base_fail(err, BASE_NO_MEMORY, "no memory for a schema");
-    sample_constraint_free(c);
+    constraint_free(c);
     return NULL;
 }
 
-struct sample_constraint *sample_constraint_json_object(bool generate, struct base_error *err)
+struct constraint *constraint_json_object(bool generate, struct base_error *err)
 {
     static const char text[] = "{\"type\":\"object\"}";
-    struct sample_schema_options options = {.generate = generate};
-    return sample_constraint_schema(text, sizeof text - 1, &options, err);
+    struct constrain_schema_options options = {.generate = generate};
+    return constraint_from_schema(text, sizeof text - 1, &options, err);
 }
 
-void sample_schema_free(struct sample_schema *s)
+void constrain_schema_free(struct constrain_schema *s)
 {
     if (!s) return;
-    sample_json_free(&s->json);
-    for (uint32_t i = 0; i < s->n_text; i++) sample_dfa_free(s->text[i]);
-    for (uint32_t i = 0; i < s->n_string; i++) sample_dfa_free(s->string[i]);
-    for (uint32_t i = 0; i < s->n_object; i++) sample_dfa_free(s->object[i].key);
+    constrain_json_free(&s->json);
+    for (uint32_t i = 0; i < s->n_text; i++) constrain_dfa_free(s->text[i]);
+    for (uint32_t i = 0; i < s->n_string; i++) constrain_dfa_free(s->string[i]);
+    for (uint32_t i = 0; i < s->n_object; i++) constrain_dfa_free(s->object[i].key);
     free(s->formula), free(s->list), free(s->decimal), free(s->text), free(s->key);
-    sample_idsets_free(&s->lits);
+    constrain_idsets_free(&s->lits);
     free(s->place), free(s->index), free(s->number), free(s->step);
     free(s->string), free(s->array), free(s->object), free(s->option), free(s->slice);
     free(s->label), free(s->bits);

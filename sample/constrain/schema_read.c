@@ -7,9 +7,9 @@
 #include <string.h>
 
 struct reader {
-    struct sample_schema *s;
-    struct sample_refs *refs;
-    const struct sample_schema_options *options;
+    struct constrain_schema *s;
+    struct constrain_refs *refs;
+    const struct constrain_schema_options *options;
     uint32_t *lit_of;               /* [n_node]: the literal of a schema plus 1 */
     uint32_t *todo, n_todo;         /* schemas to read */
     uint32_t *lit, n_lit, lit_room; /* of the schema that is being read */
@@ -18,49 +18,49 @@ struct reader {
 
 /* -- formulas -- */
 
-bool sample_schema_fail(const struct sample_schema *s, uint32_t json, struct base_error *err,
-                        const char *what)
+bool constrain_schema_fail(const struct constrain_schema *s, uint32_t json, struct base_error *err,
+                           const char *what)
 {
-    const struct sample_json_node *n = &s->json.node[json];
+    const struct constrain_json_node *n = &s->json.node[json];
     return base_fail(err, BASE_USAGE, "line %u, column %u: '%.*s' %s", n->line, n->column,
                      (int)(n->name_size < 60 ? n->name_size : 60), s->json.text.data + n->name,
                      what);
 }
 
-bool sample_schema_formula(struct sample_schema *s, enum sample_formula_kind kind, uint32_t a,
-                           uint32_t b, uint32_t c, uint32_t json, uint32_t *lit,
-                           struct base_error *err)
+bool constrain_schema_formula(struct constrain_schema *s, enum constrain_formula_kind kind,
+                              uint32_t a, uint32_t b, uint32_t c, uint32_t json, uint32_t *lit,
+                              struct base_error *err)
 {
-    if (!sample_grow(&s->formula, &s->formula_room, s->n_formula, sizeof *s->formula, err))
+    if (!constrain_grow(&s->formula, &s->formula_room, s->n_formula, sizeof *s->formula, err))
         return false;
     *lit = 2 * s->n_formula;
-    s->formula[s->n_formula++] = (struct sample_formula){kind, a, b, c, json};
+    s->formula[s->n_formula++] = (struct constrain_formula){kind, a, b, c, json};
     return true;
 }
 
-static bool set_list(struct sample_schema *s, uint32_t formula, const uint32_t *lits, uint32_t n,
+static bool set_list(struct constrain_schema *s, uint32_t formula, const uint32_t *lits, uint32_t n,
                      struct base_error *err)
 {
     s->formula[formula].a = s->n_list;
     s->formula[formula].b = n;
     for (uint32_t i = 0; i < n; i++) {
-        if (!sample_grow(&s->list, &s->list_room, s->n_list, sizeof *s->list, err)) return false;
+        if (!constrain_grow(&s->list, &s->list_room, s->n_list, sizeof *s->list, err)) return false;
         s->list[s->n_list++] = lits[i];
     }
     return true;
 }
 
-bool sample_schema_join(struct sample_schema *s, enum sample_formula_kind kind,
-                        const uint32_t *lits, uint32_t n, uint32_t json, uint32_t *lit,
-                        struct base_error *err)
+bool constrain_schema_join(struct constrain_schema *s, enum constrain_formula_kind kind,
+                           const uint32_t *lits, uint32_t n, uint32_t json, uint32_t *lit,
+                           struct base_error *err)
 {
-    return sample_schema_formula(s, kind, 0, 0, 0, json, lit, err) &&
+    return constrain_schema_formula(s, kind, 0, 0, 0, json, lit, err) &&
            set_list(s, *lit / 2, lits, n, err);
 }
 
-const char *sample_schema_key(const struct sample_schema *s, uint32_t key, uint32_t *size)
+const char *constrain_schema_key(const struct constrain_schema *s, uint32_t key, uint32_t *size)
 {
-    const struct sample_json_node *n = &s->json.node[s->key[key] / 2];
+    const struct constrain_json_node *n = &s->json.node[s->key[key] / 2];
     bool text = s->key[key] & 1;
     *size = text ? n->text_size : n->name_size;
     return s->json.text.data + (text ? n->text : n->name);
@@ -68,35 +68,36 @@ const char *sample_schema_key(const struct sample_schema *s, uint32_t key, uint3
 
 static bool add_lit(struct reader *r, uint32_t lit)
 {
-    if (!sample_grow(&r->lit, &r->lit_room, r->n_lit, sizeof *r->lit, r->err)) return false;
+    if (!constrain_grow(&r->lit, &r->lit_room, r->n_lit, sizeof *r->lit, r->err)) return false;
     r->lit[r->n_lit++] = lit;
     return true;
 }
 
 /* A formula that the schema demands. */
-static bool demand(struct reader *r, enum sample_formula_kind kind, uint32_t a, uint32_t b,
+static bool demand(struct reader *r, enum constrain_formula_kind kind, uint32_t a, uint32_t b,
                    uint32_t json)
 {
     uint32_t lit;
-    return sample_schema_formula(r->s, kind, a, b, 0, json, &lit, r->err) && add_lit(r, lit);
+    return constrain_schema_formula(r->s, kind, a, b, 0, json, &lit, r->err) && add_lit(r, lit);
 }
 
 /* A maximum is the negation of a minimum, but like every keyword it lets other types be: a negated
  * atom alone would demand the type. */
-static bool demand_not(struct reader *r, enum sample_formula_kind kind, uint32_t a, uint32_t b,
+static bool demand_not(struct reader *r, enum constrain_formula_kind kind, uint32_t a, uint32_t b,
                        uint32_t json, uint32_t type)
 {
     uint32_t either[2], lit;
-    if (!sample_schema_formula(r->s, SAMPLE_F_TYPE, type, 0, 0, json, &either[0], r->err) ||
-        !sample_schema_formula(r->s, kind, a, b, 0, json, &either[1], r->err))
+    if (!constrain_schema_formula(r->s, CONSTRAIN_F_TYPE, type, 0, 0, json, &either[0], r->err) ||
+        !constrain_schema_formula(r->s, kind, a, b, 0, json, &either[1], r->err))
         return false;
     either[0] ^= 1, either[1] ^= 1;
-    return sample_schema_join(r->s, SAMPLE_F_OR, either, 2, json, &lit, r->err) && add_lit(r, lit);
+    return constrain_schema_join(r->s, CONSTRAIN_F_OR, either, 2, json, &lit, r->err) &&
+           add_lit(r, lit);
 }
 
 /* -- parts -- */
 
-static const struct sample_json_node *at(const struct reader *r, uint32_t json)
+static const struct constrain_json_node *at(const struct reader *r, uint32_t json)
 {
     return &r->s->json.node[json];
 }
@@ -104,18 +105,19 @@ static const struct sample_json_node *at(const struct reader *r, uint32_t json)
 /* The literal of a subschema, which is read later. */
 static bool schema_at(struct reader *r, uint32_t json, uint32_t *lit)
 {
-    const struct sample_json_node *n = at(r, json);
-    *lit = SAMPLE_LIT_TRUE;
-    if (n->kind == SAMPLE_JSON_TRUE || n->kind == SAMPLE_JSON_FALSE) {
-        *lit = n->kind == SAMPLE_JSON_TRUE ? SAMPLE_LIT_TRUE : SAMPLE_LIT_FALSE;
+    const struct constrain_json_node *n = at(r, json);
+    *lit = CONSTRAIN_LIT_TRUE;
+    if (n->kind == CONSTRAIN_JSON_TRUE || n->kind == CONSTRAIN_JSON_FALSE) {
+        *lit = n->kind == CONSTRAIN_JSON_TRUE ? CONSTRAIN_LIT_TRUE : CONSTRAIN_LIT_FALSE;
         return true;
     }
-    if (n->kind != SAMPLE_JSON_OBJECT)
+    if (n->kind != CONSTRAIN_JSON_OBJECT)
         return base_fail(r->err, BASE_USAGE,
                          "line %u, column %u: a schema must be an object or a boolean", n->line,
                          n->column);
     if (r->lit_of[json] == 0) {
-        if (!sample_schema_formula(r->s, SAMPLE_F_AND, 0, 0, 0, json, lit, r->err)) return false;
+        if (!constrain_schema_formula(r->s, CONSTRAIN_F_AND, 0, 0, 0, json, lit, r->err))
+            return false;
         r->lit_of[json] = *lit + 1;
         r->todo[r->n_todo++] = json;
     }
@@ -125,16 +127,16 @@ static bool schema_at(struct reader *r, uint32_t json, uint32_t *lit)
 
 static bool key_at(struct reader *r, uint32_t json, bool text, uint32_t *key)
 {
-    struct sample_schema *s = r->s;
+    struct constrain_schema *s = r->s;
     uint32_t size, other;
-    if (!sample_grow(&s->key, &s->key_room, s->n_key, sizeof *s->key, r->err)) return false;
+    if (!constrain_grow(&s->key, &s->key_room, s->n_key, sizeof *s->key, r->err)) return false;
     s->key[s->n_key] = 2 * json + text;
-    const char *bytes = sample_schema_key(s, s->n_key, &size);
+    const char *bytes = constrain_schema_key(s, s->n_key, &size);
     for (*key = 0; *key < s->n_key; ++*key) {
-        const char *known = sample_schema_key(s, *key, &other);
+        const char *known = constrain_schema_key(s, *key, &other);
         if (other == size && memcmp(known, bytes, size) == 0) return true;
     }
-    if (s->n_key >= SAMPLE_MAX_PLACES)
+    if (s->n_key >= CONSTRAIN_MAX_PLACES)
         return base_fail(r->err, BASE_USAGE, "the schema names too many properties");
     s->n_key++;
     return true;
@@ -142,16 +144,16 @@ static bool key_at(struct reader *r, uint32_t json, bool text, uint32_t *key)
 
 static bool decimal_at(struct reader *r, uint32_t json, uint32_t *decimal)
 {
-    struct sample_schema *s = r->s;
+    struct constrain_schema *s = r->s;
     *decimal = 0;
-    if (at(r, json)->kind != SAMPLE_JSON_NUMBER)
-        return sample_schema_fail(s, json, r->err, "must be a number");
-    if (!sample_grow(&s->decimal, &s->decimal_room, s->n_decimal, sizeof *s->decimal, r->err))
+    if (at(r, json)->kind != CONSTRAIN_JSON_NUMBER)
+        return constrain_schema_fail(s, json, r->err, "must be a number");
+    if (!constrain_grow(&s->decimal, &s->decimal_room, s->n_decimal, sizeof *s->decimal, r->err))
         return false;
     *decimal = s->n_decimal++;
-    return sample_decimal_read(&s->decimal[*decimal], s->json.text.data + at(r, json)->text,
-                               at(r, json)->text_size) ||
-           sample_schema_fail(s, json, r->err, "has too many digits");
+    return constrain_decimal_read(&s->decimal[*decimal], s->json.text.data + at(r, json)->text,
+                                  at(r, json)->text_size) ||
+           constrain_schema_fail(s, json, r->err, "has too many digits");
 }
 
 static bool count_at(struct reader *r, uint32_t json, uint64_t limit, uint32_t *out)
@@ -161,20 +163,20 @@ static bool count_at(struct reader *r, uint32_t json, uint64_t limit, uint32_t *
     char too_large[40];
     *out = 0;
     if (!decimal_at(r, json, &decimal)) return false;
-    if (!sample_decimal_count(&r->s->decimal[decimal], &count))
-        return sample_schema_fail(r->s, json, r->err, "must be a whole number, 0 or more");
+    if (!constrain_decimal_count(&r->s->decimal[decimal], &count))
+        return constrain_schema_fail(r->s, json, r->err, "must be a whole number, 0 or more");
     snprintf(too_large, sizeof too_large, "is more than %llu", (unsigned long long)limit);
-    if (count > limit) return sample_schema_fail(r->s, json, r->err, too_large);
+    if (count > limit) return constrain_schema_fail(r->s, json, r->err, too_large);
     *out = (uint32_t)count;
     return true;
 }
 
-static bool keep_text(struct reader *r, struct sample_dfa *d, uint32_t *text)
+static bool keep_text(struct reader *r, struct constrain_dfa *d, uint32_t *text)
 {
-    struct sample_schema *s = r->s;
+    struct constrain_schema *s = r->s;
     if (!d) return false;
-    if (!sample_grow(&s->text, &s->text_room, s->n_text, sizeof *s->text, r->err)) {
-        sample_dfa_free(d);
+    if (!constrain_grow(&s->text, &s->text_room, s->n_text, sizeof *s->text, r->err)) {
+        constrain_dfa_free(d);
         return false;
     }
     *text = s->n_text;
@@ -185,51 +187,51 @@ static bool keep_text(struct reader *r, struct sample_dfa *d, uint32_t *text)
 /* The texts of the string children of a node, or the names of its members. */
 static bool words_at(struct reader *r, uint32_t json, bool names, uint32_t *text)
 {
-    struct sample_tree t = {0};
-    uint32_t alt = sample_tree_add(&t, SAMPLE_TREE_ALT, 1, 1, r->err), seq, byte;
+    struct constrain_tree t = {0};
+    uint32_t alt = constrain_tree_add(&t, CONSTRAIN_TREE_ALT, 1, 1, r->err), seq, byte;
     bool ok = alt != 0;
     for (uint32_t c = json ? at(r, json)->child : 0; ok && c; c = at(r, c)->sibling) {
-        const struct sample_json_node *n = at(r, c);
-        if (!names && n->kind != SAMPLE_JSON_STRING) continue;
+        const struct constrain_json_node *n = at(r, c);
+        if (!names && n->kind != CONSTRAIN_JSON_STRING) continue;
         const char *bytes = r->s->json.text.data + (names ? n->name : n->text);
-        ok = (seq = sample_tree_add(&t, SAMPLE_TREE_SEQ, 1, 1, r->err));
-        if (ok) sample_tree_adopt(&t, alt, seq);
+        ok = (seq = constrain_tree_add(&t, CONSTRAIN_TREE_SEQ, 1, 1, r->err));
+        if (ok) constrain_tree_adopt(&t, alt, seq);
         for (uint32_t i = 0; ok && i < (names ? n->name_size : n->text_size); i++) {
-            ok = (byte = sample_tree_add(&t, SAMPLE_TREE_BYTE, 1, 1, r->err));
+            ok = (byte = constrain_tree_add(&t, CONSTRAIN_TREE_BYTE, 1, 1, r->err));
             if (!ok) break;
             t.node[byte].min = (unsigned char)bytes[i];
-            sample_tree_adopt(&t, seq, byte);
+            constrain_tree_adopt(&t, seq, byte);
         }
     }
-    ok = ok && keep_text(r, sample_dfa_build(&t, alt, false, NULL, r->err), text);
-    sample_tree_free(&t);
+    ok = ok && keep_text(r, constrain_dfa_build(&t, alt, false, NULL, r->err), text);
+    constrain_tree_free(&t);
     return ok;
 }
 
 static bool word_at(struct reader *r, uint32_t json, uint32_t *text)
 {
-    struct sample_tree t = {0};
-    const struct sample_json_node *n = at(r, json);
-    uint32_t seq = sample_tree_add(&t, SAMPLE_TREE_SEQ, 1, 1, r->err), byte;
+    struct constrain_tree t = {0};
+    const struct constrain_json_node *n = at(r, json);
+    uint32_t seq = constrain_tree_add(&t, CONSTRAIN_TREE_SEQ, 1, 1, r->err), byte;
     bool ok = seq != 0;
     for (uint32_t i = 0; ok && i < n->text_size; i++) {
-        ok = (byte = sample_tree_add(&t, SAMPLE_TREE_BYTE, 1, 1, r->err));
+        ok = (byte = constrain_tree_add(&t, CONSTRAIN_TREE_BYTE, 1, 1, r->err));
         if (!ok) break;
         t.node[byte].min = (unsigned char)r->s->json.text.data[n->text + i];
-        sample_tree_adopt(&t, seq, byte);
+        constrain_tree_adopt(&t, seq, byte);
     }
-    ok = ok && keep_text(r, sample_dfa_build(&t, seq, false, NULL, r->err), text);
-    sample_tree_free(&t);
+    ok = ok && keep_text(r, constrain_dfa_build(&t, seq, false, NULL, r->err), text);
+    constrain_tree_free(&t);
     return ok;
 }
 
 static bool regex_at(struct reader *r, uint32_t json, bool name, uint32_t *text)
 {
-    const struct sample_json_node *n = at(r, json);
+    const struct constrain_json_node *n = at(r, json);
     struct base_error why = BASE_ERROR_INIT;
-    struct sample_dfa *d =
-        sample_regex_dfa(r->s->json.text.data + (name ? n->name : n->text),
-                         name ? n->name_size : n->text_size, true, n->line, n->column, &why);
+    struct constrain_dfa *d =
+        constrain_regex_dfa(r->s->json.text.data + (name ? n->name : n->text),
+                            name ? n->name_size : n->text_size, true, n->line, n->column, &why);
     if (!d)
         return base_fail(r->err, why.code, "'%s': %s", name ? "patternProperties" : "pattern",
                          why.text);
@@ -242,19 +244,22 @@ static bool value_at(struct reader *r, uint32_t json, uint32_t *lit);
 
 static bool members_at(struct reader *r, uint32_t json, uint32_t *lit, uint32_t *n)
 {
-    struct sample_schema *s = r->s;
-    bool object = at(r, json)->kind == SAMPLE_JSON_OBJECT;
+    struct constrain_schema *s = r->s;
+    bool object = at(r, json)->kind == CONSTRAIN_JSON_OBJECT;
     uint32_t i = 0, key, value;
     for (uint32_t c = at(r, json)->child; c; c = at(r, c)->sibling, i++) {
         if (!value_at(r, c, &value)) return false;
         if (!object) {
-            if (!sample_schema_formula(s, SAMPLE_F_ITEM, i, value, 0, json, &lit[(*n)++], r->err))
+            if (!constrain_schema_formula(s, CONSTRAIN_F_ITEM, i, value, 0, json, &lit[(*n)++],
+                                          r->err))
                 return false;
             continue;
         }
         if (!key_at(r, c, false, &key) ||
-            !sample_schema_formula(s, SAMPLE_F_REQUIRED, key, 0, 0, json, &lit[(*n)++], r->err) ||
-            !sample_schema_formula(s, SAMPLE_F_PROPERTY, key, value, 0, json, &lit[(*n)++], r->err))
+            !constrain_schema_formula(s, CONSTRAIN_F_REQUIRED, key, 0, 0, json, &lit[(*n)++],
+                                      r->err) ||
+            !constrain_schema_formula(s, CONSTRAIN_F_PROPERTY, key, value, 0, json, &lit[(*n)++],
+                                      r->err))
             return false;
     }
     return true;
@@ -263,33 +268,35 @@ static bool members_at(struct reader *r, uint32_t json, uint32_t *lit, uint32_t 
 /* The literal "equals this value"; depth is bounded by the JSON reader. */
 static bool value_at(struct reader *r, uint32_t json, uint32_t *lit)
 {
-    static const uint32_t type[] = {SAMPLE_IS_NULL,   SAMPLE_IS_FALSE,  SAMPLE_IS_TRUE,
-                                    SAMPLE_IS_NUMBER, SAMPLE_IS_STRING, SAMPLE_IS_ARRAY,
-                                    SAMPLE_IS_OBJECT};
-    struct sample_schema *s = r->s;
-    enum sample_json_kind kind = at(r, json)->kind;
+    static const uint32_t type[] = {CONSTRAIN_IS_NULL,   CONSTRAIN_IS_FALSE,  CONSTRAIN_IS_TRUE,
+                                    CONSTRAIN_IS_NUMBER, CONSTRAIN_IS_STRING, CONSTRAIN_IS_ARRAY,
+                                    CONSTRAIN_IS_OBJECT};
+    struct constrain_schema *s = r->s;
+    enum constrain_json_kind kind = at(r, json)->kind;
     uint32_t n = 0, count = at(r, json)->count, x;
     uint32_t *part = calloc(2 * (size_t)count + 4, sizeof *part);
     if (!part) return base_fail(r->err, BASE_NO_MEMORY, "no memory for a schema");
-    bool ok = sample_schema_formula(s, SAMPLE_F_TYPE, type[kind], 0, 0, json, &part[n++], r->err);
-    if (kind == SAMPLE_JSON_NUMBER) {
+    bool ok =
+        constrain_schema_formula(s, CONSTRAIN_F_TYPE, type[kind], 0, 0, json, &part[n++], r->err);
+    if (kind == CONSTRAIN_JSON_NUMBER) {
         ok = ok && decimal_at(r, json, &x);
-        ok = ok && sample_schema_formula(s, SAMPLE_F_MIN, x, 0, 0, json, &part[n++], r->err);
-        ok = ok && sample_schema_formula(s, SAMPLE_F_MAX, x, 0, 0, json, &part[n++], r->err);
-    } else if (kind == SAMPLE_JSON_STRING) {
+        ok = ok && constrain_schema_formula(s, CONSTRAIN_F_MIN, x, 0, 1, json, &part[n++], r->err);
+        ok = ok && constrain_schema_formula(s, CONSTRAIN_F_MAX, x, 0, 1, json, &part[n++], r->err);
+    } else if (kind == CONSTRAIN_JSON_STRING) {
         ok = ok && word_at(r, json, &x);
-        ok = ok && sample_schema_formula(s, SAMPLE_F_TEXT, x, 0, 0, json, &part[n++], r->err);
-    } else if (kind == SAMPLE_JSON_ARRAY || kind == SAMPLE_JSON_OBJECT) {
-        bool array = kind == SAMPLE_JSON_ARRAY;
-        ok = ok && sample_schema_formula(s, array ? SAMPLE_F_MIN_ITEMS : SAMPLE_F_MIN_PROPS,
-                                         count + 1, 0, 0, json, &part[n], r->err);
+        ok = ok && constrain_schema_formula(s, CONSTRAIN_F_TEXT, x, 0, 0, json, &part[n++], r->err);
+    } else if (kind == CONSTRAIN_JSON_ARRAY || kind == CONSTRAIN_JSON_OBJECT) {
+        bool array = kind == CONSTRAIN_JSON_ARRAY;
+        ok =
+            ok && constrain_schema_formula(s, array ? CONSTRAIN_F_MIN_ITEMS : CONSTRAIN_F_MIN_PROPS,
+                                           count + 1, 0, 0, json, &part[n], r->err);
         if (ok) part[n++] ^= 1;
         if (array && count)
-            ok = ok && sample_schema_formula(s, SAMPLE_F_MIN_ITEMS, count, 0, 0, json, &part[n++],
-                                             r->err);
+            ok = ok && constrain_schema_formula(s, CONSTRAIN_F_MIN_ITEMS, count, 0, 0, json,
+                                                &part[n++], r->err);
         ok = ok && members_at(r, json, part, &n);
     }
-    ok = ok && sample_schema_join(s, SAMPLE_F_AND, part, n, json, lit, r->err);
+    ok = ok && constrain_schema_join(s, CONSTRAIN_F_AND, part, n, json, lit, r->err);
     free(part);
     return ok;
 }
@@ -305,19 +312,20 @@ static bool read_enum(struct reader *r, uint32_t owner, uint32_t v)
 {
     uint32_t n = 0, lit, text, strings[2];
     (void)owner;
-    if (at(r, v)->kind != SAMPLE_JSON_ARRAY)
-        return sample_schema_fail(r->s, v, r->err, "must be a list");
+    if (at(r, v)->kind != CONSTRAIN_JSON_ARRAY)
+        return constrain_schema_fail(r->s, v, r->err, "must be a list");
     uint32_t *part = calloc((size_t)at(r, v)->count + 1, sizeof *part);
     if (!part) return base_fail(r->err, BASE_NO_MEMORY, "no memory for a schema");
     /* All strings together are one automaton: many names cost no more than one. */
     bool ok = words_at(r, v, false, &text);
-    ok = ok && sample_schema_formula(r->s, SAMPLE_F_TEXT, text, 0, 0, v, &strings[0], r->err);
-    ok = ok &&
-         sample_schema_formula(r->s, SAMPLE_F_TYPE, SAMPLE_IS_STRING, 0, 0, v, &strings[1], r->err);
-    ok = ok && sample_schema_join(r->s, SAMPLE_F_AND, strings, 2, v, &part[n++], r->err);
+    ok = ok && constrain_schema_formula(r->s, CONSTRAIN_F_TEXT, text, 0, 0, v, &strings[0], r->err);
+    ok = ok && constrain_schema_formula(r->s, CONSTRAIN_F_TYPE, CONSTRAIN_IS_STRING, 0, 0, v,
+                                        &strings[1], r->err);
+    ok = ok && constrain_schema_join(r->s, CONSTRAIN_F_AND, strings, 2, v, &part[n++], r->err);
     for (uint32_t c = at(r, v)->child; ok && c; c = at(r, c)->sibling)
-        if (at(r, c)->kind != SAMPLE_JSON_STRING) ok = value_at(r, c, &part[n++]);
-    ok = ok && sample_schema_join(r->s, SAMPLE_F_OR, part, n, v, &lit, r->err) && add_lit(r, lit);
+        if (at(r, c)->kind != CONSTRAIN_JSON_STRING) ok = value_at(r, c, &part[n++]);
+    ok = ok && constrain_schema_join(r->s, CONSTRAIN_F_OR, part, n, v, &lit, r->err) &&
+         add_lit(r, lit);
     free(part);
     return ok;
 }
@@ -329,43 +337,46 @@ static bool one_type(struct reader *r, uint32_t v, uint32_t *lit)
     static const struct {
         const char *name;
         uint32_t mask;
-    } types[] = {{"null", SAMPLE_IS_NULL},     {"boolean", SAMPLE_IS_FALSE | SAMPLE_IS_TRUE},
-                 {"number", SAMPLE_IS_NUMBER}, {"integer", SAMPLE_IS_NUMBER},
-                 {"string", SAMPLE_IS_STRING}, {"array", SAMPLE_IS_ARRAY},
-                 {"object", SAMPLE_IS_OBJECT}};
-    struct sample_schema *s = r->s;
-    *lit = SAMPLE_LIT_TRUE;
+    } types[] = {
+        {"null", CONSTRAIN_IS_NULL},     {"boolean", CONSTRAIN_IS_FALSE | CONSTRAIN_IS_TRUE},
+        {"number", CONSTRAIN_IS_NUMBER}, {"integer", CONSTRAIN_IS_NUMBER},
+        {"string", CONSTRAIN_IS_STRING}, {"array", CONSTRAIN_IS_ARRAY},
+        {"object", CONSTRAIN_IS_OBJECT}};
+    struct constrain_schema *s = r->s;
+    *lit = CONSTRAIN_LIT_TRUE;
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
         uint32_t part[2];
-        if (!sample_json_is(&s->json, v, types[i].name)) continue;
-        if (!sample_schema_formula(s, SAMPLE_F_TYPE, types[i].mask, 0, 0, v, &part[0], r->err))
+        if (!constrain_json_is(&s->json, v, types[i].name)) continue;
+        if (!constrain_schema_formula(s, CONSTRAIN_F_TYPE, types[i].mask, 0, 0, v, &part[0],
+                                      r->err))
             return false;
         *lit = part[0];
         if (i != 3) return true;
-        if (!sample_grow(&s->decimal, &s->decimal_room, s->n_decimal, sizeof *s->decimal, r->err))
+        if (!constrain_grow(&s->decimal, &s->decimal_room, s->n_decimal, sizeof *s->decimal,
+                            r->err))
             return false;
-        sample_decimal_read(&s->decimal[s->n_decimal], "1", 1);
-        return sample_schema_formula(s, SAMPLE_F_MULTIPLE, s->n_decimal++, 0, 0, v, &part[1],
-                                     r->err) &&
-               sample_schema_join(s, SAMPLE_F_AND, part, 2, v, lit, r->err);
+        constrain_decimal_read(&s->decimal[s->n_decimal], "1", 1);
+        return constrain_schema_formula(s, CONSTRAIN_F_MULTIPLE, s->n_decimal++, 0, 0, v, &part[1],
+                                        r->err) &&
+               constrain_schema_join(s, CONSTRAIN_F_AND, part, 2, v, lit, r->err);
     }
-    return sample_schema_fail(s, v, r->err, "is not the name of a type");
+    return constrain_schema_fail(s, v, r->err, "is not the name of a type");
 }
 
 static bool read_type(struct reader *r, uint32_t owner, uint32_t v)
 {
     uint32_t part[16], n = 0, lit;
     (void)owner;
-    if (at(r, v)->kind != SAMPLE_JSON_ARRAY) return one_type(r, v, &lit) && add_lit(r, lit);
-    if (at(r, v)->count > 16) return sample_schema_fail(r->s, v, r->err, "has too many types");
+    if (at(r, v)->kind != CONSTRAIN_JSON_ARRAY) return one_type(r, v, &lit) && add_lit(r, lit);
+    if (at(r, v)->count > 16) return constrain_schema_fail(r->s, v, r->err, "has too many types");
     for (uint32_t c = at(r, v)->child; c; c = at(r, c)->sibling)
         if (!one_type(r, c, &part[n++])) return false;
-    return sample_schema_join(r->s, SAMPLE_F_OR, part, n, v, &lit, r->err) && add_lit(r, lit);
+    return constrain_schema_join(r->s, CONSTRAIN_F_OR, part, n, v, &lit, r->err) && add_lit(r, lit);
 }
 
 static bool is(const struct reader *r, uint32_t json, const char *name)
 {
-    const struct sample_json_node *n = at(r, json);
+    const struct constrain_json_node *n = at(r, json);
     return n->name_size == strlen(name) &&
            memcmp(r->s->json.text.data + n->name, name, n->name_size) == 0;
 }
@@ -377,7 +388,7 @@ static bool read_bound(struct reader *r, uint32_t owner, uint32_t v)
     bool open = is(r, v, "exclusiveMinimum") || is(r, v, "exclusiveMaximum");
     (void)owner;
     return decimal_at(r, v, &decimal) &&
-           demand(r, max ? SAMPLE_F_MAX : SAMPLE_F_MIN, decimal, open, v);
+           demand(r, max ? CONSTRAIN_F_MAX : CONSTRAIN_F_MIN, decimal, open, v);
 }
 
 static bool read_multiple(struct reader *r, uint32_t owner, uint32_t v)
@@ -385,10 +396,10 @@ static bool read_multiple(struct reader *r, uint32_t owner, uint32_t v)
     uint32_t decimal;
     (void)owner;
     if (!decimal_at(r, v, &decimal)) return false;
-    const struct sample_decimal *d = &r->s->decimal[decimal];
+    const struct constrain_decimal *d = &r->s->decimal[decimal];
     if (d->negative || d->n_digit == 0 || d->n_digit > 18)
-        return sample_schema_fail(r->s, v, r->err, "must be positive, with at most 18 digits");
-    return demand(r, SAMPLE_F_MULTIPLE, decimal, 0, v);
+        return constrain_schema_fail(r->s, v, r->err, "must be positive, with at most 18 digits");
+    return demand(r, CONSTRAIN_F_MULTIPLE, decimal, 0, v);
 }
 
 static bool read_length(struct reader *r, uint32_t owner, uint32_t v)
@@ -396,19 +407,20 @@ static bool read_length(struct reader *r, uint32_t owner, uint32_t v)
     uint32_t count, text;
     bool max = is(r, v, "maxLength");
     (void)owner;
-    return count_at(r, v, SAMPLE_MAX_LENGTH, &count) &&
-           keep_text(r, sample_dfa_length(max ? 0 : count, max ? count : SAMPLE_NO_MAX, r->err),
+    return count_at(r, v, CONSTRAIN_MAX_LENGTH, &count) &&
+           keep_text(r,
+                     constrain_dfa_length(max ? 0 : count, max ? count : CONSTRAIN_NO_MAX, r->err),
                      &text) &&
-           demand(r, SAMPLE_F_TEXT, text, 0, v);
+           demand(r, CONSTRAIN_F_TEXT, text, 0, v);
 }
 
 static bool read_pattern(struct reader *r, uint32_t owner, uint32_t v)
 {
     uint32_t text;
     (void)owner;
-    if (at(r, v)->kind != SAMPLE_JSON_STRING)
-        return sample_schema_fail(r->s, v, r->err, "must be a string");
-    return regex_at(r, v, false, &text) && demand(r, SAMPLE_F_TEXT, text, 0, v);
+    if (at(r, v)->kind != CONSTRAIN_JSON_STRING)
+        return constrain_schema_fail(r->s, v, r->err, "must be a string");
+    return regex_at(r, v, false, &text) && demand(r, CONSTRAIN_F_TEXT, text, 0, v);
 }
 
 /* -- keywords of arrays -- */
@@ -417,21 +429,21 @@ static bool read_prefix(struct reader *r, uint32_t owner, uint32_t v)
 {
     uint32_t lit, i = 0;
     (void)owner;
-    if (at(r, v)->kind != SAMPLE_JSON_ARRAY || at(r, v)->count > SAMPLE_MAX_ITEMS)
-        return sample_schema_fail(r->s, v, r->err, "must be a list (of at most 10000)");
+    if (at(r, v)->kind != CONSTRAIN_JSON_ARRAY || at(r, v)->count > CONSTRAIN_MAX_ITEMS)
+        return constrain_schema_fail(r->s, v, r->err, "must be a list (of at most 10000)");
     for (uint32_t c = at(r, v)->child; c; c = at(r, c)->sibling, i++)
-        if (!schema_at(r, c, &lit) || !demand(r, SAMPLE_F_ITEM, i, lit, v)) return false;
+        if (!schema_at(r, c, &lit) || !demand(r, CONSTRAIN_F_ITEM, i, lit, v)) return false;
     return true;
 }
 
 static bool read_items(struct reader *r, uint32_t owner, uint32_t v)
 {
-    uint32_t lit, prefix = sample_json_member(&r->s->json, owner, "prefixItems", 11);
-    if (at(r, v)->kind == SAMPLE_JSON_ARRAY)
-        return sample_schema_fail(r->s, v, r->err,
-                                  "as a list belongs to older drafts: use prefixItems");
+    uint32_t lit, prefix = constrain_json_member(&r->s->json, owner, "prefixItems", 11);
+    if (at(r, v)->kind == CONSTRAIN_JSON_ARRAY)
+        return constrain_schema_fail(r->s, v, r->err,
+                                     "as a list belongs to older drafts: use prefixItems");
     return schema_at(r, v, &lit) &&
-           demand(r, SAMPLE_F_ITEMS, prefix ? at(r, prefix)->count : 0, lit, v);
+           demand(r, CONSTRAIN_F_ITEMS, prefix ? at(r, prefix)->count : 0, lit, v);
 }
 
 static bool read_count_of(struct reader *r, uint32_t owner, uint32_t v)
@@ -440,38 +452,38 @@ static bool read_count_of(struct reader *r, uint32_t owner, uint32_t v)
     bool max = is(r, v, "maxItems") || is(r, v, "maxProperties");
     uint32_t count;
     (void)owner;
-    if (!count_at(r, v, SAMPLE_MAX_ITEMS, &count)) return false;
+    if (!count_at(r, v, CONSTRAIN_MAX_ITEMS, &count)) return false;
     if (!max && count == 0) return true;
-    enum sample_formula_kind kind = items ? SAMPLE_F_MIN_ITEMS : SAMPLE_F_MIN_PROPS;
+    enum constrain_formula_kind kind = items ? CONSTRAIN_F_MIN_ITEMS : CONSTRAIN_F_MIN_PROPS;
     if (!max) return demand(r, kind, count, 0, v);
-    return demand_not(r, kind, count + 1, 0, v, items ? SAMPLE_IS_ARRAY : SAMPLE_IS_OBJECT);
+    return demand_not(r, kind, count + 1, 0, v, items ? CONSTRAIN_IS_ARRAY : CONSTRAIN_IS_OBJECT);
 }
 
 static bool read_contains(struct reader *r, uint32_t owner, uint32_t v)
 {
     uint32_t lit, min = 1, max, j;
     if (!schema_at(r, v, &lit)) return false;
-    if ((j = sample_json_member(&r->s->json, owner, "minContains", 11)) &&
+    if ((j = constrain_json_member(&r->s->json, owner, "minContains", 11)) &&
         !count_at(r, j, 250, &min))
         return false;
-    if (min && !demand(r, SAMPLE_F_MIN_CONTAINS, min, lit, v)) return false;
-    if (!(j = sample_json_member(&r->s->json, owner, "maxContains", 11))) return true;
+    if (min && !demand(r, CONSTRAIN_F_MIN_CONTAINS, min, lit, v)) return false;
+    if (!(j = constrain_json_member(&r->s->json, owner, "maxContains", 11))) return true;
     return count_at(r, j, 250, &max) &&
-           demand_not(r, SAMPLE_F_MIN_CONTAINS, max + 1, lit, v, SAMPLE_IS_ARRAY);
+           demand_not(r, CONSTRAIN_F_MIN_CONTAINS, max + 1, lit, v, CONSTRAIN_IS_ARRAY);
 }
 
 /* A keyword that cannot be enforced. */
 static bool refuse(const struct reader *r, uint32_t v)
 {
-    return sample_schema_fail(
+    return constrain_schema_fail(
         r->s, v, r->err, "is not supported (--schema-lenient and this word let it go unenforced)");
 }
 
 static bool read_unique(struct reader *r, uint32_t owner, uint32_t v)
 {
-    uint32_t max = sample_json_member(&r->s->json, owner, "maxItems", 8), count;
-    if (at(r, v)->kind == SAMPLE_JSON_FALSE) return true;
-    if (max && count_at(r, max, SAMPLE_MAX_ITEMS, &count) && count <= 1) return true;
+    uint32_t max = constrain_json_member(&r->s->json, owner, "maxItems", 8), count;
+    if (at(r, v)->kind == CONSTRAIN_JSON_FALSE) return true;
+    if (max && count_at(r, max, CONSTRAIN_MAX_ITEMS, &count) && count <= 1) return true;
     return refuse(r, v);
 }
 
@@ -479,8 +491,8 @@ static bool read_unique(struct reader *r, uint32_t owner, uint32_t v)
 
 static bool must_be_object(struct reader *r, uint32_t v)
 {
-    return at(r, v)->kind == SAMPLE_JSON_OBJECT ||
-           sample_schema_fail(r->s, v, r->err, "must be an object");
+    return at(r, v)->kind == CONSTRAIN_JSON_OBJECT ||
+           constrain_schema_fail(r->s, v, r->err, "must be an object");
 }
 
 static bool read_properties(struct reader *r, uint32_t owner, uint32_t v)
@@ -490,7 +502,7 @@ static bool read_properties(struct reader *r, uint32_t owner, uint32_t v)
     if (!must_be_object(r, v)) return false;
     for (uint32_t c = at(r, v)->child; c; c = at(r, c)->sibling)
         if (!key_at(r, c, false, &key) || !schema_at(r, c, &lit) ||
-            !demand(r, SAMPLE_F_PROPERTY, key, lit, v))
+            !demand(r, CONSTRAIN_F_PROPERTY, key, lit, v))
             return false;
     return true;
 }
@@ -502,7 +514,7 @@ static bool read_patterns(struct reader *r, uint32_t owner, uint32_t v)
     if (!must_be_object(r, v)) return false;
     for (uint32_t c = at(r, v)->child; c; c = at(r, c)->sibling)
         if (!regex_at(r, c, true, &text) || !schema_at(r, c, &lit) ||
-            !demand(r, SAMPLE_F_PATTERN, text, lit, v))
+            !demand(r, CONSTRAIN_F_PATTERN, text, lit, v))
             return false;
     return true;
 }
@@ -510,38 +522,39 @@ static bool read_patterns(struct reader *r, uint32_t owner, uint32_t v)
 /* Names that neither `properties` nor `patternProperties` speaks of are a pattern of their own. */
 static bool read_additional(struct reader *r, uint32_t owner, uint32_t v)
 {
-    const struct sample_json *j = &r->s->json;
-    uint32_t properties = sample_json_member(j, owner, "properties", 10);
-    uint32_t patterns = sample_json_member(j, owner, "patternProperties", 17);
+    const struct constrain_json *j = &r->s->json;
+    uint32_t properties = constrain_json_member(j, owner, "properties", 10);
+    uint32_t patterns = constrain_json_member(j, owner, "patternProperties", 17);
     uint32_t lit, text, n = 0;
-    const struct sample_dfa *part[31];
+    const struct constrain_dfa *part[31];
     if (!schema_at(r, v, &lit) || !words_at(r, properties, true, &text)) return false;
     part[n++] = r->s->text[text];
     for (uint32_t c = patterns ? at(r, patterns)->child : 0; c; c = at(r, c)->sibling) {
-        if (n == 31) return sample_schema_fail(r->s, v, r->err, "has too many patterns beside it");
+        if (n == 31)
+            return constrain_schema_fail(r->s, v, r->err, "has too many patterns beside it");
         if (!regex_at(r, c, true, &text)) return false;
         part[n++] = r->s->text[text];
     }
-    struct sample_dfa *rest = sample_dfa_product(part, n, r->err);
+    struct constrain_dfa *rest = constrain_dfa_product(part, n, r->err);
     for (uint32_t q = 0; rest && q < rest->n_state; q++) rest->accept[q] &= rest->mask[q] == 0;
-    return keep_text(r, rest, &text) && demand(r, SAMPLE_F_PATTERN, text, lit, v);
+    return keep_text(r, rest, &text) && demand(r, CONSTRAIN_F_PATTERN, text, lit, v);
 }
 
 static bool read_names(struct reader *r, uint32_t owner, uint32_t v)
 {
     uint32_t lit;
     (void)owner;
-    return schema_at(r, v, &lit) && demand(r, SAMPLE_F_NAMES, 0, lit, v);
+    return schema_at(r, v, &lit) && demand(r, CONSTRAIN_F_NAMES, 0, lit, v);
 }
 
 static bool required_lits(struct reader *r, uint32_t v, uint32_t *lit, uint32_t *n)
 {
     uint32_t key;
     for (uint32_t c = at(r, v)->child; c; c = at(r, c)->sibling) {
-        if (at(r, c)->kind != SAMPLE_JSON_STRING)
-            return sample_schema_fail(r->s, v, r->err, "must list strings");
-        if (!key_at(r, c, true, &key) ||
-            !sample_schema_formula(r->s, SAMPLE_F_REQUIRED, key, 0, 0, v, &lit[(*n)++], r->err))
+        if (at(r, c)->kind != CONSTRAIN_JSON_STRING)
+            return constrain_schema_fail(r->s, v, r->err, "must list strings");
+        if (!key_at(r, c, true, &key) || !constrain_schema_formula(r->s, CONSTRAIN_F_REQUIRED, key,
+                                                                   0, 0, v, &lit[(*n)++], r->err))
             return false;
     }
     return true;
@@ -551,8 +564,8 @@ static bool read_required(struct reader *r, uint32_t owner, uint32_t v)
 {
     uint32_t n = 0;
     (void)owner;
-    if (at(r, v)->kind != SAMPLE_JSON_ARRAY)
-        return sample_schema_fail(r->s, v, r->err, "must be a list");
+    if (at(r, v)->kind != CONSTRAIN_JSON_ARRAY)
+        return constrain_schema_fail(r->s, v, r->err, "must be a list");
     uint32_t *lit = calloc((size_t)at(r, v)->count + 1, sizeof *lit);
     if (!lit) return base_fail(r->err, BASE_NO_MEMORY, "no memory for a schema");
     bool ok = required_lits(r, v, lit, &n);
@@ -572,14 +585,14 @@ static bool read_dependent(struct reader *r, uint32_t owner, uint32_t v)
         uint32_t *part = calloc((size_t)at(r, c)->count + 1, sizeof *part);
         if (!part) return base_fail(r->err, BASE_NO_MEMORY, "no memory for a schema");
         bool ok = key_at(r, c, false, &key) &&
-                  sample_schema_formula(r->s, SAMPLE_F_PROPERTY, key, SAMPLE_LIT_FALSE, 0, v,
-                                        &either[0], r->err);
+                  constrain_schema_formula(r->s, CONSTRAIN_F_PROPERTY, key, CONSTRAIN_LIT_FALSE, 0,
+                                           v, &either[0], r->err);
         if (ok && schemas)
             ok = schema_at(r, c, &either[1]);
         else if (ok)
             ok = required_lits(r, c, part, &n) &&
-                 sample_schema_join(r->s, SAMPLE_F_AND, part, n, v, &either[1], r->err);
-        ok = ok && sample_schema_join(r->s, SAMPLE_F_OR, either, 2, v, &lit, r->err) &&
+                 constrain_schema_join(r->s, CONSTRAIN_F_AND, part, n, v, &either[1], r->err);
+        ok = ok && constrain_schema_join(r->s, CONSTRAIN_F_OR, either, 2, v, &lit, r->err) &&
              add_lit(r, lit);
         free(part);
         if (!ok) return false;
@@ -593,8 +606,8 @@ static bool list_at(struct reader *r, uint32_t v, uint32_t **out)
 {
     uint32_t n = 0;
     *out = NULL;
-    if (at(r, v)->kind != SAMPLE_JSON_ARRAY || at(r, v)->count > 500)
-        return sample_schema_fail(r->s, v, r->err, "must be a list (of at most 500)");
+    if (at(r, v)->kind != CONSTRAIN_JSON_ARRAY || at(r, v)->count > 500)
+        return constrain_schema_fail(r->s, v, r->err, "must be a list (of at most 500)");
     uint32_t *part = calloc((size_t)at(r, v)->count + 1, sizeof *part);
     if (!part) return base_fail(r->err, BASE_NO_MEMORY, "no memory for a schema");
     *out = part;
@@ -608,8 +621,8 @@ static bool read_all_any(struct reader *r, uint32_t owner, uint32_t v)
     uint32_t *part, lit, n = at(r, v)->count;
     (void)owner;
     bool ok = list_at(r, v, &part) &&
-              sample_schema_join(r->s, is(r, v, "allOf") ? SAMPLE_F_AND : SAMPLE_F_OR, part, n, v,
-                                 &lit, r->err) &&
+              constrain_schema_join(r->s, is(r, v, "allOf") ? CONSTRAIN_F_AND : CONSTRAIN_F_OR,
+                                    part, n, v, &lit, r->err) &&
               add_lit(r, lit);
     free(part);
     return ok;
@@ -621,7 +634,7 @@ static bool read_one(struct reader *r, uint32_t owner, uint32_t v)
     uint32_t *part, lit, n = at(r, v)->count, *only = NULL, *either = NULL;
     (void)owner;
     bool ok = list_at(r, v, &part);
-    if (ok && n > 64) ok = sample_schema_fail(r->s, v, r->err, "has more than 64 branches");
+    if (ok && n > 64) ok = constrain_schema_fail(r->s, v, r->err, "has more than 64 branches");
     if (ok) {
         only = calloc((size_t)n + 1, sizeof *only);
         either = calloc((size_t)n + 1, sizeof *either);
@@ -631,9 +644,10 @@ static bool read_one(struct reader *r, uint32_t owner, uint32_t v)
         for (uint32_t k = 0; k < n; k++) only[k] = part[k] ^ (k != i);
         uint32_t first = only[0];
         only[0] = only[i], only[i] = first; /* the branch that holds first: it decides most */
-        ok = sample_schema_join(r->s, SAMPLE_F_AND, only, n, v, &either[i], r->err);
+        ok = constrain_schema_join(r->s, CONSTRAIN_F_AND, only, n, v, &either[i], r->err);
     }
-    ok = ok && sample_schema_join(r->s, SAMPLE_F_OR, either, n, v, &lit, r->err) && add_lit(r, lit);
+    ok = ok && constrain_schema_join(r->s, CONSTRAIN_F_OR, either, n, v, &lit, r->err) &&
+         add_lit(r, lit);
     free(part), free(only), free(either);
     return ok;
 }
@@ -650,11 +664,12 @@ static bool read_if(struct reader *r, uint32_t owner, uint32_t v)
     uint32_t test, part[2], lit;
     if (!schema_at(r, v, &test)) return false;
     for (int i = 0; i < 2; i++) {
-        uint32_t then = sample_json_member(&r->s->json, owner, i ? "else" : "then", 4);
+        uint32_t then = constrain_json_member(&r->s->json, owner, i ? "else" : "then", 4);
         part[0] = test ^ !i;
         if (!then) continue;
         if (!schema_at(r, then, &part[1]) ||
-            !sample_schema_join(r->s, SAMPLE_F_OR, part, 2, v, &lit, r->err) || !add_lit(r, lit))
+            !constrain_schema_join(r->s, CONSTRAIN_F_OR, part, 2, v, &lit, r->err) ||
+            !add_lit(r, lit))
             return false;
     }
     return true;
@@ -662,7 +677,7 @@ static bool read_if(struct reader *r, uint32_t owner, uint32_t v)
 
 static bool read_ref(struct reader *r, uint32_t owner, uint32_t v)
 {
-    uint32_t lit, target = sample_refs_find(r->refs, owner, v, r->err);
+    uint32_t lit, target = constrain_refs_find(r->refs, owner, v, r->err);
     return target && schema_at(r, target, &lit) && add_lit(r, lit);
 }
 
@@ -676,8 +691,8 @@ static bool read_draft(struct reader *r, uint32_t owner, uint32_t v)
                                         "http://json-schema.org/draft-07/schema"};
     (void)owner;
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
-        if (sample_json_is(&r->s->json, v, known[i])) return true;
-    return sample_schema_fail(r->s, v, r->err, "names a draft that is not known");
+        if (constrain_json_is(&r->s->json, v, known[i])) return true;
+    return constrain_schema_fail(r->s, v, r->err, "names a draft that is not known");
 }
 
 /* Says nothing about the value, or is read by its neighbour (then, maxContains). */
@@ -766,7 +781,7 @@ static bool read_keyword(struct reader *r, uint32_t owner, uint32_t v)
 static bool read_all(struct reader *r, uint32_t *root)
 {
     uint32_t lit;
-    if (!sample_schema_formula(r->s, SAMPLE_F_AND, 0, 0, 0, 1, &lit, r->err)) return false;
+    if (!constrain_schema_formula(r->s, CONSTRAIN_F_AND, 0, 0, 0, 1, &lit, r->err)) return false;
     if (!schema_at(r, 1, root)) return false;
     while (r->n_todo) {
         uint32_t json = r->todo[--r->n_todo];
@@ -778,19 +793,19 @@ static bool read_all(struct reader *r, uint32_t *root)
     return true;
 }
 
-bool sample_schema_read(struct sample_schema *s, const char *text, size_t size,
-                        const struct sample_schema_options *options, uint32_t *root,
-                        struct base_error *err)
+bool constrain_schema_read(struct constrain_schema *s, const char *text, size_t size,
+                           const struct constrain_schema_options *options, uint32_t *root,
+                           struct base_error *err)
 {
     struct reader r = {.s = s, .options = options, .err = err};
-    if (!sample_json_read(&s->json, text, size, err)) return false;
-    r.refs = sample_refs_new(&s->json, err);
+    if (!constrain_json_read(&s->json, text, size, err)) return false;
+    r.refs = constrain_refs_new(&s->json, err);
     r.lit_of = calloc(s->json.n_node, sizeof *r.lit_of);
     r.todo = calloc(s->json.n_node, sizeof *r.todo);
     bool ok = r.refs && r.lit_of && r.todo;
     if (!ok) base_fail(err, BASE_NO_MEMORY, "no memory for a schema");
     ok = ok && read_all(&r, root);
-    sample_refs_free(r.refs);
+    constrain_refs_free(r.refs);
     free(r.lit_of), free(r.todo), free(r.lit);
     return ok;
 }

@@ -9,8 +9,8 @@ struct target {
     char *uri; /* absolute, without fragment, or with "#anchor" */
     uint32_t node;
 };
-struct sample_refs {
-    const struct sample_json *json;
+struct constrain_refs {
+    const struct constrain_json *json;
     struct target *target;
     uint32_t n_target, target_room;
     uint32_t *base; /* [n_node]: the target that is the resource of a schema, plus 1 */
@@ -78,7 +78,7 @@ static char *resolve(const char *base, const char *ref)
 
 /* -- collecting identifiers -- */
 
-static bool add_target(struct sample_refs *r, char *uri, uint32_t node, struct base_error *err)
+static bool add_target(struct constrain_refs *r, char *uri, uint32_t node, struct base_error *err)
 {
     if (!uri) return base_fail(err, BASE_NO_MEMORY, "no memory for a schema");
     for (uint32_t i = 0; i < r->n_target; i++)
@@ -92,7 +92,7 @@ static bool add_target(struct sample_refs *r, char *uri, uint32_t node, struct b
         free(uri);
         return base_fail(err, BASE_USAGE, "more than 1000 '$id' and '$anchor' in one schema");
     }
-    if (!sample_grow(&r->target, &r->target_room, r->n_target, sizeof *r->target, err)) {
+    if (!constrain_grow(&r->target, &r->target_room, r->n_target, sizeof *r->target, err)) {
         free(uri);
         return false;
     }
@@ -100,17 +100,17 @@ static bool add_target(struct sample_refs *r, char *uri, uint32_t node, struct b
     return true;
 }
 
-static char *text_of(const struct sample_json *j, uint32_t node)
+static char *text_of(const struct constrain_json *j, uint32_t node)
 {
     return strndup(j->text.data + j->node[node].text, j->node[node].text_size);
 }
 
-static bool add_anchor(struct sample_refs *r, uint32_t node, const char *keyword, uint32_t base,
+static bool add_anchor(struct constrain_refs *r, uint32_t node, const char *keyword, uint32_t base,
                        struct base_error *err)
 {
-    uint32_t anchor = sample_json_member(r->json, node, keyword, strlen(keyword));
-    if (!anchor || r->json->node[anchor].kind != SAMPLE_JSON_STRING) return true;
-    const struct sample_json_node *a = &r->json->node[anchor];
+    uint32_t anchor = constrain_json_member(r->json, node, keyword, strlen(keyword));
+    if (!anchor || r->json->node[anchor].kind != CONSTRAIN_JSON_STRING) return true;
+    const struct constrain_json_node *a = &r->json->node[anchor];
     const char *uri = r->target[base - 1].uri;
     char *full = malloc(strlen(uri) + a->text_size + 2);
     if (full) {
@@ -121,9 +121,9 @@ static bool add_anchor(struct sample_refs *r, uint32_t node, const char *keyword
     return add_target(r, full, node, err);
 }
 
-static bool walk(struct sample_refs *r, uint32_t node, uint32_t base, struct base_error *err);
+static bool walk(struct constrain_refs *r, uint32_t node, uint32_t base, struct base_error *err);
 
-static bool walk_members(struct sample_refs *r, uint32_t node, uint32_t base,
+static bool walk_members(struct constrain_refs *r, uint32_t node, uint32_t base,
                          struct base_error *err)
 {
     for (uint32_t c = r->json->node[node].child; c; c = r->json->node[c].sibling)
@@ -132,7 +132,7 @@ static bool walk_members(struct sample_refs *r, uint32_t node, uint32_t base,
 }
 
 /* Visits a schema and the schemas in it; depth is bounded by the JSON reader. */
-static bool walk(struct sample_refs *r, uint32_t node, uint32_t base, struct base_error *err)
+static bool walk(struct constrain_refs *r, uint32_t node, uint32_t base, struct base_error *err)
 {
     static const struct {
         const char *name;
@@ -154,10 +154,10 @@ static bool walk(struct sample_refs *r, uint32_t node, uint32_t base, struct bas
                   {"if", 0},
                   {"then", 0},
                   {"else", 0}};
-    const struct sample_json *j = r->json;
-    if (j->node[node].kind != SAMPLE_JSON_OBJECT || r->base[node]) return true;
-    uint32_t id = sample_json_member(j, node, "$id", 3);
-    if (id && j->node[id].kind == SAMPLE_JSON_STRING) {
+    const struct constrain_json *j = r->json;
+    if (j->node[node].kind != CONSTRAIN_JSON_OBJECT || r->base[node]) return true;
+    uint32_t id = constrain_json_member(j, node, "$id", 3);
+    if (id && j->node[id].kind == CONSTRAIN_JSON_STRING) {
         char *ref = text_of(j, id), *uri = NULL;
         if (ref) ref[strcspn(ref, "#")] = '\0';
         if (ref) uri = resolve(r->target[base - 1].uri, ref);
@@ -176,15 +176,15 @@ static bool walk(struct sample_refs *r, uint32_t node, uint32_t base, struct bas
     if (!add_anchor(r, node, "$anchor", base, err)) return false;
     if (!add_anchor(r, node, "$dynamicAnchor", base, err)) return false;
     for (size_t i = 0; i < sizeof holder / sizeof holder[0]; i++) {
-        uint32_t c = sample_json_member(j, node, holder[i].name, strlen(holder[i].name));
+        uint32_t c = constrain_json_member(j, node, holder[i].name, strlen(holder[i].name));
         if (c && !(holder[i].many ? walk_members : walk)(r, c, base, err)) return false;
     }
     return true;
 }
 
-struct sample_refs *sample_refs_new(const struct sample_json *j, struct base_error *err)
+struct constrain_refs *constrain_refs_new(const struct constrain_json *j, struct base_error *err)
 {
-    struct sample_refs *r = calloc(1, sizeof *r);
+    struct constrain_refs *r = calloc(1, sizeof *r);
     if (!r || !(r->base = calloc(j->n_node, sizeof *r->base))) {
         base_fail(err, BASE_NO_MEMORY, "no memory for a schema");
         goto fail;
@@ -192,11 +192,11 @@ struct sample_refs *sample_refs_new(const struct sample_json *j, struct base_err
     r->json = j;
     if (add_target(r, strdup(""), 1, err) && walk(r, 1, 1, err)) return r;
 fail:
-    sample_refs_free(r);
+    constrain_refs_free(r);
     return NULL;
 }
 
-void sample_refs_free(struct sample_refs *r)
+void constrain_refs_free(struct constrain_refs *r)
 {
     if (!r) return;
     for (uint32_t i = 0; i < r->n_target; i++) free(r->target[i].uri);
@@ -225,7 +225,7 @@ static void decode_percent(char *s)
 }
 
 /* Follows a JSON pointer (RFC 6901). */
-static uint32_t follow(const struct sample_json *j, uint32_t node, char *pointer)
+static uint32_t follow(const struct constrain_json *j, uint32_t node, char *pointer)
 {
     while (node && *pointer == '/') {
         char *part = ++pointer, *out = part;
@@ -236,19 +236,19 @@ static uint32_t follow(const struct sample_json *j, uint32_t node, char *pointer
             out++;
         }
         size_t n = (size_t)(out - part);
-        if (j->node[node].kind == SAMPLE_JSON_ARRAY) {
+        if (j->node[node].kind == CONSTRAIN_JSON_ARRAY) {
             unsigned long i = n && n < 9 ? strtoul(part, NULL, 10) : ~0ul;
             uint32_t c = j->node[node].child;
             while (c && i--) c = j->node[c].sibling;
             node = c;
         } else {
-            node = sample_json_member(j, node, part, n);
+            node = constrain_json_member(j, node, part, n);
         }
     }
     return *pointer ? 0 : node;
 }
 
-static uint32_t find(struct sample_refs *r, uint32_t owner, char *ref, struct base_error *err)
+static uint32_t find(struct constrain_refs *r, uint32_t owner, char *ref, struct base_error *err)
 {
     char *fragment = strchr(ref, '#'), *uri;
     uint32_t base = r->base[owner] ? r->base[owner] : 1, found = 0, resource = 0;
@@ -275,18 +275,18 @@ static uint32_t find(struct sample_refs *r, uint32_t owner, char *ref, struct ba
     return found;
 }
 
-uint32_t sample_refs_find(struct sample_refs *r, uint32_t owner, uint32_t ref,
-                          struct base_error *err)
+uint32_t constrain_refs_find(struct constrain_refs *r, uint32_t owner, uint32_t ref,
+                             struct base_error *err)
 {
-    const struct sample_json_node *n = &r->json->node[ref];
-    char *text = n->kind == SAMPLE_JSON_STRING ? text_of(r->json, ref) : NULL;
+    const struct constrain_json_node *n = &r->json->node[ref];
+    char *text = n->kind == CONSTRAIN_JSON_STRING ? text_of(r->json, ref) : NULL;
     uint32_t found = text ? find(r, owner, text, err) : 0;
     free(text);
     if (!found)
         base_fail(err, BASE_USAGE,
                   "line %u, column %u: '$ref' leads nowhere in this schema (other files and the "
                   "network are never read): %.*s",
-                  n->line, n->column, n->kind == SAMPLE_JSON_STRING ? (int)n->text_size : 0,
+                  n->line, n->column, n->kind == CONSTRAIN_JSON_STRING ? (int)n->text_size : 0,
                   r->json->text.data + n->text);
     return found;
 }

@@ -7,62 +7,76 @@
 #include "sample/constrain/schema.h"
 
 /* Emits what a frame becomes without a byte; returns whether the frame itself can read one. */
-bool sample_schema_enter(struct sample_state *s, uint32_t stack);
+bool constrain_schema_enter(struct constrain_state *s, uint32_t stack);
 /* Emits what a frame becomes by one byte. */
-void sample_schema_step(struct sample_state *s, uint32_t stack, uint8_t byte);
+void constrain_schema_step(struct constrain_state *s, uint32_t stack, uint8_t byte);
+
+/* The frame that begins a number of the schema: its literal where one value alone is left. */
+struct constrain_frame constrain_number_frame(const struct constrain_schema *schema,
+                                              uint32_t number, uint32_t next);
+/* The text of a literal's frame: null, false, true, or the literal of a number. */
+const char *constrain_literal(const struct constrain_schema *schema, uint32_t which,
+                              uint32_t *size);
 
 /* Numbers (schema_number.c). */
-bool sample_number_enter(struct sample_state *s, uint32_t stack);
-void sample_number_step(struct sample_state *s, uint32_t stack, uint8_t byte);
+bool constrain_number_enter(struct constrain_state *s, uint32_t stack);
+void constrain_number_step(struct constrain_state *s, uint32_t stack, uint8_t byte);
 /* The fewest bytes that end the number of a frame (UINT32_MAX: unknown), when generating; *below is
  * the stack under the number. */
-uint32_t sample_number_least(const struct sample_state *s, const struct sample_schema *schema,
-                             const struct sample_frame *f, uint32_t *below);
+uint32_t constrain_number_least(const struct constrain_state *s,
+                                const struct constrain_schema *schema,
+                                const struct constrain_frame *f, uint32_t *below);
 
-enum sample_text_step { SAMPLE_TEXT_DEAD, SAMPLE_TEXT_INSIDE, SAMPLE_TEXT_CLOSED };
+enum constrain_escape_kind {
+    CONSTRAIN_ESCAPE_NONE,
+    CONSTRAIN_ESCAPE_BEGUN,     /* after the backslash */
+    CONSTRAIN_ESCAPE_HEX,       /* after the u */
+    CONSTRAIN_ESCAPE_LOW_SLASH, /* after a high surrogate: before the backslash of the low one */
+    CONSTRAIN_ESCAPE_LOW_U,     /* before its u */
+    CONSTRAIN_ESCAPE_LOW_HEX    /* after its u */
+};
+enum constrain_text_step { CONSTRAIN_TEXT_DEAD, CONSTRAIN_TEXT_INSIDE, CONSTRAIN_TEXT_CLOSED };
 /* One byte inside a JSON string whose decoded content an automaton reads: *q its state, *escape
- * what was read of an escape (0: nothing). */
-enum sample_text_step sample_text_step(const struct sample_schema *schema,
-                                       const struct sample_dfa *d, uint32_t *q, uint32_t *escape,
-                                       uint8_t byte);
+ * what was read of an escape. */
+enum constrain_text_step constrain_text_step(const struct constrain_schema *schema,
+                                             const struct constrain_dfa *d, uint32_t *q,
+                                             struct constrain_escape *escape, uint8_t byte);
 /* How an escape that has begun can end when generating: states of the automaton behind it, and the
  * bytes that lead there. Returns how many there are. */
-enum { SAMPLE_ESCAPE_ENDS = 128 };
-struct sample_escape_end {
+enum { CONSTRAIN_ESCAPE_ENDS = 128 };
+struct constrain_escape_end {
     uint32_t q, bytes;
 };
-uint32_t sample_escape_ends(const struct sample_dfa *d, uint32_t q, uint32_t escape,
-                            struct sample_escape_end end[SAMPLE_ESCAPE_ENDS]);
+uint32_t constrain_escape_ends(const struct constrain_dfa *d, uint32_t q,
+                               struct constrain_escape escape,
+                               struct constrain_escape_end end[CONSTRAIN_ESCAPE_ENDS]);
 /* Array frames: the frame after one more item that counts for `marks`; false: it may not. */
-bool sample_array_after(const struct sample_array *a, const struct sample_frame *f, uint32_t marks,
-                        struct sample_frame *after);
+bool constrain_array_after(const struct constrain_array *a, const struct constrain_frame *f,
+                           uint32_t marks, struct constrain_frame *after);
 /* Object frames: how many required names are missing; whether a name of class c may come; the frame
  * after such a name and its value. */
-uint32_t sample_object_missing(const struct sample_object *o, const struct sample_frame *f);
-bool sample_object_allows(const struct sample_schema *schema, const struct sample_object *o,
-                          const struct sample_frame *f, uint32_t c, uint32_t missing);
-struct sample_frame sample_object_after(const struct sample_schema *schema,
-                                        const struct sample_frame *f, uint32_t c, uint32_t marks);
+uint32_t constrain_object_missing(const struct constrain_object *o,
+                                  const struct constrain_frame *f);
+bool constrain_object_allows(const struct constrain_schema *schema,
+                             const struct constrain_object *o, const struct constrain_frame *f,
+                             uint32_t c, uint32_t missing);
+struct constrain_frame constrain_object_after(const struct constrain_schema *schema,
+                                              const struct constrain_frame *f, uint32_t c,
+                                              uint32_t marks);
 /* Object frames: whether a name may end, or lead, in this state of the name's automaton. */
-bool sample_object_may_name(const struct sample_schema *schema, const struct sample_frame *f,
-                            uint32_t q, bool ends);
+bool constrain_object_may_name(const struct constrain_schema *schema,
+                               const struct constrain_frame *f, uint32_t q, bool ends);
 
-enum {                      /* phases of an object's frame, in the low bits of c */
-       SAMPLE_OBJECT_OPEN,  /* before { */
-       SAMPLE_OBJECT_FIRST, /* after { */
-       SAMPLE_OBJECT_NAME,  /* inside a name; b is the state of its automaton */
-       SAMPLE_OBJECT_COLON, /* before : ; b is the class of the name */
-       SAMPLE_OBJECT_VALUE, /* after : */
-       SAMPLE_OBJECT_NEXT,  /* after a value */
-       SAMPLE_OBJECT_COMMA  /* after , */
-};
-/* The same of an array's, in b. */
-enum { SAMPLE_ARRAY_OPEN, SAMPLE_ARRAY_FIRST, SAMPLE_ARRAY_NEXT, SAMPLE_ARRAY_COMMA };
+/* Phases of an object's frame and of an array's. */
 enum {
-    SAMPLE_PHASE_BITS = 4,
-    SAMPLE_SPACE_BITS = 8,
-    SAMPLE_COUNT_SHIFT = SAMPLE_PHASE_BITS + SAMPLE_SPACE_BITS /* an object's names, in c */
+    CONSTRAIN_OBJECT_OPEN,  /* before { */
+    CONSTRAIN_OBJECT_FIRST, /* after { */
+    CONSTRAIN_OBJECT_NAME,  /* inside a name */
+    CONSTRAIN_OBJECT_COLON, /* before : */
+    CONSTRAIN_OBJECT_VALUE, /* after : */
+    CONSTRAIN_OBJECT_NEXT,  /* after a value */
+    CONSTRAIN_OBJECT_COMMA  /* after , */
 };
-#define SAMPLE_PHASE(x) ((x) & ((1u << SAMPLE_PHASE_BITS) - 1))
+enum { CONSTRAIN_ARRAY_OPEN, CONSTRAIN_ARRAY_FIRST, CONSTRAIN_ARRAY_NEXT, CONSTRAIN_ARRAY_COMMA };
 
 #endif

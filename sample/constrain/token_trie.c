@@ -30,15 +30,15 @@ static uint64_t head_of(const char *bytes, size_t size)
     return head;
 }
 
-static bool add_node(struct sample_trie *v, uint32_t *room, uint32_t token, size_t depth,
+static bool add_node(struct constrain_trie *v, uint32_t *room, uint32_t token, size_t depth,
                      uint8_t byte, struct base_error *err)
 {
-    if (!sample_grow(&v->node, room, v->n_node + 1, sizeof *v->node, err)) return false;
-    v->node[v->n_node++] = (struct sample_trie_node){0, token, (uint16_t)depth, byte};
+    if (!constrain_grow(&v->node, room, v->n_node + 1, sizeof *v->node, err)) return false;
+    v->node[v->n_node++] = (struct constrain_trie_node){0, token, (uint16_t)depth, byte};
     return true;
 }
 
-uint32_t sample_byte_kind(uint8_t byte)
+uint32_t constrain_byte_kind(uint8_t byte)
 {
     enum { SINGLE = 8 };
     static const char single[] = " \t\n\r_-.,:;'()[]{}+*/=";
@@ -52,25 +52,26 @@ uint32_t sample_byte_kind(uint8_t byte)
     return byte > ' ' && byte < 0x7f ? 32 : 64; /* further signs; controls */
 }
 
-static bool find_below(struct sample_trie *v, struct base_error *err)
+static bool find_below(struct constrain_trie *v, struct base_error *err)
 {
-    uint32_t kinds[SAMPLE_MAX_TOKEN + 2] = {0}; /* by depth: of the nodes behind, with subtrees */
+    uint32_t kinds[CONSTRAIN_MAX_TOKEN + 2] = {
+        0}; /* by depth: of the nodes behind, with subtrees */
     v->below = malloc((size_t)v->n_node * sizeof *v->below);
     if (!v->below) return base_fail(err, BASE_NO_MEMORY, "no memory for a vocabulary's trie");
     for (uint32_t i = v->n_node; i-- > 0;) {
         const uint32_t depth = v->node[i].depth;
         v->below[i] = kinds[depth + 1];
         kinds[depth + 1] = 0;
-        kinds[depth] |= v->below[i] | sample_byte_kind(v->node[i].byte);
+        kinds[depth] |= v->below[i] | constrain_byte_kind(v->node[i].byte);
     }
     return true;
 }
 
 /* Tokens come sorted: a token shares its path with the one before as far as their bytes agree. */
-static bool fill(struct sample_trie *v, const struct token *t, uint32_t n, const char *bytes,
+static bool fill(struct constrain_trie *v, const struct token *t, uint32_t n, const char *bytes,
                  struct base_error *err)
 {
-    uint32_t path[SAMPLE_MAX_TOKEN + 1], room = 0;
+    uint32_t path[CONSTRAIN_MAX_TOKEN + 1], room = 0;
     size_t depth = 0;
     v->order = calloc((size_t)n + 1, sizeof *v->order);
     if (!v->order) return base_fail(err, BASE_NO_MEMORY, "no memory for a vocabulary's trie");
@@ -91,7 +92,7 @@ static bool fill(struct sample_trie *v, const struct token *t, uint32_t n, const
         v->order[i] = t[i].id;
     }
     for (size_t d = 0; d <= depth; d++) v->node[path[d]].next = v->n_node;
-    v->node[v->n_node] = (struct sample_trie_node){v->n_node + 1, n, 0, 0};
+    v->node[v->n_node] = (struct constrain_trie_node){v->n_node + 1, n, 0, 0};
     /* A node made for a longer token has none of its own: they begin with the next node's. */
     return find_below(v, err);
 }
@@ -105,12 +106,12 @@ static uint32_t count_plain(const char *bytes, size_t size)
         i += base_utf8_decode(bytes + i, size - i, &code);
         if (code < 0x20 || code == '"' || code == '\\' || code == 0x7f) return 0;
     }
-    return count <= SAMPLE_PLAIN ? count : 0;
+    return count <= CONSTRAIN_PLAIN ? count : 0;
 }
 
 /* The tokens' bytes; plain ones come first. */
-static bool read_tokens(struct sample_vocab *v, sample_token_bytes_fn *bytes, void *context,
-                        struct base_buffer *text, struct token *t, uint32_t *n_plain,
+static bool read_tokens(struct constrain_token_trie *v, constrain_token_bytes_fn *bytes,
+                        void *context, struct base_buffer *text, struct token *t, uint32_t *n_plain,
                         uint32_t *n_other, struct base_error *err)
 {
     *n_plain = *n_other = 0;
@@ -119,26 +120,28 @@ static bool read_tokens(struct sample_vocab *v, sample_token_bytes_fn *bytes, vo
         bytes(context, (int32_t)id, text);
         size_t size = text->size - at;
         if (text->failed) return base_fail(err, BASE_NO_MEMORY, "no memory for a vocabulary");
-        if (size == 0 || size > SAMPLE_MAX_TOKEN) continue;
+        if (size == 0 || size > CONSTRAIN_MAX_TOKEN) continue;
         uint32_t plain = count_plain(text->data + at, size);
         struct token *to = plain ? &t[(*n_plain)++] : &t[v->n_vocab - ++*n_other];
         *to = (struct token){head_of(text->data + at, size), at, (uint32_t)size, (int32_t)id};
         if (!plain) continue;
         v->plain_mask[(size_t)plain * v->words + id / 64] |= 1ull << id % 64;
     }
-    for (size_t i = v->words; i < (SAMPLE_PLAIN + 1) * (size_t)v->words; i++)
+    for (size_t i = v->words; i < (CONSTRAIN_PLAIN + 1) * (size_t)v->words; i++)
         v->plain_mask[i] |= v->plain_mask[i - v->words];
     return true;
 }
 
-struct sample_vocab *sample_vocab_new(uint32_t n_vocab, sample_token_bytes_fn *bytes, void *context,
-                                      struct base_error *err)
+struct constrain_token_trie *constrain_token_trie_new(uint32_t n_vocab,
+                                                      constrain_token_bytes_fn *bytes,
+                                                      void *context, struct base_error *err)
 {
-    struct sample_vocab *v = calloc(1, sizeof *v);
+    struct constrain_token_trie *v = calloc(1, sizeof *v);
     struct token *t = calloc((size_t)n_vocab + 1, sizeof *t);
     struct base_buffer text = BASE_BUFFER_INIT;
     uint32_t n_plain, n_other, words = (uint32_t)(((uint64_t)n_vocab + 63) / 64);
-    bool ok = v && t && (v->plain_mask = calloc(words + 1, (SAMPLE_PLAIN + 1) * sizeof(uint64_t)));
+    bool ok =
+        v && t && (v->plain_mask = calloc(words + 1, (CONSTRAIN_PLAIN + 1) * sizeof(uint64_t)));
     if (!ok) base_fail(err, BASE_NO_MEMORY, "no memory for a vocabulary's trie");
     if (ok) {
         v->n_vocab = n_vocab;
@@ -155,11 +158,11 @@ struct sample_vocab *sample_vocab_new(uint32_t n_vocab, sample_token_bytes_fn *b
     base_buffer_free(&text);
     free(t);
     if (ok) return v;
-    sample_vocab_free(v);
+    constrain_token_trie_free(v);
     return NULL;
 }
 
-void sample_vocab_free(struct sample_vocab *v)
+void constrain_token_trie_free(struct constrain_token_trie *v)
 {
     if (!v) return;
     free(v->plain.node), free(v->plain.order), free(v->plain.below);
@@ -168,22 +171,23 @@ void sample_vocab_free(struct sample_vocab *v)
     free(v);
 }
 
-/* -- splitting a text -- */
+/* -- a text as tokens -- */
 
 struct step { /* the best way from a byte of the text to its end */
     uint32_t tokens, size;
     int32_t id;
 };
-struct sample_splitter {
-    const struct sample_vocab *vocab;
+struct constrain_retokenizer {
+    const struct constrain_token_trie *vocab;
     struct step *step; /* [n + 1] of the latest text, by how many bytes are left */
     uint8_t *byte;     /* [n + 1] by the same count */
     size_t n, room;
 };
 
-struct sample_splitter *sample_splitter_new(const struct sample_vocab *v, struct base_error *err)
+struct constrain_retokenizer *constrain_retokenizer_new(const struct constrain_token_trie *v,
+                                                        struct base_error *err)
 {
-    struct sample_splitter *p = calloc(1, sizeof *p);
+    struct constrain_retokenizer *p = calloc(1, sizeof *p);
     if (p)
         p->vocab = v;
     else
@@ -191,14 +195,14 @@ struct sample_splitter *sample_splitter_new(const struct sample_vocab *v, struct
     return p;
 }
 
-void sample_splitter_free(struct sample_splitter *p)
+void constrain_retokenizer_free(struct constrain_retokenizer *p)
 {
     if (!p) return;
     free(p->step), free(p->byte);
     free(p);
 }
 
-static uint32_t child_of(const struct sample_trie *v, uint32_t parent, uint8_t byte)
+static uint32_t child_of(const struct constrain_trie *v, uint32_t parent, uint8_t byte)
 {
     for (uint32_t i = parent + 1; i < v->node[parent].next; i = v->node[i].next)
         if (v->node[i].byte == byte) return i;
@@ -206,7 +210,7 @@ static uint32_t child_of(const struct sample_trie *v, uint32_t parent, uint8_t b
 }
 
 /* Tries the tokens of one trie where `left` bytes are left. */
-static void try_tokens(struct sample_splitter *p, const struct sample_trie *v, size_t left)
+static void try_tokens(struct constrain_retokenizer *p, const struct constrain_trie *v, size_t left)
 {
     struct step *best = &p->step[left];
     uint32_t i = v->root[p->byte[left]];
@@ -219,7 +223,7 @@ static void try_tokens(struct sample_splitter *p, const struct sample_trie *v, s
     }
 }
 
-static bool splitter_grow(struct sample_splitter *p, size_t size, struct base_error *err)
+static bool retokenizer_grow(struct constrain_retokenizer *p, size_t size, struct base_error *err)
 {
     if (size < p->room) return true;
     const size_t room = 2 * size + 64;
@@ -232,11 +236,11 @@ static bool splitter_grow(struct sample_splitter *p, size_t size, struct base_er
     return true;
 }
 
-bool sample_splitter_split(struct sample_splitter *p, const char *bytes, size_t size, int32_t *ids,
-                           size_t *count, struct base_error *err)
+bool constrain_retokenize(struct constrain_retokenizer *p, const char *bytes, size_t size,
+                          int32_t *ids, size_t *count, struct base_error *err)
 {
     *count = 0;
-    if (!splitter_grow(p, size, err)) return false;
+    if (!retokenizer_grow(p, size, err)) return false;
     size_t left = 1;
     while (left <= size && left <= p->n && p->byte[left] == (uint8_t)bytes[size - left]) left++;
     for (p->step[0] = (struct step){0, 0, 0}; left <= size; left++) {
@@ -288,7 +292,7 @@ struct moves {
     uint32_t n_class[N_MOVE];
 };
 
-static void list_moves(const struct sample_dfa *d, struct moves *w)
+static void list_moves(const struct constrain_dfa *d, struct moves *w)
 {
     for (uint32_t m = 0; m < N_MOVE; m++) {
         bool known[256] = {false};
@@ -302,7 +306,7 @@ static void list_moves(const struct sample_dfa *d, struct moves *w)
 }
 
 /* Where each state stands inside UTF-8, from the start on; UNKNOWN when that depends. */
-static void find_places(const struct sample_dfa *d, const struct moves *w, uint8_t *place,
+static void find_places(const struct constrain_dfa *d, const struct moves *w, uint8_t *place,
                         uint32_t *todo)
 {
     enum { UNSEEN = UNKNOWN + 1 };
@@ -332,30 +336,30 @@ static void find_places(const struct sample_dfa *d, const struct moves *w, uint8
     }
 }
 
-void sample_plain_depths(const struct sample_dfa *d, const uint8_t *good, uint8_t *least,
-                         uint8_t *most, uint32_t *todo)
+void constrain_plain_depths(const struct constrain_dfa *d, const uint8_t *good, uint8_t *least,
+                            uint8_t *most, uint32_t *todo)
 {
     struct moves w;
     list_moves(d, &w);
     uint8_t *place = (uint8_t *)(todo + d->n_state);
     find_places(d, &w, place, todo);
-    memset(least, SAMPLE_PLAIN, d->n_state);
+    memset(least, CONSTRAIN_PLAIN, d->n_state);
     memset(most, 0, d->n_state);
     for (bool changed = true; changed;) {
         changed = false;
         for (uint32_t q = d->n_state; q-- > 1;) {
-            uint32_t low = SAMPLE_PLAIN, high = 0;
+            uint32_t low = CONSTRAIN_PLAIN, high = 0;
             for (uint32_t m = 0; m < N_PLAIN_MOVE; m++)
                 for (uint32_t c = 0; utf8_move[m].from == place[q] && c < w.n_class[m]; c++) {
                     uint32_t to = d->next[(size_t)q * d->n_class + w.class[m][c]];
                     uint32_t one = utf8_move[m].to == BETWEEN, up = 0, down = 0;
                     if (to && good[to]) up = most[to] + one, down = least[to] + one;
                     if (to && good[to] && (good[to] > 1 || place[to] != utf8_move[m].to))
-                        up = SAMPLE_PLAIN, down = 0; /* nothing is known */
+                        up = CONSTRAIN_PLAIN, down = 0; /* nothing is known */
                     if (down < low) low = down;
                     if (up > high) high = up;
                 }
-            if (high > SAMPLE_PLAIN) high = SAMPLE_PLAIN;
+            if (high > CONSTRAIN_PLAIN) high = CONSTRAIN_PLAIN;
             changed |= low != least[q] || high != most[q];
             least[q] = (uint8_t)low;
             most[q] = (uint8_t)high;

@@ -7,40 +7,40 @@
 #include "sample/constrain/constraint.h"
 
 enum {
-    SAMPLE_MAX_TOKEN = 1024, /* longer tokens are never allowed */
-    SAMPLE_PLAIN = 24        /* plain tokens have at most so many code points */
+    CONSTRAIN_MAX_TOKEN = 1024, /* longer tokens are never allowed */
+    CONSTRAIN_PLAIN = 24        /* plain tokens have at most so many code points */
 };
 
 /* Node i's subtree is i..next - 1, its children begin at i + 1. */
-struct sample_trie_node {
+struct constrain_trie_node {
     uint32_t next;
     uint32_t token; /* first of its tokens in order[]; they end where those of node i + 1 begin */
     uint16_t depth; /* bytes from the root */
     uint8_t byte;
 };
-struct sample_trie {
+struct constrain_trie {
     uint32_t n_node;
-    struct sample_trie_node *node; /* node[0] is the root; one more stands behind the last */
-    int32_t *order;                /* ids, by their bytes */
-    uint32_t *below;               /* [n_node] kinds of the bytes in the subtree, less the node's */
-    uint32_t root[256];            /* the root's child of each byte; 0: none */
+    struct constrain_trie_node *node; /* node[0] is the root; one more stands behind the last */
+    int32_t *order;                   /* ids, by their bytes */
+    uint32_t *below;    /* [n_node] kinds of the bytes in the subtree, less the node's */
+    uint32_t root[256]; /* the root's child of each byte; 0: none */
 };
 /* Bytes that patterns mostly treat alike: one bit of 31. */
-uint32_t sample_byte_kind(uint8_t byte);
+uint32_t constrain_byte_kind(uint8_t byte);
 
 /* Plain tokens are a few whole code points that a JSON string takes as they are. Most tokens are,
  * most states treat all of a length alike, and then a mask made beforehand answers for them. */
-struct sample_vocab {
+struct constrain_token_trie {
     uint32_t n_vocab, words;
-    struct sample_trie plain, other;
-    uint64_t *plain_mask; /* [SAMPLE_PLAIN + 1][words]: of at most so many code points */
+    struct constrain_trie plain, other;
+    uint64_t *plain_mask; /* [CONSTRAIN_PLAIN + 1][words]: of at most so many code points */
 };
 
 /* The longest plain strings from each state of an automaton. good[state]: 0: it may not be
  * reached, 1: it may, 2: it may, and more must be looked at there. least[q]: any string of so many
- * code points passes; most[q]: none of more does; both at most SAMPLE_PLAIN, which stands for any
- * number. least > most: nothing is known. `todo` has room for 2 * n_state. */
-void sample_plain_depths(const struct sample_dfa *d, const uint8_t *good, uint8_t *least,
-                         uint8_t *most, uint32_t *todo);
+ * code points passes; most[q]: none of more does; both at most CONSTRAIN_PLAIN, which stands for
+ * any number. least > most: nothing is known. `todo` has room for 2 * n_state. */
+void constrain_plain_depths(const struct constrain_dfa *d, const uint8_t *good, uint8_t *least,
+                            uint8_t *most, uint32_t *todo);
 
 #endif

@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool sample_grow(void *array, uint32_t *room, uint32_t count, size_t size, struct base_error *err)
+bool constrain_grow(void *array, uint32_t *room, uint32_t count, size_t size,
+                    struct base_error *err)
 {
     void **slot = array;
     if (count < *room) return true;
@@ -17,25 +18,25 @@ bool sample_grow(void *array, uint32_t *room, uint32_t count, size_t size, struc
     return true;
 }
 
-void sample_tree_free(struct sample_tree *t)
+void constrain_tree_free(struct constrain_tree *t)
 {
     free(t->node);
     free(t->range);
-    *t = (struct sample_tree){0};
+    *t = (struct constrain_tree){0};
 }
 
-uint32_t sample_tree_add(struct sample_tree *t, enum sample_tree_kind kind, uint32_t line,
-                         uint32_t column, struct base_error *err)
+uint32_t constrain_tree_add(struct constrain_tree *t, enum constrain_tree_kind kind, uint32_t line,
+                            uint32_t column, struct base_error *err)
 {
     if (t->n_node == 0) t->n_node = 1;
-    if (!sample_grow(&t->node, &t->node_room, t->n_node, sizeof *t->node, err)) return 0;
-    t->node[t->n_node] = (struct sample_node){.kind = kind, .line = line, .column = column};
+    if (!constrain_grow(&t->node, &t->node_room, t->n_node, sizeof *t->node, err)) return 0;
+    t->node[t->n_node] = (struct constrain_node){.kind = kind, .line = line, .column = column};
     return t->n_node++;
 }
 
-void sample_tree_adopt(struct sample_tree *t, uint32_t parent, uint32_t child)
+void constrain_tree_adopt(struct constrain_tree *t, uint32_t parent, uint32_t child)
 {
-    struct sample_node *p = &t->node[parent];
+    struct constrain_node *p = &t->node[parent];
     if (p->last)
         t->node[p->last].sibling = child;
     else
@@ -43,20 +44,21 @@ void sample_tree_adopt(struct sample_tree *t, uint32_t parent, uint32_t child)
     p->last = child;
 }
 
-bool sample_tree_range(struct sample_tree *t, uint32_t lo, uint32_t hi, struct base_error *err)
+bool constrain_tree_range(struct constrain_tree *t, uint32_t lo, uint32_t hi,
+                          struct base_error *err)
 {
-    if (!sample_grow(&t->range, &t->range_room, t->n_range, sizeof *t->range, err)) return false;
-    t->range[t->n_range++] = (struct sample_range){lo, hi};
+    if (!constrain_grow(&t->range, &t->range_room, t->n_range, sizeof *t->range, err)) return false;
+    t->range[t->n_range++] = (struct constrain_range){lo, hi};
     return true;
 }
 
 static int compare_ranges(const void *a, const void *b)
 {
-    const struct sample_range *x = a, *y = b;
+    const struct constrain_range *x = a, *y = b;
     return x->lo < y->lo ? -1 : x->lo > y->lo;
 }
 
-static uint32_t merge(struct sample_range *r, uint32_t n)
+static uint32_t merge(struct constrain_range *r, uint32_t n)
 {
     uint32_t kept = 0;
     qsort(r, n, sizeof *r, compare_ranges);
@@ -70,8 +72,8 @@ static uint32_t merge(struct sample_range *r, uint32_t n)
     return kept;
 }
 
-uint32_t sample_tree_set(struct sample_tree *t, uint32_t first, bool negate, uint32_t line,
-                         uint32_t column, struct base_error *err)
+uint32_t constrain_tree_set(struct constrain_tree *t, uint32_t first, bool negate, uint32_t line,
+                            uint32_t column, struct base_error *err)
 {
     uint32_t n = t->n_range - first;
     if (n) n = merge(t->range + first, n);
@@ -79,17 +81,17 @@ uint32_t sample_tree_set(struct sample_tree *t, uint32_t first, bool negate, uin
     if (negate) { /* the gaps, written behind and moved down */
         uint32_t from = 0;
         for (uint32_t i = 0; i < n; i++) {
-            struct sample_range r = t->range[first + i];
-            if (r.lo > from && !sample_tree_range(t, from, r.lo - 1, err)) return 0;
+            struct constrain_range r = t->range[first + i];
+            if (r.lo > from && !constrain_tree_range(t, from, r.lo - 1, err)) return 0;
             from = r.hi + 1;
         }
-        if (from <= 0x10ffff && !sample_tree_range(t, from, 0x10ffff, err)) return 0;
+        if (from <= 0x10ffff && !constrain_tree_range(t, from, 0x10ffff, err)) return 0;
         uint32_t gaps = t->n_range - first - n;
         if (gaps) memmove(t->range + first, t->range + first + n, gaps * sizeof *t->range);
         t->n_range = first + gaps;
         n = gaps;
     }
-    uint32_t node = sample_tree_add(t, SAMPLE_TREE_SET, line, column, err);
+    uint32_t node = constrain_tree_add(t, CONSTRAIN_TREE_SET, line, column, err);
     if (!node) return 0;
     t->node[node].range = first;
     t->node[node].n_range = n;

@@ -76,7 +76,7 @@ static void make_document(struct base_buffer *b, struct sample_random *r, int de
 }
 
 /* The longest token of a trie at the text's beginning, if longer than *used. */
-static int32_t longest_of(const struct sample_trie *v, const char *text, size_t size, int32_t id,
+static int32_t longest_of(const struct constrain_trie *v, const char *text, size_t size, int32_t id,
                           size_t *used)
 {
     uint32_t i = 1, end = v->n_node;
@@ -94,7 +94,8 @@ static int32_t longest_of(const struct sample_trie *v, const char *text, size_t 
     return id;
 }
 
-static int32_t longest(const struct sample_vocab *v, const char *text, size_t size, size_t *used)
+static int32_t longest(const struct constrain_token_trie *v, const char *text, size_t size,
+                       size_t *used)
 {
     *used = 0;
     int32_t id = longest_of(&v->plain, text, size, -1, used);
@@ -114,8 +115,8 @@ static double now(void)
     return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
 }
 
-static bool run(const struct sample_constraint *c, const struct sample_vocab *v,
-                struct sample_masker *m, uint64_t seed, uint32_t documents, const char *title)
+static bool run(const struct constraint *c, const struct constrain_token_trie *v,
+                struct constrain_masker *m, uint64_t seed, uint32_t documents, const char *title)
 {
     struct base_error err = BASE_ERROR_INIT;
     struct sample_random r;
@@ -125,23 +126,23 @@ static bool run(const struct sample_constraint *c, const struct sample_vocab *v,
     for (uint32_t d = 0; d < documents; d++) {
         struct base_buffer text = BASE_BUFFER_INIT;
         make_document(&text, &r, (int)(d % 3));
-        struct sample_state *s = sample_state_new(c, &err);
+        struct constrain_state *s = constrain_state_new(c, &err);
         for (size_t at = 0, used = 0, fed; at < text.size && n < 1 << 20; at += used) {
             int32_t id = longest(v, text.data + at, text.size - at, &used);
             double start = now();
-            const uint64_t *mask = sample_masker_mask(m, s, &err);
+            const uint64_t *mask = constrain_masker_mask(m, s, &err);
             time[n] = now() - start;
             if (!mask || !(mask[id >> 6] >> (id & 63) & 1)) {
                 printf("token '%.*s' is not allowed in '%.*s': %s\n", (int)used, text.data + at,
                        (int)at, text.data, err.text);
                 return false;
             }
-            if (!sample_state_feed(s, text.data + at, used, &fed, &err) || fed != used)
+            if (!constrain_state_feed(s, text.data + at, used, &fed, &err) || fed != used)
                 return false;
             if (time[n] > 1000) slow++;
             sum += time[n++];
         }
-        sample_state_free(s);
+        constrain_state_free(s);
         base_buffer_free(&text);
     }
     qsort(time, n, sizeof *time, compare_times);
@@ -164,36 +165,36 @@ static void model_bytes(void *context, int32_t id, struct base_buffer *out)
 int main(int argc, char **argv)
 {
     struct base_error err = BASE_ERROR_INIT;
-    struct sample_schema_options options = {.generate = true};
+    struct constrain_schema_options options = {.generate = true};
     struct support_tokens made = {0};
     struct gguf_file *file = NULL;
     struct model model = {NULL};
-    struct sample_vocab *v = NULL;
+    struct constrain_token_trie *v = NULL;
     double start = now();
-    struct sample_constraint *c =
-        sample_constraint_schema(schema, sizeof schema - 1, &options, &err);
+    struct constraint *c = constraint_from_schema(schema, sizeof schema - 1, &options, &err);
     printf("compile %.1f ms\n", (now() - start) / 1000);
     if (argc > 1) {
         file = gguf_open(argv[1], &err);
         if (file) model.tokenizer = text_tokenizer_open(file, &err);
         start = now();
         if (model.tokenizer)
-            v = sample_vocab_new(text_vocab_size(model.tokenizer), model_bytes, &model, &err);
+            v = constrain_token_trie_new(text_vocab_size(model.tokenizer), model_bytes, &model,
+                                         &err);
     } else {
         support_tokens_make(&made, 128 * 1024, 1);
         start = now();
-        v = sample_vocab_new(made.count, support_tokens_bytes, &made, &err);
+        v = constrain_token_trie_new(made.count, support_tokens_bytes, &made, &err);
     }
-    struct sample_masker *m = c && v ? sample_masker_new(c, v, 64 << 20, &err) : NULL;
+    struct constrain_masker *m = c && v ? constrain_masker_new(c, v, 64 << 20, &err) : NULL;
     if (m)
         printf("tries of %u tokens, %u and %u nodes: %.1f ms\n", v->n_vocab, v->plain.n_node,
                v->other.n_node, (now() - start) / 1000);
     bool ok = m && run(c, v, m, 1, 10, "cold") && run(c, v, m, 2, 40, "warm") &&
               run(c, v, m, 3, 40, "warm");
     if (!ok) fprintf(stderr, "failed: %s\n", err.text);
-    sample_masker_free(m);
-    sample_vocab_free(v);
-    sample_constraint_free(c);
+    constrain_masker_free(m);
+    constrain_token_trie_free(v);
+    constraint_free(c);
     support_tokens_free(&made);
     text_tokenizer_close(model.tokenizer);
     gguf_close(file);

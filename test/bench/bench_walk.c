@@ -26,7 +26,7 @@ struct walker {
     struct gguf_file *file;
     struct text_tokenizer *tokenizer;
     struct support_tokens made;
-    struct sample_vocab *vocab;
+    struct constrain_token_trie *vocab;
     struct base_buffer piece;
     struct sample_random random;
     struct times times;
@@ -59,26 +59,26 @@ static bool open_vocab(struct walker *w, const char *path, struct base_error *er
         if (!w->tokenizer) return false;
         n = text_vocab_size(w->tokenizer);
     }
-    w->vocab = sample_vocab_new(n, token_bytes, w, err);
+    w->vocab = constrain_token_trie_new(n, token_bytes, w, err);
     return w->vocab != NULL;
 }
 
-static struct sample_constraint *compile_choices(char *text, struct base_error *err)
+static struct constraint *compile_choices(char *text, struct base_error *err)
 {
     const char *choice[5000];
     size_t n = 0;
     for (char *one = strtok(text, "\n"); one && n < 5000; one = strtok(NULL, "\n"))
         choice[n++] = one;
-    return sample_constraint_choices(choice, n, err);
+    return constraint_from_choices(choice, n, err);
 }
 
-static struct sample_constraint *compile(const char *kind, char *text, struct base_error *err)
+static struct constraint *compile(const char *kind, char *text, struct base_error *err)
 {
-    struct sample_schema_options options = {.generate = true};
+    struct constrain_schema_options options = {.generate = true};
     size_t size = strlen(text);
-    if (strcmp(kind, "schema") == 0) return sample_constraint_schema(text, size, &options, err);
-    if (strcmp(kind, "grammar") == 0) return sample_constraint_grammar(text, size, err);
-    if (strcmp(kind, "regex") == 0) return sample_constraint_regex(text, size, err);
+    if (strcmp(kind, "schema") == 0) return constraint_from_schema(text, size, &options, err);
+    if (strcmp(kind, "grammar") == 0) return constraint_from_grammar(text, size, err);
+    if (strcmp(kind, "regex") == 0) return constraint_from_regex(text, size, err);
     return compile_choices(text, err);
 }
 
@@ -105,31 +105,31 @@ static int64_t draw(struct walker *w, const uint64_t *mask)
 }
 
 /* One text; false with *err on a limit. */
-static bool walk(struct walker *w, const struct sample_constraint *c, struct sample_masker *m,
-                 struct sample_finisher *f, uint32_t tokens, struct base_buffer *text,
+static bool walk(struct walker *w, const struct constraint *c, struct constrain_masker *m,
+                 struct constrain_finisher *f, uint32_t tokens, struct base_buffer *text,
                  struct base_error *err)
 {
-    struct sample_state *s = sample_state_new(c, err);
+    struct constrain_state *s = constrain_state_new(c, err);
     bool ok = s != NULL, found;
     size_t used;
     for (uint32_t i = 0; ok && i < tokens; i++) {
-        if (sample_state_may_end(s) && sample_random_u32(&w->random) % 8 == 0) break;
+        if (constrain_state_may_end(s) && sample_random_u32(&w->random) % 8 == 0) break;
         double start = now();
-        const uint64_t *mask = sample_masker_mask(m, s, err);
+        const uint64_t *mask = constrain_masker_mask(m, s, err);
         if (w->times.n < MAX_TIMES) w->times.us[w->times.n++] = now() - start;
         int64_t id = mask ? draw(w, mask) : -1;
         ok = mask &&
-             (id >= 0 || sample_state_may_end(s) || base_fail(err, BASE_FAILED, "a dead end"));
+             (id >= 0 || constrain_state_may_end(s) || base_fail(err, BASE_FAILED, "a dead end"));
         if (id < 0) break;
         base_buffer_clear(&w->piece);
         token_bytes(w, (int32_t)id, &w->piece);
-        ok = ok && sample_state_feed(s, w->piece.data, w->piece.size, &used, err);
+        ok = ok && constrain_state_feed(s, w->piece.data, w->piece.size, &used, err);
         if (ok && used != w->piece.size) ok = base_fail(err, BASE_FAILED, "a mask is wrong");
         base_buffer_add(text, w->piece.data, w->piece.size);
     }
-    ok = ok && sample_finisher_text(f, s, "", 0, 1 << 16, text, &found, err);
+    ok = ok && constrain_finisher_text(f, s, "", 0, 1 << 16, text, &found, err);
     if (ok && !found) ok = base_fail(err, BASE_FAILED, "no ending is found");
-    sample_state_free(s);
+    constrain_state_free(s);
     return ok;
 }
 
@@ -163,9 +163,9 @@ static void run_line(struct walker *w, int number, char *line, uint32_t walks, u
     FILE *file = *text == '@' ? fopen(text + 1, "r") : NULL;
     for (; file && fread(&byte, 1, 1, file) == 1;) base_buffer_add(&source, &byte, 1);
     if (file) fclose(file);
-    struct sample_constraint *c = compile(line, source.data ? source.data : text, &err);
-    struct sample_masker *m = c ? sample_masker_new(c, w->vocab, 64 << 20, &err) : NULL;
-    struct sample_finisher *f = m ? sample_finisher_new(c, NULL, &err) : NULL;
+    struct constraint *c = compile(line, source.data ? source.data : text, &err);
+    struct constrain_masker *m = c ? constrain_masker_new(c, w->vocab, 64 << 20, &err) : NULL;
+    struct constrain_finisher *f = m ? constrain_finisher_new(c, NULL, &err) : NULL;
     w->times.n = 0;
     for (uint32_t i = 0; f && i < walks; i++) {
         base_buffer_clear(&out);
@@ -181,9 +181,9 @@ static void run_line(struct walker *w, int number, char *line, uint32_t walks, u
     }
     if (!f) printf("%d\trefused\t%s\n", number, err.text);
     if (f) report(number, text, &w->times);
-    sample_finisher_free(f);
-    sample_masker_free(m);
-    sample_constraint_free(c);
+    constrain_finisher_free(f);
+    constrain_masker_free(m);
+    constraint_free(c);
     base_buffer_free(&source);
     base_buffer_free(&out);
 }
@@ -206,7 +206,7 @@ int main(int argc, char **argv)
     free(line);
     free(w.times.us);
     base_buffer_free(&w.piece);
-    sample_vocab_free(w.vocab);
+    constrain_token_trie_free(w.vocab);
     support_tokens_free(&w.made);
     text_tokenizer_close(w.tokenizer);
     gguf_close(w.file);

@@ -52,6 +52,15 @@ for kind in bpe spm; do
     infer -p x -n 60 --json-schema '{"type":"object","minProperties":1}'
     status 0
 
+    begin "${kind}_numbers_of_the_schema_are_written_as_it_has_them"
+    for number in 3 -0.50 3.141592653589793 1e-10 1e20 12345678901234567; do
+        infer -p x -n 60 --json-schema "{\"const\":$number}"
+        status 0
+        [ "$(cat "$work/out")" = "$number" ] || bad "$(cat "$work/out") for $number"
+    done
+    usage "'minimum' leaves no number that can be generated" \
+        -m /nothing -p x --json-schema '{"type":"number","minimum":1e17}'
+
     begin "${kind}_choices_end_by_themselves" # nothing can follow: no end-of-text token is needed
     infer -p x --choices 'yes,no,perhaps' --ignore-eos --json
     status 0

@@ -1,0 +1,90 @@
+/* quant/block32/block32_kernels.h: private to quant/: the kernels of a type with blocks of 32, out
+ * of its struct quant_form32.
+ *
+ * QUANT_BLOCK32_KERNELS(q4_0) takes q4_0_form and makes these functions,
+ * QUANT_BLOCK32_MEMBERS(q4_0) puts them into the type's row; so for q4_1, q5_0, q5_1, q8_0, iq4_nl
+ * and mxfp4:
+ *
+ *     scalar     q4_0_decode         q4_0_encode   q4_0_dot   q4_0_gemv   q4_0_unpack
+ *     AVX2       q4_0_decode_avx2                             q4_0_gemv_avx2     q4_0_unpack_avx2
+ *     AVX-512                                                 q4_0_gemv_avx512   q4_0_unpack_avx512
+ */
+#ifndef QUANT_BLOCK32_BLOCK32_KERNELS_H
+#define QUANT_BLOCK32_BLOCK32_KERNELS_H
+
+#include "quant/block32/block32_along.h"
+
+#define QUANT_BLOCK32_SCALAR(NAME)                                                                 \
+    static void NAME##_decode(int64_t k, const void *row, float *out)                              \
+    {                                                                                              \
+        quant_decode32(NAME##_form, k, row, out);                                                  \
+    }                                                                                              \
+    static void NAME##_encode(int64_t k, const float *in, void *row)                               \
+    {                                                                                              \
+        quant_encode32(NAME##_form, k, in, row);                                                   \
+    }                                                                                              \
+    static float NAME##_dot(int64_t k, const void *row, const struct quant_act *a)                 \
+    {                                                                                              \
+        return quant_dot32(NAME##_form, k, row, a);                                                \
+    }                                                                                              \
+    static void NAME##_gemv(int64_t k, const struct quant_rows *rows, const struct quant_act *a,   \
+                            float *out)                                                            \
+    {                                                                                              \
+        quant_gemv_by_dot(NAME##_dot, k, rows, a, out);                                            \
+    }                                                                                              \
+    static void NAME##_unpack(int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS],           \
+                              void *panel)                                                         \
+    {                                                                                              \
+        quant_unpack32(NAME##_form, n_blocks, row, panel);                                         \
+    }
+
+#if defined(__x86_64__)
+
+#define QUANT_BLOCK32_KERNELS(NAME)                                                                \
+    QUANT_BLOCK32_SCALAR(NAME)                                                                     \
+    CPU_TARGET_AVX2 static void NAME##_decode_avx2(int64_t k, const void *row, float *out)         \
+    {                                                                                              \
+        quant_decode32_avx2(NAME##_form, k, row, out);                                             \
+    }                                                                                              \
+    CPU_TARGET_AVX2 static void NAME##_gemv_avx2(int64_t k, const struct quant_rows *rows,         \
+                                                 const struct quant_act *a, float *out)            \
+    {                                                                                              \
+        quant_gemv32_avx2(NAME##_form, k, rows, a, out);                                           \
+    }                                                                                              \
+    CPU_TARGET_AVX2 static void NAME##_unpack_avx2(                                                \
+        int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS], void *panel)                    \
+    {                                                                                              \
+        quant_unpack32_avx2(NAME##_form, n_blocks, row, panel);                                    \
+    }                                                                                              \
+    CPU_TARGET_AVX512 static void NAME##_gemv_avx512(int64_t k, const struct quant_rows *rows,     \
+                                                     const struct quant_act *a, float *out)        \
+    {                                                                                              \
+        quant_gemv32_avx512(NAME##_form, k, rows, a, out);                                         \
+    }                                                                                              \
+    CPU_TARGET_AVX512 static void NAME##_unpack_avx512(                                            \
+        int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS], void *panel)                    \
+    {                                                                                              \
+        quant_unpack32_avx512(NAME##_form, n_blocks, row, panel);                                  \
+    }
+
+#define QUANT_BLOCK32_VECTORS(NAME)                                                                \
+    [CPU_AVX2] = {.decode = NAME##_decode_avx2,                                                    \
+                  .unpack = NAME##_unpack_avx2,                                                    \
+                  .gemv = NAME##_gemv_avx2,                                                        \
+                  .streams = QUANT_GEMV_ROWS},                                                     \
+    [CPU_AVX512] = {                                                                               \
+        .unpack = NAME##_unpack_avx512, .gemv = NAME##_gemv_avx512, .streams = QUANT_GEMV_ROWS},
+
+#else
+#define QUANT_BLOCK32_KERNELS(NAME) QUANT_BLOCK32_SCALAR(NAME)
+#define QUANT_BLOCK32_VECTORS(NAME)
+#endif
+
+/* Members of struct quant_type. */
+#define QUANT_BLOCK32_MEMBERS(NAME)                                                                \
+    .block_len = 32, .act = QUANT_ACT_Q8_32, .encode = NAME##_encode, .dot = NAME##_dot,           \
+    .kernel = {                                                                                    \
+        [CPU_SCALAR] = {.decode = NAME##_decode, .unpack = NAME##_unpack, .gemv = NAME##_gemv},    \
+        QUANT_BLOCK32_VECTORS(NAME)}
+
+#endif
