@@ -221,9 +221,10 @@ static bool fail_arch(struct gguf_str name, struct base_error *err)
 {
     char names[128] = "";
     size_t used = 0;
-    const char *next;
-    for (size_t i = 0; (next = model_arch_name(i)) && used < sizeof names; i++)
-        used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", next);
+    const struct model_arch *arch;
+    for (size_t i = 0; (arch = model_arch_at(i)) && used < sizeof names; i++)
+        used +=
+            (size_t)snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", arch->name);
     return base_fail_at(err, BASE_MODEL, "general.architecture", -1,
                         "'%.*s' is not supported (%s are)", (int)(name.size & 0xff), name.data,
                         names);

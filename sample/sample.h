@@ -30,7 +30,6 @@ enum { SAMPLE_MAX_BREAKER = 128 }; /* bytes of a sequence breaker */
 struct sample_options {
     enum cpu_level level; /* of the kernels, capped by what the machine runs; never in a result */
     uint64_t seed;
-    enum cpu_level level;    /* a cap on instructions; never changes a result */
     float temp;              /* 0: greedy (the lowest id among equal logits) */
     float dynatemp_range;    /* 0: off; else temp +- range, by the entropy */
     float dynatemp_exponent; /* of entropy over the largest possible */

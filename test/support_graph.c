@@ -1,7 +1,7 @@
 /* test/support_graph.c: see test/support_graph.h. */
 #include "test/support_graph.h"
-#include "support_level.h"
 #include "test/support.h"
+#include "test/support_level.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -29,7 +29,7 @@ struct support_rig {
     uint64_t seed;
     struct support_leaf leaf[SUPPORT_MAX_LEAVES];
     int n_leaves;
-    struct engine_tensor *in[SUPPORT_MAX_IN]; /* what the reference wants to read */
+    struct engine_tensor *in[SUPPORT_MAX_IN]; /* what the reference reads */
 };
 
 /* The engines that every check runs on: different threads and levels. */

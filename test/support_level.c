@@ -1,5 +1,5 @@
 /* test/support_level.c: see support_level.h. */
-#include "support_level.h"
+#include "test/support_level.h"
 #include <stdio.h>
 
 bool support_level_runs(enum cpu_level level)

@@ -3,6 +3,7 @@
 
 #include "base/buffer.h"
 #include "base/utf8.h"
+#include "models/arch/arch.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -38,13 +39,21 @@ float support_random_normal(struct support_random *r)
 
 /* ---- Options ---- */
 
+/* What the table says of an architecture: a new row has a random model without a change here,
+ * unless its features bring tensors of their own. */
+static struct model_arch arch_of(const char *name)
+{
+    const struct model_arch *row = model_arch_find((struct gguf_str){name, strlen(name)});
+    return row ? *row : (struct model_arch){0};
+}
+
 struct support_model support_model_default(const char *arch)
 {
-    bool gemma = strcmp(arch, "gemma3") == 0;
+    const struct model_arch row = arch_of(arch);
     return (struct support_model){
         .arch = arch,
         .seed = 1,
-        .n_layer = gemma ? 7 : 2,
+        .n_layer = row.window_period ? row.window_period + 1 : 2,
         .n_embd = 64,
         .n_head = 4,
         .n_head_kv = 2,
@@ -52,9 +61,9 @@ struct support_model support_model_default(const char *arch)
         .n_ff = 128,
         .n_vocab = 300,
         .n_ctx = 256,
-        .window = gemma ? 8 : 0,
+        .window = row.window_period ? 8 : 0,
         .type = quant_type_by_id(QUANT_F32),
-        .tied = gemma,
+        .tied = row.features & MODEL_EMBD_SCALE,
         .biases = strcmp(arch, "qwen2") == 0,
     };
 }
@@ -309,7 +318,7 @@ static void plan_attention(struct plan *plan, const struct support_model *m, int
 {
     const uint64_t embd = m->n_embd;
     const uint64_t q = (uint64_t)m->n_head * m->head_dim, kv = (uint64_t)m->n_head_kv * m->head_dim;
-    bool gemma = strcmp(m->arch, "gemma3") == 0;
+    const unsigned features = arch_of(m->arch).features;
     plan_add(plan, i, "attn_norm.weight", NORM, NULL, embd, 0, 0);
     if (m->fused_qkv) {
         plan_add(plan, i, "attn_qkv.weight", MATRIX, m->type, embd, q + 2 * kv, 0);
@@ -324,12 +333,13 @@ static void plan_attention(struct plan *plan, const struct support_model *m, int
             plan_add(plan, i, "attn_v.bias", BIAS, NULL, kv, 0, 0);
         }
     }
-    if (gemma || strcmp(m->arch, "qwen3") == 0) {
+    if (features & MODEL_QK_NORM) {
         plan_add(plan, i, "attn_q_norm.weight", NORM, NULL, m->head_dim, 0, 0);
         plan_add(plan, i, "attn_k_norm.weight", NORM, NULL, m->head_dim, 0, 0);
     }
     plan_add(plan, i, "attn_output.weight", MATRIX, m->type, q, embd, 0);
-    if (gemma) plan_add(plan, i, "post_attention_norm.weight", NORM, NULL, embd, 0, 0);
+    if (features & MODEL_POST_NORMS)
+        plan_add(plan, i, "post_attention_norm.weight", NORM, NULL, embd, 0, 0);
 }
 
 static void plan_ffn(struct plan *plan, const struct support_model *m, int i,
@@ -348,7 +358,7 @@ static void plan_ffn(struct plan *plan, const struct support_model *m, int i,
         plan_add(plan, i, "ffn_up.weight", MATRIX, m->type, embd, ff, 0);
         plan_add(plan, i, "ffn_down.weight", MATRIX, finer, ff, embd, 0);
     }
-    if (strcmp(m->arch, "gemma3") == 0) {
+    if (arch_of(m->arch).features & MODEL_POST_NORMS) {
         plan_add(plan, i, "post_ffw_norm.weight", NORM, NULL, embd, 0, 0);
     }
 }

@@ -14,7 +14,7 @@ enum support_tokens {
 };
 
 struct support_model {
-    const char *arch; /* "llama", "qwen2", "qwen3", "gemma3" */
+    const char *arch; /* the name of a row of models/arch/arch.c */
     uint64_t seed;
     uint32_t n_layer, n_embd, n_head, n_head_kv, head_dim, n_ff, n_vocab, n_ctx;
     uint32_t window;   /* gemma3: keys that windowed layers see; 0: no windows */

@@ -1,7 +1,7 @@
 /* test/support_product.c: see test/support_product.h. */
 #include "test/support_product.h"
-#include "support_level.h"
 #include "test/support_graph.h"
+#include "test/support_level.h"
 #include <math.h>
 #include <string.h>
 

@@ -4,7 +4,7 @@
 
 #include "engine/graph.h"
 #include "engine/isa/attend.h"
-#include "support_level.h"
+#include "test/support_level.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -455,7 +455,7 @@ static void test_far_scores(void **state)
 }
 
 /* No keys give zeros; lists and cells that do not exist give NaN; spans that leave their list are
- * cut; nobody else is touched. */
+ * cut; no other sequence is touched. */
 static void test_odd_spans(void **state)
 {
     (void)state;

@@ -521,7 +521,7 @@ static void print_grammar(const struct tiny *g, struct base_buffer *b)
     }
 }
 
-/* Bit e of the result: text[from..e) derives from the rule. A rule that asks about itself at the
+/* Bit e of the result: text[from..e) derives from the rule. A rule that depends on itself at the
  * same place finds nothing new: the least fixed point comes from repeating until nothing changes.
  */
 struct table {

@@ -1,6 +1,6 @@
 /* test/test_cpu.c: levels are a tree, caps give ancestors, tables are filled along a path. */
 #include "support.h"
-#include "support_level.h"
+#include "test/support_level.h"
 #include <string.h>
 
 /* The last level on the path before `level` itself; CPU_SCALAR for the root. */

@@ -1,7 +1,7 @@
 /* test/test_gate.c: a product with a gate, one node for glu(gate x, up x), gives the bits of the
  * three, whatever the level, threads, rows, columns and route; and stays apart where it must. */
-#include "support_level.h"
 #include "test/support_graph.h"
+#include "test/support_level.h"
 #include "test/support_product.h"
 
 #include <math.h>

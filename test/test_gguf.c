@@ -657,7 +657,7 @@ static void test_standard_output(void **state)
 
     int ends[2];
     assert_int_equal(pipe(ends), 0);
-    close(ends[0]); /* nobody reads */
+    close(ends[0]); /* no reader is left */
     signal(SIGPIPE, SIG_IGN);
     assert_false(write_to_output(ends[1], &err));
     assert_string_equal(err.text, "cannot write: Broken pipe");

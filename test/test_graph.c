@@ -57,7 +57,7 @@ static struct engine_tensor *random_moves(struct random_graph *r, uint64_t *stat
             engine_reshape(g, a, 1, (int64_t[]){engine_tensor_elements(a)});
         return engine_reshape(g, engine_scale(g, flat, 0.5f, 0.25f), ENGINE_DIMS, r->ne);
     }
-    case 3: { /* every row minus the first: not in place, although nobody else wants the memory */
+    case 3: { /* every row minus the first: not in place, although no other node uses the memory */
         struct engine_tensor *fresh = engine_scale(g, a, 1.5f, 0.0f);
         return engine_sub(g, fresh, engine_view(g, fresh, 1, r->ne, NULL, 0));
     }
@@ -240,7 +240,7 @@ static void test_writes_keep_their_order(void **state)
     struct engine_tensor *written = engine_set_rows(rig.g, table, one, ids);
     struct engine_tensor *after = engine_scale(rig.g, written, 1.0f, 1.0f);
     struct engine_tensor *plain = engine_scale(rig.g, table, 1.0f, 2.0f);
-    engine_copy(rig.g, engine_scale(rig.g, one, 2.0f, 0.0f), table); /* nobody reads it here */
+    engine_copy(rig.g, engine_scale(rig.g, one, 2.0f, 0.0f), table); /* no reader here */
     engine_output(rig.g, before);
     engine_output(rig.g, after);
     engine_output(rig.g, plain);
@@ -288,7 +288,7 @@ static void test_meeting_points(void **state)
                                  NULL,
                                  NULL};
     t[3] = engine_add(rig.g, t[0], t[1]); /* needs both */
-    t[4] = engine_copy(rig.g, a, b);      /* writes into memory that nobody has since read */
+    t[4] = engine_copy(rig.g, a, b);      /* writes into memory that no node has read since */
     t[5] = engine_copy(rig.g, t[1], b);   /* writes there too */
     t[6] = engine_scale(rig.g, t[2], 1.0f, 0.0f); /* worker 0 after worker 0 */
     static const bool barrier[] = {false, false, false, true, false, true, false};
@@ -536,7 +536,7 @@ static bool any_shape(struct engine_tensor *dst, struct base_error *err)
     return true;
 }
 
-/* Asks for the stop in the fifth node. */
+/* Requests the stop in the fifth node. */
 static void trip_run(const struct engine_task *task, struct engine_tensor *dst)
 {
     (void)dst;

@@ -1,12 +1,12 @@
 /* test/test_identity.c: promise 2: the logits of every position are the same bytes for any thread
  * count, any batch size and any instruction-set level, on a real model.
  *
- * (test_models.c asks the same of tiny random models of every architecture.) */
+ * (test_models.c checks the same on tiny random models of every architecture.) */
 #include "test/support.h"
 
-#include "models/model.h"
-#include "support_level.h"
 #include "test/support_files.h"
+#include "test/support_level.h"
+#include "test/support_session.h"
 #include "text/tokenizer/tokenizer.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,26 +44,22 @@ static bool hash_rows(void *user, uint64_t first, uint64_t rows, const float *lo
     return true;
 }
 
-static void eval_with(const struct gguf_file *file, const struct setting *s, const int32_t *ids,
-                      size_t n, struct rows *out)
+static void eval_with(const char *path, const struct setting *s, const int32_t *ids, size_t n,
+                      struct rows *out)
 {
     struct base_error err = BASE_ERROR_INIT;
     struct engine_options options = engine_options_default();
     struct model_session_options session = model_session_options_default();
+    struct support_session opened;
     options.n_threads = s->threads;
     options.level = s->level;
     session.n_ctx = N_IDS;
     session.n_batch = s->batch;
-    struct engine *engine = engine_new(&options, &err);
-    struct model *m = engine ? model_open(file, engine, &err) : NULL;
-    struct model_session *timeline = m ? model_session_new(m, &session, &err) : NULL;
-    if (!timeline) fail_msg("%s: %s", err.item, err.text);
-    out->row_bytes = model_facts(m)->n_vocab * sizeof(float);
-    if (!model_eval(timeline, ids, n, MODEL_LOGITS_ALL, hash_rows, out, &err))
+    support_session_open(&opened, path, &options, &session);
+    out->row_bytes = model_facts(opened.model)->n_vocab * sizeof(float);
+    if (!model_eval(opened.session, ids, n, MODEL_LOGITS_ALL, hash_rows, out, &err))
         fail_msg("%s: %s", err.item, err.text);
-    model_session_free(timeline);
-    model_close(m);
-    engine_free(engine);
+    support_session_close(&opened);
 }
 
 static void same_bytes_everywhere(const char *name)
@@ -96,7 +92,7 @@ static void same_bytes_everywhere(const char *name)
         /* The scalar level takes a second a token: a part of the text is enough for its odd batch.
          */
         size_t some = s->level == CPU_SCALAR && s->batch < 512 && n > 40 ? 40 : n;
-        eval_with(file, s, ids.id, some, i == 0 ? &first : &other);
+        eval_with(path, s, ids.id, some, i == 0 ? &first : &other);
         for (size_t row = 0; i > 0 && row < some; row++)
             if (other.hash[row] != first.hash[row])
                 fail_msg("%s: position %zu differs with %d threads, batch %u, level %s", name, row,
@@ -117,7 +113,8 @@ static void smollm2(void **state)
 static void gemma3(void **state)
 {
     (void)state;
-    if (!support_quick()) same_bytes_everywhere(SUPPORT_GEMMA3);
+    if (support_quick()) support_skip("bit-identity of Gemma 3 (quick run)");
+    same_bytes_everywhere(SUPPORT_GEMMA3);
 }
 
 int main(void)

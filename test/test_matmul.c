@@ -1,9 +1,9 @@
 /* test/test_matmul.c: products give, on every output, the bits of the scalar specification
  * (quant_type.dot on scalar activations), whatever the level, threads, rows, columns and route; and
  * scalar itself stays within its error bound of a double-precision reference. */
-#include "test/support_level.h"
 #include "engine/matmul/route.h"
 #include "test/support_graph.h"
+#include "test/support_level.h"
 #include "test/support_product.h"
 
 #include <math.h>

@@ -250,7 +250,7 @@ static void test_wkv7(void **state)
 
 /* ---- gated_delta: state[i][j], i value, j key ---- */
 
-/* Keys divided by their size, as the rule wants them. */
+/* Keys divided by their size, as the rule requires. */
 static struct engine_tensor *build_delta(struct support_rig *rig, const void *user)
 {
     const struct arg *arg = user;

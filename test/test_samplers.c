@@ -3,8 +3,8 @@
  * may be, that the order is honoured, and the distributions that are drawn. */
 #include "sample/block.h"
 #include "sample/sample.h"
-#include "support_level.h"
 #include "test/support.h"
+#include "test/support_level.h"
 #include "test/support_sampling.h"
 #include <float.h>
 #include <math.h>

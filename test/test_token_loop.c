@@ -4,6 +4,7 @@
 
 #include "test/support_alloc.h"
 #include "test/support_generate.h"
+#include "test/support_session.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -53,19 +54,18 @@ static struct generate_options options(const struct constraint *c)
 
 static void nothing_is_allocated_per_token(void **state)
 {
-    static const char *const archs[] = {"llama", "qwen2", "qwen3", "gemma3"};
     struct base_error err = BASE_ERROR_INIT;
     (void)state;
     struct constraint *c = constraint_from_regex("[ -~]*", 6, &err);
     const struct generate_options plain = options(NULL), constrained = options(c);
     assert_non_null(c);
-    for (size_t i = 0; i < sizeof archs / sizeof *archs; i++) {
+    for (size_t i = 0; support_arch(i); i++) {
         struct support_generate s = {0};
         char what[64];
-        support_generate_open(&s, archs[i], 1, N_CTX);
+        support_generate_open(&s, support_arch(i), 1, N_CTX);
         assert_true(atomic_load(&allocations) > 0); /* the wraps are in place */
-        count(&s, &plain, 1, archs[i]);
-        snprintf(what, sizeof what, "%s under a constraint", archs[i]);
+        count(&s, &plain, 1, support_arch(i));
+        snprintf(what, sizeof what, "%s under a constraint", support_arch(i));
         count(&s, &constrained, N_WARM, what);
         support_generate_close(&s);
     }

@@ -5,8 +5,8 @@
  * test_vec --bench prints nanoseconds per element; test_vec --dense N takes every N-th float of all
  * for the functions (--dense 1: all of them, minutes). */
 #include "engine/isa/vec.h"
-#include "support_level.h"
 #include "test/support.h"
+#include "test/support_level.h"
 #include <float.h>
 #include <math.h>
 #include <stdio.h>

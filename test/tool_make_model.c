@@ -8,7 +8,7 @@
 #include <string.h>
 
 static const char usage[] =
-    "usage: tool_make_model OUT.gguf [arch=llama|qwen2|qwen3|gemma3] [preset=1b] [type=Q4_K]\n"
+    "usage: tool_make_model OUT.gguf [arch=NAME] [preset=1b] [type=Q4_K]\n"
     "    [finer=Q6_K] [tokens=bpe|spm|none] [seed layers embd heads kv_heads head_dim ff vocab\n"
     "    ctx window experts experts_used rows tied fused biases]=NUMBER\n"
     "arch and preset come first: they set everything else.\n";

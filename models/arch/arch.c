@@ -29,7 +29,7 @@ const struct model_arch *model_arch_find(struct gguf_str name)
     return NULL;
 }
 
-const char *model_arch_name(size_t i)
+const struct model_arch *model_arch_at(size_t i)
 {
-    return i < sizeof archs / sizeof *archs ? archs[i].name : NULL;
+    return i < sizeof archs / sizeof *archs ? &archs[i] : NULL;
 }

@@ -44,8 +44,8 @@ struct model_arch {
 
 /* The row of an architecture, or NULL. */
 const struct model_arch *model_arch_find(struct gguf_str name);
-/* The name of row i; NULL past the last one. */
-const char *model_arch_name(size_t i);
+/* Row i of the table; NULL past the last one. */
+const struct model_arch *model_arch_at(size_t i);
 
 struct model_layer_params {
     uint32_t n_head, n_head_kv, n_ff;

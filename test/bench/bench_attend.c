@@ -20,7 +20,7 @@ struct shape {
     int64_t heads, kv, size, depth;
 };
 
-/* Keys and values of layers that follow one another, and what attention wants besides. */
+/* Keys and values of layers that follow one another, and the other inputs of attention. */
 struct layers {
     struct shape s;
     int n;

@@ -2,9 +2,9 @@
  *
  *     bench_blas [THREADS [ROUNDS]]
  *
- * Three ways for each shape: our tiles; the same graph with --blas, which asks OpenBLAS only for
+ * Three ways for each shape: our tiles; the same graph with --blas, which uses OpenBLAS only for
  * large products (matmul_run.c decides); and OpenBLAS alone, one call per thread for its share of
- * the rows, which shows where asking would pay. They take turns; the table has medians, in G
+ * the rows, which shows where OpenBLAS would pay. They take turns; the table has medians, in G
  * multiply-adds a second, so that the ratios hold on a machine whose speed drifts. Products with
  * few columns go through 128 MB of weights, so that these come from memory. */
 #include "engine/graph.h"

@@ -107,7 +107,7 @@ static void bench_product(const struct limits *l, const struct quant_type *type,
 enum { TILE_K = 2048, TILE_PANELS = 4, TILE_GROUPS = 8 };
 enum { TILE_PASSES = 8, TILE_RUNS = 21 };
 
-/* n times the same group of columns, as the type wants them, and the size of one. */
+/* n times the same group of columns, in the form that the type multiplies, and the size of one. */
 static char *tile_columns(const struct engine *engine, const struct engine_tile *tile,
                           const struct quant_type *type, int64_t k, int n, size_t *group_bytes)
 {

@@ -1,12 +1,12 @@
-/* test/bench/bench_read.c: how memory wants to be read, without any product.
+/* test/bench/bench_read.c: how memory is read fastest, without any product.
  *
  *     bench_read [THREADS]
  *
  * Loops that load what kernels with AVX-512 load of rows of Q8_0, and add nothing but the words, in
  * turn over the same memory: along the rows, or eight rows side by side, two blocks of each at a
- * step; asking ahead or not, whole steps or each line once. Each thread has a stretch of its own.
+ * step; prefetching or not, whole steps or each line once. Each thread has a stretch of its own.
  * Shown are GB/s, and the median of the ratios, turn by turn, to a loop that loads whole lines and
- * asks for each once; apart for turns in which memory was fast, and slow, where it is both. */
+ * prefetches each once; apart for turns in which memory was fast, and slow, where it is both. */
 #include "base/unroll.h"
 #include "engine/engine.h"
 #include "quant/stream.h"

@@ -40,7 +40,7 @@ static void barrier_job(const struct engine_worker *w, void *data)
     for (int i = 0; i < *rounds; i++) engine_pool_barrier(w);
 }
 
-/* With a processor for each, threads are bound to them: the kernel likes to put two that meet often
+/* With a processor for each, threads are bound to them: the kernel tends to put two that meet often
  * on one. */
 static void measure_barrier(int n_threads)
 {

@@ -25,7 +25,7 @@ struct engine_tensor support_tensor(enum quant_id type, int n_dims, const int64_
 /* `size` bytes, written once, at a multiple of 64; the caller frees them. Exits with 4. */
 void *support_memory(size_t size);
 
-/* Meets each line of `bytes` once, and asks for them ahead as kernels with one stream do; near:
+/* Reads each line of `bytes` once, and prefetches them as kernels with one stream do; near:
  * past the outer caches. Returns a sum, so that nothing is left out. */
 uint64_t support_read(const char *from, size_t bytes, bool to_l1);
 

@@ -9,6 +9,9 @@
 #   err_line REGEX        standard error is one line, it begins with "infer: " and matches
 #   valid SCHEMA          each line of standard output is what docs/SCHEMA says: by infer's own
 #                         check, and by Python's jsonschema where that is installed
+#   skip REASON           the running test cannot be made here: it is reported as skipped, with the
+#                         reason, not as passed (what it has asserted before may still fail it)
+#   full_disk, terminals  true where the machine has /dev/full, where a pseudo-terminal opens
 #   finish                ends the last test
 #
 # $INFER is the program, $MODEL a small model or empty, $work a scratch folder, $make_model the
@@ -23,16 +26,22 @@ for variable in $(env | sed -n 's/^\(INFER_[A-Z_]*\)=.*/\1/p'); do
 done
 HOME=$work XDG_DATA_HOME=
 export HOME XDG_DATA_HOME
-test_name='' test_bad='' input=''
+test_name='' test_bad='' test_skip='' input=''
 
 say_result() {
     [ -n "$test_name" ] || return 0
-    if [ -z "$test_bad" ]; then echo "ok $test_name"; else echo "FAIL $test_name:$test_bad"; fi
+    if [ -n "$test_bad" ]; then
+        echo "FAIL $test_name:$test_bad"
+    elif [ -n "$test_skip" ]; then
+        echo "skip $test_name: $test_skip"
+    else
+        echo "ok $test_name"
+    fi
 }
 
 begin() {
     say_result
-    test_name=$1 test_bad='' input=''
+    test_name=$1 test_bad='' test_skip='' input=''
 }
 
 finish() {
@@ -44,6 +53,18 @@ finish() {
 bad() {
     test_bad="$test_bad
     $1"
+}
+
+skip() {
+    test_skip=$1
+}
+
+full_disk() {
+    [ -w /dev/full ]
+}
+
+terminals() {
+    python3 -c 'import os, pty; os.close(pty.openpty()[0])' 2>/dev/null
 }
 
 infer() {

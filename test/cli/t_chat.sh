@@ -144,7 +144,7 @@ usage '--system: the messages begin with a system message' run $plain --messages
 printf '{}' >"$work/bad.json"
 usage 'bad.json: it is not a list of tools' run $plain --tools "$work/bad.json" -p x
 
-begin pain_24_a_template_is_never_replaced
+begin a_broken_template_is_an_error_never_replaced
 printf 'a\n{%% bad %%}' >"$work/t.jinja"
 usage "t.jinja: line 2: .*bad" run --chat --template "$work/t.jinja" -p x
 printf 'a\n{{ messages[0].content.nothing.at_all }}' >"$work/t.jinja"

@@ -27,7 +27,7 @@ status 0
 infer check --choices 'yes,maybe'
 status 1
 
-begin pain_11_bad_grammar_is_a_usage_error
+begin a_bad_grammar_is_a_usage_error
 infer check --grammar 'root ::= "a" b' -p x
 status 2
 err_line '--grammar: line 1, column 14: .*b.* is not defined'
@@ -44,7 +44,7 @@ infer check --regex '(' -p x
 status 2
 err_line '--regex: line 1, column 2'
 
-begin pain_12_what_cannot_be_enforced_is_refused
+begin what_cannot_be_enforced_is_refused
 infer check --json-schema '{"uniqueItems":true,"items":{"type":"string"}}' -p '[]'
 status 2
 err_line "'uniqueItems' is not supported \(--schema-lenient and this word let it go"

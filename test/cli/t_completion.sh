@@ -109,13 +109,15 @@ else
 fi
 
 begin completion_and_quantize_agree # on what can be written
-for type in $("$INFER" completion bash | sed -n "s/.*arguments=('FILE' 'FILE' '\(.*\)')/\1/p"); do
+types=$("$INFER" completion bash | sed -n "s/.*arguments=('FILE' 'FILE' '\(.*\)')/\1/p")
+[ "$(echo "$types" | wc -w)" -ge 10 ] || bad "types in the completion: $types"
+for type in $types; do
     infer quantize "$work/none.gguf" "$work/x.gguf" "$type"
     status 3
 done
 printf 'GGUF\003\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000' \
     >"$work/empty.gguf"
-for type in $("$INFER" completion bash | sed -n "s/.*arguments=('FILE' 'FILE' '\(.*\)')/\1/p"); do
+for type in $types; do
     infer quantize "$work/empty.gguf" "$work/x.gguf" "$type"
     ! grep -q 'is not a type\|cannot be written' "$work/err" || bad "$type: $(cat "$work/err")"
 done

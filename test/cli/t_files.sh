@@ -51,6 +51,8 @@ if ! cat "$work/locked.gguf" >/dev/null 2>&1; then
     infer -p x -m "$work/locked.gguf"
     status 3
     err_line 'locked\.gguf: '
+else
+    skip 'this user reads every file'
 fi
 
 begin a_web_page_is_named # ggml 1505: a saved HTML page as the model
@@ -107,13 +109,15 @@ usage "TYPE: I8 cannot be written" quantize "$work/empty_model.gguf" "$work/q.gg
 [ ! -e "$work/q.gguf" ] || bad 'an output was left'
 
 begin quantize_reports_a_full_disk
-if [ -w /dev/full ]; then
-    "$INFER" quantize "$work/empty_model.gguf" - Q8_0 >/dev/full 2>"$work/err" </dev/null
-    code=$?
-    last='quantize to a full disk'
+if full_disk; then
+    infer quantize "$work/empty_model.gguf" /dev/full Q8_0
     status 1
-    err_line '.'
+    err_line '/dev/full'
+else
+    skip 'no /dev/full here'
 fi
+
+begin quantize_into_no_folder
 infer quantize "$work/empty_model.gguf" "$work/no/such/folder.gguf" Q8_0
 status 1
 err_line 'folder\.gguf'

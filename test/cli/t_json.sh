@@ -163,6 +163,8 @@ print(p.wait())' "$INFER" "$work/out" "$work/long" >"$work/code" 2>"$work/err"
     status 130
     out_like '"tokens":0,.*"stop":"interrupted".*"prompt_ms":[0-9.]*[1-9][0-9.]*,"generate_ms":0\.0[0-9]*,'
     err_like '^infer: prompt: 0 of [0-9]+ tokens, '
+else
+    skip 'no python3'
 fi
 
 finish

@@ -15,7 +15,9 @@ status 0
 err ''
 out_like '^\.TH INFER 1 '
 cp "$work/out" "$work/infer.1"
-for option in $("$INFER" run --help | sed -n 's/^ .*--\([a-z0-9-]*\) .*/\1/p'); do
+options=$("$INFER" run --help | sed -n 's/^ .*--\([a-z0-9-]*\) .*/\1/p')
+[ "$(echo "$options" | wc -w)" -ge 40 ] || bad "options in the help: $options"
+for option in $options; do
     [ "$option" = help ] && continue
     grep -q "Variable: INFER_$(echo "$option" | tr a-z- A-Z_)" "$work/infer.1" ||
         bad "--$option is not in the manual"

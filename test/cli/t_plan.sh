@@ -80,7 +80,7 @@ print(used.ru_maxrss * 1024 if status == 0 else 0)' "$INFER" $case --ignore-eos 
             bad "infer $case: $got bytes at most, planned $plan"
     done
 else
-    echo 'skip the peak of memory: no python3'
+    skip 'no python3'
 fi
 
 finish

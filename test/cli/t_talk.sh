@@ -236,7 +236,7 @@ person() { # STEPS... -- OPTIONS...: see test/cli/terminal.py
 screen_like() {
     tr -d '\r' <"$work/screen" | grep -aEq -- "$1" || bad "the screen '$(tail -c 400 "$work/screen" | cat -v)' does not match $1"
 }
-if command -v python3 >/dev/null 2>&1; then
+if terminals; then
     chat_options='-n 3 --no-history'
 
     begin terminal_lines_are_edited
@@ -305,7 +305,7 @@ if command -v python3 >/dev/null 2>&1; then
     grep -aq "$(printf '\033\\[1;32m')" "$work/screen" && bad 'colour in spite of NO_COLOR'
     unset NO_COLOR
 else
-    echo 'skip terminal tests of t_talk.sh: no python3'
+    echo 'skip terminal tests of t_talk.sh: no pseudo-terminal or no python3 here'
 fi
 
 if [ -n "$MODEL" ]; then

@@ -48,7 +48,7 @@ usage '--tmep: unknown option; did you mean --temp\?' --tmep 0
 usage '--top_k: unknown option; did you mean --top-k\?' run --top_k=3
 usage '--qqqqqqqq: unknown option; see infer run --help' --qqqqqqqq
 
-begin pain_2_no_flag_is_a_silent_no_op
+begin no_option_is_a_silent_no_op
 usage '-no-cnv: unknown option' -no-cnv -p x
 usage '--log-disable: unknown option' --log-disable -p x
 usage '--temp: is an option of .infer run., not of .infer tokenize.' tokenize --temp 0 -p x
@@ -56,7 +56,7 @@ usage '--special: goes with --decode' tokenize --special -p x
 usage '--plan: is an option of .infer run., not of .infer bench.' bench --plan
 usage '--decode: contradicts --no-bos' tokenize --decode --no-bos -p 1
 
-begin pain_11_12_constraints_are_compiled_before_the_model_is_loaded
+begin constraints_are_compiled_before_the_model_is_loaded
 usage "line 1, column 10: rule 'b' is not defined" -m "$work/none" -p x --grammar 'root ::= b'
 usage 'line 1, column 16: .*dynamicRef. is not supported' -m "$work/none" -p x \
     --json-schema '{"$dynamicRef":"#a"}'
@@ -117,11 +117,13 @@ usage 'nothing to measure' bench -p 0 -n 0,0
 usage '--plot: goes with --format md only' bench --plot --format json
 
 begin no_text_at_a_terminal # a surprise prompt would wait for ever
-if script -qec true /dev/null </dev/null >/dev/null 2>&1; then # a machine may have no terminals
+if terminals && script -qec true /dev/null </dev/null >/dev/null 2>&1; then
     script -qec "'$INFER' -m x; echo status \$?" /dev/null </dev/null >"$work/out" 2>&1
     last='-m x (on a terminal)'
     out_like 'no text: give -p TEXT or -f FILE, or pipe it in'
     out_like 'status 2'
+else
+    skip 'no pseudo-terminal, python3 or script here'
 fi
 
 begin environment_gives_defaults

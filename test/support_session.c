@@ -1,0 +1,52 @@
+/* test/support_session.c: an opened model. See test/support_session.h. */
+#include "test/support_session.h"
+#include "models/arch/arch.h"
+#include "test/support.h"
+#include <string.h>
+
+void support_session_open(struct support_session *s, const char *path,
+                          const struct engine_options *engine,
+                          const struct model_session_options *session)
+{
+    struct base_error err = BASE_ERROR_INIT;
+    *s = (struct support_session){0};
+    s->file = gguf_open(path, &err);
+    s->engine = engine_new(engine, &err);
+    s->model = s->file && s->engine ? model_open(s->file, s->engine, &err) : NULL;
+    s->session = s->model ? model_session_new(s->model, session, &err) : NULL;
+    if (!s->session) fail_msg("%s: %s: %s", path, err.item, err.text);
+}
+
+void support_session_close(struct support_session *s)
+{
+    model_session_free(s->session);
+    model_close(s->model);
+    engine_free(s->engine);
+    gguf_close(s->file);
+}
+
+bool support_rows_keep(void *rows, uint64_t first, uint64_t n, const float *logits,
+                       struct base_error *err)
+{
+    const struct support_rows *r = rows;
+    (void)err;
+    memcpy(r->data + first * r->n_vocab, logits, n * r->n_vocab * sizeof *logits);
+    return true;
+}
+
+double support_nmse(const float *got, const float *want, size_t n)
+{
+    double error = 0, power = 0;
+    for (size_t i = 0; i < n; i++) {
+        double d = (double)got[i] - (double)want[i];
+        error += d * d;
+        power += (double)want[i] * (double)want[i];
+    }
+    return error / power;
+}
+
+const char *support_arch(size_t i)
+{
+    const struct model_arch *arch = model_arch_at(i);
+    return arch ? arch->name : NULL;
+}

@@ -1,0 +1,34 @@
+/* test/support_session.h: a model file opened with an engine and a session, and how far two rows of
+ * logits are apart. Everything fails the running test by itself. */
+#ifndef TEST_SUPPORT_SESSION_H
+#define TEST_SUPPORT_SESSION_H
+
+#include "models/model.h"
+
+struct support_session {
+    struct gguf_file *file;
+    struct engine *engine;
+    struct model *model;
+    struct model_session *session;
+};
+
+void support_session_open(struct support_session *s, const char *path,
+                          const struct engine_options *engine,
+                          const struct model_session_options *session);
+void support_session_close(struct support_session *s);
+
+/* A sink of model_eval that copies rows: row i of the batch to data[i * n_vocab]. */
+struct support_rows {
+    float *data;
+    size_t n_vocab;
+};
+bool support_rows_keep(void *rows, uint64_t first, uint64_t n, const float *logits,
+                       struct base_error *err);
+
+/* Normalized mean squared error: sum of squared differences over the sum of squares of `want`. */
+double support_nmse(const float *got, const float *want, size_t n);
+
+/* The name of row i of the architecture table, or NULL past its end. */
+const char *support_arch(size_t i);
+
+#endif

@@ -1,0 +1,212 @@
+/* test/test_tokenizer_cases.c: the ids of the texts of test/data/tokenizer/texts.txt against those
+ * of the reference libraries (tokenizers, SentencePiece), as scripts/make-tokenizer-cases stored
+ * them: three small vocabularies that stand in the repository, one of them under each pre-tokenizer
+ * with a stored answer, and the vocabularies of the two test models where they are. */
+#include "test/support.h"
+
+#include "base/utf8.h"
+#include "test/support_files.h"
+#include "test/support_folder.h"
+#include "test/support_vocab.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char folder[] = "test/data/tokenizer";
+
+/* ---- The texts: one per line, with \n \r \t \\ \uXXXX and \UXXXXXXXX ---- */
+
+static void add_unescaped(const char *line, size_t size, struct base_buffer *out)
+{
+    for (size_t i = 0; i < size; i++) {
+        static const char simple[] = "n\nr\rt\t\\\\";
+        char digits[9] = {0}, bytes[4];
+        if (line[i] != '\\') {
+            base_buffer_add(out, line + i, 1);
+            continue;
+        }
+        const char kind = line[++i], *found = strchr(simple, kind);
+        if (found) {
+            base_buffer_add(out, found + 1, 1);
+            continue;
+        }
+        const size_t n = kind == 'U' ? 8 : 4;
+        assert_true((kind == 'u' || kind == 'U') && i + n < size);
+        memcpy(digits, line + i + 1, n);
+        base_buffer_add(out, bytes, base_utf8_encode((int32_t)strtol(digits, NULL, 16), bytes));
+        i += n;
+    }
+}
+
+/* The numbers of one line of ids; false for "-", a text without a stored answer. */
+static bool read_ids(const char *line, size_t size, struct text_ids *ids)
+{
+    struct base_error err = BASE_ERROR_INIT;
+    if (size == 1 && *line == '-') return false;
+    for (const char *at = line; at < line + size;) {
+        char *end;
+        long id = strtol(at, &end, 10);
+        assert_true(end != at && end <= line + size);
+        assert_true(text_ids_add(ids, (int32_t)id, &err));
+        at = end + (end < line + size && *end == ' ');
+    }
+    return true;
+}
+
+static char *read_data(const char *name, const char *suffix)
+{
+    char path[256];
+    size_t size;
+    snprintf(path, sizeof path, "%s/%s%s", folder, name, suffix);
+    char *text = support_read_file(path, &size);
+    if (!text) fail_msg("%s is missing (run from the project's root)", path);
+    return text;
+}
+
+static void check_text(const struct text_tokenizer *t, const char *name, int line, unsigned flags,
+                       const struct base_buffer *text, const struct text_ids *want)
+{
+    struct base_error err = BASE_ERROR_INIT;
+    struct text_ids got = TEXT_IDS_INIT;
+    if (!text_encode(t, text->data, text->size, flags, &got, &err))
+        fail_msg("%s, line %d: %s", name, line, err.text);
+    for (size_t i = 0; i < got.count && i < want->count; i++)
+        if (got.id[i] != want->id[i])
+            fail_msg("%s, line %d: id %zu is %d, not %d", name, line, i, got.id[i], want->id[i]);
+    if (got.count != want->count)
+        fail_msg("%s, line %d: %zu ids, not %zu", name, line, got.count, want->count);
+    text_ids_free(&got);
+}
+
+/* All texts against NAME.ids. */
+static void check_ids(const struct text_tokenizer *t, const char *name, unsigned flags)
+{
+    char *texts = read_data("texts", ".txt"), *answers = read_data(name, ".ids");
+    const char *line = texts, *answer = answers;
+    int n = 0, checked = 0;
+    while (*line) {
+        const size_t size = strcspn(line, "\n"), answer_size = strcspn(answer, "\n");
+        struct base_buffer text = BASE_BUFFER_INIT;
+        struct text_ids want = TEXT_IDS_INIT;
+        n++;
+        if (answer[answer_size] != '\n') fail_msg("%s.ids ends before line %d", name, n);
+        add_unescaped(line, size, &text);
+        if (read_ids(answer, answer_size, &want)) {
+            check_text(t, name, n, flags, &text, &want);
+            checked++;
+        }
+        base_buffer_free(&text);
+        text_ids_free(&want);
+        line += size + (line[size] == '\n');
+        answer += answer_size + 1;
+    }
+    if (*answer) fail_msg("%s.ids has more lines than texts.txt", name);
+    if (checked < n - 12 || n < 90) fail_msg("%s: only %d of %d texts have ids", name, checked, n);
+    free(texts);
+    free(answers);
+}
+
+/* ---- The small vocabularies ---- */
+
+static struct support_vocab open_small(const char *name)
+{
+    char path[256];
+    snprintf(path, sizeof path, "%s/%s.gguf", folder, name);
+    return support_vocab_open(path);
+}
+
+static void test_spm(void **state)
+{
+    (void)state;
+    struct support_vocab v = open_small("spm");
+    check_ids(v.tokenizer, "spm", 0);
+    support_vocab_free(&v);
+}
+
+static void test_wordpiece(void **state)
+{
+    (void)state;
+    struct support_vocab v = open_small("wordpiece");
+    check_ids(v.tokenizer, "wordpiece", 0);
+    check_ids(v.tokenizer, "wordpiece.special", TEXT_PARSE_SPECIAL);
+    support_vocab_free(&v);
+}
+
+/* bpe.gguf again with another tokenizer.ggml.pre. */
+static struct support_vocab open_bpe(const char *pre)
+{
+    char path[128], source[256];
+    struct base_error err = BASE_ERROR_INIT;
+    snprintf(source, sizeof source, "%s/bpe.gguf", folder);
+    struct gguf_file *file = support_open_gguf(source);
+    struct gguf_writer *w = gguf_writer_new(&err);
+    assert_non_null(w);
+    const struct gguf_str key = support_str("tokenizer.ggml.pre");
+    for (uint64_t i = 0; i < gguf_kv_count(file); i++) {
+        const struct gguf_kv *kv = gguf_kv_at(file, i);
+        if (kv->key.size == key.size && memcmp(kv->key.data, key.data, key.size) == 0)
+            gguf_writer_str(w, key.data, pre, strlen(pre));
+        else
+            gguf_writer_copy_kv(w, kv);
+    }
+    support_folder_path(pre, path);
+    if (!gguf_writer_begin(w, path, &err) || !gguf_writer_end(w, &err)) fail_msg("%s", err.text);
+    gguf_writer_free(w);
+    gguf_close(file);
+    struct support_vocab v = support_vocab_open(path);
+    assert_string_equal(text_tokenizer_pre(v.tokenizer), pre);
+    return v;
+}
+
+static void test_pre_tokenizers(void **state)
+{
+    /* Each stands for the names that share its patterns. */
+    static const char *const names[] = {"gpt-2",       "smollm",     "llama-bpe", "qwen2",
+                                        "qwen35",      "gpt-4o",     "tekken",    "bloom",
+                                        "deepseek-v3", "seed-coder", "minicpm5"};
+    (void)state;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char ids[64];
+        struct support_vocab v = open_bpe(names[i]);
+        snprintf(ids, sizeof ids, "bpe.%s", names[i]);
+        check_ids(v.tokenizer, ids, 0);
+        if (i == 0) check_ids(v.tokenizer, "bpe.gpt-2.special", TEXT_PARSE_SPECIAL);
+        support_vocab_free(&v);
+    }
+}
+
+/* ---- The vocabularies of the test models ---- */
+
+static struct support_vocab open_model(const char *file)
+{
+    char path[1024];
+    if (!support_model_path(file, path, sizeof path)) support_skip(file);
+    return support_vocab_open(path);
+}
+
+static void test_smollm2(void **state)
+{
+    (void)state;
+    struct support_vocab v = open_model(SUPPORT_SMOLLM2);
+    check_ids(v.tokenizer, "smollm2", 0);
+    check_ids(v.tokenizer, "smollm2.special", TEXT_PARSE_SPECIAL);
+    support_vocab_free(&v);
+}
+
+static void test_gemma3(void **state)
+{
+    (void)state;
+    struct support_vocab v = open_model(SUPPORT_GEMMA3);
+    check_ids(v.tokenizer, "gemma3", 0);
+    support_vocab_free(&v);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_spm),     cmocka_unit_test(test_wordpiece),
+        cmocka_unit_test(test_smollm2), cmocka_unit_test(test_pre_tokenizers),
+        cmocka_unit_test(test_gemma3),
+    };
+    return cmocka_run_group_tests(tests, support_folder_make, support_folder_remove);
+}
