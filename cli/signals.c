@@ -59,7 +59,7 @@ static size_t hexadecimal(const char *text, uintptr_t *out)
     return n;
 }
 
-/* In a line "start-end r--s offset device inode   /path" of /proc/self/maps: the path, if the
+/* In a line "start-end r--s offset device inode /path" of /proc/self/maps: the path, if the
  * address is between. Only model files are mapped shared. */
 static const char *path_at(const char *line, uintptr_t address)
 {

@@ -1,4 +1,5 @@
-/* cli/signals.h: what signals do: Ctrl-C asks, others end the process and leave no part of a file.
+/* cli/signals.h: what signals do: Ctrl-C requests an end, others end the process and leave no part
+ * of a file.
  *
  * A model file that is cut short or fails while it is mapped ends the process with one line and
  * status 3. A file-size limit is an error of write(2) and no signal. */

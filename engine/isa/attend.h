@@ -167,13 +167,20 @@ static inline float engine_attend_shift(float c)
     return ENGINE_ATTEND_MAGIC - (c - ENGINE_ATTEND_WEIGHT_BITS);
 }
 
+/* clang-format off */
 /* ---- Prefetch ----
  *
  * Memory would idle during a step that prefetches nothing, so each step prefetches its share of
- * what is read next, evenly and in order: scores    the values of their keys weights   of each row,
- * in each sub-block: so many bytes of the next chunk's keys as arrive in about the time that the
- * weights take sums      the rest of these keys To the first-level cache one line at a time: of
- * many at once some are dropped while others are outstanding (docs/performance.md). */
+ * what is read next, evenly and in order:
+ *
+ *     scores    the values of their keys
+ *     weights   of each row, in each sub-block: as many bytes of the next chunk's keys as arrive
+ *               in about the time that the weights take
+ *     sums      the rest of these keys
+ *
+ * To the first-level cache one line at a time: of many at once some are dropped while others are
+ * outstanding (docs/performance.md). */
+/* clang-format on */
 enum { ENGINE_ATTEND_WEIGHTS_BYTES = 256, ENGINE_ATTEND_AT_ONCE = 512, ENGINE_ATTEND_LINE = 64 };
 
 struct engine_attend_prefetch {

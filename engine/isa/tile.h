@@ -82,13 +82,18 @@ struct engine_tile {
     /* A group's q: to[i][c] = the four elements 4i .. 4i + 3 of q[c], i < n, a multiple of 8. */
     void (*interleave)(int64_t n, const int8_t *const q[ENGINE_TILE_COLS],
                        int8_t (*to)[ENGINE_TILE_COLS][4]);
+    /* clang-format off */
     /* Sets the bounds of a group whose other members are set. panel256 accumulates in 16 bits where
-     * a bound proves that no sum of codes times q overflows: mass16   largest sum of |q| over 16
-     * elements          offset * (sub_len / 16) * mass16 peak32   of q of one sign over 32 elements
-     * max_code * peak32 peak4    of q of one sign in the same half of         max_code * peak4
-     *     peak8    4 (of 8) consecutive groups of 4 elements    max_code * peak8
-     * each product is at most INT16_MAX (sums_are_narrow, sums_depth, dots_depth).
-     * NULL where panel256 needs no bound. */
+     * a bound proves that no sum of codes times q overflows:
+     *
+     *     bound     the largest sum of                          at most INT16_MAX where used
+     *     mass16    |q| over 16 elements                        offset * (sub_len / 16) * mass16
+     *     peak32    q of one sign over 32 elements              max_code * peak32
+     *     peak4     q of one sign in the same half of each of   max_code * peak4
+     *     peak8     4 (8) consecutive groups of 4 elements      max_code * peak8
+     *
+     * (sums_are_narrow, sums_depth and dots_depth are where.) NULL where panel256 needs no bound. */
+    /* clang-format on */
     void (*measure)(int64_t n_blocks, struct engine_cols256 *x);
     /* QUANT_ACT_F32 products of float rows: out[c][r] = w[r] . x[c], r < n_rows, c < n_cols. */
     void (*f32)(int64_t k, const float *w, int64_t w_stride, int64_t n_rows, const float *const *x,

@@ -84,11 +84,11 @@ static void block_by_parts(const struct engine_matmul_run *run, const struct eng
     }
 }
 
-/* Asks for weights that come later, a share of them at each of some steps, in address order. */
+/* Prefetches weights that come later, a share of them at each of some steps, in address order. */
 struct prefetcher {
     const char *at[2];   /* of each side */
     int64_t left, share; /* in bytes, of a side */
-    bool to_l1;          /* as the processor wants single streams */
+    bool to_l1;          /* cpu_prefetch.to_l1 */
 };
 
 /* For bytes `from` .. `to` - 1, counted from the block's row r on. */
