@@ -49,7 +49,7 @@ struct level {
 };
 
 static const struct level levels[CPU_LEVEL_COUNT] = {
-    [CPU_SCALAR] = {"scalar", ""},
+    [CPU_SCALAR] = {.name = "scalar", .needs = ""},
     [CPU_AVX2] =
         {"avx2", "avx2 fma f16c", CPU_SCALAR,
          X86([LEAF1_C] = bit_FMA | bit_AVX | bit_F16C, [LEAF7_B] = bit_AVX2, [XCR0] = 0x06)},

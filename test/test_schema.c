@@ -375,8 +375,8 @@ static void numbers_that_cannot_be_generated_are_refused(void **state)
         "{\"minimum\":1e17,\"type\":\"number\"}", "{\"maximum\":-1e17,\"type\":\"integer\"}",
         "{\"exclusiveMinimum\":0,\"maximum\":1e-10,\"type\":\"number\"}",
         "{\"multipleOf\":1e17,\"minimum\":1,\"type\":\"number\"}",
-        "{\"properties\":{\"a\":{\"anyOf\":[{\"type\":\"null\"},"
-        "{\"type\":\"number\",\"minimum\":1e300}]}}}"};
+        ("{\"properties\":{\"a\":{\"anyOf\":[{\"type\":\"null\"},"
+         "{\"type\":\"number\",\"minimum\":1e300}]}}}")};
     for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
         struct base_error err = BASE_ERROR_INIT;
         struct constraint *c = compile(refused[i], strlen(refused[i]), true, &err);
