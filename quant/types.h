@@ -35,15 +35,6 @@ extern const struct quant_act_kernel quant_act_kernel[CPU_LEVEL_COUNT];
 
 #define QUANT_INLINE static inline __attribute__((always_inline))
 
-/* Kernels are compiled for their level by attribute, so that the scalar twin shares the file and
- * nothing that runs before dispatch needs the instructions. */
-#define CPU_TARGET_AVX2 __attribute__((target("avx2,fma,f16c")))
-#define CPU_TARGET_AVX512                                                                          \
-    __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,fma,avx2,f16c")))
-#define CPU_TARGET_AVX512BF16                                                                      \
-    __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx512bf16,avx512vbmi,"   \
-                          "fma,avx2,f16c")))
-
 /* The scalar gemv of every type: its dot, row by row. A type file wraps it in one static function,
  * which it puts into kernel[CPU_SCALAR].gemv. */
 static inline void quant_gemv_by_dot(float (*dot)(int64_t, const void *, const struct quant_act *),
