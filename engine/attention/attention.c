@@ -443,7 +443,7 @@ static struct engine_work attention_work(const struct engine_tensor *dst)
         .macs = keys * ((double)dst->src[ATTENTION_Q]->ne[0] * n_heads + (double)dst->ne[0])};
 }
 
-static const struct engine_op attention_op = {
+const struct engine_op engine_op_attention = {
     .name = "attention",
     .split = ENGINE_SPLIT_OWN,
     .n_src = 5,
@@ -461,5 +461,5 @@ struct engine_tensor *engine_attention(struct engine_graph *g, struct engine_ten
 {
     struct engine_tensor *src[] = {q, k_cache, v_cache, span, cells, sinks};
     union engine_param param[] = {{.f = params->scale}, {.f = params->softcap}, {.i = params->dv}};
-    return engine_graph_node(g, &attention_op, src, 6, param, 3);
+    return engine_graph_node(g, &engine_op_attention, src, 6, param, 3);
 }

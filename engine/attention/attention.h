@@ -6,6 +6,7 @@
 #include "engine/graph_internal.h"
 #include "engine/isa/attend.h"
 #include "engine/isa/tile.h"
+#include "engine/ops.h"
 
 enum {
     ATTENTION_CHUNK = ENGINE_ATTENTION_CHUNK,

@@ -4,6 +4,7 @@
 #include "engine/graph_internal.h"
 #include "engine/isa/attend.h"
 #include "engine/op/op_rows.h"
+#include "engine/ops.h"
 
 _Static_assert((int)ENGINE_CODES_GROUP == (int)ENGINE_ATTEND_GROUP, "the groups of attention");
 _Static_assert((int)ENGINE_CODES_ALIGN == (int)ENGINE_ATTEND_SUB, "the sub-blocks of attention");
@@ -97,12 +98,8 @@ static void set_codes_run(const struct engine_task *task, struct engine_tensor *
     }
 }
 
-static const struct engine_op set_codes_op = {.name = "set_codes",
-                                              .split = ENGINE_SPLIT_ROWS,
-                                              .n_src = 3,
-                                              .shape = set_codes_shape,
-                                              .scratch = set_codes_scratch,
-                                              .run = set_codes_run};
+const struct engine_op engine_op_set_codes =
+    ENGINE_ROWS_OP("set_codes", 3, set_codes_shape, set_codes_scratch, set_codes_run);
 
 struct engine_tensor *engine_set_codes(struct engine_graph *g, enum engine_codes what,
                                        struct engine_tensor *cache, struct engine_tensor *x,
@@ -110,5 +107,5 @@ struct engine_tensor *engine_set_codes(struct engine_graph *g, enum engine_codes
 {
     struct engine_tensor *src[] = {x, cache, cells};
     union engine_param param[] = {{.i = what}, {.i = as}};
-    return engine_graph_node(g, &set_codes_op, src, 3, param, 2);
+    return engine_graph_node(g, &engine_op_set_codes, src, 3, param, 2);
 }
