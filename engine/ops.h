@@ -8,7 +8,7 @@
 /* clang-format off */
 #define ENGINE_OPS(OP)                                                                             \
     OP(view) OP(reshape) OP(permute)                                                               \
-    OP(copy) OP(cast) OP(get_rows) OP(set_rows) OP(set_codes) OP(concat) OP(repeat) OP(pad)        \
+    OP(copy) OP(cast) OP(get_rows) OP(set_rows) OP(set_kv_q16) OP(concat) OP(repeat) OP(pad)        \
     OP(add) OP(sub) OP(mul) OP(div) OP(scale) OP(clamp) OP(softcap) OP(unary) OP(glu)              \
     OP(norm) OP(rms_norm) OP(l2_norm) OP(group_norm) OP(sum_rows)                                  \
     OP(soft_max) OP(argsort) OP(rope_table) OP(rope)                                               \

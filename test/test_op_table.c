@@ -228,23 +228,23 @@ static struct engine_tensor *case_attention(struct support_rig *rig)
 }
 
 /* A cache that is an input, filled with 64 keys (or values). */
-static struct engine_tensor *codes(struct support_rig *rig, enum engine_codes what,
+static struct engine_tensor *codes(struct support_rig *rig, enum engine_kv_q16 what,
                                    struct engine_tensor *slots)
 {
-    const int64_t ne[] = {engine_codes_bytes(what, HEAD), SLOTS / ENGINE_CODES_GROUP, HEADS};
+    const int64_t ne[] = {engine_kv_q16_bytes(what, HEAD), SLOTS / ENGINE_KV_Q16_GROUP, HEADS};
     struct engine_tensor *cache = engine_input(rig->g, QUANT_I8, 3, ne, "cache");
     struct engine_tensor *all =
-        engine_set_codes(rig->g, what, cache, f32(rig, HEAD, SLOTS, HEADS, 1), slots, QUANT_F16);
+        engine_set_kv_q16(rig->g, what, cache, f32(rig, HEAD, SLOTS, HEADS, 1), slots, QUANT_F16);
     return engine_permute(rig->g, all, 0, 2, 1, 3);
 }
 
-static struct engine_tensor *case_set_codes(struct support_rig *rig)
+static struct engine_tensor *case_set_kv_q16(struct support_rig *rig)
 {
     int32_t slots[SLOTS];
     for (int i = 0; i < SLOTS; i++) slots[i] = i ^ 5;
     struct engine_tensor *at = support_ids(rig, SLOTS, 1, slots);
-    struct engine_tensor *k = codes(rig, ENGINE_CODES_KEYS, at);
-    return attention(rig, k, codes(rig, ENGINE_CODES_VALUES, at));
+    struct engine_tensor *k = codes(rig, ENGINE_KV_Q16_KEYS, at);
+    return attention(rig, k, codes(rig, ENGINE_KV_Q16_VALUES, at));
 }
 
 /* ---- Ops with a state: 2 sequences of 5 tokens, 3 heads ---- */
