@@ -296,16 +296,17 @@ static bool repeat_shape(struct engine_tensor *dst, struct base_error *err)
     return true;
 }
 
+static void repeat_piece(const struct engine_vec *vec, const union engine_param *param, int64_t n,
+                         const float *x, float *out)
+{
+    (void)vec;
+    (void)param;
+    memcpy(out, x, (size_t)n * sizeof *x);
+}
+
 static void repeat_run(const struct engine_task *task, struct engine_tensor *dst)
 {
-    float *room = engine_room(task, ENGINE_PIECE, 0);
-    int64_t first, last;
-    engine_task_rows(task, engine_pieces(dst), &first, &last);
-    for (int64_t p = first; p < last; p++) {
-        struct engine_piece at = engine_piece_at(dst, p);
-        const float *x = engine_piece_load(task->engine, dst->src[0], &at, room);
-        memcpy(engine_piece_out(dst, &at), x, (size_t)at.n * sizeof *x);
-    }
+    engine_pieces_map(task, dst, repeat_piece);
 }
 
 const struct engine_op engine_op_repeat =

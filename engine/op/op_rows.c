@@ -163,3 +163,19 @@ void engine_piece_store(const struct engine *e, struct engine_tensor *dst,
     for (int64_t j = 0; j < at->n; j++)
         memcpy(out + j * dst->nb[0], (const char *)room + j * type->block_bytes, type->block_bytes);
 }
+
+/* ---- Elementwise ---- */
+
+void engine_pieces_map(const struct engine_task *task, struct engine_tensor *dst,
+                       void (*f)(const struct engine_vec *vec, const union engine_param *param,
+                                 int64_t n, const float *x, float *out))
+{
+    float *room = engine_room(task, ENGINE_PIECE, 0);
+    int64_t first, last;
+    engine_task_rows(task, engine_pieces(dst), &first, &last);
+    for (int64_t p = first; p < last; p++) {
+        struct engine_piece at = engine_piece_at(dst, p);
+        const float *x = engine_piece_load(task->engine, dst->src[0], &at, room);
+        f(&task->engine->vec, dst->param, at.n, x, engine_piece_out(dst, &at));
+    }
+}
