@@ -1,7 +1,7 @@
 /* engine/backend_cpu.c: runs a planned graph on the engine's thread pool.
  *
- * One pool job runs the whole graph: every worker walks the list of steps and takes its share of
- * each; they meet where the plan says so. Nothing here allocates after buffer_new. */
+ * One pool job runs the whole graph: each worker walks the list of steps and takes its share of
+ * each; barriers are where the plan has them. Nothing here allocates after buffer_new. */
 #include "base/size.h"
 #include "engine/backend.h"
 #include "engine/engine.h"
@@ -43,14 +43,14 @@ static bool cpu_supports(const struct engine_tensor *node)
 struct cpu_run {
     const struct engine_plan *plan;
     const struct engine *engine;
-    /* The step at which all stop. Worker 0 sets it before the barrier of that very step, so a
-     * worker that reads it late, at an earlier step, decides the same as the others. */
+    /* The step at which all stop. Worker 0 sets it before the barrier of that very step, so that a
+     * worker that is still at an earlier step decides the same as the others. */
     atomic_int stop_at;
 };
 
-static bool asked_to_stop(const struct engine *e)
+static bool aborts(const struct engine *e)
 {
-    return e->abort_asked && *e->abort_asked != 0;
+    return e->abort_flag && *e->abort_flag != 0;
 }
 
 static void cpu_job(const struct engine_worker *worker, void *data)
@@ -65,7 +65,7 @@ static void cpu_job(const struct engine_worker *worker, void *data)
     for (int s = 0; s < run->plan->n_steps; s++) {
         const struct engine_step *step = &run->plan->steps[s];
         if (step->barrier) {
-            if (worker->ith == 0 && asked_to_stop(run->engine)) atomic_store(&run->stop_at, s);
+            if (worker->ith == 0 && aborts(run->engine)) atomic_store(&run->stop_at, s);
             engine_pool_barrier(worker);
             if (atomic_load(&run->stop_at) <= s) return;
         }
@@ -80,9 +80,9 @@ static bool cpu_run(const struct engine_plan *plan, const struct engine *engine,
                     struct base_error *err)
 {
     struct cpu_run run = {.plan = plan, .engine = engine, .stop_at = INT_MAX};
-    if (!asked_to_stop(engine)) engine_pool_run(engine->pool, cpu_job, &run);
+    if (!aborts(engine)) engine_pool_run(engine->pool, cpu_job, &run);
     if (engine->profile) engine_profile_end(engine->profile);
-    if (asked_to_stop(engine)) return base_fail(err, BASE_INTERRUPTED, "interrupted");
+    if (aborts(engine)) return base_fail(err, BASE_INTERRUPTED, "interrupted");
     return true;
 }
 

@@ -24,13 +24,13 @@ struct engine {
     struct quant_kernels quant;
     struct engine_vec vec;
     struct engine_pool *pool;
-    struct engine_blas *blas;        /* NULL unless use_blas */
-    const volatile int *abort_asked; /* engine_set_abort; NULL: nobody asks */
-    struct engine_profile *profile;  /* engine_set_profile; NULL: nothing is counted */
+    struct engine_blas *blas;       /* NULL unless use_blas */
+    const volatile int *abort_flag; /* engine_set_abort; NULL: runs cannot be aborted */
+    struct engine_profile *profile; /* engine_set_profile; NULL: nothing is counted */
 };
 
-/* Fills the tables and starts the pool. The caller owns it. BASE_USAGE when OpenBLAS was asked for
- * and cannot be loaded. */
+/* Fills the tables and starts the pool. The caller owns it. BASE_USAGE when use_blas is set and
+ * OpenBLAS cannot be loaded. */
 struct engine *engine_new(const struct engine_options *options, struct base_error *err);
 void engine_free(struct engine *e); /* NULL is fine */
 
@@ -38,8 +38,8 @@ void engine_free(struct engine *e); /* NULL is fine */
  * physical cores among them). */
 int engine_threads_default(void);
 
-/* Ctrl-C: `asked` is polled between nodes by thread 0; non-zero makes the run end with
- * BASE_INTERRUPTED. NULL switches it off. The pointer must stay valid. */
-void engine_set_abort(struct engine *e, const volatile int *asked);
+/* Ctrl-C: thread 0 polls *flag between nodes; non-zero makes the run end with BASE_INTERRUPTED.
+ * NULL switches it off. The pointer must stay valid. */
+void engine_set_abort(struct engine *e, const volatile int *flag);
 
 #endif

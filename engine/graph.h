@@ -128,7 +128,7 @@ struct engine_tensor *engine_top_k(struct engine_graph *g, struct engine_tensor 
 struct engine_tensor *engine_mul_mat(struct engine_graph *g, struct engine_tensor *w,
                                      struct engine_tensor *x);
 /* Several weights with one input, as one parallel region that quantizes x once: the results side by
- * side, [T][n_0 + n_1 + ...]; take them apart with engine_cols. n_w <= 4; types may differ. */
+ * side, [T][n_0 + n_1 + ...], for engine_cols. n_w <= 4; types may differ. */
 struct engine_tensor *engine_mul_mat_cat(struct engine_graph *g, struct engine_tensor *const *w,
                                          int n_w, struct engine_tensor *x);
 /* Experts: w[X][n][k], x[T][1 or U][k], ids I32 [T][U] give [T][U][n]: row (t, u) of x times expert

@@ -198,7 +198,7 @@ static void test_engine(void **state)
     assert_int_equal(engine_pool_threads(e->pool), e->options.n_threads);
     int asked = 1;
     engine_set_abort(e, &asked);
-    assert_ptr_equal(e->abort_asked, &asked);
+    assert_ptr_equal(e->abort_flag, &asked);
     engine_free(e);
     options.level = CPU_SCALAR;
     options.n_threads = 3;

@@ -49,14 +49,14 @@ static int64_t room_bytes(int64_t floats)
 
 int64_t engine_rooms_bytes(int n_threads, int n_rooms, int64_t floats)
 {
-    /* The 64 pay for rounding a worker's share of a larger scratch down to a multiple of 64. */
+    /* 64 more, because a worker's share of a larger scratch is rounded down to a multiple of 64. */
     return n_threads * (n_rooms * room_bytes(floats) + 64);
 }
 
 float *engine_room(const struct engine_task *task, int64_t floats, int i)
 {
-    /* A share depends on the whole scratch only, not on the op: so workers that are already at the
-     * next node never meet the rooms of one that is late. */
+    /* A share depends on the whole scratch only, not on the op: workers that are already at the
+     * next node use no room of one that is late. */
     int64_t share = task->scratch_size / task->worker->nth / 64 * 64;
     return (float *)(void *)(task->scratch + task->worker->ith * share + i * room_bytes(floats));
 }
