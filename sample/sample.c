@@ -1,4 +1,4 @@
-/* sample/sample.c: the sampler's life, its random numbers, and one call from logits to an id.
+/* sample/sample.c: the sampler's life, and one call from logits to an id.
  *
  * Owns what sample.h promises; the set of candidates is set.c's, the rules are the stages'
  * (chain.c has their table). Called by cli/ through sample.h. */
@@ -6,32 +6,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* ---- Random numbers: PCG32, XSH-RR output, one fixed stream ---- */
-
-void sample_random_seed(struct sample_random *r, uint64_t seed)
-{
-    const uint64_t stream = 54;
-    r->state = 0;
-    r->step = stream << 1 | 1;
-    sample_random_u32(r);
-    r->state += seed;
-    sample_random_u32(r);
-}
-
-uint32_t sample_random_u32(struct sample_random *r)
-{
-    uint64_t old = r->state;
-    r->state = old * 6364136223846793005u + r->step;
-    uint32_t mixed = (uint32_t)(((old >> 18) ^ old) >> 27);
-    uint32_t turn = (uint32_t)(old >> 59);
-    return mixed >> turn | mixed << (-turn & 31);
-}
-
-double sample_random_unit(struct sample_random *r)
-{
-    return sample_random_u32(r) * 0x1p-32;
-}
 
 /* ---- Life ---- */
 
