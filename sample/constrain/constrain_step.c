@@ -1,5 +1,5 @@
-/* sample/constrain/constrain_step.c: how stacks move: frames of automata here, frames of JSON values
- * in schema_run.c. See sample/constrain/constrain_stack.h. */
+/* sample/constrain/constrain_step.c: how stacks move: frames of automata here, frames of JSON
+ * values in schema_run.c. See sample/constrain/constrain_stack.h. */
 #include "sample/constrain/constrain_stack.h"
 #include "sample/constrain/schema_run.h"
 

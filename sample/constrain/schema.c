@@ -53,8 +53,8 @@ bool constrain_schema_formula(struct constrain_schema *s, enum constrain_formula
     return true;
 }
 
-bool constrain_schema_set_list(struct constrain_schema *s, uint32_t formula, const uint32_t *lits, uint32_t n,
-                     struct base_error *err)
+bool constrain_schema_set_list(struct constrain_schema *s, uint32_t formula, const uint32_t *lits,
+                               uint32_t n, struct base_error *err)
 {
     s->formula[formula].a = s->n_list;
     s->formula[formula].b = n;

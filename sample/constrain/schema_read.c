@@ -719,7 +719,8 @@ static bool read_all(struct reader *r, uint32_t *root)
         r->n_lit = 0;
         for (uint32_t c = at(r, json)->child; c; c = at(r, c)->sibling)
             if (!read_keyword(r, json, c)) return false;
-        if (!constrain_schema_set_list(r->s, (r->lit_of[json] - 1) / 2, r->lit, r->n_lit, r->err)) return false;
+        if (!constrain_schema_set_list(r->s, (r->lit_of[json] - 1) / 2, r->lit, r->n_lit, r->err))
+            return false;
     }
     return true;
 }
