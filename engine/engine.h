@@ -25,7 +25,6 @@ struct engine {
     struct engine_vec vec;
     struct engine_pool *pool;
     struct engine_blas *blas;       /* NULL unless use_blas */
-    const volatile int *abort_flag; /* engine_set_abort; NULL: runs cannot be aborted */
     struct engine_profile *profile; /* engine_set_profile; NULL: nothing is counted */
 };
 
@@ -37,9 +36,5 @@ void engine_free(struct engine *e); /* NULL is fine */
 /* min(processors in the affinity mask, cgroup v1/v2 CPU quota rounded down but at least 1,
  * physical cores among them). */
 int engine_threads_default(void);
-
-/* Ctrl-C: thread 0 polls *flag between nodes; non-zero makes the run end with BASE_INTERRUPTED.
- * NULL switches it off. The pointer must stay valid. */
-void engine_set_abort(struct engine *e, const volatile int *flag);
 
 #endif

@@ -1,5 +1,6 @@
 /* engine/roofline.c: microbenchmarks for the two limits of inference. See engine/roofline.h. */
 #include "engine/roofline.h"
+#include "base/interrupt.h"
 #include "base/unroll.h"
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +33,7 @@ static double best_rate(struct engine_pool *pool, double work, int *pass,
                         void (*job)(const struct engine_worker *, void *), void *data)
 {
     double best = 0;
-    for (*pass = 0; *pass < PASSES; ++*pass) {
+    for (*pass = 0; *pass < PASSES && !base_interrupted(); ++*pass) {
         const double start = seconds();
         engine_pool_run(pool, job, data);
         const double rate = work / (seconds() - start);
@@ -96,7 +97,7 @@ static void read_all(const struct engine_worker *w, void *user)
     struct read_job *job = user;
     const int64_t total = (int64_t)(job->bytes / CHUNK);
     uint64_t seen = 0;
-    for (int64_t c; (c = engine_pool_claim(w, 1)) < total;)
+    for (int64_t c; (c = engine_pool_claim(w, 1)) < total && !base_interrupted();)
         seen ^=
             job->read[job->pass % 2](job->data + (size_t)c * (CHUNK / sizeof *job->data), CHUNK);
     job->seen[w->ith] ^= seen;
@@ -201,7 +202,8 @@ static void multiply_all(const struct engine_worker *w, void *user)
 {
     struct multiply_job *job = user;
     int32_t seen = 0;
-    for (int64_t c; (c = engine_pool_claim(w, 1)) < job->claims;) seen ^= job->multiply((int32_t)c);
+    for (int64_t c; (c = engine_pool_claim(w, 1)) < job->claims && !base_interrupted();)
+        seen ^= job->multiply((int32_t)c);
     job->seen[w->ith] ^= seen;
 }
 
