@@ -165,16 +165,6 @@ static void run_units(const struct engine_task *task, struct engine_tensor *dst,
     }
 }
 
-/* row *= decay, which is one number for the row or one for each element. */
-static void decay_row(const struct engine_vec *vec, int64_t n, int64_t n_decay, const float *decay,
-                      float *row)
-{
-    if (n_decay == 1)
-        vec->scale(n, row, decay[0], 0.0f, row);
-    else
-        vec->mul(n, row, decay, row);
-}
-
 /* ---- ssm_conv ---- */
 
 static bool ssm_conv_shape(struct engine_tensor *dst, struct base_error *err)
@@ -236,20 +226,24 @@ static bool ssm_scan_shape(struct engine_tensor *dst, struct base_error *err)
 
 static void ssm_scan_step(const struct unit *u)
 {
-    const struct engine_tensor *shape = u->dst->src[SCAN_STATE], *x_shape = u->dst->src[SCAN_X];
-    const int64_t n = shape->ne[0], n_a = u->dst->src[SCAN_A]->ne[0];
-    const int64_t group = u->h / (x_shape->ne[1] / u->dst->src[SCAN_B]->ne[1]);
-    const float *x = head_row(u, SCAN_X), *b = row_of(u, SCAN_B, group, u->t, u->s);
-    const float *c = row_of(u, SCAN_C, group, u->t, u->s);
-    float d = row_of(u, SCAN_DT, u->t, u->s, 0)[u->h], *row = u->state;
+    const struct engine_tensor *state = u->dst->src[SCAN_STATE];
+    const int64_t n_a = u->dst->src[SCAN_A]->ne[0];
+    const int64_t group = u->h / (state->ne[2] / u->dst->src[SCAN_B]->ne[1]);
+    float d = row_of(u, SCAN_DT, u->t, u->s, 0)[u->h];
     u->vec->unary[ENGINE_SOFTPLUS](1, &d, &d);
     u->vec->scale(n_a, row_of(u, SCAN_A, u->h, 0, 0), d, 0.0f, u->spare);
     u->vec->unary[ENGINE_EXP](n_a, u->spare, u->spare);
-    for (int64_t i = 0; i < shape->ne[1]; i++, row += n) {
-        decay_row(u->vec, n, n_a, u->spare, row);
-        u->vec->mad(n, b, x[i] * d, row);
-        u->out[i] = u->vec->dot(n, row, c);
-    }
+    const struct engine_vec_scan scan = {.n_rows = state->ne[1],
+                                         .n = state->ne[0],
+                                         .n_decay = n_a,
+                                         .decay = u->spare,
+                                         .b = row_of(u, SCAN_B, group, u->t, u->s),
+                                         .c = row_of(u, SCAN_C, group, u->t, u->s),
+                                         .x = head_row(u, SCAN_X),
+                                         .d = d,
+                                         .s = u->state,
+                                         .out = u->out};
+    u->vec->scan(&scan);
 }
 
 static void ssm_scan_run(const struct engine_task *task, struct engine_tensor *dst)
@@ -388,20 +382,21 @@ static bool gated_delta_shape(struct engine_tensor *dst, struct base_error *err)
 
 static void gated_delta_step(const struct unit *u)
 {
-    const struct engine_vec *vec = u->vec;
-    const struct engine_tensor *const q_shape = u->dst->src[DELTA_Q];
-    const int64_t dim = u->dst->src[DELTA_V]->ne[0], dim_k = q_shape->ne[0];
-    const int64_t n_gate = u->dst->src[DELTA_GATE]->ne[0], head_k = u->h % q_shape->ne[1];
-    const float *q = row_of(u, DELTA_Q, head_k, u->t, u->s);
-    const float *k = row_of(u, DELTA_K, head_k, u->t, u->s), *v = head_row(u, DELTA_V);
-    const float beta = head_row(u, DELTA_BETA)[0], scale = 1.0f / sqrtf((float)dim_k);
-    vec->unary[ENGINE_EXP](n_gate, head_row(u, DELTA_GATE), u->spare);
-    for (int64_t i = 0; i < dim; i++) {
-        float *row = u->state + i * dim_k;
-        decay_row(vec, dim_k, n_gate, u->spare, row);
-        vec->mad(dim_k, k, (v[i] - vec->dot(dim_k, row, k)) * beta, row);
-        u->out[i] = vec->dot(dim_k, row, q) * scale;
-    }
+    const struct engine_tensor *q = u->dst->src[DELTA_Q];
+    const int64_t n_gate = u->dst->src[DELTA_GATE]->ne[0], head_k = u->h % q->ne[1];
+    u->vec->unary[ENGINE_EXP](n_gate, head_row(u, DELTA_GATE), u->spare);
+    const struct engine_vec_delta delta = {.n_rows = u->dst->src[DELTA_V]->ne[0],
+                                           .n = q->ne[0],
+                                           .n_decay = n_gate,
+                                           .decay = u->spare,
+                                           .k = row_of(u, DELTA_K, head_k, u->t, u->s),
+                                           .q = row_of(u, DELTA_Q, head_k, u->t, u->s),
+                                           .v = head_row(u, DELTA_V),
+                                           .beta = head_row(u, DELTA_BETA)[0],
+                                           .scale = 1.0f / sqrtf((float)q->ne[0]),
+                                           .s = u->state,
+                                           .out = u->out};
+    u->vec->delta(&delta);
 }
 
 static void gated_delta_run(const struct engine_task *task, struct engine_tensor *dst)
