@@ -18,7 +18,7 @@ void guard_free(struct guard *guard);
  * down to it, and the bytes after the end are filled with 0xff. */
 void *guard_at_end(const struct guard *guard, size_t size, size_t align);
 
-/* `offset` bytes behind the first usable byte. */
+/* The address `offset` bytes past the first usable byte. */
 void *guard_at_start(const struct guard *guard, size_t offset);
 
 #endif

@@ -99,7 +99,7 @@ static int list_of(const struct shape *s, int token)
 static void fill_lists(struct data *d)
 {
     const struct shape *s = d->s;
-    /* Sequences share their first cells and then go their own ways, downwards. */
+    /* Sequences share their first slots; their others are apart, downwards. */
     for (int l = 0; l < LISTS; l++)
         for (int j = 0; j < s->room; j++)
             d->cells[l * s->room + j] = j < s->room / 3 ? j : d->n_cells - 1 - (j + l) % s->room;

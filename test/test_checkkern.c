@@ -208,7 +208,7 @@ static void column_fill(struct column *c, uint64_t *rng, const struct quant_kern
         c->act.bf16 = out;
     } else {
         int block = form == QUANT_ACT_Q8_32 ? 32 : 256;
-        /* 64 bytes behind the codes may be read. */
+        /* 64 bytes past the codes may be read. */
         int8_t *q = guard_at_end(&c->q, (size_t)k + 64, 64);
         float *d = guard_at_end(&c->d, (size_t)(k / block) * 4, 64), *s = NULL;
         int16_t *sum = guard_at_end(&c->sum, (size_t)(k / (block == 32 ? 32 : 16)) * 2, 64);
@@ -609,7 +609,7 @@ static struct caught try_mutants(bool plain, int tries)
 
 /* Plain rows show every mutant in every try. Of adversarial ones (zeros, NaN, one block that
  * outweighs the rest) 43 % show a dropped block and 41 % another order, counted over 12,000. */
-static void test_mutants_are_caught(void **state)
+static void mutants_are_caught(void **state)
 {
     (void)state;
     enum { TRIES = 100 };
@@ -630,7 +630,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(every_kernel_of_every_type_equals_scalar),
         cmocka_unit_test(every_kernel_of_activations_equals_scalar),
         cmocka_unit_test(bf16_dots_agree_beside_the_smallest_normal),
-        cmocka_unit_test(test_mutants_are_caught),
+        cmocka_unit_test(mutants_are_caught),
     };
     if (argc > 1 && strcmp(argv[1], "--bench") == 0)
         return kernbench_run(argc > 2 ? strtoull(argv[2], NULL, 0) : 128);

@@ -20,7 +20,7 @@ static struct constraint *compile(enum kind kind, const char *text, size_t size,
     return constraint_from_schema(text, size, &(struct constrain_schema_options){0}, err);
 }
 
-/* 1: accepted, 0: not, -1: a limit was met (which must be BASE_FAILED). */
+/* 1: accepted, 0: not, -1: a limit was reached (which must be BASE_FAILED). */
 static int check(const struct constraint *c, const char *text, size_t size)
 {
     struct base_error err = BASE_ERROR_INIT;
@@ -595,7 +595,7 @@ static void grammar_equals_naive(void **state)
             for (uint32_t i = 0, n = pick(&r, 8); i < n; i++) text[i] = "ab"[pick(&r, 2)];
             int got = check(c, text, strlen(text));
             checked++;
-            if (got < 0) { /* so ambiguous that a limit was met: an error, not an answer */
+            if (got < 0) { /* so ambiguous that a limit was reached: an error, not an answer */
                 limited++;
                 continue;
             }
@@ -605,7 +605,7 @@ static void grammar_equals_naive(void **state)
         constraint_free(c);
         base_buffer_free(&b);
     }
-    print_message("%d grammars, %d texts, %d of them met a limit\n", compiled, checked, limited);
+    print_message("%d grammars, %d texts, %d at a limit\n", compiled, checked, limited);
     assert_true(compiled > 50 && matched > 500 && limited * 100 < checked);
 }
 

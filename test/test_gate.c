@@ -104,7 +104,7 @@ static void gate_and_up_of_experts_in_one_node_equal_scalar(void **state)
     product_for_all(check_experts, threads, 2);
 }
 
-/* Chunks of many tiles, stripes, slices, batches: one node gives the bits of two. */
+/* Chunks of many tiles, ranges of columns, K-blocks, batches: one node gives the bits of two. */
 static void check_long_gate(const struct quant_type *type, struct engine *e, int *round)
 {
     enum { ROWS = 1111, COLS = 300, BATCHES = 2 };
@@ -116,7 +116,7 @@ static void check_long_gate(const struct quant_type *type, struct engine *e, int
     float *x = calloc((size_t)(BATCHES * COLS * k), sizeof *x);
     assert_true(w && x);
     for (int64_t i = 0; i < BATCHES * COLS * k; i++) x[i] = product_random(&seed);
-    for (int64_t r = 0; r < 2 * BATCHES * ROWS; r++) { /* 8 rows and, in turn, their like */
+    for (int64_t r = 0; r < 2 * BATCHES * ROWS; r++) { /* 8 rows, repeated */
         if (r < 8)
             type->encode(k, x + (4 * r + 1) * k, w + (size_t)r * row_bytes);
         else

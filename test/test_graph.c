@@ -187,7 +187,7 @@ static void a_chain_stays_in_place(void **state)
     support_rig_free(&rig);
 }
 
-/* Two branches that live at the same time need two tensors, one after the other only one. */
+/* Two branches that live at the same time need two tensors, consecutive ones only one. */
 static void memory_is_reused(void **state)
 {
     (void)state;
@@ -272,7 +272,7 @@ static void unneeded_nodes_do_not_run(void **state)
     support_rig_free(&rig);
 }
 
-/* Workers meet exactly where a step needs what another one may still be doing. */
+/* Barriers stand exactly where a step needs what another worker may still be writing. */
 static void barriers_stand_where_a_step_needs_another_workers_result(void **state)
 {
     (void)state;

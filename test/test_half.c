@@ -54,7 +54,8 @@ static void every_half_comes_back(void **state)
     }
 }
 
-/* Between every two neighbours: the middle (a tie, to the even one), and a float to either side. */
+/* Between two consecutive halves: the middle (a tie, to the even one), and a float to either side.
+ */
 static void ties_go_to_the_even_half(void **state)
 {
     (void)state;

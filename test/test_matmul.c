@@ -96,7 +96,7 @@ static void sums_as_large_as_they_get_equal_scalar(void **state)
 /* ---- Batches, strides ---- */
 
 /* w [2][rows][k] from a matrix cut in two; x [2][2 * 2][T][k] permuted: every second matrix of x
- * meets w's first. */
+ * is multiplied with w's first. */
 static void check_batches(const struct quant_type *type, struct engine *e, int *round)
 {
     static struct product_bench b;
@@ -157,7 +157,7 @@ static void strided_operands_equal_scalar(void **state)
     engine_free(e);
 }
 
-/* ---- Long rows of floats: sums that wait between slices of k; sums of -0.0 at its end ---- */
+/* ---- Long rows of floats: sums that wait between K-blocks; sums of -0.0 at its end ---- */
 
 enum { LONG_K = 2081, LONG_ROWS = 29, LONG_COLS = 13 };
 

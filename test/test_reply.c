@@ -260,7 +260,7 @@ static void replies_cut_anywhere_give_the_same_parts(void **state)
     json_decref(tools);
 }
 
-/* Text comes out as soon as it cannot be a mark any more. */
+/* Text comes out as soon as it can be no mark. */
 static void text_comes_out_as_soon_as_it_is_no_mark(void **state)
 {
     (void)state;

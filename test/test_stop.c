@@ -75,7 +75,7 @@ static void named_cases_end_where_they_should(void **state)
     base_buffer_free(&out);
 }
 
-/* What cannot become a stop string any more is released at once. */
+/* What can become no stop string is released at once. */
 static void nothing_is_held_without_need(void **state)
 {
     (void)state;
