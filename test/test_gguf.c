@@ -2,6 +2,8 @@
  * and the writer's refusals. Split models are in test_gguf_split.c, broken files in
  * test_gguf_broken.c. */
 #include "test/support.h"
+
+#include "base/interrupt.h"
 #include "test/support_folder.h"
 #include "test/support_gguf.h"
 
@@ -226,6 +228,21 @@ static void typed_reads_refuse_what_does_not_fit(void **state)
 
 /* Ordinary differences between writers: other alignment, gaps, data in another order, a tensor name
  * of the full 64 bytes, no padding at the end. */
+static void an_interruption_ends_reading(void **state)
+{
+    (void)state;
+    struct base_error err = BASE_ERROR_INIT;
+    struct forge f;
+    forge_begin(&f);
+    forge_everything(&f, 3);
+    base_interrupt();
+    assert_null(gguf_open_memory(f.bytes.data, f.bytes.size, "forged", &err));
+    base_interrupt_clear();
+    assert_int_equal(err.code, BASE_INTERRUPTED);
+    gguf_close(open_forged(&f));
+    forge_free(&f);
+}
+
 static void unusual_layouts_are_read(void **state)
 {
     (void)state;
@@ -672,6 +689,7 @@ int main(void)
         cmocka_unit_test(every_kind_has_a_name),
         cmocka_unit_test(typed_reads_convert_what_fits),
         cmocka_unit_test(typed_reads_refuse_what_does_not_fit),
+        cmocka_unit_test(an_interruption_ends_reading),
         cmocka_unit_test(unusual_layouts_are_read),
         cmocka_unit_test(each_of_many_keys_is_found),
         cmocka_unit_test(what_is_no_file_is_refused),
