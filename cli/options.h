@@ -182,8 +182,8 @@ void cli_help_foreign(struct base_buffer *out);
 const struct cli_foreign *cli_foreign_find(const char *word, size_t n);
 void cli_foreign_say(const struct cli_foreign *f, char *out, size_t room);
 
-/* The nearest of names[n] to a misspelt one, or NULL when none is near, or when it has three letters
- * or fewer: any of those is near to some other. */
+/* The nearest of names[n] to a misspelt one, or NULL when none is near, or when it has three
+ * letters or fewer: any of those is near to some other. */
 const char *cli_nearest(const char *word, const char *const *names, size_t n);
 
 #endif
