@@ -54,7 +54,7 @@ struct sample_set {
                                         temperature */
     struct sample_group_sums *group; /* [n_groups] */
     enum sample_block_sum kind;
-    bool stale;           /* something has changed since */
+    uint64_t *stale;      /* [n_groups] the blocks that have changed since */
     double sum_temp;      /* 0: no sums */
     float scale;          /* of sum_temp: its inverse */
     double *group_weight; /* [n_groups] when drawing: the weights relative to the best */
