@@ -325,7 +325,7 @@ static void guess_band(struct sample_set *set, uint32_t k, float *low, float *hi
         *low = find_threshold(set, k, 1, true);
         return;
     }
-    const uint32_t stride = set->n_blocks / 256 + 1, part = k / stride, margin = part / 16 + 64;
+    const uint32_t stride = set->n_blocks / 128 + 1, part = k / stride, margin = part / 16 + 64;
     *low = find_threshold(set, part + margin, stride, false);
     if (part > 2 * margin) *high = find_threshold(set, part - margin - part / 16, stride, false);
 }

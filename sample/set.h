@@ -141,6 +141,9 @@ struct sample_sums {
 };
 struct sample_sums sample_set_sums(struct sample_set *set);
 double sample_set_total(struct sample_set *set); /* the same total, for less */
+/* What that total lies between, but for rounding: blocks of a vocabulary whose best logit is within
+ * `depth` of the best, in units of the temperature, are summed. */
+void sample_set_total_bounds(struct sample_set *set, double depth, double *low, double *high);
 
 struct sample_moments {
     double mean, deviation; /* of the logits / temp, relative to the best one */

@@ -192,6 +192,32 @@ double sample_set_total(struct sample_set *set)
     return sample_select_total(set, set->list, set->n, sample_set_best(set).logit);
 }
 
+void sample_set_total_bounds(struct sample_set *set, double depth, double *low, double *high)
+{
+    const float best = sample_set_best(set).logit, scale = sample_set_scale(set->temp);
+    const double near = sample_exp(-depth);
+    double sum = 0.0, rest = 0.0;
+    for (uint32_t g = 0; g < set->n_groups; g++) {
+        const uint32_t first = sample_set_group_first(g), end = sample_set_group_end(set, g);
+        float weight[SAMPLE_GROUP], own;
+        if (!(set->group_max[g] > -INFINITY)) continue;
+        set->kernels->weigh(set->block_max + first, best, scale, -FLT_MAX, weight);
+        for (uint32_t b = first; b < end; b++) {
+            const double w = (double)weight[b - first];
+            if (w < near) {
+                rest += w;
+                continue;
+            }
+            set->kernels->sum[SAMPLE_WEIGHTS](sample_set_block(set, b), set->block_max + b, 1,
+                                              scale, set->min_logit,
+                                              (struct sample_block_sums){.sum = &own});
+            sum += w * (double)own;
+        }
+    }
+    *low = sum + rest; /* a block has from one to all of its ids */
+    *high = sum + (double)SAMPLE_BLOCK * rest;
+}
+
 struct sample_moments sample_set_moments(struct sample_set *set)
 {
     struct sample_group_sums all = {0};
