@@ -8,7 +8,7 @@
  * sorted part grows on demand. Logits are finite; impossible ids have -infinity and are in no list.
  *
  * The probability of a candidate is exp((logit - best) / temp) over the sum of all: temperature is
- * one number until somebody needs the logits themselves. */
+ * one number until a rule needs the logits themselves. */
 #ifndef SAMPLE_SET_H
 #define SAMPLE_SET_H
 
@@ -84,7 +84,7 @@ float sample_saturate(double logit);
 void sample_set_change(struct sample_set *set, int32_t id, float logit);
 
 /* Gives every id of ids[n] (each once) the logit that `change` returns. In a set that is cut it is
- * asked for every candidate, and returns the logit of one that is not in ids[] as it is. */
+ * called for every candidate, and returns the logit of one that is not in ids[] as it is. */
 typedef float sample_change_fn(const void *state, int32_t id, float logit);
 void sample_set_adjust(struct sample_set *set, const int32_t *ids, uint32_t n,
                        sample_change_fn *change, const void *state);
@@ -100,7 +100,7 @@ struct sample_candidate sample_set_best(struct sample_set *set);
 struct sample_candidate sample_set_rank(struct sample_set *set, uint32_t r);
 
 /* More candidates than this stay in the vocabulary, less those that are cut off: a long list is
- * dear. For keep_best the number that is asked for counts. */
+ * dear. For keep_best the number k counts. */
 enum { SAMPLE_LONG_LIST = 1024 };
 
 /* -- cuts: afterwards the set is a list, with this exception -- */
