@@ -37,7 +37,8 @@ enum {
     CLI_ARGUMENT_MAX = 3,
     CLI_ALIAS_MAX = 3,
     CLI_VARIABLE_SIZE = 64,
-    CLI_OPTION_MAX = 192
+    CLI_OPTION_MAX = 192,
+    CLI_CLAUSE_SIZE = 256 /* of what is said of a foreign word */
 };
 
 /* The values of an option that may be given several times. */
@@ -138,6 +139,16 @@ struct cli_status {
 extern const struct cli_status cli_status_table[];
 extern const size_t cli_status_count;
 
+/* Spellings of other programs: what they are called here, or why they are not. */
+struct cli_foreign {
+    const char *program; /* where they come from */
+    const char *words;   /* options with their dashes or commands, separated by spaces */
+    const char *here;    /* what to write in their place; NULL: nothing */
+    const char *note;    /* further words on it; NULL: none */
+};
+extern const struct cli_foreign cli_foreign_table[];
+extern const size_t cli_foreign_count;
+
 static inline bool cli_option_belongs(const struct cli_option *o, enum cli_command_id command)
 {
     return o->commands >> command & 1;
@@ -164,7 +175,15 @@ void cli_options_name_variable(const struct cli_values *values, struct base_erro
 void cli_help_overview(struct base_buffer *out);
 void cli_help_command(enum cli_command_id command, struct base_buffer *out);
 
-/* The nearest of names[n] to a misspelt one, or NULL when none is near. */
+/* The table of other programs' spellings, for people who come from them. */
+void cli_help_foreign(struct base_buffer *out);
+
+/* The row of another program's word[0..n), or NULL; and what to say of it, as a clause. */
+const struct cli_foreign *cli_foreign_find(const char *word, size_t n);
+void cli_foreign_say(const struct cli_foreign *f, char *out, size_t room);
+
+/* The nearest of names[n] to a misspelt one, or NULL when none is near, or when it has three letters
+ * or fewer: any of those is near to some other. */
 const char *cli_nearest(const char *word, const char *const *names, size_t n);
 
 #endif

@@ -38,8 +38,8 @@ const struct cli_command cli_command_table[CLI_COMMAND_COUNT] = {
     [CLI_RUN] = {"run", "infer [run] [-m MODEL] -p TEXT [options]",
                  "write one completion of exactly the given text (the default)",
                  "Writes one completion of exactly the given text to standard output and exits.\n"
-                 "The text is -p, or a file (-f), or standard input; with -p and piped input it is\n"
-                 "the text, then the input. The same command gives the same bytes each time.",
+                 "The text is what is piped in, then -p or a file (-f), on a line of its own. The\n"
+                 "same command gives the same bytes each time.",
                  0, 0, cli_cmd_run},
     [CLI_CHAT] = {"chat", "infer chat [-m MODEL] [options]",
                   "a conversation, line by line, through the model's chat template",
@@ -156,10 +156,10 @@ const struct cli_option cli_option_table[] = {
      .group = CLI_GROUP_INPUT, .value = "FILE", .help = "the model, a GGUF file", .at = AT(model)},
     {.name = "prompt", .alias = {"-p"}, .kind = CLI_TEXT, .commands = TEXTUAL,
      .group = CLI_GROUP_INPUT, .value = "TEXT", .excludes = "file ids",
-     .help = "the text; piped input is added to it", .at = AT(prompt)},
+     .help = "the text; piped input comes before it", .at = AT(prompt)},
     {.name = "file", .alias = {"-f"}, .kind = CLI_TEXT, .commands = TEXTUAL | PERPLEXITY,
      .group = CLI_GROUP_INPUT, .value = "FILE", .excludes = "prompt ids kl",
-     .help = "the text from a file (-: standard input)", .at = AT(file)},
+     .help = "the text from a file; piped input comes before it", .at = AT(file)},
     {.name = "ids", .kind = CLI_TEXT, .commands = LOGITS, .group = CLI_GROUP_INPUT,
      .value = "\"1 2 3\"", .excludes = "prompt file no-bos no-special escape",
      .help = "token ids in place of a text", .at = AT(ids)},
