@@ -133,6 +133,7 @@ bool cli_ids_parse(const char *text, size_t size, uint32_t n_vocab, struct text_
         }
         size_t start = i;
         uint64_t id = 0;
+        if (!base_goes_on(err)) return false;
         for (; i < size && text[i] >= '0' && text[i] <= '9' && id <= UINT32_MAX; i++)
             id = id * 10 + (uint64_t)(text[i] - '0');
         bool ends = i == size || (text[i] != '\0' && strchr(between, text[i]));

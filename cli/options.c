@@ -184,12 +184,13 @@ static bool parse_integers(const struct cli_option *o, const char *text, struct 
     }
 }
 
-static bool parse_real(const struct cli_option *o, const char *text, double *out)
+static bool parse_real(const struct cli_option *o, const char *text, float *out)
 {
     if (*text == '\0' || strspn(text, "+-.0123456789eE") != strlen(text)) return false;
     char *end;
-    *out = strtod(text, &end);
-    return *end == '\0' && *out >= o->low && *out <= o->high;
+    const double value = strtod(text, &end);
+    *out = (float)value;
+    return *end == '\0' && value >= o->low && value <= o->high;
 }
 
 static bool parse_flag(const char *text, bool *out)
@@ -246,7 +247,7 @@ static bool set(struct parser *p, const struct cli_option *o, const char *source
                             "commas",
                             text, CLI_INTEGERS_MAX, o->low, o->high);
     case CLI_REAL:
-        if (parse_real(o, text, (double *)at)) return true;
+        if (parse_real(o, text, (float *)at)) return true;
         return base_fail_at(err, BASE_USAGE, source, -1, "'%s' is not a number from %g to %g", text,
                             o->low, o->high);
     case CLI_CHOICE:

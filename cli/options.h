@@ -9,6 +9,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "sample/sample.h"
 #include <stddef.h>
 
 enum cli_command_id {
@@ -59,17 +60,13 @@ struct cli_values {
     const char *cache_type_k, *cache_type_v, *isa, *format;
     const char *save_logits, *kl, *output_type, *embedding_type, *svg;
     const char *grammar, *json_schema, *regex, *choices;
-    const char *samplers;
     const char *system, *messages, *tools, *template, *reasoning, *on_full;
     struct cli_list stop, schema_lenient, logit_bias, dry_sequence_breaker, template_var;
-    int64_t n_predict, seed, top_k, repeat_last_n;
-    int64_t mirostat, dry_allowed_length, dry_penalty_last_n;
+    int64_t n_predict, seed;
     int64_t ctx_size, batch_size, threads, top, chunk;
     int64_t repetitions, logprobs, reasoning_budget;
     struct cli_integers n_prompt, n_gen, n_depth, n_parallel;
-    double temp, top_p, min_p, repeat_penalty, frequency_penalty, presence_penalty;
-    double dynatemp_range, dynatemp_exp, typical, top_n_sigma, xtc_probability, xtc_threshold;
-    double dry_multiplier, dry_base, mirostat_ent, mirostat_lr, adaptive_target, adaptive_decay;
+    struct sample_options sample; /* its numbers and `samplers` */
     bool escape, no_bos, no_special, decode, lines, ignore_eos, echo, special, json;
     bool chat, show_prompt, no_history, commands;
     bool jsonl, token_ids, hash, plan;
@@ -102,17 +99,18 @@ struct cli_option {
     enum cli_kind kind;
     unsigned commands; /* bit 1 << enum cli_command_id */
     enum cli_group group;
-    const char *value;    /* what --help calls the value; NULL for flags */
-    const char *standard; /* the default as it would be typed; NULL: none */
-    double low, high;     /* range of numbers, both ends allowed */
-    const char *choices;  /* CLI_CHOICE: "md|json|csv" */
-    const char *excludes; /* names of options that contradict this one, separated by spaces */
-    const char *needs;    /* names of options without one of which this one says nothing */
-    const char *implies;  /* name of a switch that this one on the line turns on */
-    const char *help;     /* one line; --help adds the default */
-    bool writes;          /* FILE is written, not read */
-    bool common;          /* what -h lists */
-    size_t at;            /* offset of the member in struct cli_values */
+    const char *value;     /* what --help calls the value; NULL for flags */
+    const char *standard;  /* the default as it would be typed; NULL: none */
+    double low, high;      /* range of numbers, both ends allowed */
+    const char *choices;   /* CLI_CHOICE: "md|json|csv" */
+    const char *excludes;  /* names of options that contradict this one, separated by spaces */
+    const char *needs;     /* names of options without one of which this one says nothing */
+    const char *implies;   /* name of a switch that this one on the line turns on */
+    const char *help;      /* one line; --help adds the default */
+    const char *parameter; /* the member of struct sample_options that it sets; NULL: none */
+    bool writes;           /* FILE is written, not read */
+    bool common;           /* what -h lists */
+    size_t at;             /* offset of the member in struct cli_values */
 };
 
 extern const struct cli_option cli_option_table[];

@@ -10,16 +10,13 @@
 
 enum { GUARDED_MAX = 4, LINE_SIZE = 512 };
 
-/* The one mutable object of the program that hangs off nothing: a signal handler has no argument to
+/* Hangs off nothing: a signal handler has no argument to
  * find it by. */
 static struct {
-    volatile sig_atomic_t interrupted;
     volatile sig_atomic_t patient; /* no Ctrl-C kills */
     int ending;                    /* a thread has begun to end the process */
     struct base_output *guarded[GUARDED_MAX];
 } signal_state;
-
-_Static_assert(sizeof(sig_atomic_t) == sizeof(int), "the engine polls the flag as an int");
 
 /* ---- Handlers ---- */
 
@@ -41,8 +38,8 @@ static void on_end(int number)
 
 static void on_interrupt(int number)
 {
-    if (signal_state.interrupted && !signal_state.patient) on_end(number);
-    signal_state.interrupted = 1;
+    if (base_interrupted() && !signal_state.patient) on_end(number);
+    base_interrupt();
 }
 
 static size_t hexadecimal(const char *text, uintptr_t *out)
@@ -150,13 +147,8 @@ void cli_signals_init(void)
 
 void cli_interrupt_reset(void)
 {
-    signal_state.interrupted = 0;
+    base_interrupt_clear();
     signal_state.patient = 1;
-}
-
-const volatile int *cli_interrupt_flag(void)
-{
-    return &signal_state.interrupted;
 }
 
 bool cli_signals_guard(struct base_output *o)

@@ -28,6 +28,7 @@ void cli_system_init(void)
 static bool write_bytes(const void *bytes, size_t size, struct base_error *err)
 {
     if (base_write_all(STDOUT_FILENO, bytes, size)) return true;
+    if (errno == EINTR) return base_goes_on(err);
     return base_fail(err, BASE_FAILED, "standard output: cannot write: %s", strerror(errno));
 }
 
@@ -114,10 +115,7 @@ static ssize_t read_some(int fd, char *piece, struct base_error *err)
         ssize_t n = read(fd, piece, STEP);
         if (n < 0 && errno == EAGAIN) n = poll(&ready, 1, -1) < 0 ? -1 : -2;
         if (n >= 0) return n;
-        if (n == -1 && errno == EINTR && *cli_interrupt_flag()) {
-            base_fail(err, BASE_INTERRUPTED, "interrupted");
-            return -1;
-        }
+        if (n == -1 && errno == EINTR && !base_goes_on(err)) return -1;
         if (n == -1 && errno != EINTR) {
             /* A wrong name is the caller's mistake; a disk that fails while it is read is not. */
             base_fail(err, errno == EISDIR ? BASE_USAGE : BASE_FAILED, "cannot read: %s",
@@ -133,7 +131,7 @@ static bool read_all(int fd, bool is_source, struct base_buffer *out, struct bas
     char piece[STEP];
     for (size_t total = 0;;) {
         const ssize_t n = read_some(fd, piece, err);
-        if (n <= 0) return n == 0;
+        if (n <= 0 || !base_goes_on(err)) return n == 0;
         if (is_source && total == 0 && n > 1 &&
             (memcmp(piece, "\xff\xfe", 2) == 0 || memcmp(piece, "\xfe\xff", 2) == 0))
             return base_fail(err, BASE_USAGE, "is UTF-16: convert it (iconv -f UTF-16 -t UTF-8)");
@@ -155,7 +153,8 @@ static bool read_file(const char *path, bool is_source, struct base_buffer *out,
     const bool is_stdin = strcmp(path, "-") == 0;
     const int fd = is_stdin ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
     const bool ok = fd >= 0 ? read_all(fd, is_source, out, err)
-                            : base_fail(err, BASE_USAGE, "cannot read: %s", strerror(errno));
+                            : base_goes_on(err) &&
+                                  base_fail(err, BASE_USAGE, "cannot read: %s", strerror(errno));
     if (!ok && err) base_error_set_file(err, is_stdin ? "standard input" : path);
     if (fd >= 0 && !is_stdin) close(fd);
     return ok;

@@ -114,8 +114,8 @@ static bool add_file(struct rows *rows, const char *folder, const char *name, co
     if (!cli_buffer_check(&row->path, err)) return false;
     row->is_chosen = strcmp(row->path.data, chosen) == 0;
     read_header(row);
-    /* That there is no memory says nothing of the file. */
-    if (row->error.code != BASE_NO_MEMORY) return true;
+    /* That there is no memory or no time says nothing of the file. */
+    if (row->error.code != BASE_NO_MEMORY && row->error.code != BASE_INTERRUPTED) return true;
     *err = row->error;
     return false;
 }
