@@ -1,6 +1,7 @@
 /* cli/signals.c: signal handlers. See cli/signals.h. Everything below the first rule runs in a
  * handler and calls async-signal-safe functions only. */
 #include "cli/signals.h"
+#include "cli/terminal.h"
 #include <fcntl.h>
 #include <signal.h>
 #include <stddef.h>
@@ -101,7 +102,7 @@ static void on_bus_error(int number, siginfo_t *info, void *context)
     static const char begin[] = "infer: ",
                       end[] = ": cannot be read any further: it was cut short or changed while it "
                               "was in use, or the disk failed\n";
-    char line[LINE_SIZE + sizeof begin + sizeof end], name[LINE_SIZE];
+    char line[LINE_SIZE * CLI_SHOWN_MAX + sizeof begin + sizeof end], name[LINE_SIZE];
     (void)context;
     if (!find_model((uintptr_t)info->si_addr, name)) {
         on_end(number);
@@ -112,7 +113,9 @@ static void on_bus_error(int number, siginfo_t *info, void *context)
     remove_guarded();
     size_t size = sizeof begin - 1;
     memcpy(line, begin, size);
-    for (const char *c = name; *c; c++) line[size++] = (unsigned char)*c < ' ' ? '?' : *c;
+    const size_t length = strlen(name);
+    for (size_t i = 0, n; i < length; size += n)
+        i += cli_show_character(name + i, length - i, false, line + size, &n);
     memcpy(line + size, end, sizeof end - 1);
     base_write_all(STDERR_FILENO, line, size + sizeof end - 1);
     _exit(BASE_MODEL);

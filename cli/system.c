@@ -1,5 +1,6 @@
 /* cli/system.c: standard streams, files, the clock. See cli/system.h. */
 #include "cli/system.h"
+#include "cli/terminal.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -24,11 +25,26 @@ void cli_system_init(void)
 
 /* ---- Writing ---- */
 
-bool cli_write(const void *bytes, size_t size, struct base_error *err)
+static bool write_bytes(const void *bytes, size_t size, struct base_error *err)
 {
     if (base_write_all(STDOUT_FILENO, bytes, size)) return true;
     if (errno == EINTR) return base_goes_on(err);
     return base_fail(err, BASE_FAILED, "standard output: cannot write: %s", strerror(errno));
+}
+
+bool cli_write(const void *bytes, size_t size, struct base_error *err)
+{
+    struct base_buffer shown = BASE_BUFFER_INIT;
+    if (!cli_stdout_is_terminal()) return write_bytes(bytes, size, err);
+    cli_show(&shown, bytes, size, true);
+    const bool ok = cli_buffer_check(&shown, err) && write_bytes(shown.data, shown.size, err);
+    base_buffer_free(&shown);
+    return ok;
+}
+
+bool cli_write_control(const char *sequence, struct base_error *err)
+{
+    return write_bytes(sequence, strlen(sequence), err);
 }
 
 bool cli_buffer_check(const struct base_buffer *b, struct base_error *err)
@@ -49,15 +65,25 @@ bool cli_stdout_is_terminal(void)
     return isatty(STDOUT_FILENO);
 }
 
+/* Without memory: that there is none must be told too. What does not fit is left out. */
+static size_t show_in(char *out, size_t room, const char *text, bool lines)
+{
+    const size_t size = strlen(text);
+    size_t written = 0;
+    for (size_t i = 0, n; i < size && written + CLI_SHOWN_MAX <= room; written += n)
+        i += cli_show_character(text + i, size - i, lines, out + written, &n);
+    return written;
+}
+
 void cli_note(const char *format, ...)
 {
-    char line[1024] = "infer: ";
-    const size_t start = strlen(line);
+    char text[1024] = "infer: ", line[2048];
+    const size_t start = strlen(text);
     va_list args;
     va_start(args, format);
-    vsnprintf(line + start, sizeof line - start - 1, format, args);
+    vsnprintf(text + start, sizeof text - start, format, args);
     va_end(args);
-    size_t size = strlen(line);
+    size_t size = show_in(line, sizeof line - 1, text, false);
     line[size++] = '\n';
     base_write_all(STDERR_FILENO, line, size);
 }
@@ -70,7 +96,10 @@ void cli_report(const struct base_error *err)
 
 void cli_tell(const char *text)
 {
-    base_write_all(STDERR_FILENO, text, strlen(text));
+    struct base_buffer shown = BASE_BUFFER_INIT;
+    cli_show(&shown, text, strlen(text), true);
+    base_write_all(STDERR_FILENO, shown.data, shown.size);
+    base_buffer_free(&shown);
 }
 
 /* ---- Reading ---- */
