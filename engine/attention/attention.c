@@ -1,10 +1,10 @@
 /* engine/attention/attention.c: attention over a cache of keys and values, without a score matrix.
  *
- * Sources: q, k_cache, v_cache, span, cells, sinks (or NULL); parameters: scale, softcap. Contract
- * and arithmetic: engine/graph.h. What is left open there: softcap is separate roundings
- * (vec.scale, tanh, vec.scale); sums of weights over a chunk start at the first key of it that the
- * token sees; a merge is l = l0 * e0 + l1 * e1, o = fmaf(o1, e1, o0 * e0), e = exp(m - M), or
- * 2^(m - M) where values are codes; the result is o * (1 / l), zero where there are neither keys
+ * Sources: q, k_cache, v_cache, span, cells, sinks (or NULL); parameters: scale, softcap,
+ * max_alibi. Contract and arithmetic: engine/graph.h. What is left open there: softcap is separate
+ * roundings (vec.scale, tanh, vec.scale); sums of weights over a chunk start at the first key of it
+ * that the token sees; a merge is l = l0 * e0 + l1 * e1, o = fmaf(o1, e1, o0 * e0), e = exp(m - M),
+ * or 2^(m - M) where values are codes; the result is o * (1 / l), zero where there are neither keys
  * nor sinks. A span that leaves its list is cut, a list or a cell that does not exist gives NaN.
  *
  * The query rows of a KV head are numbered token * (heads per KV head) + head and taken in blocks;
@@ -28,7 +28,7 @@ enum {
 static const int64_t PARTIAL_BUDGET = 64 << 20;
 static const float LN_2 = 0x1.62e430p-1f;
 
-enum { PARAM_SCALE, PARAM_SOFTCAP, PARAM_DV };
+enum { PARAM_SCALE, PARAM_SOFTCAP, PARAM_DV, PARAM_MAX_ALIBI };
 
 /* The next place in scratch, in lines of the cache. */
 static int64_t place(int64_t *at, int64_t bytes)
@@ -357,9 +357,10 @@ static void attention_run(const struct engine_task *task, struct engine_tensor *
                                 .tile = engine_tile_table(task->engine->quant.level),
                                 .attend = engine_attend_table(task->engine->quant.level),
                                 .scale = dst->param[PARAM_SCALE].f,
-                                .softcap = dst->param[PARAM_SOFTCAP].f};
+                                .softcap = dst->param[PARAM_SOFTCAP].f,
+                                .max_alibi = dst->param[PARAM_MAX_ALIBI].f};
     const struct attention_layout *l = &run.l;
-    run.direct = !l->float_keys && !l->float_values && run.softcap == 0.0f;
+    run.direct = !l->float_keys && !l->float_values && run.softcap == 0.0f && run.max_alibi == 0.0f;
     run.query_scale = run.direct ? run.scale * ATTENTION_LOG2_E : run.scale;
     run.own = task->scratch + l->partial_bytes + worker->ith * l->worker_bytes;
     if (l->may_split) {
@@ -460,6 +461,9 @@ struct engine_tensor *engine_attention(struct engine_graph *g, struct engine_ten
                                        const struct engine_attention *params)
 {
     struct engine_tensor *src[] = {q, k_cache, v_cache, span, cells, sinks};
-    union engine_param param[] = {{.f = params->scale}, {.f = params->softcap}, {.i = params->dv}};
-    return engine_graph_node(g, &attention_op, src, 6, param, 3);
+    union engine_param param[] = {[PARAM_SCALE].f = params->scale,
+                                  [PARAM_SOFTCAP].f = params->softcap,
+                                  [PARAM_DV].i = params->dv,
+                                  [PARAM_MAX_ALIBI].f = params->max_alibi};
+    return engine_graph_node(g, &attention_op, src, 6, param, 4);
 }

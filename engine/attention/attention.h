@@ -60,7 +60,7 @@ struct attention_run {
     const struct engine_tile *tile;
     const struct engine_attend *attend;
     char *own;
-    float scale, softcap;
+    float scale, softcap, max_alibi;
     bool direct;       /* scores of codes come as the exponents of weights of codes */
     float query_scale; /* of a query's codes, beside their own */
 };
