@@ -1,5 +1,6 @@
 /* models/weights.c: tensors by name and shape: one loop over the rows. See models/weights.h. */
 #include "models/weights.h"
+#include "base/interrupt.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -102,6 +103,7 @@ static bool bind_row(void *user, const struct model_tensor_row *row, const char 
     const bool is_vector = row->kind == MODEL_VECTOR || row->kind == MODEL_NORM;
     char name[NAME_SIZE];
     struct model_linear found = {0};
+    if (!base_goes_on(b->err)) return false;
     spell(b, prefix, row->name, "weight", name);
     if (!bind(b, name, (int64_t[]){inputs, outputs, depth}, is_vector, &found.weight)) return false;
     if (!found.weight && is_required(row, self))

@@ -200,13 +200,13 @@ static struct engine_tensor *swap_heads(const struct model_builder *b, struct en
 }
 
 /* Rows x [T][KH][size] into the layer's keys or values. */
-static struct engine_tensor *write_rows(const struct model_builder *b, enum engine_codes what,
+static struct engine_tensor *write_rows(const struct model_builder *b, enum engine_kv_q16 what,
                                         struct engine_tensor *cache, enum quant_id type, bool int16,
                                         struct engine_tensor *x)
 {
     struct engine_tensor *slots = b->inputs.kv.slot[b->state->kv.layer[b->layer->index].kind];
     x = swap_heads(b, x);
-    return int16 ? engine_set_codes(b->g, what, cache, x, slots, type)
+    return int16 ? engine_set_kv_q16(b->g, what, cache, x, slots, type)
                  : engine_set_rows(b->g, cache, x, slots);
 }
 
@@ -223,8 +223,8 @@ static struct engine_tensor *build(struct model_builder *b, void *self, struct e
     struct engine_tensor *k =
         model_named(b, build_positions(b, a, qkv[1], a->n_head_kv, &a->k_norm), "k");
     struct engine_tensor *v = split_heads(b, qkv[2], a->n_head_kv, a->dv);
-    k = write_rows(b, ENGINE_CODES_KEYS, &cache->k, kv->type_k, kv->int16_k, k);
-    v = write_rows(b, ENGINE_CODES_VALUES, &cache->v, kv->type_v, kv->int16_v, v);
+    k = write_rows(b, ENGINE_KV_Q16_KEYS, &cache->k, kv->type_k, kv->int16_k, k);
+    v = write_rows(b, ENGINE_KV_Q16_VALUES, &cache->v, kv->type_v, kv->int16_v, v);
     b->written[0] = k;
     b->written[1] = v;
     const struct engine_attention how = {

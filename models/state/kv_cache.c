@@ -17,7 +17,7 @@ static bool is_int16(const struct quant_type *type)
 }
 
 /* One cache tensor [heads][slots][size], or its int16-quantized form. */
-static bool init_tensor(struct model_state *s, struct engine_tensor *t, enum engine_codes what,
+static bool init_tensor(struct model_state *s, struct engine_tensor *t, enum engine_kv_q16 what,
                         const struct quant_type *type, uint32_t heads, uint32_t size,
                         uint32_t slots, struct base_error *err)
 {
@@ -29,8 +29,8 @@ static bool init_tensor(struct model_state *s, struct engine_tensor *t, enum eng
     int64_t ne[3] = {size, slots, heads};
     if (is_int16(type)) {
         type = quant_type_by_id(QUANT_I8);
-        ne[0] = engine_codes_bytes(what, size);
-        ne[1] = slots / ENGINE_CODES_GROUP;
+        ne[0] = engine_kv_q16_bytes(what, size);
+        ne[1] = slots / ENGINE_KV_Q16_GROUP;
     }
     if (!quant_row_bytes(type, (uint64_t)ne[0], &row) || !base_mul(row, (uint64_t)ne[1], &bytes) ||
         !base_mul(bytes, heads, &bytes))
@@ -81,8 +81,8 @@ static void size_slots(struct model_kv *kv, const struct model_params *p,
         if (shape->window) kv->window = shape->window;
         const uint64_t kept =
             shape->window ? min_u32(o->n_ctx, (uint64_t)shape->window + o->n_batch) : o->n_ctx;
-        kv->slots[layer->kind].capacity =
-            (uint32_t)((kept + ENGINE_CODES_ALIGN - 1) / ENGINE_CODES_ALIGN * ENGINE_CODES_ALIGN);
+        kv->slots[layer->kind].capacity = (uint32_t)((kept + ENGINE_KV_Q16_ALIGN - 1) /
+                                                     ENGINE_KV_Q16_ALIGN * ENGINE_KV_Q16_ALIGN);
     }
 }
 
@@ -104,9 +104,9 @@ static bool init(struct model_state *s, const struct model_params *p,
         const struct model_kv_shape *shape = &p->layer[i].kv;
         struct model_kv_layer *layer = &kv->layer[i];
         const uint32_t count = kv->slots[layer->kind].count;
-        if (layer->present && (!init_tensor(s, &layer->k, ENGINE_CODES_KEYS, o->type_k,
+        if (layer->present && (!init_tensor(s, &layer->k, ENGINE_KV_Q16_KEYS, o->type_k,
                                             shape->n_head, shape->size_k, count, err) ||
-                               !init_tensor(s, &layer->v, ENGINE_CODES_VALUES, o->type_v,
+                               !init_tensor(s, &layer->v, ENGINE_KV_Q16_VALUES, o->type_v,
                                             shape->n_head, shape->size_v, count, err)))
             return false;
     }
@@ -149,7 +149,7 @@ static void release(struct model_kv_slots *slots, int32_t *entry)
 }
 
 /* A free slot, near those of the sequence, and such that consecutive positions lie in slots as
- * ENGINE_CODES_ALIGN says: attention reads them faster so. Each sequence starts in a range of the
+ * ENGINE_KV_Q16_ALIGN says: attention reads them faster so. Each sequence starts in a range of the
  * pool of its own, and comes back to its start when it reaches the range's end: for a sliding layer
  * that is a ring. There always is a free slot, because no sequence holds more than `capacity`; an
  * aligned one is a preference. */
@@ -158,9 +158,9 @@ static uint32_t take(struct model_kv_slots *slots, uint32_t seq, uint32_t positi
 {
     const uint32_t home = seq * slots->capacity, next = (uint32_t)(previous + 1);
     uint32_t slot =
-        next > home && next < home + slots->capacity ? next : home + position % ENGINE_CODES_ALIGN;
-    for (uint32_t i = 0; slots->refcount[slot] && i < slots->count; i += ENGINE_CODES_ALIGN)
-        slot = (slot + ENGINE_CODES_ALIGN) % slots->count;
+        next > home && next < home + slots->capacity ? next : home + position % ENGINE_KV_Q16_ALIGN;
+    for (uint32_t i = 0; slots->refcount[slot] && i < slots->count; i += ENGINE_KV_Q16_ALIGN)
+        slot = (slot + ENGINE_KV_Q16_ALIGN) % slots->count;
     while (slots->refcount[slot]) slot = (slot + 1) % slots->count;
     slots->refcount[slot] = 1;
     return slot;
