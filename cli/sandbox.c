@@ -37,6 +37,8 @@
 #endif
 #endif
 
+#ifdef ARCH
+
 /* ---- Landlock ---- */
 
 /* The kernel's interface, so that older headers will do: <linux/landlock.h>. */
@@ -105,8 +107,6 @@ void cli_sandbox_limit(const char *file)
 }
 
 /* ---- seccomp ---- */
-
-#ifdef ARCH
 
 /* Calls that are allowed whatever their arguments. Those that only some processors have are left
  * out on the others. */
@@ -302,6 +302,11 @@ struct cli_sandbox_facts cli_sandbox_facts(void)
 }
 
 #else
+
+void cli_sandbox_limit(const char *file)
+{
+    (void)file;
+}
 
 void cli_sandbox_close(unsigned allowed)
 {
