@@ -70,7 +70,7 @@ struct cli_values {
     bool escape, no_bos, no_special, decode, lines, ignore_eos, echo, special, json;
     bool chat, show_prompt, no_history, commands;
     bool jsonl, token_ids, hash, plan;
-    bool metadata, tensors, plot, profile, json_object, blas, pin, verbose, help;
+    bool metadata, tensors, plot, profile, json_object, schema_open, blas, pin, verbose, help;
 
     const char *argument[CLI_ARGUMENT_MAX]; /* what is not an option, in order */
     size_t n_arguments;
@@ -182,8 +182,8 @@ void cli_help_foreign(struct base_buffer *out);
 const struct cli_foreign *cli_foreign_find(const char *word, size_t n);
 void cli_foreign_say(const struct cli_foreign *f, char *out, size_t room);
 
-/* The nearest of names[n] to a misspelt one, or NULL when none is near, or when it has three letters
- * or fewer: any of those is near to some other. */
+/* The nearest of names[n] to a misspelt one, or NULL when none is near, or when it has three
+ * letters or fewer: any of those is near to some other. */
 const char *cli_nearest(const char *word, const char *const *names, size_t n);
 
 #endif

@@ -55,6 +55,10 @@ struct constrain_schema_options {
     /* true: the subset that is good to generate: little white space, numbers that have a bound or
      * a step without exponent. false: every JSON text that the schema accepts. */
     bool generate;
+    /* With `generate`, false: where a schema names properties and says nothing of others (no
+     * additionalProperties, no pattern that matches), the named ones alone are generated. true: any
+     * other name may come too, as the schema allows. */
+    bool open;
     const char *const *lenient; /* keywords that may go unenforced */
     size_t n_lenient;
     const char *lenient_advice; /* how the user names such a keyword, for errors; or NULL */
