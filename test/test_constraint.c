@@ -34,7 +34,7 @@ static void expect_error(enum support_kind kind, const struct base_buffer *sourc
     if (!strstr(err.text, error)) fail_msg("'%s' lacks '%s'", err.text, error);
 }
 
-static void deep_sources(void **state)
+static void deep_sources_are_errors(void **state)
 {
     (void)state;
     static const struct {
@@ -63,7 +63,7 @@ static void deep_sources(void **state)
     }
 }
 
-static void long_chains(void **state)
+static void long_chains_of_rules_read_their_texts(void **state)
 {
     (void)state;
     static const char *const ends[] = {"r5000 ::= \"x\"\n", "r5000 ::= \"x\" root?\n"};
@@ -82,7 +82,7 @@ static void long_chains(void **state)
     }
 }
 
-static void deep_texts(void **state)
+static void deep_texts_are_accepted_or_refused(void **state)
 {
     (void)state;
     static const struct {
@@ -114,7 +114,7 @@ static void deep_texts(void **state)
 }
 
 /* Many ways to read a text at once end in a limit or an answer. */
-static void ambiguous_texts(void **state)
+static void ambiguous_texts_end_in_a_limit_or_an_answer(void **state)
 {
     (void)state;
     static const char chained[] = "root ::= \"a\"? root2\nroot2 ::= \"a\"? root3 | "
@@ -135,7 +135,7 @@ static void ambiguous_texts(void **state)
 }
 
 /* What no keyboard types: NUL, bytes that are no UTF-8. */
-static void odd_bytes(void **state)
+static void bytes_that_are_no_text_are_accepted_or_refused(void **state)
 {
     (void)state;
     static const struct {
@@ -164,7 +164,7 @@ static void odd_bytes(void **state)
 }
 
 /* Many words are one automaton; many other values, or many choices at once, are refused. */
-static void enormous_lists(void **state)
+static void enormous_lists_are_one_automaton_or_refused(void **state)
 {
     (void)state;
     struct base_error err = BASE_ERROR_INIT;
@@ -192,7 +192,7 @@ static void enormous_lists(void **state)
 
 /* -- choices -- */
 
-static void choices(void **state)
+static void choices_are_exactly_their_texts(void **state)
 {
     (void)state;
     static const char *const words[] = {"yes", "no", "yesterday", "\xff"};
@@ -399,7 +399,7 @@ static void grammar_equals_naive(void **state)
             for (uint32_t i = 0, n = pick(&r, 8); i < n; i++) text[i] = "ab"[pick(&r, 2)];
             int got = support_accepts(c, text, strlen(text));
             checked++;
-            if (got < 0) { /* so ambiguous that a limit was met: an error, not an answer */
+            if (got < 0) { /* so ambiguous that a limit was reached: an error, not an answer */
                 limited++;
                 continue;
             }
@@ -409,7 +409,7 @@ static void grammar_equals_naive(void **state)
         constraint_free(c);
         base_buffer_free(&b);
     }
-    print_message("%d grammars, %d texts, %d of them met a limit\n", compiled, checked, limited);
+    print_message("%d grammars, %d texts, %d at a limit\n", compiled, checked, limited);
     assert_true(compiled > 50 && matched > 500 && limited * 100 < checked);
 }
 
@@ -584,13 +584,13 @@ static void splits_are_shortest_again_and_again(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(deep_sources),
-        cmocka_unit_test(long_chains),
-        cmocka_unit_test(deep_texts),
-        cmocka_unit_test(ambiguous_texts),
-        cmocka_unit_test(odd_bytes),
-        cmocka_unit_test(enormous_lists),
-        cmocka_unit_test(choices),
+        cmocka_unit_test(deep_sources_are_errors),
+        cmocka_unit_test(long_chains_of_rules_read_their_texts),
+        cmocka_unit_test(deep_texts_are_accepted_or_refused),
+        cmocka_unit_test(ambiguous_texts_end_in_a_limit_or_an_answer),
+        cmocka_unit_test(bytes_that_are_no_text_are_accepted_or_refused),
+        cmocka_unit_test(enormous_lists_are_one_automaton_or_refused),
+        cmocka_unit_test(choices_are_exactly_their_texts),
         cmocka_unit_test(regex_equals_pcre2),
         cmocka_unit_test(grammar_equals_naive),
         cmocka_unit_test(masks_equal_reading),

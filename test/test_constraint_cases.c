@@ -101,7 +101,7 @@ static const struct {
      0},
 };
 
-static void texts(void **state)
+static void named_texts_are_accepted_or_refused(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof text_cases / sizeof text_cases[0]; i++) {
@@ -193,7 +193,7 @@ static const struct {
     {SCHEMA, "{\"type\":\"strnig\"}", "is not the name of a type"},
 };
 
-static void errors(void **state)
+static void wrong_sources_are_errors_with_a_place(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
@@ -211,8 +211,8 @@ static void errors(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(texts),
-        cmocka_unit_test(errors),
+        cmocka_unit_test(named_texts_are_accepted_or_refused),
+        cmocka_unit_test(wrong_sources_are_errors_with_a_place),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -389,7 +389,7 @@ static void draws_follow_the_distribution(void **state)
 
 /* A large flat vocabulary: the case that a full sort would be slow at, and the lazily sorted heap
  * must still agree with the plain meaning of top-p. */
-static void a_large_vocabulary(void **state)
+static void large_vocabularies_equal_naive(void **state)
 {
     (void)state;
     enum { N = 262144 };
@@ -432,7 +432,7 @@ int main(void)
         cmocka_unit_test(random_numbers_are_pcg32),
         cmocka_unit_test(seeds_decide),
         cmocka_unit_test(draws_follow_the_distribution),
-        cmocka_unit_test(a_large_vocabulary),
+        cmocka_unit_test(large_vocabularies_equal_naive),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -204,6 +204,9 @@ struct constrain_dfa *constrain_schema_string(const struct constrain_schema *s,
 bool constrain_schema_read(struct constrain_schema *s, const char *text, size_t size,
                            const struct constrain_schema_options *options, uint32_t *root,
                            struct base_error *err);
+/* The node of the schema itself, of what an API wraps it in: {"name", "strict", "schema"}, which
+ * may stand in {"type": "json_schema", "json_schema"}. */
+uint32_t constrain_schema_unwrap(const struct constrain_json *j);
 struct constrain_refs; /* where identifiers and anchors lead, in the schema at `root` */
 struct constrain_refs *constrain_refs_new(const struct constrain_json *j, uint32_t root,
                                           struct base_error *err);

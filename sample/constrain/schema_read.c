@@ -744,34 +744,6 @@ static bool read_keyword(struct reader *r, uint32_t owner, uint32_t v)
     return refuse(r, v);
 }
 
-/* Whether an object has the member, a schema, and no others than the n names. */
-static bool wraps(const struct reader *r, uint32_t json, const char *member,
-                  const char *const *names, size_t n)
-{
-    const uint32_t inner = constrain_json_member(&r->s->json, json, member, strlen(member));
-    if (!inner || at(r, inner)->kind != CONSTRAIN_JSON_OBJECT) return false;
-    for (uint32_t c = at(r, json)->child; c; c = at(r, c)->sibling) {
-        size_t i = 0;
-        while (i < n && !is(r, c, names[i])) i++;
-        if (i == n) return false;
-    }
-    return true;
-}
-
-/* The schema itself, of what an API wraps it in: {"name", "strict", "schema"}, which may stand in
- * {"type": "json_schema", "json_schema"}. */
-static uint32_t unwrap(const struct reader *r)
-{
-    static const char *const outer[] = {"type", "json_schema"};
-    static const char *const inner[] = {"name", "description", "strict", "schema"};
-    uint32_t json = 1;
-    if (wraps(r, json, "json_schema", outer, 2))
-        json = constrain_json_member(&r->s->json, json, "json_schema", 11);
-    if (wraps(r, json, "schema", inner, 4))
-        json = constrain_json_member(&r->s->json, json, "schema", 6);
-    return json;
-}
-
 static bool read_all(struct reader *r, uint32_t json_root, uint32_t *root)
 {
     uint32_t lit;
@@ -794,7 +766,7 @@ bool constrain_schema_read(struct constrain_schema *s, const char *text, size_t 
 {
     struct reader r = {.s = s, .options = options, .err = err};
     if (!constrain_json_read(&s->json, text, size, err)) return false;
-    const uint32_t json_root = unwrap(&r);
+    const uint32_t json_root = constrain_schema_unwrap(&s->json);
     r.refs = constrain_refs_new(&s->json, json_root, err);
     r.lit_of = calloc(s->json.n_node, sizeof *r.lit_of);
     r.todo = calloc(s->json.n_node, sizeof *r.todo);

@@ -295,3 +295,36 @@ uint32_t constrain_refs_find(struct constrain_refs *r, uint32_t owner, uint32_t 
                   r->json->text.data + n->text);
     return found;
 }
+
+/* -- wrappers -- */
+
+static bool is_named(const struct constrain_json *j, uint32_t node, const char *name)
+{
+    const struct constrain_json_node *n = &j->node[node];
+    return n->name_size == strlen(name) && memcmp(j->text.data + n->name, name, n->name_size) == 0;
+}
+
+/* Whether an object has the member, a schema, and no others than the n names. */
+static bool wraps(const struct constrain_json *j, uint32_t json, const char *member,
+                  const char *const *names, size_t n)
+{
+    const uint32_t inner = constrain_json_member(j, json, member, strlen(member));
+    if (!inner || j->node[inner].kind != CONSTRAIN_JSON_OBJECT) return false;
+    for (uint32_t c = j->node[json].child; c; c = j->node[c].sibling) {
+        size_t i = 0;
+        while (i < n && !is_named(j, c, names[i])) i++;
+        if (i == n) return false;
+    }
+    return true;
+}
+
+uint32_t constrain_schema_unwrap(const struct constrain_json *j)
+{
+    static const char *const outer[] = {"type", "json_schema"};
+    static const char *const inner[] = {"name", "description", "strict", "schema"};
+    uint32_t json = 1;
+    if (wraps(j, json, "json_schema", outer, 2))
+        json = constrain_json_member(j, json, "json_schema", 11);
+    if (wraps(j, json, "schema", inner, 4)) json = constrain_json_member(j, json, "schema", 6);
+    return json;
+}
