@@ -1,46 +1,9 @@
 /* cli/load.c: opening a model. See cli/load.h. */
 #include "cli/load.h"
 #include "base/interrupt.h"
+#include "cli/model_path.h"
 #include "cli/system.h"
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-
-#define DEFAULT_MODEL "/SmolLM2-135M-Instruct.Q4_1.gguf"
-
-bool cli_model_folder(struct base_buffer *path)
-{
-    const char *data = getenv("XDG_DATA_HOME"), *home = getenv("HOME");
-    if (data && *data)
-        base_buffer_add_text(path, data);
-    else if (home && *home)
-        base_buffer_add_format(path, "%s/.local/share", home);
-    else
-        return false;
-    base_buffer_add_text(path, "/infer/models");
-    return true;
-}
-
-bool cli_model_path(const struct cli_values *values, struct base_buffer *path,
-                    struct base_error *err)
-{
-    if (values->model) {
-        base_buffer_add_text(path, values->model);
-        return cli_buffer_check(path, err);
-    }
-    if (!cli_model_folder(path))
-        return base_fail(err, BASE_MODEL,
-                         "no model: give -m FILE or set INFER_MODEL; the default one cannot be "
-                         "looked for, because neither HOME nor XDG_DATA_HOME is set");
-    base_buffer_add_text(path, DEFAULT_MODEL);
-    if (!cli_buffer_check(path, err)) return false;
-    if (access(path->data, F_OK) == 0) return true;
-    base_fail(err, BASE_MODEL,
-              "no model: give -m FILE or set INFER_MODEL, or fetch this default one with "
-              "`make run` (scripts/fetch-model)");
-    base_error_set_file(err, path->data);
-    return false;
-}
 
 static void find_name(struct cli_model *m)
 {

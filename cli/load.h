@@ -15,15 +15,6 @@ struct cli_model {
     struct base_buffer name; /* general.name, else the file's name */
 };
 
-/* Where model files are kept for the user: appended to *path. False when the environment does not
- * tell: neither HOME nor XDG_DATA_HOME. */
-bool cli_model_folder(struct base_buffer *path);
-
-/* The path of -m, of $INFER_MODEL, or of the default model; BASE_MODEL with advice when there is
- * none. */
-bool cli_model_path(const struct cli_values *values, struct base_buffer *path,
-                    struct base_error *err);
-
 /* Opens the file; with --plan its header only. On failure of this or the following call
  * cli_model_close. */
 bool cli_model_open_file(struct cli_model *m, const struct cli_values *values,

@@ -153,7 +153,7 @@ const struct cli_option cli_option_table[] = {
     /* ---- Input ---- */
     {.name = "model", .alias = {"-m"}, .kind = CLI_TEXT,
      .commands = READING | CHAT | PERPLEXITY | BENCH | INSPECT | DOCTOR | MODELS,
-     .group = CLI_GROUP_INPUT, .value = "FILE", .help = "the model, a GGUF file", .common = true, .at = AT(model)},
+     .group = CLI_GROUP_INPUT, .value = "FILE", .help = "a GGUF file, or a name from `infer models`", .common = true, .at = AT(model)},
     {.name = "prompt", .alias = {"-p"}, .kind = CLI_TEXT, .commands = TEXTUAL,
      .group = CLI_GROUP_INPUT, .value = "TEXT", .excludes = "file ids",
      .help = "the text; piped input comes before it", .common = true, .at = AT(prompt)},

@@ -3,6 +3,7 @@
 #include "cli/commands.h"
 #include "cli/hwinfo.h"
 #include "cli/load.h"
+#include "cli/model_path.h"
 #include "cli/system.h"
 #include "engine/matmul/blas.h"
 #include "engine/roofline.h"

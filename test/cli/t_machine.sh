@@ -67,7 +67,7 @@ begin models_of_a_folder
 infer models
 status 0
 out ''
-err_line 'no model files; .make run. fetches one'
+err_line 'no model files; .infer-fetch-model. .in a checkout .make run.. fetches one'
 infer models --json
 out '[]\n'
 infer models "$work/none"
@@ -104,6 +104,48 @@ if [ -n "$MODEL" ]; then
     infer models --json
     is_json '.[0] | .default and .type == "Q4_1" and .bytes == 98362432 and .context == 8192'
 fi
+
+begin a_model_by_its_name
+models=$work/.local/share/infer/models
+mkdir -p "$models"
+for name in alpha.Q8_0 alpha beta-1b beta-2b-00001-of-00002 beta-2b-00002-of-00002; do
+    printf 'none' >"$models/$name.gguf"
+done
+called() { # NAME FILE: inspect says of which file it is that it is no model
+    infer inspect "$1"
+    status 3
+    err_line "^infer: .*/infer/models/$2: not a GGUF file"
+    infer run -p x -m "$1"
+    status 3
+    err_line "^infer: .*/infer/models/$2: not a GGUF file"
+}
+called alpha.Q8_0.gguf alpha.Q8_0.gguf # as it is listed
+called alpha.Q8_0 alpha.Q8_0.gguf
+called alpha alpha.gguf # all of a name goes before the beginning of another
+called ALPHA.q alpha.Q8_0.gguf
+called beta-1 beta-1b.gguf
+called beta-2 beta-2b-00001-of-00002.gguf # the parts of a model are one
+infer run -p x -m beta
+status 3
+out ''
+err_line '^infer: beta: begins the names of 2 models: beta-1b.gguf, beta-2b-00001-of-00002.gguf$'
+infer run -p x -m gamma
+status 3
+err_line '^infer: gamma: there is no such file, and no model of that name in .*/infer/models; .infer models. lists'
+INFER_MODEL=beta-1
+export INFER_MODEL
+infer run -p x
+err_line 'beta-1b.gguf: not a GGUF file'
+infer models
+out_like '^\* .*beta-1b.gguf$'
+unset INFER_MODEL
+(
+    cd "$work" || exit
+    printf 'other' >alpha
+    "$INFER" inspect alpha 2>err </dev/null # a file goes before a name
+)
+err_line '^infer: alpha: not a GGUF file'
+rm "$models"/alpha* "$models"/beta*
 
 begin doctor_looks_at_the_machine
 infer doctor -m "$work/none.gguf" -t 1
