@@ -20,7 +20,7 @@ struct row {
     uint64_t bytes, n_params;
     uint32_t n_ctx;
     bool is_chosen;
-    struct base_error error; /* of opening it */
+    struct base_error error; /* why it cannot run */
 };
 
 struct rows {
@@ -65,7 +65,10 @@ static void read_text(const struct gguf_file *file, const char *key, struct base
 static void read_header(struct row *row)
 {
     struct gguf_file *file = gguf_open(row->path.data, &row->error);
-    if (!file) return;
+    if (!file || !cli_model_check(file, &row->error)) {
+        gguf_close(file);
+        return;
+    }
     struct base_buffer key = BASE_BUFFER_INIT;
     struct base_error ignored = BASE_ERROR_INIT;
     read_text(file, "general.name", &row->name);
