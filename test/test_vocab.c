@@ -170,7 +170,7 @@ static const struct refusal {
     {"a token of 70,000 bytes", build_token_too_long, "tokenizer.ggml.tokens", "70000 bytes"},
 };
 
-static void test_refusals(void **state)
+static void broken_vocabularies_are_refused(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
@@ -218,7 +218,7 @@ static void build_one_token(struct gguf_writer *w)
 }
 
 /* Default ids 1 and 2 and the declared 2^32-1 are all beyond this vocabulary. */
-static void test_one_token(void **state)
+static void a_vocabulary_of_one_token_works(void **state)
 {
     struct support_vocab v = support_vocab_make(build_one_token);
     (void)state;
@@ -244,7 +244,7 @@ static void build_no_unknown(struct gguf_writer *w)
     gguf_writer_u32(w, "tokenizer.ggml.unknown_token_id", UINT32_MAX);
 }
 
-static void test_byte_without_token(void **state)
+static void a_byte_without_a_token_is_named(void **state)
 {
     struct support_vocab v = support_vocab_make(build_no_unknown);
     struct base_error err = BASE_ERROR_INIT;
@@ -270,7 +270,7 @@ static void build_odd_bytes(struct gguf_writer *w)
 }
 
 /* Only "<0x", two hexadecimal digits, ">" is a byte; the others read as they are written. */
-static void test_odd_byte_tokens(void **state)
+static void only_whole_byte_tokens_are_bytes(void **state)
 {
     struct support_vocab v = support_vocab_make(build_odd_bytes);
     struct base_buffer out = BASE_BUFFER_INIT;
@@ -295,7 +295,7 @@ static void build_bpe(struct gguf_writer *w)
 
 enum { A = 'a' - '!', LETTER_SPACE = 220 };
 
-static void test_bpe(void **state)
+static void bpe_merges_by_rank(void **state)
 {
     struct support_vocab v = support_vocab_make(build_bpe);
     const struct text_tokenizer *t = v.tokenizer;
@@ -322,7 +322,7 @@ static void test_bpe(void **state)
     support_vocab_free(&v);
 }
 
-static void test_spm(void **state)
+static void spm_merges_by_score(void **state)
 {
     struct support_vocab v = support_vocab_make(support_put_spm);
     const struct text_tokenizer *t = v.tokenizer;
@@ -348,7 +348,7 @@ static void build_nested(struct gguf_writer *w)
 }
 
 /* The longest first, and among equally long ones the first of the vocabulary. */
-static void test_overlapping_specials(void **state)
+static void the_longest_special_token_wins(void **state)
 {
     struct support_vocab v = support_vocab_make(build_nested);
     (void)state;
@@ -364,7 +364,7 @@ static void build_phi3(struct gguf_writer *w)
     support_put_text(w, "general.name", "Phi-3 mini");
 }
 
-static void test_right_strip(void **state)
+static void tokens_strip_white_space_to_their_right(void **state)
 {
     struct support_vocab v = support_vocab_make(build_phi3);
     (void)state;
@@ -392,7 +392,7 @@ static void build_wordpiece(struct gguf_writer *w)
     gguf_writer_u32(w, "tokenizer.ggml.seperator_token_id", 2);
 }
 
-static void test_wordpiece(void **state)
+static void wordpiece_takes_the_longest_pieces(void **state)
 {
     struct support_vocab v = support_vocab_make(build_wordpiece);
     struct base_buffer out = BASE_BUFFER_INIT;
@@ -420,7 +420,7 @@ static void build_harmony(struct gguf_writer *w)
 }
 
 /* With "<|return|>" and "<|call|>", "<|end|>" ends a message and not the answer. */
-static void test_end_of_message(void **state)
+static void ends_of_messages_and_answers_are_told_apart(void **state)
 {
     struct support_vocab v = support_vocab_make(build_harmony);
     (void)state;
@@ -434,7 +434,7 @@ static void test_end_of_message(void **state)
 
 /* ---- Streaming ---- */
 
-static void test_decoder(void **state)
+static void the_decoder_gives_whole_characters(void **state)
 {
     struct support_vocab v = support_vocab_make(support_put_spm);
     struct base_buffer out = BASE_BUFFER_INIT;
@@ -474,17 +474,17 @@ static void test_decoder(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_one_token),
-        cmocka_unit_test(test_byte_without_token),
-        cmocka_unit_test(test_odd_byte_tokens),
-        cmocka_unit_test(test_bpe),
-        cmocka_unit_test(test_spm),
-        cmocka_unit_test(test_overlapping_specials),
-        cmocka_unit_test(test_right_strip),
-        cmocka_unit_test(test_wordpiece),
-        cmocka_unit_test(test_end_of_message),
-        cmocka_unit_test(test_decoder),
+        cmocka_unit_test(broken_vocabularies_are_refused),
+        cmocka_unit_test(a_vocabulary_of_one_token_works),
+        cmocka_unit_test(a_byte_without_a_token_is_named),
+        cmocka_unit_test(only_whole_byte_tokens_are_bytes),
+        cmocka_unit_test(bpe_merges_by_rank),
+        cmocka_unit_test(spm_merges_by_score),
+        cmocka_unit_test(the_longest_special_token_wins),
+        cmocka_unit_test(tokens_strip_white_space_to_their_right),
+        cmocka_unit_test(wordpiece_takes_the_longest_pieces),
+        cmocka_unit_test(ends_of_messages_and_answers_are_told_apart),
+        cmocka_unit_test(the_decoder_gives_whole_characters),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

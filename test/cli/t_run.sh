@@ -164,7 +164,7 @@ done
 infer -p "$france" -n 12 -s 1
 cmp -s "$work/out" "$work/first" && bad 'the seed changes nothing'
 
-begin end_of_text_token
+begin an_end_of_text_token_ends_the_text
 chat='<|im_start|>user\nSay hi<|im_end|>\n<|im_start|>assistant\n'
 infer -e -p "$chat" -n 100 --temp 0 --json
 status 0
@@ -206,7 +206,7 @@ begin a_closed_pipe_ends_quietly
 [ ! -s "$work/err" ] || bad "said $(cat "$work/err")"
 case $(cat "$work/code") in 0 | 141) ;; *) bad "status $(cat "$work/code")" ;; esac
 
-begin interrupted
+begin ctrl_c_ends_the_text
 # A shell starts background jobs with SIGINT ignored; env restores it where it can.
 if env --default-signal=INT true 2>/dev/null; then
     : >"$work/out" # emptied here: the job may be slower to do it than the loop is to look

@@ -1,7 +1,7 @@
 # Help, versions, usage errors, environment variables. Needs no model.
 . test/cli/lib.sh
 
-begin version
+begin version_is_one_line
 for form in version --version; do
     infer $form
     status 0
@@ -131,7 +131,7 @@ usage 'world: unexpected argument; a text is given with -p' -p hello world
 usage 'd: unexpected argument; too many' quantize a b Q8_0 d
 usage 'quantize: missing argument. Usage: infer quantize IN.gguf OUT.gguf TYPE' quantize a b
 
-begin missing_value
+begin a_missing_value_is_named
 usage '--prompt: needs a value: TEXT' -p
 usage '--threads: needs a value: N' -p x -t
 
@@ -150,14 +150,14 @@ done
 usage "--n-parallel: '0' is not one to 16" bench -np 0
 usage "--seed: '-2' is not a whole number" -p x -s -2
 
-begin choices
+begin a_value_that_is_no_choice_is_named
 usage "--isa: 'sse' is none of scalar\|avx2" -p x --isa sse
 usage "--isa: 'avx' is none of" -p x --isa avx
 usage "--format: 'xml' is none of md\|json\|csv\|jsonl" bench --format xml
 usage "--cache-type-k: 'q9' is none of" -p x -ctk q9
 usage "--echo: 'maybe' is neither on nor off" -p x --echo=maybe
 
-begin contradictions
+begin options_that_exclude_each_other_are_refused
 usage '--prompt: contradicts --file; give one of them' -p x -f y
 usage '--prompt: contradicts --ids' logits -p x --ids 1
 usage '--echo: contradicts --json' -p x --echo --json
@@ -165,10 +165,10 @@ usage '--output: contradicts --top' logits --ids 1 -o x --top 3
 usage '--file: contradicts --kl' perplexity -f x --kl y
 usage '--metadata: contradicts --tensors' inspect --metadata --tensors x
 
-begin stop_texts
+begin an_empty_stop_text_is_refused
 usage '--stop: is empty' -p x --stop ''
 
-begin nothing_to_measure
+begin a_bench_of_nothing_is_refused
 usage 'nothing to measure' bench -p 0 -n 0,0
 usage '--plot: goes with --format md only' bench --plot --format json
 
