@@ -134,7 +134,7 @@ PYTHON
         is_json '.model.error != null and .model.weight_bytes == 0 and (.advice | all(test("a token reads|free memory") | not))'
     done
     infer models "$work/other"
-    out_like '^  unusable: general.architecture: .nonsu. is not supported .*  .*other.gguf$'
+    out_like '^  unusable: general.architecture: .*nonsu. is not supported .*  .*other.gguf$'
 else
     skip 'no jq or tool_make_model'
 fi
