@@ -5,23 +5,6 @@
 #include <string.h>
 #include <utf8proc.h>
 
-size_t jinja_count(struct jinja_str s)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < s.n; i++) n += ((unsigned char)s.s[i] & 0xc0) != 0x80;
-    return n;
-}
-
-size_t jinja_bytes(struct jinja_str s, size_t count)
-{
-    size_t i = 0;
-    while (i < s.n) {
-        if (((unsigned char)s.s[i] & 0xc0) != 0x80 && count-- == 0) break;
-        i++;
-    }
-    return i;
-}
-
 bool jinja_is_space(int32_t code)
 {
     if (code < 0x80) return code == ' ' || (code >= 9 && code <= 13) || (code >= 28 && code <= 31);
