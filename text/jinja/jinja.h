@@ -30,7 +30,7 @@ struct jinja_template_options {
     uint64_t max_output;    /* bytes of the rendered text */
     uint64_t max_memory;    /* bytes that values may take while rendering */
     uint32_t max_depth;     /* nested evaluations; a macro call takes about five */
-    const struct tm *clock; /* what strftime_now sees; NULL: the local time */
+    const struct tm *clock; /* what strftime_now reads; NULL: the local time */
     /* NULL, or a flag that ends the rendering with BASE_INTERRUPTED once it is not 0. */
     const volatile int *interrupt;
 

@@ -1,4 +1,4 @@
-/* text/jinja/jinja_unicode.c: code points as Python sees them: counting, classes, case.
+/* text/jinja/jinja_unicode.c: code points by Python's rules: classes, case.
  * See text/jinja/jinja_value.h. */
 #include "base/utf8.h"
 #include "text/jinja/jinja_run.h"
