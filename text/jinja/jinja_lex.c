@@ -371,7 +371,7 @@ static bool lex_tag(struct lexer *x, bool block)
             return false;
         }
     }
-    return true; /* the parser misses the end */
+    return true; /* the parser reports the missing end */
 }
 
 /* The next "{{", "{%" or "{#" from `at` on, or the end. */

@@ -36,7 +36,7 @@ bool text_ids_add(struct text_ids *ids, int32_t id, struct base_error *err);
 void text_ids_free(struct text_ids *ids);
 
 enum text_encode_flags {
-    TEXT_ADD_SPECIAL = 1,  /* BOS/EOS (CLS/SEP) where the file asks for them */
+    TEXT_ADD_SPECIAL = 1,  /* BOS/EOS (CLS/SEP) where the file declares them */
     TEXT_PARSE_SPECIAL = 2 /* "<|im_end|>" in the text becomes that token */
 };
 
