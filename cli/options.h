@@ -69,7 +69,7 @@ struct cli_values {
     double temp, top_p, min_p, repeat_penalty, frequency_penalty, presence_penalty;
     double dynatemp_range, dynatemp_exp, typical, top_n_sigma, xtc_probability, xtc_threshold;
     double dry_multiplier, dry_base, mirostat_ent, mirostat_lr, adaptive_target, adaptive_decay;
-    bool escape, no_bos, no_special, decode, lines, ignore_eos, echo, special, json;
+    bool escape, no_bos, no_special, lossy, decode, lines, ignore_eos, echo, special, json;
     bool chat, show_prompt, no_history, commands;
     bool jsonl, token_ids, hash, plan;
     bool metadata, tensors, plot, profile, json_object, blas, pin, verbose, help;

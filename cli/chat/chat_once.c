@@ -22,7 +22,8 @@ bool cli_chat_once_encode(struct cli_chat_once *c, const struct cli_model *model
 {
     const bool asks = cli_chat_once_asks(c->values);
     if (asks && question->size == 0) return base_fail(err, BASE_USAGE, "the question is empty");
-    if (asks && !cli_messages_add(c->messages, "user", question->data, question->size, err))
+    if (asks && !cli_messages_add(c->messages, "user", question->data, question->size,
+                                  c->values->lossy, err))
         return false;
     if (json_array_size(c->messages) == 0)
         return base_fail_at(err, BASE_USAGE, c->values->messages, -1, "holds no message");

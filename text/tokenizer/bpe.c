@@ -222,6 +222,14 @@ static bool add_letters(const struct text_tokenizer *t, struct text_work *w, con
     return true;
 }
 
+/* Letters have one or two bytes each. */
+static size_t count_letters(const char *word, size_t size)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < size; i++) count += ((unsigned char)word[i] & 0xc0) != 0x80;
+    return count;
+}
+
 /* The characters of text[0..size) into w->word, one symbol each; an invalid byte is one too. */
 static bool add_characters(struct text_work *w, const char *text, size_t size)
 {
@@ -234,17 +242,28 @@ static bool add_characters(struct text_work *w, const char *text, size_t size)
     return true;
 }
 
-/* A symbol that is no token: letter by letter, or byte by byte; what has no token is left out, as
- * the reference tokenizers do. */
-static bool emit_parts(const struct text_tokenizer *t, struct text_work *w, const char *text,
-                       size_t size)
+/* A part of a text that is encoded: `place` is where it begins in the fragment. */
+struct piece {
+    const char *text;
+    size_t size, place;
+};
+
+/* The symbol of w->word at `start` that is no token: letter by letter, or byte by byte. */
+static bool emit_parts(const struct text_tokenizer *t, struct text_work *w, const struct piece *p,
+                       const struct text_symbol *s)
 {
-    bool raw = t->pre->flags & TEXT_PRE_RAW;
-    for (size_t i = 0, n; i < size; i += n) {
+    const bool raw = t->pre->flags & TEXT_PRE_RAW;
+    for (size_t i = s->start, n; i < s->start + s->size; i += n) {
+        const char *part = w->word.data + i;
         int32_t code;
-        n = raw ? 1 : base_utf8_decode(text + i, size - i, &code);
-        int32_t id = raw ? t->byte_token[(unsigned char)text[i]] : text_find_token(t, text + i, n);
-        if (id >= 0 && !text_ids_add(w->out, id, w->err)) return false;
+        n = raw ? 1 : base_utf8_decode(part, s->start + s->size - i, &code);
+        const int32_t id = raw ? t->byte_token[(unsigned char)*part] : text_find_token(t, part, n);
+        if (id < 0) {
+            const size_t at = raw ? i : count_letters(w->word.data, i);
+            if (!text_lose_byte(w, p->place + at)) return false;
+        } else if (!text_ids_add(w->out, id, w->err)) {
+            return false;
+        }
     }
     return true;
 }
@@ -258,25 +277,24 @@ static bool is_whole(const struct text_tokenizer *t, const char *piece, size_t s
     return true;
 }
 
-static bool encode_piece(const struct text_tokenizer *t, struct text_work *w, const char *piece,
-                         size_t size)
+static bool encode_piece(const struct text_tokenizer *t, struct text_work *w, const struct piece *p)
 {
     struct text_merger *m = &w->merger;
     m->count = 0;
     base_buffer_clear(&w->word);
-    bool ok = t->pre->flags & TEXT_PRE_RAW ? add_characters(w, piece, size)
-                                           : add_letters(t, w, piece, size);
+    bool ok = t->pre->flags & TEXT_PRE_RAW ? add_characters(w, p->text, p->size)
+                                           : add_letters(t, w, p->text, p->size);
     if (!ok) return false;
     if (w->word.failed) return base_fail(w->err, BASE_NO_MEMORY, "no memory for a word");
-    if (is_whole(t, piece, size)) {
+    if (is_whole(t, p->text, p->size)) {
         int32_t id = text_find_token(t, w->word.data, w->word.size);
         if (id >= 0) return text_ids_add(w->out, id, w->err);
     }
     if (!text_merger_run(m, t, w->word.data, merge_rank, w->err)) return false;
     for (int32_t i = 0; i >= 0; i = m->symbol[i].after) {
-        const char *text = w->word.data + m->symbol[i].start;
-        int32_t id = text_find_token(t, text, m->symbol[i].size);
-        ok = id >= 0 ? text_ids_add(w->out, id, w->err) : emit_parts(t, w, text, m->symbol[i].size);
+        const struct text_symbol *s = &m->symbol[i];
+        int32_t id = text_find_token(t, w->word.data + s->start, s->size);
+        ok = id >= 0 ? text_ids_add(w->out, id, w->err) : emit_parts(t, w, p, s);
         if (!ok) return false;
     }
     return true;
@@ -286,16 +304,16 @@ static bool encode(const struct text_tokenizer *t, struct text_work *w, const ch
                    size_t size, bool first)
 {
     const struct bpe *b = t->state;
+    const bool escape = t->pre->flags & TEXT_PRE_ESCAPE_SPACES;
     (void)first;
-    if (t->pre->flags & TEXT_PRE_ESCAPE_SPACES) {
-        if (!text_escape_spaces(w, text, size, false)) return false;
-        text = w->text.data;
-        size = w->text.size;
+    if (escape && !text_escape_spaces(w, text, size, false)) return false;
+    const char *all = escape ? w->text.data : text;
+    const size_t all_size = escape ? w->text.size : size;
+    if (!text_split(b->splitter, all, all_size, &w->cuts, w->err)) return false;
+    for (size_t k = 0, start = 0; k < w->cuts.count; start = w->cuts.end[k++]) {
+        const struct piece p = {all + start, w->cuts.end[k] - start, start};
+        if (!text_goes_on(t, w->err) || !encode_piece(t, w, &p)) return false;
     }
-    if (!text_split(b->splitter, text, size, &w->cuts, w->err)) return false;
-    for (size_t k = 0, start = 0; k < w->cuts.count; start = w->cuts.end[k++])
-        if (!text_goes_on(t, w->err) || !encode_piece(t, w, text + start, w->cuts.end[k] - start))
-            return false;
     return true;
 }
 

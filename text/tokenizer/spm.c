@@ -22,20 +22,21 @@ static bool score_key(const struct text_tokenizer *t, const char *text, size_t n
     return true;
 }
 
-/* A symbol that is no token: its bytes as byte tokens, else as tokens of that one byte, else as
- * the unknown token. */
-static bool emit_bytes(const struct text_tokenizer *t, struct text_work *w, const char *text,
-                       size_t size)
+/* A symbol of w->text that is no token: its bytes as byte tokens, else as tokens of that one byte,
+ * else as the unknown token. */
+static bool emit_bytes(const struct text_tokenizer *t, struct text_work *w,
+                       const struct text_symbol *s)
 {
-    for (size_t i = 0; i < size; i++) {
-        int32_t id = t->byte_token[(unsigned char)text[i]];
-        if (id < 0) id = text_find_token(t, text + i, 1);
+    for (size_t i = s->start; i < s->start + s->size; i++) {
+        const char *byte = w->text.data + i;
+        int32_t id = t->byte_token[(unsigned char)*byte];
+        if (id < 0) id = text_find_token(t, byte, 1);
         if (id < 0) id = t->unk;
-        if (id < 0)
-            return base_fail(w->err, BASE_MODEL,
-                             "the vocabulary has no token for byte 0x%02X, and none for unknowns",
-                             (unsigned char)text[i]);
-        if (!text_ids_add(w->out, id, w->err)) return false;
+        if (id < 0) {
+            if (!text_lose_byte(w, i)) return false;
+        } else if (!text_ids_add(w->out, id, w->err)) {
+            return false;
+        }
     }
     return true;
 }
@@ -57,8 +58,7 @@ static bool encode(const struct text_tokenizer *t, struct text_work *w, const ch
     for (int32_t i = m->count ? 0 : -1; i >= 0; i = m->symbol[i].after) {
         const struct text_symbol *s = &m->symbol[i];
         int32_t id = text_find_token(t, text + s->start, s->size);
-        bool ok =
-            id >= 0 ? text_ids_add(w->out, id, w->err) : emit_bytes(t, w, text + s->start, s->size);
+        bool ok = id >= 0 ? text_ids_add(w->out, id, w->err) : emit_bytes(t, w, s);
         if (!ok) return false;
     }
     return true;

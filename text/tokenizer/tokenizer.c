@@ -9,10 +9,8 @@
 /* ---- Opening ---- */
 
 static const struct text_algorithm *const algorithms[] = {
-    &text_bpe,
-    &text_bpe_gemma4,
-    &text_spm,
-    &text_wordpiece,
+    &text_bpe,     &text_bpe_gemma4, &text_spm,    &text_wordpiece,
+    &text_unigram, &text_rwkv,       &text_plamo2,
 };
 
 static const struct text_algorithm *find_algorithm(const struct gguf_file *file,
@@ -90,6 +88,10 @@ static bool encode_fragments(const struct text_tokenizer *t, struct text_work *w
     for (size_t i = 0; i < fragments->count; i++) {
         const struct text_fragment *f = &fragments->item[i];
         const char *text = bytes + f->start;
+        w->source = text;
+        w->source_size = f->size;
+        w->source_place = f->start;
+        w->escaped = false;
         const bool ok = f->id >= 0 ? text_ids_add(w->out, f->id, w->err)
                                    : t->algorithm->encode(t, w, text, f->size, after_special);
         if (!ok) return false;
@@ -122,7 +124,7 @@ bool text_encode_framed(const struct text_tokenizer *t, const char *bytes, const
                         size_t size, unsigned flags, struct text_ids *out, struct base_error *err)
 {
     struct text_fragments fragments = {0};
-    struct text_work w = {.out = out, .err = err};
+    struct text_work w = {.flags = flags, .out = out, .err = err};
     size_t first = out->count;
     if (size > INT_MAX / 4) /* spaces may triple */
         return base_fail(err, BASE_TOO_LONG, "a text of %zu bytes is longer than %d", size,

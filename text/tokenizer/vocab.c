@@ -58,6 +58,8 @@ static void load_byte_tokens(struct text_tokenizer *t)
 bool text_escape_spaces(struct text_work *w, const char *text, size_t size, bool add_space)
 {
     struct base_buffer *out = &w->text;
+    w->escaped = true;
+    w->space_added = add_space;
     base_buffer_clear(out);
     if (add_space) base_buffer_add_text(out, "\xe2\x96\x81");
     for (size_t i = 0; i < size;) {
@@ -68,6 +70,26 @@ bool text_escape_spaces(struct text_work *w, const char *text, size_t size, bool
         i += n + (space != NULL);
     }
     return !out->failed || base_fail(w->err, BASE_NO_MEMORY, "no memory for %zu bytes", size);
+}
+
+/* The place in the fragment of the byte at `escaped` of w->text. */
+static size_t unescaped_place(const struct text_work *w, size_t escaped)
+{
+    size_t place = 0;
+    for (size_t at = w->space_added ? 3 : 0; place + 1 < w->source_size; place++) {
+        at += w->source[place] == ' ' ? 3 : 1;
+        if (at > escaped) break;
+    }
+    return place;
+}
+
+bool text_lose_byte(const struct text_work *w, size_t at)
+{
+    if (w->flags & TEXT_LOSSY) return true;
+    if (w->escaped) at = unescaped_place(w, at);
+    return base_fail_at(w->err, BASE_USAGE, NULL, (int64_t)(w->source_place + at),
+                        "the vocabulary has no token for byte 0x%02X",
+                        (unsigned char)w->source[at]);
 }
 
 void text_unescape(const struct text_tokenizer *t, struct gguf_str text, struct base_buffer *out)
@@ -84,6 +106,29 @@ void text_unescape(const struct text_tokenizer *t, struct gguf_str text, struct 
         }
         text = (struct gguf_str){text.data + n, text.size - n};
     }
+}
+
+size_t text_decode_loose(const char *bytes, size_t size, int32_t *code)
+{
+    const unsigned char *u = (const unsigned char *)bytes;
+    const size_t n = text_lead_size(u[0]);
+    *code = u[0] < 0x80 ? u[0] : -1;
+    if (u[0] < 0xc0 || u[0] >= 0xf8 || n > size) return 1;
+    int32_t bits = u[0] & (0x7f >> n);
+    for (size_t i = 1; i < n; i++) {
+        if ((u[i] & 0xc0) != 0x80) return 1;
+        bits = bits << 6 | (u[i] & 0x3f);
+    }
+    *code = bits;
+    return n;
+}
+
+size_t text_encode_loose(int32_t code, char out[4])
+{
+    const size_t n = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
+    for (size_t i = n; i-- > 1; code >>= 6) out[i] = (char)(0x80 | (code & 0x3f));
+    out[0] = (char)(n == 1 ? code : (0xf00 >> n & 0xff) | code);
+    return n;
 }
 
 /* ---- Tokens ---- */
@@ -227,4 +272,10 @@ void text_declared_ends(const struct text_tokenizer *t, int32_t *before, int32_t
 {
     *before = t->add_bos ? t->bos : -1;
     *after = t->add_eos ? t->eos : -1;
+}
+
+void text_no_ends(const struct text_tokenizer *t, int32_t *before, int32_t *after)
+{
+    (void)t;
+    *before = *after = -1;
 }

@@ -180,20 +180,40 @@ void text_merger_free(struct text_merger *m);
 struct text_work {
     struct text_merger merger;
     struct text_cuts cuts;
-    struct base_buffer text; /* the fragment with spaces escaped */
-    struct base_buffer word; /* a piece in letters, or a normalized word */
+    struct base_buffer text;          /* the fragment with spaces escaped */
+    struct base_buffer word;          /* a piece in letters, or a normalized word */
+    const char *source;               /* the fragment */
+    size_t source_size, source_place; /* its place in the whole text */
+    bool escaped, space_added;        /* of w->text */
+    unsigned flags;
     struct text_ids *out;
     struct base_error *err;
 };
+/* What becomes of a byte without a token: true when it is left out, else the error of text_encode.
+ * `at`: its place in the fragment, or in w->text where that is read instead. */
+bool text_lose_byte(const struct text_work *w, size_t at);
 void text_work_free(struct text_work *w);
 
-/* What most algorithms have as their `ends`: BOS and EOS where the file says so. */
+/* For `ends`: BOS and EOS where the file says so; nothing. */
 void text_declared_ends(const struct text_tokenizer *t, int32_t *before, int32_t *after);
+void text_no_ends(const struct text_tokenizer *t, int32_t *before, int32_t *after);
 /* The text with every space as U+2581, in w->text. */
 bool text_escape_spaces(struct text_work *w, const char *text, size_t size, bool add_space);
+
 /* A decode: the text with every U+2581 as a space. */
 void text_unescape(const struct text_tokenizer *t, struct gguf_str text, struct base_buffer *out);
 
-extern const struct text_algorithm text_bpe, text_bpe_gemma4, text_spm, text_wordpiece;
+/* UTF-8 as llama.cpp reads it where a tokenizer works on characters: overlong forms, surrogates and
+ * codes up to 0x1fffff are characters. *code is -1 for an invalid byte; returns the bytes. */
+size_t text_decode_loose(const char *bytes, size_t size, int32_t *code);
+size_t text_encode_loose(int32_t code, char out[4]);
+/* The bytes that the first byte of a character promises; 1 for a continuation. */
+static inline size_t text_lead_size(unsigned char byte)
+{
+    return byte < 0xc0 ? 1 : byte < 0xe0 ? 2 : byte < 0xf0 ? 3 : 4;
+}
+
+extern const struct text_algorithm text_bpe, text_bpe_gemma4, text_spm, text_wordpiece,
+    text_unigram, text_rwkv, text_plamo2;
 
 #endif
