@@ -312,7 +312,7 @@ static bool encode(const struct text_tokenizer *t, struct text_work *w, const ch
     if (!text_split(b->splitter, all, all_size, &w->cuts, w->err)) return false;
     for (size_t k = 0, start = 0; k < w->cuts.count; start = w->cuts.end[k++]) {
         const struct piece p = {all + start, w->cuts.end[k] - start, start};
-        if (!text_goes_on(t, w->err) || !encode_piece(t, w, &p)) return false;
+        if (!base_goes_on(w->err) || !encode_piece(t, w, &p)) return false;
     }
     return true;
 }

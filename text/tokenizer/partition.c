@@ -238,7 +238,7 @@ static bool find_matches(struct partition *p)
         while (!(next = text_trie_step(trie, node, byte)) && node) node = trie->fail[node];
         node = next;
         if (p->own && !p->own[i]) m.data_end = (uint32_t)i + 1;
-        if (i % 4096 == 0 && !text_goes_on(p->t, p->err)) return false;
+        if (i % 4096 == 0 && !base_goes_on(p->err)) return false;
         m.node = first_usable(p, node);
         if (!m.node) continue;
         m.end = (uint32_t)i + 1;
@@ -283,7 +283,7 @@ static bool choose(struct partition *p)
     for (size_t step = 0; p->count; step++) {
         struct match *m = &p->match[0];
         const uint32_t size = (uint32_t)text_token(p->t, (uint32_t)s->id[m->rank]).size;
-        if (step % 4096 == 0 && !text_goes_on(p->t, p->err)) return false;
+        if (step % 4096 == 0 && !base_goes_on(p->err)) return false;
         const bool ends_free = !p->taken[m->end - 1];
         const bool taken = ends_free && is_free(p, m, size);
         if (taken && !take(p, m, size)) return false;

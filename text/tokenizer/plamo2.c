@@ -87,7 +87,7 @@ static bool find_best(const struct text_tokenizer *t, const char *text, size_t s
         const size_t n = text_lead_size((unsigned char)text[at]);
         best[at] = (struct best){best[at + n].cost + UNKNOWN, -1, (uint32_t)n};
         uint32_t node = 0;
-        if (!text_goes_on(t, err)) return false;
+        if (!base_goes_on(err)) return false;
         for (size_t end = at; end < size; end++) {
             node = text_trie_step(&p->tokens, node, (unsigned char)text[end]);
             if (!node) break;

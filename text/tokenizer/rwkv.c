@@ -74,7 +74,7 @@ static bool encode(const struct text_tokenizer *t, struct text_work *w, const ch
             used = 1;
             id = t->unk;
         }
-        if (!text_goes_on(t, w->err)) return false;
+        if (!base_goes_on(w->err)) return false;
         if (id < 0 ? !text_lose_byte(w, at) : !text_ids_add(w->out, id, w->err)) return false;
     }
     return true;

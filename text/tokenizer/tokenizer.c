@@ -66,11 +66,6 @@ void text_tokenizer_close(struct text_tokenizer *t)
     free(t);
 }
 
-void text_tokenizer_set_abort(struct text_tokenizer *t, const volatile int *asked)
-{
-    t->abort_asked = asked;
-}
-
 /* ---- Encoding ---- */
 
 void text_work_free(struct text_work *w)

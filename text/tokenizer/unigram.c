@@ -112,7 +112,7 @@ static bool normalize(const struct text_tokenizer *t, struct text_work *w, const
     base_buffer_clear(n.out);
     for (size_t at = 0, used; at < size; at += used) {
         struct gguf_str part;
-        if (!text_goes_on(t, w->err)) return false;
+        if (!base_goes_on(w->err)) return false;
         used = follow_user(n.u, text + at, size - at);
         if (used) {
             add_normal(&n, text + at, used);
@@ -158,7 +158,7 @@ static bool find_best(const struct text_tokenizer *t, const char *text, size_t s
         uint32_t node = 0;
         n = text_lead_size((unsigned char)text[start]);
         if (n > size - start) n = size - start;
-        if (!text_goes_on(t, err)) return false;
+        if (!base_goes_on(err)) return false;
         for (size_t end = start; end < size; end++) {
             node = text_trie_step(&u->tokens, node, (unsigned char)text[end]);
             if (!node) break;

@@ -4,11 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool text_goes_on(const struct text_tokenizer *t, struct base_error *err)
-{
-    return !t->abort_asked || !*t->abort_asked || base_fail(err, BASE_INTERRUPTED, "interrupted");
-}
-
 /* ---- Lists of ids ---- */
 
 bool text_ids_add(struct text_ids *ids, int32_t id, struct base_error *err)

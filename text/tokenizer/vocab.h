@@ -5,6 +5,7 @@
 #ifndef TEXT_TOKENIZER_VOCAB_H
 #define TEXT_TOKENIZER_VOCAB_H
 
+#include "base/interrupt.h"
 #include "text/tokenizer/pre.h"
 #include "text/tokenizer/tokenizer.h"
 #include "text/tokenizer/trie.h"
@@ -107,9 +108,8 @@ struct text_algorithm {
 struct text_tokenizer {
     const struct gguf_file *file;
     const struct text_algorithm *algorithm;
-    void *state;                     /* of the algorithm */
-    const volatile int *abort_asked; /* NULL: no interruption */
-    const struct text_pre *pre;      /* BPE, or NULL */
+    void *state;                /* of the algorithm */
+    const struct text_pre *pre; /* BPE, or NULL */
     const struct gguf_kv *tokens, *scores;
     const struct gguf_kv *kinds; /* as the file has them, or NULL */
     uint32_t n_tokens;
@@ -135,9 +135,6 @@ bool text_vocab_load(struct text_tokenizer *t, struct base_error *err);
 bool text_scores_load(struct text_tokenizer *t, struct base_error *err);
 /* 0 in a file without scores. */
 float text_score(const struct text_tokenizer *t, uint32_t id);
-
-/* False and BASE_INTERRUPTED once the caller has been interrupted. */
-bool text_goes_on(const struct text_tokenizer *t, struct base_error *err);
 
 struct gguf_str text_token(const struct text_tokenizer *t, uint32_t id);
 int32_t text_find_token(const struct text_tokenizer *t, const char *bytes, size_t size); /* or -1 */
