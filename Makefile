@@ -83,8 +83,8 @@ $(BUILD)/%.o: %.c $(BUILD)/flags
 # The commit, when this folder is a checkout's top: for `infer version --json`.
 COMMIT := $(shell [ -z "$$(git rev-parse --show-cdup 2>&1)" ] && git describe --always --dirty \
                   --abbrev=12 --exclude '*' 2>/dev/null)
-$(BUILD)/cli/cmd_version.o: CPPFLAGS += -DCLI_COMMIT='"$(COMMIT)"'
-$(BUILD)/cli/cmd_version.o: $(BUILD)/commit
+$(BUILD)/cli/cmd/cmd_version.o: CPPFLAGS += -DCLI_COMMIT='"$(COMMIT)"'
+$(BUILD)/cli/cmd/cmd_version.o: $(BUILD)/commit
 $(BUILD)/commit: FORCE
 	@mkdir -p $(BUILD)
 	@echo '$(COMMIT)' | cmp -s - $@ || echo '$(COMMIT)' > $@

@@ -12,27 +12,19 @@
 
 /* ---- Random numbers ---- */
 
-uint32_t support_random_u32(struct support_random *r)
+struct sample_random support_model_random(uint64_t seed)
 {
-    uint64_t old = r->state;
-    r->state = old * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    uint32_t mixed = (uint32_t)(((old >> 18) ^ old) >> 27);
-    uint32_t turn = (uint32_t)(old >> 59);
-    return mixed >> turn | mixed << (-turn & 31);
-}
-
-struct support_random support_random_new(uint64_t seed)
-{
-    struct support_random r = {.state = 0};
-    support_random_u32(&r);
+    struct sample_random r = {.step = UINT64_C(1442695040888963407)};
+    sample_random_u32(&r);
     r.state += seed;
-    support_random_u32(&r);
+    sample_random_u32(&r);
     return r;
 }
 
-float support_random_normal(struct support_random *r)
+/* Mean 0, standard deviation 1, nearly normal: four uniform numbers added; exact on any machine. */
+static float random_normal(struct sample_random *r)
 {
-    uint32_t a = support_random_u32(r), b = support_random_u32(r);
+    uint32_t a = sample_random_u32(r), b = sample_random_u32(r);
     int32_t sum = (int32_t)((a >> 16) + (a & 0xffff) + (b >> 16) + (b & 0xffff)) - 2 * 65535;
     return (float)sum * (1.7320508f / 65536.0f); /* variance of the sum: 4 / 12 of 65536^2 */
 }
@@ -43,17 +35,19 @@ float support_random_normal(struct support_random *r)
  * unless its features bring tensors of their own. */
 static struct model_arch arch_of(const char *name)
 {
-    const struct model_arch *row = model_arch_find((struct gguf_str){name, strlen(name)});
+    const char *spelled;
+    const struct model_arch *row = model_arch_find((struct gguf_str){name, strlen(name)}, &spelled);
     return row ? *row : (struct model_arch){0};
 }
 
 struct support_model support_model_default(const char *arch)
 {
     const struct model_arch row = arch_of(arch);
+    const bool windowed = row.attn.window.rule == MODEL_WINDOW_PERIOD;
     return (struct support_model){
         .arch = arch,
         .seed = 1,
-        .n_layer = row.window_period ? row.window_period + 1 : 2,
+        .n_layer = windowed ? row.attn.window.period + 1 : 2,
         .n_embd = 64,
         .n_head = 4,
         .n_head_kv = 2,
@@ -61,9 +55,9 @@ struct support_model support_model_default(const char *arch)
         .n_ff = 128,
         .n_vocab = 300,
         .n_ctx = 256,
-        .window = row.window_period ? 8 : 0,
+        .window = windowed ? 8 : 0,
         .type = quant_type_by_id(QUANT_F32),
-        .tied = row.features & MODEL_EMBD_SCALE,
+        .tied = row.ends.embd_scale == MODEL_EMBD_SQRT,
         .biases = strcmp(arch, "qwen2") == 0,
     };
 }
@@ -318,7 +312,7 @@ static void plan_attention(struct plan *plan, const struct support_model *m, int
 {
     const uint64_t embd = m->n_embd;
     const uint64_t q = (uint64_t)m->n_head * m->head_dim, kv = (uint64_t)m->n_head_kv * m->head_dim;
-    const unsigned features = arch_of(m->arch).features;
+    const struct model_arch arch = arch_of(m->arch);
     plan_add(plan, i, "attn_norm.weight", NORM, NULL, embd, 0, 0);
     if (m->fused_qkv) {
         plan_add(plan, i, "attn_qkv.weight", MATRIX, m->type, embd, q + 2 * kv, 0);
@@ -333,12 +327,12 @@ static void plan_attention(struct plan *plan, const struct support_model *m, int
             plan_add(plan, i, "attn_v.bias", BIAS, NULL, kv, 0, 0);
         }
     }
-    if (features & MODEL_QK_NORM) {
+    if (arch.attn.qk_norm == MODEL_QK_NORM_HEAD) {
         plan_add(plan, i, "attn_q_norm.weight", NORM, NULL, m->head_dim, 0, 0);
         plan_add(plan, i, "attn_k_norm.weight", NORM, NULL, m->head_dim, 0, 0);
     }
     plan_add(plan, i, "attn_output.weight", MATRIX, m->type, q, embd, 0);
-    if (features & MODEL_POST_NORMS)
+    if (arch.residual == MODEL_SANDWICH)
         plan_add(plan, i, "post_attention_norm.weight", NORM, NULL, embd, 0, 0);
 }
 
@@ -358,7 +352,7 @@ static void plan_ffn(struct plan *plan, const struct support_model *m, int i,
         plan_add(plan, i, "ffn_up.weight", MATRIX, m->type, embd, ff, 0);
         plan_add(plan, i, "ffn_down.weight", MATRIX, finer, ff, embd, 0);
     }
-    if (arch_of(m->arch).features & MODEL_POST_NORMS) {
+    if (arch_of(m->arch).residual == MODEL_SANDWICH) {
         plan_add(plan, i, "post_ffw_norm.weight", NORM, NULL, embd, 0, 0);
     }
 }
@@ -378,16 +372,16 @@ static void plan_model(struct plan *plan, const struct support_model *m)
 }
 
 /* One row of random values; matrices keep the size of what they multiply. */
-static void fill_row(const struct planned *t, struct support_random *r, float *row)
+static void fill_row(const struct planned *t, struct sample_random *r, float *row)
 {
     const float scale = t->content == MATRIX ? 1.0f / sqrtf((float)t->ne[0]) : 0.1f;
     const float mean = t->content == NORM ? 1.0f : 0.0f;
-    for (uint64_t i = 0; i < t->ne[0]; i++) row[i] = mean + scale * support_random_normal(r);
+    for (uint64_t i = 0; i < t->ne[0]; i++) row[i] = mean + scale * random_normal(r);
 }
 
 /* Rows are written as they are made, or, after the first `distinct`, drawn from those. */
 static bool write_rows(struct gguf_writer *w, const struct planned *t, uint64_t distinct,
-                       struct support_random *random, float *values, unsigned char *pool,
+                       struct sample_random *random, float *values, unsigned char *pool,
                        struct base_error *err)
 {
     uint64_t rows = (t->ne[1] ? t->ne[1] : 1) * (t->ne[2] ? t->ne[2] : 1);
@@ -395,7 +389,7 @@ static bool write_rows(struct gguf_writer *w, const struct planned *t, uint64_t 
     for (uint64_t i = 0; i < rows; i++) {
         unsigned char *row = pool;
         if (distinct && i >= distinct) {
-            row += support_random_u32(random) % distinct * row_bytes;
+            row += sample_random_u32(random) % distinct * row_bytes;
         } else {
             row += distinct ? i * row_bytes : 0;
             fill_row(t, random, values);
@@ -414,7 +408,7 @@ static bool write_tensor(struct gguf_writer *w, const struct planned *t, uint64_
         return base_fail_at(err, BASE_USAGE, t->name, -1, "rows are not whole blocks of %s",
                             t->type->name);
     }
-    struct support_random random = support_random_new(seed);
+    struct sample_random random = support_model_random(seed);
     float *values = malloc(t->ne[0] * sizeof *values);
     unsigned char *pool = calloc(distinct ? distinct : 1, row_bytes);
     bool done = values && pool ? write_rows(w, t, distinct, &random, values, pool, err)

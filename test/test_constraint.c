@@ -20,7 +20,7 @@ static struct constraint *compile(enum kind kind, const char *text, size_t size,
     return constraint_from_schema(text, size, &(struct constrain_schema_options){0}, err);
 }
 
-/* 1: accepted, 0: not, -1: a limit was met (which must be BASE_FAILED). */
+/* 1: accepted, 0: not, -1: a limit was reached (which must be BASE_FAILED). */
 static int check(const struct constraint *c, const char *text, size_t size)
 {
     struct base_error err = BASE_ERROR_INIT;
@@ -116,7 +116,7 @@ static const struct {
      0},
 };
 
-static void texts(void **state)
+static void named_texts_are_accepted_or_refused(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof text_cases / sizeof text_cases[0]; i++) {
@@ -201,7 +201,7 @@ static const struct {
     {SCHEMA, "{\"type\":\"strnig\"}", "is not the name of a type"},
 };
 
-static void errors(void **state)
+static void wrong_sources_are_errors_with_a_place(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
@@ -238,7 +238,7 @@ static void expect_error(enum kind kind, const struct base_buffer *source, const
     if (!strstr(err.text, error)) fail_msg("'%s' lacks '%s'", err.text, error);
 }
 
-static void deep_sources(void **state)
+static void deep_sources_are_errors(void **state)
 {
     (void)state;
     static const struct {
@@ -267,7 +267,7 @@ static void deep_sources(void **state)
     }
 }
 
-static void long_chains(void **state)
+static void long_chains_of_rules_read_their_texts(void **state)
 {
     (void)state;
     static const char *const ends[] = {"r5000 ::= \"x\"\n", "r5000 ::= \"x\" root?\n"};
@@ -286,7 +286,7 @@ static void long_chains(void **state)
     }
 }
 
-static void deep_texts(void **state)
+static void deep_texts_are_accepted_or_refused(void **state)
 {
     (void)state;
     static const struct {
@@ -318,7 +318,7 @@ static void deep_texts(void **state)
 }
 
 /* Many ways to read a text at once end in a limit or an answer. */
-static void ambiguous_texts(void **state)
+static void ambiguous_texts_end_in_a_limit_or_an_answer(void **state)
 {
     (void)state;
     static const char chained[] = "root ::= \"a\"? root2\nroot2 ::= \"a\"? root3 | "
@@ -339,7 +339,7 @@ static void ambiguous_texts(void **state)
 }
 
 /* What no keyboard types: NUL, bytes that are no UTF-8. */
-static void odd_bytes(void **state)
+static void bytes_that_are_no_text_are_accepted_or_refused(void **state)
 {
     (void)state;
     static const struct {
@@ -355,7 +355,7 @@ static void odd_bytes(void **state)
         {REGEX, "a\0b", 3, NULL},
         {REGEX, "a\xc0\x80", 3, "line 1, column 2: invalid UTF-8"},
         {SCHEMA, "{\"const\":\"\xed\xa0\x80\"}", 15, "line 1, column 11: invalid UTF-8"},
-        {SCHEMA, "{}\0", 3, "line 1, column 3: something stands behind"}};
+        {SCHEMA, "{}\0", 3, "line 1, column 3: something follows"}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct base_error err = BASE_ERROR_INIT;
         struct constraint *c = compile(cases[i].kind, cases[i].source, cases[i].size, &err);
@@ -368,7 +368,7 @@ static void odd_bytes(void **state)
 }
 
 /* Many words are one automaton; many other values, or many choices at once, are refused. */
-static void enormous_lists(void **state)
+static void enormous_lists_are_one_automaton_or_refused(void **state)
 {
     (void)state;
     struct base_error err = BASE_ERROR_INIT;
@@ -396,7 +396,7 @@ static void enormous_lists(void **state)
 
 /* -- choices -- */
 
-static void choices(void **state)
+static void choices_are_exactly_their_texts(void **state)
 {
     (void)state;
     static const char *const words[] = {"yes", "no", "yesterday", "\xff"};
@@ -595,7 +595,7 @@ static void grammar_equals_naive(void **state)
             for (uint32_t i = 0, n = pick(&r, 8); i < n; i++) text[i] = "ab"[pick(&r, 2)];
             int got = check(c, text, strlen(text));
             checked++;
-            if (got < 0) { /* so ambiguous that a limit was met: an error, not an answer */
+            if (got < 0) { /* so ambiguous that a limit was reached: an error, not an answer */
                 limited++;
                 continue;
             }
@@ -605,7 +605,7 @@ static void grammar_equals_naive(void **state)
         constraint_free(c);
         base_buffer_free(&b);
     }
-    print_message("%d grammars, %d texts, %d of them met a limit\n", compiled, checked, limited);
+    print_message("%d grammars, %d texts, %d at a limit\n", compiled, checked, limited);
     assert_true(compiled > 50 && matched > 500 && limited * 100 < checked);
 }
 
@@ -780,15 +780,15 @@ static void splits_are_shortest_again_and_again(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(texts),
-        cmocka_unit_test(errors),
-        cmocka_unit_test(deep_sources),
-        cmocka_unit_test(long_chains),
-        cmocka_unit_test(deep_texts),
-        cmocka_unit_test(ambiguous_texts),
-        cmocka_unit_test(odd_bytes),
-        cmocka_unit_test(enormous_lists),
-        cmocka_unit_test(choices),
+        cmocka_unit_test(named_texts_are_accepted_or_refused),
+        cmocka_unit_test(wrong_sources_are_errors_with_a_place),
+        cmocka_unit_test(deep_sources_are_errors),
+        cmocka_unit_test(long_chains_of_rules_read_their_texts),
+        cmocka_unit_test(deep_texts_are_accepted_or_refused),
+        cmocka_unit_test(ambiguous_texts_end_in_a_limit_or_an_answer),
+        cmocka_unit_test(bytes_that_are_no_text_are_accepted_or_refused),
+        cmocka_unit_test(enormous_lists_are_one_automaton_or_refused),
+        cmocka_unit_test(choices_are_exactly_their_texts),
         cmocka_unit_test(regex_equals_pcre2),
         cmocka_unit_test(grammar_equals_naive),
         cmocka_unit_test(masks_equal_reading),

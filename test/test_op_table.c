@@ -338,7 +338,7 @@ static char *run_case(const struct op_case *c, struct engine *e, size_t *size)
     return bytes;
 }
 
-static void test_each_op_on_all_engines(void **unused)
+static void each_op_gives_the_same_bits_on_all_engines(void **unused)
 {
     (void)unused;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -354,15 +354,9 @@ static void test_each_op_on_all_engines(void **unused)
     }
 }
 
-static int close_engines(void **unused)
-{
-    (void)unused;
-    support_engines_free();
-    return 0;
-}
-
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_each_op_on_all_engines)};
-    return cmocka_run_group_tests(tests, NULL, close_engines);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_op_gives_the_same_bits_on_all_engines)};
+    return cmocka_run_group_tests(tests, NULL, support_engines_free);
 }

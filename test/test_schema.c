@@ -169,7 +169,7 @@ static void run_group(struct tally *t, const char *file, const char *group)
     constraint_free(g);
 }
 
-static void official_suite(void **state)
+static void the_official_suite_is_followed_or_refused(void **state)
 {
     (void)state;
     char folder[4096], path[8192];
@@ -394,7 +394,7 @@ static void numbers_that_cannot_be_generated_are_refused(void **state)
 
 /* -- options -- */
 
-static void lenient_keywords(void **state)
+static void lenient_keywords_restrict_nothing(void **state)
 {
     (void)state;
     static const char schema[] = "{\"type\":\"array\",\"uniqueItems\":true}";
@@ -418,11 +418,11 @@ static void lenient_keywords(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(official_suite),
+        cmocka_unit_test(the_official_suite_is_followed_or_refused),
         cmocka_unit_test(generated_texts_are_accepted),
         cmocka_unit_test(numbers_are_generated_as_the_schema_has_them),
         cmocka_unit_test(numbers_that_cannot_be_generated_are_refused),
-        cmocka_unit_test(lenient_keywords),
+        cmocka_unit_test(lenient_keywords_restrict_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -307,7 +307,7 @@ static void check_entry(const struct blocks *b, struct entry e, enum cpu_level l
     }
 }
 
-static void test_levels_equal_scalar(void **state)
+static void every_level_equals_scalar(void **state)
 {
     (void)state;
     uint64_t seed = 20;
@@ -331,7 +331,7 @@ static void test_levels_equal_scalar(void **state)
 }
 
 /* Every special value, in every lane. */
-static void test_special_values(void **state)
+static void special_values_equal_scalar_in_every_lane(void **state)
 {
     (void)state;
     struct engine_vec scalar;
@@ -362,7 +362,7 @@ static float tree(float lane[16])
     return lane[0];
 }
 
-static void test_scalar_is_what_the_header_says(void **state)
+static void scalar_is_what_the_header_says(void **state)
 {
     (void)state;
     struct engine_vec vec;
@@ -544,14 +544,14 @@ static void scan_function(enum engine_unary f, uint32_t stride, bool print)
     if (!print) assert_true(worst <= bars[f].ulp);
 }
 
-static void test_functions_are_accurate(void **state)
+static void functions_are_accurate(void **state)
 {
     (void)state;
     for (int f = 0; f < ENGINE_UNARY_COUNT; ++f) scan_function(f, 16381, false);
 }
 
 /* NaN in, NaN out, where the function has a choice. */
-static void test_nan_passes(void **state)
+static void nan_passes(void **state)
 {
     (void)state;
     for (int level = CPU_SCALAR; support_level_next(&level); level++) {
@@ -615,11 +615,11 @@ int main(int argc, char **argv)
         return 0;
     }
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_levels_equal_scalar),
-        cmocka_unit_test(test_special_values),
-        cmocka_unit_test(test_scalar_is_what_the_header_says),
-        cmocka_unit_test(test_functions_are_accurate),
-        cmocka_unit_test(test_nan_passes),
+        cmocka_unit_test(every_level_equals_scalar),
+        cmocka_unit_test(special_values_equal_scalar_in_every_lane),
+        cmocka_unit_test(scalar_is_what_the_header_says),
+        cmocka_unit_test(functions_are_accurate),
+        cmocka_unit_test(nan_passes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -171,7 +171,7 @@ static const struct refusal {
     {"a token of 70,000 bytes", build_token_too_long, "tokenizer.ggml.tokens", "70000 bytes"},
 };
 
-static void test_refusals(void **state)
+static void broken_vocabularies_are_refused(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
@@ -219,7 +219,7 @@ static void build_one_token(struct gguf_writer *w)
 }
 
 /* Default ids 1 and 2 and the declared 2^32-1 are all beyond this vocabulary. */
-static void test_one_token(void **state)
+static void a_vocabulary_of_one_token_works(void **state)
 {
     struct support_vocab v = support_vocab_make(build_one_token);
     (void)state;
@@ -245,7 +245,7 @@ static void build_no_unknown(struct gguf_writer *w)
     gguf_writer_u32(w, "tokenizer.ggml.unknown_token_id", UINT32_MAX);
 }
 
-static void test_byte_without_token(void **state)
+static void a_byte_without_a_token_is_named(void **state)
 {
     struct support_vocab v = support_vocab_make(build_no_unknown);
     struct base_error err = BASE_ERROR_INIT;
@@ -272,7 +272,7 @@ static void build_odd_bytes(struct gguf_writer *w)
 }
 
 /* Only "<0x", two hexadecimal digits, ">" is a byte; the others read as they are written. */
-static void test_odd_byte_tokens(void **state)
+static void only_whole_byte_tokens_are_bytes(void **state)
 {
     struct support_vocab v = support_vocab_make(build_odd_bytes);
     struct base_buffer out = BASE_BUFFER_INIT;
@@ -297,7 +297,7 @@ static void build_bpe(struct gguf_writer *w)
 
 enum { A = 'a' - '!', LETTER_SPACE = 220 };
 
-static void test_bpe(void **state)
+static void bpe_merges_by_rank(void **state)
 {
     struct support_vocab v = support_vocab_make(build_bpe);
     const struct text_tokenizer *t = v.tokenizer;
@@ -324,7 +324,7 @@ static void test_bpe(void **state)
     support_vocab_free(&v);
 }
 
-static void test_spm(void **state)
+static void spm_merges_by_score(void **state)
 {
     struct support_vocab v = support_vocab_make(support_put_spm);
     const struct text_tokenizer *t = v.tokenizer;
@@ -350,7 +350,7 @@ static void build_nested(struct gguf_writer *w)
 }
 
 /* The longest first, and among equally long ones the first of the vocabulary. */
-static void test_overlapping_specials(void **state)
+static void the_longest_special_token_wins(void **state)
 {
     struct support_vocab v = support_vocab_make(build_nested);
     (void)state;
@@ -366,7 +366,7 @@ static void build_phi3(struct gguf_writer *w)
     support_put_text(w, "general.name", "Phi-3 mini");
 }
 
-static void test_right_strip(void **state)
+static void tokens_strip_white_space_to_their_right(void **state)
 {
     struct support_vocab v = support_vocab_make(build_phi3);
     (void)state;
@@ -394,7 +394,7 @@ static void build_wordpiece(struct gguf_writer *w)
     gguf_writer_u32(w, "tokenizer.ggml.seperator_token_id", 2);
 }
 
-static void test_wordpiece(void **state)
+static void wordpiece_takes_the_longest_pieces(void **state)
 {
     struct support_vocab v = support_vocab_make(build_wordpiece);
     struct base_buffer out = BASE_BUFFER_INIT;
@@ -429,7 +429,7 @@ static void build_unigram(struct gguf_writer *w)
     gguf_writer_bool(w, "tokenizer.ggml.remove_extra_whitespaces", true);
 }
 
-static void test_unigram(void **state)
+static void unigram_takes_the_best_sum(void **state)
 {
     struct support_vocab v = support_vocab_make(build_unigram);
     const struct text_tokenizer *t = v.tokenizer;
@@ -461,7 +461,7 @@ static void build_bad_map(struct gguf_writer *w)
     gguf_writer_array(w, "tokenizer.ggml.precompiled_charsmap", GGUF_I8, map, sizeof map);
 }
 
-static void test_bad_map(void **state)
+static void a_damaged_character_map_is_an_error(void **state)
 {
     struct support_vocab v = support_vocab_make(build_bad_map);
     struct base_error err = BASE_ERROR_INIT;
@@ -485,7 +485,7 @@ static void build_rwkv(struct gguf_writer *w)
     gguf_writer_u32(w, "tokenizer.ggml.bos_token_id", 0);
 }
 
-static void test_rwkv(void **state)
+static void rwkv_takes_the_longest_token(void **state)
 {
     struct support_vocab v = support_vocab_make(build_rwkv);
     const struct text_tokenizer *t = v.tokenizer;
@@ -534,7 +534,7 @@ static void build_plamo2(struct gguf_writer *w)
     gguf_writer_array(w, "tokenizer.ggml.scores", GGUF_F32, scores, PLAMO_COUNT);
 }
 
-static void test_plamo2(void **state)
+static void plamo2_takes_the_cheapest_way(void **state)
 {
     struct support_vocab v = support_vocab_make(build_plamo2);
     const struct text_tokenizer *t = v.tokenizer;
@@ -564,7 +564,7 @@ static void build_few_letters(struct gguf_writer *w)
     gguf_writer_u32(w, "tokenizer.ggml.unknown_token_id", UINT32_MAX);
 }
 
-static void test_place_of_lost_byte(void **state)
+static void the_place_of_a_lost_byte_counts_in_the_text(void **state)
 {
     static const char text[] = "a <user>  a b";
     struct support_vocab v = support_vocab_make(build_few_letters);
@@ -591,7 +591,7 @@ static void build_harmony(struct gguf_writer *w)
 }
 
 /* With "<|return|>" and "<|call|>", "<|end|>" ends a message and not the answer. */
-static void test_end_of_message(void **state)
+static void ends_of_messages_and_answers_are_told_apart(void **state)
 {
     struct support_vocab v = support_vocab_make(build_harmony);
     (void)state;
@@ -605,7 +605,7 @@ static void test_end_of_message(void **state)
 
 /* ---- Streaming ---- */
 
-static void test_decoder(void **state)
+static void the_decoder_gives_whole_characters(void **state)
 {
     struct support_vocab v = support_vocab_make(support_put_spm);
     struct base_buffer out = BASE_BUFFER_INIT;
@@ -645,22 +645,22 @@ static void test_decoder(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_one_token),
-        cmocka_unit_test(test_byte_without_token),
-        cmocka_unit_test(test_odd_byte_tokens),
-        cmocka_unit_test(test_bpe),
-        cmocka_unit_test(test_spm),
-        cmocka_unit_test(test_overlapping_specials),
-        cmocka_unit_test(test_right_strip),
-        cmocka_unit_test(test_wordpiece),
-        cmocka_unit_test(test_unigram),
-        cmocka_unit_test(test_bad_map),
-        cmocka_unit_test(test_rwkv),
-        cmocka_unit_test(test_plamo2),
-        cmocka_unit_test(test_place_of_lost_byte),
-        cmocka_unit_test(test_end_of_message),
-        cmocka_unit_test(test_decoder),
+        cmocka_unit_test(broken_vocabularies_are_refused),
+        cmocka_unit_test(a_vocabulary_of_one_token_works),
+        cmocka_unit_test(a_byte_without_a_token_is_named),
+        cmocka_unit_test(only_whole_byte_tokens_are_bytes),
+        cmocka_unit_test(bpe_merges_by_rank),
+        cmocka_unit_test(spm_merges_by_score),
+        cmocka_unit_test(the_longest_special_token_wins),
+        cmocka_unit_test(tokens_strip_white_space_to_their_right),
+        cmocka_unit_test(wordpiece_takes_the_longest_pieces),
+        cmocka_unit_test(unigram_takes_the_best_sum),
+        cmocka_unit_test(a_damaged_character_map_is_an_error),
+        cmocka_unit_test(rwkv_takes_the_longest_token),
+        cmocka_unit_test(plamo2_takes_the_cheapest_way),
+        cmocka_unit_test(the_place_of_a_lost_byte_counts_in_the_text),
+        cmocka_unit_test(ends_of_messages_and_answers_are_told_apart),
+        cmocka_unit_test(the_decoder_gives_whole_characters),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

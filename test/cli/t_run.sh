@@ -69,6 +69,17 @@ printf '' | "$INFER" -f "$work/prompt" -n 0 --echo >"$work/out" 2>"$work/err" # 
 out 'of France is'
 usage 'none: cannot read: ' -f "$work/none"
 
+begin newline_ends_the_text_where_it_is_asked_for
+infer -p "$france" -n 2 --temp 0 --newline
+out ' Paris.\n'
+infer run --chat -p 'What is 2+2?' --temp 0 --newline
+out 'The answer to this classic math problem is 4.\n'
+usage '--newline: contradicts --json' -p x --newline --json
+printf 'a\nb\n' | xargs -n 1 "$INFER" -n 0 --newline --echo -p >"$work/out" 2>"$work/err"
+code=$? last='xargs infer'
+status 0
+out 'a\nb\n'
+
 begin bytes_of_the_text_are_kept
 infer -p "$france" -n 2 --temp 0 --echo
 out 'The capital of France is Paris.'
@@ -167,7 +178,7 @@ done
 infer -p "$france" -n 12 -s 1
 cmp -s "$work/out" "$work/first" && bad 'the seed changes nothing'
 
-begin end_of_text_token
+begin an_end_of_text_token_ends_the_text
 chat='<|im_start|>user\nSay hi<|im_end|>\n<|im_start|>assistant\n'
 infer -e -p "$chat" -n 100 --temp 0 --json
 status 0
@@ -209,7 +220,7 @@ begin a_closed_pipe_ends_quietly
 [ ! -s "$work/err" ] || bad "said $(cat "$work/err")"
 case $(cat "$work/code") in 0 | 141) ;; *) bad "status $(cat "$work/code")" ;; esac
 
-begin interrupted
+begin ctrl_c_ends_the_text
 # A shell starts background jobs with SIGINT ignored; env restores it where it can.
 if env --default-signal=INT true 2>/dev/null; then
     : >"$work/out" # emptied here: the job may be slower to do it than the loop is to look

@@ -45,7 +45,7 @@ status 0
 out ''
 err ''
 
-begin messages_of_several_lines
+begin fences_make_messages_of_several_lines
 talk 'a\\\nb\n"""\nc\n\nd"""\n"""e\n"""\n"""f"""\n//g\n/save '"$work/saved.json\n" -n 1
 status 0
 err_like '^infer: 10 messages written to '
@@ -53,7 +53,7 @@ for text in 'a\\nb' 'c\\n\\nd' e f /g; do
     grep -qF "\"user\",\"content\":\"$(printf '%b' "$text")\"" "$work/saved.json" || bad "no message $text in $(cat "$work/saved.json")"
 done
 
-begin commands
+begin commands_change_the_conversation
 talk_json "one\n/undo\ntwo\n/system be nice\n/system\n/save $work/saved.json\n/exit\nthree\n" -n 2
 status 0
 answers 2
