@@ -153,16 +153,16 @@ const struct cli_option cli_option_table[] = {
      .group = CLI_GROUP_INPUT, .value = "FILE", .excludes = "prompt ids kl",
      .help = "the text from a file; piped input comes before it", .common = true, .at = AT(file)},
     {.name = "ids", .kind = CLI_TEXT, .commands = LOGITS, .group = CLI_GROUP_INPUT,
-     .value = "\"1 2 3\"", .excludes = "prompt file no-bos no-special escape",
+     .value = "\"1 2 3\"", .excludes = "prompt file no-bos no-special lossy escape",
      .help = "token ids in place of a text", .common = true, .at = AT(ids)},
     {.name = "ids", .kind = CLI_TEXT, .commands = PERPLEXITY, .group = CLI_GROUP_INPUT,
-     .value = "FILE", .excludes = "file kl no-special",
+     .value = "FILE", .excludes = "file kl no-special lossy",
      .help = "token ids from a file (-: standard input)", .common = true, .at = AT(ids)},
     {.name = "escape", .alias = {"-e"}, .kind = CLI_FLAG, .commands = TEXTUAL | CHAT,
      .group = CLI_GROUP_INPUT, .help = "\\n, \\t, \\xHH ... in -p and --stop are bytes",
      .at = AT(escape)},
     {.name = "decode", .kind = CLI_FLAG, .commands = TOKENIZE, .group = CLI_GROUP_INPUT,
-     .excludes = "no-bos no-special", .help = "the input is ids, the output their text",
+     .excludes = "no-bos no-special lossy", .help = "the input is ids, the output their text",
      .at = AT(decode)},
     {.name = "lines", .kind = CLI_FLAG, .commands = TOKENIZE, .group = CLI_GROUP_INPUT,
      .help = "each line of the text is an input of its own", .at = AT(lines)},
@@ -171,6 +171,9 @@ const struct cli_option cli_option_table[] = {
     {.name = "no-special", .kind = CLI_FLAG, .commands = READING | PERPLEXITY,
      .group = CLI_GROUP_INPUT, .help = "names of special tokens in the text are text",
      .at = AT(no_special)},
+    {.name = "lossy", .kind = CLI_FLAG, .commands = READING | CHAT | PERPLEXITY,
+     .group = CLI_GROUP_INPUT, .help = "leave out bytes without a token",
+     .at = AT(lossy)},
 
     /* ---- Chat ---- */
     {.name = "chat", .kind = CLI_FLAG, .commands = RUN, .group = CLI_GROUP_CHAT,
@@ -337,7 +340,7 @@ const struct cli_option cli_option_table[] = {
     {.name = "save-logits", .kind = CLI_TEXT, .commands = PERPLEXITY, .group = CLI_GROUP_MEASURE,
      .value = "FILE", .help = "keep ids and logits for --kl", .writes = true, .common = true, .at = AT(save_logits)},
     {.name = "kl", .kind = CLI_TEXT, .commands = PERPLEXITY, .group = CLI_GROUP_MEASURE,
-     .value = "FILE", .excludes = "file ids chunk no-bos no-special save-logits",
+     .value = "FILE", .excludes = "file ids chunk no-bos no-special lossy save-logits",
      .help = "compare with logits that were saved", .common = true, .at = AT(kl)},
 
     /* ---- Output ---- */

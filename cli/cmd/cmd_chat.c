@@ -65,7 +65,8 @@ static bool take(struct cli_chat *c, const struct base_buffer *text, bool is_tex
     if (is_command && !escaped) {
         ok = cli_chat_command(c, word ? word : text->data, &next, err);
     } else {
-        ok = cli_messages_add(c->messages, "user", text->data + escaped, text->size - escaped, err);
+        ok = cli_messages_add(c->messages, "user", text->data + escaped, text->size - escaped,
+                              c->values->lossy, err);
         next = CLI_CHAT_ANSWER;
         is_new = true;
     }
