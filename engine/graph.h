@@ -203,9 +203,10 @@ struct engine_tensor *engine_set_kv_q16(struct engine_graph *g, enum engine_kv_q
                                         struct engine_tensor *slots, enum quant_id as);
 
 struct engine_attention {
-    float scale;   /* of q . k */
-    float softcap; /* 0: off; else cap * tanh(s / cap) */
-    int dv;        /* elements of a value in an int16-quantized cache */
+    float scale;     /* of q . k */
+    float softcap;   /* 0: off; else cap * tanh(s / cap) */
+    int dv;          /* elements of a value in an int16-quantized cache */
+    float max_alibi; /* 0: off; else the exponent of ALiBi's largest slope */
 };
 /* clang-format off */
 /* Attention of T tokens over cached keys and values. No mask: which keys a token sees is data.
@@ -226,7 +227,8 @@ struct engine_attention {
  * Arithmetic, for each token and head, over chunks of ENGINE_ATTENTION_CHUNK keys counted from
  * position 0, in ascending order; j runs over the keys of the chunk that the token sees:
  *
- *   score    s_j = q . k_j * scale, then cap * tanh(s_j / cap) if softcap is not 0
+ *   score    s_j = q . k_j * scale, then + slope(head) * (j - (end - 1)) if max_alibi is not 0,
+ *              then cap * tanh(s_j / cap) if softcap is not 0
  *              F32 keys: the dot of F32 weights (quant/quant.h)
  *              other:    queries and keys are int16 codes of 12 to 15 bits, their dot sums of integers
  *   F32 values:   m = max s_j;  w_j = exp(s_j - m)

@@ -474,7 +474,7 @@ static void check_state_rows(struct blocks *b, const struct engine_vec *scalar,
     assert_true(guards_hold(b, 0, bytes, 0));
 }
 
-static void state_steps_equal_the_primitives(void **state)
+static void state_rows_equal_scalar(void **state)
 {
     (void)state;
     uint64_t seed = 8;
@@ -704,7 +704,7 @@ int main(int argc, char **argv)
     }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_level_equals_scalar),
-        cmocka_unit_test(state_steps_equal_the_primitives),
+        cmocka_unit_test(state_rows_equal_scalar),
         cmocka_unit_test(special_values_equal_scalar_in_every_lane),
         cmocka_unit_test(scalar_is_what_the_header_says),
         cmocka_unit_test(functions_are_accurate),
