@@ -16,7 +16,9 @@ struct engine_recurrent {
 };
 
 /* Causal convolution, channel by channel: x[S][C][K - 1 + T] (the last K - 1 columns of the past,
- * then the new ones) and weight[C][K] give [S][T][C]: sum over k of x[s][c][t + k] weight[c][k]. */
+ * then the new ones) and weight[C][K] give [S][T][C]: sum over k of x[s][c][t + k] weight[c][k].
+ * Fastest where the channels of both are contiguous: transposed views of [S][K - 1 + T][C], [K][C].
+ */
 struct engine_tensor *engine_ssm_conv(struct engine_graph *g, struct engine_tensor *x,
                                       struct engine_tensor *weight);
 
