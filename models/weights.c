@@ -61,6 +61,7 @@ static bool bind(struct binder *b, const char *name, const int64_t ne[3], bool i
                  struct engine_tensor **out)
 {
     const struct gguf_tensor *t = gguf_tensor_find(b->file, name);
+    if (!base_goes_on(b->err)) return false;
     if (!t) return true;
     if (!check_shape(b, t, name, ne)) return false;
     bool *used = &b->used[t - gguf_tensor_at(b->file, 0)];
@@ -100,7 +101,6 @@ static bool bind_row(void *user, const struct model_tensor_row *row, const char 
     const bool is_vector = row->kind == MODEL_VECTOR || row->kind == MODEL_NORM;
     char name[MODEL_TENSOR_NAME];
     struct model_linear found = {0};
-    if (!base_goes_on(b->err)) return false;
     model_tensor_name(b->p, prefix, row->name, "weight", name);
     if (!bind(b, name, (int64_t[]){inputs, outputs, depth}, is_vector, &found.weight)) return false;
     if (!found.weight && is_required(row, self))

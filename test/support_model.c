@@ -11,27 +11,19 @@
 
 /* ---- Random numbers ---- */
 
-uint32_t support_random_u32(struct support_random *r)
+struct sample_random support_model_random(uint64_t seed)
 {
-    uint64_t old = r->state;
-    r->state = old * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    uint32_t mixed = (uint32_t)(((old >> 18) ^ old) >> 27);
-    uint32_t turn = (uint32_t)(old >> 59);
-    return mixed >> turn | mixed << (-turn & 31);
-}
-
-struct support_random support_random_new(uint64_t seed)
-{
-    struct support_random r = {.state = 0};
-    support_random_u32(&r);
+    struct sample_random r = {.step = UINT64_C(1442695040888963407)};
+    sample_random_u32(&r);
     r.state += seed;
-    support_random_u32(&r);
+    sample_random_u32(&r);
     return r;
 }
 
-float support_random_normal(struct support_random *r)
+/* Mean 0, standard deviation 1, nearly normal: four uniform numbers added; exact on any machine. */
+static float random_normal(struct sample_random *r)
 {
-    uint32_t a = support_random_u32(r), b = support_random_u32(r);
+    uint32_t a = sample_random_u32(r), b = sample_random_u32(r);
     int32_t sum = (int32_t)((a >> 16) + (a & 0xffff) + (b >> 16) + (b & 0xffff)) - 2 * 65535;
     return (float)sum * (1.7320508f / 65536.0f); /* variance of the sum: 4 / 12 of 65536^2 */
 }
@@ -298,16 +290,16 @@ static bool plan_model(struct plan *plan, const char *path, struct base_error *e
 }
 
 /* One row of random values; matrices keep the size of what they multiply. */
-static void fill_row(const struct planned *t, struct support_random *r, float *row)
+static void fill_row(const struct planned *t, struct sample_random *r, float *row)
 {
     const float scale = t->content == MATRIX ? 1.0f / sqrtf((float)t->ne[0]) : 0.1f;
     const float mean = t->content == NORM ? 1.0f : t->content == DECAY ? -1.0f : 0.0f;
-    for (uint64_t i = 0; i < t->ne[0]; i++) row[i] = mean + scale * support_random_normal(r);
+    for (uint64_t i = 0; i < t->ne[0]; i++) row[i] = mean + scale * random_normal(r);
 }
 
 /* Rows are written as they are made, or, after the first `distinct`, drawn from those. */
 static bool write_rows(struct gguf_writer *w, const struct planned *t, uint64_t distinct,
-                       struct support_random *random, float *values, unsigned char *pool,
+                       struct sample_random *random, float *values, unsigned char *pool,
                        struct base_error *err)
 {
     uint64_t rows = (t->ne[1] ? t->ne[1] : 1) * (t->ne[2] ? t->ne[2] : 1);
@@ -315,7 +307,7 @@ static bool write_rows(struct gguf_writer *w, const struct planned *t, uint64_t 
     for (uint64_t i = 0; i < rows; i++) {
         unsigned char *row = pool;
         if (distinct && i >= distinct) {
-            row += support_random_u32(random) % distinct * row_bytes;
+            row += sample_random_u32(random) % distinct * row_bytes;
         } else {
             row += distinct ? i * row_bytes : 0;
             fill_row(t, random, values);
@@ -334,7 +326,7 @@ static bool write_tensor(struct gguf_writer *w, const struct planned *t, uint64_
         return base_fail_at(err, BASE_USAGE, t->name, -1, "rows are not whole blocks of %s",
                             t->type->name);
     }
-    struct support_random random = support_random_new(seed);
+    struct sample_random random = support_model_random(seed);
     float *values = malloc(t->ne[0] * sizeof *values);
     unsigned char *pool = calloc(distinct ? distinct : 1, row_bytes);
     bool done = values && pool ? write_rows(w, t, distinct, &random, values, pool, err)

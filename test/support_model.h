@@ -6,6 +6,7 @@
 #define TEST_SUPPORT_MODEL_H
 
 #include "gguf/gguf.h"
+#include "sample/sample.h"
 
 enum support_tokens {
     SUPPORT_TOKENS_BPE, /* "gpt2": 256 bytes, a few merges, three control tokens; >= 266 tokens */
@@ -58,13 +59,7 @@ bool support_model_write(const struct support_model *m, const char *path, struct
 bool support_model_write_tokens(const struct support_model *m, struct gguf_writer *w,
                                 struct base_error *err);
 
-/* PCG32 (O'Neill 2014; public domain algorithm), for tests that need numbers from a seed. */
-struct support_random {
-    uint64_t state;
-};
-struct support_random support_random_new(uint64_t seed);
-uint32_t support_random_u32(struct support_random *r);
-/* Mean 0, standard deviation 1, nearly normal: four uniform numbers added; exact on any machine. */
-float support_random_normal(struct support_random *r);
+/* PCG32 with a stream of its own, which the weights and the ids of stored logits come from. */
+struct sample_random support_model_random(uint64_t seed);
 
 #endif

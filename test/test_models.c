@@ -39,8 +39,8 @@ static struct support_model options_of(const struct support_fixture *f, enum qua
 
 static void make_ids(int32_t *ids, int n, uint32_t n_vocab)
 {
-    struct support_random r = support_random_new(7);
-    for (int i = 0; i < n; i++) ids[i] = (int32_t)(support_random_u32(&r) % n_vocab);
+    struct sample_random r = support_model_random(7);
+    for (int i = 0; i < n; i++) ids[i] = (int32_t)(sample_random_u32(&r) % n_vocab);
 }
 
 static void write_model(const struct support_model *m, const char *path)
@@ -185,7 +185,7 @@ static void check_figures(const struct support_fixture *v, const json_t *root)
     free(ours);
 }
 
-static void figures_of_another_implementation(void **state)
+static void logits_are_those_of_an_independent_implementation(void **state)
 {
     (void)state;
     json_t *root = json_load_file(figures_file, 0, NULL);
@@ -256,14 +256,14 @@ static const struct support_fixture *fixture(const char *name)
     return f;
 }
 
-static void same_bytes_of_every_architecture(void **state)
+static void every_architecture_gives_the_same_bits_for_any_setting(void **state)
 {
     (void)state;
     for (const struct support_fixture *f = support_fixtures; f->name; f++)
         check_same_bytes(f, QUANT_F32, QUANT_F16);
 }
 
-static void same_bytes_of_every_type(void **state)
+static void every_type_gives_the_same_bits_for_any_setting(void **state)
 {
     (void)state;
     for (uint32_t id = 0; id < QUANT_ID_COUNT; id++) {
@@ -274,7 +274,7 @@ static void same_bytes_of_every_type(void **state)
     }
 }
 
-static void same_bytes_of_every_cache(void **state)
+static void every_cache_gives_the_same_bits_for_any_setting(void **state)
 {
     static const enum quant_id caches[] = {QUANT_F32,  QUANT_BF16, QUANT_Q8_0,
                                            QUANT_Q4_0, QUANT_Q5_1, QUANT_IQ4_NL};
@@ -339,10 +339,10 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_architecture_has_a_fixture),
-        cmocka_unit_test(figures_of_another_implementation),
-        cmocka_unit_test(same_bytes_of_every_architecture),
-        cmocka_unit_test(same_bytes_of_every_type),
-        cmocka_unit_test(same_bytes_of_every_cache),
+        cmocka_unit_test(logits_are_those_of_an_independent_implementation),
+        cmocka_unit_test(every_architecture_gives_the_same_bits_for_any_setting),
+        cmocka_unit_test(every_type_gives_the_same_bits_for_any_setting),
+        cmocka_unit_test(every_cache_gives_the_same_bits_for_any_setting),
     };
     if (argc == 3 && strcmp(argv[1], "--write") == 0) return write_all(argv[2]);
     if (argc == 3 && strcmp(argv[1], "--figures") == 0) return print_figures(argv[2]);
