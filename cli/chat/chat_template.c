@@ -374,7 +374,7 @@ void cli_chat_template_close(struct cli_chat_template *t)
     *t = (struct cli_chat_template){0};
 }
 
-/* BOS where the file asks for it, unless the template wrote it. Never EOS: an answer follows. */
+/* BOS where the file requires it, unless the template wrote it. Never EOS: an answer follows. */
 static bool add_bos(const struct text_tokenizer *t, struct text_ids *ids, struct base_error *err)
 {
     const int32_t bos = text_token_bos(t);
