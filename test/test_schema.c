@@ -476,6 +476,46 @@ static void older_drafts_and_wrappers_mean_what_they_say(void **state)
     }
 }
 
+/* Lengths are counted, so that a large one costs no more than a small one. */
+static void large_lengths_are_exact(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *schema;
+        size_t min, max; /* of code points; max 0: any */
+    } cases[] = {{"{\"maxLength\":65536}", 0, 65536},
+                 {"{\"minLength\":65535,\"maxLength\":65535}", 65535, 65535},
+                 {"{\"minLength\":10000,\"not\":{\"minLength\":10003}}", 10000, 10002},
+                 {"{\"minLength\":20000}", 20000, 0},
+                 {"{\"maxLength\":10000,\"pattern\":\"^[^y]*$\"}", 0, 10000}};
+    static char text[4 * 65536];
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        for (int generate = 0; generate < 2; generate++) {
+            struct base_error err = BASE_ERROR_INIT;
+            struct constraint *c =
+                compile(cases[i].schema, strlen(cases[i].schema), generate, &err);
+            if (!c) fail_msg("%s: %s", cases[i].schema, err.text);
+            const size_t at[] = {
+                0, 1, cases[i].min - 1, cases[i].min, cases[i].max, cases[i].max + 1};
+            for (size_t k = 0; k < sizeof at / sizeof at[0]; k++) {
+                size_t size = 0;
+                if (at[k] > 65537) continue;
+                text[size++] = '"';
+                for (size_t n = 0; n < at[k]; n++) {
+                    const char *one = n % 7 == 3 ? "\xc3\xa9" : n % 7 == 5 ? "\\n" : "x";
+                    memcpy(text + size, one, strlen(one));
+                    size += strlen(one);
+                }
+                text[size++] = '"';
+                const bool fits =
+                    at[k] >= cases[i].min && (cases[i].max == 0 || at[k] <= cases[i].max);
+                if (accepts(c, text, size) != fits)
+                    fail_msg("%s with %zu code points", cases[i].schema, at[k]);
+            }
+            constraint_free(c);
+        }
+}
+
 /* A model that may invent names invents them to the limit: what the schema names is generated. */
 static void generation_keeps_to_named_properties(void **state)
 {
@@ -542,6 +582,7 @@ int main(void)
         cmocka_unit_test(numbers_are_generated_as_the_schema_has_them),
         cmocka_unit_test(numbers_that_cannot_be_generated_are_refused),
         cmocka_unit_test(older_drafts_and_wrappers_mean_what_they_say),
+        cmocka_unit_test(large_lengths_are_exact),
         cmocka_unit_test(generation_keeps_to_named_properties),
         cmocka_unit_test(lenient_keywords_restrict_nothing),
     };

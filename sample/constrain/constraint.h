@@ -23,7 +23,7 @@ enum {
     CONSTRAIN_MAX_DFA = 100000,     /* states of one automaton */
     CONSTRAIN_MAX_SETS = 1 << 21,   /* states before determinization, over all states after it */
     CONSTRAIN_MAX_RULES = 20000,    /* rules of a grammar */
-    CONSTRAIN_MAX_LENGTH = 4096,    /* minLength and maxLength */
+    CONSTRAIN_MAX_LENGTH = 1 << 30, /* minLength and maxLength */
     CONSTRAIN_MAX_ITEMS = 10000,    /* minItems, maxItems, prefixItems */
     CONSTRAIN_MAX_NAMES = 120,      /* properties that one object knows by name */
     CONSTRAIN_MAX_BRANCHES = 2000,  /* combinations of one place of a schema */

@@ -8,13 +8,14 @@
 enum { STATUS_DEPTH = 12, MAX_SET = 4000 };
 
 static const uint8_t types_of[] = {
-    [CONSTRAIN_F_MIN] = CONSTRAIN_IS_NUMBER,         [CONSTRAIN_F_MAX] = CONSTRAIN_IS_NUMBER,
-    [CONSTRAIN_F_MULTIPLE] = CONSTRAIN_IS_NUMBER,    [CONSTRAIN_F_TEXT] = CONSTRAIN_IS_STRING,
-    [CONSTRAIN_F_PROPERTY] = CONSTRAIN_IS_OBJECT,    [CONSTRAIN_F_PATTERN] = CONSTRAIN_IS_OBJECT,
-    [CONSTRAIN_F_NAMES] = CONSTRAIN_IS_OBJECT,       [CONSTRAIN_F_REQUIRED] = CONSTRAIN_IS_OBJECT,
-    [CONSTRAIN_F_MIN_PROPS] = CONSTRAIN_IS_OBJECT,   [CONSTRAIN_F_ITEM] = CONSTRAIN_IS_ARRAY,
-    [CONSTRAIN_F_ITEMS] = CONSTRAIN_IS_ARRAY,        [CONSTRAIN_F_MIN_ITEMS] = CONSTRAIN_IS_ARRAY,
-    [CONSTRAIN_F_MIN_CONTAINS] = CONSTRAIN_IS_ARRAY, [CONSTRAIN_F_EXISTS] = CONSTRAIN_IS_OBJECT};
+    [CONSTRAIN_F_MIN] = CONSTRAIN_IS_NUMBER,      [CONSTRAIN_F_MAX] = CONSTRAIN_IS_NUMBER,
+    [CONSTRAIN_F_MULTIPLE] = CONSTRAIN_IS_NUMBER, [CONSTRAIN_F_LENGTH] = CONSTRAIN_IS_STRING,
+    [CONSTRAIN_F_TEXT] = CONSTRAIN_IS_STRING,     [CONSTRAIN_F_PROPERTY] = CONSTRAIN_IS_OBJECT,
+    [CONSTRAIN_F_PATTERN] = CONSTRAIN_IS_OBJECT,  [CONSTRAIN_F_NAMES] = CONSTRAIN_IS_OBJECT,
+    [CONSTRAIN_F_REQUIRED] = CONSTRAIN_IS_OBJECT, [CONSTRAIN_F_MIN_PROPS] = CONSTRAIN_IS_OBJECT,
+    [CONSTRAIN_F_ITEM] = CONSTRAIN_IS_ARRAY,      [CONSTRAIN_F_ITEMS] = CONSTRAIN_IS_ARRAY,
+    [CONSTRAIN_F_MIN_ITEMS] = CONSTRAIN_IS_ARRAY, [CONSTRAIN_F_MIN_CONTAINS] = CONSTRAIN_IS_ARRAY,
+    [CONSTRAIN_F_EXISTS] = CONSTRAIN_IS_OBJECT};
 
 struct set { /* of literals, in order of coming */
     uint32_t *lit, n, room;
@@ -262,6 +263,11 @@ static bool overlap_leaf(void *context, const uint32_t *atoms, uint32_t n, struc
     struct overlap *o = context;
     if (o->type != CONSTRAIN_IS_STRING) {
         o->found = true;
+        return true;
+    }
+    struct constrain_length length;
+    if (constrain_schema_length(o->s, atoms, n, &length)) {
+        o->found |= length.min <= length.max;
         return true;
     }
     struct constrain_dfa *d = constrain_schema_string(o->s, atoms, n, err);

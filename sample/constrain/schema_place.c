@@ -267,18 +267,25 @@ static bool keep_string(struct constrain_schema *s, const uint32_t *atoms, uint3
                         struct base_error *err)
 {
     struct base_error why = BASE_ERROR_INIT;
+    struct constrain_string string = {0};
     if (n == 0) return keep_index(s, 0, err); /* any string is automaton 0 */
-    struct constrain_dfa *d = constrain_schema_string(s, atoms, n, &why);
-    if (!d && why.code == BASE_OK) return true;
-    if (!d)
+    if (constrain_schema_length(s, atoms, n, &string.length)) {
+        if (string.length.min > string.length.max) return true;
+        string.dfa = s->string[0].dfa;
+    } else {
+        string.length = s->string[0].length;
+        string.dfa = constrain_schema_string(s, atoms, n, &why);
+    }
+    if (!string.dfa && why.code == BASE_OK) return true;
+    if (!string.dfa)
         return base_fail(err, why.code, "line %u, column %u: %s",
                          s->json.node[s->formula[atoms[0] / 2].json].line,
                          s->json.node[s->formula[atoms[0] / 2].json].column, why.text);
     if (!constrain_grow(&s->string, &s->string_room, s->n_string, sizeof *s->string, err)) {
-        constrain_dfa_free(d);
+        if (string.dfa != s->string[0].dfa) constrain_dfa_free(string.dfa);
         return false;
     }
-    s->string[s->n_string++] = d;
+    s->string[s->n_string++] = string;
     return keep_index(s, s->n_string - 1, err);
 }
 
@@ -406,7 +413,7 @@ static bool compile(struct constrain_schema *s, const char *text, size_t size,
         constrain_dfa_free(any);
         return false;
     }
-    s->string[s->n_string++] = any;
+    s->string[s->n_string++] = (struct constrain_string){any, {0, CONSTRAIN_NO_MAX}};
     if (!constrain_schema_place(s, &root, 1, &s->root, err)) return false;
     for (uint32_t i = 0; i < s->n_place; i++)
         if (!compile_place(s, i, err)) return false;

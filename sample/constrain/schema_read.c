@@ -354,14 +354,12 @@ static bool read_multiple(struct reader *r, uint32_t owner, uint32_t v)
 
 static bool read_length(struct reader *r, uint32_t owner, uint32_t v)
 {
-    uint32_t count, text;
-    bool max = is(r, v, "maxLength");
+    uint32_t count;
     (void)owner;
-    return count_at(r, v, CONSTRAIN_MAX_LENGTH, &count) &&
-           keep_text(r,
-                     constrain_dfa_length(max ? 0 : count, max ? count : CONSTRAIN_NO_MAX, r->err),
-                     &text) &&
-           demand(r, CONSTRAIN_F_TEXT, text, 0, v);
+    if (!count_at(r, v, CONSTRAIN_MAX_LENGTH, &count)) return false;
+    if (is(r, v, "maxLength"))
+        return demand_not(r, CONSTRAIN_F_LENGTH, count + 1, 0, v, CONSTRAIN_IS_STRING);
+    return count == 0 || demand(r, CONSTRAIN_F_LENGTH, count, 0, v);
 }
 
 static bool read_pattern(struct reader *r, uint32_t owner, uint32_t v)
