@@ -516,6 +516,39 @@ static void large_lengths_are_exact(void **state)
         }
 }
 
+static void many_texts_and_repetitions_are_exact(void **state)
+{
+    (void)state;
+    enum { TEXTS = 20000 };
+    struct base_buffer schema = BASE_BUFFER_INIT, text = BASE_BUFFER_INIT;
+    struct base_error err = BASE_ERROR_INIT;
+    base_buffer_add_text(&schema, "{\"enum\":[null");
+    for (int i = 0; i < TEXTS; i++)
+        base_buffer_add_format(&schema, ",\"%x text %d\"", i * 2654435761u, i);
+    base_buffer_add_text(&schema, "]}");
+    struct constraint *c = compile(schema.data, schema.size, true, &err);
+    if (!c) fail_msg("%s", err.text);
+    for (int i = 0; i < TEXTS; i += 97) {
+        base_buffer_clear(&text);
+        base_buffer_add_format(&text, "\"%x text %d\"", i * 2654435761u, i);
+        assert_true(accepts(c, text.data, text.size));
+        base_buffer_clear(&text);
+        base_buffer_add_format(&text, "\"%x text %d\"", i * 2654435761u, i + 1);
+        assert_false(accepts(c, text.data, text.size));
+    }
+    constraint_free(c);
+    c = constraint_from_regex("[a-z]{0,65535}!", 15, &err);
+    if (!c) fail_msg("%s", err.text);
+    base_buffer_clear(&text);
+    for (int i = 0; i < 65536; i++) base_buffer_add_text(&text, "q");
+    base_buffer_add_text(&text, "!");
+    assert_true(accepts(c, text.data + 1, text.size - 1));
+    assert_false(accepts(c, text.data, text.size));
+    constraint_free(c);
+    base_buffer_free(&schema);
+    base_buffer_free(&text);
+}
+
 /* A model that may invent names invents them to the limit: what the schema names is generated. */
 static void generation_keeps_to_named_properties(void **state)
 {
@@ -583,6 +616,7 @@ int main(void)
         cmocka_unit_test(numbers_that_cannot_be_generated_are_refused),
         cmocka_unit_test(older_drafts_and_wrappers_mean_what_they_say),
         cmocka_unit_test(large_lengths_are_exact),
+        cmocka_unit_test(many_texts_and_repetitions_are_exact),
         cmocka_unit_test(generation_keeps_to_named_properties),
         cmocka_unit_test(lenient_keywords_restrict_nothing),
     };

@@ -17,7 +17,8 @@ enum {
     DEAD = UINT32_MAX     /* no set */
 };
 
-_Static_assert((int)CONSTRAIN_TOKEN_REACH >= (int)CONSTRAIN_MAX_TOKEN, "counts that masks are cached by");
+_Static_assert((int)CONSTRAIN_TOKEN_REACH >= (int)CONSTRAIN_MAX_TOKEN,
+               "counts that masks are cached by");
 
 /* A place in a trie where the top frame's own knowledge ends. */
 struct leave {

@@ -1,6 +1,7 @@
 /* sample/constrain/schema_expand.c: the ways to satisfy a set of literals with a value of one type:
  * clauses with one open choice are decided at once, the others branch. See
  * sample/constrain/schema.h. */
+#include "base/interrupt.h"
 #include "sample/constrain/schema.h"
 #include <stdlib.h>
 #include <string.h>
@@ -121,6 +122,7 @@ static bool assume(struct expansion *e, struct set *todo, struct set *seen, stru
     while (todo->n && *fits) {
         uint32_t lit = todo->lit[--todo->n];
         const struct constrain_formula *f = &e->s->formula[lit / 2];
+        if (!base_goes_on(e->err)) return false;
         if (++e->nodes > 100 * CONSTRAIN_MAX_BRANCHES)
             return constrain_schema_fail(e->s, f->json, e->err, "leads to too many combinations");
         if (has(seen, lit)) continue;

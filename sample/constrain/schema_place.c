@@ -1,5 +1,6 @@
 /* sample/constrain/schema_place.c: places: sets of literals that one value must satisfy, compiled
  * into alternatives by type. Numbers and arrays here, objects in schema_object.c. See schema.h. */
+#include "base/interrupt.h"
 #include "sample/constrain/constrain_stack.h"
 #include "sample/constrain/schema.h"
 #include <stdlib.h>
@@ -416,7 +417,7 @@ static bool compile(struct constrain_schema *s, const char *text, size_t size,
     s->string[s->n_string++] = (struct constrain_string){any, {0, CONSTRAIN_NO_MAX}};
     if (!constrain_schema_place(s, &root, 1, &s->root, err)) return false;
     for (uint32_t i = 0; i < s->n_place; i++)
-        if (!compile_place(s, i, err)) return false;
+        if (!base_goes_on(err) || !compile_place(s, i, err)) return false;
     constrain_schema_find_alive(s);
     if (!s->place[s->root].alive && s->generate)
         return base_fail(err, BASE_USAGE, "line 1, column 1: no value satisfies this schema");
