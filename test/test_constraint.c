@@ -441,6 +441,7 @@ static void masks_equal_reading(void **state)
         {SCHEMA, "{\"type\":\"string\",\"minLength\":3,\"maxLength\":30}"},
         {SCHEMA, "{\"items\":{\"type\":\"string\",\"minLength\":2,\"maxLength\":5}}"},
         {SCHEMA, "{\"minLength\":7,\"type\":\"string\"}"},
+        {SCHEMA, "{\"uniqueItems\":true,\"items\":{\"enum\":[1,12,\"a\",\"an\",null]}}"},
         {SCHEMA, "{\"type\":\"array\",\"items\":{\"type\":\"string\",\"pattern\":\"^(..)*$\"}}"},
         {SCHEMA, "{\"type\":\"object\",\"maxProperties\":2,\"required\":[\"re\"]}"},
         {SCHEMA, "{\"type\":\"object\",\"propertyNames\":{\"maxLength\":4},\"patternProperties\":{"

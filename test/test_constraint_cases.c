@@ -145,7 +145,7 @@ static const struct {
     {GRAMMAR, "root ::= \"\\q\"", "unknown escape"},
     {GRAMMAR, "root ::= <think>", "not supported"},
     {GRAMMAR, "root = \"a\"", "line 1, column 6: expected '::='"},
-    {GRAMMAR, "root ::= \"a\"{0,1000001}", "line 1, column 21: repeats more than 1000000"},
+    {GRAMMAR, "root ::= \"a\"{0,1000001}", "line 1, column 22: repeats more than 1000000"},
     {GRAMMAR, "root ::= a\na ::= b\nb ::= a", "line 2, column 1: rule 'a' is left-rec"},
     {GRAMMAR, "root ::= x a\nx ::= \"\"\na ::= b \"1\" | \"2\"\nb ::= \"3\" | x b",
      "line 4, column 1: rule 'b' is left-rec"},

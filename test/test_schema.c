@@ -452,6 +452,18 @@ static void older_drafts_and_wrappers_mean_what_they_say(void **state)
         {"{'type':'string','nullable':false}", {"'a'"}, {"null"}},
         {"{'type':'string','nullable':true,'enum':['a']}", {"'a'"}, {"null", "'b'"}},
         {"{'nullable':true,'enum':[1]}", {"1"}, {"null"}},
+        /* items that are enumerated may be told to differ */
+        {"{'type':'array','uniqueItems':true,'items':{'enum':['a','b',1,1.0,null]}}",
+         {"[]", "['a',1,null,'b']"},
+         {"['a','a']", "[1,1.0]", "['c']", "['b',null,'b']"}},
+        {"{'uniqueItems':true,'items':{'$ref':'#/$defs/a'},'minItems':2,'$defs':{'a':{'type':"
+         "'string','enum':['a','b',2]}}}",
+         {"['a','b']", "3"},
+         {"['a']", "['a',2]", "['a','b','a']"}},
+        {"{'uniqueItems':true,'maxItems':2,'items':{'enum':['a','b','c']}}",
+         {"['c','a']"},
+         {"['a','b','c']", "['a','a']"}},
+        {"{'uniqueItems':true,'items':{'const':5}}", {"[5]", "[]"}, {"[5,5]", "[5,5.0]"}},
         /* what APIs wrap a schema in */
         {"{'name':'x','strict':true,'schema':{'type':'integer'}}", {"1"}, {"'1'"}},
         {"{'type':'json_schema','json_schema':{'name':'x','schema':{'$ref':'#/$defs/a',"

@@ -62,6 +62,7 @@ struct constrain_frame {
             uint32_t n_items;
             uint8_t phase, space; /* space: white space since the last token */
             uint8_t contains[8];  /* items that count for each `contains` */
+            uint64_t seen;        /* values that have come, where none may come again */
         } array;
         struct {
             struct constrain_escape escape;

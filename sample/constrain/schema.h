@@ -45,6 +45,7 @@ enum constrain_formula_kind {
     CONSTRAIN_F_ITEM,         /* item a, if there, satisfies b */
     CONSTRAIN_F_ITEMS,        /* items from index a on satisfy b */
     CONSTRAIN_F_MIN_ITEMS,    /* a items or more */
+    CONSTRAIN_F_UNIQUE,       /* no two items are equal; each equals a literal of list[a..a + b) */
     CONSTRAIN_F_MIN_CONTAINS, /* a items or more from index c on satisfy b */
     CONSTRAIN_F_EXISTS        /* a property with its name in automaton a satisfies b */
 };
@@ -111,6 +112,8 @@ struct constrain_array {
     uint32_t positions;  /* options of 0..positions - 1, then of all further items */
     uint32_t position;   /* first of positions + 1 slices */
     uint32_t n_contains; /* counters */
+    uint32_t unique;     /* values, each of which may come once; the marks of an option are the
+                            number of its value. 0: they may repeat */
     uint8_t min_contains[8], max_contains[8]; /* 255: any */
     bool alive;
 };
@@ -237,6 +240,12 @@ void constrain_refs_free(struct constrain_refs *r);
 /* The JSON node that the reference in `ref`, a member of the schema `owner`, leads to; 0: error. */
 uint32_t constrain_refs_find(struct constrain_refs *r, uint32_t owner, uint32_t ref,
                              struct base_error *err);
+
+/* The different values that `enum` or `const` leave in the schema at `json`, or in what it refers
+ * to: nodes. 0: it has no such word, too many values, or lists and objects among them. */
+enum { CONSTRAIN_MAX_UNIQUE = 64 };
+uint32_t constrain_schema_values(struct constrain_refs *refs, const struct constrain_json *j,
+                                 uint32_t json, uint32_t value[CONSTRAIN_MAX_UNIQUE]);
 
 /* -- expanding (schema_expand.c) -- */
 

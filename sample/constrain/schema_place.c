@@ -152,6 +152,7 @@ struct contains {
 struct items {
     struct contains contains[CONSTRAIN_MAX_MARKS];
     uint32_t n_contains, positions;
+    const struct constrain_formula *unique; /* or NULL */
     uint64_t min, max;
 };
 
@@ -177,7 +178,11 @@ static bool read_items(const struct constrain_schema *s, const uint32_t *atoms, 
         const struct constrain_formula *f = &s->formula[atoms[i] / 2];
         bool negate = atoms[i] & 1, ok = true;
         uint32_t from = 0;
-        if (f->kind == CONSTRAIN_F_ITEM) {
+        if (f->kind == CONSTRAIN_F_UNIQUE) {
+            ok = (!negate && !a->unique) ||
+                 constrain_schema_fail(s, f->json, err, "is supported once, and not negated");
+            a->unique = f;
+        } else if (f->kind == CONSTRAIN_F_ITEM) {
             from = f->a + 1;
             if (negate && a->min < from) a->min = from;
         } else if (f->kind == CONSTRAIN_F_ITEMS) {
@@ -195,6 +200,28 @@ static bool read_items(const struct constrain_schema *s, const uint32_t *atoms, 
         if (a->positions < from) a->positions = from;
     }
     return true;
+}
+
+/* The options of an item where no two may be equal: one for each value. */
+static bool add_values(struct constrain_schema *s, const uint32_t *atoms, uint32_t n,
+                       const struct constrain_formula *unique, struct base_error *err)
+{
+    uint32_t *lits = calloc((size_t)n + 1, sizeof *lits), n_base = 0, place;
+    struct constrain_slice options = {s->n_option, 0};
+    bool ok = lits || base_fail(err, BASE_NO_MEMORY, "no memory for a schema");
+    for (uint32_t i = 0; ok && i < n; i++)
+        if (s->formula[atoms[i] / 2].kind == CONSTRAIN_F_ITEMS)
+            lits[n_base++] = s->formula[atoms[i] / 2].b;
+    for (; ok && options.count < unique->b; options.count++) {
+        lits[n_base] = s->list[unique->a + options.count];
+        ok = constrain_schema_place(s, lits, n_base + 1, &place, err) &&
+             constrain_grow(&s->option, &s->option_room, s->n_option, sizeof *s->option, err);
+        if (ok) s->option[s->n_option++] = (struct constrain_option){place, options.count};
+    }
+    ok = ok && constrain_grow(&s->slice, &s->slice_room, s->n_slice, sizeof *s->slice, err);
+    if (ok) s->slice[s->n_slice++] = options;
+    free(lits);
+    return ok;
 }
 
 /* The options of the item at one position (`positions`: of all later ones). */
@@ -241,6 +268,13 @@ static bool make_array(struct constrain_schema *s, const uint32_t *atoms, uint32
     for (uint32_t i = 0; i < a.n_contains; i++) {
         out->min_contains[i] = (uint8_t)a.contains[i].min;
         out->max_contains[i] = (uint8_t)a.contains[i].max;
+    }
+    if (a.unique) {
+        out->unique = a.unique->b;
+        if (a.positions || a.n_contains)
+            return constrain_schema_fail(s, a.unique->json, err,
+                                         "is not supported beside conditions on single items");
+        return add_values(s, atoms, n, a.unique, err);
     }
     for (uint32_t p = 0; p <= a.positions; p++)
         if (!add_position(s, atoms, n, &a, p, err)) return false;

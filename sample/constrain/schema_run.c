@@ -257,6 +257,10 @@ bool constrain_array_after(const struct constrain_array *a, const struct constra
     after->array.space = 0;
     if (f->array.n_items >= a->max) return false;
     if (f->array.n_items <= top) after->array.n_items++;
+    if (a->unique) {
+        after->array.seen |= 1ull << marks;
+        return after->array.seen != f->array.seen;
+    }
     const uint32_t left = a->max - after->array.n_items;
     for (uint32_t i = 0; i < a->n_contains; i++) {
         uint32_t count = f->array.contains[i],
