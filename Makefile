@@ -104,6 +104,9 @@ WRAP_MALLOC := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_all
 LDFLAGS_test_graph      = $(WRAP_MALLOC)
 LDFLAGS_test_token_loop = $(WRAP_MALLOC)
 
+# Rooms' tests have no command line but this.
+$(BUILD)/test/test_sandbox: $(BUILD)/cli/sandbox.o
+
 $(TEST_BIN): $(BUILD)/test/%: $(BUILD)/test/%.o $(SUPPORT_OBJ) $(BUILD)/libinfer.a
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS) $(LDFLAGS_$*) -o $@ $^ -lcmocka $(LDLIBS)

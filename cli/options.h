@@ -67,10 +67,11 @@ struct cli_values {
     int64_t repetitions, logprobs, reasoning_budget;
     struct cli_integers n_prompt, n_gen, n_depth, n_parallel;
     struct sample_options sample; /* its numbers and `samplers` */
-    bool escape, no_bos, no_special, decode, lines, ignore_eos, echo, special, json;
+    bool escape, no_bos, no_special, lossy, decode, lines, ignore_eos, echo, special, json;
     bool chat, show_prompt, no_history, commands;
     bool jsonl, token_ids, hash, plan;
-    bool metadata, tensors, plot, profile, json_object, blas, pin, verbose, newline;
+    bool metadata, tensors, plot, profile, json_object, schema_open, blas, pin, no_sandbox;
+    bool verbose, newline;
     bool help, brief, version; /* brief: the short spelling of help */
 
     const char *argument[CLI_ARGUMENT_MAX]; /* what is not an option, in order */

@@ -6,6 +6,7 @@
 #include "cli/out/memory_plan.h"
 #include "cli/out/progress.h"
 #include "cli/out/result.h"
+#include "cli/sandbox.h"
 #include "cli/system.h"
 
 enum { CTX_SPARE = 1024 };
@@ -67,6 +68,7 @@ static bool open_prompt(struct completion *c, const struct base_buffer *text,
 
 static bool open_rest(struct completion *c, struct base_error *err)
 {
+    if (!c->values->no_sandbox) cli_sandbox_limit(NULL);
     return cli_model_open_weights(&c->model, c->values, err) && open_session(c, err) &&
            cli_generation_open(&c->generation, c->values, &c->model, err) &&
            (!c->values->chat ||
@@ -140,8 +142,9 @@ static bool generate(struct completion *c, const struct base_buffer *text, struc
     if (c->values->plan) return cli_plan_show(&c->model, c->values, c->prompt.count, err);
     if (c->values->verbose) cli_model_note(&c->model);
     if (c->values->echo && !cli_write(text->data, text->size, err)) return false;
-    if (!start_result(c, err) || !generate_request_begin(c->generation.request, &prompt, err))
-        return false;
+    if (!start_result(c, err)) return false;
+    if (!c->values->no_sandbox) cli_sandbox_close(0);
+    if (!generate_request_begin(c->generation.request, &prompt, err)) return false;
     /* After an echo the line of the terminal is taken. */
     if (!c->values->echo) cli_progress_begin(&c->progress, c->model.session, prompt.n);
     const bool ok = generate_run(c->generation.request, take_piece, c, &c->outcome, err);

@@ -221,6 +221,7 @@ rm "$models"/alpha* "$models"/beta*
 
 begin doctor_looks_at_the_machine
 infer doctor -m "$work/none.gguf" -t 1
+out_like '^sandbox +(no )?seccomp.*Landlock'
 status 0
 err ''
 out_like '^level +(scalar|avx2|avxvnni|avx512|avx512bf16): '
