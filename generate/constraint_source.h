@@ -1,4 +1,4 @@
-/* generate/constraint_source.h: a constraint as it is asked for, and its compiled form.
+/* generate/constraint_source.h: a constraint as the user gives it, and its compiled form.
  *
  * Owns: the kinds of constraints. Refuses: where the text of one comes from. */
 #ifndef GENERATE_CONSTRAINT_SOURCE_H

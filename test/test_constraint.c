@@ -355,7 +355,7 @@ static void bytes_that_are_no_text_are_accepted_or_refused(void **state)
         {REGEX, "a\0b", 3, NULL},
         {REGEX, "a\xc0\x80", 3, "line 1, column 2: invalid UTF-8"},
         {SCHEMA, "{\"const\":\"\xed\xa0\x80\"}", 15, "line 1, column 11: invalid UTF-8"},
-        {SCHEMA, "{}\0", 3, "line 1, column 3: something stands behind"}};
+        {SCHEMA, "{}\0", 3, "line 1, column 3: something follows"}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct base_error err = BASE_ERROR_INIT;
         struct constraint *c = compile(cases[i].kind, cases[i].source, cases[i].size, &err);

@@ -374,7 +374,7 @@ static void shape_kernels_agree(void **state)
             const double p =
                 exp((double)((x[i] - shape.top) * shape.scale)) * (double)shape.inverse;
             const double d = fabs(p - (double)shape.target) / 0.3;
-            const double want = x[i] >= shape.least ? exp(-10 * d * d / (1 + d)) : 0.0;
+            const double want = x[i] >= shape.min_logit ? exp(-10 * d * d / (1 + d)) : 0.0;
             assert_true(fabs((double)w[0][i] - want) <= 2e-5 * want);
             total += (double)w[0][i];
         }

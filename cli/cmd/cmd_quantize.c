@@ -23,7 +23,8 @@ struct quantize {
     struct gguf_writer *writer;
     struct engine *engine;
     struct cli_quantize_plan plan;
-    float *row; /* [threads][longest row] */
+    const struct quant_type **to; /* [tensors]: decided once, by names that lie in the map */
+    float *row;                   /* [threads][longest row] */
     uint64_t longest;
     char *slab; /* [SLAB_BYTES, or one row] */
     uint64_t slab_bytes;
@@ -112,12 +113,16 @@ static void copy_metadata(struct quantize *q)
 
 static bool announce(struct quantize *q, struct base_error *err)
 {
+    const uint64_t count = gguf_tensor_count(q->in);
     q->slab_bytes = SLAB_BYTES;
-    for (uint64_t i = 0; i < gguf_tensor_count(q->in); i++) {
+    q->to = calloc(count + 1, sizeof *q->to);
+    if (!q->to) return base_fail(err, BASE_NO_MEMORY, "not enough memory for a list of tensors");
+    for (uint64_t i = 0; i < count; i++) {
         const struct gguf_tensor *t = gguf_tensor_at(q->in, i);
         bool fell_back;
         const struct quant_type *to = cli_quantize_plan_type(&q->plan, t, &fell_back);
         uint64_t bytes;
+        q->to[i] = to;
         if (fell_back && q->values->verbose)
             cli_note("%.*s: rows of %llu, so %s", (int)t->name.size, t->name.data,
                      (unsigned long long)t->ne[0], to->name);
@@ -163,12 +168,10 @@ static bool write_tensors(struct quantize *q, struct base_error *err)
     bool ok = true;
     for (uint64_t i = 0; ok && i < count; i++) {
         const struct gguf_tensor *t = gguf_tensor_at(q->in, i);
-        bool fell_back;
-        const struct quant_type *to = cli_quantize_plan_type(&q->plan, t, &fell_back);
         if (watched)
             dprintf(STDERR_FILENO, "\r%llu of %llu tensors", (unsigned long long)i + 1,
                     (unsigned long long)count);
-        ok = convert(q, t, to == t->type ? NULL : to, err);
+        ok = convert(q, t, q->to[i] == t->type ? NULL : q->to[i], err);
     }
     if (watched) dprintf(STDERR_FILENO, "\n");
     return ok && gguf_writer_end(q->writer, err);
@@ -183,6 +186,7 @@ bool cli_cmd_quantize(const struct cli_values *values, struct base_error *err)
                  (unsigned long long)gguf_tensor_count(q.in));
     free(q.row);
     free(q.slab);
+    free(q.to);
     if (q.writer) ok = cli_output_close(gguf_writer_output(q.writer), ok, err);
     gguf_writer_free(q.writer);
     engine_free(q.engine);

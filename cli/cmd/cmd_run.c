@@ -99,7 +99,10 @@ static double rate(uint64_t n, double seconds)
 static bool finish(struct completion *c, struct base_error *err)
 {
     if (c->values->chat && !cli_chat_reply_end(&c->chat.reply, err)) return false;
-    if (!cli_result_wanted(c->values)) return !cli_stdout_is_terminal() || cli_write("\n", 1, err);
+    if (!cli_result_wanted(c->values)) {
+        const bool ends_line = c->values->newline || cli_stdout_is_terminal();
+        return !ends_line || cli_write("\n", 1, err);
+    }
     if (c->values->chat && !cli_chat_once_add_json(&c->chat, &c->result.message, err)) return false;
     return cli_result_end(&c->result, &c->outcome, err);
 }

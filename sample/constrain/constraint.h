@@ -99,9 +99,9 @@ bool constrain_finisher_after(struct constrain_finisher *f, struct constrain_sta
                               const char *bytes, size_t size, uint64_t *rest,
                               struct base_error *err);
 /* Appends bytes that complete the text after bytes[0..size), as few as can be found, at most about
- * `most`; they have been tried. *found false: none were found. The state does not change. */
+ * `max`; they have been tried. *found false: none were found. The state does not change. */
 bool constrain_finisher_text(struct constrain_finisher *f, struct constrain_state *s,
-                             const char *bytes, size_t size, size_t most, struct base_buffer *out,
+                             const char *bytes, size_t size, size_t max, struct base_buffer *out,
                              bool *found, struct base_error *err);
 
 /* -- masks of tokens -- */

@@ -88,10 +88,10 @@ struct constrain_slice {
 };
 struct constrain_array {
     uint32_t min, max;
-    uint32_t positions;       /* options of 0..positions - 1, then of all further items */
-    uint32_t position;        /* first of positions + 1 slices */
-    uint32_t n_contains;      /* counters */
-    uint8_t need[8], most[8]; /* at least, at most (255: any) */
+    uint32_t positions;  /* options of 0..positions - 1, then of all further items */
+    uint32_t position;   /* first of positions + 1 slices */
+    uint32_t n_contains; /* counters */
+    uint8_t min_contains[8], max_contains[8]; /* 255: any */
     bool alive;
 };
 struct constrain_object {
@@ -108,8 +108,8 @@ struct constrain_object {
 };
 enum { CONSTRAIN_FIRST_MARK = 120 };
 enum { CONSTRAIN_MAX_MARKS = 6 };
-/* And that a name has come which the schema does not know: where a number of properties is asked
- * for, what is generated has one of them at most, because a second could repeat the first and
+/* And that a name has come which the schema does not know: where a number of properties is
+ * demanded, what is generated has one of them at most, because a second could repeat the first and
  * readers would count one. */
 enum { CONSTRAIN_OTHER_SEEN = 127 };
 static inline bool constrain_object_counts(bool generate, uint32_t min)

@@ -283,7 +283,7 @@ bool constrain_schema_object(struct constrain_schema *s, const uint32_t *atoms, 
     if (w.min > w.max || out->n_required > w.max) return true;
     if (constrain_object_counts(s->generate, out->min) && w.min > w.n_key + 1)
         return constrain_schema_refuse(s, w.min_json, err,
-                                       "asks for more names than the schema has and one: others "
+                                       "demands more names than the schema has and one: others "
                                        "could repeat");
     if (!(out->key = build_key(s, &w, err))) return false;
     if (!add_classes(s, atoms, n, &w, out, err)) {
@@ -313,14 +313,14 @@ static bool array_alive(const struct constrain_schema *s, const struct constrain
 {
     uint32_t marks = 0, need = a->min, length = 0;
     for (uint32_t i = 0; i < a->n_contains; i++)
-        if (a->need[i] > need) need = a->need[i];
+        if (a->min_contains[i] > need) need = a->min_contains[i];
     if (need > a->max) return false;
     while (length <= a->positions && length < a->max &&
            any_alive(s, s->slice[a->position + length], &marks))
         length++;
     if (length <= a->positions && length < need) return false;
     for (uint32_t i = 0; i < a->n_contains; i++)
-        if (a->need[i] && !(marks >> i & 1)) return false;
+        if (a->min_contains[i] && !(marks >> i & 1)) return false;
     return true;
 }
 

@@ -28,7 +28,7 @@ static size_t scheme_length(const char *s)
     return n && s[n] == ':' ? n + 1 : 0;
 }
 
-/* Where the path begins: behind the scheme and the authority. */
+/* Where the path begins: after the scheme and the authority. */
 static size_t path_start(const char *s)
 {
     size_t n = scheme_length(s);

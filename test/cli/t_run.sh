@@ -69,6 +69,17 @@ printf '' | "$INFER" -f "$work/prompt" -n 0 --echo >"$work/out" 2>"$work/err" # 
 out 'of France is'
 usage 'none: cannot read: ' -f "$work/none"
 
+begin newline_ends_the_text_where_it_is_asked_for
+infer -p "$france" -n 2 --temp 0 --newline
+out ' Paris.\n'
+infer run --chat -p 'What is 2+2?' --temp 0 --newline
+out 'The answer to this classic math problem is 4.\n'
+usage '--newline: contradicts --json' -p x --newline --json
+printf 'a\nb\n' | xargs -n 1 "$INFER" -n 0 --newline --echo -p >"$work/out" 2>"$work/err"
+code=$? last='xargs infer'
+status 0
+out 'a\nb\n'
+
 begin bytes_of_the_text_are_kept
 infer -p "$france" -n 2 --temp 0 --echo
 out 'The capital of France is Paris.'

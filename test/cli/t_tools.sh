@@ -179,6 +179,7 @@ fi
 
 begin bench_prints_a_row_for_each_test
 infer bench -p 8 -n 2 -r 1
+awk 'length > 80 { exit 1 }' "$work/out" || bad "wider than 80 columns: $(cat "$work/out")"
 status 0
 err ''
 out_like '^\| prompt +\| +8 \|'

@@ -9,6 +9,38 @@ for form in version --version; do
     err ''
 done
 
+begin version_among_other_options # and what follows from them is not looked at
+infer -p x --version
+status 0
+out 'infer 0.1.0\n'
+INFER_VERSION=on INFER_TEMP=hot
+export INFER_VERSION INFER_TEMP
+infer bench --version
+out 'infer 0.1.0\n'
+unset INFER_TEMP
+infer models "$work" # that variable means nothing
+status 0
+out ''
+unset INFER_VERSION
+
+begin short_help_is_a_screen # of 24 lines, with the prompt of the shell; --help has the rest
+for command in '' run chat tokenize logits perplexity bench inspect quantize check models doctor; do
+    # shellcheck disable=SC2086
+    infer $command -h
+    status 0
+    [ "$(wc -l <"$work/out")" -le 23 ] || bad "infer $command -h has $(wc -l <"$work/out") lines"
+    awk 'length > 80 { exit 1 }' "$work/out" || bad "$command: -h is wider than 80 columns"
+done
+infer run -h
+out_like '^  -p, --prompt TEXT '
+out_like '^[0-9]+ more: infer run --help$'
+n=$(sed -n 's/^\([0-9]*\) more: .*/\1/p' "$work/out")
+here=$(grep -c '^ .*--[a-z]' "$work/out")
+infer run --help
+[ $((n + here)) -eq "$(grep -c '^ .*--[a-z]' "$work/out")" ] || bad "$here here and $n more are not all"
+infer bench -h
+out_like '^  -r, --repetitions N '
+
 begin help_goes_to_stdout
 for form in help --help -h; do
     infer $form
