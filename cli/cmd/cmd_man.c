@@ -59,7 +59,11 @@ static void add_commands(struct base_buffer *out)
         base_buffer_add_text(out, ".TP\n.B ");
         add_roff(out, c->usage);
         base_buffer_add_text(out, "\n");
-        add_paragraph(out, c->about);
+        struct base_buffer about = BASE_BUFFER_INIT;
+        cli_help_about((enum cli_command_id)i, &about);
+        add_paragraph(out, about.data ? about.data : "");
+        out->failed |= about.failed;
+        base_buffer_free(&about);
     }
 }
 

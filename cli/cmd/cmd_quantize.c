@@ -5,6 +5,7 @@
 #include "cli/cmd/quantize_plan.h"
 #include "cli/commands.h"
 #include "cli/output_files.h"
+#include "cli/sandbox.h"
 #include "cli/system.h"
 #include "engine/engine.h"
 #include "gguf/gguf.h"
@@ -180,7 +181,11 @@ static bool write_tensors(struct quantize *q, struct base_error *err)
 bool cli_cmd_quantize(const struct cli_values *values, struct base_error *err)
 {
     struct quantize q = {.values = values};
-    bool ok = open_all(&q, err) && write_tensors(&q, err);
+    if (!values->no_sandbox) cli_sandbox_limit(values->argument[1]);
+    bool ok = open_all(&q, err);
+    if (ok && !values->no_sandbox)
+        cli_sandbox_close(gguf_writer_output(q.writer)->unfinished ? CLI_SANDBOX_RENAME : 0);
+    ok = ok && write_tensors(&q, err);
     if (ok && values->verbose)
         cli_note("%s: %llu tensors written", values->argument[1],
                  (unsigned long long)gguf_tensor_count(q.in));

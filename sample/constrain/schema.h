@@ -124,7 +124,7 @@ struct constrain_place {
 };
 
 struct constrain_schema {
-    bool generate;
+    bool generate, open;        /* as in constrain_schema_options */
     const char *lenient_advice; /* while compiling; the caller's */
     struct constrain_json json;
     struct constrain_formula *formula;
@@ -204,8 +204,12 @@ struct constrain_dfa *constrain_schema_string(const struct constrain_schema *s,
 bool constrain_schema_read(struct constrain_schema *s, const char *text, size_t size,
                            const struct constrain_schema_options *options, uint32_t *root,
                            struct base_error *err);
-struct constrain_refs; /* where identifiers and anchors lead */
-struct constrain_refs *constrain_refs_new(const struct constrain_json *j, struct base_error *err);
+/* The node of the schema itself, of what an API wraps it in: {"name", "strict", "schema"}, which
+ * may stand in {"type": "json_schema", "json_schema"}. */
+uint32_t constrain_schema_unwrap(const struct constrain_json *j);
+struct constrain_refs; /* where identifiers and anchors lead, in the schema at `root` */
+struct constrain_refs *constrain_refs_new(const struct constrain_json *j, uint32_t root,
+                                          struct base_error *err);
 void constrain_refs_free(struct constrain_refs *r);
 /* The JSON node that the reference in `ref`, a member of the schema `owner`, leads to; 0: error. */
 uint32_t constrain_refs_find(struct constrain_refs *r, uint32_t owner, uint32_t ref,

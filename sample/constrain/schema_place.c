@@ -397,6 +397,7 @@ static bool compile(struct constrain_schema *s, const char *text, size_t size,
 {
     uint32_t root;
     s->generate = options->generate;
+    s->open = options->open;
     s->lenient_advice = options->lenient_advice;
     if (!constrain_schema_read(s, text, size, options, &root, err) || !check_loops(s, err))
         return false;
