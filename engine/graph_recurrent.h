@@ -22,9 +22,9 @@ struct engine_recurrent {
 struct engine_tensor *engine_ssm_conv(struct engine_graph *g, struct engine_tensor *x,
                                       struct engine_tensor *weight);
 
-/* Selective scan. state[cells][H][D][N], of which sequence s takes cell ids[s] (I32 [S]; out of
+/* Selective scan. state[slots][H][D][N], of which sequence s takes slot ids[s] (I32 [S]; out of
  * range: NaN); x[S][T][H][D]; dt[S][T][H]; a[H][N] (Mamba 1) or a[H][1] (Mamba 2); b and
- * c[S][T][G][N], where H / G neighbouring heads share a group. With d = softplus(dt):
+ * c[S][T][G][N], where H / G consecutive heads share a group. With d = softplus(dt):
  *     state = state exp(d a) + (d x) b;   out = sum over n of state c. */
 struct engine_recurrent engine_ssm_scan(struct engine_graph *g, struct engine_tensor *state,
                                         struct engine_tensor *x, struct engine_tensor *dt,

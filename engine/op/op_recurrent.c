@@ -82,22 +82,22 @@ struct unit {
     const struct engine_task *task;
     const struct engine_vec *vec;
     struct engine_tensor *dst;
-    int64_t room;        /* floats of a room */
+    int64_t buffer;      /* floats of a buffer */
     int64_t h, s, t;     /* head, sequence, token */
     int64_t row, n_rows; /* which rows of the head's state */
     float *state;        /* these rows, worked on in place */
     float *out;          /* their outputs at this token */
-    float *spare;        /* a room of its own */
+    float *spare;        /* a buffer of its own */
 };
 
 /* Rows of a unit, of states whose rows give an output each: few enough to stay in the L1 cache from
  * token to token. */
 enum { UNIT_ROWS = 32 };
 
-enum { ROOM_SPARE = 7, ROOMS = 8 }; /* one for each source, of which there are at most 7 */
+enum { BUFFER_SPARE = 7, BUFFERS = 8 }; /* one for each source, of which there are at most 7 */
 
-/* The length of a room: the longest row among the sources. */
-static int64_t room_floats(const struct engine_tensor *dst)
+/* The length of a buffer: the longest row among the sources. */
+static int64_t buffer_floats(const struct engine_tensor *dst)
 {
     int64_t n = 0;
     for (int k = 0; k < ENGINE_MAX_SRC; k++)
@@ -105,27 +105,27 @@ static int64_t room_floats(const struct engine_tensor *dst)
     return n;
 }
 
-static int64_t rooms_scratch(const struct engine_tensor *dst, int n_threads)
+static int64_t buffers_scratch(const struct engine_tensor *dst, int n_threads)
 {
-    return engine_rooms_bytes(n_threads, ROOMS, room_floats(dst));
+    return engine_scratch_bytes(n_threads, BUFFERS, buffer_floats(dst));
 }
 
 static struct unit unit_new(const struct engine_task *task, struct engine_tensor *dst)
 {
-    const int64_t room = room_floats(dst);
+    const int64_t buffer = buffer_floats(dst);
     return (struct unit){.task = task,
                          .vec = &task->engine->vec,
                          .dst = dst,
-                         .room = room,
-                         .spare = engine_room(task, room, ROOM_SPARE)};
+                         .buffer = buffer,
+                         .spare = engine_scratch_buffer(task, buffer, BUFFER_SPARE)};
 }
 
-/* Row (i1, i2, i3) of source k, through the source's room. */
+/* Row (i1, i2, i3) of source k, through the source's buffer. */
 static const float *row_of(const struct unit *u, int k, int64_t i1, int64_t i2, int64_t i3)
 {
     const struct engine_tensor *t = u->dst->src[k];
     const struct engine_piece at = {.i1 = i1, .i2 = i2, .i3 = i3, .n = t->ne[0]};
-    return engine_piece_load(u->task->engine, t, &at, engine_room(u->task, u->room, k));
+    return engine_piece_load(u->task->engine, t, &at, engine_scratch_buffer(u->task, u->buffer, k));
 }
 
 /* The unit's row of a source that has one for each head, token and sequence. */
@@ -189,8 +189,8 @@ static bool ssm_conv_shape(struct engine_tensor *dst, struct base_error *err)
 static void ssm_conv_run(const struct engine_task *task, struct engine_tensor *dst)
 {
     const struct engine_tensor *x = dst->src[0], *w = dst->src[1];
-    float *room_x = engine_room(task, ENGINE_PIECE, 0),
-          *room_w = engine_room(task, ENGINE_PIECE, 1);
+    float *buffer_x = engine_scratch_buffer(task, ENGINE_PIECE, 0),
+          *buffer_w = engine_scratch_buffer(task, ENGINE_PIECE, 1);
     int64_t first, last;
     engine_task_rows(task, engine_pieces(dst), &first, &last);
     for (int64_t p = first; p < last; p++) {
@@ -200,8 +200,8 @@ static void ssm_conv_run(const struct engine_task *task, struct engine_tensor *d
         for (int64_t k = 0; k < w->ne[1]; k++) {
             struct engine_piece from = at, tap = {.i1 = k, .first = at.first, .n = at.n};
             from.i1 += k;
-            task->engine->vec.mul_add(at.n, engine_piece_load(task->engine, x, &from, room_x),
-                                      engine_piece_load(task->engine, w, &tap, room_w), out);
+            task->engine->vec.mul_add(at.n, engine_piece_load(task->engine, x, &from, buffer_x),
+                                      engine_piece_load(task->engine, w, &tap, buffer_w), out);
         }
     }
 }
@@ -265,7 +265,7 @@ static void ssm_scan_run(const struct engine_task *task, struct engine_tensor *d
 }
 
 const struct engine_op engine_op_ssm_scan =
-    ENGINE_ROWS_OP("ssm_scan", 7, ssm_scan_shape, rooms_scratch, ssm_scan_run);
+    ENGINE_ROWS_OP("ssm_scan", 7, ssm_scan_shape, buffers_scratch, ssm_scan_run);
 
 struct engine_recurrent engine_ssm_scan(struct engine_graph *g, struct engine_tensor *state,
                                         struct engine_tensor *x, struct engine_tensor *dt,
@@ -316,7 +316,7 @@ static void wkv6_run(const struct engine_task *task, struct engine_tensor *dst)
 }
 
 const struct engine_op engine_op_wkv6 =
-    ENGINE_ROWS_OP("wkv6", 6, wkv6_shape, rooms_scratch, wkv6_run);
+    ENGINE_ROWS_OP("wkv6", 6, wkv6_shape, buffers_scratch, wkv6_run);
 
 struct engine_recurrent engine_wkv6(struct engine_graph *g, struct engine_tensor *k,
                                     struct engine_tensor *v, struct engine_tensor *r,
@@ -364,7 +364,7 @@ static void wkv7_run(const struct engine_task *task, struct engine_tensor *dst)
 }
 
 const struct engine_op engine_op_wkv7 =
-    ENGINE_ROWS_OP("wkv7", 7, wkv7_shape, rooms_scratch, wkv7_run);
+    ENGINE_ROWS_OP("wkv7", 7, wkv7_shape, buffers_scratch, wkv7_run);
 
 struct engine_recurrent engine_wkv7(struct engine_graph *g, struct engine_tensor *r,
                                     struct engine_tensor *decay, struct engine_tensor *k,
@@ -419,7 +419,7 @@ static void gated_delta_run(const struct engine_task *task, struct engine_tensor
 }
 
 const struct engine_op engine_op_gated_delta =
-    ENGINE_ROWS_OP("gated_delta", 6, gated_delta_shape, rooms_scratch, gated_delta_run);
+    ENGINE_ROWS_OP("gated_delta", 6, gated_delta_shape, buffers_scratch, gated_delta_run);
 
 struct engine_recurrent engine_gated_delta(struct engine_graph *g, struct engine_tensor *q,
                                            struct engine_tensor *k, struct engine_tensor *v,
