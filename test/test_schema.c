@@ -237,6 +237,10 @@ static const char *const walked[] = {
     "12345678901234567]}}",
     /* no item that the enumeration leaves room for is contained */
     "{\"enum\":[{\"a\":\"a\"},[1,\"a\"],2.5],\"contains\":{\"type\":\"boolean\"}}",
+    "{\"type\":\"array\",\"uniqueItems\":true,\"minItems\":2,\"items\":{\"enum\":[\"a\",\"bb\",3,"
+    "null]}}",
+    "{\"properties\":{\"s\":{\"type\":\"string\",\"minLength\":30,\"maxLength\":65536}},"
+    "\"required\":[\"s\"]}",
 };
 
 /* A random allowed token; those that close something are preferred half of the time. */
