@@ -1,6 +1,6 @@
 /* gguf/part.c: parses one file: header, metadata, tensor directory. Owns the arrays it makes, not
- * the bytes. Refuses to believe: a count is checked against the bytes left before anything is
- * allocated for it, and arrays grow as entries are really found. Called by gguf/file.c. */
+ * the bytes. A count is checked against the bytes left before anything is
+ * allocated for it, and arrays grow as entries are found. Called by gguf/file.c. */
 #include "gguf/part.h"
 
 #include "base/size.h"
@@ -200,7 +200,7 @@ static bool parse_array(struct gguf_entry *entry, struct gguf_cursor *c)
     entry->kv.count = gguf_cursor_count(c, item_min_size(item), "the array's item count");
     if (c->failed) return false;
     if (entry->kv.count > (strings ? ARRAY_MAX_STRINGS : ARRAY_MAX_ITEMS)) {
-        return gguf_cursor_fail(c, offset, "an array of %" PRIu64 " items is beyond any use",
+        return gguf_cursor_fail(c, offset, "an array of %" PRIu64 " items is too long",
                                 entry->kv.count);
     }
     offset = c->at;

@@ -117,6 +117,7 @@ struct binder {
     struct model_weights *w;
     const struct model_params *p;
     const struct gguf_file *file;
+    bool *is_bound; /* [tensors of the file] */
     struct base_error *err;
 };
 
@@ -168,6 +169,7 @@ static bool bind(struct binder *b, const char *name, const int64_t ne[3], bool i
     /* The map is read-only; the engine never writes to a leaf that is no input. */
     if (!engine_tensor_init(tensor, type, 3, ne, (void *)data, name, b->err)) return false;
     b->w->n_tensors++;
+    b->is_bound[t - gguf_tensor_at(b->file, 0)] = true;
     *out = tensor;
     return true;
 }
@@ -213,15 +215,6 @@ static bool bind_layer(struct binder *b, uint32_t layer)
     return true;
 }
 
-static bool is_bound(const struct model_weights *w, const struct gguf_tensor *t)
-{
-    for (uint32_t i = 0; i < w->n_tensors; i++)
-        if (strlen(w->tensors[i].name) == t->name.size &&
-            !memcmp(w->tensors[i].name, t->name.data, t->name.size))
-            return true;
-    return false;
-}
-
 /* What may be left out: heads for other uses than the next token, and the scales that engines with
  * 4-bit activations need. */
 static bool is_harmless(const struct gguf_tensor *t)
@@ -239,11 +232,9 @@ static bool is_harmless(const struct gguf_tensor *t)
 /* A tensor that is left over is a part of the model that would be left out: a wrong answer. */
 static bool check_left_over(struct binder *b)
 {
-    const uint64_t n = gguf_tensor_count(b->file);
-    if (n == b->w->n_tensors) return true;
-    for (uint64_t i = 0; i < n; i++) {
+    for (uint64_t i = 0; i < gguf_tensor_count(b->file); i++) {
         const struct gguf_tensor *t = gguf_tensor_at(b->file, i);
-        if (is_harmless(t) || is_bound(b->w, t)) continue;
+        if (b->is_bound[i] || is_harmless(t)) continue;
         char name[ENGINE_NAME_SIZE * 2];
         snprintf(name, sizeof name, "%.*s", (int)(t->name.size & 0x7f), t->name.data);
         return base_fail_at(b->err, BASE_MODEL, name, (int64_t)t->offset,
@@ -256,13 +247,13 @@ static bool check_left_over(struct binder *b)
 bool model_weights_bind(struct model_weights *w, const struct model_params *p,
                         const struct gguf_file *file, struct base_error *err)
 {
-    struct binder b = {w, p, file, err};
+    struct binder b = {w, p, file, calloc(gguf_tensor_count(file), sizeof(bool)), err};
     const size_t most = (N_GLOBAL + (size_t)p->n_layer * N_LAYER) * TENSORS_PER_ROW;
     *w = (struct model_weights){0};
     w->layer = calloc(p->n_layer, sizeof *w->layer);
     w->tensors = calloc(most, sizeof *w->tensors);
     w->vectors = calloc(most, sizeof *w->vectors);
-    if (!w->layer || !w->tensors || !w->vectors) {
+    if (!w->layer || !w->tensors || !w->vectors || !b.is_bound) {
         base_fail(err, BASE_NO_MEMORY, "no memory for the tensor table");
         goto fail;
     }
@@ -274,9 +265,11 @@ bool model_weights_bind(struct model_weights *w, const struct model_params *p,
     for (uint32_t i = 0; i < p->n_layer; i++)
         if (!bind_layer(&b, i)) goto fail;
     if (!check_left_over(&b)) goto fail;
+    free(b.is_bound);
     return true;
 
 fail:
+    free(b.is_bound);
     model_weights_free(w);
     return false;
 }

@@ -179,10 +179,10 @@ CPU_TARGET_AVX2 QUANT_INLINE void q8_256_x86(largest_of_32 *largest, quantize_32
                                              const float *x, int8_t *q, float *d, int16_t *sum)
 {
     for (int64_t b = 0; b < k / 256; b++, x += 256, q += 256) {
-        __m256i most = _mm256_setzero_si256(), fours[8];
+        __m256i max = _mm256_setzero_si256(), fours[8];
         float factor;
-        for (int i = 0; i < 8; i++) most = _mm256_max_epi32(most, largest(x + 32 * i));
-        d[b] = block_scale(reduce_max_avx2(most), &factor);
+        for (int i = 0; i < 8; i++) max = _mm256_max_epi32(max, largest(x + 32 * i));
+        d[b] = block_scale(reduce_max_avx2(max), &factor);
         for (int i = 0; i < 8; i++) fours[i] = codes(x + 32 * i, factor, q + 32 * i);
         _mm256_storeu_si256((__m256i *)(sum + 16 * b), sums_of_halves_avx2(fours));
     }

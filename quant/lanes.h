@@ -1,7 +1,7 @@
 /* quant/lanes.h: private to quant/: what the float types (F32, F16, BF16) share: the tree that ends
  * their sum of 16 lanes, and the vector shells of gemv around a type's own step.
  *
- * With AVX2 four rows go side by side (quant/row_groups.h); with AVX-512, where a row needs half of
+ * With AVX2 a step takes four rows (quant/row_groups.h); with AVX-512, where a row needs half of
  * the instructions, one after the other, a prefetch ahead (docs/performance.md). */
 #ifndef QUANT_LANES_H
 #define QUANT_LANES_H

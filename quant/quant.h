@@ -37,7 +37,7 @@
  *   sixteen v at once and the serial chain is one addition.
  *
  * QUANT_ACT_F32 (F32 and F16 weights): 16 lanes l, each lane[l] = fmaf(w[i], x[i], lane[l]) over
- *   i = l, l+16, l+32, ... ascending from +0.0f; elements beyond k are not touched; then the tree
+ *   i = l, l+16, l+32, ... ascending from +0.0f; elements past k are not touched; then the tree
  *     for h = 8, 4, 2, 1: lane[i] += lane[i + h] for i < h;   result lane[0].
  *
  * QUANT_ACT_BF16 (BF16 weights): activations are rounded to bfloat16 (nearest even, NaN stays a

@@ -220,7 +220,7 @@ struct quant_product32 {
 };
 
 /* A block of each of eight rows after its products. The rest is a long chain of dependent
- * operations, which runs behind the products of the next block; with the sums half added up it fits
+ * operations, which overlaps the products of the next block; with the sums half added up it fits
  * the registers of AVX2 meanwhile. */
 struct quant_step {
     __m256i two[2]; /* sums, half added up */

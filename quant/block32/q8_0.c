@@ -19,7 +19,7 @@ _Static_assert(sizeof(struct block) == 34, "Q8_0 block");
 enum { OFFSET = 128, MAX_CODE = 255 };
 
 /* One block: the largest element goes to 127. A block with an element that is not finite gets
- * d = NaN, so that it shows; scales beyond the range of binary16 are cut to its largest. */
+ * d = NaN, so that it shows; scales above the range of binary16 are cut to its largest. */
 static struct block encode_block(const float x[32])
 {
     struct block block = {0};

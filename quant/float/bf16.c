@@ -68,7 +68,7 @@ static float dot(int64_t k, const void *row, const struct quant_act *a)
     float lane[16] = {0};
     for (int64_t first = 0; first < k; first += 32) {
         for (int l = 0; l < 16; l++) {
-            /* The odd element of a pair comes first; beyond k there are zeros. */
+            /* The odd element of a pair comes first; past k there are zeros. */
             for (int64_t i = first + 2 * l + 1; i >= first + 2 * l; i--) {
                 float w = i < k ? quant_bfloat_to_float(element(row, i)) : 0.0f;
                 float x = i < k ? quant_bfloat_to_float(a->bf16[i]) : 0.0f;

@@ -1,9 +1,9 @@
 /* quant/super/super_x86.h: private to quant/: what the x86 kernels of the super-block types share.
  *
  * Unpacking is written on 256-bit vectors, for the codes with AVX-512 on 512-bit ones (not IQ4_XS,
- * where that gains nothing): reading rows side by side (`super_rows_load`) turns rows into lanes,
- * so that what follows is the scalar code of one row, for 8 or 16 rows at a time. One column goes
- * row by row, in a shell for AVX2 and one for AVX-512. */
+ * where that gains nothing): reading 8 or 16 rows at once (`super_rows_load`) turns rows into
+ * lanes, so that what follows is the scalar code of one row, for 8 or 16 rows at a time. One column
+ * goes row by row, in a shell for AVX2 and one for AVX-512. */
 #ifndef QUANT_SUPER_SUPER_X86_H
 #define QUANT_SUPER_SUPER_X86_H
 
@@ -111,7 +111,7 @@ struct super_group {
     int n;
 };
 
-/* What a group adds to the sum of its row: zeros beyond its end. */
+/* What a group adds to the sum of its row: zeros past its end. */
 struct super_terms {
     float of[SUPER_GROUP];
     float *out;
@@ -279,7 +279,7 @@ SUPER_AVX2 void super_sums_fill(super_sums_prepare *prepare, const struct quant_
     }
 }
 
-/* Rows one after the other in file order: side by side they would be better from cache but worse
+/* Rows one after the other in file order: several at a step are faster from cache but slower
  * from memory, where the weights come from (docs/performance.md); the hardware's own prefetch
  * follows such a stream, and ours takes it across pages. A group becomes terms only after the
  * products of the next one, and the terms are added during those of the one after that, for both
@@ -613,7 +613,7 @@ SUPER_AVX512 struct super_part super_part_of(size_t bytes, int64_t n, const uint
                                .skip = (size_t)rows * (row_bytes - (size_t)n * bytes)};
 }
 
-/* The column from super-block b on for a group. Beyond its last, the last again. */
+/* The column from super-block b on for a group. Past its last, the last again. */
 SUPER_AVX512 void super_columns_fill(super_column_fill *prepare, const struct super_part *part,
                                      const struct quant_act *a, int64_t b,
                                      struct super_column *column)
@@ -655,7 +655,7 @@ SUPER_AVX512 void super_step_add(bool has_min, const struct super_step *step, in
     }
 }
 
-/* Asks for what is read some time after the n super-blocks of a step. */
+/* Prefetches what is read some time after the n super-blocks of a step. */
 SUPER_AVX512 void super_step_prefetch(size_t super_block, const uint8_t *step, int n, bool to_l1)
 {
     const char *at = (const char *)step;
