@@ -160,35 +160,40 @@ struct engine_tensor *engine_rope(struct engine_graph *g, struct engine_tensor *
                                   struct engine_tensor *positions, struct engine_tensor *factors,
                                   const struct engine_rope *rope);
 
-/* A cache of codes holds keys or values as attention multiplies them (engine/isa/attend.h): I8
- * [KH][cells / ENGINE_CODES_GROUP][bytes], bytes = engine_codes_bytes for rows of so many elements,
- * 64-byte aligned, zeroed at first. engine_set_codes stores the rows x[KH][T][D], rounded to `as`
- * first, as cells I32 [T], which must differ (others than the cache's are left out); the result is
- * the cache. Attention over it gives the bits of attention over a cache of type `as`. It is read
- * where it lies if keys whose positions follow one another from a multiple of ENGINE_CODES_ALIGN on
- * lie in such cells, else copied. */
-enum engine_codes { ENGINE_CODES_KEYS, ENGINE_CODES_VALUES };
-enum { ENGINE_CODES_GROUP = 16, ENGINE_CODES_ALIGN = 32 };
-int64_t engine_codes_bytes(enum engine_codes what, int64_t size);
-struct engine_tensor *engine_set_codes(struct engine_graph *g, enum engine_codes what,
-                                       struct engine_tensor *cache, struct engine_tensor *x,
-                                       struct engine_tensor *cells, enum quant_id as);
+/* clang-format off */
+/* An int16-quantized KV cache holds keys or values as attention multiplies them (engine/isa/attn.h):
+ *
+ *   cache    I8 [KH][slots / ENGINE_KV_Q16_GROUP][engine_kv_q16_bytes(what, elements of a row)],
+ *            64-byte aligned, zeroed at first
+ *
+ * engine_set_kv_q16 rounds the rows x[KH][T][D] to the type `as` and stores them in the slots I32 [T],
+ * which must differ (those that the cache lacks are left out); the result is the cache. Attention over
+ * it gives the bits of attention over a cache of type `as`. It is read where it lies if keys of
+ * consecutive positions, from a multiple of ENGINE_KV_Q16_ALIGN on, have consecutive slots from such a
+ * multiple on; otherwise rows are gathered. */
+/* clang-format on */
+enum engine_kv_q16 { ENGINE_KV_Q16_KEYS, ENGINE_KV_Q16_VALUES };
+enum { ENGINE_KV_Q16_GROUP = 16, ENGINE_KV_Q16_ALIGN = 32 };
+int64_t engine_kv_q16_bytes(enum engine_kv_q16 what, int64_t size);
+struct engine_tensor *engine_set_kv_q16(struct engine_graph *g, enum engine_kv_q16 what,
+                                        struct engine_tensor *cache, struct engine_tensor *x,
+                                        struct engine_tensor *slots, enum quant_id as);
 
 struct engine_attention {
     float scale;   /* of q . k */
     float softcap; /* 0: off; else cap * tanh(s / cap) */
-    int dv;        /* elements of a value in a cache of codes */
+    int dv;        /* elements of a value in an int16-quantized cache */
 };
 /* clang-format off */
 /* Attention of T tokens over cached keys and values. No mask: which keys a token sees is data.
  *
  *   q        F32 [T][H][D]           queries
- *   k_cache  [cells][KH][D]          keys, of any type with arithmetic; KH divides H;
- *            I8 [cells / 16][KH][bytes]  or int16-quantized (engine_set_codes)
- *   v_cache  [cells][KH][DV]         values, likewise
- *   span     I32 [T][4]              each token's attention range {table, first, end, unused}:
+ *   k_cache  [slots][KH][D]          keys, of any type with arithmetic; KH divides H;
+ *            I8 [slots / 16][KH][bytes]  or int16-quantized (engine_set_kv_q16)
+ *   v_cache  [slots][KH][DV]         values, likewise
+ *   ranges   I32 [T][4]              each token's attention range {table, first, end, unused}:
  *                                    it sees the keys of positions first <= j < end
- *   cells    I32 [tables][positions] block tables: the KV slot of each position of a sequence
+ *   tables   I32 [tables][positions] block tables: the KV slot of each position of a sequence
  *   sinks    F32 [H] or NULL         for each head a logit that has weight and no value
  *   result   F32 [T][H * DV]
  *
@@ -200,7 +205,7 @@ struct engine_attention {
  *
  *   score    s_j = q . k_j * scale, then cap * tanh(s_j / cap) if softcap is not 0
  *              F32 keys: the dot of F32 weights (quant/quant.h)
- *              other:    queries and keys are codes of 12 to 15 bits, their dot sums of integers
+ *              other:    queries and keys are int16 codes of 12 to 15 bits, their dot sums of integers
  *   F32 values:   m = max s_j;  w_j = exp(s_j - m)
  *                 l = sum of w_j in lanes of (j - first key);  o = sum of w_j * v_j, fmaf ascending
  *   other values: codes v_j of up to 13 bits with a power of two each; weights are powers of two of
@@ -210,12 +215,12 @@ struct engine_attention {
  *   merge    chunks in ascending order: M = max(m0, m1), each side times exp(m - M), or the power
  *            of two;  result = o / l
  *
- * engine/isa/attend.h specifies codes and roundings of all that is not F32. */
+ * engine/isa/attn.h specifies codes and roundings of all that is not F32. */
 /* clang-format on */
 enum { ENGINE_ATTENTION_CHUNK = 256 };
 struct engine_tensor *engine_attention(struct engine_graph *g, struct engine_tensor *q,
                                        struct engine_tensor *k_cache, struct engine_tensor *v_cache,
-                                       struct engine_tensor *span, struct engine_tensor *cells,
+                                       struct engine_tensor *ranges, struct engine_tensor *tables,
                                        struct engine_tensor *sinks,
                                        const struct engine_attention *params);
 

@@ -1,5 +1,5 @@
 /* engine/graph_internal.h: what the files of engine/ share about graphs: how a builder appends a
- * node, and how the graph, its plan and its simplifier see each other. Nobody outside engine/.
+ * node (graph_build.c), and the graph that plan.c and simplify.c work on. Private to engine/.
  *
  * A builder is three lines:
  *
@@ -72,7 +72,7 @@ static inline struct engine_tensor *engine_tensor_root(struct engine_tensor *t)
     return t->view_of ? t->view_of : t;
 }
 
-/* ---- The graph itself: graph.c, plan.c, simplify.c ---- */
+/* ---- The graph itself: graph.c, graph_build.c, plan.c, simplify.c ---- */
 
 struct engine_graph {
     struct engine *engine;
@@ -84,8 +84,13 @@ struct engine_graph {
     struct engine_plan plan;
 };
 
-/* The index of a tensor of this graph, or -1 for a weight (a leaf that somebody else owns). */
-int engine_graph_index(const struct engine_graph *g, const struct engine_tensor *t);
+/* The index of a tensor of this graph, or -1 for a weight (a leaf outside of it). */
+static inline int engine_graph_index(const struct engine_graph *g, const struct engine_tensor *t)
+{
+    const uintptr_t first = (uintptr_t)g->tensors, at = (uintptr_t)t;
+    if (at < first || at >= first + (size_t)g->n_tensors * sizeof *t) return -1;
+    return (int)((at - first) / sizeof *t);
+}
 
 /* engine/simplify.c: replaces groups of nodes by fused ones that give the same bits. */
 void engine_graph_simplify(struct engine_graph *g);

@@ -1,40 +1,23 @@
-/* engine/ops.h: the op rows that other files of engine/ name: the simplifier and the tests. Each is
- * defined beside its code in an op_*.c file. */
+/* engine/ops.h: the list of all ops. Each row, engine_op_NAME, is defined beside its code in op/,
+ * matmul/ or attention/; test/test_op_table.c has a case for each. */
 #ifndef ENGINE_OPS_H
 #define ENGINE_OPS_H
 
 #include "engine/op.h"
 
-extern const struct engine_op engine_op_view;
-extern const struct engine_op engine_op_reshape;
-extern const struct engine_op engine_op_permute;
+/* clang-format off */
+#define ENGINE_OPS(OP)                                                                             \
+    OP(view) OP(reshape) OP(permute)                                                               \
+    OP(copy) OP(cast) OP(get_rows) OP(set_rows) OP(set_kv_q16) OP(concat) OP(repeat) OP(pad)        \
+    OP(add) OP(sub) OP(mul) OP(div) OP(scale) OP(clamp) OP(softcap) OP(unary) OP(glu)              \
+    OP(norm) OP(rms_norm) OP(l2_norm) OP(group_norm) OP(sum_rows)                                  \
+    OP(soft_max) OP(argsort) OP(rope_table) OP(rope)                                               \
+    OP(mul_mat) OP(mul_mat_id) OP(mul_mat_glu) OP(mul_mat_id_glu) OP(attention)                    \
+    OP(ssm_conv) OP(ssm_scan) OP(wkv6) OP(wkv7) OP(gated_delta)
+/* clang-format on */
 
-extern const struct engine_op engine_op_copy;
-extern const struct engine_op engine_op_cast;
-extern const struct engine_op engine_op_get_rows;
-extern const struct engine_op engine_op_set_rows;
-extern const struct engine_op engine_op_concat;
-extern const struct engine_op engine_op_repeat;
-extern const struct engine_op engine_op_pad;
-
-extern const struct engine_op engine_op_add;
-extern const struct engine_op engine_op_sub;
-extern const struct engine_op engine_op_mul;
-extern const struct engine_op engine_op_div;
-extern const struct engine_op engine_op_scale;
-extern const struct engine_op engine_op_clamp;
-extern const struct engine_op engine_op_softcap;
-extern const struct engine_op engine_op_unary;
-extern const struct engine_op engine_op_glu;
-
-extern const struct engine_op engine_op_norm;
-extern const struct engine_op engine_op_rms_norm;
-extern const struct engine_op engine_op_l2_norm;
-extern const struct engine_op engine_op_group_norm;
-extern const struct engine_op engine_op_sum_rows;
-extern const struct engine_op engine_op_soft_max;
-extern const struct engine_op engine_op_argsort;
-extern const struct engine_op engine_op_rope_table;
-extern const struct engine_op engine_op_rope;
+#define ENGINE_OP_DECLARE(name) extern const struct engine_op engine_op_##name;
+ENGINE_OPS(ENGINE_OP_DECLARE)
+#undef ENGINE_OP_DECLARE
 
 #endif

@@ -112,13 +112,13 @@ static struct engine_tensor *swap_heads(const struct builder *b, struct engine_t
 }
 
 /* Rows x [T][KH][size] into the latest layer's keys or values. */
-static struct engine_tensor *write_rows(const struct builder *b, enum engine_codes what,
+static struct engine_tensor *write_rows(const struct builder *b, enum engine_kv_q16 what,
                                         struct engine_tensor *cache, enum quant_id type,
                                         struct engine_tensor *x)
 {
     struct engine_tensor *cells = b->out->cell[b->cache->layer[b->layer].span];
     x = swap_heads(b, x);
-    return cache->type->id == QUANT_I8 ? engine_set_codes(b->g, what, cache, x, cells, type)
+    return cache->type->id == QUANT_I8 ? engine_set_kv_q16(b->g, what, cache, x, cells, type)
                                        : engine_set_rows(b->g, cache, x, cells);
 }
 
@@ -137,8 +137,8 @@ static struct engine_tensor *build_attention(struct builder *b, struct engine_te
     q = named(b, build_positions(b, split_heads(b, q, p->n_head, d), w->attn_q_norm), "q");
     k = named(b, build_positions(b, split_heads(b, k, kh, d), w->attn_k_norm), "k");
     v = split_heads(b, v, kh, dv);
-    b->k_written = write_rows(b, ENGINE_CODES_KEYS, &cache->k, b->cache->type_k, k);
-    b->v_written = write_rows(b, ENGINE_CODES_VALUES, &cache->v, b->cache->type_v, v);
+    b->k_written = write_rows(b, ENGINE_KV_Q16_KEYS, &cache->k, b->cache->type_k, k);
+    b->v_written = write_rows(b, ENGINE_KV_Q16_VALUES, &cache->v, b->cache->type_v, v);
     const struct engine_attention how = {.scale = m->attention_scale, .dv = (int)dv};
     x = engine_attention(b->g, q, swap_heads(b, b->k_written), swap_heads(b, b->v_written),
                          b->out->span[span], &b->cache->cells[span].view, NULL, &how);

@@ -6,6 +6,7 @@ static void overlay_type(const struct quant_type *type, const struct quant_kerne
                          struct quant_kernel *to)
 {
     if (from->decode) to->decode = from->decode;
+    if (from->encode || !to->encode) to->encode = from->encode ? from->encode : type->encode;
     if (from->unpack) {
         to->unpack = from->unpack;
         to->panel = from->panel ? from->panel : &type->panel;

@@ -178,6 +178,9 @@ struct quant_kernel {
     /* k elements to float. Exact: each value is one rounding of d * integer (+ m). */
     void (*decode)(int64_t k, const void *row, float *out);
 
+    /* The bytes of the type's encode; NULL: that one. In a filled table NULL only without one. */
+    void (*encode)(int64_t k, const float *in, void *row);
+
     /* 16 rows of n_blocks blocks each into n_blocks panel structs (64-byte aligned). A row pointer
      * may be repeated (edges). NULL for types without a panel. The panel's form is *panel: the
      * type's, or its folded one where small codes and scales leave room and the level makes it

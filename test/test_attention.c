@@ -3,7 +3,7 @@
 #include "test/support_product.h"
 
 #include "engine/graph.h"
-#include "engine/isa/attend.h"
+#include "engine/isa/attn.h"
 #include "test/support_level.h"
 #include <math.h>
 #include <stdio.h>
@@ -146,7 +146,8 @@ static struct data *data_new(const struct shape *s)
     struct data *d = calloc(1, sizeof(*d));
     uint64_t seed = 42;
     d->s = s;
-    d->n_cells = (2 * s->room + ENGINE_CODES_ALIGN - 1) / ENGINE_CODES_ALIGN * ENGINE_CODES_ALIGN;
+    d->n_cells =
+        (2 * s->room + ENGINE_KV_Q16_ALIGN - 1) / ENGINE_KV_Q16_ALIGN * ENGINE_KV_Q16_ALIGN;
     size_t n_q = (size_t)s->n_tokens * (size_t)s->n_heads;
     d->q = malloc(n_q * (size_t)s->d * sizeof(float));
     for (size_t i = 0; i < n_q * (size_t)s->d; i++)
@@ -185,12 +186,12 @@ static struct engine_tensor leaf(enum quant_id type, int n_dims, const int64_t *
 }
 
 /* Rows [n_cells][heads][size] as a cache of codes [heads][groups][bytes]; the caller frees it. */
-static char *codes_new(struct engine *e, enum engine_codes what, enum quant_id as, int n_cells,
+static char *codes_new(struct engine *e, enum engine_kv_q16 what, enum quant_id as, int n_cells,
                        int heads, int size, float *rows, struct engine_tensor *cache)
 {
     struct base_error err = BASE_ERROR_INIT;
-    const int64_t groups = n_cells / ENGINE_CODES_GROUP;
-    int64_t ne[] = {engine_codes_bytes(what, size), groups, heads};
+    const int64_t groups = n_cells / ENGINE_KV_Q16_GROUP;
+    int64_t ne[] = {engine_kv_q16_bytes(what, size), groups, heads};
     char *data = aligned_alloc(64, (size_t)(ne[0] * ne[1] * ne[2]));
     memset(data, 0, (size_t)(ne[0] * ne[1] * ne[2]));
     int32_t *ids = malloc((size_t)n_cells * sizeof *ids);
@@ -200,7 +201,7 @@ static char *codes_new(struct engine *e, enum engine_codes what, enum quant_id a
     struct engine_tensor cells = leaf(QUANT_I32, 1, (int64_t[]){n_cells}, ids);
     struct engine_graph *g = engine_graph_new(e, 16, &err);
     engine_output(g,
-                  engine_set_codes(g, what, cache, engine_permute(g, &x, 0, 2, 1, 3), &cells, as));
+                  engine_set_kv_q16(g, what, cache, engine_permute(g, &x, 0, 2, 1, 3), &cells, as));
     assert_true(engine_graph_plan(g, true, &err) && engine_graph_run(g, &err));
     engine_graph_free(g);
     free(ids);
@@ -227,9 +228,9 @@ static void attend_over(struct data *d, struct engine *e, bool coded, int first,
     char *k_data = NULL, *v_data = NULL;
     if (coded && can_be_coded(s->k_type))
         k_data =
-            codes_new(e, ENGINE_CODES_KEYS, s->k_type, d->n_cells, s->n_kv, s->d, d->k, &k_codes);
+            codes_new(e, ENGINE_KV_Q16_KEYS, s->k_type, d->n_cells, s->n_kv, s->d, d->k, &k_codes);
     if (coded && can_be_coded(s->v_type))
-        v_data = codes_new(e, ENGINE_CODES_VALUES, s->v_type, d->n_cells, s->n_kv, s->dv, d->v,
+        v_data = codes_new(e, ENGINE_KV_Q16_VALUES, s->v_type, d->n_cells, s->n_kv, s->dv, d->v,
                            &v_codes);
     struct engine_tensor span = leaf(QUANT_I32, 2, (int64_t[]){4, n}, d->span + 4 * first);
     struct engine_tensor cells = leaf(QUANT_I32, 2, (int64_t[]){s->room, LISTS}, d->cells);
@@ -364,27 +365,27 @@ static void test_borders(void **state)
     static const uint32_t largest[] = {0x3f7fefff, 0x3f7ff000, 0x3f7ff001, 0x3f7fffff,
                                        0x3f800000, 0x7f7fffff, 0x7f800000, 0x21800000,
                                        0x217fffff, 0x0d800000, 0x0d7fffff, 0};
-    enum { ROWS = ENGINE_ATTEND_GROUP, BYTES = 4 * ROWS + 2 * ROWS * ROWS };
+    enum { ROWS = ENGINE_ATTN_GROUP, BYTES = 4 * ROWS + 2 * ROWS * ROWS };
     float x[ROWS][ROWS] = {{0}};
     for (int i = 0; i < ROWS * ROWS; i++) {
         memcpy(&x[i / ROWS][i % ROWS], &largest[i / ROWS % 12], 4);
         x[i / ROWS][i % ROWS] *= i % 3 == 0 ? 1.0f : i % 3 == 1 ? -0.7f : 0.1f;
     }
     for (int level = CPU_SCALAR; support_level_next(&level); level++) {
-        const struct engine_attend *attend = engine_attend_table(level);
+        const struct engine_attn *attn = engine_attn_table(level);
         _Alignas(64) char want[2][BYTES], got[2][BYTES];
-        engine_attend_scalar.keys(ROWS, x[0], ROWS, want[0]);
-        engine_attend_scalar.values(ROWS, x[0], ROWS, want[1]);
-        attend->keys(ROWS, x[0], ROWS, got[0]);
-        attend->values(ROWS, x[0], ROWS, got[1]);
+        engine_attn_scalar.keys(ROWS, x[0], ROWS, want[0]);
+        engine_attn_scalar.values(ROWS, x[0], ROWS, want[1]);
+        attn->keys(ROWS, x[0], ROWS, got[0]);
+        attn->values(ROWS, x[0], ROWS, got[1]);
         assert_memory_equal(got, want, sizeof want);
         for (int r = 0; r < ROWS; r++) {
             int16_t codes[ROWS];
-            const float scale = attend->row(ROWS, x[r], ENGINE_ATTEND_VALUE, codes);
-            assert_memory_equal(&scale, engine_attend_scales(got[1]) + r, 4);
+            const float scale = attn->row(ROWS, x[r], ENGINE_ATTN_VALUE, codes);
+            assert_memory_equal(&scale, engine_attn_scales(got[1]) + r, 4);
             for (int i = 0; i < ROWS; i++) {
-                assert_true(abs(codes[i]) <= ENGINE_ATTEND_VALUE_MAX);
-                assert_int_equal(codes[i], engine_attend_codes(got[1])[r / 2 * 32 + 2 * i + r % 2]);
+                assert_true(abs(codes[i]) <= ENGINE_ATTN_VALUE_MAX);
+                assert_int_equal(codes[i], engine_attn_codes(got[1])[r / 2 * 32 + 2 * i + r % 2]);
             }
         }
     }

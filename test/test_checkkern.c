@@ -293,6 +293,7 @@ typedef void gemv_fn(int64_t k, const struct quant_rows *rows, const struct quan
                      float *out);
 typedef void unpack_fn(int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS], void *panel);
 typedef void decode_fn(int64_t k, const void *row, float *out);
+typedef void encode_fn(int64_t k, const float *in, void *row);
 
 static int gemv_mismatches(struct bed *bed, const struct quant_type *type, gemv_fn *gemv,
                            int streams, int64_t k, int n_rows)
@@ -327,6 +328,19 @@ static int decode_mismatches(struct bed *bed, const struct quant_type *type, dec
     float *out = canary_place(&bed->out, (size_t)k * 4);
     decode(k, w, out);
     return float_mismatches(k, out, expected) + canary_mismatches(&bed->out, (size_t)k * 4);
+}
+
+static int encode_mismatches(struct bed *bed, const struct quant_type *type, encode_fn *encode,
+                             int64_t k)
+{
+    static float x[MAX_K];
+    static uint8_t expected[MAX_K * sizeof(float)];
+    const size_t bytes = (size_t)(k / type->block_len) * type->block_bytes;
+    fill_floats(&bed->rng, (enum float_kind)rng_below(&bed->rng, N_FLOAT_KINDS), k, x);
+    type->encode(k, x, expected);
+    uint8_t *out = canary_place(&bed->out, bytes);
+    encode(k, x, out);
+    return (memcmp(out, expected, bytes) != 0) + canary_mismatches(&bed->out, bytes);
 }
 
 static int panel_mismatches(const struct quant_panel_form *form, const void *a, const void *b)
@@ -425,6 +439,9 @@ static void check_type(struct bed *bed, const struct quant_type *type,
                    gemv_mismatches(bed, type, kernel->gemv, kernel->rows_per_step, k, n_rows));
             report("decode", type->name, kernels->level, k, 1,
                    decode_mismatches(bed, type, kernel->decode, k));
+            if (kernel->encode != type->encode)
+                report("encode", type->name, kernels->level, k, 1,
+                       encode_mismatches(bed, type, kernel->encode, k));
             if (kernel->unpack && n <= last)
                 report("unpack", type->name, kernels->level, k, 16,
                        unpack_mismatches(bed, type, kernel->panel, kernel->unpack, n));
@@ -434,6 +451,40 @@ static void check_type(struct bed *bed, const struct quant_type *type,
         int64_t k = type->block_len == 1 ? 37 : 5 * type->block_len;
         report("gemv", type->name, kernels->level, k, n_rows,
                gemv_mismatches(bed, type, kernel->gemv, kernel->rows_per_step, k, n_rows));
+    }
+}
+
+/* All F16 values through decode and encode, and the floats around the midpoint above each. */
+static void test_halves(void **state)
+{
+    (void)state;
+    const struct quant_type *f16 = quant_type_by_id(QUANT_F16);
+    static uint16_t half[65536], back[65536], want[65536];
+    static float wide[65536];
+    for (int i = 0; i < 65536; i++) half[i] = (uint16_t)i;
+    for (int level = CPU_SCALAR; support_level_next(&level); level++) {
+        struct quant_kernels kernels;
+        quant_kernels_init(&kernels, (enum cpu_level)level);
+        const struct quant_kernel *kernel = &kernels.type[QUANT_F16];
+        kernel->decode(65536, half, wide);
+        for (int i = 0; i < 65536; i++) {
+            const float expected = quant_f16_to_f32(half[i]);
+            assert_memory_equal(&wide[i], &expected, sizeof expected);
+        }
+        kernel->encode(65536, wide, back);
+        for (int i = 0; i < 65536; i++)
+            assert_int_equal(back[i], isnan(wide[i]) ? half[i] | 0x200 : half[i]);
+        for (int around = -1; around <= 1; around++) {
+            for (int i = 0; i < 65536; i++) {
+                uint32_t bits;
+                kernel->decode(1, &half[i], &wide[i]);
+                memcpy(&bits, &wide[i], sizeof bits);
+                wide[i] = float_of_bits(bits + 0x1000 + (uint32_t)around);
+            }
+            f16->encode(65536, wide, want);
+            kernel->encode(65536, wide, back);
+            assert_memory_equal(back, want, sizeof want);
+        }
     }
 }
 
@@ -617,6 +668,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_types),
+        cmocka_unit_test(test_halves),
         cmocka_unit_test(test_activations),
         cmocka_unit_test(test_bf16_smallest_normal),
         cmocka_unit_test(test_mutants_are_caught),

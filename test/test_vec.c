@@ -31,9 +31,7 @@ enum shape {
     SHAPE_SCALE_ONLY,  /* scale_mul with w NULL */
     SHAPE_ROTATE_PAIR, /* step 2, dist 1; 2n elements; y holds cos and sin */
     SHAPE_ROTATE_NEOX, /* step 1, dist n */
-    SHAPE_ROTATE_ODD,  /* step 3, dist 2: no vector form */
-    SHAPE_TO_HALF,
-    SHAPE_FROM_HALF
+    SHAPE_ROTATE_ODD   /* step 3, dist 2: no vector form */
 };
 
 struct entry {
@@ -46,16 +44,15 @@ struct entry {
 #define ENTRY(member, shape) {#member, shape, offsetof(struct engine_vec, member)}
 /* clang-format on */
 static const struct entry named[] = {
-    ENTRY(add, SHAPE_BINARY),           ENTRY(sub, SHAPE_BINARY),
-    ENTRY(mul, SHAPE_BINARY),           ENTRY(div, SHAPE_BINARY),
-    ENTRY(scale, SHAPE_SCALE),          ENTRY(mad, SHAPE_MAD),
-    ENTRY(clamp, SHAPE_CLAMP),          ENTRY(sum, SHAPE_REDUCE),
-    ENTRY(sum_sqr, SHAPE_REDUCE),       ENTRY(max, SHAPE_REDUCE),
-    ENTRY(dot, SHAPE_REDUCE2),          ENTRY(exp_sum, SHAPE_EXP_SUM),
-    ENTRY(scale_mul, SHAPE_SCALE_MUL),  ENTRY(scale_mul, SHAPE_SCALE_ONLY),
-    ENTRY(rotate, SHAPE_ROTATE_PAIR),   ENTRY(rotate, SHAPE_ROTATE_NEOX),
-    ENTRY(rotate, SHAPE_ROTATE_ODD),    ENTRY(f32_to_f16, SHAPE_TO_HALF),
-    ENTRY(f16_to_f32, SHAPE_FROM_HALF),
+    ENTRY(add, SHAPE_BINARY),          ENTRY(sub, SHAPE_BINARY),
+    ENTRY(mul, SHAPE_BINARY),          ENTRY(div, SHAPE_BINARY),
+    ENTRY(scale, SHAPE_SCALE),         ENTRY(mad, SHAPE_MAD),
+    ENTRY(clamp, SHAPE_CLAMP),         ENTRY(sum, SHAPE_REDUCE),
+    ENTRY(sum_sqr, SHAPE_REDUCE),      ENTRY(max, SHAPE_REDUCE),
+    ENTRY(dot, SHAPE_REDUCE2),         ENTRY(exp_sum, SHAPE_EXP_SUM),
+    ENTRY(scale_mul, SHAPE_SCALE_MUL), ENTRY(scale_mul, SHAPE_SCALE_ONLY),
+    ENTRY(rotate, SHAPE_ROTATE_PAIR),  ENTRY(rotate, SHAPE_ROTATE_NEOX),
+    ENTRY(rotate, SHAPE_ROTATE_ODD),
 };
 enum { N_NAMED = sizeof(named) / sizeof(named[0]), N_ENTRIES = N_NAMED + 2 * ENGINE_UNARY_COUNT };
 
@@ -103,11 +100,6 @@ static int64_t x_count(enum shape s, int64_t n)
                                                             : n;
 }
 
-static size_t x_size(enum shape s)
-{
-    return s == SHAPE_FROM_HALF ? 2 : 4;
-}
-
 static int64_t y_count(enum shape s, int64_t n)
 {
     const bool rotates = s == SHAPE_ROTATE_PAIR || s == SHAPE_ROTATE_NEOX || s == SHAPE_ROTATE_ODD;
@@ -118,11 +110,6 @@ static int64_t y_count(enum shape s, int64_t n)
 static int64_t out_count(enum shape s, int64_t n)
 {
     return s == SHAPE_REDUCE || s == SHAPE_REDUCE2 ? 0 : x_count(s, n);
-}
-
-static size_t out_size(enum shape s)
-{
-    return s == SHAPE_TO_HALF ? 2 : 4;
 }
 
 /* Calls the entry; returns its value (0 for those that have none). */
@@ -166,12 +153,6 @@ static float call(const struct engine_vec *vec, struct entry e, int64_t n, const
         return 0;
     case SHAPE_ROTATE_ODD:
         vec->rotate(n, 3, 2, y, y + n, x, out);
-        return 0;
-    case SHAPE_TO_HALF:
-        vec->f32_to_f16(n, x, out);
-        return 0;
-    case SHAPE_FROM_HALF:
-        vec->f16_to_f32(n, x, out);
         return 0;
     }
     return 0;
@@ -306,10 +287,7 @@ static void check_entry(const struct blocks *b, struct entry e, enum cpu_level l
     fill(out0, no, kind, seed);
     float ab[2];
     fill(ab, 2, kind, seed);
-    if (x_size(e.shape) == 2) {
-        for (int64_t i = 0; i < nx; ++i) ((uint16_t *)x0)[i] = (uint16_t)random_next(seed);
-    }
-    const size_t x_bytes = (size_t)nx * x_size(e.shape), out_bytes = (size_t)no * out_size(e.shape);
+    const size_t x_bytes = (size_t)nx * sizeof(float), out_bytes = (size_t)no * sizeof(float);
     void *x = memcpy(place(b, 0, (int64_t)x_bytes, back), x0, x_bytes);
     float *y = memcpy(place(b, 1, ny * 4, back), y0, (size_t)ny * 4);
     void *out = memcpy(place(b, 2, (int64_t)out_bytes, back), out0, out_bytes);
@@ -318,10 +296,10 @@ static void check_entry(const struct blocks *b, struct entry e, enum cpu_level l
     const float got = call(&vec, e, n, x, y, ab[0], ab[1], out);
     bool ok = same_float(want, got) && guards_hold(b, 2, (int64_t)out_bytes, back);
     /* elements that a rotation with gaps skips stay what they were in both */
-    ok = ok && same(out, out0, no, out_size(e.shape));
+    ok = ok && same(out, out0, no, sizeof(float));
     if (ok && no > 0 && x_bytes == out_bytes && e.shape != SHAPE_MAD) {
         call(&vec, e, n, x, y, ab[0], ab[1], x); /* in place */
-        if (e.shape != SHAPE_ROTATE_ODD) ok = same(x, out0, no, out_size(e.shape));
+        if (e.shape != SHAPE_ROTATE_ODD) ok = same(x, out0, no, sizeof(float));
     }
     if (!ok) {
         fail_msg("%s (entry shape %d) at %s differs from scalar: n %d, kind %d, back %d", e.name,
@@ -343,8 +321,8 @@ static void test_levels_equal_scalar(void **state)
                 const int64_t count = n <= 70 ? n : large[n - 71];
                 for (int kind = 0; kind < 3; ++kind) {
                     check_entry(&b, e, level, count, kind, 0, &seed);
-                    /* 2 * 3 and 4 * 3 bytes off the end: misaligned by one half, one float */
-                    check_entry(&b, e, level, count, kind, x_size(e.shape) == 2 ? 36 : 44, &seed);
+                    /* 4 * 3 bytes off the end: misaligned by one float */
+                    check_entry(&b, e, level, count, kind, 44, &seed);
                 }
             }
         }
@@ -424,22 +402,6 @@ static void test_scalar_is_what_the_header_says(void **state)
     vec.rotate(2, 1, 2, cos, sin, a, out);
     const float neox[] = {1 * 0.5f - 3 * 2, 2 * 0.25f - 4 * 3, 3 * 0.5f + 1 * 2, 4 * 0.25f + 2 * 3};
     assert_true(same(neox, out, 4, 4));
-}
-
-static void test_halves(void **state)
-{
-    (void)state;
-    struct engine_vec vec;
-    static uint16_t half[65536], back[65536];
-    static float wide[65536];
-    for (int i = 0; i < 65536; ++i) half[i] = (uint16_t)i;
-    for (int level = CPU_SCALAR; support_level_next(&level); level++) {
-        engine_vec_init(&vec, level);
-        vec.f16_to_f32(65536, half, wide);
-        for (int i = 0; i < 65536; ++i) assert_true(same_float(wide[i], quant_f16_to_f32(half[i])));
-        vec.f32_to_f16(65536, wide, back);
-        assert_true(same(half, back, 65536, 2));
-    }
 }
 
 /* ---- Functions against double precision ---- */
@@ -656,7 +618,6 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_levels_equal_scalar),
         cmocka_unit_test(test_special_values),
         cmocka_unit_test(test_scalar_is_what_the_header_says),
-        cmocka_unit_test(test_halves),
         cmocka_unit_test(test_functions_are_accurate),
         cmocka_unit_test(test_nan_passes),
     };

@@ -1,11 +1,11 @@
-/* engine/attention/attention.c: attention over a cache of keys and values, without a score matrix.
+/* engine/attention/attention.c: attention over a KV cache, without a score matrix in memory.
  *
- * Sources: q, k_cache, v_cache, span, cells, sinks (or NULL); parameters: scale, softcap. Contract
- * and arithmetic: engine/graph.h. What is left open there: softcap is separate roundings
+ * Sources: q, k_cache, v_cache, range, tables, sinks (or NULL); parameters: scale, softcap.
+ * Contract and arithmetic: engine/graph.h. Details of the arithmetic: softcap is separate roundings
  * (vec.scale, tanh, vec.scale); sums of weights over a chunk start at the first key of it that the
  * token sees; a merge is l = l0 * e0 + l1 * e1, o = fmaf(o1, e1, o0 * e0), e = exp(m - M), or
- * 2^(m - M) where values are codes; the result is o * (1 / l), zero where there are neither keys
- * nor sinks. A span that leaves its list is cut, a list or a cell that does not exist gives NaN.
+ * 2^(m - M) where values are int16; the result is o * (1 / l), zero where there are neither keys
+ * nor sinks. A range is cut to its table; a table or a slot that does not exist gives NaN.
  *
  * The query rows of a KV head are numbered token * (heads per KV head) + head and taken in blocks;
  * a block reads each chunk of keys and values once (attention_chunk.c). A unit of work is one block
@@ -20,17 +20,17 @@
 
 enum { CHUNK = ATTENTION_CHUNK, TILE = ATTENTION_TILE };
 enum {
-    LEAST_BLOCK = 24,     /* query rows of a block, where there are so many */
-    UNITS_PER_WORKER = 4, /* fewer units than that: smaller blocks, then split by chunks */
-    RUNS_PER_WORKER = 12, /* then so many runs of chunks, */
-    MOST_CHUNKS = 8,      /* of so many at most */
+    MIN_BLOCK = 24,       /* query rows of a block, where there are as many */
+    UNITS_PER_WORKER = 4, /* with fewer, blocks are smaller, and then split by chunks */
+    RUNS_PER_WORKER = 12, /* runs of consecutive chunks, where blocks are split by chunks */
+    MAX_RUN_CHUNKS = 8,
 };
 static const int64_t PARTIAL_BUDGET = 64 << 20;
 static const float LN_2 = 0x1.62e430p-1f;
 
 enum { PARAM_SCALE, PARAM_SOFTCAP, PARAM_DV };
 
-/* The next place in scratch, in lines of the cache. */
+/* Takes `bytes` of scratch at *at, in whole cache lines. */
 static int64_t place(int64_t *at, int64_t bytes)
 {
     int64_t here = *at;
@@ -41,21 +41,21 @@ static int64_t place(int64_t *at, int64_t bytes)
 static void layout_scratch(struct attention_layout *l)
 {
     const int64_t pad = l->d_pad > l->dv_pad ? l->d_pad : l->dv_pad;
-    const int64_t groups = CHUNK / ENGINE_ATTEND_GROUP, partial = l->partial_floats * 4;
-    l->key_bytes = engine_attend_key_bytes(l->d);
-    l->value_bytes = engine_attend_value_bytes(l->dv);
+    const int64_t groups = CHUNK / ENGINE_ATTN_GROUP, partial = l->partial_floats * 4;
+    l->key_bytes = engine_attn_key_bytes(l->d);
+    l->value_bytes = engine_attn_value_bytes(l->dv);
     int64_t at = 0;
     l->query_bytes = engine_round_up(l->float_keys ? l->d * 4 : (l->d + 1) / 2 * 4, 64);
     l->query_at = place(&at, l->block_rows * l->query_bytes);
     l->query_scale_at = place(&at, l->block_rows * 4);
     l->key_at = place(&at, l->float_keys ? CHUNK * l->d_pad * 4 : groups * l->key_bytes);
     l->value_at = place(&at, l->float_values ? CHUNK * l->dv_pad * 4 : groups * l->value_bytes);
-    l->decoded_at = place(&at, ENGINE_ATTEND_GROUP * pad * 4);
+    l->decoded_at = place(&at, ENGINE_ATTN_GROUP * pad * 4);
     l->offset_at = place(&at, CHUNK * 4);
     l->inverse_at = place(&at, CHUNK * 4);
-    l->tile_at = place(&at, sizeof(struct engine_attend_tile));
-    l->part_at = place(&at, TILE * partial);
-    l->sum_at = place(&at, l->block_rows * partial);
+    l->tile_at = place(&at, sizeof(struct engine_attn_tile));
+    l->tile_partials_at = place(&at, TILE * partial);
+    l->sums_at = place(&at, l->block_rows * partial);
     l->worker_bytes = at;
 }
 
@@ -69,16 +69,14 @@ static struct attention_layout layout_of(const struct engine_tensor *dst, int n_
     l.dv = dst->ne[0] / l.n_heads;
     l.float_keys = engine_tensor_is(k, QUANT_F32);
     l.float_values = engine_tensor_is(v, QUANT_F32);
-    l.coded_keys = engine_tensor_is(k, QUANT_I8);
-    l.coded_values = engine_tensor_is(v, QUANT_I8);
+    l.q16_keys = engine_tensor_is(k, QUANT_I8);
+    l.q16_values = engine_tensor_is(v, QUANT_I8);
     l.rows = l.n_tokens * l.per_kv;
     int64_t even = engine_round_up(l.rows * l.n_kv / ((int64_t)n_threads * UNITS_PER_WORKER), TILE);
-    l.block_rows = even < LEAST_BLOCK       ? LEAST_BLOCK
-                   : even < ATTENTION_BLOCK ? even
-                                            : ATTENTION_BLOCK;
+    l.block_rows = engine_min(engine_max(even, MIN_BLOCK), ATTENTION_BLOCK);
     l.n_blocks = (l.rows + l.block_rows - 1) / l.block_rows;
-    l.room = dst->src[ATTENTION_CELLS]->ne[0];
-    l.max_chunks = (l.room + CHUNK - 1) / CHUNK;
+    l.n_positions = dst->src[ATTENTION_TABLES]->ne[0];
+    l.max_chunks = (l.n_positions + CHUNK - 1) / CHUNK;
     l.d_pad = engine_round_up(l.d, 16);
     l.dv_pad = engine_round_up(l.dv, 16);
     l.partial_floats = ATTENTION_PARTIAL_HEAD + l.dv_pad;
@@ -99,10 +97,10 @@ static int64_t attention_scratch(const struct engine_tensor *dst, int n_threads)
     return l.partial_bytes + l.worker_bytes * n_threads;
 }
 
-static const int32_t *span_of(const struct attention_run *run, int64_t token)
+static const int32_t *range_of(const struct attention_run *run, int64_t token)
 {
-    const struct engine_tensor *span = run->dst->src[ATTENTION_SPAN];
-    return (const int32_t *)(span->data + token * span->nb[1]);
+    const struct engine_tensor *range = run->dst->src[ATTENTION_RANGE];
+    return (const int32_t *)(range->data + token * range->nb[1]);
 }
 
 static struct attention_partial *partial_at(const struct attention_run *run, char *base,
@@ -111,7 +109,7 @@ static struct attention_partial *partial_at(const struct attention_run *run, cha
     return (struct attention_partial *)(base + index * run->l.partial_floats * 4);
 }
 
-/* The longest run of rows from `first` on, at most up to `end`, that read one list. */
+/* The longest run of rows from `first` on, at most up to `end`, that read the same table. */
 static void block_from(const struct attention_run *run, int64_t kv, int64_t first, int64_t end,
                        struct attention_block *b)
 {
@@ -119,19 +117,19 @@ static void block_from(const struct attention_run *run, int64_t kv, int64_t firs
     b->kv = kv;
     b->first = first;
     b->n = 0;
-    b->list = span_of(run, first / l->per_kv)[0];
+    b->table = range_of(run, first / l->per_kv)[0];
     for (int64_t row = first; row < end; row++) {
-        const int32_t *span = span_of(run, row / l->per_kv);
-        if (span[0] != b->list) break;
-        b->lo[b->n] = span[1] < 0 ? 0 : span[1];
-        b->hi[b->n] = span[2] < l->room ? span[2] : l->room;
+        const int32_t *range = range_of(run, row / l->per_kv);
+        if (range[0] != b->table) break;
+        b->lo[b->n] = range[1] < 0 ? 0 : range[1];
+        b->hi[b->n] = range[2] < l->n_positions ? range[2] : l->n_positions;
         b->n++;
     }
 }
 
-static bool block_list_exists(const struct attention_run *run, const struct attention_block *b)
+static bool block_table_exists(const struct attention_run *run, const struct attention_block *b)
 {
-    return b->list >= 0 && b->list < run->dst->src[ATTENTION_CELLS]->ne[1];
+    return b->table >= 0 && b->table < run->dst->src[ATTENTION_TABLES]->ne[1];
 }
 
 /* ---- Merging ---- */
@@ -143,8 +141,8 @@ static float exp_of(const struct attention_run *run, float x, float m)
     return e;
 }
 
-/* What multiplies each side of a merge, for n <= TILE rows that both have; sum[i]->m becomes that
- * of the result. */
+/* The factors of each merge, for n <= TILE rows: e[2i] of sum[i], e[2i + 1] of next[i]. sum[i]->m
+ * becomes that of the result. */
 static void merge_factors(const struct attention_run *run, struct attention_partial *const *sum,
                           struct attention_partial *const *next, int64_t n, float *e)
 {
@@ -160,10 +158,10 @@ static void merge_factors(const struct attention_run *run, struct attention_part
         run->task->engine->vec.exp_sum(2 * n, e, 0.0f, e);
         return;
     }
-    for (int64_t i = 0; i < 2 * n; i++) e[i] = engine_attend_exp2(e[i]);
+    for (int64_t i = 0; i < 2 * n; i++) e[i] = engine_attn_exp2(e[i]);
 }
 
-/* sum[i] becomes sum[i] and then a later chunk's next[i], for n <= TILE rows. */
+/* Adds next[i], of a later chunk, to sum[i], for n <= TILE rows. */
 static void merge(const struct attention_run *run, struct attention_partial *const *sum,
                   struct attention_partial *const *next, int64_t n)
 {
@@ -177,8 +175,8 @@ static void merge(const struct attention_run *run, struct attention_partial *con
             continue;
         }
         sum[i]->l = sum[i]->l * e[2 * i] + next[i]->l * e[2 * i + 1];
-        /* times 1 changes nothing */
-        if (e[2 * i] != 1.0f) vec->scale_mul(run->l.dv, sum[i]->o, e[2 * i], NULL, sum[i]->o);
+        if (e[2 * i] != 1.0f) /* a factor of 1 changes no bit */
+            vec->scale_mul(run->l.dv, sum[i]->o, e[2 * i], NULL, sum[i]->o);
         vec->mad(run->l.dv, next[i]->o, e[2 * i + 1], sum[i]->o);
     }
 }
@@ -195,12 +193,12 @@ static void add_sink(const struct attention_run *run, float sink, struct attenti
     const bool twos = !run->l.float_values;
     const float at = twos ? ceilf(sink * ATTENTION_LOG2_E) : sink;
     const float m = sum->m > at ? sum->m : at;
-    const float e = twos ? engine_attend_exp2(sum->m - m) : exp_of(run, sum->m, m);
+    const float e = twos ? engine_attn_exp2(sum->m - m) : exp_of(run, sum->m, m);
     sum->l = sum->l * e + exp_of(run, sink, twos ? m * LN_2 : m);
     run->task->engine->vec.scale_mul(run->l.dv, sum->o, e, NULL, sum->o);
 }
 
-/* Then the row is normalized. */
+/* Adds the sink and writes the normalized row. */
 static void finish(const struct attention_run *run, int64_t kv, int64_t row,
                    struct attention_partial *sum)
 {
@@ -210,8 +208,8 @@ static void finish(const struct attention_run *run, int64_t kv, int64_t row,
         memset(out, 0, (size_t)run->l.dv * 4);
         return;
     }
-    /* No score was within the range of weights of codes. */
-    if (!run->l.float_values && sum->m < -ENGINE_ATTEND_LIMIT) sum->l = NAN;
+    /* No score was within the range of int16 weights. */
+    if (!run->l.float_values && sum->m < -ENGINE_ATTN_LIMIT) sum->l = NAN;
     if (sinks) {
         int64_t head = kv * run->l.per_kv + row % run->l.per_kv;
         add_sink(run, *(const float *)(sinks->data + head * sinks->nb[0]), sum);
@@ -236,14 +234,14 @@ static void add_chunk(const struct attention_run *run, const struct attention_bl
     struct attention_keys keys;
     if (!engine_attention_chunk_load(run, b, chunk, &keys)) return;
     for (int64_t first = 0; first < b->n; first += TILE) {
-        struct attention_partial *part[TILE], *sum[TILE];
+        struct attention_partial *partial[TILE], *sum[TILE];
         int64_t n = b->n - first < TILE ? b->n - first : TILE;
         for (int64_t i = 0; i < n; i++) {
-            part[i] = partial_at(run, run->own + run->l.part_at, i);
-            sum[i] = partial_at(run, run->own + run->l.sum_at, first + i);
+            partial[i] = partial_at(run, run->own + run->l.tile_partials_at, i);
+            sum[i] = partial_at(run, run->own + run->l.sums_at, first + i);
         }
-        engine_attention_chunk_tile(run, b, &keys, first, n, part);
-        merge(run, sum, part, n);
+        engine_attention_chunk_tile(run, b, &keys, first, n, partial);
+        merge(run, sum, partial, n);
     }
 }
 
@@ -253,11 +251,11 @@ static void run_rows(const struct attention_run *run, int64_t kv, int64_t first,
     struct attention_block b;
     for (; first < end; first += b.n) {
         block_from(run, kv, first, end, &b);
-        if (!block_list_exists(run, &b)) {
+        if (!block_table_exists(run, &b)) {
             fill_nan(run, &b);
             continue;
         }
-        char *sums = run->own + run->l.sum_at;
+        char *sums = run->own + run->l.sums_at;
         int64_t lo = INT64_MAX, hi = 0;
         for (int64_t i = 0; i < b.n; i++) {
             partial_at(run, sums, i)->seen = 0.0f;
@@ -278,18 +276,18 @@ static void run_rows_chunk(const struct attention_run *run, int64_t kv, int64_t 
     for (; first < end; first += b.n) {
         struct attention_keys keys;
         block_from(run, kv, first, end, &b);
-        if (!block_list_exists(run, &b)) continue;
+        if (!block_table_exists(run, &b)) continue;
         engine_attention_convert_queries(run, &b);
         bool any = engine_attention_chunk_load(run, &b, chunk, &keys);
         for (int64_t at = 0; at < b.n; at += TILE) {
-            struct attention_partial *part[TILE];
+            struct attention_partial *partial[TILE];
             int64_t n = b.n - at < TILE ? b.n - at : TILE;
             for (int64_t i = 0; i < n; i++) {
                 int64_t row = kv * run->l.rows + first + at + i;
-                part[i] = partial_at(run, run->task->scratch, row * run->l.max_chunks + chunk);
-                part[i]->seen = 0.0f;
+                partial[i] = partial_at(run, run->task->scratch, row * run->l.max_chunks + chunk);
+                partial[i]->seen = 0.0f;
             }
-            if (any) engine_attention_chunk_tile(run, &b, &keys, at, n, part);
+            if (any) engine_attention_chunk_tile(run, &b, &keys, at, n, partial);
         }
     }
 }
@@ -299,11 +297,11 @@ static void merge_row(const struct attention_run *run, int64_t kv, int64_t row, 
 {
     struct attention_block b;
     block_from(run, kv, row, row + 1, &b);
-    if (!block_list_exists(run, &b)) {
+    if (!block_table_exists(run, &b)) {
         fill_nan(run, &b);
         return;
     }
-    struct attention_partial *sum = partial_at(run, run->own + run->l.sum_at, 0);
+    struct attention_partial *sum = partial_at(run, run->own + run->l.sums_at, 0);
     sum->seen = 0.0f;
     for (int64_t chunk = lo; chunk < hi; chunk++) {
         struct attention_partial *next = partial_at(
@@ -313,29 +311,29 @@ static void merge_row(const struct attention_run *run, int64_t kv, int64_t row, 
     finish(run, kv, row, sum);
 }
 
-/* The chunks [*lo, *hi) that some token sees keys of. */
+/* The chunks [*lo, *hi) with keys that some token sees. */
 static void chunk_range(const struct attention_run *run, int64_t *lo, int64_t *hi)
 {
     *lo = run->l.max_chunks;
     *hi = 0;
     for (int64_t t = 0; t < run->l.n_tokens; t++) {
-        const int32_t *span = span_of(run, t);
-        int64_t first = span[1] < 0 ? 0 : span[1];
-        int64_t end = span[2] < run->l.room ? span[2] : run->l.room;
+        const int32_t *range = range_of(run, t);
+        int64_t first = range[1] < 0 ? 0 : range[1];
+        int64_t end = range[2] < run->l.n_positions ? range[2] : run->l.n_positions;
         if (first >= end) continue;
         if (first / CHUNK < *lo) *lo = first / CHUNK;
         if ((end + CHUNK - 1) / CHUNK > *hi) *hi = (end + CHUNK - 1) / CHUNK;
     }
 }
 
-/* A worker claims a few chunks that follow one another, as they do in memory. */
+/* A unit is a run of consecutive chunks, whose keys mostly are consecutive in memory. */
 static void run_split(const struct attention_run *run, int64_t lo, int64_t hi)
 {
     const struct engine_worker *worker = run->task->worker;
     const struct attention_layout *l = &run->l;
     const int64_t n_chunks = hi - lo, blocks = l->n_kv * l->n_blocks;
     const int64_t even = blocks * n_chunks / ((int64_t)worker->nth * RUNS_PER_WORKER);
-    const int64_t length = even < 1 ? 1 : even < MOST_CHUNKS ? even : MOST_CHUNKS;
+    const int64_t length = even < 1 ? 1 : even < MAX_RUN_CHUNKS ? even : MAX_RUN_CHUNKS;
     const int64_t n_runs = (n_chunks + length - 1) / length;
     for (int64_t u; (u = engine_pool_take(worker, blocks * n_runs)) < blocks * n_runs;) {
         int64_t kv = u / n_runs / l->n_blocks, first = u / n_runs % l->n_blocks * l->block_rows;
@@ -355,7 +353,7 @@ static void attention_run(const struct engine_task *task, struct engine_tensor *
                                 .dst = dst,
                                 .l = layout_of(dst, worker->nth),
                                 .tile = engine_tile_table(task->engine->quant.level),
-                                .attend = engine_attend_table(task->engine->quant.level),
+                                .attn = engine_attn_table(task->engine->quant.level),
                                 .scale = dst->param[PARAM_SCALE].f,
                                 .softcap = dst->param[PARAM_SOFTCAP].f};
     const struct attention_layout *l = &run.l;
@@ -370,7 +368,7 @@ static void attention_run(const struct engine_task *task, struct engine_tensor *
             return;
         }
     }
-    /* Later tokens see more keys: the long units first. */
+    /* Later tokens see more keys: long units come first, so that the last ones end together. */
     int64_t n = l->n_blocks * l->n_kv;
     for (int64_t u; (u = engine_pool_claim(worker, 1)) < n;) {
         int64_t first = (l->n_blocks - 1 - u / l->n_kv) * l->block_rows;
@@ -385,28 +383,29 @@ static const char *attention_problem(const struct engine_tensor *dst)
 {
     const struct engine_tensor *q = dst->src[ATTENTION_Q], *k = dst->src[ATTENTION_K],
                                *v = dst->src[ATTENTION_V];
-    const struct engine_tensor *span = dst->src[ATTENTION_SPAN], *cells = dst->src[ATTENTION_CELLS];
+    const struct engine_tensor *range = dst->src[ATTENTION_RANGE],
+                               *tables = dst->src[ATTENTION_TABLES];
     const struct engine_tensor *sinks = dst->src[ATTENTION_SINKS];
     if (!engine_tensor_is(q, QUANT_F32) || !engine_tensor_row_contiguous(q))
         return "q must be contiguous rows of F32";
-    const bool coded = engine_tensor_is(k, QUANT_I8), coded_v = engine_tensor_is(v, QUANT_I8);
-    if ((!coded && k->type->act == QUANT_ACT_NONE) || (!coded_v && v->type->act == QUANT_ACT_NONE))
+    const bool q16_k = engine_tensor_is(k, QUANT_I8), q16_v = engine_tensor_is(v, QUANT_I8);
+    if ((!q16_k && k->type->act == QUANT_ACT_NONE) || (!q16_v && v->type->act == QUANT_ACT_NONE))
         return "a cache type without arithmetic";
-    if (coded_v && v->ne[0] != engine_codes_bytes(ENGINE_CODES_VALUES, dst->param[PARAM_DV].i))
-        return "not a cache of codes of such values";
+    if (q16_v && v->ne[0] != engine_kv_q16_bytes(ENGINE_KV_Q16_VALUES, dst->param[PARAM_DV].i))
+        return "not an int16 cache of such values";
     if (!engine_tensor_row_contiguous(k) || !engine_tensor_row_contiguous(v))
         return "rows of the cache are not contiguous";
     if (q->ne[3] != 1 || k->ne[3] != 1 || v->ne[3] != 1) return "too many dimensions";
-    if (k->ne[0] != (coded ? engine_codes_bytes(ENGINE_CODES_KEYS, q->ne[0]) : q->ne[0]) ||
+    if (k->ne[0] != (q16_k ? engine_kv_q16_bytes(ENGINE_KV_Q16_KEYS, q->ne[0]) : q->ne[0]) ||
         q->ne[1] % k->ne[1])
         return "q and k do not fit";
-    if (k->ne[1] != v->ne[1] || engine_attention_cells(k) != engine_attention_cells(v))
+    if (k->ne[1] != v->ne[1] || engine_attention_slots(k) != engine_attention_slots(v))
         return "k and v do not fit";
-    if (!engine_tensor_is(span, QUANT_I32) || span->ne[0] != 4 || span->ne[1] != q->ne[2] ||
-        !engine_tensor_row_contiguous(span))
-        return "span must be I32 [T][4]";
-    if (!engine_tensor_is(cells, QUANT_I32) || !engine_tensor_row_contiguous(cells))
-        return "cells must be I32 [lists][room]";
+    if (!engine_tensor_is(range, QUANT_I32) || range->ne[0] != 4 || range->ne[1] != q->ne[2] ||
+        !engine_tensor_row_contiguous(range))
+        return "ranges must be I32 [T][4]";
+    if (!engine_tensor_is(tables, QUANT_I32) || !engine_tensor_row_contiguous(tables))
+        return "tables must be I32 [tables][positions]";
     if (sinks && (!engine_tensor_is(sinks, QUANT_F32) || sinks->ne[0] != q->ne[1]))
         return "sinks must be F32 [H]";
     return NULL;
@@ -425,17 +424,17 @@ static bool attention_shape(struct engine_tensor *dst, struct base_error *err)
 static double row_bytes(const struct engine_tensor *cache)
 {
     double row = (double)(cache->ne[0] / cache->type->block_len * cache->type->block_bytes);
-    return engine_tensor_is(cache, QUANT_I8) ? row / ENGINE_ATTEND_GROUP : row;
+    return engine_tensor_is(cache, QUANT_I8) ? row / ENGINE_ATTN_GROUP : row;
 }
 
-/* Keys and values once per token and KV head, as generating reads them. */
+/* Reads keys and values once for each token and KV head, as decoding does. */
 static struct engine_work attention_work(const struct engine_tensor *dst)
 {
     const struct engine_tensor *k = dst->src[ATTENTION_K], *v = dst->src[ATTENTION_V];
-    const struct engine_tensor *span = dst->src[ATTENTION_SPAN];
+    const struct engine_tensor *range = dst->src[ATTENTION_RANGE];
     double keys = 0, n_kv = (double)k->ne[1], n_heads = (double)dst->src[ATTENTION_Q]->ne[1];
-    for (int64_t t = 0; t < span->ne[1]; t++) {
-        const int32_t *s = (const int32_t *)(span->data + t * span->nb[1]);
+    for (int64_t t = 0; t < range->ne[1]; t++) {
+        const int32_t *s = (const int32_t *)(range->data + t * range->nb[1]);
         if (s[2] > s[1]) keys += s[2] - s[1];
     }
     return (struct engine_work){
@@ -443,7 +442,7 @@ static struct engine_work attention_work(const struct engine_tensor *dst)
         .macs = keys * ((double)dst->src[ATTENTION_Q]->ne[0] * n_heads + (double)dst->ne[0])};
 }
 
-static const struct engine_op attention_op = {
+const struct engine_op engine_op_attention = {
     .name = "attention",
     .split = ENGINE_SPLIT_OWN,
     .n_src = 5,
@@ -455,11 +454,11 @@ static const struct engine_op attention_op = {
 
 struct engine_tensor *engine_attention(struct engine_graph *g, struct engine_tensor *q,
                                        struct engine_tensor *k_cache, struct engine_tensor *v_cache,
-                                       struct engine_tensor *span, struct engine_tensor *cells,
+                                       struct engine_tensor *range, struct engine_tensor *tables,
                                        struct engine_tensor *sinks,
                                        const struct engine_attention *params)
 {
-    struct engine_tensor *src[] = {q, k_cache, v_cache, span, cells, sinks};
+    struct engine_tensor *src[] = {q, k_cache, v_cache, range, tables, sinks};
     union engine_param param[] = {{.f = params->scale}, {.f = params->softcap}, {.i = params->dv}};
-    return engine_graph_node(g, &attention_op, src, 6, param, 3);
+    return engine_graph_node(g, &engine_op_attention, src, 6, param, 3);
 }

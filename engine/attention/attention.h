@@ -1,36 +1,42 @@
 /* engine/attention/attention.h: private to attention: what attention.c (the op, its units of work,
- * merging) and attention_chunk.c (one chunk of keys for a block of query rows) share. */
+ * merging) and attention_chunk.c (one chunk of keys for a block of query rows) share.
+ *
+ *   chunk   ENGINE_ATTENTION_CHUNK consecutive positions of a sequence, counted from 0
+ *   block   query rows (token, head) of one KV head that read the same block table
+ *   tile    ENGINE_ATTN_ROWS query rows of a block, which the kernels take at once
+ *   slot    where a KV cache has the key and value of a position; a block table lists them */
 #ifndef ENGINE_ATTENTION_ATTENTION_H
 #define ENGINE_ATTENTION_ATTENTION_H
 
 #include "engine/graph_internal.h"
-#include "engine/isa/attend.h"
+#include "engine/isa/attn.h"
 #include "engine/isa/tile.h"
+#include "engine/ops.h"
 
 enum {
     ATTENTION_CHUNK = ENGINE_ATTENTION_CHUNK,
     ATTENTION_BLOCK = 192, /* query rows that share a chunk at most: a multiple of a tile's */
-    ATTENTION_TILE = ENGINE_ATTEND_ROWS,
+    ATTENTION_TILE = ENGINE_ATTN_ROWS,
     ATTENTION_PARTIAL_HEAD = 16 /* floats before o in a partial result: m, l, padding */
 };
 
 #define ATTENTION_LOG2_E 0x1.715476p+0f
 
-enum { ATTENTION_Q, ATTENTION_K, ATTENTION_V, ATTENTION_SPAN, ATTENTION_CELLS, ATTENTION_SINKS };
+enum { ATTENTION_Q, ATTENTION_K, ATTENTION_V, ATTENTION_RANGE, ATTENTION_TABLES, ATTENTION_SINKS };
 
-/* Sizes, and where things lie; offsets in bytes. The same numbers on every worker. */
+/* Sizes, and offsets in bytes: the same numbers on every worker. */
 struct attention_layout {
     int64_t n_tokens, n_heads, n_kv, per_kv, d, dv; /* per_kv: query heads per KV head */
     int64_t rows, block_rows, n_blocks;             /* query rows of a KV head, and their blocks */
-    int64_t room, max_chunks;
+    int64_t n_positions, max_chunks;
     int64_t d_pad, dv_pad;          /* floats per row of a float cache */
     int64_t query_bytes;            /* of one converted query row */
     bool float_keys, float_values;  /* F32 caches */
-    bool coded_keys, coded_values;  /* caches of codes */
-    int64_t key_bytes, value_bytes; /* of a group of codes */
+    bool q16_keys, q16_values;      /* int16-quantized caches */
+    int64_t key_bytes, value_bytes; /* of a group of int16 rows */
     /* in a worker's scratch */
     int64_t query_at, query_scale_at, key_at, value_at, decoded_at, offset_at, inverse_at;
-    int64_t tile_at, part_at, sum_at;
+    int64_t tile_at, tile_partials_at, sums_at;
     int64_t worker_bytes;
     bool may_split;
     int64_t partial_floats; /* of one (row, chunk) */
@@ -38,7 +44,7 @@ struct attention_layout {
 };
 
 /* A result of one query row over some keys; lies in scratch, `o` follows it in memory. l and o are
- * in units of e^m, or of 2^m where values are codes. */
+ * in units of e^m, or of 2^m where values are int16. */
 struct attention_partial {
     float m, l;
     float seen; /* 0: no key yet, m and l mean nothing */
@@ -46,10 +52,10 @@ struct attention_partial {
     float o[];
 };
 
-/* Query rows of one KV head that read the same list, the keys each of them sees. */
+/* Query rows of one KV head that read the same table, and the range of keys that each sees. */
 struct attention_block {
     int64_t kv, first, n; /* rows first .. first + n - 1 */
-    int64_t list;
+    int64_t table;
     int64_t lo[ATTENTION_BLOCK], hi[ATTENTION_BLOCK]; /* keys lo <= j < hi; empty: lo >= hi */
 };
 
@@ -58,22 +64,23 @@ struct attention_run {
     struct engine_tensor *dst;
     struct attention_layout l;
     const struct engine_tile *tile;
-    const struct engine_attend *attend;
+    const struct engine_attn *attn;
     char *own;
     float scale, softcap;
-    bool direct;       /* scores of codes come as the exponents of weights of codes */
-    float query_scale; /* of a query's codes, beside their own */
+    bool direct;       /* int16 scores are made as the exponents of weights at once */
+    float query_scale; /* multiplies that of a query's codes */
 };
 
-/* Cells of a cache, be it of codes. */
-static inline int64_t engine_attention_cells(const struct engine_tensor *cache)
+/* KV slots of a cache of either kind. */
+static inline int64_t engine_attention_slots(const struct engine_tensor *cache)
 {
-    return engine_tensor_is(cache, QUANT_I8) ? cache->ne[2] * ENGINE_ATTEND_GROUP : cache->ne[2];
+    return engine_tensor_is(cache, QUANT_I8) ? cache->ne[2] * ENGINE_ATTN_GROUP : cache->ne[2];
 }
 
 /* attention_chunk.c */
 
-/* The block's query rows as its keys want them, into this worker's scratch. */
+/* The block's query rows in the form that its keys are multiplied with, into this worker's
+ * scratch. */
 void engine_attention_convert_queries(const struct attention_run *run,
                                       const struct attention_block *b);
 
@@ -82,13 +89,13 @@ struct attention_keys {
     int64_t chunk_lo; /* position of the chunk's first key */
     int64_t lo, hi;   /* keys seen by any row, counted from there */
     int64_t next;     /* groups of keys that are seen of the next chunk */
-    bool in_place;    /* they lie in the cells base + lo .. base + hi - 1, as codes are wanted */
-    int64_t base;     /* of key 0 of the chunk, which need not exist */
-    bool any_missing; /* the rest: only for caches and keys that are not read in place */
+    bool in_place;    /* they have the slots base + lo .. base + hi - 1, aligned: kernels read them
+                       * where an int16 cache has them */
+    int64_t base;     /* slot of key 0 of the chunk, which need not exist */
+    bool any_missing; /* this and the next two: only for keys that are not read in place */
     bool missing[ATTENTION_CHUNK];
-    int32_t cell[ATTENTION_CHUNK]; /* 0 for those that do not exist */
-    const char *key,
-        *value; /* the chunk's groups of codes, or its floats: in scratch or the cache */
+    int32_t slot[ATTENTION_CHUNK]; /* 0 for those that do not exist */
+    const char *key, *value; /* the chunk's int16 groups, or floats: in scratch or the cache */
 };
 
 /* Reads the chunk's keys and values that any row of the block sees; false where there are none. */

@@ -1,18 +1,18 @@
 /* engine/attention/attention_chunk.c: one chunk of keys and values for a block of query rows.
  *
- * A chunk is read once per block: its keys and values become codes (engine/isa/attend.h), or floats
- * where the cache is F32, in this worker's scratch, which stay in the L2 cache while tiles of query
- * rows go over them: scores, weights, weighted sums. A cache of codes is used where it lies. Codes
- * lie by position in the chunk, so that scales of weights belong to the same keys whatever the
- * batch. */
+ * A chunk is read once for each block: its keys and values become int16 (engine/isa/attn.h), or
+ * floats where the cache is F32, in this worker's scratch, and stay in the L2 cache while it takes
+ * tile after tile of query rows: scores, weights, weighted sums. An int16-quantized cache is used
+ * where it lies. Rows are placed by their position in the chunk, so that scales of weights belong
+ * to the same keys whatever the batch. */
 #include "engine/attention/attention.h"
 #include "quant/stream.h"
 #include <math.h>
 #include <string.h>
 
-enum { CHUNK = ATTENTION_CHUNK, GROUP = ENGINE_ATTEND_GROUP, SUB = ENGINE_ATTEND_SUB };
-_Static_assert((int)CHUNK == (int)ENGINE_ATTEND_KEYS, "a tile is of a chunk's keys");
-enum { ROWS_AHEAD = 32 }; /* rows are prefetched so long before they are read */
+enum { CHUNK = ATTENTION_CHUNK, GROUP = ENGINE_ATTN_GROUP, SUB = ENGINE_ATTN_SUB };
+_Static_assert((int)CHUNK == (int)ENGINE_ATTN_KEYS, "a tile is of a chunk's keys");
+enum { ROWS_AHEAD = 32 }; /* a row is prefetched when so many before it are unread */
 
 static void *scratch(const struct attention_run *run, int64_t at)
 {
@@ -32,15 +32,15 @@ void engine_attention_convert_queries(const struct attention_run *run,
         if (l->float_keys)
             memcpy(to, from, (size_t)l->d * 4);
         else
-            scale[i] = run->attend->row(l->d, from, ENGINE_ATTEND_QUERY, to) * run->query_scale;
+            scale[i] = run->attn->row(l->d, from, ENGINE_ATTN_QUERY, to) * run->query_scale;
     }
 }
 
 /* ---- Reading the cache ---- */
 
-/* The rows of one KV head in a cache. The cells of a sequence mostly follow one another, but the
- * processor sees 16 streams in a group: rows are prefetched before they are read. Further ahead
- * than this is slower. */
+/* The rows of one KV head in a cache. The slots of a sequence mostly are consecutive, but the rows
+ * of a group are 16 address streams, more than hardware prefetchers follow: rows are prefetched
+ * before they are read. A distance above ROWS_AHEAD is slower. */
 struct rows {
     const char *first;
     int64_t stride, bytes;
@@ -53,21 +53,21 @@ static struct rows rows_of(const struct engine_tensor *cache, int64_t kv)
                          .bytes = cache->ne[0] / cache->type->block_len * cache->type->block_bytes};
 }
 
-PREFETCH_INLINE void prefetch_row(const struct rows *rows, int64_t cell)
+PREFETCH_INLINE void prefetch_row(const struct rows *rows, int64_t slot)
 {
-    quant_prefetch(rows->first + cell * rows->stride, (size_t)rows->bytes);
+    quant_prefetch(rows->first + slot * rows->stride, (size_t)rows->bytes);
 }
 
-/* Whether the chunk's keys lie in a cache of codes as they would in scratch. */
-static bool in_place(const int32_t *list, int64_t n_cells, struct attention_keys *keys)
+/* Whether an int16 cache has the chunk's keys as they would be in scratch. */
+static bool in_place(const int32_t *table, int64_t n_slots, struct attention_keys *keys)
 {
-    const int32_t lo = (int32_t)keys->lo, hi = (int32_t)keys->hi, first = list[lo];
-    int32_t astray = 0;
+    const int32_t lo = (int32_t)keys->lo, hi = (int32_t)keys->hi, first = table[lo];
+    int32_t differ = 0;
     keys->base = first - lo;
-    if (first < 0 || first + keys->hi - keys->lo > n_cells || keys->base % ENGINE_CODES_ALIGN)
+    if (first < 0 || first + keys->hi - keys->lo > n_slots || keys->base % ENGINE_KV_Q16_ALIGN)
         return false;
-    for (int32_t j = lo; j < hi; j++) astray |= (list[j] - first) ^ (j - lo);
-    return astray == 0;
+    for (int32_t j = lo; j < hi; j++) differ |= (table[j] - first) ^ (j - lo);
+    return differ == 0;
 }
 
 static bool chunk_keys(const struct attention_run *run, const struct attention_block *b,
@@ -84,33 +84,32 @@ static bool chunk_keys(const struct attention_run *run, const struct attention_b
         if (row_hi > hi) hi = row_hi;
     }
     if (lo >= hi) return false;
-    const struct engine_tensor *cells = run->dst->src[ATTENTION_CELLS];
-    const int32_t *list = (const int32_t *)(cells->data + b->list * cells->nb[1]) + chunk_lo;
-    const int64_t n_cells = engine_attention_cells(run->dst->src[ATTENTION_K]);
+    const struct engine_tensor *tables = run->dst->src[ATTENTION_TABLES];
+    const int32_t *table = (const int32_t *)(tables->data + b->table * tables->nb[1]) + chunk_lo;
+    const int64_t n_slots = engine_attention_slots(run->dst->src[ATTENTION_K]);
     keys->chunk_lo = chunk_lo;
     keys->lo = lo - chunk_lo;
     keys->hi = hi - chunk_lo;
     keys->next = engine_min(last - chunk_hi + GROUP - 1, CHUNK) / GROUP;
     keys->any_missing = false;
-    keys->in_place = in_place(list, n_cells, keys);
-    if (keys->in_place && run->l.coded_keys && run->l.coded_values) return true;
+    keys->in_place = in_place(table, n_slots, keys);
+    if (keys->in_place && run->l.q16_keys && run->l.q16_values) return true;
     for (int64_t j = keys->lo; j < keys->hi; j++) {
-        int32_t cell = list[j];
-        keys->missing[j] = cell < 0 || cell >= n_cells;
-        keys->cell[j] = keys->missing[j] ? 0 : cell;
+        int32_t slot = table[j];
+        keys->missing[j] = slot < 0 || slot >= n_slots;
+        keys->slot[j] = keys->missing[j] ? 0 : slot;
         keys->any_missing |= keys->missing[j];
     }
     return true;
 }
 
-/* Asks for the rows of the keys [from, to). */
 PREFETCH_INLINE void prefetch_rows(struct rows rows, const struct attention_keys *keys,
                                    int64_t from, int64_t to)
 {
-    for (int64_t j = from; j < to; j++) prefetch_row(&rows, keys->cell[j]);
+    for (int64_t j = from; j < to; j++) prefetch_row(&rows, keys->slot[j]);
 }
 
-/* The rows of the keys [from, to), as floats: that of key `from` to out[0]. */
+/* Decodes the rows of the keys [from, to) to floats, that of key `from` to out[0]. */
 static void load_floats(const struct attention_run *run, const struct engine_tensor *cache,
                         struct rows rows, const struct attention_keys *keys, int64_t from,
                         int64_t to, int64_t pad, float *out)
@@ -119,14 +118,14 @@ static void load_floats(const struct attention_run *run, const struct engine_ten
     for (int64_t j = from; j < to; j++) {
         if (j + ROWS_AHEAD < keys->hi)
             prefetch_rows(rows, keys, j + ROWS_AHEAD, j + ROWS_AHEAD + 1);
-        kernel->decode(cache->ne[0], rows.first + keys->cell[j] * rows.stride,
+        kernel->decode(cache->ne[0], rows.first + keys->slot[j] * rows.stride,
                        out + (j - from) * pad);
     }
 }
 
-/* Keys or values of a cache that is not one of codes, as groups of codes. */
-static void load_codes(const struct attention_run *run, const struct engine_tensor *cache,
-                       struct rows rows, const struct attention_keys *keys, bool values, char *to)
+/* Quantizes keys or values of a cache of another type to int16 groups. */
+static void load_as_q16(const struct attention_run *run, const struct engine_tensor *cache,
+                        struct rows rows, const struct attention_keys *keys, bool values, char *to)
 {
     const struct attention_layout *l = &run->l;
     const int64_t n = values ? l->dv : l->d, bytes = values ? l->value_bytes : l->key_bytes;
@@ -135,30 +134,30 @@ static void load_codes(const struct attention_run *run, const struct engine_tens
     for (int64_t g = keys->lo / GROUP; g * GROUP < keys->hi; g++) {
         const int64_t first = g * GROUP < keys->lo ? keys->lo : g * GROUP;
         const int64_t end = (g + 1) * GROUP < keys->hi ? (g + 1) * GROUP : keys->hi;
-        /* In the place of keys that nobody sees, zeros. */
+        /* Zeros stand for keys of the group that no row sees. */
         if (end - first < GROUP) memset(decoded, 0, (size_t)(GROUP * pad) * sizeof *decoded);
         load_floats(run, cache, rows, keys, first, end, pad, decoded + (first - g * GROUP) * pad);
-        (values ? run->attend->values : run->attend->keys)(n, decoded, pad, to + g * bytes);
+        (values ? run->attn->values : run->attn->keys)(n, decoded, pad, to + g * bytes);
     }
 }
 
-/* Keys or values of a cache of codes, gathered. */
-static void copy_codes(const struct attention_run *run, struct rows rows,
+/* Gathers keys or values of an int16 cache. */
+static void gather_q16(const struct attention_run *run, struct rows rows,
                        const struct attention_keys *keys, bool values, char *to)
 {
     const struct attention_layout *l = &run->l;
     for (int64_t j = keys->lo; j < keys->hi; j++) {
-        const char *from = rows.first + keys->cell[j] / GROUP * rows.stride;
+        const char *from = rows.first + keys->slot[j] / GROUP * rows.stride;
         if (values)
-            engine_attend_value_copy(l->dv, from, keys->cell[j] % GROUP,
-                                     to + j / GROUP * l->value_bytes, j % GROUP);
+            engine_attn_value_copy(l->dv, from, keys->slot[j] % GROUP,
+                                   to + j / GROUP * l->value_bytes, j % GROUP);
         else
-            engine_attend_key_copy(l->d, from, keys->cell[j] % GROUP, to + j / GROUP * l->key_bytes,
-                                   j % GROUP);
+            engine_attn_key_copy(l->d, from, keys->slot[j] % GROUP, to + j / GROUP * l->key_bytes,
+                                 j % GROUP);
     }
 }
 
-/* Returns where the chunk's keys (or values) are. */
+/* Makes the chunk's keys (or values) ready; returns where they are. */
 static const char *load(const struct attention_run *run, const struct attention_block *b,
                         const struct attention_keys *keys, bool values)
 {
@@ -166,14 +165,14 @@ static const char *load(const struct attention_run *run, const struct attention_
     const struct engine_tensor *cache = run->dst->src[values ? ATTENTION_V : ATTENTION_K];
     const struct rows rows = rows_of(cache, b->kv);
     char *to = scratch(run, values ? l->value_at : l->key_at);
-    if (values ? l->coded_values : l->coded_keys) {
+    if (values ? l->q16_values : l->q16_keys) {
         if (keys->in_place) return rows.first + keys->base / GROUP * rows.stride;
-        copy_codes(run, rows, keys, values, to);
+        gather_q16(run, rows, keys, values, to);
     } else if (values ? l->float_values : l->float_keys) {
         const int64_t pad = values ? l->dv_pad : l->d_pad;
         load_floats(run, cache, rows, keys, keys->lo, keys->hi, pad, (float *)to + keys->lo * pad);
     } else {
-        load_codes(run, cache, rows, keys, values, to);
+        load_as_q16(run, cache, rows, keys, values, to);
     }
     return to;
 }
@@ -187,8 +186,8 @@ bool engine_attention_chunk_load(const struct attention_run *run, const struct a
     if (!run->l.float_values) {
         const int64_t first = keys->lo / GROUP, end = (keys->hi + GROUP - 1) / GROUP;
         float *offset = scratch(run, run->l.offset_at), *inverse = scratch(run, run->l.inverse_at);
-        run->attend->offsets(run->l.dv, end - first, keys->value + first * run->l.value_bytes,
-                             offset + first * GROUP, inverse + first * GROUP);
+        run->attn->offsets(run->l.dv, end - first, keys->value + first * run->l.value_bytes,
+                           offset + first * GROUP, inverse + first * GROUP);
     }
     return true;
 }
@@ -198,30 +197,28 @@ bool engine_attention_chunk_load(const struct attention_run *run, const struct a
 /* Rows of a tile that see keys of the chunk: those [lo, hi), counted from the chunk's first. */
 struct tile {
     int64_t n, lo[ATTENTION_TILE], hi[ATTENTION_TILE];
-    int64_t least, most;            /* over all rows */
-    int64_t index[ATTENTION_TILE];  /* of the row in the block */
-    struct engine_attend_tile *own; /* scores, then weights, where values are floats */
+    int64_t min_lo, max_hi;        /* over all rows */
+    int64_t index[ATTENTION_TILE]; /* of the row in the block */
+    struct engine_attn_tile *own;  /* scores, then weights, where values are floats */
     struct attention_partial *out[ATTENTION_TILE];
 };
 
-/* Of keys whose scores are wanted as they are. */
+/* For scores that are used without the exponents of value scales. */
 static const float no_offset[CHUNK];
 
-/* What the next step prefetches: n groups of so many bytes. */
-static void set_prefetch(struct engine_attend_tile *tile, const char *groups, int64_t n,
+/* The next step prefetches n groups of so many bytes. */
+static void set_prefetch(struct engine_attn_tile *tile, const char *groups, int64_t n,
                          int64_t bytes)
 {
     tile->ahead = groups;
     tile->ahead_bytes = n * bytes;
 }
 
-/* `streams`: keys and values come from memory now. Meanwhile what is read next is prefetched: the
- * values, then the keys of the chunk that follows, as chunks mostly do.
- *
- * Scores, or, where values are codes and no softcap comes between, what weights are powers of two
- * of: engine_attend's scores with an offset. */
+/* Scores, or, where values are int16 and there is no softcap, the exponents t_j of the weights
+ * 2^t_j (engine/isa/attn.h). `from_memory`: keys and values are not in cache yet; then the values,
+ * and the keys of the next chunk, which mostly are the next ones in memory, are prefetched. */
 static void tile_scores(const struct attention_run *run, const struct attention_keys *keys,
-                        const struct tile *t, bool streams)
+                        const struct tile *t, bool from_memory)
 {
     const struct attention_layout *l = &run->l;
     const char *query = scratch(run, l->query_at);
@@ -230,28 +227,29 @@ static void tile_scores(const struct attention_run *run, const struct attention_
         const float *k = (const float *)(const void *)keys->key, *q[ATTENTION_TILE];
         for (int64_t i = 0; i < t->n; i++) {
             q[i] = (const float *)(query + t->index[i] * l->query_bytes);
-            out[i] = t->own->t[i] + t->least;
+            out[i] = t->own->t[i] + t->min_lo;
         }
-        run->tile->f32(l->d, k + t->least * l->d_pad, l->d_pad, t->most - t->least, q, t->n, out);
+        run->tile->f32(l->d, k + t->min_lo * l->d_pad, l->d_pad, t->max_hi - t->min_lo, q, t->n,
+                       out);
         for (int64_t i = 0; i < t->n; i++)
-            run->task->engine->vec.scale(t->most - t->least, out[i], run->scale, 0.0f, out[i]);
+            run->task->engine->vec.scale(t->max_hi - t->min_lo, out[i], run->scale, 0.0f, out[i]);
     } else {
-        const int64_t first = t->least / GROUP, end = (t->most + GROUP - 1) / GROUP;
+        const int64_t first = t->min_lo / GROUP, end = (t->max_hi + GROUP - 1) / GROUP;
         const float *all = scratch(run, l->query_scale_at);
         for (int64_t i = 0; i < t->n; i++) {
             t->own->query[i] = (const int16_t *)(query + t->index[i] * l->query_bytes);
             t->own->query_scale[i] = all[t->index[i]];
         }
-        set_prefetch(t->own, keys->value + first * l->value_bytes, streams ? end - first : 0,
+        set_prefetch(t->own, keys->value + first * l->value_bytes, from_memory ? end - first : 0,
                      l->value_bytes);
-        run->attend->scores(l->d, first, end, keys->key,
-                            run->direct ? scratch(run, l->offset_at) : no_offset, t->own);
+        run->attn->scores(l->d, first, end, keys->key,
+                          run->direct ? scratch(run, l->offset_at) : no_offset, t->own);
     }
-    for (int64_t j = t->least; keys->any_missing && j < t->most; j++)
+    for (int64_t j = t->min_lo; keys->any_missing && j < t->max_hi; j++)
         for (int64_t i = 0; keys->missing[j] && i < t->n; i++) t->own->t[i][j] = NAN;
 }
 
-/* softcap * tanh(score / softcap), times `by`. */
+/* s = softcap * tanh(s / softcap) * by */
 static void cap(const struct attention_run *run, float *s, int64_t n, float by)
 {
     const struct engine_vec *vec = &run->task->engine->vec;
@@ -271,7 +269,7 @@ static void soften(const struct attention_run *run, float *s, int64_t n,
     out->seen = 1.0f;
 }
 
-/* o += weights of row i * values of the keys [from, to). */
+/* o += weights of rows [i, i + n) * values of the keys [from, to). */
 static void sum_floats(const struct attention_run *run, const struct attention_keys *keys,
                        const struct tile *t, int64_t i, int64_t n, int64_t from, int64_t to)
 {
@@ -287,7 +285,7 @@ static void sum_floats(const struct attention_run *run, const struct attention_k
     run->tile->weighted_sum(to - from, l->dv, v, l->dv_pad, p, n, o);
 }
 
-/* Together where all rows see the same keys, alone where not; every row in ascending order. */
+/* All rows at once over the keys that all see, row by row over the others; each row ascending. */
 static void tile_float_sums(const struct attention_run *run, const struct attention_keys *keys,
                             const struct tile *t)
 {
@@ -304,7 +302,7 @@ static void tile_float_sums(const struct attention_run *run, const struct attent
     for (int64_t i = 0; i < t->n; i++) sum_floats(run, keys, t, i, 1, to, t->hi[i]);
 }
 
-/* Scores of row i to what weights are powers of two of, where `scores` has not made them so. */
+/* Scores of row i to exponents t_j of weights, where `scores` has not made them so. */
 static void exponents(const struct attention_run *run, const struct tile *t, int64_t i)
 {
     const struct engine_vec *vec = &run->task->engine->vec;
@@ -318,18 +316,18 @@ static void exponents(const struct attention_run *run, const struct tile *t, int
     vec->add(n, s, offset + lo, s);
 }
 
-/* Asks for the scales of n groups of values, which `offsets` wants before all else. */
+/* Prefetches the scales of n groups of values, which `offsets` reads first of all. */
 PREFETCH_INLINE void prefetch_scales(const char *group, int64_t n, int64_t bytes)
 {
     for (int64_t i = 0; i < n; i++) quant_prefetch(group + i * bytes, 4 * GROUP);
 }
 
-/* Weights and sums where values are codes. */
+/* Weights and sums where values are int16. */
 static void tile_sums(const struct attention_run *run, const struct attention_keys *keys,
-                      const struct tile *t, bool streams)
+                      const struct tile *t, bool from_memory)
 {
     const struct attention_layout *l = &run->l;
-    const int64_t first = t->least / SUB, end = (t->most + SUB - 1) / SUB;
+    const int64_t first = t->min_lo / SUB, end = (t->max_hi + SUB - 1) / SUB;
     float *o[ATTENTION_TILE];
     memcpy(t->own->lo, t->lo, sizeof t->lo);
     memcpy(t->own->hi, t->hi, sizeof t->hi);
@@ -337,12 +335,12 @@ static void tile_sums(const struct attention_run *run, const struct attention_ke
         o[i] = t->out[i]->o;
         if (!run->direct) exponents(run, t, i);
     }
-    if (streams)
+    if (from_memory)
         prefetch_scales(keys->value + CHUNK / GROUP * l->value_bytes, keys->next, l->value_bytes);
-    set_prefetch(t->own, keys->key + CHUNK / GROUP * l->key_bytes, streams ? keys->next : 0,
+    set_prefetch(t->own, keys->key + CHUNK / GROUP * l->key_bytes, from_memory ? keys->next : 0,
                  l->key_bytes);
-    run->attend->weights(first, end, scratch(run, l->inverse_at), t->own);
-    run->attend->sums(l->dv, first, end, keys->value, t->own, o);
+    run->attn->weights(first, end, scratch(run, l->inverse_at), t->own);
+    run->attn->sums(l->dv, first, end, keys->value, t->own, o);
     for (int64_t i = 0; i < t->n; i++) {
         t->out[i]->m = t->own->base[i];
         t->out[i]->l = t->own->sum[i];
@@ -355,7 +353,7 @@ void engine_attention_chunk_tile(const struct attention_run *run, const struct a
                                  struct attention_partial *const *out)
 {
     const struct attention_layout *l = &run->l;
-    struct tile t = {.least = CHUNK, .own = scratch(run, l->tile_at)};
+    struct tile t = {.min_lo = CHUNK, .own = scratch(run, l->tile_at)};
     for (int64_t i = 0; i < n; i++) {
         int64_t lo = b->lo[first + i] - keys->chunk_lo, hi = b->hi[first + i] - keys->chunk_lo;
         if (lo < 0) lo = 0;
@@ -366,16 +364,16 @@ void engine_attention_chunk_tile(const struct attention_run *run, const struct a
         t.hi[t.n] = hi;
         t.index[t.n] = first + i;
         t.out[t.n++] = out[i];
-        if (lo < t.least) t.least = lo;
-        if (hi > t.most) t.most = hi;
+        if (lo < t.min_lo) t.min_lo = lo;
+        if (hi > t.max_hi) t.max_hi = hi;
     }
     if (t.n == 0) return;
     t.own->n_rows = t.n;
     t.own->to_l1 = run->task->engine->quant.prefetch.to_l1;
-    const bool streams = first == 0 && keys->in_place;
-    tile_scores(run, keys, &t, streams);
+    const bool from_memory = first == 0 && keys->in_place;
+    tile_scores(run, keys, &t, from_memory);
     if (!l->float_values) {
-        tile_sums(run, keys, &t, streams);
+        tile_sums(run, keys, &t, from_memory);
         return;
     }
     for (int64_t i = 0; i < t.n; i++) {

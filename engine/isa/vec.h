@@ -66,9 +66,6 @@ struct engine_vec {
      * step 1, dist n: "neox". */
     void (*rotate)(int64_t n, int64_t step, int64_t dist, const float *cos, const float *sin,
                    const float *x, float *out);
-
-    void (*f32_to_f16)(int64_t n, const float *x, uint16_t *out); /* nearest even */
-    void (*f16_to_f32)(int64_t n, const uint16_t *x, float *out);
 };
 
 /* Fills the table for the level: scalar first, then what each level overlays. */

@@ -66,32 +66,6 @@ VEC_FN void v_store_n(float *p, v16 x, int n)
     if (n > 8) _mm256_maskstore_ps(p + 8, tail_mask(n, 1), x.high);
 }
 
-VEC_FN v16 v_load_half(const uint16_t *p)
-{
-    return (v16){_mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p)),
-                 _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(p + 8)))};
-}
-
-VEC_FN v16 v_load_half_n(const uint16_t *p, int n)
-{
-    uint16_t tail[16] = {0};
-    memcpy(tail, p, (size_t)n * sizeof(*p));
-    return v_load_half(tail);
-}
-
-VEC_FN void v_store_half(uint16_t *p, v16 x)
-{
-    _mm_storeu_si128((__m128i *)p, _mm256_cvtps_ph(x.low, _MM_FROUND_TO_NEAREST_INT));
-    _mm_storeu_si128((__m128i *)(p + 8), _mm256_cvtps_ph(x.high, _MM_FROUND_TO_NEAREST_INT));
-}
-
-VEC_FN void v_store_half_n(uint16_t *p, v16 x, int n)
-{
-    uint16_t tail[16];
-    v_store_half(tail, x);
-    memcpy(p, tail, (size_t)n * sizeof(*p));
-}
-
 /* Of sixteen elements: the even ones in order, the odd ones in order. */
 VEC_FN void split_pairs(const float *p, __m256 *even, __m256 *odd)
 {

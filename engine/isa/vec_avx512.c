@@ -54,26 +54,6 @@ VEC_FN void v_store_n(float *p, v16 x, int n)
     _mm512_mask_storeu_ps(p, tail_mask(n), x);
 }
 
-VEC_FN v16 v_load_half(const uint16_t *p)
-{
-    return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)p));
-}
-
-VEC_FN v16 v_load_half_n(const uint16_t *p, int n)
-{
-    return _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(tail_mask(n), p));
-}
-
-VEC_FN void v_store_half(uint16_t *p, v16 x)
-{
-    _mm256_storeu_si256((__m256i *)p, _mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT));
-}
-
-VEC_FN void v_store_half_n(uint16_t *p, v16 x, int n)
-{
-    _mm256_mask_storeu_epi16(p, tail_mask(n), _mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT));
-}
-
 VEC_FN void v_load_pairs(const float *p, v16 *a, v16 *b)
 {
     const __m512i even =

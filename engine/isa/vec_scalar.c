@@ -66,28 +66,6 @@ VEC_FN void v_store_n(float *p, v16 x, int n)
     for (int l = 0; l < n; ++l) p[l] = x.lane[l];
 }
 
-VEC_FN v16 v_load_half_n(const uint16_t *p, int n)
-{
-    v16 r = {{0}};
-    for (int l = 0; l < n; ++l) r.lane[l] = quant_f16_to_f32(p[l]);
-    return r;
-}
-
-VEC_FN v16 v_load_half(const uint16_t *p)
-{
-    return v_load_half_n(p, 16);
-}
-
-VEC_FN void v_store_half_n(uint16_t *p, v16 x, int n)
-{
-    for (int l = 0; l < n; ++l) p[l] = quant_f32_to_f16(x.lane[l]);
-}
-
-VEC_FN void v_store_half(uint16_t *p, v16 x)
-{
-    v_store_half_n(p, x, 16);
-}
-
 /* Even elements of p[32] to *a, odd ones to *b; and back. */
 VEC_FN void v_load_pairs(const float *p, v16 *a, v16 *b)
 {

@@ -1,6 +1,6 @@
 /* clang-format off */
-/* engine/matmul/matmul.h: private to matmul: what matmul.c (ops, layout of scratch), route.c (how a
- * product is done) and matmul_run.c (the phases) share.
+/* engine/matmul/matmul.h: private to matmul: what matmul_op.c (ops, shapes), matmul_layout.c (sizes of
+ * blocks, layout of scratch), route.c (how a product is done) and matmul_run.c (the phases) share.
  *
  * out[n][m] = sum over k of w[m][k] * x[n][k]: M are rows of weights, N columns, K what is summed.
  *
@@ -96,10 +96,6 @@ static inline int64_t engine_matmul_gate_stride(int64_t n_rows)
     return engine_round_up(n_rows, 2 * ENGINE_TILE_FLOAT_ROWS);
 }
 
-extern const struct engine_op engine_op_mul_mat;
-extern const struct engine_op engine_op_mul_mat_id;
-extern const struct engine_op engine_op_mul_mat_glu, engine_op_mul_mat_id_glu;
-
 /* Jobs with at most this many columns go through gemv, column by column. */
 enum { ENGINE_MATMUL_GEMV_COLS = 2 };
 /* With --blas, products of F32 weights with so many floats of activations go there: more than
@@ -153,6 +149,8 @@ engine_matmul_k_block(const struct engine_matmul_act *act, int64_t k, int64_t i)
     return (struct engine_matmul_k_block){first, n_blocks * (i + 1) / act->n_k_blocks - first};
 }
 
+/* Fills only x, ids, w, n_w and up of *p, which is zero: which source of dst is what. */
+void engine_matmul_sources(struct engine_matmul *p, const struct engine_tensor *dst);
 /* Fills *p for dst; false when a size wraps. Scratch depends on `dual_512` (struct quant_kernels).
  */
 bool engine_matmul_layout(struct engine_matmul *p, const struct engine_tensor *dst, int n_threads,

@@ -12,7 +12,7 @@
  * groups. When x is small every worker converts it for itself and there is no barrier at all.
  *
  * Owns: the table, and who does what and when. Columns and groups are made in matmul_pack.c,
- * blocks in matmul_block.c. Refuses shapes (matmul.c). */
+ * blocks in matmul_block.c. Refuses: shapes (matmul_op.c). */
 #include "engine/matmul/matmul_run.h"
 #include "engine/matmul/blas.h"
 #include <math.h>

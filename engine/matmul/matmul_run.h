@@ -1,5 +1,5 @@
 /* engine/matmul/matmul_run.h: private to the product driver: what the phases of a run share.
- * Everything here is called on every worker, and fails never: shapes are checked (matmul.c). */
+ * Everything here is called on every worker, and fails never: shapes are checked (matmul_op.c). */
 #ifndef ENGINE_MATMUL_MATMUL_RUN_H
 #define ENGINE_MATMUL_MATMUL_RUN_H
 

@@ -59,34 +59,14 @@ static void div_run(const struct engine_task *task, struct engine_tensor *dst)
     binary_run(task, dst, task->engine->vec.div);
 }
 
-const struct engine_op engine_op_add = {.name = "add",
-                                        .in_place = true,
-                                        .split = ENGINE_SPLIT_ROWS,
-                                        .n_src = 2,
-                                        .shape = binary_shape,
-                                        .scratch = engine_scratch_pieces,
-                                        .run = add_run};
-const struct engine_op engine_op_sub = {.name = "sub",
-                                        .in_place = true,
-                                        .split = ENGINE_SPLIT_ROWS,
-                                        .n_src = 2,
-                                        .shape = binary_shape,
-                                        .scratch = engine_scratch_pieces,
-                                        .run = sub_run};
-const struct engine_op engine_op_mul = {.name = "mul",
-                                        .in_place = true,
-                                        .split = ENGINE_SPLIT_ROWS,
-                                        .n_src = 2,
-                                        .shape = binary_shape,
-                                        .scratch = engine_scratch_pieces,
-                                        .run = mul_run};
-const struct engine_op engine_op_div = {.name = "div",
-                                        .in_place = true,
-                                        .split = ENGINE_SPLIT_ROWS,
-                                        .n_src = 2,
-                                        .shape = binary_shape,
-                                        .scratch = engine_scratch_pieces,
-                                        .run = div_run};
+const struct engine_op engine_op_add =
+    ENGINE_ROWS_OP("add", 2, binary_shape, engine_scratch_pieces, add_run, .in_place = true);
+const struct engine_op engine_op_sub =
+    ENGINE_ROWS_OP("sub", 2, binary_shape, engine_scratch_pieces, sub_run, .in_place = true);
+const struct engine_op engine_op_mul =
+    ENGINE_ROWS_OP("mul", 2, binary_shape, engine_scratch_pieces, mul_run, .in_place = true);
+const struct engine_op engine_op_div =
+    ENGINE_ROWS_OP("div", 2, binary_shape, engine_scratch_pieces, div_run, .in_place = true);
 
 static struct engine_tensor *binary(struct engine_graph *g, const struct engine_op *op,
                                     struct engine_tensor *a, struct engine_tensor *b)
@@ -197,34 +177,14 @@ static void unary_run(const struct engine_task *task, struct engine_tensor *dst)
     map_run(task, dst, unary_piece);
 }
 
-const struct engine_op engine_op_scale = {.name = "scale",
-                                          .in_place = true,
-                                          .split = ENGINE_SPLIT_ROWS,
-                                          .n_src = 1,
-                                          .shape = map_shape,
-                                          .scratch = engine_scratch_pieces,
-                                          .run = scale_run};
-const struct engine_op engine_op_clamp = {.name = "clamp",
-                                          .in_place = true,
-                                          .split = ENGINE_SPLIT_ROWS,
-                                          .n_src = 1,
-                                          .shape = map_shape,
-                                          .scratch = engine_scratch_pieces,
-                                          .run = clamp_run};
-const struct engine_op engine_op_softcap = {.name = "softcap",
-                                            .in_place = true,
-                                            .split = ENGINE_SPLIT_ROWS,
-                                            .n_src = 1,
-                                            .shape = map_shape,
-                                            .scratch = engine_scratch_pieces,
-                                            .run = softcap_run};
-const struct engine_op engine_op_unary = {.name = "unary",
-                                          .in_place = true,
-                                          .split = ENGINE_SPLIT_ROWS,
-                                          .n_src = 1,
-                                          .shape = map_shape,
-                                          .scratch = engine_scratch_pieces,
-                                          .run = unary_run};
+const struct engine_op engine_op_scale =
+    ENGINE_ROWS_OP("scale", 1, map_shape, engine_scratch_pieces, scale_run, .in_place = true);
+const struct engine_op engine_op_clamp =
+    ENGINE_ROWS_OP("clamp", 1, map_shape, engine_scratch_pieces, clamp_run, .in_place = true);
+const struct engine_op engine_op_softcap =
+    ENGINE_ROWS_OP("softcap", 1, map_shape, engine_scratch_pieces, softcap_run, .in_place = true);
+const struct engine_op engine_op_unary =
+    ENGINE_ROWS_OP("unary", 1, map_shape, engine_scratch_pieces, unary_run, .in_place = true);
 
 /* param: scale, bias */
 struct engine_tensor *engine_scale(struct engine_graph *g, struct engine_tensor *a, float scale,
@@ -271,13 +231,8 @@ static void glu_run(const struct engine_task *task, struct engine_tensor *dst)
     binary_run(task, dst, task->engine->vec.glu[dst->param[0].i]);
 }
 
-const struct engine_op engine_op_glu = {.name = "glu",
-                                        .in_place = true,
-                                        .split = ENGINE_SPLIT_ROWS,
-                                        .n_src = 2,
-                                        .shape = glu_shape,
-                                        .scratch = engine_scratch_pieces,
-                                        .run = glu_run};
+const struct engine_op engine_op_glu =
+    ENGINE_ROWS_OP("glu", 2, glu_shape, engine_scratch_pieces, glu_run, .in_place = true);
 
 /* param: the function */
 struct engine_tensor *engine_glu(struct engine_graph *g, struct engine_tensor *gate,

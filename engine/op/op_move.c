@@ -74,18 +74,10 @@ static bool cast_shape(struct engine_tensor *dst, struct base_error *err)
     return true;
 }
 
-const struct engine_op engine_op_copy = {.name = "copy",
-                                         .split = ENGINE_SPLIT_ROWS,
-                                         .n_src = 2,
-                                         .shape = copy_shape,
-                                         .scratch = engine_scratch_pieces,
-                                         .run = copy_run};
-const struct engine_op engine_op_cast = {.name = "cast",
-                                         .split = ENGINE_SPLIT_ROWS,
-                                         .n_src = 1,
-                                         .shape = cast_shape,
-                                         .scratch = engine_scratch_pieces,
-                                         .run = copy_run};
+const struct engine_op engine_op_copy =
+    ENGINE_ROWS_OP("copy", 2, copy_shape, engine_scratch_pieces, copy_run);
+const struct engine_op engine_op_cast =
+    ENGINE_ROWS_OP("cast", 1, cast_shape, engine_scratch_pieces, copy_run);
 
 struct engine_tensor *engine_cast(struct engine_graph *g, struct engine_tensor *a,
                                   enum quant_id type)
@@ -157,12 +149,8 @@ static void get_rows_run(const struct engine_task *task, struct engine_tensor *d
     }
 }
 
-const struct engine_op engine_op_get_rows = {.name = "get_rows",
-                                             .split = ENGINE_SPLIT_ROWS,
-                                             .n_src = 2,
-                                             .shape = get_rows_shape,
-                                             .scratch = engine_scratch_pieces,
-                                             .run = get_rows_run};
+const struct engine_op engine_op_get_rows =
+    ENGINE_ROWS_OP("get_rows", 2, get_rows_shape, engine_scratch_pieces, get_rows_run);
 
 struct engine_tensor *engine_get_rows(struct engine_graph *g, struct engine_tensor *table,
                                       struct engine_tensor *ids)
@@ -219,12 +207,8 @@ static void set_rows_run(const struct engine_task *task, struct engine_tensor *d
     }
 }
 
-const struct engine_op engine_op_set_rows = {.name = "set_rows",
-                                             .split = ENGINE_SPLIT_ROWS,
-                                             .n_src = 3,
-                                             .shape = set_rows_shape,
-                                             .scratch = engine_scratch_pieces,
-                                             .run = set_rows_run};
+const struct engine_op engine_op_set_rows =
+    ENGINE_ROWS_OP("set_rows", 3, set_rows_shape, engine_scratch_pieces, set_rows_run);
 
 struct engine_tensor *engine_set_rows(struct engine_graph *g, struct engine_tensor *table,
                                       struct engine_tensor *a, struct engine_tensor *ids)
@@ -290,12 +274,8 @@ static void concat_run(const struct engine_task *task, struct engine_tensor *dst
     }
 }
 
-const struct engine_op engine_op_concat = {.name = "concat",
-                                           .split = ENGINE_SPLIT_ROWS,
-                                           .n_src = 2,
-                                           .shape = concat_shape,
-                                           .scratch = engine_scratch_pieces,
-                                           .run = concat_run};
+const struct engine_op engine_op_concat =
+    ENGINE_ROWS_OP("concat", 2, concat_shape, engine_scratch_pieces, concat_run);
 
 struct engine_tensor *engine_concat(struct engine_graph *g, struct engine_tensor *a,
                                     struct engine_tensor *b, int dim)
@@ -328,12 +308,8 @@ static void repeat_run(const struct engine_task *task, struct engine_tensor *dst
     }
 }
 
-const struct engine_op engine_op_repeat = {.name = "repeat",
-                                           .split = ENGINE_SPLIT_ROWS,
-                                           .n_src = 2,
-                                           .shape = repeat_shape,
-                                           .scratch = engine_scratch_pieces,
-                                           .run = repeat_run};
+const struct engine_op engine_op_repeat =
+    ENGINE_ROWS_OP("repeat", 2, repeat_shape, engine_scratch_pieces, repeat_run);
 
 struct engine_tensor *engine_repeat(struct engine_graph *g, struct engine_tensor *a,
                                     struct engine_tensor *like)
@@ -371,12 +347,8 @@ static void pad_run(const struct engine_task *task, struct engine_tensor *dst)
     }
 }
 
-const struct engine_op engine_op_pad = {.name = "pad",
-                                        .split = ENGINE_SPLIT_ROWS,
-                                        .n_src = 1,
-                                        .shape = pad_shape,
-                                        .scratch = engine_scratch_pieces,
-                                        .run = pad_run};
+const struct engine_op engine_op_pad =
+    ENGINE_ROWS_OP("pad", 1, pad_shape, engine_scratch_pieces, pad_run);
 
 struct engine_tensor *engine_pad(struct engine_graph *g, struct engine_tensor *a,
                                  const int64_t *after)

@@ -76,20 +76,10 @@ static void rms_norm_run(const struct engine_task *task, struct engine_tensor *d
     }
 }
 
-const struct engine_op engine_op_norm = {.name = "norm",
-                                         .in_place = true,
-                                         .split = ENGINE_SPLIT_ROWS,
-                                         .n_src = 1,
-                                         .shape = row_shape,
-                                         .scratch = engine_scratch_rows,
-                                         .run = norm_run};
-const struct engine_op engine_op_rms_norm = {.name = "rms_norm",
-                                             .in_place = true,
-                                             .split = ENGINE_SPLIT_ROWS,
-                                             .n_src = 1,
-                                             .shape = row_shape,
-                                             .scratch = engine_scratch_rows,
-                                             .run = rms_norm_run};
+const struct engine_op engine_op_norm =
+    ENGINE_ROWS_OP("norm", 1, row_shape, engine_scratch_rows, norm_run, .in_place = true);
+const struct engine_op engine_op_rms_norm =
+    ENGINE_ROWS_OP("rms_norm", 1, row_shape, engine_scratch_rows, rms_norm_run, .in_place = true);
 
 /* param: eps */
 struct engine_tensor *engine_norm(struct engine_graph *g, struct engine_tensor *a, float eps)
@@ -121,13 +111,8 @@ static void l2_norm_run(const struct engine_task *task, struct engine_tensor *ds
     }
 }
 
-const struct engine_op engine_op_l2_norm = {.name = "l2_norm",
-                                            .in_place = true,
-                                            .split = ENGINE_SPLIT_ROWS,
-                                            .n_src = 1,
-                                            .shape = row_shape,
-                                            .scratch = engine_scratch_rows,
-                                            .run = l2_norm_run};
+const struct engine_op engine_op_l2_norm =
+    ENGINE_ROWS_OP("l2_norm", 1, row_shape, engine_scratch_rows, l2_norm_run, .in_place = true);
 
 /* param: eps */
 struct engine_tensor *engine_l2_norm(struct engine_graph *g, struct engine_tensor *a, float eps)
@@ -182,13 +167,8 @@ static void group_norm_run(const struct engine_task *task, struct engine_tensor 
     }
 }
 
-const struct engine_op engine_op_group_norm = {.name = "group_norm",
-                                               .in_place = true,
-                                               .split = ENGINE_SPLIT_ROWS,
-                                               .n_src = 1,
-                                               .shape = group_norm_shape,
-                                               .scratch = engine_scratch_rows,
-                                               .run = group_norm_run};
+const struct engine_op engine_op_group_norm = ENGINE_ROWS_OP(
+    "group_norm", 1, group_norm_shape, engine_scratch_rows, group_norm_run, .in_place = true);
 
 /* param: eps, n_groups */
 struct engine_tensor *engine_group_norm(struct engine_graph *g, struct engine_tensor *a,
@@ -220,12 +200,8 @@ static void sum_rows_run(const struct engine_task *task, struct engine_tensor *d
     }
 }
 
-const struct engine_op engine_op_sum_rows = {.name = "sum_rows",
-                                             .split = ENGINE_SPLIT_ROWS,
-                                             .n_src = 1,
-                                             .shape = sum_rows_shape,
-                                             .scratch = engine_scratch_rows,
-                                             .run = sum_rows_run};
+const struct engine_op engine_op_sum_rows =
+    ENGINE_ROWS_OP("sum_rows", 1, sum_rows_shape, engine_scratch_rows, sum_rows_run);
 
 struct engine_tensor *engine_sum_rows(struct engine_graph *g, struct engine_tensor *a)
 {

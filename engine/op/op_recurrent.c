@@ -154,18 +154,14 @@ static void ssm_conv_run(const struct engine_task *task, struct engine_tensor *d
     }
 }
 
-static const struct engine_op op_ssm_conv = {.name = "ssm_conv",
-                                             .split = ENGINE_SPLIT_ROWS,
-                                             .n_src = 2,
-                                             .shape = ssm_conv_shape,
-                                             .scratch = rooms_scratch,
-                                             .run = ssm_conv_run};
+const struct engine_op engine_op_ssm_conv =
+    ENGINE_ROWS_OP("ssm_conv", 2, ssm_conv_shape, rooms_scratch, ssm_conv_run);
 
 struct engine_tensor *engine_ssm_conv(struct engine_graph *g, struct engine_tensor *x,
                                       struct engine_tensor *weight)
 {
     struct engine_tensor *src[] = {x, weight};
-    return engine_graph_node(g, &op_ssm_conv, src, 2, NULL, 0);
+    return engine_graph_node(g, &engine_op_ssm_conv, src, 2, NULL, 0);
 }
 
 /* ---- ssm_scan ---- */
@@ -234,12 +230,8 @@ static void ssm_scan_run(const struct engine_task *task, struct engine_tensor *d
     }
 }
 
-static const struct engine_op op_ssm_scan = {.name = "ssm_scan",
-                                             .split = ENGINE_SPLIT_ROWS,
-                                             .n_src = 7,
-                                             .shape = ssm_scan_shape,
-                                             .scratch = rooms_scratch,
-                                             .run = ssm_scan_run};
+const struct engine_op engine_op_ssm_scan =
+    ENGINE_ROWS_OP("ssm_scan", 7, ssm_scan_shape, rooms_scratch, ssm_scan_run);
 
 struct engine_recurrent engine_ssm_scan(struct engine_graph *g, struct engine_tensor *state,
                                         struct engine_tensor *x, struct engine_tensor *dt,
@@ -247,7 +239,7 @@ struct engine_recurrent engine_ssm_scan(struct engine_graph *g, struct engine_te
                                         struct engine_tensor *c, struct engine_tensor *ids)
 {
     struct engine_tensor *src[] = {state, x, dt, a, b, c, ids};
-    struct engine_tensor *node = engine_graph_node(g, &op_ssm_scan, src, 7, NULL, 0);
+    struct engine_tensor *node = engine_graph_node(g, &engine_op_ssm_scan, src, 7, NULL, 0);
     return take_apart(g, node, x, state, x ? x->ne[3] : 0);
 }
 
@@ -298,12 +290,8 @@ static void wkv6_run(const struct engine_task *task, struct engine_tensor *dst)
     }
 }
 
-static const struct engine_op op_wkv6 = {.name = "wkv6",
-                                         .split = ENGINE_SPLIT_ROWS,
-                                         .n_src = 6,
-                                         .shape = wkv6_shape,
-                                         .scratch = rooms_scratch,
-                                         .run = wkv6_run};
+const struct engine_op engine_op_wkv6 =
+    ENGINE_ROWS_OP("wkv6", 6, wkv6_shape, rooms_scratch, wkv6_run);
 
 struct engine_recurrent engine_wkv6(struct engine_graph *g, struct engine_tensor *k,
                                     struct engine_tensor *v, struct engine_tensor *r,
@@ -311,7 +299,7 @@ struct engine_recurrent engine_wkv6(struct engine_graph *g, struct engine_tensor
                                     struct engine_tensor *state)
 {
     struct engine_tensor *src[] = {k, v, r, bonus, decay, state};
-    struct engine_tensor *node = engine_graph_node(g, &op_wkv6, src, 6, NULL, 0);
+    struct engine_tensor *node = engine_graph_node(g, &engine_op_wkv6, src, 6, NULL, 0);
     return take_apart(g, node, k, state, k ? k->ne[3] : 0);
 }
 
@@ -357,12 +345,8 @@ static void wkv7_run(const struct engine_task *task, struct engine_tensor *dst)
     }
 }
 
-static const struct engine_op op_wkv7 = {.name = "wkv7",
-                                         .split = ENGINE_SPLIT_ROWS,
-                                         .n_src = 7,
-                                         .shape = wkv7_shape,
-                                         .scratch = rooms_scratch,
-                                         .run = wkv7_run};
+const struct engine_op engine_op_wkv7 =
+    ENGINE_ROWS_OP("wkv7", 7, wkv7_shape, rooms_scratch, wkv7_run);
 
 struct engine_recurrent engine_wkv7(struct engine_graph *g, struct engine_tensor *r,
                                     struct engine_tensor *decay, struct engine_tensor *k,
@@ -370,7 +354,7 @@ struct engine_recurrent engine_wkv7(struct engine_graph *g, struct engine_tensor
                                     struct engine_tensor *b, struct engine_tensor *state)
 {
     struct engine_tensor *src[] = {r, decay, k, v, a, b, state};
-    struct engine_tensor *node = engine_graph_node(g, &op_wkv7, src, 7, NULL, 0);
+    struct engine_tensor *node = engine_graph_node(g, &engine_op_wkv7, src, 7, NULL, 0);
     return take_apart(g, node, r, state, r ? r->ne[3] : 0);
 }
 
@@ -429,12 +413,8 @@ static void gated_delta_run(const struct engine_task *task, struct engine_tensor
     }
 }
 
-static const struct engine_op op_gated_delta = {.name = "gated_delta",
-                                                .split = ENGINE_SPLIT_ROWS,
-                                                .n_src = 6,
-                                                .shape = gated_delta_shape,
-                                                .scratch = rooms_scratch,
-                                                .run = gated_delta_run};
+const struct engine_op engine_op_gated_delta =
+    ENGINE_ROWS_OP("gated_delta", 6, gated_delta_shape, rooms_scratch, gated_delta_run);
 
 struct engine_recurrent engine_gated_delta(struct engine_graph *g, struct engine_tensor *q,
                                            struct engine_tensor *k, struct engine_tensor *v,
@@ -442,6 +422,6 @@ struct engine_recurrent engine_gated_delta(struct engine_graph *g, struct engine
                                            struct engine_tensor *state)
 {
     struct engine_tensor *src[] = {q, k, v, gate, beta, state};
-    struct engine_tensor *node = engine_graph_node(g, &op_gated_delta, src, 6, NULL, 0);
+    struct engine_tensor *node = engine_graph_node(g, &engine_op_gated_delta, src, 6, NULL, 0);
     return take_apart(g, node, v, state, v ? v->ne[3] : 0);
 }

@@ -108,11 +108,8 @@ static void table_run(const struct engine_task *task, struct engine_tensor *dst)
     }
 }
 
-const struct engine_op engine_op_rope_table = {.name = "rope_table",
-                                               .split = ENGINE_SPLIT_ROWS,
-                                               .n_src = 1,
-                                               .shape = table_shape,
-                                               .run = table_run};
+const struct engine_op engine_op_rope_table =
+    ENGINE_ROWS_OP("rope_table", 1, table_shape, NULL, table_run);
 
 /* Finds a table that the graph has already, or appends one. */
 static struct engine_tensor *rope_table(struct engine_graph *g, struct engine_tensor *positions,
@@ -169,12 +166,8 @@ static void rope_run(const struct engine_task *task, struct engine_tensor *dst)
     }
 }
 
-const struct engine_op engine_op_rope = {.name = "rope",
-                                         .split = ENGINE_SPLIT_ROWS,
-                                         .n_src = 2,
-                                         .shape = rope_shape,
-                                         .scratch = engine_scratch_rows,
-                                         .run = rope_run};
+const struct engine_op engine_op_rope =
+    ENGINE_ROWS_OP("rope", 2, rope_shape, engine_scratch_rows, rope_run);
 
 /* param: kind */
 struct engine_tensor *engine_rope(struct engine_graph *g, struct engine_tensor *x,

@@ -148,19 +148,18 @@ void engine_piece_store(const struct engine *e, struct engine_tensor *dst,
                         const struct engine_piece *at, const float *x, float *room)
 {
     const struct quant_type *type = dst->type;
+    const struct quant_kernel *kernel = &e->quant.type[type->id];
     char *row = engine_row_data(dst, at->i1, at->i2, at->i3);
     char *out = row + at->first / type->block_len * dst->nb[0];
     if (engine_tensor_row_contiguous(dst)) {
         if (type->id == QUANT_F32) {
             memmove(out, x, (size_t)at->n * sizeof *x);
-        } else if (type->id == QUANT_F16) {
-            e->vec.f32_to_f16(at->n, x, (uint16_t *)(void *)out);
         } else {
-            type->encode(at->n, x, out);
+            kernel->encode(at->n, x, out);
         }
         return;
     }
-    type->encode(at->n, x, room);
+    kernel->encode(at->n, x, room);
     for (int64_t j = 0; j < at->n; j++)
         memcpy(out + j * dst->nb[0], (const char *)room + j * type->block_bytes, type->block_bytes);
 }

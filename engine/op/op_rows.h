@@ -43,6 +43,14 @@ void engine_piece_store(const struct engine *e, struct engine_tensor *dst,
 int64_t engine_rooms_bytes(int n_threads, int n_rooms, int64_t floats);
 float *engine_room(const struct engine_task *task, int64_t floats, int i);
 
+/* A row of the op table whose workers share out rows. After the rules come fields that most ops
+ * leave as they are, as designators: .in_place = true. */
+#define ENGINE_ROWS_OP(name_, sources, shape_, scratch_, run_, ...)                                \
+    {                                                                                              \
+        .name = (name_), .split = ENGINE_SPLIT_ROWS, .n_src = (sources), .shape = (shape_),        \
+        .scratch = (scratch_), .run = (run_), __VA_ARGS__                                          \
+    }
+
 /* The scratch rules of elementwise ops and of ops that take whole rows of src[0]. */
 int64_t engine_scratch_pieces(const struct engine_tensor *dst, int n_threads);
 int64_t engine_scratch_rows(const struct engine_tensor *dst, int n_threads);

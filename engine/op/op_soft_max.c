@@ -73,13 +73,8 @@ static void soft_max_run(const struct engine_task *task, struct engine_tensor *d
     }
 }
 
-const struct engine_op engine_op_soft_max = {.name = "soft_max",
-                                             .in_place = true,
-                                             .split = ENGINE_SPLIT_ROWS,
-                                             .n_src = 1,
-                                             .shape = soft_max_shape,
-                                             .scratch = engine_scratch_rows,
-                                             .run = soft_max_run};
+const struct engine_op engine_op_soft_max = ENGINE_ROWS_OP(
+    "soft_max", 1, soft_max_shape, engine_scratch_rows, soft_max_run, .in_place = true);
 
 /* param: scale, max_bias */
 struct engine_tensor *engine_soft_max(struct engine_graph *g, struct engine_tensor *a,
@@ -153,12 +148,8 @@ static void argsort_run(const struct engine_task *task, struct engine_tensor *ds
     }
 }
 
-const struct engine_op engine_op_argsort = {.name = "argsort",
-                                            .split = ENGINE_SPLIT_ROWS,
-                                            .n_src = 1,
-                                            .shape = argsort_shape,
-                                            .scratch = engine_scratch_rows,
-                                            .run = argsort_run};
+const struct engine_op engine_op_argsort =
+    ENGINE_ROWS_OP("argsort", 1, argsort_shape, engine_scratch_rows, argsort_run);
 
 /* param: whether descending */
 struct engine_tensor *engine_argsort(struct engine_graph *g, struct engine_tensor *a,

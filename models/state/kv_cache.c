@@ -33,7 +33,7 @@ static bool is_coded(const struct quant_type *type)
 }
 
 /* One cache tensor [heads][cells][size], or of codes. */
-static bool init_tensor(struct model_cache *c, struct engine_tensor *t, enum engine_codes what,
+static bool init_tensor(struct model_cache *c, struct engine_tensor *t, enum engine_kv_q16 what,
                         const struct quant_type *type, uint32_t heads, uint32_t size,
                         uint32_t cells, struct base_error *err)
 {
@@ -45,8 +45,8 @@ static bool init_tensor(struct model_cache *c, struct engine_tensor *t, enum eng
     int64_t ne[3] = {size, cells, heads};
     if (is_coded(type)) {
         type = quant_type_by_id(QUANT_I8);
-        ne[0] = engine_codes_bytes(what, size);
-        ne[1] = cells / ENGINE_CODES_GROUP;
+        ne[0] = engine_kv_q16_bytes(what, size);
+        ne[1] = cells / ENGINE_KV_Q16_GROUP;
     }
     if (!quant_row_bytes(type, (uint64_t)ne[0], &row) || !base_mul(row, (uint64_t)ne[1], &bytes) ||
         !base_mul(bytes, heads, &bytes))
@@ -92,9 +92,9 @@ static bool init_layers(struct model_cache *c, const struct model_params *p,
         const struct model_layer_params *l = &p->layer[i];
         struct model_cache_layer *layer = &c->layer[i];
         const uint32_t count = c->cells[layer->span].count;
-        if (!init_tensor(c, &layer->k, ENGINE_CODES_KEYS, o->type_k, l->n_head_kv, p->n_embd_head_k,
-                         count, err) ||
-            !init_tensor(c, &layer->v, ENGINE_CODES_VALUES, o->type_v, l->n_head_kv,
+        if (!init_tensor(c, &layer->k, ENGINE_KV_Q16_KEYS, o->type_k, l->n_head_kv,
+                         p->n_embd_head_k, count, err) ||
+            !init_tensor(c, &layer->v, ENGINE_KV_Q16_VALUES, o->type_v, l->n_head_kv,
                          p->n_embd_head_v, count, err))
             return false;
     }
@@ -123,8 +123,8 @@ bool model_cache_init(struct model_cache *c, const struct model_params *p,
         if (window) c->window = window;
         const uint64_t ring =
             window ? least_u32(o->n_ctx, (uint64_t)window + o->n_batch) : o->n_ctx;
-        c->cells[c->layer[i].span].ring =
-            (uint32_t)((ring + ENGINE_CODES_ALIGN - 1) / ENGINE_CODES_ALIGN * ENGINE_CODES_ALIGN);
+        c->cells[c->layer[i].span].ring = (uint32_t)((ring + ENGINE_KV_Q16_ALIGN - 1) /
+                                                     ENGINE_KV_Q16_ALIGN * ENGINE_KV_Q16_ALIGN);
     }
     for (int span = 0; span < MODEL_SPAN_COUNT; span++)
         if (c->cells[span].ring && !init_cells(c, &c->cells[span], err)) goto fail;
@@ -166,7 +166,7 @@ static void let_go(struct model_cells *cells, int32_t *place)
 }
 
 /* A free cell, near where the sequence's own ones lie, and such that positions follow one another
- * in cells as ENGINE_CODES_ALIGN asks: attention reads them faster so. Each sequence starts in a
+ * in cells as ENGINE_KV_Q16_ALIGN asks: attention reads them faster so. Each sequence starts in a
  * stretch of the pool of its own, and comes back to it when it reaches the stretch's end: for a
  * windowed layer that is a ring. There always is a free cell, because no sequence holds more than
  * `ring`; an aligned one is wanted, not needed. */
@@ -174,9 +174,9 @@ static uint32_t take(struct model_cells *cells, uint32_t seq, uint32_t position,
 {
     const uint32_t home = seq * cells->ring, next = (uint32_t)(previous + 1);
     uint32_t cell =
-        next > home && next < home + cells->ring ? next : home + position % ENGINE_CODES_ALIGN;
-    for (uint32_t i = 0; cells->users[cell] && i < cells->count; i += ENGINE_CODES_ALIGN)
-        cell = (cell + ENGINE_CODES_ALIGN) % cells->count;
+        next > home && next < home + cells->ring ? next : home + position % ENGINE_KV_Q16_ALIGN;
+    for (uint32_t i = 0; cells->users[cell] && i < cells->count; i += ENGINE_KV_Q16_ALIGN)
+        cell = (cell + ENGINE_KV_Q16_ALIGN) % cells->count;
     while (cells->users[cell]) cell = (cell + 1) % cells->count;
     cells->users[cell] = 1;
     return cell;

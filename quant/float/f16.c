@@ -55,6 +55,15 @@ CPU_TARGET_AVX2 static void decode_avx2(int64_t k, const void *row, float *out)
     decode_scalar(k - i, (const uint8_t *)row + 2 * i, out + i);
 }
 
+CPU_TARGET_AVX2 static void encode_avx2(int64_t k, const float *in, void *row)
+{
+    int64_t i = 0;
+    for (; i + 8 <= k; i += 8)
+        _mm_storeu_si128((__m128i *)((uint8_t *)row + 2 * i),
+                         _mm256_cvtps_ph(_mm256_loadu_ps(in + i), _MM_FROUND_TO_NEAREST_INT));
+    encode(k - i, in + i, (uint8_t *)row + 2 * i);
+}
+
 CPU_TARGET_AVX2 QUANT_INLINE struct quant_lanes_avx2
 step_avx2(struct quant_lanes_avx2 lanes, const uint8_t *w, const uint8_t *x, int n)
 {
@@ -84,6 +93,16 @@ CPU_TARGET_AVX512 static void decode_avx512(int64_t k, const void *row, float *o
     }
 }
 
+CPU_TARGET_AVX512 static void encode_avx512(int64_t k, const float *in, void *row)
+{
+    for (int64_t i = 0; i < k; i += 16) {
+        __mmask16 live = k - i >= 16 ? 0xffff : (__mmask16)((1u << (k - i)) - 1);
+        __m512 x = _mm512_maskz_loadu_ps(live, in + i);
+        _mm256_mask_storeu_epi16((uint8_t *)row + 2 * i, live,
+                                 _mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT));
+    }
+}
+
 CPU_TARGET_AVX512 static void gemv_avx512(int64_t k, const struct quant_rows *rows,
                                           const struct quant_act *a, float *out)
 {
@@ -105,9 +124,10 @@ const struct quant_type quant_type_f16 = {
             [CPU_SCALAR] = {.decode = decode_scalar, .gemv = gemv_scalar},
 #if defined(__x86_64__)
             [CPU_AVX2] = {.decode = decode_avx2,
+                          .encode = encode_avx2,
                           .gemv = gemv_avx2,
                           .rows_per_step = QUANT_LANES_ROWS},
-            [CPU_AVX512] = {.decode = decode_avx512, .gemv = gemv_avx512},
+            [CPU_AVX512] = {.decode = decode_avx512, .encode = encode_avx512, .gemv = gemv_avx512},
 #endif
         },
 };

@@ -1,6 +1,6 @@
-/* test/bench/bench_attend.c: how much of the time of attention over a long context is reading.
+/* test/bench/bench_attn.c: how much of the time of attention over a long context is reading.
  *
- *     bench_attend [THREADS [LEVEL [HEADS KV_HEADS SIZE DEPTH]]]
+ *     bench_attn [THREADS [LEVEL [HEADS KV_HEADS SIZE DEPTH]]]
  *
  * One token's attention over caches of codes of many layers, as generating makes it, in turn with a
  * twin on the same threads that meets each line of the same chunks once and computes nothing. Then
@@ -38,7 +38,7 @@ static int64_t tensor_bytes(const struct layers *l, int what)
 static void fill(struct engine *e, struct layers *l, int what)
 {
     struct base_error err = BASE_ERROR_INIT;
-    const int64_t n_cells = l->groups * ENGINE_CODES_GROUP, n = n_cells * l->s.kv * l->s.size;
+    const int64_t n_cells = l->groups * ENGINE_KV_Q16_GROUP, n = n_cells * l->s.kv * l->s.size;
     uint64_t seed = 1 + (uint64_t)what;
     float *rows = support_memory((size_t)n * sizeof *rows);
     for (int64_t i = 0; i < n; i++) rows[i] = support_random_float(&seed);
@@ -47,8 +47,8 @@ static void fill(struct engine *e, struct layers *l, int what)
     struct engine_tensor to = support_tensor(QUANT_I32, 1, (int64_t[]){n_cells}, l->cells.data);
     struct engine_graph *g = engine_graph_new(e, 8, &err);
     if (!g) support_die(&err);
-    engine_output(g, engine_set_codes(g, what ? ENGINE_CODES_VALUES : ENGINE_CODES_KEYS,
-                                      &l->cache[what], &x, &to, QUANT_F16));
+    engine_output(g, engine_set_kv_q16(g, what ? ENGINE_KV_Q16_VALUES : ENGINE_KV_Q16_KEYS,
+                                       &l->cache[what], &x, &to, QUANT_F16));
     if (!engine_graph_plan(g, true, &err) || !engine_graph_run(g, &err)) support_die(&err);
     engine_graph_free(g);
     free(rows);
@@ -76,11 +76,11 @@ static void plan(struct engine *e, struct layers *l)
 static void layers_init(struct layers *l, struct engine *e, struct shape s, size_t bytes)
 {
     const int64_t n_cells =
-        (s.depth + ENGINE_CODES_ALIGN - 1) / ENGINE_CODES_ALIGN * ENGINE_CODES_ALIGN;
+        (s.depth + ENGINE_KV_Q16_ALIGN - 1) / ENGINE_KV_Q16_ALIGN * ENGINE_KV_Q16_ALIGN;
     *l = (struct layers){.s = s,
-                         .bytes = {engine_codes_bytes(ENGINE_CODES_KEYS, s.size),
-                                   engine_codes_bytes(ENGINE_CODES_VALUES, s.size)},
-                         .groups = n_cells / ENGINE_CODES_GROUP};
+                         .bytes = {engine_kv_q16_bytes(ENGINE_KV_Q16_KEYS, s.size),
+                                   engine_kv_q16_bytes(ENGINE_KV_Q16_VALUES, s.size)},
+                         .groups = n_cells / ENGINE_KV_Q16_GROUP};
     const int64_t layer = tensor_bytes(l, 0) + tensor_bytes(l, 1);
     uint64_t seed = 7;
     l->n = (int)((int64_t)bytes / layer) + 1;
@@ -128,7 +128,7 @@ static void read_layers(const struct engine_worker *worker, void *data)
 {
     struct reading *r = data;
     const struct layers *l = r->l;
-    const int64_t per = ENGINE_ATTENTION_CHUNK / ENGINE_CODES_GROUP;
+    const int64_t per = ENGINE_ATTENTION_CHUNK / ENGINE_KV_Q16_GROUP;
     const int64_t chunks = (l->groups + per - 1) / per, n = chunks * l->s.kv;
     for (int i = 0; i < l->n; i++) {
         for (int64_t u; (u = engine_pool_take(worker, n)) < n;) {

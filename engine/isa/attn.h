@@ -1,8 +1,8 @@
-/* engine/isa/attend.h: attention's arithmetic in integers, one table per instruction-set level.
+/* engine/isa/attn.h: attention's arithmetic in integers, one table per instruction-set level.
  *
  * Keys, values, queries and weights become codes of 12 to 15 bits with one scale each, so that
  * products are sums of integers: exact, whatever the order, and two multiply-adds a lane where
- * floats have one. attend_scalar.c is the specification, the others give the same bits. Private to
+ * floats have one. attn_scalar.c is the specification, the others give the same bits. Private to
  * attention, which owns memory, lists of cells and softmax. F32 caches are not for these.
  *
  * The codes of a row x[n]: m = largest |x| (compared as integers, so that NaN > Inf > numbers);
@@ -20,8 +20,8 @@
  *     w_j = 2^t_j                                      softmax's weight times the value's scale
  *     o   = sum of w_j * code(v_j) / sum of w_j * 2^-L_j
  * computed as
- *   For ENGINE_ATTEND_SUB keys, counted from position 0: c = ceil(largest t that is a number), at
- *   least -2^22 and NaN above 2^22; w = 2^(t - c + 14), see ENGINE_ATTEND_POWERS; code of w.
+ *   For ENGINE_ATTN_SUB keys, counted from position 0: c = ceil(largest t that is a number), at
+ *   least -2^22 and NaN above 2^22; w = 2^(t - c + 14), see ENGINE_ATTN_POWERS; code of w.
  *   C = largest c of the chunk; scale = 2^(c - C), below 2^-126: 0.
  *   sum: per 32 keys in lanes (position % 16) lane = fmaf(w, 2^-L, lane); then, ascending,
  *   total = fmaf(lane, scale, total); then the tree of engine/isa/vec.h.
@@ -32,71 +32,71 @@
  *
  * Keys and values lie in consecutive groups of 16 rows: the scales of the rows, then their codes. A
  * cache of codes (engine/graph.h) is made of such groups, and is read where it lies. */
-#ifndef ENGINE_ISA_ATTEND_H
-#define ENGINE_ISA_ATTEND_H
+#ifndef ENGINE_ISA_ATTN_H
+#define ENGINE_ISA_ATTN_H
 
 #include "quant/quant.h"
 #include "quant/stream.h"
 
 enum {
-    ENGINE_ATTEND_GROUP = 16, /* keys side by side */
-    ENGINE_ATTEND_SUB = 32,   /* keys that share a scale of weights */
-    ENGINE_ATTEND_DIMS = 64,  /* elements of a score that are summed as integers */
-    ENGINE_ATTEND_ROWS = 6,   /* at most so many queries at a time */
-    ENGINE_ATTEND_SUBS = 8,   /* sub-blocks of ENGINE_ATTEND_SUB in a chunk */
-    ENGINE_ATTEND_KEYS = ENGINE_ATTEND_SUB * ENGINE_ATTEND_SUBS,
-    ENGINE_ATTEND_QUERY_MAX = 8191,
-    ENGINE_ATTEND_KEY_MAX = 4095,
-    ENGINE_ATTEND_VALUE_MAX = 4095,
-    ENGINE_ATTEND_WEIGHT_BITS = 14, /* codes up to 2^14 */
-    ENGINE_ATTEND_LIMIT = 1 << 22   /* of c above */
+    ENGINE_ATTN_GROUP = 16, /* keys side by side */
+    ENGINE_ATTN_SUB = 32,   /* keys that share a scale of weights */
+    ENGINE_ATTN_DIMS = 64,  /* elements of a score that are summed as integers */
+    ENGINE_ATTN_ROWS = 6,   /* at most so many queries at a time */
+    ENGINE_ATTN_SUBS = 8,   /* sub-blocks of ENGINE_ATTN_SUB in a chunk */
+    ENGINE_ATTN_KEYS = ENGINE_ATTN_SUB * ENGINE_ATTN_SUBS,
+    ENGINE_ATTN_QUERY_MAX = 8191,
+    ENGINE_ATTN_KEY_MAX = 4095,
+    ENGINE_ATTN_VALUE_MAX = 4095,
+    ENGINE_ATTN_WEIGHT_BITS = 14, /* codes up to 2^14 */
+    ENGINE_ATTN_LIMIT = 1 << 22   /* of c above */
 };
 
-enum engine_attend_kind { ENGINE_ATTEND_QUERY, ENGINE_ATTEND_KEY, ENGINE_ATTEND_VALUE };
+enum engine_attn_kind { ENGINE_ATTN_QUERY, ENGINE_ATTN_KEY, ENGINE_ATTN_VALUE };
 
 /* int16_t codes of a group of keys of d elements: [pair of elements][key][2]. */
-static inline int64_t engine_attend_key_codes(int64_t d)
+static inline int64_t engine_attn_key_codes(int64_t d)
 {
-    return (d + 1) / 2 * 2 * ENGINE_ATTEND_GROUP;
+    return (d + 1) / 2 * 2 * ENGINE_ATTN_GROUP;
 }
 
 /* Of a group of values: [pair of keys][element, up to a multiple of 16][2]. */
-static inline int64_t engine_attend_value_codes(int64_t dv)
+static inline int64_t engine_attn_value_codes(int64_t dv)
 {
-    return (dv + 15) / 16 * 16 * ENGINE_ATTEND_GROUP;
+    return (dv + 15) / 16 * 16 * ENGINE_ATTN_GROUP;
 }
 
 /* Bytes of a group: float scale[16], int16_t codes[]. */
-static inline int64_t engine_attend_key_bytes(int64_t d)
+static inline int64_t engine_attn_key_bytes(int64_t d)
 {
-    return 4 * ENGINE_ATTEND_GROUP + 2 * engine_attend_key_codes(d);
+    return 4 * ENGINE_ATTN_GROUP + 2 * engine_attn_key_codes(d);
 }
 
-static inline int64_t engine_attend_value_bytes(int64_t dv)
+static inline int64_t engine_attn_value_bytes(int64_t dv)
 {
-    return 4 * ENGINE_ATTEND_GROUP + 2 * engine_attend_value_codes(dv);
+    return 4 * ENGINE_ATTN_GROUP + 2 * engine_attn_value_codes(dv);
 }
 
-static inline float *engine_attend_scales(const char *group)
+static inline float *engine_attn_scales(const char *group)
 {
     return (float *)(void *)group;
 }
 
-static inline int16_t *engine_attend_codes(const char *group)
+static inline int16_t *engine_attn_codes(const char *group)
 {
-    return (int16_t *)(void *)(group + 4 * ENGINE_ATTEND_GROUP);
+    return (int16_t *)(void *)(group + 4 * ENGINE_ATTN_GROUP);
 }
 
 /* A tile: some queries and the keys of a chunk, which are counted from its first one. What a tile
  * has of a query or key that it lacks does not matter. 64-byte aligned. */
-struct engine_attend_tile {
-    _Alignas(64) float t[ENGINE_ATTEND_ROWS][ENGINE_ATTEND_KEYS];
-    _Alignas(64) int16_t codes[ENGINE_ATTEND_ROWS][ENGINE_ATTEND_KEYS]; /* of w; not seen: 0 */
-    float scale[ENGINE_ATTEND_ROWS][ENGINE_ATTEND_SUBS];                /* of codes */
-    float base[ENGINE_ATTEND_ROWS], sum[ENGINE_ATTEND_ROWS];            /* of weights */
-    float query_scale[ENGINE_ATTEND_ROWS];
-    const int16_t *query[ENGINE_ATTEND_ROWS];
-    int64_t lo[ENGINE_ATTEND_ROWS], hi[ENGINE_ATTEND_ROWS]; /* a query sees keys lo <= j < hi */
+struct engine_attn_tile {
+    _Alignas(64) float t[ENGINE_ATTN_ROWS][ENGINE_ATTN_KEYS];
+    _Alignas(64) int16_t codes[ENGINE_ATTN_ROWS][ENGINE_ATTN_KEYS]; /* of w; not seen: 0 */
+    float scale[ENGINE_ATTN_ROWS][ENGINE_ATTN_SUBS];                /* of codes */
+    float base[ENGINE_ATTN_ROWS], sum[ENGINE_ATTN_ROWS];            /* of weights */
+    float query_scale[ENGINE_ATTN_ROWS];
+    const int16_t *query[ENGINE_ATTN_ROWS];
+    int64_t lo[ENGINE_ATTN_ROWS], hi[ENGINE_ATTN_ROWS]; /* a query sees keys lo <= j < hi */
     int64_t n_rows;
     const char *ahead; /* what is read next, to prefetch meanwhile */
     int64_t ahead_bytes;
@@ -105,9 +105,9 @@ struct engine_attend_tile {
 
 /* Groups, and sub-blocks, are those [first, end) of the chunk; `keys` and `values` are where its
  * first group is or would be. */
-struct engine_attend {
+struct engine_attn {
     /* Codes of one row, an even number of them; returns the scale. */
-    float (*row)(int64_t d, const float *x, enum engine_attend_kind kind, int16_t *codes);
+    float (*row)(int64_t d, const float *x, enum engine_attn_kind kind, int16_t *codes);
     /* A group of the 16 rows x[n][pad]. */
     void (*keys)(int64_t d, const float *x, int64_t pad, char *group);
     void (*values)(int64_t dv, const float *x, int64_t pad, char *group);
@@ -116,26 +116,26 @@ struct engine_attend {
                     float *inverse);
     /* tile->t by query, query_scale and each key's offset. */
     void (*scores)(int64_t d, int64_t first, int64_t end, const char *keys, const float *offset,
-                   struct engine_attend_tile *tile);
+                   struct engine_attn_tile *tile);
     /* codes, scale, base and sum by t, lo, hi, and each key's 2^-L. */
     void (*weights)(int64_t first, int64_t end, const float *inverse,
-                    struct engine_attend_tile *tile);
+                    struct engine_attn_tile *tile);
     /* o[r][i] = the weighted sum of values by codes and scale. */
     void (*sums)(int64_t dv, int64_t first, int64_t end, const char *values,
-                 const struct engine_attend_tile *tile, float *const *o);
+                 const struct engine_attn_tile *tile, float *const *o);
 };
 
 /* The best table for the level. */
-const struct engine_attend *engine_attend_table(enum cpu_level level);
+const struct engine_attn *engine_attn_table(enum cpu_level level);
 
-extern const struct engine_attend engine_attend_scalar;
+extern const struct engine_attn engine_attn_scalar;
 #if defined(__x86_64__)
-extern const struct engine_attend engine_attend_avx2;
-extern const struct engine_attend engine_attend_avx512;
+extern const struct engine_attn engine_attn_avx2;
+extern const struct engine_attn engine_attn_avx512;
 #endif
 
 /* Calls f(..., nr) with nr = n_rows as a constant, so that f is inlined once for each number. */
-#define ENGINE_ATTEND_BY_ROWS(n_rows, f, ...)                                                      \
+#define ENGINE_ATTN_BY_ROWS(n_rows, f, ...)                                                        \
     do {                                                                                           \
         if ((n_rows) == 6) f(__VA_ARGS__, 6);                                                      \
         if ((n_rows) == 5) f(__VA_ARGS__, 5);                                                      \
@@ -147,24 +147,24 @@ extern const struct engine_attend engine_attend_avx512;
 
 /* For all levels: the scale of a row whose largest magnitude has these bits, and the factor that
  * takes an element to its code (0: all codes are 0). */
-float engine_attend_scale(uint32_t largest_bits, enum engine_attend_kind kind, float *factor);
+float engine_attn_scale(uint32_t largest_bits, enum engine_attn_kind kind, float *factor);
 
 /* The integer powers of two that scale chunks: 2^x for x <= 0, 0 below 2^-126 and for NaN. */
-float engine_attend_exp2(float x);
+float engine_attn_exp2(float x);
 
 /* A weight 2^(t - c + 14): x = max(t, c - 126); s = x + shift, which rounds x - (c - 14) to an
  * integer n in the low bits of s; r = x - (s - shift); p(r) by fmaf from the highest power, and n
  * is added to its exponent. NaN stays NaN. p is 2^r for |r| <= 1/2 but for 3e-6 of it, a twentieth
  * of what rounding to codes changes the largest weight by. */
-#define ENGINE_ATTEND_MAGIC 0x1.8p23f
-#define ENGINE_ATTEND_POWERS                                                                       \
+#define ENGINE_ATTN_MAGIC 0x1.8p23f
+#define ENGINE_ATTN_POWERS                                                                         \
     {                                                                                              \
         0x1.3a0518p-7f, 0x1.c9fc68p-5f, 0x1.ec036ep-3f, 0x1.62e12cp-1f, 1.0f                       \
     }
 
-static inline float engine_attend_shift(float c)
+static inline float engine_attn_shift(float c)
 {
-    return ENGINE_ATTEND_MAGIC - (c - ENGINE_ATTEND_WEIGHT_BITS);
+    return ENGINE_ATTN_MAGIC - (c - ENGINE_ATTN_WEIGHT_BITS);
 }
 
 /* clang-format off */
@@ -181,29 +181,29 @@ static inline float engine_attend_shift(float c)
  * To the first-level cache one line at a time: of many at once some are dropped while others are
  * outstanding (docs/performance.md). */
 /* clang-format on */
-enum { ENGINE_ATTEND_WEIGHTS_BYTES = 256, ENGINE_ATTEND_AT_ONCE = 512, ENGINE_ATTEND_LINE = 64 };
+enum { ENGINE_ATTN_WEIGHTS_BYTES = 256, ENGINE_ATTN_AT_ONCE = 512, ENGINE_ATTN_LINE = 64 };
 
-struct engine_attend_prefetch {
+struct engine_attn_prefetch {
     const char *next;
     int64_t pace, due; /* bytes, times 256: of a step; of steps made, not prefetched yet */
     int64_t at_once;   /* bytes */
 };
 
 /* tile->ahead but for the first `but` bytes, and up to at_once more, in n steps. */
-static inline struct engine_attend_prefetch
-engine_attend_prefetch(const struct engine_attend_tile *tile, int64_t but, int64_t n)
+static inline struct engine_attn_prefetch engine_attn_prefetch(const struct engine_attn_tile *tile,
+                                                               int64_t but, int64_t n)
 {
     const int64_t bytes = tile->ahead_bytes > but ? tile->ahead_bytes - but : 0;
-    const int64_t at_once = tile->to_l1 ? ENGINE_ATTEND_LINE : ENGINE_ATTEND_AT_ONCE;
-    return (struct engine_attend_prefetch){.next = tile->ahead + but,
-                                           .pace = ((bytes << 8) + n - 1) / n,
-                                           .due = at_once * 256 - 1,
-                                           .at_once = at_once};
+    const int64_t at_once = tile->to_l1 ? ENGINE_ATTN_LINE : ENGINE_ATTN_AT_ONCE;
+    return (struct engine_attn_prefetch){.next = tile->ahead + but,
+                                         .pace = ((bytes << 8) + n - 1) / n,
+                                         .due = at_once * 256 - 1,
+                                         .at_once = at_once};
 }
 
 /* n steps. */
-PREFETCH_INLINE void engine_attend_prefetch_step(const struct engine_attend_tile *tile,
-                                                 struct engine_attend_prefetch *prefetch, int64_t n)
+PREFETCH_INLINE void engine_attn_prefetch_step(const struct engine_attn_tile *tile,
+                                               struct engine_attn_prefetch *prefetch, int64_t n)
 {
     for (prefetch->due += prefetch->pace * n; prefetch->due >= prefetch->at_once * 256;
          prefetch->due -= prefetch->at_once * 256) {
@@ -213,24 +213,24 @@ PREFETCH_INLINE void engine_attend_prefetch_step(const struct engine_attend_tile
 }
 
 /* The share of the weights of row r in sub-block s, and that of all weights. */
-PREFETCH_INLINE void engine_attend_weights_prefetch(const struct engine_attend_tile *tile,
-                                                    int64_t r, int64_t s)
+PREFETCH_INLINE void engine_attn_weights_prefetch(const struct engine_attn_tile *tile, int64_t r,
+                                                  int64_t s)
 {
-    const int64_t at = (r * ENGINE_ATTEND_SUBS + s) * ENGINE_ATTEND_WEIGHTS_BYTES;
+    const int64_t at = (r * ENGINE_ATTN_SUBS + s) * ENGINE_ATTN_WEIGHTS_BYTES;
     if (at < tile->ahead_bytes)
-        quant_prefetch_single(tile->ahead + at, ENGINE_ATTEND_WEIGHTS_BYTES, tile->to_l1);
+        quant_prefetch_single(tile->ahead + at, ENGINE_ATTN_WEIGHTS_BYTES, tile->to_l1);
 }
 
-static inline int64_t engine_attend_weights_bytes(const struct engine_attend_tile *tile)
+static inline int64_t engine_attn_weights_bytes(const struct engine_attn_tile *tile)
 {
-    return tile->n_rows * ENGINE_ATTEND_SUBS * ENGINE_ATTEND_WEIGHTS_BYTES;
+    return tile->n_rows * ENGINE_ATTN_SUBS * ENGINE_ATTN_WEIGHTS_BYTES;
 }
 
 /* Row `i` of a group, from codes in their order and their scale. */
-void engine_attend_key_put(int64_t d, const int16_t *codes, float scale, char *group, int64_t i);
-void engine_attend_value_put(int64_t dv, const int16_t *codes, float scale, char *group, int64_t i);
+void engine_attn_key_put(int64_t d, const int16_t *codes, float scale, char *group, int64_t i);
+void engine_attn_value_put(int64_t dv, const int16_t *codes, float scale, char *group, int64_t i);
 /* Row `from` of one group becomes row `i` of another. */
-void engine_attend_key_copy(int64_t d, const char *source, int64_t from, char *group, int64_t i);
-void engine_attend_value_copy(int64_t dv, const char *source, int64_t from, char *group, int64_t i);
+void engine_attn_key_copy(int64_t d, const char *source, int64_t from, char *group, int64_t i);
+void engine_attn_value_copy(int64_t dv, const char *source, int64_t from, char *group, int64_t i);
 
 #endif

@@ -1,9 +1,9 @@
-/* engine/isa/attend_avx512.c: attention in integers with AVX-512 and VNNI. VPDPWSSD multiplies
+/* engine/isa/attn_avx512.c: attention in integers with AVX-512 and VNNI. VPDPWSSD multiplies
  * pairs of codes of 16 keys (or 16 elements of values) by one pair of a query (or of its weights),
  * which is broadcast. The functions that take constant arguments are inlined once per case. Twin of
- * attend_scalar.c, bit for bit. */
+ * attn_scalar.c, bit for bit. */
 #include "base/unroll.h"
-#include "engine/isa/attend.h"
+#include "engine/isa/attn.h"
 #include <immintrin.h>
 #include <math.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #define TARGET CPU_TARGET_AVX512
 #define INLINE static inline __attribute__((always_inline))
 
-enum { GROUP = ENGINE_ATTEND_GROUP, SUB = ENGINE_ATTEND_SUB, PAIRS = ENGINE_ATTEND_DIMS / 2 };
+enum { GROUP = ENGINE_ATTN_GROUP, SUB = ENGINE_ATTN_SUB, PAIRS = ENGINE_ATTN_DIMS / 2 };
 
 TARGET INLINE __mmask16 live_of(int64_t n)
 {
@@ -40,13 +40,13 @@ TARGET INLINE __m512i magnitude(__m512 x)
 }
 
 /* Scales of 16 rows by the bits of their largest magnitudes, and their factors: see
- * engine_attend_scale. */
+ * engine_attn_scale. */
 TARGET INLINE __m512 key_scales16(__m512i largest, __m512 *factor)
 {
     const __mmask16 wild = _mm512_cmpge_epi32_mask(largest, _mm512_set1_epi32(0x7f800000));
     const __mmask16 tiny = _mm512_cmplt_epi32_mask(largest, _mm512_set1_epi32(27 << 23));
     const __mmask16 plain = (__mmask16) ~(wild | tiny);
-    const __m512 c = _mm512_set1_ps(ENGINE_ATTEND_KEY_MAX), m = _mm512_castsi512_ps(largest);
+    const __m512 c = _mm512_set1_ps(ENGINE_ATTN_KEY_MAX), m = _mm512_castsi512_ps(largest);
     *factor = _mm512_maskz_div_ps(plain, c, m);
     return _mm512_mask_mov_ps(_mm512_maskz_div_ps(plain, m, c), wild,
                               _mm512_castsi512_ps(_mm512_set1_epi32(0x7fc00000)));
@@ -109,12 +109,12 @@ TARGET INLINE __m512i group_largest(int64_t n, const float *x, int64_t pad)
     return reduce16(largest);
 }
 
-TARGET static float row_avx512(int64_t d, const float *x, enum engine_attend_kind kind,
+TARGET static float row_avx512(int64_t d, const float *x, enum engine_attn_kind kind,
                                int16_t *codes)
 {
     float factor, scale;
     uint32_t largest = (uint32_t)_mm512_reduce_max_epi32(row_largest(d, x));
-    scale = engine_attend_scale(largest, kind, &factor);
+    scale = engine_attn_scale(largest, kind, &factor);
     for (int64_t i = 0; i < d; i += 16) {
         __m512i code =
             codes16(_mm512_maskz_loadu_ps(live_of(d - i), x + i), _mm512_set1_ps(factor));
@@ -168,7 +168,7 @@ TARGET static void keys_avx512(int64_t d, const float *x, int64_t pad, char *gro
     _Alignas(64) float factor[GROUP];
     const int64_t n_pairs = (d + 1) / 2;
     __m512 factors;
-    _mm512_storeu_ps(engine_attend_scales(group), key_scales16(group_largest(d, x, pad), &factors));
+    _mm512_storeu_ps(engine_attn_scales(group), key_scales16(group_largest(d, x, pad), &factors));
     _mm512_store_ps(factor, factors);
     const __mmask16 zero = _mm512_cmp_ps_mask(factors, _mm512_setzero_ps(), _CMP_EQ_OQ);
     for (int64_t i = 0; i < d; i += 32) {
@@ -181,7 +181,7 @@ TARGET static void keys_avx512(int64_t d, const float *x, int64_t pad, char *gro
         for (int j = 0; j < GROUP; j++) {
             const int64_t pair = i / 2 + j / 4 * 2 + j % 2 + (j % 4 < 2 ? 0 : 8);
             if (pair < n_pairs)
-                _mm512_storeu_si512(engine_attend_codes(group) + pair * 2 * GROUP,
+                _mm512_storeu_si512(engine_attn_codes(group) + pair * 2 * GROUP,
                                     _mm512_maskz_mov_epi32(~zero, v[j]));
         }
     }
@@ -190,9 +190,9 @@ TARGET static void keys_avx512(int64_t d, const float *x, int64_t pad, char *gro
 TARGET static void values_avx512(int64_t dv, const float *x, int64_t pad, char *group)
 {
     _Alignas(64) float factor[GROUP];
-    int16_t *codes = engine_attend_codes(group);
+    int16_t *codes = engine_attn_codes(group);
     __m512 factors;
-    _mm512_storeu_ps(engine_attend_scales(group),
+    _mm512_storeu_ps(engine_attn_scales(group),
                      value_scales16(group_largest(dv, x, pad), &factors));
     _mm512_store_ps(factor, factors);
     for (int r = 0; r < GROUP; r += 2) {
@@ -211,13 +211,13 @@ TARGET static void values_avx512(int64_t dv, const float *x, int64_t pad, char *
 
 /* Sums of a block of elements into the tile: of the first one, of the last one. */
 TARGET INLINE void put_scores(const char *group, int64_t bytes, const float *offset,
-                              struct engine_attend_tile *tile, int64_t at,
-                              __m512i sum[ENGINE_ATTEND_ROWS][4], int nr, int ng, bool is_first,
+                              struct engine_attn_tile *tile, int64_t at,
+                              __m512i sum[ENGINE_ATTN_ROWS][4], int nr, int ng, bool is_first,
                               bool is_last)
 {
     UNROLL
     for (int g = 0; g < ng; g++) {
-        const __m512 scale = _mm512_loadu_ps(engine_attend_scales(group + g * bytes));
+        const __m512 scale = _mm512_loadu_ps(engine_attn_scales(group + g * bytes));
         const __m512 add = _mm512_loadu_ps(offset + at + GROUP * g);
         UNROLL
         for (int r = 0; r < nr; r++) {
@@ -234,25 +234,25 @@ TARGET INLINE void put_scores(const char *group, int64_t bytes, const float *off
 
 /* nr queries by ng groups of keys, from key `at` on. */
 TARGET INLINE void scores_tile(int64_t n_pairs, const char *group, int64_t bytes,
-                               const float *offset, struct engine_attend_tile *tile, int64_t at,
-                               struct engine_attend_prefetch *prefetch, int nr, int ng)
+                               const float *offset, struct engine_attn_tile *tile, int64_t at,
+                               struct engine_attn_prefetch *prefetch, int nr, int ng)
 {
-    const int16_t *keys = engine_attend_codes(group), *query[ENGINE_ATTEND_ROWS];
+    const int16_t *keys = engine_attn_codes(group), *query[ENGINE_ATTN_ROWS];
     UNROLL
     for (int r = 0; r < nr; r++) query[r] = tile->query[r];
     for (int64_t first = 0; first < n_pairs; first += PAIRS) {
         const int64_t end = first + PAIRS < n_pairs ? first + PAIRS : n_pairs;
-        __m512i sum[ENGINE_ATTEND_ROWS][4];
+        __m512i sum[ENGINE_ATTN_ROWS][4];
         UNROLL
         for (int r = 0; r < nr; r++) UNROLL
         for (int g = 0; g < ng; g++) sum[r][g] = _mm512_setzero_si512();
         for (int64_t i = first; i < end; i++) {
             __m512i k[4];
-            if (prefetch && !tile->to_l1) engine_attend_prefetch_step(tile, prefetch, ng);
+            if (prefetch && !tile->to_l1) engine_attn_prefetch_step(tile, prefetch, ng);
             UNROLL
             for (int g = 0; g < ng; g++) {
                 k[g] = _mm512_loadu_si512(keys + g * (bytes / 2) + i * 2 * GROUP);
-                if (prefetch && tile->to_l1) engine_attend_prefetch_step(tile, prefetch, 1);
+                if (prefetch && tile->to_l1) engine_attn_prefetch_step(tile, prefetch, 1);
             }
             UNROLL
             for (int r = 0; r < nr; r++) {
@@ -271,12 +271,12 @@ TARGET INLINE void scores_tile(int64_t n_pairs, const char *group, int64_t bytes
 }
 
 TARGET INLINE void scores_rows(int64_t d, int64_t first, int64_t end, const char *keys,
-                               const float *offset, struct engine_attend_tile *tile,
-                               bool prefetches, int nr)
+                               const float *offset, struct engine_attn_tile *tile, bool prefetches,
+                               int nr)
 {
-    const int64_t bytes = engine_attend_key_bytes(d), n_pairs = (d + 1) / 2;
-    struct engine_attend_prefetch all = engine_attend_prefetch(tile, 0, (end - first) * n_pairs);
-    struct engine_attend_prefetch *prefetch = prefetches ? &all : NULL;
+    const int64_t bytes = engine_attn_key_bytes(d), n_pairs = (d + 1) / 2;
+    struct engine_attn_prefetch all = engine_attn_prefetch(tile, 0, (end - first) * n_pairs);
+    struct engine_attn_prefetch *prefetch = prefetches ? &all : NULL;
     int64_t g = first;
     for (; g + 4 <= end; g += 4)
         scores_tile(n_pairs, keys + g * bytes, bytes, offset, tile, GROUP * g, prefetch, nr, 4);
@@ -285,14 +285,14 @@ TARGET INLINE void scores_rows(int64_t d, int64_t first, int64_t end, const char
 }
 
 TARGET INLINE void scores_any(int64_t d, int64_t first, int64_t end, const char *keys,
-                              const float *offset, struct engine_attend_tile *tile, bool prefetches)
+                              const float *offset, struct engine_attn_tile *tile, bool prefetches)
 {
-    ENGINE_ATTEND_BY_ROWS(tile->n_rows, scores_rows, d, first, end, keys, offset, tile, prefetches);
+    ENGINE_ATTN_BY_ROWS(tile->n_rows, scores_rows, d, first, end, keys, offset, tile, prefetches);
 }
 
 /* Loops that prefetch nothing are other loops: the test alone would cost a tenth. */
 TARGET static void scores_avx512(int64_t d, int64_t first, int64_t end, const char *keys,
-                                 const float *offset, struct engine_attend_tile *tile)
+                                 const float *offset, struct engine_attn_tile *tile)
 {
     if (tile->ahead_bytes)
         scores_any(d, first, end, keys, offset, tile, true);
@@ -305,7 +305,7 @@ TARGET static void scores_avx512(int64_t d, int64_t first, int64_t end, const ch
 TARGET static void offsets_avx512(int64_t dv, int64_t n_groups, const char *values, float *offset,
                                   float *inverse)
 {
-    for (int64_t g = 0; g < n_groups; g++, values += engine_attend_value_bytes(dv)) {
+    for (int64_t g = 0; g < n_groups; g++, values += engine_attn_value_bytes(dv)) {
         const __m512i scale = _mm512_loadu_si512(values);
         const __m512 number = _mm512_castsi512_ps(scale);
         const __mmask16 wild = _mm512_cmp_ps_mask(number, number, _CMP_UNORD_Q);
@@ -319,11 +319,11 @@ TARGET static void offsets_avx512(int64_t dv, int64_t n_groups, const char *valu
 
 /* What is known of sub-blocks before their weights are: of each query, c - 126 and the shift. */
 struct tops {
-    _Alignas(64) float least[ENGINE_ATTEND_ROWS][ENGINE_ATTEND_SUBS];
-    _Alignas(64) float shift[ENGINE_ATTEND_ROWS][ENGINE_ATTEND_SUBS];
+    _Alignas(64) float least[ENGINE_ATTN_ROWS][ENGINE_ATTN_SUBS];
+    _Alignas(64) float shift[ENGINE_ATTN_ROWS][ENGINE_ATTN_SUBS];
 };
 
-TARGET INLINE __mmask16 seen_of(const struct engine_attend_tile *tile, int64_t r, int64_t j)
+TARGET INLINE __mmask16 seen_of(const struct engine_attn_tile *tile, int64_t r, int64_t j)
 {
     const int64_t lo = tile->lo[r] - j, hi = tile->hi[r] - j;
     const __mmask16 below = lo > 0 ? live_of(lo) : 0, up = hi > 0 ? live_of(hi) : 0;
@@ -354,15 +354,15 @@ TARGET INLINE __m512 largest16(const __m512 *v)
 
 /* The largest t of each sub-block, at least the lower limit, of the rows r and r + 1, whether or
  * not there is the second one. */
-TARGET INLINE __m512 largest_of(const struct engine_attend_tile *tile, int64_t r, int64_t first,
+TARGET INLINE __m512 largest_of(const struct engine_attn_tile *tile, int64_t r, int64_t first,
                                 int64_t end, bool all)
 {
-    __m512 v[2 * ENGINE_ATTEND_SUBS];
+    __m512 v[2 * ENGINE_ATTN_SUBS];
     UNROLL
-    for (int i = 0; i < 2 * ENGINE_ATTEND_SUBS; i++) {
-        const int64_t own = r + 1 < tile->n_rows ? r + i / ENGINE_ATTEND_SUBS : r;
-        const int64_t s = i % ENGINE_ATTEND_SUBS;
-        v[i] = _mm512_set1_ps(-ENGINE_ATTEND_LIMIT);
+    for (int i = 0; i < 2 * ENGINE_ATTN_SUBS; i++) {
+        const int64_t own = r + 1 < tile->n_rows ? r + i / ENGINE_ATTN_SUBS : r;
+        const int64_t s = i % ENGINE_ATTN_SUBS;
+        v[i] = _mm512_set1_ps(-ENGINE_ATTN_LIMIT);
         if (s < first || s >= end) continue;
         /* The second operand is what remains beside NaN. */
         UNROLL
@@ -375,7 +375,7 @@ TARGET INLINE __m512 largest_of(const struct engine_attend_tile *tile, int64_t r
 }
 
 /* Of the rows r and r + 1. */
-TARGET INLINE void find_tops(struct engine_attend_tile *tile, int64_t r, __m512 largest,
+TARGET INLINE void find_tops(struct engine_attn_tile *tile, int64_t r, __m512 largest,
                              struct tops *tops)
 {
     const __m512 c = _mm512_roundscale_ps(largest, 0x0a); /* up */
@@ -386,13 +386,13 @@ TARGET INLINE void find_tops(struct engine_attend_tile *tile, int64_t r, __m512 
     const __m512 low = _mm512_set1_ps(-127.0f), high = _mm512_set1_ps(127.0f);
     const __m512 power = _mm512_max_ps(_mm512_sub_ps(c, most), low);
     const __m512i scale = _mm512_slli_epi32(_mm512_cvtps_epi32(_mm512_add_ps(power, high)), 23);
-    const __mmask16 wild = _mm512_cmp_ps_mask(c, _mm512_set1_ps(ENGINE_ATTEND_LIMIT), _CMP_GT_OQ);
+    const __mmask16 wild = _mm512_cmp_ps_mask(c, _mm512_set1_ps(ENGINE_ATTN_LIMIT), _CMP_GT_OQ);
     const __m512 known = _mm512_mask_mov_ps(c, wild, _mm512_set1_ps(NAN));
-    const __m512 bits = _mm512_set1_ps(ENGINE_ATTEND_WEIGHT_BITS);
+    const __m512 bits = _mm512_set1_ps(ENGINE_ATTN_WEIGHT_BITS);
     _mm512_storeu_si512(tile->scale[r], scale);
     _mm512_store_ps(tops->least[r], _mm512_sub_ps(known, _mm512_set1_ps(126.0f)));
     _mm512_store_ps(tops->shift[r],
-                    _mm512_sub_ps(_mm512_set1_ps(ENGINE_ATTEND_MAGIC), _mm512_sub_ps(known, bits)));
+                    _mm512_sub_ps(_mm512_set1_ps(ENGINE_ATTN_MAGIC), _mm512_sub_ps(known, bits)));
     const __m512 base = _mm512_sub_ps(most, bits);
     tile->base[r] = _mm512_cvtss_f32(base);
     tile->base[r + 1] = _mm256_cvtss_f32(_mm512_extractf32x8_ps(base, 1));
@@ -401,13 +401,13 @@ TARGET INLINE void find_tops(struct engine_attend_tile *tile, int64_t r, __m512 
 /* Weights of the keys from SUB * s on, n <= 2 sub-blocks; adds to the row's lanes. Every step is
  * made for all vectors before the next one: the processor does not look far enough ahead to find
  * the others itself. */
-TARGET INLINE __m512 weigh(struct engine_attend_tile *tile, int64_t r, const struct tops *tops,
+TARGET INLINE __m512 weigh(struct engine_attn_tile *tile, int64_t r, const struct tops *tops,
                            const float *inverse, int64_t s, int n, bool all, __m512 total)
 {
-    static const float powers[] = ENGINE_ATTEND_POWERS;
+    static const float powers[] = ENGINE_ATTN_POWERS;
     const int64_t at = SUB * s;
     UNROLL
-    for (int i = 0; i < n; i++) engine_attend_weights_prefetch(tile, r, s + i);
+    for (int i = 0; i < n; i++) engine_attn_weights_prefetch(tile, r, s + i);
     __m512 x[4], step[4], rest[4], w[4], lane[2];
     UNROLL
     for (int i = 0; i < 2 * n; i++) {
@@ -465,7 +465,7 @@ TARGET INLINE float sum_tree(__m512 v)
     return _mm_cvtss_f32(_mm_add_ss(b, _mm_movehdup_ps(b)));
 }
 
-TARGET INLINE __m512 weigh_row(struct engine_attend_tile *tile, int64_t r, const struct tops *tops,
+TARGET INLINE __m512 weigh_row(struct engine_attn_tile *tile, int64_t r, const struct tops *tops,
                                const float *inverse, int64_t first, int64_t end, bool all)
 {
     __m512 total = _mm512_setzero_ps();
@@ -477,7 +477,7 @@ TARGET INLINE __m512 weigh_row(struct engine_attend_tile *tile, int64_t r, const
 
 /* Row by row the same steps wait for one another, so each is made for all rows before the next. */
 TARGET INLINE void weigh_tile(int64_t first, int64_t end, const float *inverse,
-                              struct engine_attend_tile *tile, bool all)
+                              struct engine_attn_tile *tile, bool all)
 {
     struct tops tops;
     for (int64_t r = 0; r < tile->n_rows; r += 2)
@@ -487,7 +487,7 @@ TARGET INLINE void weigh_tile(int64_t first, int64_t end, const float *inverse,
 }
 
 TARGET static void weights_avx512(int64_t first, int64_t end, const float *inverse,
-                                  struct engine_attend_tile *tile)
+                                  struct engine_attn_tile *tile)
 {
     bool all = true;
     for (int64_t r = 0; r < tile->n_rows; r++)
@@ -502,30 +502,29 @@ TARGET static void weights_avx512(int64_t first, int64_t end, const float *inver
 
 /* nr rows by nv vectors of 16 elements, from the element `at` on, which stay in registers. */
 TARGET INLINE void sums_tile(int64_t dv, int64_t first, int64_t end, const char *values,
-                             const struct engine_attend_tile *tile, float *const *o, int64_t at,
-                             __mmask16 last, struct engine_attend_prefetch *prefetch, int nr,
-                             int nv)
+                             const struct engine_attn_tile *tile, float *const *o, int64_t at,
+                             __mmask16 last, struct engine_attn_prefetch *prefetch, int nr, int nv)
 {
-    const int64_t pad = (dv + 15) / 16 * 16, bytes = engine_attend_value_bytes(dv);
-    __m512 total[ENGINE_ATTEND_ROWS][4];
+    const int64_t pad = (dv + 15) / 16 * 16, bytes = engine_attn_value_bytes(dv);
+    __m512 total[ENGINE_ATTN_ROWS][4];
     UNROLL
     for (int r = 0; r < nr; r++) UNROLL
     for (int d = 0; d < nv; d++) total[r][d] = _mm512_setzero_ps();
     values += 2 * bytes * first;
     for (int64_t s = first; s < end; s++, values += 2 * bytes) {
-        __m512i sum[ENGINE_ATTEND_ROWS][4];
+        __m512i sum[ENGINE_ATTN_ROWS][4];
         UNROLL
         for (int r = 0; r < nr; r++) UNROLL
         for (int d = 0; d < nv; d++) sum[r][d] = _mm512_setzero_si512();
         for (int i = 0; i < SUB; i += 2) {
             const char *group = values + i / GROUP * bytes;
-            const int16_t *v = engine_attend_codes(group) + 2 * at + i % GROUP * pad;
+            const int16_t *v = engine_attn_codes(group) + 2 * at + i % GROUP * pad;
             __m512i row[4];
-            if (prefetch && !tile->to_l1) engine_attend_prefetch_step(tile, prefetch, nv);
+            if (prefetch && !tile->to_l1) engine_attn_prefetch_step(tile, prefetch, nv);
             UNROLL
             for (int d = 0; d < nv; d++) {
                 row[d] = _mm512_loadu_si512(v + 32 * d);
-                if (prefetch && tile->to_l1) engine_attend_prefetch_step(tile, prefetch, 1);
+                if (prefetch && tile->to_l1) engine_attn_prefetch_step(tile, prefetch, 1);
             }
             UNROLL
             for (int r = 0; r < nr; r++) {
@@ -547,12 +546,12 @@ TARGET INLINE void sums_tile(int64_t dv, int64_t first, int64_t end, const char 
 }
 
 TARGET INLINE void sums_rows(int64_t dv, int64_t first, int64_t end, const char *values,
-                             const struct engine_attend_tile *tile, float *const *o,
-                             bool prefetches, int nr)
+                             const struct engine_attn_tile *tile, float *const *o, bool prefetches,
+                             int nr)
 {
-    struct engine_attend_prefetch all = engine_attend_prefetch(
-        tile, engine_attend_weights_bytes(tile), (end - first) * ((dv + 15) / 16) * (SUB / 2));
-    struct engine_attend_prefetch *prefetch = prefetches ? &all : NULL;
+    struct engine_attn_prefetch all = engine_attn_prefetch(
+        tile, engine_attn_weights_bytes(tile), (end - first) * ((dv + 15) / 16) * (SUB / 2));
+    struct engine_attn_prefetch *prefetch = prefetches ? &all : NULL;
     int64_t d = 0;
     /* Rows of values that come from memory are read whole, though with more than three queries the
      * totals then wait in memory; in large tiles, of prompts, the halves are faster. */
@@ -565,13 +564,13 @@ TARGET INLINE void sums_rows(int64_t dv, int64_t first, int64_t end, const char 
 }
 
 TARGET INLINE void sums_any(int64_t dv, int64_t first, int64_t end, const char *values,
-                            const struct engine_attend_tile *tile, float *const *o, bool prefetches)
+                            const struct engine_attn_tile *tile, float *const *o, bool prefetches)
 {
-    ENGINE_ATTEND_BY_ROWS(tile->n_rows, sums_rows, dv, first, end, values, tile, o, prefetches);
+    ENGINE_ATTN_BY_ROWS(tile->n_rows, sums_rows, dv, first, end, values, tile, o, prefetches);
 }
 
 TARGET static void sums_avx512(int64_t dv, int64_t first, int64_t end, const char *values,
-                               const struct engine_attend_tile *tile, float *const *o)
+                               const struct engine_attn_tile *tile, float *const *o)
 {
     if (tile->ahead_bytes)
         sums_any(dv, first, end, values, tile, o, true);
@@ -579,7 +578,7 @@ TARGET static void sums_avx512(int64_t dv, int64_t first, int64_t end, const cha
         sums_any(dv, first, end, values, tile, o, false);
 }
 
-const struct engine_attend engine_attend_avx512 = {
+const struct engine_attn engine_attn_avx512 = {
     .row = row_avx512,
     .keys = keys_avx512,
     .values = values_avx512,

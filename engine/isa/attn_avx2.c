@@ -1,8 +1,8 @@
-/* engine/isa/attend_avx2.c: attention in integers with AVX2: VPMADDWD and an addition where AVX-512
+/* engine/isa/attn_avx2.c: attention in integers with AVX2: VPMADDWD and an addition where AVX-512
  * has one instruction. Rows of a length that is not a multiple of 16 are left to the scalar
- * functions. Twin of attend_scalar.c, bit for bit. */
+ * functions. Twin of attn_scalar.c, bit for bit. */
 #include "base/unroll.h"
-#include "engine/isa/attend.h"
+#include "engine/isa/attn.h"
 #include <immintrin.h>
 #include <math.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #define TARGET CPU_TARGET_AVX2
 #define INLINE static inline __attribute__((always_inline))
 
-enum { GROUP = ENGINE_ATTEND_GROUP, SUB = ENGINE_ATTEND_SUB, PAIRS = ENGINE_ATTEND_DIMS / 2 };
+enum { GROUP = ENGINE_ATTN_GROUP, SUB = ENGINE_ATTN_SUB, PAIRS = ENGINE_ATTN_DIMS / 2 };
 
 TARGET INLINE __m256i load(const int16_t *codes)
 {
@@ -45,13 +45,13 @@ TARGET INLINE uint32_t reduce(__m256i v)
 }
 
 /* The factor of a row of n elements, n a multiple of 16. */
-TARGET INLINE float factor_of(int64_t n, const float *x, enum engine_attend_kind kind, float *scale)
+TARGET INLINE float factor_of(int64_t n, const float *x, enum engine_attn_kind kind, float *scale)
 {
     __m256i largest = _mm256_setzero_si256();
     float factor;
     for (int64_t i = 0; i < n; i += 8)
         largest = _mm256_max_epi32(largest, magnitude(_mm256_loadu_ps(x + i)));
-    *scale = engine_attend_scale(reduce(largest), kind, &factor);
+    *scale = engine_attn_scale(reduce(largest), kind, &factor);
     return factor;
 }
 
@@ -70,11 +70,10 @@ TARGET INLINE __m256i codes16(const float *x, float factor)
     return _mm256_permute4x64_epi64(code, 0xd8);
 }
 
-TARGET static float row_avx2(int64_t d, const float *x, enum engine_attend_kind kind,
-                             int16_t *codes)
+TARGET static float row_avx2(int64_t d, const float *x, enum engine_attn_kind kind, int16_t *codes)
 {
     float scale;
-    if (d % 16) return engine_attend_scalar.row(d, x, kind, codes);
+    if (d % 16) return engine_attn_scalar.row(d, x, kind, codes);
     float factor = factor_of(d, x, kind, &scale);
     for (int64_t i = 0; i < d; i += 16)
         _mm256_storeu_si256((__m256i *)(codes + i), codes16(x + i, factor));
@@ -105,14 +104,14 @@ TARGET INLINE void transpose8(__m256i *v)
 
 TARGET static void keys_avx2(int64_t d, const float *x, int64_t pad, char *group)
 {
-    float *scale = engine_attend_scales(group), factor[GROUP];
-    int16_t *codes = engine_attend_codes(group);
+    float *scale = engine_attn_scales(group), factor[GROUP];
+    int16_t *codes = engine_attn_codes(group);
     if (d % 16) {
-        engine_attend_scalar.keys(d, x, pad, group);
+        engine_attn_scalar.keys(d, x, pad, group);
         return;
     }
     for (int r = 0; r < GROUP; r++)
-        factor[r] = factor_of(d, x + r * pad, ENGINE_ATTEND_KEY, &scale[r]);
+        factor[r] = factor_of(d, x + r * pad, ENGINE_ATTN_KEY, &scale[r]);
     for (int first = 0; first < GROUP; first += 8) {
         for (int64_t i = 0; i < d; i += 16) {
             __m256i v[8];
@@ -129,15 +128,15 @@ TARGET static void keys_avx2(int64_t d, const float *x, int64_t pad, char *group
 
 TARGET static void values_avx2(int64_t dv, const float *x, int64_t pad, char *group)
 {
-    float *scale = engine_attend_scales(group);
-    int16_t *codes = engine_attend_codes(group);
+    float *scale = engine_attn_scales(group);
+    int16_t *codes = engine_attn_codes(group);
     if (dv % 16) {
-        engine_attend_scalar.values(dv, x, pad, group);
+        engine_attn_scalar.values(dv, x, pad, group);
         return;
     }
     for (int r = 0; r < GROUP; r += 2, x += 2 * pad) {
-        float even = factor_of(dv, x, ENGINE_ATTEND_VALUE, &scale[r]);
-        float odd = factor_of(dv, x + pad, ENGINE_ATTEND_VALUE, &scale[r + 1]);
+        float even = factor_of(dv, x, ENGINE_ATTN_VALUE, &scale[r]);
+        float odd = factor_of(dv, x + pad, ENGINE_ATTN_VALUE, &scale[r + 1]);
         for (int64_t i = 0; i < dv; i += 8, codes += 16) {
             __m256i a = codes8(_mm256_loadu_ps(x + i), even);
             __m256i b = codes8(_mm256_loadu_ps(x + pad + i), odd);
@@ -151,24 +150,24 @@ TARGET static void values_avx2(int64_t dv, const float *x, int64_t pad, char *gr
 
 /* nr queries by one group of keys, from key `at` on. */
 TARGET INLINE void scores_tile(int64_t d, const char *group, const float *offset,
-                               struct engine_attend_tile *tile, int64_t at,
-                               struct engine_attend_prefetch *prefetch, int nr)
+                               struct engine_attn_tile *tile, int64_t at,
+                               struct engine_attn_prefetch *prefetch, int nr)
 {
     const int64_t n_pairs = (d + 1) / 2;
-    const int16_t *keys = engine_attend_codes(group);
-    const float *key_scale = engine_attend_scales(group);
+    const int16_t *keys = engine_attn_codes(group);
+    const float *key_scale = engine_attn_scales(group);
     for (int64_t first = 0; first < n_pairs; first += PAIRS) {
         const int64_t end = first + PAIRS < n_pairs ? first + PAIRS : n_pairs;
-        __m256i sum[ENGINE_ATTEND_ROWS][2];
+        __m256i sum[ENGINE_ATTN_ROWS][2];
         UNROLL
         for (int r = 0; r < nr; r++) sum[r][0] = sum[r][1] = _mm256_setzero_si256();
         for (int64_t i = first; i < end; i++) {
             __m256i low = load(keys + i * 2 * GROUP), high = load(keys + i * 2 * GROUP + GROUP);
-            if (prefetch) engine_attend_prefetch_step(tile, prefetch, 1);
+            if (prefetch) engine_attn_prefetch_step(tile, prefetch, 1);
             UNROLL
             for (int r = 0; r < nr; r++) mad_pairs(sum[r], low, high, tile->query[r] + 2 * i);
         }
-        __m256 s[2 * ENGINE_ATTEND_ROWS];
+        __m256 s[2 * ENGINE_ATTN_ROWS];
         UNROLL
         for (int i = 0; i < 2 * nr; i++) s[i] = _mm256_cvtepi32_ps(sum[i / 2][i % 2]);
         if (first) {
@@ -189,22 +188,20 @@ TARGET INLINE void scores_tile(int64_t d, const char *group, const float *offset
 }
 
 TARGET INLINE void scores_any(int64_t d, int64_t first, int64_t end, const char *keys,
-                              const float *offset, struct engine_attend_tile *tile, bool prefetches)
+                              const float *offset, struct engine_attn_tile *tile, bool prefetches)
 {
-    const int64_t bytes = engine_attend_key_bytes(d);
-    struct engine_attend_prefetch all =
-        engine_attend_prefetch(tile, 0, (end - first) * ((d + 1) / 2));
-    struct engine_attend_prefetch *prefetch = prefetches ? &all : NULL;
+    const int64_t bytes = engine_attn_key_bytes(d);
+    struct engine_attn_prefetch all = engine_attn_prefetch(tile, 0, (end - first) * ((d + 1) / 2));
+    struct engine_attn_prefetch *prefetch = prefetches ? &all : NULL;
     for (int64_t g = first; g < end; g++) {
         const char *group = keys + g * bytes;
-        ENGINE_ATTEND_BY_ROWS(tile->n_rows, scores_tile, d, group, offset, tile, GROUP * g,
-                              prefetch);
+        ENGINE_ATTN_BY_ROWS(tile->n_rows, scores_tile, d, group, offset, tile, GROUP * g, prefetch);
     }
 }
 
 /* Loops that prefetch nothing are other loops, as with AVX-512. */
 TARGET static void scores_avx2(int64_t d, int64_t first, int64_t end, const char *keys,
-                               const float *offset, struct engine_attend_tile *tile)
+                               const float *offset, struct engine_attn_tile *tile)
 {
     if (tile->ahead_bytes)
         scores_any(d, first, end, keys, offset, tile, true);
@@ -217,9 +214,9 @@ TARGET static void scores_avx2(int64_t d, int64_t first, int64_t end, const char
 TARGET static void offsets_avx2(int64_t dv, int64_t n_groups, const char *values, float *offset,
                                 float *inverse)
 {
-    for (int64_t g = 0; g < n_groups; g++, values += engine_attend_value_bytes(dv))
+    for (int64_t g = 0; g < n_groups; g++, values += engine_attn_value_bytes(dv))
         for (int i = 0; i < GROUP; i += 8, offset += 8, inverse += 8) {
-            const __m256 number = _mm256_loadu_ps(engine_attend_scales(values) + i);
+            const __m256 number = _mm256_loadu_ps(engine_attn_scales(values) + i);
             const __m256i scale = _mm256_castps_si256(number);
             const __m256 power = _mm256_cvtepi32_ps(
                 _mm256_sub_epi32(_mm256_srli_epi32(scale, 23), _mm256_set1_epi32(127)));
@@ -231,7 +228,7 @@ TARGET static void offsets_avx2(int64_t dv, int64_t n_groups, const char *values
 }
 
 /* All ones for those of 8 keys from j on that the query sees. */
-TARGET INLINE __m256 seen_of(const struct engine_attend_tile *tile, int64_t r, int64_t j)
+TARGET INLINE __m256 seen_of(const struct engine_attn_tile *tile, int64_t r, int64_t j)
 {
     const __m256i key =
         _mm256_add_epi32(_mm256_set1_epi32((int)j), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
@@ -267,12 +264,12 @@ TARGET INLINE __m256 largest_of_each(const __m256 *v)
 
 /* c of the sub-blocks [first, end), and the least of the others. `all`: the query sees all their
  * keys. */
-TARGET INLINE __m256 find_tops(const struct engine_attend_tile *tile, int64_t r, int64_t first,
+TARGET INLINE __m256 find_tops(const struct engine_attn_tile *tile, int64_t r, int64_t first,
                                int64_t end, bool all)
 {
-    _Static_assert(ENGINE_ATTEND_SUBS == 8, "a vector has a lane for each sub-block");
-    const __m256 low = _mm256_set1_ps(-ENGINE_ATTEND_LIMIT);
-    __m256 top[ENGINE_ATTEND_SUBS] = {low, low, low, low, low, low, low, low};
+    _Static_assert(ENGINE_ATTN_SUBS == 8, "a vector has a lane for each sub-block");
+    const __m256 low = _mm256_set1_ps(-ENGINE_ATTN_LIMIT);
+    __m256 top[ENGINE_ATTN_SUBS] = {low, low, low, low, low, low, low, low};
     for (int64_t s = first; s < end; s++) {
         for (int64_t j = SUB * s; j < SUB * (s + 1); j += 8) {
             __m256 t = _mm256_loadu_ps(tile->t[r] + j);
@@ -284,7 +281,7 @@ TARGET INLINE __m256 find_tops(const struct engine_attend_tile *tile, int64_t r,
     return _mm256_ceil_ps(largest_of_each(top));
 }
 
-/* engine_attend_exp2. */
+/* engine_attn_exp2. */
 TARGET INLINE __m256 exp2_8(__m256 x)
 {
     const __m256 shifted = _mm256_add_ps(x, _mm256_set1_ps(127.0f));
@@ -296,7 +293,7 @@ TARGET INLINE __m256 exp2_8(__m256 x)
 /* Weights of the 8 keys from j on: numbers for those that are not seen. */
 TARGET INLINE __m256 weights8(const float *t, __m256 least, __m256 shift)
 {
-    static const float powers[] = ENGINE_ATTEND_POWERS;
+    static const float powers[] = ENGINE_ATTN_POWERS;
     const __m256 x = _mm256_max_ps(least, _mm256_loadu_ps(t));
     const __m256 step = _mm256_add_ps(x, shift);
     const __m256 rest = _mm256_sub_ps(x, _mm256_sub_ps(step, shift));
@@ -308,10 +305,10 @@ TARGET INLINE __m256 weights8(const float *t, __m256 least, __m256 shift)
 }
 
 /* A sub-block's codes; adds to the row's lanes. `all`: as above. */
-TARGET INLINE void weigh(struct engine_attend_tile *tile, int64_t r, int64_t s, float c,
+TARGET INLINE void weigh(struct engine_attn_tile *tile, int64_t r, int64_t s, float c,
                          const float *inverse, __m256 *total, bool all)
 {
-    const __m256 least = _mm256_set1_ps(c - 126.0f), shift = _mm256_set1_ps(engine_attend_shift(c));
+    const __m256 least = _mm256_set1_ps(c - 126.0f), shift = _mm256_set1_ps(engine_attn_shift(c));
     const __m256 scale = _mm256_set1_ps(tile->scale[r][s]);
     __m256 lane[2] = {_mm256_setzero_ps(), _mm256_setzero_ps()};
     for (int64_t j = SUB * s; j < SUB * (s + 1); j += 16) {
@@ -335,29 +332,29 @@ TARGET INLINE void weigh(struct engine_attend_tile *tile, int64_t r, int64_t s, 
     for (int i = 0; i < 2; i++) total[i] = _mm256_fmadd_ps(lane[i], scale, total[i]);
 }
 
-TARGET INLINE void weigh_row(struct engine_attend_tile *tile, int64_t r, int64_t first, int64_t end,
+TARGET INLINE void weigh_row(struct engine_attn_tile *tile, int64_t r, int64_t first, int64_t end,
                              const float *inverse, bool all)
 {
-    float c[ENGINE_ATTEND_SUBS];
+    float c[ENGINE_ATTN_SUBS];
     const __m256 top = find_tops(tile, r, first, end, all);
-    const __m256 wild = _mm256_cmp_ps(top, _mm256_set1_ps(ENGINE_ATTEND_LIMIT), _CMP_GT_OQ);
+    const __m256 wild = _mm256_cmp_ps(top, _mm256_set1_ps(ENGINE_ATTN_LIMIT), _CMP_GT_OQ);
     const float most = largest8(top);
     __m256 total[2] = {_mm256_setzero_ps(), _mm256_setzero_ps()};
     _mm256_storeu_ps(tile->scale[r], exp2_8(_mm256_sub_ps(top, _mm256_set1_ps(most))));
     _mm256_storeu_ps(c, _mm256_blendv_ps(top, _mm256_set1_ps(NAN), wild));
     for (int64_t s = first; s < end; s++) {
-        engine_attend_weights_prefetch(tile, r, s);
+        engine_attn_weights_prefetch(tile, r, s);
         weigh(tile, r, s, c[s], inverse, total, all);
     }
     const __m256 a = _mm256_add_ps(total[0], total[1]);
     __m128 b = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
     b = _mm_add_ps(b, _mm_movehl_ps(b, b));
     tile->sum[r] = _mm_cvtss_f32(_mm_add_ss(b, _mm_movehdup_ps(b)));
-    tile->base[r] = most - ENGINE_ATTEND_WEIGHT_BITS;
+    tile->base[r] = most - ENGINE_ATTN_WEIGHT_BITS;
 }
 
 TARGET static void weights_avx2(int64_t first, int64_t end, const float *inverse,
-                                struct engine_attend_tile *tile)
+                                struct engine_attn_tile *tile)
 {
     for (int64_t r = 0; r < tile->n_rows; r++)
         if (tile->lo[r] <= SUB * first && tile->hi[r] >= SUB * end)
@@ -370,22 +367,22 @@ TARGET static void weights_avx2(int64_t first, int64_t end, const float *inverse
 
 /* nr rows by 16 elements, from the element `at` on; n of them are stored. */
 TARGET INLINE void sums_tile(int64_t dv, int64_t first, int64_t end, const char *values,
-                             const struct engine_attend_tile *tile, float *const *o, int64_t at,
-                             int64_t n, struct engine_attend_prefetch *prefetch, int nr)
+                             const struct engine_attn_tile *tile, float *const *o, int64_t at,
+                             int64_t n, struct engine_attn_prefetch *prefetch, int nr)
 {
-    const int64_t pad = (dv + 15) / 16 * 16, bytes = engine_attend_value_bytes(dv);
-    __m256 total[ENGINE_ATTEND_ROWS][2];
+    const int64_t pad = (dv + 15) / 16 * 16, bytes = engine_attn_value_bytes(dv);
+    __m256 total[ENGINE_ATTN_ROWS][2];
     UNROLL
     for (int r = 0; r < nr; r++) total[r][0] = total[r][1] = _mm256_setzero_ps();
     values += 2 * bytes * first;
     for (int64_t s = first; s < end; s++, values += 2 * bytes) {
-        __m256i sum[ENGINE_ATTEND_ROWS][2];
+        __m256i sum[ENGINE_ATTN_ROWS][2];
         UNROLL
         for (int r = 0; r < nr; r++) sum[r][0] = sum[r][1] = _mm256_setzero_si256();
         for (int g = 0; g < SUB / GROUP; g++) {
-            const int16_t *v = engine_attend_codes(values + g * bytes) + 2 * at;
+            const int16_t *v = engine_attn_codes(values + g * bytes) + 2 * at;
             for (int i = 0; i < GROUP; i += 2, v += 2 * pad) {
-                if (prefetch) engine_attend_prefetch_step(tile, prefetch, 1);
+                if (prefetch) engine_attn_prefetch_step(tile, prefetch, 1);
                 __m256i low = load(v), high = load(v + 16);
                 UNROLL
                 for (int r = 0; r < nr; r++)
@@ -412,20 +409,20 @@ TARGET INLINE void sums_tile(int64_t dv, int64_t first, int64_t end, const char 
 }
 
 TARGET INLINE void sums_any(int64_t dv, int64_t first, int64_t end, const char *values,
-                            const struct engine_attend_tile *tile, float *const *o, bool prefetches)
+                            const struct engine_attn_tile *tile, float *const *o, bool prefetches)
 {
-    struct engine_attend_prefetch all = engine_attend_prefetch(
-        tile, engine_attend_weights_bytes(tile), (end - first) * ((dv + 15) / 16) * (SUB / 2));
-    struct engine_attend_prefetch *prefetch = prefetches ? &all : NULL;
+    struct engine_attn_prefetch all = engine_attn_prefetch(
+        tile, engine_attn_weights_bytes(tile), (end - first) * ((dv + 15) / 16) * (SUB / 2));
+    struct engine_attn_prefetch *prefetch = prefetches ? &all : NULL;
     for (int64_t d = 0; d < dv; d += 16) {
         const int64_t n = dv - d < 16 ? dv - d : 16;
-        ENGINE_ATTEND_BY_ROWS(tile->n_rows, sums_tile, dv, first, end, values, tile, o, d, n,
-                              prefetch);
+        ENGINE_ATTN_BY_ROWS(tile->n_rows, sums_tile, dv, first, end, values, tile, o, d, n,
+                            prefetch);
     }
 }
 
 TARGET static void sums_avx2(int64_t dv, int64_t first, int64_t end, const char *values,
-                             const struct engine_attend_tile *tile, float *const *o)
+                             const struct engine_attn_tile *tile, float *const *o)
 {
     if (tile->ahead_bytes)
         sums_any(dv, first, end, values, tile, o, true);
@@ -433,7 +430,7 @@ TARGET static void sums_avx2(int64_t dv, int64_t first, int64_t end, const char 
         sums_any(dv, first, end, values, tile, o, false);
 }
 
-const struct engine_attend engine_attend_avx2 = {
+const struct engine_attn engine_attn_avx2 = {
     .row = row_avx2,
     .keys = keys_avx2,
     .values = values_avx2,

@@ -1,0 +1,174 @@
+/* engine/matmul/matmul_layout.c: what of a product can be known from shapes and the number of
+ * threads alone: the sizes of its M-, N- and K-blocks, and where things lie in scratch (matmul.h).
+ */
+#include "base/size.h"
+#include "engine/graph_internal.h"
+#include "engine/matmul/matmul.h"
+
+/* Memory that the panels (or packed, or decoded rows) of one worker may take where they are not cut
+ * into K-blocks: half of a usual L2 cache. */
+enum { PANEL_BUDGET = 384 * 1024 };
+/* Weight bytes per block when memory bandwidth decides, and blocks per worker to even things out:
+ * with many columns a block takes long, and at the end of a product all wait for the last one. */
+enum { STREAM_BUDGET = 96 * 1024, DECODE_BLOCKS_PER_WORKER = 6, PREFILL_BLOCKS_PER_WORKER = 24 };
+/* Fewer columns than that are not worth unpacking the weights once more. */
+enum { N_BLOCK_COLS = 128 };
+/* Up to so many elements of x are converted by every worker for itself. */
+enum { OWN_COPY_ELEMENTS = 16 * 1024 };
+
+/* ---- Layout of scratch ---- */
+
+/* Bytes of 16 rows of w as the many-column product holds them. */
+static int64_t panel_bytes(const struct engine_tensor *w)
+{
+    if (engine_matmul_by_floats(w->type->act))
+        return QUANT_PANEL_ROWS * engine_round_up(w->ne[0], 32) * (int64_t)sizeof(float);
+    return w->ne[0] / w->type->block_len * engine_matmul_panel_bytes(w->type);
+}
+
+static void act_layout(struct engine_matmul_act *act, enum quant_act_kind kind, int64_t k,
+                       bool k_blocks)
+{
+    int64_t block = kind == QUANT_ACT_Q8_256 ? 256 : 32;
+    switch (kind) {
+    case QUANT_ACT_F32:
+        act->bytes = engine_round_up(k * 4, 64);
+        act->group_bytes = ENGINE_TILE_COLS * engine_round_up(k, 32) * 4;
+        break;
+    case QUANT_ACT_BF16: /* zeros up to a multiple of 32 */
+        act->bytes = engine_round_up(k, 32) * 2;
+        act->group_bytes = ENGINE_TILE_COLS * engine_round_up(k, 32) * 4;
+        break;
+    default:
+        act->q = 0;
+        act->d = engine_round_up(k, 64) + 64; /* kernels may read 64 bytes beyond q */
+        act->s = act->d + engine_round_up(k / block * 4, 64);
+        act->sum = act->s + (kind == QUANT_ACT_Q8_32 ? engine_round_up(k / block * 4, 64) : 0);
+        act->bytes = act->sum + engine_round_up(k / (kind == QUANT_ACT_Q8_32 ? 32 : 16) * 2, 64);
+        act->block_len = block;
+        act->block_bytes =
+            kind == QUANT_ACT_Q8_32 ? sizeof(struct engine_cols32) : sizeof(struct engine_cols256);
+        act->group_bytes = k / block * act->block_bytes;
+        act->n_k_blocks = 1;
+        if (engine_matmul_by_k_blocks(k_blocks, kind))
+            act->n_k_blocks = (k + ENGINE_MATMUL_K_BLOCK - 1) / ENGINE_MATMUL_K_BLOCK;
+    }
+}
+
+/* Rows per block: as many as the cache holds, but enough blocks for all workers. The longest of the
+ * weights side by side, with `n_rows` rows, decides for all: workers share out blocks by number, so
+ * they must be about alike. With a gate, so many of either side. */
+static int64_t m_block_rows(const struct engine_matmul *p, const struct engine_tensor *w,
+                            int64_t n_rows, int n_threads)
+{
+    int64_t row = engine_max(1, (int64_t)w->type->block_bytes * (w->ne[0] / w->type->block_len));
+    int64_t per_worker = p->gemv_only ? DECODE_BLOCKS_PER_WORKER : PREFILL_BLOCKS_PER_WORKER;
+    int64_t most = n_rows * p->max_jobs * p->n_n_blocks / (n_threads * per_worker);
+    const int sides = engine_matmul_sides(p);
+    int64_t unit = QUANT_PANEL_ROWS;
+    if (p->gemv_only)
+        most = engine_min(most, STREAM_BUDGET / row);
+    else if (!engine_matmul_by_k_blocks(p->k_blocks, w->type->act))
+        most = engine_min(most, QUANT_PANEL_ROWS * (PANEL_BUDGET / panel_bytes(w)) / sides);
+    if (!p->gemv_only && engine_matmul_by_floats(w->type->act))
+        unit = ENGINE_TILE_FLOAT_ROWS;
+    else if (!p->gemv_only && engine_matmul_by_pairs(w->type))
+        unit = ENGINE_TILE_PANELS / sides * QUANT_PANEL_ROWS;
+    return unit * engine_max(1, most / unit);
+}
+
+/* With ids src[2] is I32, which no weight is. With a gate a result is as wide as the gate's weight,
+ * otherwise as all weights side by side. */
+void engine_matmul_sources(struct engine_matmul *p, const struct engine_tensor *dst)
+{
+    struct engine_tensor *const *src = dst->src;
+    const bool by_id = src[2] && engine_tensor_is(src[2], QUANT_I32);
+    const int second = by_id ? 3 : 2;
+    const bool gated = src[second] && dst->ne[0] == src[1]->ne[1];
+    p->x = src[0];
+    p->ids = by_id ? src[2] : NULL;
+    p->up = gated ? src[second] : NULL;
+    for (int i = 0; i < (by_id || gated ? 1 : ENGINE_MATMUL_WEIGHTS) && src[i + 1]; i++)
+        p->w[p->n_w++] = src[i + 1];
+}
+
+static bool act_place(struct engine_matmul *p, struct engine_matmul_act *act, int64_t *at)
+{
+    uint64_t columns, groups;
+    if (!base_mul((uint64_t)p->n_rows_x, (uint64_t)(act->in_place ? 0 : act->bytes), &columns) ||
+        !base_mul((uint64_t)p->max_groups, (uint64_t)act->group_bytes, &groups) ||
+        columns > INT64_MAX / 16 || groups > INT64_MAX / 16)
+        return false;
+    act->columns = *at;
+    act->groups = act->columns + (int64_t)columns;
+    *at = act->groups + (p->gemv_only ? 0 : engine_round_up((int64_t)groups, 64));
+    return true;
+}
+
+/* Bytes of what a worker makes of a block's rows, of either side, at once. */
+static int64_t part_bytes(const struct engine_matmul *p, const struct engine_tensor *w,
+                          int64_t rows)
+{
+    if (engine_matmul_by_k_blocks(p->k_blocks, w->type->act))
+        return ENGINE_TILE_PANELS * (ENGINE_MATMUL_K_BLOCK / w->type->block_len) *
+               engine_matmul_panel_bytes(w->type);
+    const int64_t unit =
+        engine_matmul_by_floats(w->type->act) ? 2 * ENGINE_TILE_FLOAT_ROWS : QUANT_PANEL_ROWS;
+    return engine_matmul_sides(p) * engine_round_up(rows, unit) / QUANT_PANEL_ROWS * panel_bytes(w);
+}
+
+bool engine_matmul_layout(struct engine_matmul *p, const struct engine_tensor *dst, int n_threads,
+                          bool dual_512)
+{
+    *p = (struct engine_matmul){0};
+    engine_matmul_sources(p, dst);
+    p->k = p->x->ne[0];
+    p->n_rows_x = engine_tensor_rows(p->x);
+    p->n_cols = engine_tensor_rows(dst);
+    int64_t n_matrices = p->w[0]->ne[2] * p->w[0]->ne[3];
+    p->max_jobs = engine_min(n_matrices, p->n_cols);
+    p->max_groups = p->n_cols / ENGINE_TILE_COLS + p->max_jobs;
+    int64_t most_cols = p->ids ? p->n_cols : p->n_cols / n_matrices;
+    p->most_columns = most_cols;
+    p->gemv_only = engine_route_gemv_only(most_cols);
+    p->k_blocks = engine_route_k_blocks(most_cols, dual_512);
+    p->own_copy = p->n_rows_x * p->k <= OWN_COPY_ELEMENTS;
+    p->n_n_blocks = p->ids ? 1 : engine_max(1, engine_min(n_threads, most_cols / N_BLOCK_COLS));
+    const int sides = engine_matmul_sides(p);
+    int64_t longest = 0, gate_floats = 0;
+    for (int i = 0; i < p->n_w; i++) longest = engine_max(longest, p->w[i]->ne[1]);
+    for (int i = 0; i < p->n_w; i++) {
+        const struct engine_tensor *w = p->w[i];
+        p->m_block_rows[i] = m_block_rows(p, w, longest, n_threads);
+        p->n_m_blocks[i] = (w->ne[1] + p->m_block_rows[i] - 1) / p->m_block_rows[i];
+        p->m_blocks_per_job += p->n_m_blocks[i];
+        if (!p->gemv_only)
+            p->sums_at = engine_max(p->sums_at, part_bytes(p, w, p->m_block_rows[i]));
+        if (p->up) gate_floats = sides * engine_matmul_gate_stride(p->m_block_rows[i]);
+        struct engine_matmul_act *act = &p->act[w->type->act];
+        if (!act->bytes) act_layout(act, w->type->act, p->k, p->k_blocks);
+        act->in_place = w->type->act == QUANT_ACT_F32 && p->x->nb[0] == (int64_t)sizeof(float);
+    }
+    /* A row of x that is not contiguous is gathered where the panels will be, before. */
+    p->sums_at = engine_round_up(engine_max(p->sums_at, p->k * (int64_t)sizeof(float)), 64);
+    const int64_t groups =
+        p->gemv_only ? 0 : (most_cols / ENGINE_TILE_COLS + 1) / p->n_n_blocks + 1;
+    p->gate_at = p->sums_at + sides * groups * (int64_t)sizeof(struct engine_tile_sums);
+    p->worker_bytes = p->gate_at + ENGINE_TILE_COLS * gate_floats * (int64_t)sizeof(float);
+
+    p->jobs_at = 64;
+    p->columns_at =
+        p->jobs_at + engine_round_up(p->max_jobs * (int64_t)sizeof(struct engine_matmul_job), 64);
+    p->starts_at = p->columns_at +
+                   engine_round_up(p->n_cols * (int64_t)sizeof(struct engine_matmul_column), 64);
+    int64_t at = p->starts_at + (p->ids ? engine_round_up((n_matrices + 1) * 8, 64) : 0);
+    for (int kind = 0; kind < ENGINE_MATMUL_KINDS; kind++)
+        if (!act_place(p, &p->act[kind], &at)) return false;
+    p->shared_bytes = at;
+    return true;
+}
+
+int64_t engine_matmul_scratch(const struct engine_matmul *p, int n_threads)
+{
+    return p->shared_bytes * (p->own_copy ? n_threads : 1) + p->worker_bytes * n_threads;
+}

@@ -1,0 +1,368 @@
+/* test/test_op_table.c: a case for each row of engine/ops.h: it gives finite numbers, the same bits
+ * on several threads and levels, and the graph really runs the row. A new row without a case here
+ * does not compile. What the numbers must be is in test_ops*.c, test_matmul.c, test_gate.c and
+ * test_attention.c. */
+#include "engine/graph_internal.h"
+#include "engine/graph_recurrent.h"
+#include "engine/ops.h"
+#include "test/support.h"
+#include "test/support_graph.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct engine_tensor *f32(struct support_rig *rig, int64_t ne0, int64_t ne1, int64_t ne2,
+                                 int64_t ne3)
+{
+    return support_source(rig, QUANT_F32, (int64_t[]){ne0, ne1, ne2, ne3}, SUPPORT_PLAIN);
+}
+
+static struct engine_tensor *weight(struct support_rig *rig, int64_t rows, int64_t n)
+{
+    return support_source(rig, QUANT_Q8_0, (int64_t[]){96, rows, n, 1}, SUPPORT_PLAIN);
+}
+
+/* Large enough that workers share it. */
+static struct engine_tensor *rows(struct support_rig *rig)
+{
+    return f32(rig, 96, 100, 1, 1);
+}
+
+static struct engine_tensor *ids(struct support_rig *rig, int64_t n0, int64_t n1)
+{
+    static const int32_t values[12] = {1, 0, 2, 3, 5, 4, 7, 6, 9, 8, 11, 10};
+    return support_ids(rig, n0, n1, values);
+}
+
+/* ---- Views and moves ---- */
+
+static struct engine_tensor *case_view(struct support_rig *rig)
+{
+    return engine_cont(rig->g, engine_cols(rig->g, rows(rig), 3, 40));
+}
+
+static struct engine_tensor *case_reshape(struct support_rig *rig)
+{
+    return engine_scale(rig->g, engine_reshape(rig->g, rows(rig), 2, (int64_t[]){300, 32}), 2, 0);
+}
+
+static struct engine_tensor *case_permute(struct support_rig *rig)
+{
+    return engine_cont(rig->g, engine_transpose(rig->g, rows(rig)));
+}
+
+static struct engine_tensor *case_copy(struct support_rig *rig)
+{
+    struct engine_tensor *to = engine_scale(rig->g, rows(rig), 2, 0);
+    return engine_scale(rig->g, engine_copy(rig->g, rows(rig), to), 1, 0);
+}
+
+static struct engine_tensor *case_cast(struct support_rig *rig)
+{
+    return engine_cast(rig->g, engine_cast(rig->g, rows(rig), QUANT_F16), QUANT_F32);
+}
+
+static struct engine_tensor *case_get_rows(struct support_rig *rig)
+{
+    return engine_get_rows(rig->g, weight(rig, 12, 1), ids(rig, 12, 1));
+}
+
+static struct engine_tensor *case_set_rows(struct support_rig *rig)
+{
+    struct engine_tensor *table = engine_scale(rig->g, f32(rig, 96, 12, 1, 1), 2, 0);
+    return engine_scale(
+        rig->g, engine_set_rows(rig->g, table, f32(rig, 96, 12, 1, 1), ids(rig, 12, 1)), 1, 0);
+}
+
+static struct engine_tensor *case_concat(struct support_rig *rig)
+{
+    return engine_concat(rig->g, rows(rig), rows(rig), 1);
+}
+
+static struct engine_tensor *case_repeat(struct support_rig *rig)
+{
+    return engine_repeat(rig->g, f32(rig, 48, 1, 1, 1), rows(rig));
+}
+
+static struct engine_tensor *case_pad(struct support_rig *rig)
+{
+    return engine_pad(rig->g, rows(rig), (int64_t[]){1, 2, 0, 0});
+}
+
+/* ---- Arithmetic ---- */
+
+#define TWO_OPERANDS(name)                                                                         \
+    static struct engine_tensor *case_##name(struct support_rig *rig)                              \
+    {                                                                                              \
+        return engine_##name(rig->g, rows(rig), rows(rig));                                        \
+    }
+TWO_OPERANDS(add)
+TWO_OPERANDS(sub)
+TWO_OPERANDS(mul)
+TWO_OPERANDS(div)
+
+static struct engine_tensor *case_scale(struct support_rig *rig)
+{
+    return engine_scale(rig->g, rows(rig), 1.5f, 0.25f);
+}
+
+static struct engine_tensor *case_clamp(struct support_rig *rig)
+{
+    return engine_clamp(rig->g, rows(rig), -1.0f, 0.5f);
+}
+
+static struct engine_tensor *case_softcap(struct support_rig *rig)
+{
+    return engine_softcap(rig->g, rows(rig), 1.5f);
+}
+
+static struct engine_tensor *case_unary(struct support_rig *rig)
+{
+    return engine_unary(rig->g, rows(rig), ENGINE_GELU);
+}
+
+static struct engine_tensor *case_glu(struct support_rig *rig)
+{
+    return engine_glu(rig->g, rows(rig), rows(rig), ENGINE_SILU);
+}
+
+/* ---- Rows ---- */
+
+static struct engine_tensor *case_norm(struct support_rig *rig)
+{
+    return engine_norm(rig->g, rows(rig), 1e-5f);
+}
+
+static struct engine_tensor *case_rms_norm(struct support_rig *rig)
+{
+    return engine_mul(rig->g, engine_rms_norm(rig->g, rows(rig), 1e-5f), f32(rig, 96, 1, 1, 1));
+}
+
+static struct engine_tensor *case_l2_norm(struct support_rig *rig)
+{
+    return engine_l2_norm(rig->g, rows(rig), 1e-5f);
+}
+
+static struct engine_tensor *case_group_norm(struct support_rig *rig)
+{
+    return engine_group_norm(rig->g, rows(rig), 7, 1e-5f);
+}
+
+static struct engine_tensor *case_sum_rows(struct support_rig *rig)
+{
+    return engine_sum_rows(rig->g, rows(rig));
+}
+
+static struct engine_tensor *case_soft_max(struct support_rig *rig)
+{
+    return engine_soft_max(rig->g, rows(rig), rows(rig), NULL, 0.5f, 4.0f);
+}
+
+static struct engine_tensor *case_argsort(struct support_rig *rig)
+{
+    return engine_argsort(rig->g, rows(rig), true);
+}
+
+static struct engine_tensor *case_rope(struct support_rig *rig)
+{
+    const struct engine_rope rope = {.kind = ENGINE_ROPE_NEOX,
+                                     .n_rot = 64,
+                                     .freq_base = 1e4f,
+                                     .freq_scale = 1.0f,
+                                     .attn_factor = 1.0f};
+    return engine_rope(rig->g, f32(rig, 96, 9, 12, 1), ids(rig, 12, 1), NULL, &rope);
+}
+
+static struct engine_tensor *case_rope_table(struct support_rig *rig)
+{
+    return case_rope(rig);
+}
+
+/* ---- Products and attention ---- */
+
+static struct engine_tensor *case_mul_mat(struct support_rig *rig)
+{
+    return engine_mul_mat(rig->g, weight(rig, 50, 1), rows(rig));
+}
+
+static struct engine_tensor *case_mul_mat_id(struct support_rig *rig)
+{
+    return engine_mul_mat_id(rig->g, weight(rig, 50, 12), f32(rig, 96, 1, 6, 1), ids(rig, 2, 6));
+}
+
+static struct engine_tensor *case_mul_mat_glu(struct support_rig *rig)
+{
+    struct engine_tensor *both[] = {weight(rig, 48, 1), weight(rig, 48, 1)};
+    struct engine_tensor *all = engine_mul_mat_cat(rig->g, both, 2, rows(rig));
+    return engine_glu(rig->g, engine_cols(rig->g, all, 0, 48), engine_cols(rig->g, all, 48, 48),
+                      ENGINE_SILU);
+}
+
+static struct engine_tensor *case_mul_mat_id_glu(struct support_rig *rig)
+{
+    struct engine_tensor *x = f32(rig, 96, 1, 6, 1), *which = ids(rig, 2, 6);
+    return engine_glu(rig->g, engine_mul_mat_id(rig->g, weight(rig, 50, 12), x, which),
+                      engine_mul_mat_id(rig->g, weight(rig, 50, 12), x, which), ENGINE_SILU);
+}
+
+enum { HEADS = 3, SLOTS = 64, HEAD = 32 };
+
+/* Three tokens that see 1, 2 and 60 of 64 keys. */
+static struct engine_tensor *attention(struct support_rig *rig, struct engine_tensor *k,
+                                       struct engine_tensor *v)
+{
+    static const int32_t range[12] = {0, 0, 1, 0, 0, 5, 7, 0, 0, 4, 64, 0};
+    int32_t slots[SLOTS];
+    for (int i = 0; i < SLOTS; i++) slots[i] = i;
+    const struct engine_attention params = {.scale = 0.2f, .dv = HEAD};
+    return engine_attention(rig->g, f32(rig, HEAD, HEADS, 3, 1), k, v,
+                            support_ids(rig, 4, 3, range), support_ids(rig, SLOTS, 1, slots), NULL,
+                            &params);
+}
+
+static struct engine_tensor *case_attention(struct support_rig *rig)
+{
+    const int64_t ne[] = {HEAD, HEADS, SLOTS, 1};
+    return attention(rig, support_source(rig, QUANT_F16, ne, SUPPORT_PLAIN),
+                     support_source(rig, QUANT_F16, ne, SUPPORT_PLAIN));
+}
+
+/* A cache that is an input, filled with 64 keys (or values). */
+static struct engine_tensor *codes(struct support_rig *rig, enum engine_kv_q16 what,
+                                   struct engine_tensor *slots)
+{
+    const int64_t ne[] = {engine_kv_q16_bytes(what, HEAD), SLOTS / ENGINE_KV_Q16_GROUP, HEADS};
+    struct engine_tensor *cache = engine_input(rig->g, QUANT_I8, 3, ne, "cache");
+    struct engine_tensor *all =
+        engine_set_kv_q16(rig->g, what, cache, f32(rig, HEAD, SLOTS, HEADS, 1), slots, QUANT_F16);
+    return engine_permute(rig->g, all, 0, 2, 1, 3);
+}
+
+static struct engine_tensor *case_set_kv_q16(struct support_rig *rig)
+{
+    int32_t slots[SLOTS];
+    for (int i = 0; i < SLOTS; i++) slots[i] = i ^ 5;
+    struct engine_tensor *at = support_ids(rig, SLOTS, 1, slots);
+    struct engine_tensor *k = codes(rig, ENGINE_KV_Q16_KEYS, at);
+    return attention(rig, k, codes(rig, ENGINE_KV_Q16_VALUES, at));
+}
+
+/* ---- Ops with a state: 2 sequences of 5 tokens, 3 heads ---- */
+
+enum { D = 16, TOKENS = 5, SEQS = 2 };
+
+static struct engine_tensor *tokens(struct support_rig *rig)
+{
+    return f32(rig, D, HEADS, TOKENS, SEQS);
+}
+
+static struct engine_tensor *state(struct support_rig *rig)
+{
+    return f32(rig, D, D, HEADS, SEQS);
+}
+
+static struct engine_tensor *both(struct support_rig *rig, struct engine_recurrent r)
+{
+    engine_output(rig->g, r.state);
+    return r.out;
+}
+
+static struct engine_tensor *case_ssm_conv(struct support_rig *rig)
+{
+    return engine_ssm_conv(rig->g, f32(rig, 3 + TOKENS, 33, SEQS, 1), f32(rig, 4, 33, 1, 1));
+}
+
+static struct engine_tensor *case_ssm_scan(struct support_rig *rig)
+{
+    return both(rig,
+                engine_ssm_scan(rig->g, state(rig), tokens(rig), f32(rig, HEADS, TOKENS, SEQS, 1),
+                                f32(rig, 1, HEADS, 1, 1), f32(rig, D, 1, TOKENS, SEQS),
+                                f32(rig, D, 1, TOKENS, SEQS), ids(rig, SEQS, 1)));
+}
+
+static struct engine_tensor *case_wkv6(struct support_rig *rig)
+{
+    return both(rig, engine_wkv6(rig->g, tokens(rig), tokens(rig), tokens(rig),
+                                 f32(rig, D, HEADS, 1, 1), tokens(rig), state(rig)));
+}
+
+static struct engine_tensor *case_wkv7(struct support_rig *rig)
+{
+    return both(rig, engine_wkv7(rig->g, tokens(rig), tokens(rig), tokens(rig), tokens(rig),
+                                 tokens(rig), tokens(rig), state(rig)));
+}
+
+static struct engine_tensor *case_gated_delta(struct support_rig *rig)
+{
+    return both(rig, engine_gated_delta(rig->g, tokens(rig), tokens(rig), tokens(rig),
+                                        f32(rig, 1, HEADS, TOKENS, SEQS),
+                                        f32(rig, 1, HEADS, TOKENS, SEQS), state(rig)));
+}
+
+/* ---- All of them ---- */
+
+struct op_case {
+    const struct engine_op *op;
+    struct engine_tensor *(*build)(struct support_rig *rig);
+};
+
+#define ROW(name) {&engine_op_##name, case_##name},
+static const struct op_case cases[] = {ENGINE_OPS(ROW)};
+
+static bool graph_has(const struct engine_graph *g, const struct engine_op *op)
+{
+    for (int i = 0; i < g->n_tensors; i++)
+        if (g->tensors[i].op == op) return true;
+    return false;
+}
+
+/* The bytes of the result, to be freed; *size is theirs. */
+static char *run_case(const struct op_case *c, struct engine *e, size_t *size)
+{
+    struct support_rig rig;
+    struct base_error err = BASE_ERROR_INIT;
+    support_rig_init(&rig, e, 3);
+    struct engine_tensor *out = c->build(&rig);
+    engine_output(rig.g, out);
+    if (!engine_graph_plan(rig.g, true, &err) || !engine_graph_run(rig.g, &err))
+        fail_msg("%s: %s", c->op->name, err.text);
+    if (!graph_has(rig.g, c->op)) fail_msg("%s: the case does not run it", c->op->name);
+    *size = (size_t)engine_tensor_bytes(out);
+    const float *x = (const float *)(const void *)out->data;
+    for (size_t i = 0; out->type->id == QUANT_F32 && i < *size / sizeof *x; i++)
+        if (!isfinite(x[i])) fail_msg("%s: element %zu is %g", c->op->name, i, (double)x[i]);
+    char *bytes = malloc(*size);
+    assert_non_null(bytes);
+    memcpy(bytes, out->data, *size);
+    support_rig_free(&rig);
+    return bytes;
+}
+
+static void test_each_op_on_all_engines(void **unused)
+{
+    (void)unused;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        size_t size, same;
+        char *first = run_case(&cases[i], support_engines()[0], &size);
+        for (int e = 1; e < SUPPORT_ENGINES; e++) {
+            char *other = run_case(&cases[i], support_engines()[e], &same);
+            if (same != size || memcmp(first, other, size) != 0)
+                fail_msg("%s: engine %d gives other bits", cases[i].op->name, e);
+            free(other);
+        }
+        free(first);
+    }
+}
+
+static int close_engines(void **unused)
+{
+    (void)unused;
+    support_engines_free();
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_each_op_on_all_engines)};
+    return cmocka_run_group_tests(tests, NULL, close_engines);
+}
