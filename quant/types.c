@@ -66,5 +66,11 @@ const struct quant_type *quant_type_by_name(const char *name)
 bool quant_row_bytes(const struct quant_type *type, uint64_t k, uint64_t *bytes)
 {
     if (k % type->block_len != 0) return false;
-    return base_mul(k / type->block_len, type->block_bytes, bytes);
+    return base_mul(k / type->block_len, type->block_bytes, bytes) &&
+           base_add(*bytes, type->header_bytes, bytes);
+}
+
+int64_t quant_row_size(const struct quant_type *type, int64_t k)
+{
+    return type->header_bytes + k / type->block_len * (int64_t)type->block_bytes;
 }

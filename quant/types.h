@@ -27,9 +27,7 @@ extern const struct quant_type quant_type_mxfp4;
 
 /* Activation quantization per level (quant/act.c); NULL inherits from the level below. */
 struct quant_act_kernel {
-    void (*q8_32)(int64_t k, const float *x, int8_t *q, float *d, float *s, int16_t *sum);
-    void (*q8_256)(int64_t k, const float *x, int8_t *q, float *d, int16_t *sum);
-    void (*bf16)(int64_t k, const float *x, uint16_t *out);
+    void (*quantize[QUANT_ACT_FORMS])(int64_t k, const float *x, const struct quant_act *to);
 };
 extern const struct quant_act_kernel quant_act_kernel[CPU_LEVEL_COUNT];
 

@@ -60,7 +60,7 @@ static int fill(void **state)
 
 static void decode(const struct quant_type *type, int64_t k, const void *row)
 {
-    type->kernel[CPU_SCALAR].decode(k, row, decoded);
+    type->kernel[CPU_SCALAR].decode(0, k, row, decoded);
 }
 
 /* FNV-1a over the words of n elements; every NaN counts as the same. */
@@ -81,7 +81,7 @@ static void test_decode_is_the_reference(void **state)
     (void)state;
     for (uint32_t id = 0; id < QUANT_ID_COUNT; id++) {
         const struct quant_type *type = quant_type_by_id(id);
-        if (!type || type->act == QUANT_ACT_NONE) continue;
+        if (!type || !type->act) continue;
         int c = 0;
         while (c < N_CASES && cases[c].id != id) c++;
         if (c == N_CASES) fail_msg("%s: no stored reference", type->name);
@@ -119,7 +119,7 @@ static void test_types_stand_in_lists(void **state)
         }
         for (uint32_t id = 0; id < QUANT_ID_COUNT; id++) {
             const struct quant_type *type = quant_type_by_id(id);
-            const bool computes = type && type->act != QUANT_ACT_NONE;
+            const bool computes = type && type->act != NULL;
             if (listed[id] != computes)
                 fail_msg("%s: %s %s", lists[l][0], computes ? "lacks" : "has",
                          type ? type->name : "a type that is none");

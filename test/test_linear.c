@@ -179,8 +179,7 @@ static void copy_with_another(const char *from, const char *to)
     const float zeros[8] = {0};
     const uint64_t ne[] = {8};
     assert_non_null(file);
-    for (uint64_t i = 0; i < gguf_kv_count(file); i++)
-        gguf_writer_copy_kv(w, gguf_kv_at(file, i));
+    for (uint64_t i = 0; i < gguf_kv_count(file); i++) gguf_writer_copy_kv(w, gguf_kv_at(file, i));
     for (uint64_t i = 0; i < gguf_tensor_count(file); i++) {
         const struct gguf_tensor *t = gguf_tensor_at(file, i);
         gguf_writer_tensor(w, t->name, t->type, t->n_dims, t->ne);

@@ -32,7 +32,7 @@
 #include "engine/matmul/route.h"
 #include "engine/op.h"
 
-enum { ENGINE_MATMUL_WEIGHTS = 4, ENGINE_MATMUL_KINDS = QUANT_ACT_Q8_256 + 1 };
+enum { ENGINE_MATMUL_WEIGHTS = 4, ENGINE_MATMUL_FORMS = QUANT_ACT_FORMS };
 
 struct engine_matmul_column {
     int64_t x_row; /* which row of x */
@@ -45,16 +45,16 @@ struct engine_matmul_job {
     int64_t batch2, batch3; /* which matrix of the weights */
 };
 
-/* Where the parts of one converted column lie: offsets in bytes from its start. */
+/* The columns of one activation form. */
 struct engine_matmul_act {
-    int64_t q, d, s, sum; /* Q8 kinds; F32 and BF16 columns start at 0 */
-    int64_t bytes;        /* per column; 0 for kinds that no weight asks for */
-    bool in_place;        /* columns are the rows of x where they lie: floats side by side */
-    int64_t columns;      /* offset in scratch: [rows of x][bytes] */
-    int64_t groups;       /* offset in scratch: floats as [groups][group_bytes], and of Q8 kinds the
-                           * K-blocks of k, each as [groups][its blocks] */
+    const struct quant_act_form *form; /* NULL: no weight has it */
+    struct quant_act_parts parts;      /* of a column */
+    bool in_place;   /* columns are the rows of x where they lie: contiguous floats */
+    int64_t columns; /* offset in scratch: [rows of x][parts.bytes] */
+    int64_t groups;  /* offset in scratch: floats as [groups][group_bytes], of panels the
+                      * K-blocks of k, each as [groups][its blocks] */
     int64_t group_bytes;
-    int64_t block_len, block_bytes; /* of a group's blocks, of Q8 kinds */
+    int64_t block_bytes; /* of a group's blocks, of panels */
     int64_t n_k_blocks;
 };
 
@@ -72,7 +72,7 @@ struct engine_matmul {
     bool gemv_only;           /* no job leaves gemv: no column groups, no panels */
     bool k_blocks;            /* panels of super-blocks go by K-blocks (route.c) */
     bool own_copy;            /* each worker converts x for itself: cheaper than a barrier */
-    struct engine_matmul_act act[ENGINE_MATMUL_KINDS];
+    struct engine_matmul_act act[ENGINE_MATMUL_FORMS];
     int64_t jobs_at, columns_at, starts_at; /* tables: offsets in scratch; the header is at 0 */
     int64_t shared_bytes;                   /* tables, columns and groups together */
     int64_t worker_bytes;                   /* panels and sums, or rows, of one worker */
@@ -102,26 +102,26 @@ enum { ENGINE_MATMUL_GEMV_COLS = 2 };
  * caches hold, where OpenBLAS is faster than tiles without blocks of k (docs/performance.md). */
 enum { ENGINE_MATMUL_BLAS_FLOATS = 1 << 22 };
 
-/* Kinds whose columns, and panels, are floats. */
-static inline bool engine_matmul_by_floats(enum quant_act_kind kind)
+/* Whether columns, and what is made of rows, are floats. */
+static inline bool engine_matmul_by_floats(const struct quant_act_form *form)
 {
-    return kind == QUANT_ACT_F32 || kind == QUANT_ACT_BF16;
+    return form->layout == QUANT_LAYOUT_F32 || form->layout == QUANT_LAYOUT_BF16;
 }
 
-/* Whether panels and columns of a kind go by K-blocks where a product has some: super-blocks.
+/* Whether panels and columns of a form go by K-blocks where a product has some: super-blocks.
  * A K-block has so many elements, at most, that its panels, and the columns that stream past them,
  * fit the L1 cache. */
 enum { ENGINE_MATMUL_K_BLOCK = 512 };
-static inline bool engine_matmul_by_k_blocks(bool k_blocks, enum quant_act_kind kind)
+static inline bool engine_matmul_by_k_blocks(bool k_blocks, const struct quant_act_form *form)
 {
-    return k_blocks && kind == QUANT_ACT_Q8_256;
+    return k_blocks && form->layout == QUANT_LAYOUT_256;
 }
 
 /* Types of which, with dual_512, tiles multiply two panels at once (engine/isa/tile.h): all with
  * panels but blocks of 32 with minima. */
 static inline bool engine_matmul_by_pairs(const struct quant_type *type)
 {
-    return type->panel.block == 2 || !type->panel.has_min;
+    return type->act->layout == QUANT_LAYOUT_256 || !type->panel.has_min;
 }
 
 /* How many panels of a type a tile takes at once, with these kernels. */
@@ -134,7 +134,8 @@ static inline int engine_matmul_panels(const struct quant_kernels *quant,
 /* Bytes of a block of 16 rows. */
 static inline int64_t engine_matmul_panel_bytes(const struct quant_type *type)
 {
-    return type->panel.block == 2 ? sizeof(struct quant_panel256) : sizeof(struct quant_panel32);
+    return type->act->layout == QUANT_LAYOUT_256 ? sizeof(struct quant_panel256)
+                                                 : sizeof(struct quant_panel32);
 }
 
 /* K-block i of k: so many blocks from the first one on. */
@@ -145,7 +146,7 @@ struct engine_matmul_k_block {
 static inline struct engine_matmul_k_block
 engine_matmul_k_block(const struct engine_matmul_act *act, int64_t k, int64_t i)
 {
-    const int64_t n_blocks = k / act->block_len, first = n_blocks * i / act->n_k_blocks;
+    const int64_t n_blocks = k / act->form->block_len, first = n_blocks * i / act->n_k_blocks;
     return (struct engine_matmul_k_block){first, n_blocks * (i + 1) / act->n_k_blocks - first};
 }
 

@@ -133,7 +133,7 @@ enum { UNPACK_ELEMENTS = 256 };
 
 static int64_t unpack_steps(const struct part *p)
 {
-    const int64_t once = UNPACK_ELEMENTS / p->block->type->block_len;
+    const int64_t once = UNPACK_ELEMENTS / p->block->type->act->block_len;
     const int64_t n_panels = p->gate_stride / QUANT_PANEL_ROWS * sides_of(p->block);
     return n_panels * ((p->k_block.n_blocks + once - 1) / once);
 }
@@ -142,17 +142,15 @@ static int64_t unpack_steps(const struct part *p)
 static char *unpack_panel(struct part *p, const char *w, int64_t n, char *to)
 {
     const struct quant_type *type = p->block->type;
-    const int64_t once = UNPACK_ELEMENTS / type->block_len;
+    const int64_t once = UNPACK_ELEMENTS / type->act->block_len;
     const char *row[QUANT_PANEL_ROWS];
-    w += p->k_block.first * type->block_bytes;
     for (int64_t i = 0; i < QUANT_PANEL_ROWS; i++)
         row[i] = w + engine_min(i, n - 1) * p->block->row_bytes;
     for (int64_t b = 0; b < p->k_block.n_blocks; b += once) {
         const int64_t some = engine_min(once, p->k_block.n_blocks - b);
         prefetch_next(&p->prefetcher);
-        p->block->kernel->unpack(some, (const void *const *)row, to);
+        p->block->kernel->unpack(p->k_block.first + b, some, (const void *const *)row, to);
         to += some * engine_matmul_panel_bytes(type);
-        for (int64_t i = 0; i < QUANT_PANEL_ROWS; i++) row[i] += some * type->block_bytes;
     }
     return to;
 }
@@ -190,10 +188,10 @@ static void multiply_tile(const struct engine_matmul_run *run, const struct part
     for (int j = 0; to.last && far_apart && j < to.n_cols; j++)
         quant_prefetch_written(block_out(c, i + j, p->row + at / sides),
                                (size_t)(to.n_rows / sides) * sizeof(float));
-    if (c->type->act == QUANT_ACT_Q8_32)
-        run->tile->panel32(c->kernel->panel, p->k_block.n_blocks, w, x, &to);
-    else
+    if (c->type->act->layout == QUANT_LAYOUT_256)
         run->tile->panel256(c->kernel->panel, p->k_block.n_blocks, w, x, &to);
+    else
+        run->tile->panel32(c->kernel->panel, p->k_block.n_blocks, w, x, &to);
 }
 
 /* All of the part by that group. */
@@ -218,7 +216,7 @@ static void block_by_panels(const struct engine_matmul_run *run,
                             const struct engine_matmul_block *c)
 {
     enum { FEW_COLS = 32 };
-    const struct engine_matmul_act *act = &run->p->act[c->type->act];
+    const struct engine_matmul_act *act = &run->p->act[c->type->act->index];
     const int n_panels = engine_matmul_panels(&run->task->engine->quant, c->type);
     const bool long_rows = c->route == ENGINE_ROUTE_PANELS && c->n > FEW_COLS;
     const int64_t few = (n_panels + sides_of(c) - 1) / sides_of(c) * QUANT_PANEL_ROWS;
@@ -256,13 +254,13 @@ static void block_by_panels(const struct engine_matmul_run *run,
 static void pack_rows(const struct engine_matmul_run *run, const struct engine_matmul_block *c,
                       const struct engine_tile_packed *packed, int64_t gate_stride)
 {
-    const float fill = c->type->act == QUANT_ACT_F32 ? -0.0f : 0.0f;
+    const float fill = c->type->act->layout == QUANT_LAYOUT_F32 ? -0.0f : 0.0f;
     const int64_t n = engine_round_up(c->n_rows, packed->rows);
     for (int64_t i = 0; i < n * sides_of(c); i++) {
         const int64_t r = i % n;
         const char *w = side_at(c, (int)(i / n)) + engine_min(r, c->n_rows - 1) * c->row_bytes;
-        engine_matmul_pack_row(run, packed, c->type->id, w, fill, packed->rows,
-                               i / n * gate_stride + r, (float *)run->own);
+        engine_matmul_pack_row(run, packed, c->type, w, fill, packed->rows, i / n * gate_stride + r,
+                               (float *)run->own);
     }
 }
 
@@ -310,14 +308,14 @@ static const float *float_rows(const struct engine_matmul_run *run,
     *stride = (run->p->k + 15) / 16 * 16;
     float *to = (float *)run->own + at * *stride;
     for (int64_t r = 0; r < c->n_rows; r++)
-        c->kernel->decode(run->p->k, w + r * c->row_bytes, to + r * *stride);
+        c->kernel->decode(0, run->p->k, w + r * c->row_bytes, to + r * *stride);
     return to;
 }
 
 /* Rows as they lie, of BF16, or as floats, by the columns as they lie. */
 static void block_by_rows(const struct engine_matmul_run *run, const struct engine_matmul_block *c)
 {
-    const bool floats = c->type->act == QUANT_ACT_F32;
+    const bool floats = c->type->act->layout == QUANT_LAYOUT_F32;
     int64_t stride[2];
     const float *w[2];
     for (int side = 0; floats && side < sides_of(c); side++)

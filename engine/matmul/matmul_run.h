@@ -36,31 +36,32 @@ struct engine_matmul_block {
 
 /* ---- matmul_pack.c ---- */
 
-/* Row x_row of x to every kind that a weight wants. */
+/* Row x_row of x to each activation form of the weights. */
 void engine_matmul_convert(const struct engine_matmul_run *run, int64_t x_row);
 
 /* The same row as gemv, and tiles of floats as they lie, read it. */
 struct quant_act engine_matmul_column_act(const struct engine_matmul_run *run,
-                                          enum quant_act_kind kind, int64_t x_row);
+                                          const struct quant_act_form *form, int64_t x_row);
 
-/* Makes a group of every kind from its columns; `convert`: its rows of x, too, first. */
+/* Makes a group of each form from its columns; `convert`: its rows of x, too, first. */
 void engine_matmul_group_build(const struct engine_matmul_run *run, int64_t group, bool convert);
 
 /* Where a group of floats begins, and where the K-block of a group of quantized columns does; the
  * same K-block of the next group follows. */
-char *engine_matmul_floats_at(const struct engine_matmul_run *run, enum quant_act_kind kind,
-                              int64_t group);
-void *engine_matmul_k_block_at(const struct engine_matmul_run *run, enum quant_act_kind kind,
-                               int64_t group, struct engine_matmul_k_block k_block);
+char *engine_matmul_floats_at(const struct engine_matmul_run *run,
+                              const struct quant_act_form *form, int64_t group);
+void *engine_matmul_k_block_at(const struct engine_matmul_run *run,
+                               const struct quant_act_form *form, int64_t group,
+                               struct engine_matmul_k_block k_block);
 
-/* The tile of ENGINE_ROUTE_PACKED for a kind of floats. */
+/* The tile of ENGINE_ROUTE_PACKED for a form of floats. */
 const struct engine_tile_packed *engine_matmul_packed(const struct engine_matmul_run *run,
-                                                      enum quant_act_kind kind);
+                                                      const struct quant_act_form *form);
 int64_t engine_matmul_packed_steps(const struct engine_matmul_run *run);
 
 /* A row of k elements to place i of those that lie in bundles of n from `to` on. */
 void engine_matmul_pack_row(const struct engine_matmul_run *run,
-                            const struct engine_tile_packed *packed, enum quant_id type,
+                            const struct engine_tile_packed *packed, const struct quant_type *type,
                             const char *row, float fill, int n, int64_t i, float *to);
 
 /* ---- matmul_block.c ---- */

@@ -14,7 +14,8 @@
 
 static bool convertible(const struct engine_tensor *a, const struct engine_tensor *b)
 {
-    return a->type == b->type || (engine_type_computes(a) && engine_type_computes(b));
+    if (a->type == b->type) return a->type->header_bytes == 0; /* blocks alone are moved */
+    return engine_type_computes(a) && engine_type_computes(b);
 }
 
 /* Same type: the piece's blocks move as they are. */

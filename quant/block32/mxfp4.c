@@ -85,6 +85,6 @@ const struct quant_type quant_type_mxfp4 = {
     .name = "MXFP4",
     .id = QUANT_MXFP4,
     .block_bytes = sizeof(struct block),
-    .panel = {.block = 1, .sub_len = 32, .offset = OFFSET, .max_code = MAX_CODE},
+    .panel = {.sub_len = 32, .offset = OFFSET, .max_code = MAX_CODE},
     QUANT_BLOCK32_MEMBERS(mxfp4),
 };

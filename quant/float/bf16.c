@@ -17,9 +17,9 @@ static uint16_t element(const void *row, int64_t i)
     return b;
 }
 
-static void decode(int64_t k, const void *row, float *out)
+static void decode(int64_t first, int64_t n, const void *row, float *out)
 {
-    for (int64_t i = 0; i < k; i++) out[i] = quant_bfloat_to_float(element(row, i));
+    for (int64_t i = 0; i < n; i++) out[i] = quant_bfloat_to_float(element(row, first + i));
 }
 
 static void encode(int64_t k, const float *in, void *row)
@@ -252,7 +252,7 @@ const struct quant_type quant_type_bf16 = {
     .id = QUANT_BF16,
     .block_len = 1,
     .block_bytes = 2,
-    .act = QUANT_ACT_BF16,
+    .act = &quant_act_bf16,
     .encode = encode,
     .dot = dot,
     .kernel =

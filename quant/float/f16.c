@@ -12,9 +12,9 @@ static uint16_t element(const void *row, int64_t i)
     return h;
 }
 
-static void decode_scalar(int64_t k, const void *row, float *out)
+static void decode_scalar(int64_t first, int64_t n, const void *row, float *out)
 {
-    for (int64_t i = 0; i < k; i++) out[i] = quant_half_to_float(element(row, i));
+    for (int64_t i = 0; i < n; i++) out[i] = quant_half_to_float(element(row, first + i));
 }
 
 static void encode(int64_t k, const float *in, void *row)
@@ -48,11 +48,12 @@ CPU_TARGET_AVX2 QUANT_INLINE __m256 load_avx2(const uint8_t *w)
     return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)w));
 }
 
-CPU_TARGET_AVX2 static void decode_avx2(int64_t k, const void *row, float *out)
+CPU_TARGET_AVX2 static void decode_avx2(int64_t first, int64_t n, const void *row, float *out)
 {
+    const uint8_t *w = (const uint8_t *)row + 2 * first;
     int64_t i = 0;
-    for (; i + 8 <= k; i += 8) _mm256_storeu_ps(out + i, load_avx2((const uint8_t *)row + 2 * i));
-    decode_scalar(k - i, (const uint8_t *)row + 2 * i, out + i);
+    for (; i + 8 <= n; i += 8) _mm256_storeu_ps(out + i, load_avx2(w + 2 * i));
+    decode_scalar(i, n - i, w, out + i);
 }
 
 CPU_TARGET_AVX2 static void encode_avx2(int64_t k, const float *in, void *row)
@@ -84,11 +85,11 @@ CPU_TARGET_AVX512 QUANT_INLINE __m512 step_avx512(__m512 lanes, const uint8_t *w
                                  _mm512_maskz_loadu_ps(live, x), lanes, live);
 }
 
-CPU_TARGET_AVX512 static void decode_avx512(int64_t k, const void *row, float *out)
+CPU_TARGET_AVX512 static void decode_avx512(int64_t first, int64_t n, const void *row, float *out)
 {
-    for (int64_t i = 0; i < k; i += 16) {
-        __mmask16 live = k - i >= 16 ? 0xffff : (__mmask16)((1u << (k - i)) - 1);
-        __m256i w = _mm256_maskz_loadu_epi16(live, (const uint8_t *)row + 2 * i);
+    for (int64_t i = 0; i < n; i += 16) {
+        __mmask16 live = n - i >= 16 ? 0xffff : (__mmask16)((1u << (n - i)) - 1);
+        __m256i w = _mm256_maskz_loadu_epi16(live, (const uint8_t *)row + 2 * (first + i));
         _mm512_mask_storeu_ps(out + i, live, _mm512_cvtph_ps(w));
     }
 }
@@ -116,7 +117,7 @@ const struct quant_type quant_type_f16 = {
     .id = QUANT_F16,
     .block_len = 1,
     .block_bytes = 2,
-    .act = QUANT_ACT_F32,
+    .act = &quant_act_f32,
     .encode = encode,
     .dot = dot,
     .kernel =

@@ -4,9 +4,9 @@
 #include "quant/lanes.h"
 #include <math.h>
 
-static void decode(int64_t k, const void *row, float *out)
+static void decode(int64_t first, int64_t n, const void *row, float *out)
 {
-    memcpy(out, row, (size_t)k * sizeof *out);
+    memcpy(out, (const char *)row + (size_t)first * sizeof *out, (size_t)n * sizeof *out);
 }
 
 static void encode(int64_t k, const float *in, void *row)
@@ -73,7 +73,7 @@ const struct quant_type quant_type_f32 = {
     .id = QUANT_F32,
     .block_len = 1,
     .block_bytes = 4,
-    .act = QUANT_ACT_F32,
+    .act = &quant_act_f32,
     .encode = encode,
     .dot = dot,
     .kernel =
