@@ -1,5 +1,6 @@
 /* base/output.c: outputs. See base/output.h. */
 #include "base/output.h"
+#include "base/interrupt.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -20,22 +21,27 @@ enum {
 bool base_write_all(int fd, const void *bytes, size_t size)
 {
     const char *from = bytes;
+    const bool was = base_interrupted(); /* then this is what is still to be said */
     while (size > 0) {
-        const ssize_t n = write(fd, from, size);
+        ssize_t n = write(fd, from, size);
         struct pollfd room = {.fd = fd, .events = POLLOUT};
-        if (n < 0 && errno == EINTR) continue;
-        if (n < 0 && errno == EAGAIN && (poll(&room, 1, -1) >= 0 || errno == EINTR)) continue;
-        if (n < 0) return false;
-        from += n;
-        size -= (size_t)n;
+        if (n < 0 && errno == EAGAIN) n = poll(&room, 1, -1) < 0 ? -1 : 0;
+        if (n < 0 && errno != EINTR) return false;
+        if (n > 0) from += n;
+        if (n > 0) size -= (size_t)n;
+        errno = EINTR;
+        if (size > 0 && !was && base_interrupted()) return false;
     }
     return true;
 }
 
 static bool fail(const struct base_output *o, struct base_error *err)
 {
-    base_fail(err, errno == ENOMEM ? BASE_NO_MEMORY : BASE_FAILED, "cannot write: %s",
-              strerror(errno));
+    if (errno == EINTR)
+        base_goes_on(err);
+    else
+        base_fail(err, errno == ENOMEM ? BASE_NO_MEMORY : BASE_FAILED, "cannot write: %s",
+                  strerror(errno));
     base_error_set_file(err, o->path);
     return false;
 }

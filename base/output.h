@@ -26,7 +26,8 @@ void base_output_init(struct base_output *o);
 /* BASE_FAILED with the file's name when it cannot be written. */
 bool base_output_open(struct base_output *o, const char *path, struct base_error *err);
 
-/* All bytes, or BASE_FAILED: a full disk, a limit. */
+/* All bytes, or BASE_FAILED: a full disk, a limit. BASE_INTERRUPTED where a reader keeps it
+ * waiting. */
 bool base_output_write(struct base_output *o, const void *bytes, size_t size,
                        struct base_error *err);
 
@@ -38,7 +39,8 @@ bool base_output_close(struct base_output *o, bool ok, struct base_error *err);
  * that ends the process. */
 void base_output_remove(const struct base_output *o);
 
-/* write(2) until all is written; also to a descriptor that does not block. False sets errno. */
+/* write(2) until all is written; also to a descriptor that does not block. False sets errno: EINTR
+ * when base/interrupt.h's flag goes up meanwhile. */
 bool base_write_all(int fd, const void *bytes, size_t size);
 
 #endif

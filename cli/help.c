@@ -26,11 +26,30 @@ void cli_help_overview(struct base_buffer *out)
              "Without -m: $INFER_MODEL, else the default model that `make run` fetches.\n"
              "Every option has an environment variable: --top-k is INFER_TOP_K. Options win.\n"
              "\n"
-             "infer COMMAND --help lists a command's options; infer man is the whole manual.\n\n"
+             "infer COMMAND --help lists a command's options; infer man is the whole manual;\n"
+             "infer help coming-from: what options of llama.cpp, ollama and llm are here.\n\n"
              "Exit status:\n");
     for (size_t i = 0; i < cli_status_count; i++)
         base_buffer_add_format(out, "  %-12d%s\n", cli_status_table[i].status,
                                cli_status_table[i].meaning);
+}
+
+/* As docs/coming-from.md has it, which a test compares. */
+void cli_help_foreign(struct base_buffer *out)
+{
+    const char *program = "";
+    for (size_t i = 0; i < cli_foreign_count; i++) {
+        const struct cli_foreign *f = &cli_foreign_table[i];
+        if (strcmp(f->program, program) != 0)
+            base_buffer_add_format(out, "%s| %s | here |\n|---|---|\n", i ? "\n" : "", f->program);
+        program = f->program;
+        base_buffer_add_text(out, "| `");
+        for (const char *c = f->words; *c; c++)
+            base_buffer_add(out, *c == ' ' ? "` `" : c, *c == ' ' ? 3 : 1);
+        base_buffer_add_format(out, "` | %s%s%s%s%s |\n", f->here ? "`" : "",
+                               f->here ? f->here : "", f->here ? "`" : "",
+                               f->here && f->note ? ": " : "", f->note ? f->note : "");
+    }
 }
 
 static void add_option(const struct cli_option *o, struct base_buffer *out)

@@ -1,7 +1,10 @@
 /* cli/input.c: prompts and lists of ids. See cli/input.h. */
 #include "cli/input.h"
 #include "cli/system.h"
+#include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 static int hex_digit(char c)
 {
@@ -28,25 +31,51 @@ void cli_input_unescape(const char *text, struct base_buffer *out)
     }
 }
 
+/* Whether the file is what standard input reads from, as /dev/stdin is. */
+static bool is_stdin(const char *path)
+{
+    struct stat file, input;
+    if (strcmp(path, "-") == 0) return true;
+    return stat(path, &file) == 0 && fstat(STDIN_FILENO, &input) == 0 &&
+           file.st_dev == input.st_dev && file.st_ino == input.st_ino;
+}
+
+/* A standard input that was closed is open for writing only and holds nothing. */
+static bool is_readable(void)
+{
+    return (fcntl(STDIN_FILENO, F_GETFL) & O_ACCMODE) != O_WRONLY;
+}
+
+/* The text of the options: -f or -p. */
+static bool read_given(const struct cli_values *values, struct base_buffer *out,
+                       struct base_error *err)
+{
+    if (values->file) return cli_file_read(values->file, out, err);
+    if (values->escape)
+        cli_input_unescape(values->prompt, out);
+    else
+        base_buffer_add_text(out, values->prompt);
+    return cli_buffer_check(out, err);
+}
+
 bool cli_input_read(const struct cli_values *values, struct base_buffer *out,
                     struct base_error *err)
 {
-    if (values->file) return cli_file_read(values->file, out, err);
-    if (values->prompt) {
-        if (values->escape)
-            cli_input_unescape(values->prompt, out);
-        else
-            base_buffer_add_text(out, values->prompt);
-        if (!cli_buffer_check(out, err)) return false;
-        if (!cli_stdin_is_piped()) return true;
-    } else if (cli_stdin_is_terminal()) {
+    struct base_buffer given = BASE_BUFFER_INIT;
+    const bool has_given = values->file || values->prompt, is_piped = cli_stdin_is_piped();
+    if (!has_given && cli_stdin_is_terminal())
         return base_fail(err, BASE_USAGE,
                          "no text: give -p TEXT or -f FILE, or pipe it in; see infer --help");
-    }
-    /* A closed or write-only standard input has nothing to say. */
-    struct base_error unreadable = BASE_ERROR_INIT;
-    struct base_error *where = values->prompt || cli_stdin_is_piped() ? err : &unreadable;
-    return cli_file_read("-", out, where) || where == &unreadable;
+    /* First, so that a wrong name does not wait for a pipe. */
+    bool ok = !has_given || read_given(values, &given, err);
+    if (ok && (has_given ? is_piped && !(values->file && is_stdin(values->file)) : is_readable()))
+        ok = cli_file_read("-", out, err);
+    const bool joins = out->size && given.size;
+    if (joins && out->data[out->size - 1] != '\n' && given.data[0] != '\n')
+        base_buffer_add(out, "\n", 1);
+    base_buffer_add(out, given.data, given.size);
+    base_buffer_free(&given);
+    return ok && cli_buffer_check(out, err);
 }
 
 bool cli_input_encode(const struct cli_values *values, const struct text_tokenizer *t,
@@ -104,6 +133,7 @@ bool cli_ids_parse(const char *text, size_t size, uint32_t n_vocab, struct text_
         }
         size_t start = i;
         uint64_t id = 0;
+        if (!base_goes_on(err)) return false;
         for (; i < size && text[i] >= '0' && text[i] <= '9' && id <= UINT32_MAX; i++)
             id = id * 10 + (uint64_t)(text[i] - '0');
         bool ends = i == size || (text[i] != '\0' && strchr(between, text[i]));

@@ -5,8 +5,8 @@
 #include "cli/options.h"
 #include "text/tokenizer/tokenizer.h"
 
-/* Appends the bytes of the prompt: -p (then piped input), or -f, or standard input. BASE_USAGE when
- * there is none of them and standard input is a terminal. */
+/* Appends the bytes of the prompt: what is piped in, then -p or -f, on a line of its own. BASE_USAGE
+ * when there is none of them and standard input is a terminal. */
 bool cli_input_read(const struct cli_values *values, struct base_buffer *out,
                     struct base_error *err);
 

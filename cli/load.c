@@ -1,5 +1,6 @@
 /* cli/load.c: opening a model. See cli/load.h. */
 #include "cli/load.h"
+#include "base/interrupt.h"
 #include "cli/system.h"
 #include <stdlib.h>
 #include <string.h>
@@ -41,12 +42,6 @@ bool cli_model_path(const struct cli_values *values, struct base_buffer *path,
     return false;
 }
 
-/* Between two steps of opening: a Ctrl-C that came meanwhile ends the program here. */
-static bool goes_on(struct base_error *err)
-{
-    return !*cli_interrupt_flag() || base_fail(err, BASE_INTERRUPTED, "interrupted");
-}
-
 static void find_name(struct cli_model *m)
 {
     struct gguf_str name = {0};
@@ -71,7 +66,7 @@ bool cli_model_open_file(struct cli_model *m, const struct cli_values *values,
             base_error_set_file(err, path.data);
     }
     base_buffer_free(&path);
-    return m->file && cli_buffer_check(&m->name, err) && goes_on(err);
+    return m->file && cli_buffer_check(&m->name, err) && base_goes_on(err);
 }
 
 bool cli_model_has_vocabulary(const struct cli_model *m)
@@ -88,11 +83,8 @@ bool cli_model_has_vocabulary(const struct cli_model *m)
 bool cli_model_open_tokenizer(struct cli_model *m, struct base_error *err)
 {
     m->tokenizer = text_tokenizer_open(m->file, err);
-    if (m->tokenizer)
-        text_tokenizer_set_abort(m->tokenizer, cli_interrupt_flag());
-    else
-        base_error_set_file(err, gguf_path(m->file));
-    return m->tokenizer && goes_on(err);
+    if (!m->tokenizer) base_error_set_file(err, gguf_path(m->file));
+    return m->tokenizer && base_goes_on(err);
 }
 
 bool cli_model_open_weights(struct cli_model *m, const struct cli_values *values,
@@ -107,10 +99,9 @@ bool cli_model_open_weights(struct cli_model *m, const struct cli_values *values
         return base_fail_at(err, BASE_USAGE, "--isa", -1, "'%s' is not a level", values->isa);
     m->engine = engine_new(&o, err);
     if (!m->engine) return false;
-    engine_set_abort(m->engine, cli_interrupt_flag());
     m->model = model_open(m->file, m->engine, err);
     if (!m->model) base_error_set_file(err, gguf_path(m->file));
-    return m->model && goes_on(err);
+    return m->model && base_goes_on(err);
 }
 
 uint32_t cli_model_pick_ctx(const struct cli_model *m, uint64_t need)

@@ -7,6 +7,12 @@
 static bool fail_command(const char *word, struct base_error *err)
 {
     const char *names[CLI_COMMAND_COUNT];
+    const struct cli_foreign *foreign = cli_foreign_find(word, strlen(word));
+    if (foreign) {
+        char says[CLI_CLAUSE_SIZE];
+        cli_foreign_say(foreign, says, sizeof says);
+        return base_fail_at(err, BASE_USAGE, word, -1, "unknown command; %s", says);
+    }
     for (int i = 0; i < CLI_COMMAND_COUNT; i++) names[i] = cli_command_table[i].name;
     const char *near = cli_nearest(word, names, CLI_COMMAND_COUNT);
     if (near)
@@ -21,6 +27,8 @@ bool cli_cmd_help(const struct cli_values *values, struct base_error *err)
     bool ok = true;
     if (values->n_arguments == 0) {
         cli_help_overview(&out);
+    } else if (strcmp(values->argument[0], "coming-from") == 0) {
+        cli_help_foreign(&out);
     } else {
         enum cli_command_id c = cli_command_find(values->argument[0]);
         if (c == CLI_COMMAND_COUNT)

@@ -101,7 +101,7 @@ bool cli_model_hash(const struct gguf_file *file, char out[BASE_SHA256_HEX], str
         const struct gguf_part_facts part = gguf_part_facts(file, i);
         for (uint64_t done = 0; done < part.size;) {
             const uint64_t step = part.size - done < STEP ? part.size - done : STEP;
-            if (*cli_interrupt_flag()) return base_fail(err, BASE_INTERRUPTED, "interrupted");
+            if (!base_goes_on(err)) return false;
             base_sha256_add(&h, (const char *)part.bytes + done, (size_t)step);
             done += step;
         }

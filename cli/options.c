@@ -87,6 +87,7 @@ static int distance(const char *a, const char *b)
 const char *cli_nearest(const char *word, const char *const *names, size_t n)
 {
     const char *nearest = NULL;
+    if (strlen(word + strspn(word, "-/")) <= 3) return NULL;
     int bar = (int)strlen(word) / 3;
     for (size_t i = 0; i < n; i++) {
         int d = distance(word, names[i]);
@@ -97,12 +98,43 @@ const char *cli_nearest(const char *word, const char *const *names, size_t n)
     return nearest;
 }
 
+/* Whether a list of words separated by spaces has this one. */
+static bool has_word(const char *list, const char *word, size_t n)
+{
+    for (const char *c = list; c && *c; c += strspn(c, " ")) {
+        const size_t size = strcspn(c, " ");
+        if (size == n && memcmp(c, word, n) == 0) return true;
+        c += size;
+    }
+    return false;
+}
+
+const struct cli_foreign *cli_foreign_find(const char *word, size_t n)
+{
+    for (size_t i = 0; i < cli_foreign_count; i++)
+        if (has_word(cli_foreign_table[i].words, word, n)) return &cli_foreign_table[i];
+    return NULL;
+}
+
+void cli_foreign_say(const struct cli_foreign *f, char *out, size_t room)
+{
+    const bool both = f->here && f->note;
+    snprintf(out, room, "%s%s%s%s%s", f->here ? "here it is " : "", f->here ? f->here : "",
+             both ? " (" : "", f->note ? f->note : "", both ? ")" : "");
+}
+
 static bool fail_unknown(enum cli_command_id command, const char *word, size_t n,
                          struct base_error *err)
 {
     const char *own = cli_command_table[command].name;
     char given[NAME_MAX_SIZE];
     snprintf(given, sizeof given, "%.*s", (int)n, word);
+    const struct cli_foreign *foreign = cli_foreign_find(word, n);
+    if (foreign) {
+        char says[CLI_CLAUSE_SIZE];
+        cli_foreign_say(foreign, says, sizeof says);
+        return base_fail_at(err, BASE_USAGE, given, -1, "unknown option; %s", says);
+    }
     for (int c = 0; c < CLI_COMMAND_COUNT; c++)
         if (find((enum cli_command_id)c, word, n))
             return base_fail_at(
@@ -152,12 +184,13 @@ static bool parse_integers(const struct cli_option *o, const char *text, struct 
     }
 }
 
-static bool parse_real(const struct cli_option *o, const char *text, double *out)
+static bool parse_real(const struct cli_option *o, const char *text, float *out)
 {
     if (*text == '\0' || strspn(text, "+-.0123456789eE") != strlen(text)) return false;
     char *end;
-    *out = strtod(text, &end);
-    return *end == '\0' && *out >= o->low && *out <= o->high;
+    const double value = strtod(text, &end);
+    *out = (float)value;
+    return *end == '\0' && value >= o->low && value <= o->high;
 }
 
 static bool parse_flag(const char *text, bool *out)
@@ -214,7 +247,7 @@ static bool set(struct parser *p, const struct cli_option *o, const char *source
                             "commas",
                             text, CLI_INTEGERS_MAX, o->low, o->high);
     case CLI_REAL:
-        if (parse_real(o, text, (double *)at)) return true;
+        if (parse_real(o, text, (float *)at)) return true;
         return base_fail_at(err, BASE_USAGE, source, -1, "'%s' is not a number from %g to %g", text,
                             o->low, o->high);
     case CLI_CHOICE:
@@ -291,18 +324,6 @@ static void add_implied(struct parser *p)
     }
 }
 
-/* Whether the list of names has the option's. */
-static bool is_listed(const char *list, const struct cli_option *o)
-{
-    size_t n = strlen(o->name);
-    for (const char *c = list; c && *c; c += strspn(c, " ")) {
-        size_t size = strcspn(c, " ");
-        if (size == n && memcmp(c, o->name, n) == 0) return true;
-        c += size;
-    }
-    return false;
-}
-
 /* The option given on the line or in the environment that contradicts row `o`, or NULL. */
 static const struct cli_option *contradiction(const struct parser *p, const struct cli_option *o,
                                               enum origin origin)
@@ -310,7 +331,8 @@ static const struct cli_option *contradiction(const struct parser *p, const stru
     for (size_t i = 0; i < cli_option_count; i++) {
         const struct cli_option *other = &cli_option_table[i];
         if (p->origin[i] == origin && cli_option_belongs(other, p->command) &&
-            (is_listed(o->excludes, other) || is_listed(other->excludes, o)))
+            (has_word(o->excludes, other->name, strlen(other->name)) ||
+             has_word(other->excludes, o->name, strlen(o->name))))
             return other;
     }
     return NULL;
@@ -332,7 +354,9 @@ static bool lacks_need(const struct parser *p, const struct cli_option *o, char 
     names[0] = '\0';
     for (size_t i = 0; o->needs && i < cli_option_count; i++) {
         const struct cli_option *other = &cli_option_table[i];
-        if (!cli_option_belongs(other, p->command) || !is_listed(o->needs, other)) continue;
+        if (!cli_option_belongs(other, p->command) ||
+            !has_word(o->needs, other->name, strlen(other->name)))
+            continue;
         if (is_given(p, i)) return false;
         if (used < room)
             used += (size_t)snprintf(names + used, room - used, "%s--%s", used ? " or " : "",

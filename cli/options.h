@@ -9,6 +9,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "sample/sample.h"
 #include <stddef.h>
 
 enum cli_command_id {
@@ -36,7 +37,8 @@ enum {
     CLI_ARGUMENT_MAX = 3,
     CLI_ALIAS_MAX = 3,
     CLI_VARIABLE_SIZE = 64,
-    CLI_OPTION_MAX = 192
+    CLI_OPTION_MAX = 192,
+    CLI_CLAUSE_SIZE = 256 /* of what is said of a foreign word */
 };
 
 /* The values of an option that may be given several times. */
@@ -58,17 +60,13 @@ struct cli_values {
     const char *cache_type_k, *cache_type_v, *isa, *format;
     const char *save_logits, *kl, *output_type, *embedding_type, *svg;
     const char *grammar, *json_schema, *regex, *choices;
-    const char *samplers;
     const char *system, *messages, *tools, *template, *reasoning, *on_full;
     struct cli_list stop, schema_lenient, logit_bias, dry_sequence_breaker, template_var;
-    int64_t n_predict, seed, top_k, repeat_last_n;
-    int64_t mirostat, dry_allowed_length, dry_penalty_last_n;
+    int64_t n_predict, seed;
     int64_t ctx_size, batch_size, threads, top, chunk;
     int64_t repetitions, logprobs, reasoning_budget;
     struct cli_integers n_prompt, n_gen, n_depth, n_parallel;
-    double temp, top_p, min_p, repeat_penalty, frequency_penalty, presence_penalty;
-    double dynatemp_range, dynatemp_exp, typical, top_n_sigma, xtc_probability, xtc_threshold;
-    double dry_multiplier, dry_base, mirostat_ent, mirostat_lr, adaptive_target, adaptive_decay;
+    struct sample_options sample; /* its numbers and `samplers` */
     bool escape, no_bos, no_special, decode, lines, ignore_eos, echo, special, json;
     bool chat, show_prompt, no_history, commands;
     bool jsonl, token_ids, hash, plan;
@@ -100,16 +98,17 @@ struct cli_option {
     enum cli_kind kind;
     unsigned commands; /* bit 1 << enum cli_command_id */
     enum cli_group group;
-    const char *value;    /* what --help calls the value; NULL for flags */
-    const char *standard; /* the default as it would be typed; NULL: none */
-    double low, high;     /* range of numbers, both ends allowed */
-    const char *choices;  /* CLI_CHOICE: "md|json|csv" */
-    const char *excludes; /* names of options that contradict this one, separated by spaces */
-    const char *needs;    /* names of options without one of which this one says nothing */
-    const char *implies;  /* name of a switch that this one on the line turns on */
-    const char *help;     /* one line; --help adds the default */
-    bool writes;          /* FILE is written, not read */
-    size_t at;            /* offset of the member in struct cli_values */
+    const char *value;     /* what --help calls the value; NULL for flags */
+    const char *standard;  /* the default as it would be typed; NULL: none */
+    double low, high;      /* range of numbers, both ends allowed */
+    const char *choices;   /* CLI_CHOICE: "md|json|csv" */
+    const char *excludes;  /* names of options that contradict this one, separated by spaces */
+    const char *needs;     /* names of options without one of which this one says nothing */
+    const char *implies;   /* name of a switch that this one on the line turns on */
+    const char *help;      /* one line; --help adds the default */
+    const char *parameter; /* the member of struct sample_options that it sets; NULL: none */
+    bool writes;           /* FILE is written, not read */
+    size_t at;             /* offset of the member in struct cli_values */
 };
 
 extern const struct cli_option cli_option_table[];
@@ -140,6 +139,16 @@ struct cli_status {
 extern const struct cli_status cli_status_table[];
 extern const size_t cli_status_count;
 
+/* Spellings of other programs: what they are called here, or why they are not. */
+struct cli_foreign {
+    const char *program; /* where they come from */
+    const char *words;   /* options with their dashes or commands, separated by spaces */
+    const char *here;    /* what to write in their place; NULL: nothing */
+    const char *note;    /* further words on it; NULL: none */
+};
+extern const struct cli_foreign cli_foreign_table[];
+extern const size_t cli_foreign_count;
+
 static inline bool cli_option_belongs(const struct cli_option *o, enum cli_command_id command)
 {
     return o->commands >> command & 1;
@@ -166,7 +175,15 @@ void cli_options_name_variable(const struct cli_values *values, struct base_erro
 void cli_help_overview(struct base_buffer *out);
 void cli_help_command(enum cli_command_id command, struct base_buffer *out);
 
-/* The nearest of names[n] to a misspelt one, or NULL when none is near. */
+/* The table of other programs' spellings, for people who come from them. */
+void cli_help_foreign(struct base_buffer *out);
+
+/* The row of another program's word[0..n), or NULL; and what to say of it, as a clause. */
+const struct cli_foreign *cli_foreign_find(const char *word, size_t n);
+void cli_foreign_say(const struct cli_foreign *f, char *out, size_t room);
+
+/* The nearest of names[n] to a misspelt one, or NULL when none is near, or when it has three letters
+ * or fewer: any of those is near to some other. */
 const char *cli_nearest(const char *word, const char *const *names, size_t n);
 
 #endif

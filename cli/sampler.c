@@ -2,6 +2,7 @@
 #include "cli/sampler.h"
 #include "cli/input.h"
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -141,76 +142,22 @@ static bool read_biases(const struct cli_values *v, const struct text_tokenizer 
 /* ---- The whole ---- */
 
 /* The option that sets a parameter of the sampler. */
-static const char *option_of(const char *parameter)
+static void option_of(const char *parameter, struct sample_name *out)
 {
-    static const struct {
-        const char *parameter, *option;
-    } rows[] = {
-        {"dry_multiplier", "--dry-multiplier"},
-        {"top_n_sigma", "--top-n-sigma"},
-        {"top_k", "--top-k"},
-        {"typical_p", "--typical"},
-        {"top_p", "--top-p"},
-        {"min_p", "--min-p"},
-        {"xtc_probability", "--xtc-probability"},
-        {"temp", "--temp"},
-        {"adaptive_target", "--adaptive-target"},
-        {"samplers", "--samplers"},
-        {"mirostat", "--mirostat"},
-        {"dynatemp_range", "--dynatemp-range"},
-        {"dynatemp_exponent", "--dynatemp-exp"},
-        {"xtc_threshold", "--xtc-threshold"},
-        {"repeat_penalty", "--repeat-penalty"},
-        {"frequency_penalty", "--frequency-penalty"},
-        {"presence_penalty", "--presence-penalty"},
-        {"repeat_last_n", "--repeat-last-n"},
-        {"dry_base", "--dry-base"},
-        {"dry_allowed_length", "--dry-allowed-length"},
-        {"dry_last_n", "--dry-penalty-last-n"},
-        {"mirostat_tau", "--mirostat-ent"},
-        {"mirostat_eta", "--mirostat-lr"},
-        {"adaptive_decay", "--adaptive-decay"},
-        {"bias", "--logit-bias"},
-        {"dry_breaker", "--dry-sequence-breaker"},
-    };
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-        if (strcmp(rows[i].parameter, parameter) == 0) return rows[i].option;
-    return parameter;
-}
-
-static struct sample_options plain_options(const struct cli_values *v)
-{
-    return (struct sample_options){.temp = (float)v->temp,
-                                   .dynatemp_range = (float)v->dynatemp_range,
-                                   .dynatemp_exponent = (float)v->dynatemp_exp,
-                                   .top_k = (int32_t)v->top_k,
-                                   .top_p = (float)v->top_p,
-                                   .min_p = (float)v->min_p,
-                                   .typical_p = (float)v->typical,
-                                   .top_n_sigma = (float)v->top_n_sigma,
-                                   .xtc_probability = (float)v->xtc_probability,
-                                   .xtc_threshold = (float)v->xtc_threshold,
-                                   .repeat_penalty = (float)v->repeat_penalty,
-                                   .frequency_penalty = (float)v->frequency_penalty,
-                                   .presence_penalty = (float)v->presence_penalty,
-                                   .repeat_last_n = (int32_t)v->repeat_last_n,
-                                   .dry_multiplier = (float)v->dry_multiplier,
-                                   .dry_base = (float)v->dry_base,
-                                   .dry_allowed_length = (int32_t)v->dry_allowed_length,
-                                   .dry_last_n = (int32_t)v->dry_penalty_last_n,
-                                   .mirostat = (int32_t)v->mirostat,
-                                   .mirostat_tau = (float)v->mirostat_ent,
-                                   .mirostat_eta = (float)v->mirostat_lr,
-                                   .adaptive_target = (float)v->adaptive_target,
-                                   .adaptive_decay = (float)v->adaptive_decay,
-                                   .samplers = v->samplers,
-                                   .name_of = option_of};
+    size_t i = 0;
+    while (i + 1 < cli_option_count && (!cli_option_table[i].parameter ||
+                                        strcmp(cli_option_table[i].parameter, parameter) != 0))
+        i++;
+    const struct cli_option *o = &cli_option_table[i];
+    snprintf(out->text, sizeof out->text, "%s%s", o->parameter ? "--" : "",
+             o->parameter ? o->name : parameter);
 }
 
 bool cli_sampler_prepare(const struct cli_values *v, struct cli_sampler_parts *p,
                          struct sample_options *o, struct base_error *err)
 {
-    *o = plain_options(v);
+    *o = v->sample;
+    o->name_of = option_of;
     return read_biases(v, NULL, p, err) && read_breakers(v, p, o, err) &&
            sample_options_check(o, err);
 }

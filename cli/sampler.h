@@ -1,7 +1,7 @@
 /* cli/sampler.h: from the options to those of a sampler.
  *
  * Owns what the command line adds to them: escapes in sequence breakers, biases given as text, the
- * engine's threads. Refuses: sampling, the end-of-text tokens (generate/). */
+ * engine's level. Refuses: sampling, the end-of-text tokens (generate/). */
 #ifndef CLI_SAMPLER_H
 #define CLI_SAMPLER_H
 
@@ -20,7 +20,7 @@ struct cli_sampler_parts {
  * contradictions, the form of biases. */
 bool cli_sampler_prepare(const struct cli_values *values, struct cli_sampler_parts *parts,
                          struct sample_options *options, struct base_error *err);
-/* The biases, and the threads; needs the tokenizer and the engine. */
+/* The biases, and the level; needs the tokenizer and the engine. */
 bool cli_sampler_finish(const struct cli_values *values, const struct cli_model *model,
                         struct cli_sampler_parts *parts, struct sample_options *options,
                         struct base_error *err);

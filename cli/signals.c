@@ -1,6 +1,7 @@
 /* cli/signals.c: signal handlers. See cli/signals.h. Everything below the first rule runs in a
  * handler and calls async-signal-safe functions only. */
 #include "cli/signals.h"
+#include "cli/terminal.h"
 #include <fcntl.h>
 #include <signal.h>
 #include <stddef.h>
@@ -9,16 +10,13 @@
 
 enum { GUARDED_MAX = 4, LINE_SIZE = 512 };
 
-/* The one mutable object of the program that hangs off nothing: a signal handler has no argument to
+/* Hangs off nothing: a signal handler has no argument to
  * find it by. */
 static struct {
-    volatile sig_atomic_t interrupted;
     volatile sig_atomic_t patient; /* no Ctrl-C kills */
     int ending;                    /* a thread has begun to end the process */
     struct base_output *guarded[GUARDED_MAX];
 } signal_state;
-
-_Static_assert(sizeof(sig_atomic_t) == sizeof(int), "the engine polls the flag as an int");
 
 /* ---- Handlers ---- */
 
@@ -40,8 +38,8 @@ static void on_end(int number)
 
 static void on_interrupt(int number)
 {
-    if (signal_state.interrupted && !signal_state.patient) on_end(number);
-    signal_state.interrupted = 1;
+    if (base_interrupted() && !signal_state.patient) on_end(number);
+    base_interrupt();
 }
 
 static size_t hexadecimal(const char *text, uintptr_t *out)
@@ -104,7 +102,7 @@ static void on_bus_error(int number, siginfo_t *info, void *context)
     static const char begin[] = "infer: ",
                       end[] = ": cannot be read any further: it was cut short or changed while it "
                               "was in use, or the disk failed\n";
-    char line[LINE_SIZE + sizeof begin + sizeof end], name[LINE_SIZE];
+    char line[LINE_SIZE * CLI_SHOWN_MAX + sizeof begin + sizeof end], name[LINE_SIZE];
     (void)context;
     if (!find_model((uintptr_t)info->si_addr, name)) {
         on_end(number);
@@ -115,7 +113,9 @@ static void on_bus_error(int number, siginfo_t *info, void *context)
     remove_guarded();
     size_t size = sizeof begin - 1;
     memcpy(line, begin, size);
-    for (const char *c = name; *c; c++) line[size++] = (unsigned char)*c < ' ' ? '?' : *c;
+    const size_t length = strlen(name);
+    for (size_t i = 0, n; i < length; size += n)
+        i += cli_show_character(name + i, length - i, false, line + size, &n);
     memcpy(line + size, end, sizeof end - 1);
     base_write_all(STDERR_FILENO, line, size + sizeof end - 1);
     _exit(BASE_MODEL);
@@ -147,13 +147,8 @@ void cli_signals_init(void)
 
 void cli_interrupt_reset(void)
 {
-    signal_state.interrupted = 0;
+    base_interrupt_clear();
     signal_state.patient = 1;
-}
-
-const volatile int *cli_interrupt_flag(void)
-{
-    return &signal_state.interrupted;
 }
 
 bool cli_signals_guard(struct base_output *o)

@@ -6,13 +6,12 @@
 #ifndef CLI_SIGNALS_H
 #define CLI_SIGNALS_H
 
+#include "base/interrupt.h"
 #include "base/output.h"
 
-/* Ctrl-C sets the interrupt flag, a second one kills. */
+/* Ctrl-C raises base/interrupt.h's flag, a second one kills. */
 void cli_signals_init(void);
 
-/* Non-zero once Ctrl-C was pressed. */
-const volatile int *cli_interrupt_flag(void);
 /* Takes note of a Ctrl-C: the flag is down again, and from now on none of them kills. */
 void cli_interrupt_reset(void);
 

@@ -1,5 +1,6 @@
 /* cli/system.c: standard streams, files, the clock. See cli/system.h. */
 #include "cli/system.h"
+#include "cli/terminal.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -24,10 +25,26 @@ void cli_system_init(void)
 
 /* ---- Writing ---- */
 
-bool cli_write(const void *bytes, size_t size, struct base_error *err)
+static bool write_bytes(const void *bytes, size_t size, struct base_error *err)
 {
     if (base_write_all(STDOUT_FILENO, bytes, size)) return true;
+    if (errno == EINTR) return base_goes_on(err);
     return base_fail(err, BASE_FAILED, "standard output: cannot write: %s", strerror(errno));
+}
+
+bool cli_write(const void *bytes, size_t size, struct base_error *err)
+{
+    struct base_buffer shown = BASE_BUFFER_INIT;
+    if (!cli_stdout_is_terminal()) return write_bytes(bytes, size, err);
+    cli_show(&shown, bytes, size, true);
+    const bool ok = cli_buffer_check(&shown, err) && write_bytes(shown.data, shown.size, err);
+    base_buffer_free(&shown);
+    return ok;
+}
+
+bool cli_write_control(const char *sequence, struct base_error *err)
+{
+    return write_bytes(sequence, strlen(sequence), err);
 }
 
 bool cli_buffer_check(const struct base_buffer *b, struct base_error *err)
@@ -48,15 +65,25 @@ bool cli_stdout_is_terminal(void)
     return isatty(STDOUT_FILENO);
 }
 
+/* Without memory: that there is none must be told too. What does not fit is left out. */
+static size_t show_in(char *out, size_t room, const char *text, bool lines)
+{
+    const size_t size = strlen(text);
+    size_t written = 0;
+    for (size_t i = 0, n; i < size && written + CLI_SHOWN_MAX <= room; written += n)
+        i += cli_show_character(text + i, size - i, lines, out + written, &n);
+    return written;
+}
+
 void cli_note(const char *format, ...)
 {
-    char line[1024] = "infer: ";
-    const size_t start = strlen(line);
+    char text[1024] = "infer: ", line[2048];
+    const size_t start = strlen(text);
     va_list args;
     va_start(args, format);
-    vsnprintf(line + start, sizeof line - start - 1, format, args);
+    vsnprintf(text + start, sizeof text - start, format, args);
     va_end(args);
-    size_t size = strlen(line);
+    size_t size = show_in(line, sizeof line - 1, text, false);
     line[size++] = '\n';
     base_write_all(STDERR_FILENO, line, size);
 }
@@ -69,7 +96,10 @@ void cli_report(const struct base_error *err)
 
 void cli_tell(const char *text)
 {
-    base_write_all(STDERR_FILENO, text, strlen(text));
+    struct base_buffer shown = BASE_BUFFER_INIT;
+    cli_show(&shown, text, strlen(text), true);
+    base_write_all(STDERR_FILENO, shown.data, shown.size);
+    base_buffer_free(&shown);
 }
 
 /* ---- Reading ---- */
@@ -85,10 +115,7 @@ static ssize_t read_some(int fd, char *piece, struct base_error *err)
         ssize_t n = read(fd, piece, STEP);
         if (n < 0 && errno == EAGAIN) n = poll(&ready, 1, -1) < 0 ? -1 : -2;
         if (n >= 0) return n;
-        if (n == -1 && errno == EINTR && *cli_interrupt_flag()) {
-            base_fail(err, BASE_INTERRUPTED, "interrupted");
-            return -1;
-        }
+        if (n == -1 && errno == EINTR && !base_goes_on(err)) return -1;
         if (n == -1 && errno != EINTR) {
             /* A wrong name is the caller's mistake; a disk that fails while it is read is not. */
             base_fail(err, errno == EISDIR ? BASE_USAGE : BASE_FAILED, "cannot read: %s",
@@ -104,7 +131,7 @@ static bool read_all(int fd, bool is_source, struct base_buffer *out, struct bas
     char piece[STEP];
     for (size_t total = 0;;) {
         const ssize_t n = read_some(fd, piece, err);
-        if (n <= 0) return n == 0;
+        if (n <= 0 || !base_goes_on(err)) return n == 0;
         if (is_source && total == 0 && n > 1 &&
             (memcmp(piece, "\xff\xfe", 2) == 0 || memcmp(piece, "\xfe\xff", 2) == 0))
             return base_fail(err, BASE_USAGE, "is UTF-16: convert it (iconv -f UTF-16 -t UTF-8)");
@@ -126,7 +153,8 @@ static bool read_file(const char *path, bool is_source, struct base_buffer *out,
     const bool is_stdin = strcmp(path, "-") == 0;
     const int fd = is_stdin ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
     const bool ok = fd >= 0 ? read_all(fd, is_source, out, err)
-                            : base_fail(err, BASE_USAGE, "cannot read: %s", strerror(errno));
+                            : base_goes_on(err) &&
+                                  base_fail(err, BASE_USAGE, "cannot read: %s", strerror(errno));
     if (!ok && err) base_error_set_file(err, is_stdin ? "standard input" : path);
     if (fd >= 0 && !is_stdin) close(fd);
     return ok;

@@ -13,18 +13,21 @@
  */
 void cli_system_init(void);
 
-/* Everything or BASE_FAILED, at once and unbuffered. */
+/* Everything or BASE_FAILED, at once and unbuffered. On a terminal as cli/terminal.h shows text:
+ * results hold what files and models say. */
 bool cli_write(const void *bytes, size_t size, struct base_error *err);
+/* A control sequence of the program's own, to a terminal. */
+bool cli_write_control(const char *sequence, struct base_error *err);
 /* Writes the buffer (BASE_NO_MEMORY if it is cut) and clears it. */
 bool cli_write_buffer(struct base_buffer *b, struct base_error *err);
 /* BASE_NO_MEMORY if the buffer is cut. */
 bool cli_buffer_check(const struct base_buffer *b, struct base_error *err);
 bool cli_stdout_is_terminal(void);
 
-/* One line to standard error, by one write: "infer: " and the text. */
+/* One line to standard error, by one write: "infer: " and the text, without control characters. */
 void cli_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void cli_report(const struct base_error *err);
-void cli_tell(const char *text); /* to standard error, as it is */
+void cli_tell(const char *text); /* lines to standard error, as cli/terminal.h shows text */
 
 /* Appends a whole file of any bytes; "-" is standard input. BASE_USAGE when there is no such file
  * to read, BASE_FAILED when reading it fails, BASE_TOO_LONG when there is more than a text may

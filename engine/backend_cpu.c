@@ -2,6 +2,7 @@
  *
  * One pool job runs the whole graph: every worker walks the list of steps and takes its share of
  * each; they meet where the plan says so. Nothing here allocates after buffer_new. */
+#include "base/interrupt.h"
 #include "base/size.h"
 #include "engine/backend.h"
 #include "engine/engine.h"
@@ -48,11 +49,6 @@ struct cpu_run {
     atomic_int stop_at;
 };
 
-static bool asked_to_stop(const struct engine *e)
-{
-    return e->abort_asked && *e->abort_asked != 0;
-}
-
 static void cpu_job(const struct engine_worker *worker, void *data)
 {
     struct cpu_run *run = data;
@@ -65,7 +61,7 @@ static void cpu_job(const struct engine_worker *worker, void *data)
     for (int s = 0; s < run->plan->n_steps; s++) {
         const struct engine_step *step = &run->plan->steps[s];
         if (step->barrier) {
-            if (worker->ith == 0 && asked_to_stop(run->engine)) atomic_store(&run->stop_at, s);
+            if (worker->ith == 0 && base_interrupted()) atomic_store(&run->stop_at, s);
             engine_pool_barrier(worker);
             if (atomic_load(&run->stop_at) <= s) return;
         }
@@ -80,10 +76,9 @@ static bool cpu_run(const struct engine_plan *plan, const struct engine *engine,
                     struct base_error *err)
 {
     struct cpu_run run = {.plan = plan, .engine = engine, .stop_at = INT_MAX};
-    if (!asked_to_stop(engine)) engine_pool_run(engine->pool, cpu_job, &run);
+    if (!base_interrupted()) engine_pool_run(engine->pool, cpu_job, &run);
     if (engine->profile) engine_profile_end(engine->profile);
-    if (asked_to_stop(engine)) return base_fail(err, BASE_INTERRUPTED, "interrupted");
-    return true;
+    return base_goes_on(err);
 }
 
 const struct engine_backend engine_backend_cpu = {

@@ -47,8 +47,3 @@ void engine_free(struct engine *e)
     engine_blas_close(e->blas);
     free(e);
 }
-
-void engine_set_abort(struct engine *e, const volatile int *asked)
-{
-    e->abort_asked = asked;
-}

@@ -24,9 +24,8 @@ struct engine {
     struct quant_kernels quant;
     struct engine_vec vec;
     struct engine_pool *pool;
-    struct engine_blas *blas;        /* NULL unless use_blas */
-    const volatile int *abort_asked; /* engine_set_abort; NULL: nobody asks */
-    struct engine_profile *profile;  /* engine_set_profile; NULL: nothing is counted */
+    struct engine_blas *blas;       /* NULL unless use_blas */
+    struct engine_profile *profile; /* engine_set_profile; NULL: nothing is counted */
 };
 
 /* Fills the tables and starts the pool. The caller owns it. BASE_USAGE when OpenBLAS was asked for
@@ -37,9 +36,5 @@ void engine_free(struct engine *e); /* NULL is fine */
 /* min(processors in the affinity mask, cgroup v1/v2 CPU quota rounded down but at least 1,
  * physical cores among them). */
 int engine_threads_default(void);
-
-/* Ctrl-C: `asked` is polled between nodes by thread 0; non-zero makes the run end with
- * BASE_INTERRUPTED. NULL switches it off. The pointer must stay valid. */
-void engine_set_abort(struct engine *e, const volatile int *asked);
 
 #endif

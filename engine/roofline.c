@@ -1,5 +1,6 @@
 /* engine/roofline.c: microbenchmarks for the two limits of inference. See engine/roofline.h. */
 #include "engine/roofline.h"
+#include "base/interrupt.h"
 #include "base/unroll.h"
 #include <stdlib.h>
 #include <string.h>
@@ -81,7 +82,7 @@ static void read_all(const struct engine_worker *w, void *user)
     struct read_job *job = user;
     const int64_t total = (int64_t)(job->bytes / CHUNK);
     uint64_t seen = 0;
-    for (int64_t c; (c = engine_pool_claim(w, 1)) < total;)
+    for (int64_t c; (c = engine_pool_claim(w, 1)) < total && !base_interrupted();)
         seen ^= job->read(job->data + (size_t)c * (CHUNK / sizeof *job->data), CHUNK);
     job->seen[w->ith] ^= seen;
 }
@@ -100,7 +101,7 @@ double engine_roofline_bandwidth(struct engine *e, struct base_error *err)
     (void)madvise(data, job.bytes, MADV_HUGEPAGE);
     memset(data, 0x5a, job.bytes); /* pages of its own, not the one zero page */
     job.data = data;
-    for (int pass = 0; pass < PASSES; pass++) {
+    for (int pass = 0; pass < PASSES && !base_interrupted(); pass++) {
 #if defined(__x86_64__)
         if (cpu_has(e->quant.level, CPU_AVX2)) job.read = pass % 2 ? read_far_avx2 : read_avx2;
 #endif
@@ -186,7 +187,8 @@ static void multiply_all(const struct engine_worker *w, void *user)
 {
     struct multiply_job *job = user;
     int32_t seen = 0;
-    for (int64_t c; (c = engine_pool_claim(w, 1)) < job->claims;) seen ^= job->multiply((int32_t)c);
+    for (int64_t c; (c = engine_pool_claim(w, 1)) < job->claims && !base_interrupted();)
+        seen ^= job->multiply((int32_t)c);
     job->seen[w->ith] ^= seen;
 }
 
@@ -208,7 +210,7 @@ double engine_roofline_int8(struct engine *e)
 #endif
     job.seen = calloc((size_t)threads, sizeof *job.seen);
     if (!job.seen) return 0;
-    for (int pass = 0; pass < PASSES; pass++) {
+    for (int pass = 0; pass < PASSES && !base_interrupted(); pass++) {
         double start = seconds();
         engine_pool_run(e->pool, multiply_all, &job);
         double rate = (double)job.claims * STEPS * CHAINS * lanes / (seconds() - start);

@@ -43,7 +43,6 @@ struct generate_options {
                                           * generate_thought_marks */
     bool ignore_eos;                     /* end-of-text tokens are never chosen */
     bool show_special;                   /* control tokens are part of the text */
-    const volatile int *interrupt;       /* non-zero ends a text; NULL: nothing does */
 };
 
 /* What requests share; all of it must outlive them. */

@@ -3,6 +3,7 @@
  * `held` are the ids of the sequence and, behind them, those that have to be evaluated next: the
  * session says where the one ends and the other begins. Bytes become a piece as soon as they are
  * whole UTF-8 and cannot be part of a stop text. */
+#include "base/interrupt.h"
 #include "generate/constraint_driver.h"
 #include "generate/generate.h"
 #include "generate/stop.h"
@@ -321,7 +322,7 @@ bool generate_request_take(struct generate_request *r, const float *logits,
     *piece = (struct generate_piece){.id = -1, .text = ""};
     base_buffer_clear(&r->output);
     note_read(r);
-    if (r->options->interrupt && *r->options->interrupt) {
+    if (base_interrupted()) {
         stop_with(r, GENERATE_END_INTERRUPTED);
         return true;
     }

@@ -2,6 +2,7 @@
  * know what the bytes mean. Called by gguf/part.c only. */
 #include "gguf/cursor.h"
 
+#include "base/interrupt.h"
 #include "gguf/bytes.h"
 #include <inttypes.h>
 #include <stdarg.h>
@@ -30,6 +31,10 @@ bool gguf_cursor_fail(struct gguf_cursor *c, uint64_t offset, const char *format
 const void *gguf_cursor_take(struct gguf_cursor *c, uint64_t size, const char *what)
 {
     if (c->failed) return NULL;
+    if (!base_goes_on(c->err)) {
+        c->failed = true;
+        return NULL;
+    }
     if (size > gguf_cursor_left(c)) {
         gguf_cursor_fail(c, c->at,
                          "%s takes %" PRIu64 " bytes but the file ends after %" PRIu64

@@ -3,6 +3,7 @@
  * allocated for it, and arrays grow as entries are found. Called by gguf/file.c. */
 #include "gguf/part.h"
 
+#include "base/interrupt.h"
 #include "base/size.h"
 #include "gguf/bytes.h"
 #include "gguf/cursor.h"
@@ -132,6 +133,7 @@ static bool parse_header(struct gguf_part *part, struct gguf_cursor *c)
 static bool check_bools(struct gguf_cursor *c, const unsigned char *items, uint64_t count)
 {
     for (uint64_t i = 0; i < count; i++) {
+        if (i % (1 << 20) == 0 && !base_goes_on(c->err)) return false;
         if (items[i] > 1) {
             return gguf_cursor_fail(c, (uint64_t)(items + i - c->bytes),
                                     "a bool must be 0 or 1, not %u", items[i]);

@@ -1,19 +1,17 @@
 /* models/model.c: opening a model. See models/model.h. */
 #include "models/internal.h"
-#include <stdio.h>
 #include <stdlib.h>
 
 static void collect_facts(struct model *m)
 {
     const struct model_params *p = &m->params;
-    snprintf(m->arch, sizeof m->arch, "%s", p->arch->name);
-    m->facts = (struct model_facts){.arch = m->arch,
+    m->facts = (struct model_facts){.arch = p->name,
                                     .n_vocab = p->n_vocab,
                                     .n_ctx_train = p->n_ctx_train,
                                     .n_layer = p->n_layer,
                                     .n_embd = p->n_embd,
-                                    .n_head = p->layer[0].n_head,
-                                    .n_head_kv = p->layer[0].n_head_kv};
+                                    .n_head = p->n_head,
+                                    .n_head_kv = p->n_head_kv};
     for (uint64_t i = 0; i < gguf_tensor_count(m->file); i++) {
         const struct gguf_tensor *t = gguf_tensor_at(m->file, i);
         m->facts.n_params += t->ne[0] * t->ne[1] * t->ne[2] * t->ne[3];

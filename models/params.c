@@ -1,271 +1,264 @@
-/* models/params.c: a model's numbers from its metadata, checked. See models/arch/arch.h.
- *
- * Keys are "ARCH.name" (GGUF specification). Nothing is believed: a number that later sizes or
- * divides something is bounded here, so that builders need no checks. */
-#include "models/arch/arch.h"
-#include <math.h>
+/* models/params.c: a model's numbers from its metadata, and the blocks that its layers are made of.
+ * See models/params.h. */
+#include "models/params.h"
+#include "models/block/blocks.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Generous bounds that keep every product of two of these numbers far from overflow. */
-enum {
-    MAX_DIM = 1 << 20,
-    MAX_HEADS = 1 << 14,
-    MAX_LAYERS = 1 << 12,
-    MAX_CTX = 1 << 28,
-    MAX_EXPERTS = 1 << 12
-};
+/* ---- The architecture ---- */
 
-struct reader {
-    const struct gguf_file *file;
-    const struct model_arch *arch;
-    struct base_error *err;
-    char key[128];
-};
+enum { N_NEAREST = 3, MAX_COMPARED = 32 };
 
-static const char *key_of(struct reader *r, const char *name)
+/* Insertions, deletions and exchanges of characters that turn a into b (Levenshtein 1966). */
+static unsigned edit_distance(struct gguf_str a, const char *b)
 {
-    snprintf(r->key, sizeof r->key, "%s.%s", r->arch->name, name);
-    return r->key;
-}
-
-static bool has(struct reader *r, const char *name)
-{
-    return gguf_kv_find(r->file, key_of(r, name)) != NULL;
-}
-
-/* A number in least..most; `required` or else *out keeps its value when the key is absent. */
-static bool read_u32(struct reader *r, const char *name, bool required, uint32_t least,
-                     uint32_t most, uint32_t *out)
-{
-    if (!has(r, name)) {
-        if (!required) return true;
-        return base_fail_at(r->err, BASE_MODEL, r->key, -1, "this key is missing");
-    }
-    uint32_t value = *out;
-    if (!gguf_get_u32(r->file, r->key, &value, r->err)) return false;
-    if (value < least || value > most)
-        return base_fail_at(r->err, BASE_MODEL, r->key, -1, "%u is not between %u and %u", value,
-                            least, most);
-    *out = value;
-    return true;
-}
-
-/* A number per layer: one for all, or an array of n_layer. */
-static bool read_per_layer(struct reader *r, const char *name, uint32_t layer, uint32_t n_layer,
-                           uint32_t most, uint32_t *out)
-{
-    const struct gguf_kv *kv = gguf_kv_find(r->file, key_of(r, name));
-    if (!kv || kv->kind != GGUF_ARRAY) return read_u32(r, name, false, 1, most, out);
-    if (kv->item == GGUF_STRING || kv->item == GGUF_F32 || kv->item == GGUF_F64 ||
-        kv->count < n_layer)
-        return base_fail_at(r->err, BASE_MODEL, r->key, (int64_t)kv->offset,
-                            "an array of %u integers was expected", n_layer);
-    int64_t value = gguf_array_int(kv, layer);
-    if (value < 1 || value > most)
-        return base_fail_at(r->err, BASE_MODEL, r->key, (int64_t)kv->offset,
-                            "item %u is %lld, not between 1 and %u", layer, (long long)value, most);
-    *out = (uint32_t)value;
-    return true;
-}
-
-/* A float that is finite and at least `least`. */
-static bool read_f32(struct reader *r, const char *name, float least, float *out)
-{
-    float value = *out;
-    if (!gguf_get_f32(r->file, key_of(r, name), &value, r->err)) return false;
-    if (!isfinite(value) || value < least)
-        return base_fail_at(r->err, BASE_MODEL, r->key, -1, "%g is out of range", (double)value);
-    *out = value;
-    return true;
-}
-
-static bool str_is(struct gguf_str s, const char *text)
-{
-    return s.size == strlen(text) && !memcmp(s.data, text, s.size);
-}
-
-/* RoPE as the full-attention layers use it. */
-static bool read_rope(struct reader *r, struct model_params *p, struct engine_rope *rope)
-{
-    uint32_t n_rot = p->n_embd_head_k, n_orig = p->n_ctx_train;
-    float factor = 0.0f, attn_factor = 1.0f;
-    struct gguf_str scaling = {"linear", 6};
-    *rope = (struct engine_rope){.kind = r->arch->rope,
-                                 .freq_base = 10000.0f,
-                                 .freq_scale = 1.0f,
-                                 .attn_factor = 1.0f,
-                                 .beta_fast = 32.0f,
-                                 .beta_slow = 1.0f};
-    if (!read_u32(r, "rope.dimension_count", false, 2, p->n_embd_head_k, &n_rot) ||
-        !read_u32(r, "rope.scaling.original_context_length", false, 1, MAX_CTX, &n_orig) ||
-        !read_f32(r, "rope.freq_base", 1.0f, &rope->freq_base) ||
-        !read_f32(r, "rope.scaling.attn_factor", 0.0f, &attn_factor) ||
-        !gguf_get_str(r->file, key_of(r, "rope.scaling.type"), &scaling, r->err))
-        return false;
-    /* "rope.scale_linear" is the older name of the factor. */
-    const char *factor_key =
-        has(r, "rope.scaling.factor") ? "rope.scaling.factor" : "rope.scale_linear";
-    if (!read_f32(r, factor_key, 0.0f, &factor)) return false;
-    if (n_rot % 2)
-        return base_fail_at(r->err, BASE_MODEL, key_of(r, "rope.dimension_count"), -1, "%u is odd",
-                            n_rot);
-    rope->n_rot = (int)n_rot;
-    rope->n_ctx_orig = (int)n_orig;
-    bool yarn = str_is(scaling, "yarn"), none = str_is(scaling, "none");
-    if (!yarn && !none && !str_is(scaling, "linear"))
-        return base_fail_at(r->err, BASE_MODEL, key_of(r, "rope.scaling.type"), -1,
-                            "RoPE scaling '%.*s' is not supported (none, linear and yarn are)",
-                            (int)(scaling.size & 0xff), scaling.data);
-    if (factor > 0.0f && !none) rope->freq_scale = 1.0f / factor;
-    /* YaRN (Peng et al. 2023) in its standard form; its magnitude is part of the op, and only
-     * stretching has one. */
-    if (yarn) rope->ext_factor = 1.0f;
-    if (yarn && factor > 0.0f && factor < 1.0f)
-        rope->attn_factor = 1.0f / (1.0f + 0.1f * logf(factor));
-    rope->attn_factor *= attn_factor;
-    return true;
-}
-
-/* Gives every layer its window and its RoPE. */
-static bool read_layers(struct reader *r, struct model_params *p)
-{
-    struct engine_rope full;
-    uint32_t window = 0, period = r->arch->window_period;
-    float window_base = r->arch->window_rope_base;
-    if (!read_rope(r, p, &full)) return false;
-    if (period &&
-        (!read_u32(r, "attention.sliding_window", false, 0, MAX_CTX, &window) ||
-         !read_u32(r, "attention.sliding_window_pattern", false, 1, MAX_LAYERS, &period) ||
-         !read_f32(r, "rope.freq_base_swa", 1.0f, &window_base)))
-        return false;
-    for (uint32_t i = 0; i < p->n_layer; i++) {
-        struct model_layer_params *l = &p->layer[i];
-        l->n_head = 0;
-        l->n_ff = 0;
-        if (!read_per_layer(r, "attention.head_count", i, p->n_layer, MAX_HEADS, &l->n_head))
-            return false;
-        l->n_head_kv = l->n_head;
-        if (!read_per_layer(r, "attention.head_count_kv", i, p->n_layer, MAX_HEADS,
-                            &l->n_head_kv) ||
-            !read_per_layer(r, "feed_forward_length", i, p->n_layer, MAX_DIM, &l->n_ff))
-            return false;
-        if (l->n_head == 0 || l->n_ff == 0)
-            return base_fail_at(
-                r->err, BASE_MODEL,
-                key_of(r, l->n_head ? "feed_forward_length" : "attention.head_count"), -1,
-                "this key is missing");
-        if (l->n_head % l->n_head_kv)
-            return base_fail_at(r->err, BASE_MODEL, key_of(r, "attention.head_count_kv"), -1,
-                                "%u heads cannot share %u key heads", l->n_head, l->n_head_kv);
-        l->rope = full;
-        if (window && (i % period) != period - 1) {
-            l->window = window;
-            l->rope.freq_base = window_base;
-            l->rope.freq_scale = 1.0f; /* windowed layers are not stretched */
+    unsigned row[MAX_COMPARED + 1];
+    const size_t n = strlen(b) < MAX_COMPARED ? strlen(b) : MAX_COMPARED;
+    for (size_t j = 0; j <= n; j++) row[j] = (unsigned)j;
+    for (size_t i = 0; i < a.size && i < MAX_COMPARED; i++) {
+        unsigned diagonal = row[0];
+        row[0]++;
+        for (size_t j = 1; j <= n; j++) {
+            unsigned best = diagonal + (a.data[i] != b[j - 1]);
+            if (row[j] + 1 < best) best = row[j] + 1;
+            if (row[j - 1] + 1 < best) best = row[j - 1] + 1;
+            diagonal = row[j];
+            row[j] = best;
         }
     }
-    return true;
+    return row[n];
 }
 
-/* The size of a head, which may differ from E / H. */
-static bool read_heads(struct reader *r, struct model_params *p)
+static bool fail_arch(struct gguf_str name, struct base_error *err)
 {
-    uint32_t n_head = 0;
-    if (!read_per_layer(r, "attention.head_count", 0, 1, MAX_HEADS, &n_head)) return false;
-    if (n_head == 0)
-        return base_fail_at(r->err, BASE_MODEL, key_of(r, "attention.head_count"), -1,
-                            "this key is missing");
-    p->n_embd_head_k = p->n_embd_head_v = p->n_embd / n_head;
-    if (!read_u32(r, "attention.key_length", false, 1, MAX_DIM, &p->n_embd_head_k) ||
-        !read_u32(r, "attention.value_length", false, 1, MAX_DIM, &p->n_embd_head_v))
-        return false;
-    if (p->n_embd_head_k == 0 || p->n_embd_head_v == 0)
-        return base_fail_at(r->err, BASE_MODEL, key_of(r, "attention.head_count"), -1,
-                            "%u heads of an embedding of %u", n_head, p->n_embd);
-    bool by_embd = false;
-    for (int i = 0; i < MODEL_MAX_KNOWN && r->arch->known[i].n_layer > 0; i++)
-        if (r->arch->known[i].n_layer == p->n_layer)
-            by_embd = r->arch->known[i].attention_scale == MODEL_SCALE_BY_EMBD;
-    p->attention_scale = 1.0f / sqrtf((float)(by_embd ? p->n_embd / n_head : p->n_embd_head_k));
-    return true;
+    const char *nearest[N_NEAREST] = {"", "", ""}, *known;
+    unsigned distance[N_NEAREST] = {UINT32_MAX, UINT32_MAX, UINT32_MAX};
+    for (size_t i = 0; (known = model_arch_name(i, NULL)); i++) {
+        unsigned d = edit_distance(name, known);
+        for (int k = 0; k < N_NEAREST; k++)
+            if (d < distance[k]) { /* the one that is pushed out goes on to the next place */
+                const unsigned pushed_d = distance[k];
+                const char *pushed = nearest[k];
+                distance[k] = d;
+                nearest[k] = known;
+                d = pushed_d;
+                known = pushed;
+            }
+    }
+    return base_fail_at(err, BASE_MODEL, "general.architecture", -1,
+                        "architecture '%.*s' is not supported (the nearest names that are: %s, %s, "
+                        "%s)",
+                        name.size < 64 ? (int)name.size : 64, name.data, nearest[0], nearest[1],
+                        nearest[2]);
 }
 
-/* Mixtures of experts: counts, and whether the architecture's blocks know them. */
-static bool read_experts(struct reader *r, struct model_params *p)
+static bool read_arch(struct model_params *p, const struct gguf_file *file, struct base_error *err)
 {
-    if (!read_u32(r, "expert_count", false, 0, MAX_EXPERTS, &p->n_expert)) return false;
-    p->features = r->arch->features | (p->n_expert ? MODEL_EXPERTS : MODEL_DENSE);
-    if (p->n_expert == 0) return true;
-    if (!(r->arch->features & MODEL_MAY_MIX))
-        return base_fail_at(r->err, BASE_MODEL, r->key, -1,
-                            "mixtures of experts are not supported for %s", r->arch->name);
-    return read_u32(r, "expert_used_count", true, 1, p->n_expert, &p->n_expert_used);
+    struct gguf_str name = {NULL, 0};
+    if (!gguf_get_str(file, "general.architecture", &name, err)) return false;
+    if (!name.data)
+        return base_fail_at(err, BASE_MODEL, "general.architecture", -1, "this key is missing");
+    p->arch = model_arch_find(name, &p->name);
+    return p->arch ? true : fail_arch(name, err);
 }
 
-static bool read_vocab(struct reader *r, struct model_params *p)
+/* ---- Numbers of the whole model ---- */
+
+static bool read_vocab(struct model_params *p, const struct gguf_file *file, struct base_error *err)
 {
-    const struct gguf_tensor *t = gguf_tensor_find(r->file, "token_embd.weight");
-    if (!t) return base_fail_at(r->err, BASE_MODEL, "token_embd.weight", -1, "missing tensor");
+    const struct gguf_tensor *t = gguf_tensor_find(file, "token_embd.weight");
+    if (!t) return base_fail_at(err, BASE_MODEL, "token_embd.weight", -1, "missing tensor");
     if (t->n_dims != 2 || t->ne[0] != p->n_embd || t->ne[1] > INT32_MAX)
-        return base_fail_at(r->err, BASE_MODEL, "token_embd.weight", -1,
+        return base_fail_at(err, BASE_MODEL, "token_embd.weight", -1,
                             "shape [%llu][%llu], but the embedding length is %u",
                             (unsigned long long)t->ne[1], (unsigned long long)t->ne[0], p->n_embd);
     p->n_vocab = (uint32_t)t->ne[1];
     return true;
 }
 
-/* Names what is supported, as many as fit. */
-static bool fail_arch(struct gguf_str name, struct base_error *err)
+static bool read_norm(struct model_reader *r, struct model_params *p)
 {
-    char names[128] = "";
-    size_t used = 0;
-    const struct model_arch *arch;
-    for (size_t i = 0; (arch = model_arch_at(i)) && used < sizeof names; i++)
-        used +=
-            (size_t)snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", arch->name);
-    return base_fail_at(err, BASE_MODEL, "general.architecture", -1,
-                        "'%.*s' is not supported (%s are)", (int)(name.size & 0xff), name.data,
-                        names);
+    const bool rms = p->arch->norm == MODEL_RMS_NORM || p->arch->norm == MODEL_RMS_NORM_PLAIN;
+    return model_read_f32(r,
+                          rms ? "attention.layer_norm_rms_epsilon" : "attention.layer_norm_epsilon",
+                          MODEL_REQUIRED, 0.0f, &p->norm_eps);
+}
+
+/* Mixtures of experts: counts, and whether the architecture's blocks know them. */
+static bool read_experts(struct model_reader *r, struct model_params *p)
+{
+    if (!model_read_u32(r, "expert_count", MODEL_OPTIONAL, 0, MODEL_MAX_EXPERTS, &p->n_expert))
+        return false;
+    if (p->n_expert == 0) return true;
+    if (!p->arch->experts.allowed)
+        return model_reader_fail(r, "expert_count", "mixtures of experts are not supported for %s",
+                                 p->name);
+    return model_read_u32(r, "expert_used_count", MODEL_REQUIRED, 1, p->n_expert,
+                          &p->n_expert_used);
+}
+
+static bool read_numbers(struct model_reader *r, struct model_params *p)
+{
+    /* Every layer has tensors of its own, which bounds the count by what the file holds. */
+    const uint64_t n_tensors = gguf_tensor_count(r->file);
+    if (n_tensors == 0)
+        return base_fail(r->err, BASE_MODEL,
+                         "the file holds no tensors: a vocabulary without a model");
+    const uint32_t max_layers =
+        n_tensors < MODEL_MAX_LAYERS ? (uint32_t)n_tensors : MODEL_MAX_LAYERS;
+    if (!model_read_u32(r, "block_count", MODEL_REQUIRED, 1, max_layers, &p->n_layer) ||
+        !model_read_u32(r, "embedding_length", MODEL_REQUIRED, 1, MODEL_MAX_DIM, &p->n_embd) ||
+        !model_read_u32(r, "context_length", MODEL_REQUIRED, 1, MODEL_MAX_CTX, &p->n_ctx_train) ||
+        !read_vocab(p, r->file, r->err))
+        return false;
+    r->n_layer = p->n_layer;
+    p->arch = model_arch_known(p->arch, p->n_layer, p->n_vocab);
+    p->ends.n_embd = p->n_embd;
+    p->ends.n_vocab = p->n_vocab;
+    return read_norm(r, p) && read_experts(r, p) &&
+           model_read_f32(r, "final_logit_softcapping", MODEL_OPTIONAL, 0.0f, &p->logit_softcap);
+}
+
+/* ---- Layers ---- */
+
+/* Which blocks layer `l` is made of. */
+static bool plan_layer(struct model_reader *r, const struct model_params *p, uint32_t l,
+                       enum model_block_id *mixer, enum model_block_id *ffn)
+{
+    const struct model_plan *plan = &p->arch->plan;
+    *mixer = plan->mixer;
+    *ffn = p->n_expert ? MODEL_EXPERTS : MODEL_FFN;
+    if (plan->rule == MODEL_PLAN_KV_HEADS) {
+        uint32_t n_head_kv = 1;
+        if (!model_read_layer_u32(r, "attention.head_count_kv", MODEL_OPTIONAL, l, 0,
+                                  MODEL_MAX_HEADS, &n_head_kv))
+            return false;
+        if (n_head_kv == 0) *mixer = plan->recurrent;
+    }
+    return true;
+}
+
+static bool read_part(struct model_reader *r, struct model_params *p, struct model_layer *l,
+                      enum model_block_id id, struct model_part *part)
+{
+    if (id == MODEL_NOTHING) return true;
+    const struct model_block *block = model_blocks[id];
+    void *self = calloc(1, block->size);
+    if (!self)
+        return base_fail(r->err, BASE_NO_MEMORY, "no memory for layer %u of %u", l->index,
+                         p->n_layer);
+    *part = (struct model_part){block, self};
+    return block->read(r, p, l, self);
+}
+
+/* Which norms a layer has: their sizes. */
+static void size_norms(const struct model_params *p, struct model_layer *l)
+{
+    const enum model_norm_kind kind = p->arch->norm;
+    const bool plain = kind == MODEL_LAYER_NORM_PLAIN || kind == MODEL_RMS_NORM_PLAIN;
+    const uint32_t size = plain ? 0 : p->n_embd;
+    const bool before = p->arch->residual != MODEL_POST_NORM;
+    const bool after = p->arch->residual != MODEL_PRE_NORM;
+    l->n_mixer_norm = l->mixer.block && before ? size : 0;
+    l->n_mixer_post_norm = l->mixer.block && after ? size : 0;
+    l->n_ffn_norm = l->ffn.block && before ? size : 0;
+    l->n_ffn_post_norm = l->ffn.block && after ? size : 0;
+}
+
+static bool read_layers(struct model_reader *r, struct model_params *p)
+{
+    p->layer = calloc(p->n_layer, sizeof *p->layer);
+    if (!p->layer) return base_fail(r->err, BASE_NO_MEMORY, "no memory for %u layers", p->n_layer);
+    for (uint32_t i = 0; i < p->n_layer; i++) {
+        struct model_layer *l = &p->layer[i];
+        enum model_block_id mixer, ffn;
+        l->index = i;
+        if (!plan_layer(r, p, i, &mixer, &ffn) || !read_part(r, p, l, mixer, &l->mixer) ||
+            !read_part(r, p, l, ffn, &l->ffn))
+            return false;
+        size_norms(p, l);
+    }
+    p->ends.n_output_norm =
+        p->arch->norm == MODEL_LAYER_NORM_PLAIN || p->arch->norm == MODEL_RMS_NORM_PLAIN
+            ? 0
+            : p->n_embd;
+    return true;
 }
 
 bool model_params_read(struct model_params *p, const struct gguf_file *file, struct base_error *err)
 {
-    struct gguf_str name = {NULL, 0};
     *p = (struct model_params){0};
-    if (!gguf_get_str(file, "general.architecture", &name, err)) return false;
-    if (!name.data)
-        return base_fail_at(err, BASE_MODEL, "general.architecture", -1, "this key is missing");
-    p->arch = model_arch_find(name);
-    if (!p->arch) return fail_arch(name, err);
-    struct reader r = {.file = file, .arch = p->arch, .err = err};
-    p->norm_eps = -1.0f;
-    /* Every layer has tensors of its own, which bounds the count by what the file holds. */
-    uint64_t n_tensors = gguf_tensor_count(file);
-    if (n_tensors == 0)
-        return base_fail(err, BASE_MODEL,
-                         "the file holds no tensors: a vocabulary without a model");
-    uint32_t most_layers = n_tensors < MAX_LAYERS ? (uint32_t)n_tensors : MAX_LAYERS;
-    if (!read_u32(&r, "block_count", true, 1, most_layers, &p->n_layer) ||
-        !read_u32(&r, "embedding_length", true, 1, MAX_DIM, &p->n_embd) ||
-        !read_u32(&r, "context_length", true, 1, MAX_CTX, &p->n_ctx_train) ||
-        !read_f32(&r, "attention.layer_norm_rms_epsilon", 0.0f, &p->norm_eps) ||
-        !read_f32(&r, "final_logit_softcapping", 0.0f, &p->logit_softcap) || !read_heads(&r, p) ||
-        !read_experts(&r, p) || !read_vocab(&r, p))
-        return false;
-    if (p->norm_eps < 0.0f)
-        return base_fail_at(err, BASE_MODEL, key_of(&r, "attention.layer_norm_rms_epsilon"), -1,
-                            "this key is missing");
-    p->layer = calloc(p->n_layer, sizeof *p->layer);
-    if (!p->layer) return base_fail(err, BASE_NO_MEMORY, "no memory for %u layers", p->n_layer);
-    if (read_layers(&r, p)) return true;
+    if (!read_arch(p, file, err)) return false;
+    struct model_reader r = {.file = file, .name = p->name, .err = err};
+    if (read_numbers(&r, p) && read_layers(&r, p)) return true;
     model_params_free(p);
     return false;
 }
 
 void model_params_free(struct model_params *p)
 {
+    for (uint32_t i = 0; p->layer && i < p->n_layer; i++) {
+        free(p->layer[i].mixer.self);
+        free(p->layer[i].ffn.self);
+    }
     free(p->layer);
     *p = (struct model_params){0};
+}
+
+/* ---- Tensors ---- */
+
+#define END(member)   MODEL_AT(struct model_ends, member)
+#define LAYER(member) MODEL_AT(struct model_layer, member)
+
+/* clang-format off */
+static const struct model_tensor_row end_rows[] = {
+    {"token_embd", MODEL_MATRIX, MODEL_REQUIRED, END(token_embd), .inputs = END(n_embd), .outputs = END(n_vocab)},
+    {"output_norm", MODEL_NORM, MODEL_REQUIRED, END(output_norm), .inputs = END(n_output_norm)},
+    {"output", MODEL_LINEAR, MODEL_OPTIONAL, END(output), .inputs = END(n_embd), .outputs = END(n_vocab)},
+    {"rope_freqs", MODEL_VECTOR, MODEL_OPTIONAL, END(rope_freqs), .inputs = END(n_factors)},
+    {.name = NULL},
+};
+static const struct model_tensor_row layer_rows[] = {
+    {"attn_norm", MODEL_NORM, MODEL_REQUIRED, LAYER(mixer_norm), .inputs = LAYER(n_mixer_norm)},
+    {"post_attention_norm", MODEL_NORM, MODEL_REQUIRED, LAYER(mixer_post_norm), .inputs = LAYER(n_mixer_post_norm)},
+    {"ffn_norm", MODEL_NORM, MODEL_REQUIRED, LAYER(ffn_norm), .inputs = LAYER(n_ffn_norm)},
+    {"post_ffw_norm", MODEL_NORM, MODEL_REQUIRED, LAYER(ffn_post_norm), .inputs = LAYER(n_ffn_post_norm)},
+    {.name = NULL},
+};
+/* clang-format on */
+
+uint32_t model_row_size(const void *self, uint16_t offset)
+{
+    uint32_t size = 1;
+    if (offset) memcpy(&size, (const char *)self + offset - 1, sizeof size);
+    return size;
+}
+
+static bool visit_rows(const struct model_tensor_row *row, const char *prefix, void *self,
+                       model_row_visit visit, void *user)
+{
+    for (; row->name; row++) {
+        const bool exists = model_row_size(self, row->inputs) &&
+                            model_row_size(self, row->outputs) && model_row_size(self, row->depth);
+        if (exists && !visit(user, row, prefix, self)) return false;
+    }
+    return true;
+}
+
+bool model_rows_visit(struct model_params *p, model_row_visit visit, void *user)
+{
+    if (!visit_rows(end_rows, "", &p->ends, visit, user)) return false;
+    for (uint32_t i = 0; i < p->n_layer; i++) {
+        struct model_layer *l = &p->layer[i];
+        const struct model_part *const parts[] = {&l->mixer, &l->ffn};
+        char prefix[24];
+        snprintf(prefix, sizeof prefix, "blk.%u.", i);
+        if (!visit_rows(layer_rows, prefix, l, visit, user)) return false;
+        for (size_t k = 0; k < sizeof parts / sizeof *parts; k++)
+            if (parts[k]->block &&
+                !visit_rows(parts[k]->block->tensors, prefix, parts[k]->self, visit, user))
+                return false;
+    }
+    return true;
 }

@@ -1,4 +1,4 @@
-/* models/session.c: sequences of tokens: their cache, their graphs, evaluation in batches.
+/* models/session.c: sequences of tokens: their state, their graphs, evaluation in batches.
  *
  * Graphs are built and planned once per batch shape and kept; a decode step fills inputs and runs.
  * The body graph ends in hidden rows; the output product is a graph of its own that takes them a
@@ -17,7 +17,7 @@ enum {
 
 struct model_session {
     struct model *m;
-    struct model_cache cache;
+    struct model_state state;
     uint32_t n_batch;
     struct model_token *batch; /* [n_batch]: model_eval's ids as tokens */
     uint32_t *wanted;          /* [n_seq]: tokens of the call that go to each sequence */
@@ -55,7 +55,7 @@ struct model_session *model_session_new(struct model *m, const struct model_sess
     if (s->n_batch / n_seq >= n_ctx) s->n_batch = n_ctx * n_seq;
     s->batch = calloc(s->n_batch, sizeof *s->batch);
     s->wanted = calloc(n_seq, sizeof *s->wanted);
-    const struct model_cache_options cache = {n_seq,  n_ctx,  s->n_batch,
+    const struct model_state_options state = {n_seq,  n_ctx,  s->n_batch,
                                               type_k, type_v, m->engine->options.plan_only};
     uint64_t rows = HEAD_BYTES / sizeof(float) / m->params.n_vocab;
     s->head_rows = rows < 1 ? 1 : rows < HEAD_ROWS ? (uint32_t)rows : HEAD_ROWS;
@@ -64,8 +64,8 @@ struct model_session *model_session_new(struct model *m, const struct model_sess
         model_session_free(s);
         return NULL;
     }
-    if (!model_cache_init(&s->cache, &m->params, &cache, err) ||
-        !model_graph_build(&s->body[0], m, &s->cache, 1, 1, err) ||
+    if (!model_state_init(&s->state, &m->params, &state, err) ||
+        !model_graph_build(&s->body[0], m, &s->state, 1, 1, err) ||
         !model_head_build(&s->head_one, m, 1, err)) {
         model_session_free(s);
         return NULL;
@@ -79,7 +79,7 @@ void model_session_free(struct model_session *s)
     for (int i = 0; i < KEPT_GRAPHS; i++) engine_graph_free(s->body[i].graph);
     engine_graph_free(s->head.graph);
     engine_graph_free(s->head_one.graph);
-    model_cache_free(&s->cache);
+    model_state_free(&s->state);
     free(s->batch);
     free(s->wanted);
     free(s);
@@ -87,42 +87,35 @@ void model_session_free(struct model_session *s)
 
 uint32_t model_session_n_seq(const struct model_session *s)
 {
-    return s->cache.n_seq;
+    return s->state.n_seq;
 }
 
 uint32_t model_session_n_ctx(const struct model_session *s)
 {
-    return s->cache.n_ctx;
+    return s->state.n_ctx;
 }
 
 uint64_t model_session_cache_bytes(const struct model_session *s)
 {
-    return s->cache.bytes;
+    return s->state.bytes;
 }
 
 uint32_t model_seq_length(const struct model_session *s, uint32_t seq)
 {
-    return s->cache.length[seq];
+    return s->state.length[seq];
 }
 
 uint32_t model_seq_truncate(struct model_session *s, uint32_t seq, uint32_t length)
 {
-    if (length < s->cache.length[seq]) {
-        bool held = model_cache_holds(&s->cache, seq, length);
-        model_cache_truncate(&s->cache, seq, held ? length : 0);
-        s->last_logits = NULL;
-    }
-    return s->cache.length[seq];
+    if (length < s->state.length[seq]) s->last_logits = NULL;
+    return model_state_truncate(&s->state, seq, length);
 }
 
 uint32_t model_seq_fork(struct model_session *s, uint32_t from, uint32_t to, uint32_t length)
 {
     if (from == to) return model_seq_truncate(s, to, length);
-    if (length > s->cache.length[from]) length = s->cache.length[from];
-    model_cache_truncate(&s->cache, to, 0);
-    if (model_cache_holds(&s->cache, from, length)) model_cache_fork(&s->cache, from, to, length);
     s->last_logits = NULL;
-    return s->cache.length[to];
+    return model_state_fork(&s->state, from, to, length);
 }
 
 uint32_t model_session_length(const struct model_session *s)
@@ -157,7 +150,7 @@ static struct model_graph *body_of(struct model_session *s, uint32_t n_tokens, u
     }
     engine_graph_free(oldest->graph);
     *oldest = (struct model_graph){0};
-    if (!model_graph_build(oldest, s->m, &s->cache, n_tokens, n_out, err)) return NULL;
+    if (!model_graph_build(oldest, s->m, &s->state, n_tokens, n_out, err)) return NULL;
     oldest->last_used = s->clock;
     return oldest;
 }
@@ -185,16 +178,10 @@ static void fill_inputs(struct model_session *s, struct model_graph *g,
 {
     uint32_t n_out = 0;
     for (uint32_t t = 0; t < g->n_tokens; t++) {
-        const uint32_t seq = tokens[t].seq, position = s->cache.length[seq];
-        model_cache_append(&s->cache, seq);
+        const uint32_t seq = tokens[t].seq, position = model_state_append(&s->state, seq);
         ints(g->ids)[t] = tokens[t].id;
         ints(g->positions)[t] = (int32_t)position;
-        for (int i = 0; i < MODEL_SPAN_COUNT; i++) {
-            const enum model_span span = (enum model_span)i;
-            if (!g->cell[span]) continue;
-            ints(g->cell[span])[t] = model_cache_cell(&s->cache, span, seq, position);
-            model_cache_span(&s->cache, span, seq, position, ints(g->span[span]) + 4 * t);
-        }
+        model_state_fill_inputs(&s->state, &g->inputs, t, seq, position);
         if (g->out_rows && tokens[t].wants_logits) ints(g->out_rows)[n_out++] = (int32_t)t;
     }
 }
@@ -246,7 +233,7 @@ static bool eval_tokens(struct model_session *s, const struct model_token *token
         return true;
     for (uint32_t i = 0; i < n; i++) {
         const uint32_t seq = tokens[i].seq;
-        model_cache_truncate(&s->cache, seq, s->cache.length[seq] - 1);
+        model_state_truncate(&s->state, seq, s->state.length[seq] - 1);
     }
     s->last_logits = NULL;
     return false;
@@ -262,22 +249,21 @@ static bool check_id(const struct model_session *s, int32_t id, struct base_erro
 static bool check_room(const struct model_session *s, uint32_t seq, uint64_t n,
                        struct base_error *err)
 {
-    const uint32_t used = s->cache.length[seq];
-    if (n <= s->cache.n_ctx - used) return true;
+    const uint32_t used = s->state.length[seq];
+    if (n <= s->state.n_ctx - used) return true;
     return base_fail(err, BASE_TOO_LONG,
-                     "%llu tokens do not fit: the context holds %u and %u are in use; a larger "
-                     "--ctx-size would help",
-                     (unsigned long long)n, s->cache.n_ctx, used);
+                     "%llu tokens do not fit: the context holds %u and %u are in use",
+                     (unsigned long long)n, s->state.n_ctx, used);
 }
 
 static bool check_tokens(struct model_session *s, const struct model_token *tokens, uint64_t n,
                          struct base_error *err)
 {
-    memset(s->wanted, 0, s->cache.n_seq * sizeof *s->wanted);
+    memset(s->wanted, 0, s->state.n_seq * sizeof *s->wanted);
     for (uint64_t i = 0; i < n; i++) {
         const uint32_t seq = tokens[i].seq;
-        if (seq >= s->cache.n_seq)
-            return base_fail(err, BASE_FAILED, "sequence %u of %u", seq, s->cache.n_seq);
+        if (seq >= s->state.n_seq)
+            return base_fail(err, BASE_FAILED, "sequence %u of %u", seq, s->state.n_seq);
         if (!check_id(s, tokens[i].id, err) || !check_room(s, seq, ++s->wanted[seq], err))
             return false;
     }

@@ -1,136 +1,31 @@
-/* models/weights.c: tensors by name and shape: a table, and one loop over it. See weights.h. */
+/* models/weights.c: tensors by name and shape: one loop over the rows. See models/weights.h. */
 #include "models/weights.h"
+#include "base/interrupt.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* The dimensions that tensors are made of; layers may differ, so each is asked per layer. */
-enum dim {
-    DIM_ONE,
-    DIM_EMBD,
-    DIM_VOCAB,
-    DIM_Q,    /* H D */
-    DIM_K,    /* KH D */
-    DIM_V,    /* KH DV */
-    DIM_QKV,  /* the three together */
-    DIM_OUT,  /* H DV */
-    DIM_HEAD, /* D */
-    DIM_FF,
-    DIM_EXPERTS,
-    DIM_ROT /* n_rot / 2 */
-};
-
-enum kind {
-    VECTOR, /* a pointer; NAME.weight of [inputs] */
-    MATRIX, /* a pointer; NAME.weight of [outputs][inputs] */
-    LINEAR, /* a model_linear; NAME.weight and, where they are there, NAME.bias and NAME.scale */
-    STACK   /* a model_linear of n_expert matrices */
-};
-
-enum need {
-    OPTIONAL,
-    REQUIRED,
-    UNLESS_FUSED /* required where attn_qkv is absent */
-};
-
-struct row {
-    const char *name; /* with "blk.N." before it for a layer's tensors */
-    size_t field;     /* where the pointer or model_linear lies */
-    enum kind kind;
-    enum dim inputs, outputs;
-    enum need need;
-    unsigned feature; /* only in models with this feature (0: all) */
-};
-
-#define GLOBAL(field) offsetof(struct model_weights, field)
-#define LAYER(field)  offsetof(struct model_layer_weights, field)
-
-static const struct row global_rows[] = {
-    {"token_embd", GLOBAL(token_embd), MATRIX, DIM_EMBD, DIM_VOCAB, REQUIRED, 0},
-    {"output_norm", GLOBAL(output_norm), VECTOR, DIM_EMBD, DIM_ONE, REQUIRED, 0},
-    {"output", GLOBAL(output), LINEAR, DIM_EMBD, DIM_VOCAB, OPTIONAL, 0},
-    {"rope_freqs", GLOBAL(rope_freqs), VECTOR, DIM_ROT, DIM_ONE, OPTIONAL, 0},
-};
-
-static const struct row layer_rows[] = {
-    {"attn_norm", LAYER(attn_norm), VECTOR, DIM_EMBD, DIM_ONE, REQUIRED, 0},
-    {"attn_qkv", LAYER(attn_qkv), LINEAR, DIM_EMBD, DIM_QKV, OPTIONAL, 0},
-    {"attn_q", LAYER(attn_q), LINEAR, DIM_EMBD, DIM_Q, UNLESS_FUSED, 0},
-    {"attn_k", LAYER(attn_k), LINEAR, DIM_EMBD, DIM_K, UNLESS_FUSED, 0},
-    {"attn_v", LAYER(attn_v), LINEAR, DIM_EMBD, DIM_V, UNLESS_FUSED, 0},
-    {"attn_q_norm", LAYER(attn_q_norm), VECTOR, DIM_HEAD, DIM_ONE, REQUIRED, MODEL_QK_NORM},
-    {"attn_k_norm", LAYER(attn_k_norm), VECTOR, DIM_HEAD, DIM_ONE, REQUIRED, MODEL_QK_NORM},
-    {"attn_output", LAYER(attn_out), LINEAR, DIM_OUT, DIM_EMBD, REQUIRED, 0},
-    {"post_attention_norm", LAYER(attn_post_norm), VECTOR, DIM_EMBD, DIM_ONE, REQUIRED,
-     MODEL_POST_NORMS},
-    {"ffn_norm", LAYER(ffn_norm), VECTOR, DIM_EMBD, DIM_ONE, REQUIRED, 0},
-    {"ffn_gate", LAYER(ffn_gate), LINEAR, DIM_EMBD, DIM_FF, REQUIRED, MODEL_DENSE},
-    {"ffn_up", LAYER(ffn_up), LINEAR, DIM_EMBD, DIM_FF, REQUIRED, MODEL_DENSE},
-    {"ffn_down", LAYER(ffn_down), LINEAR, DIM_FF, DIM_EMBD, REQUIRED, MODEL_DENSE},
-    {"ffn_gate_inp", LAYER(ffn_router), LINEAR, DIM_EMBD, DIM_EXPERTS, REQUIRED, MODEL_EXPERTS},
-    {"ffn_gate_exps", LAYER(ffn_gate_exps), STACK, DIM_EMBD, DIM_FF, REQUIRED, MODEL_EXPERTS},
-    {"ffn_up_exps", LAYER(ffn_up_exps), STACK, DIM_EMBD, DIM_FF, REQUIRED, MODEL_EXPERTS},
-    {"ffn_down_exps", LAYER(ffn_down_exps), STACK, DIM_FF, DIM_EMBD, REQUIRED, MODEL_EXPERTS},
-    {"post_ffw_norm", LAYER(ffn_post_norm), VECTOR, DIM_EMBD, DIM_ONE, REQUIRED, MODEL_POST_NORMS},
-};
-
-enum {
-    N_GLOBAL = sizeof global_rows / sizeof *global_rows,
-    N_LAYER = sizeof layer_rows / sizeof *layer_rows,
-    TENSORS_PER_ROW = 3 /* weight, bias, scale */
-};
-
-static int64_t dim_of(enum dim dim, const struct model_params *p, uint32_t layer)
-{
-    const struct model_layer_params *l = &p->layer[layer];
-    const int64_t d = p->n_embd_head_k, dv = p->n_embd_head_v;
-    switch (dim) {
-    case DIM_ONE:
-        return 1;
-    case DIM_EMBD:
-        return p->n_embd;
-    case DIM_VOCAB:
-        return p->n_vocab;
-    case DIM_Q:
-        return l->n_head * d;
-    case DIM_K:
-        return l->n_head_kv * d;
-    case DIM_V:
-        return l->n_head_kv * dv;
-    case DIM_QKV:
-        return (l->n_head + l->n_head_kv) * d + l->n_head_kv * dv;
-    case DIM_OUT:
-        return l->n_head * dv;
-    case DIM_HEAD:
-        return d;
-    case DIM_FF:
-        return l->n_ff;
-    case DIM_EXPERTS:
-        return p->n_expert;
-    case DIM_ROT:
-        return l->rope.n_rot / 2;
-    }
-    return 0;
-}
+enum { NAME_SIZE = 96 };
 
 struct binder {
     struct model_weights *w;
     const struct model_params *p;
     const struct gguf_file *file;
-    bool *is_bound; /* [tensors of the file] */
+    bool *used; /* of each tensor of the file, whether a row names it */
     struct base_error *err;
 };
 
 /* Vectors take part in float arithmetic as F32: other types are widened once, here. */
 static float *widen(struct binder *b, const struct gguf_tensor *t, const char *name)
 {
-    float *values = malloc(t->ne[0] * sizeof *values);
+    const uint64_t n = t->ne[0] * t->ne[1];
+    float *values = malloc(n * sizeof *values);
     if (!values) {
         base_fail_at(b->err, BASE_NO_MEMORY, name, -1, "no memory for %llu values",
-                     (unsigned long long)t->ne[0]);
+                     (unsigned long long)n);
         return NULL;
     }
-    t->type->kernel[CPU_SCALAR].decode(0, (int64_t)t->ne[0], t->data, values);
+    t->type->kernel[CPU_SCALAR].decode(0, (int64_t)n, t->data, values);
     return b->w->vectors[b->w->n_vectors++] = values;
 }
 
@@ -151,13 +46,32 @@ static bool check_shape(struct binder *b, const struct gguf_tensor *t, const cha
     return true;
 }
 
+/* How this architecture spells a tensor: `name` begins with `prefix`, which aliases leave out. */
+static void spell(const struct binder *b, const char *prefix, const char *row, const char *part,
+                  char name[NAME_SIZE])
+{
+    char usual[NAME_SIZE];
+    const char *here = usual;
+    snprintf(usual, sizeof usual, "%s.%s", row, part);
+    const struct model_alias *alias = b->p->arch->alias;
+    for (int i = 0; i < MODEL_MAX_ALIASES && alias[i].usual; i++)
+        if (strcmp(alias[i].usual, usual) == 0) here = alias[i].here;
+    snprintf(name, NAME_SIZE, "%s%s", prefix, here);
+}
+
 /* Binds one tensor of the shape [ne2][ne1][ne0]; *out stays NULL where the file has none. */
 static bool bind(struct binder *b, const char *name, const int64_t ne[3], bool is_vector,
                  struct engine_tensor **out)
 {
     const struct gguf_tensor *t = gguf_tensor_find(b->file, name);
+    if (!base_goes_on(b->err)) return false;
     if (!t) return true;
     if (!check_shape(b, t, name, ne)) return false;
+    bool *used = &b->used[t - gguf_tensor_at(b->file, 0)];
+    if (*used)
+        return base_fail_at(b->err, BASE_MODEL, name, (int64_t)t->offset,
+                            "two parts of the model would share this tensor");
+    *used = true;
     const struct quant_type *type = t->type;
     const void *data = t->data;
     if (is_vector && type->id != QUANT_F32) {
@@ -169,109 +83,107 @@ static bool bind(struct binder *b, const char *name, const int64_t ne[3], bool i
     /* The map is read-only; the engine never writes to a leaf that is no input. */
     if (!engine_tensor_init(tensor, type, 3, ne, (void *)data, name, b->err)) return false;
     b->w->n_tensors++;
-    b->is_bound[t - gguf_tensor_at(b->file, 0)] = true;
     *out = tensor;
     return true;
 }
 
-/* Binds what a row names; `prefix` is "" or "blk.N.". */
-static bool bind_row(struct binder *b, const struct row *row, const char *prefix, uint32_t layer,
-                     bool required, void *field)
+static bool is_required(const struct model_tensor_row *row, const char *self)
 {
-    const int64_t inputs = dim_of(row->inputs, b->p, layer);
-    const int64_t outputs = dim_of(row->outputs, b->p, layer);
-    const int64_t depth = row->kind == STACK ? b->p->n_expert : 1;
-    char name[64];
+    const struct model_linear *other = row->unless ? (const void *)(self + row->unless - 1) : NULL;
+    return row->need == MODEL_REQUIRED && !(other && other->weight);
+}
+
+/* Binds what a row names; `prefix` is "" or "blk.N.". */
+static bool bind_row(void *user, const struct model_tensor_row *row, const char *prefix, void *self)
+{
+    struct binder *b = user;
+    void *field = (char *)self + row->field - 1;
+    const int64_t inputs = model_row_size(self, row->inputs);
+    const int64_t outputs = model_row_size(self, row->outputs);
+    const int64_t depth = model_row_size(self, row->depth);
+    const bool is_vector = row->kind == MODEL_VECTOR || row->kind == MODEL_NORM;
+    char name[NAME_SIZE];
     struct model_linear found = {0};
-    snprintf(name, sizeof name, "%s%s.weight", prefix, row->name);
-    if (!bind(b, name, (int64_t[]){inputs, outputs, depth}, row->kind == VECTOR, &found.weight))
-        return false;
-    if (!found.weight && required)
+    spell(b, prefix, row->name, "weight", name);
+    if (!bind(b, name, (int64_t[]){inputs, outputs, depth}, is_vector, &found.weight)) return false;
+    if (!found.weight && is_required(row, self))
         return base_fail_at(b->err, BASE_MODEL, name, -1, "missing tensor");
-    if (row->kind == VECTOR || row->kind == MATRIX) {
+    if (row->kind == MODEL_VECTOR || row->kind == MODEL_MATRIX) {
         *(struct engine_tensor **)field = found.weight;
         return true;
     }
-    snprintf(name, sizeof name, "%s%s.scale", prefix, row->name);
+    const int64_t bias[3] = {is_vector ? inputs : outputs, is_vector ? outputs : depth, 1};
+    spell(b, prefix, row->name, "bias", name);
+    if (!bind(b, name, bias, true, &found.bias)) return false;
+    if (row->kind == MODEL_NORM) {
+        *(struct model_norm *)field = (struct model_norm){found.weight, found.bias};
+        return true;
+    }
+    spell(b, prefix, row->name, "scale", name);
     if (!bind(b, name, (int64_t[]){depth, 1, 1}, true, &found.scale)) return false;
-    snprintf(name, sizeof name, "%s%s.bias", prefix, row->name);
-    if (row->kind == LINEAR && !bind(b, name, (int64_t[]){outputs, 1, 1}, true, &found.bias))
-        return false;
     *(struct model_linear *)field = found;
     return true;
 }
 
-static bool bind_layer(struct binder *b, uint32_t layer)
+/* ---- What no row names ---- */
+
+static bool ends_with(struct gguf_str name, const char *end)
 {
-    struct model_layer_weights *l = &b->w->layer[layer];
-    char prefix[24];
-    snprintf(prefix, sizeof prefix, "blk.%u.", layer);
-    for (size_t i = 0; i < N_LAYER; i++) {
-        const struct row *row = &layer_rows[i];
-        if (row->feature && !(b->p->features & row->feature)) continue;
-        bool required = row->need == REQUIRED || (row->need == UNLESS_FUSED && !l->attn_qkv.weight);
-        if (!bind_row(b, row, prefix, layer, required, (char *)l + row->field)) return false;
-    }
-    return true;
+    const size_t n = strlen(end);
+    return name.size > n && !memcmp(name.data + name.size - n, end, n);
 }
 
-/* What may be left out: heads for other uses than the next token, and the scales that engines with
- * 4-bit activations need. */
-static bool is_harmless(const struct gguf_tensor *t)
+static bool starts_with(struct gguf_str name, const char *start)
 {
-    static const char input_scale[] = ".input_scale";
-    const size_t end = sizeof input_scale - 1;
-    static const char *const names[] = {"cls.weight", "cls.output.weight", "dense_2.weight",
-                                        "dense_3.weight"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strlen(names[i]) == t->name.size && !memcmp(names[i], t->name.data, t->name.size))
-            return true;
-    return t->name.size > end && !memcmp(t->name.data + t->name.size - end, input_scale, end);
+    const size_t n = strlen(start);
+    return name.size >= n && !memcmp(name.data, start, n);
 }
 
-/* A tensor that is left over is a part of the model that would be left out: a wrong answer. */
+/* What a text model has no part in: heads for other uses than the next token, towers for images and
+ * audio, and the scales that engines with 4-bit activations need. */
+static bool is_beside(struct gguf_str name)
+{
+    static const char *const starts[] = {"cls.", "dense_2.", "dense_3.", "v.", "a.", "mm."};
+    for (size_t i = 0; i < sizeof starts / sizeof *starts; i++)
+        if (starts_with(name, starts[i])) return true;
+    return ends_with(name, ".input_scale");
+}
+
 static bool check_left_over(struct binder *b)
 {
-    for (uint64_t i = 0; i < gguf_tensor_count(b->file); i++) {
+    const uint64_t n = gguf_tensor_count(b->file);
+    b->w->n_unused = (uint32_t)(n - b->w->n_tensors);
+    if (b->w->n_unused == 0) return true;
+    for (uint64_t i = 0; i < n; i++) {
         const struct gguf_tensor *t = gguf_tensor_at(b->file, i);
-        if (b->is_bound[i] || is_harmless(t)) continue;
+        if (b->used[i] || is_beside(t->name)) continue;
         char name[ENGINE_NAME_SIZE * 2];
-        snprintf(name, sizeof name, "%.*s", (int)(t->name.size & 0x7f), t->name.data);
+        snprintf(name, sizeof name, "%.*s", t->name.size < 90 ? (int)t->name.size : 90,
+                 t->name.data);
         return base_fail_at(b->err, BASE_MODEL, name, (int64_t)t->offset,
                             "architecture %s has no such tensor here: the model is not supported",
-                            b->p->arch->name);
+                            b->p->name);
     }
     return true;
 }
 
-bool model_weights_bind(struct model_weights *w, const struct model_params *p,
+bool model_weights_bind(struct model_weights *w, struct model_params *p,
                         const struct gguf_file *file, struct base_error *err)
 {
-    struct binder b = {w, p, file, calloc(gguf_tensor_count(file), sizeof(bool)), err};
-    const size_t most = (N_GLOBAL + (size_t)p->n_layer * N_LAYER) * TENSORS_PER_ROW;
+    const size_t n = gguf_tensor_count(file);
+    struct binder b = {w, p, file, calloc(n, sizeof *b.used), err};
     *w = (struct model_weights){0};
-    w->layer = calloc(p->n_layer, sizeof *w->layer);
-    w->tensors = calloc(most, sizeof *w->tensors);
-    w->vectors = calloc(most, sizeof *w->vectors);
-    if (!w->layer || !w->tensors || !w->vectors || !b.is_bound) {
-        base_fail(err, BASE_NO_MEMORY, "no memory for the tensor table");
-        goto fail;
-    }
-    for (size_t i = 0; i < N_GLOBAL; i++)
-        if (!bind_row(&b, &global_rows[i], "", 0, global_rows[i].need == REQUIRED,
-                      (char *)w + global_rows[i].field))
-            goto fail;
-    if (!w->output.weight) w->output.weight = w->token_embd;
-    for (uint32_t i = 0; i < p->n_layer; i++)
-        if (!bind_layer(&b, i)) goto fail;
-    if (!check_left_over(&b)) goto fail;
-    free(b.is_bound);
-    return true;
-
-fail:
-    free(b.is_bound);
-    model_weights_free(w);
-    return false;
+    w->tensors = calloc(n, sizeof *w->tensors);
+    w->vectors = calloc(n, sizeof *w->vectors);
+    bool done = w->tensors && w->vectors && b.used;
+    done = done ? model_rows_visit(p, bind_row, &b) && check_left_over(&b)
+                : base_fail(err, BASE_NO_MEMORY, "no memory for the tensor table");
+    free(b.used);
+    if (!done)
+        model_weights_free(w);
+    else if (!p->ends.output.weight)
+        p->ends.output.weight = p->ends.token_embd;
+    return done;
 }
 
 void model_weights_free(struct model_weights *w)
@@ -279,6 +191,5 @@ void model_weights_free(struct model_weights *w)
     for (uint32_t i = 0; i < w->n_vectors; i++) free(w->vectors[i]);
     free(w->vectors);
     free(w->tensors);
-    free(w->layer);
     *w = (struct model_weights){0};
 }

@@ -1,74 +1,18 @@
-/* sample/chain.c: the table of stages, their order from the user's names, and what options may be.
+/* sample/chain.c: the list of stages, their order from the user's names, and what options may be.
  *
  * A stage whose option switches it off is not in the chain at all. */
 #include "sample/chain.h"
 #include <float.h>
-#include <math.h>
+#include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
-/* ---- When a stage has work ---- */
-
-static bool has_penalties(const struct sample_options *o)
-{
-    return o->repeat_last_n != 0 && (o->repeat_penalty != 1.0f || o->frequency_penalty != 0.0f ||
-                                     o->presence_penalty != 0.0f);
-}
-static bool has_dry(const struct sample_options *o)
-{
-    return o->dry_multiplier > 0.0f && o->dry_last_n != 0;
-}
-static bool has_top_n_sigma(const struct sample_options *o)
-{
-    return o->top_n_sigma > 0.0f;
-}
-static bool has_top_k(const struct sample_options *o)
-{
-    return o->top_k > 0;
-}
-static bool has_typical(const struct sample_options *o)
-{
-    return o->typical_p < 1.0f;
-}
-static bool has_top_p(const struct sample_options *o)
-{
-    return o->top_p < 1.0f;
-}
-static bool has_min_p(const struct sample_options *o)
-{
-    return o->min_p > 0.0f;
-}
-static bool has_xtc(const struct sample_options *o)
-{
-    return o->xtc_probability > 0.0f && o->xtc_threshold <= 0.5f;
-}
-static bool has_temperature(const struct sample_options *o)
-{
-    return o->temp != 1.0f || o->dynatemp_range > 0.0f;
-}
-static bool has_infill(const struct sample_options *o)
-{
-    return o->samplers != NULL; /* being named is its switch */
-}
-static bool has_adaptive(const struct sample_options *o)
-{
-    return o->adaptive_target >= 0.0f;
-}
-
-/* In the order that acts when none is given. adaptive_p has no function: it takes the draw's place,
- * wherever it is named. */
-static const struct sample_stage stages[] = {
-    {"penalties", "a penalty", has_penalties, sample_apply_penalties, false, true, false},
-    {"dry", "dry_multiplier", has_dry, sample_apply_dry, false, true, false},
-    {"top_n_sigma", "top_n_sigma", has_top_n_sigma, sample_apply_top_n_sigma, true, true, false},
-    {"top_k", "top_k", has_top_k, sample_apply_top_k, true, true, true},
-    {"typ_p", "typical_p", has_typical, sample_apply_typical, true, true, false},
-    {"top_p", "top_p", has_top_p, sample_apply_top_p, true, true, true},
-    {"min_p", "min_p", has_min_p, sample_apply_min_p, true, true, true},
-    {"xtc", "xtc_probability", has_xtc, sample_apply_xtc, true, true, false},
-    {"temperature", "temp", has_temperature, sample_apply_temperature, false, true, true},
-    {"adaptive_p", "adaptive_target", has_adaptive, NULL, true, true, false},
-    {"infill", "samplers", has_infill, sample_apply_infill, true, false, true},
-};
+/* In the order that acts when none is given. */
+static const struct sample_stage *const stages[] = {
+    &sample_stage_penalties, &sample_stage_dry,     &sample_stage_top_n_sigma,
+    &sample_stage_top_k,     &sample_stage_typical, &sample_stage_top_p,
+    &sample_stage_min_p,     &sample_stage_xtc,     &sample_stage_temperature,
+    &sample_stage_adaptive,  &sample_stage_infill};
 enum { N_STAGES = sizeof stages / sizeof stages[0] };
 
 static const struct {
@@ -76,9 +20,14 @@ static const struct {
 } aliases[] = {{"temp", "temperature"}, {"typ", "typ_p"},     {"typical", "typ_p"},
                {"typical_p", "typ_p"},  {"nucleus", "top_p"}, {"top_sigma", "top_n_sigma"}};
 
-const char *sample_name(const struct sample_options *o, const char *parameter)
+struct sample_name sample_name(const struct sample_options *o, const char *parameter)
 {
-    return o->name_of ? o->name_of(parameter) : parameter;
+    struct sample_name name;
+    if (o->name_of)
+        o->name_of(parameter, &name);
+    else
+        snprintf(name.text, sizeof name.text, "%s", parameter);
+    return name;
 }
 
 /* ---- Order ---- */
@@ -100,7 +49,7 @@ static bool same_name(const char *word, size_t n, const char *name)
 static int find_stage(const char *word, size_t n)
 {
     for (int i = 0; i < N_STAGES; i++)
-        if (same_name(word, n, stages[i].name)) return i;
+        if (same_name(word, n, stages[i]->name)) return i;
     for (size_t a = 0; a < sizeof aliases / sizeof aliases[0]; a++)
         if (same_name(word, n, aliases[a].alias))
             return find_stage(aliases[a].name, strlen(aliases[a].name));
@@ -113,9 +62,9 @@ static bool fail_name(const struct sample_options *o, const char *word, size_t n
     char known[256] = "";
     for (int i = 0; i < N_STAGES; i++) {
         strcat(known, i ? ", " : "");
-        strcat(known, stages[i].name);
+        strcat(known, stages[i]->name);
     }
-    return base_fail_at(err, BASE_USAGE, sample_name(o, "samplers"), -1,
+    return base_fail_at(err, BASE_USAGE, sample_name(o, "samplers").text, -1,
                         "'%.*s' %s: the samplers are %s", (int)(n < 40 ? n : 40), word, what,
                         known);
 }
@@ -127,7 +76,7 @@ static bool read_order(const struct sample_options *o, int index[N_STAGES], int 
     const char *names = o->samplers;
     *n = 0;
     for (int i = 0; !names && i < N_STAGES; i++)
-        if (stages[i].on_default) index[(*n)++] = i;
+        if (!stages[i]->only_named) index[(*n)++] = i;
     while (names) {
         names += strspn(names, " ");
         size_t size = strcspn(names, ";,"), used = size;
@@ -148,102 +97,120 @@ static bool order_check(const struct sample_options *o, const int *index, int n,
 {
     bool listed[N_STAGES] = {false}, bounded = false;
     for (int i = 0; i < n; i++) {
-        const struct sample_stage *stage = &stages[index[i]];
+        const struct sample_stage *stage = stages[index[i]];
         listed[index[i]] = true;
-        if (stage->apply == sample_apply_top_k && has_top_k(o) && o->top_k <= 1000) bounded = true;
-        if (stage->apply != sample_apply_infill) continue;
-        if (!bounded)
-            return base_fail_at(err, BASE_USAGE, sample_name(o, "samplers"), -1,
+        if (stage == &sample_stage_top_k && o->top_k > 0 && o->top_k <= 1000) bounded = true;
+        if (stage == &sample_stage_infill && !bounded)
+            return base_fail_at(err, BASE_USAGE, sample_name(o, "samplers").text, -1,
                                 "infill compares candidates pairwise: it needs top_k before it, "
                                 "and %s from 1 to 1000",
-                                sample_name(o, "top_k"));
+                                sample_name(o, "top_k").text);
     }
     for (int i = 0; i < N_STAGES; i++) {
-        if (stages[i].usually_on || !stages[i].active(o)) continue;
+        if (stages[i]->usually_on || !stages[i]->active(o)) continue;
         if (!listed[i])
-            return base_fail_at(err, BASE_USAGE, sample_name(o, "samplers"), -1,
-                                "does not name %s, which %s switches on", stages[i].name,
-                                sample_name(o, stages[i].parameter));
-        if (o->mirostat != 0 && stages[i].truncates)
-            return base_fail_at(err, BASE_USAGE, sample_name(o, "mirostat"), -1,
-                                "takes the place of %s, which %s switches on", stages[i].name,
-                                sample_name(o, stages[i].parameter));
+            return base_fail_at(err, BASE_USAGE, sample_name(o, "samplers").text, -1,
+                                "does not name %s, which %s switches on", stages[i]->name,
+                                sample_name(o, stages[i]->parameter).text);
+        if (o->mirostat != 0 && stages[i]->truncates)
+            return base_fail_at(err, BASE_USAGE, sample_name(o, "mirostat").text, -1,
+                                "takes the place of %s, which %s switches on", stages[i]->name,
+                                sample_name(o, stages[i]->parameter).text);
     }
     return true;
 }
 
-/* Temperature 0 takes the best candidate, which these rules keep. */
-static void skip_before_greedy(struct sampler *s)
+bool sample_chain_init(struct sampler *s, uint32_t n_ctx, struct base_error *err)
 {
-    while (s->n_stages > 0) {
-        const struct sample_stage *stage = s->stage[s->n_stages - 1];
-        if (stage->apply != sample_apply_top_k && stage->apply != sample_apply_top_p &&
-            stage->apply != sample_apply_min_p && stage->apply != sample_apply_top_n_sigma)
-            return;
-        s->n_stages--;
-    }
-}
-
-bool sample_chain_init(struct sampler *s, struct base_error *err)
-{
+    const struct sample_options *o = &s->options;
     int index[N_STAGES], n;
-    if (!read_order(&s->options, index, &n, err)) return false;
+    if (!read_order(o, index, &n, err)) return false;
     s->n_stages = 0;
     for (int i = 0; i < n; i++) {
-        const struct sample_stage *stage = &stages[index[i]];
-        if (!stage->apply || !stage->active(&s->options)) continue;
-        if (s->options.mirostat != 0 && stage->truncates) continue;
-        if (stage->apply == sample_apply_temperature && s->options.temp == 0.0f &&
-            !(s->options.dynatemp_range > 0.0f))
-            skip_before_greedy(s);
+        const struct sample_stage *stage = stages[index[i]];
+        if (!stage->active(o) || (o->mirostat != 0 && stage->truncates)) continue;
+        if (stage == &sample_stage_temperature && o->temp == 0.0f && !(o->dynatemp_range > 0.0f))
+            while (s->n_stages > 0 && s->stage[s->n_stages - 1]->keeps_best) s->n_stages--;
         s->stage[s->n_stages++] = stage;
     }
+    for (int i = 0; i < s->n_stages; i++)
+        if (s->stage[i]->init && !s->stage[i]->init(s, n_ctx))
+            return base_fail(err, BASE_NO_MEMORY, "no memory for the sampler %s",
+                             s->stage[i]->name);
     return true;
 }
 
-/* ---- Ranges ---- */
+void sample_chain_free(struct sampler *s)
+{
+    for (int i = 0; i < N_STAGES; i++)
+        if (stages[i]->free) stages[i]->free(s);
+}
 
-struct range {
-    const char *parameter;
-    float value, low, high;
+/* ---- Parameters ---- */
+
+static const struct parameter {
+    const char *name;
+    size_t at; /* in struct sample_options */
+    bool whole;
+    double low, high, standard;
+} parameters[] = {
+/* clang-format off */
+#define ROW(m, whole, ...) {#m, offsetof(struct sample_options, m), whole, __VA_ARGS__}
+/* clang-format on */
+#define WHOLE(member) ROW(member, true, SAMPLE_RANGE_##member)
+#define REAL(member)  ROW(member, false, SAMPLE_RANGE_##member)
+    REAL(temp),
+    REAL(dynatemp_range),
+    REAL(dynatemp_exponent),
+    WHOLE(top_k),
+    REAL(top_p),
+    REAL(min_p),
+    REAL(typical_p),
+    REAL(top_n_sigma),
+    REAL(xtc_probability),
+    REAL(xtc_threshold),
+    REAL(repeat_penalty),
+    REAL(frequency_penalty),
+    REAL(presence_penalty),
+    WHOLE(repeat_last_n),
+    REAL(dry_multiplier),
+    REAL(dry_base),
+    WHOLE(dry_allowed_length),
+    WHOLE(dry_last_n),
+    WHOLE(mirostat),
+    REAL(mirostat_tau),
+    REAL(mirostat_eta),
+    REAL(adaptive_target),
+    REAL(adaptive_decay),
 };
+enum { N_PARAMETERS = sizeof parameters / sizeof parameters[0] };
+
+struct sample_options sample_options_default(void)
+{
+    struct sample_options o = {.level = cpu_level_best()};
+    for (int i = 0; i < N_PARAMETERS; i++) {
+        void *to = (char *)&o + parameters[i].at;
+        if (parameters[i].whole)
+            *(int64_t *)to = (int64_t)parameters[i].standard;
+        else
+            *(float *)to = (float)parameters[i].standard;
+    }
+    return o;
+}
 
 /* Written so that NaN fails. */
 static bool ranges_check(const struct sample_options *o, struct base_error *err)
 {
-    const struct range ranges[] = {
-        {"temp", o->temp, 0, FLT_MAX},
-        {"dynatemp_range", o->dynatemp_range, 0, FLT_MAX},
-        {"dynatemp_exponent", o->dynatemp_exponent, 0, 1000},
-        {"top_k", (float)o->top_k, 0, FLT_MAX},
-        {"top_p", o->top_p, 0, 1},
-        {"min_p", o->min_p, 0, 1},
-        {"typical_p", o->typical_p, 0, 1},
-        {"top_n_sigma", o->top_n_sigma, -1, FLT_MAX},
-        {"xtc_probability", o->xtc_probability, 0, 1},
-        {"xtc_threshold", o->xtc_threshold, 0, 1},
-        {"repeat_penalty", o->repeat_penalty, 0.01f, 1000},
-        {"frequency_penalty", o->frequency_penalty, -1000, 1000},
-        {"presence_penalty", o->presence_penalty, -1000, 1000},
-        {"repeat_last_n", (float)o->repeat_last_n, -1, FLT_MAX},
-        {"dry_multiplier", o->dry_multiplier, 0, FLT_MAX},
-        {"dry_base", o->dry_base, 1, FLT_MAX},
-        {"dry_allowed_length", (float)o->dry_allowed_length, 1, FLT_MAX},
-        {"dry_last_n", (float)o->dry_last_n, -1, FLT_MAX},
-        {"mirostat", (float)o->mirostat, 0, 2},
-        {"mirostat_tau", o->mirostat_tau, 0, 1000},
-        {"mirostat_eta", o->mirostat_eta, 0, 1000},
-        {"adaptive_target", o->adaptive_target, -1, 1},
-        {"adaptive_decay", o->adaptive_decay, 0, 0.99f},
-    };
-    for (size_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++) {
-        const struct range *r = &ranges[i];
-        if (r->value >= r->low && r->value <= r->high) continue;
-        if (r->high == FLT_MAX)
-            return base_fail_at(err, BASE_USAGE, sample_name(o, r->parameter), -1,
-                                "must be a number from %g on", (double)r->low);
-        return base_fail_at(err, BASE_USAGE, sample_name(o, r->parameter), -1,
-                            "must be a number from %g to %g", (double)r->low, (double)r->high);
+    for (int i = 0; i < N_PARAMETERS; i++) {
+        const struct parameter *p = &parameters[i];
+        const void *at = (const char *)o + p->at;
+        const bool fits =
+            p->whole
+                ? (double)*(const int64_t *)at >= p->low && (double)*(const int64_t *)at <= p->high
+                : *(const float *)at >= (float)p->low && *(const float *)at <= (float)p->high;
+        if (!fits)
+            return base_fail_at(err, BASE_USAGE, sample_name(o, p->name).text, -1,
+                                "must be a number from %g to %g", p->low, p->high);
     }
     return true;
 }
@@ -254,11 +221,11 @@ bool sample_options_check(const struct sample_options *o, struct base_error *err
     if (!ranges_check(o, err)) return false;
     for (size_t i = 0; i < o->n_biases; i++)
         if (!(o->bias[i].bias <= FLT_MAX))
-            return base_fail_at(err, BASE_USAGE, sample_name(o, "bias"), -1,
+            return base_fail_at(err, BASE_USAGE, sample_name(o, "bias").text, -1,
                                 "the bias of token %d is not a number", (int)o->bias[i].id);
     for (size_t i = 0; i < o->n_dry_breakers; i++)
         if (o->dry_breaker[i].size == 0 || o->dry_breaker[i].size > SAMPLE_MAX_BREAKER)
-            return base_fail_at(err, BASE_USAGE, sample_name(o, "dry_breaker"), -1,
+            return base_fail_at(err, BASE_USAGE, sample_name(o, "dry_breaker").text, -1,
                                 "must have from 1 to %d bytes", (int)SAMPLE_MAX_BREAKER);
     return read_order(o, index, &n, err) && order_check(o, index, n, err);
 }

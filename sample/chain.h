@@ -1,7 +1,7 @@
 /* sample/chain.h: the sampler and its stages. Private to sample/.
  *
- * A stage is one row of the table in chain.c and one function that works on the set of candidates
- * (set.h). State that a stage keeps between calls lies in a struct of its own. */
+ * A stage is one row, in its own file, with a function that works on the set of candidates (set.h);
+ * chain.c lists the rows. State that a stage keeps between calls lies in a struct of its own. */
 #ifndef SAMPLE_CHAIN_H
 #define SAMPLE_CHAIN_H
 
@@ -14,7 +14,7 @@ struct sample_ring {
     uint32_t size, used, next;
 };
 /* `last_n` as the options have it: -1 for all of n_ctx. */
-bool sample_ring_init(struct sample_ring *r, int32_t last_n, uint32_t n_ctx);
+bool sample_ring_init(struct sample_ring *r, int64_t last_n, uint32_t n_ctx);
 /* The id that falls out, or -1. */
 int32_t sample_ring_push(struct sample_ring *r, int32_t id);
 /* `back` ids before the latest one (0: the latest). */
@@ -37,7 +37,7 @@ struct sample_dry {
     uint32_t *repeat; /* [n_vocab] the longest repetition that the id would continue, plus 1 */
     int32_t *ids;     /* [ring.size] ids with a repeat */
     double *penalty;  /* [ring.size + 1] by the length of the repetition */
-    char *breaker;    /* all of them, one behind the other */
+    char *breaker;    /* all of them, one after the other */
     uint32_t *size;   /* [n_breakers] of each */
     size_t n_breakers;
     struct base_buffer text; /* the end of the text, as far as a breaker may begin in it */
@@ -56,13 +56,19 @@ struct sample_adaptive {
     double pending_p;   /* its probability before it was reshaped */
 };
 
+/* A sampler: the row of its file, which chain.c lists. */
 struct sample_stage {
-    const char *name;
+    const char *name;      /* in the order that users give */
     const char *parameter; /* of the options: what switches it on */
     bool (*active)(const struct sample_options *o);
-    void (*apply)(struct sampler *s);
+    void (*apply)(struct sampler *s); /* NULL: it takes the place of the draw */
+    /* NULL, or for one that keeps state between calls: */
+    bool (*init)(struct sampler *s, uint32_t n_ctx); /* false: no memory */
+    void (*free)(struct sampler *s);                 /* called for every stage, active or not */
+    void (*accept)(struct sampler *s, int32_t id);
     bool truncates;  /* mirostat takes its place */
-    bool on_default; /* part of the order when none is given */
+    bool keeps_best; /* whatever it drops: temperature 0 makes it superfluous */
+    bool only_named; /* no part of the order when none is given */
     bool usually_on; /* listed or not, its option may have a value: the default is not "off" */
 };
 
@@ -89,37 +95,22 @@ struct sampler {
 };
 
 /* What errors call a member of the options. */
-const char *sample_name(const struct sample_options *o, const char *parameter);
+struct sample_name sample_name(const struct sample_options *o, const char *parameter);
 
-/* Fills stage[] with the active stages in order. */
-bool sample_chain_init(struct sampler *s, struct base_error *err);
+/* Fills stage[] with the active stages in order, and makes their state. */
+bool sample_chain_init(struct sampler *s, uint32_t n_ctx, struct base_error *err);
 
 /* -- the stages -- */
-void sample_apply_penalties(struct sampler *s);
-void sample_apply_dry(struct sampler *s);
-void sample_apply_top_k(struct sampler *s);
-void sample_apply_top_p(struct sampler *s);
-void sample_apply_min_p(struct sampler *s);
-void sample_apply_typical(struct sampler *s);
-void sample_apply_top_n_sigma(struct sampler *s);
-void sample_apply_xtc(struct sampler *s);
-void sample_apply_temperature(struct sampler *s);
-void sample_apply_infill(struct sampler *s);
+extern const struct sample_stage sample_stage_penalties, sample_stage_dry, sample_stage_top_n_sigma,
+    sample_stage_top_k, sample_stage_typical, sample_stage_top_p, sample_stage_min_p,
+    sample_stage_xtc, sample_stage_temperature, sample_stage_adaptive, sample_stage_infill;
 
-bool sample_penalties_init(struct sampler *s, uint32_t n_ctx);
-void sample_penalties_free(struct sample_penalties *p);
-void sample_penalties_accept(struct sample_penalties *p, int32_t id);
-bool sample_dry_init(struct sampler *s, uint32_t n_ctx);
-void sample_dry_free(struct sample_dry *d);
-void sample_dry_accept(struct sampler *s, int32_t id);
-bool sample_infill_init(struct sampler *s);
-void sample_infill_free(struct sample_infill *f);
+/* Frees what the stages keep. */
+void sample_chain_free(struct sampler *s);
 
 /* -- the end of the chain: one id -- */
 int32_t sample_draw(struct sampler *s);
 int32_t sample_draw_mirostat(struct sampler *s);
-void sample_adaptive_init(struct sampler *s);
 int32_t sample_draw_adaptive(struct sampler *s);
-void sample_adaptive_accept(struct sampler *s, int32_t id);
 
 #endif

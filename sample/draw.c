@@ -75,12 +75,19 @@ int32_t sample_draw_mirostat(struct sampler *s)
 
 /* ---- Adaptive-p ---- */
 
-void sample_adaptive_init(struct sampler *s)
+static bool is_adaptive(const struct sample_options *o)
 {
+    return o->adaptive_target >= 0.0f;
+}
+
+static bool init_adaptive(struct sampler *s, uint32_t n_ctx)
+{
+    (void)n_ctx;
     const double decay = (double)s->options.adaptive_decay;
     s->adaptive.weight = 1.0 / (1.0 - decay);
     s->adaptive.sum = (double)s->options.adaptive_target * s->adaptive.weight;
     s->adaptive.pending = -1;
+    return true;
 }
 
 /* The target moves against the mean of what was chosen lately. */
@@ -95,7 +102,7 @@ int32_t sample_draw_adaptive(struct sampler *s)
     return a->pending;
 }
 
-void sample_adaptive_accept(struct sampler *s, int32_t id)
+static void accept_adaptive(struct sampler *s, int32_t id)
 {
     struct sample_adaptive *a = &s->adaptive;
     if (a->pending == id) {
@@ -105,3 +112,10 @@ void sample_adaptive_accept(struct sampler *s, int32_t id)
     }
     a->pending = -1;
 }
+
+const struct sample_stage sample_stage_adaptive = {.name = "adaptive_p",
+                                                   .parameter = "adaptive_target",
+                                                   .active = is_adaptive,
+                                                   .init = init_adaptive,
+                                                   .accept = accept_adaptive,
+                                                   .truncates = true};

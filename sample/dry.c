@@ -48,7 +48,12 @@ static bool make_penalties(struct sample_dry *d, const struct sample_options *o)
     return true;
 }
 
-bool sample_dry_init(struct sampler *s, uint32_t n_ctx)
+static bool active(const struct sample_options *o)
+{
+    return o->dry_multiplier > 0.0f && o->dry_last_n != 0;
+}
+
+static bool init(struct sampler *s, uint32_t n_ctx)
 {
     struct sample_dry *d = &s->dry;
     if (!sample_ring_init(&d->ring, s->options.dry_last_n, n_ctx)) return false;
@@ -59,8 +64,9 @@ bool sample_dry_init(struct sampler *s, uint32_t n_ctx)
            make_penalties(d, &s->options);
 }
 
-void sample_dry_free(struct sample_dry *d)
+static void free_all(struct sampler *s)
 {
+    struct sample_dry *d = &s->dry;
     free(d->ring.id);
     free(d->same);
     free(d->ids);
@@ -86,7 +92,7 @@ static bool breaker_ends(const struct sample_dry *d, const struct base_buffer *t
     return false;
 }
 
-void sample_dry_accept(struct sampler *s, int32_t id)
+static void accept(struct sampler *s, int32_t id)
 {
     struct sample_dry *d = &s->dry;
     if (d->ring.size == 0) return;
@@ -132,7 +138,7 @@ static float punished(const void *state, int32_t id, float logit)
     return sample_saturate((double)logit - d->penalty[d->repeat[id] - 1]);
 }
 
-void sample_apply_dry(struct sampler *s)
+static void apply(struct sampler *s)
 {
     struct sample_dry *d = &s->dry;
     const uint32_t allowed = (uint32_t)s->options.dry_allowed_length;
@@ -163,3 +169,11 @@ void sample_apply_dry(struct sampler *s)
     sample_set_adjust(&s->set, d->ids, kept, punished, d);
     for (uint32_t i = 0; i < kept; i++) d->repeat[d->ids[i]] = 0;
 }
+
+const struct sample_stage sample_stage_dry = {.name = "dry",
+                                              .parameter = "dry_multiplier",
+                                              .active = active,
+                                              .apply = apply,
+                                              .init = init,
+                                              .free = free_all,
+                                              .accept = accept};

@@ -5,8 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool sample_infill_init(struct sampler *s)
+static bool active(const struct sample_options *o)
 {
+    return o->samplers != NULL; /* being named is its switch */
+}
+
+static bool init(struct sampler *s, uint32_t n_ctx)
+{
+    (void)n_ctx;
     struct sample_infill *f = &s->infill;
     const size_t n = (size_t)s->options.top_k + 1;
     f->p = malloc(n * sizeof *f->p);
@@ -14,8 +20,9 @@ bool sample_infill_init(struct sampler *s)
     return f->p && f->at;
 }
 
-void sample_infill_free(struct sample_infill *f)
+static void free_all(struct sampler *s)
 {
+    struct sample_infill *f = &s->infill;
     free(f->p);
     free(f->at);
     base_buffer_free(&f->text);
@@ -92,7 +99,7 @@ static uint32_t keep_likely(struct sampler *s, double threshold)
     return n_text;
 }
 
-/* The end token that is asked for first, among those that are possible. */
+/* The first of the end tokens that are possible. */
 static struct sample_candidate pick_end(struct sampler *s)
 {
     for (size_t i = 0; i < s->options.n_ends; i++) {
@@ -103,7 +110,7 @@ static struct sample_candidate pick_end(struct sampler *s)
     return (struct sample_candidate){-INFINITY, -1};
 }
 
-void sample_apply_infill(struct sampler *s)
+static void apply(struct sampler *s)
 {
     struct sample_infill *f = &s->infill;
     struct sample_set *set = &s->set;
@@ -124,3 +131,13 @@ void sample_apply_infill(struct sampler *s)
     set->list[0] = end.id >= 0 ? end : best;
     sample_set_keep_list(set, 1);
 }
+
+const struct sample_stage sample_stage_infill = {.name = "infill",
+                                                 .parameter = "samplers",
+                                                 .active = active,
+                                                 .apply = apply,
+                                                 .init = init,
+                                                 .free = free_all,
+                                                 .truncates = true,
+                                                 .only_named = true,
+                                                 .usually_on = true};

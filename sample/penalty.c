@@ -5,7 +5,7 @@
 
 /* ---- The ring ---- */
 
-bool sample_ring_init(struct sample_ring *r, int32_t last_n, uint32_t n_ctx)
+bool sample_ring_init(struct sample_ring *r, int64_t last_n, uint32_t n_ctx)
 {
     *r = (struct sample_ring){.size = n_ctx};
     if (last_n >= 0 && (uint32_t)last_n < n_ctx) r->size = (uint32_t)last_n;
@@ -33,7 +33,13 @@ int32_t sample_ring_at(const struct sample_ring *r, uint32_t back)
 
 /* ---- Penalties ---- */
 
-bool sample_penalties_init(struct sampler *s, uint32_t n_ctx)
+static bool active(const struct sample_options *o)
+{
+    return o->repeat_last_n != 0 && (o->repeat_penalty != 1.0f || o->frequency_penalty != 0.0f ||
+                                     o->presence_penalty != 0.0f);
+}
+
+static bool init(struct sampler *s, uint32_t n_ctx)
 {
     struct sample_penalties *p = &s->penalties;
     if (!sample_ring_init(&p->ring, s->options.repeat_last_n, n_ctx)) return false;
@@ -43,16 +49,18 @@ bool sample_penalties_init(struct sampler *s, uint32_t n_ctx)
     return p->count && p->place && p->ids;
 }
 
-void sample_penalties_free(struct sample_penalties *p)
+static void free_all(struct sampler *s)
 {
+    struct sample_penalties *p = &s->penalties;
     free(p->ring.id);
     free(p->count);
     free(p->place);
     free(p->ids);
 }
 
-void sample_penalties_accept(struct sample_penalties *p, int32_t id)
+static void accept(struct sampler *s, int32_t id)
 {
+    struct sample_penalties *p = &s->penalties;
     if (p->ring.size == 0) return;
     const int32_t old = sample_ring_push(&p->ring, id);
     if (old >= 0 && --p->count[old] == 0) { /* the last of the list takes its place */
@@ -78,8 +86,16 @@ static float penalized(const void *state, int32_t id, float logit)
     return sample_saturate((double)logit);
 }
 
-void sample_apply_penalties(struct sampler *s)
+static void apply(struct sampler *s)
 {
     const struct sample_penalties *p = &s->penalties;
     sample_set_adjust(&s->set, p->ids, p->n_ids, penalized, s);
 }
+
+const struct sample_stage sample_stage_penalties = {.name = "penalties",
+                                                    .parameter = "a penalty",
+                                                    .active = active,
+                                                    .apply = apply,
+                                                    .init = init,
+                                                    .free = free_all,
+                                                    .accept = accept};

@@ -1,4 +1,4 @@
-/* sample/sample.c: the sampler's life, its random numbers, and one call from logits to an id.
+/* sample/sample.c: the sampler's life, and one call from logits to an id.
  *
  * Owns what sample.h promises; the set of candidates is set.c's, the rules are the stages'
  * (chain.c has their table). Called by cli/ through sample.h. */
@@ -7,61 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Random numbers: PCG32, XSH-RR output, one fixed stream ---- */
-
-void sample_random_seed(struct sample_random *r, uint64_t seed)
-{
-    const uint64_t stream = 54;
-    r->state = 0;
-    r->step = stream << 1 | 1;
-    sample_random_u32(r);
-    r->state += seed;
-    sample_random_u32(r);
-}
-
-uint32_t sample_random_u32(struct sample_random *r)
-{
-    uint64_t old = r->state;
-    r->state = old * 6364136223846793005u + r->step;
-    uint32_t mixed = (uint32_t)(((old >> 18) ^ old) >> 27);
-    uint32_t turn = (uint32_t)(old >> 59);
-    return mixed >> turn | mixed << (-turn & 31);
-}
-
-double sample_random_unit(struct sample_random *r)
-{
-    return sample_random_u32(r) * 0x1p-32;
-}
-
 /* ---- Life ---- */
-
-struct sample_options sample_options_default(void)
-{
-    return (struct sample_options){.level = cpu_level_best(),
-                                   .temp = 0.8f,
-                                   .dynatemp_exponent = 1.0f,
-                                   .top_k = 40,
-                                   .top_p = 0.95f,
-                                   .min_p = 0.05f,
-                                   .typical_p = 1.0f,
-                                   .xtc_threshold = 0.1f,
-                                   .repeat_penalty = 1.0f,
-                                   .repeat_last_n = 64,
-                                   .dry_base = 1.75f,
-                                   .dry_allowed_length = 2,
-                                   .dry_last_n = -1,
-                                   .mirostat_tau = 5.0f,
-                                   .mirostat_eta = 0.1f,
-                                   .adaptive_target = -1.0f,
-                                   .adaptive_decay = 0.9f};
-}
 
 /* Ids outside the vocabulary are the caller's mistake and are named. */
 static bool ids_check(const struct sample_options *o, uint32_t n_vocab, struct base_error *err)
 {
     for (size_t i = 0; i < o->n_biases; i++)
         if (o->bias[i].id < 0 || (uint32_t)o->bias[i].id >= n_vocab)
-            return base_fail_at(err, BASE_USAGE, sample_name(o, "bias"), -1,
+            return base_fail_at(err, BASE_USAGE, sample_name(o, "bias").text, -1,
                                 "the model has no token %d: its vocabulary has %u",
                                 (int)o->bias[i].id, n_vocab);
     for (size_t i = 0; i < o->n_ends; i++)
@@ -71,14 +24,7 @@ static bool ids_check(const struct sample_options *o, uint32_t n_vocab, struct b
     return true;
 }
 
-static bool has_stage(const struct sampler *s, void (*apply)(struct sampler *))
-{
-    for (int i = 0; i < s->n_stages; i++)
-        if (s->stage[i]->apply == apply) return true;
-    return false;
-}
-
-static bool allocate(struct sampler *s, uint32_t n_ctx)
+static bool allocate(struct sampler *s)
 {
     const struct sample_options *o = &s->options;
     s->max_biases = o->n_biases + s->set.n_vocab;
@@ -88,9 +34,7 @@ static bool allocate(struct sampler *s, uint32_t n_ctx)
     if (o->n_biases) memcpy(s->bias, o->bias, o->n_biases * sizeof *s->bias);
     if (o->n_ends) memcpy(s->end_id, o->end_id, o->n_ends * sizeof *s->end_id);
     s->n_biases = o->n_biases;
-    return (!has_stage(s, sample_apply_penalties) || sample_penalties_init(s, n_ctx)) &&
-           (!has_stage(s, sample_apply_dry) || sample_dry_init(s, n_ctx)) &&
-           (!has_stage(s, sample_apply_infill) || sample_infill_init(s));
+    return true;
 }
 
 struct sampler *sample_new(const struct sample_options *options, uint32_t n_vocab, uint32_t n_ctx,
@@ -107,9 +51,8 @@ struct sampler *sample_new(const struct sample_options *options, uint32_t n_voca
         goto no_memory;
     s->options = *options;
     s->mu = 2.0 * (double)options->mirostat_tau;
-    sample_adaptive_init(s);
     sample_random_seed(&s->random, options->seed);
-    if (!sample_chain_init(s, err) || !allocate(s, n_ctx)) goto no_memory;
+    if (!allocate(s) || !sample_chain_init(s, n_ctx, err)) goto no_memory;
     /* What was copied is not looked at through the caller's pointers again. */
     s->options.bias = NULL;
     s->options.end_id = NULL;
@@ -127,9 +70,7 @@ void sample_free(struct sampler *s)
 {
     if (!s) return;
     sample_set_free(&s->set);
-    sample_penalties_free(&s->penalties);
-    sample_dry_free(&s->dry);
-    sample_infill_free(&s->infill);
+    sample_chain_free(s);
     free(s->bias);
     free(s->end_id);
     free(s);
@@ -138,9 +79,8 @@ void sample_free(struct sampler *s)
 void sample_accept(struct sampler *s, int32_t id)
 {
     if (id < 0 || (uint32_t)id >= s->set.n_vocab) return;
-    sample_penalties_accept(&s->penalties, id);
-    sample_dry_accept(s, id);
-    sample_adaptive_accept(s, id);
+    for (int i = 0; i < s->n_stages; i++)
+        if (s->stage[i]->accept) s->stage[i]->accept(s, id);
 }
 
 void sample_forbid(struct sampler *s, int32_t id)
@@ -185,7 +125,8 @@ int32_t sample_next(struct sampler *s, const float *logits, struct base_error *e
             base_fail(err, BASE_FAILED, "no token is possible: every logit is -infinity or NaN");
         return -1;
     }
-    for (int i = 0; i < s->n_stages; i++) s->stage[i]->apply(s);
+    for (int i = 0; i < s->n_stages; i++)
+        if (s->stage[i]->apply) s->stage[i]->apply(s);
     if (s->options.mirostat != 0) return sample_draw_mirostat(s);
     if (s->options.adaptive_target >= 0.0f) return sample_draw_adaptive(s);
     return sample_draw(s);

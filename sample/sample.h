@@ -24,7 +24,39 @@ struct sample_text {
     size_t size;
 };
 
+struct sample_name {
+    char text[64];
+};
+
 enum { SAMPLE_MAX_BREAKER = 128 }; /* bytes of a sequence breaker */
+
+/* clang-format off */
+/* Ranges of the numbers among the options, both ends allowed, and their defaults. */
+/*                                       low   high       default */
+#define SAMPLE_RANGE_temp                0,    1000,      0.8
+#define SAMPLE_RANGE_dynatemp_range      0,    1000,      0
+#define SAMPLE_RANGE_dynatemp_exponent   0,    1000,      1
+#define SAMPLE_RANGE_top_k               0,    INT32_MAX, 40
+#define SAMPLE_RANGE_top_p               0,    1,         0.95
+#define SAMPLE_RANGE_min_p               0,    1,         0.05
+#define SAMPLE_RANGE_typical_p           0,    1,         1
+#define SAMPLE_RANGE_top_n_sigma         -1,   1000,      0
+#define SAMPLE_RANGE_xtc_probability     0,    1,         0
+#define SAMPLE_RANGE_xtc_threshold       0,    1,         0.1
+#define SAMPLE_RANGE_repeat_penalty      0.01, 1000,      1
+#define SAMPLE_RANGE_frequency_penalty   -1000, 1000,     0
+#define SAMPLE_RANGE_presence_penalty    -1000, 1000,     0
+#define SAMPLE_RANGE_repeat_last_n       -1,   INT32_MAX, 64
+#define SAMPLE_RANGE_dry_multiplier      0,    1000,      0
+#define SAMPLE_RANGE_dry_base            1,    1000,      1.75
+#define SAMPLE_RANGE_dry_allowed_length  1,    INT32_MAX, 2
+#define SAMPLE_RANGE_dry_last_n          -1,   INT32_MAX, -1
+#define SAMPLE_RANGE_mirostat            0,    2,         0
+#define SAMPLE_RANGE_mirostat_tau        0,    1000,      5
+#define SAMPLE_RANGE_mirostat_eta        0,    1000,      0.1
+#define SAMPLE_RANGE_adaptive_target     -1,   1,         -1
+#define SAMPLE_RANGE_adaptive_decay      0,    0.99,      0.9
+/* clang-format on */
 
 /* Everything is copied but `token_bytes` and its context, which must outlive the sampler. */
 struct sample_options {
@@ -33,7 +65,7 @@ struct sample_options {
     float temp;              /* 0: greedy (the lowest id among equal logits) */
     float dynatemp_range;    /* 0: off; else temp +- range, by the entropy */
     float dynatemp_exponent; /* of entropy over the largest possible */
-    int32_t top_k;           /* 0: off */
+    int64_t top_k;           /* 0: off */
     float top_p;             /* 1: off */
     float min_p;             /* 0: off */
     float typical_p;         /* 1: off */
@@ -44,15 +76,15 @@ struct sample_options {
     float repeat_penalty;    /* 1: off; divides positive, multiplies negative logits */
     float frequency_penalty; /* 0: off; subtracted per occurrence */
     float presence_penalty;  /* 0: off; subtracted once */
-    int32_t repeat_last_n;   /* how much history penalties see; 0: none, -1: all */
+    int64_t repeat_last_n;   /* how much history penalties see; 0: none, -1: all */
     float dry_multiplier;    /* 0: off */
     float dry_base;
-    int32_t dry_allowed_length;
-    int32_t dry_last_n;                    /* how much history DRY sees; 0: none, -1: all */
+    int64_t dry_allowed_length;
+    int64_t dry_last_n;                    /* how much history DRY sees; 0: none, -1: all */
     const struct sample_text *dry_breaker; /* [n_dry_breakers] not empty */
     size_t n_dry_breakers;
 
-    int32_t mirostat; /* 0: off; 1, 2: its version, in place of every truncation rule */
+    int64_t mirostat; /* 0: off; 1, 2: its version, in place of every truncation rule */
     float mirostat_tau, mirostat_eta;
     float adaptive_target; /* below 0: off */
     float adaptive_decay;
@@ -67,9 +99,8 @@ struct sample_options {
     const int32_t *end_id; /* [n_ends] end-of-text tokens, for infill */
     size_t n_ends;
 
-    /* What errors call the member `parameter` of this struct, to its user; NULL: by its name. The
-     * text must outlive the error. */
-    const char *(*name_of)(const char *parameter);
+    /* What errors call the member `parameter` of this struct, to its user; NULL: by its name. */
+    void (*name_of)(const char *parameter, struct sample_name *out);
 };
 struct sample_options sample_options_default(void);
 

@@ -1,11 +1,32 @@
-/* sample/select.c: the first candidates of a list in some order, by number or by weight, without
- * sorting it. See set.h.
+/* sample/select.c: weights of candidates, and the first candidates of a list in some order, by
+ * number or by weight, without sorting it. See set.h.
  *
- * Nobody can guess where a candidate belongs: so each is put to those that come first, and stays
- * there if it is one of them. */
+ * Whether a candidate comes before the pivot cannot be predicted: the partition has no branch on
+ * it. Each candidate is moved to the end of those that come first, and stays there if it does. */
+#include "sample/exp.h"
 #include "sample/set.h"
 #include <float.h>
 #include <math.h>
+
+/* ---- Weights ---- */
+
+double sample_set_weight(const struct sample_set *set, float logit, float best)
+{
+    return sample_exp(((double)logit - (double)best) / set->temp);
+}
+
+double sample_set_inverse(double temp)
+{
+    const double inverse = 1.0 / temp;
+    return inverse < DBL_MAX ? inverse : DBL_MAX;
+}
+
+float sample_set_scale(double temp)
+{
+    return (float)fmin(sample_set_inverse(temp), (double)FLT_MAX);
+}
+
+/* ---- Partitions ---- */
 
 static void swap(struct sample_candidate *a, struct sample_candidate *b)
 {

@@ -111,7 +111,11 @@ void sample_set_list_above(struct sample_set *set, double threshold); /* the sam
 void sample_set_keep_list(struct sample_set *set, uint32_t n);        /* list[0..n), in any order */
 void sample_set_remove_best(struct sample_set *set, uint32_t n);      /* of a cut set */
 
-/* -- a part of a list, without sorting it: select.c -- */
+/* -- weights, and a part of a list without sorting it: select.c -- */
+
+double sample_set_weight(const struct sample_set *set, float logit, float best);
+double sample_set_inverse(double temp); /* 1 / temp, finite: 0 / temp must not become NaN */
+float sample_set_scale(double temp);    /* the same for weights in float */
 
 /* The candidate of rank r < n among list[n], which changes its order: the better ones come to stand
  * before it. */
@@ -137,8 +141,6 @@ struct sample_sums {
 };
 struct sample_sums sample_set_sums(struct sample_set *set);
 double sample_set_total(struct sample_set *set); /* the same total, for less */
-double sample_set_weight(const struct sample_set *set, float logit, float best);
-float sample_set_scale(double temp); /* 1 / temp for weights in float */
 
 struct sample_moments {
     double mean, deviation; /* of the logits / temp, relative to the best one */

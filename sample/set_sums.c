@@ -9,23 +9,6 @@
 #include <math.h>
 #include <string.h>
 
-double sample_set_weight(const struct sample_set *set, float logit, float best)
-{
-    return sample_exp(((double)logit - (double)best) / set->temp);
-}
-
-/* A tiny temperature must not turn 0 / temp into NaN. */
-static double inverse_of(double temp)
-{
-    const double inverse = 1.0 / temp;
-    return inverse < DBL_MAX ? inverse : DBL_MAX;
-}
-
-float sample_set_scale(double temp)
-{
-    return (float)fmin(inverse_of(temp), (double)FLT_MAX);
-}
-
 /* ---- Blocks ---- */
 
 /* The weights of the bounds of a group's blocks. */
@@ -104,7 +87,7 @@ static double total_of_group(const struct sample_set *set, uint32_t group,
 static void add_group(struct sample_set *set, uint32_t group)
 {
     const uint32_t first = sample_set_group_first(group), end = sample_set_group_end(set, group);
-    const double top = (double)set->group_max[group], inverse = inverse_of(set->sum_temp);
+    const double top = (double)set->group_max[group], inverse = sample_set_inverse(set->sum_temp);
     struct sample_group_sums to = {0};
     float weight[SAMPLE_GROUP];
     weigh_block_maxima(set, group, set->group_max[group], weight);

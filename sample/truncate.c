@@ -7,14 +7,27 @@
 #include "sample/exp.h"
 #include <math.h>
 
-void sample_apply_top_k(struct sampler *s)
+static void apply_top_k(struct sampler *s)
 {
     sample_set_keep_best(&s->set, (uint32_t)s->options.top_k);
 }
 
+static bool has_top_k(const struct sample_options *o)
+{
+    return o->top_k > 0;
+}
+
+const struct sample_stage sample_stage_top_k = {.name = "top_k",
+                                                .parameter = "top_k",
+                                                .active = has_top_k,
+                                                .apply = apply_top_k,
+                                                .truncates = true,
+                                                .keeps_best = true,
+                                                .usually_on = true};
+
 /* The fewest best candidates that have the probability top_p together. What the vocabulary's sum is
  * made of lies near the best logit, as a rule: so that part is looked at first. */
-void sample_apply_top_p(struct sampler *s)
+static void apply_top_p(struct sampler *s)
 {
     static const double depths[] = {6.0, 9.0, 12.0, 15.0, 20.0, 32.0, INFINITY};
     struct sample_set *set = &s->set;
@@ -28,22 +41,60 @@ void sample_apply_top_p(struct sampler *s)
     sample_set_keep_list(set, sample_select_weight(set, best, threshold, NULL, NULL) + 1);
 }
 
+static bool has_top_p(const struct sample_options *o)
+{
+    return o->top_p < 1.0f;
+}
+
+const struct sample_stage sample_stage_top_p = {.name = "top_p",
+                                                .parameter = "top_p",
+                                                .active = has_top_p,
+                                                .apply = apply_top_p,
+                                                .truncates = true,
+                                                .keeps_best = true,
+                                                .usually_on = true};
+
 /* A probability of at least min_p times the best one's. */
-void sample_apply_min_p(struct sampler *s)
+static void apply_min_p(struct sampler *s)
 {
     struct sample_set *set = &s->set;
     const double best = (double)sample_set_best(set).logit;
     sample_set_keep_above(set, best + set->temp * sample_log((double)s->options.min_p));
 }
 
+static bool has_min_p(const struct sample_options *o)
+{
+    return o->min_p > 0.0f;
+}
+
+const struct sample_stage sample_stage_min_p = {.name = "min_p",
+                                                .parameter = "min_p",
+                                                .active = has_min_p,
+                                                .apply = apply_min_p,
+                                                .truncates = true,
+                                                .keeps_best = true,
+                                                .usually_on = true};
+
 /* Logits at most n standard deviations below the best. */
-void sample_apply_top_n_sigma(struct sampler *s)
+static void apply_top_n_sigma(struct sampler *s)
 {
     struct sample_set *set = &s->set;
     const double best = (double)sample_set_best(set).logit;
     const double deviation = sample_set_moments(set).deviation * set->temp;
     sample_set_keep_above(set, best - (double)s->options.top_n_sigma * deviation);
 }
+
+static bool has_top_n_sigma(const struct sample_options *o)
+{
+    return o->top_n_sigma > 0.0f;
+}
+
+const struct sample_stage sample_stage_top_n_sigma = {.name = "top_n_sigma",
+                                                      .parameter = "top_n_sigma",
+                                                      .active = has_top_n_sigma,
+                                                      .apply = apply_top_n_sigma,
+                                                      .truncates = true,
+                                                      .keeps_best = true};
 
 /* ---- Typical ---- */
 
@@ -79,7 +130,7 @@ static void gather_typical(struct sample_set *set, const struct typical *t, doub
     }
 }
 
-void sample_apply_typical(struct sampler *s)
+static void apply_typical(struct sampler *s)
 {
     struct sample_set *set = &s->set;
     const float best = sample_set_best(set).logit;
@@ -92,11 +143,22 @@ void sample_apply_typical(struct sampler *s)
     sample_set_keep_list(set, last + 1);
 }
 
+static bool has_typical(const struct sample_options *o)
+{
+    return o->typical_p < 1.0f;
+}
+
+const struct sample_stage sample_stage_typical = {.name = "typ_p",
+                                                  .parameter = "typical_p",
+                                                  .active = has_typical,
+                                                  .apply = apply_typical,
+                                                  .truncates = true};
+
 /* ---- XTC ---- */
 
 /* With the given probability: of those that are at least as likely as the threshold, all but the
  * least likely go. */
-void sample_apply_xtc(struct sampler *s)
+static void apply_xtc(struct sampler *s)
 {
     struct sample_set *set = &s->set;
     if (!(sample_random_unit(&s->random) < (double)s->options.xtc_probability)) return;
@@ -118,6 +180,17 @@ void sample_apply_xtc(struct sampler *s)
         sample_set_change(set, set->list[set->n - 1 - r].id, -INFINITY);
 }
 
+static bool has_xtc(const struct sample_options *o)
+{
+    return o->xtc_probability > 0.0f && o->xtc_threshold <= 0.5f;
+}
+
+const struct sample_stage sample_stage_xtc = {.name = "xtc",
+                                              .parameter = "xtc_probability",
+                                              .active = has_xtc,
+                                              .apply = apply_xtc,
+                                              .truncates = true};
+
 /* ---- Temperature ---- */
 
 /* The entropy as a share of the largest possible one, raised to the exponent, chooses between
@@ -135,7 +208,7 @@ static double dynamic_temperature(struct sampler *s)
     return low + (high - low) * sample_pow(share, (double)o->dynatemp_exponent);
 }
 
-void sample_apply_temperature(struct sampler *s)
+static void apply_temperature(struct sampler *s)
 {
     const struct sample_options *o = &s->options;
     const double temp = o->dynatemp_range > 0.0f ? dynamic_temperature(s) : (double)o->temp;
@@ -144,3 +217,14 @@ void sample_apply_temperature(struct sampler *s)
     else
         sample_set_keep_best(&s->set, 1);
 }
+
+static bool has_temperature(const struct sample_options *o)
+{
+    return o->temp != 1.0f || o->dynatemp_range > 0.0f;
+}
+
+const struct sample_stage sample_stage_temperature = {.name = "temperature",
+                                                      .parameter = "temp",
+                                                      .active = has_temperature,
+                                                      .apply = apply_temperature,
+                                                      .usually_on = true};

@@ -43,17 +43,19 @@ float support_random_normal(struct support_random *r)
  * unless its features bring tensors of their own. */
 static struct model_arch arch_of(const char *name)
 {
-    const struct model_arch *row = model_arch_find((struct gguf_str){name, strlen(name)});
+    const char *spelled;
+    const struct model_arch *row = model_arch_find((struct gguf_str){name, strlen(name)}, &spelled);
     return row ? *row : (struct model_arch){0};
 }
 
 struct support_model support_model_default(const char *arch)
 {
     const struct model_arch row = arch_of(arch);
+    const bool windowed = row.attn.window.rule == MODEL_WINDOW_PERIOD;
     return (struct support_model){
         .arch = arch,
         .seed = 1,
-        .n_layer = row.window_period ? row.window_period + 1 : 2,
+        .n_layer = windowed ? row.attn.window.period + 1 : 2,
         .n_embd = 64,
         .n_head = 4,
         .n_head_kv = 2,
@@ -61,9 +63,9 @@ struct support_model support_model_default(const char *arch)
         .n_ff = 128,
         .n_vocab = 300,
         .n_ctx = 256,
-        .window = row.window_period ? 8 : 0,
+        .window = windowed ? 8 : 0,
         .type = quant_type_by_id(QUANT_F32),
-        .tied = row.features & MODEL_EMBD_SCALE,
+        .tied = row.ends.embd_scale == MODEL_EMBD_SQRT,
         .biases = strcmp(arch, "qwen2") == 0,
     };
 }
@@ -318,7 +320,7 @@ static void plan_attention(struct plan *plan, const struct support_model *m, int
 {
     const uint64_t embd = m->n_embd;
     const uint64_t q = (uint64_t)m->n_head * m->head_dim, kv = (uint64_t)m->n_head_kv * m->head_dim;
-    const unsigned features = arch_of(m->arch).features;
+    const struct model_arch arch = arch_of(m->arch);
     plan_add(plan, i, "attn_norm.weight", NORM, NULL, embd, 0, 0);
     if (m->fused_qkv) {
         plan_add(plan, i, "attn_qkv.weight", MATRIX, m->type, embd, q + 2 * kv, 0);
@@ -333,12 +335,12 @@ static void plan_attention(struct plan *plan, const struct support_model *m, int
             plan_add(plan, i, "attn_v.bias", BIAS, NULL, kv, 0, 0);
         }
     }
-    if (features & MODEL_QK_NORM) {
+    if (arch.attn.qk_norm == MODEL_QK_NORM_HEAD) {
         plan_add(plan, i, "attn_q_norm.weight", NORM, NULL, m->head_dim, 0, 0);
         plan_add(plan, i, "attn_k_norm.weight", NORM, NULL, m->head_dim, 0, 0);
     }
     plan_add(plan, i, "attn_output.weight", MATRIX, m->type, q, embd, 0);
-    if (features & MODEL_POST_NORMS)
+    if (arch.residual == MODEL_SANDWICH)
         plan_add(plan, i, "post_attention_norm.weight", NORM, NULL, embd, 0, 0);
 }
 
@@ -358,7 +360,7 @@ static void plan_ffn(struct plan *plan, const struct support_model *m, int i,
         plan_add(plan, i, "ffn_up.weight", MATRIX, m->type, embd, ff, 0);
         plan_add(plan, i, "ffn_down.weight", MATRIX, finer, ff, embd, 0);
     }
-    if (arch_of(m->arch).features & MODEL_POST_NORMS) {
+    if (arch_of(m->arch).residual == MODEL_SANDWICH) {
         plan_add(plan, i, "post_ffw_norm.weight", NORM, NULL, embd, 0, 0);
     }
 }

@@ -47,6 +47,5 @@ double support_nmse(const float *got, const float *want, size_t n)
 
 const char *support_arch(size_t i)
 {
-    const struct model_arch *arch = model_arch_at(i);
-    return arch ? arch->name : NULL;
+    return model_arch_name(i, NULL);
 }

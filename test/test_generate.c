@@ -2,6 +2,7 @@
  * sequence holds is kept; thoughts end where they should; a constraint begins with the answer. */
 #include "test/support.h"
 
+#include "base/interrupt.h"
 #include "test/support_generate.h"
 #include <string.h>
 
@@ -369,20 +370,19 @@ static void an_interruption_is_an_ending(void **state)
     struct base_error err = BASE_ERROR_INIT;
     struct support_generate s = {0};
     struct text text = {0};
-    volatile int stop = 0;
     struct generate_piece piece;
     (void)state;
     support_generate_open(&s, "llama", 1, N_CTX);
     struct generate_options o = options(40, NULL);
-    o.interrupt = &stop;
     o.ignore_eos = true;
     struct generate_request *r = support_request(&s, &o, 0);
     struct text_ids ids = ids_of(&s, "x");
     const struct generate_prompt p = prompt_of(&ids, 1, NULL);
     assert_true(generate_request_begin(r, &p, &err));
     for (int i = 0; i < 5; i++) assert_true(support_request_step(r, &piece));
-    stop = 1;
-    assert_true(support_request_step(r, &piece));
+    base_interrupt();
+    assert_true(generate_request_take(r, model_last_logits(s.parts.session), &piece, &err));
+    base_interrupt_clear();
     assert_int_equal(piece.id, -1);
     assert_false(support_request_step(r, &piece));
     assert_true(generate_request_end(r, &piece, &text.outcome, &err));

@@ -2,6 +2,8 @@
  * and the writer's refusals. Split models are in test_gguf_split.c, broken files in
  * test_gguf_broken.c. */
 #include "test/support.h"
+
+#include "base/interrupt.h"
 #include "test/support_folder.h"
 #include "test/support_gguf.h"
 
@@ -226,6 +228,21 @@ static void test_typed_reads_refuse(void **state)
 
 /* Ordinary differences between writers: other alignment, gaps, data in another order, a tensor name
  * of the full 64 bytes, no padding at the end. */
+static void test_reading_can_be_interrupted(void **state)
+{
+    (void)state;
+    struct base_error err = BASE_ERROR_INIT;
+    struct forge f;
+    forge_begin(&f);
+    forge_everything(&f, 3);
+    base_interrupt();
+    assert_null(gguf_open_memory(f.bytes.data, f.bytes.size, "forged", &err));
+    base_interrupt_clear();
+    assert_int_equal(err.code, BASE_INTERRUPTED);
+    gguf_close(open_forged(&f));
+    forge_free(&f);
+}
+
 static void test_reads_unusual_layouts(void **state)
 {
     (void)state;
@@ -672,6 +689,7 @@ int main(void)
         cmocka_unit_test(test_kind_names),
         cmocka_unit_test(test_typed_reads),
         cmocka_unit_test(test_typed_reads_refuse),
+        cmocka_unit_test(test_reading_can_be_interrupted),
         cmocka_unit_test(test_reads_unusual_layouts),
         cmocka_unit_test(test_lookup_finds_each_of_many),
         cmocka_unit_test(test_refuses_what_is_no_file),

@@ -483,7 +483,7 @@ static void test_refusals(void **state)
 /* What each type, number of columns and level is to be done by: engine/matmul/route.c's table. */
 static const struct {
     enum quant_id type;
-    int64_t columns, most_columns;
+    int64_t columns, max_columns;
     enum cpu_level level;
     bool gated, blas, adjacent_rows, dual_512;
     const char *route;
@@ -517,7 +517,7 @@ static void test_routes(void **state)
             print_message("skipped: routes of %s\n", cpu_level_name(routes[i].level));
             continue;
         }
-        const struct engine_route_facts facts = {.most_columns = routes[i].most_columns,
+        const struct engine_route_facts facts = {.max_columns = routes[i].max_columns,
                                                  .gated = routes[i].gated,
                                                  .blas = routes[i].blas,
                                                  .adjacent_rows = routes[i].adjacent_rows,

@@ -6,6 +6,7 @@
  * give the logits that those ids give. */
 #include "test/support.h"
 
+#include "base/interrupt.h"
 #include "models/model.h"
 #include "test/support_model.h"
 #include "test/support_session.h"
@@ -34,7 +35,6 @@ struct world {
     struct engine *engine;
     struct model *m;
     struct model_session *many, *one; /* N_SEQ sequences; the reference */
-    volatile int stop;                /* the engine's abort flag */
     struct support_random random;
     int32_t ids[N_SEQ][N_CTX];
     uint32_t length[N_SEQ];
@@ -78,7 +78,6 @@ static struct world *open_world(const struct variant *v, const struct setting *s
     session.n_batch = 512;
     w->one = w->many ? model_session_new(w->m, &session, &err) : NULL;
     if (!w->one) fail_msg("%s: %s", err.item, err.text);
-    engine_set_abort(w->engine, &w->stop);
     unlink(path);
     return w;
 }
@@ -168,9 +167,9 @@ static void eval_step(struct world *w, const char *name)
     uint32_t before[N_SEQ], n = random_batch(w, tokens), wanted = 0;
     memcpy(before, w->length, sizeof before);
     if (below(w, 4) == 0) { /* interrupted: nothing must be left of it */
-        w->stop = 1;
+        base_interrupt();
         assert_false(n > 0 && model_eval_batch(w->many, tokens, n, keep_batch, w, &err));
-        w->stop = 0;
+        base_interrupt_clear();
         err = (struct base_error)BASE_ERROR_INIT;
     }
     w->rows_seen = 0;

@@ -2,6 +2,7 @@
  * names the limit; what is refused is named with its line; the limits that a caller sets hold. */
 #include "test/support.h"
 
+#include "base/interrupt.h"
 #include "text/jinja/jinja.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -153,15 +154,14 @@ static void test_interrupt(void **state)
 {
     (void)state;
     static const char source[] = "{{ l }}";
-    static volatile int flag = 1;
     struct base_error err = BASE_ERROR_INIT;
     struct base_buffer out = BASE_BUFFER_INIT;
     struct jinja_template_options options = jinja_template_options_default();
-    options.interrupt = &flag;
+    base_interrupt();
     assert_false(render(source, strlen(source), &options, &out, &err));
     assert_int_equal(err.code, BASE_INTERRUPTED);
     err = BASE_ERROR_INIT;
-    flag = 0;
+    base_interrupt_clear();
     assert_true(render(source, strlen(source), &options, &out, &err));
     base_buffer_free(&out);
 }

@@ -196,9 +196,6 @@ static void test_engine(void **state)
     assert_int_equal(e->options.n_threads, engine_threads_default());
     assert_int_equal(e->options.level, cpu_level_best());
     assert_int_equal(engine_pool_threads(e->pool), e->options.n_threads);
-    int asked = 1;
-    engine_set_abort(e, &asked);
-    assert_ptr_equal(e->abort_asked, &asked);
     engine_free(e);
     options.level = CPU_SCALAR;
     options.n_threads = 3;

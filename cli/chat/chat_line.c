@@ -67,7 +67,7 @@ static bool wait_for_byte(void)
     sigemptyset(&interrupt);
     sigaddset(&interrupt, SIGINT);
     sigprocmask(SIG_BLOCK, &interrupt, &before);
-    const bool ready = !*cli_interrupt_flag() && ppoll(&input, 1, NULL, &before) > 0;
+    const bool ready = !base_interrupted() && ppoll(&input, 1, NULL, &before) > 0;
     sigprocmask(SIG_SETMASK, &before, NULL);
     return ready;
 }
@@ -80,7 +80,7 @@ static int read_byte(struct cli_lines *l, char *byte)
             const ssize_t n = read(STDIN_FILENO, byte, 1);
             if (n >= 0 || (errno != EINTR && errno != EAGAIN)) return (int)n;
         }
-        if (*cli_interrupt_flag()) {
+        if (base_interrupted()) {
             l->interrupted = true;
             return -1;
         }
@@ -192,7 +192,7 @@ static enum cli_line_result plain_line(struct cli_lines *l, struct base_buffer *
     for (bool any = false;; any = true) {
         if (l->at_byte == l->n_bytes) {
             const ssize_t n = read(STDIN_FILENO, l->bytes, sizeof l->bytes);
-            if (n < 0 && errno == EINTR && *cli_interrupt_flag()) return CLI_LINE_INTERRUPTED;
+            if (n < 0 && errno == EINTR && base_interrupted()) return CLI_LINE_INTERRUPTED;
             if (n < 0 && errno == EAGAIN) /* another process may have made it so */
                 poll(&(struct pollfd){.fd = STDIN_FILENO, .events = POLLIN}, 1, -1);
             if (n < 0 && (errno == EINTR || errno == EAGAIN)) continue;

@@ -6,7 +6,7 @@
 
 bool cli_chat_once_asks(const struct cli_values *values)
 {
-    return !values->messages || values->prompt || values->file;
+    return !values->messages || values->prompt || values->file || cli_stdin_is_piped();
 }
 
 bool cli_chat_once_read(struct cli_chat_once *c, const struct cli_values *values,
@@ -20,9 +20,11 @@ bool cli_chat_once_read(struct cli_chat_once *c, const struct cli_values *values
 bool cli_chat_once_encode(struct cli_chat_once *c, const struct cli_model *model,
                           const struct base_buffer *question, struct base_error *err)
 {
-    const bool asks = cli_chat_once_asks(c->values);
-    if (asks && question->size == 0) return base_fail(err, BASE_USAGE, "the question is empty");
-    if (asks && !cli_messages_add(c->messages, "user", question->data, question->size, err))
+    /* With messages, a pipe that holds nothing adds none. */
+    const bool must_ask = !c->values->messages || c->values->prompt || c->values->file;
+    if (must_ask && question->size == 0) return base_fail(err, BASE_USAGE, "the question is empty");
+    if (question->size &&
+        !cli_messages_add(c->messages, "user", question->data, question->size, err))
         return false;
     if (json_array_size(c->messages) == 0)
         return base_fail_at(err, BASE_USAGE, c->values->messages, -1, "holds no message");

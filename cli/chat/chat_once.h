@@ -19,7 +19,7 @@ struct cli_chat_once {
  * is opened. */
 bool cli_chat_once_read(struct cli_chat_once *c, const struct cli_values *values,
                         struct base_error *err);
-/* Whether -p, -f or standard input hold a question: not if --messages stand alone. */
+/* Whether -p, -f or standard input may hold a question: not if --messages stand alone. */
 bool cli_chat_once_asks(const struct cli_values *values);
 /* Adds the question and makes the prompt; needs the model's file and tokenizer. */
 bool cli_chat_once_encode(struct cli_chat_once *c, const struct cli_model *model,

@@ -159,7 +159,6 @@ static bool render(const struct cli_chat_template *t, const json_t *messages,
     struct jinja_template_options options = jinja_template_options_default();
     errno = 0; /* a copy of jansson's lacks what it had no memory for */
     json_t *context = json_copy(t->variables);
-    options.interrupt = cli_interrupt_flag();
     options.own = own;
     options.own_variables = own_variables;
     options.n_own_variables = N_OWN;

@@ -122,12 +122,11 @@ static bool make_room(struct cli_chat *c, struct base_error *err)
 
 static bool show(void *user, const char *bytes, size_t size, bool dim, struct base_error *err)
 {
-    static const char on[] = "\033[2m", off[] = "\033[0m";
     struct cli_chat *c = user;
     c->last_byte = bytes[size - 1];
     if (!c->colour || !dim) return cli_write(bytes, size, err);
-    return cli_write(on, strlen(on), err) && cli_write(bytes, size, err) &&
-           cli_write(off, strlen(off), err);
+    return cli_write_control("\033[2m", err) && cli_write(bytes, size, err) &&
+           cli_write_control("\033[0m", err);
 }
 
 static bool take_piece(void *user, const struct generate_piece *piece, struct base_error *err)

@@ -167,7 +167,7 @@ static bool measure_limits(struct cli_bench *b, struct base_error *err)
     double int8 = engine_roofline_int8(b->model.engine);
     if (bandwidth > b->bandwidth) b->bandwidth = bandwidth;
     if (int8 > b->int8) b->int8 = int8;
-    return bandwidth > 0;
+    return base_goes_on(err) && bandwidth > 0;
 }
 
 static bool measure_all(struct cli_bench *b, struct base_error *err)

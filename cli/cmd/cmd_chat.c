@@ -34,7 +34,7 @@ static bool answer(struct cli_chat *c, bool is_new, struct base_error *err)
         if (err->code != BASE_INTERRUPTED) cli_report(err);
         *err = BASE_ERROR_INIT;
     }
-    if (!*cli_interrupt_flag()) return true;
+    if (!base_interrupted()) return true;
     if (!c->interactive) return base_fail(err, BASE_INTERRUPTED, "interrupted");
     cli_interrupt_reset();
     return true;

@@ -87,7 +87,7 @@ static bool look(struct doctor *d, struct base_error *err)
     engine_blas_close(blas);
     d->bandwidth = engine_roofline_bandwidth(d->engine, &ignored);
     d->int8 = engine_roofline_int8(d->engine);
-    return !*cli_interrupt_flag() || base_fail(err, BASE_INTERRUPTED, "interrupted");
+    return base_goes_on(err);
 }
 
 /* ---- Advice ---- */

@@ -324,7 +324,8 @@ bool cli_cmd_inspect(const struct cli_values *values, struct base_error *err)
         m.tokenizer = text_tokenizer_open(m.file, &view.tokenizer_error);
         view.tokenizer = m.tokenizer;
     }
-    if (view.tokenizer_error.code == BASE_NO_MEMORY) {
+    if (view.tokenizer_error.code == BASE_NO_MEMORY ||
+        view.tokenizer_error.code == BASE_INTERRUPTED) {
         *err = view.tokenizer_error;
         ok = false;
         goto done;

@@ -7,6 +7,7 @@
 #include "cli/system.h"
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct target {
     struct base_output file;
@@ -29,6 +30,10 @@ static bool write_all(struct cli_model *m, const struct cli_values *v, const str
                       struct base_error *err)
 {
     struct target t = {.n_vocab = model_facts(m->model)->n_vocab};
+    if (strcmp(v->output, "-") == 0 && cli_stdout_is_terminal())
+        return base_fail_at(err, BASE_USAGE, "--output", -1,
+                            "standard output is a terminal, and the logits are binary: name a "
+                            "file, or send them into a pipe");
     const bool ok =
         cli_output_open(&t.file, v->output, v, m->file, err) &&
         model_eval(m->session, ids->id, ids->count, MODEL_LOGITS_ALL, write_rows, &t, err);

@@ -1,12 +1,12 @@
 /* cli/cmd/cmd_models.c: `infer models`: the model files of a folder, from their headers alone.
  *
  * Damaged files are listed with what is wrong with them; of a split model only the first file is
- * listed. Texts from files are shown without control characters: a terminal must not act on them.
- */
+ * listed. Lines hold texts of files as cli/terminal.h shows them, also in a pipe. */
 #include "cli/cmd/quantize_plan.h"
 #include "cli/commands.h"
 #include "cli/load.h"
 #include "cli/system.h"
+#include "cli/terminal.h"
 #include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -114,8 +114,8 @@ static bool add_file(struct rows *rows, const char *folder, const char *name, co
     if (!cli_buffer_check(&row->path, err)) return false;
     row->is_chosen = strcmp(row->path.data, chosen) == 0;
     read_header(row);
-    /* That there is no memory says nothing of the file. */
-    if (row->error.code != BASE_NO_MEMORY) return true;
+    /* That there is no memory or no time says nothing of the file. */
+    if (row->error.code != BASE_NO_MEMORY && row->error.code != BASE_INTERRUPTED) return true;
     *err = row->error;
     return false;
 }
@@ -143,14 +143,6 @@ static bool add_folder(struct rows *rows, const char *folder, const char *chosen
 
 /* ---- What is printed ---- */
 
-static void add_text(struct base_buffer *out, const struct base_buffer *text)
-{
-    for (size_t i = 0; i < text->size; i++)
-        base_buffer_add(
-            out, (unsigned char)text->data[i] < ' ' || text->data[i] == 0x7f ? "?" : &text->data[i],
-            1);
-}
-
 static void print_text(const struct rows *rows, struct base_buffer *out)
 {
     for (size_t i = 0; i < rows->count; i++) {
@@ -162,12 +154,12 @@ static void print_text(const struct rows *rows, struct base_buffer *out)
             base_buffer_add_format(out, "unusable: %s  ",
                                    base_error_format_here(&r->error, why, sizeof why));
         } else {
-            add_text(&what, &r->arch);
+            cli_show(&what, r->arch.data, r->arch.size, false);
             base_buffer_add_format(out, "%-10s %-8s %8.1f MB %7.0f M weights  context %-7u ",
                                    what.size ? what.data : "?", r->type ? r->type : "none",
                                    (double)r->bytes / 1e6, (double)r->n_params / 1e6, r->n_ctx);
         }
-        add_text(out, &r->path);
+        cli_show(out, r->path.data, r->path.size, false);
         base_buffer_add_text(out, "\n");
         out->failed |= what.failed;
         base_buffer_free(&what);

@@ -106,7 +106,7 @@ struct rows_job {
 static void score_rows(const struct engine_worker *w, void *user)
 {
     const struct rows_job *j = user;
-    for (int64_t r; (r = engine_pool_claim(w, 1)) < j->rows;)
+    for (int64_t r; (r = engine_pool_claim(w, 1)) < j->rows && !base_interrupted();)
         j->score[r] =
             score_row(j->logits + r * j->n_vocab, j->base ? j->base + r * j->n_vocab : NULL,
                       j->n_vocab, j->target[r]);
@@ -123,7 +123,8 @@ static bool take_rows(void *user, uint64_t first, uint64_t rows, const float *lo
                            .n_vocab = p->n_vocab};
     if (p->values->kl && !cli_saved_read_rows(&p->saved, rows, &job.base, err)) return false;
     engine_pool_run(p->model.engine->pool, score_rows, &job);
-    return !p->values->save_logits || cli_saved_write_rows(&p->save, logits, rows, err);
+    return base_goes_on(err) &&
+           (!p->values->save_logits || cli_saved_write_rows(&p->save, logits, rows, err));
 }
 
 /* ---- All chunks ---- */

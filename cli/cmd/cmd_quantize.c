@@ -50,7 +50,7 @@ static void convert_rows(const struct engine_worker *w, void *user)
 {
     const struct rows_job *j = user;
     float *row = j->q->row + (uint64_t)w->ith * j->q->longest;
-    for (int64_t r; (r = engine_pool_claim(w, 1)) < j->rows;) {
+    for (int64_t r; (r = engine_pool_claim(w, 1)) < j->rows && !base_interrupted();) {
         const struct quant_kernel *kernel = j->q->engine->quant.type;
         char *out = j->q->slab + (uint64_t)r * j->out_row;
         kernel[j->from->id].decode(0, (int64_t)j->len, j->in + (uint64_t)r * j->in_row, row);
@@ -79,10 +79,10 @@ static bool convert(struct quantize *q, const struct gguf_tensor *t, const struc
                          t->name.data);
     const uint64_t most = q->slab_bytes / job.out_row;
     while (rows > 0) {
-        if (*cli_interrupt_flag()) return base_fail(err, BASE_INTERRUPTED, "interrupted");
         job.rows = (int64_t)(rows < most ? rows : most);
         if (to || q->engine->quant.type[t->type->id].decode)
             engine_pool_run(q->engine->pool, convert_rows, &job);
+        if (!base_goes_on(err)) return false; /* rows of the slab may be missing */
         if (broken)
             return base_fail(err, BASE_FAILED, "%.*s: has weights that are no finite numbers%s%s",
                              (int)t->name.size, t->name.data, to ? ", or none as " : "",

@@ -52,7 +52,10 @@ static bool decode(struct job *j, const char *bytes, size_t size, struct base_er
     struct text_decoder d;
     bool ok = cli_ids_parse(bytes, size, text_vocab_size(j->tokenizer), &ids, err);
     text_decoder_init(&d, j->tokenizer, false, j->values->special);
-    for (size_t i = 0; ok && i < ids.count; i++) text_decoder_add(&d, ids.id[i], &text);
+    for (size_t i = 0; ok && i < ids.count; i++) {
+        text_decoder_add(&d, ids.id[i], &text);
+        ok = base_goes_on(err);
+    }
     if (ok) text_decoder_end(&d, &text);
     if (ok && j->values->json) {
         base_buffer_add_format(&j->out, "{\"count\":%zu,", ids.count);
@@ -82,7 +85,7 @@ static bool each_line(struct job *j, const struct base_buffer *text, struct base
         const char *line = text->data + at;
         const char *end = memchr(line, '\n', text->size - at);
         size_t size = end ? (size_t)(end - line) : text->size - at;
-        if (!one(j, line, size, err)) return false;
+        if (!base_goes_on(err) || !one(j, line, size, err)) return false;
         at += size + 1;
     }
     return true;

@@ -1,6 +1,7 @@
 /* cli/out/bench_plot.c: the results of `infer bench` as bars, for terminals and as SVG. Each bar is
  * the share of the limit that a test comes nearer to: reading memory or multiplying integers. */
 #include "cli/out/bench.h"
+#include "cli/terminal.h"
 #include <stdio.h>
 
 enum {
@@ -55,13 +56,15 @@ void cli_bench_plot(const struct cli_bench *b, struct base_buffer *out)
     }
 }
 
-static void add_xml(const char *text, struct base_buffer *out)
+static void add_xml(const struct base_buffer *text, struct base_buffer *out)
 {
-    for (; *text; text++) {
-        if (*text == '<' || *text == '&')
-            base_buffer_add_text(out, *text == '<' ? "&lt;" : "&amp;");
+    for (size_t i = 0, n; i < text->size;) {
+        char shown[CLI_SHOWN_MAX];
+        i += cli_show_character(text->data + i, text->size - i, false, shown, &n);
+        if (*shown == '<' || *shown == '&')
+            base_buffer_add_text(out, *shown == '<' ? "&lt;" : "&amp;");
         else
-            base_buffer_add(out, (unsigned char)*text < ' ' ? " " : text, 1);
+            base_buffer_add(out, shown, n);
     }
 }
 
@@ -89,7 +92,7 @@ void cli_bench_svg(const struct cli_bench *b, struct base_buffer *out)
                            "<rect width=\"100%%\" height=\"100%%\" fill=\"#ffffff\"/>\n"
                            "<text x=\"12\" y=\"24\" font-weight=\"bold\">",
                            SVG_WIDTH, height, SVG_WIDTH, height);
-    add_xml(b->model.name.data, out);
+    add_xml(&b->model.name, out);
     base_buffer_add_format(out,
                            ", %s, %d threads</text>\n<text x=\"12\" y=\"42\" font-size=\"11\">"
                            "limits: reading %.1f GB/s, int8 %.0f G multiply-adds/s</text>\n",

@@ -170,7 +170,9 @@ bool cli_result_end(struct cli_result *r, const struct generate_outcome *outcome
     add_items(&r->line, "ids", &r->ids);
     if (r->values->logprobs >= 0) add_items(&r->line, "logprobs", &r->logprobs);
     base_buffer_add_text(&r->line, "}\n");
-    return cli_write_buffer(&r->line, err);
+    if (!cli_write_buffer(&r->line, err)) return false;
+    if (interrupted.code) *err = interrupted;
+    return !interrupted.code;
 }
 
 void cli_result_free(struct cli_result *r)

@@ -1,5 +1,6 @@
 /* cli/out/saved_logits.c: logits in a file. See cli/out/saved_logits.h. */
 #include "cli/out/saved_logits.h"
+#include "base/interrupt.h"
 #include "base/size.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -60,6 +61,7 @@ static bool read_header(struct cli_saved_reader *r, struct text_ids *ids, uint32
     *chunk = h.chunk;
     for (uint64_t i = 0; i < h.n_ids; i++) {
         int32_t id;
+        if (!base_goes_on(err)) return false;
         if (fread(&id, sizeof id, 1, r->file) != 1 || id < 0 || (uint32_t)id >= h.n_vocab)
             return base_fail(err, BASE_USAGE, "damaged: id %llu is not one of the vocabulary",
                              (unsigned long long)i);
@@ -74,9 +76,10 @@ bool cli_saved_open(struct cli_saved_reader *r, const char *path, uint32_t n_voc
     r->path = path;
     r->n_vocab = n_vocab;
     r->file = fopen(path, "rbe");
-    bool ok = r->file ? read_header(r, ids, chunk, err)
-                      : base_fail(err, errno == ENOMEM ? BASE_NO_MEMORY : BASE_USAGE,
-                                  "cannot read: %s", strerror(errno));
+    bool ok =
+        r->file ? read_header(r, ids, chunk, err)
+                : base_goes_on(err) && base_fail(err, errno == ENOMEM ? BASE_NO_MEMORY : BASE_USAGE,
+                                                 "cannot read: %s", strerror(errno));
     if (!ok) base_error_set_file(err, path);
     return ok;
 }

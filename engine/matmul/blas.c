@@ -25,8 +25,7 @@ struct engine_blas *engine_blas_open(struct base_error *err)
     }
     blas->library = dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL);
     if (!blas->library) {
-        base_fail(err, BASE_USAGE, "OpenBLAS cannot be loaded (%s); install it or leave out --blas",
-                  dlerror());
+        base_fail(err, BASE_USAGE, "OpenBLAS cannot be loaded (%s)", dlerror());
         goto failed;
     }
     blas->sgemm = (sgemm_function *)dlsym(blas->library, "cblas_sgemm");

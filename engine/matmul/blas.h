@@ -1,4 +1,4 @@
-/* engine/matmul/blas.h: OpenBLAS, loaded at run time and only when asked for (--blas).
+/* engine/matmul/blas.h: OpenBLAS, loaded at run time and only for engine_options.use_blas.
  *
  * Owns the library handle and the one function that matmul calls. The library runs one thread per
  * call: our pool is the only pool. Its sums are in an order of its own, so results are close to the

@@ -32,37 +32,37 @@ static void act_layout(struct engine_matmul_act *act, const struct quant_act_for
     act->form = form;
     act->parts = quant_act_parts(form, k);
     if (engine_matmul_by_floats(form)) {
-        act->group_bytes = ENGINE_TILE_COLS * engine_round_up(k, 32) * (int64_t)sizeof(float);
+        act->col_panel_bytes = ENGINE_TILE_COLS * engine_round_up(k, 32) * (int64_t)sizeof(float);
         return;
     }
     act->block_bytes = form->layout == QUANT_LAYOUT_256 ? sizeof(struct engine_cols256)
                                                         : sizeof(struct engine_cols32);
-    act->group_bytes = k / form->block_len * act->block_bytes;
-    act->n_k_blocks = 1;
+    act->col_panel_bytes = k / form->block_len * act->block_bytes;
+    act->k_block_count = 1;
     if (engine_matmul_by_k_blocks(k_blocks, form))
-        act->n_k_blocks = (k + ENGINE_MATMUL_K_BLOCK - 1) / ENGINE_MATMUL_K_BLOCK;
+        act->k_block_count = (k + ENGINE_MATMUL_K_BLOCK - 1) / ENGINE_MATMUL_K_BLOCK;
 }
 
-/* Rows per block: as many as the cache holds, but enough blocks for all workers. The longest of the
- * weights side by side, with `n_rows` rows, decides for all: workers share out blocks by number, so
- * they must be about alike. With a gate, so many of either side. */
+/* Rows of an M-block: as many as the cache holds, but enough blocks for all workers. The longest of
+ * the weights side by side, with `n_rows` rows, decides for all: workers share out blocks by
+ * number, so blocks must take about the same time. With a gate, as many of each side. */
 static int64_t m_block_rows(const struct engine_matmul *p, const struct engine_tensor *w,
                             int64_t n_rows, int n_threads)
 {
     int64_t row = quant_row_size(w->type, w->ne[0]);
     int64_t per_worker = p->gemv_only ? DECODE_BLOCKS_PER_WORKER : PREFILL_BLOCKS_PER_WORKER;
-    int64_t most = n_rows * p->max_jobs * p->n_n_blocks / (n_threads * per_worker);
+    int64_t max_rows = n_rows * p->max_gemms * p->n_block_count / (n_threads * per_worker);
     const int sides = engine_matmul_sides(p);
     int64_t unit = QUANT_PANEL_ROWS;
     if (p->gemv_only)
-        most = engine_min(most, STREAM_BUDGET / row);
+        max_rows = engine_min(max_rows, STREAM_BUDGET / row);
     else if (!engine_matmul_by_k_blocks(p->k_blocks, w->type->act))
-        most = engine_min(most, QUANT_PANEL_ROWS * (PANEL_BUDGET / panel_bytes(w)) / sides);
+        max_rows = engine_min(max_rows, QUANT_PANEL_ROWS * (PANEL_BUDGET / panel_bytes(w)) / sides);
     if (!p->gemv_only && engine_matmul_by_floats(w->type->act))
         unit = ENGINE_TILE_FLOAT_ROWS;
     else if (!p->gemv_only && engine_matmul_by_pairs(w->type))
         unit = ENGINE_TILE_PANELS / sides * QUANT_PANEL_ROWS;
-    return unit * engine_max(1, most / unit);
+    return unit * engine_max(1, max_rows / unit);
 }
 
 /* With ids src[2] is I32, which no weight is. With a gate a result is as wide as the gate's weight,
@@ -82,20 +82,20 @@ void engine_matmul_sources(struct engine_matmul *p, const struct engine_tensor *
 
 static bool act_place(struct engine_matmul *p, struct engine_matmul_act *act, int64_t *at)
 {
-    uint64_t columns, groups;
+    uint64_t columns, col_panels; /* bytes */
     if (!base_mul((uint64_t)p->n_rows_x, (uint64_t)(act->in_place ? 0 : act->parts.bytes),
                   &columns) ||
-        !base_mul((uint64_t)p->max_groups, (uint64_t)act->group_bytes, &groups) ||
-        columns > INT64_MAX / 16 || groups > INT64_MAX / 16)
+        !base_mul((uint64_t)p->max_col_panels, (uint64_t)act->col_panel_bytes, &col_panels) ||
+        columns > INT64_MAX / 16 || col_panels > INT64_MAX / 16)
         return false;
     act->columns = *at;
-    act->groups = act->columns + (int64_t)columns;
-    *at = act->groups + (p->gemv_only ? 0 : engine_round_up((int64_t)groups, 64));
+    act->col_panels = act->columns + (int64_t)columns;
+    *at = act->col_panels + (p->gemv_only ? 0 : engine_round_up((int64_t)col_panels, 64));
     return true;
 }
 
-/* Bytes of what a worker makes of a block's rows, of either side, at once. */
-static int64_t part_bytes(const struct engine_matmul *p, const struct engine_tensor *w,
+/* Bytes of the row panels, or of the packed or decoded rows, that a worker holds at once. */
+static int64_t rows_bytes(const struct engine_matmul *p, const struct engine_tensor *w,
                           int64_t rows)
 {
     if (engine_matmul_by_k_blocks(p->k_blocks, w->type->act))
@@ -115,40 +115,40 @@ bool engine_matmul_layout(struct engine_matmul *p, const struct engine_tensor *d
     p->n_rows_x = engine_tensor_rows(p->x);
     p->n_cols = engine_tensor_rows(dst);
     int64_t n_matrices = p->w[0]->ne[2] * p->w[0]->ne[3];
-    p->max_jobs = engine_min(n_matrices, p->n_cols);
-    p->max_groups = p->n_cols / ENGINE_TILE_COLS + p->max_jobs;
-    int64_t most_cols = p->ids ? p->n_cols : p->n_cols / n_matrices;
-    p->most_columns = most_cols;
-    p->gemv_only = engine_route_gemv_only(most_cols);
-    p->k_blocks = engine_route_k_blocks(most_cols, dual_512);
+    p->max_gemms = engine_min(n_matrices, p->n_cols);
+    p->max_col_panels = p->n_cols / ENGINE_TILE_COLS + p->max_gemms;
+    int64_t max_cols = p->ids ? p->n_cols : p->n_cols / n_matrices;
+    p->max_columns = max_cols;
+    p->gemv_only = engine_route_gemv_only(max_cols);
+    p->k_blocks = engine_route_k_blocks(max_cols, dual_512);
     p->own_copy = p->n_rows_x * p->k <= OWN_COPY_ELEMENTS;
-    p->n_n_blocks = p->ids ? 1 : engine_max(1, engine_min(n_threads, most_cols / N_BLOCK_COLS));
+    p->n_block_count = p->ids ? 1 : engine_max(1, engine_min(n_threads, max_cols / N_BLOCK_COLS));
     const int sides = engine_matmul_sides(p);
     int64_t longest = 0, gate_floats = 0;
     for (int i = 0; i < p->n_w; i++) longest = engine_max(longest, p->w[i]->ne[1]);
     for (int i = 0; i < p->n_w; i++) {
         const struct engine_tensor *w = p->w[i];
         p->m_block_rows[i] = m_block_rows(p, w, longest, n_threads);
-        p->n_m_blocks[i] = (w->ne[1] + p->m_block_rows[i] - 1) / p->m_block_rows[i];
-        p->m_blocks_per_job += p->n_m_blocks[i];
+        p->m_block_count[i] = (w->ne[1] + p->m_block_rows[i] - 1) / p->m_block_rows[i];
+        p->m_blocks_per_gemm += p->m_block_count[i];
         if (!p->gemv_only)
-            p->sums_at = engine_max(p->sums_at, part_bytes(p, w, p->m_block_rows[i]));
+            p->sums_at = engine_max(p->sums_at, rows_bytes(p, w, p->m_block_rows[i]));
         if (p->up) gate_floats = sides * engine_matmul_gate_stride(p->m_block_rows[i]);
         struct engine_matmul_act *act = &p->act[w->type->act->index];
         if (!act->form) act_layout(act, w->type->act, p->k, p->k_blocks);
         act->in_place =
             w->type->act->element == p->x->type && p->x->nb[0] == (int64_t)p->x->type->block_bytes;
     }
-    /* A row of x that is not contiguous is gathered where the panels will be, before. */
+    /* A row of x that is not contiguous is gathered where row panels are later. */
     p->sums_at = engine_round_up(engine_max(p->sums_at, p->k * (int64_t)sizeof(float)), 64);
-    const int64_t groups =
-        p->gemv_only ? 0 : (most_cols / ENGINE_TILE_COLS + 1) / p->n_n_blocks + 1;
-    p->gate_at = p->sums_at + sides * groups * (int64_t)sizeof(struct engine_tile_sums);
+    const int64_t col_panels =
+        p->gemv_only ? 0 : (max_cols / ENGINE_TILE_COLS + 1) / p->n_block_count + 1;
+    p->gate_at = p->sums_at + sides * col_panels * (int64_t)sizeof(struct engine_tile_sums);
     p->worker_bytes = p->gate_at + ENGINE_TILE_COLS * gate_floats * (int64_t)sizeof(float);
 
-    p->jobs_at = 64;
-    p->columns_at =
-        p->jobs_at + engine_round_up(p->max_jobs * (int64_t)sizeof(struct engine_matmul_job), 64);
+    p->gemms_at = 64;
+    p->columns_at = p->gemms_at +
+                    engine_round_up(p->max_gemms * (int64_t)sizeof(struct engine_matmul_gemm), 64);
     p->starts_at = p->columns_at +
                    engine_round_up(p->n_cols * (int64_t)sizeof(struct engine_matmul_column), 64);
     int64_t at = p->starts_at + (p->ids ? engine_round_up((n_matrices + 1) * 8, 64) : 0);

@@ -43,13 +43,13 @@ static struct engine_work product_work(const struct engine_tensor *dst)
     return work;
 }
 
-/* Of the first weight, by as many columns as a job has on average. */
+/* Of the first weight, by as many columns as a gemm has on average. */
 static const char *product_route(const struct engine *e, const struct engine_tensor *dst)
 {
     struct engine_matmul p;
     if (!engine_matmul_layout(&p, dst, e->options.n_threads, e->quant.dual_512)) return NULL;
     const struct engine_route_facts facts = engine_route_facts(e, &p);
-    const int64_t columns = (p.n_cols + p.max_jobs - 1) / p.max_jobs;
+    const int64_t columns = (p.n_cols + p.max_gemms - 1) / p.max_gemms;
     return engine_route_name(engine_route_of(&facts, p.w[0]->type->act, columns));
 }
 

@@ -1,5 +1,5 @@
-/* engine/matmul/matmul_pack.c: a product's columns as its weights want them: rows of x converted
- * (phase 1 of matmul_run.c), and interleaved or packed in groups (phase 2).
+/* engine/matmul/matmul_pack.c: a product's columns in the forms that its routes read: rows of x
+ * converted (phase 1 of matmul_run.c), and interleaved or packed in column panels (phase 2).
  *
  * Owns: what lies where in the memory that workers share, and how a row of floats is packed, of
  * weights as well. Refuses: who does what and when (matmul_run.c). */
@@ -43,19 +43,19 @@ void engine_matmul_convert(const struct engine_matmul_run *run, int64_t x_row)
         for (int64_t i = 0; i < p->k; i++) gathered[i] = *(const float *)(from + i * x->nb[0]);
         row = gathered;
     }
-    for (int form = 0; form < ENGINE_MATMUL_FORMS; form++) {
-        const struct engine_matmul_act *act = &p->act[form];
+    for (int i = 0; i < ENGINE_MATMUL_FORMS; i++) {
+        const struct engine_matmul_act *act = &p->act[i];
         if (!act->form || act->in_place) continue;
         const struct quant_act to = quant_act_at(&act->parts, column_at(run, act, x_row));
-        quant->quantize[form](p->k, row, &to);
+        quant->quantize[i](p->k, row, &to);
     }
 }
 
-/* ---- Groups ---- */
+/* ---- Column panels ---- */
 
 enum { PACK_ELEMENTS = 256 }; /* decoded at once, a multiple of 32 */
 
-/* Where a group's columns have their q of elements from `at` on; of a missing one, zeros. */
+/* Where the columns of a panel have their q of elements from `at` on; of a missing one, zeros. */
 static void columns_q(const struct quant_act *a, int n, int64_t at,
                       const int8_t *q[ENGINE_TILE_COLS])
 {
@@ -97,19 +97,19 @@ static void interleave256(const struct engine_tile *tile, struct engine_matmul_k
 }
 
 char *engine_matmul_floats_at(const struct engine_matmul_run *run,
-                              const struct quant_act_form *form, int64_t group)
+                              const struct quant_act_form *form, int64_t col_panel)
 {
     const struct engine_matmul_act *act = &run->p->act[form->index];
-    return run->shared + act->groups + group * act->group_bytes;
+    return run->shared + act->col_panels + col_panel * act->col_panel_bytes;
 }
 
 void *engine_matmul_k_block_at(const struct engine_matmul_run *run,
-                               const struct quant_act_form *form, int64_t group,
+                               const struct quant_act_form *form, int64_t col_panel,
                                struct engine_matmul_k_block k_block)
 {
     const struct engine_matmul_act *act = &run->p->act[form->index];
-    const int64_t at = k_block.first * run->p->max_groups + group * k_block.n_blocks;
-    return run->shared + act->groups + at * act->block_bytes;
+    const int64_t at = k_block.first * run->p->max_col_panels + col_panel * k_block.n_blocks;
+    return run->shared + act->col_panels + at * act->block_bytes;
 }
 
 const struct engine_tile_packed *engine_matmul_packed(const struct engine_matmul_run *run,
@@ -136,62 +136,63 @@ void engine_matmul_pack_row(const struct engine_matmul_run *run,
         return;
     }
     for (int64_t at = 0; at < k; at += PACK_ELEMENTS) {
-        float part[PACK_ELEMENTS];
+        float decoded[PACK_ELEMENTS];
         const int64_t some = engine_min(PACK_ELEMENTS, k - at);
-        kernel->decode(at, some, row, part);
-        packed->pack(some, part, fill, half, step, to + at / 16 * step);
+        kernel->decode(at, some, row, decoded);
+        packed->pack(some, decoded, fill, half, step, to + at / 16 * step);
     }
 }
 
-/* A group's columns; of its second bundle only what is needed. */
+/* A column panel of floats; the second of its bundles only where it has columns. */
 static void pack_columns(const struct engine_matmul_run *run,
                          const struct engine_tile_packed *packed,
-                         const struct engine_matmul_act *act, char *group,
+                         const struct engine_matmul_act *act, char *col_panel,
                          const struct engine_matmul_column *column, int64_t n)
 {
     for (int64_t c = 0; c < engine_round_up(n, ENGINE_TILE_PACKED_COLS); c++)
         engine_matmul_pack_row(run, packed, act->form->element,
                                column_at(run, act, column[c < n ? c : n - 1].x_row), 0.0f,
-                               ENGINE_TILE_PACKED_COLS, c, (float *)group);
+                               ENGINE_TILE_PACKED_COLS, c, (float *)col_panel);
 }
 
-/* The job that owns a group: the last one that begins at or before it and has groups. */
-static const struct engine_matmul_job *job_of_group(const struct engine_matmul_run *run,
-                                                    int64_t group)
+/* The gemm that owns a column panel: the last one whose panels begin at or before it. */
+static const struct engine_matmul_gemm *gemm_of_col_panel(const struct engine_matmul_run *run,
+                                                          int64_t col_panel)
 {
-    int64_t lo = 0, hi = run->header->n_jobs;
+    int64_t lo = 0, hi = run->header->n_gemms;
     while (hi - lo > 1) {
         int64_t mid = (lo + hi) / 2;
-        if (run->jobs[mid].group <= group)
+        if (run->gemms[mid].col_panel <= col_panel)
             lo = mid;
         else
             hi = mid;
     }
-    return &run->jobs[lo];
+    return &run->gemms[lo];
 }
 
-void engine_matmul_group_build(const struct engine_matmul_run *run, int64_t group, bool convert)
+void engine_matmul_col_panel_build(const struct engine_matmul_run *run, int64_t col_panel,
+                                   bool convert)
 {
-    const struct engine_matmul_job *job = job_of_group(run, group);
-    int64_t first = (group - job->group) * ENGINE_TILE_COLS;
-    int64_t n = engine_min(ENGINE_TILE_COLS, job->n - first);
-    const struct engine_matmul_column *column = run->columns + job->first + first;
+    const struct engine_matmul_gemm *gemm = gemm_of_col_panel(run, col_panel);
+    int64_t first = (col_panel - gemm->col_panel) * ENGINE_TILE_COLS;
+    int64_t n = engine_min(ENGINE_TILE_COLS, gemm->n - first);
+    const struct engine_matmul_column *column = run->columns + gemm->first + first;
     for (int c = 0; convert && c < n; c++) engine_matmul_convert(run, column[c].x_row);
     for (int i = 0; i < ENGINE_MATMUL_FORMS; i++) {
         const struct engine_matmul_act *act = &run->p->act[i];
         const struct quant_act_form *form = act->form;
         if (!form) continue;
         if (engine_matmul_by_floats(form)) {
-            if (engine_route_of(&run->facts, form, job->n) == ENGINE_ROUTE_PACKED)
+            if (engine_route_of(&run->facts, form, gemm->n) == ENGINE_ROUTE_PACKED)
                 pack_columns(run, engine_matmul_packed(run, form), act,
-                             engine_matmul_floats_at(run, form, group), column, n);
+                             engine_matmul_floats_at(run, form, col_panel), column, n);
             continue;
         }
         struct quant_act a[ENGINE_TILE_COLS];
         for (int c = 0; c < n; c++) a[c] = engine_matmul_column_act(run, form, column[c].x_row);
-        for (int64_t b = 0; b < act->n_k_blocks; b++) {
+        for (int64_t b = 0; b < act->k_block_count; b++) {
             const struct engine_matmul_k_block k_block = engine_matmul_k_block(act, run->p->k, b);
-            void *to = engine_matmul_k_block_at(run, form, group, k_block);
+            void *to = engine_matmul_k_block_at(run, form, col_panel, k_block);
             if (n < ENGINE_TILE_COLS) memset(to, 0, (size_t)(k_block.n_blocks * act->block_bytes));
             if (form->layout == QUANT_LAYOUT_256)
                 interleave256(run->tile, k_block, a, n, to);

@@ -1,18 +1,15 @@
 /* engine/matmul/matmul_run.c: how a product runs, on every worker.
  *
- * Phase 1: x's rows are converted to what the weights want, once per kind (floats stay where they
- * lie), and a table says which columns each weight matrix meets. Phase 2: jobs with many columns
- * get them interleaved, or packed, in groups. Where every column is in one group, a worker does
- * both at once.
- * Phase 3: blocks of weight rows, each with an N-block of the columns, are taken from the pool.
- * Where columns are many each worker has an N-block of its own: most of what it reads and writes,
- * here and in the ops that share out rows, then stays in its own caches. One or few columns: the
- * type's gemv reads the file's layout. Many: rows are unpacked into panels, 16 at a time, or
- * packed, in this worker's scratch, as much at once as a cache holds, and multiplied with all
- * groups. When x is small every worker converts it for itself and there is no barrier at all.
+ * Phase 1: each row of x is converted to the activation forms of the weights (floats stay where
+ * they lie), and a table lists the columns of each gemm. Phase 2: columns of gemms that leave gemv
+ * are interleaved, or packed, in column panels. Where each row of x is in one column panel, phases
+ * 1 and 2 are one. Phase 3: blocks, each an M-block by an N-block, are taken from the pool and run
+ * by their route. Where columns are many each worker has an N-block of its own: most of what it
+ * reads and writes, here and in the ops that share out rows, then stays in its own caches. When x
+ * is small every worker converts it for itself and there is no barrier at all.
  *
- * Owns: the table, and who does what and when. Columns and groups are made in matmul_pack.c,
- * blocks in matmul_block.c. Refuses: shapes (matmul_op.c). */
+ * Owns: the table, and who does what and when. Columns and column panels are made in matmul_pack.c,
+ * blocks in route_*.c. Refuses: shapes (matmul_op.c). */
 #include "engine/matmul/matmul_run.h"
 #include "engine/matmul/blas.h"
 #include <math.h>
@@ -20,14 +17,14 @@
 
 /* ---- Phase 1: the table ---- */
 
-/* Every matrix of the batch with the rows of x that meet it. */
+/* Each matrix of the batch with its rows of x. */
 static void table_by_batch(struct engine_matmul_run *run)
 {
     const struct engine_tensor *x = run->p->x, *w = run->p->w[0], *dst = run->dst;
     int64_t per2 = x->ne[2] / w->ne[2], per3 = x->ne[3] / w->ne[3], column = 0;
     for (int64_t b3 = 0; b3 < w->ne[3]; b3++) {
         for (int64_t b2 = 0; b2 < w->ne[2]; b2++) {
-            run->jobs[run->header->n_jobs++] = (struct engine_matmul_job){
+            run->gemms[run->header->n_gemms++] = (struct engine_matmul_gemm){
                 .first = column, .n = per2 * per3 * x->ne[1], .batch2 = b2, .batch3 = b3};
             for (int64_t i = 0; i < per2 * per3 * x->ne[1]; i++) {
                 int64_t i1 = i % x->ne[1], i2 = b2 * per2 + i / x->ne[1] % per2,
@@ -45,7 +42,8 @@ static void fill_nan(float *row, int64_t n)
     for (int64_t i = 0; i < n; i++) row[i] = NAN;
 }
 
-/* Every expert that is asked for with its columns: a counting sort of the ids. */
+/* Each expert that some id names with its columns: a counting sort of the ids. Other experts have
+ * no gemm, and their weights are never read. */
 static void table_by_id(struct engine_matmul_run *run)
 {
     const struct engine_tensor *ids = run->p->ids, *w = run->p->w[0], *dst = run->dst;
@@ -67,8 +65,8 @@ static void table_by_id(struct engine_matmul_run *run)
         }
         for (int64_t e = 0; pass == 0 && e < n_experts; e++) {
             if (start[e + 1] > 0)
-                run->jobs[run->header->n_jobs++] =
-                    (struct engine_matmul_job){.first = start[e], .n = start[e + 1], .batch2 = e};
+                run->gemms[run->header->n_gemms++] =
+                    (struct engine_matmul_gemm){.first = start[e], .n = start[e + 1], .batch2 = e};
             start[e + 1] += start[e];
         }
     }
@@ -81,17 +79,17 @@ static void build_table(struct engine_matmul_run *run)
         table_by_id(run);
     else
         table_by_batch(run);
-    for (int64_t j = 0; j < run->header->n_jobs; j++) {
-        struct engine_matmul_job *job = &run->jobs[j];
-        job->group = run->header->n_groups;
-        if (job->n > ENGINE_MATMUL_GEMV_COLS)
-            run->header->n_groups += (job->n + ENGINE_TILE_COLS - 1) / ENGINE_TILE_COLS;
+    for (int64_t j = 0; j < run->header->n_gemms; j++) {
+        struct engine_matmul_gemm *gemm = &run->gemms[j];
+        gemm->col_panel = run->header->n_col_panels;
+        if (gemm->n > ENGINE_MATMUL_GEMV_COLS)
+            run->header->n_col_panels += (gemm->n + ENGINE_TILE_COLS - 1) / ENGINE_TILE_COLS;
     }
 }
 /* ---- Phase 3: blocks ---- */
 
-/* Block i of weight `which`: its rows, and where it begins. Streams are parts of the whole weight,
- * far apart and long. */
+/* Block i of weight `which`: its rows, and where it begins. On route gemv-strided the rows_per_step
+ * rows of a step lie evenly in the whole weight. */
 static struct engine_matmul_block block_rows_at(const struct engine_matmul_run *run, int which,
                                                 int64_t i, int64_t columns, int64_t *first)
 {
@@ -101,12 +99,12 @@ static struct engine_matmul_block block_rows_at(const struct engine_matmul_run *
     struct engine_matmul_block c = {.type = w->type, .kernel = kernel, .row_bytes = w->nb[1]};
     c.route = engine_route_of(&run->facts, w->type->act, columns);
     if (c.route == ENGINE_ROUTE_GEMV_STRIDED) {
-        const int64_t n = p->n_m_blocks[which];
-        c.apart = w->ne[1] / kernel->rows_per_step;
-        *first = c.apart * i / n;
-        c.n_rows = c.apart * (i + 1) / n - *first;
-        c.rest_at = c.apart * kernel->rows_per_step - *first;
-        c.rest = i == n - 1 ? w->ne[1] - c.apart * kernel->rows_per_step : 0;
+        const int64_t n = p->m_block_count[which];
+        c.row_stride = w->ne[1] / kernel->rows_per_step;
+        *first = c.row_stride * i / n;
+        c.n_rows = c.row_stride * (i + 1) / n - *first;
+        c.rest_at = c.row_stride * kernel->rows_per_step - *first;
+        c.rest = i == n - 1 ? w->ne[1] - c.row_stride * kernel->rows_per_step : 0;
     } else {
         *first = i * p->m_block_rows[which];
         c.n_rows = w->ne[1] - *first;
@@ -115,57 +113,59 @@ static struct engine_matmul_block block_rows_at(const struct engine_matmul_run *
     return c;
 }
 
-/* Blocks are numbered N-block by N-block, within an N-block job by job, within a job weight by
- * weight, within a weight row by row. An N-block is whole groups, and never empty. */
+/* Blocks are numbered N-block by N-block, within an N-block gemm by gemm, within a gemm weight by
+ * weight, within a weight row by row. An N-block is whole column panels, and never empty. */
 static struct engine_matmul_block block_at(const struct engine_matmul_run *run, int64_t index)
 {
     const struct engine_matmul *p = run->p;
-    const int64_t per_n_block = run->header->n_jobs * p->m_blocks_per_job,
+    const int64_t per_n_block = run->header->n_gemms * p->m_blocks_per_gemm,
                   n_block = index / per_n_block;
-    const struct engine_matmul_job *job = &run->jobs[index % per_n_block / p->m_blocks_per_job];
-    const int64_t n_groups = (job->n + ENGINE_TILE_COLS - 1) / ENGINE_TILE_COLS;
-    const int64_t from = n_block * n_groups / p->n_n_blocks,
-                  to = (n_block + 1) * n_groups / p->n_n_blocks;
-    const int64_t end = engine_min(to * ENGINE_TILE_COLS, job->n);
-    int64_t i = index % p->m_blocks_per_job, column = 0, first;
+    const struct engine_matmul_gemm *gemm = &run->gemms[index % per_n_block / p->m_blocks_per_gemm];
+    const int64_t n_col_panels = (gemm->n + ENGINE_TILE_COLS - 1) / ENGINE_TILE_COLS;
+    const int64_t from = n_block * n_col_panels / p->n_block_count,
+                  to = (n_block + 1) * n_col_panels / p->n_block_count;
+    const int64_t end = engine_min(to * ENGINE_TILE_COLS, gemm->n);
+    int64_t i = index % p->m_blocks_per_gemm, column = 0, first;
     int which = 0;
-    while (i >= p->n_m_blocks[which]) {
-        i -= p->n_m_blocks[which];
+    while (i >= p->m_block_count[which]) {
+        i -= p->m_block_count[which];
         column += p->w[which++]->ne[1];
     }
     const struct engine_tensor *w = p->w[which];
-    struct engine_matmul_block c = block_rows_at(run, which, i, job->n, &first);
+    struct engine_matmul_block c = block_rows_at(run, which, i, gemm->n, &first);
     const struct engine_tensor *up = p->up;
-    c.w = w->data + job->batch2 * w->nb[2] + job->batch3 * w->nb[3] + first * w->nb[1];
-    if (up) c.up = up->data + job->batch2 * up->nb[2] + job->batch3 * up->nb[3] + first * up->nb[1];
+    c.w = w->data + gemm->batch2 * w->nb[2] + gemm->batch3 * w->nb[3] + first * w->nb[1];
+    if (up)
+        c.up = up->data + gemm->batch2 * up->nb[2] + gemm->batch3 * up->nb[3] + first * up->nb[1];
     c.out_offset = (column + first) * (int64_t)sizeof(float);
     c.n = end - from * ENGINE_TILE_COLS;
-    c.group = job->group + from;
-    c.columns = run->columns + job->first + from * ENGINE_TILE_COLS;
+    c.col_panel = gemm->col_panel + from;
+    c.columns = run->columns + gemm->first + from * ENGINE_TILE_COLS;
     return c;
 }
 
 /* ---- The whole ---- */
 
-enum { GROUPS_PER_WORKER = 4 };
+enum { COL_PANELS_PER_WORKER = 4 };
 
 static void prepare_alone(struct engine_matmul_run *run)
 {
     build_table(run);
     for (int64_t i = 0; i < run->p->n_rows_x; i++) engine_matmul_convert(run, i);
-    for (int64_t i = 0; i < run->header->n_groups; i++) engine_matmul_group_build(run, i, false);
+    for (int64_t i = 0; i < run->header->n_col_panels; i++)
+        engine_matmul_col_panel_build(run, i, false);
 }
 
-/* Where there are groups enough for all, a worker converts the rows of a group and interleaves them
- * at once: else the other half of the rows would come from another core's cache. With experts a row
- * may be in several groups. */
-static void prepare_groups(struct engine_matmul_run *run)
+/* Where there are column panels enough for all, a worker converts the rows of one and interleaves
+ * them at once: otherwise some of the rows would come from another core's cache. With experts a row
+ * may be in several column panels. */
+static void prepare_col_panels(struct engine_matmul_run *run)
 {
     const struct engine_worker *worker = run->task->worker;
     engine_pool_barrier(worker); /* the table is there */
-    const int64_t n_groups = run->header->n_groups;
-    for (int64_t i; (i = engine_pool_take(worker, n_groups)) < n_groups;)
-        engine_matmul_group_build(run, i, true);
+    const int64_t n_col_panels = run->header->n_col_panels;
+    for (int64_t i; (i = engine_pool_take(worker, n_col_panels)) < n_col_panels;)
+        engine_matmul_col_panel_build(run, i, true);
     engine_pool_barrier(worker);
 }
 
@@ -173,19 +173,19 @@ static void prepare_together(struct engine_matmul_run *run)
 {
     const struct engine_worker *worker = run->task->worker;
     if (worker->ith == 0) build_table(run);
-    const int64_t n_jobs = run->p->w[0]->ne[2] * run->p->w[0]->ne[3];
-    const int64_t n_cols = run->p->n_rows_x / n_jobs; /* of a job, without experts */
+    const int64_t n_gemms = run->p->w[0]->ne[2] * run->p->w[0]->ne[3];
+    const int64_t n_cols = run->p->n_rows_x / n_gemms; /* of a gemm, without experts */
     if (!run->p->ids && n_cols > ENGINE_MATMUL_GEMV_COLS &&
-        n_cols * n_jobs >= GROUPS_PER_WORKER * ENGINE_TILE_COLS * worker->nth) {
-        prepare_groups(run);
+        n_cols * n_gemms >= COL_PANELS_PER_WORKER * ENGINE_TILE_COLS * worker->nth) {
+        prepare_col_panels(run);
         return;
     }
     for (int64_t i; (i = engine_pool_claim(worker, 1)) < run->p->n_rows_x;)
         engine_matmul_convert(run, i);
     engine_pool_barrier(worker);
-    if (run->header->n_groups == 0) return; /* nobody has claimed anything since the barrier */
-    for (int64_t i; (i = engine_pool_claim(worker, 1)) < run->header->n_groups;)
-        engine_matmul_group_build(run, i, false);
+    if (run->header->n_col_panels == 0) return; /* no claim since the barrier */
+    for (int64_t i; (i = engine_pool_claim(worker, 1)) < run->header->n_col_panels;)
+        engine_matmul_col_panel_build(run, i, false);
     engine_pool_barrier(worker);
 }
 
@@ -205,6 +205,16 @@ static void run_blas(const struct engine_task *task, const struct engine_matmul 
                             (float *)dst->data + column + first, dst->nb[1] / 4);
     }
 }
+
+static void (*const by_route[ENGINE_ROUTE_COUNT])(const struct engine_matmul_run *run,
+                                                  const struct engine_matmul_block *b) = {
+    [ENGINE_ROUTE_GEMV_STRIDED] = engine_route_gemv_strided_run,
+    [ENGINE_ROUTE_GEMV] = engine_route_gemv_run,
+    [ENGINE_ROUTE_PACKED] = engine_route_packed_run,
+    [ENGINE_ROUTE_ROWS] = engine_route_rows_run,
+    [ENGINE_ROUTE_PANELS_K] = engine_route_panels_run,
+    [ENGINE_ROUTE_PANELS] = engine_route_panels_run,
+};
 
 void engine_matmul_run(const struct engine_task *task, struct engine_tensor *dst)
 {
@@ -228,15 +238,15 @@ void engine_matmul_run(const struct engine_task *task, struct engine_tensor *dst
         .own = task->scratch + copies * product.shared_bytes + worker->ith * product.worker_bytes,
     };
     run.header = (struct engine_matmul_header *)run.shared;
-    run.jobs = (struct engine_matmul_job *)(run.shared + product.jobs_at);
+    run.gemms = (struct engine_matmul_gemm *)(run.shared + product.gemms_at);
     run.columns = (struct engine_matmul_column *)(run.shared + product.columns_at);
     if (product.own_copy)
         prepare_alone(&run);
     else
         prepare_together(&run);
-    int64_t total = run.header->n_jobs * product.m_blocks_per_job * product.n_n_blocks;
+    int64_t total = run.header->n_gemms * product.m_blocks_per_gemm * product.n_block_count;
     for (int64_t i; (i = engine_pool_take(worker, total)) < total;) {
-        struct engine_matmul_block block = block_at(&run, i);
-        engine_matmul_block_run(&run, &block);
+        const struct engine_matmul_block block = block_at(&run, i);
+        by_route[block.route](&run, &block);
     }
 }

@@ -2,16 +2,16 @@
 /* engine/matmul/route.c: the one place that decides how a product is done.
  *
  * All routes give the same bits (quant/quant.h) but blas, so the choice is a matter of speed alone.
- * The first row that applies decides, for each weight and each job of a node (matmul.h); `columns`
- * are the job's.
+ * The first row that applies decides, for each weight and each gemm of a node (matmul.h); `columns`
+ * are the gemm's. route_*.c have a file for each way.
  *
  *   route        when                                   how, and why
  *   -----------  -------------------------------------  ------------------------------------------
  *   blas         OpenBLAS allowed, plain F32 matrices,  OpenBLAS, a share of the rows each worker;
  *                2^22 floats of activations or more     gives up bit-identity
- *   gemv-strided no job has more than 2 columns, no     the type's gemv on rows of the file, each of
- *                gate, processor prefetches strided     its streams in a part of the weight of its own:
- *                rows (cpu_prefetch)                    long streams, far apart
+ *   gemv-strided no gemm has more than 2 columns, no    the type's gemv on rows of the file, those of a
+ *                gate, processor prefetches strided     step evenly in the whole weight: few long
+ *                rows (cpu_prefetch)                    address streams
  *   gemv         2 columns or fewer; or BF16 where the  the type's gemv on runs of rows, column by
  *                level has no tile for it               column: decoding a token reads weights once
  *   packed       floats (BF16, and F32 or F16 of more   rows and columns packed in bundles, tiles of
@@ -20,13 +20,13 @@
  *   rows         other floats                           rows where they lie, or decoded to F32, by
  *                                                       columns where they lie
  *   panels-k     super-blocks of 256, with two 512-bit  panels of 16 rows, 512 elements of k at a
- *                ports or at most 8 columns in a job    time: panels of a tile stay in the L1 cache;
+ *                ports or at most 8 columns in a gemm   time: panels of a tile stay in the L1 cache;
  *                                                       sums wait in memory, which costs nothing there
  *   panels       other quantized types                  panels of 16 rows over all of k: sums stay in
  *                                                       registers, panels in the L2 cache
  *
- * Owns: this choice. Refuses: carrying it out (matmul_run.c, matmul_block.c), sizes of blocks
- * (matmul.c). */
+ * Owns: this choice. Refuses: carrying it out (matmul_run.c, route_*.c), sizes of blocks
+ * (matmul_layout.c). */
 /* clang-format on */
 #include "engine/matmul/route.h"
 #include "engine/matmul/matmul.h"
@@ -49,7 +49,7 @@ enum engine_route engine_route_of(const struct engine_route_facts *f,
     enum { IN_PLACE_COLS = 2 * ENGINE_TILE_COLS };
     const struct engine_tile *tile = f->tile;
     if (f->blas) return ENGINE_ROUTE_BLAS;
-    if (engine_route_gemv_only(f->most_columns) && !f->gated && !f->adjacent_rows)
+    if (engine_route_gemv_only(f->max_columns) && !f->gated && !f->adjacent_rows)
         return ENGINE_ROUTE_GEMV_STRIDED;
     if (columns <= ENGINE_MATMUL_GEMV_COLS) return ENGINE_ROUTE_GEMV;
     switch (act->layout) {
@@ -60,21 +60,21 @@ enum engine_route engine_route_of(const struct engine_route_facts *f,
         return columns > IN_PLACE_COLS && tile->packed_f32 ? ENGINE_ROUTE_PACKED
                                                            : ENGINE_ROUTE_ROWS;
     default:
-        return engine_route_k_blocks(f->most_columns, f->dual_512) &&
+        return engine_route_k_blocks(f->max_columns, f->dual_512) &&
                        engine_matmul_by_k_blocks(true, act)
                    ? ENGINE_ROUTE_PANELS_K
                    : ENGINE_ROUTE_PANELS;
     }
 }
 
-bool engine_route_gemv_only(int64_t most_columns)
+bool engine_route_gemv_only(int64_t max_columns)
 {
-    return most_columns <= ENGINE_MATMUL_GEMV_COLS;
+    return max_columns <= ENGINE_MATMUL_GEMV_COLS;
 }
 
-bool engine_route_k_blocks(int64_t most_columns, bool dual_512)
+bool engine_route_k_blocks(int64_t max_columns, bool dual_512)
 {
-    return dual_512 || most_columns <= ENGINE_TILE_COLS;
+    return dual_512 || max_columns <= ENGINE_TILE_COLS;
 }
 
 /* Whether OpenBLAS may have this product: large, of plain matrices of floats. */
@@ -93,7 +93,7 @@ static bool suits_blas(const struct engine *e, const struct engine_matmul *p)
 struct engine_route_facts engine_route_facts(const struct engine *e, const struct engine_matmul *p)
 {
     return (struct engine_route_facts){
-        .most_columns = p->most_columns,
+        .max_columns = p->max_columns,
         .gated = p->up != NULL,
         .blas = suits_blas(e, p),
         .adjacent_rows = e->quant.prefetch.adjacent_rows,

@@ -19,9 +19,9 @@ enum engine_route {
     ENGINE_ROUTE_COUNT
 };
 
-/* What holds for all weights and jobs of a node. */
+/* What holds for all weights and gemms of a node. */
 struct engine_route_facts {
-    int64_t most_columns;           /* that a job can have */
+    int64_t max_columns;            /* that a gemm can have */
     bool gated;                     /* two weights and the fused gate-up (GLU) epilogue */
     bool blas;                      /* OpenBLAS may have it */
     bool adjacent_rows, dual_512;   /* the processor's: struct cpu_prefetch, struct quant_kernels */
@@ -34,9 +34,9 @@ enum engine_route engine_route_of(const struct engine_route_facts *f,
                                   const struct quant_act_form *act, int64_t columns);
 const char *engine_route_name(enum engine_route route); /* as the profile prints it */
 
-/* What the layout of scratch must know of it, before any run: no job leaves gemv; panels of
+/* What the layout of scratch must know of it, before any run: no gemm leaves gemv; panels of
  * super-blocks go by K-blocks. */
-bool engine_route_gemv_only(int64_t most_columns);
-bool engine_route_k_blocks(int64_t most_columns, bool dual_512);
+bool engine_route_gemv_only(int64_t max_columns);
+bool engine_route_k_blocks(int64_t max_columns, bool dual_512);
 
 #endif

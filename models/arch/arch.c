@@ -1,35 +1,41 @@
-/* models/arch/arch.c: the architecture table. See models/arch/arch.h. */
-#include "models/arch/arch.h"
+/* models/arch/arch.c: the table of architectures, a list of families. See models/arch/arch.h. */
+#include "models/arch/arch_tables.h"
 #include <string.h>
 
-static const struct model_arch archs[] = {
-    {.name = "llama",
-     .features = MODEL_MAY_MIX,
-     .rope = ENGINE_ROPE_NORMAL,
-     .activation = ENGINE_SILU},
-    {.name = "qwen2", .rope = ENGINE_ROPE_NEOX, .activation = ENGINE_SILU},
-    {.name = "qwen3",
-     .features = MODEL_QK_NORM,
-     .rope = ENGINE_ROPE_NEOX,
-     .activation = ENGINE_SILU},
-    {.name = "gemma3",
-     .features = MODEL_QK_NORM | MODEL_POST_NORMS | MODEL_EMBD_SCALE,
-     .rope = ENGINE_ROPE_NEOX,
-     .activation = ENGINE_GELU,
-     .window_period = 6,
-     .window_rope_base = 10000.0f,
-     .known = {{.n_layer = 62, .attention_scale = MODEL_SCALE_BY_EMBD}}}, /* 27B */
-};
+static const struct model_arch *const families[] = {model_arch_llama, model_arch_gemma};
 
-const struct model_arch *model_arch_find(struct gguf_str name)
+const char *model_arch_name(size_t i, const struct model_arch **row)
 {
-    for (size_t i = 0; i < sizeof archs / sizeof *archs; i++)
-        if (strlen(archs[i].name) == name.size && !memcmp(archs[i].name, name.data, name.size))
-            return &archs[i];
+    for (size_t f = 0; f < sizeof families / sizeof *families; f++)
+        for (const struct model_arch *a = families[f]; a->name[0]; a++)
+            for (int n = 0; n < MODEL_MAX_NAMES && a->name[n]; n++)
+                if (i-- == 0) {
+                    if (row) *row = a;
+                    return a->name[n];
+                }
     return NULL;
 }
 
-const struct model_arch *model_arch_at(size_t i)
+const struct model_arch *model_arch_find(struct gguf_str name, const char **spelled)
 {
-    return i < sizeof archs / sizeof *archs ? &archs[i] : NULL;
+    const struct model_arch *row;
+    const char *known;
+    for (size_t i = 0; (known = model_arch_name(i, &row)); i++)
+        if (strlen(known) == name.size && !memcmp(known, name.data, name.size)) {
+            *spelled = known;
+            return row;
+        }
+    return NULL;
+}
+
+const struct model_arch *model_arch_known(const struct model_arch *arch, uint32_t n_layer,
+                                          uint32_t n_vocab)
+{
+    for (int i = 0; i < MODEL_MAX_KNOWN && arch->known[i].as; i++) {
+        const struct model_known *k = &arch->known[i];
+        if (n_layer >= k->min_layers && (!k->max_layers || n_layer <= k->max_layers) &&
+            (!k->n_vocab || k->n_vocab == n_vocab))
+            return k->as;
+    }
+    return arch;
 }

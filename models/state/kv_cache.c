@@ -1,250 +1,255 @@
-/* models/state/kv_cache.c: keys and values of several sequences. See models/internal.h. */
+/* models/state/kv_cache.c: keys and values of several sequences. See models/state/kv_cache.h. */
 #include "base/size.h"
-#include "engine/graph.h"
-#include "models/internal.h"
+#include "models/state/state.h"
 #include <stdlib.h>
-#include <sys/mman.h>
 
-static uint32_t least_u32(uint32_t a, uint64_t b)
+static uint32_t min_u32(uint32_t a, uint64_t b)
 {
     return a < b ? a : (uint32_t)b;
 }
 
 /* ---- Life ---- */
 
-/* Pages that read as zero and take memory when they are written; for a plan, addresses alone. */
-static void *take_bytes(const struct model_cache *c, uint64_t bytes)
+/* Types of 16 bits an element are kept as the int16 form that attention makes of them. */
+static bool is_int16(const struct quant_type *type)
 {
-    const int access = c->plan_only ? PROT_NONE : PROT_READ | PROT_WRITE;
-    const int how = MAP_PRIVATE | MAP_ANONYMOUS | (c->plan_only ? MAP_NORESERVE : 0);
-    void *data = mmap(NULL, bytes, access, how, -1, 0);
-    return data == MAP_FAILED ? NULL : data;
+    return type->block_len == 1 && type->block_bytes == 2;
 }
 
-static void give_bytes(struct engine_tensor *t)
-{
-    if (t->data) munmap(t->data, (size_t)engine_tensor_bytes(t));
-}
-
-/* Types of 16 bits an element are kept as the codes that attention would make of them. */
-static bool is_coded(const struct quant_type *type)
-{
-    return type->id == QUANT_F16 || type->id == QUANT_BF16;
-}
-
-/* One cache tensor [heads][cells][size], or of codes. */
-static bool init_tensor(struct model_cache *c, struct engine_tensor *t, enum engine_kv_q16 what,
+/* One cache tensor [heads][slots][size], or its int16-quantized form. */
+static bool init_tensor(struct model_state *s, struct engine_tensor *t, enum engine_kv_q16 what,
                         const struct quant_type *type, uint32_t heads, uint32_t size,
-                        uint32_t cells, struct base_error *err)
+                        uint32_t slots, struct base_error *err)
 {
     uint64_t row, bytes;
     if (!type->act || size % type->block_len)
         return base_fail(err, BASE_USAGE,
                          "a cache of type %s does not fit heads of %u values (blocks of %u)",
                          type->name, size, type->block_len);
-    int64_t ne[3] = {size, cells, heads};
-    if (is_coded(type)) {
+    int64_t ne[3] = {size, slots, heads};
+    if (is_int16(type)) {
         type = quant_type_by_id(QUANT_I8);
         ne[0] = engine_kv_q16_bytes(what, size);
-        ne[1] = cells / ENGINE_KV_Q16_GROUP;
+        ne[1] = slots / ENGINE_KV_Q16_GROUP;
     }
     if (!quant_row_bytes(type, (uint64_t)ne[0], &row) || !base_mul(row, (uint64_t)ne[1], &bytes) ||
         !base_mul(bytes, heads, &bytes))
-        return base_fail(err, BASE_NO_MEMORY, "a cache of %u tokens is too large", cells);
-    void *data = take_bytes(c, bytes);
+        return base_fail(err, BASE_NO_MEMORY, "a cache of %u tokens is too large", slots);
+    void *data = model_state_take(s, bytes);
     if (!data)
         return base_fail(err, BASE_NO_MEMORY,
-                         "no memory for a cache of %u tokens (%llu bytes a layer); a smaller "
-                         "--ctx-size needs less",
-                         cells, (unsigned long long)bytes);
+                         "no memory for a cache of %u tokens (%llu bytes a layer)", slots,
+                         (unsigned long long)bytes);
     if (!engine_tensor_init(t, type, 3, ne, data, "kv_cache", err)) {
-        munmap(data, bytes);
+        model_state_give(data, bytes);
         return false;
     }
-    c->bytes += bytes;
+    s->bytes += bytes;
     return true;
 }
 
-static bool init_cells(const struct model_cache *c, struct model_cells *cells,
+static bool init_slots(const struct model_state *s, struct model_kv_slots *slots,
                        struct base_error *err)
 {
     uint64_t positions, count;
-    if (!base_mul(c->n_seq, c->n_ctx, &positions) || !base_mul(c->n_seq, cells->ring, &count) ||
+    if (!base_mul(s->n_seq, s->n_ctx, &positions) || !base_mul(s->n_seq, slots->capacity, &count) ||
         positions > INT32_MAX)
-        return base_fail(err, BASE_NO_MEMORY, "%u sequences of %u tokens are too many", c->n_seq,
-                         c->n_ctx);
-    cells->count = (uint32_t)count;
-    cells->users = calloc(count, sizeof *cells->users);
-    cells->oldest = calloc(c->n_seq, sizeof *cells->oldest);
+        return base_fail(err, BASE_NO_MEMORY, "%u sequences of %u tokens are too many", s->n_seq,
+                         s->n_ctx);
+    slots->count = (uint32_t)count;
+    slots->refcount = calloc(count, sizeof *slots->refcount);
+    slots->oldest = calloc(s->n_seq, sizeof *slots->oldest);
     /* Left to the system to clear when touched: a plan for a huge context must cost nothing. */
-    cells->list = calloc((size_t)positions, sizeof *cells->list);
-    if (!cells->users || !cells->oldest || !cells->list)
+    slots->table = calloc((size_t)positions, sizeof *slots->table);
+    if (!slots->refcount || !slots->oldest || !slots->table)
         return base_fail(err, BASE_NO_MEMORY, "no memory for %llu positions",
                          (unsigned long long)positions);
-    return engine_tensor_init(&cells->view, quant_type_by_id(QUANT_I32), 2,
-                              (int64_t[]){c->n_ctx, c->n_seq}, cells->list, "cells", err);
+    return engine_tensor_init(&slots->view, quant_type_by_id(QUANT_I32), 2,
+                              (int64_t[]){s->n_ctx, s->n_seq}, slots->table, "cells", err);
 }
 
-static bool init_layers(struct model_cache *c, const struct model_params *p,
-                        const struct model_cache_options *o, struct base_error *err)
+/* Which kinds there are, and how many slots each has. */
+static void size_slots(struct model_kv *kv, const struct model_params *p,
+                       const struct model_state_options *o)
 {
     for (uint32_t i = 0; i < p->n_layer; i++) {
-        const struct model_layer_params *l = &p->layer[i];
-        struct model_cache_layer *layer = &c->layer[i];
-        const uint32_t count = c->cells[layer->span].count;
-        if (!init_tensor(c, &layer->k, ENGINE_KV_Q16_KEYS, o->type_k, l->n_head_kv,
-                         p->n_embd_head_k, count, err) ||
-            !init_tensor(c, &layer->v, ENGINE_KV_Q16_VALUES, o->type_v, l->n_head_kv,
-                         p->n_embd_head_v, count, err))
+        const struct model_kv_shape *shape = &p->layer[i].kv;
+        struct model_kv_layer *layer = &kv->layer[i];
+        if (shape->n_head == 0) continue;
+        layer->present = true;
+        layer->kind = shape->window ? MODEL_KV_SLIDING : MODEL_KV_FULL;
+        if (shape->window) kv->window = shape->window;
+        const uint64_t kept =
+            shape->window ? min_u32(o->n_ctx, (uint64_t)shape->window + o->n_batch) : o->n_ctx;
+        kv->slots[layer->kind].capacity =
+            (uint32_t)((kept + ENGINE_KV_Q16_ALIGN - 1) / ENGINE_KV_Q16_ALIGN * ENGINE_KV_Q16_ALIGN);
+    }
+}
+
+static bool init(struct model_state *s, const struct model_params *p,
+                 const struct model_state_options *o, struct base_error *err)
+{
+    struct model_kv *kv = &s->kv;
+    *kv = (struct model_kv){.n_layer = p->n_layer,
+                            .type_k = o->type_k->id,
+                            .type_v = o->type_v->id,
+                            .int16_k = is_int16(o->type_k),
+                            .int16_v = is_int16(o->type_v)};
+    kv->layer = calloc(p->n_layer, sizeof *kv->layer);
+    if (!kv->layer) return base_fail(err, BASE_NO_MEMORY, "no memory for %u layers", p->n_layer);
+    size_slots(kv, p, o);
+    for (int kind = 0; kind < MODEL_KV_KINDS; kind++)
+        if (kv->slots[kind].capacity && !init_slots(s, &kv->slots[kind], err)) return false;
+    for (uint32_t i = 0; i < p->n_layer; i++) {
+        const struct model_kv_shape *shape = &p->layer[i].kv;
+        struct model_kv_layer *layer = &kv->layer[i];
+        const uint32_t count = kv->slots[layer->kind].count;
+        if (layer->present && (!init_tensor(s, &layer->k, ENGINE_KV_Q16_KEYS, o->type_k,
+                                            shape->n_head, shape->size_k, count, err) ||
+                               !init_tensor(s, &layer->v, ENGINE_KV_Q16_VALUES, o->type_v,
+                                            shape->n_head, shape->size_v, count, err)))
             return false;
     }
     return true;
 }
 
-bool model_cache_init(struct model_cache *c, const struct model_params *p,
-                      const struct model_cache_options *o, struct base_error *err)
+static void free_tensor(struct engine_tensor *t)
 {
-    *c = (struct model_cache){.n_layer = p->n_layer,
-                              .n_seq = o->n_seq,
-                              .n_ctx = o->n_ctx,
-                              .type_k = o->type_k->id,
-                              .type_v = o->type_v->id,
-                              .plan_only = o->plan_only};
-    c->layer = calloc(p->n_layer, sizeof *c->layer);
-    c->length = calloc(o->n_seq, sizeof *c->length);
-    if (!c->layer || !c->length) {
-        base_fail(err, BASE_NO_MEMORY, "no memory for %u layers and %u sequences", p->n_layer,
-                  o->n_seq);
-        goto fail;
+    if (t->data) model_state_give(t->data, (uint64_t)engine_tensor_bytes(t));
+}
+
+static void free_kv(struct model_state *s)
+{
+    struct model_kv *kv = &s->kv;
+    for (uint32_t i = 0; kv->layer && i < kv->n_layer; i++) {
+        free_tensor(&kv->layer[i].k);
+        free_tensor(&kv->layer[i].v);
     }
-    for (uint32_t i = 0; i < p->n_layer; i++) {
-        const uint32_t window = p->layer[i].window;
-        c->layer[i].span = window ? MODEL_SPAN_WINDOW : MODEL_SPAN_FULL;
-        if (window) c->window = window;
-        const uint64_t ring =
-            window ? least_u32(o->n_ctx, (uint64_t)window + o->n_batch) : o->n_ctx;
-        c->cells[c->layer[i].span].ring = (uint32_t)((ring + ENGINE_KV_Q16_ALIGN - 1) /
-                                                     ENGINE_KV_Q16_ALIGN * ENGINE_KV_Q16_ALIGN);
+    for (int kind = 0; kind < MODEL_KV_KINDS; kind++) {
+        free(kv->slots[kind].refcount);
+        free(kv->slots[kind].oldest);
+        free(kv->slots[kind].table);
     }
-    for (int span = 0; span < MODEL_SPAN_COUNT; span++)
-        if (c->cells[span].ring && !init_cells(c, &c->cells[span], err)) goto fail;
-    if (!init_layers(c, p, o, err)) goto fail;
-    return true;
-
-fail:
-    model_cache_free(c);
-    return false;
+    free(kv->layer);
+    *kv = (struct model_kv){0};
 }
 
-void model_cache_free(struct model_cache *c)
+/* ---- Slots ---- */
+
+static int32_t *table_of(const struct model_state *s, const struct model_kv_slots *slots,
+                         uint32_t seq)
 {
-    for (uint32_t i = 0; c->layer && i < c->n_layer; i++) {
-        give_bytes(&c->layer[i].k);
-        give_bytes(&c->layer[i].v);
-    }
-    for (int span = 0; span < MODEL_SPAN_COUNT; span++) {
-        free(c->cells[span].users);
-        free(c->cells[span].oldest);
-        free(c->cells[span].list);
-    }
-    free(c->layer);
-    free(c->length);
-    *c = (struct model_cache){0};
+    return slots->table + (size_t)seq * s->n_ctx;
 }
 
-/* ---- Cells ---- */
-
-static int32_t *list_of(const struct model_cache *c, const struct model_cells *cells, uint32_t seq)
+static void release(struct model_kv_slots *slots, int32_t *entry)
 {
-    return cells->list + (size_t)seq * c->n_ctx;
+    slots->refcount[*entry]--;
+    *entry = -1;
 }
 
-static void let_go(struct model_cells *cells, int32_t *place)
+/* A free slot, near those of the sequence, and such that consecutive positions lie in slots as
+ * ENGINE_KV_Q16_ALIGN says: attention reads them faster so. Each sequence starts in a range of the
+ * pool of its own, and comes back to its start when it reaches the range's end: for a sliding layer
+ * that is a ring. There always is a free slot, because no sequence holds more than `capacity`; an
+ * aligned one is a preference. */
+static uint32_t take(struct model_kv_slots *slots, uint32_t seq, uint32_t position,
+                     int32_t previous)
 {
-    cells->users[*place]--;
-    *place = -1;
+    const uint32_t home = seq * slots->capacity, next = (uint32_t)(previous + 1);
+    uint32_t slot =
+        next > home && next < home + slots->capacity ? next : home + position % ENGINE_KV_Q16_ALIGN;
+    for (uint32_t i = 0; slots->refcount[slot] && i < slots->count; i += ENGINE_KV_Q16_ALIGN)
+        slot = (slot + ENGINE_KV_Q16_ALIGN) % slots->count;
+    while (slots->refcount[slot]) slot = (slot + 1) % slots->count;
+    slots->refcount[slot] = 1;
+    return slot;
 }
 
-/* A free cell, near where the sequence's own ones lie, and such that positions follow one another
- * in cells as ENGINE_KV_Q16_ALIGN asks: attention reads them faster so. Each sequence starts in a
- * stretch of the pool of its own, and comes back to it when it reaches the stretch's end: for a
- * windowed layer that is a ring. There always is a free cell, because no sequence holds more than
- * `ring`; an aligned one is wanted, not needed. */
-static uint32_t take(struct model_cells *cells, uint32_t seq, uint32_t position, int32_t previous)
+static void append(struct model_state *s, uint32_t seq)
 {
-    const uint32_t home = seq * cells->ring, next = (uint32_t)(previous + 1);
-    uint32_t cell =
-        next > home && next < home + cells->ring ? next : home + position % ENGINE_KV_Q16_ALIGN;
-    for (uint32_t i = 0; cells->users[cell] && i < cells->count; i += ENGINE_KV_Q16_ALIGN)
-        cell = (cell + ENGINE_KV_Q16_ALIGN) % cells->count;
-    while (cells->users[cell]) cell = (cell + 1) % cells->count;
-    cells->users[cell] = 1;
-    return cell;
-}
-
-void model_cache_append(struct model_cache *c, uint32_t seq)
-{
-    const uint32_t position = c->length[seq]++;
-    for (int span = 0; span < MODEL_SPAN_COUNT; span++) {
-        struct model_cells *cells = &c->cells[span];
-        if (cells->count == 0) continue;
-        int32_t *list = list_of(c, cells, seq);
-        for (uint32_t *oldest = &cells->oldest[seq]; *oldest + cells->ring <= position; ++*oldest)
-            let_go(cells, &list[*oldest]);
-        list[position] = (int32_t)take(cells, seq, position, position ? list[position - 1] : -1);
+    const uint32_t position = s->length[seq];
+    for (int kind = 0; kind < MODEL_KV_KINDS; kind++) {
+        struct model_kv_slots *slots = &s->kv.slots[kind];
+        if (slots->count == 0) continue;
+        int32_t *table = table_of(s, slots, seq);
+        for (uint32_t *oldest = &slots->oldest[seq]; *oldest + slots->capacity <= position;
+             ++*oldest)
+            release(slots, &table[*oldest]);
+        table[position] = (int32_t)take(slots, seq, position, position ? table[position - 1] : -1);
     }
 }
 
-bool model_cache_holds(const struct model_cache *c, uint32_t seq, uint32_t length)
+/* The next token looks back window - 1 positions: the sliding layers must still keep them. */
+static uint32_t held(const struct model_state *s, uint32_t seq, uint32_t length)
 {
-    /* The next token looks back window - 1 positions. */
-    const uint32_t oldest = length + 1 > c->window ? length + 1 - c->window : 0;
-    return c->window == 0 || length == 0 || oldest >= c->cells[MODEL_SPAN_WINDOW].oldest[seq];
+    const uint32_t window = s->kv.window;
+    const uint32_t oldest = length + 1 > window ? length + 1 - window : 0;
+    const bool all = window == 0 || oldest >= s->kv.slots[MODEL_KV_SLIDING].oldest[seq];
+    return all ? length : 0;
 }
 
-void model_cache_truncate(struct model_cache *c, uint32_t seq, uint32_t length)
+static void truncate_kv(struct model_state *s, uint32_t seq, uint32_t length)
 {
-    for (int span = 0; span < MODEL_SPAN_COUNT; span++) {
-        struct model_cells *cells = &c->cells[span];
-        if (cells->count == 0) continue;
-        int32_t *list = list_of(c, cells, seq);
-        for (uint32_t j = c->length[seq]; j > length && j > cells->oldest[seq]; j--)
-            let_go(cells, &list[j - 1]);
-        if (length == 0) cells->oldest[seq] = 0;
+    for (int kind = 0; kind < MODEL_KV_KINDS; kind++) {
+        struct model_kv_slots *slots = &s->kv.slots[kind];
+        if (slots->count == 0) continue;
+        int32_t *table = table_of(s, slots, seq);
+        for (uint32_t j = s->length[seq]; j > length && j > slots->oldest[seq]; j--)
+            release(slots, &table[j - 1]);
+        if (length == 0) slots->oldest[seq] = 0;
     }
-    c->length[seq] = length;
 }
 
-void model_cache_fork(struct model_cache *c, uint32_t from, uint32_t to, uint32_t length)
+static void fork_kv(struct model_state *s, uint32_t from, uint32_t to, uint32_t length)
 {
-    for (int span = 0; span < MODEL_SPAN_COUNT; span++) {
-        struct model_cells *cells = &c->cells[span];
-        if (cells->count == 0) continue;
-        const int32_t *theirs = list_of(c, cells, from);
-        int32_t *list = list_of(c, cells, to);
-        cells->oldest[to] = cells->oldest[from];
-        for (uint32_t j = cells->oldest[from]; j < length; j++) {
-            list[j] = theirs[j];
-            cells->users[list[j]]++;
+    for (int kind = 0; length > 0 && kind < MODEL_KV_KINDS; kind++) {
+        struct model_kv_slots *slots = &s->kv.slots[kind];
+        if (slots->count == 0) continue;
+        const int32_t *theirs = table_of(s, slots, from);
+        int32_t *table = table_of(s, slots, to);
+        slots->oldest[to] = slots->oldest[from];
+        for (uint32_t j = slots->oldest[from]; j < length; j++) {
+            table[j] = theirs[j];
+            slots->refcount[table[j]]++;
         }
     }
-    c->length[to] = length;
 }
 
 /* ---- Inputs of a batch ---- */
 
-int32_t model_cache_cell(const struct model_cache *c, enum model_span span, uint32_t seq,
-                         uint32_t position)
+static void add_inputs(const struct model_state *s, struct engine_graph *g, uint32_t n_tokens,
+                       struct model_state_inputs *in)
 {
-    return list_of(c, &c->cells[span], seq)[position];
+    for (int kind = 0; kind < MODEL_KV_KINDS; kind++) {
+        if (s->kv.slots[kind].count == 0) continue;
+        in->kv.slot[kind] = engine_input(g, QUANT_I32, 1, (int64_t[]){n_tokens}, "slot");
+        in->kv.range[kind] = engine_input(g, QUANT_I32, 2, (int64_t[]){4, n_tokens}, "range");
+    }
 }
 
-void model_cache_span(const struct model_cache *c, enum model_span span, uint32_t seq,
-                      uint32_t position, int32_t row[4])
+static void fill_inputs(const struct model_state *s, const struct model_state_inputs *in,
+                        uint32_t t, uint32_t seq, uint32_t position)
 {
-    const bool slid = span == MODEL_SPAN_WINDOW && position + 1 > c->window;
-    row[0] = (int32_t)seq;
-    row[1] = slid ? (int32_t)(position + 1 - c->window) : 0;
-    row[2] = (int32_t)position + 1;
-    row[3] = 0;
+    for (int kind = 0; kind < MODEL_KV_KINDS; kind++) {
+        const uint32_t window = kind == MODEL_KV_SLIDING ? s->kv.window : 0;
+        if (!in->kv.slot[kind]) continue;
+        int32_t *slot = (int32_t *)in->kv.slot[kind]->data + t;
+        int32_t *range = (int32_t *)in->kv.range[kind]->data + 4 * (size_t)t;
+        *slot = table_of(s, &s->kv.slots[kind], seq)[position];
+        range[0] = (int32_t)seq;
+        range[1] = window && position + 1 > window ? (int32_t)(position + 1 - window) : 0;
+        range[2] = (int32_t)position + 1;
+        range[3] = 0;
+    }
 }
+
+const struct model_state_kind model_state_kv = {.name = "kv",
+                                                .init = init,
+                                                .free = free_kv,
+                                                .append = append,
+                                                .held = held,
+                                                .truncate = truncate_kv,
+                                                .fork = fork_kv,
+                                                .add_inputs = add_inputs,
+                                                .fill_inputs = fill_inputs};

@@ -7,6 +7,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+void constrain_dfa_free(struct constrain_dfa *d)
+{
+    if (!d) return;
+    free(d->next);
+    free(d->accept);
+    free(d->call_at);
+    free(d->call);
+    free(d->mask);
+    free(d);
+}
+
 enum move_kind { MOVE_FREE, MOVE_BEGIN, MOVE_END, MOVE_BYTES, MOVE_CALL };
 struct move {
     enum move_kind kind;

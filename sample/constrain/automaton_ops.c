@@ -7,17 +7,6 @@
 
 enum { MAX_OPERANDS = 31 };
 
-void constrain_dfa_free(struct constrain_dfa *d)
-{
-    if (!d) return;
-    free(d->next);
-    free(d->accept);
-    free(d->call_at);
-    free(d->call);
-    free(d->mask);
-    free(d);
-}
-
 struct constrain_dfa *constrain_dfa_length(uint32_t min, uint32_t max, struct base_error *err)
 {
     uint32_t top = max == CONSTRAIN_NO_MAX ? min : max;

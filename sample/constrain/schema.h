@@ -171,12 +171,8 @@ bool constrain_schema_fail(const struct constrain_schema *s, uint32_t json, stru
 bool constrain_schema_refuse(const struct constrain_schema *s, uint32_t json,
                              struct base_error *err, const char *what);
 
-/* -- reading (schema_read.c, schema_ref.c) -- */
+/* -- tables (schema.c) -- */
 
-/* Reads the schema's text into formulas; *root is its literal. */
-bool constrain_schema_read(struct constrain_schema *s, const char *text, size_t size,
-                           const struct constrain_schema_options *options, uint32_t *root,
-                           struct base_error *err);
 bool constrain_schema_formula(struct constrain_schema *s, enum constrain_formula_kind kind,
                               uint32_t a, uint32_t b, uint32_t c, uint32_t json, uint32_t *lit,
                               struct base_error *err);
@@ -186,6 +182,28 @@ bool constrain_schema_join(struct constrain_schema *s, enum constrain_formula_ki
                            struct base_error *err);
 /* The key's bytes (not terminated). */
 const char *constrain_schema_key(const struct constrain_schema *s, uint32_t key, uint32_t *size);
+/* Makes the AND or OR formula one of lits[n]. */
+bool constrain_schema_set_list(struct constrain_schema *s, uint32_t formula, const uint32_t *lits,
+                               uint32_t n, struct base_error *err);
+int constrain_schema_compare(const void *a, const void *b); /* of literals, for qsort */
+/* The place of a set of literals; compiled later. */
+bool constrain_schema_place(struct constrain_schema *s, const uint32_t *lits, uint32_t n,
+                            uint32_t *place, struct base_error *err);
+/* Which literals of `with` count or mark (bit by bit) joins `base` in one option each. */
+bool constrain_schema_options_of(struct constrain_schema *s, const uint32_t *base, uint32_t n_base,
+                                 const uint32_t *with, const bool *exact, uint32_t n_with,
+                                 struct constrain_slice *out, struct base_error *err);
+/* The automaton of the strings that satisfy the atoms, trimmed; NULL with no error: none do. */
+struct constrain_dfa *constrain_schema_string(const struct constrain_schema *s,
+                                              const uint32_t *atoms, uint32_t n,
+                                              struct base_error *err);
+
+/* -- reading (schema_read.c, schema_ref.c) -- */
+
+/* Reads the schema's text into formulas; *root is its literal. */
+bool constrain_schema_read(struct constrain_schema *s, const char *text, size_t size,
+                           const struct constrain_schema_options *options, uint32_t *root,
+                           struct base_error *err);
 struct constrain_refs; /* where identifiers and anchors lead */
 struct constrain_refs *constrain_refs_new(const struct constrain_json *j, struct base_error *err);
 void constrain_refs_free(struct constrain_refs *r);
@@ -205,17 +223,6 @@ bool constrain_schema_expand(const struct constrain_schema *s, const uint32_t *l
 
 /* -- compiling (schema_place.c, schema_object.c) -- */
 
-/* The place of a set of literals; compiled later. */
-bool constrain_schema_place(struct constrain_schema *s, const uint32_t *lits, uint32_t n,
-                            uint32_t *place, struct base_error *err);
-/* Which literals of `with` count or mark (bit by bit) joins `base` in one option each. */
-bool constrain_schema_options_of(struct constrain_schema *s, const uint32_t *base, uint32_t n_base,
-                                 const uint32_t *with, const bool *exact, uint32_t n_with,
-                                 struct constrain_slice *out, struct base_error *err);
-/* The automaton of the strings that satisfy the atoms, trimmed; NULL with no error: none do. */
-struct constrain_dfa *constrain_schema_string(const struct constrain_schema *s,
-                                              const uint32_t *atoms, uint32_t n,
-                                              struct base_error *err);
 bool constrain_schema_object(struct constrain_schema *s, const uint32_t *atoms, uint32_t n,
                              struct constrain_object *out, bool *some, struct base_error *err);
 /* Which objects, arrays and places some value satisfies. */

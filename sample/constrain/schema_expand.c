@@ -139,12 +139,6 @@ static bool assume(struct expansion *e, struct set *todo, struct set *seen, stru
     return true;
 }
 
-static int compare_lits(const void *a, const void *b)
-{
-    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-    return x < y ? -1 : x > y;
-}
-
 /* Decides clauses with one open choice until none is left; *branch is one with several, or -1. */
 static bool decide(struct expansion *e, struct set *seen, struct set *atoms, struct set *clauses,
                    bool *fits, int64_t *branch)
@@ -220,7 +214,7 @@ static bool solve(struct expansion *e, struct set *todo, struct set *seen, struc
                              "than %d combinations",
                              e->s->json.node[e->json].line, e->s->json.node[e->json].column,
                              CONSTRAIN_MAX_BRANCHES);
-        if (atoms->n) qsort(atoms->lit, atoms->n, sizeof *atoms->lit, compare_lits);
+        if (atoms->n) qsort(atoms->lit, atoms->n, sizeof *atoms->lit, constrain_schema_compare);
         return e->leaf(e->context, atoms->lit, atoms->n, e->err);
     }
     uint32_t lit = clauses->lit[branch];

@@ -16,47 +16,6 @@ struct reader {
     struct base_error *err;
 };
 
-/* -- formulas -- */
-
-bool constrain_schema_formula(struct constrain_schema *s, enum constrain_formula_kind kind,
-                              uint32_t a, uint32_t b, uint32_t c, uint32_t json, uint32_t *lit,
-                              struct base_error *err)
-{
-    if (!constrain_grow(&s->formula, &s->formula_room, s->n_formula, sizeof *s->formula, err))
-        return false;
-    *lit = 2 * s->n_formula;
-    s->formula[s->n_formula++] = (struct constrain_formula){kind, a, b, c, json};
-    return true;
-}
-
-static bool set_list(struct constrain_schema *s, uint32_t formula, const uint32_t *lits, uint32_t n,
-                     struct base_error *err)
-{
-    s->formula[formula].a = s->n_list;
-    s->formula[formula].b = n;
-    for (uint32_t i = 0; i < n; i++) {
-        if (!constrain_grow(&s->list, &s->list_room, s->n_list, sizeof *s->list, err)) return false;
-        s->list[s->n_list++] = lits[i];
-    }
-    return true;
-}
-
-bool constrain_schema_join(struct constrain_schema *s, enum constrain_formula_kind kind,
-                           const uint32_t *lits, uint32_t n, uint32_t json, uint32_t *lit,
-                           struct base_error *err)
-{
-    return constrain_schema_formula(s, kind, 0, 0, 0, json, lit, err) &&
-           set_list(s, *lit / 2, lits, n, err);
-}
-
-const char *constrain_schema_key(const struct constrain_schema *s, uint32_t key, uint32_t *size)
-{
-    const struct constrain_json_node *n = &s->json.node[s->key[key] / 2];
-    bool text = s->key[key] & 1;
-    *size = text ? n->text_size : n->name_size;
-    return s->json.text.data + (text ? n->text : n->name);
-}
-
 static bool add_lit(struct reader *r, uint32_t lit)
 {
     if (!constrain_grow(&r->lit, &r->lit_room, r->n_lit, sizeof *r->lit, r->err)) return false;
@@ -760,7 +719,8 @@ static bool read_all(struct reader *r, uint32_t *root)
         r->n_lit = 0;
         for (uint32_t c = at(r, json)->child; c; c = at(r, c)->sibling)
             if (!read_keyword(r, json, c)) return false;
-        if (!set_list(r->s, (r->lit_of[json] - 1) / 2, r->lit, r->n_lit, r->err)) return false;
+        if (!constrain_schema_set_list(r->s, (r->lit_of[json] - 1) / 2, r->lit, r->n_lit, r->err))
+            return false;
     }
     return true;
 }

@@ -15,7 +15,9 @@
 #include "test/bench/support_bench.h"
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { VOCABULARY = 64, N_CTX = 512, ROUNDS = 31 };
 
@@ -97,33 +99,61 @@ static struct engine_tensor *weight(enum quant_id type, int64_t cols, int64_t ro
     return t;
 }
 
-static void make_layer(struct model_layer_weights *w, struct model_layer_params *p,
-                       const struct shape *s)
+/* Opens a file that has the keys of a llama of that shape, and a tensor for each layer. */
+static struct gguf_file *keys_of(const struct shape *s, uint32_t n_layer)
 {
-    const int64_t q = (int64_t)s->n_head * s->head_dim, kv = (int64_t)s->n_head_kv * s->head_dim;
-    *p = (struct model_layer_params){
-        .n_head = s->n_head,
-        .n_head_kv = s->n_head_kv,
-        .n_ff = s->n_ff,
-        .rope = {.n_rot = (int)s->head_dim,
-                 .freq_base = 500000,
-                 .freq_scale = 1,
-                 .n_ctx_orig = N_CTX,
-                 .attn_factor = 1,
-                 .beta_fast = 32,
-                 .beta_slow = 1},
-    };
-    *w = (struct model_layer_weights){
-        .attn_norm = weight(QUANT_F32, s->n_embd, 1),
-        .attn_q.weight = weight(QUANT_Q4_K, s->n_embd, q),
-        .attn_k.weight = weight(QUANT_Q4_K, s->n_embd, kv),
-        .attn_v.weight = weight(QUANT_Q4_K, s->n_embd, kv),
-        .attn_out.weight = weight(QUANT_Q4_K, q, s->n_embd),
-        .ffn_norm = weight(QUANT_F32, s->n_embd, 1),
-        .ffn_gate.weight = weight(QUANT_Q4_K, s->n_embd, s->n_ff),
-        .ffn_up.weight = weight(QUANT_Q4_K, s->n_embd, s->n_ff),
-        .ffn_down.weight = weight(QUANT_Q4_K, s->n_ff, s->n_embd),
-    };
+    struct base_error err = BASE_ERROR_INIT;
+    const struct quant_type *f32 = quant_type_by_id(QUANT_F32);
+    const struct {
+        const char *key;
+        uint32_t value;
+    } numbers[] = {{"llama.context_length", N_CTX},
+                   {"llama.block_count", n_layer},
+                   {"llama.embedding_length", s->n_embd},
+                   {"llama.feed_forward_length", s->n_ff},
+                   {"llama.attention.head_count", s->n_head},
+                   {"llama.attention.head_count_kv", s->n_head_kv},
+                   {"llama.attention.key_length", s->head_dim},
+                   {"llama.attention.value_length", s->head_dim}};
+    char path[] = "/tmp/bench_scaling_XXXXXX";
+    int fd = mkstemp(path);
+    struct gguf_writer *w = gguf_writer_new(&err);
+    float *row = calloc(s->n_embd, sizeof *row);
+    if (fd < 0 || !w || !row) exit(4);
+    close(fd);
+    gguf_writer_str(w, "general.architecture", "llama", 5);
+    gguf_writer_f32(w, "llama.attention.layer_norm_rms_epsilon", 1e-5f);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        gguf_writer_u32(w, numbers[i].key, numbers[i].value);
+    for (uint32_t i = 0; i <= n_layer; i++) {
+        char name[32];
+        snprintf(name, sizeof name, i ? "layer.%u" : "token_embd.weight", i);
+        gguf_writer_tensor(w, (struct gguf_str){name, strlen(name)}, f32, 2,
+                           (uint64_t[]){s->n_embd, 1});
+    }
+    bool done = gguf_writer_begin(w, path, &err);
+    for (uint32_t i = 0; done && i <= n_layer; i++)
+        done = gguf_writer_data(w, row, s->n_embd * sizeof *row, &err);
+    struct gguf_file *file = done && gguf_writer_end(w, &err) ? gguf_open(path, &err) : NULL;
+    unlink(path);
+    gguf_writer_free(w);
+    free(row);
+    if (!file) die(&err);
+    return file;
+}
+
+/* Gives a row of the model its weight: matrices in Q4_K, but for the embeddings. */
+static bool make_weight(void *user, const struct model_tensor_row *row, const char *prefix,
+                        void *self)
+{
+    (void)user;
+    const bool matrix = row->kind == MODEL_LINEAR && *prefix;
+    if (row->need == MODEL_OPTIONAL) return true;
+    /* Vector, norm and linear all begin with the pointer to the weight. */
+    *(struct engine_tensor **)((char *)self + row->field - 1) =
+        weight(matrix ? QUANT_Q4_K : QUANT_F32, model_row_size(self, row->inputs),
+               model_row_size(self, row->outputs));
+    return true;
 }
 
 /* How long worker 0 takes for a step of its own. */
@@ -147,34 +177,19 @@ static double step_ns(const struct engine *engine, const struct engine_plan *pla
 static struct count count_steps(struct engine *engine, const struct shape *s, uint32_t n_layer)
 {
     struct base_error err = BASE_ERROR_INIT;
-    struct model_layer_params *params = calloc(n_layer, sizeof *params);
-    struct model_layer_weights *layers = calloc(n_layer, sizeof *layers);
-    if (!params || !layers) exit(4);
-    for (uint32_t i = 0; i < n_layer; i++) make_layer(&layers[i], &params[i], s);
-    struct model m = {
-        .engine = engine,
-        .params = {.arch = model_arch_find((struct gguf_str){.data = "llama", .size = 5}),
-                   .n_layer = n_layer,
-                   .n_embd = s->n_embd,
-                   .n_ctx_train = N_CTX,
-                   .n_vocab = VOCABULARY,
-                   .n_embd_head_k = s->head_dim,
-                   .n_embd_head_v = s->head_dim,
-                   .norm_eps = 1e-5f,
-                   .attention_scale = 0.1f,
-                   .layer = params},
-        .weights = {.token_embd = weight(QUANT_F32, s->n_embd, VOCABULARY),
-                    .output_norm = weight(QUANT_F32, s->n_embd, 1),
-                    .layer = layers},
-    };
     const struct quant_type *f16 = quant_type_by_id(QUANT_F16);
-    const struct model_cache_options options = {
+    const struct model_state_options options = {
         .n_seq = 1, .n_ctx = N_CTX, .n_batch = 1, .type_k = f16, .type_v = f16};
-    struct model_cache cache;
+    struct model m = {.engine = engine};
+    struct model_state state;
     struct model_graph graph;
     struct count count = {0};
-    if (!model_cache_init(&cache, &m.params, &options, &err) ||
-        !model_graph_build(&graph, &m, &cache, 1, 1, &err))
+    struct gguf_file *file = keys_of(s, n_layer);
+    if (!model_params_read(&m.params, file, &err)) die(&err);
+    m.params.n_vocab = m.params.ends.n_vocab = VOCABULARY;
+    model_rows_visit(&m.params, make_weight, NULL);
+    if (!model_state_init(&state, &m.params, &options, &err) ||
+        !model_graph_build(&graph, &m, &state, 1, 1, &err))
         die(&err);
     const struct engine_plan *plan = &graph.graph->plan;
     for (int i = 0; i < plan->n_steps; i++) {
@@ -185,7 +200,9 @@ static struct count count_steps(struct engine *engine, const struct shape *s, ui
         if (step->alone) count.alone_ns += step_ns(engine, plan, step);
     }
     engine_graph_free(graph.graph);
-    model_cache_free(&cache);
+    model_state_free(&state);
+    model_params_free(&m.params);
+    gguf_close(file);
     return count;
 }
 

@@ -63,8 +63,10 @@ printf 'from a pipe' >"$work/in"
 input=$work/in
 infer run $plain
 out_like '^from a pipe<'
-infer run $plain -p 'text, '
-out_like '^text, from a pipe<'
+infer run $plain -p 'a question'
+head -n 3 "$work/out" >"$work/text"
+printf '<|im_start|>user\nfrom a pipe\na question<|im_end|>\n' >"$work/want"
+cmp -s "$work/text" "$work/want" || bad "the prompt is $(cat "$work/text")"
 input=
 usage 'the question is empty' run $plain -p ''
 infer run $plain -p x --system ''
@@ -98,6 +100,13 @@ out_like '^user=x; 1 None'
 input=$work/talk.json
 infer run --chat --template "$work/all.jinja" --messages - --show-prompt
 out_like '^system=Be brief.'
+printf 'piped' >"$work/in"
+input=$work/in # a question after them
+infer run --chat --template "$work/all.jinja" --messages "$work/talk.json" --show-prompt
+out_like 'tool=3;user=piped; none'
+printf '' | "$INFER" run --chat --template "$work/all.jinja" --messages "$work/talk.json" --show-prompt \
+    >"$work/out" 2>"$work/err"
+out_like 'tool=3; none'
 
 begin arguments_of_calls_in_the_form_that_a_template_reads
 printf '{%% for m in messages %%}{%% for c in m.tool_calls %%}{{ c.function.arguments|tojson }}{%% endfor %%}{%% endfor %%}' \

@@ -38,15 +38,36 @@ input=$work/prompt
 infer -f - -n 2 --temp 0
 out ' Paris.'
 
-begin text_and_piped_input_are_joined
-printf ' of France is' >"$work/rest"
+begin piped_input_comes_before_the_text # as a question follows what it is about
+printf 'The capital\n' >"$work/rest"
 input=$work/rest
-infer -p 'The capital' -n 2 --temp 0
-out ' Paris.'
-infer -p 'The capital' -n 2 --temp 0 --echo
-out 'The capital of France is Paris.'
+infer -p 'of France is' -n 2 --temp 0 --echo
+out 'The capital\nof France is Paris.'
+printf 'The capital' >"$work/rest"
+infer -p 'of France is' -n 0 --echo # a line end between them
+out 'The capital\nof France is'
 infer -p '' -n 0 --echo # an empty text and a piped one
-out ' of France is'
+out 'The capital'
+infer -e -p '\nof' -n 0 --echo
+out 'The capital\nof'
+
+begin piped_input_comes_before_a_file
+printf 'of France is' >"$work/prompt"
+printf 'The capital' >"$work/rest"
+printf 'The capital' | "$INFER" -f "$work/prompt" -n 0 --echo >"$work/out" 2>"$work/err"
+code=$? last='a pipe and -f'
+status 0
+out 'The capital\nof France is'
+input=$work/rest
+infer check --regex 'The capital\nof France is' -f "$work/prompt" # every command that reads a text
+status 0
+for same in - /dev/stdin "$work/rest"; do # standard input by another name is read once
+    infer -f "$same" -n 0 --echo
+    out 'The capital'
+done
+printf '' | "$INFER" -f "$work/prompt" -n 0 --echo >"$work/out" 2>"$work/err" # an empty pipe adds nothing
+out 'of France is'
+usage 'none: cannot read: ' -f "$work/none"
 
 begin bytes_of_the_text_are_kept
 infer -p "$france" -n 2 --temp 0 --echo

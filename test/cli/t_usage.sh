@@ -56,6 +56,30 @@ usage '--special: goes with --decode' tokenize --special -p x
 usage '--plan: is an option of .infer run., not of .infer bench.' bench --plan
 usage '--decode: contradicts --no-bos' tokenize --decode --no-bos -p 1
 
+begin spellings_of_other_programs_are_named # each with what it is called here, or why it is not
+usage '^infer: -ngl: unknown option; not needed: everything runs on the processor$' -ngl 99 -p x
+usage '^infer: --reverse-prompt: unknown option; here it is --stop TEXT' --reverse-prompt=x -p x
+usage '^infer: -r: unknown option; here it is --stop TEXT' -r x -p x # although bench has an -r
+usage '^infer: pull: unknown command; not here: no network' pull llama3
+usage '^infer: list: unknown command; here it is infer models$' list
+infer help coming-from
+status 0
+sed -n '/^<!-- coming-from -->$/,/^<!-- .coming-from -->$/p' docs/coming-from.md | sed '1d;$d' >"$work/want"
+cmp -s "$work/out" "$work/want" || bad 'docs/coming-from.md has another table than `infer help coming-from`'
+grep '^| `' "$work/out" | sed 's/ | .*//; s/[|`]//g' | tr -s ' ' '\n' | grep . >"$work/words"
+[ "$(wc -l <"$work/words")" -ge 150 ] || bad "$(wc -l <"$work/words") words only"
+sort "$work/words" | uniq -d | grep . && bad 'a word stands twice in the table'
+while read -r word; do
+    case $word in -*) usage "^infer: $word: unknown option; (here it is|not needed:|not here:) " run "$word" ;;
+    *) usage "^infer: $word: unknown command; (here it is|not here:) " "$word" ;; esac
+done <"$work/words"
+
+begin short_names_are_not_guessed # each is near to some other
+for word in -xy -ct --xyz -q; do
+    usage "^infer: $word: unknown option; see infer run --help$" $word
+done
+usage '^infer: rn: unknown command \(a text is given with -p\)' rn
+
 begin constraints_are_compiled_before_the_model_is_loaded
 usage "line 1, column 10: rule 'b' is not defined" -m "$work/none" -p x --grammar 'root ::= b'
 usage 'line 1, column 16: .*dynamicRef. is not supported' -m "$work/none" -p x \

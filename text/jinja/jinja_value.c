@@ -1,5 +1,6 @@
 /* text/jinja/jinja_value.c: the pool, limits, sequences, dicts, truth, equality and order of
  * values. See text/jinja/jinja_value.h. */
+#include "base/interrupt.h"
 #include "base/size.h"
 #include "base/utf8.h"
 #include "text/jinja/jinja_ast.h"
@@ -123,8 +124,7 @@ bool jinja_fail(struct jinja_run *r, const char *format, ...)
 
 bool jinja_step(struct jinja_run *r, uint64_t count)
 {
-    if (r->limit.interrupt && *r->limit.interrupt)
-        return base_fail(r->err, BASE_INTERRUPTED, "interrupted");
+    if (!base_goes_on(r->err)) return false;
     if (r->limit.max_steps - r->steps >= count) {
         r->steps += count;
         return true;

@@ -219,7 +219,7 @@ bool text_bpe_encode(const struct text_tokenizer *t, struct text_work *w, const 
     }
     if (!text_split(t->splitter, text, size, &w->cuts, w->err)) return false;
     for (size_t k = 0, start = 0; k < w->cuts.count; start = w->cuts.end[k++])
-        if (!text_goes_on(t, w->err) || !encode_piece(t, w, text + start, w->cuts.end[k] - start))
+        if (!base_goes_on(w->err) || !encode_piece(t, w, text + start, w->cuts.end[k] - start))
             return false;
     return true;
 }

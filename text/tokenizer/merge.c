@@ -95,9 +95,9 @@ bool text_merger_run(struct text_merger *m, const struct text_tokenizer *t, cons
     const struct merge_run r = {m, t, text, pair, err};
     m->n_heap = 0;
     for (size_t i = 1; i < m->count; i++)
-        if (!text_goes_on(t, err) || !consider(&r, (int32_t)i - 1, (int32_t)i)) return false;
+        if (!base_goes_on(err) || !consider(&r, (int32_t)i - 1, (int32_t)i)) return false;
     while (m->n_heap) {
-        if (!text_goes_on(t, err)) return false;
+        if (!base_goes_on(err)) return false;
         struct text_candidate c = pop(m);
         int32_t left = (int32_t)(uint32_t)c.key;
         struct text_symbol *a = &m->symbol[left], *b = &m->symbol[c.right];

@@ -187,7 +187,7 @@ static bool mark_long(const struct text_tokenizer *t, const char *text, const ch
         if (!(place_is[place] & LONG)) continue;
         const int32_t id = index->id[place];
         const struct gguf_str token = text_token(t, (uint32_t)id);
-        if (!text_goes_on(t, err)) return false;
+        if (!base_goes_on(err)) return false;
         if (!find_token(token, text, NULL, 0, size)) continue;
         place_is[place] |= PRESENT;
         *any = true;

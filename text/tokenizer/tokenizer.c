@@ -224,16 +224,6 @@ void text_tokenizer_close(struct text_tokenizer *t)
     free(t);
 }
 
-void text_tokenizer_set_abort(struct text_tokenizer *t, const volatile int *asked)
-{
-    t->abort_asked = asked;
-}
-
-bool text_goes_on(const struct text_tokenizer *t, struct base_error *err)
-{
-    return !t->abort_asked || !*t->abort_asked || base_fail(err, BASE_INTERRUPTED, "interrupted");
-}
-
 /* ---- Encoding ---- */
 
 void text_work_free(struct text_work *w)

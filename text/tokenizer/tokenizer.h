@@ -18,10 +18,6 @@ struct text_tokenizer; /* opaque */
 struct text_tokenizer *text_tokenizer_open(const struct gguf_file *file, struct base_error *err);
 void text_tokenizer_close(struct text_tokenizer *t); /* NULL is fine */
 
-/* Ctrl-C: *asked is polled while texts are encoded; non-zero ends that with BASE_INTERRUPTED. The
- * pointer must stay valid. Before any use of the tokenizer. */
-void text_tokenizer_set_abort(struct text_tokenizer *t, const volatile int *asked);
-
 const char *text_tokenizer_model(const struct text_tokenizer *t); /* "gpt2", "llama", "bert" */
 const char *text_tokenizer_pre(const struct text_tokenizer *t);   /* pre-tokenizer, or "" */
 

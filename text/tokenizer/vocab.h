@@ -5,6 +5,7 @@
 #ifndef TEXT_TOKENIZER_VOCAB_H
 #define TEXT_TOKENIZER_VOCAB_H
 
+#include "base/interrupt.h"
 #include "text/tokenizer/pre.h"
 #include "text/tokenizer/tokenizer.h"
 
@@ -102,7 +103,6 @@ void text_fragments_free(struct text_fragments *f);
 
 struct text_tokenizer {
     const struct gguf_file *file;
-    const volatile int *abort_asked; /* NULL: nobody asks */
     enum text_model model;
     const char *model_name;
     const struct text_pre *pre; /* BPE */
@@ -134,9 +134,6 @@ struct text_tokenizer {
     struct text_prefix_index words;
     bool lowercase, strip_accents;
 };
-
-/* False and BASE_INTERRUPTED once the caller wants to stop. */
-bool text_goes_on(const struct text_tokenizer *t, struct base_error *err);
 
 struct gguf_str text_token(const struct text_tokenizer *t, uint32_t id);
 int32_t text_find_token(const struct text_tokenizer *t, const char *bytes, size_t size); /* or -1 */

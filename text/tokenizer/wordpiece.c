@@ -62,7 +62,7 @@ static bool end_word(const struct text_tokenizer *t, struct text_work *w)
     struct base_buffer *word = &w->word;
     const size_t mark = sizeof low_line - 1, n_before = w->out->count;
     if (word->failed) return base_fail(w->err, BASE_NO_MEMORY, "no memory for a word");
-    if (!text_goes_on(t, w->err)) return false;
+    if (!base_goes_on(w->err)) return false;
     if (word->size > mark) {
         for (size_t at = 0, n = 0; at < word->size; at += n) {
             int64_t place = longest_token(&t->words, word->data + at, word->size - at, &n);

@@ -1,0 +1,16 @@
+/* base/interrupt.c: the flag. See base/interrupt.h. */
+#include "base/interrupt.h"
+
+/* The one mutable object of the library: a signal handler raises it and has no argument to find one
+ * by. */
+int base_interrupt_flag;
+
+void base_interrupt(void)
+{
+    __atomic_store_n(&base_interrupt_flag, 1, __ATOMIC_RELAXED);
+}
+
+void base_interrupt_clear(void)
+{
+    __atomic_store_n(&base_interrupt_flag, 0, __ATOMIC_RELAXED);
+}

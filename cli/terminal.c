@@ -1,0 +1,47 @@
+/* cli/terminal.c: text of others on a terminal. See cli/terminal.h. */
+#include "cli/terminal.h"
+#include "base/utf8.h"
+#include <string.h>
+
+static bool is_harmless(int32_t code, bool lines)
+{
+    const bool is_control = code < 0x20 || (code >= 0x7f && code < 0xa0);
+    const bool is_bidi = code == 0x61c || code == 0x200e || code == 0x200f ||
+                         (code >= 0x202a && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
+    return (lines && (code == '\n' || code == '\t')) || (!is_control && !is_bidi);
+}
+
+/* The last `digits` hexadecimal digits of a number; printf is no function for a signal handler. */
+static void write_hex(unsigned number, size_t digits, char *out)
+{
+    for (size_t i = digits; i-- > 0; number >>= 4) out[i] = "0123456789abcdef"[number & 15];
+}
+
+size_t cli_show_character(const char *bytes, size_t size, bool lines, char out[CLI_SHOWN_MAX],
+                          size_t *n)
+{
+    int32_t code;
+    const size_t used = base_utf8_decode(bytes, size, &code);
+    if (code < 0) {
+        *n = 4;
+        memcpy(out, "\\x", 2);
+        write_hex((unsigned char)*bytes, 2, out + 2);
+    } else if (!is_harmless(code, lines)) {
+        *n = 6;
+        memcpy(out, "\\u", 2);
+        write_hex((unsigned)code, 4, out + 2);
+    } else {
+        *n = used;
+        memcpy(out, bytes, used);
+    }
+    return used;
+}
+
+void cli_show(struct base_buffer *out, const char *bytes, size_t size, bool lines)
+{
+    for (size_t i = 0, n; i < size;) {
+        char shown[CLI_SHOWN_MAX];
+        i += cli_show_character(bytes + i, size - i, lines, shown, &n);
+        base_buffer_add(out, shown, n);
+    }
+}

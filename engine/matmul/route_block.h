@@ -1,0 +1,88 @@
+/* engine/matmul/route_block.h: what the routes share about a block: where results go, the gate-up
+ * epilogue, prefetching what comes next. For the route_*.c files. */
+#ifndef ENGINE_MATMUL_ROUTE_BLOCK_H
+#define ENGINE_MATMUL_ROUTE_BLOCK_H
+
+#include "engine/matmul/matmul_run.h"
+#include "quant/stream.h"
+
+/* Result `row` of the block by column number `column` of the block. */
+static inline float *route_out(const struct engine_matmul_block *b, int64_t column, int64_t row)
+{
+    return (float *)(b->columns[column].out + b->out_offset) + row;
+}
+
+/* ---- The gate-up epilogue ---- */
+
+static inline int route_sides(const struct engine_matmul_block *b)
+{
+    return b->up ? 2 : 1;
+}
+
+static inline const char *route_side(const struct engine_matmul_block *b, int side)
+{
+    return side == 0 ? b->w : b->up;
+}
+
+/* Gate and up of column j of a column panel in scratch: [side][gate_stride]. */
+static inline float *route_gate(const struct engine_matmul_run *run, int64_t gate_stride, int64_t j)
+{
+    return (float *)(run->own + run->p->gate_at) + 2 * gate_stride * j;
+}
+
+/* Where a kernel writes its rows by columns i .. i + n_cols - 1 of the block: to result `row`, or,
+ * before a gate-up epilogue, to row `at` of both sides together in scratch. */
+static inline void route_outputs(const struct engine_matmul_run *run,
+                                 const struct engine_matmul_block *b, int64_t i, int64_t n_cols,
+                                 int64_t row, int64_t gate_stride, int64_t at, float **out)
+{
+    for (int64_t j = 0; j < n_cols; j++)
+        out[j] = b->up ? route_gate(run, gate_stride, j) + at : route_out(b, i + j, row);
+}
+
+/* act(gate) * up of n_rows rows in scratch, which become the results from `row` on; nothing for a
+ * block without a gate. */
+static inline void route_glu(const struct engine_matmul_run *run,
+                             const struct engine_matmul_block *b, int64_t i, int64_t n_cols,
+                             int64_t row, int64_t gate_stride, int64_t n_rows)
+{
+    for (int64_t j = 0; b->up && j < n_cols; j++) {
+        const float *gate = route_gate(run, gate_stride, j);
+        run->task->engine->vec.glu[run->dst->param[0].i](n_rows, gate, gate + gate_stride,
+                                                         route_out(b, i + j, row));
+    }
+}
+
+/* ---- Prefetch ---- */
+
+/* Prefetches weights that are read later, a share of them at each of some steps, in address order.
+ */
+struct route_prefetch {
+    const char *at[2];   /* of each side */
+    int64_t left, share; /* in bytes, of a side */
+    bool to_l1;          /* cpu_prefetch.to_l1 */
+};
+
+/* For bytes `from` .. `to` - 1, counted from the block's row r on. */
+static inline struct route_prefetch route_prefetch(const struct engine_matmul_run *run,
+                                                   const struct engine_matmul_block *b, int64_t r,
+                                                   int64_t from, int64_t to, int64_t n_steps)
+{
+    struct route_prefetch a = {.left = to - from,
+                               .share = engine_round_up((to - from + n_steps - 1) / n_steps, 64),
+                               .to_l1 = run->task->engine->quant.prefetch.to_l1};
+    for (int i = 0; i < route_sides(b); i++) a.at[i] = route_side(b, i) + r * b->row_bytes + from;
+    return a;
+}
+
+static inline void route_prefetch_step(struct route_prefetch *a)
+{
+    const int64_t bytes = engine_min(a->left, a->share);
+    for (int i = 0; i < 2 && a->at[i]; i++) {
+        quant_prefetch_single(a->at[i], (size_t)bytes, a->to_l1);
+        a->at[i] += bytes;
+    }
+    a->left -= bytes;
+}
+
+#endif

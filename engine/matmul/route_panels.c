@@ -1,0 +1,151 @@
+/* engine/matmul/route_panels.c: routes panels and panels-k: quantized weight rows are unpacked into
+ * row panels, which tiles multiply by column panels.
+ *
+ * Owns: which panels are in which cache at once, and when weights are prefetched. Refuses: inner
+ * loops (engine/isa/tile_*.c, quant/). */
+#include "engine/matmul/route_block.h"
+
+/* The row panels of a K-block of some of a block's rows, in cache together: with a gate those of
+ * the gate's rows, `gate_stride` rows of whole panels, then those of the up projection's. */
+struct panel_set {
+    const struct engine_matmul_block *block;
+    int64_t row, n_rows, gate_stride;
+    int64_t n_packed, tile; /* rows of all panels of the set; those that a tile takes at once */
+    struct engine_matmul_k_block k_block;
+    bool last;               /* of the K-blocks */
+    const char *columns;     /* that K-block of the block's first column panel; the next one's */
+    int64_t col_panel_bytes; /* follows after these bytes */
+    struct route_prefetch prefetch; /* of the weights after these rows */
+};
+
+/* So many elements of 16 rows are unpacked at a time. */
+enum { UNPACK_ELEMENTS = 256 };
+
+static int64_t unpack_steps(const struct panel_set *p)
+{
+    const int64_t once = UNPACK_ELEMENTS / p->block->type->act->block_len;
+    const int64_t n_panels = p->gate_stride / QUANT_PANEL_ROWS * route_sides(p->block);
+    return n_panels * ((p->k_block.n_blocks + once - 1) / once);
+}
+
+/* 16 rows, of which n are there; the last one stands for those that are missing. Returns the place
+ * of the next panel. */
+static char *unpack_panel(struct panel_set *p, const char *w, int64_t n, char *to)
+{
+    const struct quant_type *type = p->block->type;
+    const int64_t once = UNPACK_ELEMENTS / type->act->block_len;
+    const char *row[QUANT_PANEL_ROWS];
+    for (int64_t i = 0; i < QUANT_PANEL_ROWS; i++)
+        row[i] = w + engine_min(i, n - 1) * p->block->row_bytes;
+    for (int64_t b = 0; b < p->k_block.n_blocks; b += once) {
+        const int64_t some = engine_min(once, p->k_block.n_blocks - b);
+        route_prefetch_step(&p->prefetch);
+        p->block->kernel->unpack(p->k_block.first + b, some, (const void *const *)row, to);
+        to += some * engine_matmul_panel_bytes(type);
+    }
+    return to;
+}
+
+static void unpack_set(struct panel_set *p, char *to)
+{
+    const struct engine_matmul_block *b = p->block;
+    for (int side = 0; side < route_sides(b); side++) {
+        const char *w = route_side(b, side) + p->row * b->row_bytes;
+        for (int64_t r = 0; r < p->n_rows; r += QUANT_PANEL_ROWS)
+            to = unpack_panel(p, w + r * b->row_bytes, p->n_rows - r, to);
+    }
+}
+
+/* The set's packed rows from `at` on, as many as a tile takes at once, by a column panel. */
+static void multiply_tile(const struct engine_matmul_run *run, const struct panel_set *p,
+                          int64_t at, int64_t col_panel)
+{
+    const struct engine_matmul_block *b = p->block;
+    const int64_t i = col_panel * ENGINE_TILE_COLS, sides = route_sides(b);
+    const int64_t panel = at / QUANT_PANEL_ROWS;
+    const int64_t panel_bytes = p->k_block.n_blocks * engine_matmul_panel_bytes(b->type);
+    const void *w = run->own + panel * panel_bytes;
+    const void *x = p->columns + col_panel * p->col_panel_bytes;
+    struct engine_tile_sums *sums = (struct engine_tile_sums *)(run->own + run->p->sums_at);
+    /* Stores to many pages would wait for translations; with few columns memory is busy with
+     * weights. */
+    const bool prefetch_out = run->dst->nb[1] >= QUANT_PAGE && b->n > ENGINE_TILE_COLS;
+    float *out[ENGINE_TILE_COLS];
+    const struct engine_tile_to to = {
+        .sums = sums + col_panel * sides + panel % sides,
+        .first = p->k_block.first == 0,
+        .last = p->last,
+        .n_rows = (int)engine_min(p->tile, p->n_packed - at),
+        .n_cols = (int)engine_min(ENGINE_TILE_COLS, b->n - i),
+        .out = out,
+    };
+    if (to.last) route_outputs(run, b, i, to.n_cols, p->row + at, p->gate_stride, at, out);
+    for (int j = 0; to.last && prefetch_out && j < to.n_cols; j++)
+        quant_prefetch_written(route_out(b, i + j, p->row + at / sides),
+                               (size_t)(to.n_rows / sides) * sizeof(float));
+    if (b->type->act->layout == QUANT_LAYOUT_256)
+        run->tile->panel256(b->kernel->panel, p->k_block.n_blocks, w, x, &to);
+    else
+        run->tile->panel32(b->kernel->panel, p->k_block.n_blocks, w, x, &to);
+}
+
+/* The whole set by that column panel. */
+static void multiply_set(const struct engine_matmul_run *run, const struct panel_set *p,
+                         int64_t col_panel)
+{
+    const struct engine_matmul_block *b = p->block;
+    const int64_t i = col_panel * ENGINE_TILE_COLS;
+    for (int64_t at = 0; at < p->n_packed; at += p->tile) multiply_tile(run, p, at, col_panel);
+    if (p->last)
+        route_glu(run, b, i, engine_min(ENGINE_TILE_COLS, b->n - i), p->row, p->gate_stride,
+                  p->n_rows);
+}
+
+/* clang-format off */
+/* Set by set: its row panels stay in cache while they are multiplied by one column panel after the
+ * other.
+ *
+ *   route      rows of a set                     in the L1 cache       sums between K-blocks
+ *   panels-k   one tile's                        row panels            in memory
+ *   panels     the block's, or, with few         a column panel (row   in registers: one K-block
+ *              columns, one tile's               panels: L2)
+ *
+ * Meanwhile the weights after the set, most likely this worker's next, are prefetched: 16 rows are
+ * more address streams than hardware prefetchers follow, and unpacking would wait for memory, where
+ * multiplying does not. */
+/* clang-format on */
+void engine_route_panels_run(const struct engine_matmul_run *run,
+                             const struct engine_matmul_block *b)
+{
+    enum { FEW_COLS = 32 };
+    const struct engine_matmul_act *act = &run->p->act[b->type->act->index];
+    const int n_panels = engine_matmul_panels(&run->task->engine->quant, b->type);
+    const bool whole_block = b->route == ENGINE_ROUTE_PANELS && b->n > FEW_COLS;
+    const int64_t few = (n_panels + route_sides(b) - 1) / route_sides(b) * QUANT_PANEL_ROWS;
+    const int64_t rows = whole_block ? b->n_rows : few, bytes = rows * b->row_bytes;
+    const int64_t n_col_panels = (b->n + ENGINE_TILE_COLS - 1) / ENGINE_TILE_COLS;
+    for (int64_t r = 0; r < b->n_rows; r += rows) {
+        const int64_t n_rows = engine_min(rows, b->n_rows - r);
+        const int64_t gate_stride = engine_round_up(n_rows, QUANT_PANEL_ROWS);
+        struct panel_set p = {.block = b,
+                              .row = r,
+                              .n_rows = n_rows,
+                              .gate_stride = gate_stride,
+                              .n_packed = b->up ? 2 * gate_stride : n_rows,
+                              .tile = n_panels * QUANT_PANEL_ROWS};
+        for (int64_t s = 0; s < act->k_block_count; s++) {
+            p.k_block = engine_matmul_k_block(act, run->p->k, s);
+            p.last = s == act->k_block_count - 1;
+            p.columns = engine_matmul_k_block_at(run, b->type->act, b->col_panel, p.k_block);
+            p.col_panel_bytes = p.k_block.n_blocks * act->block_bytes;
+            p.prefetch = route_prefetch(run, b, r + rows, bytes * s / act->k_block_count,
+                                        bytes * (s + 1) / act->k_block_count,
+                                        unpack_steps(&p) + n_col_panels);
+            unpack_set(&p, run->own);
+            for (int64_t col_panel = 0; col_panel < n_col_panels; col_panel++) {
+                route_prefetch_step(&p.prefetch);
+                multiply_set(run, &p, col_panel);
+            }
+        }
+    }
+}

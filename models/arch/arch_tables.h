@@ -1,0 +1,10 @@
+/* models/arch/arch_tables.h: the families' rows, each list ended by a row without a name. */
+#ifndef MODELS_ARCH_ARCH_TABLES_H
+#define MODELS_ARCH_ARCH_TABLES_H
+
+#include "models/arch/arch.h"
+
+extern const struct model_arch model_arch_llama[];
+extern const struct model_arch model_arch_gemma[];
+
+#endif

@@ -1,0 +1,182 @@
+/* models/block/block_attention.c: attention of grouped queries. See models/block/blocks.h. */
+#include "models/block/blocks.h"
+#include <math.h>
+
+struct attention {
+    uint32_t n_embd, n_q, n_k, n_v, n_qkv, n_out; /* E, H D, KH D, KH DV, the three, H DV */
+    uint32_t n_head_norm;                         /* D where heads are normalized */
+    uint32_t n_head, n_head_kv, d, dv;
+    struct engine_rope rope;
+    bool rotates;
+    float scale;             /* of scores */
+    struct model_linear qkv; /* or the next three */
+    struct model_linear q, k, v;
+    struct model_norm q_norm, k_norm;
+    struct model_linear out;
+};
+
+#define AT(member) MODEL_AT(struct attention, member)
+
+/* clang-format off */
+static const struct model_tensor_row tensors[] = {
+    {"attn_qkv", MODEL_LINEAR, MODEL_OPTIONAL, AT(qkv), .inputs = AT(n_embd), .outputs = AT(n_qkv)},
+    {"attn_q", MODEL_LINEAR, MODEL_REQUIRED, AT(q), .inputs = AT(n_embd), .outputs = AT(n_q), .unless = AT(qkv)},
+    {"attn_k", MODEL_LINEAR, MODEL_REQUIRED, AT(k), .inputs = AT(n_embd), .outputs = AT(n_k), .unless = AT(qkv)},
+    {"attn_v", MODEL_LINEAR, MODEL_REQUIRED, AT(v), .inputs = AT(n_embd), .outputs = AT(n_v), .unless = AT(qkv)},
+    {"attn_q_norm", MODEL_NORM, MODEL_REQUIRED, AT(q_norm), .inputs = AT(n_head_norm)},
+    {"attn_k_norm", MODEL_NORM, MODEL_REQUIRED, AT(k_norm), .inputs = AT(n_head_norm)},
+    {"attn_output", MODEL_LINEAR, MODEL_REQUIRED, AT(out), .inputs = AT(n_out), .outputs = AT(n_embd)},
+    {.name = NULL},
+};
+/* clang-format on */
+
+/* ---- Keys ---- */
+
+/* Heads of the layer and their sizes, which may differ from E / H. */
+static bool read_heads(struct model_reader *r, const struct model_params *p, uint32_t layer,
+                       struct attention *a)
+{
+    uint32_t first = 0;
+    if (!model_read_layer_u32(r, "attention.head_count", MODEL_REQUIRED, layer, 1, MODEL_MAX_HEADS,
+                              &a->n_head))
+        return false;
+    a->n_head_kv = a->n_head;
+    if (!model_read_layer_u32(r, "attention.head_count_kv", MODEL_OPTIONAL, layer, 1,
+                              MODEL_MAX_HEADS, &a->n_head_kv) ||
+        !model_read_layer_u32(r, "attention.head_count", MODEL_REQUIRED, 0, 0, MODEL_MAX_HEADS,
+                              &first))
+        return false;
+    if (a->n_head % a->n_head_kv)
+        return model_reader_fail(r, "attention.head_count_kv", "%u heads cannot share %u key heads",
+                                 a->n_head, a->n_head_kv);
+    a->d = a->dv = p->n_embd / (first ? first : a->n_head);
+    if (!model_read_u32(r, "attention.key_length", MODEL_OPTIONAL, 1, MODEL_MAX_DIM, &a->d) ||
+        !model_read_u32(r, "attention.value_length", MODEL_OPTIONAL, 1, MODEL_MAX_DIM, &a->dv))
+        return false;
+    if (a->d == 0 || a->dv == 0)
+        return model_reader_fail(r, "attention.head_count", "%u heads of an embedding of %u",
+                                 a->n_head, p->n_embd);
+    return true;
+}
+
+/* Whether the layer has a sliding window, and of how many keys. */
+static bool read_window(struct model_reader *r, const struct model_params *p, uint32_t layer,
+                        uint32_t *window)
+{
+    const struct model_window *row = &p->arch->attn.window;
+    uint32_t size = 0, period = row->period;
+    *window = 0;
+    if (row->rule == MODEL_WINDOW_NONE) return true;
+    if (!model_read_u32(r, "attention.sliding_window", MODEL_OPTIONAL, 0, MODEL_MAX_CTX, &size) ||
+        !model_read_u32(r, "attention.sliding_window_pattern", MODEL_OPTIONAL, 1, MODEL_MAX_LAYERS,
+                        &period))
+        return false;
+    if (layer % period != period - 1) *window = size;
+    return true;
+}
+
+static bool read(struct model_reader *r, struct model_params *p, struct model_layer *l, void *self)
+{
+    struct attention *a = self;
+    const struct model_attention_row *row = &p->arch->attn;
+    uint32_t window;
+    if (!read_heads(r, p, l->index, a) || !read_window(r, p, l->index, &window) ||
+        !model_read_rope(r, p, window > 0, a->d, &a->rope))
+        return false;
+    a->rotates = row->rope != MODEL_ROPE_NONE;
+    a->scale =
+        1.0f / sqrtf((float)(row->scale == MODEL_SCALE_BY_EMBD ? p->n_embd / a->n_head : a->d));
+    a->n_embd = p->n_embd;
+    a->n_q = a->n_head * a->d;
+    a->n_k = a->n_head_kv * a->d;
+    a->n_v = a->n_head_kv * a->dv;
+    a->n_qkv = a->n_q + a->n_k + a->n_v;
+    a->n_out = a->n_head * a->dv;
+    a->n_head_norm = row->qk_norm == MODEL_QK_NORM_HEAD ? a->d : 0;
+    l->kv = (struct model_kv_shape){a->n_head_kv, a->d, a->dv, window};
+    if (a->rotates) p->ends.n_factors = (uint32_t)a->rope.n_rot / 2;
+    if (p->n_head == 0) {
+        p->n_head = a->n_head;
+        p->n_head_kv = a->n_head_kv;
+    }
+    return true;
+}
+
+/* ---- Graph ---- */
+
+/* Q, K and V of x [T][E], as column views of one product. */
+static void build_qkv(const struct model_builder *b, const struct attention *a,
+                      struct engine_tensor *x, struct engine_tensor **q, struct engine_tensor **k,
+                      struct engine_tensor **v)
+{
+    struct engine_tensor *const separate[] = {a->q.weight, a->k.weight, a->v.weight};
+    struct engine_tensor *qkv =
+        a->qkv.weight ? model_linear(b, &a->qkv, x) : engine_mul_mat_cat(b->g, separate, 3, x);
+    qkv = model_named(b, qkv, "qkv");
+    *q = model_finish(b, &a->q, engine_cols(b->g, qkv, 0, a->n_q));
+    *k = model_finish(b, &a->k, engine_cols(b->g, qkv, a->n_q, a->n_k));
+    *v = model_finish(b, &a->v, engine_cols(b->g, qkv, a->n_q + a->n_k, a->n_v));
+}
+
+/* x [T][heads * size] as [T][heads][size]. */
+static struct engine_tensor *split_heads(const struct model_builder *b, struct engine_tensor *x,
+                                         uint32_t heads, uint32_t size)
+{
+    return engine_reshape(b->g, x, 3, (int64_t[]){size, heads, b->n_tokens});
+}
+
+/* Normalizes (where the architecture does) and rotates the heads of x [T][heads][D]. */
+static struct engine_tensor *build_positions(const struct model_builder *b,
+                                             const struct attention *a, struct engine_tensor *x,
+                                             const struct model_norm *norm)
+{
+    if (norm->weight) x = model_norm(b, x, norm);
+    if (!a->rotates) return x;
+    return engine_rope(b->g, x, b->positions, b->params->ends.rope_freqs, &a->rope);
+}
+
+/* [A][B][size] as [B][A][size], by strides alone: a cache keeps each head's slots together, the
+ * tokens of a batch and the attention op have heads inside. */
+static struct engine_tensor *swap_heads(const struct model_builder *b, struct engine_tensor *x)
+{
+    return engine_permute(b->g, x, 0, 2, 1, 3);
+}
+
+/* Rows x [T][KH][size] into the layer's keys or values. */
+static struct engine_tensor *write_rows(const struct model_builder *b, enum engine_kv_q16 what,
+                                        struct engine_tensor *cache, enum quant_id type, bool int16,
+                                        struct engine_tensor *x)
+{
+    struct engine_tensor *slots = b->inputs.kv.slot[b->state->kv.layer[b->layer->index].kind];
+    x = swap_heads(b, x);
+    return int16 ? engine_set_kv_q16(b->g, what, cache, x, slots, type)
+                 : engine_set_rows(b->g, cache, x, slots);
+}
+
+static struct engine_tensor *build(struct model_builder *b, void *self, struct engine_tensor *x)
+{
+    const struct attention *a = self;
+    struct model_kv *kv = &b->state->kv;
+    struct model_kv_layer *cache = &kv->layer[b->layer->index];
+    struct engine_tensor *q, *k, *v;
+
+    build_qkv(b, a, x, &q, &k, &v);
+    q = model_named(b, build_positions(b, a, split_heads(b, q, a->n_head, a->d), &a->q_norm), "q");
+    k = model_named(b, build_positions(b, a, split_heads(b, k, a->n_head_kv, a->d), &a->k_norm),
+                    "k");
+    v = split_heads(b, v, a->n_head_kv, a->dv);
+    k = write_rows(b, ENGINE_KV_Q16_KEYS, &cache->k, kv->type_k, kv->int16_k, k);
+    v = write_rows(b, ENGINE_KV_Q16_VALUES, &cache->v, kv->type_v, kv->int16_v, v);
+    b->written[0] = k;
+    b->written[1] = v;
+    const struct engine_attention how = {.scale = a->scale, .dv = (int)a->dv};
+    x = engine_attention(b->g, q, swap_heads(b, k), swap_heads(b, v),
+                         b->inputs.kv.range[cache->kind], &kv->slots[cache->kind].view, NULL, &how);
+    return model_named(b, model_linear(b, &a->out, model_named(b, x, "attention")), "attn_out");
+}
+
+const struct model_block model_block_attention = {.name = "attention",
+                                                  .size = sizeof(struct attention),
+                                                  .read = read,
+                                                  .tensors = tensors,
+                                                  .build = build};

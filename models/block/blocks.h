@@ -1,0 +1,69 @@
+/* models/block/blocks.h: a block: a mixer or a feed-forward network, as one vertical file.
+ *
+ * A block is a row: the metadata keys that it reads, the tensors that it binds, its graph. Its file
+ * models/block/block_NAME.c has a struct of its own for what it keeps of a layer: sizes (that its
+ * tensor rows name), numbers, tensors. blocks.c lists the rows; the helpers below are what blocks
+ * have in common. Private to models/.
+ *
+ * Shapes: T tokens, E embedding, H query heads, KH key heads, D and DV head sizes, F feed-forward
+ * length, V vocabulary. Every intermediate has a name, so that any can be dumped. */
+#ifndef MODELS_BLOCK_BLOCKS_H
+#define MODELS_BLOCK_BLOCKS_H
+
+#include "models/state/state.h"
+
+/* One graph under construction. */
+struct model_builder {
+    struct engine_graph *g;
+    const struct model_params *params;
+    struct model_state *state;
+    uint32_t n_tokens;
+    struct engine_tensor *ids;       /* I32 [T] */
+    struct engine_tensor *positions; /* I32 [T] */
+    struct model_state_inputs inputs;
+    const struct model_layer *layer;  /* the one that is being built */
+    struct engine_tensor *written[2]; /* the latest layer's state after its writes */
+};
+
+struct model_block {
+    const char *name;
+    size_t size; /* of its struct for a layer, zeroed before `read` */
+    /* Reads and checks its keys: numbers and sizes into `self`, what the layer keeps for each token
+     * into l->kv. `self` is the struct in every function. */
+    bool (*read)(struct model_reader *r, struct model_params *p, struct model_layer *l, void *self);
+    const struct model_tensor_row *tensors; /* ended by a row without a name; offsets into self */
+    /* x [n][E], normalized, to [n][E]. A mixer has all T tokens in x; a feed-forward network only
+     * the rows that go on. */
+    struct engine_tensor *(*build)(struct model_builder *b, void *self, struct engine_tensor *x);
+};
+
+extern const struct model_block model_block_attention, model_block_ffn, model_block_experts;
+extern const struct model_block *const model_blocks[MODEL_BLOCK_COUNT]; /* by id */
+
+/* ---- Keys that several blocks share ---- */
+
+/* RoPE of a layer: `max` elements of a head at most, and by default. `windowed`: the layer has a
+ * sliding window. */
+bool model_read_rope(struct model_reader *r, const struct model_params *p, bool windowed,
+                     uint32_t max, struct engine_rope *rope);
+
+/* ---- Graphs ---- */
+
+/* Names t "NAME-LAYER". */
+struct engine_tensor *model_named(const struct model_builder *b, struct engine_tensor *t,
+                                  const char *name);
+/* x normalized over its rows by the model's kind of norm. */
+struct engine_tensor *model_norm(const struct model_builder *b, struct engine_tensor *x,
+                                 const struct model_norm *norm);
+/* W x, with the linear's scale and bias. */
+struct engine_tensor *model_linear(const struct model_builder *b, const struct model_linear *l,
+                                   struct engine_tensor *x);
+/* Scale and bias of a product that is there already. */
+struct engine_tensor *model_finish(const struct model_builder *b, const struct model_linear *l,
+                                   struct engine_tensor *product);
+/* The same inside a feed-forward network, where files that have both scale what the bias was added
+ * to (as the reference implementation does). */
+struct engine_tensor *model_finish_ffn(const struct model_builder *b, const struct model_linear *l,
+                                       struct engine_tensor *product);
+
+#endif

@@ -1,0 +1,63 @@
+/* models/block/rope.c: rotary positions from the metadata. See models/block/blocks.h. */
+#include "models/block/blocks.h"
+#include <math.h>
+#include <string.h>
+
+static bool str_is(struct gguf_str s, const char *text)
+{
+    return s.size == strlen(text) && !memcmp(s.data, text, s.size);
+}
+
+/* Linear and YaRN scaling. */
+static bool read_scaling(struct model_reader *r, struct engine_rope *rope)
+{
+    float factor = 0.0f, attn_factor = 1.0f;
+    struct gguf_str scaling = {"linear", 6};
+    /* "rope.scale_linear" is the older name of the factor. */
+    const char *factor_key =
+        model_reader_has(r, "rope.scaling.factor") ? "rope.scaling.factor" : "rope.scale_linear";
+    if (!model_read_f32(r, factor_key, MODEL_OPTIONAL, 0.0f, &factor) ||
+        !model_read_f32(r, "rope.scaling.attn_factor", MODEL_OPTIONAL, 0.0f, &attn_factor) ||
+        !gguf_get_str(r->file, model_reader_key(r, "rope.scaling.type"), &scaling, r->err))
+        return false;
+    const bool yarn = str_is(scaling, "yarn"), none = str_is(scaling, "none");
+    if (!yarn && !none && !str_is(scaling, "linear"))
+        return model_reader_fail(r, "rope.scaling.type",
+                                 "RoPE scaling '%.*s' is not supported (none, linear and yarn are)",
+                                 scaling.size < 64 ? (int)scaling.size : 64, scaling.data);
+    if (factor > 0.0f && !none) rope->freq_scale = 1.0f / factor;
+    /* YaRN (Peng et al. 2023) in its standard form; its magnitude is part of the op, and only
+     * stretching has one. */
+    if (yarn) rope->ext_factor = 1.0f;
+    if (yarn && factor > 0.0f && factor < 1.0f)
+        rope->attn_factor = 1.0f / (1.0f + 0.1f * logf(factor));
+    rope->attn_factor *= attn_factor;
+    return true;
+}
+
+bool model_read_rope(struct model_reader *r, const struct model_params *p, bool windowed,
+                     uint32_t max, struct engine_rope *rope)
+{
+    const struct model_attention_row *row = &p->arch->attn;
+    uint32_t n_rot = max, n_orig = p->n_ctx_train;
+    *rope = (struct engine_rope){.kind = row->rope == MODEL_ROPE_NEOX ? ENGINE_ROPE_NEOX
+                                                                      : ENGINE_ROPE_NORMAL,
+                                 .freq_base = 10000.0f,
+                                 .freq_scale = 1.0f,
+                                 .attn_factor = 1.0f,
+                                 .beta_fast = 32.0f,
+                                 .beta_slow = 1.0f};
+    if (!model_read_u32(r, "rope.dimension_count", MODEL_OPTIONAL, 2, max, &n_rot) ||
+        !model_read_u32(r, "rope.scaling.original_context_length", MODEL_OPTIONAL, 1, MODEL_MAX_CTX,
+                        &n_orig) ||
+        !model_read_f32(r, "rope.freq_base", MODEL_OPTIONAL, 1.0f, &rope->freq_base) ||
+        !read_scaling(r, rope))
+        return false;
+    if (n_rot % 2) return model_reader_fail(r, "rope.dimension_count", "%u is odd", n_rot);
+    rope->n_rot = (int)n_rot;
+    rope->n_ctx_orig = (int)n_orig;
+    if (!windowed || row->window.rope == MODEL_WINDOW_ROPE_SAME) return true;
+    rope->freq_base = 10000.0f;
+    rope->freq_scale = 1.0f; /* windowed layers are not stretched */
+    return model_read_f32(r, "rope.freq_base_swa", MODEL_OPTIONAL, 1.0f, &rope->freq_base);
+}

@@ -1,0 +1,148 @@
+/* models/params.h: one model's numbers and tensors, layer by layer.
+ *
+ * A layer is {mixer, feed-forward network, norms}. Which blocks these are is the architecture's
+ * plan; what a block keeps of a layer (its numbers, its tensors) is a struct of its own, known to
+ * its file in models/block/ only. Private to models/. */
+#ifndef MODELS_PARAMS_H
+#define MODELS_PARAMS_H
+
+#include "models/arch/arch.h"
+
+/* y = (W x) * scale + bias; scale (one number, or one per expert) and bias are NULL where the file
+ * has none. */
+struct model_linear {
+    struct engine_tensor *weight; /* [outputs][inputs]; experts: [X][outputs][inputs] */
+    struct engine_tensor *bias;   /* [outputs]; experts: [X][outputs] */
+    struct engine_tensor *scale;  /* [1]; experts: [X] */
+};
+
+struct model_norm {
+    struct engine_tensor *weight, *bias; /* [size] or [rows][size]; NULL where the file has none */
+};
+
+/* ---- Tensors as rows of data ---- */
+
+enum model_tensor_kind {
+    MODEL_VECTOR, /* a pointer; NAME.weight of [inputs], as F32 */
+    MODEL_MATRIX, /* a pointer; NAME.weight of [outputs][inputs] */
+    MODEL_NORM,   /* a model_norm; NAME.weight and NAME.bias of [outputs][inputs], as F32 */
+    MODEL_LINEAR, /* a model_linear; NAME.weight and, where they are there, NAME.bias and .scale */
+    MODEL_STACK   /* a model_linear of `depth` matrices, one for each expert */
+};
+
+enum model_need { MODEL_REQUIRED, MODEL_OPTIONAL };
+
+/* Offsets lie in the block's struct and count from 1 (MODEL_AT); 0 is none. Sizes are uint32_t
+ * fields of that struct, so that they differ by layer; a tensor with a size of 0 does not exist in
+ * this model, which makes it unknown (see model_weights_bind). Without an offset a size is 1. */
+struct model_tensor_row {
+    const char *name; /* a layer's tensors have "blk.N." before it */
+    enum model_tensor_kind kind;
+    enum model_need need;
+    uint16_t field;                  /* what is bound: a pointer, a model_norm or a model_linear */
+    uint16_t inputs, outputs, depth; /* sizes */
+    uint16_t unless;                 /* not required if this linear, of a row before, is there */
+};
+#define MODEL_AT(type, member) ((uint16_t)(1 + offsetof(type, member)))
+
+/* ---- A layer ---- */
+
+struct model_block; /* models/block/blocks.h */
+
+struct model_part {
+    const struct model_block *block; /* NULL: the layer has no such part */
+    void *self;                      /* [block->size], owned by the params */
+};
+
+/* Keys and values that a layer keeps for each token. */
+struct model_kv_shape {
+    uint32_t n_head, size_k, size_v; /* n_head 0: none */
+    uint32_t window;                 /* keys that a query sees, its own included; 0: all */
+};
+
+struct model_layer {
+    uint32_t index;
+    uint32_t n_mixer_norm, n_mixer_post_norm, n_ffn_norm, n_ffn_post_norm; /* sizes: E or 0 */
+    struct model_norm mixer_norm, mixer_post_norm, ffn_norm, ffn_post_norm;
+    struct model_part mixer, ffn;
+    struct model_kv_shape kv; /* set by the mixer */
+};
+
+/* What stands around the layers. */
+struct model_ends {
+    uint32_t n_embd, n_vocab, n_output_norm;
+    uint32_t n_factors;               /* half of the elements that RoPE rotates */
+    struct engine_tensor *token_embd; /* [V][E] */
+    struct model_norm output_norm;    /* [E] */
+    struct model_linear output;       /* V x E; the embeddings where the file ties them */
+    struct engine_tensor *rope_freqs; /* divisors of the RoPE frequencies */
+};
+
+struct model_params {
+    const struct model_arch *arch;
+    const char *name; /* general.architecture as the table spells it */
+    uint32_t n_layer, n_embd, n_ctx_train, n_vocab;
+    uint32_t n_head, n_head_kv; /* of the first layer with attention */
+    uint32_t n_expert, n_expert_used;
+    float norm_eps;
+    float logit_softcap; /* 0: none */
+    struct model_ends ends;
+    struct model_layer *layer; /* [n_layer], owned */
+};
+
+/* Reads and checks the numbers; n_vocab comes from the embedding's shape. BASE_MODEL names the key,
+ * or of an unknown architecture its name and the nearest known ones. On failure *p is empty. */
+bool model_params_read(struct model_params *p, const struct gguf_file *file,
+                       struct base_error *err);
+void model_params_free(struct model_params *p);
+
+/* Calls `visit` with each row of tensors that the model has, in a fixed order: `prefix` is "" or
+ * "blk.N.", `self` the struct that the row's offsets lie in. Ends at the first false, which it
+ * returns. */
+typedef bool (*model_row_visit)(void *user, const struct model_tensor_row *row, const char *prefix,
+                                void *self);
+bool model_rows_visit(struct model_params *p, model_row_visit visit, void *user);
+/* A size of a row (see model_tensor_row). */
+uint32_t model_row_size(const void *self, uint16_t offset);
+
+/* ---- Metadata keys (reader.c) ----
+ *
+ * Keys are "ARCH.name". Nothing is believed: a number that later sizes or divides something has
+ * bounds, so that builders need no checks. An absent key leaves *out as it is, unless it is
+ * required. All functions return false with BASE_MODEL naming the key. */
+
+/* Generous bounds that keep every product of two of these numbers far from overflow. */
+enum {
+    MODEL_MAX_DIM = 1 << 20,
+    MODEL_MAX_HEADS = 1 << 14,
+    MODEL_MAX_LAYERS = 1 << 12,
+    MODEL_MAX_CTX = 1 << 28,
+    MODEL_MAX_EXPERTS = 1 << 12
+};
+
+struct model_reader {
+    const struct gguf_file *file;
+    const char *name; /* the prefix of keys */
+    uint32_t n_layer;
+    struct base_error *err;
+    char key[128]; /* the latest key in full */
+};
+
+/* The key in full, in r->key. */
+const char *model_reader_key(struct model_reader *r, const char *name);
+bool model_reader_has(struct model_reader *r, const char *name);
+/* Fails with a text about the key `name`. */
+bool model_reader_fail(struct model_reader *r, const char *name, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* A number in min .. max. */
+bool model_read_u32(struct model_reader *r, const char *name, enum model_need need, uint32_t min,
+                    uint32_t max, uint32_t *out);
+/* The same of one layer: the key is one number for all, or an array of n_layer. */
+bool model_read_layer_u32(struct model_reader *r, const char *name, enum model_need need,
+                          uint32_t layer, uint32_t min, uint32_t max, uint32_t *out);
+/* A finite number of at least min. */
+bool model_read_f32(struct model_reader *r, const char *name, enum model_need need, float min,
+                    float *out);
+
+#endif

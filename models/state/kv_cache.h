@@ -1,0 +1,59 @@
+/* models/state/kv_cache.h: keys and values of several sequences.
+ *
+ * A position's keys and values of one layer lie in a slot. Layers of one kind (those that see all
+ * positions, those with a sliding window) share the numbering of slots; each has a pool of slots of
+ * its own. Each sequence has a block table, the slot of each of its positions; the attention op
+ * reads slots through these tables, so nothing above knows where a position lies. A slot has a
+ * count of the sequences whose tables name it: a fork copies a table. A slot is written once, by
+ * the sequence that took it, and is free again when its count is 0.
+ *
+ *     positions of sequence 0     0   1   2   3
+ *       their slots               0   1   2   3
+ *     positions of sequence 1     0   1   2           a fork of two positions
+ *       their slots               0   1  32
+ *     refcounts of slots 0 ..     2   2   1   1   0 ..  1 (slot 32)  0 ..
+ *
+ * A sequence keeps all its positions in layers of full attention, the last `capacity` ones (window
+ * + batch, because a batch is written before its first token reads) in those with a window. Pools
+ * hold n_seq times that, so they never run out; memory that was never written is never touched. */
+#ifndef MODELS_STATE_KV_CACHE_H
+#define MODELS_STATE_KV_CACHE_H
+
+#include "models/params.h"
+
+enum model_kv_kind { MODEL_KV_FULL, MODEL_KV_SLIDING, MODEL_KV_KINDS };
+
+struct model_kv_layer {
+    /* [KH][slots][D] and [KH][slots][DV]: a head's keys are one stream; or int16-quantized */
+    struct engine_tensor k, v;
+    enum model_kv_kind kind;
+    bool present; /* the layer keeps keys and values */
+};
+
+struct model_kv_slots {
+    uint32_t capacity;         /* positions that a sequence keeps; 0: no layer is of this kind */
+    uint32_t count;            /* n_seq * capacity */
+    uint32_t *refcount;        /* [count]: block tables that name the slot */
+    int32_t *table;            /* block tables [n_seq][n_ctx] */
+    uint32_t *oldest;          /* [n_seq]: the first position that is kept */
+    struct engine_tensor view; /* of the block tables */
+};
+
+struct model_kv {
+    struct model_kv_layer *layer; /* [n_layer] */
+    uint32_t n_layer;
+    uint32_t window; /* of sliding layers; 0: there are none */
+    struct model_kv_slots slots[MODEL_KV_KINDS];
+    enum quant_id type_k, type_v;
+    bool int16_k, int16_v; /* kept as the int16-quantized form that attention multiplies */
+};
+
+/* NULL where no layer is of the kind. */
+struct model_kv_inputs {
+    struct engine_tensor *slot[MODEL_KV_KINDS];  /* I32 [T]: where each token is written */
+    struct engine_tensor *range[MODEL_KV_KINDS]; /* I32 [T][4]: what it sees (attention's `span`) */
+};
+
+extern const struct model_state_kind model_state_kv;
+
+#endif

@@ -1,0 +1,90 @@
+/* models/state/state.c: all kinds of state together. See models/state/state.h. */
+#include "models/state/state.h"
+#include <stdlib.h>
+#include <sys/mman.h>
+
+static const struct model_state_kind *const kinds[] = {&model_state_kv};
+
+#define EACH(kind)                                                                                 \
+    for (size_t i_ = 0; i_ < sizeof kinds / sizeof *kinds; i_++)                                   \
+        for (const struct model_state_kind *kind = kinds[i_]; kind; kind = NULL)
+
+void *model_state_take(const struct model_state *s, uint64_t bytes)
+{
+    const int access = s->plan_only ? PROT_NONE : PROT_READ | PROT_WRITE;
+    const int how = MAP_PRIVATE | MAP_ANONYMOUS | (s->plan_only ? MAP_NORESERVE : 0);
+    void *data = mmap(NULL, bytes, access, how, -1, 0);
+    return data == MAP_FAILED ? NULL : data;
+}
+
+void model_state_give(void *data, uint64_t bytes)
+{
+    if (data) munmap(data, bytes);
+}
+
+bool model_state_init(struct model_state *s, const struct model_params *p,
+                      const struct model_state_options *o, struct base_error *err)
+{
+    *s = (struct model_state){.n_seq = o->n_seq, .n_ctx = o->n_ctx, .plan_only = o->plan_only};
+    s->length = calloc(o->n_seq, sizeof *s->length);
+    bool done = s->length || base_fail(err, BASE_NO_MEMORY, "no memory for %u sequences", o->n_seq);
+    EACH (kind) done = done && kind->init(s, p, o, err);
+    if (!done) model_state_free(s);
+    return done;
+}
+
+void model_state_free(struct model_state *s)
+{
+    EACH (kind) kind->free(s);
+    free(s->length);
+    *s = (struct model_state){0};
+}
+
+uint32_t model_state_append(struct model_state *s, uint32_t seq)
+{
+    EACH (kind) kind->append(s, seq);
+    return s->length[seq]++;
+}
+
+/* Each kind may hold less than asked for, and what it holds must suit the others. */
+static uint32_t held(const struct model_state *s, uint32_t seq, uint32_t length)
+{
+    uint32_t before;
+    do {
+        before = length;
+        EACH (kind) length = kind->held(s, seq, length);
+    } while (length != before);
+    return length;
+}
+
+uint32_t model_state_truncate(struct model_state *s, uint32_t seq, uint32_t length)
+{
+    if (length >= s->length[seq]) return s->length[seq];
+    length = held(s, seq, length);
+    EACH (kind) kind->truncate(s, seq, length);
+    s->length[seq] = length;
+    return length;
+}
+
+uint32_t model_state_fork(struct model_state *s, uint32_t from, uint32_t to, uint32_t length)
+{
+    if (from == to) return model_state_truncate(s, to, length);
+    if (length > s->length[from]) length = s->length[from];
+    model_state_truncate(s, to, 0);
+    length = held(s, from, length);
+    EACH (kind) kind->fork(s, from, to, length);
+    s->length[to] = length;
+    return length;
+}
+
+void model_state_add_inputs(const struct model_state *s, struct engine_graph *g, uint32_t n_tokens,
+                            struct model_state_inputs *in)
+{
+    EACH (kind) kind->add_inputs(s, g, n_tokens, in);
+}
+
+void model_state_fill_inputs(const struct model_state *s, const struct model_state_inputs *in,
+                             uint32_t t, uint32_t seq, uint32_t position)
+{
+    EACH (kind) kind->fill_inputs(s, in, t, seq, position);
+}

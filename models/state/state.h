@@ -1,0 +1,73 @@
+/* models/state/state.h: what sequences keep from token to token.
+ *
+ * Several sequences, 0 .. n_seq - 1, of n_ctx tokens at most. What they keep is of several kinds,
+ * each a row of functions; a model may use more than one. Private to models/. */
+#ifndef MODELS_STATE_STATE_H
+#define MODELS_STATE_STATE_H
+
+#include "models/state/kv_cache.h"
+
+struct model_state {
+    uint32_t n_seq, n_ctx;
+    uint32_t *length; /* [n_seq]: tokens of each sequence */
+    uint64_t bytes;   /* of all kinds */
+    bool plan_only;   /* states have addresses and no memory */
+    struct model_kv kv;
+};
+
+struct model_state_options {
+    uint32_t n_seq, n_ctx;
+    uint32_t n_batch; /* tokens of one run of a graph at most */
+    const struct quant_type *type_k, *type_v;
+    bool plan_only;
+};
+
+/* The inputs of a graph that say where each token's state lies. */
+struct model_state_inputs {
+    struct model_kv_inputs kv;
+};
+
+/* A kind of state. Each function does nothing for a model without this kind. */
+struct model_state_kind {
+    const char *name;
+    bool (*init)(struct model_state *s, const struct model_params *p,
+                 const struct model_state_options *o, struct base_error *err);
+    void (*free)(struct model_state *s);
+    /* Makes room for position length[seq] of a sequence. */
+    void (*append)(struct model_state *s, uint32_t seq);
+    /* The largest length' <= length from which the sequence can go on; 0 always can. */
+    uint32_t (*held)(const struct model_state *s, uint32_t seq, uint32_t length);
+    /* Forgets positions from `length` on, which `held` has returned. */
+    void (*truncate)(struct model_state *s, uint32_t seq, uint32_t length);
+    /* `to`, which is empty, shares the first `length` positions of `from`. */
+    void (*fork)(struct model_state *s, uint32_t from, uint32_t to, uint32_t length);
+    /* Inputs of a graph of n_tokens, and their values for token t of a batch, which `append` has
+     * been called for. */
+    void (*add_inputs)(const struct model_state *s, struct engine_graph *g, uint32_t n_tokens,
+                       struct model_state_inputs *in);
+    void (*fill_inputs)(const struct model_state *s, const struct model_state_inputs *in,
+                        uint32_t t, uint32_t seq, uint32_t position);
+};
+
+/* All kinds together. On failure *s is empty. */
+bool model_state_init(struct model_state *s, const struct model_params *p,
+                      const struct model_state_options *o, struct base_error *err);
+void model_state_free(struct model_state *s);
+/* Appends a token to `seq`, whose length must be below n_ctx, and returns its position. */
+uint32_t model_state_append(struct model_state *s, uint32_t seq);
+/* Cuts `seq` to the largest length that every kind holds, at most `length`; returns it. */
+uint32_t model_state_truncate(struct model_state *s, uint32_t seq, uint32_t length);
+/* `to` becomes the first tokens of `from`, as many as every kind holds and at most `length`;
+ * returns their number. */
+uint32_t model_state_fork(struct model_state *s, uint32_t from, uint32_t to, uint32_t length);
+void model_state_add_inputs(const struct model_state *s, struct engine_graph *g, uint32_t n_tokens,
+                            struct model_state_inputs *in);
+void model_state_fill_inputs(const struct model_state *s, const struct model_state_inputs *in,
+                             uint32_t t, uint32_t seq, uint32_t position);
+
+/* For kinds: pages that read as zero and take memory when they are written; for a plan, addresses
+ * alone. NULL: no memory. */
+void *model_state_take(const struct model_state *s, uint64_t bytes);
+void model_state_give(void *data, uint64_t bytes);
+
+#endif

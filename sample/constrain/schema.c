@@ -1,0 +1,167 @@
+/* sample/constrain/schema.c: the tables of a schema, which its reader and its compiler share:
+ * formulas, keys, places by their literals, automata of strings; and its errors. See schema.h. */
+#include "sample/constrain/schema.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void constrain_schema_free(struct constrain_schema *s)
+{
+    if (!s) return;
+    constrain_json_free(&s->json);
+    for (uint32_t i = 0; i < s->n_text; i++) constrain_dfa_free(s->text[i]);
+    for (uint32_t i = 0; i < s->n_string; i++) constrain_dfa_free(s->string[i]);
+    for (uint32_t i = 0; i < s->n_object; i++) constrain_dfa_free(s->object[i].key);
+    free(s->formula), free(s->list), free(s->decimal), free(s->text), free(s->key);
+    constrain_idsets_free(&s->lits);
+    free(s->place), free(s->index), free(s->number), free(s->step);
+    free(s->string), free(s->array), free(s->object), free(s->option), free(s->slice);
+    free(s->label), free(s->bits);
+    free(s);
+}
+
+/* -- errors -- */
+
+bool constrain_schema_fail(const struct constrain_schema *s, uint32_t json, struct base_error *err,
+                           const char *what)
+{
+    const struct constrain_json_node *n = &s->json.node[json];
+    return base_fail(err, BASE_USAGE, "line %u, column %u: '%.*s' %s", n->line, n->column,
+                     (int)(n->name_size < 60 ? n->name_size : 60), s->json.text.data + n->name,
+                     what);
+}
+
+bool constrain_schema_refuse(const struct constrain_schema *s, uint32_t json,
+                             struct base_error *err, const char *what)
+{
+    char text[256];
+    if (!s->lenient_advice) return constrain_schema_fail(s, json, err, what);
+    snprintf(text, sizeof text, "%s (%s)", what, s->lenient_advice);
+    return constrain_schema_fail(s, json, err, text);
+}
+
+/* -- formulas -- */
+
+bool constrain_schema_formula(struct constrain_schema *s, enum constrain_formula_kind kind,
+                              uint32_t a, uint32_t b, uint32_t c, uint32_t json, uint32_t *lit,
+                              struct base_error *err)
+{
+    if (!constrain_grow(&s->formula, &s->formula_room, s->n_formula, sizeof *s->formula, err))
+        return false;
+    *lit = 2 * s->n_formula;
+    s->formula[s->n_formula++] = (struct constrain_formula){kind, a, b, c, json};
+    return true;
+}
+
+bool constrain_schema_set_list(struct constrain_schema *s, uint32_t formula, const uint32_t *lits,
+                               uint32_t n, struct base_error *err)
+{
+    s->formula[formula].a = s->n_list;
+    s->formula[formula].b = n;
+    for (uint32_t i = 0; i < n; i++) {
+        if (!constrain_grow(&s->list, &s->list_room, s->n_list, sizeof *s->list, err)) return false;
+        s->list[s->n_list++] = lits[i];
+    }
+    return true;
+}
+
+bool constrain_schema_join(struct constrain_schema *s, enum constrain_formula_kind kind,
+                           const uint32_t *lits, uint32_t n, uint32_t json, uint32_t *lit,
+                           struct base_error *err)
+{
+    return constrain_schema_formula(s, kind, 0, 0, 0, json, lit, err) &&
+           constrain_schema_set_list(s, *lit / 2, lits, n, err);
+}
+
+const char *constrain_schema_key(const struct constrain_schema *s, uint32_t key, uint32_t *size)
+{
+    const struct constrain_json_node *n = &s->json.node[s->key[key] / 2];
+    bool text = s->key[key] & 1;
+    *size = text ? n->text_size : n->name_size;
+    return s->json.text.data + (text ? n->text : n->name);
+}
+
+/* -- places by their literals -- */
+
+int constrain_schema_compare(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+bool constrain_schema_place(struct constrain_schema *s, const uint32_t *lits, uint32_t n,
+                            uint32_t *place, struct base_error *err)
+{
+    if (s->n_place == 0 && !constrain_idsets_clear(&s->lits, err)) return false;
+    const uint32_t from = s->lits.n_id;
+    for (uint32_t i = 0; i < n; i++)
+        if (lits[i] != CONSTRAIN_LIT_TRUE && !constrain_idsets_add(&s->lits, lits[i], err))
+            return false;
+    uint32_t *mine = s->lits.id + from, kept = 0;
+    n = s->lits.n_id - from;
+    if (n) qsort(mine, n, sizeof *mine, constrain_schema_compare);
+    for (uint32_t i = 0; i < n; i++)
+        if (!kept || mine[i] != mine[kept - 1]) mine[kept++] = mine[i];
+    s->lits.n_id = from + kept;
+    if (!constrain_idsets_close(&s->lits, false, place, err)) return false;
+    if (*place < s->n_place) return true;
+    if (s->n_place >= CONSTRAIN_MAX_PLACES)
+        return base_fail(err, BASE_USAGE, "the schema combines to more than %d places",
+                         CONSTRAIN_MAX_PLACES);
+    if (!constrain_grow(&s->place, &s->place_room, s->n_place, sizeof *s->place, err)) return false;
+    s->place[s->n_place++] = (struct constrain_place){0};
+    return true;
+}
+
+bool constrain_schema_options_of(struct constrain_schema *s, const uint32_t *base, uint32_t n_base,
+                                 const uint32_t *with, const bool *exact, uint32_t n_with,
+                                 struct constrain_slice *out, struct base_error *err)
+{
+    uint32_t *lits = calloc((size_t)n_base + n_with + 1, sizeof *lits);
+    bool ok = lits || base_fail(err, BASE_NO_MEMORY, "no memory for a schema");
+    *out = (struct constrain_slice){s->n_option, 0};
+    for (uint32_t marks = 0; ok && marks < 1u << n_with; marks++) {
+        uint32_t n = n_base, place;
+        if (n) memcpy(lits, base, n * sizeof *lits);
+        for (uint32_t i = 0; i < n_with; i++) {
+            if (marks >> i & 1)
+                lits[n++] = with[i];
+            else if (exact && exact[i])
+                lits[n++] = with[i] ^ 1;
+        }
+        ok = constrain_schema_place(s, lits, n, &place, err) &&
+             constrain_grow(&s->option, &s->option_room, s->n_option, sizeof *s->option, err);
+        if (!ok) break;
+        s->option[s->n_option++] = (struct constrain_option){place, marks};
+        out->count++;
+    }
+    free(lits);
+    return ok;
+}
+
+/* -- strings -- */
+
+struct constrain_dfa *constrain_schema_string(const struct constrain_schema *s,
+                                              const uint32_t *atoms, uint32_t n,
+                                              struct base_error *err)
+{
+    const struct constrain_dfa *part[31];
+    struct base_error why = BASE_ERROR_INIT;
+    uint32_t want = 0;
+    if (n > 31) {
+        base_fail(err, BASE_USAGE, "'pattern': more than 31 conditions on one string");
+        return NULL;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        part[i] = s->text[s->formula[atoms[i] / 2].a];
+        want |= (uint32_t) !(atoms[i] & 1) << i;
+    }
+    struct constrain_dfa *d = constrain_dfa_product(part, n, err);
+    for (uint32_t q = 0; d && q < d->n_state; q++) d->accept[q] &= d->mask[q] == want;
+    if (d && !constrain_dfa_trim(d, NULL, &why)) {
+        if (why.code != BASE_OK) base_fail(err, why.code, "%s", why.text);
+        constrain_dfa_free(d);
+        return NULL;
+    }
+    return d;
+}

@@ -1,0 +1,95 @@
+# Ctrl-C ends any command at once, whatever it is doing: status 130 and no line. Each input would
+# keep the command busy for 20 seconds or more. Made-up models.
+. test/cli/lib.sh
+
+[ -x "$make_model" ] || { echo "skip: $make_model is not built"; finish; exit 0; }
+env --default-signal=INT true 2>"$work/said" || { echo 'skip: env cannot restore SIGINT here'; finish; exit 0; }
+"$make_model" "$work/m.gguf" layers=2 embd=512 ff=2048 vocab=8192 ctx=200000 type=F32 || exit 1
+
+# stopped ARGS...: runs the program and sends SIGINT after $delay seconds. It has 10 seconds to end;
+# where no other program runs it takes a tenth of one. (A shell starts background jobs with SIGINT
+# ignored.)
+stopped() {
+    env --default-signal=INT "$INFER" "$@" <"${input:-/dev/null}" >"${output:-$work/out}" 2>"$work/err" &
+    pid=$! n=0 last="$*, interrupted"
+    sleep "${delay:-1}"
+    kill -INT $pid 2>"$work/said" || bad "infer $last: ended before it was"
+    while [ $n -lt 200 ] && kill -0 $pid 2>"$work/said"; do
+        sleep 0.05
+        n=$((n + 1))
+    done
+    if kill -KILL $pid 2>"$work/said"; then bad "infer $last: still there after 10 seconds"; fi
+    wait $pid
+    code=$?
+    status 130
+    err ''
+}
+
+m="-m $work/m.gguf -t 2"
+yes 'some words and then some more of them, again and again' | head -c 100000000 >"$work/text"
+head -c 200000 "$work/text" >"$work/page"
+yes '1 2 3 4 5 6 7 8 9 10 11' | head -c 300000000 >"$work/ids"
+
+begin interrupt_evaluation
+# shellcheck disable=SC2086
+{
+    stopped run $m -f "$work/page" -n 1
+    stopped run $m -p x -n 100000 -c 100000 --ignore-eos
+    stopped perplexity $m -f "$work/page"
+    stopped logits $m -f "$work/page" -o /dev/null
+    stopped bench $m -p 512 -n 0 -r 1000
+    stopped bench $m -p 0 -n 512 -r 1000
+}
+
+begin interrupt_tokenizing
+stopped tokenize -m "$work/m.gguf" -f "$work/text" --lines
+stopped tokenize -m "$work/m.gguf" -f "$work/ids" --decode
+
+begin interrupt_quantizing
+"$make_model" "$work/large.gguf" layers=8 embd=2048 ff=8192 vocab=8192 type=F32 || exit 1
+output=/dev/null stopped quantize "$work/large.gguf" - Q3_K -t 1
+stopped quantize "$work/large.gguf" "$work/q.gguf" Q3_K -t 1
+for left in "$work"/q.gguf*; do
+    [ ! -e "$left" ] || bad "left ${left##*/}"
+done
+
+# What stands past the tensors belongs to the file, and is hashed; it takes no room on the disk.
+begin interrupt_hashing
+cp "$work/m.gguf" "$work/tail.gguf"
+if truncate -s 100G "$work/tail.gguf" 2>"$work/said"; then
+    stopped run -m "$work/tail.gguf" -p x -n 1 --json --hash -t 1
+else
+    skip 'no file of 100 GB here'
+fi
+rm -f "$work/tail.gguf"
+
+# A folder of many models, each with ten million names.
+begin interrupt_reading_headers
+mkdir "$work/folder"
+printf 'GGUF\003\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000' >"$work/folder/0.gguf"
+printf '\001\000\000\000\000\000\000\000x\011\000\000\000\010\000\000\000' >>"$work/folder/0.gguf"
+printf '\200\226\230\000\000\000\000\000' >>"$work/folder/0.gguf"
+truncate -s 80000049 "$work/folder/0.gguf"
+infer inspect "$work/folder/0.gguf"
+status 0
+out_like 'string\[10000000\]'
+n=1
+while [ $n -lt 400 ]; do
+    ln "$work/folder/0.gguf" "$work/folder/$n.gguf"
+    n=$((n + 1))
+done
+stopped models "$work/folder"
+
+# Ends that others keep waiting: a pipe that nothing is written to, one that nothing is read from.
+begin interrupt_waiting
+mkfifo "$work/silent" "$work/full"
+stopped tokenize -m "$work/m.gguf" -f "$work/silent"
+stopped logits -m "$work/m.gguf" -f "$work/silent"
+sleep 60 <"$work/full" &
+reader=$!
+output=$work/full stopped tokenize -m "$work/m.gguf" -f "$work/page" --json
+# shellcheck disable=SC2086
+output=$work/full stopped logits $m -f "$work/page" -o -
+kill $reader
+
+finish
