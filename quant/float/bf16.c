@@ -5,8 +5,8 @@
  * treatment of subnormals: inputs and results that are subnormal become zero of the same sign. On
  * x86, MXCSR has two bits that make ordinary instructions do just that; the scalar specification
  * does it by hand, and depends on no register. */
+#include "quant/float/lanes.h"
 #include "quant/half.h"
-#include "quant/lanes.h"
 #include <float.h>
 #include <math.h>
 

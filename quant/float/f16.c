@@ -1,8 +1,8 @@
 /* quant/float/f16.c: F16: IEEE binary16, little-endian, one element per block.
  *
  * Elements are widened exactly and multiplied as F32 (sums in 16 lanes, quant/quant.h). */
+#include "quant/float/lanes.h"
 #include "quant/half.h"
-#include "quant/lanes.h"
 #include <math.h>
 
 static uint16_t element(const void *row, int64_t i)
@@ -41,7 +41,7 @@ static void gemv_scalar(int64_t k, const struct quant_rows *rows, const struct q
 
 #if defined(__x86_64__)
 
-static const struct quant_lanes_form lanes_form = {.step = 16, .w_bytes = 2, .x_bytes = 4};
+enum { ELEMENT_BYTES = 2 };
 
 CPU_TARGET_AVX2 QUANT_INLINE __m256 load_avx2(const uint8_t *w)
 {
@@ -65,26 +65,6 @@ CPU_TARGET_AVX2 static void encode_avx2(int64_t k, const float *in, void *row)
     encode(k - i, in + i, (uint8_t *)row + 2 * i);
 }
 
-CPU_TARGET_AVX2 QUANT_INLINE struct quant_lanes_avx2
-step_avx2(struct quant_lanes_avx2 lanes, const uint8_t *w, const uint8_t *x, int n)
-{
-    return quant_lanes_fma_avx2(load_avx2, 2, lanes, w, x, n);
-}
-
-CPU_TARGET_AVX2 static void gemv_avx2(int64_t k, const struct quant_rows *rows,
-                                      const struct quant_act *a, float *out)
-{
-    quant_lanes_gemv_avx2(lanes_form, step_avx2, k, rows, a->f32, out);
-}
-
-CPU_TARGET_AVX512 QUANT_INLINE __m512 step_avx512(__m512 lanes, const uint8_t *w, const uint8_t *x,
-                                                  int n)
-{
-    __mmask16 live = (__mmask16)((1u << n) - 1);
-    return _mm512_mask3_fmadd_ps(_mm512_cvtph_ps(_mm256_maskz_loadu_epi16(live, w)),
-                                 _mm512_maskz_loadu_ps(live, x), lanes, live);
-}
-
 CPU_TARGET_AVX512 static void decode_avx512(int64_t first, int64_t n, const void *row, float *out)
 {
     for (int64_t i = 0; i < n; i += 16) {
@@ -104,11 +84,12 @@ CPU_TARGET_AVX512 static void encode_avx512(int64_t k, const float *in, void *ro
     }
 }
 
-CPU_TARGET_AVX512 static void gemv_avx512(int64_t k, const struct quant_rows *rows,
-                                          const struct quant_act *a, float *out)
+CPU_TARGET_AVX512 QUANT_INLINE __m512 load_avx512(__mmask16 live, const uint8_t *w)
 {
-    quant_lanes_gemv_avx512(lanes_form, step_avx512, k, rows, a->f32, out);
+    return _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(live, w));
 }
+
+QUANT_LANES_GEMV(load_avx2, load_avx512, ELEMENT_BYTES)
 
 #endif
 

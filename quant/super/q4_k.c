@@ -122,20 +122,7 @@ SUPER_GEMV(q4_k, k_scales_sums, k_scales_heads, q4_k_isum, k_scales_prepare, q4_
 const struct quant_type quant_type_q4_k = {
     .name = "Q4_K",
     .id = QUANT_Q4_K,
-    .block_len = SUPER_LEN,
     .block_bytes = sizeof(struct q4_k_block),
-    .act = &quant_act_q8_256,
     .panel = {.sub_len = 32, .offset = 0, .max_code = 15, .has_min = true},
-    .encode = q4_k_encode,
-    .dot = q4_k_dot,
-    .kernel =
-        {
-            [CPU_SCALAR] = {.decode = q4_k_decode, .unpack = q4_k_unpack, .gemv = q4_k_gemv},
-#if defined(__x86_64__)
-            [CPU_AVX2] = {.decode = q4_k_decode_avx2,
-                          .unpack = q4_k_unpack_avx2,
-                          .gemv = q4_k_gemv_avx2},
-            [CPU_AVX512] = {.unpack = q4_k_unpack_avx512, .gemv = q4_k_gemv_avx512},
-#endif
-        },
+    SUPER_MEMBERS(q4_k),
 };

@@ -144,20 +144,7 @@ SUPER_GEMV(q5_k, k_scales_sums, k_scales_heads, q5_k_isum, k_scales_prepare, q5_
 const struct quant_type quant_type_q5_k = {
     .name = "Q5_K",
     .id = QUANT_Q5_K,
-    .block_len = SUPER_LEN,
     .block_bytes = sizeof(struct q5_k_block),
-    .act = &quant_act_q8_256,
     .panel = {.sub_len = 32, .offset = 0, .max_code = 31, .has_min = true},
-    .encode = q5_k_encode,
-    .dot = q5_k_dot,
-    .kernel =
-        {
-            [CPU_SCALAR] = {.decode = q5_k_decode, .unpack = q5_k_unpack, .gemv = q5_k_gemv},
-#if defined(__x86_64__)
-            [CPU_AVX2] = {.decode = q5_k_decode_avx2,
-                          .unpack = q5_k_unpack_avx2,
-                          .gemv = q5_k_gemv_avx2},
-            [CPU_AVX512] = {.unpack = q5_k_unpack_avx512, .gemv = q5_k_gemv_avx512},
-#endif
-        },
+    SUPER_MEMBERS(q5_k),
 };

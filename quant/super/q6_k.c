@@ -187,20 +187,7 @@ SUPER_GEMV(q6_k, q6_k_sums, NULL, q6_k_isum, q6_k_prepare, q6_k_take)
 const struct quant_type quant_type_q6_k = {
     .name = "Q6_K",
     .id = QUANT_Q6_K,
-    .block_len = SUPER_LEN,
     .block_bytes = sizeof(struct q6_k_block),
-    .act = &quant_act_q8_256,
     .panel = {.sub_len = 16, .offset = 32, .max_code = 63, .has_min = false},
-    .encode = q6_k_encode,
-    .dot = q6_k_dot,
-    .kernel =
-        {
-            [CPU_SCALAR] = {.decode = q6_k_decode, .unpack = q6_k_unpack, .gemv = q6_k_gemv},
-#if defined(__x86_64__)
-            [CPU_AVX2] = {.decode = q6_k_decode_avx2,
-                          .unpack = q6_k_unpack_avx2,
-                          .gemv = q6_k_gemv_avx2},
-            [CPU_AVX512] = {.unpack = q6_k_unpack_avx512, .gemv = q6_k_gemv_avx512},
-#endif
-        },
+    SUPER_MEMBERS(q6_k),
 };

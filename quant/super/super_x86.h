@@ -739,4 +739,22 @@ SUPER_AVX512 void super_gemv_steps(const struct quant_type *type, super_column_f
     }
 
 #endif
+
+/* Members of struct quant_type, of a type whose panels have its own form at each level. */
+#if defined(__x86_64__)
+#define SUPER_VECTORS(NAME)                                                                        \
+    [CPU_AVX2] = {.decode = NAME##_decode_avx2,                                                    \
+                  .unpack = NAME##_unpack_avx2,                                                    \
+                  .gemv = NAME##_gemv_avx2},                                                       \
+    [CPU_AVX512] = {.unpack = NAME##_unpack_avx512, .gemv = NAME##_gemv_avx512},
+#else
+#define SUPER_VECTORS(NAME)
+#endif
+
+#define SUPER_MEMBERS(NAME)                                                                        \
+    .block_len = SUPER_LEN, .act = &quant_act_q8_256, .encode = NAME##_encode, .dot = NAME##_dot,  \
+    .kernel = {                                                                                    \
+        [CPU_SCALAR] = {.decode = NAME##_decode, .unpack = NAME##_unpack, .gemv = NAME##_gemv},    \
+        SUPER_VECTORS(NAME)}
+
 #endif
