@@ -31,7 +31,7 @@
 /* What `quantize` can write; a test holds it against the program. */
 #define QUANTIZE_TYPES \
     "F32|F16|BF16|Q8_0|Q6_K|Q5_K|Q5_K_M|Q5_K_S|Q5_1|Q5_0|Q4_K|Q4_K_M|Q4_K_S|Q4_1|Q4_0|" \
-    "Q3_K|Q3_K_M|Q3_K_S|Q2_K|IQ4_NL|IQ4_XS|MXFP4"
+    "Q3_K|Q3_K_M|Q3_K_S|Q2_K|IQ4_NL|IQ4_XS|MXFP4|Q8_1"
 #define CACHE_TYPES "f32|f16|bf16|q8_0|q4_0|q4_1|q5_0|q5_1|iq4_nl"
 
 const struct cli_command cli_command_table[CLI_COMMAND_COUNT] = {

@@ -328,7 +328,11 @@ static bool parse_type(struct gguf_tensor *t, uint64_t elements, struct gguf_cur
     uint32_t id = gguf_cursor_u32(c, "the tensor type");
     if (c->failed) return false;
     t->type = quant_type_by_id(id);
-    if (!t->type) return gguf_cursor_fail(c, offset, "unknown or retired tensor type %" PRIu32, id);
+    if (!t->type && quant_retired_name(id))
+        return gguf_cursor_fail(
+            c, offset, "tensor type %" PRIu32 " (%s) is retired: the file must be made anew", id,
+            quant_retired_name(id));
+    if (!t->type) return gguf_cursor_fail(c, offset, "unknown tensor type %" PRIu32, id);
     if (t->ne[0] % t->type->block_len) {
         return gguf_cursor_fail(c, offset,
                                 "rows of %" PRIu64 " elements are not whole blocks of %" PRIu32

@@ -232,7 +232,7 @@ struct quant_type {
     const struct quant_act_form *act; /* NULL: no arithmetic for this type */
     struct quant_panel_form panel;
 
-    /* Scalar specification; NULL where act is. */
+    /* Scalar specification; dot NULL where act is, encode also in types that are only read. */
     void (*encode)(int64_t k, const float *in, void *row); /* deterministic; never fails */
     float (*dot)(int64_t k, const void *row, const struct quant_act *a);
 
@@ -243,6 +243,8 @@ struct quant_type {
 /* The row of a GGUF type id, or of a name (any case); NULL for ids that are not in use. */
 const struct quant_type *quant_type_by_id(uint32_t id);
 const struct quant_type *quant_type_by_name(const char *name);
+/* What an id was called that files once had and that is no type any more; NULL for all others. */
+const char *quant_retired_name(uint32_t id);
 
 /* Bytes of a row of k elements; false when k is not a multiple of the block or the size wraps. */
 bool quant_row_bytes(const struct quant_type *type, uint64_t k, uint64_t *bytes);

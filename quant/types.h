@@ -7,7 +7,7 @@
 #include "quant/quant.h"
 #include <string.h>
 
-/* One row per file, in the order of ids; quant/types.c puts them into the table. */
+/* One row per file; quant/types.c puts them into the table. */
 extern const struct quant_type quant_type_f32;
 extern const struct quant_type quant_type_f16;
 extern const struct quant_type quant_type_q4_0;
@@ -24,6 +24,20 @@ extern const struct quant_type quant_type_iq4_nl;
 extern const struct quant_type quant_type_iq4_xs;
 extern const struct quant_type quant_type_bf16;
 extern const struct quant_type quant_type_mxfp4;
+extern const struct quant_type quant_type_q1_0;
+extern const struct quant_type quant_type_q2_0;
+extern const struct quant_type quant_type_q8_1;
+extern const struct quant_type quant_type_q8_k;
+extern const struct quant_type quant_type_nvfp4;
+extern const struct quant_type quant_type_iq3_s;
+extern const struct quant_type quant_type_iq3_xxs;
+extern const struct quant_type quant_type_iq2_s;
+extern const struct quant_type quant_type_iq2_xs;
+extern const struct quant_type quant_type_iq2_xxs;
+extern const struct quant_type quant_type_iq1_s;
+extern const struct quant_type quant_type_iq1_m;
+extern const struct quant_type quant_type_tq1_0;
+extern const struct quant_type quant_type_tq2_0;
 
 /* Activation quantization per level (quant/act.c); NULL inherits from the level below. */
 struct quant_act_kernel {

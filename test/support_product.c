@@ -2,6 +2,7 @@
 #include "test/support_product.h"
 #include "test/support_graph.h"
 #include "test/support_level.h"
+#include "test/support_row.h"
 #include <math.h>
 #include <string.h>
 
@@ -47,7 +48,7 @@ void product_fill(struct product_bench *b, const struct quant_type *type, int64_
         float row[PRODUCT_MAX_K];
         char *to = b->w + (size_t)r * b->row_bytes;
         for (int64_t i = 0; i < k; i++) row[i] = product_random(&seed) * (r == 3 ? 30.0f : 1.0f);
-        type->encode(k, row, to);
+        support_row_make(type, k, row, to);
         for (uint64_t i = 0; raw && i < b->row_bytes; i++) to[i] = (char)support_random(&seed);
     }
     for (int64_t c = 0; c < PRODUCT_MAX_COLS; c++) {

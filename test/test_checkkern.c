@@ -12,6 +12,7 @@
 #include "test/bench/support_kernbench.h"
 #include "test/support_guard.h"
 #include "test/support_level.h"
+#include "test/support_row.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -107,7 +108,7 @@ static void fill_plain_row(struct rng *rng, const struct quant_type *type, int64
 {
     static float x[MAX_K];
     fill_floats(rng, GAUSS, k, x);
-    type->encode(k, x, row);
+    support_row_make(type, k, x, row);
 }
 
 static void fill_row(struct rng *rng, const struct quant_type *type, int64_t k, uint8_t *row)
@@ -129,7 +130,7 @@ static void fill_row(struct rng *rng, const struct quant_type *type, int64_t k, 
         break;
     case ENCODED:
         fill_floats(rng, (enum float_kind)rng_below(rng, N_FLOAT_KINDS), k, x);
-        type->encode(k, x, row);
+        support_row_make(type, k, x, row);
         break;
     }
 }

@@ -5,6 +5,7 @@
 #include "test/support_graph.h"
 #include "test/support_level.h"
 #include "test/support_product.h"
+#include "test/support_row.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -60,7 +61,7 @@ static void fill_extremes(struct product_bench *b, const struct quant_type *type
     for (int64_t r = 0; r < EXTREME_ROWS; r++) {
         float row[PRODUCT_MAX_K];
         for (int64_t i = 0; i < b->k; i++) row[i] = (r % 2 ? -1.0f : 1.0f) * (float)(r + 1);
-        type->encode(b->k, row, b->w + (size_t)r * b->row_bytes);
+        support_row_make(type, b->k, row, b->w + (size_t)r * b->row_bytes);
     }
     for (int64_t c = 0; c < PRODUCT_MAX_COLS; c++) {
         for (int64_t i = 0; i < b->k; i++) {

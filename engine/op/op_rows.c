@@ -79,6 +79,11 @@ bool engine_type_computes(const struct engine_tensor *t)
     return t->type->act != NULL;
 }
 
+bool engine_type_stores(const struct engine_tensor *t)
+{
+    return engine_type_computes(t) && t->type->encode != NULL;
+}
+
 static int64_t wrapped(int64_t i, int64_t n)
 {
     return i < n ? i : i % n;

@@ -22,6 +22,10 @@ struct quant_scales {
  * with an element that is not finite gets d = NaN, so that it shows. */
 struct quant_scales quant_encode_symmetric(const float x[32], int offset, uint8_t code[32]);
 
+/* x ~ d * code, the largest element at 127 or -127; returns d. NaN as above; a scale above the
+ * range of binary16 is cut to its largest. */
+uint16_t quant_encode_bytes(const float x[32], int8_t code[32]);
+
 /* x ~ d * code + m with codes 0 .. max_code. NaN as above. */
 struct quant_scales quant_encode_with_min(const float x[32], int max_code, uint8_t code[32]);
 

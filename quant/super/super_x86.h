@@ -196,11 +196,13 @@ SUPER_AVX2 __m256i super_lane_sums(const __m256i v[8])
 }
 
 /* v of quant.h of the group's super-blocks. */
-SUPER_AVX2 void super_group_terms(const struct super_group *group, bool has_min,
+SUPER_AVX2 void super_group_terms(const struct super_group *group, bool has_min, float factor,
                                   struct super_terms *terms)
 {
     __m256i d = _mm256_loadu_si256((const __m256i *)group->d);
-    __m256 da = _mm256_loadu_ps(group->da), scale = _mm256_mul_ps(super_halves(d), da);
+    __m256 da = _mm256_loadu_ps(group->da), dw = super_halves(d);
+    if (factor != 0.0f) dw = _mm256_mul_ps(dw, _mm256_set1_ps(factor));
+    __m256 scale = _mm256_mul_ps(dw, da);
     __m256 isum = _mm256_cvtepi32_ps(super_lane_sums(group->isum));
     if (has_min) {
         __m256 dmin = super_halves(_mm256_srli_epi32(d, 16));
@@ -229,6 +231,7 @@ struct super_kernel {
     super_sums_prepare *prepare;
     super_heads *heads;
     super_isum *isum;
+    float factor; /* a power of two that d is multiplied by; 0: none */
 };
 
 SUPER_AVX2 void super_heads_of_group(const struct quant_type *type, super_heads *heads,
@@ -310,7 +313,7 @@ SUPER_AVX2 void super_gemv(const struct quant_type *type, const struct super_ker
                 super_group_fill(type, kernel, at + (size_t)i * type->block_bytes,
                                  a->q + SUPER_LEN * (b + i), sums + i / SUPER_GROUP,
                                  rows->prefetch.to_l1, new, &terms);
-                if (old->n > 0) super_group_terms(old, has_min, &terms);
+                if (old->n > 0) super_group_terms(old, has_min, kernel->factor, &terms);
                 struct super_group *spare = old;
                 old = new;
                 new = spare;
@@ -319,7 +322,7 @@ SUPER_AVX2 void super_gemv(const struct quant_type *type, const struct super_ker
     }
     *terms.out = super_terms_add(&terms, 0, *terms.out);
     if (old->n == 0) return;
-    super_group_terms(old, has_min, &terms);
+    super_group_terms(old, has_min, kernel->factor, &terms);
     *terms.out = super_terms_add(&terms, 0, *terms.out);
 }
 
@@ -729,7 +732,7 @@ SUPER_AVX512 void super_gemv_steps(const struct quant_type *type, super_column_f
     CPU_TARGET_AVX2 static void NAME##_gemv_avx2(int64_t k, const struct quant_rows *rows,         \
                                                  const struct quant_act *a, float *out)            \
     {                                                                                              \
-        const struct super_kernel kernel = {SUMS, HEADS, ISUM};                                    \
+        const struct super_kernel kernel = {SUMS, HEADS, ISUM, 0.0f};                              \
         super_gemv(&quant_type_##NAME, &kernel, k, rows, a, out);                                  \
     }                                                                                              \
     CPU_TARGET_AVX512 static void NAME##_gemv_avx512(int64_t k, const struct quant_rows *rows,     \
