@@ -83,8 +83,8 @@ $(BUILD)/%.o: %.c $(BUILD)/flags
 # The commit, when this folder is a checkout's top: for `infer version --json`.
 COMMIT := $(shell [ -z "$$(git rev-parse --show-cdup 2>&1)" ] && git describe --always --dirty \
                   --abbrev=12 --exclude '*' 2>/dev/null)
-$(BUILD)/cli/cmd_version.o: CPPFLAGS += -DCLI_COMMIT='"$(COMMIT)"'
-$(BUILD)/cli/cmd_version.o: $(BUILD)/commit
+$(BUILD)/cli/cmd/cmd_version.o: CPPFLAGS += -DCLI_COMMIT='"$(COMMIT)"'
+$(BUILD)/cli/cmd/cmd_version.o: $(BUILD)/commit
 $(BUILD)/commit: FORCE
 	@mkdir -p $(BUILD)
 	@echo '$(COMMIT)' | cmp -s - $@ || echo '$(COMMIT)' > $@
@@ -103,6 +103,9 @@ LDFLAGS_test_gguf_alloc = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=
 WRAP_MALLOC := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc
 LDFLAGS_test_graph      = $(WRAP_MALLOC)
 LDFLAGS_test_token_loop = $(WRAP_MALLOC)
+
+# Rooms' tests have no command line but this.
+$(BUILD)/test/test_sandbox: $(BUILD)/cli/sandbox.o
 
 $(TEST_BIN): $(BUILD)/test/%: $(BUILD)/test/%.o $(SUPPORT_OBJ) $(BUILD)/libinfer.a
 	$(call say,LINK,$@)
@@ -156,6 +159,7 @@ install: all $(BUILD)/man/infer.1 $(addprefix $(BUILD)/man/,bash zsh fish)
 	    $(DATA)/bash-completion/completions $(DATA)/zsh/site-functions \
 	    $(DATA)/fish/vendor_completions.d
 	install -m 755 $(BUILD)/infer $(DESTDIR)$(PREFIX)/bin/infer
+	install -m 755 scripts/fetch-model $(DESTDIR)$(PREFIX)/bin/infer-fetch-model
 	install -m 644 README.md CONTRIBUTING.md CHANGELOG.md LICENSE $(DATA)/doc/infer
 	install -m 644 docs/* $(DATA)/doc/infer/docs
 	install -m 644 $(BUILD)/man/infer.1 $(DATA)/man/man1/infer.1

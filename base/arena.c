@@ -21,7 +21,7 @@ enum { RED_ZONE = 32 };
 enum { RED_ZONE = 0 };
 #endif
 
-enum { BASE_ALIGN = 4096 }; /* pieces may ask for up to this alignment */
+enum { BASE_ALIGN = 4096 }; /* the largest alignment of a piece */
 
 struct base_arena {
     char *memory;

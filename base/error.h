@@ -3,7 +3,7 @@
  * Every function that can fail takes `struct base_error *err` as its last parameter and returns
  * false (or NULL) on failure, true (or a pointer) on success: one convention everywhere. The first
  * error sticks: later calls on the same object leave it alone, so cleanup paths need no care.
- * Nobody below cli/ prints or exits. */
+ * Only cli/ prints and exits. */
 #ifndef BASE_ERROR_H
 #define BASE_ERROR_H
 

@@ -46,8 +46,7 @@ static bool fail(const struct base_output *o, struct base_error *err)
     return false;
 }
 
-/* The name behind all links, of a file that need not be there. False sets errno. */
-static bool follow(const char *path, char out[BASE_PATH_SIZE])
+bool base_path_follow(const char *path, char out[BASE_PATH_SIZE])
 {
     char link[BASE_PATH_SIZE];
     if (realpath(path, out)) return true;
@@ -121,7 +120,7 @@ bool base_output_open(struct base_output *o, const char *path, struct base_error
         o->fd = STDOUT_FILENO;
         return true;
     }
-    if (!follow(path, o->path)) {
+    if (!base_path_follow(path, o->path)) {
         snprintf(o->path, sizeof o->path, "%s", path);
         return fail(o, err);
     }

@@ -39,6 +39,9 @@ bool base_output_close(struct base_output *o, bool ok, struct base_error *err);
  * that ends the process. */
 void base_output_remove(const struct base_output *o);
 
+/* The name behind all links, of a file that need not be there. False sets errno. */
+bool base_path_follow(const char *path, char out[BASE_PATH_SIZE]);
+
 /* write(2) until all is written; also to a descriptor that does not block. False sets errno: EINTR
  * when base/interrupt.h's flag goes up meanwhile. */
 bool base_write_all(int fd, const void *bytes, size_t size);

@@ -1,12 +1,12 @@
-/* cli/constrain.h: the constraint that --grammar, --json-schema, --json-object, --regex or
- * --choices ask for, compiled. */
+/* cli/constrain.h: the constraint of --grammar, --json-schema, --json-object, --regex or
+ * --choices, compiled. */
 #ifndef CLI_CONSTRAIN_H
 #define CLI_CONSTRAIN_H
 
 #include "cli/options.h"
 #include "sample/constrain/constraint.h"
 
-/* Puts the constraint into *out, NULL when no option asks for one; the caller frees it. A grammar
+/* Puts the constraint into *out, NULL without such an option; the caller frees it. A grammar
  * or schema may be the name of a file or the text itself: what names a readable file is one.
  * `generate` chooses the subset of JSON that is good to write. BASE_USAGE with line and column on
  * errors. */

@@ -1,18 +1,31 @@
-/* cli/help.c: --help from the options table. 80 columns, one line per option. */
+/* cli/help.c: --help and -h from the options table. 80 columns, one line per option. */
 #include "cli/options.h"
+#include "cli/quantize_types.h"
 #include <stdio.h>
 #include <string.h>
 
-enum { LEFT = 30 }; /* width of the column of names */
+enum {
+    WIDTH = 80,
+    LEFT = 30,  /* width of the column of names */
+    SCREEN = 20 /* lines, beside those that follow the options */
+};
 
-void cli_help_overview(struct base_buffer *out)
+void cli_help_overview(bool brief, struct base_buffer *out)
 {
-    base_buffer_add_text(out, "Usage: infer [COMMAND] [options]\n\n"
-                              "Runs language models in GGUF files on this machine's processor.\n\n"
-                              "Commands:\n");
+    base_buffer_add_text(out, "Usage: infer [COMMAND] [options]\n\n");
+    if (!brief)
+        base_buffer_add_text(out,
+                             "Runs language models in GGUF files on this machine's processor.\n"
+                             "\nCommands:\n");
     for (int i = 0; i < CLI_COMMAND_COUNT; i++)
         base_buffer_add_format(out, "  %-12s%s\n", cli_command_table[i].name,
                                cli_command_table[i].effect);
+    if (brief) {
+        base_buffer_add_text(out, "\n  infer -p \"The capital of France is\" -n 20\n"
+                                  "  infer chat -m model.gguf\n"
+                                  "\ninfer COMMAND -h: its main options; --help: all of them\n");
+        return;
+    }
     base_buffer_add_text(
         out, "\nExamples:\n"
              "  infer -p \"The capital of France is\" -n 20\n"
@@ -23,7 +36,7 @@ void cli_help_overview(struct base_buffer *out)
              "\n"
              "Standard output carries the result and nothing else; standard error carries one\n"
              "line when something failed (more with -v).\n"
-             "Without -m: $INFER_MODEL, else the default model that `make run` fetches.\n"
+             "Without -m: $INFER_MODEL, else the default model (infer-fetch-model).\n"
              "Every option has an environment variable: --top-k is INFER_TOP_K. Options win.\n"
              "\n"
              "infer COMMAND --help lists a command's options; infer man is the whole manual;\n"
@@ -63,20 +76,61 @@ static void add_option(const struct cli_option *o, struct base_buffer *out)
     base_buffer_add_text(out, "\n");
 }
 
-void cli_help_command(enum cli_command_id command, struct base_buffer *out)
+static size_t add_options(enum cli_command_id command, bool brief, struct base_buffer *out)
 {
-    const struct cli_command *c = &cli_command_table[command];
-    base_buffer_add_format(out, "Usage: %s\n\n%s\n", c->usage, c->about);
+    size_t n_left_out = 0;
     for (int group = 0; group < CLI_GROUP_COUNT; group++) {
         bool any = false;
         for (size_t i = 0; i < cli_option_count; i++) {
             const struct cli_option *o = &cli_option_table[i];
             if ((int)o->group != group || !cli_option_belongs(o, command)) continue;
-            if (!any) base_buffer_add_format(out, "\n%s:\n", cli_group_title[group]);
+            n_left_out += brief && !o->common;
+            if (brief && !o->common) continue;
+            if (!any && !brief) base_buffer_add_format(out, "\n%s:\n", cli_group_title[group]);
             any = true;
             add_option(o, out);
         }
     }
-    base_buffer_add_text(out, "\nAn option that is not given comes from its variable: --top-k from "
-                              "INFER_TOP_K.\n");
+    return n_left_out;
+}
+
+void cli_help_about(enum cli_command_id command, struct base_buffer *out)
+{
+    size_t column = 0;
+    base_buffer_add_format(out, "%s\n", cli_command_table[command].about);
+    for (size_t i = 0; command == CLI_QUANTIZE && cli_quantize_type_name(i); i++) {
+        const char *name = cli_quantize_type_name(i);
+        if (column + 1 + strlen(name) > WIDTH) column = 0;
+        base_buffer_add_format(out, column || i == 0 ? " %s" : "\n %s", name);
+        column += 1 + strlen(name);
+    }
+    if (command == CLI_QUANTIZE) base_buffer_add_text(out, "\n");
+}
+
+static size_t count_lines(const struct base_buffer *text)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < text->size; i++) n += text->data[i] == '\n';
+    return n;
+}
+
+void cli_help_command(enum cli_command_id command, bool brief, struct base_buffer *out)
+{
+    const struct cli_command *c = &cli_command_table[command];
+    struct base_buffer all = BASE_BUFFER_INIT;
+    base_buffer_add_format(out, "Usage: %s\n\n", c->usage);
+    cli_help_about(command, out);
+    add_options(command, false, &all);
+    if (brief && count_lines(out) + count_lines(&all) > SCREEN) {
+        base_buffer_add_text(out, "\n");
+        const size_t n = add_options(command, true, out);
+        base_buffer_add_format(out, "\n%zu more: infer %s --help\n", n, c->name);
+    } else {
+        base_buffer_add(out, all.data, all.size);
+        base_buffer_add_text(out,
+                             "\nAn option that is not given comes from its variable: --top-k from "
+                             "INFER_TOP_K.\n");
+    }
+    out->failed |= all.failed;
+    base_buffer_free(&all);
 }

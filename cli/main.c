@@ -26,7 +26,7 @@ bool cli_cmd_help(const struct cli_values *values, struct base_error *err)
     struct base_buffer out = BASE_BUFFER_INIT;
     bool ok = true;
     if (values->n_arguments == 0) {
-        cli_help_overview(&out);
+        cli_help_overview(values->brief, &out);
     } else if (strcmp(values->argument[0], "coming-from") == 0) {
         cli_help_foreign(&out);
     } else {
@@ -34,18 +34,38 @@ bool cli_cmd_help(const struct cli_values *values, struct base_error *err)
         if (c == CLI_COMMAND_COUNT)
             ok = fail_command(values->argument[0], err);
         else
-            cli_help_command(c, &out);
+            cli_help_command(c, values->brief, &out);
     }
     ok = ok && cli_write_buffer(&out, err);
     base_buffer_free(&out);
     return ok;
 }
 
-static bool help_of(enum cli_command_id command, struct base_error *err)
+/* --help and -h among a command's options. */
+static bool help_of(enum cli_command_id command, bool brief, struct base_error *err)
 {
-    struct cli_values values = {.argument = {cli_command_table[command].name}, .n_arguments = 1};
+    struct cli_values values = {
+        .argument = {cli_command_table[command].name}, .n_arguments = 1, .brief = brief};
     return cli_cmd_help(&values, err);
 }
+
+static bool (*const commands[CLI_COMMAND_COUNT])(const struct cli_values *, struct base_error *) = {
+    [CLI_RUN] = cli_cmd_run,
+    [CLI_CHAT] = cli_cmd_chat,
+    [CLI_TOKENIZE] = cli_cmd_tokenize,
+    [CLI_LOGITS] = cli_cmd_logits,
+    [CLI_PERPLEXITY] = cli_cmd_perplexity,
+    [CLI_BENCH] = cli_cmd_bench,
+    [CLI_INSPECT] = cli_cmd_inspect,
+    [CLI_QUANTIZE] = cli_cmd_quantize,
+    [CLI_CHECK] = cli_cmd_check,
+    [CLI_MODELS] = cli_cmd_models,
+    [CLI_DOCTOR] = cli_cmd_doctor,
+    [CLI_COMPLETION] = cli_cmd_completion,
+    [CLI_MAN] = cli_cmd_man,
+    [CLI_VERSION] = cli_cmd_version,
+    [CLI_HELP] = cli_cmd_help,
+};
 
 static bool run(int argc, char **argv, struct base_error *err)
 {
@@ -57,13 +77,13 @@ static bool run(int argc, char **argv, struct base_error *err)
         first = 2;
         if (command == CLI_COMMAND_COUNT) return fail_command(argv[1], err);
     } else if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
+        values.brief = argv[1][1] == 'h';
         return cli_cmd_help(&values, err);
-    } else if (argc == 2 && strcmp(argv[1], "--version") == 0) {
-        return cli_cmd_version(&values, err);
     }
     if (!cli_options_parse(command, argc, argv, first, &values, err)) return false;
-    if (values.help) return help_of(command, err);
-    if (cli_command_table[command].run(&values, err)) return true;
+    if (values.help) return help_of(command, values.brief, err);
+    if (values.version) return cli_cmd_version(&values, err);
+    if (commands[command](&values, err)) return true;
     cli_options_name_variable(&values, err);
     return false;
 }

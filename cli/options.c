@@ -278,6 +278,7 @@ static bool set_from_line(struct parser *p, const struct cli_option *o, int argc
          o->at == offsetof(struct cli_values, prompt)))
         return base_fail_at(err, BASE_USAGE, source, -1, "given twice");
     p->origin[o - cli_option_table] = FROM_LINE;
+    if (strcmp(argv[*i], "-h") == 0) p->values->brief = true;
     return set(p, o, source, text, err);
 }
 
@@ -404,7 +405,7 @@ static bool read_environment(struct parser *p, struct base_error *err)
         cli_option_variable(o, name);
         const char *text = getenv(name);
         if (!text || !*text || !cli_option_belongs(o, p->command) || p->origin[i] == FROM_LINE ||
-            o->at == offsetof(struct cli_values, help))
+            !cli_option_has_variable(o))
             continue;
         if (contradiction(p, o, FROM_LINE)) continue;
         const struct cli_option *other = contradiction(p, o, FROM_ENVIRONMENT);
@@ -435,7 +436,7 @@ bool cli_options_parse(enum cli_command_id command, int argc, char **argv, int f
     if (cli_option_count > CLI_OPTION_MAX)
         return base_fail(err, BASE_FAILED, "the options table has outgrown the parser");
     if (!set_defaults(&p, err) || !read_line(&p, argc, argv, first, err)) return false;
-    if (values->help) return true;
+    if (values->help || values->version) return true;
     add_implied(&p);
     const struct cli_command *c = &cli_command_table[command];
     if (values->n_arguments < c->min_arguments)

@@ -67,10 +67,12 @@ struct cli_values {
     int64_t repetitions, logprobs, reasoning_budget;
     struct cli_integers n_prompt, n_gen, n_depth, n_parallel;
     struct sample_options sample; /* its numbers and `samplers` */
-    bool escape, no_bos, no_special, decode, lines, ignore_eos, echo, special, json;
+    bool escape, no_bos, no_special, lossy, decode, lines, ignore_eos, echo, special, json;
     bool chat, show_prompt, no_history, commands;
     bool jsonl, token_ids, hash, plan;
-    bool metadata, tensors, plot, profile, json_object, blas, pin, verbose, help;
+    bool metadata, tensors, plot, profile, json_object, schema_open, blas, pin, no_sandbox;
+    bool verbose, newline;
+    bool help, brief, version; /* brief: the short spelling of help */
 
     const char *argument[CLI_ARGUMENT_MAX]; /* what is not an option, in order */
     size_t n_arguments;
@@ -108,6 +110,7 @@ struct cli_option {
     const char *help;      /* one line; --help adds the default */
     const char *parameter; /* the member of struct sample_options that it sets; NULL: none */
     bool writes;           /* FILE is written, not read */
+    bool common;           /* what -h lists */
     size_t at;             /* offset of the member in struct cli_values */
 };
 
@@ -122,13 +125,12 @@ struct cli_command {
     const char *effect; /* one line for the list of commands */
     const char *about;  /* some lines for its own --help */
     size_t min_arguments, max_arguments;
-    bool (*run)(const struct cli_values *values, struct base_error *err);
 };
 
 extern const struct cli_command cli_command_table[CLI_COMMAND_COUNT];
 
-/* What a command's arguments are, for completions: "FILE", "FOLDER", "COMMAND" or choices "a|b";
- * NULL where nothing can be said. */
+/* What a command's arguments are, for completions: "FILE", "FOLDER", "COMMAND", "TYPE" or choices
+ * "a|b"; NULL where nothing can be said. */
 extern const char *const cli_argument_table[CLI_COMMAND_COUNT][CLI_ARGUMENT_MAX];
 
 /* Exit statuses, as --help and the man page tell them. */
@@ -154,6 +156,13 @@ static inline bool cli_option_belongs(const struct cli_option *o, enum cli_comma
     return o->commands >> command & 1;
 }
 
+/* --help and --version are asked for on the line only. */
+static inline bool cli_option_has_variable(const struct cli_option *o)
+{
+    return o->at != offsetof(struct cli_values, help) &&
+           o->at != offsetof(struct cli_values, version);
+}
+
 /* Whether its value is the name of a file: "FILE", or "FILE|..." when other texts are taken too. */
 bool cli_option_takes_file(const struct cli_option *o);
 
@@ -164,16 +173,18 @@ void cli_option_variable(const struct cli_option *o, char out[CLI_VARIABLE_SIZE]
 enum cli_command_id cli_command_find(const char *name);
 
 /* Parses argv[first..argc) for a command. BASE_USAGE names the option and what would help. With
- * --help among the options the environment is not read and nothing is required. */
+ * --help or --version among the options the environment is not read and nothing is required. */
 bool cli_options_parse(enum cli_command_id command, int argc, char **argv, int first,
                        struct cli_values *values, struct base_error *err);
 
 /* In an error about an option, names the variable that its value came from. */
 void cli_options_name_variable(const struct cli_values *values, struct base_error *err);
 
-/* The text of `infer help`, and of `infer COMMAND --help`. */
-void cli_help_overview(struct base_buffer *out);
-void cli_help_command(enum cli_command_id command, struct base_buffer *out);
+/* The text of `infer help`, and of `infer COMMAND --help`; `brief`: no more than a screen of it. */
+void cli_help_overview(bool brief, struct base_buffer *out);
+void cli_help_command(enum cli_command_id command, bool brief, struct base_buffer *out);
+/* A command's `about`, and what its TYPE may be. */
+void cli_help_about(enum cli_command_id command, struct base_buffer *out);
 
 /* The table of other programs' spellings, for people who come from them. */
 void cli_help_foreign(struct base_buffer *out);
@@ -182,8 +193,8 @@ void cli_help_foreign(struct base_buffer *out);
 const struct cli_foreign *cli_foreign_find(const char *word, size_t n);
 void cli_foreign_say(const struct cli_foreign *f, char *out, size_t room);
 
-/* The nearest of names[n] to a misspelt one, or NULL when none is near, or when it has three letters
- * or fewer: any of those is near to some other. */
+/* The nearest of names[n] to a misspelt one, or NULL when none is near, or when it has three
+ * letters or fewer: any of those is near to some other. */
 const char *cli_nearest(const char *word, const char *const *names, size_t n);
 
 #endif

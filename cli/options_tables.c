@@ -1,6 +1,5 @@
 /* cli/options_tables.c: the rows: commands and options. Order is the order of --help. */
 #include "base/cpu.h"
-#include "cli/commands.h"
 #include "cli/options.h"
 
 #define RUN        (1u << CLI_RUN)
@@ -28,10 +27,6 @@
 #define RANGE_OF(...) RANGE(__VA_ARGS__)
 #define SAMPLER(member) \
     .parameter = #member, .at = AT(sample.member), RANGE_OF(SAMPLE_RANGE_##member)
-/* What `quantize` can write; a test holds it against the program. */
-#define QUANTIZE_TYPES \
-    "F32|F16|BF16|Q8_0|Q6_K|Q5_K|Q5_K_M|Q5_K_S|Q5_1|Q5_0|Q4_K|Q4_K_M|Q4_K_S|Q4_1|Q4_0|" \
-    "Q3_K|Q3_K_M|Q3_K_S|Q2_K|IQ4_NL|IQ4_XS|MXFP4|Q8_1"
 #define CACHE_TYPES "f32|f16|bf16|q8_0|q4_0|q4_1|q5_0|q5_1|iq4_nl"
 
 const struct cli_command cli_command_table[CLI_COMMAND_COUNT] = {
@@ -40,7 +35,7 @@ const struct cli_command cli_command_table[CLI_COMMAND_COUNT] = {
                  "Writes one completion of exactly the given text to standard output and exits.\n"
                  "The text is what is piped in, then -p or a file (-f), on a line of its own. The\n"
                  "same command gives the same bytes each time.",
-                 0, 0, cli_cmd_run},
+                 0, 0},
     [CLI_CHAT] = {"chat", "infer chat [-m MODEL] [options]",
                   "a conversation, line by line, through the model's chat template",
                   "Answers each line of standard input. On a terminal lines can be edited, Ctrl-C\n"
@@ -49,23 +44,23 @@ const struct cli_command cli_command_table[CLI_COMMAND_COUNT] = {
                   "the answers alone are written, each ending with a line end, and /commands are\n"
                   "text unless --commands is given. What was read of the conversation stays in the\n"
                   "cache: each turn reads only what is new.",
-                  0, 0, cli_cmd_chat},
+                  0, 0},
     [CLI_TOKENIZE] = {"tokenize", "infer tokenize [-m MODEL] -p TEXT [options]",
                       "print the token ids of a text, or the text of ids",
                       "Prints the token ids of the text (-p, -f or standard input), separated by\n"
                       "spaces, one line per input. Needs the vocabulary only, not the weights.",
-                      0, 0, cli_cmd_tokenize},
+                      0, 0},
     [CLI_LOGITS] = {"logits", "infer logits [-m MODEL] --ids \"1 2 3\" [-o FILE] [options]",
                     "write the logits of every position, or the best of the last",
                     "With -o writes little-endian float32 [ids][vocabulary]. Without -o prints the\n"
                     "best tokens of the last position as JSON.",
-                    0, 0, cli_cmd_logits},
+                    0, 0},
     [CLI_PERPLEXITY] = {"perplexity", "infer perplexity [-m MODEL] -f FILE [options]",
                         "how well a model predicts a text; KL divergence",
                         "Cuts the text into chunks, evaluates each from an empty context and scores\n"
                         "its second half. Prints the perplexity and its standard error. --save-logits\n"
                         "and --kl compare two models (or two quantizations) position by position.",
-                        0, 0, cli_cmd_perplexity},
+                        0, 0},
     [CLI_BENCH] = {"bench", "infer bench [-m MODEL] [options]",
                    "tokens per second beside the limits of this machine",
                    "Measures reading a prompt and generating, through the code that `run` uses.\n"
@@ -75,56 +70,53 @@ const struct cli_command cli_command_table[CLI_COMMAND_COUNT] = {
                    "measured. With -np N each step evaluates one token of each of N sequences, and\n"
                    "tokens/s counts all of them; each has its own cells after a common beginning\n"
                    "of -d tokens, whose cells they share. Prompts are read one at a time.",
-                   0, 0, cli_cmd_bench},
+                   0, 0},
     [CLI_INSPECT] = {"inspect", "infer inspect [MODEL] [options]",
                      "show what a GGUF file holds",
                      "Prints metadata, tokenizer and tensors of a GGUF file; long arrays shortened.",
-                     0, 1, cli_cmd_inspect},
+                     0, 1},
     [CLI_QUANTIZE] = {"quantize", "infer quantize IN.gguf OUT.gguf TYPE [options]",
                       "convert a model's weights to another type",
-                      "Converts the matrices of a model to TYPE: F32 F16 BF16 Q8_0 Q4_0 Q4_1 Q5_0\n"
-                      "Q5_1 Q2_K Q3_K Q4_K Q5_K Q6_K and so on, or a mix: Q3_K_M Q4_K_M Q5_K_M (more\n"
-                      "bits where they matter most). Norms and other vectors stay F32. A row that is\n"
-                      "no multiple of a type's block takes the nearest type that fits, with -v saying\n"
-                      "so.",
-                      3, 3, cli_cmd_quantize},
+                      "Converts the matrices of a model to TYPE, or to a mix (_S, _M: more bits where\n"
+                      "they matter most). Norms and other vectors stay F32. A row that is no multiple\n"
+                      "of a type's block takes the nearest type that fits, with -v saying so.",
+                      3, 3},
     [CLI_CHECK] = {"check", "infer check --json-schema FILE|--grammar FILE|--regex RE < TEXT",
                    "say whether a grammar, schema or expression accepts a text",
                    "Reads a text (-p, -f or standard input) and says by its status whether the\n"
                    "constraint accepts it: 0 accepted, 1 not, with the place. Needs no model. A\n"
                    "keyword of a schema that cannot be enforced is an error (status 2).",
-                   0, 0, cli_cmd_check},
+                   0, 0},
     [CLI_MODELS] = {"models", "infer models [FOLDER].. [options]",
                     "list the model files that are there",
                     "Lists the model files of the folders, or of the folder of the default model:\n"
                     "architecture, type, size, weights, trained context. Reads headers only. * marks\n"
                     "the model that is used without -m.",
-                    0, 3, cli_cmd_models},
+                    0, 3},
     [CLI_DOCTOR] = {"doctor", "infer doctor [-m MODEL] [options]",
                     "look at this machine: what limits speed here",
                     "Shows what this machine offers, what infer makes of it and why, and measures for\n"
                     "about a second how fast it can be at most. Lines that begin with -> say what\n"
                     "would make it faster. Always ends with status 0.",
-                    0, 0, cli_cmd_doctor},
+                    0, 0},
     [CLI_COMPLETION] = {"completion", "infer completion bash|zsh|fish",
                         "print a script that completes commands and options",
                         "Prints a completion script. `make install` puts it in place; without it:\n"
                         "  bash  source <(infer completion bash)\n"
                         "  zsh   source <(infer completion zsh)\n"
                         "  fish  infer completion fish | source",
-                        1, 1, cli_cmd_completion},
+                        1, 1},
     [CLI_MAN] = {"man", "infer man", "print the manual page (infer man | man -l -)",
-                 "Prints the manual page as roff source: infer man | man -l -", 0, 0, cli_cmd_man},
+                 "Prints the manual page as roff source: infer man | man -l -", 0, 0},
     [CLI_VERSION] = {"version", "infer version [--json]", "print the version",
-                     "Prints the version; with --json also what it was made from and with.", 0, 0,
-                     cli_cmd_version},
+                     "Prints the version; with --json also what it was made from and with.", 0, 0},
     [CLI_HELP] = {"help", "infer help [COMMAND]", "this text, or a command's options",
-                  "Prints the list of commands, or a command's options.", 0, 1, cli_cmd_help},
+                  "Prints the list of commands, or a command's options.", 0, 1},
 };
 
 const char *const cli_argument_table[CLI_COMMAND_COUNT][CLI_ARGUMENT_MAX] = {
     [CLI_INSPECT] = {"FILE"},
-    [CLI_QUANTIZE] = {"FILE", "FILE", QUANTIZE_TYPES},
+    [CLI_QUANTIZE] = {"FILE", "FILE", "TYPE"},
     [CLI_MODELS] = {"FOLDER", "FOLDER", "FOLDER"},
     [CLI_COMPLETION] = {"bash|zsh|fish"},
     [CLI_HELP] = {"COMMAND"},
@@ -153,24 +145,24 @@ const struct cli_option cli_option_table[] = {
     /* ---- Input ---- */
     {.name = "model", .alias = {"-m"}, .kind = CLI_TEXT,
      .commands = READING | CHAT | PERPLEXITY | BENCH | INSPECT | DOCTOR | MODELS,
-     .group = CLI_GROUP_INPUT, .value = "FILE", .help = "the model, a GGUF file", .at = AT(model)},
+     .group = CLI_GROUP_INPUT, .value = "FILE", .help = "a GGUF file, or a name from `infer models`", .common = true, .at = AT(model)},
     {.name = "prompt", .alias = {"-p"}, .kind = CLI_TEXT, .commands = TEXTUAL,
      .group = CLI_GROUP_INPUT, .value = "TEXT", .excludes = "file ids",
-     .help = "the text; piped input comes before it", .at = AT(prompt)},
+     .help = "the text; piped input comes before it", .common = true, .at = AT(prompt)},
     {.name = "file", .alias = {"-f"}, .kind = CLI_TEXT, .commands = TEXTUAL | PERPLEXITY,
      .group = CLI_GROUP_INPUT, .value = "FILE", .excludes = "prompt ids kl",
-     .help = "the text from a file; piped input comes before it", .at = AT(file)},
+     .help = "the text from a file; piped input comes before it", .common = true, .at = AT(file)},
     {.name = "ids", .kind = CLI_TEXT, .commands = LOGITS, .group = CLI_GROUP_INPUT,
-     .value = "\"1 2 3\"", .excludes = "prompt file no-bos no-special escape",
-     .help = "token ids in place of a text", .at = AT(ids)},
+     .value = "\"1 2 3\"", .excludes = "prompt file no-bos no-special lossy escape",
+     .help = "token ids in place of a text", .common = true, .at = AT(ids)},
     {.name = "ids", .kind = CLI_TEXT, .commands = PERPLEXITY, .group = CLI_GROUP_INPUT,
-     .value = "FILE", .excludes = "file kl no-special",
-     .help = "token ids from a file (-: standard input)", .at = AT(ids)},
+     .value = "FILE", .excludes = "file kl no-special lossy",
+     .help = "token ids from a file (-: standard input)", .common = true, .at = AT(ids)},
     {.name = "escape", .alias = {"-e"}, .kind = CLI_FLAG, .commands = TEXTUAL | CHAT,
      .group = CLI_GROUP_INPUT, .help = "\\n, \\t, \\xHH ... in -p and --stop are bytes",
      .at = AT(escape)},
     {.name = "decode", .kind = CLI_FLAG, .commands = TOKENIZE, .group = CLI_GROUP_INPUT,
-     .excludes = "no-bos no-special", .help = "the input is ids, the output their text",
+     .excludes = "no-bos no-special lossy", .help = "the input is ids, the output their text",
      .at = AT(decode)},
     {.name = "lines", .kind = CLI_FLAG, .commands = TOKENIZE, .group = CLI_GROUP_INPUT,
      .help = "each line of the text is an input of its own", .at = AT(lines)},
@@ -179,13 +171,16 @@ const struct cli_option cli_option_table[] = {
     {.name = "no-special", .kind = CLI_FLAG, .commands = READING | PERPLEXITY,
      .group = CLI_GROUP_INPUT, .help = "names of special tokens in the text are text",
      .at = AT(no_special)},
+    {.name = "lossy", .kind = CLI_FLAG, .commands = READING | CHAT | PERPLEXITY,
+     .group = CLI_GROUP_INPUT, .help = "leave out bytes without a token",
+     .at = AT(lossy)},
 
     /* ---- Chat ---- */
     {.name = "chat", .kind = CLI_FLAG, .commands = RUN, .group = CLI_GROUP_CHAT,
      .excludes = "no-special echo special", .help = "the text is a question, put as the model expects",
-     .at = AT(chat)},
+     .common = true, .at = AT(chat)},
     {.name = "system", .alias = {"-sys"}, .kind = CLI_TEXT, .commands = GENERATING, .group = CLI_GROUP_CHAT,
-     .value = "TEXT", .needs = "chat", .help = "the system message", .at = AT(system)},
+     .value = "TEXT", .needs = "chat", .help = "the system message", .common = true, .at = AT(system)},
     {.name = "messages", .kind = CLI_TEXT, .commands = GENERATING, .group = CLI_GROUP_CHAT,
      .value = "FILE", .needs = "chat", .implies = "chat", .help = "JSON list of messages that come before",
      .at = AT(messages)},
@@ -209,13 +204,13 @@ const struct cli_option cli_option_table[] = {
     /* ---- Generation ---- */
     {.name = "predict", .alias = {"-n", "--n-predict"}, .kind = CLI_INTEGER, .commands = GENERATING,
      .group = CLI_GROUP_SAMPLING, .value = "N", .standard = "-1", .low = -1, .high = INT32_MAX,
-     .help = "tokens at most; -1: to end or full context", .at = AT(n_predict)},
+     .help = "tokens at most; -1: to end or full context", .common = true, .at = AT(n_predict)},
     {.name = "seed", .alias = {"-s"}, .kind = CLI_INTEGER, .commands = GENERATING,
      .group = CLI_GROUP_SAMPLING, .value = "N", .standard = "0", .low = -1, .high = 0x1p62,
-     .help = "of the random numbers; -1: another each time", .at = AT(seed)},
+     .help = "of the random numbers; -1: another each time", .common = true, .at = AT(seed)},
     {.name = "temp", .alias = {"--temperature"}, .kind = CLI_REAL, .commands = GENERATING, .group = CLI_GROUP_SAMPLING,
      .value = "X", .help = "temperature; 0: always the best token",
-     SAMPLER(temp)},
+     .common = true, SAMPLER(temp)},
     {.name = "top-k", .kind = CLI_INTEGER, .commands = GENERATING, .group = CLI_GROUP_SAMPLING,
      .value = "N", .help = "draw from the N best tokens; 0: off",
      SAMPLER(top_k)},
@@ -293,7 +288,7 @@ const struct cli_option cli_option_table[] = {
      .group = CLI_GROUP_SAMPLING, .value = "T+X",
      .help = "add X to token T (id or text); -inf forbids", .parameter = "bias", .at = AT(logit_bias)},
     {.name = "stop", .kind = CLI_LIST, .commands = GENERATING, .group = CLI_GROUP_SAMPLING,
-     .value = "TEXT", .help = "end before this text; may be given again", .at = AT(stop)},
+     .value = "TEXT", .help = "end before this text; may be given again", .common = true, .at = AT(stop)},
     {.name = "ignore-eos", .kind = CLI_FLAG, .commands = GENERATING, .group = CLI_GROUP_SAMPLING,
      .help = "never choose an end-of-text token", .at = AT(ignore_eos)},
 
@@ -303,7 +298,10 @@ const struct cli_option cli_option_table[] = {
      .help = "a GBNF grammar (a file or the text)", .at = AT(grammar)},
     {.name = "json-schema", .kind = CLI_TEXT, .commands = GENERATING | CHECK, .group = CLI_GROUP_CONSTRAINT,
      .value = "FILE", .excludes = "grammar json-object regex choices",
-     .help = "a JSON schema, draft 2020-12 (a file or the text)", .at = AT(json_schema)},
+     .help = "a JSON schema, draft 2020-12 (a file or the text)", .common = true, .at = AT(json_schema)},
+    {.name = "schema-open", .kind = CLI_FLAG, .commands = GENERATING, .group = CLI_GROUP_CONSTRAINT,
+     .needs = "json-schema",
+     .help = "let names come that the schema does not know", .at = AT(schema_open)},
     {.name = "schema-lenient", .kind = CLI_LIST, .commands = GENERATING | CHECK, .group = CLI_GROUP_CONSTRAINT,
      .value = "WORD", .needs = "json-schema",
      .help = "a keyword that may go unenforced; repeatable",
@@ -316,42 +314,42 @@ const struct cli_option cli_option_table[] = {
      .help = "a regular expression for the whole text", .at = AT(regex)},
     {.name = "choices", .kind = CLI_TEXT, .commands = GENERATING | CHECK, .group = CLI_GROUP_CONSTRAINT,
      .value = "A,B,C", .excludes = "grammar json-schema json-object regex",
-     .help = "one of these texts", .at = AT(choices)},
+     .help = "one of these texts", .common = true, .at = AT(choices)},
 
     /* ---- Measurement ---- */
     {.name = "n-prompt", .alias = {"-p"}, .kind = CLI_INTEGERS, .commands = BENCH,
      .group = CLI_GROUP_MEASURE, .value = "N,N..", .standard = "512", .low = 0, .high = INT32_MAX,
-     .help = "prompt tokens to read; 0: skip", .at = AT(n_prompt)},
+     .help = "prompt tokens to read; 0: skip", .common = true, .at = AT(n_prompt)},
     {.name = "n-gen", .alias = {"-n"}, .kind = CLI_INTEGERS, .commands = BENCH,
      .group = CLI_GROUP_MEASURE, .value = "N,N..", .standard = "128", .low = 0, .high = INT32_MAX,
-     .help = "tokens to generate; 0: skip", .at = AT(n_gen)},
+     .help = "tokens to generate; 0: skip", .common = true, .at = AT(n_gen)},
     {.name = "n-depth", .alias = {"-d"}, .kind = CLI_INTEGERS, .commands = BENCH,
      .group = CLI_GROUP_MEASURE, .value = "N,N..", .standard = "0", .low = 0, .high = INT32_MAX,
-     .help = "tokens that are in the context before", .at = AT(n_depth)},
+     .help = "tokens that are in the context before", .common = true, .at = AT(n_depth)},
     {.name = "n-parallel", .alias = {"-np"}, .kind = CLI_INTEGERS, .commands = BENCH,
      .group = CLI_GROUP_MEASURE, .value = "N,N..", .standard = "1", .low = 1, .high = 256,
-     .help = "sequences that generate together", .at = AT(n_parallel)},
+     .help = "sequences that generate together", .common = true, .at = AT(n_parallel)},
     {.name = "repetitions", .alias = {"-r"}, .kind = CLI_INTEGER, .commands = BENCH,
      .group = CLI_GROUP_MEASURE, .value = "N", .standard = "5", .low = 1, .high = 1000,
-     .help = "measurements of each; the median is shown", .at = AT(repetitions)},
+     .help = "measurements of each; the median is shown", .common = true, .at = AT(repetitions)},
     {.name = "profile", .kind = CLI_FLAG, .commands = BENCH, .group = CLI_GROUP_MEASURE,
      .help = "after each test, on stderr: where its time goes", .at = AT(profile)},
     {.name = "chunk", .alias = {"-c", "--ctx-size", "--ctx"}, .kind = CLI_INTEGER,
      .commands = PERPLEXITY, .group = CLI_GROUP_MEASURE, .value = "N", .standard = "512", .low = 4,
-     .high = INT32_MAX, .help = "tokens per chunk", .at = AT(chunk)},
+     .high = INT32_MAX, .help = "tokens per chunk", .common = true, .at = AT(chunk)},
     {.name = "save-logits", .kind = CLI_TEXT, .commands = PERPLEXITY, .group = CLI_GROUP_MEASURE,
-     .value = "FILE", .help = "keep ids and logits for --kl", .writes = true, .at = AT(save_logits)},
+     .value = "FILE", .help = "keep ids and logits for --kl", .writes = true, .common = true, .at = AT(save_logits)},
     {.name = "kl", .kind = CLI_TEXT, .commands = PERPLEXITY, .group = CLI_GROUP_MEASURE,
-     .value = "FILE", .excludes = "file ids chunk no-bos no-special save-logits",
-     .help = "compare with logits that were saved", .at = AT(kl)},
+     .value = "FILE", .excludes = "file ids chunk no-bos no-special lossy save-logits",
+     .help = "compare with logits that were saved", .common = true, .at = AT(kl)},
 
     /* ---- Output ---- */
     {.name = "output", .alias = {"-o"}, .kind = CLI_TEXT, .commands = LOGITS,
      .group = CLI_GROUP_OUTPUT, .value = "FILE", .excludes = "top",
-     .help = "all logits as float32 (-: standard output)", .writes = true, .at = AT(output)},
+     .help = "all logits as float32 (-: standard output)", .writes = true, .common = true, .at = AT(output)},
     {.name = "top", .kind = CLI_INTEGER, .commands = LOGITS, .group = CLI_GROUP_OUTPUT,
      .value = "N", .standard = "10", .low = 1, .high = 1000,
-     .help = "how many of the best tokens to print", .at = AT(top)},
+     .help = "how many of the best tokens to print", .common = true, .at = AT(top)},
     {.name = "output-type", .kind = CLI_TEXT, .commands = QUANTIZE, .group = CLI_GROUP_OUTPUT,
      .value = "TYPE", .help = "type of the output matrix", .at = AT(output_type)},
     {.name = "embedding-type", .kind = CLI_TEXT, .commands = QUANTIZE, .group = CLI_GROUP_OUTPUT,
@@ -371,11 +369,14 @@ const struct cli_option cli_option_table[] = {
      .at = AT(show_prompt)},
     {.name = "echo", .kind = CLI_FLAG, .commands = RUN, .group = CLI_GROUP_OUTPUT,
      .excludes = "json jsonl", .help = "write the prompt before the completion", .at = AT(echo)},
+    {.name = "newline", .kind = CLI_FLAG, .commands = RUN, .group = CLI_GROUP_OUTPUT,
+     .excludes = "json jsonl show-prompt plan", .help = "end the text with a line end, also in a pipe",
+     .at = AT(newline)},
     {.name = "special", .kind = CLI_FLAG, .commands = RUN | TOKENIZE, .group = CLI_GROUP_OUTPUT,
      .help = "show special tokens in the output", .at = AT(special)},
     {.name = "json", .kind = CLI_FLAG,
      .commands = GENERATING | TOKENIZE | PERPLEXITY | INSPECT | MODELS | DOCTOR | VERSION,
-     .group = CLI_GROUP_OUTPUT, .help = "one JSON object in place of text", .at = AT(json)},
+     .group = CLI_GROUP_OUTPUT, .help = "one JSON object in place of text", .common = true, .at = AT(json)},
     {.name = "jsonl", .kind = CLI_FLAG, .commands = RUN, .group = CLI_GROUP_OUTPUT,
      .excludes = "json", .help = "a JSON line per token, the object of --json last",
      .at = AT(jsonl)},
@@ -391,7 +392,7 @@ const struct cli_option cli_option_table[] = {
      .at = AT(plan)},
     {.name = "format", .kind = CLI_CHOICE, .commands = BENCH, .group = CLI_GROUP_OUTPUT,
      .value = "FORMAT", .standard = "md", .choices = "md|json|csv|jsonl",
-     .help = "md, json, csv or jsonl", .at = AT(format)},
+     .help = "md, json, csv or jsonl", .common = true, .at = AT(format)},
     {.name = "plot", .kind = CLI_FLAG, .commands = BENCH, .group = CLI_GROUP_OUTPUT,
      .help = "bars below the table: shares of the limits", .at = AT(plot)},
     {.name = "svg", .kind = CLI_TEXT, .commands = BENCH, .group = CLI_GROUP_OUTPUT,
@@ -406,7 +407,7 @@ const struct cli_option cli_option_table[] = {
      .help = "prompt tokens evaluated at once", .at = AT(batch_size)},
     {.name = "threads", .alias = {"-t"}, .kind = CLI_INTEGER, .commands = EVALUATING | QUANTIZE | DOCTOR,
      .group = CLI_GROUP_ENGINE, .value = "N", .standard = "0", .low = 0, .high = 1024,
-     .help = "worker threads; 0: what this process may use", .at = AT(threads)},
+     .help = "worker threads; 0: what this process may use", .common = true, .at = AT(threads)},
     {.name = "cache-type-k", .alias = {"-ctk"}, .kind = CLI_CHOICE, .commands = EVALUATING,
      .group = CLI_GROUP_ENGINE, .value = "TYPE", .standard = "f16", .choices = CACHE_TYPES,
      .help = "type of cached keys: f32, f16, q8_0, ...", .at = AT(cache_type_k)},
@@ -418,14 +419,19 @@ const struct cli_option cli_option_table[] = {
      .help = "at most " CPU_LEVEL_NAMES, .at = AT(isa)},
     {.name = "blas", .kind = CLI_FLAG, .commands = EVALUATING, .group = CLI_GROUP_ENGINE,
      .help = "OpenBLAS for large F32 products; bits may vary", .at = AT(blas)},
+    {.name = "no-sandbox", .kind = CLI_FLAG,
+     .commands = EVALUATING | TOKENIZE | INSPECT | QUANTIZE | CHECK, .group = CLI_GROUP_ENGINE,
+     .help = "keep all rights: for profilers, and tools that are preloaded", .at = AT(no_sandbox)},
     {.name = "pin", .kind = CLI_FLAG, .commands = EVALUATING, .group = CLI_GROUP_ENGINE,
      .help = "bind each thread to a processor", .at = AT(pin)},
 
     /* ---- General ---- */
     {.name = "verbose", .alias = {"-v"}, .kind = CLI_FLAG, .commands = EVALUATING | QUANTIZE,
      .group = CLI_GROUP_GENERAL, .help = "tell on standard error what is done and how fast",
-     .at = AT(verbose)},
+     .common = true, .at = AT(verbose)},
     {.name = "help", .alias = {"-h"}, .kind = CLI_FLAG, .commands = ALL,
-     .group = CLI_GROUP_GENERAL, .help = "this text", .at = AT(help)},
+     .group = CLI_GROUP_GENERAL, .help = "-h: the main options; --help: all of them", .common = true, .at = AT(help)},
+    {.name = "version", .kind = CLI_FLAG, .commands = ALL, .group = CLI_GROUP_GENERAL,
+     .help = "print the version", .at = AT(version)},
 };
 const size_t cli_option_count = sizeof cli_option_table / sizeof cli_option_table[0];

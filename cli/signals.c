@@ -15,6 +15,7 @@ enum { GUARDED_MAX = 4, LINE_SIZE = 512 };
 static struct {
     volatile sig_atomic_t patient; /* no Ctrl-C kills */
     int ending;                    /* a thread has begun to end the process */
+    int maps; /* /proc/self/maps, which a sandbox would not let be opened; -1: none */
     struct base_output *guarded[GUARDED_MAX];
 } signal_state;
 
@@ -76,8 +77,7 @@ static bool find_model(uintptr_t address, char name[LINE_SIZE])
     char piece[LINE_SIZE];
     size_t used = 0;
     ssize_t n;
-    const int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
-    while (fd >= 0 && (n = read(fd, piece, sizeof piece)) > 0) {
+    while (signal_state.maps >= 0 && (n = read(signal_state.maps, piece, sizeof piece)) > 0) {
         for (ssize_t i = 0; i < n; i++) {
             if (piece[i] != '\n') {
                 if (used < LINE_SIZE - 1) name[used++] = piece[i];
@@ -88,11 +88,9 @@ static bool find_model(uintptr_t address, char name[LINE_SIZE])
             const char *path = path_at(name, address);
             if (!path) continue;
             memmove(name, path, strlen(path) + 1);
-            close(fd);
             return true;
         }
     }
-    if (fd >= 0) close(fd);
     return false;
 }
 
@@ -104,12 +102,12 @@ static void on_bus_error(int number, siginfo_t *info, void *context)
                               "was in use, or the disk failed\n";
     char line[LINE_SIZE * CLI_SHOWN_MAX + sizeof begin + sizeof end], name[LINE_SIZE];
     (void)context;
+    /* All threads read the model: the first one speaks. */
+    while (__atomic_exchange_n(&signal_state.ending, 1, __ATOMIC_SEQ_CST)) pause();
     if (!find_model((uintptr_t)info->si_addr, name)) {
         on_end(number);
         return;
     }
-    /* All threads read the model: the first one speaks. */
-    while (__atomic_exchange_n(&signal_state.ending, 1, __ATOMIC_SEQ_CST)) pause();
     remove_guarded();
     size_t size = sizeof begin - 1;
     memcpy(line, begin, size);
@@ -138,6 +136,7 @@ void cli_signals_init(void)
                                SIGUSR2, SIGXCPU, SIGVTALRM, SIGPROF, SIGPOLL};
     struct sigaction bus = {.sa_sigaction = on_bus_error, .sa_flags = SA_SIGINFO};
     sigemptyset(&bus.sa_mask);
+    signal_state.maps = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
     signal(SIGPIPE, SIG_DFL); /* as shells expect, whatever was inherited */
     signal(SIGXFSZ, SIG_IGN);
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) install(ends[i], on_end);

@@ -34,8 +34,8 @@ bool generate_driver_min_tokens(struct generate_driver *d, uint64_t *n, struct b
 bool generate_driver_choose(struct generate_driver *d, struct sampler *sampler, const float *logits,
                             uint64_t left, int32_t extra, int32_t *id, struct base_error *err);
 
-/* Makes a token part of the text that was not chosen here; *accepted false: the constraint refuses
- * it, and nothing can follow but a new text. */
+/* Makes a token part of the text that was not chosen here; *accepted false: it does not satisfy
+ * the constraint, and nothing can follow but a new text. */
 bool generate_driver_follow(struct generate_driver *d, int32_t id, bool *accepted,
                             struct base_error *err);
 

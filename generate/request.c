@@ -1,6 +1,6 @@
 /* generate/request.c: one text, token by token. See generate/generate.h.
  *
- * `held` are the ids of the sequence and, behind them, those that have to be evaluated next: the
+ * `held` are the ids of the sequence and, after them, those that have to be evaluated next: the
  * session says where the one ends and the other begins. Bytes become a piece as soon as they are
  * whole UTF-8 and cannot be part of a stop text. */
 #include "base/interrupt.h"

@@ -136,7 +136,7 @@ static bool is_space(const char *s, size_t n)
     return i == n;
 }
 
-/* A token that goes on behind the closing mark would begin an answer that the constraint has not
+/* A token that goes on after the closing mark would begin an answer that the constraint has not
  * seen: the rest of the mark is written in its place. */
 static bool take_thinking(struct generate_thought *t, int32_t *id, struct base_error *err)
 {

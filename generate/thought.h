@@ -27,7 +27,7 @@ struct generate_thought {
     enum generate_phase phase;
     struct text_ids open, close; /* the marks */
     size_t n_opened;             /* tokens of `open` that were written */
-    bool refused;                /* the constraint refuses those: only the mark can follow */
+    bool refused;                /* those do not satisfy the constraint: only the mark can follow */
     struct generate_stop *match; /* finds the closing mark in the thought */
     uint64_t left;               /* tokens that the thought may still have */
     uint64_t owed;               /* to the answer, by itself */

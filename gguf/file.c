@@ -222,7 +222,9 @@ static bool extend_part(struct gguf_part *part, int number, struct base_error *e
     gguf_part_free(part);
     part->map_size = end;
     part->may_lack_data = true;
-    return gguf_part_parse(part, room, size, number, err);
+    return gguf_part_parse(part, room, size, number, err) &&
+           (part->data_end <= end ||
+            base_fail(err, BASE_MODEL, "the file changed while it was opened"));
 }
 
 static bool add_part(struct gguf_file *file, const struct gguf_part_facts *facts, int count,

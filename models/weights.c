@@ -179,10 +179,10 @@ bool model_weights_bind(struct model_weights *w, struct model_params *p,
     done = done ? model_rows_visit(p, bind_row, &b) && check_left_over(&b)
                 : base_fail(err, BASE_NO_MEMORY, "no memory for the tensor table");
     free(b.used);
-    if (!done)
-        model_weights_free(w);
-    else if (!p->ends.output.weight)
-        p->ends.output.weight = p->ends.token_embd;
+    if (!done) model_weights_free(w);
+    /* One of the two is there: the vocabulary's size comes from it. */
+    if (!p->ends.output.weight) p->ends.output.weight = p->ends.token_embd;
+    if (!p->ends.token_embd) p->ends.token_embd = p->ends.output.weight;
     return done;
 }
 

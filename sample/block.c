@@ -36,8 +36,8 @@ static const uint32_t power_bits[16] = {0x3f800000,
                                         0x3feac0c7 - 0x700000,
                                         0x3ff5257d - 0x780000};
 
-/* Sums are made of blocks that lie in the cache; meanwhile those to come are asked for, which as a
- * rule lie in memory. */
+/* Blocks that are summed lie in the cache; those 64 blocks ahead, which as a rule lie in memory,
+ * are prefetched meanwhile. */
 static inline void fetch_ahead(const float *x)
 {
     for (int i = 0; i < SAMPLE_BLOCK; i += 16) __builtin_prefetch(x + 64 * SAMPLE_BLOCK + i);
@@ -90,10 +90,10 @@ static uint64_t reach_plain(const float *x, float threshold)
 }
 
 /* 0 where the id does not count or the distance is not above -87. */
-static float weight_of(float x, float top, float scale, float least, float *distance)
+static float weight_of(float x, float top, float scale, float min_logit, float *distance)
 {
     const float d = *distance = (x - top) * scale;
-    if (!(d > lowest && x >= least)) return 0.0f;
+    if (!(d > lowest && x >= min_logit)) return 0.0f;
     const float t = fmaf(d, sixteenths, rounder), f = fmaf(t - rounder, minus_sixteenth, d);
     const float p = fmaf(fmaf(f, 0.5f, slope), f, 1.0f);
     uint32_t n;
@@ -104,10 +104,10 @@ static float weight_of(float x, float top, float scale, float least, float *dist
     return p * power;
 }
 
-static void weigh_plain(const float *x, float top, float scale, float least, float *weight)
+static void weigh_plain(const float *x, float top, float scale, float min_logit, float *weight)
 {
     float d;
-    for (int i = 0; i < SAMPLE_BLOCK; i++) weight[i] = weight_of(x[i], top, scale, least, &d);
+    for (int i = 0; i < SAMPLE_BLOCK; i++) weight[i] = weight_of(x[i], top, scale, min_logit, &d);
 }
 
 static float fold_plain(float lane[LANES])
@@ -117,46 +117,46 @@ static float fold_plain(float lane[LANES])
     return lane[0];
 }
 
-static void weights_plain(const float *x, const float *top, uint32_t n, float scale, float least,
-                          struct sample_block_sums to)
+static void weights_plain(const float *x, const float *top, uint32_t n, float scale,
+                          float min_logit, struct sample_block_sums to)
 {
     for (uint32_t b = 0; b < n; b++, x += SAMPLE_BLOCK) {
         float sum[LANES] = {0}, d;
         for (int i = 0; i < SAMPLE_BLOCK; i++)
-            sum[i % LANES] += weight_of(x[i], top[b], scale, least, &d);
+            sum[i % LANES] += weight_of(x[i], top[b], scale, min_logit, &d);
         to.sum[b] = fold_plain(sum);
     }
 }
 
-static void entropy_plain(const float *x, const float *top, uint32_t n, float scale, float least,
-                          struct sample_block_sums to)
+static void entropy_plain(const float *x, const float *top, uint32_t n, float scale,
+                          float min_logit, struct sample_block_sums to)
 {
     for (uint32_t b = 0; b < n; b++, x += SAMPLE_BLOCK) {
         float sum[LANES] = {0}, second[LANES] = {0}, d;
         for (int i = 0; i < SAMPLE_BLOCK; i++) {
-            const float w = weight_of(x[i], top[b], scale, least, &d);
+            const float w = weight_of(x[i], top[b], scale, min_logit, &d);
             sum[i % LANES] += w;
             second[i % LANES] += w > 0.0f ? w * d : 0.0f;
         }
         to.sum[b] = fold_plain(sum);
         to.second[b] = fold_plain(second);
-        to.n[b] = count_plain(x, least);
+        to.n[b] = count_plain(x, min_logit);
     }
 }
 
-static void moments_plain(const float *x, const float *top, uint32_t n, float scale, float least,
-                          struct sample_block_sums to)
+static void moments_plain(const float *x, const float *top, uint32_t n, float scale,
+                          float min_logit, struct sample_block_sums to)
 {
     for (uint32_t b = 0; b < n; b++, x += SAMPLE_BLOCK) {
         float sum[LANES] = {0}, second[LANES] = {0};
         for (int i = 0; i < SAMPLE_BLOCK; i++) {
-            const float d = x[i] >= least ? (x[i] - top[b]) * scale : 0.0f;
+            const float d = x[i] >= min_logit ? (x[i] - top[b]) * scale : 0.0f;
             sum[i % LANES] += d;
             second[i % LANES] = fmaf(d, d, second[i % LANES]);
         }
         to.sum[b] = fold_plain(sum);
         to.second[b] = fold_plain(second);
-        to.n[b] = count_plain(x, least);
+        to.n[b] = count_plain(x, min_logit);
     }
 }
 
@@ -164,10 +164,10 @@ static float shape_plain(const float *x, const struct sample_block_shape *s, flo
 {
     float sum[LANES] = {0}, unused;
     for (int i = 0; i < SAMPLE_BLOCK; i++) {
-        const float p = weight_of(x[i], s->top, s->scale, s->least, &unused) * s->inverse;
+        const float p = weight_of(x[i], s->top, s->scale, s->min_logit, &unused) * s->inverse;
         const float d = fabsf(p - s->target) * steepness;
         const float e = d * d * minus_ten / (1.0f + d);
-        weight[i] = weight_of(e, 0.0f, 1.0f, x[i] >= s->least ? -FLT_MAX : INFINITY, &unused);
+        weight[i] = weight_of(e, 0.0f, 1.0f, x[i] >= s->min_logit ? -FLT_MAX : INFINITY, &unused);
         sum[i % LANES] += weight[i];
     }
     return fold_plain(sum);
@@ -196,11 +196,11 @@ AVX2 static inline __m256 bits_of(uint64_t allowed, int i)
 
 AVX2 static void keep_avx2(float *to, const float *from, float threshold)
 {
-    const __m256 least = _mm256_set1_ps(threshold), none = _mm256_set1_ps(-INFINITY),
-                 most = _mm256_set1_ps(FLT_MAX);
+    const __m256 min = _mm256_set1_ps(threshold), none = _mm256_set1_ps(-INFINITY),
+                 max = _mm256_set1_ps(FLT_MAX);
     for (int i = 0; i < SAMPLE_BLOCK; i += 8) {
-        const __m256 x = _mm256_loadu_ps(from + i), is = _mm256_cmp_ps(x, least, _CMP_GE_OQ);
-        _mm256_storeu_ps(to + i, _mm256_min_ps(_mm256_blendv_ps(none, x, is), most));
+        const __m256 x = _mm256_loadu_ps(from + i), is = _mm256_cmp_ps(x, min, _CMP_GE_OQ);
+        _mm256_storeu_ps(to + i, _mm256_min_ps(_mm256_blendv_ps(none, x, is), max));
     }
 }
 
@@ -238,10 +238,10 @@ AVX2 static void bounds_avx2(const float *x, const uint64_t *allowed, uint32_t n
 
 AVX2 static uint32_t count_avx2(const float *x, float threshold)
 {
-    const __m256 least = _mm256_set1_ps(threshold);
+    const __m256 min = _mm256_set1_ps(threshold);
     __m256i n = _mm256_setzero_si256(); /* less one in each lane for each hit */
     for (int i = 0; i < SAMPLE_BLOCK; i += 8) {
-        const __m256 hit = _mm256_cmp_ps(_mm256_loadu_ps(x + i), least, _CMP_GE_OQ);
+        const __m256 hit = _mm256_cmp_ps(_mm256_loadu_ps(x + i), min, _CMP_GE_OQ);
         n = _mm256_add_epi32(n, _mm256_castps_si256(hit));
     }
     __m128i m = _mm_add_epi32(_mm256_castsi256_si128(n), _mm256_extracti128_si256(n, 1));
@@ -251,10 +251,10 @@ AVX2 static uint32_t count_avx2(const float *x, float threshold)
 
 AVX2 static uint64_t reach_avx2(const float *x, float threshold)
 {
-    const __m256 least = _mm256_set1_ps(threshold);
+    const __m256 min = _mm256_set1_ps(threshold);
     uint64_t ids = 0;
     for (int i = 0; i < SAMPLE_BLOCK; i += 8) {
-        const __m256 hit = _mm256_cmp_ps(_mm256_loadu_ps(x + i), least, _CMP_GE_OQ);
+        const __m256 hit = _mm256_cmp_ps(_mm256_loadu_ps(x + i), min, _CMP_GE_OQ);
         ids |= (uint64_t)(unsigned)_mm256_movemask_ps(hit) << i;
     }
     return ids;
@@ -285,10 +285,10 @@ AVX2 static inline __m256 weights(__m256 x, __m256 top, __m256 scale, __m256 *is
                          *is);
 }
 
-AVX2 static void weigh_avx2(const float *x, float top, float scale, float least, float *weight)
+AVX2 static void weigh_avx2(const float *x, float top, float scale, float min_logit, float *weight)
 {
     const __m256 best = _mm256_set1_ps(top), by = _mm256_set1_ps(scale),
-                 low = _mm256_set1_ps(least);
+                 low = _mm256_set1_ps(min_logit);
     __m256 d;
     for (int i = 0; i < SAMPLE_BLOCK; i += 8) {
         const __m256 v = _mm256_loadu_ps(x + i);
@@ -307,12 +307,12 @@ AVX2 static inline float fold(const __m256 lane[2])
 }
 
 /* Of block b at x. */
-AVX2 static inline void sum_avx2(const float *x, float top, float scale, float least,
+AVX2 static inline void sum_avx2(const float *x, float top, float scale, float min_logit,
                                  enum sample_block_sum kind, struct sample_block_sums to,
                                  uint32_t b)
 {
     const __m256 best = _mm256_set1_ps(top), by = _mm256_set1_ps(scale),
-                 low = _mm256_set1_ps(least);
+                 low = _mm256_set1_ps(min_logit);
     __m256 sum[2] = {_mm256_setzero_ps(), _mm256_setzero_ps()};
     __m256 second[2] = {_mm256_setzero_ps(), _mm256_setzero_ps()};
     uint32_t n = 0;
@@ -338,36 +338,36 @@ AVX2 static inline void sum_avx2(const float *x, float top, float scale, float l
 }
 
 AVX2 static void weights_avx2(const float *x, const float *top, uint32_t n, float scale,
-                              float least, struct sample_block_sums to)
+                              float min_logit, struct sample_block_sums to)
 {
     for (uint32_t b = 0; b < n; b++, x += SAMPLE_BLOCK) {
         fetch_ahead(x);
-        sum_avx2(x, top[b], scale, least, SAMPLE_WEIGHTS, to, b);
+        sum_avx2(x, top[b], scale, min_logit, SAMPLE_WEIGHTS, to, b);
     }
 }
 
 AVX2 static void entropy_avx2(const float *x, const float *top, uint32_t n, float scale,
-                              float least, struct sample_block_sums to)
+                              float min_logit, struct sample_block_sums to)
 {
     for (uint32_t b = 0; b < n; b++, x += SAMPLE_BLOCK) {
         fetch_ahead(x);
-        sum_avx2(x, top[b], scale, least, SAMPLE_ENTROPY, to, b);
+        sum_avx2(x, top[b], scale, min_logit, SAMPLE_ENTROPY, to, b);
     }
 }
 
 AVX2 static void moments_avx2(const float *x, const float *top, uint32_t n, float scale,
-                              float least, struct sample_block_sums to)
+                              float min_logit, struct sample_block_sums to)
 {
     for (uint32_t b = 0; b < n; b++, x += SAMPLE_BLOCK) {
         fetch_ahead(x);
-        sum_avx2(x, top[b], scale, least, SAMPLE_MOMENTS, to, b);
+        sum_avx2(x, top[b], scale, min_logit, SAMPLE_MOMENTS, to, b);
     }
 }
 
 AVX2 static float shape_avx2(const float *x, const struct sample_block_shape *s, float *weight)
 {
     const __m256 best = _mm256_set1_ps(s->top), by = _mm256_set1_ps(s->scale),
-                 low = _mm256_set1_ps(s->least), inverse = _mm256_set1_ps(s->inverse),
+                 low = _mm256_set1_ps(s->min_logit), inverse = _mm256_set1_ps(s->inverse),
                  target = _mm256_set1_ps(s->target), one = _mm256_set1_ps(1.0f);
     const __m256 sign = _mm256_set1_ps(-0.0f);
     __m256 sum[2] = {_mm256_setzero_ps(), _mm256_setzero_ps()}, unused;
@@ -403,12 +403,12 @@ static const struct sample_block_kernels avx2 = {keep_avx2,
 
 AVX512 static void keep_avx512(float *to, const float *from, float threshold)
 {
-    const __m512 least = _mm512_set1_ps(threshold), none = _mm512_set1_ps(-INFINITY),
-                 most = _mm512_set1_ps(FLT_MAX);
+    const __m512 min = _mm512_set1_ps(threshold), none = _mm512_set1_ps(-INFINITY),
+                 max = _mm512_set1_ps(FLT_MAX);
     for (int i = 0; i < SAMPLE_BLOCK; i += LANES) {
         const __m512 x = _mm512_loadu_ps(from + i);
-        const __mmask16 is = _mm512_cmp_ps_mask(x, least, _CMP_GE_OQ);
-        _mm512_storeu_ps(to + i, _mm512_min_ps(_mm512_mask_blend_ps(is, none, x), most));
+        const __mmask16 is = _mm512_cmp_ps_mask(x, min, _CMP_GE_OQ);
+        _mm512_storeu_ps(to + i, _mm512_min_ps(_mm512_mask_blend_ps(is, none, x), max));
     }
 }
 
@@ -438,10 +438,10 @@ AVX512 static void bounds_avx512(const float *x, const uint64_t *allowed, uint32
 
 AVX512 static inline uint64_t reach_avx512(const float *x, float threshold)
 {
-    const __m512 least = _mm512_set1_ps(threshold);
+    const __m512 min = _mm512_set1_ps(threshold);
     uint64_t ids = 0;
     for (int i = 0; i < SAMPLE_BLOCK; i += LANES)
-        ids |= (uint64_t)_mm512_cmp_ps_mask(_mm512_loadu_ps(x + i), least, _CMP_GE_OQ) << i;
+        ids |= (uint64_t)_mm512_cmp_ps_mask(_mm512_loadu_ps(x + i), min, _CMP_GE_OQ) << i;
     return ids;
 }
 
@@ -466,10 +466,11 @@ AVX512 static inline __m512 weights_512(__m512 x, __m512 top, __m512 scale, __mm
     return _mm512_maskz_mul_ps(*is, _mm512_fmadd_ps(p, f, one), _mm512_castsi512_ps(power));
 }
 
-AVX512 static void weigh_avx512(const float *x, float top, float scale, float least, float *weight)
+AVX512 static void weigh_avx512(const float *x, float top, float scale, float min_logit,
+                                float *weight)
 {
     const __m512 best = _mm512_set1_ps(top), by = _mm512_set1_ps(scale),
-                 low = _mm512_set1_ps(least);
+                 low = _mm512_set1_ps(min_logit);
     __m512 d;
     for (int i = 0; i < SAMPLE_BLOCK; i += LANES) {
         const __m512 v = _mm512_loadu_ps(x + i);
@@ -486,13 +487,13 @@ AVX512 static inline float fold_512(__m512 lane)
     return _mm_cvtss_f32(_mm_add_ss(c, _mm_movehdup_ps(c)));
 }
 
-/* Of block b at x. `open`: every number counts, whatever `least` is. */
-AVX512 static inline void sum_avx512(const float *x, float top, float scale, float least, bool open,
-                                     enum sample_block_sum kind, struct sample_block_sums to,
-                                     uint32_t b)
+/* Of block b at x. `open`: every number counts, whatever `min_logit` is. */
+AVX512 static inline void sum_avx512(const float *x, float top, float scale, float min_logit,
+                                     bool open, enum sample_block_sum kind,
+                                     struct sample_block_sums to, uint32_t b)
 {
     const __m512 best = _mm512_set1_ps(top), by = _mm512_set1_ps(scale),
-                 low = _mm512_set1_ps(least);
+                 low = _mm512_set1_ps(min_logit);
     __m512 sum = _mm512_setzero_ps(), second = _mm512_setzero_ps(), d;
     uint64_t ids = 0;
     for (int i = 0; i < SAMPLE_BLOCK; i += LANES) {
@@ -517,39 +518,39 @@ AVX512 static inline void sum_avx512(const float *x, float top, float scale, flo
 
 /* What is not possible has no weight: so nothing need be compared as long as nothing was cut. */
 AVX512 static void weights_avx512(const float *x, const float *top, uint32_t n, float scale,
-                                  float least, struct sample_block_sums to)
+                                  float min_logit, struct sample_block_sums to)
 {
     for (uint32_t b = 0; b < n; b++, x += SAMPLE_BLOCK) {
         fetch_ahead(x);
-        if (least > -FLT_MAX)
-            sum_avx512(x, top[b], scale, least, false, SAMPLE_WEIGHTS, to, b);
+        if (min_logit > -FLT_MAX)
+            sum_avx512(x, top[b], scale, min_logit, false, SAMPLE_WEIGHTS, to, b);
         else
-            sum_avx512(x, top[b], scale, least, true, SAMPLE_WEIGHTS, to, b);
+            sum_avx512(x, top[b], scale, min_logit, true, SAMPLE_WEIGHTS, to, b);
     }
 }
 
 AVX512 static void entropy_avx512(const float *x, const float *top, uint32_t n, float scale,
-                                  float least, struct sample_block_sums to)
+                                  float min_logit, struct sample_block_sums to)
 {
     for (uint32_t b = 0; b < n; b++, x += SAMPLE_BLOCK) {
         fetch_ahead(x);
-        sum_avx512(x, top[b], scale, least, false, SAMPLE_ENTROPY, to, b);
+        sum_avx512(x, top[b], scale, min_logit, false, SAMPLE_ENTROPY, to, b);
     }
 }
 
 AVX512 static void moments_avx512(const float *x, const float *top, uint32_t n, float scale,
-                                  float least, struct sample_block_sums to)
+                                  float min_logit, struct sample_block_sums to)
 {
     for (uint32_t b = 0; b < n; b++, x += SAMPLE_BLOCK) {
         fetch_ahead(x);
-        sum_avx512(x, top[b], scale, least, false, SAMPLE_MOMENTS, to, b);
+        sum_avx512(x, top[b], scale, min_logit, false, SAMPLE_MOMENTS, to, b);
     }
 }
 
 AVX512 static float shape_avx512(const float *x, const struct sample_block_shape *s, float *weight)
 {
     const __m512 best = _mm512_set1_ps(s->top), by = _mm512_set1_ps(s->scale),
-                 low = _mm512_set1_ps(s->least), inverse = _mm512_set1_ps(s->inverse),
+                 low = _mm512_set1_ps(s->min_logit), inverse = _mm512_set1_ps(s->inverse),
                  target = _mm512_set1_ps(s->target), one = _mm512_set1_ps(1.0f);
     __m512 sum = _mm512_setzero_ps(), unused;
     for (int i = 0; i < SAMPLE_BLOCK; i += LANES) {

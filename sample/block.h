@@ -13,7 +13,7 @@
 
 enum { SAMPLE_BLOCK = 64 }; /* logits: those of one word of a mask */
 
-/* What is summed over the ids of a block that count, those with x >= least. `distance` is
+/* What is summed over the ids of a block that count, those with x >= min_logit. `distance` is
  * (x - top) * scale. */
 enum sample_block_sum {
     SAMPLE_WEIGHTS, /* sum: weights exp(distance) */
@@ -26,7 +26,7 @@ struct sample_block_sums { /* where they go: [blocks]; SAMPLE_WEIGHTS has only `
     uint32_t *n; /* ids */
 };
 
-/* In all of these no x is above `top`, scale >= 0, and `least` is a number: -FLT_MAX lets every
+/* In all of these no x is above `top`, scale >= 0, and `min_logit` is a number: -FLT_MAX lets every
  * possible id count. */
 
 /* Copies what is at least `threshold`, infinity as the largest number; -infinity in place of the
@@ -41,15 +41,15 @@ typedef void sample_block_bounds_fn(const float *x, const uint64_t *allowed, uin
 typedef uint32_t sample_block_count_fn(const float *x, float threshold);
 typedef uint64_t sample_block_reach_fn(const float *x, float threshold);
 /* weight[64] = exp(distance), 0 where no id counts and below e^-87. Relative error below 1e-6. */
-typedef void sample_block_weigh_fn(const float *x, float top, float scale, float least,
+typedef void sample_block_weigh_fn(const float *x, float top, float scale, float min_logit,
                                    float *weight);
 /* Of n blocks x[n][64], each relative to its own top[n]. */
 typedef void sample_block_sum_fn(const float *x, const float *top, uint32_t n, float scale,
-                                 float least, struct sample_block_sums to);
+                                 float min_logit, struct sample_block_sums to);
 /* Adaptive-p: with p = exp(distance) * inverse and d = abs(p - target) / 0.3, weight[64] =
  * exp(-10 d^2 / (1 + d)) of the ids that count, 0 for the rest; returns their sum. */
 struct sample_block_shape {
-    float top, scale, least, inverse, target;
+    float top, scale, min_logit, inverse, target;
 };
 typedef float sample_block_shape_fn(const float *x, const struct sample_block_shape *shape,
                                     float *weight);

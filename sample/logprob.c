@@ -70,7 +70,7 @@ static uint32_t select_best(const float x[SAMPLE_BLOCK], uint32_t first, uint32_
 uint32_t sample_logprobs(enum cpu_level level, const float *logits, uint32_t n_vocab, uint32_t k,
                          struct sample_logprob *best, int32_t id, double *of_id)
 {
-    const struct sample_block_kernels *kernels = sample_block_kernels(level);
+    const struct sample_block_kernels *kernels = sample_block_kernels(cpu_level_cap(level));
     const uint32_t n_blocks = (n_vocab + SAMPLE_BLOCK - 1) / SAMPLE_BLOCK;
     float x[SAMPLE_BLOCK], top = -INFINITY;
     uint32_t n = 0;

@@ -136,8 +136,8 @@ void sample_restrict(struct sampler *s, const uint64_t *allowed);
  * logits[n_vocab], before any sampler or mask. Fills best[k] with the k most probable ids, best
  * first, of equal ones the lower id first; returns how many there are (fewer than k when fewer have
  * a logit above -infinity). *of_id (when not NULL) is that of `id`: -infinity for an impossible
- * one. Deterministic, the same for every `level` (which
- * the machine must run), right to 1e-6; selects, never sorts all. */
+ * one. Deterministic, the same for every `level`, which is capped by what the machine runs; right
+ * to 1e-6; selects, never sorts all. */
 struct sample_logprob {
     int32_t id;
     double logprob;

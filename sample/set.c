@@ -24,11 +24,13 @@ bool sample_set_init(struct sample_set *set, uint32_t n_vocab, enum cpu_level le
     set->sums.sum = calloc(whole, sizeof *set->sums.sum);
     set->sums.second = calloc(whole, sizeof *set->sums.second);
     set->sums.n = calloc(whole, sizeof *set->sums.n);
+    set->stale = calloc(n_groups, sizeof *set->stale);
     set->group = calloc(n_groups, sizeof *set->group);
     set->group_weight = malloc(n_groups * sizeof *set->group_weight);
     set->room = malloc(n_vocab * sizeof *set->room);
     if (!set->logit || !set->place || !set->block_max || !set->group_max || !set->sums.sum ||
-        !set->sums.second || !set->sums.n || !set->group || !set->group_weight || !set->room)
+        !set->sums.second || !set->sums.n || !set->stale || !set->group || !set->group_weight ||
+        !set->room)
         return base_fail(err, BASE_NO_MEMORY, "no memory to sample from %u tokens", n_vocab);
     for (size_t b = n_blocks; b < whole; b++) set->block_max[b] = -INFINITY;
     return true;
@@ -43,6 +45,7 @@ void sample_set_free(struct sample_set *set)
     free(set->sums.sum);
     free(set->sums.second);
     free(set->sums.n);
+    free(set->stale);
     free(set->group);
     free(set->group_weight);
     free(set->room);
@@ -136,7 +139,7 @@ void sample_set_change(struct sample_set *set, int32_t id, float logit)
     const uint32_t b = (uint32_t)id / SAMPLE_BLOCK;
     float *x = own_block(set, b), old = x[id % SAMPLE_BLOCK];
     x[id % SAMPLE_BLOCK] = logit;
-    set->stale = true;
+    set->stale[b / SAMPLE_GROUP] |= 1ull << b % SAMPLE_GROUP;
     if (logit < set->block_max[b] && old < set->block_max[b]) return;
     update_block_max(set, b);
     update_group_max(set, b / SAMPLE_GROUP);
@@ -178,7 +181,7 @@ void sample_set_keep_list(struct sample_set *set, uint32_t n)
     begin_list(set, n);
 }
 
-/* Sorts as far as asked: the heap gives its root to the place behind its end, so rank r lies at
+/* Sorts as far as needed: the root of the heap moves to the place after its end, so rank r lies at
  * list[n - 1 - r]. */
 struct sample_candidate sample_set_rank(struct sample_set *set, uint32_t r)
 {
@@ -257,7 +260,7 @@ static void remove_after(struct sample_set *set, uint32_t b, struct sample_candi
 static void keep_to(struct sample_set *set, struct sample_candidate last)
 {
     set->min_logit = last.logit;
-    set->stale = true;
+    memset(set->stale, 0xff, set->n_groups * sizeof *set->stale);
     for (uint32_t b = 0; b < set->n_blocks; b++)
         if (set->block_max[b] > -INFINITY) remove_after(set, b, last);
     for (uint32_t g = 0; g < set->n_groups; g++) update_group_max(set, g);
@@ -285,26 +288,22 @@ static uint32_t count_blocks_above(struct sample_set *set, float threshold)
     return n;
 }
 
-/* A threshold that about k candidates reach, as a rule a few more. While k is small against the
- * number of blocks, the blocks that reach it are counted, each of which has a candidate; otherwise
- * the candidates of a part of the blocks. */
-static float guess_threshold(struct sample_set *set, uint32_t k)
+/* A threshold that `want` or a few more candidates reach, of those in every `stride`th block; of
+ * `blocks` the blocks that reach it are counted. -FLT_MAX or less when there are fewer. */
+static float find_threshold(struct sample_set *set, uint32_t want, uint32_t stride, bool blocks)
 {
-    const bool by_blocks = k < set->n_blocks / 2;
-    const uint32_t stride = set->n_blocks / 256 + 1, part = k / stride;
-    const uint32_t want = by_blocks ? k : part + part / 16 + 64;
     const float best = sample_set_best(set).logit;
     float low = best, high = best;
     uint32_t n = 0;
     for (float depth = 1.0f; n < want && low >= set->min_logit; depth *= 2.0f) {
         high = low;
         low = best - depth;
-        n = by_blocks ? count_blocks_above(set, low) : count_above(set, low, stride, UINT32_MAX);
+        n = blocks ? count_blocks_above(set, low) : count_above(set, low, stride, UINT32_MAX);
     }
-    for (int i = 0; i < 10 && n > want + want / 8; i++) {
+    for (int i = 0; i < 12 && n > want + want / 32; i++) {
         const float middle = low + (high - low) * 0.5f;
-        const uint32_t above = by_blocks ? count_blocks_above(set, middle)
-                                         : count_above(set, middle, stride, UINT32_MAX);
+        const uint32_t above =
+            blocks ? count_blocks_above(set, middle) : count_above(set, middle, stride, UINT32_MAX);
         if (above < want) {
             high = middle;
         } else {
@@ -315,10 +314,28 @@ static float guess_threshold(struct sample_set *set, uint32_t k)
     return low;
 }
 
-/* Lists the candidates of the vocabulary at or above a threshold in room[]. */
-static uint32_t list_above(struct sample_set *set, float threshold)
+/* Thresholds around the logit of rank k: about k candidates reach `low`, as a rule a few more, and
+ * fewer than k reach `high`. While k is small against the number of blocks, the blocks that reach
+ * `low` are counted, each of which has a candidate; otherwise the candidates of a part of the
+ * blocks, whose number is off by some square roots. */
+static void guess_band(struct sample_set *set, uint32_t k, float *low, float *high)
 {
-    uint32_t n = 0;
+    *high = INFINITY;
+    if (k < set->n_blocks / 2) {
+        *low = find_threshold(set, k, 1, true);
+        return;
+    }
+    const uint32_t stride = set->n_blocks / 128 + 1, part = k / stride, margin = part / 16 + 64;
+    *low = find_threshold(set, part + margin, stride, false);
+    if (part > 2 * margin) *high = find_threshold(set, part - margin - part / 16, stride, false);
+}
+
+/* Lists the candidates of the vocabulary from a threshold up to, and without, another in room[]; *n
+ * of them. Returns how many lie above. */
+static uint32_t list_between(struct sample_set *set, float threshold, float high, uint32_t *n)
+{
+    uint32_t above = 0;
+    *n = 0;
     if (threshold < set->min_logit) threshold = set->min_logit;
     for (uint32_t g = 0; g < set->n_groups; g++) {
         if (!(set->group_max[g] >= threshold)) continue;
@@ -327,12 +344,26 @@ static uint32_t list_above(struct sample_set *set, float threshold)
         for (; blocks; blocks &= blocks - 1) {
             const uint32_t b = first + (uint32_t)__builtin_ctzll(blocks);
             const float *x = sample_set_block(set, b);
-            for (uint64_t ids = set->kernels->reach(x, threshold); ids; ids &= ids - 1) {
+            uint64_t ids = set->kernels->reach(x, threshold);
+            if (set->block_max[b] >= high) {
+                const uint64_t over = set->kernels->reach(x, high);
+                above += (uint32_t)__builtin_popcountll(over);
+                ids &= ~over;
+            }
+            for (; ids; ids &= ids - 1) {
                 const int i = __builtin_ctzll(ids);
-                set->room[n++] = (struct sample_candidate){x[i], (int32_t)(b * SAMPLE_BLOCK) + i};
+                set->room[(*n)++] =
+                    (struct sample_candidate){x[i], (int32_t)(b * SAMPLE_BLOCK) + i};
             }
         }
     }
+    return above;
+}
+
+static uint32_t list_above(struct sample_set *set, float threshold)
+{
+    uint32_t n;
+    list_between(set, threshold, INFINITY, &n);
     return n;
 }
 
@@ -348,12 +379,16 @@ void sample_set_keep_best(struct sample_set *set, uint32_t k)
         keep_ranks(set, k);
         return;
     }
-    uint32_t n = list_above(set, guess_threshold(set, k));
-    if (n < k) n = list_above(set, -INFINITY);
+    float low, high;
+    uint32_t n, above;
+    guess_band(set, k, &low, &high);
+    if (k <= SAMPLE_LONG_LIST) high = INFINITY;
+    above = list_between(set, low, high, &n);
+    if (above >= k || above + n < k) above = list_between(set, -INFINITY, INFINITY, &n);
     struct sample_candidate last = {-INFINITY, 0};
-    if (n > k) last = sample_select_rank(set->room, n, k - 1);
+    if (above + n > k) last = sample_select_rank(set->room, n, k - 1 - above);
     if (k > SAMPLE_LONG_LIST) {
-        if (n > k) keep_to(set, last);
+        if (above + n > k) keep_to(set, last);
         return;
     }
     set->list = set->room;
@@ -426,7 +461,7 @@ void sample_set_apply_temp(struct sample_set *set)
         for (uint32_t b = 0; b < set->n_blocks; b++) apply_to_block(set, b);
         for (uint32_t g = 0; g < set->n_groups; g++) update_group_max(set, g);
         set->min_logit = -FLT_MAX;
-        set->stale = true;
+        memset(set->stale, 0xff, set->n_groups * sizeof *set->stale);
     }
     set->temp = 1.0;
 }

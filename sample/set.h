@@ -8,7 +8,7 @@
  * sorted part grows on demand. Logits are finite; impossible ids have -infinity and are in no list.
  *
  * The probability of a candidate is exp((logit - best) / temp) over the sum of all: temperature is
- * one number until somebody needs the logits themselves. */
+ * one number until a rule needs the logits themselves. */
 #ifndef SAMPLE_SET_H
 #define SAMPLE_SET_H
 
@@ -54,7 +54,7 @@ struct sample_set {
                                         temperature */
     struct sample_group_sums *group; /* [n_groups] */
     enum sample_block_sum kind;
-    bool stale;           /* something has changed since */
+    uint64_t *stale;      /* [n_groups] the blocks that have changed since */
     double sum_temp;      /* 0: no sums */
     float scale;          /* of sum_temp: its inverse */
     double *group_weight; /* [n_groups] when drawing: the weights relative to the best */
@@ -84,7 +84,7 @@ float sample_saturate(double logit);
 void sample_set_change(struct sample_set *set, int32_t id, float logit);
 
 /* Gives every id of ids[n] (each once) the logit that `change` returns. In a set that is cut it is
- * asked for every candidate, and returns the logit of one that is not in ids[] as it is. */
+ * called for every candidate, and returns the logit of one that is not in ids[] as it is. */
 typedef float sample_change_fn(const void *state, int32_t id, float logit);
 void sample_set_adjust(struct sample_set *set, const int32_t *ids, uint32_t n,
                        sample_change_fn *change, const void *state);
@@ -100,7 +100,7 @@ struct sample_candidate sample_set_best(struct sample_set *set);
 struct sample_candidate sample_set_rank(struct sample_set *set, uint32_t r);
 
 /* More candidates than this stay in the vocabulary, less those that are cut off: a long list is
- * dear. For keep_best the number that is asked for counts. */
+ * dear. For keep_best the number k counts. */
 enum { SAMPLE_LONG_LIST = 1024 };
 
 /* -- cuts: afterwards the set is a list, with this exception -- */
@@ -141,6 +141,9 @@ struct sample_sums {
 };
 struct sample_sums sample_set_sums(struct sample_set *set);
 double sample_set_total(struct sample_set *set); /* the same total, for less */
+/* What that total lies between, but for rounding: blocks of a vocabulary whose best logit is within
+ * `depth` of the best, in units of the temperature, are summed. */
+void sample_set_total_bounds(struct sample_set *set, double depth, double *low, double *high);
 
 struct sample_moments {
     double mean, deviation; /* of the logits / temp, relative to the best one */

@@ -24,8 +24,8 @@ static struct sample_block_sums sums_at(const struct sample_set *set, uint32_t b
     return (struct sample_block_sums){set->sums.sum + b, set->sums.second + b, set->sums.n + b};
 }
 
-/* Sums consecutive blocks in one call, from `first` on; returns where it stopped. A block without
- * candidates is not read. */
+/* Sums consecutive blocks in one call, from `first` up to `end` at most; returns where it stopped.
+ * A block without candidates is not read. */
 static uint32_t sum_run(struct sample_set *set, uint32_t first, uint32_t end)
 {
     uint32_t b = first + 1;
@@ -55,7 +55,7 @@ static void add_moments(struct sample_set *set, uint32_t b, double top,
     }
 }
 
-/* Adds what was measured from another point, `far` away and weighing w relative to this one. */
+/* Adds what was measured from another point, `far` away and of weight w relative to this one. */
 static void add_weights(struct sample_group_sums *to, struct sample_group_sums own, double far,
                         double w)
 {
@@ -116,18 +116,27 @@ static void sum_groups(struct sample_set *set, enum sample_block_sum kind)
     const bool other =
         set->temp != set->sum_temp ||
         (kind != set->kind && !(kind == SAMPLE_WEIGHTS && set->kind == SAMPLE_ENTROPY));
-    if (!other && !set->stale) return;
     if (other) {
         set->kind = kind;
         set->sum_temp = set->temp;
         set->scale = sample_set_scale(set->temp);
     }
     for (uint32_t g = 0; g < set->n_groups; g++) {
-        const uint32_t end = sample_set_group_end(set, g);
-        for (uint32_t b = sample_set_group_first(g); b < end;) b = sum_run(set, b, end);
+        const uint32_t first = sample_set_group_first(g), end = sample_set_group_end(set, g);
+        const uint64_t stale = other ? UINT64_MAX : set->stale[g];
+        if (!stale) continue;
+        for (uint32_t b = first; b < end;) {
+            const uint64_t rest = stale >> (b - first);
+            const uint32_t skip = rest ? (uint32_t)__builtin_ctzll(rest) : SAMPLE_GROUP;
+            b += skip;
+            if (b >= end) break;
+            const uint64_t fresh = ~(stale >> (b - first));
+            const uint32_t run = fresh ? (uint32_t)__builtin_ctzll(fresh) : SAMPLE_GROUP;
+            b = sum_run(set, b, b + run < end ? b + run : end);
+        }
         add_group(set, g);
+        set->stale[g] = 0;
     }
-    set->stale = false;
 }
 
 /* ---- Sums ---- */
@@ -181,6 +190,32 @@ double sample_set_total(struct sample_set *set)
 {
     if (!set->is_list) return sum_vocabulary(set, SAMPLE_WEIGHTS).sum;
     return sample_select_total(set, set->list, set->n, sample_set_best(set).logit);
+}
+
+void sample_set_total_bounds(struct sample_set *set, double depth, double *low, double *high)
+{
+    const float best = sample_set_best(set).logit, scale = sample_set_scale(set->temp);
+    const double near = sample_exp(-depth);
+    double sum = 0.0, rest = 0.0;
+    for (uint32_t g = 0; g < set->n_groups; g++) {
+        const uint32_t first = sample_set_group_first(g), end = sample_set_group_end(set, g);
+        float weight[SAMPLE_GROUP], own;
+        if (!(set->group_max[g] > -INFINITY)) continue;
+        set->kernels->weigh(set->block_max + first, best, scale, -FLT_MAX, weight);
+        for (uint32_t b = first; b < end; b++) {
+            const double w = (double)weight[b - first];
+            if (w < near) {
+                rest += w;
+                continue;
+            }
+            set->kernels->sum[SAMPLE_WEIGHTS](sample_set_block(set, b), set->block_max + b, 1,
+                                              scale, set->min_logit,
+                                              (struct sample_block_sums){.sum = &own});
+            sum += w * (double)own;
+        }
+    }
+    *low = sum + rest; /* a block has from one to all of its ids */
+    *high = sum + (double)SAMPLE_BLOCK * rest;
 }
 
 struct sample_moments sample_set_moments(struct sample_set *set)

@@ -156,20 +156,51 @@ const struct sample_stage sample_stage_typical = {.name = "typ_p",
 
 /* ---- XTC ---- */
 
+/* Lists the candidates whose weight is at least `low` and returns how many there are; *n_high: of
+ * those, how many have at least `high`. */
+static uint32_t list_likely(struct sample_set *set, double low, double high, uint32_t *n_high)
+{
+    const float best = sample_set_best(set).logit;
+    uint32_t n = 0;
+    *n_high = 0;
+    /* At most 1 / threshold can be as likely as that; at threshold 0, all. */
+    if (!set->is_list)
+        sample_set_list_above(set, (double)best + set->temp * sample_log(low) - 1e-3);
+    for (; n < set->n; n++) {
+        const double weight = sample_set_weight(set, sample_set_rank(set, n).logit, best);
+        if (weight < low) break;
+        *n_high += weight >= high;
+    }
+    return n;
+}
+
+/* How many candidates are at least as likely as the threshold; of a vocabulary they are listed. It
+ * is summed only as far as the answer depends on it. */
+static uint32_t count_likely(struct sample_set *set, double threshold)
+{
+    static const double depths[] = {5.0, 9.0};
+    const double rounding = 1e-5; /* more than sums of weights are off by */
+    uint32_t n, n_high;
+    double low, high;
+    for (size_t i = 0; !set->is_list && i < sizeof depths / sizeof depths[0]; i++) {
+        sample_set_total_bounds(set, depths[i], &low, &high);
+        n = list_likely(set, threshold * low * (1.0 - rounding),
+                        threshold * high * (1.0 + rounding), &n_high);
+        if (n == n_high || n < 2) return n;
+        set->is_list = false;
+    }
+    low = threshold * sample_set_total(set);
+    return list_likely(set, low, low, &n_high);
+}
+
 /* With the given probability: of those that are at least as likely as the threshold, all but the
  * least likely go. */
 static void apply_xtc(struct sampler *s)
 {
     struct sample_set *set = &s->set;
     if (!(sample_random_unit(&s->random) < (double)s->options.xtc_probability)) return;
-    const float best = sample_set_best(set).logit;
-    const double threshold = (double)s->options.xtc_threshold * sample_set_total(set);
     const bool whole = !set->is_list;
-    /* At most 1 / threshold can be as likely as that; at threshold 0, all. */
-    if (whole) sample_set_list_above(set, (double)best + set->temp * sample_log(threshold) - 1e-3);
-    uint32_t n = 0;
-    while (n < set->n && sample_set_weight(set, sample_set_rank(set, n).logit, best) >= threshold)
-        n++;
+    const uint32_t n = count_likely(set, (double)s->options.xtc_threshold);
     if (whole) set->is_list = false;
     if (n < 2) return;
     if (!whole) {

@@ -83,11 +83,16 @@ int pthread_create(pthread_t *restrict thread, const pthread_attr_t *restrict at
     return real(thread, attributes, start, argument);
 }
 
-__attribute__((destructor)) static void tell(void)
+/* Opened before the program lets no file be opened any more. */
+static int count_file = -1;
+
+__attribute__((constructor)) static void begin(void)
 {
     const char *path = getenv("FAIL_ALLOC_COUNT");
-    const int fd = path ? open(path, O_WRONLY | O_CREAT | O_TRUNC, 0666) : -1;
-    if (fd < 0) return;
-    dprintf(fd, "%ld\n", (long)allocations);
-    close(fd);
+    if (path) count_file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+}
+
+__attribute__((destructor)) static void tell(void)
+{
+    if (count_file >= 0) dprintf(count_file, "%ld\n", (long)allocations);
 }

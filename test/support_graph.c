@@ -32,27 +32,14 @@ struct engine *const *support_engines(void)
     return engines;
 }
 
-void support_engines_free(void)
+int support_engines_free(void **state)
 {
+    (void)state;
     for (int i = 0; i < SUPPORT_ENGINES; i++) {
         engine_free(engines[i]);
         engines[i] = NULL;
     }
-}
-
-/* ---- Random numbers: splitmix64 ---- */
-
-uint64_t support_random(uint64_t *state)
-{
-    uint64_t z = (*state += 0x9E3779B97F4A7C15u);
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-    return z ^ (z >> 31);
-}
-
-float support_random_float(uint64_t *state)
-{
-    return (float)(int32_t)(support_random(state) >> 32) * 0x1p-30f;
+    return 0;
 }
 
 /* ---- Sources ---- */

@@ -5,6 +5,7 @@
 #define TEST_SUPPORT_GRAPH_H
 
 #include "engine/graph.h"
+#include "test/support_random.h"
 
 /* How a source of the wanted shape lies in its memory. */
 enum support_form {
@@ -35,10 +36,7 @@ struct support_rig {
 /* The engines that every check runs on: different threads and levels. */
 enum { SUPPORT_ENGINES = 5 };
 struct engine *const *support_engines(void);
-void support_engines_free(void);
-
-uint64_t support_random(uint64_t *state);
-float support_random_float(uint64_t *state); /* in [-2, 2) */
+int support_engines_free(void **state); /* frees them: the teardown of a group of tests */
 
 /* A leaf with random values (I32: zeros), then a view of it that has the shape ne[4]. */
 struct engine_tensor *support_source(struct support_rig *rig, enum quant_id type, const int64_t *ne,

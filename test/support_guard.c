@@ -40,24 +40,3 @@ void *guard_at_start(const struct guard *guard, size_t offset)
 {
     return guard->base + offset;
 }
-
-uint64_t rng_next(struct rng *rng)
-{
-    /* splitmix64 */
-    uint64_t z = rng->state += 0x9e3779b97f4a7c15u;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return z ^ z >> 31;
-}
-
-uint32_t rng_below(struct rng *rng, uint32_t n)
-{
-    return (uint32_t)((rng_next(rng) >> 32) * n >> 32);
-}
-
-float rng_gauss(struct rng *rng)
-{
-    int64_t sum = 0;
-    for (int i = 0; i < 12; i++) sum += (int64_t)(rng_next(rng) >> 40) - (1 << 23);
-    return (float)sum * 0x1p-24f;
-}

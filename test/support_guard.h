@@ -1,10 +1,9 @@
 /* test/support_guard.h: memory between two pages that may not be touched, so that a read or write
- * outside of it stops the test; and a small random generator with a printed seed. */
+ * outside of it stops the test. */
 #ifndef TEST_SUPPORT_GUARD_H
 #define TEST_SUPPORT_GUARD_H
 
 #include <stddef.h>
-#include <stdint.h>
 
 struct guard {
     char *base; /* of the usable bytes; a page on either side cannot be accessed */
@@ -19,14 +18,7 @@ void guard_free(struct guard *guard);
  * down to it, and the bytes after the end are filled with 0xff. */
 void *guard_at_end(const struct guard *guard, size_t size, size_t align);
 
-/* `offset` bytes behind the first usable byte. */
+/* The address `offset` bytes past the first usable byte. */
 void *guard_at_start(const struct guard *guard, size_t offset);
-
-struct rng {
-    uint64_t state;
-};
-uint64_t rng_next(struct rng *rng);
-uint32_t rng_below(struct rng *rng, uint32_t n); /* 0 .. n - 1 */
-float rng_gauss(struct rng *rng);                /* about normal, mean 0, deviation 1 */
 
 #endif

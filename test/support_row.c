@@ -40,6 +40,6 @@ void support_row_make(const struct quant_type *type, int64_t k, const float *x, 
         do {
             for (uint32_t i = 0; i < type->block_bytes; i++) block[i] = (uint8_t)next(&state);
             largest = largest_of(type, block);
-        } while (!(largest >= 0.015625f && largest <= 4.0f));
+        } while (!(largest >= 0.5f && largest <= 2.0f));
     }
 }

@@ -5,7 +5,7 @@
 #include "quant/quant.h"
 
 /* x[k] encoded; in a type that is only read, random blocks instead, whose largest element is finite
- * and between 1/64 and 4: the same ones for the same x. */
+ * and between 1/2 and 2: the same ones for the same x. */
 void support_row_make(const struct quant_type *type, int64_t k, const float *x, void *row);
 
 #endif

@@ -74,12 +74,6 @@ struct data {
     double *want;
 };
 
-static float random_float(uint64_t *state)
-{
-    *state = *state * 6364136223846793005u + 1442695040888963407u;
-    return (float)(int32_t)(*state >> 32) * 0x1p-31f;
-}
-
 /* Rows of d random floats, stored as `type` and decoded again into *plain. */
 static char *random_cache(enum quant_id id, int64_t rows, int64_t d, float **plain, uint64_t *seed)
 {
@@ -90,7 +84,7 @@ static char *random_cache(enum quant_id id, int64_t rows, int64_t d, float **pla
     *plain = malloc((size_t)(rows * d) * sizeof(float));
     for (int64_t r = 0; r < rows; r++) {
         float *row = *plain + r * d;
-        for (int64_t i = 0; i < d; i++) row[i] = random_float(seed);
+        for (int64_t i = 0; i < d; i++) row[i] = product_random(seed);
         type->encode(d, row, cache + (uint64_t)r * row_bytes);
         type->kernel[CPU_SCALAR].decode(0, d, cache + (uint64_t)r * row_bytes, row);
     }
@@ -105,7 +99,7 @@ static int list_of(const struct shape *s, int token)
 static void fill_lists(struct data *d)
 {
     const struct shape *s = d->s;
-    /* Sequences share their first cells and then go their own ways, downwards. */
+    /* Sequences share their first slots; their others are apart, downwards. */
     for (int l = 0; l < LISTS; l++)
         for (int j = 0; j < s->room; j++)
             d->cells[l * s->room + j] = j < s->room / 3 ? j : d->n_cells - 1 - (j + l) % s->room;
@@ -151,12 +145,12 @@ static struct data *data_new(const struct shape *s)
     size_t n_q = (size_t)s->n_tokens * (size_t)s->n_heads;
     d->q = malloc(n_q * (size_t)s->d * sizeof(float));
     for (size_t i = 0; i < n_q * (size_t)s->d; i++)
-        d->q[i] = 4 * (s->sharp != 0 ? s->sharp : 1) * random_float(&seed);
+        d->q[i] = 4 * (s->sharp != 0 ? s->sharp : 1) * product_random(&seed);
     d->k_cache = random_cache(s->k_type, (int64_t)d->n_cells * s->n_kv, s->d, &d->k, &seed);
     d->v_cache = random_cache(s->v_type, (int64_t)d->n_cells * s->n_kv, s->dv, &d->v, &seed);
     d->span = calloc((size_t)s->n_tokens, 4 * sizeof(int32_t));
     d->cells = calloc((size_t)LISTS * (size_t)s->room, sizeof(int32_t));
-    for (int h = 0; h < s->n_heads; h++) d->sinks[h] = 2 * random_float(&seed);
+    for (int h = 0; h < s->n_heads; h++) d->sinks[h] = 2 * product_random(&seed);
     fill_lists(d);
     d->want = calloc(n_q * (size_t)s->dv, sizeof(double));
     for (int t = 0; t < s->n_tokens; t++)
@@ -177,14 +171,6 @@ static void data_free(struct data *d)
     free(d);
 }
 
-static struct engine_tensor leaf(enum quant_id type, int n_dims, const int64_t *ne, void *data)
-{
-    struct engine_tensor t;
-    struct base_error err = BASE_ERROR_INIT;
-    assert_true(engine_tensor_init(&t, quant_type_by_id(type), n_dims, ne, data, "leaf", &err));
-    return t;
-}
-
 /* Rows [n_cells][heads][size] as a cache of codes [heads][groups][bytes]; the caller frees it. */
 static char *codes_new(struct engine *e, enum engine_kv_q16 what, enum quant_id as, int n_cells,
                        int heads, int size, float *rows, struct engine_tensor *cache)
@@ -196,9 +182,9 @@ static char *codes_new(struct engine *e, enum engine_kv_q16 what, enum quant_id 
     memset(data, 0, (size_t)(ne[0] * ne[1] * ne[2]));
     int32_t *ids = malloc((size_t)n_cells * sizeof *ids);
     for (int i = 0; i < n_cells; i++) ids[i] = i;
-    *cache = leaf(QUANT_I8, 3, ne, data);
-    struct engine_tensor x = leaf(QUANT_F32, 3, (int64_t[]){size, heads, n_cells}, rows);
-    struct engine_tensor cells = leaf(QUANT_I32, 1, (int64_t[]){n_cells}, ids);
+    *cache = product_leaf(QUANT_I8, 3, ne, data);
+    struct engine_tensor x = product_leaf(QUANT_F32, 3, (int64_t[]){size, heads, n_cells}, rows);
+    struct engine_tensor cells = product_leaf(QUANT_I32, 1, (int64_t[]){n_cells}, ids);
     struct engine_graph *g = engine_graph_new(e, 16, &err);
     engine_output(g,
                   engine_set_kv_q16(g, what, cache, engine_permute(g, &x, 0, 2, 1, 3), &cells, as));
@@ -219,11 +205,12 @@ static void attend_over(struct data *d, struct engine *e, bool coded, int first,
     const struct shape *s = d->s;
     struct base_error err = BASE_ERROR_INIT;
     char text[512];
-    struct engine_tensor q = leaf(QUANT_F32, 3, (int64_t[]){s->d, s->n_heads, n},
-                                  d->q + (int64_t)first * s->n_heads * s->d);
-    struct engine_tensor k = leaf(s->k_type, 3, (int64_t[]){s->d, s->n_kv, d->n_cells}, d->k_cache);
+    struct engine_tensor q = product_leaf(QUANT_F32, 3, (int64_t[]){s->d, s->n_heads, n},
+                                          d->q + (int64_t)first * s->n_heads * s->d);
+    struct engine_tensor k =
+        product_leaf(s->k_type, 3, (int64_t[]){s->d, s->n_kv, d->n_cells}, d->k_cache);
     struct engine_tensor v =
-        leaf(s->v_type, 3, (int64_t[]){s->dv, s->n_kv, d->n_cells}, d->v_cache);
+        product_leaf(s->v_type, 3, (int64_t[]){s->dv, s->n_kv, d->n_cells}, d->v_cache);
     struct engine_tensor k_codes, v_codes;
     char *k_data = NULL, *v_data = NULL;
     if (coded && can_be_coded(s->k_type))
@@ -232,9 +219,9 @@ static void attend_over(struct data *d, struct engine *e, bool coded, int first,
     if (coded && can_be_coded(s->v_type))
         v_data = codes_new(e, ENGINE_KV_Q16_VALUES, s->v_type, d->n_cells, s->n_kv, s->dv, d->v,
                            &v_codes);
-    struct engine_tensor span = leaf(QUANT_I32, 2, (int64_t[]){4, n}, d->span + 4 * first);
-    struct engine_tensor cells = leaf(QUANT_I32, 2, (int64_t[]){s->room, LISTS}, d->cells);
-    struct engine_tensor sinks = leaf(QUANT_F32, 1, (int64_t[]){s->n_heads}, d->sinks);
+    struct engine_tensor span = product_leaf(QUANT_I32, 2, (int64_t[]){4, n}, d->span + 4 * first);
+    struct engine_tensor cells = product_leaf(QUANT_I32, 2, (int64_t[]){s->room, LISTS}, d->cells);
+    struct engine_tensor sinks = product_leaf(QUANT_F32, 1, (int64_t[]){s->n_heads}, d->sinks);
     struct engine_attention how = {
         .scale = (float)(1 / sqrt(s->d)), .softcap = s->softcap, .dv = s->dv};
     struct engine_graph *g = engine_graph_new(e, 16, &err);
@@ -271,7 +258,7 @@ static bool has_types(const struct shape *s)
     return quant_type_by_id(s->k_type)->act != NULL && quant_type_by_id(s->v_type)->act != NULL;
 }
 
-static void test_reference(void **state)
+static void attention_is_near_the_reference(void **state)
 {
     (void)state;
     struct engine *e = product_engine(cpu_level_best(), 2);
@@ -297,7 +284,7 @@ static void check_same(const struct shape *s, const float *got, const float *wan
         fail_msg("%s: other bits with %s %d", s->name, what, number);
 }
 
-static void test_same_bits(void **state)
+static void any_level_threads_and_split_give_the_same_bits(void **state)
 {
     (void)state;
     static const int threads[] = {2, 3, 7}, parts[] = {1, 7, 32};
@@ -334,7 +321,7 @@ static void test_same_bits(void **state)
 }
 
 /* A cache of codes is the same as one of the type that its rows were rounded to. */
-static void test_codes(void **state)
+static void int16_caches_equal_caches_of_their_type(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
@@ -358,7 +345,7 @@ static void test_codes(void **state)
 
 /* Rows whose largest elements are at the borders of scales: the same codes at every level, and
  * those of values up to the largest that there may be. */
-static void test_borders(void **state)
+static void scales_at_their_borders_are_the_same_at_every_level(void **state)
 {
     (void)state;
     static const uint32_t largest[] = {0x3f7fefff, 0x3f7ff000, 0x3f7ff001, 0x3f7fffff,
@@ -420,7 +407,7 @@ static void check_wild(enum quant_id type, const uint16_t *wild)
     data_free(d);
 }
 
-static void test_wild_values(void **state)
+static void values_that_are_not_finite_give_the_same_bits(void **state)
 {
     (void)state;
     check_wild(QUANT_F16, (uint16_t[]){0x7c00, 0xfc00, 0x7e01, 0x0001, 0x8000, 0x7bff, 0xfbff});
@@ -431,7 +418,7 @@ static void test_wild_values(void **state)
 
 /* Keys whose scores are too far below have no weight, which leaves NaN where there are no others;
  * scores too far above are NaN. */
-static void test_far_scores(void **state)
+static void scores_out_of_range_have_no_weight_or_are_nan(void **state)
 {
     (void)state;
     static const struct shape s = {"far", 3, 1, 1, 16, 16, 8, QUANT_BF16, QUANT_BF16, .past = 0};
@@ -456,7 +443,7 @@ static void test_far_scores(void **state)
 
 /* No keys give zeros; lists and cells that do not exist give NaN; spans that leave their list are
  * cut; no other sequence is touched. */
-static void test_odd_spans(void **state)
+static void empty_ranges_give_zeros_and_missing_cells_nan(void **state)
 {
     (void)state;
     static const struct shape s = {"odd spans", 6,  2,         1,         32,
@@ -491,10 +478,13 @@ static void test_odd_spans(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_reference),  cmocka_unit_test(test_same_bits),
-        cmocka_unit_test(test_codes),      cmocka_unit_test(test_wild_values),
-        cmocka_unit_test(test_far_scores), cmocka_unit_test(test_borders),
-        cmocka_unit_test(test_odd_spans),
+        cmocka_unit_test(attention_is_near_the_reference),
+        cmocka_unit_test(any_level_threads_and_split_give_the_same_bits),
+        cmocka_unit_test(int16_caches_equal_caches_of_their_type),
+        cmocka_unit_test(values_that_are_not_finite_give_the_same_bits),
+        cmocka_unit_test(scores_out_of_range_have_no_weight_or_are_nan),
+        cmocka_unit_test(scales_at_their_borders_are_the_same_at_every_level),
+        cmocka_unit_test(empty_ranges_give_zeros_and_missing_cells_nan),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

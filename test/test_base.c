@@ -21,7 +21,7 @@ static void first_error_sticks(void **state)
     assert_int_equal(err.code, BASE_MODEL);
     assert_string_equal(base_error_format(&err, line, sizeof line),
                         "m.gguf: blk.0??[31m: bad type (at byte 12)");
-    assert_false(base_fail(NULL, BASE_FAILED, "nobody listens"));
+    assert_false(base_fail(NULL, BASE_FAILED, "no one listens"));
 }
 
 static void long_file_names_keep_their_end(void **state)

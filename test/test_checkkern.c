@@ -12,6 +12,7 @@
 #include "test/bench/support_kernbench.h"
 #include "test/support_guard.h"
 #include "test/support_level.h"
+#include "test/support_random.h"
 #include "test/support_row.h"
 #include <math.h>
 #include <stdio.h>
@@ -50,48 +51,49 @@ static float float_of_bits(uint32_t bits)
     return f;
 }
 
-static float one_float(struct rng *rng, enum float_kind kind, int64_t i)
+static float one_float(uint64_t *rng, enum float_kind kind, int64_t i)
 {
     float sign = i % 2 ? -1.0f : 1.0f;
     switch (kind) {
     case GAUSS:
-        return rng_gauss(rng);
+        return support_random_gauss(rng);
     case ZERO:
         return sign * 0.0f;
     case ALTERNATING:
         return sign;
     case SPIKE:
-        return rng_below(rng, 64) == 0 ? 1000.0f : 0.001f * rng_gauss(rng);
+        return support_random_below(rng, 64) == 0 ? 1000.0f : 0.001f * support_random_gauss(rng);
     case NEGATIVE:
-        return -fabsf(rng_gauss(rng));
+        return -fabsf(support_random_gauss(rng));
     /* Products of two of these are near the smallest normal float. */
     case SMALL:
-        return ldexpf(sign * (1.0f + (float)rng_below(rng, 128) / 128.0f),
-                      -60 - (int)rng_below(rng, 8));
+        return ldexpf(sign * (1.0f + (float)support_random_below(rng, 128) / 128.0f),
+                      -60 - (int)support_random_below(rng, 8));
     case SUBNORMAL:
-        return float_of_bits(rng_below(rng, 1 << 24) | rng_below(rng, 2) << 31);
+        return float_of_bits(support_random_below(rng, 1 << 24) | support_random_below(rng, 2)
+                                                                      << 31);
     case LARGE:
-        return 60000.0f * rng_gauss(rng);
+        return 60000.0f * support_random_gauss(rng);
     case CANCEL:
-        return sign * (float)(1 << (i / 2 % 24)) * (1.0f + 0x1p-20f * rng_gauss(rng));
+        return sign * (float)(1 << (i / 2 % 24)) * (1.0f + 0x1p-20f * support_random_gauss(rng));
     case MIXED:
-        return ldexpf(rng_gauss(rng), (int)rng_below(rng, 60) - 30);
+        return ldexpf(support_random_gauss(rng), (int)support_random_below(rng, 60) - 30);
     }
     return 0.0f;
 }
 
-static void fill_floats(struct rng *rng, enum float_kind kind, int64_t k, float *x)
+static void fill_floats(uint64_t *rng, enum float_kind kind, int64_t k, float *x)
 {
     for (int64_t i = 0; i < k; i++) x[i] = one_float(rng, kind, i);
 }
 
-static void fill_bytes(struct rng *rng, size_t size, uint8_t *out)
+static void fill_bytes(uint64_t *rng, size_t size, uint8_t *out)
 {
-    for (size_t i = 0; i < size; i++) out[i] = (uint8_t)rng_next(rng);
+    for (size_t i = 0; i < size; i++) out[i] = (uint8_t)support_random(rng);
 }
 
 /* One random block whose elements are all finite. */
-static void fill_finite_block(struct rng *rng, const struct quant_type *type, uint8_t *block)
+static void fill_finite_block(uint64_t *rng, const struct quant_type *type, uint8_t *block)
 {
     float x[256];
     bool finite = false;
@@ -104,20 +106,20 @@ static void fill_finite_block(struct rng *rng, const struct quant_type *type, ui
 }
 
 /* A row as models have them: encoded from normal numbers. */
-static void fill_plain_row(struct rng *rng, const struct quant_type *type, int64_t k, uint8_t *row)
+static void fill_plain_row(uint64_t *rng, const struct quant_type *type, int64_t k, uint8_t *row)
 {
     static float x[MAX_K];
     fill_floats(rng, GAUSS, k, x);
     support_row_make(type, k, x, row);
 }
 
-static void fill_row(struct rng *rng, const struct quant_type *type, int64_t k, uint8_t *row)
+static void fill_row(uint64_t *rng, const struct quant_type *type, int64_t k, uint8_t *row)
 {
     static const uint8_t patterns[] = {0x00, 0xff, 0x0f, 0xf0, 0x55, 0xaa, 0x7f, 0x80, 0x01, 0x3c};
     static float x[MAX_K];
     size_t bytes = (size_t)quant_row_size(type, k);
 
-    switch ((enum weight_kind)rng_below(rng, N_WEIGHT_KINDS)) {
+    switch ((enum weight_kind)support_random_below(rng, N_WEIGHT_KINDS)) {
     case RAW:
         fill_bytes(rng, bytes, row);
         break;
@@ -126,10 +128,10 @@ static void fill_row(struct rng *rng, const struct quant_type *type, int64_t k, 
             fill_finite_block(rng, type, row + at);
         break;
     case PATTERN:
-        memset(row, patterns[rng_below(rng, sizeof patterns)], bytes);
+        memset(row, patterns[support_random_below(rng, sizeof patterns)], bytes);
         break;
     case ENCODED:
-        fill_floats(rng, (enum float_kind)rng_below(rng, N_FLOAT_KINDS), k, x);
+        fill_floats(rng, (enum float_kind)support_random_below(rng, N_FLOAT_KINDS), k, x);
         support_row_make(type, k, x, row);
         break;
     }
@@ -163,16 +165,17 @@ static void column_free(struct column *c)
 }
 
 /* Codes that no float column gives: all combinations, with any scale. */
-static void raw_codes(struct rng *rng, int64_t k, int block, int8_t *q, float *d, float *s,
+static void raw_codes(uint64_t *rng, int64_t k, int block, int8_t *q, float *d, float *s,
                       int16_t *sum)
 {
-    bool extreme = rng_below(rng, 2);
+    bool extreme = support_random_below(rng, 2);
     int per_sum = block == 32 ? 32 : 16;
     for (int64_t i = 0; i < k; i++)
-        q[i] =
-            (int8_t)(extreme ? (rng_below(rng, 2) ? 127 : -127) : (int)rng_below(rng, 255) - 127);
+        q[i] = (int8_t)(extreme ? (support_random_below(rng, 2) ? 127 : -127)
+                                : (int)support_random_below(rng, 255) - 127);
     for (int64_t b = 0; b < k / block; b++)
-        d[b] = rng_below(rng, 8) ? fabsf(rng_gauss(rng)) : float_of_bits((uint32_t)rng_next(rng));
+        d[b] = support_random_below(rng, 8) ? fabsf(support_random_gauss(rng))
+                                            : float_of_bits((uint32_t)support_random(rng));
     for (int64_t b = 0; b < k / per_sum; b++) {
         sum[b] = 0;
         for (int i = 0; i < per_sum; i++) sum[b] = (int16_t)(sum[b] + q[b * per_sum + i]);
@@ -180,17 +183,21 @@ static void raw_codes(struct rng *rng, int64_t k, int block, int8_t *q, float *d
     }
 }
 
-static void column_fill(struct column *c, struct rng *rng, const struct quant_kernels *scalar,
+static void column_fill(struct column *c, uint64_t *rng, const struct quant_kernels *scalar,
                         const struct quant_act_form *form, int64_t k)
 {
-    enum act_kind kind = (enum act_kind)rng_below(rng, c->plain ? QUANTIZED + 1 : N_ACT_KINDS);
+    enum act_kind kind =
+        (enum act_kind)support_random_below(rng, c->plain ? QUANTIZED + 1 : N_ACT_KINDS);
     float *x = guard_at_end(&c->f32, (size_t)k * 4, 64);
-    fill_floats(rng, (enum float_kind)rng_below(rng, c->plain ? GAUSS + 1 : N_FLOAT_KINDS), k, x);
+    fill_floats(rng,
+                (enum float_kind)support_random_below(rng, c->plain ? GAUSS + 1 : N_FLOAT_KINDS), k,
+                x);
     if (kind == SPECIAL) {
         static const uint32_t special[] = {0x7fc00000, 0xff800000, 0x7f800000, 0x7fa00000,
                                            0x0d800000, 0x0d7fffff, 0x7f7fffff, 0x00000001};
         for (int n = 0; n < 3; n++)
-            x[rng_below(rng, (uint32_t)k)] = float_of_bits(special[rng_below(rng, 8)]);
+            x[support_random_below(rng, (uint32_t)k)] =
+                float_of_bits(special[support_random_below(rng, 8)]);
     }
     c->act = (struct quant_act){0};
     if (form == &quant_act_f32) {
@@ -204,7 +211,7 @@ static void column_fill(struct column *c, struct rng *rng, const struct quant_ke
         c->act.bf16 = out;
     } else {
         const int block = (int)form->block_len;
-        /* 64 bytes behind the codes may be read. */
+        /* 64 bytes past the codes may be read. */
         int8_t *q = guard_at_end(&c->q, (size_t)k + 64, 64);
         float *d = guard_at_end(&c->d, (size_t)(k / block) * 4, 64), *s = NULL;
         int16_t *sum = guard_at_end(&c->sum, (size_t)(k / form->sum_len) * 2, 64);
@@ -251,7 +258,7 @@ static int canary_mismatches(const struct guard *out, size_t size)
 }
 
 struct bed {
-    struct rng rng;
+    uint64_t rng;
     struct guard w, out;
     struct column column;
     struct quant_kernels scalar;
@@ -260,7 +267,7 @@ struct bed {
 
 static struct bed bed_new(void)
 {
-    struct bed bed = {.rng = {seed}, .column = column_new()};
+    struct bed bed = {.rng = seed, .column = column_new()};
     bed.w = guard_new(MAX_BYTES * 4 + 65536);
     bed.out = guard_new((size_t)MAX_K * 64);
     quant_kernels_init(&bed.scalar, CPU_SCALAR);
@@ -280,8 +287,9 @@ static uint8_t *place_rows(struct bed *bed, const struct quant_type *type, int64
 {
     size_t bytes = (size_t)quant_row_size(type, k);
     size_t all = row_bytes * (size_t)(n_rows - 1) + bytes;
-    uint8_t *w = rng_below(&bed->rng, 2) ? guard_at_end(&bed->w, all, 1)
-                                         : guard_at_start(&bed->w, rng_below(&bed->rng, 64));
+    uint8_t *w = support_random_below(&bed->rng, 2)
+                     ? guard_at_end(&bed->w, all, 1)
+                     : guard_at_start(&bed->w, support_random_below(&bed->rng, 64));
     for (int r = 0; r < n_rows; r++) {
         (bed->plain ? fill_plain_row : fill_row)(&bed->rng, type, k, w + row_bytes * (size_t)r);
         /* What lies between rows must not matter. */
@@ -301,7 +309,8 @@ static int gemv_mismatches(struct bed *bed, const struct quant_type *type, gemv_
                            int streams, int64_t k, int n_rows)
 {
     size_t row_bytes = (size_t)quant_row_size(type, k);
-    if (rng_below(&bed->rng, 4) == 0) row_bytes += type->block_bytes + 2 * rng_below(&bed->rng, 9);
+    if (support_random_below(&bed->rng, 4) == 0)
+        row_bytes += type->block_bytes + 2 * support_random_below(&bed->rng, 9);
     uint8_t *w = place_rows(bed, type, k, n_rows, row_bytes);
     float expected[MAX_ROWS];
 
@@ -309,7 +318,7 @@ static int gemv_mismatches(struct bed *bed, const struct quant_type *type, gemv_
     for (int r = 0; r < n_rows; r++)
         expected[r] = type->dot(k, w + row_bytes * (size_t)r, &bed->column.act);
     float *out = canary_place(&bed->out, (size_t)n_rows * 4);
-    const uint64_t processor = rng_below(&bed->rng, 4);
+    const uint64_t processor = support_random_below(&bed->rng, 4);
     const struct quant_kernel kernel = {
         .gemv = gemv,
         .rows_per_step = streams,
@@ -329,7 +338,7 @@ static int decode_mismatches(struct bed *bed, const struct quant_type *type, dec
     type->kernel[CPU_SCALAR].decode(0, k, w, expected);
     /* The end of the row, from any block on. */
     const int64_t n_blocks = k / type->block_len;
-    const int64_t first = rng_below(&bed->rng, (uint32_t)n_blocks) * type->block_len, n = k - first;
+    const int64_t first = support_random_below(&bed->rng, (uint32_t)n_blocks) * type->block_len, n = k - first;
     float *out = canary_place(&bed->out, (size_t)n * 4);
     decode(first, n, w, out);
     return float_mismatches(n, out, expected + first) + canary_mismatches(&bed->out, (size_t)n * 4);
@@ -341,7 +350,7 @@ static int encode_mismatches(struct bed *bed, const struct quant_type *type, enc
     static float x[MAX_K];
     static uint8_t expected[MAX_K * sizeof(float)];
     const size_t bytes = (size_t)quant_row_size(type, k);
-    fill_floats(&bed->rng, (enum float_kind)rng_below(&bed->rng, N_FLOAT_KINDS), k, x);
+    fill_floats(&bed->rng, (enum float_kind)support_random_below(&bed->rng, N_FLOAT_KINDS), k, x);
     type->encode(k, x, expected);
     uint8_t *out = canary_place(&bed->out, bytes);
     encode(k, x, out);
@@ -393,16 +402,17 @@ static int unpack_mismatches(struct bed *bed, const struct quant_type *type,
                              const struct quant_panel_form *form, unpack_fn *unpack, int64_t k)
 {
     const size_t row_bytes = (size_t)quant_row_size(type, k), size = panel_size(type);
-    const int64_t n = k / type->act->block_len, first = rng_below(&bed->rng, (uint32_t)n);
+    const int64_t n = k / type->act->block_len,
+                  first = support_random_below(&bed->rng, (uint32_t)n);
     const int64_t n_blocks = n - first;
-    int n_rows = 1 + (int)rng_below(&bed->rng, QUANT_PANEL_ROWS);
+    int n_rows = 1 + (int)support_random_below(&bed->rng, QUANT_PANEL_ROWS);
     uint8_t *w = place_rows(bed, type, k, n_rows, row_bytes);
     const void *row[QUANT_PANEL_ROWS];
     int mismatches = 0;
 
     for (int r = 0; r < QUANT_PANEL_ROWS; r++)
-        row[r] =
-            w + row_bytes * (r < n_rows ? (uint32_t)r : rng_below(&bed->rng, (uint32_t)n_rows));
+        row[r] = w + row_bytes * (r < n_rows ? (uint32_t)r
+                                             : support_random_below(&bed->rng, (uint32_t)n_rows));
     char *expected = aligned_alloc(64, (size_t)n * size);
     assert_non_null(expected);
     type->kernel[CPU_SCALAR].unpack(0, n, row, expected);
@@ -444,7 +454,7 @@ static void check_type(struct bed *bed, const struct quant_type *type,
                     type->block_len;
         for (int repeat = 0; repeat < 4; repeat++) {
             /* As many as any kernel takes side by side. */
-            int n_rows = n > last ? 8 : 1 + (int)rng_below(&bed->rng, MAX_ROWS);
+            int n_rows = n > last ? 8 : 1 + (int)support_random_below(&bed->rng, MAX_ROWS);
             report("gemv", type->name, kernels->level, k, n_rows,
                    gemv_mismatches(bed, type, kernel->gemv, kernel->rows_per_step, k, n_rows));
             report("decode", type->name, kernels->level, k, 1,
@@ -465,7 +475,7 @@ static void check_type(struct bed *bed, const struct quant_type *type,
 }
 
 /* All F16 values through decode and encode, and the floats around the midpoint above each. */
-static void test_halves(void **state)
+static void every_half_is_converted_as_scalar_does(void **state)
 {
     (void)state;
     const struct quant_type *f16 = quant_type_by_id(QUANT_F16);
@@ -498,7 +508,7 @@ static void test_halves(void **state)
     }
 }
 
-static void test_types(void **state)
+static void every_kernel_of_every_type_equals_scalar(void **state)
 {
     (void)state;
     struct bed bed = bed_new();
@@ -539,7 +549,7 @@ static void check_act(struct bed *bed, const struct quant_kernels *kernels, int6
     }
 }
 
-static void test_activations(void **state)
+static void every_kernel_of_activations_equals_scalar(void **state)
 {
     (void)state;
     struct bed bed = bed_new();
@@ -549,7 +559,7 @@ static void test_activations(void **state)
         for (int64_t blocks = 1; blocks <= 40; blocks++)
             for (int repeat = 0; repeat < 16; repeat++) {
                 check_act(&bed, &kernels, 32 * blocks);
-                check_act(&bed, &kernels, 32 * blocks - 1 - rng_below(&bed.rng, 31));
+                check_act(&bed, &kernels, 32 * blocks - 1 - support_random_below(&bed.rng, 31));
             }
     }
     bed_free(&bed);
@@ -557,11 +567,11 @@ static void test_activations(void **state)
 
 /* Results next to the smallest normal float: 2^-126 less something around the half of a step below
  * it, where rounding before or after the look at the exponent makes the difference. */
-static void test_bf16_smallest_normal(void **state)
+static void bf16_dots_agree_beside_the_smallest_normal(void **state)
 {
     (void)state;
     const struct quant_type *type = quant_type_by_id(QUANT_BF16);
-    struct rng rng = {seed};
+    uint64_t rng = seed;
     uint16_t w[32], x[32] __attribute__((aligned(64)));
     struct quant_act act = {.bf16 = x};
     int zero = 0, normal = 0;
@@ -572,12 +582,14 @@ static void test_bf16_smallest_normal(void **state)
         for (int repeat = 0; repeat < 20000; repeat++) {
             memset(w, 0, sizeof w);
             memset(x, 0, sizeof x);
-            int pair = (int)rng_below(&rng, 16) * 2;
-            uint16_t sign = (uint16_t)(rng_below(&rng, 2) << 15);
+            int pair = (int)support_random_below(&rng, 16) * 2;
+            uint16_t sign = (uint16_t)(support_random_below(&rng, 2) << 15);
             w[pair + 1] = sign | 64 << 7; /* 2^-63 */
             x[pair + 1] = 64 << 7;
-            w[pair] = (sign ^ 0x8000) | (uint16_t)((127 - 75) << 7 | rng_below(&rng, 128));
-            x[pair] = (uint16_t)((127 - 78 + rng_below(&rng, 5)) << 7 | rng_below(&rng, 128));
+            w[pair] =
+                (sign ^ 0x8000) | (uint16_t)((127 - 75) << 7 | support_random_below(&rng, 128));
+            x[pair] = (uint16_t)((127 - 78 + support_random_below(&rng, 5)) << 7 |
+                                 support_random_below(&rng, 128));
             float expected = type->dot(32, w, &act), out;
             quant_gemv(&kernels.type[QUANT_BF16], kernels.prefetch, 32, w, sizeof w, 1, &act, &out);
             assert_memory_equal(&out, &expected, sizeof out);
@@ -658,7 +670,7 @@ static struct caught try_mutants(bool plain, int tries)
 
 /* Plain rows show every mutant in every try. Of adversarial ones (zeros, NaN, one block that
  * outweighs the rest) 43 % show a dropped block and 41 % another order, counted over 12,000. */
-static void test_mutants_are_caught(void **state)
+static void mutants_are_caught(void **state)
 {
     (void)state;
     enum { TRIES = 100 };
@@ -676,11 +688,11 @@ static void test_mutants_are_caught(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_types),
-        cmocka_unit_test(test_halves),
-        cmocka_unit_test(test_activations),
-        cmocka_unit_test(test_bf16_smallest_normal),
-        cmocka_unit_test(test_mutants_are_caught),
+        cmocka_unit_test(every_kernel_of_every_type_equals_scalar),
+        cmocka_unit_test(every_half_is_converted_as_scalar_does),
+        cmocka_unit_test(every_kernel_of_activations_equals_scalar),
+        cmocka_unit_test(bf16_dots_agree_beside_the_smallest_normal),
+        cmocka_unit_test(mutants_are_caught),
     };
     if (argc > 1 && strcmp(argv[1], "--bench") == 0)
         return kernbench_run(argc > 2 ? strtoull(argv[2], NULL, 0) : 128);

@@ -11,7 +11,7 @@ static enum cpu_level parent_of(enum cpu_level level)
     return n > 1 ? path[n - 2] : CPU_SCALAR;
 }
 
-static void contains_what_stands_above_it(void **state)
+static void a_level_contains_what_stands_above_it(void **state)
 {
     /* [level][other]: whether the level contains the other. */
     static const bool has[CPU_LEVEL_COUNT][CPU_LEVEL_COUNT] = {
@@ -110,7 +110,7 @@ static void the_processor_has_a_row(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(contains_what_stands_above_it),
+        cmocka_unit_test(a_level_contains_what_stands_above_it),
         cmocka_unit_test(paths_go_from_scalar_to_the_level),
         cmocka_unit_test(parents_stand_before_their_children),
         cmocka_unit_test(a_row_is_the_nearest_ancestors),

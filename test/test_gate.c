@@ -51,7 +51,7 @@ static void check_gate(const struct quant_type *type, struct engine *e, int *rou
     }
 }
 
-static void test_gates(void **state)
+static void gate_and_up_in_one_node_equal_scalar(void **state)
 {
     (void)state;
     static const int threads[] = {1, 3};
@@ -97,14 +97,14 @@ static void check_experts(const struct quant_type *type, struct engine *e, int *
     engine_graph_free(g);
 }
 
-static void test_gates_of_experts(void **state)
+static void gate_and_up_of_experts_in_one_node_equal_scalar(void **state)
 {
     (void)state;
     static const int threads[] = {1, 3};
     product_for_all(check_experts, threads, 2);
 }
 
-/* Chunks of many tiles, stripes, slices, batches: one node gives the bits of two. */
+/* Chunks of many tiles, ranges of columns, K-blocks, batches: one node gives the bits of two. */
 static void check_long_gate(const struct quant_type *type, struct engine *e, int *round)
 {
     enum { ROWS = 1111, COLS = 300, BATCHES = 2 };
@@ -116,7 +116,7 @@ static void check_long_gate(const struct quant_type *type, struct engine *e, int
     float *x = calloc((size_t)(BATCHES * COLS * k), sizeof *x);
     assert_true(w && x);
     for (int64_t i = 0; i < BATCHES * COLS * k; i++) x[i] = product_random(&seed);
-    for (int64_t r = 0; r < 2 * BATCHES * ROWS; r++) { /* 8 rows and, in turn, their like */
+    for (int64_t r = 0; r < 2 * BATCHES * ROWS; r++) { /* 8 rows, repeated */
         if (r < 8)
             type->encode(k, x + (4 * r + 1) * k, w + (size_t)r * row_bytes);
         else
@@ -141,7 +141,7 @@ static void check_long_gate(const struct quant_type *type, struct engine *e, int
     free(x);
 }
 
-static void test_long_gates(void **state)
+static void one_node_gives_the_bits_of_two(void **state)
 {
     (void)state;
     for (int level = CPU_AVX2; support_level_next(&level); level++) {
@@ -159,7 +159,7 @@ static void test_long_gates(void **state)
 
 /* What stays apart: sides of different types, the columns of one side only, the product as an
  * output, one side with more users. */
-static void test_gates_refused(void **state)
+static void what_cannot_be_one_node_stays_apart(void **state)
 {
     (void)state;
     static float data[64 * 8];
@@ -186,10 +186,10 @@ static void test_gates_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_gates),
-        cmocka_unit_test(test_gates_of_experts),
-        cmocka_unit_test(test_long_gates),
-        cmocka_unit_test(test_gates_refused),
+        cmocka_unit_test(gate_and_up_in_one_node_equal_scalar),
+        cmocka_unit_test(gate_and_up_of_experts_in_one_node_equal_scalar),
+        cmocka_unit_test(one_node_gives_the_bits_of_two),
+        cmocka_unit_test(what_cannot_be_one_node_stays_apart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -280,7 +280,7 @@ static void the_answer_keeps_its_share_of_the_limit(void **state)
 }
 
 /* The model opens the thought itself: made certain by biases. */
-static void a_thought_that_the_model_opens(void **state)
+static void a_thought_that_the_model_opens_is_a_thought(void **state)
 {
     static const struct generate_thought_marks special = {"<|im_start|>", "<|endoftext|>", false};
     struct base_error err = BASE_ERROR_INIT;
@@ -320,7 +320,7 @@ static void a_thought_that_the_model_opens(void **state)
 }
 
 /* A mark of several tokens, which the constraint accepts as text too: what stands there decides. */
-static void a_mark_that_could_be_text(void **state)
+static void a_mark_that_turns_out_to_be_text_is_text(void **state)
 {
     struct base_error err = BASE_ERROR_INIT;
     struct support_generate s = {0};
@@ -400,8 +400,8 @@ int main(void)
         cmocka_unit_test(a_common_beginning_is_not_read_again),
         cmocka_unit_test(a_constraint_begins_with_the_answer),
         cmocka_unit_test(the_answer_keeps_its_share_of_the_limit),
-        cmocka_unit_test(a_thought_that_the_model_opens),
-        cmocka_unit_test(a_mark_that_could_be_text),
+        cmocka_unit_test(a_thought_that_the_model_opens_is_a_thought),
+        cmocka_unit_test(a_mark_that_turns_out_to_be_text_is_text),
         cmocka_unit_test(an_interruption_is_an_ending),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

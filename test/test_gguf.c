@@ -108,7 +108,7 @@ static void check_tensors(const struct gguf_file *file)
     assert_int_equal(((const unsigned char *)b->data)[67], 67);
 }
 
-static void test_reads_everything(void **state)
+static void every_kind_of_key_and_tensor_is_read(void **state)
 {
     (void)state;
     for (uint32_t version = 2; version <= 3; version++) {
@@ -135,7 +135,7 @@ static void test_reads_everything(void **state)
     gguf_close(NULL);
 }
 
-static void test_kind_names(void **state)
+static void every_kind_has_a_name(void **state)
 {
     (void)state;
     assert_string_equal(gguf_kind_name(GGUF_U8), "u8");
@@ -144,7 +144,7 @@ static void test_kind_names(void **state)
     assert_string_equal(gguf_kind_name(GGUF_KIND_COUNT), "unknown");
 }
 
-static void test_typed_reads(void **state)
+static void typed_reads_convert_what_fits(void **state)
 {
     (void)state;
     struct forge f;
@@ -175,7 +175,7 @@ static void test_typed_reads(void **state)
 }
 
 /* What a typed read refuses: nothing is written, and the error names key, byte and both kinds. */
-static void test_typed_reads_refuse(void **state)
+static void typed_reads_refuse_what_does_not_fit(void **state)
 {
     (void)state;
     static const struct {
@@ -228,7 +228,7 @@ static void test_typed_reads_refuse(void **state)
 
 /* Ordinary differences between writers: other alignment, gaps, data in another order, a tensor name
  * of the full 64 bytes, no padding at the end. */
-static void test_reading_can_be_interrupted(void **state)
+static void an_interruption_ends_reading(void **state)
 {
     (void)state;
     struct base_error err = BASE_ERROR_INIT;
@@ -243,7 +243,7 @@ static void test_reading_can_be_interrupted(void **state)
     forge_free(&f);
 }
 
-static void test_reads_unusual_layouts(void **state)
+static void unusual_layouts_are_read(void **state)
 {
     (void)state;
     struct forge f;
@@ -271,7 +271,7 @@ static void test_reads_unusual_layouts(void **state)
     forge_free(&f);
 }
 
-static void test_lookup_finds_each_of_many(void **state)
+static void each_of_many_keys_is_found(void **state)
 {
     (void)state;
     enum { COUNT = 3000 };
@@ -303,7 +303,7 @@ static void test_lookup_finds_each_of_many(void **state)
     forge_free(&f);
 }
 
-static void test_refuses_what_is_no_file(void **state)
+static void what_is_no_file_is_refused(void **state)
 {
     (void)state;
     char path[128], folder[128];
@@ -351,7 +351,7 @@ static void write_all_kinds(struct gguf_writer *w)
     gguf_writer_u32(w, "u32", 4000000000); /* replaces, in its place */
 }
 
-static void test_write_and_read_back(void **state)
+static void what_is_written_is_read_back(void **state)
 {
     (void)state;
     char path[128];
@@ -398,7 +398,7 @@ static void test_write_and_read_back(void **state)
 }
 
 /* Data of several of the writer's pieces (2 MB), given in parts that end anywhere. */
-static void test_writes_large_parts(void **state)
+static void large_parts_are_written_whole(void **state)
 {
     (void)state;
     enum { FLOATS = 5 << 18, BYTES = 4 * FLOATS };
@@ -429,7 +429,7 @@ static void test_writes_large_parts(void **state)
 }
 
 /* Copying every key of a file that holds every kind gives the same bytes. */
-static void test_copy_is_exact(void **state)
+static void a_copy_is_exact(void **state)
 {
     (void)state;
     struct forge f;
@@ -475,7 +475,7 @@ static struct gguf_writer *one_tensor(uint32_t alignment)
     return w;
 }
 
-static void test_writer_follows_alignment(void **state)
+static void the_writer_follows_the_alignment(void **state)
 {
     (void)state;
     char path[128];
@@ -495,7 +495,7 @@ static void test_writer_follows_alignment(void **state)
 }
 
 /* A file that stands there is only replaced by a whole one. */
-static void test_unfinished_write_leaves_no_trace(void **state)
+static void an_unfinished_write_leaves_no_trace(void **state)
 {
     (void)state;
     char path[128], old[4] = "";
@@ -536,7 +536,7 @@ static void assert_begin_fails(struct gguf_writer *w, const char *path, const ch
     assert_int_equal(support_folder_count(), 0);
 }
 
-static void test_writer_refuses(void **state)
+static void the_writer_refuses_what_no_reader_takes(void **state)
 {
     (void)state;
     char path[128];
@@ -583,7 +583,7 @@ static void test_writer_refuses(void **state)
     assert_begin_fails(one_tensor(0), support_folder_path("", path), "cannot write");
 }
 
-static void test_writer_refuses_surplus(void **state)
+static void the_writer_refuses_more_than_was_announced(void **state)
 {
     (void)state;
     char path[128];
@@ -619,7 +619,7 @@ static bool write_big(const char *path, struct base_error *err)
     return done;
 }
 
-static void test_full_disk(void **state)
+static void a_full_disk_is_an_error(void **state)
 {
     (void)state;
     char path[128];
@@ -659,7 +659,7 @@ static bool write_to_output(int fd, struct base_error *err)
     return done;
 }
 
-static void test_standard_output(void **state)
+static void standard_output_can_be_written(void **state)
 {
     (void)state;
     char path[128];
@@ -685,23 +685,23 @@ static void test_standard_output(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_reads_everything),
-        cmocka_unit_test(test_kind_names),
-        cmocka_unit_test(test_typed_reads),
-        cmocka_unit_test(test_typed_reads_refuse),
-        cmocka_unit_test(test_reading_can_be_interrupted),
-        cmocka_unit_test(test_reads_unusual_layouts),
-        cmocka_unit_test(test_lookup_finds_each_of_many),
-        cmocka_unit_test(test_refuses_what_is_no_file),
-        cmocka_unit_test(test_write_and_read_back),
-        cmocka_unit_test(test_writes_large_parts),
-        cmocka_unit_test(test_copy_is_exact),
-        cmocka_unit_test(test_writer_follows_alignment),
-        cmocka_unit_test(test_unfinished_write_leaves_no_trace),
-        cmocka_unit_test(test_writer_refuses),
-        cmocka_unit_test(test_writer_refuses_surplus),
-        cmocka_unit_test(test_full_disk),
-        cmocka_unit_test(test_standard_output),
+        cmocka_unit_test(every_kind_of_key_and_tensor_is_read),
+        cmocka_unit_test(every_kind_has_a_name),
+        cmocka_unit_test(typed_reads_convert_what_fits),
+        cmocka_unit_test(typed_reads_refuse_what_does_not_fit),
+        cmocka_unit_test(an_interruption_ends_reading),
+        cmocka_unit_test(unusual_layouts_are_read),
+        cmocka_unit_test(each_of_many_keys_is_found),
+        cmocka_unit_test(what_is_no_file_is_refused),
+        cmocka_unit_test(what_is_written_is_read_back),
+        cmocka_unit_test(large_parts_are_written_whole),
+        cmocka_unit_test(a_copy_is_exact),
+        cmocka_unit_test(the_writer_follows_the_alignment),
+        cmocka_unit_test(an_unfinished_write_leaves_no_trace),
+        cmocka_unit_test(the_writer_refuses_what_no_reader_takes),
+        cmocka_unit_test(the_writer_refuses_more_than_was_announced),
+        cmocka_unit_test(a_full_disk_is_an_error),
+        cmocka_unit_test(standard_output_can_be_written),
     };
     return cmocka_run_group_tests(tests, support_folder_make, support_folder_remove);
 }

@@ -95,7 +95,7 @@ static bool write_file(const char *path, struct base_error *err)
     return done;
 }
 
-static void every_allocation_of_writing_and_opening(void **state)
+static void every_failed_allocation_of_writing_and_opening_is_an_error(void **state)
 {
     (void)state;
     char first[128], second[128];
@@ -132,7 +132,7 @@ static void every_allocation_of_writing_and_opening(void **state)
     assert_int_equal(rmdir(folder), 0); /* nothing else was left there */
 }
 
-static void every_allocation_of_a_full_file(void **state)
+static void every_failed_allocation_of_a_full_file_is_an_error(void **state)
 {
     (void)state;
     struct forge f;
@@ -155,8 +155,8 @@ static void every_allocation_of_a_full_file(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_allocation_of_writing_and_opening),
-        cmocka_unit_test(every_allocation_of_a_full_file),
+        cmocka_unit_test(every_failed_allocation_of_writing_and_opening_is_an_error),
+        cmocka_unit_test(every_failed_allocation_of_a_full_file_is_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -585,7 +585,7 @@ static bool check_one(const struct broken *b)
     return good;
 }
 
-static void test_table(void **state)
+static void each_named_break_is_its_named_error(void **state)
 {
     (void)state;
     int bad = 0;
@@ -594,7 +594,7 @@ static void test_table(void **state)
 }
 
 /* Cut anywhere before the end of the last tensor's data, the file must be refused. */
-static void test_cut_anywhere(void **state)
+static void a_file_cut_anywhere_is_refused(void **state)
 {
     (void)state;
     struct forge f;
@@ -621,7 +621,7 @@ static void test_cut_anywhere(void **state)
 }
 
 /* Any single byte changed: refused or opened, and what is opened can be read. */
-static void test_byte_changed(void **state)
+static void a_file_with_a_byte_changed_is_refused_or_read(void **state)
 {
     (void)state;
     static const unsigned char masks[] = {0x01, 0x02, 0x04, 0x80, 0xff};
@@ -648,7 +648,7 @@ static void test_byte_changed(void **state)
 }
 
 /* Every id of a tensor type: known ones give their exact size, and rows off by one are refused. */
-static void test_tensor_types(void **state)
+static void every_type_id_has_its_size_or_is_refused(void **state)
 {
     (void)state;
     unsigned known = 0;
@@ -682,10 +682,10 @@ static void test_tensor_types(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_table),
-        cmocka_unit_test(test_cut_anywhere),
-        cmocka_unit_test(test_byte_changed),
-        cmocka_unit_test(test_tensor_types),
+        cmocka_unit_test(each_named_break_is_its_named_error),
+        cmocka_unit_test(a_file_cut_anywhere_is_refused),
+        cmocka_unit_test(a_file_with_a_byte_changed_is_refused_or_read),
+        cmocka_unit_test(every_type_id_has_its_size_or_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

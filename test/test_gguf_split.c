@@ -58,7 +58,7 @@ static void remove_parts(void)
     }
 }
 
-static void test_split_opens_by_any_part(void **state)
+static void any_part_opens_the_whole(void **state)
 {
     (void)state;
     char path[128], first[128];
@@ -100,7 +100,7 @@ static void assert_split_fails(int file, const char *item, const char *text)
     remove_parts();
 }
 
-static void test_split_refuses(void **state)
+static void parts_that_do_not_belong_together_are_refused(void **state)
 {
     (void)state;
     char path[128];
@@ -126,7 +126,7 @@ static void test_split_refuses(void **state)
 }
 
 /* Names that only look like parts, and one part of one. */
-static void test_split_names(void **state)
+static void names_of_parts_are_read(void **state)
 {
     (void)state;
     static const char *const names[] = {
@@ -147,9 +147,9 @@ static void test_split_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_split_opens_by_any_part),
-        cmocka_unit_test(test_split_refuses),
-        cmocka_unit_test(test_split_names),
+        cmocka_unit_test(any_part_opens_the_whole),
+        cmocka_unit_test(parts_that_do_not_belong_together_are_refused),
+        cmocka_unit_test(names_of_parts_are_read),
     };
     return cmocka_run_group_tests(tests, support_folder_make, support_folder_remove);
 }

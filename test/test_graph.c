@@ -139,7 +139,7 @@ static void random_build(struct random_graph *r, struct engine *engine, uint64_t
 }
 
 /* Memory reuse, in-place, meeting points and simplification change no bit. */
-static void test_random_graphs(void **state)
+static void planning_changes_no_bit_of_random_graphs(void **state)
 {
     (void)state;
     for (uint64_t seed = 1; seed <= 60; seed++) {
@@ -165,7 +165,7 @@ static void test_random_graphs(void **state)
 
 /* ---- Memory ---- */
 
-static void test_chain_stays_in_place(void **state)
+static void a_chain_stays_in_place(void **state)
 {
     (void)state;
     struct support_rig rig;
@@ -188,8 +188,8 @@ static void test_chain_stays_in_place(void **state)
     support_rig_free(&rig);
 }
 
-/* Two branches that live at the same time need two tensors, one after the other only one. */
-static void test_memory_is_reused(void **state)
+/* Two branches that live at the same time need two tensors, consecutive ones only one. */
+static void memory_is_reused(void **state)
 {
     (void)state;
     struct support_rig rig;
@@ -207,7 +207,7 @@ static void test_memory_is_reused(void **state)
     support_rig_free(&rig);
 }
 
-static void test_run_allocates_nothing(void **state)
+static void a_run_allocates_nothing(void **state)
 {
     (void)state;
     for (int k = 0; k < SUPPORT_ENGINES; k++) {
@@ -227,7 +227,7 @@ static void test_run_allocates_nothing(void **state)
 
 /* ---- Order ---- */
 
-static void test_writes_keep_their_order(void **state)
+static void writes_keep_their_order(void **state)
 {
     (void)state;
     struct support_rig rig;
@@ -255,7 +255,7 @@ static void test_writes_keep_their_order(void **state)
     support_rig_free(&rig);
 }
 
-static void test_unneeded_nodes_do_not_run(void **state)
+static void unneeded_nodes_do_not_run(void **state)
 {
     (void)state;
     struct support_rig rig;
@@ -273,8 +273,8 @@ static void test_unneeded_nodes_do_not_run(void **state)
     support_rig_free(&rig);
 }
 
-/* Workers meet exactly where a step needs what another one may still be doing. */
-static void test_meeting_points(void **state)
+/* Barriers stand exactly where a step needs what another worker may still be writing. */
+static void barriers_stand_where_a_step_needs_another_workers_result(void **state)
 {
     (void)state;
     struct support_rig rig;
@@ -321,7 +321,7 @@ static int nodes_of_block(bool simplify, bool watched)
     return nodes;
 }
 
-static void test_simplifier_joins(void **state)
+static void the_simplifier_joins_a_layer(void **state)
 {
     (void)state;
     assert_int_equal(nodes_of_block(false, false), 5);
@@ -330,7 +330,7 @@ static void test_simplifier_joins(void **state)
 }
 
 /* A norm must not move behind a write into what it reads. */
-static void test_simplifier_respects_writes(void **state)
+static void the_simplifier_moves_nothing_behind_a_write(void **state)
 {
     (void)state;
     struct support_rig rig;
@@ -451,7 +451,7 @@ static struct engine_tensor *build_bad(struct engine_graph *g, int i, struct eng
     }
 }
 
-static void test_bad_shapes_are_errors(void **state)
+static void bad_shapes_are_errors(void **state)
 {
     (void)state;
     for (int i = 0;; i++) {
@@ -472,7 +472,7 @@ static void test_bad_shapes_are_errors(void **state)
     }
 }
 
-static void test_first_error_sticks(void **state)
+static void the_first_error_of_a_graph_sticks(void **state)
 {
     (void)state;
     struct support_rig rig;
@@ -489,7 +489,7 @@ static void test_first_error_sticks(void **state)
     support_rig_free(&rig);
 }
 
-static void test_misuse_is_an_error(void **state)
+static void misuse_is_an_error(void **state)
 {
     (void)state;
     struct support_rig rig;
@@ -512,7 +512,7 @@ static void test_misuse_is_an_error(void **state)
     support_rig_free(&rig);
 }
 
-static void test_too_much_memory(void **state)
+static void a_graph_that_is_too_large_is_an_error(void **state)
 {
     (void)state;
     struct support_rig rig;
@@ -543,7 +543,7 @@ static void trip_run(const struct engine_task *task, struct engine_tensor *dst)
     if (task->worker->ith == 0 && atomic_fetch_add(&calls, 1) == 4) base_interrupt();
 }
 
-static void test_interrupt(void **state)
+static void an_interruption_ends_a_run(void **state)
 {
     (void)state;
     static const struct engine_op trip = {
@@ -567,30 +567,23 @@ static void test_interrupt(void **state)
     }
 }
 
-static int close_engines(void **state)
-{
-    (void)state;
-    support_engines_free();
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_random_graphs),
-        cmocka_unit_test(test_chain_stays_in_place),
-        cmocka_unit_test(test_memory_is_reused),
-        cmocka_unit_test(test_run_allocates_nothing),
-        cmocka_unit_test(test_writes_keep_their_order),
-        cmocka_unit_test(test_unneeded_nodes_do_not_run),
-        cmocka_unit_test(test_meeting_points),
-        cmocka_unit_test(test_simplifier_joins),
-        cmocka_unit_test(test_simplifier_respects_writes),
-        cmocka_unit_test(test_bad_shapes_are_errors),
-        cmocka_unit_test(test_first_error_sticks),
-        cmocka_unit_test(test_misuse_is_an_error),
-        cmocka_unit_test(test_too_much_memory),
-        cmocka_unit_test(test_interrupt),
+        cmocka_unit_test(planning_changes_no_bit_of_random_graphs),
+        cmocka_unit_test(a_chain_stays_in_place),
+        cmocka_unit_test(memory_is_reused),
+        cmocka_unit_test(a_run_allocates_nothing),
+        cmocka_unit_test(writes_keep_their_order),
+        cmocka_unit_test(unneeded_nodes_do_not_run),
+        cmocka_unit_test(barriers_stand_where_a_step_needs_another_workers_result),
+        cmocka_unit_test(the_simplifier_joins_a_layer),
+        cmocka_unit_test(the_simplifier_moves_nothing_behind_a_write),
+        cmocka_unit_test(bad_shapes_are_errors),
+        cmocka_unit_test(the_first_error_of_a_graph_sticks),
+        cmocka_unit_test(misuse_is_an_error),
+        cmocka_unit_test(a_graph_that_is_too_large_is_an_error),
+        cmocka_unit_test(an_interruption_ends_a_run),
     };
-    return cmocka_run_group_tests(tests, NULL, close_engines);
+    return cmocka_run_group_tests(tests, NULL, support_engines_free);
 }

@@ -1,14 +1,10 @@
 /* test/test_half.c: binary16 and bfloat16, all 65,536 values both ways, and the rounding between
  * them, against arithmetic in double and against the compiler's own half type. */
+#include "test/support.h"
+
 #include "quant/quant.h"
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stdint.h>
 #include <string.h>
-/* It needs several of the above. */
-#include <cmocka.h>
 
 static uint32_t bits_of(float f)
 {
@@ -32,7 +28,7 @@ static double half_value(uint16_t h)
     return h & 0x8000 ? -magnitude : magnitude;
 }
 
-static void test_half_to_float(void **state)
+static void every_half_decodes_to_its_value(void **state)
 {
     (void)state;
     for (uint32_t h = 0; h < 0x10000; h++) {
@@ -48,7 +44,7 @@ static void test_half_to_float(void **state)
     }
 }
 
-static void test_half_round_trip(void **state)
+static void every_half_comes_back(void **state)
 {
     (void)state;
     for (uint32_t h = 0; h < 0x10000; h++) {
@@ -58,8 +54,9 @@ static void test_half_round_trip(void **state)
     }
 }
 
-/* Between every two neighbours: the middle (a tie, to the even one), and a float to either side. */
-static void test_half_ties(void **state)
+/* Between two consecutive halves: the middle (a tie, to the even one), and a float to either side.
+ */
+static void ties_go_to_the_even_half(void **state)
 {
     (void)state;
     for (uint32_t h = 0; h < 0x7c00; h++) {
@@ -84,7 +81,7 @@ static void test_half_ties(void **state)
 }
 
 /* A sweep over all floats in steps that are no multiple of a power of two. */
-static void test_half_against_compiler(void **state)
+static void rounding_to_half_equals_the_compilers(void **state)
 {
     (void)state;
 #if defined(__FLT16_MANT_DIG__)
@@ -103,7 +100,7 @@ static void test_half_against_compiler(void **state)
 #endif
 }
 
-static void test_bfloat(void **state)
+static void bfloats_come_back_and_ties_go_to_the_even_one(void **state)
 {
     (void)state;
     for (uint32_t b = 0; b < 0x10000; b++) {
@@ -124,9 +121,11 @@ static void test_bfloat(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_half_to_float), cmocka_unit_test(test_half_round_trip),
-        cmocka_unit_test(test_half_ties),     cmocka_unit_test(test_half_against_compiler),
-        cmocka_unit_test(test_bfloat),
+        cmocka_unit_test(every_half_decodes_to_its_value),
+        cmocka_unit_test(every_half_comes_back),
+        cmocka_unit_test(ties_go_to_the_even_half),
+        cmocka_unit_test(rounding_to_half_equals_the_compilers),
+        cmocka_unit_test(bfloats_come_back_and_ties_go_to_the_even_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -33,7 +33,7 @@ static bool same_weights(const struct gguf_file *a, const struct gguf_file *b)
     return same;
 }
 
-static void seed_decides_the_weights(void **state)
+static void the_seed_decides_the_weights(void **state)
 {
     (void)state;
     size_t i = 0;
@@ -140,7 +140,7 @@ static void impossible_models_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(seed_decides_the_weights),
+        cmocka_unit_test(the_seed_decides_the_weights),
         cmocka_unit_test(weights_are_spread_as_promised),
         cmocka_unit_test(options_show_in_the_tensors),
         cmocka_unit_test(vocabularies_are_whole),

@@ -35,7 +35,7 @@ static void check_edges(const struct quant_type *type, struct engine *e, int *ro
         check_product(&b, e, rows[(*round + cols) % 8], cols == 18 ? PRODUCT_MAX_COLS : cols);
 }
 
-static void test_edges(void **state)
+static void edges_of_tiles_and_blocks_equal_scalar(void **state)
 {
     (void)state;
     static const int threads[] = {1, 2, 3, 7};
@@ -87,7 +87,7 @@ static void check_extremes(const struct quant_type *type, struct engine *e, int 
     }
 }
 
-static void test_extremes(void **state)
+static void sums_as_large_as_they_get_equal_scalar(void **state)
 {
     (void)state;
     static const int threads[] = {1};
@@ -97,7 +97,7 @@ static void test_extremes(void **state)
 /* ---- Batches, strides ---- */
 
 /* w [2][rows][k] from a matrix cut in two; x [2][2 * 2][T][k] permuted: every second matrix of x
- * meets w's first. */
+ * is multiplied with w's first. */
 static void check_batches(const struct quant_type *type, struct engine *e, int *round)
 {
     static struct product_bench b;
@@ -127,7 +127,7 @@ static void check_batches(const struct quant_type *type, struct engine *e, int *
     engine_graph_free(g);
 }
 
-static void test_batches(void **state)
+static void batches_equal_scalar(void **state)
 {
     (void)state;
     static const int threads[] = {1, 3};
@@ -135,7 +135,7 @@ static void test_batches(void **state)
 }
 
 /* x transposed: its elements lie far apart. w: every second row of a matrix. */
-static void test_strides(void **state)
+static void strided_operands_equal_scalar(void **state)
 {
     (void)state;
     static struct product_bench b;
@@ -158,7 +158,7 @@ static void test_strides(void **state)
     engine_free(e);
 }
 
-/* ---- Long rows of floats: sums that wait between slices of k; sums of -0.0 at its end ---- */
+/* ---- Long rows of floats: sums that wait between K-blocks; sums of -0.0 at its end ---- */
 
 enum { LONG_K = 2081, LONG_ROWS = 29, LONG_COLS = 13 };
 
@@ -192,7 +192,7 @@ static void check_long(const struct quant_type *type, struct engine *e, int64_t 
     engine_graph_free(g);
 }
 
-static void test_long_floats(void **state)
+static void long_rows_of_floats_equal_scalar(void **state)
 {
     (void)state;
     static const int64_t k[] = {5, 40, 1024, 1059, LONG_K};
@@ -227,7 +227,7 @@ static void check_stripes(enum quant_id id, int n_threads, const float *x, float
     engine_free(e);
 }
 
-static void test_stripes(void **state)
+static void ranges_of_columns_per_worker_give_the_same_bits(void **state)
 {
     (void)state;
     static const enum quant_id types[] = {QUANT_Q4_1, QUANT_Q4_K, QUANT_F16, QUANT_BF16};
@@ -278,7 +278,7 @@ static void check_cat(struct engine *e, int64_t cols)
     engine_graph_free(g);
 }
 
-static void test_cat(void **state)
+static void products_side_by_side_equal_scalar(void **state)
 {
     (void)state;
     for (int threads = 1; threads <= 3; threads++) {
@@ -323,7 +323,7 @@ static void check_experts(const struct quant_type *type, struct engine *e, int *
     engine_graph_free(g);
 }
 
-static void test_experts(void **state)
+static void products_of_experts_equal_scalar(void **state)
 {
     (void)state;
     static const int threads[] = {1, 2, 5};
@@ -332,7 +332,7 @@ static void test_experts(void **state)
 
 /* ---- Long rows, many rows: several chunks and panels per worker ---- */
 
-static void test_large(void **state)
+static void large_products_equal_scalar(void **state)
 {
     (void)state;
     enum { K = 33024, N = 200, T = 12 };
@@ -373,7 +373,7 @@ static void test_large(void **state)
 
 /* ---- The specification against a double-precision reference ---- */
 
-static void test_reference(void **state)
+static void scalar_is_near_the_reference(void **state)
 {
     (void)state;
     static struct product_bench b;
@@ -415,7 +415,7 @@ static void test_reference(void **state)
 
 /* ---- OpenBLAS: close, not equal ---- */
 
-static void test_blas(void **state)
+static void blas_is_near_the_reference(void **state)
 {
     (void)state;
     enum { K = 2048, N = 9, T = 2051 };
@@ -456,7 +456,7 @@ static void test_blas(void **state)
 
 /* ---- Refusals ---- */
 
-static void test_refusals(void **state)
+static void shapes_that_do_not_fit_are_refused(void **state)
 {
     (void)state;
     static float data[64];
@@ -509,7 +509,7 @@ static const struct {
     {QUANT_BF16, 3, 3, CPU_AVX512BF16, .route = "rows"},
 };
 
-static void test_routes(void **state)
+static void each_product_has_its_route(void **state)
 {
     bool reached[ENGINE_ROUTE_COUNT] = {false};
     (void)state;
@@ -537,13 +537,19 @@ static void test_routes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_edges),       cmocka_unit_test(test_extremes),
-        cmocka_unit_test(test_batches),     cmocka_unit_test(test_strides),
-        cmocka_unit_test(test_stripes),     cmocka_unit_test(test_cat),
-        cmocka_unit_test(test_experts),     cmocka_unit_test(test_large),
-        cmocka_unit_test(test_reference),   cmocka_unit_test(test_blas),
-        cmocka_unit_test(test_refusals),    cmocka_unit_test(test_routes),
-        cmocka_unit_test(test_long_floats),
+        cmocka_unit_test(edges_of_tiles_and_blocks_equal_scalar),
+        cmocka_unit_test(sums_as_large_as_they_get_equal_scalar),
+        cmocka_unit_test(batches_equal_scalar),
+        cmocka_unit_test(strided_operands_equal_scalar),
+        cmocka_unit_test(ranges_of_columns_per_worker_give_the_same_bits),
+        cmocka_unit_test(products_side_by_side_equal_scalar),
+        cmocka_unit_test(products_of_experts_equal_scalar),
+        cmocka_unit_test(large_products_equal_scalar),
+        cmocka_unit_test(scalar_is_near_the_reference),
+        cmocka_unit_test(blas_is_near_the_reference),
+        cmocka_unit_test(shapes_that_do_not_fit_are_refused),
+        cmocka_unit_test(each_product_has_its_route),
+        cmocka_unit_test(long_rows_of_floats_equal_scalar),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

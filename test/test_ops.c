@@ -65,7 +65,7 @@ static void shape_b(const int64_t *ne, int variant, int64_t *out)
     if (variant == 4) out[0] = ne[0] % 3 == 0 ? ne[0] / 3 : ne[0], out[3] = 1;
 }
 
-static void test_binary(void **state)
+static void sums_products_and_quotients_are_near_the_reference(void **state)
 {
     (void)state;
     static const enum quant_id types[] = {QUANT_F32, QUANT_F32, QUANT_F16, QUANT_BF16};
@@ -182,7 +182,7 @@ static double want_map(const struct support_rig *rig, const struct engine_tensor
     return unary_of(what, x);
 }
 
-static void test_map(void **state)
+static void functions_of_one_value_are_near_the_reference(void **state)
 {
     (void)state;
     static const enum quant_id types[] = {QUANT_F32, QUANT_F16, QUANT_F32, QUANT_BF16};
@@ -213,7 +213,7 @@ static double want_glu(const struct support_rig *rig, const struct engine_tensor
     return unary_of(((const struct arg *)user)->what, in_at(rig, 0, i)) * in_at(rig, 1, i);
 }
 
-static void test_glu(void **state)
+static void gated_units_are_near_the_reference(void **state)
 {
     (void)state;
     static const enum engine_unary gates[] = {ENGINE_SILU,       ENGINE_GELU, ENGINE_GELU_ERF,
@@ -307,7 +307,7 @@ static double want_norm(const struct support_rig *rig, const struct engine_tenso
     return x * in_at(rig, 1, i) + in_at(rig, 2, i);
 }
 
-static void test_norms(void **state)
+static void norms_are_near_the_reference(void **state)
 {
     (void)state;
     static const int64_t ne[][ENGINE_DIMS] = {{1, 1, 1, 1}, {1, 7, 3, 1},    {37, 1, 1, 1},
@@ -366,7 +366,7 @@ static double want_soft_max(const struct support_rig *rig, const struct engine_t
     return sum == 0.0 ? 0.0 : exp(logit(rig, user, i)) / sum;
 }
 
-static void test_soft_max(void **state)
+static void softmax_is_near_the_reference(void **state)
 {
     (void)state;
     static const int64_t ne[][ENGINE_DIMS] = {
@@ -380,18 +380,14 @@ static void test_soft_max(void **state)
         }
 }
 
-static int close_engines(void **state)
-{
-    (void)state;
-    support_engines_free();
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_binary), cmocka_unit_test(test_map),      cmocka_unit_test(test_glu),
-        cmocka_unit_test(test_norms),  cmocka_unit_test(test_soft_max),
+        cmocka_unit_test(sums_products_and_quotients_are_near_the_reference),
+        cmocka_unit_test(functions_of_one_value_are_near_the_reference),
+        cmocka_unit_test(gated_units_are_near_the_reference),
+        cmocka_unit_test(norms_are_near_the_reference),
+        cmocka_unit_test(softmax_is_near_the_reference),
     };
-    return cmocka_run_group_tests(tests, NULL, close_engines);
+    return cmocka_run_group_tests(tests, NULL, support_engines_free);
 }

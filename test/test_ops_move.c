@@ -65,7 +65,7 @@ static double want_view(const struct support_rig *rig, const struct engine_tenso
     }
 }
 
-static void test_views(void **state)
+static void views_show_the_same_elements(void **state)
 {
     (void)state;
     for (int what = 0; what < VIEW_COUNT; what++)
@@ -105,7 +105,7 @@ static double want_cast(const struct support_rig *rig, const struct engine_tenso
     return x[i[0] - first];
 }
 
-static void test_cast(void **state)
+static void casts_give_what_encoding_gives(void **state)
 {
     (void)state;
     static const enum quant_id types[] = {QUANT_F32, QUANT_F16, QUANT_BF16};
@@ -186,7 +186,7 @@ static double want_set_rows(const struct support_rig *rig, const struct engine_t
     return x[i[0] - first];
 }
 
-static void test_rows(void **state)
+static void rows_are_read_and_written_by_index(void **state)
 {
     (void)state;
     static const enum quant_id types[] = {QUANT_F32, QUANT_F16, QUANT_BF16, QUANT_Q8_0, QUANT_Q4_1};
@@ -235,7 +235,7 @@ static double want_join(const struct support_rig *rig, const struct engine_tenso
     return in_at(rig, 1, at);
 }
 
-static void test_joins(void **state)
+static void joined_tensors_are_their_parts(void **state)
 {
     (void)state;
     for (int s = 0; s < SHAPES; s++)
@@ -286,7 +286,7 @@ static double want_sort(const struct support_rig *rig, const struct engine_tenso
     return -1.0;
 }
 
-static void test_sort(void **state)
+static void sorting_orders_as_the_reference(void **state)
 {
     (void)state;
     static const int64_t ne[][ENGINE_DIMS] = {{3, 1, 1, 1}, {17, 5, 2, 1}, {64, 40, 1, 4}};
@@ -371,7 +371,7 @@ static double want_rope(const struct support_rig *rig, const struct engine_tenso
     return magnitude * (second ? b * cos(angle) + a * sin(angle) : a * cos(angle) - b * sin(angle));
 }
 
-static void test_rope(void **state)
+static void rotations_are_near_the_reference(void **state)
 {
     (void)state;
     for (int what = 0; what < 12; what++)
@@ -383,18 +383,15 @@ static void test_rope(void **state)
         }
 }
 
-static int close_engines(void **state)
-{
-    (void)state;
-    support_engines_free();
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_views), cmocka_unit_test(test_cast), cmocka_unit_test(test_rows),
-        cmocka_unit_test(test_joins), cmocka_unit_test(test_sort), cmocka_unit_test(test_rope),
+        cmocka_unit_test(views_show_the_same_elements),
+        cmocka_unit_test(casts_give_what_encoding_gives),
+        cmocka_unit_test(rows_are_read_and_written_by_index),
+        cmocka_unit_test(joined_tensors_are_their_parts),
+        cmocka_unit_test(sorting_orders_as_the_reference),
+        cmocka_unit_test(rotations_are_near_the_reference),
     };
-    return cmocka_run_group_tests(tests, NULL, close_engines);
+    return cmocka_run_group_tests(tests, NULL, support_engines_free);
 }

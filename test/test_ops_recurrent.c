@@ -93,7 +93,7 @@ static double want_conv(const struct support_rig *rig, const struct engine_tenso
     return sum;
 }
 
-static void test_ssm_conv(void **state)
+static void ssm_conv_equals_the_reference(void **state)
 {
     (void)state;
     check("ssm_conv", build_conv, want_conv);
@@ -142,14 +142,14 @@ static double want_scan(const struct support_rig *rig, const struct engine_tenso
     return arg->state ? state[i[0]] : out;
 }
 
-static void test_ssm_scan(void **state)
+static void ssm_scan_is_near_the_reference(void **state)
 {
     (void)state;
     check("ssm_scan", build_scan, want_scan);
 }
 
 /* A cell that is not there: NaN, and nothing is read outside. */
-static void test_ssm_scan_bad_cell(void **state)
+static void a_cell_that_does_not_exist_gives_nan(void **state)
 {
     (void)state;
     static const int32_t bad[] = {-1, 7, 1 << 30};
@@ -200,7 +200,7 @@ static double want_wkv6(const struct support_rig *rig, const struct engine_tenso
     return arg->state ? state[i[1]] : out;
 }
 
-static void test_wkv6(void **state)
+static void wkv6_is_near_the_reference(void **state)
 {
     (void)state;
     check("wkv6", build_wkv6, want_wkv6);
@@ -242,7 +242,7 @@ static double want_wkv7(const struct support_rig *rig, const struct engine_tenso
     return arg->state ? state[i[0]] : out;
 }
 
-static void test_wkv7(void **state)
+static void wkv7_is_near_the_reference(void **state)
 {
     (void)state;
     check("wkv7", build_wkv7, want_wkv7);
@@ -291,7 +291,7 @@ static double want_delta(const struct support_rig *rig, const struct engine_tens
     return arg->state ? state[i[0]] : out / sqrt((double)arg->n);
 }
 
-static void test_gated_delta(void **state)
+static void gated_delta_is_near_the_reference(void **state)
 {
     (void)state;
     check("gated_delta", build_delta, want_delta);
@@ -300,7 +300,7 @@ static void test_gated_delta(void **state)
 /* ---- Two halves are the whole ---- */
 
 /* Six tokens at once, and three, then three with the state of the first: the same bits. */
-static void test_split_in_time(void **state)
+static void a_sequence_split_in_time_gives_the_same_bits(void **state)
 {
     (void)state;
     struct base_error err = BASE_ERROR_INIT;
@@ -340,7 +340,7 @@ static void test_split_in_time(void **state)
 
 /* ---- Refusals ---- */
 
-static void test_refuses_what_does_not_fit(void **state)
+static void what_does_not_fit_is_refused(void **state)
 {
     (void)state;
     struct arg arg = {.form = SUPPORT_PLAIN};
@@ -361,24 +361,17 @@ static void test_refuses_what_does_not_fit(void **state)
     }
 }
 
-static int close_engines(void **state)
-{
-    (void)state;
-    support_engines_free();
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ssm_conv),
-        cmocka_unit_test(test_ssm_scan),
-        cmocka_unit_test(test_ssm_scan_bad_cell),
-        cmocka_unit_test(test_wkv6),
-        cmocka_unit_test(test_wkv7),
-        cmocka_unit_test(test_gated_delta),
-        cmocka_unit_test(test_split_in_time),
-        cmocka_unit_test(test_refuses_what_does_not_fit),
+        cmocka_unit_test(ssm_conv_equals_the_reference),
+        cmocka_unit_test(ssm_scan_is_near_the_reference),
+        cmocka_unit_test(a_cell_that_does_not_exist_gives_nan),
+        cmocka_unit_test(wkv6_is_near_the_reference),
+        cmocka_unit_test(wkv7_is_near_the_reference),
+        cmocka_unit_test(gated_delta_is_near_the_reference),
+        cmocka_unit_test(a_sequence_split_in_time_gives_the_same_bits),
+        cmocka_unit_test(what_does_not_fit_is_refused),
     };
-    return cmocka_run_group_tests(tests, NULL, close_engines);
+    return cmocka_run_group_tests(tests, NULL, support_engines_free);
 }

@@ -35,7 +35,7 @@ static void count_job(const struct engine_worker *w, void *data)
     ++s->runs[w->ith];
 }
 
-static void test_every_worker_runs_every_job(void **state)
+static void every_worker_runs_every_job(void **state)
 {
     (void)state;
     for (size_t c = 0; c < sizeof(thread_counts) / sizeof(thread_counts[0]); ++c) {
@@ -67,7 +67,7 @@ static void barrier_job(const struct engine_worker *w, void *data)
     }
 }
 
-static void test_barrier_orders_memory(void **state)
+static void a_barrier_orders_memory(void **state)
 {
     (void)state;
     for (size_t c = 0; c < sizeof(thread_counts) / sizeof(thread_counts[0]); ++c) {
@@ -96,7 +96,7 @@ static void claim_job(const struct engine_worker *w, void *data)
     }
 }
 
-static void test_claims_cover_each_unit_once(void **state)
+static void claims_cover_each_unit_once(void **state)
 {
     (void)state;
     for (size_t c = 0; c < sizeof(thread_counts) / sizeof(thread_counts[0]); ++c) {
@@ -132,7 +132,7 @@ static void take_job(const struct engine_worker *w, void *data)
     }
 }
 
-static void test_takes_cover_each_unit_once(void **state)
+static void takes_cover_each_unit_once(void **state)
 {
     (void)state;
     for (size_t c = 0; c < sizeof(thread_counts) / sizeof(thread_counts[0]); ++c) {
@@ -158,7 +158,7 @@ static void take_all_alone_job(const struct engine_worker *w, void *data)
     if (w->ith == 0 && engine_pool_take(w, 100) == 0) ++s->sum;
 }
 
-static void test_takes_from_absent_workers(void **state)
+static void units_of_absent_workers_are_taken(void **state)
 {
     (void)state;
     struct engine_pool *pool = new_pool(3);
@@ -177,7 +177,7 @@ static void claim_some_job(const struct engine_worker *w, void *data)
     if (first == 0) ++s->sum;
 }
 
-static void test_claims_restart_with_each_job(void **state)
+static void claims_restart_with_each_job(void **state)
 {
     (void)state;
     struct engine_pool *pool = new_pool(3);
@@ -188,7 +188,7 @@ static void test_claims_restart_with_each_job(void **state)
 }
 
 /* After a pause (and after a long idle time) the workers use no processor time. */
-static void test_idle_workers_sleep(void **state)
+static void idle_workers_sleep(void **state)
 {
     (void)state;
     struct engine_pool *pool = new_pool(3);
@@ -217,7 +217,7 @@ static void cpu_job(const struct engine_worker *w, void *data)
     s->errors[w->ith] = engine_cpus_count(&mine) != 1;
 }
 
-static void test_pinning(void **state)
+static void workers_are_pinned_where_told(void **state)
 {
     (void)state;
     struct engine_cpus before, after;
@@ -237,7 +237,7 @@ static void test_pinning(void **state)
     assert_memory_equal(&before, &after, sizeof(before));
 }
 
-static void test_refuses_silly_counts(void **state)
+static void impossible_counts_are_refused(void **state)
 {
     (void)state;
     static const int counts[] = {0, -1, 1000000};
@@ -252,15 +252,15 @@ static void test_refuses_silly_counts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_worker_runs_every_job),
-        cmocka_unit_test(test_barrier_orders_memory),
-        cmocka_unit_test(test_claims_cover_each_unit_once),
-        cmocka_unit_test(test_claims_restart_with_each_job),
-        cmocka_unit_test(test_takes_cover_each_unit_once),
-        cmocka_unit_test(test_takes_from_absent_workers),
-        cmocka_unit_test(test_idle_workers_sleep),
-        cmocka_unit_test(test_pinning),
-        cmocka_unit_test(test_refuses_silly_counts),
+        cmocka_unit_test(every_worker_runs_every_job),
+        cmocka_unit_test(a_barrier_orders_memory),
+        cmocka_unit_test(claims_cover_each_unit_once),
+        cmocka_unit_test(claims_restart_with_each_job),
+        cmocka_unit_test(takes_cover_each_unit_once),
+        cmocka_unit_test(units_of_absent_workers_are_taken),
+        cmocka_unit_test(idle_workers_sleep),
+        cmocka_unit_test(workers_are_pinned_where_told),
+        cmocka_unit_test(impossible_counts_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

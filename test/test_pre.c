@@ -104,14 +104,14 @@ static void expect(const char *name, const char *text, const char *pieces)
     free(got);
 }
 
-static void test_families(void **state)
+static void each_family_cuts_as_its_pattern(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         expect(rows[i].name, sample, rows[i].pieces);
 }
 
-static void test_digits(void **state)
+static void digits_are_cut_as_each_family_does(void **state)
 {
     (void)state;
     expect("superbpe", "a123456 1234", "a|123|456| |1|234");
@@ -128,7 +128,7 @@ static void test_digits(void **state)
     expect("smollm", "1234", "1|2|3|4");
 }
 
-static void test_other_names(void **state)
+static void other_names_mean_the_same_patterns(void **state)
 {
     (void)state;
     expect("laguna", "a b\n\nc", "a| b|\n\n|c");
@@ -140,7 +140,7 @@ static void test_other_names(void **state)
 }
 
 /* U+180E is no white space, U+0085 is. */
-static void test_white_space(void **state)
+static void white_space_is_that_of_unicode(void **state)
 {
     (void)state;
     expect("gpt-2", "a\xe1\xa0\x8e!", "a|\xe1\xa0\x8e!");
@@ -151,7 +151,7 @@ static void test_white_space(void **state)
 }
 
 /* Every invalid byte counts as one symbol, and all bytes are kept. */
-static void test_invalid_bytes(void **state)
+static void every_invalid_byte_is_one_symbol(void **state)
 {
     (void)state;
     expect("gpt-2",
@@ -163,7 +163,7 @@ static void test_invalid_bytes(void **state)
 }
 
 /* Every name opens, cuts long monotonous texts without a limit being hit, and loses no byte. */
-static void test_every_name(void **state)
+static void every_name_cuts_long_texts_and_loses_no_byte(void **state)
 {
     static const char *const units[] = {"A", " ",   "\n",        "1",    "Aa", "\xe4\xb8\xad",
                                         "!", "1a ", "e\xcc\x81", "\xff", " x"};
@@ -193,9 +193,12 @@ static void test_every_name(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_families),      cmocka_unit_test(test_digits),
-        cmocka_unit_test(test_other_names),   cmocka_unit_test(test_white_space),
-        cmocka_unit_test(test_invalid_bytes), cmocka_unit_test(test_every_name),
+        cmocka_unit_test(each_family_cuts_as_its_pattern),
+        cmocka_unit_test(digits_are_cut_as_each_family_does),
+        cmocka_unit_test(other_names_mean_the_same_patterns),
+        cmocka_unit_test(white_space_is_that_of_unicode),
+        cmocka_unit_test(every_invalid_byte_is_one_symbol),
+        cmocka_unit_test(every_name_cuts_long_texts_and_loses_no_byte),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,15 @@
 /* test/test_quant.c: the type table, decode against the drawings, and the two errors apart: that of
  * quantization (encode, then decode) and that of arithmetic (the scalar dot against double). That
  * vector kernels equal scalar is test_checkkern's part. */
+#include "test/support.h"
+
 #include "quant/quant.h"
 #include "test/support_guard.h"
+#include "test/support_random.h"
 #include "test/support_row.h"
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-/* It needs several of the above. */
-#include <cmocka.h>
 
 enum { MAX_K = 4096 };
 
@@ -34,7 +33,7 @@ static const struct {
     {"NVFP4", 64, 36},    {"Q1_0", 128, 18},   {"Q2_0", 64, 18},
 };
 
-static void test_table(void **state)
+static void the_table_is_the_formats(void **state)
 {
     (void)state;
     for (uint32_t id = 0; id < QUANT_ID_COUNT; id++) {
@@ -56,7 +55,7 @@ static void test_table(void **state)
     assert_null(quant_type_by_name(""));
 }
 
-static void test_row_bytes(void **state)
+static void rows_have_their_bytes_or_are_refused(void **state)
 {
     (void)state;
     const struct quant_type *type = quant_type_by_id(QUANT_Q4_1);
@@ -68,7 +67,7 @@ static void test_row_bytes(void **state)
     assert_int_equal(bytes, 360);
 }
 
-static void test_levels(void **state)
+static void every_level_has_every_kernel(void **state)
 {
     (void)state;
     struct quant_kernels kernels;
@@ -100,17 +99,17 @@ static float drawn_element(uint32_t id, const uint8_t *block, int i)
     return has_min ? d * (float)code + m : d * (float)(code - (five ? 16 : 8));
 }
 
-static void test_decode_by_drawing(void **state)
+static void decoding_follows_the_drawings(void **state)
 {
     (void)state;
     static const uint32_t ids[] = {QUANT_Q4_0, QUANT_Q4_1, QUANT_Q5_0, QUANT_Q5_1, QUANT_Q8_0};
-    struct rng rng = {1};
+    uint64_t rng = 1;
     for (size_t t = 0; t < sizeof ids / sizeof *ids; t++) {
         const struct quant_type *type = quant_type_by_id(ids[t]);
         for (int repeat = 0; repeat < 1000; repeat++) {
             uint8_t block[34];
             float out[32];
-            for (size_t i = 0; i < sizeof block; i++) block[i] = (uint8_t)rng_next(&rng);
+            for (size_t i = 0; i < sizeof block; i++) block[i] = (uint8_t)support_random(&rng);
             type->kernel[CPU_SCALAR].decode(0, 32, block, out);
             for (int i = 0; i < 32; i++) {
                 float drawn = drawn_element(ids[t], block, i);
@@ -151,14 +150,14 @@ static double error_bound(const struct quant_type *type)
     return 8 * pow(4, -8.0 * type->block_bytes / type->block_len);
 }
 
-static void test_encode_error(void **state)
+static void encoding_stays_within_its_bound(void **state)
 {
     (void)state;
     static float gauss[MAX_K], uniform[MAX_K], zero[MAX_K];
-    struct rng rng = {2};
+    uint64_t rng = 2;
     for (int i = 0; i < MAX_K; i++) {
-        gauss[i] = rng_gauss(&rng);
-        uniform[i] = 0.01f * ((float)rng_below(&rng, 1 << 20) * 0x1p-19f - 1.0f);
+        gauss[i] = support_random_gauss(&rng);
+        uniform[i] = 0.01f * ((float)support_random_below(&rng, 1 << 20) * 0x1p-19f - 1.0f);
     }
     for (uint32_t id = 0; id < QUANT_ID_COUNT; id++) {
         const struct quant_type *type = quant_type_by_id(id);
@@ -175,7 +174,7 @@ static void test_encode_error(void **state)
 }
 
 /* Elements that are not finite show as NaN in the whole block, and only there. */
-static void test_encode_not_finite(void **state)
+static void what_is_not_finite_shows_in_its_block(void **state)
 {
     (void)state;
     static const uint32_t ids[] = {QUANT_Q4_0, QUANT_Q4_1, QUANT_Q5_0, QUANT_Q5_1, QUANT_Q8_0};
@@ -195,7 +194,7 @@ static void test_encode_not_finite(void **state)
 }
 
 /* Any finite input: nothing but a finite result may come back, however large or small. */
-static void test_encode_extremes(void **state)
+static void extremes_of_small_blocks_come_back(void **state)
 {
     (void)state;
     static const uint32_t ids[] = {QUANT_Q4_0, QUANT_Q4_1, QUANT_Q5_0, QUANT_Q5_1, QUANT_Q8_0};
@@ -242,13 +241,14 @@ static double column_value(const struct column *c, const struct quant_act_form *
     return (double)c->act.d[i / form->block_len] * c->act.q[i];
 }
 
-static void test_activation_values(void **state)
+static void activations_round_as_specified(void **state)
 {
     (void)state;
     static struct column c;
     static const struct quant_act_form *const kinds[] = {&quant_act_q8_32, &quant_act_q8_256};
-    struct rng rng = {3};
-    for (int i = 0; i < MAX_K; i++) c.x[i] = ldexpf(rng_gauss(&rng), (int)rng_below(&rng, 20));
+    uint64_t rng = 3;
+    for (int i = 0; i < MAX_K; i++)
+        c.x[i] = ldexpf(support_random_gauss(&rng), (int)support_random_below(&rng, 20));
     for (int t = 0; t < 2; t++) {
         int block = t == 0 ? 32 : 256, per_sum = t == 0 ? 32 : 16;
         column_fill(&c, kinds[t], MAX_K);
@@ -271,7 +271,7 @@ static void test_activation_values(void **state)
     }
 }
 
-static void test_activation_policy(void **state)
+static void activations_that_are_not_finite_spoil_their_block(void **state)
 {
     (void)state;
     static struct column c;
@@ -319,20 +319,20 @@ static double dot_bound(const struct quant_type *type, const struct column *c, c
     return (double)(k / len + 8) * 0x1p-24 * terms;
 }
 
-static void test_dot_against_double(void **state)
+static void dots_stay_within_their_bound(void **state)
 {
     (void)state;
     static struct column c;
     static uint8_t row[MAX_K * 4];
     static float w[MAX_K], decoded[MAX_K];
-    struct rng rng = {4};
+    uint64_t rng = 4;
     for (uint32_t id = 0; id < QUANT_ID_COUNT; id++) {
         const struct quant_type *type = quant_type_by_id(id);
         if (!type || !type->act) continue;
         for (int64_t k = 256; k <= MAX_K; k *= 2) {
             for (int64_t i = 0; i < k; i++) {
-                w[i] = rng_gauss(&rng);
-                c.x[i] = rng_gauss(&rng) * (float)(1 + i / 32 % 5);
+                w[i] = support_random_gauss(&rng);
+                c.x[i] = support_random_gauss(&rng) * (float)(1 + i / 32 % 5);
             }
             support_row_make(type, k, w, row);
             type->kernel[CPU_SCALAR].decode(0, k, row, decoded);
@@ -353,16 +353,16 @@ static void test_dot_against_double(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_table),
-        cmocka_unit_test(test_row_bytes),
-        cmocka_unit_test(test_levels),
-        cmocka_unit_test(test_decode_by_drawing),
-        cmocka_unit_test(test_encode_error),
-        cmocka_unit_test(test_encode_not_finite),
-        cmocka_unit_test(test_encode_extremes),
-        cmocka_unit_test(test_activation_values),
-        cmocka_unit_test(test_activation_policy),
-        cmocka_unit_test(test_dot_against_double),
+        cmocka_unit_test(the_table_is_the_formats),
+        cmocka_unit_test(rows_have_their_bytes_or_are_refused),
+        cmocka_unit_test(every_level_has_every_kernel),
+        cmocka_unit_test(decoding_follows_the_drawings),
+        cmocka_unit_test(encoding_stays_within_its_bound),
+        cmocka_unit_test(what_is_not_finite_shows_in_its_block),
+        cmocka_unit_test(extremes_of_small_blocks_come_back),
+        cmocka_unit_test(activations_round_as_specified),
+        cmocka_unit_test(activations_that_are_not_finite_spoil_their_block),
+        cmocka_unit_test(dots_stay_within_their_bound),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

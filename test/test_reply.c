@@ -246,7 +246,7 @@ static void check(const struct reply_case *c, const json_t *tools, size_t first,
     text_reply_free(r);
 }
 
-static void test_cases(void **state)
+static void replies_cut_anywhere_give_the_same_parts(void **state)
 {
     (void)state;
     json_t *tools = json_loads(tools_json, 0, NULL);
@@ -260,8 +260,8 @@ static void test_cases(void **state)
     json_decref(tools);
 }
 
-/* Text comes out as soon as it cannot be a mark any more. */
-static void test_at_once(void **state)
+/* Text comes out as soon as it can be no mark. */
+static void text_comes_out_as_soon_as_it_is_no_mark(void **state)
 {
     (void)state;
     struct base_error err = BASE_ERROR_INIT;
@@ -288,7 +288,7 @@ static void test_at_once(void **state)
 }
 
 /* A call that is too long, closing marks without end, deep and long values: text, soon. */
-static void test_bounds(void **state)
+static void endless_calls_and_marks_become_text(void **state)
 {
     (void)state;
     static const char *const openings[] = {"<tool_call>",    "[TOOL_CALLS][",
@@ -324,9 +324,9 @@ static void test_bounds(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cases),
-        cmocka_unit_test(test_at_once),
-        cmocka_unit_test(test_bounds),
+        cmocka_unit_test(replies_cut_anywhere_give_the_same_parts),
+        cmocka_unit_test(text_comes_out_as_soon_as_it_is_no_mark),
+        cmocka_unit_test(endless_calls_and_marks_become_text),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

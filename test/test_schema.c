@@ -169,7 +169,7 @@ static void run_group(struct tally *t, const char *file, const char *group)
     constraint_free(g);
 }
 
-static void official_suite(void **state)
+static void the_official_suite_is_followed_or_refused(void **state)
 {
     (void)state;
     char folder[4096], path[8192];
@@ -392,9 +392,128 @@ static void numbers_that_cannot_be_generated_are_refused(void **state)
                           "null"));
 }
 
+/* -- what older drafts and APIs write -- */
+
+struct judged {
+    const char *schema;
+    const char *accepted[6], *refused[6];
+};
+
+static void judge(const struct judged *j, const struct constrain_schema_options *options)
+{
+    struct base_error err = BASE_ERROR_INIT;
+    struct constraint *c = constraint_from_schema(j->schema, strlen(j->schema), options, &err);
+    if (!c) fail_msg("%s: %s", j->schema, err.text);
+    for (int i = 0; i < 6 && j->accepted[i]; i++)
+        if (!accepts(c, j->accepted[i], strlen(j->accepted[i])))
+            fail_msg("%s refuses %s", j->schema, j->accepted[i]);
+    for (int i = 0; i < 6 && j->refused[i]; i++)
+        if (accepts(c, j->refused[i], strlen(j->refused[i])))
+            fail_msg("%s accepts %s", j->schema, j->refused[i]);
+    constraint_free(c);
+}
+
+static void older_drafts_and_wrappers_mean_what_they_say(void **state)
+{
+    (void)state;
+    static const struct judged cases[] = {
+        /* draft 4: an exclusive bound is a boolean beside the bound */
+        {"{'type':'number','minimum':5,'exclusiveMinimum':true}", {"5.1", "6"}, {"5", "4"}},
+        {"{'type':'number','maximum':5,'exclusiveMaximum':true}", {"4.9"}, {"5", "5.0"}},
+        {"{'type':'number','minimum':5,'exclusiveMinimum':false}", {"5"}, {"4"}},
+        {"{'type':'number','exclusiveMinimum':true}", {"-9"}, {"null"}},
+        {"{'$schema':'http://json-schema.org/draft-04/schema#','minimum':1}", {"1", "null"}, {"0"}},
+        /* draft 7: lists of items */
+        {"{'items':[{'type':'null'},{'type':'boolean'}]}",
+         {"[]", "[null]", "[null,true,7]"},
+         {"[1]", "[null,null]"}},
+        {"{'items':[{'type':'null'}],'additionalItems':false}",
+         {"[]", "[null]", "{}"},
+         {"[null,1]", "[1]"}},
+        {"{'items':[{'type':'null'}],'additionalItems':{'const':1}}", {"[null,1,1]"}, {"[null,2]"}},
+        {"{'items':{'const':1},'additionalItems':false}", {"[1,1]"}, {"[2]"}},
+        {"{'additionalItems':false}", {"[1]"}, {NULL}},
+        {"{'$ref':'#/definitions/a','definitions':{'a':{'items':[{},{'$ref':'#/"
+         "additionalItems'}]}},"
+         "'additionalItems':{'const':3}}",
+         {"[1,3]"},
+         {"[1,2]"}},
+        /* until draft 7: dependencies of both kinds */
+        {"{'dependencies':{'a':['b','c']}}",
+         {"{'b':1}", "{'a':1,'b':1,'c':1}", "3"},
+         {"{'a':1}", "{'a':1,'b':2}"}},
+        {"{'dependencies':{'a':{'properties':{'b':{'const':1}}}}}",
+         {"{'b':2}", "{'a':1,'b':1}"},
+         {"{'a':1,'b':2}"}},
+        {"{'dependencies':{'a':false}}", {"{}", "{'b':1}"}, {"{'a':1}"}},
+        /* OpenAPI 3.0 */
+        {"{'type':'string','nullable':true}", {"'a'", "null"}, {"1"}},
+        {"{'type':['string','boolean'],'nullable':true}", {"null", "true"}, {"1"}},
+        {"{'type':'string','nullable':false}", {"'a'"}, {"null"}},
+        {"{'type':'string','nullable':true,'enum':['a']}", {"'a'"}, {"null", "'b'"}},
+        {"{'nullable':true,'enum':[1]}", {"1"}, {"null"}},
+        /* what APIs wrap a schema in */
+        {"{'name':'x','strict':true,'schema':{'type':'integer'}}", {"1"}, {"'1'"}},
+        {"{'type':'json_schema','json_schema':{'name':'x','schema':{'$ref':'#/$defs/a',"
+         "'$defs':{'a':{'const':1}}}}}",
+         {"1"},
+         {"2"}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct judged j = cases[i];
+        char text[16][512];
+        int n = 0;
+        const char **parts[13] = {&j.schema};
+        for (int k = 0; k < 6; k++) parts[1 + k] = &j.accepted[k], parts[7 + k] = &j.refused[k];
+        for (int k = 0; k < 13; k++) { /* quotes */
+            if (!*parts[k]) continue;
+            snprintf(text[n], sizeof text[n], "%s", *parts[k]);
+            for (char *s = text[n]; *s; s++) *s = *s == '\'' ? '"' : *s;
+            *parts[k] = text[n++];
+        }
+        judge(&j, &(struct constrain_schema_options){.generate = false});
+        judge(&j, &(struct constrain_schema_options){.generate = true, .open = true});
+    }
+}
+
+/* A model that may invent names invents them to the limit: what the schema names is generated. */
+static void generation_keeps_to_named_properties(void **state)
+{
+    (void)state;
+    static const char named[] = "{\"type\":\"object\",\"properties\":{\"a\":{},\"b\":true}}";
+    static const struct judged closed[] = {
+        {named, {"{}", "{\"a\": 1, \"b\": 2}"}, {"{\"c\":1}", "{\"a\":1,\"aa\":1}"}},
+        {"{\"allOf\":[{\"properties\":{\"a\":{}}},{\"properties\":{\"b\":{}},\"required\":[\"c\"]}]"
+         "}",
+         {"{\"a\":1,\"b\":1,\"c\":1}", "{\"c\":1}"},
+         {"{\"c\":1,\"d\":1}"}},
+        {"{\"anyOf\":[{\"properties\":{\"a\":{}},\"required\":[\"a\"]},{\"properties\":{\"b\":{}}}]"
+         "}",
+         {"{\"a\":1}", "{\"b\":1}", "{}"},
+         {"{\"c\":1}"}},
+        {"{\"properties\":{\"a\":{}},\"patternProperties\":{\"^x\":{}}}",
+         {"{\"x1\":1,\"a\":1}"},
+         {"{\"y\":1}"}},
+        /* nothing is named, or more is allowed in so many words, or needed */
+        {"{\"type\":\"object\"}", {"{\"c\":1}"}, {"1"}},
+        {"{\"required\":[\"a\"]}", {"{\"a\":1,\"c\":1}"}, {"{}"}},
+        {"{\"properties\":{\"a\":{}},\"additionalProperties\":true}", {"{\"c\":1}"}, {NULL}},
+        {"{\"properties\":{\"a\":{}},\"additionalProperties\":{\"const\":1}}",
+         {"{\"c\":1}"},
+         {"{\"c\":2}"}},
+        {"{\"properties\":{\"a\":{}},\"minProperties\":2}", {"{\"a\":1,\"c\":1}"}, {"{\"a\":1}"}},
+        {"{\"not\":{\"required\":[\"a\"]}}", {"{\"c\":1}"}, {"{\"a\":1}"}},
+    };
+    for (size_t i = 0; i < sizeof closed / sizeof closed[0]; i++)
+        judge(&closed[i], &(struct constrain_schema_options){.generate = true});
+    const struct judged open = {named, {"{\"c\":1}", "{\"a\":1,\"c\":[]}"}, {"1"}};
+    judge(&open, &(struct constrain_schema_options){.generate = true, .open = true});
+    judge(&open, &(struct constrain_schema_options){.generate = false});
+}
+
 /* -- options -- */
 
-static void lenient_keywords(void **state)
+static void lenient_keywords_restrict_nothing(void **state)
 {
     (void)state;
     static const char schema[] = "{\"type\":\"array\",\"uniqueItems\":true}";
@@ -418,11 +537,13 @@ static void lenient_keywords(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(official_suite),
+        cmocka_unit_test(the_official_suite_is_followed_or_refused),
         cmocka_unit_test(generated_texts_are_accepted),
         cmocka_unit_test(numbers_are_generated_as_the_schema_has_them),
         cmocka_unit_test(numbers_that_cannot_be_generated_are_refused),
-        cmocka_unit_test(lenient_keywords),
+        cmocka_unit_test(older_drafts_and_wrappers_mean_what_they_say),
+        cmocka_unit_test(generation_keeps_to_named_properties),
+        cmocka_unit_test(lenient_keywords_restrict_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

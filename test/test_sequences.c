@@ -9,6 +9,7 @@
 #include "base/interrupt.h"
 #include "models/model.h"
 #include "test/support_model.h"
+#include "test/support_random.h"
 #include "test/support_session.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,7 +36,7 @@ struct world {
     struct engine *engine;
     struct model *m;
     struct model_session *many, *one; /* N_SEQ sequences; the reference */
-    struct support_random random;
+    uint64_t random;
     int32_t ids[N_SEQ][N_CTX];
     uint32_t length[N_SEQ];
     uint64_t rows_seen;
@@ -45,7 +46,7 @@ struct world {
 
 static uint32_t below(struct world *w, uint32_t n)
 {
-    return support_random_u32(&w->random) % n;
+    return support_random_below(&w->random, n);
 }
 
 static struct world *open_world(const struct variant *v, const struct setting *s)
@@ -69,7 +70,7 @@ static struct world *open_world(const struct variant *v, const struct setting *s
     options.n_threads = s->threads;
     snprintf(path, sizeof path, "/tmp/infer-sequences-%d.gguf", (int)getpid());
     if (!support_model_write(&tiny, path, &err)) fail_msg("%s", err.text);
-    w->random = support_random_new((uint64_t)s->threads * 1000 + s->n_batch);
+    w->random = (uint64_t)s->threads * 1000 + s->n_batch;
     w->file = gguf_open(path, &err);
     w->engine = engine_new(&options, &err);
     w->m = w->file && w->engine ? model_open(w->file, w->engine, &err) : NULL;
@@ -225,7 +226,7 @@ static void random_walk(const struct variant *v, const struct setting *s)
 
 /* ---- Tests ---- */
 
-static void alone_or_together(void **state)
+static void sequences_together_are_each_what_they_are_alone(void **state)
 {
     static const struct setting settings[] = {
         {1, 512, QUANT_F16}, {2, 7, QUANT_F32},  {3, 512, QUANT_Q8_0},
@@ -240,7 +241,7 @@ static void alone_or_together(void **state)
 }
 
 /* What is refused is refused before anything is evaluated. */
-static void refusals(void **state)
+static void what_is_refused_changes_nothing(void **state)
 {
     const struct setting s = {2, 16, QUANT_F16};
     struct world *w = open_world(&llama, &s);
@@ -268,8 +269,8 @@ static void refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(alone_or_together),
-        cmocka_unit_test(refusals),
+        cmocka_unit_test(sequences_together_are_each_what_they_are_alone),
+        cmocka_unit_test(what_is_refused_changes_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -46,7 +46,7 @@ static int naive(const char *const *stops, size_t count, const char *text, size_
     return -1;
 }
 
-static void named_cases(void **state)
+static void named_cases_end_where_they_should(void **state)
 {
     (void)state;
     static const struct {
@@ -75,7 +75,7 @@ static void named_cases(void **state)
     base_buffer_free(&out);
 }
 
-/* What cannot become a stop string any more is released at once. */
+/* What can become no stop string is released at once. */
 static void nothing_is_held_without_need(void **state)
 {
     (void)state;
@@ -140,7 +140,7 @@ static void an_empty_string_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(named_cases),
+        cmocka_unit_test(named_cases_end_where_they_should),
         cmocka_unit_test(nothing_is_held_without_need),
         cmocka_unit_test(random_equals_naive),
         cmocka_unit_test(an_empty_string_is_refused),

@@ -4,6 +4,7 @@
 #include "test/support.h"
 
 #include "test/support_files.h"
+#include "test/support_random.h"
 #include "text/jinja/jinja.h"
 
 #include <stdio.h>
@@ -43,7 +44,7 @@ static json_t *load_json(const char *path)
 
 /* ---- Snippets ---- */
 
-static void test_snippets(void **state)
+static void snippets_render_as_jinja2_renders_them(void **state)
 {
     (void)state;
     json_t *unit = load_json("test/data/templates/unit.json");
@@ -76,13 +77,6 @@ static void test_snippets(void **state)
 
 /* ---- Published templates ---- */
 
-static uint64_t fingerprint(const struct base_buffer *b)
-{
-    uint64_t h = 14695981039346656037u;
-    for (size_t i = 0; i < b->size; i++) h = (h ^ (unsigned char)b->data[i]) * 1099511628211u;
-    return h;
-}
-
 /* Case n of the conversations: see contexts() in scripts/make-template-goldens. */
 static json_t *context_of(const json_t *conversations, size_t n)
 {
@@ -109,7 +103,8 @@ static size_t check_template(const char *name, const struct jinja_template *t,
         char found[17];
         options.clock = &test_clock;
         const bool ok = t && jinja_template_render(t, context, &options, &out, &err);
-        snprintf(found, sizeof found, "%016llx", (unsigned long long)fingerprint(&out));
+        snprintf(found, sizeof found, "%016llx",
+                 (unsigned long long)support_hash(out.data, out.size));
         const bool same =
             ok == json_is_array(want) &&
             (!ok || (json_integer_value(json_array_get(want, 0)) == (json_int_t)out.size &&
@@ -124,7 +119,7 @@ static size_t check_template(const char *name, const struct jinja_template *t,
     return wrong;
 }
 
-static void test_published(void **state)
+static void published_templates_render_as_jinja2_renders_them(void **state)
 {
     (void)state;
     char path[4096], file[4200];
@@ -157,8 +152,8 @@ static void test_published(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_snippets),
-        cmocka_unit_test(test_published),
+        cmocka_unit_test(snippets_render_as_jinja2_renders_them),
+        cmocka_unit_test(published_templates_render_as_jinja2_renders_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -94,7 +94,7 @@ static bool render(const char *name, const char *context, struct base_buffer *ou
     return ok;
 }
 
-static void test_formats(void **state)
+static void every_format_gives_its_written_text(void **state)
 {
     (void)state;
     for (size_t i = 0; i < N_EXPECTED; i++) {
@@ -116,7 +116,7 @@ static void test_formats(void **state)
 }
 
 /* Every name of the list is tested above, and the list is in order. */
-static void test_names(void **state)
+static void every_name_of_a_format_is_tested(void **state)
 {
     (void)state;
     size_t n = 0;
@@ -127,7 +127,7 @@ static void test_names(void **state)
     assert_null(text_chat_format(""));
 }
 
-static void test_roles(void **state)
+static void roles_without_a_place_are_refused_or_shown(void **state)
 {
     (void)state;
     for (size_t i = 0; i < N_EXPECTED; i++) {
@@ -147,9 +147,9 @@ static void test_roles(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_formats),
-        cmocka_unit_test(test_names),
-        cmocka_unit_test(test_roles),
+        cmocka_unit_test(every_format_gives_its_written_text),
+        cmocka_unit_test(every_name_of_a_format_is_tested),
+        cmocka_unit_test(roles_without_a_place_are_refused_or_shown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -124,7 +124,7 @@ static const char *const long_values[] = {
     "set a = range(100000)|list", "if 'x' in a",
 };
 
-static void test_lengths(void **state)
+static void work_on_long_values_is_limited(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof long_values / sizeof long_values[0]; i += 2) {
@@ -137,7 +137,7 @@ static void test_lengths(void **state)
 }
 
 /* Integers spread over a mapping's slots: the work grows as their count does. */
-static void test_work_is_linear(void **state)
+static void unique_integers_take_linear_work(void **state)
 {
     (void)state;
     static const char source[] = "{{ range(100000)|unique|list|length }}";
@@ -150,7 +150,7 @@ static void test_work_is_linear(void **state)
     base_buffer_free(&out);
 }
 
-static void test_interrupt(void **state)
+static void an_interruption_ends_a_rendering(void **state)
 {
     (void)state;
     static const char source[] = "{{ l }}";
@@ -166,7 +166,7 @@ static void test_interrupt(void **state)
     base_buffer_free(&out);
 }
 
-static void test_hostile(void **state)
+static void hostile_templates_end_in_an_answer_or_an_error(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof hostile / sizeof hostile[0]; i++)
@@ -189,7 +189,7 @@ static void nested(const char *open, const char *middle, const char *close, size
     base_buffer_free(&out);
 }
 
-static void test_nesting(void **state)
+static void deep_nesting_is_an_error(void **state)
 {
     (void)state;
     static const size_t levels[] = {10, 149, 150, 151, 400, 5000, 100000};
@@ -226,7 +226,7 @@ static void test_nesting(void **state)
 }
 
 /* Long chains of one level are no nesting, but trees all the same. */
-static void test_chains(void **state)
+static void long_chains_end_in_an_answer_or_an_error(void **state)
 {
     (void)state;
     static const char *const links[] = {"|upper", ".a",     "[0]",      "()",    " + 1",
@@ -244,7 +244,7 @@ static void test_chains(void **state)
         }
 }
 
-static void test_named(void **state)
+static void what_is_not_supported_is_named_with_its_line(void **state)
 {
     (void)state;
     expect("a\n{{ l|random }}", "line 2: no filter named 'random'");
@@ -280,7 +280,7 @@ static void test_named(void **state)
 }
 
 /* Each limit of the options is a limit of its own. */
-static void test_options(void **state)
+static void each_limit_is_a_limit_of_its_own(void **state)
 {
     (void)state;
     static const char source[] = "{% for i in range(1000) %}{{ 'x' * 100 }}{% endfor %}";
@@ -314,10 +314,14 @@ static void test_options(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_hostile),        cmocka_unit_test(test_lengths),
-        cmocka_unit_test(test_work_is_linear), cmocka_unit_test(test_interrupt),
-        cmocka_unit_test(test_nesting),        cmocka_unit_test(test_chains),
-        cmocka_unit_test(test_named),          cmocka_unit_test(test_options),
+        cmocka_unit_test(hostile_templates_end_in_an_answer_or_an_error),
+        cmocka_unit_test(work_on_long_values_is_limited),
+        cmocka_unit_test(unique_integers_take_linear_work),
+        cmocka_unit_test(an_interruption_ends_a_rendering),
+        cmocka_unit_test(deep_nesting_is_an_error),
+        cmocka_unit_test(long_chains_end_in_an_answer_or_an_error),
+        cmocka_unit_test(what_is_not_supported_is_named_with_its_line),
+        cmocka_unit_test(each_limit_is_a_limit_of_its_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -57,7 +57,7 @@ static struct engine_cpus cpus(const char *list)
     return set;
 }
 
-static void test_lists(void **state)
+static void lists_of_processors_are_read(void **state)
 {
     (void)state;
     static const struct {
@@ -93,7 +93,7 @@ static void test_lists(void **state)
     }
 }
 
-static void test_cores(void **state)
+static void a_core_is_counted_once(void **state)
 {
     (void)state;
     char root[PATH_ROOM];
@@ -118,7 +118,7 @@ static void test_cores(void **state)
 }
 
 /* Each row is a machine: the process's groups, then files. 0 is "no quota". */
-static void test_quotas(void **state)
+static void quotas_of_control_groups_bound_the_count(void **state)
 {
     (void)state;
     static const struct {
@@ -170,7 +170,7 @@ static void test_quotas(void **state)
     }
 }
 
-static void test_count_is_the_least(void **state)
+static void the_count_is_the_smallest_bound(void **state)
 {
     (void)state;
     char root[PATH_ROOM];
@@ -185,7 +185,7 @@ static void test_count_is_the_least(void **state)
     remove_tree(root);
 }
 
-static void test_engine(void **state)
+static void an_engine_takes_the_count_by_itself(void **state)
 {
     (void)state;
     assert_true(engine_threads_default() >= 1);
@@ -213,9 +213,11 @@ static void test_engine(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lists),  cmocka_unit_test(test_cores),
-        cmocka_unit_test(test_quotas), cmocka_unit_test(test_count_is_the_least),
-        cmocka_unit_test(test_engine),
+        cmocka_unit_test(lists_of_processors_are_read),
+        cmocka_unit_test(a_core_is_counted_once),
+        cmocka_unit_test(quotas_of_control_groups_bound_the_count),
+        cmocka_unit_test(the_count_is_the_smallest_bound),
+        cmocka_unit_test(an_engine_takes_the_count_by_itself),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,7 +18,7 @@ static void steps(struct generate_request *r, int n, const char *what)
         if (!support_request_step(r, &piece)) fail_msg("%s: over after %d tokens", what, i);
 }
 
-/* `n_warm` tokens may allocate: caches of masks grow with the states that a constraint meets. */
+/* `n_warm` tokens may allocate: caches of masks grow with the states that a constraint reaches. */
 static void count(const struct support_generate *s, const struct generate_options *o, int n_warm,
                   const char *what)
 {

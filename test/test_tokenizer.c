@@ -4,6 +4,7 @@
 #include "base/utf8.h"
 #include "test/support.h"
 #include "test/support_files.h"
+#include "test/support_random.h"
 #include "test/support_vocab.h"
 #include <jansson.h>
 #include <stdio.h>
@@ -82,7 +83,7 @@ static int check_vocab_file(const char *name)
     return count;
 }
 
-static void test_vocab_files(void **state)
+static void stored_vocabularies_give_the_reference_ids(void **state)
 {
     static const char *const names[] = {"ggml-vocab-bert-bge", "ggml-vocab-gpt-2",
                                         "ggml-vocab-llama-spm", "ggml-vocab-phi-3",
@@ -118,25 +119,19 @@ static void check_golden(const char *json, const char *model)
     json_decref(root);
 }
 
-static void test_golden_smollm2(void **state)
+static void smollm2_gives_the_reference_ids(void **state)
 {
     (void)state;
     check_golden("test/data/golden/smollm2-135m.json", SUPPORT_SMOLLM2);
 }
 
-static void test_golden_gemma3(void **state)
+static void gemma3_gives_the_reference_ids(void **state)
 {
     (void)state;
     check_golden("test/data/golden/gemma3-270m.json", SUPPORT_GEMMA3);
 }
 
 /* ---- Round trips ---- */
-
-static uint64_t next_random(uint64_t *seed)
-{
-    *seed = *seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    return *seed >> 33;
-}
 
 /* Bytes, or characters of a few blocks, or both. */
 static size_t random_text(uint64_t *seed, char *out, size_t room)
@@ -145,15 +140,15 @@ static size_t random_text(uint64_t *seed, char *out, size_t room)
                                         {0x80, 0x24f},    {0x300, 0x36f},    {0x400, 0x4ff},
                                         {0x900, 0x97f},   {0x2000, 0x206f},  {0x4e00, 0x4fff},
                                         {0xac00, 0xacff}, {0x1f300, 0x1f64f}};
-    size_t want = next_random(seed) % room, n = 0;
-    unsigned dirt = next_random(seed) % 3; /* 0: none, 1: some bytes, 2: only bytes */
+    size_t want = support_random(seed) % room, n = 0;
+    unsigned dirt = support_random(seed) % 3; /* 0: none, 1: some bytes, 2: only bytes */
     while (n + 4 < want) {
-        if (dirt == 2 || (dirt == 1 && next_random(seed) % 8 == 0)) {
-            out[n++] = (char)next_random(seed);
+        if (dirt == 2 || (dirt == 1 && support_random(seed) % 8 == 0)) {
+            out[n++] = (char)support_random(seed);
             continue;
         }
-        const int32_t *b = blocks[next_random(seed) % (sizeof blocks / sizeof blocks[0])];
-        n += base_utf8_encode(b[0] + (int32_t)(next_random(seed) % (uint64_t)(b[1] - b[0] + 1)),
+        const int32_t *b = blocks[support_random(seed) % (sizeof blocks / sizeof blocks[0])];
+        n += base_utf8_encode(b[0] + (int32_t)(support_random(seed) % (uint64_t)(b[1] - b[0] + 1)),
                               out + n);
     }
     return n;
@@ -198,7 +193,7 @@ static void check_round_trips(const struct text_tokenizer *t, uint64_t seed)
     base_buffer_free(&out);
 }
 
-static void test_round_trips(void **state)
+static void texts_come_back(void **state)
 {
     static const char *const names[] = {"vocab/ggml-vocab-gpt-2.gguf",
                                         "vocab/ggml-vocab-llama-spm.gguf"};
@@ -220,7 +215,7 @@ static void build_small(struct gguf_writer *w)
     support_put_bpe(w, "gpt-4o");
 }
 
-static void test_round_trips_small(void **state)
+static void texts_come_back_from_small_vocabularies(void **state)
 {
     struct support_vocab bpe = support_vocab_make(build_small);
     struct support_vocab spm = support_vocab_make(support_put_spm);
@@ -247,7 +242,7 @@ static void check_long(const struct text_tokenizer *t, const char *unit)
     free(text);
 }
 
-static void test_long_texts(void **state)
+static void long_texts_take_linear_time(void **state)
 {
     static const char *const names[] = {"vocab/ggml-vocab-gpt-2.gguf",
                                         "vocab/ggml-vocab-llama-spm.gguf",
@@ -266,7 +261,7 @@ static void test_long_texts(void **state)
     }
 }
 
-static void test_long_small(void **state)
+static void long_texts_with_small_vocabularies_take_linear_time(void **state)
 {
     struct support_vocab bpe = support_vocab_make(build_small);
     struct support_vocab spm = support_vocab_make(support_put_spm);
@@ -304,7 +299,7 @@ static void check_interruption(void (*build)(struct gguf_writer *w), const char 
     support_vocab_free(&v);
 }
 
-static void test_interruption(void **state)
+static void an_interruption_ends_encoding(void **state)
 {
     (void)state;
     check_interruption(build_small, "ab ab");
@@ -315,10 +310,14 @@ static void test_interruption(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_vocab_files),       cmocka_unit_test(test_golden_smollm2),
-        cmocka_unit_test(test_golden_gemma3),     cmocka_unit_test(test_round_trips),
-        cmocka_unit_test(test_round_trips_small), cmocka_unit_test(test_long_texts),
-        cmocka_unit_test(test_long_small),        cmocka_unit_test(test_interruption),
+        cmocka_unit_test(stored_vocabularies_give_the_reference_ids),
+        cmocka_unit_test(smollm2_gives_the_reference_ids),
+        cmocka_unit_test(gemma3_gives_the_reference_ids),
+        cmocka_unit_test(texts_come_back),
+        cmocka_unit_test(texts_come_back_from_small_vocabularies),
+        cmocka_unit_test(long_texts_take_linear_time),
+        cmocka_unit_test(long_texts_with_small_vocabularies_take_linear_time),
+        cmocka_unit_test(an_interruption_ends_encoding),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -115,7 +115,7 @@ static struct support_vocab open_small(const char *name)
     return support_vocab_open(path);
 }
 
-static void test_spm(void **state)
+static void spm_gives_the_reference_ids(void **state)
 {
     (void)state;
     struct support_vocab v = open_small("spm");
@@ -123,7 +123,7 @@ static void test_spm(void **state)
     support_vocab_free(&v);
 }
 
-static void test_wordpiece(void **state)
+static void wordpiece_gives_the_reference_ids(void **state)
 {
     (void)state;
     struct support_vocab v = open_small("wordpiece");
@@ -158,7 +158,7 @@ static struct support_vocab open_bpe(const char *pre)
     return v;
 }
 
-static void test_pre_tokenizers(void **state)
+static void pre_tokenizers_give_the_reference_ids(void **state)
 {
     /* Each stands for the names that share its patterns. */
     static const char *const names[] = {"gpt-2",       "smollm",     "llama-bpe", "qwen2",
@@ -184,7 +184,7 @@ static struct support_vocab open_model(const char *file)
     return support_vocab_open(path);
 }
 
-static void test_smollm2(void **state)
+static void smollm2_gives_the_reference_ids_of_our_texts(void **state)
 {
     (void)state;
     struct support_vocab v = open_model(SUPPORT_SMOLLM2);
@@ -193,7 +193,7 @@ static void test_smollm2(void **state)
     support_vocab_free(&v);
 }
 
-static void test_gemma3(void **state)
+static void gemma3_gives_the_reference_ids_of_our_texts(void **state)
 {
     (void)state;
     struct support_vocab v = open_model(SUPPORT_GEMMA3);
@@ -204,9 +204,11 @@ static void test_gemma3(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_spm),     cmocka_unit_test(test_wordpiece),
-        cmocka_unit_test(test_smollm2), cmocka_unit_test(test_pre_tokenizers),
-        cmocka_unit_test(test_gemma3),
+        cmocka_unit_test(spm_gives_the_reference_ids),
+        cmocka_unit_test(wordpiece_gives_the_reference_ids),
+        cmocka_unit_test(smollm2_gives_the_reference_ids_of_our_texts),
+        cmocka_unit_test(pre_tokenizers_give_the_reference_ids),
+        cmocka_unit_test(gemma3_gives_the_reference_ids_of_our_texts),
     };
     return cmocka_run_group_tests(tests, support_folder_make, support_folder_remove);
 }

@@ -9,6 +9,7 @@
 #include "cli/out/bench.h"
 #include "cli/out/profile_report.h"
 #include "cli/output_files.h"
+#include "cli/sandbox.h"
 #include "cli/system.h"
 #include "engine/roofline.h"
 #include <stdio.h>
@@ -232,9 +233,6 @@ static bool open_all(struct cli_bench *b, struct base_error *err)
         !cli_model_open_session(&b->model, v, (uint32_t)n_seq, (uint32_t)n_ids, err))
         return false;
     const struct model_facts *facts = model_facts(b->model.model);
-    if (n_ids > facts->n_ctx_train)
-        cli_note("measuring with up to %lld tokens; the model was trained with %u",
-                 (long long)n_ids, facts->n_ctx_train);
     b->n_ids = (uint32_t)n_ids;
     b->ids = malloc((size_t)n_ids * sizeof *b->ids);
     b->step = malloc((size_t)n_seq * sizeof *b->step);
@@ -276,11 +274,13 @@ bool cli_cmd_bench(const struct cli_values *values, struct base_error *err)
     struct cli_bench b = {.values = values};
     struct base_output svg;
     base_output_init(&svg);
+    if (!values->no_sandbox) cli_sandbox_limit(values->svg);
     bool ok = open_all(&b, err);
     if (ok && values->verbose) cli_model_note(&b.model);
     /* Opened first: that it cannot be written should not come out after minutes of measuring. */
-    ok = ok && (!values->svg || cli_output_open(&svg, values->svg, values, b.model.file, err)) &&
-         measure_all(&b, err) && print(&b, err) && (!values->svg || write_svg(&b, &svg, err));
+    ok = ok && (!values->svg || cli_output_open(&svg, values->svg, values, b.model.file, err));
+    if (ok && !values->no_sandbox) cli_sandbox_close(svg.unfinished ? CLI_SANDBOX_RENAME : 0);
+    ok = ok && measure_all(&b, err) && print(&b, err) && (!values->svg || write_svg(&b, &svg, err));
     ok = cli_output_close(&svg, ok, err);
     free(b.ids);
     free(b.step);

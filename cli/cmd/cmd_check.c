@@ -3,6 +3,7 @@
 #include "cli/commands.h"
 #include "cli/constrain.h"
 #include "cli/input.h"
+#include "cli/sandbox.h"
 
 /* Where byte `at` is: lines and columns count from 1, columns in bytes. */
 static bool refuse(const struct base_buffer *text, size_t at, const char *what,
@@ -42,6 +43,7 @@ bool cli_cmd_check(const struct cli_values *values, struct base_error *err)
                        "--regex or --choices");
     ok = ok && cli_input_read(values, &text, err);
     if (ok && !text.data) base_buffer_add_text(&text, "");
+    if (ok && !values->no_sandbox) cli_sandbox_close(0);
     ok = ok && check(constraint, &text, err);
     constraint_free(constraint);
     base_buffer_free(&text);

@@ -3,6 +3,8 @@
 #include "cli/commands.h"
 #include "cli/hwinfo.h"
 #include "cli/load.h"
+#include "cli/model_path.h"
+#include "cli/sandbox.h"
 #include "cli/system.h"
 #include "engine/matmul/blas.h"
 #include "engine/roofline.h"
@@ -20,6 +22,7 @@ struct doctor {
     uint64_t model_bytes;
     struct base_error model_error;
     bool has_blas;
+    struct cli_sandbox_facts sandbox;
     struct base_buffer why;                /* of the level */
     struct base_buffer advice[ADVICE_MAX]; /* one line each */
     size_t n_advice;
@@ -61,7 +64,8 @@ static void look_at_model(struct doctor *d)
     d->model_error = BASE_ERROR_INIT;
     if (!cli_model_path(d->values, &d->model, &d->model_error)) return;
     struct gguf_file *file = gguf_open(d->model.data, &d->model_error);
-    for (uint64_t i = 0; file && i < gguf_tensor_count(file); i++)
+    const bool runs = file && cli_model_check(file, &d->model_error);
+    for (uint64_t i = 0; runs && i < gguf_tensor_count(file); i++)
         d->model_bytes += gguf_tensor_at(file, i)->size;
     gguf_close(file);
 }
@@ -84,6 +88,7 @@ static bool look(struct doctor *d, struct base_error *err)
     }
     struct engine_blas *blas = engine_blas_open(&ignored);
     d->has_blas = blas != NULL;
+    d->sandbox = cli_sandbox_facts();
     engine_blas_close(blas);
     d->bandwidth = engine_roofline_bandwidth(d->engine, &ignored);
     d->int8 = engine_roofline_int8(d->engine);
@@ -208,6 +213,16 @@ static void text_memory(const struct doctor *d, struct base_buffer *out)
     row(out, "OpenBLAS");
     base_buffer_add_text(out, d->has_blas ? "found (used with --blas only)\n"
                                           : "not found (needed for --blas only)\n");
+    row(out, "sandbox");
+    if (d->sandbox.seccomp)
+        base_buffer_add_text(out, "seccomp: no file, program or network once all is open");
+    else
+        base_buffer_add_text(out, "no seccomp: files, programs and the network stay open");
+    if (d->sandbox.landlock)
+        base_buffer_add_format(out, "; Landlock %d: outputs in their folder\n",
+                               d->sandbox.landlock);
+    else
+        base_buffer_add_text(out, "; no Landlock\n");
     row(out, "bandwidth");
     if (d->bandwidth > 0)
         base_buffer_add_format(out, "%.1f GB/s reading: the limit of generating\n",
@@ -259,10 +274,11 @@ static void add_json(const struct doctor *d, struct base_buffer *out)
     json_text(out, "error", d->model_error.code ? why : NULL);
     base_buffer_add_format(out,
                            ",\"weight_bytes\":%llu},\n\"measured\":{\"bytes_per_second\":%.0f,"
-                           "\"int8_multiply_adds_per_second\":%.0f},\n\"openblas\":%s,\n"
-                           "\"advice\":[",
+                           "\"int8_multiply_adds_per_second\":%.0f},\n\"openblas\":%s,"
+                           "\"sandbox\":{\"seccomp\":%s,\"landlock\":%d},\n\"advice\":[",
                            (unsigned long long)d->model_bytes, d->bandwidth, d->int8,
-                           d->has_blas ? "true" : "false");
+                           d->has_blas ? "true" : "false", d->sandbox.seccomp ? "true" : "false",
+                           d->sandbox.landlock);
     for (size_t i = 0; i < d->n_advice; i++) {
         if (i) base_buffer_add_text(out, ",");
         base_buffer_add_json(out, d->advice[i].data, d->advice[i].size);

@@ -5,6 +5,7 @@
 #include "base/utf8.h"
 #include "cli/commands.h"
 #include "cli/load.h"
+#include "cli/sandbox.h"
 #include "cli/system.h"
 #include <endian.h>
 #include <inttypes.h>
@@ -318,6 +319,7 @@ bool cli_cmd_inspect(const struct cli_values *values, struct base_error *err)
     if (v.n_arguments > 0) v.model = v.argument[0];
     bool ok = cli_model_open_file(&m, &v, err);
     if (!ok) goto done;
+    if (!values->no_sandbox) cli_sandbox_close(0);
     const bool metadata = !v.tensors, tensors = !v.metadata;
     view.file = m.file;
     if (metadata && gguf_kv_find(m.file, "tokenizer.ggml.model")) {

@@ -4,6 +4,7 @@
 #include "cli/input.h"
 #include "cli/load.h"
 #include "cli/output_files.h"
+#include "cli/sandbox.h"
 #include "cli/system.h"
 #include <math.h>
 #include <stdlib.h>
@@ -34,9 +35,9 @@ static bool write_all(struct cli_model *m, const struct cli_values *v, const str
         return base_fail_at(err, BASE_USAGE, "--output", -1,
                             "standard output is a terminal, and the logits are binary: name a "
                             "file, or send them into a pipe");
-    const bool ok =
-        cli_output_open(&t.file, v->output, v, m->file, err) &&
-        model_eval(m->session, ids->id, ids->count, MODEL_LOGITS_ALL, write_rows, &t, err);
+    bool ok = cli_output_open(&t.file, v->output, v, m->file, err);
+    if (ok && !v->no_sandbox) cli_sandbox_close(t.file.unfinished ? CLI_SANDBOX_RENAME : 0);
+    ok = ok && model_eval(m->session, ids->id, ids->count, MODEL_LOGITS_ALL, write_rows, &t, err);
     return cli_output_close(&t.file, ok, err);
 }
 
@@ -68,6 +69,7 @@ static bool print_best(struct cli_model *m, const struct cli_values *v, const st
     struct base_buffer out = BASE_BUFFER_INIT, text = BASE_BUFFER_INIT;
     int32_t *best = calloc((size_t)v->top, sizeof *best);
     bool ok = best != NULL || base_fail(err, BASE_NO_MEMORY, "not enough memory");
+    if (!v->no_sandbox) cli_sandbox_close(0);
     ok = ok && model_eval(m->session, ids->id, ids->count, MODEL_LOGITS_LAST, NULL, NULL, err);
     if (!ok) goto done;
 
@@ -139,6 +141,7 @@ bool cli_cmd_logits(const struct cli_values *values, struct base_error *err)
     ok = ok && cli_buffer_check(&text, err) && cli_model_open_file(&m, values, err);
     /* From ids a model without a vocabulary serves too. */
     const bool needs_text = !values->ids || (!values->output && ok && cli_model_has_vocabulary(&m));
+    if (!values->no_sandbox) cli_sandbox_limit(values->output);
     ok = ok && (!needs_text || cli_model_open_tokenizer(&m, err)) &&
          cli_model_open_weights(&m, values, err) && read_ids(&m, values, &text, &ids, err) &&
          open_session(&m, values, ids.count, err);

@@ -59,7 +59,11 @@ static void add_commands(struct base_buffer *out)
         base_buffer_add_text(out, ".TP\n.B ");
         add_roff(out, c->usage);
         base_buffer_add_text(out, "\n");
-        add_paragraph(out, c->about);
+        struct base_buffer about = BASE_BUFFER_INIT;
+        cli_help_about((enum cli_command_id)i, &about);
+        add_paragraph(out, about.data ? about.data : "");
+        out->failed |= about.failed;
+        base_buffer_free(&about);
     }
 }
 
@@ -106,8 +110,10 @@ static void add_option(struct base_buffer *out, const struct cli_option *o)
         base_buffer_add_format(out, "%s%s", before, cli_command_table[c].name);
         before = ", ";
     }
+    base_buffer_add_text(out, ".\n");
+    if (!cli_option_has_variable(o)) return;
     cli_option_variable(o, variable);
-    base_buffer_add_format(out, ".\nVariable: %s.\n", variable);
+    base_buffer_add_format(out, "Variable: %s.\n", variable);
 }
 
 static void add_options(struct base_buffer *out)
@@ -120,8 +126,7 @@ static void add_options(struct base_buffer *out)
         base_buffer_add_format(out, ".SS %s\n", cli_group_title[group]);
         for (size_t i = 0; i < cli_option_count; i++) {
             const struct cli_option *o = &cli_option_table[i];
-            if ((int)o->group == group && o->at != offsetof(struct cli_values, help))
-                add_option(out, o);
+            if ((int)o->group == group) add_option(out, o);
         }
     }
 }
@@ -138,7 +143,8 @@ static const char head[] =
 
 static const char tail[] =
     ".SH ENVIRONMENT\n"
-    "Every option has a variable, named with it above. It gives the value when the command line\n"
+    "Every option but \\-\\-help and \\-\\-version has a variable, named with it above. It gives "
+    "the value when the command line\n"
     "does not, and yields to whatever contradicts it there. An empty variable is an absent one;\n"
     "a wrong value is a usage error that names the variable. Flags are\n"
     ".BR on \" or \" off .\n"

@@ -10,6 +10,7 @@
 #include "cli/load.h"
 #include "cli/out/saved_logits.h"
 #include "cli/output_files.h"
+#include "cli/sandbox.h"
 #include "cli/system.h"
 #include <math.h>
 #include <stdlib.h>
@@ -158,6 +159,8 @@ static bool eval_all(struct perplexity *p, struct base_error *err)
         !p->values->save_logits ||
         (cli_output_open(&p->save.file, p->values->save_logits, p->values, p->model.file, err) &&
          cli_saved_begin(&p->save, p->n_vocab, p->chunk, p->ids.id, p->n_chunks * p->chunk, err));
+    const bool renames = p->values->save_logits && p->save.file.unfinished;
+    if (ok && !p->values->no_sandbox) cli_sandbox_close(renames ? CLI_SANDBOX_RENAME : 0);
     for (uint64_t i = 0; ok && i < p->n_chunks; i++) ok = eval_chunk(p, i, err);
     if (p->values->save_logits) ok = cli_output_close(&p->save.file, ok, err);
     return ok;
@@ -244,6 +247,7 @@ static bool read_ids(struct perplexity *p, struct base_error *err)
 static bool open_all(struct perplexity *p, struct base_error *err)
 {
     const struct cli_values *v = p->values;
+    if (!v->no_sandbox) cli_sandbox_limit(v->save_logits);
     if (!cli_model_open_file(&p->model, v, err) || !cli_model_open_tokenizer(&p->model, err) ||
         !cli_model_open_weights(&p->model, v, err))
         return false;

@@ -5,6 +5,7 @@
 #include "cli/cmd/quantize_plan.h"
 #include "cli/commands.h"
 #include "cli/output_files.h"
+#include "cli/sandbox.h"
 #include "cli/system.h"
 #include "engine/engine.h"
 #include "gguf/gguf.h"
@@ -23,7 +24,8 @@ struct quantize {
     struct gguf_writer *writer;
     struct engine *engine;
     struct cli_quantize_plan plan;
-    float *row; /* [threads][longest row] */
+    const struct quant_type **to; /* [tensors]: decided once, by names that lie in the map */
+    float *row;                   /* [threads][longest row] */
     uint64_t longest;
     char *slab; /* [SLAB_BYTES, or one row] */
     uint64_t slab_bytes;
@@ -112,12 +114,16 @@ static void copy_metadata(struct quantize *q)
 
 static bool announce(struct quantize *q, struct base_error *err)
 {
+    const uint64_t count = gguf_tensor_count(q->in);
     q->slab_bytes = SLAB_BYTES;
-    for (uint64_t i = 0; i < gguf_tensor_count(q->in); i++) {
+    q->to = calloc(count + 1, sizeof *q->to);
+    if (!q->to) return base_fail(err, BASE_NO_MEMORY, "not enough memory for a list of tensors");
+    for (uint64_t i = 0; i < count; i++) {
         const struct gguf_tensor *t = gguf_tensor_at(q->in, i);
         bool fell_back;
         const struct quant_type *to = cli_quantize_plan_type(&q->plan, t, &fell_back);
         uint64_t bytes;
+        q->to[i] = to;
         if (fell_back && q->values->verbose)
             cli_note("%.*s: rows of %llu, so %s", (int)t->name.size, t->name.data,
                      (unsigned long long)t->ne[0], to->name);
@@ -163,12 +169,10 @@ static bool write_tensors(struct quantize *q, struct base_error *err)
     bool ok = true;
     for (uint64_t i = 0; ok && i < count; i++) {
         const struct gguf_tensor *t = gguf_tensor_at(q->in, i);
-        bool fell_back;
-        const struct quant_type *to = cli_quantize_plan_type(&q->plan, t, &fell_back);
         if (watched)
             dprintf(STDERR_FILENO, "\r%llu of %llu tensors", (unsigned long long)i + 1,
                     (unsigned long long)count);
-        ok = convert(q, t, to == t->type ? NULL : to, err);
+        ok = convert(q, t, q->to[i] == t->type ? NULL : q->to[i], err);
     }
     if (watched) dprintf(STDERR_FILENO, "\n");
     return ok && gguf_writer_end(q->writer, err);
@@ -177,12 +181,17 @@ static bool write_tensors(struct quantize *q, struct base_error *err)
 bool cli_cmd_quantize(const struct cli_values *values, struct base_error *err)
 {
     struct quantize q = {.values = values};
-    bool ok = open_all(&q, err) && write_tensors(&q, err);
+    if (!values->no_sandbox) cli_sandbox_limit(values->argument[1]);
+    bool ok = open_all(&q, err);
+    if (ok && !values->no_sandbox)
+        cli_sandbox_close(gguf_writer_output(q.writer)->unfinished ? CLI_SANDBOX_RENAME : 0);
+    ok = ok && write_tensors(&q, err);
     if (ok && values->verbose)
         cli_note("%s: %llu tensors written", values->argument[1],
                  (unsigned long long)gguf_tensor_count(q.in));
     free(q.row);
     free(q.slab);
+    free(q.to);
     if (q.writer) ok = cli_output_close(gguf_writer_output(q.writer), ok, err);
     gguf_writer_free(q.writer);
     engine_free(q.engine);

@@ -4,7 +4,9 @@
 #include "cli/generation.h"
 #include "cli/input.h"
 #include "cli/out/memory_plan.h"
+#include "cli/out/progress.h"
 #include "cli/out/result.h"
+#include "cli/sandbox.h"
 #include "cli/system.h"
 
 enum { CTX_SPARE = 1024 };
@@ -17,7 +19,8 @@ struct completion {
     struct generate_outcome outcome;
     struct cli_chat_once chat; /* with --chat */
     struct cli_result result;  /* with --json or --jsonl */
-    double start, loaded;      /* cli_seconds() when each was over */
+    struct cli_progress progress;
+    double start, loaded; /* cli_seconds() when each was over */
 };
 
 /* ---- Before the loop ---- */
@@ -65,6 +68,7 @@ static bool open_prompt(struct completion *c, const struct base_buffer *text,
 
 static bool open_rest(struct completion *c, struct base_error *err)
 {
+    if (!c->values->no_sandbox) cli_sandbox_limit(NULL);
     return cli_model_open_weights(&c->model, c->values, err) && open_session(c, err) &&
            cli_generation_open(&c->generation, c->values, &c->model, err) &&
            (!c->values->chat ||
@@ -76,6 +80,7 @@ static bool open_rest(struct completion *c, struct base_error *err)
 static bool take_piece(void *user, const struct generate_piece *piece, struct base_error *err)
 {
     struct completion *c = user;
+    cli_progress_end(&c->progress);
     if (c->values->chat && !cli_chat_reply_take(&c->chat.reply, piece, err)) return false;
     if (cli_result_wanted(c->values)) return cli_result_piece(&c->result, piece, err);
     return c->values->chat || piece->size == 0 || cli_write(piece->text, piece->size, err);
@@ -99,7 +104,10 @@ static double rate(uint64_t n, double seconds)
 static bool finish(struct completion *c, struct base_error *err)
 {
     if (c->values->chat && !cli_chat_reply_end(&c->chat.reply, err)) return false;
-    if (!cli_result_wanted(c->values)) return !cli_stdout_is_terminal() || cli_write("\n", 1, err);
+    if (!cli_result_wanted(c->values)) {
+        const bool ends_line = c->values->newline || cli_stdout_is_terminal();
+        return !ends_line || cli_write("\n", 1, err);
+    }
     if (c->values->chat && !cli_chat_once_add_json(&c->chat, &c->result.message, err)) return false;
     return cli_result_end(&c->result, &c->outcome, err);
 }
@@ -134,9 +142,14 @@ static bool generate(struct completion *c, const struct base_buffer *text, struc
     if (c->values->plan) return cli_plan_show(&c->model, c->values, c->prompt.count, err);
     if (c->values->verbose) cli_model_note(&c->model);
     if (c->values->echo && !cli_write(text->data, text->size, err)) return false;
-    if (!start_result(c, err) || !generate_request_begin(c->generation.request, &prompt, err) ||
-        !generate_run(c->generation.request, take_piece, c, &c->outcome, err) || !finish(c, err))
-        return false;
+    if (!start_result(c, err)) return false;
+    if (!c->values->no_sandbox) cli_sandbox_close(0);
+    if (!generate_request_begin(c->generation.request, &prompt, err)) return false;
+    /* After an echo the line of the terminal is taken. */
+    if (!c->values->echo) cli_progress_begin(&c->progress, c->model.session, prompt.n);
+    const bool ok = generate_run(c->generation.request, take_piece, c, &c->outcome, err);
+    cli_progress_end(&c->progress);
+    if (!ok || !finish(c, err)) return false;
     if (c->values->verbose) note_timings(c);
     if (c->outcome.ending == GENERATE_END_INTERRUPTED)
         return base_fail(err, BASE_INTERRUPTED, "interrupted");

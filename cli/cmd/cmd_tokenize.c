@@ -3,6 +3,7 @@
 #include "cli/commands.h"
 #include "cli/input.h"
 #include "cli/load.h"
+#include "cli/sandbox.h"
 #include "cli/system.h"
 #include <string.h>
 
@@ -98,8 +99,9 @@ bool cli_cmd_tokenize(const struct cli_values *values, struct base_error *err)
     struct cli_model m = {0};
     struct base_buffer text = BASE_BUFFER_INIT;
     struct job j = {.values = values};
-    bool ok = cli_input_read(values, &text, err) && cli_model_open_file(&m, values, err) &&
-              cli_model_open_tokenizer(&m, err);
+    bool ok = cli_input_read(values, &text, err) && cli_model_open_file(&m, values, err);
+    if (ok && !values->no_sandbox) cli_sandbox_close(0);
+    ok = ok && cli_model_open_tokenizer(&m, err);
     j.tokenizer = m.tokenizer;
     if (ok && values->lines)
         ok = each_line(&j, &text, err);

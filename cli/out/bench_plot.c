@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 enum {
-    BAR_CELLS = 40, /* characters of a full bar */
+    BAR_CELLS = 16, /* characters of a full bar */
     LABEL_SIZE = 64,
     /* SVG, in pixels */
     SVG_WIDTH = 760,
@@ -50,7 +50,7 @@ void cli_bench_plot(const struct cli_bench *b, struct base_buffer *out)
     base_buffer_add_text(out, "\n");
     for (size_t i = 0; i < b->n_results; i++) {
         const struct bar bar = bar_of(&b->result[i]);
-        base_buffer_add_format(out, "%-24s %9.2f tokens/s |", bar.label, bar.rate);
+        base_buffer_add_format(out, "%-20s %9.2f tokens/s |", bar.label, bar.rate);
         add_cells(bar.share, out);
         base_buffer_add_format(out, "| %5.1f %% of %s\n", 100 * bar.share, bar.limit);
     }

@@ -1,5 +1,6 @@
 /* cli/out/bench_report.c: the results of `infer bench` as md, json, jsonl and csv. */
 #include "cli/out/bench.h"
+#include <stdio.h>
 #include <string.h>
 
 const char *cli_bench_test_name(const struct cli_bench_result *r)
@@ -13,20 +14,20 @@ static void add_markdown(const struct cli_bench *b, struct base_buffer *out)
     base_buffer_add_format(
         out,
         "%s, %.1f MiB, %s, %d threads, batch %lld\n"
-        "limits here: reading %.1f GB/s, int8 %.1f G multiply-adds/s\n\n"
-        "| test     | tokens | depth | sequences | tokens/s |     lowest to highest "
-        "| of bandwidth | of int8 |\n"
-        "|----------|-------:|------:|----------:|---------:|----------------------:"
-        "|-------------:|--------:|\n",
+        "limits here: reading %.1f GB/s, int8 %.1f G multiply-adds/s; shares of them:\n\n"
+        "| test     | tokens | depth | seq | tokens/s |  lowest-highest |  read |  int8 |\n"
+        "|----------|-------:|------:|----:|---------:|----------------:|------:|------:|\n",
         b->model.name.data, (double)f->weight_bytes / 0x1p20,
         cpu_level_name(b->model.engine->options.level), b->model.engine->options.n_threads,
         (long long)b->values->batch_size, b->bandwidth / 1e9, b->int8 / 1e9);
     for (size_t i = 0; i < b->n_results; i++) {
         const struct cli_bench_result *r = &b->result[i];
-        base_buffer_add_format(
-            out, "| %-8s | %6u | %5u | %9u | %8.2f | %9.2f to %8.2f | %10.1f %% | %5.1f %% |\n",
-            cli_bench_test_name(r), r->n_tokens, r->depth, r->n_seq, r->median, r->low, r->high,
-            100 * r->of_bandwidth, 100 * r->of_int8);
+        char range[40];
+        snprintf(range, sizeof range, "%.1f-%.1f", r->low, r->high);
+        base_buffer_add_format(out,
+                               "| %-8s | %6u | %5u | %3u | %8.2f | %15s | %3.0f %% | %3.0f %% |\n",
+                               cli_bench_test_name(r), r->n_tokens, r->depth, r->n_seq, r->median,
+                               range, 100 * r->of_bandwidth, 100 * r->of_int8);
     }
 }
 

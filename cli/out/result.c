@@ -1,7 +1,6 @@
 /* cli/out/result.c: completions as JSON. See cli/out/result.h. */
 #include "cli/out/result.h"
 #include "cli/commands.h"
-#include "cli/model_hash.h"
 #include "cli/system.h"
 #include <math.h>
 #include <stdlib.h>
@@ -23,12 +22,12 @@ static void add_prompt_ids(const struct cli_result *r, struct base_buffer *out)
     base_buffer_add_text(out, "]");
 }
 
-static void add_model(const struct cli_result *r, const char *sha256, struct base_buffer *out)
+static void add_model(const struct cli_result *r, struct base_buffer *out)
 {
     const char *path = gguf_path(r->model->file);
     base_buffer_add_member(out, "model_path", path, strlen(path));
     base_buffer_add_text(out, ",");
-    base_buffer_add_member(out, "model_sha256", *sha256 ? sha256 : NULL, strlen(sha256));
+    base_buffer_add_member(out, "model_sha256", *r->sha256 ? r->sha256 : NULL, strlen(r->sha256));
     base_buffer_add_text(out, ",\"version\":\"" CLI_VERSION_TEXT "\"");
 }
 
@@ -65,18 +64,20 @@ static void add_top(struct cli_result *r, struct base_buffer *out, uint32_t n)
 
 bool cli_result_start(struct cli_result *r, struct base_error *err)
 {
-    char sha256[BASE_SHA256_HEX];
+    if (!r->values->hash)
+        cli_model_hash_cached(r->model->file, r->sha256);
+    else if (!cli_model_hash(r->model->file, r->sha256, err))
+        return false;
     if (r->values->logprobs > 0) {
         r->best = calloc((size_t)r->values->logprobs, sizeof *r->best);
         if (!r->best) return base_fail(err, BASE_NO_MEMORY, "not enough memory for --logprobs");
     }
     if (!r->values->jsonl) return true;
-    cli_model_hash_cached(r->model->file, sha256);
     base_buffer_add_text(&r->line, "{\"event\":\"start\",");
     base_buffer_add_member(&r->line, "model", r->model->name.data, r->model->name.size);
     base_buffer_add_format(&r->line, ",\"prompt_tokens\":%zu,\"seed\":%llu,", r->prompt->count,
                            (unsigned long long)r->seed);
-    add_model(r, sha256, &r->line);
+    add_model(r, &r->line);
     add_prompt_ids(r, &r->line);
     base_buffer_add_text(&r->line, "}\n");
     return cli_write_buffer(&r->line, err);
@@ -157,22 +158,14 @@ static void add_items(struct base_buffer *out, const char *name, const struct ba
 bool cli_result_end(struct cli_result *r, const struct generate_outcome *outcome,
                     struct base_error *err)
 {
-    char sha256[BASE_SHA256_HEX];
-    struct base_error interrupted = BASE_ERROR_INIT; /* what was generated is worth more */
-    if (!r->values->hash)
-        cli_model_hash_cached(r->model->file, sha256);
-    else if (!cli_model_hash(r->model->file, sha256, &interrupted))
-        sha256[0] = '\0';
     base_buffer_add_text(&r->line, r->values->jsonl ? "{\"event\":\"end\"," : "{");
     add_outcome(r, outcome, &r->line);
-    add_model(r, sha256, &r->line);
+    add_model(r, &r->line);
     add_prompt_ids(r, &r->line);
     add_items(&r->line, "ids", &r->ids);
     if (r->values->logprobs >= 0) add_items(&r->line, "logprobs", &r->logprobs);
     base_buffer_add_text(&r->line, "}\n");
-    if (!cli_write_buffer(&r->line, err)) return false;
-    if (interrupted.code) *err = interrupted;
-    return !interrupted.code;
+    return cli_write_buffer(&r->line, err);
 }
 
 void cli_result_free(struct cli_result *r)

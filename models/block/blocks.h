@@ -43,9 +43,9 @@ extern const struct model_block *const model_blocks[MODEL_BLOCK_COUNT]; /* by id
 /* ---- Keys that several blocks share ---- */
 
 /* RoPE of a layer: `max` elements of a head at most, and by default. `windowed`: the layer has a
- * sliding window. */
+ * sliding window. *rotates: false where the layer has none. */
 bool model_read_rope(struct model_reader *r, const struct model_params *p, bool windowed,
-                     uint32_t max, struct engine_rope *rope);
+                     uint32_t max, uint32_t layer, struct engine_rope *rope, bool *rotates);
 
 /* ---- Graphs ---- */
 
@@ -55,9 +55,15 @@ struct engine_tensor *model_named(const struct model_builder *b, struct engine_t
 /* x normalized over its rows by the model's kind of norm. */
 struct engine_tensor *model_norm(const struct model_builder *b, struct engine_tensor *x,
                                  const struct model_norm *norm);
+/* The same by a given kind. */
+struct engine_tensor *model_norm_as(const struct model_builder *b, struct engine_tensor *x,
+                                    const struct model_norm *norm, enum model_norm_kind kind);
 /* W x, with the linear's scale and bias. */
 struct engine_tensor *model_linear(const struct model_builder *b, const struct model_linear *l,
                                    struct engine_tensor *x);
+/* The divisors of the RoPE frequencies, or NULL: long or short ones by the sequences' context. */
+struct engine_tensor *model_rope_factors(const struct model_builder *b,
+                                         const struct engine_rope *rope);
 /* Scale and bias of a product that is there already. */
 struct engine_tensor *model_finish(const struct model_builder *b, const struct model_linear *l,
                                    struct engine_tensor *product);

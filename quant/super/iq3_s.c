@@ -55,7 +55,7 @@ SUPER_AVX2 __m256i iq3_s_codes(const void *block, int s)
     return super_negate(_mm256_loadu_si256((const __m256i *)entry), super_load32(w->sign + 4 * s));
 }
 
-SUPER_CODES(iq3_s, 0.0f)
+SUPER_CODES(iq3_s, 1.0f)
 #endif
 
 const struct quant_type quant_type_iq3_s = {

@@ -201,7 +201,7 @@ SUPER_AVX2 void super_group_terms(const struct super_group *group, bool has_min,
 {
     __m256i d = _mm256_loadu_si256((const __m256i *)group->d);
     __m256 da = _mm256_loadu_ps(group->da), dw = super_halves(d);
-    if (factor != 0.0f) dw = _mm256_mul_ps(dw, _mm256_set1_ps(factor));
+    if (factor != 1.0f) dw = _mm256_mul_ps(dw, _mm256_set1_ps(factor));
     __m256 scale = _mm256_mul_ps(dw, da);
     __m256 isum = _mm256_cvtepi32_ps(super_lane_sums(group->isum));
     if (has_min) {
@@ -231,7 +231,7 @@ struct super_kernel {
     super_sums_prepare *prepare;
     super_heads *heads;
     super_isum *isum;
-    float factor; /* a power of two that d is multiplied by; 0: none */
+    float factor; /* a power of two that d is multiplied by */
 };
 
 SUPER_AVX2 void super_heads_of_group(const struct quant_type *type, super_heads *heads,
@@ -732,7 +732,7 @@ SUPER_AVX512 void super_gemv_steps(const struct quant_type *type, super_column_f
     CPU_TARGET_AVX2 static void NAME##_gemv_avx2(int64_t k, const struct quant_rows *rows,         \
                                                  const struct quant_act *a, float *out)            \
     {                                                                                              \
-        const struct super_kernel kernel = {SUMS, HEADS, ISUM, 0.0f};                              \
+        const struct super_kernel kernel = {SUMS, HEADS, ISUM, 1.0f};                              \
         super_gemv(&quant_type_##NAME, &kernel, k, rows, a, out);                                  \
     }                                                                                              \
     CPU_TARGET_AVX512 static void NAME##_gemv_avx512(int64_t k, const struct quant_rows *rows,     \

@@ -81,7 +81,7 @@ SUPER_AVX2 __m256i tq1_0_codes(const void *block, int s)
         _mm256_set_m128i(_mm_setr_epi16(1, 1, 3, 3, 9, 9, 27, 27), _mm_set1_epi16(powers[4])));
 }
 
-SUPER_CODES(tq1_0, 0.0f)
+SUPER_CODES(tq1_0, 1.0f)
 #endif
 
 const struct quant_type quant_type_tq1_0 = {

@@ -42,7 +42,7 @@ SUPER_AVX2 __m256i tq2_0_codes(const void *block, int s)
     return _mm256_sub_epi8(super_bits(bytes, s % 4 * 2, 3), _mm256_set1_epi8(1));
 }
 
-SUPER_CODES(tq2_0, 0.0f)
+SUPER_CODES(tq2_0, 1.0f)
 #endif
 
 const struct quant_type quant_type_tq2_0 = {

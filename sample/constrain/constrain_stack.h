@@ -44,7 +44,7 @@ struct constrain_frame {
     union {
         uint32_t state;      /* AUTO, STRING, the name of an OBJECT: of the automaton that reads;
                                 0: before the opening quote of a string */
-        uint32_t name_class; /* OBJECT, behind a name: the class of the name */
+        uint32_t name_class; /* OBJECT, after a name: its class */
     };
     union {
         struct {
@@ -93,11 +93,11 @@ struct constrain_state {
     uint32_t *mark, mark_room, stamp;
     uint32_t *top, n_top, top_room;    /* the stacks; 0 among them: the text may end */
     uint32_t *out, n_out, out_room;    /* the stacks after the byte that is being read */
-    uint32_t *todo, n_todo, todo_room; /* emitted, not settled */
+    uint32_t *todo, n_todo, todo_room; /* emitted, not closed over */
     uint32_t *before, before_room;     /* the stacks before a trial */
     uint32_t steps;
     uint32_t sweep_at; /* frames at which unused ones are dropped */
-    bool failed;       /* a limit was met: err tells */
+    bool failed;       /* a limit was exceeded: err tells */
     struct base_error *err;
 };
 
@@ -106,7 +106,7 @@ uint32_t constrain_frame_intern(struct constrain_state *s, const struct constrai
 /* Adds a stack to the set after this byte. */
 void constrain_state_emit(struct constrain_state *s, uint32_t stack);
 /* Adds what the emitted stacks become without reading a byte. */
-void constrain_state_settle(struct constrain_state *s);
+void constrain_state_close(struct constrain_state *s);
 /* The stacks that follow from one stack and a byte are emitted. */
 void constrain_state_step(struct constrain_state *s, uint32_t stack, uint8_t byte);
 /* Emits what an automaton's frame becomes by calls and returns only. */

@@ -15,7 +15,7 @@ static void add_out(struct constrain_state *s, uint32_t stack)
 }
 
 /* A list instead of recursion: chains of calls may be of any length. */
-void constrain_state_settle(struct constrain_state *s)
+void constrain_state_close(struct constrain_state *s)
 {
     while (s->n_todo && !s->failed) {
         uint32_t stack = s->todo[--s->n_todo];

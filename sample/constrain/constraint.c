@@ -60,7 +60,7 @@ static bool start(struct constrain_state *s, struct base_error *err)
     constrain_state_begin(s);
     uint32_t stack = constrain_frame_intern(s, &f);
     constrain_state_emit(s, stack);
-    constrain_state_settle(s);
+    constrain_state_close(s);
     return !s->failed;
 }
 
@@ -168,7 +168,7 @@ bool constrain_state_feed(struct constrain_state *s, const char *bytes, size_t s
         constrain_state_begin(s);
         for (uint32_t i = 0; i < s->n_top && !s->failed; i++)
             if (s->top[i]) constrain_state_step(s, s->top[i], (uint8_t)bytes[*used]);
-        constrain_state_settle(s);
+        constrain_state_close(s);
         if (s->failed) return false;
         if (s->n_out == 0) {
             constrain_state_rewind(s, before);

@@ -43,8 +43,9 @@ struct constraint *constraint_from_grammar(const char *text, size_t size, struct
 
 /* A regular expression that the whole text must match: characters, classes, \d \w \s \D \W \S,
  * `.`, groups, (?:...), (?<name>...), |, * + ? {m} {m,} {m,n} and their lazy forms, ^ and $ (text
- * only), \xHH \uHHHH \u{H...} \cX \0 \t \n \v \f \r, \p{...} by general category. Refused by name:
- * look-around, back-references, \b, \B, flags. Matches code points, never half of one. */
+ * only), \xHH \uHHHH \u{H...} \cX \0 \t \n \v \f \r, \p{...} by general category. (?=...) and
+ * (?!...) at the beginning. Refused by name: other look-around, back-references, \b, \B, flags.
+ * Matches code points, never half of one. */
 struct constraint *constraint_from_regex(const char *text, size_t size, struct base_error *err);
 
 /* One of `count` texts, byte for byte. */
@@ -55,6 +56,10 @@ struct constrain_schema_options {
     /* true: the subset that is good to generate: little white space, numbers that have a bound or
      * a step without exponent. false: every JSON text that the schema accepts. */
     bool generate;
+    /* With `generate`, false: where a schema names properties and says nothing of others (no
+     * additionalProperties, no pattern that matches), the named ones alone are generated. true: any
+     * other name may come too, as the schema allows. */
+    bool open;
     const char *const *lenient; /* keywords that may go unenforced */
     size_t n_lenient;
     const char *lenient_advice; /* how the user names such a keyword, for errors; or NULL */
@@ -99,9 +104,9 @@ bool constrain_finisher_after(struct constrain_finisher *f, struct constrain_sta
                               const char *bytes, size_t size, uint64_t *rest,
                               struct base_error *err);
 /* Appends bytes that complete the text after bytes[0..size), as few as can be found, at most about
- * `most`; they have been tried. *found false: none were found. The state does not change. */
+ * `max`; they have been tried. *found false: none were found. The state does not change. */
 bool constrain_finisher_text(struct constrain_finisher *f, struct constrain_state *s,
-                             const char *bytes, size_t size, size_t most, struct base_buffer *out,
+                             const char *bytes, size_t size, size_t max, struct base_buffer *out,
                              bool *found, struct base_error *err);
 
 /* -- masks of tokens -- */

@@ -16,19 +16,19 @@ static bool shorten(const struct constrain_finisher *f, uint32_t which)
     bool changed = false, usable[256] = {false}; /* classes with a byte to use */
     for (int b = 0; b < 256; b++) usable[d->class_of[b]] |= f->usable[b];
     for (uint32_t q = d->n_state; q-- > 1;) {
-        uint32_t least = d->accept[q] & CONSTRAIN_DFA_ACCEPTS ? 0 : mine[q];
-        for (uint32_t k = 0; k < d->n_class && least > 1; k++) {
+        uint32_t min = d->accept[q] & CONSTRAIN_DFA_ACCEPTS ? 0 : mine[q];
+        for (uint32_t k = 0; k < d->n_class && min > 1; k++) {
             uint32_t to = usable[k] ? d->next[(size_t)q * d->n_class + k] : 0;
-            if (to && constrain_add(mine[to], 1) < least) least = mine[to] + 1;
+            if (to && constrain_add(mine[to], 1) < min) min = mine[to] + 1;
         }
         for (uint32_t k = d->call_at[q]; k < d->call_at[q + 1]; k++) {
             uint32_t callee = d->call[k].rule, back = d->call[k].back;
             uint32_t sum =
                 back && rest[callee] ? constrain_add(rest[callee][1], mine[back]) : CONSTRAIN_NEVER;
-            if (sum < least) least = sum;
+            if (sum < min) min = sum;
         }
-        changed |= least != mine[q];
-        mine[q] = least;
+        changed |= min != mine[q];
+        mine[q] = min;
     }
     return changed;
 }
@@ -84,7 +84,7 @@ void constrain_finisher_free(struct constrain_finisher *f)
 
 /* -- stacks -- */
 
-/* What lies under a frame is remembered in it, so that the next question ends there. */
+/* What lies under a frame is remembered in it, so that the next search ends there. */
 static bool stack_rest(struct constrain_finisher *f, struct constrain_state *s, uint32_t stack,
                        uint32_t *rest)
 {
@@ -130,33 +130,33 @@ bool constrain_finisher_after(struct constrain_finisher *f, struct constrain_sta
 {
     struct constrain_trial trial;
     size_t used;
-    uint32_t least = CONSTRAIN_NEVER;
+    uint32_t min = CONSTRAIN_NEVER;
     s->err = err;
     if (!constrain_trial_begin(s, &trial)) return false;
     bool ok = constrain_state_feed(s, bytes, size, &used, err);
-    if (ok && used == size) ok = set_rest(f, s, s->top, s->n_top, &least);
+    if (ok && used == size) ok = set_rest(f, s, s->top, s->n_top, &min);
     constrain_trial_end(s, &trial);
-    *rest = least >= CONSTRAIN_NEVER - 1 ? UINT64_MAX : least;
+    *rest = min >= CONSTRAIN_NEVER - 1 ? UINT64_MAX : min;
     return ok;
 }
 
 /* What one more byte leaves; the state does not change. */
-static bool rest_behind(struct constrain_finisher *f, struct constrain_state *s, uint8_t byte,
-                        uint32_t *rest)
+static bool rest_after(struct constrain_finisher *f, struct constrain_state *s, uint8_t byte,
+                       uint32_t *rest)
 {
     const uint32_t frames = s->n_frame;
     s->failed = false;
     constrain_state_begin(s);
     for (uint32_t i = 0; i < s->n_top && !s->failed; i++)
         if (s->top[i]) constrain_state_step(s, s->top[i], byte);
-    constrain_state_settle(s);
+    constrain_state_close(s);
     const bool ok = !s->failed && set_rest(f, s, s->out, s->n_out, rest);
     constrain_state_rewind(s, frames);
     return ok;
 }
 
-/* The byte that leaves the least behind it; false in *found when none leaves less than `now`. What
- * ends strings and values is tried first, printable bytes before others. */
+/* The byte after which the fewest bytes are left; false in *found when none leaves less than `now`.
+ * What ends strings and values is tried first, printable bytes before others. */
 static bool next_byte(struct constrain_finisher *f, struct constrain_state *s, uint32_t now,
                       char *byte, bool *found)
 {
@@ -167,7 +167,7 @@ static bool next_byte(struct constrain_finisher *f, struct constrain_state *s, u
     for (int k = 0; k < LIKELY + 256 && best + 1 > now; k++) {
         const uint8_t b = (uint8_t)(k < LIKELY ? likely[k] : k - LIKELY + ' ');
         if (!f->usable[b]) continue;
-        if (!rest_behind(f, s, b, &rest)) return false;
+        if (!rest_after(f, s, b, &rest)) return false;
         if (rest >= best) continue;
         best = rest;
         *byte = (char)b;
@@ -178,7 +178,7 @@ static bool next_byte(struct constrain_finisher *f, struct constrain_state *s, u
 
 /* Writes bytes into lead[] until the text ends, or until it stands where the latest end has stood
  * with *tail bytes left. */
-static bool find_lead(struct constrain_finisher *f, struct constrain_state *s, size_t most,
+static bool find_lead(struct constrain_finisher *f, struct constrain_state *s, size_t max,
                       uint32_t *tail, bool *found, struct base_error *err)
 {
     *tail = f->n_lead = 0;
@@ -187,7 +187,7 @@ static bool find_lead(struct constrain_finisher *f, struct constrain_state *s, s
         uint32_t rest;
         size_t used;
         if (!set_rest(f, s, s->top, s->n_top, &rest)) return false;
-        *found = rest != 0 && f->n_lead + rest <= most;
+        *found = rest != 0 && f->n_lead + rest <= max;
         if (!*found) return true;
         constrain_state_key(s, step.key);
         if (rest <= f->n_end && step.key[0] == f->end[rest].key[0] &&
@@ -217,7 +217,7 @@ static bool keep_end(struct constrain_finisher *f, uint32_t tail, struct base_bu
 }
 
 bool constrain_finisher_text(struct constrain_finisher *f, struct constrain_state *s,
-                             const char *bytes, size_t size, size_t most, struct base_buffer *out,
+                             const char *bytes, size_t size, size_t max, struct base_buffer *out,
                              bool *found, struct base_error *err)
 {
     struct constrain_trial trial;
@@ -228,7 +228,7 @@ bool constrain_finisher_text(struct constrain_finisher *f, struct constrain_stat
     if (!constrain_trial_begin(s, &trial)) return false;
     bool ok = constrain_state_feed(s, bytes, size, &used, err);
     *found = ok && used == size;
-    ok = ok && find_lead(f, s, most, &tail, found, err);
+    ok = ok && find_lead(f, s, max, &tail, found, err);
     constrain_trial_end(s, &trial);
     return ok && (!*found || keep_end(f, tail, out, err));
 }

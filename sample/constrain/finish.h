@@ -18,7 +18,7 @@ struct constrain_finisher {
     uint32_t **dfa;    /* [n_dfa][n_state] from a state of an automaton to its end */
     uint32_t **string; /* the same of a schema's strings, without the closing quote */
     uint32_t ***name;  /* [n_object][states of its names][n_class] from there to a name's end; NULL:
-                          not asked for yet */
+                          not needed yet */
     uint32_t *place;   /* [n_place] of a value */
     uint32_t *work;    /* [states of a name's automaton], for the largest */
     uint32_t *path, path_room;
@@ -35,7 +35,7 @@ static inline uint32_t constrain_add(uint32_t a, uint32_t b)
 
 /* Fills string[], name[] and place[]. */
 bool constrain_finish_schema(struct constrain_finisher *f, struct base_error *err);
-/* The least for one frame of a JSON value; *below is the stack under it. */
+/* The fewest bytes for one frame of a JSON value; *below is the stack under it. */
 uint32_t constrain_finish_frame(struct constrain_finisher *f, const struct constrain_state *s,
                                 const struct constrain_frame *frame, uint32_t *below);
 

@@ -15,7 +15,7 @@ static uint32_t written(const struct constrain_finisher *f, uint32_t byte)
     return byte && strchr("\b\f\n\r\t", (int)byte) ? 2 : 6;
 }
 
-/* The least for each class of bytes. */
+/* The fewest bytes for each class of bytes. */
 static void class_costs(const struct constrain_finisher *f, const struct constrain_dfa *d,
                         uint32_t cost[256])
 {
@@ -33,14 +33,14 @@ static uint32_t *fill_string(const struct constrain_finisher *f, const struct co
     for (bool changed = true; changed;) {
         changed = false;
         for (uint32_t q = d->n_state; q-- > 1;) {
-            uint32_t least = d->accept[q] & CONSTRAIN_DFA_ACCEPTS ? 0 : rest[q];
-            for (uint32_t c = 0; c < d->n_class && least > 1; c++) {
+            uint32_t min = d->accept[q] & CONSTRAIN_DFA_ACCEPTS ? 0 : rest[q];
+            for (uint32_t c = 0; c < d->n_class && min > 1; c++) {
                 uint32_t to = d->next[(size_t)q * d->n_class + c];
                 uint32_t sum = to ? constrain_add(rest[to], cost[c]) : CONSTRAIN_NEVER;
-                if (sum < least) least = sum;
+                if (sum < min) min = sum;
             }
-            changed |= least != rest[q];
-            rest[q] = least;
+            changed |= min != rest[q];
+            rest[q] = min;
         }
     }
     return rest;
@@ -54,11 +54,10 @@ static uint32_t string_rest(const struct constrain_finisher *f, const struct con
     if (!escape.kind) return constrain_add(rest[frame->state], 1);
     struct constrain_escape_end end[CONSTRAIN_ESCAPE_ENDS];
     const struct constrain_dfa *d = f->constraint->schema->string[frame->index];
-    uint32_t n = constrain_escape_ends(d, frame->state, escape, end), least = CONSTRAIN_NEVER;
+    uint32_t n = constrain_escape_ends(d, frame->state, escape, end), min = CONSTRAIN_NEVER;
     for (uint32_t i = 0; i < n; i++)
-        if (constrain_add(rest[end[i].q], end[i].bytes) < least)
-            least = rest[end[i].q] + end[i].bytes;
-    return constrain_add(least, 1);
+        if (constrain_add(rest[end[i].q], end[i].bytes) < min) min = rest[end[i].q] + end[i].bytes;
+    return constrain_add(min, 1);
 }
 
 /* -- arrays -- */
@@ -70,7 +69,7 @@ static bool next_item(const struct constrain_finisher *f, const struct constrain
 {
     const struct constrain_schema *s = f->constraint->schema;
     uint32_t position = frame->array.n_items < a->positions ? frame->array.n_items : a->positions,
-             most = 0;
+             max = 0;
     struct constrain_slice options = s->slice[a->position + position];
     bool found = false;
     for (uint32_t i = 0; i < options.count; i++) {
@@ -81,10 +80,10 @@ static bool next_item(const struct constrain_finisher *f, const struct constrain
             !constrain_array_after(a, frame, o->marks, &then))
             continue;
         for (uint32_t k = 0; k < a->n_contains; k++)
-            serves += (o->marks >> k & 1) && frame->array.contains[k] < a->need[k];
-        if (found && (serves < most || (serves == most && f->place[o->place] >= *cost))) continue;
+            serves += (o->marks >> k & 1) && frame->array.contains[k] < a->min_contains[k];
+        if (found && (serves < max || (serves == max && f->place[o->place] >= *cost))) continue;
         found = true;
-        most = serves;
+        max = serves;
         *cost = f->place[o->place];
         *after = then;
     }
@@ -94,7 +93,7 @@ static bool next_item(const struct constrain_finisher *f, const struct constrain
 static bool is_short(const struct constrain_array *a, const struct constrain_frame *frame)
 {
     for (uint32_t k = 0; k < a->n_contains; k++)
-        if (frame->array.contains[k] < a->need[k]) return true;
+        if (frame->array.contains[k] < a->min_contains[k]) return true;
     return frame->array.n_items < a->min;
 }
 
@@ -207,7 +206,7 @@ static bool next_need(const struct constrain_finisher *f, const struct constrain
     return !*some || choose(f, o, frame, name, 0, 0, best);
 }
 
-/* From the place behind a value, or (`must`) behind a comma, to the closing brace. */
+/* From the place after a value, or (`must`) after a comma, to the closing brace. */
 static uint32_t members_rest(const struct constrain_finisher *f, const struct constrain_object *o,
                              struct constrain_frame now, bool comma, bool must)
 {
@@ -227,21 +226,21 @@ static uint32_t members_rest(const struct constrain_finisher *f, const struct co
     }
 }
 
-/* The value of a name of class c, and what comes behind it. */
+/* The value of a name of class c, and what comes after it. */
 static uint32_t value_rest(const struct constrain_finisher *f, const struct constrain_object *o,
                            const struct constrain_frame *frame, uint32_t c)
 {
     const struct constrain_schema *s = f->constraint->schema;
     struct constrain_slice options = s->slice[o->cls + c];
-    uint32_t least = CONSTRAIN_NEVER;
+    uint32_t min = CONSTRAIN_NEVER;
     for (uint32_t i = 0; i < options.count; i++) {
         const struct constrain_option *option = &s->option[options.at + i];
         struct constrain_frame after = constrain_object_after(s, frame, c, option->marks);
         uint32_t sum =
             constrain_add(f->place[option->place], members_rest(f, o, after, true, false));
-        if (sum < least) least = sum;
+        if (sum < min) min = sum;
     }
-    return least;
+    return min;
 }
 
 /* Inside a name: the class that makes the whole shortest. */
@@ -250,14 +249,14 @@ static uint32_t name_rest_from(struct constrain_finisher *f, const struct constr
 {
     const struct constrain_schema *s = f->constraint->schema;
     const uint32_t *rest = name_rests(f, o, q);
-    uint32_t least = CONSTRAIN_NEVER, missing = constrain_object_missing(o, frame);
+    uint32_t min = CONSTRAIN_NEVER, missing = constrain_object_missing(o, frame);
     for (uint32_t c = 0; rest && c < o->n_class; c++) {
         if (rest[c] == CONSTRAIN_NEVER || !constrain_object_allows(s, o, frame, c, missing))
             continue;
         uint32_t sum = constrain_add(constrain_add(rest[c], 2), value_rest(f, o, frame, c));
-        if (sum < least) least = sum;
+        if (sum < min) min = sum;
     }
-    return least;
+    return min;
 }
 
 static uint32_t name_rest(struct constrain_finisher *f, const struct constrain_object *o,
@@ -266,12 +265,12 @@ static uint32_t name_rest(struct constrain_finisher *f, const struct constrain_o
     struct constrain_escape_end end[CONSTRAIN_ESCAPE_ENDS];
     const struct constrain_escape escape = frame->object.escape;
     if (!escape.kind) return name_rest_from(f, o, frame, frame->state);
-    uint32_t n = constrain_escape_ends(o->key, frame->state, escape, end), least = CONSTRAIN_NEVER;
+    uint32_t n = constrain_escape_ends(o->key, frame->state, escape, end), min = CONSTRAIN_NEVER;
     for (uint32_t i = 0; i < n; i++) {
         uint32_t sum = constrain_add(name_rest_from(f, o, frame, end[i].q), end[i].bytes);
-        if (sum < least) least = sum;
+        if (sum < min) min = sum;
     }
-    return least;
+    return min;
 }
 
 static uint32_t object_rest(struct constrain_finisher *f, const struct constrain_frame *frame)
@@ -310,7 +309,7 @@ uint32_t constrain_finish_frame(struct constrain_finisher *f, const struct const
     case CONSTRAIN_FRAME_STRING:
         return string_rest(f, frame);
     case CONSTRAIN_FRAME_NUMBER:
-        return constrain_number_least(s, schema, frame, below);
+        return constrain_number_min_bytes(s, schema, frame, below);
     case CONSTRAIN_FRAME_ARRAY:
         return array_rest(f, frame);
     case CONSTRAIN_FRAME_OBJECT:
@@ -327,11 +326,11 @@ static uint32_t place_rest(struct constrain_finisher *f, const struct constrain_
                                                      CONSTRAIN_FRAME_ARRAY, CONSTRAIN_FRAME_OBJECT};
     const struct constrain_slice *found[] = {&p->number, &p->string, &p->array, &p->object};
     const struct constrain_schema *s = f->constraint->schema;
-    uint32_t least = p->fixed & (CONSTRAIN_IS_NULL | CONSTRAIN_IS_TRUE) ? 4
-                     : p->fixed                                         ? 5
-                                                                        : CONSTRAIN_NEVER;
+    uint32_t min = p->fixed & (CONSTRAIN_IS_NULL | CONSTRAIN_IS_TRUE) ? 4
+                   : p->fixed                                         ? 5
+                                                                      : CONSTRAIN_NEVER;
     for (uint32_t k = 0; k < 4; k++)
-        for (uint32_t i = 0; i < found[k]->count && least > 1; i++) {
+        for (uint32_t i = 0; i < found[k]->count && min > 1; i++) {
             const uint32_t index = s->index[found[k]->at + i];
             struct constrain_frame frame = constrain_frame_new(kind[k], index, 0);
             uint32_t below, rest;
@@ -339,9 +338,9 @@ static uint32_t place_rest(struct constrain_finisher *f, const struct constrain_
             if (kind[k] == CONSTRAIN_FRAME_ARRAY && !s->array[index].alive) continue;
             if (kind[k] == CONSTRAIN_FRAME_OBJECT && !s->object[index].alive) continue;
             rest = constrain_finish_frame(f, NULL, &frame, &below);
-            if (rest < least) least = rest;
+            if (rest < min) min = rest;
         }
-    return least;
+    return min;
 }
 
 static bool fill_tables(struct constrain_finisher *f)

@@ -210,7 +210,7 @@ static bool check_rules(const struct constrain_grammar *g, struct constraint *c,
             ok = base_fail(err, BASE_USAGE,
                            "line %u, column %u: rule '%s' can never end: nothing derives from it",
                            g->rule[c->root].line, g->rule[c->root].column, g->rule[c->root].name);
-        for (uint32_t i = 0; ok && i < n; i++) { /* a dead rule is fine: nobody calls it now */
+        for (uint32_t i = 0; ok && i < n; i++) { /* a dead rule is fine: no rule calls it */
             struct base_error why = BASE_ERROR_INIT;
             if (c->dfa[i] && !constrain_dfa_trim(c->dfa[i], productive, &why) &&
                 why.code != BASE_OK)

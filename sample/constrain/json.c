@@ -234,7 +234,7 @@ bool constrain_json_read(struct constrain_json *j, const char *text, size_t size
     if (j->text.failed) return base_fail(err, BASE_NO_MEMORY, "no memory for a schema");
     if (!read_value(&r)) return false;
     skip_space(&r);
-    if (peek(&r) >= 0) return fail(&r, "something stands behind the value");
+    if (peek(&r) >= 0) return fail(&r, "something follows the value");
     return !j->text.failed || base_fail(err, BASE_NO_MEMORY, "no memory for a schema");
 }
 

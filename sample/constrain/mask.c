@@ -2,7 +2,7 @@
  * state's content, and what the top frame alone says (inside a string, inside an automaton), which
  * is the same whatever stands below. Only tokens that leave the top frame are read through the
  * stacks, and while one mask is made, where a byte leads from a set of stacks is found out once.
- * Plain tokens (token_trie.h) are not even looked at where a state treats all of them alike. */
+ * Plain tokens (token_trie.h) are not read where a state treats all of them alike. */
 #include "sample/constrain/constrain_stack.h"
 #include "sample/constrain/idset.h"
 #include "sample/constrain/schema_run.h"
@@ -30,7 +30,7 @@ struct entry {
     uint32_t n_leave, leave_room;
 };
 struct depths { /* of plain strings, by state of one automaton */
-    uint8_t *least, *most;
+    uint8_t *min_depth, *max_depth;
     uint32_t *loop; /* kinds of bytes that stay in the state, and LOOP_KNOWN */
 };
 #define LOOP_KNOWN 0x80000000u
@@ -45,7 +45,7 @@ struct constrain_masker {
     uint64_t clock;
     uint64_t *mask; /* being made */
 
-    /* Sets of stacks, numbered while there is room; behind that each depth of a walk has one of its
+    /* Sets of stacks, numbered while there is room; after those each depth of a walk has one of its
      * own for a while: number MAX_SETS + depth, stack[from[depth]..from[depth + 1]). */
     struct constrain_idsets sets;
     uint32_t *next; /* [MAX_SETS][256] number + 2 of the set that a byte leads to, 1: DEAD; 0: not
@@ -57,22 +57,23 @@ struct constrain_masker {
     struct depths *string, *dfa; /* [n_string], [n_dfa][something stands below] */
     struct bytes *first,
         *follow; /* [n_dfa] what rules may begin with, and what may come after them */
-    uint8_t *good, *least, *most; /* [most states of an automaton]: of a name, of a fill */
+    uint8_t *good, *min_depth,
+        *max_depth; /* [states of the largest automaton]: of a name, of a fill */
     uint32_t *todo;
 };
 
-/* The most states of any automaton. */
-static uint32_t most_states(const struct constraint *c)
+/* The states of the largest automaton. */
+static uint32_t max_states(const struct constraint *c)
 {
-    uint32_t most = 1;
+    uint32_t max = 1;
     const struct constrain_schema *s = c->schema;
     for (uint32_t i = 0; i < c->n_dfa; i++)
-        if (c->dfa[i] && c->dfa[i]->n_state > most) most = c->dfa[i]->n_state;
+        if (c->dfa[i] && c->dfa[i]->n_state > max) max = c->dfa[i]->n_state;
     for (uint32_t i = 0; s && i < s->n_string; i++)
-        if (s->string[i]->n_state > most) most = s->string[i]->n_state;
+        if (s->string[i]->n_state > max) max = s->string[i]->n_state;
     for (uint32_t i = 0; s && i < s->n_object; i++)
-        if (s->object[i].key->n_state > most) most = s->object[i].key->n_state;
-    return most;
+        if (s->object[i].key->n_state > max) max = s->object[i].key->n_state;
+    return max;
 }
 
 /* -- what may follow a rule -- */
@@ -137,7 +138,7 @@ struct constrain_masker *constrain_masker_new(const struct constraint *c,
 {
     struct constrain_masker *m = calloc(1, sizeof *m);
     uint64_t words = v->words, sets = 1;
-    size_t states = most_states(c);
+    size_t states = max_states(c);
     if (!m) goto fail;
     while (sets * 2 * 2 * WAYS * (words * 8 + sizeof(struct entry)) <= cache_bytes &&
            sets < 1u << 16)
@@ -159,8 +160,8 @@ struct constrain_masker *constrain_masker_new(const struct constraint *c,
     if (m->whole && m->top && m->mask && m->string && m->dfa && m->first && m->follow && m->good &&
         m->todo && m->next) {
         find_follow(m);
-        m->least = m->good + states;
-        m->most = m->least + states;
+        m->min_depth = m->good + states;
+        m->max_depth = m->min_depth + states;
         return m;
     }
 fail:
@@ -178,9 +179,9 @@ void constrain_masker_free(struct constrain_masker *m)
         if (m->top) free(m->top[i].mask), free(m->top[i].leave);
     }
     for (uint32_t i = 0; m->string && s && i < s->n_string; i++)
-        free(m->string[i].least), free(m->string[i].loop);
+        free(m->string[i].min_depth), free(m->string[i].loop);
     for (uint32_t i = 0; m->dfa && i < 2 * m->constraint->n_dfa; i++)
-        free(m->dfa[i].least), free(m->dfa[i].loop);
+        free(m->dfa[i].min_depth), free(m->dfa[i].loop);
     free(m->whole), free(m->top), free(m->mask), free(m->next), free(m->stack);
     constrain_idsets_free(&m->sets);
     free(m->string), free(m->dfa), free(m->good), free(m->todo);
@@ -279,7 +280,7 @@ static const uint32_t *stacks_of(const struct constrain_masker *m, uint32_t set,
     return m->stack + m->from[set - MAX_SETS];
 }
 
-/* Frees the frames of nameless sets that are no longer on the way; *depth is that of the next. */
+/* Frees the frames of sets without a number that the walk has left; *depth is that of the next. */
 static void forget(struct constrain_masker *m, struct constrain_state *s, uint32_t set,
                    uint32_t depth)
 {
@@ -288,7 +289,7 @@ static void forget(struct constrain_masker *m, struct constrain_state *s, uint32
     if (set < MAX_SETS) m->from[depth] = 0;
 }
 
-/* The set behind a byte, for a place of this depth (from 1 on); DEAD: the byte cannot follow. */
+/* The set after a byte, for a place of this depth (from 1 on); DEAD: the byte cannot follow. */
 static uint32_t step(struct constrain_masker *m, struct constrain_state *s, uint32_t set,
                      uint8_t byte, uint32_t depth)
 {
@@ -300,7 +301,7 @@ static uint32_t step(struct constrain_masker *m, struct constrain_state *s, uint
     constrain_state_begin(s);
     const uint32_t *stack = stacks_of(m, set, &n);
     for (uint32_t i = 0; i < n; i++) constrain_state_step(s, stack[i], byte);
-    constrain_state_settle(s);
+    constrain_state_close(s);
     if (s->failed) return DEAD;
     if (s->n_out == 0) {
         constrain_state_rewind(s, frames);
@@ -339,31 +340,31 @@ static bool add_leave(struct entry *e, struct leave leave, struct base_error *er
     return true;
 }
 
-/* The depths of an automaton from here on; made when they are first asked for. */
+/* The depths of an automaton from here on; made at the first use. */
 static bool find_depths(struct constrain_masker *m, const struct constrain_dfa *d,
                         struct depths *out, bool below, struct base_error *err)
 {
-    if (out->most) return true;
-    out->least = malloc(2 * (size_t)d->n_state);
+    if (out->max_depth) return true;
+    out->min_depth = malloc(2 * (size_t)d->n_state);
     out->loop = calloc(d->n_state, sizeof *out->loop);
-    if (!out->least || !out->loop) {
-        free(out->least), free(out->loop);
+    if (!out->min_depth || !out->loop) {
+        free(out->min_depth), free(out->loop);
         *out = (struct depths){0};
         return base_fail(err, BASE_NO_MEMORY, "no memory for token masks");
     }
-    out->most = out->least + d->n_state;
+    out->max_depth = out->min_depth + d->n_state;
     const uint32_t leaving = CONSTRAIN_DFA_CALLS | (below ? CONSTRAIN_DFA_ACCEPTS : 0);
     for (uint32_t q = 0; q < d->n_state; q++) m->good[q] = d->accept[q] & leaving ? 2 : 1;
-    constrain_plain_depths(d, m->good, out->least, out->most, m->todo);
+    constrain_plain_depths(d, m->good, out->min_depth, out->max_depth, m->todo);
     return true;
 }
 
 /* Allows the plain tokens of a state that treats all of a length alike; false: it does not. */
-static bool allow_plain(const struct constrain_masker *m, uint64_t *mask, uint32_t least,
-                        uint32_t most)
+static bool allow_plain(const struct constrain_masker *m, uint64_t *mask, uint32_t min,
+                        uint32_t max)
 {
-    if (least < CONSTRAIN_PLAIN && least != most) return false;
-    const uint64_t *plain = m->vocab->plain_mask + (size_t)least * m->words;
+    if (min < CONSTRAIN_PLAIN && min != max) return false;
+    const uint64_t *plain = m->vocab->plain_mask + (size_t)min * m->words;
     for (uint32_t w = 0; w < m->words; w++) mask[w] |= plain[w];
     return true;
 }
@@ -404,7 +405,7 @@ static bool fill_automaton(struct constrain_masker *m, const struct constrain_fr
             i = node[i].next;
             continue;
         }
-        if ((is_plain && depths->least[to] == CONSTRAIN_PLAIN) ||
+        if ((is_plain && depths->min_depth[to] == CONSTRAIN_PLAIN) ||
             (trie->below[i] & ~loop_of(d, to, depths->loop)) == 0) {
             allow_all(trie, e->mask, i, node[i].next);
             i = node[i].next;
@@ -474,7 +475,7 @@ static bool fill_string(struct constrain_masker *m, const struct constrain_frame
     struct depths *depths = &m->string[f->index];
     r.d = r.schema->string[f->index];
     if (!find_depths(m, r.d, depths, false, err)) return false;
-    if (!allow_plain(m, e->mask, depths->least[f->state], depths->most[f->state]) &&
+    if (!allow_plain(m, e->mask, depths->min_depth[f->state], depths->max_depth[f->state]) &&
         !fill_text(m, &r, true, e, err))
         return false;
     return fill_text(m, &r, false, e, err);
@@ -487,8 +488,8 @@ static bool fill_name(struct constrain_masker *m, const struct constrain_frame *
     r.d = r.schema->object[f->index].key;
     for (uint32_t q = 0; q < r.d->n_state; q++)
         m->good[q] = q && constrain_object_may_name(r.schema, f, q, false);
-    constrain_plain_depths(r.d, m->good, m->least, m->most, m->todo);
-    if (!allow_plain(m, e->mask, m->least[f->state], m->most[f->state]) &&
+    constrain_plain_depths(r.d, m->good, m->min_depth, m->max_depth, m->todo);
+    if (!allow_plain(m, e->mask, m->min_depth[f->state], m->max_depth[f->state]) &&
         !fill_text(m, &r, true, e, err))
         return false;
     return fill_text(m, &r, false, e, err);
@@ -501,13 +502,13 @@ static bool fill(struct constrain_masker *m, const struct constrain_frame *f, st
     if (f->kind == CONSTRAIN_FRAME_OBJECT) return fill_name(m, f, e, err);
     struct depths *depths = &m->dfa[2 * f->index + (f->next != 0)];
     if (!find_depths(m, m->constraint->dfa[f->index], depths, f->next != 0, err)) return false;
-    if (!allow_plain(m, e->mask, depths->least[f->state], depths->most[f->state]) &&
+    if (!allow_plain(m, e->mask, depths->min_depth[f->state], depths->max_depth[f->state]) &&
         !fill_automaton(m, f, true, e, err))
         return false;
     return fill_automaton(m, f, false, e, err);
 }
 
-/* The set from which the tokens behind a leave go on, at depth 0. */
+/* The set from which the tokens after a leave go on, at depth 0. */
 static bool enter_leave(struct constrain_masker *m, struct constrain_state *s,
                         const struct constrain_frame *top, const struct leave *l, uint32_t *set)
 {
@@ -521,7 +522,7 @@ static bool enter_leave(struct constrain_masker *m, struct constrain_state *s,
         constrain_state_step(s, stack, '"');
     else
         constrain_state_leave(s, stack);
-    constrain_state_settle(s);
+    constrain_state_close(s);
     return !s->failed && keep_set(m, s, 0, set);
 }
 

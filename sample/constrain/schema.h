@@ -88,10 +88,10 @@ struct constrain_slice {
 };
 struct constrain_array {
     uint32_t min, max;
-    uint32_t positions;       /* options of 0..positions - 1, then of all further items */
-    uint32_t position;        /* first of positions + 1 slices */
-    uint32_t n_contains;      /* counters */
-    uint8_t need[8], most[8]; /* at least, at most (255: any) */
+    uint32_t positions;  /* options of 0..positions - 1, then of all further items */
+    uint32_t position;   /* first of positions + 1 slices */
+    uint32_t n_contains; /* counters */
+    uint8_t min_contains[8], max_contains[8]; /* 255: any */
     bool alive;
 };
 struct constrain_object {
@@ -108,8 +108,8 @@ struct constrain_object {
 };
 enum { CONSTRAIN_FIRST_MARK = 120 };
 enum { CONSTRAIN_MAX_MARKS = 6 };
-/* And that a name has come which the schema does not know: where a number of properties is asked
- * for, what is generated has one of them at most, because a second could repeat the first and
+/* And that a name has come which the schema does not know: where a number of properties is
+ * demanded, what is generated has one of them at most, because a second could repeat the first and
  * readers would count one. */
 enum { CONSTRAIN_OTHER_SEEN = 127 };
 static inline bool constrain_object_counts(bool generate, uint32_t min)
@@ -124,7 +124,7 @@ struct constrain_place {
 };
 
 struct constrain_schema {
-    bool generate;
+    bool generate, open;        /* as in constrain_schema_options */
     const char *lenient_advice; /* while compiling; the caller's */
     struct constrain_json json;
     struct constrain_formula *formula;
@@ -204,8 +204,12 @@ struct constrain_dfa *constrain_schema_string(const struct constrain_schema *s,
 bool constrain_schema_read(struct constrain_schema *s, const char *text, size_t size,
                            const struct constrain_schema_options *options, uint32_t *root,
                            struct base_error *err);
-struct constrain_refs; /* where identifiers and anchors lead */
-struct constrain_refs *constrain_refs_new(const struct constrain_json *j, struct base_error *err);
+/* The node of the schema itself, of what an API wraps it in: {"name", "strict", "schema"}, which
+ * may stand in {"type": "json_schema", "json_schema"}. */
+uint32_t constrain_schema_unwrap(const struct constrain_json *j);
+struct constrain_refs; /* where identifiers and anchors lead, in the schema at `root` */
+struct constrain_refs *constrain_refs_new(const struct constrain_json *j, uint32_t root,
+                                          struct base_error *err);
 void constrain_refs_free(struct constrain_refs *r);
 /* The JSON node that the reference in `ref`, a member of the schema `owner`, leads to; 0: error. */
 uint32_t constrain_refs_find(struct constrain_refs *r, uint32_t owner, uint32_t ref,

@@ -114,7 +114,7 @@ static struct digits read_digits(const char *text, uint32_t size)
     return d;
 }
 
-/* The unit of the last digit that may stand behind so many before the point, in 1/10^9. */
+/* The unit of the last digit after the point when so many stand before the point, in 1/10^9. */
 static __int128 last_digit(uint32_t ints)
 {
     __int128 step = CONSTRAIN_NUMBER_UNIT;
@@ -206,65 +206,65 @@ void constrain_number_step(struct constrain_state *s, uint32_t stack, uint8_t by
 
 /* -- the shortest end of a number -- */
 
-/* Some digits before the point make `value`; up to `most` more may follow, then a fraction. */
-static uint32_t least_digits(const struct constrain_number *c, __int128 value, uint32_t ints,
-                             uint32_t most, bool negative)
+/* Some digits before the point make `value`; up to `max` more may follow, then a fraction. */
+static uint32_t min_digits(const struct constrain_number *c, __int128 value, uint32_t ints,
+                           uint32_t max, bool negative)
 {
-    uint32_t least = UINT32_MAX;
+    uint32_t min = UINT32_MAX;
     __int128 span = CONSTRAIN_NUMBER_UNIT;
-    for (uint32_t k = 0; k <= most && k < least; k++, value *= 10, span *= 10) {
+    for (uint32_t k = 0; k <= max && k < min; k++, value *= 10, span *= 10) {
         __int128 step = CONSTRAIN_NUMBER_UNIT, last = last_digit(ints + k);
         for (uint32_t f = 0; step >= last && step > 0; f++, step /= 10) {
             uint32_t more = k + (f ? f + 1 : 0);
-            if (more >= least) break;
-            if (reaches(c, value, span, step, negative)) least = more;
+            if (more >= min) break;
+            if (reaches(c, value, span, step, negative)) min = more;
         }
     }
-    return least;
+    return min;
 }
 
-static uint32_t least_from_begin(const struct constrain_number *c, bool negative)
+static uint32_t min_from_begin(const struct constrain_number *c, bool negative)
 {
-    uint32_t least = least_digits(c, 0, 1, 0, negative);
+    uint32_t min = min_digits(c, 0, 1, 0, negative);
     for (uint32_t digit = 1; digit < 10; digit++) {
-        uint32_t more = least_digits(c, digit * CONSTRAIN_NUMBER_UNIT, 1, INT_DIGITS - 1, negative);
-        if (more < least) least = more;
+        uint32_t more = min_digits(c, digit * CONSTRAIN_NUMBER_UNIT, 1, INT_DIGITS - 1, negative);
+        if (more < min) min = more;
     }
-    return least == UINT32_MAX ? least : least + 1;
+    return min == UINT32_MAX ? min : min + 1;
 }
 
 bool constrain_number_is_writable(const struct constrain_number *c)
 {
-    return least_from_begin(c, false) != UINT32_MAX || least_from_begin(c, true) != UINT32_MAX;
+    return min_from_begin(c, false) != UINT32_MAX || min_from_begin(c, true) != UINT32_MAX;
 }
 
 bool constrain_number_may_exist(const struct constrain_number *c)
 {
-    const __int128 least = c->lo < -c->hi ? c->lo : -c->hi; /* the larger size, negated */
-    const __int128 span = 1 - least;
+    const __int128 min = c->lo < -c->hi ? c->lo : -c->hi; /* the larger size, negated */
+    const __int128 span = 1 - min;
     if (c->n_multiple && c->grid && is_avoided(c, c->grid)) return false;
     return c->rounded || reaches(c, 0, span, 1, false) || reaches(c, 0, span, 1, true);
 }
 
-uint32_t constrain_number_least(const struct constrain_state *s,
-                                const struct constrain_schema *schema,
-                                const struct constrain_frame *f, uint32_t *below)
+uint32_t constrain_number_min_bytes(const struct constrain_state *s,
+                                    const struct constrain_schema *schema,
+                                    const struct constrain_frame *f, uint32_t *below)
 {
     const struct constrain_number *c = &schema->number[f->index];
     char text[MAX_TEXT];
     *below = f->next;
     if (!c->bounded) return !is_whole(f->number.phase);
     if (f->number.phase == BEGIN) {
-        uint32_t negative = least_from_begin(c, true), positive = least_from_begin(c, false);
+        uint32_t negative = min_from_begin(c, true), positive = min_from_begin(c, false);
         return negative != UINT32_MAX && negative + 1 < positive ? negative + 1 : positive;
     }
     uint32_t size = collect(s, f, text, below);
     struct digits d = read_digits(text, size);
     if (d.ints > INT_DIGITS || d.fractions > CONSTRAIN_DECIMAL_SCALE) return UINT32_MAX;
-    if (d.ints == 0) return least_from_begin(c, true);
+    if (d.ints == 0) return min_from_begin(c, true);
     if (!d.point)
-        return least_digits(c, d.value * CONSTRAIN_NUMBER_UNIT, d.ints,
-                            text[d.negative] == '0' ? 0 : INT_DIGITS - d.ints, d.negative);
+        return min_digits(c, d.value * CONSTRAIN_NUMBER_UNIT, d.ints,
+                          text[d.negative] == '0' ? 0 : INT_DIGITS - d.ints, d.negative);
     __int128 step = CONSTRAIN_NUMBER_UNIT, last = last_digit(d.ints);
     for (uint32_t i = 0; i < d.fractions; i++) step /= 10;
     d.value *= step;

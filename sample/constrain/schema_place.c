@@ -44,32 +44,32 @@ static __int128 common(__int128 a, __int128 b)
 /* The bounds and the grid in units, rounded inwards: what may be generated is a subset. */
 static void scale_number(const struct constrain_schema *s, struct constrain_number *c)
 {
-    const __int128 most = (__int128)10000000000000000 * 1000000000;
+    const __int128 max = (__int128)10000000000000000 * 1000000000;
     bool exact;
-    c->lo = -most, c->hi = most, c->grid = 1;
+    c->lo = -max, c->hi = max, c->grid = 1;
     c->rounded = !c->has_min || !c->has_max;
     if (c->has_min) {
         c->lo = constrain_decimal_scaled(&c->min, &exact);
-        c->rounded |= !exact || c->lo < -most || c->lo > most;
+        c->rounded |= !exact || c->lo < -max || c->lo > max;
         if (!exact && !c->min.negative)
             c->lo++;
         else if (exact && c->open_min)
             c->lo++;
-        if (c->lo < -most) c->lo = -most;
+        if (c->lo < -max) c->lo = -max;
     }
     if (c->has_max) {
         c->hi = constrain_decimal_scaled(&c->max, &exact);
-        c->rounded |= !exact || c->hi < -most || c->hi > most;
+        c->rounded |= !exact || c->hi < -max || c->hi > max;
         if (!exact && c->max.negative)
             c->hi--;
         else if (exact && c->open_max)
             c->hi--;
-        if (c->hi > most) c->hi = most;
+        if (c->hi > max) c->hi = max;
     }
     for (uint32_t i = 0; i < c->n_multiple && c->grid; i++) {
         __int128 step = constrain_decimal_scaled(&s->step[c->multiple + i], &exact);
         const __int128 part = exact && step ? step / common(c->grid, step) : 0;
-        if (part && c->grid <= most / part) {
+        if (part && c->grid <= max / part) {
             c->grid *= part;
             continue;
         }
@@ -146,7 +146,7 @@ static bool make_number(struct constrain_schema *s, const uint32_t *atoms, uint3
 /* -- arrays -- */
 
 struct contains {
-    uint32_t lit, from, need, most;
+    uint32_t lit, from, min, max;
 };
 struct items {
     struct contains contains[CONSTRAIN_MAX_MARKS];
@@ -155,7 +155,7 @@ struct items {
 };
 
 static bool add_contains(struct items *a, const struct constrain_schema *s, uint32_t json,
-                         uint32_t lit, uint32_t from, uint32_t need, uint32_t most,
+                         uint32_t lit, uint32_t from, uint32_t min, uint32_t max,
                          struct base_error *err)
 {
     uint32_t i = 0;
@@ -163,8 +163,8 @@ static bool add_contains(struct items *a, const struct constrain_schema *s, uint
     if (i == CONSTRAIN_MAX_MARKS)
         return constrain_schema_fail(s, json, err, "stands beside too many 'contains'");
     if (i == a->n_contains) a->contains[a->n_contains++] = (struct contains){lit, from, 0, 255};
-    if (need > a->contains[i].need) a->contains[i].need = need;
-    if (most < a->contains[i].most) a->contains[i].most = most;
+    if (min > a->contains[i].min) a->contains[i].min = min;
+    if (max < a->contains[i].max) a->contains[i].max = max;
     return true;
 }
 
@@ -196,7 +196,7 @@ static bool read_items(const struct constrain_schema *s, const uint32_t *atoms, 
     return true;
 }
 
-/* The options of the item at one position (`positions`: of all behind). */
+/* The options of the item at one position (`positions`: of all later ones). */
 static bool add_position(struct constrain_schema *s, const uint32_t *atoms, uint32_t n,
                          const struct items *a, uint32_t position, struct base_error *err)
 {
@@ -213,7 +213,7 @@ static bool add_position(struct constrain_schema *s, const uint32_t *atoms, uint
     for (uint32_t i = 0; i < a->n_contains; i++) {
         bool sees = position >= a->contains[i].from;
         with[i] = sees ? a->contains[i].lit : CONSTRAIN_LIT_FALSE;
-        exact[i] = sees && a->contains[i].most < 255;
+        exact[i] = sees && a->contains[i].max < 255;
     }
     ok = ok &&
          constrain_schema_options_of(s, base, n_base, with, exact, a->n_contains, &options, err);
@@ -230,7 +230,7 @@ static bool make_array(struct constrain_schema *s, const uint32_t *atoms, uint32
     if (!read_items(s, atoms, n, &a, err)) return false;
     *some = a.min <= a.max;
     for (uint32_t i = 0; i < a.n_contains; i++)
-        *some = *some && a.contains[i].need <= a.contains[i].most;
+        *some = *some && a.contains[i].min <= a.contains[i].max;
     if (!*some) return true;
     *out = (struct constrain_array){.min = (uint32_t)a.min,
                                     .max = (uint32_t)a.max,
@@ -238,8 +238,8 @@ static bool make_array(struct constrain_schema *s, const uint32_t *atoms, uint32
                                     .position = s->n_slice,
                                     .n_contains = a.n_contains};
     for (uint32_t i = 0; i < a.n_contains; i++) {
-        out->need[i] = (uint8_t)a.contains[i].need;
-        out->most[i] = (uint8_t)a.contains[i].most;
+        out->min_contains[i] = (uint8_t)a.contains[i].min;
+        out->max_contains[i] = (uint8_t)a.contains[i].max;
     }
     for (uint32_t p = 0; p <= a.positions; p++)
         if (!add_position(s, atoms, n, &a, p, err)) return false;
@@ -293,7 +293,7 @@ static bool keep_number(struct constrain_schema *s, const uint32_t *atoms, uint3
         if (!constrain_number_may_exist(&c)) return true;
         return constrain_schema_fail(s, s->formula[atoms[n - 1] / 2].json, err,
                                      "leaves no number that can be generated (16 digits before "
-                                     "the point at most, 9 behind it, 15 altogether)");
+                                     "the point at most, 9 after it, 15 altogether)");
     }
     if (!constrain_grow(&s->number, &s->number_room, s->n_number, sizeof *s->number, err))
         return false;
@@ -397,6 +397,7 @@ static bool compile(struct constrain_schema *s, const char *text, size_t size,
 {
     uint32_t root;
     s->generate = options->generate;
+    s->open = options->open;
     s->lenient_advice = options->lenient_advice;
     if (!constrain_schema_read(s, text, size, options, &root, err) || !check_loops(s, err))
         return false;

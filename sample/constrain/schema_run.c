@@ -239,7 +239,7 @@ static void step_string(struct constrain_state *s, struct constrain_frame f, uin
 static bool array_may_close(const struct constrain_array *a, const struct constrain_frame *f)
 {
     for (uint32_t i = 0; i < a->n_contains; i++)
-        if (f->array.contains[i] < a->need[i]) return false;
+        if (f->array.contains[i] < a->min_contains[i]) return false;
     return f->array.n_items >= a->min;
 }
 
@@ -256,14 +256,15 @@ bool constrain_array_after(const struct constrain_array *a, const struct constra
     if (f->array.n_items <= top) after->array.n_items++;
     const uint32_t left = a->max - after->array.n_items;
     for (uint32_t i = 0; i < a->n_contains; i++) {
-        uint32_t count = f->array.contains[i], stop = a->most[i] < 255 ? a->most[i] : a->need[i];
+        uint32_t count = f->array.contains[i],
+                 stop = a->max_contains[i] < 255 ? a->max_contains[i] : a->min_contains[i];
         if (!(marks >> i & 1)) {
-            if (count < a->need[i] && left < a->need[i] - count) return false;
+            if (count < a->min_contains[i] && left < a->min_contains[i] - count) return false;
             continue;
         }
-        if (count >= a->most[i] && a->most[i] < 255) return false;
+        if (count >= a->max_contains[i] && a->max_contains[i] < 255) return false;
         if (count < stop) after->array.contains[i] = (uint8_t)++count;
-        if (count < a->need[i] && left < a->need[i] - count) return false;
+        if (count < a->min_contains[i] && left < a->min_contains[i] - count) return false;
     }
     return true;
 }

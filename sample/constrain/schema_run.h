@@ -1,5 +1,5 @@
 /* sample/constrain/schema_run.h: how JSON frames move. Private to sample/; called by
- * constrain_stack.c. */
+ * constrain_step.c. */
 #ifndef SAMPLE_CONSTRAIN_SCHEMA_RUN_H
 #define SAMPLE_CONSTRAIN_SCHEMA_RUN_H
 
@@ -23,9 +23,9 @@ bool constrain_number_enter(struct constrain_state *s, uint32_t stack);
 void constrain_number_step(struct constrain_state *s, uint32_t stack, uint8_t byte);
 /* The fewest bytes that end the number of a frame (UINT32_MAX: unknown), when generating; *below is
  * the stack under the number. */
-uint32_t constrain_number_least(const struct constrain_state *s,
-                                const struct constrain_schema *schema,
-                                const struct constrain_frame *f, uint32_t *below);
+uint32_t constrain_number_min_bytes(const struct constrain_state *s,
+                                    const struct constrain_schema *schema,
+                                    const struct constrain_frame *f, uint32_t *below);
 
 enum constrain_escape_kind {
     CONSTRAIN_ESCAPE_NONE,
@@ -41,7 +41,7 @@ enum constrain_text_step { CONSTRAIN_TEXT_DEAD, CONSTRAIN_TEXT_INSIDE, CONSTRAIN
 enum constrain_text_step constrain_text_step(const struct constrain_schema *schema,
                                              const struct constrain_dfa *d, uint32_t *q,
                                              struct constrain_escape *escape, uint8_t byte);
-/* How an escape that has begun can end when generating: states of the automaton behind it, and the
+/* How an escape that has begun can end when generating: states of the automaton after it, and the
  * bytes that lead there. Returns how many there are. */
 enum { CONSTRAIN_ESCAPE_ENDS = 128 };
 struct constrain_escape_end {

@@ -55,7 +55,7 @@ uint32_t constrain_byte_kind(uint8_t byte)
 static bool find_below(struct constrain_trie *v, struct base_error *err)
 {
     uint32_t kinds[CONSTRAIN_MAX_TOKEN + 2] = {
-        0}; /* by depth: of the nodes behind, with subtrees */
+        0}; /* by depth: of the nodes that follow, with subtrees */
     v->below = malloc((size_t)v->n_node * sizeof *v->below);
     if (!v->below) return base_fail(err, BASE_NO_MEMORY, "no memory for a vocabulary's trie");
     for (uint32_t i = v->n_node; i-- > 0;) {
@@ -336,15 +336,15 @@ static void find_places(const struct constrain_dfa *d, const struct moves *w, ui
     }
 }
 
-void constrain_plain_depths(const struct constrain_dfa *d, const uint8_t *good, uint8_t *least,
-                            uint8_t *most, uint32_t *todo)
+void constrain_plain_depths(const struct constrain_dfa *d, const uint8_t *good, uint8_t *min_depth,
+                            uint8_t *max_depth, uint32_t *todo)
 {
     struct moves w;
     list_moves(d, &w);
     uint8_t *place = (uint8_t *)(todo + d->n_state);
     find_places(d, &w, place, todo);
-    memset(least, CONSTRAIN_PLAIN, d->n_state);
-    memset(most, 0, d->n_state);
+    memset(min_depth, CONSTRAIN_PLAIN, d->n_state);
+    memset(max_depth, 0, d->n_state);
     for (bool changed = true; changed;) {
         changed = false;
         for (uint32_t q = d->n_state; q-- > 1;) {
@@ -353,18 +353,18 @@ void constrain_plain_depths(const struct constrain_dfa *d, const uint8_t *good, 
                 for (uint32_t c = 0; utf8_move[m].from == place[q] && c < w.n_class[m]; c++) {
                     uint32_t to = d->next[(size_t)q * d->n_class + w.class[m][c]];
                     uint32_t one = utf8_move[m].to == BETWEEN, up = 0, down = 0;
-                    if (to && good[to]) up = most[to] + one, down = least[to] + one;
+                    if (to && good[to]) up = max_depth[to] + one, down = min_depth[to] + one;
                     if (to && good[to] && (good[to] > 1 || place[to] != utf8_move[m].to))
                         up = CONSTRAIN_PLAIN, down = 0; /* nothing is known */
                     if (down < low) low = down;
                     if (up > high) high = up;
                 }
             if (high > CONSTRAIN_PLAIN) high = CONSTRAIN_PLAIN;
-            changed |= low != least[q] || high != most[q];
-            least[q] = (uint8_t)low;
-            most[q] = (uint8_t)high;
+            changed |= low != min_depth[q] || high != max_depth[q];
+            min_depth[q] = (uint8_t)low;
+            max_depth[q] = (uint8_t)high;
         }
     }
     for (uint32_t q = 0; q < d->n_state; q++)
-        if (place[q] != BETWEEN) least[q] = 1, most[q] = 0;
+        if (place[q] != BETWEEN) min_depth[q] = 1, max_depth[q] = 0;
 }

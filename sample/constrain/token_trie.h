@@ -20,7 +20,7 @@ struct constrain_trie_node {
 };
 struct constrain_trie {
     uint32_t n_node;
-    struct constrain_trie_node *node; /* node[0] is the root; one more stands behind the last */
+    struct constrain_trie_node *node; /* node[0] is the root; one more after the last */
     int32_t *order;                   /* ids, by their bytes */
     uint32_t *below;    /* [n_node] kinds of the bytes in the subtree, less the node's */
     uint32_t root[256]; /* the root's child of each byte; 0: none */
@@ -37,10 +37,11 @@ struct constrain_token_trie {
 };
 
 /* The longest plain strings from each state of an automaton. good[state]: 0: it may not be
- * reached, 1: it may, 2: it may, and more must be looked at there. least[q]: any string of so many
- * code points passes; most[q]: none of more does; both at most CONSTRAIN_PLAIN, which stands for
- * any number. least > most: nothing is known. `todo` has room for 2 * n_state. */
-void constrain_plain_depths(const struct constrain_dfa *d, const uint8_t *good, uint8_t *least,
-                            uint8_t *most, uint32_t *todo);
+ * reached, 1: it may, 2: it may, and more must be looked at there. min_depth[q]: any string of so
+ * many code points passes; max_depth[q]: none of more does; both at most CONSTRAIN_PLAIN, which
+ * stands for any number. min_depth > max_depth: nothing is known. `todo` has room for 2 * n_state.
+ */
+void constrain_plain_depths(const struct constrain_dfa *d, const uint8_t *good, uint8_t *min_depth,
+                            uint8_t *max_depth, uint32_t *todo);
 
 #endif

@@ -93,7 +93,7 @@ uint32_t constrain_tree_set(struct constrain_tree *t, uint32_t first, bool negat
     uint32_t n = t->n_range - first;
     if (n) n = merge(t->range + first, n);
     t->n_range = first + n;
-    if (negate) { /* the gaps, written behind and moved down */
+    if (negate) { /* the gaps, written after the others and moved down */
         uint32_t from = 0;
         for (uint32_t i = 0; i < n; i++) {
             struct constrain_range r = t->range[first + i];
@@ -111,4 +111,35 @@ uint32_t constrain_tree_set(struct constrain_tree *t, uint32_t first, bool negat
     t->node[node].range = first;
     t->node[node].n_range = n;
     return node;
+}
+
+bool constrain_tree_ranges(struct constrain_tree *t, const struct constrain_range *range, size_t n,
+                           bool negate, struct base_error *err)
+{
+    uint32_t from = 0;
+    for (size_t i = 0; i < n; i++) { /* sorted */
+        if (!negate && !constrain_tree_range(t, range[i].lo, range[i].hi, err)) return false;
+        if (negate && range[i].lo > from && !constrain_tree_range(t, from, range[i].lo - 1, err))
+            return false;
+        from = range[i].hi + 1;
+    }
+    return !negate || from > 0x10ffff || constrain_tree_range(t, from, 0x10ffff, err);
+}
+
+bool constrain_tree_class(struct constrain_tree *t, int letter, struct base_error *err)
+{
+    static const struct constrain_range digit[] = {{'0', '9'}};
+    static const struct constrain_range word[] = {{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}};
+    static const struct constrain_range space[] = {
+        {9, 13},          {32, 32},         {0xa0, 0xa0},     {0x1680, 0x1680}, {0x2000, 0x200a},
+        {0x2028, 0x2029}, {0x202f, 0x202f}, {0x205f, 0x205f}, {0x3000, 0x3000}, {0xfeff, 0xfeff}};
+    bool negate = letter == 'D' || letter == 'W' || letter == 'S';
+    switch (letter | 32) {
+    case 'd':
+        return constrain_tree_ranges(t, digit, 1, negate, err);
+    case 'w':
+        return constrain_tree_ranges(t, word, 4, negate, err);
+    default:
+        return constrain_tree_ranges(t, space, sizeof space / sizeof space[0], negate, err);
+    }
 }

@@ -2,9 +2,9 @@
  *
  *     bench_attn [THREADS [LEVEL [HEADS KV_HEADS SIZE DEPTH]]]
  *
- * One token's attention over caches of codes of many layers, as generating makes it, in turn with a
- * twin on the same threads that meets each line of the same chunks once and computes nothing. Then
- * the same from the L2 cache, one thread and one layer. */
+ * One token's attention over int16-quantized caches of many layers, as decode makes it, in turn
+ * with a twin on the same threads that touches each line of the same chunks once and computes
+ * nothing. Then the same from the L2 cache, one thread and one layer. */
 #include "engine/graph.h"
 #include "engine/pool.h"
 #include "test/bench/support_bench.h"
@@ -72,7 +72,7 @@ static void plan(struct engine *e, struct layers *l)
         support_die(&err);
 }
 
-/* As many layers as `bytes` want; the graph points into *l. */
+/* Layers whose caches fill `bytes`; the graph points into *l. */
 static void layers_init(struct layers *l, struct engine *e, struct shape s, size_t bytes)
 {
     const int64_t n_cells =
@@ -122,8 +122,8 @@ struct reading {
     uint64_t sum[64]; /* of workers, so that nothing is left out */
 };
 
-/* Chunks of one layer after the other, in the order of engine/attention/attention.c, which meets
- * twice. */
+/* The chunks of each layer in turn, in the order of engine/attention/attention.c, which has two
+ * barriers. */
 static void read_layers(const struct engine_worker *worker, void *data)
 {
     struct reading *r = data;

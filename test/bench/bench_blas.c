@@ -10,6 +10,7 @@
 #include "engine/graph.h"
 #include "engine/matmul/blas.h"
 #include "test/bench/support_bench.h"
+#include "test/support_random.h"
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -20,10 +21,7 @@ static float *random_floats(int64_t n)
     float *x = aligned_alloc(64, ((size_t)n * sizeof(*x) + 63) / 64 * 64);
     uint64_t state = 1;
     if (!x) exit(4);
-    for (int64_t i = 0; i < n; i++) {
-        state = state * 6364136223846793005u + 1442695040888963407u;
-        x[i] = (float)(int32_t)(state >> 32) * 0x1p-31f;
-    }
+    for (int64_t i = 0; i < n; i++) x[i] = 0.5f * support_random_float(&state);
     return x;
 }
 

@@ -14,23 +14,13 @@
 #include "engine/matmul/matmul.h"
 #include "engine/roofline.h"
 #include "test/bench/support_bench.h"
+#include "test/support_random.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
-
-/* A sum of four, nearly normal, as what meets weights in a model is. */
-static float random_float(uint64_t *state)
-{
-    float sum = 0.0f;
-    for (int i = 0; i < 4; i++) {
-        *state = *state * 6364136223846793005u + 1442695040888963407u;
-        sum += (float)(int32_t)(*state >> 32) * 0x1p-33f;
-    }
-    return sum;
-}
 
 /* ---- Limits ---- */
 
@@ -77,8 +67,8 @@ static void bench_product(const struct limits *l, const struct quant_type *type,
     int count = n_cols > 16 ? 2 : (int)(((size_t)256 << 20) / bytes);
     if (count > MAX_WEIGHTS) count = MAX_WEIGHTS;
     float *x = support_memory((size_t)(k * n_cols) * 4), *row = support_memory((size_t)k * 4);
-    for (int64_t i = 0; i < k * n_cols; i++) x[i] = random_float(&seed);
-    for (int64_t i = 0; i < k; i++) row[i] = random_float(&seed);
+    for (int64_t i = 0; i < k * n_cols; i++) x[i] = support_random_gauss(&seed);
+    for (int64_t i = 0; i < k; i++) row[i] = support_random_gauss(&seed);
     char *data = support_memory(bytes * (size_t)count);
     type->encode(k, row, data);
     for (size_t i = 1; i < (size_t)n * (size_t)count; i++)
@@ -123,7 +113,7 @@ static char *tile_columns(const struct engine *engine, const struct engine_tile 
     const int8_t *same[ENGINE_TILE_COLS];
     uint64_t seed = 1;
     memset(groups, 0, *group_bytes * (size_t)n);
-    for (int i = 0; i < k; i++) x[i] = random_float(&seed);
+    for (int i = 0; i < k; i++) x[i] = support_random_gauss(&seed);
     engine->quant.quantize[type->act->index](k, x, &act);
     struct engine_cols32 *cols32 = (void *)groups;
     struct engine_cols256 *cols256 = (void *)groups;
@@ -159,7 +149,7 @@ static void bench_tile(struct engine *engine, const struct quant_type *type)
     float *x = support_memory((size_t)k * sizeof *x),
           results[ENGINE_TILE_COLS][2 * QUANT_PANEL_ROWS];
     float *out[ENGINE_TILE_COLS];
-    for (int i = 0; i < k; i++) x[i] = random_float(&seed);
+    for (int i = 0; i < k; i++) x[i] = support_random_gauss(&seed);
     type->encode(k, x, row);
     for (int r = 0; r < QUANT_PANEL_ROWS; r++) rows[r] = row;
     for (int j = 0; j < n_panels; j++)
@@ -251,7 +241,7 @@ static float *packed_rows(const struct engine_tile_packed *packed, int64_t k, in
     float *to = support_memory((size_t)(n * n_steps) * 16 * sizeof *to),
           *row = support_memory((size_t)k * 4);
     uint64_t seed = 3;
-    for (int64_t i = 0; i < k; i++) row[i] = random_float(&seed);
+    for (int64_t i = 0; i < k; i++) row[i] = support_random_gauss(&seed);
     for (int r = 0; r < n; r++)
         packed->pack(k, row, 0.0f, n_steps * bundle * packed->lanes, bundle * packed->lanes,
                      to + r / bundle * bundle * n_steps * 16 + r % bundle * packed->lanes);
@@ -310,7 +300,7 @@ static void bench_attention(const struct limits *l, int heads, int n_kv, int d, 
     int64_t room = past + n_tokens;
     uint64_t seed = 1;
     float *q = support_memory((size_t)(n_tokens * heads * d) * 4);
-    for (int i = 0; i < n_tokens * heads * d; i++) q[i] = random_float(&seed);
+    for (int i = 0; i < n_tokens * heads * d; i++) q[i] = support_random_gauss(&seed);
     size_t bytes = (size_t)room * (size_t)(n_kv * d) * 2;
     uint16_t *k = support_memory(bytes), *v = support_memory(bytes);
     int32_t *cells = support_memory((size_t)room * 4),

@@ -3,7 +3,7 @@
  *     bench_read [THREADS]
  *
  * Loops that load what kernels with AVX-512 load of rows of Q8_0, and add nothing but the words, in
- * turn over the same memory: along the rows, or eight rows side by side, two blocks of each at a
+ * turn over the same memory: rows in order, or eight rows side by side, two blocks of each at a
  * step; prefetching or not, whole steps or each line once. Each thread has a stretch of its own.
  * Shown are GB/s, and the median of the ratios, turn by turn, to a loop that loads whole lines and
  * prefetches each once; apart for turns in which memory was fast, and slow, where it is both. */
@@ -22,17 +22,17 @@
 #define INLINE TARGET static inline __attribute__((always_inline))
 
 enum { TURNS = 41, LINE = 64, PAIR = 68, STEP = 8 * PAIR }; /* bytes; a pair of blocks */
-enum asks { NONE, STEPS, LINES };
+enum prefetch { NONE, STEPS, LINES };
 #define MEMORY ((size_t)768 << 20)
 
-INLINE void ask(enum asks asks, const char *at, size_t bytes, const void *spare)
+INLINE void prefetch(enum prefetch how, const char *at, size_t bytes, const void *spare)
 {
-    if (asks == STEPS) quant_prefetch_once(at, bytes);
-    if (asks == LINES) quant_prefetch_lines(at, bytes, spare);
+    if (how == STEPS) quant_prefetch_once(at, bytes);
+    if (how == LINES) quant_prefetch_lines(at, bytes, spare);
 }
 
 /* Eight loads, `apart` bytes from one to the next, by which *sum changes. */
-INLINE void meet(__m512i *sum, const char *at, size_t apart)
+INLINE void load(__m512i *sum, const char *at, size_t apart)
 {
     __m512i v[8];
     UNROLL
@@ -43,13 +43,13 @@ INLINE void meet(__m512i *sum, const char *at, size_t apart)
     *sum = _mm512_xor_si512(*sum, v[0]);
 }
 
-INLINE uint64_t one_stream(const char *from, size_t bytes, size_t apart, enum asks asks,
+INLINE uint64_t one_stream(const char *from, size_t bytes, size_t apart, enum prefetch how,
                            size_t ahead)
 {
     __m512i sum = _mm512_setzero_si512();
     for (size_t at = 0; at + 8 * apart <= bytes; at += 8 * apart) {
-        ask(asks, from + at + ahead, 8 * apart, from + at);
-        meet(&sum, from + at, apart);
+        prefetch(how, from + at + ahead, 8 * apart, from + at);
+        load(&sum, from + at, apart);
     }
     return (uint64_t)_mm512_reduce_add_epi64(sum);
 }
@@ -61,8 +61,8 @@ INLINE uint64_t side_by_side(const char *from, size_t bytes, size_t row, size_t 
     const size_t group = 8 * row;
     for (size_t first = 0; first + group <= bytes; first += group) {
         for (size_t at = 0; at < row; at += PAIR) {
-            ask(STEPS, from + first + group + 8 * at + ahead, STEP, NULL);
-            meet(&sum, from + first + at, row);
+            prefetch(STEPS, from + first + group + 8 * at + ahead, STEP, NULL);
+            load(&sum, from + first + at, row);
         }
     }
     return (uint64_t)_mm512_reduce_add_epi64(sum);
@@ -70,10 +70,10 @@ INLINE uint64_t side_by_side(const char *from, size_t bytes, size_t row, size_t 
 
 typedef uint64_t read_fn(const char *from, size_t bytes);
 
-#define ONE_STREAM(name, apart, asks, ahead)                                                       \
+#define ONE_STREAM(name, apart, how, ahead)                                                        \
     TARGET static uint64_t name(const char *from, size_t bytes)                                    \
     {                                                                                              \
-        return one_stream(from, bytes, apart, asks, ahead);                                        \
+        return one_stream(from, bytes, apart, how, ahead);                                         \
     }
 #define SIDE_BY_SIDE(name, row)                                                                    \
     TARGET static uint64_t name(const char *from, size_t bytes)                                    \
@@ -82,12 +82,12 @@ typedef uint64_t read_fn(const char *from, size_t bytes);
     }
 ONE_STREAM(lines_4, LINE, LINES, 4096)
 ONE_STREAM(lines_0, LINE, NONE, 0)
-ONE_STREAM(along_0, PAIR, NONE, 0)
-ONE_STREAM(along_steps_4, PAIR, STEPS, 4096)
-ONE_STREAM(along_2, PAIR, LINES, 2048)
-ONE_STREAM(along_4, PAIR, LINES, 4096)
-ONE_STREAM(along_6, PAIR, LINES, 6144)
-ONE_STREAM(along_8, PAIR, LINES, 8192)
+ONE_STREAM(in_order_0, PAIR, NONE, 0)
+ONE_STREAM(in_order_steps_4, PAIR, STEPS, 4096)
+ONE_STREAM(in_order_2, PAIR, LINES, 2048)
+ONE_STREAM(in_order_4, PAIR, LINES, 4096)
+ONE_STREAM(in_order_6, PAIR, LINES, 6144)
+ONE_STREAM(in_order_8, PAIR, LINES, 8192)
 SIDE_BY_SIDE(rows_680, 680)
 SIDE_BY_SIDE(rows_2176, 2176)
 SIDE_BY_SIDE(rows_8704, 8704)
@@ -96,14 +96,14 @@ static const struct way {
     const char *name;
     read_fn *read;
 } ways[] = {
-    {"whole lines, asked for once, 4 KB ahead", lines_4},
-    {"whole lines, nothing asked for", lines_0},
-    {"along rows, nothing asked for", along_0},
-    {"along rows, by steps, 4 KB ahead", along_steps_4},
-    {"along rows, each line once, 2 KB ahead", along_2},
-    {"along rows, each line once, 4 KB ahead", along_4},
-    {"along rows, each line once, 6 KB ahead", along_6},
-    {"along rows, each line once, 8 KB ahead", along_8},
+    {"whole lines, prefetched once, 4 KB ahead", lines_4},
+    {"whole lines, without prefetch", lines_0},
+    {"rows in order, without prefetch", in_order_0},
+    {"rows in order, by steps, 4 KB ahead", in_order_steps_4},
+    {"rows in order, each line once, 2 KB ahead", in_order_2},
+    {"rows in order, each line once, 4 KB ahead", in_order_4},
+    {"rows in order, each line once, 6 KB ahead", in_order_6},
+    {"rows in order, each line once, 8 KB ahead", in_order_8},
     {"8 rows of 680 bytes, by steps, 4 KB ahead", rows_680},
     {"8 rows of 2176 bytes, by steps, 4 KB ahead", rows_2176},
     {"8 rows of 8704 bytes, by steps, 4 KB ahead", rows_8704},

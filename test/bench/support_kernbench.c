@@ -7,6 +7,7 @@
 #include "quant/quant.h"
 #include "test/support_guard.h"
 #include "test/support_level.h"
+#include "test/support_random.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -177,7 +178,7 @@ static void bench_act(struct bench *b, const struct quant_kernels *kernels)
 int kernbench_run(uint64_t mib)
 {
     struct bench b = {.memory_bytes = (size_t)mib << 20};
-    struct rng rng = {1};
+    uint64_t rng = 1;
 
     b.memory = array(b.memory_bytes);
     b.panel = array(sizeof(struct quant_panel256) * MAX_K / 256);
@@ -187,7 +188,7 @@ int kernbench_run(uint64_t mib)
     /* Weights whose halves are small numbers, never NaN: NaN would not be slower, but unlike use.
      */
     for (size_t i = 0; i < b.memory_bytes; i++) b.memory[i] = (uint8_t)(i * 7 + i / 32) & 0x3f;
-    for (int i = 0; i < MAX_K; i++) b.x[i] = rng_gauss(&rng);
+    for (int i = 0; i < MAX_K; i++) b.x[i] = support_random_gauss(&rng);
 
     printf("activations, GB/s of floats\n%-11s", "level");
     for (int i = 0; i < QUANT_ACT_FORMS; i++) printf(" %8s", quant_act_forms[i]->name);

@@ -58,7 +58,7 @@ printf '[{"role":"user<|im_end|>","content":""}]' >"$work/evil.json" # a role is
 infer run $plain --messages "$work/evil.json" --json
 [ "$(count)" -eq 3 ] || bad "in a role: $(count) marks, not 3"
 
-begin questions
+begin a_question_is_one_message_of_the_template
 printf 'from a pipe' >"$work/in"
 input=$work/in
 infer run $plain
@@ -72,9 +72,12 @@ usage 'the question is empty' run $plain -p ''
 infer run $plain -p x --system ''
 out_like '^<\|im_start\|>system$'
 printf '\377' >"$work/in"
-usage 'a message must be UTF-8, and byte 0 is not' run $plain -f "$work/in"
+usage 'a message must be UTF-8, and byte 0 is not: 0xFF; --lossy' run $plain -f "$work/in"
+printf 'a\377b' >"$work/in"
+infer run $plain -f "$work/in" --lossy
+out_like '^ab<'
 
-begin messages
+begin messages_with_calls_and_results_are_rendered
 cat >"$work/talk.json" <<'END'
 [{"role": "system", "content": "Be brief."},
  {"role": "user", "content": [{"type": "text", "text": "one"}, {"type": "text", "text": "two"}]},
@@ -133,7 +136,7 @@ infer run -p x --show-prompt # a variable for all calls turns nothing on
 out_like '^x$'
 unset INFER_MESSAGES
 
-begin wrong_messages
+begin wrong_messages_are_named_with_their_place
 printf '[{"role": "user",\n "content": "x"},]' >"$work/bad.json"
 usage "bad.json: line 2, column [0-9]+: unexpected token near '\]'" run $plain --messages "$work/bad.json"
 printf '{"role": "user"}' >"$work/bad.json"
@@ -228,7 +231,7 @@ out_like '^(yes|no)$'
 [ "$(wc -l <"$work/out")" -eq 1 ] || bad "$(cat "$work/out")"
 input=
 
-begin options_that_need_chat
+begin options_without_chat_are_refused
 usage '--system: needs --chat' -p x --system y
 usage '--reasoning: needs --chat' -p x --reasoning hide
 usage '--chat: contradicts --echo' run --chat --echo -p x
@@ -242,7 +245,7 @@ out_like '^nobody<'
 unset INFER_SYSTEM
 
 if [ "$tiny" != "$MODEL" ]; then
-    begin a_model_without_a_template
+    begin a_model_without_a_template_says_so
     usage 'tiny.gguf: the model has no chat template: give --template FILE' run --chat -p x
 fi
 

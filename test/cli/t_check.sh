@@ -1,7 +1,7 @@
 # test/cli/t_check.sh: `infer check`: texts against grammars, schemas and expressions.
 . test/cli/lib.sh
 
-begin accepted
+begin an_accepted_text_says_nothing
 infer check --json-schema '{"type":"object","required":["n"]}' -p '{"n":1}'
 status 0
 out ''
@@ -13,7 +13,7 @@ status 1
 out ''
 err_line 'not accepted: unexpected text at line 1, column 2 \(byte 1\)'
 
-begin too_short
+begin a_text_that_ends_too_early_is_named
 infer check --json-object -p '{"a":1'
 status 1
 err_line 'not accepted: the text ends too early at line 1, column 7'
@@ -68,7 +68,7 @@ infer check --json-schema '{"maxLength":4095}' -f "$work/long"
 status 1
 usage 'maxLength. is more than 4096' check --json-schema '{"maxLength":4097}' -p x
 
-begin contradictions
+begin contradictions_are_usage_errors
 infer check --regex a --choices b -p a
 status 2
 infer check -p a

@@ -47,7 +47,7 @@ for kind in bpe spm; do
             [ "$(grep -o "\"$name\"" "$work/out" | wc -l)" -eq 1 ] || bad "$(cat "$work/out")"
         done
     done
-    usage "'minProperties' asks for more names than the schema has and one" \
+    usage "'minProperties' demands more names than the schema has and one" \
         -p x --json-schema '{"type":"object","minProperties":2}'
     infer -p x -n 60 --json-schema '{"type":"object","minProperties":1}'
     status 0
@@ -127,7 +127,7 @@ for kind in bpe spm; do
     cmp -s "$work/out" "$work/once" || bad 'two runs differ'
 done
 
-begin real_model
+begin a_real_model_keeps_to_its_constraint
 if [ -n "$MODEL" ]; then
     infer -m "$MODEL" -p 'The capital of France is' --temp 0 --choices ' London, Paris, Rome'
     status 0

@@ -58,13 +58,26 @@ for delay in 0 0.3; do
     [ ! -e "$work/q.gguf" ] || bad 'a part of a model was left'
 done
 
+# What stands past the tensors belongs to the file and is hashed, after the answer.
+begin a_model_that_is_cut_short_while_it_is_hashed
+cp "$work/small" "$work/whole"
+if truncate -s 20G "$work/small" 2>"$work/said"; then
+    delay=1
+    cut_tail() { truncate -s 100000000 "$work/m.gguf"; }
+    during cut_tail run -m "$work/m.gguf" -p hello -n 1 -t 2 --json --hash
+    named
+else
+    skip 'no file of 20 GB here'
+fi
+mv "$work/whole" "$work/small"
+
 # What is read then are other numbers: weights that are none, texts that are no UTF-8.
 begin a_model_that_is_overwritten_gives_no_crash
 head -c 4000 "$work/text" >"$work/page"
 for delay in 0 0.1; do
     # shellcheck disable=SC2086
     for what in "run $m -p hello -n 100 -c 4096 --ignore-eos" "tokenize -m $work/m.gguf -f $work/page --json" \
-        "perplexity $m -f $work/page" "quantize $work/m.gguf $work/q.gguf Q6_K -t 1"; do
+        "perplexity $m -f $work/page" "run $m -p x --plan" "inspect $work/m.gguf --json" "quantize $work/m.gguf $work/q.gguf Q6_K -t 1"; do
         during overwrite $what
         [ $code -le 3 ] || bad "infer $last: status $code: $(head -c 300 "$work/err")"
     done

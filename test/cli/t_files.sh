@@ -46,7 +46,7 @@ for file in none page empty folder; do
     [ ! -e "$work/quantized.gguf" ] || bad 'an output was left'
 done
 
-begin unreadable_file
+begin an_unreadable_file_is_status_3
 if ! cat "$work/locked.gguf" >/dev/null 2>&1; then
     infer -p x -m "$work/locked.gguf"
     status 3
@@ -60,7 +60,7 @@ infer -p x -m "$work/page.gguf"
 status 3
 err_line 'page\.gguf: .*(web page|GGUF)'
 
-begin truncated_at_every_byte
+begin a_file_truncated_at_every_byte_is_status_3
 size=$(wc -c <"$work/empty_model.gguf")
 n=0
 while [ $n -lt $((size - 64)) ]; do
@@ -79,7 +79,7 @@ out ''
 err_line 'no model: give -m FILE or set INFER_MODEL, .*make run.*scripts/fetch-model'
 err_line 'SmolLM2-135M-Instruct.Q4_1.gguf: '
 
-begin a_model_without_weights
+begin a_model_without_weights_can_be_inspected
 infer inspect "$work/empty_model.gguf"
 status 0
 err ''

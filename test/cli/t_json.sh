@@ -1,7 +1,7 @@
 # run --json and --jsonl: valid whatever happens, as docs/run*.schema.json say, and true.
 . test/cli/lib.sh
 
-begin options_that_need_json
+begin options_without_json_are_refused
 usage '--logprobs: needs --json or --jsonl' -p x --logprobs 2
 usage '--token-ids: needs --json or --jsonl' -p x --token-ids
 usage '--hash: needs --json or --jsonl' -p x --hash
@@ -44,7 +44,7 @@ out_like '"prompt_ids":\[504,3575,282,4649,314\],"ids":\[7042,30,198,198,'
 out_like '"logprobs":\[\{"id":7042,"text":" Paris","logprob":-0\.3[0-9]+,"top":\[\{"id":7042,'
 infer -p "$france" -n 6 --temp 0 --json --logprobs 0
 valid run.schema.json
-! grep -q '"top"' "$work/out" || bad 'alternatives that nobody asked for'
+! grep -q '"top"' "$work/out" || bad 'alternatives without --logprobs'
 infer -p "$france" -n 0 --json --logprobs 2 --token-ids
 valid run.schema.json
 out_like '"tokens":0,"text":"".*"ids":\[\],"logprobs":\[\]'
@@ -85,7 +85,7 @@ infer -p "$france" -n 2 --temp 0 --jsonl --stop zzz -l '<|im_end|>+1000'
 valid run-event.schema.json
 tail -n 1 "$work/out" | grep -q '"tokens":1,"text":"","stop":"eos"' || bad 'eos'
 
-begin bytes_that_are_no_text # half a character again and again: never invalid JSON
+begin bytes_that_are_no_text_are_replaced # half a character again and again: never invalid JSON
 byte=$(printf '\303' | "$INFER" tokenize)
 infer -p x -n 3 --temp 0 --json --logprobs 1 -l "$byte+1000"
 valid run.schema.json
@@ -112,7 +112,7 @@ out_like "\"model_sha256\":\"$want\""
 infer -p x -n 1 --json
 out_like "\"model_sha256\":\"$want\""
 infer -p x -n 1 --jsonl
-head -n 1 "$work/out" | grep -q "$want" || bad 'the first line does not know the hash'
+head -n 1 "$work/out" | grep -q "$want" || bad 'the first line lacks the hash'
 for entry in "$work/cache/infer/sha256/"*; do printf 'nonsense' >"$entry"; done
 infer -p x -n 1 --json # a broken entry is no entry
 status 0
@@ -130,7 +130,7 @@ infer -m "$work/copy.gguf" -p x -n 1 --json
 out_like '"model_sha256":null'
 
 begin interrupted_is_an_end
-# A script's background job ignores Ctrl-C, as the shell asks; python gives it back.
+# A script's background job ignores Ctrl-C, as the shell has it; python gives it back.
 if command -v python3 >/dev/null; then
     python3 -c 'import signal, subprocess, sys
 p = subprocess.Popen([sys.argv[1], "-p", "x", "-n", "4000", "--ignore-eos", "--jsonl"],

@@ -66,7 +66,7 @@ sample() {
 m="-m $work/m.gguf -t 1"
 # shellcheck disable=SC2086 # $m is several words
 memory() { # NAME EXACT COMMAND ARGS...
-    begin "memory_$1"
+    begin "${1}_ends_in_order_without_memory"
     exact=$2 input=${given-}
     shift 2
     sample "$@"
@@ -99,7 +99,7 @@ memory() { # NAME EXACT COMMAND ARGS...
     memory man yes man
 }
 # Each run measures this machine for a second.
-begin memory_doctor
+begin doctor_ends_in_order_without_memory
 exact=no
 for at in 1 2 3 4 5 6 7 8 12 20 40; do
     failing "FAIL_ALLOC_AT=$at" doctor -m "$work/m.gguf" -t 1

@@ -69,6 +69,17 @@ printf '' | "$INFER" -f "$work/prompt" -n 0 --echo >"$work/out" 2>"$work/err" # 
 out 'of France is'
 usage 'none: cannot read: ' -f "$work/none"
 
+begin newline_ends_the_text_where_it_is_asked_for
+infer -p "$france" -n 2 --temp 0 --newline
+out ' Paris.\n'
+infer run --chat -p 'What is 2+2?' --temp 0 --newline
+out 'The answer to this classic math problem is 4.\n'
+usage '--newline: contradicts --json' -p x --newline --json
+printf 'a\nb\n' | xargs -n 1 "$INFER" -n 0 --newline --echo -p >"$work/out" 2>"$work/err"
+code=$? last='xargs infer'
+status 0
+out 'a\nb\n'
+
 begin bytes_of_the_text_are_kept
 infer -p "$france" -n 2 --temp 0 --echo
 out 'The capital of France is Paris.'
@@ -85,11 +96,25 @@ begin no_escape_codes_or_spinners
 "$INFER" -p "$france" -n 8 --temp 0 >"$work/out" 2>&1 </dev/null
 if grep -q "$(printf '\033\|\r')" "$work/out"; then bad 'escape codes or carriage returns'; fi
 
-begin any_bytes_are_a_text
-printf '\377\376\000\001 \303' >"$work/binary"
+begin any_bytes_are_a_text # where each of them has a token: 0xff has none
+printf '\200\000\001 \303' >"$work/binary"
 infer -f "$work/binary" -n 2
 status 0
 err ''
+
+begin bytes_without_a_token
+printf 'a\377 b\377' >"$work/binary"
+usage 'byte 0xFF; --lossy .*\(at byte 1\)' -f "$work/binary" -n 2
+usage 'byte 0xFF; --lossy .*\(at byte 1\)' tokenize -f "$work/binary"
+infer tokenize -p 'a b'
+cp "$work/out" "$work/kept"
+infer tokenize -f "$work/binary" --lossy
+status 0
+cmp "$work/out" "$work/kept" || bad 'other ids than those of the bytes that have a token'
+infer -f "$work/binary" --lossy -n 2
+status 0
+printf '\377' >"$work/binary"
+usage 'byte 0xFF; .*\(at byte 0\)' -f "$work/binary"
 
 begin empty_text # this model adds no beginning-of-text token
 usage 'the text is empty' -p ''
@@ -153,7 +178,7 @@ done
 infer -p "$france" -n 12 -s 1
 cmp -s "$work/out" "$work/first" && bad 'the seed changes nothing'
 
-begin end_of_text_token
+begin an_end_of_text_token_ends_the_text
 chat='<|im_start|>user\nSay hi<|im_end|>\n<|im_start|>assistant\n'
 infer -e -p "$chat" -n 100 --temp 0 --json
 status 0
@@ -195,7 +220,7 @@ begin a_closed_pipe_ends_quietly
 [ ! -s "$work/err" ] || bad "said $(cat "$work/err")"
 case $(cat "$work/code") in 0 | 141) ;; *) bad "status $(cat "$work/code")" ;; esac
 
-begin interrupted
+begin ctrl_c_ends_the_text
 # A shell starts background jobs with SIGINT ignored; env restores it where it can.
 if env --default-signal=INT true 2>/dev/null; then
     : >"$work/out" # emptied here: the job may be slower to do it than the loop is to look

@@ -75,7 +75,7 @@ status 0
 out_like '^ [a-z]+'
 grep -q '^ three' "$work/out" && bad 'DRY lets it repeat'
 
-begin dry_breakers
+begin dry_breakers_end_a_repetition
 infer -p "$loop" -n 1 --temp 0 --dry-multiplier 5 --dry-sequence-breaker two
 out ' three'
 infer -p "$loop" -n 1 --temp 0 --dry-multiplier 5 --dry-sequence-breaker o --dry-sequence-breaker x

@@ -50,7 +50,7 @@ sleep 0.1
 case $(cat "$work/code") in 0 | 141) ;; *) bad "status $(cat "$work/code")" ;; esac
 [ ! -s "$work/err" ] || bad "said $(cat "$work/err")"
 
-begin all_streams_closed
+begin closed_streams_are_no_crash
 "$INFER" -m "$work/none.gguf" -p x <&- >&- 2>&-
 code=$? last='with all streams closed'
 status 3

@@ -6,7 +6,7 @@ export INFER_MODEL
 france='The capital of France is'
 ids='504 3575 282 4649 314'
 
-begin tokenize
+begin tokenize_prints_the_reference_ids
 infer tokenize -p "$france"
 status 0
 out "$ids\n"
@@ -21,7 +21,7 @@ printf 'The\n\nThe\n' >"$work/lines"
 infer tokenize --lines -f "$work/lines"
 out '504\n\n504\n'
 
-begin decode
+begin decode_prints_the_text
 infer tokenize --decode -p "$ids"
 status 0
 out "$france"
@@ -90,7 +90,7 @@ infer logits --ids "$ids" -o "$work/no/folder"
 status 1
 err_line 'no/folder: cannot write: '
 
-begin perplexity
+begin perplexity_counts_each_token
 i=0
 lines=40
 [ -z "${INFER_TEST_QUICK-}" ] || lines=10 # sanitizers: the same from less text
@@ -130,7 +130,7 @@ infer perplexity --kl "$work/corpus"
 status 2
 err_line 'corpus: not logits saved by'
 
-begin quantize
+begin quantize_writes_a_model_that_runs
 infer quantize "$MODEL" "$work/q8.gguf" q8_0
 status 0
 out ''
@@ -159,7 +159,7 @@ out_like '^  token_embd.weight +F16 '
 out_like '^  blk.0.ffn_down.weight +Q4_0 '
 out_like '^  blk.0.attn_norm.weight +F32 '
 
-begin inspect
+begin inspect_lists_keys_and_tensors
 infer inspect
 status 0
 err ''
@@ -177,8 +177,9 @@ if command -v python3 >/dev/null 2>&1; then
     python3 -c 'import json, sys; json.load(sys.stdin)' <"$work/out" || bad 'not JSON'
 fi
 
-begin bench
+begin bench_prints_a_row_for_each_test
 infer bench -p 8 -n 2 -r 1
+awk 'length > 80 { exit 1 }' "$work/out" || bad "wider than 80 columns: $(cat "$work/out")"
 status 0
 err ''
 out_like '^\| prompt +\| +8 \|'

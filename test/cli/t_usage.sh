@@ -1,13 +1,45 @@
 # Help, versions, usage errors, environment variables. Needs no model.
 . test/cli/lib.sh
 
-begin version
+begin version_is_one_line
 for form in version --version; do
     infer $form
     status 0
     out 'infer 0.1.0\n'
     err ''
 done
+
+begin version_among_other_options # and what follows from them is not looked at
+infer -p x --version
+status 0
+out 'infer 0.1.0\n'
+INFER_VERSION=on INFER_TEMP=hot
+export INFER_VERSION INFER_TEMP
+infer bench --version
+out 'infer 0.1.0\n'
+unset INFER_TEMP
+infer models "$work" # that variable means nothing
+status 0
+out ''
+unset INFER_VERSION
+
+begin short_help_is_a_screen # of 24 lines, with the prompt of the shell; --help has the rest
+for command in '' run chat tokenize logits perplexity bench inspect quantize check models doctor; do
+    # shellcheck disable=SC2086
+    infer $command -h
+    status 0
+    [ "$(wc -l <"$work/out")" -le 23 ] || bad "infer $command -h has $(wc -l <"$work/out") lines"
+    awk 'length > 80 { exit 1 }' "$work/out" || bad "$command: -h is wider than 80 columns"
+done
+infer run -h
+out_like '^  -p, --prompt TEXT '
+out_like '^[0-9]+ more: infer run --help$'
+n=$(sed -n 's/^\([0-9]*\) more: .*/\1/p' "$work/out")
+here=$(grep -c '^ .*--[a-z]' "$work/out")
+infer run --help
+[ $((n + here)) -eq "$(grep -c '^ .*--[a-z]' "$work/out")" ] || bad "$here here and $n more are not all"
+infer bench -h
+out_like '^  -r, --repetitions N '
 
 begin help_goes_to_stdout
 for form in help --help -h; do
@@ -99,7 +131,7 @@ usage 'world: unexpected argument; a text is given with -p' -p hello world
 usage 'd: unexpected argument; too many' quantize a b Q8_0 d
 usage 'quantize: missing argument. Usage: infer quantize IN.gguf OUT.gguf TYPE' quantize a b
 
-begin missing_value
+begin a_missing_value_is_named
 usage '--prompt: needs a value: TEXT' -p
 usage '--threads: needs a value: N' -p x -t
 
@@ -118,14 +150,14 @@ done
 usage "--n-parallel: '0' is not one to 16" bench -np 0
 usage "--seed: '-2' is not a whole number" -p x -s -2
 
-begin choices
+begin a_value_that_is_no_choice_is_named
 usage "--isa: 'sse' is none of scalar\|avx2" -p x --isa sse
 usage "--isa: 'avx' is none of" -p x --isa avx
 usage "--format: 'xml' is none of md\|json\|csv\|jsonl" bench --format xml
 usage "--cache-type-k: 'q9' is none of" -p x -ctk q9
 usage "--echo: 'maybe' is neither on nor off" -p x --echo=maybe
 
-begin contradictions
+begin options_that_exclude_each_other_are_refused
 usage '--prompt: contradicts --file; give one of them' -p x -f y
 usage '--prompt: contradicts --ids' logits -p x --ids 1
 usage '--echo: contradicts --json' -p x --echo --json
@@ -133,10 +165,10 @@ usage '--output: contradicts --top' logits --ids 1 -o x --top 3
 usage '--file: contradicts --kl' perplexity -f x --kl y
 usage '--metadata: contradicts --tensors' inspect --metadata --tensors x
 
-begin stop_texts
+begin an_empty_stop_text_is_refused
 usage '--stop: is empty' -p x --stop ''
 
-begin nothing_to_measure
+begin a_bench_of_nothing_is_refused
 usage 'nothing to measure' bench -p 0 -n 0,0
 usage '--plot: goes with --format md only' bench --plot --format json
 

@@ -15,7 +15,7 @@ enum {
     MATCH_LIMIT = 200 * 1000 * 1000, /* of backtracking; our patterns stay near one per byte */
     HEAP_LIMIT_KIB = 256 * 1024,     /* of one match, when there is no JIT */
     JIT_STACK_FIRST = 64 * 1024,
-    JIT_STACK_MOST = 8 * 1024 * 1024 /* address space; touched only as far as needed */
+    JIT_STACK_MAX = 8 * 1024 * 1024 /* address space; touched only as far as needed */
 };
 
 struct text_splitter {
@@ -255,7 +255,7 @@ static bool run_open(struct run *r)
     pcre2_set_match_limit(r->context, MATCH_LIMIT);
     pcre2_set_heap_limit(r->context, HEAP_LIMIT_KIB);
     /* Without a stack of its own the JIT uses 32 KiB of the caller's; that is not an error. */
-    r->jit_stack = pcre2_jit_stack_create(JIT_STACK_FIRST, JIT_STACK_MOST, NULL);
+    r->jit_stack = pcre2_jit_stack_create(JIT_STACK_FIRST, JIT_STACK_MAX, NULL);
     if (r->jit_stack) pcre2_jit_stack_assign(r->context, NULL, r->jit_stack);
     return true;
 }

@@ -1,0 +1,81 @@
+# The sandbox is on, in all threads, and gives way to --no-sandbox. What it refuses is in
+# test/test_sandbox.c. Made-up models.
+. test/cli/lib.sh
+
+[ -x "$make_model" ] || { echo "skip: $make_model is not built"; finish; exit 0; }
+grep -q '^Seccomp:' /proc/self/status 2>/dev/null && "$INFER" doctor -t 1 | grep -q '^sandbox *seccomp' ||
+    { echo 'skip: no seccomp here'; finish; exit 0; }
+"$make_model" "$work/m.gguf" layers=2 embd=512 ff=2048 vocab=8192 ctx=200000 type=F32 || exit 1
+yes 'some words and then some more of them, again and again' | head -c 4000000 >"$work/text"
+head -c 100000 "$work/text" >"$work/page"
+before=$(sed -n 's/^Seccomp:[[:space:]]*//p' /proc/self/status)
+
+# modes ARGS...: starts the program and says the seccomp modes of its threads once they are 2, or
+# what they are after a while.
+modes() {
+    last="$*"
+    "$INFER" "$@" <"${input:-/dev/null}" >"$work/out" 2>"$work/err" &
+    pid=$! n=0
+    while [ $n -lt 100 ]; do
+        seen=$(sed -n 's/^Seccomp:[[:space:]]*//p' /proc/$pid/task/*/status 2>"$work/said" | sort -u)
+        [ "$seen" != 2 ] || break
+        sleep 0.05
+        n=$((n + 1))
+    done
+    kill -KILL $pid 2>"$work/said"
+    wait $pid 2>"$work/said"
+}
+
+closed() {
+    modes "$@"
+    [ "$seen" = 2 ] || bad "infer $last: seccomp mode '$seen': $(cat "$work/err")"
+}
+
+m="-m $work/m.gguf -t 2"
+begin commands_are_closed_in_all_threads
+# shellcheck disable=SC2086
+{
+    closed run $m -p x -n 100000 -c 100000 --ignore-eos
+    closed logits $m -f "$work/page" -o "$work/logits"
+    closed perplexity $m -f "$work/page"
+    closed bench $m -p 512 -r 1000
+    input=$work/page
+    closed chat $m --template chatml -n 100000 -c 100000
+    input=
+}
+closed tokenize -m "$work/m.gguf" -f "$work/text"
+"$make_model" "$work/large.gguf" layers=8 embd=1024 ff=4096 vocab=8192 type=F32 || exit 1
+closed quantize "$work/large.gguf" "$work/q.gguf" Q3_K -t 2
+
+begin no_sandbox_keeps_all_rights
+# shellcheck disable=SC2086
+modes run $m -p x -n 100000 -c 100000 --ignore-eos --no-sandbox
+[ "$seen" = "$before" ] || bad "infer $last: seccomp mode '$seen', not '$before'"
+
+# The same bytes with and without, and all that a command does at its end.
+begin the_sandbox_changes_nothing
+mkdir "$work/sub"
+ln -s sub/real "$work/link"
+for how in '' --no-sandbox; do
+    rm -f "$work"/sub/*
+    # shellcheck disable=SC2086
+    {
+        infer logits $m --ids '1 2 3' -o "$work/link" $how
+        status 0
+        cp "$work/sub/real" "$work/logits$how"
+        infer perplexity $m -f "$work/page" --chunk 4000 --save-logits "$work/saved$how" -b 512 $how
+        status 0
+        infer quantize "$work/m.gguf" "$work/sub/q" Q8_0 $how
+        status 0
+        infer run $m -p x -n 4 --json --hash $how
+        status 0
+        out_like '"model_sha256":"[0-9a-f]{64}"'
+        infer bench $m -p 8 -n 0 -r 1 --svg "$work/svg" --plot $how
+        status 0
+        grep -q '<svg' "$work/svg" || bad "infer $last: no picture"
+    }
+done
+cmp -s "$work/logits" "$work/logits--no-sandbox" || bad 'other logits'
+cmp -s "$work/saved" "$work/saved--no-sandbox" || bad 'other saved logits'
+
+finish

@@ -1,0 +1,378 @@
+/* test/test_sandbox.c: what the sandbox refuses and what it lets be (cli/sandbox.h), tried in
+ * processes of their own, by the thread that enters it and by one that was there before. */
+#include "test/support.h"
+
+#include "base/output.h"
+#include "cli/sandbox.h"
+#include "test/support_folder.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+struct place {
+    char inside[128];  /* a folder that may be written to */
+    char outside[128]; /* one that may not */
+    int terminal;
+};
+
+static char *path_of(const char *folder, const char *name)
+{
+    static _Thread_local char path[2][256];
+    static _Thread_local int next;
+    snprintf(path[next], sizeof path[0], "%s/%s", folder, name);
+    char *out = path[next];
+    next = !next;
+    return out;
+}
+
+/* ---- What is tried; each returns -1 and errno where it is refused ---- */
+
+static long open_to_read(const struct place *p)
+{
+    return open(path_of(p->outside, "old"), O_RDONLY);
+}
+static long open_to_read_by_openat2(const struct place *p)
+{
+    const uint64_t how[3] = {O_RDONLY};
+    return syscall(437 /* openat2 */, AT_FDCWD, path_of(p->outside, "old"), how, sizeof how);
+}
+static long open_to_write(const struct place *p)
+{
+    return open(path_of(p->inside, "old"), O_WRONLY);
+}
+static long make_a_file(const struct place *p)
+{
+    return open(path_of(p->inside, "new"), O_WRONLY | O_CREAT, 0600);
+}
+static long make_a_folder(const struct place *p)
+{
+    return mkdir(path_of(p->inside, "folder"), 0700);
+}
+static long make_a_link(const struct place *p)
+{
+    return symlink("old", path_of(p->inside, "link"));
+}
+static long make_another_name(const struct place *p)
+{
+    return link(path_of(p->inside, "old"), path_of(p->inside, "again"));
+}
+static long list_a_folder(const struct place *p)
+{
+    return open(p->inside, O_RDONLY | O_DIRECTORY);
+}
+static long change_rights(const struct place *p)
+{
+    return chmod(path_of(p->inside, "old"), 04755);
+}
+static long start_a_program(const struct place *p)
+{
+    char *const none[] = {NULL};
+    (void)p;
+    return execve("/bin/true", none, none);
+}
+static long start_a_program_from_memory(const struct place *p)
+{
+    (void)p;
+    return (int)syscall(SYS_memfd_create, "x", 0u);
+}
+static long make_a_process(const struct place *p)
+{
+    (void)p;
+    const long child = syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
+    if (child == 0) _exit(0);
+    return child;
+}
+static long use_the_network(const struct place *p)
+{
+    (void)p;
+    return socket(AF_INET, SOCK_STREAM, 0);
+}
+static long use_a_local_socket(const struct place *p)
+{
+    (void)p;
+    return socket(AF_UNIX, SOCK_STREAM, 0);
+}
+static long look_into_a_process(const struct place *p)
+{
+    (void)p;
+    return ptrace(PTRACE_ATTACH, getppid(), NULL, NULL);
+}
+static long kill_a_process(const struct place *p)
+{
+    (void)p;
+    return kill(getppid(), SIGUSR1);
+}
+static long type_at_the_terminal(const struct place *p)
+{
+    return ioctl(p->terminal, TIOCSTI, "x");
+}
+static long queue_io(const struct place *p)
+{
+    char parameters[256] = {0};
+    (void)p;
+    return syscall(425 /* io_uring_setup */, 1, parameters);
+}
+static long load_a_filter_of_the_kernel(const struct place *p)
+{
+    (void)p;
+    return syscall(SYS_bpf, 0, NULL, 0);
+}
+static long become_dumpable(const struct place *p)
+{
+    (void)p;
+    return prctl(PR_SET_DUMPABLE, 1);
+}
+static long limit_another_process(const struct place *p)
+{
+    struct rlimit l;
+    (void)p;
+    return prlimit(getppid(), RLIMIT_CORE, NULL, &l);
+}
+static long rename_outside(const struct place *p)
+{
+    return rename(path_of(p->outside, "old"), path_of(p->outside, "moved"));
+}
+static long rename_out(const struct place *p)
+{
+    return rename(path_of(p->inside, "old"), path_of(p->outside, "moved"));
+}
+static long remove_outside(const struct place *p)
+{
+    return unlink(path_of(p->outside, "old"));
+}
+static long rename_inside(const struct place *p)
+{
+    return rename(path_of(p->inside, "old"), path_of(p->inside, "moved"));
+}
+
+struct trial {
+    const char *name;
+    long (*run)(const struct place *p);
+};
+#define TRIAL(f)                                                                                   \
+    {                                                                                              \
+#f, f                                                                                      \
+    }
+
+static const struct trial never[] = {
+    TRIAL(start_a_program),
+    TRIAL(start_a_program_from_memory),
+    TRIAL(make_a_process),
+    TRIAL(use_the_network),
+    TRIAL(use_a_local_socket),
+    TRIAL(look_into_a_process),
+    TRIAL(kill_a_process),
+    TRIAL(type_at_the_terminal),
+    TRIAL(queue_io),
+    TRIAL(load_a_filter_of_the_kernel),
+    TRIAL(become_dumpable),
+    TRIAL(limit_another_process),
+    TRIAL(open_to_read_by_openat2),
+    TRIAL(change_rights),
+    TRIAL(make_a_link),
+    TRIAL(make_another_name),
+};
+static const struct trial no_file[] = {
+    TRIAL(open_to_read),  TRIAL(open_to_write), TRIAL(make_a_file),
+    TRIAL(make_a_folder), TRIAL(list_a_folder),
+};
+static const struct trial no_other_name[] = {
+    TRIAL(rename_outside),
+    TRIAL(rename_out),
+    TRIAL(remove_outside),
+};
+static const struct trial no_name[] = {TRIAL(rename_inside)};
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+/* ---- One process ---- */
+
+struct job {
+    struct place place;
+    const char *writes;
+    unsigned allowed;
+    bool closes;
+    pthread_barrier_t closed;
+};
+
+static void try_all(const struct job *j, const struct trial *list, size_t n, const char *thread)
+{
+    for (size_t i = 0; i < n; i++) {
+        errno = 0;
+        const long got = list[i].run(&j->place);
+        if (got < 0 && (errno == EPERM || errno == EACCES || errno == ENOSYS)) continue;
+        dprintf(STDERR_FILENO, "%s, %s: returned %ld, errno %d\n", list[i].name, thread, got,
+                errno);
+        _exit(1);
+    }
+}
+
+static void refuses(const struct job *j, const char *thread)
+{
+    try_all(j, never, COUNT(never), thread);
+    if (j->allowed != CLI_SANDBOX_FILES) try_all(j, no_file, COUNT(no_file), thread);
+    if (j->allowed == 0) try_all(j, no_name, COUNT(no_name), thread);
+    if (j->allowed == 0 || (j->writes && cli_sandbox_facts().landlock))
+        try_all(j, no_other_name, COUNT(no_other_name), thread);
+}
+
+static void *worker(void *user)
+{
+    struct job *j = user;
+    pthread_barrier_wait(&j->closed);
+    refuses(j, "a thread");
+    return NULL;
+}
+
+static void *nothing(void *user)
+{
+    return user;
+}
+
+/* Memory, threads, time, signals and files that are open go on. */
+static void works(const struct job *j, int log)
+{
+    struct stat st;
+    pthread_t t;
+    void *p = malloc(64 << 20);
+    if (!p) _exit(2);
+    memset(p, 1, 64 << 20);
+    free(p);
+    if (pthread_create(&t, NULL, nothing, NULL) != 0 || pthread_join(t, NULL) != 0) _exit(3);
+    if (nanosleep(&(struct timespec){0, 1000}, NULL) != 0 || !time(NULL)) _exit(4);
+    if (fstat(log, &st) != 0 || write(log, "x", 1) != 1) _exit(5);
+    if (isatty(log) || errno != ENOTTY) _exit(6);
+    signal(SIGUSR2, SIG_IGN);
+    if (raise(SIGUSR2) != 0 || kill(getpid(), SIGUSR2) != 0) _exit(7);
+    if (j->place.terminal >= 0 && !isatty(j->place.terminal)) _exit(8);
+}
+
+static void child(struct job *j)
+{
+    struct base_output out;
+    struct base_error err = BASE_ERROR_INIT;
+    const bool writes = j->writes != NULL;
+    pthread_t t;
+    const int log = open(path_of(j->place.inside, "log"), O_WRONLY | O_CREAT, 0600);
+    /* The output is opened after the first step, as commands do. */
+    if (j->allowed != CLI_SANDBOX_FILES) cli_sandbox_limit(j->writes);
+    if (pthread_create(&t, NULL, worker, j) != 0) _exit(9);
+    if (writes && !base_output_open(&out, j->writes, &err)) _exit(10);
+    cli_sandbox_close(j->allowed);
+    pthread_barrier_wait(&j->closed);
+    pthread_join(t, NULL);
+    refuses(j, "the main thread");
+    works(j, log);
+    if (writes &&
+        (!base_output_write(&out, "new", 3, &err) || !base_output_close(&out, true, &err)))
+        _exit(11);
+    _exit(0);
+}
+
+static void in_a_sandbox(unsigned allowed, const char *output)
+{
+    struct job j = {.allowed = allowed, .place.terminal = -1};
+    char file[256];
+    if (!cli_sandbox_facts().seccomp) skip();
+    const char *const folders[] = {support_folder_path("inside", j.place.inside),
+                                   support_folder_path("outside", j.place.outside)};
+    for (int i = 0; i < 2; i++) {
+        assert_true(mkdir(folders[i], 0700) == 0 || errno == EEXIST);
+        support_write_file(path_of(folders[i], "old"), "old", 3);
+    }
+    snprintf(file, sizeof file, "%s/%s", j.place.inside, output ? output : "");
+    if (output) j.writes = file;
+    j.place.terminal = posix_openpt(O_RDWR | O_NOCTTY);
+    pthread_barrier_init(&j.closed, NULL, 2);
+    signal(SIGUSR1, SIG_IGN);
+    const pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) child(&j);
+    int status;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status)); /* and by no signal */
+    assert_int_equal(WEXITSTATUS(status), 0);
+    if (output) {
+        char got[4] = "";
+        const int fd = open(file, O_RDONLY);
+        assert_int_equal(read(fd, got, 3), 3);
+        assert_string_equal(got, "new");
+        close(fd);
+    }
+    if (j.place.terminal >= 0) close(j.place.terminal);
+}
+
+static void nothing_can_be_opened_started_or_reached(void **state)
+{
+    (void)state;
+    in_a_sandbox(0, NULL);
+}
+
+static void an_output_gets_its_name_and_no_other_file_is_touched(void **state)
+{
+    (void)state;
+    in_a_sandbox(CLI_SANDBOX_RENAME, "output");
+}
+
+/* A chat whose user names files. */
+static void with_files_no_program_is_started(void **state)
+{
+    (void)state;
+    in_a_sandbox(CLI_SANDBOX_FILES, NULL);
+}
+
+static double seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void entering_takes_less_than_a_millisecond(void **state)
+{
+    (void)state;
+    double *best = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_true(best != MAP_FAILED);
+    *best = 1;
+    for (int i = 0; i < 50; i++) {
+        const pid_t pid = fork();
+        assert_true(pid >= 0);
+        if (pid == 0) {
+            const double start = seconds();
+            cli_sandbox_limit("/tmp/output");
+            cli_sandbox_close(CLI_SANDBOX_RENAME);
+            const double took = seconds() - start;
+            if (took < *best) *best = took;
+            _exit(0);
+        }
+        waitpid(pid, NULL, 0);
+    }
+    printf("the sandbox is entered in %.3f ms\n", *best * 1e3);
+    assert_true(*best < 1e-3);
+    munmap(best, 4096);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nothing_can_be_opened_started_or_reached),
+        cmocka_unit_test(an_output_gets_its_name_and_no_other_file_is_touched),
+        cmocka_unit_test(with_files_no_program_is_started),
+        cmocka_unit_test(entering_takes_less_than_a_millisecond),
+    };
+    return cmocka_run_group_tests(tests, support_folder_make, support_folder_remove);
+}
