@@ -111,7 +111,7 @@ void cli_sandbox_limit(const char *file)
 /* Calls that are allowed whatever their arguments. Those that only some processors have are left
  * out on the others. */
 static const int always[] = {
-    /* open files: reading and writing; nothing with a name but facts of one */
+    /* open files: reading and writing; nothing with a name but facts about it */
     SYS_read,
     SYS_write,
     SYS_readv,

@@ -16,12 +16,15 @@ enum model_block_id {
     MODEL_ATTENTION,
     MODEL_FFN,
     MODEL_EXPERTS,
+    MODEL_LINEAR_MIXER, /* no tokens are mixed: the output product alone */
     MODEL_BLOCK_COUNT,
     MODEL_NOTHING = MODEL_BLOCK_COUNT /* the layer has no such part */
 };
 
 enum model_plan_rule {
     MODEL_PLAN_SAME,    /* every layer has `mixer` */
+    MODEL_PLAN_COUNTS,  /* counts of 0: feed_forward_length, the layer does nothing;
+                           attention.head_count, no mixer; _kv, MODEL_LINEAR_MIXER */
     MODEL_PLAN_KV_HEADS /* layers of attention.head_count_kv 0 have `recurrent`, others `mixer` */
 };
 
@@ -64,9 +67,11 @@ enum model_rope_layers {
 /* Which rope.* keys count beside rope.freq_base and the usual scaling. */
 enum model_rope_keys {
     MODEL_ROPE_KEYS_USUAL,
-    MODEL_ROPE_KEYS_NONE, /* none at all: base 10000 */
-    MODEL_ROPE_KEYS_YARN, /* rope.scaling.yarn_beta_fast, _beta_slow and _log_multiplier */
-    MODEL_ROPE_KEYS_ALPHA /* rope.scaling.alpha changes the base */
+    MODEL_ROPE_KEYS_NONE,       /* none at all: base 10000 */
+    MODEL_ROPE_KEYS_YARN,       /* rope.scaling.yarn_beta_fast, _beta_slow and _log_multiplier */
+    MODEL_ROPE_KEYS_ALPHA,      /* rope.scaling.alpha changes the base */
+    MODEL_ROPE_KEYS_SECTIONS,   /* NEOX where rope.dimension_sections has two kinds */
+    MODEL_ROPE_KEYS_INTERLEAVED /* pairs that its interleaved sections leave out do not rotate */
 };
 
 enum model_qk_norm {
@@ -84,6 +89,13 @@ enum model_score_scale {
     MODEL_SCALE_BY_EMBD, /* 1 / sqrt(E / H) */
     MODEL_SCALE_BY_SIZE, /* 1 / D */
     MODEL_SCALE_KEY      /* attention.scale, 1 / sqrt(D) where it is absent or 0 */
+};
+
+/* Queries times 1 + attention.temperature_scale * ln(floor(position / length) + 1). */
+enum model_temperature {
+    MODEL_TEMPERATURE_NONE,
+    MODEL_TEMPERATURE_ORIGINAL, /* length: rope.scaling.original_context_length */
+    MODEL_TEMPERATURE_KEY       /* attention.temperature_length */
 };
 
 enum model_window_rule {
@@ -118,6 +130,7 @@ struct model_attention_row {
     bool qk_norm_optional; /* files may lack its tensors */
     enum model_score_scale scale;
     struct model_window window;
+    enum model_temperature temperature;
     float softcap; /* of scores, where the file has no attn_logit_softcapping */
     float alibi;   /* largest slope's exponent, where no attention.max_alibi_bias; 0: no ALiBi */
 };
@@ -188,7 +201,7 @@ struct model_alias {
     const char *usual, *here; /* NULL: no more */
 };
 
-enum { MODEL_MAX_KNOWN = 3, MODEL_MAX_ALIASES = 8, MODEL_MAX_NAMES = 4 };
+enum { MODEL_MAX_KNOWN = 3, MODEL_MAX_ALIASES = 8, MODEL_MAX_NAMES = 8 };
 
 struct model_arch {
     const char *name[MODEL_MAX_NAMES]; /* general.architecture, and the prefix of its keys */

@@ -220,6 +220,7 @@ static struct engine_tensor *build(struct model_builder *b, void *self, struct e
     build_qkv(b, a, x, qkv);
     struct engine_tensor *q =
         model_named(b, build_positions(b, a, qkv[0], a->n_head, &a->q_norm), "q");
+    if (b->q_scale) q = engine_mul(b->g, q, b->q_scale);
     struct engine_tensor *k =
         model_named(b, build_positions(b, a, qkv[1], a->n_head_kv, &a->k_norm), "k");
     struct engine_tensor *v = split_heads(b, qkv[2], a->n_head_kv, a->dv);

@@ -334,6 +334,12 @@ static bool array_alive(const struct constrain_schema *s, const struct constrain
     for (uint32_t i = 0; i < a->n_contains; i++)
         if (a->min_contains[i] > need) need = a->min_contains[i];
     if (need > a->max) return false;
+    if (a->unique) {
+        const struct constrain_slice values = s->slice[a->position];
+        for (uint32_t i = 0; i < values.count; i++)
+            length += s->place[s->option[values.at + i].place].alive;
+        return length >= need;
+    }
     while (length <= a->positions && length < a->max &&
            any_alive(s, s->slice[a->position + length], &marks))
         length++;
