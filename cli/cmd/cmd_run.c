@@ -3,6 +3,7 @@
 #include "cli/commands.h"
 #include "cli/generation.h"
 #include "cli/input.h"
+#include "cli/model_hash.h"
 #include "cli/out/memory_plan.h"
 #include "cli/out/result.h"
 #include "cli/sandbox.h"
@@ -16,9 +17,10 @@ struct completion {
     struct text_ids prompt;
     struct cli_generation generation;
     struct generate_outcome outcome;
-    struct cli_chat_once chat; /* with --chat */
-    struct cli_result result;  /* with --json or --jsonl */
-    double start, loaded;      /* cli_seconds() when each was over */
+    struct cli_chat_once chat;    /* with --chat */
+    struct cli_result result;     /* with --json or --jsonl */
+    char sha256[BASE_SHA256_HEX]; /* of the model file; "": not known */
+    double start, loaded;         /* cli_seconds() when each was over */
 };
 
 /* ---- Before the loop ---- */
@@ -64,8 +66,17 @@ static bool open_prompt(struct completion *c, const struct base_buffer *text,
            cli_model_open_tokenizer(&c->model, err) && encode_prompt(c, text, err);
 }
 
+/* What is computed is remembered in a file. */
+static bool find_hash(struct completion *c, struct base_error *err)
+{
+    if (c->values->hash) return cli_model_hash(c->model.file, c->sha256, err);
+    if (cli_result_wanted(c->values)) cli_model_hash_cached(c->model.file, c->sha256);
+    return true;
+}
+
 static bool open_rest(struct completion *c, struct base_error *err)
 {
+    if (!find_hash(c, err)) return false;
     if (!c->values->no_sandbox) cli_sandbox_limit(NULL);
     return cli_model_open_weights(&c->model, c->values, err) && open_session(c, err) &&
            cli_generation_open(&c->generation, c->values, &c->model, err) &&
@@ -88,6 +99,7 @@ static bool start_result(struct completion *c, struct base_error *err)
     c->result = (struct cli_result){.values = c->values,
                                     .model = &c->model,
                                     .prompt = &c->prompt,
+                                    .sha256 = c->sha256,
                                     .seed = c->generation.options.sample.seed,
                                     .load_seconds = c->loaded - c->start};
     return !cli_result_wanted(c->values) || cli_result_start(&c->result, err);
