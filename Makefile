@@ -159,6 +159,7 @@ install: all $(BUILD)/man/infer.1 $(addprefix $(BUILD)/man/,bash zsh fish)
 	    $(DATA)/bash-completion/completions $(DATA)/zsh/site-functions \
 	    $(DATA)/fish/vendor_completions.d
 	install -m 755 $(BUILD)/infer $(DESTDIR)$(PREFIX)/bin/infer
+	install -m 755 scripts/fetch-model $(DESTDIR)$(PREFIX)/bin/infer-fetch-model
 	install -m 644 README.md CONTRIBUTING.md CHANGELOG.md LICENSE $(DATA)/doc/infer
 	install -m 644 docs/* $(DATA)/doc/infer/docs
 	install -m 644 $(BUILD)/man/infer.1 $(DATA)/man/man1/infer.1

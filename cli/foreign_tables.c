@@ -4,7 +4,7 @@
 
 #define NO_GPU "not needed: everything runs on the processor"
 #define NO_NETWORK                                                                                 \
-    "not here: no network is used; a file is given with -m, and scripts/fetch-model fetches two"
+    "not here: no network is used; a file is given with -m, and infer-fetch-model fetches two"
 #define NO_SERVER "not here: each call is one completion, `infer chat` a conversation"
 #define FROM_FILE "not here: the model file says how positions are scaled"
 

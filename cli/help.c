@@ -1,9 +1,11 @@
 /* cli/help.c: --help and -h from the options table. 80 columns, one line per option. */
 #include "cli/options.h"
+#include "cli/quantize_types.h"
 #include <stdio.h>
 #include <string.h>
 
 enum {
+    WIDTH = 80,
     LEFT = 30,  /* width of the column of names */
     SCREEN = 20 /* lines, beside those that follow the options */
 };
@@ -34,7 +36,7 @@ void cli_help_overview(bool brief, struct base_buffer *out)
              "\n"
              "Standard output carries the result and nothing else; standard error carries one\n"
              "line when something failed (more with -v).\n"
-             "Without -m: $INFER_MODEL, else the default model that `make run` fetches.\n"
+             "Without -m: $INFER_MODEL, else the default model (infer-fetch-model).\n"
              "Every option has an environment variable: --top-k is INFER_TOP_K. Options win.\n"
              "\n"
              "infer COMMAND --help lists a command's options; infer man is the whole manual;\n"
@@ -92,6 +94,19 @@ static size_t add_options(enum cli_command_id command, bool brief, struct base_b
     return n_left_out;
 }
 
+void cli_help_about(enum cli_command_id command, struct base_buffer *out)
+{
+    size_t column = 0;
+    base_buffer_add_format(out, "%s\n", cli_command_table[command].about);
+    for (size_t i = 0; command == CLI_QUANTIZE && cli_quantize_type_name(i); i++) {
+        const char *name = cli_quantize_type_name(i);
+        if (column + 1 + strlen(name) > WIDTH) column = 0;
+        base_buffer_add_format(out, column || i == 0 ? " %s" : "\n %s", name);
+        column += 1 + strlen(name);
+    }
+    if (command == CLI_QUANTIZE) base_buffer_add_text(out, "\n");
+}
+
 static size_t count_lines(const struct base_buffer *text)
 {
     size_t n = 0;
@@ -103,7 +118,8 @@ void cli_help_command(enum cli_command_id command, bool brief, struct base_buffe
 {
     const struct cli_command *c = &cli_command_table[command];
     struct base_buffer all = BASE_BUFFER_INIT;
-    base_buffer_add_format(out, "Usage: %s\n\n%s\n", c->usage, c->about);
+    base_buffer_add_format(out, "Usage: %s\n\n", c->usage);
+    cli_help_about(command, out);
     add_options(command, false, &all);
     if (brief && count_lines(out) + count_lines(&all) > SCREEN) {
         base_buffer_add_text(out, "\n");

@@ -2,6 +2,7 @@
 #include "cli/input.h"
 #include "cli/system.h"
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -78,12 +79,26 @@ bool cli_input_read(const struct cli_values *values, struct base_buffer *out,
     return ok && cli_buffer_check(out, err);
 }
 
+bool cli_encode(const struct cli_values *values, const struct text_tokenizer *t,
+                const struct base_buffer *text, const char *own, unsigned flags,
+                struct text_ids *ids, struct base_error *err)
+{
+    if (text_encode_framed(t, text->data ? text->data : "", own, text->size,
+                           flags | (values->lossy ? TEXT_LOSSY : 0), ids, err))
+        return true;
+    if (err->code == BASE_USAGE && err->offset >= 0) {
+        const size_t n = strlen(err->text);
+        snprintf(err->text + n, sizeof err->text - n, "; --lossy leaves out such bytes");
+    }
+    return false;
+}
+
 bool cli_input_encode(const struct cli_values *values, const struct text_tokenizer *t,
                       const struct base_buffer *text, struct text_ids *ids, struct base_error *err)
 {
     unsigned flags =
         (values->no_bos ? 0 : TEXT_ADD_SPECIAL) | (values->no_special ? 0 : TEXT_PARSE_SPECIAL);
-    return text_encode(t, text->data ? text->data : "", text->size, flags, ids, err);
+    return cli_encode(values, t, text, NULL, flags, ids, err);
 }
 
 static void add_prompt_json(const struct text_tokenizer *t, const struct base_buffer *text,

@@ -13,7 +13,11 @@ bool cli_input_read(const struct cli_values *values, struct base_buffer *out,
 /* Turns \n \t \r \\ \" \' and \xHH into bytes, in a copy of the text. Other backslashes stay. */
 void cli_input_unescape(const char *text, struct base_buffer *out);
 
-/* The ids of a text by --no-bos and --no-special. */
+/* text_encode_framed by --lossy, with advice where a byte has no token. */
+bool cli_encode(const struct cli_values *values, const struct text_tokenizer *t,
+                const struct base_buffer *text, const char *own, unsigned flags,
+                struct text_ids *ids, struct base_error *err);
+/* The ids of a text by --no-bos, --no-special and --lossy. */
 bool cli_input_encode(const struct cli_values *values, const struct text_tokenizer *t,
                       const struct base_buffer *text, struct text_ids *ids, struct base_error *err);
 

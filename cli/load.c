@@ -1,46 +1,10 @@
 /* cli/load.c: opening a model. See cli/load.h. */
 #include "cli/load.h"
 #include "base/interrupt.h"
+#include "cli/model_path.h"
 #include "cli/system.h"
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
-
-#define DEFAULT_MODEL "/SmolLM2-135M-Instruct.Q4_1.gguf"
-
-bool cli_model_folder(struct base_buffer *path)
-{
-    const char *data = getenv("XDG_DATA_HOME"), *home = getenv("HOME");
-    if (data && *data)
-        base_buffer_add_text(path, data);
-    else if (home && *home)
-        base_buffer_add_format(path, "%s/.local/share", home);
-    else
-        return false;
-    base_buffer_add_text(path, "/infer/models");
-    return true;
-}
-
-bool cli_model_path(const struct cli_values *values, struct base_buffer *path,
-                    struct base_error *err)
-{
-    if (values->model) {
-        base_buffer_add_text(path, values->model);
-        return cli_buffer_check(path, err);
-    }
-    if (!cli_model_folder(path))
-        return base_fail(err, BASE_MODEL,
-                         "no model: give -m FILE or set INFER_MODEL; the default one cannot be "
-                         "looked for, because neither HOME nor XDG_DATA_HOME is set");
-    base_buffer_add_text(path, DEFAULT_MODEL);
-    if (!cli_buffer_check(path, err)) return false;
-    if (access(path->data, F_OK) == 0) return true;
-    base_fail(err, BASE_MODEL,
-              "no model: give -m FILE or set INFER_MODEL, or fetch this default one with "
-              "`make run` (scripts/fetch-model)");
-    base_error_set_file(err, path->data);
-    return false;
-}
 
 static void find_name(struct cli_model *m)
 {
@@ -104,11 +68,52 @@ bool cli_model_open_weights(struct cli_model *m, const struct cli_values *values
     return m->model && base_goes_on(err);
 }
 
+bool cli_model_check(const struct gguf_file *file, struct base_error *err)
+{
+    struct engine_options o = engine_options_default();
+    o.n_threads = 1;
+    o.plan_only = true;
+    struct engine *engine = engine_new(&o, err);
+    struct model *model = engine ? model_open(file, engine, err) : NULL;
+    const bool ok = model != NULL;
+    model_close(model);
+    engine_free(engine);
+    return ok;
+}
+
 uint32_t cli_model_pick_ctx(const struct cli_model *m, uint64_t need)
 {
     uint32_t trained = model_facts(m->model)->n_ctx_train;
     if (need < 4096) need = 4096;
     return need < trained ? (uint32_t)need : trained;
+}
+
+/* How many times as long a context the file says that its positions are stretched for; 1: none. */
+static double scaling(const struct gguf_file *file, const char *arch)
+{
+    static const char *const names[] = {"rope.scaling.factor", "rope.scale_linear"};
+    struct base_error ignored = BASE_ERROR_INIT; /* the model was opened: its keys are sound */
+    struct gguf_str type = {0};
+    char key[128];
+    float factor = 0;
+    snprintf(key, sizeof key, "%.64s.rope.scaling.type", arch);
+    gguf_get_str(file, key, &type, &ignored);
+    if (type.size == 4 && memcmp(type.data, "none", 4) == 0) return 1;
+    for (size_t i = 0; i < sizeof names / sizeof *names && !(factor > 1); i++) {
+        snprintf(key, sizeof key, "%.64s.%s", arch, names[i]);
+        gguf_get_f32(file, key, &factor, &ignored);
+    }
+    return factor > 1 ? factor : 1;
+}
+
+/* Beyond what it was trained with a model writes nonsense, and nothing else tells. */
+static void note_long_context(const struct cli_model *m, uint32_t n_ctx)
+{
+    const struct model_facts *f = model_facts(m->model);
+    if ((double)n_ctx > f->n_ctx_train * scaling(m->file, f->arch))
+        cli_note("the context of %u tokens is longer than the %u that the model was trained with; "
+                 "beyond them its text makes no sense",
+                 n_ctx, f->n_ctx_train);
 }
 
 bool cli_model_open_session(struct cli_model *m, const struct cli_values *values, uint32_t n_seq,
@@ -124,6 +129,7 @@ bool cli_model_open_session(struct cli_model *m, const struct cli_values *values
     o.type_k = k->id;
     o.type_v = v->id;
     m->session = model_session_new(m->model, &o, err);
+    if (m->session) note_long_context(m, n_ctx);
     return m->session != NULL;
 }
 

@@ -15,15 +15,6 @@ struct cli_model {
     struct base_buffer name; /* general.name, else the file's name */
 };
 
-/* Where model files are kept for the user: appended to *path. False when the environment does not
- * tell: neither HOME nor XDG_DATA_HOME. */
-bool cli_model_folder(struct base_buffer *path);
-
-/* The path of -m, of $INFER_MODEL, or of the default model; BASE_MODEL with advice when there is
- * none. */
-bool cli_model_path(const struct cli_values *values, struct base_buffer *path,
-                    struct base_error *err);
-
 /* Opens the file; with --plan its header only. On failure of this or the following call
  * cli_model_close. */
 bool cli_model_open_file(struct cli_model *m, const struct cli_values *values,
@@ -34,10 +25,14 @@ bool cli_model_has_vocabulary(const struct cli_model *m);
 /* Starts the engine and opens the weights. */
 bool cli_model_open_weights(struct cli_model *m, const struct cli_values *values,
                             struct base_error *err);
-/* A session of n_seq sequences of n_ctx tokens; n_ctx 0: the model's default. */
+/* A session of n_seq sequences of n_ctx tokens; n_ctx 0: the model's default. A remark on standard
+ * error when that is more than the model was trained with and its file stretches no positions. */
 bool cli_model_open_session(struct cli_model *m, const struct cli_values *values, uint32_t n_seq,
                             uint32_t n_ctx, struct base_error *err);
 void cli_model_close(struct cli_model *m);
+
+/* Whether a file holds a model that can run: BASE_MODEL and why not, from its header alone. */
+bool cli_model_check(const struct gguf_file *file, struct base_error *err);
 
 /* A context for `need` tokens when the user asked for none: at least 4096, at most what the model
  * was trained with. */

@@ -49,6 +49,24 @@ static bool help_of(enum cli_command_id command, bool brief, struct base_error *
     return cli_cmd_help(&values, err);
 }
 
+static bool (*const commands[CLI_COMMAND_COUNT])(const struct cli_values *, struct base_error *) = {
+    [CLI_RUN] = cli_cmd_run,
+    [CLI_CHAT] = cli_cmd_chat,
+    [CLI_TOKENIZE] = cli_cmd_tokenize,
+    [CLI_LOGITS] = cli_cmd_logits,
+    [CLI_PERPLEXITY] = cli_cmd_perplexity,
+    [CLI_BENCH] = cli_cmd_bench,
+    [CLI_INSPECT] = cli_cmd_inspect,
+    [CLI_QUANTIZE] = cli_cmd_quantize,
+    [CLI_CHECK] = cli_cmd_check,
+    [CLI_MODELS] = cli_cmd_models,
+    [CLI_DOCTOR] = cli_cmd_doctor,
+    [CLI_COMPLETION] = cli_cmd_completion,
+    [CLI_MAN] = cli_cmd_man,
+    [CLI_VERSION] = cli_cmd_version,
+    [CLI_HELP] = cli_cmd_help,
+};
+
 static bool run(int argc, char **argv, struct base_error *err)
 {
     struct cli_values values = {0};
@@ -65,7 +83,7 @@ static bool run(int argc, char **argv, struct base_error *err)
     if (!cli_options_parse(command, argc, argv, first, &values, err)) return false;
     if (values.help) return help_of(command, values.brief, err);
     if (values.version) return cli_cmd_version(&values, err);
-    if (cli_command_table[command].run(&values, err)) return true;
+    if (commands[command](&values, err)) return true;
     cli_options_name_variable(&values, err);
     return false;
 }

@@ -67,10 +67,11 @@ struct cli_values {
     int64_t repetitions, logprobs, reasoning_budget;
     struct cli_integers n_prompt, n_gen, n_depth, n_parallel;
     struct sample_options sample; /* its numbers and `samplers` */
-    bool escape, no_bos, no_special, decode, lines, ignore_eos, echo, special, json;
+    bool escape, no_bos, no_special, lossy, decode, lines, ignore_eos, echo, special, json;
     bool chat, show_prompt, no_history, commands;
     bool jsonl, token_ids, hash, plan;
-    bool metadata, tensors, plot, profile, json_object, blas, pin, no_sandbox, verbose, newline;
+    bool metadata, tensors, plot, profile, json_object, schema_open, blas, pin, no_sandbox;
+    bool verbose, newline;
     bool help, brief, version; /* brief: the short spelling of help */
 
     const char *argument[CLI_ARGUMENT_MAX]; /* what is not an option, in order */
@@ -124,13 +125,12 @@ struct cli_command {
     const char *effect; /* one line for the list of commands */
     const char *about;  /* some lines for its own --help */
     size_t min_arguments, max_arguments;
-    bool (*run)(const struct cli_values *values, struct base_error *err);
 };
 
 extern const struct cli_command cli_command_table[CLI_COMMAND_COUNT];
 
-/* What a command's arguments are, for completions: "FILE", "FOLDER", "COMMAND" or choices "a|b";
- * NULL where nothing can be said. */
+/* What a command's arguments are, for completions: "FILE", "FOLDER", "COMMAND", "TYPE" or choices
+ * "a|b"; NULL where nothing can be said. */
 extern const char *const cli_argument_table[CLI_COMMAND_COUNT][CLI_ARGUMENT_MAX];
 
 /* Exit statuses, as --help and the man page tell them. */
@@ -183,6 +183,8 @@ void cli_options_name_variable(const struct cli_values *values, struct base_erro
 /* The text of `infer help`, and of `infer COMMAND --help`; `brief`: no more than a screen of it. */
 void cli_help_overview(bool brief, struct base_buffer *out);
 void cli_help_command(enum cli_command_id command, bool brief, struct base_buffer *out);
+/* A command's `about`, and what its TYPE may be. */
+void cli_help_about(enum cli_command_id command, struct base_buffer *out);
 
 /* The table of other programs' spellings, for people who come from them. */
 void cli_help_foreign(struct base_buffer *out);

@@ -1,6 +1,5 @@
 /* cli/options_tables.c: the rows: commands and options. Order is the order of --help. */
 #include "base/cpu.h"
-#include "cli/commands.h"
 #include "cli/options.h"
 
 #define RUN        (1u << CLI_RUN)
@@ -28,10 +27,6 @@
 #define RANGE_OF(...) RANGE(__VA_ARGS__)
 #define SAMPLER(member) \
     .parameter = #member, .at = AT(sample.member), RANGE_OF(SAMPLE_RANGE_##member)
-/* What `quantize` can write; a test holds it against the program. */
-#define QUANTIZE_TYPES \
-    "F32|F16|BF16|Q8_0|Q6_K|Q5_K|Q5_K_M|Q5_K_S|Q5_1|Q5_0|Q4_K|Q4_K_M|Q4_K_S|Q4_1|Q4_0|" \
-    "Q3_K|Q3_K_M|Q3_K_S|Q2_K|IQ4_NL|IQ4_XS|MXFP4"
 #define CACHE_TYPES "f32|f16|bf16|q8_0|q4_0|q4_1|q5_0|q5_1|iq4_nl"
 
 const struct cli_command cli_command_table[CLI_COMMAND_COUNT] = {
@@ -40,7 +35,7 @@ const struct cli_command cli_command_table[CLI_COMMAND_COUNT] = {
                  "Writes one completion of exactly the given text to standard output and exits.\n"
                  "The text is what is piped in, then -p or a file (-f), on a line of its own. The\n"
                  "same command gives the same bytes each time.",
-                 0, 0, cli_cmd_run},
+                 0, 0},
     [CLI_CHAT] = {"chat", "infer chat [-m MODEL] [options]",
                   "a conversation, line by line, through the model's chat template",
                   "Answers each line of standard input. On a terminal lines can be edited, Ctrl-C\n"
@@ -49,23 +44,23 @@ const struct cli_command cli_command_table[CLI_COMMAND_COUNT] = {
                   "the answers alone are written, each ending with a line end, and /commands are\n"
                   "text unless --commands is given. What was read of the conversation stays in the\n"
                   "cache: each turn reads only what is new.",
-                  0, 0, cli_cmd_chat},
+                  0, 0},
     [CLI_TOKENIZE] = {"tokenize", "infer tokenize [-m MODEL] -p TEXT [options]",
                       "print the token ids of a text, or the text of ids",
                       "Prints the token ids of the text (-p, -f or standard input), separated by\n"
                       "spaces, one line per input. Needs the vocabulary only, not the weights.",
-                      0, 0, cli_cmd_tokenize},
+                      0, 0},
     [CLI_LOGITS] = {"logits", "infer logits [-m MODEL] --ids \"1 2 3\" [-o FILE] [options]",
                     "write the logits of every position, or the best of the last",
                     "With -o writes little-endian float32 [ids][vocabulary]. Without -o prints the\n"
                     "best tokens of the last position as JSON.",
-                    0, 0, cli_cmd_logits},
+                    0, 0},
     [CLI_PERPLEXITY] = {"perplexity", "infer perplexity [-m MODEL] -f FILE [options]",
                         "how well a model predicts a text; KL divergence",
                         "Cuts the text into chunks, evaluates each from an empty context and scores\n"
                         "its second half. Prints the perplexity and its standard error. --save-logits\n"
                         "and --kl compare two models (or two quantizations) position by position.",
-                        0, 0, cli_cmd_perplexity},
+                        0, 0},
     [CLI_BENCH] = {"bench", "infer bench [-m MODEL] [options]",
                    "tokens per second beside the limits of this machine",
                    "Measures reading a prompt and generating, through the code that `run` uses.\n"
@@ -75,56 +70,53 @@ const struct cli_command cli_command_table[CLI_COMMAND_COUNT] = {
                    "measured. With -np N each step evaluates one token of each of N sequences, and\n"
                    "tokens/s counts all of them; each has its own cells after a common beginning\n"
                    "of -d tokens, whose cells they share. Prompts are read one at a time.",
-                   0, 0, cli_cmd_bench},
+                   0, 0},
     [CLI_INSPECT] = {"inspect", "infer inspect [MODEL] [options]",
                      "show what a GGUF file holds",
                      "Prints metadata, tokenizer and tensors of a GGUF file; long arrays shortened.",
-                     0, 1, cli_cmd_inspect},
+                     0, 1},
     [CLI_QUANTIZE] = {"quantize", "infer quantize IN.gguf OUT.gguf TYPE [options]",
                       "convert a model's weights to another type",
-                      "Converts the matrices of a model to TYPE: F32 F16 BF16 Q8_0 Q4_0 Q4_1 Q5_0\n"
-                      "Q5_1 Q2_K Q3_K Q4_K Q5_K Q6_K and so on, or a mix: Q3_K_M Q4_K_M Q5_K_M (more\n"
-                      "bits where they matter most). Norms and other vectors stay F32. A row that is\n"
-                      "no multiple of a type's block takes the nearest type that fits, with -v saying\n"
-                      "so.",
-                      3, 3, cli_cmd_quantize},
+                      "Converts the matrices of a model to TYPE, or to a mix (_S, _M: more bits where\n"
+                      "they matter most). Norms and other vectors stay F32. A row that is no multiple\n"
+                      "of a type's block takes the nearest type that fits, with -v saying so.",
+                      3, 3},
     [CLI_CHECK] = {"check", "infer check --json-schema FILE|--grammar FILE|--regex RE < TEXT",
                    "say whether a grammar, schema or expression accepts a text",
                    "Reads a text (-p, -f or standard input) and says by its status whether the\n"
                    "constraint accepts it: 0 accepted, 1 not, with the place. Needs no model. A\n"
                    "keyword of a schema that cannot be enforced is an error (status 2).",
-                   0, 0, cli_cmd_check},
+                   0, 0},
     [CLI_MODELS] = {"models", "infer models [FOLDER].. [options]",
                     "list the model files that are there",
                     "Lists the model files of the folders, or of the folder of the default model:\n"
                     "architecture, type, size, weights, trained context. Reads headers only. * marks\n"
                     "the model that is used without -m.",
-                    0, 3, cli_cmd_models},
+                    0, 3},
     [CLI_DOCTOR] = {"doctor", "infer doctor [-m MODEL] [options]",
                     "look at this machine: what limits speed here",
                     "Shows what this machine offers, what infer makes of it and why, and measures for\n"
                     "about a second how fast it can be at most. Lines that begin with -> say what\n"
                     "would make it faster. Always ends with status 0.",
-                    0, 0, cli_cmd_doctor},
+                    0, 0},
     [CLI_COMPLETION] = {"completion", "infer completion bash|zsh|fish",
                         "print a script that completes commands and options",
                         "Prints a completion script. `make install` puts it in place; without it:\n"
                         "  bash  source <(infer completion bash)\n"
                         "  zsh   source <(infer completion zsh)\n"
                         "  fish  infer completion fish | source",
-                        1, 1, cli_cmd_completion},
+                        1, 1},
     [CLI_MAN] = {"man", "infer man", "print the manual page (infer man | man -l -)",
-                 "Prints the manual page as roff source: infer man | man -l -", 0, 0, cli_cmd_man},
+                 "Prints the manual page as roff source: infer man | man -l -", 0, 0},
     [CLI_VERSION] = {"version", "infer version [--json]", "print the version",
-                     "Prints the version; with --json also what it was made from and with.", 0, 0,
-                     cli_cmd_version},
+                     "Prints the version; with --json also what it was made from and with.", 0, 0},
     [CLI_HELP] = {"help", "infer help [COMMAND]", "this text, or a command's options",
-                  "Prints the list of commands, or a command's options.", 0, 1, cli_cmd_help},
+                  "Prints the list of commands, or a command's options.", 0, 1},
 };
 
 const char *const cli_argument_table[CLI_COMMAND_COUNT][CLI_ARGUMENT_MAX] = {
     [CLI_INSPECT] = {"FILE"},
-    [CLI_QUANTIZE] = {"FILE", "FILE", QUANTIZE_TYPES},
+    [CLI_QUANTIZE] = {"FILE", "FILE", "TYPE"},
     [CLI_MODELS] = {"FOLDER", "FOLDER", "FOLDER"},
     [CLI_COMPLETION] = {"bash|zsh|fish"},
     [CLI_HELP] = {"COMMAND"},
@@ -153,7 +145,7 @@ const struct cli_option cli_option_table[] = {
     /* ---- Input ---- */
     {.name = "model", .alias = {"-m"}, .kind = CLI_TEXT,
      .commands = READING | CHAT | PERPLEXITY | BENCH | INSPECT | DOCTOR | MODELS,
-     .group = CLI_GROUP_INPUT, .value = "FILE", .help = "the model, a GGUF file", .common = true, .at = AT(model)},
+     .group = CLI_GROUP_INPUT, .value = "FILE", .help = "a GGUF file, or a name from `infer models`", .common = true, .at = AT(model)},
     {.name = "prompt", .alias = {"-p"}, .kind = CLI_TEXT, .commands = TEXTUAL,
      .group = CLI_GROUP_INPUT, .value = "TEXT", .excludes = "file ids",
      .help = "the text; piped input comes before it", .common = true, .at = AT(prompt)},
@@ -161,16 +153,16 @@ const struct cli_option cli_option_table[] = {
      .group = CLI_GROUP_INPUT, .value = "FILE", .excludes = "prompt ids kl",
      .help = "the text from a file; piped input comes before it", .common = true, .at = AT(file)},
     {.name = "ids", .kind = CLI_TEXT, .commands = LOGITS, .group = CLI_GROUP_INPUT,
-     .value = "\"1 2 3\"", .excludes = "prompt file no-bos no-special escape",
+     .value = "\"1 2 3\"", .excludes = "prompt file no-bos no-special lossy escape",
      .help = "token ids in place of a text", .common = true, .at = AT(ids)},
     {.name = "ids", .kind = CLI_TEXT, .commands = PERPLEXITY, .group = CLI_GROUP_INPUT,
-     .value = "FILE", .excludes = "file kl no-special",
+     .value = "FILE", .excludes = "file kl no-special lossy",
      .help = "token ids from a file (-: standard input)", .common = true, .at = AT(ids)},
     {.name = "escape", .alias = {"-e"}, .kind = CLI_FLAG, .commands = TEXTUAL | CHAT,
      .group = CLI_GROUP_INPUT, .help = "\\n, \\t, \\xHH ... in -p and --stop are bytes",
      .at = AT(escape)},
     {.name = "decode", .kind = CLI_FLAG, .commands = TOKENIZE, .group = CLI_GROUP_INPUT,
-     .excludes = "no-bos no-special", .help = "the input is ids, the output their text",
+     .excludes = "no-bos no-special lossy", .help = "the input is ids, the output their text",
      .at = AT(decode)},
     {.name = "lines", .kind = CLI_FLAG, .commands = TOKENIZE, .group = CLI_GROUP_INPUT,
      .help = "each line of the text is an input of its own", .at = AT(lines)},
@@ -179,6 +171,9 @@ const struct cli_option cli_option_table[] = {
     {.name = "no-special", .kind = CLI_FLAG, .commands = READING | PERPLEXITY,
      .group = CLI_GROUP_INPUT, .help = "names of special tokens in the text are text",
      .at = AT(no_special)},
+    {.name = "lossy", .kind = CLI_FLAG, .commands = READING | CHAT | PERPLEXITY,
+     .group = CLI_GROUP_INPUT, .help = "leave out bytes without a token",
+     .at = AT(lossy)},
 
     /* ---- Chat ---- */
     {.name = "chat", .kind = CLI_FLAG, .commands = RUN, .group = CLI_GROUP_CHAT,
@@ -304,6 +299,9 @@ const struct cli_option cli_option_table[] = {
     {.name = "json-schema", .kind = CLI_TEXT, .commands = GENERATING | CHECK, .group = CLI_GROUP_CONSTRAINT,
      .value = "FILE", .excludes = "grammar json-object regex choices",
      .help = "a JSON schema, draft 2020-12 (a file or the text)", .common = true, .at = AT(json_schema)},
+    {.name = "schema-open", .kind = CLI_FLAG, .commands = GENERATING, .group = CLI_GROUP_CONSTRAINT,
+     .needs = "json-schema",
+     .help = "let names come that the schema does not know", .at = AT(schema_open)},
     {.name = "schema-lenient", .kind = CLI_LIST, .commands = GENERATING | CHECK, .group = CLI_GROUP_CONSTRAINT,
      .value = "WORD", .needs = "json-schema",
      .help = "a keyword that may go unenforced; repeatable",
@@ -342,7 +340,7 @@ const struct cli_option cli_option_table[] = {
     {.name = "save-logits", .kind = CLI_TEXT, .commands = PERPLEXITY, .group = CLI_GROUP_MEASURE,
      .value = "FILE", .help = "keep ids and logits for --kl", .writes = true, .common = true, .at = AT(save_logits)},
     {.name = "kl", .kind = CLI_TEXT, .commands = PERPLEXITY, .group = CLI_GROUP_MEASURE,
-     .value = "FILE", .excludes = "file ids chunk no-bos no-special save-logits",
+     .value = "FILE", .excludes = "file ids chunk no-bos no-special lossy save-logits",
      .help = "compare with logits that were saved", .common = true, .at = AT(kl)},
 
     /* ---- Output ---- */

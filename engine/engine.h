@@ -28,8 +28,8 @@ struct engine {
     struct engine_profile *profile; /* engine_set_profile; NULL: nothing is counted */
 };
 
-/* Fills the tables and starts the pool. The caller owns it. BASE_USAGE when OpenBLAS was asked for
- * and cannot be loaded. */
+/* Fills the tables and starts the pool. The caller owns it. BASE_USAGE when use_blas is set and
+ * OpenBLAS cannot be loaded. */
 struct engine *engine_new(const struct engine_options *options, struct base_error *err);
 void engine_free(struct engine *e); /* NULL is fine */
 

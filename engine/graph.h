@@ -101,6 +101,12 @@ struct engine_tensor *engine_unary(struct engine_graph *g, struct engine_tensor 
 struct engine_tensor *engine_glu(struct engine_graph *g, struct engine_tensor *gate,
                                  struct engine_tensor *up, enum engine_unary f);
 
+/* f(min(gate, limit)) * (clamp(up, -limit, limit) + offset): clamped SwiGLU (SILU, offset 0), and
+ * that of gpt-oss (GELU_QUICK, limit 7, offset 1). */
+struct engine_tensor *engine_glu_clamp(struct engine_graph *g, struct engine_tensor *gate,
+                                       struct engine_tensor *up, enum engine_unary f, float limit,
+                                       float offset);
+
 /* ---- Rows: over ne[0] ---- */
 struct engine_tensor *engine_norm(struct engine_graph *g, struct engine_tensor *a, float eps);
 struct engine_tensor *engine_rms_norm(struct engine_graph *g, struct engine_tensor *a, float eps);
@@ -128,13 +134,30 @@ struct engine_tensor *engine_top_k(struct engine_graph *g, struct engine_tensor 
 struct engine_tensor *engine_mul_mat(struct engine_graph *g, struct engine_tensor *w,
                                      struct engine_tensor *x);
 /* Several weights with one input, as one parallel region that quantizes x once: the results side by
- * side, [T][n_0 + n_1 + ...]; take them apart with engine_cols. n_w <= 4; types may differ. */
+ * side, [T][n_0 + n_1 + ...], for engine_cols. n_w <= 4; types may differ. */
 struct engine_tensor *engine_mul_mat_cat(struct engine_graph *g, struct engine_tensor *const *w,
                                          int n_w, struct engine_tensor *x);
 /* Experts: w[X][n][k], x[T][1 or U][k], ids I32 [T][U] give [T][U][n]: row (t, u) of x times expert
  * ids[t][u]. An id out of range gives NaN rows. */
 struct engine_tensor *engine_mul_mat_id(struct engine_graph *g, struct engine_tensor *w,
                                         struct engine_tensor *x, struct engine_tensor *ids);
+
+/* ---- Experts: T tokens, X experts, U of them used for each token; arithmetic: op_experts.c ----
+ */
+/* The U experts with the largest probs[T][X] + bias[X] (NULL: probs alone), best first: I32 [T][U].
+ * Of n_groups groups of consecutive experts only those in the n_groups_used best (by the sum of
+ * their two largest) are chosen from; 1 and 1: no groups. */
+struct engine_tensor *engine_choose_experts(struct engine_graph *g, struct engine_tensor *probs,
+                                            struct engine_tensor *bias, int n_used, int n_groups,
+                                            int n_groups_used);
+/* Weights of the chosen, F32 [T][U]: probs of ids[T][U], then a softmax over them if `softmax`,
+ * divided by their sum (at least 2^-14) if `normalize`, times scale. */
+struct engine_tensor *engine_expert_weights(struct engine_graph *g, struct engine_tensor *probs,
+                                            struct engine_tensor *ids, bool softmax, bool normalize,
+                                            float scale);
+/* The sum over u of y[T][U][E] * weights[T][U], ascending: [T][E]. */
+struct engine_tensor *engine_expert_sum(struct engine_graph *g, struct engine_tensor *y,
+                                        struct engine_tensor *weights);
 
 /* ---- Positions and attention ---- */
 enum engine_rope_kind {
@@ -180,9 +203,10 @@ struct engine_tensor *engine_set_kv_q16(struct engine_graph *g, enum engine_kv_q
                                         struct engine_tensor *slots, enum quant_id as);
 
 struct engine_attention {
-    float scale;   /* of q . k */
-    float softcap; /* 0: off; else cap * tanh(s / cap) */
-    int dv;        /* elements of a value in an int16-quantized cache */
+    float scale;     /* of q . k */
+    float softcap;   /* 0: off; else cap * tanh(s / cap) */
+    int dv;          /* elements of a value in an int16-quantized cache */
+    float max_alibi; /* 0: off; else the exponent of ALiBi's largest slope */
 };
 /* clang-format off */
 /* Attention of T tokens over cached keys and values. No mask: which keys a token sees is data.
@@ -203,7 +227,8 @@ struct engine_attention {
  * Arithmetic, for each token and head, over chunks of ENGINE_ATTENTION_CHUNK keys counted from
  * position 0, in ascending order; j runs over the keys of the chunk that the token sees:
  *
- *   score    s_j = q . k_j * scale, then cap * tanh(s_j / cap) if softcap is not 0
+ *   score    s_j = q . k_j * scale, then + slope(head) * (j - (end - 1)) if max_alibi is not 0,
+ *              then cap * tanh(s_j / cap) if softcap is not 0
  *              F32 keys: the dot of F32 weights (quant/quant.h)
  *              other:    queries and keys are int16 codes of 12 to 15 bits, their dot sums of integers
  *   F32 values:   m = max s_j;  w_j = exp(s_j - m)

@@ -1,7 +1,7 @@
 /* engine/op.h: an op is one row: name, shape rule, scratch rule, split rule, run.
  *
- * A run function is called on every worker that the split rule grants; it sees its task and its
- * destination, and nothing else of threads. Rows live in the file that implements them. */
+ * A run function is called on each worker that the split rule names, with its task and the
+ * destination. Each row is in the file that implements it; engine/ops.h lists all. */
 #ifndef ENGINE_OP_H
 #define ENGINE_OP_H
 
@@ -27,7 +27,7 @@ enum engine_split {
 struct engine_op {
     const char *name;
     bool is_view;  /* shares its source's memory; nothing to run */
-    bool in_place; /* may write over src[0] when nobody else needs it */
+    bool in_place; /* may write over src[0] when no other node reads it */
     enum engine_split split;
     int n_src; /* sources that must be there */
     /* Sets dst->type and ne from its sources and params; false with a message (BASE_MODEL: shapes
@@ -38,14 +38,14 @@ struct engine_op {
     void (*run)(const struct engine_task *task, struct engine_tensor *dst);
     /* What a run has to do, for profiles; NULL: it reads its sources and writes dst. */
     struct engine_work (*work)(const struct engine_tensor *dst);
-    /* The name of the way in which e computes dst, for profiles; NULL: there is only one. */
+    /* The name of the route by which e computes dst, for profiles; NULL: there is only one. */
     const char *(*route)(const struct engine *e, const struct engine_tensor *dst);
 };
 
 /* The rows [*first, *last) of `n` that this worker takes: contiguous, the same for every op. */
 void engine_task_rows(const struct engine_task *task, int64_t n, int64_t *first, int64_t *last);
 
-/* The least multiple of unit that is not below n, for sizes that the plan has checked; n >= 0. */
+/* n rounded up to a multiple of unit, for sizes that the plan has checked; n >= 0. */
 static inline int64_t engine_round_up(int64_t n, int64_t unit)
 {
     return (n + unit - 1) / unit * unit;

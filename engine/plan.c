@@ -1,7 +1,7 @@
-/* engine/plan.c: from a built graph to steps, offsets and meeting points. Done once per graph.
+/* engine/plan.c: from a built graph to steps, offsets and barriers. Done once for each graph.
  *
- * Owns: which nodes run and in which order, the layout of the one buffer, who runs alone, where
- * workers must meet. Refuses: arithmetic, and running (backend_*.c).
+ * Owns: which nodes run and in which order, the layout of the one buffer, which nodes one worker
+ * runs alone, where barriers are. Refuses: arithmetic, and running (backend_*.c).
  *
  * Order: nodes run in the order in which they were built. Builders take tensors that exist, so
  * sources always stand before users, and what writes into a tensor stands before what was built
@@ -18,7 +18,7 @@
 
 enum { PLAN_ALIGN = 64 };
 
-/* A row-split node of at most so many elements costs less than workers meeting. */
+/* A row-split node of at most so many elements costs less than a barrier. */
 enum { PLAN_ALONE_ELEMENTS = 8192 };
 
 struct hole {
@@ -147,7 +147,7 @@ static bool hole_take(struct planner *p, uint64_t size, uint64_t *offset)
         }
         return true;
     }
-    /* The buffer grows; a hole at its end is used up on the way. */
+    /* The buffer grows, from the hole at its end if there is one. */
     if (p->n_holes > 0 && p->holes[p->n_holes - 1].offset + p->holes[p->n_holes - 1].size == p->end)
         p->end = p->holes[--p->n_holes].offset;
     *offset = p->end;
@@ -175,7 +175,7 @@ static void hole_give(struct planner *p, uint64_t offset, uint64_t size)
     }
 }
 
-/* True when the node of step s may write over src[0]: nobody reads that memory afterwards, and
+/* True when the node of step s may write over src[0]: no later step reads that memory, and
  * within the op each element is read before it is written. */
 static bool can_overwrite(struct planner *p, const struct engine_tensor *t, int s)
 {
@@ -244,7 +244,7 @@ static bool allocate(struct planner *p, struct base_error *err)
         if (bytes < 0) return base_fail_at(err, BASE_NO_MEMORY, t->name, -1, "scratch too large");
         if ((uint64_t)bytes > plan->scratch_bytes) plan->scratch_bytes = (uint64_t)bytes;
     }
-    /* The last tensor and the scratch may be read up to 64 bytes beyond their end. */
+    /* The last tensor and the scratch may be read up to 64 bytes past their end. */
     uint64_t bytes;
     if (!base_align_up(plan->scratch_bytes, PLAN_ALIGN, &plan->scratch_bytes) ||
         !base_add(plan->scratch_bytes, PLAN_ALIGN, &plan->scratch_bytes) ||
@@ -275,7 +275,7 @@ static bool set_data(struct planner *p, struct base_error *err)
     return true;
 }
 
-/* ---- Meeting points ---- */
+/* ---- Barriers ---- */
 
 static bool overlap(const struct engine_tensor *a, const struct engine_tensor *b)
 {
@@ -288,8 +288,8 @@ static bool steps_clash(const struct engine_step *x, const struct engine_step *y
 {
     const struct engine_tensor *a = x->node, *b = y->node;
     bool own_a = a->op->split == ENGINE_SPLIT_OWN, own_b = b->op->split == ENGINE_SPLIT_OWN;
-    /* Ops of their own split share the chunk counter and lay out the scratch as they like; the
-     * others keep to their worker's rooms (op_rows.c). */
+    /* Ops of their own split share the chunk counter and the whole scratch; the others use the
+     * rooms of their worker only (op_rows.c). */
     if (own_a && own_b) return true;
     if ((own_a || own_b) && a->op->scratch && b->op->scratch) return true;
     if (overlap(a, b)) return true;
@@ -301,12 +301,12 @@ static bool steps_clash(const struct engine_step *x, const struct engine_step *y
 static bool runs_alone(const struct engine_tensor *t)
 {
     if (t->op->split != ENGINE_SPLIT_ROWS) return t->op->split == ENGINE_SPLIT_ONE;
-    /* What writes into a table works through its rows to write, not through the table. */
+    /* An op that writes into a table has the work of its source's rows, not of the table. */
     return engine_tensor_elements(t->view_of ? t->src[0] : t) <= PLAN_ALONE_ELEMENTS;
 }
 
-/* Steps of worker 0 alone follow each other without meeting; otherwise workers meet where a step
- * clashes with one that may still be under way. */
+/* Consecutive steps of worker 0 alone need no barrier; otherwise there is one where a step clashes
+ * with one that may still be under way. */
 static void lay_barriers(struct engine_plan *plan)
 {
     int since = 0; /* the first step after the last barrier */

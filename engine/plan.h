@@ -1,5 +1,5 @@
 /* engine/plan.h: a planned graph: what runs, in which order, where in memory, and where workers
- * must meet. Made by plan.c, run by a backend. Nobody outside engine/. */
+ * wait for each other. Made by plan.c, run by a backend. Private to engine/. */
 #ifndef ENGINE_PLAN_H
 #define ENGINE_PLAN_H
 
@@ -10,7 +10,7 @@ struct engine_graph;
 
 struct engine_step {
     struct engine_tensor *node;
-    bool barrier; /* all workers meet before this step */
+    bool barrier; /* all workers wait for each other before this step */
     bool alone;   /* worker 0 runs it by itself */
 };
 

@@ -1,14 +1,14 @@
 /* engine/pool.c: persistent worker threads, their barrier and their chunk counter.
  *
- * Owns: threads, and how they wait. Refuses: knowing what a job does. Called by engine.c (life) and
- * by ops through op.h (barrier, claim).
+ * Owns: threads, and how they wait. Refuses: all that jobs do. Called by engine.c (life),
+ * backend_cpu.c (run) and by ops (barrier, claim, take).
  *
  * Every wait is for one counter to change: spin for a while with the processor's pause hint (a
  * node of a graph takes microseconds, a sleep and a wake-up more than that), then sleep in the
- * kernel. How long to spin is learnt, by each thread and kind of wait: a spin that was rewarded
- * makes the next one longer, one in vain halves it. On processors of our own that settles at long
- * spins; where others run (or more threads than processors), whoever we wait for may be waiting for
- * the very processor that a long spin burns, and it settles at short ones. */
+ * kernel. The length of the spin adapts, for each thread and kind of wait: a spin that ended in
+ * time makes the next one longer, one in vain halves it. On idle processors that settles at long
+ * spins; where other programs run (or more threads than processors), the thread that is waited for
+ * may need the very processor that a long spin occupies, and it settles at short ones. */
 #include "engine/pool.h"
 #include "base/size.h"
 #include "engine/threads.h"
@@ -25,10 +25,10 @@
 
 enum {
     POOL_MAX_THREADS = 1024,
-    POOL_SPINS_LEAST = 32, /* pauses; one takes 15 to 50 nanoseconds */
-    POOL_SPINS_FIRST = 256,
-    POOL_SPINS_MOST = 2048,
-    POOL_LINE = 64 /* bytes of a cache line: what is written by different threads lies apart */
+    POOL_MIN_SPINS = 32, /* pauses; one takes 15 to 50 nanoseconds */
+    POOL_FIRST_SPINS = 256,
+    POOL_MAX_SPINS = 2048,
+    POOL_LINE = 64 /* bytes of a cache line: different threads write to different ones */
 };
 
 /* A counter that threads wait on. */
@@ -42,15 +42,15 @@ enum wait_kind { WAIT_START, WAIT_PHASE, WAIT_KINDS };
 struct slot {
     _Alignas(POOL_LINE) struct engine_worker worker;
     pthread_t thread;
-    int spins[WAIT_KINDS]; /* this thread's patience */
-    /* Units gone from this worker's share, below the low half of the phase that they belong to: so
-     * nobody has to reset the shares of all at a barrier. */
+    int spins[WAIT_KINDS]; /* pauses of the next wait of a kind */
+    /* Units taken from this worker's share, in the low half; the high half is the phase that they
+     * belong to, so that shares need no reset at a barrier. */
     _Alignas(POOL_LINE) _Atomic uint64_t taken;
 };
 
 struct engine_pool {
     struct event start; /* one more: there is a job (or the end) */
-    struct event phase; /* one more: everybody was at the barrier */
+    struct event phase; /* one more: all workers were at the barrier */
     _Alignas(POOL_LINE) atomic_int arrived;
     _Alignas(POOL_LINE) _Atomic int64_t next_chunk;
     _Alignas(POOL_LINE) atomic_bool paused; /* idle workers sleep at once */
@@ -71,8 +71,8 @@ static void pause_cpu(void)
 #endif
 }
 
-/* Sleepers announce themselves before they look at the counter (in the kernel), event_raise
- * changes it before it looks for sleepers; both in one total order, so one of them sees the other.
+/* A sleeper counts itself before the kernel compares the counter, event_raise changes the counter
+ * before it reads the number of sleepers; both in one total order, so one of them sees the other.
  */
 static void event_raise(struct event *s)
 {
@@ -82,26 +82,26 @@ static void event_raise(struct event *s)
     }
 }
 
-/* True when the counter changed from `old` within *patience pauses, which are then adjusted.
- * `hurry` (or NULL) is looked at meanwhile: true ends the spin. */
-static bool spin_wait(struct event *e, uint32_t old, int *patience, const atomic_bool *hurry)
+/* True when the counter changed from `old` within *spins pauses, which are then adjusted. *hurry
+ * (where hurry is not NULL) becoming true ends the spin. */
+static bool spin_wait(struct event *e, uint32_t old, int *spins, const atomic_bool *hurry)
 {
-    for (int i = 0; i < *patience; ++i) {
+    for (int i = 0; i < *spins; ++i) {
         if (atomic_load_explicit(&e->count, memory_order_acquire) != old) {
-            *patience += (POOL_SPINS_MOST - *patience) / 8;
+            *spins += (POOL_MAX_SPINS - *spins) / 8;
             return true;
         }
         if (hurry && atomic_load_explicit(hurry, memory_order_relaxed)) return false;
         pause_cpu();
     }
-    if (*patience > POOL_SPINS_LEAST) *patience /= 2;
+    if (*spins > POOL_MIN_SPINS) *spins /= 2;
     return false;
 }
 
-/* Returns when the counter is no longer `old`. */
-static void event_wait(struct event *e, uint32_t old, int *patience, const atomic_bool *hurry)
+/* Returns when the counter differs from `old`. */
+static void event_wait(struct event *e, uint32_t old, int *spins, const atomic_bool *hurry)
 {
-    if (spin_wait(e, old, patience, hurry)) return;
+    if (spin_wait(e, old, spins, hurry)) return;
     atomic_fetch_add(&e->sleepers, 1);
     while (atomic_load(&e->count) == old) {
         syscall(SYS_futex, &e->count, FUTEX_WAIT_PRIVATE, old, NULL, NULL, 0);
@@ -156,7 +156,7 @@ int64_t engine_pool_take(const struct engine_worker *w, int64_t total)
     return total;
 }
 
-/* A worker's life: wait for a start, run the job, meet the others. No start can be missed: the
+/* A worker's life: wait for a start, run the job, wait for the others. No start can be missed: the
  * next one comes only after this worker was at the job's closing barrier. */
 static void *worker_main(void *arg)
 {
@@ -221,7 +221,7 @@ struct engine_pool *engine_pool_new(int n_threads, bool pin, struct base_error *
     pool->n_threads = n_threads;
     for (int i = 0; i < n_threads; ++i) {
         pool->slot[i].worker = (struct engine_worker){.ith = i, .nth = n_threads, .pool = pool};
-        for (int k = 0; k < WAIT_KINDS; ++k) pool->slot[i].spins[k] = POOL_SPINS_FIRST;
+        for (int k = 0; k < WAIT_KINDS; ++k) pool->slot[i].spins[k] = POOL_FIRST_SPINS;
     }
     /* Those that could be started do the work: they read how many they are after the first start.
      */

@@ -10,7 +10,7 @@
 
 struct engine_pool; /* opaque */
 
-/* What a worker knows while it runs a job. */
+/* A worker as the job sees it. */
 struct engine_worker {
     int ith, nth; /* this worker and how many there are */
     struct engine_pool *pool;
@@ -35,9 +35,9 @@ void engine_pool_barrier(const struct engine_worker *w);
 int64_t engine_pool_claim(const struct engine_worker *w, int64_t n);
 
 /* Inside a job, the other way to share out units 0 .. total - 1 (below 2^31) of a region: each
- * worker takes the units of its own share in ascending order, a stretch of neighbours that its
- * prefetches may run along, and when they are gone helps the next worker with its share. Returns
- * total when nothing is left. */
+ * worker takes the units of its own share, which are consecutive, in ascending order, so that what
+ * it prefetches is what it reads next, and when they are gone helps the next worker with its share.
+ * Returns total when nothing is left. */
 int64_t engine_pool_take(const struct engine_worker *w, int64_t total);
 
 /* Puts the workers to sleep now (before a long wait for the user); the next run wakes them. */

@@ -12,7 +12,7 @@
 
 enum { ENGINE_PROFILE_ROWS = 96 };
 
-/* What a node has to do at least. */
+/* The work that a node cannot do without. */
 struct engine_work {
     double bytes; /* read and written once */
     double macs;  /* multiply-adds of products */
@@ -40,8 +40,8 @@ struct engine_profile {
     double since;
 };
 
-/* All runs of e's graphs are counted in *p from now on; NULL: no longer. The caller owns *p, which
- * begins as {0}, and must not look at it during a run. */
+/* Counts all later runs of e's graphs in *p; NULL: in nothing. The caller owns *p, which begins as
+ * {0}, and must not read it during a run. */
 void engine_set_profile(struct engine *e, struct engine_profile *p);
 
 /* For backends, on worker 0: a step begins; the last one has ended. */

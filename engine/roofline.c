@@ -28,13 +28,28 @@ static double seconds(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+/* The best rate of PASSES runs, of which each does `work`; *pass is the number of the run. */
+static double best_rate(struct engine_pool *pool, double work, int *pass,
+                        void (*job)(const struct engine_worker *, void *), void *data)
+{
+    double best = 0;
+    for (*pass = 0; *pass < PASSES && !base_interrupted(); ++*pass) {
+        const double start = seconds();
+        engine_pool_run(pool, job, data);
+        const double rate = work / (seconds() - start);
+        if (rate > best) best = rate;
+    }
+    return best;
+}
+
 /* ---- Reading ---- */
 
 struct read_job {
     const uint64_t *data;
     size_t bytes;
-    uint64_t (*read)(const uint64_t *data, size_t bytes);
+    uint64_t (*read[2])(const uint64_t *data, size_t bytes); /* in even and in odd passes */
     uint64_t *seen; /* [threads]: keeps the compiler from dropping the reads */
+    int pass;
 };
 
 static uint64_t read_scalar(const uint64_t *data, size_t bytes)
@@ -46,14 +61,14 @@ static uint64_t read_scalar(const uint64_t *data, size_t bytes)
 }
 
 #if defined(__x86_64__)
-__attribute__((target("avx2"))) static uint64_t fold_avx2(const __m256i sum[4])
+CPU_TARGET_AVX2 static uint64_t fold_avx2(const __m256i sum[4])
 {
     __m256i all =
         _mm256_xor_si256(_mm256_xor_si256(sum[0], sum[1]), _mm256_xor_si256(sum[2], sum[3]));
     return (uint64_t)_mm256_extract_epi64(all, 0) ^ (uint64_t)_mm256_extract_epi64(all, 3);
 }
 
-__attribute__((target("avx2"))) static uint64_t read_avx2(const uint64_t *data, size_t bytes)
+CPU_TARGET_AVX2 static uint64_t read_avx2(const uint64_t *data, size_t bytes)
 {
     __m256i sum[4] = {0};
     const __m256i *v = (const __m256i *)data;
@@ -63,8 +78,8 @@ __attribute__((target("avx2"))) static uint64_t read_avx2(const uint64_t *data, 
     return fold_avx2(sum);
 }
 
-/* In four streams, which some processors read faster, some slower. */
-__attribute__((target("avx2"))) static uint64_t read_far_avx2(const uint64_t *data, size_t bytes)
+/* As four address streams, which some processors read faster, some slower. */
+CPU_TARGET_AVX2 static uint64_t read_strided_avx2(const uint64_t *data, size_t bytes)
 {
     __m256i sum[4] = {0};
     const __m256i *v = (const __m256i *)data;
@@ -83,13 +98,14 @@ static void read_all(const struct engine_worker *w, void *user)
     const int64_t total = (int64_t)(job->bytes / CHUNK);
     uint64_t seen = 0;
     for (int64_t c; (c = engine_pool_claim(w, 1)) < total && !base_interrupted();)
-        seen ^= job->read(job->data + (size_t)c * (CHUNK / sizeof *job->data), CHUNK);
+        seen ^=
+            job->read[job->pass % 2](job->data + (size_t)c * (CHUNK / sizeof *job->data), CHUNK);
     job->seen[w->ith] ^= seen;
 }
 
 double engine_roofline_bandwidth(struct engine *e, struct base_error *err)
 {
-    struct read_job job = {.bytes = BUFFER_BYTES, .read = read_scalar};
+    struct read_job job = {.bytes = BUFFER_BYTES, .read = {read_scalar, read_scalar}};
     double best = 0;
     uint64_t *data = aligned_alloc(HUGE_PAGE, job.bytes);
     job.seen = calloc((size_t)engine_pool_threads(e->pool), sizeof *job.seen);
@@ -97,19 +113,17 @@ double engine_roofline_bandwidth(struct engine *e, struct base_error *err)
         base_fail(err, BASE_NO_MEMORY, "no memory to measure the bandwidth with");
         goto done;
     }
-    /* In huge pages, as weights are where the file lies so, and read fastest. */
+    /* Huge pages read fastest, and mapped weights may lie in them. */
     (void)madvise(data, job.bytes, MADV_HUGEPAGE);
     memset(data, 0x5a, job.bytes); /* pages of its own, not the one zero page */
     job.data = data;
-    for (int pass = 0; pass < PASSES && !base_interrupted(); pass++) {
 #if defined(__x86_64__)
-        if (cpu_has(e->quant.level, CPU_AVX2)) job.read = pass % 2 ? read_far_avx2 : read_avx2;
-#endif
-        double start = seconds();
-        engine_pool_run(e->pool, read_all, &job);
-        double rate = (double)job.bytes / (seconds() - start);
-        if (rate > best) best = rate;
+    if (cpu_has(e->quant.level, CPU_AVX2)) {
+        job.read[0] = read_avx2;
+        job.read[1] = read_strided_avx2;
     }
+#endif
+    best = best_rate(e->pool, (double)job.bytes, &job.pass, read_all, &job);
 done:
     free(data);
     free(job.seen);
@@ -122,6 +136,7 @@ struct multiply_job {
     int32_t (*multiply)(int32_t seed); /* STEPS * CHAINS * lanes multiply-adds */
     int64_t claims;
     int32_t *seen; /* [threads] */
+    int pass;
 };
 
 static int32_t multiply_scalar(int32_t seed)
@@ -136,7 +151,7 @@ static int32_t multiply_scalar(int32_t seed)
 #if defined(__x86_64__)
 /* The empty asm makes each accumulator opaque, so that no step can be merged with the next; the
  * loops over them are unrolled, for otherwise they lie in memory and halve the rate. */
-__attribute__((target("avx2"))) static int32_t multiply_avx2(int32_t seed)
+CPU_TARGET_AVX2 static int32_t multiply_avx2(int32_t seed)
 {
     __m256i sum[CHAINS];
     const __m256i a = _mm256_set1_epi32(seed), ones = _mm256_set1_epi16(1);
@@ -154,7 +169,7 @@ __attribute__((target("avx2"))) static int32_t multiply_avx2(int32_t seed)
 }
 
 /* The instruction has an intrinsic with AVX-VNNI, which the compiler need not know. */
-__attribute__((target("avx2"))) static int32_t multiply_avxvnni(int32_t seed)
+CPU_TARGET_AVX2 static int32_t multiply_avxvnni(int32_t seed)
 {
     __m256i sum[CHAINS];
     const __m256i a = _mm256_set1_epi32(seed), b = _mm256_set1_epi32(seed + 1);
@@ -166,7 +181,7 @@ __attribute__((target("avx2"))) static int32_t multiply_avxvnni(int32_t seed)
     return _mm256_extract_epi32(all, 0);
 }
 
-__attribute__((target("avx512f,avx512vnni"))) static int32_t multiply_avx512(int32_t seed)
+CPU_TARGET_AVX512 static int32_t multiply_avx512(int32_t seed)
 {
     __m512i sum[CHAINS];
     const __m512i a = _mm512_set1_epi32(seed), b = _mm512_set1_epi32(seed + 1);
@@ -195,8 +210,8 @@ static void multiply_all(const struct engine_worker *w, void *user)
 double engine_roofline_int8(struct engine *e)
 {
     const int threads = engine_pool_threads(e->pool);
-    struct multiply_job job = {multiply_scalar, (int64_t)threads * CLAIMS_PER_THREAD, NULL};
-    double lanes = 1, best = 0;
+    struct multiply_job job = {multiply_scalar, (int64_t)threads * CLAIMS_PER_THREAD, NULL, 0};
+    double lanes = 1;
 #if defined(__x86_64__)
     if (cpu_has(e->quant.level, CPU_AVX2)) {
         job.multiply = multiply_avx2;
@@ -210,12 +225,8 @@ double engine_roofline_int8(struct engine *e)
 #endif
     job.seen = calloc((size_t)threads, sizeof *job.seen);
     if (!job.seen) return 0;
-    for (int pass = 0; pass < PASSES && !base_interrupted(); pass++) {
-        double start = seconds();
-        engine_pool_run(e->pool, multiply_all, &job);
-        double rate = (double)job.claims * STEPS * CHAINS * lanes / (seconds() - start);
-        if (rate > best) best = rate;
-    }
+    const double work = (double)job.claims * STEPS * CHAINS * lanes;
+    const double best = best_rate(e->pool, work, &job.pass, multiply_all, &job);
     free(job.seen);
     return best;
 }

@@ -9,8 +9,8 @@
 #include "engine/engine.h"
 
 /* Bytes per second that all threads of the engine read together from a buffer that is larger than
- * any cache (256 MiB), in huge pages where there are some: the best of several passes, in one
- * stream a thread or in four far apart. 0 and BASE_NO_MEMORY when there is no room. */
+ * any cache (256 MiB), in huge pages where there are some: the best of several passes, as one
+ * address stream for each thread or as four. 0 and BASE_NO_MEMORY when there is no room. */
 double engine_roofline_bandwidth(struct engine *e, struct base_error *err);
 
 /* 8-bit multiply-adds per second of all threads together, from registers, with the instruction of

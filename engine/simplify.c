@@ -21,8 +21,8 @@ static int count_users(const struct engine_graph *g, const struct engine_tensor 
     return users;
 }
 
-/* True when `first` can run at the place of `last`: nobody wants its result but its `users`, which
- * join too, and nothing in between writes into memory that it reads. */
+/* True when `first` can run at the place of `last`: only its `users`, which join too, read its
+ * result, and nothing in between writes into memory that it reads. */
 static bool can_join(const struct engine_graph *g, const struct engine_tensor *first, int users,
                      const struct engine_tensor *last)
 {
@@ -61,7 +61,8 @@ static bool is_columns(const struct engine_tensor *t, const struct engine_tensor
 }
 
 /* t = glu(gate, up) becomes `op` of `src`, if one kernel serves both sides. Not for one or two
- * columns, where weights are read in long streams and little is gained. `left` are done with. */
+ * columns, which read weights in file order and gain little. `left` are the nodes that t replaces.
+ */
 static void join_gate(struct engine_tensor *t, const struct engine_op *op,
                       struct engine_tensor *const src[4], struct engine_tensor *const left[3])
 {
@@ -77,8 +78,8 @@ static void join_gate(struct engine_tensor *t, const struct engine_op *op,
     for (int i = 0; i < 3 && left[i]; i++) memset(left[i]->src, 0, sizeof left[i]->src);
 }
 
-/* Gate and up are the columns that p, a product of two weights, has from each. Not where OpenBLAS
- * may multiply. */
+/* Gate and up are the columns that the two weights of a product p give. Not where OpenBLAS may
+ * multiply. */
 static void join_columns(struct engine_graph *g, struct engine_tensor *t)
 {
     struct engine_tensor *gate = t->src[0], *up = t->src[1], *p = gate->src[0];
@@ -93,7 +94,7 @@ static void join_columns(struct engine_graph *g, struct engine_tensor *t)
               (struct engine_tensor *[]){p, gate, up});
 }
 
-/* Gate and up are what the same experts make of the same rows. */
+/* Gate and up are products of the same experts with the same rows. */
 static void join_experts(struct engine_graph *g, struct engine_tensor *t)
 {
     struct engine_tensor *gate = t->src[0], *up = t->src[1];

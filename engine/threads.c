@@ -21,7 +21,7 @@ void engine_cpus_allowed(struct engine_cpus *set)
     }
 }
 
-/* A decimal number at *text, which is moved behind it; -1 when there is none or it is too large. */
+/* A decimal number at *text, which is moved past it; -1 when there is none or it is too large. */
 static int parse_cpu(const char **text)
 {
     if (**text < '0' || **text > '9') return -1;

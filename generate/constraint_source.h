@@ -24,6 +24,7 @@ struct generate_constraint_source {
     const char *const *lenient; /* [n_lenient] keywords of a schema that may go unenforced */
     size_t n_lenient;
     const char *lenient_advice; /* how the user names such a keyword, for errors; or NULL */
+    bool open;                  /* of a schema: names that it does not speak of may be generated */
     bool generate; /* JSON: the subset that is good to write; false: all that is accepted */
 };
 

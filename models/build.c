@@ -1,7 +1,6 @@
 /* models/build.c: the graph of a decoder-only transformer: the skeleton around the blocks. See
  * models/internal.h and models/block/blocks.h. */
 #include "models/internal.h"
-#include <math.h>
 
 enum { NODES_PER_LAYER = 96, NODES_AROUND = 32 };
 
@@ -11,41 +10,77 @@ static struct engine_tensor *build_part(struct model_builder *b, const struct mo
     return part->block->build(b, part->self, x);
 }
 
+/* What a sublayer adds to the residual, scaled where the model scales it. */
+static struct engine_tensor *scaled(const struct model_builder *b, struct engine_tensor *x)
+{
+    const float scale = b->params->residual_scale;
+    return scale == 1.0f ? x : engine_scale(b->g, x, scale, 0.0f);
+}
+
+static struct engine_tensor *rows_of(const struct model_builder *b, struct engine_tensor *x,
+                                     struct engine_tensor *out_rows)
+{
+    return out_rows ? engine_get_rows(b->g, x, out_rows) : x;
+}
+
+/* x += m(N x) + f(N x), the norms one or two. */
+static struct engine_tensor *build_parallel(struct model_builder *b, struct engine_tensor *out_rows,
+                                            struct engine_tensor *x)
+{
+    const struct model_layer *l = b->layer;
+    struct engine_tensor *h = model_norm(b, x, &l->mixer_norm);
+    struct engine_tensor *m = l->mixer_norm_2.weight ? model_norm(b, x, &l->mixer_norm_2) : h;
+    m = rows_of(b, build_part(b, &l->mixer, m), out_rows);
+    struct engine_tensor *f = l->ffn_norm.weight ? model_norm(b, x, &l->ffn_norm) : h;
+    f = build_part(b, &l->ffn, rows_of(b, f, out_rows));
+    x = engine_add(b->g, scaled(b, m), rows_of(b, x, out_rows));
+    return model_named(b, engine_add(b->g, scaled(b, f), x), "layer_out");
+}
+
+/* x += m(x), then x += f(x), with norms before, after or both. */
+static struct engine_tensor *build_serial(struct model_builder *b, struct engine_tensor *out_rows,
+                                          struct engine_tensor *x)
+{
+    const struct model_layer *l = b->layer;
+    const enum model_residual residual = b->params->residual;
+    const bool before = residual != MODEL_POST_NORM;
+    const bool after = residual == MODEL_SANDWICH || residual == MODEL_POST_NORM;
+    struct engine_tensor *in = x;
+    if (l->mixer.block) {
+        if (before) x = model_norm(b, x, &l->mixer_norm);
+        x = rows_of(b, build_part(b, &l->mixer, x), out_rows);
+        in = rows_of(b, in, out_rows);
+        if (after) x = model_norm(b, x, &l->mixer_post_norm);
+        in = model_named(b, engine_add(b->g, scaled(b, x), in), "ffn_in");
+    } else {
+        in = rows_of(b, in, out_rows);
+    }
+    if (!l->ffn.block) return in;
+    x = build_part(b, &l->ffn, before ? model_norm(b, in, &l->ffn_norm) : in);
+    if (after) x = model_norm(b, x, &l->ffn_post_norm);
+    return model_named(b, engine_add(b->g, scaled(b, x), in), "layer_out");
+}
+
 /* One layer: x [T][E] to [T][E]; in the last layer only the wanted rows go on after the mixer. */
 static struct engine_tensor *build_layer(struct model_builder *b, struct engine_tensor *out_rows,
                                          struct engine_tensor *x)
 {
-    const struct model_layer *l = b->layer;
-    const enum model_residual residual = b->params->arch->residual;
-    const bool before = residual != MODEL_POST_NORM, after = residual != MODEL_PRE_NORM;
-    struct engine_tensor *in = x;
-    if (l->mixer.block) {
-        if (before) x = model_norm(b, x, &l->mixer_norm);
-        x = build_part(b, &l->mixer, x);
-    }
-    if (out_rows) {
-        in = engine_get_rows(b->g, in, out_rows);
-        x = l->mixer.block ? engine_get_rows(b->g, x, out_rows) : in;
-    }
-    if (l->mixer.block) {
-        if (after) x = model_norm(b, x, &l->mixer_post_norm);
-        in = x = model_named(b, engine_add(b->g, x, in), "ffn_in");
-    }
-    if (l->ffn.block) {
-        if (before) x = model_norm(b, x, &l->ffn_norm);
-        x = build_part(b, &l->ffn, x);
-        if (after) x = model_norm(b, x, &l->ffn_post_norm);
-        x = engine_add(b->g, x, in);
-    }
-    return model_named(b, x, "layer_out");
+    const enum model_residual residual = b->params->residual;
+    if (b->layer->idle) return rows_of(b, x, out_rows);
+    const bool parallel = residual == MODEL_PARALLEL ||
+                          (residual == MODEL_PARALLEL_BY_NORM && !b->layer->ffn_norm.weight);
+    return parallel ? build_parallel(b, out_rows, x) : build_serial(b, out_rows, x);
 }
 
 static struct engine_tensor *build_embedding(const struct model_builder *b)
 {
     const struct model_params *p = b->params;
+    const struct model_ends_row *row = &p->arch->ends;
     struct engine_tensor *x = engine_get_rows(b->g, p->ends.token_embd, b->ids);
-    if (p->arch->ends.embd_scale == MODEL_EMBD_SQRT)
-        x = engine_scale(b->g, x, sqrtf((float)p->n_embd), 0.0f);
+    if (p->embd_scale != 1.0f) x = engine_scale(b->g, x, p->embd_scale, 0.0f);
+    if (p->ends.positions)
+        x = engine_add(b->g, x, engine_get_rows(b->g, p->ends.positions, b->positions));
+    if (row->embd_norm != MODEL_EMBD_NORM_NONE) x = model_norm(b, x, &p->ends.embd_norm);
     return engine_name(x, "embedding");
 }
 
@@ -62,6 +97,9 @@ bool model_graph_build(struct model_graph *out, struct model *m, struct model_st
     const int64_t n[1] = {n_tokens};
     b.ids = out->ids = engine_input(b.g, QUANT_I32, 1, n, "ids");
     b.positions = out->positions = engine_input(b.g, QUANT_I32, 1, n, "positions");
+    if (p->temperature != 0.0f)
+        b.q_scale = out->q_scale =
+            engine_input(b.g, QUANT_F32, 3, (int64_t[]){1, 1, n_tokens}, "q_scale");
     model_state_add_inputs(state, b.g, n_tokens, &b.inputs);
     out->inputs = b.inputs;
     if (n_out > 0 && n_out < n_tokens)
@@ -96,6 +134,7 @@ bool model_head_build(struct model_head *h, struct model *m, uint32_t n_rows,
     h->hidden = engine_input(h->graph, QUANT_F32, 2, (int64_t[]){p->n_embd, n_rows}, "hidden");
     const struct model_builder b = {.g = h->graph, .params = p};
     struct engine_tensor *x = model_linear(&b, &p->ends.output, h->hidden);
+    if (p->logit_scale != 1.0f) x = engine_scale(h->graph, x, p->logit_scale, 0.0f);
     if (p->logit_softcap > 0.0f) x = engine_softcap(h->graph, x, p->logit_softcap);
     h->logits = engine_name(x, "logits");
     engine_output(h->graph, x);

@@ -2,6 +2,7 @@
  * See models/params.h. */
 #include "models/params.h"
 #include "models/block/blocks.h"
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,9 +66,11 @@ static bool read_arch(struct model_params *p, const struct gguf_file *file, stru
 
 /* ---- Numbers of the whole model ---- */
 
+/* A few files store the embeddings as the output's weight alone. */
 static bool read_vocab(struct model_params *p, const struct gguf_file *file, struct base_error *err)
 {
     const struct gguf_tensor *t = gguf_tensor_find(file, "token_embd.weight");
+    if (!t) t = gguf_tensor_find(file, "output.weight");
     if (!t) return base_fail_at(err, BASE_MODEL, "token_embd.weight", -1, "missing tensor");
     if (t->n_dims != 2 || t->ne[0] != p->n_embd || t->ne[1] > INT32_MAX)
         return base_fail_at(err, BASE_MODEL, "token_embd.weight", -1,
@@ -77,23 +80,76 @@ static bool read_vocab(struct model_params *p, const struct gguf_file *file, str
     return true;
 }
 
+static bool is_plain(const struct model_params *p)
+{
+    return p->arch->norm == MODEL_LAYER_NORM_PLAIN || p->arch->norm == MODEL_RMS_NORM_PLAIN;
+}
+
 static bool read_norm(struct model_reader *r, struct model_params *p)
 {
     const bool rms = p->arch->norm == MODEL_RMS_NORM || p->arch->norm == MODEL_RMS_NORM_PLAIN;
-    return model_read_f32(r,
-                          rms ? "attention.layer_norm_rms_epsilon" : "attention.layer_norm_epsilon",
-                          MODEL_REQUIRED, 0.0f, &p->norm_eps);
+    bool parallel = true;
+    if (!model_read_f32(r,
+                        rms ? "attention.layer_norm_rms_epsilon" : "attention.layer_norm_epsilon",
+                        MODEL_REQUIRED, 0.0f, &p->norm_eps) ||
+        !gguf_get_bool(r->file, model_reader_key(r, "use_parallel_residual"), &parallel, r->err))
+        return false;
+    p->residual = p->arch->residual;
+    if (p->residual == MODEL_PARALLEL_KEY) p->residual = parallel ? MODEL_PARALLEL : MODEL_PRE_NORM;
+    return true;
 }
 
-/* Mixtures of experts: counts, and whether the architecture's blocks know them. */
+static bool read_ends(struct model_reader *r, struct model_params *p)
+{
+    const struct model_ends_row *row = &p->arch->ends;
+    struct model_ends *ends = &p->ends;
+    ends->n_embd = p->n_embd;
+    ends->n_vocab = p->n_vocab;
+    ends->n_output_norm = is_plain(p) ? 0 : p->n_embd;
+    ends->n_embd_norm = row->embd_norm == MODEL_EMBD_NORM ? p->n_embd : 0;
+    ends->n_positions = row->positions ? p->n_ctx_train : 0;
+    p->embd_scale = row->embd_scale == MODEL_EMBD_SQRT ? sqrtf((float)p->n_embd)
+                    : row->embd_default > 0            ? row->embd_default
+                                                       : 1.0f;
+    p->residual_scale =
+        row->residual_default > 0 ? row->residual_default / sqrtf((float)p->n_layer) : 1.0f;
+    p->logit_scale = 1.0f;
+    p->logit_softcap = row->softcap;
+    if ((row->embd_scale == MODEL_EMBD_KEY &&
+         !model_read_f32(r, "embedding_scale", MODEL_OPTIONAL, 0.0f, &p->embd_scale)) ||
+        (row->residual_scale &&
+         !model_read_f32(r, "residual_scale", MODEL_OPTIONAL, 0.0f, &p->residual_scale)) ||
+        (row->logit_scale != MODEL_LOGITS_PLAIN &&
+         !model_read_f32(r, "logit_scale", MODEL_OPTIONAL, 0.0f, &p->logit_scale)) ||
+        !model_read_f32(r, "final_logit_softcapping", MODEL_OPTIONAL, 0.0f, &p->logit_softcap))
+        return false;
+    /* An absent number is written as 0 too. */
+    if (p->embd_scale == 0.0f) p->embd_scale = 1.0f;
+    if (p->residual_scale == 0.0f) p->residual_scale = 1.0f;
+    if (p->logit_scale == 0.0f) p->logit_scale = 1.0f;
+    if (row->logit_scale == MODEL_LOGITS_DIVIDED) p->logit_scale = 1.0f / p->logit_scale;
+    return true;
+}
+
+static bool read_temperature(struct model_reader *r, struct model_params *p)
+{
+    const enum model_temperature kind = p->arch->attn.temperature;
+    const char *length = kind == MODEL_TEMPERATURE_KEY ? "attention.temperature_length"
+                                                       : "rope.scaling.original_context_length";
+    if (kind == MODEL_TEMPERATURE_NONE) return true;
+    p->temperature_length = p->n_ctx_train;
+    return model_read_f32(r, "attention.temperature_scale", MODEL_OPTIONAL, 0.0f,
+                          &p->temperature) &&
+           model_read_u32(r, length, MODEL_OPTIONAL, 1, MODEL_MAX_CTX, &p->temperature_length);
+}
+
+/* Mixtures of experts: counts, where the architecture has such. */
 static bool read_experts(struct model_reader *r, struct model_params *p)
 {
+    if (!p->arch->experts.allowed) return true;
     if (!model_read_u32(r, "expert_count", MODEL_OPTIONAL, 0, MODEL_MAX_EXPERTS, &p->n_expert))
         return false;
     if (p->n_expert == 0) return true;
-    if (!p->arch->experts.allowed)
-        return model_reader_fail(r, "expert_count", "mixtures of experts are not supported for %s",
-                                 p->name);
     return model_read_u32(r, "expert_used_count", MODEL_REQUIRED, 1, p->n_expert,
                           &p->n_expert_used);
 }
@@ -114,28 +170,36 @@ static bool read_numbers(struct model_reader *r, struct model_params *p)
         return false;
     r->n_layer = p->n_layer;
     p->arch = model_arch_known(p->arch, p->n_layer, p->n_vocab);
-    p->ends.n_embd = p->n_embd;
-    p->ends.n_vocab = p->n_vocab;
-    return read_norm(r, p) && read_experts(r, p) &&
-           model_read_f32(r, "final_logit_softcapping", MODEL_OPTIONAL, 0.0f, &p->logit_softcap);
+    return read_norm(r, p) && read_experts(r, p) && read_temperature(r, p) && read_ends(r, p);
 }
 
 /* ---- Layers ---- */
 
 /* Which blocks layer `l` is made of. */
-static bool plan_layer(struct model_reader *r, const struct model_params *p, uint32_t l,
-                       enum model_block_id *mixer, enum model_block_id *ffn)
+static bool plan_layer(struct model_reader *r, const struct model_params *p,
+                       struct model_layer *layer, enum model_block_id *mixer,
+                       enum model_block_id *ffn)
 {
     const struct model_plan *plan = &p->arch->plan;
     *mixer = plan->mixer;
     *ffn = p->n_expert ? MODEL_EXPERTS : MODEL_FFN;
+    if (plan->rule == MODEL_PLAN_SAME) return true;
+    const uint32_t l = layer->index;
+    uint32_t n_head = 1, n_head_kv = 1, n_ff = 1;
+    if (!model_read_layer_u32(r, "attention.head_count", MODEL_OPTIONAL, l, 0, MODEL_MAX_HEADS,
+                              &n_head) ||
+        !model_read_layer_u32(r, "attention.head_count_kv", MODEL_OPTIONAL, l, 0, MODEL_MAX_HEADS,
+                              &n_head_kv) ||
+        !model_read_layer_u32(r, "feed_forward_length", MODEL_OPTIONAL, l, 0, MODEL_MAX_DIM, &n_ff))
+        return false;
     if (plan->rule == MODEL_PLAN_KV_HEADS) {
-        uint32_t n_head_kv = 1;
-        if (!model_read_layer_u32(r, "attention.head_count_kv", MODEL_OPTIONAL, l, 0,
-                                  MODEL_MAX_HEADS, &n_head_kv))
-            return false;
         if (n_head_kv == 0) *mixer = plan->recurrent;
+        return true;
     }
+    if (n_head_kv == 0) *mixer = MODEL_LINEAR_MIXER;
+    if (n_head == 0) *mixer = MODEL_NOTHING;
+    if (n_ff == 0) *ffn = MODEL_NOTHING;
+    layer->idle = n_ff == 0;
     return true;
 }
 
@@ -155,14 +219,15 @@ static bool read_part(struct model_reader *r, struct model_params *p, struct mod
 /* Which norms a layer has: their sizes. */
 static void size_norms(const struct model_params *p, struct model_layer *l)
 {
-    const enum model_norm_kind kind = p->arch->norm;
-    const bool plain = kind == MODEL_LAYER_NORM_PLAIN || kind == MODEL_RMS_NORM_PLAIN;
-    const uint32_t size = plain ? 0 : p->n_embd;
-    const bool before = p->arch->residual != MODEL_POST_NORM;
-    const bool after = p->arch->residual != MODEL_PRE_NORM;
+    const uint32_t size = is_plain(p) ? 0 : p->n_embd;
+    const bool before = p->residual != MODEL_POST_NORM;
+    const bool after = p->residual == MODEL_SANDWICH || p->residual == MODEL_POST_NORM;
+    const bool parallel = p->residual == MODEL_PARALLEL || p->residual == MODEL_PARALLEL_BY_NORM;
     l->n_mixer_norm = l->mixer.block && before ? size : 0;
+    l->n_mixer_norm_2 = parallel ? size : 0;
     l->n_mixer_post_norm = l->mixer.block && after ? size : 0;
-    l->n_ffn_norm = l->ffn.block && before ? size : 0;
+    l->n_ffn_norm = l->ffn.block && before && !parallel ? size : 0;
+    l->n_ffn_norm_optional = parallel ? size : 0;
     l->n_ffn_post_norm = l->ffn.block && after ? size : 0;
 }
 
@@ -174,15 +239,11 @@ static bool read_layers(struct model_reader *r, struct model_params *p)
         struct model_layer *l = &p->layer[i];
         enum model_block_id mixer, ffn;
         l->index = i;
-        if (!plan_layer(r, p, i, &mixer, &ffn) || !read_part(r, p, l, mixer, &l->mixer) ||
+        if (!plan_layer(r, p, l, &mixer, &ffn) || !read_part(r, p, l, mixer, &l->mixer) ||
             !read_part(r, p, l, ffn, &l->ffn))
             return false;
         size_norms(p, l);
     }
-    p->ends.n_output_norm =
-        p->arch->norm == MODEL_LAYER_NORM_PLAIN || p->arch->norm == MODEL_RMS_NORM_PLAIN
-            ? 0
-            : p->n_embd;
     return true;
 }
 
@@ -213,17 +274,23 @@ void model_params_free(struct model_params *p)
 
 /* clang-format off */
 static const struct model_tensor_row end_rows[] = {
-    {"token_embd", MODEL_MATRIX, MODEL_REQUIRED, END(token_embd), .inputs = END(n_embd), .outputs = END(n_vocab)},
-    {"output_norm", MODEL_NORM, MODEL_REQUIRED, END(output_norm), .inputs = END(n_output_norm)},
-    {"output", MODEL_LINEAR, MODEL_OPTIONAL, END(output), .inputs = END(n_embd), .outputs = END(n_vocab)},
-    {"rope_freqs", MODEL_VECTOR, MODEL_OPTIONAL, END(rope_freqs), .inputs = END(n_factors)},
+    {"token_embd",          MODEL_MATRIX, MODEL_OPTIONAL, END(token_embd), .inputs = END(n_embd), .outputs = END(n_vocab)},
+    {"token_embd_norm",     MODEL_NORM,   MODEL_REQUIRED, END(embd_norm),  .inputs = END(n_embd_norm)},
+    {"position_embd",       MODEL_MATRIX, MODEL_OPTIONAL, END(positions),  .inputs = END(n_embd), .outputs = END(n_positions)},
+    {"output_norm",         MODEL_NORM,   MODEL_REQUIRED, END(output_norm), .inputs = END(n_output_norm)},
+    {"output",              MODEL_LINEAR, MODEL_OPTIONAL, END(output),     .inputs = END(n_embd), .outputs = END(n_vocab)},
+    {"rope_freqs",          MODEL_VECTOR, MODEL_OPTIONAL, END(rope_freqs), .inputs = END(n_factors)},
+    {"rope_factors_long",   MODEL_VECTOR, MODEL_OPTIONAL, END(rope_long),  .inputs = END(n_factors)},
+    {"rope_factors_short",  MODEL_VECTOR, MODEL_OPTIONAL, END(rope_short), .inputs = END(n_factors)},
     {.name = NULL},
 };
 static const struct model_tensor_row layer_rows[] = {
-    {"attn_norm", MODEL_NORM, MODEL_REQUIRED, LAYER(mixer_norm), .inputs = LAYER(n_mixer_norm)},
+    {"attn_norm",           MODEL_NORM, MODEL_REQUIRED, LAYER(mixer_norm),      .inputs = LAYER(n_mixer_norm)},
+    {"attn_norm_2",         MODEL_NORM, MODEL_OPTIONAL, LAYER(mixer_norm_2),    .inputs = LAYER(n_mixer_norm_2)},
     {"post_attention_norm", MODEL_NORM, MODEL_REQUIRED, LAYER(mixer_post_norm), .inputs = LAYER(n_mixer_post_norm)},
-    {"ffn_norm", MODEL_NORM, MODEL_REQUIRED, LAYER(ffn_norm), .inputs = LAYER(n_ffn_norm)},
-    {"post_ffw_norm", MODEL_NORM, MODEL_REQUIRED, LAYER(ffn_post_norm), .inputs = LAYER(n_ffn_post_norm)},
+    {"ffn_norm",            MODEL_NORM, MODEL_REQUIRED, LAYER(ffn_norm),        .inputs = LAYER(n_ffn_norm)},
+    {"ffn_norm",            MODEL_NORM, MODEL_OPTIONAL, LAYER(ffn_norm),        .inputs = LAYER(n_ffn_norm_optional)},
+    {"post_ffw_norm",       MODEL_NORM, MODEL_REQUIRED, LAYER(ffn_post_norm),   .inputs = LAYER(n_ffn_post_norm)},
     {.name = NULL},
 };
 /* clang-format on */

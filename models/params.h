@@ -63,19 +63,27 @@ struct model_kv_shape {
 struct model_layer {
     uint32_t index;
     uint32_t n_mixer_norm, n_mixer_post_norm, n_ffn_norm, n_ffn_post_norm; /* sizes: E or 0 */
+    uint32_t n_ffn_norm_optional, n_mixer_norm_2;                          /* files may lack them */
     struct model_norm mixer_norm, mixer_post_norm, ffn_norm, ffn_post_norm;
+    struct model_norm mixer_norm_2; /* the mixer's instead of mixer_norm */
     struct model_part mixer, ffn;
+    bool idle;                /* the layer has tensors and no effect */
     struct model_kv_shape kv; /* set by the mixer */
 };
 
 /* What stands around the layers. */
 struct model_ends {
     uint32_t n_embd, n_vocab, n_output_norm;
-    uint32_t n_factors;               /* half of the elements that RoPE rotates */
-    struct engine_tensor *token_embd; /* [V][E] */
-    struct model_norm output_norm;    /* [E] */
-    struct model_linear output;       /* V x E; the embeddings where the file ties them */
-    struct engine_tensor *rope_freqs; /* divisors of the RoPE frequencies */
+    uint32_t n_embd_norm, n_positions; /* 0: the model has none */
+    uint32_t n_factors;                /* half of the elements that RoPE rotates */
+    struct engine_tensor *token_embd;  /* [V][E]; the output's weight where the file has none */
+    struct model_norm embd_norm;       /* [E] */
+    struct engine_tensor *positions;   /* [positions][E]: learned ones, or NULL */
+    struct model_norm output_norm;     /* [E] */
+    struct model_linear output;        /* V x E; the embeddings where the file ties them */
+    /* Divisors of the RoPE frequencies: of all contexts, or of those that are longer than the
+     * original one and of the others. */
+    struct engine_tensor *rope_freqs, *rope_long, *rope_short;
 };
 
 struct model_params {
@@ -84,8 +92,12 @@ struct model_params {
     uint32_t n_layer, n_embd, n_ctx_train, n_vocab;
     uint32_t n_head, n_head_kv; /* of the first layer with attention */
     uint32_t n_expert, n_expert_used;
+    float temperature; /* of queries: its scale, and the positions of a step; 0: none */
+    uint32_t temperature_length;
+    enum model_residual residual; /* the architecture's, PARALLEL_KEY as the file decides */
     float norm_eps;
-    float logit_softcap; /* 0: none */
+    float embd_scale, residual_scale, logit_scale; /* factors; 1: none */
+    float logit_softcap;                           /* 0: none */
     struct model_ends ends;
     struct model_layer *layer; /* [n_layer], owned */
 };
@@ -102,6 +114,10 @@ void model_params_free(struct model_params *p);
 typedef bool (*model_row_visit)(void *user, const struct model_tensor_row *row, const char *prefix,
                                 void *self);
 bool model_rows_visit(struct model_params *p, model_row_visit visit, void *user);
+/* How the model's file spells a tensor: PREFIX ROW "." PART, or what an alias has in its place. */
+enum { MODEL_TENSOR_NAME = 96 };
+void model_tensor_name(const struct model_params *p, const char *prefix, const char *row,
+                       const char *part, char name[MODEL_TENSOR_NAME]);
 /* A size of a row (see model_tensor_row). */
 uint32_t model_row_size(const void *self, uint16_t offset);
 
@@ -141,8 +157,15 @@ bool model_read_u32(struct model_reader *r, const char *name, enum model_need ne
 /* The same of one layer: the key is one number for all, or an array of n_layer. */
 bool model_read_layer_u32(struct model_reader *r, const char *name, enum model_need need,
                           uint32_t layer, uint32_t min, uint32_t max, uint32_t *out);
+/* Whether layer `layer` is marked by an array of n_layer booleans or integers. False too if the key
+ * is absent or no array: *is_array says so. */
+bool model_read_layer_flag(struct model_reader *r, const char *name, uint32_t layer, bool *is_array,
+                           bool *out);
 /* A finite number of at least min. */
 bool model_read_f32(struct model_reader *r, const char *name, enum model_need need, float min,
                     float *out);
+/* The same of one layer: the key is one number for all, or an array of n_layer. */
+bool model_read_layer_f32(struct model_reader *r, const char *name, enum model_need need,
+                          uint32_t layer, float min, float *out);
 
 #endif

@@ -59,6 +59,20 @@ bool model_read_layer_u32(struct model_reader *r, const char *name, enum model_n
     return true;
 }
 
+bool model_read_layer_flag(struct model_reader *r, const char *name, uint32_t layer, bool *is_array,
+                           bool *out)
+{
+    const struct gguf_kv *kv = gguf_kv_find(r->file, model_reader_key(r, name));
+    *is_array = kv && kv->kind == GGUF_ARRAY;
+    *out = false;
+    if (!*is_array) return true;
+    if (kv->item == GGUF_STRING || kv->item == GGUF_F32 || kv->item == GGUF_F64 ||
+        kv->count < r->n_layer)
+        return model_reader_fail(r, name, "an array of %u booleans was expected", r->n_layer);
+    *out = gguf_array_int(kv, layer) != 0;
+    return true;
+}
+
 bool model_read_f32(struct model_reader *r, const char *name, enum model_need need, float min,
                     float *out)
 {
@@ -68,5 +82,19 @@ bool model_read_f32(struct model_reader *r, const char *name, enum model_need ne
     if (!isfinite(value) || value < min)
         return model_reader_fail(r, name, "%g is out of range", (double)value);
     *out = value;
+    return true;
+}
+
+bool model_read_layer_f32(struct model_reader *r, const char *name, enum model_need need,
+                          uint32_t layer, float min, float *out)
+{
+    const struct gguf_kv *kv = gguf_kv_find(r->file, model_reader_key(r, name));
+    if (!kv || kv->kind != GGUF_ARRAY) return model_read_f32(r, name, need, min, out);
+    if (kv->item == GGUF_STRING || kv->count < r->n_layer)
+        return model_reader_fail(r, name, "an array of %u numbers was expected", r->n_layer);
+    const double value = gguf_array_num(kv, layer);
+    if (!isfinite(value) || value < (double)min)
+        return model_reader_fail(r, name, "item %u is %g, out of range", layer, value);
+    *out = (float)value;
     return true;
 }

@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NAME_SIZE = 96 };
-
 struct binder {
     struct model_weights *w;
     const struct model_params *p;
@@ -46,17 +44,16 @@ static bool check_shape(struct binder *b, const struct gguf_tensor *t, const cha
     return true;
 }
 
-/* How this architecture spells a tensor: `name` begins with `prefix`, which aliases leave out. */
-static void spell(const struct binder *b, const char *prefix, const char *row, const char *part,
-                  char name[NAME_SIZE])
+void model_tensor_name(const struct model_params *p, const char *prefix, const char *row,
+                       const char *part, char name[MODEL_TENSOR_NAME])
 {
-    char usual[NAME_SIZE];
+    char usual[MODEL_TENSOR_NAME];
     const char *here = usual;
     snprintf(usual, sizeof usual, "%s.%s", row, part);
-    const struct model_alias *alias = b->p->arch->alias;
+    const struct model_alias *alias = p->arch->alias;
     for (int i = 0; i < MODEL_MAX_ALIASES && alias[i].usual; i++)
         if (strcmp(alias[i].usual, usual) == 0) here = alias[i].here;
-    snprintf(name, NAME_SIZE, "%s%s", prefix, here);
+    snprintf(name, MODEL_TENSOR_NAME, "%s%s", prefix, here);
 }
 
 /* Binds one tensor of the shape [ne2][ne1][ne0]; *out stays NULL where the file has none. */
@@ -102,9 +99,9 @@ static bool bind_row(void *user, const struct model_tensor_row *row, const char 
     const int64_t outputs = model_row_size(self, row->outputs);
     const int64_t depth = model_row_size(self, row->depth);
     const bool is_vector = row->kind == MODEL_VECTOR || row->kind == MODEL_NORM;
-    char name[NAME_SIZE];
+    char name[MODEL_TENSOR_NAME];
     struct model_linear found = {0};
-    spell(b, prefix, row->name, "weight", name);
+    model_tensor_name(b->p, prefix, row->name, "weight", name);
     if (!bind(b, name, (int64_t[]){inputs, outputs, depth}, is_vector, &found.weight)) return false;
     if (!found.weight && is_required(row, self))
         return base_fail_at(b->err, BASE_MODEL, name, -1, "missing tensor");
@@ -113,13 +110,13 @@ static bool bind_row(void *user, const struct model_tensor_row *row, const char 
         return true;
     }
     const int64_t bias[3] = {is_vector ? inputs : outputs, is_vector ? outputs : depth, 1};
-    spell(b, prefix, row->name, "bias", name);
+    model_tensor_name(b->p, prefix, row->name, "bias", name);
     if (!bind(b, name, bias, true, &found.bias)) return false;
     if (row->kind == MODEL_NORM) {
         *(struct model_norm *)field = (struct model_norm){found.weight, found.bias};
         return true;
     }
-    spell(b, prefix, row->name, "scale", name);
+    model_tensor_name(b->p, prefix, row->name, "scale", name);
     if (!bind(b, name, (int64_t[]){depth, 1, 1}, true, &found.scale)) return false;
     *(struct model_linear *)field = found;
     return true;
@@ -146,6 +143,7 @@ static bool is_beside(struct gguf_str name)
     static const char *const starts[] = {"cls.", "dense_2.", "dense_3.", "v.", "a.", "mm."};
     for (size_t i = 0; i < sizeof starts / sizeof *starts; i++)
         if (starts_with(name, starts[i])) return true;
+    if (starts_with(name, "blk.") && memmem(name.data, name.size, ".vis_", 5)) return true;
     return ends_with(name, ".input_scale");
 }
 
@@ -179,10 +177,10 @@ bool model_weights_bind(struct model_weights *w, struct model_params *p,
     done = done ? model_rows_visit(p, bind_row, &b) && check_left_over(&b)
                 : base_fail(err, BASE_NO_MEMORY, "no memory for the tensor table");
     free(b.used);
-    if (!done)
-        model_weights_free(w);
-    else if (!p->ends.output.weight)
-        p->ends.output.weight = p->ends.token_embd;
+    if (!done) model_weights_free(w);
+    /* One of the two is there: the vocabulary's size comes from it. */
+    if (!p->ends.output.weight) p->ends.output.weight = p->ends.token_embd;
+    if (!p->ends.token_embd) p->ends.token_embd = p->ends.output.weight;
     return done;
 }
 

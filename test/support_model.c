@@ -1,14 +1,13 @@
 /* test/support_model.c: see test/support_model.h. */
 #include "test/support_model.h"
 
-#include "base/buffer.h"
-#include "base/utf8.h"
-#include "models/arch/arch.h"
+#include "models/params.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* ---- Random numbers ---- */
 
@@ -31,248 +30,133 @@ static float random_normal(struct sample_random *r)
 
 /* ---- Options ---- */
 
-/* What the table says of an architecture: a new row has a random model without a change here,
- * unless its features bring tensors of their own. */
-static struct model_arch arch_of(const char *name)
+struct support_model support_model_of(const struct support_fixture *f)
 {
-    const char *spelled;
-    const struct model_arch *row = model_arch_find((struct gguf_str){name, strlen(name)}, &spelled);
-    return row ? *row : (struct model_arch){0};
-}
-
-struct support_model support_model_default(const char *arch)
-{
-    const struct model_arch row = arch_of(arch);
-    const bool windowed = row.attn.window.rule == MODEL_WINDOW_PERIOD;
-    return (struct support_model){
-        .arch = arch,
+    struct support_model m = {
+        .arch = f->arch,
         .seed = 1,
-        .n_layer = windowed ? row.attn.window.period + 1 : 2,
+        .n_layer = f->n_layer ? f->n_layer : 2,
         .n_embd = 64,
-        .n_head = 4,
-        .n_head_kv = 2,
+        .n_head = f->n_head ? f->n_head : 4,
+        .n_head_kv = f->n_head_kv ? f->n_head_kv : 2,
         .head_dim = 16,
         .n_ff = 128,
         .n_vocab = 300,
         .n_ctx = 256,
-        .window = windowed ? 8 : 0,
+        .window = f->window,
+        .n_expert = f->n_expert,
+        .n_expert_used = f->n_expert_used,
         .type = quant_type_by_id(QUANT_F32),
-        .tied = row.ends.embd_scale == MODEL_EMBD_SQRT,
-        .biases = strcmp(arch, "qwen2") == 0,
+        .tied = f->tied,
+        .with = f->with,
+        .keys = f->keys,
     };
+    return m;
 }
 
-/* ---- Vocabularies ---- */
-
-struct token_list {
-    struct base_buffer text;
-    uint64_t *start; /* [n_vocab + 1], into text */
-    struct gguf_str *piece;
-    float *score;
-    int32_t *kind;
-    uint32_t count, room;
-};
-
-enum { NORMAL = 1, UNKNOWN = 2, CONTROL = 3, UNUSED = 5, BYTE = 6 };
-
-static void add_token(struct token_list *list, const char *text, size_t size, int kind)
+struct support_model support_model_default(const char *arch)
 {
-    if (list->count < list->room) {
-        list->start[list->count] = list->text.size;
-        list->kind[list->count] = kind;
-        list->score[list->count] = kind == NORMAL ? -(float)list->count : 0.0f;
-        base_buffer_add(&list->text, text, size);
-    }
-    list->count++; /* counted beyond the room too, so that the caller sees what was wanted */
+    for (const struct support_fixture *f = support_fixtures; f->name; f++)
+        if (strcmp(f->arch, arch) == 0) return support_model_of(f);
+    return support_model_of(&(struct support_fixture){.name = arch, .arch = arch});
 }
 
-static void add_word(struct token_list *list, const char *text, int kind)
+/* Whether `word` is one of the words of `list`. */
+static bool has_word(const char *list, const char *word)
 {
-    add_token(list, text, strlen(text), kind);
-}
-
-/* GPT-2 writes bytes as printable characters: those that are not go to U+0100 and up. */
-static void add_byte_letters(struct token_list *list)
-{
-    int32_t moved = 256;
-    for (int32_t byte = 0; byte < 256; byte++) {
-        bool printable = (byte > 32 && byte < 127) || (byte > 160 && byte != 173);
-        char utf8[4];
-        size_t size = base_utf8_encode(printable ? byte : moved++, utf8);
-        add_token(list, utf8, size, NORMAL);
-    }
-}
-
-/* U+0120 stands for a space in GPT-2's alphabet. */
-static const char *const merges[] = {"t h",  "i n",        "e r",         "a n",
-                                     "th e", "\xc4\xa0 a", "\xc4\xa0 the"};
-enum { MERGES = sizeof merges / sizeof *merges };
-
-static uint32_t add_bpe(struct token_list *list)
-{
-    add_byte_letters(list);
-    for (int i = 0; i < MERGES; i++) {
-        char joined[16];
-        const char *space = strchr(merges[i], ' ');
-        snprintf(joined, sizeof joined, "%.*s%s", (int)(space - merges[i]), merges[i], space + 1);
-        add_word(list, joined, NORMAL);
-    }
-    uint32_t first_control = list->count;
-    add_word(list, "<|endoftext|>", CONTROL);
-    add_word(list, "<|im_start|>", CONTROL);
-    add_word(list, "<|im_end|>", CONTROL);
-    return first_control;
-}
-
-static void add_spm(struct token_list *list)
-{
-    static const char *const words[] = {"\xe2\x96\x81", "th", "the", "\xe2\x96\x81the", "in"};
-    char text[8];
-    add_word(list, "<unk>", UNKNOWN);
-    add_word(list, "<s>", CONTROL);
-    add_word(list, "</s>", CONTROL);
-    for (int byte = 0; byte < 256; byte++) {
-        snprintf(text, sizeof text, "<0x%02X>", byte);
-        add_word(list, text, BYTE);
-    }
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++) add_word(list, words[i], NORMAL);
-    for (char c = 'a'; c <= 'z'; c++) add_token(list, &c, 1, NORMAL);
-    for (char c = 'A'; c <= 'Z'; c++) add_token(list, &c, 1, NORMAL);
-}
-
-static void write_token_ids(struct gguf_writer *w, uint32_t bos, uint32_t eos)
-{
-    gguf_writer_u32(w, "tokenizer.ggml.bos_token_id", bos);
-    gguf_writer_u32(w, "tokenizer.ggml.eos_token_id", eos);
-    gguf_writer_u32(w, "tokenizer.ggml.padding_token_id", bos);
-}
-
-static void write_bpe_keys(struct gguf_writer *w, uint32_t first_control)
-{
-    struct gguf_str items[MERGES];
-    for (int i = 0; i < MERGES; i++) {
-        items[i] = (struct gguf_str){.data = merges[i], .size = strlen(merges[i])};
-    }
-    gguf_writer_str(w, "tokenizer.ggml.model", "gpt2", 4);
-    gguf_writer_str(w, "tokenizer.ggml.pre", "gpt-2", 5);
-    gguf_writer_str_array(w, "tokenizer.ggml.merges", items, MERGES);
-    gguf_writer_bool(w, "tokenizer.ggml.add_bos_token", false);
-    write_token_ids(w, first_control, first_control + 2);
-}
-
-static void write_spm_keys(struct gguf_writer *w, const struct token_list *list)
-{
-    gguf_writer_str(w, "tokenizer.ggml.model", "llama", 5);
-    gguf_writer_array(w, "tokenizer.ggml.scores", GGUF_F32, list->score, list->room);
-    gguf_writer_bool(w, "tokenizer.ggml.add_bos_token", true);
-    gguf_writer_u32(w, "tokenizer.ggml.unknown_token_id", 0);
-    write_token_ids(w, 1, 2);
-}
-
-static bool fill_tokens(struct token_list *list, const struct support_model *m,
-                        struct gguf_writer *w, struct base_error *err)
-{
-    bool bpe = m->tokens == SUPPORT_TOKENS_BPE;
-    uint32_t first_control = 0;
-    if (bpe) {
-        first_control = add_bpe(list);
-    } else {
-        add_spm(list);
-    }
-    if (list->count > list->room) {
-        return base_fail(err, BASE_USAGE, "this vocabulary needs %u tokens at least", list->count);
-    }
-    while (list->count < list->room) {
-        char text[32];
-        snprintf(text, sizeof text, "<unused%u>", list->count);
-        add_word(list, text, UNUSED);
-    }
-    list->start[list->count] = list->text.size;
-    for (uint32_t i = 0; i < list->count; i++) {
-        list->piece[i] = (struct gguf_str){.data = list->text.data + list->start[i],
-                                           .size = list->start[i + 1] - list->start[i]};
-    }
-    if (list->text.failed) return base_fail(err, BASE_NO_MEMORY, "no memory for the vocabulary");
-    gguf_writer_str_array(w, "tokenizer.ggml.tokens", list->piece, list->count);
-    gguf_writer_array(w, "tokenizer.ggml.token_type", GGUF_I32, list->kind, list->count);
-    if (bpe) {
-        write_bpe_keys(w, first_control);
-    } else {
-        write_spm_keys(w, list);
-    }
-    return true;
-}
-
-static bool write_tokens(const struct support_model *m, struct gguf_writer *w,
-                         struct base_error *err)
-{
-    if (m->tokens == SUPPORT_TOKENS_NONE) {
-        gguf_writer_str(w, "tokenizer.ggml.model", "no_vocab", 8);
-        return true;
-    }
-    struct token_list list = {.text = BASE_BUFFER_INIT, .room = m->n_vocab};
-    list.start = calloc(m->n_vocab + (size_t)1, sizeof *list.start);
-    list.piece = calloc(m->n_vocab, sizeof *list.piece);
-    list.score = calloc(m->n_vocab, sizeof *list.score);
-    list.kind = calloc(m->n_vocab, sizeof *list.kind);
-    bool done = list.start && list.piece && list.score && list.kind;
-    done = done ? fill_tokens(&list, m, w, err)
-                : base_fail(err, BASE_NO_MEMORY, "no memory for the vocabulary");
-    free(list.start);
-    free(list.piece);
-    free(list.score);
-    free(list.kind);
-    base_buffer_free(&list.text);
-    return done;
+    const size_t n = strlen(word);
+    for (const char *at = list; at && (at = strstr(at, word)); at += n)
+        if ((at == list || at[-1] == ' ') && (at[n] == ' ' || at[n] == '=' || at[n] == '\0'))
+            return true;
+    return false;
 }
 
 /* ---- Metadata ---- */
 
-static void write_u32(struct gguf_writer *w, const char *arch, const char *key, uint32_t value)
+static void write_u32(const struct support_model *m, struct gguf_writer *w, const char *key,
+                      uint32_t value)
 {
     char full[96];
-    snprintf(full, sizeof full, "%s.%s", arch, key);
-    gguf_writer_u32(w, full, value);
+    snprintf(full, sizeof full, "%s.%s", m->arch, key);
+    if (!has_word(m->keys, key)) gguf_writer_u32(w, full, value);
 }
 
-static void write_f32(struct gguf_writer *w, const char *arch, const char *key, float value)
+static void write_f32(const struct support_model *m, struct gguf_writer *w, const char *key,
+                      float value)
 {
     char full[96];
-    snprintf(full, sizeof full, "%s.%s", arch, key);
-    gguf_writer_f32(w, full, value);
+    snprintf(full, sizeof full, "%s.%s", m->arch, key);
+    if (!has_word(m->keys, key)) gguf_writer_f32(w, full, value);
 }
 
-static void write_numbers(const struct support_model *m, struct gguf_writer *w)
+/* One KEY=VALUE of m->keys: true and false, a number with a point, integers with commas between
+ * them, an integer, or else a text. */
+static void write_key(const struct support_model *m, struct gguf_writer *w, const char *key,
+                      const char *value)
 {
-    const char *arch = m->arch;
-    gguf_writer_str(w, "general.architecture", arch, strlen(arch));
-    gguf_writer_str(w, "general.name", "random", 6);
-    gguf_writer_u32(w, "general.quantization_version", 2);
-    write_u32(w, arch, "context_length", m->n_ctx);
-    write_u32(w, arch, "embedding_length", m->n_embd);
-    write_u32(w, arch, "block_count", m->n_layer);
-    write_u32(w, arch, "feed_forward_length", m->n_ff);
-    write_u32(w, arch, "vocab_size", m->n_vocab);
-    write_u32(w, arch, "attention.head_count", m->n_head);
-    write_u32(w, arch, "attention.head_count_kv", m->n_head_kv);
-    write_u32(w, arch, "attention.key_length", m->head_dim);
-    write_u32(w, arch, "attention.value_length", m->head_dim);
-    write_f32(w, arch, "attention.layer_norm_rms_epsilon", 1e-5f);
-    write_u32(w, arch, "rope.dimension_count", m->head_dim);
-    write_f32(w, arch, "rope.freq_base", 500000.0f);
-    if (m->window) write_u32(w, arch, "attention.sliding_window", m->window);
-    if (m->n_expert) {
-        write_u32(w, arch, "expert_count", m->n_expert);
-        write_u32(w, arch, "expert_used_count", m->n_expert_used);
+    enum { MAX_ITEMS = 16 };
+    char full[96], *end;
+    int32_t item[MAX_ITEMS];
+    uint64_t n = 0;
+    if (*key == '!')
+        snprintf(full, sizeof full, "%s", key + 1);
+    else
+        snprintf(full, sizeof full, "%s.%s", m->arch, key);
+    const bool is_true = strcmp(value, "true") == 0;
+    if (is_true || strcmp(value, "false") == 0) {
+        gguf_writer_bool(w, full, is_true);
+    } else if (strchr(value, ',')) {
+        for (end = (char *)value; n < MAX_ITEMS && *end; end += *end == ',')
+            item[n++] = (int32_t)strtol(end, &end, 10);
+        gguf_writer_array(w, full, GGUF_I32, item, n);
+    } else if (strtof(value, &end), *end) {
+        gguf_writer_str(w, full, value, strlen(value));
+    } else if (strchr(value, '.') || strchr(value, 'e')) {
+        gguf_writer_f32(w, full, strtof(value, NULL));
+    } else {
+        gguf_writer_u32(w, full, (uint32_t)strtoul(value, NULL, 10));
     }
 }
 
-/* ---- Tensors ---- */
+static void write_keys(const struct support_model *m, struct gguf_writer *w)
+{
+    gguf_writer_str(w, "general.architecture", m->arch, strlen(m->arch));
+    gguf_writer_str(w, "general.name", "random", 6);
+    gguf_writer_u32(w, "general.quantization_version", 2);
+    write_u32(m, w, "context_length", m->n_ctx);
+    write_u32(m, w, "embedding_length", m->n_embd);
+    write_u32(m, w, "block_count", m->n_layer);
+    write_u32(m, w, "feed_forward_length", m->n_ff);
+    write_u32(m, w, "vocab_size", m->n_vocab);
+    write_u32(m, w, "attention.head_count", m->n_head);
+    write_u32(m, w, "attention.head_count_kv", m->n_head_kv);
+    write_u32(m, w, "attention.key_length", m->head_dim);
+    write_u32(m, w, "attention.value_length", m->head_dim);
+    write_f32(m, w, "attention.layer_norm_rms_epsilon", 1e-5f);
+    write_f32(m, w, "attention.layer_norm_epsilon", 1e-5f);
+    write_u32(m, w, "rope.dimension_count", m->head_dim);
+    write_f32(m, w, "rope.freq_base", 500000.0f);
+    if (m->window) write_u32(m, w, "attention.sliding_window", m->window);
+    if (m->n_expert) {
+        write_u32(m, w, "expert_count", m->n_expert);
+        write_u32(m, w, "expert_used_count", m->n_expert_used);
+    }
+    char list[512], *rest = list, *word;
+    snprintf(list, sizeof list, "%s", m->keys ? m->keys : "");
+    while ((word = strsep(&rest, " "))) {
+        char *value = strchr(word, '=');
+        if (!value) continue;
+        *value++ = '\0';
+        write_key(m, w, word, value);
+    }
+}
 
-enum content { MATRIX, NORM, BIAS };
+/* ---- Tensors: what the rows of models/ name, for a model with these keys ---- */
+
+enum content { MATRIX, NORM, BIAS, DECAY };
 
 struct planned {
-    char name[64];
+    char name[MODEL_TENSOR_NAME];
     const struct quant_type *type;
     enum content content;
     uint32_t n_dims;
@@ -280,25 +164,12 @@ struct planned {
 };
 
 struct plan {
+    const struct support_model *m;
+    const struct model_params *p;
     struct planned *tensor;
-    size_t count; /* room is made beforehand: 3 and 18 per layer */
+    size_t count, room;
+    bool failed; /* no memory */
 };
-
-enum { GLOBAL_TENSORS = 3, LAYER_TENSORS = 18 };
-
-static void plan_add(struct plan *plan, int layer, const char *name, enum content content,
-                     const struct quant_type *type, uint64_t ne0, uint64_t ne1, uint64_t ne2)
-{
-    struct planned *t = &plan->tensor[plan->count++];
-    *t = (struct planned){.type = type, .content = content, .ne = {ne0, ne1, ne2}};
-    t->n_dims = ne2 ? 3 : ne1 ? 2 : 1;
-    if (content != MATRIX) t->type = quant_type_by_id(QUANT_F32);
-    if (layer < 0) {
-        snprintf(t->name, sizeof t->name, "%s", name);
-    } else {
-        snprintf(t->name, sizeof t->name, "blk.%d.%s", layer, name);
-    }
-}
 
 /* The layers whose attn_v and ffn_down llama.cpp stores finer in its "_M" mixes: the first and last
  * eighth and every third between. */
@@ -307,75 +178,122 @@ static bool is_finer_layer(uint32_t i, uint32_t n)
     return i < n / 8 || i >= 7 * n / 8 || (i - n / 8) % 3 == 2;
 }
 
-static void plan_attention(struct plan *plan, const struct support_model *m, int i,
-                           const struct quant_type *finer)
+static const struct quant_type *type_of(const struct support_model *m, const char *row,
+                                        const char *prefix, uint64_t ne0)
 {
-    const uint64_t embd = m->n_embd;
-    const uint64_t q = (uint64_t)m->n_head * m->head_dim, kv = (uint64_t)m->n_head_kv * m->head_dim;
-    const struct model_arch arch = arch_of(m->arch);
-    plan_add(plan, i, "attn_norm.weight", NORM, NULL, embd, 0, 0);
-    if (m->fused_qkv) {
-        plan_add(plan, i, "attn_qkv.weight", MATRIX, m->type, embd, q + 2 * kv, 0);
-        if (m->biases) plan_add(plan, i, "attn_qkv.bias", BIAS, NULL, q + 2 * kv, 0, 0);
-    } else {
-        plan_add(plan, i, "attn_q.weight", MATRIX, m->type, embd, q, 0);
-        plan_add(plan, i, "attn_k.weight", MATRIX, m->type, embd, kv, 0);
-        plan_add(plan, i, "attn_v.weight", MATRIX, finer, embd, kv, 0);
-        if (m->biases) {
-            plan_add(plan, i, "attn_q.bias", BIAS, NULL, q, 0, 0);
-            plan_add(plan, i, "attn_k.bias", BIAS, NULL, kv, 0, 0);
-            plan_add(plan, i, "attn_v.bias", BIAS, NULL, kv, 0, 0);
-        }
-    }
-    if (arch.attn.qk_norm == MODEL_QK_NORM_HEAD) {
-        plan_add(plan, i, "attn_q_norm.weight", NORM, NULL, m->head_dim, 0, 0);
-        plan_add(plan, i, "attn_k_norm.weight", NORM, NULL, m->head_dim, 0, 0);
-    }
-    plan_add(plan, i, "attn_output.weight", MATRIX, m->type, q, embd, 0);
-    if (arch.residual == MODEL_SANDWICH)
-        plan_add(plan, i, "post_attention_norm.weight", NORM, NULL, embd, 0, 0);
+    const struct quant_type *f32 = quant_type_by_id(QUANT_F32);
+    unsigned layer = 0;
+    const bool in_layer = sscanf(prefix, "blk.%u.", &layer) == 1;
+    const bool coarse =
+        in_layer ? (strncmp(row, "attn_v", 6) != 0 && strncmp(row, "ffn_down", 8) != 0) ||
+                       !is_finer_layer(layer, m->n_layer)
+                 : strcmp(row, "token_embd") == 0 && !m->tied;
+    const struct quant_type *type = m->finer && !coarse ? m->finer : m->type;
+    const bool small = strncmp(row, "ffn_gate_inp", 12) == 0 || ne0 % type->block_len;
+    return small ? f32 : type;
 }
 
-static void plan_ffn(struct plan *plan, const struct support_model *m, int i,
-                     const struct quant_type *finer)
+static void plan_add(struct plan *plan, const struct model_tensor_row *row, const char *prefix,
+                     const char *part, enum content content, const uint64_t ne[3])
 {
-    const uint64_t embd = m->n_embd, ff = m->n_ff, experts = m->n_expert;
-    plan_add(plan, i, "ffn_norm.weight", NORM, NULL, embd, 0, 0);
-    if (experts) {
-        plan_add(plan, i, "ffn_gate_inp.weight", MATRIX, quant_type_by_id(QUANT_F32), embd, experts,
-                 0);
-        plan_add(plan, i, "ffn_gate_exps.weight", MATRIX, m->type, embd, ff, experts);
-        plan_add(plan, i, "ffn_up_exps.weight", MATRIX, m->type, embd, ff, experts);
-        plan_add(plan, i, "ffn_down_exps.weight", MATRIX, finer, ff, embd, experts);
-    } else {
-        plan_add(plan, i, "ffn_gate.weight", MATRIX, m->type, embd, ff, 0);
-        plan_add(plan, i, "ffn_up.weight", MATRIX, m->type, embd, ff, 0);
-        plan_add(plan, i, "ffn_down.weight", MATRIX, finer, ff, embd, 0);
+    if (plan->count == plan->room) {
+        plan->room = plan->room * 2 + 64;
+        struct planned *more = realloc(plan->tensor, plan->room * sizeof *more);
+        plan->failed = !more;
+        if (!more) return;
+        plan->tensor = more;
     }
-    if (arch_of(m->arch).residual == MODEL_SANDWICH) {
-        plan_add(plan, i, "post_ffw_norm.weight", NORM, NULL, embd, 0, 0);
-    }
+    struct planned *t = &plan->tensor[plan->count++];
+    *t = (struct planned){.content = content, .ne = {ne[0], ne[1], ne[2]}};
+    t->n_dims = ne[2] > 1 ? 3 : ne[1] > 1 || content == MATRIX ? 2 : 1;
+    t->type = content == MATRIX ? type_of(plan->m, row->name, prefix, ne[0])
+                                : quant_type_by_id(QUANT_F32);
+    model_tensor_name(plan->p, prefix, row->name, part, t->name);
 }
 
-static void plan_model(struct plan *plan, const struct support_model *m)
+/* Whether the options choose a tensor that files may lack. */
+static bool is_chosen(const struct support_model *m, const char *name)
 {
-    const struct quant_type *finer = m->finer ? m->finer : m->type;
-    plan_add(plan, -1, "token_embd.weight", MATRIX, m->tied ? finer : m->type, m->n_embd,
-             m->n_vocab, 0);
-    plan_add(plan, -1, "output_norm.weight", NORM, NULL, m->n_embd, 0, 0);
-    if (!m->tied) plan_add(plan, -1, "output.weight", MATRIX, finer, m->n_embd, m->n_vocab, 0);
-    for (uint32_t i = 0; i < m->n_layer; i++) {
-        const struct quant_type *here = is_finer_layer(i, m->n_layer) ? finer : m->type;
-        plan_attention(plan, m, (int)i, here);
-        plan_ffn(plan, m, (int)i, here);
+    static const char biases[] = "attn_q.bias attn_k.bias attn_v.bias attn_qkv.bias";
+    return has_word(m->with, name) || strcmp(name, "token_embd.weight") == 0 ||
+           (m->fused_qkv && strcmp(name, "attn_qkv.weight") == 0) ||
+           (m->biases && has_word(biases, name)) ||
+           (!m->tied && strcmp(name, "output.weight") == 0);
+}
+
+/* A visitor of rows: plans what the row names. */
+static bool plan_row(void *user, const struct model_tensor_row *row, const char *prefix, void *self)
+{
+    struct plan *plan = user;
+    struct model_linear *other = row->unless ? (void *)((char *)self + row->unless - 1) : NULL;
+    const uint64_t depth = model_row_size(self, row->depth);
+    const uint64_t ne[3] = {model_row_size(self, row->inputs), model_row_size(self, row->outputs),
+                            depth};
+    const bool is_vector = row->kind == MODEL_VECTOR || row->kind == MODEL_NORM;
+    char name[64];
+    snprintf(name, sizeof name, "%s.weight", row->name);
+    if (!is_chosen(plan->m, name) &&
+        (row->need == MODEL_OPTIONAL || (other && other->weight != NULL)))
+        return true;
+    const bool decays = strcmp(row->name, "ssm_a") == 0;
+    plan_add(plan, row, prefix, "weight", decays ? DECAY : is_vector ? NORM : MATRIX, ne);
+    if (row->kind == MODEL_VECTOR || row->kind == MODEL_MATRIX) return !plan->failed;
+    /* So that rows that are not required beside this one see it; nothing reads the tensor. */
+    static struct engine_tensor there;
+    if (row->kind != MODEL_NORM)
+        ((struct model_linear *)((char *)self + row->field - 1))->weight = &there;
+    snprintf(name, sizeof name, "%s.bias", row->name);
+    if (is_chosen(plan->m, name))
+        plan_add(plan, row, prefix, "bias", BIAS,
+                 is_vector ? ne : (const uint64_t[3]){ne[1], depth, 1});
+    snprintf(name, sizeof name, "%s.scale", row->name);
+    if (is_chosen(plan->m, name))
+        plan_add(plan, row, prefix, "scale", NORM, (const uint64_t[3]){depth, 1, 1});
+    return !plan->failed;
+}
+
+/* Writes a file that has the model's keys, and as tensors an embedding of one row and one more for
+ * each layer; reads it as a model's numbers, whose rows say which tensors the model has. */
+static bool plan_model(struct plan *plan, const char *path, struct base_error *err)
+{
+    const struct support_model *m = plan->m;
+    const struct quant_type *f32 = quant_type_by_id(QUANT_F32);
+    struct gguf_writer *w = gguf_writer_new(err);
+    float *row = calloc(m->n_embd, sizeof *row);
+    struct model_params p = {0};
+    bool done = w && row;
+    if (done) write_keys(m, w);
+    for (uint32_t i = 0; done && i <= m->n_layer; i++) {
+        char name[32];
+        snprintf(name, sizeof name, i ? "layer.%u" : "token_embd.weight", i);
+        gguf_writer_tensor(w, (struct gguf_str){name, strlen(name)}, f32, 2,
+                           (uint64_t[]){m->n_embd, 1});
     }
+    done = done && gguf_writer_begin(w, path, err);
+    for (uint32_t i = 0; done && i <= m->n_layer; i++)
+        done = gguf_writer_data(w, row, m->n_embd * sizeof *row, err);
+    done = done && gguf_writer_end(w, err);
+    struct gguf_file *file = done ? gguf_open(path, err) : NULL;
+    if (done) unlink(path);
+    done = file && model_params_read(&p, file, err);
+    if (done) {
+        p.n_vocab = p.ends.n_vocab = m->n_vocab;
+        plan->p = &p;
+        done = model_rows_visit(&p, plan_row, plan) ||
+               base_fail(err, BASE_NO_MEMORY, "no memory for the list of tensors");
+        model_params_free(&p);
+    }
+    gguf_close(file);
+    gguf_writer_free(w);
+    free(row);
+    return done;
 }
 
 /* One row of random values; matrices keep the size of what they multiply. */
 static void fill_row(const struct planned *t, struct sample_random *r, float *row)
 {
     const float scale = t->content == MATRIX ? 1.0f / sqrtf((float)t->ne[0]) : 0.1f;
-    const float mean = t->content == NORM ? 1.0f : 0.0f;
+    const float mean = t->content == NORM ? 1.0f : t->content == DECAY ? -1.0f : 0.0f;
     for (uint64_t i = 0; i < t->ne[0]; i++) row[i] = mean + scale * random_normal(r);
 }
 
@@ -418,12 +336,19 @@ static bool write_tensor(struct gguf_writer *w, const struct planned *t, uint64_
     return done;
 }
 
-static bool write_model(const struct support_model *m, struct gguf_writer *w, struct plan *plan,
-                        const char *path, struct base_error *err)
+/* FNV-1a (Fowler, Noll, Vo): a tensor's values depend on its name and the seed. */
+static uint64_t hash_of(const char *name)
 {
-    plan_model(plan, m);
-    write_numbers(m, w);
-    if (!write_tokens(m, w, err)) return false;
+    uint64_t h = UINT64_C(0xcbf29ce484222325);
+    for (; *name; name++) h = (h ^ (unsigned char)*name) * UINT64_C(0x100000001b3);
+    return h;
+}
+
+static bool write_model(const struct support_model *m, struct gguf_writer *w,
+                        const struct plan *plan, const char *path, struct base_error *err)
+{
+    write_keys(m, w);
+    if (!support_model_write_tokens(m, w, err)) return false;
     for (size_t i = 0; i < plan->count; i++) {
         const struct planned *t = &plan->tensor[i];
         struct gguf_str name = {.data = t->name, .size = strlen(t->name)};
@@ -435,23 +360,21 @@ static bool write_model(const struct support_model *m, struct gguf_writer *w, st
     }
     if (!gguf_writer_begin(w, path, err)) return false;
     for (size_t i = 0; i < plan->count; i++) {
-        uint64_t seed = m->seed + i * UINT64_C(0x9e3779b97f4a7c15);
-        if (!write_tensor(w, &plan->tensor[i], m->distinct_rows, seed, err)) return false;
+        const struct planned *t = &plan->tensor[i];
+        if (!write_tensor(w, t, m->distinct_rows, m->seed + hash_of(t->name), err)) return false;
     }
     return gguf_writer_end(w, err);
 }
 
 bool support_model_write(const struct support_model *m, const char *path, struct base_error *err)
 {
-    struct plan plan = {0};
+    struct plan plan = {.m = m};
     if (!m->type || m->n_layer == 0 || m->n_head == 0 || m->n_head_kv == 0 ||
         m->n_head % m->n_head_kv || m->head_dim % 2 || m->n_expert < m->n_expert_used) {
         return base_fail(err, BASE_USAGE, "these options make no model");
     }
     struct gguf_writer *w = gguf_writer_new(err);
-    plan.tensor = calloc(GLOBAL_TENSORS + (size_t)LAYER_TENSORS * m->n_layer, sizeof *plan.tensor);
-    if (w && !plan.tensor) base_fail(err, BASE_NO_MEMORY, "no memory for the list of tensors");
-    bool done = w && plan.tensor && write_model(m, w, &plan, path, err);
+    bool done = w && plan_model(&plan, path, err) && write_model(m, w, &plan, path, err);
     gguf_writer_free(w);
     free(plan.tensor);
     return done;

@@ -15,11 +15,11 @@ enum support_tokens {
 };
 
 struct support_model {
-    const char *arch; /* the name of a row of models/arch/arch.c */
+    const char *arch; /* a name of models/arch/ */
     uint64_t seed;
     uint32_t n_layer, n_embd, n_head, n_head_kv, head_dim, n_ff, n_vocab, n_ctx;
-    uint32_t window;   /* gemma3: keys that windowed layers see; 0: no windows */
-    uint32_t n_expert; /* llama: 0 is a plain feed-forward network */
+    uint32_t window;   /* keys that windowed layers see; 0: no windows */
+    uint32_t n_expert; /* 0: a plain feed-forward network */
     uint32_t n_expert_used;
     const struct quant_type *type;  /* of matrices; must have encode */
     const struct quant_type *finer; /* of the output and of half of attn_v and ffn_down; NULL: as
@@ -27,17 +27,37 @@ struct support_model {
     bool tied;                      /* the output product uses the embedding */
     bool fused_qkv;                 /* one tensor attn_qkv instead of three */
     bool biases;                    /* of Q, K and V */
+    /* Words with spaces between them. Tensors that files of the architecture may lack, without
+     * "blk.N.": "attn_output.bias rope_freqs.weight"; keys beside the usual, without "ARCH."
+     * (those that have no such prefix begin with '!'):
+     * "attention.scale=0.25 rope.scaling.type=yarn attention.head_count_kv=2,1 flag=true". */
+    const char *with, *keys;
     enum support_tokens tokens;
     uint32_t distinct_rows; /* 0: every row is its own; else a matrix has this many different rows
                                in random order, because encoding a big model takes minutes */
 };
 
-/* A tiny F32 model: 2 layers, 64 wide, 4 heads on 2, 300 BPE tokens; gemma3 has 7 layers with a
- * window of 8, so that both kinds of layers occur; qwen2 has biases; gemma3 is tied. */
+/* The tiny models that tests compare with other implementations: at least one for each
+ * architecture (support_model_tables.c). A field that is absent is support_model_of's. */
+struct support_fixture {
+    const char *name, *arch;
+    uint32_t n_layer, n_head, n_head_kv, window, n_expert, n_expert_used;
+    bool tied;
+    const char *with, *keys; /* as of support_model */
+    double bar;              /* NMSE against the other implementation; 0: 1e-12 */
+};
+extern const struct support_fixture support_fixtures[]; /* ended by one without a name */
+
+/* A tiny F32 model: 2 layers, 64 wide, 4 heads on 2, 300 BPE tokens, and what the fixture says. */
+struct support_model support_model_of(const struct support_fixture *f);
+/* That of the architecture's first fixture. */
 struct support_model support_model_default(const char *arch);
 
 /* Writes the model to `path`. BASE_USAGE for options that make no model. */
 bool support_model_write(const struct support_model *m, const char *path, struct base_error *err);
+/* The vocabulary's metadata alone (support_vocab.c). */
+bool support_model_write_tokens(const struct support_model *m, struct gguf_writer *w,
+                                struct base_error *err);
 
 /* PCG32 with a stream of its own, which the weights and the ids of stored logits come from. */
 struct sample_random support_model_random(uint64_t seed);

@@ -178,6 +178,30 @@ static struct engine_tensor *case_rope_table(struct support_rig *rig)
     return case_rope(rig);
 }
 
+/* ---- Experts ---- */
+
+static struct engine_tensor *case_choose_experts(struct support_rig *rig)
+{
+    return engine_choose_experts(rig->g, rows(rig), f32(rig, 96, 1, 1, 1), 7, 8, 3);
+}
+
+static struct engine_tensor *case_expert_weights(struct support_rig *rig)
+{
+    struct engine_tensor *probs = engine_unary(rig->g, rows(rig), ENGINE_SIGMOID);
+    struct engine_tensor *chosen = engine_choose_experts(rig->g, probs, NULL, 19, 1, 1);
+    return engine_expert_weights(rig->g, probs, chosen, true, true, 2.5f);
+}
+
+static struct engine_tensor *case_expert_sum(struct support_rig *rig)
+{
+    return engine_expert_sum(rig->g, f32(rig, 96, 4, 100, 1), f32(rig, 4, 100, 1, 1));
+}
+
+static struct engine_tensor *case_glu_clamp(struct support_rig *rig)
+{
+    return engine_glu_clamp(rig->g, rows(rig), rows(rig), ENGINE_GELU_QUICK, 1.5f, 1.0f);
+}
+
 /* ---- Products and attention ---- */
 
 static struct engine_tensor *case_mul_mat(struct support_rig *rig)

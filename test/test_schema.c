@@ -392,6 +392,210 @@ static void numbers_that_cannot_be_generated_are_refused(void **state)
                           "null"));
 }
 
+/* -- what older drafts and APIs write -- */
+
+struct judged {
+    const char *schema;
+    const char *accepted[6], *refused[6];
+};
+
+static void judge(const struct judged *j, const struct constrain_schema_options *options)
+{
+    struct base_error err = BASE_ERROR_INIT;
+    struct constraint *c = constraint_from_schema(j->schema, strlen(j->schema), options, &err);
+    if (!c) fail_msg("%s: %s", j->schema, err.text);
+    for (int i = 0; i < 6 && j->accepted[i]; i++)
+        if (!accepts(c, j->accepted[i], strlen(j->accepted[i])))
+            fail_msg("%s refuses %s", j->schema, j->accepted[i]);
+    for (int i = 0; i < 6 && j->refused[i]; i++)
+        if (accepts(c, j->refused[i], strlen(j->refused[i])))
+            fail_msg("%s accepts %s", j->schema, j->refused[i]);
+    constraint_free(c);
+}
+
+static void older_drafts_and_wrappers_mean_what_they_say(void **state)
+{
+    (void)state;
+    static const struct judged cases[] = {
+        /* draft 4: an exclusive bound is a boolean beside the bound */
+        {"{'type':'number','minimum':5,'exclusiveMinimum':true}", {"5.1", "6"}, {"5", "4"}},
+        {"{'type':'number','maximum':5,'exclusiveMaximum':true}", {"4.9"}, {"5", "5.0"}},
+        {"{'type':'number','minimum':5,'exclusiveMinimum':false}", {"5"}, {"4"}},
+        {"{'type':'number','exclusiveMinimum':true}", {"-9"}, {"null"}},
+        {"{'$schema':'http://json-schema.org/draft-04/schema#','minimum':1}", {"1", "null"}, {"0"}},
+        /* draft 7: lists of items */
+        {"{'items':[{'type':'null'},{'type':'boolean'}]}",
+         {"[]", "[null]", "[null,true,7]"},
+         {"[1]", "[null,null]"}},
+        {"{'items':[{'type':'null'}],'additionalItems':false}",
+         {"[]", "[null]", "{}"},
+         {"[null,1]", "[1]"}},
+        {"{'items':[{'type':'null'}],'additionalItems':{'const':1}}", {"[null,1,1]"}, {"[null,2]"}},
+        {"{'items':{'const':1},'additionalItems':false}", {"[1,1]"}, {"[2]"}},
+        {"{'additionalItems':false}", {"[1]"}, {NULL}},
+        {"{'$ref':'#/definitions/a','definitions':{'a':{'items':[{},{'$ref':'#/"
+         "additionalItems'}]}},"
+         "'additionalItems':{'const':3}}",
+         {"[1,3]"},
+         {"[1,2]"}},
+        /* until draft 7: dependencies of both kinds */
+        {"{'dependencies':{'a':['b','c']}}",
+         {"{'b':1}", "{'a':1,'b':1,'c':1}", "3"},
+         {"{'a':1}", "{'a':1,'b':2}"}},
+        {"{'dependencies':{'a':{'properties':{'b':{'const':1}}}}}",
+         {"{'b':2}", "{'a':1,'b':1}"},
+         {"{'a':1,'b':2}"}},
+        {"{'dependencies':{'a':false}}", {"{}", "{'b':1}"}, {"{'a':1}"}},
+        /* OpenAPI 3.0 */
+        {"{'type':'string','nullable':true}", {"'a'", "null"}, {"1"}},
+        {"{'type':['string','boolean'],'nullable':true}", {"null", "true"}, {"1"}},
+        {"{'type':'string','nullable':false}", {"'a'"}, {"null"}},
+        {"{'type':'string','nullable':true,'enum':['a']}", {"'a'"}, {"null", "'b'"}},
+        {"{'nullable':true,'enum':[1]}", {"1"}, {"null"}},
+        /* items that are enumerated may be told to differ */
+        {"{'type':'array','uniqueItems':true,'items':{'enum':['a','b',1,1.0,null]}}",
+         {"[]", "['a',1,null,'b']"},
+         {"['a','a']", "[1,1.0]", "['c']", "['b',null,'b']"}},
+        {"{'uniqueItems':true,'items':{'$ref':'#/$defs/a'},'minItems':2,'$defs':{'a':{'type':"
+         "'string','enum':['a','b',2]}}}",
+         {"['a','b']", "3"},
+         {"['a']", "['a',2]", "['a','b','a']"}},
+        {"{'uniqueItems':true,'maxItems':2,'items':{'enum':['a','b','c']}}",
+         {"['c','a']"},
+         {"['a','b','c']", "['a','a']"}},
+        {"{'uniqueItems':true,'items':{'const':5}}", {"[5]", "[]"}, {"[5,5]", "[5,5.0]"}},
+        /* what APIs wrap a schema in */
+        {"{'name':'x','strict':true,'schema':{'type':'integer'}}", {"1"}, {"'1'"}},
+        {"{'type':'json_schema','json_schema':{'name':'x','schema':{'$ref':'#/$defs/a',"
+         "'$defs':{'a':{'const':1}}}}}",
+         {"1"},
+         {"2"}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct judged j = cases[i];
+        char text[16][512];
+        int n = 0;
+        const char **parts[13] = {&j.schema};
+        for (int k = 0; k < 6; k++) parts[1 + k] = &j.accepted[k], parts[7 + k] = &j.refused[k];
+        for (int k = 0; k < 13; k++) { /* quotes */
+            if (!*parts[k]) continue;
+            snprintf(text[n], sizeof text[n], "%s", *parts[k]);
+            for (char *s = text[n]; *s; s++) *s = *s == '\'' ? '"' : *s;
+            *parts[k] = text[n++];
+        }
+        judge(&j, &(struct constrain_schema_options){.generate = false});
+        judge(&j, &(struct constrain_schema_options){.generate = true, .open = true});
+    }
+}
+
+/* Lengths are counted, so that a large one costs no more than a small one. */
+static void large_lengths_are_exact(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *schema;
+        size_t min, max; /* of code points; max 0: any */
+    } cases[] = {{"{\"maxLength\":65536}", 0, 65536},
+                 {"{\"minLength\":65535,\"maxLength\":65535}", 65535, 65535},
+                 {"{\"minLength\":10000,\"not\":{\"minLength\":10003}}", 10000, 10002},
+                 {"{\"minLength\":20000}", 20000, 0},
+                 {"{\"maxLength\":10000,\"pattern\":\"^[^y]*$\"}", 0, 10000}};
+    static char text[4 * 65536];
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        for (int generate = 0; generate < 2; generate++) {
+            struct base_error err = BASE_ERROR_INIT;
+            struct constraint *c =
+                compile(cases[i].schema, strlen(cases[i].schema), generate, &err);
+            if (!c) fail_msg("%s: %s", cases[i].schema, err.text);
+            const size_t at[] = {
+                0, 1, cases[i].min - 1, cases[i].min, cases[i].max, cases[i].max + 1};
+            for (size_t k = 0; k < sizeof at / sizeof at[0]; k++) {
+                size_t size = 0;
+                if (at[k] > 65537) continue;
+                text[size++] = '"';
+                for (size_t n = 0; n < at[k]; n++) {
+                    const char *one = n % 7 == 3 ? "\xc3\xa9" : n % 7 == 5 ? "\\n" : "x";
+                    memcpy(text + size, one, strlen(one));
+                    size += strlen(one);
+                }
+                text[size++] = '"';
+                const bool fits =
+                    at[k] >= cases[i].min && (cases[i].max == 0 || at[k] <= cases[i].max);
+                if (accepts(c, text, size) != fits)
+                    fail_msg("%s with %zu code points", cases[i].schema, at[k]);
+            }
+            constraint_free(c);
+        }
+}
+
+static void many_texts_and_repetitions_are_exact(void **state)
+{
+    (void)state;
+    enum { TEXTS = 20000 };
+    struct base_buffer schema = BASE_BUFFER_INIT, text = BASE_BUFFER_INIT;
+    struct base_error err = BASE_ERROR_INIT;
+    base_buffer_add_text(&schema, "{\"enum\":[null");
+    for (int i = 0; i < TEXTS; i++)
+        base_buffer_add_format(&schema, ",\"%x text %d\"", i * 2654435761u, i);
+    base_buffer_add_text(&schema, "]}");
+    struct constraint *c = compile(schema.data, schema.size, true, &err);
+    if (!c) fail_msg("%s", err.text);
+    for (int i = 0; i < TEXTS; i += 97) {
+        base_buffer_clear(&text);
+        base_buffer_add_format(&text, "\"%x text %d\"", i * 2654435761u, i);
+        assert_true(accepts(c, text.data, text.size));
+        base_buffer_clear(&text);
+        base_buffer_add_format(&text, "\"%x text %d\"", i * 2654435761u, i + 1);
+        assert_false(accepts(c, text.data, text.size));
+    }
+    constraint_free(c);
+    c = constraint_from_regex("[a-z]{0,65535}!", 15, &err);
+    if (!c) fail_msg("%s", err.text);
+    base_buffer_clear(&text);
+    for (int i = 0; i < 65536; i++) base_buffer_add_text(&text, "q");
+    base_buffer_add_text(&text, "!");
+    assert_true(accepts(c, text.data + 1, text.size - 1));
+    assert_false(accepts(c, text.data, text.size));
+    constraint_free(c);
+    base_buffer_free(&schema);
+    base_buffer_free(&text);
+}
+
+/* A model that may invent names invents them to the limit: what the schema names is generated. */
+static void generation_keeps_to_named_properties(void **state)
+{
+    (void)state;
+    static const char named[] = "{\"type\":\"object\",\"properties\":{\"a\":{},\"b\":true}}";
+    static const struct judged closed[] = {
+        {named, {"{}", "{\"a\": 1, \"b\": 2}"}, {"{\"c\":1}", "{\"a\":1,\"aa\":1}"}},
+        {"{\"allOf\":[{\"properties\":{\"a\":{}}},{\"properties\":{\"b\":{}},\"required\":[\"c\"]}]"
+         "}",
+         {"{\"a\":1,\"b\":1,\"c\":1}", "{\"c\":1}"},
+         {"{\"c\":1,\"d\":1}"}},
+        {"{\"anyOf\":[{\"properties\":{\"a\":{}},\"required\":[\"a\"]},{\"properties\":{\"b\":{}}}]"
+         "}",
+         {"{\"a\":1}", "{\"b\":1}", "{}"},
+         {"{\"c\":1}"}},
+        {"{\"properties\":{\"a\":{}},\"patternProperties\":{\"^x\":{}}}",
+         {"{\"x1\":1,\"a\":1}"},
+         {"{\"y\":1}"}},
+        /* nothing is named, or more is allowed in so many words, or needed */
+        {"{\"type\":\"object\"}", {"{\"c\":1}"}, {"1"}},
+        {"{\"required\":[\"a\"]}", {"{\"a\":1,\"c\":1}"}, {"{}"}},
+        {"{\"properties\":{\"a\":{}},\"additionalProperties\":true}", {"{\"c\":1}"}, {NULL}},
+        {"{\"properties\":{\"a\":{}},\"additionalProperties\":{\"const\":1}}",
+         {"{\"c\":1}"},
+         {"{\"c\":2}"}},
+        {"{\"properties\":{\"a\":{}},\"minProperties\":2}", {"{\"a\":1,\"c\":1}"}, {"{\"a\":1}"}},
+        {"{\"not\":{\"required\":[\"a\"]}}", {"{\"c\":1}"}, {"{\"a\":1}"}},
+    };
+    for (size_t i = 0; i < sizeof closed / sizeof closed[0]; i++)
+        judge(&closed[i], &(struct constrain_schema_options){.generate = true});
+    const struct judged open = {named, {"{\"c\":1}", "{\"a\":1,\"c\":[]}"}, {"1"}};
+    judge(&open, &(struct constrain_schema_options){.generate = true, .open = true});
+    judge(&open, &(struct constrain_schema_options){.generate = false});
+}
+
 /* -- options -- */
 
 static void lenient_keywords_restrict_nothing(void **state)
@@ -422,6 +626,10 @@ int main(void)
         cmocka_unit_test(generated_texts_are_accepted),
         cmocka_unit_test(numbers_are_generated_as_the_schema_has_them),
         cmocka_unit_test(numbers_that_cannot_be_generated_are_refused),
+        cmocka_unit_test(older_drafts_and_wrappers_mean_what_they_say),
+        cmocka_unit_test(large_lengths_are_exact),
+        cmocka_unit_test(many_texts_and_repetitions_are_exact),
+        cmocka_unit_test(generation_keeps_to_named_properties),
         cmocka_unit_test(lenient_keywords_restrict_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

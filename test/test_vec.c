@@ -404,6 +404,94 @@ static void scalar_is_what_the_header_says(void **state)
     assert_true(same(neox, out, 4, 4));
 }
 
+/* ---- Rows of a state ---- */
+
+enum { STATE_N = 70, STATE_MAX_ROWS = 9 };
+
+/* A scan or delta step by its definition, out of the scalar primitives. */
+static void state_reference(const struct engine_vec *v, const struct engine_vec_delta *p,
+                            bool delta)
+{
+    for (int64_t i = 0; i < p->n_rows; i++) {
+        float *s = p->s + i * p->n;
+        if (p->n_decay == 1)
+            v->scale(p->n, s, p->decay[0], 0.0f, s);
+        else
+            v->mul(p->n, s, p->decay, s);
+        const float u = delta ? (p->v[i] - v->dot(p->n, s, p->k)) * p->beta : p->v[i] * p->beta;
+        v->mad(p->n, p->k, u, s);
+        p->out[i] = v->dot(p->n, s, p->q) * (delta ? p->scale : 1.0f);
+    }
+}
+
+static void state_run(const struct engine_vec *v, const struct engine_vec_delta *p, bool delta)
+{
+    const struct engine_vec_scan scan = {.n_rows = p->n_rows,
+                                         .n = p->n,
+                                         .n_decay = p->n_decay,
+                                         .decay = p->decay,
+                                         .b = p->k,
+                                         .c = p->q,
+                                         .x = p->v,
+                                         .d = p->beta,
+                                         .s = p->s,
+                                         .out = p->out};
+    if (delta)
+        v->delta(p);
+    else
+        v->scan(&scan);
+}
+
+/* Steps give the bits of the primitives that define them, on every level; s ends at the block's
+ * end. */
+static void check_state_rows(struct blocks *b, const struct engine_vec *scalar,
+                             const struct engine_vec *vec, int64_t n, int64_t rows, bool one,
+                             bool delta, uint64_t *seed)
+{
+    static float decay[STATE_N], k[STATE_N], q[STATE_N], v[STATE_MAX_ROWS];
+    static float s[STATE_N * STATE_MAX_ROWS], out[2][STATE_MAX_ROWS];
+    float *const arrays[] = {decay, k, q, v, s};
+    const int64_t counts[] = {n, n, n, rows, n * rows};
+    for (int a = 0; a < 5; a++) fill(arrays[a], counts[a], 0, seed);
+    const int64_t bytes = n * rows * (int64_t)sizeof *s;
+    float *own = memcpy(place(b, 0, bytes, 0), s, (size_t)bytes);
+    struct engine_vec_delta p = {.n_rows = rows,
+                                 .n = n,
+                                 .n_decay = one ? 1 : n,
+                                 .decay = decay,
+                                 .k = k,
+                                 .q = q,
+                                 .v = v,
+                                 .beta = 0.7f,
+                                 .scale = 0.25f};
+    p.s = s;
+    p.out = out[0];
+    state_reference(scalar, &p, delta);
+    p.s = own;
+    p.out = out[1];
+    state_run(vec, &p, delta);
+    assert_true(same(s, own, n * rows, sizeof *s) && same(out[0], out[1], rows, sizeof *s));
+    assert_true(guards_hold(b, 0, bytes, 0));
+}
+
+static void state_rows_equal_scalar(void **state)
+{
+    (void)state;
+    uint64_t seed = 8;
+    struct blocks b;
+    struct engine_vec scalar, vec;
+    blocks_new(&b);
+    engine_vec_init(&scalar, CPU_SCALAR);
+    for (int level = CPU_SCALAR; support_level_next(&level); level++) {
+        engine_vec_init(&vec, level);
+        for (int64_t n = 1; n <= STATE_N; n++)
+            for (int64_t rows = 1; rows <= STATE_MAX_ROWS; rows++)
+                for (int kind = 0; kind < 4; kind++)
+                    check_state_rows(&b, &scalar, &vec, n, rows, kind % 2, kind / 2, &seed);
+    }
+    blocks_free(&b);
+}
+
 /* ---- Functions against double precision ---- */
 
 /* 1 / (1 + e^-x) without an intermediate overflow. */
@@ -616,6 +704,7 @@ int main(int argc, char **argv)
     }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_level_equals_scalar),
+        cmocka_unit_test(state_rows_equal_scalar),
         cmocka_unit_test(special_values_equal_scalar_in_every_lane),
         cmocka_unit_test(scalar_is_what_the_header_says),
         cmocka_unit_test(functions_are_accurate),

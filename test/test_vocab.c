@@ -1,6 +1,7 @@
 /* test/test_vocab.c: small vocabularies, hostile and odd ones among them, each a named case. */
 #include "test/support.h"
 #include "test/support_vocab.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,9 +12,9 @@ static void build_no_model(struct gguf_writer *w)
     support_put_text(w, "general.name", "nothing");
 }
 
-static void build_unigram(struct gguf_writer *w)
+static void build_unknown_model(struct gguf_writer *w)
 {
-    support_put_text(w, "tokenizer.ggml.model", "t5");
+    support_put_text(w, "tokenizer.ggml.model", "morse");
 }
 
 static void build_unknown_pre(struct gguf_writer *w)
@@ -148,7 +149,7 @@ static const struct refusal {
     const char *text; /* what it says */
 } refusals[] = {
     {"no tokenizer", build_no_model, "tokenizer.ggml.model", "no tokenizer"},
-    {"a tokenizer of a later version", build_unigram, "tokenizer.ggml.model", "\"t5\""},
+    {"a tokenizer of a later version", build_unknown_model, "tokenizer.ggml.model", "\"morse\""},
     {"unknown pre-tokenizer", build_unknown_pre, "tokenizer.ggml.pre", "\"marmelade\""},
     {"model name of a wrong type", build_model_not_text, "tokenizer.ggml.model", ""},
     {"no tokens", build_no_tokens, "tokenizer.ggml.tokens", "no vocabulary"},
@@ -252,8 +253,9 @@ static void a_byte_without_a_token_is_named(void **state)
     (void)state;
     assert_non_null(v.tokenizer);
     assert_false(text_encode(v.tokenizer, "b", 1, 0, &ids, &err));
-    assert_int_equal(err.code, BASE_MODEL);
+    assert_int_equal(err.code, BASE_USAGE);
     assert_non_null(strstr(err.text, "0x62"));
+    assert_int_equal(err.offset, 0);
     text_ids_free(&ids);
     support_vocab_free(&v);
 }
@@ -337,6 +339,57 @@ static void spm_merges_by_score(void **state)
     support_vocab_free(&v);
 }
 
+static void build_joining(struct gguf_writer *w)
+{
+    static const char *const texts[] = {"<unk>",   "\u2581",   "a",      "b",
+                                        "a\u2581", "a\u2581b", "\u2581b"};
+    static const float scores[] = {0, -5, -5, -5, -1, -2, -3};
+    support_put_text(w, "tokenizer.ggml.model", "llama");
+    support_put_tokens(w, texts, NULL, 7);
+    gguf_writer_array(w, "tokenizer.ggml.scores", GGUF_F32, scores, 7);
+    gguf_writer_bool(w, "tokenizer.ggml.add_space_prefix", false);
+}
+
+static void spm_merges_across_spaces(void **state)
+{
+    struct support_vocab v = support_vocab_make(build_joining);
+    (void)state;
+    assert_non_null(v.tokenizer);
+    CHECK_IDS(v.tokenizer, "a bb b", 0, 5, 3, 6); /* b before a space is joined to nothing */
+    CHECK_IDS(v.tokenizer, "ba  b", 0, 3, 4, 6);
+    support_vocab_free(&v);
+}
+
+/* The ids of words that came before are copied: they are those of the word alone. */
+static void repeated_words_give_the_same_ids(void **state)
+{
+    enum { WORDS = 400 };
+    static const char *const words[] = {" ab", " c", " abab", " cab", " a"};
+    struct support_vocab v[] = {support_vocab_make(build_bpe), support_vocab_make(support_put_spm)};
+    (void)state;
+    for (int k = 0; k < 2; k++) {
+        struct base_error err = BASE_ERROR_INIT;
+        struct text_ids all = TEXT_IDS_INIT, each = TEXT_IDS_INIT;
+        struct base_buffer text = BASE_BUFFER_INIT;
+        assert_non_null(v[k].tokenizer);
+        for (int i = 0; i < WORDS; i++) {
+            const char *word = words[i * i % 7 % 5];
+            base_buffer_add_text(&text, word);
+            /* SentencePiece puts the space there itself. */
+            assert_true(
+                text_encode(v[k].tokenizer, word + k, strlen(word) - (size_t)k, 0, &each, &err));
+        }
+        assert_true(
+            text_encode(v[k].tokenizer, text.data + k, text.size - (size_t)k, 0, &all, &err));
+        assert_int_equal(all.count, each.count);
+        assert_memory_equal(all.id, each.id, all.count * sizeof *all.id);
+        base_buffer_free(&text);
+        text_ids_free(&all);
+        text_ids_free(&each);
+        support_vocab_free(&v[k]);
+    }
+}
+
 static void build_nested(struct gguf_writer *w)
 {
     const char *const texts[] = {"<unk>",  "<s>", "</s>", "<a>", "<a><b>",
@@ -406,6 +459,175 @@ static void wordpiece_takes_the_longest_pieces(void **state)
     for (int32_t id = 1; id <= 5; id++) text_decoder_add(&d, id, &out);
     assert_string_equal(out.data, "unable !");
     base_buffer_free(&out);
+    support_vocab_free(&v);
+}
+
+static void build_unigram(struct gguf_writer *w)
+{
+    static const char *const texts[] = {"<pad>", "</s>", "<unk>",    "\u2581", "a",
+                                        "b",     "ab",   "\u2581ab", "abab",   "<x>"};
+    static const int32_t kinds[] = {3, 3, 2, 1, 1, 1, 1, 1, 1, 4};
+    static const float scores[] = {0, 0, 0, -2, -3, -3, -4, -5, -9, 0};
+    /* A map of one source: "B" becomes "b". The root's children are at 'B' ^ 0. */
+    static uint8_t map[4 + 4 * 256 + 2] = {[1] = 4, [4 + 4 * 256] = 'b'};
+    map[4 + 4 * 'B'] = 'B';            /* the label, */
+    map[4 + 4 * 'B' + 1] = 1 | 1 << 2; /* a source ends here, and the value is at 'B' ^ 1 */
+    support_put_text(w, "tokenizer.ggml.model", "t5");
+    support_put_tokens(w, texts, kinds, 10);
+    gguf_writer_array(w, "tokenizer.ggml.scores", GGUF_F32, scores, 10);
+    gguf_writer_array(w, "tokenizer.ggml.precompiled_charsmap", GGUF_U8, map, sizeof map);
+    gguf_writer_bool(w, "tokenizer.ggml.add_space_prefix", true);
+    gguf_writer_bool(w, "tokenizer.ggml.remove_extra_whitespaces", true);
+}
+
+static void unigram_takes_the_best_sum(void **state)
+{
+    struct support_vocab v = support_vocab_make(build_unigram);
+    const struct text_tokenizer *t = v.tokenizer;
+    struct base_buffer out = BASE_BUFFER_INIT;
+    struct text_decoder d;
+    (void)state;
+    assert_non_null(t);
+    CHECK_IDS(t, "ab", TEXT_ADD_SPECIAL, 7, 1);
+    CHECK_IDS(t, "aB", 0, 7);                /* through the map */
+    CHECK_IDS(t, " abab   ab ", 0, 7, 6, 7); /* -9 beats -2 - 9 */
+    CHECK_IDS(t, "b", 0, 3, 5);
+    CHECK_IDS(t, "aqq\xff\xe2\x82", 0, 3, 4, 2); /* unknown ones become one */
+    CHECK_IDS(t, "a<x>b", 0, 3, 4, 9, 3, 5);
+    CHECK_IDS(t, "   ", TEXT_ADD_SPECIAL, 1);
+    text_decoder_init(&d, t, false, false);
+    for (int32_t id = 7; id <= 9; id++) text_decoder_add(&d, id, &out);
+    assert_string_equal(out.data, "ababab<x>");
+    base_buffer_free(&out);
+    support_vocab_free(&v);
+}
+
+/* A map that points past its end is an error of the file, not of the reader. */
+static void build_bad_map(struct gguf_writer *w)
+{
+    static const char *const texts[] = {"<pad>", "</s>", "<unk>"};
+    static const uint8_t map[] = {4, 0, 0, 0, 0, 0xff, 0xff, 0x7f, 'b', 0};
+    support_put_text(w, "tokenizer.ggml.model", "t5");
+    support_put_tokens(w, texts, NULL, 3);
+    gguf_writer_array(w, "tokenizer.ggml.precompiled_charsmap", GGUF_I8, map, sizeof map);
+}
+
+static void a_damaged_character_map_is_an_error(void **state)
+{
+    struct support_vocab v = support_vocab_make(build_bad_map);
+    struct base_error err = BASE_ERROR_INIT;
+    struct text_ids ids = TEXT_IDS_INIT;
+    (void)state;
+    assert_non_null(v.tokenizer);
+    assert_false(text_encode(v.tokenizer, "b", 1, 0, &ids, &err));
+    assert_int_equal(err.code, BASE_MODEL);
+    text_ids_free(&ids);
+    support_vocab_free(&v);
+}
+
+static void build_rwkv(struct gguf_writer *w)
+{
+    static const char *const texts[] = {"<s>", "a",          "ab",    "abcd",
+                                        "\\n", "\\xff\\x00", "\\\\'", "\\'"};
+    static const int32_t kinds[] = {3, 1, 1, 1, 1, 1, 1, 1};
+    support_put_text(w, "tokenizer.ggml.model", "rwkv");
+    support_put_tokens(w, texts, kinds, 8);
+    gguf_writer_bool(w, "tokenizer.ggml.add_bos_token", true);
+    gguf_writer_u32(w, "tokenizer.ggml.bos_token_id", 0);
+}
+
+static void rwkv_takes_the_longest_token(void **state)
+{
+    struct support_vocab v = support_vocab_make(build_rwkv);
+    const struct text_tokenizer *t = v.tokenizer;
+    struct base_buffer out = BASE_BUFFER_INIT;
+    struct base_error err = BASE_ERROR_INIT;
+    struct text_ids ids = TEXT_IDS_INIT;
+    (void)state;
+    assert_non_null(t);
+    CHECK_IDS(t, "abcda", TEXT_ADD_SPECIAL, 3, 1); /* the longest token; nothing is added */
+    CHECK_IDS(t, "aba\n\\''", 0, 2, 1, 4, 6, 7);
+    CHECK_IDS(t, "<s>ab", TEXT_PARSE_SPECIAL, 0, 2);
+    CHECK_IDS(t, "azb", TEXT_LOSSY, 1);
+    assert_false(text_encode(t, "abz", 3, 0, &ids, &err));
+    assert_int_equal(err.code, BASE_USAGE);
+    assert_int_equal(err.offset, 2);
+    for (int32_t id = 4; id <= 6; id++) text_token_bytes(t, id, false, &out);
+    assert_int_equal(out.size, 5);
+    assert_memory_equal(out.data, "\n\xff\0\\'", 5);
+    base_buffer_free(&out);
+    text_ids_free(&ids);
+    support_vocab_free(&v);
+}
+
+enum { PLAMO_A = 260, PLAMO_AB, PLAMO_B, PLAMO_ABC, PLAMO_COUNT };
+
+static void build_plamo2(struct gguf_writer *w)
+{
+    static const char *texts[PLAMO_COUNT] = {"<|unk|>", "<|bos|>", "<|eos|>", "<|pad|>"};
+    static char bytes[256][7];
+    int32_t kinds[PLAMO_COUNT] = {2, 3, 3, 3};
+    float scores[PLAMO_COUNT] = {0};
+    for (int b = 0; b < 256; b++) {
+        snprintf(bytes[b], sizeof bytes[b], "<0x%02X>", b);
+        texts[4 + b] = bytes[b];
+        kinds[4 + b] = 6;
+    }
+    static const char *const last[] = {"a", "ab", "b", "abc"};
+    static const float costs[] = {-1, -3, -2, -9};
+    for (int i = PLAMO_A; i < PLAMO_COUNT; i++) {
+        texts[i] = last[i - PLAMO_A];
+        kinds[i] = 1;
+        scores[i] = costs[i - PLAMO_A];
+    }
+    support_put_text(w, "tokenizer.ggml.model", "plamo2");
+    support_put_tokens(w, texts, kinds, PLAMO_COUNT);
+    gguf_writer_array(w, "tokenizer.ggml.scores", GGUF_F32, scores, PLAMO_COUNT);
+}
+
+static void plamo2_takes_the_cheapest_way(void **state)
+{
+    struct support_vocab v = support_vocab_make(build_plamo2);
+    const struct text_tokenizer *t = v.tokenizer;
+    struct base_buffer out = BASE_BUFFER_INIT;
+    (void)state;
+    assert_non_null(t);
+    CHECK_IDS(t, "ab", TEXT_ADD_SPECIAL, PLAMO_AB); /* as cheap as a, b: the longer first token */
+    CHECK_IDS(t, "ba", 0, PLAMO_B, PLAMO_A);
+    CHECK_IDS(t, "abcc", 0, PLAMO_ABC, 4 + 'c'); /* dear, and still cheaper than a byte */
+    CHECK_IDS(t, "\xef\xbb\xbf\xe2\x82\xac\xff", 0, 4 + 0xe2, 4 + 0x82, 4 + 0xac, 4 + 0xef,
+              4 + 0xbf, 4 + 0xbd); /* no byte order mark; U+FFFD for what is invalid */
+    text_token_bytes(t, 4 + 0xe2, false, &out);
+    text_token_bytes(t, PLAMO_ABC, false, &out);
+    assert_string_equal(out.data, "\xe2"
+                                  "abc");
+    base_buffer_free(&out);
+    support_vocab_free(&v);
+}
+
+/* The place of a byte without a token counts in the text as it was given. */
+static void build_few_letters(struct gguf_writer *w)
+{
+    const char *const texts[] = {"\u2581", "a", "<user>"};
+    const int32_t kinds[] = {1, 1, 4};
+    support_put_text(w, "tokenizer.ggml.model", "llama");
+    support_put_tokens(w, texts, kinds, 3);
+    gguf_writer_u32(w, "tokenizer.ggml.unknown_token_id", UINT32_MAX);
+}
+
+static void the_place_of_a_lost_byte_counts_in_the_text(void **state)
+{
+    static const char text[] = "a <user>  a b";
+    struct support_vocab v = support_vocab_make(build_few_letters);
+    struct base_error err = BASE_ERROR_INIT;
+    struct text_ids ids = TEXT_IDS_INIT;
+    (void)state;
+    assert_non_null(v.tokenizer);
+    assert_false(text_encode(v.tokenizer, text, strlen(text), 0, &ids, &err));
+    assert_int_equal(err.offset, strlen(text) - 1);
+    assert_non_null(strstr(err.text, "0x62"));
+    CHECK_IDS(v.tokenizer, "ba", TEXT_LOSSY, 0, 1);
+    text_ids_free(&ids);
     support_vocab_free(&v);
 }
 
@@ -483,6 +705,13 @@ int main(void)
         cmocka_unit_test(the_longest_special_token_wins),
         cmocka_unit_test(tokens_strip_white_space_to_their_right),
         cmocka_unit_test(wordpiece_takes_the_longest_pieces),
+        cmocka_unit_test(spm_merges_across_spaces),
+        cmocka_unit_test(repeated_words_give_the_same_ids),
+        cmocka_unit_test(unigram_takes_the_best_sum),
+        cmocka_unit_test(a_damaged_character_map_is_an_error),
+        cmocka_unit_test(rwkv_takes_the_longest_token),
+        cmocka_unit_test(plamo2_takes_the_cheapest_way),
+        cmocka_unit_test(the_place_of_a_lost_byte_counts_in_the_text),
         cmocka_unit_test(ends_of_messages_and_answers_are_told_apart),
         cmocka_unit_test(the_decoder_gives_whole_characters),
     };

@@ -7,7 +7,9 @@
 #define CLI_CHAT_CHAT_H
 
 #include "cli/chat/chat_reply.h"
+#include "cli/chat/chat_wrap.h"
 #include "cli/generation.h"
+#include "cli/out/progress.h"
 
 struct cli_chat {
     const struct cli_values *values;
@@ -22,7 +24,12 @@ struct cli_chat {
     struct generate_outcome outcome; /* of the latest answer */
     size_t n_dropped; /* messages after the system message that are not read any more */
     uint64_t n_answers;
-    char last_byte; /* of the answer as shown; 0: nothing was shown */
+    struct cli_progress progress;
+    /* Of the answer as it is shown. */
+    struct cli_wrap wrap;
+    struct base_buffer piece;
+    bool dim;       /* how the text that `wrap` holds back is shown */
+    char last_byte; /* 0: nothing was shown */
 };
 
 /* All but the messages: model, template, session. */

@@ -135,5 +135,5 @@ void *cli_history_list(const struct cli_history *h)
 void cli_history_add(struct cli_history *h, const char *text, size_t size)
 {
     enter(h, text, size);
-    if (h->path.size && text[0] != '/') append(h, text, size);
+    if (h->path.size && text[0] != '/' && !memchr(text, '\n', size)) append(h, text, size);
 }

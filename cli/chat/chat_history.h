@@ -1,8 +1,8 @@
 /* cli/chat/chat_history.h: lines that were typed before, for the line editor, kept in a file.
  *
  * The file is ${XDG_STATE_HOME:-~/.local/state}/infer/history, readable by its owner only, one line
- * each; commands ("/save ...") stay in memory. Whatever goes wrong with the file, lines can be
- * typed: nothing here is an error. */
+ * each; commands ("/save ...") and texts of several lines stay in memory. Whatever goes wrong with
+ * the file, lines can be typed: nothing here is an error. */
 #ifndef CLI_CHAT_CHAT_HISTORY_H
 #define CLI_CHAT_CHAT_HISTORY_H
 
@@ -18,6 +18,6 @@ void cli_history_close(struct cli_history *h); /* NULL is fine */
 /* libedit's HistoryW. */
 void *cli_history_list(const struct cli_history *h);
 
-void cli_history_add(struct cli_history *h, const char *text, size_t size); /* one line, UTF-8 */
+void cli_history_add(struct cli_history *h, const char *text, size_t size); /* UTF-8 */
 
 #endif

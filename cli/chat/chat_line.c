@@ -25,6 +25,7 @@ struct cli_lines {
     FILE *in, *out, *report;
     const wchar_t *prompt;
     bool colour, keep;
+    bool marks_pastes;       /* the terminal may be told to */
     bool interrupted;        /* while a line was edited */
     char bytes[16384];       /* read, not yet used: plain lines */
     size_t n_bytes, at_byte; /* of bytes */
@@ -72,6 +73,14 @@ static bool wait_for_byte(void)
     return ready;
 }
 
+/* Tells the terminal whether to mark what is pasted. */
+static void mark_pastes(const struct cli_lines *l, bool on)
+{
+    if (!l->marks_pastes) return;
+    fputs(on ? "\033[?2004h" : "\033[?2004l", l->out);
+    fflush(l->out);
+}
+
 /* 1 and a byte, 0 at the end of the input, -1 for Ctrl-C and errors. */
 static int read_byte(struct cli_lines *l, char *byte)
 {
@@ -87,6 +96,7 @@ static int read_byte(struct cli_lines *l, char *byte)
         el_resize(l->edit);
         el_wset(l->edit, EL_PREP_TERM, 0);
         el_wset(l->edit, EL_PREP_TERM, 1);
+        mark_pastes(l, true);
         el_wset(l->edit, EL_REFRESH);
     }
 }
@@ -108,6 +118,57 @@ static int get_character(EditLine *edit, wchar_t *out)
     return 1;
 }
 
+/* ---- Pasted text ---- */
+
+/* A terminal that is told to puts these around what is pasted. */
+static const wchar_t paste_begin[] = L"\033[200~";
+static const char paste_end[] = "\033[201~";
+
+/* Puts a character of a pasted text into the line; of control characters TAB and line ends. */
+static bool insert(EditLine *edit, int32_t code)
+{
+    const wchar_t text[] = {code < 0 ? 0xfffd : (wchar_t)code, 0};
+    const bool is_control = *text < L' ' || *text == 0x7f;
+    return (is_control && *text != L'\n' && *text != L'\t') || el_winsertstr(edit, text) == 0;
+}
+
+/* Terminals send line ends as CR. */
+static bool insert_all(EditLine *edit, const struct base_buffer *pasted)
+{
+    bool ok = !pasted->failed;
+    for (size_t i = 0; ok && i < pasted->size;) {
+        int32_t code;
+        i += base_utf8_decode(pasted->data + i, pasted->size - i, &code);
+        ok = insert(edit, code == '\r' ? '\n' : code);
+    }
+    return ok;
+}
+
+/* Bound to what a paste begins with: all of it becomes a part of the line, with its line ends but
+ * the last ones. */
+static unsigned char take_paste(EditLine *edit, wint_t key)
+{
+    struct cli_lines *l = NULL;
+    struct base_buffer pasted = BASE_BUFFER_INIT;
+    const size_t n = sizeof paste_end - 1;
+    char byte;
+    int got = 1;
+    bool ends = false;
+    (void)key;
+    el_wget(edit, EL_CLIENTDATA, &l);
+    while (!ends && (got = read_byte(l, &byte)) > 0) {
+        base_buffer_add(&pasted, &byte, 1);
+        ends = pasted.size >= n && memcmp(pasted.data + pasted.size - n, paste_end, n) == 0;
+    }
+    if (ends) pasted.size -= n;
+    while (pasted.size && strchr("\r\n", pasted.data[pasted.size - 1])) pasted.size--;
+    const bool ok = ends && insert_all(edit, &pasted);
+    base_buffer_free(&pasted);
+    return ok ? CC_REFRESH : got > 0 ? CC_ERROR : CC_EOF;
+}
+
+/* ---- The editor ---- */
+
 /* Without a UTF-8 locale libedit shows other letters by their numbers. */
 static void set_locale(void)
 {
@@ -125,6 +186,7 @@ static FILE *open_stream(int fd, const char *mode)
 
 static bool open_editor(struct cli_lines *l)
 {
+    const char *term = getenv("TERM");
     set_locale();
     l->in = open_stream(STDIN_FILENO, "r");
     l->out = open_stream(cli_stdout_is_terminal() ? STDOUT_FILENO : STDERR_FILENO, "w");
@@ -140,6 +202,9 @@ static bool open_editor(struct cli_lines *l)
     el_wset(l->edit, EL_SIGNAL, 0);
     el_wset(l->edit, EL_BIND, L"^R", L"em-inc-search-prev", NULL);
     el_wset(l->edit, EL_BIND, L"^I", L"ed-insert", NULL);
+    el_wset(l->edit, EL_ADDFN, L"take-paste", L"inserts what is pasted", take_paste);
+    el_wset(l->edit, EL_BIND, paste_begin, L"take-paste", NULL);
+    l->marks_pastes = term && *term && strcmp(term, "dumb") != 0;
     if (l->history) el_wset(l->edit, EL_HIST, history_w, cli_history_list(l->history));
     listen_for_resume();
     return true;
@@ -150,7 +215,9 @@ static enum cli_line_result edit_line(struct cli_lines *l, struct base_buffer *o
     int n = 0;
     l->interrupted = false;
     el_resize(l->edit);
+    mark_pastes(l, true);
     const wchar_t *line = el_wgets(l->edit, &n);
+    mark_pastes(l, false);
     if (l->interrupted) {
         cli_interrupt_reset();
         cli_tell("\n");
@@ -161,7 +228,8 @@ static enum cli_line_result edit_line(struct cli_lines *l, struct base_buffer *o
         return CLI_LINE_END;
     }
     const size_t start = out->size;
-    for (int i = 0; i < n && line[i] != L'\n'; i++) {
+    if (line[n - 1] == L'\n') n--;
+    for (int i = 0; i < n; i++) {
         char bytes[4];
         base_buffer_add(out, bytes, base_utf8_encode((int32_t)line[i], bytes));
     }
@@ -239,6 +307,19 @@ static size_t fence_before(const struct base_buffer *b, size_t from)
     return n;
 }
 
+/* A pasted text of several lines is the message; a block with its fences, what is between them. */
+static void take_lines(struct base_buffer *out)
+{
+    const size_t fence = strspn(out->data, "\"");
+    const size_t both = 2 * (fence + 1);
+    const char *end = out->data + out->size - fence - 1;
+    if (fence < FENCE_MIN || out->data[fence] != '\n' || out->size <= both || *end != '\n' ||
+        fence_before(out, 0) != fence)
+        return;
+    memmove(out->data, out->data + fence + 1, out->size - both);
+    cut(out, out->size - both);
+}
+
 /* Lines up to one that ends with the fence, or the end of the input. */
 static enum cli_line_result read_block(struct cli_lines *l, size_t fence, struct base_buffer *out,
                                        struct base_error *err)
@@ -257,13 +338,19 @@ static enum cli_line_result read_block(struct cli_lines *l, size_t fence, struct
     }
 }
 
-enum cli_line_result cli_lines_next(struct cli_lines *l, struct base_buffer *out,
+enum cli_line_result cli_lines_next(struct cli_lines *l, struct base_buffer *out, bool *is_text,
                                     struct base_error *err)
 {
     base_buffer_clear(out);
+    *is_text = false;
     enum cli_line_result result = next_line(l, true, out, err);
-    if (result != CLI_LINE_READ) return result;
-    const size_t fence = out->size ? strspn(out->data, "\"") : 0;
+    if (result != CLI_LINE_READ || out->size == 0) return result;
+    const size_t fence = strspn(out->data, "\"");
+    *is_text = fence >= FENCE_MIN || memchr(out->data, '\n', out->size);
+    if (memchr(out->data, '\n', out->size)) {
+        take_lines(out);
+        return CLI_LINE_READ;
+    }
     if (fence >= FENCE_MIN) {
         const size_t rest = out->size - fence;
         memmove(out->data, out->data + fence, rest);

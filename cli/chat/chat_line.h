@@ -19,8 +19,10 @@ enum cli_line_result { CLI_LINE_READ, CLI_LINE_END, CLI_LINE_INTERRUPTED, CLI_LI
 
 /* The next message, in place of what `out` held: one line without its end (LF or CR LF); or
  * several: one that ends with a backslash goes on, and what stands between """ and """, or between
- * longer fences of the same length, is one message. */
-enum cli_line_result cli_lines_next(struct cli_lines *l, struct base_buffer *out,
+ * longer fences of the same length, is one message, and so are lines that a terminal pastes.
+ * *is_text: it stood between fences, or was pasted with line ends, and is a message whatever it
+ * says. */
+enum cli_line_result cli_lines_next(struct cli_lines *l, struct base_buffer *out, bool *is_text,
                                     struct base_error *err);
 
 #endif

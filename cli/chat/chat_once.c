@@ -23,8 +23,8 @@ bool cli_chat_once_encode(struct cli_chat_once *c, const struct cli_model *model
     /* With messages, a pipe that holds nothing adds none. */
     const bool must_ask = !c->values->messages || c->values->prompt || c->values->file;
     if (must_ask && question->size == 0) return base_fail(err, BASE_USAGE, "the question is empty");
-    if (question->size &&
-        !cli_messages_add(c->messages, "user", question->data, question->size, err))
+    if (question->size && !cli_messages_add(c->messages, "user", question->data, question->size,
+                                            c->values->lossy, err))
         return false;
     if (json_array_size(c->messages) == 0)
         return base_fail_at(err, BASE_USAGE, c->values->messages, -1, "holds no message");

@@ -115,12 +115,13 @@ bool cli_chat_reply_end(struct cli_chat_reply *r, struct base_error *err)
 
 json_t *cli_chat_reply_message(const struct cli_chat_reply *r, struct base_error *err)
 {
-    json_t *content = cli_json_text_mended(r->content.data, r->content.size, err);
+    json_t *content = cli_json_text_mended(r->content.data, r->content.size, "\xef\xbf\xbd", err);
     json_t *message =
         content ? json_pack("{s:s, s:o}", "role", "assistant", "content", content) : NULL;
     bool ok = message != NULL;
     if (ok && r->reasoning.size) {
-        json_t *reasoning = cli_json_text_mended(r->reasoning.data, r->reasoning.size, err);
+        json_t *reasoning =
+            cli_json_text_mended(r->reasoning.data, r->reasoning.size, "\xef\xbf\xbd", err);
         ok = reasoning && json_object_set_new(message, "reasoning_content", reasoning) == 0;
     }
     if (ok && json_array_size(r->calls)) ok = json_object_set(message, "tool_calls", r->calls) == 0;

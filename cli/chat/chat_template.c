@@ -1,6 +1,7 @@
 /* cli/chat/chat_template.c: from a conversation to ids. See cli/chat/chat_template.h. */
 #include "cli/chat/chat_template.h"
 #include "cli/chat/messages.h"
+#include "cli/input.h"
 #include "cli/system.h"
 #include "text/chat/chat_formats.h"
 #include <errno.h>
@@ -302,7 +303,8 @@ static bool is_token(const struct text_tokenizer *t, const char *text, size_t si
 {
     struct text_ids ids = {0};
     struct base_error ignored = BASE_ERROR_INIT;
-    bool one = !text_encode(t, text, size, TEXT_PARSE_SPECIAL, &ids, &ignored) || ids.count == 1;
+    bool one = !text_encode(t, text, size, TEXT_PARSE_SPECIAL | TEXT_LOSSY, &ids, &ignored) ||
+               ids.count == 1;
     text_ids_free(&ids);
     return one;
 }
@@ -372,7 +374,7 @@ void cli_chat_template_close(struct cli_chat_template *t)
     *t = (struct cli_chat_template){0};
 }
 
-/* BOS where the file asks for it, unless the template wrote it. Never EOS: an answer follows. */
+/* BOS where the file requires it, unless the template wrote it. Never EOS: an answer follows. */
 static bool add_bos(const struct text_tokenizer *t, struct text_ids *ids, struct base_error *err)
 {
     const int32_t bos = text_token_bos(t);
@@ -397,8 +399,8 @@ bool cli_chat_template_render(const struct cli_chat_template *t, const struct cl
         ok = blame(t, err);
     }
     ok = ok &&
-         text_encode_framed(model->tokenizer, out->text.data, out->own.data, out->text.size,
-                            TEXT_PARSE_SPECIAL, &out->ids, err) &&
+         cli_encode(values, model->tokenizer, &out->text, out->own.data, TEXT_PARSE_SPECIAL,
+                    &out->ids, err) &&
          (values->no_bos || add_bos(model->tokenizer, &out->ids, err));
     json_decref(list);
     if (ok && out->ids.count == 0)

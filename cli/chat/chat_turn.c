@@ -46,6 +46,8 @@ void cli_chat_close(struct cli_chat *c)
     cli_generation_close(&c->generation);
     cli_chat_prompt_free(&c->prompt);
     cli_chat_template_close(&c->template);
+    cli_wrap_free(&c->wrap);
+    base_buffer_free(&c->piece);
     cli_model_close(&c->model);
     json_decref(c->messages);
 }
@@ -120,18 +122,31 @@ static bool make_room(struct cli_chat *c, struct base_error *err)
 
 /* ---- Showing ---- */
 
+/* Writes what `piece` gathered. */
+static bool write_piece(struct cli_chat *c, struct base_error *err)
+{
+    const bool styled = c->colour && c->dim && c->piece.size;
+    if (c->piece.size) c->last_byte = c->piece.data[c->piece.size - 1];
+    return (!styled || cli_write_control("\033[2m", err)) && cli_write_buffer(&c->piece, err) &&
+           (!styled || cli_write_control("\033[0m", err));
+}
+
 static bool show(void *user, const char *bytes, size_t size, bool dim, struct base_error *err)
 {
     struct cli_chat *c = user;
-    c->last_byte = bytes[size - 1];
-    if (!c->colour || !dim) return cli_write(bytes, size, err);
-    return cli_write_control("\033[2m", err) && cli_write(bytes, size, err) &&
-           cli_write_control("\033[0m", err);
+    if (dim != c->dim) {
+        cli_wrap_flush(&c->wrap, &c->piece);
+        if (!write_piece(c, err)) return false;
+        c->dim = dim;
+    }
+    cli_wrap_add(&c->wrap, bytes, size, &c->piece);
+    return write_piece(c, err);
 }
 
 static bool take_piece(void *user, const struct generate_piece *piece, struct base_error *err)
 {
     struct cli_chat *c = user;
+    cli_progress_end(&c->progress);
     return cli_chat_reply_take(&c->reply, piece, err);
 }
 
@@ -179,9 +194,13 @@ static bool generate(struct cli_chat *c, struct base_error *err)
         .ids = c->prompt.ids.id, .n = c->prompt.ids.count, .seed = seed_of(c)};
     if (!cli_chat_reply_open(&c->reply, &c->template, &c->model, &c->prompt, err)) return false;
     if (cli_chat_reply_thought(&c->reply, &marks)) prompt.thought = &marks;
-    return generate_request_begin(request, &prompt, err) &&
-           generate_run(request, take_piece, c, &c->outcome, err) &&
-           cli_chat_reply_end(&c->reply, err);
+    if (!generate_request_begin(request, &prompt, err)) return false;
+    cli_progress_begin(&c->progress, c->model.session, prompt.n);
+    const bool ok = generate_run(request, take_piece, c, &c->outcome, err);
+    cli_progress_end(&c->progress);
+    if (!ok || !cli_chat_reply_end(&c->reply, err)) return false;
+    cli_wrap_flush(&c->wrap, &c->piece);
+    return write_piece(c, err);
 }
 
 /* Appends the answer, or takes the question back when Ctrl-C came before any. */
@@ -208,6 +227,7 @@ bool cli_chat_answer(struct cli_chat *c, struct base_error *err)
     const bool strict = strcmp(c->values->on_full, "error") == 0;
     if (!make_room(c, err)) return false;
     c->last_byte = 0;
+    cli_wrap_begin(&c->wrap);
     c->reply.mode = cli_reasoning_mode(c->values, cli_stdout_is_terminal() ? CLI_REASONING_SHOW
                                                                            : CLI_REASONING_HIDE);
     c->reply.show = c->values->json ? NULL : show;

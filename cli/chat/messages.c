@@ -60,7 +60,10 @@ json_t *cli_json_text(const char *text, size_t size, struct base_error *err)
         int32_t code;
         i += base_utf8_decode(text + i, size - i, &code);
         if (code >= 0) continue;
-        base_fail(err, BASE_USAGE, "a message must be UTF-8, and byte %zu is not", i - 1);
+        base_fail(
+            err, BASE_USAGE,
+            "a message must be UTF-8, and byte %zu is not: 0x%02X; --lossy leaves out such bytes",
+            i - 1, (unsigned char)text[i - 1]);
         return NULL;
     }
     json_t *json = json_stringn(size ? text : "", size);
@@ -68,7 +71,7 @@ json_t *cli_json_text(const char *text, size_t size, struct base_error *err)
     return json;
 }
 
-json_t *cli_json_text_mended(const char *text, size_t size, struct base_error *err)
+json_t *cli_json_text_mended(const char *text, size_t size, const char *by, struct base_error *err)
 {
     struct base_buffer mended = BASE_BUFFER_INIT;
     for (size_t i = 0; i < size;) {
@@ -77,7 +80,7 @@ json_t *cli_json_text_mended(const char *text, size_t size, struct base_error *e
         if (code >= 0)
             base_buffer_add(&mended, text + i, used);
         else
-            base_buffer_add_text(&mended, "\xef\xbf\xbd");
+            base_buffer_add_text(&mended, by);
         i += used;
     }
     json_t *json = mended.failed ? NULL : json_stringn(mended.size ? mended.data : "", mended.size);
@@ -182,18 +185,20 @@ bool cli_tools_read(const char *path, json_t **out, struct base_error *err)
 
 /* ---- Changing ---- */
 
-static json_t *new_message(const char *role, const char *text, size_t size, struct base_error *err)
+static json_t *new_message(const char *role, const char *text, size_t size, bool lossy,
+                           struct base_error *err)
 {
-    json_t *content = cli_json_text(text, size, err);
+    json_t *content =
+        lossy ? cli_json_text_mended(text, size, "", err) : cli_json_text(text, size, err);
     json_t *message = content ? json_pack("{s:s, s:o}", "role", role, "content", content) : NULL;
     if (!message && content) no_memory(err);
     return message;
 }
 
-bool cli_messages_add(json_t *list, const char *role, const char *text, size_t size,
+bool cli_messages_add(json_t *list, const char *role, const char *text, size_t size, bool lossy,
                       struct base_error *err)
 {
-    json_t *message = new_message(role, text, size, err);
+    json_t *message = new_message(role, text, size, lossy, err);
     if (!message) return false;
     return json_array_append_new(list, message) == 0 || no_memory(err);
 }
@@ -201,7 +206,7 @@ bool cli_messages_add(json_t *list, const char *role, const char *text, size_t s
 bool cli_messages_set_system(json_t *list, const char *text, struct base_error *err)
 {
     const bool has = cli_messages_n_system(list);
-    json_t *message = text ? new_message("system", text, strlen(text), err) : NULL;
+    json_t *message = text ? new_message("system", text, strlen(text), false, err) : NULL;
     if (text && !message) return false;
     if (has) json_array_remove(list, 0);
     return !message || json_array_insert_new(list, 0, message) == 0 || no_memory(err);

@@ -24,8 +24,9 @@ bool cli_messages_open(const char *path, const char *system, json_t **out, struc
 /* A checked list of tools, each an object; *out NULL where the path is NULL. */
 bool cli_tools_read(const char *path, json_t **out, struct base_error *err);
 
-/* Appends a message whose content is a text. BASE_USAGE with the place when it is no UTF-8. */
-bool cli_messages_add(json_t *list, const char *role, const char *text, size_t size,
+/* Appends a message whose content is a text. A byte that is no UTF-8 is left out (`lossy`), or
+ * BASE_USAGE with its place. */
+bool cli_messages_add(json_t *list, const char *role, const char *text, size_t size, bool lossy,
                       struct base_error *err);
 /* Makes `text` the system message, the first one; NULL removes it. */
 bool cli_messages_set_system(json_t *list, const char *text, struct base_error *err);
@@ -44,7 +45,7 @@ bool cli_messages_write(const json_t *list, struct base_output *file, struct bas
 void cli_json_add(struct base_buffer *out, const json_t *json);
 /* A new string, or NULL and BASE_NO_MEMORY, or BASE_USAGE with the place of what is no UTF-8. */
 json_t *cli_json_text(const char *text, size_t size, struct base_error *err);
-/* The same with U+FFFD for what is no UTF-8: a model may write anything. */
-json_t *cli_json_text_mended(const char *text, size_t size, struct base_error *err);
+/* The same with `by` for each byte that is no UTF-8: a model may write anything. */
+json_t *cli_json_text_mended(const char *text, size_t size, const char *by, struct base_error *err);
 
 #endif

@@ -233,9 +233,6 @@ static bool open_all(struct cli_bench *b, struct base_error *err)
         !cli_model_open_session(&b->model, v, (uint32_t)n_seq, (uint32_t)n_ids, err))
         return false;
     const struct model_facts *facts = model_facts(b->model.model);
-    if (n_ids > facts->n_ctx_train)
-        cli_note("measuring with up to %lld tokens; the model was trained with %u",
-                 (long long)n_ids, facts->n_ctx_train);
     b->n_ids = (uint32_t)n_ids;
     b->ids = malloc((size_t)n_ids * sizeof *b->ids);
     b->step = malloc((size_t)n_seq * sizeof *b->step);

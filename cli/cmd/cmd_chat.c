@@ -51,12 +51,12 @@ static const char *command_word(const char *text)
     return NULL;
 }
 
-/* A message or a command; *leave when it was the last. */
-static bool take(struct cli_chat *c, const struct base_buffer *text, bool *leave,
+/* A message, or a command where it need not be a message; *leave when it was the last. */
+static bool take(struct cli_chat *c, const struct base_buffer *text, bool is_text, bool *leave,
                  struct base_error *err)
 {
-    const bool obeys = c->interactive || c->values->commands;
-    const char *word = c->interactive ? command_word(text->data) : NULL;
+    const bool obeys = !is_text && (c->interactive || c->values->commands);
+    const char *word = obeys && c->interactive ? command_word(text->data) : NULL;
     const bool is_command = word || (obeys && text->data[0] == '/');
     const bool escaped = is_command && !word && text->data[1] == '/';
     enum cli_chat_next next = CLI_CHAT_LISTEN;
@@ -65,7 +65,8 @@ static bool take(struct cli_chat *c, const struct base_buffer *text, bool *leave
     if (is_command && !escaped) {
         ok = cli_chat_command(c, word ? word : text->data, &next, err);
     } else {
-        ok = cli_messages_add(c->messages, "user", text->data + escaped, text->size - escaped, err);
+        ok = cli_messages_add(c->messages, "user", text->data + escaped, text->size - escaped,
+                              c->values->lossy, err);
         next = CLI_CHAT_ANSWER;
         is_new = true;
     }
@@ -81,11 +82,11 @@ static bool take(struct cli_chat *c, const struct base_buffer *text, bool *leave
 static bool talk(struct cli_chat *c, struct cli_lines *lines, struct base_error *err)
 {
     struct base_buffer text = BASE_BUFFER_INIT;
-    bool ok = true, leave = false;
+    bool ok = true, leave = false, is_text;
     while (ok && !leave) {
-        const enum cli_line_result result = cli_lines_next(lines, &text, err);
+        const enum cli_line_result result = cli_lines_next(lines, &text, &is_text, err);
         if (result == CLI_LINE_READ && text.size)
-            ok = take(c, &text, &leave, err);
+            ok = take(c, &text, is_text, &leave, err);
         else if (result == CLI_LINE_INTERRUPTED && !c->interactive)
             ok = base_fail(err, BASE_INTERRUPTED, "interrupted");
         else if (result == CLI_LINE_FAILED)

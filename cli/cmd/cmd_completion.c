@@ -1,9 +1,10 @@
 /* cli/cmd/cmd_completion.c: `infer completion`: completion scripts for bash, zsh and fish, made
  * from the tables of commands and options.
  *
- * Each script is whole in itself: it asks no program anything while the user types, and needs no
+ * Each script is whole in itself: it runs no program while the user types, and needs no
  * package of helper functions beyond what the shell brings. */
 #include "cli/commands.h"
+#include "cli/quantize_types.h"
 #include "cli/system.h"
 #include "text/chat/chat_formats.h"
 #include <string.h>
@@ -13,6 +14,17 @@
 static void add_words(struct base_buffer *out, const char *choices)
 {
     for (const char *c = choices; c && *c; c++) base_buffer_add(out, *c == '|' ? " " : c, 1);
+}
+
+/* The words of an argument: choices, or the names of types. */
+static void add_argument_words(struct base_buffer *out, const char *takes)
+{
+    if (strcmp(takes, "TYPE") != 0) {
+        add_words(out, takes);
+        return;
+    }
+    for (size_t i = 0; cli_quantize_type_name(i); i++)
+        base_buffer_add_format(out, "%s%s", i ? " " : "", cli_quantize_type_name(i));
 }
 
 /* Whether words can be offered for an option's value. */
@@ -139,7 +151,7 @@ static void bash_arguments(struct base_buffer *out, enum cli_command_id command)
         if (strcmp(takes, "COMMAND") == 0)
             add_command_names(out, " ");
         else
-            add_words(out, takes);
+            add_argument_words(out, takes);
         base_buffer_add_text(out, "'");
     }
     base_buffer_add_text(out, ")\n        ;;\n");
@@ -181,7 +193,7 @@ static void zsh_action(struct base_buffer *out, const char *takes, bool is_file)
         base_buffer_add_text(out, "_infer_commands");
     } else if (takes) {
         base_buffer_add_text(out, "(");
-        add_words(out, takes);
+        add_argument_words(out, takes);
         base_buffer_add_text(out, ")");
     } else {
         base_buffer_add_text(out, " ");
@@ -322,7 +334,7 @@ static void fish_arguments(struct base_buffer *out, enum cli_command_id command)
         else if (strcmp(takes, "COMMAND") == 0)
             add_command_names(out, " ");
         else
-            add_words(out, takes);
+            add_argument_words(out, takes);
         base_buffer_add_text(out, files ? "' -F\n" : "'\n");
     }
 }

@@ -59,7 +59,11 @@ static void add_commands(struct base_buffer *out)
         base_buffer_add_text(out, ".TP\n.B ");
         add_roff(out, c->usage);
         base_buffer_add_text(out, "\n");
-        add_paragraph(out, c->about);
+        struct base_buffer about = BASE_BUFFER_INIT;
+        cli_help_about((enum cli_command_id)i, &about);
+        add_paragraph(out, about.data ? about.data : "");
+        out->failed |= about.failed;
+        base_buffer_free(&about);
     }
 }
 
@@ -154,7 +158,8 @@ static const char tail[] =
     "git diff | infer \\-m model.gguf \\-p \"Summary of this change: \" \\-\\-temp 0\n"
     "infer bench \\-m model.gguf \\-\\-format json\n"
     ".fi\n"
-    ".SH SEE ALSO\nThe contract with scripts is docs/scripting.md.\n";
+    ".SH SEE ALSO\nThe contract with scripts is docs/scripting.md.\n.B infer help coming\\-from\n"
+    "says what options of llama.cpp, ollama and llm are called here.\n";
 
 /* Ends lines before column 80 where a space allows it and the next line would be text. */
 static void wrap(const struct base_buffer *page, struct base_buffer *out)

@@ -5,13 +5,13 @@
 #include "cli/cmd/quantize_plan.h"
 #include "cli/commands.h"
 #include "cli/load.h"
+#include "cli/model_path.h"
 #include "cli/system.h"
 #include "cli/terminal.h"
 #include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 struct row {
     struct base_buffer path;
@@ -20,7 +20,7 @@ struct row {
     uint64_t bytes, n_params;
     uint32_t n_ctx;
     bool is_chosen;
-    struct base_error error; /* of opening it */
+    struct base_error error; /* why it cannot run */
 };
 
 struct rows {
@@ -65,7 +65,10 @@ static void read_text(const struct gguf_file *file, const char *key, struct base
 static void read_header(struct row *row)
 {
     struct gguf_file *file = gguf_open(row->path.data, &row->error);
-    if (!file) return;
+    if (!file || !cli_model_check(file, &row->error)) {
+        gguf_close(file);
+        return;
+    }
     struct base_buffer key = BASE_BUFFER_INIT;
     struct base_error ignored = BASE_ERROR_INIT;
     read_text(file, "general.name", &row->name);
@@ -87,16 +90,6 @@ static void read_header(struct row *row)
 }
 
 /* ---- Folders ---- */
-
-/* NAME.gguf, but not -00002-of-00003.gguf and its like. */
-static bool is_listed(const char *name)
-{
-    const size_t n = strlen(name);
-    if (n <= 5 || strcasecmp(name + n - 5, ".gguf") != 0) return false;
-    const char *part = n > 20 ? name + n - 20 : NULL;
-    return !part || part[0] != '-' || strncmp(part + 6, "-of-", 4) != 0 ||
-           strncmp(part, "-00001", 6) == 0;
-}
 
 static bool add_file(struct rows *rows, const char *folder, const char *name, const char *chosen,
                      struct base_error *err)
@@ -133,7 +126,7 @@ static bool add_folder(struct rows *rows, const char *folder, const char *chosen
         base_error_set_file(err, folder);
     }
     for (int i = 0; i < n; i++) {
-        ok = ok && (!is_listed(entry[i]->d_name) ||
+        ok = ok && (!cli_model_is_listed(entry[i]->d_name) ||
                     add_file(rows, folder, entry[i]->d_name, chosen, err));
         free(entry[i]);
     }
@@ -220,8 +213,11 @@ bool cli_cmd_models(const struct cli_values *values, struct base_error *err)
         print_text(&rows, &out);
     ok = cli_write_buffer(&out, err);
     if (ok && rows.count == 0 && !values->json && values->n_arguments == 0)
-        cli_note("%s%s", has_folder ? folder.data : "no folder to look in: name one, or set HOME",
-                 has_folder ? ": no model files; `make run` fetches one" : "");
+        cli_note(
+            "%s%s", has_folder ? folder.data : "no folder to look in: name one, or set HOME",
+            has_folder
+                ? ": no model files; `infer-fetch-model` (in a checkout `make run`) fetches one"
+                : "");
 done:
     base_buffer_free(&chosen);
     base_buffer_free(&folder);

@@ -5,6 +5,7 @@
 #include "cli/input.h"
 #include "cli/model_hash.h"
 #include "cli/out/memory_plan.h"
+#include "cli/out/progress.h"
 #include "cli/out/result.h"
 #include "cli/sandbox.h"
 #include "cli/system.h"
@@ -17,8 +18,9 @@ struct completion {
     struct text_ids prompt;
     struct cli_generation generation;
     struct generate_outcome outcome;
-    struct cli_chat_once chat;    /* with --chat */
-    struct cli_result result;     /* with --json or --jsonl */
+    struct cli_chat_once chat; /* with --chat */
+    struct cli_result result;  /* with --json or --jsonl */
+    struct cli_progress progress;
     char sha256[BASE_SHA256_HEX]; /* of the model file; "": not known */
     double start, loaded;         /* cli_seconds() when each was over */
 };
@@ -89,6 +91,7 @@ static bool open_rest(struct completion *c, struct base_error *err)
 static bool take_piece(void *user, const struct generate_piece *piece, struct base_error *err)
 {
     struct completion *c = user;
+    cli_progress_end(&c->progress);
     if (c->values->chat && !cli_chat_reply_take(&c->chat.reply, piece, err)) return false;
     if (cli_result_wanted(c->values)) return cli_result_piece(&c->result, piece, err);
     return c->values->chat || piece->size == 0 || cli_write(piece->text, piece->size, err);
@@ -153,9 +156,12 @@ static bool generate(struct completion *c, const struct base_buffer *text, struc
     if (c->values->echo && !cli_write(text->data, text->size, err)) return false;
     if (!start_result(c, err)) return false;
     if (!c->values->no_sandbox) cli_sandbox_close(0);
-    if (!generate_request_begin(c->generation.request, &prompt, err) ||
-        !generate_run(c->generation.request, take_piece, c, &c->outcome, err) || !finish(c, err))
-        return false;
+    if (!generate_request_begin(c->generation.request, &prompt, err)) return false;
+    /* After an echo the line of the terminal is taken. */
+    if (!c->values->echo) cli_progress_begin(&c->progress, c->model.session, prompt.n);
+    const bool ok = generate_run(c->generation.request, take_piece, c, &c->outcome, err);
+    cli_progress_end(&c->progress);
+    if (!ok || !finish(c, err)) return false;
     if (c->values->verbose) note_timings(c);
     if (c->outcome.ending == GENERATE_END_INTERRUPTED)
         return base_fail(err, BASE_INTERRUPTED, "interrupted");

@@ -4,25 +4,6 @@
 #include <string.h>
 #include <strings.h>
 
-struct cli_quantize_mix {
-    const char *name;
-    enum quant_id base, output;
-    enum quant_id value;     /* attn_v and fused QKV in layers that get more */
-    enum quant_id down;      /* ffn_down in layers that get more */
-    enum quant_id attention; /* attn_output */
-    bool all_layers;         /* value and down get more in all layers */
-    uint32_t file_type;
-};
-
-static const struct cli_quantize_mix mixes[] = {
-    {"Q3_K_S", QUANT_Q3_K, QUANT_Q6_K, QUANT_Q3_K, QUANT_Q3_K, QUANT_Q3_K, false, 11},
-    {"Q3_K_M", QUANT_Q3_K, QUANT_Q6_K, QUANT_Q4_K, QUANT_Q4_K, QUANT_Q4_K, true, 12},
-    {"Q4_K_S", QUANT_Q4_K, QUANT_Q6_K, QUANT_Q4_K, QUANT_Q4_K, QUANT_Q4_K, false, 14},
-    {"Q4_K_M", QUANT_Q4_K, QUANT_Q6_K, QUANT_Q6_K, QUANT_Q6_K, QUANT_Q4_K, false, 15},
-    {"Q5_K_S", QUANT_Q5_K, QUANT_Q6_K, QUANT_Q5_K, QUANT_Q5_K, QUANT_Q5_K, false, 16},
-    {"Q5_K_M", QUANT_Q5_K, QUANT_Q6_K, QUANT_Q6_K, QUANT_Q6_K, QUANT_Q5_K, false, 17},
-};
-
 /* general.file_type of a file whose matrices all have one type. */
 static const uint32_t file_types[QUANT_ID_COUNT] = {
     [QUANT_F32] = 0,      [QUANT_F16] = 1,     [QUANT_Q4_0] = 2,     [QUANT_Q4_1] = 3,
@@ -46,7 +27,7 @@ static const struct {
     {QUANT_IQ4_XS, QUANT_IQ4_NL}, {QUANT_TQ1_0, QUANT_IQ4_NL},   {QUANT_TQ2_0, QUANT_IQ4_NL},
 };
 
-/* Matrices that are small, or looked up, or so sensitive that nobody quantizes them. */
+/* Matrices that are small, or looked up, or so sensitive that quantizing costs too much. */
 static const char *const kept[] = {
     "_norm.",    "ffn_gate_inp.", "position_embd.", "token_types.", "ssm_conv1d.", "shortconv.",
     "time_mix_", "altup",         "laurel",         "rope_freqs",   "attn_rel_b.", "conv1d.",
@@ -91,8 +72,9 @@ bool cli_quantize_plan_make(struct cli_quantize_plan *p, const struct gguf_file 
                             struct base_error *err)
 {
     *p = (struct cli_quantize_plan){.tied = gguf_tensor_find(file, "output.weight") == NULL};
-    for (size_t i = 0; i < sizeof mixes / sizeof mixes[0]; i++)
-        if (strcasecmp(mixes[i].name, name) == 0) p->mix = &mixes[i];
+    const struct cli_quantize_mix *mix;
+    for (size_t i = 0; (mix = cli_quantize_mix_at(i)); i++)
+        if (strcasecmp(mix->name, name) == 0) p->mix = mix;
     p->base = encodable(p->mix ? quant_type_by_id(p->mix->base)->name : name, "TYPE", err);
     if (!p->base) return false;
     p->file_type = p->mix ? p->mix->file_type : file_types[p->base->id];
@@ -164,8 +146,9 @@ const char *cli_quantize_name(const struct gguf_file *file)
     struct base_error ignored = BASE_ERROR_INIT; /* of a wrong kind: as good as absent */
     if (!gguf_get_u32(file, "general.file_type", &said, &ignored) || said == UINT32_MAX)
         return NULL;
-    for (size_t i = 0; i < sizeof mixes / sizeof mixes[0]; i++)
-        if (mixes[i].file_type == said) return mixes[i].name;
+    const struct cli_quantize_mix *mix;
+    for (size_t i = 0; (mix = cli_quantize_mix_at(i)); i++)
+        if (mix->file_type == said) return mix->name;
     for (uint32_t id = 0; id < QUANT_ID_COUNT; id++)
         if (file_types[id] == said && (said || id == QUANT_F32)) return quant_type_by_id(id)->name;
     return NULL;

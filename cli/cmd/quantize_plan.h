@@ -7,6 +7,7 @@
 #define CLI_CMD_QUANTIZE_PLAN_H
 
 #include "base/error.h"
+#include "cli/quantize_types.h"
 #include "gguf/gguf.h"
 
 struct cli_quantize_plan {

@@ -1,11 +1,12 @@
 /* engine/attention/attention.c: attention over a KV cache, without a score matrix in memory.
  *
- * Sources: q, k_cache, v_cache, range, tables, sinks (or NULL); parameters: scale, softcap.
- * Contract and arithmetic: engine/graph.h. Details of the arithmetic: softcap is separate roundings
- * (vec.scale, tanh, vec.scale); sums of weights over a chunk start at the first key of it that the
- * token sees; a merge is l = l0 * e0 + l1 * e1, o = fmaf(o1, e1, o0 * e0), e = exp(m - M), or
- * 2^(m - M) where values are int16; the result is o * (1 / l), zero where there are neither keys
- * nor sinks. A range is cut to its table; a table or a slot that does not exist gives NaN.
+ * Sources: q, k_cache, v_cache, range, tables, sinks (or NULL); parameters: scale, softcap,
+ * max_alibi. Contract and arithmetic: engine/graph.h. Details of the arithmetic: softcap is
+ * separate roundings (vec.scale, tanh, vec.scale); sums of weights over a chunk start at the first
+ * key of it that the token sees; a merge is l = l0 * e0 + l1 * e1, o = fmaf(o1, e1, o0 * e0), e =
+ * exp(m - M), or 2^(m - M) where values are int16; the result is o * (1 / l), zero where there are
+ * neither keys nor sinks. A range is cut to its table; a table or a slot that does not exist gives
+ * NaN.
  *
  * The query rows of a KV head are numbered token * (heads per KV head) + head and taken in blocks;
  * a block reads each chunk of keys and values once (attention_chunk.c). A unit of work is one block
@@ -28,7 +29,7 @@ enum {
 static const int64_t PARTIAL_BUDGET = 64 << 20;
 static const float LN_2 = 0x1.62e430p-1f;
 
-enum { PARAM_SCALE, PARAM_SOFTCAP, PARAM_DV };
+enum { PARAM_SCALE, PARAM_SOFTCAP, PARAM_DV, PARAM_MAX_ALIBI };
 
 /* Takes `bytes` of scratch at *at, in whole cache lines. */
 static int64_t place(int64_t *at, int64_t bytes)
@@ -355,9 +356,10 @@ static void attention_run(const struct engine_task *task, struct engine_tensor *
                                 .tile = engine_tile_table(task->engine->quant.level),
                                 .attn = engine_attn_table(task->engine->quant.level),
                                 .scale = dst->param[PARAM_SCALE].f,
-                                .softcap = dst->param[PARAM_SOFTCAP].f};
+                                .softcap = dst->param[PARAM_SOFTCAP].f,
+                                .max_alibi = dst->param[PARAM_MAX_ALIBI].f};
     const struct attention_layout *l = &run.l;
-    run.direct = !l->float_keys && !l->float_values && run.softcap == 0.0f;
+    run.direct = !l->float_keys && !l->float_values && run.softcap == 0.0f && run.max_alibi == 0.0f;
     run.query_scale = run.direct ? run.scale * ATTENTION_LOG2_E : run.scale;
     run.own = task->scratch + l->partial_bytes + worker->ith * l->worker_bytes;
     if (l->may_split) {
@@ -459,6 +461,9 @@ struct engine_tensor *engine_attention(struct engine_graph *g, struct engine_ten
                                        const struct engine_attention *params)
 {
     struct engine_tensor *src[] = {q, k_cache, v_cache, range, tables, sinks};
-    union engine_param param[] = {{.f = params->scale}, {.f = params->softcap}, {.i = params->dv}};
-    return engine_graph_node(g, &engine_op_attention, src, 6, param, 3);
+    union engine_param param[] = {[PARAM_SCALE].f = params->scale,
+                                  [PARAM_SOFTCAP].f = params->softcap,
+                                  [PARAM_DV].i = params->dv,
+                                  [PARAM_MAX_ALIBI].f = params->max_alibi};
+    return engine_graph_node(g, &engine_op_attention, src, 6, param, 4);
 }

@@ -66,7 +66,7 @@ struct attention_run {
     const struct engine_tile *tile;
     const struct engine_attn *attn;
     char *own;
-    float scale, softcap;
+    float scale, softcap, max_alibi;
     bool direct;       /* int16 scores are made as the exponents of weights at once */
     float query_scale; /* multiplies that of a query's codes */
 };

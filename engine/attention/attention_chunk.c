@@ -199,6 +199,8 @@ struct tile {
     int64_t n, lo[ATTENTION_TILE], hi[ATTENTION_TILE];
     int64_t min_lo, max_hi;        /* over all rows */
     int64_t index[ATTENTION_TILE]; /* of the row in the block */
+    float slope[ATTENTION_TILE];   /* ALiBi: of the row's head, and the query's own position, */
+    int64_t self[ATTENTION_TILE];  /* counted from the chunk's first key */
     struct engine_attn_tile *own;  /* scores, then weights, where values are floats */
     struct attention_partial *out[ATTENTION_TILE];
 };
@@ -258,6 +260,12 @@ static void cap(const struct attention_run *run, float *s, int64_t n, float by)
     vec->scale(n, s, run->softcap * by, 0.0f, s);
 }
 
+/* Adds to the scores of n keys from `lo` on what their distance to query i is worth. */
+static void add_alibi(const struct tile *t, int64_t i, float *s, int64_t lo, int64_t n)
+{
+    for (int64_t j = 0; j < n; j++) s[j] += t->slope[i] * (float)(lo + j - t->self[i]);
+}
+
 /* Scores to weights, in place; sets m and l. */
 static void soften(const struct attention_run *run, float *s, int64_t n,
                    struct attention_partial *out)
@@ -309,6 +317,7 @@ static void exponents(const struct attention_run *run, const struct tile *t, int
     const float *offset = scratch(run, run->l.offset_at);
     const int64_t lo = t->own->lo[i], n = t->own->hi[i] - lo;
     float *s = t->own->t[i] + lo;
+    if (run->max_alibi != 0.0f) add_alibi(t, i, s, lo, n);
     if (run->softcap != 0.0f)
         cap(run, s, n, ATTENTION_LOG2_E);
     else
@@ -348,6 +357,17 @@ static void tile_sums(const struct attention_run *run, const struct attention_ke
     }
 }
 
+/* ALiBi (Press et al. 2022): with n the largest power of two <= H, head h has the slope
+ * 2^(-max (h + 1) / n), or from n on 2^(-max (2 (h - n) + 1) / (2 n)). */
+static float slope_of(const struct attention_run *run, int64_t head)
+{
+    int64_t n = 1;
+    if (run->max_alibi == 0.0f) return 0.0f;
+    while (2 * n <= run->dst->src[ATTENTION_Q]->ne[1]) n *= 2;
+    const double steps = head < n ? (double)(head + 1) : (double)(2 * (head - n) + 1) / 2;
+    return (float)exp2(-(double)run->max_alibi * steps / (double)n);
+}
+
 void engine_attention_chunk_tile(const struct attention_run *run, const struct attention_block *b,
                                  const struct attention_keys *keys, int64_t first, int64_t n,
                                  struct attention_partial *const *out)
@@ -363,6 +383,8 @@ void engine_attention_chunk_tile(const struct attention_run *run, const struct a
         t.lo[t.n] = lo;
         t.hi[t.n] = hi;
         t.index[t.n] = first + i;
+        t.slope[t.n] = slope_of(run, b->kv * l->per_kv + (b->first + first + i) % l->per_kv);
+        t.self[t.n] = b->hi[first + i] - 1 - keys->chunk_lo;
         t.out[t.n++] = out[i];
         if (lo < t.min_lo) t.min_lo = lo;
         if (hi > t.max_hi) t.max_hi = hi;
@@ -377,6 +399,8 @@ void engine_attention_chunk_tile(const struct attention_run *run, const struct a
         return;
     }
     for (int64_t i = 0; i < t.n; i++) {
+        if (run->max_alibi != 0.0f)
+            add_alibi(&t, i, t.own->t[i] + t.lo[i], t.lo[i], t.hi[i] - t.lo[i]);
         soften(run, t.own->t[i] + t.lo[i], t.hi[i] - t.lo[i], t.out[i]);
         memset(t.out[i]->o, 0, (size_t)l->dv * sizeof(float));
     }

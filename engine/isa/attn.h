@@ -1,37 +1,48 @@
+/* clang-format off */
 /* engine/isa/attn.h: attention's arithmetic in integers, one table per instruction-set level.
  *
- * Keys, values, queries and weights become codes of 12 to 15 bits with one scale each, so that
- * products are sums of integers: exact, whatever the order, and two multiply-adds a lane where
- * floats have one. attn_scalar.c is the specification, the others give the same bits. Private to
- * attention, which owns memory, lists of cells and softmax. F32 caches are not for these.
+ * Keys, values, queries and weights become int16 codes of 12 to 15 bits with one scale each, so that
+ * products are sums of integers: exact, whatever the order, and two multiply-adds a lane where floats
+ * have one. attn_scalar.c is the specification, the others give the same bits. Private to attention,
+ * which owns memory, block tables and softmax. F32 caches are not for these.
  *
  * The codes of a row x[n]: m = largest |x| (compared as integers, so that NaN > Inf > numbers);
- * code = round-to-nearest-even(x * factor). m not finite: scale = quiet NaN, all codes 0.
- *   query: scale = m / 8191, factor = 8191 / m, once per row; m < 2^-100: scale and codes 0.
- *   key: the same with 4095, each row by itself.
- *   value: scale = 2^L, the least that keeps codes up to 4095, factor = 2^-L, each row by itself;
- *   m < 2^-60: L = -72, codes 0.
- *   score = fmaf(acc * key scale, query scale, offset), acc = sum over blocks of 64 elements,
- *   ascending, of (float)(integer sum), the first one as it is.
+ * code = round-to-nearest-even(x * factor).
+ *
+ *   row      scale                                    factor     m below this: scale 0, or as given
+ *   query    m / 8191                                 8191 / m   2^-100
+ *   key      m / 4095                                 4095 / m   2^-100
+ *   value    2^L, L as small as codes <= 4095 allow   2^-L       2^-60: L = -72
+ *
+ * Below that limit all codes are 0; where m is not finite the scale is a quiet NaN and all codes are 0.
+ *
+ * score = fmaf(acc * key scale, query scale, offset); acc = sum over blocks of 64 elements, ascending,
+ * of (float)(integer sum), the first one as it is.
  *
  * Weights are powers of two. With s_j the score of key j, scaled by log2(e), and 2^L_j the scale of
  * value j, which is added to the score as its offset:
+ *
  *     t_j = s_j + L_j
  *     w_j = 2^t_j                                      softmax's weight times the value's scale
  *     o   = sum of w_j * code(v_j) / sum of w_j * 2^-L_j
- * computed as
- *   For ENGINE_ATTN_SUB keys, counted from position 0: c = ceil(largest t that is a number), at
- *   least -2^22 and NaN above 2^22; w = 2^(t - c + 14), see ENGINE_ATTN_POWERS; code of w.
- *   C = largest c of the chunk; scale = 2^(c - C), below 2^-126: 0.
- *   sum: per 32 keys in lanes (position % 16) lane = fmaf(w, 2^-L, lane); then, ascending,
- *   total = fmaf(lane, scale, total); then the tree of engine/isa/vec.h.
- *   o: o = fmaf((float)(integer sum over the 32 keys), scale, o), ascending from +0.
- * Both are in units of 2^base, base = C - 14: so a merge of chunks multiplies by powers of two
- * only. The largest codes keep every integer sum below 2^31. A query sees its own keys only: what
- * the others of a group of 16 hold never shows.
  *
- * Keys and values lie in consecutive groups of 16 rows: the scales of the rows, then their codes. A
- * cache of codes (engine/graph.h) is made of such groups, and is read where it lies. */
+ * computed for each sub-block of ENGINE_ATTN_SUB keys, counted from position 0, and for the chunk:
+ *
+ *     c     = ceil(largest t that is a number), at least -2^22, and NaN above 2^22
+ *     w     = 2^(t - c + 14), see ENGINE_ATTN_POWERS; the code of w is w rounded
+ *     C     = largest c of the chunk
+ *     scale = 2^(c - C), below 2^-126: 0
+ *     sum   lane = fmaf(w, 2^-L, lane), lane (position % 16), over the sub-block's keys; then, ascending,
+ *           total = fmaf(lane, scale, total); then the tree of engine/isa/vec.h
+ *     o     = fmaf((float)(integer sum over the sub-block), scale, o), ascending from +0
+ *
+ * sum and o are in units of 2^base, base = C - 14: a merge of chunks multiplies by powers of two only.
+ * The largest codes keep every integer sum below 2^31. A query sees its own keys only: what the other
+ * rows of a group of 16 hold never shows in a result.
+ *
+ * Keys and values lie in consecutive groups of 16 rows: the scales of the rows, then their codes. An
+ * int16-quantized KV cache (engine/graph.h) is made of such groups, and is read where it lies. */
+/* clang-format on */
 #ifndef ENGINE_ISA_ATTN_H
 #define ENGINE_ISA_ATTN_H
 
@@ -39,10 +50,10 @@
 #include "quant/stream.h"
 
 enum {
-    ENGINE_ATTN_GROUP = 16, /* keys side by side */
+    ENGINE_ATTN_GROUP = 16, /* interleaved keys */
     ENGINE_ATTN_SUB = 32,   /* keys that share a scale of weights */
     ENGINE_ATTN_DIMS = 64,  /* elements of a score that are summed as integers */
-    ENGINE_ATTN_ROWS = 6,   /* at most so many queries at a time */
+    ENGINE_ATTN_ROWS = 6,   /* queries of a tile, at most */
     ENGINE_ATTN_SUBS = 8,   /* sub-blocks of ENGINE_ATTN_SUB in a chunk */
     ENGINE_ATTN_KEYS = ENGINE_ATTN_SUB * ENGINE_ATTN_SUBS,
     ENGINE_ATTN_QUERY_MAX = 8191,
@@ -87,8 +98,8 @@ static inline int16_t *engine_attn_codes(const char *group)
     return (int16_t *)(void *)(group + 4 * ENGINE_ATTN_GROUP);
 }
 
-/* A tile: some queries and the keys of a chunk, which are counted from its first one. What a tile
- * has of a query or key that it lacks does not matter. 64-byte aligned. */
+/* A tile: some queries and the keys of a chunk, which are counted from its first one. Entries of
+ * queries and keys that do not exist may have any value. 64-byte aligned. */
 struct engine_attn_tile {
     _Alignas(64) float t[ENGINE_ATTN_ROWS][ENGINE_ATTN_KEYS];
     _Alignas(64) int16_t codes[ENGINE_ATTN_ROWS][ENGINE_ATTN_KEYS]; /* of w; not seen: 0 */
@@ -98,7 +109,7 @@ struct engine_attn_tile {
     const int16_t *query[ENGINE_ATTN_ROWS];
     int64_t lo[ENGINE_ATTN_ROWS], hi[ENGINE_ATTN_ROWS]; /* a query sees keys lo <= j < hi */
     int64_t n_rows;
-    const char *ahead; /* what is read next, to prefetch meanwhile */
+    const char *ahead; /* the next memory to be read, prefetched meanwhile */
     int64_t ahead_bytes;
     bool to_l1; /* prefetch to the first-level cache (struct cpu_prefetch) */
 };
@@ -189,7 +200,7 @@ struct engine_attn_prefetch {
     int64_t at_once;   /* bytes */
 };
 
-/* tile->ahead but for the first `but` bytes, and up to at_once more, in n steps. */
+/* For tile->ahead without its first `but` bytes, in n steps; up to at_once bytes more. */
 static inline struct engine_attn_prefetch engine_attn_prefetch(const struct engine_attn_tile *tile,
                                                                int64_t but, int64_t n)
 {

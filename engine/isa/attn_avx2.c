@@ -220,9 +220,9 @@ TARGET static void offsets_avx2(int64_t dv, int64_t n_groups, const char *values
             const __m256i scale = _mm256_castps_si256(number);
             const __m256 power = _mm256_cvtepi32_ps(
                 _mm256_sub_epi32(_mm256_srli_epi32(scale, 23), _mm256_set1_epi32(127)));
-            const __m256 wild = _mm256_cmp_ps(number, number, _CMP_UNORD_Q);
+            const __m256 not_finite = _mm256_cmp_ps(number, number, _CMP_UNORD_Q);
             const __m256i turned = _mm256_sub_epi32(_mm256_set1_epi32(0x7f000000), scale);
-            _mm256_storeu_ps(offset, _mm256_blendv_ps(power, number, wild));
+            _mm256_storeu_ps(offset, _mm256_blendv_ps(power, number, not_finite));
             _mm256_storeu_ps(inverse, _mm256_castsi256_ps(turned));
         }
 }
@@ -262,23 +262,23 @@ TARGET INLINE __m256 largest_of_each(const __m256 *v)
                          _mm256_permute2f128_ps(b[0], b[1], 0x31));
 }
 
-/* c of the sub-blocks [first, end), and the least of the others. `all`: the query sees all their
+/* c of the sub-blocks [first, end), and the limit for the others. `all`: the query sees all their
  * keys. */
-TARGET INLINE __m256 find_tops(const struct engine_attn_tile *tile, int64_t r, int64_t first,
-                               int64_t end, bool all)
+TARGET INLINE __m256 max_exponents(const struct engine_attn_tile *tile, int64_t r, int64_t first,
+                                   int64_t end, bool all)
 {
     _Static_assert(ENGINE_ATTN_SUBS == 8, "a vector has a lane for each sub-block");
     const __m256 low = _mm256_set1_ps(-ENGINE_ATTN_LIMIT);
-    __m256 top[ENGINE_ATTN_SUBS] = {low, low, low, low, low, low, low, low};
+    __m256 max_t[ENGINE_ATTN_SUBS] = {low, low, low, low, low, low, low, low};
     for (int64_t s = first; s < end; s++) {
         for (int64_t j = SUB * s; j < SUB * (s + 1); j += 8) {
             __m256 t = _mm256_loadu_ps(tile->t[r] + j);
             if (!all) t = _mm256_blendv_ps(low, t, seen_of(tile, r, j));
-            /* The second operand is what remains beside NaN. */
-            top[s] = _mm256_max_ps(t, top[s]);
+            /* The second operand remains where the first is NaN. */
+            max_t[s] = _mm256_max_ps(t, max_t[s]);
         }
     }
-    return _mm256_ceil_ps(largest_of_each(top));
+    return _mm256_ceil_ps(largest_of_each(max_t));
 }
 
 /* engine_attn_exp2. */
@@ -291,10 +291,10 @@ TARGET INLINE __m256 exp2_8(__m256 x)
 }
 
 /* Weights of the 8 keys from j on: numbers for those that are not seen. */
-TARGET INLINE __m256 weights8(const float *t, __m256 least, __m256 shift)
+TARGET INLINE __m256 weights8(const float *t, __m256 min_t, __m256 shift)
 {
     static const float powers[] = ENGINE_ATTN_POWERS;
-    const __m256 x = _mm256_max_ps(least, _mm256_loadu_ps(t));
+    const __m256 x = _mm256_max_ps(min_t, _mm256_loadu_ps(t));
     const __m256 step = _mm256_add_ps(x, shift);
     const __m256 rest = _mm256_sub_ps(x, _mm256_sub_ps(step, shift));
     __m256 w = _mm256_set1_ps(powers[0]);
@@ -305,17 +305,17 @@ TARGET INLINE __m256 weights8(const float *t, __m256 least, __m256 shift)
 }
 
 /* A sub-block's codes; adds to the row's lanes. `all`: as above. */
-TARGET INLINE void weigh(struct engine_attn_tile *tile, int64_t r, int64_t s, float c,
-                         const float *inverse, __m256 *total, bool all)
+TARGET INLINE void sub_weights(struct engine_attn_tile *tile, int64_t r, int64_t s, float c,
+                               const float *inverse, __m256 *total, bool all)
 {
-    const __m256 least = _mm256_set1_ps(c - 126.0f), shift = _mm256_set1_ps(engine_attn_shift(c));
+    const __m256 min_t = _mm256_set1_ps(c - 126.0f), shift = _mm256_set1_ps(engine_attn_shift(c));
     const __m256 scale = _mm256_set1_ps(tile->scale[r][s]);
     __m256 lane[2] = {_mm256_setzero_ps(), _mm256_setzero_ps()};
     for (int64_t j = SUB * s; j < SUB * (s + 1); j += 16) {
         __m256i code[2];
         UNROLL
         for (int i = 0; i < 2; i++) {
-            __m256 w = weights8(tile->t[r] + j + 8 * i, least, shift);
+            __m256 w = weights8(tile->t[r] + j + 8 * i, min_t, shift);
             __m256 factor = _mm256_loadu_ps(inverse + j + 8 * i);
             if (!all) {
                 const __m256 seen = seen_of(tile, r, j + 8 * i);
@@ -332,25 +332,25 @@ TARGET INLINE void weigh(struct engine_attn_tile *tile, int64_t r, int64_t s, fl
     for (int i = 0; i < 2; i++) total[i] = _mm256_fmadd_ps(lane[i], scale, total[i]);
 }
 
-TARGET INLINE void weigh_row(struct engine_attn_tile *tile, int64_t r, int64_t first, int64_t end,
-                             const float *inverse, bool all)
+TARGET INLINE void row_weights(struct engine_attn_tile *tile, int64_t r, int64_t first, int64_t end,
+                               const float *inverse, bool all)
 {
     float c[ENGINE_ATTN_SUBS];
-    const __m256 top = find_tops(tile, r, first, end, all);
-    const __m256 wild = _mm256_cmp_ps(top, _mm256_set1_ps(ENGINE_ATTN_LIMIT), _CMP_GT_OQ);
-    const float most = largest8(top);
+    const __m256 max_t = max_exponents(tile, r, first, end, all);
+    const __m256 not_finite = _mm256_cmp_ps(max_t, _mm256_set1_ps(ENGINE_ATTN_LIMIT), _CMP_GT_OQ);
+    const float max_c = largest8(max_t);
     __m256 total[2] = {_mm256_setzero_ps(), _mm256_setzero_ps()};
-    _mm256_storeu_ps(tile->scale[r], exp2_8(_mm256_sub_ps(top, _mm256_set1_ps(most))));
-    _mm256_storeu_ps(c, _mm256_blendv_ps(top, _mm256_set1_ps(NAN), wild));
+    _mm256_storeu_ps(tile->scale[r], exp2_8(_mm256_sub_ps(max_t, _mm256_set1_ps(max_c))));
+    _mm256_storeu_ps(c, _mm256_blendv_ps(max_t, _mm256_set1_ps(NAN), not_finite));
     for (int64_t s = first; s < end; s++) {
         engine_attn_weights_prefetch(tile, r, s);
-        weigh(tile, r, s, c[s], inverse, total, all);
+        sub_weights(tile, r, s, c[s], inverse, total, all);
     }
     const __m256 a = _mm256_add_ps(total[0], total[1]);
     __m128 b = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
     b = _mm_add_ps(b, _mm_movehl_ps(b, b));
     tile->sum[r] = _mm_cvtss_f32(_mm_add_ss(b, _mm_movehdup_ps(b)));
-    tile->base[r] = most - ENGINE_ATTN_WEIGHT_BITS;
+    tile->base[r] = max_c - ENGINE_ATTN_WEIGHT_BITS;
 }
 
 TARGET static void weights_avx2(int64_t first, int64_t end, const float *inverse,
@@ -358,9 +358,9 @@ TARGET static void weights_avx2(int64_t first, int64_t end, const float *inverse
 {
     for (int64_t r = 0; r < tile->n_rows; r++)
         if (tile->lo[r] <= SUB * first && tile->hi[r] >= SUB * end)
-            weigh_row(tile, r, first, end, inverse, true);
+            row_weights(tile, r, first, end, inverse, true);
         else
-            weigh_row(tile, r, first, end, inverse, false);
+            row_weights(tile, r, first, end, inverse, false);
 }
 
 /* ---- Sums ---- */

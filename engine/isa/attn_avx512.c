@@ -1,7 +1,7 @@
 /* engine/isa/attn_avx512.c: attention in integers with AVX-512 and VNNI. VPDPWSSD multiplies
  * pairs of codes of 16 keys (or 16 elements of values) by one pair of a query (or of its weights),
- * which is broadcast. The functions that take constant arguments are inlined once per case. Twin of
- * attn_scalar.c, bit for bit. */
+ * which is broadcast. The functions that take constant arguments are inlined once for each case.
+ * Twin of attn_scalar.c, bit for bit. */
 #include "base/unroll.h"
 #include "engine/isa/attn.h"
 #include <immintrin.h>
@@ -26,7 +26,8 @@ TARGET INLINE __m512i broadcast_pair(const int16_t *pair)
 }
 
 /* acc + a[2i] * b[2i] + a[2i + 1] * b[2i + 1] per lane, in the accumulator's own register: through
- * the intrinsic, gcc 12 moves the 24 accumulators of a tile about, and to memory, at every step. */
+ * the intrinsic, gcc 12 moves the 24 accumulators of a tile between registers and memory at each
+ * step. */
 TARGET INLINE void mad_pairs(__m512i *acc, __m512i a, __m512i b)
 {
     __asm__("vpdpwssd %2, %1, %0" : "+v"(*acc) : "v"(a), "v"(b));
@@ -43,29 +44,30 @@ TARGET INLINE __m512i magnitude(__m512 x)
  * engine_attn_scale. */
 TARGET INLINE __m512 key_scales16(__m512i largest, __m512 *factor)
 {
-    const __mmask16 wild = _mm512_cmpge_epi32_mask(largest, _mm512_set1_epi32(0x7f800000));
+    const __mmask16 not_finite = _mm512_cmpge_epi32_mask(largest, _mm512_set1_epi32(0x7f800000));
     const __mmask16 tiny = _mm512_cmplt_epi32_mask(largest, _mm512_set1_epi32(27 << 23));
-    const __mmask16 plain = (__mmask16) ~(wild | tiny);
+    const __mmask16 plain = (__mmask16) ~(not_finite | tiny);
     const __m512 c = _mm512_set1_ps(ENGINE_ATTN_KEY_MAX), m = _mm512_castsi512_ps(largest);
     *factor = _mm512_maskz_div_ps(plain, c, m);
-    return _mm512_mask_mov_ps(_mm512_maskz_div_ps(plain, m, c), wild,
+    return _mm512_mask_mov_ps(_mm512_maskz_div_ps(plain, m, c), not_finite,
                               _mm512_castsi512_ps(_mm512_set1_epi32(0x7fc00000)));
 }
 
 TARGET INLINE __m512 value_scales16(__m512i largest, __m512 *factor)
 {
-    const __mmask16 wild = _mm512_cmpge_epi32_mask(largest, _mm512_set1_epi32(0x7f800000));
+    const __mmask16 not_finite = _mm512_cmpge_epi32_mask(largest, _mm512_set1_epi32(0x7f800000));
     const __mmask16 tiny = _mm512_cmplt_epi32_mask(largest, _mm512_set1_epi32(67 << 23));
     const __m512i up = _mm512_add_epi32(largest, _mm512_set1_epi32(0xfff - (11 << 23)));
     __m512i scale = _mm512_and_si512(up, _mm512_set1_epi32(0x7f800000));
-    *factor = _mm512_castsi512_ps(
-        _mm512_maskz_sub_epi32((__mmask16) ~(wild | tiny), _mm512_set1_epi32(0x7f000000), scale));
+    *factor = _mm512_castsi512_ps(_mm512_maskz_sub_epi32((__mmask16) ~(not_finite | tiny),
+                                                         _mm512_set1_epi32(0x7f000000), scale));
     scale = _mm512_mask_mov_epi32(scale, tiny, _mm512_set1_epi32(55 << 23));
-    return _mm512_castsi512_ps(_mm512_mask_mov_epi32(scale, wild, _mm512_set1_epi32(0x7fc00000)));
+    return _mm512_castsi512_ps(
+        _mm512_mask_mov_epi32(scale, not_finite, _mm512_set1_epi32(0x7fc00000)));
 }
 
 /* Codes in the lower halves of 32-bit integers. Where the factor is 0, x may be infinite or NaN:
- * then the conversion gives 2^31, whose lower half is the 0 that is wanted. */
+ * then the conversion gives 2^31, whose lower half is 0, the specified code. */
 TARGET INLINE __m512i codes16(__m512 x, __m512 factor)
 {
     return _mm512_cvtps_epi32(_mm512_mul_ps(x, factor));
@@ -290,7 +292,7 @@ TARGET INLINE void scores_any(int64_t d, int64_t first, int64_t end, const char 
     ENGINE_ATTN_BY_ROWS(tile->n_rows, scores_rows, d, first, end, keys, offset, tile, prefetches);
 }
 
-/* Loops that prefetch nothing are other loops: the test alone would cost a tenth. */
+/* Loops that prefetch nothing are separate ones: the test alone would cost a tenth. */
 TARGET static void scores_avx512(int64_t d, int64_t first, int64_t end, const char *keys,
                                  const float *offset, struct engine_attn_tile *tile)
 {
@@ -308,18 +310,19 @@ TARGET static void offsets_avx512(int64_t dv, int64_t n_groups, const char *valu
     for (int64_t g = 0; g < n_groups; g++, values += engine_attn_value_bytes(dv)) {
         const __m512i scale = _mm512_loadu_si512(values);
         const __m512 number = _mm512_castsi512_ps(scale);
-        const __mmask16 wild = _mm512_cmp_ps_mask(number, number, _CMP_UNORD_Q);
+        const __mmask16 not_finite = _mm512_cmp_ps_mask(number, number, _CMP_UNORD_Q);
         const __m512 power = _mm512_cvtepi32_ps(
             _mm512_sub_epi32(_mm512_srli_epi32(scale, 23), _mm512_set1_epi32(127)));
-        _mm512_storeu_ps(offset + GROUP * g, _mm512_mask_mov_ps(power, wild, number));
+        _mm512_storeu_ps(offset + GROUP * g, _mm512_mask_mov_ps(power, not_finite, number));
         _mm512_storeu_si512(inverse + GROUP * g,
                             _mm512_sub_epi32(_mm512_set1_epi32(0x7f000000), scale));
     }
 }
 
-/* What is known of sub-blocks before their weights are: of each query, c - 126 and the shift. */
-struct tops {
-    _Alignas(64) float least[ENGINE_ATTN_ROWS][ENGINE_ATTN_SUBS];
+/* What the weights of a query and sub-block are made with: c - 126, below which t is cut, and the
+ * shift. */
+struct exponents {
+    _Alignas(64) float min_t[ENGINE_ATTN_ROWS][ENGINE_ATTN_SUBS];
     _Alignas(64) float shift[ENGINE_ATTN_ROWS][ENGINE_ATTN_SUBS];
 };
 
@@ -352,8 +355,8 @@ TARGET INLINE __m512 largest16(const __m512 *v)
                          _mm512_shuffle_f32x4(e[0], e[1], 0xdd));
 }
 
-/* The largest t of each sub-block, at least the lower limit, of the rows r and r + 1, whether or
- * not there is the second one. */
+/* The largest t of each sub-block, not below the limit, of the rows r and r + 1, even if row r + 1
+ * does not exist. */
 TARGET INLINE __m512 largest_of(const struct engine_attn_tile *tile, int64_t r, int64_t first,
                                 int64_t end, bool all)
 {
@@ -364,7 +367,7 @@ TARGET INLINE __m512 largest_of(const struct engine_attn_tile *tile, int64_t r, 
         const int64_t s = i % ENGINE_ATTN_SUBS;
         v[i] = _mm512_set1_ps(-ENGINE_ATTN_LIMIT);
         if (s < first || s >= end) continue;
-        /* The second operand is what remains beside NaN. */
+        /* The second operand remains where the first is NaN. */
         UNROLL
         for (int64_t j = SUB * s; j < SUB * (s + 1); j += 16)
             v[i] = all ? _mm512_max_ps(_mm512_load_ps(tile->t[own] + j), v[i])
@@ -375,34 +378,36 @@ TARGET INLINE __m512 largest_of(const struct engine_attn_tile *tile, int64_t r, 
 }
 
 /* Of the rows r and r + 1. */
-TARGET INLINE void find_tops(struct engine_attn_tile *tile, int64_t r, __m512 largest,
-                             struct tops *tops)
+TARGET INLINE void set_exponents(struct engine_attn_tile *tile, int64_t r, __m512 largest,
+                                 struct exponents *exponents)
 {
     const __m512 c = _mm512_roundscale_ps(largest, 0x0a); /* up */
     /* C, in each lane of the row's half */
-    __m512 most = _mm512_max_ps(c, _mm512_shuffle_f32x4(c, c, 0xb1));
-    most = _mm512_max_ps(most, _mm512_permute_ps(most, 0x4e));
-    most = _mm512_max_ps(most, _mm512_permute_ps(most, 0xb1));
+    __m512 max_c = _mm512_max_ps(c, _mm512_shuffle_f32x4(c, c, 0xb1));
+    max_c = _mm512_max_ps(max_c, _mm512_permute_ps(max_c, 0x4e));
+    max_c = _mm512_max_ps(max_c, _mm512_permute_ps(max_c, 0xb1));
     const __m512 low = _mm512_set1_ps(-127.0f), high = _mm512_set1_ps(127.0f);
-    const __m512 power = _mm512_max_ps(_mm512_sub_ps(c, most), low);
+    const __m512 power = _mm512_max_ps(_mm512_sub_ps(c, max_c), low);
     const __m512i scale = _mm512_slli_epi32(_mm512_cvtps_epi32(_mm512_add_ps(power, high)), 23);
-    const __mmask16 wild = _mm512_cmp_ps_mask(c, _mm512_set1_ps(ENGINE_ATTN_LIMIT), _CMP_GT_OQ);
-    const __m512 known = _mm512_mask_mov_ps(c, wild, _mm512_set1_ps(NAN));
+    const __mmask16 not_finite =
+        _mm512_cmp_ps_mask(c, _mm512_set1_ps(ENGINE_ATTN_LIMIT), _CMP_GT_OQ);
+    const __m512 c_or_nan = _mm512_mask_mov_ps(c, not_finite, _mm512_set1_ps(NAN));
     const __m512 bits = _mm512_set1_ps(ENGINE_ATTN_WEIGHT_BITS);
     _mm512_storeu_si512(tile->scale[r], scale);
-    _mm512_store_ps(tops->least[r], _mm512_sub_ps(known, _mm512_set1_ps(126.0f)));
-    _mm512_store_ps(tops->shift[r],
-                    _mm512_sub_ps(_mm512_set1_ps(ENGINE_ATTN_MAGIC), _mm512_sub_ps(known, bits)));
-    const __m512 base = _mm512_sub_ps(most, bits);
+    _mm512_store_ps(exponents->min_t[r], _mm512_sub_ps(c_or_nan, _mm512_set1_ps(126.0f)));
+    _mm512_store_ps(exponents->shift[r], _mm512_sub_ps(_mm512_set1_ps(ENGINE_ATTN_MAGIC),
+                                                       _mm512_sub_ps(c_or_nan, bits)));
+    const __m512 base = _mm512_sub_ps(max_c, bits);
     tile->base[r] = _mm512_cvtss_f32(base);
     tile->base[r + 1] = _mm256_cvtss_f32(_mm512_extractf32x8_ps(base, 1));
 }
 
-/* Weights of the keys from SUB * s on, n <= 2 sub-blocks; adds to the row's lanes. Every step is
- * made for all vectors before the next one: the processor does not look far enough ahead to find
- * the others itself. */
-TARGET INLINE __m512 weigh(struct engine_attn_tile *tile, int64_t r, const struct tops *tops,
-                           const float *inverse, int64_t s, int n, bool all, __m512 total)
+/* Weights of the keys from SUB * s on, n <= 2 sub-blocks; adds to the row's lanes. Each step is
+ * made for all vectors before the next one: the out-of-order window does not reach the independent
+ * instructions otherwise. */
+TARGET INLINE __m512 sub_weights(struct engine_attn_tile *tile, int64_t r,
+                                 const struct exponents *exponents, const float *inverse, int64_t s,
+                                 int n, bool all, __m512 total)
 {
     static const float powers[] = ENGINE_ATTN_POWERS;
     const int64_t at = SUB * s;
@@ -417,13 +422,13 @@ TARGET INLINE __m512 weigh(struct engine_attn_tile *tile, int64_t r, const struc
     }
     UNROLL
     for (int i = 0; i < 2 * n; i++)
-        x[i] = _mm512_max_ps(_mm512_set1_ps(tops->least[r][s + i / 2]), x[i]);
+        x[i] = _mm512_max_ps(_mm512_set1_ps(exponents->min_t[r][s + i / 2]), x[i]);
     UNROLL
     for (int i = 0; i < 2 * n; i++)
-        step[i] = _mm512_add_ps(x[i], _mm512_set1_ps(tops->shift[r][s + i / 2]));
+        step[i] = _mm512_add_ps(x[i], _mm512_set1_ps(exponents->shift[r][s + i / 2]));
     UNROLL
     for (int i = 0; i < 2 * n; i++)
-        rest[i] = _mm512_sub_ps(step[i], _mm512_set1_ps(tops->shift[r][s + i / 2]));
+        rest[i] = _mm512_sub_ps(step[i], _mm512_set1_ps(exponents->shift[r][s + i / 2]));
     UNROLL
     for (int i = 0; i < 2 * n; i++) rest[i] = _mm512_sub_ps(x[i], rest[i]);
     UNROLL
@@ -465,25 +470,26 @@ TARGET INLINE float sum_tree(__m512 v)
     return _mm_cvtss_f32(_mm_add_ss(b, _mm_movehdup_ps(b)));
 }
 
-TARGET INLINE __m512 weigh_row(struct engine_attn_tile *tile, int64_t r, const struct tops *tops,
-                               const float *inverse, int64_t first, int64_t end, bool all)
+TARGET INLINE __m512 row_weights(struct engine_attn_tile *tile, int64_t r,
+                                 const struct exponents *exponents, const float *inverse,
+                                 int64_t first, int64_t end, bool all)
 {
     __m512 total = _mm512_setzero_ps();
     int64_t s = first;
-    for (; s + 2 <= end; s += 2) total = weigh(tile, r, tops, inverse, s, 2, all, total);
-    if (s < end) total = weigh(tile, r, tops, inverse, s, 1, all, total);
+    for (; s + 2 <= end; s += 2) total = sub_weights(tile, r, exponents, inverse, s, 2, all, total);
+    if (s < end) total = sub_weights(tile, r, exponents, inverse, s, 1, all, total);
     return total;
 }
 
-/* Row by row the same steps wait for one another, so each is made for all rows before the next. */
-TARGET INLINE void weigh_tile(int64_t first, int64_t end, const float *inverse,
-                              struct engine_attn_tile *tile, bool all)
+/* The steps of one row depend on each other, so each is made for all rows before the next. */
+TARGET INLINE void tile_weights(int64_t first, int64_t end, const float *inverse,
+                                struct engine_attn_tile *tile, bool all)
 {
-    struct tops tops;
+    struct exponents exponents;
     for (int64_t r = 0; r < tile->n_rows; r += 2)
-        find_tops(tile, r, largest_of(tile, r, first, end, all), &tops);
+        set_exponents(tile, r, largest_of(tile, r, first, end, all), &exponents);
     for (int64_t r = 0; r < tile->n_rows; r++)
-        tile->sum[r] = sum_tree(weigh_row(tile, r, &tops, inverse, first, end, all));
+        tile->sum[r] = sum_tree(row_weights(tile, r, &exponents, inverse, first, end, all));
 }
 
 TARGET static void weights_avx512(int64_t first, int64_t end, const float *inverse,
@@ -493,9 +499,9 @@ TARGET static void weights_avx512(int64_t first, int64_t end, const float *inver
     for (int64_t r = 0; r < tile->n_rows; r++)
         all &= tile->lo[r] <= SUB * first && tile->hi[r] >= SUB * end;
     if (all)
-        weigh_tile(first, end, inverse, tile, true);
+        tile_weights(first, end, inverse, tile, true);
     else
-        weigh_tile(first, end, inverse, tile, false);
+        tile_weights(first, end, inverse, tile, false);
 }
 
 /* ---- Sums ---- */
@@ -553,8 +559,8 @@ TARGET INLINE void sums_rows(int64_t dv, int64_t first, int64_t end, const char 
         tile, engine_attn_weights_bytes(tile), (end - first) * ((dv + 15) / 16) * (SUB / 2));
     struct engine_attn_prefetch *prefetch = prefetches ? &all : NULL;
     int64_t d = 0;
-    /* Rows of values that come from memory are read whole, though with more than three queries the
-     * totals then wait in memory; in large tiles, of prompts, the halves are faster. */
+    /* Rows of values that come from memory are read whole, although with more than three queries
+     * the totals are then kept in memory; in large tiles, of prompts, the halves are faster. */
     for (; (prefetches || nr <= 5) && d + 64 <= dv; d += 64)
         sums_tile(dv, first, end, values, tile, o, d, 0xffff, prefetch, nr, 4);
     for (; d + 32 <= dv; d += 32)

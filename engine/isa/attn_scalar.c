@@ -1,5 +1,4 @@
-/* engine/isa/attn_scalar.c: the specification of attention in integers, and the choice of a
- * level's table. See engine/isa/attn.h. */
+/* engine/isa/attn_scalar.c: the specification of attention in integers. See engine/isa/attn.h. */
 #include "engine/isa/attn.h"
 #include <math.h>
 #include <string.h>
@@ -27,7 +26,8 @@ static float float_of(uint32_t bits)
     return x;
 }
 
-/* Adding what is above 4095 / 2048 in a fraction takes those that are to the next exponent. */
+/* Fractions above 4095 / 2048 would need codes above 4095: the addition carries them to the next
+ * exponent. */
 static float value_scale(uint32_t largest_bits, float *factor)
 {
     if (largest_bits < BITS_TINY_VALUE) return float_of(BITS_LEAST_SCALE);
@@ -38,13 +38,13 @@ static float value_scale(uint32_t largest_bits, float *factor)
 
 float engine_attn_scale(uint32_t largest_bits, enum engine_attn_kind kind, float *factor)
 {
-    const float most = kind == ENGINE_ATTN_QUERY ? ENGINE_ATTN_QUERY_MAX : ENGINE_ATTN_KEY_MAX;
+    const float max_c = kind == ENGINE_ATTN_QUERY ? ENGINE_ATTN_QUERY_MAX : ENGINE_ATTN_KEY_MAX;
     *factor = 0.0f;
     if (largest_bits >= BITS_INFINITY) return float_of(0x7fc00000);
     if (kind == ENGINE_ATTN_VALUE) return value_scale(largest_bits, factor);
     if (largest_bits < BITS_TINY) return 0.0f;
-    *factor = most / float_of(largest_bits);
-    return float_of(largest_bits) / most;
+    *factor = max_c / float_of(largest_bits);
+    return float_of(largest_bits) / max_c;
 }
 
 float engine_attn_exp2(float x)
@@ -76,7 +76,7 @@ static float row(int64_t d, const float *x, enum engine_attn_kind kind, int16_t 
     return scale;
 }
 
-/* Pairs of codes lie `step` apart where they come from. */
+/* Pairs of codes are `step` codes apart in the source. */
 static void key_row(int64_t d, const int16_t *codes, int64_t step, float scale, char *group,
                     int64_t i)
 {
@@ -86,7 +86,7 @@ static void key_row(int64_t d, const int16_t *codes, int64_t step, float scale, 
         memcpy(to, codes, 2 * sizeof *to);
 }
 
-/* Where row `i` of a group of values has its codes, every second one. */
+/* The codes of row `i` of a group of values; those of one row are at even offsets. */
 static int16_t *value_codes(int64_t dv, const char *group, int64_t i)
 {
     return engine_attn_codes(group) + i / 2 * ((dv + 15) / 16 * 16) * 2 + i % 2;
@@ -193,18 +193,18 @@ static float power_of(float t, float c)
 }
 
 /* c of the sub-blocks [first, end); returns the largest. */
-static float tops(const struct engine_attn_tile *tile, int64_t r, int64_t first, int64_t end,
-                  float *c)
+static float max_exponents(const struct engine_attn_tile *tile, int64_t r, int64_t first,
+                           int64_t end, float *c)
 {
-    float most = -ENGINE_ATTN_LIMIT;
+    float max_c = -ENGINE_ATTN_LIMIT;
     for (int64_t s = first; s < end; s++) {
-        float top = -ENGINE_ATTN_LIMIT;
+        float max_t = -ENGINE_ATTN_LIMIT;
         for (int64_t j = s * SUB; j < (s + 1) * SUB; j++)
-            if (j >= tile->lo[r] && j < tile->hi[r] && tile->t[r][j] > top) top = tile->t[r][j];
-        c[s] = ceilf(top);
-        most = c[s] > most ? c[s] : most;
+            if (j >= tile->lo[r] && j < tile->hi[r] && tile->t[r][j] > max_t) max_t = tile->t[r][j];
+        c[s] = ceilf(max_t);
+        max_c = c[s] > max_c ? c[s] : max_c;
     }
-    return most;
+    return max_c;
 }
 
 static float sum_tree(float *lane)
@@ -218,10 +218,10 @@ static void weights(int64_t first, int64_t end, const float *inverse, struct eng
 {
     for (int64_t r = 0; r < tile->n_rows; r++) {
         float c[ENGINE_ATTN_SUBS], total[16] = {0};
-        const float most = tops(tile, r, first, end, c);
+        const float max_c = max_exponents(tile, r, first, end, c);
         for (int64_t s = first; s < end; s++) {
             float lane[16] = {0};
-            tile->scale[r][s] = engine_attn_exp2(c[s] - most);
+            tile->scale[r][s] = engine_attn_exp2(c[s] - max_c);
             if (c[s] > ENGINE_ATTN_LIMIT) c[s] = NAN;
             for (int64_t j = s * SUB; j < (s + 1) * SUB; j++) {
                 const bool seen = j >= tile->lo[r] && j < tile->hi[r];
@@ -231,7 +231,7 @@ static void weights(int64_t first, int64_t end, const float *inverse, struct eng
             }
             for (int i = 0; i < 16; i++) total[i] = fmaf(lane[i], tile->scale[r][s], total[i]);
         }
-        tile->base[r] = most - ENGINE_ATTN_WEIGHT_BITS;
+        tile->base[r] = max_c - ENGINE_ATTN_WEIGHT_BITS;
         tile->sum[r] = sum_tree(total);
     }
 }

@@ -6,9 +6,9 @@
  * result. tile_scalar.c is the specification. Private to engine/: called by matmul and attention,
  * which own the memory, the edges in k (whole blocks) and the split over threads.
  *
- * Columns of quantized activations are interleaved in groups of ENGINE_TILE_COLS, so that a tile
- * reads one stream: 4 consecutive elements (the unit of u8 x s8 dot instructions) of each column
- * stand side by side. A group with fewer columns is filled up with zeros. */
+ * Columns of quantized activations are interleaved in column panels of ENGINE_TILE_COLS, so that a
+ * tile reads consecutive memory: 4 consecutive elements (the unit of u8 x s8 dot instructions) of
+ * each column are adjacent. A panel with fewer columns is filled up with zeros. */
 #ifndef ENGINE_ISA_TILE_H
 #define ENGINE_ISA_TILE_H
 
@@ -16,7 +16,7 @@
 #include "quant/quant.h"
 
 enum { ENGINE_TILE_COLS = 8 };
-/* Panels that a tile takes at once, at most. */
+/* Row panels that a tile takes at once, at most. */
 enum { ENGINE_TILE_PANELS = 2 };
 /* Floats are packed in bundles of some rows of weights, or of so many columns. */
 enum { ENGINE_TILE_PACKED_COLS = 4 };
@@ -54,12 +54,12 @@ struct engine_tile_packed {
                     float *const *out);
 };
 
-/* Sums of rows by a group of columns: while slices of k follow one another, their floats. */
+/* Sums of rows by a column panel: their floats between K-blocks. */
 struct engine_tile_sums {
     _Alignas(64) float of[ENGINE_TILE_PANELS][ENGINE_TILE_COLS][QUANT_PANEL_ROWS];
 };
 
-/* What a slice is added to, and where the last one's results go. */
+/* The sums that a K-block is added to, and where the results of the last one go. */
 struct engine_tile_to {
     struct engine_tile_sums *sums;
     bool first; /* nothing is in *sums */
@@ -69,22 +69,23 @@ struct engine_tile_to {
 };
 
 struct engine_tile {
-    /* n_blocks blocks of n_cols <= ENGINE_TILE_COLS columns and n_rows <= QUANT_PANEL_ROWS rows. Of
-     * forms, those that the level's own kernels write: folded ones with minima with AVX2 and what
-     * contains it, others with AVX-512. With AVX-512 panel256, and panel32 without minima, take
-     * twice as many rows, the second half from the next panel. */
+    /* n_blocks blocks of n_cols <= ENGINE_TILE_COLS columns and n_rows <= QUANT_PANEL_ROWS rows, in
+     * the panel forms that unpack kernels of the level write: scale-folded ones with minima with
+     * AVX2 and what contains it, others with AVX-512. With AVX-512 panel256, and panel32 without
+     * minima, take twice as many rows, the second half from the next panel. */
     void (*panel32)(const struct quant_panel_form *form, int64_t n_blocks,
                     const struct quant_panel32 *w, const struct engine_cols32 *x,
                     const struct engine_tile_to *to);
     void (*panel256)(const struct quant_panel_form *form, int64_t n_blocks,
                      const struct quant_panel256 *w, const struct engine_cols256 *x,
                      const struct engine_tile_to *to);
-    /* A group's q: to[i][c] = the four elements 4i .. 4i + 3 of q[c], i < n, a multiple of 8. */
+    /* The q of a column panel: to[i][c] = the four elements 4i .. 4i + 3 of q[c], i < n, a multiple
+     * of 8. */
     void (*interleave)(int64_t n, const int8_t *const q[ENGINE_TILE_COLS],
                        int8_t (*to)[ENGINE_TILE_COLS][4]);
     /* clang-format off */
-    /* Sets the bounds of a group whose other members are set. panel256 accumulates in 16 bits where
-     * a bound proves that no sum of codes times q overflows:
+    /* Sets the bounds of a column panel whose other members are set. panel256 accumulates in 16 bits
+     * where a bound proves that no sum of codes times q overflows:
      *
      *     bound     the largest sum of                          at most INT16_MAX where used
      *     mass16    |q| over 16 elements                        offset * (sub_len / 16) * mass16
@@ -92,14 +93,14 @@ struct engine_tile {
      *     peak4     q of one sign in the same half of each of   max_code * peak4
      *     peak8     4 (8) consecutive groups of 4 elements      max_code * peak8
      *
-     * (sums_are_narrow, sums_depth and dots_depth are where.) NULL where panel256 needs no bound. */
+     * (Used in sums_fit_int16, sums_depth and dots_depth.) NULL where panel256 needs no bound. */
     /* clang-format on */
     void (*measure)(int64_t n_blocks, struct engine_cols256 *x);
     /* QUANT_ACT_F32 products of float rows: out[c][r] = w[r] . x[c], r < n_rows, c < n_cols. */
     void (*f32)(int64_t k, const float *w, int64_t w_stride, int64_t n_rows, const float *const *x,
                 int64_t n_cols, float *const *out);
     /* QUANT_ACT_BF16 products of rows in the file's layout, row_bytes apart; the columns are zero
-     * up to a multiple of 32. NULL where there is nothing better than the type's gemv. */
+     * up to a multiple of 32. NULL where the type's gemv is faster. */
     void (*bf16)(int64_t k, const char *w, int64_t row_bytes, int64_t n_rows,
                  const uint16_t *const *x, int64_t n_cols, float *const *out);
     /* The products of f32 and bf16 from packed rows. Where k is no multiple of 32, f32's rows end
@@ -118,7 +119,7 @@ const struct engine_tile *engine_tile_table(enum cpu_level level);
 
 extern const struct engine_tile engine_tile_scalar;
 #if defined(__x86_64__)
-/* AVX-512's as well. */
+/* Used with AVX-512 as well. */
 void engine_tile_interleave_avx2(int64_t n, const int8_t *const q[ENGINE_TILE_COLS],
                                  int8_t (*to)[ENGINE_TILE_COLS][4]);
 void engine_tile_f32_avx2(int64_t k, const float *w, int64_t w_stride, int64_t n_rows,

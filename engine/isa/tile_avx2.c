@@ -6,11 +6,11 @@
  * 16 bits and saturates: how many such sums fit (depth) is known from the type's largest code, and
  * for super-blocks from what `measure` found in the columns; codes beyond 128 of which not even one
  * fits are taken as sign and magnitude instead. With AVX-VNNI a VPDPBUSD adds four products in 32
- * bits, and nothing of this is needed. Everything inside a block is exact.
+ * bits, which needs none of this. All inside a block is exact.
  *
- * The empty asm statements keep gcc from what would cost registers that are not there: adding up
- * sums as a tree, or holding a block's weights, which do not change from columns to columns, in
- * spilled registers. Twin of tile_scalar.c. */
+ * The empty asm statements prevent two optimizations of gcc that spill registers: adding up sums as
+ * a tree, and keeping a block's weights in registers from one group of columns to the next. Twin of
+ * tile_scalar.c. */
 #include "engine/isa/tile.h"
 #include <immintrin.h>
 #include <string.h>
@@ -75,8 +75,8 @@ TARGET INLINE void add_groups(int depth, const uint8_t (*w)[16][4], const int8_t
         EACH (h, 2) sum[h][c] = add_widened(sum[h][c], pairs[h][c], factor[h]);
 }
 
-/* The same for so few groups that their codes stay in registers: columns one by one, so that their
- * sums may stay, too. */
+/* The same for so few groups that their codes stay in registers; one column after the other, so
+ * that its sums stay there, too. */
 TARGET INLINE void add_few_groups(int depth, const uint8_t (*w)[16][4], const int8_t (*x)[COLS][4],
                                   const __m256i factor[2], __m256i sum[2][NC])
 {
@@ -137,21 +137,21 @@ TARGET INLINE void add_dots_block(int n, const uint8_t (*w)[16][4], const int8_t
     }
 }
 
-/* sum[h][c] += factor[h] * codes * q of n groups, whose sums fit 16 bits or, `wide`, may not. */
-TARGET INLINE void add_scaled_dots(bool wide, int n, const uint8_t (*w)[16][4],
+/* sum[h][c] += factor[h] * codes * q of n groups, whose sums fit 16 bits or, `sums32`, may not. */
+TARGET INLINE void add_scaled_dots(bool sums32, int n, const uint8_t (*w)[16][4],
                                    const int8_t (*x)[COLS][4], const __m256i factor[2],
                                    __m256i sum[2][NC])
 {
     __m256i sub[2][NC], scale[2];
     EACH (h, 2) {
         scale[h] = _mm256_slli_epi32(factor[h], 16);
-        scale[h] = wide ? _mm256_srai_epi32(scale[h], 16) : _mm256_srli_epi32(scale[h], 16);
+        scale[h] = sums32 ? _mm256_srai_epi32(scale[h], 16) : _mm256_srli_epi32(scale[h], 16);
         EACH (c, NC) sub[h][c] = _mm256_setzero_si256();
     }
     add_dots_block(n, w, x, sub);
     EACH (c, NC)
         EACH (h, 2) {
-            if (wide)
+            if (sums32)
                 sum[h][c] = _mm256_add_epi32(sum[h][c], _mm256_mullo_epi32(sub[h][c], scale[h]));
             else
                 sum[h][c] = add_widened(sum[h][c], sub[h][c], scale[h]);
@@ -224,7 +224,7 @@ TARGET INLINE void panel32_part(int depth, bool has_min, const struct quant_pane
     }
 }
 
-/* The sums of each column's halves, which the first slice begins. For an array of zeros gcc takes
+/* The sums of each column's halves, zero before the first K-block. For an array of zeros gcc takes
  * REP STOS, which costs as much as a block. */
 TARGET INLINE __m256 *begin_tile(const struct engine_tile_to *to)
 {
@@ -325,8 +325,8 @@ TARGET INLINE void subtract_offset(int offset, int sub_len, const struct quant_p
             total[h][c] = _mm256_sub_epi32(total[h][c], _mm256_sllv_epi32(sum[h][c], offset_shift));
 }
 
-/* How many VPMADDUBSW results of these columns may be added in 16 bits: as many as their sums say,
- * or else as the largest code says. */
+/* How many VPMADDUBSW results of these columns may be added in 16 bits: by the columns' bounds,
+ * which allow 4 or 8 more, or by the largest code. */
 static int sums_depth(const struct quant_panel_form *form, const struct engine_cols256 *x)
 {
     if (form->max_code * x->peak8 <= INT16_MAX) return 8;
@@ -441,8 +441,8 @@ TARGET static void panel256_avxvnni(const struct quant_panel_form *form, int64_t
     panel256(true, form, n_blocks, w, x, to);
 }
 
-/* Of the numbers of one sign that are added in a 16-bit lane of VPMADDUBSW, the sums over 4 and
- * over 8 groups of 4 elements. */
+/* Sums over 4 and over 8 groups of 4 elements of those elements of one sign that VPMADDUBSW adds in
+ * the same 16-bit lane. */
 TARGET static void measure_avx2(int64_t n_blocks, struct engine_cols256 *x)
 {
     const __m256i ones = _mm256_set1_epi8(1), zero = _mm256_setzero_si256();
@@ -472,7 +472,7 @@ TARGET static void measure_avx2(int64_t n_blocks, struct engine_cols256 *x)
     }
 }
 
-/* 8 x 8 fours at a time, turned in registers. */
+/* Transposes 8 x 8 groups of four bytes at a time, in registers. */
 TARGET void engine_tile_interleave_avx2(int64_t n, const int8_t *const q[COLS],
                                         int8_t (*to)[COLS][4])
 {

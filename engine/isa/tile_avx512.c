@@ -2,8 +2,8 @@
  *
  * Quantized panels: the 16 rows are the lanes; up to 8 columns keep an integer accumulator each in
  * a register. One VPDPBUSD multiplies 4 codes of 16 rows by 4 elements of one column, which are
- * broadcast from the interleaved group. Floats are touched once per block. The functions that take
- * constant arguments are inlined once per case. Twin of tile_scalar.c, bit for bit. */
+ * broadcast from the column panel. Float operations are once for each block. The functions that
+ * take constant arguments are inlined once for each case. Twin of tile_scalar.c, bit for bit. */
 #include "engine/isa/tile.h"
 #include <immintrin.h>
 #include <string.h>
@@ -27,10 +27,10 @@ TARGET INLINE void prefetch_columns(const void *x)
     _mm_prefetch((const char *)x + AHEAD, _MM_HINT_T0);
 }
 
-/* What a call is about: np panels, n_blocks blocks apart, by nc columns from column `first` on,
- * which stand in their own places in all arrays. All constants where the functions below are
- * inlined, of `f` but for offset and max_code. */
-struct part {
+/* The shape of a call: np row panels, n_blocks blocks from one to the next, by nc columns from
+ * column `first` on; arrays are indexed by the column's number. All of it is constant where the
+ * functions below are inlined, but offset and max_code of `f`. */
+struct tile_shape {
     struct quant_panel_form f;
     int np, nc, first;
 };
@@ -38,15 +38,17 @@ struct part {
 #define EACH_COLUMN(c, p) UNROLL for (int c = (p).first; c < (p).first + (p).nc; c++)
 
 /* What the slices before have made. */
-TARGET INLINE void begin_part(struct part p, const struct engine_tile_to *to, __m512 (*acc)[COLS])
+TARGET INLINE void begin_part(struct tile_shape p, const struct engine_tile_to *to,
+                              __m512 (*acc)[COLS])
 {
     EACH (j, p.np)
         EACH_COLUMN (c, p)
             acc[j][c] = to->first ? _mm512_setzero_ps() : _mm512_load_ps(to->sums->of[j][c]);
 }
 
-/* Results as far as there are rows and columns; sums whole. */
-TARGET INLINE void finish_part(struct part p, const struct engine_tile_to *to, __m512 (*acc)[COLS])
+/* Stores results for the rows and columns that exist, or sums for all. */
+TARGET INLINE void finish_part(struct tile_shape p, const struct engine_tile_to *to,
+                               __m512 (*acc)[COLS])
 {
     EACH (j, p.np) {
         const int left = to->n_rows - j * QUANT_PANEL_ROWS;
@@ -72,7 +74,7 @@ struct sums32 {
 };
 
 /* acc + the block's value, in the lanes `keep`. */
-TARGET INLINE __m512 add_block(struct part p, const struct sums32 *s, int64_t n_blocks, int j,
+TARGET INLINE __m512 add_block(struct tile_shape p, const struct sums32 *s, int64_t n_blocks, int j,
                                int c, __mmask16 keep, __m512 acc)
 {
     const struct quant_panel32 *w = s->w + j * n_blocks;
@@ -88,12 +90,12 @@ TARGET INLINE __m512 add_block(struct part p, const struct sums32 *s, int64_t n_
 
 /* Adds the block in *s to acc, one sum after each step of the block at w and x, which *s then
  * holds. offset_shift: the codes' offset is 2 to it; unused with minima. */
-TARGET INLINE void step_block(struct part p, __m512i offset_shift, int64_t n_blocks,
+TARGET INLINE void step_block(struct tile_shape p, __m512i offset_shift, int64_t n_blocks,
                               const struct quant_panel32 *w, const struct engine_cols32 *x,
                               __mmask16 keep, struct sums32 *s, __m512 acc[PAIR][COLS])
 {
     __m512i sum[PAIR][COLS];
-    /* Opaque, or the compiler carries the floats behind them through the loop, on the stack. */
+    /* Opaque: otherwise the compiler keeps the converted floats through the loop, on the stack. */
     __asm__("" : "+r"(s->w), "+r"(s->x));
     EACH_COLUMN (c, p) {
         __m512i start = _mm512_setzero_si512();
@@ -116,8 +118,9 @@ TARGET INLINE void step_block(struct part p, __m512i offset_shift, int64_t n_blo
     s->x = x;
 }
 
-TARGET INLINE void panel32_part(struct part p, int64_t n_blocks, const struct quant_panel32 *w,
-                                const struct engine_cols32 *x, const struct engine_tile_to *to)
+TARGET INLINE void panel32_part(struct tile_shape p, int64_t n_blocks,
+                                const struct quant_panel32 *w, const struct engine_cols32 *x,
+                                const struct engine_tile_to *to)
 {
     const __m512i offset_shift = _mm512_set1_epi32(__builtin_ctz(p.f.offset | 256));
     __m512 acc[PAIR][COLS];
@@ -132,8 +135,8 @@ TARGET INLINE void panel32_part(struct part p, int64_t n_blocks, const struct qu
     finish_part(p, to, acc);
 }
 
-/* Two panels by half of the columns, then the other half, load less than one panel by all, and
- * their sums stay in registers as well. Minima leave nothing to gain. */
+/* Two row panels by half of the columns, then by the other half: fewer loads than one panel by all,
+ * and their sums stay in registers as well. With minima there is no gain. */
 TARGET static void panel32_avx512(const struct quant_panel_form *form, int64_t n_blocks,
                                   const struct quant_panel32 *w, const struct engine_cols32 *x,
                                   const struct engine_tile_to *to)
@@ -141,26 +144,27 @@ TARGET static void panel32_avx512(const struct quant_panel_form *form, int64_t n
     enum { HALF = COLS / 2 };
     struct quant_panel_form f = {.offset = form->offset};
     if (to->n_rows > QUANT_PANEL_ROWS) {
-        panel32_part((struct part){f, PAIR, HALF, 0}, n_blocks, w, x, to);
-        if (to->n_cols > HALF) panel32_part((struct part){f, PAIR, HALF, HALF}, n_blocks, w, x, to);
+        panel32_part((struct tile_shape){f, PAIR, HALF, 0}, n_blocks, w, x, to);
+        if (to->n_cols > HALF)
+            panel32_part((struct tile_shape){f, PAIR, HALF, HALF}, n_blocks, w, x, to);
     } else if (form->has_min) {
         f.has_min = true;
         if (to->n_cols > HALF)
-            panel32_part((struct part){f, 1, COLS, 0}, n_blocks, w, x, to);
+            panel32_part((struct tile_shape){f, 1, COLS, 0}, n_blocks, w, x, to);
         else
-            panel32_part((struct part){f, 1, HALF, 0}, n_blocks, w, x, to);
+            panel32_part((struct tile_shape){f, 1, HALF, 0}, n_blocks, w, x, to);
     } else if (to->n_cols > HALF) {
-        panel32_part((struct part){f, 1, COLS, 0}, n_blocks, w, x, to);
+        panel32_part((struct tile_shape){f, 1, COLS, 0}, n_blocks, w, x, to);
     } else {
-        panel32_part((struct part){f, 1, HALF, 0}, n_blocks, w, x, to);
+        panel32_part((struct tile_shape){f, 1, HALF, 0}, n_blocks, w, x, to);
     }
 }
 
 /* ---- Blocks of 256 ---- */
 
-/* What integer sums of a super-block start from, for every column c: start[i][c] = -offset * (sum
- * of q over sub-block i), or, where scales are in the codes, start[0][c] = -offset * (sum of all
- * q). */
+/* Start values of the integer sums of a super-block, for each column c: start[i][c] = -offset *
+ * (sum of q over sub-block i), or, where scales are in the codes, start[0][c] = -offset * (sum of
+ * all q). */
 TARGET INLINE void super_block_starts(struct quant_panel_form f, const struct engine_cols256 *x,
                                       int32_t start[16][COLS])
 {
@@ -183,7 +187,7 @@ TARGET INLINE void super_block_starts(struct quant_panel_form f, const struct en
 }
 
 /* Adds 4 codes of every row, times those of every column, from place g of the super-block on. */
-TARGET INLINE void add_four(struct part p, int64_t n_blocks, const struct quant_panel256 *w,
+TARGET INLINE void add_four(struct tile_shape p, int64_t n_blocks, const struct quant_panel256 *w,
                             const struct engine_cols256 *x, int g, __m512i sum[PAIR][COLS])
 {
     __m512i q[PAIR];
@@ -195,7 +199,7 @@ TARGET INLINE void add_four(struct part p, int64_t n_blocks, const struct quant_
     }
 }
 
-TARGET INLINE void start_sums(struct part p, const int32_t *start, __m512i sum[PAIR][COLS])
+TARGET INLINE void start_sums(struct tile_shape p, const int32_t *start, __m512i sum[PAIR][COLS])
 {
     EACH_COLUMN (c, p)
         EACH (j, p.np) sum[j][c] = p.f.has_min ? _mm512_setzero_si512() : broadcast4(&start[c]);
@@ -205,16 +209,16 @@ TARGET INLINE void start_sums(struct part p, const int32_t *start, __m512i sum[P
  * sum is largest when all q of one sign come first: |sum| <= max_code * peak32. Otherwise the
  * offset is subtracted, |code - offset| <= offset, and |sum| <= offset * (sub_len / 16) * mass16.
  */
-TARGET INLINE bool sums_are_narrow(struct quant_panel_form f, const struct engine_cols256 *x)
+TARGET INLINE bool sums_fit_int16(struct quant_panel_form f, const struct engine_cols256 *x)
 {
     if (f.has_min) return f.max_code * x->peak32 <= INT16_MAX;
     return f.offset * (f.sub_len / 16) * x->mass16 <= INT16_MAX;
 }
 
-/* isum of every column: sums of codes times sub-scales. Two sub-blocks are summed in turns: with 8
- * sums alone, dual 512-bit ports would wait for latency. `narrow`: their sums fit 16 bits, and
+/* isum of each column: sums of codes times sub-scales. Two sub-blocks are summed alternately: 8
+ * sums do not cover the latency of dual 512-bit ports. `int16`: their sums fit 16 bits, and
  * VPDPWSSD multiplies two by their sub-scales in one step, in place of two multiplies. */
-TARGET INLINE void super_block_sums(struct part p, bool narrow, int64_t n_blocks,
+TARGET INLINE void super_block_sums(struct tile_shape p, bool int16, int64_t n_blocks,
                                     const struct quant_panel256 *w, const struct engine_cols256 *x,
                                     const int32_t start[16][COLS], __m512i total[PAIR][COLS])
 {
@@ -232,7 +236,7 @@ TARGET INLINE void super_block_sums(struct part p, bool narrow, int64_t n_blocks
         }
         EACH (j, p.np) {
             const __m512i scale = _mm512_load_si512(w[j * n_blocks].scale[i / 2]);
-            if (__builtin_expect(narrow, true)) {
+            if (__builtin_expect(int16, true)) {
                 EACH_COLUMN (c, p)
                     total[j][c] = _mm512_dpwssd_epi32(
                         total[j][c],
@@ -251,8 +255,8 @@ TARGET INLINE void super_block_sums(struct part p, bool narrow, int64_t n_blocks
     }
 }
 
-/* isum of every column where the sub-scales are in the codes: a start and 64 dots, nothing else. */
-TARGET INLINE void folded_block_sums(struct part p, int64_t n_blocks,
+/* isum of each column where the sub-scales are in the codes: a start value and 64 dots. */
+TARGET INLINE void folded_block_sums(struct tile_shape p, int64_t n_blocks,
                                      const struct quant_panel256 *w, const struct engine_cols256 *x,
                                      const int32_t start[16][COLS], __m512i total[PAIR][COLS])
 {
@@ -261,8 +265,8 @@ TARGET INLINE void folded_block_sums(struct part p, int64_t n_blocks,
         EACH (g, 8) add_four(p, n_blocks, w, x, i + g, total);
 }
 
-/* msum of every column: sub-minima times sums of q. */
-TARGET INLINE void super_block_minima(struct part p, int64_t n_blocks,
+/* msum of each column: sub-minima times sums of q. */
+TARGET INLINE void super_block_minima(struct tile_shape p, int64_t n_blocks,
                                       const struct quant_panel256 *w,
                                       const struct engine_cols256 *x, __m512i msum[PAIR][COLS])
 {
@@ -279,7 +283,7 @@ TARGET INLINE void super_block_minima(struct part p, int64_t n_blocks,
 }
 
 /* Adds a super-block, whose sums are in total, to acc. */
-TARGET INLINE void add_floats(struct part p, int64_t n_blocks, const struct quant_panel256 *w,
+TARGET INLINE void add_floats(struct tile_shape p, int64_t n_blocks, const struct quant_panel256 *w,
                               const struct engine_cols256 *x, __m512i total[PAIR][COLS],
                               __m512 (*acc)[COLS])
 {
@@ -303,7 +307,7 @@ TARGET INLINE void add_floats(struct part p, int64_t n_blocks, const struct quan
 }
 
 /* Multiplies a super-block and adds it to acc. */
-TARGET INLINE void step256(struct part p, int64_t n_blocks, const struct quant_panel256 *w,
+TARGET INLINE void step256(struct tile_shape p, int64_t n_blocks, const struct quant_panel256 *w,
                            const struct engine_cols256 *x, const int32_t start[16][COLS],
                            __m512 (*acc)[COLS])
 {
@@ -311,23 +315,23 @@ TARGET INLINE void step256(struct part p, int64_t n_blocks, const struct quant_p
     if (p.f.folded)
         folded_block_sums(p, n_blocks, w, x, start, total);
     else
-        super_block_sums(p, sums_are_narrow(p.f, x), n_blocks, w, x, start, total);
-    /* Minima take registers as well: those of 4 columns at a time. */
+        super_block_sums(p, sums_fit_int16(p.f, x), n_blocks, w, x, start, total);
+    /* Minima need registers as well: 4 columns at a time. */
     EACH (half, p.nc * 2 / COLS)
-        add_floats((struct part){p.f, p.np, COLS / 2, p.first + half * COLS / 2}, n_blocks, w, x,
-                   total, acc);
+        add_floats((struct tile_shape){p.f, p.np, COLS / 2, p.first + half * COLS / 2}, n_blocks, w,
+                   x, total, acc);
 }
 
-/* Two panels: a broadcast is multiplied by codes of both, for a core that multiplies twice in a
- * cycle loads no more than that either. Their sums take the registers, half of the columns at a
- * time unless nothing else has to stay there, and floats wait in memory. Up to 4 columns are one
- * half. */
+/* Two row panels: a broadcast is multiplied by codes of both, because a core that multiplies twice
+ * in a cycle does not load more often than that. Integer sums are in registers, for half of the
+ * columns at a time unless they need no other registers, and float sums in memory. Up to 4 columns
+ * are one half. */
 TARGET INLINE void pair256_cols(struct quant_panel_form f, int64_t n_blocks,
                                 const struct quant_panel256 *w, const struct engine_cols256 *x,
                                 const struct engine_tile_to *to)
 {
     enum { HALF = COLS / 2 };
-    const struct part all = {f, PAIR, COLS, 0};
+    const struct tile_shape all = {f, PAIR, COLS, 0};
     __m512(*acc)[COLS] = (__m512(*)[COLS])to->sums->of;
     if (to->first) begin_part(all, to, acc);
     _Alignas(32) int32_t starts[2][16][COLS];
@@ -340,9 +344,9 @@ TARGET INLINE void pair256_cols(struct quant_panel_form f, int64_t n_blocks,
             step256(all, n_blocks, w, x, start, acc);
             continue;
         }
-        step256((struct part){f, PAIR, HALF, 0}, n_blocks, w, x, start, acc);
+        step256((struct tile_shape){f, PAIR, HALF, 0}, n_blocks, w, x, start, acc);
         if (to->n_cols > HALF)
-            step256((struct part){f, PAIR, HALF, HALF}, n_blocks, w, x, start, acc);
+            step256((struct tile_shape){f, PAIR, HALF, HALF}, n_blocks, w, x, start, acc);
     }
     if (to->last) finish_part(all, to, acc);
 }
@@ -355,10 +359,10 @@ TARGET INLINE void panel256_cols(struct quant_panel_form f, int64_t n_blocks,
         pair256_cols(f, n_blocks, w, x, to);
         return;
     }
-    const struct part p = {f, 1, nc, 0};
+    const struct tile_shape p = {f, 1, nc, 0};
     __m512 acc[1][COLS];
     begin_part(p, to, acc);
-    /* Made a super-block ahead, so that no sum waits for its start. */
+    /* Computed a super-block ahead, so that no sum waits for its start value. */
     _Alignas(32) int32_t starts[2][16][COLS];
     if (!f.has_min) super_block_starts(f, x, starts[0]);
     for (int64_t b = 0; b < n_blocks; b++, w++, x++) {

@@ -3,8 +3,8 @@
  *
  * A canonical dot has 16 strided sums (quant/quant.h): a register. 4 rows by 4 columns are 16 of
  * them, for which 8 loads serve 16 multiplies. Attention, and few columns, read rows where they
- * lie, BF16 always; else rows of floats and their columns are packed in the order in which the loop
- * reads them: rows whose length is a power of two would fall into the same lines of the L1 cache.
+ * lie, BF16 always; otherwise rows of floats and their columns are packed in the order in which the
+ * loop reads them: rows whose length is a power of two would share lines of the L1 cache.
  * Twin of tile_scalar.c. */
 #include "engine/isa/tile.h"
 #include <immintrin.h>
@@ -29,7 +29,7 @@ TARGET INLINE __m512 tree16(const __m512 *v)
     return _mm512_add_ps(_mm512_shuffle_ps(e[0], e[1], 0x88), _mm512_shuffle_ps(e[0], e[1], 0xdd));
 }
 
-/* Writes a 4 x 4 result, of which n_rows x n_cols are wanted. */
+/* Writes the n_rows x n_cols corner of a 4 x 4 result. */
 TARGET INLINE void store4x4(__m512 sums, int64_t row, int64_t n_rows, int64_t n_cols,
                             float *const *out)
 {
@@ -205,7 +205,7 @@ TARGET INLINE void add_steps(bool begin, int64_t n, const float *w, const float 
     }
 }
 
-/* Slice by slice: sums wait in memory in between. */
+/* SLICE_STEPS steps of all rows after the other; sums are kept in memory in between. */
 TARGET static void product_f32(int64_t n_steps, const float *w, const float *x, int n_rows,
                                int n_cols, float *const *out)
 {

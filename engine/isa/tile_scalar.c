@@ -14,7 +14,7 @@ static inline void add4(const uint8_t w[ROWS][4], const int8_t x[4], int32_t isu
         isum[r] += w[r][0] * x[0] + w[r][1] * x[1] + w[r][2] * x[2] + w[r][3] * x[3];
 }
 
-/* The sums of column c, which the first slice begins. */
+/* The sums of column c, zero before the first K-block. */
 static float *begin(const struct engine_tile_to *to, int c)
 {
     float *acc = to->sums->of[0][c];

@@ -38,6 +38,26 @@ enum engine_unary {              /* elementwise functions of one input */
                     ENGINE_UNARY_COUNT
 };
 
+/* One token of a head: rows s[n_rows][n] of its state, worked on in place; n_decay: n, or 1 for the
+ * same decay of all elements, which is then fmaf(s, decay, 0). For i < n_rows:
+ *
+ *     delta   s_i = s_i * decay;  u = (v[i] - dot(s_i, k)) * beta;  s_i = fmaf(k, u, s_i);
+ *             out[i] = dot(s_i, q) * scale
+ *     scan    s_i = s_i * decay;  s_i = fmaf(b, x[i] * d, s_i);  out[i] = dot(s_i, c) */
+struct engine_vec_delta {
+    int64_t n_rows, n, n_decay;
+    const float *decay, *k, *q, *v;
+    float beta, scale;
+    float *s, *out;
+};
+
+struct engine_vec_scan {
+    int64_t n_rows, n, n_decay;
+    const float *decay, *b, *c, *x;
+    float d;
+    float *s, *out;
+};
+
 struct engine_vec {
     /* elementwise, one rounding each */
     void (*add)(int64_t n, const float *x, const float *y, float *out);
@@ -66,6 +86,9 @@ struct engine_vec {
      * step 1, dist n: "neox". */
     void (*rotate)(int64_t n, int64_t step, int64_t dist, const float *cos, const float *sin,
                    const float *x, float *out);
+
+    void (*delta)(const struct engine_vec_delta *p);
+    void (*scan)(const struct engine_vec_scan *p);
 };
 
 /* Fills the table for the level: scalar first, then what each level overlays. */

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-#define VEC_TARGET __attribute__((target("avx2,fma,f16c")))
+#define VEC_TARGET CPU_TARGET_AVX2
 #define VEC_FN     static inline __attribute__((always_inline)) VEC_TARGET
 #define VEC_ENTRY  static VEC_TARGET
 

@@ -5,7 +5,7 @@
 #include <immintrin.h>
 #include <math.h>
 
-#define VEC_TARGET __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,fma,avx2,f16c")))
+#define VEC_TARGET CPU_TARGET_AVX512
 #define VEC_FN     static inline __attribute__((always_inline)) VEC_TARGET
 #define VEC_ENTRY  static VEC_TARGET
 

@@ -143,38 +143,24 @@ static void unary_piece(const struct engine_vec *vec, const union engine_param *
     vec->unary[param[0].i](n, x, out);
 }
 
-static void map_run(const struct engine_task *task, struct engine_tensor *dst,
-                    void (*f)(const struct engine_vec *vec, const union engine_param *param,
-                              int64_t n, const float *x, float *out))
-{
-    float *room = engine_room(task, ENGINE_PIECE, 0);
-    int64_t first, last;
-    engine_task_rows(task, engine_pieces(dst), &first, &last);
-    for (int64_t p = first; p < last; p++) {
-        struct engine_piece at = engine_piece_at(dst, p);
-        const float *x = engine_piece_load(task->engine, dst->src[0], &at, room);
-        f(&task->engine->vec, dst->param, at.n, x, engine_piece_out(dst, &at));
-    }
-}
-
 static void scale_run(const struct engine_task *task, struct engine_tensor *dst)
 {
-    map_run(task, dst, scale_piece);
+    engine_pieces_map(task, dst, scale_piece);
 }
 
 static void clamp_run(const struct engine_task *task, struct engine_tensor *dst)
 {
-    map_run(task, dst, clamp_piece);
+    engine_pieces_map(task, dst, clamp_piece);
 }
 
 static void softcap_run(const struct engine_task *task, struct engine_tensor *dst)
 {
-    map_run(task, dst, softcap_piece);
+    engine_pieces_map(task, dst, softcap_piece);
 }
 
 static void unary_run(const struct engine_task *task, struct engine_tensor *dst)
 {
-    map_run(task, dst, unary_piece);
+    engine_pieces_map(task, dst, unary_piece);
 }
 
 const struct engine_op engine_op_scale =

@@ -67,7 +67,7 @@ static void set_row(const struct engine_task *task, struct engine_tensor *dst, i
 }
 
 /* A row has an element in each line of its group, and these may have left the caches since the last
- * row came: all are prefetched at once, because stores alone would wait for one after the other. */
+ * row came: all are prefetched at once, because stores alone would wait for each in turn. */
 static void fetch_groups(const struct engine_tensor *dst, int64_t slot)
 {
     for (int64_t head = 0; head < dst->ne[2]; head++) {

@@ -68,9 +68,9 @@ static bool cast_shape(struct engine_tensor *dst, struct base_error *err)
     const struct engine_tensor *a = dst->src[0];
     engine_dst_like(dst, (enum quant_id)dst->param[0].i, a);
     if (!dst->type || !convertible(a, dst))
-        return engine_shape_fail(dst, err, "no conversion to the type asked for");
+        return engine_shape_fail(dst, err, "no conversion to this type");
     if (a->ne[0] % dst->type->block_len != 0)
-        return engine_shape_fail(dst, err, "rows are not whole blocks of the type asked for");
+        return engine_shape_fail(dst, err, "rows are not whole blocks of the new type");
     return true;
 }
 
@@ -192,8 +192,8 @@ static void set_row(const struct engine_task *task, struct engine_tensor *table,
     }
 }
 
-/* A worker takes the target rows whose number it owns, and goes through the ids in order: so when
- * an id occurs twice the later row wins, whatever the number of workers. */
+/* Worker i of n takes the target rows whose number is i modulo n, in the order of the ids: when an
+ * id occurs twice the later row remains, whatever the number of workers. */
 static void set_rows_run(const struct engine_task *task, struct engine_tensor *dst)
 {
     struct engine_tensor *table = dst->src[1];
@@ -285,7 +285,7 @@ struct engine_tensor *engine_concat(struct engine_graph *g, struct engine_tensor
     return engine_graph_node(g, &engine_op_concat, src, 2, param, 1);
 }
 
-/* Source 1 only lends its shape. */
+/* Only the shape of source 1 is used. */
 static bool repeat_shape(struct engine_tensor *dst, struct base_error *err)
 {
     if (!engine_type_computes(dst->src[0]))
@@ -296,16 +296,17 @@ static bool repeat_shape(struct engine_tensor *dst, struct base_error *err)
     return true;
 }
 
+static void repeat_piece(const struct engine_vec *vec, const union engine_param *param, int64_t n,
+                         const float *x, float *out)
+{
+    (void)vec;
+    (void)param;
+    memcpy(out, x, (size_t)n * sizeof *x);
+}
+
 static void repeat_run(const struct engine_task *task, struct engine_tensor *dst)
 {
-    float *room = engine_room(task, ENGINE_PIECE, 0);
-    int64_t first, last;
-    engine_task_rows(task, engine_pieces(dst), &first, &last);
-    for (int64_t p = first; p < last; p++) {
-        struct engine_piece at = engine_piece_at(dst, p);
-        const float *x = engine_piece_load(task->engine, dst->src[0], &at, room);
-        memcpy(engine_piece_out(dst, &at), x, (size_t)at.n * sizeof *x);
-    }
+    engine_pieces_map(task, dst, repeat_piece);
 }
 
 const struct engine_op engine_op_repeat =

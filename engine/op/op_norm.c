@@ -2,12 +2,18 @@
  * sum_rows.
  *
  * Arithmetic of a row x of n elements; sum and sum_sqr are the lanes of engine/isa/vec.h, every
- * other operation is one float rounding: norm       mean = sum(x) / n; y = fmaf(x, 1, -mean); r = 1
- * / sqrt(sum_sqr(y) / n + eps); y * r rms_norm   r = 1 / sqrt(sum_sqr(x) / n + eps); x * r l2_norm
- * r = 1 / max(sqrt(sum_sqr(x)), eps); x * r group_norm as norm over all rows of a group: each row's
- * sum is added to the group's, which starts from +0, in ascending order sum_rows   sum(x) norm and
- * rms_norm may carry a weight and a bias, which only the simplifier gives them: then (y * r) *
- * weight + bias, the roundings of the three single ops. */
+ * other operation is one float rounding:
+ *
+ *     norm         mean = sum(x) / n;  y = fmaf(x, 1, -mean);
+ *                  r = 1 / sqrt(sum_sqr(y) / n + eps);  y * r
+ *     rms_norm     r = 1 / sqrt(sum_sqr(x) / n + eps);  x * r
+ *     l2_norm      r = 1 / max(sqrt(sum_sqr(x)), eps);  x * r
+ *     group_norm   as norm over all rows of a group: each row's sum is added to the group's, which
+ *                  starts from +0, in ascending order
+ *     sum_rows     sum(x)
+ *
+ * norm and rms_norm may carry a weight and a bias, which only the simplifier gives them: then
+ * (y * r) * weight + bias, the roundings of the three single ops. */
 #include "engine/graph_internal.h"
 #include "engine/op/op_rows.h"
 #include "engine/ops.h"
@@ -28,7 +34,22 @@ static struct engine_tensor *row_node(struct engine_graph *g, const struct engin
     return engine_graph_node(g, op, &a, 1, param, 1);
 }
 
-/* ---- norm, rms_norm ---- */
+/* ---- norm, rms_norm, l2_norm ---- */
+
+/* Runs f on each row: x is the row of source 0, `out` of dst. */
+static void rows_run(const struct engine_task *task, struct engine_tensor *dst,
+                     void (*f)(const struct engine_task *task, const struct engine_tensor *dst,
+                               const struct engine_piece *at, const float *x, float *out))
+{
+    float *room = engine_room(task, dst->ne[0], 0);
+    int64_t first, last;
+    engine_task_rows(task, engine_tensor_rows(dst), &first, &last);
+    for (int64_t r = first; r < last; r++) {
+        struct engine_piece at = engine_row_at(dst, r);
+        const float *x = engine_piece_load(task->engine, dst->src[0], &at, room);
+        f(task, dst, &at, x, engine_piece_out(dst, &at));
+    }
+}
 
 /* out = (x * r) * weight + bias, the latter two where the node has them. */
 static void row_finish(const struct engine_task *task, const struct engine_tensor *dst,
@@ -45,35 +66,44 @@ static void row_finish(const struct engine_task *task, const struct engine_tenso
     }
 }
 
-static void norm_run(const struct engine_task *task, struct engine_tensor *dst)
+static void norm_row(const struct engine_task *task, const struct engine_tensor *dst,
+                     const struct engine_piece *at, const float *x, float *out)
 {
     const struct engine_vec *vec = &task->engine->vec;
-    float *room = engine_room(task, dst->ne[0], 0), eps = dst->param[0].f, n = (float)dst->ne[0];
-    int64_t first, last;
-    engine_task_rows(task, engine_tensor_rows(dst), &first, &last);
-    for (int64_t r = first; r < last; r++) {
-        struct engine_piece at = engine_row_at(dst, r);
-        const float *x = engine_piece_load(task->engine, dst->src[0], &at, room);
-        float *out = engine_piece_out(dst, &at);
-        float mean = vec->sum(at.n, x) / n;
-        vec->scale(at.n, x, 1.0f, -mean, out);
-        float variance = vec->sum_sqr(at.n, out) / n;
-        row_finish(task, dst, &at, out, 1.0f / sqrtf(variance + eps), out);
-    }
+    const float n = (float)at->n, mean = vec->sum(at->n, x) / n;
+    vec->scale(at->n, x, 1.0f, -mean, out);
+    const float variance = vec->sum_sqr(at->n, out) / n;
+    row_finish(task, dst, at, out, 1.0f / sqrtf(variance + dst->param[0].f), out);
+}
+
+static void rms_norm_row(const struct engine_task *task, const struct engine_tensor *dst,
+                         const struct engine_piece *at, const float *x, float *out)
+{
+    const float mean = task->engine->vec.sum_sqr(at->n, x) / (float)at->n;
+    row_finish(task, dst, at, x, 1.0f / sqrtf(mean + dst->param[0].f), out);
+}
+
+static void l2_norm_row(const struct engine_task *task, const struct engine_tensor *dst,
+                        const struct engine_piece *at, const float *x, float *out)
+{
+    const float length = sqrtf(task->engine->vec.sum_sqr(at->n, x)), eps = dst->param[0].f;
+    /* Written so that NaN stays NaN. */
+    row_finish(task, dst, at, x, 1.0f / (length < eps ? eps : length), out);
+}
+
+static void norm_run(const struct engine_task *task, struct engine_tensor *dst)
+{
+    rows_run(task, dst, norm_row);
 }
 
 static void rms_norm_run(const struct engine_task *task, struct engine_tensor *dst)
 {
-    const struct engine_vec *vec = &task->engine->vec;
-    float *room = engine_room(task, dst->ne[0], 0), eps = dst->param[0].f, n = (float)dst->ne[0];
-    int64_t first, last;
-    engine_task_rows(task, engine_tensor_rows(dst), &first, &last);
-    for (int64_t r = first; r < last; r++) {
-        struct engine_piece at = engine_row_at(dst, r);
-        const float *x = engine_piece_load(task->engine, dst->src[0], &at, room);
-        float mean = vec->sum_sqr(at.n, x) / n;
-        row_finish(task, dst, &at, x, 1.0f / sqrtf(mean + eps), engine_piece_out(dst, &at));
-    }
+    rows_run(task, dst, rms_norm_row);
+}
+
+static void l2_norm_run(const struct engine_task *task, struct engine_tensor *dst)
+{
+    rows_run(task, dst, l2_norm_row);
 }
 
 const struct engine_op engine_op_norm =
@@ -91,24 +121,6 @@ struct engine_tensor *engine_norm(struct engine_graph *g, struct engine_tensor *
 struct engine_tensor *engine_rms_norm(struct engine_graph *g, struct engine_tensor *a, float eps)
 {
     return row_node(g, &engine_op_rms_norm, a, eps);
-}
-
-/* ---- l2_norm ---- */
-
-static void l2_norm_run(const struct engine_task *task, struct engine_tensor *dst)
-{
-    const struct engine_vec *vec = &task->engine->vec;
-    float *room = engine_room(task, dst->ne[0], 0), eps = dst->param[0].f;
-    int64_t first, last;
-    engine_task_rows(task, engine_tensor_rows(dst), &first, &last);
-    for (int64_t r = first; r < last; r++) {
-        struct engine_piece at = engine_row_at(dst, r);
-        const float *x = engine_piece_load(task->engine, dst->src[0], &at, room);
-        float length = sqrtf(vec->sum_sqr(at.n, x));
-        /* Written so that NaN stays NaN. */
-        vec->scale_mul(at.n, x, 1.0f / (length < eps ? eps : length), NULL,
-                       engine_piece_out(dst, &at));
-    }
 }
 
 const struct engine_op engine_op_l2_norm =

@@ -62,67 +62,107 @@ static bool shape_with_state(struct engine_tensor *dst, const struct engine_tens
     return true;
 }
 
-/* The two views of a node: out is shaped as `x`, the state as `state` with n_seqs of them. */
-static struct engine_recurrent take_apart(struct engine_graph *g, struct engine_tensor *node,
-                                          const struct engine_tensor *x,
-                                          const struct engine_tensor *state, int64_t n_seqs)
+/* Appends a node and returns the two views of it: `out` is shaped as source `like`, the states as
+ * source `state`, one for each sequence of `like`. */
+static struct engine_recurrent recurrent_node(struct engine_graph *g, const struct engine_op *op,
+                                              struct engine_tensor *const *src, int like, int state)
 {
+    struct engine_tensor *node = engine_graph_node(g, op, src, op->n_src, NULL, 0);
     if (!node) return (struct engine_recurrent){NULL, NULL};
-    const int64_t ne[] = {state->ne[0], state->ne[1], state->ne[2], n_seqs};
-    const int64_t offset = engine_tensor_elements(x) * (int64_t)sizeof(float);
+    const int64_t *out = src[like]->ne, *old = src[state]->ne;
+    const int64_t ne[] = {old[0], old[1], old[2], out[3]};
+    const int64_t offset = engine_tensor_elements(src[like]) * (int64_t)sizeof(float);
     return (struct engine_recurrent){
-        .out = engine_graph_view(g, &engine_op_view, node, ENGINE_DIMS, x->ne, NULL, 0),
+        .out = engine_graph_view(g, &engine_op_view, node, ENGINE_DIMS, out, NULL, 0),
         .state = engine_graph_view(g, &engine_op_view, node, ENGINE_DIMS, ne, NULL, offset)};
 }
 
-/* One worker's view of its task: sources are read row by row, each through a room of its own. */
-struct reader {
+/* A unit of work, one head of one sequence, at one token. */
+struct unit {
     const struct engine_task *task;
-    const struct engine_tensor *dst;
-    int64_t room; /* floats */
+    const struct engine_vec *vec;
+    struct engine_tensor *dst;
+    int64_t room;    /* floats of a room */
+    int64_t h, s, t; /* head, sequence, token */
+    float *state;    /* of the head, worked on in place */
+    float *out;      /* the head's outputs at this token */
+    float *spare;    /* a room of its own */
 };
 
-/* Row (i1, i2, i3) of source k. */
-static const float *row_of(const struct reader *r, int k, int64_t i1, int64_t i2, int64_t i3)
-{
-    const struct engine_tensor *t = r->dst->src[k];
-    const struct engine_piece at = {.i1 = i1, .i2 = i2, .i3 = i3, .n = t->ne[0]};
-    return engine_piece_load(r->task->engine, t, &at, engine_room(r->task, r->room, k));
-}
-
-/* Where head h of sequence s has its new state; the old one, rows of source k at `from`, is copied
- * there; NaN where there is no such place. */
-static float *state_start(const struct reader *r, int k, int64_t out_elements, int64_t h, int64_t s,
-                          int64_t from)
-{
-    const struct engine_tensor *t = r->dst->src[k];
-    const int64_t n = t->ne[0] * t->ne[1];
-    float *state = (float *)(void *)r->dst->data + out_elements + (s * t->ne[2] + h) * n;
-    for (int64_t i = 0; i < t->ne[1]; i++) {
-        if (from < 0 || from >= t->ne[3]) {
-            for (int64_t j = 0; j < t->ne[0]; j++) state[i * t->ne[0] + j] = NAN;
-            continue;
-        }
-        memcpy(state + i * t->ne[0], row_of(r, k, i, h, from), (size_t)t->ne[0] * sizeof *state);
-    }
-    return state;
-}
+enum { ROOM_SPARE = 7, ROOMS = 8 }; /* one for each source, of which there are at most 7 */
 
 /* The length of a room: the longest row among the sources. */
 static int64_t room_floats(const struct engine_tensor *dst)
 {
     int64_t n = 0;
-    for (int k = 0; k < ENGINE_MAX_SRC; k++) {
-        if (dst->src[k] && dst->src[k]->ne[0] > n) n = dst->src[k]->ne[0];
-    }
+    for (int k = 0; k < ENGINE_MAX_SRC; k++)
+        if (dst->src[k]) n = engine_max(n, dst->src[k]->ne[0]);
     return n;
 }
-
-enum { ROOM_SPARE = 7, ROOMS = 8 }; /* one for each source, of which there are at most 7 */
 
 static int64_t rooms_scratch(const struct engine_tensor *dst, int n_threads)
 {
     return engine_rooms_bytes(n_threads, ROOMS, room_floats(dst));
+}
+
+static struct unit unit_new(const struct engine_task *task, struct engine_tensor *dst)
+{
+    const int64_t room = room_floats(dst);
+    return (struct unit){.task = task,
+                         .vec = &task->engine->vec,
+                         .dst = dst,
+                         .room = room,
+                         .spare = engine_room(task, room, ROOM_SPARE)};
+}
+
+/* Row (i1, i2, i3) of source k, through the source's room. */
+static const float *row_of(const struct unit *u, int k, int64_t i1, int64_t i2, int64_t i3)
+{
+    const struct engine_tensor *t = u->dst->src[k];
+    const struct engine_piece at = {.i1 = i1, .i2 = i2, .i3 = i3, .n = t->ne[0]};
+    return engine_piece_load(u->task->engine, t, &at, engine_room(u->task, u->room, k));
+}
+
+/* The unit's row of a source that has one for each head, token and sequence. */
+static const float *head_row(const struct unit *u, int k)
+{
+    return row_of(u, k, u->h, u->t, u->s);
+}
+
+/* Copies the unit's state, rows of source k at `from`, to where the new one will be; NaN where
+ * there is no such place. */
+static void state_start(struct unit *u, int k, int64_t out_elements, int64_t from)
+{
+    const struct engine_tensor *t = u->dst->src[k];
+    const int64_t n = t->ne[0], rows = t->ne[1];
+    u->state = (float *)(void *)u->dst->data + out_elements + (u->s * t->ne[2] + u->h) * n * rows;
+    const bool exists = from >= 0 && from < t->ne[3];
+    for (int64_t i = 0; exists && i < rows; i++)
+        memcpy(u->state + i * n, row_of(u, k, i, u->h, from), (size_t)n * sizeof(float));
+    for (int64_t i = 0; !exists && i < n * rows; i++) u->state[i] = NAN;
+}
+
+/* Runs `step` on each token of each unit; `like`: the source that `out` is shaped as; `ids`: the
+ * source that says which state a sequence takes, or -1: the one of its number. */
+static void run_units(const struct engine_task *task, struct engine_tensor *dst, int like,
+                      int state, int ids, void (*step)(const struct unit *u))
+{
+    struct unit u = unit_new(task, dst);
+    const struct engine_tensor *x = dst->src[like];
+    const int64_t dim = x->ne[0], heads = x->ne[1], tokens = x->ne[2];
+    int64_t first, last;
+    engine_task_rows(task, heads * x->ne[3], &first, &last);
+    for (int64_t unit = first; unit < last; unit++) {
+        u.h = unit % heads;
+        u.s = unit / heads;
+        int32_t from = (int32_t)u.s;
+        if (ids >= 0) memcpy(&from, dst->src[ids]->data + u.s * dst->src[ids]->nb[0], sizeof from);
+        state_start(&u, state, engine_tensor_elements(x), from);
+        for (u.t = 0; u.t < tokens; u.t++) {
+            u.out = (float *)(void *)dst->data + ((u.s * tokens + u.t) * heads + u.h) * dim;
+            step(&u);
+        }
+    }
 }
 
 /* ---- ssm_conv ---- */
@@ -139,16 +179,16 @@ static bool ssm_conv_shape(struct engine_tensor *dst, struct base_error *err)
 
 static void ssm_conv_run(const struct engine_task *task, struct engine_tensor *dst)
 {
-    const struct reader r = {task, dst, room_floats(dst)};
+    const struct unit u = unit_new(task, dst);
     const int64_t n_channels = dst->ne[0], n_tokens = dst->ne[1], taps = dst->src[1]->ne[0];
-    float *sum = engine_room(task, r.room, ROOM_SPARE);
     int64_t first, last;
     engine_task_rows(task, n_channels * dst->ne[2], &first, &last);
     for (int64_t unit = first; unit < last; unit++) {
         const int64_t c = unit % n_channels, s = unit / n_channels;
-        const float *x = row_of(&r, 0, c, s, 0), *w = row_of(&r, 1, c, 0, 0);
+        const float *x = row_of(&u, 0, c, s, 0), *w = row_of(&u, 1, c, 0, 0);
+        float *sum = u.spare;
         memset(sum, 0, (size_t)n_tokens * sizeof *sum);
-        for (int64_t k = 0; k < taps; k++) task->engine->vec.mad(n_tokens, x + k, w[k], sum);
+        for (int64_t k = 0; k < taps; k++) u.vec->mad(n_tokens, x + k, w[k], sum);
         float *out = (float *)(void *)dst->data + s * n_tokens * n_channels + c;
         for (int64_t t = 0; t < n_tokens; t++) out[t * n_channels] = sum[t];
     }
@@ -184,50 +224,31 @@ static bool ssm_scan_shape(struct engine_tensor *dst, struct base_error *err)
     return shape_with_state(dst, x, n * x->ne[0] * heads, seqs, err);
 }
 
-/* One token of one head; decay: exp(d a), one number or one for each state element. */
-static void ssm_scan_step(const struct engine_vec *vec, const struct engine_tensor *state_shape,
-                          float *state, const float *x, float d, const float *decay, bool one_decay,
-                          const float *b, const float *c, float *out)
+static void ssm_scan_step(const struct unit *u)
 {
-    const int64_t n = state_shape->ne[0];
-    for (int64_t i = 0; i < state_shape->ne[1]; i++, state += n) {
-        if (one_decay) {
-            vec->scale(n, state, decay[0], 0.0f, state);
-        } else {
-            vec->mul(n, state, decay, state);
-        }
-        vec->mad(n, b, x[i] * d, state);
-        out[i] = vec->dot(n, state, c);
-    }
+    const struct engine_tensor *state = u->dst->src[SCAN_STATE];
+    const int64_t n_a = u->dst->src[SCAN_A]->ne[0];
+    const int64_t group = u->h / (state->ne[2] / u->dst->src[SCAN_B]->ne[1]);
+    float d = row_of(u, SCAN_DT, u->t, u->s, 0)[u->h];
+    u->vec->unary[ENGINE_SOFTPLUS](1, &d, &d);
+    u->vec->scale(n_a, row_of(u, SCAN_A, u->h, 0, 0), d, 0.0f, u->spare);
+    u->vec->unary[ENGINE_EXP](n_a, u->spare, u->spare);
+    const struct engine_vec_scan scan = {.n_rows = state->ne[1],
+                                         .n = state->ne[0],
+                                         .n_decay = n_a,
+                                         .decay = u->spare,
+                                         .b = row_of(u, SCAN_B, group, u->t, u->s),
+                                         .c = row_of(u, SCAN_C, group, u->t, u->s),
+                                         .x = head_row(u, SCAN_X),
+                                         .d = d,
+                                         .s = u->state,
+                                         .out = u->out};
+    u->vec->scan(&scan);
 }
 
 static void ssm_scan_run(const struct engine_task *task, struct engine_tensor *dst)
 {
-    const struct engine_vec *vec = &task->engine->vec;
-    const struct reader r = {task, dst, room_floats(dst)};
-    const struct engine_tensor *x = dst->src[SCAN_X], *a_shape = dst->src[SCAN_A];
-    const struct engine_tensor *ids = dst->src[SCAN_IDS];
-    const int64_t dim = x->ne[0], heads = x->ne[1], tokens = x->ne[2];
-    const int64_t per_group = heads / dst->src[SCAN_B]->ne[1], n_a = a_shape->ne[0];
-    float *decay = engine_room(task, r.room, ROOM_SPARE);
-    int64_t first, last;
-    engine_task_rows(task, heads * x->ne[3], &first, &last);
-    for (int64_t unit = first; unit < last; unit++) {
-        const int64_t h = unit % heads, s = unit / heads;
-        int32_t cell;
-        memcpy(&cell, ids->data + s * ids->nb[0], sizeof cell);
-        float *state = state_start(&r, SCAN_STATE, engine_tensor_elements(x), h, s, cell);
-        for (int64_t t = 0; t < tokens; t++) {
-            float d = row_of(&r, SCAN_DT, t, s, 0)[h];
-            vec->unary[ENGINE_SOFTPLUS](1, &d, &d);
-            vec->scale(n_a, row_of(&r, SCAN_A, h, 0, 0), d, 0.0f, decay);
-            vec->unary[ENGINE_EXP](n_a, decay, decay);
-            ssm_scan_step(vec, dst->src[SCAN_STATE], state, row_of(&r, SCAN_X, h, t, s), d, decay,
-                          n_a == 1, row_of(&r, SCAN_B, h / per_group, t, s),
-                          row_of(&r, SCAN_C, h / per_group, t, s),
-                          (float *)(void *)dst->data + ((s * tokens + t) * heads + h) * dim);
-        }
-    }
+    run_units(task, dst, SCAN_X, SCAN_STATE, SCAN_IDS, ssm_scan_step);
 }
 
 const struct engine_op engine_op_ssm_scan =
@@ -239,8 +260,7 @@ struct engine_recurrent engine_ssm_scan(struct engine_graph *g, struct engine_te
                                         struct engine_tensor *c, struct engine_tensor *ids)
 {
     struct engine_tensor *src[] = {state, x, dt, a, b, c, ids};
-    struct engine_tensor *node = engine_graph_node(g, &engine_op_ssm_scan, src, 7, NULL, 0);
-    return take_apart(g, node, x, state, x ? x->ne[3] : 0);
+    return recurrent_node(g, &engine_op_ssm_scan, src, SCAN_X, SCAN_STATE);
 }
 
 /* ---- wkv6 ---- */
@@ -259,35 +279,26 @@ static bool wkv6_shape(struct engine_tensor *dst, struct base_error *err)
     return shape_with_state(dst, k, dim * dim * heads, k->ne[3], err);
 }
 
+static void wkv6_step(const struct unit *u)
+{
+    const struct engine_vec *vec = u->vec;
+    const int64_t dim = u->dst->src[WKV6_K]->ne[0];
+    const float *k = head_row(u, WKV6_K), *v = head_row(u, WKV6_V), *r = head_row(u, WKV6_R);
+    const float *decay = head_row(u, WKV6_DECAY), *bonus = row_of(u, WKV6_BONUS, u->h, 0, 0);
+    memset(u->out, 0, (size_t)dim * sizeof(float));
+    for (int64_t i = 0; i < dim; i++) {
+        float *row = u->state + i * dim;
+        vec->mad(dim, row, r[i], u->out);
+        vec->scale(dim, row, decay[i], 0.0f, row);
+        vec->mad(dim, v, k[i], row);
+    }
+    vec->mul(dim, bonus, k, u->spare);
+    vec->mad(dim, v, vec->dot(dim, u->spare, r), u->out);
+}
+
 static void wkv6_run(const struct engine_task *task, struct engine_tensor *dst)
 {
-    const struct engine_vec *vec = &task->engine->vec;
-    const struct reader rd = {task, dst, room_floats(dst)};
-    const struct engine_tensor *like = dst->src[WKV6_K];
-    const int64_t dim = like->ne[0], heads = like->ne[1], tokens = like->ne[2];
-    float *weighted = engine_room(task, rd.room, ROOM_SPARE);
-    int64_t first, last;
-    engine_task_rows(task, heads * like->ne[3], &first, &last);
-    for (int64_t unit = first; unit < last; unit++) {
-        const int64_t h = unit % heads, s = unit / heads;
-        float *state = state_start(&rd, WKV6_STATE, engine_tensor_elements(like), h, s, s);
-        const float *bonus = row_of(&rd, WKV6_BONUS, h, 0, 0);
-        for (int64_t t = 0; t < tokens; t++) {
-            const float *k = row_of(&rd, WKV6_K, h, t, s), *v = row_of(&rd, WKV6_V, h, t, s);
-            const float *r = row_of(&rd, WKV6_R, h, t, s);
-            const float *decay = row_of(&rd, WKV6_DECAY, h, t, s);
-            float *out = (float *)(void *)dst->data + ((s * tokens + t) * heads + h) * dim;
-            memset(out, 0, (size_t)dim * sizeof *out);
-            for (int64_t i = 0; i < dim; i++) {
-                float *row = state + i * dim;
-                vec->mad(dim, row, r[i], out);
-                vec->scale(dim, row, decay[i], 0.0f, row);
-                vec->mad(dim, v, k[i], row);
-            }
-            vec->mul(dim, bonus, k, weighted);
-            vec->mad(dim, v, vec->dot(dim, weighted, r), out);
-        }
-    }
+    run_units(task, dst, WKV6_K, WKV6_STATE, -1, wkv6_step);
 }
 
 const struct engine_op engine_op_wkv6 =
@@ -299,8 +310,7 @@ struct engine_recurrent engine_wkv6(struct engine_graph *g, struct engine_tensor
                                     struct engine_tensor *state)
 {
     struct engine_tensor *src[] = {k, v, r, bonus, decay, state};
-    struct engine_tensor *node = engine_graph_node(g, &engine_op_wkv6, src, 6, NULL, 0);
-    return take_apart(g, node, k, state, k ? k->ne[3] : 0);
+    return recurrent_node(g, &engine_op_wkv6, src, WKV6_K, WKV6_STATE);
 }
 
 /* ---- wkv7 ---- */
@@ -318,31 +328,25 @@ static bool wkv7_shape(struct engine_tensor *dst, struct base_error *err)
     return shape_with_state(dst, r, dim * dim * r->ne[1], r->ne[3], err);
 }
 
+static void wkv7_step(const struct unit *u)
+{
+    const struct engine_vec *vec = u->vec;
+    const int64_t dim = u->dst->src[WKV7_R]->ne[0];
+    const float *in[WKV7_STATE];
+    for (int i = WKV7_R; i <= WKV7_B; i++) in[i] = head_row(u, i);
+    for (int64_t i = 0; i < dim; i++) {
+        float *row = u->state + i * dim;
+        const float sum = vec->dot(dim, in[WKV7_A], row);
+        vec->mul(dim, row, in[WKV7_DECAY], row);
+        vec->mad(dim, in[WKV7_K], in[WKV7_V][i], row);
+        vec->mad(dim, in[WKV7_B], sum, row);
+        u->out[i] = vec->dot(dim, row, in[WKV7_R]);
+    }
+}
+
 static void wkv7_run(const struct engine_task *task, struct engine_tensor *dst)
 {
-    const struct engine_vec *vec = &task->engine->vec;
-    const struct reader rd = {task, dst, room_floats(dst)};
-    const struct engine_tensor *like = dst->src[WKV7_R];
-    const int64_t dim = like->ne[0], heads = like->ne[1], tokens = like->ne[2];
-    int64_t first, last;
-    engine_task_rows(task, heads * like->ne[3], &first, &last);
-    for (int64_t unit = first; unit < last; unit++) {
-        const int64_t h = unit % heads, s = unit / heads;
-        float *state = state_start(&rd, WKV7_STATE, engine_tensor_elements(like), h, s, s);
-        for (int64_t t = 0; t < tokens; t++) {
-            const float *in[WKV7_STATE];
-            for (int i = WKV7_R; i <= WKV7_B; i++) in[i] = row_of(&rd, i, h, t, s);
-            float *out = (float *)(void *)dst->data + ((s * tokens + t) * heads + h) * dim;
-            for (int64_t i = 0; i < dim; i++) {
-                float *row = state + i * dim;
-                const float sum = vec->dot(dim, in[WKV7_A], row);
-                vec->mul(dim, row, in[WKV7_DECAY], row);
-                vec->mad(dim, in[WKV7_K], in[WKV7_V][i], row);
-                vec->mad(dim, in[WKV7_B], sum, row);
-                out[i] = vec->dot(dim, row, in[WKV7_R]);
-            }
-        }
-    }
+    run_units(task, dst, WKV7_R, WKV7_STATE, -1, wkv7_step);
 }
 
 const struct engine_op engine_op_wkv7 =
@@ -354,8 +358,7 @@ struct engine_recurrent engine_wkv7(struct engine_graph *g, struct engine_tensor
                                     struct engine_tensor *b, struct engine_tensor *state)
 {
     struct engine_tensor *src[] = {r, decay, k, v, a, b, state};
-    struct engine_tensor *node = engine_graph_node(g, &engine_op_wkv7, src, 7, NULL, 0);
-    return take_apart(g, node, r, state, r ? r->ne[3] : 0);
+    return recurrent_node(g, &engine_op_wkv7, src, WKV7_R, WKV7_STATE);
 }
 
 /* ---- gated_delta ---- */
@@ -377,40 +380,28 @@ static bool gated_delta_shape(struct engine_tensor *dst, struct base_error *err)
     return shape_with_state(dst, v, dim * dim_k * heads, seqs, err);
 }
 
+static void gated_delta_step(const struct unit *u)
+{
+    const struct engine_tensor *q = u->dst->src[DELTA_Q];
+    const int64_t n_gate = u->dst->src[DELTA_GATE]->ne[0], head_k = u->h % q->ne[1];
+    u->vec->unary[ENGINE_EXP](n_gate, head_row(u, DELTA_GATE), u->spare);
+    const struct engine_vec_delta delta = {.n_rows = u->dst->src[DELTA_V]->ne[0],
+                                           .n = q->ne[0],
+                                           .n_decay = n_gate,
+                                           .decay = u->spare,
+                                           .k = row_of(u, DELTA_K, head_k, u->t, u->s),
+                                           .q = row_of(u, DELTA_Q, head_k, u->t, u->s),
+                                           .v = head_row(u, DELTA_V),
+                                           .beta = head_row(u, DELTA_BETA)[0],
+                                           .scale = 1.0f / sqrtf((float)q->ne[0]),
+                                           .s = u->state,
+                                           .out = u->out};
+    u->vec->delta(&delta);
+}
+
 static void gated_delta_run(const struct engine_task *task, struct engine_tensor *dst)
 {
-    const struct engine_vec *vec = &task->engine->vec;
-    const struct reader r = {task, dst, room_floats(dst)};
-    const struct engine_tensor *like = dst->src[DELTA_V];
-    const int64_t dim = like->ne[0], heads = like->ne[1], tokens = like->ne[2];
-    const int64_t dim_k = dst->src[DELTA_Q]->ne[0], heads_k = dst->src[DELTA_Q]->ne[1];
-    const int64_t n_gate = dst->src[DELTA_GATE]->ne[0];
-    const float scale = 1.0f / sqrtf((float)dim_k);
-    float *decay = engine_room(task, r.room, ROOM_SPARE);
-    int64_t first, last;
-    engine_task_rows(task, heads * like->ne[3], &first, &last);
-    for (int64_t unit = first; unit < last; unit++) {
-        const int64_t h = unit % heads, s = unit / heads;
-        float *state = state_start(&r, DELTA_STATE, engine_tensor_elements(like), h, s, s);
-        for (int64_t t = 0; t < tokens; t++) {
-            const float *q = row_of(&r, DELTA_Q, h % heads_k, t, s);
-            const float *k = row_of(&r, DELTA_K, h % heads_k, t, s);
-            const float *v = row_of(&r, DELTA_V, h, t, s);
-            const float beta = row_of(&r, DELTA_BETA, h, t, s)[0];
-            vec->unary[ENGINE_EXP](n_gate, row_of(&r, DELTA_GATE, h, t, s), decay);
-            float *out = (float *)(void *)dst->data + ((s * tokens + t) * heads + h) * dim;
-            for (int64_t i = 0; i < dim; i++) {
-                float *row = state + i * dim_k;
-                if (n_gate == 1) {
-                    vec->scale(dim_k, row, decay[0], 0.0f, row);
-                } else {
-                    vec->mul(dim_k, row, decay, row);
-                }
-                vec->mad(dim_k, k, (v[i] - vec->dot(dim_k, row, k)) * beta, row);
-                out[i] = vec->dot(dim_k, row, q) * scale;
-            }
-        }
-    }
+    run_units(task, dst, DELTA_V, DELTA_STATE, -1, gated_delta_step);
 }
 
 const struct engine_op engine_op_gated_delta =
@@ -422,6 +413,5 @@ struct engine_recurrent engine_gated_delta(struct engine_graph *g, struct engine
                                            struct engine_tensor *state)
 {
     struct engine_tensor *src[] = {q, k, v, gate, beta, state};
-    struct engine_tensor *node = engine_graph_node(g, &engine_op_gated_delta, src, 6, NULL, 0);
-    return take_apart(g, node, v, state, v ? v->ne[3] : 0);
+    return recurrent_node(g, &engine_op_gated_delta, src, DELTA_V, DELTA_STATE);
 }

@@ -49,14 +49,14 @@ static int64_t room_bytes(int64_t floats)
 
 int64_t engine_rooms_bytes(int n_threads, int n_rooms, int64_t floats)
 {
-    /* The 64 pay for rounding a worker's share of a larger scratch down to a multiple of 64. */
+    /* 64 more, because a worker's share of a larger scratch is rounded down to a multiple of 64. */
     return n_threads * (n_rooms * room_bytes(floats) + 64);
 }
 
 float *engine_room(const struct engine_task *task, int64_t floats, int i)
 {
-    /* A share depends on the whole scratch only, not on the op: so workers that are already at the
-     * next node never meet the rooms of one that is late. */
+    /* A share depends on the whole scratch only, not on the op: workers that are already at the
+     * next node use no room of one that is late. */
     int64_t share = task->scratch_size / task->worker->nth / 64 * 64;
     return (float *)(void *)(task->scratch + task->worker->ith * share + i * room_bytes(floats));
 }
@@ -162,4 +162,20 @@ void engine_piece_store(const struct engine *e, struct engine_tensor *dst,
     kernel->encode(at->n, x, room);
     for (int64_t j = 0; j < at->n; j++)
         memcpy(out + j * dst->nb[0], (const char *)room + j * type->block_bytes, type->block_bytes);
+}
+
+/* ---- Elementwise ---- */
+
+void engine_pieces_map(const struct engine_task *task, struct engine_tensor *dst,
+                       void (*f)(const struct engine_vec *vec, const union engine_param *param,
+                                 int64_t n, const float *x, float *out))
+{
+    float *room = engine_room(task, ENGINE_PIECE, 0);
+    int64_t first, last;
+    engine_task_rows(task, engine_pieces(dst), &first, &last);
+    for (int64_t p = first; p < last; p++) {
+        struct engine_piece at = engine_piece_at(dst, p);
+        const float *x = engine_piece_load(task->engine, dst->src[0], &at, room);
+        f(&task->engine->vec, dst->param, at.n, x, engine_piece_out(dst, &at));
+    }
 }

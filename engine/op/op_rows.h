@@ -39,6 +39,12 @@ float *engine_piece_out(const struct engine_tensor *dst, const struct engine_pie
 void engine_piece_store(const struct engine *e, struct engine_tensor *dst,
                         const struct engine_piece *at, const float *x, float *room);
 
+/* Runs f on each piece of dst that is this worker's: x are its floats of source 0, repeated as far
+ * as needed, param the node's parameters. */
+void engine_pieces_map(const struct engine_task *task, struct engine_tensor *dst,
+                       void (*f)(const struct engine_vec *vec, const union engine_param *param,
+                                 int64_t n, const float *x, float *out));
+
 /* Scratch for n_rooms rooms of `floats` floats per worker, and this worker's room i. */
 int64_t engine_rooms_bytes(int n_threads, int n_rooms, int64_t floats);
 float *engine_room(const struct engine_task *task, int64_t floats, int i);

@@ -16,12 +16,15 @@ enum model_block_id {
     MODEL_ATTENTION,
     MODEL_FFN,
     MODEL_EXPERTS,
+    MODEL_LINEAR_MIXER, /* no tokens are mixed: the output product alone */
     MODEL_BLOCK_COUNT,
     MODEL_NOTHING = MODEL_BLOCK_COUNT /* the layer has no such part */
 };
 
 enum model_plan_rule {
     MODEL_PLAN_SAME,    /* every layer has `mixer` */
+    MODEL_PLAN_COUNTS,  /* counts of 0: feed_forward_length, the layer does nothing;
+                           attention.head_count, no mixer; _kv, MODEL_LINEAR_MIXER */
     MODEL_PLAN_KV_HEADS /* layers of attention.head_count_kv 0 have `recurrent`, others `mixer` */
 };
 
@@ -40,51 +43,111 @@ enum model_norm_kind {
 };
 
 /* x: the layer's input; m, f: mixer and feed-forward network; N: norms with weights of their own.
- */
+ * A norm of the file that is optional: attn_norm_2, which then is m's, while N is f's. */
 enum model_residual {
-    MODEL_PRE_NORM, /* x += m(N x); x += f(N x) */
-    MODEL_SANDWICH, /* x += N m(N x); x += N f(N x) */
-    MODEL_POST_NORM /* x += N m(x); x += N f(x) */
+    MODEL_PRE_NORM,        /* x += m(N x); x += f(N x) */
+    MODEL_SANDWICH,        /* x += N m(N x); x += N f(N x) */
+    MODEL_POST_NORM,       /* x += N m(x); x += N f(x) */
+    MODEL_PARALLEL,        /* x += m(N x) + f(N x), one N or, if the file has ffn_norm, two */
+    MODEL_PARALLEL_KEY,    /* use_parallel_residual: true: parallel, false: pre-norm */
+    MODEL_PARALLEL_BY_NORM /* without ffn_norm parallel, with it pre-norm */
 };
 
 /* ---- Attention ---- */
 
 enum model_rope_kind { MODEL_ROPE_NORMAL, MODEL_ROPE_NEOX, MODEL_ROPE_NONE };
 
-enum model_qk_norm {
-    MODEL_QK_NORM_NONE,
-    MODEL_QK_NORM_HEAD /* over each head, before RoPE */
+enum model_rope_layers {
+    MODEL_ROTATE_ALL,
+    MODEL_ROTATE_WINDOWED, /* layers with a sliding window */
+    MODEL_ROTATE_NOT_4TH,  /* not every fourth */
+    MODEL_ROTATE_FINETUNED /* all, or none where rope.scaling.finetuned is false */
 };
 
-/* What scores are multiplied by: 1 / sqrt(D), or 1 / sqrt(E / H). */
-enum model_score_scale { MODEL_SCALE_BY_HEAD, MODEL_SCALE_BY_EMBD };
+/* Which rope.* keys count beside rope.freq_base and the usual scaling. */
+enum model_rope_keys {
+    MODEL_ROPE_KEYS_USUAL,
+    MODEL_ROPE_KEYS_NONE,       /* none at all: base 10000 */
+    MODEL_ROPE_KEYS_YARN,       /* rope.scaling.yarn_beta_fast, _beta_slow and _log_multiplier */
+    MODEL_ROPE_KEYS_ALPHA,      /* rope.scaling.alpha changes the base */
+    MODEL_ROPE_KEYS_SECTIONS,   /* NEOX where rope.dimension_sections has two kinds */
+    MODEL_ROPE_KEYS_INTERLEAVED /* pairs that its interleaved sections leave out do not rotate */
+};
 
-enum model_window_rule { MODEL_WINDOW_NONE, MODEL_WINDOW_PERIOD };
+enum model_qk_norm {
+    MODEL_QK_NORM_NONE,
+    MODEL_QK_NORM_HEAD,       /* RMS over each head, before RoPE */
+    MODEL_QK_NORM_AFTER,      /* the same after RoPE */
+    MODEL_QK_NORM_FULL,       /* RMS over all heads together, before RoPE */
+    MODEL_QK_NORM_HEAD_LAYER, /* layer norm of each head with weights of its own [H][D] */
+    MODEL_QK_NORM_FULL_LAYER, /* layer norm over all heads together */
+    MODEL_QK_NORM_GAIN        /* RMS after RoPE; queries with one weight for each head, keys none */
+};
+
+enum model_score_scale {
+    MODEL_SCALE_BY_HEAD, /* 1 / sqrt(D) */
+    MODEL_SCALE_BY_EMBD, /* 1 / sqrt(E / H) */
+    MODEL_SCALE_BY_SIZE, /* 1 / D */
+    MODEL_SCALE_KEY      /* attention.scale, 1 / sqrt(D) where it is absent or 0 */
+};
+
+/* Queries times 1 + attention.temperature_scale * ln(floor(position / length) + 1). */
+enum model_temperature {
+    MODEL_TEMPERATURE_NONE,
+    MODEL_TEMPERATURE_ORIGINAL, /* length: rope.scaling.original_context_length */
+    MODEL_TEMPERATURE_KEY       /* attention.temperature_length */
+};
+
+enum model_window_rule {
+    MODEL_WINDOW_NONE,
+    MODEL_WINDOW_PERIOD, /* of each `period` layers the last sees all */
+    MODEL_WINDOW_FIRST,  /* of each `period` layers the first sees all */
+    MODEL_WINDOW_ALL     /* all layers have the window */
+};
 
 /* How windowed layers rotate. */
 enum model_window_rope {
-    MODEL_WINDOW_ROPE_SAME, /* as the others */
-    MODEL_WINDOW_ROPE_OWN   /* base of rope.freq_base_swa, 10000 by default; never scaled */
+    MODEL_WINDOW_ROPE_SAME,    /* as the others */
+    MODEL_WINDOW_ROPE_OWN,     /* base of rope.freq_base_swa, 10000 by default; never scaled */
+    MODEL_WINDOW_ROPE_BASE,    /* that key's base, by default the others'; scaled as the others */
+    MODEL_WINDOW_ROPE_UNSCALED /* the others' base; never scaled */
 };
 
-/* Sliding windows: which layers see the last attention.sliding_window positions only. */
+/* Sliding windows: which layers see the last attention.sliding_window positions only. The key
+ * attention.sliding_window_pattern replaces the period; an array says it for each layer. */
 struct model_window {
-    enum model_window_rule rule; /* of each `period` layers the last sees all */
-    uint32_t period;             /* where the file has no attention.sliding_window_pattern */
+    enum model_window_rule rule;
+    uint32_t period;
     enum model_window_rope rope;
+    uint32_t size; /* where the file has no attention.sliding_window; 0: then no layer has one */
 };
 
 struct model_attention_row {
     enum model_rope_kind rope;
+    enum model_rope_layers rotate;
+    enum model_rope_keys rope_keys;
     enum model_qk_norm qk_norm;
+    bool qk_norm_optional; /* files may lack its tensors */
     enum model_score_scale scale;
     struct model_window window;
+    enum model_temperature temperature;
+    float softcap; /* of scores, where the file has no attn_logit_softcapping */
+    float alibi;   /* largest slope's exponent, where no attention.max_alibi_bias; 0: no ALiBi */
 };
 
 /* ---- Feed-forward networks ---- */
 
+enum model_ffn_form {
+    MODEL_FFN_GATED, /* down (act(gate x) * up x) */
+    MODEL_FFN_FUSED, /* the same, gate and up in one tensor ffn_up, gate first */
+    MODEL_FFN_PLAIN, /* down act(up x) */
+    MODEL_FFN_XIELU  /* plain with xIELU, whose numbers are keys (Huang 2024) */
+};
+
 struct model_ffn_row {
+    enum model_ffn_form form;
     enum engine_unary act;
+    uint32_t divisor; /* of feed_forward_length; 0: 1 */
 };
 
 struct model_experts_row {
@@ -93,10 +156,33 @@ struct model_experts_row {
 
 /* ---- Both ends ---- */
 
-enum model_embd_scale { MODEL_EMBD_PLAIN, MODEL_EMBD_SQRT /* times sqrt(E) */ };
+enum model_embd_scale {
+    MODEL_EMBD_PLAIN,
+    MODEL_EMBD_SQRT, /* times sqrt(E) */
+    MODEL_EMBD_KEY   /* times embedding_scale, by default embd_default */
+};
+
+enum model_embd_norm {
+    MODEL_EMBD_NORM_NONE,
+    MODEL_EMBD_NORM,      /* token_embd_norm */
+    MODEL_EMBD_NORM_PLAIN /* the model's kind without weights */
+};
+
+enum model_logit_scale {
+    MODEL_LOGITS_PLAIN,
+    MODEL_LOGITS_TIMES,  /* times logit_scale */
+    MODEL_LOGITS_DIVIDED /* divided by it */
+};
 
 struct model_ends_row {
     enum model_embd_scale embd_scale;
+    enum model_embd_norm embd_norm;
+    bool positions; /* learned ones are added: position_embd */
+    enum model_logit_scale logit_scale;
+    float softcap;          /* of logits, where the file has no final_logit_softcapping */
+    float embd_default;     /* embedding_scale where the file has none; 0: 1 */
+    bool residual_scale;    /* what a block adds is multiplied by residual_scale */
+    float residual_default; /* where the file has none, times 1 / sqrt(layers); 0: 1 */
 };
 
 /* ---- The row ---- */
@@ -115,7 +201,7 @@ struct model_alias {
     const char *usual, *here; /* NULL: no more */
 };
 
-enum { MODEL_MAX_KNOWN = 3, MODEL_MAX_ALIASES = 8, MODEL_MAX_NAMES = 4 };
+enum { MODEL_MAX_KNOWN = 3, MODEL_MAX_ALIASES = 8, MODEL_MAX_NAMES = 8 };
 
 struct model_arch {
     const char *name[MODEL_MAX_NAMES]; /* general.architecture, and the prefix of its keys */

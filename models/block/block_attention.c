@@ -4,14 +4,18 @@
 
 struct attention {
     uint32_t n_embd, n_q, n_k, n_v, n_qkv, n_out; /* E, H D, KH D, KH DV, the three, H DV */
-    uint32_t n_head_norm;                         /* D where heads are normalized */
+    uint32_t n_q_norm, n_k_norm;                  /* sizes of norms: 0, D, or all heads' */
+    uint32_t n_q_norm_optional, n_k_norm_optional;
+    uint32_t q_norm_rows, k_norm_rows; /* H and KH where each head has weights of its own */
     uint32_t n_head, n_head_kv, d, dv;
     struct engine_rope rope;
     bool rotates;
-    float scale;             /* of scores */
-    struct model_linear qkv; /* or the next three */
+    float scale, softcap, alibi, clamp; /* of scores; of Q, K and V. 0: none */
+    struct model_linear qkv;            /* or the next three */
     struct model_linear q, k, v;
     struct model_norm q_norm, k_norm;
+    struct engine_tensor *sinks; /* [H], or NULL */
+    struct model_norm sub_norm;  /* before the output product */
     struct model_linear out;
 };
 
@@ -19,13 +23,17 @@ struct attention {
 
 /* clang-format off */
 static const struct model_tensor_row tensors[] = {
-    {"attn_qkv", MODEL_LINEAR, MODEL_OPTIONAL, AT(qkv), .inputs = AT(n_embd), .outputs = AT(n_qkv)},
-    {"attn_q", MODEL_LINEAR, MODEL_REQUIRED, AT(q), .inputs = AT(n_embd), .outputs = AT(n_q), .unless = AT(qkv)},
-    {"attn_k", MODEL_LINEAR, MODEL_REQUIRED, AT(k), .inputs = AT(n_embd), .outputs = AT(n_k), .unless = AT(qkv)},
-    {"attn_v", MODEL_LINEAR, MODEL_REQUIRED, AT(v), .inputs = AT(n_embd), .outputs = AT(n_v), .unless = AT(qkv)},
-    {"attn_q_norm", MODEL_NORM, MODEL_REQUIRED, AT(q_norm), .inputs = AT(n_head_norm)},
-    {"attn_k_norm", MODEL_NORM, MODEL_REQUIRED, AT(k_norm), .inputs = AT(n_head_norm)},
-    {"attn_output", MODEL_LINEAR, MODEL_REQUIRED, AT(out), .inputs = AT(n_out), .outputs = AT(n_embd)},
+    {"attn_qkv",      MODEL_LINEAR, MODEL_OPTIONAL, AT(qkv),    .inputs = AT(n_embd), .outputs = AT(n_qkv)},
+    {"attn_q",        MODEL_LINEAR, MODEL_REQUIRED, AT(q),      .inputs = AT(n_embd), .outputs = AT(n_q), .unless = AT(qkv)},
+    {"attn_k",        MODEL_LINEAR, MODEL_REQUIRED, AT(k),      .inputs = AT(n_embd), .outputs = AT(n_k), .unless = AT(qkv)},
+    {"attn_v",        MODEL_LINEAR, MODEL_REQUIRED, AT(v),      .inputs = AT(n_embd), .outputs = AT(n_v), .unless = AT(qkv)},
+    {"attn_q_norm",   MODEL_NORM,   MODEL_REQUIRED, AT(q_norm), .inputs = AT(n_q_norm), .outputs = AT(q_norm_rows)},
+    {"attn_k_norm",   MODEL_NORM,   MODEL_REQUIRED, AT(k_norm), .inputs = AT(n_k_norm), .outputs = AT(k_norm_rows)},
+    {"attn_q_norm",   MODEL_NORM,   MODEL_OPTIONAL, AT(q_norm), .inputs = AT(n_q_norm_optional), .outputs = AT(q_norm_rows)},
+    {"attn_k_norm",   MODEL_NORM,   MODEL_OPTIONAL, AT(k_norm), .inputs = AT(n_k_norm_optional), .outputs = AT(k_norm_rows)},
+    {"attn_sinks",    MODEL_VECTOR, MODEL_OPTIONAL, AT(sinks),  .inputs = AT(n_head)},
+    {"attn_sub_norm", MODEL_NORM,   MODEL_OPTIONAL, AT(sub_norm), .inputs = AT(n_out)},
+    {"attn_output",   MODEL_LINEAR, MODEL_REQUIRED, AT(out),    .inputs = AT(n_out), .outputs = AT(n_embd)},
     {.name = NULL},
 };
 /* clang-format on */
@@ -64,15 +72,55 @@ static bool read_window(struct model_reader *r, const struct model_params *p, ui
                         uint32_t *window)
 {
     const struct model_window *row = &p->arch->attn.window;
-    uint32_t size = 0, period = row->period;
+    uint32_t size = row->size, period = row->period;
+    bool is_array, windowed;
     *window = 0;
     if (row->rule == MODEL_WINDOW_NONE) return true;
     if (!model_read_u32(r, "attention.sliding_window", MODEL_OPTIONAL, 0, MODEL_MAX_CTX, &size) ||
-        !model_read_u32(r, "attention.sliding_window_pattern", MODEL_OPTIONAL, 1, MODEL_MAX_LAYERS,
-                        &period))
+        !model_read_layer_flag(r, "attention.sliding_window_pattern", layer, &is_array, &windowed))
         return false;
-    if (layer % period != period - 1) *window = size;
+    if (!is_array) {
+        if (!model_read_u32(r, "attention.sliding_window_pattern", MODEL_OPTIONAL, 1,
+                            MODEL_MAX_LAYERS, &period))
+            return false;
+        windowed =
+            row->rule == MODEL_WINDOW_ALL ||
+            (row->rule == MODEL_WINDOW_FIRST ? layer % period != 0 : layer % period != period - 1);
+    }
+    if (windowed) *window = size;
     return true;
+}
+
+static bool read_scores(struct model_reader *r, const struct model_params *p, struct attention *a)
+{
+    const struct model_attention_row *row = &p->arch->attn;
+    float scale = 0.0f;
+    if ((row->scale == MODEL_SCALE_KEY &&
+         !model_read_f32(r, "attention.scale", MODEL_OPTIONAL, 0.0f, &scale)) ||
+        !model_read_f32(r, "attn_logit_softcapping", MODEL_OPTIONAL, 0.0f, &a->softcap) ||
+        !model_read_f32(r, "attention.max_alibi_bias", MODEL_OPTIONAL, 0.0f, &a->alibi) ||
+        !model_read_f32(r, "attention.clamp_kqv", MODEL_OPTIONAL, 0.0f, &a->clamp))
+        return false;
+    a->scale = row->scale == MODEL_SCALE_BY_SIZE   ? 1.0f / (float)a->d
+               : row->scale == MODEL_SCALE_BY_EMBD ? 1.0f / sqrtf((float)(p->n_embd / a->n_head))
+                                                   : 1.0f / sqrtf((float)a->d);
+    if (scale > 0.0f) a->scale = scale;
+    return true;
+}
+
+/* Sizes of the norms of queries and keys. */
+static void size_qk_norms(const struct model_attention_row *row, struct attention *a)
+{
+    const enum model_qk_norm kind = row->qk_norm;
+    const bool full = kind == MODEL_QK_NORM_FULL || kind == MODEL_QK_NORM_FULL_LAYER;
+    const bool gain = kind == MODEL_QK_NORM_GAIN;
+    const bool each = kind == MODEL_QK_NORM_HEAD_LAYER || gain;
+    const uint32_t q = kind == MODEL_QK_NORM_NONE ? 0 : full ? a->n_q : gain ? 1 : a->d;
+    const uint32_t k = kind == MODEL_QK_NORM_NONE || gain ? 0 : full ? a->n_k : a->d;
+    a->q_norm_rows = each ? a->n_head : 1;
+    a->k_norm_rows = each ? a->n_head_kv : 1;
+    *(row->qk_norm_optional ? &a->n_q_norm_optional : &a->n_q_norm) = q;
+    *(row->qk_norm_optional ? &a->n_k_norm_optional : &a->n_k_norm) = k;
 }
 
 static bool read(struct model_reader *r, struct model_params *p, struct model_layer *l, void *self)
@@ -80,21 +128,21 @@ static bool read(struct model_reader *r, struct model_params *p, struct model_la
     struct attention *a = self;
     const struct model_attention_row *row = &p->arch->attn;
     uint32_t window;
+    a->softcap = row->softcap;
+    a->alibi = row->alibi;
     if (!read_heads(r, p, l->index, a) || !read_window(r, p, l->index, &window) ||
-        !model_read_rope(r, p, window > 0, a->d, &a->rope))
+        !model_read_rope(r, p, window > 0, a->d, l->index, &a->rope, &a->rotates) ||
+        !read_scores(r, p, a))
         return false;
-    a->rotates = row->rope != MODEL_ROPE_NONE;
-    a->scale =
-        1.0f / sqrtf((float)(row->scale == MODEL_SCALE_BY_EMBD ? p->n_embd / a->n_head : a->d));
     a->n_embd = p->n_embd;
     a->n_q = a->n_head * a->d;
     a->n_k = a->n_head_kv * a->d;
     a->n_v = a->n_head_kv * a->dv;
     a->n_qkv = a->n_q + a->n_k + a->n_v;
     a->n_out = a->n_head * a->dv;
-    a->n_head_norm = row->qk_norm == MODEL_QK_NORM_HEAD ? a->d : 0;
+    size_qk_norms(row, a);
     l->kv = (struct model_kv_shape){a->n_head_kv, a->d, a->dv, window};
-    if (a->rotates) p->ends.n_factors = (uint32_t)a->rope.n_rot / 2;
+    p->ends.n_factors = (uint32_t)a->rope.n_rot / 2;
     if (p->n_head == 0) {
         p->n_head = a->n_head;
         p->n_head_kv = a->n_head_kv;
@@ -106,16 +154,17 @@ static bool read(struct model_reader *r, struct model_params *p, struct model_la
 
 /* Q, K and V of x [T][E], as column views of one product. */
 static void build_qkv(const struct model_builder *b, const struct attention *a,
-                      struct engine_tensor *x, struct engine_tensor **q, struct engine_tensor **k,
-                      struct engine_tensor **v)
+                      struct engine_tensor *x, struct engine_tensor *qkv[3])
 {
     struct engine_tensor *const separate[] = {a->q.weight, a->k.weight, a->v.weight};
-    struct engine_tensor *qkv =
-        a->qkv.weight ? model_linear(b, &a->qkv, x) : engine_mul_mat_cat(b->g, separate, 3, x);
-    qkv = model_named(b, qkv, "qkv");
-    *q = model_finish(b, &a->q, engine_cols(b->g, qkv, 0, a->n_q));
-    *k = model_finish(b, &a->k, engine_cols(b->g, qkv, a->n_q, a->n_k));
-    *v = model_finish(b, &a->v, engine_cols(b->g, qkv, a->n_q + a->n_k, a->n_v));
+    const struct model_linear *const linear[] = {&a->q, &a->k, &a->v};
+    const uint32_t size[] = {a->n_q, a->n_k, a->n_v};
+    x = a->qkv.weight ? model_linear(b, &a->qkv, x) : engine_mul_mat_cat(b->g, separate, 3, x);
+    x = model_named(b, x, "qkv");
+    for (uint32_t i = 0, first = 0; i < 3; first += size[i++]) {
+        qkv[i] = model_finish(b, linear[i], engine_cols(b->g, x, first, size[i]));
+        if (a->clamp > 0.0f) qkv[i] = engine_clamp(b->g, qkv[i], -a->clamp, a->clamp);
+    }
 }
 
 /* x [T][heads * size] as [T][heads][size]. */
@@ -125,14 +174,22 @@ static struct engine_tensor *split_heads(const struct model_builder *b, struct e
     return engine_reshape(b->g, x, 3, (int64_t[]){size, heads, b->n_tokens});
 }
 
-/* Normalizes (where the architecture does) and rotates the heads of x [T][heads][D]. */
+/* Queries or keys x [T][heads * D] as [T][heads][D], normalized and rotated. */
 static struct engine_tensor *build_positions(const struct model_builder *b,
                                              const struct attention *a, struct engine_tensor *x,
-                                             const struct model_norm *norm)
+                                             uint32_t heads, const struct model_norm *norm)
 {
-    if (norm->weight) x = model_norm(b, x, norm);
-    if (!a->rotates) return x;
-    return engine_rope(b->g, x, b->positions, b->params->ends.rope_freqs, &a->rope);
+    const enum model_qk_norm kind = b->params->arch->attn.qk_norm;
+    const bool full = kind == MODEL_QK_NORM_FULL || kind == MODEL_QK_NORM_FULL_LAYER;
+    const bool layer = kind == MODEL_QK_NORM_HEAD_LAYER || kind == MODEL_QK_NORM_FULL_LAYER;
+    const bool after = kind == MODEL_QK_NORM_AFTER || kind == MODEL_QK_NORM_GAIN;
+    const enum model_norm_kind as = layer ? MODEL_LAYER_NORM : MODEL_RMS_NORM;
+    if (full && norm->weight) x = model_norm_as(b, x, norm, as);
+    x = split_heads(b, x, heads, a->d);
+    if (!full && !after && norm->weight) x = model_norm_as(b, x, norm, as);
+    if (a->rotates)
+        x = engine_rope(b->g, x, b->positions, model_rope_factors(b, &a->rope), &a->rope);
+    return after ? model_norm_as(b, x, norm, as) : x;
 }
 
 /* [A][B][size] as [B][A][size], by strides alone: a cache keeps each head's slots together, the
@@ -158,21 +215,27 @@ static struct engine_tensor *build(struct model_builder *b, void *self, struct e
     const struct attention *a = self;
     struct model_kv *kv = &b->state->kv;
     struct model_kv_layer *cache = &kv->layer[b->layer->index];
-    struct engine_tensor *q, *k, *v;
+    struct engine_tensor *qkv[3];
 
-    build_qkv(b, a, x, &q, &k, &v);
-    q = model_named(b, build_positions(b, a, split_heads(b, q, a->n_head, a->d), &a->q_norm), "q");
-    k = model_named(b, build_positions(b, a, split_heads(b, k, a->n_head_kv, a->d), &a->k_norm),
-                    "k");
-    v = split_heads(b, v, a->n_head_kv, a->dv);
+    build_qkv(b, a, x, qkv);
+    struct engine_tensor *q =
+        model_named(b, build_positions(b, a, qkv[0], a->n_head, &a->q_norm), "q");
+    if (b->q_scale) q = engine_mul(b->g, q, b->q_scale);
+    struct engine_tensor *k =
+        model_named(b, build_positions(b, a, qkv[1], a->n_head_kv, &a->k_norm), "k");
+    struct engine_tensor *v = split_heads(b, qkv[2], a->n_head_kv, a->dv);
     k = write_rows(b, ENGINE_KV_Q16_KEYS, &cache->k, kv->type_k, kv->int16_k, k);
     v = write_rows(b, ENGINE_KV_Q16_VALUES, &cache->v, kv->type_v, kv->int16_v, v);
     b->written[0] = k;
     b->written[1] = v;
-    const struct engine_attention how = {.scale = a->scale, .dv = (int)a->dv};
+    const struct engine_attention how = {
+        .scale = a->scale, .softcap = a->softcap, .max_alibi = a->alibi, .dv = (int)a->dv};
     x = engine_attention(b->g, q, swap_heads(b, k), swap_heads(b, v),
-                         b->inputs.kv.range[cache->kind], &kv->slots[cache->kind].view, NULL, &how);
-    return model_named(b, model_linear(b, &a->out, model_named(b, x, "attention")), "attn_out");
+                         b->inputs.kv.range[cache->kind], &kv->slots[cache->kind].view, a->sinks,
+                         &how);
+    x = model_named(b, x, "attention");
+    if (a->sub_norm.weight) x = model_norm(b, x, &a->sub_norm);
+    return model_named(b, model_linear(b, &a->out, x), "attn_out");
 }
 
 const struct model_block model_block_attention = {.name = "attention",

@@ -1,39 +1,104 @@
 /* models/block/block_ffn.c: the feed-forward network. See models/block/blocks.h. */
 #include "models/block/blocks.h"
+#include <math.h>
 
 struct ffn {
     uint32_t n_embd, n_ff;
+    uint32_t n_gate, n_up;        /* rows: n_gate 0 where there is none or where up holds both */
     struct model_linear gate, up; /* F x E */
+    struct model_norm sub_norm;   /* before down */
     struct model_linear down;     /* E x F */
+    float alpha_p, alpha_n, beta; /* of xIELU */
 };
 
 #define AT(member) MODEL_AT(struct ffn, member)
 
 /* clang-format off */
 static const struct model_tensor_row tensors[] = {
-    {"ffn_gate", MODEL_LINEAR, MODEL_REQUIRED, AT(gate), .inputs = AT(n_embd), .outputs = AT(n_ff)},
-    {"ffn_up", MODEL_LINEAR, MODEL_REQUIRED, AT(up), .inputs = AT(n_embd), .outputs = AT(n_ff)},
-    {"ffn_down", MODEL_LINEAR, MODEL_REQUIRED, AT(down), .inputs = AT(n_ff), .outputs = AT(n_embd)},
+    {"ffn_gate",     MODEL_LINEAR, MODEL_REQUIRED, AT(gate),     .inputs = AT(n_embd), .outputs = AT(n_gate)},
+    {"ffn_up",       MODEL_LINEAR, MODEL_REQUIRED, AT(up),       .inputs = AT(n_embd), .outputs = AT(n_up)},
+    {"ffn_sub_norm", MODEL_NORM,   MODEL_OPTIONAL, AT(sub_norm), .inputs = AT(n_ff)},
+    {"ffn_down",     MODEL_LINEAR, MODEL_REQUIRED, AT(down),     .inputs = AT(n_ff),   .outputs = AT(n_embd)},
     {.name = NULL},
 };
 /* clang-format on */
 
+static float softplus(float x)
+{
+    return x > 20.0f ? x : log1pf(expf(x));
+}
+
+/* xIELU's numbers have no prefix; the alphas are stored before their softplus. */
+static bool read_xielu(struct model_reader *r, uint32_t layer, struct ffn *f)
+{
+    struct model_reader bare = *r;
+    bare.name = "xielu";
+    if (!model_read_layer_f32(&bare, "alpha_p", MODEL_REQUIRED, layer, -INFINITY, &f->alpha_p) ||
+        !model_read_layer_f32(&bare, "alpha_n", MODEL_REQUIRED, layer, -INFINITY, &f->alpha_n) ||
+        !model_read_layer_f32(&bare, "beta", MODEL_REQUIRED, layer, -INFINITY, &f->beta))
+        return false;
+    f->alpha_p = softplus(f->alpha_p);
+    f->alpha_n = f->beta + softplus(f->alpha_n);
+    return true;
+}
+
 static bool read(struct model_reader *r, struct model_params *p, struct model_layer *l, void *self)
 {
     struct ffn *f = self;
+    const struct model_ffn_row *row = &p->arch->ffn;
     f->n_embd = p->n_embd;
-    return model_read_layer_u32(r, "feed_forward_length", MODEL_REQUIRED, l->index, 1,
-                                MODEL_MAX_DIM, &f->n_ff);
+    if (!model_read_layer_u32(r, "feed_forward_length", MODEL_REQUIRED, l->index, 1, MODEL_MAX_DIM,
+                              &f->n_ff))
+        return false;
+    if (row->divisor) f->n_ff /= row->divisor;
+    if (f->n_ff == 0) return model_reader_fail(r, "feed_forward_length", "too small");
+    f->n_gate = row->form == MODEL_FFN_GATED ? f->n_ff : 0;
+    f->n_up = row->form == MODEL_FFN_FUSED ? 2 * f->n_ff : f->n_ff;
+    return row->form != MODEL_FFN_XIELU || read_xielu(r, l->index, f);
+}
+
+/* act(gate x) * up x, where both are columns of one product. */
+static struct engine_tensor *build_gated(const struct model_builder *b, const struct ffn *f,
+                                         struct engine_tensor *x)
+{
+    struct engine_tensor *const both[] = {f->gate.weight, f->up.weight};
+    const bool fused = f->n_gate == 0;
+    x = fused ? model_linear(b, &f->up, x) : engine_mul_mat_cat(b->g, both, 2, x);
+    x = model_named(b, x, "ffn_gate_up");
+    struct engine_tensor *gate = engine_cols(b->g, x, 0, f->n_ff);
+    struct engine_tensor *up = engine_cols(b->g, x, f->n_ff, f->n_ff);
+    if (!fused) {
+        gate = model_finish_ffn(b, &f->gate, gate);
+        up = model_finish_ffn(b, &f->up, up);
+    }
+    return engine_glu(b->g, gate, up, b->params->arch->ffn.act);
+}
+
+/* x > 0: alpha_p x^2 + beta x; else alpha_n (exp(x) - 1 - x) + beta x. */
+static struct engine_tensor *build_xielu(const struct model_builder *b, const struct ffn *f,
+                                         struct engine_tensor *x)
+{
+    struct engine_tensor *above = engine_unary(b->g, x, ENGINE_RELU_SQR);
+    struct engine_tensor *below = engine_clamp(b->g, x, -INFINITY, 0.0f);
+    struct engine_tensor *bend = engine_sub(
+        b->g, engine_scale(b->g, engine_unary(b->g, below, ENGINE_EXP), 1.0f, -1.0f), below);
+    x = engine_add(b->g, engine_scale(b->g, above, f->alpha_p, 0.0f),
+                   engine_scale(b->g, x, f->beta, 0.0f));
+    return engine_add(b->g, engine_scale(b->g, bend, f->alpha_n, 0.0f), x);
 }
 
 static struct engine_tensor *build(struct model_builder *b, void *self, struct engine_tensor *x)
 {
     const struct ffn *f = self;
-    struct engine_tensor *const both[] = {f->gate.weight, f->up.weight};
-    x = model_named(b, engine_mul_mat_cat(b->g, both, 2, x), "ffn_gate_up");
-    struct engine_tensor *gate = model_finish_ffn(b, &f->gate, engine_cols(b->g, x, 0, f->n_ff));
-    struct engine_tensor *up = model_finish_ffn(b, &f->up, engine_cols(b->g, x, f->n_ff, f->n_ff));
-    x = model_named(b, engine_glu(b->g, gate, up, b->params->arch->ffn.act), "ffn_gated");
+    const struct model_ffn_row *row = &b->params->arch->ffn;
+    if (row->form == MODEL_FFN_GATED || row->form == MODEL_FFN_FUSED) {
+        x = build_gated(b, f, x);
+    } else {
+        x = model_finish_ffn(b, &f->up, engine_mul_mat(b->g, f->up.weight, x));
+        x = row->form == MODEL_FFN_XIELU ? build_xielu(b, f, x) : engine_unary(b->g, x, row->act);
+    }
+    x = model_named(b, x, "ffn_gated");
+    if (f->sub_norm.weight) x = model_norm(b, x, &f->sub_norm);
     x = engine_mul_mat(b->g, f->down.weight, x);
     return model_named(b, model_finish_ffn(b, &f->down, x), "ffn_out");
 }

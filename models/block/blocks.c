@@ -5,6 +5,7 @@ const struct model_block *const model_blocks[MODEL_BLOCK_COUNT] = {
     [MODEL_ATTENTION] = &model_block_attention,
     [MODEL_FFN] = &model_block_ffn,
     [MODEL_EXPERTS] = &model_block_experts,
+    [MODEL_LINEAR_MIXER] = &model_block_linear,
 };
 
 struct engine_tensor *model_named(const struct model_builder *b, struct engine_tensor *t,
@@ -13,15 +14,20 @@ struct engine_tensor *model_named(const struct model_builder *b, struct engine_t
     return engine_name(t, "%s-%u", name, b->layer->index);
 }
 
-struct engine_tensor *model_norm(const struct model_builder *b, struct engine_tensor *x,
-                                 const struct model_norm *norm)
+struct engine_tensor *model_norm_as(const struct model_builder *b, struct engine_tensor *x,
+                                    const struct model_norm *norm, enum model_norm_kind kind)
 {
-    const enum model_norm_kind kind = b->params->arch->norm;
     const float eps = b->params->norm_eps;
     x = kind == MODEL_RMS_NORM || kind == MODEL_RMS_NORM_PLAIN ? engine_rms_norm(b->g, x, eps)
                                                                : engine_norm(b->g, x, eps);
     if (norm->weight) x = engine_mul(b->g, x, norm->weight);
     return norm->bias ? engine_add(b->g, x, norm->bias) : x;
+}
+
+struct engine_tensor *model_norm(const struct model_builder *b, struct engine_tensor *x,
+                                 const struct model_norm *norm)
+{
+    return model_norm_as(b, x, norm, b->params->arch->norm);
 }
 
 static struct engine_tensor *add_bias(const struct model_builder *b, const struct model_linear *l,

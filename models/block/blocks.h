@@ -20,6 +20,7 @@ struct model_builder {
     uint32_t n_tokens;
     struct engine_tensor *ids;       /* I32 [T] */
     struct engine_tensor *positions; /* I32 [T] */
+    struct engine_tensor *q_scale;   /* F32 [T][1][1]: queries are multiplied by it; or NULL */
     struct model_state_inputs inputs;
     const struct model_layer *layer;  /* the one that is being built */
     struct engine_tensor *written[2]; /* the latest layer's state after its writes */
@@ -37,15 +38,16 @@ struct model_block {
     struct engine_tensor *(*build)(struct model_builder *b, void *self, struct engine_tensor *x);
 };
 
-extern const struct model_block model_block_attention, model_block_ffn, model_block_experts;
+extern const struct model_block model_block_attention, model_block_ffn, model_block_experts,
+    model_block_linear;
 extern const struct model_block *const model_blocks[MODEL_BLOCK_COUNT]; /* by id */
 
 /* ---- Keys that several blocks share ---- */
 
 /* RoPE of a layer: `max` elements of a head at most, and by default. `windowed`: the layer has a
- * sliding window. */
+ * sliding window. *rotates: false where the layer has none. */
 bool model_read_rope(struct model_reader *r, const struct model_params *p, bool windowed,
-                     uint32_t max, struct engine_rope *rope);
+                     uint32_t max, uint32_t layer, struct engine_rope *rope, bool *rotates);
 
 /* ---- Graphs ---- */
 
@@ -55,9 +57,15 @@ struct engine_tensor *model_named(const struct model_builder *b, struct engine_t
 /* x normalized over its rows by the model's kind of norm. */
 struct engine_tensor *model_norm(const struct model_builder *b, struct engine_tensor *x,
                                  const struct model_norm *norm);
+/* The same by a given kind. */
+struct engine_tensor *model_norm_as(const struct model_builder *b, struct engine_tensor *x,
+                                    const struct model_norm *norm, enum model_norm_kind kind);
 /* W x, with the linear's scale and bias. */
 struct engine_tensor *model_linear(const struct model_builder *b, const struct model_linear *l,
                                    struct engine_tensor *x);
+/* The divisors of the RoPE frequencies, or NULL: long or short ones by the sequences' context. */
+struct engine_tensor *model_rope_factors(const struct model_builder *b,
+                                         const struct engine_rope *rope);
 /* Scale and bias of a product that is there already. */
 struct engine_tensor *model_finish(const struct model_builder *b, const struct model_linear *l,
                                    struct engine_tensor *product);

@@ -21,10 +21,11 @@ static bool read_scaling(struct model_reader *r, struct engine_rope *rope)
         !gguf_get_str(r->file, model_reader_key(r, "rope.scaling.type"), &scaling, r->err))
         return false;
     const bool yarn = str_is(scaling, "yarn"), none = str_is(scaling, "none");
-    if (!yarn && !none && !str_is(scaling, "linear"))
-        return model_reader_fail(r, "rope.scaling.type",
-                                 "RoPE scaling '%.*s' is not supported (none, linear and yarn are)",
-                                 scaling.size < 64 ? (int)scaling.size : 64, scaling.data);
+    if (!yarn && !none && !str_is(scaling, "linear") && !str_is(scaling, "longrope"))
+        return model_reader_fail(
+            r, "rope.scaling.type",
+            "RoPE scaling '%.*s' is not supported (none, linear, yarn and longrope are)",
+            scaling.size < 64 ? (int)scaling.size : 64, scaling.data);
     if (factor > 0.0f && !none) rope->freq_scale = 1.0f / factor;
     /* YaRN (Peng et al. 2023) in its standard form; its magnitude is part of the op, and only
      * stretching has one. */
@@ -35,29 +36,108 @@ static bool read_scaling(struct model_reader *r, struct engine_rope *rope)
     return true;
 }
 
+/* The keys that some architectures alone read: the betas, and what the magnitude is divided by. */
+static bool read_yarn(struct model_reader *r, struct engine_rope *rope)
+{
+    float log_multiplier = 0.0f;
+    if (!model_read_f32(r, "rope.scaling.yarn_beta_fast", MODEL_OPTIONAL, 0.0f, &rope->beta_fast) ||
+        !model_read_f32(r, "rope.scaling.yarn_beta_slow", MODEL_OPTIONAL, 0.0f, &rope->beta_slow) ||
+        !model_read_f32(r, "rope.scaling.yarn_log_multiplier", MODEL_OPTIONAL, 0.0f,
+                        &log_multiplier))
+        return false;
+    if (rope->ext_factor != 0.0f && rope->freq_scale < 1.0f && log_multiplier != 0.0f)
+        rope->attn_factor /= 1.0f - 0.1f * log_multiplier * logf(rope->freq_scale);
+    return true;
+}
+
+/* base * alpha^(D / (D - 2)): a base for longer contexts. */
+static bool read_alpha(struct model_reader *r, uint32_t n_rot, struct engine_rope *rope)
+{
+    float alpha = 0.0f;
+    if (!model_read_f32(r, "rope.scaling.alpha", MODEL_OPTIONAL, 0.0f, &alpha)) return false;
+    if (alpha > 0.0f && n_rot > 2)
+        rope->freq_base *= powf(alpha, (float)n_rot / (float)(n_rot - 2));
+    return true;
+}
+
+/* With rope.dimension_sections {time, height, ...} the pairs are NEOX's; text has the same position
+ * in each section. */
+static bool read_sections(struct model_reader *r, struct engine_rope *rope)
+{
+    int64_t s[4] = {0};
+    const struct gguf_kv *kv =
+        gguf_kv_find(r->file, model_reader_key(r, "rope.dimension_sections"));
+    if (!kv) return true;
+    if (kv->kind != GGUF_ARRAY || kv->item == GGUF_STRING || kv->item == GGUF_F32 ||
+        kv->item == GGUF_F64)
+        return model_reader_fail(r, "rope.dimension_sections", "not a list of integers");
+    for (uint64_t i = 0; i < 4 && i < kv->count; i++) {
+        s[i] = gguf_array_int(kv, i);
+        if (s[i] < 0 || s[i] > MODEL_MAX_DIM)
+            return model_reader_fail(r, "rope.dimension_sections", "%lld is out of range",
+                                     (long long)s[i]);
+    }
+    if (s[0] > 0 && s[1] > 0) rope->kind = ENGINE_ROPE_NEOX;
+    return true;
+}
+
+static bool layer_rotates(struct model_reader *r, const struct model_attention_row *row,
+                          bool windowed, uint32_t layer, bool *rotates)
+{
+    bool finetuned = true;
+    *rotates = row->rope != MODEL_ROPE_NONE;
+    if (row->rotate == MODEL_ROTATE_WINDOWED) *rotates = windowed;
+    if (row->rotate == MODEL_ROTATE_NOT_4TH) *rotates = (layer + 1) % 4 != 0;
+    if (row->rotate != MODEL_ROTATE_FINETUNED) return true;
+    if (!gguf_get_bool(r->file, model_reader_key(r, "rope.scaling.finetuned"), &finetuned, r->err))
+        return false;
+    *rotates = finetuned;
+    return true;
+}
+
 bool model_read_rope(struct model_reader *r, const struct model_params *p, bool windowed,
-                     uint32_t max, struct engine_rope *rope)
+                     uint32_t max, uint32_t layer, struct engine_rope *rope, bool *rotates)
 {
     const struct model_attention_row *row = &p->arch->attn;
     uint32_t n_rot = max, n_orig = p->n_ctx_train;
     *rope = (struct engine_rope){.kind = row->rope == MODEL_ROPE_NEOX ? ENGINE_ROPE_NEOX
                                                                       : ENGINE_ROPE_NORMAL,
+                                 .n_rot = (int)max,
                                  .freq_base = 10000.0f,
                                  .freq_scale = 1.0f,
+                                 .n_ctx_orig = (int)n_orig,
                                  .attn_factor = 1.0f,
                                  .beta_fast = 32.0f,
                                  .beta_slow = 1.0f};
+    if (!layer_rotates(r, row, windowed, layer, rotates)) return false;
+    if (row->rope == MODEL_ROPE_NONE || row->rope_keys == MODEL_ROPE_KEYS_NONE) return true;
     if (!model_read_u32(r, "rope.dimension_count", MODEL_OPTIONAL, 2, max, &n_rot) ||
         !model_read_u32(r, "rope.scaling.original_context_length", MODEL_OPTIONAL, 1, MODEL_MAX_CTX,
                         &n_orig) ||
         !model_read_f32(r, "rope.freq_base", MODEL_OPTIONAL, 1.0f, &rope->freq_base) ||
-        !read_scaling(r, rope))
+        !read_scaling(r, rope) ||
+        (row->rope_keys == MODEL_ROPE_KEYS_SECTIONS && !read_sections(r, rope)) ||
+        (row->rope_keys == MODEL_ROPE_KEYS_YARN && !read_yarn(r, rope)) ||
+        (row->rope_keys == MODEL_ROPE_KEYS_ALPHA && !read_alpha(r, max, rope)))
         return false;
     if (n_rot % 2) return model_reader_fail(r, "rope.dimension_count", "%u is odd", n_rot);
     rope->n_rot = (int)n_rot;
     rope->n_ctx_orig = (int)n_orig;
     if (!windowed || row->window.rope == MODEL_WINDOW_ROPE_SAME) return true;
-    rope->freq_base = 10000.0f;
-    rope->freq_scale = 1.0f; /* windowed layers are not stretched */
+    if (row->window.rope == MODEL_WINDOW_ROPE_OWN) rope->freq_base = 10000.0f;
+    if (row->window.rope != MODEL_WINDOW_ROPE_BASE) { /* windowed layers are not stretched */
+        rope->freq_scale = 1.0f;
+        rope->ext_factor = 0.0f;
+        rope->attn_factor = 1.0f;
+    }
+    if (row->window.rope == MODEL_WINDOW_ROPE_UNSCALED) return true;
     return model_read_f32(r, "rope.freq_base_swa", MODEL_OPTIONAL, 1.0f, &rope->freq_base);
+}
+
+struct engine_tensor *model_rope_factors(const struct model_builder *b,
+                                         const struct engine_rope *rope)
+{
+    const struct model_ends *ends = &b->params->ends;
+    if (ends->rope_freqs) return ends->rope_freqs;
+    return b->state->n_ctx > (uint32_t)rope->n_ctx_orig ? ends->rope_long : ends->rope_short;
 }

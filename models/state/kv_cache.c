@@ -81,8 +81,8 @@ static void size_slots(struct model_kv *kv, const struct model_params *p,
         if (shape->window) kv->window = shape->window;
         const uint64_t kept =
             shape->window ? min_u32(o->n_ctx, (uint64_t)shape->window + o->n_batch) : o->n_ctx;
-        kv->slots[layer->kind].capacity =
-            (uint32_t)((kept + ENGINE_KV_Q16_ALIGN - 1) / ENGINE_KV_Q16_ALIGN * ENGINE_KV_Q16_ALIGN);
+        kv->slots[layer->kind].capacity = (uint32_t)((kept + ENGINE_KV_Q16_ALIGN - 1) /
+                                                     ENGINE_KV_Q16_ALIGN * ENGINE_KV_Q16_ALIGN);
     }
 }
 

@@ -50,6 +50,11 @@ bool constrain_tree_add_text(struct constrain_tree *t, uint32_t parent, const ch
 /* Appends a range to the table (of the set that is being read). */
 bool constrain_tree_range(struct constrain_tree *t, uint32_t lo, uint32_t hi,
                           struct base_error *err);
+/* The same of sorted ranges, or of all that is in none of them. */
+bool constrain_tree_ranges(struct constrain_tree *t, const struct constrain_range *range, size_t n,
+                           bool negate, struct base_error *err);
+/* The same of what \d \w \D \W (ASCII) and \s \S (Unicode) stand for, by their letter. */
+bool constrain_tree_class(struct constrain_tree *t, int letter, struct base_error *err);
 /* Makes the ranges from `first` on a SET node: sorted, merged, negated if asked. */
 uint32_t constrain_tree_set(struct constrain_tree *t, uint32_t first, bool negate, uint32_t line,
                             uint32_t column, struct base_error *err);
@@ -96,10 +101,8 @@ bool constrain_dfa_trim(struct constrain_dfa *d, const uint8_t *productive, stru
 
 /* -- readers -- */
 
-/* Reads a regular expression into the tree: the root node, or 0. Lines and columns of errors count
- * from `line`, `column`. */
-uint32_t constrain_regex_read(struct constrain_tree *t, const char *text, size_t size,
-                              uint32_t line, uint32_t column, struct base_error *err);
+/* The automaton of a regular expression (`search`: found anywhere in the text). Lines and columns
+ * of errors count from `line`, `column`. */
 struct constrain_dfa *constrain_regex_dfa(const char *text, size_t size, bool search, uint32_t line,
                                           uint32_t column, struct base_error *err);
 

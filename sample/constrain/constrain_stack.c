@@ -54,11 +54,17 @@ fail:
     return constrain_state_fail(s, BASE_NO_MEMORY, "no memory for a constraint's state");
 }
 
-uint32_t constrain_frame_intern(struct constrain_state *s, const struct constrain_frame *f)
+uint64_t constrain_frame_hash(const struct constrain_state *s, const struct constrain_frame *f)
 {
     uint64_t hash = mix(s->frame[f->next].hash, (uint64_t)f->kind << 32 | f->index);
     hash = mix(hash, f->state);
     for (int i = 0; i < 3; i++) hash = mix(hash, f->word[i]);
+    return hash;
+}
+
+uint32_t constrain_frame_intern(struct constrain_state *s, const struct constrain_frame *f)
+{
+    const uint64_t hash = constrain_frame_hash(s, f);
     if (s->failed || !make_room(s)) return 0;
     uint64_t h = hash;
     for (uint32_t i; (i = s->slot[h & (s->n_slot - 1)]); h++)

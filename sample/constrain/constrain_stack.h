@@ -52,6 +52,7 @@ struct constrain_frame {
         } literal;
         struct {
             struct constrain_escape escape;
+            uint32_t count; /* code points begun, where the length counts */
         } string;
         struct {
             uint16_t size;       /* bytes read */
@@ -61,6 +62,7 @@ struct constrain_frame {
             uint32_t n_items;
             uint8_t phase, space; /* space: white space since the last token */
             uint8_t contains[8];  /* items that count for each `contains` */
+            uint64_t seen;        /* values that have come, where none may come again */
         } array;
         struct {
             struct constrain_escape escape;
@@ -101,6 +103,8 @@ struct constrain_state {
     struct base_error *err;
 };
 
+/* Of a stack by content, whose top is f. */
+uint64_t constrain_frame_hash(const struct constrain_state *s, const struct constrain_frame *f);
 /* The index of an equal frame with all fields but hash set; 0 on failure. */
 uint32_t constrain_frame_intern(struct constrain_state *s, const struct constrain_frame *f);
 /* Adds a stack to the set after this byte. */
@@ -115,7 +119,8 @@ void constrain_state_leave(struct constrain_state *s, uint32_t stack);
 void constrain_state_begin(struct constrain_state *s);
 /* Forgets the frames from `count` on: nothing may refer to them. */
 void constrain_state_rewind(struct constrain_state *s, uint32_t count);
-/* What the state's stacks are by content, in any order. */
+/* What the state's stacks are by content, in any order; of the count of a string at the top no more
+ * than a token can tell. */
 void constrain_state_key(const struct constrain_state *s, uint64_t key[2]);
 /* The stacks of now, to go back to after bytes that were read on trial. Nothing else may happen to
  * the state in between. */

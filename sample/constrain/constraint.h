@@ -18,12 +18,14 @@
 enum {
     CONSTRAIN_MAX_SOURCE = 1 << 22, /* bytes of a grammar, expression or schema */
     CONSTRAIN_MAX_NESTING = 200,    /* groups in groups, values in values of a schema */
-    CONSTRAIN_MAX_REPEAT = 10000,   /* m and n of {m,n} */
-    CONSTRAIN_MAX_NFA = 200000,     /* states before determinization, per rule */
-    CONSTRAIN_MAX_DFA = 100000,     /* states of one automaton */
-    CONSTRAIN_MAX_SETS = 1 << 21,   /* states before determinization, over all states after it */
+    CONSTRAIN_MAX_REPEAT = 1000000, /* m and n of {m,n} */
+    CONSTRAIN_MAX_NFA = 1 << 21, /* states before determinization, per rule; four times the moves */
+    CONSTRAIN_MAX_DFA = 1 << 20, /* states of one automaton */
+    CONSTRAIN_MAX_MOVES = 1 << 25,  /* states times classes of bytes of one automaton */
+    CONSTRAIN_MAX_WORK = 1 << 30,   /* moves looked at to make one automaton: seconds */
+    CONSTRAIN_MAX_SETS = 1 << 22,   /* states before determinization, over all states after it */
     CONSTRAIN_MAX_RULES = 20000,    /* rules of a grammar */
-    CONSTRAIN_MAX_LENGTH = 4096,    /* minLength and maxLength */
+    CONSTRAIN_MAX_LENGTH = 1 << 30, /* minLength and maxLength */
     CONSTRAIN_MAX_ITEMS = 10000,    /* minItems, maxItems, prefixItems */
     CONSTRAIN_MAX_NAMES = 120,      /* properties that one object knows by name */
     CONSTRAIN_MAX_BRANCHES = 2000,  /* combinations of one place of a schema */
@@ -43,8 +45,9 @@ struct constraint *constraint_from_grammar(const char *text, size_t size, struct
 
 /* A regular expression that the whole text must match: characters, classes, \d \w \s \D \W \S,
  * `.`, groups, (?:...), (?<name>...), |, * + ? {m} {m,} {m,n} and their lazy forms, ^ and $ (text
- * only), \xHH \uHHHH \u{H...} \cX \0 \t \n \v \f \r, \p{...} by general category. Refused by name:
- * look-around, back-references, \b, \B, flags. Matches code points, never half of one. */
+ * only), \xHH \uHHHH \u{H...} \cX \0 \t \n \v \f \r, \p{...} by general category. (?=...) and
+ * (?!...) at the beginning. Refused by name: other look-around, back-references, \b, \B, flags.
+ * Matches code points, never half of one. */
 struct constraint *constraint_from_regex(const char *text, size_t size, struct base_error *err);
 
 /* One of `count` texts, byte for byte. */
@@ -55,6 +58,10 @@ struct constrain_schema_options {
     /* true: the subset that is good to generate: little white space, numbers that have a bound or
      * a step without exponent. false: every JSON text that the schema accepts. */
     bool generate;
+    /* With `generate`, false: where a schema names properties and says nothing of others (no
+     * additionalProperties, no pattern that matches), the named ones alone are generated. true: any
+     * other name may come too, as the schema allows. */
+    bool open;
     const char *const *lenient; /* keywords that may go unenforced */
     size_t n_lenient;
     const char *lenient_advice; /* how the user names such a keyword, for errors; or NULL */

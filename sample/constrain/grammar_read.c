@@ -198,6 +198,20 @@ static uint32_t read_string(struct reader *r)
     return seq;
 }
 
+/* \d and the like. */
+static bool begins_class(const struct reader *r)
+{
+    return peek(r) == '\\' && r->at + 1 < r->size && memchr("dDwWsS", r->text[r->at + 1], 6);
+}
+
+static bool read_named_class(struct reader *r)
+{
+    skip(r);
+    const int letter = peek(r);
+    skip(r);
+    return constrain_tree_class(&r->g->tree, letter, r->err);
+}
+
 static uint32_t read_class(struct reader *r)
 {
     uint32_t line = r->line, column = r->column, first = r->g->tree.n_range, lo, hi;
@@ -207,10 +221,17 @@ static uint32_t read_class(struct reader *r)
     while (peek(r) != ']') {
         uint32_t at_line = r->line, at_column = r->column;
         if (peek(r) < 0) return fail_at(r, line, column, "this character class is not closed");
+        if (begins_class(r)) {
+            if (!read_named_class(r)) return 0;
+            if (peek(r) == '-' && r->at + 1 < r->size && r->text[r->at + 1] != ']')
+                return fail(r, "a class cannot begin or end a range");
+            continue;
+        }
         if (!read_char(r, &lo)) return 0;
         hi = lo;
         if (peek(r) == '-' && r->at + 1 < r->size && r->text[r->at + 1] != ']') {
             skip(r);
+            if (begins_class(r)) return fail(r, "a class cannot begin or end a range");
             if (!read_char(r, &hi)) return 0;
         }
         if (hi < lo) return fail_at(r, at_line, at_column, "this range runs backwards");
@@ -297,6 +318,11 @@ static uint32_t read_item(struct reader *r)
     int c = peek(r);
     if (c == '"') return read_string(r);
     if (c == '[') return read_class(r);
+    if (begins_class(r)) {
+        const uint32_t first = r->g->tree.n_range;
+        if (!read_named_class(r)) return 0;
+        return constrain_tree_set(&r->g->tree, first, false, line, column, r->err);
+    }
     if (c == '.') {
         skip(r);
         return constrain_tree_set(&r->g->tree, r->g->tree.n_range, true, line, column, r->err);

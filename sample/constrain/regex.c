@@ -8,12 +8,21 @@
 #include <string.h>
 #include <utf8proc.h>
 
+enum { MAX_LOOKS = 8 };
+
 struct reader {
     struct constrain_tree *t;
     const char *text;
     size_t size, at;
     uint32_t line, column; /* of text[at] */
     uint32_t depth;
+    /* Look-ahead: at the beginning of the text alone it is a condition on the whole text. */
+    bool at_front, anchored; /* nothing was read that takes a character; '^' was */
+    struct look {
+        uint32_t node;
+        bool negative;
+    } look[MAX_LOOKS];
+    uint32_t n_look;
     struct base_error *err;
 };
 
@@ -40,37 +49,6 @@ static bool fail(struct reader *r, const char *what)
 }
 
 /* -- classes -- */
-
-static bool add_ranges(struct reader *r, const struct constrain_range *range, size_t n, bool negate)
-{
-    uint32_t from = 0;
-    for (size_t i = 0; i < n; i++) { /* sorted */
-        if (!negate && !constrain_tree_range(r->t, range[i].lo, range[i].hi, r->err)) return false;
-        if (negate && range[i].lo > from &&
-            !constrain_tree_range(r->t, from, range[i].lo - 1, r->err))
-            return false;
-        from = range[i].hi + 1;
-    }
-    return !negate || from > 0x10ffff || constrain_tree_range(r->t, from, 0x10ffff, r->err);
-}
-
-static bool add_named(struct reader *r, int letter)
-{
-    static const struct constrain_range digit[] = {{'0', '9'}};
-    static const struct constrain_range word[] = {{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}};
-    static const struct constrain_range space[] = {
-        {9, 13},          {32, 32},         {0xa0, 0xa0},     {0x1680, 0x1680}, {0x2000, 0x200a},
-        {0x2028, 0x2029}, {0x202f, 0x202f}, {0x205f, 0x205f}, {0x3000, 0x3000}, {0xfeff, 0xfeff}};
-    bool negate = letter == 'D' || letter == 'W' || letter == 'S';
-    switch (letter | 32) {
-    case 'd':
-        return add_ranges(r, digit, 1, negate);
-    case 'w':
-        return add_ranges(r, word, 4, negate);
-    default:
-        return add_ranges(r, space, sizeof space / sizeof space[0], negate);
-    }
-}
 
 /* General categories by their short names, and the long names of the groups. */
 static bool in_category(const char *name, size_t n, utf8proc_category_t category, bool *known)
@@ -179,7 +157,7 @@ static bool read_escape(struct reader *r, bool in_class, bool *set, uint32_t *co
         c == 'P') {
         *set = true;
         skip(r, 1);
-        return (c | 32) == 'p' ? add_property(r, c == 'P') : add_named(r, c);
+        return (c | 32) == 'p' ? add_property(r, c == 'P') : constrain_tree_class(r->t, c, r->err);
     }
     if (c == 'b' && in_class) {
         *code = 8;
@@ -262,7 +240,7 @@ static bool read_count(struct reader *r, uint32_t *out)
     if (peek(r) < '0' || peek(r) > '9') return fail(r, "expected a number");
     for (; peek(r) >= '0' && peek(r) <= '9'; skip(r, 1)) {
         n = n * 10 + (uint64_t)(peek(r) - '0');
-        if (n > CONSTRAIN_MAX_REPEAT) return fail(r, "repeats too often (at most 10000 times)");
+        if (n > CONSTRAIN_MAX_REPEAT) return fail(r, "repeats too often (at most 1,000,000 times)");
     }
     *out = (uint32_t)n;
     return true;
@@ -305,10 +283,28 @@ static uint32_t read_repeat(struct reader *r, uint32_t item)
 
 static uint32_t read_alternatives(struct reader *r);
 
+/* (?=...) or (?!...), which is kept apart; in its place stands "the beginning". */
+static uint32_t read_look(struct reader *r)
+{
+    const uint32_t line = r->line, column = r->column;
+    const bool negative = begins(r, "(?!");
+    if (!r->at_front || r->depth > 0)
+        return fail(r, "look-ahead is supported at the beginning of the expression only");
+    if (r->n_look == MAX_LOOKS) return fail(r, "more than 8 look-aheads");
+    skip(r, 3);
+    r->depth++;
+    const uint32_t node = read_alternatives(r);
+    r->depth--;
+    if (!node) return 0;
+    if (peek(r) != ')') return fail(r, "a '(' is not closed");
+    skip(r, 1);
+    r->look[r->n_look++] = (struct look){node, negative};
+    return constrain_tree_add(r->t, CONSTRAIN_TREE_BEGIN, line, column, r->err);
+}
+
 static bool read_group_head(struct reader *r)
 {
     if (peek(r) != '?') return true;
-    if (begins(r, "?=") || begins(r, "?!")) return fail(r, "look-ahead is not supported");
     if (begins(r, "?<=") || begins(r, "?<!")) return fail(r, "look-behind is not supported");
     if (begins(r, "?:")) {
         skip(r, 2);
@@ -329,6 +325,11 @@ static uint32_t read_item(struct reader *r)
     static const struct constrain_range line_end[] = {{10, 10}, {13, 13}, {0x2028, 0x2029}};
     uint32_t line = r->line, column = r->column, first = r->t->n_range, node, code;
     bool set = false;
+    if (begins(r, "(?=") || begins(r, "(?!")) return read_look(r);
+    if (r->depth == 0) {
+        r->at_front &= peek(r) == '^';
+        r->anchored |= r->at_front;
+    }
     switch (peek(r)) {
     case '(':
         if (r->depth >= CONSTRAIN_MAX_NESTING)
@@ -352,7 +353,7 @@ static uint32_t read_item(struct reader *r)
         return constrain_tree_add(r->t, CONSTRAIN_TREE_END, line, column, r->err);
     case '.':
         skip(r, 1);
-        if (!add_ranges(r, line_end, 3, true)) return 0;
+        if (!constrain_tree_ranges(r->t, line_end, 3, true, r->err)) return 0;
         return constrain_tree_set(r->t, first, false, line, column, r->err);
     case '*':
     case '+':
@@ -387,27 +388,63 @@ static uint32_t read_alternatives(struct reader *r)
         }
         constrain_tree_adopt(r->t, alt, seq);
         if (peek(r) != '|') return alt;
+        if (r->depth == 0) r->at_front = false;
         skip(r, 1);
     }
 }
 
-uint32_t constrain_regex_read(struct constrain_tree *t, const char *text, size_t size,
-                              uint32_t line, uint32_t column, struct base_error *err)
+static uint32_t read_all(struct reader *r, bool search)
 {
-    struct reader r = {t, text, size, 0, line, column, 0, err};
-    if (size > CONSTRAIN_MAX_SOURCE) return fail(&r, "the expression is too long");
-    uint32_t node = read_alternatives(&r);
-    if (node && peek(&r) >= 0) return fail(&r, "')' without '('");
+    if (r->size > CONSTRAIN_MAX_SOURCE) return fail(r, "the expression is too long");
+    const uint32_t node = read_alternatives(r);
+    if (node && peek(r) >= 0) return fail(r, "')' without '('");
+    if (!node || r->n_look == 0) return node;
+    if (r->t->node[r->t->node[node].child].sibling)
+        return fail(r, "look-ahead beside '|' is not supported: put the alternatives in a group");
+    if (search && !r->anchored) return fail(r, "look-ahead needs '^' before it or after it");
     return node;
+}
+
+/* The texts of d that satisfy the look-aheads, each a search from the beginning; takes d. */
+static struct constrain_dfa *add_looks(struct reader *r, struct constrain_dfa *d,
+                                       struct base_error *err)
+{
+    const struct constrain_dfa *part[MAX_LOOKS + 1] = {d};
+    struct constrain_dfa *own[MAX_LOOKS] = {NULL}, *all = NULL;
+    uint32_t want = 1;
+    bool ok = true;
+    for (uint32_t i = 0; ok && i < r->n_look; i++) {
+        const uint32_t seq = constrain_tree_add(r->t, CONSTRAIN_TREE_SEQ, 1, 1, err);
+        const uint32_t begin = constrain_tree_add(r->t, CONSTRAIN_TREE_BEGIN, 1, 1, err);
+        if (!seq || !begin) break;
+        constrain_tree_adopt(r->t, seq, begin);
+        constrain_tree_adopt(r->t, seq, r->look[i].node);
+        part[i + 1] = own[i] = constrain_dfa_build(r->t, seq, true, NULL, err);
+        ok = own[i] != NULL;
+        want |= (uint32_t)!r->look[i].negative << (i + 1);
+    }
+    if (ok && own[r->n_look - 1]) all = constrain_dfa_product(part, r->n_look + 1, err);
+    for (uint32_t q = 0; all && q < all->n_state; q++) all->accept[q] &= all->mask[q] == want;
+    for (uint32_t i = 0; i < r->n_look; i++) constrain_dfa_free(own[i]);
+    constrain_dfa_free(d);
+    return all;
 }
 
 struct constrain_dfa *constrain_regex_dfa(const char *text, size_t size, bool search, uint32_t line,
                                           uint32_t column, struct base_error *err)
 {
     struct constrain_tree t = {0};
+    struct reader r = {.t = &t,
+                       .text = text,
+                       .size = size,
+                       .line = line,
+                       .column = column,
+                       .at_front = true,
+                       .err = err};
     struct base_error why = BASE_ERROR_INIT;
-    uint32_t root = constrain_regex_read(&t, text, size, line, column, err);
+    uint32_t root = read_all(&r, search);
     struct constrain_dfa *d = root ? constrain_dfa_build(&t, root, search, NULL, &why) : NULL;
+    if (d && r.n_look) d = add_looks(&r, d, &why);
     if (root && !d) base_fail(err, why.code, "line %u, column %u: %s", line, column, why.text);
     constrain_tree_free(&t);
     return d;

@@ -36,6 +36,7 @@ enum constrain_formula_kind {
     CONSTRAIN_F_MAX,          /* the same of <= and < */
     CONSTRAIN_F_MULTIPLE,     /* of decimal a */
     CONSTRAIN_F_TEXT,         /* string in automaton a */
+    CONSTRAIN_F_LENGTH,       /* string of a code points or more, a > 0 */
     CONSTRAIN_F_PROPERTY,     /* the property named by key a, if there, satisfies literal b */
     CONSTRAIN_F_PATTERN,      /* properties whose names are in automaton a satisfy b */
     CONSTRAIN_F_NAMES,        /* all names satisfy literal b */
@@ -44,6 +45,7 @@ enum constrain_formula_kind {
     CONSTRAIN_F_ITEM,         /* item a, if there, satisfies b */
     CONSTRAIN_F_ITEMS,        /* items from index a on satisfy b */
     CONSTRAIN_F_MIN_ITEMS,    /* a items or more */
+    CONSTRAIN_F_UNIQUE,       /* no two items are equal; each equals a literal of list[a..a + b) */
     CONSTRAIN_F_MIN_CONTAINS, /* a items or more from index c on satisfy b */
     CONSTRAIN_F_EXISTS        /* a property with its name in automaton a satisfies b */
 };
@@ -79,6 +81,25 @@ bool constrain_number_accepts(const struct constrain_schema *s, const struct con
 bool constrain_number_is_writable(const struct constrain_number *c);
 bool constrain_number_may_exist(const struct constrain_number *c);
 
+/* Strings: what an automaton reads, of so many code points, which are counted: with an automaton
+ * for each count a length of 65,536 would be a million states. */
+struct constrain_length {
+    uint32_t min, max; /* CONSTRAIN_NO_MAX: any */
+};
+struct constrain_string {
+    struct constrain_dfa *dfa;
+    struct constrain_length length; /* not trivial only where dfa is that of any string */
+};
+/* What the counts of a string have to be told apart for: those further from a bound than a token
+ * reaches are one. */
+enum { CONSTRAIN_TOKEN_REACH = 1024 }; /* code points: no token has more */
+static inline uint32_t constrain_length_key(struct constrain_length l, uint32_t count)
+{
+    const uint32_t reach = CONSTRAIN_TOKEN_REACH;
+    const uint32_t left = l.max - count, missing = count < l.min ? l.min - count : 0;
+    return (left < reach ? left : reach) * (reach + 1) + (missing < reach ? missing : reach);
+}
+
 /* One way to read an item or value: its place, and the counts or marks that it adds to. */
 struct constrain_option {
     uint32_t place, marks;
@@ -91,6 +112,8 @@ struct constrain_array {
     uint32_t positions;  /* options of 0..positions - 1, then of all further items */
     uint32_t position;   /* first of positions + 1 slices */
     uint32_t n_contains; /* counters */
+    uint32_t unique;     /* values, each of which may come once; the marks of an option are the
+                            number of its value. 0: they may repeat */
     uint8_t min_contains[8], max_contains[8]; /* 255: any */
     bool alive;
 };
@@ -124,7 +147,7 @@ struct constrain_place {
 };
 
 struct constrain_schema {
-    bool generate;
+    bool generate, open;        /* as in constrain_schema_options */
     const char *lenient_advice; /* while compiling; the caller's */
     struct constrain_json json;
     struct constrain_formula *formula;
@@ -146,7 +169,7 @@ struct constrain_schema {
     uint32_t n_number, number_room;
     struct constrain_decimal *step;
     uint32_t n_step, step_room;
-    struct constrain_dfa **string; /* automata of strings */
+    struct constrain_string *string; /* 0: any */
     uint32_t n_string, string_room;
     struct constrain_array *array;
     uint32_t n_array, array_room;
@@ -193,6 +216,9 @@ bool constrain_schema_place(struct constrain_schema *s, const uint32_t *lits, ui
 bool constrain_schema_options_of(struct constrain_schema *s, const uint32_t *base, uint32_t n_base,
                                  const uint32_t *with, const bool *exact, uint32_t n_with,
                                  struct constrain_slice *out, struct base_error *err);
+/* The length that the atoms demand; whether they demand nothing else. */
+bool constrain_schema_length(const struct constrain_schema *s, const uint32_t *atoms, uint32_t n,
+                             struct constrain_length *length);
 /* The automaton of the strings that satisfy the atoms, trimmed; NULL with no error: none do. */
 struct constrain_dfa *constrain_schema_string(const struct constrain_schema *s,
                                               const uint32_t *atoms, uint32_t n,
@@ -204,12 +230,22 @@ struct constrain_dfa *constrain_schema_string(const struct constrain_schema *s,
 bool constrain_schema_read(struct constrain_schema *s, const char *text, size_t size,
                            const struct constrain_schema_options *options, uint32_t *root,
                            struct base_error *err);
-struct constrain_refs; /* where identifiers and anchors lead */
-struct constrain_refs *constrain_refs_new(const struct constrain_json *j, struct base_error *err);
+/* The node of the schema itself, of what an API wraps it in: {"name", "strict", "schema"}, which
+ * may stand in {"type": "json_schema", "json_schema"}. */
+uint32_t constrain_schema_unwrap(const struct constrain_json *j);
+struct constrain_refs; /* where identifiers and anchors lead, in the schema at `root` */
+struct constrain_refs *constrain_refs_new(const struct constrain_json *j, uint32_t root,
+                                          struct base_error *err);
 void constrain_refs_free(struct constrain_refs *r);
 /* The JSON node that the reference in `ref`, a member of the schema `owner`, leads to; 0: error. */
 uint32_t constrain_refs_find(struct constrain_refs *r, uint32_t owner, uint32_t ref,
                              struct base_error *err);
+
+/* The different values that `enum` or `const` leave in the schema at `json`, or in what it refers
+ * to: nodes. 0: it has no such word, too many values, or lists and objects among them. */
+enum { CONSTRAIN_MAX_UNIQUE = 64 };
+uint32_t constrain_schema_values(struct constrain_refs *refs, const struct constrain_json *j,
+                                 uint32_t json, uint32_t value[CONSTRAIN_MAX_UNIQUE]);
 
 /* -- expanding (schema_expand.c) -- */
 

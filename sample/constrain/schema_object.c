@@ -17,6 +17,7 @@ struct names {
     uint64_t min, max;
     uint32_t min_json; /* where min comes from */
     uint32_t mask[MAX_CLASSES], n_class;
+    bool closed; /* names of no key and no pattern are not generated */
 };
 
 static bool add_key(struct names *w, const struct constrain_schema *s,
@@ -165,6 +166,7 @@ static bool add_class(struct constrain_schema *s, const uint32_t *atoms, uint32_
     uint32_t *base = calloc((size_t)n + w->n_pattern + 1, sizeof *base);
     struct constrain_slice options;
     bool ok = base || base_fail(err, BASE_NO_MEMORY, "no memory for a schema");
+    if (ok && w->closed && mask == 0) base[n_base++] = CONSTRAIN_LIT_FALSE;
     for (uint32_t i = 0; ok && known && i < n; i++) {
         const struct constrain_formula *f = &s->formula[atoms[i] / 2];
         bool negate = atoms[i] & 1;
@@ -260,6 +262,22 @@ static bool add_classes(struct constrain_schema *s, const uint32_t *atoms, uint3
     return true;
 }
 
+/* Whether the atoms name properties that may be there, enough of them: then generation keeps to
+ * those that the schema speaks of. */
+static bool is_closed(const struct constrain_schema *s, const uint32_t *atoms, uint32_t n,
+                      const struct names *w)
+{
+    bool named = false;
+    if (!s->generate || s->open || w->min > w->n_key) return false;
+    for (uint32_t i = 0; i < w->n_pattern; i++)
+        if (w->pattern[i].exists) return false;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct constrain_formula *f = &s->formula[atoms[i] / 2];
+        named |= f->kind == CONSTRAIN_F_PROPERTY && !(atoms[i] & 1) && f->b != CONSTRAIN_LIT_FALSE;
+    }
+    return named;
+}
+
 bool constrain_schema_object(struct constrain_schema *s, const uint32_t *atoms, uint32_t n,
                              struct constrain_object *out, bool *some, struct base_error *err)
 {
@@ -285,6 +303,7 @@ bool constrain_schema_object(struct constrain_schema *s, const uint32_t *atoms, 
         return constrain_schema_refuse(s, w.min_json, err,
                                        "demands more names than the schema has and one: others "
                                        "could repeat");
+    w.closed = is_closed(s, atoms, n, &w);
     if (!(out->key = build_key(s, &w, err))) return false;
     if (!add_classes(s, atoms, n, &w, out, err)) {
         constrain_dfa_free(out->key);
@@ -315,6 +334,12 @@ static bool array_alive(const struct constrain_schema *s, const struct constrain
     for (uint32_t i = 0; i < a->n_contains; i++)
         if (a->min_contains[i] > need) need = a->min_contains[i];
     if (need > a->max) return false;
+    if (a->unique) {
+        const struct constrain_slice values = s->slice[a->position];
+        for (uint32_t i = 0; i < values.count; i++)
+            length += s->place[s->option[values.at + i].place].alive;
+        return length >= need;
+    }
     while (length <= a->positions && length < a->max &&
            any_alive(s, s->slice[a->position + length], &marks))
         length++;

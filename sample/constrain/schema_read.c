@@ -295,11 +295,20 @@ static bool one_type(struct reader *r, uint32_t v, uint32_t *lit)
     return constrain_schema_fail(s, v, r->err, "is not the name of a type");
 }
 
+/* `nullable` is OpenAPI 3.0's: true lets null be where a type is given beside it. */
 static bool read_type(struct reader *r, uint32_t owner, uint32_t v)
 {
-    uint32_t part[16], n = 0, lit;
-    (void)owner;
-    if (at(r, v)->kind != CONSTRAIN_JSON_ARRAY) return one_type(r, v, &lit) && add_lit(r, lit);
+    uint32_t part[17], n = 0, lit;
+    const uint32_t nullable = constrain_json_member(&r->s->json, owner, "nullable", 8);
+    if (nullable && at(r, nullable)->kind == CONSTRAIN_JSON_TRUE &&
+        !constrain_schema_formula(r->s, CONSTRAIN_F_TYPE, CONSTRAIN_IS_NULL, 0, 0, v, &part[n++],
+                                  r->err))
+        return false;
+    if (at(r, v)->kind != CONSTRAIN_JSON_ARRAY) {
+        if (!one_type(r, v, &part[n++])) return false;
+        return constrain_schema_join(r->s, CONSTRAIN_F_OR, part, n, v, &lit, r->err) &&
+               add_lit(r, lit);
+    }
     if (at(r, v)->count > 16) return constrain_schema_fail(r->s, v, r->err, "has too many types");
     for (uint32_t c = at(r, v)->child; c; c = at(r, c)->sibling)
         if (!one_type(r, c, &part[n++])) return false;
@@ -313,12 +322,21 @@ static bool is(const struct reader *r, uint32_t json, const char *name)
            memcmp(r->s->json.text.data + n->name, name, n->name_size) == 0;
 }
 
+static bool is_boolean(const struct reader *r, uint32_t v)
+{
+    return at(r, v)->kind == CONSTRAIN_JSON_TRUE || at(r, v)->kind == CONSTRAIN_JSON_FALSE;
+}
+
+/* In draft 4 exclusiveMinimum is a boolean that speaks about `minimum` beside it. */
 static bool read_bound(struct reader *r, uint32_t owner, uint32_t v)
 {
     uint32_t decimal;
     bool max = is(r, v, "maximum") || is(r, v, "exclusiveMaximum");
     bool open = is(r, v, "exclusiveMinimum") || is(r, v, "exclusiveMaximum");
-    (void)owner;
+    if (open && is_boolean(r, v)) return true;
+    uint32_t beside = constrain_json_member(&r->s->json, owner,
+                                            max ? "exclusiveMaximum" : "exclusiveMinimum", 16);
+    open |= beside && at(r, beside)->kind == CONSTRAIN_JSON_TRUE;
     return decimal_at(r, v, &decimal) &&
            demand(r, max ? CONSTRAIN_F_MAX : CONSTRAIN_F_MIN, decimal, open, v);
 }
@@ -336,14 +354,12 @@ static bool read_multiple(struct reader *r, uint32_t owner, uint32_t v)
 
 static bool read_length(struct reader *r, uint32_t owner, uint32_t v)
 {
-    uint32_t count, text;
-    bool max = is(r, v, "maxLength");
+    uint32_t count;
     (void)owner;
-    return count_at(r, v, CONSTRAIN_MAX_LENGTH, &count) &&
-           keep_text(r,
-                     constrain_dfa_length(max ? 0 : count, max ? count : CONSTRAIN_NO_MAX, r->err),
-                     &text) &&
-           demand(r, CONSTRAIN_F_TEXT, text, 0, v);
+    if (!count_at(r, v, CONSTRAIN_MAX_LENGTH, &count)) return false;
+    if (is(r, v, "maxLength"))
+        return demand_not(r, CONSTRAIN_F_LENGTH, count + 1, 0, v, CONSTRAIN_IS_STRING);
+    return count == 0 || demand(r, CONSTRAIN_F_LENGTH, count, 0, v);
 }
 
 static bool read_pattern(struct reader *r, uint32_t owner, uint32_t v)
@@ -368,14 +384,20 @@ static bool read_prefix(struct reader *r, uint32_t owner, uint32_t v)
     return true;
 }
 
+/* A list is what older drafts call prefixItems, and additionalItems beside it is `items`. */
 static bool read_items(struct reader *r, uint32_t owner, uint32_t v)
 {
     uint32_t lit, prefix = constrain_json_member(&r->s->json, owner, "prefixItems", 11);
-    if (at(r, v)->kind == CONSTRAIN_JSON_ARRAY)
-        return constrain_schema_fail(r->s, v, r->err,
-                                     "as a list belongs to older drafts: use prefixItems");
+    if (at(r, v)->kind == CONSTRAIN_JSON_ARRAY) return read_prefix(r, owner, v);
     return schema_at(r, v, &lit) &&
            demand(r, CONSTRAIN_F_ITEMS, prefix ? at(r, prefix)->count : 0, lit, v);
+}
+
+static bool read_more_items(struct reader *r, uint32_t owner, uint32_t v)
+{
+    uint32_t lit, items = constrain_json_member(&r->s->json, owner, "items", 5);
+    if (!items || at(r, items)->kind != CONSTRAIN_JSON_ARRAY) return true;
+    return schema_at(r, v, &lit) && demand(r, CONSTRAIN_F_ITEMS, at(r, items)->count, lit, v);
 }
 
 static bool read_count_of(struct reader *r, uint32_t owner, uint32_t v)
@@ -412,10 +434,19 @@ static bool refuse(const struct reader *r, uint32_t v)
 
 static bool read_unique(struct reader *r, uint32_t owner, uint32_t v)
 {
+    static const char not_enumerated[] =
+        "is not supported but for items of an enum or const of at most 64 plain values";
+    uint32_t value[CONSTRAIN_MAX_UNIQUE], lit[CONSTRAIN_MAX_UNIQUE], all;
     uint32_t max = constrain_json_member(&r->s->json, owner, "maxItems", 8), count;
     if (at(r, v)->kind == CONSTRAIN_JSON_FALSE) return true;
     if (max && count_at(r, max, CONSTRAIN_MAX_ITEMS, &count) && count <= 1) return true;
-    return refuse(r, v);
+    const uint32_t items = constrain_json_member(&r->s->json, owner, "items", 5);
+    const uint32_t n = items ? constrain_schema_values(r->refs, &r->s->json, items, value) : 0;
+    if (n == 0) return constrain_schema_refuse(r->s, v, r->err, not_enumerated);
+    for (uint32_t i = 0; i < n; i++)
+        if (!value_at(r, value[i], &lit[i])) return false;
+    return constrain_schema_join(r->s, CONSTRAIN_F_UNIQUE, lit, n, v, &all, r->err) &&
+           add_lit(r, all);
 }
 
 /* -- keywords of objects -- */
@@ -431,10 +462,14 @@ static bool read_properties(struct reader *r, uint32_t owner, uint32_t v)
     uint32_t key, lit;
     (void)owner;
     if (!must_be_object(r, v)) return false;
-    for (uint32_t c = at(r, v)->child; c; c = at(r, c)->sibling)
-        if (!key_at(r, c, false, &key) || !schema_at(r, c, &lit) ||
-            !demand(r, CONSTRAIN_F_PROPERTY, key, lit, v))
+    for (uint32_t c = at(r, v)->child; c; c = at(r, c)->sibling) {
+        if (!key_at(r, c, false, &key) || !schema_at(r, c, &lit)) return false;
+        /* "Anything" says nothing but that the name is known: which a formula has to carry. */
+        if (lit == CONSTRAIN_LIT_TRUE &&
+            !constrain_schema_join(r->s, CONSTRAIN_F_AND, NULL, 0, c, &lit, r->err))
             return false;
+        if (!demand(r, CONSTRAIN_F_PROPERTY, key, lit, v)) return false;
+    }
     return true;
 }
 
@@ -505,13 +540,15 @@ static bool read_required(struct reader *r, uint32_t owner, uint32_t v)
     return ok;
 }
 
-/* "Where the name is there, this holds": the name may not be there, or this. */
+/* "Where the name is there, this holds": the name may not be there, or this. Until draft 7 both
+ * kinds were `dependencies`. */
 static bool read_dependent(struct reader *r, uint32_t owner, uint32_t v)
 {
-    bool schemas = is(r, v, "dependentSchemas");
     (void)owner;
     if (!must_be_object(r, v)) return false;
     for (uint32_t c = at(r, v)->child; c; c = at(r, c)->sibling) {
+        const bool schemas = is(r, v, "dependencies") ? at(r, c)->kind != CONSTRAIN_JSON_ARRAY
+                                                      : is(r, v, "dependentSchemas");
         uint32_t key, either[2], lit, n = 0;
         uint32_t *part = calloc((size_t)at(r, c)->count + 1, sizeof *part);
         if (!part) return base_fail(r->err, BASE_NO_MEMORY, "no memory for a schema");
@@ -615,14 +652,16 @@ static bool read_ref(struct reader *r, uint32_t owner, uint32_t v)
 /* The drafts whose words mean the same here; where they differ, the newest is followed. */
 static bool read_draft(struct reader *r, uint32_t owner, uint32_t v)
 {
-    static const char *const known[] = {"https://json-schema.org/draft/2020-12/schema",
-                                        "https://json-schema.org/draft/2020-12/schema#",
-                                        "https://json-schema.org/draft/2019-09/schema",
-                                        "http://json-schema.org/draft-07/schema#",
-                                        "http://json-schema.org/draft-07/schema"};
+    static const char *const known[] = {
+        "https://json-schema.org/draft/2020-12/schema",
+        "https://json-schema.org/draft/2019-09/schema", "http://json-schema.org/draft-07/schema",
+        "http://json-schema.org/draft-06/schema", "http://json-schema.org/draft-04/schema"};
+    const struct constrain_json_node *n = at(r, v);
+    const char *text = r->s->json.text.data + n->text;
+    const size_t size = n->text_size - (n->text_size > 0 && text[n->text_size - 1] == '#');
     (void)owner;
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
-        if (constrain_json_is(&r->s->json, v, known[i])) return true;
+    for (size_t i = 0; n->kind == CONSTRAIN_JSON_STRING && i < sizeof known / sizeof known[0]; i++)
+        if (size == strlen(known[i]) && memcmp(text, known[i], size) == 0) return true;
     return constrain_schema_fail(r->s, v, r->err, "names a draft that is not known");
 }
 
@@ -650,6 +689,7 @@ static const struct keyword {
     {"pattern", read_pattern},
     {"prefixItems", read_prefix},
     {"items", read_items},
+    {"additionalItems", read_more_items},
     {"minItems", read_count_of},
     {"maxItems", read_count_of},
     {"contains", read_contains},
@@ -663,6 +703,7 @@ static const struct keyword {
     {"maxProperties", read_count_of},
     {"dependentRequired", read_dependent},
     {"dependentSchemas", read_dependent},
+    {"dependencies", read_dependent},
     {"allOf", read_all_any},
     {"anyOf", read_all_any},
     {"oneOf", read_one},
@@ -670,6 +711,7 @@ static const struct keyword {
     {"if", read_if},
     {"$ref", read_ref},
     {"$schema", read_draft},
+    {"nullable", read_nothing},
     {"then", read_nothing},
     {"else", read_nothing},
     {"minContains", read_nothing},
@@ -709,11 +751,11 @@ static bool read_keyword(struct reader *r, uint32_t owner, uint32_t v)
     return refuse(r, v);
 }
 
-static bool read_all(struct reader *r, uint32_t *root)
+static bool read_all(struct reader *r, uint32_t json_root, uint32_t *root)
 {
     uint32_t lit;
     if (!constrain_schema_formula(r->s, CONSTRAIN_F_AND, 0, 0, 0, 1, &lit, r->err)) return false;
-    if (!schema_at(r, 1, root)) return false;
+    if (!schema_at(r, json_root, root)) return false;
     while (r->n_todo) {
         uint32_t json = r->todo[--r->n_todo];
         r->n_lit = 0;
@@ -731,12 +773,13 @@ bool constrain_schema_read(struct constrain_schema *s, const char *text, size_t 
 {
     struct reader r = {.s = s, .options = options, .err = err};
     if (!constrain_json_read(&s->json, text, size, err)) return false;
-    r.refs = constrain_refs_new(&s->json, err);
+    const uint32_t json_root = constrain_schema_unwrap(&s->json);
+    r.refs = constrain_refs_new(&s->json, json_root, err);
     r.lit_of = calloc(s->json.n_node, sizeof *r.lit_of);
     r.todo = calloc(s->json.n_node, sizeof *r.todo);
     bool ok = r.refs && r.lit_of && r.todo;
     if (!ok) base_fail(err, BASE_NO_MEMORY, "no memory for a schema");
-    ok = ok && read_all(&r, root);
+    ok = ok && read_all(&r, json_root, root);
     constrain_refs_free(r.refs);
     free(r.lit_of), free(r.todo), free(r.lit);
     return ok;

@@ -14,6 +14,7 @@ struct constrain_refs {
     struct target *target;
     uint32_t n_target, target_room;
     uint32_t *base; /* [n_node]: the target that is the resource of a schema, plus 1 */
+    uint32_t root;  /* the node of the schema */
 };
 
 /* -- URIs -- */
@@ -142,6 +143,7 @@ static bool walk(struct constrain_refs *r, uint32_t node, uint32_t base, struct 
                   {"properties", 1},
                   {"patternProperties", 1},
                   {"dependentSchemas", 1},
+                  {"dependencies", 1},
                   {"allOf", 1},
                   {"anyOf", 1},
                   {"oneOf", 1},
@@ -149,6 +151,7 @@ static bool walk(struct constrain_refs *r, uint32_t node, uint32_t base, struct 
                   {"additionalProperties", 0},
                   {"propertyNames", 0},
                   {"items", 0},
+                  {"additionalItems", 0},
                   {"contains", 0},
                   {"not", 0},
                   {"if", 0},
@@ -162,10 +165,10 @@ static bool walk(struct constrain_refs *r, uint32_t node, uint32_t base, struct 
         if (ref) ref[strcspn(ref, "#")] = '\0';
         if (ref) uri = resolve(r->target[base - 1].uri, ref);
         free(ref);
-        if (node == 1 && uri && strcmp(uri, r->target[0].uri) != 0) {
+        if (node == r->root && uri && strcmp(uri, r->target[0].uri) != 0) {
             free(r->target[0].uri);
             r->target[0].uri = uri;
-        } else if (node == 1) {
+        } else if (node == r->root) {
             free(uri);
         } else {
             if (!add_target(r, uri, node, err)) return false;
@@ -182,7 +185,8 @@ static bool walk(struct constrain_refs *r, uint32_t node, uint32_t base, struct 
     return true;
 }
 
-struct constrain_refs *constrain_refs_new(const struct constrain_json *j, struct base_error *err)
+struct constrain_refs *constrain_refs_new(const struct constrain_json *j, uint32_t root,
+                                          struct base_error *err)
 {
     struct constrain_refs *r = calloc(1, sizeof *r);
     if (!r || !(r->base = calloc(j->n_node, sizeof *r->base))) {
@@ -190,7 +194,8 @@ struct constrain_refs *constrain_refs_new(const struct constrain_json *j, struct
         goto fail;
     }
     r->json = j;
-    if (add_target(r, strdup(""), 1, err) && walk(r, 1, 1, err)) return r;
+    r->root = root;
+    if (add_target(r, strdup(""), root, err) && walk(r, root, 1, err)) return r;
 fail:
     constrain_refs_free(r);
     return NULL;
@@ -289,4 +294,37 @@ uint32_t constrain_refs_find(struct constrain_refs *r, uint32_t owner, uint32_t 
                   n->line, n->column, n->kind == CONSTRAIN_JSON_STRING ? (int)n->text_size : 0,
                   r->json->text.data + n->text);
     return found;
+}
+
+/* -- wrappers -- */
+
+static bool is_named(const struct constrain_json *j, uint32_t node, const char *name)
+{
+    const struct constrain_json_node *n = &j->node[node];
+    return n->name_size == strlen(name) && memcmp(j->text.data + n->name, name, n->name_size) == 0;
+}
+
+/* Whether an object has the member, a schema, and no others than the n names. */
+static bool wraps(const struct constrain_json *j, uint32_t json, const char *member,
+                  const char *const *names, size_t n)
+{
+    const uint32_t inner = constrain_json_member(j, json, member, strlen(member));
+    if (!inner || j->node[inner].kind != CONSTRAIN_JSON_OBJECT) return false;
+    for (uint32_t c = j->node[json].child; c; c = j->node[c].sibling) {
+        size_t i = 0;
+        while (i < n && !is_named(j, c, names[i])) i++;
+        if (i == n) return false;
+    }
+    return true;
+}
+
+uint32_t constrain_schema_unwrap(const struct constrain_json *j)
+{
+    static const char *const outer[] = {"type", "json_schema"};
+    static const char *const inner[] = {"name", "description", "strict", "schema"};
+    uint32_t json = 1;
+    if (wraps(j, json, "json_schema", outer, 2))
+        json = constrain_json_member(j, json, "json_schema", 11);
+    if (wraps(j, json, "schema", inner, 4)) json = constrain_json_member(j, json, "schema", 6);
+    return json;
 }

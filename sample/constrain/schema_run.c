@@ -216,18 +216,21 @@ enum constrain_text_step constrain_text_step(const struct constrain_schema *sche
 static void step_string(struct constrain_state *s, struct constrain_frame f, uint8_t byte)
 {
     const struct constrain_schema *schema = s->constraint->schema;
-    const struct constrain_dfa *d = schema->string[f.index];
+    const struct constrain_dfa *d = schema->string[f.index].dfa;
+    const struct constrain_length *length = &schema->string[f.index].length;
     if (f.state == 0) { /* the opening quote */
         f.state = 1;
         if (byte == '"') emit_frame(s, &f);
         return;
     }
+    const bool begins = constrain_text_begins(f.string.escape, byte);
     switch (constrain_text_step(schema, d, &f.state, &f.string.escape, byte)) {
     case CONSTRAIN_TEXT_INSIDE:
-        emit_frame(s, &f);
+        if (!begins || constrain_length_count(length, &f.string.count)) emit_frame(s, &f);
         break;
     case CONSTRAIN_TEXT_CLOSED:
-        if (d->accept[f.state] & CONSTRAIN_DFA_ACCEPTS) constrain_state_emit(s, f.next);
+        if ((d->accept[f.state] & CONSTRAIN_DFA_ACCEPTS) && f.string.count >= length->min)
+            constrain_state_emit(s, f.next);
         break;
     case CONSTRAIN_TEXT_DEAD:
         break;
@@ -254,6 +257,10 @@ bool constrain_array_after(const struct constrain_array *a, const struct constra
     after->array.space = 0;
     if (f->array.n_items >= a->max) return false;
     if (f->array.n_items <= top) after->array.n_items++;
+    if (a->unique) {
+        after->array.seen |= 1ull << marks;
+        return after->array.seen != f->array.seen;
+    }
     const uint32_t left = a->max - after->array.n_items;
     for (uint32_t i = 0; i < a->n_contains; i++) {
         uint32_t count = f->array.contains[i],

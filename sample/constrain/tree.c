@@ -112,3 +112,34 @@ uint32_t constrain_tree_set(struct constrain_tree *t, uint32_t first, bool negat
     t->node[node].n_range = n;
     return node;
 }
+
+bool constrain_tree_ranges(struct constrain_tree *t, const struct constrain_range *range, size_t n,
+                           bool negate, struct base_error *err)
+{
+    uint32_t from = 0;
+    for (size_t i = 0; i < n; i++) { /* sorted */
+        if (!negate && !constrain_tree_range(t, range[i].lo, range[i].hi, err)) return false;
+        if (negate && range[i].lo > from && !constrain_tree_range(t, from, range[i].lo - 1, err))
+            return false;
+        from = range[i].hi + 1;
+    }
+    return !negate || from > 0x10ffff || constrain_tree_range(t, from, 0x10ffff, err);
+}
+
+bool constrain_tree_class(struct constrain_tree *t, int letter, struct base_error *err)
+{
+    static const struct constrain_range digit[] = {{'0', '9'}};
+    static const struct constrain_range word[] = {{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}};
+    static const struct constrain_range space[] = {
+        {9, 13},          {32, 32},         {0xa0, 0xa0},     {0x1680, 0x1680}, {0x2000, 0x200a},
+        {0x2028, 0x2029}, {0x202f, 0x202f}, {0x205f, 0x205f}, {0x3000, 0x3000}, {0xfeff, 0xfeff}};
+    bool negate = letter == 'D' || letter == 'W' || letter == 'S';
+    switch (letter | 32) {
+    case 'd':
+        return constrain_tree_ranges(t, digit, 1, negate, err);
+    case 'w':
+        return constrain_tree_ranges(t, word, 4, negate, err);
+    default:
+        return constrain_tree_ranges(t, space, sizeof space / sizeof space[0], negate, err);
+    }
+}

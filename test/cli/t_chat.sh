@@ -72,7 +72,10 @@ usage 'the question is empty' run $plain -p ''
 infer run $plain -p x --system ''
 out_like '^<\|im_start\|>system$'
 printf '\377' >"$work/in"
-usage 'a message must be UTF-8, and byte 0 is not' run $plain -f "$work/in"
+usage 'a message must be UTF-8, and byte 0 is not: 0xFF; --lossy' run $plain -f "$work/in"
+printf 'a\377b' >"$work/in"
+infer run $plain -f "$work/in" --lossy
+out_like '^ab<'
 
 begin messages_with_calls_and_results_are_rendered
 cat >"$work/talk.json" <<'END'

@@ -69,7 +69,7 @@ begin models_of_a_folder
 infer models
 status 0
 out ''
-err_line 'no model files; .make run. fetches one'
+err_line 'no model files; .infer-fetch-model. .in a checkout .make run.. fetches one'
 infer models --json
 out '[]\n'
 infer models "$work/none"
@@ -106,6 +106,118 @@ if [ -n "$MODEL" ]; then
     infer models --json
     is_json '.[0] | .default and .type == "Q4_1" and .bytes == 98362432 and .context == 8192'
 fi
+
+begin a_model_that_cannot_run_has_an_error # and no advice on its speed
+if command -v jq >/dev/null && "$make_model" "$work/tiny.gguf" arch=llama tokens=bpe 2>"$work/said"; then
+    mkdir "$work/other"
+    python3 - "$work/tiny.gguf" "$work/other/other.gguf" <<'PYTHON'
+import sys
+
+data = open(sys.argv[1], "rb").read()
+assert b"llama." in data
+open(sys.argv[2], "wb").write(data.replace(b"\5\0\0\0\0\0\0\0llama", b"\5\0\0\0\0\0\0\0nonsu").replace(b"llama.", b"nonsu."))
+PYTHON
+    cut=$(($(wc -c <"$work/tiny.gguf") - 40000))
+    head -c $cut "$work/tiny.gguf" >"$work/other/part.gguf"
+    sed 's/blk\.1\.attn_q\./blk.1.attn_x./' "$work/tiny.gguf" >"$work/other/tensor.gguf"
+    for file in other part tensor; do
+        infer run -p x -m "$work/other/$file.gguf" # whatever run says, models says it
+        status 3
+        said=$(sed "s/^infer: //; s|^$work/other/$file.gguf: ||" "$work/err")
+        infer models "$work/other" --json
+        status 0
+        printf '%s' "$said" >"$work/said"
+        jq -e --rawfile said "$work/said" ".[] | select(.path | endswith(\"$file.gguf\")) | .error == \$said and (has(\"name\") | not)" \
+            "$work/out" >"$work/judged" || bad "$file: run says '$said', models $(cat "$work/out")"
+        infer doctor -m "$work/other/$file.gguf" --json -t 1
+        status 0
+        is_json '.model.error != null and .model.weight_bytes == 0 and (.advice | all(test("a token reads|free memory") | not))'
+    done
+    infer models "$work/other"
+    out_like '^  unusable: general.architecture: .*nonsu. is not supported .*  .*other.gguf$'
+else
+    skip 'no jq or tool_make_model'
+fi
+
+begin a_context_that_is_too_long_is_remarked # and one that the file stretches is not
+if "$make_model" "$work/tiny.gguf" arch=llama tokens=bpe ctx=64 2>"$work/said"; then
+    long='the context of 65 tokens is longer than the 64 that the model was trained with'
+    for command in "run -p x -n 1 -c 65" "run -p x -c 65 --plan" "run -p x -n 1 -c 65 --json" \
+        "bench -p 0 -n 65 -r 1" "logits -p x -c 65" "perplexity -f docs/chat.md --chunk 65"; do
+        # shellcheck disable=SC2086
+        infer $command -m "$work/tiny.gguf"
+        status 0
+        err_line "^infer: $long; "
+    done
+    infer run -p x -n 1 -c 65 -v -m "$work/tiny.gguf"
+    [ "$(grep -c "$long" "$work/err")" -eq 1 ] || bad "$(cat "$work/err")"
+    infer run -p x -n 1 -c 64 -m "$work/tiny.gguf"
+    err ''
+    infer run -p x -n 100 --ignore-eos -m "$work/tiny.gguf" # the context ends where training did
+    err ''
+    python3 - "$work/tiny.gguf" "$work/scaled.gguf" <<'PYTHON'
+import struct
+import sys
+
+data = open(sys.argv[1], "rb").read() # 96 bytes more: what is aligned to 32 stays so
+key = b"llama.rope.scaling.factor"
+more = struct.pack("<Q", len(key)) + key + struct.pack("<If", 6, 4.0)
+size = 96 - len(more) - 24
+more += struct.pack("<Q", 4) + b"note" + struct.pack("<IQ", 8, size) + b"." * size
+assert len(more) == 96
+count = struct.unpack("<Q", data[16:24])[0]
+open(sys.argv[2], "wb").write(data[:16] + struct.pack("<Q", count + 2) + more + data[24:])
+PYTHON
+    infer run -p x -n 1 -c 256 -m "$work/scaled.gguf"
+    status 0
+    err ''
+    infer run -p x -n 1 -c 257 -m "$work/scaled.gguf"
+    err_line 'is longer than the 64'
+else
+    skip 'no tool_make_model'
+fi
+
+begin a_model_by_its_name
+models=$work/.local/share/infer/models
+mkdir -p "$models"
+for name in alpha.Q8_0 alpha beta-1b beta-2b-00001-of-00002 beta-2b-00002-of-00002; do
+    printf 'none' >"$models/$name.gguf"
+done
+called() { # NAME FILE: inspect says of which file it is that it is no model
+    infer inspect "$1"
+    status 3
+    err_line "^infer: .*/infer/models/$2: not a GGUF file"
+    infer run -p x -m "$1"
+    status 3
+    err_line "^infer: .*/infer/models/$2: not a GGUF file"
+}
+called alpha.Q8_0.gguf alpha.Q8_0.gguf # as it is listed
+called alpha.Q8_0 alpha.Q8_0.gguf
+called alpha alpha.gguf # all of a name goes before the beginning of another
+called ALPHA.q alpha.Q8_0.gguf
+called beta-1 beta-1b.gguf
+called beta-2 beta-2b-00001-of-00002.gguf # the parts of a model are one
+infer run -p x -m beta
+status 3
+out ''
+err_line '^infer: beta: begins the names of 2 models: beta-1b.gguf, beta-2b-00001-of-00002.gguf$'
+infer run -p x -m gamma
+status 3
+err_line '^infer: gamma: there is no such file, and no model of that name in .*/infer/models; .infer models. lists'
+INFER_MODEL=beta-1
+export INFER_MODEL
+infer run -p x
+err_line 'beta-1b.gguf: not a GGUF file'
+infer models
+out_like '^\* .*beta-1b.gguf$'
+unset INFER_MODEL
+(
+    cd "$work" || exit
+    printf 'other' >alpha
+    "$INFER" inspect alpha 2>err </dev/null # a file goes before a name
+)
+err_line '^infer: alpha: not a GGUF file'
+rm "$models"/alpha* "$models"/beta*
 
 begin doctor_looks_at_the_machine
 infer doctor -m "$work/none.gguf" -t 1

@@ -96,11 +96,25 @@ begin no_escape_codes_or_spinners
 "$INFER" -p "$france" -n 8 --temp 0 >"$work/out" 2>&1 </dev/null
 if grep -q "$(printf '\033\|\r')" "$work/out"; then bad 'escape codes or carriage returns'; fi
 
-begin any_bytes_are_a_text
-printf '\377\376\000\001 \303' >"$work/binary"
+begin any_bytes_are_a_text # where each of them has a token: 0xff has none
+printf '\200\000\001 \303' >"$work/binary"
 infer -f "$work/binary" -n 2
 status 0
 err ''
+
+begin bytes_without_a_token
+printf 'a\377 b\377' >"$work/binary"
+usage 'byte 0xFF; --lossy .*\(at byte 1\)' -f "$work/binary" -n 2
+usage 'byte 0xFF; --lossy .*\(at byte 1\)' tokenize -f "$work/binary"
+infer tokenize -p 'a b'
+cp "$work/out" "$work/kept"
+infer tokenize -f "$work/binary" --lossy
+status 0
+cmp "$work/out" "$work/kept" || bad 'other ids than those of the bytes that have a token'
+infer -f "$work/binary" --lossy -n 2
+status 0
+printf '\377' >"$work/binary"
+usage 'byte 0xFF; .*\(at byte 0\)' -f "$work/binary"
 
 begin empty_text # this model adds no beginning-of-text token
 usage 'the text is empty' -p ''

@@ -123,6 +123,15 @@ for text in "/save $work/kept" '/exit' '//x' 'exit'; do
     [ ! -e "$work/kept" ] || bad "$text was obeyed"
 done
 
+begin what_stands_between_fences_is_no_command
+printf '"""\n/save %s\n"""\n"""/exit"""\n' "$work/fenced.json" >"$work/lines"
+input=$work/lines
+infer chat --commands -n 1 --json
+status 0
+cp "$work/out" "$work/json"
+answers 2
+[ ! -e "$work/fenced.json" ] || bad 'a fenced text wrote a file'
+
 begin a_longer_fence_holds_shorter_ones
 talk '""""\na\n"""\nb\n""""\n/save '"$work/saved.json\n" -n 1
 grep -qF '"content":"a\n\"\"\"\nb"' "$work/saved.json" || bad "$(cat "$work/saved.json")"
@@ -243,11 +252,50 @@ if terminals; then
     person 'wait:>' 'sleep:0.3' 'send:cone\x01\x04b\x05s\r' 'wait:\n' 'wait:>' 'send:/save '"$work"'/typed.json\r' 'wait:written' 'wait:>' 'sleep:0.3' 'send:\x04' --
     status 0
     grep -q '"user","content":"bones"' "$work/typed.json" || bad "typed: $(cat "$work/typed.json")"
-    screen_like '^.\[1;32m>.\[0m '
+    screen_like '^.\[[?]2004h.\[1;32m>.\[0m '
 
     begin terminal_words_of_other_programs
     person 'wait:random; /help lists commands' 'wait:>' 'send:?\r' 'wait:/undo' 'wait:>' 'send:quit\r' --
     status 0
+
+    begin terminal_pasted_lines_are_one_message # a terminal marks what is pasted where it is told to
+    person 'wait:>' 'sleep:0.3' 'send:see \x1b[200~one\r\ttwo\x1b[31m\r/save no\r\r\x1b[201~' 'wait:no' 'send:!\r' 'wait:\n' 'wait:>' 'sleep:0.3' \
+        'send:\x1b[200~"""\ra\rb\r"""\x1b[201~\r' 'wait:\n' 'wait:>' 'sleep:0.3' \
+        'send:/save '"$work"'/typed.json\r' 'wait:infer: 4 messages written' 'wait:>' 'sleep:0.3' 'send:\x04' --
+    status 0
+    grep -q '"user","content":"see one\\n\\ttwo\[31m\\n/save no!"' "$work/typed.json" || bad "typed: $(cat "$work/typed.json")"
+    grep -q '"user","content":"a\\nb"' "$work/typed.json" || bad "typed: $(cat "$work/typed.json")"
+    screen_like '.\[[?]2004l'
+
+    begin terminal_pasted_commands_are_text
+    person 'wait:>' 'sleep:0.3' 'send:\x1b[200~/save '"$work"'/pasted.json\rx\x1b[201~\r' 'wait:\n' 'wait:>' 'sleep:0.3' 'send:\x04' --
+    status 0
+    [ ! -e "$work/pasted.json" ] || bad 'a pasted text wrote a file'
+    TERM=dumb
+    person 'wait:>' 'sleep:0.3' 'send:\x04' --
+    grep -aq '2004' "$work/screen" && bad 'a dumb terminal is told to mark what is pasted'
+    TERM=xterm
+
+    begin terminal_words_are_not_cut
+    words='one two three four five six seven eight nine ten eleven twelve'
+    chat_options="-n 100 --no-history"
+    INFER_CHOICES=$words
+    export INFER_CHOICES
+    person 'wait:>' 'size:30' 'send:x\r' 'wait:twelve' 'wait:>' 'sleep:0.3' 'send:\x04' --
+    status 0
+    screen_like '^(.\[[?]2004l)?one two three four five six$'
+    screen_like '^seven eight nine ten eleven$'
+    screen_like '^twelve$'
+    TERMINAL_STDOUT=$work/answers
+    export TERMINAL_STDOUT
+    person 'wait:>' 'size:30' 'send:x\r' 'wait:\n' 'wait:>' 'sleep:0.3' 'send:\x04' --
+    unset TERMINAL_STDOUT
+    grep -q "^$words$" "$work/answers" || bad "a file has line ends in it: $(cat "$work/answers")"
+    INFER_CHOICES='abcdefghijklmnopqrstuvwxyz0123456789 end' # longer than a line
+    person 'wait:>' 'size:30' 'send:x\r' 'wait:end' 'wait:>' 'sleep:0.3' 'send:\x04' --
+    screen_like 'abcdefghijklmnopqrstuvwxyz0123456789 end$'
+    unset INFER_CHOICES
+    chat_options='-n 3 --no-history'
 
     begin terminal_tabs_are_kept
     person 'wait:>' 'sleep:0.3' 'send:a\tb\r' 'wait:\n' 'wait:>' 'send:/save '"$work"'/typed.json\r' 'wait:written' 'wait:>' 'sleep:0.3' 'send:\x04' --

@@ -107,6 +107,27 @@ python3 test/cli/terminal.py "$work/screen" 'wait:> ' 'send:/system\r' 'wait:s\\
 code=$? last='chat, /system'
 status 0
 
+begin a_long_prompt_shows_how_far_it_is
+if [ -n "$MODEL" ]; then
+    awk 'BEGIN { for (i = 0; i < 7800; i++) printf "word " }' >"$work/long.txt"
+    long="-m $MODEL -f $work/long.txt -c 8000 -n 1 -t 1"
+    # shellcheck disable=SC2086
+    python3 test/cli/terminal.py "$work/screen" 'wait:reading: ' 'wait: of 7801 tokens' 'send:\x03' -- \
+        "$INFER" $long 2>"$work/said"
+    code=$? last='a long prompt at a terminal'
+    status 130
+    # shellcheck disable=SC2086
+    TERMINAL_STDERR=$work/err python3 test/cli/terminal.py "$work/screen" 'sleep:1.5' 'send:\x03' -- "$INFER" $long \
+        2>"$work/said"
+    code=$? last='a long prompt with stderr in a file'
+    status 130
+    [ "$(cat "$work/err")" = '' ] || bad "stderr has $(cat "$work/err")"
+    screen -m "$MODEL" -p x -n 1
+    grep -q reading "$work/out" && bad 'a short prompt has it too'
+else
+    skip 'no model'
+fi
+
 begin binary_output_does_not_go_to_a_terminal
 screen logits -p x -o -
 status 2

@@ -1,4 +1,4 @@
-/* text/chat/chat_formats.h: chat templates that are asked for by name, for files that have none.
+/* text/chat/chat_formats.h: chat templates by name, for files that have none.
  *
  * Owns: short Jinja texts of the usual formats, written from their public descriptions. Each takes
  * messages of the roles system, user and assistant with text as content, bos_token, eos_token and

@@ -36,7 +36,7 @@ struct text_reply {
     enum state state;
     const struct text_reply_row *row;
     bool answered;             /* the answer has begun: something other than space */
-    bool behind;               /* a part other than text ended here: space is markup */
+    bool after_part;           /* a part other than text ended here: space is markup */
     enum text_reply_kind what; /* of CONTENT */
     char tool[MAX_HEADER + 1]; /* of CONTENT: the tool that is called */
     struct base_buffer header; /* of HEADER: what the prompt gave of it */
@@ -47,7 +47,7 @@ struct text_reply {
     int tries;     /* of CALLING: closing marks that were none */
     int depth;     /* of CALLING by JSON: open brackets */
     char quote;    /* of CALLING by JSON: the string that is open has these */
-    bool escaped;  /* of CALLING by JSON: behind a backslash */
+    bool escaped;  /* of CALLING by JSON: after a backslash */
     bool over;
 
     struct item *item;
@@ -90,7 +90,7 @@ static void give(struct text_reply *r, enum text_reply_kind kind, size_t size)
     } else {
         new_item(r, kind, size);
     }
-    r->behind = kind != TEXT_REPLY_TEXT;
+    r->after_part = kind != TEXT_REPLY_TEXT;
 }
 
 static void give_calls(struct text_reply *r, json_t *calls, size_t size)
@@ -106,7 +106,7 @@ static void give_calls(struct text_reply *r, json_t *calls, size_t size)
         base_buffer_add(&r->texts, "", 1);
     }
     if (json_array_extend(r->calls, calls)) r->no_memory = true; /* keeps the names */
-    r->behind = true;
+    r->after_part = true;
 }
 
 /* ---- Looking ---- */
@@ -280,7 +280,7 @@ static void begin_call(struct text_reply *r, const struct text_reply_row *row, s
 
 /* ---- Headers ---- */
 
-/* The word behind `mark` in the header, up to what cannot be in a name. */
+/* The word after `mark` in the header, up to what cannot be in a name. */
 static size_t word_behind(const char *header, const char *mark, char out[MAX_HEADER + 1])
 {
     const char *at = strstr(header, mark);
@@ -385,7 +385,7 @@ static bool step_thinking(struct text_reply *r)
     enum { MAX_SPACE = 64 };
     size_t n, hit;
     const char *s = waiting(r, &n);
-    if (r->behind && space_size(s, n)) { /* behind the mark that opened it */
+    if (r->after_part && space_size(s, n)) { /* after the mark that opened it */
         give(r, TEXT_REPLY_MARK, space_size(s, n));
         return true;
     }
@@ -394,7 +394,7 @@ static bool step_thinking(struct text_reply *r)
     if (i - text > MAX_SPACE) text = i;
     r->seen = r->at + i;
     give(r, TEXT_REPLY_REASONING, text);
-    r->behind &= !text;
+    r->after_part &= !text;
     if (hit == 0) {
         give(r, TEXT_REPLY_MARK, i - text + strlen(r->row->close));
         to_answer(r);
@@ -460,13 +460,13 @@ static bool may_open(const struct text_reply *r, const struct text_reply_row *ro
     case TEXT_REPLY_BARE:
         return !r->answered && r->tools;
     case TEXT_REPLY_LEFTOVER:
-        return r->behind;
+        return r->after_part;
     default:
         return true;
     }
 }
 
-/* What stands behind `space` bytes of white space, where any part may begin. YES: it was opened. */
+/* What stands after `space` bytes of white space, where any part may begin. YES: it was opened. */
 static enum verdict open_here(struct text_reply *r, size_t space)
 {
     enum { MAX_SPACE = 256 };
@@ -502,19 +502,19 @@ static bool step_answer(struct text_reply *r)
     const char *s = waiting(r, &n);
     if (!n) return false;
     const size_t space = space_size(s, n);
-    if (r->behind && space) {
+    if (r->after_part && space) {
         give(r, TEXT_REPLY_MARK, space);
         return true;
     }
-    if (r->behind && r->row && r->row->role == TEXT_REPLY_BARE && (*s == ';' || *s == ',')) {
+    if (r->after_part && r->row && r->row->role == TEXT_REPLY_BARE && (*s == ';' || *s == ',')) {
         give(r, TEXT_REPLY_MARK, 1);
         return true;
     }
-    if (!r->answered || r->behind) {
+    if (!r->answered || r->after_part) {
         const enum verdict verdict = open_here(r, space);
         if (verdict != NO) return verdict == YES;
         r->answered = true;
-        r->behind = false;
+        r->after_part = false;
     }
     for (size_t i = 0; i < r->n_active; i++)
         marks[i] = may_open(r, r->active[i]) ? r->active[i]->open : NULL;
@@ -627,9 +627,9 @@ static bool open_header(struct text_reply *r, const struct text_reply_row *row, 
     if (!open) return false;
     const size_t left = n - (size_t)(open - s);
     const char *close = memmem(open, left, row->close, strlen(row->close));
-    const char *behind = close ? close : open;
+    const char *after = close ? close : open;
     for (size_t i = 0; i < 3 && row->stop[i]; i++)
-        if (memmem(behind, left - (size_t)(behind - open), row->stop[i], strlen(row->stop[i])))
+        if (memmem(after, left - (size_t)(after - open), row->stop[i], strlen(row->stop[i])))
             return false;
     r->row = row;
     base_buffer_add(&r->header, open, close ? (size_t)(close - open) : left);
@@ -653,7 +653,7 @@ static void read_prompt(struct text_reply *r, const char *s, size_t n)
             memcmp(s + text - size, row->open, size) == 0) {
             r->row = row;
             r->state = THINKING;
-            r->behind = true;
+            r->after_part = true;
             return;
         }
         if (row->role == TEXT_REPLY_HEAD && open_header(r, row, s, n)) return;

@@ -14,7 +14,7 @@ enum text_reply_role {
     TEXT_REPLY_BARE,    /* a call without marks, at the beginning; open is its first byte */
     TEXT_REPLY_HEAD,    /* open, header, close, content up to a stop or the next open */
     TEXT_REPLY_SKIP,    /* a mark alone */
-    TEXT_REPLY_LEFTOVER /* a mark alone that counts only behind a call or reasoning */
+    TEXT_REPLY_LEFTOVER /* a mark alone that counts only after a call or reasoning */
 };
 
 enum { TEXT_REPLY_MAX_ROWS = 64 };

@@ -63,7 +63,7 @@ static int32_t read_unit(const struct reader *x, size_t p)
     return code;
 }
 
-/* The escape behind a backslash at x->at; an unknown one keeps its backslash. */
+/* The escape after a backslash at x->at; an unknown one keeps its backslash. */
 static bool read_escape(struct reader *x, struct base_buffer *out)
 {
     static const char names[] = "nrtbf/\\'\"", values[] = "\n\r\t\b\f/\\'\"";

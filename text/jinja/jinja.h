@@ -30,7 +30,7 @@ struct jinja_template_options {
     uint64_t max_output;    /* bytes of the rendered text */
     uint64_t max_memory;    /* bytes that values may take while rendering */
     uint32_t max_depth;     /* nested evaluations; a macro call takes about five */
-    const struct tm *clock; /* what strftime_now sees; NULL: the local time */
+    const struct tm *clock; /* what strftime_now reads; NULL: the local time */
 
     /* NULL, or where to append a byte for each byte of the output: 1 if the template itself wrote
      * it, 0 if it came from the caller's data, so that whoever makes tokens of the text can tell

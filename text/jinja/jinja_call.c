@@ -1,198 +1,8 @@
-/* text/jinja/jinja_call.c: calling: signatures, macros, global functions. See
+/* text/jinja/jinja_call.c: what may be called, and the global functions. See
  * text/jinja/jinja_run.h. */
 #include "text/jinja/jinja_run.h"
 #include <stdlib.h>
 #include <string.h>
-
-/* ---- Binding arguments to a signature ---- */
-
-static const char *next_param(const char *at, size_t *n)
-{
-    while (*at == ' ') at++;
-    *n = strcspn(at, " ");
-    return at;
-}
-
-/* The number of the parameter `name`, or -1; those before a "/" have no name for callers. */
-static int find_param(const char *params, struct jinja_str name)
-{
-    size_t n;
-    const char *slash = strchr(params, '/');
-    int i = 0;
-    for (const char *at = next_param(params, &n); n; at = next_param(at + n, &n)) {
-        if (*at == '/') continue;
-        if (n == name.n && memcmp(at, name.s, n) == 0 && (!slash || at > slash)) return i;
-        i++;
-    }
-    return -1;
-}
-
-static size_t count_params(const char *params)
-{
-    size_t n, count = 0;
-    for (const char *at = next_param(params, &n); n; at = next_param(at + n, &n))
-        count += *at != '/';
-    return count;
-}
-
-bool jinja_invoke(struct jinja_run *r, const struct jinja_func *f, struct jinja_call *c,
-                  struct jinja_value *out)
-{
-    c->name = f->name;
-    if (!f->params) return f->run(r, c, out);
-    const size_t most = count_params(f->params);
-    if (c->n_pos > most)
-        return jinja_fail(r, "%s: %zu arguments, at most %zu", f->name, c->n_pos, most);
-    for (size_t i = 0; i < JINJA_MAX_PARAMS; i++)
-        c->arg[i] = i < c->n_pos ? c->pos[i] : (struct jinja_value){.kind = JINJA_MISSING};
-    for (uint32_t k = 0; c->kw && k < c->kw->n; k++) {
-        const struct jinja_str name = c->kw->key[k].s;
-        const int i = find_param(f->params, name);
-        if (i < 0)
-            return jinja_fail(r, "%s: no argument named '%.*s'", f->name, (int)name.n, name.s);
-        if (jinja_given(&c->arg[i]))
-            return jinja_fail(r, "%s: two values for '%.*s'", f->name, (int)name.n, name.s);
-        c->arg[i] = c->kw->value[k];
-    }
-    for (unsigned i = 0; i < f->required; i++)
-        if (!jinja_given(&c->arg[i]))
-            return jinja_fail(r, "%s: needs %u arguments", f->name, f->required);
-    return f->run(r, c, out);
-}
-
-bool jinja_arg_str(struct jinja_run *r, const struct jinja_call *c, int i, struct jinja_str *out)
-{
-    if (c->arg[i].kind != JINJA_STR)
-        return jinja_fail(r, "%s: a string is needed, not '%s'", c->name, jinja_type(&c->arg[i]));
-    *out = c->arg[i].s;
-    return true;
-}
-
-bool jinja_arg_int(struct jinja_run *r, const struct jinja_call *c, int i, int64_t by_default,
-                   int64_t *out)
-{
-    *out = by_default;
-    if (!jinja_given(&c->arg[i]) || jinja_as_int(&c->arg[i], out)) return true;
-    return jinja_fail(r, "%s: an integer is needed, not '%s'", c->name, jinja_type(&c->arg[i]));
-}
-
-bool jinja_arg_truth(struct jinja_run *r, const struct jinja_call *c, int i, bool by_default,
-                     bool *out)
-{
-    *out = by_default;
-    return !jinja_given(&c->arg[i]) || jinja_truth(r, &c->arg[i], out);
-}
-
-const struct jinja_func *jinja_find_row(const struct jinja_func *rows, size_t n, struct jinja_str s)
-{
-    for (size_t i = 0; i < n; i++)
-        if (jinja_str_is(s, rows[i].name)) return &rows[i];
-    return NULL;
-}
-
-/* ---- Macros ---- */
-
-static int name_id(const struct jinja_run *r, const char *name)
-{
-    for (size_t i = 0; i < r->t->n_names; i++)
-        if (jinja_str_is(r->t->name[i], name)) return (int)i;
-    return -1; /* cannot be: the parser notes the special names */
-}
-
-static const char *macro_name(const struct jinja_macro *m, int *n)
-{
-    const bool named = m->node->kind == JINJA_N_MACRO;
-    *n = named ? (int)m->node->text.n : 6;
-    return named ? m->node->text.s : "caller";
-}
-
-/* The arguments that no parameter takes: to varargs and kwargs, or an error. */
-static bool bind_rest(struct jinja_run *r, struct jinja_scope *scope, const struct jinja_macro *m,
-                      const struct jinja_call *c, struct jinja_dict *kw)
-{
-    const size_t n = m->node->list.n, extra = c->n_pos > n ? c->n_pos - n : 0;
-    struct jinja_value rest = jinja_of_seq(JINJA_TUPLE, jinja_seq(r, extra));
-    int length;
-    const char *name = macro_name(m, &length);
-    if (!rest.seq) return false;
-    for (size_t i = 0; i < extra; i++) rest.seq->item[rest.seq->n++] = c->pos[n + i];
-    if (m->node->uses & JINJA_USES_KWARGS) {
-        const struct jinja_value all = {.kind = JINJA_DICT, .dict = kw};
-        if (!jinja_set(r, scope, name_id(r, "kwargs"), all)) return false;
-    } else if (kw->n) {
-        return jinja_fail(r, "macro '%.*s' takes no argument '%.*s'", length, name,
-                          (int)kw->key[0].s.n, kw->key[0].s.s);
-    }
-    if (m->node->uses & JINJA_USES_VARARGS) return jinja_set(r, scope, name_id(r, "varargs"), rest);
-    return !extra || jinja_fail(r, "macro '%.*s' takes at most %zu arguments", length, name, n);
-}
-
-/* Binds the parameters; kw becomes the keyword arguments that are left. */
-static bool bind_params(struct jinja_run *r, struct jinja_scope *scope, const struct jinja_macro *m,
-                        const struct jinja_call *c, struct jinja_dict *kw)
-{
-    const struct jinja_node *node = m->node;
-    const struct jinja_value missing = {.kind = JINJA_MISSING};
-    bool caller_given = false;
-    for (size_t i = 0; i < node->list.n; i++) {
-        const struct jinja_node *param = node->list.node[i];
-        const bool is_caller = jinja_str_is(param->text, "caller");
-        const struct jinja_value *named =
-            c->kw && i >= c->n_pos ? jinja_dict_word(c->kw, param->text) : NULL;
-        if (!jinja_set(r, scope, param->id, i < c->n_pos ? c->pos[i] : named ? *named : missing))
-            return false;
-        caller_given |= is_caller;
-    }
-    for (uint32_t k = 0; c->kw && k < c->kw->n; k++) {
-        const struct jinja_str name = c->kw->key[k].s;
-        bool taken =
-            !caller_given && jinja_str_is(name, "caller") && (node->uses & JINJA_USES_CALLER);
-        for (size_t i = c->n_pos; !taken && i < node->list.n; i++) {
-            const struct jinja_str param = node->list.node[i]->text;
-            taken = param.n == name.n && memcmp(param.s, name.s, name.n) == 0;
-        }
-        if (!taken && !jinja_dict_set(r, kw, c->kw->key[k], c->kw->value[k])) return false;
-    }
-    if (caller_given || !(node->uses & JINJA_USES_CALLER)) return true;
-    const struct jinja_value *caller =
-        c->kw ? jinja_dict_word(c->kw, (struct jinja_str){"caller", 6}) : NULL;
-    return jinja_set(r, scope, name_id(r, "caller"),
-                     caller ? *caller
-                            : jinja_undefined(JINJA_NAME, (struct jinja_str){"caller", 6}));
-}
-
-static bool fill_defaults(struct jinja_run *r, struct jinja_scope *scope,
-                          const struct jinja_node *node)
-{
-    const size_t n = node->list.n, n_plain = n - node->defaults.n;
-    for (size_t i = 0; i < n; i++) {
-        const struct jinja_node *param = node->list.node[i];
-        struct jinja_value value = jinja_undefined(JINJA_PARAMETER, param->text);
-        const struct jinja_var *var = scope->var;
-        while (var->id != param->id) var++;
-        if (var->value.kind != JINJA_MISSING) continue;
-        if (i >= n_plain && !jinja_eval(r, scope, node->defaults.node[i - n_plain], &value))
-            return false;
-        if (!jinja_set(r, scope, param->id, value)) return false;
-    }
-    return true;
-}
-
-static bool call_macro(struct jinja_run *r, const struct jinja_macro *m, const struct jinja_call *c,
-                       struct jinja_value *out)
-{
-    struct jinja_text text = {0}, *before = r->out;
-    struct jinja_dict *kw = jinja_dict(r);
-    struct jinja_scope *scope = jinja_scope(r, m->scope, &m->node->hidden);
-    if (!kw || !scope || !bind_params(r, scope, m, c, kw) || !bind_rest(r, scope, m, c, kw) ||
-        !fill_defaults(r, scope, m->node))
-        return false;
-    r->out = &text;
-    const enum jinja_flow flow = jinja_exec(r, scope, &m->node->body);
-    r->out = before;
-    *out = jinja_text_value(&text);
-    return flow != JINJA_ERROR;
-}
 
 /* ---- What is called ---- */
 
@@ -201,7 +11,7 @@ bool jinja_call(struct jinja_run *r, const struct jinja_value *callee, struct ji
 {
     switch (callee->kind) {
     case JINJA_MACRO:
-        return call_macro(r, callee->macro, c, out);
+        return callee->macro->call(r, callee->macro, c, out);
     case JINJA_FUNC:
         return jinja_invoke(r, callee->func, c, out);
     case JINJA_METHOD:
@@ -241,7 +51,7 @@ static bool fn_range(struct jinja_run *r, struct jinja_call *c, struct jinja_val
     out->seq->n = n;
     for (uint64_t i = 0; i < n; i++)
         out->seq->item[i] = jinja_int((int64_t)((uint64_t)start + i * (uint64_t)step));
-    out->seq->item[n] = jinja_int(start); /* behind the items, for printing */
+    out->seq->item[n] = jinja_int(start); /* past the items, for printing */
     out->seq->item[n + 1] = jinja_int(stop);
     out->seq->item[n + 2] = jinja_int(step);
     return true;

@@ -2,8 +2,8 @@
 #include "text/jinja/jinja_run.h"
 #include <string.h>
 
-static bool eval_name(struct jinja_run *r, const struct jinja_scope *scope,
-                      const struct jinja_node *node, struct jinja_value *out)
+static bool eval_name(struct jinja_run *r, struct jinja_scope *scope, const struct jinja_node *node,
+                      struct jinja_value *out)
 {
     for (; scope; scope = scope->parent) {
         if (!jinja_step(r, scope->n / 16)) return false;
@@ -261,54 +261,38 @@ static bool eval_attr(struct jinja_run *r, struct jinja_scope *scope, const stru
     return jinja_attr(r, &object, node->text, out);
 }
 
-static bool eval_node(struct jinja_run *r, struct jinja_scope *scope, const struct jinja_node *node,
-                      struct jinja_value *out)
+static bool eval_const(struct jinja_run *r, struct jinja_scope *scope,
+                       const struct jinja_node *node, struct jinja_value *out)
 {
-    switch (node->kind) {
-    case JINJA_N_CONST:
-        *out = node->value;
-        return true;
-    case JINJA_N_NAME:
-        return eval_name(r, scope, node, out);
-    case JINJA_N_TUPLE:
-    case JINJA_N_LIST:
-        return eval_sequence(r, scope, node, out);
-    case JINJA_N_DICT:
-        return eval_dict(r, scope, node, out);
-    case JINJA_N_ATTR:
-        return eval_attr(r, scope, node, out);
-    case JINJA_N_ITEM:
-        return eval_item(r, scope, node, out);
-    case JINJA_N_CALL:
-        return eval_call(r, scope, node, out);
-    case JINJA_N_FILTER:
-        return eval_filter(r, scope, node, out);
-    case JINJA_N_TEST:
-        return eval_test(r, scope, node, out);
-    case JINJA_N_COND:
-    case JINJA_N_OR:
-    case JINJA_N_AND:
-    case JINJA_N_NOT:
-        return eval_choice(r, scope, node, out);
-    case JINJA_N_COMPARE:
-        return eval_compare(r, scope, node, out);
-    case JINJA_N_CONCAT:
-        return eval_concat(r, scope, node, out);
-    case JINJA_N_BINARY:
-        return eval_binary(r, scope, node, out);
-    case JINJA_N_UNARY:
-        return eval_unary(r, scope, node, out);
-    default:
-        return jinja_fail(r, "a statement where an expression belongs");
-    }
+    (void)r;
+    (void)scope;
+    *out = node->value;
+    return true;
 }
+
+typedef bool eval_fn(struct jinja_run *r, struct jinja_scope *scope, const struct jinja_node *node,
+                     struct jinja_value *out);
+static eval_fn *const evaluators[] = {
+    [JINJA_N_CONST] = eval_const,     [JINJA_N_NAME] = eval_name,
+    [JINJA_N_TUPLE] = eval_sequence,  [JINJA_N_LIST] = eval_sequence,
+    [JINJA_N_DICT] = eval_dict,       [JINJA_N_ATTR] = eval_attr,
+    [JINJA_N_ITEM] = eval_item,       [JINJA_N_CALL] = eval_call,
+    [JINJA_N_FILTER] = eval_filter,   [JINJA_N_TEST] = eval_test,
+    [JINJA_N_COND] = eval_choice,     [JINJA_N_OR] = eval_choice,
+    [JINJA_N_AND] = eval_choice,      [JINJA_N_NOT] = eval_choice,
+    [JINJA_N_COMPARE] = eval_compare, [JINJA_N_CONCAT] = eval_concat,
+    [JINJA_N_BINARY] = eval_binary,   [JINJA_N_UNARY] = eval_unary,
+};
 
 bool jinja_eval(struct jinja_run *r, struct jinja_scope *scope, const struct jinja_node *node,
                 struct jinja_value *out)
 {
     r->line = node->line;
     if (!jinja_step(r, 1) || !jinja_enter(r)) return false;
-    const bool ok = eval_node(r, scope, node, out);
+    eval_fn *eval =
+        node->kind < sizeof evaluators / sizeof evaluators[0] ? evaluators[node->kind] : NULL;
+    const bool ok =
+        eval ? eval(r, scope, node, out) : jinja_fail(r, "a statement where an expression belongs");
     jinja_leave(r);
     return ok;
 }

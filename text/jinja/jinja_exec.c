@@ -5,6 +5,13 @@
 
 /* ---- Scopes ---- */
 
+static int name_id(const struct jinja_run *r, const char *name)
+{
+    for (size_t i = 0; i < r->t->n_names; i++)
+        if (jinja_str_is(r->t->name[i], name)) return (int)i;
+    return -1; /* cannot be: the parser notes the special names */
+}
+
 struct jinja_scope *jinja_scope(struct jinja_run *r, struct jinja_scope *parent,
                                 const struct jinja_hidden *hidden)
 {
@@ -19,7 +26,7 @@ struct jinja_scope *jinja_scope(struct jinja_run *r, struct jinja_scope *parent,
     return scope;
 }
 
-bool jinja_set(struct jinja_run *r, struct jinja_scope *scope, int id, struct jinja_value value)
+static bool set(struct jinja_run *r, struct jinja_scope *scope, int id, struct jinja_value value)
 {
     if (!jinja_step(r, scope->n / 16)) return false;
     for (size_t i = 0; i < scope->n; i++) {
@@ -54,23 +61,23 @@ static bool set_attribute(struct jinja_run *r, struct jinja_scope *scope,
     return jinja_dict_set(r, object.dict, jinja_string(attr.s, attr.n), *value);
 }
 
-bool jinja_unpack(struct jinja_run *r, struct jinja_scope *scope, const struct jinja_node *target,
-                  const struct jinja_value *value)
+static bool unpack(struct jinja_run *r, struct jinja_scope *scope, const struct jinja_node *target,
+                   const struct jinja_value *value)
 {
     struct jinja_seq *items;
-    if (target->kind == JINJA_N_NAME) return jinja_set(r, scope, target->id, *value);
+    if (target->kind == JINJA_N_NAME) return set(r, scope, target->id, *value);
     if (target->kind == JINJA_N_NSREF) return set_attribute(r, scope, target, value);
     if (!jinja_items(r, value, &items)) return false;
     if (items->n != target->list.n)
         return jinja_fail(r, "%zu values for %zu names", items->n, target->list.n);
     for (size_t i = 0; i < items->n; i++)
-        if (!jinja_unpack(r, scope, target->list.node[i], &items->item[i])) return false;
+        if (!unpack(r, scope, target->list.node[i], &items->item[i])) return false;
     return true;
 }
 
 /* ---- Loops ---- */
 
-bool jinja_loop_fill(struct jinja_run *r, struct jinja_loop *loop, size_t count)
+static bool fill_loop(struct jinja_run *r, struct jinja_loop *loop, size_t count)
 {
     const struct jinja_node *test = loop->node->c;
     if (!test) return true; /* items is the source itself */
@@ -79,7 +86,7 @@ bool jinja_loop_fill(struct jinja_run *r, struct jinja_loop *loop, size_t count)
         struct jinja_scope *scope = jinja_scope(r, loop->scope, NULL);
         struct jinja_value value;
         bool yes;
-        if (!scope || !jinja_unpack(r, scope, loop->node->a, item) ||
+        if (!scope || !unpack(r, scope, loop->node->a, item) ||
             !jinja_eval(r, scope, test, &value) || !jinja_truth(r, &value, &yes) ||
             (yes && !jinja_push(r, loop->items, *item)))
             return false;
@@ -87,21 +94,14 @@ bool jinja_loop_fill(struct jinja_run *r, struct jinja_loop *loop, size_t count)
     return true;
 }
 
-static int loop_id(const struct jinja_run *r)
-{
-    for (size_t i = 0; i < r->t->n_names; i++)
-        if (jinja_str_is(r->t->name[i], "loop")) return (int)i;
-    return -1; /* cannot be: the parser notes the name */
-}
-
 static enum jinja_flow exec_for(struct jinja_run *r, struct jinja_scope *scope,
                                 const struct jinja_node *node)
 {
-    const int id = loop_id(r);
+    const int id = name_id(r, "loop");
     struct jinja_value items;
     struct jinja_loop *loop = jinja_take(&r->pool, sizeof *loop, r->err);
     if (!loop) return JINJA_ERROR;
-    *loop = (struct jinja_loop){.node = node, .scope = scope};
+    *loop = (struct jinja_loop){.node = node, .scope = scope, .fill = fill_loop};
     if (!jinja_eval(r, scope, node->b, &items)) return JINJA_ERROR;
     r->line = node->line;
     if (!jinja_items(r, &items, &loop->source)) return JINJA_ERROR;
@@ -110,12 +110,12 @@ static enum jinja_flow exec_for(struct jinja_run *r, struct jinja_scope *scope,
     const struct jinja_value variable = {.kind = JINJA_LOOP, .loop = loop};
     bool whole = false; /* an item went through the body to its end: no else */
     for (;; loop->index++) {
-        if (!jinja_loop_fill(r, loop, loop->index + 1)) return JINJA_ERROR;
+        if (!fill_loop(r, loop, loop->index + 1)) return JINJA_ERROR;
         if (loop->index >= loop->items->n) break;
         struct jinja_scope *inner = jinja_scope(r, scope, &node->hidden);
-        if (!inner || !jinja_step(r, 1) || !jinja_set(r, inner, id, variable)) return JINJA_ERROR;
+        if (!inner || !jinja_step(r, 1) || !set(r, inner, id, variable)) return JINJA_ERROR;
         r->line = node->line;
-        if (!jinja_unpack(r, inner, node->a, &loop->items->item[loop->index])) return JINJA_ERROR;
+        if (!unpack(r, inner, node->a, &loop->items->item[loop->index])) return JINJA_ERROR;
         const enum jinja_flow flow = jinja_exec(r, inner, &node->body);
         if (flow == JINJA_ERROR) return flow;
         if (flow == JINJA_BROKE) break;
@@ -124,6 +124,109 @@ static enum jinja_flow exec_for(struct jinja_run *r, struct jinja_scope *scope,
     if (whole || !node->other.n) return JINJA_ON;
     struct jinja_scope *inner = jinja_scope(r, scope, &node->other_hidden);
     return inner ? jinja_exec(r, inner, &node->other) : JINJA_ERROR;
+}
+
+/* ---- Macros ---- */
+
+/* Runs a body in a scope of its own into `out` instead of the output. */
+static enum jinja_flow exec_into(struct jinja_run *r, struct jinja_scope *scope,
+                                 const struct jinja_list *body, struct jinja_value *out)
+{
+    struct jinja_text text = {0}, *before = r->out;
+    r->out = &text;
+    const enum jinja_flow flow = jinja_exec(r, scope, body);
+    r->out = before;
+    *out = jinja_text_value(&text);
+    return flow;
+}
+
+static const char *macro_name(const struct jinja_macro *m, int *n)
+{
+    const bool named = m->node->kind == JINJA_N_MACRO;
+    *n = named ? (int)m->node->text.n : 6;
+    return named ? m->node->text.s : "caller";
+}
+
+/* The arguments that no parameter takes: to varargs and kwargs, or an error. */
+static bool bind_rest(struct jinja_run *r, struct jinja_scope *scope, const struct jinja_macro *m,
+                      const struct jinja_call *c, struct jinja_dict *kw)
+{
+    const size_t n = m->node->list.n, extra = c->n_pos > n ? c->n_pos - n : 0;
+    struct jinja_value rest = jinja_of_seq(JINJA_TUPLE, jinja_seq(r, extra));
+    int length;
+    const char *name = macro_name(m, &length);
+    if (!rest.seq) return false;
+    for (size_t i = 0; i < extra; i++) rest.seq->item[rest.seq->n++] = c->pos[n + i];
+    if (m->node->uses & JINJA_USES_KWARGS) {
+        const struct jinja_value all = {.kind = JINJA_DICT, .dict = kw};
+        if (!set(r, scope, name_id(r, "kwargs"), all)) return false;
+    } else if (kw->n) {
+        return jinja_fail(r, "macro '%.*s' takes no argument '%.*s'", length, name,
+                          (int)kw->key[0].s.n, kw->key[0].s.s);
+    }
+    if (m->node->uses & JINJA_USES_VARARGS) return set(r, scope, name_id(r, "varargs"), rest);
+    return !extra || jinja_fail(r, "macro '%.*s' takes at most %zu arguments", length, name, n);
+}
+
+/* Binds the parameters; kw becomes the keyword arguments that are left. */
+static bool bind_params(struct jinja_run *r, struct jinja_scope *scope, const struct jinja_macro *m,
+                        const struct jinja_call *c, struct jinja_dict *kw)
+{
+    const struct jinja_node *node = m->node;
+    const struct jinja_value missing = {.kind = JINJA_MISSING};
+    bool caller_given = false;
+    for (size_t i = 0; i < node->list.n; i++) {
+        const struct jinja_node *param = node->list.node[i];
+        const bool is_caller = jinja_str_is(param->text, "caller");
+        const struct jinja_value *named =
+            c->kw && i >= c->n_pos ? jinja_dict_word(c->kw, param->text) : NULL;
+        if (!set(r, scope, param->id, i < c->n_pos ? c->pos[i] : named ? *named : missing))
+            return false;
+        caller_given |= is_caller;
+    }
+    for (uint32_t k = 0; c->kw && k < c->kw->n; k++) {
+        const struct jinja_str name = c->kw->key[k].s;
+        bool taken =
+            !caller_given && jinja_str_is(name, "caller") && (node->uses & JINJA_USES_CALLER);
+        for (size_t i = c->n_pos; !taken && i < node->list.n; i++) {
+            const struct jinja_str param = node->list.node[i]->text;
+            taken = param.n == name.n && memcmp(param.s, name.s, name.n) == 0;
+        }
+        if (!taken && !jinja_dict_set(r, kw, c->kw->key[k], c->kw->value[k])) return false;
+    }
+    if (caller_given || !(node->uses & JINJA_USES_CALLER)) return true;
+    const struct jinja_value *caller =
+        c->kw ? jinja_dict_word(c->kw, (struct jinja_str){"caller", 6}) : NULL;
+    return set(r, scope, name_id(r, "caller"),
+               caller ? *caller : jinja_undefined(JINJA_NAME, (struct jinja_str){"caller", 6}));
+}
+
+static bool fill_defaults(struct jinja_run *r, struct jinja_scope *scope,
+                          const struct jinja_node *node)
+{
+    const size_t n = node->list.n, n_plain = n - node->defaults.n;
+    for (size_t i = 0; i < n; i++) {
+        const struct jinja_node *param = node->list.node[i];
+        struct jinja_value value = jinja_undefined(JINJA_PARAMETER, param->text);
+        const struct jinja_var *var = scope->var;
+        while (var->id != param->id) var++;
+        if (var->value.kind != JINJA_MISSING) continue;
+        if (i >= n_plain && !jinja_eval(r, scope, node->defaults.node[i - n_plain], &value))
+            return false;
+        if (!set(r, scope, param->id, value)) return false;
+    }
+    return true;
+}
+
+static bool call_macro(struct jinja_run *r, const struct jinja_macro *m, const struct jinja_call *c,
+                       struct jinja_value *out)
+{
+    struct jinja_dict *kw = jinja_dict(r);
+    struct jinja_scope *scope = jinja_scope(r, m->scope, &m->node->hidden);
+    if (!kw || !scope || !bind_params(r, scope, m, c, kw) || !bind_rest(r, scope, m, c, kw) ||
+        !fill_defaults(r, scope, m->node))
+        return false;
+    return exec_into(r, scope, &m->node->body, out) != JINJA_ERROR;
 }
 
 /* ---- Output and blocks ---- */
@@ -147,20 +250,10 @@ static bool exec_print(struct jinja_run *r, struct jinja_scope *scope,
     return check_output(r);
 }
 
-/* Runs a body in a scope of its own into `out` instead of the output. */
-static enum jinja_flow exec_into(struct jinja_run *r, struct jinja_scope *scope,
-                                 const struct jinja_list *body, struct jinja_value *out)
-{
-    struct jinja_text text = {0}, *before = r->out;
-    r->out = &text;
-    const enum jinja_flow flow = jinja_exec(r, scope, body);
-    r->out = before;
-    *out = jinja_text_value(&text);
-    return flow;
-}
-
-static enum jinja_flow exec_set_block(struct jinja_run *r, struct jinja_scope *scope,
-                                      const struct jinja_node *node)
+/* {% set x %} or {% filter f %}: the body's text, through the filters node->b if there are any, is
+ * assigned or printed. */
+static enum jinja_flow exec_text_block(struct jinja_run *r, struct jinja_scope *scope,
+                                       const struct jinja_node *node)
 {
     struct jinja_value value;
     struct jinja_scope *inner = jinja_scope(r, scope, &node->hidden);
@@ -169,20 +262,10 @@ static enum jinja_flow exec_set_block(struct jinja_run *r, struct jinja_scope *s
     if (flow != JINJA_ON) return flow;
     r->block = value;
     if (node->b && !jinja_eval(r, inner, node->b, &value)) return JINJA_ERROR;
-    return jinja_unpack(r, scope, node->a, &value) ? JINJA_ON : JINJA_ERROR;
-}
-
-static enum jinja_flow exec_filter_block(struct jinja_run *r, struct jinja_scope *scope,
-                                         const struct jinja_node *node)
-{
-    struct jinja_value value;
-    struct jinja_scope *inner = jinja_scope(r, scope, &node->hidden);
-    if (!inner) return JINJA_ERROR;
-    const enum jinja_flow flow = exec_into(r, inner, &node->body, &value);
-    if (flow != JINJA_ON) return flow;
-    r->block = value;
-    if (!jinja_eval(r, inner, node->b, &value) || !jinja_str(r, r->out, &value)) return JINJA_ERROR;
-    return check_output(r) ? JINJA_ON : JINJA_ERROR;
+    const bool ok = node->kind == JINJA_N_SET_BLOCK
+                        ? unpack(r, scope, node->a, &value)
+                        : jinja_str(r, r->out, &value) && check_output(r);
+    return ok ? JINJA_ON : JINJA_ERROR;
 }
 
 static enum jinja_flow exec_with(struct jinja_run *r, struct jinja_scope *scope,
@@ -193,7 +276,7 @@ static enum jinja_flow exec_with(struct jinja_run *r, struct jinja_scope *scope,
     for (size_t i = 0; i < node->list.n; i++) {
         struct jinja_value value;
         if (!jinja_eval(r, scope, node->defaults.node[i], &value) ||
-            !jinja_unpack(r, inner, node->list.node[i], &value))
+            !unpack(r, inner, node->list.node[i], &value))
             return JINJA_ERROR;
     }
     return jinja_exec(r, inner, &node->body);
@@ -218,7 +301,7 @@ static struct jinja_macro *new_macro(struct jinja_run *r, struct jinja_scope *sc
                                      const struct jinja_node *node)
 {
     struct jinja_macro *macro = jinja_take(&r->pool, sizeof *macro, r->err);
-    if (macro) *macro = (struct jinja_macro){node, scope};
+    if (macro) *macro = (struct jinja_macro){node, scope, call_macro};
     return macro;
 }
 
@@ -227,7 +310,7 @@ static bool exec_macro(struct jinja_run *r, struct jinja_scope *scope,
 {
     struct jinja_macro *macro = new_macro(r, scope, node);
     return macro &&
-           jinja_set(r, scope, node->id, (struct jinja_value){.kind = JINJA_MACRO, .macro = macro});
+           set(r, scope, node->id, (struct jinja_value){.kind = JINJA_MACRO, .macro = macro});
 }
 
 /* A call block gives its body to the called macro as `caller`; a generation block only marks its
@@ -274,7 +357,7 @@ static enum jinja_flow exec_node(struct jinja_run *r, struct jinja_scope *scope,
         ok = exec_print(r, scope, node);
         break;
     case JINJA_N_SET:
-        ok = jinja_eval(r, scope, node->b, &value) && jinja_unpack(r, scope, node->a, &value);
+        ok = jinja_eval(r, scope, node->b, &value) && unpack(r, scope, node->a, &value);
         break;
     case JINJA_N_MACRO:
         ok = exec_macro(r, scope, node);
@@ -283,9 +366,8 @@ static enum jinja_flow exec_node(struct jinja_run *r, struct jinja_scope *scope,
         ok = exec_call_block(r, scope, node);
         break;
     case JINJA_N_SET_BLOCK:
-        return exec_set_block(r, scope, node);
     case JINJA_N_FILTER_BLOCK:
-        return exec_filter_block(r, scope, node);
+        return exec_text_block(r, scope, node);
     case JINJA_N_WITH:
         return exec_with(r, scope, node);
     case JINJA_N_IF:

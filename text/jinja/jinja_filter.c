@@ -1,35 +1,12 @@
-/* text/jinja/jinja_filter.c: filters of one value: strings, numbers, JSON; and finding a filter by
- * name. See text/jinja/jinja_run.h; filters of sequences are in jinja_filter_list.c and
- * jinja_filter_choice.c. */
+/* text/jinja/jinja_filter.c: filters of one value (strings, numbers, JSON), those that apply
+ * another filter or a test to each item (map, select and their kin), and finding a filter by name.
+ * See text/jinja/jinja_run.h; filters of sequences are in jinja_filter_list.c. */
 #include "base/utf8.h"
 #include "text/jinja/jinja_run.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* ---- Finding ---- */
-
-const struct jinja_func *jinja_find_filter(struct jinja_str name)
-{
-    const struct jinja_func *hit =
-        jinja_find_row(jinja_string_filters, jinja_n_string_filters, name);
-    if (!hit) hit = jinja_find_row(jinja_sequence_filters, jinja_n_sequence_filters, name);
-    if (!hit) hit = jinja_find_row(jinja_choice_filters, jinja_n_choice_filters, name);
-    return hit;
-}
-
-bool jinja_apply_filter(struct jinja_run *r, struct jinja_str name,
-                        const struct jinja_value *subject, struct jinja_call *c,
-                        struct jinja_value *out)
-{
-    const struct jinja_func *filter = jinja_find_filter(name);
-    /* The result may go where the subject is. */
-    const struct jinja_value self = *subject;
-    if (!filter) return jinja_fail(r, "no filter named '%.*s'", (int)name.n, name.s);
-    c->self = &self;
-    return jinja_invoke(r, filter, c, out);
-}
 
 /* The subject as a string: markup stays marked. */
 static bool subject(struct jinja_run *r, const struct jinja_call *c, struct jinja_value *out)
@@ -247,7 +224,114 @@ static bool f_tojson(struct jinja_run *r, struct jinja_call *c, struct jinja_val
     return true;
 }
 
-const struct jinja_func jinja_string_filters[] = {
+/* ---- Another filter or a test for each item ---- */
+
+/* The attribute of *v that `path` names, an index or a text, in place. */
+static bool follow(struct jinja_run *r, const struct jinja_value *path,
+                   const struct jinja_value *fallback, struct jinja_value *v)
+{
+    const struct jinja_value object = *v;
+    if (path->kind == JINJA_INT) return jinja_item(r, &object, path, v);
+    if (path->kind == JINJA_STR) return jinja_follow(r, path->s, fallback, v);
+    return jinja_fail(r, "an attribute of type '%s'", jinja_type(path));
+}
+
+/* The call's arguments from position `from` on, for an inner filter or test. */
+static struct jinja_call inner_call(const struct jinja_call *c, size_t from)
+{
+    return (struct jinja_call){.pos = c->pos + from, .n_pos = c->n_pos - from, .kw = c->kw};
+}
+
+static const struct jinja_value *keyword(const struct jinja_call *c, const char *name)
+{
+    return c->kw ? jinja_dict_word(c->kw, (struct jinja_str){name, strlen(name)}) : NULL;
+}
+
+static bool map_items(struct jinja_run *r, struct jinja_call *c, const struct jinja_seq *items,
+                      struct jinja_seq *mapped)
+{
+    const struct jinja_value *attribute = c->n_pos ? NULL : keyword(c, "attribute");
+    const struct jinja_value *fallback = keyword(c, "default");
+    if (attribute && c->kw->n != 1u + (fallback != NULL))
+        return jinja_fail(r, "map: an argument besides attribute and default");
+    if (!attribute && !c->n_pos) return jinja_fail(r, "map: needs a filter or attribute=");
+    if (!attribute && c->pos[0].kind != JINJA_STR)
+        return jinja_fail(r, "map: the name of a filter is needed");
+    for (size_t i = 0; i < items->n; i++) {
+        struct jinja_value v = items->item[i];
+        struct jinja_call inner = inner_call(c, c->n_pos > 0);
+        if (!(attribute ? follow(r, attribute, fallback, &v)
+                        : jinja_apply_filter(r, c->pos[0].s, &items->item[i], &inner, &v)) ||
+            !jinja_push(r, mapped, v) || !jinja_step(r, 1))
+            return false;
+    }
+    return true;
+}
+
+static bool f_map(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
+{
+    struct jinja_seq *items, *mapped = jinja_seq(r, 0);
+    bool any;
+    return mapped && jinja_truth(r, c->self, &any) &&
+           (!any || (jinja_items(r, c->self, &items) && map_items(r, c, items, mapped))) &&
+           jinja_generator(r, mapped, "generator", out);
+}
+
+/* Whether an item passes the test that the arguments from `from` on name; none: its truth. */
+static bool passes(struct jinja_run *r, struct jinja_call *c, size_t from,
+                   const struct jinja_value *v, bool *out)
+{
+    if (c->n_pos <= from) return jinja_truth(r, v, out);
+    struct jinja_call inner = inner_call(c, from + 1);
+    if (c->pos[from].kind != JINJA_STR)
+        return jinja_fail(r, "%s: the name of a test is needed", c->name);
+    return jinja_apply_test(r, c->pos[from].s, v, &inner, out);
+}
+
+static bool choose(struct jinja_run *r, struct jinja_call *c, bool by_attribute, bool want,
+                   struct jinja_value *out)
+{
+    struct jinja_seq *items, *kept = jinja_seq(r, 0);
+    bool any;
+    if (!kept || !jinja_truth(r, c->self, &any)) return false;
+    /* What is false is empty: none and 0 too. */
+    if (!any) return jinja_generator(r, kept, "generator", out);
+    if (by_attribute && !c->n_pos) return jinja_fail(r, "%s: needs an attribute", c->name);
+    if (!jinja_items(r, c->self, &items)) return false;
+    for (size_t i = 0; i < items->n; i++) {
+        struct jinja_value v = items->item[i];
+        bool yes;
+        if ((by_attribute && !follow(r, &c->pos[0], NULL, &v)) ||
+            !passes(r, c, by_attribute, &v, &yes) ||
+            (yes == want && !jinja_push(r, kept, items->item[i])) || !jinja_step(r, 1))
+            return false;
+    }
+    return jinja_generator(r, kept, "generator", out);
+}
+
+static bool f_select(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
+{
+    return choose(r, c, false, true, out);
+}
+
+static bool f_reject(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
+{
+    return choose(r, c, false, false, out);
+}
+
+static bool f_selectattr(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
+{
+    return choose(r, c, true, true, out);
+}
+
+static bool f_rejectattr(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
+{
+    return choose(r, c, true, false, out);
+}
+
+/* ---- Finding ---- */
+
+static const struct jinja_func rows[] = {
     {"tojson", f_tojson, "ensure_ascii indent separators sort_keys", 0},
     {"trim", f_trim, "chars", 0},
     {"default", f_default, "default_value boolean", 0},
@@ -262,5 +346,27 @@ const struct jinja_func jinja_string_filters[] = {
     {"safe", f_safe, "", 0},
     {"int", f_int, "default", 0},
     {"float", f_float, "default", 0},
+    {"map", f_map, NULL, 0},
+    {"select", f_select, NULL, 0},
+    {"reject", f_reject, NULL, 0},
+    {"selectattr", f_selectattr, NULL, 0},
+    {"rejectattr", f_rejectattr, NULL, 0},
 };
-const size_t jinja_n_string_filters = sizeof jinja_string_filters / sizeof jinja_string_filters[0];
+
+const struct jinja_func *jinja_find_filter(struct jinja_str name)
+{
+    const struct jinja_func *hit = jinja_find_row(rows, sizeof rows / sizeof rows[0], name);
+    return hit ? hit : jinja_find_row(jinja_sequence_filters, jinja_n_sequence_filters, name);
+}
+
+bool jinja_apply_filter(struct jinja_run *r, struct jinja_str name,
+                        const struct jinja_value *subject, struct jinja_call *c,
+                        struct jinja_value *out)
+{
+    const struct jinja_func *filter = jinja_find_filter(name);
+    /* The result may go where the subject is. */
+    const struct jinja_value self = *subject;
+    if (!filter) return jinja_fail(r, "no filter named '%.*s'", (int)name.n, name.s);
+    c->self = &self;
+    return jinja_invoke(r, filter, c, out);
+}

@@ -71,7 +71,7 @@ static size_t trim_right(const char *s, size_t n)
 }
 
 /* Ends of the form "+%}", "-%}" with all whitespace after it, or "%}" with one newline if `trim`.
- * Returns the place behind, or 0. */
+ * Returns the place past it, or 0. */
 static size_t tag_end(const struct lexer *x, size_t at, const char *end, bool trim, bool plus)
 {
     if (at < x->n && x->s[at] == '-' && looking_at(x, at + 1, end)) return skip_space(x, at + 3);
@@ -109,7 +109,7 @@ static char sign_at(const struct lexer *x, size_t at)
     return at < x->n && (x->s[at] == '-' || x->s[at] == '+') ? x->s[at] : 0;
 }
 
-/* The place behind "{%- raw -%}" if it stands here, else 0. */
+/* The place past "{%- raw -%}" if it stands here, else 0. */
 static size_t raw_begin(const struct lexer *x, size_t at)
 {
     at += 2;
@@ -156,7 +156,7 @@ static int digit_value(char c)
     return low >= 'a' && low <= 'f' ? low - 'a' + 10 : 99;
 }
 
-/* The place behind digits with single underscores between (or before) them; `at` if there are
+/* The place past digits with single underscores between (or before) them; `at` if there are
  * none. */
 static size_t digits_end(const struct lexer *x, size_t at, int base, bool lead)
 {
@@ -173,7 +173,7 @@ static size_t digits_end(const struct lexer *x, size_t at, int base, bool lead)
     return end;
 }
 
-/* The place behind a float that begins here, or 0. */
+/* The place past a float that begins here, or 0. */
 static size_t float_end(const struct lexer *x, size_t at)
 {
     if (at > 0 && x->s[at - 1] == '.') return 0;
@@ -248,7 +248,7 @@ static bool read_code(const char *s, size_t n, size_t count, int base, int32_t *
     return base == 8 ? *used > 0 : *used == count;
 }
 
-/* Decodes one escape at s[0..n), behind the backslash. An unknown one stays as it is. */
+/* Decodes one escape at s[0..n), after the backslash. An unknown one stays as it is. */
 static bool decode_escape(const char *s, size_t n, char *out, size_t *n_out, size_t *used)
 {
     static const char names[] = "\\'\"abfnrtv", values[] = "\\'\"\a\b\f\n\r\t\v";
@@ -336,7 +336,7 @@ static bool lex_operator(struct lexer *x)
                                        .text = {x->s + x->at - n, n}});
 }
 
-/* All of a tag, from behind its beginning. */
+/* All of a tag, past its beginning. */
 static bool lex_tag(struct lexer *x, bool block)
 {
     x->n_open = 0;
@@ -358,20 +358,20 @@ static bool lex_tag(struct lexer *x, bool block)
         if (c >= '0' && c <= '9') {
             if (!lex_number(x)) return false;
         } else if (is_name_at(x, x->at, &used)) {
-            size_t behind = x->at;
-            while (is_name_at(x, behind, &used)) behind += used;
+            size_t past = x->at;
+            while (is_name_at(x, past, &used)) past += used;
             if (!add(x, (struct jinja_token){.kind = JINJA_T_NAME,
                                              .line = line_at(x, x->at),
-                                             .text = {x->s + x->at, behind - x->at}}))
+                                             .text = {x->s + x->at, past - x->at}}))
                 return false;
-            x->at = behind;
+            x->at = past;
         } else if (c == '\'' || c == '"') {
             if (!lex_string(x)) return false;
         } else if (!lex_operator(x)) {
             return false;
         }
     }
-    return true; /* the parser misses the end */
+    return true; /* the parser reports the missing end */
 }
 
 /* The next "{{", "{%" or "{#" from `at` on, or the end. */

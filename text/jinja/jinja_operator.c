@@ -271,8 +271,8 @@ static bool loop_attr(struct jinja_run *r, const struct jinja_value *v, struct j
     struct jinja_loop *loop = v->loop;
     const int64_t at = (int64_t)loop->index;
     const bool ahead = jinja_str_is(name, "last") || jinja_str_is(name, "nextitem");
-    if (jinja_str_is(name, "length") && !jinja_loop_fill(r, loop, SIZE_MAX)) return false;
-    if (ahead && !jinja_loop_fill(r, loop, loop->index + 2)) return false;
+    if (jinja_str_is(name, "length") && !loop->fill(r, loop, SIZE_MAX)) return false;
+    if (ahead && !loop->fill(r, loop, loop->index + 2)) return false;
     const int64_t n = (int64_t)loop->items->n;
     if (jinja_str_is(name, "index")) *out = jinja_int(at + 1);
     if (jinja_str_is(name, "index0")) *out = jinja_int(at);
@@ -481,5 +481,27 @@ bool jinja_slice(struct jinja_run *r, const struct jinja_value *v,
     if (!out->seq) return false;
     for (int64_t k = 0; k < count; k++) out->seq->item[k] = v->seq->item[first + k * step];
     out->seq->n = (size_t)count;
+    return true;
+}
+
+bool jinja_follow(struct jinja_run *r, struct jinja_str path, const struct jinja_value *fallback,
+                  struct jinja_value *v)
+{
+    for (size_t at = 0; at <= path.n;) {
+        size_t end = at;
+        int64_t i;
+        bool too_large, number = true;
+        while (end < path.n && path.s[end] != '.') {
+            number &= path.s[end] >= '0' && path.s[end] <= '9';
+            end++;
+        }
+        const struct jinja_str part = {path.s + at, end - at};
+        const struct jinja_value object = *v;
+        struct jinja_value key = jinja_string(part.s, part.n);
+        if (number && jinja_parse_int(part, &i, &too_large) && !too_large) key = jinja_int(i);
+        if (!jinja_item(r, &object, &key, v)) return false;
+        if (v->kind == JINJA_UNDEFINED && fallback && fallback->kind != JINJA_NONE) *v = *fallback;
+        at = end + 1;
+    }
     return true;
 }

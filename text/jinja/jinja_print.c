@@ -141,7 +141,7 @@ bool jinja_repr(struct jinja_run *r, struct jinja_text *out, const struct jinja_
         return jinja_add_word(r, out, "<Macro ") && repr_string(r, out, node->text) &&
                jinja_add_word(r, out, ">");
     case JINJA_LOOP:
-        if (!jinja_loop_fill(r, v->loop, SIZE_MAX)) return false;
+        if (!v->loop->fill(r, v->loop, SIZE_MAX)) return false;
         snprintf(text, sizeof text, "<LoopContext %zu/%zu>", v->loop->index + 1, v->loop->items->n);
         return jinja_add_word(r, out, text);
     default:

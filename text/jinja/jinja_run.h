@@ -18,9 +18,14 @@ struct jinja_scope {
     size_t n, room;
 };
 
+/* A macro and a loop carry the function that runs them, so that calls, attributes and printing,
+ * which the evaluator stands on, need nothing of the evaluator. */
+struct jinja_call;
 struct jinja_macro {
     const struct jinja_node *node; /* JINJA_N_MACRO or JINJA_N_CALL_BLOCK */
     struct jinja_scope *scope;     /* where it was defined */
+    bool (*call)(struct jinja_run *r, const struct jinja_macro *m, const struct jinja_call *c,
+                 struct jinja_value *out);
 };
 
 struct jinja_loop {
@@ -29,11 +34,12 @@ struct jinja_loop {
     struct jinja_seq *source, *items; /* all items; those that passed the loop's test */
     size_t read;                      /* items of source that were tested */
     size_t index;                     /* of the present item */
+    /* Applies the loop's test to its source until `count` items passed or all are read. */
+    bool (*fill)(struct jinja_run *r, struct jinja_loop *loop, size_t count);
 };
 
 struct jinja_scope *jinja_scope(struct jinja_run *r, struct jinja_scope *parent,
                                 const struct jinja_hidden *hidden);
-bool jinja_set(struct jinja_run *r, struct jinja_scope *scope, int id, struct jinja_value value);
 
 /* ---- Evaluation ---- */
 
@@ -42,10 +48,6 @@ bool jinja_eval(struct jinja_run *r, struct jinja_scope *scope, const struct jin
 enum jinja_flow { JINJA_ERROR, JINJA_ON, JINJA_BROKE, JINJA_CONTINUED };
 enum jinja_flow jinja_exec(struct jinja_run *r, struct jinja_scope *scope,
                            const struct jinja_list *body);
-/* Makes the loop test its source until `count` items passed or all are read. */
-bool jinja_loop_fill(struct jinja_run *r, struct jinja_loop *loop, size_t count);
-bool jinja_unpack(struct jinja_run *r, struct jinja_scope *scope, const struct jinja_node *target,
-                  const struct jinja_value *value);
 
 bool jinja_binary(struct jinja_run *r, enum jinja_op op, const struct jinja_value *a,
                   const struct jinja_value *b, struct jinja_value *out);
@@ -109,9 +111,8 @@ const struct jinja_func *jinja_find_method(enum jinja_kind kind, struct jinja_st
 const struct jinja_func *jinja_find_row(const struct jinja_func *rows, size_t n,
                                         struct jinja_str s);
 
-extern const struct jinja_func jinja_string_filters[], jinja_sequence_filters[],
-    jinja_choice_filters[];
-extern const size_t jinja_n_string_filters, jinja_n_sequence_filters, jinja_n_choice_filters;
+extern const struct jinja_func jinja_sequence_filters[];
+extern const size_t jinja_n_sequence_filters;
 
 /* ---- Arguments ---- */
 

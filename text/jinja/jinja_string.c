@@ -214,15 +214,15 @@ static bool push_part(struct jinja_run *r, const struct jinja_call *c, struct ji
     return jinja_push(r, seq, part) && jinja_step(r, 1);
 }
 
-/* By runs of white space; `most` splits at most (all: < 0). */
-static bool split_space(struct jinja_run *r, const struct jinja_call *c, int64_t most,
+/* By runs of white space; at most `max_splits` splits (all: < 0). */
+static bool split_space(struct jinja_run *r, const struct jinja_call *c, int64_t max_splits,
                         struct jinja_seq *seq)
 {
     struct jinja_str rest = jinja_strip(self_of(c), NULL, true, false);
     while (rest.n) {
         size_t n = 0, used;
         int32_t code;
-        if (most-- == 0) return push_part(r, c, seq, rest.s, rest.n); /* as it is */
+        if (max_splits-- == 0) return push_part(r, c, seq, rest.s, rest.n); /* as it is */
         for (; n < rest.n; n += used) {
             used = base_utf8_decode(rest.s + n, rest.n - n, &code);
             if (jinja_is_space(code)) break;
@@ -234,10 +234,10 @@ static bool split_space(struct jinja_run *r, const struct jinja_call *c, int64_t
 }
 
 static bool split_at(struct jinja_run *r, const struct jinja_call *c, struct jinja_str sep,
-                     int64_t most, struct jinja_seq *seq)
+                     int64_t max_splits, struct jinja_seq *seq)
 {
     struct jinja_str rest = self_of(c);
-    while (most-- != 0) {
+    while (max_splits-- != 0) {
         const char *hit = memmem(rest.s, rest.n, sep.s, sep.n);
         if (!hit) break;
         const size_t before = (size_t)(hit - rest.s);
@@ -250,15 +250,15 @@ static bool split_at(struct jinja_run *r, const struct jinja_call *c, struct jin
 static bool m_split(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
 {
     struct jinja_str sep;
-    int64_t most;
-    if (!jinja_arg_int(r, c, 1, -1, &most) || !jinja_new(r, JINJA_LIST, out) ||
+    int64_t max_splits;
+    if (!jinja_arg_int(r, c, 1, -1, &max_splits) || !jinja_new(r, JINJA_LIST, out) ||
         !jinja_step(r, c->self->s.n / JINJA_DECODED))
         return false;
     if (!jinja_given(&c->arg[0]) || c->arg[0].kind == JINJA_NONE)
-        return split_space(r, c, most, out->seq);
+        return split_space(r, c, max_splits, out->seq);
     if (!jinja_arg_str(r, c, 0, &sep)) return false;
     if (!sep.n) return jinja_fail(r, "%s: empty separator", c->name);
-    return split_at(r, c, sep, most, out->seq);
+    return split_at(r, c, sep, max_splits, out->seq);
 }
 
 /* ---- Searching ---- */

@@ -8,28 +8,25 @@ static bool yes(struct jinja_value *out, bool answer)
     return true;
 }
 
+/* Tests of nothing but the kind. */
+#define KIND_TEST(name, is)                                                                        \
+    static bool t_##name(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)       \
+    {                                                                                              \
+        (void)r;                                                                                   \
+        return yes(out, c->self->kind == (is));                                                    \
+    }
+KIND_TEST(undefined, JINJA_UNDEFINED)
+KIND_TEST(none, JINJA_NONE)
+KIND_TEST(boolean, JINJA_BOOL)
+KIND_TEST(integer, JINJA_INT)
+KIND_TEST(float, JINJA_FLOAT)
+KIND_TEST(string, JINJA_STR)
+KIND_TEST(mapping, JINJA_DICT)
+
 static bool t_defined(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
 {
     (void)r;
     return yes(out, c->self->kind != JINJA_UNDEFINED);
-}
-
-static bool t_undefined(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
-{
-    (void)r;
-    return yes(out, c->self->kind == JINJA_UNDEFINED);
-}
-
-static bool t_none(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
-{
-    (void)r;
-    return yes(out, c->self->kind == JINJA_NONE);
-}
-
-static bool t_boolean(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
-{
-    (void)r;
-    return yes(out, c->self->kind == JINJA_BOOL);
 }
 
 static bool t_true(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
@@ -44,35 +41,11 @@ static bool t_false(struct jinja_run *r, struct jinja_call *c, struct jinja_valu
     return yes(out, c->self->kind == JINJA_BOOL && !c->self->b);
 }
 
-static bool t_integer(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
-{
-    (void)r;
-    return yes(out, c->self->kind == JINJA_INT);
-}
-
-static bool t_float(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
-{
-    (void)r;
-    return yes(out, c->self->kind == JINJA_FLOAT);
-}
-
 static bool t_number(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
 {
     double f;
     (void)r;
     return yes(out, jinja_as_number(c->self, &f));
-}
-
-static bool t_string(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
-{
-    (void)r;
-    return yes(out, c->self->kind == JINJA_STR);
-}
-
-static bool t_mapping(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)
-{
-    (void)r;
-    return yes(out, c->self->kind == JINJA_DICT);
 }
 
 static bool t_sequence(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)

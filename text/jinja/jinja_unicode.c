@@ -1,26 +1,9 @@
-/* text/jinja/jinja_unicode.c: code points as Python sees them: counting, classes, case.
+/* text/jinja/jinja_unicode.c: code points by Python's rules: classes, case.
  * See text/jinja/jinja_value.h. */
 #include "base/utf8.h"
 #include "text/jinja/jinja_run.h"
 #include <string.h>
 #include <utf8proc.h>
-
-size_t jinja_count(struct jinja_str s)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < s.n; i++) n += ((unsigned char)s.s[i] & 0xc0) != 0x80;
-    return n;
-}
-
-size_t jinja_bytes(struct jinja_str s, size_t count)
-{
-    size_t i = 0;
-    while (i < s.n) {
-        if (((unsigned char)s.s[i] & 0xc0) != 0x80 && count-- == 0) break;
-        i++;
-    }
-    return i;
-}
 
 bool jinja_is_space(int32_t code)
 {

@@ -183,6 +183,23 @@ const char *jinja_type(const struct jinja_value *v)
 
 /* ---- Strings under construction ---- */
 
+size_t jinja_count(struct jinja_str s)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < s.n; i++) n += ((unsigned char)s.s[i] & 0xc0) != 0x80;
+    return n;
+}
+
+size_t jinja_bytes(struct jinja_str s, size_t count)
+{
+    size_t i = 0;
+    while (i < s.n) {
+        if (((unsigned char)s.s[i] & 0xc0) != 0x80 && count-- == 0) break;
+        i++;
+    }
+    return i;
+}
+
 static bool reserve(struct jinja_run *r, struct jinja_text *text, size_t more)
 {
     if (text->room - text->n >= more) return true;

@@ -7,21 +7,48 @@
  * marked TEXT_PRE_RAW merge UTF-8 characters instead of letters and spell the rest as <0xNN>. */
 #include "base/utf8.h"
 #include "text/tokenizer/vocab.h"
+#include <stdlib.h>
 #include <string.h>
+
+struct bpe {
+    const struct gguf_kv *merges;
+    struct text_splitter *splitter;
+    struct text_table by_pair;  /* merges by their two halves */
+    uint32_t longest_merge;     /* bytes of both halves */
+    uint16_t letter[256];       /* GPT-2's letter for each byte, below U+0144 */
+    int16_t letter_byte[0x144]; /* and back; -1: stands for no byte */
+};
 
 /* ---- GPT-2's letters for bytes ---- */
 
 /* Printable Latin-1 stands for itself; the other 68 bytes are numbered from U+0100. */
-static void make_letters(struct text_tokenizer *t)
+static void make_letters(struct bpe *b)
 {
     int other = 0x100;
-    for (size_t i = 0; i < sizeof t->letter_byte / sizeof t->letter_byte[0]; i++)
-        t->letter_byte[i] = -1;
-    for (int b = 0; b < 256; b++) {
-        bool itself = (b >= '!' && b <= '~') || (b >= 0xa1 && b <= 0xac) || b >= 0xae;
-        int code = itself ? b : other++;
-        t->letter[b] = (uint16_t)code;
-        t->letter_byte[code] = (int16_t)b;
+    for (size_t i = 0; i < sizeof b->letter_byte / sizeof b->letter_byte[0]; i++)
+        b->letter_byte[i] = -1;
+    for (int byte = 0; byte < 256; byte++) {
+        const bool itself =
+            (byte >= '!' && byte <= '~') || (byte >= 0xa1 && byte <= 0xac) || byte >= 0xae;
+        const int code = itself ? byte : other++;
+        b->letter[byte] = (uint16_t)code;
+        b->letter_byte[code] = (int16_t)byte;
+    }
+}
+
+/* Letters back to bytes; a character that is no letter stands for itself. */
+static void read_letters(const struct bpe *b, struct gguf_str text, struct base_buffer *out)
+{
+    const int32_t n_letters = sizeof b->letter_byte / sizeof b->letter_byte[0];
+    for (size_t i = 0, n; i < text.size; i += n) {
+        int32_t code;
+        n = base_utf8_decode(text.data + i, text.size - i, &code);
+        if (code >= 0 && code < n_letters && b->letter_byte[code] >= 0) {
+            char byte = (char)b->letter_byte[code];
+            base_buffer_add(out, &byte, 1);
+        } else {
+            base_buffer_add(out, text.data + i, n);
+        }
     }
 }
 
@@ -61,12 +88,13 @@ static bool same_halves(const struct halves *a, const struct halves *b)
 static int64_t find_merge(const struct text_tokenizer *t, const struct halves *h, uint64_t hash,
                           uint32_t *at)
 {
+    const struct bpe *b = t->state;
     *at = (uint32_t)hash;
     for (;;) {
-        int64_t rank = text_table_next(&t->by_pair, hash, at);
+        int64_t rank = text_table_next(&b->by_pair, hash, at);
         struct halves there;
         if (rank < 0) return -1;
-        if (split_merge(gguf_array_str(t->file, t->merges, (uint64_t)rank), &there) &&
+        if (split_merge(gguf_array_str(t->file, b->merges, (uint64_t)rank), &there) &&
             same_halves(&there, h))
             return rank;
     }
@@ -75,50 +103,53 @@ static int64_t find_merge(const struct text_tokenizer *t, const struct halves *h
 /* Enters up to TEXT_BATCH merges into the table. */
 static bool load_batch(struct text_tokenizer *t, uint32_t first, struct base_error *err)
 {
+    struct bpe *b = t->state;
     struct halves h[TEXT_BATCH];
     uint64_t hash[TEXT_BATCH];
-    uint64_t left = t->merges->count - first;
+    uint64_t left = b->merges->count - first;
     uint32_t count = left < TEXT_BATCH ? (uint32_t)left : TEXT_BATCH;
     for (uint32_t i = 0; i < count; i++) {
-        if (!split_merge(gguf_array_str(t->file, t->merges, first + i), &h[i]))
-            return base_fail_at(err, BASE_MODEL, merges_key, (int64_t)t->merges->offset,
+        if (!split_merge(gguf_array_str(t->file, b->merges, first + i), &h[i]))
+            return base_fail_at(err, BASE_MODEL, merges_key, (int64_t)b->merges->offset,
                                 "merge %u is not two texts with a space between", first + i);
-        if (h[i].n_left + h[i].n_right > t->longest_merge)
-            t->longest_merge = h[i].n_left + h[i].n_right;
+        if (h[i].n_left + h[i].n_right > b->longest_merge)
+            b->longest_merge = h[i].n_left + h[i].n_right;
         hash[i] = hash_halves(&h[i]);
-        text_table_prefetch(&t->by_pair, hash[i]);
+        text_table_prefetch(&b->by_pair, hash[i]);
     }
     for (uint32_t i = 0; i < count; i++) {
         uint32_t at;
         if (find_merge(t, &h[i], hash[i], &at) >= 0) continue; /* the first of equals counts */
-        if (!text_table_put(&t->by_pair, hash[i], at, first + i, err)) return false;
+        if (!text_table_put(&b->by_pair, hash[i], at, first + i, err)) return false;
     }
     return true;
 }
 
 static bool load_merges(struct text_tokenizer *t, struct base_error *err)
 {
-    t->merges = gguf_kv_find(t->file, merges_key);
-    if (!t->merges) {
+    struct bpe *b = t->state;
+    b->merges = gguf_kv_find(t->file, merges_key);
+    if (!b->merges) {
         /* Kimi's files may leave the list out: their pieces are looked up whole. */
-        if (!strcmp(t->pre->name, "kimi-k2")) return text_table_init(&t->by_pair, 0, err);
+        if (!strcmp(t->pre->name, "kimi-k2")) return text_table_init(&b->by_pair, 0, err);
         return base_fail_at(err, BASE_MODEL, merges_key, -1,
                             "the vocabulary has no list of merges");
     }
-    if (t->merges->kind != GGUF_ARRAY || t->merges->item != GGUF_STRING ||
-        t->merges->count > TEXT_MAX_TOKENS)
-        return base_fail_at(err, BASE_MODEL, merges_key, (int64_t)t->merges->offset,
+    if (b->merges->kind != GGUF_ARRAY || b->merges->item != GGUF_STRING ||
+        b->merges->count > TEXT_MAX_TOKENS)
+        return base_fail_at(err, BASE_MODEL, merges_key, (int64_t)b->merges->offset,
                             "must be an array of at most %d strings", TEXT_MAX_TOKENS);
-    if (!text_table_init(&t->by_pair, (uint32_t)t->merges->count, err)) return false;
-    for (uint32_t i = 0; i < t->merges->count; i += TEXT_BATCH)
-        if (!load_batch(t, i, err)) return false;
+    if (!text_table_init(&b->by_pair, (uint32_t)b->merges->count, err)) return false;
+    for (uint32_t i = 0; i < b->merges->count; i += TEXT_BATCH)
+        if (!base_goes_on(err) || !load_batch(t, i, err)) return false;
     return true;
 }
 
 static bool merge_rank(const struct text_tokenizer *t, const char *text, size_t n_left,
                        size_t n_right, uint32_t *key)
 {
-    if (n_left + n_right > t->longest_merge) return false;
+    const struct bpe *b = t->state;
+    if (n_left + n_right > b->longest_merge) return false;
     const struct halves h = {text, text + n_left, (uint32_t)n_left, (uint32_t)n_right};
     uint32_t at;
     int64_t rank = find_merge(t, &h, hash_halves(&h), &at);
@@ -126,12 +157,53 @@ static bool merge_rank(const struct text_tokenizer *t, const char *text, size_t 
     return rank >= 0;
 }
 
-bool text_bpe_open(struct text_tokenizer *t, struct base_error *err)
+/* A file without the key comes from the time before it, and means "default". */
+static bool find_pre(struct text_tokenizer *t, struct base_error *err)
 {
-    make_letters(t);
-    text_load_byte_tokens(t);
-    t->splitter = text_splitter_open(t->pre->steps, err);
-    return t->splitter && load_merges(t, err);
+    static const char key[] = "tokenizer.ggml.pre";
+    const char *implied = t->algorithm->pre;
+    struct gguf_str name = {"", 0};
+    if (implied) {
+        name = (struct gguf_str){implied, strlen(implied)};
+    } else if (!gguf_get_str(t->file, key, &name, err)) {
+        return false;
+    }
+    if (name.size == 0) name = (struct gguf_str){"default", 7};
+    t->pre = text_pre_find(name);
+    return t->pre ||
+           base_fail_at(err, BASE_MODEL, key, -1, "the pre-tokenizer \"%.*s\" is not known",
+                        (int)(name.size < 64 ? name.size : 64), name.data);
+}
+
+/* What the pre-tokenizer says of BOS and EOS. */
+static struct text_defaults defaults_of(unsigned pre_flags)
+{
+    if (pre_flags & TEXT_PRE_FORCE_BOS)
+        return (struct text_defaults){.bos = -1, .eos = -1, .unk = -1, .sep = -1, .add_bos = true};
+    return (struct text_defaults){.bos = pre_flags & TEXT_PRE_NO_BOS ? -1 : 11,
+                                  .eos = 11,
+                                  .unk = -1,
+                                  .sep = -1,
+                                  .add_bos = (pre_flags & TEXT_PRE_ADD_BOS) != 0};
+}
+
+static bool open_bpe(struct text_tokenizer *t, struct base_error *err)
+{
+    struct bpe *b = t->state = calloc(1, sizeof *b);
+    if (!b) return base_fail(err, BASE_NO_MEMORY, "no memory for the tokenizer");
+    if (!find_pre(t, err)) return false;
+    t->defaults = defaults_of(t->pre->flags);
+    make_letters(b);
+    b->splitter = text_splitter_open(t->pre->steps, err);
+    return b->splitter && load_merges(t, err);
+}
+
+static void close_bpe(void *state)
+{
+    struct bpe *b = state;
+    text_table_free(&b->by_pair);
+    text_splitter_close(b->splitter);
+    free(b);
 }
 
 /* ---- Encoding ---- */
@@ -140,13 +212,22 @@ bool text_bpe_open(struct text_tokenizer *t, struct base_error *err)
 static bool add_letters(const struct text_tokenizer *t, struct text_work *w, const char *text,
                         size_t size)
 {
+    const struct bpe *b = t->state;
     for (size_t i = 0; i < size; i++) {
         char letter[4];
-        size_t n = base_utf8_encode(t->letter[(unsigned char)text[i]], letter);
+        size_t n = base_utf8_encode(b->letter[(unsigned char)text[i]], letter);
         if (!text_merger_add(&w->merger, w->word.size, n, w->err)) return false;
         base_buffer_add(&w->word, letter, n);
     }
     return true;
+}
+
+/* Letters have one or two bytes each. */
+static size_t count_letters(const char *word, size_t size)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < size; i++) count += ((unsigned char)word[i] & 0xc0) != 0x80;
+    return count;
 }
 
 /* The characters of text[0..size) into w->word, one symbol each; an invalid byte is one too. */
@@ -161,17 +242,28 @@ static bool add_characters(struct text_work *w, const char *text, size_t size)
     return true;
 }
 
-/* A symbol that is no token: letter by letter, or byte by byte; what has no token is left out, as
- * the reference tokenizers do. */
-static bool emit_parts(const struct text_tokenizer *t, struct text_work *w, const char *text,
-                       size_t size)
+/* A part of a text that is encoded: `place` is where it begins in the fragment. */
+struct piece {
+    const char *text;
+    size_t size, place;
+};
+
+/* The symbol of w->word at `start` that is no token: letter by letter, or byte by byte. */
+static bool emit_parts(const struct text_tokenizer *t, struct text_work *w, const struct piece *p,
+                       const struct text_symbol *s)
 {
-    bool raw = t->pre->flags & TEXT_PRE_RAW;
-    for (size_t i = 0, n; i < size; i += n) {
+    const bool raw = t->pre->flags & TEXT_PRE_RAW;
+    for (size_t i = s->start, n; i < s->start + s->size; i += n) {
+        const char *part = w->word.data + i;
         int32_t code;
-        n = raw ? 1 : base_utf8_decode(text + i, size - i, &code);
-        int32_t id = raw ? t->byte_token[(unsigned char)text[i]] : text_find_token(t, text + i, n);
-        if (id >= 0 && !text_ids_add(w->out, id, w->err)) return false;
+        n = raw ? 1 : base_utf8_decode(part, s->start + s->size - i, &code);
+        const int32_t id = raw ? t->byte_token[(unsigned char)*part] : text_find_token(t, part, n);
+        if (id < 0) {
+            const size_t at = raw ? i : count_letters(w->word.data, i);
+            if (!text_lose_byte(w, p->place + at)) return false;
+        } else if (!text_ids_add(w->out, id, w->err)) {
+            return false;
+        }
     }
     return true;
 }
@@ -185,41 +277,69 @@ static bool is_whole(const struct text_tokenizer *t, const char *piece, size_t s
     return true;
 }
 
-static bool encode_piece(const struct text_tokenizer *t, struct text_work *w, const char *piece,
-                         size_t size)
+static bool encode_piece(const struct text_tokenizer *t, struct text_work *w, const struct piece *p)
 {
     struct text_merger *m = &w->merger;
     m->count = 0;
     base_buffer_clear(&w->word);
-    bool ok = t->pre->flags & TEXT_PRE_RAW ? add_characters(w, piece, size)
-                                           : add_letters(t, w, piece, size);
+    bool ok = t->pre->flags & TEXT_PRE_RAW ? add_characters(w, p->text, p->size)
+                                           : add_letters(t, w, p->text, p->size);
     if (!ok) return false;
     if (w->word.failed) return base_fail(w->err, BASE_NO_MEMORY, "no memory for a word");
-    if (is_whole(t, piece, size)) {
+    if (is_whole(t, p->text, p->size)) {
         int32_t id = text_find_token(t, w->word.data, w->word.size);
         if (id >= 0) return text_ids_add(w->out, id, w->err);
     }
     if (!text_merger_run(m, t, w->word.data, merge_rank, w->err)) return false;
     for (int32_t i = 0; i >= 0; i = m->symbol[i].after) {
-        const char *text = w->word.data + m->symbol[i].start;
-        int32_t id = text_find_token(t, text, m->symbol[i].size);
-        ok = id >= 0 ? text_ids_add(w->out, id, w->err) : emit_parts(t, w, text, m->symbol[i].size);
+        const struct text_symbol *s = &m->symbol[i];
+        int32_t id = text_find_token(t, w->word.data + s->start, s->size);
+        ok = id >= 0 ? text_ids_add(w->out, id, w->err) : emit_parts(t, w, p, s);
         if (!ok) return false;
     }
     return true;
 }
 
-bool text_bpe_encode(const struct text_tokenizer *t, struct text_work *w, const char *text,
-                     size_t size)
+static bool encode(const struct text_tokenizer *t, struct text_work *w, const char *text,
+                   size_t size, bool first)
 {
-    if (t->pre->flags & TEXT_PRE_ESCAPE_SPACES) {
-        if (!text_escape_spaces(w, text, size, false)) return false;
-        text = w->text.data;
-        size = w->text.size;
+    const struct bpe *b = t->state;
+    const bool escape = t->pre->flags & TEXT_PRE_ESCAPE_SPACES;
+    (void)first;
+    if (escape && !text_escape_spaces(w, text, size, false)) return false;
+    const char *all = escape ? w->text.data : text;
+    const size_t all_size = escape ? w->text.size : size;
+    if (!text_split(b->splitter, all, all_size, &w->cuts, w->err) ||
+        !text_recall_begin(&w->recall, all_size, w->err))
+        return false;
+    for (size_t k = 0, start = 0; k < w->cuts.count; start = w->cuts.end[k++]) {
+        const struct piece p = {all + start, w->cuts.end[k] - start, start};
+        const size_t n_before = w->out->count;
+        struct text_recalled *place;
+        bool found;
+        if (!base_goes_on(w->err) || !text_recall(w, p.text, p.size, &place, &found)) return false;
+        if (found) continue;
+        if (!encode_piece(t, w, &p)) return false;
+        text_remember(w, place, p.text, p.size, n_before);
     }
-    if (!text_split(t->splitter, text, size, &w->cuts, w->err)) return false;
-    for (size_t k = 0, start = 0; k < w->cuts.count; start = w->cuts.end[k++])
-        if (!base_goes_on(w->err) || !encode_piece(t, w, text + start, w->cuts.end[k] - start))
-            return false;
     return true;
 }
+
+static void decode(const struct text_tokenizer *t, struct gguf_str text, struct base_buffer *out)
+{
+    if (t->pre->flags & TEXT_PRE_ESCAPE_SPACES) {
+        text_unescape(t, text, out);
+    } else if (t->pre->flags & TEXT_PRE_RAW) {
+        base_buffer_add(out, text.data, text.size);
+    } else {
+        read_letters(t->state, text, out);
+    }
+}
+
+#define BPE(model, implied)                                                                        \
+    {                                                                                              \
+        .name = (model), .pre = (implied), .open = open_bpe, .close = close_bpe, .encode = encode, \
+        .ends = text_declared_ends, .decode = decode                                               \
+    }
+const struct text_algorithm text_bpe = BPE("gpt2", NULL);
+const struct text_algorithm text_bpe_gemma4 = BPE("gemma4", "gemma4");

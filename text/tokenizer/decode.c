@@ -3,66 +3,21 @@
 #include "text/tokenizer/vocab.h"
 #include <string.h>
 
-/* Letters back to bytes; a character that is no letter stands for itself. */
-static void add_letters(const struct text_tokenizer *t, struct gguf_str text,
-                        struct base_buffer *out)
-{
-    const int32_t n_letters = sizeof t->letter_byte / sizeof t->letter_byte[0];
-    for (size_t i = 0, n; i < text.size; i += n) {
-        int32_t code;
-        n = base_utf8_decode(text.data + i, text.size - i, &code);
-        if (code >= 0 && code < n_letters && t->letter_byte[code] >= 0) {
-            char byte = (char)t->letter_byte[code];
-            base_buffer_add(out, &byte, 1);
-        } else {
-            base_buffer_add(out, text.data + i, n);
-        }
-    }
-}
-
-static void add_unescaped(struct gguf_str text, struct base_buffer *out)
-{
-    static const char low_line[3] = "\xe2\x96\x81";
-    while (text.size) {
-        const char *found = memmem(text.data, text.size, low_line, sizeof low_line);
-        size_t n = found ? (size_t)(found - text.data) : text.size;
-        base_buffer_add(out, text.data, n);
-        if (found) {
-            base_buffer_add(out, " ", 1);
-            n += sizeof low_line;
-        }
-        text = (struct gguf_str){text.data + n, text.size - n};
-    }
-}
-
 void text_token_bytes(const struct text_tokenizer *t, int32_t id, bool show_special,
                       struct base_buffer *out)
 {
+    const struct text_algorithm *a = t->algorithm;
+    const enum text_token_kind kind = text_token_kind(t, id);
+    const bool special = kind == TEXT_TOKEN_CONTROL || kind == TEXT_TOKEN_UNKNOWN;
     struct gguf_str text = text_token_raw(t, id);
-    char byte;
-    switch (text_token_kind(t, id)) {
-    case TEXT_TOKEN_CONTROL:
-    case TEXT_TOKEN_UNKNOWN:
-        if (show_special) base_buffer_add(out, text.data, text.size);
-        break;
-    case TEXT_TOKEN_USER:
-        base_buffer_add(out, text.data, text.size);
-        break;
-    case TEXT_TOKEN_BYTE:
-        byte = (char)text_parse_byte(text);
+    if (special && !show_special) return;
+    if (kind == TEXT_TOKEN_BYTE) {
+        const char byte = (char)text_parse_byte(text);
         base_buffer_add(out, &byte, 1);
-        break;
-    case TEXT_TOKEN_NORMAL:
-        if (t->model != TEXT_BPE || t->pre->flags & TEXT_PRE_ESCAPE_SPACES) {
-            add_unescaped(text, out);
-        } else if (t->pre->flags & TEXT_PRE_RAW) {
-            base_buffer_add(out, text.data, text.size);
-        } else {
-            add_letters(t, text, out);
-        }
-        break;
-    case TEXT_TOKEN_UNUSED:
-        break;
+    } else if (kind == TEXT_TOKEN_NORMAL || a->all_kinds) {
+        a->decode(t, text, out);
+    } else if (kind != TEXT_TOKEN_UNUSED) {
+        base_buffer_add(out, text.data, text.size);
     }
 }
 
@@ -71,7 +26,9 @@ void text_token_bytes(const struct text_tokenizer *t, int32_t id, bool show_spec
 void text_decoder_init(struct text_decoder *d, const struct text_tokenizer *t, bool continues,
                        bool show_special)
 {
-    bool space_added = t->model == TEXT_WORDPIECE || (t->model == TEXT_SPM && t->add_space_prefix);
+    const bool space_added =
+        t->algorithm->drops_space == TEXT_DROPS_ALWAYS ||
+        (t->algorithm->drops_space == TEXT_DROPS_DECLARED && t->add_space_prefix);
     *d = (struct text_decoder){
         .tokenizer = t, .show_special = show_special, .at_start = space_added && !continues};
 }

@@ -1,9 +1,9 @@
 /* text/tokenizer/merge.c: merging neighbouring symbols in order of their rank. See
  * text/tokenizer/vocab.h.
  *
- * A binary heap holds every pair that could be merged, a linked list holds the symbols; a pair that
- * was overtaken by another merge is noticed when it comes up and dropped. n symbols make at most
- * 3 n pairs, so the time is O(n log n). */
+ * A binary heap holds every pair that could be merged, a linked list holds the symbols. A pair is
+ * stale when another merge has changed one of its symbols: its size then differs, and it is removed
+ * when it reaches the top. n symbols make at most 3 n pairs, so the time is O(n log n). */
 #include "text/tokenizer/vocab.h"
 #include <stdlib.h>
 

@@ -1,8 +1,9 @@
 /* text/tokenizer/partition.c: cutting special tokens out of a text. See text/tokenizer/vocab.h.
  *
  * The rule (that of llama.cpp and of the files made for it): the longest token first, each token
- * leftmost first, in what the ones before it have left. One walk over the text finds out which
- * tokens occur at all; most texts hold none, and the cutting is left out. */
+ * leftmost first, in what the ones before it have left. One walk of an automaton over the text
+ * finds the places where tokens end; a heap of these places gives out the tokens by rank. A place
+ * whose token has no room goes back into the heap with the next shorter token that ends there. */
 #include "text/tokenizer/vocab.h"
 #include <ctype.h>
 #include <stdlib.h>
@@ -60,8 +61,8 @@ static bool set_strips(struct text_tokenizer *t, struct base_error *err)
     } else if (contains(name, "modern-bert")) {
         left = "[MASK]";
     }
-    for (uint32_t i = 0; i < t->specials.index.count; i++) {
-        struct gguf_str text = text_token(t, (uint32_t)t->specials.index.id[i]);
+    for (uint32_t i = 0; i < t->specials.count; i++) {
+        struct gguf_str text = text_token(t, (uint32_t)t->specials.id[i]);
         if (left && equals(text, left)) t->specials.strip[i] = TEXT_STRIP_LEFT;
         if (phi3 && !equals(text, "<unk>") && !equals(text, "<s>") &&
             !equals(text, "<|endoftext|>"))
@@ -70,12 +71,12 @@ static bool set_strips(struct text_tokenizer *t, struct base_error *err)
     return true;
 }
 
-static int compare_length(const void *a, const void *b, void *tokenizer)
+/* By rank: see struct text_specials. */
+static int compare_ranks(const void *a, const void *b, void *tokenizer)
 {
-    const struct text_tokenizer *t = tokenizer;
-    int32_t left = t->specials.index.id[*(const uint32_t *)a];
-    int32_t right = t->specials.index.id[*(const uint32_t *)b];
-    uint64_t x = text_token(t, (uint32_t)left).size, y = text_token(t, (uint32_t)right).size;
+    const int32_t left = *(const int32_t *)a, right = *(const int32_t *)b;
+    const uint64_t x = text_token(tokenizer, (uint32_t)left).size;
+    const uint64_t y = text_token(tokenizer, (uint32_t)right).size;
     if (x != y) return x > y ? -1 : 1;
     return left < right ? -1 : left > right;
 }
@@ -85,26 +86,28 @@ bool text_specials_init(struct text_tokenizer *t, struct base_error *err)
     struct text_specials *s = &t->specials;
     uint32_t count = 0;
     for (uint32_t i = 0; i < t->n_tokens; i++) count += is_special(t->kind[i]);
-    int32_t *ids = malloc((count + 1) * sizeof *ids);
-    s->order = malloc((count + 1) * sizeof *s->order);
+    struct text_key *keys = malloc((count + 1) * sizeof *keys);
+    s->id = malloc((count + 1) * sizeof *s->id);
     s->strip = calloc(count + 1, 1);
-    if (!ids || !s->order || !s->strip) {
-        free(ids);
-        return base_fail(err, BASE_NO_MEMORY, "no memory for %u special tokens", count);
+    bool ok = (keys && s->id && s->strip) ||
+              base_fail(err, BASE_NO_MEMORY, "no memory for %u special tokens", count);
+    for (uint32_t i = 0; ok && i < t->n_tokens; i++)
+        if (is_special(t->kind[i])) s->id[s->count++] = (int32_t)i;
+    if (ok) qsort_r(s->id, s->count, sizeof *s->id, compare_ranks, t);
+    for (uint32_t rank = 0; ok && rank < s->count; rank++) {
+        const struct gguf_str text = text_token(t, (uint32_t)s->id[rank]);
+        keys[rank] = (struct text_key){text.data, (uint32_t)text.size, (int32_t)rank};
     }
-    count = 0;
-    for (uint32_t i = 0; i < t->n_tokens; i++)
-        if (is_special(t->kind[i])) ids[count++] = (int32_t)i;
-    text_prefix_init(&s->index, t, ids, count);
-    for (uint32_t i = 0; i < s->index.count; i++) s->order[i] = i;
-    qsort_r(s->order, s->index.count, sizeof *s->order, compare_length, t);
-    return set_strips(t, err);
+    ok = ok && text_trie_init(&s->trie, keys, s->count, err) && text_trie_link(&s->trie, err) &&
+         set_strips(t, err);
+    free(keys);
+    return ok;
 }
 
 void text_specials_free(struct text_specials *s)
 {
-    text_prefix_free(&s->index);
-    free(s->order);
+    text_trie_free(&s->trie);
+    free(s->id);
     free(s->strip);
 }
 
@@ -132,18 +135,6 @@ static bool add(struct text_fragments *f, size_t start, size_t size, int32_t id,
     return true;
 }
 
-/* What is known of the token at a place of the index. */
-enum { PRESENT = 1, FRAME = 2, LONG = 4, LISTED = 8 };
-
-/* Bytes that a walk goes down from each place of the text: what a token has beyond them is searched
- * for, token by token, so that the work is bounded by the text and not by text times token. */
-enum { MAX_WALK = 64 };
-
-static bool is_all_own(const char *own, size_t size)
-{
-    return !own || !memchr(own, 0, size);
-}
-
 static bool is_blank(struct gguf_str text)
 {
     size_t i = 0;
@@ -158,138 +149,203 @@ static bool is_control(const struct text_tokenizer *t, int32_t id)
            (t->kinds && gguf_array_int(t->kinds, (uint64_t)id) == TEXT_TOKEN_CONTROL);
 }
 
-/* A token found in own[size]: one that data may not make? */
-static bool is_frame(const struct text_tokenizer *t, int32_t id, const char *own, size_t size)
+/* A place of the text where at least one token ends; `node` is the one that it may still become. */
+struct match {
+    uint32_t rank; /* of node's token */
+    uint32_t end;
+    uint32_t node;     /* of the trie */
+    uint32_t data_end; /* past the last byte of data before `end`, 0: none */
+};
+
+struct partition {
+    const struct text_tokenizer *t;
+    const char *text, *own;
+    size_t size;
+    bool parse_special;
+    struct match *match; /* a heap: the lowest rank first, of equal ranks the leftmost */
+    size_t count, room;
+    bool *is_frame; /* [specials.count] tokens that data may not make; NULL when all is frame */
+    uint8_t *taken; /* [size] 1: part of a token */
+    struct text_fragments *out;
+    struct base_error *err;
+};
+
+/* ---- Finding: one walk of the automaton ---- */
+
+/* The first node from `node` on along `out` whose token may stand in this text; 0: none. */
+static uint32_t first_usable(const struct partition *p, uint32_t node)
 {
-    return is_control(t, id) || (is_all_own(own, size) && !is_blank(text_token(t, (uint32_t)id)));
+    const struct text_specials *s = &p->t->specials;
+    if (node && s->trie.value[node] == TEXT_NO_VALUE) node = s->trie.out[node];
+    if (p->parse_special) return node;
+    while (node && p->t->kind[s->id[s->trie.value[node]]] != TEXT_TOKEN_USER)
+        node = s->trie.out[node];
+    return node;
 }
 
-/* The next place of the token in text[at..end) that may become it, or NULL. own NULL: any may. */
-static const char *find_token(struct gguf_str token, const char *text, const char *own, size_t at,
-                              size_t end)
+/* Notes the tokens that end here and consist of the frame's own bytes. A noted one was noted with
+ * all that are shorter, so the time is linear. */
+static void note_frame(const struct partition *p, const struct match *m)
 {
-    for (;;) {
-        const char *found = memmem(text + at, end - at, token.data, token.size);
-        if (!found || !own) return found;
-        at = (size_t)(found - text);
-        const char *data = memrchr(own + at, 0, token.size);
-        if (!data) return found;
-        at = (size_t)(data - own) + 1; /* a token that begins before it holds the same byte */
+    const struct text_specials *s = &p->t->specials;
+    for (uint32_t node = m->node; node; node = first_usable(p, s->trie.out[node])) {
+        const uint32_t rank = (uint32_t)s->trie.value[node];
+        const struct gguf_str token = text_token(p->t, (uint32_t)s->id[rank]);
+        if (m->end - token.size < m->data_end || is_control(p->t, s->id[rank])) continue;
+        if (p->is_frame[rank]) break;
+        p->is_frame[rank] = !is_blank(token);
     }
 }
 
-/* Which of the tokens longer than MAX_WALK occur, among those whose beginning does. */
-static bool mark_long(const struct text_tokenizer *t, const char *text, const char *own,
-                      size_t size, uint8_t *place_is, bool *any, struct base_error *err)
+static bool goes_first(const struct match *a, const struct match *b)
 {
-    const struct text_prefix_index *index = &t->specials.index;
-    for (uint32_t place = 0; place < index->count; place++) {
-        if (!(place_is[place] & LONG)) continue;
-        const int32_t id = index->id[place];
-        const struct gguf_str token = text_token(t, (uint32_t)id);
-        if (!base_goes_on(err)) return false;
-        if (!find_token(token, text, NULL, 0, size)) continue;
-        place_is[place] |= PRESENT;
-        *any = true;
-        if (own &&
-            (is_control(t, id) || (!is_blank(token) && find_token(token, text, own, 0, size))))
-            place_is[place] |= FRAME;
+    return a->rank != b->rank ? a->rank < b->rank : a->end < b->end;
+}
+
+/* Moves the match at `at` down to its place in the heap. */
+static void sink(struct partition *p, size_t at)
+{
+    const struct match m = p->match[at];
+    for (size_t child; (child = 2 * at + 1) < p->count; at = child) {
+        if (child + 1 < p->count && goes_first(&p->match[child + 1], &p->match[child])) child++;
+        if (!goes_first(&p->match[child], &m)) break;
+        p->match[at] = p->match[child];
+    }
+    p->match[at] = m;
+}
+
+static bool add_match(struct partition *p, const struct match *m)
+{
+    if (p->count == p->room) {
+        const size_t room = p->room ? 2 * p->room : 64;
+        struct match *grown = realloc(p->match, room * sizeof *grown);
+        if (!grown) return base_fail(p->err, BASE_NO_MEMORY, "no memory for %zu matches", room);
+        p->match = grown;
+        p->room = room;
+    }
+    p->match[p->count++] = *m;
+    return true;
+}
+
+static bool find_matches(struct partition *p)
+{
+    const struct text_trie *trie = &p->t->specials.trie;
+    uint32_t node = 0;
+    struct match m = {0};
+    for (size_t i = 0; i < p->size; i++) {
+        const unsigned char byte = (unsigned char)p->text[i];
+        uint32_t next;
+        while (!(next = text_trie_step(trie, node, byte)) && node) node = trie->fail[node];
+        node = next;
+        if (p->own && !p->own[i]) m.data_end = (uint32_t)i + 1;
+        if (i % 4096 == 0 && !base_goes_on(p->err)) return false;
+        m.node = first_usable(p, node);
+        if (!m.node) continue;
+        m.end = (uint32_t)i + 1;
+        m.rank = (uint32_t)trie->value[m.node];
+        if (p->is_frame) note_frame(p, &m);
+        if (!add_match(p, &m)) return false;
     }
     return true;
 }
 
-/* Marks the places in the index of the tokens that occur in the text; *any: whether one does. */
-static bool mark_present(const struct text_tokenizer *t, const char *text, const char *own,
-                         size_t size, bool parse_special, uint8_t *place_is, bool *any,
-                         struct base_error *err)
+/* ---- Choosing ---- */
+
+/* The bytes of `size` that end at m->end are free and may become the token. (A chosen token is at
+ * least as long, so that it covers one of the two ends if it covers any of them.) */
+static bool is_free(const struct partition *p, const struct match *m, uint32_t size)
 {
-    const struct text_prefix_index *index = &t->specials.index;
-    *any = false;
-    for (size_t i = 0; i < size; i++) {
-        struct text_prefix_walk walk;
-        bool more = text_prefix_begin(index, text[i], &walk);
-        for (size_t k = i + 1; more; k++) {
-            int64_t place = text_prefix_found(index, &walk);
-            const int32_t id = place >= 0 ? index->id[place] : -1;
-            if (id >= 0 && (parse_special || t->kind[id] == TEXT_TOKEN_USER)) {
-                place_is[place] |= PRESENT;
-                if (own && is_frame(t, id, own + i, k - i)) place_is[place] |= FRAME;
-                *any = true;
-            }
-            more = k < size && k - i < MAX_WALK && text_prefix_step(index, text[k], &walk);
-        }
-        if (walk.depth < MAX_WALK || walk.low >= walk.high || place_is[walk.low] & LISTED) continue;
-        place_is[walk.low] |= LISTED; /* all that begin so are looked at once */
-        for (uint32_t place = walk.low; place < walk.high; place++) {
-            const int32_t id = index->id[place];
-            if (text_token(t, (uint32_t)id).size > MAX_WALK &&
-                (parse_special || t->kind[id] == TEXT_TOKEN_USER))
-                place_is[place] |= LONG;
-        }
-    }
-    return mark_long(t, text, own, size, place_is, any, err);
+    const int32_t id = p->t->specials.id[m->rank];
+    if (p->taken[m->end - size]) return false;
+    return !p->is_frame || m->data_end <= m->end - size ||
+           !(p->is_frame[m->rank] || is_control(p->t, id));
 }
 
-/* One text fragment, cut wherever the token at `place` of the index stands. */
-static bool cut_fragment(const struct text_tokenizer *t, const char *text, const char *own,
-                         uint32_t place, struct text_fragment from, struct text_fragments *out,
-                         struct base_error *err)
+static bool take(struct partition *p, const struct match *m, uint32_t size)
 {
-    int32_t id = t->specials.index.id[place];
-    uint8_t strip = t->specials.strip[place];
-    struct gguf_str token = text_token(t, (uint32_t)id);
-    size_t at = from.start, end = from.start + from.size;
-    for (;;) {
-        const char *found = find_token(token, text, own, at, end);
-        if (!found) return add(out, at, end - at, -1, err);
-        size_t before = (size_t)(found - text), after = before + token.size;
-        if (strip & TEXT_STRIP_LEFT)
-            while (before > at && isspace((unsigned char)text[before - 1])) before--;
-        if (strip & TEXT_STRIP_RIGHT)
-            while (after < end && isspace((unsigned char)text[after])) after++;
-        if (!add(out, at, before - at, -1, err) || !add(out, before, after - before, id, err))
-            return false;
-        at = after;
+    const int32_t id = p->t->specials.id[m->rank];
+    const uint8_t strip = p->t->specials.strip[m->rank];
+    size_t before = m->end - size, after = m->end;
+    if (strip & TEXT_STRIP_LEFT)
+        while (before > 0 && !p->taken[before - 1] && isspace((unsigned char)p->text[before - 1]))
+            before--;
+    if (strip & TEXT_STRIP_RIGHT)
+        while (after < p->size && !p->taken[after] && isspace((unsigned char)p->text[after]))
+            after++;
+    memset(p->taken + before, 1, after - before);
+    return add(p->out, before, after - before, id, p->err);
+}
+
+static bool choose(struct partition *p)
+{
+    const struct text_specials *s = &p->t->specials;
+    for (size_t i = p->count / 2; i-- > 0;) sink(p, i);
+    for (size_t step = 0; p->count; step++) {
+        struct match *m = &p->match[0];
+        const uint32_t size = (uint32_t)text_token(p->t, (uint32_t)s->id[m->rank]).size;
+        if (step % 4096 == 0 && !base_goes_on(p->err)) return false;
+        const bool ends_free = !p->taken[m->end - 1];
+        const bool taken = ends_free && is_free(p, m, size);
+        if (taken && !take(p, m, size)) return false;
+        m->node = taken || !ends_free ? 0 : first_usable(p, s->trie.out[m->node]);
+        if (m->node) {
+            m->rank = (uint32_t)s->trie.value[m->node]; /* a shorter token that ends there */
+        } else {
+            *m = p->match[--p->count];
+        }
+        if (p->count) sink(p, 0);
     }
+    return true;
+}
+
+static int compare_starts(const void *a, const void *b)
+{
+    const struct text_fragment *x = a, *y = b;
+    return x->start < y->start ? -1 : x->start > y->start;
+}
+
+/* Puts the text between the tokens. */
+static bool fill_gaps(struct partition *p)
+{
+    const size_t n_tokens = p->out->count;
+    struct text_fragments all = {0};
+    size_t at = 0;
+    bool ok = true;
+    if (n_tokens) qsort(p->out->item, n_tokens, sizeof *p->out->item, compare_starts);
+    for (size_t i = 0; ok && i < n_tokens; i++) {
+        const struct text_fragment f = p->out->item[i];
+        ok = add(&all, at, f.start - at, -1, p->err) && add(&all, f.start, f.size, f.id, p->err);
+        at = f.start + f.size;
+    }
+    ok = ok && add(&all, at, p->size - at, -1, p->err);
+    text_fragments_free(p->out);
+    *p->out = all;
+    return ok;
 }
 
 bool text_partition(const struct text_tokenizer *t, const char *text, const char *own, size_t size,
                     bool parse_special, struct text_fragments *out, struct base_error *err)
 {
-    const struct text_specials *s = &t->specials;
-    struct text_fragments next = {0};
-    uint8_t *place_is = calloc(s->index.count + 1, 1);
-    bool ok = false;
+    struct partition p = {.t = t,
+                          .text = text,
+                          .own = own,
+                          .size = size,
+                          .parse_special = parse_special,
+                          .out = out,
+                          .err = err};
     out->count = 0;
-    if (!place_is) {
-        base_fail(err, BASE_NO_MEMORY, "no memory for the special tokens");
-        goto done;
+    if (own) p.is_frame = calloc(t->specials.count + 1, sizeof *p.is_frame);
+    bool ok = !own || p.is_frame ||
+              base_fail(err, BASE_NO_MEMORY, "no memory for %u special tokens", t->specials.count);
+    ok = ok && find_matches(&p);
+    if (ok && p.count) {
+        p.taken = calloc(size, 1);
+        ok = p.taken || base_fail(err, BASE_NO_MEMORY, "no memory for %zu bytes", size);
+        ok = ok && choose(&p);
     }
-    if (!add(out, 0, size, -1, err)) goto done;
-    bool any;
-    if (!mark_present(t, text, own, size, parse_special, place_is, &any, err)) goto done;
-    if (!any) {
-        ok = true;
-        goto done;
-    }
-    for (uint32_t i = 0; i < s->index.count; i++) {
-        uint32_t place = s->order[i];
-        if (!(place_is[place] & PRESENT)) continue;
-        const char *marks = place_is[place] & FRAME ? own : NULL;
-        next.count = 0;
-        for (size_t k = 0; k < out->count; k++) {
-            struct text_fragment from = out->item[k];
-            ok = from.id >= 0 ? add(&next, from.start, from.size, from.id, err)
-                              : cut_fragment(t, text, marks, place, from, &next, err);
-            if (!ok) goto done;
-        }
-        struct text_fragments swap = *out;
-        *out = next;
-        next = swap;
-    }
-    ok = true;
-done:
-    text_fragments_free(&next);
-    free(place_is);
+    ok = ok && fill_gaps(&p);
+    free(p.match);
+    free(p.is_frame);
+    free(p.taken);
     return ok;
 }

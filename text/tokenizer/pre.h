@@ -15,7 +15,7 @@
 enum { TEXT_PRE_MAX_STEPS = 6 };
 
 /* One step cuts every piece of the step before it: what matches becomes a piece, and so does what
- * lies between two matches. A step sees its piece alone: no context to the left or right. */
+ * lies between two matches. A step reads its piece alone, without context to the left or right. */
 enum text_step_kind {
     TEXT_STEP_END,
     TEXT_STEP_REGEX,

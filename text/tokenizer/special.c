@@ -195,31 +195,12 @@ static void load_ends(struct text_tokenizer *t)
 
 /* ---- All of them ---- */
 
-struct defaults {
-    int32_t bos, eos, unk, sep;
-    bool add_bos, add_space_prefix;
-};
-
-static struct defaults defaults_of(const struct text_tokenizer *t)
-{
-    switch (t->model) {
-    case TEXT_SPM:
-        return (struct defaults){1, 2, 0, -1, true, true};
-    case TEXT_WORDPIECE:
-        return (struct defaults){101, -1, 100, 102, true, false};
-    default:
-        break;
-    }
-    if (t->pre->flags & TEXT_PRE_FORCE_BOS) return (struct defaults){-1, -1, -1, -1, true, false};
-    int32_t bos = t->pre->flags & TEXT_PRE_NO_BOS ? -1 : 11;
-    return (struct defaults){bos, 11, -1, -1, (t->pre->flags & TEXT_PRE_ADD_BOS) != 0, false};
-}
-
 bool text_load_special_ids(struct text_tokenizer *t, struct base_error *err)
 {
-    const struct defaults d = defaults_of(t);
+    const struct text_defaults d = t->defaults;
     const struct gguf_file *f = t->file;
     t->add_bos = d.add_bos;
+    t->add_eos = d.add_eos;
     t->add_space_prefix = d.add_space_prefix;
     if (!read_id(t, "tokenizer.ggml.bos_token_id", d.bos, &t->bos, err) ||
         !read_id(t, "tokenizer.ggml.eos_token_id", d.eos, &t->eos, err) ||

@@ -32,15 +32,16 @@ bool text_ids_add(struct text_ids *ids, int32_t id, struct base_error *err);
 void text_ids_free(struct text_ids *ids);
 
 enum text_encode_flags {
-    TEXT_ADD_SPECIAL = 1,  /* BOS/EOS (CLS/SEP) where the file asks for them */
-    TEXT_PARSE_SPECIAL = 2 /* "<|im_end|>" in the text becomes that token */
+    TEXT_ADD_SPECIAL = 1,   /* BOS/EOS (CLS/SEP) where the file declares them */
+    TEXT_PARSE_SPECIAL = 2, /* "<|im_end|>" in the text becomes that token */
+    TEXT_LOSSY = 4          /* a byte that the vocabulary has no token for is left out */
 };
 
 /* Appends the ids of bytes[0..size); any byte string is accepted. A byte that is not part of valid
- * UTF-8 counts as one symbol (U+FFFD) where words are cut, and keeps its value. A byte that a
- * byte-level vocabulary has no token for is left out, as the reference tokenizers do. BOS is not
- * doubled when the ids begin with it already. Time is linear in practice (1 MB of one letter
- * included). On failure some ids may have been appended. */
+ * UTF-8 counts as one symbol (U+FFFD) where words are cut, and keeps its value. A byte that the
+ * vocabulary has no token for, nor one for unknown text, is BASE_USAGE with its offset in the text,
+ * or left out (TEXT_LOSSY). BOS is not doubled when the ids begin with it already. Time is linear
+ * in practice (1 MB of one letter included). On failure some ids may have been appended. */
 bool text_encode(const struct text_tokenizer *t, const char *bytes, size_t size, unsigned flags,
                  struct text_ids *out, struct base_error *err);
 

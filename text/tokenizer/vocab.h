@@ -8,6 +8,7 @@
 #include "base/interrupt.h"
 #include "text/tokenizer/pre.h"
 #include "text/tokenizer/tokenizer.h"
+#include "text/tokenizer/trie.h"
 
 enum {
     TEXT_MAX_TOKEN_SIZE = 65535,     /* bytes of one token's text; real ones stay below 1,000 */
@@ -15,16 +16,12 @@ enum {
     TEXT_BATCH = 32                  /* entries whose slots are fetched ahead while opening */
 };
 
-enum text_model { TEXT_BPE, TEXT_SPM, TEXT_WORDPIECE };
-
 /* ---- A hash table of numbers (table.c): open addressing; the caller compares the keys ---- */
 
 struct text_table {
     uint32_t *slot; /* 0: free; else the hash's upper 8 bits << 24 | value + 1 */
     uint32_t mask;
 };
-
-enum { TEXT_NO_VALUE = -1 };
 
 /* Room for n_values <= TEXT_MAX_TOKENS. */
 bool text_table_init(struct text_table *t, uint32_t n_values, struct base_error *err);
@@ -45,41 +42,16 @@ void text_table_prefetch(const struct text_table *t, uint64_t hash);
 uint64_t text_hash(const char *bytes, size_t size);
 uint64_t text_hash_pair(uint64_t left, uint64_t right);
 
-/* ---- An index of tokens by their first bytes (prefix.c) ---- */
-
-struct text_prefix_index {
-    const struct text_tokenizer *tokenizer;
-    int32_t *id; /* sorted by text */
-    uint32_t count;
-    uint32_t first[257]; /* first[b]..first[b + 1]: those that begin with byte b */
-};
-
-/* Takes over ids[count] (from malloc). Tokens without text are left out. */
-void text_prefix_init(struct text_prefix_index *index, const struct text_tokenizer *t, int32_t *ids,
-                      uint32_t count);
-void text_prefix_free(struct text_prefix_index *index);
-
-/* The tokens that begin with the bytes walked so far. */
-struct text_prefix_walk {
-    uint32_t low, high, depth;
-};
-/* Begins with one byte; false when no token begins so. */
-bool text_prefix_begin(const struct text_prefix_index *index, char byte,
-                       struct text_prefix_walk *walk);
-bool text_prefix_step(const struct text_prefix_index *index, char byte,
-                      struct text_prefix_walk *walk);
-/* The place in index->id of the token that ends here, or TEXT_NO_VALUE. */
-int64_t text_prefix_found(const struct text_prefix_index *index,
-                          const struct text_prefix_walk *walk);
-
 /* ---- Special tokens that are cut out of a text before anything else (partition.c) ---- */
 
 enum { TEXT_STRIP_LEFT = 1, TEXT_STRIP_RIGHT = 2 };
 
+/* By rank: the longest token has rank 0; among tokens of one length the lower id comes first. */
 struct text_specials {
-    struct text_prefix_index index;
-    uint32_t *order; /* [index.count] places in index.id, the longest token first */
-    uint8_t *strip;  /* [index.count] white space that the token takes with it */
+    struct text_trie trie; /* of their texts to ranks */
+    uint32_t count;
+    int32_t *id;    /* [count] */
+    uint8_t *strip; /* [count] white space that the token takes with it */
 };
 
 struct text_fragment {
@@ -99,41 +71,70 @@ bool text_partition(const struct text_tokenizer *t, const char *text, const char
                     bool parse_special, struct text_fragments *out, struct base_error *err);
 void text_fragments_free(struct text_fragments *f);
 
+/* ---- An algorithm: a file and a row of tokenizer.c ---- */
+
+struct text_work;
+
+/* Ids that a file need not declare, and what it adds around a text; -1: none. */
+struct text_defaults {
+    int32_t bos, eos, unk, sep;
+    bool add_bos, add_eos, add_space_prefix;
+};
+
+enum text_drops { TEXT_DROPS_NEVER, TEXT_DROPS_DECLARED, TEXT_DROPS_ALWAYS };
+
+struct text_algorithm {
+    const char *name; /* tokenizer.ggml.model */
+    const char *pre;  /* BPE: the pre-tokenizer that the name implies; NULL: the file's */
+    struct text_defaults defaults; /* open may change the tokenizer's copy */
+    bool byte_kinds;               /* "<0xNN>" is a byte token in a file without a list of kinds */
+    enum text_drops drops_space;   /* whether decoding drops the space at the start of a text */
+    bool all_kinds;                /* decode reads tokens of every kind, not only normal ones */
+    /* Reads the tables; sets t->state. After tokens and kinds, before the special ids. */
+    bool (*open)(struct text_tokenizer *t, struct base_error *err);
+    void (*close)(void *state); /* NULL: nothing to free */
+    /* Appends the ids of a text without special tokens to w->out; `first`: at the start of the
+     * whole text or after a special token. */
+    bool (*encode)(const struct text_tokenizer *t, struct text_work *w, const char *text,
+                   size_t size, bool first);
+    /* The ids to put before and after a text, -1: none. */
+    void (*ends)(const struct text_tokenizer *t, int32_t *before, int32_t *after);
+    /* Appends the bytes of a token's text. */
+    void (*decode)(const struct text_tokenizer *t, struct gguf_str text, struct base_buffer *out);
+};
+
 /* ---- The tokenizer ---- */
 
 struct text_tokenizer {
     const struct gguf_file *file;
-    enum text_model model;
-    const char *model_name;
-    const struct text_pre *pre; /* BPE */
-    const struct gguf_kv *tokens, *scores, *merges;
+    const struct text_algorithm *algorithm;
+    void *state;                /* of the algorithm */
+    const struct text_pre *pre; /* BPE, or NULL */
+    const struct gguf_kv *tokens, *scores;
     const struct gguf_kv *kinds; /* as the file has them, or NULL */
     uint32_t n_tokens;
     uint32_t longest; /* bytes of the longest token */
     uint8_t *kind;    /* [n_tokens] enum text_token_kind */
     uint8_t *is_end;  /* [n_tokens] */
     struct text_table by_text;
+    int32_t byte_token[256]; /* "<0xNN>", -1: none */
 
     /* Ids, -1: none. */
     int32_t bos, eos, eot, eom, unk, sep;
     bool add_bos, add_eos, add_space_prefix;
+    struct text_defaults defaults;
 
     struct text_specials specials;
-
-    /* BPE */
-    struct text_splitter *splitter;
-    struct text_table by_pair;  /* merges by their two halves */
-    uint32_t longest_merge;     /* bytes of both halves */
-    uint16_t letter[256];       /* GPT-2's letter for each byte, below U+0144 */
-    int16_t letter_byte[0x144]; /* and back; -1: stands for no byte */
-
-    /* SentencePiece, and BPE on raw UTF-8 */
-    int32_t byte_token[256]; /* "<0xNN>", -1: none */
-
-    /* WordPiece */
-    struct text_prefix_index words;
-    bool lowercase, strip_accents;
 };
+
+/* ---- Tokens (vocab.c) ---- */
+
+/* Reads tokens, kinds and byte tokens. */
+bool text_vocab_load(struct text_tokenizer *t, struct base_error *err);
+/* Reads scores, one for each token. A file without them: t->scores stays NULL. */
+bool text_scores_load(struct text_tokenizer *t, struct base_error *err);
+/* 0 in a file without scores. */
+float text_score(const struct text_tokenizer *t, uint32_t id);
 
 struct gguf_str text_token(const struct text_tokenizer *t, uint32_t id);
 int32_t text_find_token(const struct text_tokenizer *t, const char *bytes, size_t size); /* or -1 */
@@ -159,7 +160,7 @@ struct text_merger {
     size_t n_heap, heap_room;
 };
 
-/* Whether text[0..n_left) and the n_right bytes after it may be merged; the least key goes first,
+/* Whether text[0..n_left) and the n_right bytes after it may be merged; the lowest key goes first,
  * and among equal keys the leftmost pair. */
 typedef bool text_pair_fn(const struct text_tokenizer *t, const char *text, size_t n_left,
                           size_t n_right, uint32_t *key);
@@ -172,29 +173,62 @@ void text_merger_free(struct text_merger *m);
 
 /* ---- Encoders of text between special tokens ---- */
 
+/* Places of pieces whose ids are in the output already (recall.c). */
+struct text_recalled;
+struct text_recall {
+    struct text_recalled *entry; /* NULL: nothing is recalled */
+    uint32_t round;              /* of the fragment; entries of another one are void */
+};
+
 /* Scratch of one text_encode call, reused from fragment to fragment. */
 struct text_work {
     struct text_merger merger;
     struct text_cuts cuts;
-    struct base_buffer text; /* the fragment with spaces escaped */
-    struct base_buffer word; /* a piece in letters, or a normalized word */
+    struct text_recall recall;
+    struct base_buffer text;          /* the fragment with spaces escaped */
+    struct base_buffer word;          /* a piece in letters, or a normalized word */
+    const char *source;               /* the fragment */
+    size_t source_size, source_place; /* its place in the whole text */
+    bool escaped, space_added;        /* of w->text */
+    unsigned flags;
     struct text_ids *out;
     struct base_error *err;
 };
+/* What becomes of a byte without a token: true when it is left out, else the error of text_encode.
+ * `at`: its place in the fragment, or in w->text where that is read instead. */
+bool text_lose_byte(const struct text_work *w, size_t at);
 void text_work_free(struct text_work *w);
 
-bool text_bpe_open(struct text_tokenizer *t, struct base_error *err);
-bool text_bpe_encode(const struct text_tokenizer *t, struct text_work *w, const char *text,
-                     size_t size);
-bool text_spm_open(struct text_tokenizer *t, struct base_error *err);
-bool text_spm_encode(const struct text_tokenizer *t, struct text_work *w, const char *text,
-                     size_t size, bool add_space);
-bool text_wordpiece_open(struct text_tokenizer *t, struct base_error *err);
-bool text_wordpiece_encode(const struct text_tokenizer *t, struct text_work *w, const char *text,
-                           size_t size);
+/* Before the pieces of a text of `size` bytes, which stay where they are until the next call. */
+bool text_recall_begin(struct text_recall *r, size_t size, struct base_error *err);
+void text_recall_free(struct text_recall *r);
+/* Appends the ids of the piece if it was remembered; *place is for text_remember, may be NULL. */
+bool text_recall(struct text_work *w, const char *piece, size_t size, struct text_recalled **place,
+                 bool *found);
+/* The piece's ids are those of the output from `first` on. */
+void text_remember(const struct text_work *w, struct text_recalled *place, const char *piece,
+                   size_t size, size_t first);
 
-/* Fills byte_token. */
-void text_load_byte_tokens(struct text_tokenizer *t);
+/* For `ends`: BOS and EOS where the file says so; nothing. */
+void text_declared_ends(const struct text_tokenizer *t, int32_t *before, int32_t *after);
+void text_no_ends(const struct text_tokenizer *t, int32_t *before, int32_t *after);
 /* The text with every space as U+2581, in w->text. */
 bool text_escape_spaces(struct text_work *w, const char *text, size_t size, bool add_space);
+
+/* A decode: the text with every U+2581 as a space. */
+void text_unescape(const struct text_tokenizer *t, struct gguf_str text, struct base_buffer *out);
+
+/* UTF-8 as llama.cpp reads it where a tokenizer works on characters: overlong forms, surrogates and
+ * codes up to 0x1fffff are characters. *code is -1 for an invalid byte; returns the bytes. */
+size_t text_decode_loose(const char *bytes, size_t size, int32_t *code);
+size_t text_encode_loose(int32_t code, char out[4]);
+/* The bytes that the first byte of a character promises; 1 for a continuation. */
+static inline size_t text_lead_size(unsigned char byte)
+{
+    return byte < 0xc0 ? 1 : byte < 0xe0 ? 2 : byte < 0xf0 ? 3 : 4;
+}
+
+extern const struct text_algorithm text_bpe, text_bpe_gemma4, text_spm, text_wordpiece,
+    text_unigram, text_rwkv, text_plamo2;
+
 #endif

@@ -14,40 +14,39 @@ enum { MAX_DECOMPOSED = 32 }; /* the longest canonical decomposition has 4 chara
 
 static const char low_line[] = "\xe2\x96\x81";
 
-bool text_wordpiece_open(struct text_tokenizer *t, struct base_error *err)
+struct wordpiece {
+    struct text_trie words;
+    bool lowercase, strip_accents;
+};
+
+static bool open_wordpiece(struct text_tokenizer *t, struct base_error *err)
 {
-    t->lowercase = true;
-    if (!gguf_get_bool(t->file, "tokenizer.ggml.normalizer.lowercase", &t->lowercase, err))
+    struct wordpiece *p = t->state = calloc(1, sizeof *p);
+    struct text_key *keys = malloc((size_t)t->n_tokens * sizeof *keys);
+    bool ok = (p && keys) || base_fail(err, BASE_NO_MEMORY, "no memory for %u tokens", t->n_tokens);
+    for (uint32_t id = 0; ok && id < t->n_tokens; id++) {
+        const struct gguf_str text = text_token(t, id);
+        keys[id] = (struct text_key){text.data, (uint32_t)text.size, (int32_t)id};
+    }
+    ok = ok && text_trie_init(&p->words, keys, t->n_tokens, err);
+    free(keys);
+    if (!ok) return false;
+    p->lowercase = true;
+    if (!gguf_get_bool(t->file, "tokenizer.ggml.normalizer.lowercase", &p->lowercase, err))
         return false;
-    t->strip_accents = t->lowercase;
-    if (!gguf_get_bool(t->file, "tokenizer.ggml.normalizer.strip_accents", &t->strip_accents, err))
-        return false;
-    int32_t *ids = malloc((size_t)t->n_tokens * sizeof *ids);
-    if (!ids) return base_fail(err, BASE_NO_MEMORY, "no memory for %u tokens", t->n_tokens);
-    for (uint32_t i = 0; i < t->n_tokens; i++) ids[i] = (int32_t)i;
-    text_prefix_init(&t->words, t, ids, t->n_tokens);
-    return true;
+    p->strip_accents = p->lowercase;
+    return gguf_get_bool(t->file, "tokenizer.ggml.normalizer.strip_accents", &p->strip_accents,
+                         err);
+}
+
+static void close_wordpiece(void *state)
+{
+    struct wordpiece *p = state;
+    text_trie_free(&p->words);
+    free(p);
 }
 
 /* ---- Words ---- */
-
-/* The longest token at the start of text[0..size): its place in the index, and its size. */
-static int64_t longest_token(const struct text_prefix_index *index, const char *text, size_t size,
-                             size_t *token_size)
-{
-    struct text_prefix_walk walk;
-    int64_t best = TEXT_NO_VALUE;
-    bool more = text_prefix_begin(index, text[0], &walk);
-    for (size_t n = 1; more; n++) {
-        int64_t found = text_prefix_found(index, &walk);
-        if (found >= 0) {
-            best = found;
-            *token_size = n;
-        }
-        more = n < size && text_prefix_step(index, text[n], &walk);
-    }
-    return best;
-}
 
 static bool emit_unknown(const struct text_tokenizer *t, struct text_work *w)
 {
@@ -59,19 +58,20 @@ static bool emit_unknown(const struct text_tokenizer *t, struct text_work *w)
 /* Ends the word in w->word, if any, and starts the next one. */
 static bool end_word(const struct text_tokenizer *t, struct text_work *w)
 {
+    const struct wordpiece *p = t->state;
     struct base_buffer *word = &w->word;
     const size_t mark = sizeof low_line - 1, n_before = w->out->count;
     if (word->failed) return base_fail(w->err, BASE_NO_MEMORY, "no memory for a word");
     if (!base_goes_on(w->err)) return false;
     if (word->size > mark) {
         for (size_t at = 0, n = 0; at < word->size; at += n) {
-            int64_t place = longest_token(&t->words, word->data + at, word->size - at, &n);
-            if (place < 0) {
+            const int32_t id = text_trie_longest(&p->words, word->data + at, word->size - at, &n);
+            if (id < 0) {
                 w->out->count = n_before;
                 if (!emit_unknown(t, w)) return false;
                 break;
             }
-            if (!text_ids_add(w->out, t->words.id[place], w->err)) return false;
+            if (!text_ids_add(w->out, id, w->err)) return false;
         }
     }
     base_buffer_clear(word);
@@ -112,30 +112,53 @@ static bool is_cjk(int32_t code)
 
 static bool add_character(const struct text_tokenizer *t, struct text_work *w, int32_t code)
 {
+    const struct wordpiece *p = t->state;
     utf8proc_category_t category = utf8proc_category(code);
     char bytes[4];
     if (is_space(code, category)) return end_word(t, w);
     if (is_control(code, category)) return true;
-    if (t->strip_accents && category == UTF8PROC_CATEGORY_MN) return true;
+    if (p->strip_accents && category == UTF8PROC_CATEGORY_MN) return true;
     bool alone = is_punctuation(code, category) || is_cjk(code);
     if (alone && !end_word(t, w)) return false;
     base_buffer_add(&w->word, bytes,
-                    base_utf8_encode(t->lowercase ? utf8proc_tolower(code) : code, bytes));
+                    base_utf8_encode(p->lowercase ? utf8proc_tolower(code) : code, bytes));
     return !alone || end_word(t, w);
 }
 
-bool text_wordpiece_encode(const struct text_tokenizer *t, struct text_work *w, const char *text,
-                           size_t size)
+static bool is_plain(char c)
 {
+    return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
+}
+
+/* Adds the run of ASCII letters and digits at the start, which need nothing but lower case. */
+static size_t add_ascii(const struct wordpiece *p, struct base_buffer *word, const char *text,
+                        size_t size)
+{
+    size_t n = 0;
+    while (n < size && is_plain(text[n])) n++;
+    base_buffer_add(word, text, n);
+    if (p->lowercase && !word->failed)
+        for (char *c = word->data + word->size - n; *c; c++)
+            *c |= *c <= 'Z' && *c >= 'A' ? 0x20 : 0;
+    return n;
+}
+
+static bool encode(const struct text_tokenizer *t, struct text_work *w, const char *text,
+                   size_t size, bool first)
+{
+    const struct wordpiece *p = t->state;
+    (void)first;
     base_buffer_clear(&w->word);
     if (!end_word(t, w)) return false;
     for (size_t i = 0; i < size;) {
+        i += add_ascii(p, &w->word, text + i, size - i);
+        if (i == size) break;
         int32_t code, parts[MAX_DECOMPOSED];
         utf8proc_ssize_t n = 1;
         i += base_utf8_decode(text + i, size - i, &code);
         if (code < 0) continue; /* U+FFFD, which is dropped */
         parts[0] = code;
-        if (t->strip_accents)
+        if (p->strip_accents)
             n = utf8proc_decompose_char(code, parts, MAX_DECOMPOSED, UTF8PROC_DECOMPOSE, NULL);
         if (n < 0 || n > MAX_DECOMPOSED)
             return base_fail(w->err, BASE_FAILED, "decomposing U+%04X: %s", (unsigned)code,
@@ -145,3 +168,21 @@ bool text_wordpiece_encode(const struct text_tokenizer *t, struct text_work *w, 
     }
     return end_word(t, w);
 }
+
+/* CLS and SEP come whatever the file says, as in the reference. */
+static void ends(const struct text_tokenizer *t, int32_t *before, int32_t *after)
+{
+    *before = t->bos;
+    *after = t->sep;
+}
+
+const struct text_algorithm text_wordpiece = {
+    .name = "bert",
+    .defaults = {.bos = 101, .eos = -1, .unk = 100, .sep = 102, .add_bos = true},
+    .drops_space = TEXT_DROPS_ALWAYS,
+    .open = open_wordpiece,
+    .close = close_wordpiece,
+    .encode = encode,
+    .ends = ends,
+    .decode = text_unescape,
+};

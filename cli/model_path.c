@@ -1,0 +1,112 @@
+/* cli/model_path.c: which file a model is. See cli/model_path.h. */
+#include "cli/model_path.h"
+#include "cli/system.h"
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define DEFAULT_MODEL "/SmolLM2-135M-Instruct.Q4_1.gguf"
+static const char suffix[] = ".gguf";
+
+bool cli_model_folder(struct base_buffer *path)
+{
+    const char *data = getenv("XDG_DATA_HOME"), *home = getenv("HOME");
+    if (data && *data)
+        base_buffer_add_text(path, data);
+    else if (home && *home)
+        base_buffer_add_format(path, "%s/.local/share", home);
+    else
+        return false;
+    base_buffer_add_text(path, "/infer/models");
+    return true;
+}
+
+bool cli_model_is_listed(const char *name)
+{
+    const size_t n = strlen(name), end = sizeof suffix - 1;
+    if (n <= end || strcasecmp(name + n - end, suffix) != 0) return false;
+    const char *part = n > 20 ? name + n - 20 : NULL; /* -00002-of-00003.gguf */
+    return !part || part[0] != '-' || strncmp(part + 6, "-of-", 4) != 0 ||
+           strncmp(part, "-00001", 6) == 0;
+}
+
+/* ---- Names in the user's folder ---- */
+
+/* How well a file is called by the name: 2 by all of it (the suffix may be left out), 1 by a
+ * beginning, 0 not at all. */
+static int match(const char *file, const char *name)
+{
+    const size_t n = strlen(name);
+    if (!cli_model_is_listed(file) || strncasecmp(file, name, n) != 0) return 0;
+    return file[n] == '\0' || strcasecmp(file + n, suffix) == 0 ? 2 : 1;
+}
+
+/* The one file that the name calls, appended to *path, which holds the folder; or an error that
+ * says which there are. */
+static bool find_named(const char *name, struct base_buffer *path, struct base_error *err)
+{
+    struct base_buffer found = BASE_BUFFER_INIT; /* names of the best matches */
+    int best = 1;
+    size_t n_found = 0;
+    struct dirent **entry;
+    const int n = scandir(path->data, &entry, NULL, alphasort);
+    for (int i = 0; i < n; i++) {
+        const char *file = entry[i]->d_name;
+        const int how = match(file, name);
+        if (how > best) {
+            best = how;
+            n_found = 0;
+            base_buffer_clear(&found);
+        }
+        if (how == best) base_buffer_add_format(&found, "%s%s", n_found++ ? ", " : "", file);
+        free(entry[i]);
+    }
+    if (n >= 0) free(entry);
+    if (n_found == 1)
+        base_buffer_add_format(path, "/%s", found.data);
+    else if (n_found > 1)
+        base_fail_at(err, BASE_MODEL, name, -1, "begins the names of %zu models: %s", n_found,
+                     found.data);
+    else
+        base_fail_at(err, BASE_MODEL, name, -1,
+                     "there is no such file, and no model of that name in %s; `infer models` lists "
+                     "what is there",
+                     path->data);
+    path->failed |= found.failed;
+    base_buffer_free(&found);
+    return n_found == 1;
+}
+
+static bool is_file(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && !S_ISDIR(st.st_mode);
+}
+
+bool cli_model_path(const struct cli_values *values, struct base_buffer *path,
+                    struct base_error *err)
+{
+    const char *given = values->model;
+    const bool is_path = given && (!*given || strchr(given, '/') || is_file(given));
+    if (is_path || (!cli_model_folder(path) && given)) {
+        base_buffer_add_text(path, given);
+        return cli_buffer_check(path, err);
+    }
+    if (!path->size && !path->failed)
+        return base_fail(err, BASE_MODEL,
+                         "no model: give -m FILE or set INFER_MODEL; the default one cannot be "
+                         "looked for, because neither HOME nor XDG_DATA_HOME is set");
+    if (!cli_buffer_check(path, err)) return false;
+    if (given) return find_named(given, path, err) && cli_buffer_check(path, err);
+    base_buffer_add_text(path, DEFAULT_MODEL);
+    if (!cli_buffer_check(path, err)) return false;
+    if (access(path->data, F_OK) == 0) return true;
+    base_fail(err, BASE_MODEL,
+              "no model: give -m FILE or set INFER_MODEL, or fetch this default one with "
+              "`infer-fetch-model` (in a checkout `make run` or scripts/fetch-model)");
+    base_error_set_file(err, path->data);
+    return false;
+}

@@ -1,0 +1,281 @@
+/* engine/op/op_experts.c: ops around a mixture of experts: choosing them, their weights, the sum of
+ * their outputs, and clamped gated units. The products themselves are mul_mat_id (matmul/).
+ *
+ * Arithmetic; every operation is one float rounding, sum and exp those of engine/isa/vec.h:
+ *
+ *     choose_experts  s = prob + bias (no bias: prob). Groups of X / n_groups consecutive experts
+ *                     score the sum of their two largest s; s of all but the n_groups_used best
+ * groups (equal scores: the lower one) becomes -inf. ids: the U largest s, descending, equal ones
+ * by ascending id, NaN last.
+ *     expert_weights  w = probs[id], NaN where there is none;  softmax: m = max w, w = exp(w - m),
+ *                     w * (1 / sum w);  normalize: w / max(sum w, 2^-14);  scale: w * scale, not for
+ *                     scale 1
+ *     expert_sum      out = y_0 * w_0;  out = out + y_u * w_u, ascending u
+ *     glu_clamp       f(min(gate, limit)) * (clamp(up, -limit, limit) + offset) */
+#include "engine/graph_internal.h"
+#include "engine/op/op_rows.h"
+#include "engine/ops.h"
+#include <math.h>
+#include <string.h>
+
+static int32_t id_at(const struct engine_tensor *ids, int64_t t, int64_t u)
+{
+    int32_t id;
+    memcpy(&id, ids->data + t * ids->nb[1] + u * ids->nb[0], sizeof id);
+    return id;
+}
+
+/* ---- choose_experts: probs [T][X], bias [X] or NULL to ids [T][U] ---- */
+
+enum { CHOOSE_USED, CHOOSE_GROUPS, CHOOSE_GROUPS_USED };
+
+static bool choose_shape(struct engine_tensor *dst, struct base_error *err)
+{
+    const struct engine_tensor *probs = dst->src[0], *bias = dst->src[1];
+    const int64_t n = probs->ne[0], used = dst->param[CHOOSE_USED].i;
+    const int64_t groups = dst->param[CHOOSE_GROUPS].i;
+    const int64_t groups_used = dst->param[CHOOSE_GROUPS_USED].i;
+    if (!engine_type_computes(probs) || (bias && !engine_type_computes(bias)))
+        return engine_shape_fail(dst, err, "no arithmetic for this type");
+    if (n > INT32_MAX || probs->ne[2] != 1 || probs->ne[3] != 1)
+        return engine_shape_fail(dst, err, "probabilities must be one row for each token");
+    if (bias && (bias->ne[0] != n || engine_tensor_rows(bias) != 1))
+        return engine_shape_fail(dst, err, "there must be one bias for each expert");
+    if (groups < 1 || n % groups || groups_used < 1 || groups_used > groups)
+        return engine_shape_fail(dst, err, "impossible groups of experts");
+    if (used < 1 || used > n)
+        return engine_shape_fail(dst, err, "impossible number of experts to use");
+    engine_dst_shape(dst, QUANT_I32, used, probs->ne[1], 1, 1);
+    return true;
+}
+
+enum { ROOM_PROBS, ROOM_BIAS, ROOM_SCORES, CHOOSE_ROOMS };
+
+static int64_t choose_scratch(const struct engine_tensor *dst, int n_threads)
+{
+    return engine_rooms_bytes(n_threads, CHOOSE_ROOMS, dst->src[0]->ne[0]);
+}
+
+/* True when y stands before an x of a lower number. */
+static bool larger(float y, float x)
+{
+    return isnan(x) ? !isnan(y) : y > x;
+}
+
+/* Numbers of the k largest of s[n], descending, equal ones ascending; k <= n. */
+static void largest(const float *s, int64_t n, int32_t *out, int64_t k)
+{
+    int64_t have = 0;
+    for (int64_t i = 0; i < n; i++) {
+        if (have == k && !larger(s[i], s[out[k - 1]])) continue;
+        int64_t at = have < k ? have++ : k - 1;
+        for (; at > 0 && larger(s[i], s[out[at - 1]]); at--) out[at] = out[at - 1];
+        out[at] = (int32_t)i;
+    }
+}
+
+/* Sets s of all but the best groups to -inf; `scores` holds n_groups floats. */
+static void mask_groups(float *s, int64_t n, int64_t n_groups, int64_t n_used, float *scores)
+{
+    const int64_t size = n / n_groups;
+    for (int64_t g = 0; g < n_groups; g++) {
+        float best = -INFINITY, second = -INFINITY;
+        for (int64_t i = g * size; i < (g + 1) * size; i++) {
+            const float x = s[i];
+            second = x > best ? best : x > second ? x : second;
+            best = x > best ? x : best;
+        }
+        scores[g] = size > 1 ? best + second : best;
+    }
+    for (int64_t left = n_groups - n_used; left > 0; left--) {
+        int64_t worst = -1; /* the last one of the smallest score that is left */
+        for (int64_t g = 0; g < n_groups; g++)
+            if (!isnan(scores[g]) && (worst < 0 || scores[g] <= scores[worst])) worst = g;
+        if (worst < 0) return;
+        for (int64_t i = worst * size; i < (worst + 1) * size; i++) s[i] = -INFINITY;
+        scores[worst] = NAN;
+    }
+}
+
+static void choose_run(const struct engine_task *task, struct engine_tensor *dst)
+{
+    const struct engine_tensor *probs = dst->src[0], *bias = dst->src[1];
+    const int64_t n = probs->ne[0], groups = dst->param[CHOOSE_GROUPS].i;
+    float *room = engine_room(task, n, ROOM_PROBS), *scores = engine_room(task, n, ROOM_SCORES);
+    int64_t first, last;
+    engine_task_rows(task, dst->ne[1], &first, &last);
+    for (int64_t t = first; t < last; t++) {
+        struct engine_piece at = engine_row_at(probs, t);
+        const float *p = engine_piece_load(task->engine, probs, &at, room);
+        if (bias)
+            task->engine->vec.add(
+                n, p, engine_piece_load(task->engine, bias, &at, engine_room(task, n, ROOM_BIAS)),
+                room);
+        else if (p != room)
+            memcpy(room, p, (size_t)n * sizeof *room);
+        if (groups > 1) mask_groups(room, n, groups, dst->param[CHOOSE_GROUPS_USED].i, scores);
+        largest(room, n, (int32_t *)(void *)(dst->data + t * dst->nb[1]), dst->ne[0]);
+    }
+}
+
+const struct engine_op engine_op_choose_experts =
+    ENGINE_ROWS_OP("choose_experts", 1, choose_shape, choose_scratch, choose_run);
+
+/* param: U, groups, groups used */
+struct engine_tensor *engine_choose_experts(struct engine_graph *g, struct engine_tensor *probs,
+                                            struct engine_tensor *bias, int n_used, int n_groups,
+                                            int n_groups_used)
+{
+    struct engine_tensor *src[] = {probs, bias};
+    union engine_param param[] = {{.i = n_used}, {.i = n_groups}, {.i = n_groups_used}};
+    return engine_graph_node(g, &engine_op_choose_experts, src, 2, param, 3);
+}
+
+/* ---- expert_weights: probs [T][X], ids [T][U] to [T][U] ---- */
+
+enum { WEIGHTS_SOFTMAX, WEIGHTS_NORMALIZE, WEIGHTS_SCALE };
+
+static bool weights_shape(struct engine_tensor *dst, struct base_error *err)
+{
+    const struct engine_tensor *probs = dst->src[0], *ids = dst->src[1];
+    if (!engine_type_computes(probs))
+        return engine_shape_fail(dst, err, "no arithmetic for this type");
+    if (!engine_tensor_is(ids, QUANT_I32)) return engine_shape_fail(dst, err, "ids must be I32");
+    if (ids->ne[1] != probs->ne[1] || ids->ne[2] != 1 || ids->ne[3] != 1 || probs->ne[2] != 1 ||
+        probs->ne[3] != 1)
+        return engine_shape_fail(dst, err, "there must be one row of ids for each token");
+    engine_dst_shape(dst, QUANT_F32, ids->ne[0], ids->ne[1], 1, 1);
+    return true;
+}
+
+static void weights_run(const struct engine_task *task, struct engine_tensor *dst)
+{
+    const struct engine_vec *vec = &task->engine->vec;
+    const struct engine_tensor *probs = dst->src[0], *ids = dst->src[1];
+    const int64_t n = probs->ne[0], used = dst->ne[0];
+    const float scale = dst->param[WEIGHTS_SCALE].f, min_sum = 0x1p-14f;
+    int64_t first, last;
+    engine_task_rows(task, dst->ne[1], &first, &last);
+    for (int64_t t = first; t < last; t++) {
+        struct engine_piece at = engine_row_at(probs, t);
+        const float *p = engine_piece_load(task->engine, probs, &at, engine_room(task, n, 0));
+        float *w = (float *)(void *)(dst->data + t * dst->nb[1]);
+        for (int64_t u = 0; u < used; u++) {
+            const int32_t id = id_at(ids, t, u);
+            w[u] = id >= 0 && id < n ? p[id] : NAN;
+        }
+        if (dst->param[WEIGHTS_SOFTMAX].i) {
+            const float sum = vec->exp_sum(used, w, vec->max(used, w), w);
+            vec->scale_mul(used, w, 1.0f / sum, NULL, w);
+        }
+        if (dst->param[WEIGHTS_NORMALIZE].i) {
+            const float sum = vec->sum(used, w), least = sum < min_sum ? min_sum : sum;
+            for (int64_t u = 0; u < used; u++) w[u] /= least;
+        }
+        if (scale != 1.0f) vec->scale_mul(used, w, scale, NULL, w);
+    }
+}
+
+const struct engine_op engine_op_expert_weights =
+    ENGINE_ROWS_OP("expert_weights", 2, weights_shape, engine_scratch_rows, weights_run);
+
+/* param: softmax, normalize, scale */
+struct engine_tensor *engine_expert_weights(struct engine_graph *g, struct engine_tensor *probs,
+                                            struct engine_tensor *ids, bool softmax, bool normalize,
+                                            float scale)
+{
+    struct engine_tensor *src[] = {probs, ids};
+    union engine_param param[] = {{.i = softmax}, {.i = normalize}, {.f = scale}};
+    return engine_graph_node(g, &engine_op_expert_weights, src, 2, param, 3);
+}
+
+/* ---- expert_sum: y [T][U][E], weights [T][U] to [T][E] ---- */
+
+static bool sum_shape(struct engine_tensor *dst, struct base_error *err)
+{
+    const struct engine_tensor *y = dst->src[0], *w = dst->src[1];
+    if (!engine_type_computes(y)) return engine_shape_fail(dst, err, "no arithmetic for this type");
+    if (!engine_tensor_is(w, QUANT_F32) || w->ne[0] != y->ne[1] || w->ne[1] != y->ne[2] ||
+        w->ne[2] != 1 || w->ne[3] != 1 || y->ne[3] != 1)
+        return engine_shape_fail(dst, err, "there must be one weight for each expert's row");
+    engine_dst_shape(dst, QUANT_F32, y->ne[0], y->ne[2], 1, 1);
+    return true;
+}
+
+static void sum_run(const struct engine_task *task, struct engine_tensor *dst)
+{
+    const struct engine_vec *vec = &task->engine->vec;
+    const struct engine_tensor *y = dst->src[0], *weights = dst->src[1];
+    float *room = engine_room(task, ENGINE_PIECE, 0);
+    int64_t first, last;
+    engine_task_rows(task, engine_pieces(dst), &first, &last);
+    for (int64_t p = first; p < last; p++) {
+        const struct engine_piece at = engine_piece_at(dst, p);
+        float *out = engine_piece_out(dst, &at);
+        for (int64_t u = 0; u < y->ne[1]; u++) {
+            const struct engine_piece from = {.i1 = u, .i2 = at.i1, .first = at.first, .n = at.n};
+            const float *row = engine_piece_load(task->engine, y, &from, room);
+            float w;
+            memcpy(&w, weights->data + at.i1 * weights->nb[1] + u * weights->nb[0], sizeof w);
+            vec->scale_mul(at.n, row, w, NULL, u ? room : out);
+            if (u) vec->add(at.n, out, room, out);
+        }
+    }
+}
+
+const struct engine_op engine_op_expert_sum =
+    ENGINE_ROWS_OP("expert_sum", 2, sum_shape, engine_scratch_pieces, sum_run);
+
+struct engine_tensor *engine_expert_sum(struct engine_graph *g, struct engine_tensor *y,
+                                        struct engine_tensor *weights)
+{
+    struct engine_tensor *src[] = {y, weights};
+    return engine_graph_node(g, &engine_op_expert_sum, src, 2, NULL, 0);
+}
+
+/* ---- glu_clamp ---- */
+
+enum { CLAMP_F, CLAMP_LIMIT, CLAMP_OFFSET };
+
+static bool glu_clamp_shape(struct engine_tensor *dst, struct base_error *err)
+{
+    const struct engine_tensor *gate = dst->src[0], *up = dst->src[1];
+    if (!engine_type_computes(gate) || !engine_type_computes(up))
+        return engine_shape_fail(dst, err, "no arithmetic for this type");
+    if (!engine_tensor_same_shape(gate, up))
+        return engine_shape_fail(dst, err, "gate and up differ in shape");
+    engine_dst_like(dst, QUANT_F32, gate);
+    return true;
+}
+
+static void glu_clamp_run(const struct engine_task *task, struct engine_tensor *dst)
+{
+    const struct engine_vec *vec = &task->engine->vec;
+    const float limit = dst->param[CLAMP_LIMIT].f;
+    float *room_gate = engine_room(task, ENGINE_PIECE, 0);
+    float *room_up = engine_room(task, ENGINE_PIECE, 1);
+    int64_t first, last;
+    engine_task_rows(task, engine_pieces(dst), &first, &last);
+    for (int64_t p = first; p < last; p++) {
+        const struct engine_piece at = engine_piece_at(dst, p);
+        const float *gate = engine_piece_load(task->engine, dst->src[0], &at, room_gate);
+        const float *up = engine_piece_load(task->engine, dst->src[1], &at, room_up);
+        vec->clamp(at.n, up, -limit, limit, room_up);
+        vec->scale(at.n, room_up, 1.0f, dst->param[CLAMP_OFFSET].f, room_up);
+        vec->clamp(at.n, gate, -INFINITY, limit, room_gate);
+        vec->glu[dst->param[CLAMP_F].i](at.n, room_gate, room_up, engine_piece_out(dst, &at));
+    }
+}
+
+const struct engine_op engine_op_glu_clamp = ENGINE_ROWS_OP(
+    "glu_clamp", 2, glu_clamp_shape, engine_scratch_pieces, glu_clamp_run, .in_place = true);
+
+/* param: the function, limit, offset */
+struct engine_tensor *engine_glu_clamp(struct engine_graph *g, struct engine_tensor *gate,
+                                       struct engine_tensor *up, enum engine_unary f, float limit,
+                                       float offset)
+{
+    struct engine_tensor *src[] = {gate, up};
+    union engine_param param[] = {{.i = f}, {.f = limit}, {.f = offset}};
+    return engine_graph_node(g, &engine_op_glu_clamp, src, 2, param, 3);
+}
