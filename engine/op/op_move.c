@@ -14,7 +14,8 @@
 
 static bool convertible(const struct engine_tensor *a, const struct engine_tensor *b)
 {
-    return a->type == b->type || (engine_type_computes(a) && engine_type_computes(b));
+    if (a->type == b->type) return a->type->header_bytes == 0; /* blocks alone are moved */
+    return engine_type_computes(a) && engine_type_stores(b);
 }
 
 /* Same type: the piece's blocks move as they are. */
@@ -165,7 +166,7 @@ static bool set_rows_shape(struct engine_tensor *dst, struct base_error *err)
     struct engine_tensor *table = dst->src[1];
     const struct engine_tensor *a = dst->src[0], *ids = dst->src[2];
     if (!engine_tensor_is(ids, QUANT_I32)) return engine_shape_fail(dst, err, "ids must be I32");
-    if (!engine_type_computes(a) || !engine_type_computes(table))
+    if (!engine_type_computes(a) || !engine_type_stores(table))
         return engine_shape_fail(dst, err, "no arithmetic for this type");
     if (a->ne[0] != table->ne[0] || a->ne[2] != table->ne[2] || a->ne[3] != table->ne[3])
         return engine_shape_fail(dst, err, "rows do not fit the table");

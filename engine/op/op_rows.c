@@ -76,7 +76,12 @@ int64_t engine_scratch_rows(const struct engine_tensor *dst, int n_threads)
 
 bool engine_type_computes(const struct engine_tensor *t)
 {
-    return t->type->act != QUANT_ACT_NONE;
+    return t->type->act != NULL;
+}
+
+bool engine_type_stores(const struct engine_tensor *t)
+{
+    return engine_type_computes(t) && t->type->encode != NULL;
 }
 
 static int64_t wrapped(int64_t i, int64_t n)
@@ -95,19 +100,16 @@ static void row_decode(const struct engine *e, const struct engine_tensor *t, co
                        int64_t first, int64_t n, float *out)
 {
     const struct quant_type *type = t->type;
-    const char *at = row + first / type->block_len * t->nb[0];
-    bool plain = type->id == QUANT_F32;
     if (engine_tensor_row_contiguous(t)) {
-        if (plain) {
-            memcpy(out, at, (size_t)n * sizeof *out);
-        } else {
-            e->quant.type[type->id].decode(n, at, out);
-        }
-    } else if (plain) {
+        e->quant.type[type->id].decode(first, n, row, out);
+        return;
+    }
+    const char *at = row + first * t->nb[0]; /* blocks of one element */
+    if (type->id == QUANT_F32) {
         for (int64_t j = 0; j < n; j++) memcpy(&out[j], at + j * t->nb[0], sizeof *out);
     } else {
         for (int64_t j = 0; j < n; j++)
-            e->quant.type[type->id].decode(1, at + j * t->nb[0], out + j);
+            e->quant.type[type->id].decode(0, 1, at + j * t->nb[0], out + j);
     }
 }
 

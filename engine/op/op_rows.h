@@ -63,5 +63,7 @@ int64_t engine_scratch_rows(const struct engine_tensor *dst, int n_threads);
 
 /* True for types that decode to floats and can be written from floats. */
 bool engine_type_computes(const struct engine_tensor *t);
+/* And floats can be stored in it. */
+bool engine_type_stores(const struct engine_tensor *t);
 
 #endif
