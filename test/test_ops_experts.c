@@ -201,32 +201,32 @@ static void check_all(const char *name, support_build build, support_want want, 
         }
 }
 
-static void test_choose(void **state)
+static void the_best_experts_are_chosen(void **state)
 {
     (void)state;
     check_all("choose_experts", build_choose, want_choose, 0.0);
 }
 
-static void test_weights(void **state)
+static void weights_of_experts_are_near_the_reference(void **state)
 {
     (void)state;
     check_all("expert_weights", build_weights, want_weights, 1e-12);
 }
 
-static void test_sum(void **state)
+static void weighted_sums_are_near_the_reference(void **state)
 {
     (void)state;
     check_all("expert_sum", build_sum, want_sum, 1e-12);
 }
 
-static void test_glu_clamp(void **state)
+static void clamped_gated_units_are_near_the_reference(void **state)
 {
     (void)state;
     check_all("glu_clamp", build_glu, want_glu, 1e-11);
 }
 
 /* NaN is chosen last, and a weight of an id out of range is NaN. */
-static void test_odd_values(void **state)
+static void odd_values_give_the_same_bits(void **state)
 {
     (void)state;
     struct support_rig rig;
@@ -251,7 +251,7 @@ static void test_odd_values(void **state)
     support_rig_free(&rig);
 }
 
-static void test_refusals(void **state)
+static void shapes_that_do_not_fit_are_refused(void **state)
 {
     (void)state;
     for (int bad = 0; bad < 9; bad++) {
@@ -291,9 +291,9 @@ static int close_engines(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_choose),     cmocka_unit_test(test_weights),
-        cmocka_unit_test(test_sum),        cmocka_unit_test(test_glu_clamp),
-        cmocka_unit_test(test_odd_values), cmocka_unit_test(test_refusals),
+        cmocka_unit_test(the_best_experts_are_chosen),     cmocka_unit_test(weights_of_experts_are_near_the_reference),
+        cmocka_unit_test(weighted_sums_are_near_the_reference),        cmocka_unit_test(clamped_gated_units_are_near_the_reference),
+        cmocka_unit_test(odd_values_give_the_same_bits), cmocka_unit_test(shapes_that_do_not_fit_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, close_engines);
 }
