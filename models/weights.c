@@ -23,7 +23,7 @@ static float *widen(struct binder *b, const struct gguf_tensor *t, const char *n
                      (unsigned long long)n);
         return NULL;
     }
-    t->type->kernel[CPU_SCALAR].decode((int64_t)n, t->data, values);
+    t->type->kernel[CPU_SCALAR].decode(0, (int64_t)n, t->data, values);
     return b->w->vectors[b->w->n_vectors++] = values;
 }
 
@@ -38,7 +38,7 @@ static bool check_shape(struct binder *b, const struct gguf_tensor *t, const cha
                             (unsigned long long)t->ne[2], (unsigned long long)t->ne[1],
                             (unsigned long long)t->ne[0], (long long)ne[2], (long long)ne[1],
                             (long long)ne[0]);
-    if (t->type->act == QUANT_ACT_NONE)
+    if (!t->type->act)
         return base_fail_at(b->err, BASE_MODEL, name, (int64_t)t->offset,
                             "tensors of type %s cannot be computed with yet", t->type->name);
     return true;
