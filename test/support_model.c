@@ -99,7 +99,10 @@ static void write_key(const struct support_model *m, struct gguf_writer *w, cons
     char full[96], *end;
     int32_t item[MAX_ITEMS];
     uint64_t n = 0;
-    snprintf(full, sizeof full, "%s.%s", m->arch, key);
+    if (*key == '!')
+        snprintf(full, sizeof full, "%s", key + 1);
+    else
+        snprintf(full, sizeof full, "%s.%s", m->arch, key);
     const bool is_true = strcmp(value, "true") == 0;
     if (is_true || strcmp(value, "false") == 0) {
         gguf_writer_bool(w, full, is_true);
@@ -154,7 +157,7 @@ static void write_keys(const struct support_model *m, struct gguf_writer *w)
 enum content { MATRIX, NORM, BIAS, DECAY };
 
 struct planned {
-    char name[64];
+    char name[MODEL_TENSOR_NAME];
     const struct quant_type *type;
     enum content content;
     uint32_t n_dims;
@@ -163,6 +166,7 @@ struct planned {
 
 struct plan {
     const struct support_model *m;
+    const struct model_params *p;
     struct planned *tensor;
     size_t count, room;
     bool failed; /* no memory */
@@ -191,7 +195,7 @@ static const struct quant_type *type_of(const struct support_model *m, const cha
 }
 
 static void plan_add(struct plan *plan, const struct model_tensor_row *row, const char *prefix,
-                     const char *name, enum content content, const uint64_t ne[3])
+                     const char *part, enum content content, const uint64_t ne[3])
 {
     if (plan->count == plan->room) {
         plan->room = plan->room * 2 + 64;
@@ -205,7 +209,7 @@ static void plan_add(struct plan *plan, const struct model_tensor_row *row, cons
     t->n_dims = ne[2] > 1 ? 3 : ne[1] > 1 || content == MATRIX ? 2 : 1;
     t->type = content == MATRIX ? type_of(plan->m, row->name, prefix, ne[0])
                                 : quant_type_by_id(QUANT_F32);
-    snprintf(t->name, sizeof t->name, "%s%s", prefix, name);
+    model_tensor_name(plan->p, prefix, row->name, part, t->name);
 }
 
 /* Whether the options choose a tensor that files may lack. */
@@ -233,7 +237,7 @@ static bool plan_row(void *user, const struct model_tensor_row *row, const char 
         (row->need == MODEL_OPTIONAL || (other && other->weight != NULL)))
         return true;
     const bool decays = strcmp(row->name, "ssm_a") == 0;
-    plan_add(plan, row, prefix, name, decays ? DECAY : is_vector ? NORM : MATRIX, ne);
+    plan_add(plan, row, prefix, "weight", decays ? DECAY : is_vector ? NORM : MATRIX, ne);
     if (row->kind == MODEL_VECTOR || row->kind == MODEL_MATRIX) return !plan->failed;
     /* So that rows that are not required beside this one see it; nothing reads the tensor. */
     static struct engine_tensor there;
@@ -241,11 +245,11 @@ static bool plan_row(void *user, const struct model_tensor_row *row, const char 
         ((struct model_linear *)((char *)self + row->field - 1))->weight = &there;
     snprintf(name, sizeof name, "%s.bias", row->name);
     if (is_chosen(plan->m, name))
-        plan_add(plan, row, prefix, name, BIAS,
+        plan_add(plan, row, prefix, "bias", BIAS,
                  is_vector ? ne : (const uint64_t[3]){ne[1], depth, 1});
     snprintf(name, sizeof name, "%s.scale", row->name);
     if (is_chosen(plan->m, name))
-        plan_add(plan, row, prefix, name, NORM, (const uint64_t[3]){depth, 1, 1});
+        plan_add(plan, row, prefix, "scale", NORM, (const uint64_t[3]){depth, 1, 1});
     return !plan->failed;
 }
 
@@ -275,6 +279,7 @@ static bool plan_model(struct plan *plan, const char *path, struct base_error *e
     done = file && model_params_read(&p, file, err);
     if (done) {
         p.n_vocab = p.ends.n_vocab = m->n_vocab;
+        plan->p = &p;
         done = model_rows_visit(&p, plan_row, plan) ||
                base_fail(err, BASE_NO_MEMORY, "no memory for the list of tensors");
         model_params_free(&p);

@@ -28,7 +28,8 @@ struct support_model {
     bool fused_qkv;                 /* one tensor attn_qkv instead of three */
     bool biases;                    /* of Q, K and V */
     /* Words with spaces between them. Tensors that files of the architecture may lack, without
-     * "blk.N.": "attn_output.bias rope_freqs.weight"; keys beside the usual, without "ARCH.":
+     * "blk.N.": "attn_output.bias rope_freqs.weight"; keys beside the usual, without "ARCH."
+     * (those that have no such prefix begin with '!'):
      * "attention.scale=0.25 rope.scaling.type=yarn attention.head_count_kv=2,1 flag=true". */
     const char *with, *keys;
     enum support_tokens tokens;

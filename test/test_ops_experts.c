@@ -201,32 +201,32 @@ static void check_all(const char *name, support_build build, support_want want, 
         }
 }
 
-static void test_choose(void **state)
+static void chooses_the_largest(void **state)
 {
     (void)state;
     check_all("choose_experts", build_choose, want_choose, 0.0);
 }
 
-static void test_weights(void **state)
+static void weights_of_the_chosen(void **state)
 {
     (void)state;
     check_all("expert_weights", build_weights, want_weights, 1e-12);
 }
 
-static void test_sum(void **state)
+static void sums_in_order(void **state)
 {
     (void)state;
     check_all("expert_sum", build_sum, want_sum, 1e-12);
 }
 
-static void test_glu_clamp(void **state)
+static void clamps_gate_and_up(void **state)
 {
     (void)state;
     check_all("glu_clamp", build_glu, want_glu, 1e-11);
 }
 
 /* NaN is chosen last, and a weight of an id out of range is NaN. */
-static void test_odd_values(void **state)
+static void nan_comes_last_and_unknown_ids_are_nan(void **state)
 {
     (void)state;
     struct support_rig rig;
@@ -251,7 +251,7 @@ static void test_odd_values(void **state)
     support_rig_free(&rig);
 }
 
-static void test_refusals(void **state)
+static void refuses_what_does_not_fit(void **state)
 {
     (void)state;
     for (int bad = 0; bad < 9; bad++) {
@@ -281,19 +281,15 @@ static void test_refusals(void **state)
     }
 }
 
-static int close_engines(void **state)
-{
-    (void)state;
-    support_engines_free();
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_choose),     cmocka_unit_test(test_weights),
-        cmocka_unit_test(test_sum),        cmocka_unit_test(test_glu_clamp),
-        cmocka_unit_test(test_odd_values), cmocka_unit_test(test_refusals),
+        cmocka_unit_test(chooses_the_largest),
+        cmocka_unit_test(weights_of_the_chosen),
+        cmocka_unit_test(sums_in_order),
+        cmocka_unit_test(clamps_gate_and_up),
+        cmocka_unit_test(nan_comes_last_and_unknown_ids_are_nan),
+        cmocka_unit_test(refuses_what_does_not_fit),
     };
-    return cmocka_run_group_tests(tests, NULL, close_engines);
+    return cmocka_run_group_tests(tests, NULL, support_engines_free);
 }

@@ -36,11 +36,11 @@ static bool set_kv_q16_shape(struct engine_tensor *dst, struct base_error *err)
     return true;
 }
 
-enum { ROOM_ROW, ROOM_ROUNDED, ROOM_CODES, ROOMS };
+enum { BUFFER_ROW, BUFFER_ROUNDED, BUFFER_CODES, BUFFERS };
 
 static int64_t set_kv_q16_scratch(const struct engine_tensor *dst, int n_threads)
 {
-    return engine_rooms_bytes(n_threads, ROOMS, dst->src[0]->ne[0] + 1);
+    return engine_scratch_bytes(n_threads, BUFFERS, dst->src[0]->ne[0] + 1);
 }
 
 /* Stores one row of x in its slot. */
@@ -50,9 +50,10 @@ static void set_row(const struct engine_task *task, struct engine_tensor *dst, i
     const struct quant_type *as = quant_type_by_id((enum quant_id)dst->param[PARAM_AS].i);
     const struct engine_tensor *x = dst->src[0];
     const int64_t d = x->ne[0];
-    float *rounded = engine_room(task, d + 1, ROOM_ROUNDED);
-    int16_t *codes = (int16_t *)(void *)engine_room(task, d + 1, ROOM_CODES);
-    const float *row = engine_piece_load(task->engine, x, &at, engine_room(task, d + 1, ROOM_ROW));
+    float *rounded = engine_scratch_buffer(task, d + 1, BUFFER_ROUNDED);
+    int16_t *codes = (int16_t *)(void *)engine_scratch_buffer(task, d + 1, BUFFER_CODES);
+    const float *row =
+        engine_piece_load(task->engine, x, &at, engine_scratch_buffer(task, d + 1, BUFFER_ROW));
     char *group = dst->data + slot / ENGINE_ATTN_GROUP * dst->nb[1] + at.i2 * dst->nb[2];
     task->engine->quant.type[as->id].encode(d, row, codes);
     task->engine->quant.type[as->id].decode(0, d, codes, rounded);
