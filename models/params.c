@@ -121,7 +121,8 @@ static bool read_ends(struct model_reader *r, struct model_params *p)
          !model_read_f32(r, "residual_scale", MODEL_OPTIONAL, 0.0f, &p->residual_scale)) ||
         (row->logit_scale != MODEL_LOGITS_PLAIN &&
          !model_read_f32(r, "logit_scale", MODEL_OPTIONAL, 0.0f, &p->logit_scale)) ||
-        !model_read_f32(r, "final_logit_softcapping", MODEL_OPTIONAL, 0.0f, &p->logit_softcap))
+        (row->softcap_key &&
+         !model_read_f32(r, "final_logit_softcapping", MODEL_OPTIONAL, 0.0f, &p->logit_softcap)))
         return false;
     /* An absent number is written as 0 too. */
     if (p->embd_scale == 0.0f) p->embd_scale = 1.0f;
@@ -166,8 +167,11 @@ static bool read_numbers(struct model_reader *r, struct model_params *p)
     if (!model_read_u32(r, "block_count", MODEL_REQUIRED, 1, max_layers, &p->n_layer) ||
         !model_read_u32(r, "embedding_length", MODEL_REQUIRED, 1, MODEL_MAX_DIM, &p->n_embd) ||
         !model_read_u32(r, "context_length", MODEL_REQUIRED, 1, MODEL_MAX_CTX, &p->n_ctx_train) ||
-        !read_vocab(p, r->file, r->err))
+        !read_vocab(p, r->file, r->err) ||
+        !model_read_u32(r, "nextn_predict_layers", MODEL_OPTIONAL, 0, p->n_layer - 1,
+                        &p->n_draft_layer))
         return false;
+    p->n_layer -= p->n_draft_layer;
     r->n_layer = p->n_layer;
     p->arch = model_arch_known(p->arch, p->n_layer, p->n_vocab);
     return read_norm(r, p) && read_experts(r, p) && read_temperature(r, p) && read_ends(r, p);

@@ -23,7 +23,7 @@ static float *widen(struct binder *b, const struct gguf_tensor *t, const char *n
                      (unsigned long long)n);
         return NULL;
     }
-    t->type->kernel[CPU_SCALAR].decode((int64_t)n, t->data, values);
+    t->type->kernel[CPU_SCALAR].decode(0, (int64_t)n, t->data, values);
     return b->w->vectors[b->w->n_vectors++] = values;
 }
 
@@ -38,7 +38,7 @@ static bool check_shape(struct binder *b, const struct gguf_tensor *t, const cha
                             (unsigned long long)t->ne[2], (unsigned long long)t->ne[1],
                             (unsigned long long)t->ne[0], (long long)ne[2], (long long)ne[1],
                             (long long)ne[0]);
-    if (t->type->act == QUANT_ACT_NONE)
+    if (!t->type->act)
         return base_fail_at(b->err, BASE_MODEL, name, (int64_t)t->offset,
                             "tensors of type %s cannot be computed with yet", t->type->name);
     return true;
@@ -136,15 +136,34 @@ static bool starts_with(struct gguf_str name, const char *start)
     return name.size >= n && !memcmp(name.data, start, n);
 }
 
-/* What a text model has no part in: heads for other uses than the next token, towers for images and
- * audio, and the scales that engines with 4-bit activations need. */
-static bool is_beside(struct gguf_str name)
+/* A tensor of a layer: of one behind the trunk, for guesses at later tokens; of images; or one that
+ * the architecture's aliases leave out. */
+static bool is_beside_in_layer(const struct model_params *p, struct gguf_str name)
 {
-    static const char *const starts[] = {"cls.", "dense_2.", "dense_3.", "v.", "a.", "mm."};
+    uint32_t layer = 0;
+    size_t i = 4; /* "blk." */
+    for (; i < name.size && name.data[i] >= '0' && name.data[i] <= '9' && layer < UINT16_MAX; i++)
+        layer = layer * 10 + (uint32_t)(name.data[i] - '0');
+    if (i == name.size || name.data[i] != '.') return false;
+    const struct gguf_str rest = {name.data + i + 1, name.size - i - 1};
+    const struct model_alias *alias = p->arch->alias;
+    for (int a = 0; a < MODEL_MAX_ALIASES && alias[a].usual; a++)
+        if (!*alias[a].here && rest.size == strlen(alias[a].usual) &&
+            starts_with(rest, alias[a].usual))
+            return true;
+    return (layer >= p->n_layer && layer < p->n_layer + p->n_draft_layer) ||
+           starts_with(rest, "vis_");
+}
+
+/* What a text model has no part in: heads for other uses than the next token, towers for images and
+ * audio, layers that draft, and the scales that engines with 4-bit activations need. */
+static bool is_beside(const struct model_params *p, struct gguf_str name)
+{
+    static const char *const starts[] = {"cls.", "dense_2.", "dense_3.", "v.", "a.", "mm.", "mtp."};
     for (size_t i = 0; i < sizeof starts / sizeof *starts; i++)
         if (starts_with(name, starts[i])) return true;
-    if (starts_with(name, "blk.") && memmem(name.data, name.size, ".vis_", 5)) return true;
-    return ends_with(name, ".input_scale");
+    return ends_with(name, ".input_scale") ||
+           (starts_with(name, "blk.") && is_beside_in_layer(p, name));
 }
 
 static bool check_left_over(struct binder *b)
@@ -154,7 +173,7 @@ static bool check_left_over(struct binder *b)
     if (b->w->n_unused == 0) return true;
     for (uint64_t i = 0; i < n; i++) {
         const struct gguf_tensor *t = gguf_tensor_at(b->file, i);
-        if (b->used[i] || is_beside(t->name)) continue;
+        if (b->used[i] || is_beside(b->p, t->name)) continue;
         char name[ENGINE_NAME_SIZE * 2];
         snprintf(name, sizeof name, "%.*s", t->name.size < 90 ? (int)t->name.size : 90,
                  t->name.data);

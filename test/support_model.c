@@ -1,5 +1,6 @@
 /* test/support_model.c: see test/support_model.h. */
 #include "test/support_model.h"
+#include "test/support_row.h"
 
 #include "models/params.h"
 #include <inttypes.h>
@@ -303,7 +304,7 @@ static bool write_rows(struct gguf_writer *w, const struct planned *t, uint64_t 
                        struct base_error *err)
 {
     uint64_t rows = (t->ne[1] ? t->ne[1] : 1) * (t->ne[2] ? t->ne[2] : 1);
-    uint64_t row_bytes = t->ne[0] / t->type->block_len * t->type->block_bytes;
+    const uint64_t row_bytes = (uint64_t)quant_row_size(t->type, (int64_t)t->ne[0]);
     for (uint64_t i = 0; i < rows; i++) {
         unsigned char *row = pool;
         if (distinct && i >= distinct) {
@@ -311,7 +312,7 @@ static bool write_rows(struct gguf_writer *w, const struct planned *t, uint64_t 
         } else {
             row += distinct ? i * row_bytes : 0;
             fill_row(t, random, values);
-            t->type->encode((int64_t)t->ne[0], values, row);
+            support_row_make(t->type, (int64_t)t->ne[0], values, row);
         }
         if (!gguf_writer_data(w, row, row_bytes, err)) return false;
     }
@@ -352,7 +353,7 @@ static bool write_model(const struct support_model *m, struct gguf_writer *w,
     for (size_t i = 0; i < plan->count; i++) {
         const struct planned *t = &plan->tensor[i];
         struct gguf_str name = {.data = t->name, .size = strlen(t->name)};
-        if (!t->type->encode) {
+        if (!t->type->act) {
             return base_fail_at(err, BASE_USAGE, t->name, -1, "%s cannot be written",
                                 t->type->name);
         }

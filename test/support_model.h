@@ -21,7 +21,7 @@ struct support_model {
     uint32_t window;   /* keys that windowed layers see; 0: no windows */
     uint32_t n_expert; /* 0: a plain feed-forward network */
     uint32_t n_expert_used;
-    const struct quant_type *type;  /* of matrices; must have encode */
+    const struct quant_type *type;  /* of matrices (test/support_row.h) */
     const struct quant_type *finer; /* of the output and of half of attn_v and ffn_down; NULL: as
                                        the others. Q4_K with Q6_K is llama.cpp's Q4_K_M. */
     bool tied;                      /* the output product uses the embedding */

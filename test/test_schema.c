@@ -237,6 +237,10 @@ static const char *const walked[] = {
     "12345678901234567]}}",
     /* no item that the enumeration leaves room for is contained */
     "{\"enum\":[{\"a\":\"a\"},[1,\"a\"],2.5],\"contains\":{\"type\":\"boolean\"}}",
+    "{\"type\":\"array\",\"uniqueItems\":true,\"minItems\":2,\"items\":{\"enum\":[\"a\",\"bb\",3,"
+    "null]}}",
+    "{\"properties\":{\"s\":{\"type\":\"string\",\"minLength\":30,\"maxLength\":65536}},"
+    "\"required\":[\"s\"]}",
 };
 
 /* A random allowed token; those that close something are preferred half of the time. */
@@ -561,6 +565,37 @@ static void many_texts_and_repetitions_are_exact(void **state)
     base_buffer_free(&text);
 }
 
+/* An object of 500 properties, every one needed: each may come once, in any order. */
+static void many_properties_are_exact(void **state)
+{
+    (void)state;
+    enum { NAMES = 500 };
+    struct base_buffer schema = BASE_BUFFER_INIT, text = BASE_BUFFER_INIT;
+    struct base_error err = BASE_ERROR_INIT;
+    base_buffer_add_text(&schema, "{\"additionalProperties\":false,\"properties\":{");
+    for (int i = 0; i < NAMES; i++)
+        base_buffer_add_format(&schema, "%s\"name%d\":{\"const\":%d}", i ? "," : "", i, i);
+    base_buffer_add_text(&schema, "},\"required\":[");
+    for (int i = 0; i < NAMES; i++)
+        base_buffer_add_format(&schema, "%s\"name%d\"", i ? "," : "", i);
+    base_buffer_add_text(&schema, "]}");
+    struct constraint *c = compile(schema.data, schema.size, true, &err);
+    if (!c) fail_msg("%s", err.text);
+    for (int fault = 0; fault < 4; fault++) { /* none; one is missing, twice, has another's value */
+        base_buffer_clear(&text);
+        for (int i = 0; i < NAMES - (fault == 1); i++) {
+            const int name = fault == 2 && i == 300 ? 7 : i * 7 % NAMES;
+            base_buffer_add_format(&text, "%s\"name%d\":%d", i ? "," : "{", name,
+                                   fault == 3 && i == 450 ? 1 : name);
+        }
+        base_buffer_add_text(&text, "}");
+        assert_int_equal(accepts(c, text.data, text.size), fault == 0);
+    }
+    constraint_free(c);
+    base_buffer_free(&schema);
+    base_buffer_free(&text);
+}
+
 /* A model that may invent names invents them to the limit: what the schema names is generated. */
 static void generation_keeps_to_named_properties(void **state)
 {
@@ -628,6 +663,7 @@ int main(void)
         cmocka_unit_test(numbers_that_cannot_be_generated_are_refused),
         cmocka_unit_test(older_drafts_and_wrappers_mean_what_they_say),
         cmocka_unit_test(large_lengths_are_exact),
+        cmocka_unit_test(many_properties_are_exact),
         cmocka_unit_test(many_texts_and_repetitions_are_exact),
         cmocka_unit_test(generation_keeps_to_named_properties),
         cmocka_unit_test(lenient_keywords_restrict_nothing),

@@ -131,7 +131,7 @@ struct model_attention_row {
     enum model_score_scale scale;
     struct model_window window;
     enum model_temperature temperature;
-    float softcap; /* of scores, where the file has no attn_logit_softcapping */
+    float softcap; /* of scores: attn_logit_softcapping, by default this; 0: none */
     float alibi;   /* largest slope's exponent, where no attention.max_alibi_bias; 0: no ALiBi */
 };
 
@@ -147,6 +147,7 @@ enum model_ffn_form {
 struct model_ffn_row {
     enum model_ffn_form form;
     enum engine_unary act;
+    bool scales;      /* a .scale of its matrices counts; otherwise it is ignored */
     uint32_t divisor; /* of feed_forward_length; 0: 1 */
 };
 
@@ -179,7 +180,8 @@ struct model_ends_row {
     enum model_embd_norm embd_norm;
     bool positions; /* learned ones are added: position_embd */
     enum model_logit_scale logit_scale;
-    float softcap;          /* of logits, where the file has no final_logit_softcapping */
+    bool softcap_key;       /* logits are capped by final_logit_softcapping, */
+    float softcap;          /* by default this */
     float embd_default;     /* embedding_scale where the file has none; 0: 1 */
     bool residual_scale;    /* what a block adds is multiplied by residual_scale */
     float residual_default; /* where the file has none, times 1 / sqrt(layers); 0: 1 */
@@ -198,7 +200,7 @@ struct model_known {
 
 /* A tensor that this architecture spells otherwise: full names without "blk.N.". */
 struct model_alias {
-    const char *usual, *here; /* NULL: no more */
+    const char *usual, *here; /* NULL: no more; here "": files have it and the model ignores it */
 };
 
 enum { MODEL_MAX_KNOWN = 3, MODEL_MAX_ALIASES = 8, MODEL_MAX_NAMES = 8 };

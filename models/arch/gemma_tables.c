@@ -3,10 +3,10 @@
 
 #define GEMMA .attn.rope = MODEL_ROPE_NEOX, .ffn.act = ENGINE_GELU, .ends.embd_scale = MODEL_EMBD_SQRT
 #define GEMMA2                                                                                      \
-    GEMMA, .residual = MODEL_SANDWICH, .attn.softcap = 50, .ends.softcap = 30,                      \
+    GEMMA, .residual = MODEL_SANDWICH, .attn.softcap = 50, .ends.softcap_key = true, .ends.softcap = 30, \
         .attn.window = {MODEL_WINDOW_PERIOD, 2, MODEL_WINDOW_ROPE_BASE, .size = 4096}
 #define GEMMA3                                                                                      \
-    GEMMA, .residual = MODEL_SANDWICH, .attn.qk_norm = MODEL_QK_NORM_HEAD,                          \
+    GEMMA, .residual = MODEL_SANDWICH, .attn.qk_norm = MODEL_QK_NORM_HEAD, .ends.softcap_key = true, \
         .attn.window = {MODEL_WINDOW_PERIOD, 6, MODEL_WINDOW_ROPE_OWN}
 
 static const struct model_arch gemma2_27b = {{"gemma2"}, GEMMA2, .attn.scale = MODEL_SCALE_BY_EMBD};

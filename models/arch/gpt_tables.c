@@ -30,7 +30,7 @@ const struct model_arch model_arch_gpt[] = {
     {{"command-r"}, .norm = MODEL_LAYER_NORM, .residual = MODEL_PARALLEL,
      .ends = {.logit_scale = MODEL_LOGITS_TIMES},
      .known = {{.min_layers = 64, .as = &command_r_plus}}},
-    {{"cohere2"}, .norm = MODEL_LAYER_NORM, .residual = MODEL_PARALLEL,
+    {{"cohere2"}, .ffn.scales = true, .norm = MODEL_LAYER_NORM, .residual = MODEL_PARALLEL,
      .attn = {.rotate = MODEL_ROTATE_WINDOWED, .window = {MODEL_WINDOW_PERIOD, 4}},
      .ends = {.logit_scale = MODEL_LOGITS_TIMES}},
     {.name = {NULL}},

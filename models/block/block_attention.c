@@ -97,7 +97,8 @@ static bool read_scores(struct model_reader *r, const struct model_params *p, st
     float scale = 0.0f;
     if ((row->scale == MODEL_SCALE_KEY &&
          !model_read_f32(r, "attention.scale", MODEL_OPTIONAL, 0.0f, &scale)) ||
-        !model_read_f32(r, "attn_logit_softcapping", MODEL_OPTIONAL, 0.0f, &a->softcap) ||
+        (row->softcap != 0.0f &&
+         !model_read_f32(r, "attn_logit_softcapping", MODEL_OPTIONAL, 0.0f, &a->softcap)) ||
         !model_read_f32(r, "attention.max_alibi_bias", MODEL_OPTIONAL, 0.0f, &a->alibi) ||
         !model_read_f32(r, "attention.clamp_kqv", MODEL_OPTIONAL, 0.0f, &a->clamp))
         return false;

@@ -21,7 +21,8 @@ static uint64_t mix(uint64_t h, uint64_t v)
 static bool same(const struct constrain_frame *x, const struct constrain_frame *y)
 {
     return x->next == y->next && x->kind == y->kind && x->index == y->index &&
-           x->state == y->state && memcmp(x->word, y->word, sizeof x->word) == 0;
+           x->state == y->state &&
+           memcmp(x->word, y->word, (size_t)constrain_frame_words(x) * sizeof *x->word) == 0;
 }
 
 static bool make_room(struct constrain_state *s)
@@ -58,7 +59,7 @@ uint64_t constrain_frame_hash(const struct constrain_state *s, const struct cons
 {
     uint64_t hash = mix(s->frame[f->next].hash, (uint64_t)f->kind << 32 | f->index);
     hash = mix(hash, f->state);
-    for (int i = 0; i < 3; i++) hash = mix(hash, f->word[i]);
+    for (int i = 0; i < constrain_frame_words(f); i++) hash = mix(hash, f->word[i]);
     return hash;
 }
 

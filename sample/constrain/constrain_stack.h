@@ -28,6 +28,9 @@ enum constrain_frame_kind {
     CONSTRAIN_FRAME_ROOT /* a JSON text */
 };
 
+/* What an object has: a bit for each known name, then for each mark. */
+enum { CONSTRAIN_SEEN_WORDS = 8, CONSTRAIN_FIRST_MARK = CONSTRAIN_MAX_NAMES };
+
 /* What was read of an escape in a JSON string. */
 struct constrain_escape {
     uint32_t kind : 3;   /* enum constrain_escape_kind, schema_run.h; 0: no escape */
@@ -68,17 +71,23 @@ struct constrain_frame {
             struct constrain_escape escape;
             uint16_t n_names;
             uint8_t phase, space;
-            uint64_t seen[2]; /* bits of known names and marks */
+            uint64_t seen[CONSTRAIN_SEEN_WORDS];
         } object;
         struct {
             uint32_t done; /* the value has been read */
         } root;
-        uint64_t word[3];
+        uint64_t word[1 + CONSTRAIN_SEEN_WORDS];
     };
     uint64_t hash; /* of the whole stack, by content */
     uint32_t rest; /* the fewest bytes that end the whole stack, plus 1; 0: not known yet */
 };
-_Static_assert(sizeof(struct constrain_frame) == 56, "no member is larger than `word`");
+_Static_assert(sizeof(struct constrain_frame) == 32 + 8 * (1 + CONSTRAIN_SEEN_WORDS),
+               "no member is larger than `word`");
+/* How many words a frame's member has: objects have more than the others. */
+static inline int constrain_frame_words(const struct constrain_frame *f)
+{
+    return f->kind == CONSTRAIN_FRAME_OBJECT ? 1 + CONSTRAIN_SEEN_WORDS : 3;
+}
 
 /* A frame whose words are 0. */
 static inline struct constrain_frame constrain_frame_new(enum constrain_frame_kind kind,

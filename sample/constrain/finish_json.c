@@ -198,15 +198,16 @@ static bool next_need(const struct constrain_finisher *f, const struct constrain
                       const struct constrain_frame *frame, const uint32_t *name, bool must,
                       struct choice *best, bool *some)
 {
-    const uint64_t names = (1ull << (CONSTRAIN_FIRST_MARK - 64)) - 1;
-    uint64_t short0 = o->required[0] & ~frame->object.seen[0],
-             short1 = o->required[1] & ~frame->object.seen[1];
-    uint64_t marks = short1 >> (CONSTRAIN_FIRST_MARK - 64);
+    const uint32_t last = CONSTRAIN_FIRST_MARK / 64, shift = CONSTRAIN_FIRST_MARK % 64;
+    const uint64_t marks = (o->required[last] & ~frame->object.seen[last]) >> shift;
     *some = true;
     if (marks) return choose(f, o, frame, name, marks & -marks, 0, best);
-    if (short0) return choose(f, o, frame, name, 0, 1 + (uint32_t)__builtin_ctzll(short0), best);
-    if (short1 & names)
-        return choose(f, o, frame, name, 0, 65 + (uint32_t)__builtin_ctzll(short1), best);
+    for (uint32_t i = 0; i <= last; i++) {
+        const uint64_t missing = o->required[i] & ~frame->object.seen[i];
+        if (missing)
+            return choose(f, o, frame, name, 0, 64 * i + 1 + (uint32_t)__builtin_ctzll(missing),
+                          best);
+    }
     *some = must || frame->object.n_names < o->min;
     return !*some || choose(f, o, frame, name, 0, 0, best);
 }

@@ -551,8 +551,12 @@ static void top_key(const struct constrain_masker *m, const struct constrain_fra
         CONSTRAIN_FRAME_OBJECT) { /* which names were seen, and how many where it counts */
         const uint64_t *seen = f->object.seen;
         if (m->constraint->schema->object[f->index].max != UINT32_MAX) more = f->object.n_names;
-        more ^= seen[0] * 0xd6e8feb86659fd93u ^ seen[1] * 0xa0761d6478bd642fu;
-        key[1] ^= (seen[0] ^ seen[0] >> 31) * 0xe7037ed1a0b428dbu ^ seen[1] * 0x8ebc6af09c88c6e3u;
+        for (int i = 0; i < CONSTRAIN_SEEN_WORDS; i++) {
+            more = (more ^ seen[i]) * 0xd6e8feb86659fd93u;
+            more ^= more >> 32;
+            key[1] = (key[1] ^ seen[i]) * 0xe7037ed1a0b428dbu;
+            key[1] ^= key[1] >> 29;
+        }
     }
     if (f->kind == CONSTRAIN_FRAME_STRING)
         more =

@@ -10,6 +10,7 @@
 #define SAMPLE_CONSTRAIN_SCHEMA_H
 
 #include "sample/constrain/automaton.h"
+#include "sample/constrain/constrain_stack.h"
 #include "sample/constrain/constraint.h"
 #include "sample/constrain/decimal.h"
 #include "sample/constrain/idset.h"
@@ -124,20 +125,28 @@ struct constrain_object {
     uint32_t known;            /* into label[]: the known name of a class plus 1, or 0 */
     uint32_t words;            /* 64-bit words of a set of classes */
     uint32_t usable;           /* into bits[]: classes whose value can be */
-    uint64_t required[2];      /* bits of known names; marks from bit 120 on */
-    uint32_t n_required;       /* names only */
+    uint64_t required[CONSTRAIN_SEEN_WORDS]; /* bits of known names; marks from CONSTRAIN_FIRST_MARK
+                                                on */
+    uint32_t n_required;                     /* names only */
     uint32_t min, max;
     bool alive;
 };
-enum { CONSTRAIN_FIRST_MARK = 120 };
 enum { CONSTRAIN_MAX_MARKS = 6 };
 /* And that a name has come which the schema does not know: where a number of properties is
  * demanded, what is generated has one of them at most, because a second could repeat the first and
  * readers would count one. */
-enum { CONSTRAIN_OTHER_SEEN = 127 };
+enum { CONSTRAIN_OTHER_SEEN = 511 };
 static inline bool constrain_object_counts(bool generate, uint32_t min)
 {
     return generate && min > 1;
+}
+
+/* Whether all that an object needs is among `seen`. */
+static inline bool constrain_object_has_all(const struct constrain_object *o, const uint64_t *seen)
+{
+    uint64_t missing = 0;
+    for (int i = 0; i < CONSTRAIN_SEEN_WORDS; i++) missing |= o->required[i] & ~seen[i];
+    return missing == 0;
 }
 
 struct constrain_place {

@@ -319,9 +319,13 @@ static void step_array(struct constrain_state *s, struct constrain_frame f, uint
 
 uint32_t constrain_object_missing(const struct constrain_object *o, const struct constrain_frame *f)
 {
-    uint64_t names = (1ull << (CONSTRAIN_FIRST_MARK - 64)) - 1;
-    return (uint32_t)(__builtin_popcountll(o->required[0] & ~f->object.seen[0]) +
-                      __builtin_popcountll(o->required[1] & ~f->object.seen[1] & names));
+    uint32_t n = 0;
+    for (int i = 0; i < CONSTRAIN_SEEN_WORDS; i++) {
+        const uint64_t names =
+            i == CONSTRAIN_FIRST_MARK / 64 ? (1ull << CONSTRAIN_FIRST_MARK % 64) - 1 : UINT64_MAX;
+        n += (uint32_t)__builtin_popcountll(o->required[i] & ~f->object.seen[i] & names);
+    }
+    return n;
 }
 
 bool constrain_object_allows(const struct constrain_schema *schema,
@@ -335,7 +339,7 @@ bool constrain_object_allows(const struct constrain_schema *schema,
         uint64_t bit = 1ull << (known - 1) % 64;
         if (f->object.seen[(known - 1) / 64] & bit) return false;
         wanted = o->required[(known - 1) / 64] & bit;
-    } else if (f->object.seen[1] >> (CONSTRAIN_OTHER_SEEN - 64) & 1) {
+    } else if (f->object.seen[CONSTRAIN_OTHER_SEEN / 64] >> CONSTRAIN_OTHER_SEEN % 64 & 1) {
         return false;
     }
     return wanted || o->max - count > missing;
@@ -390,8 +394,7 @@ bool constrain_object_may_name(const struct constrain_schema *schema,
 
 static bool object_may_close(const struct constrain_object *o, const struct constrain_frame *f)
 {
-    return !(o->required[0] & ~f->object.seen[0]) && !(o->required[1] & ~f->object.seen[1]) &&
-           f->object.n_names >= o->min;
+    return constrain_object_has_all(o, f->object.seen) && f->object.n_names >= o->min;
 }
 
 static void set_phase(struct constrain_frame *f, uint8_t phase)
@@ -463,8 +466,8 @@ struct constrain_frame constrain_object_after(const struct constrain_schema *sch
     if (known)
         after.object.seen[(known - 1) / 64] |= 1ull << (known - 1) % 64;
     else if (constrain_object_counts(schema->generate, o->min))
-        after.object.seen[1] |= 1ull << (CONSTRAIN_OTHER_SEEN - 64);
-    after.object.seen[1] |= (uint64_t)marks << (CONSTRAIN_FIRST_MARK - 64);
+        after.object.seen[CONSTRAIN_OTHER_SEEN / 64] |= 1ull << CONSTRAIN_OTHER_SEEN % 64;
+    after.object.seen[CONSTRAIN_FIRST_MARK / 64] |= (uint64_t)marks << CONSTRAIN_FIRST_MARK % 64;
     return after;
 }
 

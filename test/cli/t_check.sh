@@ -61,12 +61,12 @@ usage '--choices: choice 3 is empty: there is a comma too many' check --choices 
 usage '--choices: choice 1 is empty' -m "$work/none" -p x --choices ',a'
 
 begin the_longest_strings_that_a_schema_may_ask_for
-awk 'BEGIN { printf "\""; for (i = 0; i < 4096; i++) printf "\303\251"; printf "\"" }' >"$work/long"
-infer check --json-schema '{"minLength":4096,"maxLength":4096}' -f "$work/long"
+awk 'BEGIN { printf "\""; for (i = 0; i < 65536; i++) printf "\303\251"; printf "\"" }' >"$work/long"
+infer check --json-schema '{"minLength":65536,"maxLength":65536}' -f "$work/long"
 status 0
-infer check --json-schema '{"maxLength":4095}' -f "$work/long"
+infer check --json-schema '{"maxLength":65535}' -f "$work/long"
 status 1
-usage 'maxLength. is more than 4096' check --json-schema '{"maxLength":4097}' -p x
+usage 'maxLength. is more than 1073741824' check --json-schema '{"maxLength":1073741825}' -p x
 
 begin contradictions_are_usage_errors
 infer check --regex a --choices b -p a
