@@ -153,4 +153,7 @@ void cli_model_note(const struct cli_model *m)
              m->engine->options.n_threads, m->engine->options.use_blas ? ", OpenBLAS" : "",
              model_session_n_ctx(m->session),
              (double)model_session_cache_bytes(m->session) / 0x1p20);
+    if (f->n_unused)
+        cli_note("%u tensors of the file are not used (images, audio, drafts, other heads)",
+                 f->n_unused);
 }

@@ -421,7 +421,7 @@ const struct cli_option cli_option_table[] = {
      .help = "OpenBLAS for large F32 products; bits may vary", .at = AT(blas)},
     {.name = "no-sandbox", .kind = CLI_FLAG,
      .commands = EVALUATING | TOKENIZE | INSPECT | QUANTIZE | CHECK, .group = CLI_GROUP_ENGINE,
-     .help = "keep all rights: for profilers, and tools that are preloaded", .at = AT(no_sandbox)},
+     .help = "keep all rights (for profilers)", .at = AT(no_sandbox)},
     {.name = "pin", .kind = CLI_FLAG, .commands = EVALUATING, .group = CLI_GROUP_ENGINE,
      .help = "bind each thread to a processor", .at = AT(pin)},
 

@@ -3,12 +3,12 @@
 #include <stddef.h>
 
 static const struct cli_quantize_mix mixes[] = {
-    {"Q3_K_S", QUANT_Q3_K, QUANT_Q6_K, QUANT_Q3_K, QUANT_Q3_K, QUANT_Q3_K, false, 11},
     {"Q3_K_M", QUANT_Q3_K, QUANT_Q6_K, QUANT_Q4_K, QUANT_Q4_K, QUANT_Q4_K, true, 12},
-    {"Q4_K_S", QUANT_Q4_K, QUANT_Q6_K, QUANT_Q4_K, QUANT_Q4_K, QUANT_Q4_K, false, 14},
+    {"Q3_K_S", QUANT_Q3_K, QUANT_Q6_K, QUANT_Q3_K, QUANT_Q3_K, QUANT_Q3_K, false, 11},
     {"Q4_K_M", QUANT_Q4_K, QUANT_Q6_K, QUANT_Q6_K, QUANT_Q6_K, QUANT_Q4_K, false, 15},
-    {"Q5_K_S", QUANT_Q5_K, QUANT_Q6_K, QUANT_Q5_K, QUANT_Q5_K, QUANT_Q5_K, false, 16},
+    {"Q4_K_S", QUANT_Q4_K, QUANT_Q6_K, QUANT_Q4_K, QUANT_Q4_K, QUANT_Q4_K, false, 14},
     {"Q5_K_M", QUANT_Q5_K, QUANT_Q6_K, QUANT_Q6_K, QUANT_Q6_K, QUANT_Q5_K, false, 17},
+    {"Q5_K_S", QUANT_Q5_K, QUANT_Q6_K, QUANT_Q5_K, QUANT_Q5_K, QUANT_Q5_K, false, 16},
 };
 enum { N_MIXES = sizeof mixes / sizeof *mixes };
 

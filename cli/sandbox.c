@@ -111,7 +111,7 @@ void cli_sandbox_limit(const char *file)
 /* Calls that are allowed whatever their arguments. Those that only some processors have are left
  * out on the others. */
 static const int always[] = {
-    /* open files: reading and writing; nothing with a name but asking about one */
+    /* open files: reading and writing; nothing with a name but facts about it */
     SYS_read,
     SYS_write,
     SYS_readv,
@@ -151,10 +151,16 @@ static const int always[] = {
     SYS_rt_sigprocmask,
     SYS_rt_sigreturn,
     SYS_sigaltstack,
+    SYS_timer_create,
+    SYS_timer_settime,
+    SYS_timer_delete,
     SYS_restart_syscall,
     SYS_exit,
     SYS_exit_group,
     /* time and facts */
+    SYS_timer_create,
+    SYS_timer_settime,
+    SYS_timer_delete,
     SYS_clock_gettime,
     SYS_clock_getres,
     SYS_clock_nanosleep,

@@ -16,13 +16,15 @@ struct engine_recurrent {
 };
 
 /* Causal convolution, channel by channel: x[S][C][K - 1 + T] (the last K - 1 columns of the past,
- * then the new ones) and weight[C][K] give [S][T][C]: sum over k of x[s][c][t + k] weight[c][k]. */
+ * then the new ones) and weight[C][K] give [S][T][C]: sum over k of x[s][c][t + k] weight[c][k].
+ * Fastest where the channels of both are contiguous: transposed views of [S][K - 1 + T][C], [K][C].
+ */
 struct engine_tensor *engine_ssm_conv(struct engine_graph *g, struct engine_tensor *x,
                                       struct engine_tensor *weight);
 
-/* Selective scan. state[cells][H][D][N], of which sequence s takes cell ids[s] (I32 [S]; out of
+/* Selective scan. state[slots][H][D][N], of which sequence s takes slot ids[s] (I32 [S]; out of
  * range: NaN); x[S][T][H][D]; dt[S][T][H]; a[H][N] (Mamba 1) or a[H][1] (Mamba 2); b and
- * c[S][T][G][N], where H / G neighbouring heads share a group. With d = softplus(dt):
+ * c[S][T][G][N], where H / G consecutive heads share a group. With d = softplus(dt):
  *     state = state exp(d a) + (d x) b;   out = sum over n of state c. */
 struct engine_recurrent engine_ssm_scan(struct engine_graph *g, struct engine_tensor *state,
                                         struct engine_tensor *x, struct engine_tensor *dt,

@@ -289,7 +289,7 @@ static bool steps_clash(const struct engine_step *x, const struct engine_step *y
     const struct engine_tensor *a = x->node, *b = y->node;
     bool own_a = a->op->split == ENGINE_SPLIT_OWN, own_b = b->op->split == ENGINE_SPLIT_OWN;
     /* Ops of their own split share the chunk counter and the whole scratch; the others use the
-     * rooms of their worker only (op_rows.c). */
+     * buffers of their worker only (op_rows.c). */
     if (own_a && own_b) return true;
     if ((own_a || own_b) && a->op->scratch && b->op->scratch) return true;
     if (overlap(a, b)) return true;

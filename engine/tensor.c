@@ -14,12 +14,10 @@ bool engine_tensor_layout(struct engine_tensor *t)
     t->nb[0] = (int64_t)bytes;
     for (int d = 0; d < ENGINE_DIMS; d++) {
         if (t->ne[d] <= 0) return false;
-        uint64_t units = (uint64_t)t->ne[d];
-        if (d == 0) {
-            if (units % t->type->block_len != 0) return false;
-            units /= t->type->block_len;
-        }
-        if (!base_mul(bytes, units, &bytes) || bytes > INT64_MAX) return false;
+        const uint64_t units = (uint64_t)t->ne[d];
+        const bool fits =
+            d == 0 ? quant_row_bytes(t->type, units, &bytes) : base_mul(bytes, units, &bytes);
+        if (!fits || bytes > INT64_MAX) return false;
         if (d + 1 < ENGINE_DIMS) t->nb[d + 1] = (int64_t)bytes;
     }
     /* The elements must be countable too: some types store several in a byte. */
@@ -53,7 +51,8 @@ int64_t engine_tensor_rows(const struct engine_tensor *t)
 
 int64_t engine_tensor_bytes(const struct engine_tensor *t)
 {
-    int64_t bytes = (int64_t)t->type->block_bytes + (t->ne[0] / t->type->block_len - 1) * t->nb[0];
+    int64_t bytes = (int64_t)t->type->header_bytes + (int64_t)t->type->block_bytes +
+                    (t->ne[0] / t->type->block_len - 1) * t->nb[0];
     for (int d = 1; d < ENGINE_DIMS; d++) bytes += (t->ne[d] - 1) * t->nb[d];
     return bytes;
 }
@@ -66,7 +65,7 @@ bool engine_tensor_row_contiguous(const struct engine_tensor *t)
 bool engine_tensor_contiguous(const struct engine_tensor *t)
 {
     if (!engine_tensor_row_contiguous(t)) return false;
-    int64_t expected = t->ne[0] / t->type->block_len * (int64_t)t->type->block_bytes;
+    int64_t expected = quant_row_size(t->type, t->ne[0]);
     for (int d = 1; d < ENGINE_DIMS; d++) {
         if (t->ne[d] != 1 && t->nb[d] != expected) return false;
         expected *= t->ne[d];

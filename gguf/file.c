@@ -27,7 +27,7 @@ struct gguf_file {
     int part_count; /* parts opened so far; while opening, fewer than there will be */
     uint64_t size;
     struct gguf_tensor *tensor; /* of all parts */
-    uint64_t tensor_count;
+    uint64_t tensor_count, tensor_room;
     struct gguf_index tensors;
 };
 
@@ -79,7 +79,7 @@ static bool map_descriptor(int fd, struct gguf_part_facts *to, struct base_error
 
 static bool map_file(const char *path, struct gguf_part_facts *to, struct base_error *err)
 {
-    /* O_NONBLOCK: opening a pipe that nobody writes to must not hang. */
+    /* O_NONBLOCK: opening a pipe without a writer must not hang. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) return fail_system(err, "open");
     bool done = map_descriptor(fd, to, err);
@@ -191,10 +191,15 @@ static bool take_tensors(struct gguf_file *file, struct gguf_part *part, struct 
 {
     if (part->tensor_count == 0) return true;
     uint64_t count = file->tensor_count + part->tensor_count;
-    struct gguf_tensor *joined = reallocarray(file->tensor, count, sizeof *joined);
-    if (!joined) return base_fail(err, BASE_NO_MEMORY, "no memory for the list of tensors");
-    memcpy(joined + file->tensor_count, part->tensor, part->tensor_count * sizeof *joined);
-    file->tensor = joined;
+    if (count > file->tensor_room) { /* doubles: parts may be many */
+        const uint64_t room = count > 2 * file->tensor_room ? count : 2 * file->tensor_room;
+        struct gguf_tensor *joined = reallocarray(file->tensor, room, sizeof *joined);
+        if (!joined) return base_fail(err, BASE_NO_MEMORY, "no memory for the list of tensors");
+        file->tensor = joined;
+        file->tensor_room = room;
+    }
+    memcpy(file->tensor + file->tensor_count, part->tensor,
+           part->tensor_count * sizeof *part->tensor);
     file->tensor_count = count;
     free(part->tensor);
     part->tensor = NULL;
@@ -202,7 +207,7 @@ static bool take_tensors(struct gguf_file *file, struct gguf_part *part, struct 
     return true;
 }
 
-/* Gives a part that lacks data zeros behind its end, and parses it again where it lies then. */
+/* Maps zeros after the end of a part that lacks data, and parses it again at its new address. */
 static bool extend_part(struct gguf_part *part, int number, struct base_error *err)
 {
     const uint64_t size = part->size, end = part->data_end;

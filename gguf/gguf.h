@@ -2,9 +2,9 @@
  *
  * Format: "GGUF" specification, versions 2 and 3, little-endian; split files named
  * NAME-00001-of-0000N.gguf. Owns: the mapping, the metadata, the tensor directory. Refuses: meaning
- * (hyper-parameters, vocabularies), tensor arithmetic, printing. Believes nothing that it reads:
- * every count, length, offset and type is checked against the bytes that are really there, and
- * everything wrong is BASE_MODEL with the byte offset and the key's or tensor's name. */
+ * (hyper-parameters, vocabularies), tensor arithmetic, printing. Every count,
+ * length, offset and type is checked against the bytes that are there, and everything wrong is
+ * BASE_MODEL with the byte offset and the key's or tensor's name. */
 #ifndef GGUF_GGUF_H
 #define GGUF_GGUF_H
 
@@ -52,7 +52,7 @@ struct gguf_tensor {
     struct gguf_str name;
     const struct quant_type *type; /* never NULL */
     uint32_t n_dims;
-    uint64_t ne[GGUF_MAX_DIMS]; /* elements per dimension, fastest first; 1 beyond n_dims */
+    uint64_t ne[GGUF_MAX_DIMS]; /* elements per dimension, fastest first; 1 past n_dims */
     const void *data;           /* in the map; at least alignment-aligned in its file */
     uint64_t size;              /* bytes: product of ne in blocks */
     uint64_t offset;            /* of the data in its file */

@@ -1,6 +1,6 @@
 /* gguf/part.c: parses one file: header, metadata, tensor directory. Owns the arrays it makes, not
- * the bytes. Refuses to believe: a count is checked against the bytes left before anything is
- * allocated for it, and arrays grow as entries are really found. Called by gguf/file.c. */
+ * the bytes. A count is checked against the bytes left before anything is
+ * allocated for it, and arrays grow as entries are found. Called by gguf/file.c. */
 #include "gguf/part.h"
 
 #include "base/interrupt.h"
@@ -202,7 +202,7 @@ static bool parse_array(struct gguf_entry *entry, struct gguf_cursor *c)
     entry->kv.count = gguf_cursor_count(c, item_min_size(item), "the array's item count");
     if (c->failed) return false;
     if (entry->kv.count > (strings ? ARRAY_MAX_STRINGS : ARRAY_MAX_ITEMS)) {
-        return gguf_cursor_fail(c, offset, "an array of %" PRIu64 " items is beyond any use",
+        return gguf_cursor_fail(c, offset, "an array of %" PRIu64 " items is too long",
                                 entry->kv.count);
     }
     offset = c->at;
@@ -328,7 +328,11 @@ static bool parse_type(struct gguf_tensor *t, uint64_t elements, struct gguf_cur
     uint32_t id = gguf_cursor_u32(c, "the tensor type");
     if (c->failed) return false;
     t->type = quant_type_by_id(id);
-    if (!t->type) return gguf_cursor_fail(c, offset, "unknown or retired tensor type %" PRIu32, id);
+    if (!t->type && quant_retired_name(id))
+        return gguf_cursor_fail(
+            c, offset, "tensor type %" PRIu32 " (%s) is retired: the file must be made anew", id,
+            quant_retired_name(id));
+    if (!t->type) return gguf_cursor_fail(c, offset, "unknown tensor type %" PRIu32, id);
     if (t->ne[0] % t->type->block_len) {
         return gguf_cursor_fail(c, offset,
                                 "rows of %" PRIu64 " elements are not whole blocks of %" PRIu32

@@ -21,8 +21,8 @@ struct gguf_part {
     uint64_t alignment;
     uint64_t data_start; /* of the tensor data in the file */
     uint64_t data_end;   /* of the last of it */
-    bool may_lack_data;  /* set before parsing: data may end beyond the file */
-    uint64_t map_size;   /* bytes that file.c has mapped: size, or more with zeros behind it */
+    bool may_lack_data;  /* set before parsing: data may end past the end of the file */
+    uint64_t map_size;   /* bytes that file.c has mapped: size, or more with zeros after it */
     struct gguf_entry *entry;
     uint64_t entry_count;
     struct gguf_tensor *tensor;
@@ -36,7 +36,7 @@ bool gguf_part_parse(struct gguf_part *part, const void *bytes, uint64_t size, i
                      struct base_error *err);
 void gguf_part_free(struct gguf_part *part);
 
-/* general.alignment: a power of two; the specification asks for a multiple of 8, and more than 1
+/* general.alignment: a power of two; the specification requires a multiple of 8, and more than 1
  * MiB has no use and could only make padding overflow. */
 enum { GGUF_DEFAULT_ALIGNMENT = 32, GGUF_MIN_ALIGNMENT = 8, GGUF_MAX_ALIGNMENT = 1 << 20 };
 bool gguf_alignment_valid(uint64_t alignment);

@@ -17,14 +17,16 @@ enum { VERSION = 3 };
  * file system can; in pieces of a huge page a mapping of the file has huge pages (gguf/file.c). */
 enum { OUTPUT_ROOM = 1 << 21 };
 
+/* The name of both stands first, for gguf/index.h; it is set when all of them are there. */
 struct out_entry {
+    struct gguf_str name; /* points to key */
     struct base_buffer key;
     struct base_buffer value; /* from the value's type on, as in the file */
 };
 
 struct out_tensor {
-    char name[GGUF_MAX_NAME];
-    uint32_t name_size;
+    struct gguf_str name; /* points to bytes */
+    char bytes[GGUF_MAX_NAME];
     const struct quant_type *type;
     uint32_t n_dims;
     uint64_t ne[GGUF_MAX_DIMS];
@@ -64,15 +66,18 @@ struct base_output *gguf_writer_output(struct gguf_writer *w)
     return &w->file;
 }
 
+static void free_entry(struct out_entry *entry)
+{
+    base_buffer_free(&entry->key);
+    base_buffer_free(&entry->value);
+}
+
 void gguf_writer_free(struct gguf_writer *w)
 {
     if (!w) return;
     base_output_close(&w->file, false, NULL);
     free(w->output);
-    for (uint64_t i = 0; i < w->entry_count; i++) {
-        base_buffer_free(&w->entry[i].key);
-        base_buffer_free(&w->entry[i].value);
-    }
+    for (uint64_t i = 0; i < w->entry_count; i++) free_entry(&w->entry[i]);
     free(w->entry);
     free(w->tensor);
     free(w);
@@ -105,18 +110,17 @@ static bool fail_memory(struct gguf_writer *w)
     return base_fail(&w->error, BASE_NO_MEMORY, "no memory to write a model");
 }
 
-static struct out_entry *find_entry(struct gguf_writer *w, struct gguf_str key)
+/* Room for one more record; doubles. */
+static bool grow(struct gguf_writer *w, void **array, uint64_t count, size_t record_size)
 {
-    for (uint64_t i = 0; i < w->entry_count; i++) {
-        struct out_entry *entry = &w->entry[i];
-        if (entry->key.size == key.size && memcmp(entry->key.data, key.data, key.size) == 0) {
-            return entry;
-        }
-    }
-    return NULL;
+    if (count & (count - 1)) return true; /* full only at 0 and the powers of two */
+    void *bigger = reallocarray(*array, count ? count * 2 : 1, record_size);
+    if (!bigger) return fail_memory(w);
+    *array = bigger;
+    return true;
 }
 
-/* The entry of that key, new or emptied, with its type written; NULL and w->error otherwise. */
+/* A new entry of that key, with its type written; NULL and w->error otherwise. */
 static struct base_buffer *open_value(struct gguf_writer *w, struct gguf_str key,
                                       enum gguf_kind kind)
 {
@@ -127,19 +131,16 @@ static struct base_buffer *open_value(struct gguf_writer *w, struct gguf_str key
                      "a metadata key must have 1 to %d bytes", GGUF_MAX_KEY);
         return NULL;
     }
-    struct out_entry *entry = find_entry(w, key);
-    if (!entry) {
-        entry = reallocarray(w->entry, w->entry_count + 1, sizeof *entry);
-        if (!entry) {
-            fail_memory(w);
-            return NULL;
-        }
-        w->entry = entry;
-        entry = &w->entry[w->entry_count++];
-        *entry = (struct out_entry){.key = BASE_BUFFER_INIT, .value = BASE_BUFFER_INIT};
-        base_buffer_add(&entry->key, key.data, key.size);
+    void *array = w->entry;
+    if (!grow(w, &array, w->entry_count, sizeof *w->entry)) return NULL;
+    w->entry = array;
+    struct out_entry *entry = &w->entry[w->entry_count++];
+    *entry = (struct out_entry){.key = BASE_BUFFER_INIT, .value = BASE_BUFFER_INIT};
+    base_buffer_add(&entry->key, key.data, key.size);
+    if (entry->key.failed) {
+        fail_memory(w);
+        return NULL;
     }
-    base_buffer_clear(&entry->value);
     add_u32(&entry->value, kind);
     return &entry->value;
 }
@@ -273,57 +274,77 @@ void gguf_writer_tensor(struct gguf_writer *w, struct gguf_str name, const struc
                      GGUF_MAX_DIMS);
         return;
     }
-    memcpy(t.name, name.data, name.size);
-    t.name_size = (uint32_t)name.size;
+    memcpy(t.bytes, name.data, name.size);
+    t.name.size = name.size;
     memcpy(t.ne, ne, n_dims * sizeof *ne);
     if (!measure_tensor(&t)) {
         base_fail_at(&w->error, BASE_FAILED, gguf_item(name, item), -1,
                      "the shape does not fit the type %s, has a zero or is too large", type->name);
         return;
     }
-    struct out_tensor *more = reallocarray(w->tensor, w->tensor_count + 1, sizeof *more);
-    if (!more) {
-        fail_memory(w);
-        return;
-    }
-    w->tensor = more;
+    void *array = w->tensor;
+    if (!grow(w, &array, w->tensor_count, sizeof *w->tensor)) return;
+    w->tensor = array;
     w->tensor[w->tensor_count++] = t;
-}
-
-static int compare_names(const void *a, const void *b)
-{
-    const struct out_tensor *x = *(const struct out_tensor *const *)a;
-    const struct out_tensor *y = *(const struct out_tensor *const *)b;
-    if (x->name_size != y->name_size) return x->name_size < y->name_size ? -1 : 1;
-    return memcmp(x->name, y->name, x->name_size);
 }
 
 static bool check_names(struct gguf_writer *w)
 {
-    if (w->tensor_count < 2) return true;
-    const struct out_tensor **sorted = calloc(w->tensor_count, sizeof *sorted);
-    if (!sorted) return fail_memory(w);
-    for (uint64_t i = 0; i < w->tensor_count; i++) sorted[i] = &w->tensor[i];
-    qsort(sorted, w->tensor_count, sizeof *sorted, compare_names);
-    for (uint64_t i = 1; i < w->tensor_count; i++) {
-        if (compare_names(&sorted[i - 1], &sorted[i]) != 0) continue;
-        char item[GGUF_ITEM_SIZE];
-        struct gguf_str name = {.data = sorted[i]->name, .size = sorted[i]->name_size};
-        base_fail_at(&w->error, BASE_FAILED, gguf_item(name, item), -1,
-                     "two tensors have this name");
-        break;
-    }
-    free(sorted);
-    return w->error.code == BASE_OK;
+    struct gguf_index index;
+    char item[GGUF_ITEM_SIZE];
+    for (uint64_t i = 0; i < w->tensor_count; i++) w->tensor[i].name.data = w->tensor[i].bytes;
+    if (!gguf_index_init(&index, w->tensor, w->tensor_count, sizeof *w->tensor, &w->error))
+        return false;
+    const struct out_tensor *twice = gguf_index_duplicate(&index);
+    gguf_index_free(&index);
+    return !twice || base_fail_at(&w->error, BASE_FAILED, gguf_item(twice->name, item), -1,
+                                  "two tensors have this name");
 }
 
 /* ---- The head of the file ---- */
 
+/* Of entries with the same key, the first gets the last one's value and the others go. */
+static bool replace_values(struct gguf_writer *w)
+{
+    struct gguf_index index;
+    uint64_t kept = 0;
+    for (uint64_t i = 0; i < w->entry_count; i++)
+        w->entry[i].name = (struct gguf_str){w->entry[i].key.data, w->entry[i].key.size};
+    if (!gguf_index_init(&index, w->entry, w->entry_count, sizeof *w->entry, &w->error))
+        return false;
+    struct out_entry *first = NULL;
+    for (uint64_t i = 0; i < index.count; i++) { /* equal keys stand in the order of writing */
+        struct out_entry *entry = &w->entry[(const struct out_entry *)index.name[i] - w->entry];
+        if (first && entry->name.size == first->name.size &&
+            memcmp(entry->name.data, first->name.data, entry->name.size) == 0) {
+            const struct base_buffer replaced = first->value;
+            first->value = entry->value;
+            entry->value = replaced;
+            entry->name.size = 0;
+        } else {
+            first = entry;
+        }
+    }
+    gguf_index_free(&index);
+    for (uint64_t i = 0; i < w->entry_count; i++) {
+        if (w->entry[i].name.size > 0)
+            w->entry[kept++] = w->entry[i];
+        else
+            free_entry(&w->entry[i]);
+    }
+    w->entry_count = kept;
+    return true;
+}
+
 /* general.alignment, if it was set, governs this file too. */
 static bool find_alignment(struct gguf_writer *w)
 {
-    struct gguf_str key = {.data = "general.alignment", .size = 17};
-    const struct out_entry *entry = find_entry(w, key);
+    static const struct gguf_str key = {.data = "general.alignment", .size = 17};
+    const struct out_entry *entry = NULL;
+    for (uint64_t i = 0; i < w->entry_count && !entry; i++)
+        if (w->entry[i].name.size == key.size &&
+            memcmp(w->entry[i].name.data, key.data, key.size) == 0)
+            entry = &w->entry[i];
     w->alignment = GGUF_DEFAULT_ALIGNMENT;
     if (!entry) return true;
     uint32_t field[2] = {0, 0}; /* type, value */
@@ -346,11 +367,11 @@ static bool build_head(struct gguf_writer *w, struct base_buffer *head)
         const struct out_entry *entry = &w->entry[i];
         add_str(head, entry->key.data, entry->key.size);
         base_buffer_add(head, entry->value.data, entry->value.size);
-        head->failed |= entry->key.failed || entry->value.failed;
+        head->failed |= entry->value.failed;
     }
     for (uint64_t i = 0; i < w->tensor_count; i++) {
         const struct out_tensor *t = &w->tensor[i];
-        add_str(head, t->name, t->name_size);
+        add_str(head, t->name.data, t->name.size);
         add_u32(head, t->n_dims);
         for (uint32_t d = 0; d < t->n_dims; d++) add_u64(head, t->ne[d]);
         add_u32(head, t->type->id);
@@ -415,9 +436,9 @@ static bool give_error(const struct gguf_writer *w, struct base_error *err)
 bool gguf_writer_begin(struct gguf_writer *w, const char *path, struct base_error *err)
 {
     struct base_buffer head = BASE_BUFFER_INIT;
-    bool done = w->error.code == BASE_OK && check_names(w) && find_alignment(w) &&
-                build_head(w, &head) && open_output(w, path) && put(w, head.data, head.size) &&
-                (w->tensor_count == 0 || put_padding(w, head.size));
+    bool done = w->error.code == BASE_OK && check_names(w) && replace_values(w) &&
+                find_alignment(w) && build_head(w, &head) && open_output(w, path) &&
+                put(w, head.data, head.size) && (w->tensor_count == 0 || put_padding(w, head.size));
     base_buffer_free(&head);
     return done || give_error(w, err);
 }
@@ -433,8 +454,7 @@ bool gguf_writer_data(struct gguf_writer *w, const void *bytes, uint64_t size,
     }
     const struct out_tensor *t = &w->tensor[w->current];
     if (size > t->size - w->current_done) {
-        struct gguf_str name = {.data = t->name, .size = t->name_size};
-        base_fail_at(&w->error, BASE_FAILED, gguf_item(name, item), -1,
+        base_fail_at(&w->error, BASE_FAILED, gguf_item(t->name, item), -1,
                      "more than the announced %" PRIu64 " bytes of data", t->size);
         return give_error(w, err);
     }
@@ -452,8 +472,7 @@ bool gguf_writer_end(struct gguf_writer *w, struct base_error *err)
     char item[GGUF_ITEM_SIZE];
     if (w->error.code == BASE_OK && w->current < w->tensor_count) {
         const struct out_tensor *t = &w->tensor[w->current];
-        struct gguf_str name = {.data = t->name, .size = t->name_size};
-        base_fail_at(&w->error, BASE_FAILED, gguf_item(name, item), -1,
+        base_fail_at(&w->error, BASE_FAILED, gguf_item(t->name, item), -1,
                      "only %" PRIu64 " of its %" PRIu64 " bytes were given", w->current_done,
                      t->size);
     }

@@ -66,6 +66,7 @@ static struct engine_tensor *build_layer(struct model_builder *b, struct engine_
                                          struct engine_tensor *x)
 {
     const enum model_residual residual = b->params->residual;
+    if (b->layer->idle) return rows_of(b, x, out_rows);
     const bool parallel = residual == MODEL_PARALLEL ||
                           (residual == MODEL_PARALLEL_BY_NORM && !b->layer->ffn_norm.weight);
     return parallel ? build_parallel(b, out_rows, x) : build_serial(b, out_rows, x);
@@ -96,6 +97,9 @@ bool model_graph_build(struct model_graph *out, struct model *m, struct model_st
     const int64_t n[1] = {n_tokens};
     b.ids = out->ids = engine_input(b.g, QUANT_I32, 1, n, "ids");
     b.positions = out->positions = engine_input(b.g, QUANT_I32, 1, n, "positions");
+    if (p->temperature != 0.0f)
+        b.q_scale = out->q_scale =
+            engine_input(b.g, QUANT_F32, 3, (int64_t[]){1, 1, n_tokens}, "q_scale");
     model_state_add_inputs(state, b.g, n_tokens, &b.inputs);
     out->inputs = b.inputs;
     if (n_out > 0 && n_out < n_tokens)

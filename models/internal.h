@@ -22,6 +22,7 @@ struct model_graph {
     uint32_t n_tokens, n_out;
     struct engine_tensor *ids;        /* I32 [T] */
     struct engine_tensor *positions;  /* I32 [T] */
+    struct engine_tensor *q_scale;    /* F32 [T][1][1], or NULL */
     struct model_state_inputs inputs; /* where each token's state lies */
     struct engine_tensor *out_rows;   /* I32 [n_out]; NULL when all or none are wanted */
     struct engine_tensor *hidden;     /* F32 [n_out][E], normalized; NULL for none */

@@ -11,7 +11,8 @@ static void collect_facts(struct model *m)
                                     .n_layer = p->n_layer,
                                     .n_embd = p->n_embd,
                                     .n_head = p->n_head,
-                                    .n_head_kv = p->n_head_kv};
+                                    .n_head_kv = p->n_head_kv,
+                                    .n_unused = m->weights.n_unused};
     for (uint64_t i = 0; i < gguf_tensor_count(m->file); i++) {
         const struct gguf_tensor *t = gguf_tensor_at(m->file, i);
         m->facts.n_params += t->ne[0] * t->ne[1] * t->ne[2] * t->ne[3];

@@ -17,6 +17,7 @@ struct model_facts { /* what callers may ask about a model */
     const char *arch;
     uint32_t n_vocab, n_ctx_train, n_layer, n_embd, n_head, n_head_kv;
     uint64_t n_params, weight_bytes;
+    uint32_t n_unused; /* tensors of the file that the text model has no part in */
 };
 
 /* `file` and `engine` must outlive the model. NULL and BASE_MODEL for a missing, damaged or

@@ -121,7 +121,8 @@ static bool read_ends(struct model_reader *r, struct model_params *p)
          !model_read_f32(r, "residual_scale", MODEL_OPTIONAL, 0.0f, &p->residual_scale)) ||
         (row->logit_scale != MODEL_LOGITS_PLAIN &&
          !model_read_f32(r, "logit_scale", MODEL_OPTIONAL, 0.0f, &p->logit_scale)) ||
-        !model_read_f32(r, "final_logit_softcapping", MODEL_OPTIONAL, 0.0f, &p->logit_softcap))
+        (row->softcap_key &&
+         !model_read_f32(r, "final_logit_softcapping", MODEL_OPTIONAL, 0.0f, &p->logit_softcap)))
         return false;
     /* An absent number is written as 0 too. */
     if (p->embd_scale == 0.0f) p->embd_scale = 1.0f;
@@ -131,15 +132,25 @@ static bool read_ends(struct model_reader *r, struct model_params *p)
     return true;
 }
 
-/* Mixtures of experts: counts, and whether the architecture's blocks know them. */
+static bool read_temperature(struct model_reader *r, struct model_params *p)
+{
+    const enum model_temperature kind = p->arch->attn.temperature;
+    const char *length = kind == MODEL_TEMPERATURE_KEY ? "attention.temperature_length"
+                                                       : "rope.scaling.original_context_length";
+    if (kind == MODEL_TEMPERATURE_NONE) return true;
+    p->temperature_length = p->n_ctx_train;
+    return model_read_f32(r, "attention.temperature_scale", MODEL_OPTIONAL, 0.0f,
+                          &p->temperature) &&
+           model_read_u32(r, length, MODEL_OPTIONAL, 1, MODEL_MAX_CTX, &p->temperature_length);
+}
+
+/* Mixtures of experts: counts, where the architecture has such. */
 static bool read_experts(struct model_reader *r, struct model_params *p)
 {
+    if (!p->arch->experts.allowed) return true;
     if (!model_read_u32(r, "expert_count", MODEL_OPTIONAL, 0, MODEL_MAX_EXPERTS, &p->n_expert))
         return false;
     if (p->n_expert == 0) return true;
-    if (!p->arch->experts.allowed)
-        return model_reader_fail(r, "expert_count", "mixtures of experts are not supported for %s",
-                                 p->name);
     return model_read_u32(r, "expert_used_count", MODEL_REQUIRED, 1, p->n_expert,
                           &p->n_expert_used);
 }
@@ -156,29 +167,43 @@ static bool read_numbers(struct model_reader *r, struct model_params *p)
     if (!model_read_u32(r, "block_count", MODEL_REQUIRED, 1, max_layers, &p->n_layer) ||
         !model_read_u32(r, "embedding_length", MODEL_REQUIRED, 1, MODEL_MAX_DIM, &p->n_embd) ||
         !model_read_u32(r, "context_length", MODEL_REQUIRED, 1, MODEL_MAX_CTX, &p->n_ctx_train) ||
-        !read_vocab(p, r->file, r->err))
+        !read_vocab(p, r->file, r->err) ||
+        !model_read_u32(r, "nextn_predict_layers", MODEL_OPTIONAL, 0, p->n_layer - 1,
+                        &p->n_draft_layer))
         return false;
+    p->n_layer -= p->n_draft_layer;
     r->n_layer = p->n_layer;
     p->arch = model_arch_known(p->arch, p->n_layer, p->n_vocab);
-    return read_norm(r, p) && read_experts(r, p) && read_ends(r, p);
+    return read_norm(r, p) && read_experts(r, p) && read_temperature(r, p) && read_ends(r, p);
 }
 
 /* ---- Layers ---- */
 
 /* Which blocks layer `l` is made of. */
-static bool plan_layer(struct model_reader *r, const struct model_params *p, uint32_t l,
-                       enum model_block_id *mixer, enum model_block_id *ffn)
+static bool plan_layer(struct model_reader *r, const struct model_params *p,
+                       struct model_layer *layer, enum model_block_id *mixer,
+                       enum model_block_id *ffn)
 {
     const struct model_plan *plan = &p->arch->plan;
     *mixer = plan->mixer;
     *ffn = p->n_expert ? MODEL_EXPERTS : MODEL_FFN;
+    if (plan->rule == MODEL_PLAN_SAME) return true;
+    const uint32_t l = layer->index;
+    uint32_t n_head = 1, n_head_kv = 1, n_ff = 1;
+    if (!model_read_layer_u32(r, "attention.head_count", MODEL_OPTIONAL, l, 0, MODEL_MAX_HEADS,
+                              &n_head) ||
+        !model_read_layer_u32(r, "attention.head_count_kv", MODEL_OPTIONAL, l, 0, MODEL_MAX_HEADS,
+                              &n_head_kv) ||
+        !model_read_layer_u32(r, "feed_forward_length", MODEL_OPTIONAL, l, 0, MODEL_MAX_DIM, &n_ff))
+        return false;
     if (plan->rule == MODEL_PLAN_KV_HEADS) {
-        uint32_t n_head_kv = 1;
-        if (!model_read_layer_u32(r, "attention.head_count_kv", MODEL_OPTIONAL, l, 0,
-                                  MODEL_MAX_HEADS, &n_head_kv))
-            return false;
         if (n_head_kv == 0) *mixer = plan->recurrent;
+        return true;
     }
+    if (n_head_kv == 0) *mixer = MODEL_LINEAR_MIXER;
+    if (n_head == 0) *mixer = MODEL_NOTHING;
+    if (n_ff == 0) *ffn = MODEL_NOTHING;
+    layer->idle = n_ff == 0;
     return true;
 }
 
@@ -218,7 +243,7 @@ static bool read_layers(struct model_reader *r, struct model_params *p)
         struct model_layer *l = &p->layer[i];
         enum model_block_id mixer, ffn;
         l->index = i;
-        if (!plan_layer(r, p, i, &mixer, &ffn) || !read_part(r, p, l, mixer, &l->mixer) ||
+        if (!plan_layer(r, p, l, &mixer, &ffn) || !read_part(r, p, l, mixer, &l->mixer) ||
             !read_part(r, p, l, ffn, &l->ffn))
             return false;
         size_norms(p, l);

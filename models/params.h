@@ -67,6 +67,7 @@ struct model_layer {
     struct model_norm mixer_norm, mixer_post_norm, ffn_norm, ffn_post_norm;
     struct model_norm mixer_norm_2; /* the mixer's instead of mixer_norm */
     struct model_part mixer, ffn;
+    bool idle;                /* the layer has tensors and no effect */
     struct model_kv_shape kv; /* set by the mixer */
 };
 
@@ -89,8 +90,11 @@ struct model_params {
     const struct model_arch *arch;
     const char *name; /* general.architecture as the table spells it */
     uint32_t n_layer, n_embd, n_ctx_train, n_vocab;
+    uint32_t n_draft_layer;     /* layers of the file behind those: not evaluated */
     uint32_t n_head, n_head_kv; /* of the first layer with attention */
     uint32_t n_expert, n_expert_used;
+    float temperature; /* of queries: its scale, and the positions of a step; 0: none */
+    uint32_t temperature_length;
     enum model_residual residual; /* the architecture's, PARALLEL_KEY as the file decides */
     float norm_eps;
     float embd_scale, residual_scale, logit_scale; /* factors; 1: none */
@@ -111,6 +115,10 @@ void model_params_free(struct model_params *p);
 typedef bool (*model_row_visit)(void *user, const struct model_tensor_row *row, const char *prefix,
                                 void *self);
 bool model_rows_visit(struct model_params *p, model_row_visit visit, void *user);
+/* How the model's file spells a tensor: PREFIX ROW "." PART, or what an alias has in its place. */
+enum { MODEL_TENSOR_NAME = 96 };
+void model_tensor_name(const struct model_params *p, const char *prefix, const char *row,
+                       const char *part, char name[MODEL_TENSOR_NAME]);
 /* A size of a row (see model_tensor_row). */
 uint32_t model_row_size(const void *self, uint16_t offset);
 

@@ -4,6 +4,7 @@
  * The body graph ends in hidden rows; the output product is a graph of its own that takes them a
  * few rows at a time, because all logits of a batch can be larger than the model. */
 #include "models/internal.h"
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -172,6 +173,11 @@ static int32_t *ints(struct engine_tensor *t)
     return (int32_t *)t->data;
 }
 
+static float q_scale_at(const struct model_params *p, uint32_t position)
+{
+    return 1.0f + p->temperature * logf((float)(position / p->temperature_length + 1));
+}
+
 /* Appends the batch's tokens to their sequences and says in the graph's inputs who goes where. */
 static void fill_inputs(struct model_session *s, struct model_graph *g,
                         const struct model_token *tokens)
@@ -181,6 +187,7 @@ static void fill_inputs(struct model_session *s, struct model_graph *g,
         const uint32_t seq = tokens[t].seq, position = model_state_append(&s->state, seq);
         ints(g->ids)[t] = tokens[t].id;
         ints(g->positions)[t] = (int32_t)position;
+        if (g->q_scale) ((float *)g->q_scale->data)[t] = q_scale_at(&s->m->params, position);
         model_state_fill_inputs(&s->state, &g->inputs, t, seq, position);
         if (g->out_rows && tokens[t].wants_logits) ints(g->out_rows)[n_out++] = (int32_t)t;
     }

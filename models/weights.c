@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NAME_SIZE = 96 };
-
 struct binder {
     struct model_weights *w;
     const struct model_params *p;
@@ -25,7 +23,7 @@ static float *widen(struct binder *b, const struct gguf_tensor *t, const char *n
                      (unsigned long long)n);
         return NULL;
     }
-    t->type->kernel[CPU_SCALAR].decode((int64_t)n, t->data, values);
+    t->type->kernel[CPU_SCALAR].decode(0, (int64_t)n, t->data, values);
     return b->w->vectors[b->w->n_vectors++] = values;
 }
 
@@ -40,23 +38,22 @@ static bool check_shape(struct binder *b, const struct gguf_tensor *t, const cha
                             (unsigned long long)t->ne[2], (unsigned long long)t->ne[1],
                             (unsigned long long)t->ne[0], (long long)ne[2], (long long)ne[1],
                             (long long)ne[0]);
-    if (t->type->act == QUANT_ACT_NONE)
+    if (!t->type->act)
         return base_fail_at(b->err, BASE_MODEL, name, (int64_t)t->offset,
                             "tensors of type %s cannot be computed with yet", t->type->name);
     return true;
 }
 
-/* How this architecture spells a tensor: `name` begins with `prefix`, which aliases leave out. */
-static void spell(const struct binder *b, const char *prefix, const char *row, const char *part,
-                  char name[NAME_SIZE])
+void model_tensor_name(const struct model_params *p, const char *prefix, const char *row,
+                       const char *part, char name[MODEL_TENSOR_NAME])
 {
-    char usual[NAME_SIZE];
+    char usual[MODEL_TENSOR_NAME];
     const char *here = usual;
     snprintf(usual, sizeof usual, "%s.%s", row, part);
-    const struct model_alias *alias = b->p->arch->alias;
+    const struct model_alias *alias = p->arch->alias;
     for (int i = 0; i < MODEL_MAX_ALIASES && alias[i].usual; i++)
         if (strcmp(alias[i].usual, usual) == 0) here = alias[i].here;
-    snprintf(name, NAME_SIZE, "%s%s", prefix, here);
+    snprintf(name, MODEL_TENSOR_NAME, "%s%s", prefix, here);
 }
 
 /* Binds one tensor of the shape [ne2][ne1][ne0]; *out stays NULL where the file has none. */
@@ -102,9 +99,9 @@ static bool bind_row(void *user, const struct model_tensor_row *row, const char 
     const int64_t outputs = model_row_size(self, row->outputs);
     const int64_t depth = model_row_size(self, row->depth);
     const bool is_vector = row->kind == MODEL_VECTOR || row->kind == MODEL_NORM;
-    char name[NAME_SIZE];
+    char name[MODEL_TENSOR_NAME];
     struct model_linear found = {0};
-    spell(b, prefix, row->name, "weight", name);
+    model_tensor_name(b->p, prefix, row->name, "weight", name);
     if (!bind(b, name, (int64_t[]){inputs, outputs, depth}, is_vector, &found.weight)) return false;
     if (!found.weight && is_required(row, self))
         return base_fail_at(b->err, BASE_MODEL, name, -1, "missing tensor");
@@ -113,13 +110,13 @@ static bool bind_row(void *user, const struct model_tensor_row *row, const char 
         return true;
     }
     const int64_t bias[3] = {is_vector ? inputs : outputs, is_vector ? outputs : depth, 1};
-    spell(b, prefix, row->name, "bias", name);
+    model_tensor_name(b->p, prefix, row->name, "bias", name);
     if (!bind(b, name, bias, true, &found.bias)) return false;
     if (row->kind == MODEL_NORM) {
         *(struct model_norm *)field = (struct model_norm){found.weight, found.bias};
         return true;
     }
-    spell(b, prefix, row->name, "scale", name);
+    model_tensor_name(b->p, prefix, row->name, "scale", name);
     if (!bind(b, name, (int64_t[]){depth, 1, 1}, true, &found.scale)) return false;
     *(struct model_linear *)field = found;
     return true;
@@ -139,14 +136,34 @@ static bool starts_with(struct gguf_str name, const char *start)
     return name.size >= n && !memcmp(name.data, start, n);
 }
 
-/* What a text model has no part in: heads for other uses than the next token, towers for images and
- * audio, and the scales that engines with 4-bit activations need. */
-static bool is_beside(struct gguf_str name)
+/* A tensor of a layer: of one behind the trunk, for guesses at later tokens; of images; or one that
+ * the architecture's aliases leave out. */
+static bool is_beside_in_layer(const struct model_params *p, struct gguf_str name)
 {
-    static const char *const starts[] = {"cls.", "dense_2.", "dense_3.", "v.", "a.", "mm."};
+    uint32_t layer = 0;
+    size_t i = 4; /* "blk." */
+    for (; i < name.size && name.data[i] >= '0' && name.data[i] <= '9' && layer < UINT16_MAX; i++)
+        layer = layer * 10 + (uint32_t)(name.data[i] - '0');
+    if (i == name.size || name.data[i] != '.') return false;
+    const struct gguf_str rest = {name.data + i + 1, name.size - i - 1};
+    const struct model_alias *alias = p->arch->alias;
+    for (int a = 0; a < MODEL_MAX_ALIASES && alias[a].usual; a++)
+        if (!*alias[a].here && rest.size == strlen(alias[a].usual) &&
+            starts_with(rest, alias[a].usual))
+            return true;
+    return (layer >= p->n_layer && layer < p->n_layer + p->n_draft_layer) ||
+           starts_with(rest, "vis_");
+}
+
+/* What a text model has no part in: heads for other uses than the next token, towers for images and
+ * audio, layers that draft, and the scales that engines with 4-bit activations need. */
+static bool is_beside(const struct model_params *p, struct gguf_str name)
+{
+    static const char *const starts[] = {"cls.", "dense_2.", "dense_3.", "v.", "a.", "mm.", "mtp."};
     for (size_t i = 0; i < sizeof starts / sizeof *starts; i++)
         if (starts_with(name, starts[i])) return true;
-    return ends_with(name, ".input_scale");
+    return ends_with(name, ".input_scale") ||
+           (starts_with(name, "blk.") && is_beside_in_layer(p, name));
 }
 
 static bool check_left_over(struct binder *b)
@@ -156,7 +173,7 @@ static bool check_left_over(struct binder *b)
     if (b->w->n_unused == 0) return true;
     for (uint64_t i = 0; i < n; i++) {
         const struct gguf_tensor *t = gguf_tensor_at(b->file, i);
-        if (b->used[i] || is_beside(t->name)) continue;
+        if (b->used[i] || is_beside(b->p, t->name)) continue;
         char name[ENGINE_NAME_SIZE * 2];
         snprintf(name, sizeof name, "%.*s", t->name.size < 90 ? (int)t->name.size : 90,
                  t->name.data);

@@ -1,8 +1,80 @@
-/* quant/act.c: activations into the forms that weight types are multiplied by: 8-bit blocks of 32
+/* quant/act.c: the activation forms, one row each, and how floats become them: 8-bit blocks of 32
  * or 256, and bfloat16. quant/quant.h fixes the arithmetic; scalar here is the specification, and
  * the vector kernels beside it give the same bits. */
 #include "quant/half.h"
 #include <math.h>
+
+const struct quant_act_form quant_act_f32 = {
+    .name = "f32",
+    .index = 0,
+    .layout = QUANT_LAYOUT_F32,
+    .block_len = 1,
+    .element_bytes = 4,
+    .rounded = 1,
+    .element = &quant_type_f32,
+};
+const struct quant_act_form quant_act_bf16 = {
+    .name = "bf16",
+    .index = 1,
+    .layout = QUANT_LAYOUT_BF16,
+    .block_len = 1,
+    .element_bytes = 2,
+    .rounded = 32,
+    .element = &quant_type_bf16,
+};
+const struct quant_act_form quant_act_q8_32 = {
+    .name = "q8_32",
+    .index = 2,
+    .layout = QUANT_LAYOUT_32,
+    .block_len = 32,
+    .sum_len = 32,
+    .scaled_sums = true,
+    .element_bytes = 1,
+    .padding = 64,
+    .rounded = 1,
+};
+const struct quant_act_form quant_act_q8_256 = {
+    .name = "q8_256",
+    .index = 3,
+    .layout = QUANT_LAYOUT_256,
+    .block_len = 256,
+    .sum_len = 16,
+    .element_bytes = 1,
+    .padding = 64,
+    .rounded = 1,
+};
+
+const struct quant_act_form *const quant_act_forms[QUANT_ACT_FORMS] = {
+    &quant_act_f32,
+    &quant_act_bf16,
+    &quant_act_q8_32,
+    &quant_act_q8_256,
+};
+
+static int64_t round_up(int64_t n, int64_t to)
+{
+    return (n + to - 1) / to * to;
+}
+
+struct quant_act_parts quant_act_parts(const struct quant_act_form *form, int64_t k)
+{
+    const int64_t elements = round_up(k, form->rounded) * form->element_bytes + form->padding;
+    const int64_t scales = form->sum_len ? round_up(k / form->block_len * 4, 64) : 0;
+    struct quant_act_parts parts = {.d = round_up(elements, 64)};
+    parts.s = parts.d + scales;
+    parts.sum = parts.s + (form->scaled_sums ? scales : 0);
+    parts.bytes = parts.sum + (form->sum_len ? round_up(k / form->sum_len * 2, 64) : 0);
+    return parts;
+}
+
+struct quant_act quant_act_at(const struct quant_act_parts *parts, void *column)
+{
+    char *at = column;
+    return (struct quant_act){.q = column,
+                              .d = (float *)(void *)(at + parts->d),
+                              .s = (float *)(void *)(at + parts->s),
+                              .sum = (int16_t *)(void *)(at + parts->sum)};
+}
 
 enum { BITS_INFINITY = 0x7f800000, BITS_TINY = 27 << 23 /* 2^-100 */ };
 
@@ -39,29 +111,36 @@ static int quantize(int n, const float *x, float factor, int8_t *q)
     return sum;
 }
 
-static void q8_32_scalar(int64_t k, const float *x, int8_t *q, float *d, float *s, int16_t *sum)
+static void f32_scalar(int64_t k, const float *x, const struct quant_act *to)
+{
+    memcpy(to->f32, x, (size_t)k * sizeof *x);
+}
+
+static void q8_32_scalar(int64_t k, const float *x, const struct quant_act *to)
 {
     for (int64_t b = 0; b < k / 32; b++) {
         float factor;
-        d[b] = block_scale(largest_bits(32, x + 32 * b), &factor);
-        sum[b] = (int16_t)quantize(32, x + 32 * b, factor, q + 32 * b);
-        s[b] = d[b] * (float)sum[b];
+        to->d[b] = block_scale(largest_bits(32, x + 32 * b), &factor);
+        to->sum[b] = (int16_t)quantize(32, x + 32 * b, factor, to->q + 32 * b);
+        to->s[b] = to->d[b] * (float)to->sum[b];
     }
 }
 
-static void q8_256_scalar(int64_t k, const float *x, int8_t *q, float *d, int16_t *sum)
+static void q8_256_scalar(int64_t k, const float *x, const struct quant_act *to)
 {
     for (int64_t b = 0; b < k / 256; b++) {
         float factor;
-        d[b] = block_scale(largest_bits(256, x + 256 * b), &factor);
+        to->d[b] = block_scale(largest_bits(256, x + 256 * b), &factor);
         for (int64_t i = 16 * b; i < 16 * b + 16; i++)
-            sum[i] = (int16_t)quantize(16, x + 16 * i, factor, q + 16 * i);
+            to->sum[i] = (int16_t)quantize(16, x + 16 * i, factor, to->q + 16 * i);
     }
 }
 
-static void bf16_scalar(int64_t k, const float *x, uint16_t *out)
+static void bf16_scalar(int64_t k, const float *x, const struct quant_act *to)
 {
-    for (int64_t i = 0; i < k; i++) out[i] = quant_float_to_bfloat(x[i]);
+    const int64_t end = round_up(k, quant_act_bf16.rounded);
+    for (int64_t i = 0; i < k; i++) to->bf16[i] = quant_float_to_bfloat(x[i]);
+    for (int64_t i = k; i < end; i++) to->bf16[i] = 0;
 }
 
 #if defined(__x86_64__)
@@ -151,10 +230,10 @@ typedef __m256i quantize_32(const float *x, float factor, int8_t *q);
 /* Eight blocks at a time, so that their divisions and sums over lanes are the same instructions;
  * what is left of a row goes with blocks of zeros. */
 CPU_TARGET_AVX2 QUANT_INLINE void q8_32_x86(largest_of_32 *largest, quantize_32 *codes, int64_t k,
-                                            const float *x, int8_t *q, float *d, float *s,
-                                            int16_t *sum)
+                                            const float *x, const struct quant_act *to)
 {
     const int64_t n_blocks = k / 32;
+    int8_t *q = to->q;
     for (int64_t b = 0; b < n_blocks; b += 8, x += 256, q += 256) {
         const int n = n_blocks - b < 8 ? (int)(n_blocks - b) : 8;
         __m256i v[8];
@@ -169,42 +248,41 @@ CPU_TARGET_AVX2 QUANT_INLINE void q8_32_x86(largest_of_32 *largest, quantize_32 
         _mm256_storeu_ps(t, _mm256_mul_ps(all, _mm256_cvtepi32_ps(pairs)));
         _mm256_storeu_si256((__m256i *)sums,
                             _mm256_permute4x64_epi64(_mm256_packs_epi32(pairs, pairs), 0x08));
-        memcpy(d + b, scale, (size_t)n * sizeof *d);
-        memcpy(s + b, t, (size_t)n * sizeof *s);
-        memcpy(sum + b, sums, (size_t)n * sizeof *sum);
+        memcpy(to->d + b, scale, (size_t)n * sizeof *scale);
+        memcpy(to->s + b, t, (size_t)n * sizeof *t);
+        memcpy(to->sum + b, sums, (size_t)n * sizeof *sums);
     }
 }
 
 CPU_TARGET_AVX2 QUANT_INLINE void q8_256_x86(largest_of_32 *largest, quantize_32 *codes, int64_t k,
-                                             const float *x, int8_t *q, float *d, int16_t *sum)
+                                             const float *x, const struct quant_act *to)
 {
+    int8_t *q = to->q;
     for (int64_t b = 0; b < k / 256; b++, x += 256, q += 256) {
-        __m256i most = _mm256_setzero_si256(), fours[8];
+        __m256i max = _mm256_setzero_si256(), fours[8];
         float factor;
-        for (int i = 0; i < 8; i++) most = _mm256_max_epi32(most, largest(x + 32 * i));
-        d[b] = block_scale(reduce_max_avx2(most), &factor);
+        for (int i = 0; i < 8; i++) max = _mm256_max_epi32(max, largest(x + 32 * i));
+        to->d[b] = block_scale(reduce_max_avx2(max), &factor);
         for (int i = 0; i < 8; i++) fours[i] = codes(x + 32 * i, factor, q + 32 * i);
-        _mm256_storeu_si256((__m256i *)(sum + 16 * b), sums_of_halves_avx2(fours));
+        _mm256_storeu_si256((__m256i *)(to->sum + 16 * b), sums_of_halves_avx2(fours));
     }
 }
 
-CPU_TARGET_AVX2 static void q8_32_avx2(int64_t k, const float *x, int8_t *q, float *d, float *s,
-                                       int16_t *sum)
+CPU_TARGET_AVX2 static void q8_32_avx2(int64_t k, const float *x, const struct quant_act *to)
 {
-    q8_32_x86(largest_of_32_avx2, quantize_avx2, k, x, q, d, s, sum);
+    q8_32_x86(largest_of_32_avx2, quantize_avx2, k, x, to);
 }
 
-CPU_TARGET_AVX2 static void q8_256_avx2(int64_t k, const float *x, int8_t *q, float *d,
-                                        int16_t *sum)
+CPU_TARGET_AVX2 static void q8_256_avx2(int64_t k, const float *x, const struct quant_act *to)
 {
-    q8_256_x86(largest_of_32_avx2, quantize_avx2, k, x, q, d, sum);
+    q8_256_x86(largest_of_32_avx2, quantize_avx2, k, x, to);
 }
 
-CPU_TARGET_AVX2 static void bf16_avx2(int64_t k, const float *x, uint16_t *out)
+CPU_TARGET_AVX2 static void bf16_avx2(int64_t k, const float *x, const struct quant_act *to)
 {
     const __m256i one = _mm256_set1_epi32(1), below_half = _mm256_set1_epi32(0x7fff);
-    int64_t i = 0;
-    for (; i + 8 <= k; i += 8) {
+    const int64_t whole = k / quant_act_bf16.rounded * quant_act_bf16.rounded;
+    for (int64_t i = 0; i < whole; i += 8) {
         __m256 f = _mm256_loadu_ps(x + i);
         __m256i bits = _mm256_castps_si256(f), upper = _mm256_srli_epi32(bits, 16);
         __m256i rounded = _mm256_add_epi32(bits, below_half);
@@ -215,9 +293,9 @@ CPU_TARGET_AVX2 static void bf16_avx2(int64_t k, const float *x, uint16_t *out)
         rounded = _mm256_blendv_epi8(rounded, nan, is_nan);
         __m128i packed =
             _mm_packus_epi32(_mm256_castsi256_si128(rounded), _mm256_extracti128_si256(rounded, 1));
-        _mm_storeu_si128((__m128i *)(out + i), packed);
+        _mm_storeu_si128((__m128i *)(to->bf16 + i), packed);
     }
-    bf16_scalar(k - i, x + i, out + i);
+    bf16_scalar(k - whole, x + whole, &(struct quant_act){.bf16 = to->bf16 + whole});
 }
 
 CPU_TARGET_AVX512 QUANT_INLINE __m256i largest_of_32_avx512(const float *x)
@@ -240,24 +318,23 @@ CPU_TARGET_AVX512 QUANT_INLINE __m256i quantize_avx512(const float *x, float fac
     return _mm256_dpbusd_epi32(_mm256_setzero_si256(), _mm256_set1_epi8(1), codes);
 }
 
-CPU_TARGET_AVX512 static void q8_32_avx512(int64_t k, const float *x, int8_t *q, float *d, float *s,
-                                           int16_t *sum)
+CPU_TARGET_AVX512 static void q8_32_avx512(int64_t k, const float *x, const struct quant_act *to)
 {
-    q8_32_x86(largest_of_32_avx512, quantize_avx512, k, x, q, d, s, sum);
+    q8_32_x86(largest_of_32_avx512, quantize_avx512, k, x, to);
 }
 
-CPU_TARGET_AVX512 static void q8_256_avx512(int64_t k, const float *x, int8_t *q, float *d,
-                                            int16_t *sum)
+CPU_TARGET_AVX512 static void q8_256_avx512(int64_t k, const float *x, const struct quant_act *to)
 {
-    q8_256_x86(largest_of_32_avx512, quantize_avx512, k, x, q, d, sum);
+    q8_256_x86(largest_of_32_avx512, quantize_avx512, k, x, to);
 }
 
 /* VCVTNEPS2BF16 would turn subnormals into zeros, so this is integer arithmetic too. */
-CPU_TARGET_AVX512 static void bf16_avx512(int64_t k, const float *x, uint16_t *out)
+CPU_TARGET_AVX512 static void bf16_avx512(int64_t k, const float *x, const struct quant_act *to)
 {
+    const int64_t end = round_up(k, quant_act_bf16.rounded);
     const __m512i one = _mm512_set1_epi32(1), below_half = _mm512_set1_epi32(0x7fff);
-    for (int64_t i = 0; i < k; i += 16) {
-        __mmask16 live = k - i >= 16 ? 0xffff : (__mmask16)((1u << (k - i)) - 1);
+    for (int64_t i = 0; i < end; i += 16) {
+        __mmask16 live = k - i >= 16 ? 0xffff : k <= i ? 0 : (__mmask16)((1u << (k - i)) - 1);
         __m512 f = _mm512_maskz_loadu_ps(live, x + i);
         __m512i bits = _mm512_castps_si512(f), upper = _mm512_srli_epi32(bits, 16);
         __m512i rounded = _mm512_add_epi32(bits, below_half);
@@ -265,15 +342,15 @@ CPU_TARGET_AVX512 static void bf16_avx512(int64_t k, const float *x, uint16_t *o
         rounded = _mm512_srli_epi32(rounded, 16);
         __mmask16 is_nan = _mm512_cmp_ps_mask(f, f, _CMP_UNORD_Q);
         rounded = _mm512_mask_or_epi32(rounded, is_nan, upper, _mm512_set1_epi32(0x40));
-        _mm256_mask_storeu_epi16(out + i, live, _mm512_cvtepi32_epi16(rounded));
+        _mm256_storeu_si256((__m256i *)(to->bf16 + i), _mm512_cvtepi32_epi16(rounded));
     }
 }
 #endif
 
 const struct quant_act_kernel quant_act_kernel[CPU_LEVEL_COUNT] = {
-    [CPU_SCALAR] = {.q8_32 = q8_32_scalar, .q8_256 = q8_256_scalar, .bf16 = bf16_scalar},
+    [CPU_SCALAR] = {{f32_scalar, bf16_scalar, q8_32_scalar, q8_256_scalar}},
 #if defined(__x86_64__)
-    [CPU_AVX2] = {.q8_32 = q8_32_avx2, .q8_256 = q8_256_avx2, .bf16 = bf16_avx2},
-    [CPU_AVX512] = {.q8_32 = q8_32_avx512, .q8_256 = q8_256_avx512, .bf16 = bf16_avx512},
+    [CPU_AVX2] = {{NULL, bf16_avx2, q8_32_avx2, q8_256_avx2}},
+    [CPU_AVX512] = {{NULL, bf16_avx512, q8_32_avx512, q8_256_avx512}},
 #endif
 };

@@ -26,9 +26,8 @@ void quant_kernels_init(struct quant_kernels *kernels, enum cpu_level level)
     const int n = cpu_path(kernels->level, path);
     for (int i = 0; i < n; i++) {
         const struct quant_act_kernel *act = &quant_act_kernel[path[i]];
-        if (act->q8_32) kernels->act_q8_32 = act->q8_32;
-        if (act->q8_256) kernels->act_q8_256 = act->q8_256;
-        if (act->bf16) kernels->act_bf16 = act->bf16;
+        for (int form = 0; form < QUANT_ACT_FORMS; form++)
+            if (act->quantize[form]) kernels->quantize[form] = act->quantize[form];
         for (uint32_t id = 0; id < QUANT_ID_COUNT; id++) {
             const struct quant_type *type = quant_type_by_id(id);
             if (type) overlay_type(type, &type->kernel[path[i]], &kernels->type[id]);

@@ -11,7 +11,7 @@
  *
  * A product is taken between one weight row and one activation column, both of length k.
  *
- * QUANT_ACT_Q8_32, QUANT_ACT_Q8_256: the column is quantized in blocks of B = 32 or 256:
+ * q8_32, q8_256: the column is quantized in blocks of B = 32 or 256:
  *     m = largest |x| in the block, compared as integers (so NaN > Inf > all numbers)
  *     m not finite     -> d = quiet NaN (0x7fc00000), all q = 0
  *     m < 2^-100       -> d = 0, all q = 0
@@ -36,11 +36,11 @@
  *   acc + v, and not fmaf into acc: v depends on no other block, so a single-column kernel computes
  *   sixteen v at once and the serial chain is one addition.
  *
- * QUANT_ACT_F32 (F32 and F16 weights): 16 lanes l, each lane[l] = fmaf(w[i], x[i], lane[l]) over
- *   i = l, l+16, l+32, ... ascending from +0.0f; elements beyond k are not touched; then the tree
+ * f32 (F32 and F16 weights): 16 lanes l, each lane[l] = fmaf(w[i], x[i], lane[l]) over
+ *   i = l, l+16, l+32, ... ascending from +0.0f; elements past k are not touched; then the tree
  *     for h = 8, 4, 2, 1: lane[i] += lane[i + h] for i < h;   result lane[0].
  *
- * QUANT_ACT_BF16 (BF16 weights): activations are rounded to bfloat16 (nearest even, NaN stays a
+ * bf16 (BF16 weights): activations are rounded to bfloat16 (nearest even, NaN stays a
  *   quiet NaN). The row is taken as padded with zeros to a multiple of 32. 16 lanes; lane l takes
  *   the pairs (2p, 2p+1) for p = l, l+16, ...: lane = fma(w[2p+1], x[2p+1], lane), then
  *   lane = fma(w[2p], x[2p], lane), as the instruction VDPBF16PS does: inputs and results that are
@@ -96,26 +96,53 @@ enum quant_id {
 
 /* ---- Activations ---- */
 
-/* The form of the activations that a weight type is multiplied by. */
-enum quant_act_kind {
-    QUANT_ACT_NONE, /* the type is known by name and size only */
-    QUANT_ACT_F32,
-    QUANT_ACT_BF16,
-    QUANT_ACT_Q8_32,
-    QUANT_ACT_Q8_256
+/* Which kernels of engine/isa/ multiply many columns: what they read of rows and of columns. */
+enum quant_layout {
+    QUANT_LAYOUT_F32,  /* floats */
+    QUANT_LAYOUT_BF16, /* pairs of bfloat16 */
+    QUANT_LAYOUT_32,   /* rows: struct quant_panel32; columns: blocks of 32 */
+    QUANT_LAYOUT_256,  /* struct quant_panel256; blocks of 256 */
+    QUANT_LAYOUT_COUNT
 };
 
-/* One column of k activations; which pointers are set depends on the kind. Memory is the
- * caller's; every array starts at a multiple of 64 bytes and q may be read up to 64 bytes past
- * its end (the values there do not matter). */
+/* One column of k activations. Memory is the caller's: every array starts at a multiple of 64
+ * bytes. */
 struct quant_act {
-    const float *f32;     /* [k]       F32 */
-    const uint16_t *bf16; /* [k]       BF16 */
-    const int8_t *q;      /* [k]       Q8_32, Q8_256 */
-    const float *d;       /* [k / B]   Q8_32, Q8_256: the block's scale */
-    const float *s;       /* [k / 32]  Q8_32: d * (float)(sum of the block's q) */
-    const int16_t *sum;   /* [k / 32]  Q8_32, [k / 16]  Q8_256: integer sums of q */
+    union { /* [k] elements */
+        float *f32;
+        uint16_t *bf16; /* followed by zeros up to a multiple of 32 */
+        int8_t *q;      /* may be read up to 64 bytes past its end (the values do not matter) */
+    };
+    /* Of the q8 forms: */
+    float *d;     /* [k / block_len]  the block's scale */
+    float *s;     /* [k / block_len]  d * (float)(sum of the block's q), where the form has them */
+    int16_t *sum; /* [k / sum_len]    integer sums of q */
 };
+
+/* How the activations that a weight type is multiplied by are kept. */
+struct quant_act_form {
+    const char *name;
+    uint32_t index; /* in tables by form */
+    enum quant_layout layout;
+    uint32_t block_len;              /* elements with one scale; 1: floats */
+    uint32_t sum_len;                /* elements of an integer sum; 0: none */
+    bool scaled_sums;                /* s */
+    uint32_t element_bytes, padding; /* of the elements; bytes that may be read past their end */
+    uint32_t rounded; /* the elements are filled with zeros up to a multiple of so many */
+    const struct quant_type *element; /* of floats: the type of which an element is */
+};
+
+enum { QUANT_ACT_FORMS = 4 };
+extern const struct quant_act_form *const quant_act_forms[QUANT_ACT_FORMS]; /* by index */
+extern const struct quant_act_form quant_act_f32, quant_act_bf16, quant_act_q8_32, quant_act_q8_256;
+
+/* Where the arrays of a column lie: offsets in bytes from its start, at which the elements are. */
+struct quant_act_parts {
+    int64_t d, s, sum;
+    int64_t bytes; /* of the column, a multiple of 64 */
+};
+struct quant_act_parts quant_act_parts(const struct quant_act_form *form, int64_t k);
+struct quant_act quant_act_at(const struct quant_act_parts *parts, void *column);
 
 /* ---- Panels: 16 weight rows unpacked for the many-column product ----
  *
@@ -139,9 +166,8 @@ struct quant_panel256 { /* one super-block of 256 of each row: 5248 bytes */
     uint8_t q[64][16][4];
 };
 
-/* What a tile kernel must know of a type. */
+/* What a tile kernel must know of a type with panels. */
 struct quant_panel_form {
-    uint8_t block;    /* 0: no panel (float types); 1: quant_panel32; 2: quant_panel256 */
     uint8_t sub_len;  /* elements per integer sub-scale: 16 or 32 */
     uint8_t offset;   /* subtract this from each code; 0 or (not when folded) a power of two */
     uint8_t max_code; /* largest code: says when 16-bit sums are safe */
@@ -172,20 +198,23 @@ struct quant_rows {
     struct cpu_prefetch prefetch; /* the table's */
 };
 
-/* Kernels of one type at one level; NULL inherits from the level below. `row` points to k / block
- * blocks in file layout, at any alignment. None reads outside the rows. */
+/* Kernels of one type at one level; NULL inherits from the level below. `row` points to the start
+ * of a row in file layout, at any alignment. None reads outside the rows. */
 struct quant_kernel {
-    /* k elements to float. Exact: each value is one rounding of d * integer (+ m). */
-    void (*decode)(int64_t k, const void *row, float *out);
+    /* Elements first .. first + n - 1 of a row to float, both multiples of block_len. Exact: each
+     * value is one rounding of d * integer (+ m). */
+    void (*decode)(int64_t first, int64_t n, const void *row, float *out);
 
     /* The bytes of the type's encode; NULL: that one. In a filled table NULL only without one. */
     void (*encode)(int64_t k, const float *in, void *row);
 
-    /* 16 rows of n_blocks blocks each into n_blocks panel structs (64-byte aligned). A row pointer
-     * may be repeated (edges). NULL for types without a panel. The panel's form is *panel: the
-     * type's, or its folded one where small codes and scales leave room and the level makes it
+    /* Of 16 rows, n_blocks blocks of the activation form (32 or 256 elements, whatever the type's
+     * own block is) from number `first` on into n_blocks panel structs (64-byte aligned). A row
+     * pointer may be repeated (edges). NULL for types without a panel. The panel's form is *panel:
+     * the type's, or its folded one where small codes and scales leave room and the level makes it
      * pay. Both give the same integer sums. */
-    void (*unpack)(int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS], void *panel);
+    void (*unpack)(int64_t first, int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS],
+                   void *panel);
     const struct quant_panel_form *panel; /* NULL: the type's; in a filled table never NULL */
 
     /* One column: out[r] = row r times the column, for all rows that *rows names. */
@@ -196,12 +225,14 @@ struct quant_kernel {
 struct quant_type {
     const char *name; /* as tools print it: "Q4_K", "F16" */
     enum quant_id id;
-    uint32_t block_len; /* elements per block (row lengths are multiples of it) */
-    uint32_t block_bytes;
-    enum quant_act_kind act; /* QUANT_ACT_NONE: no arithmetic for this type */
+    uint32_t
+        block_len; /* elements per block (row lengths are multiples of it): a multiple of the */
+    uint32_t block_bytes;             /* activation form's */
+    uint32_t header_bytes;            /* at the start of each row, before its blocks */
+    const struct quant_act_form *act; /* NULL: no arithmetic for this type */
     struct quant_panel_form panel;
 
-    /* Scalar specification; NULL exactly when act is QUANT_ACT_NONE. */
+    /* Scalar specification; dot NULL where act is, encode also in types that are only read. */
     void (*encode)(int64_t k, const float *in, void *row); /* deterministic; never fails */
     float (*dot)(int64_t k, const void *row, const struct quant_act *a);
 
@@ -212,9 +243,13 @@ struct quant_type {
 /* The row of a GGUF type id, or of a name (any case); NULL for ids that are not in use. */
 const struct quant_type *quant_type_by_id(uint32_t id);
 const struct quant_type *quant_type_by_name(const char *name);
+/* What an id was called that files once had and that is no type any more; NULL for all others. */
+const char *quant_retired_name(uint32_t id);
 
 /* Bytes of a row of k elements; false when k is not a multiple of the block or the size wraps. */
 bool quant_row_bytes(const struct quant_type *type, uint64_t k, uint64_t *bytes);
+/* The same for a k that is known to fit. */
+int64_t quant_row_size(const struct quant_type *type, int64_t k);
 
 /* ---- Kernel tables ---- */
 
@@ -223,9 +258,8 @@ struct quant_kernels {
     bool dual_512; /* two 512-bit multiplications in a cycle, at a level that has them */
     struct cpu_prefetch prefetch;             /* the processor's */
     struct quant_kernel type[QUANT_ID_COUNT]; /* by id; all members set where the type computes */
-    void (*act_q8_32)(int64_t k, const float *x, int8_t *q, float *d, float *s, int16_t *sum);
-    void (*act_q8_256)(int64_t k, const float *x, int8_t *q, float *d, int16_t *sum);
-    void (*act_bf16)(int64_t k, const float *x, uint16_t *out);
+    /* A column of k floats, k a multiple of the form's block_len, to *to; by the form's index. */
+    void (*quantize[QUANT_ACT_FORMS])(int64_t k, const float *x, const struct quant_act *to);
 };
 
 /* Fills the table for cpu_level_cap(level). */

@@ -1,8 +1,8 @@
 /* quant/stream.h: private to quant/ and engine/: software prefetch of what kernels will read.
  *
- * A kernel that reads several rows side by side, or runs ahead of what the hardware prefetcher
- * sees, prefetches memory in address order, some thousand bytes ahead. A prefetch never faults: any
- * address will do, also one past the end. */
+ * A kernel that reads several rows at once, or reads faster than the hardware prefetcher
+ * follows, prefetches memory in address order, some thousand bytes ahead. A prefetch never faults:
+ * any address will do, also one past the end. */
 #ifndef QUANT_STREAM_H
 #define QUANT_STREAM_H
 
@@ -14,7 +14,7 @@
  * calls of those that it has not inlined yet. */
 #define PREFETCH_INLINE static inline __attribute__((always_inline))
 
-/* What the processor translates at once, at the least. */
+/* The smallest page of address translation. */
 enum { QUANT_PAGE = 4096 };
 
 /* The next `bytes` of a stream, to the second-level cache: eight long rows do not fit the first. */
@@ -36,7 +36,7 @@ PREFETCH_INLINE void quant_prefetch_once(const char *at, size_t bytes)
     for (size_t line = 0; line < bytes; line += 64) __builtin_prefetch(at + line, 0, 0);
 }
 
-/* The first line that begins at `at` or behind. */
+/* The first line that begins at `at` or later. */
 PREFETCH_INLINE const char *quant_line_from(const char *at)
 {
     return at + (0 - (uintptr_t)at) % 64;
@@ -65,7 +65,7 @@ PREFETCH_INLINE void quant_prefetch_written(const void *at, size_t bytes)
 }
 
 /* quant_prefetch for steps of many lines. Of many such requests at once most are lost in a page
- * that the processor has not met before; a request to the first-level cache is not, so one goes to
+ * whose translation is not cached; a request to the first-level cache is not lost, so one goes to
  * the start of the next page, a page ahead of its turn. On Zen 4 one thread then reads 1.2 to 1.6
  * times as fast from pages of 4 KB. It must be the page's first line, and go before the others. */
 PREFETCH_INLINE void quant_prefetch_pages(const char *at, size_t bytes)

@@ -1,5 +1,5 @@
 /* quant/types.h: private to quant/: the rows that the type files export, the activation kernels,
- * and the few helpers that every type file needs. Nobody outside this room includes it. */
+ * and the few helpers that every type file needs. Only this room includes it. */
 #ifndef QUANT_TYPES_H
 #define QUANT_TYPES_H
 
@@ -7,7 +7,7 @@
 #include "quant/quant.h"
 #include <string.h>
 
-/* One row per file, in the order of ids; quant/types.c puts them into the table. */
+/* One row per file; quant/types.c puts them into the table. */
 extern const struct quant_type quant_type_f32;
 extern const struct quant_type quant_type_f16;
 extern const struct quant_type quant_type_q4_0;
@@ -24,12 +24,24 @@ extern const struct quant_type quant_type_iq4_nl;
 extern const struct quant_type quant_type_iq4_xs;
 extern const struct quant_type quant_type_bf16;
 extern const struct quant_type quant_type_mxfp4;
+extern const struct quant_type quant_type_q1_0;
+extern const struct quant_type quant_type_q2_0;
+extern const struct quant_type quant_type_q8_1;
+extern const struct quant_type quant_type_q8_k;
+extern const struct quant_type quant_type_nvfp4;
+extern const struct quant_type quant_type_iq3_s;
+extern const struct quant_type quant_type_iq3_xxs;
+extern const struct quant_type quant_type_iq2_s;
+extern const struct quant_type quant_type_iq2_xs;
+extern const struct quant_type quant_type_iq2_xxs;
+extern const struct quant_type quant_type_iq1_s;
+extern const struct quant_type quant_type_iq1_m;
+extern const struct quant_type quant_type_tq1_0;
+extern const struct quant_type quant_type_tq2_0;
 
 /* Activation quantization per level (quant/act.c); NULL inherits from the level below. */
 struct quant_act_kernel {
-    void (*q8_32)(int64_t k, const float *x, int8_t *q, float *d, float *s, int16_t *sum);
-    void (*q8_256)(int64_t k, const float *x, int8_t *q, float *d, int16_t *sum);
-    void (*bf16)(int64_t k, const float *x, uint16_t *out);
+    void (*quantize[QUANT_ACT_FORMS])(int64_t k, const float *x, const struct quant_act *to);
 };
 extern const struct quant_act_kernel quant_act_kernel[CPU_LEVEL_COUNT];
 

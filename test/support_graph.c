@@ -144,7 +144,7 @@ double support_at(const struct engine_tensor *t, int64_t i0, int64_t i1, int64_t
         return value;
     }
     float values[256];
-    t->type->kernel[CPU_SCALAR].decode(block, at, values);
+    t->type->kernel[CPU_SCALAR].decode(0, block, at, values);
     return values[i0 % block];
 }
 

@@ -1,5 +1,6 @@
 /* test/support_model.c: see test/support_model.h. */
 #include "test/support_model.h"
+#include "test/support_row.h"
 
 #include "models/params.h"
 #include <inttypes.h>
@@ -98,7 +99,10 @@ static void write_key(const struct support_model *m, struct gguf_writer *w, cons
     char full[96], *end;
     int32_t item[MAX_ITEMS];
     uint64_t n = 0;
-    snprintf(full, sizeof full, "%s.%s", m->arch, key);
+    if (*key == '!')
+        snprintf(full, sizeof full, "%s", key + 1);
+    else
+        snprintf(full, sizeof full, "%s.%s", m->arch, key);
     const bool is_true = strcmp(value, "true") == 0;
     if (is_true || strcmp(value, "false") == 0) {
         gguf_writer_bool(w, full, is_true);
@@ -153,7 +157,7 @@ static void write_keys(const struct support_model *m, struct gguf_writer *w)
 enum content { MATRIX, NORM, BIAS, DECAY };
 
 struct planned {
-    char name[64];
+    char name[MODEL_TENSOR_NAME];
     const struct quant_type *type;
     enum content content;
     uint32_t n_dims;
@@ -162,6 +166,7 @@ struct planned {
 
 struct plan {
     const struct support_model *m;
+    const struct model_params *p;
     struct planned *tensor;
     size_t count, room;
     bool failed; /* no memory */
@@ -190,7 +195,7 @@ static const struct quant_type *type_of(const struct support_model *m, const cha
 }
 
 static void plan_add(struct plan *plan, const struct model_tensor_row *row, const char *prefix,
-                     const char *name, enum content content, const uint64_t ne[3])
+                     const char *part, enum content content, const uint64_t ne[3])
 {
     if (plan->count == plan->room) {
         plan->room = plan->room * 2 + 64;
@@ -204,7 +209,7 @@ static void plan_add(struct plan *plan, const struct model_tensor_row *row, cons
     t->n_dims = ne[2] > 1 ? 3 : ne[1] > 1 || content == MATRIX ? 2 : 1;
     t->type = content == MATRIX ? type_of(plan->m, row->name, prefix, ne[0])
                                 : quant_type_by_id(QUANT_F32);
-    snprintf(t->name, sizeof t->name, "%s%s", prefix, name);
+    model_tensor_name(plan->p, prefix, row->name, part, t->name);
 }
 
 /* Whether the options choose a tensor that files may lack. */
@@ -232,7 +237,7 @@ static bool plan_row(void *user, const struct model_tensor_row *row, const char 
         (row->need == MODEL_OPTIONAL || (other && other->weight != NULL)))
         return true;
     const bool decays = strcmp(row->name, "ssm_a") == 0;
-    plan_add(plan, row, prefix, name, decays ? DECAY : is_vector ? NORM : MATRIX, ne);
+    plan_add(plan, row, prefix, "weight", decays ? DECAY : is_vector ? NORM : MATRIX, ne);
     if (row->kind == MODEL_VECTOR || row->kind == MODEL_MATRIX) return !plan->failed;
     /* So that rows that are not required beside this one see it; nothing reads the tensor. */
     static struct engine_tensor there;
@@ -240,11 +245,11 @@ static bool plan_row(void *user, const struct model_tensor_row *row, const char 
         ((struct model_linear *)((char *)self + row->field - 1))->weight = &there;
     snprintf(name, sizeof name, "%s.bias", row->name);
     if (is_chosen(plan->m, name))
-        plan_add(plan, row, prefix, name, BIAS,
+        plan_add(plan, row, prefix, "bias", BIAS,
                  is_vector ? ne : (const uint64_t[3]){ne[1], depth, 1});
     snprintf(name, sizeof name, "%s.scale", row->name);
     if (is_chosen(plan->m, name))
-        plan_add(plan, row, prefix, name, NORM, (const uint64_t[3]){depth, 1, 1});
+        plan_add(plan, row, prefix, "scale", NORM, (const uint64_t[3]){depth, 1, 1});
     return !plan->failed;
 }
 
@@ -274,6 +279,7 @@ static bool plan_model(struct plan *plan, const char *path, struct base_error *e
     done = file && model_params_read(&p, file, err);
     if (done) {
         p.n_vocab = p.ends.n_vocab = m->n_vocab;
+        plan->p = &p;
         done = model_rows_visit(&p, plan_row, plan) ||
                base_fail(err, BASE_NO_MEMORY, "no memory for the list of tensors");
         model_params_free(&p);
@@ -298,7 +304,7 @@ static bool write_rows(struct gguf_writer *w, const struct planned *t, uint64_t 
                        struct base_error *err)
 {
     uint64_t rows = (t->ne[1] ? t->ne[1] : 1) * (t->ne[2] ? t->ne[2] : 1);
-    uint64_t row_bytes = t->ne[0] / t->type->block_len * t->type->block_bytes;
+    const uint64_t row_bytes = (uint64_t)quant_row_size(t->type, (int64_t)t->ne[0]);
     for (uint64_t i = 0; i < rows; i++) {
         unsigned char *row = pool;
         if (distinct && i >= distinct) {
@@ -306,7 +312,7 @@ static bool write_rows(struct gguf_writer *w, const struct planned *t, uint64_t 
         } else {
             row += distinct ? i * row_bytes : 0;
             fill_row(t, random, values);
-            t->type->encode((int64_t)t->ne[0], values, row);
+            support_row_make(t->type, (int64_t)t->ne[0], values, row);
         }
         if (!gguf_writer_data(w, row, row_bytes, err)) return false;
     }
@@ -347,7 +353,7 @@ static bool write_model(const struct support_model *m, struct gguf_writer *w,
     for (size_t i = 0; i < plan->count; i++) {
         const struct planned *t = &plan->tensor[i];
         struct gguf_str name = {.data = t->name, .size = strlen(t->name)};
-        if (!t->type->encode) {
+        if (!t->type->act) {
             return base_fail_at(err, BASE_USAGE, t->name, -1, "%s cannot be written",
                                 t->type->name);
         }

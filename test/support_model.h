@@ -21,14 +21,15 @@ struct support_model {
     uint32_t window;   /* keys that windowed layers see; 0: no windows */
     uint32_t n_expert; /* 0: a plain feed-forward network */
     uint32_t n_expert_used;
-    const struct quant_type *type;  /* of matrices; must have encode */
+    const struct quant_type *type;  /* of matrices (test/support_row.h) */
     const struct quant_type *finer; /* of the output and of half of attn_v and ffn_down; NULL: as
                                        the others. Q4_K with Q6_K is llama.cpp's Q4_K_M. */
     bool tied;                      /* the output product uses the embedding */
     bool fused_qkv;                 /* one tensor attn_qkv instead of three */
     bool biases;                    /* of Q, K and V */
     /* Words with spaces between them. Tensors that files of the architecture may lack, without
-     * "blk.N.": "attn_output.bias rope_freqs.weight"; keys beside the usual, without "ARCH.":
+     * "blk.N.": "attn_output.bias rope_freqs.weight"; keys beside the usual, without "ARCH."
+     * (those that have no such prefix begin with '!'):
      * "attention.scale=0.25 rope.scaling.type=yarn attention.head_count_kv=2,1 flag=true". */
     const char *with, *keys;
     enum support_tokens tokens;

@@ -2,6 +2,7 @@
 #include "test/support_product.h"
 #include "test/support_graph.h"
 #include "test/support_level.h"
+#include "test/support_row.h"
 #include <math.h>
 #include <string.h>
 
@@ -25,20 +26,16 @@ static void fill_column(uint64_t *state, float *x, int64_t k, int64_t column)
 
 /* ---- One weight matrix with its specified products ---- */
 
-struct quant_act product_act(enum quant_act_kind kind, int64_t k, const float *x)
+struct quant_act product_act(const struct quant_act_form *form, int64_t k, const float *x)
 {
-    static _Alignas(64) int8_t q[PRODUCT_MAX_K + 64];
-    static _Alignas(64) float f[PRODUCT_MAX_K], d[PRODUCT_MAX_K], s[PRODUCT_MAX_K];
-    static _Alignas(64) int16_t sum[PRODUCT_MAX_K];
-    static _Alignas(64) uint16_t b[PRODUCT_MAX_K + 32];
+    static _Alignas(64) char memory[PRODUCT_MAX_K * 4];
     static struct quant_kernels kernels;
+    const struct quant_act_parts parts = quant_act_parts(form, k);
+    const struct quant_act act = quant_act_at(&parts, memory);
+    assert_in_range(parts.bytes, 0, sizeof memory);
     quant_kernels_init(&kernels, CPU_SCALAR);
-    memcpy(f, x, (size_t)k * sizeof(float));
-    memset(b, 0, sizeof(b));
-    if (kind == QUANT_ACT_Q8_32) kernels.act_q8_32(k, x, q, d, s, sum);
-    if (kind == QUANT_ACT_Q8_256) kernels.act_q8_256(k, x, q, d, sum);
-    if (kind == QUANT_ACT_BF16) kernels.act_bf16(k, x, b);
-    return (struct quant_act){.f32 = f, .bf16 = b, .q = q, .d = d, .s = s, .sum = sum};
+    kernels.quantize[form->index](k, x, &act);
+    return act;
 }
 
 void product_fill(struct product_bench *b, const struct quant_type *type, int64_t k, bool raw,
@@ -51,7 +48,7 @@ void product_fill(struct product_bench *b, const struct quant_type *type, int64_
         float row[PRODUCT_MAX_K];
         char *to = b->w + (size_t)r * b->row_bytes;
         for (int64_t i = 0; i < k; i++) row[i] = product_random(&seed) * (r == 3 ? 30.0f : 1.0f);
-        type->encode(k, row, to);
+        support_row_make(type, k, row, to);
         for (uint64_t i = 0; raw && i < b->row_bytes; i++) to[i] = (char)support_random(&seed);
     }
     for (int64_t c = 0; c < PRODUCT_MAX_COLS; c++) {
@@ -144,7 +141,7 @@ void product_for_all(void (*check)(const struct quant_type *, struct engine *, i
                 e->quant.prefetch.adjacent_rows = (dual + i) % 2;
                 for (uint32_t id = 0; id < QUANT_ID_COUNT; id++) {
                     const struct quant_type *type = quant_type_by_id(id);
-                    if (type && type->act != QUANT_ACT_NONE) check(type, e, &round);
+                    if (type && type->act) check(type, e, &round);
                 }
             }
             engine_free(e);

@@ -32,7 +32,7 @@ void product_fill(struct product_bench *b, const struct quant_type *type, int64_
                   uint64_t seed);
 
 /* Scalar activations of one column, until the next call. */
-struct quant_act product_act(enum quant_act_kind kind, int64_t k, const float *x);
+struct quant_act product_act(const struct quant_act_form *form, int64_t k, const float *x);
 
 struct engine *product_engine(enum cpu_level level, int n_threads); /* with no other options */
 struct engine_tensor product_leaf(enum quant_id type, int n_dims, const int64_t *ne, void *data);

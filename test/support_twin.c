@@ -13,7 +13,7 @@ static bool write_tensor(struct gguf_writer *w, const struct quant_kernels *kern
     bool ok = row != NULL;
     for (uint64_t r = 0; ok && r < rows; r++) {
         const char *in = (const char *)t->data + r * (t->size / rows);
-        kernels->type[t->type->id].decode((int64_t)n, in, row);
+        kernels->type[t->type->id].decode(0, (int64_t)n, in, row);
         ok = gguf_writer_data(w, row, n * sizeof *row, err);
     }
     free(row);

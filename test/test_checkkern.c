@@ -13,6 +13,7 @@
 #include "test/support_guard.h"
 #include "test/support_level.h"
 #include "test/support_random.h"
+#include "test/support_row.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -98,7 +99,7 @@ static void fill_finite_block(uint64_t *rng, const struct quant_type *type, uint
     bool finite = false;
     while (!finite) {
         fill_bytes(rng, type->block_bytes, block);
-        type->kernel[CPU_SCALAR].decode(type->block_len, block, x);
+        type->kernel[CPU_SCALAR].decode(0, type->block_len, block, x);
         finite = true;
         for (uint32_t i = 0; i < type->block_len; i++) finite = finite && isfinite(x[i]);
     }
@@ -109,14 +110,14 @@ static void fill_plain_row(uint64_t *rng, const struct quant_type *type, int64_t
 {
     static float x[MAX_K];
     fill_floats(rng, GAUSS, k, x);
-    type->encode(k, x, row);
+    support_row_make(type, k, x, row);
 }
 
 static void fill_row(uint64_t *rng, const struct quant_type *type, int64_t k, uint8_t *row)
 {
     static const uint8_t patterns[] = {0x00, 0xff, 0x0f, 0xf0, 0x55, 0xaa, 0x7f, 0x80, 0x01, 0x3c};
     static float x[MAX_K];
-    size_t bytes = (size_t)(k / type->block_len) * type->block_bytes;
+    size_t bytes = (size_t)quant_row_size(type, k);
 
     switch ((enum weight_kind)support_random_below(rng, N_WEIGHT_KINDS)) {
     case RAW:
@@ -131,7 +132,7 @@ static void fill_row(uint64_t *rng, const struct quant_type *type, int64_t k, ui
         break;
     case ENCODED:
         fill_floats(rng, (enum float_kind)support_random_below(rng, N_FLOAT_KINDS), k, x);
-        type->encode(k, x, row);
+        support_row_make(type, k, x, row);
         break;
     }
 }
@@ -183,7 +184,7 @@ static void raw_codes(uint64_t *rng, int64_t k, int block, int8_t *q, float *d, 
 }
 
 static void column_fill(struct column *c, uint64_t *rng, const struct quant_kernels *scalar,
-                        enum quant_act_kind form, int64_t k)
+                        const struct quant_act_form *form, int64_t k)
 {
     enum act_kind kind =
         (enum act_kind)support_random_below(rng, c->plain ? QUANTIZED + 1 : N_ACT_KINDS);
@@ -199,28 +200,28 @@ static void column_fill(struct column *c, uint64_t *rng, const struct quant_kern
                 float_of_bits(special[support_random_below(rng, 8)]);
     }
     c->act = (struct quant_act){0};
-    if (form == QUANT_ACT_F32) {
+    if (form == &quant_act_f32) {
         c->act.f32 = x;
-    } else if (form == QUANT_ACT_BF16) {
+    } else if (form == &quant_act_bf16) {
+        static uint16_t padded[MAX_K + 32];
         uint16_t *out = guard_at_end(&c->bf16, (size_t)k * 2, 64);
-        scalar->act_bf16(k, x, out);
+        scalar->quantize[form->index](k, x, &(struct quant_act){.bf16 = padded});
+        memcpy(out, padded, (size_t)k * sizeof *out);
         if (kind == RAW_CODES) fill_bytes(rng, (size_t)k * 2, (uint8_t *)out);
         c->act.bf16 = out;
     } else {
-        int block = form == QUANT_ACT_Q8_32 ? 32 : 256;
+        const int block = (int)form->block_len;
         /* 64 bytes past the codes may be read. */
         int8_t *q = guard_at_end(&c->q, (size_t)k + 64, 64);
         float *d = guard_at_end(&c->d, (size_t)(k / block) * 4, 64), *s = NULL;
-        int16_t *sum = guard_at_end(&c->sum, (size_t)(k / (block == 32 ? 32 : 16)) * 2, 64);
+        int16_t *sum = guard_at_end(&c->sum, (size_t)(k / form->sum_len) * 2, 64);
         fill_bytes(rng, 64, (uint8_t *)q + k);
-        if (block == 32) s = guard_at_end(&c->s, (size_t)(k / 32) * 4, 64);
+        if (form->scaled_sums) s = guard_at_end(&c->s, (size_t)(k / 32) * 4, 64);
+        c->act = (struct quant_act){.q = q, .d = d, .s = s, .sum = sum};
         if (kind == RAW_CODES)
             raw_codes(rng, k, block, q, d, s, sum);
-        else if (block == 32)
-            scalar->act_q8_32(k, x, q, d, s, sum);
         else
-            scalar->act_q8_256(k, x, q, d, sum);
-        c->act = (struct quant_act){.q = q, .d = d, .s = s, .sum = sum};
+            scalar->quantize[form->index](k, x, &c->act);
     }
 }
 
@@ -284,7 +285,7 @@ static void bed_free(struct bed *bed)
 static uint8_t *place_rows(struct bed *bed, const struct quant_type *type, int64_t k, int n_rows,
                            size_t row_bytes)
 {
-    size_t bytes = (size_t)(k / type->block_len) * type->block_bytes;
+    size_t bytes = (size_t)quant_row_size(type, k);
     size_t all = row_bytes * (size_t)(n_rows - 1) + bytes;
     uint8_t *w = support_random_below(&bed->rng, 2)
                      ? guard_at_end(&bed->w, all, 1)
@@ -299,14 +300,15 @@ static uint8_t *place_rows(struct bed *bed, const struct quant_type *type, int64
 
 typedef void gemv_fn(int64_t k, const struct quant_rows *rows, const struct quant_act *a,
                      float *out);
-typedef void unpack_fn(int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS], void *panel);
-typedef void decode_fn(int64_t k, const void *row, float *out);
+typedef void unpack_fn(int64_t first, int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS],
+                       void *panel);
+typedef void decode_fn(int64_t first, int64_t n, const void *row, float *out);
 typedef void encode_fn(int64_t k, const float *in, void *row);
 
 static int gemv_mismatches(struct bed *bed, const struct quant_type *type, gemv_fn *gemv,
                            int streams, int64_t k, int n_rows)
 {
-    size_t row_bytes = (size_t)(k / type->block_len) * type->block_bytes;
+    size_t row_bytes = (size_t)quant_row_size(type, k);
     if (support_random_below(&bed->rng, 4) == 0)
         row_bytes += type->block_bytes + 2 * support_random_below(&bed->rng, 9);
     uint8_t *w = place_rows(bed, type, k, n_rows, row_bytes);
@@ -333,10 +335,13 @@ static int decode_mismatches(struct bed *bed, const struct quant_type *type, dec
 {
     static float expected[MAX_K];
     uint8_t *w = place_rows(bed, type, k, 1, 0);
-    type->kernel[CPU_SCALAR].decode(k, w, expected);
-    float *out = canary_place(&bed->out, (size_t)k * 4);
-    decode(k, w, out);
-    return float_mismatches(k, out, expected) + canary_mismatches(&bed->out, (size_t)k * 4);
+    type->kernel[CPU_SCALAR].decode(0, k, w, expected);
+    /* The end of the row, from any block on. */
+    const int64_t n_blocks = k / type->block_len;
+    const int64_t first = support_random_below(&bed->rng, (uint32_t)n_blocks) * type->block_len, n = k - first;
+    float *out = canary_place(&bed->out, (size_t)n * 4);
+    decode(first, n, w, out);
+    return float_mismatches(n, out, expected + first) + canary_mismatches(&bed->out, (size_t)n * 4);
 }
 
 static int encode_mismatches(struct bed *bed, const struct quant_type *type, encode_fn *encode,
@@ -344,7 +349,7 @@ static int encode_mismatches(struct bed *bed, const struct quant_type *type, enc
 {
     static float x[MAX_K];
     static uint8_t expected[MAX_K * sizeof(float)];
-    const size_t bytes = (size_t)(k / type->block_len) * type->block_bytes;
+    const size_t bytes = (size_t)quant_row_size(type, k);
     fill_floats(&bed->rng, (enum float_kind)support_random_below(&bed->rng, N_FLOAT_KINDS), k, x);
     type->encode(k, x, expected);
     uint8_t *out = canary_place(&bed->out, bytes);
@@ -352,9 +357,10 @@ static int encode_mismatches(struct bed *bed, const struct quant_type *type, enc
     return (memcmp(out, expected, bytes) != 0) + canary_mismatches(&bed->out, bytes);
 }
 
-static int panel_mismatches(const struct quant_panel_form *form, const void *a, const void *b)
+static int panel_mismatches(const struct quant_type *type, const struct quant_panel_form *form,
+                            const void *a, const void *b)
 {
-    if (form->block == 1) {
+    if (type->act->layout == QUANT_LAYOUT_32) {
         const struct quant_panel32 *x = a, *y = b;
         return float_mismatches(16, x->d, y->d) + float_mismatches(16, x->m, y->m) +
                (memcmp(x->q, y->q, sizeof x->q) != 0);
@@ -370,7 +376,8 @@ static int panel_mismatches(const struct quant_panel_form *form, const void *a, 
 
 static size_t panel_size(const struct quant_type *type)
 {
-    return type->panel.block == 1 ? sizeof(struct quant_panel32) : sizeof(struct quant_panel256);
+    return type->act->layout == QUANT_LAYOUT_32 ? sizeof(struct quant_panel32)
+                                                : sizeof(struct quant_panel256);
 }
 
 /* Multiplies the scales of a panel of the type's form into its codes: what unpacking to `form`
@@ -390,28 +397,32 @@ static void fold_panel(const struct quant_type *type, const struct quant_panel_f
     }
 }
 
+/* All blocks of a row of k elements from any of them on. */
 static int unpack_mismatches(struct bed *bed, const struct quant_type *type,
-                             const struct quant_panel_form *form, unpack_fn *unpack,
-                             int64_t n_blocks)
+                             const struct quant_panel_form *form, unpack_fn *unpack, int64_t k)
 {
-    size_t row_bytes = (size_t)n_blocks * type->block_bytes, size = panel_size(type);
+    const size_t row_bytes = (size_t)quant_row_size(type, k), size = panel_size(type);
+    const int64_t n = k / type->act->block_len,
+                  first = support_random_below(&bed->rng, (uint32_t)n);
+    const int64_t n_blocks = n - first;
     int n_rows = 1 + (int)support_random_below(&bed->rng, QUANT_PANEL_ROWS);
-    uint8_t *w = place_rows(bed, type, n_blocks * type->block_len, n_rows, row_bytes);
+    uint8_t *w = place_rows(bed, type, k, n_rows, row_bytes);
     const void *row[QUANT_PANEL_ROWS];
     int mismatches = 0;
 
     for (int r = 0; r < QUANT_PANEL_ROWS; r++)
         row[r] = w + row_bytes * (r < n_rows ? (uint32_t)r
                                              : support_random_below(&bed->rng, (uint32_t)n_rows));
-    char *expected = aligned_alloc(64, (size_t)n_blocks * size);
+    char *expected = aligned_alloc(64, (size_t)n * size);
     assert_non_null(expected);
-    type->kernel[CPU_SCALAR].unpack(n_blocks, row, expected);
-    for (int64_t b = 0; form->folded && b < n_blocks; b++)
+    type->kernel[CPU_SCALAR].unpack(0, n, row, expected);
+    for (int64_t b = 0; form->folded && b < n; b++)
         fold_panel(type, form, (struct quant_panel256 *)expected + b);
     char *out = canary_place(&bed->out, (size_t)n_blocks * size);
-    unpack(n_blocks, row, out);
+    unpack(first, n_blocks, row, out);
     for (int64_t b = 0; b < n_blocks; b++)
-        mismatches += panel_mismatches(form, out + (size_t)b * size, expected + (size_t)b * size);
+        mismatches += panel_mismatches(type, form, out + (size_t)b * size,
+                                       expected + (size_t)(first + b) * size);
     free(expected);
     return mismatches + canary_mismatches(&bed->out, (size_t)n_blocks * size);
 }
@@ -434,7 +445,7 @@ static void check_type(struct bed *bed, const struct quant_type *type,
 
     assert_non_null(kernel->decode);
     assert_non_null(kernel->gemv);
-    assert_int_equal(kernel->unpack != NULL, type->panel.block != 0);
+    assert_int_equal(kernel->unpack != NULL, !type->act->element);
     for (int64_t n = 1; n <= last + 2; n++) {
         /* Two long ones at the end. */
         int64_t k = (n <= last       ? n
@@ -453,7 +464,7 @@ static void check_type(struct bed *bed, const struct quant_type *type,
                        encode_mismatches(bed, type, kernel->encode, k));
             if (kernel->unpack && n <= last)
                 report("unpack", type->name, kernels->level, k, 16,
-                       unpack_mismatches(bed, type, kernel->panel, kernel->unpack, n));
+                       unpack_mismatches(bed, type, kernel->panel, kernel->unpack, k));
         }
     }
     for (int n_rows = 1; n_rows <= MAX_ROWS; n_rows++) {
@@ -475,7 +486,7 @@ static void every_half_is_converted_as_scalar_does(void **state)
         struct quant_kernels kernels;
         quant_kernels_init(&kernels, (enum cpu_level)level);
         const struct quant_kernel *kernel = &kernels.type[QUANT_F16];
-        kernel->decode(65536, half, wide);
+        kernel->decode(0, 65536, half, wide);
         for (int i = 0; i < 65536; i++) {
             const float expected = quant_f16_to_f32(half[i]);
             assert_memory_equal(&wide[i], &expected, sizeof expected);
@@ -486,7 +497,7 @@ static void every_half_is_converted_as_scalar_does(void **state)
         for (int around = -1; around <= 1; around++) {
             for (int i = 0; i < 65536; i++) {
                 uint32_t bits;
-                kernel->decode(1, &half[i], &wide[i]);
+                kernel->decode(0, 1, &half[i], &wide[i]);
                 memcpy(&bits, &wide[i], sizeof bits);
                 wide[i] = float_of_bits(bits + 0x1000 + (uint32_t)around);
             }
@@ -506,41 +517,36 @@ static void every_kernel_of_every_type_equals_scalar(void **state)
         quant_kernels_init(&kernels, (enum cpu_level)level);
         for (uint32_t id = 0; id < QUANT_ID_COUNT; id++) {
             const struct quant_type *type = quant_type_by_id(id);
-            if (type && type->act != QUANT_ACT_NONE) check_type(&bed, type, &kernels);
+            if (type && type->act != NULL) check_type(&bed, type, &kernels);
         }
     }
     bed_free(&bed);
 }
 
-static void check_act(struct bed *bed, const struct quant_kernels *kernels, int64_t blocks)
+/* A column of each form, all of its memory. */
+static void check_act(struct bed *bed, const struct quant_kernels *kernels, int64_t k)
 {
-    static int8_t q[2][MAX_K];
-    static float d[2][MAX_K / 32], s[2][MAX_K / 32];
-    static int16_t sum[2][MAX_K / 16];
-    static uint16_t half[2][MAX_K];
+    static _Alignas(64) char memory[2][4 * MAX_K + 64];
     const struct quant_kernels *by[2] = {&bed->scalar, kernels};
-    int64_t k = 32 * blocks;
-
-    column_fill(&bed->column, &bed->rng, &bed->scalar, QUANT_ACT_F32, k);
-    memset(q, 1, sizeof q);
-    for (int i = 0; i < 2; i++) by[i]->act_q8_32(k, bed->column.act.f32, q[i], d[i], s[i], sum[i]);
-    assert_memory_equal(q[0], q[1], sizeof q[0]);
-    assert_memory_equal(d[0], d[1], (size_t)blocks * 4); /* the bits of NaN are fixed here */
-    assert_int_equal(float_mismatches(blocks, s[0], s[1]), 0);
-    assert_memory_equal(sum[0], sum[1], (size_t)blocks * 2);
-
-    if (k % 256 == 0) {
-        for (int i = 0; i < 2; i++) by[i]->act_q8_256(k, bed->column.act.f32, q[i], d[i], sum[i]);
-        assert_memory_equal(q[0], q[1], sizeof q[0]);
-        assert_memory_equal(d[0], d[1], (size_t)(k / 256) * 4);
-        assert_memory_equal(sum[0], sum[1], (size_t)(k / 16) * 2);
+    for (int i = 0; i < QUANT_ACT_FORMS; i++) {
+        const struct quant_act_form *form = quant_act_forms[i];
+        if (k % form->block_len != 0) continue;
+        const struct quant_act_parts parts = quant_act_parts(form, k);
+        struct quant_act act[2];
+        assert_in_range(parts.bytes, 0, sizeof memory[0]);
+        memset(memory, 1, sizeof memory);
+        column_fill(&bed->column, &bed->rng, &bed->scalar, &quant_act_f32, k);
+        for (int j = 0; j < 2; j++) {
+            act[j] = quant_act_at(&parts, memory[j]);
+            by[j]->quantize[i](k, bed->column.act.f32, &act[j]);
+        }
+        if (form->scaled_sums) { /* may be any NaN; the bits of d are fixed there, too */
+            const int64_t n = k / form->block_len;
+            assert_int_equal(float_mismatches(n, act[0].s, act[1].s), 0);
+            memcpy(act[1].s, act[0].s, (size_t)n * sizeof(float));
+        }
+        assert_memory_equal(memory[0], memory[1], sizeof memory[0]);
     }
-
-    k -= support_random_below(&bed->rng, 32); /* bfloat16 has no blocks */
-    column_fill(&bed->column, &bed->rng, &bed->scalar, QUANT_ACT_F32, k);
-    memset(half, 1, sizeof half);
-    for (int i = 0; i < 2; i++) by[i]->act_bf16(k, bed->column.act.f32, half[i]);
-    assert_memory_equal(half[0], half[1], sizeof half[0]);
 }
 
 static void every_kernel_of_activations_equals_scalar(void **state)
@@ -551,7 +557,10 @@ static void every_kernel_of_activations_equals_scalar(void **state)
         struct quant_kernels kernels;
         quant_kernels_init(&kernels, (enum cpu_level)level);
         for (int64_t blocks = 1; blocks <= 40; blocks++)
-            for (int repeat = 0; repeat < 16; repeat++) check_act(&bed, &kernels, blocks);
+            for (int repeat = 0; repeat < 16; repeat++) {
+                check_act(&bed, &kernels, 32 * blocks);
+                check_act(&bed, &kernels, 32 * blocks - 1 - support_random_below(&bed.rng, 31));
+            }
     }
     bed_free(&bed);
 }
@@ -621,18 +630,19 @@ static void mutant_order(int64_t k, const struct quant_rows *rows, const struct 
 }
 
 /* One code of one row is off by one. */
-static void mutant_unpack(int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS], void *panel)
+static void mutant_unpack(int64_t first, int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS],
+                          void *panel)
 {
     struct quant_panel32 *p = panel;
-    quant_type_by_id(QUANT_Q4_1)->kernel[CPU_SCALAR].unpack(n_blocks, row, panel);
+    quant_type_by_id(QUANT_Q4_1)->kernel[CPU_SCALAR].unpack(first, n_blocks, row, panel);
     p[n_blocks - 1].q[7][15][3] ^= 1;
 }
 
 /* Writes one element too many. */
-static void mutant_decode(int64_t k, const void *row, float *out)
+static void mutant_decode(int64_t first, int64_t n, const void *row, float *out)
 {
-    quant_type_by_id(QUANT_Q4_1)->kernel[CPU_SCALAR].decode(k, row, out);
-    out[k] = 0.0f;
+    quant_type_by_id(QUANT_Q4_1)->kernel[CPU_SCALAR].decode(first, n, row, out);
+    out[n] = 0.0f;
 }
 
 struct caught {
@@ -648,7 +658,7 @@ static struct caught try_mutants(bool plain, int tries)
     for (int i = 0; i < tries; i++) {
         n.dropped += gemv_mismatches(&bed, type, mutant_gemv, 1, 32 * 18, 7) != 0;
         n.order += gemv_mismatches(&bed, type, mutant_order, 1, 32 * 18, 7) != 0;
-        n.unpacked += unpack_mismatches(&bed, type, &type->panel, mutant_unpack, 3) != 0;
+        n.unpacked += unpack_mismatches(&bed, type, &type->panel, mutant_unpack, 96) != 0;
         n.decoded += decode_mismatches(&bed, type, mutant_decode, 64) != 0;
     }
     printf("mutants caught in %d tries with %s data: dropped block %d, other order %d, "

@@ -439,6 +439,9 @@ static void masks_equal_reading(void **state)
         {REGEX, "[^x]{0,9}"},
         {REGEX, "(\\w\\w)*"},
         {SCHEMA, "{\"type\":\"string\",\"minLength\":3,\"maxLength\":30}"},
+        {SCHEMA, "{\"items\":{\"type\":\"string\",\"minLength\":2,\"maxLength\":5}}"},
+        {SCHEMA, "{\"minLength\":7,\"type\":\"string\"}"},
+        {SCHEMA, "{\"uniqueItems\":true,\"items\":{\"enum\":[1,12,\"a\",\"an\",null]}}"},
         {SCHEMA, "{\"type\":\"array\",\"items\":{\"type\":\"string\",\"pattern\":\"^(..)*$\"}}"},
         {SCHEMA, "{\"type\":\"object\",\"maxProperties\":2,\"required\":[\"re\"]}"},
         {SCHEMA, "{\"type\":\"object\",\"propertyNames\":{\"maxLength\":4},\"patternProperties\":{"

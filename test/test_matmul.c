@@ -5,6 +5,7 @@
 #include "test/support_graph.h"
 #include "test/support_level.h"
 #include "test/support_product.h"
+#include "test/support_row.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -60,7 +61,7 @@ static void fill_extremes(struct product_bench *b, const struct quant_type *type
     for (int64_t r = 0; r < EXTREME_ROWS; r++) {
         float row[PRODUCT_MAX_K];
         for (int64_t i = 0; i < b->k; i++) row[i] = (r % 2 ? -1.0f : 1.0f) * (float)(r + 1);
-        type->encode(b->k, row, b->w + (size_t)r * b->row_bytes);
+        support_row_make(type, b->k, row, b->w + (size_t)r * b->row_bytes);
     }
     for (int64_t c = 0; c < PRODUCT_MAX_COLS; c++) {
         for (int64_t i = 0; i < b->k; i++) {
@@ -78,7 +79,7 @@ static void check_extremes(const struct quant_type *type, struct engine *e, int 
 {
     static struct product_bench b;
     (void)round;
-    if (type->act != QUANT_ACT_Q8_32 && type->act != QUANT_ACT_Q8_256) return;
+    if (type->act->element) return;
     for (int fill = 0; fill < EXTREME_FILLS; fill++) {
         fill_extremes(&b, type, fill);
         check_product(&b, e, EXTREME_ROWS, PRODUCT_MAX_COLS);
@@ -165,7 +166,7 @@ static void check_long(const struct quant_type *type, struct engine *e, int64_t 
 {
     static char w[LONG_ROWS * LONG_K * sizeof(float)];
     static float x[LONG_COLS][LONG_K], row[LONG_K];
-    static uint16_t halves[LONG_K + 31];
+    static _Alignas(64) char column[4 * LONG_K + 64];
     uint64_t seed = (uint64_t)k, row_bytes;
     assert_true(quant_row_bytes(type, (uint64_t)k, &row_bytes));
     for (int r = 0; r < LONG_ROWS; r++) {
@@ -180,14 +181,14 @@ static void check_long(const struct quant_type *type, struct engine *e, int64_t 
     struct engine_tensor *out = engine_mul_mat(g, &weights, engine_cols(g, &columns, 0, k));
     product_run(g, out);
     for (int c = 0; c < LONG_COLS; c++) {
-        memset(halves, 0, sizeof halves);
-        e->quant.act_bf16(k, x[c], halves);
-        struct quant_act a = {.f32 = x[c], .bf16 = halves};
+        const struct quant_act_parts parts = quant_act_parts(type->act, k);
+        const struct quant_act a = quant_act_at(&parts, column);
+        e->quant.quantize[type->act->index](k, x[c], &a);
         for (int r = 0; r < LONG_ROWS; r++)
             assert_true(product_same(product_row(out, c, 0, 0)[r],
                                      type->dot(k, w + (size_t)r * row_bytes, &a)));
     }
-    if (type->act == QUANT_ACT_F32 && k >= 16) assert_true(signbit(product_row(out, 10, 0, 0)[4]));
+    if (type->act == &quant_act_f32 && k >= 16) assert_true(signbit(product_row(out, 10, 0, 0)[4]));
     engine_graph_free(g);
 }
 
@@ -255,7 +256,7 @@ static void check_cat(struct engine *e, int64_t cols)
     int n = 0;
     for (int i = 0; i < 4; i++) {
         const struct quant_type *type = quant_type_by_id(cat_types[i]);
-        if (!type || type->act == QUANT_ACT_NONE) continue;
+        if (!type || !type->act) continue;
         product_fill(&b[n], type, 96, false, 77);
         memcpy(b[n].x, b[0].x, sizeof(b[n].x));
         w[n] = product_leaf(type->id, 2, (int64_t[]){96, rows[n]}, b[n].w);
@@ -339,7 +340,7 @@ static void large_products_equal_scalar(void **state)
     for (int i = 0; i < 4; i++) {
         const struct quant_type *type = quant_type_by_id(types[i]);
         uint64_t row_bytes, seed = 3;
-        if (!type || type->act == QUANT_ACT_NONE) continue;
+        if (!type || !type->act) continue;
         assert_true(quant_row_bytes(type, K, &row_bytes));
         char *w = malloc(N * row_bytes);
         float *x = malloc(sizeof(float) * K * T), *row = malloc(sizeof(float) * K);
@@ -380,15 +381,15 @@ static void scalar_is_near_the_reference(void **state)
     quant_kernels_init(&kernels, CPU_SCALAR);
     for (uint32_t id = 0; id < QUANT_ID_COUNT; id++) {
         const struct quant_type *type = quant_type_by_id(id);
-        if (!type || type->act == QUANT_ACT_NONE) continue;
-        int64_t block = type->act == QUANT_ACT_Q8_256 ? 256 : 32;
+        if (!type || !type->act) continue;
+        const int64_t block = type->act->element ? 32 : type->act->block_len;
         product_fill(&b, type, 512, false, id);
         for (int c = 0; c < PRODUCT_MAX_COLS; c++) {
             if (c % 29 == 9) continue; /* a NaN */
             for (int r = 0; r < PRODUCT_MAX_ROWS; r++) {
                 float row[512];
                 double want = 0, bound = 0, absolute = 0;
-                kernels.type[id].decode(512, b.w + (size_t)r * b.row_bytes, row);
+                kernels.type[id].decode(0, 512, b.w + (size_t)r * b.row_bytes, row);
                 for (int64_t i = 0; i < 512; i += block) {
                     double amax = 0, weights = 0;
                     for (int64_t j = i; j < i + block; j++) {
@@ -399,8 +400,8 @@ static void scalar_is_near_the_reference(void **state)
                     }
                     bound += weights * amax / 127 * 0.5001;
                 }
-                if (type->act == QUANT_ACT_F32) bound = 0;
-                if (type->act == QUANT_ACT_BF16) bound = absolute * 0x1p-8;
+                if (type->act == &quant_act_f32) bound = 0;
+                if (type->act == &quant_act_bf16) bound = absolute * 0x1p-8;
                 bound += absolute * 1e-5 + 1e-30;
                 /* minima cancel against codes: rounding is relative to both */
                 if (type->panel.has_min) bound += bound * 0.01 + absolute * 1e-4;
@@ -523,7 +524,7 @@ static void each_product_has_its_route(void **state)
                                                  .adjacent_rows = routes[i].adjacent_rows,
                                                  .dual_512 = routes[i].dual_512,
                                                  .tile = engine_tile_table(routes[i].level)};
-        const enum quant_act_kind act = quant_type_by_id(routes[i].type)->act;
+        const struct quant_act_form *act = quant_type_by_id(routes[i].type)->act;
         const enum engine_route route = engine_route_of(&facts, act, routes[i].columns);
         assert_string_equal(engine_route_name(route), routes[i].route);
         reached[route] = true;

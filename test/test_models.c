@@ -7,7 +7,9 @@
  * after going back.
  *
  *   test_models --write FOLDER     writes the models as NAME.gguf, and ids.txt
+ *   test_models --table            prints a line for each architecture, for scripts/make-architectures
  *   test_models --figures FOLDER   prints the figures of the logits NAME.f32, float32 [32][vocab] */
+#include "models/block/blocks.h"
 #include "test/support.h"
 
 #include "test/support_files.h"
@@ -270,7 +272,7 @@ static void every_type_gives_the_same_bits_for_any_setting(void **state)
         const struct quant_type *type = quant_type_by_id(id);
         bool some = id == QUANT_Q4_1 || id == QUANT_Q4_K || id == QUANT_BF16;
         if (support_quick() && !some) continue;
-        if (type && type->act != QUANT_ACT_NONE) check_same_bytes(fixture("gemma3"), id, QUANT_F16);
+        if (type && type->act) check_same_bytes(fixture("gemma3"), id, QUANT_F16);
     }
 }
 
@@ -335,6 +337,70 @@ static int print_figures(const char *folder)
     return 0;
 }
 
+/* ---- The table of docs/architectures.md ---- */
+
+static const char *network_of(const struct model_arch *a)
+{
+    static const char *const forms[] = {"gated", "gated, gate and up in one tensor", "plain",
+                                        "plain, xIELU"};
+    return forms[a->ffn.form];
+}
+
+static const char *features_of(const struct model_arch *a, char *out, size_t size)
+{
+    const struct {
+        bool has;
+        const char *text;
+    } all[] = {
+        {a->norm == MODEL_LAYER_NORM, "layer norms"},
+        {a->norm == MODEL_LAYER_NORM_PLAIN, "layer norms without weights"},
+        {a->residual == MODEL_SANDWICH, "norms before and after"},
+        {a->residual == MODEL_POST_NORM, "norms after"},
+        {a->residual >= MODEL_PARALLEL, "parallel residual"},
+        {a->attn.rope == MODEL_ROPE_NEOX, "NEOX pairs"},
+        {a->attn.rope == MODEL_ROPE_NONE, "no RoPE"},
+        {a->attn.rotate == MODEL_ROTATE_WINDOWED, "RoPE on windowed layers"},
+        {a->attn.rotate == MODEL_ROTATE_NOT_4TH, "no RoPE on each fourth layer"},
+        {a->attn.qk_norm != MODEL_QK_NORM_NONE, "normalized queries and keys"},
+        {a->attn.window.rule != MODEL_WINDOW_NONE, "sliding windows"},
+        {a->attn.softcap != 0.0f, "score softcap"},
+        {a->attn.alibi != 0.0f, "ALiBi"},
+        {a->attn.temperature != MODEL_TEMPERATURE_NONE, "query temperature"},
+        {a->ends.positions, "learned positions"},
+        {a->ends.embd_norm != MODEL_EMBD_NORM_NONE, "normalized embeddings"},
+        {a->ends.embd_scale != MODEL_EMBD_PLAIN, "scaled embeddings"},
+        {a->ends.residual_scale, "scaled residuals"},
+        {a->ends.logit_scale != MODEL_LOGITS_PLAIN, "scaled logits"},
+        {a->ends.softcap_key, "logit softcap"},
+        {a->plan.rule == MODEL_PLAN_COUNTS, "layers without attention or network"},
+        {a->experts.allowed, "or experts"},
+    };
+    size_t used = 0;
+    *out = '\0';
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (all[i].has)
+            used +=
+                (size_t)snprintf(out + used, size - used, "%s%s", used ? "; " : "", all[i].text);
+    return out;
+}
+
+static int print_table(void)
+{
+    const struct model_arch *a;
+    const char *name;
+    for (size_t i = 0; (name = model_arch_name(i, &a)); i++) {
+        char features[512];
+        double bar = 0;
+        for (const struct support_fixture *f = support_fixtures; f->name; f++)
+            if (strcmp(f->arch, name) == 0) bar = fmax(bar, f->bar > 0 ? f->bar : 1e-12);
+        printf("{\"name\": \"%s\", \"mixer\": \"%s\", \"network\": \"%s\", \"features\": \"%s\", "
+               "\"bar\": %g}\n",
+               name, model_blocks[a->plan.mixer]->name, network_of(a),
+               features_of(a, features, sizeof features), bar);
+    }
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -344,6 +410,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(every_type_gives_the_same_bits_for_any_setting),
         cmocka_unit_test(every_cache_gives_the_same_bits_for_any_setting),
     };
+    if (argc == 2 && strcmp(argv[1], "--table") == 0) return print_table();
     if (argc == 3 && strcmp(argv[1], "--write") == 0) return write_all(argv[2]);
     if (argc == 3 && strcmp(argv[1], "--figures") == 0) return print_figures(argv[2]);
     return cmocka_run_group_tests(tests, NULL, NULL);

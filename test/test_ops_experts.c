@@ -201,32 +201,32 @@ static void check_all(const char *name, support_build build, support_want want, 
         }
 }
 
-static void the_best_experts_are_chosen(void **state)
+static void chooses_the_largest(void **state)
 {
     (void)state;
     check_all("choose_experts", build_choose, want_choose, 0.0);
 }
 
-static void weights_of_experts_are_near_the_reference(void **state)
+static void weights_of_the_chosen(void **state)
 {
     (void)state;
     check_all("expert_weights", build_weights, want_weights, 1e-12);
 }
 
-static void weighted_sums_are_near_the_reference(void **state)
+static void sums_in_order(void **state)
 {
     (void)state;
     check_all("expert_sum", build_sum, want_sum, 1e-12);
 }
 
-static void clamped_gated_units_are_near_the_reference(void **state)
+static void clamps_gate_and_up(void **state)
 {
     (void)state;
     check_all("glu_clamp", build_glu, want_glu, 1e-11);
 }
 
 /* NaN is chosen last, and a weight of an id out of range is NaN. */
-static void odd_values_give_the_same_bits(void **state)
+static void nan_comes_last_and_unknown_ids_are_nan(void **state)
 {
     (void)state;
     struct support_rig rig;
@@ -251,7 +251,7 @@ static void odd_values_give_the_same_bits(void **state)
     support_rig_free(&rig);
 }
 
-static void shapes_that_do_not_fit_are_refused(void **state)
+static void refuses_what_does_not_fit(void **state)
 {
     (void)state;
     for (int bad = 0; bad < 9; bad++) {
@@ -281,19 +281,15 @@ static void shapes_that_do_not_fit_are_refused(void **state)
     }
 }
 
-static int close_engines(void **state)
-{
-    (void)state;
-    support_engines_free();
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_best_experts_are_chosen),     cmocka_unit_test(weights_of_experts_are_near_the_reference),
-        cmocka_unit_test(weighted_sums_are_near_the_reference),        cmocka_unit_test(clamped_gated_units_are_near_the_reference),
-        cmocka_unit_test(odd_values_give_the_same_bits), cmocka_unit_test(shapes_that_do_not_fit_are_refused),
+        cmocka_unit_test(chooses_the_largest),
+        cmocka_unit_test(weights_of_the_chosen),
+        cmocka_unit_test(sums_in_order),
+        cmocka_unit_test(clamps_gate_and_up),
+        cmocka_unit_test(nan_comes_last_and_unknown_ids_are_nan),
+        cmocka_unit_test(refuses_what_does_not_fit),
     };
-    return cmocka_run_group_tests(tests, NULL, close_engines);
+    return cmocka_run_group_tests(tests, NULL, support_engines_free);
 }

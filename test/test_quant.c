@@ -6,6 +6,7 @@
 #include "quant/quant.h"
 #include "test/support_guard.h"
 #include "test/support_random.h"
+#include "test/support_row.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -44,8 +45,8 @@ static void the_table_is_the_formats(void **state)
         assert_int_equal(type->block_len, expected_types[id].len);
         assert_int_equal(type->block_bytes, expected_types[id].bytes);
         assert_ptr_equal(quant_type_by_name(type->name), type);
-        assert_int_equal(type->dot != NULL, type->act != QUANT_ACT_NONE);
-        assert_int_equal(type->encode != NULL, type->act != QUANT_ACT_NONE);
+        assert_int_equal(type->dot != NULL, type->act != NULL);
+        if (type->encode) assert_non_null(type->act);
     }
     assert_null(quant_type_by_id(QUANT_ID_COUNT));
     assert_null(quant_type_by_id(UINT32_MAX));
@@ -109,7 +110,7 @@ static void decoding_follows_the_drawings(void **state)
             uint8_t block[34];
             float out[32];
             for (size_t i = 0; i < sizeof block; i++) block[i] = (uint8_t)support_random(&rng);
-            type->kernel[CPU_SCALAR].decode(32, block, out);
+            type->kernel[CPU_SCALAR].decode(0, 32, block, out);
             for (int i = 0; i < 32; i++) {
                 float drawn = drawn_element(ids[t], block, i);
                 if (isnan(drawn))
@@ -130,7 +131,7 @@ static double round_trip_error(const struct quant_type *type, const float *x, in
     static float back[MAX_K];
     double error = 0, power = 0;
     type->encode(k, x, row);
-    type->kernel[CPU_SCALAR].decode(k, row, back);
+    type->kernel[CPU_SCALAR].decode(0, k, row, back);
     for (int64_t i = 0; i < k; i++) {
         error += ((double)back[i] - x[i]) * ((double)back[i] - x[i]);
         power += (double)x[i] * x[i];
@@ -160,7 +161,7 @@ static void encoding_stays_within_its_bound(void **state)
     }
     for (uint32_t id = 0; id < QUANT_ID_COUNT; id++) {
         const struct quant_type *type = quant_type_by_id(id);
-        if (!type || type->act == QUANT_ACT_NONE) continue;
+        if (!type || !type->encode) continue;
         double errors[3] = {round_trip_error(type, gauss, MAX_K),
                             round_trip_error(type, uniform, MAX_K),
                             round_trip_error(type, zero, MAX_K)};
@@ -186,7 +187,7 @@ static void what_is_not_finite_shows_in_its_block(void **state)
             for (int i = 0; i < 64; i++) x[i] = (float)(i % 7);
             x[40] = bad[j];
             type->encode(64, x, row);
-            type->kernel[CPU_SCALAR].decode(64, row, back);
+            type->kernel[CPU_SCALAR].decode(0, 64, row, back);
             for (int i = 0; i < 64; i++) assert_int_equal(isnan(back[i]) != 0, i >= 32);
         }
     }
@@ -205,7 +206,7 @@ static void extremes_of_small_blocks_come_back(void **state)
             uint8_t row[34];
             for (int i = 0; i < 32; i++) x[i] = i % 3 ? sizes[j] : -sizes[j];
             type->encode(32, x, row);
-            type->kernel[CPU_SCALAR].decode(32, row, back);
+            type->kernel[CPU_SCALAR].decode(0, 32, row, back);
             for (int i = 0; i < 32; i++) {
                 assert_true(isfinite(back[i]));
                 if (sizes[j] > 1e-6f) assert_int_equal(signbit(back[i]), signbit(x[i]));
@@ -218,37 +219,33 @@ static void extremes_of_small_blocks_come_back(void **state)
 
 struct column {
     float x[MAX_K];
-    int8_t q[MAX_K + 64];
-    float d[MAX_K / 32], s[MAX_K / 32];
-    int16_t sum[MAX_K / 16];
-    uint16_t bf16[MAX_K];
+    _Alignas(64) char memory[4 * MAX_K + 64];
     struct quant_act act;
 };
 
-static void column_fill(struct column *c, enum quant_act_kind kind, int64_t k)
+static void column_fill(struct column *c, const struct quant_act_form *form, int64_t k)
 {
     struct quant_kernels scalar;
+    const struct quant_act_parts parts = quant_act_parts(form, k);
+    assert_in_range(parts.bytes, 0, sizeof c->memory);
     quant_kernels_init(&scalar, CPU_SCALAR);
-    if (kind == QUANT_ACT_Q8_32) scalar.act_q8_32(k, c->x, c->q, c->d, c->s, c->sum);
-    if (kind == QUANT_ACT_Q8_256) scalar.act_q8_256(k, c->x, c->q, c->d, c->sum);
-    if (kind == QUANT_ACT_BF16) scalar.act_bf16(k, c->x, c->bf16);
-    c->act = (struct quant_act){
-        .f32 = c->x, .bf16 = c->bf16, .q = c->q, .d = c->d, .s = c->s, .sum = c->sum};
+    c->act = quant_act_at(&parts, c->memory);
+    scalar.quantize[form->index](k, c->x, &c->act);
 }
 
 /* The value that the type's arithmetic gives element i. */
-static double column_value(const struct column *c, enum quant_act_kind kind, int64_t i)
+static double column_value(const struct column *c, const struct quant_act_form *form, int64_t i)
 {
-    if (kind == QUANT_ACT_F32) return c->x[i];
-    if (kind == QUANT_ACT_BF16) return quant_bf16_to_f32(c->bf16[i]);
-    return (double)c->d[i / (kind == QUANT_ACT_Q8_32 ? 32 : 256)] * c->q[i];
+    if (form == &quant_act_f32) return c->x[i];
+    if (form == &quant_act_bf16) return quant_bf16_to_f32(c->act.bf16[i]);
+    return (double)c->act.d[i / form->block_len] * c->act.q[i];
 }
 
 static void activations_round_as_specified(void **state)
 {
     (void)state;
     static struct column c;
-    static const enum quant_act_kind kinds[] = {QUANT_ACT_Q8_32, QUANT_ACT_Q8_256};
+    static const struct quant_act_form *const kinds[] = {&quant_act_q8_32, &quant_act_q8_256};
     uint64_t rng = 3;
     for (int i = 0; i < MAX_K; i++)
         c.x[i] = ldexpf(support_random_gauss(&rng), (int)support_random_below(&rng, 20));
@@ -258,18 +255,18 @@ static void activations_round_as_specified(void **state)
         for (int b = 0; b < MAX_K / block; b++) {
             float largest = 0;
             for (int i = 0; i < block; i++) largest = fmaxf(largest, fabsf(c.x[b * block + i]));
-            assert_true(c.d[b] == largest / 127.0f);
+            assert_true(c.act.d[b] == largest / 127.0f);
         }
         for (int i = 0; i < MAX_K; i++) {
-            double d = c.d[i / block];
-            assert_true(c.q[i] >= -127);
+            double d = c.act.d[i / block];
+            assert_true(c.act.q[i] >= -127);
             assert_true(fabs(column_value(&c, kinds[t], i) - c.x[i]) <= 0.50001 * d);
         }
         for (int j = 0; j < MAX_K / per_sum; j++) {
             int sum = 0;
-            for (int i = 0; i < per_sum; i++) sum += c.q[j * per_sum + i];
-            assert_int_equal(c.sum[j], sum);
-            if (t == 0) assert_true(c.s[j] == c.d[j] * (float)sum);
+            for (int i = 0; i < per_sum; i++) sum += c.act.q[j * per_sum + i];
+            assert_int_equal(c.act.sum[j], sum);
+            if (t == 0) assert_true(c.act.s[j] == c.act.d[j] * (float)sum);
         }
     }
 }
@@ -279,7 +276,7 @@ static void activations_that_are_not_finite_spoil_their_block(void **state)
     (void)state;
     static struct column c;
     static const float bad[] = {NAN, INFINITY, -INFINITY};
-    static const enum quant_act_kind kinds[] = {QUANT_ACT_Q8_32, QUANT_ACT_Q8_256};
+    static const struct quant_act_form *const kinds[] = {&quant_act_q8_32, &quant_act_q8_256};
     for (int t = 0; t < 2; t++) {
         int block = t == 0 ? 32 : 256;
         for (int j = 0; j < 3; j++) {
@@ -288,16 +285,16 @@ static void activations_that_are_not_finite_spoil_their_block(void **state)
             for (int i = 0; i < block; i++) c.x[2 * block + i] = 0x1.fffffep-101f;
             column_fill(&c, kinds[t], 3 * block);
             uint32_t bits;
-            memcpy(&bits, &c.d[1], sizeof bits);
-            assert_true(c.d[0] == 1.0f / 127.0f);
+            memcpy(&bits, &c.act.d[1], sizeof bits);
+            assert_true(c.act.d[0] == 1.0f / 127.0f);
             assert_int_equal(bits, 0x7fc00000);
-            assert_true(c.d[2] == 0.0f);
-            for (int i = block; i < 3 * block; i++) assert_int_equal(c.q[i], 0);
+            assert_true(c.act.d[2] == 0.0f);
+            for (int i = block; i < 3 * block; i++) assert_int_equal(c.act.q[i], 0);
         }
         c.x[2 * block] = 0x1p-100f;
         column_fill(&c, kinds[t], 3 * block);
-        assert_true(c.d[2] == 0x1p-100f / 127.0f);
-        assert_int_equal(c.q[2 * block], 127);
+        assert_true(c.act.d[2] == 0x1p-100f / 127.0f);
+        assert_int_equal(c.act.q[2 * block], 127);
     }
 }
 
@@ -331,14 +328,14 @@ static void dots_stay_within_their_bound(void **state)
     uint64_t rng = 4;
     for (uint32_t id = 0; id < QUANT_ID_COUNT; id++) {
         const struct quant_type *type = quant_type_by_id(id);
-        if (!type || type->act == QUANT_ACT_NONE) continue;
+        if (!type || !type->act) continue;
         for (int64_t k = 256; k <= MAX_K; k *= 2) {
             for (int64_t i = 0; i < k; i++) {
                 w[i] = support_random_gauss(&rng);
                 c.x[i] = support_random_gauss(&rng) * (float)(1 + i / 32 % 5);
             }
-            type->encode(k, w, row);
-            type->kernel[CPU_SCALAR].decode(k, row, decoded);
+            support_row_make(type, k, w, row);
+            type->kernel[CPU_SCALAR].decode(0, k, row, decoded);
             column_fill(&c, type->act, k);
             double exact = 0;
             for (int64_t i = 0; i < k; i++) exact += decoded[i] * column_value(&c, type->act, i);

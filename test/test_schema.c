@@ -237,6 +237,10 @@ static const char *const walked[] = {
     "12345678901234567]}}",
     /* no item that the enumeration leaves room for is contained */
     "{\"enum\":[{\"a\":\"a\"},[1,\"a\"],2.5],\"contains\":{\"type\":\"boolean\"}}",
+    "{\"type\":\"array\",\"uniqueItems\":true,\"minItems\":2,\"items\":{\"enum\":[\"a\",\"bb\",3,"
+    "null]}}",
+    "{\"properties\":{\"s\":{\"type\":\"string\",\"minLength\":30,\"maxLength\":65536}},"
+    "\"required\":[\"s\"]}",
 };
 
 /* A random allowed token; those that close something are preferred half of the time. */
@@ -452,6 +456,18 @@ static void older_drafts_and_wrappers_mean_what_they_say(void **state)
         {"{'type':'string','nullable':false}", {"'a'"}, {"null"}},
         {"{'type':'string','nullable':true,'enum':['a']}", {"'a'"}, {"null", "'b'"}},
         {"{'nullable':true,'enum':[1]}", {"1"}, {"null"}},
+        /* items that are enumerated may be told to differ */
+        {"{'type':'array','uniqueItems':true,'items':{'enum':['a','b',1,1.0,null]}}",
+         {"[]", "['a',1,null,'b']"},
+         {"['a','a']", "[1,1.0]", "['c']", "['b',null,'b']"}},
+        {"{'uniqueItems':true,'items':{'$ref':'#/$defs/a'},'minItems':2,'$defs':{'a':{'type':"
+         "'string','enum':['a','b',2]}}}",
+         {"['a','b']", "3"},
+         {"['a']", "['a',2]", "['a','b','a']"}},
+        {"{'uniqueItems':true,'maxItems':2,'items':{'enum':['a','b','c']}}",
+         {"['c','a']"},
+         {"['a','b','c']", "['a','a']"}},
+        {"{'uniqueItems':true,'items':{'const':5}}", {"[5]", "[]"}, {"[5,5]", "[5,5.0]"}},
         /* what APIs wrap a schema in */
         {"{'name':'x','strict':true,'schema':{'type':'integer'}}", {"1"}, {"'1'"}},
         {"{'type':'json_schema','json_schema':{'name':'x','schema':{'$ref':'#/$defs/a',"
@@ -474,6 +490,110 @@ static void older_drafts_and_wrappers_mean_what_they_say(void **state)
         judge(&j, &(struct constrain_schema_options){.generate = false});
         judge(&j, &(struct constrain_schema_options){.generate = true, .open = true});
     }
+}
+
+/* Lengths are counted, so that a large one costs no more than a small one. */
+static void large_lengths_are_exact(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *schema;
+        size_t min, max; /* of code points; max 0: any */
+    } cases[] = {{"{\"maxLength\":65536}", 0, 65536},
+                 {"{\"minLength\":65535,\"maxLength\":65535}", 65535, 65535},
+                 {"{\"minLength\":10000,\"not\":{\"minLength\":10003}}", 10000, 10002},
+                 {"{\"minLength\":20000}", 20000, 0},
+                 {"{\"maxLength\":10000,\"pattern\":\"^[^y]*$\"}", 0, 10000}};
+    static char text[4 * 65536];
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        for (int generate = 0; generate < 2; generate++) {
+            struct base_error err = BASE_ERROR_INIT;
+            struct constraint *c =
+                compile(cases[i].schema, strlen(cases[i].schema), generate, &err);
+            if (!c) fail_msg("%s: %s", cases[i].schema, err.text);
+            const size_t at[] = {
+                0, 1, cases[i].min - 1, cases[i].min, cases[i].max, cases[i].max + 1};
+            for (size_t k = 0; k < sizeof at / sizeof at[0]; k++) {
+                size_t size = 0;
+                if (at[k] > 65537) continue;
+                text[size++] = '"';
+                for (size_t n = 0; n < at[k]; n++) {
+                    const char *one = n % 7 == 3 ? "\xc3\xa9" : n % 7 == 5 ? "\\n" : "x";
+                    memcpy(text + size, one, strlen(one));
+                    size += strlen(one);
+                }
+                text[size++] = '"';
+                const bool fits =
+                    at[k] >= cases[i].min && (cases[i].max == 0 || at[k] <= cases[i].max);
+                if (accepts(c, text, size) != fits)
+                    fail_msg("%s with %zu code points", cases[i].schema, at[k]);
+            }
+            constraint_free(c);
+        }
+}
+
+static void many_texts_and_repetitions_are_exact(void **state)
+{
+    (void)state;
+    enum { TEXTS = 20000 };
+    struct base_buffer schema = BASE_BUFFER_INIT, text = BASE_BUFFER_INIT;
+    struct base_error err = BASE_ERROR_INIT;
+    base_buffer_add_text(&schema, "{\"enum\":[null");
+    for (int i = 0; i < TEXTS; i++)
+        base_buffer_add_format(&schema, ",\"%x text %d\"", i * 2654435761u, i);
+    base_buffer_add_text(&schema, "]}");
+    struct constraint *c = compile(schema.data, schema.size, true, &err);
+    if (!c) fail_msg("%s", err.text);
+    for (int i = 0; i < TEXTS; i += 97) {
+        base_buffer_clear(&text);
+        base_buffer_add_format(&text, "\"%x text %d\"", i * 2654435761u, i);
+        assert_true(accepts(c, text.data, text.size));
+        base_buffer_clear(&text);
+        base_buffer_add_format(&text, "\"%x text %d\"", i * 2654435761u, i + 1);
+        assert_false(accepts(c, text.data, text.size));
+    }
+    constraint_free(c);
+    c = constraint_from_regex("[a-z]{0,65535}!", 15, &err);
+    if (!c) fail_msg("%s", err.text);
+    base_buffer_clear(&text);
+    for (int i = 0; i < 65536; i++) base_buffer_add_text(&text, "q");
+    base_buffer_add_text(&text, "!");
+    assert_true(accepts(c, text.data + 1, text.size - 1));
+    assert_false(accepts(c, text.data, text.size));
+    constraint_free(c);
+    base_buffer_free(&schema);
+    base_buffer_free(&text);
+}
+
+/* An object of 500 properties, every one needed: each may come once, in any order. */
+static void many_properties_are_exact(void **state)
+{
+    (void)state;
+    enum { NAMES = 500 };
+    struct base_buffer schema = BASE_BUFFER_INIT, text = BASE_BUFFER_INIT;
+    struct base_error err = BASE_ERROR_INIT;
+    base_buffer_add_text(&schema, "{\"additionalProperties\":false,\"properties\":{");
+    for (int i = 0; i < NAMES; i++)
+        base_buffer_add_format(&schema, "%s\"name%d\":{\"const\":%d}", i ? "," : "", i, i);
+    base_buffer_add_text(&schema, "},\"required\":[");
+    for (int i = 0; i < NAMES; i++)
+        base_buffer_add_format(&schema, "%s\"name%d\"", i ? "," : "", i);
+    base_buffer_add_text(&schema, "]}");
+    struct constraint *c = compile(schema.data, schema.size, true, &err);
+    if (!c) fail_msg("%s", err.text);
+    for (int fault = 0; fault < 4; fault++) { /* none; one is missing, twice, has another's value */
+        base_buffer_clear(&text);
+        for (int i = 0; i < NAMES - (fault == 1); i++) {
+            const int name = fault == 2 && i == 300 ? 7 : i * 7 % NAMES;
+            base_buffer_add_format(&text, "%s\"name%d\":%d", i ? "," : "{", name,
+                                   fault == 3 && i == 450 ? 1 : name);
+        }
+        base_buffer_add_text(&text, "}");
+        assert_int_equal(accepts(c, text.data, text.size), fault == 0);
+    }
+    constraint_free(c);
+    base_buffer_free(&schema);
+    base_buffer_free(&text);
 }
 
 /* A model that may invent names invents them to the limit: what the schema names is generated. */
@@ -542,6 +662,9 @@ int main(void)
         cmocka_unit_test(numbers_are_generated_as_the_schema_has_them),
         cmocka_unit_test(numbers_that_cannot_be_generated_are_refused),
         cmocka_unit_test(older_drafts_and_wrappers_mean_what_they_say),
+        cmocka_unit_test(large_lengths_are_exact),
+        cmocka_unit_test(many_properties_are_exact),
+        cmocka_unit_test(many_texts_and_repetitions_are_exact),
         cmocka_unit_test(generation_keeps_to_named_properties),
         cmocka_unit_test(lenient_keywords_restrict_nothing),
     };

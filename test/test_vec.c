@@ -26,6 +26,7 @@ enum shape {
     SHAPE_MAD,     /* out is read, too */
     SHAPE_REDUCE,  /* x -> value */
     SHAPE_REDUCE2, /* x, y -> value */
+    SHAPE_MUL_ADD, /* x, y, acc */
     SHAPE_EXP_SUM,
     SHAPE_SCALE_MUL,
     SHAPE_SCALE_ONLY,  /* scale_mul with w NULL */
@@ -44,15 +45,15 @@ struct entry {
 #define ENTRY(member, shape) {#member, shape, offsetof(struct engine_vec, member)}
 /* clang-format on */
 static const struct entry named[] = {
-    ENTRY(add, SHAPE_BINARY),          ENTRY(sub, SHAPE_BINARY),
-    ENTRY(mul, SHAPE_BINARY),          ENTRY(div, SHAPE_BINARY),
-    ENTRY(scale, SHAPE_SCALE),         ENTRY(mad, SHAPE_MAD),
-    ENTRY(clamp, SHAPE_CLAMP),         ENTRY(sum, SHAPE_REDUCE),
-    ENTRY(sum_sqr, SHAPE_REDUCE),      ENTRY(max, SHAPE_REDUCE),
-    ENTRY(dot, SHAPE_REDUCE2),         ENTRY(exp_sum, SHAPE_EXP_SUM),
-    ENTRY(scale_mul, SHAPE_SCALE_MUL), ENTRY(scale_mul, SHAPE_SCALE_ONLY),
-    ENTRY(rotate, SHAPE_ROTATE_PAIR),  ENTRY(rotate, SHAPE_ROTATE_NEOX),
-    ENTRY(rotate, SHAPE_ROTATE_ODD),
+    ENTRY(add, SHAPE_BINARY),           ENTRY(sub, SHAPE_BINARY),
+    ENTRY(mul, SHAPE_BINARY),           ENTRY(div, SHAPE_BINARY),
+    ENTRY(scale, SHAPE_SCALE),          ENTRY(mad, SHAPE_MAD),
+    ENTRY(clamp, SHAPE_CLAMP),          ENTRY(sum, SHAPE_REDUCE),
+    ENTRY(sum_sqr, SHAPE_REDUCE),       ENTRY(max, SHAPE_REDUCE),
+    ENTRY(dot, SHAPE_REDUCE2),          ENTRY(mul_add, SHAPE_MUL_ADD),
+    ENTRY(exp_sum, SHAPE_EXP_SUM),      ENTRY(scale_mul, SHAPE_SCALE_MUL),
+    ENTRY(scale_mul, SHAPE_SCALE_ONLY), ENTRY(rotate, SHAPE_ROTATE_PAIR),
+    ENTRY(rotate, SHAPE_ROTATE_NEOX),   ENTRY(rotate, SHAPE_ROTATE_ODD),
 };
 enum { N_NAMED = sizeof(named) / sizeof(named[0]), N_ENTRIES = N_NAMED + 2 * ENGINE_UNARY_COUNT };
 
@@ -103,7 +104,8 @@ static int64_t x_count(enum shape s, int64_t n)
 static int64_t y_count(enum shape s, int64_t n)
 {
     const bool rotates = s == SHAPE_ROTATE_PAIR || s == SHAPE_ROTATE_NEOX || s == SHAPE_ROTATE_ODD;
-    const bool reads = s == SHAPE_BINARY || s == SHAPE_REDUCE2 || s == SHAPE_SCALE_MUL;
+    const bool reads =
+        s == SHAPE_BINARY || s == SHAPE_MUL_ADD || s == SHAPE_REDUCE2 || s == SHAPE_SCALE_MUL;
     return rotates ? 2 * n : reads ? n : 0;
 }
 
@@ -139,6 +141,9 @@ static float call(const struct engine_vec *vec, struct entry e, int64_t n, const
         return vec->dot(n, x, y);
     case SHAPE_EXP_SUM:
         return vec->exp_sum(n, x, a, out);
+    case SHAPE_MUL_ADD:
+        vec->mul_add(n, x, y, out);
+        return 0;
     case SHAPE_SCALE_MUL:
         vec->scale_mul(n, x, a, y, out);
         return 0;
@@ -297,7 +302,7 @@ static void check_entry(const struct blocks *b, struct entry e, enum cpu_level l
     bool ok = same_float(want, got) && guards_hold(b, 2, (int64_t)out_bytes, back);
     /* elements that a rotation with gaps skips stay what they were in both */
     ok = ok && same(out, out0, no, sizeof(float));
-    if (ok && no > 0 && x_bytes == out_bytes && e.shape != SHAPE_MAD) {
+    if (ok && no > 0 && x_bytes == out_bytes && e.shape != SHAPE_MAD && e.shape != SHAPE_MUL_ADD) {
         call(&vec, e, n, x, y, ab[0], ab[1], x); /* in place */
         if (e.shape != SHAPE_ROTATE_ODD) ok = same(x, out0, no, sizeof(float));
     }

@@ -339,6 +339,57 @@ static void spm_merges_by_score(void **state)
     support_vocab_free(&v);
 }
 
+static void build_joining(struct gguf_writer *w)
+{
+    static const char *const texts[] = {"<unk>",   "\u2581",   "a",      "b",
+                                        "a\u2581", "a\u2581b", "\u2581b"};
+    static const float scores[] = {0, -5, -5, -5, -1, -2, -3};
+    support_put_text(w, "tokenizer.ggml.model", "llama");
+    support_put_tokens(w, texts, NULL, 7);
+    gguf_writer_array(w, "tokenizer.ggml.scores", GGUF_F32, scores, 7);
+    gguf_writer_bool(w, "tokenizer.ggml.add_space_prefix", false);
+}
+
+static void spm_merges_across_spaces(void **state)
+{
+    struct support_vocab v = support_vocab_make(build_joining);
+    (void)state;
+    assert_non_null(v.tokenizer);
+    CHECK_IDS(v.tokenizer, "a bb b", 0, 5, 3, 6); /* b before a space is joined to nothing */
+    CHECK_IDS(v.tokenizer, "ba  b", 0, 3, 4, 6);
+    support_vocab_free(&v);
+}
+
+/* The ids of words that came before are copied: they are those of the word alone. */
+static void repeated_words_give_the_same_ids(void **state)
+{
+    enum { WORDS = 400 };
+    static const char *const words[] = {" ab", " c", " abab", " cab", " a"};
+    struct support_vocab v[] = {support_vocab_make(build_bpe), support_vocab_make(support_put_spm)};
+    (void)state;
+    for (int k = 0; k < 2; k++) {
+        struct base_error err = BASE_ERROR_INIT;
+        struct text_ids all = TEXT_IDS_INIT, each = TEXT_IDS_INIT;
+        struct base_buffer text = BASE_BUFFER_INIT;
+        assert_non_null(v[k].tokenizer);
+        for (int i = 0; i < WORDS; i++) {
+            const char *word = words[i * i % 7 % 5];
+            base_buffer_add_text(&text, word);
+            /* SentencePiece puts the space there itself. */
+            assert_true(
+                text_encode(v[k].tokenizer, word + k, strlen(word) - (size_t)k, 0, &each, &err));
+        }
+        assert_true(
+            text_encode(v[k].tokenizer, text.data + k, text.size - (size_t)k, 0, &all, &err));
+        assert_int_equal(all.count, each.count);
+        assert_memory_equal(all.id, each.id, all.count * sizeof *all.id);
+        base_buffer_free(&text);
+        text_ids_free(&all);
+        text_ids_free(&each);
+        support_vocab_free(&v[k]);
+    }
+}
+
 static void build_nested(struct gguf_writer *w)
 {
     const char *const texts[] = {"<unk>",  "<s>", "</s>", "<a>", "<a><b>",
@@ -654,6 +705,8 @@ int main(void)
         cmocka_unit_test(the_longest_special_token_wins),
         cmocka_unit_test(tokens_strip_white_space_to_their_right),
         cmocka_unit_test(wordpiece_takes_the_longest_pieces),
+        cmocka_unit_test(spm_merges_across_spaces),
+        cmocka_unit_test(repeated_words_give_the_same_ids),
         cmocka_unit_test(unigram_takes_the_best_sum),
         cmocka_unit_test(a_damaged_character_map_is_an_error),
         cmocka_unit_test(rwkv_takes_the_longest_token),

@@ -9,8 +9,9 @@
 
 static const char usage[] =
     "usage: tool_make_model OUT.gguf [arch=NAME] [preset=1b] [type=Q4_K]\n"
-    "    [finer=Q6_K] [tokens=bpe|spm|none] [seed layers embd heads kv_heads head_dim ff vocab\n"
-    "    ctx window experts experts_used rows tied fused biases]=NUMBER\n"
+    "    [finer=Q6_K] [tokens=bpe|spm|none] [with='TENSOR.bias ...'] [keys='KEY=VALUE ...']\n"
+    "    [seed layers embd heads kv_heads head_dim ff vocab ctx window experts experts_used rows\n"
+    "    tied fused biases]=NUMBER\n"
     "arch and preset come first: they set everything else.\n";
 
 /* Shapes of a Llama with about 1.5e9 weights (embedding and output are not shared). */
@@ -39,6 +40,10 @@ static bool set_text(struct support_model *m, const char *name, const char *valu
     } else if (strcmp(name, "type") == 0) {
         m->finer = NULL;
         return (m->type = quant_type_by_name(value)) != NULL;
+    } else if (strcmp(name, "with") == 0) {
+        m->with = value;
+    } else if (strcmp(name, "keys") == 0) {
+        m->keys = value;
     } else if (strcmp(name, "finer") == 0) {
         return (m->finer = quant_type_by_name(value)) != NULL;
     } else if (strcmp(name, "tokens") == 0) {

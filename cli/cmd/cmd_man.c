@@ -158,7 +158,8 @@ static const char tail[] =
     "git diff | infer \\-m model.gguf \\-p \"Summary of this change: \" \\-\\-temp 0\n"
     "infer bench \\-m model.gguf \\-\\-format json\n"
     ".fi\n"
-    ".SH SEE ALSO\nThe contract with scripts is docs/scripting.md.\n";
+    ".SH SEE ALSO\nThe contract with scripts is docs/scripting.md.\n.B infer help coming\\-from\n"
+    "says what options of llama.cpp, ollama and llm are called here.\n";
 
 /* Ends lines before column 80 where a space allows it and the next line would be text. */
 static void wrap(const struct base_buffer *page, struct base_buffer *out)

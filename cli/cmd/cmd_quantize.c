@@ -55,11 +55,11 @@ static void convert_rows(const struct engine_worker *w, void *user)
     for (int64_t r; (r = engine_pool_claim(w, 1)) < j->rows && !base_interrupted();) {
         const struct quant_kernel *kernel = j->q->engine->quant.type;
         char *out = j->q->slab + (uint64_t)r * j->out_row;
-        kernel[j->from->id].decode((int64_t)j->len, j->in + (uint64_t)r * j->in_row, row);
+        kernel[j->from->id].decode(0, (int64_t)j->len, j->in + (uint64_t)r * j->in_row, row);
         bool ok = is_finite(row, j->len);
         if (j->to) {
             j->to->encode((int64_t)j->len, row, out);
-            kernel[j->to->id].decode((int64_t)j->len, out, row); /* a type may be too small */
+            kernel[j->to->id].decode(0, (int64_t)j->len, out, row); /* a type may be too small */
             ok = ok && is_finite(row, j->len);
         }
         if (!ok) atomic_store(j->broken, true);

@@ -3,6 +3,7 @@
 #include "cli/commands.h"
 #include "cli/generation.h"
 #include "cli/input.h"
+#include "cli/model_hash.h"
 #include "cli/out/memory_plan.h"
 #include "cli/out/progress.h"
 #include "cli/out/result.h"
@@ -20,7 +21,8 @@ struct completion {
     struct cli_chat_once chat; /* with --chat */
     struct cli_result result;  /* with --json or --jsonl */
     struct cli_progress progress;
-    double start, loaded; /* cli_seconds() when each was over */
+    char sha256[BASE_SHA256_HEX]; /* of the model file; "": not known */
+    double start, loaded;         /* cli_seconds() when each was over */
 };
 
 /* ---- Before the loop ---- */
@@ -66,8 +68,17 @@ static bool open_prompt(struct completion *c, const struct base_buffer *text,
            cli_model_open_tokenizer(&c->model, err) && encode_prompt(c, text, err);
 }
 
+/* What is computed is remembered in a file. */
+static bool find_hash(struct completion *c, struct base_error *err)
+{
+    if (c->values->hash) return cli_model_hash(c->model.file, c->sha256, err);
+    if (cli_result_wanted(c->values)) cli_model_hash_cached(c->model.file, c->sha256);
+    return true;
+}
+
 static bool open_rest(struct completion *c, struct base_error *err)
 {
+    if (!find_hash(c, err)) return false;
     if (!c->values->no_sandbox) cli_sandbox_limit(NULL);
     return cli_model_open_weights(&c->model, c->values, err) && open_session(c, err) &&
            cli_generation_open(&c->generation, c->values, &c->model, err) &&
@@ -91,6 +102,7 @@ static bool start_result(struct completion *c, struct base_error *err)
     c->result = (struct cli_result){.values = c->values,
                                     .model = &c->model,
                                     .prompt = &c->prompt,
+                                    .sha256 = c->sha256,
                                     .seed = c->generation.options.sample.seed,
                                     .load_seconds = c->loaded - c->start};
     return !cli_result_wanted(c->values) || cli_result_start(&c->result, err);

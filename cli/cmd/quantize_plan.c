@@ -93,7 +93,7 @@ static bool is_converted(const struct gguf_tensor *t)
 {
     const char *end = ".weight";
     const size_t n = strlen(end);
-    if (t->n_dims < 2 || t->ne[1] < 2 || t->type->act == QUANT_ACT_NONE) return false;
+    if (t->n_dims < 2 || t->ne[1] < 2 || !t->type->act) return false;
     if (t->name.size < n || memcmp(t->name.data + t->name.size - n, end, n) != 0) return false;
     for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++)
         if (has_text(t->name, kept[i])) return false;

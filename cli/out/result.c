@@ -64,10 +64,6 @@ static void add_top(struct cli_result *r, struct base_buffer *out, uint32_t n)
 
 bool cli_result_start(struct cli_result *r, struct base_error *err)
 {
-    if (!r->values->hash)
-        cli_model_hash_cached(r->model->file, r->sha256);
-    else if (!cli_model_hash(r->model->file, r->sha256, err))
-        return false;
     if (r->values->logprobs > 0) {
         r->best = calloc((size_t)r->values->logprobs, sizeof *r->best);
         if (!r->best) return base_fail(err, BASE_NO_MEMORY, "not enough memory for --logprobs");

@@ -8,7 +8,6 @@
 #define CLI_OUT_RESULT_H
 
 #include "cli/load.h"
-#include "cli/model_hash.h"
 #include "generate/generate.h"
 
 struct cli_result {
@@ -16,10 +15,10 @@ struct cli_result {
     const struct cli_model *model;
     const struct text_ids *prompt;
     uint64_t seed;
+    const char *sha256; /* of the model file; "": not known */
     double load_seconds;
     struct base_buffer message; /* with --chat, set before the end: the member of that name */
     /* The rest is its own. */
-    char sha256[BASE_SHA256_HEX];     /* of the model file; "": not known */
     struct base_buffer text;          /* the whole of it */
     struct base_buffer ids, logprobs; /* items of these arrays, as far as they were asked for */
     struct base_buffer line, token;   /* what is being written; the bytes of one token */
@@ -29,8 +28,7 @@ struct cli_result {
 /* Whether --json or --jsonl was asked for. */
 bool cli_result_wanted(const struct cli_values *values);
 
-/* The members above must be set. Before the first token (with --hash the time that it takes), at
- * each piece, after the last. */
+/* The members above must be set. Before the first token, at each piece, after the last. */
 bool cli_result_start(struct cli_result *r, struct base_error *err);
 bool cli_result_piece(struct cli_result *r, const struct generate_piece *piece,
                       struct base_error *err);

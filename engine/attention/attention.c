@@ -391,7 +391,7 @@ static const char *attention_problem(const struct engine_tensor *dst)
     if (!engine_tensor_is(q, QUANT_F32) || !engine_tensor_row_contiguous(q))
         return "q must be contiguous rows of F32";
     const bool q16_k = engine_tensor_is(k, QUANT_I8), q16_v = engine_tensor_is(v, QUANT_I8);
-    if ((!q16_k && k->type->act == QUANT_ACT_NONE) || (!q16_v && v->type->act == QUANT_ACT_NONE))
+    if ((!q16_k && !k->type->act) || (!q16_v && !v->type->act))
         return "a cache type without arithmetic";
     if (q16_v && v->ne[0] != engine_kv_q16_bytes(ENGINE_KV_Q16_VALUES, dst->param[PARAM_DV].i))
         return "not an int16 cache of such values";
@@ -425,7 +425,7 @@ static bool attention_shape(struct engine_tensor *dst, struct base_error *err)
 
 static double row_bytes(const struct engine_tensor *cache)
 {
-    double row = (double)(cache->ne[0] / cache->type->block_len * cache->type->block_bytes);
+    double row = (double)quant_row_size(cache->type, cache->ne[0]);
     return engine_tensor_is(cache, QUANT_I8) ? row / ENGINE_ATTN_GROUP : row;
 }
 

@@ -50,7 +50,7 @@ static struct rows rows_of(const struct engine_tensor *cache, int64_t kv)
 {
     return (struct rows){.first = cache->data + kv * cache->nb[1],
                          .stride = cache->nb[2],
-                         .bytes = cache->ne[0] / cache->type->block_len * cache->type->block_bytes};
+                         .bytes = quant_row_size(cache->type, cache->ne[0])};
 }
 
 PREFETCH_INLINE void prefetch_row(const struct rows *rows, int64_t slot)
@@ -118,7 +118,7 @@ static void load_floats(const struct attention_run *run, const struct engine_ten
     for (int64_t j = from; j < to; j++) {
         if (j + ROWS_AHEAD < keys->hi)
             prefetch_rows(rows, keys, j + ROWS_AHEAD, j + ROWS_AHEAD + 1);
-        kernel->decode(cache->ne[0], rows.first + keys->slot[j] * rows.stride,
+        kernel->decode(0, cache->ne[0], rows.first + keys->slot[j] * rows.stride,
                        out + (j - from) * pad);
     }
 }

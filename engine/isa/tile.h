@@ -96,11 +96,11 @@ struct engine_tile {
      * (Used in sums_fit_int16, sums_depth and dots_depth.) NULL where panel256 needs no bound. */
     /* clang-format on */
     void (*measure)(int64_t n_blocks, struct engine_cols256 *x);
-    /* QUANT_ACT_F32 products of float rows: out[c][r] = w[r] . x[c], r < n_rows, c < n_cols. */
+    /* QUANT_LAYOUT_F32 products of float rows: out[c][r] = w[r] . x[c], r < n_rows, c < n_cols. */
     void (*f32)(int64_t k, const float *w, int64_t w_stride, int64_t n_rows, const float *const *x,
                 int64_t n_cols, float *const *out);
-    /* QUANT_ACT_BF16 products of rows in the file's layout, row_bytes apart; the columns are zero
-     * up to a multiple of 32. NULL where the type's gemv is faster. */
+    /* QUANT_LAYOUT_BF16 products of rows in the file's layout, row_bytes apart; the columns are
+     * zero up to a multiple of 32. NULL where the type's gemv is faster. */
     void (*bf16)(int64_t k, const char *w, int64_t row_bytes, int64_t n_rows,
                  const uint16_t *const *x, int64_t n_cols, float *const *out);
     /* The products of f32 and bf16 from packed rows. Where k is no multiple of 32, f32's rows end

@@ -66,6 +66,7 @@ struct engine_vec {
     void (*div)(int64_t n, const float *x, const float *y, float *out);
     void (*scale)(int64_t n, const float *x, float a, float b, float *out); /* fmaf(x, a, b) */
     void (*mad)(int64_t n, const float *x, float a, float *acc); /* acc = fmaf(x, a, acc) */
+    void (*mul_add)(int64_t n, const float *x, const float *y, float *acc);   /* fmaf(x, y, acc) */
     void (*clamp)(int64_t n, const float *x, float lo, float hi, float *out); /* NaN passes */
     void (*unary[ENGINE_UNARY_COUNT])(int64_t n, const float *x, float *out);
     void (*glu[ENGINE_UNARY_COUNT])(int64_t n, const float *gate, const float *up,

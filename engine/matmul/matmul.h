@@ -33,7 +33,7 @@
 #include "engine/matmul/route.h"
 #include "engine/op.h"
 
-enum { ENGINE_MATMUL_WEIGHTS = 4, ENGINE_MATMUL_KINDS = QUANT_ACT_Q8_256 + 1 };
+enum { ENGINE_MATMUL_WEIGHTS = 4, ENGINE_MATMUL_FORMS = QUANT_ACT_FORMS };
 
 struct engine_matmul_column {
     int64_t x_row; /* which row of x */
@@ -46,16 +46,16 @@ struct engine_matmul_gemm {
     int64_t batch2, batch3; /* which matrix of the weights */
 };
 
-/* The layout of one converted column, offsets in bytes from its start, and of all of them. */
+/* The columns of one activation form. */
 struct engine_matmul_act {
-    int64_t q, d, s, sum; /* Q8 kinds; F32 and BF16 columns start at 0 */
-    int64_t bytes;        /* per column; 0 for kinds that no weight has */
-    bool in_place;        /* columns are the rows of x where they lie: contiguous floats */
-    int64_t columns;      /* offset in scratch: [rows of x][bytes] */
-    int64_t col_panels; /* offset in scratch: floats as [column panels][col_panel_bytes], and of Q8
-                         * kinds the K-blocks of k, each as [column panels][its blocks] */
+    const struct quant_act_form *form; /* NULL: no weight has it */
+    struct quant_act_parts parts;      /* of a column */
+    bool in_place;      /* columns are the rows of x where they lie: contiguous floats */
+    int64_t columns;    /* offset in scratch: [rows of x][parts.bytes] */
+    int64_t col_panels; /* offset in scratch: floats as [column panels][col_panel_bytes], of blocks
+                         * the K-blocks of k, each as [column panels][its blocks] */
     int64_t col_panel_bytes;
-    int64_t block_len, block_bytes; /* of a column panel's blocks, of Q8 kinds */
+    int64_t block_bytes; /* of a column panel's blocks */
     int64_t k_block_count;
 };
 
@@ -74,7 +74,7 @@ struct engine_matmul {
     bool gemv_only;      /* no gemm leaves gemv: no panels on either side */
     bool k_blocks;       /* row panels of super-blocks are of a K-block (route.c) */
     bool own_copy;       /* each worker converts x for itself: cheaper than a barrier */
-    struct engine_matmul_act act[ENGINE_MATMUL_KINDS];
+    struct engine_matmul_act act[ENGINE_MATMUL_FORMS];
     int64_t gemms_at, columns_at, starts_at; /* tables: offsets in scratch; the header is at 0 */
     int64_t shared_bytes;                    /* tables, columns and column panels together */
     int64_t worker_bytes;                    /* row panels and sums, or rows, of one worker */
@@ -104,26 +104,26 @@ enum { ENGINE_MATMUL_GEMV_COLS = 2 };
  * more than caches hold, where it is faster than tiles without K-blocks (docs/performance.md). */
 enum { ENGINE_MATMUL_BLAS_FLOATS = 1 << 22 };
 
-/* Kinds whose columns, and panels, are floats. */
-static inline bool engine_matmul_by_floats(enum quant_act_kind kind)
+/* Whether columns, and what is made of rows, are floats. */
+static inline bool engine_matmul_by_floats(const struct quant_act_form *form)
 {
-    return kind == QUANT_ACT_F32 || kind == QUANT_ACT_BF16;
+    return form->layout == QUANT_LAYOUT_F32 || form->layout == QUANT_LAYOUT_BF16;
 }
 
-/* Whether panels and columns of a kind go by K-blocks where a product has some: super-blocks. A
+/* Whether panels and columns of a form go by K-blocks where a product has some: super-blocks. A
  * K-block has at most so many elements: the row panels of a tile and a column panel, both of that
  * length, fit the L1 cache together. */
 enum { ENGINE_MATMUL_K_BLOCK = 512 };
-static inline bool engine_matmul_by_k_blocks(bool k_blocks, enum quant_act_kind kind)
+static inline bool engine_matmul_by_k_blocks(bool k_blocks, const struct quant_act_form *form)
 {
-    return k_blocks && kind == QUANT_ACT_Q8_256;
+    return k_blocks && form->layout == QUANT_LAYOUT_256;
 }
 
 /* Types of which, with dual_512, tiles multiply two row panels at once (engine/isa/tile.h): all
  * with panels but blocks of 32 with minima. */
 static inline bool engine_matmul_by_pairs(const struct quant_type *type)
 {
-    return type->panel.block == 2 || !type->panel.has_min;
+    return type->act->layout == QUANT_LAYOUT_256 || !type->panel.has_min;
 }
 
 /* How many row panels of a type a tile takes at once, with these kernels. */
@@ -136,7 +136,8 @@ static inline int engine_matmul_panels(const struct quant_kernels *quant,
 /* Bytes of a block of 16 rows. */
 static inline int64_t engine_matmul_panel_bytes(const struct quant_type *type)
 {
-    return type->panel.block == 2 ? sizeof(struct quant_panel256) : sizeof(struct quant_panel32);
+    return type->act->layout == QUANT_LAYOUT_256 ? sizeof(struct quant_panel256)
+                                                 : sizeof(struct quant_panel32);
 }
 
 /* A K-block: n_blocks quantization blocks from number `first` on. */
@@ -147,7 +148,7 @@ struct engine_matmul_k_block {
 static inline struct engine_matmul_k_block
 engine_matmul_k_block(const struct engine_matmul_act *act, int64_t k, int64_t i)
 {
-    const int64_t n_blocks = k / act->block_len, first = n_blocks * i / act->k_block_count;
+    const int64_t n_blocks = k / act->form->block_len, first = n_blocks * i / act->k_block_count;
     return (struct engine_matmul_k_block){first, n_blocks * (i + 1) / act->k_block_count - first};
 }
 

@@ -23,36 +23,24 @@ static int64_t panel_bytes(const struct engine_tensor *w)
 {
     if (engine_matmul_by_floats(w->type->act))
         return QUANT_PANEL_ROWS * engine_round_up(w->ne[0], 32) * (int64_t)sizeof(float);
-    return w->ne[0] / w->type->block_len * engine_matmul_panel_bytes(w->type);
+    return w->ne[0] / w->type->act->block_len * engine_matmul_panel_bytes(w->type);
 }
 
-static void act_layout(struct engine_matmul_act *act, enum quant_act_kind kind, int64_t k,
+static void act_layout(struct engine_matmul_act *act, const struct quant_act_form *form, int64_t k,
                        bool k_blocks)
 {
-    int64_t block = kind == QUANT_ACT_Q8_256 ? 256 : 32;
-    switch (kind) {
-    case QUANT_ACT_F32:
-        act->bytes = engine_round_up(k * 4, 64);
-        act->col_panel_bytes = ENGINE_TILE_COLS * engine_round_up(k, 32) * 4;
-        break;
-    case QUANT_ACT_BF16: /* zeros up to a multiple of 32 */
-        act->bytes = engine_round_up(k, 32) * 2;
-        act->col_panel_bytes = ENGINE_TILE_COLS * engine_round_up(k, 32) * 4;
-        break;
-    default:
-        act->q = 0;
-        act->d = engine_round_up(k, 64) + 64; /* kernels may read 64 bytes beyond q */
-        act->s = act->d + engine_round_up(k / block * 4, 64);
-        act->sum = act->s + (kind == QUANT_ACT_Q8_32 ? engine_round_up(k / block * 4, 64) : 0);
-        act->bytes = act->sum + engine_round_up(k / (kind == QUANT_ACT_Q8_32 ? 32 : 16) * 2, 64);
-        act->block_len = block;
-        act->block_bytes =
-            kind == QUANT_ACT_Q8_32 ? sizeof(struct engine_cols32) : sizeof(struct engine_cols256);
-        act->col_panel_bytes = k / block * act->block_bytes;
-        act->k_block_count = 1;
-        if (engine_matmul_by_k_blocks(k_blocks, kind))
-            act->k_block_count = (k + ENGINE_MATMUL_K_BLOCK - 1) / ENGINE_MATMUL_K_BLOCK;
+    act->form = form;
+    act->parts = quant_act_parts(form, k);
+    if (engine_matmul_by_floats(form)) {
+        act->col_panel_bytes = ENGINE_TILE_COLS * engine_round_up(k, 32) * (int64_t)sizeof(float);
+        return;
     }
+    act->block_bytes = form->layout == QUANT_LAYOUT_256 ? sizeof(struct engine_cols256)
+                                                        : sizeof(struct engine_cols32);
+    act->col_panel_bytes = k / form->block_len * act->block_bytes;
+    act->k_block_count = 1;
+    if (engine_matmul_by_k_blocks(k_blocks, form))
+        act->k_block_count = (k + ENGINE_MATMUL_K_BLOCK - 1) / ENGINE_MATMUL_K_BLOCK;
 }
 
 /* Rows of an M-block: as many as the cache holds, but enough blocks for all workers. The longest of
@@ -61,7 +49,7 @@ static void act_layout(struct engine_matmul_act *act, enum quant_act_kind kind, 
 static int64_t m_block_rows(const struct engine_matmul *p, const struct engine_tensor *w,
                             int64_t n_rows, int n_threads)
 {
-    int64_t row = engine_max(1, (int64_t)w->type->block_bytes * (w->ne[0] / w->type->block_len));
+    int64_t row = quant_row_size(w->type, w->ne[0]);
     int64_t per_worker = p->gemv_only ? DECODE_BLOCKS_PER_WORKER : PREFILL_BLOCKS_PER_WORKER;
     int64_t max_rows = n_rows * p->max_gemms * p->n_block_count / (n_threads * per_worker);
     const int sides = engine_matmul_sides(p);
@@ -95,7 +83,8 @@ void engine_matmul_sources(struct engine_matmul *p, const struct engine_tensor *
 static bool act_place(struct engine_matmul *p, struct engine_matmul_act *act, int64_t *at)
 {
     uint64_t columns, col_panels; /* bytes */
-    if (!base_mul((uint64_t)p->n_rows_x, (uint64_t)(act->in_place ? 0 : act->bytes), &columns) ||
+    if (!base_mul((uint64_t)p->n_rows_x, (uint64_t)(act->in_place ? 0 : act->parts.bytes),
+                  &columns) ||
         !base_mul((uint64_t)p->max_col_panels, (uint64_t)act->col_panel_bytes, &col_panels) ||
         columns > INT64_MAX / 16 || col_panels > INT64_MAX / 16)
         return false;
@@ -110,7 +99,7 @@ static int64_t rows_bytes(const struct engine_matmul *p, const struct engine_ten
                           int64_t rows)
 {
     if (engine_matmul_by_k_blocks(p->k_blocks, w->type->act))
-        return ENGINE_TILE_PANELS * (ENGINE_MATMUL_K_BLOCK / w->type->block_len) *
+        return ENGINE_TILE_PANELS * (ENGINE_MATMUL_K_BLOCK / w->type->act->block_len) *
                engine_matmul_panel_bytes(w->type);
     const int64_t unit =
         engine_matmul_by_floats(w->type->act) ? 2 * ENGINE_TILE_FLOAT_ROWS : QUANT_PANEL_ROWS;
@@ -145,9 +134,10 @@ bool engine_matmul_layout(struct engine_matmul *p, const struct engine_tensor *d
         if (!p->gemv_only)
             p->sums_at = engine_max(p->sums_at, rows_bytes(p, w, p->m_block_rows[i]));
         if (p->up) gate_floats = sides * engine_matmul_gate_stride(p->m_block_rows[i]);
-        struct engine_matmul_act *act = &p->act[w->type->act];
-        if (!act->bytes) act_layout(act, w->type->act, p->k, p->k_blocks);
-        act->in_place = w->type->act == QUANT_ACT_F32 && p->x->nb[0] == (int64_t)sizeof(float);
+        struct engine_matmul_act *act = &p->act[w->type->act->index];
+        if (!act->form) act_layout(act, w->type->act, p->k, p->k_blocks);
+        act->in_place =
+            w->type->act->element == p->x->type && p->x->nb[0] == (int64_t)p->x->type->block_bytes;
     }
     /* A row of x that is not contiguous is gathered where row panels are later. */
     p->sums_at = engine_round_up(engine_max(p->sums_at, p->k * (int64_t)sizeof(float)), 64);
@@ -162,8 +152,8 @@ bool engine_matmul_layout(struct engine_matmul *p, const struct engine_tensor *d
     p->starts_at = p->columns_at +
                    engine_round_up(p->n_cols * (int64_t)sizeof(struct engine_matmul_column), 64);
     int64_t at = p->starts_at + (p->ids ? engine_round_up((n_matrices + 1) * 8, 64) : 0);
-    for (int kind = 0; kind < ENGINE_MATMUL_KINDS; kind++)
-        if (!act_place(p, &p->act[kind], &at)) return false;
+    for (int i = 0; i < ENGINE_MATMUL_FORMS; i++)
+        if (!act_place(p, &p->act[i], &at)) return false;
     p->shared_bytes = at;
     return true;
 }

@@ -57,7 +57,7 @@ static const char *product_route(const struct engine *e, const struct engine_ten
 
 static const char *weight_problem(const struct engine_tensor *w, const struct engine_tensor *x)
 {
-    if (w->type->act == QUANT_ACT_NONE) return "the weight's type has no arithmetic";
+    if (!w->type->act) return "the weight's type has no arithmetic";
     if (w->ne[0] != x->ne[0]) return "rows of different length";
     if (!engine_tensor_row_contiguous(w)) return "the weight's rows are not contiguous";
     return NULL;

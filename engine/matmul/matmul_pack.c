@@ -17,29 +17,18 @@ static char *x_row_at(const struct engine_matmul_run *run, int64_t x_row)
     return x->data + i1 * x->nb[1] + i2 * x->nb[2] + i3 * x->nb[3];
 }
 
-static char *column_at(const struct engine_matmul_run *run, enum quant_act_kind kind, int64_t x_row)
+static char *column_at(const struct engine_matmul_run *run, const struct engine_matmul_act *act,
+                       int64_t x_row)
 {
-    const struct engine_matmul_act *act = &run->p->act[kind];
     if (act->in_place) return x_row_at(run, x_row);
-    return run->shared + act->columns + x_row * act->bytes;
+    return run->shared + act->columns + x_row * act->parts.bytes;
 }
 
 struct quant_act engine_matmul_column_act(const struct engine_matmul_run *run,
-                                          enum quant_act_kind kind, int64_t x_row)
+                                          const struct quant_act_form *form, int64_t x_row)
 {
-    const struct engine_matmul_act *act = &run->p->act[kind];
-    char *at = column_at(run, kind, x_row);
-    switch (kind) {
-    case QUANT_ACT_F32:
-        return (struct quant_act){.f32 = (const float *)at};
-    case QUANT_ACT_BF16:
-        return (struct quant_act){.bf16 = (const uint16_t *)at};
-    default:
-        return (struct quant_act){.q = (const int8_t *)at,
-                                  .d = (const float *)(at + act->d),
-                                  .s = (const float *)(at + act->s),
-                                  .sum = (const int16_t *)(at + act->sum)};
-    }
+    const struct engine_matmul_act *act = &run->p->act[form->index];
+    return quant_act_at(&act->parts, column_at(run, act, x_row));
 }
 
 void engine_matmul_convert(const struct engine_matmul_run *run, int64_t x_row)
@@ -54,22 +43,11 @@ void engine_matmul_convert(const struct engine_matmul_run *run, int64_t x_row)
         for (int64_t i = 0; i < p->k; i++) gathered[i] = *(const float *)(from + i * x->nb[0]);
         row = gathered;
     }
-    for (int kind = 0; kind < ENGINE_MATMUL_KINDS; kind++) {
-        const struct engine_matmul_act *act = &p->act[kind];
-        if (!act->bytes || act->in_place) continue;
-        char *at = column_at(run, kind, x_row);
-        if (kind == QUANT_ACT_F32) {
-            memcpy(at, row, (size_t)p->k * sizeof(float));
-        } else if (kind == QUANT_ACT_BF16) {
-            memset(at + act->bytes - 64, 0, 64);
-            quant->act_bf16(p->k, row, (uint16_t *)at);
-        } else if (kind == QUANT_ACT_Q8_32) {
-            quant->act_q8_32(p->k, row, (int8_t *)at, (float *)(at + act->d),
-                             (float *)(at + act->s), (int16_t *)(at + act->sum));
-        } else {
-            quant->act_q8_256(p->k, row, (int8_t *)at, (float *)(at + act->d),
-                              (int16_t *)(at + act->sum));
-        }
+    for (int i = 0; i < ENGINE_MATMUL_FORMS; i++) {
+        const struct engine_matmul_act *act = &p->act[i];
+        if (!act->form || act->in_place) continue;
+        const struct quant_act to = quant_act_at(&act->parts, column_at(run, act, x_row));
+        quant->quantize[i](p->k, row, &to);
     }
 }
 
@@ -118,25 +96,26 @@ static void interleave256(const struct engine_tile *tile, struct engine_matmul_k
     if (tile->measure) tile->measure(k_block.n_blocks, to);
 }
 
-char *engine_matmul_floats_at(const struct engine_matmul_run *run, enum quant_act_kind kind,
-                              int64_t col_panel)
+char *engine_matmul_floats_at(const struct engine_matmul_run *run,
+                              const struct quant_act_form *form, int64_t col_panel)
 {
-    const struct engine_matmul_act *act = &run->p->act[kind];
+    const struct engine_matmul_act *act = &run->p->act[form->index];
     return run->shared + act->col_panels + col_panel * act->col_panel_bytes;
 }
 
-void *engine_matmul_k_block_at(const struct engine_matmul_run *run, enum quant_act_kind kind,
-                               int64_t col_panel, struct engine_matmul_k_block k_block)
+void *engine_matmul_k_block_at(const struct engine_matmul_run *run,
+                               const struct quant_act_form *form, int64_t col_panel,
+                               struct engine_matmul_k_block k_block)
 {
-    const struct engine_matmul_act *act = &run->p->act[kind];
+    const struct engine_matmul_act *act = &run->p->act[form->index];
     const int64_t at = k_block.first * run->p->max_col_panels + col_panel * k_block.n_blocks;
     return run->shared + act->col_panels + at * act->block_bytes;
 }
 
 const struct engine_tile_packed *engine_matmul_packed(const struct engine_matmul_run *run,
-                                                      enum quant_act_kind kind)
+                                                      const struct quant_act_form *form)
 {
-    return kind == QUANT_ACT_BF16 ? run->tile->packed_bf16 : run->tile->packed_f32;
+    return form->layout == QUANT_LAYOUT_BF16 ? run->tile->packed_bf16 : run->tile->packed_f32;
 }
 
 int64_t engine_matmul_packed_steps(const struct engine_matmul_run *run)
@@ -145,34 +124,34 @@ int64_t engine_matmul_packed_steps(const struct engine_matmul_run *run)
 }
 
 void engine_matmul_pack_row(const struct engine_matmul_run *run,
-                            const struct engine_tile_packed *packed, enum quant_id type,
+                            const struct engine_tile_packed *packed, const struct quant_type *type,
                             const char *row, float fill, int n, int64_t i, float *to)
 {
-    const struct quant_kernel *kernel = &run->task->engine->quant.type[type];
-    const int64_t k = run->p->k, element = quant_type_by_id(type)->block_bytes;
+    const struct quant_kernel *kernel = &run->task->engine->quant.type[type->id];
+    const int64_t k = run->p->k;
     const int64_t step = n * packed->lanes, half = engine_matmul_packed_steps(run) * step;
     to += i / n * engine_matmul_packed_steps(run) * 16 * n + i % n * packed->lanes;
-    if (type == QUANT_F32 && (uintptr_t)row % sizeof(float) == 0) {
+    if (type->id == QUANT_F32 && (uintptr_t)row % sizeof(float) == 0) {
         packed->pack(k, (const float *)row, fill, half, step, to);
         return;
     }
     for (int64_t at = 0; at < k; at += PACK_ELEMENTS) {
         float decoded[PACK_ELEMENTS];
         const int64_t some = engine_min(PACK_ELEMENTS, k - at);
-        kernel->decode(some, row + at * element, decoded);
+        kernel->decode(at, some, row, decoded);
         packed->pack(some, decoded, fill, half, step, to + at / 16 * step);
     }
 }
 
 /* A column panel of floats; the second of its bundles only where it has columns. */
 static void pack_columns(const struct engine_matmul_run *run,
-                         const struct engine_tile_packed *packed, enum quant_act_kind kind,
-                         char *col_panel, const struct engine_matmul_column *column, int64_t n)
+                         const struct engine_tile_packed *packed,
+                         const struct engine_matmul_act *act, char *col_panel,
+                         const struct engine_matmul_column *column, int64_t n)
 {
-    const enum quant_id type = kind == QUANT_ACT_F32 ? QUANT_F32 : QUANT_BF16;
     for (int64_t c = 0; c < engine_round_up(n, ENGINE_TILE_PACKED_COLS); c++)
-        engine_matmul_pack_row(run, packed, type,
-                               column_at(run, kind, column[c < n ? c : n - 1].x_row), 0.0f,
+        engine_matmul_pack_row(run, packed, act->form->element,
+                               column_at(run, act, column[c < n ? c : n - 1].x_row), 0.0f,
                                ENGINE_TILE_PACKED_COLS, c, (float *)col_panel);
 }
 
@@ -199,25 +178,26 @@ void engine_matmul_col_panel_build(const struct engine_matmul_run *run, int64_t 
     int64_t n = engine_min(ENGINE_TILE_COLS, gemm->n - first);
     const struct engine_matmul_column *column = run->columns + gemm->first + first;
     for (int c = 0; convert && c < n; c++) engine_matmul_convert(run, column[c].x_row);
-    for (int kind = 0; kind < ENGINE_MATMUL_KINDS; kind++) {
-        const struct engine_matmul_act *act = &run->p->act[kind];
-        if (!act->bytes) continue;
-        if (engine_matmul_by_floats(kind)) {
-            if (engine_route_of(&run->facts, kind, gemm->n) == ENGINE_ROUTE_PACKED)
-                pack_columns(run, engine_matmul_packed(run, kind), kind,
-                             engine_matmul_floats_at(run, kind, col_panel), column, n);
+    for (int i = 0; i < ENGINE_MATMUL_FORMS; i++) {
+        const struct engine_matmul_act *act = &run->p->act[i];
+        const struct quant_act_form *form = act->form;
+        if (!form) continue;
+        if (engine_matmul_by_floats(form)) {
+            if (engine_route_of(&run->facts, form, gemm->n) == ENGINE_ROUTE_PACKED)
+                pack_columns(run, engine_matmul_packed(run, form), act,
+                             engine_matmul_floats_at(run, form, col_panel), column, n);
             continue;
         }
         struct quant_act a[ENGINE_TILE_COLS];
-        for (int c = 0; c < n; c++) a[c] = engine_matmul_column_act(run, kind, column[c].x_row);
-        for (int64_t i = 0; i < act->k_block_count; i++) {
-            const struct engine_matmul_k_block k_block = engine_matmul_k_block(act, run->p->k, i);
-            void *to = engine_matmul_k_block_at(run, kind, col_panel, k_block);
+        for (int c = 0; c < n; c++) a[c] = engine_matmul_column_act(run, form, column[c].x_row);
+        for (int64_t b = 0; b < act->k_block_count; b++) {
+            const struct engine_matmul_k_block k_block = engine_matmul_k_block(act, run->p->k, b);
+            void *to = engine_matmul_k_block_at(run, form, col_panel, k_block);
             if (n < ENGINE_TILE_COLS) memset(to, 0, (size_t)(k_block.n_blocks * act->block_bytes));
-            if (kind == QUANT_ACT_Q8_32)
-                interleave32(run->tile, k_block, a, n, to);
-            else
+            if (form->layout == QUANT_LAYOUT_256)
                 interleave256(run->tile, k_block, a, n, to);
+            else
+                interleave32(run->tile, k_block, a, n, to);
         }
     }
 }

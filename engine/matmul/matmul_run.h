@@ -41,27 +41,28 @@ void engine_matmul_convert(const struct engine_matmul_run *run, int64_t x_row);
 
 /* The same row as gemv and route rows read it. */
 struct quant_act engine_matmul_column_act(const struct engine_matmul_run *run,
-                                          enum quant_act_kind kind, int64_t x_row);
+                                          const struct quant_act_form *form, int64_t x_row);
 
-/* Makes a column panel of every kind; `convert`: converts its rows of x first. */
+/* Makes a column panel of each activation form; `convert`: converts its rows of x first. */
 void engine_matmul_col_panel_build(const struct engine_matmul_run *run, int64_t col_panel,
                                    bool convert);
 
 /* Where a column panel of floats begins, and where the K-block of one of quantized columns does;
  * the same K-block of the next column panel follows. */
-char *engine_matmul_floats_at(const struct engine_matmul_run *run, enum quant_act_kind kind,
-                              int64_t col_panel);
-void *engine_matmul_k_block_at(const struct engine_matmul_run *run, enum quant_act_kind kind,
-                               int64_t col_panel, struct engine_matmul_k_block k_block);
+char *engine_matmul_floats_at(const struct engine_matmul_run *run,
+                              const struct quant_act_form *form, int64_t col_panel);
+void *engine_matmul_k_block_at(const struct engine_matmul_run *run,
+                               const struct quant_act_form *form, int64_t col_panel,
+                               struct engine_matmul_k_block k_block);
 
-/* The tile of ENGINE_ROUTE_PACKED for a kind of floats. */
+/* The tile of ENGINE_ROUTE_PACKED for a form of floats. */
 const struct engine_tile_packed *engine_matmul_packed(const struct engine_matmul_run *run,
-                                                      enum quant_act_kind kind);
+                                                      const struct quant_act_form *form);
 int64_t engine_matmul_packed_steps(const struct engine_matmul_run *run);
 
 /* A row of k elements becomes row i of those packed in bundles of n from `to` on. */
 void engine_matmul_pack_row(const struct engine_matmul_run *run,
-                            const struct engine_tile_packed *packed, enum quant_id type,
+                            const struct engine_tile_packed *packed, const struct quant_type *type,
                             const char *row, float fill, int n, int64_t i, float *to);
 
 /* ---- route_*.c: every result of the block ---- */

@@ -43,8 +43,8 @@ const char *engine_route_name(enum engine_route route)
     return names[route];
 }
 
-enum engine_route engine_route_of(const struct engine_route_facts *f, enum quant_act_kind act,
-                                  int64_t columns)
+enum engine_route engine_route_of(const struct engine_route_facts *f,
+                                  const struct quant_act_form *act, int64_t columns)
 {
     enum { IN_PLACE_COLS = 2 * ENGINE_TILE_COLS };
     const struct engine_tile *tile = f->tile;
@@ -52,11 +52,11 @@ enum engine_route engine_route_of(const struct engine_route_facts *f, enum quant
     if (engine_route_gemv_only(f->max_columns) && !f->gated && !f->adjacent_rows)
         return ENGINE_ROUTE_GEMV_STRIDED;
     if (columns <= ENGINE_MATMUL_GEMV_COLS) return ENGINE_ROUTE_GEMV;
-    switch (act) {
-    case QUANT_ACT_BF16:
+    switch (act->layout) {
+    case QUANT_LAYOUT_BF16:
         if (tile->packed_bf16) return ENGINE_ROUTE_PACKED;
         return tile->bf16 ? ENGINE_ROUTE_ROWS : ENGINE_ROUTE_GEMV;
-    case QUANT_ACT_F32:
+    case QUANT_LAYOUT_F32:
         return columns > IN_PLACE_COLS && tile->packed_f32 ? ENGINE_ROUTE_PACKED
                                                            : ENGINE_ROUTE_ROWS;
     default:

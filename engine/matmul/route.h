@@ -29,9 +29,9 @@ struct engine_route_facts {
 };
 struct engine_route_facts engine_route_facts(const struct engine *e, const struct engine_matmul *p);
 
-/* The route of a weight whose type takes activations of kind `act`, by `columns` columns. */
-enum engine_route engine_route_of(const struct engine_route_facts *f, enum quant_act_kind act,
-                                  int64_t columns);
+/* The route of a weight whose type takes activations of that form, by `columns` columns. */
+enum engine_route engine_route_of(const struct engine_route_facts *f,
+                                  const struct quant_act_form *act, int64_t columns);
 const char *engine_route_name(enum engine_route route); /* as the profile prints it */
 
 /* What the layout of scratch must know of it, before any run: no gemm leaves gemv; panels of

@@ -11,13 +11,13 @@
 static void pack_rows(const struct engine_matmul_run *run, const struct engine_matmul_block *b,
                       const struct engine_tile_packed *packed, int64_t gate_stride)
 {
-    const float fill = b->type->act == QUANT_ACT_F32 ? -0.0f : 0.0f;
+    const float fill = b->type->act->layout == QUANT_LAYOUT_F32 ? -0.0f : 0.0f;
     const int64_t n = engine_round_up(b->n_rows, packed->rows);
     for (int64_t i = 0; i < n * route_sides(b); i++) {
         const int64_t r = i % n;
         const char *w = route_side(b, (int)(i / n)) + engine_min(r, b->n_rows - 1) * b->row_bytes;
-        engine_matmul_pack_row(run, packed, b->type->id, w, fill, packed->rows,
-                               i / n * gate_stride + r, (float *)run->own);
+        engine_matmul_pack_row(run, packed, b->type, w, fill, packed->rows, i / n * gate_stride + r,
+                               (float *)run->own);
     }
 }
 
@@ -67,14 +67,14 @@ static const float *float_rows(const struct engine_matmul_run *run,
     *stride = (run->p->k + 15) / 16 * 16;
     float *to = (float *)run->own + at * *stride;
     for (int64_t r = 0; r < b->n_rows; r++)
-        b->kernel->decode(run->p->k, w + r * b->row_bytes, to + r * *stride);
+        b->kernel->decode(0, run->p->k, w + r * b->row_bytes, to + r * *stride);
     return to;
 }
 
 /* Rows of BF16 as they lie, others as floats, by the columns as they lie. */
 void engine_route_rows_run(const struct engine_matmul_run *run, const struct engine_matmul_block *b)
 {
-    const bool floats = b->type->act == QUANT_ACT_F32;
+    const bool floats = b->type->act->layout == QUANT_LAYOUT_F32;
     int64_t stride[2];
     const float *w[2];
     for (int side = 0; floats && side < route_sides(b); side++)

@@ -23,7 +23,7 @@ enum { UNPACK_ELEMENTS = 256 };
 
 static int64_t unpack_steps(const struct panel_set *p)
 {
-    const int64_t once = UNPACK_ELEMENTS / p->block->type->block_len;
+    const int64_t once = UNPACK_ELEMENTS / p->block->type->act->block_len;
     const int64_t n_panels = p->gate_stride / QUANT_PANEL_ROWS * route_sides(p->block);
     return n_panels * ((p->k_block.n_blocks + once - 1) / once);
 }
@@ -33,17 +33,15 @@ static int64_t unpack_steps(const struct panel_set *p)
 static char *unpack_panel(struct panel_set *p, const char *w, int64_t n, char *to)
 {
     const struct quant_type *type = p->block->type;
-    const int64_t once = UNPACK_ELEMENTS / type->block_len;
+    const int64_t once = UNPACK_ELEMENTS / type->act->block_len;
     const char *row[QUANT_PANEL_ROWS];
-    w += p->k_block.first * type->block_bytes;
     for (int64_t i = 0; i < QUANT_PANEL_ROWS; i++)
         row[i] = w + engine_min(i, n - 1) * p->block->row_bytes;
     for (int64_t b = 0; b < p->k_block.n_blocks; b += once) {
         const int64_t some = engine_min(once, p->k_block.n_blocks - b);
         route_prefetch_step(&p->prefetch);
-        p->block->kernel->unpack(some, (const void *const *)row, to);
+        p->block->kernel->unpack(p->k_block.first + b, some, (const void *const *)row, to);
         to += some * engine_matmul_panel_bytes(type);
-        for (int64_t i = 0; i < QUANT_PANEL_ROWS; i++) row[i] += some * type->block_bytes;
     }
     return to;
 }
@@ -85,10 +83,10 @@ static void multiply_tile(const struct engine_matmul_run *run, const struct pane
     for (int j = 0; to.last && prefetch_out && j < to.n_cols; j++)
         quant_prefetch_written(route_out(b, i + j, p->row + at / sides),
                                (size_t)(to.n_rows / sides) * sizeof(float));
-    if (b->type->act == QUANT_ACT_Q8_32)
-        run->tile->panel32(b->kernel->panel, p->k_block.n_blocks, w, x, &to);
-    else
+    if (b->type->act->layout == QUANT_LAYOUT_256)
         run->tile->panel256(b->kernel->panel, p->k_block.n_blocks, w, x, &to);
+    else
+        run->tile->panel32(b->kernel->panel, p->k_block.n_blocks, w, x, &to);
 }
 
 /* The whole set by that column panel. */
@@ -120,7 +118,7 @@ void engine_route_panels_run(const struct engine_matmul_run *run,
                              const struct engine_matmul_block *b)
 {
     enum { FEW_COLS = 32 };
-    const struct engine_matmul_act *act = &run->p->act[b->type->act];
+    const struct engine_matmul_act *act = &run->p->act[b->type->act->index];
     const int n_panels = engine_matmul_panels(&run->task->engine->quant, b->type);
     const bool whole_block = b->route == ENGINE_ROUTE_PANELS && b->n > FEW_COLS;
     const int64_t few = (n_panels + route_sides(b) - 1) / route_sides(b) * QUANT_PANEL_ROWS;

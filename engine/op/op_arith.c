@@ -27,14 +27,14 @@ static bool binary_shape(struct engine_tensor *dst, struct base_error *err)
 static void binary_run(const struct engine_task *task, struct engine_tensor *dst,
                        void (*f)(int64_t n, const float *x, const float *y, float *out))
 {
-    float *room_a = engine_room(task, ENGINE_PIECE, 0),
-          *room_b = engine_room(task, ENGINE_PIECE, 1);
+    float *buffer_a = engine_scratch_buffer(task, ENGINE_PIECE, 0),
+          *buffer_b = engine_scratch_buffer(task, ENGINE_PIECE, 1);
     int64_t first, last;
     engine_task_rows(task, engine_pieces(dst), &first, &last);
     for (int64_t p = first; p < last; p++) {
         struct engine_piece at = engine_piece_at(dst, p);
-        const float *a = engine_piece_load(task->engine, dst->src[0], &at, room_a);
-        const float *b = engine_piece_load(task->engine, dst->src[1], &at, room_b);
+        const float *a = engine_piece_load(task->engine, dst->src[0], &at, buffer_a);
+        const float *b = engine_piece_load(task->engine, dst->src[1], &at, buffer_b);
         f(at.n, a, b, engine_piece_out(dst, &at));
     }
 }

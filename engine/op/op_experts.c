@@ -49,11 +49,11 @@ static bool choose_shape(struct engine_tensor *dst, struct base_error *err)
     return true;
 }
 
-enum { ROOM_PROBS, ROOM_BIAS, ROOM_SCORES, CHOOSE_ROOMS };
+enum { BUFFER_PROBS, BUFFER_BIAS, BUFFER_SCORES, CHOOSE_BUFFERS };
 
 static int64_t choose_scratch(const struct engine_tensor *dst, int n_threads)
 {
-    return engine_rooms_bytes(n_threads, CHOOSE_ROOMS, dst->src[0]->ne[0]);
+    return engine_scratch_bytes(n_threads, CHOOSE_BUFFERS, dst->src[0]->ne[0]);
 }
 
 /* True when y stands before an x of a lower number. */
@@ -101,20 +101,22 @@ static void choose_run(const struct engine_task *task, struct engine_tensor *dst
 {
     const struct engine_tensor *probs = dst->src[0], *bias = dst->src[1];
     const int64_t n = probs->ne[0], groups = dst->param[CHOOSE_GROUPS].i;
-    float *room = engine_room(task, n, ROOM_PROBS), *scores = engine_room(task, n, ROOM_SCORES);
+    float *buffer = engine_scratch_buffer(task, n, BUFFER_PROBS),
+          *scores = engine_scratch_buffer(task, n, BUFFER_SCORES);
     int64_t first, last;
     engine_task_rows(task, dst->ne[1], &first, &last);
     for (int64_t t = first; t < last; t++) {
         struct engine_piece at = engine_row_at(probs, t);
-        const float *p = engine_piece_load(task->engine, probs, &at, room);
+        const float *p = engine_piece_load(task->engine, probs, &at, buffer);
         if (bias)
-            task->engine->vec.add(
-                n, p, engine_piece_load(task->engine, bias, &at, engine_room(task, n, ROOM_BIAS)),
-                room);
-        else if (p != room)
-            memcpy(room, p, (size_t)n * sizeof *room);
-        if (groups > 1) mask_groups(room, n, groups, dst->param[CHOOSE_GROUPS_USED].i, scores);
-        largest(room, n, (int32_t *)(void *)(dst->data + t * dst->nb[1]), dst->ne[0]);
+            task->engine->vec.add(n, p,
+                                  engine_piece_load(task->engine, bias, &at,
+                                                    engine_scratch_buffer(task, n, BUFFER_BIAS)),
+                                  buffer);
+        else if (p != buffer)
+            memcpy(buffer, p, (size_t)n * sizeof *buffer);
+        if (groups > 1) mask_groups(buffer, n, groups, dst->param[CHOOSE_GROUPS_USED].i, scores);
+        largest(buffer, n, (int32_t *)(void *)(dst->data + t * dst->nb[1]), dst->ne[0]);
     }
 }
 
@@ -158,7 +160,8 @@ static void weights_run(const struct engine_task *task, struct engine_tensor *ds
     engine_task_rows(task, dst->ne[1], &first, &last);
     for (int64_t t = first; t < last; t++) {
         struct engine_piece at = engine_row_at(probs, t);
-        const float *p = engine_piece_load(task->engine, probs, &at, engine_room(task, n, 0));
+        const float *p =
+            engine_piece_load(task->engine, probs, &at, engine_scratch_buffer(task, n, 0));
         float *w = (float *)(void *)(dst->data + t * dst->nb[1]);
         for (int64_t u = 0; u < used; u++) {
             const int32_t id = id_at(ids, t, u);
@@ -206,7 +209,7 @@ static void sum_run(const struct engine_task *task, struct engine_tensor *dst)
 {
     const struct engine_vec *vec = &task->engine->vec;
     const struct engine_tensor *y = dst->src[0], *weights = dst->src[1];
-    float *room = engine_room(task, ENGINE_PIECE, 0);
+    float *buffer = engine_scratch_buffer(task, ENGINE_PIECE, 0);
     int64_t first, last;
     engine_task_rows(task, engine_pieces(dst), &first, &last);
     for (int64_t p = first; p < last; p++) {
@@ -214,11 +217,11 @@ static void sum_run(const struct engine_task *task, struct engine_tensor *dst)
         float *out = engine_piece_out(dst, &at);
         for (int64_t u = 0; u < y->ne[1]; u++) {
             const struct engine_piece from = {.i1 = u, .i2 = at.i1, .first = at.first, .n = at.n};
-            const float *row = engine_piece_load(task->engine, y, &from, room);
+            const float *row = engine_piece_load(task->engine, y, &from, buffer);
             float w;
             memcpy(&w, weights->data + at.i1 * weights->nb[1] + u * weights->nb[0], sizeof w);
-            vec->scale_mul(at.n, row, w, NULL, u ? room : out);
-            if (u) vec->add(at.n, out, room, out);
+            vec->scale_mul(at.n, row, w, NULL, u ? buffer : out);
+            if (u) vec->add(at.n, out, buffer, out);
         }
     }
 }
@@ -252,18 +255,18 @@ static void glu_clamp_run(const struct engine_task *task, struct engine_tensor *
 {
     const struct engine_vec *vec = &task->engine->vec;
     const float limit = dst->param[CLAMP_LIMIT].f;
-    float *room_gate = engine_room(task, ENGINE_PIECE, 0);
-    float *room_up = engine_room(task, ENGINE_PIECE, 1);
+    float *buffer_gate = engine_scratch_buffer(task, ENGINE_PIECE, 0);
+    float *buffer_up = engine_scratch_buffer(task, ENGINE_PIECE, 1);
     int64_t first, last;
     engine_task_rows(task, engine_pieces(dst), &first, &last);
     for (int64_t p = first; p < last; p++) {
         const struct engine_piece at = engine_piece_at(dst, p);
-        const float *gate = engine_piece_load(task->engine, dst->src[0], &at, room_gate);
-        const float *up = engine_piece_load(task->engine, dst->src[1], &at, room_up);
-        vec->clamp(at.n, up, -limit, limit, room_up);
-        vec->scale(at.n, room_up, 1.0f, dst->param[CLAMP_OFFSET].f, room_up);
-        vec->clamp(at.n, gate, -INFINITY, limit, room_gate);
-        vec->glu[dst->param[CLAMP_F].i](at.n, room_gate, room_up, engine_piece_out(dst, &at));
+        const float *gate = engine_piece_load(task->engine, dst->src[0], &at, buffer_gate);
+        const float *up = engine_piece_load(task->engine, dst->src[1], &at, buffer_up);
+        vec->clamp(at.n, up, -limit, limit, buffer_up);
+        vec->scale(at.n, buffer_up, 1.0f, dst->param[CLAMP_OFFSET].f, buffer_up);
+        vec->clamp(at.n, gate, -INFINITY, limit, buffer_gate);
+        vec->glu[dst->param[CLAMP_F].i](at.n, buffer_gate, buffer_up, engine_piece_out(dst, &at));
     }
 }
 

@@ -23,7 +23,7 @@ static bool set_kv_q16_shape(struct engine_tensor *dst, struct base_error *err)
     const enum engine_kv_q16 what = (enum engine_kv_q16)dst->param[PARAM_WHAT].i;
     if (!engine_tensor_is(x, QUANT_F32) || !engine_tensor_is(slots, QUANT_I32))
         return engine_shape_fail(dst, err, "rows must be F32 and slots I32");
-    if (!as || as->act == QUANT_ACT_NONE || x->ne[0] % as->block_len)
+    if (!as || !as->encode || x->ne[0] % as->block_len)
         return engine_shape_fail(dst, err, "rows cannot be rounded to this type");
     if (!engine_tensor_is(cache, QUANT_I8) || cache->ne[0] != engine_kv_q16_bytes(what, x->ne[0]) ||
         !engine_tensor_row_contiguous(cache))
@@ -36,11 +36,11 @@ static bool set_kv_q16_shape(struct engine_tensor *dst, struct base_error *err)
     return true;
 }
 
-enum { ROOM_ROW, ROOM_ROUNDED, ROOM_CODES, ROOMS };
+enum { BUFFER_ROW, BUFFER_ROUNDED, BUFFER_CODES, BUFFERS };
 
 static int64_t set_kv_q16_scratch(const struct engine_tensor *dst, int n_threads)
 {
-    return engine_rooms_bytes(n_threads, ROOMS, dst->src[0]->ne[0] + 1);
+    return engine_scratch_bytes(n_threads, BUFFERS, dst->src[0]->ne[0] + 1);
 }
 
 /* Stores one row of x in its slot. */
@@ -50,12 +50,13 @@ static void set_row(const struct engine_task *task, struct engine_tensor *dst, i
     const struct quant_type *as = quant_type_by_id((enum quant_id)dst->param[PARAM_AS].i);
     const struct engine_tensor *x = dst->src[0];
     const int64_t d = x->ne[0];
-    float *rounded = engine_room(task, d + 1, ROOM_ROUNDED);
-    int16_t *codes = (int16_t *)(void *)engine_room(task, d + 1, ROOM_CODES);
-    const float *row = engine_piece_load(task->engine, x, &at, engine_room(task, d + 1, ROOM_ROW));
+    float *rounded = engine_scratch_buffer(task, d + 1, BUFFER_ROUNDED);
+    int16_t *codes = (int16_t *)(void *)engine_scratch_buffer(task, d + 1, BUFFER_CODES);
+    const float *row =
+        engine_piece_load(task->engine, x, &at, engine_scratch_buffer(task, d + 1, BUFFER_ROW));
     char *group = dst->data + slot / ENGINE_ATTN_GROUP * dst->nb[1] + at.i2 * dst->nb[2];
     task->engine->quant.type[as->id].encode(d, row, codes);
-    task->engine->quant.type[as->id].decode(d, codes, rounded);
+    task->engine->quant.type[as->id].decode(0, d, codes, rounded);
     const struct engine_attn *attn = engine_attn_table(task->engine->quant.level);
     if (dst->param[PARAM_WHAT].i == ENGINE_KV_Q16_KEYS) {
         const float scale = attn->row(d, rounded, ENGINE_ATTN_KEY, codes);

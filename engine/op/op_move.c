@@ -14,7 +14,8 @@
 
 static bool convertible(const struct engine_tensor *a, const struct engine_tensor *b)
 {
-    return a->type == b->type || (engine_type_computes(a) && engine_type_computes(b));
+    if (a->type == b->type) return a->type->header_bytes == 0; /* blocks alone are moved */
+    return engine_type_computes(a) && engine_type_stores(b);
 }
 
 /* Same type: the piece's blocks move as they are. */
@@ -36,8 +37,8 @@ static void piece_move(struct engine_tensor *dst, const struct engine_tensor *sr
 /* Source 0 into all of dst, which has the same shape. */
 static void copy_run(const struct engine_task *task, struct engine_tensor *dst)
 {
-    float *room_in = engine_room(task, ENGINE_PIECE, 0),
-          *room_out = engine_room(task, ENGINE_PIECE, 1);
+    float *buffer_in = engine_scratch_buffer(task, ENGINE_PIECE, 0),
+          *buffer_out = engine_scratch_buffer(task, ENGINE_PIECE, 1);
     const struct engine_tensor *src = dst->src[0];
     int64_t first, last;
     engine_task_rows(task, engine_pieces(dst), &first, &last);
@@ -46,8 +47,8 @@ static void copy_run(const struct engine_task *task, struct engine_tensor *dst)
         if (src->type == dst->type) {
             piece_move(dst, src, &at);
         } else {
-            const float *x = engine_piece_load(task->engine, src, &at, room_in);
-            engine_piece_store(task->engine, dst, &at, x, room_out);
+            const float *x = engine_piece_load(task->engine, src, &at, buffer_in);
+            engine_piece_store(task->engine, dst, &at, x, buffer_out);
         }
     }
 }
@@ -131,7 +132,7 @@ static bool get_rows_shape(struct engine_tensor *dst, struct base_error *err)
 static void get_rows_run(const struct engine_task *task, struct engine_tensor *dst)
 {
     const struct engine_tensor *table = dst->src[0];
-    float *room = engine_room(task, ENGINE_PIECE, 0);
+    float *buffer = engine_scratch_buffer(task, ENGINE_PIECE, 0);
     int64_t first, last;
     engine_task_rows(task, engine_pieces(dst), &first, &last);
     for (int64_t p = first; p < last; p++) {
@@ -144,7 +145,7 @@ static void get_rows_run(const struct engine_task *task, struct engine_tensor *d
         }
         struct engine_piece from = at;
         from.i1 = id;
-        const float *x = engine_piece_load(task->engine, table, &from, room);
+        const float *x = engine_piece_load(task->engine, table, &from, buffer);
         memcpy(out, x, (size_t)at.n * sizeof *out);
     }
 }
@@ -165,7 +166,7 @@ static bool set_rows_shape(struct engine_tensor *dst, struct base_error *err)
     struct engine_tensor *table = dst->src[1];
     const struct engine_tensor *a = dst->src[0], *ids = dst->src[2];
     if (!engine_tensor_is(ids, QUANT_I32)) return engine_shape_fail(dst, err, "ids must be I32");
-    if (!engine_type_computes(a) || !engine_type_computes(table))
+    if (!engine_type_computes(a) || !engine_type_stores(table))
         return engine_shape_fail(dst, err, "no arithmetic for this type");
     if (a->ne[0] != table->ne[0] || a->ne[2] != table->ne[2] || a->ne[3] != table->ne[3])
         return engine_shape_fail(dst, err, "rows do not fit the table");
@@ -180,15 +181,15 @@ static bool set_rows_shape(struct engine_tensor *dst, struct base_error *err)
 static void set_row(const struct engine_task *task, struct engine_tensor *table,
                     const struct engine_tensor *a, struct engine_piece at, int64_t id)
 {
-    float *room_in = engine_room(task, ENGINE_PIECE, 0),
-          *room_out = engine_room(task, ENGINE_PIECE, 1);
+    float *buffer_in = engine_scratch_buffer(task, ENGINE_PIECE, 0),
+          *buffer_out = engine_scratch_buffer(task, ENGINE_PIECE, 1);
     int64_t end = at.n;
     for (; at.first < end; at.first += ENGINE_PIECE) {
         at.n = end - at.first < ENGINE_PIECE ? end - at.first : ENGINE_PIECE;
         struct engine_piece to = at;
         to.i1 = id;
-        const float *x = engine_piece_load(task->engine, a, &at, room_in);
-        engine_piece_store(task->engine, table, &to, x, room_out);
+        const float *x = engine_piece_load(task->engine, a, &at, buffer_in);
+        engine_piece_store(task->engine, table, &to, x, buffer_out);
     }
 }
 
@@ -240,13 +241,13 @@ static bool concat_shape(struct engine_tensor *dst, struct base_error *err)
 static void row_into(const struct engine_task *task, const struct engine_tensor *src,
                      struct engine_piece at, float *out)
 {
-    float *room = engine_room(task, ENGINE_PIECE, 0);
+    float *buffer = engine_scratch_buffer(task, ENGINE_PIECE, 0);
     int64_t end = at.first + at.n;
     for (int64_t first = at.first; first < end; first += ENGINE_PIECE) {
         struct engine_piece part = at;
         part.first = first;
         part.n = end - first < ENGINE_PIECE ? end - first : ENGINE_PIECE;
-        const float *x = engine_piece_load(task->engine, src, &part, room);
+        const float *x = engine_piece_load(task->engine, src, &part, buffer);
         memcpy(out + (first - at.first), x, (size_t)part.n * sizeof *out);
     }
 }

@@ -41,12 +41,12 @@ static void rows_run(const struct engine_task *task, struct engine_tensor *dst,
                      void (*f)(const struct engine_task *task, const struct engine_tensor *dst,
                                const struct engine_piece *at, const float *x, float *out))
 {
-    float *room = engine_room(task, dst->ne[0], 0);
+    float *buffer = engine_scratch_buffer(task, dst->ne[0], 0);
     int64_t first, last;
     engine_task_rows(task, engine_tensor_rows(dst), &first, &last);
     for (int64_t r = first; r < last; r++) {
         struct engine_piece at = engine_row_at(dst, r);
-        const float *x = engine_piece_load(task->engine, dst->src[0], &at, room);
+        const float *x = engine_piece_load(task->engine, dst->src[0], &at, buffer);
         f(task, dst, &at, x, engine_piece_out(dst, &at));
     }
 }
@@ -58,10 +58,11 @@ static void row_finish(const struct engine_task *task, const struct engine_tenso
     const struct engine *e = task->engine;
     const float *weight = NULL;
     if (dst->src[1])
-        weight = engine_piece_load(e, dst->src[1], at, engine_room(task, dst->ne[0], 1));
+        weight = engine_piece_load(e, dst->src[1], at, engine_scratch_buffer(task, dst->ne[0], 1));
     e->vec.scale_mul(at->n, x, r, weight, out);
     if (dst->src[2]) {
-        const float *bias = engine_piece_load(e, dst->src[2], at, engine_room(task, dst->ne[0], 1));
+        const float *bias =
+            engine_piece_load(e, dst->src[2], at, engine_scratch_buffer(task, dst->ne[0], 1));
         e->vec.add(at->n, out, bias, out);
     }
 }
@@ -146,14 +147,15 @@ static void one_group(const struct engine_task *task, struct engine_tensor *dst,
                       struct engine_piece at, int64_t first, int64_t last)
 {
     const struct engine_vec *vec = &task->engine->vec;
-    float *room = engine_room(task, dst->ne[0], 0), n = (float)((last - first) * dst->ne[0]);
+    float *buffer = engine_scratch_buffer(task, dst->ne[0], 0),
+          n = (float)((last - first) * dst->ne[0]);
     float sum = 0.0f, squares = 0.0f;
     for (at.i1 = first; at.i1 < last; at.i1++) {
-        const float *x = engine_piece_load(task->engine, dst->src[0], &at, room);
+        const float *x = engine_piece_load(task->engine, dst->src[0], &at, buffer);
         sum += vec->sum(at.n, x);
     }
     for (at.i1 = first; at.i1 < last; at.i1++) {
-        const float *x = engine_piece_load(task->engine, dst->src[0], &at, room);
+        const float *x = engine_piece_load(task->engine, dst->src[0], &at, buffer);
         float *out = engine_piece_out(dst, &at);
         vec->scale(at.n, x, 1.0f, -(sum / n), out);
         squares += vec->sum_sqr(at.n, out);
@@ -202,12 +204,12 @@ static bool sum_rows_shape(struct engine_tensor *dst, struct base_error *err)
 static void sum_rows_run(const struct engine_task *task, struct engine_tensor *dst)
 {
     const struct engine_tensor *a = dst->src[0];
-    float *room = engine_room(task, a->ne[0], 0);
+    float *buffer = engine_scratch_buffer(task, a->ne[0], 0);
     int64_t first, last;
     engine_task_rows(task, engine_tensor_rows(dst), &first, &last);
     for (int64_t r = first; r < last; r++) {
         struct engine_piece at = engine_row_at(a, r);
-        const float *x = engine_piece_load(task->engine, a, &at, room);
+        const float *x = engine_piece_load(task->engine, a, &at, buffer);
         *engine_piece_out(dst, &at) = task->engine->vec.sum(at.n, x);
     }
 }

@@ -2,9 +2,9 @@
  * wkv7, gated_delta. What they compute stands in engine/graph_recurrent.h; here is in which order.
  *
  * A node's memory is the outputs of all tokens, then the new states, which are worked on in place.
- * A unit of work is one head of one sequence with all its tokens in order (ssm_conv: a channel), so
- * the split between workers changes no bit. Rows go through the primitives of engine/isa/vec.h
- * (dot: lanes); other operations are single roundings; fmaf(a, b, c) = a b + c:
+ * A unit of work is some rows of the state of one head of one sequence with all its tokens in
+ * order, so the split between workers changes no bit. Rows go through the primitives of
+ * engine/isa/vec.h (dot: lanes); other operations are single roundings; fmaf(a, b, c) = a b + c:
  *
  *     ssm_conv     from +0, ascending k: acc = fmaf(x[t + k], w[k], acc)
  *
@@ -77,22 +77,27 @@ static struct engine_recurrent recurrent_node(struct engine_graph *g, const stru
         .state = engine_graph_view(g, &engine_op_view, node, ENGINE_DIMS, ne, NULL, offset)};
 }
 
-/* A unit of work, one head of one sequence, at one token. */
+/* A unit of work, rows of the state of one head of one sequence, at one token. */
 struct unit {
     const struct engine_task *task;
     const struct engine_vec *vec;
     struct engine_tensor *dst;
-    int64_t room;    /* floats of a room */
-    int64_t h, s, t; /* head, sequence, token */
-    float *state;    /* of the head, worked on in place */
-    float *out;      /* the head's outputs at this token */
-    float *spare;    /* a room of its own */
+    int64_t buffer;      /* floats of a buffer */
+    int64_t h, s, t;     /* head, sequence, token */
+    int64_t row, n_rows; /* which rows of the head's state */
+    float *state;        /* these rows, worked on in place */
+    float *out;          /* their outputs at this token */
+    float *spare;        /* a buffer of its own */
 };
 
-enum { ROOM_SPARE = 7, ROOMS = 8 }; /* one for each source, of which there are at most 7 */
+/* Rows of a unit, of states whose rows give an output each: few enough to stay in the L1 cache from
+ * token to token. */
+enum { UNIT_ROWS = 32 };
 
-/* The length of a room: the longest row among the sources. */
-static int64_t room_floats(const struct engine_tensor *dst)
+enum { BUFFER_SPARE = 7, BUFFERS = 8 }; /* one for each source, of which there are at most 7 */
+
+/* The length of a buffer: the longest row among the sources. */
+static int64_t buffer_floats(const struct engine_tensor *dst)
 {
     int64_t n = 0;
     for (int k = 0; k < ENGINE_MAX_SRC; k++)
@@ -100,27 +105,27 @@ static int64_t room_floats(const struct engine_tensor *dst)
     return n;
 }
 
-static int64_t rooms_scratch(const struct engine_tensor *dst, int n_threads)
+static int64_t buffers_scratch(const struct engine_tensor *dst, int n_threads)
 {
-    return engine_rooms_bytes(n_threads, ROOMS, room_floats(dst));
+    return engine_scratch_bytes(n_threads, BUFFERS, buffer_floats(dst));
 }
 
 static struct unit unit_new(const struct engine_task *task, struct engine_tensor *dst)
 {
-    const int64_t room = room_floats(dst);
+    const int64_t buffer = buffer_floats(dst);
     return (struct unit){.task = task,
                          .vec = &task->engine->vec,
                          .dst = dst,
-                         .room = room,
-                         .spare = engine_room(task, room, ROOM_SPARE)};
+                         .buffer = buffer,
+                         .spare = engine_scratch_buffer(task, buffer, BUFFER_SPARE)};
 }
 
-/* Row (i1, i2, i3) of source k, through the source's room. */
+/* Row (i1, i2, i3) of source k, through the source's buffer. */
 static const float *row_of(const struct unit *u, int k, int64_t i1, int64_t i2, int64_t i3)
 {
     const struct engine_tensor *t = u->dst->src[k];
     const struct engine_piece at = {.i1 = i1, .i2 = i2, .i3 = i3, .n = t->ne[0]};
-    return engine_piece_load(u->task->engine, t, &at, engine_room(u->task, u->room, k));
+    return engine_piece_load(u->task->engine, t, &at, engine_scratch_buffer(u->task, u->buffer, k));
 }
 
 /* The unit's row of a source that has one for each head, token and sequence. */
@@ -129,78 +134,86 @@ static const float *head_row(const struct unit *u, int k)
     return row_of(u, k, u->h, u->t, u->s);
 }
 
-/* Copies the unit's state, rows of source k at `from`, to where the new one will be; NaN where
+/* Copies the unit's rows of the state, source k at `from`, to where the new one will be; NaN where
  * there is no such place. */
 static void state_start(struct unit *u, int k, int64_t out_elements, int64_t from)
 {
     const struct engine_tensor *t = u->dst->src[k];
-    const int64_t n = t->ne[0], rows = t->ne[1];
-    u->state = (float *)(void *)u->dst->data + out_elements + (u->s * t->ne[2] + u->h) * n * rows;
+    const int64_t n = t->ne[0], row = (u->s * t->ne[2] + u->h) * t->ne[1] + u->row;
+    u->state = (float *)(void *)u->dst->data + out_elements + row * n;
     const bool exists = from >= 0 && from < t->ne[3];
-    for (int64_t i = 0; exists && i < rows; i++)
-        memcpy(u->state + i * n, row_of(u, k, i, u->h, from), (size_t)n * sizeof(float));
-    for (int64_t i = 0; !exists && i < n * rows; i++) u->state[i] = NAN;
+    for (int64_t i = 0; exists && i < u->n_rows; i++)
+        memcpy(u->state + i * n, row_of(u, k, u->row + i, u->h, from), (size_t)n * sizeof(float));
+    for (int64_t i = 0; !exists && i < n * u->n_rows; i++) u->state[i] = NAN;
 }
 
 /* Runs `step` on each token of each unit; `like`: the source that `out` is shaped as; `ids`: the
  * source that says which state a sequence takes, or -1: the one of its number. */
 static void run_units(const struct engine_task *task, struct engine_tensor *dst, int like,
-                      int state, int ids, void (*step)(const struct unit *u))
+                      int state, int ids, int64_t unit_rows, void (*step)(const struct unit *u))
 {
     struct unit u = unit_new(task, dst);
     const struct engine_tensor *x = dst->src[like];
     const int64_t dim = x->ne[0], heads = x->ne[1], tokens = x->ne[2];
+    const int64_t rows = dst->src[state]->ne[1], per_head = (rows + unit_rows - 1) / unit_rows;
     int64_t first, last;
-    engine_task_rows(task, heads * x->ne[3], &first, &last);
+    engine_task_rows(task, per_head * heads * x->ne[3], &first, &last);
     for (int64_t unit = first; unit < last; unit++) {
-        u.h = unit % heads;
-        u.s = unit / heads;
+        u.row = unit % per_head * unit_rows;
+        u.n_rows = engine_min(unit_rows, rows - u.row);
+        u.h = unit / per_head % heads;
+        u.s = unit / per_head / heads;
         int32_t from = (int32_t)u.s;
         if (ids >= 0) memcpy(&from, dst->src[ids]->data + u.s * dst->src[ids]->nb[0], sizeof from);
         state_start(&u, state, engine_tensor_elements(x), from);
         for (u.t = 0; u.t < tokens; u.t++) {
-            u.out = (float *)(void *)dst->data + ((u.s * tokens + u.t) * heads + u.h) * dim;
+            const int64_t out = ((u.s * tokens + u.t) * heads + u.h) * dim + u.row;
+            u.out = (float *)(void *)dst->data + out;
             step(&u);
         }
     }
 }
 
-/* ---- ssm_conv ---- */
+/* ---- ssm_conv: x [S][K - 1 + T][C], weight [K][C] to [S][T][C] ---- */
 
 static bool ssm_conv_shape(struct engine_tensor *dst, struct base_error *err)
 {
     const struct engine_tensor *x = dst->src[0], *w = dst->src[1];
-    if (!has_shape(w, w->ne[0], x->ne[1], 1, 1) || !same_shape(x, x) || x->ne[3] != 1 ||
-        x->ne[0] < w->ne[0])
+    if (!has_shape(w, x->ne[0], w->ne[1], 1, 1) || !same_shape(x, x) || x->ne[3] != 1 ||
+        x->ne[1] < w->ne[1])
         return engine_shape_fail(dst, err, "shapes do not fit");
-    engine_dst_shape(dst, QUANT_F32, x->ne[1], x->ne[0] - w->ne[0] + 1, x->ne[2], 1);
+    engine_dst_shape(dst, QUANT_F32, x->ne[0], x->ne[1] - w->ne[1] + 1, x->ne[2], 1);
     return true;
 }
 
 static void ssm_conv_run(const struct engine_task *task, struct engine_tensor *dst)
 {
-    const struct unit u = unit_new(task, dst);
-    const int64_t n_channels = dst->ne[0], n_tokens = dst->ne[1], taps = dst->src[1]->ne[0];
+    const struct engine_tensor *x = dst->src[0], *w = dst->src[1];
+    float *buffer_x = engine_scratch_buffer(task, ENGINE_PIECE, 0),
+          *buffer_w = engine_scratch_buffer(task, ENGINE_PIECE, 1);
     int64_t first, last;
-    engine_task_rows(task, n_channels * dst->ne[2], &first, &last);
-    for (int64_t unit = first; unit < last; unit++) {
-        const int64_t c = unit % n_channels, s = unit / n_channels;
-        const float *x = row_of(&u, 0, c, s, 0), *w = row_of(&u, 1, c, 0, 0);
-        float *sum = u.spare;
-        memset(sum, 0, (size_t)n_tokens * sizeof *sum);
-        for (int64_t k = 0; k < taps; k++) u.vec->mad(n_tokens, x + k, w[k], sum);
-        float *out = (float *)(void *)dst->data + s * n_tokens * n_channels + c;
-        for (int64_t t = 0; t < n_tokens; t++) out[t * n_channels] = sum[t];
+    engine_task_rows(task, engine_pieces(dst), &first, &last);
+    for (int64_t p = first; p < last; p++) {
+        const struct engine_piece at = engine_piece_at(dst, p);
+        float *out = engine_piece_out(dst, &at);
+        memset(out, 0, (size_t)at.n * sizeof *out);
+        for (int64_t k = 0; k < w->ne[1]; k++) {
+            struct engine_piece from = at, tap = {.i1 = k, .first = at.first, .n = at.n};
+            from.i1 += k;
+            task->engine->vec.mul_add(at.n, engine_piece_load(task->engine, x, &from, buffer_x),
+                                      engine_piece_load(task->engine, w, &tap, buffer_w), out);
+        }
     }
 }
 
 const struct engine_op engine_op_ssm_conv =
-    ENGINE_ROWS_OP("ssm_conv", 2, ssm_conv_shape, rooms_scratch, ssm_conv_run);
+    ENGINE_ROWS_OP("ssm_conv", 2, ssm_conv_shape, engine_scratch_pieces, ssm_conv_run);
 
+/* The op works on rows of channels, which are contiguous if x and weight are transposed views. */
 struct engine_tensor *engine_ssm_conv(struct engine_graph *g, struct engine_tensor *x,
                                       struct engine_tensor *weight)
 {
-    struct engine_tensor *src[] = {x, weight};
+    struct engine_tensor *src[] = {engine_transpose(g, x), engine_transpose(g, weight)};
     return engine_graph_node(g, &engine_op_ssm_conv, src, 2, NULL, 0);
 }
 
@@ -233,13 +246,13 @@ static void ssm_scan_step(const struct unit *u)
     u->vec->unary[ENGINE_SOFTPLUS](1, &d, &d);
     u->vec->scale(n_a, row_of(u, SCAN_A, u->h, 0, 0), d, 0.0f, u->spare);
     u->vec->unary[ENGINE_EXP](n_a, u->spare, u->spare);
-    const struct engine_vec_scan scan = {.n_rows = state->ne[1],
+    const struct engine_vec_scan scan = {.n_rows = u->n_rows,
                                          .n = state->ne[0],
                                          .n_decay = n_a,
                                          .decay = u->spare,
                                          .b = row_of(u, SCAN_B, group, u->t, u->s),
                                          .c = row_of(u, SCAN_C, group, u->t, u->s),
-                                         .x = head_row(u, SCAN_X),
+                                         .x = head_row(u, SCAN_X) + u->row,
                                          .d = d,
                                          .s = u->state,
                                          .out = u->out};
@@ -248,11 +261,11 @@ static void ssm_scan_step(const struct unit *u)
 
 static void ssm_scan_run(const struct engine_task *task, struct engine_tensor *dst)
 {
-    run_units(task, dst, SCAN_X, SCAN_STATE, SCAN_IDS, ssm_scan_step);
+    run_units(task, dst, SCAN_X, SCAN_STATE, SCAN_IDS, UNIT_ROWS, ssm_scan_step);
 }
 
 const struct engine_op engine_op_ssm_scan =
-    ENGINE_ROWS_OP("ssm_scan", 7, ssm_scan_shape, rooms_scratch, ssm_scan_run);
+    ENGINE_ROWS_OP("ssm_scan", 7, ssm_scan_shape, buffers_scratch, ssm_scan_run);
 
 struct engine_recurrent engine_ssm_scan(struct engine_graph *g, struct engine_tensor *state,
                                         struct engine_tensor *x, struct engine_tensor *dt,
@@ -298,11 +311,12 @@ static void wkv6_step(const struct unit *u)
 
 static void wkv6_run(const struct engine_task *task, struct engine_tensor *dst)
 {
-    run_units(task, dst, WKV6_K, WKV6_STATE, -1, wkv6_step);
+    /* Each output is a sum over all rows. */
+    run_units(task, dst, WKV6_K, WKV6_STATE, -1, dst->src[WKV6_STATE]->ne[1], wkv6_step);
 }
 
 const struct engine_op engine_op_wkv6 =
-    ENGINE_ROWS_OP("wkv6", 6, wkv6_shape, rooms_scratch, wkv6_run);
+    ENGINE_ROWS_OP("wkv6", 6, wkv6_shape, buffers_scratch, wkv6_run);
 
 struct engine_recurrent engine_wkv6(struct engine_graph *g, struct engine_tensor *k,
                                     struct engine_tensor *v, struct engine_tensor *r,
@@ -334,11 +348,11 @@ static void wkv7_step(const struct unit *u)
     const int64_t dim = u->dst->src[WKV7_R]->ne[0];
     const float *in[WKV7_STATE];
     for (int i = WKV7_R; i <= WKV7_B; i++) in[i] = head_row(u, i);
-    for (int64_t i = 0; i < dim; i++) {
+    for (int64_t i = 0; i < u->n_rows; i++) {
         float *row = u->state + i * dim;
         const float sum = vec->dot(dim, in[WKV7_A], row);
         vec->mul(dim, row, in[WKV7_DECAY], row);
-        vec->mad(dim, in[WKV7_K], in[WKV7_V][i], row);
+        vec->mad(dim, in[WKV7_K], in[WKV7_V][u->row + i], row);
         vec->mad(dim, in[WKV7_B], sum, row);
         u->out[i] = vec->dot(dim, row, in[WKV7_R]);
     }
@@ -346,11 +360,11 @@ static void wkv7_step(const struct unit *u)
 
 static void wkv7_run(const struct engine_task *task, struct engine_tensor *dst)
 {
-    run_units(task, dst, WKV7_R, WKV7_STATE, -1, wkv7_step);
+    run_units(task, dst, WKV7_R, WKV7_STATE, -1, UNIT_ROWS, wkv7_step);
 }
 
 const struct engine_op engine_op_wkv7 =
-    ENGINE_ROWS_OP("wkv7", 7, wkv7_shape, rooms_scratch, wkv7_run);
+    ENGINE_ROWS_OP("wkv7", 7, wkv7_shape, buffers_scratch, wkv7_run);
 
 struct engine_recurrent engine_wkv7(struct engine_graph *g, struct engine_tensor *r,
                                     struct engine_tensor *decay, struct engine_tensor *k,
@@ -385,13 +399,13 @@ static void gated_delta_step(const struct unit *u)
     const struct engine_tensor *q = u->dst->src[DELTA_Q];
     const int64_t n_gate = u->dst->src[DELTA_GATE]->ne[0], head_k = u->h % q->ne[1];
     u->vec->unary[ENGINE_EXP](n_gate, head_row(u, DELTA_GATE), u->spare);
-    const struct engine_vec_delta delta = {.n_rows = u->dst->src[DELTA_V]->ne[0],
+    const struct engine_vec_delta delta = {.n_rows = u->n_rows,
                                            .n = q->ne[0],
                                            .n_decay = n_gate,
                                            .decay = u->spare,
                                            .k = row_of(u, DELTA_K, head_k, u->t, u->s),
                                            .q = row_of(u, DELTA_Q, head_k, u->t, u->s),
-                                           .v = head_row(u, DELTA_V),
+                                           .v = head_row(u, DELTA_V) + u->row,
                                            .beta = head_row(u, DELTA_BETA)[0],
                                            .scale = 1.0f / sqrtf((float)q->ne[0]),
                                            .s = u->state,
@@ -401,11 +415,11 @@ static void gated_delta_step(const struct unit *u)
 
 static void gated_delta_run(const struct engine_task *task, struct engine_tensor *dst)
 {
-    run_units(task, dst, DELTA_V, DELTA_STATE, -1, gated_delta_step);
+    run_units(task, dst, DELTA_V, DELTA_STATE, -1, UNIT_ROWS, gated_delta_step);
 }
 
 const struct engine_op engine_op_gated_delta =
-    ENGINE_ROWS_OP("gated_delta", 6, gated_delta_shape, rooms_scratch, gated_delta_run);
+    ENGINE_ROWS_OP("gated_delta", 6, gated_delta_shape, buffers_scratch, gated_delta_run);
 
 struct engine_recurrent engine_gated_delta(struct engine_graph *g, struct engine_tensor *q,
                                            struct engine_tensor *k, struct engine_tensor *v,

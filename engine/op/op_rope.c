@@ -152,13 +152,13 @@ static bool rope_shape(struct engine_tensor *dst, struct base_error *err)
 static void rope_run(const struct engine_task *task, struct engine_tensor *dst)
 {
     const struct engine_tensor *table = dst->src[1];
-    float *room = engine_room(task, dst->ne[0], 0);
+    float *buffer = engine_scratch_buffer(task, dst->ne[0], 0);
     int64_t n_rot = table->ne[0], n = n_rot / 2, first, last;
     bool normal = dst->param[0].i == ENGINE_ROPE_NORMAL;
     engine_task_rows(task, engine_tensor_rows(dst), &first, &last);
     for (int64_t r = first; r < last; r++) {
         struct engine_piece at = engine_row_at(dst, r);
-        const float *x = engine_piece_load(task->engine, dst->src[0], &at, room);
+        const float *x = engine_piece_load(task->engine, dst->src[0], &at, buffer);
         const float *angle = (const float *)(const void *)(table->data + at.i2 * table->nb[1]);
         float *out = engine_piece_out(dst, &at);
         task->engine->vec.rotate(n, normal ? 2 : 1, normal ? 1 : n, angle, angle + n, x, out);

@@ -40,43 +40,48 @@ struct engine_piece engine_piece_at(const struct engine_tensor *t, int64_t index
     return at;
 }
 
-/* ---- Rooms ---- */
+/* ---- Scratch buffers ---- */
 
-static int64_t room_bytes(int64_t floats)
+static int64_t buffer_bytes(int64_t floats)
 {
     return (floats * (int64_t)sizeof(float) + 63) / 64 * 64;
 }
 
-int64_t engine_rooms_bytes(int n_threads, int n_rooms, int64_t floats)
+int64_t engine_scratch_bytes(int n_threads, int n_buffers, int64_t floats)
 {
     /* 64 more, because a worker's share of a larger scratch is rounded down to a multiple of 64. */
-    return n_threads * (n_rooms * room_bytes(floats) + 64);
+    return n_threads * (n_buffers * buffer_bytes(floats) + 64);
 }
 
-float *engine_room(const struct engine_task *task, int64_t floats, int i)
+float *engine_scratch_buffer(const struct engine_task *task, int64_t floats, int i)
 {
     /* A share depends on the whole scratch only, not on the op: workers that are already at the
-     * next node use no room of one that is late. */
+     * next node use no buffer of one that is late. */
     int64_t share = task->scratch_size / task->worker->nth / 64 * 64;
-    return (float *)(void *)(task->scratch + task->worker->ith * share + i * room_bytes(floats));
+    return (float *)(void *)(task->scratch + task->worker->ith * share + i * buffer_bytes(floats));
 }
 
 int64_t engine_scratch_pieces(const struct engine_tensor *dst, int n_threads)
 {
     (void)dst;
-    return engine_rooms_bytes(n_threads, ENGINE_ROOMS, ENGINE_PIECE);
+    return engine_scratch_bytes(n_threads, ENGINE_SCRATCH_BUFFERS, ENGINE_PIECE);
 }
 
 int64_t engine_scratch_rows(const struct engine_tensor *dst, int n_threads)
 {
-    return engine_rooms_bytes(n_threads, ENGINE_ROOMS, dst->src[0]->ne[0]);
+    return engine_scratch_bytes(n_threads, ENGINE_SCRATCH_BUFFERS, dst->src[0]->ne[0]);
 }
 
 /* ---- Loading ---- */
 
 bool engine_type_computes(const struct engine_tensor *t)
 {
-    return t->type->act != QUANT_ACT_NONE;
+    return t->type->act != NULL;
+}
+
+bool engine_type_stores(const struct engine_tensor *t)
+{
+    return engine_type_computes(t) && t->type->encode != NULL;
 }
 
 static int64_t wrapped(int64_t i, int64_t n)
@@ -95,45 +100,42 @@ static void row_decode(const struct engine *e, const struct engine_tensor *t, co
                        int64_t first, int64_t n, float *out)
 {
     const struct quant_type *type = t->type;
-    const char *at = row + first / type->block_len * t->nb[0];
-    bool plain = type->id == QUANT_F32;
     if (engine_tensor_row_contiguous(t)) {
-        if (plain) {
-            memcpy(out, at, (size_t)n * sizeof *out);
-        } else {
-            e->quant.type[type->id].decode(n, at, out);
-        }
-    } else if (plain) {
+        e->quant.type[type->id].decode(first, n, row, out);
+        return;
+    }
+    const char *at = row + first * t->nb[0]; /* blocks of one element */
+    if (type->id == QUANT_F32) {
         for (int64_t j = 0; j < n; j++) memcpy(&out[j], at + j * t->nb[0], sizeof *out);
     } else {
         for (int64_t j = 0; j < n; j++)
-            e->quant.type[type->id].decode(1, at + j * t->nb[0], out + j);
+            e->quant.type[type->id].decode(0, 1, at + j * t->nb[0], out + j);
     }
 }
 
 const float *engine_piece_load(const struct engine *e, const struct engine_tensor *t,
-                               const struct engine_piece *at, float *room)
+                               const struct engine_piece *at, float *buffer)
 {
     const char *row = engine_row_data(t, at->i1, at->i2, at->i3);
     int64_t ne0 = t->ne[0];
     if (at->first + at->n <= ne0) {
         if (t->type->id == QUANT_F32 && engine_tensor_row_contiguous(t))
             return (const float *)(const void *)row + at->first;
-        row_decode(e, t, row, at->first, at->n, room);
-        return room;
+        row_decode(e, t, row, at->first, at->n, buffer);
+        return buffer;
     }
     if (ne0 == 1) {
-        row_decode(e, t, row, 0, 1, room);
-        for (int64_t j = 1; j < at->n; j++) room[j] = room[0];
-        return room;
+        row_decode(e, t, row, 0, 1, buffer);
+        for (int64_t j = 1; j < at->n; j++) buffer[j] = buffer[0];
+        return buffer;
     }
     for (int64_t j = 0; j < at->n;) {
         int64_t first = (at->first + j) % ne0;
         int64_t n = at->n - j < ne0 - first ? at->n - j : ne0 - first;
-        row_decode(e, t, row, first, n, room + j);
+        row_decode(e, t, row, first, n, buffer + j);
         j += n;
     }
-    return room;
+    return buffer;
 }
 
 /* ---- Storing ---- */
@@ -145,7 +147,7 @@ float *engine_piece_out(const struct engine_tensor *dst, const struct engine_pie
 }
 
 void engine_piece_store(const struct engine *e, struct engine_tensor *dst,
-                        const struct engine_piece *at, const float *x, float *room)
+                        const struct engine_piece *at, const float *x, float *buffer)
 {
     const struct quant_type *type = dst->type;
     const struct quant_kernel *kernel = &e->quant.type[type->id];
@@ -159,9 +161,10 @@ void engine_piece_store(const struct engine *e, struct engine_tensor *dst,
         }
         return;
     }
-    kernel->encode(at->n, x, room);
+    kernel->encode(at->n, x, buffer);
     for (int64_t j = 0; j < at->n; j++)
-        memcpy(out + j * dst->nb[0], (const char *)room + j * type->block_bytes, type->block_bytes);
+        memcpy(out + j * dst->nb[0], (const char *)buffer + j * type->block_bytes,
+               type->block_bytes);
 }
 
 /* ---- Elementwise ---- */
@@ -170,12 +173,12 @@ void engine_pieces_map(const struct engine_task *task, struct engine_tensor *dst
                        void (*f)(const struct engine_vec *vec, const union engine_param *param,
                                  int64_t n, const float *x, float *out))
 {
-    float *room = engine_room(task, ENGINE_PIECE, 0);
+    float *buffer = engine_scratch_buffer(task, ENGINE_PIECE, 0);
     int64_t first, last;
     engine_task_rows(task, engine_pieces(dst), &first, &last);
     for (int64_t p = first; p < last; p++) {
         struct engine_piece at = engine_piece_at(dst, p);
-        const float *x = engine_piece_load(task->engine, dst->src[0], &at, room);
+        const float *x = engine_piece_load(task->engine, dst->src[0], &at, buffer);
         f(&task->engine->vec, dst->param, at.n, x, engine_piece_out(dst, &at));
     }
 }

@@ -56,17 +56,18 @@ static void soft_max_run(const struct engine_task *task, struct engine_tensor *d
 {
     const struct engine *e = task->engine;
     const struct engine_tensor *mask = dst->src[1], *sinks = dst->src[2];
-    float *room = engine_room(task, dst->ne[0], 0), *room_mask = engine_room(task, dst->ne[0], 1);
+    float *buffer = engine_scratch_buffer(task, dst->ne[0], 0),
+          *buffer_mask = engine_scratch_buffer(task, dst->ne[0], 1);
     int64_t first, last;
     engine_task_rows(task, engine_tensor_rows(dst), &first, &last);
     for (int64_t r = first; r < last; r++) {
         struct engine_piece at = engine_row_at(dst, r);
-        const float *x = engine_piece_load(e, dst->src[0], &at, room);
+        const float *x = engine_piece_load(e, dst->src[0], &at, buffer);
         float *s = engine_piece_out(dst, &at), sink;
         e->vec.scale(at.n, x, dst->param[0].f, 0.0f, s);
         if (mask) {
             float slope = alibi_slope(dst->param[1].f, at.i2, dst->ne[2]);
-            e->vec.mad(at.n, engine_piece_load(e, mask, &at, room_mask), slope, s);
+            e->vec.mad(at.n, engine_piece_load(e, mask, &at, buffer_mask), slope, s);
         }
         if (sinks) memcpy(&sink, sinks->data + at.i2 * sinks->nb[0], sizeof sink);
         soft_max_row(&e->vec, at.n, s, sinks ? &sink : NULL);
@@ -117,10 +118,10 @@ static void merge(const float *x, bool descending, const int32_t *from, int32_t 
     }
 }
 
-/* Merge sort from runs of one upwards, between out and room; the result is in out. */
-static void sort_row(const float *x, int64_t n, bool descending, int32_t *out, int32_t *room)
+/* Merge sort from runs of one upwards, between out and buffer; the result is in out. */
+static void sort_row(const float *x, int64_t n, bool descending, int32_t *out, int32_t *buffer)
 {
-    int32_t *from = out, *to = room;
+    int32_t *from = out, *to = buffer;
     for (int64_t i = 0; i < n; i++) from[i] = (int32_t)i;
     for (int64_t run = 1; run < n; run *= 2) {
         for (int64_t i = 0; i < n; i += 2 * run) {
@@ -136,15 +137,15 @@ static void sort_row(const float *x, int64_t n, bool descending, int32_t *out, i
 
 static void argsort_run(const struct engine_task *task, struct engine_tensor *dst)
 {
-    float *room = engine_room(task, dst->ne[0], 0);
-    int32_t *room_ids = (int32_t *)(void *)engine_room(task, dst->ne[0], 1);
+    float *buffer = engine_scratch_buffer(task, dst->ne[0], 0);
+    int32_t *buffer_ids = (int32_t *)(void *)engine_scratch_buffer(task, dst->ne[0], 1);
     int64_t first, last;
     engine_task_rows(task, engine_tensor_rows(dst), &first, &last);
     for (int64_t r = first; r < last; r++) {
         struct engine_piece at = engine_row_at(dst, r);
-        const float *x = engine_piece_load(task->engine, dst->src[0], &at, room);
+        const float *x = engine_piece_load(task->engine, dst->src[0], &at, buffer);
         int32_t *out = (int32_t *)(void *)engine_row_data(dst, at.i1, at.i2, at.i3);
-        sort_row(x, at.n, dst->param[0].i, out, room_ids);
+        sort_row(x, at.n, dst->param[0].i, out, buffer_ids);
     }
 }
 

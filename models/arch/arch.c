@@ -2,7 +2,8 @@
 #include "models/arch/arch_tables.h"
 #include <string.h>
 
-static const struct model_arch *const families[] = {model_arch_llama, model_arch_gemma};
+static const struct model_arch *const families[] = {model_arch_llama, model_arch_gemma,
+                                                    model_arch_gpt};
 
 const char *model_arch_name(size_t i, const struct model_arch **row)
 {

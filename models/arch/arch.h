@@ -16,12 +16,15 @@ enum model_block_id {
     MODEL_ATTENTION,
     MODEL_FFN,
     MODEL_EXPERTS,
+    MODEL_LINEAR_MIXER, /* no tokens are mixed: the output product alone */
     MODEL_BLOCK_COUNT,
     MODEL_NOTHING = MODEL_BLOCK_COUNT /* the layer has no such part */
 };
 
 enum model_plan_rule {
     MODEL_PLAN_SAME,    /* every layer has `mixer` */
+    MODEL_PLAN_COUNTS,  /* counts of 0: feed_forward_length, the layer does nothing;
+                           attention.head_count, no mixer; _kv, MODEL_LINEAR_MIXER */
     MODEL_PLAN_KV_HEADS /* layers of attention.head_count_kv 0 have `recurrent`, others `mixer` */
 };
 
@@ -64,9 +67,11 @@ enum model_rope_layers {
 /* Which rope.* keys count beside rope.freq_base and the usual scaling. */
 enum model_rope_keys {
     MODEL_ROPE_KEYS_USUAL,
-    MODEL_ROPE_KEYS_NONE, /* none at all: base 10000 */
-    MODEL_ROPE_KEYS_YARN, /* rope.scaling.yarn_beta_fast, _beta_slow and _log_multiplier */
-    MODEL_ROPE_KEYS_ALPHA /* rope.scaling.alpha changes the base */
+    MODEL_ROPE_KEYS_NONE,       /* none at all: base 10000 */
+    MODEL_ROPE_KEYS_YARN,       /* rope.scaling.yarn_beta_fast, _beta_slow and _log_multiplier */
+    MODEL_ROPE_KEYS_ALPHA,      /* rope.scaling.alpha changes the base */
+    MODEL_ROPE_KEYS_SECTIONS,   /* NEOX where rope.dimension_sections has two kinds */
+    MODEL_ROPE_KEYS_INTERLEAVED /* pairs that its interleaved sections leave out do not rotate */
 };
 
 enum model_qk_norm {
@@ -84,6 +89,13 @@ enum model_score_scale {
     MODEL_SCALE_BY_EMBD, /* 1 / sqrt(E / H) */
     MODEL_SCALE_BY_SIZE, /* 1 / D */
     MODEL_SCALE_KEY      /* attention.scale, 1 / sqrt(D) where it is absent or 0 */
+};
+
+/* Queries times 1 + attention.temperature_scale * ln(floor(position / length) + 1). */
+enum model_temperature {
+    MODEL_TEMPERATURE_NONE,
+    MODEL_TEMPERATURE_ORIGINAL, /* length: rope.scaling.original_context_length */
+    MODEL_TEMPERATURE_KEY       /* attention.temperature_length */
 };
 
 enum model_window_rule {
@@ -118,7 +130,8 @@ struct model_attention_row {
     bool qk_norm_optional; /* files may lack its tensors */
     enum model_score_scale scale;
     struct model_window window;
-    float softcap; /* of scores, where the file has no attn_logit_softcapping */
+    enum model_temperature temperature;
+    float softcap; /* of scores: attn_logit_softcapping, by default this; 0: none */
     float alibi;   /* largest slope's exponent, where no attention.max_alibi_bias; 0: no ALiBi */
 };
 
@@ -134,6 +147,7 @@ enum model_ffn_form {
 struct model_ffn_row {
     enum model_ffn_form form;
     enum engine_unary act;
+    bool scales;      /* a .scale of its matrices counts; otherwise it is ignored */
     uint32_t divisor; /* of feed_forward_length; 0: 1 */
 };
 
@@ -166,7 +180,8 @@ struct model_ends_row {
     enum model_embd_norm embd_norm;
     bool positions; /* learned ones are added: position_embd */
     enum model_logit_scale logit_scale;
-    float softcap;          /* of logits, where the file has no final_logit_softcapping */
+    bool softcap_key;       /* logits are capped by final_logit_softcapping, */
+    float softcap;          /* by default this */
     float embd_default;     /* embedding_scale where the file has none; 0: 1 */
     bool residual_scale;    /* what a block adds is multiplied by residual_scale */
     float residual_default; /* where the file has none, times 1 / sqrt(layers); 0: 1 */
@@ -185,10 +200,10 @@ struct model_known {
 
 /* A tensor that this architecture spells otherwise: full names without "blk.N.". */
 struct model_alias {
-    const char *usual, *here; /* NULL: no more */
+    const char *usual, *here; /* NULL: no more; here "": files have it and the model ignores it */
 };
 
-enum { MODEL_MAX_KNOWN = 3, MODEL_MAX_ALIASES = 8, MODEL_MAX_NAMES = 4 };
+enum { MODEL_MAX_KNOWN = 3, MODEL_MAX_ALIASES = 8, MODEL_MAX_NAMES = 8 };
 
 struct model_arch {
     const char *name[MODEL_MAX_NAMES]; /* general.architecture, and the prefix of its keys */

@@ -1,9 +1,59 @@
-/* models/arch/llama_tables.c: llama and its near relatives. See models/arch/arch.h. */
+/* models/arch/llama_tables.c: llama and its relatives: RMS norms, gated networks. See arch.h. */
 #include "models/arch/arch_tables.h"
 
+/* With 40 layers (13B) Baichuan has ALiBi in place of RoPE. */
+static const struct model_arch baichuan_13b = {
+    {"baichuan"}, .attn = {.rope = MODEL_ROPE_NONE, .alibi = 8}};
+/* The 32B model slides over three of four layers, and rotates only those. */
+static const struct model_arch exaone4_32b = {
+    {"exaone4"}, .residual = MODEL_POST_NORM,
+    .attn = {.rope = MODEL_ROPE_NEOX, .qk_norm = MODEL_QK_NORM_HEAD, .rotate = MODEL_ROTATE_WINDOWED,
+             .window = {MODEL_WINDOW_PERIOD, 4, .size = 4096}}};
+
 const struct model_arch model_arch_llama[] = {
-    {{"llama"}, .experts = {.allowed = true}},
-    {{"qwen2"}, .attn = {.rope = MODEL_ROPE_NEOX}},
-    {{"qwen3"}, .attn = {.rope = MODEL_ROPE_NEOX, .qk_norm = MODEL_QK_NORM_HEAD}},
+    {{"llama"}, .ffn.scales = true, .experts = {.allowed = true}},
+    {.name = {"internlm2", "xverse"}},
+    {{"ernie4_5"}, .alias = {{"attn_output.bias", ""}}},
+    {{"arcee"}, .ffn = {MODEL_FFN_PLAIN, ENGINE_RELU_SQR}},
+    {{"smollm3"}, .attn = {.rotate = MODEL_ROTATE_NOT_4TH}},
+    {{"deci"}, .plan = {MODEL_PLAN_COUNTS}},
+    {{"mistral3"}, .ffn.scales = true, .experts = {.allowed = true},
+     .attn = {.rope_keys = MODEL_ROPE_KEYS_YARN, .temperature = MODEL_TEMPERATURE_ORIGINAL}},
+    {{"maincoder"}, .attn = {.qk_norm = MODEL_QK_NORM_AFTER}},
+    {{"baichuan"}, .known = {{.min_layers = 40, .max_layers = 40, .as = &baichuan_13b}}},
+    {{"refact"}, .attn = {.rope = MODEL_ROPE_NONE, .alibi = 8},
+     .alias = {{"attn_output.bias", ""}, {"ffn_gate.bias", ""}, {"ffn_up.bias", ""}, {"ffn_down.bias", ""}}},
+    {{"granite", "granitemoe"}, .experts = {.allowed = true},
+     .attn = {.scale = MODEL_SCALE_KEY, .rotate = MODEL_ROTATE_FINETUNED},
+     .ends = {.embd_scale = MODEL_EMBD_KEY, .logit_scale = MODEL_LOGITS_DIVIDED, .residual_scale = true}},
+    {{"minicpm"}, .experts = {.allowed = true}, .attn = {.scale = MODEL_SCALE_KEY},
+     .ends = {.embd_scale = MODEL_EMBD_KEY, .embd_default = 12, .logit_scale = MODEL_LOGITS_DIVIDED,
+              .residual_scale = true, .residual_default = 1.4f}},
+    {{"chatglm"}, .ffn = {.form = MODEL_FFN_FUSED}},
+    {{"glm4"}, .residual = MODEL_SANDWICH, .attn = {.rope_keys = MODEL_ROPE_KEYS_SECTIONS},
+     .ffn = {.form = MODEL_FFN_FUSED}},
+
+    /* Pairs of RoPE that lie half a head apart. Text positions of M-RoPE are such. */
+    {{"qwen2", "qwen2vl", "exaone", "pangu-embedded", "paddleocr"},
+     .attn = {.rope = MODEL_ROPE_NEOX}},
+    {{"bitnet"}, .attn = {.rope = MODEL_ROPE_NEOX}, .ffn.scales = true},
+    {{"seed_oss"}, .attn = {.rope = MODEL_ROPE_NEOX},
+     .alias = {{"ffn_norm.weight", "post_attention_norm.weight"}}},
+    {{"qwen"}, .attn = {.rope = MODEL_ROPE_NEOX}, .ffn = {.divisor = 2}},
+    {{"cogvlm"}, .attn = {.rope = MODEL_ROPE_NEOX, .rope_keys = MODEL_ROPE_KEYS_NONE}},
+    {{"phi3"}, .attn = {.rope = MODEL_ROPE_NEOX}, .ffn = {.form = MODEL_FFN_FUSED}},
+    {{"plamo"}, .residual = MODEL_PARALLEL, .attn = {.rope = MODEL_ROPE_NEOX}},
+    {{"qwen3"}, .ffn.scales = true, .attn = {.rope = MODEL_ROPE_NEOX, .qk_norm = MODEL_QK_NORM_HEAD}},
+    {{"openelm", "qwen3vl"}, .attn = {.rope = MODEL_ROPE_NEOX, .qk_norm = MODEL_QK_NORM_HEAD}},
+    {{"hunyuan-dense", "hunyuan_vl"},
+     .attn = {.rope = MODEL_ROPE_NEOX, .qk_norm = MODEL_QK_NORM_AFTER, .rope_keys = MODEL_ROPE_KEYS_ALPHA}},
+    {{"exaone4"}, .residual = MODEL_POST_NORM,
+     .attn = {.rope = MODEL_ROPE_NEOX, .qk_norm = MODEL_QK_NORM_HEAD},
+     .known = {{.min_layers = 64, .max_layers = 64, .as = &exaone4_32b}}},
+    {{"olmo2"}, .residual = MODEL_POST_NORM,
+     .attn = {.rope = MODEL_ROPE_NEOX, .qk_norm = MODEL_QK_NORM_FULL,
+              .window = {MODEL_WINDOW_PERIOD, 4, MODEL_WINDOW_ROPE_UNSCALED}}},
+    {{"apertus"}, .attn = {.rope = MODEL_ROPE_NEOX, .qk_norm = MODEL_QK_NORM_HEAD},
+     .ffn = {.form = MODEL_FFN_XIELU}},
     {.name = {NULL}},
 };

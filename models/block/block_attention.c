@@ -97,7 +97,8 @@ static bool read_scores(struct model_reader *r, const struct model_params *p, st
     float scale = 0.0f;
     if ((row->scale == MODEL_SCALE_KEY &&
          !model_read_f32(r, "attention.scale", MODEL_OPTIONAL, 0.0f, &scale)) ||
-        !model_read_f32(r, "attn_logit_softcapping", MODEL_OPTIONAL, 0.0f, &a->softcap) ||
+        (row->softcap != 0.0f &&
+         !model_read_f32(r, "attn_logit_softcapping", MODEL_OPTIONAL, 0.0f, &a->softcap)) ||
         !model_read_f32(r, "attention.max_alibi_bias", MODEL_OPTIONAL, 0.0f, &a->alibi) ||
         !model_read_f32(r, "attention.clamp_kqv", MODEL_OPTIONAL, 0.0f, &a->clamp))
         return false;
@@ -220,6 +221,7 @@ static struct engine_tensor *build(struct model_builder *b, void *self, struct e
     build_qkv(b, a, x, qkv);
     struct engine_tensor *q =
         model_named(b, build_positions(b, a, qkv[0], a->n_head, &a->q_norm), "q");
+    if (b->q_scale) q = engine_mul(b->g, q, b->q_scale);
     struct engine_tensor *k =
         model_named(b, build_positions(b, a, qkv[1], a->n_head_kv, &a->k_norm), "k");
     struct engine_tensor *v = split_heads(b, qkv[2], a->n_head_kv, a->dv);

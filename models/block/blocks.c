@@ -5,6 +5,7 @@ const struct model_block *const model_blocks[MODEL_BLOCK_COUNT] = {
     [MODEL_ATTENTION] = &model_block_attention,
     [MODEL_FFN] = &model_block_ffn,
     [MODEL_EXPERTS] = &model_block_experts,
+    [MODEL_LINEAR_MIXER] = &model_block_linear,
 };
 
 struct engine_tensor *model_named(const struct model_builder *b, struct engine_tensor *t,
@@ -50,7 +51,8 @@ struct engine_tensor *model_finish(const struct model_builder *b, const struct m
 struct engine_tensor *model_finish_ffn(const struct model_builder *b, const struct model_linear *l,
                                        struct engine_tensor *product)
 {
-    return apply_scale(b, l, add_bias(b, l, product));
+    product = add_bias(b, l, product);
+    return b->params->arch->ffn.scales ? apply_scale(b, l, product) : product;
 }
 
 struct engine_tensor *model_linear(const struct model_builder *b, const struct model_linear *l,

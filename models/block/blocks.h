@@ -20,6 +20,7 @@ struct model_builder {
     uint32_t n_tokens;
     struct engine_tensor *ids;       /* I32 [T] */
     struct engine_tensor *positions; /* I32 [T] */
+    struct engine_tensor *q_scale;   /* F32 [T][1][1]: queries are multiplied by it; or NULL */
     struct model_state_inputs inputs;
     const struct model_layer *layer;  /* the one that is being built */
     struct engine_tensor *written[2]; /* the latest layer's state after its writes */
@@ -37,7 +38,8 @@ struct model_block {
     struct engine_tensor *(*build)(struct model_builder *b, void *self, struct engine_tensor *x);
 };
 
-extern const struct model_block model_block_attention, model_block_ffn, model_block_experts;
+extern const struct model_block model_block_attention, model_block_ffn, model_block_experts,
+    model_block_linear;
 extern const struct model_block *const model_blocks[MODEL_BLOCK_COUNT]; /* by id */
 
 /* ---- Keys that several blocks share ---- */

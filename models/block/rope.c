@@ -60,6 +60,27 @@ static bool read_alpha(struct model_reader *r, uint32_t n_rot, struct engine_rop
     return true;
 }
 
+/* With rope.dimension_sections {time, height, ...} the pairs are NEOX's; text has the same position
+ * in each section. */
+static bool read_sections(struct model_reader *r, struct engine_rope *rope)
+{
+    int64_t s[4] = {0};
+    const struct gguf_kv *kv =
+        gguf_kv_find(r->file, model_reader_key(r, "rope.dimension_sections"));
+    if (!kv) return true;
+    if (kv->kind != GGUF_ARRAY || kv->item == GGUF_STRING || kv->item == GGUF_F32 ||
+        kv->item == GGUF_F64)
+        return model_reader_fail(r, "rope.dimension_sections", "not a list of integers");
+    for (uint64_t i = 0; i < 4 && i < kv->count; i++) {
+        s[i] = gguf_array_int(kv, i);
+        if (s[i] < 0 || s[i] > MODEL_MAX_DIM)
+            return model_reader_fail(r, "rope.dimension_sections", "%lld is out of range",
+                                     (long long)s[i]);
+    }
+    if (s[0] > 0 && s[1] > 0) rope->kind = ENGINE_ROPE_NEOX;
+    return true;
+}
+
 static bool layer_rotates(struct model_reader *r, const struct model_attention_row *row,
                           bool windowed, uint32_t layer, bool *rotates)
 {
@@ -94,7 +115,9 @@ bool model_read_rope(struct model_reader *r, const struct model_params *p, bool 
         !model_read_u32(r, "rope.scaling.original_context_length", MODEL_OPTIONAL, 1, MODEL_MAX_CTX,
                         &n_orig) ||
         !model_read_f32(r, "rope.freq_base", MODEL_OPTIONAL, 1.0f, &rope->freq_base) ||
-        !read_scaling(r, rope) || (row->rope_keys == MODEL_ROPE_KEYS_YARN && !read_yarn(r, rope)) ||
+        !read_scaling(r, rope) ||
+        (row->rope_keys == MODEL_ROPE_KEYS_SECTIONS && !read_sections(r, rope)) ||
+        (row->rope_keys == MODEL_ROPE_KEYS_YARN && !read_yarn(r, rope)) ||
         (row->rope_keys == MODEL_ROPE_KEYS_ALPHA && !read_alpha(r, max, rope)))
         return false;
     if (n_rot % 2) return model_reader_fail(r, "rope.dimension_count", "%u is odd", n_rot);

@@ -22,6 +22,10 @@ struct quant_scales {
  * with an element that is not finite gets d = NaN, so that it shows. */
 struct quant_scales quant_encode_symmetric(const float x[32], int offset, uint8_t code[32]);
 
+/* x ~ d * code, the largest element at 127 or -127; returns d. NaN as above; a scale above the
+ * range of binary16 is cut to its largest. */
+uint16_t quant_encode_bytes(const float x[32], int8_t code[32]);
+
 /* x ~ d * code + m with codes 0 .. max_code. NaN as above. */
 struct quant_scales quant_encode_with_min(const float x[32], int max_code, uint8_t code[32]);
 
@@ -133,10 +137,11 @@ QUANT_INLINE void quant_write_affine32(struct quant_form32 form, const float x[3
     if (form.fifth) quant_put_fifth_bits(code, at + form.fifth);
 }
 
-QUANT_INLINE void quant_decode32(struct quant_form32 form, int64_t k, const void *row, float *out)
+QUANT_INLINE void quant_decode32(struct quant_form32 form, int64_t first, int64_t n,
+                                 const void *row, float *out)
 {
-    const uint8_t *at = row;
-    for (int64_t b = 0; b < k / 32; b++, at += form.block_bytes, out += 32) {
+    const uint8_t *at = (const uint8_t *)row + (size_t)(first / 32) * form.block_bytes;
+    for (int64_t b = 0; b < n / 32; b++, at += form.block_bytes, out += 32) {
         struct quant_block32 block;
         quant_read32(form, at, &block);
         for (int i = 0; i < 32; i++) {
@@ -173,14 +178,15 @@ QUANT_INLINE float quant_dot32(struct quant_form32 form, int64_t k, const void *
     return acc;
 }
 
-QUANT_INLINE void quant_unpack32(struct quant_form32 form, int64_t n_blocks,
+QUANT_INLINE void quant_unpack32(struct quant_form32 form, int64_t first, int64_t n_blocks,
                                  const void *const row[QUANT_PANEL_ROWS], void *panel)
 {
     struct quant_panel32 *p = panel;
     for (int64_t b = 0; b < n_blocks; b++, p++) {
         for (int r = 0; r < QUANT_PANEL_ROWS; r++) {
             struct quant_block32 block;
-            quant_read32(form, (const uint8_t *)row[r] + (size_t)b * form.block_bytes, &block);
+            quant_read32(form, (const uint8_t *)row[r] + (size_t)(first + b) * form.block_bytes,
+                         &block);
             p->d[r] = block.d;
             p->m[r] = form.has_min ? block.m : 0.0f;
             for (int i = 0; i < 8; i++) memcpy(p->q[i][r], block.code + 4 * i, 4);

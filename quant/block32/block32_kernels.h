@@ -15,9 +15,9 @@
 #include "quant/block32/block32_single_row.h"
 
 #define QUANT_BLOCK32_SCALAR(NAME)                                                                 \
-    static void NAME##_decode(int64_t k, const void *row, float *out)                              \
+    static void NAME##_decode(int64_t first, int64_t n, const void *row, float *out)               \
     {                                                                                              \
-        quant_decode32(NAME##_form, k, row, out);                                                  \
+        quant_decode32(NAME##_form, first, n, row, out);                                           \
     }                                                                                              \
     static void NAME##_encode(int64_t k, const float *in, void *row)                               \
     {                                                                                              \
@@ -32,19 +32,20 @@
     {                                                                                              \
         quant_gemv_by_dot(NAME##_dot, k, rows, a, out);                                            \
     }                                                                                              \
-    static void NAME##_unpack(int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS],           \
-                              void *panel)                                                         \
+    static void NAME##_unpack(int64_t first, int64_t n_blocks,                                     \
+                              const void *const row[QUANT_PANEL_ROWS], void *panel)                \
     {                                                                                              \
-        quant_unpack32(NAME##_form, n_blocks, row, panel);                                         \
+        quant_unpack32(NAME##_form, first, n_blocks, row, panel);                                  \
     }
 
 #if defined(__x86_64__)
 
 #define QUANT_BLOCK32_KERNELS(NAME)                                                                \
     QUANT_BLOCK32_SCALAR(NAME)                                                                     \
-    CPU_TARGET_AVX2 static void NAME##_decode_avx2(int64_t k, const void *row, float *out)         \
+    CPU_TARGET_AVX2 static void NAME##_decode_avx2(int64_t first, int64_t n, const void *row,      \
+                                                   float *out)                                     \
     {                                                                                              \
-        quant_decode32_avx2(NAME##_form, k, row, out);                                             \
+        quant_decode32_avx2(NAME##_form, first, n, row, out);                                      \
     }                                                                                              \
     CPU_TARGET_AVX2 static void NAME##_gemv_avx2(int64_t k, const struct quant_rows *rows,         \
                                                  const struct quant_act *a, float *out)            \
@@ -52,9 +53,9 @@
         quant_gemv32_avx2(NAME##_form, k, rows, a, out);                                           \
     }                                                                                              \
     CPU_TARGET_AVX2 static void NAME##_unpack_avx2(                                                \
-        int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS], void *panel)                    \
+        int64_t first, int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS], void *panel)     \
     {                                                                                              \
-        quant_unpack32_avx2(NAME##_form, n_blocks, row, panel);                                    \
+        quant_unpack32_avx2(NAME##_form, first, n_blocks, row, panel);                             \
     }                                                                                              \
     CPU_TARGET_AVX512 static void NAME##_gemv_avx512(int64_t k, const struct quant_rows *rows,     \
                                                      const struct quant_act *a, float *out)        \
@@ -62,9 +63,9 @@
         quant_gemv32_avx512(NAME##_form, k, rows, a, out);                                         \
     }                                                                                              \
     CPU_TARGET_AVX512 static void NAME##_unpack_avx512(                                            \
-        int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS], void *panel)                    \
+        int64_t first, int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS], void *panel)     \
     {                                                                                              \
-        quant_unpack32_avx512(NAME##_form, n_blocks, row, panel);                                  \
+        quant_unpack32_avx512(NAME##_form, first, n_blocks, row, panel);                           \
     }
 
 #define QUANT_BLOCK32_VECTORS(NAME)                                                                \
@@ -83,7 +84,7 @@
 
 /* Members of struct quant_type. */
 #define QUANT_BLOCK32_MEMBERS(NAME)                                                                \
-    .block_len = 32, .act = QUANT_ACT_Q8_32, .encode = NAME##_encode, .dot = NAME##_dot,           \
+    .block_len = 32, .act = &quant_act_q8_32, .encode = NAME##_encode, .dot = NAME##_dot,          \
     .kernel = {                                                                                    \
         [CPU_SCALAR] = {.decode = NAME##_decode, .unpack = NAME##_unpack, .gemv = NAME##_gemv},    \
         QUANT_BLOCK32_VECTORS(NAME)}

@@ -220,7 +220,7 @@ struct quant_product32 {
 };
 
 /* A block of each of eight rows after its products. The rest is a long chain of dependent
- * operations, which runs behind the products of the next block; with the sums half added up it fits
+ * operations, which overlaps the products of the next block; with the sums half added up it fits
  * the registers of AVX2 meanwhile. */
 struct quant_step {
     __m256i two[2]; /* sums, half added up */
@@ -333,11 +333,11 @@ CPU_TARGET_AVX2 QUANT_INLINE __m256i quant_codes_avx2(struct quant_form32 form, 
 }
 
 /* The product is exact, so there is one rounding at most. */
-CPU_TARGET_AVX2 QUANT_INLINE void quant_decode32_avx2(struct quant_form32 form, int64_t k,
-                                                      const void *row, float *out)
+CPU_TARGET_AVX2 QUANT_INLINE void quant_decode32_avx2(struct quant_form32 form, int64_t first,
+                                                      int64_t n, const void *row, float *out)
 {
-    const uint8_t *at = row;
-    for (int64_t b = 0; b < k / 32; b++, at += form.block_bytes, out += 32) {
+    const uint8_t *at = (const uint8_t *)row + (size_t)(first / 32) * form.block_bytes;
+    for (int64_t b = 0; b < n / 32; b++, at += form.block_bytes, out += 32) {
         const __m256 d = _mm256_set1_ps(form.e8m0 ? quant_e8m0(*at) : _cvtsh_ss(quant_load16(at)));
         const __m256 m = _mm256_set1_ps(form.has_min ? _cvtsh_ss(quant_load16(at + 2)) : 0.0f);
         uint8_t code[32];
@@ -485,13 +485,22 @@ quant_panel_codes_avx512(struct quant_form32 form, const uint8_t *const at[16], 
         q[i] = _mm512_shuffle_epi8(_mm512_broadcast_i64x4(quant_codebook_avx2(form)), q[i]);
 }
 
-CPU_TARGET_AVX2 QUANT_INLINE void quant_unpack32_avx2(struct quant_form32 form, int64_t n_blocks,
+/* Block `first` of each row. */
+QUANT_INLINE void quant_blocks_at(struct quant_form32 form, const void *const row[QUANT_PANEL_ROWS],
+                                  int64_t first, const uint8_t *at[QUANT_PANEL_ROWS])
+{
+    for (int r = 0; r < QUANT_PANEL_ROWS; r++)
+        at[r] = (const uint8_t *)row[r] + (size_t)first * form.block_bytes;
+}
+
+CPU_TARGET_AVX2 QUANT_INLINE void quant_unpack32_avx2(struct quant_form32 form, int64_t first,
+                                                      int64_t n_blocks,
                                                       const void *const row[QUANT_PANEL_ROWS],
                                                       void *panel)
 {
     struct quant_panel32 *p = panel;
     const uint8_t *at[QUANT_PANEL_ROWS];
-    memcpy(at, row, sizeof at);
+    quant_blocks_at(form, row, first, at);
     for (int64_t b = 0; b < n_blocks; b++, p++) {
         for (int r = 0; r < QUANT_PANEL_ROWS; r += 8) {
             __m256i q[8];
@@ -525,14 +534,14 @@ quant_scales_avx512(struct quant_form32 form, const uint8_t *const at[16], __m51
     if (form.has_min) *m = _mm512_cvtph_ps(_mm256_set_m128i(high[1], high[0]));
 }
 
-CPU_TARGET_AVX512 QUANT_INLINE void quant_unpack32_avx512(struct quant_form32 form,
+CPU_TARGET_AVX512 QUANT_INLINE void quant_unpack32_avx512(struct quant_form32 form, int64_t first,
                                                           int64_t n_blocks,
                                                           const void *const row[QUANT_PANEL_ROWS],
                                                           void *panel)
 {
     struct quant_panel32 *p = panel;
     const uint8_t *at[QUANT_PANEL_ROWS];
-    memcpy(at, row, sizeof at);
+    quant_blocks_at(form, row, first, at);
     for (int64_t b = 0; b < n_blocks; b++, p++) {
         __m512i q[8];
         __m512 d, m;

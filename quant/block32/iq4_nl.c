@@ -42,6 +42,6 @@ const struct quant_type quant_type_iq4_nl = {
     .name = "IQ4_NL",
     .id = QUANT_IQ4_NL,
     .block_bytes = sizeof(struct block),
-    .panel = {.block = 1, .sub_len = 32, .offset = OFFSET, .max_code = MAX_CODE},
+    .panel = {.sub_len = 32, .offset = OFFSET, .max_code = MAX_CODE},
     QUANT_BLOCK32_MEMBERS(iq4_nl),
 };

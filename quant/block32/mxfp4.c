@@ -41,7 +41,7 @@ static float try_scale(const float x[32], int e, uint8_t code[32])
 
 /* The scale is the power of two that puts the largest element at 4 to 8 (the largest code is 6), or
  * its neighbour, whichever errs less. Elements that are not finite have no code: such a block
- * becomes as large as can be, beyond the range of float, so that it shows. */
+ * gets the largest scale, whose values are outside the range of float, so that it shows. */
 static void mxfp4_write(const float in[32], uint8_t *at)
 {
     struct block block;
@@ -85,6 +85,6 @@ const struct quant_type quant_type_mxfp4 = {
     .name = "MXFP4",
     .id = QUANT_MXFP4,
     .block_bytes = sizeof(struct block),
-    .panel = {.block = 1, .sub_len = 32, .offset = OFFSET, .max_code = MAX_CODE},
+    .panel = {.sub_len = 32, .offset = OFFSET, .max_code = MAX_CODE},
     QUANT_BLOCK32_MEMBERS(mxfp4),
 };

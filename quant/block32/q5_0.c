@@ -33,6 +33,6 @@ const struct quant_type quant_type_q5_0 = {
     .name = "Q5_0",
     .id = QUANT_Q5_0,
     .block_bytes = sizeof(struct block),
-    .panel = {.block = 1, .sub_len = 32, .offset = OFFSET, .max_code = MAX_CODE},
+    .panel = {.sub_len = 32, .offset = OFFSET, .max_code = MAX_CODE},
     QUANT_BLOCK32_MEMBERS(q5_0),
 };

@@ -34,6 +34,6 @@ const struct quant_type quant_type_q5_1 = {
     .name = "Q5_1",
     .id = QUANT_Q5_1,
     .block_bytes = sizeof(struct block),
-    .panel = {.block = 1, .sub_len = 32, .max_code = MAX_CODE, .has_min = true},
+    .panel = {.sub_len = 32, .max_code = MAX_CODE, .has_min = true},
     QUANT_BLOCK32_MEMBERS(q5_1),
 };

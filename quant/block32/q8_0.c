@@ -8,7 +8,6 @@
  * Panels hold the bytes plus 128, because the multiply instructions take one side unsigned.
  * Source of the layout: the GGUF format as its reference implementation writes it. */
 #include "quant/block32/block32_kernels.h"
-#include <math.h>
 
 struct block {
     uint16_t d;
@@ -18,36 +17,10 @@ _Static_assert(sizeof(struct block) == 34, "Q8_0 block");
 
 enum { OFFSET = 128, MAX_CODE = 255 };
 
-/* One block: the largest element goes to 127. A block with an element that is not finite gets
- * d = NaN, so that it shows; scales beyond the range of binary16 are cut to its largest. */
-static struct block encode_block(const float x[32])
-{
-    struct block block = {0};
-    uint32_t largest = 0;
-
-    for (int i = 0; i < 32; i++) {
-        uint32_t bits = quant_bits_of(x[i]) & 0x7fffffff;
-        if (bits > largest) largest = bits;
-    }
-    if (largest >= 0x7f800000) {
-        block.d = 0x7e00;
-        return block;
-    }
-    float d = quant_float_of(largest) / 127.0f;
-    block.d = quant_f32_to_f16(d < 65504.0f ? d : 65504.0f);
-    /* The nearest codes under the scale that the file will hold. */
-    d = quant_f16_to_f32(block.d);
-    for (int i = 0; i < 32 && d != 0.0f; i++) {
-        float q = x[i] / d;
-        q = q > 127.0f ? 127.0f : q < -127.0f ? -127.0f : q;
-        block.qs[i] = (int8_t)lrintf(q);
-    }
-    return block;
-}
-
 static void q8_0_write(const float x[32], uint8_t *at)
 {
-    const struct block block = encode_block(x);
+    struct block block;
+    block.d = quant_encode_bytes(x, block.qs);
     memcpy(at, &block, sizeof block);
 }
 
@@ -66,6 +39,6 @@ const struct quant_type quant_type_q8_0 = {
     .name = "Q8_0",
     .id = QUANT_Q8_0,
     .block_bytes = sizeof(struct block),
-    .panel = {.block = 1, .sub_len = 32, .offset = OFFSET, .max_code = MAX_CODE},
+    .panel = {.sub_len = 32, .offset = OFFSET, .max_code = MAX_CODE},
     QUANT_BLOCK32_MEMBERS(q8_0),
 };

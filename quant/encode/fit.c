@@ -52,10 +52,10 @@ static float largest_of(int n, const float *x)
 
 bool quant_fit_prepare(int n, const float *in, float *x, float *w)
 {
-    const float far = 0x1p30f;
+    const float limit = 0x1p30f;
     for (int i = 0; i < n; i++) {
         if (!isfinite(in[i])) return false;
-        x[i] = in[i] > far ? far : in[i] < -far ? -far : in[i];
+        x[i] = in[i] > limit ? limit : in[i] < -limit ? -limit : in[i];
     }
     float rms = sqrtf(sum2(n, x, x) / (float)n);
     for (int i = 0; i < n; i++) w[i] = rms + fabsf(x[i]);
@@ -87,7 +87,7 @@ static void nearest_values(const struct quant_fit_grid *grid, int n, const float
         return;
     }
     for (int i = 0; i < n; i++) value[i] = (float)grid->low;
-    for (int j = 1; j < 16; j++) { /* climbs the codebook as long as x is beyond the middle */
+    for (int j = 1; j < 16; j++) { /* climbs the codebook as long as x is past the middle */
         float middle = 0.5f * (float)(grid->codebook[j - 1] + grid->codebook[j]);
         float step = (float)(grid->codebook[j] - grid->codebook[j - 1]);
         for (int i = 0; i < n; i++) value[i] += x[i] * inverse > middle ? step : 0.0f;

@@ -52,7 +52,7 @@ static inline float quant_fit_integer(float v, float low, float high)
     return (v + shift) - shift;
 }
 
-/* A scale that half precision can hold: beyond its range, the largest. */
+/* A scale that half precision can hold: above its range, the largest. */
 uint16_t quant_fit_half(float scale);
 
 /* 1 / scale, or 0 where that has no finite value. */

@@ -5,8 +5,8 @@
  * treatment of subnormals: inputs and results that are subnormal become zero of the same sign. On
  * x86, MXCSR has two bits that make ordinary instructions do just that; the scalar specification
  * does it by hand, and depends on no register. */
+#include "quant/float/lanes.h"
 #include "quant/half.h"
-#include "quant/lanes.h"
 #include <float.h>
 #include <math.h>
 
@@ -17,9 +17,9 @@ static uint16_t element(const void *row, int64_t i)
     return b;
 }
 
-static void decode(int64_t k, const void *row, float *out)
+static void decode(int64_t first, int64_t n, const void *row, float *out)
 {
-    for (int64_t i = 0; i < k; i++) out[i] = quant_bfloat_to_float(element(row, i));
+    for (int64_t i = 0; i < n; i++) out[i] = quant_bfloat_to_float(element(row, first + i));
 }
 
 static void encode(int64_t k, const float *in, void *row)
@@ -68,7 +68,7 @@ static float dot(int64_t k, const void *row, const struct quant_act *a)
     float lane[16] = {0};
     for (int64_t first = 0; first < k; first += 32) {
         for (int l = 0; l < 16; l++) {
-            /* The odd element of a pair comes first; beyond k there are zeros. */
+            /* The odd element of a pair comes first; past k there are zeros. */
             for (int64_t i = first + 2 * l + 1; i >= first + 2 * l; i--) {
                 float w = i < k ? quant_bfloat_to_float(element(row, i)) : 0.0f;
                 float x = i < k ? quant_bfloat_to_float(a->bf16[i]) : 0.0f;
@@ -252,7 +252,7 @@ const struct quant_type quant_type_bf16 = {
     .id = QUANT_BF16,
     .block_len = 1,
     .block_bytes = 2,
-    .act = QUANT_ACT_BF16,
+    .act = &quant_act_bf16,
     .encode = encode,
     .dot = dot,
     .kernel =

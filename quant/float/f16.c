@@ -1,8 +1,8 @@
 /* quant/float/f16.c: F16: IEEE binary16, little-endian, one element per block.
  *
  * Elements are widened exactly and multiplied as F32 (sums in 16 lanes, quant/quant.h). */
+#include "quant/float/lanes.h"
 #include "quant/half.h"
-#include "quant/lanes.h"
 #include <math.h>
 
 static uint16_t element(const void *row, int64_t i)
@@ -12,9 +12,9 @@ static uint16_t element(const void *row, int64_t i)
     return h;
 }
 
-static void decode_scalar(int64_t k, const void *row, float *out)
+static void decode_scalar(int64_t first, int64_t n, const void *row, float *out)
 {
-    for (int64_t i = 0; i < k; i++) out[i] = quant_half_to_float(element(row, i));
+    for (int64_t i = 0; i < n; i++) out[i] = quant_half_to_float(element(row, first + i));
 }
 
 static void encode(int64_t k, const float *in, void *row)
@@ -41,18 +41,19 @@ static void gemv_scalar(int64_t k, const struct quant_rows *rows, const struct q
 
 #if defined(__x86_64__)
 
-static const struct quant_lanes_form lanes_form = {.step = 16, .w_bytes = 2, .x_bytes = 4};
+enum { ELEMENT_BYTES = 2 };
 
 CPU_TARGET_AVX2 QUANT_INLINE __m256 load_avx2(const uint8_t *w)
 {
     return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)w));
 }
 
-CPU_TARGET_AVX2 static void decode_avx2(int64_t k, const void *row, float *out)
+CPU_TARGET_AVX2 static void decode_avx2(int64_t first, int64_t n, const void *row, float *out)
 {
+    const uint8_t *w = (const uint8_t *)row + 2 * first;
     int64_t i = 0;
-    for (; i + 8 <= k; i += 8) _mm256_storeu_ps(out + i, load_avx2((const uint8_t *)row + 2 * i));
-    decode_scalar(k - i, (const uint8_t *)row + 2 * i, out + i);
+    for (; i + 8 <= n; i += 8) _mm256_storeu_ps(out + i, load_avx2(w + 2 * i));
+    decode_scalar(i, n - i, w, out + i);
 }
 
 CPU_TARGET_AVX2 static void encode_avx2(int64_t k, const float *in, void *row)
@@ -64,31 +65,11 @@ CPU_TARGET_AVX2 static void encode_avx2(int64_t k, const float *in, void *row)
     encode(k - i, in + i, (uint8_t *)row + 2 * i);
 }
 
-CPU_TARGET_AVX2 QUANT_INLINE struct quant_lanes_avx2
-step_avx2(struct quant_lanes_avx2 lanes, const uint8_t *w, const uint8_t *x, int n)
+CPU_TARGET_AVX512 static void decode_avx512(int64_t first, int64_t n, const void *row, float *out)
 {
-    return quant_lanes_fma_avx2(load_avx2, 2, lanes, w, x, n);
-}
-
-CPU_TARGET_AVX2 static void gemv_avx2(int64_t k, const struct quant_rows *rows,
-                                      const struct quant_act *a, float *out)
-{
-    quant_lanes_gemv_avx2(lanes_form, step_avx2, k, rows, a->f32, out);
-}
-
-CPU_TARGET_AVX512 QUANT_INLINE __m512 step_avx512(__m512 lanes, const uint8_t *w, const uint8_t *x,
-                                                  int n)
-{
-    __mmask16 live = (__mmask16)((1u << n) - 1);
-    return _mm512_mask3_fmadd_ps(_mm512_cvtph_ps(_mm256_maskz_loadu_epi16(live, w)),
-                                 _mm512_maskz_loadu_ps(live, x), lanes, live);
-}
-
-CPU_TARGET_AVX512 static void decode_avx512(int64_t k, const void *row, float *out)
-{
-    for (int64_t i = 0; i < k; i += 16) {
-        __mmask16 live = k - i >= 16 ? 0xffff : (__mmask16)((1u << (k - i)) - 1);
-        __m256i w = _mm256_maskz_loadu_epi16(live, (const uint8_t *)row + 2 * i);
+    for (int64_t i = 0; i < n; i += 16) {
+        __mmask16 live = n - i >= 16 ? 0xffff : (__mmask16)((1u << (n - i)) - 1);
+        __m256i w = _mm256_maskz_loadu_epi16(live, (const uint8_t *)row + 2 * (first + i));
         _mm512_mask_storeu_ps(out + i, live, _mm512_cvtph_ps(w));
     }
 }
@@ -103,11 +84,12 @@ CPU_TARGET_AVX512 static void encode_avx512(int64_t k, const float *in, void *ro
     }
 }
 
-CPU_TARGET_AVX512 static void gemv_avx512(int64_t k, const struct quant_rows *rows,
-                                          const struct quant_act *a, float *out)
+CPU_TARGET_AVX512 QUANT_INLINE __m512 load_avx512(__mmask16 live, const uint8_t *w)
 {
-    quant_lanes_gemv_avx512(lanes_form, step_avx512, k, rows, a->f32, out);
+    return _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(live, w));
 }
+
+QUANT_LANES_GEMV(load_avx2, load_avx512, ELEMENT_BYTES)
 
 #endif
 
@@ -116,7 +98,7 @@ const struct quant_type quant_type_f16 = {
     .id = QUANT_F16,
     .block_len = 1,
     .block_bytes = 2,
-    .act = QUANT_ACT_F32,
+    .act = &quant_act_f32,
     .encode = encode,
     .dot = dot,
     .kernel =

@@ -1,12 +1,12 @@
 /* quant/float/f32.c: F32: IEEE binary32, little-endian, one element per block.
  *
  * The products are sums in 16 lanes (quant/quant.h), for weights that were not quantized. */
-#include "quant/lanes.h"
+#include "quant/float/lanes.h"
 #include <math.h>
 
-static void decode(int64_t k, const void *row, float *out)
+static void decode(int64_t first, int64_t n, const void *row, float *out)
 {
-    memcpy(out, row, (size_t)k * sizeof *out);
+    memcpy(out, (const char *)row + (size_t)first * sizeof *out, (size_t)n * sizeof *out);
 }
 
 static void encode(int64_t k, const float *in, void *row)
@@ -33,38 +33,19 @@ static void gemv_scalar(int64_t k, const struct quant_rows *rows, const struct q
 
 #if defined(__x86_64__)
 
-static const struct quant_lanes_form lanes_form = {.step = 16, .w_bytes = 4, .x_bytes = 4};
+enum { ELEMENT_BYTES = 4 };
 
 CPU_TARGET_AVX2 QUANT_INLINE __m256 load_avx2(const uint8_t *w)
 {
     return _mm256_loadu_ps((const float *)(const void *)w);
 }
 
-CPU_TARGET_AVX2 QUANT_INLINE struct quant_lanes_avx2
-step_avx2(struct quant_lanes_avx2 lanes, const uint8_t *w, const uint8_t *x, int n)
+CPU_TARGET_AVX512 QUANT_INLINE __m512 load_avx512(__mmask16 live, const uint8_t *w)
 {
-    return quant_lanes_fma_avx2(load_avx2, 4, lanes, w, x, n);
+    return _mm512_maskz_loadu_ps(live, w);
 }
 
-CPU_TARGET_AVX2 static void gemv_avx2(int64_t k, const struct quant_rows *rows,
-                                      const struct quant_act *a, float *out)
-{
-    quant_lanes_gemv_avx2(lanes_form, step_avx2, k, rows, a->f32, out);
-}
-
-CPU_TARGET_AVX512 QUANT_INLINE __m512 step_avx512(__m512 lanes, const uint8_t *w, const uint8_t *x,
-                                                  int n)
-{
-    __mmask16 live = (__mmask16)((1u << n) - 1);
-    return _mm512_mask3_fmadd_ps(_mm512_maskz_loadu_ps(live, w), _mm512_maskz_loadu_ps(live, x),
-                                 lanes, live);
-}
-
-CPU_TARGET_AVX512 static void gemv_avx512(int64_t k, const struct quant_rows *rows,
-                                          const struct quant_act *a, float *out)
-{
-    quant_lanes_gemv_avx512(lanes_form, step_avx512, k, rows, a->f32, out);
-}
+QUANT_LANES_GEMV(load_avx2, load_avx512, ELEMENT_BYTES)
 
 #endif
 
@@ -73,7 +54,7 @@ const struct quant_type quant_type_f32 = {
     .id = QUANT_F32,
     .block_len = 1,
     .block_bytes = 4,
-    .act = QUANT_ACT_F32,
+    .act = &quant_act_f32,
     .encode = encode,
     .dot = dot,
     .kernel =

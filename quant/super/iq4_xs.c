@@ -14,9 +14,9 @@ struct iq4_xs_block {
 } __attribute__((packed)); /* blocks lie at any alignment */
 _Static_assert(sizeof(struct iq4_xs_block) == 136, "the size in the file");
 
-QUANT_INLINE void iq4_xs_expand(const void *block, struct super_parts *p)
+QUANT_INLINE void iq4_xs_expand(const void *row, int64_t b, struct super_parts *p)
 {
-    const struct iq4_xs_block *w = block;
+    const struct iq4_xs_block *w = (const struct iq4_xs_block *)row + b;
     p->d = quant_f16_to_f32(w->d);
     p->m = 0.0f;
     for (int s = 0; s < 8; s++) {
@@ -66,13 +66,13 @@ SUPER_AVX2 __m256i iq4_xs_codebook_avx2(void)
     return _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)quant_codebook_iq4));
 }
 
-CPU_TARGET_AVX2 static void iq4_xs_unpack_avx2(int64_t n_blocks,
+CPU_TARGET_AVX2 static void iq4_xs_unpack_avx2(int64_t first, int64_t n_blocks,
                                                const void *const row[QUANT_PANEL_ROWS], void *panel)
 {
     struct quant_panel256 *out = panel;
     __m256i book = _mm256_add_epi8(iq4_xs_codebook_avx2(), _mm256_set1_epi8(-128));
     for (int64_t b = 0; b < n_blocks; b++, out++) {
-        int64_t at = b * (int64_t)sizeof(struct iq4_xs_block);
+        int64_t at = (first + b) * (int64_t)sizeof(struct iq4_xs_block);
         for (int r = 0; r < 16; r += 8) {
             __m256i v[4];
             super_rows_load(row + r, at, v);
@@ -221,8 +221,8 @@ const struct quant_type quant_type_iq4_xs = {
     .id = QUANT_IQ4_XS,
     .block_len = SUPER_LEN,
     .block_bytes = sizeof(struct iq4_xs_block),
-    .act = QUANT_ACT_Q8_256,
-    .panel = {.block = 2, .sub_len = 32, .offset = 128, .max_code = 241, .has_min = false},
+    .act = &quant_act_q8_256,
+    .panel = {.sub_len = 32, .offset = 128, .max_code = 241, .has_min = false},
     .encode = iq4_xs_encode,
     .dot = iq4_xs_dot,
     .kernel =

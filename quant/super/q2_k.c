@@ -12,9 +12,9 @@ struct q2_k_block {
 } __attribute__((packed)); /* blocks lie at any alignment */
 _Static_assert(sizeof(struct q2_k_block) == 84, "the size in the file");
 
-QUANT_INLINE void q2_k_expand(const void *block, struct super_parts *p)
+QUANT_INLINE void q2_k_expand(const void *row, int64_t b, struct super_parts *p)
 {
-    const struct q2_k_block *w = block;
+    const struct q2_k_block *w = (const struct q2_k_block *)row + b;
     p->d = quant_f16_to_f32(w->d);
     p->m = -quant_f16_to_f32(w->dmin);
     for (int s = 0; s < 16; s++) {
@@ -61,12 +61,12 @@ SUPER_AVX2 void q2_k_scales_unpack(const void *const row[8], int64_t at, int r,
 }
 
 /* A folded code is at most 3 * 15: both bytes of 16 bits are multiplied by one factor at once. */
-CPU_TARGET_AVX2 static void q2_k_unpack_avx2(int64_t n_blocks,
+CPU_TARGET_AVX2 static void q2_k_unpack_avx2(int64_t first, int64_t n_blocks,
                                              const void *const row[QUANT_PANEL_ROWS], void *panel)
 {
     struct quant_panel256 *out = panel;
     for (int64_t b = 0; b < n_blocks; b++, out++) {
-        int64_t at = b * (int64_t)sizeof(struct q2_k_block);
+        int64_t at = (first + b) * (int64_t)sizeof(struct q2_k_block);
         for (int r = 0; r < 16; r += 8) {
             __m256i v[4], fold[16];
             q2_k_scales_unpack(row + r, at, r, out, v);
@@ -86,12 +86,13 @@ CPU_TARGET_AVX2 static void q2_k_unpack_avx2(int64_t n_blocks,
     }
 }
 
-CPU_TARGET_AVX512 static void
-q2_k_unpack_avx512(int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS], void *panel)
+CPU_TARGET_AVX512 static void q2_k_unpack_avx512(int64_t first, int64_t n_blocks,
+                                                 const void *const row[QUANT_PANEL_ROWS],
+                                                 void *panel)
 {
     struct quant_panel256 *out = panel;
     for (int64_t b = 0; b < n_blocks; b++, out++) {
-        int64_t at = b * (int64_t)sizeof(struct q2_k_block);
+        int64_t at = (first + b) * (int64_t)sizeof(struct q2_k_block);
         __m256i half[2][4];
         __m512i fold[16];
         for (int h = 0; h < 2; h++) q2_k_scales_unpack(row + 8 * h, at, 8 * h, out, half[h]);
@@ -112,7 +113,7 @@ q2_k_unpack_avx512(int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS], vo
 }
 
 static const struct quant_panel_form q2_k_folded = {
-    .block = 2, .sub_len = 16, .offset = 0, .max_code = 45, .has_min = true, .folded = true};
+    .sub_len = 16, .offset = 0, .max_code = 45, .has_min = true, .folded = true};
 
 /* Of each super-block in its lane: sums of 16 activations 4i and 4i + 2, 4i + 1 and 4i + 3. */
 SUPER_AVX2 void q2_k_sums(const int16_t *const sum[SUPER_GROUP], struct super_sums *sums)
@@ -199,8 +200,8 @@ const struct quant_type quant_type_q2_k = {
     .id = QUANT_Q2_K,
     .block_len = SUPER_LEN,
     .block_bytes = sizeof(struct q2_k_block),
-    .act = QUANT_ACT_Q8_256,
-    .panel = {.block = 2, .sub_len = 16, .offset = 0, .max_code = 3, .has_min = true},
+    .act = &quant_act_q8_256,
+    .panel = {.sub_len = 16, .offset = 0, .max_code = 3, .has_min = true},
     .encode = q2_k_encode,
     .dot = q2_k_dot,
     .kernel =

@@ -16,9 +16,9 @@ struct q3_k_block {
 } __attribute__((packed)); /* blocks lie at any alignment */
 _Static_assert(sizeof(struct q3_k_block) == 110, "the size in the file");
 
-QUANT_INLINE void q3_k_expand(const void *block, struct super_parts *p)
+QUANT_INLINE void q3_k_expand(const void *row, int64_t b, struct super_parts *p)
 {
-    const struct q3_k_block *w = block;
+    const struct q3_k_block *w = (const struct q3_k_block *)row + b;
     p->d = quant_f16_to_f32(w->d);
     p->m = 0.0f;
     for (int s = 0; s < 16; s++) {
@@ -75,12 +75,12 @@ SUPER_AVX2 __m256 q3_k_scales_load(const void *const row[8], int64_t at, __m256i
     return super_halves(_mm256_srli_epi32(v[3], 16));
 }
 
-CPU_TARGET_AVX2 static void q3_k_unpack_avx2(int64_t n_blocks,
+CPU_TARGET_AVX2 static void q3_k_unpack_avx2(int64_t first, int64_t n_blocks,
                                              const void *const row[QUANT_PANEL_ROWS], void *panel)
 {
     struct quant_panel256 *out = panel;
     for (int64_t b = 0; b < n_blocks; b++, out++) {
-        int64_t at = b * (int64_t)sizeof(struct q3_k_block);
+        int64_t at = (first + b) * (int64_t)sizeof(struct q3_k_block);
         for (int r = 0; r < 16; r += 8) {
             __m256i four[4];
             _mm256_storeu_ps(out->d + r, q3_k_scales_load(row + r, at, four));
@@ -118,12 +118,13 @@ SUPER_AVX512 __m512i q3_k_add(__m512i scale)
     return _mm512_add_epi16(add, _mm512_slli_epi16(add, 8));
 }
 
-CPU_TARGET_AVX512 static void
-q3_k_unpack_avx512(int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS], void *panel)
+CPU_TARGET_AVX512 static void q3_k_unpack_avx512(int64_t first, int64_t n_blocks,
+                                                 const void *const row[QUANT_PANEL_ROWS],
+                                                 void *panel)
 {
     struct quant_panel256 *out = panel;
     for (int64_t b = 0; b < n_blocks; b++, out++) {
-        int64_t at = b * (int64_t)sizeof(struct q3_k_block);
+        int64_t at = (first + b) * (int64_t)sizeof(struct q3_k_block);
         __m256i half[2][4];
         __m512i scale[16];
         for (int h = 0; h < 2; h++)
@@ -150,12 +151,8 @@ q3_k_unpack_avx512(int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS], vo
     }
 }
 
-static const struct quant_panel_form q3_k_folded = {.block = 2,
-                                                    .sub_len = 16,
-                                                    .offset = Q3_K_FOLDED_OFFSET,
-                                                    .max_code = 255,
-                                                    .has_min = false,
-                                                    .folded = true};
+static const struct quant_panel_form q3_k_folded = {
+    .sub_len = 16, .offset = Q3_K_FOLDED_OFFSET, .max_code = 255, .has_min = false, .folded = true};
 
 /* The 16 scales, less 32, as 16-bit numbers: those of even sub-blocks, then those of odd ones. */
 SUPER_AVX2 __m256i q3_k_scales_avx2(const struct q3_k_block *w)
@@ -266,8 +263,8 @@ const struct quant_type quant_type_q3_k = {
     .id = QUANT_Q3_K,
     .block_len = SUPER_LEN,
     .block_bytes = sizeof(struct q3_k_block),
-    .act = QUANT_ACT_Q8_256,
-    .panel = {.block = 2, .sub_len = 16, .offset = 4, .max_code = 7, .has_min = false},
+    .act = &quant_act_q8_256,
+    .panel = {.sub_len = 16, .offset = 4, .max_code = 7, .has_min = false},
     .encode = q3_k_encode,
     .dot = q3_k_dot,
     .kernel =

@@ -13,9 +13,9 @@ struct q4_k_block {
 } __attribute__((packed)); /* blocks lie at any alignment */
 _Static_assert(sizeof(struct q4_k_block) == 144, "the size in the file");
 
-QUANT_INLINE void q4_k_expand(const void *block, struct super_parts *p)
+QUANT_INLINE void q4_k_expand(const void *row, int64_t b, struct super_parts *p)
 {
-    const struct q4_k_block *w = block;
+    const struct q4_k_block *w = (const struct q4_k_block *)row + b;
     p->d = quant_f16_to_f32(w->d);
     p->m = -quant_f16_to_f32(w->dmin);
     k_scales_expand(w->scale, p);
@@ -46,12 +46,12 @@ static void q4_k_encode(int64_t k, const float *in, void *row)
 }
 
 #if defined(__x86_64__)
-CPU_TARGET_AVX2 static void q4_k_unpack_avx2(int64_t n_blocks,
+CPU_TARGET_AVX2 static void q4_k_unpack_avx2(int64_t first, int64_t n_blocks,
                                              const void *const row[QUANT_PANEL_ROWS], void *panel)
 {
     struct quant_panel256 *out = panel;
     for (int64_t b = 0; b < n_blocks; b++, out++) {
-        int64_t at = b * (int64_t)sizeof(struct q4_k_block);
+        int64_t at = (first + b) * (int64_t)sizeof(struct q4_k_block);
         for (int r = 0; r < 16; r += 8) {
             __m256i v[4];
             super_rows_load(row + r, at, v);
@@ -68,12 +68,13 @@ CPU_TARGET_AVX2 static void q4_k_unpack_avx2(int64_t n_blocks,
     }
 }
 
-CPU_TARGET_AVX512 static void
-q4_k_unpack_avx512(int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS], void *panel)
+CPU_TARGET_AVX512 static void q4_k_unpack_avx512(int64_t first, int64_t n_blocks,
+                                                 const void *const row[QUANT_PANEL_ROWS],
+                                                 void *panel)
 {
     struct quant_panel256 *out = panel;
     for (int64_t b = 0; b < n_blocks; b++, out++) {
-        int64_t at = b * (int64_t)sizeof(struct q4_k_block);
+        int64_t at = (first + b) * (int64_t)sizeof(struct q4_k_block);
         k_scales_unpack_rows(row, at, out);
         for (int i = 0; i < 32; i += 4) { /* words i .. i + 3 of the 32 words of codes */
             __m512i v[4];
@@ -121,20 +122,7 @@ SUPER_GEMV(q4_k, k_scales_sums, k_scales_heads, q4_k_isum, k_scales_prepare, q4_
 const struct quant_type quant_type_q4_k = {
     .name = "Q4_K",
     .id = QUANT_Q4_K,
-    .block_len = SUPER_LEN,
     .block_bytes = sizeof(struct q4_k_block),
-    .act = QUANT_ACT_Q8_256,
-    .panel = {.block = 2, .sub_len = 32, .offset = 0, .max_code = 15, .has_min = true},
-    .encode = q4_k_encode,
-    .dot = q4_k_dot,
-    .kernel =
-        {
-            [CPU_SCALAR] = {.decode = q4_k_decode, .unpack = q4_k_unpack, .gemv = q4_k_gemv},
-#if defined(__x86_64__)
-            [CPU_AVX2] = {.decode = q4_k_decode_avx2,
-                          .unpack = q4_k_unpack_avx2,
-                          .gemv = q4_k_gemv_avx2},
-            [CPU_AVX512] = {.unpack = q4_k_unpack_avx512, .gemv = q4_k_gemv_avx512},
-#endif
-        },
+    .panel = {.sub_len = 32, .offset = 0, .max_code = 15, .has_min = true},
+    SUPER_MEMBERS(q4_k),
 };

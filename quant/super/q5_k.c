@@ -14,9 +14,9 @@ struct q5_k_block {
 } __attribute__((packed)); /* blocks lie at any alignment */
 _Static_assert(sizeof(struct q5_k_block) == 176, "the size in the file");
 
-QUANT_INLINE void q5_k_expand(const void *block, struct super_parts *p)
+QUANT_INLINE void q5_k_expand(const void *row, int64_t b, struct super_parts *p)
 {
-    const struct q5_k_block *w = block;
+    const struct q5_k_block *w = (const struct q5_k_block *)row + b;
     p->d = quant_f16_to_f32(w->d);
     p->m = -quant_f16_to_f32(w->dmin);
     k_scales_expand(w->scale, p);
@@ -47,12 +47,12 @@ static void q5_k_encode(int64_t k, const float *in, void *row)
 }
 
 #if defined(__x86_64__)
-CPU_TARGET_AVX2 static void q5_k_unpack_avx2(int64_t n_blocks,
+CPU_TARGET_AVX2 static void q5_k_unpack_avx2(int64_t first, int64_t n_blocks,
                                              const void *const row[QUANT_PANEL_ROWS], void *panel)
 {
     struct quant_panel256 *out = panel;
     for (int64_t b = 0; b < n_blocks; b++, out++) {
-        int64_t at = b * (int64_t)sizeof(struct q5_k_block);
+        int64_t at = (first + b) * (int64_t)sizeof(struct q5_k_block);
         for (int r = 0; r < 16; r += 8) {
             __m256i v[4];
             super_rows_load(row + r, at, v);
@@ -74,12 +74,13 @@ CPU_TARGET_AVX2 static void q5_k_unpack_avx2(int64_t n_blocks,
     }
 }
 
-CPU_TARGET_AVX512 static void
-q5_k_unpack_avx512(int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS], void *panel)
+CPU_TARGET_AVX512 static void q5_k_unpack_avx512(int64_t first, int64_t n_blocks,
+                                                 const void *const row[QUANT_PANEL_ROWS],
+                                                 void *panel)
 {
     struct quant_panel256 *out = panel;
     for (int64_t b = 0; b < n_blocks; b++, out++) {
-        int64_t at = b * (int64_t)sizeof(struct q5_k_block);
+        int64_t at = (first + b) * (int64_t)sizeof(struct q5_k_block);
         k_scales_unpack_rows(row, at, out);
         for (int i = 0; i < 8; i += 4) { /* words i .. i + 3 of each sub-block */
             __m512i v[4], high[4];
@@ -143,20 +144,7 @@ SUPER_GEMV(q5_k, k_scales_sums, k_scales_heads, q5_k_isum, k_scales_prepare, q5_
 const struct quant_type quant_type_q5_k = {
     .name = "Q5_K",
     .id = QUANT_Q5_K,
-    .block_len = SUPER_LEN,
     .block_bytes = sizeof(struct q5_k_block),
-    .act = QUANT_ACT_Q8_256,
-    .panel = {.block = 2, .sub_len = 32, .offset = 0, .max_code = 31, .has_min = true},
-    .encode = q5_k_encode,
-    .dot = q5_k_dot,
-    .kernel =
-        {
-            [CPU_SCALAR] = {.decode = q5_k_decode, .unpack = q5_k_unpack, .gemv = q5_k_gemv},
-#if defined(__x86_64__)
-            [CPU_AVX2] = {.decode = q5_k_decode_avx2,
-                          .unpack = q5_k_unpack_avx2,
-                          .gemv = q5_k_gemv_avx2},
-            [CPU_AVX512] = {.unpack = q5_k_unpack_avx512, .gemv = q5_k_gemv_avx512},
-#endif
-        },
+    .panel = {.sub_len = 32, .offset = 0, .max_code = 31, .has_min = true},
+    SUPER_MEMBERS(q5_k),
 };

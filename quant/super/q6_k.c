@@ -14,9 +14,9 @@ struct q6_k_block {
 } __attribute__((packed)); /* blocks lie at any alignment */
 _Static_assert(sizeof(struct q6_k_block) == 210, "the size in the file");
 
-QUANT_INLINE void q6_k_expand(const void *block, struct super_parts *p)
+QUANT_INLINE void q6_k_expand(const void *row, int64_t b, struct super_parts *p)
 {
-    const struct q6_k_block *w = block;
+    const struct q6_k_block *w = (const struct q6_k_block *)row + b;
     p->d = quant_f16_to_f32(w->d);
     p->m = 0.0f;
     for (int s = 0; s < 16; s++) p->scale[s] = w->scale[s];
@@ -65,12 +65,12 @@ SUPER_AVX2 void q6_k_scales_unpack(const void *const row[8], int64_t at, int r,
     _mm256_storeu_ps(out->m + r, _mm256_setzero_ps());
 }
 
-CPU_TARGET_AVX2 static void q6_k_unpack_avx2(int64_t n_blocks,
+CPU_TARGET_AVX2 static void q6_k_unpack_avx2(int64_t first, int64_t n_blocks,
                                              const void *const row[QUANT_PANEL_ROWS], void *panel)
 {
     struct quant_panel256 *out = panel;
     for (int64_t b = 0; b < n_blocks; b++, out++) {
-        int64_t at = b * (int64_t)sizeof(struct q6_k_block);
+        int64_t at = (first + b) * (int64_t)sizeof(struct q6_k_block);
         for (int r = 0; r < 16; r += 8) {
             q6_k_scales_unpack(row + r, at, r, out);
             for (int i = 0; i < 16; i += 4) { /* words i .. i + 3 of the 16 words of high bits */
@@ -92,12 +92,13 @@ CPU_TARGET_AVX2 static void q6_k_unpack_avx2(int64_t n_blocks,
     }
 }
 
-CPU_TARGET_AVX512 static void
-q6_k_unpack_avx512(int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS], void *panel)
+CPU_TARGET_AVX512 static void q6_k_unpack_avx512(int64_t first, int64_t n_blocks,
+                                                 const void *const row[QUANT_PANEL_ROWS],
+                                                 void *panel)
 {
     struct quant_panel256 *out = panel;
     for (int64_t b = 0; b < n_blocks; b++, out++) {
-        int64_t at = b * (int64_t)sizeof(struct q6_k_block);
+        int64_t at = (first + b) * (int64_t)sizeof(struct q6_k_block);
         for (int r = 0; r < 16; r += 8) q6_k_scales_unpack(row + r, at, r, out);
         for (int i = 0; i < 16; i += 4) { /* words i .. i + 3 of the 16 words of high bits */
             __m512i high[4], low[2][4];
@@ -186,20 +187,7 @@ SUPER_GEMV(q6_k, q6_k_sums, NULL, q6_k_isum, q6_k_prepare, q6_k_take)
 const struct quant_type quant_type_q6_k = {
     .name = "Q6_K",
     .id = QUANT_Q6_K,
-    .block_len = SUPER_LEN,
     .block_bytes = sizeof(struct q6_k_block),
-    .act = QUANT_ACT_Q8_256,
-    .panel = {.block = 2, .sub_len = 16, .offset = 32, .max_code = 63, .has_min = false},
-    .encode = q6_k_encode,
-    .dot = q6_k_dot,
-    .kernel =
-        {
-            [CPU_SCALAR] = {.decode = q6_k_decode, .unpack = q6_k_unpack, .gemv = q6_k_gemv},
-#if defined(__x86_64__)
-            [CPU_AVX2] = {.decode = q6_k_decode_avx2,
-                          .unpack = q6_k_unpack_avx2,
-                          .gemv = q6_k_gemv_avx2},
-            [CPU_AVX512] = {.unpack = q6_k_unpack_avx512, .gemv = q6_k_gemv_avx512},
-#endif
-        },
+    .panel = {.sub_len = 16, .offset = 32, .max_code = 63, .has_min = false},
+    SUPER_MEMBERS(q6_k),
 };

@@ -25,17 +25,18 @@ struct super_parts {
     uint8_t q[SUPER_LEN];
 };
 
-typedef void super_expand(const void *block, struct super_parts *parts);
+/* Super-block b of a row. */
+typedef void super_expand(const void *row, int64_t b, struct super_parts *parts);
 
 /* d * scale * (q - offset) is exact in float (11 + 7 + 6 bits), so the only rounding of a value is
  * that of the sum with the minimum, which is exact as well. */
-QUANT_INLINE void super_decode(const struct quant_type *type, super_expand *expand, int64_t k,
-                               const void *row, float *out)
+QUANT_INLINE void super_decode(const struct quant_type *type, super_expand *expand, int64_t first,
+                               int64_t n, const void *row, float *out)
 {
     const struct quant_panel_form *form = &type->panel;
-    for (int64_t b = 0; b < k / SUPER_LEN; b++) {
+    for (int64_t b = 0; b < n / SUPER_LEN; b++) {
         struct super_parts p;
-        expand((const char *)row + b * type->block_bytes, &p);
+        expand(row, first / SUPER_LEN + b, &p);
         for (int s = 0; s < SUPER_LEN / form->sub_len; s++) {
             float scale = p.d * (float)p.scale[s];
             float min = form->has_min ? p.m * (float)p.min[s] : 0.0f;
@@ -54,7 +55,7 @@ QUANT_INLINE float super_dot(const struct quant_type *type, super_expand *expand
     float acc = 0.0f;
     for (int64_t b = 0; b < k / SUPER_LEN; b++) {
         struct super_parts p;
-        expand((const char *)row + b * type->block_bytes, &p);
+        expand(row, b, &p);
         int32_t isum = 0, msum = 0;
         for (int s = 0; s < SUPER_LEN / form->sub_len; s++) {
             int32_t products = 0, sum = 0;
@@ -72,7 +73,7 @@ QUANT_INLINE float super_dot(const struct quant_type *type, super_expand *expand
     return acc;
 }
 
-QUANT_INLINE void super_unpack(const struct quant_type *type, super_expand *expand,
+QUANT_INLINE void super_unpack(const struct quant_type *type, super_expand *expand, int64_t first,
                                int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS],
                                void *panel)
 {
@@ -81,7 +82,7 @@ QUANT_INLINE void super_unpack(const struct quant_type *type, super_expand *expa
     for (int64_t b = 0; b < n_blocks; b++, out++) {
         for (int r = 0; r < QUANT_PANEL_ROWS; r++) {
             struct super_parts p;
-            expand((const char *)row[r] + b * type->block_bytes, &p);
+            expand(row[r], first + b, &p);
             out->d[r] = p.d;
             out->m[r] = p.m;
             for (int s = 0; s < SUPER_LEN / form->sub_len; s++) {
@@ -95,18 +96,19 @@ QUANT_INLINE void super_unpack(const struct quant_type *type, super_expand *expa
 
 #if defined(__x86_64__)
 #define SUPER_DECODE_AVX2(NAME)                                                                    \
-    CPU_TARGET_AVX2 static void NAME##_decode_avx2(int64_t k, const void *row, float *out)         \
+    CPU_TARGET_AVX2 static void NAME##_decode_avx2(int64_t first, int64_t n, const void *row,      \
+                                                   float *out)                                     \
     {                                                                                              \
-        super_decode(&quant_type_##NAME, NAME##_expand, k, row, out);                              \
+        super_decode(&quant_type_##NAME, NAME##_expand, first, n, row, out);                       \
     }
 #else
 #define SUPER_DECODE_AVX2(NAME)
 #endif
 
 #define SUPER_KERNELS(NAME)                                                                        \
-    static void NAME##_decode(int64_t k, const void *row, float *out)                              \
+    static void NAME##_decode(int64_t first, int64_t n, const void *row, float *out)               \
     {                                                                                              \
-        super_decode(&quant_type_##NAME, NAME##_expand, k, row, out);                              \
+        super_decode(&quant_type_##NAME, NAME##_expand, first, n, row, out);                       \
     }                                                                                              \
     static float NAME##_dot(int64_t k, const void *row, const struct quant_act *a)                 \
     {                                                                                              \
@@ -117,10 +119,10 @@ QUANT_INLINE void super_unpack(const struct quant_type *type, super_expand *expa
     {                                                                                              \
         quant_gemv_by_dot(NAME##_dot, k, rows, a, out);                                            \
     }                                                                                              \
-    static void NAME##_unpack(int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS],           \
-                              void *panel)                                                         \
+    static void NAME##_unpack(int64_t first, int64_t n_blocks,                                     \
+                              const void *const row[QUANT_PANEL_ROWS], void *panel)                \
     {                                                                                              \
-        super_unpack(&quant_type_##NAME, NAME##_expand, n_blocks, row, panel);                     \
+        super_unpack(&quant_type_##NAME, NAME##_expand, first, n_blocks, row, panel);              \
     }                                                                                              \
     SUPER_DECODE_AVX2(NAME)
 

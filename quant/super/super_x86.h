@@ -1,9 +1,9 @@
 /* quant/super/super_x86.h: private to quant/: what the x86 kernels of the super-block types share.
  *
  * Unpacking is written on 256-bit vectors, for the codes with AVX-512 on 512-bit ones (not IQ4_XS,
- * where that gains nothing): reading rows side by side (`super_rows_load`) turns rows into lanes,
- * so that what follows is the scalar code of one row, for 8 or 16 rows at a time. One column goes
- * row by row, in a shell for AVX2 and one for AVX-512. */
+ * where that gains nothing): reading 8 or 16 rows at once (`super_rows_load`) turns rows into
+ * lanes, so that what follows is the scalar code of one row, for 8 or 16 rows at a time. One column
+ * goes row by row, in a shell for AVX2 and one for AVX-512. */
 #ifndef QUANT_SUPER_SUPER_X86_H
 #define QUANT_SUPER_SUPER_X86_H
 
@@ -111,7 +111,7 @@ struct super_group {
     int n;
 };
 
-/* What a group adds to the sum of its row: zeros beyond its end. */
+/* What a group adds to the sum of its row: zeros past its end. */
 struct super_terms {
     float of[SUPER_GROUP];
     float *out;
@@ -196,11 +196,13 @@ SUPER_AVX2 __m256i super_lane_sums(const __m256i v[8])
 }
 
 /* v of quant.h of the group's super-blocks. */
-SUPER_AVX2 void super_group_terms(const struct super_group *group, bool has_min,
+SUPER_AVX2 void super_group_terms(const struct super_group *group, bool has_min, float factor,
                                   struct super_terms *terms)
 {
     __m256i d = _mm256_loadu_si256((const __m256i *)group->d);
-    __m256 da = _mm256_loadu_ps(group->da), scale = _mm256_mul_ps(super_halves(d), da);
+    __m256 da = _mm256_loadu_ps(group->da), dw = super_halves(d);
+    if (factor != 1.0f) dw = _mm256_mul_ps(dw, _mm256_set1_ps(factor));
+    __m256 scale = _mm256_mul_ps(dw, da);
     __m256 isum = _mm256_cvtepi32_ps(super_lane_sums(group->isum));
     if (has_min) {
         __m256 dmin = super_halves(_mm256_srli_epi32(d, 16));
@@ -229,6 +231,7 @@ struct super_kernel {
     super_sums_prepare *prepare;
     super_heads *heads;
     super_isum *isum;
+    float factor; /* a power of two that d is multiplied by */
 };
 
 SUPER_AVX2 void super_heads_of_group(const struct quant_type *type, super_heads *heads,
@@ -279,7 +282,7 @@ SUPER_AVX2 void super_sums_fill(super_sums_prepare *prepare, const struct quant_
     }
 }
 
-/* Rows one after the other in file order: side by side they would be better from cache but worse
+/* Rows one after the other in file order: several at a step are faster from cache but slower
  * from memory, where the weights come from (docs/performance.md); the hardware's own prefetch
  * follows such a stream, and ours takes it across pages. A group becomes terms only after the
  * products of the next one, and the terms are added during those of the one after that, for both
@@ -310,7 +313,7 @@ SUPER_AVX2 void super_gemv(const struct quant_type *type, const struct super_ker
                 super_group_fill(type, kernel, at + (size_t)i * type->block_bytes,
                                  a->q + SUPER_LEN * (b + i), sums + i / SUPER_GROUP,
                                  rows->prefetch.to_l1, new, &terms);
-                if (old->n > 0) super_group_terms(old, has_min, &terms);
+                if (old->n > 0) super_group_terms(old, has_min, kernel->factor, &terms);
                 struct super_group *spare = old;
                 old = new;
                 new = spare;
@@ -319,7 +322,7 @@ SUPER_AVX2 void super_gemv(const struct quant_type *type, const struct super_ker
     }
     *terms.out = super_terms_add(&terms, 0, *terms.out);
     if (old->n == 0) return;
-    super_group_terms(old, has_min, &terms);
+    super_group_terms(old, has_min, kernel->factor, &terms);
     *terms.out = super_terms_add(&terms, 0, *terms.out);
 }
 
@@ -613,7 +616,7 @@ SUPER_AVX512 struct super_part super_part_of(size_t bytes, int64_t n, const uint
                                .skip = (size_t)rows * (row_bytes - (size_t)n * bytes)};
 }
 
-/* The column from super-block b on for a group. Beyond its last, the last again. */
+/* The column from super-block b on for a group. Past its last, the last again. */
 SUPER_AVX512 void super_columns_fill(super_column_fill *prepare, const struct super_part *part,
                                      const struct quant_act *a, int64_t b,
                                      struct super_column *column)
@@ -655,7 +658,7 @@ SUPER_AVX512 void super_step_add(bool has_min, const struct super_step *step, in
     }
 }
 
-/* Asks for what is read some time after the n super-blocks of a step. */
+/* Prefetches what is read some time after the n super-blocks of a step. */
 SUPER_AVX512 void super_step_prefetch(size_t super_block, const uint8_t *step, int n, bool to_l1)
 {
     const char *at = (const char *)step;
@@ -729,7 +732,7 @@ SUPER_AVX512 void super_gemv_steps(const struct quant_type *type, super_column_f
     CPU_TARGET_AVX2 static void NAME##_gemv_avx2(int64_t k, const struct quant_rows *rows,         \
                                                  const struct quant_act *a, float *out)            \
     {                                                                                              \
-        const struct super_kernel kernel = {SUMS, HEADS, ISUM};                                    \
+        const struct super_kernel kernel = {SUMS, HEADS, ISUM, 1.0f};                              \
         super_gemv(&quant_type_##NAME, &kernel, k, rows, a, out);                                  \
     }                                                                                              \
     CPU_TARGET_AVX512 static void NAME##_gemv_avx512(int64_t k, const struct quant_rows *rows,     \
@@ -739,4 +742,22 @@ SUPER_AVX512 void super_gemv_steps(const struct quant_type *type, super_column_f
     }
 
 #endif
+
+/* Members of struct quant_type, of a type whose panels have its own form at each level. */
+#if defined(__x86_64__)
+#define SUPER_VECTORS(NAME)                                                                        \
+    [CPU_AVX2] = {.decode = NAME##_decode_avx2,                                                    \
+                  .unpack = NAME##_unpack_avx2,                                                    \
+                  .gemv = NAME##_gemv_avx2},                                                       \
+    [CPU_AVX512] = {.unpack = NAME##_unpack_avx512, .gemv = NAME##_gemv_avx512},
+#else
+#define SUPER_VECTORS(NAME)
+#endif
+
+#define SUPER_MEMBERS(NAME)                                                                        \
+    .block_len = SUPER_LEN, .act = &quant_act_q8_256, .encode = NAME##_encode, .dot = NAME##_dot,  \
+    .kernel = {                                                                                    \
+        [CPU_SCALAR] = {.decode = NAME##_decode, .unpack = NAME##_unpack, .gemv = NAME##_gemv},    \
+        SUPER_VECTORS(NAME)}
+
 #endif

@@ -2,6 +2,7 @@
  * free moves (Thompson's), whose code points are byte sequences, then its sets of states. See
  * automaton.h. */
 #include "sample/constrain/automaton.h"
+#include "base/interrupt.h"
 #include "sample/constrain/constraint.h"
 #include "sample/constrain/idset.h"
 #include <stdlib.h>
@@ -53,6 +54,9 @@ static bool add_move(struct nfa *a, uint32_t from, enum move_kind kind, uint32_t
                      uint32_t to)
 {
     if (a->n_move == 0) a->n_move = 1;
+    if (a->n_move >= 4 * CONSTRAIN_MAX_NFA)
+        return base_fail(a->err, BASE_USAGE, "the pattern expands to more than %d moves",
+                         4 * CONSTRAIN_MAX_NFA);
     if (!constrain_grow(&a->move, &a->move_room, a->n_move, sizeof *a->move, a->err)) return false;
     a->move[a->n_move] = (struct move){kind, to, lo, hi, a->first[from]};
     a->first[from] = a->n_move++;
@@ -172,6 +176,7 @@ struct sets {
     uint32_t *mark, stamp; /* [n_state]: seen in this closure */
     uint32_t *todo;        /* [n_state] */
     uint32_t *next, next_room, n_next;
+    uint64_t work; /* moves looked at */
     struct constrain_call *call;
     uint32_t n_call, call_room;
     uint32_t *call_at, call_at_room;
@@ -247,7 +252,7 @@ static uint32_t targets(const struct nfa *a, struct sets *s, uint32_t set, enum 
     uint32_t n = 0;
     s->stamp++;
     for (uint32_t i = s->ids.at[set]; i < s->ids.at[set + 1]; i++)
-        for (uint32_t m = a->first[s->ids.id[i]]; m; m = a->move[m].next) {
+        for (uint32_t m = a->first[s->ids.id[i]]; m; m = a->move[m].next, s->work++) {
             const struct move *v = &a->move[m];
             bool hit = v->kind == kind &&
                        (kind == MOVE_CALL ? v->lo == value : v->lo <= value && value <= v->hi);
@@ -290,6 +295,9 @@ static bool determinize(const struct nfa *a, struct sets *s, struct constrain_df
     s->todo[0] = 0;
     if (!intern_set(a, s, 1, true, &set)) return false;
     for (uint32_t i = 0; i < s->ids.n_set; i++) {
+        if (!base_goes_on(a->err)) return false;
+        if (s->n_next >= CONSTRAIN_MAX_MOVES || s->work > CONSTRAIN_MAX_WORK)
+            return base_fail(a->err, BASE_USAGE, "the pattern is too large to be compiled");
         if (!constrain_grow(&s->call_at, &s->call_at_room, i + 1, sizeof *s->call_at, a->err))
             return false;
         s->call_at[i] = s->n_call;

@@ -1,5 +1,6 @@
 /* sample/constrain/automaton_ops.c: products, lengths and trimming of automata. See
  * sample/constrain/automaton.h. */
+#include "base/interrupt.h"
 #include "sample/constrain/automaton.h"
 #include "sample/constrain/constraint.h"
 #include <stdlib.h>
@@ -118,7 +119,11 @@ static bool fill_product(struct product *p, struct constrain_dfa *d, struct base
     if (!intern_tuple(p, t, &q, err)) return false;
     for (uint32_t i = 0; i < p->n; i++) t[i] = 1;
     if (!intern_tuple(p, t, &q, err)) return false;
-    for (uint32_t s = 0; s < p->n_state; s++)
+    for (uint32_t s = 0; s < p->n_state; s++) {
+        if (!base_goes_on(err)) return false;
+        if (n_next >= CONSTRAIN_MAX_MOVES)
+            return base_fail(err, BASE_USAGE, "patterns combine to more than %d moves",
+                             CONSTRAIN_MAX_MOVES);
         for (uint32_t c = 0; c < d->n_class; c++) {
             const uint32_t *from = p->tuple + (size_t)s * p->n;
             for (uint32_t i = 0; i < p->n; i++)
@@ -128,6 +133,7 @@ static bool fill_product(struct product *p, struct constrain_dfa *d, struct base
             if (!constrain_grow(&d->next, &room, n_next, sizeof *d->next, err)) return false;
             d->next[n_next++] = q;
         }
+    }
     d->n_state = p->n_state;
     d->accept = calloc(d->n_state, 1);
     d->mask = calloc(d->n_state, sizeof *d->mask);

@@ -21,7 +21,8 @@ static uint64_t mix(uint64_t h, uint64_t v)
 static bool same(const struct constrain_frame *x, const struct constrain_frame *y)
 {
     return x->next == y->next && x->kind == y->kind && x->index == y->index &&
-           x->state == y->state && memcmp(x->word, y->word, sizeof x->word) == 0;
+           x->state == y->state &&
+           memcmp(x->word, y->word, (size_t)constrain_frame_words(x) * sizeof *x->word) == 0;
 }
 
 static bool make_room(struct constrain_state *s)
@@ -54,11 +55,17 @@ fail:
     return constrain_state_fail(s, BASE_NO_MEMORY, "no memory for a constraint's state");
 }
 
-uint32_t constrain_frame_intern(struct constrain_state *s, const struct constrain_frame *f)
+uint64_t constrain_frame_hash(const struct constrain_state *s, const struct constrain_frame *f)
 {
     uint64_t hash = mix(s->frame[f->next].hash, (uint64_t)f->kind << 32 | f->index);
     hash = mix(hash, f->state);
-    for (int i = 0; i < 3; i++) hash = mix(hash, f->word[i]);
+    for (int i = 0; i < constrain_frame_words(f); i++) hash = mix(hash, f->word[i]);
+    return hash;
+}
+
+uint32_t constrain_frame_intern(struct constrain_state *s, const struct constrain_frame *f)
+{
+    const uint64_t hash = constrain_frame_hash(s, f);
     if (s->failed || !make_room(s)) return 0;
     uint64_t h = hash;
     for (uint32_t i; (i = s->slot[h & (s->n_slot - 1)]); h++)

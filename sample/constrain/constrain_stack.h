@@ -28,6 +28,9 @@ enum constrain_frame_kind {
     CONSTRAIN_FRAME_ROOT /* a JSON text */
 };
 
+/* What an object has: a bit for each known name, then for each mark. */
+enum { CONSTRAIN_SEEN_WORDS = 8, CONSTRAIN_FIRST_MARK = CONSTRAIN_MAX_NAMES };
+
 /* What was read of an escape in a JSON string. */
 struct constrain_escape {
     uint32_t kind : 3;   /* enum constrain_escape_kind, schema_run.h; 0: no escape */
@@ -52,6 +55,7 @@ struct constrain_frame {
         } literal;
         struct {
             struct constrain_escape escape;
+            uint32_t count; /* code points begun, where the length counts */
         } string;
         struct {
             uint16_t size;       /* bytes read */
@@ -61,22 +65,29 @@ struct constrain_frame {
             uint32_t n_items;
             uint8_t phase, space; /* space: white space since the last token */
             uint8_t contains[8];  /* items that count for each `contains` */
+            uint64_t seen;        /* values that have come, where none may come again */
         } array;
         struct {
             struct constrain_escape escape;
             uint16_t n_names;
             uint8_t phase, space;
-            uint64_t seen[2]; /* bits of known names and marks */
+            uint64_t seen[CONSTRAIN_SEEN_WORDS];
         } object;
         struct {
             uint32_t done; /* the value has been read */
         } root;
-        uint64_t word[3];
+        uint64_t word[1 + CONSTRAIN_SEEN_WORDS];
     };
     uint64_t hash; /* of the whole stack, by content */
     uint32_t rest; /* the fewest bytes that end the whole stack, plus 1; 0: not known yet */
 };
-_Static_assert(sizeof(struct constrain_frame) == 56, "no member is larger than `word`");
+_Static_assert(sizeof(struct constrain_frame) == 32 + 8 * (1 + CONSTRAIN_SEEN_WORDS),
+               "no member is larger than `word`");
+/* How many words a frame's member has: objects have more than the others. */
+static inline int constrain_frame_words(const struct constrain_frame *f)
+{
+    return f->kind == CONSTRAIN_FRAME_OBJECT ? 1 + CONSTRAIN_SEEN_WORDS : 3;
+}
 
 /* A frame whose words are 0. */
 static inline struct constrain_frame constrain_frame_new(enum constrain_frame_kind kind,
@@ -101,6 +112,8 @@ struct constrain_state {
     struct base_error *err;
 };
 
+/* Of a stack by content, whose top is f. */
+uint64_t constrain_frame_hash(const struct constrain_state *s, const struct constrain_frame *f);
 /* The index of an equal frame with all fields but hash set; 0 on failure. */
 uint32_t constrain_frame_intern(struct constrain_state *s, const struct constrain_frame *f);
 /* Adds a stack to the set after this byte. */
@@ -115,7 +128,8 @@ void constrain_state_leave(struct constrain_state *s, uint32_t stack);
 void constrain_state_begin(struct constrain_state *s);
 /* Forgets the frames from `count` on: nothing may refer to them. */
 void constrain_state_rewind(struct constrain_state *s, uint32_t count);
-/* What the state's stacks are by content, in any order. */
+/* What the state's stacks are by content, in any order; of the count of a string at the top no more
+ * than a token can tell. */
 void constrain_state_key(const struct constrain_state *s, uint64_t key[2]);
 /* The stacks of now, to go back to after bytes that were read on trial. Nothing else may happen to
  * the state in between. */

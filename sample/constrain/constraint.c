@@ -180,12 +180,21 @@ bool constrain_state_feed(struct constrain_state *s, const char *bytes, size_t s
     return true;
 }
 
+static uint64_t hash_top(const struct constrain_state *s, uint32_t stack)
+{
+    struct constrain_frame f = s->frame[stack];
+    if (f.kind != CONSTRAIN_FRAME_STRING || !stack) return f.hash;
+    f.string.count =
+        constrain_length_key(s->constraint->schema->string[f.index].length, f.string.count);
+    return constrain_frame_hash(s, &f);
+}
+
 void constrain_state_key(const struct constrain_state *s, uint64_t key[2])
 {
     key[0] = 0;
     key[1] = s->n_top;
     for (uint32_t i = 0; i < s->n_top; i++) {
-        uint64_t h = s->frame[s->top[i]].hash * 0xd6e8feb86659fd93u;
+        uint64_t h = hash_top(s, s->top[i]) * 0xd6e8feb86659fd93u;
         key[0] += h ^ h >> 32;
         h *= 0x9e3779b97f4a7c15u;
         key[1] += h ^ h >> 29;

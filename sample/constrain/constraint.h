@@ -18,14 +18,16 @@
 enum {
     CONSTRAIN_MAX_SOURCE = 1 << 22, /* bytes of a grammar, expression or schema */
     CONSTRAIN_MAX_NESTING = 200,    /* groups in groups, values in values of a schema */
-    CONSTRAIN_MAX_REPEAT = 10000,   /* m and n of {m,n} */
-    CONSTRAIN_MAX_NFA = 200000,     /* states before determinization, per rule */
-    CONSTRAIN_MAX_DFA = 100000,     /* states of one automaton */
-    CONSTRAIN_MAX_SETS = 1 << 21,   /* states before determinization, over all states after it */
+    CONSTRAIN_MAX_REPEAT = 1000000, /* m and n of {m,n} */
+    CONSTRAIN_MAX_NFA = 1 << 21, /* states before determinization, per rule; four times the moves */
+    CONSTRAIN_MAX_DFA = 1 << 20, /* states of one automaton */
+    CONSTRAIN_MAX_MOVES = 1 << 25,  /* states times classes of bytes of one automaton */
+    CONSTRAIN_MAX_WORK = 1 << 30,   /* moves looked at to make one automaton: seconds */
+    CONSTRAIN_MAX_SETS = 1 << 22,   /* states before determinization, over all states after it */
     CONSTRAIN_MAX_RULES = 20000,    /* rules of a grammar */
-    CONSTRAIN_MAX_LENGTH = 4096,    /* minLength and maxLength */
+    CONSTRAIN_MAX_LENGTH = 1 << 30, /* minLength and maxLength */
     CONSTRAIN_MAX_ITEMS = 10000,    /* minItems, maxItems, prefixItems */
-    CONSTRAIN_MAX_NAMES = 120,      /* properties that one object knows by name */
+    CONSTRAIN_MAX_NAMES = 504,      /* properties that one object knows by name */
     CONSTRAIN_MAX_BRANCHES = 2000,  /* combinations of one place of a schema */
     CONSTRAIN_MAX_PLACES = 20000,   /* different places of a schema, combinations included */
     CONSTRAIN_MAX_STACKS = 4096,    /* ways to read the text at once */

@@ -46,18 +46,23 @@ static uint32_t *fill_string(const struct constrain_finisher *f, const struct co
     return rest;
 }
 
+/* A code point that is missing takes a byte: any printable one will do where lengths are counted.
+ */
 static uint32_t string_rest(const struct constrain_finisher *f, const struct constrain_frame *frame)
 {
     const uint32_t *rest = f->string[frame->index];
     const struct constrain_escape escape = frame->string.escape;
-    if (frame->state == 0) return constrain_add(rest[1], 2);
-    if (!escape.kind) return constrain_add(rest[frame->state], 1);
+    const uint32_t min = f->constraint->schema->string[frame->index].length.min;
+    const uint32_t missing = frame->string.count < min ? min - frame->string.count : 0;
+    if (frame->state == 0) return constrain_add(constrain_add(rest[1], missing), 2);
+    if (!escape.kind) return constrain_add(constrain_add(rest[frame->state], missing), 1);
     struct constrain_escape_end end[CONSTRAIN_ESCAPE_ENDS];
-    const struct constrain_dfa *d = f->constraint->schema->string[frame->index];
-    uint32_t n = constrain_escape_ends(d, frame->state, escape, end), min = CONSTRAIN_NEVER;
+    const struct constrain_dfa *d = f->constraint->schema->string[frame->index].dfa;
+    uint32_t n = constrain_escape_ends(d, frame->state, escape, end), least = CONSTRAIN_NEVER;
     for (uint32_t i = 0; i < n; i++)
-        if (constrain_add(rest[end[i].q], end[i].bytes) < min) min = rest[end[i].q] + end[i].bytes;
-    return constrain_add(min, 1);
+        if (constrain_add(rest[end[i].q], end[i].bytes) < least)
+            least = rest[end[i].q] + end[i].bytes;
+    return constrain_add(constrain_add(least, missing), 1);
 }
 
 /* -- arrays -- */
@@ -193,15 +198,16 @@ static bool next_need(const struct constrain_finisher *f, const struct constrain
                       const struct constrain_frame *frame, const uint32_t *name, bool must,
                       struct choice *best, bool *some)
 {
-    const uint64_t names = (1ull << (CONSTRAIN_FIRST_MARK - 64)) - 1;
-    uint64_t short0 = o->required[0] & ~frame->object.seen[0],
-             short1 = o->required[1] & ~frame->object.seen[1];
-    uint64_t marks = short1 >> (CONSTRAIN_FIRST_MARK - 64);
+    const uint32_t last = CONSTRAIN_FIRST_MARK / 64, shift = CONSTRAIN_FIRST_MARK % 64;
+    const uint64_t marks = (o->required[last] & ~frame->object.seen[last]) >> shift;
     *some = true;
     if (marks) return choose(f, o, frame, name, marks & -marks, 0, best);
-    if (short0) return choose(f, o, frame, name, 0, 1 + (uint32_t)__builtin_ctzll(short0), best);
-    if (short1 & names)
-        return choose(f, o, frame, name, 0, 65 + (uint32_t)__builtin_ctzll(short1), best);
+    for (uint32_t i = 0; i <= last; i++) {
+        const uint64_t missing = o->required[i] & ~frame->object.seen[i];
+        if (missing)
+            return choose(f, o, frame, name, 0, 64 * i + 1 + (uint32_t)__builtin_ctzll(missing),
+                          best);
+    }
     *some = must || frame->object.n_names < o->min;
     return !*some || choose(f, o, frame, name, 0, 0, best);
 }
@@ -357,7 +363,7 @@ static bool fill_tables(struct constrain_finisher *f)
     if (!f->string || !f->name || !f->place || !f->work) return false;
     memset(f->place, 0xff, ((size_t)s->n_place + 1) * sizeof *f->place);
     for (uint32_t i = 0; i < s->n_string; i++)
-        if (!(f->string[i] = fill_string(f, s->string[i]))) return false;
+        if (!(f->string[i] = fill_string(f, s->string[i].dfa))) return false;
     for (uint32_t i = 0; i < s->n_object; i++) {
         f->name[i] = calloc((size_t)s->object[i].key->n_state + 1, sizeof **f->name);
         if (!f->name[i] || !name_rests(f, &s->object[i], 1)) return false;

@@ -17,6 +17,9 @@ enum {
     DEAD = UINT32_MAX     /* no set */
 };
 
+_Static_assert((int)CONSTRAIN_TOKEN_REACH >= (int)CONSTRAIN_MAX_TOKEN,
+               "counts that masks are cached by");
+
 /* A place in a trie where the top frame's own knowledge ends. */
 struct leave {
     uint32_t node, q;
@@ -70,7 +73,7 @@ static uint32_t max_states(const struct constraint *c)
     for (uint32_t i = 0; i < c->n_dfa; i++)
         if (c->dfa[i] && c->dfa[i]->n_state > max) max = c->dfa[i]->n_state;
     for (uint32_t i = 0; s && i < s->n_string; i++)
-        if (s->string[i]->n_state > max) max = s->string[i]->n_state;
+        if (s->string[i].dfa->n_state > max) max = s->string[i].dfa->n_state;
     for (uint32_t i = 0; s && i < s->n_object; i++)
         if (s->object[i].key->n_state > max) max = s->object[i].key->n_state;
     return max;
@@ -429,7 +432,8 @@ struct reading {
     const struct constrain_dfa *d;
     const struct constrain_frame *frame;
     const uint8_t *good; /* of a name: states that may be passed, given the names seen; or NULL */
-    uint32_t q[CONSTRAIN_MAX_TOKEN + 1];
+    const struct constrain_length *length; /* of a string; NULL: of a name */
+    uint32_t q[CONSTRAIN_MAX_TOKEN + 1], count[CONSTRAIN_MAX_TOKEN + 1];
     struct constrain_escape escape[CONSTRAIN_MAX_TOKEN + 1];
 };
 
@@ -449,15 +453,20 @@ static bool fill_text(struct constrain_masker *m, struct reading *r, bool is_pla
     const struct constrain_trie_node *node = trie->node;
     r->q[0] = r->frame->state;
     r->escape[0] = (struct constrain_escape){0};
+    r->count[0] = r->length ? r->frame->string.count : 0;
     for (uint32_t i = 1; i < trie->n_node;) {
         uint32_t depth = node[i].depth, from = r->q[depth - 1];
         r->q[depth] = from;
+        r->count[depth] = r->count[depth - 1];
         r->escape[depth] = r->escape[depth - 1];
         enum constrain_text_step step =
             constrain_text_step(r->schema, r->d, &r->q[depth], &r->escape[depth], node[i].byte);
         bool inside = step == CONSTRAIN_TEXT_INSIDE && may_pass(r, depth);
+        if (inside && r->length && constrain_text_begins(r->escape[depth - 1], node[i].byte))
+            inside = constrain_length_count(r->length, &r->count[depth]);
         bool closed = step == CONSTRAIN_TEXT_CLOSED &&
                       (r->d->accept[from] & CONSTRAIN_DFA_ACCEPTS) &&
+                      (!r->length || r->count[depth] >= r->length->min) &&
                       (!r->good || constrain_object_may_name(r->schema, r->frame, from, true));
         if (inside || closed) allow(trie, e->mask, i);
         if (closed && node[i].next != i + 1 &&
@@ -473,9 +482,12 @@ static bool fill_string(struct constrain_masker *m, const struct constrain_frame
 {
     struct reading r = {.schema = m->constraint->schema, .frame = f};
     struct depths *depths = &m->string[f->index];
-    r.d = r.schema->string[f->index];
+    r.d = r.schema->string[f->index].dfa;
+    r.length = &r.schema->string[f->index].length;
     if (!find_depths(m, r.d, depths, false, err)) return false;
-    if (!allow_plain(m, e->mask, depths->min_depth[f->state], depths->max_depth[f->state]) &&
+    const uint32_t left = r.length->max - f->string.count, min = depths->min_depth[f->state];
+    const uint32_t max = depths->max_depth[f->state];
+    if (!allow_plain(m, e->mask, min < left ? min : left, max < left ? max : left) &&
         !fill_text(m, &r, true, e, err))
         return false;
     return fill_text(m, &r, false, e, err);
@@ -514,6 +526,8 @@ static bool enter_leave(struct constrain_masker *m, struct constrain_state *s,
 {
     struct constrain_frame f = *top;
     f.state = l->q;
+    if (f.kind == CONSTRAIN_FRAME_STRING) /* it was long enough to be closed */
+        f.string.count = m->constraint->schema->string[f.index].length.min;
     if (m->full) constrain_state_rewind(s, m->numbered_frames);
     uint32_t stack = constrain_frame_intern(s, &f);
     constrain_state_begin(s);
@@ -537,9 +551,16 @@ static void top_key(const struct constrain_masker *m, const struct constrain_fra
         CONSTRAIN_FRAME_OBJECT) { /* which names were seen, and how many where it counts */
         const uint64_t *seen = f->object.seen;
         if (m->constraint->schema->object[f->index].max != UINT32_MAX) more = f->object.n_names;
-        more ^= seen[0] * 0xd6e8feb86659fd93u ^ seen[1] * 0xa0761d6478bd642fu;
-        key[1] ^= (seen[0] ^ seen[0] >> 31) * 0xe7037ed1a0b428dbu ^ seen[1] * 0x8ebc6af09c88c6e3u;
+        for (int i = 0; i < CONSTRAIN_SEEN_WORDS; i++) {
+            more = (more ^ seen[i]) * 0xd6e8feb86659fd93u;
+            more ^= more >> 32;
+            key[1] = (key[1] ^ seen[i]) * 0xe7037ed1a0b428dbu;
+            key[1] ^= key[1] >> 29;
+        }
     }
+    if (f->kind == CONSTRAIN_FRAME_STRING)
+        more =
+            constrain_length_key(m->constraint->schema->string[f->index].length, f->string.count);
     key[0] ^= more * 0xff51afd7ed558ccdu;
     key[0] ^= key[0] >> 29;
     key[1] ^= more << 1;

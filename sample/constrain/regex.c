@@ -240,7 +240,7 @@ static bool read_count(struct reader *r, uint32_t *out)
     if (peek(r) < '0' || peek(r) > '9') return fail(r, "expected a number");
     for (; peek(r) >= '0' && peek(r) <= '9'; skip(r, 1)) {
         n = n * 10 + (uint64_t)(peek(r) - '0');
-        if (n > CONSTRAIN_MAX_REPEAT) return fail(r, "repeats too often (at most 10000 times)");
+        if (n > CONSTRAIN_MAX_REPEAT) return fail(r, "repeats too often (at most 1,000,000 times)");
     }
     *out = (uint32_t)n;
     return true;

@@ -10,7 +10,8 @@ void constrain_schema_free(struct constrain_schema *s)
     if (!s) return;
     constrain_json_free(&s->json);
     for (uint32_t i = 0; i < s->n_text; i++) constrain_dfa_free(s->text[i]);
-    for (uint32_t i = 0; i < s->n_string; i++) constrain_dfa_free(s->string[i]);
+    for (uint32_t i = 0; i < s->n_string; i++)
+        if (i == 0 || s->string[i].dfa != s->string[0].dfa) constrain_dfa_free(s->string[i].dfa);
     for (uint32_t i = 0; i < s->n_object; i++) constrain_dfa_free(s->object[i].key);
     free(s->formula), free(s->list), free(s->decimal), free(s->text), free(s->key);
     constrain_idsets_free(&s->lits);
@@ -141,22 +142,59 @@ bool constrain_schema_options_of(struct constrain_schema *s, const uint32_t *bas
 
 /* -- strings -- */
 
+bool constrain_schema_length(const struct constrain_schema *s, const uint32_t *atoms, uint32_t n,
+                             struct constrain_length *length)
+{
+    bool all = true;
+    *length = (struct constrain_length){0, CONSTRAIN_NO_MAX};
+    for (uint32_t i = 0; i < n; i++) {
+        const struct constrain_formula *f = &s->formula[atoms[i] / 2];
+        if (f->kind != CONSTRAIN_F_LENGTH)
+            all = false;
+        else if (!(atoms[i] & 1) && f->a > length->min)
+            length->min = f->a;
+        else if ((atoms[i] & 1) && f->a - 1 < length->max)
+            length->max = f->a - 1;
+    }
+    return all;
+}
+
+static struct constrain_dfa *length_dfa(struct constrain_length length, struct base_error *err)
+{
+    const bool open = length.max == CONSTRAIN_NO_MAX;
+    if ((open ? length.min : length.max) < CONSTRAIN_MAX_DFA)
+        return constrain_dfa_length(length.min, length.max, err);
+    base_fail(err, BASE_USAGE, "'%s' beside other conditions is more than %d",
+              open ? "minLength" : "maxLength", CONSTRAIN_MAX_DFA - 1);
+    return NULL;
+}
+
 struct constrain_dfa *constrain_schema_string(const struct constrain_schema *s,
                                               const uint32_t *atoms, uint32_t n,
                                               struct base_error *err)
 {
     const struct constrain_dfa *part[31];
+    struct constrain_dfa *counted = NULL, *d = NULL;
     struct base_error why = BASE_ERROR_INIT;
-    uint32_t want = 0;
-    if (n > 31) {
+    struct constrain_length length;
+    uint32_t want = 0, n_part = 0;
+    constrain_schema_length(s, atoms, n, &length);
+    if (length.min > length.max) return NULL;
+    if (length.min > 0 || length.max != CONSTRAIN_NO_MAX) {
+        if (!(counted = length_dfa(length, err))) return NULL;
+        want |= 1;
+        part[n_part++] = counted;
+    }
+    for (uint32_t i = 0; i < n && n_part < 31; i++) {
+        if (s->formula[atoms[i] / 2].kind == CONSTRAIN_F_LENGTH) continue;
+        want |= (uint32_t) !(atoms[i] & 1) << n_part;
+        part[n_part++] = s->text[s->formula[atoms[i] / 2].a];
+    }
+    if (n > 31)
         base_fail(err, BASE_USAGE, "'pattern': more than 31 conditions on one string");
-        return NULL;
-    }
-    for (uint32_t i = 0; i < n; i++) {
-        part[i] = s->text[s->formula[atoms[i] / 2].a];
-        want |= (uint32_t) !(atoms[i] & 1) << i;
-    }
-    struct constrain_dfa *d = constrain_dfa_product(part, n, err);
+    else
+        d = constrain_dfa_product(part, n_part, err);
+    constrain_dfa_free(counted);
     for (uint32_t q = 0; d && q < d->n_state; q++) d->accept[q] &= d->mask[q] == want;
     if (d && !constrain_dfa_trim(d, NULL, &why)) {
         if (why.code != BASE_OK) base_fail(err, why.code, "%s", why.text);

@@ -10,6 +10,7 @@
 #define SAMPLE_CONSTRAIN_SCHEMA_H
 
 #include "sample/constrain/automaton.h"
+#include "sample/constrain/constrain_stack.h"
 #include "sample/constrain/constraint.h"
 #include "sample/constrain/decimal.h"
 #include "sample/constrain/idset.h"
@@ -36,6 +37,7 @@ enum constrain_formula_kind {
     CONSTRAIN_F_MAX,          /* the same of <= and < */
     CONSTRAIN_F_MULTIPLE,     /* of decimal a */
     CONSTRAIN_F_TEXT,         /* string in automaton a */
+    CONSTRAIN_F_LENGTH,       /* string of a code points or more, a > 0 */
     CONSTRAIN_F_PROPERTY,     /* the property named by key a, if there, satisfies literal b */
     CONSTRAIN_F_PATTERN,      /* properties whose names are in automaton a satisfy b */
     CONSTRAIN_F_NAMES,        /* all names satisfy literal b */
@@ -44,6 +46,7 @@ enum constrain_formula_kind {
     CONSTRAIN_F_ITEM,         /* item a, if there, satisfies b */
     CONSTRAIN_F_ITEMS,        /* items from index a on satisfy b */
     CONSTRAIN_F_MIN_ITEMS,    /* a items or more */
+    CONSTRAIN_F_UNIQUE,       /* no two items are equal; each equals a literal of list[a..a + b) */
     CONSTRAIN_F_MIN_CONTAINS, /* a items or more from index c on satisfy b */
     CONSTRAIN_F_EXISTS        /* a property with its name in automaton a satisfies b */
 };
@@ -79,6 +82,25 @@ bool constrain_number_accepts(const struct constrain_schema *s, const struct con
 bool constrain_number_is_writable(const struct constrain_number *c);
 bool constrain_number_may_exist(const struct constrain_number *c);
 
+/* Strings: what an automaton reads, of so many code points, which are counted: with an automaton
+ * for each count a length of 65,536 would be a million states. */
+struct constrain_length {
+    uint32_t min, max; /* CONSTRAIN_NO_MAX: any */
+};
+struct constrain_string {
+    struct constrain_dfa *dfa;
+    struct constrain_length length; /* not trivial only where dfa is that of any string */
+};
+/* What the counts of a string have to be told apart for: those further from a bound than a token
+ * reaches are one. */
+enum { CONSTRAIN_TOKEN_REACH = 1024 }; /* code points: no token has more */
+static inline uint32_t constrain_length_key(struct constrain_length l, uint32_t count)
+{
+    const uint32_t reach = CONSTRAIN_TOKEN_REACH;
+    const uint32_t left = l.max - count, missing = count < l.min ? l.min - count : 0;
+    return (left < reach ? left : reach) * (reach + 1) + (missing < reach ? missing : reach);
+}
+
 /* One way to read an item or value: its place, and the counts or marks that it adds to. */
 struct constrain_option {
     uint32_t place, marks;
@@ -91,6 +113,8 @@ struct constrain_array {
     uint32_t positions;  /* options of 0..positions - 1, then of all further items */
     uint32_t position;   /* first of positions + 1 slices */
     uint32_t n_contains; /* counters */
+    uint32_t unique;     /* values, each of which may come once; the marks of an option are the
+                            number of its value. 0: they may repeat */
     uint8_t min_contains[8], max_contains[8]; /* 255: any */
     bool alive;
 };
@@ -101,20 +125,28 @@ struct constrain_object {
     uint32_t known;            /* into label[]: the known name of a class plus 1, or 0 */
     uint32_t words;            /* 64-bit words of a set of classes */
     uint32_t usable;           /* into bits[]: classes whose value can be */
-    uint64_t required[2];      /* bits of known names; marks from bit 120 on */
-    uint32_t n_required;       /* names only */
+    uint64_t required[CONSTRAIN_SEEN_WORDS]; /* bits of known names; marks from CONSTRAIN_FIRST_MARK
+                                                on */
+    uint32_t n_required;                     /* names only */
     uint32_t min, max;
     bool alive;
 };
-enum { CONSTRAIN_FIRST_MARK = 120 };
 enum { CONSTRAIN_MAX_MARKS = 6 };
 /* And that a name has come which the schema does not know: where a number of properties is
  * demanded, what is generated has one of them at most, because a second could repeat the first and
  * readers would count one. */
-enum { CONSTRAIN_OTHER_SEEN = 127 };
+enum { CONSTRAIN_OTHER_SEEN = 511 };
 static inline bool constrain_object_counts(bool generate, uint32_t min)
 {
     return generate && min > 1;
+}
+
+/* Whether all that an object needs is among `seen`. */
+static inline bool constrain_object_has_all(const struct constrain_object *o, const uint64_t *seen)
+{
+    uint64_t missing = 0;
+    for (int i = 0; i < CONSTRAIN_SEEN_WORDS; i++) missing |= o->required[i] & ~seen[i];
+    return missing == 0;
 }
 
 struct constrain_place {
@@ -146,7 +178,7 @@ struct constrain_schema {
     uint32_t n_number, number_room;
     struct constrain_decimal *step;
     uint32_t n_step, step_room;
-    struct constrain_dfa **string; /* automata of strings */
+    struct constrain_string *string; /* 0: any */
     uint32_t n_string, string_room;
     struct constrain_array *array;
     uint32_t n_array, array_room;
@@ -193,6 +225,9 @@ bool constrain_schema_place(struct constrain_schema *s, const uint32_t *lits, ui
 bool constrain_schema_options_of(struct constrain_schema *s, const uint32_t *base, uint32_t n_base,
                                  const uint32_t *with, const bool *exact, uint32_t n_with,
                                  struct constrain_slice *out, struct base_error *err);
+/* The length that the atoms demand; whether they demand nothing else. */
+bool constrain_schema_length(const struct constrain_schema *s, const uint32_t *atoms, uint32_t n,
+                             struct constrain_length *length);
 /* The automaton of the strings that satisfy the atoms, trimmed; NULL with no error: none do. */
 struct constrain_dfa *constrain_schema_string(const struct constrain_schema *s,
                                               const uint32_t *atoms, uint32_t n,
@@ -214,6 +249,12 @@ void constrain_refs_free(struct constrain_refs *r);
 /* The JSON node that the reference in `ref`, a member of the schema `owner`, leads to; 0: error. */
 uint32_t constrain_refs_find(struct constrain_refs *r, uint32_t owner, uint32_t ref,
                              struct base_error *err);
+
+/* The different values that `enum` or `const` leave in the schema at `json`, or in what it refers
+ * to: nodes. 0: it has no such word, too many values, or lists and objects among them. */
+enum { CONSTRAIN_MAX_UNIQUE = 64 };
+uint32_t constrain_schema_values(struct constrain_refs *refs, const struct constrain_json *j,
+                                 uint32_t json, uint32_t value[CONSTRAIN_MAX_UNIQUE]);
 
 /* -- expanding (schema_expand.c) -- */
 

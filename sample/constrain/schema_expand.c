@@ -1,6 +1,7 @@
 /* sample/constrain/schema_expand.c: the ways to satisfy a set of literals with a value of one type:
  * clauses with one open choice are decided at once, the others branch. See
  * sample/constrain/schema.h. */
+#include "base/interrupt.h"
 #include "sample/constrain/schema.h"
 #include <stdlib.h>
 #include <string.h>
@@ -8,13 +9,14 @@
 enum { STATUS_DEPTH = 12, MAX_SET = 4000 };
 
 static const uint8_t types_of[] = {
-    [CONSTRAIN_F_MIN] = CONSTRAIN_IS_NUMBER,         [CONSTRAIN_F_MAX] = CONSTRAIN_IS_NUMBER,
-    [CONSTRAIN_F_MULTIPLE] = CONSTRAIN_IS_NUMBER,    [CONSTRAIN_F_TEXT] = CONSTRAIN_IS_STRING,
-    [CONSTRAIN_F_PROPERTY] = CONSTRAIN_IS_OBJECT,    [CONSTRAIN_F_PATTERN] = CONSTRAIN_IS_OBJECT,
-    [CONSTRAIN_F_NAMES] = CONSTRAIN_IS_OBJECT,       [CONSTRAIN_F_REQUIRED] = CONSTRAIN_IS_OBJECT,
-    [CONSTRAIN_F_MIN_PROPS] = CONSTRAIN_IS_OBJECT,   [CONSTRAIN_F_ITEM] = CONSTRAIN_IS_ARRAY,
-    [CONSTRAIN_F_ITEMS] = CONSTRAIN_IS_ARRAY,        [CONSTRAIN_F_MIN_ITEMS] = CONSTRAIN_IS_ARRAY,
-    [CONSTRAIN_F_MIN_CONTAINS] = CONSTRAIN_IS_ARRAY, [CONSTRAIN_F_EXISTS] = CONSTRAIN_IS_OBJECT};
+    [CONSTRAIN_F_MIN] = CONSTRAIN_IS_NUMBER,      [CONSTRAIN_F_MAX] = CONSTRAIN_IS_NUMBER,
+    [CONSTRAIN_F_MULTIPLE] = CONSTRAIN_IS_NUMBER, [CONSTRAIN_F_LENGTH] = CONSTRAIN_IS_STRING,
+    [CONSTRAIN_F_TEXT] = CONSTRAIN_IS_STRING,     [CONSTRAIN_F_PROPERTY] = CONSTRAIN_IS_OBJECT,
+    [CONSTRAIN_F_PATTERN] = CONSTRAIN_IS_OBJECT,  [CONSTRAIN_F_NAMES] = CONSTRAIN_IS_OBJECT,
+    [CONSTRAIN_F_REQUIRED] = CONSTRAIN_IS_OBJECT, [CONSTRAIN_F_MIN_PROPS] = CONSTRAIN_IS_OBJECT,
+    [CONSTRAIN_F_ITEM] = CONSTRAIN_IS_ARRAY,      [CONSTRAIN_F_ITEMS] = CONSTRAIN_IS_ARRAY,
+    [CONSTRAIN_F_MIN_ITEMS] = CONSTRAIN_IS_ARRAY, [CONSTRAIN_F_MIN_CONTAINS] = CONSTRAIN_IS_ARRAY,
+    [CONSTRAIN_F_EXISTS] = CONSTRAIN_IS_OBJECT,   [CONSTRAIN_F_UNIQUE] = CONSTRAIN_IS_ARRAY};
 
 struct set { /* of literals, in order of coming */
     uint32_t *lit, n, room;
@@ -120,6 +122,7 @@ static bool assume(struct expansion *e, struct set *todo, struct set *seen, stru
     while (todo->n && *fits) {
         uint32_t lit = todo->lit[--todo->n];
         const struct constrain_formula *f = &e->s->formula[lit / 2];
+        if (!base_goes_on(e->err)) return false;
         if (++e->nodes > 100 * CONSTRAIN_MAX_BRANCHES)
             return constrain_schema_fail(e->s, f->json, e->err, "leads to too many combinations");
         if (has(seen, lit)) continue;
@@ -262,6 +265,11 @@ static bool overlap_leaf(void *context, const uint32_t *atoms, uint32_t n, struc
     struct overlap *o = context;
     if (o->type != CONSTRAIN_IS_STRING) {
         o->found = true;
+        return true;
+    }
+    struct constrain_length length;
+    if (constrain_schema_length(o->s, atoms, n, &length)) {
+        o->found |= length.min <= length.max;
         return true;
     }
     struct constrain_dfa *d = constrain_schema_string(o->s, atoms, n, err);

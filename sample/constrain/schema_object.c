@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_PATTERNS = 24, MAX_CLASSES = 512 };
+enum { MAX_PATTERNS = 22, MAX_CLASSES = 1024 };
 
 struct names {
     uint32_t key[CONSTRAIN_MAX_NAMES], n_key;
@@ -27,7 +27,7 @@ static bool add_key(struct names *w, const struct constrain_schema *s,
         if (w->key[i] == f->a) return true;
     if (w->n_key == CONSTRAIN_MAX_NAMES)
         return constrain_schema_fail(s, f->json, err,
-                                     "names more than 120 properties of one object");
+                                     "names more than 504 properties of one object");
     w->key[w->n_key++] = f->a;
     return true;
 }
@@ -139,7 +139,7 @@ static struct constrain_dfa *names_with_bit(const struct constrain_schema *s, co
 static struct constrain_dfa *build_key(const struct constrain_schema *s, struct names *w,
                                        struct base_error *err)
 {
-    struct constrain_dfa *bit[8] = {NULL}, *key = NULL;
+    struct constrain_dfa *bit[9] = {NULL}, *key = NULL;
     const struct constrain_dfa *part[31];
     bool ok = true;
     w->n_bit = 0;
@@ -294,10 +294,12 @@ bool constrain_schema_object(struct constrain_schema *s, const uint32_t *atoms, 
         while (w.key[k] != f->a) k++;
         out->required[k / 64] |= 1ull << k % 64;
     }
-    out->n_required =
-        (uint32_t)(__builtin_popcountll(out->required[0]) + __builtin_popcountll(out->required[1]));
+    for (int i = 0; i < CONSTRAIN_SEEN_WORDS; i++)
+        out->n_required += (uint32_t)__builtin_popcountll(out->required[i]);
     for (uint32_t i = 0; i < w.n_pattern; i++)
-        if (w.pattern[i].exists) out->required[1] |= 1ull << (CONSTRAIN_FIRST_MARK - 64 + marks++);
+        if (w.pattern[i].exists)
+            out->required[CONSTRAIN_FIRST_MARK / 64] |= 1ull
+                                                        << (CONSTRAIN_FIRST_MARK % 64 + marks++);
     if (w.min > w.max || out->n_required > w.max) return true;
     if (constrain_object_counts(s->generate, out->min) && w.min > w.n_key + 1)
         return constrain_schema_refuse(s, w.min_json, err,
@@ -334,6 +336,12 @@ static bool array_alive(const struct constrain_schema *s, const struct constrain
     for (uint32_t i = 0; i < a->n_contains; i++)
         if (a->min_contains[i] > need) need = a->min_contains[i];
     if (need > a->max) return false;
+    if (a->unique) {
+        const struct constrain_slice values = s->slice[a->position];
+        for (uint32_t i = 0; i < values.count; i++)
+            length += s->place[s->option[values.at + i].place].alive;
+        return length >= need;
+    }
     while (length <= a->positions && length < a->max &&
            any_alive(s, s->slice[a->position + length], &marks))
         length++;
@@ -345,7 +353,7 @@ static bool array_alive(const struct constrain_schema *s, const struct constrain
 
 static bool object_alive(struct constrain_schema *s, const struct constrain_object *o)
 {
-    uint64_t seen[2] = {0, 0}, names = 0;
+    uint64_t seen[CONSTRAIN_SEEN_WORDS] = {0}, names = 0;
     uint32_t marks = 0;
     bool others = false;
     for (uint32_t c = 0; c < o->n_class; c++) {
@@ -357,8 +365,8 @@ static bool object_alive(struct constrain_schema *s, const struct constrain_obje
         else
             others = true;
     }
-    seen[1] |= (uint64_t)marks << (CONSTRAIN_FIRST_MARK - 64);
-    return !(o->required[0] & ~seen[0]) && !(o->required[1] & ~seen[1]) &&
+    seen[CONSTRAIN_FIRST_MARK / 64] |= (uint64_t)marks << CONSTRAIN_FIRST_MARK % 64;
+    return constrain_object_has_all(o, seen) &&
            (constrain_object_counts(s->generate, o->min) ? names + others >= o->min
                                                          : others || names >= o->min);
 }

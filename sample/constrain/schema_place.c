@@ -1,5 +1,6 @@
 /* sample/constrain/schema_place.c: places: sets of literals that one value must satisfy, compiled
  * into alternatives by type. Numbers and arrays here, objects in schema_object.c. See schema.h. */
+#include "base/interrupt.h"
 #include "sample/constrain/constrain_stack.h"
 #include "sample/constrain/schema.h"
 #include <stdlib.h>
@@ -151,6 +152,7 @@ struct contains {
 struct items {
     struct contains contains[CONSTRAIN_MAX_MARKS];
     uint32_t n_contains, positions;
+    const struct constrain_formula *unique; /* or NULL */
     uint64_t min, max;
 };
 
@@ -176,7 +178,11 @@ static bool read_items(const struct constrain_schema *s, const uint32_t *atoms, 
         const struct constrain_formula *f = &s->formula[atoms[i] / 2];
         bool negate = atoms[i] & 1, ok = true;
         uint32_t from = 0;
-        if (f->kind == CONSTRAIN_F_ITEM) {
+        if (f->kind == CONSTRAIN_F_UNIQUE) {
+            ok = (!negate && !a->unique) ||
+                 constrain_schema_fail(s, f->json, err, "is supported once, and not negated");
+            a->unique = f;
+        } else if (f->kind == CONSTRAIN_F_ITEM) {
             from = f->a + 1;
             if (negate && a->min < from) a->min = from;
         } else if (f->kind == CONSTRAIN_F_ITEMS) {
@@ -194,6 +200,28 @@ static bool read_items(const struct constrain_schema *s, const uint32_t *atoms, 
         if (a->positions < from) a->positions = from;
     }
     return true;
+}
+
+/* The options of an item where no two may be equal: one for each value. */
+static bool add_values(struct constrain_schema *s, const uint32_t *atoms, uint32_t n,
+                       const struct constrain_formula *unique, struct base_error *err)
+{
+    uint32_t *lits = calloc((size_t)n + 1, sizeof *lits), n_base = 0, place;
+    struct constrain_slice options = {s->n_option, 0};
+    bool ok = lits || base_fail(err, BASE_NO_MEMORY, "no memory for a schema");
+    for (uint32_t i = 0; ok && i < n; i++)
+        if (s->formula[atoms[i] / 2].kind == CONSTRAIN_F_ITEMS)
+            lits[n_base++] = s->formula[atoms[i] / 2].b;
+    for (; ok && options.count < unique->b; options.count++) {
+        lits[n_base] = s->list[unique->a + options.count];
+        ok = constrain_schema_place(s, lits, n_base + 1, &place, err) &&
+             constrain_grow(&s->option, &s->option_room, s->n_option, sizeof *s->option, err);
+        if (ok) s->option[s->n_option++] = (struct constrain_option){place, options.count};
+    }
+    ok = ok && constrain_grow(&s->slice, &s->slice_room, s->n_slice, sizeof *s->slice, err);
+    if (ok) s->slice[s->n_slice++] = options;
+    free(lits);
+    return ok;
 }
 
 /* The options of the item at one position (`positions`: of all later ones). */
@@ -241,6 +269,13 @@ static bool make_array(struct constrain_schema *s, const uint32_t *atoms, uint32
         out->min_contains[i] = (uint8_t)a.contains[i].min;
         out->max_contains[i] = (uint8_t)a.contains[i].max;
     }
+    if (a.unique) {
+        out->unique = a.unique->b;
+        if (a.positions || a.n_contains)
+            return constrain_schema_fail(s, a.unique->json, err,
+                                         "is not supported beside conditions on single items");
+        return add_values(s, atoms, n, a.unique, err);
+    }
     for (uint32_t p = 0; p <= a.positions; p++)
         if (!add_position(s, atoms, n, &a, p, err)) return false;
     return true;
@@ -267,18 +302,25 @@ static bool keep_string(struct constrain_schema *s, const uint32_t *atoms, uint3
                         struct base_error *err)
 {
     struct base_error why = BASE_ERROR_INIT;
+    struct constrain_string string = {0};
     if (n == 0) return keep_index(s, 0, err); /* any string is automaton 0 */
-    struct constrain_dfa *d = constrain_schema_string(s, atoms, n, &why);
-    if (!d && why.code == BASE_OK) return true;
-    if (!d)
+    if (constrain_schema_length(s, atoms, n, &string.length)) {
+        if (string.length.min > string.length.max) return true;
+        string.dfa = s->string[0].dfa;
+    } else {
+        string.length = s->string[0].length;
+        string.dfa = constrain_schema_string(s, atoms, n, &why);
+    }
+    if (!string.dfa && why.code == BASE_OK) return true;
+    if (!string.dfa)
         return base_fail(err, why.code, "line %u, column %u: %s",
                          s->json.node[s->formula[atoms[0] / 2].json].line,
                          s->json.node[s->formula[atoms[0] / 2].json].column, why.text);
     if (!constrain_grow(&s->string, &s->string_room, s->n_string, sizeof *s->string, err)) {
-        constrain_dfa_free(d);
+        if (string.dfa != s->string[0].dfa) constrain_dfa_free(string.dfa);
         return false;
     }
-    s->string[s->n_string++] = d;
+    s->string[s->n_string++] = string;
     return keep_index(s, s->n_string - 1, err);
 }
 
@@ -406,10 +448,10 @@ static bool compile(struct constrain_schema *s, const char *text, size_t size,
         constrain_dfa_free(any);
         return false;
     }
-    s->string[s->n_string++] = any;
+    s->string[s->n_string++] = (struct constrain_string){any, {0, CONSTRAIN_NO_MAX}};
     if (!constrain_schema_place(s, &root, 1, &s->root, err)) return false;
     for (uint32_t i = 0; i < s->n_place; i++)
-        if (!compile_place(s, i, err)) return false;
+        if (!base_goes_on(err) || !compile_place(s, i, err)) return false;
     constrain_schema_find_alive(s);
     if (!s->place[s->root].alive && s->generate)
         return base_fail(err, BASE_USAGE, "line 1, column 1: no value satisfies this schema");

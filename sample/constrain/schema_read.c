@@ -354,14 +354,12 @@ static bool read_multiple(struct reader *r, uint32_t owner, uint32_t v)
 
 static bool read_length(struct reader *r, uint32_t owner, uint32_t v)
 {
-    uint32_t count, text;
-    bool max = is(r, v, "maxLength");
+    uint32_t count;
     (void)owner;
-    return count_at(r, v, CONSTRAIN_MAX_LENGTH, &count) &&
-           keep_text(r,
-                     constrain_dfa_length(max ? 0 : count, max ? count : CONSTRAIN_NO_MAX, r->err),
-                     &text) &&
-           demand(r, CONSTRAIN_F_TEXT, text, 0, v);
+    if (!count_at(r, v, CONSTRAIN_MAX_LENGTH, &count)) return false;
+    if (is(r, v, "maxLength"))
+        return demand_not(r, CONSTRAIN_F_LENGTH, count + 1, 0, v, CONSTRAIN_IS_STRING);
+    return count == 0 || demand(r, CONSTRAIN_F_LENGTH, count, 0, v);
 }
 
 static bool read_pattern(struct reader *r, uint32_t owner, uint32_t v)
@@ -436,10 +434,19 @@ static bool refuse(const struct reader *r, uint32_t v)
 
 static bool read_unique(struct reader *r, uint32_t owner, uint32_t v)
 {
+    static const char not_enumerated[] =
+        "is not supported but for items of an enum or const of at most 64 plain values";
+    uint32_t value[CONSTRAIN_MAX_UNIQUE], lit[CONSTRAIN_MAX_UNIQUE], all;
     uint32_t max = constrain_json_member(&r->s->json, owner, "maxItems", 8), count;
     if (at(r, v)->kind == CONSTRAIN_JSON_FALSE) return true;
     if (max && count_at(r, max, CONSTRAIN_MAX_ITEMS, &count) && count <= 1) return true;
-    return refuse(r, v);
+    const uint32_t items = constrain_json_member(&r->s->json, owner, "items", 5);
+    const uint32_t n = items ? constrain_schema_values(r->refs, &r->s->json, items, value) : 0;
+    if (n == 0) return constrain_schema_refuse(r->s, v, r->err, not_enumerated);
+    for (uint32_t i = 0; i < n; i++)
+        if (!value_at(r, value[i], &lit[i])) return false;
+    return constrain_schema_join(r->s, CONSTRAIN_F_UNIQUE, lit, n, v, &all, r->err) &&
+           add_lit(r, all);
 }
 
 /* -- keywords of objects -- */

@@ -216,18 +216,21 @@ enum constrain_text_step constrain_text_step(const struct constrain_schema *sche
 static void step_string(struct constrain_state *s, struct constrain_frame f, uint8_t byte)
 {
     const struct constrain_schema *schema = s->constraint->schema;
-    const struct constrain_dfa *d = schema->string[f.index];
+    const struct constrain_dfa *d = schema->string[f.index].dfa;
+    const struct constrain_length *length = &schema->string[f.index].length;
     if (f.state == 0) { /* the opening quote */
         f.state = 1;
         if (byte == '"') emit_frame(s, &f);
         return;
     }
+    const bool begins = constrain_text_begins(f.string.escape, byte);
     switch (constrain_text_step(schema, d, &f.state, &f.string.escape, byte)) {
     case CONSTRAIN_TEXT_INSIDE:
-        emit_frame(s, &f);
+        if (!begins || constrain_length_count(length, &f.string.count)) emit_frame(s, &f);
         break;
     case CONSTRAIN_TEXT_CLOSED:
-        if (d->accept[f.state] & CONSTRAIN_DFA_ACCEPTS) constrain_state_emit(s, f.next);
+        if ((d->accept[f.state] & CONSTRAIN_DFA_ACCEPTS) && f.string.count >= length->min)
+            constrain_state_emit(s, f.next);
         break;
     case CONSTRAIN_TEXT_DEAD:
         break;
@@ -254,6 +257,10 @@ bool constrain_array_after(const struct constrain_array *a, const struct constra
     after->array.space = 0;
     if (f->array.n_items >= a->max) return false;
     if (f->array.n_items <= top) after->array.n_items++;
+    if (a->unique) {
+        after->array.seen |= 1ull << marks;
+        return after->array.seen != f->array.seen;
+    }
     const uint32_t left = a->max - after->array.n_items;
     for (uint32_t i = 0; i < a->n_contains; i++) {
         uint32_t count = f->array.contains[i],
@@ -312,9 +319,13 @@ static void step_array(struct constrain_state *s, struct constrain_frame f, uint
 
 uint32_t constrain_object_missing(const struct constrain_object *o, const struct constrain_frame *f)
 {
-    uint64_t names = (1ull << (CONSTRAIN_FIRST_MARK - 64)) - 1;
-    return (uint32_t)(__builtin_popcountll(o->required[0] & ~f->object.seen[0]) +
-                      __builtin_popcountll(o->required[1] & ~f->object.seen[1] & names));
+    uint32_t n = 0;
+    for (int i = 0; i < CONSTRAIN_SEEN_WORDS; i++) {
+        const uint64_t names =
+            i == CONSTRAIN_FIRST_MARK / 64 ? (1ull << CONSTRAIN_FIRST_MARK % 64) - 1 : UINT64_MAX;
+        n += (uint32_t)__builtin_popcountll(o->required[i] & ~f->object.seen[i] & names);
+    }
+    return n;
 }
 
 bool constrain_object_allows(const struct constrain_schema *schema,
@@ -328,7 +339,7 @@ bool constrain_object_allows(const struct constrain_schema *schema,
         uint64_t bit = 1ull << (known - 1) % 64;
         if (f->object.seen[(known - 1) / 64] & bit) return false;
         wanted = o->required[(known - 1) / 64] & bit;
-    } else if (f->object.seen[1] >> (CONSTRAIN_OTHER_SEEN - 64) & 1) {
+    } else if (f->object.seen[CONSTRAIN_OTHER_SEEN / 64] >> CONSTRAIN_OTHER_SEEN % 64 & 1) {
         return false;
     }
     return wanted || o->max - count > missing;
@@ -383,8 +394,7 @@ bool constrain_object_may_name(const struct constrain_schema *schema,
 
 static bool object_may_close(const struct constrain_object *o, const struct constrain_frame *f)
 {
-    return !(o->required[0] & ~f->object.seen[0]) && !(o->required[1] & ~f->object.seen[1]) &&
-           f->object.n_names >= o->min;
+    return constrain_object_has_all(o, f->object.seen) && f->object.n_names >= o->min;
 }
 
 static void set_phase(struct constrain_frame *f, uint8_t phase)
@@ -456,8 +466,8 @@ struct constrain_frame constrain_object_after(const struct constrain_schema *sch
     if (known)
         after.object.seen[(known - 1) / 64] |= 1ull << (known - 1) % 64;
     else if (constrain_object_counts(schema->generate, o->min))
-        after.object.seen[1] |= 1ull << (CONSTRAIN_OTHER_SEEN - 64);
-    after.object.seen[1] |= (uint64_t)marks << (CONSTRAIN_FIRST_MARK - 64);
+        after.object.seen[CONSTRAIN_OTHER_SEEN / 64] |= 1ull << CONSTRAIN_OTHER_SEEN % 64;
+    after.object.seen[CONSTRAIN_FIRST_MARK / 64] |= (uint64_t)marks << CONSTRAIN_FIRST_MARK % 64;
     return after;
 }
 

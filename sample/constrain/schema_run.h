@@ -41,6 +41,18 @@ enum constrain_text_step { CONSTRAIN_TEXT_DEAD, CONSTRAIN_TEXT_INSIDE, CONSTRAIN
 enum constrain_text_step constrain_text_step(const struct constrain_schema *schema,
                                              const struct constrain_dfa *d, uint32_t *q,
                                              struct constrain_escape *escape, uint8_t byte);
+/* Whether a byte inside a string begins a code point. */
+static inline bool constrain_text_begins(struct constrain_escape before, uint8_t byte)
+{
+    return !before.kind && (byte & 0xc0) != 0x80;
+}
+/* Counts one more code point, as far as that matters; false: it may not come. */
+static inline bool constrain_length_count(const struct constrain_length *l, uint32_t *count)
+{
+    if (*count == l->max) return false;
+    *count += l->max != CONSTRAIN_NO_MAX || *count < l->min;
+    return true;
+}
 /* How an escape that has begun can end when generating: states of the automaton after it, and the
  * bytes that lead there. Returns how many there are. */
 enum { CONSTRAIN_ESCAPE_ENDS = 128 };

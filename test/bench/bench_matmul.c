@@ -101,25 +101,24 @@ enum { TILE_PASSES = 8, TILE_RUNS = 21 };
 static char *tile_columns(const struct engine *engine, const struct engine_tile *tile,
                           const struct quant_type *type, int64_t k, int n, size_t *group_bytes)
 {
-    const bool small = type->act == QUANT_ACT_Q8_32;
-    *group_bytes = (size_t)k / type->block_len *
-                   (small ? sizeof(struct engine_cols32) : sizeof(struct engine_cols256));
+    const bool small = type->act->layout == QUANT_LAYOUT_32;
+    const int64_t len = type->act->block_len;
+    *group_bytes =
+        (size_t)(k / len) * (small ? sizeof(struct engine_cols32) : sizeof(struct engine_cols256));
     char *groups = support_memory(*group_bytes * (size_t)n);
-    static _Alignas(64) int8_t q[TILE_K + 64];
-    static _Alignas(64) float x[TILE_K], d[TILE_K / 32], s[TILE_K / 32];
-    static _Alignas(64) int16_t sum[TILE_K / 16];
+    static _Alignas(64) char column[4 * TILE_K];
+    static float x[TILE_K];
+    const struct quant_act_parts parts = quant_act_parts(type->act, k);
+    const struct quant_act act = quant_act_at(&parts, column);
     const int8_t *same[ENGINE_TILE_COLS];
     uint64_t seed = 1;
     memset(groups, 0, *group_bytes * (size_t)n);
     for (int i = 0; i < k; i++) x[i] = support_random_gauss(&seed);
-    if (small)
-        engine->quant.act_q8_32(k, x, q, d, s, sum);
-    else
-        engine->quant.act_q8_256(k, x, q, d, sum);
+    engine->quant.quantize[type->act->index](k, x, &act);
     struct engine_cols32 *cols32 = (void *)groups;
     struct engine_cols256 *cols256 = (void *)groups;
-    for (int64_t b = 0; b < k / type->block_len; b++) {
-        for (int c = 0; c < ENGINE_TILE_COLS; c++) same[c] = q + b * type->block_len;
+    for (int64_t b = 0; b < k / len; b++) {
+        for (int c = 0; c < ENGINE_TILE_COLS; c++) same[c] = act.q + b * len;
         tile->interleave(small ? 8 : 64, same, small ? cols32[b].q : cols256[b].q);
     }
     if (!small && tile->measure) tile->measure(k / 256, cols256);
@@ -132,10 +131,10 @@ static void bench_tile(struct engine *engine, const struct quant_type *type)
 {
     const struct engine_tile *tile = engine_tile_table(engine->quant.level);
     const struct quant_kernel *kernel = &engine->quant.type[type->id];
-    if (!type->panel.block) return;
-    const bool small = type->act == QUANT_ACT_Q8_32;
+    if (type->act->element) return;
+    const bool small = type->act->layout == QUANT_LAYOUT_32;
     const bool slice = engine_matmul_by_k_blocks(engine->quant.dual_512, type->act);
-    const int64_t k = slice ? ENGINE_MATMUL_K_BLOCK : TILE_K, n_blocks = k / type->block_len;
+    const int64_t k = slice ? ENGINE_MATMUL_K_BLOCK : TILE_K, n_blocks = k / type->act->block_len;
     const int at_once = engine_matmul_panels(&engine->quant, type); /* panels */
     const int n_panels = slice ? at_once : TILE_PANELS;
     const int n_groups = TILE_GROUPS * (int)(TILE_K / k) * TILE_PANELS / n_panels;
@@ -153,7 +152,8 @@ static void bench_tile(struct engine *engine, const struct quant_type *type)
     for (int i = 0; i < k; i++) x[i] = support_random_gauss(&seed);
     type->encode(k, x, row);
     for (int r = 0; r < QUANT_PANEL_ROWS; r++) rows[r] = row;
-    for (int j = 0; j < n_panels; j++) kernel->unpack(n_blocks, rows, panels + (size_t)j * panel);
+    for (int j = 0; j < n_panels; j++)
+        kernel->unpack(0, n_blocks, rows, panels + (size_t)j * panel);
     for (int c = 0; c < ENGINE_TILE_COLS; c++) out[c] = results[c];
     double share[TILE_RUNS];
     for (int run = 0; run < TILE_RUNS; run++) {
@@ -283,9 +283,10 @@ static void bench_float_tile(struct engine *engine, const char *name,
 static void bench_float_tiles(struct engine *engine, const struct quant_type *type)
 {
     const struct engine_tile *tile = engine_tile_table(engine->quant.level);
-    const struct engine_tile_packed *packed = type->act == QUANT_ACT_F32    ? tile->packed_f32
-                                              : type->act == QUANT_ACT_BF16 ? tile->packed_bf16
-                                                                            : NULL;
+    const struct engine_tile_packed *packed =
+        type->act->layout == QUANT_LAYOUT_F32    ? tile->packed_f32
+        : type->act->layout == QUANT_LAYOUT_BF16 ? tile->packed_bf16
+                                                 : NULL;
     static const int lengths[] = {576, 1536, 2048, 8192};
     for (int i = 0; packed && i < 4; i++) bench_float_tile(engine, type->name, packed, lengths[i]);
 }
@@ -344,7 +345,7 @@ int main(int argc, char **argv)
            l.engine->options.n_threads, cpu_level_name(l.engine->quant.level), l.peak, l.stream);
     for (uint32_t id = 0; id < QUANT_ID_COUNT; id++) {
         const struct quant_type *type = quant_type_by_id(id);
-        if (!type || type->act == QUANT_ACT_NONE) continue;
+        if (!type || !type->act) continue;
         if (argc > 3 && quant_type_by_name(argv[3]) != type) continue;
         static const int columns[] = {1, 2, 3, 4, 8, 16, 512};
         for (int i = 0; i < 7; i++) bench_product(&l, type, 2048, 2048, columns[i]);

@@ -147,7 +147,7 @@ int main(int argc, char **argv)
     printf("type     product reading  ratio  from L2, one thread\n");
     for (uint32_t id = 0; id < QUANT_ID_COUNT; id++) {
         const struct quant_type *type = quant_type_by_id(id);
-        if (!type || type->act == QUANT_ACT_NONE || (only && type != only)) continue;
+        if (!type || !type->act || (only && type != only)) continue;
         if (k % type->block_len != 0) continue;
         bench_memory(e, reader, type, k);
         bench_cache(alone, type, k);

@@ -29,10 +29,7 @@ struct bench {
     struct quant_panel256 *panel; /* the larger kind: panel32 fit as well */
     float *out;                   /* MAX_K, or the rows of a call */
     float *x;
-    int8_t *q;
-    float *d, *s;
-    int16_t *sum;
-    uint16_t *bf16;
+    char *column; /* x in the form of a type */
     uint64_t sink;
 };
 
@@ -85,14 +82,14 @@ static void run_unpack(struct bench *b, const struct job *job, size_t bytes)
         const void *row[QUANT_PANEL_ROWS];
         for (int i = 0; i < QUANT_PANEL_ROWS; i++)
             row[i] = b->memory + (size_t)(r + i) * job->row_bytes;
-        job->kernel->unpack(job->k / job->type->block_len, row, b->panel);
+        job->kernel->unpack(0, job->k / job->type->act->block_len, row, b->panel);
     }
 }
 
 static void run_decode(struct bench *b, const struct job *job, size_t bytes)
 {
     for (size_t at = 0; at + job->row_bytes <= bytes; at += job->row_bytes)
-        job->kernel->decode(job->k, b->memory + at, b->out);
+        job->kernel->decode(0, job->k, b->memory + at, b->out);
 }
 
 typedef void run_fn(struct bench *b, const struct job *job, size_t bytes);
@@ -132,9 +129,10 @@ static struct job job_new(const struct bench *b, const struct quant_type *type,
 {
     struct job job = {
         .type = type, .kernel = &kernels->type[type->id], .prefetch = kernels->prefetch, .k = k};
-    job.act = (struct quant_act){
-        .f32 = b->x, .bf16 = b->bf16, .q = b->q, .d = b->d, .s = b->s, .sum = b->sum};
-    job.row_bytes = (size_t)(k / type->block_len) * type->block_bytes;
+    const struct quant_act_parts parts = quant_act_parts(type->act, MAX_K);
+    job.act = quant_act_at(&parts, b->column);
+    kernels->quantize[type->act->index](MAX_K, b->x, &job.act);
+    job.row_bytes = (size_t)quant_row_size(type, k);
     return job;
 }
 
@@ -165,19 +163,16 @@ static void bench_type(struct bench *b, const struct quant_type *type,
 
 static void bench_act(struct bench *b, const struct quant_kernels *kernels)
 {
-    double speed[3];
-    for (int which = 0; which < 3; which++) {
+    printf("%-11s", cpu_level_name(kernels->level));
+    for (int i = 0; i < QUANT_ACT_FORMS; i++) {
+        const struct quant_act_parts parts = quant_act_parts(quant_act_forms[i], MAX_K);
+        const struct quant_act to = quant_act_at(&parts, b->column);
         double start = now(), end = start;
         int64_t n = 0;
-        for (; end - start < 0.01; n++, end = now()) {
-            if (which == 0) kernels->act_q8_32(MAX_K, b->x, b->q, b->d, b->s, b->sum);
-            if (which == 1) kernels->act_q8_256(MAX_K, b->x, b->q, b->d, b->sum);
-            if (which == 2) kernels->act_bf16(MAX_K, b->x, b->bf16);
-        }
-        speed[which] = (double)n * MAX_K * 4 / (end - start) / 1e9;
+        for (; end - start < 0.01; n++, end = now()) kernels->quantize[i](MAX_K, b->x, &to);
+        printf(" %8.2f", (double)n * MAX_K * 4 / (end - start) / 1e9);
     }
-    printf("%-11s %8.2f %8.2f %8.2f\n", cpu_level_name(kernels->level), speed[0], speed[1],
-           speed[2]);
+    printf("\n");
 }
 
 int kernbench_run(uint64_t mib)
@@ -189,17 +184,15 @@ int kernbench_run(uint64_t mib)
     b.panel = array(sizeof(struct quant_panel256) * MAX_K / 256);
     b.out = array(MAX_K * 4);
     b.x = array(MAX_K * 4);
-    b.q = array(MAX_K + 64);
-    b.d = array(MAX_K / 8);
-    b.s = array(MAX_K / 8);
-    b.sum = array(MAX_K / 8);
-    b.bf16 = array(MAX_K * 2);
+    b.column = array(MAX_K * 4);
     /* Weights whose halves are small numbers, never NaN: NaN would not be slower, but unlike use.
      */
     for (size_t i = 0; i < b.memory_bytes; i++) b.memory[i] = (uint8_t)(i * 7 + i / 32) & 0x3f;
     for (int i = 0; i < MAX_K; i++) b.x[i] = support_random_gauss(&rng);
 
-    printf("activations, GB/s of floats\n%-11s %8s %8s %8s\n", "level", "q8_32", "q8_256", "bf16");
+    printf("activations, GB/s of floats\n%-11s", "level");
+    for (int i = 0; i < QUANT_ACT_FORMS; i++) printf(" %8s", quant_act_forms[i]->name);
+    printf("\n");
     for (int level = CPU_SCALAR; support_level_next(&level); level++) {
         struct quant_kernels kernels;
         quant_kernels_init(&kernels, (enum cpu_level)level);
@@ -215,17 +208,13 @@ int kernbench_run(uint64_t mib)
         for (int level = CPU_SCALAR; support_level_next(&level); level++) {
             struct quant_kernels kernels;
             quant_kernels_init(&kernels, (enum cpu_level)level);
-            if (type && type->act != QUANT_ACT_NONE) bench_type(&b, type, &kernels);
+            if (type && type->act) bench_type(&b, type, &kernels);
         }
     }
     free(b.memory);
     free(b.panel);
     free(b.out);
     free(b.x);
-    free(b.q);
-    free(b.d);
-    free(b.s);
-    free(b.sum);
-    free(b.bf16);
+    free(b.column);
     return b.sink == 42; /* so that the reads are not removed */
 }

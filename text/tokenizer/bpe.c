@@ -141,7 +141,7 @@ static bool load_merges(struct text_tokenizer *t, struct base_error *err)
                             "must be an array of at most %d strings", TEXT_MAX_TOKENS);
     if (!text_table_init(&b->by_pair, (uint32_t)b->merges->count, err)) return false;
     for (uint32_t i = 0; i < b->merges->count; i += TEXT_BATCH)
-        if (!load_batch(t, i, err)) return false;
+        if (!base_goes_on(err) || !load_batch(t, i, err)) return false;
     return true;
 }
 
@@ -309,10 +309,18 @@ static bool encode(const struct text_tokenizer *t, struct text_work *w, const ch
     if (escape && !text_escape_spaces(w, text, size, false)) return false;
     const char *all = escape ? w->text.data : text;
     const size_t all_size = escape ? w->text.size : size;
-    if (!text_split(b->splitter, all, all_size, &w->cuts, w->err)) return false;
+    if (!text_split(b->splitter, all, all_size, &w->cuts, w->err) ||
+        !text_recall_begin(&w->recall, all_size, w->err))
+        return false;
     for (size_t k = 0, start = 0; k < w->cuts.count; start = w->cuts.end[k++]) {
         const struct piece p = {all + start, w->cuts.end[k] - start, start};
-        if (!base_goes_on(w->err) || !encode_piece(t, w, &p)) return false;
+        const size_t n_before = w->out->count;
+        struct text_recalled *place;
+        bool found;
+        if (!base_goes_on(w->err) || !text_recall(w, p.text, p.size, &place, &found)) return false;
+        if (found) continue;
+        if (!encode_piece(t, w, &p)) return false;
+        text_remember(w, place, p.text, p.size, n_before);
     }
     return true;
 }

@@ -4,6 +4,7 @@
  * match has limits, and whatever PCRE2 reports beyond "no match" becomes an error: a text is never
  * cut by a pattern that failed. */
 #include "text/tokenizer/pre.h"
+#include "base/interrupt.h"
 #include "base/utf8.h"
 #include <pcre2.h>
 #include <stdio.h>
@@ -150,10 +151,16 @@ struct run {
 static bool split_by_regex(struct run *r, const pcre2_code *code, size_t start, size_t end)
 {
     const char *piece = r->text + start;
-    size_t size = end - start, at = 0;
+    size_t size = end - start, at = 0, jit_size = 0;
+    pcre2_pattern_info(code, PCRE2_INFO_JITSIZE, &jit_size);
+    /* The shortcut of a compiled pattern takes no options: the text is checked already. */
+    const uint32_t options = jit_size ? 0 : PCRE2_NO_UTF_CHECK;
+    int (*const match)(const pcre2_code *, PCRE2_SPTR, PCRE2_SIZE, PCRE2_SIZE, uint32_t,
+                       pcre2_match_data *, pcre2_match_context *) =
+        jit_size ? pcre2_jit_match : pcre2_match;
     while (at < size) {
-        int found = pcre2_match(code, (PCRE2_SPTR)piece, size, at, PCRE2_NO_UTF_CHECK, r->match,
-                                r->context);
+        if (!base_goes_on(r->err)) return false;
+        int found = match(code, (PCRE2_SPTR)piece, size, at, options, r->match, r->context);
         if (found == PCRE2_ERROR_NOMATCH) break;
         if (found < 0) return fail_pcre2(found, "matching", r->err);
         const PCRE2_SIZE *span = pcre2_get_ovector_pointer(r->match);

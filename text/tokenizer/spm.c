@@ -1,12 +1,17 @@
 /* text/tokenizer/spm.c: SentencePiece's byte-pair encoding ("llama"). See text/tokenizer/vocab.h.
  *
- * Characters are merged in the order of the merged tokens' scores, over the whole text: spaces are
+ * Characters are merged in the order of the merged tokens' scores, across spaces too: these are
  * ordinary characters, written U+2581. What is no token in the end is spelled in byte tokens. A
  * byte that is not part of valid UTF-8 is a character of its own, so that it cannot swallow a part
  * of the next one. */
 #include "base/utf8.h"
 #include "text/tokenizer/vocab.h"
+#include <stdlib.h>
 #include <string.h>
+
+struct spm {
+    bool joins[256]; /* the bytes that stand before U+2581 within a token */
+};
 
 /* Keys ascend as scores descend: the bits of a float, made to sort like an integer, inverted. */
 static bool score_key(const struct text_tokenizer *t, const char *text, size_t n_left,
@@ -41,17 +46,16 @@ static bool emit_bytes(const struct text_tokenizer *t, struct text_work *w,
     return true;
 }
 
-static bool encode(const struct text_tokenizer *t, struct text_work *w, const char *text,
-                   size_t size, bool first)
+/* Merges text[start..end) of w->text and appends the ids. */
+static bool encode_part(const struct text_tokenizer *t, struct text_work *w, size_t start,
+                        size_t end)
 {
     struct text_merger *m = &w->merger;
-    if (!text_escape_spaces(w, text, size, t->add_space_prefix && first)) return false;
-    text = w->text.data;
-    size = w->text.size;
+    const char *text = w->text.data;
     m->count = 0;
-    for (size_t i = 0, n; i < size; i += n) {
+    for (size_t i = start, n; i < end; i += n) {
         int32_t code;
-        n = base_utf8_decode(text + i, size - i, &code);
+        n = base_utf8_decode(text + i, end - i, &code);
         if (!text_merger_add(m, i, n, w->err)) return false;
     }
     if (!text_merger_run(m, t, text, score_key, w->err)) return false;
@@ -64,13 +68,65 @@ static bool encode(const struct text_tokenizer *t, struct text_work *w, const ch
     return true;
 }
 
+static bool is_mark(const char *text, size_t size)
+{
+    return size >= 3 && !memcmp(text, "\xe2\x96\x81", 3);
+}
+
+/* The end of the part that begins at `start`: before the next U+2581 that no token joins to what
+ * precedes it. No merge crosses such a place, so the parts give the ids of the whole. */
+static size_t part_end(const struct spm *spm, const struct base_buffer *text, size_t start)
+{
+    for (size_t i = start + 1; i < text->size; i++) {
+        const char *next = memchr(text->data + i, 0xe2, text->size - i);
+        if (!next) break;
+        i = (size_t)(next - text->data);
+        if (is_mark(next, text->size - i) && !spm->joins[(unsigned char)next[-1]]) return i;
+    }
+    return text->size;
+}
+
+static bool encode(const struct text_tokenizer *t, struct text_work *w, const char *text,
+                   size_t size, bool first)
+{
+    if (!text_escape_spaces(w, text, size, t->add_space_prefix && first) ||
+        !text_recall_begin(&w->recall, w->text.size, w->err))
+        return false;
+    for (size_t start = 0, end; start < w->text.size; start = end) {
+        const size_t n_before = w->out->count;
+        struct text_recalled *place;
+        bool found;
+        end = part_end(t->state, &w->text, start);
+        const char *part = w->text.data + start;
+        if (!text_recall(w, part, end - start, &place, &found)) return false;
+        if (found) continue;
+        if (!encode_part(t, w, start, end)) return false;
+        text_remember(w, place, part, end - start, n_before);
+    }
+    return true;
+}
+
+static bool open_spm(struct text_tokenizer *t, struct base_error *err)
+{
+    struct spm *spm = t->state = calloc(1, sizeof *spm);
+    if (!spm) return base_fail(err, BASE_NO_MEMORY, "no memory for the tokenizer");
+    for (uint32_t id = 0; id < t->n_tokens; id++) {
+        const struct gguf_str text = text_token(t, id);
+        for (size_t i = 1; i < text.size; i++)
+            if (is_mark(text.data + i, text.size - i))
+                spm->joins[(unsigned char)text.data[i - 1]] = true;
+    }
+    return text_scores_load(t, err);
+}
+
 const struct text_algorithm text_spm = {
     .name = "llama",
     .defaults =
         {.bos = 1, .eos = 2, .unk = 0, .sep = -1, .add_bos = true, .add_space_prefix = true},
     .byte_kinds = true,
     .drops_space = TEXT_DROPS_DECLARED,
-    .open = text_scores_load,
+    .open = open_spm,
+    .close = free,
     .encode = encode,
     .ends = text_declared_ends,
     .decode = text_unescape,

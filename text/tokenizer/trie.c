@@ -1,5 +1,6 @@
 /* text/tokenizer/trie.c: building a trie level by level. See text/tokenizer/trie.h. */
 #include "text/tokenizer/trie.h"
+#include "base/interrupt.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -108,7 +109,8 @@ bool text_trie_init(struct text_trie *t, struct text_key *keys, uint32_t n, stru
     bool ok = b.spare || base_fail(err, BASE_NO_MEMORY, "no memory for %u tokens", n);
     ok = ok && add_node(&b, 0, 0, n);
     for (uint32_t level = 0, end = 1, depth = 0; ok && level < end; depth++) {
-        for (; ok && level < end; level++) ok = split(&b, level, depth);
+        for (; ok && level < end; level++)
+            ok = (level % 4096 || base_goes_on(err)) && split(&b, level, depth);
         end = t->count;
     }
     if (ok) {

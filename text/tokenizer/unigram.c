@@ -15,6 +15,7 @@ struct unigram {
     struct text_charsmap map;
     struct text_trie tokens; /* normal, user-defined and unused ones */
     struct text_trie user;   /* user-defined ones */
+    float *score;            /* [n_tokens] */
     float unknown_score;
     bool merge_spaces;
 };
@@ -52,9 +53,12 @@ static bool open_unigram(struct text_tokenizer *t, struct base_error *err)
         !gguf_get_bool(t->file, "tokenizer.ggml.remove_extra_whitespaces", &u->merge_spaces, err) ||
         !load_trie(t, &u->tokens, false, err) || !load_trie(t, &u->user, true, err))
         return false;
-    for (uint32_t id = 0; id < t->n_tokens; id++)
-        if (t->kind[id] == TEXT_TOKEN_NORMAL && text_score(t, id) < min_score)
-            min_score = text_score(t, id);
+    u->score = malloc(t->n_tokens * sizeof *u->score);
+    if (!u->score) return base_fail(err, BASE_NO_MEMORY, "no memory for %u scores", t->n_tokens);
+    for (uint32_t id = 0; id < t->n_tokens; id++) {
+        u->score[id] = t->kind[id] == TEXT_TOKEN_USER ? 0 : text_score(t, id);
+        if (t->kind[id] == TEXT_TOKEN_NORMAL && u->score[id] < min_score) min_score = u->score[id];
+    }
     u->unknown_score = min_score - PENALTY;
     return true;
 }
@@ -64,6 +68,7 @@ static void close_unigram(void *state)
     struct unigram *u = state;
     text_trie_free(&u->tokens);
     text_trie_free(&u->user);
+    free(u->score);
     free(u);
 }
 
@@ -165,8 +170,7 @@ static bool find_best(const struct text_tokenizer *t, const char *text, size_t s
             const int32_t id = u->tokens.value[node];
             if (id < 0) continue;
             has_token |= end + 1 - start == n;
-            const double score = t->kind[id] == TEXT_TOKEN_USER ? 0 : text_score(t, (uint32_t)id);
-            offer(&best[end + 1], best[start].score + score, id, start);
+            offer(&best[end + 1], best[start].score + u->score[id], id, start);
         }
         if (!has_token)
             offer(&best[start + n], best[start].score + u->unknown_score, t->unk, start);

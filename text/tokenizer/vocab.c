@@ -197,7 +197,7 @@ static bool load_tokens(struct text_tokenizer *t, struct base_error *err)
     t->n_tokens = (uint32_t)t->tokens->count;
     if (!text_table_init(&t->by_text, t->n_tokens, err)) return false;
     for (uint32_t id = 0; id < t->n_tokens; id += TEXT_BATCH)
-        if (!load_batch(t, id, err)) return false;
+        if (!base_goes_on(err) || !load_batch(t, id, err)) return false;
     return true;
 }
 

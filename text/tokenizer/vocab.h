@@ -173,10 +173,18 @@ void text_merger_free(struct text_merger *m);
 
 /* ---- Encoders of text between special tokens ---- */
 
+/* Places of pieces whose ids are in the output already (recall.c). */
+struct text_recalled;
+struct text_recall {
+    struct text_recalled *entry; /* NULL: nothing is recalled */
+    uint32_t round;              /* of the fragment; entries of another one are void */
+};
+
 /* Scratch of one text_encode call, reused from fragment to fragment. */
 struct text_work {
     struct text_merger merger;
     struct text_cuts cuts;
+    struct text_recall recall;
     struct base_buffer text;          /* the fragment with spaces escaped */
     struct base_buffer word;          /* a piece in letters, or a normalized word */
     const char *source;               /* the fragment */
@@ -190,6 +198,16 @@ struct text_work {
  * `at`: its place in the fragment, or in w->text where that is read instead. */
 bool text_lose_byte(const struct text_work *w, size_t at);
 void text_work_free(struct text_work *w);
+
+/* Before the pieces of a text of `size` bytes, which stay where they are until the next call. */
+bool text_recall_begin(struct text_recall *r, size_t size, struct base_error *err);
+void text_recall_free(struct text_recall *r);
+/* Appends the ids of the piece if it was remembered; *place is for text_remember, may be NULL. */
+bool text_recall(struct text_work *w, const char *piece, size_t size, struct text_recalled **place,
+                 bool *found);
+/* The piece's ids are those of the output from `first` on. */
+void text_remember(const struct text_work *w, struct text_recalled *place, const char *piece,
+                   size_t size, size_t first);
 
 /* For `ends`: BOS and EOS where the file says so; nothing. */
 void text_declared_ends(const struct text_tokenizer *t, int32_t *before, int32_t *after);

@@ -125,6 +125,24 @@ static bool add_character(const struct text_tokenizer *t, struct text_work *w, i
     return !alone || end_word(t, w);
 }
 
+static bool is_plain(char c)
+{
+    return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
+}
+
+/* Adds the run of ASCII letters and digits at the start, which need nothing but lower case. */
+static size_t add_ascii(const struct wordpiece *p, struct base_buffer *word, const char *text,
+                        size_t size)
+{
+    size_t n = 0;
+    while (n < size && is_plain(text[n])) n++;
+    base_buffer_add(word, text, n);
+    if (p->lowercase && !word->failed)
+        for (char *c = word->data + word->size - n; *c; c++)
+            *c |= *c <= 'Z' && *c >= 'A' ? 0x20 : 0;
+    return n;
+}
+
 static bool encode(const struct text_tokenizer *t, struct text_work *w, const char *text,
                    size_t size, bool first)
 {
@@ -133,6 +151,8 @@ static bool encode(const struct text_tokenizer *t, struct text_work *w, const ch
     base_buffer_clear(&w->word);
     if (!end_word(t, w)) return false;
     for (size_t i = 0; i < size;) {
+        i += add_ascii(p, &w->word, text + i, size - i);
+        if (i == size) break;
         int32_t code, parts[MAX_DECOMPOSED];
         utf8proc_ssize_t n = 1;
         i += base_utf8_decode(text + i, size - i, &code);

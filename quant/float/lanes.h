@@ -1,10 +1,10 @@
-/* quant/lanes.h: private to quant/: what the float types (F32, F16, BF16) share: the tree that ends
- * their sum of 16 lanes, and the vector shells of gemv around a type's own step.
+/* quant/float/lanes.h: private to quant/: what the float types (F32, F16, BF16) share: the tree
+ * that ends their sum of 16 lanes, and the vector shells of gemv around a type's own step.
  *
- * With AVX2 four rows go side by side (quant/row_groups.h); with AVX-512, where a row needs half of
+ * With AVX2 a step takes four rows (quant/row_groups.h); with AVX-512, where a row needs half of
  * the instructions, one after the other, a prefetch ahead (docs/performance.md). */
-#ifndef QUANT_LANES_H
-#define QUANT_LANES_H
+#ifndef QUANT_FLOAT_LANES_H
+#define QUANT_FLOAT_LANES_H
 
 #include "quant/row_groups.h"
 #include "quant/stream.h"
@@ -145,6 +145,41 @@ quant_lanes_fma_avx2(quant_lanes_load_avx2 *load, size_t w_bytes, struct quant_l
     }
     return (struct quant_lanes_avx2){low, high};
 }
+
+/* The same with AVX-512; lanes that are not live load as zero. */
+typedef __m512 quant_lanes_load_avx512(__mmask16 live, const uint8_t *w);
+CPU_TARGET_AVX512 QUANT_INLINE __m512 quant_lanes_fma_avx512(quant_lanes_load_avx512 *load,
+                                                             __m512 lanes, const uint8_t *w,
+                                                             const uint8_t *x, int n)
+{
+    const __mmask16 live = (__mmask16)((1u << n) - 1);
+    return _mm512_mask3_fmadd_ps(load(live, w), _mm512_maskz_loadu_ps(live, x), lanes, live);
+}
+
+/* gemv_avx2 and gemv_avx512 of a type whose activations are F32. */
+#define QUANT_LANES_GEMV(LOAD_AVX2, LOAD_AVX512, ELEMENT_BYTES)                                    \
+    static const struct quant_lanes_form lanes_form = {                                            \
+        .step = 16, .w_bytes = (ELEMENT_BYTES), .x_bytes = sizeof(float)};                         \
+    CPU_TARGET_AVX2 QUANT_INLINE struct quant_lanes_avx2 step_avx2(                                \
+        struct quant_lanes_avx2 lanes, const uint8_t *w, const uint8_t *x, int n)                  \
+    {                                                                                              \
+        return quant_lanes_fma_avx2(LOAD_AVX2, (ELEMENT_BYTES), lanes, w, x, n);                   \
+    }                                                                                              \
+    CPU_TARGET_AVX2 static void gemv_avx2(int64_t k, const struct quant_rows *rows,                \
+                                          const struct quant_act *a, float *out)                   \
+    {                                                                                              \
+        quant_lanes_gemv_avx2(lanes_form, step_avx2, k, rows, a->f32, out);                        \
+    }                                                                                              \
+    CPU_TARGET_AVX512 QUANT_INLINE __m512 step_avx512(__m512 lanes, const uint8_t *w,              \
+                                                      const uint8_t *x, int n)                     \
+    {                                                                                              \
+        return quant_lanes_fma_avx512(LOAD_AVX512, lanes, w, x, n);                                \
+    }                                                                                              \
+    CPU_TARGET_AVX512 static void gemv_avx512(int64_t k, const struct quant_rows *rows,            \
+                                              const struct quant_act *a, float *out)               \
+    {                                                                                              \
+        quant_lanes_gemv_avx512(lanes_form, step_avx512, k, rows, a->f32, out);                    \
+    }
 
 #endif
 #endif

@@ -1,0 +1,212 @@
+/* quant/block32/long_block.h: private to quant/: types whose block is several times 32 elements
+ * with one scale. Their products are those of blocks of 32 which happen to have the same scale
+ * (quant_act_q8_32).
+ *
+ * A type file writes a struct quant_long_form and
+ *
+ *     NAME_code(block, i)         the unsigned code of element i; value = d * (code - offset)
+ *     NAME_codes_avx2(block, s)   those of elements 32s ... 32s + 31; offset and codes below 4
+ *
+ * QUANT_LONG_KERNELS(NAME) makes its kernels, QUANT_LONG_MEMBERS(NAME) puts them into its row. */
+#ifndef QUANT_BLOCK32_LONG_BLOCK_H
+#define QUANT_BLOCK32_LONG_BLOCK_H
+
+#include "quant/block32/block32.h"
+#include "quant/stream.h"
+
+/* d, binary16, stands at byte 0. */
+struct quant_long_form {
+    int64_t len, bytes; /* of a block; len a multiple of 32 */
+    int offset;
+};
+
+typedef uint8_t quant_long_code(const uint8_t *block, int i);
+
+/* The block that holds element i of a row. */
+QUANT_INLINE const uint8_t *quant_long_at(struct quant_long_form form, const void *row, int64_t i)
+{
+    return (const uint8_t *)row + i / form.len * form.bytes;
+}
+
+QUANT_INLINE void quant_long_decode(struct quant_long_form form, quant_long_code *code,
+                                    int64_t first, int64_t n, const void *row, float *out)
+{
+    for (int64_t i = 0; i < n; i++) {
+        const uint8_t *block = quant_long_at(form, row, first + i);
+        const int c = code(block, (int)((first + i) % form.len));
+        out[i] = quant_load_half(block) * (float)(c - form.offset);
+    }
+}
+
+QUANT_INLINE float quant_long_dot(struct quant_long_form form, quant_long_code *code, int64_t k,
+                                  const void *row, const struct quant_act *a)
+{
+    float acc = 0.0f;
+    for (int64_t b = 0; b < k / 32; b++) {
+        const uint8_t *block = quant_long_at(form, row, 32 * b);
+        int isum = 0;
+        for (int64_t i = 32 * b; i < 32 * b + 32; i++)
+            isum += (code(block, (int)(i % form.len)) - form.offset) * a->q[i];
+        acc += quant_load_half(block) * a->d[b] * (float)isum;
+    }
+    return acc;
+}
+
+QUANT_INLINE void quant_long_unpack(struct quant_long_form form, quant_long_code *code,
+                                    int64_t first, int64_t n_blocks,
+                                    const void *const row[QUANT_PANEL_ROWS],
+                                    struct quant_panel32 *p)
+{
+    for (int64_t b = first; b < first + n_blocks; b++, p++) {
+        for (int r = 0; r < QUANT_PANEL_ROWS; r++) {
+            const uint8_t *block = quant_long_at(form, row[r], 32 * b);
+            p->d[r] = quant_load_half(block);
+            p->m[r] = 0.0f;
+            for (int i = 0; i < 32; i++)
+                p->q[i / 4][r][i % 4] = code(block, (int)((32 * b + i) % form.len));
+        }
+    }
+}
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+typedef __m256i quant_long_codes_avx2(const uint8_t *block, int s);
+
+/* Lane j is the sum of the lanes of v[j]. */
+CPU_TARGET_AVX2 QUANT_INLINE __m256i quant_long_lane_sums(const __m256i v[8])
+{
+    __m256i low = _mm256_hadd_epi32(_mm256_hadd_epi32(v[0], v[1]), _mm256_hadd_epi32(v[2], v[3]));
+    __m256i high = _mm256_hadd_epi32(_mm256_hadd_epi32(v[4], v[5]), _mm256_hadd_epi32(v[6], v[7]));
+    return _mm256_add_epi32(_mm256_permute2x128_si256(low, high, 0x20),
+                            _mm256_permute2x128_si256(low, high, 0x31));
+}
+
+/* Eight blocks of 32 at a step: their v (quant.h) are one register; fewer at the end of a row. */
+CPU_TARGET_AVX2 QUANT_INLINE void quant_long_gemv_avx2(struct quant_long_form form,
+                                                       quant_long_codes_avx2 *codes, int64_t k,
+                                                       const struct quant_rows *rows,
+                                                       const struct quant_act *a, float *out)
+{
+    const int per_block = (int)(form.len / 32);
+    for (int64_t r = 0; r < rows->n; r++) {
+        const uint8_t *row = (const uint8_t *)rows->w + (size_t)r * rows->row_bytes;
+        float acc = 0.0f;
+        for (int64_t b = 0; b < k / 32; b += 8) {
+            const int n = k / 32 - b < 8 ? (int)(k / 32 - b) : 8;
+            __m256i v[8];
+            float d[8] = {0}, da[8] = {0}, term[8];
+            int32_t sum[8] = {0};
+            quant_prefetch_single((const char *)quant_long_at(form, row, 32 * b) +
+                                      QUANT_SINGLE_DISTANCE,
+                                  (size_t)(8 / per_block * form.bytes), rows->prefetch.to_l1);
+            for (int j = 0; j < 8; j++) {
+                v[j] = _mm256_setzero_si256();
+                if (j >= n) continue;
+                const uint8_t *block = quant_long_at(form, row, 32 * (b + j));
+                __m256i x = _mm256_loadu_si256((const __m256i *)(a->q + 32 * (b + j)));
+                __m256i products = _mm256_maddubs_epi16(codes(block, (int)(b + j) % per_block), x);
+                v[j] = _mm256_madd_epi16(products, _mm256_set1_epi16(1));
+                d[j] = _cvtsh_ss(quant_load16(block));
+                da[j] = a->d[b + j];
+                sum[j] = form.offset * a->sum[b + j];
+            }
+            __m256i isum =
+                _mm256_sub_epi32(quant_long_lane_sums(v), _mm256_loadu_si256((const __m256i *)sum));
+            __m256 scale = _mm256_mul_ps(_mm256_loadu_ps(d), _mm256_loadu_ps(da));
+            _mm256_storeu_ps(term, _mm256_mul_ps(scale, _mm256_cvtepi32_ps(isum)));
+            for (int j = 0; j < n; j++) acc += term[j];
+        }
+        out[r] = acc;
+    }
+}
+
+CPU_TARGET_AVX2 QUANT_INLINE void quant_long_unpack_avx2(struct quant_long_form form,
+                                                         quant_long_codes_avx2 *codes,
+                                                         int64_t first, int64_t n_blocks,
+                                                         const void *const row[QUANT_PANEL_ROWS],
+                                                         struct quant_panel32 *p)
+{
+    for (int64_t b = first; b < first + n_blocks; b++, p++) {
+        for (int r = 0; r < QUANT_PANEL_ROWS; r++) {
+            const uint8_t *block = quant_long_at(form, row[r], 32 * b);
+            uint8_t code[32];
+            _mm256_storeu_si256((__m256i *)code, codes(block, (int)(b % (form.len / 32))));
+            p->d[r] = _cvtsh_ss(quant_load16(block));
+            p->m[r] = 0.0f;
+            for (int i = 0; i < 8; i++) memcpy(p->q[i][r], code + 4 * i, 4);
+        }
+    }
+}
+
+CPU_TARGET_AVX2 QUANT_INLINE void quant_long_decode_avx2(struct quant_long_form form,
+                                                         quant_long_codes_avx2 *codes,
+                                                         int64_t first, int64_t n, const void *row,
+                                                         float *out)
+{
+    for (int64_t i = first; i < first + n; i += 32, out += 32) {
+        const uint8_t *block = quant_long_at(form, row, i);
+        const __m256 d = _mm256_set1_ps(_cvtsh_ss(quant_load16(block)));
+        uint8_t code[32];
+        _mm256_storeu_si256((__m256i *)code, codes(block, (int)(i % form.len / 32)));
+        for (int j = 0; j < 32; j += 8) {
+            __m256i c = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(code + j)));
+            c = _mm256_sub_epi32(c, _mm256_set1_epi32(form.offset));
+            _mm256_storeu_ps(out + j, _mm256_mul_ps(d, _mm256_cvtepi32_ps(c)));
+        }
+    }
+}
+
+#define QUANT_LONG_AVX2(NAME)                                                                      \
+    CPU_TARGET_AVX2 static void NAME##_decode_avx2(int64_t first, int64_t n, const void *row,      \
+                                                   float *out)                                     \
+    {                                                                                              \
+        quant_long_decode_avx2(NAME##_form, NAME##_codes_avx2, first, n, row, out);                \
+    }                                                                                              \
+    CPU_TARGET_AVX2 static void NAME##_gemv_avx2(int64_t k, const struct quant_rows *rows,         \
+                                                 const struct quant_act *a, float *out)            \
+    {                                                                                              \
+        quant_long_gemv_avx2(NAME##_form, NAME##_codes_avx2, k, rows, a, out);                     \
+    }                                                                                              \
+    CPU_TARGET_AVX2 static void NAME##_unpack_avx2(                                                \
+        int64_t first, int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS], void *panel)     \
+    {                                                                                              \
+        quant_long_unpack_avx2(NAME##_form, NAME##_codes_avx2, first, n_blocks, row, panel);       \
+    }
+#define QUANT_LONG_VECTORS(NAME)                                                                   \
+    [CPU_AVX2] = {                                                                                 \
+        .decode = NAME##_decode_avx2, .unpack = NAME##_unpack_avx2, .gemv = NAME##_gemv_avx2},
+#else
+#define QUANT_LONG_AVX2(NAME)
+#define QUANT_LONG_VECTORS(NAME)
+#endif
+
+#define QUANT_LONG_KERNELS(NAME)                                                                   \
+    static void NAME##_decode(int64_t first, int64_t n, const void *row, float *out)               \
+    {                                                                                              \
+        quant_long_decode(NAME##_form, NAME##_code, first, n, row, out);                           \
+    }                                                                                              \
+    static float NAME##_dot(int64_t k, const void *row, const struct quant_act *a)                 \
+    {                                                                                              \
+        return quant_long_dot(NAME##_form, NAME##_code, k, row, a);                                \
+    }                                                                                              \
+    static void NAME##_gemv(int64_t k, const struct quant_rows *rows, const struct quant_act *a,   \
+                            float *out)                                                            \
+    {                                                                                              \
+        quant_gemv_by_dot(NAME##_dot, k, rows, a, out);                                            \
+    }                                                                                              \
+    static void NAME##_unpack(int64_t first, int64_t n_blocks,                                     \
+                              const void *const row[QUANT_PANEL_ROWS], void *panel)                \
+    {                                                                                              \
+        quant_long_unpack(NAME##_form, NAME##_code, first, n_blocks, row, panel);                  \
+    }                                                                                              \
+    QUANT_LONG_AVX2(NAME)
+
+/* Members of struct quant_type. */
+#define QUANT_LONG_MEMBERS(NAME)                                                                   \
+    .act = &quant_act_q8_32, .dot = NAME##_dot,                                                    \
+    .kernel = {                                                                                    \
+        [CPU_SCALAR] = {.decode = NAME##_decode, .unpack = NAME##_unpack, .gemv = NAME##_gemv},    \
+        QUANT_LONG_VECTORS(NAME)}
+
+#endif

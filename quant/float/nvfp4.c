@@ -1,0 +1,126 @@
+/* quant/float/nvfp4.c: NVFP4: four-bit floats (E2M1) with an 8-bit float scale (UE4M3) for each 16
+ * elements; 4.5 bits per weight.
+ *
+ *      byte  0                4                                       36
+ *            | scale[4]       | qs[4][8]                              |
+ *
+ *      qs[s][i]: element 16s + i low, 16s + 8 + i high; bit 3 of a code is the sign
+ *      x = scale / 2 * e2m1[code], E2M1 doubled; code 8 ("minus zero") is plain 0
+ *
+ * UE4M3: exponent in bits 3 to 6, bias 7; without one the mantissa counts 2^-9; 0x7f is 0; bit 7
+ * is not read. The scales have too wide a range for integer sums, so products take columns of
+ * floats (quant_act_f32): rows are decoded, some elements at a time. Source of the layout: the GGUF
+ * format as its reference implementation writes it. */
+#include "quant/float/lanes.h"
+#include <math.h>
+
+enum { LEN = 64, SUB_LEN = 16, BYTES = 36, AT_ONCE = 4 * LEN };
+
+static const int8_t e2m1[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+
+/* Half of a scale. Normal numbers move to the exponent and mantissa of a float. */
+static inline float half_scale(uint8_t e)
+{
+    const uint32_t bits = e & 0x7f;
+    if (e == 0x7f) return 0.0f;
+    if (bits < 8) return (float)bits * 0x1p-10f;
+    return quant_float_of((bits << 20) + (119u << 23));
+}
+
+QUANT_INLINE void decode_blocks(int64_t first, int64_t n, const void *row, float *out)
+{
+    const uint8_t *block = (const uint8_t *)row + first / LEN * BYTES;
+    for (int64_t b = 0; b < n / LEN; b++, block += BYTES, out += LEN) {
+        for (int s = 0; s < LEN / SUB_LEN; s++) {
+            const float d = half_scale(block[s]);
+            const uint8_t *q = block + 4 + 8 * s;
+            for (int i = 0; i < 8; i++) {
+                out[SUB_LEN * s + i] = d * (float)e2m1[q[i] & 15];
+                out[SUB_LEN * s + 8 + i] = d * (float)e2m1[q[i] >> 4];
+            }
+        }
+    }
+}
+
+static void decode_scalar(int64_t first, int64_t n, const void *row, float *out)
+{
+    decode_blocks(first, n, row, out);
+}
+
+static float dot(int64_t k, const void *row, const struct quant_act *a)
+{
+    float lane[16] = {0};
+    for (int64_t first = 0; first < k; first += LEN) {
+        float w[LEN];
+        decode_blocks(first, LEN, row, w);
+        for (int i = 0; i < LEN; i++) lane[i % 16] = fmaf(w[i], a->f32[first + i], lane[i % 16]);
+    }
+    return quant_lanes_tree(lane);
+}
+
+static void gemv_scalar(int64_t k, const struct quant_rows *rows, const struct quant_act *a,
+                        float *out)
+{
+    quant_gemv_by_dot(dot, k, rows, a, out);
+}
+
+#if defined(__x86_64__)
+CPU_TARGET_AVX2 QUANT_INLINE void decode_sub_avx2(const uint8_t *q, float scale, float *out)
+{
+    __m128i bytes = _mm_loadl_epi64((const __m128i *)q);
+    __m128i both = _mm_unpacklo_epi64(bytes, _mm_srli_epi16(bytes, 4));
+    __m128i value = _mm_shuffle_epi8(_mm_loadu_si128((const __m128i *)e2m1),
+                                     _mm_and_si128(both, _mm_set1_epi8(15)));
+    const __m256 d = _mm256_set1_ps(scale);
+    __m256 low = _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(value));
+    __m256 high = _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_srli_si128(value, 8)));
+    _mm256_storeu_ps(out, _mm256_mul_ps(d, low));
+    _mm256_storeu_ps(out + 8, _mm256_mul_ps(d, high));
+}
+
+CPU_TARGET_AVX2 static void decode_avx2(int64_t first, int64_t n, const void *row, float *out)
+{
+    const uint8_t *block = (const uint8_t *)row + first / LEN * BYTES;
+    for (int64_t b = 0; b < n / LEN; b++, block += BYTES)
+        for (int s = 0; s < LEN / SUB_LEN; s++, out += SUB_LEN)
+            decode_sub_avx2(block + 4 + 8 * s, half_scale(block[s]), out);
+}
+
+CPU_TARGET_AVX2 static void gemv_avx2(int64_t k, const struct quant_rows *rows,
+                                      const struct quant_act *a, float *out)
+{
+    for (int64_t r = 0; r < rows->n; r++) {
+        const char *row = (const char *)rows->w + (size_t)r * rows->row_bytes;
+        __m256 low = _mm256_setzero_ps(), high = _mm256_setzero_ps();
+        for (int64_t first = 0; first < k; first += AT_ONCE) {
+            const int64_t n = k - first < AT_ONCE ? k - first : AT_ONCE;
+            float w[AT_ONCE];
+            quant_prefetch_single(row + first / LEN * BYTES + QUANT_SINGLE_DISTANCE,
+                                  (size_t)(n / LEN) * BYTES, rows->prefetch.to_l1);
+            decode_avx2(first, n, row, w);
+            for (int64_t i = 0; i < n; i += 16) {
+                const float *x = a->f32 + first + i;
+                low = _mm256_fmadd_ps(_mm256_loadu_ps(w + i), _mm256_loadu_ps(x), low);
+                high = _mm256_fmadd_ps(_mm256_loadu_ps(w + i + 8), _mm256_loadu_ps(x + 8), high);
+            }
+        }
+        out[r] = quant_tree_avx2(_mm256_add_ps(low, high));
+    }
+}
+#endif
+
+const struct quant_type quant_type_nvfp4 = {
+    .name = "NVFP4",
+    .id = QUANT_NVFP4,
+    .block_len = LEN,
+    .block_bytes = BYTES,
+    .act = &quant_act_f32,
+    .dot = dot,
+    .kernel =
+        {
+            [CPU_SCALAR] = {.decode = decode_scalar, .gemv = gemv_scalar},
+#if defined(__x86_64__)
+            [CPU_AVX2] = {.decode = decode_avx2, .gemv = gemv_avx2},
+#endif
+        },
+};

@@ -1,0 +1,14 @@
+/* quant/super/grid_tables.h: private to quant/: the code books of the I-quants. */
+#ifndef QUANT_SUPER_GRID_TABLES_H
+#define QUANT_SUPER_GRID_TABLES_H
+
+#include <stdint.h>
+
+extern const uint8_t quant_signs7[128]; /* bit i: element i of 8 is negative */
+
+/* Byte i is element i: magnitudes, and of IQ1 8 times a sign (int8). */
+extern const uint64_t quant_grid_iq2_xxs[256], quant_grid_iq2_xs[512], quant_grid_iq2_s[1024];
+extern const uint32_t quant_grid_iq3_xxs[256], quant_grid_iq3_s[512];
+extern const uint64_t quant_grid_iq1[2048];
+
+#endif

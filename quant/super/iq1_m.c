@@ -1,0 +1,88 @@
+/* quant/super/iq1_m.c: IQ1_M: the grid of IQ1_S, a shift for each 8 elements, 16 sub-blocks of 16
+ * with 3-bit scales.
+ *
+ * value = d / 8 * (2 * scale + 1) * (8 * grid +- 1). 1.75 bits a weight. The half-precision d lies
+ * in the upper four bits of four little-endian numbers. Panels hold the code + 16. Called through
+ * the type table only. */
+#include "quant/super/super_codes.h"
+
+struct iq1_m_block {
+    uint8_t q[32];    /* q[i]: low bits of the entry of elements 8i ... 8i + 7 */
+    uint8_t high[16]; /* nibble i: bits 0 ... 2: bits 8 ... 10 of that entry's number; bit 3: its */
+                      /* shift is down */
+    uint8_t
+        scale[4][2]; /* little-endian: bits 3j ... 3j + 2 of number i: scale of sub-block 4i + j; */
+                     /* bits 12 ... 15: bits 4i ... 4i + 3 of d */
+} __attribute__((packed)); /* blocks lie at any alignment */
+_Static_assert(sizeof(struct iq1_m_block) == 56, "the size in the file");
+
+enum { OFFSET = 16, MAX_CODE = 25 };
+
+/* Nibble i. */
+static inline int iq1_m_high(const struct iq1_m_block *w, int i)
+{
+    return w->high[i / 2] >> i % 2 * 4 & 15;
+}
+
+static inline uint64_t iq1_m_entry(const struct iq1_m_block *w, int i)
+{
+    return quant_grid_iq1[w->q[i] | (iq1_m_high(w, i) & 7) << 8];
+}
+
+static inline uint16_t iq1_m_head(const void *block)
+{
+    const struct iq1_m_block *w = block;
+    int d = 0;
+    for (int i = 0; i < 4; i++) d |= super_load16(w->scale[i]) >> 12 << 4 * i;
+    return (uint16_t)d;
+}
+
+QUANT_INLINE void iq1_m_expand(const void *row, int64_t b, struct super_parts *p)
+{
+    const struct iq1_m_block *w = (const struct iq1_m_block *)row + b;
+    p->d = quant_f16_to_f32(iq1_m_head(w)) * 0.125f;
+    p->m = 0.0f;
+    for (int s = 0; s < 16; s++)
+        p->scale[s] = (int16_t)(2 * (super_load16(w->scale[s / 4]) >> s % 4 * 3 & 7) + 1);
+    for (int i = 0; i < SUPER_LEN; i++) {
+        const int shift = iq1_m_high(w, i / 8) & 8 ? -1 : 1;
+        p->q[i] = (uint8_t)(OFFSET + shift + (int8_t)(iq1_m_entry(w, i / 8) >> i % 8 * 8 & 0xff));
+    }
+}
+
+SUPER_KERNELS(iq1_m)
+
+#if defined(__x86_64__)
+SUPER_AVX2 __m256i iq1_m_scales(const void *block)
+{
+    const struct iq1_m_block *w = block;
+    uint16_t scale[2][8];
+    EACH (s, 16)
+        scale[s % 2][s / 2] = (uint16_t)(2 * (super_load16(w->scale[s / 4]) >> s % 4 * 3 & 7) + 1);
+    return _mm256_loadu_si256((const __m256i *)scale);
+}
+
+SUPER_AVX2 __m256i iq1_m_codes(const void *block, int s)
+{
+    const struct iq1_m_block *w = block;
+    uint64_t entry[4];
+    EACH (j, 4) entry[j] = iq1_m_entry(w, 4 * s + j);
+    /* Bit 3 of each nibble to the eight bytes of its entry: 1 down, 0 up. */
+    __m256i high = _mm256_set1_epi16((int16_t)super_load16(w->high + 2 * s));
+    __m256i down =
+        _mm256_and_si256(high, _mm256_setr_epi64x(0x0008000800080008, 0x0080008000800080,
+                                                  0x0800080008000800, -0x7fff7fff7fff8000));
+    __m256i up = _mm256_cmpeq_epi16(down, _mm256_setzero_si256()); /* -1: up */
+    __m256i shift = _mm256_sub_epi8(_mm256_set1_epi8(-1), _mm256_add_epi8(up, up));
+    return _mm256_add_epi8(_mm256_loadu_si256((const __m256i *)entry), shift);
+}
+
+SUPER_CODES(iq1_m, 0.125f)
+#endif
+
+const struct quant_type quant_type_iq1_m = {
+    .name = "IQ1_M",
+    .id = QUANT_IQ1_M,
+    .panel = {.sub_len = 16, .offset = OFFSET, .max_code = MAX_CODE},
+    SUPER_CODES_MEMBERS(iq1_m),
+};

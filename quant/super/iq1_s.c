@@ -1,0 +1,73 @@
+/* quant/super/iq1_s.c: IQ1_S: a grid of 2048 times 8 of -1, 0 and 1, 8 sub-blocks of 32 with 3-bit
+ * scales and a common shift.
+ *
+ * value = d * (2 * scale + 1) * (grid +- 1/8) = d / 8 * (2 * scale + 1) * (8 * grid +- 1). 1.56
+ * bits a weight. Panels hold the code + 16. Called through the type table only. */
+#include "quant/super/super_codes.h"
+
+struct iq1_s_block {
+    uint16_t d;    /* half precision */
+    uint8_t q[32]; /* q[4s + j]: low bits of the entry of elements 32s + 8j ... 32s + 8j + 7 */
+    uint8_t high[8]
+                [2]; /* little-endian: bits 3j ... 3j + 2: bits 8 ... 10 of the entry's number; */
+                     /* 12 ... 14: the scale; 15: the shift is down */
+} __attribute__((packed)); /* blocks lie at any alignment */
+_Static_assert(sizeof(struct iq1_s_block) == 50, "the size in the file");
+
+enum { OFFSET = 16, MAX_CODE = 25 };
+
+static inline uint64_t iq1_s_entry(const struct iq1_s_block *w, int s, int j)
+{
+    return quant_grid_iq1[w->q[4 * s + j] | (super_load16(w->high[s]) >> 3 * j & 7) << 8];
+}
+
+QUANT_INLINE void iq1_s_expand(const void *row, int64_t b, struct super_parts *p)
+{
+    const struct iq1_s_block *w = (const struct iq1_s_block *)row + b;
+    p->d = quant_f16_to_f32(w->d) * 0.125f;
+    p->m = 0.0f;
+    for (int s = 0; s < 8; s++) {
+        const int high = super_load16(w->high[s]), shift = high & 0x8000 ? -1 : 1;
+        p->scale[s] = (int16_t)(2 * (high >> 12 & 7) + 1);
+        for (int i = 0; i < 32; i++)
+            p->q[32 * s + i] =
+                (uint8_t)(OFFSET + shift + (int8_t)(iq1_s_entry(w, s, i / 8) >> i % 8 * 8 & 0xff));
+    }
+}
+
+SUPER_KERNELS(iq1_s)
+
+#if defined(__x86_64__)
+QUANT_INLINE uint16_t iq1_s_head(const void *block)
+{
+    return super_load16(block);
+}
+
+SUPER_AVX2 __m256i iq1_s_scales(const void *block)
+{
+    const struct iq1_s_block *w = block;
+    __m128i high = _mm_srli_epi16(_mm_loadu_si128((const __m128i *)w->high), 12);
+    __m128i scale = _mm_and_si128(high, _mm_set1_epi16(7));
+    scale = _mm_add_epi16(_mm_add_epi16(scale, scale), _mm_set1_epi16(1));
+    return _mm256_broadcastsi128_si256(scale);
+}
+
+SUPER_AVX2 __m256i iq1_s_codes(const void *block, int s)
+{
+    const struct iq1_s_block *w = block;
+    uint64_t entry[4];
+    EACH (j, 4) entry[j] = iq1_s_entry(w, s, j);
+    const int shift = super_load16(w->high[s]) & 0x8000 ? -1 : 1;
+    return _mm256_add_epi8(_mm256_loadu_si256((const __m256i *)entry),
+                           _mm256_set1_epi8((char)shift));
+}
+
+SUPER_CODES(iq1_s, 0.125f)
+#endif
+
+const struct quant_type quant_type_iq1_s = {
+    .name = "IQ1_S",
+    .id = QUANT_IQ1_S,
+    .panel = {.sub_len = 32, .offset = OFFSET, .max_code = MAX_CODE},
+    SUPER_CODES_MEMBERS(iq1_s),
+};

@@ -1,0 +1,73 @@
+/* quant/super/iq2_s.c: IQ2_S: a grid of 1024 times 8 magnitudes, signs of their own, 16 sub-blocks
+ * of 16 with 4-bit scales.
+ *
+ * value = d / 8 * (2 * scale + 1) * +-grid. 2.56 bits a weight. Panels hold the code + 64.
+ * Called through the type table only. */
+#include "quant/super/super_codes.h"
+
+struct iq2_s_block {
+    uint16_t d;       /* half precision */
+    uint8_t q[32];    /* q[i]: low bits of the entry of elements 8i ... 8i + 7 */
+    uint8_t sign[32]; /* sign[i / 8] bit i % 8: element i is negative */
+    uint8_t high[8]; /* high[i / 4] bits 2(i % 4), 2(i % 4) + 1: bits 8 and 9 of entry i's number */
+    uint8_t scale[8];      /* scale[i]: of sub-block 2i low, 2i + 1 high */
+} __attribute__((packed)); /* blocks lie at any alignment */
+_Static_assert(sizeof(struct iq2_s_block) == 82, "the size in the file");
+
+enum { OFFSET = 64, MAX_CODE = 107 };
+
+/* The entry of elements 32s + 8j ... 32s + 8j + 7. */
+static inline uint64_t iq2_s_entry(const struct iq2_s_block *w, int s, int j)
+{
+    return quant_grid_iq2_s[w->q[4 * s + j] | (w->high[s] >> 2 * j & 3) << 8];
+}
+
+/* The signs of elements 32s ... 32s + 31. */
+static inline uint32_t iq2_s_signs(const struct iq2_s_block *w, int s)
+{
+    return super_load32(w->sign + 4 * s);
+}
+
+QUANT_INLINE void iq2_s_expand(const void *row, int64_t b, struct super_parts *p)
+{
+    const struct iq2_s_block *w = (const struct iq2_s_block *)row + b;
+    p->d = quant_f16_to_f32(w->d) * 0.125f;
+    p->m = 0.0f;
+    for (int s = 0; s < 16; s++)
+        p->scale[s] = (int16_t)(2 * (w->scale[s / 2] >> s % 2 * 4 & 15) + 1);
+    for (int i = 0; i < SUPER_LEN; i++)
+        p->q[i] = super_grid_code(iq2_s_entry(w, i / 32, i / 8 % 4),
+                                  (int)(iq2_s_signs(w, i / 32) >> i % 32 / 8 * 8), i % 8, OFFSET);
+}
+
+SUPER_KERNELS(iq2_s)
+
+#if defined(__x86_64__)
+QUANT_INLINE uint16_t iq2_s_head(const void *block)
+{
+    return super_load16(block);
+}
+
+SUPER_AVX2 __m256i iq2_s_scales(const void *block)
+{
+    const struct iq2_s_block *w = block;
+    return super_odd_scales(_mm_loadl_epi64((const __m128i *)w->scale), false);
+}
+
+SUPER_AVX2 __m256i iq2_s_codes(const void *block, int s)
+{
+    const struct iq2_s_block *w = block;
+    uint64_t entry[4];
+    EACH (j, 4) entry[j] = iq2_s_entry(w, s, j);
+    return super_negate(_mm256_loadu_si256((const __m256i *)entry), iq2_s_signs(w, s));
+}
+
+SUPER_CODES(iq2_s, 0.125f)
+#endif
+
+const struct quant_type quant_type_iq2_s = {
+    .name = "IQ2_S",
+    .id = QUANT_IQ2_S,
+    .panel = {.sub_len = 16, .offset = OFFSET, .max_code = MAX_CODE},
+    SUPER_CODES_MEMBERS(iq2_s),
+};

@@ -1,0 +1,92 @@
+/* quant/super/tq1_0.c: TQ1_0: ternary weights, five in a byte, with one scale.
+ *
+ * A byte holds five digits of base 3 as a fraction: byte * 3^n modulo 256, times 3, divided by 256,
+ * is digit n. value = d * (digit - 1). 1.69 bits a weight.
+ *
+ *     element   0 .. 159           160 .. 239           240 .. 255
+ *     byte      q[i % 32]          q[32 + i % 16]       high[i % 4]
+ *     digit     i / 32             (i - 160) / 16       (i - 240) / 4
+ *
+ * Called through the type table only. */
+#include "quant/super/super_codes.h"
+
+struct tq1_0_block {
+    uint8_t q[48];
+    uint8_t high[4];
+    uint16_t d;            /* half precision */
+} __attribute__((packed)); /* blocks lie at any alignment */
+_Static_assert(sizeof(struct tq1_0_block) == 54, "the size in the file");
+
+enum { OFFSET = 1, MAX_CODE = 2 };
+
+static const uint8_t powers[5] = {1, 3, 9, 27, 81};
+
+static inline uint8_t digit_of(uint8_t byte, int n)
+{
+    return (uint8_t)((uint8_t)(byte * powers[n]) * 3 >> 8);
+}
+
+QUANT_INLINE void tq1_0_expand(const void *row, int64_t b, struct super_parts *p)
+{
+    const struct tq1_0_block *w = (const struct tq1_0_block *)row + b;
+    p->d = quant_f16_to_f32(w->d);
+    p->m = 0.0f;
+    for (int s = 0; s < 8; s++) p->scale[s] = 1;
+    for (int i = 0; i < 160; i++) p->q[i] = digit_of(w->q[i % 32], i / 32);
+    for (int i = 0; i < 80; i++) p->q[160 + i] = digit_of(w->q[32 + i % 16], i / 16);
+    for (int i = 0; i < 16; i++) p->q[240 + i] = digit_of(w->high[i % 4], i / 4);
+}
+
+SUPER_KERNELS(tq1_0)
+
+#if defined(__x86_64__)
+QUANT_INLINE uint16_t tq1_0_head(const void *block)
+{
+    const struct tq1_0_block *w = block;
+    return w->d;
+}
+
+SUPER_AVX2 __m256i tq1_0_scales(const void *block)
+{
+    (void)block;
+    return _mm256_set1_epi16(1);
+}
+
+/* The digits, less 1, of 32 bytes; the power of 16-bit lane i in lane i of `power`. */
+SUPER_AVX2 __m256i tq1_0_digits(__m256i bytes, __m256i power)
+{
+    const __m256i low = _mm256_set1_epi16(0xff), three = _mm256_set1_epi16(3);
+    __m256i even = _mm256_mullo_epi16(_mm256_and_si256(bytes, low), power);
+    __m256i odd = _mm256_mullo_epi16(_mm256_srli_epi16(bytes, 8), power);
+    even = _mm256_srli_epi16(_mm256_mullo_epi16(_mm256_and_si256(even, low), three), 8);
+    odd = _mm256_mullo_epi16(_mm256_and_si256(odd, low), three);
+    __m256i digits = _mm256_blendv_epi8(odd, even, low);
+    return _mm256_sub_epi8(digits, _mm256_set1_epi8(1));
+}
+
+SUPER_AVX2 __m256i tq1_0_codes(const void *block, int s)
+{
+    const struct tq1_0_block *w = block;
+    if (s < 5)
+        return tq1_0_digits(_mm256_loadu_si256((const __m256i *)w->q),
+                            _mm256_set1_epi16(powers[s]));
+    __m128i bytes = _mm_loadu_si128((const __m128i *)(w->q + 32));
+    if (s < 7)
+        return tq1_0_digits(_mm256_broadcastsi128_si256(bytes),
+                            _mm256_set_m128i(_mm_set1_epi16(powers[2 * (s - 5) + 1]),
+                                             _mm_set1_epi16(powers[2 * (s - 5)])));
+    __m128i high = _mm_set1_epi32((int)super_load32(w->high));
+    return tq1_0_digits(
+        _mm256_set_m128i(high, bytes),
+        _mm256_set_m128i(_mm_setr_epi16(1, 1, 3, 3, 9, 9, 27, 27), _mm_set1_epi16(powers[4])));
+}
+
+SUPER_CODES(tq1_0, 1.0f)
+#endif
+
+const struct quant_type quant_type_tq1_0 = {
+    .name = "TQ1_0",
+    .id = QUANT_TQ1_0,
+    .panel = {.sub_len = 32, .offset = OFFSET, .max_code = MAX_CODE},
+    SUPER_CODES_MEMBERS(tq1_0),
+};

@@ -1,0 +1,53 @@
+/* quant/super/tq2_0.c: TQ2_0: ternary weights, 2-bit codes with one scale.
+ *
+ * value = d * (code - 1). 2.06 bits a weight. Called through the type table only. */
+#include "quant/super/super_codes.h"
+
+struct tq2_0_block {
+    uint8_t q[64];         /* q[32h + i] bits 2j, 2j + 1: element 128h + 32j + i */
+    uint16_t d;            /* half precision */
+} __attribute__((packed)); /* blocks lie at any alignment */
+_Static_assert(sizeof(struct tq2_0_block) == 66, "the size in the file");
+
+enum { OFFSET = 1, MAX_CODE = 3 };
+
+QUANT_INLINE void tq2_0_expand(const void *row, int64_t b, struct super_parts *p)
+{
+    const struct tq2_0_block *w = (const struct tq2_0_block *)row + b;
+    p->d = quant_f16_to_f32(w->d);
+    p->m = 0.0f;
+    for (int s = 0; s < 8; s++) p->scale[s] = 1;
+    for (int i = 0; i < SUPER_LEN; i++) p->q[i] = w->q[i / 128 * 32 + i % 32] >> i / 32 % 4 * 2 & 3;
+}
+
+SUPER_KERNELS(tq2_0)
+
+#if defined(__x86_64__)
+QUANT_INLINE uint16_t tq2_0_head(const void *block)
+{
+    const struct tq2_0_block *w = block;
+    return w->d;
+}
+
+SUPER_AVX2 __m256i tq2_0_scales(const void *block)
+{
+    (void)block;
+    return _mm256_set1_epi16(1);
+}
+
+SUPER_AVX2 __m256i tq2_0_codes(const void *block, int s)
+{
+    const struct tq2_0_block *w = block;
+    __m256i bytes = _mm256_loadu_si256((const __m256i *)(w->q + s / 4 * 32));
+    return _mm256_sub_epi8(super_bits(bytes, s % 4 * 2, 3), _mm256_set1_epi8(1));
+}
+
+SUPER_CODES(tq2_0, 1.0f)
+#endif
+
+const struct quant_type quant_type_tq2_0 = {
+    .name = "TQ2_0",
+    .id = QUANT_TQ2_0,
+    .panel = {.sub_len = 32, .offset = OFFSET, .max_code = MAX_CODE},
+    SUPER_CODES_MEMBERS(tq2_0),
+};

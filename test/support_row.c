@@ -1,0 +1,45 @@
+/* test/support_row.c: rows of any type that computes. */
+#include "test/support_row.h"
+#include <math.h>
+#include <string.h>
+
+enum { MAX_LEN = 256 };
+
+static uint32_t next(uint32_t *state)
+{
+    *state = *state * 1664525u + 1013904223u;
+    return *state >> 16;
+}
+
+static float largest_of(const struct quant_type *type, const uint8_t *block)
+{
+    float x[MAX_LEN], largest = 0.0f;
+    type->kernel[CPU_SCALAR].decode(0, type->block_len, block, x);
+    for (uint32_t i = 0; i < type->block_len; i++) {
+        if (!isfinite(x[i])) return INFINITY;
+        largest = fmaxf(largest, fabsf(x[i]));
+    }
+    return largest;
+}
+
+void support_row_make(const struct quant_type *type, int64_t k, const float *x, void *row)
+{
+    uint8_t *block = row;
+    uint32_t state = 1;
+    if (type->encode) {
+        type->encode(k, x, row);
+        return;
+    }
+    for (int64_t i = 0; i < k; i++) {
+        uint32_t bits;
+        memcpy(&bits, &x[i], sizeof bits);
+        state = (state ^ bits) * 16777619u;
+    }
+    for (int64_t b = 0; b < k / type->block_len; b++, block += type->block_bytes) {
+        float largest;
+        do {
+            for (uint32_t i = 0; i < type->block_bytes; i++) block[i] = (uint8_t)next(&state);
+            largest = largest_of(type, block);
+        } while (!(largest >= 0.5f && largest <= 2.0f));
+    }
+}
