@@ -130,7 +130,7 @@ static double array_items(int n)
     return seconds;
 }
 
-static void directories(void **state)
+static void opening_takes_time_in_proportion_to_the_directory(void **state)
 {
     (void)state;
     check_growth(different_keys, 4000);
@@ -163,7 +163,7 @@ static double write_keys(int n)
     return seconds;
 }
 
-static void writing(void **state)
+static void writing_takes_time_in_proportion_to_the_file(void **state)
 {
     (void)state;
     check_growth(write_keys, 4000);
@@ -236,8 +236,8 @@ static void unknown_tensor(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(directories),
-        cmocka_unit_test(writing),
+        cmocka_unit_test(opening_takes_time_in_proportion_to_the_directory),
+        cmocka_unit_test(writing_takes_time_in_proportion_to_the_file),
         cmocka_unit_test(unknown_tensor),
     };
     return cmocka_run_group_tests(tests, support_folder_make, support_folder_remove);
