@@ -158,9 +158,6 @@ static const int always[] = {
     SYS_exit,
     SYS_exit_group,
     /* time and facts */
-    SYS_timer_create,
-    SYS_timer_settime,
-    SYS_timer_delete,
     SYS_clock_gettime,
     SYS_clock_getres,
     SYS_clock_nanosleep,
