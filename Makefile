@@ -35,7 +35,8 @@ LIB_SRC  := $(filter-out %_avx2.c %_avx512.c,$(LIB_SRC))
 endif
 CLI_SRC  := $(call sources,cli)
 TEST_SRC := $(wildcard test/test_*.c)
-TOOL_SRC := $(wildcard test/tool_*.c test/bench/bench_*.c)
+# What measures is not built under sanitizers.
+TOOL_SRC := $(wildcard test/tool_*.c $(if $(SAN),,test/bench/bench_*.c))
 LIB_OBJ  := $(LIB_SRC:%.c=$(BUILD)/%.o)
 CLI_OBJ  := $(CLI_SRC:%.c=$(BUILD)/%.o)
 TEST_BIN := $(TEST_SRC:test/%.c=$(BUILD)/test/%)
@@ -46,7 +47,7 @@ SUPPORT_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(wildcard test/support*.c test/bench
 Q   := $(if $(V),,@)
 say  = $(if $(V),,@printf '  %-5s %s\n' $(1) $(2))
 
-.PHONY: fuzz all run test check setup bench install clean lint format compdb help tests
+.PHONY: fuzz all run test check setup bench install clean lint format compdb help tests objects
 .DELETE_ON_ERROR:
 
 all: $(BUILD)/infer
@@ -130,6 +131,9 @@ $(BUILD)/test/fail_alloc.so: test/fail_alloc.c $(BUILD)/flags
 	$(Q)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -fPIC -shared -o $@ $< -ldl
 
 tests: $(TEST_BIN) $(TOOL_BIN) $(DOOR_BIN) $(FAIL_ALLOC)
+
+# Compiles what `tests` links.
+objects: $(TEST_BIN:=.o) $(TOOL_BIN:=.o) $(SUPPORT_OBJ)
 
 setup:
 	@scripts/setup build test
