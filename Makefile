@@ -193,18 +193,18 @@ $(addprefix $(BUILD)/man/,bash zsh fish): $(BUILD)/man/%: $(BUILD)/infer
 # of quant/ and engine/ are taken as they are: instrumented they compile for half an hour, and tests
 # hold them between guard pages.
 FUZZ := clang $(CPPFLAGS) -std=gnu17 -O1 -g -ffp-contract=off -fno-sanitize-recover=all
-FUZZ_OBJ := $(patsubst %.c,build/fuzz/%.o,$(filter-out quant/% engine/%,$(LIB_SRC)) $(DOOR_CLI_SRC) \
+FUZZ_OBJ := $(patsubst %.c,build/fuzz/obj/%.o,$(filter-out quant/% engine/%,$(LIB_SRC)) $(DOOR_CLI_SRC) \
                                           test/support_gguf.c)
 fuzz: $(DOORS:%=build/fuzz/%)
-build/fuzz/%.o: %.c
+build/fuzz/obj/%.o: %.c
 	@mkdir -p $(@D)
 	$(call say,FUZZ,$<)
 	$(Q)$(FUZZ) -fsanitize=fuzzer-no-link,address,undefined -MMD -MP -c -o $@ $<
-$(DOORS:%=build/fuzz/%): build/fuzz/%: build/fuzz/test/fuzz_%.o $(FUZZ_OBJ) $(BUILD)/libinfer.a
+$(DOORS:%=build/fuzz/%): build/fuzz/%: build/fuzz/obj/test/fuzz_%.o $(FUZZ_OBJ) $(BUILD)/libinfer.a
 	$(call say,LINK,$@)
 	$(Q)$(FUZZ) -fsanitize=fuzzer,address,undefined -o $@ $^ -lcmocka $(LDLIBS) $(CLI_LIBS)
-.SECONDARY: $(DOORS:%=build/fuzz/test/fuzz_%.o)
--include $(FUZZ_OBJ:.o=.d) $(DOORS:%=build/fuzz/test/fuzz_%.d)
+.SECONDARY: $(DOORS:%=build/fuzz/obj/test/fuzz_%.o)
+-include $(FUZZ_OBJ:.o=.d) $(DOORS:%=build/fuzz/obj/test/fuzz_%.d)
 
 format:
 	git ls-files '*.c' '*.h' | grep -v _tables | xargs clang-format -i

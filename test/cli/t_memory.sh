@@ -96,7 +96,13 @@ memory() { # NAME EXACT COMMAND ARGS...
     memory quantize yes quantize "$work/m.gguf" - Q4_0 -t 1
     memory models yes models "$work/folder" --json
     memory check yes check --json-schema "$work/schema.json" -p '{"a":"x"}'
+    memory check_regex yes check --regex '(a|b){2,5}[^x]+' -p 'abab'
+    memory run_samplers yes run $m -p 'a b a b a b' -n 4 --dry-multiplier 0.8 --temp 0.9 --min-p 0.1 --seed 3
+    memory lines yes tokenize -m "$work/m.gguf" -f "$work/text" --lines
     memory man yes man
+    memory completion yes completion bash
+    memory help yes help run
+    memory version yes version --json
 }
 # Each run measures this machine for a second.
 begin doctor_ends_in_order_without_memory
