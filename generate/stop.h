@@ -1,7 +1,7 @@
 /* generate/stop.h: stop strings, matched across token borders.
  *
- * Text that might still become a stop string is held back; text that cannot any more is released at
- * once. The stop string itself is never released. */
+ * Text that might still become a stop string is held back; text that cannot is released at once.
+ * The stop string itself is never released. */
 #ifndef GENERATE_STOP_H
 #define GENERATE_STOP_H
 

@@ -78,7 +78,7 @@ bool model_eval_batch(struct model_session *s, const struct model_token *tokens,
 uint32_t model_seq_length(const struct model_session *s, uint32_t seq); /* tokens it holds */
 
 /* Forgets tokens from position `length` on and returns how many are left: `length`, or 0 when a
- * sliding-window cache no longer holds what the positions after `length` would look at. */
+ * sliding-window cache lacks what the positions after `length` would look at. */
 uint32_t model_seq_truncate(struct model_session *s, uint32_t seq, uint32_t length);
 
 /* `to` becomes the first `length` tokens of `from` (what it was before is forgotten) and shares

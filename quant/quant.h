@@ -245,7 +245,7 @@ struct quant_type {
 /* The row of a GGUF type id, or of a name (any case); NULL for ids that are not in use. */
 const struct quant_type *quant_type_by_id(uint32_t id);
 const struct quant_type *quant_type_by_name(const char *name);
-/* What an id was called that files once had and that is no type any more; NULL for all others. */
+/* What an id was called that files once had and that is no type now; NULL for all others. */
 const char *quant_retired_name(uint32_t id);
 
 /* Bytes of a row of k elements; false when k is not a multiple of the block or the size wraps. */

@@ -22,7 +22,7 @@ struct cli_chat {
     struct cli_generation generation;
     struct cli_chat_reply reply;
     struct generate_outcome outcome; /* of the latest answer */
-    size_t n_dropped; /* messages after the system message that are not read any more */
+    size_t n_dropped;                /* messages after the system message that are left out */
     uint64_t n_answers;
     struct cli_progress progress;
     /* Of the answer as it is shown. */

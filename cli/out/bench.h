@@ -15,8 +15,8 @@ struct cli_bench_result {
     double of_bandwidth, of_int8; /* shares of the limits, 1 is all of it */
 };
 
-/* Weights that every token meets, and those of the output product, which only rows with logits
- * meet. */
+/* Weights that every token is multiplied with, and those of the output product, for rows with
+ * logits only. */
 struct cli_bench_work {
     double body_bytes, body_macs, head_bytes, head_macs;
 };

@@ -1,6 +1,8 @@
 # Help, versions, usage errors, environment variables. Needs no model.
 . test/cli/lib.sh
 
+commands=$("$INFER" help | sed -n '/^Commands:/,/^$/s/^  \([a-z]*\) .*/\1/p')
+
 begin version_is_one_line
 for form in version --version; do
     infer $form
@@ -24,7 +26,7 @@ out ''
 unset INFER_VERSION
 
 begin short_help_is_a_screen # of 24 lines, with the prompt of the shell; --help has the rest
-for command in '' run chat tokenize logits perplexity bench inspect quantize check models doctor; do
+for command in '' $commands; do
     # shellcheck disable=SC2086
     infer $command -h
     status 0
@@ -41,6 +43,12 @@ infer run --help
 infer bench -h
 out_like '^  -r, --repetitions N '
 
+begin every_command_stands_in_the_readme
+for command in $commands; do
+    case $command in completion | man | version | help) continue ;; esac # what the program says of itself
+    grep -q "^| commands |.* \`$command\`" README.md || bad "README.md lacks $command"
+done
+
 begin help_goes_to_stdout
 for form in help --help -h; do
     infer $form
@@ -50,7 +58,7 @@ for form in help --help -h; do
 done
 
 begin help_of_every_command
-for command in run chat tokenize logits perplexity bench inspect quantize version help; do
+for command in $commands; do
     infer $command --help
     status 0
     out_like '^Usage: infer'
