@@ -32,11 +32,13 @@
  *     acc  = acc + v                      one float accumulator, from +0.0f
  *
  *   d_w and m_w are the block's scales, binary16 widened exactly; m_w of a super-block is MINUS the
- *   file's dmin; d_w of MXFP4 is 2^(e - 128), its codes being E2M1 doubled. d_a is the column's d.
+ *   file's dmin; d_w of MXFP4 is 2^(e - 128), its codes being E2M1 doubled; d_w of IQ1 and IQ2 is
+ *   an eighth of the file's d, of IQ3_XXS a fourth, so that codes and sub-scales are whole; a block
+ *   of 64 (Q2_0) or 128 (Q1_0) counts as two or four of 32 with one d_w. d_a is the column's d.
  *   acc + v, and not fmaf into acc: v depends on no other block, so a single-column kernel computes
  *   sixteen v at once and the serial chain is one addition.
  *
- * f32 (F32 and F16 weights): 16 lanes l, each lane[l] = fmaf(w[i], x[i], lane[l]) over
+ * f32 (F32, F16 and NVFP4 weights): 16 lanes l, each lane[l] = fmaf(w[i], x[i], lane[l]) over
  *   i = l, l+16, l+32, ... ascending from +0.0f; elements past k are not touched; then the tree
  *     for h = 8, 4, 2, 1: lane[i] += lane[i + h] for i < h;   result lane[0].
  *
