@@ -47,7 +47,7 @@ SUPPORT_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(wildcard test/support*.c test/bench
 Q   := $(if $(V),,@)
 say  = $(if $(V),,@printf '  %-5s %s\n' $(1) $(2))
 
-.PHONY: fuzz-gguf fuzz-tokenizer fuzz-template all run test check setup bench install clean lint format compdb help tests objects
+.PHONY: fuzz all run test check setup bench install clean lint format compdb help tests objects
 .DELETE_ON_ERROR:
 
 all: $(BUILD)/infer
@@ -60,9 +60,7 @@ help:
 	@echo 'make bench           speed on this machine'
 	@echo 'make lint            layout, names, sizes, include order, globals'
 	@echo 'make format          apply .clang-format'
-	@echo 'make fuzz-gguf       build build/fuzz/fuzz_gguf and a corpus (needs clang)'
-	@echo 'make fuzz-tokenizer  build build/fuzz/fuzz_tokenizer (needs clang)'
-	@echo 'make fuzz-template   build build/fuzz/fuzz_template and a corpus (needs clang)'
+	@echo 'make fuzz            build the fuzz doors, build/fuzz/DOOR (needs clang)'
 	@echo 'make compdb          compile_commands.json for clangd'
 	@echo 'make install         into $$(DESTDIR)$$(PREFIX)'
 	@echo 'make clean           remove what was built'
@@ -116,6 +114,15 @@ $(TOOL_BIN): $(BUILD)/test/%: $(BUILD)/test/%.o $(SUPPORT_OBJ) $(BUILD)/libinfer
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ -lcmocka $(LDLIBS)
 
+# The fuzz doors with a plain main(), for their seeds; see `fuzz` below.
+DOORS := $(filter-out main,$(patsubst test/fuzz_%.c,%,$(wildcard test/fuzz_*.c)))
+DOOR_CLI_SRC := $(filter-out cli/main.c,$(CLI_SRC))
+DOOR_BIN := $(DOORS:%=$(BUILD)/test/fuzz_%)
+$(DOOR_BIN): %: %.o $(BUILD)/test/fuzz_main.o $(DOOR_CLI_SRC:%.c=$(BUILD)/%.o) \
+             $(BUILD)/test/support_gguf.o $(BUILD)/libinfer.a
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ -lcmocka $(LDLIBS) $(CLI_LIBS)
+
 # Preloaded by test/cli/t_memory.sh; a sanitizer has an allocator of its own.
 FAIL_ALLOC := $(if $(SAN),,$(BUILD)/test/fail_alloc.so)
 $(BUILD)/test/fail_alloc.so: test/fail_alloc.c $(BUILD)/flags
@@ -123,7 +130,7 @@ $(BUILD)/test/fail_alloc.so: test/fail_alloc.c $(BUILD)/flags
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -fPIC -shared -o $@ $< -ldl
 
-tests: $(TEST_BIN) $(TOOL_BIN) $(FAIL_ALLOC)
+tests: $(TEST_BIN) $(TOOL_BIN) $(DOOR_BIN) $(FAIL_ALLOC)
 
 # Compiles what `tests` links.
 objects: $(TEST_BIN:=.o) $(TOOL_BIN:=.o) $(SUPPORT_OBJ)
@@ -182,32 +189,22 @@ $(addprefix $(BUILD)/man/,bash zsh fish): $(BUILD)/man/%: $(BUILD)/infer
 
 -include $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(SUPPORT_OBJ:.o=.d) $(TEST_SRC:%.c=$(BUILD)/%.d) $(TOOL_SRC:%.c=$(BUILD)/%.d)
 
-# A fuzzer for the GGUF reader; run it as build/fuzz/fuzz_gguf build/fuzz/corpus.
-FUZZ_SRC := test/fuzz_gguf.c test/support_gguf.c $(call sources,base quant gguf)
-fuzz-gguf: $(BUILD)/test/tool_gguf_seeds
-	@mkdir -p build/fuzz/corpus
-	clang $(CPPFLAGS) -std=gnu17 -O1 -g -ffp-contract=off \
-	    -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
-	    -o build/fuzz/fuzz_gguf $(FUZZ_SRC) -ldl -lm
-	$(BUILD)/test/tool_gguf_seeds build/fuzz/corpus
-
-# The same for vocabularies: build/fuzz/fuzz_tokenizer FOLDER_OF_SMALL_VOCABULARIES.
-fuzz-tokenizer:
-	@mkdir -p build/fuzz
-	clang $(CPPFLAGS) -std=gnu17 -O1 -g -ffp-contract=off \
-	    -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
-	    -o build/fuzz/fuzz_tokenizer test/fuzz_tokenizer.c \
-	    $(call sources,base quant gguf text) -lpcre2-8 -lutf8proc -ljansson -ldl -lm
-
-# The same for chat templates and replies; the seeds are the snippets of the suite and the templates
-# beside the checkout: build/fuzz/fuzz_template build/fuzz/templates.
-fuzz-template: $(BUILD)/libinfer.a
-	@mkdir -p build/fuzz/templates
-	clang $(CPPFLAGS) -std=gnu17 -O1 -g -ffp-contract=off \
-	    -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
-	    -o build/fuzz/fuzz_template test/fuzz_template.c $(wildcard text/jinja/*.c text/chat/*.c) \
-	    $(BUILD)/libinfer.a $(LDLIBS)
-	scripts/make-template-seeds build/fuzz/templates
+# Fuzz doors (test/fuzz.h): build/fuzz/DOOR CORPUS, with the seeds of test/data/fuzz/DOOR. The kernels
+# of quant/ and engine/ are taken as they are: instrumented they compile for half an hour, and tests
+# hold them between guard pages.
+FUZZ := clang $(CPPFLAGS) -std=gnu17 -O1 -g -ffp-contract=off -fno-sanitize-recover=all
+FUZZ_OBJ := $(patsubst %.c,build/fuzz/%.o,$(filter-out quant/% engine/%,$(LIB_SRC)) $(DOOR_CLI_SRC) \
+                                          test/support_gguf.c)
+fuzz: $(DOORS:%=build/fuzz/%)
+build/fuzz/%.o: %.c
+	@mkdir -p $(@D)
+	$(call say,FUZZ,$<)
+	$(Q)$(FUZZ) -fsanitize=fuzzer-no-link,address,undefined -MMD -MP -c -o $@ $<
+$(DOORS:%=build/fuzz/%): build/fuzz/%: build/fuzz/test/fuzz_%.o $(FUZZ_OBJ) $(BUILD)/libinfer.a
+	$(call say,LINK,$@)
+	$(Q)$(FUZZ) -fsanitize=fuzzer,address,undefined -o $@ $^ -lcmocka $(LDLIBS) $(CLI_LIBS)
+.SECONDARY: $(DOORS:%=build/fuzz/test/fuzz_%.o)
+-include $(FUZZ_OBJ:.o=.d) $(DOORS:%=build/fuzz/test/fuzz_%.d)
 
 format:
 	git ls-files '*.c' '*.h' | grep -v _tables | xargs clang-format -i

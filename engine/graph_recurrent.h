@@ -49,13 +49,14 @@ struct engine_recurrent engine_wkv7(struct engine_graph *g, struct engine_tensor
 
 /* Gated delta rule. q and k [S][T][QH][DK], where head h takes head h % QH; v[S][T][H][D]; gate
  * [S][T][H][1], or [S][T][H][DK] for a decay per key element; beta [S][T][H][1]; state
- * [S][H][D][DK], value by key:
+ * [slots][H][D][DK], value by key, of which sequence s takes slot ids[s] (I32 [S]; out of range:
+ * NaN):
  *     state[i][j] = state[i][j] exp(gate[j]);
  *     state[i][j] += beta (v[i] - sum over l of state[i][l] k[l]) k[j]
  *     out[i] = sum over j of state[i][j] q[j] / sqrt(DK). */
 struct engine_recurrent engine_gated_delta(struct engine_graph *g, struct engine_tensor *q,
                                            struct engine_tensor *k, struct engine_tensor *v,
                                            struct engine_tensor *gate, struct engine_tensor *beta,
-                                           struct engine_tensor *state);
+                                           struct engine_tensor *state, struct engine_tensor *ids);
 
 #endif

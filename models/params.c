@@ -179,14 +179,32 @@ static bool read_numbers(struct model_reader *r, struct model_params *p)
 
 /* ---- Layers ---- */
 
-/* Which blocks layer `l` is made of. */
+static bool plan_experts(struct model_reader *r, const struct model_params *p, uint32_t layer,
+                         enum model_block_id *ffn)
+{
+    const struct model_experts_row *row = &p->arch->experts;
+    uint32_t leading = 0, step = 1;
+    if ((row->leading && !model_read_u32(r, "leading_dense_block_count", MODEL_OPTIONAL, 0,
+                                         MODEL_MAX_LAYERS, &leading)) ||
+        (row->step && !model_read_u32(r, "interleave_moe_layer_step", MODEL_OPTIONAL, 0,
+                                      MODEL_MAX_LAYERS, &step)))
+        return false;
+    char name[48];
+    snprintf(name, sizeof name, "blk.%u.ffn_up.weight", layer);
+    if (row->by_tensor && gguf_tensor_find(r->file, name)) return true;
+    if (layer >= leading && (step == 0 || (layer + 1) % step == 0)) *ffn = MODEL_EXPERTS;
+    return true;
+}
+
+/* Which blocks a layer is made of. */
 static bool plan_layer(struct model_reader *r, const struct model_params *p,
                        struct model_layer *layer, enum model_block_id *mixer,
                        enum model_block_id *ffn)
 {
     const struct model_plan *plan = &p->arch->plan;
     *mixer = plan->mixer;
-    *ffn = p->n_expert ? MODEL_EXPERTS : MODEL_FFN;
+    *ffn = MODEL_FFN;
+    if (p->n_expert && !plan_experts(r, p, layer->index, ffn)) return false;
     if (plan->rule == MODEL_PLAN_SAME) return true;
     const uint32_t l = layer->index;
     uint32_t n_head = 1, n_head_kv = 1, n_ff = 1;

@@ -24,6 +24,7 @@ struct model_norm {
 
 enum model_tensor_kind {
     MODEL_VECTOR, /* a pointer; NAME.weight of [inputs], as F32 */
+    MODEL_BIAS,   /* a pointer; NAME.bias of [inputs], as F32 */
     MODEL_MATRIX, /* a pointer; NAME.weight of [outputs][inputs] */
     MODEL_NORM,   /* a model_norm; NAME.weight and NAME.bias of [outputs][inputs], as F32 */
     MODEL_LINEAR, /* a model_linear; NAME.weight and, where they are there, NAME.bias and .scale */

@@ -1,12 +1,9 @@
-/* test/fuzz_template.c: libFuzzer entry for chat templates and replies: any text is refused or
- * renders within its limits, and any reply is taken apart without losing a byte. Built by
- * `make fuzz-template`; no part of the suite. */
-#include "text/chat/reply.h"
+/* test/fuzz_template.c: a fuzz door: a chat template, and after a NUL byte the messages as JSON. It
+ * is refused or renders within its limits. */
+#include "test/fuzz.h"
 #include "text/jinja/jinja.h"
-#include <stdlib.h>
+#include <jansson.h>
 #include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
 static const char context_text[] =
     "{\"messages\": [{\"role\": \"system\", \"content\": \"S\\u00e9\"}, {\"role\": \"user\", "
@@ -21,7 +18,7 @@ static const char context_text[] =
     "2], \"d\": {\"a\": 1}, \"f\": 2.5, \"t\": true, \"o\": null, \"x\": [], \"k\": [\"b\", "
     "\"a\"], \"w\": \"  a b \"}";
 
-static void use_template(const char *text, size_t size)
+static void use_template(const char *text, size_t size, const json_t *context)
 {
     struct base_error err = BASE_ERROR_INIT;
     struct base_buffer out = BASE_BUFFER_INIT;
@@ -30,57 +27,27 @@ static void use_template(const char *text, size_t size)
     options.max_memory = 8 << 20;
     options.max_output = 1 << 20;
     struct jinja_template *t = jinja_template_parse(text, size, &err);
-    if ((t != NULL) != (err.code == BASE_OK)) abort();
-    json_t *context = json_loadb(context_text, sizeof context_text - 1, 0, NULL);
-    if (!context) abort();
+    fuzz_check(t != NULL, &err);
     if (t) {
-        const bool ok = jinja_template_render(t, context, &options, &out, &err);
-        if (ok != (err.code == BASE_OK)) abort();
+        fuzz_check(jinja_template_render(t, context, &options, &out, &err), &err);
         if (out.size > options.max_output) abort();
     }
-    json_decref(context);
     base_buffer_free(&out);
     jinja_template_free(t);
 }
 
-/* The input's last byte decides how the reply is cut. */
-static void use_reply(const char *text, size_t size)
-{
-    static const char signs[] =
-        "think> [THINK] <|channel|> <|channel> >>>all <tool_call> <function= <|tool_call|> "
-        "<|tool_call> [TOOL_CALLS] <|python_tag|> <｜tool▁calls▁begin｜> ｜DSML｜ "
-        "<|tool_calls_section_begin|> <|START_ACTION|> <minimax:tool_call> <|tool_call_start|> "
-        "[func_name1( {\"name\": function name, \"parameters\"";
-    struct base_error err = BASE_ERROR_INIT;
-    struct text_reply_part part;
-    json_t *tools = json_array();
-    const struct text_reply_options options = {
-        .template_text = signs, .tools = tools, .max_call = 300};
-    struct text_reply *r = text_reply_new(&options, &err);
-    if (!r || !tools) abort();
-    const size_t step = 1 + (size ? (unsigned char)text[size - 1] % 7u : 0);
-    size_t seen = 0;
-    for (size_t at = 0; at <= size; at += step) {
-        const size_t n = size - at < step ? size - at : step;
-        if (!text_reply_feed(r, text + at, n, &err)) abort();
-        while (text_reply_next(r, &part)) {
-            if (memcmp(part.bytes, text + seen, part.size) != 0) abort();
-            seen += part.size;
-        }
-    }
-    if (!text_reply_end(r, &err)) abort();
-    while (text_reply_next(r, &part)) {
-        if (memcmp(part.bytes, text + seen, part.size) != 0) abort();
-        seen += part.size;
-    }
-    if (seen != size) abort();
-    text_reply_free(r);
-    json_decref(tools);
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
-    use_template((const char *)bytes, size);
-    use_reply((const char *)bytes, size);
+    const char *const text = (const char *)bytes;
+    const char *nul = size ? memchr(text, '\0', size) : NULL;
+    json_t *context = json_loadb(context_text, sizeof context_text - 1, 0, NULL);
+    if (!context) abort();
+    if (nul) {
+        json_t *messages =
+            json_loadb(nul + 1, size - (size_t)(nul + 1 - text), JSON_ALLOW_NUL, NULL);
+        if (messages && json_object_set_new(context, "messages", messages) != 0) abort();
+    }
+    use_template(text, nul ? (size_t)(nul - text) : size, context);
+    json_decref(context);
     return 0;
 }

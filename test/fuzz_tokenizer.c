@@ -1,9 +1,7 @@
-/* test/fuzz_tokenizer.c: libFuzzer entry for vocabularies: any file is refused or encodes and
- * decodes without harm. Built by `make fuzz-tokenizer`; no part of the suite. */
+/* test/fuzz_tokenizer.c: a fuzz door: any bytes as a vocabulary. It is refused, or encodes and
+ * decodes texts: a fixed one, and the file's own end. */
+#include "test/fuzz.h"
 #include "text/tokenizer/tokenizer.h"
-#include <stdlib.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
 static void use(const struct text_tokenizer *t, const char *text, size_t size, unsigned flags)
 {

@@ -230,15 +230,23 @@ static bool plan_row(void *user, const struct model_tensor_row *row, const char 
     const uint64_t depth = model_row_size(self, row->depth);
     const uint64_t ne[3] = {model_row_size(self, row->inputs), model_row_size(self, row->outputs),
                             depth};
-    const bool is_vector = row->kind == MODEL_VECTOR || row->kind == MODEL_NORM;
+    const bool is_vector =
+        row->kind == MODEL_VECTOR || row->kind == MODEL_BIAS || row->kind == MODEL_NORM;
+    const char *part = row->kind == MODEL_BIAS ? "bias" : "weight";
     char name[64];
-    snprintf(name, sizeof name, "%s.weight", row->name);
+    snprintf(name, sizeof name, "%s.%s", row->name, part);
     if (!is_chosen(plan->m, name) &&
         (row->need == MODEL_OPTIONAL || (other && other->weight != NULL)))
         return true;
     const bool decays = strcmp(row->name, "ssm_a") == 0;
-    plan_add(plan, row, prefix, "weight", decays ? DECAY : is_vector ? NORM : MATRIX, ne);
-    if (row->kind == MODEL_VECTOR || row->kind == MODEL_MATRIX) return !plan->failed;
+    plan_add(plan, row, prefix, part,
+             decays                    ? DECAY
+             : row->kind == MODEL_BIAS ? BIAS
+             : is_vector               ? NORM
+                                       : MATRIX,
+             ne);
+    if (row->kind == MODEL_VECTOR || row->kind == MODEL_BIAS || row->kind == MODEL_MATRIX)
+        return !plan->failed;
     /* So that rows that are not required beside this one see it; nothing reads the tensor. */
     static struct engine_tensor there;
     if (row->kind != MODEL_NORM)

@@ -338,7 +338,8 @@ static int decode_mismatches(struct bed *bed, const struct quant_type *type, dec
     type->kernel[CPU_SCALAR].decode(0, k, w, expected);
     /* The end of the row, from any block on. */
     const int64_t n_blocks = k / type->block_len;
-    const int64_t first = support_random_below(&bed->rng, (uint32_t)n_blocks) * type->block_len, n = k - first;
+    const int64_t first = support_random_below(&bed->rng, (uint32_t)n_blocks) * type->block_len,
+                  n = k - first;
     float *out = canary_place(&bed->out, (size_t)n * 4);
     decode(first, n, w, out);
     return float_mismatches(n, out, expected + first) + canary_mismatches(&bed->out, (size_t)n * 4);

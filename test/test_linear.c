@@ -130,7 +130,7 @@ static double array_items(int n)
     return seconds;
 }
 
-static void opening_takes_time_in_proportion_to_the_directory(void **state)
+static void directories_open_in_linear_time(void **state)
 {
     (void)state;
     check_growth(different_keys, 4000);
@@ -163,7 +163,7 @@ static double write_keys(int n)
     return seconds;
 }
 
-static void writing_takes_time_in_proportion_to_the_file(void **state)
+static void heads_are_written_in_linear_time(void **state)
 {
     (void)state;
     check_growth(write_keys, 4000);
@@ -227,7 +227,7 @@ static double bind_weights(int n_layer)
     return seconds;
 }
 
-static void unknown_tensor(void **state)
+static void an_unknown_tensor_is_found_in_linear_time(void **state)
 {
     (void)state;
     check_growth(bind_weights, 100);
@@ -236,9 +236,9 @@ static void unknown_tensor(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(opening_takes_time_in_proportion_to_the_directory),
-        cmocka_unit_test(writing_takes_time_in_proportion_to_the_file),
-        cmocka_unit_test(unknown_tensor),
+        cmocka_unit_test(directories_open_in_linear_time),
+        cmocka_unit_test(heads_are_written_in_linear_time),
+        cmocka_unit_test(an_unknown_tensor_is_found_in_linear_time),
     };
     return cmocka_run_group_tests(tests, support_folder_make, support_folder_remove);
 }

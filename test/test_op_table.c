@@ -320,7 +320,8 @@ static struct engine_tensor *case_gated_delta(struct support_rig *rig)
 {
     return both(rig, engine_gated_delta(rig->g, tokens(rig), tokens(rig), tokens(rig),
                                         f32(rig, 1, HEADS, TOKENS, SEQS),
-                                        f32(rig, 1, HEADS, TOKENS, SEQS), state(rig)));
+                                        f32(rig, 1, HEADS, TOKENS, SEQS), state(rig),
+                                        ids(rig, SEQS, 1)));
 }
 
 /* ---- All of them ---- */

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_STATE = 64 }; /* one row of a state */
+enum { MAX_STATE = 80 }; /* one row of a state */
 
 struct arg {
     int64_t dim, heads, tokens, seqs;
@@ -24,6 +24,7 @@ static const struct arg cases[] = {
     {1, 1, 1, 1, 1, 1, false, false, 0},   {4, 3, 5, 2, 16, 3, false, false, 1},
     {7, 6, 3, 1, 19, 2, true, false, 2},   {1, 37, 4, 3, 16, 1, true, false, 3},
     {16, 4, 6, 2, 33, 1, false, false, 2}, {33, 2, 9, 1, 40, 1, true, false, 1},
+    {70, 3, 2, 1, 21, 3, false, false, 0},
 };
 enum { CASES = sizeof cases / sizeof cases[0] };
 
@@ -99,21 +100,27 @@ static void ssm_conv_equals_the_reference(void **state)
     check("ssm_conv", build_conv, want_conv);
 }
 
-/* ---- ssm_scan: the cells are taken from the last to the first ---- */
+/* ---- ssm_scan ---- */
+
+/* Of s + 2 slots each sequence takes one, from the last one on downwards. */
+static struct engine_tensor *last_slots(struct support_rig *rig, int64_t s)
+{
+    int32_t ids[8];
+    for (int k = 0; k < s; k++) ids[k] = (int32_t)(s + 1 - k);
+    return support_ids(rig, s, 1, ids);
+}
 
 static struct engine_tensor *build_scan(struct support_rig *rig, const void *user)
 {
     const struct arg *arg = user;
-    int64_t n = arg->n, h = arg->heads, t = arg->tokens, s = arg->seqs, cells = s + 2;
-    int32_t ids[8];
-    for (int k = 0; k < s; k++) ids[k] = (int32_t)(cells - 1 - k);
-    source(rig, arg, 0, QUANT_F32, n, arg->dim, h, cells);
+    int64_t n = arg->n, h = arg->heads, t = arg->tokens, s = arg->seqs;
+    source(rig, arg, 0, QUANT_F32, n, arg->dim, h, s + 2);
     source(rig, arg, 1, QUANT_F32, arg->dim, h, t, s);
     source(rig, arg, 2, QUANT_F32, h, t, s, 1);
     source(rig, arg, 3, QUANT_F32, arg->wide ? n : 1, h, 1, 1);
     source(rig, arg, 4, QUANT_F32, n, arg->groups, t, s);
     source(rig, arg, 5, QUANT_F32, n, arg->groups, t, s);
-    rig->in[6] = support_ids(rig, s, 1, ids);
+    rig->in[6] = last_slots(rig, s);
     return part(engine_ssm_scan(rig->g, rig->in[0], rig->in[1], rig->in[2], rig->in[3], rig->in[4],
                                 rig->in[5], rig->in[6]),
                 arg);
@@ -127,8 +134,8 @@ static double want_scan(const struct support_rig *rig, const struct engine_tenso
     struct place p = place_of(arg, i);
     int64_t row = arg->state ? i[1] : i[0], group = p.h / (arg->heads / arg->groups);
     double state[MAX_STATE], out = 0.0;
-    int64_t cell = arg->seqs + 1 - p.s;
-    for (int64_t k = 0; k < arg->n; k++) state[k] = at(rig, 0, k, row, p.h, cell);
+    int64_t slot = arg->seqs + 1 - p.s;
+    for (int64_t k = 0; k < arg->n; k++) state[k] = at(rig, 0, k, row, p.h, slot);
     for (int64_t t = 0; t <= p.t; t++) {
         double d = log1p(exp(support_at(rig->in[2], p.h, t, p.s, 0)));
         out = 0.0;
@@ -148,8 +155,8 @@ static void ssm_scan_is_near_the_reference(void **state)
     check("ssm_scan", build_scan, want_scan);
 }
 
-/* A cell that is not there: NaN, and nothing is read outside. */
-static void a_cell_that_does_not_exist_gives_nan(void **state)
+/* A slot that is not there: NaN, and nothing is read outside. */
+static void a_slot_that_does_not_exist_gives_nan(void **state)
 {
     (void)state;
     static const int32_t bad[] = {-1, 7, 1 << 30};
@@ -260,10 +267,11 @@ static struct engine_tensor *build_delta(struct support_rig *rig, const void *us
     source(rig, arg, 2, QUANT_F32, d, h, t, s);
     source(rig, arg, 3, QUANT_F32, arg->wide ? n : 1, h, t, s);
     source(rig, arg, 4, QUANT_F32, 1, h, t, s);
-    source(rig, arg, 5, QUANT_F32, n, d, h, s);
+    source(rig, arg, 5, QUANT_F32, n, d, h, s + 2);
     struct engine_tensor **in = rig->in;
     struct engine_tensor *k = engine_scale(rig->g, in[1], 0.125f, 0.0f);
-    return part(engine_gated_delta(rig->g, in[0], k, in[2], in[3], in[4], in[5]), arg);
+    return part(
+        engine_gated_delta(rig->g, in[0], k, in[2], in[3], in[4], in[5], last_slots(rig, s)), arg);
 }
 
 static double want_delta(const struct support_rig *rig, const struct engine_tensor *result,
@@ -274,7 +282,8 @@ static double want_delta(const struct support_rig *rig, const struct engine_tens
     struct place p = place_of(arg, i);
     int64_t row = arg->state ? i[1] : i[0], head_k = p.h % arg->groups;
     double state[MAX_STATE], out = 0.0;
-    for (int64_t k = 0; k < arg->n; k++) state[k] = at(rig, 5, k, row, p.h, p.s);
+    const int64_t slot = arg->seqs + 1 - p.s;
+    for (int64_t k = 0; k < arg->n; k++) state[k] = at(rig, 5, k, row, p.h, slot);
     for (int64_t t = 0; t <= p.t; t++) {
         double sum = 0.0;
         for (int64_t k = 0; k < arg->n; k++) {
@@ -366,7 +375,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ssm_conv_equals_the_reference),
         cmocka_unit_test(ssm_scan_is_near_the_reference),
-        cmocka_unit_test(a_cell_that_does_not_exist_gives_nan),
+        cmocka_unit_test(a_slot_that_does_not_exist_gives_nan),
         cmocka_unit_test(wkv6_is_near_the_reference),
         cmocka_unit_test(wkv7_is_near_the_reference),
         cmocka_unit_test(gated_delta_is_near_the_reference),

@@ -4,6 +4,7 @@
 
 #include "test/support_files.h"
 #include "text/chat/reply.h"
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -260,6 +261,63 @@ static void replies_cut_anywhere_give_the_same_parts(void **state)
     json_decref(tools);
 }
 
+/* jansson's allocation that fails, counted down. */
+static long allocations_left;
+
+static void *fail_in_time(size_t size)
+{
+    if (--allocations_left != 0) return malloc(size);
+    errno = ENOMEM;
+    return NULL;
+}
+
+/* Whichever of jansson's allocations fails: an error, or the parts as they should be. Texts are
+ * short: where one grows past 16 bytes, jansson's own scanner takes no notice of a failure. */
+static const struct reply_case short_calls[] = {
+    {"hermes", "<tool_call>", "",
+     "<tool_call>{\"name\": \"find\", \"arguments\": {\"n\": 1}}</tool_call>",
+     "C find({\"n\":1})\n", true},
+    {"python", "<|python_tag|>", "", "<|python_tag|>find.call(n=0.5, q=\"x\")",
+     "C find({\"n\":0.5,\"q\":\"x\"})\n", true},
+    {"nearly JSON", "<tool_call>", "",
+     "<tool_call>{'name': 'find', 'arguments': {q: 'a'}}</tool_call>", "C find({\"q\":\"a\"})\n",
+     true},
+};
+
+static void memory_that_runs_out_makes_no_text_of_a_call(void **state)
+{
+    (void)state;
+    json_t *tools = json_loads(tools_json, 0, NULL);
+    json_set_alloc_funcs(fail_in_time, free);
+    for (size_t i = 0; i < sizeof short_calls / sizeof *short_calls; i++) {
+        long n = 1;
+        for (bool failed = true; failed; n++) {
+            const struct reply_case *c = &short_calls[i];
+            struct base_error err = BASE_ERROR_INIT;
+            struct found f = {0};
+            allocations_left = 0;
+            struct text_reply *r = open_reply(c, tools, 0);
+            allocations_left = n;
+            bool ok = text_reply_feed(r, c->reply, strlen(c->reply), &err);
+            if (ok) note(&f, r);
+            ok = ok && text_reply_end(r, &err);
+            failed = allocations_left <= 0;
+            allocations_left = 0;
+            if (!ok) assert_int_equal(err.code, BASE_NO_MEMORY);
+            if (ok) note(&f, r);
+            if (ok && f.kind) base_buffer_add_text(&f.parts, "\n");
+            if (ok && strcmp(f.parts.data, c->parts) != 0)
+                fail_msg("%s, allocation %ld:\n%s\ninstead of\n%s", c->name, n, f.parts.data,
+                         c->parts);
+            base_buffer_free(&f.parts);
+            base_buffer_free(&f.bytes);
+            text_reply_free(r);
+        }
+    }
+    json_set_alloc_funcs(malloc, free);
+    json_decref(tools);
+}
+
 /* Text comes out as soon as it can be no mark. */
 static void text_comes_out_as_soon_as_it_is_no_mark(void **state)
 {
@@ -325,6 +383,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(replies_cut_anywhere_give_the_same_parts),
+        cmocka_unit_test(memory_that_runs_out_makes_no_text_of_a_call),
         cmocka_unit_test(text_comes_out_as_soon_as_it_is_no_mark),
         cmocka_unit_test(endless_calls_and_marks_become_text),
     };

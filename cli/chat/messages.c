@@ -18,7 +18,8 @@ json_t *cli_json_parse(const char *text, size_t size, const char *what, struct b
     errno = 0; /* jansson tells of a failed allocation as of wrong JSON, where it tells at all */
     json_t *json =
         json_loadb(text, size, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
-    if (json) return json;
+    if (json && errno != ENOMEM) return json;
+    json_decref(json); /* its scanner goes on with a text that is cut */
     if (errno == ENOMEM)
         base_fail(err, BASE_NO_MEMORY, "not enough memory for the JSON");
     else if (error.line > 0)

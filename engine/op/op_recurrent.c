@@ -50,6 +50,12 @@ static bool same_shape(const struct engine_tensor *t, const struct engine_tensor
     return has_shape(t, like->ne[0], like->ne[1], like->ne[2], like->ne[3]);
 }
 
+/* Whether `ids` say for each sequence which state it takes. */
+static bool ids_fit(const struct engine_tensor *ids, int64_t n_seqs)
+{
+    return engine_tensor_is(ids, QUANT_I32) && ids->ne[0] == n_seqs && engine_tensor_rows(ids) == 1;
+}
+
 /* dst: as many floats as `out` has elements, then those of S states. */
 static bool shape_with_state(struct engine_tensor *dst, const struct engine_tensor *out,
                              int64_t n_state, int64_t n_seqs, struct base_error *err)
@@ -231,8 +237,7 @@ static bool ssm_scan_shape(struct engine_tensor *dst, struct base_error *err)
         !has_shape(src[SCAN_DT], heads, tokens, seqs, 1) ||
         !has_shape(a, a->ne[0] == 1 ? 1 : n, heads, 1, 1) ||
         !has_shape(b, n, b->ne[1], tokens, seqs) || !same_shape(src[SCAN_C], b) ||
-        heads % b->ne[1] != 0 || ids->type->id != QUANT_I32 || ids->ne[0] != seqs ||
-        engine_tensor_rows(ids) != 1)
+        heads % b->ne[1] != 0 || !ids_fit(ids, seqs))
         return engine_shape_fail(dst, err, "shapes do not fit");
     return shape_with_state(dst, x, n * x->ne[0] * heads, seqs, err);
 }
@@ -377,19 +382,20 @@ struct engine_recurrent engine_wkv7(struct engine_graph *g, struct engine_tensor
 
 /* ---- gated_delta ---- */
 
-enum { DELTA_Q, DELTA_K, DELTA_V, DELTA_GATE, DELTA_BETA, DELTA_STATE };
+enum { DELTA_Q, DELTA_K, DELTA_V, DELTA_GATE, DELTA_BETA, DELTA_STATE, DELTA_IDS };
 
 static bool gated_delta_shape(struct engine_tensor *dst, struct base_error *err)
 {
     struct engine_tensor *const *src = dst->src;
     const struct engine_tensor *q = src[DELTA_Q], *v = src[DELTA_V], *gate = src[DELTA_GATE];
     const int64_t dim = v->ne[0], heads = v->ne[1], tokens = v->ne[2], seqs = v->ne[3];
+    const struct engine_tensor *state = src[DELTA_STATE];
     const int64_t dim_k = q->ne[0];
     if (!same_shape(v, v) || !has_shape(q, dim_k, q->ne[1], tokens, seqs) ||
         !same_shape(src[DELTA_K], q) || heads % q->ne[1] != 0 ||
         !has_shape(gate, gate->ne[0] == 1 ? 1 : dim_k, heads, tokens, seqs) ||
         !has_shape(src[DELTA_BETA], 1, heads, tokens, seqs) ||
-        !has_shape(src[DELTA_STATE], dim_k, dim, heads, seqs))
+        !has_shape(state, dim_k, dim, heads, state->ne[3]) || !ids_fit(src[DELTA_IDS], seqs))
         return engine_shape_fail(dst, err, "shapes do not fit");
     return shape_with_state(dst, v, dim * dim_k * heads, seqs, err);
 }
@@ -415,17 +421,17 @@ static void gated_delta_step(const struct unit *u)
 
 static void gated_delta_run(const struct engine_task *task, struct engine_tensor *dst)
 {
-    run_units(task, dst, DELTA_V, DELTA_STATE, -1, UNIT_ROWS, gated_delta_step);
+    run_units(task, dst, DELTA_V, DELTA_STATE, DELTA_IDS, UNIT_ROWS, gated_delta_step);
 }
 
 const struct engine_op engine_op_gated_delta =
-    ENGINE_ROWS_OP("gated_delta", 6, gated_delta_shape, buffers_scratch, gated_delta_run);
+    ENGINE_ROWS_OP("gated_delta", 7, gated_delta_shape, buffers_scratch, gated_delta_run);
 
 struct engine_recurrent engine_gated_delta(struct engine_graph *g, struct engine_tensor *q,
                                            struct engine_tensor *k, struct engine_tensor *v,
                                            struct engine_tensor *gate, struct engine_tensor *beta,
-                                           struct engine_tensor *state)
+                                           struct engine_tensor *state, struct engine_tensor *ids)
 {
-    struct engine_tensor *src[] = {q, k, v, gate, beta, state};
+    struct engine_tensor *src[] = {q, k, v, gate, beta, state, ids};
     return recurrent_node(g, &engine_op_gated_delta, src, DELTA_V, DELTA_STATE);
 }

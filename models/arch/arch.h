@@ -131,8 +131,9 @@ struct model_attention_row {
     enum model_score_scale scale;
     struct model_window window;
     enum model_temperature temperature;
-    float softcap; /* of scores: attn_logit_softcapping, by default this; 0: none */
-    float alibi;   /* largest slope's exponent, where no attention.max_alibi_bias; 0: no ALiBi */
+    float softcap;    /* of scores: attn_logit_softcapping, by default this; 0: none */
+    bool head_by_rot; /* D is rope.dimension_count */
+    float alibi;      /* largest slope's exponent, where no attention.max_alibi_bias; 0: no ALiBi */
 };
 
 /* ---- Feed-forward networks ---- */
@@ -151,8 +152,39 @@ struct model_ffn_row {
     uint32_t divisor; /* of feed_forward_length; 0: 1 */
 };
 
+/* What the router's numbers are for choosing, and as weights; numbered as expert_gating_func. */
+enum model_gating {
+    MODEL_GATING_SOFTMAX_DEFAULT, /* as the next */
+    MODEL_GATING_SOFTMAX,
+    MODEL_GATING_SIGMOID,
+    MODEL_GATING_SOFTMAX_CHOSEN /* as they are; the weights are a softmax of the chosen */
+};
+
+enum model_normalize { MODEL_NORMALIZE_ALWAYS, MODEL_NORMALIZE_NEVER, MODEL_NORMALIZE_KEY };
+
+/* How long the experts are together that every token uses. S: expert_shared_feed_forward_length */
+enum model_shared {
+    MODEL_SHARED_NONE,
+    MODEL_SHARED_COUNT,          /* an expert's length times expert_shared_count */
+    MODEL_SHARED_LENGTH,         /* S, none where that is 0 */
+    MODEL_SHARED_LENGTH_OR_OWN,  /* S, by default an expert's length */
+    MODEL_SHARED_LENGTH_OR_MAIN, /* S, by default feed_forward_length */
+    MODEL_SHARED_LENGTH_COUNT    /* (S, by default an expert's length) times expert_shared_count */
+};
+
 struct model_experts_row {
-    bool allowed; /* a file with expert_count > 0 is a mixture */
+    bool allowed;    /* a file with expert_count > 0 is a mixture */
+    bool own_length; /* expert_feed_forward_length, by default feed_forward_length / U */
+    bool by_tensor;  /* a layer with ffn_up is plain */
+    bool leading;    /* the first leading_dense_block_count layers are plain */
+    bool step;       /* of interleave_moe_layer_step layers only the last is a mixture */
+    enum model_gating gating;
+    bool gating_key;                /* expert_gating_func, by default `gating` */
+    enum model_normalize normalize; /* weights of the chosen have the sum 1; expert_weights_norm */
+    bool scale_key;                 /* expert_weights_scale */
+    enum model_shared shared;
+    bool shared_gate; /* what the shared experts give is weighted for each token */
+    bool oai;         /* clamped gated units of gpt-oss */
 };
 
 /* ---- Both ends ---- */
@@ -203,7 +235,7 @@ struct model_alias {
     const char *usual, *here; /* NULL: no more; here "": files have it and the model ignores it */
 };
 
-enum { MODEL_MAX_KNOWN = 3, MODEL_MAX_ALIASES = 8, MODEL_MAX_NAMES = 8 };
+enum { MODEL_MAX_KNOWN = 3, MODEL_MAX_ALIASES = 10, MODEL_MAX_NAMES = 8 };
 
 struct model_arch {
     const char *name[MODEL_MAX_NAMES]; /* general.architecture, and the prefix of its keys */

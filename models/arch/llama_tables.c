@@ -23,7 +23,7 @@ const struct model_arch model_arch_llama[] = {
     {{"baichuan"}, .known = {{.min_layers = 40, .max_layers = 40, .as = &baichuan_13b}}},
     {{"refact"}, .attn = {.rope = MODEL_ROPE_NONE, .alibi = 8},
      .alias = {{"attn_output.bias", ""}, {"ffn_gate.bias", ""}, {"ffn_up.bias", ""}, {"ffn_down.bias", ""}}},
-    {{"granite", "granitemoe"}, .experts = {.allowed = true},
+    {{"granite", "granitemoe"}, .experts = {.allowed = true, .shared = MODEL_SHARED_LENGTH},
      .attn = {.scale = MODEL_SCALE_KEY, .rotate = MODEL_ROTATE_FINETUNED},
      .ends = {.embd_scale = MODEL_EMBD_KEY, .logit_scale = MODEL_LOGITS_DIVIDED, .residual_scale = true}},
     {{"minicpm"}, .experts = {.allowed = true}, .attn = {.scale = MODEL_SCALE_KEY},

@@ -58,6 +58,11 @@ static bool read_heads(struct model_reader *r, const struct model_params *p, uin
         return model_reader_fail(r, "attention.head_count_kv", "%u heads cannot share %u key heads",
                                  a->n_head, a->n_head_kv);
     a->d = a->dv = p->n_embd / (first ? first : a->n_head);
+    if (p->arch->attn.head_by_rot) {
+        if (!model_read_u32(r, "rope.dimension_count", MODEL_OPTIONAL, 1, MODEL_MAX_DIM, &a->d))
+            return false;
+        a->dv = a->d;
+    }
     if (!model_read_u32(r, "attention.key_length", MODEL_OPTIONAL, 1, MODEL_MAX_DIM, &a->d) ||
         !model_read_u32(r, "attention.value_length", MODEL_OPTIONAL, 1, MODEL_MAX_DIM, &a->dv))
         return false;

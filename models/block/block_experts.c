@@ -1,25 +1,104 @@
-/* models/block/block_experts.c: a mixture of experts. See models/block/blocks.h. */
+/* models/block/block_experts.c: a mixture of experts, with experts that every token uses beside it.
+ * See models/block/blocks.h. */
 #include "models/block/blocks.h"
 #include <math.h>
 
 struct experts {
     uint32_t n_embd, n_ff, n_expert, n_used; /* E, F of an expert, X, U */
-    struct model_linear router;              /* X x E */
-    struct model_linear gate, up;            /* X of F x E */
-    struct model_linear down;                /* X of E x F */
+    uint32_t n_gate_up, n_shared;            /* 2 F; F of the shared experts together, 0: none */
+    uint32_t n_shared_gate;                  /* E where the shared experts have a gate */
+    uint32_t n_groups, n_groups_used;
+    enum model_gating gating;
+    bool normalize;              /* the weights of the chosen */
+    float scale;                 /* of these weights */
+    struct model_linear router;  /* X x E */
+    struct engine_tensor *bias;  /* [X]: added for choosing only; or NULL */
+    struct model_linear gate_up; /* X of 2F x E, or the next two */
+    struct model_linear gate, up;
+    struct model_linear down;        /* X of E x F */
+    struct engine_tensor *shared_in; /* [E]: gate of the shared experts, or NULL */
+    struct model_linear shared_gate, shared_up, shared_down;
 };
 
 #define AT(member) MODEL_AT(struct experts, member)
 
 /* clang-format off */
 static const struct model_tensor_row tensors[] = {
-    {"ffn_gate_inp", MODEL_LINEAR, MODEL_REQUIRED, AT(router), .inputs = AT(n_embd), .outputs = AT(n_expert)},
-    {"ffn_gate_exps", MODEL_STACK, MODEL_REQUIRED, AT(gate), .inputs = AT(n_embd), .outputs = AT(n_ff), .depth = AT(n_expert)},
-    {"ffn_up_exps", MODEL_STACK, MODEL_REQUIRED, AT(up), .inputs = AT(n_embd), .outputs = AT(n_ff), .depth = AT(n_expert)},
-    {"ffn_down_exps", MODEL_STACK, MODEL_REQUIRED, AT(down), .inputs = AT(n_ff), .outputs = AT(n_embd), .depth = AT(n_expert)},
+    {"ffn_gate_inp",       MODEL_LINEAR, MODEL_REQUIRED, AT(router),  .inputs = AT(n_embd), .outputs = AT(n_expert)},
+    {"exp_probs_b",        MODEL_BIAS,   MODEL_OPTIONAL, AT(bias),    .inputs = AT(n_expert)},
+    {"ffn_gate_up_exps",   MODEL_STACK,  MODEL_OPTIONAL, AT(gate_up), .inputs = AT(n_embd), .outputs = AT(n_gate_up), .depth = AT(n_expert)},
+    {"ffn_gate_exps",      MODEL_STACK,  MODEL_REQUIRED, AT(gate),    .inputs = AT(n_embd), .outputs = AT(n_ff),   .depth = AT(n_expert), .unless = AT(gate_up)},
+    {"ffn_up_exps",        MODEL_STACK,  MODEL_REQUIRED, AT(up),      .inputs = AT(n_embd), .outputs = AT(n_ff),   .depth = AT(n_expert), .unless = AT(gate_up)},
+    {"ffn_down_exps",      MODEL_STACK,  MODEL_REQUIRED, AT(down),    .inputs = AT(n_ff),   .outputs = AT(n_embd), .depth = AT(n_expert)},
+    {"ffn_gate_inp_shexp", MODEL_MATRIX, MODEL_REQUIRED, AT(shared_in),   .inputs = AT(n_shared_gate)},
+    {"ffn_gate_shexp",     MODEL_LINEAR, MODEL_REQUIRED, AT(shared_gate), .inputs = AT(n_embd),   .outputs = AT(n_shared)},
+    {"ffn_up_shexp",       MODEL_LINEAR, MODEL_REQUIRED, AT(shared_up),   .inputs = AT(n_embd),   .outputs = AT(n_shared)},
+    {"ffn_down_shexp",     MODEL_LINEAR, MODEL_REQUIRED, AT(shared_down), .inputs = AT(n_shared), .outputs = AT(n_embd)},
     {.name = NULL},
 };
 /* clang-format on */
+
+/* ---- Keys ---- */
+
+/* Lengths of an expert and of the shared experts. */
+static bool read_lengths(struct model_reader *r, const struct model_params *p, uint32_t layer,
+                         struct experts *e)
+{
+    const struct model_experts_row *row = &p->arch->experts;
+    uint32_t main = 0, own = 0, shared = 0, count = row->shared == MODEL_SHARED_COUNT ? 0 : 1;
+    const bool counted =
+        row->shared == MODEL_SHARED_COUNT || row->shared == MODEL_SHARED_LENGTH_COUNT;
+    if (!model_read_layer_u32(r, "feed_forward_length", MODEL_OPTIONAL, layer, 0, MODEL_MAX_DIM,
+                              &main) ||
+        (row->own_length && !model_read_u32(r, "expert_feed_forward_length", MODEL_OPTIONAL, 0,
+                                            MODEL_MAX_DIM, &own)) ||
+        (row->shared > MODEL_SHARED_COUNT &&
+         !model_read_u32(r, "expert_shared_feed_forward_length", MODEL_OPTIONAL, 0, MODEL_MAX_DIM,
+                         &shared)) ||
+        (counted &&
+         !model_read_u32(r, "expert_shared_count", MODEL_OPTIONAL, 0, MODEL_MAX_EXPERTS, &count)))
+        return false;
+    e->n_ff = own ? own : row->own_length ? main / e->n_used : main;
+    if (e->n_ff == 0) return model_reader_fail(r, "expert_feed_forward_length", "missing or 0");
+    if (shared == 0 && row->shared == MODEL_SHARED_LENGTH_OR_MAIN) shared = main;
+    if (shared == 0 && (counted || row->shared == MODEL_SHARED_LENGTH_OR_OWN)) shared = e->n_ff;
+    if ((uint64_t)shared * count > MODEL_MAX_DIM)
+        return model_reader_fail(r, "expert_shared_count", "%u is too large", count);
+    e->n_shared = shared * count;
+    e->n_gate_up = 2 * e->n_ff;
+    e->n_shared_gate = row->shared_gate ? e->n_embd : 0;
+    return true;
+}
+
+static bool read_gating(struct model_reader *r, const struct model_params *p, struct experts *e)
+{
+    const struct model_experts_row *row = &p->arch->experts;
+    uint32_t kind = 0;
+    float scale = 0.0f;
+    e->normalize = row->normalize == MODEL_NORMALIZE_ALWAYS;
+    e->n_groups = e->n_groups_used = 1;
+    if ((row->gating_key && !model_read_u32(r, "expert_gating_func", MODEL_OPTIONAL, 0,
+                                            MODEL_GATING_SOFTMAX_CHOSEN, &kind)) ||
+        (row->scale_key &&
+         !model_read_f32(r, "expert_weights_scale", MODEL_OPTIONAL, 0.0f, &scale)) ||
+        (row->normalize == MODEL_NORMALIZE_KEY &&
+         !gguf_get_bool(r->file, model_reader_key(r, "expert_weights_norm"), &e->normalize,
+                        r->err)) ||
+        !model_read_u32(r, "expert_group_count", MODEL_OPTIONAL, 0, e->n_expert, &e->n_groups))
+        return false;
+    if (e->n_groups == 0) e->n_groups = 1;
+    if (!model_read_u32(r, "expert_group_used_count", MODEL_OPTIONAL, 0, e->n_groups,
+                        &e->n_groups_used))
+        return false;
+    if (e->n_groups_used == 0) e->n_groups_used = e->n_groups;
+    if (e->n_expert % e->n_groups || e->n_used > e->n_expert / e->n_groups * e->n_groups_used)
+        return model_reader_fail(r, "expert_group_count", "%u groups do not fit %u experts",
+                                 e->n_groups, e->n_expert);
+    e->gating = kind ? (enum model_gating)kind : row->gating;
+    if (e->gating == MODEL_GATING_SOFTMAX_DEFAULT) e->gating = MODEL_GATING_SOFTMAX;
+    e->scale = scale > 0.0f ? scale : 1.0f;
+    return true;
+}
 
 static bool read(struct model_reader *r, struct model_params *p, struct model_layer *l, void *self)
 {
@@ -27,8 +106,24 @@ static bool read(struct model_reader *r, struct model_params *p, struct model_la
     e->n_embd = p->n_embd;
     e->n_expert = p->n_expert;
     e->n_used = p->n_expert_used;
-    return model_read_layer_u32(r, "feed_forward_length", MODEL_REQUIRED, l->index, 1,
-                                MODEL_MAX_DIM, &e->n_ff);
+    return read_lengths(r, p, l->index, e) && read_gating(r, p, e);
+}
+
+/* ---- Graph ---- */
+
+/* Rows of a table with one row for each expert, by the chosen: [n][U][columns]. */
+static struct engine_tensor *rows_of_chosen(const struct model_builder *b,
+                                            struct engine_tensor *table, int64_t columns,
+                                            struct engine_tensor *ids)
+{
+    if (!ids) return NULL;
+    const int64_t used = ids->ne[0], n = ids->ne[1];
+    struct engine_tensor *list =
+        engine_reshape(b->g, engine_cont(b->g, ids), 1, (int64_t[]){used * n});
+    table =
+        engine_reshape(b->g, table, 2, (int64_t[]){columns, table->ne[0] * table->ne[1] / columns});
+    return engine_reshape(b->g, engine_get_rows(b->g, table, list), 3,
+                          (int64_t[]){columns, used, n});
 }
 
 /* Row (t, u) of x [n][1 or U][..] times expert ids[t][u], as [n][U][outputs]. */
@@ -36,47 +131,64 @@ static struct engine_tensor *linear_id(const struct model_builder *b, const stru
                                        struct engine_tensor *x, struct engine_tensor *ids)
 {
     x = engine_mul_mat_id(b->g, l->weight, x, ids);
-    if (!l->scale || !ids) return x;
-    /* The scale of each chosen expert: rows of one number by the flat list of ids. */
-    const int64_t used = ids->ne[0], n = ids->ne[1];
-    struct engine_tensor *list =
-        engine_reshape(b->g, engine_cont(b->g, ids), 1, (int64_t[]){used * n});
-    struct engine_tensor *scale =
-        engine_reshape(b->g, l->scale, 2, (int64_t[]){1, l->scale->ne[0]});
-    scale = engine_get_rows(b->g, scale, list);
-    return engine_mul(b->g, x, engine_reshape(b->g, scale, 3, (int64_t[]){1, used, n}));
+    if (l->scale && b->params->arch->ffn.scales)
+        x = engine_mul(b->g, x, rows_of_chosen(b, l->scale, 1, ids));
+    if (l->bias) x = engine_add(b->g, x, rows_of_chosen(b, l->bias, l->bias->ne[0], ids));
+    return x;
+}
+
+static struct engine_tensor *build_glu(const struct model_builder *b, struct engine_tensor *gate,
+                                       struct engine_tensor *up)
+{
+    const struct model_arch *arch = b->params->arch;
+    if (arch->experts.oai) return engine_glu_clamp(b->g, gate, up, ENGINE_GELU_QUICK, 7.0f, 1.0f);
+    return engine_glu(b->g, gate, up, arch->ffn.act);
+}
+
+/* x [n][E] through the experts that all tokens use, times a gate of one number for each token. */
+static struct engine_tensor *build_shared(const struct model_builder *b, const struct experts *e,
+                                          struct engine_tensor *x)
+{
+    struct engine_tensor *const both[] = {e->shared_gate.weight, e->shared_up.weight};
+    struct engine_tensor *h = engine_mul_mat_cat(b->g, both, 2, x);
+    h = build_glu(b, engine_cols(b->g, h, 0, e->n_shared),
+                  engine_cols(b->g, h, e->n_shared, e->n_shared));
+    h = engine_mul_mat(b->g, e->shared_down.weight, h);
+    if (!e->shared_in) return h;
+    return engine_mul(b->g, h,
+                      engine_unary(b->g, engine_mul_mat(b->g, e->shared_in, x), ENGINE_SIGMOID));
 }
 
 /* x [n][E] through the U experts that the router chooses for each row: their outputs, weighted by
- * the router's probabilities normalized over the chosen (Mixtral: Jiang et al. 2024). */
+ * what the router gives the chosen (Mixtral: Jiang et al. 2024; groups: DeepSeek-V3, 2024). */
 static struct engine_tensor *build(struct model_builder *b, void *self, struct engine_tensor *x)
 {
     const struct experts *e = self;
-    const int64_t n = x ? x->ne[1] : 0, used = e->n_used, n_embd = e->n_embd;
-    struct engine_tensor *probs =
-        engine_soft_max(b->g, model_linear(b, &e->router, x), NULL, NULL, 1.0f, 0.0f);
-    struct engine_tensor *ids = engine_top_k(b->g, model_named(b, probs, "router"), (int)used);
-    probs = engine_reshape(b->g, probs, 3, (int64_t[]){1, e->n_expert, n});
-    struct engine_tensor *share = engine_get_rows(b->g, probs, ids); /* [n][U][1] */
-    share = engine_reshape(b->g, share, 2, (int64_t[]){used, n});
-    /* The sum is kept above the smallest normal half-precision number, as in training. */
-    struct engine_tensor *sum =
-        engine_clamp(b->g, engine_sum_rows(b->g, share), 0x1p-14f, INFINITY);
-    share = engine_div(b->g, share, sum);
-    share = engine_reshape(b->g, share, 3, (int64_t[]){1, used, n});
+    const int64_t n = x ? x->ne[1] : 0;
+    struct engine_tensor *in = x, *probs = model_linear(b, &e->router, x);
+    if (e->gating == MODEL_GATING_SOFTMAX)
+        probs = engine_soft_max(b->g, probs, NULL, NULL, 1.0f, 0.0f);
+    if (e->gating == MODEL_GATING_SIGMOID) probs = engine_unary(b->g, probs, ENGINE_SIGMOID);
+    probs = model_named(b, probs, "router");
+    struct engine_tensor *ids = engine_choose_experts(b->g, probs, e->bias, (int)e->n_used,
+                                                      (int)e->n_groups, (int)e->n_groups_used);
+    struct engine_tensor *weights = engine_expert_weights(
+        b->g, probs, ids, e->gating == MODEL_GATING_SOFTMAX_CHOSEN, e->normalize, e->scale);
 
-    x = engine_reshape(b->g, x, 3, (int64_t[]){n_embd, 1, n});
-    struct engine_tensor *gate = linear_id(b, &e->gate, x, ids);
-    struct engine_tensor *up = linear_id(b, &e->up, x, ids);
-    x = engine_glu(b->g, gate, up, b->params->arch->ffn.act); /* [n][U][F] */
-    x = engine_mul(b->g, linear_id(b, &e->down, x, ids), share);
-    struct engine_tensor *total = NULL;
-    for (int64_t u = 0; x && u < used; u++) {
-        struct engine_tensor *one = engine_view(b->g, x, 2, (int64_t[]){n_embd, n},
-                                                (int64_t[]){x->nb[0], x->nb[2]}, u * x->nb[1]);
-        total = total ? engine_add(b->g, total, one) : one;
+    x = engine_reshape(b->g, x, 3, (int64_t[]){e->n_embd, 1, n});
+    struct engine_tensor *gate, *up;
+    if (e->gate_up.weight) {
+        x = linear_id(b, &e->gate_up, x, ids);
+        gate = engine_cols(b->g, x, 0, e->n_ff);
+        up = engine_cols(b->g, x, e->n_ff, e->n_ff);
+    } else {
+        gate = linear_id(b, &e->gate, x, ids);
+        up = linear_id(b, &e->up, x, ids);
     }
-    return model_named(b, total, "ffn_out");
+    x = linear_id(b, &e->down, build_glu(b, gate, up), ids);
+    x = engine_expert_sum(b->g, x, weights);
+    if (e->n_shared) x = engine_add(b->g, x, build_shared(b, e, in));
+    return model_named(b, x, "ffn_out");
 }
 
 const struct model_block model_block_experts = {.name = "experts",

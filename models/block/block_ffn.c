@@ -7,8 +7,9 @@ struct ffn {
     uint32_t n_gate, n_up;        /* rows: n_gate 0 where there is none or where up holds both */
     struct model_linear gate, up; /* F x E */
     struct model_norm sub_norm;   /* before down */
-    struct model_linear down;     /* E x F */
-    float alpha_p, alpha_n, beta; /* of xIELU */
+    struct engine_tensor *act_scales; /* [F]: divide what the activation gives; or NULL */
+    struct model_linear down;         /* E x F */
+    float alpha_p, alpha_n, beta;     /* of xIELU */
 };
 
 #define AT(member) MODEL_AT(struct ffn, member)
@@ -17,6 +18,7 @@ struct ffn {
 static const struct model_tensor_row tensors[] = {
     {"ffn_gate",     MODEL_LINEAR, MODEL_REQUIRED, AT(gate),     .inputs = AT(n_embd), .outputs = AT(n_gate)},
     {"ffn_up",       MODEL_LINEAR, MODEL_REQUIRED, AT(up),       .inputs = AT(n_embd), .outputs = AT(n_up)},
+    {"ffn_act_scales", MODEL_VECTOR, MODEL_OPTIONAL, AT(act_scales), .inputs = AT(n_ff)},
     {"ffn_sub_norm", MODEL_NORM,   MODEL_OPTIONAL, AT(sub_norm), .inputs = AT(n_ff)},
     {"ffn_down",     MODEL_LINEAR, MODEL_REQUIRED, AT(down),     .inputs = AT(n_ff),   .outputs = AT(n_embd)},
     {.name = NULL},
@@ -98,6 +100,7 @@ static struct engine_tensor *build(struct model_builder *b, void *self, struct e
         x = row->form == MODEL_FFN_XIELU ? build_xielu(b, f, x) : engine_unary(b->g, x, row->act);
     }
     x = model_named(b, x, "ffn_gated");
+    if (f->act_scales) x = engine_div(b->g, x, f->act_scales);
     if (f->sub_norm.weight) x = model_norm(b, x, &f->sub_norm);
     x = engine_mul_mat(b->g, f->down.weight, x);
     return model_named(b, model_finish_ffn(b, &f->down, x), "ffn_out");

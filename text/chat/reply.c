@@ -5,6 +5,7 @@
  * more. What was looked at once is not looked at again (`seen`), so that time is linear. */
 #include "text/chat/reply.h"
 #include "text/chat/reply_rows.h"
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -188,11 +189,12 @@ static bool try_call(struct text_reply *r, size_t size, size_t close)
     const char *s = waiting(r, &n);
     const size_t first = r->row->flags & TEXT_REPLY_WHOLE ? 0 : r->opened;
     const size_t last = r->row->flags & TEXT_REPLY_WHOLE ? size : size - close;
+    errno = 0; /* jansson tells of a failed allocation as of wrong JSON */
     json_t *calls = json_array();
     bool ok = calls && text_reply_read_calls(s + first, last - first, r->tools, calls);
     if (!ok && r->row->role == TEXT_REPLY_TOOL && r->row->flags & TEXT_REPLY_TO_END)
         ok = calls && text_reply_read_named("python", 6, s + first, last - first, calls);
-    if (!calls) r->no_memory = true;
+    if (!calls || errno == ENOMEM) r->no_memory = true;
     if (ok) {
         give_calls(r, calls, size);
         to_answer(r);
@@ -344,6 +346,7 @@ static void give_named(struct text_reply *r, size_t size)
 {
     size_t n;
     const char *s = waiting(r, &n);
+    errno = 0;
     json_t *calls = json_array();
     if (calls && text_reply_read_named(r->tool, strlen(r->tool), s, size, calls)) {
         give_calls(r, calls, size);
@@ -351,7 +354,7 @@ static void give_named(struct text_reply *r, size_t size)
         r->answered = true;
         give(r, TEXT_REPLY_TEXT, size);
     }
-    if (!calls) r->no_memory = true;
+    if (!calls || errno == ENOMEM) r->no_memory = true;
     json_decref(calls);
 }
 

@@ -1,6 +1,7 @@
 /* text/chat/reply_call.c: reads the calls of one piece of markup, in any of the notations that
  * published models were trained on. See text/chat/reply_rows.h. */
 #include "text/chat/reply_rows.h"
+#include <errno.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -81,10 +82,19 @@ static bool add(json_t *calls, struct span name, json_t *arguments, struct span 
     return ok;
 }
 
+/* Leaves errno ENOMEM once it is: try_call in reply.c looks at it, and jansson clears it. */
+static json_t *load(struct span x, size_t flags)
+{
+    const int before = errno;
+    json_t *value = json_loadb(x.s, x.n, JSON_ALLOW_NUL | flags, NULL);
+    if (before == ENOMEM) errno = before;
+    return value;
+}
+
 static json_t *parse_json(struct span x)
 {
     size_t used;
-    json_t *value = json_loadb(x.s, x.n, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
+    json_t *value = load(x, JSON_DECODE_ANY);
     if (value) return value;
     /* Models write what is nearly JSON too: single quotes, True, bare keys. */
     value = text_reply_read_value(x.s, x.n, &used);
@@ -156,7 +166,7 @@ static bool read_json(struct span x, json_t *calls)
 {
     while (x.n) {
         size_t used;
-        json_t *value = json_loadb(x.s, x.n, JSON_ALLOW_NUL, NULL);
+        json_t *value = load(x, 0);
         if (value)
             used = x.n;
         else
@@ -210,8 +220,7 @@ static const char *type_of(const json_t *tools, struct span tool, struct span pa
 static json_t *plain_value(struct span value, const char *type)
 {
     json_t *json = NULL;
-    if (!type || strcmp(type, "string") != 0)
-        json = json_loadb(value.s, value.n, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
+    if (!type || strcmp(type, "string") != 0) json = load(value, JSON_DECODE_ANY);
     if (json_is_string(json)) { /* quotes that belong to the text */
         json_decref(json);
         json = NULL;

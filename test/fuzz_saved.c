@@ -1,0 +1,67 @@
+/* test/fuzz_saved.c: a fuzz door: any bytes as the files that infer itself writes and reads again:
+ * a conversation, tools, saved logits. What is read as a conversation is written and read again. */
+#include "cli/chat/messages.h"
+#include "cli/out/saved_logits.h"
+#include "test/fuzz.h"
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { N_VOCAB = 3 };
+
+static void use_logits(const char *path)
+{
+    struct base_error err = BASE_ERROR_INIT;
+    struct cli_saved_reader r = {0};
+    struct text_ids ids = TEXT_IDS_INIT;
+    const float *rows;
+    uint32_t chunk = 0;
+    const bool ok = cli_saved_open(&r, path, N_VOCAB, &ids, &chunk, &err);
+    fuzz_check(ok, &err);
+    if (ok) {
+        if (chunk < 4 || ids.count % chunk) abort();
+        const uint64_t n = chunk - 1 - chunk / 2;
+        for (uint64_t i = 0; i < ids.count / chunk; i++)
+            if (!cli_saved_read_rows(&r, n, &rows, &err)) abort();
+    }
+    cli_saved_close(&r);
+    text_ids_free(&ids);
+}
+
+static void use_messages(const char *path)
+{
+    struct base_error err = BASE_ERROR_INIT;
+    struct base_buffer first = BASE_BUFFER_INIT, second = BASE_BUFFER_INIT;
+    json_t *list, *again;
+    const bool ok = cli_messages_read(path, &list, &err);
+    fuzz_check(ok, &err);
+    if (!ok) return;
+    cli_json_add(&first, list);
+    again = cli_json_parse(first.data, first.size, "", &err);
+    if (!again) abort();
+    cli_json_add(&second, again);
+    if (first.size != second.size || memcmp(first.data, second.data, first.size) != 0) abort();
+    for (size_t i = 0; i <= json_array_size(list); i++) cli_messages_role(list, i);
+    cli_messages_cut(list, cli_messages_last_turn(list));
+    json_decref(list);
+    json_decref(again);
+    base_buffer_free(&first);
+    base_buffer_free(&second);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
+{
+    struct base_error err = BASE_ERROR_INIT;
+    char path[64];
+    json_t *tools;
+    const int fd = memfd_create("fuzz", 0);
+    if (fd < 0 || write(fd, bytes, size) != (ssize_t)size) abort();
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    use_logits(path);
+    use_messages(path);
+    fuzz_check(cli_tools_read(path, &tools, &err), &err);
+    json_decref(tools);
+    close(fd);
+    return 0;
+}
