@@ -2,6 +2,7 @@
  * sources in every memory layout and type, on several threads and levels with equal bits. */
 #include "test/support.h"
 #include "test/support_graph.h"
+#include "test/support_unary.h"
 #include <math.h>
 #include <stdio.h>
 
@@ -112,54 +113,6 @@ static struct engine_tensor *build_map(struct support_rig *rig, const void *user
     return engine_unary(rig->g, a, (enum engine_unary)arg->what);
 }
 
-static double unary_of(int f, double x)
-{
-    switch (f) {
-    case ENGINE_SILU:
-        return x / (1.0 + exp(-x));
-    case ENGINE_GELU:
-        return 0.5 * x * (1.0 + tanh(sqrt(2.0 / M_PI) * (x + 0.044715 * x * x * x)));
-    case ENGINE_GELU_ERF:
-        return 0.5 * x * (1.0 + erf(x / sqrt(2.0)));
-    case ENGINE_GELU_QUICK:
-        return x / (1.0 + exp(-1.702 * x));
-    case ENGINE_RELU:
-        return fmax(x, 0.0);
-    case ENGINE_RELU_SQR:
-        return fmax(x, 0.0) * fmax(x, 0.0);
-    case ENGINE_SIGMOID:
-        return 1.0 / (1.0 + exp(-x));
-    case ENGINE_TANH:
-        return tanh(x);
-    case ENGINE_EXP:
-        return exp(x);
-    case ENGINE_NEG:
-        return -x;
-    case ENGINE_ABS:
-        return fabs(x);
-    case ENGINE_SQR:
-        return x * x;
-    case ENGINE_SQRT:
-        return sqrt(x);
-    case ENGINE_SIN:
-        return sin(x);
-    case ENGINE_COS:
-        return cos(x);
-    case ENGINE_LOG:
-        return log(x);
-    case ENGINE_SOFTPLUS:
-        return log1p(exp(x));
-    case ENGINE_STEP:
-        return x > 0.0;
-    case ENGINE_ELU:
-        return x > 0.0 ? x : expm1(x);
-    case ENGINE_HARDSWISH:
-        return x * fmin(1.0, fmax(0.0, (x + 3.0) / 6.0));
-    default:
-        return fmin(1.0, fmax(0.0, (x + 3.0) / 6.0));
-    }
-}
-
 static double want_map(const struct support_rig *rig, const struct engine_tensor *result,
                        const void *user, const int64_t *i)
 {
@@ -179,7 +132,7 @@ static double want_map(const struct support_rig *rig, const struct engine_tensor
     case ENGINE_SQRT:
         x += 3.0;
     }
-    return unary_of(what, x);
+    return support_unary((enum engine_unary)what, x);
 }
 
 static void functions_of_one_value_are_near_the_reference(void **state)
@@ -210,7 +163,8 @@ static double want_glu(const struct support_rig *rig, const struct engine_tensor
                        const void *user, const int64_t *i)
 {
     (void)result;
-    return unary_of(((const struct arg *)user)->what, in_at(rig, 0, i)) * in_at(rig, 1, i);
+    return support_unary((enum engine_unary)((const struct arg *)user)->what, in_at(rig, 0, i)) *
+           in_at(rig, 1, i);
 }
 
 static void gated_units_are_near_the_reference(void **state)

@@ -7,6 +7,7 @@
 #include "engine/isa/vec.h"
 #include "test/support.h"
 #include "test/support_level.h"
+#include "test/support_unary.h"
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
@@ -499,64 +500,6 @@ static void state_rows_equal_scalar(void **state)
 
 /* ---- Functions against double precision ---- */
 
-/* 1 / (1 + e^-x) without an intermediate overflow. */
-static double sigmoid(double x)
-{
-    return 1 / (1 + exp(-x));
-}
-
-static double reference(enum engine_unary f, double x)
-{
-    if (isnan(x)) return f == ENGINE_STEP ? 0 : x;
-    switch (f) {
-    case ENGINE_SILU:
-        return x * sigmoid(x);
-    case ENGINE_GELU:
-        return x * sigmoid(2 * sqrt(2 / M_PI) * (x + 0.044715 * x * x * x));
-    case ENGINE_GELU_ERF:
-        return 0.5 * x * (1 + erf(x * M_SQRT1_2));
-    case ENGINE_GELU_QUICK:
-        return x * sigmoid(1.702 * x);
-    case ENGINE_RELU:
-        return x > 0 ? x : 0;
-    case ENGINE_RELU_SQR:
-        return x > 0 ? x * x : 0;
-    case ENGINE_SIGMOID:
-        return sigmoid(x);
-    case ENGINE_TANH:
-        return tanh(x);
-    case ENGINE_EXP:
-        return exp(x);
-    case ENGINE_NEG:
-        return -x;
-    case ENGINE_ABS:
-        return fabs(x);
-    case ENGINE_SQR:
-        return x * x;
-    case ENGINE_SQRT:
-        return sqrt(x);
-    case ENGINE_SIN:
-        return sin(x);
-    case ENGINE_COS:
-        return cos(x);
-    case ENGINE_LOG:
-        return log(x);
-    case ENGINE_SOFTPLUS:
-        return (x > 0 ? x : 0) + log1p(exp(-fabs(x)));
-    case ENGINE_STEP:
-        return x > 0;
-    case ENGINE_ELU:
-        return x > 0 ? x : expm1(x);
-    case ENGINE_HARDSWISH:
-        return x * fmin(1, fmax(0, (x + 3) / 6));
-    case ENGINE_HARDSIGMOID:
-        return fmin(1, fmax(0, (x + 3) / 6));
-    case ENGINE_UNARY_COUNT:
-        break;
-    }
-    return NAN;
-}
-
 /* The bar per function: `ulp` units in the last place of max(|result|, from * |x|). */
 struct bar {
     double ulp, from;
@@ -596,7 +539,7 @@ static double ulp_of(double x)
  * exp(y) overflows: below 2^-118. */
 static double error_of(enum engine_unary f, float x, float y)
 {
-    const double want = reference(f, (double)x);
+    const double want = support_unary(f, (double)x);
     if (isnan(want) && isnan(y)) return 0;
     if (isinf(x) && isnan(y)) return 0; /* inf/inf, 0 * inf in the formula as written */
     if (isnan(want) || isnan(y)) return INFINITY;

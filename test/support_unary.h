@@ -1,0 +1,10 @@
+/* test/support_unary.h: the functions of one variable in double precision. */
+#ifndef TEST_SUPPORT_UNARY_H
+#define TEST_SUPPORT_UNARY_H
+
+#include "engine/graph.h"
+
+/* f(x); NaN for NaN, but a step of 0. */
+double support_unary(enum engine_unary f, double x);
+
+#endif
