@@ -7,7 +7,7 @@
         .attn.window = {MODEL_WINDOW_PERIOD, 2, MODEL_WINDOW_ROPE_BASE, .size = 4096}
 #define GEMMA3                                                                                      \
     GEMMA, .residual = MODEL_SANDWICH, .attn.qk_norm = MODEL_QK_NORM_HEAD, .ends.softcap_key = true, \
-        .attn.window = {MODEL_WINDOW_PERIOD, 6, MODEL_WINDOW_ROPE_OWN}
+        .attn.window = {.rule = MODEL_WINDOW_PERIOD, .period = 6, .rope = MODEL_WINDOW_ROPE_OWN}
 
 static const struct model_arch gemma2_27b = {{"gemma2"}, GEMMA2, .attn.scale = MODEL_SCALE_BY_EMBD};
 static const struct model_arch gemma3_27b = {{"gemma3"}, GEMMA3, .attn.scale = MODEL_SCALE_BY_EMBD};
