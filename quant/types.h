@@ -47,14 +47,36 @@ extern const struct quant_act_kernel quant_act_kernel[CPU_LEVEL_COUNT];
 
 #define QUANT_INLINE static inline __attribute__((always_inline))
 
-/* The scalar gemv of every type: its dot, row by row. A type file wraps it in one static function,
- * which it puts into kernel[CPU_SCALAR].gemv. */
+/* The scalar gemv of every type: its dot, row by row. */
 static inline void quant_gemv_by_dot(float (*dot)(int64_t, const void *, const struct quant_act *),
                                      int64_t k, const struct quant_rows *rows,
                                      const struct quant_act *a, float *out)
 {
     for (int64_t r = 0; r < rows->n; r++)
         out[r] = dot(k, (const char *)rows->w + (size_t)r * rows->row_bytes, a);
+}
+
+/* NAME##_gemv by NAME##_dot: what a type file puts into kernel[CPU_SCALAR].gemv. */
+#define QUANT_GEMV_BY_DOT(NAME)                                                                    \
+    static void NAME##_gemv(int64_t k, const struct quant_rows *rows, const struct quant_act *a,   \
+                            float *out)                                                            \
+    {                                                                                              \
+        quant_gemv_by_dot(NAME##_dot, k, rows, a, out);                                            \
+    }
+
+/* Little-endian words of blocks, which lie at any address. */
+static inline uint16_t quant_load16(const void *at)
+{
+    uint16_t v;
+    memcpy(&v, at, sizeof v);
+    return v;
+}
+
+static inline uint32_t quant_load32(const void *at)
+{
+    uint32_t v;
+    memcpy(&v, at, sizeof v);
+    return v;
 }
 
 static inline uint32_t quant_bits_of(float f)

@@ -49,20 +49,6 @@ struct quant_form32 {
     void (*write)(const float x[32], uint8_t *at);
 };
 
-static inline uint16_t quant_load16(const uint8_t *at)
-{
-    uint16_t v;
-    memcpy(&v, at, sizeof v);
-    return v;
-}
-
-static inline int quant_load32(const uint8_t *at)
-{
-    int v;
-    memcpy(&v, at, sizeof v);
-    return v;
-}
-
 static inline float quant_load_half(const uint8_t *at)
 {
     return quant_f16_to_f32(quant_load16(at));
@@ -91,7 +77,7 @@ static inline void quant_join_nibbles(const uint8_t code[32], uint8_t byte[16])
 /* The fifth bits of codes: bit i of the little-endian number at `at` belongs to code i. */
 static inline void quant_add_fifth_bits(const uint8_t *at, uint8_t code[32])
 {
-    const uint32_t bits = (uint32_t)quant_load32(at);
+    const uint32_t bits = quant_load32(at);
     for (int i = 0; i < 32; i++) code[i] |= (uint8_t)((bits >> i & 1) << 4);
 }
 

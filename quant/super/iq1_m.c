@@ -33,7 +33,7 @@ static inline uint16_t iq1_m_head(const void *block)
 {
     const struct iq1_m_block *w = block;
     int d = 0;
-    for (int i = 0; i < 4; i++) d |= super_load16(w->scale[i]) >> 12 << 4 * i;
+    for (int i = 0; i < 4; i++) d |= quant_load16(w->scale[i]) >> 12 << 4 * i;
     return (uint16_t)d;
 }
 
@@ -43,7 +43,7 @@ QUANT_INLINE void iq1_m_expand(const void *row, int64_t b, struct super_parts *p
     p->d = quant_f16_to_f32(iq1_m_head(w)) * 0.125f;
     p->m = 0.0f;
     for (int s = 0; s < 16; s++)
-        p->scale[s] = (int16_t)(2 * (super_load16(w->scale[s / 4]) >> s % 4 * 3 & 7) + 1);
+        p->scale[s] = (int16_t)(2 * (quant_load16(w->scale[s / 4]) >> s % 4 * 3 & 7) + 1);
     for (int i = 0; i < SUPER_LEN; i++) {
         const int shift = iq1_m_high(w, i / 8) & 8 ? -1 : 1;
         p->q[i] = (uint8_t)(OFFSET + shift + (int8_t)(iq1_m_entry(w, i / 8) >> i % 8 * 8 & 0xff));
@@ -58,7 +58,7 @@ SUPER_AVX2 __m256i iq1_m_scales(const void *block)
     const struct iq1_m_block *w = block;
     uint16_t scale[2][8];
     EACH (s, 16)
-        scale[s % 2][s / 2] = (uint16_t)(2 * (super_load16(w->scale[s / 4]) >> s % 4 * 3 & 7) + 1);
+        scale[s % 2][s / 2] = (uint16_t)(2 * (quant_load16(w->scale[s / 4]) >> s % 4 * 3 & 7) + 1);
     return _mm256_loadu_si256((const __m256i *)scale);
 }
 
@@ -68,7 +68,7 @@ SUPER_AVX2 __m256i iq1_m_codes(const void *block, int s)
     uint64_t entry[4];
     EACH (j, 4) entry[j] = iq1_m_entry(w, 4 * s + j);
     /* Bit 3 of each nibble to the eight bytes of its entry: 1 down, 0 up. */
-    __m256i high = _mm256_set1_epi16((int16_t)super_load16(w->high + 2 * s));
+    __m256i high = _mm256_set1_epi16((int16_t)quant_load16(w->high + 2 * s));
     __m256i down =
         _mm256_and_si256(high, _mm256_setr_epi64x(0x0008000800080008, 0x0080008000800080,
                                                   0x0800080008000800, -0x7fff7fff7fff8000));

@@ -18,7 +18,7 @@ enum { OFFSET = 16, MAX_CODE = 25 };
 
 static inline uint64_t iq1_s_entry(const struct iq1_s_block *w, int s, int j)
 {
-    return quant_grid_iq1[w->q[4 * s + j] | (super_load16(w->high[s]) >> 3 * j & 7) << 8];
+    return quant_grid_iq1[w->q[4 * s + j] | (quant_load16(w->high[s]) >> 3 * j & 7) << 8];
 }
 
 QUANT_INLINE void iq1_s_expand(const void *row, int64_t b, struct super_parts *p)
@@ -27,7 +27,7 @@ QUANT_INLINE void iq1_s_expand(const void *row, int64_t b, struct super_parts *p
     p->d = quant_f16_to_f32(w->d) * 0.125f;
     p->m = 0.0f;
     for (int s = 0; s < 8; s++) {
-        const int high = super_load16(w->high[s]), shift = high & 0x8000 ? -1 : 1;
+        const int high = quant_load16(w->high[s]), shift = high & 0x8000 ? -1 : 1;
         p->scale[s] = (int16_t)(2 * (high >> 12 & 7) + 1);
         for (int i = 0; i < 32; i++)
             p->q[32 * s + i] =
@@ -40,7 +40,7 @@ SUPER_KERNELS(iq1_s)
 #if defined(__x86_64__)
 QUANT_INLINE uint16_t iq1_s_head(const void *block)
 {
-    return super_load16(block);
+    return quant_load16(block);
 }
 
 SUPER_AVX2 __m256i iq1_s_scales(const void *block)
@@ -57,7 +57,7 @@ SUPER_AVX2 __m256i iq1_s_codes(const void *block, int s)
     const struct iq1_s_block *w = block;
     uint64_t entry[4];
     EACH (j, 4) entry[j] = iq1_s_entry(w, s, j);
-    const int shift = super_load16(w->high[s]) & 0x8000 ? -1 : 1;
+    const int shift = quant_load16(w->high[s]) & 0x8000 ? -1 : 1;
     return _mm256_add_epi8(_mm256_loadu_si256((const __m256i *)entry),
                            _mm256_set1_epi8((char)shift));
 }

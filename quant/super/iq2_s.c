@@ -25,7 +25,7 @@ static inline uint64_t iq2_s_entry(const struct iq2_s_block *w, int s, int j)
 /* The signs of elements 32s ... 32s + 31. */
 static inline uint32_t iq2_s_signs(const struct iq2_s_block *w, int s)
 {
-    return super_load32(w->sign + 4 * s);
+    return quant_load32(w->sign + 4 * s);
 }
 
 QUANT_INLINE void iq2_s_expand(const void *row, int64_t b, struct super_parts *p)
@@ -45,7 +45,7 @@ SUPER_KERNELS(iq2_s)
 #if defined(__x86_64__)
 QUANT_INLINE uint16_t iq2_s_head(const void *block)
 {
-    return super_load16(block);
+    return quant_load16(block);
 }
 
 SUPER_AVX2 __m256i iq2_s_scales(const void *block)

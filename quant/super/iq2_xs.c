@@ -20,7 +20,7 @@ enum { OFFSET = 64, MAX_CODE = 107 };
 /* The entry of elements 32s + 8j ... 32s + 8j + 7. */
 static inline uint64_t iq2_xs_entry(const struct iq2_xs_block *w, int s, int j)
 {
-    return quant_grid_iq2_xs[super_load16(w->q[4 * s + j]) & 511];
+    return quant_grid_iq2_xs[quant_load16(w->q[4 * s + j]) & 511];
 }
 
 /* The signs of elements 32s ... 32s + 31. */
@@ -28,7 +28,7 @@ static inline uint32_t iq2_xs_signs(const struct iq2_xs_block *w, int s)
 {
     uint32_t signs = 0;
     for (int j = 0; j < 4; j++)
-        signs |= (uint32_t)quant_signs7[super_load16(w->q[4 * s + j]) >> 9] << 8 * j;
+        signs |= (uint32_t)quant_signs7[quant_load16(w->q[4 * s + j]) >> 9] << 8 * j;
     return signs;
 }
 
@@ -49,7 +49,7 @@ SUPER_KERNELS(iq2_xs)
 #if defined(__x86_64__)
 QUANT_INLINE uint16_t iq2_xs_head(const void *block)
 {
-    return super_load16(block);
+    return quant_load16(block);
 }
 
 SUPER_AVX2 __m256i iq2_xs_scales(const void *block)

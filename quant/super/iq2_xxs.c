@@ -26,7 +26,7 @@ static inline uint64_t iq2_xxs_entry(const struct iq2_xxs_block *w, int s, int j
 /* The signs of elements 32s ... 32s + 31. */
 static inline uint32_t iq2_xxs_signs(const struct iq2_xxs_block *w, int s)
 {
-    return super_signs7(super_load32(w->sub[s].tail));
+    return super_signs7(quant_load32(w->sub[s].tail));
 }
 
 QUANT_INLINE void iq2_xxs_expand(const void *row, int64_t b, struct super_parts *p)
@@ -35,7 +35,7 @@ QUANT_INLINE void iq2_xxs_expand(const void *row, int64_t b, struct super_parts 
     p->d = quant_f16_to_f32(w->d) * 0.125f;
     p->m = 0.0f;
     for (int s = 0; s < 8; s++)
-        p->scale[s] = (int16_t)(2 * (super_load32(w->sub[s].tail) >> 28) + 1);
+        p->scale[s] = (int16_t)(2 * (quant_load32(w->sub[s].tail) >> 28) + 1);
     for (int i = 0; i < SUPER_LEN; i++)
         p->q[i] = super_grid_code(iq2_xxs_entry(w, i / 32, i / 8 % 4),
                                   (int)(iq2_xxs_signs(w, i / 32) >> i % 32 / 8 * 8), i % 8, OFFSET);
@@ -46,14 +46,14 @@ SUPER_KERNELS(iq2_xxs)
 #if defined(__x86_64__)
 QUANT_INLINE uint16_t iq2_xxs_head(const void *block)
 {
-    return super_load16(block);
+    return quant_load16(block);
 }
 
 SUPER_AVX2 __m256i iq2_xxs_scales(const void *block)
 {
     const struct iq2_xxs_block *w = block;
     uint16_t scale[8];
-    EACH (s, 8) scale[s] = (uint16_t)(2 * (super_load32(w->sub[s].tail) >> 28) + 1);
+    EACH (s, 8) scale[s] = (uint16_t)(2 * (quant_load32(w->sub[s].tail) >> 28) + 1);
     return _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)scale));
 }
 

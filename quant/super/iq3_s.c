@@ -38,13 +38,13 @@ SUPER_KERNELS(iq3_s)
 #if defined(__x86_64__)
 QUANT_INLINE uint16_t iq3_s_head(const void *block)
 {
-    return super_load16(block);
+    return quant_load16(block);
 }
 
 SUPER_AVX2 __m256i iq3_s_scales(const void *block)
 {
     const struct iq3_s_block *w = block;
-    return super_odd_scales(_mm_cvtsi32_si128((int)super_load32(w->scale)), true);
+    return super_odd_scales(_mm_cvtsi32_si128((int)quant_load32(w->scale)), true);
 }
 
 SUPER_AVX2 __m256i iq3_s_codes(const void *block, int s)
@@ -52,7 +52,7 @@ SUPER_AVX2 __m256i iq3_s_codes(const void *block, int s)
     const struct iq3_s_block *w = block;
     uint32_t entry[8];
     EACH (j, 8) entry[j] = iq3_s_entry(w, s, j);
-    return super_negate(_mm256_loadu_si256((const __m256i *)entry), super_load32(w->sign + 4 * s));
+    return super_negate(_mm256_loadu_si256((const __m256i *)entry), quant_load32(w->sign + 4 * s));
 }
 
 SUPER_CODES(iq3_s, 1.0f)

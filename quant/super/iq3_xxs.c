@@ -22,7 +22,7 @@ QUANT_INLINE void iq3_xxs_expand(const void *row, int64_t b, struct super_parts 
     p->d = quant_f16_to_f32(w->d) * 0.25f;
     p->m = 0.0f;
     for (int s = 0; s < 8; s++) {
-        const uint32_t tail = super_load32(w->tail[s]);
+        const uint32_t tail = quant_load32(w->tail[s]);
         p->scale[s] = (int16_t)(2 * (tail >> 28) + 1);
         for (int i = 0; i < 32; i++)
             p->q[32 * s + i] = super_grid_code(
@@ -36,7 +36,7 @@ SUPER_KERNELS(iq3_xxs)
 #if defined(__x86_64__)
 QUANT_INLINE uint16_t iq3_xxs_head(const void *block)
 {
-    return super_load16(block);
+    return quant_load16(block);
 }
 
 SUPER_AVX2 __m256i iq3_xxs_scales(const void *block)
@@ -53,7 +53,7 @@ SUPER_AVX2 __m256i iq3_xxs_codes(const void *block, int s)
     uint32_t entry[8];
     EACH (j, 8) entry[j] = quant_grid_iq3_xxs[w->q[8 * s + j]];
     return super_negate(_mm256_loadu_si256((const __m256i *)entry),
-                        super_signs7(super_load32(w->tail[s])));
+                        super_signs7(quant_load32(w->tail[s])));
 }
 
 SUPER_CODES(iq3_xxs, 0.25f)

@@ -114,11 +114,7 @@ QUANT_INLINE void super_unpack(const struct quant_type *type, super_expand *expa
     {                                                                                              \
         return super_dot(&quant_type_##NAME, NAME##_expand, k, row, a);                            \
     }                                                                                              \
-    static void NAME##_gemv(int64_t k, const struct quant_rows *rows, const struct quant_act *a,   \
-                            float *out)                                                            \
-    {                                                                                              \
-        quant_gemv_by_dot(NAME##_dot, k, rows, a, out);                                            \
-    }                                                                                              \
+    QUANT_GEMV_BY_DOT(NAME)                                                                        \
     static void NAME##_unpack(int64_t first, int64_t n_blocks,                                     \
                               const void *const row[QUANT_PANEL_ROWS], void *panel)                \
     {                                                                                              \

@@ -17,20 +17,6 @@
 #include "quant/super/grid_tables.h"
 #include "quant/super/super_x86.h"
 
-static inline uint16_t super_load16(const void *at)
-{
-    uint16_t v;
-    memcpy(&v, at, sizeof v);
-    return v;
-}
-
-static inline uint32_t super_load32(const void *at)
-{
-    uint32_t v;
-    memcpy(&v, at, sizeof v);
-    return v;
-}
-
 /* Code i of a grid's entry, negative where bit i of `signs` is set, above `offset`. */
 static inline uint8_t super_grid_code(uint64_t entry, int signs, int i, int offset)
 {

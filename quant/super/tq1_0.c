@@ -75,7 +75,7 @@ SUPER_AVX2 __m256i tq1_0_codes(const void *block, int s)
         return tq1_0_digits(_mm256_broadcastsi128_si256(bytes),
                             _mm256_set_m128i(_mm_set1_epi16(powers[2 * (s - 5) + 1]),
                                              _mm_set1_epi16(powers[2 * (s - 5)])));
-    __m128i high = _mm_set1_epi32((int)super_load32(w->high));
+    __m128i high = _mm_set1_epi32((int)quant_load32(w->high));
     return tq1_0_digits(
         _mm256_set_m128i(high, bytes),
         _mm256_set_m128i(_mm_setr_epi16(1, 1, 3, 3, 9, 9, 27, 27), _mm_set1_epi16(powers[4])));
