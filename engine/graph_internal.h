@@ -92,7 +92,8 @@ static inline int engine_graph_index(const struct engine_graph *g, const struct 
     return (int)((at - first) / sizeof *t);
 }
 
-/* engine/simplify.c: replaces groups of nodes by fused ones that give the same bits. */
-void engine_graph_simplify(struct engine_graph *g);
+/* engine/simplify.c: replaces groups of nodes by fused ones that give the same bits, in time that
+ * grows as the graph does. BASE_NO_MEMORY when the arena is full. */
+bool engine_graph_simplify(struct engine_graph *g, struct base_error *err);
 
 #endif
