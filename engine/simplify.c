@@ -5,9 +5,8 @@
  *     mul(unary(gate), up)                    glu(gate, up)
  *     glu(cols(product), cols(product))       the product with a gate
  *     glu(product by id, the same by id)      the product by id with a gate
- * The fused node takes the place and name of the last of its group; the others are left without
- * users, so the plan drops them. Refuses: anything that would change a rounding. Called by graph.c
- * before the plan. */
+ * The fused node takes the place and name of the last of its group; the others have no users then,
+ * so the plan drops them. Refuses: any change of a rounding. Called by graph.c before the plan. */
 #include "engine/graph_internal.h"
 #include "engine/matmul/matmul.h"
 #include "engine/ops.h"
@@ -37,7 +36,7 @@ static void set_sources(struct simplifier *s, struct engine_tensor *t,
     count_sources(s, t, 1);
 }
 
-/* True when `first` can run at the place of `last`: only its `users`, which join too, read its
+/* True when `first` can run at the place of `last`: only its `users`, which are fused too, read its
  * result, and nothing in between writes into memory that it reads. */
 static bool can_join(const struct simplifier *s, const struct engine_tensor *first, int users,
                      const struct engine_tensor *last)
@@ -79,8 +78,8 @@ static bool is_columns(const struct engine_tensor *t, const struct engine_tensor
 }
 
 /* t = glu(gate, up) becomes `op` of `src`, if one kernel serves both sides. Not for one or two
- * columns, which read weights in file order and gain little. `left` are the nodes that t replaces.
- */
+ * columns: gemv reads weights in file order, and fusing gains little. `left` are the nodes that t
+ * replaces. */
 static void join_gate(struct simplifier *s, struct engine_tensor *t, const struct engine_op *op,
                       struct engine_tensor *const src[4], struct engine_tensor *const left[3])
 {
@@ -98,8 +97,8 @@ static void join_gate(struct simplifier *s, struct engine_tensor *t, const struc
     for (int i = 0; i < 3 && left[i]; i++) set_sources(s, left[i], NULL);
 }
 
+ * may compute it. */
 /* Gate and up are the columns that the two weights of a product p give. Not where OpenBLAS may
- * multiply. */
 static void join_columns(struct simplifier *s, struct engine_tensor *t)
 {
     struct engine_tensor *gate = t->src[0], *up = t->src[1], *p = gate->src[0];
