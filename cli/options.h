@@ -61,7 +61,8 @@ struct cli_values {
     const char *save_logits, *kl, *output_type, *embedding_type, *svg;
     const char *grammar, *json_schema, *regex, *choices;
     const char *system, *messages, *tools, *template, *reasoning, *on_full;
-    struct cli_list stop, schema_lenient, logit_bias, dry_sequence_breaker, template_var;
+    struct cli_list stop, schema_lenient, logit_bias, dry_sequence_breaker, template_var,
+        tensor_type;
     int64_t n_predict, seed;
     int64_t ctx_size, batch_size, threads, top, chunk;
     int64_t repetitions, logprobs, reasoning_budget;
@@ -70,6 +71,7 @@ struct cli_values {
     bool escape, no_bos, no_special, lossy, decode, lines, ignore_eos, echo, special, json;
     bool chat, show_prompt, no_history, commands;
     bool jsonl, token_ids, hash, plan;
+    bool pure, dry_run;
     bool metadata, tensors, plot, profile, json_object, schema_open, blas, pin, no_sandbox;
     bool verbose, newline;
     bool help, brief, version; /* brief: the short spelling of help */
