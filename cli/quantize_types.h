@@ -1,5 +1,5 @@
-/* cli/quantize_types.h: what `infer quantize` can write: the types that have an encoder, and mixes
- * of them. Help, manual, completion and the command itself go by these. */
+/* cli/quantize_types.h: the outputs of `infer quantize`: the types that have an encoder, and mixes
+ * of them. Help, manual, completion and the command itself use these lists. */
 #ifndef CLI_QUANTIZE_TYPES_H
 #define CLI_QUANTIZE_TYPES_H
 
@@ -17,7 +17,7 @@ struct cli_quantize_mix {
 
 /* Mix i; NULL past the last one. */
 const struct cli_quantize_mix *cli_quantize_mix_at(size_t i);
-/* Name i of all that can be written, types before mixes; NULL past the last one. */
+/* Name i of all types, then of all mixes; NULL past the last one. */
 const char *cli_quantize_type_name(size_t i);
 
 #endif

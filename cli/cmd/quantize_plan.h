@@ -1,8 +1,8 @@
 /* cli/cmd/quantize_plan.h: which type each tensor of a model becomes.
  *
  * A name is a type (every matrix becomes it) or a mix: NAME_S is the type with a Q6_K output
- * matrix, NAME_M also gives more bits to value and down projections where errors cost most (the
- * first and last eighth of the layers and every third between). */
+ * matrix, NAME_M also gives more bits to value and down projections in the layers that are most
+ * sensitive to errors (the first and last eighth and every third between). */
 #ifndef CLI_CMD_QUANTIZE_PLAN_H
 #define CLI_CMD_QUANTIZE_PLAN_H
 
@@ -31,8 +31,8 @@ bool cli_quantize_plan_make(struct cli_quantize_plan *p, const struct gguf_file 
 const struct quant_type *cli_quantize_plan_type(const struct cli_quantize_plan *p,
                                                 const struct gguf_tensor *t, bool *fell_back);
 
-/* What a file says that it was quantized to (general.file_type): "Q4_K_M", or NULL when it says
- * nothing that has a name here. */
+/* The type or mix of a file by general.file_type: "Q4_K_M", or NULL when that is absent or has no
+ * name here. */
 const char *cli_quantize_name(const struct gguf_file *file);
 
 #endif
