@@ -1,4 +1,4 @@
-/* cli/foreign_tables.c: the rows: what options and commands of other programs are called here.
+/* cli/foreign_tables.c: the rows: names of other programs' options and commands in this program.
  * Order is the order of `infer help coming-from`. */
 #include "cli/options.h"
 

@@ -21,7 +21,7 @@
 #define ALL        ((1u << CLI_COMMAND_COUNT) - 1)
 
 #define AT(member) offsetof(struct cli_values, member)
-/* What sample/sample.h says of a parameter: its range, its default. */
+/* A parameter's range and default from sample/sample.h. */
 #define RANGE_TEXT(text) #text
 #define RANGE(least, most, usual) .low = least, .high = most, .standard = RANGE_TEXT(usual)
 #define RANGE_OF(...) RANGE(__VA_ARGS__)

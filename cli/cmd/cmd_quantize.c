@@ -1,7 +1,7 @@
 /* cli/cmd/cmd_quantize.c: `infer quantize`: converts a model's matrices to another type.
  *
- * Which type a tensor becomes is quantize_plan.c's business. Rows are decoded and encoded by all
- * threads, a slab at a time, so memory does not grow with the model. */
+ * quantize_plan.c decides the type of each tensor. All threads decode and encode rows, a slab at a
+ * time, so memory does not grow with the model. */
 #include "base/size.h"
 #include "cli/cmd/quantize_plan.h"
 #include "cli/commands.h"
@@ -40,7 +40,7 @@ struct rows_job {
     uint64_t in_row, out_row; /* bytes */
     uint64_t len;             /* elements of a row */
     int64_t rows;
-    atomic_bool *broken; /* a number of a row is none: NaN, infinite */
+    atomic_bool *broken; /* a row has NaN or infinity */
 };
 
 static bool is_finite(const float *row, uint64_t n)
@@ -68,8 +68,8 @@ static void convert_rows(const struct engine_worker *w, void *user)
     }
 }
 
-/* Converts and writes a tensor; `to` NULL: copies it. Refuses numbers that are none: a model with
- * one of them says nothing. */
+/* Converts and writes a tensor; `to` NULL: copies it. NaN and infinity are errors: a model with one
+ * of them is useless. */
 static bool convert(struct quantize *q, const struct gguf_tensor *t, const struct quant_type *to,
                     struct base_error *err)
 {
@@ -86,7 +86,7 @@ static bool convert(struct quantize *q, const struct gguf_tensor *t, const struc
         job.rows = (int64_t)(rows < most ? rows : most);
         if (to || q->engine->quant.type[t->type->id].decode)
             engine_pool_run(q->engine->pool, convert_rows, &job);
-        if (!base_goes_on(err)) return false; /* rows of the slab may be missing */
+        if (!base_goes_on(err)) return false; /* some rows of the slab were not done */
         if (broken)
             return base_fail(err, BASE_FAILED, "%.*s: has weights that are no finite numbers%s%s",
                              (int)t->name.size, t->name.data, to ? ", or none as " : "",

@@ -13,8 +13,8 @@ static const struct {
     uint32_t file_type;
 } file_types[] = {{QUANT_MXFP4, 38}, {QUANT_NVFP4, 39}};
 
-/* What takes the place of a type whose block does not divide a row: about as many bits, block 32.
- * Types that are not named here: F16. */
+/* The fallback of a type whose block does not divide a row: about as many bits, block 32. Types
+ * that are not listed: F16. */
 static const struct {
     enum quant_id wanted, instead;
 } fallbacks[] = {
@@ -26,7 +26,7 @@ static const struct {
     {QUANT_Q1_0, QUANT_IQ4_NL},   {QUANT_Q2_0, QUANT_IQ4_NL},    {QUANT_NVFP4, QUANT_IQ4_NL},
 };
 
-/* Matrices that are small, or looked up, or so sensitive that quantizing costs too much. */
+/* Matrices that are small, or used by lookup, or too sensitive to be quantized. */
 static const char *const kept[] = {
     "_norm.",
     "ffn_gate_inp.",
@@ -330,7 +330,7 @@ const struct quant_type *cli_quantize_plan_type(const struct cli_quantize_plan *
 const char *cli_quantize_name(const struct gguf_file *file)
 {
     uint32_t said = UINT32_MAX;
-    struct base_error ignored = BASE_ERROR_INIT; /* of a wrong kind: as good as absent */
+    struct base_error ignored = BASE_ERROR_INIT; /* of another kind: counts as absent */
     if (!gguf_get_u32(file, "general.file_type", &said, &ignored) || said == UINT32_MAX)
         return NULL;
     const struct cli_quantize_mix *mix;

@@ -45,8 +45,8 @@ void cli_quantize_plan_free(struct cli_quantize_plan *p);
 const struct quant_type *cli_quantize_plan_type(const struct cli_quantize_plan *p,
                                                 const struct gguf_tensor *t, bool *fell_back);
 
-/* What a file says that it was quantized to (general.file_type): "Q4_K_M", or NULL when it says
- * nothing that has a name here. */
+/* The type or mix of a file by general.file_type: "Q4_K_M", or NULL when that is absent or has no
+ * name here. */
 const char *cli_quantize_name(const struct gguf_file *file);
 
 #endif
