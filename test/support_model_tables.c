@@ -107,5 +107,13 @@ const struct support_fixture support_fixtures[] = {
     {"mistral4", "mistral4", .n_layer = 3, .n_expert = 8, .n_expert_used = 3, .keys = MLA " attention.q_lora_rank=40 " MLA_EXPERTS " attention.temperature_scale=0.5 attention.temperature_length=8 " MLA_YARN, .bar = 1e-11},
     {"minicpm3", "minicpm3", .n_layer = 3, .with = "rope_factors_long.weight rope_factors_short.weight", .keys = MLA_HEADS " attention.q_lora_rank=40 rope.scaling.original_context_length=64"},
     {"plm", "plm", .tied = true, .keys = MLA_HEADS},
+    {"deepseek2-ocr", "deepseek2-ocr", .n_layer = 3, .n_head_kv = 4, .n_expert = 8, .n_expert_used = 3, .with = "exp_probs_b.bias", .keys = MLA_EXPERTS " expert_weights_norm=true expert_gating_func=2 rope.freq_base=10000.0"},
+    {"grok", "grok", .n_expert = 8, .n_expert_used = 2, .with = "ffn_up.weight", .keys = "expert_feed_forward_length=48 final_logit_softcapping=20.0 rope.scaling.type=yarn rope.scaling.factor=4.0 rope.scaling.original_context_length=8 rope.scaling.yarn_beta_fast=16.0", .bar = 1e-6},
+    {"grok-1", "grok", .n_expert = 8, .n_expert_used = 2, .keys = "logit_scale=0.7 embedding_scale=3.0 attention.output_scale=0.2 attn_logit_softcapping=5.0", .bar = 1e-6},
+    {"arctic", "arctic", .n_expert = 8, .n_expert_used = 2},
+    {"llama4", "llama4", .n_layer = 5, .n_expert = 8, .n_expert_used = 1, .with = "rope_freqs.weight", .keys = "expert_feed_forward_length=48 interleave_moe_layer_step=2"},
+    {"llama4-maverick", "llama4", .n_layer = 4, .n_expert = 128, .n_expert_used = 3, .keys = "expert_feed_forward_length=16 interleave_moe_layer_step=2 rope.freq_base_swa=20000.0"},
+    {"smallthinker", "smallthinker", .n_layer = 5, .window = 4096, .n_expert = 8, .n_expert_used = 3, .keys = "expert_feed_forward_length=48 expert_gating_func=2 rope.freq_base_swa=20000.0"},
+    {"smallthinker-full", "smallthinker", .n_layer = 3, .n_expert = 8, .n_expert_used = 3, .keys = "expert_feed_forward_length=48 expert_gating_func=1"},
     {.name = NULL},
 };

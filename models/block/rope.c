@@ -50,6 +50,22 @@ static bool read_yarn(struct model_reader *r, struct engine_rope *rope)
     return true;
 }
 
+/* All numbers of YaRN as keys: a negative one is absent. Its magnitude counts where it is off. */
+static bool read_yarn_all(struct model_reader *r, struct engine_rope *rope)
+{
+    float ext_factor = -1.0f, attn_factor = 1.0f;
+    rope->beta_fast = 8.0f;
+    if (!model_read_f32(r, "rope.scaling.yarn_beta_fast", MODEL_OPTIONAL, 0.0f, &rope->beta_fast) ||
+        !model_read_f32(r, "rope.scaling.yarn_beta_slow", MODEL_OPTIONAL, 0.0f, &rope->beta_slow) ||
+        !model_read_f32(r, "rope.scaling.yarn_ext_factor", MODEL_OPTIONAL, -INFINITY,
+                        &ext_factor) ||
+        !model_read_f32(r, "rope.scaling.yarn_attn_factor", MODEL_OPTIONAL, 0.0f, &attn_factor))
+        return false;
+    if (ext_factor >= 0.0f) rope->ext_factor = ext_factor;
+    if (rope->ext_factor == 0.0f) rope->attn_factor *= attn_factor;
+    return true;
+}
+
 /* base * alpha^(D / (D - 2)): a base for longer contexts. */
 static bool read_alpha(struct model_reader *r, uint32_t n_rot, struct engine_rope *rope)
 {
@@ -88,6 +104,13 @@ static bool layer_rotates(struct model_reader *r, const struct model_attention_r
     *rotates = row->rope != MODEL_ROPE_NONE;
     if (row->rotate == MODEL_ROTATE_WINDOWED) *rotates = windowed;
     if (row->rotate == MODEL_ROTATE_NOT_4TH) *rotates = (layer + 1) % 4 != 0;
+    if (row->rotate == MODEL_ROTATE_NOT_1ST) {
+        uint32_t window = 0;
+        if (!model_read_u32(r, "attention.sliding_window", MODEL_OPTIONAL, 0, MODEL_MAX_CTX,
+                            &window))
+            return false;
+        *rotates = window == 0 || layer % 4 != 0;
+    }
     if (row->rotate != MODEL_ROTATE_FINETUNED) return true;
     if (!gguf_get_bool(r->file, model_reader_key(r, "rope.scaling.finetuned"), &finetuned, r->err))
         return false;
@@ -118,6 +141,7 @@ bool model_read_rope(struct model_reader *r, const struct model_params *p, bool 
         !read_scaling(r, rope) ||
         (row->rope_keys == MODEL_ROPE_KEYS_SECTIONS && !read_sections(r, rope)) ||
         (row->rope_keys == MODEL_ROPE_KEYS_YARN && !read_yarn(r, rope)) ||
+        (row->rope_keys == MODEL_ROPE_KEYS_YARN_ALL && !read_yarn_all(r, rope)) ||
         (row->rope_keys == MODEL_ROPE_KEYS_ALPHA && !read_alpha(r, max, rope)))
         return false;
     if (n_rot % 2) return model_reader_fail(r, "rope.dimension_count", "%u is odd", n_rot);
