@@ -369,7 +369,9 @@ static const char *features_of(const struct model_arch *a, char *out, size_t siz
         {a->attn.rotate == MODEL_ROTATE_PATTERN, "RoPE on marked layers"},
         {a->attn.gate != MODEL_GATE_NONE, "gated attention"},
         {a->attn.qk_norm != MODEL_QK_NORM_NONE, "normalized queries and keys"},
-        {a->attn.window.rule != MODEL_WINDOW_NONE, "sliding windows"},
+        {a->attn.rotate == MODEL_ROTATE_NOT_1ST, "RoPE on windowed layers"},
+        {a->attn.window.rule != MODEL_WINDOW_NONE && !a->attn.window.chunked, "sliding windows"},
+        {a->attn.window.chunked, "attention inside pieces"},
         {a->attn.softcap != 0.0f, "score softcap"},
         {a->attn.alibi != 0.0f, "ALiBi"},
         {a->attn.yarn_log != MODEL_YARN_LOG_NONE, "YaRN with a log multiplier"},
@@ -380,10 +382,11 @@ static const char *features_of(const struct model_arch *a, char *out, size_t siz
         {a->ends.embd_scale != MODEL_EMBD_PLAIN || a->ends.embd_default > 0, "scaled embeddings"},
         {a->ffn.clamps, "bounded units"},
         {a->ends.residual_scale || a->ends.residual_default > 0, "scaled residuals"},
-        {a->ends.logit_scale != MODEL_LOGITS_PLAIN || a->ends.logit_default > 0, "scaled logits"},
+        {a->ends.logit_scale != MODEL_LOGITS_PLAIN || a->ends.logits_by_embd > 0, "scaled logits"},
         {a->ends.softcap_key, "logit softcap"},
         {a->plan.rule == MODEL_PLAN_COUNTS, "layers without attention or network"},
-        {a->experts.allowed, "or experts"},
+        {a->experts.allowed && a->experts.beside == MODEL_BESIDE_NONE, "or experts"},
+        {a->experts.beside != MODEL_BESIDE_NONE, "experts beside networks"},
     };
     size_t used = 0;
     *out = '\0';
