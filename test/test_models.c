@@ -72,7 +72,7 @@ static bool eval(struct model_session *s, const int32_t *ids, int n, bool go_bac
     if (!model_eval(s, ids, (uint64_t)n, MODEL_LOGITS_ALL, support_rows_keep, out, err))
         return false;
     if (!go_back) return true;
-    /* A short way back is always held; what is left must then come out as before. */
+    /* Cutting back a few tokens always works; the remaining logits must be the same as before. */
     uint32_t left = model_session_truncate(s, (uint32_t)n - 4);
     struct support_rows rest = {out->data + left * out->n_vocab, out->n_vocab};
     return model_eval(s, ids + left, (uint64_t)n - left, MODEL_LOGITS_ALL, support_rows_keep, &rest,
