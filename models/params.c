@@ -211,8 +211,8 @@ static bool plan_experts(struct model_reader *r, const struct model_params *p, u
                                       MODEL_MAX_LAYERS, &step)))
         return false;
     char name[48];
-    snprintf(name, sizeof name, "blk.%u.ffn_up.weight", layer);
-    if (row->by_tensor && gguf_tensor_find(r->file, name)) return true;
+    snprintf(name, sizeof name, "blk.%u.ffn_gate_inp.weight", layer);
+    if (row->by_tensor && !gguf_tensor_find(r->file, name)) return true;
     if (layer >= leading && (step == 0 || (layer + 1) % step == 0)) *ffn = MODEL_EXPERTS;
     return true;
 }
