@@ -11,6 +11,12 @@
 #define ALL_BIAS  QKV_BIAS OUT_BIAS FFN_BIAS NORM_BIAS
 #define FUSED     "attn_qkv.weight attn_qkv.bias" OUT_BIAS FFN_BIAS NORM_BIAS
 
+/* Heads of latent attention: keys and values of one tensor, or apart. */
+#define MLA_HEADS   "attention.key_length=64 attention.value_length=32 attention.head_count_kv=4 attention.kv_lora_rank=32 rope.dimension_count=32"
+#define MLA         "attention.key_length=64 attention.value_length=32 attention.head_count_kv=1 attention.kv_lora_rank=32 attention.key_length_mla=56 attention.value_length_mla=24 rope.dimension_count=32"
+#define MLA_EXPERTS "expert_feed_forward_length=48 expert_shared_count=2 leading_dense_block_count=1 expert_weights_scale=2.5"
+#define MLA_YARN    "rope.scaling.type=yarn rope.scaling.factor=4.0 rope.scaling.original_context_length=8 rope.scaling.yarn_log_multiplier=0.0707"
+
 /* The other implementation's GELU goes through a half-precision table: hence the bars of 1e-6. */
 const struct support_fixture support_fixtures[] = {
     {"llama", "llama", .with = QKV_BIAS},
@@ -116,5 +122,11 @@ const struct support_fixture support_fixtures[] = {
     {"minimax-m2", "minimax-m2", .n_expert = 8, .n_expert_used = 3, .with = "exp_probs_b.bias", .keys = "expert_feed_forward_length=128 expert_gating_func=2 rope.dimension_count=8"},
     {"exaone-moe", "exaone-moe", .n_layer = 5, .window = 8, .n_expert = 8, .n_expert_used = 3, .with = "exp_probs_b.bias", .keys = "expert_feed_forward_length=48 expert_shared_feed_forward_length=80 expert_shared_count=1 expert_gating_func=2 expert_weights_norm=true expert_weights_scale=1.5 leading_dense_block_count=1"},
     {"mellum", "mellum", .n_layer = 5, .window = 8, .n_expert = 8, .n_expert_used = 3, .keys = "expert_feed_forward_length=48 attention.sliding_window_pattern=4"},
+    {"deepseek2", "deepseek2", .n_layer = 3, .n_expert = 8, .n_expert_used = 3, .with = "exp_probs_b.bias", .keys = MLA " attention.q_lora_rank=40 " MLA_EXPERTS " expert_gating_func=2 expert_weights_norm=true expert_group_count=4 expert_group_used_count=2 " MLA_YARN, .bar = 1e-11},
+    {"deepseek2-lite", "deepseek2", .n_layer = 26, .n_expert = 8, .n_expert_used = 3, .keys = MLA_HEADS " " MLA_EXPERTS " " MLA_YARN, .bar = 1e-11},
+    {"deepseek2-split", "deepseek2", .n_layer = 2, .n_head = 6, .n_expert = 4, .n_expert_used = 2, .tied = true, .with = "ffn_gate_up_exps.weight", .keys = "attention.key_length=56 attention.value_length=48 attention.kv_lora_rank=48 attention.key_length_mla=28 attention.value_length_mla=20 attention.head_count_kv=1 attention.q_lora_rank=0 rope.dimension_count=8 expert_feed_forward_length=48 expert_shared_count=1 attention.temperature_scale=0.5 attention.temperature_length=8 rope.scaling.type=linear rope.scaling.factor=4.0", .bar = 1e-11},
+    {"mistral4", "mistral4", .n_layer = 3, .n_expert = 8, .n_expert_used = 3, .keys = MLA " attention.q_lora_rank=40 " MLA_EXPERTS " attention.temperature_scale=0.5 attention.temperature_length=8 " MLA_YARN, .bar = 1e-11},
+    {"minicpm3", "minicpm3", .n_layer = 3, .with = "rope_factors_long.weight rope_factors_short.weight", .keys = MLA_HEADS " attention.q_lora_rank=40 rope.scaling.original_context_length=64"},
+    {"plm", "plm", .tied = true, .keys = MLA_HEADS},
     {.name = NULL},
 };

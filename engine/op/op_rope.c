@@ -1,5 +1,5 @@
 /* engine/op/op_rope.c: rotary position embedding, as two ops: the table of cosines and sines by
- * position, made once per graph run however many layers and heads use it, and the rotation.
+ * position, computed once per graph run for all layers and heads, and the rotation.
  *
  * Arithmetic, in double until stated; pair i of n = n_rot / 2, position p (MULTI: of the position
  * row whose section holds s = i mod (sum of the sections); INTERLEAVED: of row s mod 3 if s < 3
@@ -66,7 +66,7 @@ static double yarn_pair(const union engine_param *p, double turns)
            (2.0 * log((double)p[ROPE_FREQ_BASE].f));
 }
 
-/* How much of the unscaled angle pair i keeps. */
+/* The share of the unscaled angle for pair i. */
 static double yarn_mix(const union engine_param *p, int pair)
 {
     double low = fmax(0.0, floor(yarn_pair(p, p[ROPE_BETA_FAST].f)));
@@ -75,7 +75,7 @@ static double yarn_mix(const union engine_param *p, int pair)
     return p[ROPE_EXT_FACTOR].f * (1.0 - fmin(1.0, fmax(0.0, ramp)));
 }
 
-/* Which row of positions pair i takes. */
+/* The row of positions that pair i uses. */
 static int position_row(const union engine_param *p, int pair)
 {
     int64_t total = 0;

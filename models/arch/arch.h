@@ -17,6 +17,7 @@ enum model_block_id {
     MODEL_FFN,
     MODEL_EXPERTS,
     MODEL_LINEAR_MIXER, /* no tokens are mixed: the output product alone */
+    MODEL_MLA,          /* attention over latents */
     MODEL_BLOCK_COUNT,
     MODEL_NOTHING = MODEL_BLOCK_COUNT /* the layer has no such part */
 };
@@ -104,6 +105,15 @@ enum model_temperature {
     MODEL_TEMPERATURE_KEY       /* attention.temperature_length */
 };
 
+/* Latent attention that reads a = 10 rope.scaling.yarn_log_multiplier. m(x) = 1 + 0.1 x ln f with
+ * the factor f; M is YaRN's magnitude of the rotation, scores are multiplied by (M m(a))^2 /
+ * sqrt(D). */
+enum model_yarn_log {
+    MODEL_YARN_LOG_NONE, /* the key is not read */
+    MODEL_YARN_LOG,      /* M = m(1) / m(a) */
+    MODEL_YARN_LOG_EQUAL /* M = 1 where a is not 0 */
+};
+
 enum model_window_rule {
     MODEL_WINDOW_NONE,
     MODEL_WINDOW_PERIOD, /* of each `period` layers the last sees all */
@@ -148,8 +158,9 @@ struct model_attention_row {
     enum model_score_scale scale;
     struct model_window window;
     enum model_temperature temperature;
-    float softcap; /* of scores: attn_logit_softcapping, by default this; 0: none */
+    enum model_yarn_log yarn_log;
     enum model_gate gate;
+    float softcap;    /* of scores: attn_logit_softcapping, by default this; 0: none */
     bool head_by_rot; /* D is rope.dimension_count */
     bool half_rot;    /* layers without a window rotate half of rope.dimension_count */
     float alibi;      /* largest slope's exponent, where no attention.max_alibi_bias; 0: no ALiBi */
@@ -236,10 +247,10 @@ struct model_ends_row {
     enum model_embd_norm embd_norm;
     bool positions; /* learned ones are added: position_embd */
     enum model_logit_scale logit_scale;
-    bool softcap_key;    /* logits are capped by final_logit_softcapping, */
-    float softcap;       /* by default this */
-    float embd_default;  /* embedding_scale where the file has none; 0: 1 */
-    float logit_default; /* logit_scale where the file has none, times 1 / E; 0: 1 */
+    bool softcap_key;     /* logits are capped by final_logit_softcapping, */
+    float softcap;        /* by default this */
+    float logits_by_embd; /* logit_scale without a key, times 1 / E; 0: 1 */
+    float embd_default;   /* embedding_scale where the file has none; 0: 1 */
     bool embd_skip; /* each layer adds the embeddings, times its own number layer_output_scale */
     bool residual_scale;    /* what a block adds is multiplied by residual_scale */
     float residual_default; /* where the file has none, times 1 / sqrt(layers); 0: 1 */

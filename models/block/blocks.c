@@ -7,6 +7,7 @@ const struct model_block *const model_blocks[MODEL_BLOCK_COUNT] = {
     [MODEL_FFN] = &model_block_ffn,
     [MODEL_EXPERTS] = &model_block_experts,
     [MODEL_LINEAR_MIXER] = &model_block_linear,
+    [MODEL_MLA] = &model_block_mla,
 };
 
 struct engine_tensor *model_named(const struct model_builder *b, struct engine_tensor *t,

@@ -41,7 +41,7 @@ struct model_block {
 };
 
 extern const struct model_block model_block_attention, model_block_ffn, model_block_experts,
-    model_block_linear;
+    model_block_linear, model_block_mla;
 extern const struct model_block *const model_blocks[MODEL_BLOCK_COUNT]; /* by id */
 
 /* ---- Keys that several blocks share ---- */
@@ -76,6 +76,14 @@ struct engine_tensor *model_norm_as(const struct model_builder *b, struct engine
 /* W x, with the linear's scale and bias. */
 struct engine_tensor *model_linear(const struct model_builder *b, const struct model_linear *l,
                                    struct engine_tensor *x);
+/* [A][B][size] as [B][A][size], by strides alone: a cache keeps each head's slots together, the
+ * tokens of a batch and the attention op have heads inside. */
+struct engine_tensor *model_swap_heads(const struct model_builder *b, struct engine_tensor *x);
+/* Writes keys [T][KH][D] and values [T][KH][DV] into the layer's cache; attention of the queries
+ * [T][H][D] over it: [T][H * DV]. `sinks` may be NULL. */
+struct engine_tensor *model_attend(struct model_builder *b, struct engine_tensor *q,
+                                   struct engine_tensor *k, struct engine_tensor *v,
+                                   struct engine_tensor *sinks, const struct engine_attention *how);
 /* The divisors of the RoPE frequencies, or NULL: long or short ones by the sequences' context. The
  * layer being built has none where it has a window and those are never scaled. */
 struct engine_tensor *model_rope_factors(const struct model_builder *b,
