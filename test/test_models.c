@@ -407,7 +407,7 @@ static const char *features_of(const struct model_arch *a, char *out, size_t siz
         {a->ends.embd_scale != MODEL_EMBD_PLAIN || a->ends.embd_default > 0, "scaled embeddings"},
         {a->ffn.clamps, "bounded units"},
         {a->ends.residual_scale || a->ends.residual_default > 0, "scaled residuals"},
-        {a->ends.logit_scale != MODEL_LOGITS_PLAIN || a->ends.logits_by_embd > 0, "scaled logits"},
+        {a->ends.logit_scale != MODEL_LOGITS_PLAIN || a->ends.logit_default > 0, "scaled logits"},
         {a->ends.softcap_key, "logit softcap"},
         {a->plan.rule == MODEL_PLAN_COUNTS, "layers without attention or network"},
         {a->experts.allowed, "or experts"},

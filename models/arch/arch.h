@@ -159,8 +159,8 @@ struct model_attention_row {
     struct model_window window;
     enum model_temperature temperature;
     enum model_yarn_log yarn_log;
+    float softcap; /* of scores: attn_logit_softcapping, by default this; 0: none */
     enum model_gate gate;
-    float softcap;    /* of scores: attn_logit_softcapping, by default this; 0: none */
     bool head_by_rot; /* D is rope.dimension_count */
     bool half_rot;    /* layers without a window rotate half of rope.dimension_count */
     float alibi;      /* largest slope's exponent, where no attention.max_alibi_bias; 0: no ALiBi */
@@ -247,10 +247,11 @@ struct model_ends_row {
     enum model_embd_norm embd_norm;
     bool positions; /* learned ones are added: position_embd */
     enum model_logit_scale logit_scale;
-    bool softcap_key;     /* logits are capped by final_logit_softcapping, */
-    float softcap;        /* by default this */
-    float logits_by_embd; /* logit_scale without a key, times 1 / E; 0: 1 */
-    float embd_default;   /* embedding_scale where the file has none; 0: 1 */
+    bool softcap_key;    /* logits are capped by final_logit_softcapping, */
+    float softcap;       /* by default this */
+    float embd_default;  /* embedding_scale where the file has none; 0: 1 */
+    float logit_default; /* logit_scale where the file has none or no such key counts, times 1 / E;
+                            0: 1 */
     bool embd_skip; /* each layer adds the embeddings, times its own number layer_output_scale */
     bool residual_scale;    /* what a block adds is multiplied by residual_scale */
     float residual_default; /* where the file has none, times 1 / sqrt(layers); 0: 1 */
