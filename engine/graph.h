@@ -164,7 +164,7 @@ struct engine_tensor *engine_expert_sum(struct engine_graph *g, struct engine_te
 enum engine_rope_kind {
     ENGINE_ROPE_NORMAL,     /* pairs (2i, 2i + 1) */
     ENGINE_ROPE_NEOX,       /* pairs (i, i + n_rot / 2) */
-    ENGINE_ROPE_MULTI,      /* NEOX pairs; sections of them take different position rows (M-RoPE) */
+    ENGINE_ROPE_MULTI,      /* NEOX pairs; sections of pairs use different rows of positions */
     ENGINE_ROPE_INTERLEAVED /* the same; pairs take the first three rows in turn, as long as the
                                row's section lasts, then the fourth (Qwen3-VL) */
 };

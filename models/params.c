@@ -230,7 +230,9 @@ static bool plan_experts(struct model_reader *r, const struct model_params *p, u
         (row->step && !model_read_u32(r, "interleave_moe_layer_step", MODEL_OPTIONAL, 0,
                                       MODEL_MAX_LAYERS, &step)))
         return false;
-    if (row->by_tensor && has_plain(r, layer)) return true;
+    char name[48];
+    snprintf(name, sizeof name, "blk.%u.ffn_gate_inp.weight", layer);
+    if (row->by_tensor && !gguf_tensor_find(r->file, name)) return true;
     if (layer >= leading && (step == 0 || (layer + 1) % step == 0)) *ffn = MODEL_EXPERTS;
     return true;
 }

@@ -1,9 +1,12 @@
 /* models/weights.c: tensors by name and shape: one loop over the rows. See models/weights.h. */
 #include "models/weights.h"
 #include "base/interrupt.h"
+#include "base/size.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { COPY_ALIGN = 64 };
 
 struct binder {
     struct model_weights *w;
@@ -24,7 +27,8 @@ static float *widen(struct binder *b, const struct gguf_tensor *t, const char *n
         return NULL;
     }
     t->type->kernel[CPU_SCALAR].decode(0, (int64_t)n, t->data, values);
-    return b->w->vectors[b->w->n_vectors++] = values;
+    b->w->copies[b->w->n_copies++] = values;
+    return values;
 }
 
 static bool check_shape(struct binder *b, const struct gguf_tensor *t, const char *name,
@@ -69,6 +73,15 @@ static void spell(const struct binder *b, const char *prefix, const char *row, c
         memcpy(name, usual, sizeof usual);
 }
 
+static bool mark_used(struct binder *b, const struct gguf_tensor *t, const char *name)
+{
+    bool *used = &b->used[t - gguf_tensor_at(b->file, 0)];
+    if (*used)
+        return base_fail_at(b->err, BASE_MODEL, name, (int64_t)t->offset,
+                            "two parts of the model would share this tensor");
+    return *used = true;
+}
+
 /* Binds one tensor of the shape [ne2][ne1][ne0]; *out stays NULL where the file has none. */
 static bool bind(struct binder *b, const char *name, const int64_t ne[3], bool is_vector,
                  struct engine_tensor **out)
@@ -77,11 +90,7 @@ static bool bind(struct binder *b, const char *name, const int64_t ne[3], bool i
     if (!base_goes_on(b->err)) return false;
     if (!t) return true;
     if (!check_shape(b, t, name, ne)) return false;
-    bool *used = &b->used[t - gguf_tensor_at(b->file, 0)];
-    if (*used)
-        return base_fail_at(b->err, BASE_MODEL, name, (int64_t)t->offset,
-                            "two parts of the model would share this tensor");
-    *used = true;
+    if (!mark_used(b, t, name)) return false;
     const struct quant_type *type = t->type;
     const void *data = t->data;
     if (is_vector && type->id != QUANT_F32) {
@@ -92,6 +101,89 @@ static bool bind(struct binder *b, const char *name, const int64_t ne[3], bool i
     struct engine_tensor *tensor = &b->w->tensors[b->w->n_tensors];
     /* The map is read-only; the engine never writes to a leaf that is no input. */
     if (!engine_tensor_init(tensor, type, 3, ne, (void *)data, name, b->err)) return false;
+    b->w->n_tensors++;
+    *out = tensor;
+    return true;
+}
+
+/* ---- Experts that old files hold one by one ---- */
+
+/* Expert e of a stack, its name in `name`: of "ffn_up_exps" "ffn_up.E". */
+static const struct gguf_tensor *find_expert(const struct binder *b, const char *prefix,
+                                             const char *stack, int64_t e,
+                                             char name[MODEL_TENSOR_NAME])
+{
+    static const char end[] = "_exps";
+    const size_t n = strlen(stack), n_end = sizeof end - 1;
+    if (n <= n_end || strcmp(stack + n - n_end, end) != 0) return NULL;
+    snprintf(name, MODEL_TENSOR_NAME, "%s%.*s.%lld.weight", prefix, (int)(n - n_end), stack,
+             (long long)e);
+    return gguf_tensor_find(b->file, name);
+}
+
+/* Checks all experts of a stack [ne2][ne1][ne0]. *distance: bytes from one to the next, 0 where
+ * they differ. */
+static bool check_experts(struct binder *b, const char *prefix, const char *stack,
+                          const int64_t ne[3], int64_t *distance)
+{
+    char name[MODEL_TENSOR_NAME];
+    const struct gguf_tensor *first = find_expert(b, prefix, stack, 0, name);
+    bool even = true;
+    *distance = (int64_t)first->size;
+    for (int64_t e = 0; e < ne[2]; e++) {
+        const struct gguf_tensor *t = find_expert(b, prefix, stack, e, name);
+        if (!base_goes_on(b->err)) return false;
+        if (!t) return base_fail_at(b->err, BASE_MODEL, name, -1, "missing tensor");
+        if (!check_shape(b, t, name, (int64_t[]){ne[0], ne[1], 1}) || !mark_used(b, t, name))
+            return false;
+        if (t->type != first->type)
+            return base_fail_at(b->err, BASE_MODEL, name, (int64_t)t->offset,
+                                "type %s, but the first expert's is %s", t->type->name,
+                                first->type->name);
+        const int64_t at = (int64_t)((uintptr_t)t->data - (uintptr_t)first->data);
+        if (e == 1) *distance = at;
+        even = even && at == e * *distance;
+    }
+    if (!even || *distance < (int64_t)first->size) *distance = 0;
+    return true;
+}
+
+/* The experts side by side. */
+static void *copy_experts(struct binder *b, const char *prefix, const char *stack, int64_t n)
+{
+    char name[MODEL_TENSOR_NAME];
+    const size_t size = (size_t)find_expert(b, prefix, stack, 0, name)->size;
+    uint64_t total;
+    char *data = NULL;
+    if (base_mul(size, (uint64_t)n, &total) && base_align_up(total, COPY_ALIGN, &total))
+        data = aligned_alloc(COPY_ALIGN, total);
+    if (!data) {
+        base_fail_at(b->err, BASE_NO_MEMORY, name, -1, "no memory for %lld experts", (long long)n);
+        return NULL;
+    }
+    b->w->copies[b->w->n_copies++] = data;
+    for (int64_t e = 0; e < n; e++)
+        memcpy(data + (size_t)e * size, find_expert(b, prefix, stack, e, name)->data, size);
+    return data;
+}
+
+/* Binds a stack [ne2][ne1][ne0] that the file holds one by one: where it lies if the experts lie at
+ * equal distances, else a copy. *out stays NULL where the file has none. */
+static bool bind_experts(struct binder *b, const char *prefix, const char *stack,
+                         const int64_t ne[3], struct engine_tensor **out)
+{
+    char name[MODEL_TENSOR_NAME];
+    const struct gguf_tensor *first = find_expert(b, prefix, stack, 0, name);
+    int64_t distance;
+    if (!first) return true;
+    if (!check_experts(b, prefix, stack, ne, &distance)) return false;
+    void *data = distance ? (void *)first->data : copy_experts(b, prefix, stack, ne[2]);
+    struct engine_tensor *tensor = &b->w->tensors[b->w->n_tensors];
+    if (!data || !engine_tensor_init(tensor, first->type, 3, ne, data, name, b->err)) return false;
+    if (distance) {
+        tensor->nb[2] = distance;
+        tensor->nb[3] = distance * ne[2];
+    }
     b->w->n_tensors++;
     *out = tensor;
     return true;
@@ -119,6 +211,9 @@ static bool bind_row(void *user, const struct model_tensor_row *row, const char 
     struct model_linear found = {0};
     spell(b, prefix, row->name, row->kind == MODEL_BIAS ? "bias" : "weight", name);
     if (!bind(b, name, (int64_t[]){inputs, outputs, depth}, is_vector, &found.weight)) return false;
+    if (!found.weight && row->kind == MODEL_STACK &&
+        !bind_experts(b, prefix, row->name, (int64_t[]){inputs, outputs, depth}, &found.weight))
+        return false;
     if (!found.weight && is_required(row, self))
         return base_fail_at(b->err, BASE_MODEL, name, -1, "missing tensor");
     if (is_pointer) {
@@ -152,8 +247,27 @@ static bool starts_with(struct gguf_str name, const char *start)
     return name.size >= n && !memcmp(name.data, start, n);
 }
 
-/* A tensor of a layer: of one behind the trunk, for guesses at later tokens; of images; or one that
- * the architecture's aliases leave out. */
+/* One that the architecture's aliases leave out. */
+static bool is_left_out(const struct model_params *p, struct gguf_str name)
+{
+    const struct model_alias *alias = p->arch->alias;
+    for (int a = 0; a < MODEL_MAX_ALIASES && alias[a].usual; a++)
+        if (!*alias[a].here && name.size == strlen(alias[a].usual) &&
+            starts_with(name, alias[a].usual))
+            return true;
+    return false;
+}
+
+/* A plain network beside a mixture, in files where the router's tensor chooses between the two. */
+static bool is_plain_network(const struct model_params *p, struct gguf_str name)
+{
+    return p->arch->experts.by_tensor &&
+           (starts_with(name, "ffn_gate.") || starts_with(name, "ffn_up.") ||
+            starts_with(name, "ffn_down."));
+}
+
+/* A tensor of a layer: of one behind the trunk, for guesses at later tokens; of images; or what the
+ * architecture leaves out. */
 static bool is_beside_in_layer(const struct model_params *p, struct gguf_str name)
 {
     uint32_t layer = 0;
@@ -162,13 +276,8 @@ static bool is_beside_in_layer(const struct model_params *p, struct gguf_str nam
         layer = layer * 10 + (uint32_t)(name.data[i] - '0');
     if (i == name.size || name.data[i] != '.') return false;
     const struct gguf_str rest = {name.data + i + 1, name.size - i - 1};
-    const struct model_alias *alias = p->arch->alias;
-    for (int a = 0; a < MODEL_MAX_ALIASES && alias[a].usual; a++)
-        if (!*alias[a].here && rest.size == strlen(alias[a].usual) &&
-            starts_with(rest, alias[a].usual))
-            return true;
     return (layer >= p->n_layer && layer < p->n_layer + p->n_draft_layer) ||
-           starts_with(rest, "vis_");
+           starts_with(rest, "vis_") || is_left_out(p, rest) || is_plain_network(p, rest);
 }
 
 /* What a text model has no part in: heads for other uses than the next token, towers for images and
@@ -178,14 +287,14 @@ static bool is_beside(const struct model_params *p, struct gguf_str name)
     static const char *const starts[] = {"cls.", "dense_2.", "dense_3.", "v.", "a.", "mm.", "mtp."};
     for (size_t i = 0; i < sizeof starts / sizeof *starts; i++)
         if (starts_with(name, starts[i])) return true;
-    return ends_with(name, ".input_scale") ||
+    return ends_with(name, ".input_scale") || is_left_out(p, name) ||
            (starts_with(name, "blk.") && is_beside_in_layer(p, name));
 }
 
 static bool check_left_over(struct binder *b)
 {
     const uint64_t n = gguf_tensor_count(b->file);
-    b->w->n_unused = (uint32_t)(n - b->w->n_tensors);
+    for (uint64_t i = 0; i < n; i++) b->w->n_unused += !b->used[i];
     if (b->w->n_unused == 0) return true;
     for (uint64_t i = 0; i < n; i++) {
         const struct gguf_tensor *t = gguf_tensor_at(b->file, i);
@@ -207,8 +316,8 @@ bool model_weights_bind(struct model_weights *w, struct model_params *p,
     struct binder b = {w, p, file, calloc(n, sizeof *b.used), err};
     *w = (struct model_weights){0};
     w->tensors = calloc(n, sizeof *w->tensors);
-    w->vectors = calloc(n, sizeof *w->vectors);
-    bool done = w->tensors && w->vectors && b.used;
+    w->copies = calloc(n, sizeof *w->copies);
+    bool done = w->tensors && w->copies && b.used;
     done = done ? model_rows_visit(p, bind_row, &b) && check_left_over(&b)
                 : base_fail(err, BASE_NO_MEMORY, "no memory for the tensor table");
     free(b.used);
@@ -221,8 +330,8 @@ bool model_weights_bind(struct model_weights *w, struct model_params *p,
 
 void model_weights_free(struct model_weights *w)
 {
-    for (uint32_t i = 0; i < w->n_vectors; i++) free(w->vectors[i]);
-    free(w->vectors);
+    for (uint32_t i = 0; i < w->n_copies; i++) free(w->copies[i]);
+    free(w->copies);
     free(w->tensors);
     *w = (struct model_weights){0};
 }

@@ -7,8 +7,8 @@
 
 struct model_weights {
     struct engine_tensor *tensors; /* what the params' structs point to, owned */
-    float **vectors;               /* vectors that had to be widened to F32, owned */
-    uint32_t n_tensors, n_vectors;
+    void **copies; /* vectors that had to be widened to F32, experts put side by side; owned */
+    uint32_t n_tensors, n_copies;
     uint32_t n_unused; /* tensors of the file that the text model has no part in */
 };
 

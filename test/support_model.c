@@ -163,6 +163,10 @@ enum content { MATRIX, NORM, BIAS, DECAY };
 
 struct planned {
     char name[MODEL_TENSOR_NAME];
+    char values[MODEL_TENSOR_NAME]; /* the name that its values come from, */
+    uint64_t skipped;               /* behind this many rows */
+    size_t index;                   /* in the plan */
+    uint64_t part;                  /* of the file: 1 + expert for those stored one by one */
     const struct quant_type *type;
     enum content content;
     uint32_t n_dims;
@@ -210,11 +214,31 @@ static void plan_add(struct plan *plan, const struct model_tensor_row *row, cons
         plan->tensor = more;
     }
     struct planned *t = &plan->tensor[plan->count++];
-    *t = (struct planned){.content = content, .ne = {ne[0], ne[1], ne[2]}};
+    *t = (struct planned){.content = content, .index = plan->count, .ne = {ne[0], ne[1], ne[2]}};
     t->n_dims = ne[2] > 1 ? 3 : ne[1] > 1 || content == MATRIX ? 2 : 1;
     t->type = content == MATRIX ? type_of(plan->m, row->name, prefix, ne[0])
                                 : quant_type_by_id(QUANT_F32);
     model_tensor_name(plan->p, prefix, row->name, part, t->name);
+    if (strcmp(t->name, prefix) == 0) /* files have it, and the model ignores it */
+        snprintf(t->name, sizeof t->name, "%s%s.%s", prefix, row->name, part);
+    memcpy(t->values, t->name, sizeof t->values);
+}
+
+/* The stack that was planned last, as one tensor for each expert. */
+static void plan_one_by_one(struct plan *plan, const struct model_tensor_row *row,
+                            const char *prefix)
+{
+    const struct planned stack = plan->tensor[--plan->count];
+    for (uint64_t e = 0; e < stack.ne[2] && !plan->failed; e++) {
+        plan_add(plan, row, prefix, "weight", MATRIX,
+                 (const uint64_t[3]){stack.ne[0], stack.ne[1], 1});
+        if (plan->failed) return;
+        struct planned *t = &plan->tensor[plan->count - 1];
+        snprintf(t->name, sizeof t->name, "%s%.*s.%u.weight", prefix,
+                 (int)(strlen(row->name) - strlen("_exps")), row->name, (unsigned)e);
+        t->skipped = e * stack.ne[1];
+        t->part = e + 1;
+    }
 }
 
 /* Whether the options choose a tensor that files may lack. */
@@ -250,6 +274,8 @@ static bool plan_row(void *user, const struct model_tensor_row *row, const char 
              : is_vector               ? NORM
                                        : MATRIX,
              ne);
+    if (row->kind == MODEL_STACK && plan->m->experts != SUPPORT_STACKED && !plan->failed)
+        plan_one_by_one(plan, row, prefix);
     if (row->kind == MODEL_VECTOR || row->kind == MODEL_BIAS || row->kind == MODEL_MATRIX)
         return !plan->failed;
     /* So that rows that are not required beside this one see it; nothing reads the tensor. */
@@ -350,6 +376,7 @@ static bool write_rows(struct gguf_writer *w, const struct planned *t, uint64_t 
 {
     uint64_t rows = (t->ne[1] ? t->ne[1] : 1) * (t->ne[2] ? t->ne[2] : 1);
     const uint64_t row_bytes = (uint64_t)quant_row_size(t->type, (int64_t)t->ne[0]);
+    for (uint64_t i = 0; i < t->skipped; i++) fill_row(t, random, values);
     for (uint64_t i = 0; i < rows; i++) {
         unsigned char *row = pool;
         if (distinct && i >= distinct) {
@@ -390,13 +417,27 @@ static uint64_t hash_of(const char *name)
     return h;
 }
 
+/* Expert 0 of each stack, then expert 1 of each. */
+static int by_part(const void *a, const void *b)
+{
+    const struct planned *p = a, *q = b;
+    if (p->part != q->part) return p->part < q->part ? -1 : 1;
+    return (p->index > q->index) - (p->index < q->index);
+}
+
+static const struct planned *planned_at(const struct plan *plan, size_t i)
+{
+    return &plan->tensor[plan->m->experts == SUPPORT_REVERSED ? plan->count - 1 - i : i];
+}
+
 static bool write_model(const struct support_model *m, struct gguf_writer *w,
                         const struct plan *plan, const char *path, struct base_error *err)
 {
+    qsort(plan->tensor, plan->count, sizeof *plan->tensor, by_part);
     write_keys(m, w);
     if (!support_model_write_tokens(m, w, err)) return false;
     for (size_t i = 0; i < plan->count; i++) {
-        const struct planned *t = &plan->tensor[i];
+        const struct planned *t = planned_at(plan, i);
         struct gguf_str name = {.data = t->name, .size = strlen(t->name)};
         if (!t->type->act) {
             return base_fail_at(err, BASE_USAGE, t->name, -1, "%s cannot be written",
@@ -406,8 +447,8 @@ static bool write_model(const struct support_model *m, struct gguf_writer *w,
     }
     if (!gguf_writer_begin(w, path, err)) return false;
     for (size_t i = 0; i < plan->count; i++) {
-        const struct planned *t = &plan->tensor[i];
-        if (!write_tensor(w, t, m->distinct_rows, m->seed + hash_of(t->name), err)) return false;
+        const struct planned *t = planned_at(plan, i);
+        if (!write_tensor(w, t, m->distinct_rows, m->seed + hash_of(t->values), err)) return false;
     }
     return gguf_writer_end(w, err);
 }

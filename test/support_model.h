@@ -14,6 +14,10 @@ enum support_tokens {
     SUPPORT_TOKENS_NONE /* "no_vocab": any vocabulary size */
 };
 
+/* How experts are stored: stacked, or as old files have them, one tensor each (ffn_up.0 ..), at
+ * equal distances or with the tensors in reverse. All hold the same values. */
+enum support_experts { SUPPORT_STACKED, SUPPORT_ONE_BY_ONE, SUPPORT_REVERSED };
+
 struct support_model {
     const char *arch; /* a name of models/arch/ */
     uint64_t seed;
@@ -33,6 +37,7 @@ struct support_model {
      * and how many rows they have decides what the layer is: "blk.0.attn_gate.weight=4":
      * "attention.scale=0.25 rope.scaling.type=yarn attention.head_count_kv=2,1 flag=true". */
     const char *with, *keys;
+    enum support_experts experts;
     enum support_tokens tokens;
     uint32_t distinct_rows; /* 0: every row is its own; else a matrix has this many different rows
                                in random order, because encoding a big model takes minutes */

@@ -266,6 +266,33 @@ static void every_architecture_gives_the_same_bits_for_any_setting(void **state)
             check_same_bytes(f, QUANT_F32, QUANT_F16);
 }
 
+/* Old files of Mixtral have a tensor for each expert. */
+static void experts_one_by_one_give_the_bits_of_stacked_ones(void **state)
+{
+    const struct setting plain = {2, 32, cpu_level_best(), QUANT_F16, false};
+    const enum quant_id types[] = {QUANT_F32, QUANT_Q4_K};
+    (void)state;
+    for (size_t k = 0; k < sizeof types / sizeof *types; k++) {
+        float *logits[SUPPORT_REVERSED + 1];
+        struct support_model m = options_of(fixture("llama-moe"), types[k]);
+        int32_t ids[MANY_IDS];
+        size_t n_vocab;
+        make_ids(ids, MANY_IDS, m.n_vocab);
+        for (int how = SUPPORT_STACKED; how <= SUPPORT_REVERSED; how++) {
+            char path[64];
+            m.experts = (enum support_experts)how;
+            temporary(path, "one-by-one");
+            write_model(&m, path);
+            logits[how] = logits_of(path, &plain, ids, MANY_IDS, &n_vocab);
+            unlink(path);
+        }
+        const size_t size = MANY_IDS * n_vocab * sizeof(float);
+        assert_memory_equal(logits[SUPPORT_ONE_BY_ONE], logits[SUPPORT_STACKED], size);
+        assert_memory_equal(logits[SUPPORT_REVERSED], logits[SUPPORT_STACKED], size);
+        for (int how = SUPPORT_STACKED; how <= SUPPORT_REVERSED; how++) free(logits[how]);
+    }
+}
+
 static void every_type_gives_the_same_bits_for_any_setting(void **state)
 {
     (void)state;
@@ -420,6 +447,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(every_architecture_has_a_fixture),
         cmocka_unit_test(logits_are_those_of_an_independent_implementation),
         cmocka_unit_test(every_architecture_gives_the_same_bits_for_any_setting),
+        cmocka_unit_test(experts_one_by_one_give_the_bits_of_stacked_ones),
         cmocka_unit_test(every_type_gives_the_same_bits_for_any_setting),
         cmocka_unit_test(every_cache_gives_the_same_bits_for_any_setting),
     };

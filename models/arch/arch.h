@@ -223,7 +223,7 @@ struct model_experts_row {
     bool allowed;     /* a file with expert_count > 0 is a mixture */
     bool own_length;  /* expert_feed_forward_length, by default feed_forward_length / U */
     bool main_length; /* by default feed_forward_length itself */
-    bool by_tensor;   /* a layer with ffn_up is plain */
+    bool by_tensor;   /* a layer is a mixture if it has ffn_gate_inp */
     bool leading;     /* the first leading_dense_block_count layers are plain */
     bool step;        /* of interleave_moe_layer_step layers only the last is a mixture */
     enum model_gating gating;

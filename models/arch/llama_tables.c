@@ -35,7 +35,8 @@ const struct model_arch model_arch_llama[] = {
      .ffn = {.form = MODEL_FFN_FUSED}},
 
     /* Pairs of RoPE that lie half a head apart. Text positions of M-RoPE are such. */
-    {{"qwen2", "qwen2vl", "exaone", "pangu-embedded", "paddleocr"},
+    {{"qwen2vl"}, .attn = {.rope = MODEL_ROPE_NEOX}, .alias = {{"output.bias", ""}}},
+    {{"qwen2", "exaone", "pangu-embedded", "paddleocr"},
      .attn = {.rope = MODEL_ROPE_NEOX}},
     {{"bitnet"}, .attn = {.rope = MODEL_ROPE_NEOX}, .ffn.scales = true},
     {{"seed_oss"}, .attn = {.rope = MODEL_ROPE_NEOX},
@@ -56,7 +57,8 @@ const struct model_arch model_arch_llama[] = {
     {{"olmo2"}, .residual = MODEL_POST_NORM,
      .attn = {.rope = MODEL_ROPE_NEOX, .qk_norm = MODEL_QK_NORM_FULL,
               .window = {.rule = MODEL_WINDOW_PERIOD, .period = 4, .rope = MODEL_WINDOW_ROPE_UNSCALED}}},
-    {{"talkie"}, .norm = MODEL_RMS_NORM_PLAIN,
+    {{"talkie"}, .norm = MODEL_RMS_NORM_PLAIN, .ffn.scales = true,
+     .alias = {{"ffn_gate.scale", ""}, {"ffn_up.scale", ""}},
      .attn = {.rope = MODEL_ROPE_NEOX, .qk_norm = MODEL_QK_NORM_GAIN},
      .ends = {.embd_norm = MODEL_EMBD_NORM_PLAIN, .embd_skip = true, .logit_scale = MODEL_LOGITS_TIMES}},
     {{"apertus"}, .attn = {.rope = MODEL_ROPE_NEOX, .qk_norm = MODEL_QK_NORM_HEAD},

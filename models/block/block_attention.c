@@ -268,29 +268,9 @@ static struct engine_tensor *apply_gate(const struct model_builder *b, const str
     return engine_reshape(b->g, x, 2, (int64_t[]){a->n_out, n});
 }
 
-/* [A][B][size] as [B][A][size], by strides alone: a cache keeps each head's slots together, the
- * tokens of a batch and the attention op have heads inside. */
-static struct engine_tensor *swap_heads(const struct model_builder *b, struct engine_tensor *x)
-{
-    return engine_permute(b->g, x, 0, 2, 1, 3);
-}
-
-/* Rows x [T][KH][size] into the layer's keys or values. */
-static struct engine_tensor *write_rows(const struct model_builder *b, enum engine_kv_q16 what,
-                                        struct engine_tensor *cache, enum quant_id type, bool int16,
-                                        struct engine_tensor *x)
-{
-    struct engine_tensor *slots = b->inputs.kv.slot[b->state->kv.layer[b->kv_layer].kind];
-    x = swap_heads(b, x);
-    return int16 ? engine_set_kv_q16(b->g, what, cache, x, slots, type)
-                 : engine_set_rows(b->g, cache, x, slots);
-}
-
 static struct engine_tensor *build(struct model_builder *b, void *self, struct engine_tensor *x)
 {
     const struct attention *a = self;
-    struct model_kv *kv = &b->state->kv;
-    struct model_kv_layer *cache = &kv->layer[b->kv_layer];
     const bool unrotated_only = b->params->arch->attn.temperature == MODEL_TEMPERATURE_UNROTATED;
     struct engine_tensor *qkv[3], *gate;
 
@@ -301,16 +281,9 @@ static struct engine_tensor *build(struct model_builder *b, void *self, struct e
     struct engine_tensor *k =
         model_named(b, build_positions(b, a, qkv[1], a->n_head_kv, &a->k_norm), "k");
     struct engine_tensor *v = split_heads(b, qkv[2], a->n_head_kv, a->dv);
-    k = write_rows(b, ENGINE_KV_Q16_KEYS, &cache->k, kv->type_k, kv->int16_k, k);
-    v = write_rows(b, ENGINE_KV_Q16_VALUES, &cache->v, kv->type_v, kv->int16_v, v);
-    b->written[0] = k;
-    b->written[1] = v;
     const struct engine_attention how = {
         .scale = a->scale, .softcap = a->softcap, .max_alibi = a->alibi, .dv = (int)a->dv};
-    x = engine_attention(b->g, q, swap_heads(b, k), swap_heads(b, v),
-                         b->inputs.kv.range[cache->kind], &kv->slots[cache->kind].view, a->sinks,
-                         &how);
-    x = model_named(b, x, "attention");
+    x = model_named(b, model_attend(b, q, k, v, a->sinks, &how), "attention");
     if (gate) x = apply_gate(b, a, x, gate);
     if (a->sub_norm.weight) x = model_norm(b, x, &a->sub_norm);
     x = model_linear(b, &a->out, x);

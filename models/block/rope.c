@@ -163,6 +163,12 @@ static bool read_size(struct model_reader *r, const struct model_attention_row *
     return true;
 }
 
+static void size_factors(struct model_params *p, const struct engine_rope *rope)
+{
+    const uint32_t n = (uint32_t)rope->n_rot / 2;
+    if (n > p->ends.n_factors) p->ends.n_factors = n;
+}
+
 bool model_read_rope(struct model_reader *r, struct model_params *p, bool windowed, uint32_t max,
                      uint32_t layer, struct engine_rope *rope, bool *rotates)
 {
@@ -178,7 +184,10 @@ bool model_read_rope(struct model_reader *r, struct model_params *p, bool window
                                  .beta_fast = 32.0f,
                                  .beta_slow = 1.0f};
     if (!layer_rotates(r, row, windowed, layer, rotates)) return false;
-    if (row->rope == MODEL_ROPE_NONE || row->rope_keys == MODEL_ROPE_KEYS_NONE) return true;
+    if (row->rope == MODEL_ROPE_NONE || row->rope_keys == MODEL_ROPE_KEYS_NONE) {
+        size_factors(p, rope);
+        return true;
+    }
     if (!read_size(r, row, windowed, max, rope) ||
         !model_read_u32(r, "rope.scaling.original_context_length", MODEL_OPTIONAL, 1, MODEL_MAX_CTX,
                         &n_orig) ||
@@ -192,8 +201,7 @@ bool model_read_rope(struct model_reader *r, struct model_params *p, bool window
         (row->rope_keys == MODEL_ROPE_KEYS_ALPHA && !read_alpha(r, max, rope)))
         return false;
     rope->n_ctx_orig = (int)n_orig;
-    if ((uint32_t)rope->n_rot / 2 > p->ends.n_factors)
-        p->ends.n_factors = (uint32_t)rope->n_rot / 2;
+    size_factors(p, rope);
     if (!windowed || row->window.rope == MODEL_WINDOW_ROPE_SAME) return true;
     if (row->window.rope == MODEL_WINDOW_ROPE_OWN) rope->freq_base = 10000.0f;
     if (row->window.rope != MODEL_WINDOW_ROPE_BASE) { /* windowed layers are not stretched */
