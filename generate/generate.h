@@ -65,6 +65,8 @@ struct generate_thought_marks {
 struct generate_prompt {
     const int32_t *ids; /* [n] all ids before the text, n > 0 */
     size_t n;
+    size_t n_held;  /* of ids: the sequence was made to hold just these (model_seq_fork); 0: it
+                     * holds what the request's last text left */
     bool continues; /* the text continues other text: no leading space is dropped */
     uint64_t seed;
     const struct generate_thought_marks *thought; /* NULL: the text is all answer */

@@ -32,6 +32,8 @@ enum model_plan_rule {
 struct model_plan {
     enum model_plan_rule rule;
     enum model_block_id mixer, recurrent;
+    bool loops; /* all layers run num_loops times, with a state of their own each time; between two
+                   runs the output's norm, unless skip_loop_final_norm */
 };
 
 /* ---- Norms and residuals ---- */
@@ -40,7 +42,9 @@ enum model_norm_kind {
     MODEL_RMS_NORM,         /* x / sqrt(mean(x^2) + eps) * weight (+ bias where the file has one) */
     MODEL_LAYER_NORM,       /* (x - mean) / sqrt(variance + eps) * weight (+ bias) */
     MODEL_LAYER_NORM_PLAIN, /* the same without weights: the file has no tensors of norms */
-    MODEL_RMS_NORM_PLAIN
+    MODEL_RMS_NORM_PLAIN,
+    MODEL_NORM_BY_EPSILON /* RMS where attention.layer_norm_rms_epsilon is above 0, else layer norm
+                           */
 };
 
 /* x: the layer's input; m, f: mixer and feed-forward network; N: norms with weights of their own.
@@ -61,8 +65,10 @@ enum model_rope_kind { MODEL_ROPE_NORMAL, MODEL_ROPE_NEOX, MODEL_ROPE_NONE };
 enum model_rope_layers {
     MODEL_ROTATE_ALL,
     MODEL_ROTATE_WINDOWED, /* layers with a sliding window */
+    MODEL_ROTATE_LEADING,  /* those, and the leading plain ones of a mixture */
     MODEL_ROTATE_NOT_4TH,  /* not every fourth */
     MODEL_ROTATE_NOT_1ST,  /* not the first of every four; all if the model has no window */
+    MODEL_ROTATE_PATTERN,  /* those that attention.rope_pattern marks; all if it is absent */
     MODEL_ROTATE_FINETUNED /* all, or none where rope.scaling.finetuned is false */
 };
 
@@ -117,15 +123,17 @@ enum model_window_rule {
     MODEL_WINDOW_NONE,
     MODEL_WINDOW_PERIOD, /* of each `period` layers the last sees all */
     MODEL_WINDOW_FIRST,  /* of each `period` layers the first sees all */
-    MODEL_WINDOW_ALL     /* all layers have the window */
+    MODEL_WINDOW_ALL,    /* all layers have the window */
+    MODEL_WINDOW_MARKED  /* those that attention.sliding_window_pattern marks, which is required */
 };
 
 /* How windowed layers rotate. */
 enum model_window_rope {
-    MODEL_WINDOW_ROPE_SAME,    /* as the others */
-    MODEL_WINDOW_ROPE_OWN,     /* base of rope.freq_base_swa, 10000 by default; never scaled */
-    MODEL_WINDOW_ROPE_BASE,    /* that key's base, by default the others'; scaled as the others */
-    MODEL_WINDOW_ROPE_UNSCALED /* the others' base; never scaled */
+    MODEL_WINDOW_ROPE_SAME,     /* as the others */
+    MODEL_WINDOW_ROPE_OWN,      /* base of rope.freq_base_swa, 10000 by default; never scaled */
+    MODEL_WINDOW_ROPE_OWN_BASE, /* that key's base, by default the others'; never scaled */
+    MODEL_WINDOW_ROPE_BASE,     /* the same, scaled as the others */
+    MODEL_WINDOW_ROPE_UNSCALED  /* the others' base; never scaled */
 };
 
 /* Sliding windows: which layers see the last attention.sliding_window positions only. The key
@@ -139,6 +147,15 @@ struct model_window {
     bool chunked;   /* positions are cut into pieces of that size: a query sees its own piece */
 };
 
+/* What attn_gate of the layer's input makes of the output before the last product: numbers that it
+ * is multiplied by, one for each element or for each head, as the tensor's shape says. */
+enum model_gate {
+    MODEL_GATE_NONE,
+    MODEL_GATE_SIGMOID,
+    MODEL_GATE_SIGMOID_OPTIONAL, /* files may lack it */
+    MODEL_GATE_SOFTPLUS
+};
+
 struct model_attention_row {
     enum model_rope_kind rope;
     enum model_rope_layers rotate;
@@ -149,8 +166,10 @@ struct model_attention_row {
     struct model_window window;
     enum model_temperature temperature;
     enum model_yarn_log yarn_log;
-    float softcap;    /* of scores: attn_logit_softcapping, by default this; 0: none */
+    float softcap; /* of scores: attn_logit_softcapping, by default this; 0: none */
+    enum model_gate gate;
     bool head_by_rot; /* D is rope.dimension_count */
+    bool half_rot;    /* layers without a window rotate half of rope.dimension_count */
     float alibi;      /* largest slope's exponent, where no attention.max_alibi_bias; 0: no ALiBi */
 };
 
@@ -167,6 +186,7 @@ struct model_ffn_row {
     enum model_ffn_form form;
     enum engine_unary act;
     bool scales;      /* a .scale of its matrices counts; otherwise it is ignored */
+    bool clamps;      /* gated units are bounded by swiglu_clamp_shexp, experts' by _exp */
     uint32_t divisor; /* of feed_forward_length; 0: 1 */
     bool square;      /* F is E instead */
 };
@@ -188,7 +208,8 @@ enum model_shared {
     MODEL_SHARED_LENGTH,         /* S, none where that is 0 */
     MODEL_SHARED_LENGTH_OR_OWN,  /* S, by default an expert's length */
     MODEL_SHARED_LENGTH_OR_MAIN, /* S, by default feed_forward_length */
-    MODEL_SHARED_LENGTH_COUNT    /* (S, by default an expert's length) times expert_shared_count */
+    MODEL_SHARED_LENGTH_COUNT,   /* (S, by default an expert's length) times expert_shared_count */
+    MODEL_SHARED_LENGTH_OR_COUNT /* S, by default as COUNT; none where expert_shared_count is 0 */
 };
 
 /* Layers with both kinds of networks: f is plain, e experts. */
@@ -210,10 +231,13 @@ struct model_experts_row {
     enum model_normalize normalize; /* weights of the chosen have the sum 1; expert_weights_norm */
     bool scale_key;                 /* expert_weights_scale */
     enum model_shared shared;
+    uint32_t shared_count; /* expert_shared_count where the file has none */
     bool shared_gate;      /* what the shared experts give is weighted for each token */
+    bool shared_fused;     /* their gate and up are one tensor ffn_up_shexp, gate first */
+    bool shared_mean;      /* where a layer has both: the mean of shared and chosen ones */
     bool choose_by_logits; /* chosen are the largest numbers before `gating` */
-    bool weigh_inputs; /* experts get their input times the weight: outputs are added as they are */
-    bool route_by_layer; /* the router's input is the layer's, not normalized */
+    bool weigh_inputs;     /* experts get their input times the weight, their sum has none */
+    bool route_by_layer;   /* the router's input is the layer's, not normalized */
     enum model_beside beside;
     bool oai; /* clamped gated units of gpt-oss */
 };
@@ -243,11 +267,13 @@ struct model_ends_row {
     enum model_embd_norm embd_norm;
     bool positions; /* learned ones are added: position_embd */
     enum model_logit_scale logit_scale;
-    bool softcap_key;       /* logits are capped by final_logit_softcapping, */
-    float softcap;          /* by default this */
-    float logit_default;    /* logit_scale where the file has none; 0: 1 */
-    float logits_by_embd;   /* logits are multiplied by this / E; 0: not */
-    float embd_default;     /* embedding_scale where the file has none; 0: 1 */
+    bool softcap_key;     /* logits are capped by final_logit_softcapping, */
+    float softcap;        /* by default this */
+    float embd_default;   /* embedding_scale where the file has none; 0: 1 */
+    float logit_default;  /* logit_scale where the file has none or no such key counts, times 1 / E;
+                             0: 1 */
+    float logit_constant; /* the same, not times 1 / E */
+    bool embd_skip; /* each layer adds the embeddings, times its own number layer_output_scale */
     bool residual_scale;    /* what a block adds is multiplied by residual_scale */
     float residual_default; /* where the file has none, times 1 / sqrt(layers); 0: 1 */
 };
@@ -274,6 +300,7 @@ struct model_arch {
     const char *name[MODEL_MAX_NAMES]; /* general.architecture, and the prefix of its keys */
     struct model_plan plan;
     enum model_norm_kind norm;
+    float post_eps; /* epsilon of the norms behind mixer and network; 0: as the others' */
     enum model_residual residual;
     struct model_attention_row attn;
     struct model_ffn_row ffn;

@@ -12,7 +12,7 @@ static struct engine_tensor *write_rows(const struct model_builder *b, enum engi
                                         struct engine_tensor *cache, enum quant_id type, bool int16,
                                         struct engine_tensor *x)
 {
-    struct engine_tensor *slots = b->inputs.kv.slot[b->state->kv.layer[b->layer->index].kind];
+    struct engine_tensor *slots = b->inputs.kv.slot[b->state->kv.layer[b->kv_layer].kind];
     x = model_swap_heads(b, x);
     return int16 ? engine_set_kv_q16(b->g, what, cache, x, slots, type)
                  : engine_set_rows(b->g, cache, x, slots);
@@ -23,7 +23,7 @@ struct engine_tensor *model_attend(struct model_builder *b, struct engine_tensor
                                    struct engine_tensor *sinks, const struct engine_attention *how)
 {
     struct model_kv *kv = &b->state->kv;
-    struct model_kv_layer *cache = &kv->layer[b->layer->index];
+    struct model_kv_layer *cache = &kv->layer[b->kv_layer];
     k = write_rows(b, ENGINE_KV_Q16_KEYS, &cache->k, kv->type_k, kv->int16_k, k);
     v = write_rows(b, ENGINE_KV_Q16_VALUES, &cache->v, kv->type_v, kv->int16_v, v);
     b->written[0] = k;
