@@ -119,9 +119,9 @@ static bool read_ends(struct model_reader *r, struct model_params *p)
                                                        : 1.0f;
     p->residual_scale =
         row->residual_default > 0 ? row->residual_default / sqrtf((float)p->n_layer) : 1.0f;
-    p->logit_scale = row->logit_constant > 0  ? row->logit_constant
-                     : row->logit_default > 0 ? row->logit_default / (float)p->n_embd
-                                              : 1.0f;
+    p->logit_scale = row->logit_default > 0    ? row->logit_default
+                     : row->logits_by_embd > 0 ? row->logits_by_embd / (float)p->n_embd
+                                               : 1.0f;
     p->logit_softcap = row->softcap;
     if ((row->embd_scale == MODEL_EMBD_KEY &&
          !model_read_f32(r, "embedding_scale", MODEL_OPTIONAL, 0.0f, &p->embd_scale)) ||

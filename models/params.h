@@ -69,9 +69,9 @@ struct model_layer {
     uint32_t n_beside_norm;
     struct model_norm mixer_norm, mixer_post_norm, ffn_norm, ffn_post_norm;
     struct model_norm mixer_norm_2; /* the mixer's instead of mixer_norm */
-    struct model_norm beside_norm;  /* of the layer's input, for experts beside ffn */
     uint32_t n_skip;                /* 1 where the layer adds the embeddings, else 0 */
     struct engine_tensor *skip;     /* [1]: what they are multiplied by */
+    struct model_norm beside_norm;  /* of the layer's input, for experts beside ffn */
     struct model_part mixer, ffn, beside;
     bool idle;                /* the layer has tensors and no effect */
     struct model_kv_shape kv; /* set by the mixer */

@@ -72,7 +72,7 @@ static bool eval(struct model_session *s, const int32_t *ids, int n, bool go_bac
     if (!model_eval(s, ids, (uint64_t)n, MODEL_LOGITS_ALL, support_rows_keep, out, err))
         return false;
     if (!go_back) return true;
-    /* A short way back is always held; what is left must then come out as before. */
+    /* Cutting back a few tokens always works; the remaining logits must be the same as before. */
     uint32_t left = model_session_truncate(s, (uint32_t)n - 4);
     struct support_rows rest = {out->data + left * out->n_vocab, out->n_vocab};
     return model_eval(s, ids + left, (uint64_t)n - left, MODEL_LOGITS_ALL, support_rows_keep, &rest,
@@ -382,7 +382,7 @@ static const char *features_of(const struct model_arch *a, char *out, size_t siz
         {a->ends.embd_scale != MODEL_EMBD_PLAIN || a->ends.embd_default > 0, "scaled embeddings"},
         {a->ffn.clamps, "bounded units"},
         {a->ends.residual_scale || a->ends.residual_default > 0, "scaled residuals"},
-        {a->ends.logit_scale != MODEL_LOGITS_PLAIN || a->ends.logit_default > 0, "scaled logits"},
+        {a->ends.logit_scale != MODEL_LOGITS_PLAIN || a->ends.logits_by_embd > 0, "scaled logits"},
         {a->ends.softcap_key, "logit softcap"},
         {a->plan.rule == MODEL_PLAN_COUNTS, "layers without attention or network"},
         {a->experts.allowed && a->experts.beside == MODEL_BESIDE_NONE, "or experts"},

@@ -67,8 +67,8 @@ enum model_rope_layers {
     MODEL_ROTATE_WINDOWED, /* layers with a sliding window */
     MODEL_ROTATE_LEADING,  /* those, and the leading plain ones of a mixture */
     MODEL_ROTATE_NOT_4TH,  /* not every fourth */
-    MODEL_ROTATE_NOT_1ST,  /* not the first of every four; all if the model has no window */
     MODEL_ROTATE_PATTERN,  /* those that attention.rope_pattern marks; all if it is absent */
+    MODEL_ROTATE_NOT_1ST,  /* not the first of every four; all if the model has no window */
     MODEL_ROTATE_FINETUNED /* all, or none where rope.scaling.finetuned is false */
 };
 
@@ -234,10 +234,10 @@ struct model_experts_row {
     uint32_t shared_count; /* expert_shared_count where the file has none */
     bool shared_gate;      /* what the shared experts give is weighted for each token */
     bool shared_fused;     /* their gate and up are one tensor ffn_up_shexp, gate first */
-    bool shared_mean;      /* where a layer has both: the mean of shared and chosen ones */
+    bool shared_mean;      /* where a layer has both: the mean of shared experts and chosen ones */
     bool choose_by_logits; /* chosen are the largest numbers before `gating` */
-    bool weigh_inputs;     /* experts get their input times the weight, their sum has none */
-    bool route_by_layer;   /* the router's input is the layer's, not normalized */
+    bool weigh_inputs; /* experts get their input times the weight: outputs are added as they are */
+    bool route_by_layer; /* the router's input is the layer's, not normalized */
     enum model_beside beside;
     bool oai; /* clamped gated units of gpt-oss */
 };
@@ -269,10 +269,9 @@ struct model_ends_row {
     enum model_logit_scale logit_scale;
     bool softcap_key;     /* logits are capped by final_logit_softcapping, */
     float softcap;        /* by default this */
+    float logit_default;  /* logit_scale where the file has none; 0: 1 */
+    float logits_by_embd; /* the same, times 1 / E */
     float embd_default;   /* embedding_scale where the file has none; 0: 1 */
-    float logit_default;  /* logit_scale where the file has none or no such key counts, times 1 / E;
-                             0: 1 */
-    float logit_constant; /* the same, not times 1 / E */
     bool embd_skip; /* each layer adds the embeddings, times its own number layer_output_scale */
     bool residual_scale;    /* what a block adds is multiplied by residual_scale */
     float residual_default; /* where the file has none, times 1 / sqrt(layers); 0: 1 */

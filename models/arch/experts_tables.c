@@ -34,7 +34,7 @@ const struct model_arch model_arch_experts[] = {
               .softcap = 30},
      .experts = {.allowed = true, .own_length = true, .main_length = true, .beside = MODEL_BESIDE_MEAN},
      .ends = {.embd_scale = MODEL_EMBD_KEY, .embd_default = 78.38367176906169f, .softcap_key = true,
-              .logit_scale = MODEL_LOGITS_TIMES, .logit_constant = 0.5773502691896257f},
+              .logit_scale = MODEL_LOGITS_TIMES, .logit_default = 0.5773502691896257f},
      .alias = {{"post_attention_norm.weight", "attn_output_norm.weight"},
                {"post_ffw_norm.weight", "layer_output_norm.weight"}, {"attn_output.bias", ""}}},
     {{"arctic"}, .ffn = {.square = true}, .experts = {.allowed = true, .beside = MODEL_BESIDE_INPUT},

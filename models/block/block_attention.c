@@ -196,6 +196,7 @@ static bool read(struct model_reader *r, struct model_params *p, struct model_la
     size_qk_norms(row, a);
     size_gate(r, p, l->index, a);
     l->kv = (struct model_kv_shape){a->n_head_kv, a->d, a->dv, window, row->window.chunked};
+    p->ends.n_factors = (uint32_t)a->rope.n_rot / 2;
     if (p->n_head == 0) {
         p->n_head = a->n_head;
         p->n_head_kv = a->n_head_kv;

@@ -118,13 +118,6 @@ static bool layer_rotates(struct model_reader *r, const struct model_attention_r
     *rotates = row->rope != MODEL_ROPE_NONE;
     if (row->rotate == MODEL_ROTATE_WINDOWED) *rotates = windowed;
     if (row->rotate == MODEL_ROTATE_NOT_4TH) *rotates = (layer + 1) % 4 != 0;
-    if (row->rotate == MODEL_ROTATE_NOT_1ST) {
-        uint32_t window = 0;
-        if (!model_read_u32(r, "attention.sliding_window", MODEL_OPTIONAL, 0, MODEL_MAX_CTX,
-                            &window))
-            return false;
-        *rotates = window == 0 || layer % 4 != 0;
-    }
     if (row->rotate == MODEL_ROTATE_LEADING) {
         uint32_t leading = 0;
         if (!model_read_u32(r, "leading_dense_block_count", MODEL_OPTIONAL, 0, MODEL_MAX_LAYERS,
@@ -137,6 +130,13 @@ static bool layer_rotates(struct model_reader *r, const struct model_attention_r
         if (!model_read_layer_flag(r, "attention.rope_pattern", layer, &is_array, &marked))
             return false;
         *rotates = marked || !is_array;
+    }
+    if (row->rotate == MODEL_ROTATE_NOT_1ST) {
+        uint32_t window = 0;
+        if (!model_read_u32(r, "attention.sliding_window", MODEL_OPTIONAL, 0, MODEL_MAX_CTX,
+                            &window))
+            return false;
+        *rotates = window == 0 || layer % 4 != 0;
     }
     if (row->rotate != MODEL_ROTATE_FINETUNED) return true;
     if (!gguf_get_bool(r->file, model_reader_key(r, "rope.scaling.finetuned"), &finetuned, r->err))
