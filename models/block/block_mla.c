@@ -133,7 +133,6 @@ static bool read(struct model_reader *r, struct model_params *p, struct model_la
     a->n_out = a->n_head * a->dv;
     l->kv = apart ? (struct model_kv_shape){.n_head = 1, .size_k = a->n_kv_a, .size_v = a->n_latent}
                   : (struct model_kv_shape){.n_head = a->n_head, .size_k = a->d, .size_v = a->dv};
-    p->ends.n_factors = a->n_rot / 2;
     if (p->n_head == 0) {
         p->n_head = a->n_head;
         p->n_head_kv = l->kv.n_head;
