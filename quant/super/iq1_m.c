@@ -24,8 +24,10 @@ static inline int iq1_m_high(const struct iq1_m_block *w, int i)
     return w->high[i / 2] >> i % 2 * 4 & 15;
 }
 
-static inline uint64_t iq1_m_entry(const struct iq1_m_block *w, int i)
+/* Of elements 8i ... 8i + 7. */
+static inline uint64_t iq1_m_entry(const void *block, int i)
 {
+    const struct iq1_m_block *w = block;
     return quant_grid_iq1[w->q[i] | (iq1_m_high(w, i) & 7) << 8];
 }
 
@@ -65,8 +67,6 @@ SUPER_AVX2 __m256i iq1_m_scales(const void *block)
 SUPER_AVX2 __m256i iq1_m_codes(const void *block, int s)
 {
     const struct iq1_m_block *w = block;
-    uint64_t entry[4];
-    EACH (j, 4) entry[j] = iq1_m_entry(w, 4 * s + j);
     /* Bit 3 of each nibble to the eight bytes of its entry: 1 down, 0 up. */
     __m256i high = _mm256_set1_epi16((int16_t)quant_load16(w->high + 2 * s));
     __m256i down =
@@ -74,10 +74,24 @@ SUPER_AVX2 __m256i iq1_m_codes(const void *block, int s)
                                                   0x0800080008000800, -0x7fff7fff7fff8000));
     __m256i up = _mm256_cmpeq_epi16(down, _mm256_setzero_si256()); /* -1: up */
     __m256i shift = _mm256_sub_epi8(_mm256_set1_epi8(-1), _mm256_add_epi8(up, up));
-    return _mm256_add_epi8(_mm256_loadu_si256((const __m256i *)entry), shift);
+    return _mm256_add_epi8(super_grid_entries(iq1_m_entry, block, s), shift);
 }
 
-SUPER_CODES(iq1_m, 0.125f)
+SUPER_AVX512 void iq1_m_bytes(const void *block, struct super_codes_bytes *to)
+{
+    const struct iq1_m_block *w = block;
+    /* Byte i / 2 to the upper half of word i; the nibble to bits 8 ... 11. */
+    __m512i high = _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)w->high));
+    high = _mm512_shuffle_epi8(high, super_words_of_bytes(2));
+    high = _mm512_srlv_epi16(high, _mm512_set1_epi32(0x00040000));
+    __mmask32 down = _mm512_test_epi16_mask(high, _mm512_set1_epi16(0x800));
+    high = _mm512_and_si512(high, _mm512_set1_epi16(0x700));
+    __m512i low = _mm512_cvtepu8_epi16(_mm256_loadu_si256((const __m256i *)w->q));
+    super_grid_lookup_8(quant_grid_iq1, _mm512_or_si512(low, high), to->code);
+    super_codes_shift(down, to->code);
+}
+
+SUPER_CODES(iq1_m, 0.125f, iq1_m_scales, SUPER_SHIFT_ABOVE)
 #endif
 
 const struct quant_type quant_type_iq1_m = {

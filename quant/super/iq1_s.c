@@ -16,9 +16,11 @@ _Static_assert(sizeof(struct iq1_s_block) == 50, "the size in the file");
 
 enum { OFFSET = 16, MAX_CODE = 25 };
 
-static inline uint64_t iq1_s_entry(const struct iq1_s_block *w, int s, int j)
+/* Of elements 8i ... 8i + 7. */
+static inline uint64_t iq1_s_entry(const void *block, int i)
 {
-    return quant_grid_iq1[w->q[4 * s + j] | (quant_load16(w->high[s]) >> 3 * j & 7) << 8];
+    const struct iq1_s_block *w = block;
+    return quant_grid_iq1[w->q[i] | (quant_load16(w->high[i / 4]) >> i % 4 * 3 & 7) << 8];
 }
 
 QUANT_INLINE void iq1_s_expand(const void *row, int64_t b, struct super_parts *p)
@@ -31,7 +33,8 @@ QUANT_INLINE void iq1_s_expand(const void *row, int64_t b, struct super_parts *p
         p->scale[s] = (int16_t)(2 * (high >> 12 & 7) + 1);
         for (int i = 0; i < 32; i++)
             p->q[32 * s + i] =
-                (uint8_t)(OFFSET + shift + (int8_t)(iq1_s_entry(w, s, i / 8) >> i % 8 * 8 & 0xff));
+                (uint8_t)(OFFSET + shift +
+                          (int8_t)(iq1_s_entry(w, 4 * s + i / 8) >> i % 8 * 8 & 0xff));
     }
 }
 
@@ -55,14 +58,27 @@ SUPER_AVX2 __m256i iq1_s_scales(const void *block)
 SUPER_AVX2 __m256i iq1_s_codes(const void *block, int s)
 {
     const struct iq1_s_block *w = block;
-    uint64_t entry[4];
-    EACH (j, 4) entry[j] = iq1_s_entry(w, s, j);
     const int shift = quant_load16(w->high[s]) & 0x8000 ? -1 : 1;
-    return _mm256_add_epi8(_mm256_loadu_si256((const __m256i *)entry),
+    return _mm256_add_epi8(super_grid_entries(iq1_s_entry, block, s),
                            _mm256_set1_epi8((char)shift));
 }
 
-SUPER_CODES(iq1_s, 0.125f)
+SUPER_AVX512 void iq1_s_bytes(const void *block, struct super_codes_bytes *to)
+{
+    const struct iq1_s_block *w = block;
+    /* Word i / 4 for number i. */
+    __m512i all = _mm512_castsi128_si512(_mm_loadu_si128((const __m128i *)w->high));
+    const __m512i first = _mm512_set_epi64(7, 6, 5, 4, 3, 2, 1, 0);
+    const __m512i place = _mm512_mullo_epi64(first, _mm512_set1_epi64(0x0001000100010001));
+    all = _mm512_permutexvar_epi16(place, all);
+    __m512i high = _mm512_srlv_epi16(all, _mm512_set1_epi64(0x0009000600030000));
+    high = _mm512_and_si512(_mm512_slli_epi16(high, 8), _mm512_set1_epi16(0x700));
+    __m512i low = _mm512_cvtepu8_epi16(_mm256_loadu_si256((const __m256i *)w->q));
+    super_grid_lookup_8(quant_grid_iq1, _mm512_or_si512(low, high), to->code);
+    super_codes_shift(_mm512_movepi16_mask(all), to->code);
+}
+
+SUPER_CODES(iq1_s, 0.125f, iq1_s_scales, SUPER_SHIFT_ABOVE)
 #endif
 
 const struct quant_type quant_type_iq1_s = {

@@ -17,11 +17,29 @@
 #include "quant/super/grid_tables.h"
 #include "quant/super/super_x86.h"
 
-/* Code i of a grid's entry, negative where bit i of `signs` is set, above `offset`. */
-static inline uint8_t super_grid_code(uint64_t entry, int signs, int i, int offset)
+/* Of a type with magnitudes from a grid: those of elements 8i ... 8i + 7, a byte each. */
+typedef uint64_t super_grid_entry(const void *block, int i);
+
+/* Bit j: element 32s + j is negative. */
+typedef uint32_t super_grid_signs(const void *block, int s);
+
+/* All codes of such a super-block, above `offset`. */
+QUANT_INLINE void super_grid_expand(super_grid_entry *entry, super_grid_signs *signs, int offset,
+                                    const void *block, uint8_t q[SUPER_LEN])
 {
-    const int magnitude = (int)(entry >> 8 * i & 0xff);
-    return (uint8_t)(offset + (signs >> i & 1 ? -magnitude : magnitude));
+    for (int i = 0; i < SUPER_LEN; i++) {
+        const int magnitude = (int)(entry(block, i / 8) >> i % 8 * 8 & 0xff);
+        const bool negative = signs(block, i / 32) >> i % 32 & 1;
+        q[i] = (uint8_t)(offset + (negative ? -magnitude : magnitude));
+    }
+}
+
+/* Four times seven sign bits to four bytes. */
+static inline uint32_t super_signs7(uint32_t bits)
+{
+    return quant_signs7[bits & 127] | (uint32_t)quant_signs7[bits >> 7 & 127] << 8 |
+           (uint32_t)quant_signs7[bits >> 14 & 127] << 16 |
+           (uint32_t)quant_signs7[bits >> 21 & 127] << 24;
 }
 
 #if defined(__x86_64__)
@@ -41,12 +59,19 @@ SUPER_AVX2 __m256i super_negate(__m256i v, uint32_t signs)
     return _mm256_sub_epi8(_mm256_xor_si256(v, mask), mask);
 }
 
-/* Four times seven sign bits to four bytes. */
-static inline uint32_t super_signs7(uint32_t bits)
+/* Entries 4s ... 4s + 3. */
+SUPER_AVX2 __m256i super_grid_entries(super_grid_entry *entry, const void *block, int s)
 {
-    return quant_signs7[bits & 127] | (uint32_t)quant_signs7[bits >> 7 & 127] << 8 |
-           (uint32_t)quant_signs7[bits >> 14 & 127] << 16 |
-           (uint32_t)quant_signs7[bits >> 21 & 127] << 24;
+    return _mm256_setr_epi64x((int64_t)entry(block, 4 * s), (int64_t)entry(block, 4 * s + 1),
+                              (int64_t)entry(block, 4 * s + 2), (int64_t)entry(block, 4 * s + 3));
+}
+
+/* 2n + 1 of the upper four bits of eight lanes. */
+SUPER_AVX2 __m256i super_tail_scales(__m256i tails)
+{
+    __m256i four = _mm256_srli_epi32(tails, 28);
+    __m256i scale = _mm256_permute4x64_epi64(_mm256_packus_epi32(four, four), 0x88);
+    return _mm256_add_epi16(_mm256_add_epi16(scale, scale), _mm256_set1_epi16(1));
 }
 
 /* Eight bytes of four-bit numbers n, one for each 16 elements (of 32: four bytes), to 2n + 1. */
@@ -120,27 +145,208 @@ SUPER_AVX2 void super_codes_unpack(const struct quant_type *type, float factor,
     }
 }
 
-#define SUPER_CODES(NAME, FACTOR)                                                                  \
+/* ---- AVX-512: one column, in the shell of super_x86.h ---- */
+
+/* A super-block for a multiply-add of unsigned bytes: codes of elements 64i ... 64i + 63, and
+ * which of these elements are negative. */
+struct super_codes_bytes {
+    __m512i code[4];
+    uint64_t negative[4];
+};
+
+typedef void super_codes_bytes_of(const void *block, struct super_codes_bytes *bytes);
+
+/* A type's part. Codes are `above` the true values; types with `above` have no bits for signs. */
+struct super_codes_kernel {
+    super_codes_head *head;
+    super_codes_scales *scales; /* NULL: all are 1 */
+    super_codes_bytes_of *bytes;
+    int above;
+};
+
+/* The column in its own order. */
+SUPER_AVX512 void super_codes_column(int above, float factor, const int8_t *const q[SUPER_STEP],
+                                     const int16_t *const sum[SUPER_STEP], struct super_column *c)
+{
+    /* Sums of 16 activations, those of even sub-blocks, then of odd ones. */
+    const __m256i even_odd =
+        _mm256_setr_epi16(0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15);
+    for (int j = 0; j < SUPER_STEP; j++) {
+        for (int i = 0; i < 4; i++) c->x[j][i] = _mm512_load_si512(q[j] + 64 * i);
+        c->d[j] *= factor;
+    }
+    if (above == 0) return;
+    for (int p = 0; p < 2; p++) {
+        __m256i two[2];
+        for (int m = 0; m < 2; m++) {
+            __m256i sums = _mm256_load_si256((const __m256i *)sum[2 * p + m]);
+            two[m] = _mm256_permutexvar_epi16(even_odd, sums);
+        }
+        __m512i both = _mm512_inserti64x4(_mm512_castsi256_si512(two[0]), two[1], 1);
+        c->sum[p] = _mm512_mullo_epi16(both, _mm512_set1_epi16((int16_t)-above));
+    }
+}
+
+/* Sums of four products each: of elements 64i + 4l in lane l of sum[i]. They fit 16 bits: of
+ * magnitudes up to 62, 4 * 62 * 127 <= INT16_MAX. */
+SUPER_AVX512 void super_codes_multiply(const struct super_codes_kernel *kernel, const void *block,
+                                       const __m512i x[4], __m512i sum[4])
+{
+    const __m512i zero = _mm512_setzero_si512();
+    struct super_codes_bytes w;
+    kernel->bytes(block, &w);
+    EACH (i, 4) {
+        __m512i xi = x[i];
+        if (kernel->above == 0)
+            xi = _mm512_mask_sub_epi8(xi, _cvtu64_mask64(w.negative[i]), zero, xi);
+        /* Without scales all sums are one: of 16 products, 16 * 3 * 127 <= INT16_MAX. */
+        sum[i] = _mm512_dpbusd_epi32(kernel->scales || i == 0 ? zero : sum[i - 1], w.code[i], xi);
+    }
+}
+
+/* Scales of two super-blocks; places of theirs for super_places. */
+SUPER_AVX512 __m512i super_codes_scale_pair(const struct super_codes_kernel *kernel,
+                                            const void *one, const void *other)
+{
+    if (!kernel->scales) return _mm512_set1_epi16(1);
+    return _mm512_inserti64x4(_mm512_castsi256_si512(kernel->scales(one)), kernel->scales(other),
+                              1);
+}
+
+SUPER_AVX512 void super_codes_take(const struct super_codes_kernel *kernel,
+                                   const uint8_t *const block[SUPER_STEP],
+                                   const struct super_column *c, struct super_step *step)
+{
+    /* Two lanes of each super-block in every 128 bits. */
+    const __m512i lanes = _mm512_setr_epi32(0, 1, 8, 9, 2, 3, 10, 11, 4, 5, 12, 13, 6, 7, 14, 15);
+    EACH (p, 2) {
+        const uint8_t *one = block[2 * p], *other = block[2 * p + 1];
+        const __m512i scale = super_codes_scale_pair(kernel, one, other);
+        __m512i a[4], b[4], isum = _mm512_setzero_si512();
+        if (kernel->above != 0)
+            isum = _mm512_permutexvar_epi32(lanes, _mm512_madd_epi16(scale, c->sum[p]));
+        super_codes_multiply(kernel, one, c->x[2 * p], a);
+        super_codes_multiply(kernel, other, c->x[2 * p + 1], b);
+        EACH (i, 4) {
+            const __m512i place = super_places(2 * i, 2 * i + 8, 2 * i + 1, 2 * i + 9, 16);
+            if (kernel->scales)
+                isum = _mm512_dpwssd_epi32(isum, _mm512_packs_epi32(a[i], b[i]),
+                                           _mm512_permutexvar_epi16(place, scale));
+        }
+        if (!kernel->scales)
+            isum = _mm512_dpwssd_epi32(isum, _mm512_packs_epi32(a[3], b[3]), scale);
+        step->isum[p] = isum;
+    }
+    step->d = _mm_setr_epi16((int16_t)kernel->head(block[0]), (int16_t)kernel->head(block[1]),
+                             (int16_t)kernel->head(block[2]), (int16_t)kernel->head(block[3]), 0, 0,
+                             0, 0);
+}
+
+/* Eight sign bits of each of 32 bytes with seven: the eighth makes their number even. */
+SUPER_AVX2 __m256i super_signs_fill(__m256i sevens)
+{
+    enum { X = -128 };
+    const __m256i odd =
+        _mm256_broadcastsi128_si256(_mm_setr_epi8(0, X, X, 0, X, 0, 0, X, X, 0, 0, X, 0, X, X, 0));
+    __m256i nibbles = _mm256_xor_si256(sevens, _mm256_srli_epi16(sevens, 4));
+    nibbles = _mm256_and_si256(nibbles, _mm256_set1_epi8(15));
+    return _mm256_or_si256(sevens, _mm256_shuffle_epi8(odd, nibbles));
+}
+
+/* The sign bits of eight sub-blocks of 32, four times seven in the lower 28 bits of each lane. */
+SUPER_AVX512 void super_signs_store(__m256i tails, uint64_t negative[4])
+{
+    __m256i low = _mm256_and_si256(tails, _mm256_set1_epi32(0x7f));
+    __m256i next = _mm256_and_si256(_mm256_slli_epi32(tails, 1), _mm256_set1_epi32(0x7f00));
+    __m256i third = _mm256_and_si256(_mm256_slli_epi32(tails, 2), _mm256_set1_epi32(0x7f0000));
+    __m256i last = _mm256_and_si256(_mm256_slli_epi32(tails, 3), _mm256_set1_epi32(0x7f000000));
+    __m256i all = _mm256_or_si256(_mm256_or_si256(low, next), _mm256_or_si256(third, last));
+    _mm256_storeu_si256((__m256i *)negative, super_signs_fill(all));
+}
+
+/* For vpshufb: byte i / n of 32 / n bytes, which every 128 bits hold, to the upper half of word i;
+ * zero to the lower. */
+SUPER_AVX512 __m512i super_words_of_bytes(int n)
+{
+    uint8_t place[64];
+    for (int i = 0; i < 32; i++) {
+        place[2 * i] = 0x80;
+        place[2 * i + 1] = (uint8_t)(i / n);
+    }
+    return _mm512_loadu_si512(place);
+}
+
+/* Codes of IQ1: entries of the grid and their shifts, above the true values; bit i of `down` is
+ * that of the eight codes of entry i. */
+enum { SUPER_SHIFT_ABOVE = 9 };
+
+SUPER_AVX512 void super_codes_shift(__mmask32 down, __m512i code[4])
+{
+    const __m512i more = _mm512_set1_epi8(SUPER_SHIFT_ABOVE + 1);
+    const __m512i less = _mm512_set1_epi8(SUPER_SHIFT_ABOVE - 1);
+    EACH (i, 4) {
+        const __mmask8 eight = _cvtu32_mask8(_cvtmask32_u32(down) >> 8 * i & 0xff);
+        code[i] = _mm512_add_epi8(code[i], _mm512_mask_blend_epi64(eight, more, less));
+    }
+}
+
+/* The 32 entries with 16-bit numbers, in their order. */
+SUPER_AVX512 void super_grid_lookup_8(const uint64_t *grid, __m512i numbers, __m512i code[4])
+{
+    uint16_t n[32];
+    _mm512_storeu_si512(n, numbers);
+    EACH (i, 4)
+        code[i] = _mm512_setr_epi64((int64_t)grid[n[8 * i]], (int64_t)grid[n[8 * i + 1]],
+                                    (int64_t)grid[n[8 * i + 2]], (int64_t)grid[n[8 * i + 3]],
+                                    (int64_t)grid[n[8 * i + 4]], (int64_t)grid[n[8 * i + 5]],
+                                    (int64_t)grid[n[8 * i + 6]], (int64_t)grid[n[8 * i + 7]]);
+}
+
+/* The 64 entries of four codes. */
+SUPER_AVX512 void super_grid_lookup_4(const uint32_t *grid, const __m512i numbers[2],
+                                      __m512i code[4])
+{
+    uint16_t n[64];
+    EACH (i, 2) _mm512_storeu_si512(n + 32 * i, numbers[i]);
+    EACH (i, 4) {
+        int64_t two[8];
+        EACH (j, 8)
+            two[j] =
+                (int64_t)(grid[n[16 * i + 2 * j]] | (uint64_t)grid[n[16 * i + 2 * j + 1]] << 32);
+        code[i] = _mm512_setr_epi64(two[0], two[1], two[2], two[3], two[4], two[5], two[6], two[7]);
+    }
+}
+
+/* SCALES and ABOVE are those of struct super_codes_kernel. */
+#define SUPER_CODES(NAME, FACTOR, SCALES, ABOVE)                                                   \
     SUPER_AVX2 __m256i NAME##_isum(const struct super_input *in)                                   \
     {                                                                                              \
         return super_codes_isum(in, NAME##_head, NAME##_scales, NAME##_codes);                     \
-    }                                                                                              \
-    CPU_TARGET_AVX2 static void NAME##_gemv_avx2(int64_t k, const struct quant_rows *rows,         \
-                                                 const struct quant_act *a, float *out)            \
-    {                                                                                              \
-        const struct super_kernel kernel = {.isum = NAME##_isum, .factor = (FACTOR)};              \
-        super_gemv(&quant_type_##NAME, &kernel, k, rows, a, out);                                  \
     }                                                                                              \
     CPU_TARGET_AVX2 static void NAME##_unpack_avx2(                                                \
         int64_t first, int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS], void *panel)     \
     {                                                                                              \
         super_codes_unpack(&quant_type_##NAME, (FACTOR), NAME##_head, NAME##_scales, NAME##_codes, \
                            first, n_blocks, row, panel);                                           \
-    }
+    }                                                                                              \
+    SUPER_AVX512 void NAME##_prepare(const int8_t *const q[SUPER_STEP],                            \
+                                     const int16_t *const sum[SUPER_STEP], struct super_column *c) \
+    {                                                                                              \
+        super_codes_column((ABOVE), (FACTOR), q, sum, c);                                          \
+    }                                                                                              \
+    SUPER_AVX512 void NAME##_take(const uint8_t *const block[SUPER_STEP],                          \
+                                  const struct super_column *c, struct super_step *step)           \
+    {                                                                                              \
+        const struct super_codes_kernel kernel = {NAME##_head, SCALES, NAME##_bytes, ABOVE};       \
+        super_codes_take(&kernel, block, c, step);                                                 \
+    }                                                                                              \
+    SUPER_GEMV_SCALED(NAME, NULL, NULL, NAME##_isum, (FACTOR), NAME##_prepare, NAME##_take)
 
 #define SUPER_CODES_VECTORS(NAME)                                                                  \
-    [CPU_AVX2] = {                                                                                 \
-        .decode = NAME##_decode_avx2, .unpack = NAME##_unpack_avx2, .gemv = NAME##_gemv_avx2},
+    [CPU_AVX2] = {.decode = NAME##_decode_avx2,                                                    \
+                  .unpack = NAME##_unpack_avx2,                                                    \
+                  .gemv = NAME##_gemv_avx2},                                                       \
+    [CPU_AVX512] = {.gemv = NAME##_gemv_avx512},
 #else
 #define SUPER_CODES_VECTORS(NAME)
 #endif

@@ -42,7 +42,17 @@ SUPER_AVX2 __m256i tq2_0_codes(const void *block, int s)
     return _mm256_sub_epi8(super_bits(bytes, s % 4 * 2, 3), _mm256_set1_epi8(1));
 }
 
-SUPER_CODES(tq2_0, 1.0f)
+SUPER_AVX512 void tq2_0_bytes(const void *block, struct super_codes_bytes *to)
+{
+    const struct tq2_0_block *w = block;
+    EACH (i, 4) {
+        __m512i bytes = super_broadcast_32(w->q + i / 2 * 32);
+        bytes = _mm512_srlv_epi32(bytes, super_set_halves(i % 2 * 4, i % 2 * 4 + 2));
+        to->code[i] = _mm512_and_si512(bytes, _mm512_set1_epi8(3));
+    }
+}
+
+SUPER_CODES(tq2_0, 1.0f, NULL, OFFSET)
 #endif
 
 const struct quant_type quant_type_tq2_0 = {
