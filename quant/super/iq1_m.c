@@ -77,26 +77,12 @@ SUPER_AVX2 __m256i iq1_m_codes(const void *block, int s)
     return _mm256_add_epi8(super_grid_entries(iq1_m_entry, block, s), shift);
 }
 
-SUPER_AVX512 void iq1_m_bytes(const void *block, struct super_codes_bytes *to)
-{
-    const struct iq1_m_block *w = block;
-    /* Byte i / 2 to the upper half of word i; the nibble to bits 8 ... 11. */
-    __m512i high = _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)w->high));
-    high = _mm512_shuffle_epi8(high, super_words_of_bytes(2));
-    high = _mm512_srlv_epi16(high, _mm512_set1_epi32(0x00040000));
-    __mmask32 down = _mm512_test_epi16_mask(high, _mm512_set1_epi16(0x800));
-    high = _mm512_and_si512(high, _mm512_set1_epi16(0x700));
-    __m512i low = _mm512_cvtepu8_epi16(_mm256_loadu_si256((const __m256i *)w->q));
-    super_grid_lookup_8(quant_grid_iq1, _mm512_or_si512(low, high), to->code);
-    super_codes_shift(down, to->code);
-}
-
-SUPER_CODES(iq1_m, 0.125f, iq1_m_scales, SUPER_SHIFT_ABOVE)
+SUPER_CODES(iq1_m, 0.125f)
 #endif
 
 const struct quant_type quant_type_iq1_m = {
     .name = "IQ1_M",
     .id = QUANT_IQ1_M,
     .panel = {.sub_len = 16, .offset = OFFSET, .max_code = MAX_CODE},
-    SUPER_CODES_MEMBERS(iq1_m),
+    SUPER_CODES_MEMBERS(iq1_m, SUPER_CODES_AVX2(iq1_m)),
 };

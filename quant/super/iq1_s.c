@@ -63,27 +63,12 @@ SUPER_AVX2 __m256i iq1_s_codes(const void *block, int s)
                            _mm256_set1_epi8((char)shift));
 }
 
-SUPER_AVX512 void iq1_s_bytes(const void *block, struct super_codes_bytes *to)
-{
-    const struct iq1_s_block *w = block;
-    /* Word i / 4 for number i. */
-    __m512i all = _mm512_castsi128_si512(_mm_loadu_si128((const __m128i *)w->high));
-    const __m512i first = _mm512_set_epi64(7, 6, 5, 4, 3, 2, 1, 0);
-    const __m512i place = _mm512_mullo_epi64(first, _mm512_set1_epi64(0x0001000100010001));
-    all = _mm512_permutexvar_epi16(place, all);
-    __m512i high = _mm512_srlv_epi16(all, _mm512_set1_epi64(0x0009000600030000));
-    high = _mm512_and_si512(_mm512_slli_epi16(high, 8), _mm512_set1_epi16(0x700));
-    __m512i low = _mm512_cvtepu8_epi16(_mm256_loadu_si256((const __m256i *)w->q));
-    super_grid_lookup_8(quant_grid_iq1, _mm512_or_si512(low, high), to->code);
-    super_codes_shift(_mm512_movepi16_mask(all), to->code);
-}
-
-SUPER_CODES(iq1_s, 0.125f, iq1_s_scales, SUPER_SHIFT_ABOVE)
+SUPER_CODES(iq1_s, 0.125f)
 #endif
 
 const struct quant_type quant_type_iq1_s = {
     .name = "IQ1_S",
     .id = QUANT_IQ1_S,
     .panel = {.sub_len = 32, .offset = OFFSET, .max_code = MAX_CODE},
-    SUPER_CODES_MEMBERS(iq1_s),
+    SUPER_CODES_MEMBERS(iq1_s, SUPER_CODES_AVX2(iq1_s)),
 };

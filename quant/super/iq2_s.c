@@ -58,27 +58,34 @@ SUPER_AVX2 __m256i iq2_s_codes(const void *block, int s)
     return super_negate(super_grid_entries(iq2_s_entry, block, s), iq2_s_signs(block, s));
 }
 
-SUPER_AVX512 void iq2_s_bytes(const void *block, struct super_codes_bytes *to)
+/* For vpshufb: zero to the lower byte of a word, byte n * PLACE to the upper. */
+enum { Z = 0x00800080, PLACE = 0x01000100 };
+
+SUPER_VBMI void iq2_s_bytes(const void *block, struct super_codes_bytes *to)
 {
     const struct iq2_s_block *w = block;
     int64_t eight;
     memcpy(&eight, w->high, sizeof eight);
     /* Byte i / 4 to the upper half of word i; its two bits to bits 8 and 9. */
-    const __m512i place = super_words_of_bytes(4);
+    const __m512i place =
+        _mm512_setr_epi32(Z, Z, Z | PLACE, Z | PLACE, Z | 2 * PLACE, Z | 2 * PLACE, Z | 3 * PLACE,
+                          Z | 3 * PLACE, Z | 4 * PLACE, Z | 4 * PLACE, Z | 5 * PLACE, Z | 5 * PLACE,
+                          Z | 6 * PLACE, Z | 6 * PLACE, Z | 7 * PLACE, Z | 7 * PLACE);
     const __m512i shift = _mm512_set1_epi64(0x0006000400020000);
     __m512i high = _mm512_shuffle_epi8(_mm512_set1_epi64(eight), place);
     high = _mm512_and_si512(_mm512_srlv_epi16(high, shift), _mm512_set1_epi16(0x300));
     __m512i low = _mm512_cvtepu8_epi16(_mm256_loadu_si256((const __m256i *)w->q));
-    super_grid_lookup_8(quant_grid_iq2_s, _mm512_or_si512(low, high), to->code);
+    super_grid_codes_2(quant_numbers_iq2_s, 1024, _mm512_or_si512(low, high), to->code);
     memcpy(to->negative, w->sign, sizeof to->negative);
 }
 
-SUPER_CODES(iq2_s, 0.125f, iq2_s_scales, 0)
+SUPER_CODES(iq2_s, 0.125f)
+SUPER_CODES_512(AVX512BF16, iq2_s, 0.125f, iq2_s_scales, 0)
 #endif
 
 const struct quant_type quant_type_iq2_s = {
     .name = "IQ2_S",
     .id = QUANT_IQ2_S,
     .panel = {.sub_len = 16, .offset = OFFSET, .max_code = MAX_CODE},
-    SUPER_CODES_MEMBERS(iq2_s),
+    SUPER_CODES_MEMBERS(iq2_s, SUPER_CODES_AVX2(iq2_s) SUPER_CODES_LEVEL(AVX512BF16, iq2_s)),
 };

@@ -62,21 +62,23 @@ SUPER_AVX2 __m256i iq2_xs_codes(const void *block, int s)
     return super_negate(super_grid_entries(iq2_xs_entry, block, s), iq2_xs_signs(block, s));
 }
 
-SUPER_AVX512 void iq2_xs_bytes(const void *block, struct super_codes_bytes *to)
+SUPER_VBMI void iq2_xs_bytes(const void *block, struct super_codes_bytes *to)
 {
     const struct iq2_xs_block *w = block;
     __m512i q = _mm512_loadu_si512(w->q);
     __m256i sevens = _mm512_cvtepi16_epi8(_mm512_srli_epi16(q, 9));
-    super_grid_lookup_8(quant_grid_iq2_xs, _mm512_and_si512(q, _mm512_set1_epi16(511)), to->code);
+    super_grid_codes_2(quant_numbers_iq2_xs, 512, _mm512_and_si512(q, _mm512_set1_epi16(511)),
+                       to->code);
     _mm256_storeu_si256((__m256i *)to->negative, super_signs_fill(sevens));
 }
 
-SUPER_CODES(iq2_xs, 0.125f, iq2_xs_scales, 0)
+SUPER_CODES(iq2_xs, 0.125f)
+SUPER_CODES_512(AVX512BF16, iq2_xs, 0.125f, iq2_xs_scales, 0)
 #endif
 
 const struct quant_type quant_type_iq2_xs = {
     .name = "IQ2_XS",
     .id = QUANT_IQ2_XS,
     .panel = {.sub_len = 16, .offset = OFFSET, .max_code = MAX_CODE},
-    SUPER_CODES_MEMBERS(iq2_xs),
+    SUPER_CODES_MEMBERS(iq2_xs, SUPER_CODES_AVX2(iq2_xs) SUPER_CODES_LEVEL(AVX512BF16, iq2_xs)),
 };

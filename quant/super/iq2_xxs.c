@@ -66,20 +66,21 @@ SUPER_AVX2 __m256i iq2_xxs_codes(const void *block, int s)
     return super_negate(super_grid_entries(iq2_xxs_entry, block, s), iq2_xxs_signs(block, s));
 }
 
-SUPER_AVX512 void iq2_xxs_bytes(const void *block, struct super_codes_bytes *to)
+SUPER_VBMI void iq2_xxs_bytes(const void *block, struct super_codes_bytes *to)
 {
     const struct iq2_xxs_block *w = block;
     __m256i numbers = _mm512_cvtepi64_epi32(_mm512_loadu_si512(w->sub));
-    super_grid_lookup_8(quant_grid_iq2_xxs, _mm512_cvtepu8_epi16(numbers), to->code);
+    super_grid_codes_2(quant_numbers_iq2_xxs, 256, _mm512_cvtepu8_epi16(numbers), to->code);
     super_signs_store(iq2_xxs_tails(w), to->negative);
 }
 
-SUPER_CODES(iq2_xxs, 0.125f, iq2_xxs_scales, 0)
+SUPER_CODES(iq2_xxs, 0.125f)
+SUPER_CODES_512(AVX512BF16, iq2_xxs, 0.125f, iq2_xxs_scales, 0)
 #endif
 
 const struct quant_type quant_type_iq2_xxs = {
     .name = "IQ2_XXS",
     .id = QUANT_IQ2_XXS,
     .panel = {.sub_len = 32, .offset = OFFSET, .max_code = MAX_CODE},
-    SUPER_CODES_MEMBERS(iq2_xxs),
+    SUPER_CODES_MEMBERS(iq2_xxs, SUPER_CODES_AVX2(iq2_xxs) SUPER_CODES_LEVEL(AVX512BF16, iq2_xxs)),
 };

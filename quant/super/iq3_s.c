@@ -61,7 +61,7 @@ SUPER_AVX2 __m256i iq3_s_codes(const void *block, int s)
     return super_negate(super_grid_entries(iq3_s_entry, block, s), iq3_s_signs(block, s));
 }
 
-SUPER_AVX512 void iq3_s_bytes(const void *block, struct super_codes_bytes *to)
+SUPER_VBMI void iq3_s_bytes(const void *block, struct super_codes_bytes *to)
 {
     const struct iq3_s_block *w = block;
     const __m512i top = _mm512_set1_epi16(256);
@@ -71,16 +71,17 @@ SUPER_AVX512 void iq3_s_bytes(const void *block, struct super_codes_bytes *to)
         __m512i low = _mm512_cvtepu8_epi16(_mm256_loadu_si256((const __m256i *)(w->q + 32 * i)));
         numbers[i] = _mm512_mask_add_epi16(low, high, low, top);
     }
-    super_grid_lookup_4(quant_grid_iq3_s, numbers, to->code);
+    super_grid_codes_3(quant_numbers_iq3_s, 512, numbers, 0x0f0d0b0907050301, to->code);
     memcpy(to->negative, w->sign, sizeof to->negative);
 }
 
-SUPER_CODES(iq3_s, 1.0f, iq3_s_scales, 0)
+SUPER_CODES(iq3_s, 1.0f)
+SUPER_CODES_512(AVX512BF16, iq3_s, 1.0f, iq3_s_scales, 0)
 #endif
 
 const struct quant_type quant_type_iq3_s = {
     .name = "IQ3_S",
     .id = QUANT_IQ3_S,
     .panel = {.sub_len = 32, .offset = OFFSET, .max_code = MAX_CODE},
-    SUPER_CODES_MEMBERS(iq3_s),
+    SUPER_CODES_MEMBERS(iq3_s, SUPER_CODES_AVX2(iq3_s) SUPER_CODES_LEVEL(AVX512BF16, iq3_s)),
 };

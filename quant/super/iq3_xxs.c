@@ -57,22 +57,23 @@ SUPER_AVX2 __m256i iq3_xxs_codes(const void *block, int s)
     return super_negate(super_grid_entries(iq3_xxs_entry, block, s), iq3_xxs_signs(block, s));
 }
 
-SUPER_AVX512 void iq3_xxs_bytes(const void *block, struct super_codes_bytes *to)
+SUPER_VBMI void iq3_xxs_bytes(const void *block, struct super_codes_bytes *to)
 {
     const struct iq3_xxs_block *w = block;
     __m512i numbers[2];
     EACH (i, 2)
         numbers[i] = _mm512_cvtepu8_epi16(_mm256_loadu_si256((const __m256i *)(w->q + 32 * i)));
-    super_grid_lookup_4(quant_grid_iq3_xxs, numbers, to->code);
+    super_grid_codes_3(quant_numbers_iq3_xxs, 256, numbers, 0x3e342c241c140c04, to->code);
     super_signs_store(_mm256_loadu_si256((const __m256i *)w->tail), to->negative);
 }
 
-SUPER_CODES(iq3_xxs, 0.25f, iq3_xxs_scales, 0)
+SUPER_CODES(iq3_xxs, 0.25f)
+SUPER_CODES_512(AVX512BF16, iq3_xxs, 0.25f, iq3_xxs_scales, 0)
 #endif
 
 const struct quant_type quant_type_iq3_xxs = {
     .name = "IQ3_XXS",
     .id = QUANT_IQ3_XXS,
     .panel = {.sub_len = 32, .offset = OFFSET, .max_code = MAX_CODE},
-    SUPER_CODES_MEMBERS(iq3_xxs),
+    SUPER_CODES_MEMBERS(iq3_xxs, SUPER_CODES_AVX2(iq3_xxs) SUPER_CODES_LEVEL(AVX512BF16, iq3_xxs)),
 };

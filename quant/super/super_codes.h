@@ -147,6 +147,8 @@ SUPER_AVX2 void super_codes_unpack(const struct quant_type *type, float factor,
 
 /* ---- AVX-512: one column, in the shell of super_x86.h ---- */
 
+#define SUPER_VBMI QUANT_INLINE CPU_TARGET_AVX512BF16
+
 /* A super-block for a multiply-add of unsigned bytes: codes of elements 64i ... 64i + 63, and
  * which of these elements are negative. */
 struct super_codes_bytes {
@@ -264,99 +266,110 @@ SUPER_AVX512 void super_signs_store(__m256i tails, uint64_t negative[4])
     _mm256_storeu_si256((__m256i *)negative, super_signs_fill(all));
 }
 
-/* For vpshufb: byte i / n of 32 / n bytes, which every 128 bits hold, to the upper half of word i;
- * zero to the lower. */
-SUPER_AVX512 __m512i super_words_of_bytes(int n)
+/* Entries of a table of n (a power of two, 64 at least): two registers at a time, of which the bits
+ * above the lower six choose. */
+SUPER_VBMI __m512i super_grid_lookup(const uint16_t *table, int n, __m512i at)
 {
-    uint8_t place[64];
-    for (int i = 0; i < 32; i++) {
-        place[2 * i] = 0x80;
-        place[2 * i + 1] = (uint8_t)(i / n);
+    __m512i found[16];
+    EACH (i, n / 64) {
+        const uint16_t *part = table + 64 * i;
+        found[i] =
+            _mm512_permutex2var_epi16(_mm512_load_si512(part), at, _mm512_load_si512(part + 32));
     }
-    return _mm512_loadu_si512(place);
+    for (int left = n / 128, bit = 64; left > 0; left /= 2, bit *= 2) {
+        const __mmask32 set = _mm512_test_epi16_mask(at, _mm512_set1_epi16((int16_t)bit));
+        EACH (i, left) found[i] = _mm512_mask_mov_epi16(found[2 * i], set, found[2 * i + 1]);
+    }
+    return found[0];
 }
 
-/* Codes of IQ1: entries of the grid and their shifts, above the true values; bit i of `down` is
- * that of the eight codes of entry i. */
-enum { SUPER_SHIFT_ABOVE = 9 };
-
-SUPER_AVX512 void super_codes_shift(__mmask32 down, __m512i code[4])
+/* Codes of IQ2 by 32 entries. */
+SUPER_VBMI void super_grid_codes_2(const uint16_t *table, int n, __m512i at, __m512i code[4])
 {
-    const __m512i more = _mm512_set1_epi8(SUPER_SHIFT_ABOVE + 1);
-    const __m512i less = _mm512_set1_epi8(SUPER_SHIFT_ABOVE - 1);
+    const __m512i magnitude = _mm512_set1_epi32(8 | 25 << 8 | 43 << 16);
+    const __m512i bits = _mm512_set1_epi64(0x0e0c0a0806040200);
+    const __m512i four = _mm512_set1_epi64(0x0001000100010001);
+    const __m512i first = _mm512_mullo_epi64(_mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7), four);
+    const __m512i entries = super_grid_lookup(table, n, at);
     EACH (i, 4) {
-        const __mmask8 eight = _cvtu32_mask8(_cvtmask32_u32(down) >> 8 * i & 0xff);
-        code[i] = _mm512_add_epi8(code[i], _mm512_mask_blend_epi64(eight, more, less));
+        __m512i place = _mm512_add_epi16(first, _mm512_set1_epi16((int16_t)(8 * i)));
+        __m512i eight = _mm512_permutexvar_epi16(place, entries); /* an entry in each 64 bits */
+        code[i] = _mm512_permutexvar_epi8(_mm512_multishift_epi64_epi8(bits, eight), magnitude);
     }
 }
 
-/* The 32 entries with 16-bit numbers, in their order. */
-SUPER_AVX512 void super_grid_lookup_8(const uint64_t *grid, __m512i numbers, __m512i code[4])
+/* Codes of IQ3 by 64 entries; byte i of `magnitudes` is magnitude number i. */
+SUPER_VBMI void super_grid_codes_3(const uint16_t *table, int n, const __m512i at[2],
+                                   uint64_t magnitudes, __m512i code[4])
 {
-    uint16_t n[32];
-    _mm512_storeu_si512(n, numbers);
-    EACH (i, 4)
-        code[i] = _mm512_setr_epi64((int64_t)grid[n[8 * i]], (int64_t)grid[n[8 * i + 1]],
-                                    (int64_t)grid[n[8 * i + 2]], (int64_t)grid[n[8 * i + 3]],
-                                    (int64_t)grid[n[8 * i + 4]], (int64_t)grid[n[8 * i + 5]],
-                                    (int64_t)grid[n[8 * i + 6]], (int64_t)grid[n[8 * i + 7]]);
-}
-
-/* The 64 entries of four codes. */
-SUPER_AVX512 void super_grid_lookup_4(const uint32_t *grid, const __m512i numbers[2],
-                                      __m512i code[4])
-{
-    uint16_t n[64];
-    EACH (i, 2) _mm512_storeu_si512(n + 32 * i, numbers[i]);
-    EACH (i, 4) {
-        int64_t two[8];
-        EACH (j, 8)
-            two[j] =
-                (int64_t)(grid[n[16 * i + 2 * j]] | (uint64_t)grid[n[16 * i + 2 * j + 1]] << 32);
-        code[i] = _mm512_setr_epi64(two[0], two[1], two[2], two[3], two[4], two[5], two[6], two[7]);
+    const __m512i magnitude = _mm512_set1_epi64((int64_t)magnitudes);
+    const __m512i bits = _mm512_set1_epi64(0x1916131009060300);
+    EACH (h, 2) {
+        const __m512i entries = super_grid_lookup(table, n, at[h]);
+        EACH (i, 2) {
+            __m512i two = _mm512_cvtepu32_epi64(i == 0 ? _mm512_castsi512_si256(entries)
+                                                       : _mm512_extracti64x4_epi64(entries, 1));
+            code[2 * h + i] =
+                _mm512_permutexvar_epi8(_mm512_multishift_epi64_epi8(bits, two), magnitude);
+        }
     }
 }
 
-/* SCALES and ABOVE are those of struct super_codes_kernel. */
-#define SUPER_CODES(NAME, FACTOR, SCALES, ABOVE)                                                   \
+#define SUPER_CODES(NAME, FACTOR)                                                                  \
     SUPER_AVX2 __m256i NAME##_isum(const struct super_input *in)                                   \
     {                                                                                              \
         return super_codes_isum(in, NAME##_head, NAME##_scales, NAME##_codes);                     \
+    }                                                                                              \
+    CPU_TARGET_AVX2 static void NAME##_gemv_avx2(int64_t k, const struct quant_rows *rows,         \
+                                                 const struct quant_act *a, float *out)            \
+    {                                                                                              \
+        const struct super_kernel kernel = {.isum = NAME##_isum, .factor = (FACTOR)};              \
+        super_gemv(&quant_type_##NAME, &kernel, k, rows, a, out);                                  \
     }                                                                                              \
     CPU_TARGET_AVX2 static void NAME##_unpack_avx2(                                                \
         int64_t first, int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS], void *panel)     \
     {                                                                                              \
         super_codes_unpack(&quant_type_##NAME, (FACTOR), NAME##_head, NAME##_scales, NAME##_codes, \
                            first, n_blocks, row, panel);                                           \
-    }                                                                                              \
-    SUPER_AVX512 void NAME##_prepare(const int8_t *const q[SUPER_STEP],                            \
-                                     const int16_t *const sum[SUPER_STEP], struct super_column *c) \
+    }
+
+/* NAME_gemv_512 for a level with AVX-512; SCALES and ABOVE are those of struct super_codes_kernel.
+ */
+#define SUPER_CODES_512(LEVEL, NAME, FACTOR, SCALES, ABOVE)                                        \
+    QUANT_INLINE CPU_TARGET_##LEVEL void NAME##_prepare(const int8_t *const q[SUPER_STEP],         \
+                                                        const int16_t *const sum[SUPER_STEP],      \
+                                                        struct super_column *c)                    \
     {                                                                                              \
         super_codes_column((ABOVE), (FACTOR), q, sum, c);                                          \
     }                                                                                              \
-    SUPER_AVX512 void NAME##_take(const uint8_t *const block[SUPER_STEP],                          \
-                                  const struct super_column *c, struct super_step *step)           \
+    QUANT_INLINE CPU_TARGET_##LEVEL void NAME##_take(const uint8_t *const block[SUPER_STEP],       \
+                                                     const struct super_column *c,                 \
+                                                     struct super_step *step)                      \
     {                                                                                              \
         const struct super_codes_kernel kernel = {NAME##_head, SCALES, NAME##_bytes, ABOVE};       \
         super_codes_take(&kernel, block, c, step);                                                 \
     }                                                                                              \
-    SUPER_GEMV_SCALED(NAME, NULL, NULL, NAME##_isum, (FACTOR), NAME##_prepare, NAME##_take)
+    CPU_TARGET_##LEVEL static void NAME##_gemv_512(int64_t k, const struct quant_rows *rows,       \
+                                                   const struct quant_act *a, float *out)          \
+    {                                                                                              \
+        super_gemv_steps(&quant_type_##NAME, NAME##_prepare, NAME##_take, k, rows, a, out);        \
+    }
 
-#define SUPER_CODES_VECTORS(NAME)                                                                  \
-    [CPU_AVX2] = {.decode = NAME##_decode_avx2,                                                    \
-                  .unpack = NAME##_unpack_avx2,                                                    \
-                  .gemv = NAME##_gemv_avx2},                                                       \
-    [CPU_AVX512] = {.gemv = NAME##_gemv_avx512},
+#define SUPER_CODES_AVX2(NAME)                                                                     \
+    [CPU_AVX2] = {                                                                                 \
+        .decode = NAME##_decode_avx2, .unpack = NAME##_unpack_avx2, .gemv = NAME##_gemv_avx2},
+#define SUPER_CODES_LEVEL(LEVEL, NAME) [CPU_##LEVEL] = {.gemv = NAME##_gemv_512},
 #else
-#define SUPER_CODES_VECTORS(NAME)
+#define SUPER_CODES_AVX2(NAME)
+#define SUPER_CODES_LEVEL(LEVEL, NAME)
 #endif
 
-/* Members of struct quant_type. */
-#define SUPER_CODES_MEMBERS(NAME)                                                                  \
+/* Members of struct quant_type; VECTORS: its levels above scalar. */
+#define SUPER_CODES_MEMBERS(NAME, VECTORS)                                                         \
     .block_len = SUPER_LEN, .block_bytes = sizeof(struct NAME##_block), .act = &quant_act_q8_256,  \
     .dot = NAME##_dot,                                                                             \
     .kernel = {                                                                                    \
         [CPU_SCALAR] = {.decode = NAME##_decode, .unpack = NAME##_unpack, .gemv = NAME##_gemv},    \
-        SUPER_CODES_VECTORS(NAME)}
+        VECTORS}
 
 #endif

@@ -727,12 +727,12 @@ SUPER_AVX512 void super_gemv_steps(const struct quant_type *type, super_column_f
     }
 }
 
-/* The gemv of a type with both levels, from its parts. PREPARE multiplies d by the factor. */
-#define SUPER_GEMV_SCALED(NAME, SUMS, HEADS, ISUM, FACTOR, PREPARE, TAKE)                          \
+/* The gemv of a type with both levels, from its parts. */
+#define SUPER_GEMV(NAME, SUMS, HEADS, ISUM, PREPARE, TAKE)                                         \
     CPU_TARGET_AVX2 static void NAME##_gemv_avx2(int64_t k, const struct quant_rows *rows,         \
                                                  const struct quant_act *a, float *out)            \
     {                                                                                              \
-        const struct super_kernel kernel = {SUMS, HEADS, ISUM, FACTOR};                            \
+        const struct super_kernel kernel = {SUMS, HEADS, ISUM, 1.0f};                              \
         super_gemv(&quant_type_##NAME, &kernel, k, rows, a, out);                                  \
     }                                                                                              \
     CPU_TARGET_AVX512 static void NAME##_gemv_avx512(int64_t k, const struct quant_rows *rows,     \
@@ -740,9 +740,6 @@ SUPER_AVX512 void super_gemv_steps(const struct quant_type *type, super_column_f
     {                                                                                              \
         super_gemv_steps(&quant_type_##NAME, PREPARE, TAKE, k, rows, a, out);                      \
     }
-
-#define SUPER_GEMV(NAME, SUMS, HEADS, ISUM, PREPARE, TAKE)                                         \
-    SUPER_GEMV_SCALED(NAME, SUMS, HEADS, ISUM, 1.0f, PREPARE, TAKE)
 
 #endif
 

@@ -115,12 +115,13 @@ SUPER_AVX512 void tq1_0_bytes(const void *block, struct super_codes_bytes *to)
     EACH (i, 4) to->code[i] = tq1_0_digits_avx512(bytes[i], power[i]);
 }
 
-SUPER_CODES(tq1_0, 1.0f, NULL, OFFSET)
+SUPER_CODES(tq1_0, 1.0f)
+SUPER_CODES_512(AVX512, tq1_0, 1.0f, NULL, OFFSET)
 #endif
 
 const struct quant_type quant_type_tq1_0 = {
     .name = "TQ1_0",
     .id = QUANT_TQ1_0,
     .panel = {.sub_len = 32, .offset = OFFSET, .max_code = MAX_CODE},
-    SUPER_CODES_MEMBERS(tq1_0),
+    SUPER_CODES_MEMBERS(tq1_0, SUPER_CODES_AVX2(tq1_0) SUPER_CODES_LEVEL(AVX512, tq1_0)),
 };

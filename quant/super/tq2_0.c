@@ -52,12 +52,13 @@ SUPER_AVX512 void tq2_0_bytes(const void *block, struct super_codes_bytes *to)
     }
 }
 
-SUPER_CODES(tq2_0, 1.0f, NULL, OFFSET)
+SUPER_CODES(tq2_0, 1.0f)
+SUPER_CODES_512(AVX512, tq2_0, 1.0f, NULL, OFFSET)
 #endif
 
 const struct quant_type quant_type_tq2_0 = {
     .name = "TQ2_0",
     .id = QUANT_TQ2_0,
     .panel = {.sub_len = 32, .offset = OFFSET, .max_code = MAX_CODE},
-    SUPER_CODES_MEMBERS(tq2_0),
+    SUPER_CODES_MEMBERS(tq2_0, SUPER_CODES_AVX2(tq2_0) SUPER_CODES_LEVEL(AVX512, tq2_0)),
 };
