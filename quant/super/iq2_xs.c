@@ -69,7 +69,7 @@ SUPER_VBMI void iq2_xs_bytes(const void *block, struct super_codes_bytes *to)
     __m256i sevens = _mm512_cvtepi16_epi8(_mm512_srli_epi16(q, 9));
     super_grid_codes_2(quant_numbers_iq2_xs, 512, _mm512_and_si512(q, _mm512_set1_epi16(511)),
                        to->code);
-    _mm256_storeu_si256((__m256i *)to->negative, super_signs_fill(sevens));
+    super_signs_store(sevens, to->negative);
 }
 
 SUPER_CODES(iq2_xs, 0.125f)

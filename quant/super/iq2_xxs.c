@@ -71,7 +71,7 @@ SUPER_VBMI void iq2_xxs_bytes(const void *block, struct super_codes_bytes *to)
     const struct iq2_xxs_block *w = block;
     __m256i numbers = _mm512_cvtepi64_epi32(_mm512_loadu_si512(w->sub));
     super_grid_codes_2(quant_numbers_iq2_xxs, 256, _mm512_cvtepu8_epi16(numbers), to->code);
-    super_signs_store(iq2_xxs_tails(w), to->negative);
+    super_tail_signs_store(iq2_xxs_tails(w), to->negative);
 }
 
 SUPER_CODES(iq2_xxs, 0.125f)

@@ -64,7 +64,7 @@ SUPER_VBMI void iq3_xxs_bytes(const void *block, struct super_codes_bytes *to)
     EACH (i, 2)
         numbers[i] = _mm512_cvtepu8_epi16(_mm256_loadu_si256((const __m256i *)(w->q + 32 * i)));
     super_grid_codes_3(quant_numbers_iq3_xxs, 256, numbers, 0x3e342c241c140c04, to->code);
-    super_signs_store(_mm256_loadu_si256((const __m256i *)w->tail), to->negative);
+    super_tail_signs_store(_mm256_loadu_si256((const __m256i *)w->tail), to->negative);
 }
 
 SUPER_CODES(iq3_xxs, 0.25f)

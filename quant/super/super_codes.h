@@ -244,26 +244,20 @@ SUPER_AVX512 void super_codes_take(const struct super_codes_kernel *kernel,
                              0, 0);
 }
 
-/* Eight sign bits of each of 32 bytes with seven: the eighth makes their number even. */
-SUPER_AVX2 __m256i super_signs_fill(__m256i sevens)
+/* The sign bits of 32 times eight elements, whose sevens are the lower bits of 32 bytes. */
+SUPER_VBMI void super_signs_store(__m256i sevens, uint64_t negative[4])
 {
-    enum { X = -128 };
-    const __m256i odd =
-        _mm256_broadcastsi128_si256(_mm_setr_epi8(0, X, X, 0, X, 0, 0, X, X, 0, 0, X, 0, X, X, 0));
-    __m256i nibbles = _mm256_xor_si256(sevens, _mm256_srli_epi16(sevens, 4));
-    nibbles = _mm256_and_si256(nibbles, _mm256_set1_epi8(15));
-    return _mm256_or_si256(sevens, _mm256_shuffle_epi8(odd, nibbles));
+    __m512i signs =
+        _mm512_permutex2var_epi8(_mm512_loadu_si512(quant_signs7), _mm512_castsi256_si512(sevens),
+                                 _mm512_loadu_si512(quant_signs7 + 64));
+    _mm256_storeu_si256((__m256i *)negative, _mm512_castsi512_si256(signs));
 }
 
-/* The sign bits of eight sub-blocks of 32, four times seven in the lower 28 bits of each lane. */
-SUPER_AVX512 void super_signs_store(__m256i tails, uint64_t negative[4])
+/* The same for four sevens in the lower 28 bits of each of eight lanes. */
+SUPER_VBMI void super_tail_signs_store(__m256i tails, uint64_t negative[4])
 {
-    __m256i low = _mm256_and_si256(tails, _mm256_set1_epi32(0x7f));
-    __m256i next = _mm256_and_si256(_mm256_slli_epi32(tails, 1), _mm256_set1_epi32(0x7f00));
-    __m256i third = _mm256_and_si256(_mm256_slli_epi32(tails, 2), _mm256_set1_epi32(0x7f0000));
-    __m256i last = _mm256_and_si256(_mm256_slli_epi32(tails, 3), _mm256_set1_epi32(0x7f000000));
-    __m256i all = _mm256_or_si256(_mm256_or_si256(low, next), _mm256_or_si256(third, last));
-    _mm256_storeu_si256((__m256i *)negative, super_signs_fill(all));
+    const __m256i bits = _mm256_set1_epi64x(0x352e2720150e0700);
+    super_signs_store(_mm256_multishift_epi64_epi8(bits, tails), negative);
 }
 
 /* Entries of a table of n (a power of two, 64 at least): two registers at a time, of which the bits
