@@ -162,9 +162,11 @@ struct engine_tensor *engine_expert_sum(struct engine_graph *g, struct engine_te
 
 /* ---- Positions and attention ---- */
 enum engine_rope_kind {
-    ENGINE_ROPE_NORMAL, /* pairs (2i, 2i + 1) */
-    ENGINE_ROPE_NEOX,   /* pairs (i, i + n_rot / 2) */
-    ENGINE_ROPE_MULTI   /* NEOX pairs; sections of pairs use different rows of positions (M-RoPE) */
+    ENGINE_ROPE_NORMAL,     /* pairs (2i, 2i + 1) */
+    ENGINE_ROPE_NEOX,       /* pairs (i, i + n_rot / 2) */
+    ENGINE_ROPE_MULTI,      /* NEOX pairs; sections of them take different position rows (M-RoPE) */
+    ENGINE_ROPE_INTERLEAVED /* the same; pairs take the first three rows in turn, as long as the
+                               row's section lasts, then the fourth (Qwen3-VL) */
 };
 struct engine_rope {
     enum engine_rope_kind kind;
@@ -175,10 +177,11 @@ struct engine_rope {
     float ext_factor;           /* YaRN: 0 is off */
     float attn_factor;          /* YaRN: magnitude; 1 */
     float beta_fast, beta_slow; /* YaRN: 32, 1 */
-    int section[4];             /* MULTI */
+    int section[4];             /* MULTI, INTERLEAVED */
 };
-/* x[T][H][D] (strided rows are fine) by positions I32 [T] (MULTI: [4][T]); factors F32 [n_rot/2]
- * (per frequency divisors: LongRoPE, Llama 3) or NULL. Angles and their sin/cos are computed in
+/* x[T][H][D] (strided rows are fine) by positions I32 [T] (kinds with sections: [4][T], or [T] for
+ * text, whose first three rows are that and the fourth 0); factors F32 [n_rot/2] (per frequency
+ * divisors: LongRoPE, Llama 3) or NULL. Angles and their sin/cos are computed in
  * double and rounded once. Elements from n_rot on are copied. */
 struct engine_tensor *engine_rope(struct engine_graph *g, struct engine_tensor *x,
                                   struct engine_tensor *positions, struct engine_tensor *factors,

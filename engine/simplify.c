@@ -97,8 +97,8 @@ static void join_gate(struct simplifier *s, struct engine_tensor *t, const struc
     for (int i = 0; i < 3 && left[i]; i++) set_sources(s, left[i], NULL);
 }
 
-/* Gate and up are the columns that the two weights of a product p give. Not where OpenBLAS may
- * compute it. */
+/* Matches gate and up that are the columns of the two weights of a product p. Not where OpenBLAS
+ * may compute it. */
 static void join_columns(struct simplifier *s, struct engine_tensor *t)
 {
     struct engine_tensor *gate = t->src[0], *up = t->src[1], *p = gate->src[0];

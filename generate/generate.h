@@ -27,7 +27,7 @@ enum generate_ending {
     GENERATE_END_STOP,       /* a stop text */
     GENERATE_END_LIMIT,      /* max_tokens */
     GENERATE_END_CONTEXT,    /* the context is full */
-    GENERATE_END_CONSTRAINT, /* the constraint lets nothing follow */
+    GENERATE_END_CONSTRAINT, /* the constraint allows no token */
     GENERATE_END_INTERRUPTED
 };
 extern const char *const generate_ending_name[]; /* "eos", "stop", ... */
@@ -65,6 +65,8 @@ struct generate_thought_marks {
 struct generate_prompt {
     const int32_t *ids; /* [n] all ids before the text, n > 0 */
     size_t n;
+    size_t n_held;  /* of ids: the sequence was made to hold just these (model_seq_fork); 0: it
+                     * holds what the request's last text left */
     bool continues; /* the text continues other text: no leading space is dropped */
     uint64_t seed;
     const struct generate_thought_marks *thought; /* NULL: the text is all answer */
@@ -113,7 +115,7 @@ uint32_t generate_request_seq(const struct generate_request *r);
 struct model_session *generate_request_session(const struct generate_request *r);
 
 /* Chooses a token by the logits [n_vocab] of the last of next_ids, which the sequence now holds. An
- * interruption or a constraint that lets nothing follow gives a piece without a token. */
+ * interruption or a constraint that allows no token gives a piece without a token. */
 bool generate_request_take(struct generate_request *r, const float *logits,
                            struct generate_piece *piece, struct base_error *err);
 

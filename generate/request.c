@@ -154,8 +154,9 @@ static uint32_t seq_length(const struct generate_request *r)
  * gives the first logits. */
 static void keep_common(struct generate_request *r, const struct generate_prompt *p)
 {
-    size_t n = 0;
+    size_t n = p->n_held < p->n ? p->n_held : p->n - 1;
     const size_t length = seq_length(r);
+    if (n > 0) r->n_held = 0;                   /* those of another text */
     if (r->n_held > length) r->n_held = length; /* the last token, or interrupted ids */
     while (n < r->n_held && n + 1 < p->n && r->held[n] == p->ids[n]) n++;
     r->outcome.n_cached = model_seq_truncate(r->model.session, r->seq, (uint32_t)n);
