@@ -24,8 +24,10 @@ static inline int iq1_m_high(const struct iq1_m_block *w, int i)
     return w->high[i / 2] >> i % 2 * 4 & 15;
 }
 
-static inline uint64_t iq1_m_entry(const struct iq1_m_block *w, int i)
+/* Of elements 8i ... 8i + 7. */
+static inline uint64_t iq1_m_entry(const void *block, int i)
 {
+    const struct iq1_m_block *w = block;
     return quant_grid_iq1[w->q[i] | (iq1_m_high(w, i) & 7) << 8];
 }
 
@@ -65,8 +67,6 @@ SUPER_AVX2 __m256i iq1_m_scales(const void *block)
 SUPER_AVX2 __m256i iq1_m_codes(const void *block, int s)
 {
     const struct iq1_m_block *w = block;
-    uint64_t entry[4];
-    EACH (j, 4) entry[j] = iq1_m_entry(w, 4 * s + j);
     /* Bit 3 of each nibble to the eight bytes of its entry: 1 down, 0 up. */
     __m256i high = _mm256_set1_epi16((int16_t)quant_load16(w->high + 2 * s));
     __m256i down =
@@ -74,7 +74,7 @@ SUPER_AVX2 __m256i iq1_m_codes(const void *block, int s)
                                                   0x0800080008000800, -0x7fff7fff7fff8000));
     __m256i up = _mm256_cmpeq_epi16(down, _mm256_setzero_si256()); /* -1: up */
     __m256i shift = _mm256_sub_epi8(_mm256_set1_epi8(-1), _mm256_add_epi8(up, up));
-    return _mm256_add_epi8(_mm256_loadu_si256((const __m256i *)entry), shift);
+    return _mm256_add_epi8(super_grid_entries(iq1_m_entry, block, s), shift);
 }
 
 SUPER_CODES(iq1_m, 0.125f)
@@ -84,5 +84,5 @@ const struct quant_type quant_type_iq1_m = {
     .name = "IQ1_M",
     .id = QUANT_IQ1_M,
     .panel = {.sub_len = 16, .offset = OFFSET, .max_code = MAX_CODE},
-    SUPER_CODES_MEMBERS(iq1_m),
+    SUPER_CODES_MEMBERS(iq1_m, SUPER_CODES_AVX2(iq1_m)),
 };

@@ -16,9 +16,11 @@ _Static_assert(sizeof(struct iq1_s_block) == 50, "the size in the file");
 
 enum { OFFSET = 16, MAX_CODE = 25 };
 
-static inline uint64_t iq1_s_entry(const struct iq1_s_block *w, int s, int j)
+/* Of elements 8i ... 8i + 7. */
+static inline uint64_t iq1_s_entry(const void *block, int i)
 {
-    return quant_grid_iq1[w->q[4 * s + j] | (quant_load16(w->high[s]) >> 3 * j & 7) << 8];
+    const struct iq1_s_block *w = block;
+    return quant_grid_iq1[w->q[i] | (quant_load16(w->high[i / 4]) >> i % 4 * 3 & 7) << 8];
 }
 
 QUANT_INLINE void iq1_s_expand(const void *row, int64_t b, struct super_parts *p)
@@ -31,7 +33,8 @@ QUANT_INLINE void iq1_s_expand(const void *row, int64_t b, struct super_parts *p
         p->scale[s] = (int16_t)(2 * (high >> 12 & 7) + 1);
         for (int i = 0; i < 32; i++)
             p->q[32 * s + i] =
-                (uint8_t)(OFFSET + shift + (int8_t)(iq1_s_entry(w, s, i / 8) >> i % 8 * 8 & 0xff));
+                (uint8_t)(OFFSET + shift +
+                          (int8_t)(iq1_s_entry(w, 4 * s + i / 8) >> i % 8 * 8 & 0xff));
     }
 }
 
@@ -55,10 +58,8 @@ SUPER_AVX2 __m256i iq1_s_scales(const void *block)
 SUPER_AVX2 __m256i iq1_s_codes(const void *block, int s)
 {
     const struct iq1_s_block *w = block;
-    uint64_t entry[4];
-    EACH (j, 4) entry[j] = iq1_s_entry(w, s, j);
     const int shift = quant_load16(w->high[s]) & 0x8000 ? -1 : 1;
-    return _mm256_add_epi8(_mm256_loadu_si256((const __m256i *)entry),
+    return _mm256_add_epi8(super_grid_entries(iq1_s_entry, block, s),
                            _mm256_set1_epi8((char)shift));
 }
 
@@ -69,5 +70,5 @@ const struct quant_type quant_type_iq1_s = {
     .name = "IQ1_S",
     .id = QUANT_IQ1_S,
     .panel = {.sub_len = 32, .offset = OFFSET, .max_code = MAX_CODE},
-    SUPER_CODES_MEMBERS(iq1_s),
+    SUPER_CODES_MEMBERS(iq1_s, SUPER_CODES_AVX2(iq1_s)),
 };

@@ -16,15 +16,16 @@ _Static_assert(sizeof(struct iq2_s_block) == 82, "the size in the file");
 
 enum { OFFSET = 64, MAX_CODE = 107 };
 
-/* The entry of elements 32s + 8j ... 32s + 8j + 7. */
-static inline uint64_t iq2_s_entry(const struct iq2_s_block *w, int s, int j)
+/* Of elements 8i ... 8i + 7. */
+static inline uint64_t iq2_s_entry(const void *block, int i)
 {
-    return quant_grid_iq2_s[w->q[4 * s + j] | (w->high[s] >> 2 * j & 3) << 8];
+    const struct iq2_s_block *w = block;
+    return quant_grid_iq2_s[w->q[i] | (w->high[i / 4] >> i % 4 * 2 & 3) << 8];
 }
 
-/* The signs of elements 32s ... 32s + 31. */
-static inline uint32_t iq2_s_signs(const struct iq2_s_block *w, int s)
+static inline uint32_t iq2_s_signs(const void *block, int s)
 {
+    const struct iq2_s_block *w = block;
     return quant_load32(w->sign + 4 * s);
 }
 
@@ -35,9 +36,7 @@ QUANT_INLINE void iq2_s_expand(const void *row, int64_t b, struct super_parts *p
     p->m = 0.0f;
     for (int s = 0; s < 16; s++)
         p->scale[s] = (int16_t)(2 * (w->scale[s / 2] >> s % 2 * 4 & 15) + 1);
-    for (int i = 0; i < SUPER_LEN; i++)
-        p->q[i] = super_grid_code(iq2_s_entry(w, i / 32, i / 8 % 4),
-                                  (int)(iq2_s_signs(w, i / 32) >> i % 32 / 8 * 8), i % 8, OFFSET);
+    super_grid_expand(iq2_s_entry, iq2_s_signs, OFFSET, w, p->q);
 }
 
 SUPER_KERNELS(iq2_s)
@@ -56,18 +55,37 @@ SUPER_AVX2 __m256i iq2_s_scales(const void *block)
 
 SUPER_AVX2 __m256i iq2_s_codes(const void *block, int s)
 {
+    return super_negate(super_grid_entries(iq2_s_entry, block, s), iq2_s_signs(block, s));
+}
+
+/* For vpshufb: zero to the lower byte of a word, byte n * PLACE to the upper. */
+enum { Z = 0x00800080, PLACE = 0x01000100 };
+
+SUPER_VBMI void iq2_s_bytes(const void *block, struct super_codes_bytes *to)
+{
     const struct iq2_s_block *w = block;
-    uint64_t entry[4];
-    EACH (j, 4) entry[j] = iq2_s_entry(w, s, j);
-    return super_negate(_mm256_loadu_si256((const __m256i *)entry), iq2_s_signs(w, s));
+    int64_t eight;
+    memcpy(&eight, w->high, sizeof eight);
+    /* Byte i / 4 to the upper half of word i; its two bits to bits 8 and 9. */
+    const __m512i place =
+        _mm512_setr_epi32(Z, Z, Z | PLACE, Z | PLACE, Z | 2 * PLACE, Z | 2 * PLACE, Z | 3 * PLACE,
+                          Z | 3 * PLACE, Z | 4 * PLACE, Z | 4 * PLACE, Z | 5 * PLACE, Z | 5 * PLACE,
+                          Z | 6 * PLACE, Z | 6 * PLACE, Z | 7 * PLACE, Z | 7 * PLACE);
+    const __m512i shift = _mm512_set1_epi64(0x0006000400020000);
+    __m512i high = _mm512_shuffle_epi8(_mm512_set1_epi64(eight), place);
+    high = _mm512_and_si512(_mm512_srlv_epi16(high, shift), _mm512_set1_epi16(0x300));
+    __m512i low = _mm512_cvtepu8_epi16(_mm256_loadu_si256((const __m256i *)w->q));
+    super_grid_codes_2(quant_numbers_iq2_s, 1024, _mm512_or_si512(low, high), to->code);
+    memcpy(to->negative, w->sign, sizeof to->negative);
 }
 
 SUPER_CODES(iq2_s, 0.125f)
+SUPER_CODES_512(AVX512BF16, iq2_s, 0.125f, iq2_s_scales, 0)
 #endif
 
 const struct quant_type quant_type_iq2_s = {
     .name = "IQ2_S",
     .id = QUANT_IQ2_S,
     .panel = {.sub_len = 16, .offset = OFFSET, .max_code = MAX_CODE},
-    SUPER_CODES_MEMBERS(iq2_s),
+    SUPER_CODES_MEMBERS(iq2_s, SUPER_CODES_AVX2(iq2_s) SUPER_CODES_LEVEL(AVX512BF16, iq2_s)),
 };

@@ -17,15 +17,16 @@ _Static_assert(sizeof(struct iq2_xs_block) == 74, "the size in the file");
 
 enum { OFFSET = 64, MAX_CODE = 107 };
 
-/* The entry of elements 32s + 8j ... 32s + 8j + 7. */
-static inline uint64_t iq2_xs_entry(const struct iq2_xs_block *w, int s, int j)
+/* Of elements 8i ... 8i + 7. */
+static inline uint64_t iq2_xs_entry(const void *block, int i)
 {
-    return quant_grid_iq2_xs[quant_load16(w->q[4 * s + j]) & 511];
+    const struct iq2_xs_block *w = block;
+    return quant_grid_iq2_xs[quant_load16(w->q[i]) & 511];
 }
 
-/* The signs of elements 32s ... 32s + 31. */
-static inline uint32_t iq2_xs_signs(const struct iq2_xs_block *w, int s)
+static inline uint32_t iq2_xs_signs(const void *block, int s)
 {
+    const struct iq2_xs_block *w = block;
     uint32_t signs = 0;
     for (int j = 0; j < 4; j++)
         signs |= (uint32_t)quant_signs7[quant_load16(w->q[4 * s + j]) >> 9] << 8 * j;
@@ -39,9 +40,7 @@ QUANT_INLINE void iq2_xs_expand(const void *row, int64_t b, struct super_parts *
     p->m = 0.0f;
     for (int s = 0; s < 16; s++)
         p->scale[s] = (int16_t)(2 * (w->scale[s / 2] >> s % 2 * 4 & 15) + 1);
-    for (int i = 0; i < SUPER_LEN; i++)
-        p->q[i] = super_grid_code(iq2_xs_entry(w, i / 32, i / 8 % 4),
-                                  (int)(iq2_xs_signs(w, i / 32) >> i % 32 / 8 * 8), i % 8, OFFSET);
+    super_grid_expand(iq2_xs_entry, iq2_xs_signs, OFFSET, w, p->q);
 }
 
 SUPER_KERNELS(iq2_xs)
@@ -60,18 +59,26 @@ SUPER_AVX2 __m256i iq2_xs_scales(const void *block)
 
 SUPER_AVX2 __m256i iq2_xs_codes(const void *block, int s)
 {
+    return super_negate(super_grid_entries(iq2_xs_entry, block, s), iq2_xs_signs(block, s));
+}
+
+SUPER_VBMI void iq2_xs_bytes(const void *block, struct super_codes_bytes *to)
+{
     const struct iq2_xs_block *w = block;
-    uint64_t entry[4];
-    EACH (j, 4) entry[j] = iq2_xs_entry(w, s, j);
-    return super_negate(_mm256_loadu_si256((const __m256i *)entry), iq2_xs_signs(w, s));
+    __m512i q = _mm512_loadu_si512(w->q);
+    __m256i sevens = _mm512_cvtepi16_epi8(_mm512_srli_epi16(q, 9));
+    super_grid_codes_2(quant_numbers_iq2_xs, 512, _mm512_and_si512(q, _mm512_set1_epi16(511)),
+                       to->code);
+    super_signs_store(sevens, to->negative);
 }
 
 SUPER_CODES(iq2_xs, 0.125f)
+SUPER_CODES_512(AVX512BF16, iq2_xs, 0.125f, iq2_xs_scales, 0)
 #endif
 
 const struct quant_type quant_type_iq2_xs = {
     .name = "IQ2_XS",
     .id = QUANT_IQ2_XS,
     .panel = {.sub_len = 16, .offset = OFFSET, .max_code = MAX_CODE},
-    SUPER_CODES_MEMBERS(iq2_xs),
+    SUPER_CODES_MEMBERS(iq2_xs, SUPER_CODES_AVX2(iq2_xs) SUPER_CODES_LEVEL(AVX512BF16, iq2_xs)),
 };

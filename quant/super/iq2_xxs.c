@@ -17,15 +17,16 @@ _Static_assert(sizeof(struct iq2_xxs_block) == 66, "the size in the file");
 
 enum { OFFSET = 64, MAX_CODE = 107 };
 
-/* The entry of elements 32s + 8j ... 32s + 8j + 7. */
-static inline uint64_t iq2_xxs_entry(const struct iq2_xxs_block *w, int s, int j)
+/* Of elements 8i ... 8i + 7. */
+static inline uint64_t iq2_xxs_entry(const void *block, int i)
 {
-    return quant_grid_iq2_xxs[w->sub[s].q[j]];
+    const struct iq2_xxs_block *w = block;
+    return quant_grid_iq2_xxs[w->sub[i / 4].q[i % 4]];
 }
 
-/* The signs of elements 32s ... 32s + 31. */
-static inline uint32_t iq2_xxs_signs(const struct iq2_xxs_block *w, int s)
+static inline uint32_t iq2_xxs_signs(const void *block, int s)
 {
+    const struct iq2_xxs_block *w = block;
     return super_signs7(quant_load32(w->sub[s].tail));
 }
 
@@ -36,9 +37,7 @@ QUANT_INLINE void iq2_xxs_expand(const void *row, int64_t b, struct super_parts 
     p->m = 0.0f;
     for (int s = 0; s < 8; s++)
         p->scale[s] = (int16_t)(2 * (quant_load32(w->sub[s].tail) >> 28) + 1);
-    for (int i = 0; i < SUPER_LEN; i++)
-        p->q[i] = super_grid_code(iq2_xxs_entry(w, i / 32, i / 8 % 4),
-                                  (int)(iq2_xxs_signs(w, i / 32) >> i % 32 / 8 * 8), i % 8, OFFSET);
+    super_grid_expand(iq2_xxs_entry, iq2_xxs_signs, OFFSET, w, p->q);
 }
 
 SUPER_KERNELS(iq2_xxs)
@@ -49,28 +48,39 @@ QUANT_INLINE uint16_t iq2_xxs_head(const void *block)
     return quant_load16(block);
 }
 
+SUPER_AVX2 __m256i iq2_xxs_tails(const struct iq2_xxs_block *w)
+{
+    __m256 low = _mm256_loadu_ps((const float *)(const void *)w->sub);
+    __m256 high = _mm256_loadu_ps((const float *)(const void *)(w->sub + 4));
+    __m256i tails = _mm256_castps_si256(_mm256_shuffle_ps(low, high, 0xdd));
+    return _mm256_permute4x64_epi64(tails, 0xd8);
+}
+
 SUPER_AVX2 __m256i iq2_xxs_scales(const void *block)
 {
-    const struct iq2_xxs_block *w = block;
-    uint16_t scale[8];
-    EACH (s, 8) scale[s] = (uint16_t)(2 * (quant_load32(w->sub[s].tail) >> 28) + 1);
-    return _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)scale));
+    return super_tail_scales(iq2_xxs_tails(block));
 }
 
 SUPER_AVX2 __m256i iq2_xxs_codes(const void *block, int s)
 {
+    return super_negate(super_grid_entries(iq2_xxs_entry, block, s), iq2_xxs_signs(block, s));
+}
+
+SUPER_VBMI void iq2_xxs_bytes(const void *block, struct super_codes_bytes *to)
+{
     const struct iq2_xxs_block *w = block;
-    uint64_t entry[4];
-    EACH (j, 4) entry[j] = iq2_xxs_entry(w, s, j);
-    return super_negate(_mm256_loadu_si256((const __m256i *)entry), iq2_xxs_signs(w, s));
+    __m256i numbers = _mm512_cvtepi64_epi32(_mm512_loadu_si512(w->sub));
+    super_grid_codes_2(quant_numbers_iq2_xxs, 256, _mm512_cvtepu8_epi16(numbers), to->code);
+    super_tail_signs_store(iq2_xxs_tails(w), to->negative);
 }
 
 SUPER_CODES(iq2_xxs, 0.125f)
+SUPER_CODES_512(AVX512BF16, iq2_xxs, 0.125f, iq2_xxs_scales, 0)
 #endif
 
 const struct quant_type quant_type_iq2_xxs = {
     .name = "IQ2_XXS",
     .id = QUANT_IQ2_XXS,
     .panel = {.sub_len = 32, .offset = OFFSET, .max_code = MAX_CODE},
-    SUPER_CODES_MEMBERS(iq2_xxs),
+    SUPER_CODES_MEMBERS(iq2_xxs, SUPER_CODES_AVX2(iq2_xxs) SUPER_CODES_LEVEL(AVX512BF16, iq2_xxs)),
 };

@@ -16,9 +16,20 @@ _Static_assert(sizeof(struct iq3_s_block) == 110, "the size in the file");
 
 enum { OFFSET = 16, MAX_CODE = 31 };
 
-static inline uint32_t iq3_s_entry(const struct iq3_s_block *w, int s, int j)
+/* Two entries, of elements 8i ... 8i + 7. */
+static inline uint64_t iq3_s_entry(const void *block, int i)
 {
-    return quant_grid_iq3_s[w->q[8 * s + j] | (w->high[s] >> j & 1) << 8];
+    const struct iq3_s_block *w = block;
+    const int high = w->high[i / 4] >> i % 4 * 2;
+    const uint32_t first = quant_grid_iq3_s[w->q[2 * i] | (high & 1) << 8];
+    const uint32_t second = quant_grid_iq3_s[w->q[2 * i + 1] | (high >> 1 & 1) << 8];
+    return first | (uint64_t)second << 32;
+}
+
+static inline uint32_t iq3_s_signs(const void *block, int s)
+{
+    const struct iq3_s_block *w = block;
+    return quant_load32(w->sign + 4 * s);
 }
 
 QUANT_INLINE void iq3_s_expand(const void *row, int64_t b, struct super_parts *p)
@@ -28,9 +39,7 @@ QUANT_INLINE void iq3_s_expand(const void *row, int64_t b, struct super_parts *p
     p->m = 0.0f;
     for (int s = 0; s < 8; s++)
         p->scale[s] = (int16_t)(2 * (w->scale[s / 2] >> s % 2 * 4 & 15) + 1);
-    for (int i = 0; i < SUPER_LEN; i++)
-        p->q[i] = super_grid_code(iq3_s_entry(w, i / 32, i / 4 % 8),
-                                  w->sign[i / 8] >> i % 8 / 4 * 4, i % 4, OFFSET);
+    super_grid_expand(iq3_s_entry, iq3_s_signs, OFFSET, w, p->q);
 }
 
 SUPER_KERNELS(iq3_s)
@@ -49,18 +58,30 @@ SUPER_AVX2 __m256i iq3_s_scales(const void *block)
 
 SUPER_AVX2 __m256i iq3_s_codes(const void *block, int s)
 {
+    return super_negate(super_grid_entries(iq3_s_entry, block, s), iq3_s_signs(block, s));
+}
+
+SUPER_VBMI void iq3_s_bytes(const void *block, struct super_codes_bytes *to)
+{
     const struct iq3_s_block *w = block;
-    uint32_t entry[8];
-    EACH (j, 8) entry[j] = iq3_s_entry(w, s, j);
-    return super_negate(_mm256_loadu_si256((const __m256i *)entry), quant_load32(w->sign + 4 * s));
+    const __m512i top = _mm512_set1_epi16(256);
+    __m512i numbers[2];
+    EACH (i, 2) {
+        __mmask32 high = _cvtu32_mask32(quant_load32(w->high + 4 * i));
+        __m512i low = _mm512_cvtepu8_epi16(_mm256_loadu_si256((const __m256i *)(w->q + 32 * i)));
+        numbers[i] = _mm512_mask_add_epi16(low, high, low, top);
+    }
+    super_grid_codes_3(quant_numbers_iq3_s, 512, numbers, 0x0f0d0b0907050301, to->code);
+    memcpy(to->negative, w->sign, sizeof to->negative);
 }
 
 SUPER_CODES(iq3_s, 1.0f)
+SUPER_CODES_512(AVX512BF16, iq3_s, 1.0f, iq3_s_scales, 0)
 #endif
 
 const struct quant_type quant_type_iq3_s = {
     .name = "IQ3_S",
     .id = QUANT_IQ3_S,
     .panel = {.sub_len = 32, .offset = OFFSET, .max_code = MAX_CODE},
-    SUPER_CODES_MEMBERS(iq3_s),
+    SUPER_CODES_MEMBERS(iq3_s, SUPER_CODES_AVX2(iq3_s) SUPER_CODES_LEVEL(AVX512BF16, iq3_s)),
 };

@@ -16,19 +16,26 @@ _Static_assert(sizeof(struct iq3_xxs_block) == 98, "the size in the file");
 
 enum { OFFSET = 64, MAX_CODE = 126 };
 
+/* Two entries, of elements 8i ... 8i + 7. */
+static inline uint64_t iq3_xxs_entry(const void *block, int i)
+{
+    const struct iq3_xxs_block *w = block;
+    return quant_grid_iq3_xxs[w->q[2 * i]] | (uint64_t)quant_grid_iq3_xxs[w->q[2 * i + 1]] << 32;
+}
+
+static inline uint32_t iq3_xxs_signs(const void *block, int s)
+{
+    const struct iq3_xxs_block *w = block;
+    return super_signs7(quant_load32(w->tail[s]));
+}
+
 QUANT_INLINE void iq3_xxs_expand(const void *row, int64_t b, struct super_parts *p)
 {
     const struct iq3_xxs_block *w = (const struct iq3_xxs_block *)row + b;
     p->d = quant_f16_to_f32(w->d) * 0.25f;
     p->m = 0.0f;
-    for (int s = 0; s < 8; s++) {
-        const uint32_t tail = quant_load32(w->tail[s]);
-        p->scale[s] = (int16_t)(2 * (tail >> 28) + 1);
-        for (int i = 0; i < 32; i++)
-            p->q[32 * s + i] = super_grid_code(
-                quant_grid_iq3_xxs[w->q[8 * s + i / 4]],
-                quant_signs7[tail >> i / 8 * 7 & 127] >> i % 8 / 4 * 4, i % 4, OFFSET);
-    }
+    for (int s = 0; s < 8; s++) p->scale[s] = (int16_t)(2 * (quant_load32(w->tail[s]) >> 28) + 1);
+    super_grid_expand(iq3_xxs_entry, iq3_xxs_signs, OFFSET, w, p->q);
 }
 
 SUPER_KERNELS(iq3_xxs)
@@ -42,26 +49,31 @@ QUANT_INLINE uint16_t iq3_xxs_head(const void *block)
 SUPER_AVX2 __m256i iq3_xxs_scales(const void *block)
 {
     const struct iq3_xxs_block *w = block;
-    __m256i tail = _mm256_srli_epi32(_mm256_loadu_si256((const __m256i *)w->tail), 28);
-    __m256i scale = _mm256_permute4x64_epi64(_mm256_packus_epi32(tail, tail), 0x88);
-    return _mm256_add_epi16(_mm256_add_epi16(scale, scale), _mm256_set1_epi16(1));
+    return super_tail_scales(_mm256_loadu_si256((const __m256i *)w->tail));
 }
 
 SUPER_AVX2 __m256i iq3_xxs_codes(const void *block, int s)
 {
+    return super_negate(super_grid_entries(iq3_xxs_entry, block, s), iq3_xxs_signs(block, s));
+}
+
+SUPER_VBMI void iq3_xxs_bytes(const void *block, struct super_codes_bytes *to)
+{
     const struct iq3_xxs_block *w = block;
-    uint32_t entry[8];
-    EACH (j, 8) entry[j] = quant_grid_iq3_xxs[w->q[8 * s + j]];
-    return super_negate(_mm256_loadu_si256((const __m256i *)entry),
-                        super_signs7(quant_load32(w->tail[s])));
+    __m512i numbers[2];
+    EACH (i, 2)
+        numbers[i] = _mm512_cvtepu8_epi16(_mm256_loadu_si256((const __m256i *)(w->q + 32 * i)));
+    super_grid_codes_3(quant_numbers_iq3_xxs, 256, numbers, 0x3e342c241c140c04, to->code);
+    super_tail_signs_store(_mm256_loadu_si256((const __m256i *)w->tail), to->negative);
 }
 
 SUPER_CODES(iq3_xxs, 0.25f)
+SUPER_CODES_512(AVX512BF16, iq3_xxs, 0.25f, iq3_xxs_scales, 0)
 #endif
 
 const struct quant_type quant_type_iq3_xxs = {
     .name = "IQ3_XXS",
     .id = QUANT_IQ3_XXS,
     .panel = {.sub_len = 32, .offset = OFFSET, .max_code = MAX_CODE},
-    SUPER_CODES_MEMBERS(iq3_xxs),
+    SUPER_CODES_MEMBERS(iq3_xxs, SUPER_CODES_AVX2(iq3_xxs) SUPER_CODES_LEVEL(AVX512BF16, iq3_xxs)),
 };

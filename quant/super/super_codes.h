@@ -17,11 +17,29 @@
 #include "quant/super/grid_tables.h"
 #include "quant/super/super_x86.h"
 
-/* Code i of a grid's entry, negative where bit i of `signs` is set, above `offset`. */
-static inline uint8_t super_grid_code(uint64_t entry, int signs, int i, int offset)
+/* Of a type with magnitudes from a grid: those of elements 8i ... 8i + 7, a byte each. */
+typedef uint64_t super_grid_entry(const void *block, int i);
+
+/* Bit j: element 32s + j is negative. */
+typedef uint32_t super_grid_signs(const void *block, int s);
+
+/* All codes of such a super-block, above `offset`. */
+QUANT_INLINE void super_grid_expand(super_grid_entry *entry, super_grid_signs *signs, int offset,
+                                    const void *block, uint8_t q[SUPER_LEN])
 {
-    const int magnitude = (int)(entry >> 8 * i & 0xff);
-    return (uint8_t)(offset + (signs >> i & 1 ? -magnitude : magnitude));
+    for (int i = 0; i < SUPER_LEN; i++) {
+        const int magnitude = (int)(entry(block, i / 8) >> i % 8 * 8 & 0xff);
+        const bool negative = signs(block, i / 32) >> i % 32 & 1;
+        q[i] = (uint8_t)(offset + (negative ? -magnitude : magnitude));
+    }
+}
+
+/* Four times seven sign bits to four bytes. */
+static inline uint32_t super_signs7(uint32_t bits)
+{
+    return quant_signs7[bits & 127] | (uint32_t)quant_signs7[bits >> 7 & 127] << 8 |
+           (uint32_t)quant_signs7[bits >> 14 & 127] << 16 |
+           (uint32_t)quant_signs7[bits >> 21 & 127] << 24;
 }
 
 #if defined(__x86_64__)
@@ -41,12 +59,19 @@ SUPER_AVX2 __m256i super_negate(__m256i v, uint32_t signs)
     return _mm256_sub_epi8(_mm256_xor_si256(v, mask), mask);
 }
 
-/* Four times seven sign bits to four bytes. */
-static inline uint32_t super_signs7(uint32_t bits)
+/* Entries 4s ... 4s + 3. */
+SUPER_AVX2 __m256i super_grid_entries(super_grid_entry *entry, const void *block, int s)
 {
-    return quant_signs7[bits & 127] | (uint32_t)quant_signs7[bits >> 7 & 127] << 8 |
-           (uint32_t)quant_signs7[bits >> 14 & 127] << 16 |
-           (uint32_t)quant_signs7[bits >> 21 & 127] << 24;
+    return _mm256_setr_epi64x((int64_t)entry(block, 4 * s), (int64_t)entry(block, 4 * s + 1),
+                              (int64_t)entry(block, 4 * s + 2), (int64_t)entry(block, 4 * s + 3));
+}
+
+/* 2n + 1 of the upper four bits of eight lanes. */
+SUPER_AVX2 __m256i super_tail_scales(__m256i tails)
+{
+    __m256i four = _mm256_srli_epi32(tails, 28);
+    __m256i scale = _mm256_permute4x64_epi64(_mm256_packus_epi32(four, four), 0x88);
+    return _mm256_add_epi16(_mm256_add_epi16(scale, scale), _mm256_set1_epi16(1));
 }
 
 /* Eight bytes of four-bit numbers n, one for each 16 elements (of 32: four bytes), to 2n + 1. */
@@ -120,6 +145,170 @@ SUPER_AVX2 void super_codes_unpack(const struct quant_type *type, float factor,
     }
 }
 
+/* ---- AVX-512: one column, in the shell of super_x86.h ---- */
+
+#define SUPER_VBMI QUANT_INLINE CPU_TARGET_AVX512BF16
+
+/* A super-block for a multiply-add of unsigned bytes: codes of elements 64i ... 64i + 63, and
+ * which of these elements are negative. */
+struct super_codes_bytes {
+    __m512i code[4];
+    uint64_t negative[4];
+};
+
+typedef void super_codes_bytes_of(const void *block, struct super_codes_bytes *bytes);
+
+/* A type's part. Codes are `above` the true values; types with `above` have no bits for signs. */
+struct super_codes_kernel {
+    super_codes_head *head;
+    super_codes_scales *scales; /* NULL: all are 1 */
+    super_codes_bytes_of *bytes;
+    int above;
+};
+
+/* The column in its own order. */
+SUPER_AVX512 void super_codes_column(int above, float factor, const int8_t *const q[SUPER_STEP],
+                                     const int16_t *const sum[SUPER_STEP], struct super_column *c)
+{
+    /* Sums of 16 activations, those of even sub-blocks, then of odd ones. */
+    const __m256i even_odd =
+        _mm256_setr_epi16(0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15);
+    for (int j = 0; j < SUPER_STEP; j++) {
+        for (int i = 0; i < 4; i++) c->x[j][i] = _mm512_load_si512(q[j] + 64 * i);
+        c->d[j] *= factor;
+    }
+    if (above == 0) return;
+    for (int p = 0; p < 2; p++) {
+        __m256i two[2];
+        for (int m = 0; m < 2; m++) {
+            __m256i sums = _mm256_load_si256((const __m256i *)sum[2 * p + m]);
+            two[m] = _mm256_permutexvar_epi16(even_odd, sums);
+        }
+        __m512i both = _mm512_inserti64x4(_mm512_castsi256_si512(two[0]), two[1], 1);
+        c->sum[p] = _mm512_mullo_epi16(both, _mm512_set1_epi16((int16_t)-above));
+    }
+}
+
+/* Sums of four products each: of elements 64i + 4l in lane l of sum[i]. They fit 16 bits: of
+ * magnitudes up to 62, 4 * 62 * 127 <= INT16_MAX. */
+SUPER_AVX512 void super_codes_multiply(const struct super_codes_kernel *kernel, const void *block,
+                                       const __m512i x[4], __m512i sum[4])
+{
+    const __m512i zero = _mm512_setzero_si512();
+    struct super_codes_bytes w;
+    kernel->bytes(block, &w);
+    EACH (i, 4) {
+        __m512i xi = x[i];
+        if (kernel->above == 0)
+            xi = _mm512_mask_sub_epi8(xi, _cvtu64_mask64(w.negative[i]), zero, xi);
+        /* Without scales all sums are one: of 16 products, 16 * 3 * 127 <= INT16_MAX. */
+        sum[i] = _mm512_dpbusd_epi32(kernel->scales || i == 0 ? zero : sum[i - 1], w.code[i], xi);
+    }
+}
+
+/* Scales of two super-blocks; places of theirs for super_places. */
+SUPER_AVX512 __m512i super_codes_scale_pair(const struct super_codes_kernel *kernel,
+                                            const void *one, const void *other)
+{
+    if (!kernel->scales) return _mm512_set1_epi16(1);
+    return _mm512_inserti64x4(_mm512_castsi256_si512(kernel->scales(one)), kernel->scales(other),
+                              1);
+}
+
+SUPER_AVX512 void super_codes_take(const struct super_codes_kernel *kernel,
+                                   const uint8_t *const block[SUPER_STEP],
+                                   const struct super_column *c, struct super_step *step)
+{
+    /* Two lanes of each super-block in every 128 bits. */
+    const __m512i lanes = _mm512_setr_epi32(0, 1, 8, 9, 2, 3, 10, 11, 4, 5, 12, 13, 6, 7, 14, 15);
+    EACH (p, 2) {
+        const uint8_t *one = block[2 * p], *other = block[2 * p + 1];
+        const __m512i scale = super_codes_scale_pair(kernel, one, other);
+        __m512i a[4], b[4], isum = _mm512_setzero_si512();
+        if (kernel->above != 0)
+            isum = _mm512_permutexvar_epi32(lanes, _mm512_madd_epi16(scale, c->sum[p]));
+        super_codes_multiply(kernel, one, c->x[2 * p], a);
+        super_codes_multiply(kernel, other, c->x[2 * p + 1], b);
+        EACH (i, 4) {
+            const __m512i place = super_places(2 * i, 2 * i + 8, 2 * i + 1, 2 * i + 9, 16);
+            if (kernel->scales)
+                isum = _mm512_dpwssd_epi32(isum, _mm512_packs_epi32(a[i], b[i]),
+                                           _mm512_permutexvar_epi16(place, scale));
+        }
+        if (!kernel->scales)
+            isum = _mm512_dpwssd_epi32(isum, _mm512_packs_epi32(a[3], b[3]), scale);
+        step->isum[p] = isum;
+    }
+    step->d = _mm_setr_epi16((int16_t)kernel->head(block[0]), (int16_t)kernel->head(block[1]),
+                             (int16_t)kernel->head(block[2]), (int16_t)kernel->head(block[3]), 0, 0,
+                             0, 0);
+}
+
+/* The sign bits of 32 times eight elements, whose sevens are the lower bits of 32 bytes. */
+SUPER_VBMI void super_signs_store(__m256i sevens, uint64_t negative[4])
+{
+    __m512i signs =
+        _mm512_permutex2var_epi8(_mm512_loadu_si512(quant_signs7), _mm512_castsi256_si512(sevens),
+                                 _mm512_loadu_si512(quant_signs7 + 64));
+    _mm256_storeu_si256((__m256i *)negative, _mm512_castsi512_si256(signs));
+}
+
+/* The same for four sevens in the lower 28 bits of each of eight lanes. */
+SUPER_VBMI void super_tail_signs_store(__m256i tails, uint64_t negative[4])
+{
+    const __m256i bits = _mm256_set1_epi64x(0x352e2720150e0700);
+    super_signs_store(_mm256_multishift_epi64_epi8(bits, tails), negative);
+}
+
+/* Entries of a table of n (a power of two, 64 at least): two registers at a time, of which the bits
+ * above the lower six choose. */
+SUPER_VBMI __m512i super_grid_lookup(const uint16_t *table, int n, __m512i at)
+{
+    __m512i found[16];
+    EACH (i, n / 64) {
+        const uint16_t *part = table + 64 * i;
+        found[i] =
+            _mm512_permutex2var_epi16(_mm512_load_si512(part), at, _mm512_load_si512(part + 32));
+    }
+    for (int left = n / 128, bit = 64; left > 0; left /= 2, bit *= 2) {
+        const __mmask32 set = _mm512_test_epi16_mask(at, _mm512_set1_epi16((int16_t)bit));
+        EACH (i, left) found[i] = _mm512_mask_mov_epi16(found[2 * i], set, found[2 * i + 1]);
+    }
+    return found[0];
+}
+
+/* Codes of IQ2 by 32 entries. */
+SUPER_VBMI void super_grid_codes_2(const uint16_t *table, int n, __m512i at, __m512i code[4])
+{
+    const __m512i magnitude = _mm512_set1_epi32(8 | 25 << 8 | 43 << 16);
+    const __m512i bits = _mm512_set1_epi64(0x0e0c0a0806040200);
+    const __m512i four = _mm512_set1_epi64(0x0001000100010001);
+    const __m512i first = _mm512_mullo_epi64(_mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7), four);
+    const __m512i entries = super_grid_lookup(table, n, at);
+    EACH (i, 4) {
+        __m512i place = _mm512_add_epi16(first, _mm512_set1_epi16((int16_t)(8 * i)));
+        __m512i eight = _mm512_permutexvar_epi16(place, entries); /* an entry in each 64 bits */
+        code[i] = _mm512_permutexvar_epi8(_mm512_multishift_epi64_epi8(bits, eight), magnitude);
+    }
+}
+
+/* Codes of IQ3 by 64 entries; byte i of `magnitudes` is magnitude number i. */
+SUPER_VBMI void super_grid_codes_3(const uint16_t *table, int n, const __m512i at[2],
+                                   uint64_t magnitudes, __m512i code[4])
+{
+    const __m512i magnitude = _mm512_set1_epi64((int64_t)magnitudes);
+    const __m512i bits = _mm512_set1_epi64(0x1916131009060300);
+    EACH (h, 2) {
+        const __m512i entries = super_grid_lookup(table, n, at[h]);
+        EACH (i, 2) {
+            __m512i two = _mm512_cvtepu32_epi64(i == 0 ? _mm512_castsi512_si256(entries)
+                                                       : _mm512_extracti64x4_epi64(entries, 1));
+            code[2 * h + i] =
+                _mm512_permutexvar_epi8(_mm512_multishift_epi64_epi8(bits, two), magnitude);
+        }
+    }
+}
+
 #define SUPER_CODES(NAME, FACTOR)                                                                  \
     SUPER_AVX2 __m256i NAME##_isum(const struct super_input *in)                                   \
     {                                                                                              \
@@ -138,19 +327,43 @@ SUPER_AVX2 void super_codes_unpack(const struct quant_type *type, float factor,
                            first, n_blocks, row, panel);                                           \
     }
 
-#define SUPER_CODES_VECTORS(NAME)                                                                  \
+/* NAME_gemv_512 for a level with AVX-512; SCALES and ABOVE are those of struct super_codes_kernel.
+ */
+#define SUPER_CODES_512(LEVEL, NAME, FACTOR, SCALES, ABOVE)                                        \
+    QUANT_INLINE CPU_TARGET_##LEVEL void NAME##_prepare(const int8_t *const q[SUPER_STEP],         \
+                                                        const int16_t *const sum[SUPER_STEP],      \
+                                                        struct super_column *c)                    \
+    {                                                                                              \
+        super_codes_column((ABOVE), (FACTOR), q, sum, c);                                          \
+    }                                                                                              \
+    QUANT_INLINE CPU_TARGET_##LEVEL void NAME##_take(const uint8_t *const block[SUPER_STEP],       \
+                                                     const struct super_column *c,                 \
+                                                     struct super_step *step)                      \
+    {                                                                                              \
+        const struct super_codes_kernel kernel = {NAME##_head, SCALES, NAME##_bytes, ABOVE};       \
+        super_codes_take(&kernel, block, c, step);                                                 \
+    }                                                                                              \
+    CPU_TARGET_##LEVEL static void NAME##_gemv_512(int64_t k, const struct quant_rows *rows,       \
+                                                   const struct quant_act *a, float *out)          \
+    {                                                                                              \
+        super_gemv_steps(&quant_type_##NAME, NAME##_prepare, NAME##_take, k, rows, a, out);        \
+    }
+
+#define SUPER_CODES_AVX2(NAME)                                                                     \
     [CPU_AVX2] = {                                                                                 \
         .decode = NAME##_decode_avx2, .unpack = NAME##_unpack_avx2, .gemv = NAME##_gemv_avx2},
+#define SUPER_CODES_LEVEL(LEVEL, NAME) [CPU_##LEVEL] = {.gemv = NAME##_gemv_512},
 #else
-#define SUPER_CODES_VECTORS(NAME)
+#define SUPER_CODES_AVX2(NAME)
+#define SUPER_CODES_LEVEL(LEVEL, NAME)
 #endif
 
-/* Members of struct quant_type. */
-#define SUPER_CODES_MEMBERS(NAME)                                                                  \
+/* Members of struct quant_type; VECTORS: its levels above scalar. */
+#define SUPER_CODES_MEMBERS(NAME, VECTORS)                                                         \
     .block_len = SUPER_LEN, .block_bytes = sizeof(struct NAME##_block), .act = &quant_act_q8_256,  \
     .dot = NAME##_dot,                                                                             \
     .kernel = {                                                                                    \
         [CPU_SCALAR] = {.decode = NAME##_decode, .unpack = NAME##_unpack, .gemv = NAME##_gemv},    \
-        SUPER_CODES_VECTORS(NAME)}
+        VECTORS}
 
 #endif

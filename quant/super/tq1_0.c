@@ -81,12 +81,47 @@ SUPER_AVX2 __m256i tq1_0_codes(const void *block, int s)
         _mm256_set_m128i(_mm_setr_epi16(1, 1, 3, 3, 9, 9, 27, 27), _mm_set1_epi16(powers[4])));
 }
 
+/* Powers of 3 in both 16 bits. */
+enum { P0 = 0x00010001, P1 = 3 * P0, P2 = 9 * P0, P3 = 27 * P0, P4 = 81 * P0 };
+
+/* The digits of 64 bytes. */
+SUPER_AVX512 __m512i tq1_0_digits_avx512(__m512i bytes, __m512i power)
+{
+    const __m512i one = _mm512_set1_epi8(1);
+    const __m512i upper = _mm512_set1_epi16((int16_t)0xff00);
+    __m512i odd = _mm512_mullo_epi16(_mm512_and_si512(bytes, upper), power);
+    __m512i scaled = _mm512_ternarylogic_epi32(_mm512_mullo_epi16(bytes, power), upper, odd, 0xb8);
+    /* 3 * 86 > 256, 3 * 171 > 2 * 256 */
+    __m512i digits =
+        _mm512_maskz_mov_epi8(_mm512_cmpge_epu8_mask(scaled, _mm512_set1_epi8(86)), one);
+    return _mm512_mask_add_epi8(digits, _mm512_cmpge_epu8_mask(scaled, _mm512_set1_epi8((char)171)),
+                                digits, one);
+}
+
+SUPER_AVX512 void tq1_0_bytes(const void *block, struct super_codes_bytes *to)
+{
+    const struct tq1_0_block *w = block;
+    __m512i first = super_broadcast_32(w->q);
+    __m512i second = _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)(w->q + 32)));
+    __m512i high = _mm512_set1_epi32((int32_t)quant_load32(w->high));
+    /* Elements 128 ... 159 are the last digits of the first 32 bytes; the last 16 elements the
+     * digits of `high`. */
+    __m512i bytes[4] = {first, first, _mm512_mask_blend_epi64(0x0f, second, first),
+                        _mm512_mask_blend_epi64(0xc0, second, high)};
+    const __m512i power[4] = {
+        super_set_halves(P0, P1), super_set_halves(P2, P3),
+        _mm512_setr_epi32(P4, P4, P4, P4, P4, P4, P4, P4, P0, P0, P0, P0, P1, P1, P1, P1),
+        _mm512_setr_epi32(P2, P2, P2, P2, P3, P3, P3, P3, P4, P4, P4, P4, P0, P1, P2, P3)};
+    EACH (i, 4) to->code[i] = tq1_0_digits_avx512(bytes[i], power[i]);
+}
+
 SUPER_CODES(tq1_0, 1.0f)
+SUPER_CODES_512(AVX512, tq1_0, 1.0f, NULL, OFFSET)
 #endif
 
 const struct quant_type quant_type_tq1_0 = {
     .name = "TQ1_0",
     .id = QUANT_TQ1_0,
     .panel = {.sub_len = 32, .offset = OFFSET, .max_code = MAX_CODE},
-    SUPER_CODES_MEMBERS(tq1_0),
+    SUPER_CODES_MEMBERS(tq1_0, SUPER_CODES_AVX2(tq1_0) SUPER_CODES_LEVEL(AVX512, tq1_0)),
 };

@@ -42,12 +42,23 @@ SUPER_AVX2 __m256i tq2_0_codes(const void *block, int s)
     return _mm256_sub_epi8(super_bits(bytes, s % 4 * 2, 3), _mm256_set1_epi8(1));
 }
 
+SUPER_AVX512 void tq2_0_bytes(const void *block, struct super_codes_bytes *to)
+{
+    const struct tq2_0_block *w = block;
+    EACH (i, 4) {
+        __m512i bytes = super_broadcast_32(w->q + i / 2 * 32);
+        bytes = _mm512_srlv_epi32(bytes, super_set_halves(i % 2 * 4, i % 2 * 4 + 2));
+        to->code[i] = _mm512_and_si512(bytes, _mm512_set1_epi8(3));
+    }
+}
+
 SUPER_CODES(tq2_0, 1.0f)
+SUPER_CODES_512(AVX512, tq2_0, 1.0f, NULL, OFFSET)
 #endif
 
 const struct quant_type quant_type_tq2_0 = {
     .name = "TQ2_0",
     .id = QUANT_TQ2_0,
     .panel = {.sub_len = 32, .offset = OFFSET, .max_code = MAX_CODE},
-    SUPER_CODES_MEMBERS(tq2_0),
+    SUPER_CODES_MEMBERS(tq2_0, SUPER_CODES_AVX2(tq2_0) SUPER_CODES_LEVEL(AVX512, tq2_0)),
 };
