@@ -58,6 +58,7 @@ static bool (*const commands[CLI_COMMAND_COUNT])(const struct cli_values *, stru
     [CLI_BENCH] = cli_cmd_bench,
     [CLI_INSPECT] = cli_cmd_inspect,
     [CLI_QUANTIZE] = cli_cmd_quantize,
+    [CLI_IMATRIX] = cli_cmd_imatrix,
     [CLI_CHECK] = cli_cmd_check,
     [CLI_MODELS] = cli_cmd_models,
     [CLI_DOCTOR] = cli_cmd_doctor,

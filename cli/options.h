@@ -21,6 +21,7 @@ enum cli_command_id {
     CLI_BENCH,
     CLI_INSPECT,
     CLI_QUANTIZE,
+    CLI_IMATRIX,
     CLI_CHECK,
     CLI_MODELS,
     CLI_DOCTOR,
@@ -58,7 +59,7 @@ struct cli_integers {
 struct cli_values {
     const char *model, *prompt, *file, *ids, *output;
     const char *cache_type_k, *cache_type_v, *isa, *format;
-    const char *save_logits, *kl, *output_type, *embedding_type, *svg;
+    const char *save_logits, *kl, *output_type, *embedding_type, *imatrix, *svg;
     const char *grammar, *json_schema, *regex, *choices;
     const char *system, *messages, *tools, *template, *reasoning, *on_full;
     struct cli_list stop, schema_lenient, logit_bias, dry_sequence_breaker, template_var,
@@ -71,7 +72,7 @@ struct cli_values {
     bool escape, no_bos, no_special, lossy, decode, lines, ignore_eos, echo, special, json;
     bool chat, show_prompt, no_history, commands;
     bool jsonl, token_ids, hash, plan;
-    bool pure, dry_run;
+    bool pure, dry_run, process_output;
     bool metadata, tensors, plot, profile, json_object, schema_open, blas, pin, no_sandbox;
     bool verbose, newline;
     bool help, brief, version; /* brief: the short spelling of help */

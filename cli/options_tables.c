@@ -10,12 +10,14 @@
 #define BENCH      (1u << CLI_BENCH)
 #define INSPECT    (1u << CLI_INSPECT)
 #define QUANTIZE   (1u << CLI_QUANTIZE)
+#define IMATRIX    (1u << CLI_IMATRIX)
 #define CHECK      (1u << CLI_CHECK)
 #define GENERATING (RUN | CHAT)
 #define MODELS     (1u << CLI_MODELS)
 #define DOCTOR     (1u << CLI_DOCTOR)
 #define VERSION    (1u << CLI_VERSION)
-#define EVALUATING (GENERATING | LOGITS | PERPLEXITY | BENCH)
+#define CHUNKING   (PERPLEXITY | IMATRIX)
+#define EVALUATING (GENERATING | LOGITS | CHUNKING | BENCH)
 #define READING    (RUN | TOKENIZE | LOGITS)
 #define TEXTUAL    (READING | CHECK)
 #define ALL        ((1u << CLI_COMMAND_COUNT) - 1)
@@ -83,6 +85,12 @@ const struct cli_command cli_command_table[CLI_COMMAND_COUNT] = {
                       "block takes the nearest type that fits, with -v saying so. Without OUT.gguf\n"
                       "(--dry-run) only says what the file would be.",
                       2, 3},
+    [CLI_IMATRIX] = {"imatrix", "infer imatrix [-m MODEL] -f FILE -o OUT.gguf [options]",
+                     "what weights are multiplied by in a text, for quantize",
+                     "Evaluates a text in chunks and writes for each matrix of the model the sums of\n"
+                     "the squares of its inputs, of experts one by one: the importance matrix of\n"
+                     "quantize --imatrix, as GGUF.",
+                     0, 0},
     [CLI_CHECK] = {"check", "infer check --json-schema FILE|--grammar FILE|--regex RE < TEXT",
                    "say whether a grammar, schema or expression accepts a text",
                    "Reads a text (-p, -f or standard input) and says by its status whether the\n"
@@ -146,18 +154,18 @@ const char *const cli_group_title[CLI_GROUP_COUNT] = {
 const struct cli_option cli_option_table[] = {
     /* ---- Input ---- */
     {.name = "model", .alias = {"-m"}, .kind = CLI_TEXT,
-     .commands = READING | CHAT | PERPLEXITY | BENCH | INSPECT | DOCTOR | MODELS,
+     .commands = READING | CHAT | CHUNKING | BENCH | INSPECT | DOCTOR | MODELS,
      .group = CLI_GROUP_INPUT, .value = "FILE", .help = "a GGUF file, or a name from `infer models`", .common = true, .at = AT(model)},
     {.name = "prompt", .alias = {"-p"}, .kind = CLI_TEXT, .commands = TEXTUAL,
      .group = CLI_GROUP_INPUT, .value = "TEXT", .excludes = "file ids",
      .help = "the text; piped input comes before it", .common = true, .at = AT(prompt)},
-    {.name = "file", .alias = {"-f"}, .kind = CLI_TEXT, .commands = TEXTUAL | PERPLEXITY,
+    {.name = "file", .alias = {"-f"}, .kind = CLI_TEXT, .commands = TEXTUAL | CHUNKING,
      .group = CLI_GROUP_INPUT, .value = "FILE", .excludes = "prompt ids kl",
      .help = "the text from a file; piped input comes before it", .common = true, .at = AT(file)},
     {.name = "ids", .kind = CLI_TEXT, .commands = LOGITS, .group = CLI_GROUP_INPUT,
      .value = "\"1 2 3\"", .excludes = "prompt file no-bos no-special lossy escape",
      .help = "token ids in place of a text", .common = true, .at = AT(ids)},
-    {.name = "ids", .kind = CLI_TEXT, .commands = PERPLEXITY, .group = CLI_GROUP_INPUT,
+    {.name = "ids", .kind = CLI_TEXT, .commands = CHUNKING, .group = CLI_GROUP_INPUT,
      .value = "FILE", .excludes = "file kl no-special lossy",
      .help = "token ids from a file (-: standard input)", .common = true, .at = AT(ids)},
     {.name = "escape", .alias = {"-e"}, .kind = CLI_FLAG, .commands = TEXTUAL | CHAT,
@@ -168,12 +176,12 @@ const struct cli_option cli_option_table[] = {
      .at = AT(decode)},
     {.name = "lines", .kind = CLI_FLAG, .commands = TOKENIZE, .group = CLI_GROUP_INPUT,
      .help = "each line of the text is an input of its own", .at = AT(lines)},
-    {.name = "no-bos", .kind = CLI_FLAG, .commands = READING | CHAT | PERPLEXITY,
+    {.name = "no-bos", .kind = CLI_FLAG, .commands = READING | CHAT | CHUNKING,
      .group = CLI_GROUP_INPUT, .help = "do not add a beginning-of-text token", .at = AT(no_bos)},
-    {.name = "no-special", .kind = CLI_FLAG, .commands = READING | PERPLEXITY,
+    {.name = "no-special", .kind = CLI_FLAG, .commands = READING | CHUNKING,
      .group = CLI_GROUP_INPUT, .help = "names of special tokens in the text are text",
      .at = AT(no_special)},
-    {.name = "lossy", .kind = CLI_FLAG, .commands = READING | CHAT | PERPLEXITY,
+    {.name = "lossy", .kind = CLI_FLAG, .commands = READING | CHAT | CHUNKING,
      .group = CLI_GROUP_INPUT, .help = "leave out bytes without a token",
      .at = AT(lossy)},
 
@@ -337,7 +345,7 @@ const struct cli_option cli_option_table[] = {
     {.name = "profile", .kind = CLI_FLAG, .commands = BENCH, .group = CLI_GROUP_MEASURE,
      .help = "after each test, on stderr: where its time goes", .at = AT(profile)},
     {.name = "chunk", .alias = {"-c", "--ctx-size", "--ctx"}, .kind = CLI_INTEGER,
-     .commands = PERPLEXITY, .group = CLI_GROUP_MEASURE, .value = "N", .standard = "512", .low = 4,
+     .commands = CHUNKING, .group = CLI_GROUP_MEASURE, .value = "N", .standard = "512", .low = 4,
      .high = INT32_MAX, .help = "tokens per chunk", .common = true, .at = AT(chunk)},
     {.name = "save-logits", .kind = CLI_TEXT, .commands = PERPLEXITY, .group = CLI_GROUP_MEASURE,
      .value = "FILE", .help = "keep ids and logits for --kl", .writes = true, .common = true, .at = AT(save_logits)},
@@ -349,6 +357,11 @@ const struct cli_option cli_option_table[] = {
     {.name = "output", .alias = {"-o"}, .kind = CLI_TEXT, .commands = LOGITS,
      .group = CLI_GROUP_OUTPUT, .value = "FILE", .excludes = "top",
      .help = "all logits as float32 (-: standard output)", .writes = true, .common = true, .at = AT(output)},
+    {.name = "output", .alias = {"-o"}, .kind = CLI_TEXT, .commands = IMATRIX,
+     .group = CLI_GROUP_OUTPUT, .value = "FILE", .help = "the matrix, a GGUF file (-: standard output)",
+     .writes = true, .common = true, .at = AT(output)},
+    {.name = "process-output", .kind = CLI_FLAG, .commands = IMATRIX, .group = CLI_GROUP_OUTPUT,
+     .help = "of the output matrix too, not of layers alone", .at = AT(process_output)},
     {.name = "top", .kind = CLI_INTEGER, .commands = LOGITS, .group = CLI_GROUP_OUTPUT,
      .value = "N", .standard = "10", .low = 1, .high = 1000,
      .help = "how many of the best tokens to print", .common = true, .at = AT(top)},
@@ -359,6 +372,9 @@ const struct cli_option cli_option_table[] = {
     {.name = "tensor-type", .kind = CLI_LIST, .commands = QUANTIZE, .group = CLI_GROUP_OUTPUT,
      .value = "RE=TYPE", .help = "type of tensors whose name RE matches; repeatable", .common = true,
      .at = AT(tensor_type)},
+    {.name = "imatrix", .kind = CLI_TEXT, .commands = QUANTIZE, .group = CLI_GROUP_OUTPUT,
+     .value = "FILE", .help = "importance matrix (of `infer imatrix`)", .common = true,
+     .at = AT(imatrix)},
     {.name = "pure", .kind = CLI_FLAG, .commands = QUANTIZE, .group = CLI_GROUP_OUTPUT,
      .help = "one type for all matrices: no mix", .common = true, .at = AT(pure)},
     {.name = "dry-run", .kind = CLI_FLAG, .commands = QUANTIZE, .group = CLI_GROUP_OUTPUT,

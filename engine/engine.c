@@ -40,6 +40,11 @@ fail:
     return NULL;
 }
 
+void engine_set_observer(struct engine *e, const struct engine_observer *observer)
+{
+    e->observer = observer;
+}
+
 void engine_free(struct engine *e)
 {
     if (!e) return;

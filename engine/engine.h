@@ -19,19 +19,40 @@ struct engine_options {
 };
 struct engine_options engine_options_default(void);
 
+struct engine_tensor;
+
+/* The inputs of one matrix of weights in a product: w[n][k], x[T][k] with batches, and ids[T][U] of
+ * experts (NULL without); shapes as of engine_mul_mat and engine_mul_mat_id (engine/graph.h). */
+struct engine_product_inputs {
+    const struct engine_tensor *w, *x, *ids;
+};
+
+/* Looks at the inputs of all products of an engine's runs. `product` is called on each worker that
+ * takes part in the product, before it runs, for each of its matrices; workers call at the same
+ * time, and share out the work by ith and nth. */
+struct engine_observer {
+    void (*product)(void *user, const struct engine_worker *worker,
+                    const struct engine_product_inputs *inputs);
+    void *user;
+};
+
 struct engine {
     struct engine_options options; /* n_threads and level have the values in use */
     struct quant_kernels quant;
     struct engine_vec vec;
     struct engine_pool *pool;
-    struct engine_blas *blas;       /* NULL unless use_blas */
-    struct engine_profile *profile; /* engine_set_profile; NULL: nothing is counted */
+    struct engine_blas *blas;               /* NULL unless use_blas */
+    struct engine_profile *profile;         /* engine_set_profile; NULL: nothing is counted */
+    const struct engine_observer *observer; /* engine_set_observer; NULL: none */
 };
 
 /* Fills the tables and starts the pool. The caller owns it. BASE_USAGE when use_blas is set and
  * OpenBLAS cannot be loaded. */
 struct engine *engine_new(const struct engine_options *options, struct base_error *err);
 void engine_free(struct engine *e); /* NULL is fine */
+
+/* *observer sees all later runs; NULL: nothing does. The caller owns it. Results do not change. */
+void engine_set_observer(struct engine *e, const struct engine_observer *observer);
 
 /* min(processors in the affinity mask, cgroup v1/v2 CPU quota rounded down but at least 1,
  * physical cores among them). */

@@ -238,6 +238,9 @@ struct quant_type {
 
     /* Scalar specification; dot NULL where act is, encode also NULL in types that are only read. */
     void (*encode)(int64_t k, const float *in, void *row); /* deterministic; never fails */
+    /* The same with a weight of the squared error for each element (not negative; NULL: encode).
+     * NULL in types whose bytes do not depend on such weights. */
+    void (*encode_by)(int64_t k, const float *in, const float *importance, void *row);
     float (*dot)(int64_t k, const void *row, const struct quant_act *a);
 
     struct quant_kernel kernel[CPU_LEVEL_COUNT]; /* [CPU_SCALAR] is complete (without unpack */

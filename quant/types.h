@@ -7,6 +7,13 @@
 #include "quant/quant.h"
 #include <string.h>
 
+/* The encode of a type that has an encode_by. */
+#define QUANT_ENCODE_ALONE(NAME)                                                                   \
+    static void NAME##_encode(int64_t k, const float *in, void *row)                               \
+    {                                                                                              \
+        NAME##_encode_by(k, in, NULL, row);                                                        \
+    }
+
 /* One row per file; quant/types.c puts them into the table. */
 extern const struct quant_type quant_type_f32;
 extern const struct quant_type quant_type_f16;

@@ -218,30 +218,12 @@ static bool print(const struct perplexity *p, struct base_error *err)
 static bool read_ids(struct perplexity *p, struct base_error *err)
 {
     const struct cli_values *v = p->values;
-    struct base_buffer text = BASE_BUFFER_INIT;
-    bool ok;
     p->chunk = (uint32_t)v->chunk;
-    if (v->kl) {
-        ok = cli_saved_open(&p->saved, v->kl, p->n_vocab, &p->ids, &p->chunk, err);
-    } else if (v->ids) {
-        ok = cli_file_read(v->ids, &text, err) &&
-             cli_ids_parse(text.data ? text.data : "", text.size, p->n_vocab, &p->ids, err);
-        if (!ok) base_error_set_file(err, v->ids);
-    } else {
-        ok = cli_input_read(v, &text, err) &&
-             cli_input_encode(v, p->model.tokenizer, &text, &p->ids, err);
-    }
-    base_buffer_free(&text);
-    if (!ok) return false;
-    if (p->ids.count < p->chunk) p->chunk = (uint32_t)p->ids.count;
-    if (p->chunk < 4)
-        return base_fail(err, BASE_USAGE, "the text has %zu tokens; it takes 4 at least",
-                         p->ids.count);
-    p->n_chunks = p->ids.count / p->chunk;
-    const bool bos = !v->no_bos && !v->kl && text_adds_bos(p->model.tokenizer);
-    for (uint64_t i = 0; bos && i < p->n_chunks; i++)
-        p->ids.id[i * p->chunk] = text_token_bos(p->model.tokenizer);
-    return true;
+    if (!v->kl)
+        return cli_chunks_read(v, p->model.tokenizer, p->n_vocab, &p->ids, &p->chunk, &p->n_chunks,
+                               err);
+    return cli_saved_open(&p->saved, v->kl, p->n_vocab, &p->ids, &p->chunk, err) &&
+           cli_chunks_cut(&p->ids, &p->chunk, &p->n_chunks, err);
 }
 
 static bool open_all(struct perplexity *p, struct base_error *err)

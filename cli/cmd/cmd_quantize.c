@@ -5,6 +5,7 @@
 #include "base/size.h"
 #include "cli/cmd/quantize_plan.h"
 #include "cli/commands.h"
+#include "cli/imatrix.h"
 #include "cli/output_files.h"
 #include "cli/sandbox.h"
 #include "cli/system.h"
@@ -25,6 +26,7 @@ struct quantize {
     struct gguf_writer *writer;
     struct engine *engine;
     struct cli_quantize_plan plan;
+    struct cli_imatrix imatrix;   /* --imatrix */
     const char *out;              /* NULL: --dry-run */
     const struct quant_type **to; /* [tensors]: decided once, by names that lie in the map */
     float *row;                   /* [threads][longest row] */
@@ -37,8 +39,10 @@ struct rows_job {
     const struct quantize *q;
     const struct quant_type *from, *to;
     const char *in;
-    uint64_t in_row, out_row; /* bytes */
-    uint64_t len;             /* elements of a row */
+    uint64_t in_row, out_row;   /* bytes */
+    uint64_t len;               /* elements of a row */
+    const float *importance;    /* of the tensor: [matrices][len]; NULL: none */
+    uint64_t first, per_matrix; /* number of row 0 in the tensor; rows of a matrix */
     int64_t rows;
     atomic_bool *broken; /* a row has NaN or infinity */
 };
@@ -48,6 +52,15 @@ static bool is_finite(const float *row, uint64_t n)
     bool all = true;
     for (uint64_t i = 0; i < n; i++) all &= isfinite(row[i]) != 0;
     return all;
+}
+
+static void encode_row(const struct rows_job *j, uint64_t r, const float *row, void *out)
+{
+    const uint64_t matrix = (j->first + r) / j->per_matrix;
+    if (j->importance && j->to->encode_by)
+        j->to->encode_by((int64_t)j->len, row, j->importance + matrix * j->len, out);
+    else
+        j->to->encode((int64_t)j->len, row, out);
 }
 
 static void convert_rows(const struct engine_worker *w, void *user)
@@ -60,7 +73,7 @@ static void convert_rows(const struct engine_worker *w, void *user)
         kernel[j->from->id].decode(0, (int64_t)j->len, j->in + (uint64_t)r * j->in_row, row);
         bool ok = is_finite(row, j->len);
         if (j->to) {
-            j->to->encode((int64_t)j->len, row, out);
+            encode_row(j, (uint64_t)r, row, out);
             kernel[j->to->id].decode(0, (int64_t)j->len, out, row); /* a type may be too small */
             ok = ok && is_finite(row, j->len);
         }
@@ -74,8 +87,15 @@ static bool convert(struct quantize *q, const struct gguf_tensor *t, const struc
                     struct base_error *err)
 {
     atomic_bool broken = false;
-    struct rows_job job = {
-        .q = q, .from = t->type, .to = to, .in = t->data, .len = t->ne[0], .broken = &broken};
+    struct rows_job job = {.q = q,
+                           .from = t->type,
+                           .to = to,
+                           .in = t->data,
+                           .len = t->ne[0],
+                           .per_matrix = t->ne[1],
+                           .broken = &broken};
+    const struct cli_imatrix_entry *entry = cli_imatrix_find(&q->imatrix, t->name);
+    if (to && entry) job.importance = entry->mean;  /* choose_types has checked its size */
     uint64_t rows = t->ne[1] * t->ne[2] * t->ne[3]; /* the reader has checked the product */
     if (!quant_row_bytes(t->type, t->ne[0], &job.in_row) ||
         !quant_row_bytes(to ? to : t->type, t->ne[0], &job.out_row))
@@ -95,6 +115,7 @@ static bool convert(struct quantize *q, const struct gguf_tensor *t, const struc
                               err))
             return false;
         job.in += (uint64_t)job.rows * job.in_row;
+        job.first += (uint64_t)job.rows;
         rows -= (uint64_t)job.rows;
     }
     return true;
@@ -114,6 +135,13 @@ static void copy_metadata(struct quantize *q)
     if (copies) return;
     gguf_writer_u32(q->writer, "general.file_type", q->plan.file_type);
     gguf_writer_u32(q->writer, "general.quantization_version", 2);
+    if (!q->values->imatrix) return;
+    const struct base_buffer *set = &q->imatrix.data_set;
+    const char *file = q->values->imatrix;
+    gguf_writer_str(q->writer, "quantize.imatrix.file", file, strlen(file));
+    gguf_writer_str(q->writer, "quantize.imatrix.dataset", set->data ? set->data : "", set->size);
+    gguf_writer_u32(q->writer, "quantize.imatrix.entries_count", (uint32_t)q->imatrix.n_entries);
+    gguf_writer_u32(q->writer, "quantize.imatrix.chunks_count", q->imatrix.n_chunks);
 }
 
 static bool choose_types(struct quantize *q, struct base_error *err)
@@ -124,6 +152,11 @@ static bool choose_types(struct quantize *q, struct base_error *err)
     for (uint64_t i = 0; i < count; i++) {
         const struct gguf_tensor *t = gguf_tensor_at(q->in, i);
         bool fell_back;
+        const struct cli_imatrix_entry *entry = cli_imatrix_find(&q->imatrix, t->name);
+        if (entry && entry->count != t->ne[0] * t->ne[2] * t->ne[3])
+            return base_fail_at(err, BASE_USAGE, "--imatrix", -1,
+                                "%.*s has %llu values there: a matrix of another model",
+                                (int)t->name.size, t->name.data, (unsigned long long)entry->count);
         q->to[i] = cli_quantize_plan_type(&q->plan, t, &fell_back);
         if (fell_back && q->values->verbose)
             cli_note("%.*s: rows of %llu, so %s", (int)t->name.size, t->name.data,
@@ -163,7 +196,9 @@ static bool open_input(struct quantize *q, struct base_error *err)
         base_error_set_file(err, in);
         return false;
     }
-    return cli_quantize_plan_make(&q->plan, q->in, v, type, false, err) && choose_types(q, err);
+    if (v->imatrix && !cli_imatrix_read(&q->imatrix, v->imatrix, err)) return false;
+    return cli_quantize_plan_make(&q->plan, q->in, v, type, v->imatrix != NULL, err) &&
+           choose_types(q, err);
 }
 
 static bool open_output(struct quantize *q, struct base_error *err)
@@ -252,6 +287,7 @@ bool cli_cmd_quantize(const struct cli_values *values, struct base_error *err)
     if (ok && values->dry_run && !values->no_sandbox) cli_sandbox_close(0);
     ok = ok && (values->dry_run ? print_plan(&q, err) : write_model(&q, err));
     cli_quantize_plan_free(&q.plan);
+    cli_imatrix_free(&q.imatrix);
     free(q.row);
     free(q.slab);
     free(q.to);

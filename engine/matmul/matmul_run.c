@@ -217,12 +217,22 @@ static void (*const by_route[ENGINE_ROUTE_COUNT])(const struct engine_matmul_run
     [ENGINE_ROUTE_PANELS] = engine_route_panels_run,
 };
 
+static void show_inputs(const struct engine_task *task, const struct engine_matmul *p)
+{
+    const struct engine_observer *observer = task->engine->observer;
+    for (int i = 0; i < p->n_w + (p->up != NULL); i++) {
+        const struct engine_product_inputs inputs = {i < p->n_w ? p->w[i] : p->up, p->x, p->ids};
+        observer->product(observer->user, task->worker, &inputs);
+    }
+}
+
 void engine_matmul_run(const struct engine_task *task, struct engine_tensor *dst)
 {
     struct engine_matmul product;
     const struct engine_worker *worker = task->worker;
     if (!engine_matmul_layout(&product, dst, worker->nth, task->engine->quant.dual_512))
         return; /* the layout checks this */
+    if (task->engine->observer) show_inputs(task, &product);
     const struct engine_route_facts facts = engine_route_facts(task->engine, &product);
     if (facts.blas) {
         run_blas(task, &product, dst);

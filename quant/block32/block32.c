@@ -19,7 +19,7 @@ static bool all_finite(const float x[LEN])
 }
 
 struct search {
-    const float *x;
+    const float *x, *w;
     int offset; /* 0: with a minimum, else that is -offset * d */
     int max_code;
     struct quant_scales best; /* the default, until a candidate's error is finite */
@@ -47,7 +47,7 @@ static float assign(const struct search *s, struct quant_scales scales, float co
         const float c = quant_fit_integer((x[i] - m) * inverse, 0.0f, max_code);
         const float off = x[i] - (d * c + m);
         code[i] = c;
-        square[i] = off * off;
+        square[i] = s->w[i] * off * off;
     }
     return sum(square);
 }
@@ -76,23 +76,26 @@ static float refit_symmetric(const struct search *s, const float code[LEN])
     float xc[LEN], cc[LEN];
     for (int i = 0; i < LEN; i++) {
         const float c = code[i] - (float)s->offset;
-        xc[i] = s->x[i] * c;
-        cc[i] = c * c;
+        xc[i] = s->w[i] * s->x[i] * c;
+        cc[i] = s->w[i] * c * c;
     }
     const float squares = sum(cc);
     return squares > 0.0f ? sum(xc) / squares : 0.0f;
 }
 
-struct quant_scales quant_encode_symmetric(const float x[LEN], int offset, uint8_t code[LEN])
+struct quant_scales quant_encode_symmetric(const float x[LEN], const float *importance, int offset,
+                                           uint8_t code[LEN])
 {
-    float extreme = 0.0f, trial[LEN];
+    float extreme = 0.0f, trial[LEN], w[LEN];
     memset(code, offset, LEN);
     if (!all_finite(x)) return scales_nan;
     for (int i = 0; i < LEN; i++)
         if (fabsf(x[i]) > fabsf(extreme)) extreme = x[i];
     if (extreme == 0.0f) return (struct quant_scales){0, 0};
 
+    quant_fit_weights(LEN, importance, w);
     struct search s = {.x = x,
+                       .w = w,
                        .offset = offset,
                        .max_code = 2 * offset - 1,
                        .best = {quant_fit_half(-extreme / (float)offset), 0},
@@ -115,32 +118,38 @@ struct quant_scales quant_encode_symmetric(const float x[LEN], int offset, uint8
 static bool refit_with_min(const struct search *s, double sum_x, const float code[LEN], double *d,
                            double *m)
 {
-    float cc[LEN]; /* small integers: exact */
+    float cc[LEN], wc[LEN]; /* with weights of 1 small integers: exact */
     double lane[LANES] = {0}, sum_xc = 0;
-    for (int i = 0; i < LEN; i++) cc[i] = code[i] * code[i];
-    for (int i = 0; i < LEN; i++) lane[i % LANES] += (double)s->x[i] * (double)code[i];
+    for (int i = 0; i < LEN; i++) {
+        wc[i] = s->w[i] * code[i];
+        cc[i] = wc[i] * code[i];
+    }
+    for (int i = 0; i < LEN; i++) lane[i % LANES] += (double)s->x[i] * (double)wc[i];
     for (int l = 0; l < LANES; l++) sum_xc += lane[l];
-    const double sum_c = sum(code), det = LEN * (double)sum(cc) - sum_c * sum_c;
+    const double sum_w = sum(s->w), sum_c = sum(wc), det = sum_w * (double)sum(cc) - sum_c * sum_c;
     if (det <= 0) return false;
-    *d = (LEN * sum_xc - sum_c * sum_x) / det;
-    *m = (sum_x - *d * sum_c) / LEN;
+    *d = (sum_w * sum_xc - sum_c * sum_x) / det;
+    *m = (sum_x - *d * sum_c) / sum_w;
     return true;
 }
 
-struct quant_scales quant_encode_with_min(const float x[LEN], int max_code, uint8_t code[LEN])
+struct quant_scales quant_encode_with_min(const float x[LEN], const float *importance, int max_code,
+                                          uint8_t code[LEN])
 {
-    float low = x[0], high = x[0], trial[LEN];
+    float low = x[0], high = x[0], trial[LEN], w[LEN];
     double sum_x = 0;
+    quant_fit_weights(LEN, importance, w);
 
     memset(code, 0, LEN);
     if (!all_finite(x)) return scales_nan;
     for (int i = 0; i < LEN; i++) {
         if (x[i] < low) low = x[i];
         if (x[i] > high) high = x[i];
-        sum_x += x[i];
+        sum_x += (double)w[i] * (double)x[i];
     }
     const float step = high / (float)max_code - low / (float)max_code;
     struct search s = {.x = x,
+                       .w = w,
                        .max_code = max_code,
                        .best = {quant_fit_half(step), quant_fit_half(low)},
                        .error = INFINITY};

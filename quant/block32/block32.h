@@ -20,14 +20,16 @@ struct quant_scales {
 
 /* x ~ d * (code - offset) with codes 0 .. 2 * offset - 1; offset 8 or 16. Writes the codes. A block
  * with an element that is not finite gets d = NaN, so that the error is visible. */
-struct quant_scales quant_encode_symmetric(const float x[32], int offset, uint8_t code[32]);
+struct quant_scales quant_encode_symmetric(const float x[32], const float *importance, int offset,
+                                           uint8_t code[32]);
 
 /* x ~ d * code, the largest element at 127 or -127; returns d. NaN as above; a scale above the
  * range of binary16 is cut to its largest. */
 uint16_t quant_encode_bytes(const float x[32], int8_t code[32]);
 
 /* x ~ d * code + m with codes 0 .. max_code. NaN as above. */
-struct quant_scales quant_encode_with_min(const float x[32], int max_code, uint8_t code[32]);
+struct quant_scales quant_encode_with_min(const float x[32], const float *importance, int max_code,
+                                          uint8_t code[32]);
 
 /* ---- The form of a type ---- */
 
@@ -45,8 +47,9 @@ struct quant_form32 {
     bool e8m0;              /* d is the byte e: 2^(e - 128) */
     bool has_min;
     int offset, max_code;
-    /* Writes the block of x[32]; NULL: quant_write_affine32. */
-    void (*write)(const float x[32], uint8_t *at);
+    /* Writes the block of x[32]; importance[32] weights the errors, NULL: all alike. NULL:
+     * quant_write_affine32. */
+    void (*write)(const float x[32], const float *importance, uint8_t *at);
 };
 
 static inline float quant_load_half(const uint8_t *at)
@@ -113,11 +116,13 @@ QUANT_INLINE void quant_read32(struct quant_form32 form, const uint8_t *at,
 }
 
 /* The block of x[32] in a type without a codebook: binary16 scales, nibbles, fifth bits. */
-QUANT_INLINE void quant_write_affine32(struct quant_form32 form, const float x[32], uint8_t *at)
+QUANT_INLINE void quant_write_affine32(struct quant_form32 form, const float x[32],
+                                       const float *importance, uint8_t *at)
 {
     uint8_t code[32];
-    const struct quant_scales scales = form.has_min ? quant_encode_with_min(x, form.max_code, code)
-                                                    : quant_encode_symmetric(x, form.offset, code);
+    const struct quant_scales scales =
+        form.has_min ? quant_encode_with_min(x, importance, form.max_code, code)
+                     : quant_encode_symmetric(x, importance, form.offset, code);
     memcpy(at, &scales, form.has_min ? 4 : 2);
     quant_join_nibbles(code, at + form.codes);
     if (form.fifth) quant_put_fifth_bits(code, at + form.fifth);
@@ -137,14 +142,16 @@ QUANT_INLINE void quant_decode32(struct quant_form32 form, int64_t first, int64_
     }
 }
 
-QUANT_INLINE void quant_encode32(struct quant_form32 form, int64_t k, const float *in, void *row)
+QUANT_INLINE void quant_encode32(struct quant_form32 form, int64_t k, const float *in,
+                                 const float *importance, void *row)
 {
     uint8_t *at = row;
     for (int64_t b = 0; b < k / 32; b++, at += form.block_bytes, in += 32) {
+        const float *weights = importance ? importance + 32 * b : NULL;
         if (form.write)
-            form.write(in, at);
+            form.write(in, weights, at);
         else
-            quant_write_affine32(form, in, at);
+            quant_write_affine32(form, in, weights, at);
     }
 }
 

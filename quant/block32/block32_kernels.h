@@ -19,10 +19,11 @@
     {                                                                                              \
         quant_decode32(NAME##_form, first, n, row, out);                                           \
     }                                                                                              \
-    static void NAME##_encode(int64_t k, const float *in, void *row)                               \
+    static void NAME##_encode_by(int64_t k, const float *in, const float *importance, void *row)   \
     {                                                                                              \
-        quant_encode32(NAME##_form, k, in, row);                                                   \
+        quant_encode32(NAME##_form, k, in, importance, row);                                       \
     }                                                                                              \
+    QUANT_ENCODE_ALONE(NAME)                                                                       \
     static float NAME##_dot(int64_t k, const void *row, const struct quant_act *a)                 \
     {                                                                                              \
         return quant_dot32(NAME##_form, k, row, a);                                                \
@@ -80,7 +81,8 @@
 
 /* Members of struct quant_type. */
 #define QUANT_BLOCK32_MEMBERS(NAME)                                                                \
-    .block_len = 32, .act = &quant_act_q8_32, .encode = NAME##_encode, .dot = NAME##_dot,          \
+    .block_len = 32, .act = &quant_act_q8_32, .encode = NAME##_encode,                             \
+    .encode_by = NAME##_encode_by, .dot = NAME##_dot,                                              \
     .kernel = {                                                                                    \
         [CPU_SCALAR] = {.decode = NAME##_decode, .unpack = NAME##_unpack, .gemv = NAME##_gemv},    \
         QUANT_BLOCK32_VECTORS(NAME)}

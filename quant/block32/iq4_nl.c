@@ -14,12 +14,12 @@ _Static_assert(sizeof(struct block) == 18, "IQ4_NL block");
 
 enum { OFFSET = 128, MAX_CODE = 113 + OFFSET };
 
-static void iq4_nl_write(const float in[32], uint8_t *at)
+static void iq4_nl_write(const float in[32], const float *importance, uint8_t *at)
 {
     struct block block = {.d = FIT_NAN};
     float x[32], weight[32];
     uint8_t code[32] = {0};
-    if (quant_fit_prepare(32, in, x, weight)) {
+    if (quant_fit_prepare(32, in, importance, x, weight)) {
         block.d = quant_fit_half(quant_fit_scale(&quant_fit_iq4, 32, x, weight));
         quant_fit_codes(&quant_fit_iq4, 32, x, quant_fit_inverse(quant_f16_to_f32(block.d)), code);
     }

@@ -6,6 +6,7 @@
  * bits a weight. "Codes" below, in panels too, are book[code] + 16. Called through the type table
  * only. */
 #include "quant/block32/block32_kernels.h"
+#include "quant/encode/fit.h"
 #include <math.h>
 
 struct block {
@@ -32,10 +33,11 @@ static float round_to_code(float x, float scale, uint8_t *code)
 }
 
 /* Codes of a block for one scale; returns the squared error. */
-static float try_scale(const float x[32], int e, uint8_t code[32])
+static float try_scale(const float x[32], const float w[32], int e, uint8_t code[32])
 {
     float error = 0.0f;
-    for (int i = 0; i < 32; i++) error += round_to_code(x[i], quant_e8m0((uint8_t)e), &code[i]);
+    for (int i = 0; i < 32; i++)
+        error += w[i] * round_to_code(x[i], quant_e8m0((uint8_t)e), &code[i]);
     return error;
 }
 
@@ -43,11 +45,11 @@ static float try_scale(const float x[32], int e, uint8_t code[32])
  * the next larger or smaller one, whichever gives the smaller error. Elements that are not finite
  * have no code: such a block gets the largest scale, whose values are outside the range of float,
  * so that the error is visible. */
-static void mxfp4_write(const float in[32], uint8_t *at)
+static void mxfp4_write(const float in[32], const float *importance, uint8_t *at)
 {
     struct block block;
     uint8_t code[32] = {0}, larger[32];
-    float largest = 0.0f;
+    float largest = 0.0f, w[32];
     bool finite = true;
     for (int i = 0; i < 32; i++) {
         finite = finite && isfinite(in[i]);
@@ -59,8 +61,9 @@ static void mxfp4_write(const float in[32], uint8_t *at)
         e = E_MAX;
         memset(code, 7, sizeof code);
     } else if (largest > 0.0f) {
+        quant_fit_weights(32, importance, w);
         e = exponent + 124 < 0 ? 0 : exponent + 124;
-        if (try_scale(in, e + 1, larger) < try_scale(in, e, code)) {
+        if (try_scale(in, w, e + 1, larger) < try_scale(in, w, e, code)) {
             e++;
             memcpy(code, larger, sizeof code);
         }

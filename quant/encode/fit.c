@@ -50,7 +50,20 @@ static float largest_of(int n, const float *x)
     return largest;
 }
 
-bool quant_fit_prepare(int n, const float *in, float *x, float *w)
+void quant_fit_weights(int n, const float *importance, float *w)
+{
+    const float floor = 1e-6f;
+    float largest = 0.0f;
+    for (int i = 0; importance && i < n; i++)
+        if (importance[i] > largest) largest = importance[i];
+    const bool usable = largest > 0.0f && isfinite(largest);
+    for (int i = 0; i < n; i++) {
+        w[i] = usable ? importance[i] / largest : 1.0f;
+        if (!(w[i] > floor)) w[i] = floor;
+    }
+}
+
+bool quant_fit_prepare(int n, const float *in, const float *importance, float *x, float *w)
 {
     const float limit = 0x1p30f;
     for (int i = 0; i < n; i++) {
@@ -58,7 +71,8 @@ bool quant_fit_prepare(int n, const float *in, float *x, float *w)
         x[i] = in[i] > limit ? limit : in[i] < -limit ? -limit : in[i];
     }
     float rms = sqrtf(sum2(n, x, x) / (float)n);
-    for (int i = 0; i < n; i++) w[i] = rms + fabsf(x[i]);
+    quant_fit_weights(n, importance, w);
+    for (int i = 0; i < n; i++) w[i] *= rms + fabsf(x[i]);
     return true;
 }
 
@@ -229,11 +243,11 @@ static float pick_scales(const struct quant_fit_grid *grid, int sub_len, int min
 }
 
 void quant_fit_super(const struct quant_fit_grid *grid, int sub_len, int min_scale, const float *in,
-                     struct quant_fit_super *out)
+                     const float *importance, struct quant_fit_super *out)
 {
     float x[FIT_LEN], w[FIT_LEN], ideal[MAX_SUBS];
     struct quant_fit_super trial = {0};
-    if (!quant_fit_prepare(FIT_LEN, in, x, w)) {
+    if (!quant_fit_prepare(FIT_LEN, in, importance, x, w)) {
         write_nan(out);
         return;
     }
@@ -303,12 +317,12 @@ static float pick_scale_min(int max_code, int max_scale, int n, const float *x, 
 }
 
 void quant_fit_super_with_min(int sub_len, int max_code, int max_scale, const float *in,
-                              struct quant_fit_super *out)
+                              const float *importance, struct quant_fit_super *out)
 {
     float x[FIT_LEN], w[FIT_LEN], ideal[MAX_SUBS][2], d[2] = {0.0f, 0.0f}, best_error = INFINITY;
     struct quant_fit_super trial = {0};
     int n_subs = FIT_LEN / sub_len;
-    if (!quant_fit_prepare(FIT_LEN, in, x, w)) {
+    if (!quant_fit_prepare(FIT_LEN, in, importance, x, w)) {
         write_nan(out);
         return;
     }

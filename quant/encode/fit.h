@@ -29,9 +29,14 @@ void quant_fit_codes(const struct quant_fit_grid *grid, int n, const float *x, f
 /* The scale s that makes the weighted sum of (x - s * value)^2 small; n is 16 or 32. */
 float quant_fit_scale(const struct quant_fit_grid *grid, int n, const float *x, const float *w);
 
-/* A copy of n elements, and their weights as described above; false when an element is not finite.
+/* A copy of n elements, and their weights as described above, times importance[n] where that is not
+ * NULL; false when an element is not finite.
  * What no scale of half precision can reach is cut down, so that no sum overflows. */
-bool quant_fit_prepare(int n, const float *in, float *x, float *w);
+bool quant_fit_prepare(int n, const float *in, const float *importance, float *x, float *w);
+
+/* w[n] in proportion to importance[n], the largest 1 and none 0; all 1 where that is NULL, or has
+ * no finite value above 0. */
+void quant_fit_weights(int n, const float *importance, float *w);
 
 /* Sums are made in so many lanes, so that a compiler can use vectors without changing the result.
  */
@@ -70,10 +75,10 @@ struct quant_fit_super {
 
 /* x ~ d * scale * value, with scales from min_scale (negative) to -min_scale - 1. */
 void quant_fit_super(const struct quant_fit_grid *grid, int sub_len, int min_scale, const float *in,
-                     struct quant_fit_super *out);
+                     const float *importance, struct quant_fit_super *out);
 
 /* x ~ d * scale * code - dmin * min, codes from 0 to max_code, scales and minima to max_scale. */
 void quant_fit_super_with_min(int sub_len, int max_code, int max_scale, const float *in,
-                              struct quant_fit_super *out);
+                              const float *importance, struct quant_fit_super *out);
 
 #endif

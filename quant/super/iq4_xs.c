@@ -31,12 +31,13 @@ QUANT_INLINE void iq4_xs_expand(const void *row, int64_t b, struct super_parts *
 
 SUPER_KERNELS(iq4_xs)
 
-static void iq4_xs_encode(int64_t k, const float *in, void *row)
+static void iq4_xs_encode_by(int64_t k, const float *in, const float *importance, void *row)
 {
     struct iq4_xs_block *out = row;
     for (int64_t b = 0; b < k / SUPER_LEN; b++, out++) {
         struct quant_fit_super fit;
-        quant_fit_super(&quant_fit_iq4, 32, -32, in + SUPER_LEN * b, &fit);
+        quant_fit_super(&quant_fit_iq4, 32, -32, in + SUPER_LEN * b,
+                        super_importance(importance, b), &fit);
         memset(out, 0, sizeof *out);
         out->d = fit.d;
         for (int s = 0; s < 8; s++) {
@@ -50,6 +51,8 @@ static void iq4_xs_encode(int64_t k, const float *in, void *row)
         }
     }
 }
+
+QUANT_ENCODE_ALONE(iq4_xs)
 
 #if defined(__x86_64__)
 /* 16 bytes to 32 codes in the order of their elements: the low nibbles, then the high ones. */
@@ -224,6 +227,7 @@ const struct quant_type quant_type_iq4_xs = {
     .act = &quant_act_q8_256,
     .panel = {.sub_len = 32, .offset = 128, .max_code = 241, .has_min = false},
     .encode = iq4_xs_encode,
+    .encode_by = iq4_xs_encode_by,
     .dot = iq4_xs_dot,
     .kernel =
         {

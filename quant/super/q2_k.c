@@ -28,12 +28,13 @@ QUANT_INLINE void q2_k_expand(const void *row, int64_t b, struct super_parts *p)
 
 SUPER_KERNELS(q2_k)
 
-static void q2_k_encode(int64_t k, const float *in, void *row)
+static void q2_k_encode_by(int64_t k, const float *in, const float *importance, void *row)
 {
     struct q2_k_block *out = row;
     for (int64_t b = 0; b < k / SUPER_LEN; b++, out++) {
         struct quant_fit_super fit;
-        quant_fit_super_with_min(16, 3, 15, in + SUPER_LEN * b, &fit);
+        quant_fit_super_with_min(16, 3, 15, in + SUPER_LEN * b, super_importance(importance, b),
+                                 &fit);
         memset(out, 0, sizeof *out);
         out->d = fit.d;
         out->dmin = fit.dmin;
@@ -42,6 +43,8 @@ static void q2_k_encode(int64_t k, const float *in, void *row)
             out->q[i / 128 * 32 + i % 32] |= (uint8_t)(fit.q[i] << i / 32 % 4 * 2);
     }
 }
+
+QUANT_ENCODE_ALONE(q2_k)
 
 #if defined(__x86_64__)
 /* d and minima of rows r .. r + 7; byte j of a lane of four[i] becomes scale 4i + j. */
@@ -203,6 +206,7 @@ const struct quant_type quant_type_q2_k = {
     .act = &quant_act_q8_256,
     .panel = {.sub_len = 16, .offset = 0, .max_code = 3, .has_min = true},
     .encode = q2_k_encode,
+    .encode_by = q2_k_encode_by,
     .dot = q2_k_dot,
     .kernel =
         {

@@ -37,13 +37,13 @@ QUANT_INLINE void q3_k_expand(const void *row, int64_t b, struct super_parts *p)
 
 SUPER_KERNELS(q3_k)
 
-static void q3_k_encode(int64_t k, const float *in, void *row)
+static void q3_k_encode_by(int64_t k, const float *in, const float *importance, void *row)
 {
     const struct quant_fit_grid grid = {.low = -4, .high = 3, .search = 9, .step = 0.1f};
     struct q3_k_block *out = row;
     for (int64_t b = 0; b < k / SUPER_LEN; b++, out++) {
         struct quant_fit_super fit;
-        quant_fit_super(&grid, 16, -32, in + SUPER_LEN * b, &fit);
+        quant_fit_super(&grid, 16, -32, in + SUPER_LEN * b, super_importance(importance, b), &fit);
         memset(out, 0, sizeof *out);
         out->d = fit.d;
         for (int s = 0; s < 16; s++) {
@@ -57,6 +57,8 @@ static void q3_k_encode(int64_t k, const float *in, void *row)
         }
     }
 }
+
+QUANT_ENCODE_ALONE(q3_k)
 
 #if defined(__x86_64__)
 /* Of eight rows: returns d; byte j of a lane of four[i] is scale 4i + j, less 32. */
@@ -266,6 +268,7 @@ const struct quant_type quant_type_q3_k = {
     .act = &quant_act_q8_256,
     .panel = {.sub_len = 16, .offset = 4, .max_code = 7, .has_min = false},
     .encode = q3_k_encode,
+    .encode_by = q3_k_encode_by,
     .dot = q3_k_dot,
     .kernel =
         {

@@ -29,12 +29,13 @@ QUANT_INLINE void q4_k_expand(const void *row, int64_t b, struct super_parts *p)
 
 SUPER_KERNELS(q4_k)
 
-static void q4_k_encode(int64_t k, const float *in, void *row)
+static void q4_k_encode_by(int64_t k, const float *in, const float *importance, void *row)
 {
     struct q4_k_block *out = row;
     for (int64_t b = 0; b < k / SUPER_LEN; b++, out++) {
         struct quant_fit_super fit;
-        quant_fit_super_with_min(32, 15, 63, in + SUPER_LEN * b, &fit);
+        quant_fit_super_with_min(32, 15, 63, in + SUPER_LEN * b, super_importance(importance, b),
+                                 &fit);
         out->d = fit.d;
         out->dmin = fit.dmin;
         k_scales_pack(fit.scale, fit.min, out->scale);
@@ -44,6 +45,8 @@ static void q4_k_encode(int64_t k, const float *in, void *row)
         }
     }
 }
+
+QUANT_ENCODE_ALONE(q4_k)
 
 #if defined(__x86_64__)
 CPU_TARGET_AVX2 static void q4_k_unpack_avx2(int64_t first, int64_t n_blocks,

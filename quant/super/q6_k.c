@@ -33,13 +33,13 @@ QUANT_INLINE void q6_k_expand(const void *row, int64_t b, struct super_parts *p)
 
 SUPER_KERNELS(q6_k)
 
-static void q6_k_encode(int64_t k, const float *in, void *row)
+static void q6_k_encode_by(int64_t k, const float *in, const float *importance, void *row)
 {
     const struct quant_fit_grid grid = {.low = -32, .high = 31, .search = 9, .step = 0.1f};
     struct q6_k_block *out = row;
     for (int64_t b = 0; b < k / SUPER_LEN; b++, out++) {
         struct quant_fit_super fit;
-        quant_fit_super(&grid, 16, -128, in + SUPER_LEN * b, &fit);
+        quant_fit_super(&grid, 16, -128, in + SUPER_LEN * b, super_importance(importance, b), &fit);
         memset(out, 0, sizeof *out);
         out->d = fit.d;
         for (int s = 0; s < 16; s++) out->scale[s] = (int8_t)fit.scale[s];
@@ -50,6 +50,8 @@ static void q6_k_encode(int64_t k, const float *in, void *row)
         }
     }
 }
+
+QUANT_ENCODE_ALONE(q6_k)
 
 #if defined(__x86_64__)
 /* Scales and d of rows r .. r + 7. */

@@ -105,6 +105,12 @@ QUANT_INLINE void super_unpack(const struct quant_type *type, super_expand *expa
 #define SUPER_DECODE_AVX2(NAME)
 #endif
 
+/* The weights of super-block b. */
+QUANT_INLINE const float *super_importance(const float *importance, int64_t b)
+{
+    return importance ? importance + SUPER_LEN * b : NULL;
+}
+
 #define SUPER_KERNELS(NAME)                                                                        \
     static void NAME##_decode(int64_t first, int64_t n, const void *row, float *out)               \
     {                                                                                              \

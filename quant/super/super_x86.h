@@ -752,7 +752,8 @@ SUPER_AVX512 void super_gemv_steps(const struct quant_type *type, super_column_f
 #endif
 
 #define SUPER_MEMBERS(NAME)                                                                        \
-    .block_len = SUPER_LEN, .act = &quant_act_q8_256, .encode = NAME##_encode, .dot = NAME##_dot,  \
+    .block_len = SUPER_LEN, .act = &quant_act_q8_256, .encode = NAME##_encode,                     \
+    .encode_by = NAME##_encode_by, .dot = NAME##_dot,                                              \
     .kernel = {                                                                                    \
         [CPU_SCALAR] = {.decode = NAME##_decode, .unpack = NAME##_unpack, .gemv = NAME##_gemv},    \
         SUPER_VECTORS(NAME)}

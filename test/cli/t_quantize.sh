@@ -69,4 +69,128 @@ cmp -s "$work/q.gguf" "$work/copy.gguf" || bad 'a copy has other bytes'
 usage 'COPY converts nothing' quantize "$m" "$work/x.gguf" COPY --pure
 usage 'COPY converts nothing' quantize "$m" "$work/x.gguf" COPY --tensor-type a=Q8_0
 
+# sums FILE TENSOR: its sums, then its counts, one number a line, as %.6g.
+sums() {
+    python3 - "$1" "$2" <<'PYTHON'
+import struct, sys
+data = open(sys.argv[1], "rb").read()
+at = 24
+def take(f):
+    global at
+    v = struct.unpack_from("<" + f, data, at)
+    at += struct.calcsize("<" + f)
+    return v[0]
+def text():
+    global at
+    n = take("Q")
+    at += n
+    return data[at - n:at].decode()
+sizes = {4: "I", 6: "f"}
+n_tensors, n_keys = struct.unpack_from("<QQ", data, 8)
+for _ in range(n_keys):
+    text()
+    kind = take("I")
+    if kind == 8: text()
+    elif kind == 9:
+        take("I")
+        for _ in range(take("Q")): text()
+    else: take(sizes[kind])
+found = {}
+for _ in range(n_tensors):
+    name = text()
+    n = 1
+    for _ in range(take("I")): n *= take("Q")
+    take("I")
+    found[name] = (n, take("Q"))
+at = (at + 31) // 32 * 32
+for end in ".in_sum2", ".counts":
+    n, offset = found[sys.argv[2] + end]
+    for v in struct.unpack_from(f"<{n}f", data, at + offset): print(f"{v:.6g}")
+PYTHON
+}
+
+begin imatrix_sums_squares_of_inputs
+printf '1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16' >"$work/ids"
+infer imatrix -m "$m" --ids "$work/ids" --no-bos -o "$work/i.gguf" --chunk 8
+status 0
+out ''
+err ''
+infer imatrix -m "$m" --ids "$work/ids" --no-bos -o "$work/i1.gguf" --chunk 8 -t 1 -b 3
+cmp -s "$work/i.gguf" "$work/i1.gguf" || bad 'other sums with one thread and other batches'
+infer inspect "$work/i.gguf" --metadata
+out_like '^  general.type +string "imatrix"$'
+out_like '^  imatrix.chunk_count +u32 2$'
+out_like '^  imatrix.chunk_size +u32 8$'
+infer inspect "$work/i.gguf" --tensors
+out_like '^  blk.0.attn_q.weight.in_sum2 +F32 '
+if grep -q 'output\.weight\.in_sum2' "$work/out" && ! grep -q 'attn_output' "$work/out"; then bad 'the output matrix too'; fi
+infer imatrix -m "$m" --ids "$work/ids" --no-bos -o "$work/i2.gguf" --chunk 8 --process-output
+infer inspect "$work/i2.gguf" --tensors
+out_like '^  output.weight.in_sum2 +F32 '
+if command -v python3 >/dev/null 2>&1; then
+    sums "$work/i.gguf" blk.0.attn_q.weight >"$work/q"
+    sums "$work/i.gguf" blk.0.attn_k.weight >"$work/k"
+    [ "$(wc -l <"$work/q")" -eq 257 ] || bad "$(wc -l <"$work/q") values"
+    [ "$(tail -n 1 "$work/q")" = 16 ] || bad "count $(tail -n 1 "$work/q")"
+    cmp -s "$work/q" "$work/k" || bad 'Q and K have one input and other sums'
+    # Inputs of a layer are RMS-normalized: with norms of 1 the squares would add up to 256 a token.
+    awk 'NR < 257 && !($1 > 0) { exit 1 }' "$work/q" || bad 'a sum is not positive'
+fi
+usage 'output: needs a file' imatrix -m "$m" --ids "$work/ids"
+printf '1 2' >"$work/short"
+usage 'the text has 2 tokens' imatrix -m "$m" --ids "$work/short" -o "$work/x.gguf"
+usage 'ids: is the input too|ids: .*input' imatrix -m "$m" --ids "$work/ids" -o "$work/ids"
+
+begin imatrix_counts_experts_one_by_one
+"$make_model" "$work/e.gguf" arch=qwen3moe type=F16 layers=1 experts=4 experts_used=2 >/dev/null
+infer imatrix -m "$work/e.gguf" --ids "$work/ids" --no-bos -o "$work/ie.gguf" --chunk 8
+status 0
+if command -v python3 >/dev/null 2>&1; then
+    n=$(sums "$work/ie.gguf" blk.0.ffn_down_exps.weight | tail -n 4 | awk '{ n += $1 } END { print n }')
+    [ "$n" = 32 ] || bad "$n inputs of experts, not 2 for each of 16 tokens"
+fi
+
+begin quantize_goes_by_an_importance_matrix
+infer quantize "$m" "$work/plain.gguf" Q4_K_M
+infer quantize "$m" "$work/by.gguf" Q4_K_M --imatrix "$work/i.gguf"
+status 0
+cmp -s "$work/plain.gguf" "$work/by.gguf" && bad 'the matrix made no difference'
+infer inspect "$work/by.gguf" --metadata
+out_like '^  quantize.imatrix.entries_count +u32 56$'
+out_like '^  quantize.imatrix.chunks_count +u32 2$'
+infer quantize "$m" "$work/by1.gguf" Q4_K_M --imatrix "$work/i.gguf" -t 1
+cmp -s "$work/by.gguf" "$work/by1.gguf" || bad 'other bytes with one thread'
+usage 'imatrix: .* a matrix of another model' quantize "$work/e.gguf" "$work/x.gguf" Q8_0 --imatrix "$work/i.gguf"
+usage 'm.gguf: not an importance matrix' quantize "$m" "$work/x.gguf" Q8_0 --imatrix "$m"
+usage 'ids: not an importance matrix' quantize "$m" "$work/x.gguf" Q8_0 --imatrix "$work/ids"
+usage 'none: .*No such file' quantize "$m" "$work/x.gguf" Q8_0 --imatrix "$work/none"
+
+begin the_older_form_of_a_matrix_is_read # the same means give the same bytes
+if command -v python3 >/dev/null 2>&1; then
+    older() { python3 -c 'import struct, sys
+name = b"blk.0.ffn_up.weight"
+values = [1.0 + i % 7 for i in range(256)]
+calls = int(sys.argv[1])
+sys.stdout.buffer.write(struct.pack("<ii", 1, len(name)) + name + struct.pack("<ii", calls, 256) +
+    b"".join(struct.pack("<f", v * calls) for v in values) + struct.pack("<ii", 9, 4) + b"text")' "$1"; }
+    older 1 >"$work/one.dat"
+    older 4 >"$work/four.dat"
+    infer quantize "$m" "$work/one.gguf" Q4_0 --imatrix "$work/one.dat"
+    status 0
+    infer inspect "$work/one.gguf" --metadata
+    out_like '^  quantize.imatrix.dataset +string "text"$'
+    out_like '^  quantize.imatrix.chunks_count +u32 9$'
+    infer quantize "$m" "$work/plain.gguf" Q4_0
+    cmp -s "$work/one.gguf" "$work/plain.gguf" && bad 'the matrix made no difference'
+    cp "$work/one.dat" "$work/m.dat"
+    infer quantize "$m" "$work/one.gguf" Q4_0 --imatrix "$work/m.dat"
+    cp "$work/four.dat" "$work/m.dat"
+    infer quantize "$m" "$work/four.gguf" Q4_0 --imatrix "$work/m.dat"
+    cmp -s "$work/one.gguf" "$work/four.gguf" || bad 'means depend on the number of calls'
+    head -c 500 "$work/one.dat" >"$work/cut.dat"
+    usage 'cut.dat: importance matrix: damaged' quantize "$m" "$work/x.gguf" Q8_0 --imatrix "$work/cut.dat"
+else
+    skip 'no Python'
+fi
+
 finish

@@ -1,0 +1,250 @@
+/* cli/cmd/cmd_imatrix.c: `infer imatrix`: what the columns of weights are multiplied by in a text.
+ *
+ * An observer of the engine's products adds up the squares of the inputs of each weight matrix.
+ * Workers share out the columns, and each adds its rows in their order: the sums do not depend on
+ * the number of threads. */
+#include "cli/commands.h"
+#include "cli/imatrix.h"
+#include "cli/input.h"
+#include "cli/load.h"
+#include "cli/output_files.h"
+#include "cli/sandbox.h"
+#include "cli/system.h"
+#include "engine/tensor.h"
+#include <stdlib.h>
+#include <string.h>
+
+/* The inputs of the matrices of one tensor of the file. */
+struct collected {
+    const struct gguf_tensor *tensor;
+    uint64_t n_matrices, matrix_bytes;
+    double *sum;     /* [n_matrices][ne0] */
+    uint64_t *count; /* [n_matrices] */
+    bool by_expert;  /* each matrix has inputs of its own */
+};
+
+struct imatrix {
+    const struct cli_values *values;
+    struct cli_model model;
+    struct text_ids ids;
+    uint32_t chunk;
+    uint64_t n_chunks;
+    struct collected *item; /* [n_items], by address */
+    uint64_t n_items;
+    struct engine_observer observer;
+};
+
+/* ---- Collecting ---- */
+
+/* The item whose tensor's data hold `at`; NULL when there is none. */
+static struct collected *item_at(const struct imatrix *m, const char *at)
+{
+    uint64_t low = 0, high = m->n_items;
+    while (low < high) { /* the first that begins past `at` */
+        const uint64_t middle = low + (high - low) / 2;
+        if ((const char *)m->item[middle].tensor->data <= at)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low == 0) return NULL;
+    struct collected *item = &m->item[low - 1];
+    return at < (const char *)item->tensor->data + item->tensor->size ? item : NULL;
+}
+
+/* Adds one row of inputs to a matrix: the columns from `first` to `end`. */
+static void add_row(struct collected *c, uint64_t matrix, const char *row, int64_t first,
+                    int64_t end)
+{
+    double *sum = c->sum + matrix * c->tensor->ne[0];
+    const float *x = (const float *)row;
+    for (int64_t i = first; i < end; i++) sum[i] += (double)x[i] * (double)x[i];
+    if (first == 0) c->count[matrix]++;
+}
+
+static uint64_t matrix_of(const struct collected *c, const char *at)
+{
+    return (uint64_t)(at - (const char *)c->tensor->data) / c->matrix_bytes;
+}
+
+static void add_experts(struct collected *c, const struct engine_product_inputs *in, int64_t first,
+                        int64_t end)
+{
+    const struct engine_tensor *x = in->x, *ids = in->ids;
+    for (int64_t t = 0; t < ids->ne[1]; t++) {
+        const int32_t *id = (const int32_t *)(ids->data + t * ids->nb[1]);
+        for (int64_t u = 0; u < ids->ne[0]; u++) {
+            if (id[u] < 0 || id[u] >= in->w->ne[2]) continue;
+            add_row(c, matrix_of(c, in->w->data + id[u] * in->w->nb[2]),
+                    x->data + u % x->ne[1] * x->nb[1] + t * x->nb[2], first, end);
+        }
+    }
+}
+
+static void add_batches(struct collected *c, const struct engine_product_inputs *in, int64_t first,
+                        int64_t end)
+{
+    const struct engine_tensor *x = in->x, *w = in->w;
+    const int64_t per2 = x->ne[2] / w->ne[2], per3 = x->ne[3] / w->ne[3];
+    for (int64_t i3 = 0; i3 < x->ne[3]; i3++)
+        for (int64_t i2 = 0; i2 < x->ne[2]; i2++) {
+            const char *at = w->data + i2 / per2 * w->nb[2] + i3 / per3 * w->nb[3];
+            for (int64_t i1 = 0; i1 < x->ne[1]; i1++)
+                add_row(c, matrix_of(c, at),
+                        x->data + i1 * x->nb[1] + i2 * x->nb[2] + i3 * x->nb[3], first, end);
+        }
+}
+
+static void see_product(void *user, const struct engine_worker *worker,
+                        const struct engine_product_inputs *in)
+{
+    const struct imatrix *m = user;
+    struct collected *c = item_at(m, in->w->data);
+    if (!c || in->w->ne[0] != (int64_t)c->tensor->ne[0]) return;
+    const int64_t first = in->w->ne[0] * worker->ith / worker->nth;
+    const int64_t end = in->w->ne[0] * (worker->ith + 1) / worker->nth;
+    if (first == end) return;
+    if (first == 0 && in->ids) c->by_expert = true;
+    if (in->ids)
+        add_experts(c, in, first, end);
+    else
+        add_batches(c, in, first, end);
+}
+
+static int by_address(const void *a, const void *b)
+{
+    const char *x = ((const struct collected *)a)->tensor->data;
+    const char *y = ((const struct collected *)b)->tensor->data;
+    return (x > y) - (x < y);
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const struct gguf_str x = ((const struct cli_imatrix_sums *)a)->name;
+    const struct gguf_str y = ((const struct cli_imatrix_sums *)b)->name;
+    const int order = memcmp(x.data, y.data, x.size < y.size ? x.size : y.size);
+    return order ? order : (x.size > y.size) - (x.size < y.size);
+}
+
+/* Matrices of layers; of the output only where it is asked for. */
+static bool is_collected(const struct imatrix *m, const struct gguf_tensor *t)
+{
+    static const char output[] = "output.weight";
+    const bool of_layer = t->name.size > 4 && memcmp(t->name.data, "blk.", 4) == 0;
+    const bool of_output =
+        t->name.size == sizeof output - 1 && memcmp(t->name.data, output, sizeof output - 1) == 0;
+    return t->n_dims >= 2 && t->type->act && (of_layer || (m->values->process_output && of_output));
+}
+
+static bool make_items(struct imatrix *m, struct base_error *err)
+{
+    const struct gguf_file *file = m->model.file;
+    m->item = calloc(gguf_tensor_count(file) + 1, sizeof *m->item);
+    if (!m->item) return base_fail(err, BASE_NO_MEMORY, "not enough memory for a list of tensors");
+    for (uint64_t i = 0; i < gguf_tensor_count(file); i++) {
+        const struct gguf_tensor *t = gguf_tensor_at(file, i);
+        if (!is_collected(m, t)) continue;
+        struct collected *c = &m->item[m->n_items++];
+        c->tensor = t;
+        c->n_matrices = t->ne[2] * t->ne[3];
+        c->matrix_bytes = t->size / c->n_matrices;
+        c->sum = calloc(c->n_matrices * t->ne[0], sizeof *c->sum);
+        c->count = calloc(c->n_matrices, sizeof *c->count);
+        if (!c->sum || !c->count)
+            return base_fail(err, BASE_NO_MEMORY, "not enough memory for the sums");
+    }
+    qsort(m->item, m->n_items, sizeof *m->item, by_address);
+    m->observer = (struct engine_observer){see_product, m};
+    engine_set_observer(m->model.engine, &m->observer);
+    return true;
+}
+
+static bool eval_all(struct imatrix *m, struct base_error *err)
+{
+    for (uint64_t i = 0; i < m->n_chunks; i++) {
+        model_session_truncate(m->model.session, 0);
+        /* All positions: of those without logits the last layer computes keys and values only. */
+        if (!model_eval(m->model.session, m->ids.id + i * m->chunk, m->chunk, MODEL_LOGITS_ALL,
+                        NULL, NULL, err))
+            return false;
+        if (m->values->verbose)
+            cli_note("chunk %llu of %llu", (unsigned long long)i + 1,
+                     (unsigned long long)m->n_chunks);
+    }
+    return true;
+}
+
+/* ---- Writing ---- */
+
+/* Of experts each matrix has a count; of other matrices all have one, even of a stack. */
+static struct cli_imatrix_sums sums_of(const struct collected *c)
+{
+    return (struct cli_imatrix_sums){.name = c->tensor->name,
+                                     .sum = c->sum,
+                                     .count = c->count,
+                                     .len = c->by_expert ? c->tensor->ne[0]
+                                                         : c->tensor->ne[0] * c->n_matrices,
+                                     .n_counts = c->by_expert ? c->n_matrices : 1};
+}
+
+static bool was_used(const struct collected *c)
+{
+    for (uint64_t i = 0; i < c->n_matrices; i++)
+        if (c->count[i]) return true;
+    return false;
+}
+
+/* Opens the output before the text is evaluated; the sums are announced behind it. */
+static bool write_sums(struct imatrix *m, struct gguf_writer *w, struct base_error *err)
+{
+    struct cli_imatrix_sums *items = calloc(m->n_items + 1, sizeof *items);
+    uint64_t n = 0;
+    if (!items) return base_fail(err, BASE_NO_MEMORY, "not enough memory for a list of tensors");
+    for (uint64_t i = 0; i < m->n_items; i++)
+        if (was_used(&m->item[i])) items[n++] = sums_of(&m->item[i]);
+    qsort(items, n, sizeof *items, by_name);
+    const char *text = m->values->file ? m->values->file : m->values->ids ? m->values->ids : "-";
+    cli_imatrix_announce(w, items, n, text, (uint32_t)m->n_chunks, m->chunk);
+    const bool ok = gguf_writer_begin(w, m->values->output, err) &&
+                    cli_imatrix_write(w, items, n, err) && gguf_writer_end(w, err);
+    free(items);
+    return ok;
+}
+
+/* ---- The whole ---- */
+
+static bool open_all(struct imatrix *m, struct base_error *err)
+{
+    const struct cli_values *v = m->values;
+    if (!v->no_sandbox) cli_sandbox_limit(v->output);
+    if (!cli_model_open_file(&m->model, v, err) || !cli_model_open_tokenizer(&m->model, err) ||
+        !cli_model_open_weights(&m->model, v, err))
+        return false;
+    m->chunk = (uint32_t)v->chunk;
+    return cli_chunks_read(v, m->model.tokenizer, model_facts(m->model.model)->n_vocab, &m->ids,
+                           &m->chunk, &m->n_chunks, err) &&
+           make_items(m, err) && cli_model_open_session(&m->model, v, 1, m->chunk, err);
+}
+
+bool cli_cmd_imatrix(const struct cli_values *values, struct base_error *err)
+{
+    if (!values->output)
+        return base_fail_at(err, BASE_USAGE, "--output", -1, "needs a file for the matrix");
+    struct imatrix m = {.values = values};
+    bool ok = open_all(&m, err);
+    if (ok && values->verbose) cli_model_note(&m.model);
+    struct gguf_writer *w = ok ? gguf_writer_new(err) : NULL;
+    ok = w && cli_output_claim(gguf_writer_output(w), values->output, values, m.model.file, err);
+    if (ok && !values->no_sandbox) cli_sandbox_close(CLI_SANDBOX_FILES);
+    ok = ok && eval_all(&m, err) && write_sums(&m, w, err);
+    if (w) ok = cli_output_close(gguf_writer_output(w), ok, err);
+    gguf_writer_free(w);
+    for (uint64_t i = 0; i < m.n_items; i++) {
+        free(m.item[i].sum);
+        free(m.item[i].count);
+    }
+    free(m.item);
+    text_ids_free(&m.ids);
+    cli_model_close(&m.model);
+    return ok;
+}
