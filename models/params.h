@@ -61,6 +61,12 @@ struct model_kv_shape {
     uint32_t window;                 /* keys that a query sees, its own included; 0: all */
 };
 
+/* What a layer keeps of all tokens together. */
+struct model_recurrent_shape {
+    uint32_t conv_columns, conv_channels; /* the latest inputs of a convolution; 0: none */
+    uint32_t n_head, rows, cols;          /* a matrix for each head; 0: none */
+};
+
 struct model_layer {
     uint32_t index;
     uint32_t n_mixer_norm, n_mixer_post_norm, n_ffn_norm, n_ffn_post_norm; /* sizes: E or 0 */
@@ -69,7 +75,8 @@ struct model_layer {
     struct model_norm mixer_norm_2; /* the mixer's instead of mixer_norm */
     struct model_part mixer, ffn;
     bool idle;                /* the layer has tensors and no effect */
-    struct model_kv_shape kv; /* set by the mixer */
+    struct model_kv_shape kv; /* set by the mixer, as the next */
+    struct model_recurrent_shape recurrent;
 };
 
 /* What stands around the layers. */
@@ -135,7 +142,8 @@ enum {
     MODEL_MAX_HEADS = 1 << 14,
     MODEL_MAX_LAYERS = 1 << 12,
     MODEL_MAX_CTX = 1 << 28,
-    MODEL_MAX_EXPERTS = 1 << 12
+    MODEL_MAX_EXPERTS = 1 << 12,
+    MODEL_MAX_TAPS = 1 << 6 /* of a convolution */
 };
 
 struct model_reader {

@@ -95,5 +95,8 @@ const struct support_fixture support_fixtures[] = {
     {"minimax-m2", "minimax-m2", .n_expert = 8, .n_expert_used = 3, .with = "exp_probs_b.bias", .keys = "expert_feed_forward_length=128 expert_gating_func=2 rope.dimension_count=8"},
     {"exaone-moe", "exaone-moe", .n_layer = 5, .window = 8, .n_expert = 8, .n_expert_used = 3, .with = "exp_probs_b.bias", .keys = "expert_feed_forward_length=48 expert_shared_feed_forward_length=80 expert_shared_count=1 expert_gating_func=2 expert_weights_norm=true expert_weights_scale=1.5 leading_dense_block_count=1"},
     {"mellum", "mellum", .n_layer = 5, .window = 8, .n_expert = 8, .n_expert_used = 3, .keys = "expert_feed_forward_length=48 attention.sliding_window_pattern=4"},
+    {"lfm2", "lfm2", .n_layer = 5, .tied = true, .keys = "attention.head_count_kv=0,2,0,2,0 shortconv.l_cache=4"},
+    {"lfm2-window", "lfm2", .n_layer = 3, .window = 8, .tied = true, .keys = "attention.head_count_kv=0,1,2 shortconv.l_cache=3"},
+    {"lfm2moe", "lfm2moe", .n_layer = 4, .n_expert = 8, .n_expert_used = 3, .tied = true, .with = "exp_probs_b.bias", .keys = "attention.head_count_kv=0,0,2,0 shortconv.l_cache=3 expert_feed_forward_length=48 expert_gating_func=2 leading_dense_block_count=2"},
     {.name = NULL},
 };

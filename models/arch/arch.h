@@ -17,6 +17,7 @@ enum model_block_id {
     MODEL_FFN,
     MODEL_EXPERTS,
     MODEL_LINEAR_MIXER, /* no tokens are mixed: the output product alone */
+    MODEL_SHORT_CONV,   /* a gated convolution over a few tokens */
     MODEL_BLOCK_COUNT,
     MODEL_NOTHING = MODEL_BLOCK_COUNT /* the layer has no such part */
 };

@@ -166,9 +166,8 @@ static uint32_t take(struct model_kv_slots *slots, uint32_t seq, uint32_t positi
     return slot;
 }
 
-static void append(struct model_state *s, uint32_t seq)
+static void append_one(struct model_state *s, uint32_t seq, uint32_t position)
 {
-    const uint32_t position = s->length[seq];
     for (int kind = 0; kind < MODEL_KV_KINDS; kind++) {
         struct model_kv_slots *slots = &s->kv.slots[kind];
         if (slots->count == 0) continue;
@@ -178,6 +177,11 @@ static void append(struct model_state *s, uint32_t seq)
             release(slots, &table[*oldest]);
         table[position] = (int32_t)take(slots, seq, position, position ? table[position - 1] : -1);
     }
+}
+
+static void append(struct model_state *s, uint32_t seq, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) append_one(s, seq, s->length[seq] + i);
 }
 
 /* The next token looks back window - 1 positions: the sliding layers must still keep them. */
@@ -219,8 +223,9 @@ static void fork_kv(struct model_state *s, uint32_t from, uint32_t to, uint32_t 
 /* ---- Inputs of a batch ---- */
 
 static void add_inputs(const struct model_state *s, struct engine_graph *g, uint32_t n_tokens,
-                       struct model_state_inputs *in)
+                       uint32_t n_seq, struct model_state_inputs *in)
 {
+    (void)n_seq;
     for (int kind = 0; kind < MODEL_KV_KINDS; kind++) {
         if (s->kv.slots[kind].count == 0) continue;
         in->kv.slot[kind] = engine_input(g, QUANT_I32, 1, (int64_t[]){n_tokens}, "slot");
