@@ -196,6 +196,20 @@ static bool plan_experts(struct model_reader *r, const struct model_params *p, u
     return true;
 }
 
+static bool plan_interval(struct model_reader *r, const struct model_plan *plan, uint32_t layer,
+                          enum model_block_id *mixer)
+{
+    bool is_array, is_recurrent;
+    uint32_t interval = 4;
+    if (!model_read_layer_flag(r, "attention.recurrent_layers", layer, &is_array, &is_recurrent) ||
+        !model_read_u32(r, "full_attention_interval", MODEL_OPTIONAL, 1, MODEL_MAX_LAYERS,
+                        &interval))
+        return false;
+    if (!is_array) is_recurrent = (layer + 1) % interval != 0;
+    if (is_recurrent) *mixer = plan->recurrent;
+    return true;
+}
+
 /* Which blocks a layer is made of. */
 static bool plan_layer(struct model_reader *r, const struct model_params *p,
                        struct model_layer *layer, enum model_block_id *mixer,
@@ -207,6 +221,7 @@ static bool plan_layer(struct model_reader *r, const struct model_params *p,
     if (p->n_expert && !plan_experts(r, p, layer->index, ffn)) return false;
     if (plan->rule == MODEL_PLAN_SAME) return true;
     const uint32_t l = layer->index;
+    if (plan->rule == MODEL_PLAN_INTERVAL) return plan_interval(r, plan, l, mixer);
     uint32_t n_head = 1, n_head_kv = 1, n_ff = 1;
     if (!model_read_layer_u32(r, "attention.head_count", MODEL_OPTIONAL, l, 0, MODEL_MAX_HEADS,
                               &n_head) ||

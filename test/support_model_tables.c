@@ -6,9 +6,13 @@
 #define FFN_BIAS  " ffn_up.bias ffn_down.bias"
 #define NORM_BIAS " attn_norm.bias ffn_norm.bias output_norm.bias"
 #define ALL_BIAS  QKV_BIAS OUT_BIAS FFN_BIAS NORM_BIAS
+#define SSM(taps, inner, state, heads, groups)                                                     \
+    "ssm.conv_kernel=" taps " ssm.inner_size=" inner " ssm.state_size=" state                      \
+    " ssm.time_step_rank=" heads " ssm.group_count=" groups
 #define FUSED     "attn_qkv.weight attn_qkv.bias" OUT_BIAS FFN_BIAS NORM_BIAS
 
-/* The other implementation's GELU goes through a half-precision table: hence the bars of 1e-6. */
+/* The other implementation's GELU goes through a half-precision table: hence the bars of 1e-6; it
+ * evaluates the gated delta rule in chunks, hence those of 1e-9. */
 const struct support_fixture support_fixtures[] = {
     {"llama", "llama", .with = QKV_BIAS},
     {"llama-fused", "llama", .tied = true, .with = "attn_qkv.weight"},
@@ -98,5 +102,10 @@ const struct support_fixture support_fixtures[] = {
     {"lfm2", "lfm2", .n_layer = 5, .tied = true, .keys = "attention.head_count_kv=0,2,0,2,0 shortconv.l_cache=4"},
     {"lfm2-window", "lfm2", .n_layer = 3, .window = 8, .tied = true, .keys = "attention.head_count_kv=0,1,2 shortconv.l_cache=3"},
     {"lfm2moe", "lfm2moe", .n_layer = 4, .n_expert = 8, .n_expert_used = 3, .tied = true, .with = "exp_probs_b.bias", .keys = "attention.head_count_kv=0,0,2,0 shortconv.l_cache=3 expert_feed_forward_length=48 expert_gating_func=2 leading_dense_block_count=2"},
+    {"qwen35", "qwen35", .n_layer = 5, .keys = SSM("4", "64", "16", "4", "2") " full_attention_interval=3 rope.dimension_count=8 rope.dimension_sections=2,1,1,0", .bar = 1e-9},
+    {"qwen35-marked", "qwen35", .n_layer = 3, .keys = SSM("3", "96", "16", "6", "2") " attention.recurrent_layers=1,0,1 rope.dimension_count=8 rope.dimension_sections=2,1,1,0", .bar = 1e-9},
+    {"qwen35moe", "qwen35moe", .n_layer = 4, .n_expert = 8, .n_expert_used = 3, .keys = SSM("4", "64", "16", "4", "2") " full_attention_interval=2 rope.dimension_count=8 rope.dimension_sections=2,1,1,0 expert_feed_forward_length=48 expert_shared_feed_forward_length=80", .bar = 1e-9},
+    {"qwen3next", "qwen3next", .n_layer = 4, .n_expert = 8, .n_expert_used = 3, .keys = SSM("4", "96", "16", "6", "2") " full_attention_interval=3 rope.dimension_count=8 expert_feed_forward_length=48 expert_shared_feed_forward_length=80", .bar = 1e-9},
+    {"qwen3next-old", "qwen3next", .n_layer = 3, .n_expert = 8, .n_expert_used = 3, .with = "ssm_in.weight", .keys = SSM("4", "64", "16", "4", "2") " full_attention_interval=3 rope.dimension_count=8 expert_feed_forward_length=48 expert_shared_feed_forward_length=80", .bar = 1e-9},
     {.name = NULL},
 };

@@ -18,15 +18,18 @@ enum model_block_id {
     MODEL_EXPERTS,
     MODEL_LINEAR_MIXER, /* no tokens are mixed: the output product alone */
     MODEL_SHORT_CONV,   /* a gated convolution over a few tokens */
+    MODEL_DELTA_NET,    /* the gated delta rule */
     MODEL_BLOCK_COUNT,
     MODEL_NOTHING = MODEL_BLOCK_COUNT /* the layer has no such part */
 };
 
 enum model_plan_rule {
-    MODEL_PLAN_SAME,    /* every layer has `mixer` */
-    MODEL_PLAN_COUNTS,  /* counts of 0: feed_forward_length, the layer does nothing;
-                           attention.head_count, no mixer; _kv, MODEL_LINEAR_MIXER */
-    MODEL_PLAN_KV_HEADS /* layers of attention.head_count_kv 0 have `recurrent`, others `mixer` */
+    MODEL_PLAN_SAME,     /* every layer has `mixer` */
+    MODEL_PLAN_COUNTS,   /* counts of 0: feed_forward_length, the layer does nothing;
+                            attention.head_count, no mixer; _kv, MODEL_LINEAR_MIXER */
+    MODEL_PLAN_KV_HEADS, /* layers of attention.head_count_kv 0 have `recurrent`, others `mixer` */
+    MODEL_PLAN_INTERVAL  /* the last of each full_attention_interval (4) layers has `mixer`, others
+                            `recurrent`; attention.recurrent_layers says it for each layer */
 };
 
 struct model_plan {
@@ -132,9 +135,19 @@ struct model_attention_row {
     enum model_score_scale scale;
     struct model_window window;
     enum model_temperature temperature;
-    float softcap;    /* of scores: attn_logit_softcapping, by default this; 0: none */
+    float softcap; /* of scores: attn_logit_softcapping, by default this; 0: none */
+    bool q_gate;   /* attn_q gives a gate beside each head's query: the output times its sigmoid */
     bool head_by_rot; /* D is rope.dimension_count */
     float alibi;      /* largest slope's exponent, where no attention.max_alibi_bias; 0: no ALiBi */
+};
+
+/* ---- Recurrent mixers ---- */
+
+/* Gated delta rule. KH key heads, H value heads. */
+struct model_delta_row {
+    bool grouped; /* a key head serves consecutive value heads, not every KH-th; beta and alpha are
+                     one tensor ssm_ba, by key head; files may have Q, K, V and Z as ssm_in,
+                     likewise */
 };
 
 /* ---- Feed-forward networks ---- */
@@ -244,6 +257,7 @@ struct model_arch {
     enum model_norm_kind norm;
     enum model_residual residual;
     struct model_attention_row attn;
+    struct model_delta_row delta;
     struct model_ffn_row ffn;
     struct model_experts_row experts;
     struct model_ends_row ends;

@@ -2,6 +2,10 @@
  * attention between them. See models/arch/arch.h. */
 #include "models/arch/arch_tables.h"
 
+/* Coefficients without a part of a name. */
+#define BARE_SSM {"ssm_a.weight", "ssm_a"}, {"ssm_d.weight", "ssm_d"}
+#define NORM_2   {"ffn_norm.weight", "post_attention_norm.weight"}
+
 const struct model_arch model_arch_hybrid[] = {
     {{"lfm2"}, .plan = {MODEL_PLAN_KV_HEADS, MODEL_ATTENTION, MODEL_SHORT_CONV},
      .attn = {.rope = MODEL_ROPE_NEOX, .qk_norm = MODEL_QK_NORM_HEAD, .window.rule = MODEL_WINDOW_ALL},
@@ -10,5 +14,21 @@ const struct model_arch model_arch_hybrid[] = {
      .attn = {.rope = MODEL_ROPE_NEOX, .qk_norm = MODEL_QK_NORM_HEAD},
      .experts = {.allowed = true, .own_length = true, .leading = true, .gating_key = true},
      .alias = {{"output_norm.weight", "token_embd_norm.weight"}}},
+    {{"qwen35"}, .plan = {MODEL_PLAN_INTERVAL, MODEL_ATTENTION, MODEL_DELTA_NET}, .ffn.scales = true,
+     .attn = {.rope = MODEL_ROPE_NEOX, .qk_norm = MODEL_QK_NORM_HEAD, .q_gate = true,
+              .scale = MODEL_SCALE_KEY},
+     .alias = {BARE_SSM, NORM_2}},
+    {{"qwen35moe"}, .plan = {MODEL_PLAN_INTERVAL, MODEL_ATTENTION, MODEL_DELTA_NET},
+     .attn = {.rope = MODEL_ROPE_NEOX, .qk_norm = MODEL_QK_NORM_HEAD, .q_gate = true,
+              .scale = MODEL_SCALE_KEY},
+     .experts = {.allowed = true, .own_length = true, .shared = MODEL_SHARED_LENGTH_OR_MAIN,
+                 .shared_gate = true},
+     .alias = {BARE_SSM, NORM_2}},
+    {{"qwen3next"}, .plan = {MODEL_PLAN_INTERVAL, MODEL_ATTENTION, MODEL_DELTA_NET}, .delta.grouped = true,
+     .attn = {.rope = MODEL_ROPE_NEOX, .qk_norm = MODEL_QK_NORM_HEAD, .q_gate = true,
+              .scale = MODEL_SCALE_KEY},
+     .experts = {.allowed = true, .own_length = true, .shared = MODEL_SHARED_LENGTH_OR_MAIN,
+                 .shared_gate = true},
+     .alias = {BARE_SSM, NORM_2}},
     {.name = {NULL}},
 };

@@ -42,7 +42,7 @@ struct model_block {
 };
 
 extern const struct model_block model_block_attention, model_block_ffn, model_block_experts,
-    model_block_linear, model_block_short_conv;
+    model_block_linear, model_block_short_conv, model_block_delta_net;
 extern const struct model_block *const model_blocks[MODEL_BLOCK_COUNT]; /* by id */
 
 /* ---- Keys that several blocks share ---- */
@@ -71,6 +71,9 @@ struct engine_tensor *model_linear(const struct model_builder *b, const struct m
  * and becomes its last K - 1 rows. */
 struct engine_tensor *model_convolve(struct model_builder *b, struct engine_tensor *x,
                                      struct engine_tensor *weight);
+/* The layer's recurrent states [slots][H][rows][cols]; those before the sequences are in the slots
+ * b->inputs.recurrent.from. */
+struct engine_tensor *model_state_of(const struct model_builder *b);
 /* The layer's recurrent states become `state` [S][H][rows][cols], those after the last tokens. */
 void model_keep_state(struct model_builder *b, struct engine_tensor *state);
 /* The divisors of the RoPE frequencies, or NULL: long or short ones by the sequences' context. */

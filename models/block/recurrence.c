@@ -25,6 +25,11 @@ struct engine_tensor *model_convolve(struct model_builder *b, struct engine_tens
     return engine_ssm_conv(b->g, engine_transpose(b->g, x), weight);
 }
 
+struct engine_tensor *model_state_of(const struct model_builder *b)
+{
+    return &layer_of(b)->state;
+}
+
 void model_keep_state(struct model_builder *b, struct engine_tensor *state)
 {
     const struct model_recurrent_shape *shape = &b->layer->recurrent;

@@ -15,8 +15,8 @@
  *
  * What is cut goes back to the nearest snapshot; the caller evaluates the rest again. Snapshots are
  * kept where a run of several tokens began or ended (the borders of prompts); those of single
- * tokens only until the next batch. When a sequence has `capacity` of them the one that leaves the
- * smallest gap goes, so they thin out evenly. */
+ * tokens only until the next batch. When a sequence has `capacity` of them the one goes
+ * that costs the fewest tokens to make again, so they thin out evenly. */
 #ifndef MODELS_STATE_RECURRENT_H
 #define MODELS_STATE_RECURRENT_H
 
