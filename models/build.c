@@ -10,6 +10,14 @@ static struct engine_tensor *build_part(struct model_builder *b, const struct mo
     return part->block->build(b, part->self, x);
 }
 
+/* The mixer of x, or the sum of two. */
+static struct engine_tensor *build_mixer(struct model_builder *b, struct engine_tensor *x)
+{
+    const struct model_layer *l = b->layer;
+    struct engine_tensor *m = build_part(b, &l->mixer, x);
+    return l->beside.block ? engine_add(b->g, m, build_part(b, &l->beside, x)) : m;
+}
+
 /* What a sublayer adds to the residual, scaled where the model scales it. */
 static struct engine_tensor *scaled(const struct model_builder *b, struct engine_tensor *x)
 {
@@ -30,7 +38,7 @@ static struct engine_tensor *build_parallel(struct model_builder *b, struct engi
     const struct model_layer *l = b->layer;
     struct engine_tensor *h = model_norm(b, x, &l->mixer_norm);
     struct engine_tensor *m = l->mixer_norm_2.weight ? model_norm(b, x, &l->mixer_norm_2) : h;
-    m = rows_of(b, build_part(b, &l->mixer, m), out_rows);
+    m = rows_of(b, build_mixer(b, m), out_rows);
     struct engine_tensor *f = l->ffn_norm.weight ? model_norm(b, x, &l->ffn_norm) : h;
     f = build_part(b, &l->ffn, rows_of(b, f, out_rows));
     x = engine_add(b->g, scaled(b, m), rows_of(b, x, out_rows));
@@ -48,7 +56,7 @@ static struct engine_tensor *build_serial(struct model_builder *b, struct engine
     struct engine_tensor *in = x;
     if (l->mixer.block) {
         if (before) x = model_norm(b, x, &l->mixer_norm);
-        x = rows_of(b, build_part(b, &l->mixer, x), out_rows);
+        x = rows_of(b, build_mixer(b, x), out_rows);
         in = rows_of(b, in, out_rows);
         if (after) x = model_norm(b, x, &l->mixer_post_norm);
         in = model_named(b, engine_add(b->g, scaled(b, x), in), "ffn_in");

@@ -74,6 +74,7 @@ struct model_layer {
     struct model_norm mixer_norm, mixer_post_norm, ffn_norm, ffn_post_norm;
     struct model_norm mixer_norm_2; /* the mixer's instead of mixer_norm */
     struct model_part mixer, ffn;
+    struct model_part beside; /* a second mixer of the same input */
     bool idle;                /* the layer has tensors and no effect */
     struct model_kv_shape kv; /* set by the mixer, as the next */
     struct model_recurrent_shape recurrent;

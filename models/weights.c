@@ -139,6 +139,17 @@ static bool starts_with(struct gguf_str name, const char *start)
     return name.size >= n && !memcmp(name.data, start, n);
 }
 
+/* Whether the architecture's aliases leave a tensor out. */
+static bool is_left_out(const struct model_params *p, struct gguf_str name)
+{
+    const struct model_alias *alias = p->arch->alias;
+    for (int a = 0; a < MODEL_MAX_ALIASES && alias[a].usual; a++)
+        if (!*alias[a].here && name.size == strlen(alias[a].usual) &&
+            starts_with(name, alias[a].usual))
+            return true;
+    return false;
+}
+
 /* A tensor of a layer: of one behind the trunk, for guesses at later tokens; of images; or one that
  * the architecture's aliases leave out. */
 static bool is_beside_in_layer(const struct model_params *p, struct gguf_str name)
@@ -149,12 +160,7 @@ static bool is_beside_in_layer(const struct model_params *p, struct gguf_str nam
         layer = layer * 10 + (uint32_t)(name.data[i] - '0');
     if (i == name.size || name.data[i] != '.') return false;
     const struct gguf_str rest = {name.data + i + 1, name.size - i - 1};
-    const struct model_alias *alias = p->arch->alias;
-    for (int a = 0; a < MODEL_MAX_ALIASES && alias[a].usual; a++)
-        if (!*alias[a].here && rest.size == strlen(alias[a].usual) &&
-            starts_with(rest, alias[a].usual))
-            return true;
-    return (layer >= p->n_layer && layer < p->n_layer + p->n_draft_layer) ||
+    return is_left_out(p, rest) || (layer >= p->n_layer && layer < p->n_layer + p->n_draft_layer) ||
            starts_with(rest, "vis_");
 }
 
@@ -165,7 +171,7 @@ static bool is_beside(const struct model_params *p, struct gguf_str name)
     static const char *const starts[] = {"cls.", "dense_2.", "dense_3.", "v.", "a.", "mm.", "mtp."};
     for (size_t i = 0; i < sizeof starts / sizeof *starts; i++)
         if (starts_with(name, starts[i])) return true;
-    return ends_with(name, ".input_scale") ||
+    return is_left_out(p, name) || ends_with(name, ".input_scale") ||
            (starts_with(name, "blk.") && is_beside_in_layer(p, name));
 }
 

@@ -19,6 +19,7 @@ enum model_block_id {
     MODEL_LINEAR_MIXER, /* no tokens are mixed: the output product alone */
     MODEL_SHORT_CONV,   /* a gated convolution over a few tokens */
     MODEL_DELTA_NET,    /* the gated delta rule */
+    MODEL_MAMBA2,       /* a selective scan with one decay for each head */
     MODEL_BLOCK_COUNT,
     MODEL_NOTHING = MODEL_BLOCK_COUNT /* the layer has no such part */
 };
@@ -28,13 +29,17 @@ enum model_plan_rule {
     MODEL_PLAN_COUNTS,   /* counts of 0: feed_forward_length, the layer does nothing;
                             attention.head_count, no mixer; _kv, MODEL_LINEAR_MIXER */
     MODEL_PLAN_KV_HEADS, /* layers of attention.head_count_kv 0 have `recurrent`, others `mixer` */
-    MODEL_PLAN_INTERVAL  /* the last of each full_attention_interval (4) layers has `mixer`, others
+    MODEL_PLAN_INTERVAL, /* the last of each full_attention_interval (4) layers has `mixer`, others
                             `recurrent`; attention.recurrent_layers says it for each layer */
+    MODEL_PLAN_MIXERS,   /* every layer has `mixer` and no network */
+    MODEL_PLAN_ONE       /* one block for each layer: a network where feed_forward_length is not 0,
+                            else as KV_HEADS; 0 is the default of both keys */
 };
 
 struct model_plan {
     enum model_plan_rule rule;
     enum model_block_id mixer, recurrent;
+    enum model_block_id beside; /* a second mixer of the same input, added to the first; 0: none */
 };
 
 /* ---- Norms and residuals ---- */
@@ -150,6 +155,10 @@ struct model_delta_row {
                      likewise */
 };
 
+struct model_mamba_row {
+    bool norm_optional; /* files may lack ssm_norm */
+};
+
 /* ---- Feed-forward networks ---- */
 
 enum model_ffn_form {
@@ -199,6 +208,8 @@ struct model_experts_row {
     enum model_shared shared;
     bool shared_gate; /* what the shared experts give is weighted for each token */
     bool oai;         /* clamped gated units of gpt-oss */
+    bool plain;       /* down act(up x), the shared ones too */
+    bool latent;      /* moe_latent_size: experts work between ffn_latent_down and _up */
 };
 
 /* ---- Both ends ---- */
@@ -258,6 +269,7 @@ struct model_arch {
     enum model_residual residual;
     struct model_attention_row attn;
     struct model_delta_row delta;
+    struct model_mamba_row mamba;
     struct model_ffn_row ffn;
     struct model_experts_row experts;
     struct model_ends_row ends;

@@ -42,7 +42,7 @@ struct model_block {
 };
 
 extern const struct model_block model_block_attention, model_block_ffn, model_block_experts,
-    model_block_linear, model_block_short_conv, model_block_delta_net;
+    model_block_linear, model_block_short_conv, model_block_delta_net, model_block_mamba2;
 extern const struct model_block *const model_blocks[MODEL_BLOCK_COUNT]; /* by id */
 
 /* ---- Keys that several blocks share ---- */
