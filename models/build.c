@@ -11,6 +11,14 @@ static struct engine_tensor *build_part(struct model_builder *b, const struct mo
     return part->block->build(b, part->self, x);
 }
 
+/* The mixer of x, or the sum of two. */
+static struct engine_tensor *build_mixer(struct model_builder *b, struct engine_tensor *x)
+{
+    const struct model_layer *l = b->layer;
+    struct engine_tensor *m = build_part(b, &l->mixer, x);
+    return l->mixer_2.block ? engine_add(b->g, m, build_part(b, &l->mixer_2, x)) : m;
+}
+
 /* What a sublayer adds to the residual, scaled where the model scales it. */
 static struct engine_tensor *scaled(const struct model_builder *b, struct engine_tensor *x)
 {
@@ -31,7 +39,7 @@ static struct engine_tensor *build_parallel(struct model_builder *b, struct engi
     const struct model_layer *l = b->layer;
     struct engine_tensor *h = model_norm(b, x, &l->mixer_norm);
     struct engine_tensor *m = l->mixer_norm_2.weight ? model_norm(b, x, &l->mixer_norm_2) : h;
-    m = rows_of(b, build_part(b, &l->mixer, m), out_rows);
+    m = rows_of(b, build_mixer(b, m), out_rows);
     struct engine_tensor *f = l->ffn_norm.weight ? model_norm(b, x, &l->ffn_norm) : h;
     f = build_part(b, &l->ffn, rows_of(b, f, out_rows));
     x = engine_add(b->g, scaled(b, m), rows_of(b, x, out_rows));
@@ -61,7 +69,7 @@ static struct engine_tensor *build_serial(struct model_builder *b, struct engine
     struct engine_tensor *in = x;
     if (l->mixer.block) {
         if (before) x = model_norm(b, x, &l->mixer_norm);
-        x = rows_of(b, build_part(b, &l->mixer, x), out_rows);
+        x = rows_of(b, build_mixer(b, x), out_rows);
         in = b->layer_in = rows_of(b, in, out_rows);
         if (after) x = model_post_norm(b, x, &l->mixer_post_norm);
         in = model_named(b, engine_add(b->g, scaled(b, x), in), "ffn_in");
@@ -101,23 +109,24 @@ static struct engine_tensor *build_embedding(const struct model_builder *b)
 }
 
 bool model_graph_build(struct model_graph *out, struct model *m, struct model_state *state,
-                       uint32_t n_tokens, uint32_t n_out, struct base_error *err)
+                       uint32_t n_tokens, uint32_t n_seq, uint32_t n_out, struct base_error *err)
 {
     const struct model_params *p = &m->params;
-    *out = (struct model_graph){.n_tokens = n_tokens, .n_out = n_out};
+    *out = (struct model_graph){.n_tokens = n_tokens, .n_seq = n_seq, .n_out = n_out};
     out->graph = engine_graph_new(
         m->engine,
         (int)(p->n_layer * p->n_pass * (NODES_PER_LAYER + 2 * p->n_expert_used) + NODES_AROUND),
         err);
     if (!out->graph) return false;
-    struct model_builder b = {.g = out->graph, .params = p, .state = state, .n_tokens = n_tokens};
+    struct model_builder b = {
+        .g = out->graph, .params = p, .state = state, .n_tokens = n_tokens, .n_seq = n_seq};
     const int64_t n[1] = {n_tokens};
     b.ids = out->ids = engine_input(b.g, QUANT_I32, 1, n, "ids");
     b.positions = out->positions = engine_input(b.g, QUANT_I32, 1, n, "positions");
     if (p->temperature != 0.0f)
         b.q_scale = out->q_scale =
             engine_input(b.g, QUANT_F32, 3, (int64_t[]){1, 1, n_tokens}, "q_scale");
-    model_state_add_inputs(state, b.g, n_tokens, &b.inputs);
+    model_state_add_inputs(state, b.g, n_tokens, n_seq, &b.inputs);
     out->inputs = b.inputs;
     if (n_out > 0 && n_out < n_tokens)
         out->out_rows = engine_input(b.g, QUANT_I32, 1, (int64_t[]){n_out}, "out_rows");

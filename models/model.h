@@ -77,13 +77,14 @@ bool model_eval_batch(struct model_session *s, const struct model_token *tokens,
 
 uint32_t model_seq_length(const struct model_session *s, uint32_t seq); /* tokens it holds */
 
-/* Forgets tokens from position `length` on and returns how many are left: `length`, or 0 when a
- * sliding-window cache lacks what the positions after `length` would look at. */
+/* Forgets tokens from position `length` on and returns how many are left: `length`; 0 when a
+ * sliding-window cache lacks what the positions after `length` would look at; or, of a model with
+ * recurrent states, the length of the nearest snapshot before (models/state/recurrent.h). */
 uint32_t model_seq_truncate(struct model_session *s, uint32_t seq, uint32_t length);
 
 /* `to` becomes the first `length` tokens of `from` (what it was before is forgotten) and shares
  * their cells: neither memory nor time. Returns the tokens that `to` now holds: `length` (at most
- * those of `from`), or 0 as with truncation. */
+ * those of `from`), or fewer as with truncation. */
 uint32_t model_seq_fork(struct model_session *s, uint32_t from, uint32_t to, uint32_t length);
 
 /* ---- Sequence 0 alone ---- */

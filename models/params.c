@@ -237,6 +237,34 @@ static bool plan_experts(struct model_reader *r, const struct model_params *p, u
     return true;
 }
 
+static bool plan_interval(struct model_reader *r, const struct model_plan *plan, uint32_t layer,
+                          enum model_block_id *mixer)
+{
+    bool is_array, is_recurrent;
+    uint32_t interval = 4;
+    if (!model_read_layer_flag(r, "attention.recurrent_layers", layer, &is_array, &is_recurrent) ||
+        !model_read_u32(r, "full_attention_interval", MODEL_OPTIONAL, 1, MODEL_MAX_LAYERS,
+                        &interval))
+        return false;
+    if (!is_array) is_recurrent = (layer + 1) % interval != 0;
+    if (is_recurrent) *mixer = plan->recurrent;
+    return true;
+}
+
+static bool plan_one(struct model_reader *r, const struct model_plan *plan, uint32_t layer,
+                     enum model_block_id *mixer, enum model_block_id *ffn)
+{
+    uint32_t n_head_kv = 0, n_ff = 0;
+    if (!model_read_layer_u32(r, "attention.head_count_kv", MODEL_OPTIONAL, layer, 0,
+                              MODEL_MAX_HEADS, &n_head_kv) ||
+        !model_read_layer_u32(r, "feed_forward_length", MODEL_OPTIONAL, layer, 0, MODEL_MAX_DIM,
+                              &n_ff))
+        return false;
+    *mixer = n_ff ? *ffn : n_head_kv ? plan->mixer : plan->recurrent;
+    *ffn = MODEL_NOTHING;
+    return true;
+}
+
 /* Which blocks a layer is made of. */
 static bool plan_layer(struct model_reader *r, const struct model_params *p,
                        struct model_layer *layer, enum model_block_id *mixer,
@@ -246,8 +274,11 @@ static bool plan_layer(struct model_reader *r, const struct model_params *p,
     *mixer = plan->mixer;
     *ffn = MODEL_FFN;
     if (p->n_expert && !plan_experts(r, p, layer->index, ffn)) return false;
-    if (plan->rule == MODEL_PLAN_SAME) return true;
+    if (plan->rule == MODEL_PLAN_MIXERS) *ffn = MODEL_NOTHING;
+    if (plan->rule == MODEL_PLAN_SAME || plan->rule == MODEL_PLAN_MIXERS) return true;
     const uint32_t l = layer->index;
+    if (plan->rule == MODEL_PLAN_ONE) return plan_one(r, plan, l, mixer, ffn);
+    if (plan->rule == MODEL_PLAN_INTERVAL) return plan_interval(r, plan, l, mixer);
     uint32_t n_head = 1, n_head_kv = 1, n_ff = 1;
     if (!model_read_layer_u32(r, "attention.head_count", MODEL_OPTIONAL, l, 0, MODEL_MAX_HEADS,
                               &n_head) ||
@@ -316,8 +347,10 @@ static bool read_layers(struct model_reader *r, struct model_params *p)
             ffn = MODEL_FFN;
             beside = MODEL_EXPERTS;
         }
-        if (!read_part(r, p, l, mixer, &l->mixer) || !read_part(r, p, l, ffn, &l->ffn) ||
-            !read_part(r, p, l, beside, &l->beside))
+        const enum model_block_id mixer_2 = p->arch->plan.mixer_2;
+        if (!read_part(r, p, l, mixer, &l->mixer) ||
+            !read_part(r, p, l, mixer_2 ? mixer_2 : MODEL_NOTHING, &l->mixer_2) ||
+            !read_part(r, p, l, ffn, &l->ffn) || !read_part(r, p, l, beside, &l->beside))
             return false;
         size_norms(p, l);
     }
@@ -338,6 +371,7 @@ void model_params_free(struct model_params *p)
 {
     for (uint32_t i = 0; p->layer && i < p->n_layer; i++) {
         free(p->layer[i].mixer.self);
+        free(p->layer[i].mixer_2.self);
         free(p->layer[i].ffn.self);
         free(p->layer[i].beside.self);
     }
@@ -398,7 +432,7 @@ bool model_rows_visit(struct model_params *p, model_row_visit visit, void *user)
     if (!visit_rows(end_rows, "", &p->ends, visit, user)) return false;
     for (uint32_t i = 0; i < p->n_layer; i++) {
         struct model_layer *l = &p->layer[i];
-        const struct model_part *const parts[] = {&l->mixer, &l->ffn, &l->beside};
+        const struct model_part *const parts[] = {&l->mixer, &l->mixer_2, &l->ffn, &l->beside};
         char prefix[24];
         snprintf(prefix, sizeof prefix, "blk.%u.", i);
         if (!visit_rows(layer_rows, prefix, l, visit, user)) return false;

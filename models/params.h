@@ -62,6 +62,12 @@ struct model_kv_shape {
     bool chunked; /* or those of its own piece of `window` positions, from a multiple of that on */
 };
 
+/* What a layer keeps of all tokens together. */
+struct model_recurrent_shape {
+    uint32_t conv_columns, conv_channels; /* the latest inputs of a convolution; 0: none */
+    uint32_t n_head, rows, cols;          /* a matrix for each head; 0: none */
+};
+
 struct model_layer {
     uint32_t index;
     uint32_t n_mixer_norm, n_mixer_post_norm, n_ffn_norm, n_ffn_post_norm; /* sizes: E or 0 */
@@ -72,9 +78,12 @@ struct model_layer {
     uint32_t n_skip;                /* 1 where the layer adds the embeddings, else 0 */
     struct engine_tensor *skip;     /* [1]: what they are multiplied by */
     struct model_norm beside_norm;  /* of the layer's input, for experts beside ffn */
-    struct model_part mixer, ffn, beside;
-    bool idle;                /* the layer has tensors and no effect */
-    struct model_kv_shape kv; /* set by the mixer */
+    struct model_part mixer, ffn;
+    struct model_part mixer_2; /* of the same input as the mixer; its output is added */
+    struct model_part beside;  /* experts beside ffn */
+    bool idle;                 /* the layer has tensors and no effect */
+    struct model_kv_shape kv;  /* set by the mixer, as the next */
+    struct model_recurrent_shape recurrent;
 };
 
 /* What stands around the layers. */
@@ -143,7 +152,8 @@ enum {
     MODEL_MAX_HEADS = 1 << 14,
     MODEL_MAX_LAYERS = 1 << 12,
     MODEL_MAX_CTX = 1 << 28,
-    MODEL_MAX_EXPERTS = 1 << 12
+    MODEL_MAX_EXPERTS = 1 << 12,
+    MODEL_MAX_TAPS = 1 << 6 /* of a convolution */
 };
 
 struct model_reader {

@@ -22,6 +22,7 @@ struct model_session {
     uint32_t n_batch;
     struct model_token *batch; /* [n_batch]: model_eval's ids as tokens */
     uint32_t *wanted;          /* [n_seq]: tokens of the call that go to each sequence */
+    uint32_t *before;          /* [n_seq]: lengths before a batch */
     struct model_graph body[KEPT_GRAPHS];
     struct model_head head, head_one; /* many rows; one row */
     uint32_t head_rows;
@@ -56,17 +57,18 @@ struct model_session *model_session_new(struct model *m, const struct model_sess
     if (s->n_batch / n_seq >= n_ctx) s->n_batch = n_ctx * n_seq;
     s->batch = calloc(s->n_batch, sizeof *s->batch);
     s->wanted = calloc(n_seq, sizeof *s->wanted);
+    s->before = calloc(n_seq, sizeof *s->before);
     const struct model_state_options state = {n_seq,  n_ctx,  s->n_batch,
                                               type_k, type_v, m->engine->options.plan_only};
     uint64_t rows = HEAD_BYTES / sizeof(float) / m->params.n_vocab;
     s->head_rows = rows < 1 ? 1 : rows < HEAD_ROWS ? (uint32_t)rows : HEAD_ROWS;
-    if (!s->batch || !s->wanted) {
+    if (!s->batch || !s->wanted || !s->before) {
         base_fail(err, BASE_NO_MEMORY, "no memory for batches of %u", s->n_batch);
         model_session_free(s);
         return NULL;
     }
     if (!model_state_init(&s->state, &m->params, &state, err) ||
-        !model_graph_build(&s->body[0], m, &s->state, 1, 1, err) ||
+        !model_graph_build(&s->body[0], m, &s->state, 1, 1, 1, err) ||
         !model_head_build(&s->head_one, m, 1, err)) {
         model_session_free(s);
         return NULL;
@@ -83,6 +85,7 @@ void model_session_free(struct model_session *s)
     model_state_free(&s->state);
     free(s->batch);
     free(s->wanted);
+    free(s->before);
     free(s);
 }
 
@@ -136,14 +139,14 @@ const float *model_last_logits(const struct model_session *s)
 
 /* The planned graph of a shape; the one that was not used for longest makes room. The decode graph
  * (slot 0) always stays. */
-static struct model_graph *body_of(struct model_session *s, uint32_t n_tokens, uint32_t n_out,
-                                   struct base_error *err)
+static struct model_graph *body_of(struct model_session *s, uint32_t n_tokens, uint32_t n_seq,
+                                   uint32_t n_out, struct base_error *err)
 {
     struct model_graph *oldest = &s->body[1];
     s->clock++;
     for (int i = 0; i < KEPT_GRAPHS; i++) {
         struct model_graph *g = &s->body[i];
-        if (g->graph && g->n_tokens == n_tokens && g->n_out == n_out) {
+        if (g->graph && g->n_tokens == n_tokens && g->n_seq == n_seq && g->n_out == n_out) {
             g->last_used = s->clock;
             return g;
         }
@@ -151,7 +154,7 @@ static struct model_graph *body_of(struct model_session *s, uint32_t n_tokens, u
     }
     engine_graph_free(oldest->graph);
     *oldest = (struct model_graph){0};
-    if (!model_graph_build(oldest, s->m, &s->state, n_tokens, n_out, err)) return NULL;
+    if (!model_graph_build(oldest, s->m, &s->state, n_tokens, n_seq, n_out, err)) return NULL;
     oldest->last_used = s->clock;
     return oldest;
 }
@@ -159,9 +162,11 @@ static struct model_graph *body_of(struct model_session *s, uint32_t n_tokens, u
 bool model_session_plan(struct model_session *s, uint64_t n_prompt, uint64_t *bytes,
                         struct base_error *err)
 {
+    const bool runs = model_state_needs_runs(&s->state);
     const uint32_t rest = n_prompt ? (uint32_t)((n_prompt - 1) % s->n_batch) + 1 : 0;
-    if (n_prompt > s->n_batch && !body_of(s, s->n_batch, 0, err)) return false;
-    if (rest > 0 && !body_of(s, rest, 1, err)) return false;
+    if (n_prompt > s->n_batch && !body_of(s, s->n_batch, runs ? 1 : s->n_batch, 0, err))
+        return false;
+    if (rest > 0 && !body_of(s, rest, runs ? 1 : rest, 1, err)) return false;
     *bytes = (uint64_t)engine_graph_bytes(s->head_one.graph);
     for (int i = 0; i < KEPT_GRAPHS; i++)
         if (s->body[i].graph) *bytes += (uint64_t)engine_graph_bytes(s->body[i].graph);
@@ -183,9 +188,11 @@ static float q_scale_at(const struct model_params *p, uint32_t position)
 static void fill_inputs(struct model_session *s, struct model_graph *g,
                         const struct model_token *tokens)
 {
-    uint32_t n_out = 0;
-    for (uint32_t t = 0; t < g->n_tokens; t++) {
-        const uint32_t seq = tokens[t].seq, position = model_state_append(&s->state, seq);
+    const uint32_t n_run = g->n_tokens / g->n_seq;
+    uint32_t n_out = 0, position = 0;
+    for (uint32_t t = 0; t < g->n_tokens; t++, position++) {
+        const uint32_t seq = tokens[t].seq;
+        if (t % n_run == 0) position = model_state_append(&s->state, seq, n_run);
         ints(g->ids)[t] = tokens[t].id;
         ints(g->positions)[t] = (int32_t)position;
         if (g->q_scale) ((float *)g->q_scale->data)[t] = q_scale_at(&s->m->params, position);
@@ -228,23 +235,87 @@ static bool run_head(struct model_session *s, const struct model_graph *g, uint6
     return true;
 }
 
-/* At most n_batch tokens; the sink sees their wanted rows as first, first + 1, ... */
-static bool eval_tokens(struct model_session *s, const struct model_token *tokens, uint32_t n,
-                        uint64_t first, model_logits_sink sink, void *user, struct base_error *err)
+static uint32_t count_wanted(const struct model_token *tokens, uint32_t n)
 {
-    uint32_t n_out = 0;
-    for (uint32_t i = 0; i < n; i++) n_out += tokens[i].wants_logits;
-    struct model_graph *g = body_of(s, n, n_out, err);
+    uint32_t wanted = 0;
+    for (uint32_t i = 0; i < n; i++) wanted += tokens[i].wants_logits;
+    return wanted;
+}
+
+/* One run of the graph, n_seq sequences of n / n_seq tokens each; the sink sees the wanted rows as
+ * first, first + 1, ... */
+static bool eval_run(struct model_session *s, const struct model_token *tokens, uint32_t n,
+                     uint32_t n_seq, uint64_t first, model_logits_sink sink, void *user,
+                     struct base_error *err)
+{
+    const uint32_t n_out = count_wanted(tokens, n), n_run = n / n_seq;
+    struct model_graph *g = body_of(s, n, n_seq, n_out, err);
     if (!g) return false;
     fill_inputs(s, g, tokens);
     if (engine_graph_run(g->graph, err) && (n_out == 0 || run_head(s, g, first, sink, user, err)))
         return true;
-    for (uint32_t i = 0; i < n; i++) {
+    for (uint32_t i = 0; i < n; i += n_run) {
         const uint32_t seq = tokens[i].seq;
-        model_state_truncate(&s->state, seq, s->state.length[seq] - 1);
+        model_state_truncate(&s->state, seq, s->state.length[seq] - n_run);
     }
     s->last_logits = NULL;
     return false;
+}
+
+/* How many of the n tokens are of the first one's sequence, without a break. */
+static uint32_t run_length(const struct model_token *tokens, uint32_t n)
+{
+    uint32_t i = 1;
+    while (i < n && tokens[i].seq == tokens[0].seq) i++;
+    return i;
+}
+
+static bool has_run_of(const struct model_token *tokens, uint32_t n, uint32_t seq)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (tokens[i].seq == seq) return true;
+    return false;
+}
+
+/* How many of the n tokens go into one run, and how many sequences these are. States that are
+ * carried from token to token take as many consecutive tokens of each sequence. */
+static uint32_t next_run(const struct model_session *s, const struct model_token *tokens,
+                         uint32_t n, uint32_t *n_seq)
+{
+    *n_seq = n;
+    if (!model_state_needs_runs(&s->state)) return n;
+    const uint32_t length = run_length(tokens, n);
+    uint32_t used = length;
+    while (n - used >= length && run_length(tokens + used, n - used) == length &&
+           !has_run_of(tokens, used, tokens[used].seq))
+        used += length;
+    *n_seq = used / length;
+    return used;
+}
+
+/* Takes back the tokens of the runs before one that failed. */
+static void take_back(struct model_session *s, const uint32_t *before)
+{
+    for (uint32_t seq = 0; seq < s->state.n_seq; seq++)
+        model_state_truncate(&s->state, seq, before[seq]);
+}
+
+/* At most n_batch tokens; the sink sees their wanted rows as first, first + 1, ... */
+static bool eval_tokens(struct model_session *s, const struct model_token *tokens, uint32_t n,
+                        uint64_t first, model_logits_sink sink, void *user, struct base_error *err)
+{
+    memcpy(s->before, s->state.length, s->state.n_seq * sizeof *s->before);
+    model_state_begin(&s->state);
+    for (uint32_t done = 0, n_seq; done < n;) {
+        const uint32_t run = next_run(s, tokens + done, n - done, &n_seq);
+        if (!eval_run(s, tokens + done, run, n_seq, first, sink, user, err)) {
+            take_back(s, s->before);
+            return false;
+        }
+        first += count_wanted(tokens + done, run);
+        done += run;
+    }
+    return true;
 }
 
 static bool check_id(const struct model_session *s, int32_t id, struct base_error *err)

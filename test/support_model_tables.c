@@ -9,6 +9,9 @@
 #define FFN_BIAS  " ffn_up.bias ffn_down.bias"
 #define NORM_BIAS " attn_norm.bias ffn_norm.bias output_norm.bias"
 #define ALL_BIAS  QKV_BIAS OUT_BIAS FFN_BIAS NORM_BIAS
+#define SSM(taps, inner, state, heads, groups)                                                     \
+    "ssm.conv_kernel=" taps " ssm.inner_size=" inner " ssm.state_size=" state                      \
+    " ssm.time_step_rank=" heads " ssm.group_count=" groups
 #define FUSED     "attn_qkv.weight attn_qkv.bias" OUT_BIAS FFN_BIAS NORM_BIAS
 
 /* Heads of latent attention: keys and values of one tensor, or apart. */
@@ -17,7 +20,9 @@
 #define MLA_EXPERTS "expert_feed_forward_length=48 expert_shared_count=2 leading_dense_block_count=1 expert_weights_scale=2.5"
 #define MLA_YARN    "rope.scaling.type=yarn rope.scaling.factor=4.0 rope.scaling.original_context_length=8 rope.scaling.yarn_log_multiplier=0.0707"
 
-/* The other implementation's GELU goes through a half-precision table: hence the bars of 1e-6. */
+/* The other implementation's GELU goes through a half-precision table: hence the bars of 1e-6; it
+ * evaluates the gated delta rule in chunks, hence those of 1e-9, and has an exponential of its own in
+ * scans, hence those of 1e-11. */
 const struct support_fixture support_fixtures[] = {
     {"llama", "llama", .with = QKV_BIAS},
     {"llama-fused", "llama", .tied = true, .with = "attn_qkv.weight"},
@@ -135,5 +140,21 @@ const struct support_fixture support_fixtures[] = {
     {"llama4-maverick", "llama4", .n_layer = 4, .n_expert = 128, .n_expert_used = 3, .keys = "expert_feed_forward_length=16 interleave_moe_layer_step=2 rope.freq_base_swa=20000.0"},
     {"smallthinker", "smallthinker", .n_layer = 5, .window = 4096, .n_expert = 8, .n_expert_used = 3, .keys = "expert_feed_forward_length=48 expert_gating_func=2 rope.freq_base_swa=20000.0"},
     {"smallthinker-full", "smallthinker", .n_layer = 3, .n_expert = 8, .n_expert_used = 3, .keys = "expert_feed_forward_length=48 expert_gating_func=1"},
+    {"lfm2", "lfm2", .n_layer = 5, .tied = true, .keys = "attention.head_count_kv=0,2,0,2,0 shortconv.l_cache=4"},
+    {"lfm2-window", "lfm2", .n_layer = 3, .window = 8, .tied = true, .keys = "attention.head_count_kv=0,1,2 shortconv.l_cache=3"},
+    {"lfm2moe", "lfm2moe", .n_layer = 4, .n_expert = 8, .n_expert_used = 3, .tied = true, .with = "exp_probs_b.bias", .keys = "attention.head_count_kv=0,0,2,0 shortconv.l_cache=3 expert_feed_forward_length=48 expert_gating_func=2 leading_dense_block_count=2"},
+    {"qwen35", "qwen35", .n_layer = 5, .keys = SSM("4", "64", "16", "4", "2") " full_attention_interval=3 rope.dimension_count=8 rope.dimension_sections=2,1,1,0", .bar = 1e-9},
+    {"qwen35-marked", "qwen35", .n_layer = 3, .keys = SSM("3", "96", "16", "6", "2") " attention.recurrent_layers=1,0,1 rope.dimension_count=8 rope.dimension_sections=2,1,1,0", .bar = 1e-9},
+    {"qwen35moe", "qwen35moe", .n_layer = 4, .n_expert = 8, .n_expert_used = 3, .keys = SSM("4", "64", "16", "4", "2") " full_attention_interval=2 rope.dimension_count=8 rope.dimension_sections=2,1,1,0 expert_feed_forward_length=48 expert_shared_feed_forward_length=80", .bar = 1e-9},
+    {"qwen3next", "qwen3next", .n_layer = 4, .n_expert = 8, .n_expert_used = 3, .keys = SSM("4", "96", "16", "6", "2") " full_attention_interval=3 rope.dimension_count=8 expert_feed_forward_length=48 expert_shared_feed_forward_length=80", .bar = 1e-9},
+    {"qwen3next-old", "qwen3next", .n_layer = 3, .n_expert = 8, .n_expert_used = 3, .with = "ssm_in.weight", .keys = SSM("4", "64", "16", "4", "2") " full_attention_interval=3 rope.dimension_count=8 expert_feed_forward_length=48 expert_shared_feed_forward_length=80", .bar = 1e-9},
+    {"granitehybrid", "granitehybrid", .n_layer = 5, .tied = true, .with = "ssm_conv1d.bias", .keys = SSM("4", "128", "24", "8", "2") " attention.head_count_kv=0,2,0,2,0 embedding_scale=3.0 residual_scale=0.6 logit_scale=2.5 attention.scale=0.2 rope.scaling.finetuned=false", .bar = 1e-11},
+    {"granitehybrid-moe", "granitehybrid", .n_layer = 3, .n_expert = 8, .n_expert_used = 3, .with = "ssm_conv1d.bias", .keys = SSM("4", "128", "16", "8", "4") " attention.head_count_kv=0,0,2 expert_shared_feed_forward_length=80", .bar = 1e-11},
+    {"mamba2", "mamba2", .n_layer = 3, .tied = true, .with = "ssm_conv1d.bias", .keys = SSM("4", "128", "16", "8", "2") " feed_forward_length=0 attention.head_count=0 attention.head_count_kv=0", .bar = 1e-11},
+    {"nemotron_h", "nemotron_h", .n_layer = 6, .with = "ssm_conv1d.bias", .keys = SSM("4", "96", "16", "6", "2") " attention.head_count_kv=0,0,2,0,0,0 feed_forward_length=0,128,0,0,96,0", .bar = 1e-11},
+    {"nemotron_h_moe", "nemotron_h_moe", .n_layer = 5, .n_expert = 8, .n_expert_used = 3, .with = "ssm_conv1d.bias exp_probs_b.bias", .keys = SSM("4", "96", "16", "6", "3") " attention.head_count_kv=0,0,2,0,0 feed_forward_length=0,48,0,48,0 expert_feed_forward_length=48 expert_shared_feed_forward_length=80 expert_weights_norm=true expert_weights_scale=2.5", .bar = 1e-11},
+    {"nemotron_h_moe-latent", "nemotron_h_moe", .n_layer = 4, .n_expert = 8, .n_expert_used = 3, .with = "ssm_conv1d.bias exp_probs_b.bias", .keys = SSM("4", "96", "16", "6", "2") " attention.head_count_kv=0,2,0,0 feed_forward_length=0,0,0,48 expert_feed_forward_length=48 expert_shared_feed_forward_length=80 moe_latent_size=32", .bar = 1e-11},
+    {"falcon-h1", "falcon-h1", .n_layer = 3, .with = "ssm_conv1d.bias", .keys = SSM("4", "96", "16", "6", "2"), .bar = 1e-11},
+    {"falcon-h1-norm", "falcon-h1", .n_layer = 2, .with = "ssm_conv1d.bias ssm_norm.weight", .keys = SSM("4", "64", "16", "4", "2"), .bar = 1e-11},
     {.name = NULL},
 };

@@ -412,6 +412,9 @@ static const char *features_of(const struct model_arch *a, char *out, size_t siz
         {a->ends.logit_scale != MODEL_LOGITS_PLAIN || a->ends.logits_by_embd > 0, "scaled logits"},
         {a->ends.softcap_key, "logit softcap"},
         {a->plan.rule == MODEL_PLAN_COUNTS, "layers without attention or network"},
+        {a->plan.rule == MODEL_PLAN_ONE, "a mixer or a network for each layer"},
+        {a->plan.rule == MODEL_PLAN_MIXERS, "no networks"},
+        {a->attn.q_gate, "gated output"},
         {a->experts.allowed && a->experts.beside == MODEL_BESIDE_NONE, "or experts"},
         {a->experts.beside != MODEL_BESIDE_NONE, "experts beside networks"},
     };
@@ -424,18 +427,32 @@ static const char *features_of(const struct model_arch *a, char *out, size_t siz
     return out;
 }
 
+/* The mixers of an architecture's layers. */
+static const char *mixers_of(const struct model_arch *a, char *out, size_t size)
+{
+    const struct model_plan *plan = &a->plan;
+    const char *first = model_blocks[plan->mixer]->name;
+    if (plan->mixer_2)
+        snprintf(out, size, "%s and %s together", first, model_blocks[plan->mixer_2]->name);
+    else if (plan->recurrent)
+        snprintf(out, size, "%s or %s", first, model_blocks[plan->recurrent]->name);
+    else
+        snprintf(out, size, "%s", first);
+    return out;
+}
+
 static int print_table(void)
 {
     const struct model_arch *a;
     const char *name;
     for (size_t i = 0; (name = model_arch_name(i, &a)); i++) {
-        char features[512];
+        char features[512], mixers[64];
         double bar = 0;
         for (const struct support_fixture *f = support_fixtures; f->name; f++)
             if (strcmp(f->arch, name) == 0) bar = fmax(bar, f->bar > 0 ? f->bar : 1e-12);
         printf("{\"name\": \"%s\", \"mixer\": \"%s\", \"network\": \"%s\", \"features\": \"%s\", "
                "\"bar\": %g}\n",
-               name, model_blocks[a->plan.mixer]->name, network_of(a),
+               name, mixers_of(a, mixers, sizeof mixers), network_of(a),
                features_of(a, features, sizeof features), bar);
     }
     return 0;

@@ -18,20 +18,29 @@ enum model_block_id {
     MODEL_EXPERTS,
     MODEL_LINEAR_MIXER, /* no tokens are mixed: the output product alone */
     MODEL_MLA,          /* attention over latents */
+    MODEL_SHORT_CONV,   /* a gated convolution over a few tokens */
+    MODEL_DELTA_NET,    /* the gated delta rule */
+    MODEL_MAMBA2,       /* a selective scan with one decay for each head */
     MODEL_BLOCK_COUNT,
     MODEL_NOTHING = MODEL_BLOCK_COUNT /* the layer has no such part */
 };
 
 enum model_plan_rule {
-    MODEL_PLAN_SAME,    /* every layer has `mixer` */
-    MODEL_PLAN_COUNTS,  /* counts of 0: feed_forward_length, the layer does nothing;
-                           attention.head_count, no mixer; _kv, MODEL_LINEAR_MIXER */
-    MODEL_PLAN_KV_HEADS /* layers of attention.head_count_kv 0 have `recurrent`, others `mixer` */
+    MODEL_PLAN_SAME,     /* every layer has `mixer` */
+    MODEL_PLAN_COUNTS,   /* counts of 0: feed_forward_length, the layer does nothing;
+                            attention.head_count, no mixer; _kv, MODEL_LINEAR_MIXER */
+    MODEL_PLAN_KV_HEADS, /* layers of attention.head_count_kv 0 have `recurrent`, others `mixer` */
+    MODEL_PLAN_INTERVAL, /* the last of each full_attention_interval (4) layers has `mixer`, others
+                            `recurrent`; attention.recurrent_layers says it for each layer */
+    MODEL_PLAN_MIXERS,   /* every layer has `mixer` and no network */
+    MODEL_PLAN_ONE       /* one block for each layer: a network where feed_forward_length is not 0,
+                            else as KV_HEADS; 0 is the default of both keys */
 };
 
 struct model_plan {
     enum model_plan_rule rule;
     enum model_block_id mixer, recurrent;
+    enum model_block_id mixer_2; /* a second mixer of the same input, added to the first; 0: none */
     bool loops; /* all layers run num_loops times, with a state of their own each time; between two
                    runs the output's norm, unless skip_loop_final_norm */
 };
@@ -167,10 +176,24 @@ struct model_attention_row {
     enum model_temperature temperature;
     enum model_yarn_log yarn_log;
     float softcap; /* of scores: attn_logit_softcapping, by default this; 0: none */
+    bool q_gate;   /* attn_q gives a gate beside each head's query: the output times its sigmoid */
     enum model_gate gate;
     bool head_by_rot; /* D is rope.dimension_count */
     bool half_rot;    /* layers without a window rotate half of rope.dimension_count */
     float alibi;      /* largest slope's exponent, where no attention.max_alibi_bias; 0: no ALiBi */
+};
+
+/* ---- Recurrent mixers ---- */
+
+/* Gated delta rule. KH key heads, H value heads. */
+struct model_delta_row {
+    bool grouped; /* a key head serves consecutive value heads, not every KH-th; beta and alpha are
+                     one tensor ssm_ba, by key head; files may have Q, K, V and Z as ssm_in,
+                     likewise */
+};
+
+struct model_mamba_row {
+    bool norm_optional; /* files may lack ssm_norm */
 };
 
 /* ---- Feed-forward networks ---- */
@@ -239,7 +262,9 @@ struct model_experts_row {
     bool weigh_inputs; /* experts get their input times the weight: outputs are added as they are */
     bool route_by_layer; /* the router's input is the layer's, not normalized */
     enum model_beside beside;
-    bool oai; /* clamped gated units of gpt-oss */
+    bool oai;    /* clamped gated units of gpt-oss */
+    bool plain;  /* down act(up x), the shared ones too */
+    bool latent; /* moe_latent_size: experts work between ffn_latent_down and _up */
 };
 
 /* ---- Both ends ---- */
@@ -302,6 +327,8 @@ struct model_arch {
     float post_eps; /* epsilon of the norms behind mixer and network; 0: as the others' */
     enum model_residual residual;
     struct model_attention_row attn;
+    struct model_delta_row delta;
+    struct model_mamba_row mamba;
     struct model_ffn_row ffn;
     struct model_experts_row experts;
     struct model_ends_row ends;

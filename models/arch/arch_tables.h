@@ -10,5 +10,6 @@ extern const struct model_arch model_arch_gpt[];
 extern const struct model_arch model_arch_window[];
 extern const struct model_arch model_arch_experts[];
 extern const struct model_arch model_arch_latent[];
+extern const struct model_arch model_arch_hybrid[];
 
 #endif

@@ -5,7 +5,8 @@
 
 struct attention {
     uint32_t n_embd, n_q, n_k, n_v, n_qkv, n_out; /* E, H D, KH D, KH DV, the three, H DV */
-    uint32_t n_q_norm, n_k_norm;                  /* sizes of norms: 0, D, or all heads' */
+    uint32_t n_q_all;            /* rows of attn_q: n_q, or twice that where they give a gate too */
+    uint32_t n_q_norm, n_k_norm; /* sizes of norms: 0, D, or all heads' */
     uint32_t n_q_norm_optional, n_k_norm_optional;
     uint32_t q_norm_rows, k_norm_rows; /* H and KH where each head has weights of its own */
     uint32_t n_head, n_head_kv, d, dv;
@@ -29,7 +30,7 @@ struct attention {
 /* clang-format off */
 static const struct model_tensor_row tensors[] = {
     {"attn_qkv",      MODEL_LINEAR, MODEL_OPTIONAL, AT(qkv),    .inputs = AT(n_embd), .outputs = AT(n_qkv)},
-    {"attn_q",        MODEL_LINEAR, MODEL_REQUIRED, AT(q),      .inputs = AT(n_embd), .outputs = AT(n_q), .unless = AT(qkv)},
+    {"attn_q",        MODEL_LINEAR, MODEL_REQUIRED, AT(q),      .inputs = AT(n_embd), .outputs = AT(n_q_all), .unless = AT(qkv)},
     {"attn_k",        MODEL_LINEAR, MODEL_REQUIRED, AT(k),      .inputs = AT(n_embd), .outputs = AT(n_k), .unless = AT(qkv)},
     {"attn_v",        MODEL_LINEAR, MODEL_REQUIRED, AT(v),      .inputs = AT(n_embd), .outputs = AT(n_v), .unless = AT(qkv)},
     {"attn_q_norm",   MODEL_NORM,   MODEL_REQUIRED, AT(q_norm), .inputs = AT(n_q_norm), .outputs = AT(q_norm_rows)},
@@ -73,6 +74,8 @@ static bool read_heads(struct model_reader *r, const struct model_params *p, uin
     if (!model_read_u32(r, "attention.key_length", MODEL_OPTIONAL, 1, MODEL_MAX_DIM, &a->d) ||
         !model_read_u32(r, "attention.value_length", MODEL_OPTIONAL, 1, MODEL_MAX_DIM, &a->dv))
         return false;
+    if (p->arch->attn.q_gate && a->d != a->dv)
+        return model_reader_fail(r, "attention.value_length", "%u, but keys have %u", a->dv, a->d);
     if (a->d == 0 || a->dv == 0)
         return model_reader_fail(r, "attention.head_count", "%u heads of an embedding of %u",
                                  a->n_head, p->n_embd);
@@ -191,7 +194,8 @@ static bool read(struct model_reader *r, struct model_params *p, struct model_la
     a->n_q = a->n_head * a->d;
     a->n_k = a->n_head_kv * a->d;
     a->n_v = a->n_head_kv * a->dv;
-    a->n_qkv = a->n_q + a->n_k + a->n_v;
+    a->n_q_all = row->q_gate ? 2 * a->n_q : a->n_q;
+    a->n_qkv = a->n_q_all + a->n_k + a->n_v;
     a->n_out = a->n_head * a->dv;
     size_qk_norms(row, a);
     size_gate(r, p, l->index, a);
@@ -214,7 +218,7 @@ static void build_qkv(const struct model_builder *b, const struct attention *a,
     struct engine_tensor *const separate[] = {a->q.weight, a->k.weight, a->v.weight,
                                               a->gate.weight};
     const struct model_linear *const linear[] = {&a->q, &a->k, &a->v};
-    const uint32_t size[] = {a->n_q, a->n_k, a->n_v};
+    const uint32_t size[] = {a->n_q_all, a->n_k, a->n_v};
     const bool gated = a->gate.weight;
     struct engine_tensor *in = x;
     x = a->qkv.weight ? model_linear(b, &a->qkv, x)
@@ -235,6 +239,16 @@ static struct engine_tensor *split_heads(const struct model_builder *b, struct e
                                          uint32_t heads, uint32_t size)
 {
     return engine_reshape(b->g, x, 3, (int64_t[]){size, heads, b->n_tokens});
+}
+
+/* The gates of what stands in *q as [T][H][query, gate], and the queries in *q; NULL for none. */
+static struct engine_tensor *take_gate(const struct model_builder *b, const struct attention *a,
+                                       struct engine_tensor **q)
+{
+    if (a->n_q_all == a->n_q) return NULL;
+    struct engine_tensor *both = split_heads(b, *q, a->n_head, 2 * a->d);
+    *q = engine_cols(b->g, both, 0, a->d);
+    return engine_unary(b->g, engine_cols(b->g, both, a->d, a->d), ENGINE_SIGMOID);
 }
 
 /* Queries or keys x [T][heads * D] as [T][heads][D], normalized and rotated. */
@@ -275,6 +289,7 @@ static struct engine_tensor *build(struct model_builder *b, void *self, struct e
     struct engine_tensor *qkv[3], *gate;
 
     build_qkv(b, a, x, qkv, &gate);
+    struct engine_tensor *q_gate = take_gate(b, a, &qkv[0]);
     struct engine_tensor *q =
         model_named(b, build_positions(b, a, qkv[0], a->n_head, &a->q_norm), "q");
     if (b->q_scale && !(a->rotates && unrotated_only)) q = engine_mul(b->g, q, b->q_scale);
@@ -284,6 +299,8 @@ static struct engine_tensor *build(struct model_builder *b, void *self, struct e
     const struct engine_attention how = {
         .scale = a->scale, .softcap = a->softcap, .max_alibi = a->alibi, .dv = (int)a->dv};
     x = model_named(b, model_attend(b, q, k, v, a->sinks, &how), "attention");
+    if (q_gate)
+        x = engine_mul(b->g, x, engine_reshape(b->g, q_gate, 2, (int64_t[]){a->n_q, b->n_tokens}));
     if (gate) x = apply_gate(b, a, x, gate);
     if (a->sub_norm.weight) x = model_norm(b, x, &a->sub_norm);
     x = model_linear(b, &a->out, x);

@@ -4,17 +4,19 @@
 #include <math.h>
 
 struct experts {
-    uint32_t n_embd, n_ff, n_expert, n_used;  /* E, F of an expert, X, U */
-    uint32_t n_gate_up, n_shared;             /* 2 F; F of the shared experts together, 0: none */
+    uint32_t n_embd, n_ff, n_expert, n_used; /* E, F of an expert, X, U */
+    uint32_t n_gate, n_gate_up, n_shared;    /* F, 2 F; F of the shared experts together; 0: none */
+    uint32_t n_work, n_latent;               /* E or the latent size; that size or 0 */
     uint32_t n_shared_gate_rows, n_shared_up; /* 0 and 2 n_shared where one tensor has both */
     uint32_t n_shared_gate;                   /* E where the shared experts have a gate */
     uint32_t n_groups, n_groups_used;
     enum model_gating gating;
-    bool normalize;              /* the weights of the chosen */
-    float scale;                 /* of these weights */
-    float clamp, shared_clamp;   /* bounds of gated units; 0: none */
-    struct model_linear router;  /* X x E */
-    struct engine_tensor *bias;  /* [X]: added for choosing only; or NULL */
+    bool normalize;             /* the weights of the chosen */
+    float scale;                /* of these weights */
+    float clamp, shared_clamp;  /* bounds of gated units; 0: none */
+    struct model_linear router; /* X x E */
+    struct engine_tensor *bias; /* [X]: added for choosing only; or NULL */
+    struct model_linear latent_down, latent_up;
     struct model_linear gate_up; /* X of 2F x E, or the next two */
     struct model_linear gate, up;
     struct model_linear down;        /* X of E x F */
@@ -28,10 +30,12 @@ struct experts {
 static const struct model_tensor_row tensors[] = {
     {"ffn_gate_inp",       MODEL_LINEAR, MODEL_REQUIRED, AT(router),  .inputs = AT(n_embd), .outputs = AT(n_expert)},
     {"exp_probs_b",        MODEL_BIAS,   MODEL_OPTIONAL, AT(bias),    .inputs = AT(n_expert)},
-    {"ffn_gate_up_exps",   MODEL_STACK,  MODEL_OPTIONAL, AT(gate_up), .inputs = AT(n_embd), .outputs = AT(n_gate_up), .depth = AT(n_expert)},
-    {"ffn_gate_exps",      MODEL_STACK,  MODEL_REQUIRED, AT(gate),    .inputs = AT(n_embd), .outputs = AT(n_ff),   .depth = AT(n_expert), .unless = AT(gate_up)},
-    {"ffn_up_exps",        MODEL_STACK,  MODEL_REQUIRED, AT(up),      .inputs = AT(n_embd), .outputs = AT(n_ff),   .depth = AT(n_expert), .unless = AT(gate_up)},
-    {"ffn_down_exps",      MODEL_STACK,  MODEL_REQUIRED, AT(down),    .inputs = AT(n_ff),   .outputs = AT(n_embd), .depth = AT(n_expert)},
+    {"ffn_gate_up_exps",   MODEL_STACK,  MODEL_OPTIONAL, AT(gate_up), .inputs = AT(n_work), .outputs = AT(n_gate_up), .depth = AT(n_expert)},
+    {"ffn_gate_exps",      MODEL_STACK,  MODEL_REQUIRED, AT(gate),    .inputs = AT(n_work), .outputs = AT(n_gate), .depth = AT(n_expert), .unless = AT(gate_up)},
+    {"ffn_up_exps",        MODEL_STACK,  MODEL_REQUIRED, AT(up),      .inputs = AT(n_work), .outputs = AT(n_ff),   .depth = AT(n_expert), .unless = AT(gate_up)},
+    {"ffn_down_exps",      MODEL_STACK,  MODEL_REQUIRED, AT(down),    .inputs = AT(n_ff),   .outputs = AT(n_work), .depth = AT(n_expert)},
+    {"ffn_latent_down",    MODEL_LINEAR, MODEL_REQUIRED, AT(latent_down), .inputs = AT(n_embd), .outputs = AT(n_latent)},
+    {"ffn_latent_up",      MODEL_LINEAR, MODEL_REQUIRED, AT(latent_up),   .inputs = AT(n_latent), .outputs = AT(n_embd)},
     {"ffn_gate_inp_shexp", MODEL_MATRIX, MODEL_REQUIRED, AT(shared_in),   .inputs = AT(n_shared_gate)},
     {"ffn_gate_shexp",     MODEL_LINEAR, MODEL_REQUIRED, AT(shared_gate), .inputs = AT(n_embd),   .outputs = AT(n_shared_gate_rows)},
     {"ffn_up_shexp",       MODEL_LINEAR, MODEL_REQUIRED, AT(shared_up),   .inputs = AT(n_embd),   .outputs = AT(n_shared_up)},
@@ -70,9 +74,14 @@ static bool read_lengths(struct model_reader *r, const struct model_params *p, u
     if ((uint64_t)shared * count > MODEL_MAX_DIM)
         return model_reader_fail(r, "expert_shared_count", "%u is too large", count);
     e->n_shared = shared * count;
-    e->n_gate_up = 2 * e->n_ff;
+    e->n_gate = row->plain ? 0 : e->n_ff;
+    e->n_gate_up = 2 * e->n_gate;
+    if (row->latent &&
+        !model_read_u32(r, "moe_latent_size", MODEL_OPTIONAL, 0, MODEL_MAX_DIM, &e->n_latent))
+        return false;
+    e->n_work = e->n_latent ? e->n_latent : e->n_embd;
     e->n_shared_gate = row->shared_gate ? e->n_embd : 0;
-    e->n_shared_gate_rows = row->shared_fused ? 0 : e->n_shared;
+    e->n_shared_gate_rows = row->shared_fused || row->plain ? 0 : e->n_shared;
     e->n_shared_up = row->shared_fused ? 2 * e->n_shared : e->n_shared;
     return true;
 }
@@ -159,8 +168,14 @@ static struct engine_tensor *build_shared(const struct model_builder *b, const s
                                           struct engine_tensor *x)
 {
     struct engine_tensor *const both[] = {e->shared_gate.weight, e->shared_up.weight};
-    struct engine_tensor *h = e->n_shared_gate_rows ? engine_mul_mat_cat(b->g, both, 2, x)
-                                                    : engine_mul_mat(b->g, e->shared_up.weight, x);
+    const struct model_arch *arch = b->params->arch;
+    const bool fused = e->n_shared_gate_rows == 0;
+    struct engine_tensor *h =
+        fused ? engine_mul_mat(b->g, e->shared_up.weight, x) : engine_mul_mat_cat(b->g, both, 2, x);
+    if (arch->experts.plain) {
+        h = engine_unary(b->g, model_finish_ffn(b, &e->shared_up, h), arch->ffn.act);
+        return model_finish_ffn(b, &e->shared_down, engine_mul_mat(b->g, e->shared_down.weight, h));
+    }
     h = build_glu(b, engine_cols(b->g, h, 0, e->n_shared),
                   engine_cols(b->g, h, e->n_shared, e->n_shared), e->shared_clamp);
     h = engine_mul_mat(b->g, e->shared_down.weight, h);
@@ -190,14 +205,15 @@ static struct engine_tensor *build(struct model_builder *b, void *self, struct e
     struct engine_tensor *weights = engine_expert_weights(
         b->g, probs, ids, e->gating == MODEL_GATING_SOFTMAX_CHOSEN, e->normalize, e->scale);
 
-    x = engine_reshape(b->g, x, 3, (int64_t[]){e->n_embd, 1, n});
-    struct engine_tensor *gate, *up;
+    if (e->n_latent) x = engine_mul_mat(b->g, e->latent_down.weight, x);
+    x = engine_reshape(b->g, x, 3, (int64_t[]){e->n_work, 1, n});
+    struct engine_tensor *gate = NULL, *up;
     if (e->gate_up.weight) {
         x = linear_id(b, &e->gate_up, x, ids);
         gate = engine_cols(b->g, x, 0, e->n_ff);
         up = engine_cols(b->g, x, e->n_ff, e->n_ff);
     } else {
-        gate = linear_id(b, &e->gate, x, ids);
+        if (e->n_gate) gate = linear_id(b, &e->gate, x, ids);
         up = linear_id(b, &e->up, x, ids);
     }
     if (row->weigh_inputs) { /* both are linear in the input */
@@ -207,8 +223,9 @@ static struct engine_tensor *build(struct model_builder *b, void *self, struct e
         up = engine_mul(b->g, up, factors);
         weights = engine_scale(b->g, weights, 0.0f, 1.0f);
     }
-    x = linear_id(b, &e->down, build_glu(b, gate, up, e->clamp), ids);
-    x = engine_expert_sum(b->g, x, weights);
+    up = gate ? build_glu(b, gate, up, e->clamp) : engine_unary(b->g, up, b->params->arch->ffn.act);
+    x = engine_expert_sum(b->g, linear_id(b, &e->down, up, ids), weights);
+    if (e->n_latent) x = engine_mul_mat(b->g, e->latent_up.weight, x);
     if (e->n_shared) x = engine_add(b->g, x, build_shared(b, e, in));
     if (e->n_shared && b->params->arch->experts.shared_mean) x = engine_scale(b->g, x, 0.5f, 0.0f);
     return model_named(b, x, "ffn_out");

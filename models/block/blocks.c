@@ -2,13 +2,18 @@
 #include "models/block/blocks.h"
 #include <math.h>
 
+/* clang-format off */
 const struct model_block *const model_blocks[MODEL_BLOCK_COUNT] = {
     [MODEL_ATTENTION] = &model_block_attention,
     [MODEL_FFN] = &model_block_ffn,
     [MODEL_EXPERTS] = &model_block_experts,
     [MODEL_LINEAR_MIXER] = &model_block_linear,
     [MODEL_MLA] = &model_block_mla,
+    [MODEL_SHORT_CONV] = &model_block_short_conv,
+    [MODEL_DELTA_NET] = &model_block_delta_net,
+    [MODEL_MAMBA2] = &model_block_mamba2,
 };
+/* clang-format on */
 
 struct engine_tensor *model_named(const struct model_builder *b, struct engine_tensor *t,
                                   const char *name)

@@ -10,6 +10,7 @@
 #ifndef MODELS_BLOCK_BLOCKS_H
 #define MODELS_BLOCK_BLOCKS_H
 
+#include "engine/graph_recurrent.h"
 #include "models/state/state.h"
 
 /* One graph under construction. */
@@ -18,6 +19,8 @@ struct model_builder {
     const struct model_params *params;
     struct model_state *state;
     uint32_t n_tokens;
+    uint32_t n_seq; /* consecutive sequences of as many tokens each, for mixers that keep a
+                       recurrent state; T / n_seq is R below */
     struct engine_tensor *ids;       /* I32 [T] */
     struct engine_tensor *positions; /* I32 [T] */
     struct engine_tensor *q_scale;   /* F32 [T][1][1]: queries are multiplied by it; or NULL */
@@ -42,7 +45,8 @@ struct model_block {
 };
 
 extern const struct model_block model_block_attention, model_block_ffn, model_block_experts,
-    model_block_linear, model_block_mla;
+    model_block_linear, model_block_mla, model_block_short_conv, model_block_delta_net,
+    model_block_mamba2;
 extern const struct model_block *const model_blocks[MODEL_BLOCK_COUNT]; /* by id */
 
 /* ---- Keys that several blocks share ---- */
@@ -77,6 +81,16 @@ struct engine_tensor *model_norm_as(const struct model_builder *b, struct engine
 /* W x, with the linear's scale and bias. */
 struct engine_tensor *model_linear(const struct model_builder *b, const struct model_linear *l,
                                    struct engine_tensor *x);
+/* Causal convolution, channel by channel: x [S][R][C], the inputs of S sequences of R tokens, and
+ * weight [C][K] give [S][R][C]. The layer's convolution state is what stands before each sequence,
+ * and becomes its last K - 1 rows. */
+struct engine_tensor *model_convolve(struct model_builder *b, struct engine_tensor *x,
+                                     struct engine_tensor *weight);
+/* The layer's recurrent states [slots][H][rows][cols]; those before the sequences are in the slots
+ * b->inputs.recurrent.from. */
+struct engine_tensor *model_state_of(const struct model_builder *b);
+/* The layer's recurrent states become `state` [S][H][rows][cols], those after the last tokens. */
+void model_keep_state(struct model_builder *b, struct engine_tensor *state);
 /* [A][B][size] as [B][A][size], by strides alone: a cache keeps each head's slots together, the
  * tokens of a batch and the attention op have heads inside. */
 struct engine_tensor *model_swap_heads(const struct model_builder *b, struct engine_tensor *x);

@@ -167,9 +167,8 @@ static uint32_t take(struct model_kv_slots *slots, uint32_t seq, uint32_t positi
     return slot;
 }
 
-static void append(struct model_state *s, uint32_t seq)
+static void append_one(struct model_state *s, uint32_t seq, uint32_t position)
 {
-    const uint32_t position = s->length[seq];
     for (int kind = 0; kind < MODEL_KV_KINDS; kind++) {
         struct model_kv_slots *slots = &s->kv.slots[kind];
         if (slots->count == 0) continue;
@@ -187,6 +186,11 @@ static uint32_t first_seen(const struct model_kv *kv, uint32_t position)
     if (kv->window == 0) return 0;
     if (kv->chunked) return position / kv->window * kv->window;
     return position + 1 > kv->window ? position + 1 - kv->window : 0;
+}
+
+static void append(struct model_state *s, uint32_t seq, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) append_one(s, seq, s->length[seq] + i);
 }
 
 /* The sliding layers must still keep what the next token sees. */
@@ -227,8 +231,9 @@ static void fork_kv(struct model_state *s, uint32_t from, uint32_t to, uint32_t 
 /* ---- Inputs of a batch ---- */
 
 static void add_inputs(const struct model_state *s, struct engine_graph *g, uint32_t n_tokens,
-                       struct model_state_inputs *in)
+                       uint32_t n_seq, struct model_state_inputs *in)
 {
+    (void)n_seq;
     for (int kind = 0; kind < MODEL_KV_KINDS; kind++) {
         if (s->kv.slots[kind].count == 0) continue;
         in->kv.slot[kind] = engine_input(g, QUANT_I32, 1, (int64_t[]){n_tokens}, "slot");

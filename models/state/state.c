@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-static const struct model_state_kind *const kinds[] = {&model_state_kv};
+static const struct model_state_kind *const kinds[] = {&model_state_kv, &model_state_recurrent};
 
 #define EACH(kind)                                                                                 \
     for (size_t i_ = 0; i_ < sizeof kinds / sizeof *kinds; i_++)                                   \
@@ -40,10 +40,23 @@ void model_state_free(struct model_state *s)
     *s = (struct model_state){0};
 }
 
-uint32_t model_state_append(struct model_state *s, uint32_t seq)
+bool model_state_needs_runs(const struct model_state *s)
 {
-    EACH (kind) kind->append(s, seq);
-    return s->length[seq]++;
+    return s->recurrent.capacity > 0;
+}
+
+void model_state_begin(struct model_state *s)
+{
+    EACH (kind)
+        if (kind->begin) kind->begin(s);
+}
+
+uint32_t model_state_append(struct model_state *s, uint32_t seq, uint32_t n)
+{
+    const uint32_t position = s->length[seq];
+    EACH (kind) kind->append(s, seq, n);
+    s->length[seq] += n;
+    return position;
 }
 
 /* Each kind may hold less than asked for, and what it holds must suit the others. */
@@ -78,9 +91,9 @@ uint32_t model_state_fork(struct model_state *s, uint32_t from, uint32_t to, uin
 }
 
 void model_state_add_inputs(const struct model_state *s, struct engine_graph *g, uint32_t n_tokens,
-                            struct model_state_inputs *in)
+                            uint32_t n_seq, struct model_state_inputs *in)
 {
-    EACH (kind) kind->add_inputs(s, g, n_tokens, in);
+    EACH (kind) kind->add_inputs(s, g, n_tokens, n_seq, in);
 }
 
 void model_state_fill_inputs(const struct model_state *s, const struct model_state_inputs *in,

@@ -6,6 +6,7 @@
 #define MODELS_STATE_STATE_H
 
 #include "models/state/kv_cache.h"
+#include "models/state/recurrent.h"
 
 struct model_state {
     uint32_t n_seq, n_ctx;
@@ -13,6 +14,7 @@ struct model_state {
     uint64_t bytes;   /* of all kinds */
     bool plan_only;   /* states have addresses and no memory */
     struct model_kv kv;
+    struct model_recurrent recurrent;
 };
 
 struct model_state_options {
@@ -25,6 +27,7 @@ struct model_state_options {
 /* The inputs of a graph that say where each token's state lies. */
 struct model_state_inputs {
     struct model_kv_inputs kv;
+    struct model_recurrent_inputs recurrent;
 };
 
 /* A kind of state. Each function does nothing for a model without this kind. */
@@ -33,18 +36,21 @@ struct model_state_kind {
     bool (*init)(struct model_state *s, const struct model_params *p,
                  const struct model_state_options *o, struct base_error *err);
     void (*free)(struct model_state *s);
-    /* Makes room for position length[seq] of a sequence. */
-    void (*append)(struct model_state *s, uint32_t seq);
+    /* A batch of runs begins: each sequence can go back to its present length until the next one
+     * begins. NULL: it always can. */
+    void (*begin)(struct model_state *s);
+    /* Makes room for the next n tokens of a sequence, which one run of the graph evaluates. */
+    void (*append)(struct model_state *s, uint32_t seq, uint32_t n);
     /* The largest length' <= length from which the sequence can go on; 0 always can. */
     uint32_t (*held)(const struct model_state *s, uint32_t seq, uint32_t length);
     /* Forgets positions from `length` on, which `held` has returned. */
     void (*truncate)(struct model_state *s, uint32_t seq, uint32_t length);
     /* `to`, which is empty, shares the first `length` positions of `from`. */
     void (*fork)(struct model_state *s, uint32_t from, uint32_t to, uint32_t length);
-    /* Inputs of a graph of n_tokens, and their values for token t of a batch, which `append` has
-     * been called for. */
+    /* Inputs of a graph of n_tokens, of n_seq consecutive sequences, and their
+     * values for token t of a run, which `append` has been called for. */
     void (*add_inputs)(const struct model_state *s, struct engine_graph *g, uint32_t n_tokens,
-                       struct model_state_inputs *in);
+                       uint32_t n_seq, struct model_state_inputs *in);
     void (*fill_inputs)(const struct model_state *s, const struct model_state_inputs *in,
                         uint32_t t, uint32_t seq, uint32_t position);
 };
@@ -53,15 +59,19 @@ struct model_state_kind {
 bool model_state_init(struct model_state *s, const struct model_params *p,
                       const struct model_state_options *o, struct base_error *err);
 void model_state_free(struct model_state *s);
-/* Appends a token to `seq`, whose length must be below n_ctx, and returns its position. */
-uint32_t model_state_append(struct model_state *s, uint32_t seq);
+/* Whether a run must have consecutive tokens of a sequence, and as many of each. */
+bool model_state_needs_runs(const struct model_state *s);
+/* A batch of runs begins, which can be taken back as a whole until the next one begins. */
+void model_state_begin(struct model_state *s);
+/* Appends n tokens to `seq`, which has room for them, and returns the first one's position. */
+uint32_t model_state_append(struct model_state *s, uint32_t seq, uint32_t n);
 /* Cuts `seq` to the largest length that every kind holds, at most `length`; returns it. */
 uint32_t model_state_truncate(struct model_state *s, uint32_t seq, uint32_t length);
 /* `to` becomes the first tokens of `from`, as many as every kind holds and at most `length`;
  * returns their number. */
 uint32_t model_state_fork(struct model_state *s, uint32_t from, uint32_t to, uint32_t length);
 void model_state_add_inputs(const struct model_state *s, struct engine_graph *g, uint32_t n_tokens,
-                            struct model_state_inputs *in);
+                            uint32_t n_seq, struct model_state_inputs *in);
 void model_state_fill_inputs(const struct model_state *s, const struct model_state_inputs *in,
                              uint32_t t, uint32_t seq, uint32_t position);
 

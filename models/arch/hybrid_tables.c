@@ -1,0 +1,53 @@
+/* models/arch/hybrid_tables.c: layers that carry a state from token to token, alone or with
+ * attention between them. See models/arch/arch.h. */
+#include "models/arch/arch_tables.h"
+
+/* Coefficients without a part of a name. */
+#define BARE_SSM {"ssm_a.weight", "ssm_a"}, {"ssm_d.weight", "ssm_d"}
+#define NORM_2   {"ffn_norm.weight", "post_attention_norm.weight"}
+
+const struct model_arch model_arch_hybrid[] = {
+    {{"lfm2"}, .plan = {.rule = MODEL_PLAN_KV_HEADS, .mixer = MODEL_ATTENTION, .recurrent = MODEL_SHORT_CONV},
+     .attn = {.rope = MODEL_ROPE_NEOX, .qk_norm = MODEL_QK_NORM_HEAD, .window.rule = MODEL_WINDOW_ALL},
+     .alias = {{"output_norm.weight", "token_embd_norm.weight"}}},
+    {{"lfm2moe"}, .plan = {.rule = MODEL_PLAN_KV_HEADS, .mixer = MODEL_ATTENTION, .recurrent = MODEL_SHORT_CONV},
+     .attn = {.rope = MODEL_ROPE_NEOX, .qk_norm = MODEL_QK_NORM_HEAD},
+     .experts = {.allowed = true, .own_length = true, .leading = true, .gating_key = true},
+     .alias = {{"output_norm.weight", "token_embd_norm.weight"}}},
+    {{"qwen35"}, .plan = {.rule = MODEL_PLAN_INTERVAL, .mixer = MODEL_ATTENTION, .recurrent = MODEL_DELTA_NET},
+     .ffn.scales = true,
+     .attn = {.rope = MODEL_ROPE_NEOX, .qk_norm = MODEL_QK_NORM_HEAD, .q_gate = true,
+              .scale = MODEL_SCALE_KEY},
+     .alias = {BARE_SSM, NORM_2}},
+    {{"qwen35moe"}, .plan = {.rule = MODEL_PLAN_INTERVAL, .mixer = MODEL_ATTENTION, .recurrent = MODEL_DELTA_NET},
+     .attn = {.rope = MODEL_ROPE_NEOX, .qk_norm = MODEL_QK_NORM_HEAD, .q_gate = true,
+              .scale = MODEL_SCALE_KEY},
+     .experts = {.allowed = true, .own_length = true, .shared = MODEL_SHARED_LENGTH_OR_MAIN,
+                 .shared_gate = true},
+     .alias = {BARE_SSM, NORM_2}},
+    {{"qwen3next"}, .plan = {.rule = MODEL_PLAN_INTERVAL, .mixer = MODEL_ATTENTION, .recurrent = MODEL_DELTA_NET},
+     .delta.grouped = true,
+     .attn = {.rope = MODEL_ROPE_NEOX, .qk_norm = MODEL_QK_NORM_HEAD, .q_gate = true,
+              .scale = MODEL_SCALE_KEY},
+     .experts = {.allowed = true, .own_length = true, .shared = MODEL_SHARED_LENGTH_OR_MAIN,
+                 .shared_gate = true},
+     .alias = {BARE_SSM, NORM_2}},
+    {{"granitehybrid"}, .plan = {.rule = MODEL_PLAN_KV_HEADS, .mixer = MODEL_ATTENTION, .recurrent = MODEL_MAMBA2},
+     .experts = {.allowed = true, .shared = MODEL_SHARED_LENGTH},
+     .attn = {.scale = MODEL_SCALE_KEY, .rotate = MODEL_ROTATE_FINETUNED},
+     .ends = {.embd_scale = MODEL_EMBD_KEY, .logit_scale = MODEL_LOGITS_DIVIDED, .residual_scale = true},
+     .alias = {BARE_SSM}},
+    {{"mamba2"}, .plan = {.rule = MODEL_PLAN_MIXERS, .mixer = MODEL_MAMBA2}, .alias = {BARE_SSM}},
+    {{"nemotron_h", "nemotron_h_moe"},
+     .plan = {.rule = MODEL_PLAN_ONE, .mixer = MODEL_ATTENTION, .recurrent = MODEL_MAMBA2},
+     .attn = {.rope = MODEL_ROPE_NONE, .scale = MODEL_SCALE_KEY},
+     .ffn = {.form = MODEL_FFN_PLAIN, .act = ENGINE_RELU_SQR, .scales = true},
+     .experts = {.allowed = true, .own_length = true, .gating = MODEL_GATING_SIGMOID,
+                 .normalize = MODEL_NORMALIZE_KEY, .scale_key = true, .shared = MODEL_SHARED_LENGTH,
+                 .plain = true, .latent = true},
+     .alias = {BARE_SSM}},
+    {{"falcon-h1"}, .plan = {.mixer = MODEL_ATTENTION, .mixer_2 = MODEL_MAMBA2},
+     .attn = {.rope = MODEL_ROPE_NEOX, .scale = MODEL_SCALE_KEY}, .mamba.norm_optional = true,
+     .alias = {BARE_SSM, {"ffn_norm.weight", "ffn_norm"}, {"rope_freqs.weight", ""}, {"attn_output.bias", ""}}},
+    {.name = {NULL}},
+};

@@ -1,0 +1,230 @@
+/* models/state/recurrent.c: convolution and recurrent states. See models/state/recurrent.h. */
+#include "base/size.h"
+#include "models/state/state.h"
+#include <stdlib.h>
+#include <string.h>
+
+/* A sequence's snapshots: as many as fit into SNAPSHOT_BYTES, in these bounds. The present state
+ * and the one before it are two of them. */
+enum { MIN_SNAPSHOTS = 4, MAX_SNAPSHOTS = 16, SNAPSHOT_BYTES = 256 * 1024 * 1024 };
+
+/* ---- Life ---- */
+
+static bool size_slot(const struct model_params *p, uint64_t *bytes, struct base_error *err)
+{
+    *bytes = 0;
+    for (uint32_t i = 0; i < p->n_layer; i++) {
+        const struct model_recurrent_shape *shape = &p->layer[i].recurrent;
+        uint64_t conv, state;
+        if (!base_mul(shape->conv_columns, shape->conv_channels, &conv) ||
+            !base_mul(shape->n_head, shape->rows, &state) ||
+            !base_mul(state, shape->cols, &state) || !base_add(conv, state, &state) ||
+            !base_mul(state, sizeof(float), &state) || !base_add(*bytes, state, bytes))
+            return base_fail(err, BASE_NO_MEMORY, "the recurrent states are too large");
+    }
+    return true;
+}
+
+static bool init_tensor(struct model_state *s, struct engine_tensor *t, int n_dims,
+                        const int64_t *ne, struct base_error *err)
+{
+    uint64_t bytes = sizeof(float);
+    for (int d = 0; d < n_dims; d++) {
+        if (ne[d] == 0) return true;
+        if (!base_mul(bytes, (uint64_t)ne[d], &bytes))
+            return base_fail(err, BASE_NO_MEMORY, "the recurrent states are too large");
+    }
+    void *data = model_state_take(s, bytes);
+    if (!data)
+        return base_fail(err, BASE_NO_MEMORY, "no memory for recurrent states (%llu bytes a layer)",
+                         (unsigned long long)bytes);
+    if (!engine_tensor_init(t, quant_type_by_id(QUANT_F32), n_dims, ne, data, "state", err)) {
+        model_state_give(data, bytes);
+        return false;
+    }
+    s->bytes += bytes;
+    return true;
+}
+
+static bool init(struct model_state *s, const struct model_params *p,
+                 const struct model_state_options *o, struct base_error *err)
+{
+    struct model_recurrent *r = &s->recurrent;
+    uint64_t slot, list;
+    *r = (struct model_recurrent){.n_layer = p->n_layer};
+    if (!size_slot(p, &slot, err)) return false;
+    if (slot == 0) return true;
+    const uint64_t fit = SNAPSHOT_BYTES / slot;
+    r->capacity = fit < MIN_SNAPSHOTS   ? MIN_SNAPSHOTS
+                  : fit > MAX_SNAPSHOTS ? MAX_SNAPSHOTS
+                                        : (uint32_t)fit;
+    if (!base_mul(o->n_seq, r->capacity, &list) || list >= INT32_MAX)
+        return base_fail(err, BASE_NO_MEMORY, "%u sequences are too many", o->n_seq);
+    r->count = (uint32_t)list + 1;
+    r->layer = calloc(p->n_layer, sizeof *r->layer);
+    r->refcount = calloc(r->count, sizeof *r->refcount);
+    r->snapshot = calloc(list, sizeof *r->snapshot);
+    r->n_snapshot = calloc(o->n_seq, sizeof *r->n_snapshot);
+    r->start = calloc(o->n_seq, sizeof *r->start);
+    if (!r->layer || !r->refcount || !r->snapshot || !r->n_snapshot || !r->start)
+        return base_fail(err, BASE_NO_MEMORY, "no memory for states of %u sequences", o->n_seq);
+    for (uint32_t i = 0; i < p->n_layer; i++) {
+        const struct model_recurrent_shape *shape = &p->layer[i].recurrent;
+        const int64_t conv[] = {(int64_t)shape->conv_columns * shape->conv_channels, r->count};
+        const int64_t state[] = {shape->cols, shape->rows, shape->n_head, r->count};
+        if (!init_tensor(s, &r->layer[i].conv, 2, conv, err) ||
+            !init_tensor(s, &r->layer[i].state, 4, state, err))
+            return false;
+    }
+    return true;
+}
+
+static void free_tensor(struct engine_tensor *t)
+{
+    if (t->data) model_state_give(t->data, (uint64_t)engine_tensor_bytes(t));
+}
+
+static void free_recurrent(struct model_state *s)
+{
+    struct model_recurrent *r = &s->recurrent;
+    for (uint32_t i = 0; r->layer && i < r->n_layer; i++) {
+        free_tensor(&r->layer[i].conv);
+        free_tensor(&r->layer[i].state);
+    }
+    free(r->layer);
+    free(r->refcount);
+    free(r->snapshot);
+    free(r->n_snapshot);
+    free(r->start);
+    *r = (struct model_recurrent){0};
+}
+
+/* ---- Snapshots ---- */
+
+static struct model_snapshot *list_of(const struct model_recurrent *r, uint32_t seq)
+{
+    return r->snapshot + (size_t)seq * r->capacity;
+}
+
+static void drop(struct model_recurrent *r, uint32_t seq, uint32_t i)
+{
+    struct model_snapshot *list = list_of(r, seq);
+    r->refcount[list[i].slot]--;
+    memmove(list + i, list + i + 1, (--r->n_snapshot[seq] - i) * sizeof *list);
+}
+
+/* The last snapshot, which the coming run reads, and that of the batch's start stay. */
+static bool may_go(const struct model_recurrent *r, uint32_t seq, uint32_t i)
+{
+    return i + 1 < r->n_snapshot[seq] && list_of(r, seq)[i].length != r->start[seq];
+}
+
+/* Makes room for one more: the snapshot goes that costs the fewest tokens to make again. */
+static void thin_out(struct model_recurrent *r, uint32_t seq)
+{
+    const struct model_snapshot *list = list_of(r, seq);
+    const uint32_t n = r->n_snapshot[seq];
+    uint32_t best = 0, best_cost = UINT32_MAX;
+    for (uint32_t i = 0; i + 1 < n; i++) {
+        const uint32_t cost = list[i].length - (i ? list[i - 1].length : 0);
+        if (may_go(r, seq, i) && cost < best_cost) {
+            best = i;
+            best_cost = cost;
+        }
+    }
+    drop(r, seq, best);
+}
+
+/* There always is a free slot: no sequence names more than `capacity`. */
+static int32_t take(struct model_recurrent *r)
+{
+    uint32_t slot = 1;
+    while (r->refcount[slot]) slot++;
+    r->refcount[slot] = 1;
+    return (int32_t)slot;
+}
+
+static void begin(struct model_state *s)
+{
+    for (uint32_t seq = 0; s->recurrent.capacity && seq < s->n_seq; seq++)
+        s->recurrent.start[seq] = s->length[seq];
+}
+
+static void append(struct model_state *s, uint32_t seq, uint32_t n)
+{
+    struct model_recurrent *r = &s->recurrent;
+    if (r->capacity == 0) return;
+    struct model_snapshot *list = list_of(r, seq);
+    uint32_t *count = &r->n_snapshot[seq];
+    for (uint32_t i = *count; i-- > 0;)
+        if (may_go(r, seq, i) && !list[i].border) drop(r, seq, i);
+    if (*count == r->capacity) thin_out(r, seq);
+    if (*count && n > 1) list[*count - 1].border = true;
+    list[(*count)++] =
+        (struct model_snapshot){.length = s->length[seq] + n, .slot = take(r), .border = n > 1};
+}
+
+static uint32_t held(const struct model_state *s, uint32_t seq, uint32_t length)
+{
+    const struct model_recurrent *r = &s->recurrent;
+    if (r->capacity == 0) return length;
+    for (uint32_t i = r->n_snapshot[seq]; i-- > 0;)
+        if (list_of(r, seq)[i].length <= length) return list_of(r, seq)[i].length;
+    return 0;
+}
+
+static void truncate_recurrent(struct model_state *s, uint32_t seq, uint32_t length)
+{
+    struct model_recurrent *r = &s->recurrent;
+    if (r->capacity == 0) return;
+    for (uint32_t i = r->n_snapshot[seq]; i-- > 0;)
+        if (list_of(r, seq)[i].length > length) drop(r, seq, i);
+}
+
+static void fork_recurrent(struct model_state *s, uint32_t from, uint32_t to, uint32_t length)
+{
+    struct model_recurrent *r = &s->recurrent;
+    if (r->capacity == 0) return;
+    for (uint32_t i = 0; i < r->n_snapshot[from]; i++) {
+        const struct model_snapshot *theirs = &list_of(r, from)[i];
+        if (theirs->length > length) break;
+        list_of(r, to)[r->n_snapshot[to]++] = *theirs;
+        r->refcount[theirs->slot]++;
+    }
+}
+
+/* ---- Inputs of a run ---- */
+
+static void add_inputs(const struct model_state *s, struct engine_graph *g, uint32_t n_tokens,
+                       uint32_t n_seq, struct model_state_inputs *in)
+{
+    if (s->recurrent.capacity == 0) return;
+    const int64_t n[1] = {n_seq};
+    in->recurrent =
+        (struct model_recurrent_inputs){.from = engine_input(g, QUANT_I32, 1, n, "from"),
+                                        .to = engine_input(g, QUANT_I32, 1, n, "to"),
+                                        .n_run = n_tokens / n_seq};
+}
+
+static void fill_inputs(const struct model_state *s, const struct model_state_inputs *in,
+                        uint32_t t, uint32_t seq, uint32_t position)
+{
+    const struct model_recurrent *r = &s->recurrent;
+    (void)position;
+    if (r->capacity == 0) return;
+    const uint32_t n = r->n_snapshot[seq], i = t / in->recurrent.n_run;
+    const struct model_snapshot *list = list_of(r, seq);
+    ((int32_t *)in->recurrent.from->data)[i] = n > 1 ? list[n - 2].slot : 0;
+    ((int32_t *)in->recurrent.to->data)[i] = list[n - 1].slot;
+}
+
+const struct model_state_kind model_state_recurrent = {.name = "recurrent",
+                                                       .init = init,
+                                                       .free = free_recurrent,
+                                                       .begin = begin,
+                                                       .append = append,
+                                                       .held = held,
+                                                       .truncate = truncate_recurrent,
+                                                       .fork = fork_recurrent,
+                                                       .add_inputs = add_inputs,
+                                                       .fill_inputs = fill_inputs};

@@ -1,0 +1,56 @@
+/* models/state/recurrent.h: convolution and recurrent states of several sequences.
+ *
+ * Such a state is a function of all tokens before it and cannot be shortened. A slot holds the
+ * states of all layers after some token; a sequence has a list of slots by length, its snapshots,
+ * the last of which is its present state. A run of the graph reads that slot and writes another
+ * one, so a slot is written once: a run that fails leaves the state before it, and a fork shares
+ * slots, which have a count of the sequences that name them. Slot 0 is the state of no tokens:
+ * zeros, never written.
+ *
+ *     sequence 0, lengths     20   31   32          31: before a prompt, 32: at its end
+ *       its slots              1    2    3
+ *     sequence 1, lengths     20   31               a fork of 31 tokens
+ *       its slots              1    2
+ *     refcounts of slots       2    2    1   0 ..
+ *
+ * What is cut goes back to the nearest snapshot; the caller evaluates the rest again. Snapshots are
+ * kept where a run of several tokens began or ended (the borders of prompts); those of single
+ * tokens only until the next batch. When a sequence has `capacity` of them the one goes
+ * that costs the fewest tokens to make again, so they thin out evenly. */
+#ifndef MODELS_STATE_RECURRENT_H
+#define MODELS_STATE_RECURRENT_H
+
+#include "models/params.h"
+
+struct model_recurrent_layer {
+    struct engine_tensor conv;  /* F32 [slots][columns * channels]; no data: the layer has none */
+    struct engine_tensor state; /* F32 [slots][heads][rows][cols]; likewise */
+};
+
+struct model_snapshot {
+    uint32_t length; /* tokens */
+    int32_t slot;
+    bool border; /* of a run of several tokens */
+};
+
+struct model_recurrent {
+    struct model_recurrent_layer *layer; /* [n_layer] */
+    uint32_t n_layer;
+    uint32_t capacity;               /* snapshots of a sequence at most; 0: no layer has a state */
+    uint32_t count;                  /* slots: 1 + n_seq * capacity */
+    uint32_t *refcount;              /* [count]: snapshots that name the slot */
+    struct model_snapshot *snapshot; /* [n_seq][capacity], by length */
+    uint32_t *n_snapshot;            /* [n_seq] */
+    uint32_t *start; /* [n_seq]: the length at which the latest batch began: its snapshot is kept */
+};
+
+/* NULL where the model has no such state. A run has n_seq consecutive sequences of as many
+ * tokens each. */
+struct model_recurrent_inputs {
+    struct engine_tensor *from, *to; /* I32 [n_seq]: slots that are read and written */
+    uint32_t n_run;                  /* tokens of each sequence */
+};
+
+extern const struct model_state_kind model_state_recurrent;
+
+#endif
