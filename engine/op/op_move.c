@@ -192,8 +192,8 @@ static void set_row(const struct engine_task *task, struct engine_tensor *table,
     }
 }
 
-/* Worker i of n takes the target rows whose number is i modulo n, in the order of the ids: when an
- * id occurs twice the later row remains, for any number of workers. */
+/* Worker i of n takes the target rows whose number and plane add up to i modulo n, in the order of
+ * the ids: when an id occurs twice the later row remains, for any number of workers. */
 static void set_rows_run(const struct engine_task *task, struct engine_tensor *dst)
 {
     struct engine_tensor *table = dst->src[1];
@@ -202,7 +202,8 @@ static void set_rows_run(const struct engine_task *task, struct engine_tensor *d
     for (int64_t r = 0; r < rows; r++) {
         struct engine_piece at = engine_row_at(a, r);
         int32_t id = index_at(ids, at.i1, at.i2, at.i3);
-        if (id < 0 || id >= table->ne[1] || id % task->worker->nth != task->worker->ith) continue;
+        if (id < 0 || id >= table->ne[1]) continue;
+        if ((id + at.i2 + at.i3) % task->worker->nth != task->worker->ith) continue;
         set_row(task, table, a, at, id);
     }
 }
