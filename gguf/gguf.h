@@ -135,7 +135,7 @@ void gguf_writer_bool(struct gguf_writer *w, const char *key, bool value);
 void gguf_writer_str(struct gguf_writer *w, const char *key, const char *bytes, uint64_t size);
 void gguf_writer_str_array(struct gguf_writer *w, const char *key, const struct gguf_str *items,
                            uint64_t count);
-/* Numbers as they lie in memory: `items` is `count` values of `item`. */
+/* Numbers in memory order: `items` is `count` values of `item`. */
 void gguf_writer_array(struct gguf_writer *w, const char *key, enum gguf_kind item,
                        const void *items, uint64_t count);
 /* A key of another file, unchanged. Writing the same key again replaces it. */

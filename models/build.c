@@ -1,6 +1,7 @@
 /* models/build.c: the graph of a decoder-only transformer: the skeleton around the blocks. See
  * models/internal.h and models/block/blocks.h. */
 #include "models/internal.h"
+#include <math.h>
 
 enum { NODES_PER_LAYER = 96, NODES_AROUND = 32 };
 
@@ -37,6 +38,18 @@ static struct engine_tensor *build_parallel(struct model_builder *b, struct engi
     return model_named(b, engine_add(b->g, scaled(b, f), x), "layer_out");
 }
 
+/* The layer's networks of x, which is normalized. */
+static struct engine_tensor *build_networks(struct model_builder *b, struct engine_tensor *x)
+{
+    const struct model_layer *l = b->layer;
+    struct engine_tensor *f = build_part(b, &l->ffn, x);
+    if (!l->beside.block) return f;
+    if (l->beside_norm.weight) x = model_norm(b, b->layer_in, &l->beside_norm);
+    f = engine_add(b->g, build_part(b, &l->beside, x), f);
+    const bool mean = b->params->arch->experts.beside == MODEL_BESIDE_MEAN;
+    return mean ? engine_scale(b->g, f, sqrtf(0.5f), 0.0f) : f;
+}
+
 /* x += m(x), then x += f(x), with norms before, after or both. */
 static struct engine_tensor *build_serial(struct model_builder *b, struct engine_tensor *out_rows,
                                           struct engine_tensor *x)
@@ -49,14 +62,14 @@ static struct engine_tensor *build_serial(struct model_builder *b, struct engine
     if (l->mixer.block) {
         if (before) x = model_norm(b, x, &l->mixer_norm);
         x = rows_of(b, build_part(b, &l->mixer, x), out_rows);
-        in = rows_of(b, in, out_rows);
+        in = b->layer_in = rows_of(b, in, out_rows);
         if (after) x = model_post_norm(b, x, &l->mixer_post_norm);
         in = model_named(b, engine_add(b->g, scaled(b, x), in), "ffn_in");
     } else {
-        in = rows_of(b, in, out_rows);
+        in = b->layer_in = rows_of(b, in, out_rows);
     }
     if (!l->ffn.block) return in;
-    x = build_part(b, &l->ffn, before ? model_norm(b, in, &l->ffn_norm) : in);
+    x = build_networks(b, before ? model_norm(b, in, &l->ffn_norm) : in);
     if (after) x = model_post_norm(b, x, &l->ffn_post_norm);
     return model_named(b, engine_add(b->g, scaled(b, x), in), "layer_out");
 }
