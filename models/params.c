@@ -212,11 +212,10 @@ static bool read_numbers(struct model_reader *r, struct model_params *p)
 
 /* ---- Layers ---- */
 
-/* Whether the file has a plain network for the layer. */
-static bool has_plain(const struct model_reader *r, uint32_t layer)
+static bool has_tensor(const struct model_reader *r, uint32_t layer, const char *rest)
 {
     char name[48];
-    snprintf(name, sizeof name, "blk.%u.ffn_up.weight", layer);
+    snprintf(name, sizeof name, "blk.%u.%s", layer, rest);
     return gguf_tensor_find(r->file, name) != NULL;
 }
 
@@ -230,9 +229,7 @@ static bool plan_experts(struct model_reader *r, const struct model_params *p, u
         (row->step && !model_read_u32(r, "interleave_moe_layer_step", MODEL_OPTIONAL, 0,
                                       MODEL_MAX_LAYERS, &step)))
         return false;
-    char name[48];
-    snprintf(name, sizeof name, "blk.%u.ffn_gate_inp.weight", layer);
-    if (row->by_tensor && !gguf_tensor_find(r->file, name)) return true;
+    if (row->by_tensor && !has_tensor(r, layer, "ffn_gate_inp.weight")) return true;
     if (layer >= leading && (step == 0 || (layer + 1) % step == 0)) *ffn = MODEL_EXPERTS;
     return true;
 }
@@ -301,7 +298,8 @@ static bool plan_layer(struct model_reader *r, const struct model_params *p,
 static bool is_beside(const struct model_reader *r, const struct model_params *p, uint32_t layer)
 {
     const enum model_beside rule = p->arch->experts.beside;
-    return rule == MODEL_BESIDE_INPUT || (rule == MODEL_BESIDE_MEAN && has_plain(r, layer));
+    return rule == MODEL_BESIDE_INPUT ||
+           (rule == MODEL_BESIDE_MEAN && has_tensor(r, layer, "ffn_up.weight"));
 }
 
 static bool read_part(struct model_reader *r, struct model_params *p, struct model_layer *l,

@@ -60,6 +60,15 @@ void model_tensor_name(const struct model_params *p, const char *prefix, const c
     snprintf(name, MODEL_TENSOR_NAME, "%s%s", prefix, here);
 }
 
+static bool mark_used(struct binder *b, const struct gguf_tensor *t, const char *name)
+{
+    bool *used = &b->used[t - gguf_tensor_at(b->file, 0)];
+    if (*used)
+        return base_fail_at(b->err, BASE_MODEL, name, (int64_t)t->offset,
+                            "two parts of the model would share this tensor");
+    return *used = true;
+}
+
 /* How the file spells a tensor: as the architecture's alias says or, where it has that, as usual.
  */
 static void spell(const struct binder *b, const char *prefix, const char *row, const char *part,
@@ -71,15 +80,6 @@ static void spell(const struct binder *b, const char *prefix, const char *row, c
     if (name[strlen(prefix)] && !gguf_tensor_find(b->file, name) &&
         gguf_tensor_find(b->file, usual))
         memcpy(name, usual, sizeof usual);
-}
-
-static bool mark_used(struct binder *b, const struct gguf_tensor *t, const char *name)
-{
-    bool *used = &b->used[t - gguf_tensor_at(b->file, 0)];
-    if (*used)
-        return base_fail_at(b->err, BASE_MODEL, name, (int64_t)t->offset,
-                            "two parts of the model would share this tensor");
-    return *used = true;
 }
 
 /* Binds one tensor of the shape [ne2][ne1][ne0]; *out stays NULL where the file has none. */
@@ -167,7 +167,7 @@ static void *copy_experts(struct binder *b, const char *prefix, const char *stac
     return data;
 }
 
-/* Binds a stack [ne2][ne1][ne0] that the file holds one by one: where it lies if the experts lie at
+/* Binds a stack [ne2][ne1][ne0] that the file holds one by one: in place if the experts are at
  * equal distances, else a copy. *out stays NULL where the file has none. */
 static bool bind_experts(struct binder *b, const char *prefix, const char *stack,
                          const int64_t ne[3], struct engine_tensor **out)
