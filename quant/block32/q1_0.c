@@ -8,6 +8,8 @@
  * "Codes" are 2 times the bit. Source of the layout: the GGUF format as its reference
  * implementation writes it. */
 #include "quant/block32/long_block.h"
+#include "quant/encode/fit.h"
+#include <math.h>
 
 enum { LEN = 128, BYTES = 18, OFFSET = 1, MAX_CODE = 2 };
 
@@ -32,11 +34,35 @@ CPU_TARGET_AVX2 QUANT_INLINE __m256i q1_0_codes_avx2(const uint8_t *block, int s
 
 QUANT_LONG_KERNELS(q1_0)
 
+static void q1_0_encode_by(int64_t k, const float *in, const float *importance, void *row)
+{
+    uint8_t *out = row;
+    for (int64_t b = 0; b < k / LEN; b++, out += BYTES) {
+        float x[LEN], w[LEN], sum = 0.0f, weight = 0.0f;
+        uint16_t d = FIT_NAN;
+        memset(out, 0, BYTES);
+        if (quant_fit_prepare(LEN, in + b * LEN, importance ? importance + b * LEN : NULL, x, w)) {
+            quant_fit_weights(LEN, importance ? importance + b * LEN : NULL, w);
+            for (int i = 0; i < LEN; i++) {
+                sum += w[i] * fabsf(x[i]);
+                weight += w[i];
+                if (x[i] >= 0.0f) out[2 + i / 8] |= (uint8_t)(1 << i % 8);
+            }
+            d = quant_fit_half(sum / weight);
+        }
+        memcpy(out, &d, sizeof d);
+    }
+}
+
+QUANT_ENCODE_ALONE(q1_0)
+
 const struct quant_type quant_type_q1_0 = {
     .name = "Q1_0",
     .id = QUANT_Q1_0,
     .block_len = LEN,
     .block_bytes = BYTES,
     .panel = {.sub_len = 32, .offset = OFFSET, .max_code = MAX_CODE},
+    .encode = q1_0_encode,
+    .encode_by = q1_0_encode_by,
     QUANT_LONG_MEMBERS(q1_0),
 };

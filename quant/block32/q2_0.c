@@ -8,6 +8,7 @@
  *
  * Source of the layout: the GGUF format as its reference implementation writes it. */
 #include "quant/block32/long_block.h"
+#include "quant/encode/fit.h"
 
 enum { LEN = 64, BYTES = 18, OFFSET = 1, MAX_CODE = 3 };
 
@@ -36,11 +37,28 @@ CPU_TARGET_AVX2 QUANT_INLINE __m256i q2_0_codes_avx2(const uint8_t *block, int s
 
 QUANT_LONG_KERNELS(q2_0)
 
+static void q2_0_encode_by(int64_t k, const float *in, const float *importance, void *row)
+{
+    uint8_t *out = row;
+    for (int64_t b = 0; b < k / LEN; b++, out += BYTES) {
+        uint8_t code[LEN];
+        const uint16_t d = quant_fit_block(LEN, -1, 2, in + b * LEN,
+                                           importance ? importance + b * LEN : NULL, code);
+        memset(out, 0, BYTES);
+        memcpy(out, &d, sizeof d);
+        for (int i = 0; i < LEN; i++) out[2 + i / 4] |= (uint8_t)(code[i] << i % 4 * 2);
+    }
+}
+
+QUANT_ENCODE_ALONE(q2_0)
+
 const struct quant_type quant_type_q2_0 = {
     .name = "Q2_0",
     .id = QUANT_Q2_0,
     .block_len = LEN,
     .block_bytes = BYTES,
     .panel = {.sub_len = 32, .offset = OFFSET, .max_code = MAX_CODE},
+    .encode = q2_0_encode,
+    .encode_by = q2_0_encode_by,
     QUANT_LONG_MEMBERS(q2_0),
 };

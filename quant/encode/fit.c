@@ -161,7 +161,39 @@ float quant_fit_scale(const struct quant_fit_grid *grid, int n, const float *x, 
     return best.scale;
 }
 
-/* The same with a minimum (not negative): x ~ scale * code - min. */
+static void block_values(int n, int low, int high, const float *x, float inverse, float *value)
+{
+    for (int i = 0; i < n; i++)
+        value[i] = quant_fit_integer(x[i] * inverse, (float)low, (float)high);
+}
+
+uint16_t quant_fit_block(int n, int low, int high, const float *in, const float *importance,
+                         uint8_t *code)
+{
+    float x[FIT_LEN], w[FIT_LEN], value[FIT_LEN], best = 0.0f, best_gain = 0.0f;
+    memset(code, -low, (size_t)n);
+    if (!quant_fit_prepare(n, in, importance, x, w)) return FIT_NAN;
+    const float largest = fabsf(largest_of(n, x));
+    for (int i = 0; i < 32 + ROUNDS; i++) { /* the largest at up to 4 times the highest value */
+        float inverse =
+            i < 32 ? (0.5f + 0.125f * (float)i) * (float)high / largest : quant_fit_inverse(best);
+        for (int sign = -1; sign <= 1; sign += 2) {
+            if (!isfinite(inverse)) break;
+            block_values(n, low, high, x, i < 32 ? (float)sign * inverse : inverse, value);
+            const float xv = sum3(n, w, x, value), vv = sum3(n, w, value, value);
+            const float gain = xv / vv * xv;
+            if (!(gain > best_gain)) continue;
+            best_gain = gain;
+            best = xv / vv;
+        }
+    }
+    const uint16_t d = quant_fit_half(best);
+    block_values(n, low, high, x, quant_fit_inverse(quant_f16_to_f32(d)), value);
+    for (int i = 0; i < n; i++) code[i] = (uint8_t)((int)value[i] - low);
+    return d;
+}
+
+/* Scale and minimum (not negative) of a sub-block: x ~ scale * code - min. */
 static float fit_scale_min(int max_code, int n, const float *x, const float *w, float *min)
 {
     float low = 0.0f, high = 0.0f, ones[32], moved[32], code[32];

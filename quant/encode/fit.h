@@ -10,6 +10,8 @@
 #include "quant/codebook.h"
 #include "quant/types.h"
 
+enum { FIT_LEN = 256, FIT_NAN = 0x7e00 };
+
 /* The values that a code stands for before it is scaled: the integers low .. high, or a codebook of
  * 16 in ascending order (low and high then are its ends). */
 struct quant_fit_grid {
@@ -28,6 +30,11 @@ void quant_fit_codes(const struct quant_fit_grid *grid, int n, const float *x, f
 
 /* The scale s that makes the weighted sum of (x - s * value)^2 small; n is 16 or 32. */
 float quant_fit_scale(const struct quant_fit_grid *grid, int n, const float *x, const float *w);
+
+/* The scale of x ~ scale * value with the integers low .. high as values, of up to FIT_LEN
+ * elements, and their codes (value - low), under the scale as the file rounds it. */
+uint16_t quant_fit_block(int n, int low, int high, const float *in, const float *importance,
+                         uint8_t *code);
 
 /* A copy of n elements, and their weights as described above, times importance[n] where that is not
  * NULL; false when an element is not finite.
@@ -62,8 +69,6 @@ uint16_t quant_fit_half(float scale);
 
 /* 1 / scale, or 0 where that has no finite value. */
 float quant_fit_inverse(float scale);
-
-enum { FIT_LEN = 256, FIT_NAN = 0x7e00 };
 
 /* A super-block as the file keeps it, before the bits are packed. */
 struct quant_fit_super {

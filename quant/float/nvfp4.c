@@ -11,6 +11,7 @@
  * is not read. The scales have too wide a range for integer sums, so products take columns of
  * floats (quant_act_f32): rows are decoded, some elements at a time. Source of the layout: the GGUF
  * format as its reference implementation writes it. */
+#include "quant/encode/fit.h"
 #include "quant/float/lanes.h"
 #include <math.h>
 
@@ -45,6 +46,64 @@ QUANT_INLINE void decode_blocks(int64_t first, int64_t n, const void *row, float
 static void decode_scalar(int64_t first, int64_t n, const void *row, float *out)
 {
     decode_blocks(first, n, row, out);
+}
+
+/* The codes of a sub-block under a scale; returns the weighted error. */
+static float try_scale(const float *x, const float *w, uint8_t e, uint8_t code[SUB_LEN])
+{
+    static const float middle[7] = {0.5f, 1.5f, 2.5f, 3.5f, 5.0f, 7.0f, 10.0f};
+    const float d = half_scale(e), inverse = quant_fit_inverse(d);
+    float error = 0.0f;
+    for (int i = 0; i < SUB_LEN; i++) {
+        const float size = fabsf(x[i]) * inverse;
+        code[i] = 0;
+        for (int j = 0; j < 7; j++) code[i] += size > middle[j];
+        const float off = fabsf(x[i]) - d * (float)e2m1[code[i]];
+        error += w[i] * off * off;
+        if (x[i] < 0.0f && code[i] > 0) code[i] |= 8;
+    }
+    return error;
+}
+
+/* The scale that puts the largest element at the largest code, and its neighbours: whichever errs
+ * least. Elements that are no finite numbers have no code: they become the largest, as one that is
+ * beyond the largest scale. */
+static void encode_sub(const float *in, const float *importance, uint8_t *scale, uint8_t q[8])
+{
+    float x[SUB_LEN], w[SUB_LEN], largest = 0.0f, best = INFINITY;
+    uint8_t code[SUB_LEN], best_code[SUB_LEN] = {0};
+    quant_fit_weights(SUB_LEN, importance, w);
+    for (int i = 0; i < SUB_LEN; i++) {
+        x[i] = fabsf(in[i]) <= 0x1p30f ? in[i] : copysignf(0x1p30f, in[i]);
+        if (fabsf(x[i]) > largest) largest = fabsf(x[i]);
+    }
+    int middle = 1;
+    while (middle < 0x7e && 12.0f * half_scale((uint8_t)middle) < largest) middle++;
+    *scale = 0;
+    for (int e = middle - 2; e <= middle + 4; e++) {
+        if (e < 1 || e > 0x7e) continue;
+        const float error = try_scale(x, w, (uint8_t)e, code);
+        if (!(error < best)) continue;
+        best = error;
+        *scale = (uint8_t)e;
+        memcpy(best_code, code, sizeof code);
+    }
+    for (int i = 0; i < 8; i++) q[i] = (uint8_t)(best_code[i] | best_code[8 + i] << 4);
+}
+
+static void encode_by(int64_t k, const float *in, const float *importance, void *row)
+{
+    uint8_t *block = row;
+    for (int64_t b = 0; b < k / LEN; b++, block += BYTES)
+        for (int s = 0; s < LEN / SUB_LEN; s++) {
+            const int64_t at = b * LEN + s * SUB_LEN;
+            encode_sub(in + at, importance ? importance + at : NULL, &block[s], block + 4 + 8 * s);
+        }
+}
+
+static void encode(int64_t k, const float *in, void *row)
+{
+    encode_by(k, in, NULL, row);
 }
 
 static float dot(int64_t k, const void *row, const struct quant_act *a)
@@ -115,6 +174,8 @@ const struct quant_type quant_type_nvfp4 = {
     .block_len = LEN,
     .block_bytes = BYTES,
     .act = &quant_act_f32,
+    .encode = encode,
+    .encode_by = encode_by,
     .dot = dot,
     .kernel =
         {

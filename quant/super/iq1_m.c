@@ -4,6 +4,7 @@
  * value = d / 8 * (2 * scale + 1) * (8 * grid +- 1). 1.75 bits a weight. The half-precision d lies
  * in the upper four bits of four little-endian numbers. Panels hold the code + 16. Called through
  * the type table only. */
+#include "quant/encode/grid_fit.h"
 #include "quant/super/super_codes.h"
 
 struct iq1_m_block {
@@ -54,6 +55,39 @@ QUANT_INLINE void iq1_m_expand(const void *row, int64_t b, struct super_parts *p
 
 SUPER_KERNELS(iq1_m)
 
+static const struct quant_grid_form iq1_m_form = {
+    .n_entries = 2048,
+    .entry_len = 8,
+    .grid8 = quant_grid_iq1,
+    .n_levels = 3,
+    .level = {-8, 0, 8},
+    .signs = QUANT_GRID_SHIFTS,
+    .n_scales = 5,
+    .first = 1.1f,
+    .ratio = 1.3f,
+    .factor = 0.125f,
+    .max_scale = 7,
+    .sub_len = 16,
+    .shift_len = 8,
+};
+
+static void iq1_m_pack(const struct quant_grid_fit *fit, struct iq1_m_block *out)
+{
+    memset(out, 0, sizeof *out);
+    for (int i = 0; i < 32; i++) {
+        const int high = fit->entry[i] >> 8 | fit->down[i] << 3;
+        out->q[i] = (uint8_t)fit->entry[i];
+        out->high[i / 2] |= (uint8_t)(high << i % 2 * 4);
+    }
+    for (int i = 0; i < 4; i++) {
+        uint16_t scale = (uint16_t)((fit->d >> 4 * i & 15) << 12);
+        for (int j = 0; j < 4; j++) scale |= (uint16_t)(fit->scale[4 * i + j] << 3 * j);
+        memcpy(out->scale[i], &scale, sizeof scale);
+    }
+}
+
+SUPER_GRID_ENCODE(iq1_m)
+
 #if defined(__x86_64__)
 SUPER_AVX2 __m256i iq1_m_scales(const void *block)
 {
@@ -84,5 +118,7 @@ const struct quant_type quant_type_iq1_m = {
     .name = "IQ1_M",
     .id = QUANT_IQ1_M,
     .panel = {.sub_len = 16, .offset = OFFSET, .max_code = MAX_CODE},
+    .encode = iq1_m_encode,
+    .encode_by = iq1_m_encode_by,
     SUPER_CODES_MEMBERS(iq1_m, SUPER_CODES_AVX2(iq1_m)),
 };

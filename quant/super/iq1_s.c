@@ -3,6 +3,7 @@
  *
  * value = d * (2 * scale + 1) * (grid +- 1/8) = d / 8 * (2 * scale + 1) * (8 * grid +- 1). 1.56
  * bits a weight. Panels hold the code + 16. Called through the type table only. */
+#include "quant/encode/grid_fit.h"
 #include "quant/super/super_codes.h"
 
 struct iq1_s_block {
@@ -40,6 +41,38 @@ QUANT_INLINE void iq1_s_expand(const void *row, int64_t b, struct super_parts *p
 
 SUPER_KERNELS(iq1_s)
 
+static const struct quant_grid_form iq1_s_form = {
+    .n_entries = 2048,
+    .entry_len = 8,
+    .grid8 = quant_grid_iq1,
+    .n_levels = 3,
+    .level = {-8, 0, 8},
+    .signs = QUANT_GRID_SHIFTS,
+    .n_scales = 5,
+    .first = 1.1f,
+    .ratio = 1.3f,
+    .factor = 0.125f,
+    .max_scale = 7,
+    .sub_len = 32,
+    .shift_len = 32,
+};
+
+static void iq1_s_pack(const struct quant_grid_fit *fit, struct iq1_s_block *out)
+{
+    memset(out, 0, sizeof *out);
+    out->d = fit->d;
+    for (int s = 0; s < 8; s++) {
+        uint16_t high = (uint16_t)(fit->scale[s] << 12 | fit->down[4 * s] << 15);
+        for (int j = 0; j < 4; j++) {
+            out->q[4 * s + j] = (uint8_t)fit->entry[4 * s + j];
+            high |= (uint16_t)(fit->entry[4 * s + j] >> 8 << 3 * j);
+        }
+        memcpy(out->high[s], &high, sizeof high);
+    }
+}
+
+SUPER_GRID_ENCODE(iq1_s)
+
 #if defined(__x86_64__)
 QUANT_INLINE uint16_t iq1_s_head(const void *block)
 {
@@ -70,5 +103,7 @@ const struct quant_type quant_type_iq1_s = {
     .name = "IQ1_S",
     .id = QUANT_IQ1_S,
     .panel = {.sub_len = 32, .offset = OFFSET, .max_code = MAX_CODE},
+    .encode = iq1_s_encode,
+    .encode_by = iq1_s_encode_by,
     SUPER_CODES_MEMBERS(iq1_s, SUPER_CODES_AVX2(iq1_s)),
 };

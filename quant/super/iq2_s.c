@@ -3,6 +3,7 @@
  *
  * value = d / 8 * (2 * scale + 1) * +-grid. 2.56 bits a weight. Panels hold the code + 64.
  * Called through the type table only. */
+#include "quant/encode/grid_fit.h"
 #include "quant/super/super_codes.h"
 
 struct iq2_s_block {
@@ -40,6 +41,35 @@ QUANT_INLINE void iq2_s_expand(const void *row, int64_t b, struct super_parts *p
 }
 
 SUPER_KERNELS(iq2_s)
+
+static const struct quant_grid_form iq2_s_form = {
+    .n_levels = 3,
+    .level = {8, 25, 43},
+    .n_scales = 7,
+    .first = 0.75f,
+    .ratio = 1.18f,
+    .factor = 0.125f,
+    .max_scale = 15,
+    .n_entries = 1024,
+    .entry_len = 8,
+    .grid8 = quant_grid_iq2_s,
+    .signs = QUANT_GRID_SIGNS_FREE,
+    .sub_len = 16,
+};
+
+static void iq2_s_pack(const struct quant_grid_fit *fit, struct iq2_s_block *out)
+{
+    memset(out, 0, sizeof *out);
+    out->d = fit->d;
+    memcpy(out->sign, fit->sign, sizeof out->sign);
+    for (int i = 0; i < 32; i++) {
+        out->q[i] = (uint8_t)fit->entry[i];
+        out->high[i / 4] |= (uint8_t)(fit->entry[i] >> 8 << i % 4 * 2);
+    }
+    for (int s = 0; s < 16; s++) out->scale[s / 2] |= (uint8_t)(fit->scale[s] << s % 2 * 4);
+}
+
+SUPER_GRID_ENCODE(iq2_s)
 
 #if defined(__x86_64__)
 QUANT_INLINE uint16_t iq2_s_head(const void *block)
@@ -87,5 +117,7 @@ const struct quant_type quant_type_iq2_s = {
     .name = "IQ2_S",
     .id = QUANT_IQ2_S,
     .panel = {.sub_len = 16, .offset = OFFSET, .max_code = MAX_CODE},
+    .encode = iq2_s_encode,
+    .encode_by = iq2_s_encode_by,
     SUPER_CODES_MEMBERS(iq2_s, SUPER_CODES_AVX2(iq2_s) SUPER_CODES_LEVEL(AVX512BF16, iq2_s)),
 };

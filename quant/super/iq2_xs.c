@@ -4,6 +4,7 @@
  * value = d / 8 * (2 * scale + 1) * +-grid. 2.31 bits a weight. The eighth sign of 8 elements makes
  * the number of negative ones even. Panels hold the code + 64.
  * Called through the type table only. */
+#include "quant/encode/grid_fit.h"
 #include "quant/super/super_codes.h"
 
 struct iq2_xs_block {
@@ -45,6 +46,34 @@ QUANT_INLINE void iq2_xs_expand(const void *row, int64_t b, struct super_parts *
 
 SUPER_KERNELS(iq2_xs)
 
+static const struct quant_grid_form iq2_xs_form = {
+    .n_levels = 3,
+    .level = {8, 25, 43},
+    .n_scales = 7,
+    .first = 0.75f,
+    .ratio = 1.18f,
+    .factor = 0.125f,
+    .max_scale = 15,
+    .n_entries = 512,
+    .entry_len = 8,
+    .grid8 = quant_grid_iq2_xs,
+    .signs = QUANT_GRID_SIGNS_EVEN,
+    .sub_len = 16,
+};
+
+static void iq2_xs_pack(const struct quant_grid_fit *fit, struct iq2_xs_block *out)
+{
+    memset(out, 0, sizeof *out);
+    out->d = fit->d;
+    for (int i = 0; i < 32; i++) {
+        const uint16_t q = (uint16_t)(fit->entry[i] | (fit->sign[i] & 127) << 9);
+        memcpy(out->q[i], &q, sizeof q);
+    }
+    for (int s = 0; s < 16; s++) out->scale[s / 2] |= (uint8_t)(fit->scale[s] << s % 2 * 4);
+}
+
+SUPER_GRID_ENCODE(iq2_xs)
+
 #if defined(__x86_64__)
 QUANT_INLINE uint16_t iq2_xs_head(const void *block)
 {
@@ -80,5 +109,7 @@ const struct quant_type quant_type_iq2_xs = {
     .name = "IQ2_XS",
     .id = QUANT_IQ2_XS,
     .panel = {.sub_len = 16, .offset = OFFSET, .max_code = MAX_CODE},
+    .encode = iq2_xs_encode,
+    .encode_by = iq2_xs_encode_by,
     SUPER_CODES_MEMBERS(iq2_xs, SUPER_CODES_AVX2(iq2_xs) SUPER_CODES_LEVEL(AVX512BF16, iq2_xs)),
 };

@@ -4,6 +4,7 @@
  * value = d / 8 * (2 * scale + 1) * +-grid. 2.06 bits a weight. The eighth sign of 8 elements makes
  * the number of negative ones even. Panels hold the code + 64.
  * Called through the type table only. */
+#include "quant/encode/grid_fit.h"
 #include "quant/super/super_codes.h"
 
 struct iq2_xxs_block {
@@ -41,6 +42,37 @@ QUANT_INLINE void iq2_xxs_expand(const void *row, int64_t b, struct super_parts 
 }
 
 SUPER_KERNELS(iq2_xxs)
+
+static const struct quant_grid_form iq2_xxs_form = {
+    .n_levels = 3,
+    .level = {8, 25, 43},
+    .n_scales = 7,
+    .first = 0.75f,
+    .ratio = 1.18f,
+    .factor = 0.125f,
+    .max_scale = 15,
+    .n_entries = 256,
+    .entry_len = 8,
+    .grid8 = quant_grid_iq2_xxs,
+    .signs = QUANT_GRID_SIGNS_EVEN,
+    .sub_len = 32,
+};
+
+static void iq2_xxs_pack(const struct quant_grid_fit *fit, struct iq2_xxs_block *out)
+{
+    memset(out, 0, sizeof *out);
+    out->d = fit->d;
+    for (int s = 0; s < 8; s++) {
+        uint32_t tail = (uint32_t)fit->scale[s] << 28;
+        for (int j = 0; j < 4; j++) {
+            out->sub[s].q[j] = (uint8_t)fit->entry[4 * s + j];
+            tail |= (uint32_t)(fit->sign[4 * s + j] & 127) << 7 * j;
+        }
+        memcpy(out->sub[s].tail, &tail, sizeof tail);
+    }
+}
+
+SUPER_GRID_ENCODE(iq2_xxs)
 
 #if defined(__x86_64__)
 QUANT_INLINE uint16_t iq2_xxs_head(const void *block)
@@ -82,5 +114,7 @@ const struct quant_type quant_type_iq2_xxs = {
     .name = "IQ2_XXS",
     .id = QUANT_IQ2_XXS,
     .panel = {.sub_len = 32, .offset = OFFSET, .max_code = MAX_CODE},
+    .encode = iq2_xxs_encode,
+    .encode_by = iq2_xxs_encode_by,
     SUPER_CODES_MEMBERS(iq2_xxs, SUPER_CODES_AVX2(iq2_xxs) SUPER_CODES_LEVEL(AVX512BF16, iq2_xxs)),
 };

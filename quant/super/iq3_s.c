@@ -3,6 +3,7 @@
  *
  * value = d * (2 * scale + 1) * +-grid. 3.44 bits a weight. Panels hold the code + 16. Called
  * through the type table only. */
+#include "quant/encode/grid_fit.h"
 #include "quant/super/super_codes.h"
 
 struct iq3_s_block {
@@ -44,6 +45,35 @@ QUANT_INLINE void iq3_s_expand(const void *row, int64_t b, struct super_parts *p
 
 SUPER_KERNELS(iq3_s)
 
+static const struct quant_grid_form iq3_s_form = {
+    .n_scales = 7,
+    .first = 0.85f,
+    .ratio = 1.08f,
+    .max_scale = 15,
+    .sub_len = 32,
+    .entry_len = 4,
+    .n_levels = 8,
+    .n_entries = 512,
+    .grid4 = quant_grid_iq3_s,
+    .factor = 1.0f,
+    .level = {1, 3, 5, 7, 9, 11, 13, 15},
+    .signs = QUANT_GRID_SIGNS_FREE,
+};
+
+static void iq3_s_pack(const struct quant_grid_fit *fit, struct iq3_s_block *out)
+{
+    memset(out, 0, sizeof *out);
+    out->d = fit->d;
+    memcpy(out->sign, fit->sign, sizeof out->sign);
+    for (int i = 0; i < 64; i++) {
+        out->q[i] = (uint8_t)fit->entry[i];
+        out->high[i / 8] |= (uint8_t)(fit->entry[i] >> 8 << i % 8);
+    }
+    for (int s = 0; s < 8; s++) out->scale[s / 2] |= (uint8_t)(fit->scale[s] << s % 2 * 4);
+}
+
+SUPER_GRID_ENCODE(iq3_s)
+
 #if defined(__x86_64__)
 QUANT_INLINE uint16_t iq3_s_head(const void *block)
 {
@@ -83,5 +113,7 @@ const struct quant_type quant_type_iq3_s = {
     .name = "IQ3_S",
     .id = QUANT_IQ3_S,
     .panel = {.sub_len = 32, .offset = OFFSET, .max_code = MAX_CODE},
+    .encode = iq3_s_encode,
+    .encode_by = iq3_s_encode_by,
     SUPER_CODES_MEMBERS(iq3_s, SUPER_CODES_AVX2(iq3_s) SUPER_CODES_LEVEL(AVX512BF16, iq3_s)),
 };

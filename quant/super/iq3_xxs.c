@@ -4,6 +4,7 @@
  * value = d / 4 * (2 * scale + 1) * +-grid. 3.06 bits a weight. The eighth sign of 8 elements makes
  * the number of negative ones even. Panels hold the code + 64. Called through the type table only.
  */
+#include "quant/encode/grid_fit.h"
 #include "quant/super/super_codes.h"
 
 struct iq3_xxs_block {
@@ -40,6 +41,35 @@ QUANT_INLINE void iq3_xxs_expand(const void *row, int64_t b, struct super_parts 
 
 SUPER_KERNELS(iq3_xxs)
 
+static const struct quant_grid_form iq3_xxs_form = {
+    .n_scales = 7,
+    .first = 0.85f,
+    .ratio = 1.08f,
+    .max_scale = 15,
+    .sub_len = 32,
+    .entry_len = 4,
+    .n_levels = 8,
+    .n_entries = 256,
+    .grid4 = quant_grid_iq3_xxs,
+    .factor = 0.25f,
+    .level = {4, 12, 20, 28, 36, 44, 52, 62},
+    .signs = QUANT_GRID_SIGNS_EVEN,
+};
+
+static void iq3_xxs_pack(const struct quant_grid_fit *fit, struct iq3_xxs_block *out)
+{
+    memset(out, 0, sizeof *out);
+    out->d = fit->d;
+    for (int i = 0; i < 64; i++) out->q[i] = (uint8_t)fit->entry[i];
+    for (int s = 0; s < 8; s++) {
+        uint32_t tail = (uint32_t)fit->scale[s] << 28;
+        for (int j = 0; j < 4; j++) tail |= (uint32_t)(fit->sign[4 * s + j] & 127) << 7 * j;
+        memcpy(out->tail[s], &tail, sizeof tail);
+    }
+}
+
+SUPER_GRID_ENCODE(iq3_xxs)
+
 #if defined(__x86_64__)
 QUANT_INLINE uint16_t iq3_xxs_head(const void *block)
 {
@@ -75,5 +105,7 @@ const struct quant_type quant_type_iq3_xxs = {
     .name = "IQ3_XXS",
     .id = QUANT_IQ3_XXS,
     .panel = {.sub_len = 32, .offset = OFFSET, .max_code = MAX_CODE},
+    .encode = iq3_xxs_encode,
+    .encode_by = iq3_xxs_encode_by,
     SUPER_CODES_MEMBERS(iq3_xxs, SUPER_CODES_AVX2(iq3_xxs) SUPER_CODES_LEVEL(AVX512BF16, iq3_xxs)),
 };

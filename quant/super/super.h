@@ -111,6 +111,21 @@ QUANT_INLINE const float *super_importance(const float *importance, int64_t b)
     return importance ? importance + SUPER_LEN * b : NULL;
 }
 
+/* NAME_encode_by and NAME_encode of a type with a grid: NAME_form, and NAME_pack of a fit. */
+#define SUPER_GRID_ENCODE(NAME)                                                                    \
+    static void NAME##_encode_by(int64_t k, const float *in, const float *importance, void *row)   \
+    {                                                                                              \
+        struct quant_grid grid;                                                                    \
+        quant_grid_prepare(&grid, &NAME##_form);                                                   \
+        struct NAME##_block *out = row;                                                            \
+        for (int64_t b = 0; b < k / SUPER_LEN; b++, out++) {                                       \
+            struct quant_grid_fit fit;                                                             \
+            quant_grid_fit(&grid, in + SUPER_LEN * b, super_importance(importance, b), &fit);      \
+            NAME##_pack(&fit, out);                                                                \
+        }                                                                                          \
+    }                                                                                              \
+    QUANT_ENCODE_ALONE(NAME)
+
 #define SUPER_KERNELS(NAME)                                                                        \
     static void NAME##_decode(int64_t first, int64_t n, const void *row, float *out)               \
     {                                                                                              \

@@ -8,6 +8,7 @@
  *     digit     i / 32             (i - 160) / 16       (i - 240) / 4
  *
  * Called through the type table only. */
+#include "quant/encode/fit.h"
 #include "quant/super/super_codes.h"
 
 struct tq1_0_block {
@@ -26,6 +27,14 @@ static inline uint8_t digit_of(uint8_t byte, int n)
     return (uint8_t)((uint8_t)(byte * powers[n]) * 3 >> 8);
 }
 
+/* The byte of n digits, `stride` elements apart: the smallest that gives them. */
+static uint8_t byte_of(const uint8_t *code, int n, int stride)
+{
+    int number = 0;
+    for (int i = 0; i < 5; i++) number = 3 * number + (i < n ? code[i * stride] : 0);
+    return (uint8_t)((number * 256 + 242) / 243);
+}
+
 QUANT_INLINE void tq1_0_expand(const void *row, int64_t b, struct super_parts *p)
 {
     const struct tq1_0_block *w = (const struct tq1_0_block *)row + b;
@@ -38,6 +47,22 @@ QUANT_INLINE void tq1_0_expand(const void *row, int64_t b, struct super_parts *p
 }
 
 SUPER_KERNELS(tq1_0)
+
+static void tq1_0_encode_by(int64_t k, const float *in, const float *importance, void *row)
+{
+    struct tq1_0_block *out = row;
+    for (int64_t b = 0; b < k / SUPER_LEN; b++, out++) {
+        uint8_t code[SUPER_LEN];
+        memset(out, 0, sizeof *out);
+        out->d = quant_fit_block(SUPER_LEN, -1, 1, in + SUPER_LEN * b,
+                                 super_importance(importance, b), code);
+        for (int i = 0; i < 32; i++) out->q[i] = byte_of(code + i, 5, 32);
+        for (int i = 0; i < 16; i++) out->q[32 + i] = byte_of(code + 160 + i, 5, 16);
+        for (int i = 0; i < 4; i++) out->high[i] = byte_of(code + 240 + i, 4, 4);
+    }
+}
+
+QUANT_ENCODE_ALONE(tq1_0)
 
 #if defined(__x86_64__)
 QUANT_INLINE uint16_t tq1_0_head(const void *block)
@@ -123,5 +148,7 @@ const struct quant_type quant_type_tq1_0 = {
     .name = "TQ1_0",
     .id = QUANT_TQ1_0,
     .panel = {.sub_len = 32, .offset = OFFSET, .max_code = MAX_CODE},
+    .encode = tq1_0_encode,
+    .encode_by = tq1_0_encode_by,
     SUPER_CODES_MEMBERS(tq1_0, SUPER_CODES_AVX2(tq1_0) SUPER_CODES_LEVEL(AVX512, tq1_0)),
 };

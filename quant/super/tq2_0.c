@@ -1,6 +1,7 @@
 /* quant/super/tq2_0.c: TQ2_0: ternary weights, 2-bit codes with one scale.
  *
  * value = d * (code - 1). 2.06 bits a weight. Called through the type table only. */
+#include "quant/encode/fit.h"
 #include "quant/super/super_codes.h"
 
 struct tq2_0_block {
@@ -21,6 +22,21 @@ QUANT_INLINE void tq2_0_expand(const void *row, int64_t b, struct super_parts *p
 }
 
 SUPER_KERNELS(tq2_0)
+
+static void tq2_0_encode_by(int64_t k, const float *in, const float *importance, void *row)
+{
+    struct tq2_0_block *out = row;
+    for (int64_t b = 0; b < k / SUPER_LEN; b++, out++) {
+        uint8_t code[SUPER_LEN];
+        memset(out, 0, sizeof *out);
+        out->d = quant_fit_block(SUPER_LEN, -1, 1, in + SUPER_LEN * b,
+                                 super_importance(importance, b), code);
+        for (int i = 0; i < SUPER_LEN; i++)
+            out->q[i / 128 * 32 + i % 32] |= (uint8_t)(code[i] << i / 32 % 4 * 2);
+    }
+}
+
+QUANT_ENCODE_ALONE(tq2_0)
 
 #if defined(__x86_64__)
 QUANT_INLINE uint16_t tq2_0_head(const void *block)
@@ -60,5 +76,7 @@ const struct quant_type quant_type_tq2_0 = {
     .name = "TQ2_0",
     .id = QUANT_TQ2_0,
     .panel = {.sub_len = 32, .offset = OFFSET, .max_code = MAX_CODE},
+    .encode = tq2_0_encode,
+    .encode_by = tq2_0_encode_by,
     SUPER_CODES_MEMBERS(tq2_0, SUPER_CODES_AVX2(tq2_0) SUPER_CODES_LEVEL(AVX512, tq2_0)),
 };
