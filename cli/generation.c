@@ -53,7 +53,8 @@ bool cli_generation_prepare(struct cli_generation *g, const struct cli_values *v
 bool cli_generation_open(struct cli_generation *g, const struct cli_values *v,
                          const struct cli_model *m, struct base_error *err)
 {
-    const struct generate_model model = {m->model, m->tokenizer, m->session};
+    const struct generate_model model = {
+        .model = m->model, .tokenizer = m->tokenizer, .session = m->session};
     if (!cli_sampler_finish(v, m, &g->parts, &g->options.sample, err)) return false;
     g->request = generate_request_new(&g->options, &model, 0, err);
     return g->request != NULL;

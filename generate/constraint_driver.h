@@ -12,10 +12,17 @@
 
 struct generate_driver; /* opaque */
 
-/* Constraint and tokenizer must outlive it. `ends` says that end-of-text tokens may be chosen where
- * the text is complete; without it a text goes on as long as the constraint lets it. */
+/* The tokens of a vocabulary, as drivers need them; immutable, of several MB; the caller owns it.
+ */
+struct constrain_token_trie *generate_trie_new(const struct text_tokenizer *tokenizer,
+                                               uint32_t n_vocab, struct base_error *err);
+
+/* Constraint, tokenizer and `trie` must outlive it; without one (NULL) it makes its own. `ends`
+ * says that end-of-text tokens may be chosen where the text is complete; without it a text goes on
+ * as long as the constraint lets it. */
 struct generate_driver *generate_driver_new(const struct constraint *constraint,
                                             const struct text_tokenizer *tokenizer,
+                                            const struct constrain_token_trie *trie,
                                             uint32_t n_vocab, bool ends, struct base_error *err);
 void generate_driver_free(struct generate_driver *d); /* NULL is fine */
 

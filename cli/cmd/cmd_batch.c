@@ -151,7 +151,8 @@ static bool open_scheduler(struct batch *b, struct base_error *err)
 {
     uint32_t n_slots;
     if (!open_slots(b, &n_slots, err)) return false;
-    const struct generate_model model = {b->model.model, b->model.tokenizer, b->model.session};
+    const struct generate_model model = {
+        .model = b->model.model, .tokenizer = b->model.tokenizer, .session = b->model.session};
     const struct generate_scheduler_options o = {n_slots, (uint32_t)b->values.batch_size};
     b->scheduler = b->context.scheduler = generate_scheduler_new(&model, &o, err);
     if (b->scheduler && b->values.verbose) {
