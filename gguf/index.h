@@ -1,7 +1,7 @@
-/* gguf/index.h: lookup by name: pointers sorted by name, searched by halves.
+/* gguf/index.h: lookup by name: pointers sorted by name, binary search.
  *
- * Sorted and not hashed, because names come from the file: no choice of names can make it slow.
- * Private to gguf/. */
+ * Sorted and not hashed, because names come from the file: no choice of names can make a lookup
+ * slow. Private to gguf/. */
 #ifndef GGUF_INDEX_H
 #define GGUF_INDEX_H
 
@@ -12,16 +12,16 @@ struct gguf_index {
     uint64_t count;
 };
 
-/* Sorts the names that stand at the start of `count` records of `stride` bytes. The records must
- * stay where they are. False and BASE_NO_MEMORY when there is no memory. */
+/* Sorts the names at the start of `count` records of `stride` bytes. The records must not move.
+ * False and BASE_NO_MEMORY when there is no memory. */
 bool gguf_index_init(struct gguf_index *index, const void *records, uint64_t count, size_t stride,
                      struct base_error *err);
 void gguf_index_free(struct gguf_index *index);
 
-/* The record named so, or NULL. */
+/* The record of that name, or NULL. */
 const void *gguf_index_find(const struct gguf_index *index, struct gguf_str name);
 
-/* A record whose name an earlier record has too (of those, one that stands last), or NULL. */
+/* A record whose name an earlier record has too (the last of equal names), or NULL. */
 const void *gguf_index_duplicate(const struct gguf_index *index);
 
 #endif

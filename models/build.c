@@ -1,6 +1,7 @@
 /* models/build.c: the graph of a decoder-only transformer: the skeleton around the blocks. See
  * models/internal.h and models/block/blocks.h. */
 #include "models/internal.h"
+#include <math.h>
 
 enum { NODES_PER_LAYER = 96, NODES_AROUND = 32 };
 
@@ -37,6 +38,18 @@ static struct engine_tensor *build_parallel(struct model_builder *b, struct engi
     return model_named(b, engine_add(b->g, scaled(b, f), x), "layer_out");
 }
 
+/* The layer's networks of x, which is normalized. */
+static struct engine_tensor *build_networks(struct model_builder *b, struct engine_tensor *x)
+{
+    const struct model_layer *l = b->layer;
+    struct engine_tensor *f = build_part(b, &l->ffn, x);
+    if (!l->beside.block) return f;
+    if (l->beside_norm.weight) x = model_norm(b, b->layer_in, &l->beside_norm);
+    f = engine_add(b->g, build_part(b, &l->beside, x), f);
+    const bool mean = b->params->arch->experts.beside == MODEL_BESIDE_MEAN;
+    return mean ? engine_scale(b->g, f, sqrtf(0.5f), 0.0f) : f;
+}
+
 /* x += m(x), then x += f(x), with norms before, after or both. */
 static struct engine_tensor *build_serial(struct model_builder *b, struct engine_tensor *out_rows,
                                           struct engine_tensor *x)
@@ -49,15 +62,15 @@ static struct engine_tensor *build_serial(struct model_builder *b, struct engine
     if (l->mixer.block) {
         if (before) x = model_norm(b, x, &l->mixer_norm);
         x = rows_of(b, build_part(b, &l->mixer, x), out_rows);
-        in = rows_of(b, in, out_rows);
-        if (after) x = model_norm(b, x, &l->mixer_post_norm);
+        in = b->layer_in = rows_of(b, in, out_rows);
+        if (after) x = model_post_norm(b, x, &l->mixer_post_norm);
         in = model_named(b, engine_add(b->g, scaled(b, x), in), "ffn_in");
     } else {
-        in = rows_of(b, in, out_rows);
+        in = b->layer_in = rows_of(b, in, out_rows);
     }
     if (!l->ffn.block) return in;
-    x = build_part(b, &l->ffn, before ? model_norm(b, in, &l->ffn_norm) : in);
-    if (after) x = model_norm(b, x, &l->ffn_post_norm);
+    x = build_networks(b, before ? model_norm(b, in, &l->ffn_norm) : in);
+    if (after) x = model_post_norm(b, x, &l->ffn_post_norm);
     return model_named(b, engine_add(b->g, scaled(b, x), in), "layer_out");
 }
 
@@ -69,7 +82,10 @@ static struct engine_tensor *build_layer(struct model_builder *b, struct engine_
     if (b->layer->idle) return rows_of(b, x, out_rows);
     const bool parallel = residual == MODEL_PARALLEL ||
                           (residual == MODEL_PARALLEL_BY_NORM && !b->layer->ffn_norm.weight);
-    return parallel ? build_parallel(b, out_rows, x) : build_serial(b, out_rows, x);
+    x = parallel ? build_parallel(b, out_rows, x) : build_serial(b, out_rows, x);
+    if (!b->layer->skip) return x;
+    struct engine_tensor *embedding = rows_of(b, b->embedding, out_rows);
+    return engine_add(b->g, x, engine_mul(b->g, embedding, b->layer->skip));
 }
 
 static struct engine_tensor *build_embedding(const struct model_builder *b)
@@ -90,7 +106,8 @@ bool model_graph_build(struct model_graph *out, struct model *m, struct model_st
     const struct model_params *p = &m->params;
     *out = (struct model_graph){.n_tokens = n_tokens, .n_out = n_out};
     out->graph = engine_graph_new(
-        m->engine, (int)(p->n_layer * (NODES_PER_LAYER + 2 * p->n_expert_used) + NODES_AROUND),
+        m->engine,
+        (int)(p->n_layer * p->n_pass * (NODES_PER_LAYER + 2 * p->n_expert_used) + NODES_AROUND),
         err);
     if (!out->graph) return false;
     struct model_builder b = {.g = out->graph, .params = p, .state = state, .n_tokens = n_tokens};
@@ -105,10 +122,13 @@ bool model_graph_build(struct model_graph *out, struct model *m, struct model_st
     if (n_out > 0 && n_out < n_tokens)
         out->out_rows = engine_input(b.g, QUANT_I32, 1, (int64_t[]){n_out}, "out_rows");
 
-    struct engine_tensor *x = build_embedding(&b);
-    for (uint32_t i = 0; i < p->n_layer; i++) {
-        b.layer = &p->layer[i];
-        x = build_layer(&b, i == p->n_layer - 1 ? out->out_rows : NULL, x);
+    struct engine_tensor *x = b.embedding = build_embedding(&b);
+    for (uint32_t i = 0; i < p->n_layer * p->n_pass; i++) {
+        b.layer = &p->layer[i % p->n_layer];
+        b.kv_layer = i;
+        if (i > 0 && b.layer->index == 0 && p->pass_norm)
+            x = model_norm(&b, x, &p->ends.output_norm);
+        x = build_layer(&b, i == p->n_layer * p->n_pass - 1 ? out->out_rows : NULL, x);
     }
     x = engine_name(model_norm(&b, x, &p->ends.output_norm), "hidden");
     if (n_out > 0) {

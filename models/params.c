@@ -82,18 +82,24 @@ static bool read_vocab(struct model_params *p, const struct gguf_file *file, str
 
 static bool is_plain(const struct model_params *p)
 {
-    return p->arch->norm == MODEL_LAYER_NORM_PLAIN || p->arch->norm == MODEL_RMS_NORM_PLAIN;
+    return p->norm == MODEL_LAYER_NORM_PLAIN || p->norm == MODEL_RMS_NORM_PLAIN;
 }
 
 static bool read_norm(struct model_reader *r, struct model_params *p)
 {
-    const bool rms = p->arch->norm == MODEL_RMS_NORM || p->arch->norm == MODEL_RMS_NORM_PLAIN;
+    static const char rms_key[] = "attention.layer_norm_rms_epsilon";
     bool parallel = true;
-    if (!model_read_f32(r,
-                        rms ? "attention.layer_norm_rms_epsilon" : "attention.layer_norm_epsilon",
-                        MODEL_REQUIRED, 0.0f, &p->norm_eps) ||
+    p->norm = p->arch->norm;
+    if (p->norm == MODEL_NORM_BY_EPSILON) {
+        if (!model_read_f32(r, rms_key, MODEL_OPTIONAL, 0.0f, &p->norm_eps)) return false;
+        p->norm = p->norm_eps > 0.0f ? MODEL_RMS_NORM : MODEL_LAYER_NORM;
+    }
+    const bool rms = p->norm == MODEL_RMS_NORM || p->norm == MODEL_RMS_NORM_PLAIN;
+    if (!model_read_f32(r, rms ? rms_key : "attention.layer_norm_epsilon", MODEL_REQUIRED, 0.0f,
+                        &p->norm_eps) ||
         !gguf_get_bool(r->file, model_reader_key(r, "use_parallel_residual"), &parallel, r->err))
         return false;
+    p->post_norm_eps = p->arch->post_eps > 0.0f ? p->arch->post_eps : p->norm_eps;
     p->residual = p->arch->residual;
     if (p->residual == MODEL_PARALLEL_KEY) p->residual = parallel ? MODEL_PARALLEL : MODEL_PRE_NORM;
     return true;
@@ -113,7 +119,9 @@ static bool read_ends(struct model_reader *r, struct model_params *p)
                                                        : 1.0f;
     p->residual_scale =
         row->residual_default > 0 ? row->residual_default / sqrtf((float)p->n_layer) : 1.0f;
-    p->logit_scale = 1.0f;
+    p->logit_scale = row->logit_default > 0    ? row->logit_default
+                     : row->logits_by_embd > 0 ? row->logits_by_embd / (float)p->n_embd
+                                               : 1.0f;
     p->logit_softcap = row->softcap;
     if ((row->embd_scale == MODEL_EMBD_KEY &&
          !model_read_f32(r, "embedding_scale", MODEL_OPTIONAL, 0.0f, &p->embd_scale)) ||
@@ -138,9 +146,16 @@ static bool read_temperature(struct model_reader *r, struct model_params *p)
     const char *length = kind == MODEL_TEMPERATURE_KEY ? "attention.temperature_length"
                                                        : "rope.scaling.original_context_length";
     if (kind == MODEL_TEMPERATURE_NONE) return true;
+    if (kind == MODEL_TEMPERATURE_UNROTATED) {
+        p->temperature = 0.1f;
+        p->temperature_length = 8192;
+        p->temperature_first = 1;
+        return true;
+    }
     p->temperature_length = p->n_ctx_train;
-    return model_read_f32(r, "attention.temperature_scale", MODEL_OPTIONAL, 0.0f,
-                          &p->temperature) &&
+    if (!model_read_f32(r, "attention.temperature_scale", MODEL_OPTIONAL, 0.0f, &p->temperature))
+        return false;
+    return p->temperature == 0.0f ||
            model_read_u32(r, length, MODEL_OPTIONAL, 1, MODEL_MAX_CTX, &p->temperature_length);
 }
 
@@ -153,6 +168,20 @@ static bool read_experts(struct model_reader *r, struct model_params *p)
     if (p->n_expert == 0) return true;
     return model_read_u32(r, "expert_used_count", MODEL_REQUIRED, 1, p->n_expert,
                           &p->n_expert_used);
+}
+
+/* How often the layers are run. */
+static bool read_passes(struct model_reader *r, struct model_params *p)
+{
+    bool skip = false;
+    p->n_pass = 1;
+    if (!p->arch->plan.loops) return true;
+    if (!model_read_u32(r, "num_loops", MODEL_OPTIONAL, 1, MODEL_MAX_LAYERS / p->n_layer,
+                        &p->n_pass) ||
+        !gguf_get_bool(r->file, model_reader_key(r, "skip_loop_final_norm"), &skip, r->err))
+        return false;
+    p->pass_norm = !skip;
+    return true;
 }
 
 static bool read_numbers(struct model_reader *r, struct model_params *p)
@@ -173,11 +202,23 @@ static bool read_numbers(struct model_reader *r, struct model_params *p)
         return false;
     p->n_layer -= p->n_draft_layer;
     r->n_layer = p->n_layer;
-    p->arch = model_arch_known(p->arch, p->n_layer, p->n_vocab);
-    return read_norm(r, p) && read_experts(r, p) && read_temperature(r, p) && read_ends(r, p);
+    uint32_t n_expert = 0;
+    if (!model_read_u32(r, "expert_count", MODEL_OPTIONAL, 0, MODEL_MAX_EXPERTS, &n_expert))
+        return false;
+    p->arch = model_arch_known(p->arch, p->n_layer, p->n_vocab, n_expert);
+    return read_norm(r, p) && read_passes(r, p) && read_experts(r, p) && read_temperature(r, p) &&
+           read_ends(r, p);
 }
 
 /* ---- Layers ---- */
+
+/* Whether the file has a plain network for the layer. */
+static bool has_plain(const struct model_reader *r, uint32_t layer)
+{
+    char name[48];
+    snprintf(name, sizeof name, "blk.%u.ffn_up.weight", layer);
+    return gguf_tensor_find(r->file, name) != NULL;
+}
 
 static bool plan_experts(struct model_reader *r, const struct model_params *p, uint32_t layer,
                          enum model_block_id *ffn)
@@ -189,9 +230,7 @@ static bool plan_experts(struct model_reader *r, const struct model_params *p, u
         (row->step && !model_read_u32(r, "interleave_moe_layer_step", MODEL_OPTIONAL, 0,
                                       MODEL_MAX_LAYERS, &step)))
         return false;
-    char name[48];
-    snprintf(name, sizeof name, "blk.%u.ffn_up.weight", layer);
-    if (row->by_tensor && gguf_tensor_find(r->file, name)) return true;
+    if (row->by_tensor && has_plain(r, layer)) return true;
     if (layer >= leading && (step == 0 || (layer + 1) % step == 0)) *ffn = MODEL_EXPERTS;
     return true;
 }
@@ -225,6 +264,13 @@ static bool plan_layer(struct model_reader *r, const struct model_params *p,
     return true;
 }
 
+/* Whether a layer of experts has a plain network too. */
+static bool is_beside(const struct model_reader *r, const struct model_params *p, uint32_t layer)
+{
+    const enum model_beside rule = p->arch->experts.beside;
+    return rule == MODEL_BESIDE_INPUT || (rule == MODEL_BESIDE_MEAN && has_plain(r, layer));
+}
+
 static bool read_part(struct model_reader *r, struct model_params *p, struct model_layer *l,
                       enum model_block_id id, struct model_part *part)
 {
@@ -238,7 +284,7 @@ static bool read_part(struct model_reader *r, struct model_params *p, struct mod
     return block->read(r, p, l, self);
 }
 
-/* Which norms a layer has: their sizes. */
+/* Which norms a layer has, and what else stands around its blocks: sizes. */
 static void size_norms(const struct model_params *p, struct model_layer *l)
 {
     const uint32_t size = is_plain(p) ? 0 : p->n_embd;
@@ -250,7 +296,9 @@ static void size_norms(const struct model_params *p, struct model_layer *l)
     l->n_mixer_post_norm = l->mixer.block && after ? size : 0;
     l->n_ffn_norm = l->ffn.block && before && !parallel ? size : 0;
     l->n_ffn_norm_optional = parallel ? size : 0;
+    l->n_beside_norm = l->beside.block && p->arch->experts.beside == MODEL_BESIDE_INPUT ? size : 0;
     l->n_ffn_post_norm = l->ffn.block && after ? size : 0;
+    l->n_skip = p->arch->ends.embd_skip ? 1 : 0;
 }
 
 static bool read_layers(struct model_reader *r, struct model_params *p)
@@ -259,10 +307,15 @@ static bool read_layers(struct model_reader *r, struct model_params *p)
     if (!p->layer) return base_fail(r->err, BASE_NO_MEMORY, "no memory for %u layers", p->n_layer);
     for (uint32_t i = 0; i < p->n_layer; i++) {
         struct model_layer *l = &p->layer[i];
-        enum model_block_id mixer, ffn;
+        enum model_block_id mixer, ffn, beside = MODEL_NOTHING;
         l->index = i;
-        if (!plan_layer(r, p, l, &mixer, &ffn) || !read_part(r, p, l, mixer, &l->mixer) ||
-            !read_part(r, p, l, ffn, &l->ffn))
+        if (!plan_layer(r, p, l, &mixer, &ffn)) return false;
+        if (ffn == MODEL_EXPERTS && is_beside(r, p, i)) {
+            ffn = MODEL_FFN;
+            beside = MODEL_EXPERTS;
+        }
+        if (!read_part(r, p, l, mixer, &l->mixer) || !read_part(r, p, l, ffn, &l->ffn) ||
+            !read_part(r, p, l, beside, &l->beside))
             return false;
         size_norms(p, l);
     }
@@ -284,6 +337,7 @@ void model_params_free(struct model_params *p)
     for (uint32_t i = 0; p->layer && i < p->n_layer; i++) {
         free(p->layer[i].mixer.self);
         free(p->layer[i].ffn.self);
+        free(p->layer[i].beside.self);
     }
     free(p->layer);
     *p = (struct model_params){0};
@@ -312,7 +366,9 @@ static const struct model_tensor_row layer_rows[] = {
     {"post_attention_norm", MODEL_NORM, MODEL_REQUIRED, LAYER(mixer_post_norm), .inputs = LAYER(n_mixer_post_norm)},
     {"ffn_norm",            MODEL_NORM, MODEL_REQUIRED, LAYER(ffn_norm),        .inputs = LAYER(n_ffn_norm)},
     {"ffn_norm",            MODEL_NORM, MODEL_OPTIONAL, LAYER(ffn_norm),        .inputs = LAYER(n_ffn_norm_optional)},
+    {"ffn_norm_exps",       MODEL_NORM, MODEL_REQUIRED, LAYER(beside_norm),     .inputs = LAYER(n_beside_norm)},
     {"post_ffw_norm",       MODEL_NORM, MODEL_REQUIRED, LAYER(ffn_post_norm),   .inputs = LAYER(n_ffn_post_norm)},
+    {"layer_output_scale",  MODEL_VECTOR, MODEL_REQUIRED, LAYER(skip),          .inputs = LAYER(n_skip)},
     {.name = NULL},
 };
 /* clang-format on */
@@ -340,7 +396,7 @@ bool model_rows_visit(struct model_params *p, model_row_visit visit, void *user)
     if (!visit_rows(end_rows, "", &p->ends, visit, user)) return false;
     for (uint32_t i = 0; i < p->n_layer; i++) {
         struct model_layer *l = &p->layer[i];
-        const struct model_part *const parts[] = {&l->mixer, &l->ffn};
+        const struct model_part *const parts[] = {&l->mixer, &l->ffn, &l->beside};
         char prefix[24];
         snprintf(prefix, sizeof prefix, "blk.%u.", i);
         if (!visit_rows(layer_rows, prefix, l, visit, user)) return false;

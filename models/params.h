@@ -59,15 +59,20 @@ struct model_part {
 struct model_kv_shape {
     uint32_t n_head, size_k, size_v; /* n_head 0: none */
     uint32_t window;                 /* keys that a query sees, its own included; 0: all */
+    bool chunked; /* or those of its own piece of `window` positions, from a multiple of that on */
 };
 
 struct model_layer {
     uint32_t index;
     uint32_t n_mixer_norm, n_mixer_post_norm, n_ffn_norm, n_ffn_post_norm; /* sizes: E or 0 */
     uint32_t n_ffn_norm_optional, n_mixer_norm_2;                          /* files may lack them */
+    uint32_t n_beside_norm;
     struct model_norm mixer_norm, mixer_post_norm, ffn_norm, ffn_post_norm;
     struct model_norm mixer_norm_2; /* the mixer's instead of mixer_norm */
-    struct model_part mixer, ffn;
+    uint32_t n_skip;                /* 1 where the layer adds the embeddings, else 0 */
+    struct engine_tensor *skip;     /* [1]: what they are multiplied by */
+    struct model_norm beside_norm;  /* of the layer's input, for experts beside ffn */
+    struct model_part mixer, ffn, beside;
     bool idle;                /* the layer has tensors and no effect */
     struct model_kv_shape kv; /* set by the mixer */
 };
@@ -91,13 +96,16 @@ struct model_params {
     const struct model_arch *arch;
     const char *name; /* general.architecture as the table spells it */
     uint32_t n_layer, n_embd, n_ctx_train, n_vocab;
+    uint32_t n_pass;            /* how often the layers are run; each pass has a state of its own */
+    bool pass_norm;             /* the output's norm stands between two passes too */
     uint32_t n_draft_layer;     /* layers of the file behind those: not evaluated */
     uint32_t n_head, n_head_kv; /* of the first layer with attention */
     uint32_t n_expert, n_expert_used;
     float temperature; /* of queries: its scale, and the positions of a step; 0: none */
-    uint32_t temperature_length;
+    uint32_t temperature_length, temperature_first; /* the number of position 0 */
     enum model_residual residual; /* the architecture's, PARALLEL_KEY as the file decides */
-    float norm_eps;
+    enum model_norm_kind norm;    /* the same, BY_EPSILON as the file decides */
+    float norm_eps, post_norm_eps;
     float embd_scale, residual_scale, logit_scale; /* factors; 1: none */
     float logit_softcap;                           /* 0: none */
     struct model_ends ends;

@@ -72,7 +72,7 @@ static bool eval(struct model_session *s, const int32_t *ids, int n, bool go_bac
     if (!model_eval(s, ids, (uint64_t)n, MODEL_LOGITS_ALL, support_rows_keep, out, err))
         return false;
     if (!go_back) return true;
-    /* A short way back is always held; what is left must then come out as before. */
+    /* Cutting back a few tokens always works; the remaining logits must be the same as before. */
     uint32_t left = model_session_truncate(s, (uint32_t)n - 4);
     struct support_rows rest = {out->data + left * out->n_vocab, out->n_vocab};
     return model_eval(s, ids + left, (uint64_t)n - left, MODEL_LOGITS_ALL, support_rows_keep, &rest,
@@ -355,26 +355,38 @@ static const char *features_of(const struct model_arch *a, char *out, size_t siz
     } all[] = {
         {a->norm == MODEL_LAYER_NORM, "layer norms"},
         {a->norm == MODEL_LAYER_NORM_PLAIN, "layer norms without weights"},
+        {a->norm == MODEL_RMS_NORM_PLAIN, "norms without weights"},
+        {a->norm == MODEL_NORM_BY_EPSILON, "layer or RMS norms"},
+        {a->plan.loops, "layers run several times"},
         {a->residual == MODEL_SANDWICH, "norms before and after"},
         {a->residual == MODEL_POST_NORM, "norms after"},
         {a->residual >= MODEL_PARALLEL, "parallel residual"},
         {a->attn.rope == MODEL_ROPE_NEOX, "NEOX pairs"},
         {a->attn.rope == MODEL_ROPE_NONE, "no RoPE"},
         {a->attn.rotate == MODEL_ROTATE_WINDOWED, "RoPE on windowed layers"},
+        {a->attn.rotate == MODEL_ROTATE_LEADING, "RoPE on windowed and leading layers"},
         {a->attn.rotate == MODEL_ROTATE_NOT_4TH, "no RoPE on each fourth layer"},
+        {a->attn.rotate == MODEL_ROTATE_PATTERN, "RoPE on marked layers"},
+        {a->attn.gate != MODEL_GATE_NONE, "gated attention"},
         {a->attn.qk_norm != MODEL_QK_NORM_NONE, "normalized queries and keys"},
-        {a->attn.window.rule != MODEL_WINDOW_NONE, "sliding windows"},
+        {a->attn.rotate == MODEL_ROTATE_NOT_1ST, "RoPE on windowed layers"},
+        {a->attn.window.rule != MODEL_WINDOW_NONE && !a->attn.window.chunked, "sliding windows"},
+        {a->attn.window.chunked, "attention inside pieces"},
         {a->attn.softcap != 0.0f, "score softcap"},
         {a->attn.alibi != 0.0f, "ALiBi"},
+        {a->attn.yarn_log != MODEL_YARN_LOG_NONE, "YaRN with a log multiplier"},
         {a->attn.temperature != MODEL_TEMPERATURE_NONE, "query temperature"},
         {a->ends.positions, "learned positions"},
+        {a->ends.embd_skip, "embeddings added to each layer"},
         {a->ends.embd_norm != MODEL_EMBD_NORM_NONE, "normalized embeddings"},
-        {a->ends.embd_scale != MODEL_EMBD_PLAIN, "scaled embeddings"},
-        {a->ends.residual_scale, "scaled residuals"},
-        {a->ends.logit_scale != MODEL_LOGITS_PLAIN, "scaled logits"},
+        {a->ends.embd_scale != MODEL_EMBD_PLAIN || a->ends.embd_default > 0, "scaled embeddings"},
+        {a->ffn.clamps, "bounded units"},
+        {a->ends.residual_scale || a->ends.residual_default > 0, "scaled residuals"},
+        {a->ends.logit_scale != MODEL_LOGITS_PLAIN || a->ends.logits_by_embd > 0, "scaled logits"},
         {a->ends.softcap_key, "logit softcap"},
         {a->plan.rule == MODEL_PLAN_COUNTS, "layers without attention or network"},
-        {a->experts.allowed, "or experts"},
+        {a->experts.allowed && a->experts.beside == MODEL_BESIDE_NONE, "or experts"},
+        {a->experts.beside != MODEL_BESIDE_NONE, "experts beside networks"},
     };
     size_t used = 0;
     *out = '\0';

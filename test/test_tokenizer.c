@@ -274,6 +274,44 @@ static void long_texts_with_small_vocabularies_take_linear_time(void **state)
     support_vocab_free(&spm);
 }
 
+/* ---- Texts that are cut into parts ---- */
+
+static void build_joining(struct gguf_writer *w)
+{
+    static const char *const texts[] = {"<unk>", "<s>", "</s>",    "\u2581",
+                                        "a",     "b",   "b\u2581", "b\u2581a"};
+    static const int32_t kinds[] = {TEXT_TOKEN_UNKNOWN, TEXT_TOKEN_CONTROL, TEXT_TOKEN_CONTROL,
+                                    TEXT_TOKEN_NORMAL,  TEXT_TOKEN_NORMAL,  TEXT_TOKEN_NORMAL,
+                                    TEXT_TOKEN_NORMAL,  TEXT_TOKEN_NORMAL};
+    static const float scores[] = {0, 0, 0, -4, -3, -2, -1, 0};
+    support_put_text(w, "tokenizer.ggml.model", "llama");
+    support_put_tokens(w, texts, kinds, 8);
+    gguf_writer_array(w, "tokenizer.ggml.scores", GGUF_F32, scores, 8);
+}
+
+/* "ab ab .. ab" has a token across each space, whatever its length. */
+static void tokens_across_spaces_hold_in_texts_of_any_length(void **state)
+{
+    struct support_vocab v = support_vocab_make(build_joining);
+    struct text_ids ids = TEXT_IDS_INIT;
+    struct base_error err = BASE_ERROR_INIT;
+    enum { MOST = 40000 };
+    char *text = malloc(3 * MOST);
+    (void)state;
+    assert_non_null(text);
+    if (!v.tokenizer) fail_msg("%s", v.err.text);
+    for (int i = 0; i < MOST; i++) memcpy(text + 3 * i, "ab ", 3);
+    for (int words = 4; words <= MOST; words *= 10) {
+        ids.count = 0;
+        assert_true(text_encode(v.tokenizer, text, (size_t)(3 * words - 1), 0, &ids, &err));
+        assert_int_equal(ids.count, words + 2); /* U+2581 a, then b_a for each space, and b */
+        for (int i = 0; i < words - 1; i++) assert_int_equal(ids.id[2 + i], 7);
+    }
+    text_ids_free(&ids);
+    support_vocab_free(&v);
+    free(text);
+}
+
 /* ---- Ctrl-C ---- */
 
 static void build_words(struct gguf_writer *w)
@@ -317,6 +355,7 @@ int main(void)
         cmocka_unit_test(texts_come_back_from_small_vocabularies),
         cmocka_unit_test(long_texts_take_linear_time),
         cmocka_unit_test(long_texts_with_small_vocabularies_take_linear_time),
+        cmocka_unit_test(tokens_across_spaces_hold_in_texts_of_any_length),
         cmocka_unit_test(an_interruption_ends_encoding),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

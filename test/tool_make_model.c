@@ -104,7 +104,7 @@ int main(int argc, char **argv)
     struct support_model m = support_model_default("llama");
     struct base_error err = BASE_ERROR_INIT;
     char line[800];
-    if (argc < 2) {
+    if (argc < 2 || argv[1][0] == '-') {
         fputs(usage, stderr);
         return 2;
     }

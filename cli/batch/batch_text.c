@@ -21,7 +21,7 @@ struct cli_batch_profile {
     struct base_buffer key; /* the options of the line as JSON, names sorted; "": none */
     size_t n_texts;
     struct cli_values values;
-    struct base_buffer texts; /* what settings say, one after the other with their NUL */
+    struct base_buffer texts; /* of settings: consecutive texts, each with its NUL */
     struct cli_setting setting[SETTINGS_MAX];
     size_t text_at[SETTINGS_MAX], n_settings;
     struct cli_generation generation;

@@ -62,7 +62,8 @@ void cli_batch_text_close(struct cli_batch_text *t); /* a zeroed one is fine */
 /* The scheduler's sink, of the text. */
 bool cli_batch_text_take(struct cli_batch_text *t, const struct generate_piece *piece,
                          struct base_error *err);
-/* Appends the answer, a whole line. *cut: the constraint was not satisfied, which the line tells.
+/* Appends the answer, a whole line. *cut: the constraint was not satisfied, and the line has an
+ * "error".
  */
 bool cli_batch_text_end(struct cli_batch_text *t, const struct generate_outcome *outcome, bool *cut,
                         struct base_buffer *out, struct base_error *err);

@@ -1,9 +1,9 @@
 /* clang-format off */
 /* engine/matmul/route.c: the one place that decides how a product is done.
  *
- * All routes give the same bits (quant/quant.h) but blas, so the choice is a matter of speed alone.
- * The first row that applies decides, for each weight and each gemm of a node (matmul.h); `columns`
- * are the gemm's. route_*.c have a file for each way.
+ * All routes but blas give the same bits (quant/quant.h), so the choice affects speed alone. The
+ * first row that applies decides, for each weight and each gemm of a node (matmul.h); `columns` are
+ * the gemm's. The code of the routes is in route_*.c.
  *
  *   route        when                                   how, and why
  *   -----------  -------------------------------------  ------------------------------------------
@@ -17,15 +17,15 @@
  *   packed       floats (BF16, and F32 or F16 of more   rows and columns packed in bundles, tiles of
  *                than 16 columns) where the level has   24 rows by 8 columns: one load of a row serves
  *                such a tile                            8 columns
- *   rows         other floats                           rows where they lie, or decoded to F32, by
- *                                                       columns where they lie
+ *   rows         other floats                           rows in place, or decoded to F32, by
+ *                                                       columns in place
  *   panels-k     super-blocks of 256, with two 512-bit  panels of 16 rows, 512 elements of k at a
  *                ports or at most 8 columns in a gemm   time: panels of a tile stay in the L1 cache;
  *                                                       sums wait in memory, which costs nothing there
  *   panels       other quantized types                  panels of 16 rows over all of k: sums stay in
  *                                                       registers, panels in the L2 cache
  *
- * Owns: this choice. Refuses: carrying it out (matmul_run.c, route_*.c), sizes of blocks
+ * Owns: this choice. Refuses: running it (matmul_run.c, route_*.c), sizes of blocks
  * (matmul_layout.c). */
 /* clang-format on */
 #include "engine/matmul/route.h"

@@ -17,6 +17,7 @@ enum model_block_id {
     MODEL_FFN,
     MODEL_EXPERTS,
     MODEL_LINEAR_MIXER, /* no tokens are mixed: the output product alone */
+    MODEL_MLA,          /* attention over latents */
     MODEL_BLOCK_COUNT,
     MODEL_NOTHING = MODEL_BLOCK_COUNT /* the layer has no such part */
 };
@@ -31,6 +32,8 @@ enum model_plan_rule {
 struct model_plan {
     enum model_plan_rule rule;
     enum model_block_id mixer, recurrent;
+    bool loops; /* all layers run num_loops times, with a state of their own each time; between two
+                   runs the output's norm, unless skip_loop_final_norm */
 };
 
 /* ---- Norms and residuals ---- */
@@ -39,7 +42,9 @@ enum model_norm_kind {
     MODEL_RMS_NORM,         /* x / sqrt(mean(x^2) + eps) * weight (+ bias where the file has one) */
     MODEL_LAYER_NORM,       /* (x - mean) / sqrt(variance + eps) * weight (+ bias) */
     MODEL_LAYER_NORM_PLAIN, /* the same without weights: the file has no tensors of norms */
-    MODEL_RMS_NORM_PLAIN
+    MODEL_RMS_NORM_PLAIN,
+    MODEL_NORM_BY_EPSILON /* RMS where attention.layer_norm_rms_epsilon is above 0, else layer norm
+                           */
 };
 
 /* x: the layer's input; m, f: mixer and feed-forward network; N: norms with weights of their own.
@@ -60,17 +65,21 @@ enum model_rope_kind { MODEL_ROPE_NORMAL, MODEL_ROPE_NEOX, MODEL_ROPE_NONE };
 enum model_rope_layers {
     MODEL_ROTATE_ALL,
     MODEL_ROTATE_WINDOWED, /* layers with a sliding window */
+    MODEL_ROTATE_LEADING,  /* those, and the leading plain ones of a mixture */
     MODEL_ROTATE_NOT_4TH,  /* not every fourth */
+    MODEL_ROTATE_PATTERN,  /* those that attention.rope_pattern marks; all if it is absent */
+    MODEL_ROTATE_NOT_1ST,  /* not the first of every four; all if the model has no window */
     MODEL_ROTATE_FINETUNED /* all, or none where rope.scaling.finetuned is false */
 };
 
 /* Which rope.* keys count beside rope.freq_base and the usual scaling. */
 enum model_rope_keys {
     MODEL_ROPE_KEYS_USUAL,
-    MODEL_ROPE_KEYS_NONE,       /* none at all: base 10000 */
-    MODEL_ROPE_KEYS_YARN,       /* rope.scaling.yarn_beta_fast, _beta_slow and _log_multiplier */
-    MODEL_ROPE_KEYS_ALPHA,      /* rope.scaling.alpha changes the base */
-    MODEL_ROPE_KEYS_SECTIONS,   /* NEOX where rope.dimension_sections has two kinds */
+    MODEL_ROPE_KEYS_NONE,     /* none at all: base 10000 */
+    MODEL_ROPE_KEYS_YARN,     /* rope.scaling.yarn_beta_fast, _beta_slow and _log_multiplier */
+    MODEL_ROPE_KEYS_YARN_ALL, /* the betas, beta_fast 8 by default, yarn_ext_factor, _attn_factor */
+    MODEL_ROPE_KEYS_ALPHA,    /* rope.scaling.alpha changes the base */
+    MODEL_ROPE_KEYS_SECTIONS, /* NEOX where rope.dimension_sections has two kinds */
     MODEL_ROPE_KEYS_INTERLEAVED /* pairs that its interleaved sections leave out do not rotate */
 };
 
@@ -81,6 +90,7 @@ enum model_qk_norm {
     MODEL_QK_NORM_FULL,       /* RMS over all heads together, before RoPE */
     MODEL_QK_NORM_HEAD_LAYER, /* layer norm of each head with weights of its own [H][D] */
     MODEL_QK_NORM_FULL_LAYER, /* layer norm over all heads together */
+    MODEL_QK_NORM_PLAIN,      /* RMS after RoPE without weights, on layers that rotate */
     MODEL_QK_NORM_GAIN        /* RMS after RoPE; queries with one weight for each head, keys none */
 };
 
@@ -88,29 +98,42 @@ enum model_score_scale {
     MODEL_SCALE_BY_HEAD, /* 1 / sqrt(D) */
     MODEL_SCALE_BY_EMBD, /* 1 / sqrt(E / H) */
     MODEL_SCALE_BY_SIZE, /* 1 / D */
-    MODEL_SCALE_KEY      /* attention.scale, 1 / sqrt(D) where it is absent or 0 */
+    MODEL_SCALE_KEY,     /* attention.scale, 1 / sqrt(D) where it is absent or 0 */
+    MODEL_SCALE_OUTPUT   /* attention.output_scale, 1 / sqrt(128) where it is absent */
 };
 
 /* Queries times 1 + attention.temperature_scale * ln(floor(position / length) + 1). */
 enum model_temperature {
     MODEL_TEMPERATURE_NONE,
     MODEL_TEMPERATURE_ORIGINAL, /* length: rope.scaling.original_context_length */
-    MODEL_TEMPERATURE_KEY       /* attention.temperature_length */
+    MODEL_TEMPERATURE_KEY,      /* attention.temperature_length */
+    MODEL_TEMPERATURE_UNROTATED /* scale 0.1, length 8192, positions from 1; layers without RoPE */
+};
+
+/* Latent attention that reads a = 10 rope.scaling.yarn_log_multiplier. m(x) = 1 + 0.1 x ln f with
+ * the factor f; M is YaRN's magnitude of the rotation, scores are multiplied by (M m(a))^2 /
+ * sqrt(D). */
+enum model_yarn_log {
+    MODEL_YARN_LOG_NONE, /* the key is not read */
+    MODEL_YARN_LOG,      /* M = m(1) / m(a) */
+    MODEL_YARN_LOG_EQUAL /* M = 1 where a is not 0 */
 };
 
 enum model_window_rule {
     MODEL_WINDOW_NONE,
     MODEL_WINDOW_PERIOD, /* of each `period` layers the last sees all */
     MODEL_WINDOW_FIRST,  /* of each `period` layers the first sees all */
-    MODEL_WINDOW_ALL     /* all layers have the window */
+    MODEL_WINDOW_ALL,    /* all layers have the window */
+    MODEL_WINDOW_MARKED  /* those that attention.sliding_window_pattern marks, which is required */
 };
 
 /* How windowed layers rotate. */
 enum model_window_rope {
-    MODEL_WINDOW_ROPE_SAME,    /* as the others */
-    MODEL_WINDOW_ROPE_OWN,     /* base of rope.freq_base_swa, 10000 by default; never scaled */
-    MODEL_WINDOW_ROPE_BASE,    /* that key's base, by default the others'; scaled as the others */
-    MODEL_WINDOW_ROPE_UNSCALED /* the others' base; never scaled */
+    MODEL_WINDOW_ROPE_SAME,     /* as the others */
+    MODEL_WINDOW_ROPE_OWN,      /* base of rope.freq_base_swa, 10000 by default; never scaled */
+    MODEL_WINDOW_ROPE_OWN_BASE, /* that key's base, by default the others'; never scaled */
+    MODEL_WINDOW_ROPE_BASE,     /* the same, scaled as the others */
+    MODEL_WINDOW_ROPE_UNSCALED  /* the others' base; never scaled */
 };
 
 /* Sliding windows: which layers see the last attention.sliding_window positions only. The key
@@ -119,7 +142,18 @@ struct model_window {
     enum model_window_rule rule;
     uint32_t period;
     enum model_window_rope rope;
-    uint32_t size; /* where the file has no attention.sliding_window; 0: then no layer has one */
+    uint32_t size;  /* where the file has no attention.sliding_window; 0: then no layer has one */
+    uint32_t fixed; /* the size whatever that key says, unless it says 0; 0: the key counts */
+    bool chunked;   /* positions are cut into pieces of that size: a query sees its own piece */
+};
+
+/* What attn_gate of the layer's input makes of the output before the last product: numbers that it
+ * is multiplied by, one for each element or for each head, as the tensor's shape says. */
+enum model_gate {
+    MODEL_GATE_NONE,
+    MODEL_GATE_SIGMOID,
+    MODEL_GATE_SIGMOID_OPTIONAL, /* files may lack it */
+    MODEL_GATE_SOFTPLUS
 };
 
 struct model_attention_row {
@@ -131,8 +165,11 @@ struct model_attention_row {
     enum model_score_scale scale;
     struct model_window window;
     enum model_temperature temperature;
-    float softcap;    /* of scores: attn_logit_softcapping, by default this; 0: none */
+    enum model_yarn_log yarn_log;
+    float softcap; /* of scores: attn_logit_softcapping, by default this; 0: none */
+    enum model_gate gate;
     bool head_by_rot; /* D is rope.dimension_count */
+    bool half_rot;    /* layers without a window rotate half of rope.dimension_count */
     float alibi;      /* largest slope's exponent, where no attention.max_alibi_bias; 0: no ALiBi */
 };
 
@@ -149,7 +186,9 @@ struct model_ffn_row {
     enum model_ffn_form form;
     enum engine_unary act;
     bool scales;      /* a .scale of its matrices counts; otherwise it is ignored */
+    bool clamps;      /* gated units are bounded by swiglu_clamp_shexp, experts' by _exp */
     uint32_t divisor; /* of feed_forward_length; 0: 1 */
+    bool square;      /* F is E instead */
 };
 
 /* What the router's numbers are for choosing, and as weights; numbered as expert_gating_func. */
@@ -169,22 +208,38 @@ enum model_shared {
     MODEL_SHARED_LENGTH,         /* S, none where that is 0 */
     MODEL_SHARED_LENGTH_OR_OWN,  /* S, by default an expert's length */
     MODEL_SHARED_LENGTH_OR_MAIN, /* S, by default feed_forward_length */
-    MODEL_SHARED_LENGTH_COUNT    /* (S, by default an expert's length) times expert_shared_count */
+    MODEL_SHARED_LENGTH_COUNT,   /* (S, by default an expert's length) times expert_shared_count */
+    MODEL_SHARED_LENGTH_OR_COUNT /* S, by default as COUNT; none where expert_shared_count is 0 */
+};
+
+/* Layers with both kinds of networks: f is plain, e experts. */
+enum model_beside {
+    MODEL_BESIDE_NONE,
+    MODEL_BESIDE_INPUT, /* f(N x) + e(N' of the layer's input): ffn_norm_exps */
+    MODEL_BESIDE_MEAN   /* (f(N x) + e(N x)) / sqrt(2) where the layer has ffn_up */
 };
 
 struct model_experts_row {
-    bool allowed;    /* a file with expert_count > 0 is a mixture */
-    bool own_length; /* expert_feed_forward_length, by default feed_forward_length / U */
-    bool by_tensor;  /* a layer with ffn_up is plain */
-    bool leading;    /* the first leading_dense_block_count layers are plain */
-    bool step;       /* of interleave_moe_layer_step layers only the last is a mixture */
+    bool allowed;     /* a file with expert_count > 0 is a mixture */
+    bool own_length;  /* expert_feed_forward_length, by default feed_forward_length / U */
+    bool main_length; /* by default feed_forward_length itself */
+    bool by_tensor;   /* a layer with ffn_up is plain */
+    bool leading;     /* the first leading_dense_block_count layers are plain */
+    bool step;        /* of interleave_moe_layer_step layers only the last is a mixture */
     enum model_gating gating;
     bool gating_key;                /* expert_gating_func, by default `gating` */
     enum model_normalize normalize; /* weights of the chosen have the sum 1; expert_weights_norm */
     bool scale_key;                 /* expert_weights_scale */
     enum model_shared shared;
-    bool shared_gate; /* what the shared experts give is weighted for each token */
-    bool oai;         /* clamped gated units of gpt-oss */
+    uint32_t shared_count; /* expert_shared_count where the file has none */
+    bool shared_gate;      /* what the shared experts give is weighted for each token */
+    bool shared_fused;     /* their gate and up are one tensor ffn_up_shexp, gate first */
+    bool shared_mean;      /* where a layer has both: the mean of shared experts and chosen ones */
+    bool choose_by_logits; /* chosen are the largest numbers before `gating` */
+    bool weigh_inputs; /* experts get their input times the weight: outputs are added as they are */
+    bool route_by_layer; /* the router's input is the layer's, not normalized */
+    enum model_beside beside;
+    bool oai; /* clamped gated units of gpt-oss */
 };
 
 /* ---- Both ends ---- */
@@ -212,9 +267,12 @@ struct model_ends_row {
     enum model_embd_norm embd_norm;
     bool positions; /* learned ones are added: position_embd */
     enum model_logit_scale logit_scale;
-    bool softcap_key;       /* logits are capped by final_logit_softcapping, */
-    float softcap;          /* by default this */
-    float embd_default;     /* embedding_scale where the file has none; 0: 1 */
+    bool softcap_key;     /* logits are capped by final_logit_softcapping, */
+    float softcap;        /* by default this */
+    float logit_default;  /* logit_scale where the file has none; 0: 1 */
+    float logits_by_embd; /* the same, times 1 / E */
+    float embd_default;   /* embedding_scale where the file has none; 0: 1 */
+    bool embd_skip; /* each layer adds the embeddings, times its own number layer_output_scale */
     bool residual_scale;    /* what a block adds is multiplied by residual_scale */
     float residual_default; /* where the file has none, times 1 / sqrt(layers); 0: 1 */
 };
@@ -226,7 +284,7 @@ struct model_arch;
 /* Published models that differ from their architecture in what no key of their files says: known by
  * their sizes (0: any), they take the row `as` instead. */
 struct model_known {
-    uint32_t min_layers, max_layers, n_vocab;
+    uint32_t min_layers, max_layers, n_vocab, n_expert;
     const struct model_arch *as; /* NULL: no more */
 };
 
@@ -241,6 +299,7 @@ struct model_arch {
     const char *name[MODEL_MAX_NAMES]; /* general.architecture, and the prefix of its keys */
     struct model_plan plan;
     enum model_norm_kind norm;
+    float post_eps; /* epsilon of the norms behind mixer and network; 0: as the others' */
     enum model_residual residual;
     struct model_attention_row attn;
     struct model_ffn_row ffn;
@@ -256,6 +315,6 @@ const char *model_arch_name(size_t i, const struct model_arch **row);
 const struct model_arch *model_arch_find(struct gguf_str name, const char **spelled);
 /* The row that a model of these sizes takes: `arch`, or what its table of known sizes says. */
 const struct model_arch *model_arch_known(const struct model_arch *arch, uint32_t n_layer,
-                                          uint32_t n_vocab);
+                                          uint32_t n_vocab, uint32_t n_expert);
 
 #endif

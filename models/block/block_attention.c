@@ -1,6 +1,7 @@
 /* models/block/block_attention.c: attention of grouped queries. See models/block/blocks.h. */
 #include "models/block/blocks.h"
 #include <math.h>
+#include <stdio.h>
 
 struct attention {
     uint32_t n_embd, n_q, n_k, n_v, n_qkv, n_out; /* E, H D, KH D, KH DV, the three, H DV */
@@ -14,8 +15,12 @@ struct attention {
     struct model_linear qkv;            /* or the next three */
     struct model_linear q, k, v;
     struct model_norm q_norm, k_norm;
-    struct engine_tensor *sinks; /* [H], or NULL */
-    struct model_norm sub_norm;  /* before the output product */
+    struct engine_tensor *sinks;      /* [H], or NULL */
+    uint32_t n_gate, n_gate_optional; /* E where the output has a gate */
+    uint32_t gate_rows;               /* H, or H DV */
+    struct model_linear gate;
+    float value_scale;          /* of the output; 0: none */
+    struct model_norm sub_norm; /* before the output product */
     struct model_linear out;
 };
 
@@ -32,6 +37,8 @@ static const struct model_tensor_row tensors[] = {
     {"attn_q_norm",   MODEL_NORM,   MODEL_OPTIONAL, AT(q_norm), .inputs = AT(n_q_norm_optional), .outputs = AT(q_norm_rows)},
     {"attn_k_norm",   MODEL_NORM,   MODEL_OPTIONAL, AT(k_norm), .inputs = AT(n_k_norm_optional), .outputs = AT(k_norm_rows)},
     {"attn_sinks",    MODEL_VECTOR, MODEL_OPTIONAL, AT(sinks),  .inputs = AT(n_head)},
+    {"attn_gate",     MODEL_LINEAR, MODEL_REQUIRED, AT(gate),   .inputs = AT(n_gate), .outputs = AT(gate_rows)},
+    {"attn_gate",     MODEL_LINEAR, MODEL_OPTIONAL, AT(gate),   .inputs = AT(n_gate_optional), .outputs = AT(gate_rows)},
     {"attn_sub_norm", MODEL_NORM,   MODEL_OPTIONAL, AT(sub_norm), .inputs = AT(n_out)},
     {"attn_output",   MODEL_LINEAR, MODEL_REQUIRED, AT(out),    .inputs = AT(n_out), .outputs = AT(n_embd)},
     {.name = NULL},
@@ -72,6 +79,24 @@ static bool read_heads(struct model_reader *r, const struct model_params *p, uin
     return true;
 }
 
+/* Whether the layer has a sliding window, if no array says so. */
+static bool is_windowed(const struct model_window *row, uint32_t period, uint32_t layer)
+{
+    switch (row->rule) {
+    case MODEL_WINDOW_NONE:
+        return false;
+    case MODEL_WINDOW_PERIOD:
+        return layer % period != period - 1;
+    case MODEL_WINDOW_FIRST:
+        return layer % period != 0;
+    case MODEL_WINDOW_ALL:
+        return true;
+    case MODEL_WINDOW_MARKED:
+        return period != 0;
+    }
+    return false;
+}
+
 /* Whether the layer has a sliding window, and of how many keys. */
 static bool read_window(struct model_reader *r, const struct model_params *p, uint32_t layer,
                         uint32_t *window)
@@ -85,13 +110,16 @@ static bool read_window(struct model_reader *r, const struct model_params *p, ui
         !model_read_layer_flag(r, "attention.sliding_window_pattern", layer, &is_array, &windowed))
         return false;
     if (!is_array) {
-        if (!model_read_u32(r, "attention.sliding_window_pattern", MODEL_OPTIONAL, 1,
+        const bool marked = row->rule == MODEL_WINDOW_MARKED;
+        if (!model_read_u32(r, "attention.sliding_window_pattern",
+                            marked ? MODEL_REQUIRED : MODEL_OPTIONAL, marked ? 0 : 1,
                             MODEL_MAX_LAYERS, &period))
             return false;
-        windowed =
-            row->rule == MODEL_WINDOW_ALL ||
-            (row->rule == MODEL_WINDOW_FIRST ? layer % period != 0 : layer % period != period - 1);
+        windowed = is_windowed(row, period, layer);
     }
+    if (row->fixed && size > 0) size = row->fixed;
+    if (row->chunked && size == 0)
+        return model_reader_fail(r, "attention.sliding_window", "0 is not supported here");
     if (windowed) *window = size;
     return true;
 }
@@ -105,12 +133,17 @@ static bool read_scores(struct model_reader *r, const struct model_params *p, st
         (row->softcap != 0.0f &&
          !model_read_f32(r, "attn_logit_softcapping", MODEL_OPTIONAL, 0.0f, &a->softcap)) ||
         !model_read_f32(r, "attention.max_alibi_bias", MODEL_OPTIONAL, 0.0f, &a->alibi) ||
-        !model_read_f32(r, "attention.clamp_kqv", MODEL_OPTIONAL, 0.0f, &a->clamp))
+        !model_read_f32(r, "attention.clamp_kqv", MODEL_OPTIONAL, 0.0f, &a->clamp) ||
+        !model_read_f32(r, "attention.value_scale", MODEL_OPTIONAL, -INFINITY, &a->value_scale))
         return false;
     a->scale = row->scale == MODEL_SCALE_BY_SIZE   ? 1.0f / (float)a->d
                : row->scale == MODEL_SCALE_BY_EMBD ? 1.0f / sqrtf((float)(p->n_embd / a->n_head))
                                                    : 1.0f / sqrtf((float)a->d);
     if (scale > 0.0f) a->scale = scale;
+    if (row->scale == MODEL_SCALE_OUTPUT) {
+        a->scale = 1.0f / sqrtf(128.0f);
+        return model_read_f32(r, "attention.output_scale", MODEL_OPTIONAL, 0.0f, &a->scale);
+    }
     return true;
 }
 
@@ -120,13 +153,27 @@ static void size_qk_norms(const struct model_attention_row *row, struct attentio
     const enum model_qk_norm kind = row->qk_norm;
     const bool full = kind == MODEL_QK_NORM_FULL || kind == MODEL_QK_NORM_FULL_LAYER;
     const bool gain = kind == MODEL_QK_NORM_GAIN;
+    const bool none = kind == MODEL_QK_NORM_NONE || kind == MODEL_QK_NORM_PLAIN;
     const bool each = kind == MODEL_QK_NORM_HEAD_LAYER || gain;
-    const uint32_t q = kind == MODEL_QK_NORM_NONE ? 0 : full ? a->n_q : gain ? 1 : a->d;
-    const uint32_t k = kind == MODEL_QK_NORM_NONE || gain ? 0 : full ? a->n_k : a->d;
+    const uint32_t q = none ? 0 : full ? a->n_q : gain ? 1 : a->d;
+    const uint32_t k = none || gain ? 0 : full ? a->n_k : a->d;
     a->q_norm_rows = each ? a->n_head : 1;
     a->k_norm_rows = each ? a->n_head_kv : 1;
     *(row->qk_norm_optional ? &a->n_q_norm_optional : &a->n_q_norm) = q;
     *(row->qk_norm_optional ? &a->n_k_norm_optional : &a->n_k_norm) = k;
+}
+
+/* A gate has a row for each head or for each element of the output: the tensor's shape says it. */
+static void size_gate(struct model_reader *r, const struct model_params *p, uint32_t layer,
+                      struct attention *a)
+{
+    const enum model_gate kind = p->arch->attn.gate;
+    char name[48];
+    if (kind == MODEL_GATE_NONE) return;
+    snprintf(name, sizeof name, "blk.%u.attn_gate.weight", layer);
+    const struct gguf_tensor *t = gguf_tensor_find(r->file, name);
+    a->gate_rows = t && t->ne[1] == a->n_head ? a->n_head : a->n_out;
+    *(kind == MODEL_GATE_SIGMOID_OPTIONAL ? &a->n_gate_optional : &a->n_gate) = p->n_embd;
 }
 
 static bool read(struct model_reader *r, struct model_params *p, struct model_layer *l, void *self)
@@ -147,7 +194,8 @@ static bool read(struct model_reader *r, struct model_params *p, struct model_la
     a->n_qkv = a->n_q + a->n_k + a->n_v;
     a->n_out = a->n_head * a->dv;
     size_qk_norms(row, a);
-    l->kv = (struct model_kv_shape){a->n_head_kv, a->d, a->dv, window};
+    size_gate(r, p, l->index, a);
+    l->kv = (struct model_kv_shape){a->n_head_kv, a->d, a->dv, window, row->window.chunked};
     p->ends.n_factors = (uint32_t)a->rope.n_rot / 2;
     if (p->n_head == 0) {
         p->n_head = a->n_head;
@@ -158,15 +206,24 @@ static bool read(struct model_reader *r, struct model_params *p, struct model_la
 
 /* ---- Graph ---- */
 
-/* Q, K and V of x [T][E], as column views of one product. */
+/* Q, K and V of x [T][E], and the gate where there is one, as column views of one product. */
 static void build_qkv(const struct model_builder *b, const struct attention *a,
-                      struct engine_tensor *x, struct engine_tensor *qkv[3])
+                      struct engine_tensor *x, struct engine_tensor *qkv[3],
+                      struct engine_tensor **gate)
 {
-    struct engine_tensor *const separate[] = {a->q.weight, a->k.weight, a->v.weight};
+    struct engine_tensor *const separate[] = {a->q.weight, a->k.weight, a->v.weight,
+                                              a->gate.weight};
     const struct model_linear *const linear[] = {&a->q, &a->k, &a->v};
     const uint32_t size[] = {a->n_q, a->n_k, a->n_v};
-    x = a->qkv.weight ? model_linear(b, &a->qkv, x) : engine_mul_mat_cat(b->g, separate, 3, x);
+    const bool gated = a->gate.weight;
+    struct engine_tensor *in = x;
+    x = a->qkv.weight ? model_linear(b, &a->qkv, x)
+                      : engine_mul_mat_cat(b->g, separate, gated ? 4 : 3, x);
     x = model_named(b, x, "qkv");
+    *gate = !gated          ? NULL
+            : a->qkv.weight ? engine_mul_mat(b->g, a->gate.weight, in)
+                            : engine_cols(b->g, x, a->n_qkv, a->gate_rows);
+    if (gated) *gate = model_finish(b, &a->gate, *gate);
     for (uint32_t i = 0, first = 0; i < 3; first += size[i++]) {
         qkv[i] = model_finish(b, linear[i], engine_cols(b->g, x, first, size[i]));
         if (a->clamp > 0.0f) qkv[i] = engine_clamp(b->g, qkv[i], -a->clamp, a->clamp);
@@ -188,7 +245,8 @@ static struct engine_tensor *build_positions(const struct model_builder *b,
     const enum model_qk_norm kind = b->params->arch->attn.qk_norm;
     const bool full = kind == MODEL_QK_NORM_FULL || kind == MODEL_QK_NORM_FULL_LAYER;
     const bool layer = kind == MODEL_QK_NORM_HEAD_LAYER || kind == MODEL_QK_NORM_FULL_LAYER;
-    const bool after = kind == MODEL_QK_NORM_AFTER || kind == MODEL_QK_NORM_GAIN;
+    const bool after = kind == MODEL_QK_NORM_AFTER || kind == MODEL_QK_NORM_GAIN ||
+                       (kind == MODEL_QK_NORM_PLAIN && a->rotates);
     const enum model_norm_kind as = layer ? MODEL_LAYER_NORM : MODEL_RMS_NORM;
     if (full && norm->weight) x = model_norm_as(b, x, norm, as);
     x = split_heads(b, x, heads, a->d);
@@ -196,6 +254,18 @@ static struct engine_tensor *build_positions(const struct model_builder *b,
     if (a->rotates)
         x = engine_rope(b->g, x, b->positions, model_rope_factors(b, &a->rope), &a->rope);
     return after ? model_norm_as(b, x, norm, as) : x;
+}
+
+/* x [T][H DV] times what the gate [T][H or H DV] gives. */
+static struct engine_tensor *apply_gate(const struct model_builder *b, const struct attention *a,
+                                        struct engine_tensor *x, struct engine_tensor *gate)
+{
+    const bool soft = b->params->arch->attn.gate == MODEL_GATE_SOFTPLUS;
+    const int64_t n = b->n_tokens, per_head = a->n_out / a->gate_rows;
+    gate = engine_unary(b->g, gate, soft ? ENGINE_SOFTPLUS : ENGINE_SIGMOID);
+    gate = engine_reshape(b->g, gate, 3, (int64_t[]){1, a->gate_rows, n});
+    x = engine_mul(b->g, engine_reshape(b->g, x, 3, (int64_t[]){per_head, a->gate_rows, n}), gate);
+    return engine_reshape(b->g, x, 2, (int64_t[]){a->n_out, n});
 }
 
 /* [A][B][size] as [B][A][size], by strides alone: a cache keeps each head's slots together, the
@@ -210,7 +280,7 @@ static struct engine_tensor *write_rows(const struct model_builder *b, enum engi
                                         struct engine_tensor *cache, enum quant_id type, bool int16,
                                         struct engine_tensor *x)
 {
-    struct engine_tensor *slots = b->inputs.kv.slot[b->state->kv.layer[b->layer->index].kind];
+    struct engine_tensor *slots = b->inputs.kv.slot[b->state->kv.layer[b->kv_layer].kind];
     x = swap_heads(b, x);
     return int16 ? engine_set_kv_q16(b->g, what, cache, x, slots, type)
                  : engine_set_rows(b->g, cache, x, slots);
@@ -220,13 +290,14 @@ static struct engine_tensor *build(struct model_builder *b, void *self, struct e
 {
     const struct attention *a = self;
     struct model_kv *kv = &b->state->kv;
-    struct model_kv_layer *cache = &kv->layer[b->layer->index];
-    struct engine_tensor *qkv[3];
+    struct model_kv_layer *cache = &kv->layer[b->kv_layer];
+    const bool unrotated_only = b->params->arch->attn.temperature == MODEL_TEMPERATURE_UNROTATED;
+    struct engine_tensor *qkv[3], *gate;
 
-    build_qkv(b, a, x, qkv);
+    build_qkv(b, a, x, qkv, &gate);
     struct engine_tensor *q =
         model_named(b, build_positions(b, a, qkv[0], a->n_head, &a->q_norm), "q");
-    if (b->q_scale) q = engine_mul(b->g, q, b->q_scale);
+    if (b->q_scale && !(a->rotates && unrotated_only)) q = engine_mul(b->g, q, b->q_scale);
     struct engine_tensor *k =
         model_named(b, build_positions(b, a, qkv[1], a->n_head_kv, &a->k_norm), "k");
     struct engine_tensor *v = split_heads(b, qkv[2], a->n_head_kv, a->dv);
@@ -240,8 +311,11 @@ static struct engine_tensor *build(struct model_builder *b, void *self, struct e
                          b->inputs.kv.range[cache->kind], &kv->slots[cache->kind].view, a->sinks,
                          &how);
     x = model_named(b, x, "attention");
+    if (gate) x = apply_gate(b, a, x, gate);
     if (a->sub_norm.weight) x = model_norm(b, x, &a->sub_norm);
-    return model_named(b, model_linear(b, &a->out, x), "attn_out");
+    x = model_linear(b, &a->out, x);
+    if (a->value_scale != 0.0f) x = engine_scale(b->g, x, a->value_scale, 0.0f);
+    return model_named(b, x, "attn_out");
 }
 
 const struct model_block model_block_attention = {.name = "attention",

@@ -72,13 +72,14 @@ static bool init_slots(const struct model_state *s, struct model_kv_slots *slots
 static void size_slots(struct model_kv *kv, const struct model_params *p,
                        const struct model_state_options *o)
 {
-    for (uint32_t i = 0; i < p->n_layer; i++) {
-        const struct model_kv_shape *shape = &p->layer[i].kv;
+    for (uint32_t i = 0; i < kv->n_layer; i++) {
+        const struct model_kv_shape *shape = &p->layer[i % p->n_layer].kv;
         struct model_kv_layer *layer = &kv->layer[i];
         if (shape->n_head == 0) continue;
         layer->present = true;
         layer->kind = shape->window ? MODEL_KV_SLIDING : MODEL_KV_FULL;
         if (shape->window) kv->window = shape->window;
+        if (shape->window) kv->chunked = shape->chunked;
         const uint64_t kept =
             shape->window ? min_u32(o->n_ctx, (uint64_t)shape->window + o->n_batch) : o->n_ctx;
         kv->slots[layer->kind].capacity = (uint32_t)((kept + ENGINE_KV_Q16_ALIGN - 1) /
@@ -90,18 +91,18 @@ static bool init(struct model_state *s, const struct model_params *p,
                  const struct model_state_options *o, struct base_error *err)
 {
     struct model_kv *kv = &s->kv;
-    *kv = (struct model_kv){.n_layer = p->n_layer,
+    *kv = (struct model_kv){.n_layer = p->n_layer * p->n_pass,
                             .type_k = o->type_k->id,
                             .type_v = o->type_v->id,
                             .int16_k = is_int16(o->type_k),
                             .int16_v = is_int16(o->type_v)};
-    kv->layer = calloc(p->n_layer, sizeof *kv->layer);
-    if (!kv->layer) return base_fail(err, BASE_NO_MEMORY, "no memory for %u layers", p->n_layer);
+    kv->layer = calloc(kv->n_layer, sizeof *kv->layer);
+    if (!kv->layer) return base_fail(err, BASE_NO_MEMORY, "no memory for %u layers", kv->n_layer);
     size_slots(kv, p, o);
     for (int kind = 0; kind < MODEL_KV_KINDS; kind++)
         if (kv->slots[kind].capacity && !init_slots(s, &kv->slots[kind], err)) return false;
-    for (uint32_t i = 0; i < p->n_layer; i++) {
-        const struct model_kv_shape *shape = &p->layer[i].kv;
+    for (uint32_t i = 0; i < kv->n_layer; i++) {
+        const struct model_kv_shape *shape = &p->layer[i % p->n_layer].kv;
         struct model_kv_layer *layer = &kv->layer[i];
         const uint32_t count = kv->slots[layer->kind].count;
         if (layer->present && (!init_tensor(s, &layer->k, ENGINE_KV_Q16_KEYS, o->type_k,
@@ -180,12 +181,19 @@ static void append(struct model_state *s, uint32_t seq)
     }
 }
 
-/* The next token looks back window - 1 positions: the sliding layers must still keep them. */
+/* The first position that sliding layers see from `position`. */
+static uint32_t first_seen(const struct model_kv *kv, uint32_t position)
+{
+    if (kv->window == 0) return 0;
+    if (kv->chunked) return position / kv->window * kv->window;
+    return position + 1 > kv->window ? position + 1 - kv->window : 0;
+}
+
+/* The sliding layers must still keep what the next token sees. */
 static uint32_t held(const struct model_state *s, uint32_t seq, uint32_t length)
 {
-    const uint32_t window = s->kv.window;
-    const uint32_t oldest = length + 1 > window ? length + 1 - window : 0;
-    const bool all = window == 0 || oldest >= s->kv.slots[MODEL_KV_SLIDING].oldest[seq];
+    const bool all = s->kv.window == 0 ||
+                     first_seen(&s->kv, length) >= s->kv.slots[MODEL_KV_SLIDING].oldest[seq];
     return all ? length : 0;
 }
 
@@ -232,13 +240,12 @@ static void fill_inputs(const struct model_state *s, const struct model_state_in
                         uint32_t t, uint32_t seq, uint32_t position)
 {
     for (int kind = 0; kind < MODEL_KV_KINDS; kind++) {
-        const uint32_t window = kind == MODEL_KV_SLIDING ? s->kv.window : 0;
         if (!in->kv.slot[kind]) continue;
         int32_t *slot = (int32_t *)in->kv.slot[kind]->data + t;
         int32_t *range = (int32_t *)in->kv.range[kind]->data + 4 * (size_t)t;
         *slot = table_of(s, &s->kv.slots[kind], seq)[position];
         range[0] = (int32_t)seq;
-        range[1] = window && position + 1 > window ? (int32_t)(position + 1 - window) : 0;
+        range[1] = kind == MODEL_KV_SLIDING ? (int32_t)first_seen(&s->kv, position) : 0;
         range[2] = (int32_t)position + 1;
         range[3] = 0;
     }

@@ -1,5 +1,5 @@
 /* quant/block32/long_block.h: private to quant/: types whose block is several times 32 elements
- * with one scale. Their products are those of blocks of 32 which happen to have the same scale
+ * with one scale. Their products are those of consecutive blocks of 32 with the same scale
  * (quant_act_q8_32).
  *
  * A type file writes a struct quant_long_form and
@@ -14,7 +14,7 @@
 #include "quant/block32/block32.h"
 #include "quant/stream.h"
 
-/* d, binary16, stands at byte 0. */
+/* d, binary16, is at byte 0. */
 struct quant_long_form {
     int64_t len, bytes; /* of a block; len a multiple of 32 */
     int offset;

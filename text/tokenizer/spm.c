@@ -1,17 +1,16 @@
 /* text/tokenizer/spm.c: SentencePiece's byte-pair encoding ("llama"). See text/tokenizer/vocab.h.
  *
  * Characters are merged in the order of the merged tokens' scores, across spaces too: these are
- * ordinary characters, written U+2581. What is no token in the end is spelled in byte tokens. A
- * byte that is not part of valid UTF-8 is a character of its own, so that it cannot swallow a part
- * of the next one. */
+ * ordinary characters, written U+2581. Symbols that are not tokens after merging become byte
+ * tokens. A byte that is not part of valid UTF-8 is a character of its own, so that it never
+ * absorbs a part of the next one. */
 #include "base/utf8.h"
 #include "text/tokenizer/vocab.h"
-#include <stdlib.h>
 #include <string.h>
 
-struct spm {
-    bool joins[256]; /* the bytes that stand before U+2581 within a token */
-};
+/* Bytes of an escaped text that are merged as a whole; a longer text is cut into parts, which pays
+ * for a search through the vocabulary. */
+enum { WHOLE = 16 << 10 };
 
 /* Keys ascend as scores descend: the bits of a float, made to sort like an integer, inverted. */
 static bool score_key(const struct text_tokenizer *t, const char *text, size_t n_left,
@@ -73,15 +72,30 @@ static bool is_mark(const char *text, size_t size)
     return size >= 3 && !memcmp(text, "\xe2\x96\x81", 3);
 }
 
+/* Notes which bytes a token joins to a U+2581 behind them. The texts lie in the file one after
+ * another, each behind its length, so one search visits all of them. Before a text that begins with
+ * U+2581 is the last byte of a length, 0: a text is then not parted between the two either, which
+ * gives the same ids. */
+static bool find_joins(const struct text_tokenizer *t, bool joins[256], struct base_error *err)
+{
+    const struct gguf_str first = text_token(t, 0), last = text_token(t, t->n_tokens - 1);
+    const char *const end = last.data + last.size;
+    for (const char *at = first.data; (at = memchr(at, 0xe2, (size_t)(end - at))); at++) {
+        if (!base_goes_on(err)) return false;
+        if (is_mark(at, (size_t)(end - at))) joins[(unsigned char)at[-1]] = true;
+    }
+    return true;
+}
+
 /* The end of the part that begins at `start`: before the next U+2581 that no token joins to what
  * precedes it. No merge crosses such a place, so the parts give the ids of the whole. */
-static size_t part_end(const struct spm *spm, const struct base_buffer *text, size_t start)
+static size_t part_end(const bool joins[256], const struct base_buffer *text, size_t start)
 {
     for (size_t i = start + 1; i < text->size; i++) {
         const char *next = memchr(text->data + i, 0xe2, text->size - i);
         if (!next) break;
         i = (size_t)(next - text->data);
-        if (is_mark(next, text->size - i) && !spm->joins[(unsigned char)next[-1]]) return i;
+        if (is_mark(next, text->size - i) && !joins[(unsigned char)next[-1]]) return i;
     }
     return text->size;
 }
@@ -92,11 +106,14 @@ static bool encode(const struct text_tokenizer *t, struct text_work *w, const ch
     if (!text_escape_spaces(w, text, size, t->add_space_prefix && first) ||
         !text_recall_begin(&w->recall, w->text.size, w->err))
         return false;
+    const bool parted = w->text.size > WHOLE;
+    bool joins[256] = {false};
+    if (parted && !find_joins(t, joins, w->err)) return false;
     for (size_t start = 0, end; start < w->text.size; start = end) {
         const size_t n_before = w->out->count;
         struct text_recalled *place;
         bool found;
-        end = part_end(t->state, &w->text, start);
+        end = parted ? part_end(joins, &w->text, start) : w->text.size;
         const char *part = w->text.data + start;
         if (!text_recall(w, part, end - start, &place, &found)) return false;
         if (found) continue;
@@ -106,27 +123,13 @@ static bool encode(const struct text_tokenizer *t, struct text_work *w, const ch
     return true;
 }
 
-static bool open_spm(struct text_tokenizer *t, struct base_error *err)
-{
-    struct spm *spm = t->state = calloc(1, sizeof *spm);
-    if (!spm) return base_fail(err, BASE_NO_MEMORY, "no memory for the tokenizer");
-    for (uint32_t id = 0; id < t->n_tokens; id++) {
-        const struct gguf_str text = text_token(t, id);
-        for (size_t i = 1; i < text.size; i++)
-            if (is_mark(text.data + i, text.size - i))
-                spm->joins[(unsigned char)text.data[i - 1]] = true;
-    }
-    return text_scores_load(t, err);
-}
-
 const struct text_algorithm text_spm = {
     .name = "llama",
     .defaults =
         {.bos = 1, .eos = 2, .unk = 0, .sep = -1, .add_bos = true, .add_space_prefix = true},
     .byte_kinds = true,
     .drops_space = TEXT_DROPS_DECLARED,
-    .open = open_spm,
-    .close = free,
+    .open = text_scores_load,
     .encode = encode,
     .ends = text_declared_ends,
     .decode = text_unescape,
