@@ -10,6 +10,7 @@
 
 bool cli_cmd_run(const struct cli_values *values, struct base_error *err);
 bool cli_cmd_chat(const struct cli_values *values, struct base_error *err);
+bool cli_cmd_batch(const struct cli_values *values, struct base_error *err);
 bool cli_cmd_tokenize(const struct cli_values *values, struct base_error *err);
 bool cli_cmd_logits(const struct cli_values *values, struct base_error *err);
 bool cli_cmd_perplexity(const struct cli_values *values, struct base_error *err);

@@ -70,7 +70,7 @@ static struct source find_source(const struct cli_values *v)
         return (struct source){.is = {.kind = GENERATE_CONSTRAINT_GRAMMAR},
                                .option = "--grammar",
                                .argument = v->grammar,
-                               .may_be_file = true};
+                               .may_be_file = !v->texts_only};
     if (v->json_schema)
         return (struct source){
             .is = {.kind = GENERATE_CONSTRAINT_SCHEMA,
@@ -80,7 +80,7 @@ static struct source find_source(const struct cli_values *v)
                    .lenient_advice = "--schema-lenient and this word let it go unenforced"},
             .option = "--json-schema",
             .argument = v->json_schema,
-            .may_be_file = true};
+            .may_be_file = !v->texts_only};
     if (v->regex)
         return (struct source){
             .is = {.kind = GENERATE_CONSTRAINT_REGEX}, .option = "--regex", .argument = v->regex};

@@ -24,7 +24,7 @@ static bool read_stops(struct cli_generation *g, const struct cli_values *v, str
     return true;
 }
 
-static bool pick_seed(int64_t given, uint64_t *seed, struct base_error *err)
+bool cli_seed_pick(int64_t given, uint64_t *seed, struct base_error *err)
 {
     uint32_t drawn;
     *seed = (uint64_t)given;
@@ -47,13 +47,14 @@ bool cli_generation_prepare(struct cli_generation *g, const struct cli_values *v
         !cli_constraint_open(v, true, &g->constraint, err))
         return false;
     o->constraint = g->constraint;
-    return pick_seed(v->seed, &o->sample.seed, err);
+    return cli_seed_pick(v->seed, &o->sample.seed, err);
 }
 
 bool cli_generation_open(struct cli_generation *g, const struct cli_values *v,
                          const struct cli_model *m, struct base_error *err)
 {
-    const struct generate_model model = {m->model, m->tokenizer, m->session};
+    const struct generate_model model = {
+        .model = m->model, .tokenizer = m->tokenizer, .session = m->session};
     if (!cli_sampler_finish(v, m, &g->parts, &g->options.sample, err)) return false;
     g->request = generate_request_new(&g->options, &model, 0, err);
     return g->request != NULL;

@@ -25,6 +25,8 @@ bool cli_generation_prepare(struct cli_generation *g, const struct cli_values *v
 /* Makes the request, on sequence 0 of an open session. */
 bool cli_generation_open(struct cli_generation *g, const struct cli_values *values,
                          const struct cli_model *model, struct base_error *err);
+/* The seed of --seed: -1 draws one. */
+bool cli_seed_pick(int64_t given, uint64_t *seed, struct base_error *err);
 void cli_generation_close(struct cli_generation *g); /* a zeroed one is fine */
 
 /* BASE_CUT when the text ended before its constraint was satisfied. */

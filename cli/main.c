@@ -52,6 +52,7 @@ static bool help_of(enum cli_command_id command, bool brief, struct base_error *
 static bool (*const commands[CLI_COMMAND_COUNT])(const struct cli_values *, struct base_error *) = {
     [CLI_RUN] = cli_cmd_run,
     [CLI_CHAT] = cli_cmd_chat,
+    [CLI_BATCH] = cli_cmd_batch,
     [CLI_TOKENIZE] = cli_cmd_tokenize,
     [CLI_LOGITS] = cli_cmd_logits,
     [CLI_PERPLEXITY] = cli_cmd_perplexity,

@@ -441,7 +441,63 @@ bool cli_options_parse(enum cli_command_id command, int argc, char **argv, int f
     const struct cli_command *c = &cli_command_table[command];
     if (values->n_arguments < c->min_arguments)
         return base_fail(err, BASE_USAGE, "%s: missing argument. Usage: %s", c->name, c->usage);
-    return check_line(&p, err) && read_environment(&p, err) && check_needs(&p, err);
+    if (!check_line(&p, err) || !read_environment(&p, err) || !check_needs(&p, err)) return false;
+    for (size_t i = 0; i < cli_option_count; i++) values->given[i] = p.origin[i] != FROM_DEFAULT;
+    return true;
+}
+
+/* ---- One text among many ---- */
+
+const struct cli_option *cli_option_of_request(enum cli_command_id command, const char *name,
+                                               bool *known)
+{
+    char word[NAME_MAX_SIZE];
+    const int n = snprintf(word, sizeof word, "--%s", name);
+    for (char *c = word; *c; c++)
+        if (*c == '_') *c = '-';
+    const struct cli_option *o = n < (int)sizeof word ? find(command, word, (size_t)n) : NULL;
+    *known = o != NULL;
+    const bool own =
+        o && (o->request || o->group == CLI_GROUP_SAMPLING || o->group == CLI_GROUP_CONSTRAINT);
+    return own ? o : NULL;
+}
+
+static size_t size_of(const struct cli_option *o)
+{
+    static const size_t sizes[] = {[CLI_FLAG] = sizeof(bool),
+                                   [CLI_TEXT] = sizeof(const char *),
+                                   [CLI_LIST] = sizeof(struct cli_list),
+                                   [CLI_INTEGER] = sizeof(int64_t),
+                                   [CLI_INTEGERS] = sizeof(struct cli_integers),
+                                   [CLI_REAL] = sizeof(float),
+                                   [CLI_CHOICE] = sizeof(const char *)};
+    return sizes[o->kind];
+}
+
+bool cli_options_override(enum cli_command_id command, const struct cli_values *base,
+                          const struct cli_setting *settings, size_t n, struct cli_values *values,
+                          struct base_error *err)
+{
+    struct parser p = {.command = command, .values = values};
+    *values = (struct cli_values){.texts_only = base->texts_only};
+    if (!set_defaults(&p, err)) return false;
+    for (size_t i = 0; i < n; i++) {
+        const struct cli_option *o = settings[i].option;
+        char source[NAME_MAX_SIZE];
+        snprintf(source, sizeof source, "--%s", o->name);
+        if (!set(&p, o, source, settings[i].text, err)) return false;
+        p.origin[o - cli_option_table] = FROM_LINE;
+    }
+    if (!check_line(&p, err)) return false;
+    for (size_t i = 0; i < cli_option_count; i++) {
+        const struct cli_option *o = &cli_option_table[i];
+        if (!base->given[i] || p.origin[i] == FROM_LINE || contradiction(&p, o, FROM_LINE))
+            continue;
+        memcpy((char *)values + o->at, (const char *)base + o->at, size_of(o));
+        p.origin[i] = FROM_ENVIRONMENT;
+    }
+    for (size_t i = 0; i < cli_option_count; i++) values->given[i] = p.origin[i] != FROM_DEFAULT;
+    return check_needs(&p, err);
 }
 
 void cli_options_name_variable(const struct cli_values *values, struct base_error *err)

@@ -15,6 +15,7 @@
 enum cli_command_id {
     CLI_RUN,
     CLI_CHAT,
+    CLI_BATCH,
     CLI_TOKENIZE,
     CLI_LOGITS,
     CLI_PERPLEXITY,
@@ -62,11 +63,12 @@ struct cli_values {
     const char *save_logits, *kl, *output_type, *embedding_type, *imatrix, *svg;
     const char *grammar, *json_schema, *regex, *choices;
     const char *system, *messages, *tools, *template, *reasoning, *on_full;
+    const char *each, *shard, *resume;
     struct cli_list stop, schema_lenient, logit_bias, dry_sequence_breaker, template_var,
         tensor_type;
     int64_t n_predict, seed;
     int64_t ctx_size, batch_size, threads, top, chunk;
-    int64_t repetitions, logprobs, reasoning_budget;
+    int64_t repetitions, logprobs, reasoning_budget, n_slots;
     struct cli_integers n_prompt, n_gen, n_depth, n_parallel;
     struct sample_options sample; /* its numbers and `samplers` */
     bool escape, no_bos, no_special, lossy, decode, lines, ignore_eos, echo, special, json;
@@ -74,13 +76,15 @@ struct cli_values {
     bool jsonl, token_ids, hash, plan;
     bool pure, dry_run, process_output;
     bool metadata, tensors, plot, profile, json_object, schema_open, blas, pin, no_sandbox;
-    bool verbose, newline;
+    bool verbose, newline, unordered;
     bool help, brief, version; /* brief: the short spelling of help */
 
     const char *argument[CLI_ARGUMENT_MAX]; /* arguments that are not options, in order */
     size_t n_arguments;
 
-    bool from_environment[CLI_OPTION_MAX]; /* per row of the table */
+    bool given[CLI_OPTION_MAX]; /* per row of the table: on the line or in the environment */
+    bool from_environment[CLI_OPTION_MAX]; /* the latter */
+    bool texts_only; /* grammars and schemas are texts, and never names of files */
 };
 
 enum cli_kind { CLI_FLAG, CLI_TEXT, CLI_LIST, CLI_INTEGER, CLI_INTEGERS, CLI_REAL, CLI_CHOICE };
@@ -113,6 +117,7 @@ struct cli_option {
     const char *help;      /* one line; --help adds the default */
     const char *parameter; /* the member of struct sample_options that it sets; NULL: none */
     bool writes;           /* FILE is written, not read */
+    bool request;          /* may differ from text to text; so may all options of two groups */
     bool common;           /* listed by -h */
     size_t at;             /* offset of the member in struct cli_values */
 };
@@ -179,6 +184,22 @@ enum cli_command_id cli_command_find(const char *name);
  * --version among the options the environment is not read and nothing is required. */
 bool cli_options_parse(enum cli_command_id command, int argc, char **argv, int first,
                        struct cli_values *values, struct base_error *err);
+
+/* An option of one text among many, for values that differ from those of the command. */
+struct cli_setting {
+    const struct cli_option *option;
+    const char *text; /* as on the command line */
+};
+
+/* The option that one of many texts may have of its own, called by its long name or a long alias
+ * with - or _ in it ("top_k"); or NULL. *known says whether the command has it for all. */
+const struct cli_option *cli_option_of_request(enum cli_command_id command, const char *name,
+                                               bool *known);
+/* *values becomes `base` with other settings; options of `base` that contradict a setting are as if
+ * they had not been given, and a setting of a list replaces it. The texts must outlive *values. */
+bool cli_options_override(enum cli_command_id command, const struct cli_values *base,
+                          const struct cli_setting *settings, size_t n, struct cli_values *values,
+                          struct base_error *err);
 
 /* In an error about an option, names the variable that its value came from. */
 void cli_options_name_variable(const struct cli_values *values, struct base_error *err);

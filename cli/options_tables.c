@@ -4,6 +4,7 @@
 
 #define RUN        (1u << CLI_RUN)
 #define CHAT       (1u << CLI_CHAT)
+#define BATCH      (1u << CLI_BATCH)
 #define TOKENIZE   (1u << CLI_TOKENIZE)
 #define LOGITS     (1u << CLI_LOGITS)
 #define PERPLEXITY (1u << CLI_PERPLEXITY)
@@ -12,7 +13,7 @@
 #define QUANTIZE   (1u << CLI_QUANTIZE)
 #define IMATRIX    (1u << CLI_IMATRIX)
 #define CHECK      (1u << CLI_CHECK)
-#define GENERATING (RUN | CHAT)
+#define GENERATING (RUN | CHAT | BATCH)
 #define MODELS     (1u << CLI_MODELS)
 #define DOCTOR     (1u << CLI_DOCTOR)
 #define VERSION    (1u << CLI_VERSION)
@@ -47,6 +48,11 @@ const struct cli_command cli_command_table[CLI_COMMAND_COUNT] = {
                   "text unless --commands is given. What was read of the conversation stays in the\n"
                   "cache: each turn reads only what is new.",
                   0, 0},
+    [CLI_BATCH] = {"batch", "infer batch [-m MODEL] [options] < LINES.jsonl",
+                   "answer many texts together: JSON lines in, JSON lines out",
+                   "Each line is an object with a `prompt` or `messages`, and options of its own;\n"
+                   "what lines have in common is read once. Answers are those of `infer run`.",
+                   0, 0},
     [CLI_TOKENIZE] = {"tokenize", "infer tokenize [-m MODEL] -p TEXT [options]",
                       "print the token ids of a text, or the text of ids",
                       "Prints the token ids of the text (-p, -f or standard input), separated by\n"
@@ -154,7 +160,7 @@ const char *const cli_group_title[CLI_GROUP_COUNT] = {
 const struct cli_option cli_option_table[] = {
     /* ---- Input ---- */
     {.name = "model", .alias = {"-m"}, .kind = CLI_TEXT,
-     .commands = READING | CHAT | CHUNKING | BENCH | INSPECT | DOCTOR | MODELS,
+     .commands = READING | CHAT | BATCH | CHUNKING | BENCH | INSPECT | DOCTOR | MODELS,
      .group = CLI_GROUP_INPUT, .value = "FILE", .help = "a GGUF file, or a name from `infer models`", .common = true, .at = AT(model)},
     {.name = "prompt", .alias = {"-p"}, .kind = CLI_TEXT, .commands = TEXTUAL,
      .group = CLI_GROUP_INPUT, .value = "TEXT", .excludes = "file ids",
@@ -162,13 +168,19 @@ const struct cli_option cli_option_table[] = {
     {.name = "file", .alias = {"-f"}, .kind = CLI_TEXT, .commands = TEXTUAL | CHUNKING,
      .group = CLI_GROUP_INPUT, .value = "FILE", .excludes = "prompt ids kl",
      .help = "the text from a file; piped input comes before it", .common = true, .at = AT(file)},
+    {.name = "file", .alias = {"-f"}, .kind = CLI_TEXT, .commands = BATCH, .group = CLI_GROUP_INPUT,
+     .value = "FILE", .help = "lines from a file in place of standard input", .common = true, .at = AT(file)},
+    {.name = "each", .kind = CLI_TEXT, .commands = BATCH, .group = CLI_GROUP_INPUT,
+     .value = "TEXT", .help = "plain lines; the prompt is TEXT with each for {}", .common = true, .at = AT(each)},
+    {.name = "shard", .kind = CLI_TEXT, .commands = BATCH, .group = CLI_GROUP_INPUT,
+     .value = "I/N", .help = "part I of N of the lines, from 1", .at = AT(shard)},
     {.name = "ids", .kind = CLI_TEXT, .commands = LOGITS, .group = CLI_GROUP_INPUT,
      .value = "\"1 2 3\"", .excludes = "prompt file no-bos no-special lossy escape",
      .help = "token ids in place of a text", .common = true, .at = AT(ids)},
     {.name = "ids", .kind = CLI_TEXT, .commands = CHUNKING, .group = CLI_GROUP_INPUT,
      .value = "FILE", .excludes = "file kl no-special lossy",
      .help = "token ids from a file (-: standard input)", .common = true, .at = AT(ids)},
-    {.name = "escape", .alias = {"-e"}, .kind = CLI_FLAG, .commands = TEXTUAL | CHAT,
+    {.name = "escape", .alias = {"-e"}, .kind = CLI_FLAG, .commands = TEXTUAL | CHAT | BATCH,
      .group = CLI_GROUP_INPUT, .help = "\\n, \\t, \\xHH ... in -p and --stop are bytes",
      .at = AT(escape)},
     {.name = "decode", .kind = CLI_FLAG, .commands = TOKENIZE, .group = CLI_GROUP_INPUT,
@@ -176,22 +188,22 @@ const struct cli_option cli_option_table[] = {
      .at = AT(decode)},
     {.name = "lines", .kind = CLI_FLAG, .commands = TOKENIZE, .group = CLI_GROUP_INPUT,
      .help = "each line of the text is an input of its own", .at = AT(lines)},
-    {.name = "no-bos", .kind = CLI_FLAG, .commands = READING | CHAT | CHUNKING,
-     .group = CLI_GROUP_INPUT, .help = "do not add a beginning-of-text token", .at = AT(no_bos)},
-    {.name = "no-special", .kind = CLI_FLAG, .commands = READING | CHUNKING,
-     .group = CLI_GROUP_INPUT, .help = "names of special tokens in the text are text",
+    {.name = "no-bos", .kind = CLI_FLAG, .commands = READING | CHAT | BATCH | CHUNKING,
+     .group = CLI_GROUP_INPUT, .request = true, .help = "do not add a beginning-of-text token", .at = AT(no_bos)},
+    {.name = "no-special", .kind = CLI_FLAG, .commands = READING | BATCH | CHUNKING,
+     .group = CLI_GROUP_INPUT, .request = true, .help = "names of special tokens in the text are text",
      .at = AT(no_special)},
-    {.name = "lossy", .kind = CLI_FLAG, .commands = READING | CHAT | CHUNKING,
-     .group = CLI_GROUP_INPUT, .help = "leave out bytes without a token",
+    {.name = "lossy", .kind = CLI_FLAG, .commands = READING | CHAT | BATCH | CHUNKING,
+     .group = CLI_GROUP_INPUT, .request = true, .help = "leave out bytes without a token",
      .at = AT(lossy)},
 
     /* ---- Chat ---- */
-    {.name = "chat", .kind = CLI_FLAG, .commands = RUN, .group = CLI_GROUP_CHAT,
+    {.name = "chat", .kind = CLI_FLAG, .commands = RUN | BATCH, .group = CLI_GROUP_CHAT, .request = true,
      .excludes = "no-special echo special", .help = "the text is a question, put as the model expects",
      .common = true, .at = AT(chat)},
     {.name = "system", .alias = {"-sys"}, .kind = CLI_TEXT, .commands = GENERATING, .group = CLI_GROUP_CHAT,
-     .value = "TEXT", .needs = "chat", .help = "the system message", .common = true, .at = AT(system)},
-    {.name = "messages", .kind = CLI_TEXT, .commands = GENERATING, .group = CLI_GROUP_CHAT,
+     .value = "TEXT", .needs = "chat", .request = true, .help = "the system message", .common = true, .at = AT(system)},
+    {.name = "messages", .kind = CLI_TEXT, .commands = RUN | CHAT, .group = CLI_GROUP_CHAT,
      .value = "FILE", .needs = "chat", .implies = "chat", .help = "JSON list of messages that come before",
      .at = AT(messages)},
     {.name = "tools", .kind = CLI_TEXT, .commands = GENERATING, .group = CLI_GROUP_CHAT, .value = "FILE",
@@ -339,6 +351,9 @@ const struct cli_option cli_option_table[] = {
     {.name = "n-parallel", .alias = {"-np"}, .kind = CLI_INTEGERS, .commands = BENCH,
      .group = CLI_GROUP_MEASURE, .value = "N,N..", .standard = "1", .low = 1, .high = 256,
      .help = "sequences that generate together", .common = true, .at = AT(n_parallel)},
+    {.name = "n-parallel", .alias = {"-np"}, .kind = CLI_INTEGER, .commands = BATCH,
+     .group = CLI_GROUP_ENGINE, .value = "N", .standard = "0", .low = 0, .high = 256,
+     .help = "texts made together; 0: by memory, up to 16", .at = AT(n_slots)},
     {.name = "repetitions", .alias = {"-r"}, .kind = CLI_INTEGER, .commands = BENCH,
      .group = CLI_GROUP_MEASURE, .value = "N", .standard = "5", .low = 1, .high = 1000,
      .help = "measurements of each; the median is shown", .common = true, .at = AT(repetitions)},
@@ -386,9 +401,13 @@ const struct cli_option cli_option_table[] = {
     {.name = "reasoning", .kind = CLI_CHOICE, .commands = GENERATING, .group = CLI_GROUP_CHAT,
      .value = "WHAT", .choices = "show|hide|only", .needs = "chat",
      .help = "show, hide [as run does] or only: thoughts", .at = AT(reasoning)},
-    {.name = "reasoning-budget", .kind = CLI_INTEGER, .commands = GENERATING, .group = CLI_GROUP_CHAT,
+    {.name = "reasoning-budget", .kind = CLI_INTEGER, .commands = GENERATING, .group = CLI_GROUP_CHAT, .request = true,
      .value = "N", .standard = "-1", .low = -1, .high = INT32_MAX, .needs = "chat",
      .help = "tokens of a thought at most; -1: no limit", .at = AT(reasoning_budget)},
+    {.name = "unordered", .kind = CLI_FLAG, .commands = BATCH, .group = CLI_GROUP_OUTPUT,
+     .help = "answers as they come, not as the lines stand", .at = AT(unordered)},
+    {.name = "resume", .kind = CLI_TEXT, .commands = BATCH, .group = CLI_GROUP_OUTPUT,
+     .value = "FILE", .help = "append to FILE what it lacks", .writes = true, .common = true, .at = AT(resume)},
     {.name = "show-prompt", .kind = CLI_FLAG, .commands = RUN, .group = CLI_GROUP_OUTPUT,
      .excludes = "echo", .help = "print the text that would be read, and its ids",
      .at = AT(show_prompt)},
@@ -397,7 +416,7 @@ const struct cli_option cli_option_table[] = {
     {.name = "newline", .kind = CLI_FLAG, .commands = RUN, .group = CLI_GROUP_OUTPUT,
      .excludes = "json jsonl show-prompt plan", .help = "end the text with a line end, also in a pipe",
      .at = AT(newline)},
-    {.name = "special", .kind = CLI_FLAG, .commands = RUN | TOKENIZE, .group = CLI_GROUP_OUTPUT,
+    {.name = "special", .kind = CLI_FLAG, .commands = RUN | BATCH | TOKENIZE, .group = CLI_GROUP_OUTPUT, .request = true,
      .help = "show special tokens in the output", .at = AT(special)},
     {.name = "json", .kind = CLI_FLAG,
      .commands = GENERATING | TOKENIZE | PERPLEXITY | INSPECT | MODELS | DOCTOR | VERSION,

@@ -15,7 +15,7 @@ struct generate_driver {
     const struct constraint *constraint;
     const struct text_tokenizer *tokenizer;
     uint32_t n_vocab, words;
-    struct constrain_token_trie *trie;
+    struct constrain_token_trie *own_trie; /* NULL: it is another's */
     struct constrain_masker *masker;
     struct constrain_retokenizer *retokenizer;
     struct constrain_finisher *finisher;
@@ -96,8 +96,15 @@ static bool open_finisher(struct generate_driver *d, struct base_error *err)
     return d->finisher != NULL;
 }
 
+struct constrain_token_trie *generate_trie_new(const struct text_tokenizer *tokenizer,
+                                               uint32_t n_vocab, struct base_error *err)
+{
+    return constrain_token_trie_new(n_vocab, token_bytes, (void *)tokenizer, err);
+}
+
 struct generate_driver *generate_driver_new(const struct constraint *constraint,
                                             const struct text_tokenizer *tokenizer,
+                                            const struct constrain_token_trie *trie,
                                             uint32_t n_vocab, bool ends, struct base_error *err)
 {
     struct generate_driver *d = calloc(1, sizeof *d);
@@ -112,10 +119,10 @@ struct generate_driver *generate_driver_new(const struct constraint *constraint,
     base_buffer_reserve(&d->completion, MAX_COMPLETION);
     if (!d->mask || !d->plan || d->bytes.failed || d->completion.failed) goto no_memory;
     if (ends && !find_ends(d, err)) goto fail;
-    d->trie = constrain_token_trie_new(n_vocab, token_bytes, (void *)tokenizer, err);
-    if (!d->trie) goto fail;
-    d->masker = constrain_masker_new(constraint, d->trie, CACHE_BYTES, err);
-    d->retokenizer = d->masker ? constrain_retokenizer_new(d->trie, err) : NULL;
+    if (!trie) trie = d->own_trie = generate_trie_new(tokenizer, n_vocab, err);
+    if (!trie) goto fail;
+    d->masker = constrain_masker_new(constraint, trie, CACHE_BYTES, err);
+    d->retokenizer = d->masker ? constrain_retokenizer_new(trie, err) : NULL;
     if (d->retokenizer && open_finisher(d, err)) return d;
     goto fail;
 no_memory:
@@ -133,7 +140,7 @@ void generate_driver_free(struct generate_driver *d)
     constrain_finisher_free(d->finisher);
     constrain_retokenizer_free(d->retokenizer);
     constrain_masker_free(d->masker);
-    constrain_token_trie_free(d->trie);
+    constrain_token_trie_free(d->own_trie);
     base_buffer_free(&d->bytes);
     base_buffer_free(&d->completion);
     free(d->mask), free(d->end), free(d->plan);

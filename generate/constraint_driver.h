@@ -12,10 +12,16 @@
 
 struct generate_driver; /* opaque */
 
-/* Constraint and tokenizer must outlive it. `ends`: end-of-text tokens may be chosen where the text
- * is complete; otherwise a text continues as long as the constraint allows it. */
+/* The tokens of a vocabulary as a trie, for drivers; immutable, several MB; the caller owns it. */
+struct constrain_token_trie *generate_trie_new(const struct text_tokenizer *tokenizer,
+                                               uint32_t n_vocab, struct base_error *err);
+
+/* Constraint, tokenizer and `trie` must outlive it; with `trie` NULL it makes its own. `ends`:
+ * end-of-text tokens may be chosen where the text is complete; otherwise a text continues as long
+ * as the constraint allows it. */
 struct generate_driver *generate_driver_new(const struct constraint *constraint,
                                             const struct text_tokenizer *tokenizer,
+                                            const struct constrain_token_trie *trie,
                                             uint32_t n_vocab, bool ends, struct base_error *err);
 void generate_driver_free(struct generate_driver *d); /* NULL is fine */
 

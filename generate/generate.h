@@ -50,6 +50,7 @@ struct generate_model {
     const struct model *model;
     const struct text_tokenizer *tokenizer;
     struct model_session *session;
+    const struct constrain_token_trie *trie; /* for constraints; NULL: each request makes its own */
 };
 
 /* The marks between which a model thinks before it answers. A constraint holds for the answer only.

@@ -105,8 +105,8 @@ static bool make_parts(struct generate_request *r, struct base_error *err)
     r->thought.tokenizer = r->model.tokenizer;
     if (!o->constraint) return true;
     r->driver = r->thought.driver =
-        generate_driver_new(o->constraint, r->model.tokenizer, model_facts(r->model.model)->n_vocab,
-                            !o->ignore_eos, err);
+        generate_driver_new(o->constraint, r->model.tokenizer, r->model.trie,
+                            model_facts(r->model.model)->n_vocab, !o->ignore_eos, err);
     return r->driver != NULL;
 }
 

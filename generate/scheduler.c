@@ -1,6 +1,7 @@
 /* generate/scheduler.c: many requests in one session. See generate/scheduler.h. */
 #include "generate/scheduler.h"
 #include "base/interrupt.h"
+#include "generate/constraint_driver.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,6 +29,7 @@ struct slot {
 
 struct generate_scheduler {
     struct generate_model model;
+    struct constrain_token_trie *trie; /* from the first constraint on */
     uint32_t n_slots, n_seq, n_ctx, n_step;
     struct sequence *sequence; /* [n_seq] */
     struct slot *slot;         /* [n_slots] */
@@ -90,6 +92,7 @@ void generate_scheduler_free(struct generate_scheduler *s)
     free(s->owner);
     free(s->tried);
     free(s->token);
+    constrain_token_trie_free(s->trie);
     free(s);
 }
 
@@ -297,14 +300,25 @@ static uint32_t free_slot(struct generate_scheduler *s, const struct generate_pr
     return best;
 }
 
+/* The vocabulary is sorted once for all requests with a constraint. */
+static bool need_trie(struct generate_scheduler *s, struct base_error *err)
+{
+    if (s->model.trie) return true;
+    s->trie = generate_trie_new(s->model.tokenizer, model_facts(s->model.model)->n_vocab, err);
+    s->model.trie = s->trie;
+    return s->trie != NULL;
+}
+
 static bool begin_request(struct generate_scheduler *s, uint32_t i, struct generate_job *job,
                           struct base_error *err)
 {
     struct slot *slot = &s->slot[i];
     if (slot->options != job->options) {
         generate_request_free(slot->request);
+        slot->request = NULL;
         slot->options = job->options;
-        slot->request = generate_request_new(job->options, &s->model, i, err);
+        if (!job->options->constraint || need_trie(s, err))
+            slot->request = generate_request_new(job->options, &s->model, i, err);
     }
     if (!slot->request) {
         slot->options = NULL;

@@ -26,7 +26,8 @@ void support_generate_open(struct support_generate *s, const char *arch, uint32_
     s->session = s->model ? model_session_new(s->model, &session, &err) : NULL;
     s->tokenizer = s->session ? text_tokenizer_open(s->file, &err) : NULL;
     if (!s->tokenizer) fail_msg("%s: %s", arch, err.text);
-    s->parts = (struct generate_model){s->model, s->tokenizer, s->session};
+    s->parts = (struct generate_model){
+        .model = s->model, .tokenizer = s->tokenizer, .session = s->session};
 }
 
 void support_generate_close(struct support_generate *s)

@@ -55,6 +55,12 @@ void cli_json_add(struct base_buffer *out, const json_t *json)
         out->failed = true;
 }
 
+void cli_json_add_sorted(struct base_buffer *out, const json_t *json)
+{
+    if (json_dump_callback(json, add_piece, out, JSON_COMPACT | JSON_SORT_KEYS) != 0)
+        out->failed = true;
+}
+
 json_t *cli_json_text(const char *text, size_t size, struct base_error *err)
 {
     for (size_t i = 0; i < size;) {
@@ -144,7 +150,7 @@ static bool check_message(const json_t *message, const char **what)
            check_calls(json_object_get(message, "tool_calls"), what);
 }
 
-static bool check_messages(const json_t *list, struct base_error *err)
+bool cli_messages_check(const json_t *list, struct base_error *err)
 {
     const char *what;
     if (!json_is_array(list)) return base_fail(err, BASE_USAGE, "it is not a list of messages");
@@ -175,7 +181,7 @@ static bool read_checked(const char *path, bool (*check)(const json_t *, struct 
 
 bool cli_messages_read(const char *path, json_t **out, struct base_error *err)
 {
-    return read_checked(path, check_messages, out, err);
+    return read_checked(path, cli_messages_check, out, err);
 }
 
 bool cli_tools_read(const char *path, json_t **out, struct base_error *err)

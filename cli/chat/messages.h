@@ -18,6 +18,8 @@ json_t *cli_json_parse(const char *text, size_t size, const char *what, struct b
 
 /* A checked list from a file, a new reference. */
 bool cli_messages_read(const char *path, json_t **out, struct base_error *err);
+/* Checks that a value is a list of messages. */
+bool cli_messages_check(const json_t *list, struct base_error *err);
 /* The initial conversation of the options: the messages of a file and a system message, each if not
  * NULL; a new reference. BASE_USAGE for two system messages. */
 bool cli_messages_open(const char *path, const char *system, json_t **out, struct base_error *err);
@@ -43,6 +45,7 @@ bool cli_messages_write(const json_t *list, struct base_output *file, struct bas
 
 /* Appends compact JSON; the buffer records a failed allocation. */
 void cli_json_add(struct base_buffer *out, const json_t *json);
+void cli_json_add_sorted(struct base_buffer *out, const json_t *json); /* members by name */
 /* A new string, or NULL and BASE_NO_MEMORY, or BASE_USAGE with the position of a byte that is not
  * UTF-8. */
 json_t *cli_json_text(const char *text, size_t size, struct base_error *err);

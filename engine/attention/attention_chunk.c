@@ -142,19 +142,35 @@ static void load_as_q16(const struct attention_run *run, const struct engine_ten
     }
 }
 
-/* Gathers keys or values of an int16 cache. */
+/* Whether keys [j, j + GROUP) are a group of the cache, in its order. */
+static bool is_group(const struct attention_keys *keys, int64_t j)
+{
+    if (j % GROUP || j + GROUP > keys->hi || keys->slot[j] % GROUP) return false;
+    int32_t differ = 0;
+    for (int32_t k = 0; k < GROUP; k++) differ |= (keys->slot[j + k] - keys->slot[j]) ^ k;
+    return differ == 0;
+}
+
+/* Gathers keys or values of an int16 cache: whole groups at once where their slots are consecutive,
+ * as in all groups but the one in which a sequence was forked. */
 static void gather_q16(const struct attention_run *run, struct rows rows,
                        const struct attention_keys *keys, bool values, char *to)
 {
     const struct attention_layout *l = &run->l;
-    for (int64_t j = keys->lo; j < keys->hi; j++) {
+    const int64_t bytes = values ? l->value_bytes : l->key_bytes;
+    for (int64_t j = keys->lo; j < keys->hi;) {
         const char *from = rows.first + keys->slot[j] / GROUP * rows.stride;
+        char *group = to + j / GROUP * bytes;
+        if (is_group(keys, j)) {
+            memcpy(group, from, (size_t)bytes);
+            j += GROUP;
+            continue;
+        }
         if (values)
-            engine_attn_value_copy(l->dv, from, keys->slot[j] % GROUP,
-                                   to + j / GROUP * l->value_bytes, j % GROUP);
+            engine_attn_value_copy(l->dv, from, keys->slot[j] % GROUP, group, j % GROUP);
         else
-            engine_attn_key_copy(l->d, from, keys->slot[j] % GROUP, to + j / GROUP * l->key_bytes,
-                                 j % GROUP);
+            engine_attn_key_copy(l->d, from, keys->slot[j] % GROUP, group, j % GROUP);
+        j++;
     }
 }
 

@@ -60,6 +60,27 @@ err ''
 out_like '^Wonderful, I love it,(positive|negative)$'
 out_like '^"No, never again",(positive|negative)$'
 
+begin many_prompts
+in_folder countries.txt 'France\nItaly\nJapan\n'
+for again in 1 2; do # the second time all answers are there
+    recipe 'a hundred prompts'
+    status 0
+    err ''
+    [ "$(wc -l <"$work/out")" -eq 3 ] || bad "run $again: $(cat "$work/out")"
+    out_like '^1: Paris$'
+    out_like '^2: Rome'
+done
+recipe 'the lines in four parts'
+status 0
+[ "$(jq -c '[.line, .id]' "$work/folder/all.jsonl" | tr '\n' ' ')" = '[1,1] [2,2] [3,3] ' ] ||
+    bad "parts: $(cat "$work/folder/all.jsonl")"
+
+begin a_call_for_each_line
+in_folder lines.txt 'One\nTwo\n'
+recipe 'one call for each line'
+status 0
+[ "$(wc -l <"$work/out")" -ge 2 ] || bad "$(cat "$work/out")"
+
 begin fields_of_a_text
 in_folder letter.txt 'Berlin, 3 May 1923. Dear friend, the weather is fine. Yours, Karl'
 recipe 'fields of a text'

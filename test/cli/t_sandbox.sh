@@ -8,6 +8,7 @@ grep -q '^Seccomp:' /proc/self/status 2>/dev/null && "$INFER" doctor -t 1 | grep
 "$make_model" "$work/m.gguf" layers=2 embd=512 ff=2048 vocab=8192 ctx=200000 type=F32 || exit 1
 yes 'some words and then some more of them, again and again' | head -c 4000000 >"$work/text"
 head -c 100000 "$work/text" >"$work/page"
+printf '{"prompt":"x","predict":90000,"ignore_eos":true}\n' >"$work/lines"
 before=$(sed -n 's/^Seccomp:[[:space:]]*//p' /proc/self/status)
 
 # modes ARGS...: starts the program and says the seccomp modes of its threads once they are 2, or
@@ -36,6 +37,7 @@ begin commands_are_closed_in_all_threads
 # shellcheck disable=SC2086
 {
     closed run $m -p x -n 100000 -c 100000 --ignore-eos
+    input=$work/lines closed batch $m -np 1 -c 100000
     closed logits $m -f "$work/page" -o "$work/logits"
     closed perplexity $m -f "$work/page"
     closed bench $m -p 512 -r 1000

@@ -1,0 +1,89 @@
+/* cli/batch/batch_input.c: lines as they come. See cli/batch/batch_input.h. */
+#include "cli/batch/batch_input.h"
+#include "base/interrupt.h"
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { STEP = 1 << 16 };
+
+/* Takes the bytes before `at` away. */
+static void drop_used(struct cli_batch_input *in)
+{
+    if (in->at == 0) return;
+    memmove(in->bytes.data, in->bytes.data + in->at, in->bytes.size - in->at);
+    in->bytes.size -= in->at;
+    in->looked_at -= in->at;
+    in->at = 0;
+}
+
+/* CLI_BATCH_LINE: there are more bytes. */
+static enum cli_batch_read read_more(struct cli_batch_input *in, bool wait, struct base_error *err)
+{
+    char piece[STEP];
+    for (;;) {
+        struct pollfd ready = {.fd = in->fd, .events = POLLIN};
+        const int there = poll(&ready, 1, wait ? -1 : 0);
+        if (!base_goes_on(err)) return CLI_BATCH_FAILED;
+        if (there == 0) return CLI_BATCH_LATER;
+        const ssize_t n = there < 0 ? -1 : read(in->fd, piece, sizeof piece);
+        if (n == 0) return CLI_BATCH_END;
+        if (n < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+        if (n < 0) {
+            base_fail(err, errno == EISDIR ? BASE_USAGE : BASE_FAILED, "cannot read the lines: %s",
+                      strerror(errno));
+            return CLI_BATCH_FAILED;
+        }
+        drop_used(in);
+        base_buffer_add(&in->bytes, piece, (size_t)n);
+        if (!in->bytes.failed) return CLI_BATCH_LINE;
+        base_fail(err, BASE_NO_MEMORY, "not enough memory for line %llu",
+                  (unsigned long long)in->number + 1);
+        return CLI_BATCH_FAILED;
+    }
+}
+
+/* Hands out what ends at `end`, and goes on at `next`. */
+static enum cli_batch_read give(struct cli_batch_input *in, size_t end, size_t next,
+                                const char **line, size_t *size)
+{
+    in->too_long |= end - in->at > CLI_BATCH_LINE_MAX;
+    *line = in->bytes.data + in->at;
+    *size = in->too_long ? 0 : end - in->at;
+    in->at = in->looked_at = next;
+    in->number++;
+    return CLI_BATCH_LINE;
+}
+
+enum cli_batch_read cli_batch_input_next(struct cli_batch_input *in, bool wait, const char **line,
+                                         size_t *size, struct base_error *err)
+{
+    if (in->looked_at == in->at) in->too_long = false; /* the latest line is over */
+    for (;;) {
+        const size_t left = in->bytes.size - in->looked_at;
+        const char *from = in->bytes.data + in->looked_at;
+        const char *end = left ? memchr(from, '\n', left) : NULL;
+        if (end) {
+            const size_t at = (size_t)(end - in->bytes.data);
+            return give(in, at, at + 1, line, size);
+        }
+        in->looked_at = in->bytes.size;
+        if (in->bytes.size - in->at > CLI_BATCH_LINE_MAX) {
+            in->too_long = true;
+            in->at = in->bytes.size - 1; /* something is left: the line is not over */
+        }
+        const enum cli_batch_read got = in->ended ? CLI_BATCH_END : read_more(in, wait, err);
+        if (got == CLI_BATCH_END) {
+            in->ended = true;
+            if (in->at == in->bytes.size) return CLI_BATCH_END;
+            return give(in, in->bytes.size, in->bytes.size, line, size);
+        }
+        if (got != CLI_BATCH_LINE) return got;
+    }
+}
+
+void cli_batch_input_free(struct cli_batch_input *in)
+{
+    base_buffer_free(&in->bytes);
+}

@@ -1,0 +1,545 @@
+/* cli/batch/batch_text.c: lines as jobs. See cli/batch/batch_text.h. */
+#include "cli/batch/batch_text.h"
+#include "cli/batch/batch_input.h"
+#include "cli/chat/messages.h"
+#include "cli/input.h"
+#include "cli/system.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    PROFILES_KEPT = 32, /* without a text; the constraint of one may take a megabyte */
+    SETTINGS_MAX = 256
+};
+
+/* ---- Profiles ---- */
+
+struct cli_batch_profile {
+    struct cli_batch_profile *next;
+    struct base_buffer key; /* the options of the line as JSON, names sorted; "": none */
+    size_t n_texts;
+    struct cli_values values;
+    struct base_buffer texts; /* of settings: consecutive texts, each with its NUL */
+    struct cli_setting setting[SETTINGS_MAX];
+    size_t text_at[SETTINGS_MAX], n_settings;
+    struct cli_generation generation;
+};
+
+static void free_profile(struct cli_batch_profile *p)
+{
+    if (!p) return;
+    cli_generation_close(&p->generation);
+    base_buffer_free(&p->key);
+    base_buffer_free(&p->texts);
+    free(p);
+}
+
+static bool add_setting(struct cli_batch_profile *p, const struct cli_option *o, const char *text,
+                        size_t size, struct base_error *err)
+{
+    char name[64];
+    snprintf(name, sizeof name, "--%s", o->name);
+    if (memchr(text, '\0', size)) return base_fail_at(err, BASE_USAGE, name, -1, "holds a NUL");
+    if (p->n_settings == SETTINGS_MAX)
+        return base_fail_at(err, BASE_USAGE, name, -1, "one of too many options");
+    p->setting[p->n_settings].option = o;
+    p->text_at[p->n_settings++] = p->texts.size;
+    base_buffer_add(&p->texts, text, size);
+    base_buffer_add(&p->texts, "", 1);
+    return cli_buffer_check(&p->texts, err);
+}
+
+static bool fail_kind(const struct cli_option *o, const char *wanted, struct base_error *err)
+{
+    char name[64];
+    snprintf(name, sizeof name, "--%s", o->name);
+    return base_fail_at(err, BASE_USAGE, name, -1, "is not %s", wanted);
+}
+
+/* ["a","b"] of --choices. */
+static bool add_choices(struct cli_batch_profile *p, const struct cli_option *o, const json_t *list,
+                        struct base_error *err)
+{
+    struct base_buffer all = BASE_BUFFER_INIT;
+    bool ok = true;
+    for (size_t i = 0; ok && i < json_array_size(list); i++) {
+        const char *one = json_string_value(json_array_get(list, i));
+        ok = one && !strchr(one, ',');
+        if (i) base_buffer_add_text(&all, ",");
+        if (ok) base_buffer_add_text(&all, one);
+    }
+    ok = ok ? cli_buffer_check(&all, err) &&
+                  add_setting(p, o, all.size ? all.data : "", all.size, err)
+            : fail_kind(o, "a list of texts without commas", err);
+    base_buffer_free(&all);
+    return ok;
+}
+
+static bool add_number(struct cli_batch_profile *p, const struct cli_option *o, const json_t *value,
+                       struct base_error *err)
+{
+    char text[64];
+    const bool whole = json_is_integer(value);
+    if (!whole && (o->kind == CLI_INTEGER || !json_is_real(value)))
+        return fail_kind(o, o->kind == CLI_INTEGER ? "a whole number" : "a number", err);
+    const int n = whole ? snprintf(text, sizeof text, "%lld", (long long)json_integer_value(value))
+                        : snprintf(text, sizeof text, "%.17g", json_real_value(value));
+    return add_setting(p, o, text, (size_t)n, err);
+}
+
+static bool add_text(struct cli_batch_profile *p, const struct cli_option *o, const json_t *value,
+                     struct base_error *err)
+{
+    const bool is_schema = o->at == offsetof(struct cli_values, json_schema);
+    if (json_is_string(value))
+        return add_setting(p, o, json_string_value(value), json_string_length(value), err);
+    if (json_is_array(value) && o->at == offsetof(struct cli_values, choices))
+        return add_choices(p, o, value, err);
+    if (!is_schema || !(json_is_object(value) || json_is_boolean(value)))
+        return fail_kind(o, is_schema ? "a schema, nor the text of one" : "a text", err);
+    struct base_buffer text = BASE_BUFFER_INIT;
+    cli_json_add(&text, value);
+    const bool ok = cli_buffer_check(&text, err) && add_setting(p, o, text.data, text.size, err);
+    base_buffer_free(&text);
+    return ok;
+}
+
+static bool add_list(struct cli_batch_profile *p, const struct cli_option *o, const json_t *value,
+                     struct base_error *err)
+{
+    if (json_is_string(value)) return add_text(p, o, value, err);
+    if (!json_is_array(value)) return fail_kind(o, "a text or a list of texts", err);
+    for (size_t i = 0; i < json_array_size(value); i++) {
+        const json_t *one = json_array_get(value, i);
+        if (!json_is_string(one)) return fail_kind(o, "a list of texts", err);
+        if (!add_text(p, o, one, err)) return false;
+    }
+    return true;
+}
+
+static bool add_member(struct cli_batch_profile *p, const char *name, const json_t *value,
+                       struct base_error *err)
+{
+    bool known;
+    const struct cli_option *o = cli_option_of_request(CLI_BATCH, name, &known);
+    if (!o)
+        return base_fail_at(err, BASE_USAGE, name, -1,
+                            known ? "is an option of all lines: give it on the command line"
+                                  : "is no member of a line: prompt, messages, id or an option of "
+                                    "one text");
+    switch (o->kind) {
+    case CLI_FLAG:
+        if (!json_is_boolean(value)) return fail_kind(o, "true or false", err);
+        return add_setting(p, o, json_is_true(value) ? "on" : "off", json_is_true(value) ? 2 : 3,
+                           err);
+    case CLI_INTEGER:
+    case CLI_REAL:
+        return add_number(p, o, value, err);
+    case CLI_LIST:
+        return add_list(p, o, value, err);
+    case CLI_TEXT:
+    case CLI_CHOICE:
+    case CLI_INTEGERS:
+        break;
+    }
+    return add_text(p, o, value, err);
+}
+
+/* `options`: the members of a line that are options, but for the seed. */
+static bool fill_profile(struct cli_batch_profile *p, const struct cli_batch_context *c,
+                         const json_t *options, struct base_error *err)
+{
+    const char *name;
+    json_t *value;
+    json_object_foreach((json_t *)(uintptr_t)options, name,
+                        value) if (!json_is_null(value) &&
+                                   !add_member(p, name, value, err)) return false;
+    for (size_t i = 0; i < p->n_settings; i++) p->setting[i].text = p->texts.data + p->text_at[i];
+    if (!cli_options_override(CLI_BATCH, c->values, p->setting, p->n_settings, &p->values, err))
+        return false;
+    const bool special = p->values.special || p->values.chat;
+    return cli_generation_prepare(&p->generation, &p->values, special, err) &&
+           cli_sampler_finish(&p->values, c->model, &p->generation.parts,
+                              &p->generation.options.sample, err);
+}
+
+/* Makes room by those that were not used for longest, but for the latest. */
+static void drop_profiles(struct cli_batch_context *c)
+{
+    while (c->n_profiles > PROFILES_KEPT) {
+        struct cli_batch_profile **oldest = NULL;
+        for (struct cli_batch_profile **at = &c->profile->next; *at; at = &(*at)->next)
+            if ((*at)->n_texts == 0) oldest = at;
+        if (!oldest) return;
+        struct cli_batch_profile *p = *oldest;
+        *oldest = p->next;
+        c->n_profiles--;
+        generate_scheduler_release(c->scheduler, &p->generation.options);
+        free_profile(p);
+    }
+}
+
+static struct cli_batch_profile *take_front(struct cli_batch_context *c,
+                                            struct cli_batch_profile **at)
+{
+    struct cli_batch_profile *p = *at;
+    *at = p->next;
+    p->next = c->profile;
+    return c->profile = p;
+}
+
+/* The profile of these options, or NULL and an error. */
+static struct cli_batch_profile *profile_of(struct cli_batch_context *c, const json_t *options,
+                                            struct base_error *err)
+{
+    struct base_buffer key = BASE_BUFFER_INIT;
+    cli_json_add_sorted(&key, options);
+    struct cli_batch_profile *p = NULL;
+    if (!cli_buffer_check(&key, err)) goto failed;
+    for (struct cli_batch_profile **at = &c->profile; *at; at = &(*at)->next)
+        if ((*at)->key.size == key.size && memcmp((*at)->key.data, key.data, key.size) == 0) {
+            base_buffer_free(&key);
+            return take_front(c, at);
+        }
+    p = calloc(1, sizeof *p);
+    if (!p) base_fail(err, BASE_NO_MEMORY, "not enough memory for options");
+    if (!p || !fill_profile(p, c, options, err)) goto failed;
+    p->key = key;
+    p->next = c->profile;
+    c->profile = p;
+    c->n_profiles++;
+    drop_profiles(c);
+    return p;
+failed:
+    base_buffer_free(&key);
+    free_profile(p);
+    return NULL;
+}
+
+/* ---- What all lines share ---- */
+
+static bool open_template(struct cli_batch_context *c, struct base_error *err)
+{
+    const struct cli_values *v = c->values;
+    json_t *tools = NULL;
+    bool ok = cli_tools_read(v->tools, &tools, err);
+    if (ok && !cli_chat_template_open(&c->template, v, c->model, tools, &c->no_template)) {
+        ok = !v->chat && !v->template && !tools && c->no_template.code != BASE_NO_MEMORY;
+        if (!ok) *err = c->no_template;
+        cli_chat_template_close(&c->template);
+    }
+    json_decref(tools);
+    return ok;
+}
+
+bool cli_batch_context_open(struct cli_batch_context *c, const struct cli_values *values,
+                            const struct cli_model *model, struct base_error *err)
+{
+    c->values = values;
+    c->model = model;
+    c->no_template = BASE_ERROR_INIT;
+    if (values->each && values->escape)
+        cli_input_unescape(values->each, &c->each);
+    else if (values->each)
+        base_buffer_add_text(&c->each, values->each);
+    if (!cli_buffer_check(&c->each, err)) return false;
+    if (values->each && !(c->each.size && strstr(c->each.data, "{}")))
+        return base_fail_at(err, BASE_USAGE, "--each", -1,
+                            "has no {} where the text of a line would stand");
+    json_t *none = json_object();
+    if (!none) return base_fail(err, BASE_NO_MEMORY, "not enough memory");
+    const bool ok = open_template(c, err) && profile_of(c, none, err) != NULL;
+    json_decref(none);
+    return ok;
+}
+
+void cli_batch_context_close(struct cli_batch_context *c)
+{
+    for (struct cli_batch_profile *p = c->profile, *next; p; p = next) {
+        next = p->next;
+        free_profile(p);
+    }
+    cli_chat_template_close(&c->template);
+    base_buffer_free(&c->each);
+    *c = (struct cli_batch_context){0};
+}
+
+/* ---- From a line to a prompt ---- */
+
+/* The prompt of a plain line: --each with the line for each {}. A CR before the line's end is part
+ * of that. */
+static void fill_each(const struct cli_batch_context *c, const char *line, size_t size,
+                      struct base_buffer *out)
+{
+    if (size > 0 && line[size - 1] == '\r') size--;
+    const char *from = c->each.data, *hole;
+    while ((hole = strstr(from, "{}")) != NULL) {
+        base_buffer_add(out, from, (size_t)(hole - from));
+        base_buffer_add(out, line, size);
+        from = hole + 2;
+    }
+    base_buffer_add_text(out, from);
+}
+
+static bool read_prompt(const struct cli_batch_text *t, struct base_buffer *out,
+                        struct base_error *err)
+{
+    const json_t *prompt = json_object_get(t->line, "prompt");
+    if (!prompt) return true;
+    if (!json_is_string(prompt)) return base_fail_at(err, BASE_USAGE, "prompt", -1, "is no text");
+    base_buffer_add(out, json_string_value(prompt), json_string_length(prompt));
+    return cli_buffer_check(out, err);
+}
+
+/* The conversation: the line's messages, the system message, the prompt as a question. */
+static json_t *read_messages(const struct cli_batch_text *t, const struct base_buffer *prompt,
+                             bool asks, struct base_error *err)
+{
+    const struct cli_values *v = &t->profile->values;
+    const json_t *given = json_object_get(t->line, "messages");
+    const bool own_system = json_object_get(t->line, "system") != NULL;
+    if (given && !cli_messages_check(given, err)) return NULL;
+    json_t *list = given ? json_deep_copy(given) : json_array();
+    bool ok = list || base_fail(err, BASE_NO_MEMORY, "not enough memory for the conversation");
+    if (ok && v->system && cli_messages_n_system(list) && own_system)
+        ok = base_fail_at(err, BASE_USAGE, "system", -1,
+                          "the messages begin with a system message already");
+    else if (ok && v->system && !cli_messages_n_system(list))
+        ok = cli_messages_set_system(list, v->system, err);
+    if (ok && asks && prompt->size == 0) ok = base_fail(err, BASE_USAGE, "the question is empty");
+    if (ok && asks) ok = cli_messages_add(list, "user", prompt->data, prompt->size, v->lossy, err);
+    if (ok && json_array_size(list) == 0)
+        ok = base_fail_at(err, BASE_USAGE, "messages", -1, "holds no message");
+    if (ok) return list;
+    json_decref(list);
+    return NULL;
+}
+
+static bool begin_chat(struct cli_batch_text *t, const struct base_buffer *prompt, bool asks,
+                       struct base_error *err)
+{
+    struct cli_batch_context *c = t->context;
+    if (!c->template.template) {
+        *err = c->no_template;
+        return false;
+    }
+    json_t *messages = read_messages(t, prompt, asks, err);
+    const bool ok = messages && cli_chat_template_render(&c->template, &t->profile->values,
+                                                         c->model, messages, &t->prompt, err);
+    json_decref(messages);
+    t->reply.mode = cli_reasoning_mode(c->values, CLI_REASONING_HIDE);
+    if (!ok || !cli_chat_reply_open(&t->reply, &c->template, c->model, &t->prompt, err))
+        return false;
+    t->ids = t->prompt.ids;
+    t->prompt.ids = TEXT_IDS_INIT;
+    if (cli_chat_reply_thought(&t->reply, &t->marks)) t->job.prompt.thought = &t->marks;
+    return true;
+}
+
+/* The members that are options, a new object; NULL without memory. The seed is no part of a
+ * profile. */
+static json_t *options_of(const json_t *line, bool chat)
+{
+    json_t *options = line ? json_copy((json_t *)(uintptr_t)line) : json_object();
+    static const char *const others[] = {"id", "prompt", "messages", "seed"};
+    for (size_t i = 0; options && i < sizeof others / sizeof *others; i++)
+        json_object_del(options, others[i]);
+    if (options && chat && json_object_set_new(options, "chat", json_true()) != 0) {
+        json_decref(options);
+        return NULL;
+    }
+    return options;
+}
+
+static bool read_seed(struct cli_batch_text *t, struct base_error *err)
+{
+    const json_t *own = json_object_get(t->line, "seed");
+    int64_t seed = t->profile->values.seed;
+    if (own && !json_is_null(own)) {
+        if (!json_is_integer(own) || json_integer_value(own) < -1 ||
+            json_integer_value(own) > (int64_t)1 << 62)
+            return base_fail_at(err, BASE_USAGE, "seed", -1,
+                                "is not a whole number from -1 to 4611686018427387904");
+        seed = json_integer_value(own);
+    }
+    return cli_seed_pick(seed, &t->job.prompt.seed, err);
+}
+
+static bool find_profile(struct cli_batch_text *t, struct base_error *err)
+{
+    const json_t *messages = json_object_get(t->line, "messages");
+    json_t *options = options_of(t->line, messages != NULL);
+    if (!options) return base_fail(err, BASE_NO_MEMORY, "not enough memory for options");
+    t->profile = profile_of(t->context, options, err);
+    json_decref(options);
+    if (!t->profile) return false;
+    t->profile->n_texts++;
+    t->job.options = &t->profile->generation.options;
+    t->is_chat = t->profile->values.chat;
+    return read_seed(t, err);
+}
+
+static bool begin(struct cli_batch_text *t, const struct base_buffer *prompt, bool asks,
+                  struct base_error *err)
+{
+    const struct cli_batch_context *c = t->context;
+    if (t->is_chat) {
+        if (!begin_chat(t, prompt, asks, err)) return false;
+    } else if (!cli_input_encode(&t->profile->values, c->model->tokenizer, prompt, &t->ids, err)) {
+        return false;
+    }
+    t->job.prompt.ids = t->ids.id;
+    t->job.prompt.n = t->ids.count;
+    t->job.prompt.continues = prompt->size > 0 && !t->is_chat;
+    if (t->ids.count == 0)
+        return base_fail(err, BASE_USAGE,
+                         "the text is empty and this model has no beginning-of-text token");
+    const uint32_t n_ctx = model_session_n_ctx(c->model->session);
+    if (t->ids.count <= n_ctx) return true;
+    return base_fail(err, BASE_TOO_LONG,
+                     "the text has %zu tokens and the context holds %u: shorten it or raise "
+                     "--ctx-size",
+                     t->ids.count, n_ctx);
+}
+
+static bool parse_line(struct cli_batch_text *t, const char *line, size_t size,
+                       struct base_error *err)
+{
+    t->line = cli_json_parse(line, size, "JSON", err);
+    if (!t->line) return false;
+    if (!json_is_object(t->line)) return base_fail(err, BASE_USAGE, "the line is no JSON object");
+    if (json_object_get(t->line, "prompt") || json_object_get(t->line, "messages")) return true;
+    return base_fail(err, BASE_USAGE, "the line has neither a prompt nor messages");
+}
+
+bool cli_batch_text_open(struct cli_batch_text *t, struct cli_batch_context *c, uint64_t number,
+                         const char *line, size_t size, struct base_error *err)
+{
+    struct base_buffer prompt = BASE_BUFFER_INIT;
+    bool ok = true;
+    *t = (struct cli_batch_text){.context = c, .number = number};
+    if (c->values->each)
+        fill_each(c, line, size, &prompt);
+    else
+        ok = parse_line(t, line, size, err) && read_prompt(t, &prompt, err);
+    const bool asks = c->values->each || json_object_get(t->line, "prompt");
+    ok = ok && cli_buffer_check(&prompt, err) && find_profile(t, err) &&
+         begin(t, &prompt, asks, err);
+    base_buffer_free(&prompt);
+    return ok;
+}
+
+void cli_batch_text_close(struct cli_batch_text *t)
+{
+    if (t->profile) t->profile->n_texts--;
+    json_decref(t->line);
+    text_ids_free(&t->ids);
+    cli_chat_reply_close(&t->reply);
+    cli_chat_prompt_free(&t->prompt);
+    base_buffer_free(&t->text);
+    *t = (struct cli_batch_text){0};
+}
+
+/* ---- From pieces to an answer ---- */
+
+/* What a plain answer shows of a chat. */
+static bool show(void *user, const char *bytes, size_t size, bool dim, struct base_error *err)
+{
+    (void)dim;
+    (void)err;
+    base_buffer_add(user, bytes, size);
+    return true;
+}
+
+bool cli_batch_text_take(struct cli_batch_text *t, const struct generate_piece *piece,
+                         struct base_error *err)
+{
+    const bool plain = cli_batch_is_plain(t->context->values);
+    t->reply.show = plain ? show : NULL;
+    t->reply.user = &t->text;
+    if (t->is_chat && !cli_chat_reply_take(&t->reply, piece, err)) return false;
+    if (!t->is_chat || !plain) base_buffer_add(&t->text, piece->text, piece->size);
+    return cli_buffer_check(&t->text, err);
+}
+
+/* A text as one line: \n, \r and \\ for what would end it or be taken for these. */
+static void add_escaped(struct base_buffer *out, const struct base_buffer *text)
+{
+    for (size_t i = 0; i < text->size; i++) {
+        const char c = text->data[i];
+        if (c == '\n' || c == '\r' || c == '\\')
+            base_buffer_add_text(out, c == '\n' ? "\\n" : c == '\r' ? "\\r" : "\\\\");
+        else
+            base_buffer_add(out, &c, 1);
+    }
+}
+
+static void add_head(const struct cli_batch_text *t, struct base_buffer *out)
+{
+    const json_t *id = json_object_get(t->line, "id");
+    base_buffer_add_format(out, "{\"line\":%llu", (unsigned long long)t->number);
+    if (!id) return;
+    base_buffer_add_text(out, ",\"id\":");
+    cli_json_add(out, id);
+}
+
+static void add_failure(const struct cli_batch_text *t, const struct base_error *failed,
+                        struct base_buffer *out)
+{
+    char text[900];
+    base_error_format(failed, text, sizeof text);
+    if (cli_batch_is_plain(t->context->values)) {
+        cli_note("line %llu: %s", (unsigned long long)t->number, text);
+        return;
+    }
+    base_buffer_add_format(out, ",\"status\":%d,", (int)failed->code);
+    base_buffer_add_member(out, "error", text, strlen(text));
+}
+
+static bool add_object(const struct cli_batch_text *t, const struct generate_outcome *o,
+                       struct base_buffer *out, struct base_error *err)
+{
+    add_head(t, out);
+    base_buffer_add_text(out, ",");
+    base_buffer_add_member(out, "text", t->text.size ? t->text.data : "", t->text.size);
+    if (t->is_chat) {
+        json_t *message = cli_chat_reply_message(&t->reply, err);
+        if (!message) return false;
+        base_buffer_add_text(out, ",\"message\":");
+        cli_json_add(out, message);
+        json_decref(message);
+    }
+    base_buffer_add_format(out, ",\"stop\":\"%s\",", generate_ending_name[o->ending]);
+    base_buffer_add_member(out, "stop_text", o->stop_text, o->stop_text ? strlen(o->stop_text) : 0);
+    base_buffer_add_format(out, ",\"prompt_tokens\":%llu,\"tokens\":%llu,\"seed\":%llu",
+                           (unsigned long long)o->n_prompt, (unsigned long long)o->n_generated,
+                           (unsigned long long)t->job.prompt.seed);
+    return true;
+}
+
+bool cli_batch_text_end(struct cli_batch_text *t, const struct generate_outcome *outcome, bool *cut,
+                        struct base_buffer *out, struct base_error *err)
+{
+    struct base_error failed = BASE_ERROR_INIT;
+    const bool plain = cli_batch_is_plain(t->context->values);
+    if (t->is_chat && !cli_chat_reply_end(&t->reply, err)) return false;
+    *cut = !cli_outcome_check(outcome, &failed);
+    if (plain)
+        add_escaped(out, &t->text);
+    else if (!add_object(t, outcome, out, err))
+        return false;
+    if (*cut) add_failure(t, &failed, out);
+    base_buffer_add_text(out, plain ? "\n" : "}\n");
+    return cli_buffer_check(out, err);
+}
+
+void cli_batch_text_fail(const struct cli_batch_text *t, const struct base_error *failed,
+                         struct base_buffer *out)
+{
+    const bool plain = cli_batch_is_plain(t->context->values);
+    if (!plain) add_head(t, out);
+    add_failure(t, failed, out);
+    base_buffer_add_text(out, plain ? "\n" : "}\n");
+}

@@ -1,0 +1,392 @@
+/* cli/cmd/cmd_batch.c: `infer batch`: many texts together, a line in and a line out each. */
+#include "cli/batch/batch_input.h"
+#include "cli/batch/batch_output.h"
+#include "cli/batch/batch_text.h"
+#include "cli/batch/shard.h"
+#include "cli/commands.h"
+#include "cli/hwinfo.h"
+#include "cli/input.h"
+#include "cli/sandbox.h"
+#include "cli/system.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    STANDARD_SLOTS = 16,
+    KEPT = 2,          /* beginnings that are kept beside the texts */
+    AHEAD = 64,        /* lines that are read before they have a slot, and 4 more for each slot: */
+    AHEAD_OF_SLOT = 4, /*   what they have in common is seen only then */
+    AHEAD_BYTES = CLI_BATCH_LINE_MAX
+};
+
+/* A line that has no answer in the output yet. */
+struct entry {
+    struct batch *batch;
+    struct entry *before, *next; /* in the order of the input */
+    size_t size;                 /* bytes of the line */
+    struct cli_batch_text text;
+    struct base_buffer answer; /* the whole line, once it is done */
+    bool done;
+};
+
+struct batch {
+    struct cli_values values;                       /* texts_only; those of the command otherwise */
+    struct base_buffer owned[2 * CLI_LIST_MAX + 2]; /* texts that values point to */
+    size_t n_owned;
+    struct cli_model model;
+    struct cli_batch_context context;
+    struct generate_scheduler *scheduler;
+    struct cli_batch_input input;
+    struct cli_batch_output output;
+    struct cli_shard shard;
+    struct entry *first, *last;
+    uint64_t n_open, n_open_bytes; /* entries */
+    uint64_t n_part;               /* lines of this part, those that had their answer included */
+    uint64_t n_answers, n_failed;  /* of this run */
+    uint64_t n_read, n_generated;  /* tokens */
+    double start, shown;           /* cli_seconds() */
+    bool shows;                    /* a line of progress on standard error */
+};
+
+/* ---- What the command says ---- */
+
+static bool own(struct batch *b, const char **text, bool unescape, struct base_error *err)
+{
+    struct base_buffer *copy = &b->owned[b->n_owned++];
+    if (unescape)
+        cli_input_unescape(*text, copy);
+    else if (!cli_source_read(*text, copy, err))
+        return false;
+    base_buffer_add(copy, "", 1);
+    *text = copy->data;
+    return cli_buffer_check(copy, err);
+}
+
+/* Once the program may open no file, what files hold must be there; and lines have no escapes but
+ * those of JSON. */
+static bool own_texts(struct batch *b, struct base_error *err)
+{
+    struct cli_values *v = &b->values;
+    struct cli_list *lists[] = {&v->stop, &v->dry_sequence_breaker};
+    for (size_t k = 0; v->escape && k < 2; k++)
+        for (size_t i = 0; i < lists[k]->count; i++)
+            if (!own(b, &lists[k]->item[i], true, err)) return false;
+    if (v->grammar && access(v->grammar, R_OK) == 0 && !own(b, &v->grammar, false, err))
+        return false;
+    if (v->json_schema && access(v->json_schema, R_OK) == 0 && !own(b, &v->json_schema, false, err))
+        return false;
+    v->texts_only = true;
+    return true;
+}
+
+/* Of a grammar or a schema in a file an error names the file: before it is but a text. */
+static bool check_constraint(const struct cli_values *values, struct base_error *err)
+{
+    struct cli_generation g = {0};
+    const bool ok = cli_generation_prepare(&g, values, false, err);
+    cli_generation_close(&g);
+    return ok;
+}
+
+static bool open_input(struct batch *b, struct base_error *err)
+{
+    const char *path = b->values.file;
+    if (path && strcmp(path, "-") != 0) {
+        b->input.fd = open(path, O_RDONLY | O_CLOEXEC);
+        if (b->input.fd >= 0) return true;
+        b->input.fd = 0;
+        base_fail(err, BASE_USAGE, "cannot read: %s", strerror(errno));
+        base_error_set_file(err, path);
+        return false;
+    }
+    if (path || !cli_stdin_is_terminal()) return true;
+    return base_fail(err, BASE_USAGE,
+                     "no lines: give -f FILE or pipe them in; see infer batch --help");
+}
+
+static bool open_streams(struct batch *b, struct base_error *err)
+{
+    const struct cli_values *v = &b->values;
+    const bool plain = cli_batch_is_plain(v);
+    if (plain && v->unordered)
+        return base_fail_at(err, BASE_USAGE, "--unordered", -1,
+                            "plain answers do not say which line they are of: add --json");
+    if (!cli_shard_find(v, &b->shard, err) || !open_input(b, err) ||
+        !cli_batch_output_open(&b->output, v->resume, plain, b->input.fd, err))
+        return false;
+    b->shows = isatty(STDERR_FILENO) && (v->resume || !cli_stdout_is_terminal());
+    return true;
+}
+
+/* ---- The session ---- */
+
+static bool open_session(struct batch *b, uint32_t n_slots, struct base_error *err)
+{
+    uint32_t n_ctx = (uint32_t)b->values.ctx_size;
+    if (n_ctx == 0) n_ctx = cli_model_pick_ctx(&b->model, 0);
+    return cli_model_open_session(&b->model, &b->values, n_slots + KEPT, n_ctx, err);
+}
+
+/* As many texts as asked for, or as fit into half of the memory that is free. */
+static bool open_slots(struct batch *b, uint32_t *n_slots, struct base_error *err)
+{
+    *n_slots = b->values.n_slots ? (uint32_t)b->values.n_slots : STANDARD_SLOTS;
+    if (!open_session(b, *n_slots, err)) return false;
+    struct cli_machine machine = {0};
+    cli_machine_read(&machine);
+    const uint64_t bytes = model_session_cache_bytes(b->model.session);
+    const uint64_t room = machine.memory_free / 2;
+    if (b->values.n_slots || room == 0 || bytes <= room) return true;
+    const uint64_t fit = room / (bytes / (*n_slots + KEPT) + 1);
+    *n_slots = fit > KEPT + 1 ? (uint32_t)fit - KEPT : 1;
+    model_session_free(b->model.session);
+    b->model.session = NULL;
+    return open_session(b, *n_slots, err);
+}
+
+static bool open_scheduler(struct batch *b, struct base_error *err)
+{
+    uint32_t n_slots;
+    if (!open_slots(b, &n_slots, err)) return false;
+    const struct generate_model model = {
+        .model = b->model.model, .tokenizer = b->model.tokenizer, .session = b->model.session};
+    const struct generate_scheduler_options o = {n_slots, (uint32_t)b->values.batch_size};
+    b->scheduler = b->context.scheduler = generate_scheduler_new(&model, &o, err);
+    if (b->scheduler && b->values.verbose) {
+        cli_model_note(&b->model);
+        cli_note("%u texts together; part %llu of %llu%s%s", n_slots,
+                 (unsigned long long)b->shard.index + 1, (unsigned long long)b->shard.count,
+                 b->shard.source ? " by " : "", b->shard.source ? b->shard.source : "");
+    }
+    return b->scheduler != NULL;
+}
+
+static bool open_all(struct batch *b, const struct cli_values *values, struct base_error *err)
+{
+    b->values = *values;
+    if (!check_constraint(values, err) || !own_texts(b, err) || !open_streams(b, err) ||
+        !cli_model_open_file(&b->model, &b->values, err) ||
+        !cli_model_open_tokenizer(&b->model, err))
+        return false;
+    if (!values->no_sandbox) cli_sandbox_limit(NULL);
+    if (!cli_model_open_weights(&b->model, &b->values, err) ||
+        !cli_batch_context_open(&b->context, &b->values, &b->model, err) || !open_scheduler(b, err))
+        return false;
+    if (!values->no_sandbox) cli_sandbox_close(0);
+    return true;
+}
+
+/* ---- Answers ---- */
+
+static void free_entry(struct batch *b, struct entry *e)
+{
+    *(e->before ? &e->before->next : &b->first) = e->next;
+    *(e->next ? &e->next->before : &b->last) = e->before;
+    b->n_open--;
+    b->n_open_bytes -= e->size;
+    cli_batch_text_close(&e->text);
+    base_buffer_free(&e->answer);
+    free(e);
+}
+
+static bool write_entry(struct batch *b, struct entry *e, struct base_error *err)
+{
+    const bool ok = cli_batch_output_write(&b->output, &e->answer, err);
+    b->n_answers += ok;
+    free_entry(b, e);
+    return ok;
+}
+
+/* The answer is there: what can be written now is. */
+static bool finish(struct entry *e, struct base_error *err)
+{
+    struct batch *b = e->batch;
+    cli_batch_text_close(&e->text);
+    e->done = true;
+    if (b->values.unordered) return write_entry(b, e, err);
+    while (b->first && b->first->done)
+        if (!write_entry(b, b->first, err)) return false;
+    return true;
+}
+
+static bool fail_entry(struct entry *e, const struct base_error *failed, struct base_error *err)
+{
+    e->batch->n_failed++;
+    cli_batch_text_fail(&e->text, failed, &e->answer);
+    return finish(e, err);
+}
+
+static bool take(void *user, const struct generate_piece *piece, struct base_error *err)
+{
+    struct entry *e = user;
+    return cli_batch_text_take(&e->text, piece, err);
+}
+
+static bool end(void *user, const struct generate_outcome *outcome, const struct base_error *failed,
+                struct base_error *err)
+{
+    struct entry *e = user;
+    bool cut = false;
+    if (failed) return fail_entry(e, failed, err);
+    if (outcome->ending == GENERATE_END_INTERRUPTED)
+        return base_fail(err, BASE_INTERRUPTED, "interrupted");
+    e->batch->n_read += outcome->n_read;
+    e->batch->n_generated += outcome->n_generated;
+    if (!cli_batch_text_end(&e->text, outcome, &cut, &e->answer, err)) return false;
+    e->batch->n_failed += cut;
+    return finish(e, err);
+}
+
+/* ---- Lines ---- */
+
+static bool is_blank(const char *line, size_t size)
+{
+    size_t n = 0;
+    while (n < size && (line[n] == ' ' || line[n] == '\t' || line[n] == '\r')) n++;
+    return n == size;
+}
+
+static struct entry *new_entry(struct batch *b, size_t size, struct base_error *err)
+{
+    struct entry *e = calloc(1, sizeof *e);
+    if (!e) {
+        base_fail(err, BASE_NO_MEMORY, "not enough memory for another line");
+        return NULL;
+    }
+    e->batch = b;
+    e->size = size;
+    e->before = b->last;
+    *(b->last ? &b->last->next : &b->first) = e;
+    b->last = e;
+    b->n_open++;
+    b->n_open_bytes += size;
+    return e;
+}
+
+static bool take_line(struct batch *b, const char *line, size_t size, struct base_error *err)
+{
+    const uint64_t number = b->input.number;
+    const bool is_part = cli_shard_has(&b->shard, number);
+    if (!is_part || (!b->values.each && !b->input.too_long && is_blank(line, size))) return true;
+    if (cli_batch_output_has(&b->output, number, b->n_part++)) return true;
+    struct base_error wrong = BASE_ERROR_INIT;
+    struct entry *e = new_entry(b, size, err);
+    if (!e) return false;
+    if (b->input.too_long) {
+        e->text = (struct cli_batch_text){.context = &b->context, .number = number};
+        base_fail(&wrong, BASE_TOO_LONG, "the line is longer than %d MiB",
+                  CLI_BATCH_LINE_MAX >> 20);
+        return fail_entry(e, &wrong, err);
+    }
+    if (!cli_batch_text_open(&e->text, &b->context, number, line, size, &wrong))
+        return wrong.code == BASE_INTERRUPTED ? base_goes_on(err) : fail_entry(e, &wrong, err);
+    e->text.job.sink = take;
+    e->text.job.end = end;
+    e->text.job.user = e;
+    generate_scheduler_add(b->scheduler, &e->text.job);
+    return true;
+}
+
+static bool is_idle(const struct batch *b)
+{
+    return generate_scheduler_running(b->scheduler) + generate_scheduler_waiting(b->scheduler) == 0;
+}
+
+/* Takes the lines that are there, as far as there is room for them; waits where there is nothing
+ * else to do. */
+static bool take_lines(struct batch *b, bool *ended, struct base_error *err)
+{
+    const uint64_t most = AHEAD + AHEAD_OF_SLOT * (uint64_t)model_session_n_seq(b->model.session);
+    while (!*ended && b->n_open < most && b->n_open_bytes < AHEAD_BYTES) {
+        const char *line;
+        size_t size;
+        switch (cli_batch_input_next(&b->input, is_idle(b), &line, &size, err)) {
+        case CLI_BATCH_FAILED:
+            return false;
+        case CLI_BATCH_LATER:
+            return true;
+        case CLI_BATCH_END:
+            *ended = true;
+            break;
+        case CLI_BATCH_LINE:
+            if (!take_line(b, line, size, err)) return false;
+        }
+    }
+    return true;
+}
+
+/* ---- The whole ---- */
+
+static void show_progress(struct batch *b)
+{
+    const double now = cli_seconds();
+    if (!b->shows || now - b->shown < 1) return;
+    char line[128];
+    const int n = snprintf(line, sizeof line, "\r%llu lines answered, %llu failed, %.1f tokens/s ",
+                           (unsigned long long)b->n_answers, (unsigned long long)b->n_failed,
+                           (double)b->n_generated / (now - b->start));
+    base_write_all(STDERR_FILENO, line, (size_t)n);
+    b->shown = now;
+}
+
+static void end_progress(const struct batch *b)
+{
+    static const char blank[] = "\r                                                            \r";
+    if (b->shows && b->shown > b->start) base_write_all(STDERR_FILENO, blank, sizeof blank - 1);
+}
+
+static bool answer(struct batch *b, struct base_error *err)
+{
+    bool ended = false;
+    b->start = b->shown = cli_seconds();
+    while (!ended || !is_idle(b)) {
+        if (!take_lines(b, &ended, err) || !generate_scheduler_step(b->scheduler, err))
+            return false;
+        show_progress(b);
+    }
+    return true;
+}
+
+static bool report(const struct batch *b, struct base_error *err)
+{
+    const double seconds = cli_seconds() - b->start;
+    if (b->values.verbose)
+        cli_note("%llu answers in %.1f s; %llu tokens read, %llu generated, %.1f tokens/s",
+                 (unsigned long long)b->n_answers, seconds, (unsigned long long)b->n_read,
+                 (unsigned long long)b->n_generated,
+                 seconds > 0 ? (double)b->n_generated / seconds : 0);
+    if (b->n_failed == 0) return true;
+    return base_fail(err, BASE_FAILED, "%llu of %llu lines failed%s",
+                     (unsigned long long)b->n_failed, (unsigned long long)b->n_answers,
+                     cli_batch_is_plain(&b->values) ? "" : ": their answers have an \"error\"");
+}
+
+static void close_all(struct batch *b)
+{
+    while (b->first) free_entry(b, b->first);
+    generate_scheduler_free(b->scheduler);
+    cli_batch_context_close(&b->context);
+    cli_batch_input_free(&b->input);
+    cli_batch_output_close(&b->output);
+    if (b->input.fd > STDERR_FILENO) close(b->input.fd);
+    cli_model_close(&b->model);
+    for (size_t i = 0; i < b->n_owned; i++) base_buffer_free(&b->owned[i]);
+    free(b);
+}
+
+bool cli_cmd_batch(const struct cli_values *values, struct base_error *err)
+{
+    struct batch *b = calloc(1, sizeof *b);
+    if (!b) return base_fail(err, BASE_NO_MEMORY, "not enough memory");
+    bool ok = open_all(b, values, err);
+    if (ok) {
+        ok = answer(b, err);
+        end_progress(b);
+        ok = ok && report(b, err);
+    }
+    close_all(b);
+    return ok;
+}

@@ -1,0 +1,364 @@
+# infer batch with a small model: a line in, a line out; each answer is what `infer run` gives.
+. test/cli/lib.sh
+[ -n "$MODEL" ] || { echo 'skip t_batch.sh: no model'; finish; exit; }
+INFER_MODEL=$MODEL
+export INFER_MODEL
+lines=$work/lines
+batch() { # with $lines as its standard input
+    input=$lines
+    infer batch "$@"
+    input=''
+}
+
+# member NAME: that member of each line of the output, as JSON, a line each; "-" where it is missing.
+member() {
+    python3 -c 'import json, sys
+for line in open(sys.argv[2], encoding="utf-8"):
+    value = json.loads(line)
+    print(json.dumps(value[sys.argv[1]]) if sys.argv[1] in value else "-")' "$1" "$work/out"
+}
+has_python() { python3 -c 1 2>/dev/null; }
+
+begin a_line_in_a_line_out
+cat >"$lines" <<'END'
+{"id":"a","prompt":"The capital of France is","predict":2,"temp":0}
+
+{"id":[1,{"b":null}],"prompt":"The capital of France is","n_predict":8,"temperature":0,"stop":["\n"]}
+{"messages":[{"role":"user","content":"What is 2+2?"}],"temp":0,"seed":7}
+END
+batch
+status 0
+err ''
+printf '%s\n' '{"line":1,"id":"a","text":" Paris.","stop":"limit","stop_text":null,"prompt_tokens":5,"tokens":2,"seed":0}' \
+    '{"line":3,"id":[1,{"b":null}],"text":" Paris.","stop":"stop","stop_text":"\n","prompt_tokens":5,"tokens":3,"seed":0}' \
+    '{"line":4,"text":"The answer to this classic math problem is 4.","message":{"role":"assistant","content":"The answer to this classic math problem is 4."},"stop":"eos","stop_text":null,"prompt_tokens":37,"tokens":12,"seed":7}' \
+    >"$work/want_lines"
+cmp -s "$work/out" "$work/want_lines" || bad "not as expected: $(cat "$work/out")"
+cp "$work/out" "$work/first"
+for more in '-np 1' '-np 2' '-np 5 -b 7' '-t 1'; do # whatever runs beside a text
+    # shellcheck disable=SC2086
+    batch $more
+    cmp -s "$work/out" "$work/first" || bad "$more: $(cat "$work/out")"
+done
+infer batch -f "$lines"
+cmp -s "$work/out" "$work/first" || bad "-f: $(cat "$work/out")"
+printf '%s' "$(cat "$lines")" >"$work/open" # a last line without its end
+input=$work/open
+infer batch
+cmp -s "$work/out" "$work/first" || bad "no line end: $(cat "$work/out")"
+input=''
+
+begin no_lines_no_answers
+: >"$lines"
+batch
+status 0
+out ''
+err ''
+printf '\n  \n' >"$lines"
+batch
+status 0
+out ''
+
+begin a_wrong_line_does_not_stop_the_others
+cat >"$lines" <<'END'
+nonsense
+{"prompt":"x","tmep":1}
+{"id":3,"prompt":"x","threads":1}
+[]
+{"id":5}
+{"prompt":5}
+{"prompt":"x","temp":"hot"}
+{"prompt":"x","predict":1.5}
+{"prompt":"x","top_k":-1}
+{"prompt":"x","regex":"["}
+{"prompt":"x","regex":"a","choices":["a"]}
+{"prompt":"x","system":"You are a cat."}
+{"messages":[]}
+{"messages":[{"content":"x"}]}
+{"prompt":"x","choices":["a,b"]}
+{"prompt":"x","json_schema":7}
+{"prompt":"","chat":true}
+{"prompt":"x","stop":"a\u0000b"}
+{"prompt":"The capital of France is","predict":2,"temp":0}
+END
+batch
+status 1
+err 'infer: 18 of 19 lines failed: their answers have an "error"\n'
+cat >"$work/errors" <<'END'
+{"line":1,"status":2,"error":"JSON: line 1, column 8: invalid token near 'nonsense'"}
+{"line":2,"status":2,"error":"tmep: is no member of a line: prompt, messages, id or an option of one text"}
+{"line":3,"id":3,"status":2,"error":"threads: is an option of all lines: give it on the command line"}
+{"line":4,"status":2,"error":"the line is no JSON object"}
+{"line":5,"id":5,"status":2,"error":"the line has neither a prompt nor messages"}
+{"line":6,"status":2,"error":"prompt: is no text"}
+{"line":7,"status":2,"error":"--temp: is not a number"}
+{"line":8,"status":2,"error":"--predict: is not a whole number"}
+{"line":9,"status":2,"error":"--top-k: '-1' is not a whole number from 0 to 2147483647"}
+END
+head -n 9 "$work/out" >"$work/nine"
+cmp -s "$work/nine" "$work/errors" || bad "$(diff "$work/nine" "$work/errors")"
+out_like '"line":10,.*--regex: '
+out_like '"line":11,.*--regex: contradicts --choices'
+out_like '"line":12,.*--system: needs --chat'
+out_like '"line":13,.*messages: holds no message'
+out_like '"line":14,.*message 1: it has no role'
+out_like '"line":15,.*--choices: is not a list of texts without commas'
+out_like '"line":16,.*--json-schema: is not a schema'
+out_like '"line":17,.*the question is empty'
+out_like '"line":18,.*--stop: holds a NUL'
+out_like '"line":19,"text":" Paris."'
+
+begin a_line_names_no_file # texts of strangers do not read what they name
+printf 'root ::= "yes"' >"$work/grammar"
+printf '{"prompt":"x","grammar":"%s","predict":2}\n{"prompt":"x","json_schema":"%s"}\n' "$work/grammar" "$work/grammar" >"$lines"
+for closed in '' --no-sandbox; do
+    # shellcheck disable=SC2086
+    batch $closed
+    status 1
+    [ "$(grep -c '"error":"--' "$work/out")" -eq 2 ] || bad "a file was read: $(cat "$work/out")"
+done
+printf '{"prompt":"x","temp":0}\n{"prompt":"x","temp":1}\n' >"$lines" # the command may name one
+batch --grammar "$work/grammar"
+status 0
+[ "$(grep -c '"text":"yes"' "$work/out")" -eq 2 ] || bad "$(cat "$work/out")"
+
+begin a_line_that_is_cut_says_so
+printf '{"prompt":"x","regex":"[a-z]{30}","predict":2,"temp":0}\n' >"$lines"
+batch
+status 1
+out_like '"stop":"limit".*,"status":6,"error":"--predict ended the text after 2 tokens'
+
+begin a_prompt_that_is_too_long
+printf '{"prompt":"%s"}\n{"prompt":"x","predict":0}\n' "$(yes word | head -n 60 | tr '\n' ' ')" >"$lines"
+batch -c 32
+status 1
+out_like '"line":1,"status":5,"error":"the text has [0-9]+ tokens and the context holds 32'
+out_like '"line":2,"text":"","stop":"limit"'
+
+begin twenty_lines_are_each_what_run_gives
+if has_python; then
+    # A name, a tab, the options of `run`, a tab, the members of the line.
+    cat >"$work/pairs" <<'END'
+--seed 1	"seed":1
+--seed 2 --temp 1.5	"seed":2,"temp":1.5
+--seed 3 --top-k 5	"seed":3,"top_k":5
+--seed 4 --top-p 0.5	"seed":4,"top-p":0.5
+--seed 5 --min-p 0.2	"seed":5,"min_p":0.2
+--temp 0 --repeat-penalty 1.3	"temp":0,"repeat_penalty":1.3
+--seed 6 --stop a --stop b	"seed":6,"stop":["a","b"]
+--seed 7 --stop .	"seed":7,"stop":"."
+--seed 8 --ignore-eos	"seed":8,"ignore_eos":true
+--seed 9 --regex [a-z]{3,12}	"seed":9,"regex":"[a-z]{3,12}"
+--seed 10 --choices cat,dog,no	"seed":10,"choices":["cat","dog","no"]
+--seed 11 --choices cat,dog	"seed":11,"choices":"cat,dog"
+--seed 12 --json-object	"seed":12,"json_object":true
+--seed 13 --json-schema {"enum":[1,22,333]}	"seed":13,"json_schema":{"enum":[1,22,333]}
+--seed 14 --mirostat 2	"seed":14,"mirostat":2
+--seed 15 --logit-bias 30-inf	"seed":15,"logit_bias":["30-inf"]
+--seed 16 --chat	"seed":16,"chat":true
+--seed 17 --chat --system Mew.	"seed":17,"chat":true,"system":"Mew."
+--seed 18 --no-bos --special	"seed":18,"no_bos":true,"special":true
+--seed 19 --dry-multiplier 0.8 --xtc-probability 0.5	"seed":19,"dry_multiplier":0.8,"xtc_probability":0.5
+END
+    : >"$lines"
+    while IFS='	' read -r options members; do
+        printf '{"prompt":"Tell me of a cat and a dog, and what they","predict":24,%s}\n' "$members" >>"$lines"
+    done <"$work/pairs"
+    batch -np 7
+    member text >"$work/texts"
+    n=0
+    while IFS='	' read -r options members; do
+        n=$((n + 1))
+        # shellcheck disable=SC2086
+        "$INFER" run -p 'Tell me of a cat and a dog, and what they' -n 24 $options --json \
+            </dev/null >"$work/out" 2>"$work/err"
+        member text >"$work/alone"
+        sed -n ${n}p "$work/texts" >"$work/together"
+        cmp -s "$work/alone" "$work/together" ||
+            bad "$options: $(cat "$work/together"), alone $(cat "$work/alone")"
+    done <"$work/pairs"
+    [ $n -eq 20 ] || bad "$n lines"
+else
+    skip 'no python3'
+fi
+
+begin in_order_or_as_they_come
+{
+    printf '{"id":"long","prompt":"Once upon a time","predict":60,"ignore_eos":true}\n'
+    for i in 1 2 3 4 5 6; do printf '{"id":%s,"prompt":"One","predict":1}\n' $i; done
+} >"$lines"
+batch -np 2
+status 0
+sed 's/,"id".*//' "$work/out" >"$work/order"
+printf '{"line":%s\n' 1 2 3 4 5 6 7 | cmp -s - "$work/order" || bad "$(cat "$work/order")"
+sort "$work/out" >"$work/sorted"
+batch -np 2 --unordered
+status 0
+tail -n 1 "$work/out" | grep -q '"id":"long"' || bad "the long one is not last: $(cat "$work/out")"
+sort "$work/out" | cmp -s - "$work/sorted" || bad 'other answers without order'
+
+begin answers_come_while_the_input_is_open
+mkfifo "$work/in" "$work/answers"
+"$INFER" batch <"$work/in" >"$work/answers" 2>"$work/err" &
+pid=$!
+exec 8>"$work/in" 9<"$work/answers"
+for i in 1 2 3; do
+    printf '{"id":%s,"prompt":"The capital of France is","predict":2,"temp":0}\n' $i >&8
+    read -r answer <&9
+    case $answer in *"\"id\":$i,\"text\":\" Paris.\""*) ;; *) bad "answer $i: $answer" ;; esac
+done
+exec 8>&-
+wait $pid
+code=$? last='batch, a pipe that stays open'
+exec 9<&-
+status 0
+
+begin plain_lines
+printf 'France\r\nItaly\n' >"$lines"
+batch --each 'The capital of {} is' -n 2 --temp 0
+status 0
+out ' Paris.\n Rome.\n'
+batch -e --each 'The capital of {}\x20is' -n 8 --temp 0 # a line stays a line
+head -n 1 "$work/out" >"$work/line"
+same "$work/line" ' Paris.\\n\\nThe answer is:\n'
+batch --each 'The capital of {} is' -n 2 --temp 0 --json
+out_like '^{"line":2,"text":" Rome.","stop":"limit"'
+batch --each 'Is {} a country? ' --chat --choices yes,no --temp 0
+[ "$(grep -Ec '^(yes|no)$' "$work/out")" -eq 2 ] || bad "$(cat "$work/out")"
+printf 'a\n\nb\n' >"$lines" # an empty line is one
+batch --each '{}' -n 0
+out '\n\n\n'
+batch --each '{}' --regex '[a-z]{30}' -n 1
+status 1
+[ "$(wc -l <"$work/out")" -eq 3 ] || bad "$(cat "$work/out")"
+err_like '^infer: line 1: --predict ended the text after 1 tokens'
+usage '--each: has no \{\}' batch --each 'text'
+usage '--unordered: plain answers do not say which line' batch --each '{}' --unordered
+
+begin resume_goes_on_where_it_ended
+for i in 1 2 3 4 5 6 7 8; do printf '{"id":%s,"prompt":"Number %s is","predict":3,"seed":%s}\n' $i $i $i; done >"$lines"
+batch
+cp "$work/out" "$work/whole"
+size=$(wc -c <"$work/whole")
+for cut in 0 1 $((size / 3)) $((size / 2)) $((size - 1)) "$size"; do
+    head -c "$cut" "$work/whole" >"$work/part"
+    batch --resume "$work/part"
+    status 0
+    out ''
+    cmp -s "$work/part" "$work/whole" || bad "cut at $cut: $(cat "$work/part")"
+done
+rm "$work/part"
+batch --resume "$work/part" # a file that is not there is made
+cmp -s "$work/part" "$work/whole" || bad 'a new file'
+sed '3d;6d' "$work/whole" >"$work/part" # answers that were taken out are made again
+batch --resume "$work/part"
+sort "$work/part" | cmp -s - "$work/whole" || bad "$(cat "$work/part")"
+printf 'something else\n' >"$work/other"
+usage 'other: line 1 is no answer of `infer batch`: nothing was changed' batch --resume "$work/other"
+same "$work/other" 'something else\n'
+usage 'is what the lines are read from' batch -f "$lines" --resume "$lines"
+usage 'none/x: cannot write' batch --resume "$work/none/x"
+printf 'a\nb\nc\n' >"$lines"
+batch --each 'X{}' -n 2
+cp "$work/out" "$work/whole"
+head -c $(($(head -n 1 "$work/whole" | wc -c) + 1)) "$work/whole" >"$work/part"
+batch --each 'X{}' -n 2 --resume "$work/part"
+cmp -s "$work/part" "$work/whole" || bad "plain: $(cat "$work/part")"
+
+begin resume_after_a_kill
+for i in 1 2 3 4 5 6 7 8 9; do
+    printf '{"id":%s,"prompt":"Number %s is","predict":40,"ignore_eos":true,"seed":%s}\n' $i $i $i
+done >"$lines"
+batch -np 2
+cp "$work/out" "$work/whole"
+rm -f "$work/part"
+"$INFER" batch -np 2 --resume "$work/part" <"$lines" 2>"$work/err" &
+pid=$! n=0
+while [ $n -lt 400 ] && ! [ -s "$work/part" ]; do
+    sleep 0.05
+    n=$((n + 1))
+done
+usage 'part: another process writes it' batch --resume "$work/part"
+kill -KILL $pid
+wait $pid 2>"$work/said"
+batch -np 2 --resume "$work/part"
+status 0
+cmp -s "$work/part" "$work/whole" || bad "$(cat "$work/part")"
+
+begin parts_of_the_lines
+for i in 1 2 3 4 5 6 7; do printf '{"prompt":"%s","predict":1}\n' $i; done >"$lines"
+batch
+cp "$work/out" "$work/whole"
+for i in 1 2 3; do
+    batch --shard $i/3
+    cp "$work/out" "$work/part.$i"
+done
+cat "$work"/part.[123] | sort | cmp -s - "$work/whole" || bad 'parts are not the whole'
+numbers() { sed 's/[^0-9]*\([0-9]*\).*/\1/' "$work/out" | tr '\n' ' '; }
+shard() { # LINES VARIABLES...
+    want=$1
+    shift
+    env "$@" "$INFER" batch <"$lines" >"$work/out" 2>"$work/err"
+    code=$? last="$*"
+    status 0
+    [ "$(numbers)" = "$want" ] || bad "$*: $(numbers)"
+}
+shard '2 5 ' OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=3
+shard '2 5 ' PMI_RANK=1 PMI_SIZE=3
+shard '2 5 ' PMI_RANK=1 PMI_SIZE=3 OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=3
+shard '2 5 ' SLURM_ARRAY_TASK_ID=5 SLURM_ARRAY_TASK_MIN=4 SLURM_ARRAY_TASK_COUNT=3
+shard '2 5 ' SLURM_ARRAY_TASK_ID=3 SLURM_ARRAY_TASK_MIN=1 SLURM_ARRAY_TASK_COUNT=3 SLURM_ARRAY_TASK_STEP=2
+shard '4 ' SLURM_ARRAY_TASK_ID=1 SLURM_ARRAY_TASK_MIN=0 SLURM_ARRAY_TASK_COUNT=2 OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2
+shard '1 2 3 4 5 6 7 ' PARALLEL_SEQ=3 SLURM_PROCID=1 SLURM_NTASKS=3
+shard '1 2 3 4 5 6 7 ' INFER_SHARD=1/1 OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=3
+for wrong in 0/3 4/3 1/0 1 a/b 1/3x ''; do usage "--shard: '$wrong' is not I/N" batch --shard "$wrong"; done
+OMPI_COMM_WORLD_RANK=3 OMPI_COMM_WORLD_SIZE=3 "$INFER" batch <"$lines" >"$work/out" 2>"$work/err"
+code=$? last='a rank past the end'
+status 2
+err_line 'OMPI_COMM_WORLD_RANK: part 4 of 3 does not exist'
+
+begin ends_of_the_output
+for i in 1 2 3; do printf '{"prompt":"%s","predict":1}\n' $i; done >"$lines"
+{
+    "$INFER" batch -np 1 <"$lines" 2>"$work/err"
+    echo $? >"$work/code"
+} | true
+code=$(cat "$work/code") last='a closed pipe'
+status 141
+err ''
+if full_disk; then
+    "$INFER" batch <"$lines" >/dev/full 2>"$work/err"
+    code=$? last='a full disk'
+    status 1
+    err_line 'No space left on device'
+fi
+
+begin an_interrupt_leaves_whole_lines
+for i in 1 2; do printf '{"prompt":"%s","predict":1}\n' $i; done >"$lines"
+printf '{"prompt":"Once","predict":4000,"ignore_eos":true}\n' >>"$lines"
+if env --default-signal=INT true 2>"$work/said"; then
+    env --default-signal=INT "$INFER" batch <"$lines" >"$work/out" 2>"$work/err" &
+    pid=$! n=0
+    while [ $n -lt 400 ] && [ "$(wc -l <"$work/out")" -lt 2 ]; do
+        sleep 0.05
+        n=$((n + 1))
+    done
+    kill -INT $pid
+    wait $pid
+    code=$? last='batch, interrupted'
+    status 130
+    err ''
+    [ "$(wc -l <"$work/out")" -eq 2 ] || bad "$(cat "$work/out")"
+    [ "$(tail -c 1 "$work/out" | od -An -tx1)" = ' 0a' ] || bad 'a part of a line'
+else
+    skip 'env cannot restore SIGINT here'
+fi
+
+begin wrong_calls
+usage 'none: cannot read' batch -f "$work/none"
+usage '--prompt: is an option of `infer run`' batch --prompt x
+usage '--regex: contradicts --choices' batch --regex a --choices a
+usage '--system: needs --chat' batch --system x
+usage '--template: ' batch --chat --template "$work/none"
+
+finish
