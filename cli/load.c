@@ -2,7 +2,9 @@
 #include "cli/load.h"
 #include "base/interrupt.h"
 #include "cli/model_path.h"
+#include "cli/overrides.h"
 #include "cli/system.h"
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -22,15 +24,15 @@ bool cli_model_open_file(struct cli_model *m, const struct cli_values *values,
                          struct base_error *err)
 {
     struct base_buffer path = BASE_BUFFER_INIT;
+    bool done = false;
     if (cli_model_path(values, &path, err)) {
         m->file = values->plan ? gguf_open_header(path.data, err) : gguf_open(path.data, err);
-        if (m->file)
-            find_name(m);
-        else
-            base_error_set_file(err, path.data);
+        if (!m->file) base_error_set_file(err, path.data);
+        done = m->file && cli_overrides_apply(m->file, values, err);
+        if (done) find_name(m);
     }
     base_buffer_free(&path);
-    return m->file && cli_buffer_check(&m->name, err) && base_goes_on(err);
+    return done && cli_buffer_check(&m->name, err) && base_goes_on(err);
 }
 
 bool cli_model_has_vocabulary(const struct cli_model *m)
@@ -88,21 +90,28 @@ uint32_t cli_model_pick_ctx(const struct cli_model *m, uint64_t need)
     return need < trained ? (uint32_t)need : trained;
 }
 
-/* How many times as long a context the file says that its positions are stretched for; 1: none. */
+/* How many times as long a context positions are stretched for; 1: none; without end where the user
+ * has given a base. */
 static double scaling(const struct gguf_file *file, const char *arch)
 {
     static const char *const names[] = {"rope.scaling.factor", "rope.scale_linear"};
+    const char *const prefixes[] = {arch, MODEL_OPTION_PREFIX}; /* the last that has a key counts */
     struct base_error ignored = BASE_ERROR_INIT; /* the model was opened: its keys are sound */
     struct gguf_str type = {0};
     char key[128];
     float factor = 0;
-    snprintf(key, sizeof key, "%.64s.rope.scaling.type", arch);
-    gguf_get_str(file, key, &type, &ignored);
-    if (type.size == 4 && memcmp(type.data, "none", 4) == 0) return 1;
-    for (size_t i = 0; i < sizeof names / sizeof *names && !(factor > 1); i++) {
-        snprintf(key, sizeof key, "%.64s.%s", arch, names[i]);
-        gguf_get_f32(file, key, &factor, &ignored);
+    for (size_t p = 0; p < sizeof prefixes / sizeof *prefixes; p++) {
+        snprintf(key, sizeof key, "%.64s.rope.freq_base", prefixes[p]);
+        const struct gguf_kv *base = gguf_kv_find(file, key);
+        if (base && base->given) return INFINITY;
+        snprintf(key, sizeof key, "%.64s.rope.scaling.type", prefixes[p]);
+        gguf_get_str(file, key, &type, &ignored);
+        for (size_t i = sizeof names / sizeof *names; i-- > 0;) {
+            snprintf(key, sizeof key, "%.64s.%s", prefixes[p], names[i]);
+            gguf_get_f32(file, key, &factor, &ignored);
+        }
     }
+    if (type.size == 4 && memcmp(type.data, "none", 4) == 0) return 1;
     return factor > 1 ? factor : 1;
 }
 

@@ -37,6 +37,16 @@ static struct engine_tensor *build_parallel(struct model_builder *b, struct engi
     return model_named(b, engine_add(b->g, scaled(b, f), x), "layer_out");
 }
 
+/* x [T][E]: what the network gives; what the one beside it gives is added, each normalized. */
+static struct engine_tensor *build_beside(struct model_builder *b, struct engine_tensor *in,
+                                          struct engine_tensor *x)
+{
+    const struct model_layer *l = b->layer;
+    struct engine_tensor *beside = build_part(b, &l->beside, model_norm(b, in, &l->beside_norm));
+    x = model_norm(b, x, &l->ffn_norm_1);
+    return engine_add(b->g, model_norm(b, beside, &l->beside_post_norm), x);
+}
+
 /* x += m(x), then x += f(x), with norms before, after or both. */
 static struct engine_tensor *build_serial(struct model_builder *b, struct engine_tensor *out_rows,
                                           struct engine_tensor *x)
@@ -56,9 +66,14 @@ static struct engine_tensor *build_serial(struct model_builder *b, struct engine
         in = rows_of(b, in, out_rows);
     }
     if (!l->ffn.block) return in;
+    b->residual = in;
     x = build_part(b, &l->ffn, before ? model_norm(b, in, &l->ffn_norm) : in);
+    if (l->beside.block) x = build_beside(b, in, x);
     if (after) x = model_norm(b, x, &l->ffn_post_norm);
-    return model_named(b, engine_add(b->g, scaled(b, x), in), "layer_out");
+    x = engine_add(b->g, scaled(b, x), in);
+    if (l->tail.block) x = build_part(b, &l->tail, x);
+    if (l->out_scale) x = engine_mul(b->g, x, l->out_scale);
+    return model_named(b, x, "layer_out");
 }
 
 /* One layer: x [T][E] to [T][E]; in the last layer only the wanted rows go on after the mixer. */
@@ -106,9 +121,11 @@ bool model_graph_build(struct model_graph *out, struct model *m, struct model_st
         out->out_rows = engine_input(b.g, QUANT_I32, 1, (int64_t[]){n_out}, "out_rows");
 
     struct engine_tensor *x = build_embedding(&b);
+    if (p->ends.n_per_layer) b.per_layer = model_build_per_layer(&b, x);
     for (uint32_t i = 0; i < p->n_layer; i++) {
         b.layer = &p->layer[i];
-        x = build_layer(&b, i == p->n_layer - 1 ? out->out_rows : NULL, x);
+        b.out_rows = i == p->n_layer - 1 ? out->out_rows : NULL;
+        x = build_layer(&b, b.out_rows, x);
     }
     x = engine_name(model_norm(&b, x, &p->ends.output_norm), "hidden");
     if (n_out > 0) {

@@ -20,6 +20,13 @@ struct model_facts { /* what callers may ask about a model */
     uint32_t n_unused; /* tensors of the file that the text model has no part in */
 };
 
+/* How positions are stretched, in place of what the file says: values of gguf_override with this
+ * architecture, before model_open. They are rope.freq_base, rope.scaling.type (none, linear, yarn),
+ * .factor, .original_context_length, .yarn_ext_factor, .yarn_attn_factor, .yarn_beta_fast and
+ * .yarn_beta_slow. Base and factor count for layers without a window, and for those with one where
+ * these have no base of their own. */
+#define MODEL_OPTION_PREFIX "option"
+
 /* `file` and `engine` must outlive the model. NULL and BASE_MODEL for a missing, damaged or
  * unsupported model: the message names the key, the tensor or the architecture. */
 struct model *model_open(const struct gguf_file *file, struct engine *engine,

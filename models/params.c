@@ -115,6 +115,11 @@ static bool read_ends(struct model_reader *r, struct model_params *p)
         row->residual_default > 0 ? row->residual_default / sqrtf((float)p->n_layer) : 1.0f;
     p->logit_scale = 1.0f;
     p->logit_softcap = row->softcap;
+    if (p->arch->plan.per_layer &&
+        !model_read_u32(r, "embedding_length_per_layer_input", MODEL_REQUIRED, 0,
+                        MODEL_MAX_DIM / p->n_layer, &ends->n_per_layer))
+        return false;
+    ends->n_per_layers = p->n_layer * ends->n_per_layer;
     if ((row->embd_scale == MODEL_EMBD_KEY &&
          !model_read_f32(r, "embedding_scale", MODEL_OPTIONAL, 0.0f, &p->embd_scale)) ||
         (row->residual_scale &&
@@ -204,7 +209,8 @@ static bool plan_layer(struct model_reader *r, const struct model_params *p,
     const struct model_plan *plan = &p->arch->plan;
     *mixer = plan->mixer;
     *ffn = MODEL_FFN;
-    if (p->n_expert && !plan_experts(r, p, layer->index, ffn)) return false;
+    if (p->n_expert && !p->arch->experts.beside && !plan_experts(r, p, layer->index, ffn))
+        return false;
     if (plan->rule == MODEL_PLAN_SAME) return true;
     const uint32_t l = layer->index;
     uint32_t n_head = 1, n_head_kv = 1, n_ff = 1;
@@ -251,6 +257,8 @@ static void size_norms(const struct model_params *p, struct model_layer *l)
     l->n_ffn_norm = l->ffn.block && before && !parallel ? size : 0;
     l->n_ffn_norm_optional = parallel ? size : 0;
     l->n_ffn_post_norm = l->ffn.block && after ? size : 0;
+    l->n_beside_norm = l->beside.block ? size : 0;
+    l->n_scale = p->arch->ends.layer_scale;
 }
 
 static bool read_layers(struct model_reader *r, struct model_params *p)
@@ -260,9 +268,12 @@ static bool read_layers(struct model_reader *r, struct model_params *p)
     for (uint32_t i = 0; i < p->n_layer; i++) {
         struct model_layer *l = &p->layer[i];
         enum model_block_id mixer, ffn;
+        const bool beside = p->arch->experts.beside && p->n_expert;
         l->index = i;
         if (!plan_layer(r, p, l, &mixer, &ffn) || !read_part(r, p, l, mixer, &l->mixer) ||
-            !read_part(r, p, l, ffn, &l->ffn))
+            !read_part(r, p, l, ffn, &l->ffn) ||
+            !read_part(r, p, l, beside ? MODEL_EXPERTS : MODEL_NOTHING, &l->beside) ||
+            !read_part(r, p, l, p->ends.n_per_layer ? MODEL_PER_LAYER : MODEL_NOTHING, &l->tail))
             return false;
         size_norms(p, l);
     }
@@ -284,6 +295,8 @@ void model_params_free(struct model_params *p)
     for (uint32_t i = 0; p->layer && i < p->n_layer; i++) {
         free(p->layer[i].mixer.self);
         free(p->layer[i].ffn.self);
+        free(p->layer[i].beside.self);
+        free(p->layer[i].tail.self);
     }
     free(p->layer);
     *p = (struct model_params){0};
@@ -301,6 +314,9 @@ static const struct model_tensor_row end_rows[] = {
     {"position_embd",       MODEL_MATRIX, MODEL_OPTIONAL, END(positions),  .inputs = END(n_embd), .outputs = END(n_positions)},
     {"output_norm",         MODEL_NORM,   MODEL_REQUIRED, END(output_norm), .inputs = END(n_output_norm)},
     {"output",              MODEL_LINEAR, MODEL_OPTIONAL, END(output),     .inputs = END(n_embd), .outputs = END(n_vocab)},
+    {"per_layer_token_embd", MODEL_MATRIX, MODEL_REQUIRED, END(per_layer_embd), .inputs = END(n_per_layers), .outputs = END(n_vocab)},
+    {"per_layer_model_proj", MODEL_LINEAR, MODEL_REQUIRED, END(per_layer_proj), .inputs = END(n_embd), .outputs = END(n_per_layers)},
+    {"per_layer_proj_norm", MODEL_NORM,   MODEL_REQUIRED, END(per_layer_norm), .inputs = END(n_per_layer)},
     {"rope_freqs",          MODEL_VECTOR, MODEL_OPTIONAL, END(rope_freqs), .inputs = END(n_factors)},
     {"rope_factors_long",   MODEL_VECTOR, MODEL_OPTIONAL, END(rope_long),  .inputs = END(n_factors)},
     {"rope_factors_short",  MODEL_VECTOR, MODEL_OPTIONAL, END(rope_short), .inputs = END(n_factors)},
@@ -312,6 +328,10 @@ static const struct model_tensor_row layer_rows[] = {
     {"post_attention_norm", MODEL_NORM, MODEL_REQUIRED, LAYER(mixer_post_norm), .inputs = LAYER(n_mixer_post_norm)},
     {"ffn_norm",            MODEL_NORM, MODEL_REQUIRED, LAYER(ffn_norm),        .inputs = LAYER(n_ffn_norm)},
     {"ffn_norm",            MODEL_NORM, MODEL_OPTIONAL, LAYER(ffn_norm),        .inputs = LAYER(n_ffn_norm_optional)},
+    {"post_ffw_norm_1",     MODEL_NORM, MODEL_REQUIRED, LAYER(ffn_norm_1),      .inputs = LAYER(n_beside_norm)},
+    {"pre_ffw_norm_2",      MODEL_NORM, MODEL_REQUIRED, LAYER(beside_norm),     .inputs = LAYER(n_beside_norm)},
+    {"post_ffw_norm_2",     MODEL_NORM, MODEL_REQUIRED, LAYER(beside_post_norm), .inputs = LAYER(n_beside_norm)},
+    {"layer_output_scale",  MODEL_VECTOR, MODEL_OPTIONAL, LAYER(out_scale),     .inputs = LAYER(n_scale)},
     {"post_ffw_norm",       MODEL_NORM, MODEL_REQUIRED, LAYER(ffn_post_norm),   .inputs = LAYER(n_ffn_post_norm)},
     {.name = NULL},
 };
@@ -340,7 +360,7 @@ bool model_rows_visit(struct model_params *p, model_row_visit visit, void *user)
     if (!visit_rows(end_rows, "", &p->ends, visit, user)) return false;
     for (uint32_t i = 0; i < p->n_layer; i++) {
         struct model_layer *l = &p->layer[i];
-        const struct model_part *const parts[] = {&l->mixer, &l->ffn};
+        const struct model_part *const parts[] = {&l->mixer, &l->ffn, &l->beside, &l->tail};
         char prefix[24];
         snprintf(prefix, sizeof prefix, "blk.%u.", i);
         if (!visit_rows(layer_rows, prefix, l, visit, user)) return false;

@@ -98,13 +98,16 @@ static bool bind_row(void *user, const struct model_tensor_row *row, const char 
     const int64_t inputs = model_row_size(self, row->inputs);
     const int64_t outputs = model_row_size(self, row->outputs);
     const int64_t depth = model_row_size(self, row->depth);
-    const bool is_pointer =
-        row->kind == MODEL_VECTOR || row->kind == MODEL_BIAS || row->kind == MODEL_MATRIX;
-    const bool is_vector =
-        row->kind == MODEL_VECTOR || row->kind == MODEL_BIAS || row->kind == MODEL_NORM;
+    const bool is_pointer = row->kind == MODEL_VECTOR || row->kind == MODEL_BIAS ||
+                            row->kind == MODEL_SCALE || row->kind == MODEL_MATRIX;
+    const bool is_vector = row->kind == MODEL_NORM || (is_pointer && row->kind != MODEL_MATRIX);
     char name[MODEL_TENSOR_NAME];
     struct model_linear found = {0};
-    model_tensor_name(b->p, prefix, row->name, row->kind == MODEL_BIAS ? "bias" : "weight", name);
+    model_tensor_name(b->p, prefix, row->name,
+                      row->kind == MODEL_BIAS    ? "bias"
+                      : row->kind == MODEL_SCALE ? "scale"
+                                                 : "weight",
+                      name);
     if (!bind(b, name, (int64_t[]){inputs, outputs, depth}, is_vector, &found.weight)) return false;
     if (!found.weight && is_required(row, self))
         return base_fail_at(b->err, BASE_MODEL, name, -1, "missing tensor");

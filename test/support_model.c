@@ -230,9 +230,10 @@ static bool plan_row(void *user, const struct model_tensor_row *row, const char 
     const uint64_t depth = model_row_size(self, row->depth);
     const uint64_t ne[3] = {model_row_size(self, row->inputs), model_row_size(self, row->outputs),
                             depth};
+    const bool is_scale = row->kind == MODEL_SCALE;
     const bool is_vector =
-        row->kind == MODEL_VECTOR || row->kind == MODEL_BIAS || row->kind == MODEL_NORM;
-    const char *part = row->kind == MODEL_BIAS ? "bias" : "weight";
+        is_scale || row->kind == MODEL_VECTOR || row->kind == MODEL_BIAS || row->kind == MODEL_NORM;
+    const char *part = row->kind == MODEL_BIAS ? "bias" : is_scale ? "scale" : "weight";
     char name[64];
     snprintf(name, sizeof name, "%s.%s", row->name, part);
     if (!is_chosen(plan->m, name) &&
@@ -245,7 +246,8 @@ static bool plan_row(void *user, const struct model_tensor_row *row, const char 
              : is_vector               ? NORM
                                        : MATRIX,
              ne);
-    if (row->kind == MODEL_VECTOR || row->kind == MODEL_BIAS || row->kind == MODEL_MATRIX)
+    if (is_scale || row->kind == MODEL_VECTOR || row->kind == MODEL_BIAS ||
+        row->kind == MODEL_MATRIX)
         return !plan->failed;
     /* So that rows that are not required beside this one see it; nothing reads the tensor. */
     static struct engine_tensor there;

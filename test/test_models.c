@@ -374,7 +374,11 @@ static const char *features_of(const struct model_arch *a, char *out, size_t siz
         {a->ends.logit_scale != MODEL_LOGITS_PLAIN, "scaled logits"},
         {a->ends.softcap_key, "logit softcap"},
         {a->plan.rule == MODEL_PLAN_COUNTS, "layers without attention or network"},
-        {a->experts.allowed, "or experts"},
+        {a->attn.v_norm, "normalized values"},
+        {a->attn.window.own_heads, "heads of windowed layers have a size of their own"},
+        {a->attn.sharing != MODEL_KV_OWN, "shared keys and values"},
+        {a->plan.per_layer, "per-layer embeddings"},
+        {a->experts.allowed, a->experts.beside ? "and experts beside" : "or experts"},
     };
     size_t used = 0;
     *out = '\0';

@@ -17,6 +17,7 @@ enum model_block_id {
     MODEL_FFN,
     MODEL_EXPERTS,
     MODEL_LINEAR_MIXER, /* no tokens are mixed: the output product alone */
+    MODEL_PER_LAYER,    /* adds what per-layer embeddings give, at a layer's end */
     MODEL_BLOCK_COUNT,
     MODEL_NOTHING = MODEL_BLOCK_COUNT /* the layer has no such part */
 };
@@ -31,6 +32,7 @@ enum model_plan_rule {
 struct model_plan {
     enum model_plan_rule rule;
     enum model_block_id mixer, recurrent;
+    bool per_layer; /* embeddings for each layer: embedding_length_per_layer_input; 0: none */
 };
 
 /* ---- Norms and residuals ---- */
@@ -88,6 +90,7 @@ enum model_score_scale {
     MODEL_SCALE_BY_HEAD, /* 1 / sqrt(D) */
     MODEL_SCALE_BY_EMBD, /* 1 / sqrt(E / H) */
     MODEL_SCALE_BY_SIZE, /* 1 / D */
+    MODEL_SCALE_ONE,     /* 1 */
     MODEL_SCALE_KEY      /* attention.scale, 1 / sqrt(D) where it is absent or 0 */
 };
 
@@ -102,7 +105,8 @@ enum model_window_rule {
     MODEL_WINDOW_NONE,
     MODEL_WINDOW_PERIOD, /* of each `period` layers the last sees all */
     MODEL_WINDOW_FIRST,  /* of each `period` layers the first sees all */
-    MODEL_WINDOW_ALL     /* all layers have the window */
+    MODEL_WINDOW_ALL,    /* all layers have the window */
+    MODEL_WINDOW_ARRAY   /* attention.sliding_window_pattern is an array */
 };
 
 /* How windowed layers rotate. */
@@ -119,7 +123,15 @@ struct model_window {
     enum model_window_rule rule;
     uint32_t period;
     enum model_window_rope rope;
-    uint32_t size; /* where the file has no attention.sliding_window; 0: then no layer has one */
+    uint32_t size;  /* where the file has no attention.sliding_window; 0: then no layer has one */
+    bool own_heads; /* attention.key_length_swa, value_length_swa, rope.dimension_count_swa */
+};
+
+/* The last layers may have no keys and values: they read those that the latest layer of the same
+ * kind (with or without a window) has written. */
+enum model_kv_sharing {
+    MODEL_KV_OWN,
+    MODEL_KV_SHARED_KEY /* as many as attention.shared_kv_layers says */
 };
 
 struct model_attention_row {
@@ -131,9 +143,13 @@ struct model_attention_row {
     enum model_score_scale scale;
     struct model_window window;
     enum model_temperature temperature;
-    float softcap;    /* of scores: attn_logit_softcapping, by default this; 0: none */
-    bool head_by_rot; /* D is rope.dimension_count */
-    float alibi;      /* largest slope's exponent, where no attention.max_alibi_bias; 0: no ALiBi */
+    float softcap;     /* of scores: attn_logit_softcapping, by default this; 0: none */
+    bool head_by_rot;  /* D is rope.dimension_count */
+    bool v_norm;       /* RMS over each head of values, without weights */
+    bool k_as_v;       /* without attn_v values are the keys' product */
+    bool full_factors; /* rope_freqs count in layers without a window only */
+    enum model_kv_sharing sharing;
+    float alibi; /* largest slope's exponent, where no attention.max_alibi_bias; 0: no ALiBi */
 };
 
 /* ---- Feed-forward networks ---- */
@@ -184,6 +200,8 @@ struct model_experts_row {
     bool scale_key;                 /* expert_weights_scale */
     enum model_shared shared;
     bool shared_gate; /* what the shared experts give is weighted for each token */
+    bool beside;      /* a mixture stands beside each plain network, with norms of its own; its
+                         router reads x / rms(x) / sqrt(E) * ffn_gate_inp.scale */
     bool oai;         /* clamped gated units of gpt-oss */
 };
 
@@ -215,6 +233,7 @@ struct model_ends_row {
     bool softcap_key;       /* logits are capped by final_logit_softcapping, */
     float softcap;          /* by default this */
     float embd_default;     /* embedding_scale where the file has none; 0: 1 */
+    bool layer_scale;       /* a layer's output is multiplied by layer_output_scale */
     bool residual_scale;    /* what a block adds is multiplied by residual_scale */
     float residual_default; /* where the file has none, times 1 / sqrt(layers); 0: 1 */
 };

@@ -7,7 +7,12 @@ struct attention {
     uint32_t n_q_norm, n_k_norm;                  /* sizes of norms: 0, D, or all heads' */
     uint32_t n_q_norm_optional, n_k_norm_optional;
     uint32_t q_norm_rows, k_norm_rows; /* H and KH where each head has weights of its own */
+    /* Rows of K and V: the files must have them, or may (shared: then nothing reads them). */
+    uint32_t n_k_must, n_v_must, n_k_may, n_v_may;
     uint32_t n_head, n_head_kv, d, dv;
+    enum model_kv_kind kind;
+    bool shared;  /* the layer reads what an earlier one has written */
+    bool factors; /* the divisors of RoPE's frequencies count */
     struct engine_rope rope;
     bool rotates;
     float scale, softcap, alibi, clamp; /* of scores; of Q, K and V. 0: none */
@@ -25,8 +30,10 @@ struct attention {
 static const struct model_tensor_row tensors[] = {
     {"attn_qkv",      MODEL_LINEAR, MODEL_OPTIONAL, AT(qkv),    .inputs = AT(n_embd), .outputs = AT(n_qkv)},
     {"attn_q",        MODEL_LINEAR, MODEL_REQUIRED, AT(q),      .inputs = AT(n_embd), .outputs = AT(n_q), .unless = AT(qkv)},
-    {"attn_k",        MODEL_LINEAR, MODEL_REQUIRED, AT(k),      .inputs = AT(n_embd), .outputs = AT(n_k), .unless = AT(qkv)},
-    {"attn_v",        MODEL_LINEAR, MODEL_REQUIRED, AT(v),      .inputs = AT(n_embd), .outputs = AT(n_v), .unless = AT(qkv)},
+    {"attn_k",        MODEL_LINEAR, MODEL_REQUIRED, AT(k),      .inputs = AT(n_embd), .outputs = AT(n_k_must), .unless = AT(qkv)},
+    {"attn_v",        MODEL_LINEAR, MODEL_REQUIRED, AT(v),      .inputs = AT(n_embd), .outputs = AT(n_v_must), .unless = AT(qkv)},
+    {"attn_k",        MODEL_LINEAR, MODEL_OPTIONAL, AT(k),      .inputs = AT(n_embd), .outputs = AT(n_k_may)},
+    {"attn_v",        MODEL_LINEAR, MODEL_OPTIONAL, AT(v),      .inputs = AT(n_embd), .outputs = AT(n_v_may)},
     {"attn_q_norm",   MODEL_NORM,   MODEL_REQUIRED, AT(q_norm), .inputs = AT(n_q_norm), .outputs = AT(q_norm_rows)},
     {"attn_k_norm",   MODEL_NORM,   MODEL_REQUIRED, AT(k_norm), .inputs = AT(n_k_norm), .outputs = AT(k_norm_rows)},
     {"attn_q_norm",   MODEL_NORM,   MODEL_OPTIONAL, AT(q_norm), .inputs = AT(n_q_norm_optional), .outputs = AT(q_norm_rows)},
@@ -42,7 +49,7 @@ static const struct model_tensor_row tensors[] = {
 
 /* Heads of the layer and their sizes, which may differ from E / H. */
 static bool read_heads(struct model_reader *r, const struct model_params *p, uint32_t layer,
-                       struct attention *a)
+                       bool windowed, struct attention *a)
 {
     uint32_t first = 0;
     if (!model_read_layer_u32(r, "attention.head_count", MODEL_REQUIRED, layer, 1, MODEL_MAX_HEADS,
@@ -66,6 +73,11 @@ static bool read_heads(struct model_reader *r, const struct model_params *p, uin
     if (!model_read_u32(r, "attention.key_length", MODEL_OPTIONAL, 1, MODEL_MAX_DIM, &a->d) ||
         !model_read_u32(r, "attention.value_length", MODEL_OPTIONAL, 1, MODEL_MAX_DIM, &a->dv))
         return false;
+    if (windowed && p->arch->attn.window.own_heads &&
+        (!model_read_u32(r, "attention.key_length_swa", MODEL_OPTIONAL, 1, MODEL_MAX_DIM, &a->d) ||
+         !model_read_u32(r, "attention.value_length_swa", MODEL_OPTIONAL, 1, MODEL_MAX_DIM,
+                         &a->dv)))
+        return false;
     if (a->d == 0 || a->dv == 0)
         return model_reader_fail(r, "attention.head_count", "%u heads of an embedding of %u",
                                  a->n_head, p->n_embd);
@@ -84,6 +96,9 @@ static bool read_window(struct model_reader *r, const struct model_params *p, ui
     if (!model_read_u32(r, "attention.sliding_window", MODEL_OPTIONAL, 0, MODEL_MAX_CTX, &size) ||
         !model_read_layer_flag(r, "attention.sliding_window_pattern", layer, &is_array, &windowed))
         return false;
+    if (!is_array && row->rule == MODEL_WINDOW_ARRAY)
+        return model_reader_fail(r, "attention.sliding_window_pattern",
+                                 "an array of %u booleans was expected", r->n_layer);
     if (!is_array) {
         if (!model_read_u32(r, "attention.sliding_window_pattern", MODEL_OPTIONAL, 1,
                             MODEL_MAX_LAYERS, &period))
@@ -107,7 +122,8 @@ static bool read_scores(struct model_reader *r, const struct model_params *p, st
         !model_read_f32(r, "attention.max_alibi_bias", MODEL_OPTIONAL, 0.0f, &a->alibi) ||
         !model_read_f32(r, "attention.clamp_kqv", MODEL_OPTIONAL, 0.0f, &a->clamp))
         return false;
-    a->scale = row->scale == MODEL_SCALE_BY_SIZE   ? 1.0f / (float)a->d
+    a->scale = row->scale == MODEL_SCALE_ONE       ? 1.0f
+               : row->scale == MODEL_SCALE_BY_SIZE ? 1.0f / (float)a->d
                : row->scale == MODEL_SCALE_BY_EMBD ? 1.0f / sqrtf((float)(p->n_embd / a->n_head))
                                                    : 1.0f / sqrtf((float)a->d);
     if (scale > 0.0f) a->scale = scale;
@@ -126,7 +142,29 @@ static void size_qk_norms(const struct model_attention_row *row, struct attentio
     a->q_norm_rows = each ? a->n_head : 1;
     a->k_norm_rows = each ? a->n_head_kv : 1;
     *(row->qk_norm_optional ? &a->n_q_norm_optional : &a->n_q_norm) = q;
-    *(row->qk_norm_optional ? &a->n_k_norm_optional : &a->n_k_norm) = k;
+    *(row->qk_norm_optional || a->shared ? &a->n_k_norm_optional : &a->n_k_norm) = k;
+}
+
+/* Whether the layer reads the keys and values of an earlier one, which must have the same shape. */
+static bool read_sharing(struct model_reader *r, const struct model_params *p, uint32_t layer,
+                         struct attention *a)
+{
+    uint32_t n_shared = 0;
+    if (p->arch->attn.sharing == MODEL_KV_OWN) return true;
+    if (!model_read_u32(r, "attention.shared_kv_layers", MODEL_OPTIONAL, 0, p->n_layer - 1,
+                        &n_shared))
+        return false;
+    a->shared = layer >= p->n_layer - n_shared;
+    for (uint32_t i = layer; a->shared && i > 0; i--) {
+        const struct model_kv_shape *kv = &p->layer[i - 1].kv;
+        if (kv->n_head == 0 || (kv->window > 0) != (a->kind == MODEL_KV_SLIDING)) continue;
+        if (kv->n_head == a->n_head_kv && kv->size_k == a->d && kv->size_v == a->dv) return true;
+        return model_reader_fail(r, "attention.shared_kv_layers",
+                                 "keys of layer %u have another shape than those of layer %u",
+                                 i - 1, layer);
+    }
+    return !a->shared || model_reader_fail(r, "attention.shared_kv_layers",
+                                           "no layer before %u has keys of its kind", layer);
 }
 
 static bool read(struct model_reader *r, struct model_params *p, struct model_layer *l, void *self)
@@ -136,19 +174,24 @@ static bool read(struct model_reader *r, struct model_params *p, struct model_la
     uint32_t window;
     a->softcap = row->softcap;
     a->alibi = row->alibi;
-    if (!read_heads(r, p, l->index, a) || !read_window(r, p, l->index, &window) ||
+    if (!read_window(r, p, l->index, &window) || !read_heads(r, p, l->index, window > 0, a) ||
         !model_read_rope(r, p, window > 0, a->d, l->index, &a->rope, &a->rotates) ||
         !read_scores(r, p, a))
         return false;
+    a->kind = window ? MODEL_KV_SLIDING : MODEL_KV_FULL;
+    a->factors = !row->full_factors || window == 0;
+    if (!read_sharing(r, p, l->index, a)) return false;
     a->n_embd = p->n_embd;
     a->n_q = a->n_head * a->d;
     a->n_k = a->n_head_kv * a->d;
     a->n_v = a->n_head_kv * a->dv;
     a->n_qkv = a->n_q + a->n_k + a->n_v;
     a->n_out = a->n_head * a->dv;
+    *(a->shared ? &a->n_k_may : &a->n_k_must) = a->n_k;
+    *(a->shared || row->k_as_v ? &a->n_v_may : &a->n_v_must) = a->n_v;
     size_qk_norms(row, a);
-    l->kv = (struct model_kv_shape){a->n_head_kv, a->d, a->dv, window};
-    p->ends.n_factors = (uint32_t)a->rope.n_rot / 2;
+    if (!a->shared) l->kv = (struct model_kv_shape){a->n_head_kv, a->d, a->dv, window};
+    if (a->factors) p->ends.n_factors = (uint32_t)a->rope.n_rot / 2;
     if (p->n_head == 0) {
         p->n_head = a->n_head;
         p->n_head_kv = a->n_head_kv;
@@ -158,19 +201,21 @@ static bool read(struct model_reader *r, struct model_params *p, struct model_la
 
 /* ---- Graph ---- */
 
-/* Q, K and V of x [T][E], as column views of one product. */
+/* Q, K and V of x [T][E], as column views of one product; Q alone where the layer shares. */
 static void build_qkv(const struct model_builder *b, const struct attention *a,
                       struct engine_tensor *x, struct engine_tensor *qkv[3])
 {
     struct engine_tensor *const separate[] = {a->q.weight, a->k.weight, a->v.weight};
     const struct model_linear *const linear[] = {&a->q, &a->k, &a->v};
     const uint32_t size[] = {a->n_q, a->n_k, a->n_v};
-    x = a->qkv.weight ? model_linear(b, &a->qkv, x) : engine_mul_mat_cat(b->g, separate, 3, x);
+    const uint32_t n = a->shared ? 1 : a->v.weight || a->qkv.weight ? 3 : 2;
+    x = a->qkv.weight ? model_linear(b, &a->qkv, x) : engine_mul_mat_cat(b->g, separate, (int)n, x);
     x = model_named(b, x, "qkv");
-    for (uint32_t i = 0, first = 0; i < 3; first += size[i++]) {
+    for (uint32_t i = 0, first = 0; i < n; first += size[i++]) {
         qkv[i] = model_finish(b, linear[i], engine_cols(b->g, x, first, size[i]));
         if (a->clamp > 0.0f) qkv[i] = engine_clamp(b->g, qkv[i], -a->clamp, a->clamp);
     }
+    if (n == 2) qkv[2] = qkv[1];
 }
 
 /* x [T][heads * size] as [T][heads][size]. */
@@ -194,7 +239,8 @@ static struct engine_tensor *build_positions(const struct model_builder *b,
     x = split_heads(b, x, heads, a->d);
     if (!full && !after && norm->weight) x = model_norm_as(b, x, norm, as);
     if (a->rotates)
-        x = engine_rope(b->g, x, b->positions, model_rope_factors(b, &a->rope), &a->rope);
+        x = engine_rope(b->g, x, b->positions, a->factors ? model_rope_factors(b, &a->rope) : NULL,
+                        &a->rope);
     return after ? model_norm_as(b, x, norm, as) : x;
 }
 
@@ -216,28 +262,37 @@ static struct engine_tensor *write_rows(const struct model_builder *b, enum engi
                  : engine_set_rows(b->g, cache, x, slots);
 }
 
+/* Keys and values into the layer's cache. */
+static void build_kv(struct model_builder *b, const struct attention *a,
+                     struct engine_tensor *const qkv[3])
+{
+    struct model_kv *kv = &b->state->kv;
+    struct model_kv_layer *cache = &kv->layer[b->layer->index];
+    struct engine_tensor *k =
+        model_named(b, build_positions(b, a, qkv[1], a->n_head_kv, &a->k_norm), "k");
+    struct engine_tensor *v = split_heads(b, qkv[2], a->n_head_kv, a->dv);
+    if (b->params->arch->attn.v_norm) v = engine_rms_norm(b->g, v, b->params->norm_eps);
+    k = write_rows(b, ENGINE_KV_Q16_KEYS, &cache->k, kv->type_k, kv->int16_k, k);
+    v = write_rows(b, ENGINE_KV_Q16_VALUES, &cache->v, kv->type_v, kv->int16_v, v);
+    b->written[0] = b->kept[a->kind][0] = k;
+    b->written[1] = b->kept[a->kind][1] = v;
+}
+
 static struct engine_tensor *build(struct model_builder *b, void *self, struct engine_tensor *x)
 {
     const struct attention *a = self;
-    struct model_kv *kv = &b->state->kv;
-    struct model_kv_layer *cache = &kv->layer[b->layer->index];
     struct engine_tensor *qkv[3];
 
     build_qkv(b, a, x, qkv);
     struct engine_tensor *q =
         model_named(b, build_positions(b, a, qkv[0], a->n_head, &a->q_norm), "q");
     if (b->q_scale) q = engine_mul(b->g, q, b->q_scale);
-    struct engine_tensor *k =
-        model_named(b, build_positions(b, a, qkv[1], a->n_head_kv, &a->k_norm), "k");
-    struct engine_tensor *v = split_heads(b, qkv[2], a->n_head_kv, a->dv);
-    k = write_rows(b, ENGINE_KV_Q16_KEYS, &cache->k, kv->type_k, kv->int16_k, k);
-    v = write_rows(b, ENGINE_KV_Q16_VALUES, &cache->v, kv->type_v, kv->int16_v, v);
-    b->written[0] = k;
-    b->written[1] = v;
+    if (!a->shared) build_kv(b, a, qkv);
     const struct engine_attention how = {
         .scale = a->scale, .softcap = a->softcap, .max_alibi = a->alibi, .dv = (int)a->dv};
-    x = engine_attention(b->g, q, swap_heads(b, k), swap_heads(b, v),
-                         b->inputs.kv.range[cache->kind], &kv->slots[cache->kind].view, a->sinks,
+    struct engine_tensor *const *kept = b->kept[a->kind];
+    x = engine_attention(b->g, q, swap_heads(b, kept[0]), swap_heads(b, kept[1]),
+                         b->inputs.kv.range[a->kind], &b->state->kv.slots[a->kind].view, a->sinks,
                          &how);
     x = model_named(b, x, "attention");
     if (a->sub_norm.weight) x = model_norm(b, x, &a->sub_norm);

@@ -9,11 +9,13 @@ struct experts {
     uint32_t n_shared_gate;                  /* E where the shared experts have a gate */
     uint32_t n_groups, n_groups_used;
     enum model_gating gating;
-    bool normalize;              /* the weights of the chosen */
-    float scale;                 /* of these weights */
-    struct model_linear router;  /* X x E */
-    struct engine_tensor *bias;  /* [X]: added for choosing only; or NULL */
-    struct model_linear gate_up; /* X of 2F x E, or the next two */
+    bool normalize;             /* the weights of the chosen */
+    float scale;                /* of these weights */
+    struct model_linear router; /* X x E */
+    uint32_t n_plain, n_scaled; /* E and 0; 0 and E where the router has an input of its own */
+    struct engine_tensor *router_scale; /* [E]: of this input */
+    struct engine_tensor *bias;         /* [X]: added for choosing only; or NULL */
+    struct model_linear gate_up;        /* X of 2F x E, or the next two */
     struct model_linear gate, up;
     struct model_linear down;        /* X of E x F */
     struct engine_tensor *shared_in; /* [E]: gate of the shared experts, or NULL */
@@ -24,7 +26,9 @@ struct experts {
 
 /* clang-format off */
 static const struct model_tensor_row tensors[] = {
-    {"ffn_gate_inp",       MODEL_LINEAR, MODEL_REQUIRED, AT(router),  .inputs = AT(n_embd), .outputs = AT(n_expert)},
+    {"ffn_gate_inp",       MODEL_LINEAR, MODEL_REQUIRED, AT(router),  .inputs = AT(n_plain), .outputs = AT(n_expert)},
+    {"ffn_gate_inp",       MODEL_MATRIX, MODEL_REQUIRED, AT(router.weight), .inputs = AT(n_scaled), .outputs = AT(n_expert)},
+    {"ffn_gate_inp",       MODEL_SCALE,  MODEL_REQUIRED, AT(router_scale), .inputs = AT(n_scaled)},
     {"exp_probs_b",        MODEL_BIAS,   MODEL_OPTIONAL, AT(bias),    .inputs = AT(n_expert)},
     {"ffn_gate_up_exps",   MODEL_STACK,  MODEL_OPTIONAL, AT(gate_up), .inputs = AT(n_embd), .outputs = AT(n_gate_up), .depth = AT(n_expert)},
     {"ffn_gate_exps",      MODEL_STACK,  MODEL_REQUIRED, AT(gate),    .inputs = AT(n_embd), .outputs = AT(n_ff),   .depth = AT(n_expert), .unless = AT(gate_up)},
@@ -106,6 +110,8 @@ static bool read(struct model_reader *r, struct model_params *p, struct model_la
     e->n_embd = p->n_embd;
     e->n_expert = p->n_expert;
     e->n_used = p->n_expert_used;
+    e->n_scaled = p->arch->experts.beside ? e->n_embd : 0;
+    e->n_plain = e->n_embd - e->n_scaled;
     return read_lengths(r, p, l->index, e) && read_gating(r, p, e);
 }
 
@@ -159,13 +165,24 @@ static struct engine_tensor *build_shared(const struct model_builder *b, const s
                       engine_unary(b->g, engine_mul_mat(b->g, e->shared_in, x), ENGINE_SIGMOID));
 }
 
+/* What the router reads: x, or the residual, normalized without weights and scaled. */
+static struct engine_tensor *router_input(const struct model_builder *b, const struct experts *e,
+                                          struct engine_tensor *x)
+{
+    if (!e->router_scale) return x;
+    x = engine_rms_norm(b->g, b->residual, b->params->norm_eps);
+    x = engine_scale(b->g, x, 1.0f / sqrtf((float)e->n_embd), 0.0f);
+    return engine_mul(b->g, x, e->router_scale);
+}
+
 /* x [n][E] through the U experts that the router chooses for each row: their outputs, weighted by
  * what the router gives the chosen (Mixtral: Jiang et al. 2024; groups: DeepSeek-V3, 2024). */
 static struct engine_tensor *build(struct model_builder *b, void *self, struct engine_tensor *x)
 {
     const struct experts *e = self;
     const int64_t n = x ? x->ne[1] : 0;
-    struct engine_tensor *in = x, *probs = model_linear(b, &e->router, x);
+    struct engine_tensor *in = x;
+    struct engine_tensor *probs = model_linear(b, &e->router, router_input(b, e, x));
     if (e->gating == MODEL_GATING_SOFTMAX)
         probs = engine_soft_max(b->g, probs, NULL, NULL, 1.0f, 0.0f);
     if (e->gating == MODEL_GATING_SIGMOID) probs = engine_unary(b->g, probs, ENGINE_SIGMOID);

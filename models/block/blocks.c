@@ -2,10 +2,9 @@
 #include "models/block/blocks.h"
 
 const struct model_block *const model_blocks[MODEL_BLOCK_COUNT] = {
-    [MODEL_ATTENTION] = &model_block_attention,
-    [MODEL_FFN] = &model_block_ffn,
-    [MODEL_EXPERTS] = &model_block_experts,
-    [MODEL_LINEAR_MIXER] = &model_block_linear,
+    [MODEL_ATTENTION] = &model_block_attention, [MODEL_FFN] = &model_block_ffn,
+    [MODEL_EXPERTS] = &model_block_experts,     [MODEL_LINEAR_MIXER] = &model_block_linear,
+    [MODEL_PER_LAYER] = &model_block_per_layer,
 };
 
 struct engine_tensor *model_named(const struct model_builder *b, struct engine_tensor *t,

@@ -22,8 +22,12 @@ struct model_builder {
     struct engine_tensor *positions; /* I32 [T] */
     struct engine_tensor *q_scale;   /* F32 [T][1][1]: queries are multiplied by it; or NULL */
     struct model_state_inputs inputs;
-    const struct model_layer *layer;  /* the one that is being built */
-    struct engine_tensor *written[2]; /* the latest layer's state after its writes */
+    const struct model_layer *layer;               /* the one that is being built */
+    struct engine_tensor *written[2];              /* the latest layer's state after its writes */
+    struct engine_tensor *kept[MODEL_KV_KINDS][2]; /* the same of the latest layer of each kind */
+    struct engine_tensor *residual;  /* what the norm before the feed-forward network is given */
+    struct engine_tensor *per_layer; /* [T][L P]: a part for each layer; or NULL */
+    struct engine_tensor *out_rows;  /* rows that go on after the layer's mixer; NULL: all */
 };
 
 struct model_block {
@@ -39,7 +43,7 @@ struct model_block {
 };
 
 extern const struct model_block model_block_attention, model_block_ffn, model_block_experts,
-    model_block_linear;
+    model_block_linear, model_block_per_layer;
 extern const struct model_block *const model_blocks[MODEL_BLOCK_COUNT]; /* by id */
 
 /* ---- Keys that several blocks share ---- */
@@ -63,6 +67,8 @@ struct engine_tensor *model_norm_as(const struct model_builder *b, struct engine
 /* W x, with the linear's scale and bias. */
 struct engine_tensor *model_linear(const struct model_builder *b, const struct model_linear *l,
                                    struct engine_tensor *x);
+/* Embeddings for each layer: of the tokens, and of their embeddings x [T][E]: [T][L P]. */
+struct engine_tensor *model_build_per_layer(const struct model_builder *b, struct engine_tensor *x);
 /* The divisors of the RoPE frequencies, or NULL: long or short ones by the sequences' context. */
 struct engine_tensor *model_rope_factors(const struct model_builder *b,
                                          const struct engine_rope *rope);
