@@ -153,6 +153,23 @@ void cli_model_close(struct cli_model *m)
     *m = (struct cli_model){0};
 }
 
+static void note_unused(const uint32_t count[MODEL_UNUSED_COUNT])
+{
+    static const char *const names[MODEL_UNUSED_COUNT] = {[MODEL_UNUSED_IMAGES] = "images",
+                                                          [MODEL_UNUSED_AUDIO] = "audio",
+                                                          [MODEL_UNUSED_DRAFTS] = "drafts",
+                                                          [MODEL_UNUSED_HEADS] = "other heads",
+                                                          [MODEL_UNUSED_OTHER] =
+                                                              "without effect here"};
+    char list[256] = "";
+    size_t used = 0;
+    for (int i = 0; i < MODEL_UNUSED_COUNT; i++)
+        if (count[i])
+            used += (size_t)snprintf(list + used, sizeof list - used, "%s%u %s", used ? ", " : "",
+                                     count[i], names[i]);
+    if (used) cli_note("tensors of the file that are not used: %s", list);
+}
+
 void cli_model_note(const struct cli_model *m)
 {
     const struct model_facts *f = model_facts(m->model);
@@ -162,7 +179,5 @@ void cli_model_note(const struct cli_model *m)
              m->engine->options.n_threads, m->engine->options.use_blas ? ", OpenBLAS" : "",
              model_session_n_ctx(m->session),
              (double)model_session_cache_bytes(m->session) / 0x1p20);
-    if (f->n_unused)
-        cli_note("%u tensors of the file are not used (images, audio, drafts, other heads)",
-                 f->n_unused);
+    note_unused(f->n_unused);
 }

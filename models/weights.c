@@ -144,42 +144,49 @@ static bool starts_with(struct gguf_str name, const char *start)
 
 /* A tensor of a layer: of one behind the trunk, for guesses at later tokens; of images; or one that
  * the architecture's aliases leave out. */
-static bool is_beside_in_layer(const struct model_params *p, struct gguf_str name)
+static enum model_unused use_in_layer(const struct model_params *p, struct gguf_str name)
 {
     uint32_t layer = 0;
     size_t i = 4; /* "blk." */
     for (; i < name.size && name.data[i] >= '0' && name.data[i] <= '9' && layer < UINT16_MAX; i++)
         layer = layer * 10 + (uint32_t)(name.data[i] - '0');
-    if (i == name.size || name.data[i] != '.') return false;
+    if (i == name.size || name.data[i] != '.') return MODEL_USED;
     const struct gguf_str rest = {name.data + i + 1, name.size - i - 1};
     const struct model_alias *alias = p->arch->alias;
     for (int a = 0; a < MODEL_MAX_ALIASES && alias[a].usual; a++)
         if (!*alias[a].here && rest.size == strlen(alias[a].usual) &&
             starts_with(rest, alias[a].usual))
-            return true;
-    return (layer >= p->n_layer && layer < p->n_layer + p->n_draft_layer) ||
-           starts_with(rest, "vis_");
+            return MODEL_UNUSED_OTHER;
+    if (layer >= p->n_layer && layer < p->n_layer + p->n_draft_layer) return MODEL_UNUSED_DRAFTS;
+    return starts_with(rest, "vis_") ? MODEL_UNUSED_IMAGES : MODEL_USED;
 }
 
-/* What a text model has no part in: heads for other uses than the next token, towers for images and
- * audio, layers that draft, and the scales that engines with 4-bit activations need. */
-static bool is_beside(const struct model_params *p, struct gguf_str name)
+/* What a tensor that no row names is for: MODEL_USED if its absence would change the text. Engines
+ * with 4-bit activations need input scales. */
+static enum model_unused use_of(const struct model_params *p, struct gguf_str name)
 {
-    static const char *const starts[] = {"cls.", "dense_2.", "dense_3.", "v.", "a.", "mm.", "mtp."};
+    static const struct {
+        const char *start;
+        enum model_unused use;
+    } starts[] = {{"cls.", MODEL_UNUSED_HEADS},     {"dense_2.", MODEL_UNUSED_HEADS},
+                  {"dense_3.", MODEL_UNUSED_HEADS}, {"v.", MODEL_UNUSED_IMAGES},
+                  {"mm.", MODEL_UNUSED_IMAGES},     {"a.", MODEL_UNUSED_AUDIO},
+                  {"mm.a.", MODEL_UNUSED_AUDIO},    {"mtp.", MODEL_UNUSED_DRAFTS}};
+    enum model_unused use = ends_with(name, ".input_scale") ? MODEL_UNUSED_OTHER : MODEL_USED;
     for (size_t i = 0; i < sizeof starts / sizeof *starts; i++)
-        if (starts_with(name, starts[i])) return true;
-    return ends_with(name, ".input_scale") ||
-           (starts_with(name, "blk.") && is_beside_in_layer(p, name));
+        if (starts_with(name, starts[i].start)) use = starts[i].use;
+    return use == MODEL_USED && starts_with(name, "blk.") ? use_in_layer(p, name) : use;
 }
 
 static bool check_left_over(struct binder *b)
 {
     const uint64_t n = gguf_tensor_count(b->file);
-    b->w->n_unused = (uint32_t)(n - b->w->n_tensors);
-    if (b->w->n_unused == 0) return true;
-    for (uint64_t i = 0; i < n; i++) {
+    for (uint64_t i = 0; b->w->n_tensors < n && i < n; i++) {
         const struct gguf_tensor *t = gguf_tensor_at(b->file, i);
-        if (b->used[i] || is_beside(b->p, t->name)) continue;
+        if (b->used[i]) continue;
+        const enum model_unused use = use_of(b->p, t->name);
+        b->w->n_unused[use]++;
+        if (use != MODEL_USED) continue;
         char name[ENGINE_NAME_SIZE * 2];
         snprintf(name, sizeof name, "%.*s", t->name.size < 90 ? (int)t->name.size : 90,
                  t->name.data);

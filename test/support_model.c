@@ -263,6 +263,21 @@ static bool plan_row(void *user, const struct model_tensor_row *row, const char 
     return !plan->failed;
 }
 
+static bool plan_beside(struct plan *plan)
+{
+    static const struct model_tensor_row row = {.name = ""};
+    char list[512], *rest = list, *word;
+    snprintf(list, sizeof list, "%s", plan->m->beside ? plan->m->beside : "");
+    while (!plan->failed && (word = strsep(&rest, " "))) {
+        if (!*word) continue;
+        const size_t before = plan->count;
+        plan_add(plan, &row, "", "", NORM, (const uint64_t[3]){8, 1, 1});
+        if (plan->count > before)
+            snprintf(plan->tensor[before].name, sizeof plan->tensor[before].name, "%s", word);
+    }
+    return !plan->failed;
+}
+
 /* Writes a file that has the model's keys, and as tensors an embedding of one row and one more for
  * each layer; reads it as a model's numbers, whose rows say which tensors the model has. */
 static bool plan_model(struct plan *plan, const char *path, struct base_error *err)
@@ -290,7 +305,7 @@ static bool plan_model(struct plan *plan, const char *path, struct base_error *e
     if (done) {
         p.n_vocab = p.ends.n_vocab = m->n_vocab;
         plan->p = &p;
-        done = model_rows_visit(&p, plan_row, plan) ||
+        done = (model_rows_visit(&p, plan_row, plan) && plan_beside(plan)) ||
                base_fail(err, BASE_NO_MEMORY, "no memory for the list of tensors");
         model_params_free(&p);
     }

@@ -32,6 +32,7 @@ struct support_model {
      * (those that have no such prefix begin with '!'):
      * "attention.scale=0.25 rope.scaling.type=yarn attention.head_count_kv=2,1 flag=true". */
     const char *with, *keys;
+    const char *beside; /* names of further tensors of 8 numbers */
     enum support_tokens tokens;
     uint32_t distinct_rows; /* 0: every row is its own; else a matrix has this many different rows
                                in random order, because encoding a big model takes minutes */
