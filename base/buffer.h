@@ -1,5 +1,5 @@
-/* base/buffer.h: a growable byte string. A failed growth is remembered in the buffer and every
- * later append is ignored, so a writer checks once at the end. */
+/* base/buffer.h: a growable byte string. The buffer records a failed growth and ignores every later
+ * append, so a writer checks once at the end. */
 #ifndef BASE_BUFFER_H
 #define BASE_BUFFER_H
 
@@ -15,7 +15,7 @@ struct base_buffer {
 
 #define BASE_BUFFER_INIT ((struct base_buffer){0})
 
-/* Room for `size` bytes more: appending them allocates nothing. */
+/* Reserves `size` more bytes: appending them allocates nothing. */
 void base_buffer_reserve(struct base_buffer *b, size_t size);
 void base_buffer_add(struct base_buffer *b, const void *bytes, size_t size);
 void base_buffer_add_text(struct base_buffer *b, const char *text);

@@ -45,7 +45,7 @@ static void read_cpuid(uint32_t reg[N_REGS])
 struct level {
     const char *name, *needs;
     enum cpu_level parent; /* CPU_SCALAR is its own */
-    uint32_t bits[N_REGS]; /* which must be set, beside the parent's */
+    uint32_t bits[N_REGS]; /* required in addition to the parent's */
 };
 
 static const struct level levels[CPU_LEVEL_COUNT] = {
@@ -133,10 +133,10 @@ enum cpu_level cpu_level_cap(enum cpu_level level)
 
 /* ---- Processor families ---- */
 
-/* The first row that fits is the processor's. The prefetch policies were measured on a processor of
- * each family (docs/performance.md): Zen 5, Zen 4 and Zen 3. No CPUID flag tells two 512-bit ports;
- * cores that have them came with more than 32 KB of first-level data cache, which also has room for
- * what is prefetched to it. */
+/* The first row that matches describes the processor. The prefetch policies were measured on a
+ * processor of each family (docs/performance.md): Zen 5, Zen 4 and Zen 3. No CPUID flag reports two
+ * 512-bit ports; the cores that have them have a first-level data cache above 32 KB, which is also
+ * large enough to prefetch into. */
 static const struct cpu_family families[] = {
     {"two 512-bit ports (Zen 5, Intel's servers since Ice Lake)",
      CPU_AVX512,

@@ -1,8 +1,8 @@
-/* base/cpu.h: instruction-set levels, and what is known of the processor.
+/* base/cpu.h: instruction-set levels, and facts about the processor.
  *
- * Owns: the levels, a tree; which of them this machine can run; the one way in which kernel tables
- * are filled for a level; the rows of processor families. Refuses: kernels. Called by every room
- * that has them, and by cli/.
+ * Owns: the levels, a tree; which of them this machine can run; the one function that selects a
+ * table's kernels for a level; the rows of processor families. Refuses: kernels. Called by every
+ * room that has them, and by cli/.
  *
  *     scalar -- avx2 -+- avxvnni
  *                     +- avx512 -- avx512bf16
@@ -39,20 +39,21 @@ enum cpu_level {
 bool cpu_has(enum cpu_level level, enum cpu_level other);
 
 /* Fills path with the levels from CPU_SCALAR to `level`, both included; returns their number. A
- * kernel table is filled by overlaying the rows of these levels in this order: a level that has
- * nothing better for an entry keeps what its parent has. */
+ * kernel table is filled by overlaying the rows of these levels in this order: a level without a
+ * better entry keeps its parent's. */
 int cpu_path(enum cpu_level level, enum cpu_level path[CPU_LEVEL_COUNT]);
 
-/* rows[level], or the entry of its nearest ancestor that is not NULL: for tables that each level
- * has whole. */
+/* rows[level], or the entry of its nearest ancestor that is not NULL: for tables that are complete
+ * at each level. */
 const void *cpu_row(enum cpu_level level, const void *const rows[CPU_LEVEL_COUNT]);
 
 /* The names of all levels in their order, as an option's list of choices. */
 #define CPU_LEVEL_NAMES "scalar|avx2|avxvnni|avx512|avx512bf16"
 const char *cpu_level_name(enum cpu_level level); /* "scalar", "avx2", ... */
-/* The flags that a level needs beside its parent's, as /proc/cpuinfo spells them; "" for scalar. */
+/* The flags that a level needs in addition to its parent's, as /proc/cpuinfo spells them; "" for
+ * scalar. */
 const char *cpu_level_needs(enum cpu_level level);
-/* False when no level has that name (any case); then *level stays as it was. */
+/* False when no level has that name (any case); then *level is unchanged. */
 bool cpu_level_by_name(const char *name, enum cpu_level *level);
 
 /* Whether this processor has the level's instructions and the operating system saves their
@@ -68,15 +69,15 @@ enum cpu_level cpu_level_cap(enum cpu_level level);
 /* Software prefetch of weights that a kernel will read, the same for all levels of a processor. */
 struct cpu_prefetch {
     size_t distance;    /* bytes ahead, in each of several streams */
-    bool to_l1;         /* a single stream goes to the first-level cache, not to the second */
-    bool adjacent_rows; /* rows that are read together are adjacent ones, and so a single stream */
+    bool to_l1;         /* a single stream is prefetched to L1, not to L2 */
+    bool adjacent_rows; /* the rows of a step are adjacent, and so a single stream */
 };
 
 struct cpu_family {
     const char *name;
-    enum cpu_level level; /* which its processors run */
-    long l1_bytes;        /* their first-level data cache has at least so many */
-    bool dual_512;        /* two 512-bit multiplications in a cycle; otherwise one, or halves */
+    enum cpu_level level; /* that its processors support */
+    long l1_bytes;        /* minimum size of their L1 data cache */
+    bool dual_512;        /* two 512-bit multiplications per cycle; otherwise one */
     struct cpu_prefetch prefetch;
 };
 

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Names in messages come from files: a terminal must not act on their control characters. */
+/* Names in messages come from files: a terminal must not interpret their control characters. */
 static void make_printable(char *s)
 {
     size_t n = strlen(s), w = 0;
@@ -23,7 +23,7 @@ static void make_printable(char *s)
     s[w] = '\0';
 }
 
-/* Keeps what fits; `keep_end` keeps the end, because the end of a path tells files apart. */
+/* Keeps what fits; `keep_end` keeps the end, because the end of a path distinguishes files. */
 static void copy_text(char *out, size_t out_size, const char *text, bool keep_end)
 {
     size_t n = strlen(text);

@@ -2,8 +2,8 @@
  *
  * Every function that can fail takes `struct base_error *err` as its last parameter and returns
  * false (or NULL) on failure, true (or a pointer) on success: one convention everywhere. The first
- * error sticks: later calls on the same object leave it alone, so cleanup paths need no care.
- * Only cli/ prints and exits. */
+ * error sticks: later calls do not overwrite it, so cleanup paths need no special care. Only cli/
+ * prints and exits. */
 #ifndef BASE_ERROR_H
 #define BASE_ERROR_H
 
@@ -23,7 +23,7 @@ enum base_code {
 };
 
 struct base_error {
-    enum base_code code; /* BASE_OK while nothing went wrong */
+    enum base_code code; /* BASE_OK until an error is recorded */
     int64_t offset;      /* byte offset in `file`, or -1 */
     char file[256];      /* the file concerned, or "" (long names keep their end) */
     char item[128];      /* the tensor, metadata key or option concerned, or "" */
@@ -43,8 +43,8 @@ bool base_fail(struct base_error *err, enum base_code code, const char *format, 
 bool base_fail_at(struct base_error *err, enum base_code code, const char *item, int64_t offset,
                   const char *format, ...) __attribute__((format(printf, 5, 6)));
 
-/* Both always return false; this lets the compiler know it too, so that it sees that what a
- * function leaves unset on failure is never used. */
+/* Both always return false; these macros show that to the compiler, so that it does not warn about
+ * values that are unset on failure. */
 static inline bool base_false(bool is_false)
 {
     (void)is_false;

@@ -1,8 +1,8 @@
 /* base/interrupt.c: the flag. See base/interrupt.h. */
 #include "base/interrupt.h"
 
-/* The one mutable object of the library: a signal handler raises it and has no argument to find one
- * by. */
+/* The one mutable object of the library: a signal handler sets it and takes no argument that could
+ * point to an object. */
 int base_interrupt_flag;
 
 void base_interrupt(void)

@@ -1,14 +1,14 @@
 /* base/interrupt.h: the flag that ends long work.
  *
- * One flag for the process: Ctrl-C is for all of it, so no object carries a pointer to it. Whatever
- * repeats as often as a file or a user chooses polls it, at least once for each millisecond of
+ * One flag for the process: Ctrl-C interrupts all of it, so no object carries a pointer to it.
+ * Every loop whose length a file or a user determines polls it, at least once per millisecond of
  * work, and ends with BASE_INTERRUPTED. Polling is one load from memory. */
 #ifndef BASE_INTERRUPT_H
 #define BASE_INTERRUPT_H
 
 #include "base/error.h"
 
-/* Raises the flag, lowers it. Async-signal-safe, and safe in every thread. */
+/* Sets the flag, clears it. Async-signal-safe, and safe in every thread. */
 void base_interrupt(void);
 void base_interrupt_clear(void);
 
@@ -20,7 +20,7 @@ static inline bool base_interrupted(void)
     return __atomic_load_n(&base_interrupt_flag, __ATOMIC_RELAXED) != 0;
 }
 
-/* True, or false and BASE_INTERRUPTED once the flag is up. */
+/* True, or false and BASE_INTERRUPTED once the flag is set. */
 static inline bool base_goes_on(struct base_error *err)
 {
     return !base_interrupted() || base_fail(err, BASE_INTERRUPTED, "interrupted");

@@ -15,13 +15,13 @@ _Static_assert((int)BASE_PATH_SIZE >= (int)PATH_MAX, "realpath writes as much");
 
 enum {
     LINKS_MAX = 40,
-    NAME_KEPT = 200 /* bytes of a name in its temporary one: 255 is the limit */
+    NAME_KEPT = 200 /* bytes of the name that its temporary name keeps: the limit is 255 */
 };
 
 bool base_write_all(int fd, const void *bytes, size_t size)
 {
     const char *from = bytes;
-    const bool was = base_interrupted(); /* then this is what is still to be said */
+    const bool was = base_interrupted(); /* already set: then the rest is still written */
     while (size > 0) {
         ssize_t n = write(fd, from, size);
         struct pollfd room = {.fd = fd, .events = POLLOUT};
@@ -68,8 +68,8 @@ bool base_path_follow(const char *path, char out[BASE_PATH_SIZE])
     return false;
 }
 
-/* A new file beside o->path; its name has the process's number, so that what another process writes
- * there, or left there, is not touched. `old`: the file that it will replace, or NULL. */
+/* Creates a file in the folder of o->path; its name contains the process id, so that it never
+ * clashes with another process's file. `old`: the file that it will replace, or NULL. */
 static bool open_beside(struct base_output *o, const struct stat *old)
 {
     const char *slash = strrchr(o->path, '/');
@@ -82,15 +82,15 @@ static bool open_beside(struct base_output *o, const struct stat *old)
             errno = ENAMETOOLONG;
             return false;
         }
-        __atomic_store_n(&o->unfinished, true, __ATOMIC_SEQ_CST); /* before it is there */
+        __atomic_store_n(&o->unfinished, true, __ATOMIC_SEQ_CST); /* before the file exists */
         o->fd = open(o->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
                      old ? old->st_mode & 0777 : 0666);
         if (o->fd >= 0) break;
         __atomic_store_n(&o->unfinished, false, __ATOMIC_SEQ_CST);
         if (errno != EEXIST) return false;
     }
-    /* The owner stays where this process may give files away; then the mode, which a change of the
-     * owner may have cut. */
+    /* Keeps the owner where this process may set it; then the mode, of which chown may clear
+     * bits. */
     if (o->fd >= 0 && old) {
         (void)!fchown(o->fd, old->st_uid, old->st_gid);
         (void)!fchmod(o->fd, old->st_mode & 0777);
@@ -124,7 +124,7 @@ bool base_output_open(struct base_output *o, const char *path, struct base_error
         snprintf(o->path, sizeof o->path, "%s", path);
         return fail(o, err);
     }
-    /* Opening it shows whether it may be written, which a rename does not heed. */
+    /* Opening it checks the permission to write, which a rename ignores. */
     o->fd = open(o->path, O_WRONLY | O_NOCTTY | O_CLOEXEC);
     if (o->fd < 0 && errno != ENOENT) return fail(o, err);
     const bool is_new = o->fd < 0;
@@ -142,7 +142,7 @@ bool base_output_write(struct base_output *o, const void *bytes, size_t size,
 
 bool base_output_close(struct base_output *o, bool ok, struct base_error *err)
 {
-    /* Where a network file system reports a full disk. */
+    /* A network file system reports a full disk here. */
     if (o->fd > STDERR_FILENO && close(o->fd) != 0 && ok) ok = fail(o, err);
     o->fd = -1;
     if (o->unfinished && ok && rename(o->temporary, o->path) != 0) ok = fail(o, err);

@@ -1,7 +1,7 @@
 /* base/sha256.h: SHA-256 (FIPS 180-4), to name a model file by its content.
  *
- * Written here because it is one page, and a library of ciphers would be a dependency of every
- * build for it. Not for secrets: nothing here is protected against timing. */
+ * Written here because it is one page; a cryptographic library would be a dependency of every
+ * build. Not for secrets: nothing here is protected against timing. */
 #ifndef BASE_SHA256_H
 #define BASE_SHA256_H
 
@@ -13,12 +13,12 @@ enum { BASE_SHA256_SIZE = 32, BASE_SHA256_HEX = 65 /* with its terminator */ };
 struct base_sha256 {
     uint32_t state[8];
     uint64_t size;           /* bytes so far */
-    unsigned char block[64]; /* those that do not fill a block yet */
+    unsigned char block[64]; /* those of an incomplete block */
 };
 
 void base_sha256_init(struct base_sha256 *h);
 void base_sha256_add(struct base_sha256 *h, const void *bytes, size_t size);
-/* The digest as lower-case hexadecimal digits; the state is used up. */
+/* The digest as lower-case hexadecimal digits; the state cannot be used afterwards. */
 void base_sha256_hex(struct base_sha256 *h, char out[BASE_SHA256_HEX]);
 
 #endif

@@ -1,10 +1,10 @@
 /* base/utf8.c: decoding and encoding of single code points. See base/utf8.h. */
 #include "base/utf8.h"
 
-/* What a lead byte announces; length 0 for bytes that cannot lead. */
+/* What a lead byte specifies; length 0 for bytes that cannot lead. */
 struct lead {
     size_t length;
-    int32_t least; /* the least code point of that length: smaller ones are overlong */
+    int32_t least; /* the smallest code point of that length: smaller ones are overlong */
     int32_t bits;  /* the lead byte's own part of the code point */
 };
 
@@ -17,8 +17,8 @@ static struct lead lead_of(unsigned char c)
     return (struct lead){0};
 }
 
-/* Bytes of s[0..size) that begin one valid sequence: the whole of it (*whole set), or all that is
- * there of one that is cut off; 0 when it is not valid. */
+/* Bytes of s[0..size) that begin one valid sequence: the whole of it (*whole set), or all bytes of
+ * one that is cut off; 0 when it is not valid. */
 static size_t scan(const char *s, size_t size, int32_t *code, int *whole)
 {
     const struct lead lead = lead_of((unsigned char)s[0]);

@@ -1,4 +1,4 @@
-/* base/utf8.h: the little UTF-8 that several rooms share. */
+/* base/utf8.h: UTF-8 decoding and encoding, shared by several rooms. */
 #ifndef BASE_UTF8_H
 #define BASE_UTF8_H
 

@@ -36,7 +36,7 @@ static bool split_choices(struct source *s, struct base_error *err)
     for (char *one; (one = strsep(&rest, ",")) != NULL; s->choice[s->is.n_choices++] = one) {
         if (s->is.n_choices == CLI_LIST_MAX)
             return base_fail_at(err, BASE_USAGE, s->option, -1, "more than %d", CLI_LIST_MAX);
-        /* A slip of the comma; it would let every answer be none at all. */
+        /* A typing error; an empty choice would allow an empty answer. */
         if (*one == '\0')
             return base_fail_at(
                 err, BASE_USAGE, s->option, -1, "choice %zu is empty: %s", s->is.n_choices + 1,
@@ -46,8 +46,8 @@ static bool split_choices(struct source *s, struct base_error *err)
     return true;
 }
 
-/* Errors of a compiler have a place and no name: they get that of the file or of the option. An
- * argument of one word that is no file was most likely meant to be one. */
+/* Adds the name of the file or option to a compiler's error. An argument of one word that is not a
+ * file was probably meant as a file name. */
 static void name_source(const struct source *s, struct base_error *err)
 {
     const bool is_file = s->may_be_file && access(s->argument, R_OK) == 0;

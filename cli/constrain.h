@@ -6,10 +6,9 @@
 #include "cli/options.h"
 #include "sample/constrain/constraint.h"
 
-/* Puts the constraint into *out, NULL without such an option; the caller frees it. A grammar
- * or schema may be the name of a file or the text itself: what names a readable file is one.
- * `generate` chooses the subset of JSON that is good to write. BASE_USAGE with line and column on
- * errors. */
+/* Puts the constraint into *out, NULL without such an option; the caller frees it. A grammar or
+ * schema is the name of a readable file, or the text itself. `generate` chooses the subset of JSON
+ * that suits generation. BASE_USAGE with line and column on errors. */
 bool cli_constraint_open(const struct cli_values *values, bool generate, struct constraint **out,
                          struct base_error *err);
 

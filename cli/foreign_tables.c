@@ -1,4 +1,4 @@
-/* cli/foreign_tables.c: the rows: what options and commands of other programs are called here.
+/* cli/foreign_tables.c: the rows: names of other programs' options and commands in this program.
  * Order is the order of `infer help coming-from`. */
 #include "cli/options.h"
 
@@ -92,10 +92,11 @@ const struct cli_foreign cli_foreign_table[] = {
      "not here: perplexity scores a text"},
     {"llama.cpp", "--token-embedding-type --output-tensor-type",
      "--embedding-type TYPE, --output-type TYPE", NULL},
-    {"llama.cpp", "--imatrix --tensor-type --include-weights --exclude-weights", NULL,
+    {"llama.cpp", "--imatrix --include-weights --exclude-weights", NULL,
      "not here: quantize looks at the weights alone"},
-    {"llama.cpp", "--pure --leave-output-tensor --allow-requantize --keep-split", NULL,
-     "not needed: a plain type (Q4_K) is pure, a mix (Q4_K_M) is not"},
+    {"llama.cpp", "--leave-output-tensor", "--output-type F16", NULL},
+    {"llama.cpp", "--allow-requantize", NULL, "not needed: any type is converted"},
+    {"llama.cpp", "--keep-split", NULL, "not here: quantize writes one file"},
     /* ---- ollama ---- */
     {"ollama", "--format", "--json-object, --json-schema FILE", NULL},
     {"ollama", "--think --hidethinking", "--reasoning WHAT, --reasoning-budget N",

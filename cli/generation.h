@@ -1,7 +1,7 @@
 /* cli/generation.h: from the options to a request of generate/, for every command that generates.
  *
- * Owns: what the request's options point to, and what the command line adds to its errors. Refuses:
- * generating (generate/), where the text goes. */
+ * Owns: the objects that the request's options point to, and the command line's additions to its
+ * errors. Refuses: generating (generate/), where the text goes. */
 #ifndef CLI_GENERATION_H
 #define CLI_GENERATION_H
 
@@ -11,15 +11,15 @@
 struct cli_generation {
     struct generate_options options; /* options.sample.seed: the seed in use */
     struct generate_request *request;
-    /* What the options point to. */
+    /* The objects that the options point to. */
     struct cli_sampler_parts parts;
     struct base_buffer stop_text[CLI_LIST_MAX];
     const char *stop[CLI_LIST_MAX];
-    struct constraint *constraint; /* NULL: none was asked for */
+    struct constraint *constraint; /* NULL: no constraint */
 };
 
-/* Checks the options, compiles the constraint and draws the seed; for before the model is loaded.
- * `show_special`: control tokens are part of the text. */
+/* Checks the options, compiles the constraint and draws the seed; called before the model is
+ * loaded. `show_special`: control tokens are part of the text. */
 bool cli_generation_prepare(struct cli_generation *g, const struct cli_values *values,
                             bool show_special, struct base_error *err);
 /* Makes the request, on sequence 0 of an open session. */

@@ -34,7 +34,7 @@ static bool has_word(const char *list, const char *word)
     return false;
 }
 
-/* Of processor 0: the lines of the others say the same. */
+/* Reads processor 0: the others have the same lines. */
 static void read_cpu(struct cli_machine *m)
 {
     FILE *file = fopen("/proc/cpuinfo", "re");
@@ -71,12 +71,12 @@ static void take_limit(struct cli_machine *m, const char *path)
     char line[64], *end;
     read_line(path, line, sizeof line);
     const unsigned long long limit = strtoull(line, &end, 10);
-    /* Version 1 says "no limit" with a number near the largest. */
+    /* In version 1 a number near the largest means "no limit". */
     if (end == line || *end != '\0' || limit >= 1ull << 60) return;
     if (m->memory_limit == 0 || limit < m->memory_limit) m->memory_limit = limit;
 }
 
-/* The group that a container shows at the mount itself, and the process's own (version 2). */
+/* The group at the mount itself, as in a container, and the process's own (version 2). */
 static void read_limit(struct cli_machine *m)
 {
     char line[1024], path[1200];
@@ -91,7 +91,7 @@ static void read_limit(struct cli_machine *m)
     }
 }
 
-/* "always [madvise] never": what stands in brackets. */
+/* "always [madvise] never": returns the word in brackets. */
 static void read_huge_pages(struct cli_machine *m)
 {
     char line[128];

@@ -1,7 +1,7 @@
-/* cli/hwinfo.h: what the operating system says about this machine, for `infer doctor`.
+/* cli/hwinfo.h: the operating system's facts about this machine, for `infer doctor`.
  *
- * Owns the reading of /proc and /sys beyond what the engine itself needs. Everything may be
- * missing: then text is "" and numbers are 0 (or -1 where 0 means something). */
+ * Owns the reading of /proc and /sys beyond what the engine itself needs. Any fact may be missing:
+ * then text is "" and numbers are 0 (or -1 where 0 is a valid value). */
 #ifndef CLI_HWINFO_H
 #define CLI_HWINFO_H
 
@@ -12,16 +12,16 @@ enum { CLI_FEATURE_MAX = 16 };
 
 struct cli_machine {
     char cpu[128];                        /* "AMD EPYC 9R14" */
-    const char *feature[CLI_FEATURE_MAX]; /* those that kernels care about, as the system names */
+    const char *feature[CLI_FEATURE_MAX]; /* those that kernels use, by the system's names */
     int n_features;                       /* them */
     int online, allowed, cores;           /* processors; in the affinity mask; cores among these */
     int quota;                            /* processors by control groups; 0: no limit */
-    int threads;                          /* what infer takes by itself */
-    uint64_t memory_total, memory_free;   /* bytes; free: without swapping */
+    int threads;                          /* infer's default */
+    uint64_t memory_total, memory_free;   /* bytes; free: available without swapping */
     uint64_t memory_limit;                /* of the control groups; 0: none */
     char huge_pages[16];                  /* "always", "madvise", "never" */
     char governor[32];                    /* of processor 0 */
-    double load;                          /* runnable tasks, mean of a minute; -1: not told */
+    double load;                          /* runnable tasks, mean of a minute; -1: unknown */
 };
 
 void cli_machine_read(struct cli_machine *m);

@@ -1,16 +1,17 @@
-/* cli/input.h: what a command works on: the text of -p, -f or standard input, or lists of ids. */
+/* cli/input.h: the input of a command: the text of -p, -f or standard input, or lists of ids. */
 #ifndef CLI_INPUT_H
 #define CLI_INPUT_H
 
 #include "cli/options.h"
 #include "text/tokenizer/tokenizer.h"
 
-/* Appends the bytes of the prompt: what is piped in, then -p or -f, on a line of its own.
- * BASE_USAGE when there is none of them and standard input is a terminal. */
+/* Appends the bytes of the prompt: piped text, then -p or -f, on a line of its own. BASE_USAGE
+ * without any of them when standard input is a terminal. */
 bool cli_input_read(const struct cli_values *values, struct base_buffer *out,
                     struct base_error *err);
 
-/* Turns \n \t \r \\ \" \' and \xHH into bytes, in a copy of the text. Other backslashes stay. */
+/* Turns \n \t \r \\ \" \' and \xHH into bytes, in a copy of the text. Other backslashes are
+ * kept. */
 void cli_input_unescape(const char *text, struct base_buffer *out);
 
 /* text_encode_framed by --lossy, with advice where a byte has no token. */

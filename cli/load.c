@@ -11,7 +11,7 @@
 static void find_name(struct cli_model *m)
 {
     struct gguf_str name = {0};
-    struct base_error ignored = BASE_ERROR_INIT; /* a name of a wrong kind is no name */
+    struct base_error ignored = BASE_ERROR_INIT; /* a name of another kind counts as absent */
     if (gguf_get_str(m->file, "general.name", &name, &ignored) && name.size > 0) {
         base_buffer_add(&m->name, name.data, name.size);
         return;
@@ -90,13 +90,13 @@ uint32_t cli_model_pick_ctx(const struct cli_model *m, uint64_t need)
     return need < trained ? (uint32_t)need : trained;
 }
 
-/* How many times as long a context positions are stretched for; 1: none; without end where the user
- * has given a base. */
+/* The factor by which positions are stretched for a longer context; 1: none; infinite where the
+ * user gives a base. */
 static double scaling(const struct gguf_file *file, const char *arch)
 {
     static const char *const names[] = {"rope.scaling.factor", "rope.scale_linear"};
     const char *const prefixes[] = {arch, MODEL_OPTION_PREFIX}; /* the last that has a key counts */
-    struct base_error ignored = BASE_ERROR_INIT; /* the model was opened: its keys are sound */
+    struct base_error ignored = BASE_ERROR_INIT; /* opening the model checked its keys */
     struct gguf_str type = {0};
     char key[128];
     float factor = 0;
@@ -115,7 +115,7 @@ static double scaling(const struct gguf_file *file, const char *arch)
     return factor > 1 ? factor : 1;
 }
 
-/* Beyond what it was trained with a model writes nonsense, and nothing else tells. */
+/* Past its training context a model writes nonsense, without any other sign. */
 static void note_long_context(const struct cli_model *m, uint32_t n_ctx)
 {
     const struct model_facts *f = model_facts(m->model);

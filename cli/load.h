@@ -1,4 +1,5 @@
-/* cli/load.h: opening what a command needs of a model: vocabulary, engine, weights, session. */
+/* cli/load.h: opens the parts of a model that a command needs: vocabulary, engine, weights,
+ * session. */
 #ifndef CLI_LOAD_H
 #define CLI_LOAD_H
 
@@ -20,22 +21,22 @@ struct cli_model {
 bool cli_model_open_file(struct cli_model *m, const struct cli_values *values,
                          struct base_error *err);
 bool cli_model_open_tokenizer(struct cli_model *m, struct base_error *err);
-/* Whether the file says that it has a vocabulary: test models may have none. */
+/* Whether the file has a vocabulary: test models may have none. */
 bool cli_model_has_vocabulary(const struct cli_model *m);
 /* Starts the engine and opens the weights. */
 bool cli_model_open_weights(struct cli_model *m, const struct cli_values *values,
                             struct base_error *err);
-/* A session of n_seq sequences of n_ctx tokens; n_ctx 0: the model's default. A remark on standard
- * error when that is more than the model was trained with and its file stretches no positions. */
+/* A session of n_seq sequences of n_ctx tokens; n_ctx 0: the model's default. Warns on standard
+ * error when that is more than the training context and the file does not stretch positions. */
 bool cli_model_open_session(struct cli_model *m, const struct cli_values *values, uint32_t n_seq,
                             uint32_t n_ctx, struct base_error *err);
 void cli_model_close(struct cli_model *m);
 
-/* Whether a file holds a model that can run: BASE_MODEL and why not, from its header alone. */
+/* Whether a file contains a model that can run, from its header alone; otherwise BASE_MODEL with
+ * the reason. */
 bool cli_model_check(const struct gguf_file *file, struct base_error *err);
 
-/* A context for `need` tokens when the user asked for none: at least 4096, at most what the model
- * was trained with. */
+/* The default context for `need` tokens: at least 4096, at most the training context. */
 uint32_t cli_model_pick_ctx(const struct cli_model *m, uint64_t need);
 
 /* -v: model, instruction set, threads, context. */

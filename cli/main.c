@@ -93,7 +93,7 @@ int main(int argc, char **argv)
     struct base_error err = BASE_ERROR_INIT;
     cli_system_init();
     if (run(argc, argv, &err)) return BASE_OK;
-    /* Who pressed Ctrl-C knows. */
+    /* The user pressed Ctrl-C: no message. */
     if (err.code != BASE_INTERRUPTED) cli_report(&err);
     return err.code ? (int)err.code : BASE_FAILED;
 }

@@ -11,9 +11,9 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { STEP = 1 << 20 /* bytes between two looks for Ctrl-C */, YOUNG_SECONDS = 2 };
+enum { STEP = 1 << 20 /* bytes between two checks for Ctrl-C */, YOUNG_SECONDS = 2 };
 
-/* The folder of the cache, or the name of the file's entry in it; makes the folder if told to. */
+/* The folder of the cache, or the name of the file's entry in it; creates the folder if `make`. */
 static bool entry_path(const struct gguf_file *file, bool make, struct base_buffer *path)
 {
     struct base_buffer key = BASE_BUFFER_INIT;
@@ -57,7 +57,7 @@ bool cli_model_hash_cached(const struct gguf_file *file, char out[BASE_SHA256_HE
     struct base_buffer path = BASE_BUFFER_INIT;
     bool ok = false;
     memset(out, 0, BASE_SHA256_HEX);
-    /* O_NONBLOCK: a pipe in the entry's place is none, and must not hang. */
+    /* O_NONBLOCK: opening a pipe of the entry's name must not hang. */
     const int fd =
         entry_path(file, false, &path) ? open(path.data, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
     if (fd >= 0) {
@@ -69,7 +69,7 @@ bool cli_model_hash_cached(const struct gguf_file *file, char out[BASE_SHA256_HE
     return ok;
 }
 
-/* A file that changed this moment may change again within the same tick of its clock. */
+/* A file that changed just now may change again within the resolution of its time stamp. */
 static bool is_young(const struct gguf_file *file)
 {
     for (int i = 0; i < gguf_part_count(file); i++)

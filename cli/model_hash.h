@@ -1,18 +1,18 @@
-/* cli/model_hash.h: the SHA-256 of a model's file, and where it is remembered.
+/* cli/model_hash.h: the SHA-256 of a model's file, and its cache.
  *
- * Of a split model: of its files one after the other. Remembered in $XDG_CACHE_HOME/infer/sha256/
- * (else ~/.cache) under the files' device, inode, size and time of change, so that it is computed
- * once per file. A cache that cannot be read or written is no error. */
+ * Of a split model: of its concatenated files. Cached in $XDG_CACHE_HOME/infer/sha256/ (else
+ * ~/.cache) under the files' device, inode, size and time of change, so that it is computed once
+ * per file. A cache that cannot be read or written is not an error. */
 #ifndef CLI_MODEL_HASH_H
 #define CLI_MODEL_HASH_H
 
 #include "base/sha256.h"
 #include "gguf/gguf.h"
 
-/* What is remembered; false (and "") when nothing is. */
+/* The cached hash; false (and "") when there is none. */
 bool cli_model_hash_cached(const struct gguf_file *file, char out[BASE_SHA256_HEX]);
 
-/* What is remembered, else computes and remembers it. BASE_INTERRUPTED on Ctrl-C. */
+/* The cached hash; otherwise computes and caches it. BASE_INTERRUPTED on Ctrl-C. */
 bool cli_model_hash(const struct gguf_file *file, char out[BASE_SHA256_HEX],
                     struct base_error *err);
 

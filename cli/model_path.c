@@ -1,4 +1,4 @@
-/* cli/model_path.c: which file a model is. See cli/model_path.h. */
+/* cli/model_path.c: from a model's name to its file. See cli/model_path.h. */
 #include "cli/model_path.h"
 #include "cli/system.h"
 #include <dirent.h>
@@ -35,8 +35,8 @@ bool cli_model_is_listed(const char *name)
 
 /* ---- Names in the user's folder ---- */
 
-/* How well a file is called by the name: 2 by all of it (the suffix may be left out), 1 by a
- * beginning, 0 not at all. */
+/* How a name matches a file: 2: completely (the suffix may be left out), 1: as a prefix, 0: not at
+ * all. */
 static int match(const char *file, const char *name)
 {
     const size_t n = strlen(name);
@@ -44,8 +44,8 @@ static int match(const char *file, const char *name)
     return file[n] == '\0' || strcasecmp(file + n, suffix) == 0 ? 2 : 1;
 }
 
-/* The one file that the name calls, appended to *path, which holds the folder; or an error that
- * says which there are. */
+/* Appends the only file that matches the name to *path, which holds the folder; or an error that
+ * lists the matches. */
 static bool find_named(const char *name, struct base_buffer *path, struct base_error *err)
 {
     struct base_buffer found = BASE_BUFFER_INIT; /* names of the best matches */

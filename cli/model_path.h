@@ -1,20 +1,20 @@
-/* cli/model_path.h: which file a model is: from -m, a name in the user's folder of models, or the
+/* cli/model_path.h: finds a model's file: from -m, a name in the user's folder of models, or the
  * default. */
 #ifndef CLI_MODEL_PATH_H
 #define CLI_MODEL_PATH_H
 
 #include "cli/options.h"
 
-/* Where model files are kept for the user: appended to *path. False when the environment does not
- * tell: neither HOME nor XDG_DATA_HOME. */
+/* Appends the user's folder of models to *path. False when neither HOME nor XDG_DATA_HOME is
+ * set. */
 bool cli_model_folder(struct base_buffer *path);
 
 /* Whether a file of that name is listed as a model: NAME.gguf, and of a split one the first. */
 bool cli_model_is_listed(const char *name);
 
-/* The path of -m, of $INFER_MODEL, or of the default model. What is no file and has no slash is the
- * name of one in the user's folder, or an unambiguous beginning of it. BASE_MODEL with advice when
- * there is none. */
+/* The path of -m, of $INFER_MODEL, or of the default model. An argument that is not a file and has
+ * no slash is the name of one in the user's folder, or an unambiguous prefix of it. BASE_MODEL with
+ * advice when there is none. */
 bool cli_model_path(const struct cli_values *values, struct base_buffer *path,
                     struct base_error *err);
 

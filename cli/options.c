@@ -1,8 +1,8 @@
 /* cli/options.c: parses the command line and the environment by the table.
  *
  * Owns nothing but the rules: --name VALUE, --name=VALUE, aliases exactly as the table spells them
- * (short options are not joined), -- ends options, numbers are decimal and complete. Refuses what
- * it does not know. */
+ * (short options are not joined), -- ends options, numbers are decimal and complete. Unknown
+ * options are errors. */
 #include "cli/options.h"
 #include <ctype.h>
 #include <errno.h>
@@ -215,7 +215,7 @@ static bool is_choice(const char *choices, const char *text)
     return false;
 }
 
-/* `source` is how the user would recognize where the value came from: "--top-k", "INFER_TOP_K". */
+/* `source` names the origin of the value for the user: "--top-k", "INFER_TOP_K". */
 static bool set(struct parser *p, const struct cli_option *o, const char *source, const char *text,
                 struct base_error *err)
 {
@@ -272,7 +272,7 @@ static bool set_from_line(struct parser *p, const struct cli_option *o, int argc
             return base_fail_at(err, BASE_USAGE, source, -1, "needs a value: %s", o->value);
         text = argv[*i];
     }
-    /* Of two texts one would be dropped in silence. */
+    /* Of two texts one would be ignored silently. */
     if (p->origin[o - cli_option_table] == FROM_LINE &&
         (o->at == offsetof(struct cli_values, file) ||
          o->at == offsetof(struct cli_values, prompt)))
@@ -308,7 +308,7 @@ static bool read_line(struct parser *p, int argc, char **argv, int first, struct
     return true;
 }
 
-/* Turns on what options on the line imply, as if it stood there. */
+/* Turns on switches that options on the line imply, as if they were on the line. */
 static void add_implied(struct parser *p)
 {
     for (size_t i = 0; i < cli_option_count; i++) {
@@ -339,7 +339,7 @@ static const struct cli_option *contradiction(const struct parser *p, const stru
     return NULL;
 }
 
-/* A switch must be on; of other options any value will do that is not the default. */
+/* A switch must be on; other options must have a value other than the default. */
 static bool is_given(const struct parser *p, size_t i)
 {
     const struct cli_option *o = &cli_option_table[i];
@@ -347,8 +347,8 @@ static bool is_given(const struct parser *p, size_t i)
     return p->origin[i] != FROM_DEFAULT;
 }
 
-/* Whether row `o` needs other options of this command and none of them is there; *names gets them
- * as an error tells them. */
+/* Whether row `o` needs other options of this command and none of them is given; *names gets them
+ * as text for an error. */
 static bool lacks_need(const struct parser *p, const struct cli_option *o, char *names, size_t room)
 {
     size_t used = 0;
@@ -366,8 +366,8 @@ static bool lacks_need(const struct parser *p, const struct cli_option *o, char 
     return used > 0;
 }
 
-/* After the environment: what an option on the line needs may come from there. A variable that
- * lacks what it needs is a habit that says nothing here. */
+/* After the environment, because it may supply the option that one on the line needs. A variable
+ * without the option that it needs is ignored. */
 static bool check_needs(const struct parser *p, struct base_error *err)
 {
     for (size_t i = 0; i < cli_option_count; i++) {
@@ -395,8 +395,8 @@ static bool check_line(const struct parser *p, struct base_error *err)
     return true;
 }
 
-/* A variable yields to the option itself and to whatever contradicts it on the line. An empty
- * variable is an absent one. */
+/* A variable yields to the option itself and to any option on the line that contradicts it. An
+ * empty variable counts as absent. */
 static bool read_environment(struct parser *p, struct base_error *err)
 {
     for (size_t i = 0; i < cli_option_count; i++) {

@@ -2,8 +2,8 @@
  *
  * Parsing, defaults, environment variables, --help, the man page, completions and suggestions all
  * come from its rows; nothing else in the program names an option's spelling but error messages. An
- * option's value comes from the command line, else from INFER_<NAME>, else from the row's default.
- */
+ * option's value comes from the command line, else from INFER_<NAME>, else from the row's
+ * default. */
 #ifndef CLI_OPTIONS_H
 #define CLI_OPTIONS_H
 
@@ -38,7 +38,7 @@ enum {
     CLI_ALIAS_MAX = 3,
     CLI_VARIABLE_SIZE = 64,
     CLI_OPTION_MAX = 192,
-    CLI_CLAUSE_SIZE = 256 /* of what is said of a foreign word */
+    CLI_CLAUSE_SIZE = 256 /* of the text about a foreign word */
 };
 
 /* The values of an option that may be given several times. */
@@ -63,7 +63,7 @@ struct cli_values {
     const char *system, *messages, *tools, *template, *reasoning, *on_full;
     const char *rope_scaling;
     struct cli_list stop, schema_lenient, logit_bias, dry_sequence_breaker, template_var,
-        override_kv;
+        tensor_type, override_kv;
     int64_t n_predict, seed;
     int64_t ctx_size, batch_size, threads, top, chunk;
     int64_t repetitions, logprobs, reasoning_budget, yarn_orig_ctx;
@@ -74,11 +74,12 @@ struct cli_values {
     bool escape, no_bos, no_special, lossy, decode, lines, ignore_eos, echo, special, json;
     bool chat, show_prompt, no_history, commands;
     bool jsonl, token_ids, hash, plan;
+    bool pure, dry_run;
     bool metadata, tensors, plot, profile, json_object, schema_open, blas, pin, no_sandbox;
     bool verbose, newline;
     bool help, brief, version; /* brief: the short spelling of help */
 
-    const char *argument[CLI_ARGUMENT_MAX]; /* what is not an option, in order */
+    const char *argument[CLI_ARGUMENT_MAX]; /* arguments that are not options, in order */
     size_t n_arguments;
 
     bool from_environment[CLI_OPTION_MAX]; /* per row of the table */
@@ -104,17 +105,17 @@ struct cli_option {
     enum cli_kind kind;
     unsigned commands; /* bit 1 << enum cli_command_id */
     enum cli_group group;
-    const char *value;     /* what --help calls the value; NULL for flags */
+    const char *value;     /* the name of the value in --help; NULL for flags */
     const char *standard;  /* the default as it would be typed; NULL: none */
     double low, high;      /* range of numbers, both ends allowed */
     const char *choices;   /* CLI_CHOICE: "md|json|csv" */
     const char *excludes;  /* names of options that contradict this one, separated by spaces */
-    const char *needs;     /* names of options without one of which this one says nothing */
+    const char *needs;     /* names of options; without one of them this one has no effect */
     const char *implies;   /* name of a switch that this one on the line turns on */
     const char *help;      /* one line; --help adds the default */
     const char *parameter; /* the member of struct sample_options that it sets; NULL: none */
     bool writes;           /* FILE is written, not read */
-    bool common;           /* what -h lists */
+    bool common;           /* listed by -h */
     size_t at;             /* offset of the member in struct cli_values */
 };
 
@@ -122,7 +123,7 @@ extern const struct cli_option cli_option_table[];
 extern const size_t cli_option_count;
 extern const char *const cli_group_title[CLI_GROUP_COUNT];
 
-/* A subcommand: what it is called and what it takes beside options. */
+/* A subcommand: its name and its arguments. */
 struct cli_command {
     const char *name;
     const char *usage;  /* "infer quantize IN.gguf OUT.gguf TYPE" */
@@ -133,11 +134,11 @@ struct cli_command {
 
 extern const struct cli_command cli_command_table[CLI_COMMAND_COUNT];
 
-/* What a command's arguments are, for completions: "FILE", "FOLDER", "COMMAND", "TYPE" or choices
- * "a|b"; NULL where nothing can be said. */
+/* The kinds of a command's arguments, for completions: "FILE", "FOLDER", "COMMAND", "TYPE" or
+ * choices "a|b"; NULL: unknown. */
 extern const char *const cli_argument_table[CLI_COMMAND_COUNT][CLI_ARGUMENT_MAX];
 
-/* Exit statuses, as --help and the man page tell them. */
+/* Exit statuses, as listed by --help and the man page. */
 struct cli_status {
     int status;
     const char *meaning;
@@ -145,12 +146,12 @@ struct cli_status {
 extern const struct cli_status cli_status_table[];
 extern const size_t cli_status_count;
 
-/* Spellings of other programs: what they are called here, or why they are not. */
+/* Options and commands of other programs: their names here, or the reason why there is none. */
 struct cli_foreign {
     const char *program; /* where they come from */
     const char *words;   /* options with their dashes or commands, separated by spaces */
-    const char *here;    /* what to write in their place; NULL: nothing */
-    const char *note;    /* further words on it; NULL: none */
+    const char *here;    /* the replacement; NULL: none */
+    const char *note;    /* a further note; NULL: none */
 };
 extern const struct cli_foreign cli_foreign_table[];
 extern const size_t cli_foreign_count;
@@ -160,14 +161,14 @@ static inline bool cli_option_belongs(const struct cli_option *o, enum cli_comma
     return o->commands >> command & 1;
 }
 
-/* --help and --version are asked for on the line only. */
+/* --help and --version count on the line only. */
 static inline bool cli_option_has_variable(const struct cli_option *o)
 {
     return o->at != offsetof(struct cli_values, help) &&
            o->at != offsetof(struct cli_values, version);
 }
 
-/* Whether its value is the name of a file: "FILE", or "FILE|..." when other texts are taken too. */
+/* Whether its value is the name of a file: "FILE", or "FILE|..." when other texts are valid too. */
 bool cli_option_takes_file(const struct cli_option *o);
 
 /* "top-k": INFER_TOP_K. */
@@ -176,8 +177,8 @@ void cli_option_variable(const struct cli_option *o, char out[CLI_VARIABLE_SIZE]
 /* The command of that name; CLI_COMMAND_COUNT when there is none. */
 enum cli_command_id cli_command_find(const char *name);
 
-/* Parses argv[first..argc) for a command. BASE_USAGE names the option and what would help. With
- * --help or --version among the options the environment is not read and nothing is required. */
+/* Parses argv[first..argc) for a command. BASE_USAGE names the option and a remedy. With --help or
+ * --version among the options the environment is not read and nothing is required. */
 bool cli_options_parse(enum cli_command_id command, int argc, char **argv, int first,
                        struct cli_values *values, struct base_error *err);
 
@@ -187,18 +188,18 @@ void cli_options_name_variable(const struct cli_values *values, struct base_erro
 /* The text of `infer help`, and of `infer COMMAND --help`; `brief`: no more than a screen of it. */
 void cli_help_overview(bool brief, struct base_buffer *out);
 void cli_help_command(enum cli_command_id command, bool brief, struct base_buffer *out);
-/* A command's `about`, and what its TYPE may be. */
+/* A command's `about`, and the values of its TYPE. */
 void cli_help_about(enum cli_command_id command, struct base_buffer *out);
 
-/* The table of other programs' spellings, for people who come from them. */
+/* The table of other programs' options, for their users. */
 void cli_help_foreign(struct base_buffer *out);
 
-/* The row of another program's word[0..n), or NULL; and what to say of it, as a clause. */
+/* The row of another program's word[0..n), or NULL; and a clause about it. */
 const struct cli_foreign *cli_foreign_find(const char *word, size_t n);
 void cli_foreign_say(const struct cli_foreign *f, char *out, size_t room);
 
-/* The nearest of names[n] to a misspelt one, or NULL when none is near, or when it has three
- * letters or fewer: any of those is near to some other. */
+/* The nearest of names[n] to a misspelt one, or NULL when none is similar, or when it has three
+ * letters or fewer: these are always similar to some other. */
 const char *cli_nearest(const char *word, const char *const *names, size_t n);
 
 #endif

@@ -21,7 +21,7 @@
 #define ALL        ((1u << CLI_COMMAND_COUNT) - 1)
 
 #define AT(member) offsetof(struct cli_values, member)
-/* What sample/sample.h says of a parameter: its range, its default. */
+/* A parameter's range and default from sample/sample.h. */
 #define RANGE_TEXT(text) #text
 #define RANGE(least, most, usual) .low = least, .high = most, .standard = RANGE_TEXT(usual)
 #define RANGE_OF(...) RANGE(__VA_ARGS__)
@@ -75,12 +75,14 @@ const struct cli_command cli_command_table[CLI_COMMAND_COUNT] = {
                      "show what a GGUF file holds",
                      "Prints metadata, tokenizer and tensors of a GGUF file; long arrays shortened.",
                      0, 1},
-    [CLI_QUANTIZE] = {"quantize", "infer quantize IN.gguf OUT.gguf TYPE [options]",
+    [CLI_QUANTIZE] = {"quantize", "infer quantize IN.gguf [OUT.gguf] TYPE [options]",
                       "convert a model's weights to another type",
-                      "Converts the matrices of a model to TYPE, or to a mix (_S, _M: more bits where\n"
-                      "they matter most). Norms and other vectors stay F32. A row that is no multiple\n"
-                      "of a type's block takes the nearest type that fits, with -v saying so.",
-                      3, 3},
+                      "Converts the matrices of a model to TYPE: a mix that gives more bits to what\n"
+                      "needs them most, with --pure one type throughout; COPY converts nothing. Norms\n"
+                      "and other vectors stay as they are. A row that is no multiple of a type's\n"
+                      "block takes the nearest type that fits, with -v saying so. Without OUT.gguf\n"
+                      "(--dry-run) only says what the file would be.",
+                      2, 3},
     [CLI_CHECK] = {"check", "infer check --json-schema FILE|--grammar FILE|--regex RE < TEXT",
                    "say whether a grammar, schema or expression accepts a text",
                    "Reads a text (-p, -f or standard input) and says by its status whether the\n"
@@ -354,6 +356,13 @@ const struct cli_option cli_option_table[] = {
      .value = "TYPE", .help = "type of the output matrix", .at = AT(output_type)},
     {.name = "embedding-type", .kind = CLI_TEXT, .commands = QUANTIZE, .group = CLI_GROUP_OUTPUT,
      .value = "TYPE", .help = "type of the token embeddings", .at = AT(embedding_type)},
+    {.name = "tensor-type", .kind = CLI_LIST, .commands = QUANTIZE, .group = CLI_GROUP_OUTPUT,
+     .value = "RE=TYPE", .help = "type of tensors whose name RE matches; repeatable", .common = true,
+     .at = AT(tensor_type)},
+    {.name = "pure", .kind = CLI_FLAG, .commands = QUANTIZE, .group = CLI_GROUP_OUTPUT,
+     .help = "one type for all matrices: no mix", .common = true, .at = AT(pure)},
+    {.name = "dry-run", .kind = CLI_FLAG, .commands = QUANTIZE, .group = CLI_GROUP_OUTPUT,
+     .help = "write nothing, print types and sizes", .common = true, .at = AT(dry_run)},
     {.name = "metadata", .kind = CLI_FLAG, .commands = INSPECT, .group = CLI_GROUP_OUTPUT,
      .help = "metadata only", .excludes = "tensors", .at = AT(metadata)},
     {.name = "tensors", .kind = CLI_FLAG, .commands = INSPECT, .group = CLI_GROUP_OUTPUT,

@@ -20,7 +20,7 @@ static bool is_model(const struct stat *file, const struct gguf_file *model)
     return false;
 }
 
-/* What the file is read as, or NULL: the name of an option, "-" for standard input. */
+/* The option through which the file is also read ("-": standard input), or NULL. */
 static const char *use_of(const struct stat *file, const struct cli_values *values,
                           const struct gguf_file *model)
 {

@@ -1,7 +1,7 @@
 /* cli/output_files.h: the files that a command writes where an option says so.
  *
- * None of them may be a file that the command reads, by whatever name: BASE_USAGE, and it is left
- * alone. A signal that ends the process leaves no part of one. */
+ * None of them may be a file that the command reads, under any name: BASE_USAGE, and it is not
+ * changed. A signal that ends the process leaves no part of one. */
 #ifndef CLI_OUTPUT_FILES_H
 #define CLI_OUTPUT_FILES_H
 
@@ -10,10 +10,10 @@
 #include "gguf/gguf.h"
 
 /* Opens base/output.h's output. The files that are read: those that `values` names, standard input,
- * and all of `model` (NULL: none). The output must stay where it is until cli_output_close. */
+ * and all of `model` (NULL: none). The output must not move until cli_output_close. */
 bool cli_output_open(struct base_output *o, const char *path, const struct cli_values *values,
                      const struct gguf_file *model, struct base_error *err);
-/* The same for an output that its writer opens: all but the opening. */
+/* The same for an output that its writer opens, without opening it. */
 bool cli_output_claim(struct base_output *o, const char *path, const struct cli_values *values,
                       const struct gguf_file *model, struct base_error *err);
 /* base_output_close. */

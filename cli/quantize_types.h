@@ -1,23 +1,72 @@
-/* cli/quantize_types.h: what `infer quantize` can write: the types that have an encoder, and mixes
- * of them. Help, manual, completion and the command itself go by these. */
+/* cli/quantize_types.h: what `infer quantize` can write: the names of types and of mixes of them.
+ * Help, manual, completion and the command itself go by these.
+ *
+ * A mix is a row of rules. The first rule whose roles hold the tensor and whose conditions hold
+ * all together gives its type; a tensor without a rule becomes the mix's base. The rules are those
+ * by which llama-quantize makes a file of that name, so that a name means the same size. */
 #ifndef CLI_QUANTIZE_TYPES_H
 #define CLI_QUANTIZE_TYPES_H
 
 #include "quant/quant.h"
 
+/* What a matrix is for, by its name. */
+enum cli_quantize_role {
+    CLI_ROLE_OUTPUT = 1 << 0, /* output.weight; without one, the embeddings */
+    CLI_ROLE_EMBEDDING = 1 << 1,
+    CLI_ROLE_QUERY = 1 << 2,
+    CLI_ROLE_KEY = 1 << 3,
+    CLI_ROLE_VALUE = 1 << 4, /* attn_v, fused QKV, MLA's kv_b */
+    CLI_ROLE_ATTENTION_OUTPUT = 1 << 5,
+    CLI_ROLE_UP = 1 << 6, /* of experts too, as the two below */
+    CLI_ROLE_GATE = 1 << 7,
+    CLI_ROLE_DOWN = 1 << 8,
+    CLI_ROLE_OTHER = 1 << 9,
+    CLI_ROLE_ANY = (1 << 10) - 1
+};
+
+/* What must hold for a rule. Of a layer: its number among those of the model, for VALUE among those
+ * that have one. */
+enum cli_quantize_condition {
+    CLI_WHEN_FIRST_2 = 1 << 0, /* layers 0 and 1 */
+    CLI_WHEN_FIRST_4 = 1 << 1,
+    CLI_WHEN_FIRST_16TH = 1 << 2, /* of the layers */
+    CLI_WHEN_FIRST_8TH = 1 << 3,
+    CLI_WHEN_MIDDLE = 1 << 4, /* neither the first eighth nor the last */
+    CLI_WHEN_SPREAD = 1 << 5, /* the first eighth, the last, and every third between */
+    CLI_WHEN_GQA_4 = 1 << 6,  /* four query heads or more to a key head */
+    CLI_WHEN_EXPERTS_4 = 1 << 7,
+    CLI_WHEN_EXPERTS_8 = 1 << 8, /* exactly 8 */
+    CLI_WHEN_80_LAYERS = 1 << 9, /* llama with 80 layers and shared key heads */
+    CLI_WHEN_FALCON = 1 << 10,
+    CLI_WHEN_NOT_FALCON = 1 << 11,
+    CLI_WHEN_MATRIX = 1 << 12, /* there is an importance matrix */
+    CLI_WHEN_NO_MATRIX = 1 << 13,
+    CLI_WHEN_STACKED = 1 << 14, /* a stack of matrices: experts */
+    CLI_WHEN_UNFIT = 1 << 15    /* its rows are no multiple of the base's block */
+};
+
+struct cli_quantize_rule {
+    unsigned roles; /* 0: past the last rule */
+    unsigned when;
+    enum quant_id type;
+};
+
+enum { CLI_QUANTIZE_RULES = 16 };
+
 struct cli_quantize_mix {
     const char *name;
-    enum quant_id base, output;
-    enum quant_id value;     /* attn_v and fused QKV in layers that get more */
-    enum quant_id down;      /* ffn_down in layers that get more */
-    enum quant_id attention; /* attn_output */
-    bool all_layers;         /* value and down get more in all layers */
-    uint32_t file_type;      /* general.file_type */
+    const char *alias; /* a second name; NULL: none */
+    enum quant_id base;
+    uint32_t file_type; /* general.file_type */
+    bool copies;        /* converts nothing */
+    struct cli_quantize_rule rule[CLI_QUANTIZE_RULES];
 };
 
 /* Mix i; NULL past the last one. */
 const struct cli_quantize_mix *cli_quantize_mix_at(size_t i);
-/* Name i of all that can be written, types before mixes; NULL past the last one. */
+/* The mix of a name or a second name (any case); NULL when there is none. */
+const struct cli_quantize_mix *cli_quantize_mix_find(const char *name);
+/* Name i of all that can be written, mixes before types that are none; NULL past the last one. */
 const char *cli_quantize_type_name(size_t i);
 
 #endif

@@ -36,11 +36,11 @@ static bool read_breakers(const struct cli_values *v, struct cli_sampler_parts *
 
 /* ---- Biases ---- */
 
-/* TOKEN+BIAS or TOKEN-BIAS: the first sign behind which a number stands alone. */
+/* TOKEN+BIAS or TOKEN-BIAS: divided at the first sign that only a number follows. */
 struct bias_text {
     const char *token;
     size_t size;
-    int64_t id; /* -1: the token is given by its text */
+    int64_t id; /* -1: the token is named by its text */
     float bias;
 };
 
@@ -88,13 +88,13 @@ static bool add_bias(struct cli_sampler_parts *p, int64_t id, float bias, struct
         p->bias = more;
         p->max_biases = n;
     }
-    const int32_t narrow =
-        id > INT32_MAX ? INT32_MAX : (int32_t)id; /* sample/ refuses it by name */
+    const int32_t narrow = id > INT32_MAX ? INT32_MAX : (int32_t)id; /* sample/ reports the error */
     p->bias[p->n_biases++] = (struct sample_bias){narrow, bias};
     return true;
 }
 
-/* Every token that reads exactly so: a byte may have one of its own beside that of the text. */
+/* Every token with exactly this text: a byte may have a token of its own in addition to that of the
+ * text. */
 static bool add_text_bias(const struct cli_values *v, const struct text_tokenizer *t,
                           const struct bias_text *b, struct cli_sampler_parts *p,
                           struct base_error *err)

@@ -1,4 +1,4 @@
-/* cli/sandbox.c: Landlock and seccomp, by the system calls themselves. See cli/sandbox.h. */
+/* cli/sandbox.c: Landlock and seccomp, by direct system calls. See cli/sandbox.h. */
 #include "cli/sandbox.h"
 #include "base/output.h"
 #include <asm/ioctls.h>
@@ -26,7 +26,7 @@
 #define ARCH AUDIT_ARCH_RISCV64
 #endif
 
-/* A sanitizer reads files of its own whenever it finds something, and looks for leaks from a second
+/* A sanitizer reads files when it reports an error, and searches for leaks from a second
  * process. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #undef ARCH
@@ -41,7 +41,7 @@
 
 /* ---- Landlock ---- */
 
-/* The kernel's interface, so that older headers will do: <linux/landlock.h>. */
+/* The kernel's interface, for builds with older headers: <linux/landlock.h>. */
 enum { LANDLOCK_CREATE = 444, LANDLOCK_ADD_RULE = 445, LANDLOCK_RESTRICT = 446 };
 enum { GET_VERSION = 1, RULE_PATH_BENEATH = 1 };
 enum { /* rights of files */
@@ -72,7 +72,7 @@ static int landlock_version(void)
     return version > 0 ? (int)version : 0;
 }
 
-/* The folder of a file that need not be there, links followed. */
+/* The folder of a file that need not exist, with links followed. */
 static void allow_folder_of(int rules, const char *file, uint64_t allowed)
 {
     char path[BASE_PATH_SIZE];
@@ -111,7 +111,7 @@ void cli_sandbox_limit(const char *file)
 /* Calls that are allowed whatever their arguments. Those that only some processors have are left
  * out on the others. */
 static const int always[] = {
-    /* open files: reading and writing; nothing with a name but facts about it */
+    /* open files: reading and writing; of paths only stat */
     SYS_read,
     SYS_write,
     SYS_readv,
@@ -201,8 +201,8 @@ static const int files[] = {
 #endif
 };
 
-/* Calls of which the low half of one argument decides. What is not here of ioctl could type at the
- * terminal as if a person did; of prctl, change what the process may do. */
+/* Calls that depend on the low half of one argument. Other values of ioctl could insert input into
+ * the terminal; of prctl, change the process's rights. */
 struct argument {
     int call, index;
     uint32_t value;
@@ -225,7 +225,7 @@ static const struct argument some[] = {
     {SYS_kill, 0, 0},           /* its own job, for Ctrl-Z */
 };
 
-enum { FILTER_MAX = 512, FIRST_NEW = 424 /* from here on all processors number calls alike */ };
+enum { FILTER_MAX = 512, FIRST_NEW = 424 }; /* from here on the same on all architectures */
 
 struct filter {
     struct sock_filter line[FILTER_MAX];
@@ -280,7 +280,7 @@ static void build(struct filter *f, unsigned allowed)
     allow_if(f, (struct argument){SYS_kill, 0, pid}, BPF_JEQ);
     allow_if(f, (struct argument){SYS_tgkill, 0, pid}, BPF_JEQ);
     allow_if(f, (struct argument){SYS_clone, 0, CLONE_THREAD}, BPF_JSET);
-    /* A library that tries a new call first goes on with an older one: clone3, openat2. */
+    /* A library that tries a new call first falls back to an older one: clone3, openat2. */
     add(f, BPF_JMP | BPF_JGE | BPF_K, FIRST_NEW, 0, 1);
     end(f, SECCOMP_RET_ERRNO | ENOSYS);
     end(f, SECCOMP_RET_ERRNO | EPERM);

@@ -1,6 +1,6 @@
-/* cli/sandbox.h: what the process may still ask of the kernel once its inputs and outputs are open.
+/* cli/sandbox.h: restricts the system calls of the process once its inputs and outputs are open.
  *
- * Two steps, because threads inherit what stood before them, and only that:
+ * Two steps, because threads inherit only restrictions that precede them:
  *
  *     cli_sandbox_limit    before threads start (Landlock): from here on files are written, made,
  *                          renamed and removed in one folder only, no program is
@@ -9,20 +9,20 @@
  *                          process made, nothing of the network, of other processes or of the
  *                          terminal but reading, writing and its modes
  *
- * What is refused fails with EPERM, EACCES or ENOSYS: no signal. A kernel or a build that lacks one
- * of the two goes without it; cli_sandbox_facts says which there are. Owns: the lists of what is
- * allowed. Refuses: when to call it, options. */
+ * Refused calls fail with EPERM, EACCES or ENOSYS, without a signal. If the kernel or the build
+ * lacks one of the two, only the other is used; cli_sandbox_facts reports which exist. Owns: the
+ * lists of allowed calls and files. Refuses: when to call it, options. */
 #ifndef CLI_SANDBOX_H
 #define CLI_SANDBOX_H
 
 #include <stdbool.h>
 
 enum {
-    CLI_SANDBOX_RENAME = 1, /* an open output still gets its name, or is removed */
-    CLI_SANDBOX_FILES = 3   /* files may be opened, too: for who types their names */
+    CLI_SANDBOX_RENAME = 1, /* an open output can still be renamed or removed */
+    CLI_SANDBOX_FILES = 3   /* files may be opened, too: for commands that name files */
 };
 
-/* `file`: what is written, in its folder; NULL and "-": nothing. */
+/* `file`: the output, in its folder; NULL and "-": none. */
 void cli_sandbox_limit(const char *file);
 
 /* `allowed`: 0, or one of the above. */

@@ -10,12 +10,11 @@
 
 enum { GUARDED_MAX = 4, LINE_SIZE = 512 };
 
-/* Hangs off nothing: a signal handler has no argument to
- * find it by. */
+/* Global: a signal handler takes no argument that could point to it. */
 static struct {
-    volatile sig_atomic_t patient; /* no Ctrl-C kills */
+    volatile sig_atomic_t patient; /* Ctrl-C never kills */
     int ending;                    /* a thread has begun to end the process */
-    int maps; /* /proc/self/maps, which a sandbox would not let be opened; -1: none */
+    int maps;                      /* /proc/self/maps, which a sandbox forbids to open; -1: none */
     struct base_output *guarded[GUARDED_MAX];
 } signal_state;
 
@@ -29,7 +28,8 @@ static void remove_guarded(void)
     }
 }
 
-/* Ends with the signal's own status: it is blocked until the handler returns, then it kills. */
+/* Ends with the signal's own status: the signal is blocked until the handler returns, then it kills
+ * the process. */
 static void on_end(int number)
 {
     remove_guarded();
@@ -94,7 +94,7 @@ static bool find_model(uintptr_t address, char name[LINE_SIZE])
     return false;
 }
 
-/* The pages of a mapped file that is shorter now, or that the disk cannot give. */
+/* A page of a mapped file that was truncated, or that the disk cannot read. */
 static void on_bus_error(int number, siginfo_t *info, void *context)
 {
     static const char begin[] = "infer: ",
@@ -102,7 +102,7 @@ static void on_bus_error(int number, siginfo_t *info, void *context)
                               "was in use, or the disk failed\n";
     char line[LINE_SIZE * CLI_SHOWN_MAX + sizeof begin + sizeof end], name[LINE_SIZE];
     (void)context;
-    /* All threads read the model: the first one speaks. */
+    /* All threads read the model: only the first one prints. */
     while (__atomic_exchange_n(&signal_state.ending, 1, __ATOMIC_SEQ_CST)) pause();
     if (!find_model((uintptr_t)info->si_addr, name)) {
         on_end(number);
@@ -137,7 +137,7 @@ void cli_signals_init(void)
     struct sigaction bus = {.sa_sigaction = on_bus_error, .sa_flags = SA_SIGINFO};
     sigemptyset(&bus.sa_mask);
     signal_state.maps = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
-    signal(SIGPIPE, SIG_DFL); /* as shells expect, whatever was inherited */
+    signal(SIGPIPE, SIG_DFL); /* as shells expect, even if another action was inherited */
     signal(SIGXFSZ, SIG_IGN);
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) install(ends[i], on_end);
     install(SIGINT, on_interrupt);

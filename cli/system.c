@@ -16,8 +16,8 @@ void cli_system_init(void)
 {
     for (int fd = 0; fd <= 2; fd++) {
         if (fcntl(fd, F_GETFD) >= 0 || errno != EBADF) continue;
-        /* Open the wrong way round: reading standard input gives nothing to read but an error,
-         * writing to standard output fails, as it would have on the closed descriptor. */
+        /* Opened in the opposite direction: reading standard input or writing to standard output
+         * fails, as on the closed descriptor. */
         (void)!open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY);
     }
     cli_signals_init();
@@ -65,7 +65,8 @@ bool cli_stdout_is_terminal(void)
     return isatty(STDOUT_FILENO);
 }
 
-/* Without memory: that there is none must be told too. What does not fit is left out. */
+/* Allocates nothing, so that a lack of memory can be reported too. Text that does not fit is left
+ * out. */
 static size_t show_in(char *out, size_t room, const char *text, bool lines)
 {
     const size_t size = strlen(text);
@@ -106,8 +107,7 @@ void cli_tell(const char *text)
 
 enum { TEXT_MAX = INT_MAX / 4 /* as text_encode */, SOURCE_MAX = 64 << 20, STEP = 16384 };
 
-/* The bytes that came, up to STEP; -1 and an error. A descriptor that does not block is waited for.
- */
+/* Returns the bytes read, up to STEP; -1 and an error. Waits for a non-blocking descriptor. */
 static ssize_t read_some(int fd, char *piece, struct base_error *err)
 {
     for (;;) {
@@ -117,7 +117,7 @@ static ssize_t read_some(int fd, char *piece, struct base_error *err)
         if (n >= 0) return n;
         if (n == -1 && errno == EINTR && !base_goes_on(err)) return -1;
         if (n == -1 && errno != EINTR) {
-            /* A wrong name is the caller's mistake; a disk that fails while it is read is not. */
+            /* A wrong name is BASE_USAGE; an error while reading is BASE_FAILED. */
             base_fail(err, errno == EISDIR ? BASE_USAGE : BASE_FAILED, "cannot read: %s",
                       strerror(errno));
             return -1;
@@ -125,7 +125,7 @@ static ssize_t read_some(int fd, char *piece, struct base_error *err)
     }
 }
 
-/* Limits are looked at while reading: /dev/zero has no end. */
+/* Checks limits while reading: /dev/zero has no end. */
 static bool read_all(int fd, bool is_source, struct base_buffer *out, struct base_error *err)
 {
     char piece[STEP];

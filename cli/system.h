@@ -1,6 +1,6 @@
 /* cli/system.h: the edge to the operating system: standard streams, files, the clock.
  *
- * Results go to standard output through cli_write only, so that every failure of it is seen. */
+ * Results go to standard output through cli_write only, so that every failure is noticed. */
 #ifndef CLI_SYSTEM_H
 #define CLI_SYSTEM_H
 
@@ -9,12 +9,12 @@
 #include "cli/signals.h"
 #include <stddef.h>
 
-/* Makes descriptors 0 to 2 valid (a closed one must not become the model file) and sets up signals.
- */
+/* Opens closed descriptors among 0 to 2 (one must not become the model file) and sets up
+ * signals. */
 void cli_system_init(void);
 
-/* Everything or BASE_FAILED, at once and unbuffered. On a terminal as cli/terminal.h shows text:
- * results hold what files and models say. */
+/* Writes everything, immediately and unbuffered, or BASE_FAILED. On a terminal text is shown as by
+ * cli/terminal.h, because results contain text of files and models. */
 bool cli_write(const void *bytes, size_t size, struct base_error *err);
 /* A control sequence of the program's own, to a terminal. */
 bool cli_write_control(const char *sequence, struct base_error *err);
@@ -29,9 +29,8 @@ void cli_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void cli_report(const struct base_error *err);
 void cli_tell(const char *text); /* lines to standard error, as cli/terminal.h shows text */
 
-/* Appends a whole file of any bytes; "-" is standard input. BASE_USAGE when there is no such file
- * to read, BASE_FAILED when reading it fails, BASE_TOO_LONG when there is more than a text may
- * have. */
+/* Appends a whole file of any bytes; "-" is standard input. BASE_USAGE when the file cannot be
+ * opened, BASE_FAILED when reading it fails, BASE_TOO_LONG above the limit of a text. */
 bool cli_file_read(const char *path, struct base_buffer *out, struct base_error *err);
 /* The same of a source: JSON, a grammar, a template. UTF-8 without its byte-order mark; BASE_USAGE
  * also for UTF-16, a NUL byte or more than 64 MiB. */

@@ -1,8 +1,8 @@
-/* cli/terminal.h: text of others on a terminal: model names, prompts, what a model writes.
+/* cli/terminal.h: untrusted text on a terminal: model names, prompts, the output of models.
  *
- * What a terminal would act on (ESC and the other control characters, C1 with them) and marks that
- * change the order of what is read (bidirectional controls) are shown as \u001b and their like, the
- * form that JSON knows; bytes that are no UTF-8 as \xff. Everything else is shown as it is. */
+ * Control characters that a terminal would interpret (ESC and others, also C1) and bidirectional
+ * controls, which change the displayed order, are shown as \u001b and so on, as in JSON; bytes that
+ * are not UTF-8 as \xff. All other text is unchanged. */
 #ifndef CLI_TERMINAL_H
 #define CLI_TERMINAL_H
 
@@ -11,7 +11,7 @@
 enum { CLI_SHOWN_MAX = 8 };
 
 /* The first character of bytes[0..size), size > 0, as it is shown: *n bytes of out. `lines`: LF and
- * TAB stay. Returns how many bytes it took. Async-signal-safe. */
+ * TAB are kept. Returns the bytes used. Async-signal-safe. */
 size_t cli_show_character(const char *bytes, size_t size, bool lines, char out[CLI_SHOWN_MAX],
                           size_t *n);
 /* Appends a text as it is shown. */

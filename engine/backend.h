@@ -24,7 +24,7 @@ struct engine_backend {
     bool (*buffer_new)(uint64_t size, struct engine_buffer *out, struct base_error *err);
     void (*buffer_free)(struct engine_buffer *buffer); /* an empty buffer is fine */
     bool (*supports)(const struct engine_tensor *node);
-    /* Runs all steps; no allocation. BASE_INTERRUPTED when base/interrupt.h says so. */
+    /* Runs all steps; no allocation. BASE_INTERRUPTED when base/interrupt.h's flag is set. */
     bool (*run)(const struct engine_plan *plan, const struct engine *engine,
                 struct base_error *err);
 };

@@ -1,6 +1,6 @@
 /* engine/engine.h: the engine object: instruction-set level, kernel tables, thread pool.
  *
- * Everything that computes hangs off one `struct engine`; there are no globals. An engine serves
+ * All state for computing belongs to one `struct engine`; there are no globals. An engine serves
  * one running graph at a time. */
 #ifndef ENGINE_ENGINE_H
 #define ENGINE_ENGINE_H
@@ -12,7 +12,7 @@
 
 struct engine_options {
     int n_threads;        /* 0: engine_threads_default() */
-    enum cpu_level level; /* a cap; cpu_level_best() for the best there is */
+    enum cpu_level level; /* a cap; cpu_level_best() for no cap */
     bool use_blas;        /* large F32 products through OpenBLAS (gives up bit-identity) */
     bool pin_threads;     /* bind thread i to the i-th allowed processor */
     bool plan_only;       /* graphs get addresses and no memory, and cannot run */
@@ -20,7 +20,7 @@ struct engine_options {
 struct engine_options engine_options_default(void);
 
 struct engine {
-    struct engine_options options; /* n_threads and level as they really are */
+    struct engine_options options; /* n_threads and level have the values in use */
     struct quant_kernels quant;
     struct engine_vec vec;
     struct engine_pool *pool;

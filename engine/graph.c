@@ -22,12 +22,14 @@ struct engine_graph *engine_graph_new(struct engine *engine, int max_tensors,
         base_fail(err, BASE_NO_MEMORY, "no memory for a graph");
         return NULL;
     }
-    uint64_t tensor_bytes = (uint64_t)max_tensors * sizeof(struct engine_tensor);
+    const uint64_t tensor_bytes = (uint64_t)max_tensors * sizeof(struct engine_tensor);
+    const uint64_t user_bytes = (uint64_t)max_tensors * sizeof(int); /* engine/simplify.c */
     g->engine = engine;
     g->max_tensors = max_tensors;
     g->err = BASE_ERROR_INIT;
-    g->arena = base_arena_new(
-        tensor_bytes + BASE_ARENA_PIECE_OVERHEAD + engine_plan_arena_bytes(max_tensors), err);
+    g->arena = base_arena_new(tensor_bytes + user_bytes + 2 * BASE_ARENA_PIECE_OVERHEAD +
+                                  engine_plan_arena_bytes(max_tensors),
+                              err);
     if (!g->arena) goto fail;
     g->tensors = base_arena_take(g->arena, tensor_bytes, 64, err);
     if (!g->tensors) goto fail;
@@ -55,7 +57,7 @@ bool engine_graph_plan(struct engine_graph *g, bool simplify, struct base_error 
         return false;
     }
     g->planned = true;
-    if (simplify) engine_graph_simplify(g);
+    if (simplify && !engine_graph_simplify(g, err)) return false;
     return engine_plan_make(g, err);
 }
 

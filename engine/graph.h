@@ -2,10 +2,10 @@
  *
  * Build: the functions below append tensors to the graph. The first error sticks in the graph
  * (engine_graph_plan returns it); after an error, or given a NULL tensor, builders return NULL, so
- * a model reads like the paper, without checks on each line. Plan: keeps what the outputs need,
- * in the order of building (what writes into a leaf is always kept), simplifies, gives every
- * intermediate an offset by liveness and allocates one buffer. Run: no allocation, no rebuild; a
- * decode step writes new inputs and runs again.
+ * a model's code has no check after each line. Plan: keeps what the outputs need, in the order of
+ * building (what writes into a leaf is always kept), simplifies, gives every intermediate an offset
+ * by liveness and allocates one buffer. Run: no allocation, no rebuild; a decode step writes new
+ * inputs and runs again.
  *
  * Shapes: [rows][cols], slowest first. T tokens, E embedding, H heads, D head size. */
 #ifndef ENGINE_GRAPH_H
@@ -30,8 +30,8 @@ struct engine_tensor *engine_input(struct engine_graph *g, enum quant_id type, i
                                    const int64_t *ne, const char *name);
 void engine_output(struct engine_graph *g, struct engine_tensor *t);
 
-/* Simplifies unless told not to (for the test that shows both give the same bits), plans,
- * allocates. `simplify` changes speed only. */
+/* Simplifies if `simplify` (tests compare both), plans, allocates. `simplify` changes speed
+ * only. */
 bool engine_graph_plan(struct engine_graph *g, bool simplify, struct base_error *err);
 bool engine_graph_run(struct engine_graph *g, struct base_error *err);
 
@@ -64,11 +64,12 @@ struct engine_tensor *engine_copy(struct engine_graph *g, struct engine_tensor *
 struct engine_tensor *engine_cast(struct engine_graph *g, struct engine_tensor *a,
                                   enum quant_id type);
 /* Rows of table[n][E] (any type that decodes) by I32 index ids[T]: F32 [T][E]. An index out of
- * range gives a row of NaN and never a read outside. */
+ * range gives a row of NaN and never an access out of bounds. */
 struct engine_tensor *engine_get_rows(struct engine_graph *g, struct engine_tensor *table,
                                       struct engine_tensor *ids);
 /* Writes row t of a[T][E] to row ids[t] of table, converting to its type; ids are I32, a negative
- * or too large one is skipped. Returns a view of table that orders later readers after it. */
+ * or too large one is skipped. Returns a view of table; nodes that read this view run after the
+ * write. */
 struct engine_tensor *engine_set_rows(struct engine_graph *g, struct engine_tensor *table,
                                       struct engine_tensor *a, struct engine_tensor *ids);
 struct engine_tensor *engine_concat(struct engine_graph *g, struct engine_tensor *a,
@@ -129,8 +130,8 @@ struct engine_tensor *engine_top_k(struct engine_graph *g, struct engine_tensor 
 
 /* ---- Products ---- */
 /* w[n][k] (any type with arithmetic) and x[T][k] F32 give [T][n] F32. x's ne2 and ne3 are multiples
- * of w's, which are repeated (grouped-query attention, expert stacks). Arithmetic: quant/quant.h.
- */
+ * of w's, which are repeated (grouped-query attention, expert stacks). Arithmetic:
+ * quant/quant.h. */
 struct engine_tensor *engine_mul_mat(struct engine_graph *g, struct engine_tensor *w,
                                      struct engine_tensor *x);
 /* Several weights with one input, as one parallel region that quantizes x once: the results side by
@@ -142,8 +143,8 @@ struct engine_tensor *engine_mul_mat_cat(struct engine_graph *g, struct engine_t
 struct engine_tensor *engine_mul_mat_id(struct engine_graph *g, struct engine_tensor *w,
                                         struct engine_tensor *x, struct engine_tensor *ids);
 
-/* ---- Experts: T tokens, X experts, U of them used for each token; arithmetic: op_experts.c ----
- */
+/* ---- Experts: T tokens, X experts, U of them used for each token; arithmetic: op_experts.c
+ * ---- */
 /* The U experts with the largest probs[T][X] + bias[X] (NULL: probs alone), best first: I32 [T][U].
  * Of n_groups groups of consecutive experts only those in the n_groups_used best (by the sum of
  * their two largest) are chosen from; 1 and 1: no groups. */
@@ -161,23 +162,26 @@ struct engine_tensor *engine_expert_sum(struct engine_graph *g, struct engine_te
 
 /* ---- Positions and attention ---- */
 enum engine_rope_kind {
-    ENGINE_ROPE_NORMAL, /* pairs (2i, 2i + 1) */
-    ENGINE_ROPE_NEOX,   /* pairs (i, i + n_rot / 2) */
-    ENGINE_ROPE_MULTI   /* NEOX pairs; sections of them take different position rows (M-RoPE) */
+    ENGINE_ROPE_NORMAL,     /* pairs (2i, 2i + 1) */
+    ENGINE_ROPE_NEOX,       /* pairs (i, i + n_rot / 2) */
+    ENGINE_ROPE_MULTI,      /* NEOX pairs; sections of them take different position rows (M-RoPE) */
+    ENGINE_ROPE_INTERLEAVED /* the same; pairs take the first three rows in turn, as long as the
+                               row's section lasts, then the fourth (Qwen3-VL) */
 };
 struct engine_rope {
     enum engine_rope_kind kind;
     int n_rot; /* leading elements of each head that are rotated */
     float freq_base;
     float freq_scale;           /* 1 / linear scaling factor */
-    int n_ctx_orig;             /* YaRN: the context it was trained with */
+    int n_ctx_orig;             /* YaRN: the original training context */
     float ext_factor;           /* YaRN: 0 is off */
     float attn_factor;          /* YaRN: magnitude; 1 */
     float beta_fast, beta_slow; /* YaRN: 32, 1 */
-    int section[4];             /* MULTI */
+    int section[4];             /* MULTI, INTERLEAVED */
 };
-/* x[T][H][D] (strided rows are fine) by positions I32 [T] (MULTI: [4][T]); factors F32 [n_rot/2]
- * (per frequency divisors: LongRoPE, Llama 3) or NULL. Angles and their sin/cos are computed in
+/* x[T][H][D] (strided rows are fine) by positions I32 [T] (kinds with sections: [4][T], or [T] for
+ * text, whose first three rows are that and the fourth 0); factors F32 [n_rot/2] (per frequency
+ * divisors: LongRoPE, Llama 3) or NULL. Angles and their sin/cos are computed in
  * double and rounded once. Elements from n_rot on are copied. */
 struct engine_tensor *engine_rope(struct engine_graph *g, struct engine_tensor *x,
                                   struct engine_tensor *positions, struct engine_tensor *factors,
@@ -189,11 +193,11 @@ struct engine_tensor *engine_rope(struct engine_graph *g, struct engine_tensor *
  *   cache    I8 [KH][slots / ENGINE_KV_Q16_GROUP][engine_kv_q16_bytes(what, elements of a row)],
  *            64-byte aligned, zeroed at first
  *
- * engine_set_kv_q16 rounds the rows x[KH][T][D] to the type `as` and stores them in the slots I32 [T],
- * which must differ (those that the cache lacks are left out); the result is the cache. Attention over
- * it gives the bits of attention over a cache of type `as`. It is read where it lies if keys of
- * consecutive positions, from a multiple of ENGINE_KV_Q16_ALIGN on, have consecutive slots from such a
- * multiple on; otherwise rows are gathered. */
+ * engine_set_kv_q16 rounds the rows x[KH][T][D] to the type `as` and stores them in the slots I32
+ * [T], which must differ (slots out of range are skipped); the result is the cache. Attention over
+ * it gives the bits of attention over a cache of type `as`. Attention reads the cache in place if
+ * keys of consecutive positions, from a multiple of ENGINE_KV_Q16_ALIGN on, have consecutive slots
+ * from such a multiple on; otherwise it gathers rows. */
 /* clang-format on */
 enum engine_kv_q16 { ENGINE_KV_Q16_KEYS, ENGINE_KV_Q16_VALUES };
 enum { ENGINE_KV_Q16_GROUP = 16, ENGINE_KV_Q16_ALIGN = 32 };
@@ -209,14 +213,14 @@ struct engine_attention {
     float max_alibi; /* 0: off; else the exponent of ALiBi's largest slope */
 };
 /* clang-format off */
-/* Attention of T tokens over cached keys and values. No mask: which keys a token sees is data.
+/* Attention of T tokens over cached keys and values. There is no mask: ranges are data.
  *
  *   q        F32 [T][H][D]           queries
  *   k_cache  [slots][KH][D]          keys, of any type with arithmetic; KH divides H;
  *            I8 [slots / 16][KH][bytes]  or int16-quantized (engine_set_kv_q16)
  *   v_cache  [slots][KH][DV]         values, likewise
  *   ranges   I32 [T][4]              each token's attention range {table, first, end, unused}:
- *                                    it sees the keys of positions first <= j < end
+ *                                    the keys of positions first <= j < end
  *   tables   I32 [tables][positions] block tables: the KV slot of each position of a sequence
  *   sinks    F32 [H] or NULL         for each head a logit that has weight and no value
  *   result   F32 [T][H * DV]
@@ -225,7 +229,7 @@ struct engine_attention {
  * ahead is `end`.
  *
  * Arithmetic, for each token and head, over chunks of ENGINE_ATTENTION_CHUNK keys counted from
- * position 0, in ascending order; j runs over the keys of the chunk that the token sees:
+ * position 0, in ascending order; j runs over the chunk's keys in the token's range:
  *
  *   score    s_j = q . k_j * scale, then + slope(head) * (j - (end - 1)) if max_alibi is not 0,
  *              then cap * tanh(s_j / cap) if softcap is not 0

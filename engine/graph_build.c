@@ -38,7 +38,7 @@ bool engine_shape_fail(const struct engine_tensor *dst, struct base_error *err, 
 
 /* ---- Appending ---- */
 
-/* The next free tensor, blank; it counts only when tensor_commit is called. */
+/* The next free tensor, zeroed; it becomes part of the graph with tensor_commit. */
 static struct engine_tensor *tensor_begin(struct engine_graph *g)
 {
     if (g->err.code) return NULL;
@@ -84,7 +84,7 @@ struct engine_tensor *engine_graph_node(struct engine_graph *g, const struct eng
     }
     for (int i = 0; i < n_param; i++) dst->param[i] = param[i];
     if (!op->shape(dst, &g->err)) {
-        engine_graph_fail(g, "%s: shapes do not fit", op->name); /* if the rule said nothing */
+        engine_graph_fail(g, "%s: shapes do not fit", op->name); /* if the rule gave no message */
         return NULL;
     }
     if (dst->view_of) {
@@ -97,7 +97,7 @@ struct engine_tensor *engine_graph_node(struct engine_graph *g, const struct eng
     return tensor_commit(g, dst);
 }
 
-/* Adds (count - 1) * stride to *reach; false when it wraps or the numbers make no sense. */
+/* Adds (count - 1) * stride to *reach; false when it wraps or an argument is out of range. */
 static bool reach_add(uint64_t *reach, int64_t count, int64_t stride)
 {
     uint64_t bytes;
@@ -138,7 +138,8 @@ struct engine_tensor *engine_graph_view(struct engine_graph *g, const struct eng
     dst->view_of = engine_tensor_root(a);
     for (int d = 0; d < ENGINE_DIMS; d++) dst->ne[d] = d < n_dims ? ne[d] : 1;
     bool fits = engine_tensor_layout(dst);
-    /* Dimensions beyond n_dims have one element: any stride will do, the joined one is kept. */
+    /* Dimensions beyond n_dims have one element: any stride is valid, that of the joined dimensions
+     * is kept. */
     if (nb)
         for (int d = 0; d < n_dims; d++) dst->nb[d] = nb[d];
     if (!fits || __builtin_add_overflow(a->view_offset, offset, &dst->view_offset) || offset < 0 ||

@@ -21,7 +21,7 @@
 
 /* ---- For builders and shape rules ---- */
 
-/* Appends the node op(src...). The first op->n_src sources must be there, later ones may be NULL.
+/* Appends the node op(src...). The first op->n_src sources are required, later ones may be NULL.
  * Calls the op's shape rule, then gives dst contiguous strides, unless the rule has set
  * dst->view_of (the result lies in a source's memory: see engine_dst_over). NULL when the graph has
  * an error, or gets one here: a missing source, a shape that does not fit, no room. */
@@ -30,7 +30,7 @@ struct engine_tensor *engine_graph_node(struct engine_graph *g, const struct eng
                                         const union engine_param *param, int n_param);
 
 /* Appends a view of `a`: ne and nb (NULL: contiguous) of n_dims dimensions at `offset` bytes from
- * a's first. Refuses what would reach outside the memory that a lies in. */
+ * a's first. Fails if the view would reach outside the memory of `a`. */
 struct engine_tensor *engine_graph_view(struct engine_graph *g, const struct engine_op *op,
                                         struct engine_tensor *a, int n_dims, const int64_t *ne,
                                         const int64_t *nb, int64_t offset);
@@ -76,7 +76,7 @@ static inline struct engine_tensor *engine_tensor_root(struct engine_tensor *t)
 
 struct engine_graph {
     struct engine *engine;
-    struct base_arena *arena; /* everything below lies in it */
+    struct base_arena *arena; /* holds everything below */
     struct base_error err;    /* the first error of the builders */
     struct engine_tensor *tensors;
     int n_tensors, max_tensors;
@@ -92,7 +92,8 @@ static inline int engine_graph_index(const struct engine_graph *g, const struct 
     return (int)((at - first) / sizeof *t);
 }
 
-/* engine/simplify.c: replaces groups of nodes by fused ones that give the same bits. */
-void engine_graph_simplify(struct engine_graph *g);
+/* engine/simplify.c: replaces groups of nodes by fused ones that give the same bits, in time that
+ * grows as the graph does. BASE_NO_MEMORY when the arena is full. */
+bool engine_graph_simplify(struct engine_graph *g, struct base_error *err);
 
 #endif

@@ -2,9 +2,9 @@
  * RWKV, gated delta rule). The same rules as in engine/graph.h.
  *
  * S sequences of T tokens each, H heads, D head size, N state size. Every op returns two views of
- * one node: what it computes for each token, and the state after the last one, which the caller
- * copies to where it keeps states. Sources may have any strides; states and coefficients are of
- * any type with arithmetic. Arithmetic: op_recurrent.c. */
+ * one node: what it computes for each token, and the state after the last token, which the caller
+ * copies into its cache of states. Sources may have any strides; states and coefficients are of any
+ * type with arithmetic. Arithmetic: op_recurrent.c. */
 #ifndef ENGINE_GRAPH_RECURRENT_H
 #define ENGINE_GRAPH_RECURRENT_H
 
@@ -17,8 +17,8 @@ struct engine_recurrent {
 
 /* Causal convolution, channel by channel: x[S][C][K - 1 + T] (the last K - 1 columns of the past,
  * then the new ones) and weight[C][K] give [S][T][C]: sum over k of x[s][c][t + k] weight[c][k].
- * Fastest where the channels of both are contiguous: transposed views of [S][K - 1 + T][C], [K][C].
- */
+ * Fastest where the channels of both are contiguous: transposed views of [S][K - 1 + T][C],
+ * [K][C]. */
 struct engine_tensor *engine_ssm_conv(struct engine_graph *g, struct engine_tensor *x,
                                       struct engine_tensor *weight);
 

@@ -18,27 +18,27 @@ struct engine_task {
 };
 
 enum engine_split {
-    ENGINE_SPLIT_ONE,  /* worker 0 alone: too small to share */
+    ENGINE_SPLIT_ONE,  /* worker 0 alone: too small to divide */
     ENGINE_SPLIT_ROWS, /* workers share out rows (engine_task_rows), without barriers or claims; */
                        /* small nodes run on worker 0 with nth = 1; scratch: op_rows.h */
-    ENGINE_SPLIT_OWN   /* the op claims chunks and places barriers itself */
+    ENGINE_SPLIT_OWN   /* the op claims chunks and waits at barriers itself */
 };
 
 struct engine_op {
     const char *name;
     bool is_view;  /* shares its source's memory; nothing to run */
-    bool in_place; /* may write over src[0] when no other node reads it */
+    bool in_place; /* may overwrite src[0] when no other node reads it */
     enum engine_split split;
-    int n_src; /* sources that must be there */
+    int n_src; /* required sources */
     /* Sets dst->type and ne from its sources and params; false with a message (BASE_MODEL: shapes
      * come from files) when they do not fit. */
     bool (*shape)(struct engine_tensor *dst, struct base_error *err);
     /* Bytes of shared scratch for n_threads workers; NULL: none. */
     int64_t (*scratch)(const struct engine_tensor *dst, int n_threads);
     void (*run)(const struct engine_task *task, struct engine_tensor *dst);
-    /* What a run has to do, for profiles; NULL: it reads its sources and writes dst. */
+    /* The work of a run, for profiles; NULL: it reads its sources and writes dst. */
     struct engine_work (*work)(const struct engine_tensor *dst);
-    /* The name of the route by which e computes dst, for profiles; NULL: there is only one. */
+    /* The name of the route by which e computes dst, for profiles; NULL: the op has only one. */
     const char *(*route)(const struct engine *e, const struct engine_tensor *dst);
 };
 

@@ -1,4 +1,4 @@
-/* engine/ops.h: the list of all ops. Each row, engine_op_NAME, is defined beside its code in op/,
+/* engine/ops.h: the list of all ops. Each row, engine_op_NAME, is defined with its code in op/,
  * matmul/ or attention/; test/test_op_table.c has a case for each. */
 #ifndef ENGINE_OPS_H
 #define ENGINE_OPS_H

@@ -1,16 +1,16 @@
 /* engine/plan.c: from a built graph to steps, offsets and barriers. Done once for each graph.
  *
- * Owns: which nodes run and in which order, the layout of the one buffer, which nodes one worker
- * runs alone, where barriers are. Refuses: arithmetic, and running (backend_*.c).
+ * Owns: which nodes run and in which order, the layout of the buffer, which nodes one worker runs
+ * alone, where barriers are. Refuses: arithmetic, and running (backend_*.c).
  *
- * Order: nodes run in the order in which they were built. Builders take tensors that exist, so
- * sources always stand before users, and what writes into a tensor stands before what was built
- * later to read it. Nodes that no output needs are left out. What writes into the memory of a leaf
- * is always needed, because its effect outlives the run.
+ * Order: nodes run in the order in which they were built. Builders take existing tensors, so
+ * sources always precede users, and a node that writes into a tensor precedes nodes that were built
+ * later to read it. Nodes that no output needs are left out. A node that writes into the memory of
+ * a leaf is always needed, because its effect outlives the run.
  *
- * Layout: a tensor holds its memory from the step that makes it to the last step that names it or
- * a view of it; inputs and outputs hold theirs for the whole run. Free memory is kept as a list
- * and the smallest hole that fits is used. */
+ * Layout: a tensor holds its memory from the step that makes it to the last step that names it or a
+ * view of it; inputs and outputs hold theirs for the whole run. Free memory is a list of holes; the
+ * smallest hole that fits is used. */
 #include "engine/plan.h"
 #include "base/size.h"
 #include "engine/graph_internal.h"
@@ -18,14 +18,14 @@
 
 enum { PLAN_ALIGN = 64 };
 
-/* A row-split node of at most so many elements costs less than a barrier. */
+/* A row-split node of at most this many elements costs less than a barrier. */
 enum { PLAN_ALONE_ELEMENTS = 8192 };
 
 struct hole {
     uint64_t offset, size;
 };
 
-struct life { /* of a tensor that owns memory of the buffer */
+struct life { /* lifetime of a tensor that owns memory of the buffer */
     uint64_t offset, size;
     int last_use; /* step; INT_MAX: kept for the whole run */
     bool placed;  /* holds memory now */
@@ -65,15 +65,15 @@ uint64_t engine_plan_arena_bytes(int max_tensors)
 
 /* ---- Which nodes run ---- */
 
-/* The record of the tensor whose memory t lies in, or NULL where that is not the buffer's. */
+/* The record of the tensor that owns t's memory, or NULL if that is not in the buffer. */
 static struct life *life_of(struct planner *p, struct engine_tensor *t)
 {
     int i = engine_graph_index(p->g, engine_tensor_root(t));
     return i < 0 ? NULL : &p->life[i];
 }
 
-/* The result is needed, and so is the memory that it lies in: which makes every earlier node that
- * writes there needed too. */
+/* Marks the result as needed, and the owner of its memory: then every earlier node that writes
+ * there is needed too. */
 static void need(struct planner *p, struct engine_tensor *t)
 {
     int i = engine_graph_index(p->g, t), root = engine_graph_index(p->g, engine_tensor_root(t));
@@ -147,7 +147,7 @@ static bool hole_take(struct planner *p, uint64_t size, uint64_t *offset)
         }
         return true;
     }
-    /* The buffer grows, from the hole at its end if there is one. */
+    /* Grows the buffer, from the hole at its end if there is one. */
     if (p->n_holes > 0 && p->holes[p->n_holes - 1].offset + p->holes[p->n_holes - 1].size == p->end)
         p->end = p->holes[--p->n_holes].offset;
     *offset = p->end;
@@ -283,12 +283,12 @@ static bool overlap(const struct engine_tensor *a, const struct engine_tensor *b
            b->data < a->data + engine_tensor_bytes(a);
 }
 
-/* Whether two steps may not be under way at the same time on different workers. */
+/* Whether two steps must not run at the same time on different workers. */
 static bool steps_clash(const struct engine_step *x, const struct engine_step *y)
 {
     const struct engine_tensor *a = x->node, *b = y->node;
     bool own_a = a->op->split == ENGINE_SPLIT_OWN, own_b = b->op->split == ENGINE_SPLIT_OWN;
-    /* Ops of their own split share the chunk counter and the whole scratch; the others use the
+    /* Ops with ENGINE_SPLIT_OWN share the chunk counter and the whole scratch; the others use the
      * buffers of their worker only (op_rows.c). */
     if (own_a && own_b) return true;
     if ((own_a || own_b) && a->op->scratch && b->op->scratch) return true;
@@ -301,12 +301,12 @@ static bool steps_clash(const struct engine_step *x, const struct engine_step *y
 static bool runs_alone(const struct engine_tensor *t)
 {
     if (t->op->split != ENGINE_SPLIT_ROWS) return t->op->split == ENGINE_SPLIT_ONE;
-    /* An op that writes into a table has the work of its source's rows, not of the table. */
+    /* The work of an op that writes into a table is that of its source's rows, not of the table. */
     return engine_tensor_elements(t->view_of ? t->src[0] : t) <= PLAN_ALONE_ELEMENTS;
 }
 
-/* Consecutive steps of worker 0 alone need no barrier; otherwise there is one where a step clashes
- * with one that may still be under way. */
+/* Consecutive steps of worker 0 alone need no barrier; otherwise there is one before a step that
+ * clashes with one that may still be running. */
 static void lay_barriers(struct engine_plan *plan)
 {
     int since = 0; /* the first step after the last barrier */

@@ -1,5 +1,5 @@
-/* engine/plan.h: a planned graph: what runs, in which order, where in memory, and where workers
- * wait for each other. Made by plan.c, run by a backend. Private to engine/. */
+/* engine/plan.h: a planned graph: steps, their order, memory and barriers. Made by plan.c, run by a
+ * backend. Private to engine/. */
 #ifndef ENGINE_PLAN_H
 #define ENGINE_PLAN_H
 
@@ -11,7 +11,7 @@ struct engine_graph;
 struct engine_step {
     struct engine_tensor *node;
     bool barrier; /* all workers wait for each other before this step */
-    bool alone;   /* worker 0 runs it by itself */
+    bool alone;   /* only worker 0 runs it */
 };
 
 struct engine_plan {
@@ -27,8 +27,8 @@ struct engine_plan {
 /* Bytes of graph arena that engine_plan_make takes for a graph of max_tensors. */
 uint64_t engine_plan_arena_bytes(int max_tensors);
 
-/* Orders, lays out and allocates. BASE_NO_MEMORY when the buffer cannot be had. */
+/* Orders, lays out and allocates. BASE_NO_MEMORY when the buffer cannot be allocated. */
 bool engine_plan_make(struct engine_graph *g, struct base_error *err);
-void engine_plan_free(struct engine_plan *plan); /* gives the buffer back */
+void engine_plan_free(struct engine_plan *plan); /* frees the buffer */
 
 #endif

@@ -1,14 +1,14 @@
 /* engine/pool.c: persistent worker threads, their barrier and their chunk counter.
  *
- * Owns: threads, and how they wait. Refuses: all that jobs do. Called by engine.c (life),
+ * Owns: threads, and how they wait. Refuses: the work of jobs. Called by engine.c (creation),
  * backend_cpu.c (run) and by ops (barrier, claim, take).
  *
- * Every wait is for one counter to change: spin for a while with the processor's pause hint (a
- * node of a graph takes microseconds, a sleep and a wake-up more than that), then sleep in the
- * kernel. The length of the spin adapts, for each thread and kind of wait: a spin that ended in
- * time makes the next one longer, one in vain halves it. On idle processors that settles at long
- * spins; where other programs run (or more threads than processors), the thread that is waited for
- * may need the very processor that a long spin occupies, and it settles at short ones. */
+ * Every wait is for one counter to change: spin for a while with the processor's pause hint (a node
+ * of a graph takes microseconds, a sleep and a wake-up more than that), then sleep in the kernel.
+ * The length of the spin adapts, for each thread and kind of wait: a spin that saw the change makes
+ * the next one longer, a timeout halves it. On idle processors spins become long; where other
+ * programs run (or more threads than processors), spins become short, because the awaited thread
+ * may need the processor that a long spin occupies. */
 #include "engine/pool.h"
 #include "base/size.h"
 #include "engine/threads.h"
@@ -49,14 +49,14 @@ struct slot {
 };
 
 struct engine_pool {
-    struct event start; /* one more: there is a job (or the end) */
-    struct event phase; /* one more: all workers were at the barrier */
+    struct event start; /* incremented for each job, and to end */
+    struct event phase; /* incremented when all workers are at the barrier */
     _Alignas(POOL_LINE) atomic_int arrived;
     _Alignas(POOL_LINE) _Atomic int64_t next_chunk;
     _Alignas(POOL_LINE) atomic_bool paused; /* idle workers sleep at once */
     int n_threads;
     bool pinned, stop;
-    struct engine_cpus caller_cpus; /* what the caller may use when it is unpinned */
+    struct engine_cpus caller_cpus; /* the caller's affinity mask, restored at the end */
     void (*job)(const struct engine_worker *, void *);
     void *data;
     struct slot slot[];
@@ -72,8 +72,8 @@ static void pause_cpu(void)
 }
 
 /* A sleeper counts itself before the kernel compares the counter, event_raise changes the counter
- * before it reads the number of sleepers; both in one total order, so one of them sees the other.
- */
+ * before it reads the number of sleepers; both are sequentially consistent, so at least one of them
+ * reads the other's write. */
 static void event_raise(struct event *s)
 {
     atomic_fetch_add(&s->count, 1);
@@ -82,8 +82,8 @@ static void event_raise(struct event *s)
     }
 }
 
-/* True when the counter changed from `old` within *spins pauses, which are then adjusted. *hurry
- * (where hurry is not NULL) becoming true ends the spin. */
+/* True when the counter changed from `old` within *spins pauses; adapts *spins. If hurry is not
+ * NULL, the spin ends when *hurry becomes true. */
 static bool spin_wait(struct event *e, uint32_t old, int *spins, const atomic_bool *hurry)
 {
     for (int i = 0; i < *spins; ++i) {
@@ -98,7 +98,7 @@ static bool spin_wait(struct event *e, uint32_t old, int *spins, const atomic_bo
     return false;
 }
 
-/* Returns when the counter differs from `old`. */
+/* Waits until the counter differs from `old`. */
 static void event_wait(struct event *e, uint32_t old, int *spins, const atomic_bool *hurry)
 {
     if (spin_wait(e, old, spins, hurry)) return;
@@ -128,7 +128,7 @@ int64_t engine_pool_claim(const struct engine_worker *w, int64_t n)
     return atomic_fetch_add_explicit(&w->pool->next_chunk, n, memory_order_relaxed);
 }
 
-/* The next unit of worker i's share of n units, or n when none is left. */
+/* Takes the next unit of worker i's share of n units; n when none is left. */
 static int64_t share_take(struct engine_pool *pool, int i, uint32_t phase, int64_t n)
 {
     _Atomic uint64_t *taken = &pool->slot[i].taken;
@@ -157,7 +157,7 @@ int64_t engine_pool_take(const struct engine_worker *w, int64_t total)
 }
 
 /* A worker's life: wait for a start, run the job, wait for the others. No start can be missed: the
- * next one comes only after this worker was at the job's closing barrier. */
+ * next one comes only after this worker has reached the job's final barrier. */
 static void *worker_main(void *arg)
 {
     struct slot *slot = arg;
@@ -185,8 +185,8 @@ static void pin_thread(pthread_t thread, const struct engine_cpus *allowed, int 
     }
 }
 
-/* Workers get no signals: Ctrl-C and the like belong to the program's own thread. A lost page of a
- * mapped file (SIGBUS) is the fault of the thread that reads it. */
+/* Workers block signals: the program's own thread handles Ctrl-C and the like. SIGBUS, for a lost
+ * page of a mapped file, goes to the thread that reads it. */
 static int start_thread(struct slot *slot)
 {
     sigset_t all, old;
@@ -223,8 +223,7 @@ struct engine_pool *engine_pool_new(int n_threads, bool pin, struct base_error *
         pool->slot[i].worker = (struct engine_worker){.ith = i, .nth = n_threads, .pool = pool};
         for (int k = 0; k < WAIT_KINDS; ++k) pool->slot[i].spins[k] = POOL_FIRST_SPINS;
     }
-    /* Those that could be started do the work: they read how many they are after the first start.
-     */
+    /* The threads that were started do the work: they read n_threads after the first start. */
     int n_started = 1;
     while (n_started < n_threads && start_thread(&pool->slot[n_started]) == 0) ++n_started;
     pool->n_threads = n_threads = n_started;

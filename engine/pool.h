@@ -16,8 +16,8 @@ struct engine_worker {
     struct engine_pool *pool;
 };
 
-/* n_threads workers, or as many as the system starts: at least the caller. NULL and BASE_USAGE for
- * a number out of range, BASE_NO_MEMORY. */
+/* n_threads workers, or as many as the system can start: at least the caller. NULL and BASE_USAGE
+ * for a number out of range, BASE_NO_MEMORY. */
 struct engine_pool *engine_pool_new(int n_threads, bool pin, struct base_error *err);
 void engine_pool_free(struct engine_pool *pool); /* NULL is fine */
 int engine_pool_threads(const struct engine_pool *pool);
@@ -40,7 +40,7 @@ int64_t engine_pool_claim(const struct engine_worker *w, int64_t n);
  * Returns total when nothing is left. */
 int64_t engine_pool_take(const struct engine_worker *w, int64_t total);
 
-/* Puts the workers to sleep now (before a long wait for the user); the next run wakes them. */
+/* Makes idle workers sleep now (before a long wait for the user); the next run wakes them. */
 void engine_pool_pause(struct engine_pool *pool);
 
 #endif

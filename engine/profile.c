@@ -10,9 +10,8 @@ static double seconds(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* An op without a rule of its own writes its result, and reads at most as many bytes of each
- * source: of a table it reads rows. One that writes into a table writes the rows of its first
- * source. */
+/* Default rule: an op writes its result, and reads at most as many bytes of each source (of a table
+ * it reads rows). An op that writes into a table writes the rows of its first source. */
 static struct engine_work work_of(const struct engine_tensor *node)
 {
     if (node->op->work) return node->op->work(node);

@@ -1,9 +1,9 @@
-/* engine/profile.h: where the time of graph runs goes, per kind of node.
+/* engine/profile.h: the time of graph runs per kind of node.
  *
  * Owns the counters and the rule by which time is charged: worker 0 takes a time stamp at the start
- * of every step and charges what passed to the step before, so waiting for the other workers counts
- * for the node that they were busy with. Refuses printing (cli/out/profile_report.c). Off (the
- * usual case) it costs one comparison per node. */
+ * of every step and charges the time since the last one to the step before, so waiting for other
+ * workers counts for the node that they were running. Refuses printing (cli/out/profile_report.c).
+ * Off (the usual case) it costs one comparison per node. */
 #ifndef ENGINE_PROFILE_H
 #define ENGINE_PROFILE_H
 
@@ -12,7 +12,7 @@
 
 enum { ENGINE_PROFILE_ROWS = 96 };
 
-/* The work that a node cannot do without. */
+/* The minimum work of a node. */
 struct engine_work {
     double bytes; /* read and written once */
     double macs;  /* multiply-adds of products */
@@ -22,7 +22,7 @@ struct engine_work {
 struct engine_profile_row {
     const struct engine_op *op;
     const char *name;              /* of the op */
-    const char *route;             /* how it is done; NULL for ops with one way only */
+    const char *route;             /* route; NULL for ops with only one */
     const struct quant_type *type; /* of the weights; NULL for ops without */
     int64_t n, k;                  /* the weights: [n][k]; 0 for ops without */
     uint64_t calls;
@@ -31,7 +31,7 @@ struct engine_profile_row {
 };
 
 struct engine_profile {
-    struct engine_profile_row row[ENGINE_PROFILE_ROWS]; /* kinds beyond the last share it */
+    struct engine_profile_row row[ENGINE_PROFILE_ROWS]; /* kinds past the last share its row */
     int n_rows;
     uint64_t runs, barriers;
     double seconds; /* of all runs together */
@@ -40,8 +40,8 @@ struct engine_profile {
     double since;
 };
 
-/* Counts all later runs of e's graphs in *p; NULL: in nothing. The caller owns *p, which begins as
- * {0}, and must not read it during a run. */
+/* Counts all later runs of e's graphs in *p; NULL: stops counting. The caller owns *p, which begins
+ * as {0}, and must not read it during a run. */
 void engine_set_profile(struct engine *e, struct engine_profile *p);
 
 /* For backends, on worker 0: a step begins; the last one has ended. */

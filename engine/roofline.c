@@ -15,7 +15,7 @@ enum {
     PASSES = 6,
     CHUNK = 1 << 20,         /* bytes that a thread claims at once */
     STEPS = 2000,            /* rounds of the multiply loop per claim */
-    CHAINS = 12,             /* independent accumulators: hides the latency of any x86 so far */
+    CHAINS = 12,             /* independent accumulators: hide the latency of any x86 so far */
     CLAIMS_PER_THREAD = 200, /* of the multiply loop, per pass */
 };
 #define BUFFER_BYTES ((size_t)256 << 20)
@@ -28,7 +28,7 @@ static double seconds(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* The best rate of PASSES runs, of which each does `work`; *pass is the number of the run. */
+/* The best rate of PASSES runs, each of which does `work`; *pass is the number of the run. */
 static double best_rate(struct engine_pool *pool, double work, int *pass,
                         void (*job)(const struct engine_worker *, void *), void *data)
 {
@@ -78,7 +78,7 @@ CPU_TARGET_AVX2 static uint64_t read_avx2(const uint64_t *data, size_t bytes)
     return fold_avx2(sum);
 }
 
-/* As four address streams, which some processors read faster, some slower. */
+/* Reads four address streams, which some processors read faster, some slower. */
 CPU_TARGET_AVX2 static uint64_t read_strided_avx2(const uint64_t *data, size_t bytes)
 {
     __m256i sum[4] = {0};
@@ -113,9 +113,9 @@ double engine_roofline_bandwidth(struct engine *e, struct base_error *err)
         base_fail(err, BASE_NO_MEMORY, "no memory to measure the bandwidth with");
         goto done;
     }
-    /* Huge pages read fastest, and mapped weights may lie in them. */
+    /* Huge pages are read fastest, and mapped weights may use them. */
     (void)madvise(data, job.bytes, MADV_HUGEPAGE);
-    memset(data, 0x5a, job.bytes); /* pages of its own, not the one zero page */
+    memset(data, 0x5a, job.bytes); /* writes each page, so that it is not the shared zero page */
     job.data = data;
 #if defined(__x86_64__)
     if (cpu_has(e->quant.level, CPU_AVX2)) {
@@ -149,8 +149,8 @@ static int32_t multiply_scalar(int32_t seed)
 }
 
 #if defined(__x86_64__)
-/* The empty asm makes each accumulator opaque, so that no step can be merged with the next; the
- * loops over them are unrolled, for otherwise they lie in memory and halve the rate. */
+/* The empty asm hides each accumulator from the compiler, so that steps cannot be merged; the loops
+ * over them are unrolled to keep them in registers: in memory they halve the rate. */
 CPU_TARGET_AVX2 static int32_t multiply_avx2(int32_t seed)
 {
     __m256i sum[CHAINS];
@@ -168,7 +168,7 @@ CPU_TARGET_AVX2 static int32_t multiply_avx2(int32_t seed)
     return _mm256_extract_epi32(all, 0);
 }
 
-/* The instruction has an intrinsic with AVX-VNNI, which the compiler need not know. */
+/* Written in asm, because compilers without AVX-VNNI lack the intrinsic. */
 CPU_TARGET_AVX2 static int32_t multiply_avxvnni(int32_t seed)
 {
     __m256i sum[CHAINS];

@@ -1,16 +1,17 @@
-/* engine/roofline.h: what this machine can do at most, measured: the two limits of inference.
+/* engine/roofline.h: measures the machine's two limits of inference: memory reads and integer
+ * multiplications.
  *
  * Generation reads every weight once per token, so streaming read bandwidth limits it; reading a
- * prompt multiplies 8-bit integers. Only ratios to figures of the same run mean anything: on shared
- * machines both drift by the minute. */
+ * prompt multiplies 8-bit integers. Only ratios to figures of the same run are meaningful: on
+ * shared machines both drift by the minute. */
 #ifndef ENGINE_ROOFLINE_H
 #define ENGINE_ROOFLINE_H
 
 #include "engine/engine.h"
 
 /* Bytes per second that all threads of the engine read together from a buffer that is larger than
- * any cache (256 MiB), in huge pages where there are some: the best of several passes, as one
- * address stream for each thread or as four. 0 and BASE_NO_MEMORY when there is no room. */
+ * any cache (256 MiB), in huge pages if available: the best of several passes, with one address
+ * stream per thread or four. 0 and BASE_NO_MEMORY when the buffer cannot be allocated. */
 double engine_roofline_bandwidth(struct engine *e, struct base_error *err);
 
 /* 8-bit multiply-adds per second of all threads together, from registers, with the instruction of

@@ -5,45 +5,62 @@
  *     mul(unary(gate), up)                    glu(gate, up)
  *     glu(cols(product), cols(product))       the product with a gate
  *     glu(product by id, the same by id)      the product by id with a gate
- * The fused node takes the place and name of the last of its group; the others are left without
- * users, so the plan drops them. Refuses: anything that would change a rounding. Called by graph.c
- * before the plan. */
+ * The fused node takes the place and name of the last of its group; the others have no users then,
+ * so the plan drops them. Refuses: any change of a rounding. Called by graph.c before the plan. */
 #include "engine/graph_internal.h"
 #include "engine/matmul/matmul.h"
 #include "engine/ops.h"
 #include <string.h>
 
-static int count_users(const struct engine_graph *g, const struct engine_tensor *t)
+struct simplifier {
+    struct engine_graph *g;
+    int *users; /* [n_tensors] sources that name the tensor */
+};
+
+/* Adds n to the users of each source of t that is in the graph. */
+static void count_sources(struct simplifier *s, const struct engine_tensor *t, int n)
 {
-    int users = 0;
-    for (int i = engine_graph_index(g, t) + 1; i < g->n_tensors; i++)
-        for (int k = 0; k < ENGINE_MAX_SRC; k++) users += g->tensors[i].src[k] == t;
-    return users;
+    for (int k = 0; k < ENGINE_MAX_SRC; k++) {
+        const int i = t->src[k] ? engine_graph_index(s->g, t->src[k]) : -1;
+        if (i >= 0) s->users[i] += n;
+    }
 }
 
-/* True when `first` can run at the place of `last`: only its `users`, which join too, read its
+/* Replaces what t computes from: src[ENGINE_MAX_SRC]; NULL: nothing. */
+static void set_sources(struct simplifier *s, struct engine_tensor *t,
+                        struct engine_tensor *const *src)
+{
+    count_sources(s, t, -1);
+    memset(t->src, 0, sizeof t->src);
+    if (src) memcpy(t->src, src, sizeof t->src);
+    count_sources(s, t, 1);
+}
+
+/* True when `first` can run at the place of `last`: only its `users`, which are fused too, read its
  * result, and nothing in between writes into memory that it reads. */
-static bool can_join(const struct engine_graph *g, const struct engine_tensor *first, int users,
+static bool can_join(const struct simplifier *s, const struct engine_tensor *first, int users,
                      const struct engine_tensor *last)
 {
-    int from = engine_graph_index(g, first), to = engine_graph_index(g, last);
-    if (from < 0 || first->is_output || count_users(g, first) != users) return false;
+    int from = engine_graph_index(s->g, first), to = engine_graph_index(s->g, last);
+    if (from < 0 || first->is_output || s->users[from] != users) return false;
     for (int i = from + 1; i < to; i++) {
-        const struct engine_tensor *t = &g->tensors[i];
+        const struct engine_tensor *t = &s->g->tensors[i];
         if (t->view_of && !t->op->is_view) return false;
     }
     return true;
 }
 
 /* `last` becomes the op of `first`, with `extra` as source number k. */
-static void join(struct engine_tensor *first, struct engine_tensor *last, int k,
-                 struct engine_tensor *extra, const struct engine_op *op)
+static void join(struct simplifier *s, struct engine_tensor *first, struct engine_tensor *last,
+                 int k, struct engine_tensor *extra, const struct engine_op *op)
 {
+    struct engine_tensor *src[ENGINE_MAX_SRC];
     last->op = op;
     memcpy(last->param, first->param, sizeof last->param);
-    memcpy(last->src, first->src, sizeof last->src);
-    last->src[k] = extra;
-    memset(first->src, 0, sizeof first->src);
+    memcpy(src, first->src, sizeof src);
+    src[k] = extra;
+    set_sources(s, last, src);
+    set_sources(s, first, NULL);
 }
 
 static bool is_norm(const struct engine_tensor *t)
@@ -61,9 +78,9 @@ static bool is_columns(const struct engine_tensor *t, const struct engine_tensor
 }
 
 /* t = glu(gate, up) becomes `op` of `src`, if one kernel serves both sides. Not for one or two
- * columns, which read weights in file order and gain little. `left` are the nodes that t replaces.
- */
-static void join_gate(struct engine_tensor *t, const struct engine_op *op,
+ * columns: gemv reads weights in file order, and fusing gains little. `left` are the nodes that t
+ * replaces. */
+static void join_gate(struct simplifier *s, struct engine_tensor *t, const struct engine_op *op,
                       struct engine_tensor *const src[4], struct engine_tensor *const left[3])
 {
     struct engine_tensor joined = *t;
@@ -74,60 +91,68 @@ static void join_gate(struct engine_tensor *t, const struct engine_op *op,
     if (engine_tensor_rows(t) <= ENGINE_MATMUL_GEMV_COLS || !op->shape(&joined, &differ) ||
         !engine_tensor_same_shape(&joined, t))
         return;
+    count_sources(s, t, -1);
     *t = joined;
-    for (int i = 0; i < 3 && left[i]; i++) memset(left[i]->src, 0, sizeof left[i]->src);
+    count_sources(s, t, 1);
+    for (int i = 0; i < 3 && left[i]; i++) set_sources(s, left[i], NULL);
 }
 
-/* Gate and up are the columns that the two weights of a product p give. Not where OpenBLAS may
- * multiply. */
-static void join_columns(struct engine_graph *g, struct engine_tensor *t)
+/* Matches gate and up that are the columns of the two weights of a product p. Not where OpenBLAS
+ * may compute it. */
+static void join_columns(struct simplifier *s, struct engine_tensor *t)
 {
     struct engine_tensor *gate = t->src[0], *up = t->src[1], *p = gate->src[0];
     const int64_t n = t->ne[0];
     if (!p || p->op != &engine_op_mul_mat || !p->src[2] || p->src[3] ||
-        (g->engine->blas && engine_tensor_is(p->src[1], QUANT_F32)) || !is_columns(gate, p, 0, n) ||
-        !is_columns(up, p, n, n) || !can_join(g, p, 2, t) || !can_join(g, gate, 1, t) ||
-        !can_join(g, up, 1, t))
+        (s->g->engine->blas && engine_tensor_is(p->src[1], QUANT_F32)) ||
+        !is_columns(gate, p, 0, n) || !is_columns(up, p, n, n) || !can_join(s, p, 2, t) ||
+        !can_join(s, gate, 1, t) || !can_join(s, up, 1, t))
         return;
-    join_gate(t, &engine_op_mul_mat_glu,
+    join_gate(s, t, &engine_op_mul_mat_glu,
               (struct engine_tensor *[]){p->src[0], p->src[1], p->src[2], NULL},
               (struct engine_tensor *[]){p, gate, up});
 }
 
 /* Gate and up are products of the same experts with the same rows. */
-static void join_experts(struct engine_graph *g, struct engine_tensor *t)
+static void join_experts(struct simplifier *s, struct engine_tensor *t)
 {
     struct engine_tensor *gate = t->src[0], *up = t->src[1];
     if (up->op != &engine_op_mul_mat_id || gate->src[0] != up->src[0] ||
-        gate->src[2] != up->src[2] || !can_join(g, gate, 1, t) || !can_join(g, up, 1, t))
+        gate->src[2] != up->src[2] || !can_join(s, gate, 1, t) || !can_join(s, up, 1, t))
         return;
-    join_gate(t, &engine_op_mul_mat_id_glu,
+    join_gate(s, t, &engine_op_mul_mat_id_glu,
               (struct engine_tensor *[]){gate->src[0], gate->src[1], gate->src[2], up->src[1]},
               (struct engine_tensor *[]){gate, up, NULL});
 }
 
-static void join_glu(struct engine_graph *g, struct engine_tensor *t)
+static void join_glu(struct simplifier *s, struct engine_tensor *t)
 {
     if (t->src[0]->op == &engine_op_mul_mat_id)
-        join_experts(g, t);
+        join_experts(s, t);
     else
-        join_columns(g, t);
+        join_columns(s, t);
 }
 
-void engine_graph_simplify(struct engine_graph *g)
+bool engine_graph_simplify(struct engine_graph *g, struct base_error *err)
 {
+    struct simplifier simplifier = {g, NULL}, *s = &simplifier;
+    s->users =
+        base_arena_take(g->arena, (uint64_t)g->n_tensors * sizeof *s->users, sizeof *s->users, err);
+    if (!s->users) return false;
+    for (int i = 0; i < g->n_tensors; i++) count_sources(s, &g->tensors[i], 1);
     for (int i = 0; i < g->n_tensors; i++) {
         struct engine_tensor *t = &g->tensors[i], *a = t->src[0], *b = t->src[1];
         bool is_mul = t->op == &engine_op_mul, is_add = t->op == &engine_op_add;
-        if (t->op == &engine_op_glu) join_glu(g, t);
-        if ((!is_mul && !is_add) || !can_join(g, a, 1, t)) continue;
+        if (t->op == &engine_op_glu) join_glu(s, t);
+        if ((!is_mul && !is_add) || !can_join(s, a, 1, t)) continue;
         if (is_mul && is_norm(a) && !a->src[1] && !a->src[2]) {
-            join(a, t, 1, b, a->op);
+            join(s, a, t, 1, b, a->op);
         } else if (is_add && is_norm(a) && !a->src[2]) {
-            join(a, t, 2, b, a->op);
+            join(s, a, t, 2, b, a->op);
         } else if (is_mul && a->op == &engine_op_unary && engine_tensor_same_shape(a, b)) {
-            join(a, t, 1, b, &engine_op_glu);
-            join_glu(g, t);
+            join(s, a, t, 1, b, &engine_op_glu);
+            join_glu(s, t);
         }
     }
+    return true;
 }

@@ -1,8 +1,8 @@
-/* engine/tensor.h: a tensor: type, shape, byte strides, and where it came from.
+/* engine/tensor.h: a tensor: type, shape, byte strides, and the op and sources that compute it.
  *
- * Views, permutes, slices and reshapes are tensors that share memory with another and cost nothing:
- * every op honours strides. Shapes are written [ne3][ne2][ne1][ne0] in comments, slowest first, as
- * in a C array; ne[0] is the contiguous one. */
+ * Views, permutes, slices and reshapes share the memory of another tensor and cost nothing: every
+ * op supports strides. Shapes are written [ne3][ne2][ne1][ne0] in comments, slowest first, as in a
+ * C array; ne[0] is the contiguous one. */
 #ifndef ENGINE_TENSOR_H
 #define ENGINE_TENSOR_H
 
@@ -23,9 +23,9 @@ struct engine_tensor {
     int64_t ne[ENGINE_DIMS];                     /* elements */
     int64_t nb[ENGINE_DIMS];                     /* byte strides; nb[0] is the block's size */
     const struct engine_op *op;                  /* NULL: a leaf (weight or input) */
-    union engine_param param[ENGINE_MAX_PARAMS]; /* their meaning stands beside the op's builder */
+    union engine_param param[ENGINE_MAX_PARAMS]; /* documented at the op's builder */
     struct engine_tensor *src[ENGINE_MAX_SRC];
-    struct engine_tensor *view_of; /* whose memory this is, or NULL */
+    struct engine_tensor *view_of; /* the owner of the memory, or NULL */
     int64_t view_offset;           /* bytes from that tensor's data */
     char *data;                    /* set by the planner, the model or the view */
     bool is_output;                /* kept by the planner until the run ends */

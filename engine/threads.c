@@ -1,9 +1,10 @@
 /* engine/threads.c: processors, physical cores and CPU quotas, from the affinity mask, sysfs and
- * the control-group files. Owns the parsing of those files; refuses to believe them blindly: what
- * does not parse is taken as "no limit". Called by engine.c and pool.c.
+ * the control-group files. Owns the parsing of those files; content that does not parse counts as
+ * "no limit". Called by engine.c and pool.c.
  *
- * More threads than a quota grants would be stopped by the kernel in the middle of a barrier for
- * the rest of each period; two threads on one core share the multiply units that one fills. */
+ * With more threads than the quota, the kernel stops them for the rest of each period, also in the
+ * middle of a barrier; a second thread on a core gains nothing, because one thread saturates the
+ * multiply units. */
 #include "engine/threads.h"
 #include <limits.h>
 #include <stdio.h>
@@ -120,7 +121,7 @@ static int limit_v1(const char *root, const char *dir)
 }
 
 /* The tightest limit of mount + group and of every group above it. Inside a container the group's
- * path may name directories that are not there; the mount itself then is the container's group. */
+ * path may name directories that do not exist; then the mount itself is the container's group. */
 static int limit_chain(const char *root, const char *mount, const char *group,
                        int (*limit)(const char *root, const char *dir))
 {

@@ -1,8 +1,7 @@
 /* engine/threads.h: which processors this process may use, and how many threads are worth having.
  *
  * Private to engine/, its tests and `infer doctor`. The functions that read system files take the
- * path of a root directory, "" for the real one, so that tests can show them machines that we do
- * not have. */
+ * path of a root directory, "" for the real one, so that tests can simulate other machines. */
 #ifndef ENGINE_THREADS_H
 #define ENGINE_THREADS_H
 
@@ -30,14 +29,14 @@ static inline int engine_cpus_count(const struct engine_cpus *set)
     return CPU_COUNT_S(sizeof(*set), set->part);
 }
 
-/* The affinity mask of the calling thread; processor 0 alone when the system does not say. */
+/* The affinity mask of the calling thread; processor 0 alone when the call fails. */
 void engine_cpus_allowed(struct engine_cpus *set);
 
 /* Reads a list such as "0-3,8,10-11" into *set; false (set empty) when it is anything else. */
 bool engine_cpus_parse(const char *text, struct engine_cpus *set);
 
-/* How many different physical cores the allowed processors lie on; a processor whose siblings are
- * not told counts as a core. */
+/* The number of physical cores of the allowed processors; a processor with unknown siblings counts
+ * as a core. */
 int engine_threads_cores(const char *root, const struct engine_cpus *allowed);
 
 /* The tightest CPU quota of this process's control groups (v1 and v2, with all ancestors) in whole

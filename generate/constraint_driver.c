@@ -5,10 +5,10 @@
 
 enum {
     CACHE_BYTES = 64 << 20,
-    MAX_COMPLETION = 1 << 14, /* bytes: longer ones are not looked for */
-    FAR = MAX_COMPLETION * 2, /* tokens left: no completion can be missed yet */
-    TOKEN_BYTES = 1 << 12,    /* of one token: room beforehand */
-    TRIES = 16                /* tokens that are drawn before the completion is written out */
+    MAX_COMPLETION = 1 << 14, /* bytes: longer completions are not searched for */
+    FAR = MAX_COMPLETION * 2, /* tokens left: with more, any completion still fits */
+    TOKEN_BYTES = 1 << 12,    /* of one token: reserved beforehand */
+    TRIES = 16                /* tokens that are drawn before the completion is used */
 };
 
 struct generate_driver {
@@ -22,14 +22,14 @@ struct generate_driver {
     struct constrain_state *state; /* of what was generated */
     struct constrain_state *shown; /* of what was shown */
     bool shown_refused;
-    bool bytewise;      /* completions are made of bytes that are tokens: n take at most n tokens */
-    bool unsatisfiable; /* the text cannot be completed in time: every mask is allowed as it is */
-    uint64_t completable; /* tokens in which it is known to be completable; UINT64_MAX: not known */
+    bool bytewise; /* completions consist of bytes that are tokens: n bytes take at most n tokens */
+    bool unsatisfiable;   /* the text cannot be completed in time: masks are used unchanged */
+    uint64_t completable; /* tokens that are known to complete it; UINT64_MAX: not known */
     struct base_buffer completion; /* the bytes that would complete the text */
-    int32_t *plan;                 /* [MAX_COMPLETION] tokens of the one that is being written */
+    int32_t *plan;                 /* [MAX_COMPLETION] tokens of the completion in use */
     size_t n_plan, plan_at;
     uint64_t *mask; /* [words] of the token that is being chosen */
-    int32_t *end;   /* end-of-text tokens; none when they may not be chosen */
+    int32_t *end;   /* end-of-text tokens; empty when they may not be chosen */
     uint32_t n_end;
     bool at_start; /* the tokenizer drops a space before the first token */
     struct base_buffer bytes;
@@ -37,14 +37,14 @@ struct generate_driver {
 
 /* -- opening -- */
 
-/* End-of-text tokens and whatever has no text of its own stay out. */
+/* Leaves out end-of-text tokens and tokens without text. */
 static void token_bytes(void *context, int32_t id, struct base_buffer *out)
 {
     const struct text_tokenizer *t = context;
     if (!text_token_is_end(t, id)) text_token_bytes(t, id, false, out);
 }
 
-/* As the text's first token. */
+/* The same for the first token of a text. */
 static void first_token_bytes(void *context, int32_t id, struct base_buffer *out)
 {
     struct text_decoder d;
@@ -67,8 +67,9 @@ static bool find_ends(struct generate_driver *d, struct base_error *err)
     return true;
 }
 
-/* Completions of single-byte tokens are the easy ones: their bytes count their tokens. Where a
- * vocabulary has too few of those, or the constraint needs others, they are made of any bytes. */
+/* Completions of single-byte tokens are preferred: their size bounds their tokens. Where a
+ * vocabulary has too few of those, or the constraint needs others, completions may have any
+ * bytes. */
 static bool open_finisher(struct generate_driver *d, struct base_error *err)
 {
     bool usable[256];
@@ -156,8 +157,8 @@ bool generate_driver_begin(struct generate_driver *d, bool continues, struct bas
 
 /* -- choosing -- */
 
-/* The first token of a text without a prompt loses its space, which makes it another token to the
- * constraint: such a text has a token trie of its own for that token. */
+/* The first token of a text without a prompt loses its space, so the constraint reads other bytes:
+ * that token has a token trie of its own. */
 static bool make_first_mask(struct generate_driver *d, struct base_error *err)
 {
     struct constrain_token_trie *v =
@@ -165,7 +166,7 @@ static bool make_first_mask(struct generate_driver *d, struct base_error *err)
     struct constrain_masker *m = v ? constrain_masker_new(d->constraint, v, 1 << 20, err) : NULL;
     const uint64_t *mask = m ? constrain_masker_mask(m, d->state, err) : NULL;
     if (mask) memcpy(d->mask, mask, d->words * sizeof *mask);
-    /* A lone space vanishes: it is how a text that begins with a space can begin. */
+    /* A lone space gives no text: a text that begins with a space can begin with it. */
     for (uint32_t id = 0; mask && id < d->n_vocab; id++) {
         base_buffer_clear(&d->bytes);
         token_bytes((void *)d->tokenizer, (int32_t)id, &d->bytes);
@@ -185,7 +186,7 @@ static bool has_any(const struct generate_driver *d)
     return false;
 }
 
-/* *any: some token may come next; end-of-text tokens and `extra` count. */
+/* *any: some token is allowed; end-of-text tokens and `extra` count. */
 static bool make_mask(struct generate_driver *d, int32_t extra, bool *any, struct base_error *err)
 {
     if (d->at_start) {
@@ -203,7 +204,7 @@ static bool make_mask(struct generate_driver *d, int32_t extra, bool *any, struc
     return true;
 }
 
-/* The token's bytes at this place of the text into d->bytes. */
+/* Puts the token's bytes at this place of the text into d->bytes. */
 static bool read_token(struct generate_driver *d, int32_t id, struct base_error *err)
 {
     base_buffer_clear(&d->bytes);
@@ -234,7 +235,7 @@ static bool take(struct generate_driver *d, int32_t id, struct base_error *err)
 
 /* -- completing a text in time -- */
 
-/* Plans the shortest completion that is known after bytes[0..size); *fits: it takes at most `left`
+/* Plans the shortest known completion after bytes[0..size); *fits: it takes at most `left`
  * tokens. */
 static bool plan_completion(struct generate_driver *d, const char *bytes, size_t size,
                             uint64_t left, bool *fits, struct base_error *err)
@@ -253,7 +254,7 @@ static bool plan_completion(struct generate_driver *d, const char *bytes, size_t
     return true;
 }
 
-/* Tokens of a completion of `rest` bytes: where bytes are no tokens, a generous guess. */
+/* Tokens of a completion of `rest` bytes: an overestimate where bytes are not tokens. */
 static uint64_t count_tokens(const struct generate_driver *d, uint64_t rest)
 {
     return d->bytewise || rest == UINT64_MAX ? rest : 4 * rest + TRIES;
@@ -273,7 +274,7 @@ static bool can_complete(struct generate_driver *d, const char *bytes, size_t si
     return ok;
 }
 
-/* A token after which the text can be completed in time. *id -1: none was drawn. */
+/* Draws a token after which the text can be completed in time. *id -1: none was drawn. */
 static bool draw_in_time(struct generate_driver *d, struct sampler *sampler, const float *logits,
                          uint64_t left, int32_t extra, int32_t *id, struct base_error *err)
 {
@@ -296,7 +297,7 @@ static bool draw_in_time(struct generate_driver *d, struct sampler *sampler, con
     return true;
 }
 
-/* The first token of the completion, which is written out from here on. */
+/* The first token of the completion, which is used from here on. */
 static bool begin_completion(struct generate_driver *d, uint64_t left, int32_t *id,
                              struct base_error *err)
 {
@@ -306,7 +307,7 @@ static bool begin_completion(struct generate_driver *d, uint64_t left, int32_t *
     return true;
 }
 
-/* Chooses with the limit in view; *id -1: the limit cannot be kept. */
+/* Chooses within the limit; *id -1: the text cannot be completed in time. */
 static bool choose_in_time(struct generate_driver *d, struct sampler *sampler, const float *logits,
                            uint64_t left, int32_t extra, int32_t *id, struct base_error *err)
 {
@@ -315,7 +316,7 @@ static bool choose_in_time(struct generate_driver *d, struct sampler *sampler, c
     d->unsatisfiable = !fits;
     if (fits && !draw_in_time(d, sampler, logits, left, extra, id, err)) return false;
     if (fits && *id < 0 && !begin_completion(d, left, id, err)) return false;
-    return *id >= 0 || make_mask(d, extra, &any, err); /* tries have cut it */
+    return *id >= 0 || make_mask(d, extra, &any, err); /* draws have removed tokens from it */
 }
 
 bool generate_driver_choose(struct generate_driver *d, struct sampler *sampler, const float *logits,

@@ -1,5 +1,5 @@
-/* generate/constraint_driver.h: tokens under a constraint: what may come next, and how a text ends
- * in time.
+/* generate/constraint_driver.h: tokens under a constraint: which are allowed next, and how a text
+ * is completed in time.
  *
  * Owns: the masks of one model's vocabulary, the state of the text that is generated. Refuses: how
  * constraints are compiled (constraint_source.h), where text goes. */
@@ -12,8 +12,8 @@
 
 struct generate_driver; /* opaque */
 
-/* Constraint and tokenizer must outlive it. `ends` says that end-of-text tokens may be chosen where
- * the text is complete; without it a text goes on as long as the constraint lets it. */
+/* Constraint and tokenizer must outlive it. `ends`: end-of-text tokens may be chosen where the text
+ * is complete; otherwise a text continues as long as the constraint allows it. */
 struct generate_driver *generate_driver_new(const struct constraint *constraint,
                                             const struct text_tokenizer *tokenizer,
                                             uint32_t n_vocab, bool ends, struct base_error *err);
@@ -22,28 +22,28 @@ void generate_driver_free(struct generate_driver *d); /* NULL is fine */
 /* Begins a text; `continues` as for text_decoder_init. */
 bool generate_driver_begin(struct generate_driver *d, bool continues, struct base_error *err);
 
-/* In how many tokens a text that has begun and holds nothing yet can be complete, as far as is
- * known without trying; UINT64_MAX: not known. */
+/* How many tokens complete a text that is still empty, as far as is known without searching;
+ * UINT64_MAX: not known. */
 bool generate_driver_min_tokens(struct generate_driver *d, uint64_t *n, struct base_error *err);
 
 /* Chooses one of the tokens that may come next, by the sampler; it becomes part of the text. `left`
- * is how many tokens may still come, this one included: when they get scarce, only those are
- * allowed after which the text can be completed in time, as far as that is possible. `extra` (-1:
- * none) may be chosen too, and does not become part of the text. *id -1: no token can follow a text
- * that is complete. */
+ * is how many tokens may still come, this one included: when few are left, only tokens after which
+ * the text can be completed in time are allowed, if there are any. `extra` (-1: none) may be chosen
+ * too, and does not become part of the text. *id -1: no token can follow a text that is
+ * complete. */
 bool generate_driver_choose(struct generate_driver *d, struct sampler *sampler, const float *logits,
                             uint64_t left, int32_t extra, int32_t *id, struct base_error *err);
 
-/* Makes a token part of the text that was not chosen here; *accepted false: it does not satisfy
- * the constraint, and nothing can follow but a new text. */
+/* Adds a token to the text that was not chosen here; *accepted false: it does not satisfy the
+ * constraint, and only a new text can follow. */
 bool generate_driver_follow(struct generate_driver *d, int32_t id, bool *accepted,
                             struct base_error *err);
 
 bool generate_driver_is_over(const struct generate_driver *d); /* complete, nothing may follow */
 bool generate_driver_is_complete(const struct generate_driver *d); /* the text so far is accepted */
 
-/* What is shown of the text, where that may be less than what was generated: a stop text cuts it.
- * ..._shown_complete: the constraint accepts what was shown since ..._begin. */
+/* Reads the text that is shown, which a stop text may cut. ..._shown_complete: the constraint
+ * accepts what was shown since ..._begin. */
 bool generate_driver_show(struct generate_driver *d, const char *bytes, size_t size,
                           struct base_error *err);
 bool generate_driver_shown_complete(const struct generate_driver *d);

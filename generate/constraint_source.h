@@ -21,11 +21,11 @@ struct generate_constraint_source {
     size_t size;
     const char *const *choice; /* [n_choices] */
     size_t n_choices;
-    const char *const *lenient; /* [n_lenient] keywords of a schema that may go unenforced */
+    const char *const *lenient; /* [n_lenient] keywords of a schema that need not be enforced */
     size_t n_lenient;
     const char *lenient_advice; /* how the user names such a keyword, for errors; or NULL */
-    bool open;                  /* of a schema: names that it does not speak of may be generated */
-    bool generate; /* JSON: the subset that is good to write; false: all that is accepted */
+    bool open;                  /* of a schema: names that it does not mention may be generated */
+    bool generate; /* JSON: the subset that suits generation; false: all that is accepted */
 };
 
 /* *out: NULL for GENERATE_CONSTRAINT_NONE; the caller frees it. BASE_USAGE with line and column for

@@ -1,16 +1,16 @@
-/* generate/generate.h: from the ids of a prompt to a text that ends where it should.
+/* generate/generate.h: from the ids of a prompt to a text, token by token, until an end condition.
  *
- * Owns: the request, a state machine around one sequence of a session: which ids it needs to have
- * evaluated, which id its logits give, what of the text can be shown, why it ended. A request
+ * Owns: the request, a state machine around one sequence of a session: which ids must be evaluated
+ * next, which id its logits give, which part of the text can be shown, why it ended. A request
  * evaluates nothing, so that one step of many requests can be one batch; generate_run drives a
  * single one. Refuses: the command line, templates, where the text goes, printing.
  *
  *     generate_request_new        once for any number of texts
  *     generate_request_begin      a text: all ids of its prompt; what the sequence holds of them
  *                                 already is kept
- *     generate_request_next_ids   what to evaluate; none: the text is over
+ *     generate_request_next_ids   ids to evaluate; none: the text has ended
  *     generate_request_take       the logits of the last of them -> a piece of text
- *     generate_request_end        what was held back, and the outcome
+ *     generate_request_end        the text that was held back, and the outcome
  *
  * After generate_request_begin a request allocates nothing of its own; a constraint's caches grow
  * with each new state. */
@@ -32,11 +32,11 @@ enum generate_ending {
 };
 extern const char *const generate_ending_name[]; /* "eos", "stop", ... */
 
-/* What it points to must outlive the requests. */
+/* The objects that it points to must outlive the requests. */
 struct generate_options {
-    struct sample_options sample; /* its token_bytes and end_id are the request's business */
+    struct sample_options sample; /* the request sets its token_bytes and end_id */
     uint64_t max_tokens;          /* per text; UINT64_MAX: up to the context */
-    const char *const *stop;      /* [n_stop] texts that end a text before them; none empty */
+    const char *const *stop;      /* [n_stop] texts that end the output before them; none empty */
     size_t n_stop;
     const struct constraint *constraint; /* of the answer; NULL: none */
     int64_t max_thought;                 /* tokens of a thought; -1: see struct
@@ -45,7 +45,7 @@ struct generate_options {
     bool show_special;                   /* control tokens are part of the text */
 };
 
-/* What requests share; all of it must outlive them. */
+/* The objects that requests share; all must outlive them. */
 struct generate_model {
     const struct model *model;
     const struct text_tokenizer *tokenizer;
@@ -55,37 +55,39 @@ struct generate_model {
 /* The marks between which a model thinks before it answers. A constraint holds for the answer only.
  * A thought ends with the closing mark; the request writes that mark itself where the thought has
  * max_thought tokens and, under a constraint, where the model would end the text or where fewer
- * tokens would remain than the answer is owed: a quarter of those that may come, or what the
- * shortest answer takes if that is more. */
+ * tokens would remain than are reserved for the answer: a quarter of those that may come, or those
+ * of the shortest answer if that is more. */
 struct generate_thought_marks {
     const char *open, *close;
-    bool opened; /* by the prompt; else the first tokens of the text may do it */
+    bool opened; /* by the prompt; otherwise the text may begin with the opening mark */
 };
 
 struct generate_prompt {
-    const int32_t *ids; /* [n] all that the text follows, n > 0 */
+    const int32_t *ids; /* [n] all ids before the text, n > 0 */
     size_t n;
-    bool continues; /* the text follows other text: no leading space is dropped */
+    size_t n_held;  /* of ids: the sequence was made to hold just these (model_seq_fork); 0: it
+                     * holds what the request's last text left */
+    bool continues; /* the text continues other text: no leading space is dropped */
     uint64_t seed;
     const struct generate_thought_marks *thought; /* NULL: the text is all answer */
 };
 
 /* Pointers are valid until the next call for the request; the logits as long as the caller's. */
 struct generate_piece {
-    int32_t id;          /* the token; -1: none, this is text that was held back, if any */
+    int32_t id;          /* the token; -1: none, only text that was held back, if any */
     uint64_t index;      /* of the token, from 0 */
-    const char *text;    /* what can be shown now: whole UTF-8, no part of a stop text */
+    const char *text;    /* text to show now: whole UTF-8, no part of a stop text */
     size_t size;         /* may be 0 */
     const float *logits; /* [n_vocab] that the token was chosen from; NULL without a token */
 };
 
 struct generate_outcome {
     enum generate_ending ending;
-    const char *stop_text;   /* what ended it; NULL: no stop text did */
+    const char *stop_text;   /* the stop text that ended it, or NULL */
     uint64_t n_prompt;       /* ids of the prompt */
-    uint64_t n_cached;       /* of those: the sequence held them before */
+    uint64_t n_cached;       /* of those: already in the sequence */
     uint64_t n_read;         /* of those: evaluated; fewer than the others after an interruption */
-    uint64_t n_generated;    /* with the one that ended the text */
+    uint64_t n_generated;    /* including the one that ended the text */
     double read_seconds;     /* the prompt's evaluation */
     double generate_seconds; /* everything after it */
     double choose_seconds;   /* of that: samplers and the constraint */
@@ -94,7 +96,7 @@ struct generate_outcome {
 
 struct generate_request; /* opaque; the caller owns it */
 
-/* A request on sequence `seq`, which nothing else evaluates. NULL on failure: BASE_USAGE for
+/* A request on sequence `seq`, which must have no other user. NULL on failure: BASE_USAGE for
  * options out of range, BASE_FAILED, BASE_NO_MEMORY. */
 struct generate_request *generate_request_new(const struct generate_options *options,
                                               const struct generate_model *model, uint32_t seq,
@@ -102,12 +104,12 @@ struct generate_request *generate_request_new(const struct generate_options *opt
 void generate_request_free(struct generate_request *r); /* NULL is fine */
 
 /* Begins a text with a fresh sampler. The sequence keeps the ids that it has in common with the
- * prompt, all but the last, and forgets the others; prompt->ids are copied. BASE_TOO_LONG when the
- * prompt exceeds the context, BASE_USAGE for one without ids. */
+ * prompt, but never the prompt's last, and drops the others; prompt->ids are copied. BASE_TOO_LONG
+ * when the prompt exceeds the context, BASE_USAGE for one without ids. */
 bool generate_request_begin(struct generate_request *r, const struct generate_prompt *prompt,
                             struct base_error *err);
 
-/* The ids [*n] to append to the sequence, with logits for the last; *n 0: the text is over. */
+/* The ids [*n] to append to the sequence, with logits for the last; *n 0: the text has ended. */
 const int32_t *generate_request_next_ids(const struct generate_request *r, size_t *n);
 uint32_t generate_request_seq(const struct generate_request *r);
 struct model_session *generate_request_session(const struct generate_request *r);
@@ -117,11 +119,11 @@ struct model_session *generate_request_session(const struct generate_request *r)
 bool generate_request_take(struct generate_request *r, const float *logits,
                            struct generate_piece *piece, struct base_error *err);
 
-/* The evaluation was interrupted: the text is over. */
+/* The evaluation was interrupted: the text ends. */
 void generate_request_interrupt(struct generate_request *r);
 
-/* Once the text is over: the rest of the text, and how it ended. An interruption is no error, nor
- * is a text that ends before its constraint is satisfied (outcome->complete tells). */
+/* After the last token: the rest of the text, and how it ended. Neither an interruption nor a text
+ * that ends before its constraint is satisfied (outcome->complete) is an error. */
 bool generate_request_end(struct generate_request *r, struct generate_piece *piece,
                           struct generate_outcome *outcome, struct base_error *err);
 

@@ -1,8 +1,8 @@
 /* generate/request.c: one text, token by token. See generate/generate.h.
  *
- * `held` are the ids of the sequence and, after them, those that have to be evaluated next: the
- * session says where the one ends and the other begins. Bytes become a piece as soon as they are
- * whole UTF-8 and cannot be part of a stop text. */
+ * `held` are the ids of the sequence, followed by those that must be evaluated next: the length of
+ * the session's sequence divides the two. Bytes become a piece as soon as they are whole UTF-8 and
+ * cannot be part of a stop text. */
 #include "base/interrupt.h"
 #include "generate/constraint_driver.h"
 #include "generate/generate.h"
@@ -25,7 +25,7 @@ struct generate_request {
     size_t n_ends;
     struct sampler *sampler;
     uint64_t seed;                  /* of the sampler */
-    bool sampler_is_new;            /* no text was chosen by it */
+    bool sampler_is_new;            /* no text has used it yet */
     struct generate_driver *driver; /* NULL: no constraint */
     struct generate_stop *stop;
     struct generate_thought thought;
@@ -33,11 +33,11 @@ struct generate_request {
 
     int32_t *held; /* [n_ctx + 1] */
     size_t n_held;
-    struct base_buffer piece, output; /* bytes of the latest token; what may be shown */
+    struct base_buffer piece, output; /* bytes of the latest token; text that may be shown */
     uint64_t n_decoded, n_shown;      /* bytes of the text */
     uint64_t answer_at; /* where the answer begins, in bytes of the text; UINT64_MAX: not yet */
     struct generate_outcome outcome;
-    bool over, has_read; /* has_read: the prompt's logits are there */
+    bool over, has_read; /* has_read: the prompt has been evaluated */
     double start;
 };
 
@@ -72,7 +72,7 @@ static bool list_ends(struct generate_request *r)
     return true;
 }
 
-/* A sampler that has seen nothing. */
+/* Replaces the sampler by one without history. */
 static bool make_sampler(struct generate_request *r, uint64_t seed, struct base_error *err)
 {
     struct sample_options o = r->options->sample;
@@ -150,13 +150,14 @@ static uint32_t seq_length(const struct generate_request *r)
     return model_seq_length(r->model.session, r->seq);
 }
 
-/* The sequence keeps what it has in common with the prompt. At least the last id is read: it gives
- * the logits to begin with. */
+/* The sequence keeps the ids that it shares with the prompt. At least the last id is evaluated: it
+ * gives the first logits. */
 static void keep_common(struct generate_request *r, const struct generate_prompt *p)
 {
-    size_t n = 0;
+    size_t n = p->n_held < p->n ? p->n_held : p->n - 1;
     const size_t length = seq_length(r);
-    if (r->n_held > length) r->n_held = length; /* the last token, or what an interrupt left */
+    if (n > 0) r->n_held = 0;                   /* those of another text */
+    if (r->n_held > length) r->n_held = length; /* the last token, or interrupted ids */
     while (n < r->n_held && n + 1 < p->n && r->held[n] == p->ids[n]) n++;
     r->outcome.n_cached = model_seq_truncate(r->model.session, r->seq, (uint32_t)n);
     memcpy(r->held, p->ids, p->n * sizeof *r->held);
@@ -227,7 +228,7 @@ struct model_session *generate_request_session(const struct generate_request *r)
 
 /* ---- A token ---- */
 
-/* The prompt was evaluated, or that broke off. */
+/* The prompt was evaluated, or its evaluation was interrupted. */
 static void note_read(struct generate_request *r)
 {
     if (r->has_read) return;
@@ -242,7 +243,7 @@ void generate_request_interrupt(struct generate_request *r)
     stop_with(r, GENERATE_END_INTERRUPTED);
 }
 
-/* The next id; -1 when the constraint lets nothing follow. */
+/* The next id; -1 when the constraint allows none. */
 static bool choose(struct generate_request *r, const float *logits, int32_t *id,
                    struct base_error *err)
 {
@@ -260,7 +261,7 @@ static bool choose(struct generate_request *r, const float *logits, int32_t *id,
     return generate_thought_take(t, id, err);
 }
 
-/* Takes what the decoder gave; true when a stop text is complete. */
+/* Takes the decoder's bytes; true when a stop text is complete. */
 static bool feed_stop(struct generate_request *r)
 {
     const int index = generate_stop_feed(r->stop, r->piece.data, r->piece.size, &r->output);
@@ -272,7 +273,7 @@ static bool feed_stop(struct generate_request *r)
     return true;
 }
 
-/* What of the output is the answer counts for the constraint where a stop text may cut it. */
+/* Passes the answer's part of the output to the constraint where a stop text may cut it. */
 static bool give(struct generate_request *r, struct generate_piece *piece, struct base_error *err)
 {
     const struct base_buffer *out = &r->output;
@@ -293,7 +294,7 @@ static bool begin_answer(struct generate_request *r, struct base_error *err)
     return !r->driver || generate_driver_begin(r->driver, true, err);
 }
 
-/* After a token that is text. */
+/* After a token that belongs to the text. */
 static bool go_on(struct generate_request *r, int32_t id, enum generate_phase before,
                   struct base_error *err)
 {

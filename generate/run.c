@@ -2,7 +2,7 @@
 #include "generate/generate.h"
 #include <stdlib.h>
 
-/* The ids that come next, in as many batches as the session makes of them. */
+/* Evaluates the next ids, in as many batches as the session needs. */
 static bool evaluate(struct model_session *session, const struct generate_request *r,
                      struct model_token *tokens, struct base_error *err)
 {

@@ -1,8 +1,8 @@
 /* generate/stop.c: stop strings by one Knuth-Morris-Pratt automaton each.
  *
- * Owns the strings and the place in each. What is held back is
- * always the longest beginning of a stop string that the text ends with, so its bytes need no
- * buffer of their own: they are read from that string. */
+ * Owns the strings and the position in each. The bytes that are held back are always the longest
+ * prefix of a stop string that the text ends with, so they need no buffer: they are read from that
+ * string. */
 #include "generate/stop.h"
 #include <stdint.h>
 #include <stdlib.h>
@@ -12,13 +12,13 @@ struct pattern {
     char *text;     /* [size] */
     uint32_t *fall; /* [size + 1] fall[n]: longest proper prefix that ends text[0..n) */
     size_t size;
-    size_t at; /* how much of it the text ends with */
+    size_t at; /* bytes of its prefix that the text ends with */
 };
 
 struct generate_stop {
     struct pattern *pattern; /* [count] */
     size_t count;
-    size_t holder; /* the pattern with the largest `at`: its beginning is held back */
+    size_t holder; /* the pattern with the largest `at`: that prefix is held back */
     int matched;   /* index, or -1 */
 };
 
@@ -89,8 +89,8 @@ static void pattern_step(struct pattern *p, char byte)
     if (p->text[p->at] == byte) p->at++;
 }
 
-/* Takes one byte; true when a string is complete. Of what was held plus the byte, all but the new
- * longest beginning (or the match) is released. */
+/* Takes one byte; true when a string is complete. Of the held bytes and this one, all but the new
+ * longest prefix (or the match) is released. */
 static bool step(struct generate_stop *s, char byte, struct base_buffer *out)
 {
     const struct pattern *holder = &s->pattern[s->holder];

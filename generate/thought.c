@@ -19,7 +19,7 @@ static void start_thinking(struct generate_thought *t)
     t->phase = GENERATE_THINKING;
 }
 
-/* A quarter of the tokens, or what the shortest answer takes. */
+/* A quarter of the tokens, or those of the shortest answer if that is more. */
 static bool reserve_answer(struct generate_thought *t, uint64_t left, struct base_error *err)
 {
     uint64_t shortest;
@@ -118,8 +118,7 @@ static bool take_opening(struct generate_thought *t, int32_t id, struct base_err
     return true;
 }
 
-/* Looks for the end of the closing mark in t->bytes: how many bytes of them lead to it; 0: it is
- * not there. */
+/* Searches t->bytes for the end of the closing mark: the number of bytes up to it; 0: not found. */
 static size_t find_close(struct generate_thought *t)
 {
     for (size_t i = 0; i < t->bytes.size; i++) {
@@ -136,8 +135,8 @@ static bool is_space(const char *s, size_t n)
     return i == n;
 }
 
-/* A token that goes on after the closing mark would begin an answer that the constraint has not
- * seen: the rest of the mark is written in its place. */
+/* A token that extends past the closing mark would begin an answer that the constraint has not
+ * checked: the rest of the mark is written in its place. */
 static bool take_thinking(struct generate_thought *t, int32_t *id, struct base_error *err)
 {
     if (t->driver && text_token_is_end(t->tokenizer, *id)) {

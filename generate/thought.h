@@ -27,13 +27,13 @@ struct generate_thought {
     enum generate_phase phase;
     struct text_ids open, close; /* the marks */
     size_t n_opened;             /* tokens of `open` that were written */
-    bool refused;                /* those do not satisfy the constraint: only the mark can follow */
-    struct generate_stop *match; /* finds the closing mark in the thought */
-    uint64_t left;               /* tokens that the thought may still have */
-    uint64_t owed;               /* to the answer, by itself */
+    bool refused; /* those do not satisfy the constraint: only the rest of the mark can follow */
+    struct generate_stop *match;           /* finds the closing mark in the thought */
+    uint64_t left;                         /* tokens that the thought may still have */
+    uint64_t owed;                         /* tokens reserved for the answer */
     int32_t written[GENERATE_MARK_TOKENS]; /* [n_written] what CLOSING writes */
     size_t n_written, written_at;
-    bool wrote; /* the latest token is of those */
+    bool wrote; /* the latest token is one of them */
     struct base_buffer bytes, scratch;
 };
 
@@ -42,9 +42,9 @@ bool generate_thought_begin(struct generate_thought *t, const struct generate_th
                             int64_t max_thought, uint64_t left, struct base_error *err);
 void generate_thought_free(struct generate_thought *t);
 
-/* Before a token is chosen, of `left` that may still come, this one included: what of the opening
- * mark may be written besides what the constraint allows; -1: nothing. *id gets the token that has
- * to be written, or -1. */
+/* Before a token is chosen, of `left` that may still come, this one included: the token of the
+ * opening mark that is allowed in addition to the constraint's; -1: none. *id gets the token that
+ * must be written, or -1. */
 int32_t generate_thought_offer(struct generate_thought *t, uint64_t left, int32_t *id);
 
 /* After a token was chosen or written; may replace it. */

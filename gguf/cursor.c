@@ -1,5 +1,5 @@
-/* gguf/cursor.c: the bounds-checked reader. Owns nothing: the bytes are the caller's. Refuses to
- * know what the bytes mean. Called by gguf/part.c only. */
+/* gguf/cursor.c: the bounds-checked reader. Owns nothing: the bytes are the caller's. Does not
+ * interpret the bytes. Called by gguf/part.c only. */
 #include "gguf/cursor.h"
 
 #include "base/interrupt.h"

@@ -1,7 +1,7 @@
-/* gguf/cursor.h: a reader that cannot leave its bytes.
+/* gguf/cursor.h: a bounds-checked reader of bytes.
  *
- * The first error sticks, with the byte offset where the thing that failed begins; every read after
- * it gives zero, so that a parser may read a whole record and check once. Private to gguf/. */
+ * The first error sticks, with the byte offset of the item that failed; every later read returns
+ * zero, so that a parser may read a whole record and check once. Private to gguf/. */
 #ifndef GGUF_CURSOR_H
 #define GGUF_CURSOR_H
 
@@ -32,7 +32,7 @@ uint64_t gguf_cursor_u64(struct gguf_cursor *c, const char *what);
 struct gguf_str gguf_cursor_str(struct gguf_cursor *c, const char *what);
 
 /* A 64-bit count of records that take at least `min_size` bytes each, checked against the bytes
- * that are left, so that nothing is ever allocated or looped over because a file says so. */
+ * that are left, so that no allocation or loop depends on an unchecked count. */
 uint64_t gguf_cursor_count(struct gguf_cursor *c, uint64_t min_size, const char *what);
 
 /* Records BASE_MODEL for the current item at `offset`; always returns false. */

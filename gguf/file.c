@@ -1,10 +1,10 @@
 /* gguf/file.c: opening a model of one file or several, and finding things in it. Owns the mappings.
  * Refuses anything but regular files: a pipe cannot be mapped and a directory is a mistake.
  *
- * A file that another program cuts short after it was opened raises SIGBUS where the lost pages are
- * read (cli/signals.c ends the program then); one that is overwritten gives other numbers, and
- * never another length, count or offset: those are kept as they were checked. Replacing the file by
- * rename is safe. */
+ * If another program truncates the file after it was opened, reading the lost pages raises SIGBUS
+ * (cli/signals.c then ends the program); if it overwrites the file, tensor data changes, but no
+ * length, count or offset: those are copied when they are checked. Replacing the file by rename is
+ * safe. */
 #include "gguf/gguf.h"
 
 #include "base/size.h"
@@ -22,10 +22,10 @@
 
 struct gguf_file {
     char *path;  /* of the first part */
-    bool mapped; /* the parts' bytes are ours to unmap */
+    bool mapped; /* the parts' bytes must be unmapped */
     bool header_only;
     struct gguf_part *part;
-    int part_count; /* parts opened so far; while opening, fewer than there will be */
+    int part_count; /* parts opened so far; while opening, fewer than the model has */
     uint64_t size;
     struct gguf_tensor *tensor; /* of all parts */
     uint64_t tensor_count, tensor_room;
@@ -63,7 +63,7 @@ static int64_t nanoseconds(const struct timespec *t)
     return (int64_t)t->tv_sec * 1000000000 + t->tv_nsec;
 }
 
-/* The open file's bytes. An empty file is no error here: it maps to no bytes. */
+/* The open file's bytes. An empty file is not an error here: it maps to no bytes. */
 static bool map_descriptor(int fd, struct gguf_part_facts *to, struct base_error *err)
 {
     struct stat st;
@@ -79,8 +79,9 @@ static bool map_descriptor(int fd, struct gguf_part_facts *to, struct base_error
         return base_fail(err, BASE_NO_MEMORY, "too large for the address space");
     void *map = mmap(NULL, (size_t)to->size, PROT_READ, MAP_SHARED, fd, 0);
     if (map == MAP_FAILED) return fail_system(err, "map");
-    /* What is not in memory yet then comes in huge pages, where the file system can: one fault for
-     * 2 MB now, and in every process that maps the file later. Advice may be refused. */
+    /* Pages that are not cached yet are then read as huge pages, where the file system supports it:
+     * one fault per 2 MB, now and in every process that maps the file later. The kernel may ignore
+     * the advice. */
     (void)madvise(map, (size_t)to->size, MADV_HUGEPAGE);
     to->bytes = map;
     return true;
@@ -155,7 +156,7 @@ static bool part_int(const struct gguf_part *part, const char *key, int64_t abse
     return true;
 }
 
-/* What a part says about itself must be what its name says. */
+/* A part's keys must agree with its name. */
 static bool check_part(const struct gguf_part *part, int number, int count, struct base_error *err)
 {
     int64_t said_count, said_number;
@@ -180,7 +181,7 @@ static bool check_part(const struct gguf_part *part, int number, int count, stru
     return true;
 }
 
-/* Whether a file with a part's name says nothing of parts, or that it is the only one. */
+/* Whether a file with a part's name has no keys about parts, or says that it is the only one. */
 static bool is_whole(const struct gguf_part *part)
 {
     static const char *const keys[] = {"split.no", "split.tensors.count"};
@@ -216,7 +217,7 @@ static bool take_tensors(struct gguf_file *file, struct gguf_part *part, struct 
     return true;
 }
 
-/* Maps zeros after the end of a part that lacks data, and parses it again at its new address. */
+/* Maps zeros past the end of a part that lacks data, and parses it again at its new address. */
 static bool extend_part(struct gguf_part *part, int number, struct base_error *err)
 {
     const uint64_t size = part->size, end = part->data_end;
@@ -252,7 +253,7 @@ static bool add_part(struct gguf_file *file, const struct gguf_part_facts *facts
            check_part(part, number, count, err) && take_tensors(file, part, err);
 }
 
-/* What can only be said when all parts are there. */
+/* Checks that need all parts. */
 static bool finish(struct gguf_file *file, struct base_error *err)
 {
     int64_t said;
@@ -298,8 +299,7 @@ static bool open_part(struct gguf_file *file, const char *path, int count, struc
     return map_file(path, &facts, err) && add_part(file, &facts, count, err);
 }
 
-/* Sets *count to 1 where the file is whole. Whatever else is wrong with it comes out again later.
- */
+/* Sets *count to 1 where the file is whole. Any other error in it is reported later. */
 static bool look_for_whole(const char *path, int *count, struct base_error *err)
 {
     struct gguf_part_facts facts = {0};
@@ -468,7 +468,7 @@ struct gguf_str gguf_array_str(const struct gguf_file *file, const struct gguf_k
     const struct gguf_entry *entry = (const struct gguf_entry *)kv;
     if (entry < first || entry >= first + file->part[0].entry_count) return none;
     if (!entry->start || index >= kv->count) return none;
-    /* Not by the length in the map, which another process may have changed since it was checked. */
+    /* Not the length in the map, which another process may have changed since it was checked. */
     const uint64_t at = entry->start[index];
     const uint64_t end = index + 1 < kv->count ? entry->start[index + 1] : kv->size;
     return (struct gguf_str){.data = (const char *)kv->data + at + 8, .size = end - at - 8};

@@ -2,9 +2,9 @@
  *
  * Format: "GGUF" specification, versions 2 and 3, little-endian; split files named
  * NAME-00001-of-0000N.gguf. Owns: the mapping, the metadata, the tensor directory. Refuses: meaning
- * (hyper-parameters, vocabularies), tensor arithmetic, printing. Every count,
- * length, offset and type is checked against the bytes that are there, and everything wrong is
- * BASE_MODEL with the byte offset and the key's or tensor's name. */
+ * (hyper-parameters, vocabularies), tensor arithmetic, printing. Every count, length, offset and
+ * type is checked against the size of the file, and every error is BASE_MODEL with the byte offset
+ * and the key's or tensor's name. */
 #ifndef GGUF_GGUF_H
 #define GGUF_GGUF_H
 
@@ -66,8 +66,8 @@ struct gguf_file; /* opaque */
  * name may be given), unless it says that it is whole. NULL and BASE_MODEL (or BASE_NO_MEMORY) on
  * failure. */
 struct gguf_file *gguf_open(const char *path, struct base_error *err);
-/* The same for a file that may lack its end: what the tensors' data should be and is not there
- * reads as zeros. All of the header (of every part) must be there. */
+/* The same for a file that may lack its end: missing tensor data reads as zeros. The header of
+ * every part must be complete. */
 struct gguf_file *gguf_open_header(const char *path, struct base_error *err);
 /* The same on bytes that the caller keeps alive (tests, fuzzing); `name` is for messages. */
 struct gguf_file *gguf_open_memory(const void *bytes, uint64_t size, const char *name,
@@ -80,8 +80,8 @@ uint64_t gguf_size(const struct gguf_file *file);    /* bytes of all parts */
 int gguf_part_count(const struct gguf_file *file);
 uint64_t gguf_alignment(const struct gguf_file *file);
 
-/* One file of the model as it was when it was opened; all zero but bytes and size for one from
- * memory. `part` is below gguf_part_count. */
+/* One file of the model as it was when it was opened; for one from memory all is zero but bytes and
+ * size. `part` is below gguf_part_count. */
 struct gguf_part_facts {
     const void *bytes; /* [size], mapped */
     uint64_t size, device, inode;
@@ -95,9 +95,10 @@ const struct gguf_kv *gguf_kv_at(const struct gguf_file *file, uint64_t index);
 const struct gguf_kv *gguf_kv_find(const struct gguf_file *file, const char *key);
 const char *gguf_kind_name(enum gguf_kind kind);
 
-/* Typed reads. Absent key: *out is untouched and true comes back, so a default is set beforehand;
- * use gguf_kv_find where absence is an error. A value of a wrong kind, or out of range for *out, is
- * BASE_MODEL naming the key: never a guess. Any integer kind serves an integer read if it fits. */
+/* Typed reads. Absent key: returns true and leaves *out unchanged, so the caller sets a default
+ * beforehand; use gguf_kv_find where absence is an error. A value of a wrong kind, or out of range
+ * for *out, is BASE_MODEL naming the key: never a guess. Any integer kind serves an integer read if
+ * it fits. */
 bool gguf_get_u32(const struct gguf_file *f, const char *key, uint32_t *out, struct base_error *e);
 bool gguf_get_i64(const struct gguf_file *f, const char *key, int64_t *out, struct base_error *e);
 bool gguf_get_f32(const struct gguf_file *f, const char *key, float *out, struct base_error *e);
@@ -112,8 +113,8 @@ bool gguf_get_str(const struct gguf_file *f, const char *key, struct gguf_str *o
 bool gguf_override(struct gguf_file *file, struct gguf_str key, enum gguf_kind kind,
                    const void *bytes, uint64_t size, struct base_error *err);
 
-/* Array items, index < kv->count; the caller has checked kv->item. Strings cost O(1): an index of
- * every string array is made at open. */
+/* Array items, index < kv->count; the caller has checked kv->item. Strings take O(1): opening
+ * indexes every string array. */
 struct gguf_str gguf_array_str(const struct gguf_file *file, const struct gguf_kv *kv,
                                uint64_t index);
 /* Any integer or bool item as int64_t (u64 above INT64_MAX saturates), any number as double. */
@@ -130,10 +131,10 @@ struct gguf_writer; /* opaque; metadata and tensor headers first, then data in t
 
 struct gguf_writer *gguf_writer_new(struct base_error *err);
 void gguf_writer_free(struct gguf_writer *w); /* NULL is fine */
-/* What it writes to; for a caller that removes it when a signal ends the process. */
+/* The output that it writes to; for a caller that removes it when a signal ends the process. */
 struct base_output *gguf_writer_output(struct gguf_writer *w);
 
-/* Metadata; the first error sticks in the writer and comes out of gguf_writer_begin. */
+/* Metadata; the first error sticks in the writer, and gguf_writer_begin reports it. */
 void gguf_writer_u32(struct gguf_writer *w, const char *key, uint32_t value);
 void gguf_writer_u64(struct gguf_writer *w, const char *key, uint64_t value);
 void gguf_writer_i32(struct gguf_writer *w, const char *key, int32_t value);
@@ -148,7 +149,7 @@ void gguf_writer_array(struct gguf_writer *w, const char *key, enum gguf_kind it
 /* A key of another file, unchanged. Writing the same key again replaces it. */
 void gguf_writer_copy_kv(struct gguf_writer *w, const struct gguf_kv *kv);
 
-/* Announces a tensor; its data follows through gguf_writer_data in the same order. */
+/* Declares a tensor; its data follows through gguf_writer_data in the same order. */
 void gguf_writer_tensor(struct gguf_writer *w, struct gguf_str name, const struct quant_type *type,
                         uint32_t n_dims, const uint64_t *ne);
 

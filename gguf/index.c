@@ -13,7 +13,7 @@ static int compare(struct gguf_str a, struct gguf_str b)
     return (a.size > b.size) - (a.size < b.size);
 }
 
-/* Equal names keep their order in the file: then the second of two is the duplicate. */
+/* Equal names keep their order in the file, so the second of two is the duplicate. */
 static int compare_sorted(const void *a, const void *b)
 {
     const struct gguf_str *x = *(const struct gguf_str *const *)a;

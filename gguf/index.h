@@ -1,7 +1,7 @@
-/* gguf/index.h: lookup by name: pointers sorted by name, searched by halves.
+/* gguf/index.h: lookup by name: pointers sorted by name, binary search.
  *
- * Sorted and not hashed, because names come from the file: no choice of names can make it slow.
- * Private to gguf/. */
+ * Sorted and not hashed, because names come from the file: no choice of names can make a lookup
+ * slow. Private to gguf/. */
 #ifndef GGUF_INDEX_H
 #define GGUF_INDEX_H
 
@@ -18,10 +18,10 @@ bool gguf_index_init(struct gguf_index *index, const void *records, uint64_t cou
                      struct base_error *err);
 void gguf_index_free(struct gguf_index *index);
 
-/* The record named so, or NULL. */
+/* The record of that name, or NULL. */
 const void *gguf_index_find(const struct gguf_index *index, struct gguf_str name);
 
-/* A record whose name an earlier record has too (of those, one that stands last), or NULL. */
+/* A record whose name an earlier record has too (the last of equal names), or NULL. */
 const void *gguf_index_duplicate(const struct gguf_index *index);
 
 #endif

@@ -1,6 +1,6 @@
-/* gguf/part.c: parses one file: header, metadata, tensor directory. Owns the arrays it makes, not
- * the bytes. A count is checked against the bytes left before anything is
- * allocated for it, and arrays grow as entries are found. Called by gguf/file.c. */
+/* gguf/part.c: parses one file: header, metadata, tensor directory. Owns the arrays it allocates,
+ * not the bytes. A count is checked against the bytes left before anything is allocated for it, and
+ * arrays grow as entries are found. Called by gguf/file.c. */
 #include "gguf/part.h"
 
 #include "base/interrupt.h"
@@ -18,7 +18,7 @@ enum {
     TENSOR_MIN_SIZE = 8 + 1 + 4 + 8 + 4 + 8, /* name length, name, rank, dimension, type, offset */
     ARRAY_MAX_ITEMS = 1 << 30,
     ARRAY_MAX_DEPTH = 8,
-    ARRAY_MAX_STRINGS = 1 << 26 /* of these an index is held in memory */
+    ARRAY_MAX_STRINGS = 1 << 26 /* each needs an entry of an index in memory */
 };
 
 static const struct {
@@ -53,7 +53,8 @@ bool gguf_alignment_valid(uint64_t alignment)
            (alignment & (alignment - 1)) == 0;
 }
 
-/* Room for one more of the records at *array; doubles, so that memory follows what was found. */
+/* Makes room for one more record at *array; doubles, so that memory grows with the entries
+ * found. */
 static bool grow(void **array, uint64_t count, size_t record_size, struct gguf_cursor *c)
 {
     if (count & (count - 1)) return true; /* full only at 0 and the powers of two */
@@ -68,7 +69,7 @@ static bool grow(void **array, uint64_t count, size_t record_size, struct gguf_c
 
 /* ---- Header ---- */
 
-/* What people really pass by mistake; the answer names it. */
+/* Other file formats that users pass by mistake; the error names the format. */
 static const struct {
     const char *magic;
     const char *what;
@@ -142,7 +143,7 @@ static bool check_bools(struct gguf_cursor *c, const unsigned char *items, uint6
     return true;
 }
 
-/* Walks the strings once, noting where each begins. */
+/* Goes through the strings once and records where each begins. */
 static bool parse_strings(struct gguf_entry *entry, struct gguf_cursor *c)
 {
     if (entry->kv.count == 0) return true;
@@ -161,13 +162,13 @@ static bool parse_strings(struct gguf_entry *entry, struct gguf_cursor *c)
     return true;
 }
 
-/* The bytes that an item takes at least: a string its length, an array its item type and count. */
+/* The fewest bytes of an item: a string has a length, an array an item type and a count. */
 static uint64_t item_min_size(uint32_t kind)
 {
     return kind == GGUF_STRING ? 8 : kind == GGUF_ARRAY ? 12 : gguf_kind_size(kind);
 }
 
-/* An array within an array: no key that has one is read, so that only its end is looked for. */
+/* An array within an array: no key that has one is read, so only its end is needed. */
 static bool skip_array(struct gguf_cursor *c, int depth)
 {
     const uint64_t offset = c->at;
@@ -252,7 +253,7 @@ static bool parse_entry(struct gguf_entry *entry, struct gguf_cursor *c)
     return kind != GGUF_BOOL || check_bools(c, entry->kv.data, 1);
 }
 
-/* The alignment has a fixed type because it says where data lies: nothing is converted. */
+/* The alignment must have exactly the specified type, because it decides where data begins. */
 static bool read_alignment(struct gguf_part *part, struct gguf_cursor *c)
 {
     static const struct gguf_str key = {.data = "general.alignment", .size = 17};
@@ -396,7 +397,7 @@ static int compare_offsets(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* No byte may belong to two tensors. */
+/* Tensors must not overlap. */
 static bool check_overlap(struct gguf_part *part, struct gguf_cursor *c)
 {
     if (part->tensor_count < 2) return true;

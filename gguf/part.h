@@ -5,8 +5,8 @@
 #include "gguf/gguf.h"
 #include "gguf/index.h"
 
-/* A metadata entry: what callers see, and where the strings of a string array begin. A gguf_kv
- * pointer is always the first member of one of these. */
+/* A metadata entry: the part that callers see, and where the strings of a string array begin. A
+ * gguf_kv pointer is always the first member of one of these. */
 struct gguf_entry {
     struct gguf_kv kv;
     uint64_t *start; /* string arrays: [count], each item's length field, from kv.data; else NULL */
@@ -20,7 +20,7 @@ struct gguf_part {
     uint32_t version;
     uint64_t alignment;
     uint64_t data_start; /* of the tensor data in the file */
-    uint64_t data_end;   /* of the last of it */
+    uint64_t data_end;   /* end of the last tensor's data */
     bool may_lack_data;  /* set before parsing: data may end past the end of the file */
     uint64_t map_size;   /* bytes that file.c has mapped: size, or more with zeros after it */
     struct gguf_entry *entry;
@@ -30,8 +30,8 @@ struct gguf_part {
     struct gguf_index keys;
 };
 
-/* Parses `size` bytes as part `number` (from 0). On failure the part may be half made:
- * gguf_part_free is right in any case for a part that began as all zero. */
+/* Parses `size` bytes as part `number` (from 0). On failure the part may be incomplete:
+ * gguf_part_free is valid for any part that began as all zero. */
 bool gguf_part_parse(struct gguf_part *part, const void *bytes, uint64_t size, int number,
                      struct base_error *err);
 void gguf_part_free(struct gguf_part *part);
@@ -43,7 +43,7 @@ bool gguf_alignment_valid(uint64_t alignment);
 
 enum { GGUF_MAX_NAME = 64, GGUF_MAX_KEY = 65535 }; /* bytes; limits of the specification */
 
-/* Bytes of one item; 0 for strings and arrays (and for ids that are none). */
+/* Bytes of one item; 0 for strings, arrays and unknown ids. */
 uint32_t gguf_kind_size(uint32_t kind);
 bool gguf_kind_is_integer(uint32_t kind);
 

@@ -1,6 +1,6 @@
-/* gguf/value.c: metadata values as C types. Owns nothing. Refuses to convert what does not fit or
- * is of another sort: a model whose metadata has the wrong type is damaged, and a guess would give
- * wrong answers instead of an error. */
+/* gguf/value.c: metadata values as C types. Owns nothing. Refuses to convert a value that does not
+ * fit or is of another kind: a model whose metadata has the wrong type is damaged, and a guess
+ * would give wrong results instead of an error. */
 #include "gguf/gguf.h"
 
 #include "gguf/bytes.h"

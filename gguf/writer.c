@@ -1,5 +1,5 @@
-/* gguf/writer.c: writing GGUF version 3. Owns the announced metadata and tensors and the output
- * (base/output.h): a file that was not finished by gguf_writer_end is removed. Refuses what
+/* gguf/writer.c: writing GGUF version 3. Owns the declared metadata and tensors and the output
+ * (base/output.h): a file that gguf_writer_end has not finished is removed. Refuses what
  * gguf/part.c would refuse to read. */
 #include "gguf/gguf.h"
 
@@ -13,11 +13,12 @@
 
 enum { VERSION = 3 };
 
-/* Bytes of a system call. Linux keeps what one call wrote in pages as large as it was, where the
- * file system can; in pieces of a huge page a mapping of the file has huge pages (gguf/file.c). */
+/* Bytes per system call. Where the file system supports it, Linux caches the data of one call in
+ * pages of the call's size; with calls of one huge page, a mapping of the file has huge pages
+ * (gguf/file.c). */
 enum { OUTPUT_ROOM = 1 << 21 };
 
-/* The name of both stands first, for gguf/index.h; it is set when all of them are there. */
+/* Both begin with the name, for gguf/index.h; it is set when the list is complete. */
 struct out_entry {
     struct gguf_str name; /* points to key */
     struct base_buffer key;
@@ -34,7 +35,7 @@ struct out_tensor {
 };
 
 struct gguf_writer {
-    struct base_error error; /* the first; comes out of gguf_writer_begin */
+    struct base_error error; /* the first; gguf_writer_begin returns it */
     struct out_entry *entry;
     uint64_t entry_count;
     struct out_tensor *tensor;
@@ -42,7 +43,7 @@ struct gguf_writer {
     uint64_t alignment;
 
     struct base_output file;
-    char *output; /* [OUTPUT_ROOM] bytes gathered, so that a row is not a system call */
+    char *output; /* [OUTPUT_ROOM] buffered bytes, so that a row is not a system call */
     size_t output_size;
     uint64_t current; /* the tensor whose data comes next */
     uint64_t current_done;
@@ -120,7 +121,7 @@ static bool grow(struct gguf_writer *w, void **array, uint64_t count, size_t rec
     return true;
 }
 
-/* A new entry of that key, with its type written; NULL and w->error otherwise. */
+/* Adds an entry for the key and writes its type; NULL and w->error on failure. */
 static struct base_buffer *open_value(struct gguf_writer *w, struct gguf_str key,
                                       enum gguf_kind kind)
 {
@@ -150,7 +151,7 @@ static struct base_buffer *open_named(struct gguf_writer *w, const char *key, en
     return open_value(w, (struct gguf_str){.data = key, .size = strlen(key)}, kind);
 }
 
-/* Every value ends here: a buffer that could not grow is an error of the writer. */
+/* Ends every value: a buffer that could not grow is an error of the writer. */
 static void close_value(struct gguf_writer *w, const struct base_buffer *value)
 {
     if (value->failed) fail_memory(w);
@@ -303,7 +304,7 @@ static bool check_names(struct gguf_writer *w)
 
 /* ---- The head of the file ---- */
 
-/* Of entries with the same key, the first gets the last one's value and the others go. */
+/* Of entries with the same key, the first gets the last one's value and the others are removed. */
 static bool replace_values(struct gguf_writer *w)
 {
     struct gguf_index index;
@@ -426,7 +427,7 @@ static bool open_output(struct gguf_writer *w, const char *path)
     return w->output ? base_output_open(&w->file, path, &w->error) : fail_memory(w);
 }
 
-/* Hands the writer's error to the caller; false, for returning. */
+/* Copies the writer's error to the caller's; always returns false. */
 static bool give_error(const struct gguf_writer *w, struct base_error *err)
 {
     if (err && err->code == BASE_OK) *err = w->error;

@@ -60,7 +60,7 @@ static struct engine_tensor *build_serial(struct model_builder *b, struct engine
         if (before) x = model_norm(b, x, &l->mixer_norm);
         x = rows_of(b, build_part(b, &l->mixer, x), out_rows);
         in = rows_of(b, in, out_rows);
-        if (after) x = model_norm(b, x, &l->mixer_post_norm);
+        if (after) x = model_post_norm(b, x, &l->mixer_post_norm);
         in = model_named(b, engine_add(b->g, scaled(b, x), in), "ffn_in");
     } else {
         in = rows_of(b, in, out_rows);
@@ -69,7 +69,7 @@ static struct engine_tensor *build_serial(struct model_builder *b, struct engine
     b->residual = in;
     x = build_part(b, &l->ffn, before ? model_norm(b, in, &l->ffn_norm) : in);
     if (l->beside.block) x = build_beside(b, in, x);
-    if (after) x = model_norm(b, x, &l->ffn_post_norm);
+    if (after) x = model_post_norm(b, x, &l->ffn_post_norm);
     x = engine_add(b->g, scaled(b, x), in);
     if (l->tail.block) x = build_part(b, &l->tail, x);
     if (l->out_scale) x = engine_mul(b->g, x, l->out_scale);
@@ -84,7 +84,10 @@ static struct engine_tensor *build_layer(struct model_builder *b, struct engine_
     if (b->layer->idle) return rows_of(b, x, out_rows);
     const bool parallel = residual == MODEL_PARALLEL ||
                           (residual == MODEL_PARALLEL_BY_NORM && !b->layer->ffn_norm.weight);
-    return parallel ? build_parallel(b, out_rows, x) : build_serial(b, out_rows, x);
+    x = parallel ? build_parallel(b, out_rows, x) : build_serial(b, out_rows, x);
+    if (!b->layer->skip) return x;
+    struct engine_tensor *embedding = rows_of(b, b->embedding, out_rows);
+    return engine_add(b->g, x, engine_mul(b->g, embedding, b->layer->skip));
 }
 
 static struct engine_tensor *build_embedding(const struct model_builder *b)
@@ -105,7 +108,8 @@ bool model_graph_build(struct model_graph *out, struct model *m, struct model_st
     const struct model_params *p = &m->params;
     *out = (struct model_graph){.n_tokens = n_tokens, .n_out = n_out};
     out->graph = engine_graph_new(
-        m->engine, (int)(p->n_layer * (NODES_PER_LAYER + 2 * p->n_expert_used) + NODES_AROUND),
+        m->engine,
+        (int)(p->n_layer * p->n_pass * (NODES_PER_LAYER + 2 * p->n_expert_used) + NODES_AROUND),
         err);
     if (!out->graph) return false;
     struct model_builder b = {.g = out->graph, .params = p, .state = state, .n_tokens = n_tokens};
@@ -120,11 +124,14 @@ bool model_graph_build(struct model_graph *out, struct model *m, struct model_st
     if (n_out > 0 && n_out < n_tokens)
         out->out_rows = engine_input(b.g, QUANT_I32, 1, (int64_t[]){n_out}, "out_rows");
 
-    struct engine_tensor *x = build_embedding(&b);
+    struct engine_tensor *x = b.embedding = build_embedding(&b);
     if (p->ends.n_per_layer) b.per_layer = model_build_per_layer(&b, x);
-    for (uint32_t i = 0; i < p->n_layer; i++) {
-        b.layer = &p->layer[i];
-        b.out_rows = i == p->n_layer - 1 ? out->out_rows : NULL;
+    for (uint32_t i = 0; i < p->n_layer * p->n_pass; i++) {
+        b.layer = &p->layer[i % p->n_layer];
+        b.kv_layer = i;
+        b.out_rows = i == p->n_layer * p->n_pass - 1 ? out->out_rows : NULL;
+        if (i > 0 && b.layer->index == 0 && p->pass_norm)
+            x = model_norm(&b, x, &p->ends.output_norm);
         x = build_layer(&b, b.out_rows, x);
     }
     x = engine_name(model_norm(&b, x, &p->ends.output_norm), "hidden");

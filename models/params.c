@@ -82,18 +82,24 @@ static bool read_vocab(struct model_params *p, const struct gguf_file *file, str
 
 static bool is_plain(const struct model_params *p)
 {
-    return p->arch->norm == MODEL_LAYER_NORM_PLAIN || p->arch->norm == MODEL_RMS_NORM_PLAIN;
+    return p->norm == MODEL_LAYER_NORM_PLAIN || p->norm == MODEL_RMS_NORM_PLAIN;
 }
 
 static bool read_norm(struct model_reader *r, struct model_params *p)
 {
-    const bool rms = p->arch->norm == MODEL_RMS_NORM || p->arch->norm == MODEL_RMS_NORM_PLAIN;
+    static const char rms_key[] = "attention.layer_norm_rms_epsilon";
     bool parallel = true;
-    if (!model_read_f32(r,
-                        rms ? "attention.layer_norm_rms_epsilon" : "attention.layer_norm_epsilon",
-                        MODEL_REQUIRED, 0.0f, &p->norm_eps) ||
+    p->norm = p->arch->norm;
+    if (p->norm == MODEL_NORM_BY_EPSILON) {
+        if (!model_read_f32(r, rms_key, MODEL_OPTIONAL, 0.0f, &p->norm_eps)) return false;
+        p->norm = p->norm_eps > 0.0f ? MODEL_RMS_NORM : MODEL_LAYER_NORM;
+    }
+    const bool rms = p->norm == MODEL_RMS_NORM || p->norm == MODEL_RMS_NORM_PLAIN;
+    if (!model_read_f32(r, rms ? rms_key : "attention.layer_norm_epsilon", MODEL_REQUIRED, 0.0f,
+                        &p->norm_eps) ||
         !gguf_get_bool(r->file, model_reader_key(r, "use_parallel_residual"), &parallel, r->err))
         return false;
+    p->post_norm_eps = p->arch->post_eps > 0.0f ? p->arch->post_eps : p->norm_eps;
     p->residual = p->arch->residual;
     if (p->residual == MODEL_PARALLEL_KEY) p->residual = parallel ? MODEL_PARALLEL : MODEL_PRE_NORM;
     return true;
@@ -113,7 +119,7 @@ static bool read_ends(struct model_reader *r, struct model_params *p)
                                                        : 1.0f;
     p->residual_scale =
         row->residual_default > 0 ? row->residual_default / sqrtf((float)p->n_layer) : 1.0f;
-    p->logit_scale = 1.0f;
+    p->logit_scale = row->logit_default > 0 ? row->logit_default / (float)p->n_embd : 1.0f;
     p->logit_softcap = row->softcap;
     if (p->arch->plan.per_layer &&
         !model_read_u32(r, "embedding_length_per_layer_input", MODEL_REQUIRED, 0,
@@ -144,8 +150,9 @@ static bool read_temperature(struct model_reader *r, struct model_params *p)
                                                        : "rope.scaling.original_context_length";
     if (kind == MODEL_TEMPERATURE_NONE) return true;
     p->temperature_length = p->n_ctx_train;
-    return model_read_f32(r, "attention.temperature_scale", MODEL_OPTIONAL, 0.0f,
-                          &p->temperature) &&
+    if (!model_read_f32(r, "attention.temperature_scale", MODEL_OPTIONAL, 0.0f, &p->temperature))
+        return false;
+    return p->temperature == 0.0f ||
            model_read_u32(r, length, MODEL_OPTIONAL, 1, MODEL_MAX_CTX, &p->temperature_length);
 }
 
@@ -158,6 +165,20 @@ static bool read_experts(struct model_reader *r, struct model_params *p)
     if (p->n_expert == 0) return true;
     return model_read_u32(r, "expert_used_count", MODEL_REQUIRED, 1, p->n_expert,
                           &p->n_expert_used);
+}
+
+/* How often the layers are run. */
+static bool read_passes(struct model_reader *r, struct model_params *p)
+{
+    bool skip = false;
+    p->n_pass = 1;
+    if (!p->arch->plan.loops) return true;
+    if (!model_read_u32(r, "num_loops", MODEL_OPTIONAL, 1, MODEL_MAX_LAYERS / p->n_layer,
+                        &p->n_pass) ||
+        !gguf_get_bool(r->file, model_reader_key(r, "skip_loop_final_norm"), &skip, r->err))
+        return false;
+    p->pass_norm = !skip;
+    return true;
 }
 
 static bool read_numbers(struct model_reader *r, struct model_params *p)
@@ -179,7 +200,8 @@ static bool read_numbers(struct model_reader *r, struct model_params *p)
     p->n_layer -= p->n_draft_layer;
     r->n_layer = p->n_layer;
     p->arch = model_arch_known(p->arch, p->n_layer, p->n_vocab);
-    return read_norm(r, p) && read_experts(r, p) && read_temperature(r, p) && read_ends(r, p);
+    return read_norm(r, p) && read_passes(r, p) && read_experts(r, p) && read_temperature(r, p) &&
+           read_ends(r, p);
 }
 
 /* ---- Layers ---- */
@@ -244,7 +266,7 @@ static bool read_part(struct model_reader *r, struct model_params *p, struct mod
     return block->read(r, p, l, self);
 }
 
-/* Which norms a layer has: their sizes. */
+/* Which norms a layer has, and what else stands around its blocks: sizes. */
 static void size_norms(const struct model_params *p, struct model_layer *l)
 {
     const uint32_t size = is_plain(p) ? 0 : p->n_embd;
@@ -259,6 +281,7 @@ static void size_norms(const struct model_params *p, struct model_layer *l)
     l->n_ffn_post_norm = l->ffn.block && after ? size : 0;
     l->n_beside_norm = l->beside.block ? size : 0;
     l->n_scale = p->arch->ends.layer_scale;
+    l->n_skip = p->arch->ends.embd_skip ? 1 : 0;
 }
 
 static bool read_layers(struct model_reader *r, struct model_params *p)
@@ -333,6 +356,7 @@ static const struct model_tensor_row layer_rows[] = {
     {"post_ffw_norm_2",     MODEL_NORM, MODEL_REQUIRED, LAYER(beside_post_norm), .inputs = LAYER(n_beside_norm)},
     {"layer_output_scale",  MODEL_VECTOR, MODEL_OPTIONAL, LAYER(out_scale),     .inputs = LAYER(n_scale)},
     {"post_ffw_norm",       MODEL_NORM, MODEL_REQUIRED, LAYER(ffn_post_norm),   .inputs = LAYER(n_ffn_post_norm)},
+    {"layer_output_scale",  MODEL_VECTOR, MODEL_REQUIRED, LAYER(skip),          .inputs = LAYER(n_skip)},
     {.name = NULL},
 };
 /* clang-format on */

@@ -68,6 +68,8 @@ struct model_layer {
     uint32_t n_ffn_norm_optional, n_mixer_norm_2;                          /* files may lack them */
     struct model_norm mixer_norm, mixer_post_norm, ffn_norm, ffn_post_norm;
     struct model_norm mixer_norm_2; /* the mixer's instead of mixer_norm */
+    uint32_t n_skip;                /* 1 where the layer adds the embeddings, else 0 */
+    struct engine_tensor *skip;     /* [1]: what they are multiplied by */
     struct model_part mixer, ffn;
     /* A network beside ffn, which sees the same input: out = N1 ffn(..) + N2 beside(N x). */
     struct model_part beside;
@@ -103,13 +105,16 @@ struct model_params {
     const struct model_arch *arch;
     const char *name; /* general.architecture as the table spells it */
     uint32_t n_layer, n_embd, n_ctx_train, n_vocab;
+    uint32_t n_pass;            /* how often the layers are run; each pass has a state of its own */
+    bool pass_norm;             /* the output's norm stands between two passes too */
     uint32_t n_draft_layer;     /* layers of the file behind those: not evaluated */
     uint32_t n_head, n_head_kv; /* of the first layer with attention */
     uint32_t n_expert, n_expert_used;
     float temperature; /* of queries: its scale, and the positions of a step; 0: none */
     uint32_t temperature_length;
     enum model_residual residual; /* the architecture's, PARALLEL_KEY as the file decides */
-    float norm_eps;
+    enum model_norm_kind norm;    /* the same, BY_EPSILON as the file decides */
+    float norm_eps, post_norm_eps;
     float embd_scale, residual_scale, logit_scale; /* factors; 1: none */
     float logit_softcap;                           /* 0: none */
     struct model_ends ends;

@@ -176,7 +176,7 @@ CPU_TARGET_AVX2 QUANT_INLINE __m256i quantize_avx2(const float *x, float factor,
     __m256i c2 = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_loadu_ps(x + 16), f));
     __m256i c3 = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_loadu_ps(x + 24), f));
     __m256i codes = _mm256_packs_epi16(_mm256_packs_epi32(c0, c1), _mm256_packs_epi32(c2, c3));
-    /* The packs worked in each half: put the groups of four back in order. */
+    /* The packs work in each 128-bit half: this puts the groups of four back in order. */
     codes = _mm256_permutevar8x32_epi32(codes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
     if (factor == 0.0f) codes = _mm256_setzero_si256();
     _mm256_storeu_si256((__m256i *)q, codes);
@@ -221,14 +221,14 @@ CPU_TARGET_AVX2 static inline __m256 block_scales_avx2(__m256i largest_bits, flo
     return _mm256_blendv_ps(_mm256_andnot_ps(none, d), nan, _mm256_castsi256_ps(wild));
 }
 
-/* Of 32 elements: eight numbers, the largest of which is the largest magnitude. */
+/* Eight numbers, the largest of which is the largest magnitude of 32 elements. */
 typedef __m256i largest_of_32(const float *x);
-/* Codes of 32 elements; returns sums of four neighbours each, elements 0 to 15 in the lower half. A
- * factor of 0 gives zeros also for x that are not finite. */
+/* Codes of 32 elements; returns sums of each four adjacent ones, elements 0 to 15 in the lower
+ * half. A factor of 0 gives zeros also for x that are not finite. */
 typedef __m256i quantize_32(const float *x, float factor, int8_t *q);
 
-/* Eight blocks at a time, so that their divisions and sums over lanes are the same instructions;
- * what is left of a row goes with blocks of zeros. */
+/* Eight blocks at a time, so that they share instructions for divisions and sums over lanes; the
+ * rest of a row is padded with blocks of zeros. */
 CPU_TARGET_AVX2 QUANT_INLINE void q8_32_x86(largest_of_32 *largest, quantize_32 *codes, int64_t k,
                                             const float *x, const struct quant_act *to)
 {

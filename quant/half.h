@@ -24,10 +24,10 @@ static inline uint16_t quant_float_to_half(float f)
     uint32_t bits = quant_bits_of(f);
     uint32_t sign = bits >> 16 & 0x8000;
     uint32_t magnitude = bits & 0x7fffffff;
-    /* Rounding the 13 bits that go may carry into the exponent, at the top up to infinity. */
+    /* Rounding off the 13 low bits may carry into the exponent, up to infinity. */
     uint32_t normal = (magnitude + 0xfff + (magnitude >> 13 & 1) - (112u << 23)) >> 13;
-    /* Below 2^-14: next to 0.5, the last place of a float is 2^-24, that of a subnormal binary16,
-     * so the addition does the rounding. */
+    /* Below 2^-14: the last place of a float at 0.5 is 2^-24, that of a subnormal binary16, so
+     * adding 0.5 does the rounding. */
     uint32_t small = magnitude < 0x38800000 ? magnitude : 0;
     uint32_t subnormal = quant_bits_of(quant_float_of(small) + 0.5f) - 0x3f000000;
     uint32_t nan = 0x7e00 | (magnitude >> 13 & 0x3ff);

@@ -19,8 +19,8 @@
  *                         (|x * r| never rounds above 127)
  *   and integer sums of q are kept: per 32 for Q8_32, per 16 for Q8_256.
  *
- *   The product runs over blocks b in ascending order. Inside a block all is integers, exact and so
- *   free of order; then come a few floats, each rounded once, to nearest even:
+ *   The product runs over blocks b in ascending order. Inside a block all sums are integers, exact
+ *   in any order; then follow a few float operations, each rounded once, to nearest even:
  *
  *     isum = sum of code * q              times the integer sub-scale, in types that have them
  *     msum = sum of q                     blocks of 32 with a minimum
@@ -98,7 +98,8 @@ enum quant_id {
 
 /* ---- Activations ---- */
 
-/* Which kernels of engine/isa/ multiply many columns: what they read of rows and of columns. */
+/* Which kernels of engine/isa/ multiply many columns: the forms of rows and of columns that they
+ * read. */
 enum quant_layout {
     QUANT_LAYOUT_F32,  /* floats */
     QUANT_LAYOUT_BF16, /* pairs of bfloat16 */
@@ -107,7 +108,7 @@ enum quant_layout {
     QUANT_LAYOUT_COUNT
 };
 
-/* One column of k activations. Memory is the caller's: every array starts at a multiple of 64
+/* One column of k activations. The caller owns the memory; every array starts at a multiple of 64
  * bytes. */
 struct quant_act {
     union { /* [k] elements */
@@ -121,24 +122,24 @@ struct quant_act {
     int16_t *sum; /* [k / sum_len]    integer sums of q */
 };
 
-/* How the activations that a weight type is multiplied by are kept. */
+/* The form of the activations that a weight type is multiplied by. */
 struct quant_act_form {
     const char *name;
     uint32_t index; /* in tables by form */
     enum quant_layout layout;
-    uint32_t block_len;              /* elements with one scale; 1: floats */
-    uint32_t sum_len;                /* elements of an integer sum; 0: none */
-    bool scaled_sums;                /* s */
-    uint32_t element_bytes, padding; /* of the elements; bytes that may be read past their end */
-    uint32_t rounded; /* the elements are filled with zeros up to a multiple of so many */
-    const struct quant_type *element; /* of floats: the type of which an element is */
+    uint32_t block_len;               /* elements with one scale; 1: floats */
+    uint32_t sum_len;                 /* elements of an integer sum; 0: none */
+    bool scaled_sums;                 /* s */
+    uint32_t element_bytes, padding;  /* of the elements; bytes that may be read past their end */
+    uint32_t rounded;                 /* the elements are padded with zeros to a multiple of this */
+    const struct quant_type *element; /* of floats: the type of an element */
 };
 
 enum { QUANT_ACT_FORMS = 4 };
 extern const struct quant_act_form *const quant_act_forms[QUANT_ACT_FORMS]; /* by index */
 extern const struct quant_act_form quant_act_f32, quant_act_bf16, quant_act_q8_32, quant_act_q8_256;
 
-/* Where the arrays of a column lie: offsets in bytes from its start, at which the elements are. */
+/* Offsets of a column's arrays in bytes from its start, where the elements are. */
 struct quant_act_parts {
     int64_t d, s, sum;
     int64_t bytes; /* of the column, a multiple of 64 */
@@ -148,9 +149,9 @@ struct quant_act quant_act_at(const struct quant_act_parts *parts, void *column)
 
 /* ---- Panels: 16 weight rows unpacked for the many-column product ----
  *
- * Lane r of every 16 is row r. Codes are unsigned; the type's `offset` is what the file's code is
- * above the true value (true = code - offset), so that u8 x s8 instructions fit; a tile subtracts
- * offset * (sum of q) in integers. A row's panel is n_blocks consecutive structs. */
+ * Lane r of every 16 is row r. Codes are unsigned: code = value + the type's `offset`, for u8 x s8
+ * instructions; a tile subtracts offset * (sum of q) in integers. A row's panel is n_blocks
+ * consecutive structs. */
 enum { QUANT_PANEL_ROWS = 16 };
 
 struct quant_panel32 { /* one block of 32 of each row: 640 bytes */
@@ -168,17 +169,18 @@ struct quant_panel256 { /* one super-block of 256 of each row: 5248 bytes */
     uint8_t q[64][16][4];
 };
 
-/* What a tile kernel must know of a type with panels. */
+/* The parameters of a type with panels, for tile kernels. */
 struct quant_panel_form {
     uint8_t sub_len;  /* elements per integer sub-scale: 16 or 32 */
     uint8_t offset;   /* subtract this from each code; 0 or (not when folded) a power of two */
-    uint8_t max_code; /* largest code: says when 16-bit sums are safe */
+    uint8_t max_code; /* largest code: decides where 16-bit sums cannot overflow */
     bool has_min;
-    bool folded; /* the codes are sub-scale * true value + offset: no scales are left to multiply */
+    bool folded; /* the codes are sub-scale * value + offset: no sub-scales remain to be multiplied
+                  */
 };
 
-/* The control register of x86 under which ordinary fma is the product of BF16: subnormals are zero,
- * before and after; no exceptions. */
+/* The value of MXCSR with which ordinary fma gives the product of BF16: subnormal inputs and
+ * results are zero; no exceptions. */
 enum { QUANT_BF16_MXCSR = 0x9fc0 };
 
 /* ---- The type table ---- */
@@ -201,7 +203,7 @@ struct quant_rows {
 };
 
 /* Kernels of one type at one level; NULL inherits from the level below. `row` points to the start
- * of a row in file layout, at any alignment. None reads outside the rows. */
+ * of a row in file layout, at any alignment. No kernel reads outside the rows. */
 struct quant_kernel {
     /* Elements first .. first + n - 1 of a row to float, both multiples of block_len. Exact: each
      * value is one rounding of d * integer (+ m). */
@@ -213,8 +215,8 @@ struct quant_kernel {
     /* Of 16 rows, n_blocks blocks of the activation form (32 or 256 elements, whatever the type's
      * own block is) from number `first` on into n_blocks panel structs (64-byte aligned). A row
      * pointer may be repeated (edges). NULL for types without a panel. The panel's form is *panel:
-     * the type's, or its folded one where small codes and scales leave room and the level makes it
-     * pay. Both give the same integer sums. */
+     * the type's, or its folded one where codes and scales are small enough and folding is faster
+     * at the level. Both give the same integer sums. */
     void (*unpack)(int64_t first, int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS],
                    void *panel);
     const struct quant_panel_form *panel; /* NULL: the type's; in a filled table never NULL */
@@ -234,7 +236,7 @@ struct quant_type {
     const struct quant_act_form *act; /* NULL: no arithmetic for this type */
     struct quant_panel_form panel;
 
-    /* Scalar specification; dot NULL where act is, encode also in types that are only read. */
+    /* Scalar specification; dot NULL where act is, encode also NULL in types that are only read. */
     void (*encode)(int64_t k, const float *in, void *row); /* deterministic; never fails */
     float (*dot)(int64_t k, const void *row, const struct quant_act *a);
 
@@ -242,10 +244,10 @@ struct quant_type {
                                                  /* where there is no panel) */
 };
 
-/* The row of a GGUF type id, or of a name (any case); NULL for ids that are not in use. */
+/* The row of a GGUF type id, or of a name (any case); NULL for unknown ids. */
 const struct quant_type *quant_type_by_id(uint32_t id);
 const struct quant_type *quant_type_by_name(const char *name);
-/* What an id was called that files once had and that is no type now; NULL for all others. */
+/* The name of an id that the format has retired; NULL for all others. */
 const char *quant_retired_name(uint32_t id);
 
 /* Bytes of a row of k elements; false when k is not a multiple of the block or the size wraps. */

@@ -1,8 +1,8 @@
 /* quant/row_groups.h: private to quant/: gemv that takes several rows at a step.
  *
  * The rows of a step are strided or adjacent (struct quant_rows). Some processors read several long
- * streams faster than one: there the engine strides the rows of a step as far as it can. Others
- * read one stream faster: there they are adjacent (docs/performance.md).
+ * streams faster than one: for these the engine uses the largest possible stride. Others read one
+ * stream faster: for these the rows are adjacent (docs/performance.md).
  *
  *     strided, stride n           adjacent
  *     step r:  r, r+n, r+2n, ..   step r:  r*m, r*m+1, .., r*m+m-1        m rows per step */
@@ -12,11 +12,11 @@
 #include "quant/stream.h"
 #include "quant/types.h"
 
-/* Of adjacent rows: bytes past their place in the next group, which is some KB ahead already. */
+/* Prefetch distance of adjacent rows, in addition to the size of a group, which is some KB. */
 enum { QUANT_ADJACENT_DISTANCE = 4096 };
 
 /* The rows of a step, and how they are prefetched. `n` and `adjacent_rows` are constants where a
- * kernel's loop is inlined: no instruction decides. */
+ * kernel's loop is inlined: no branch at run time. */
 struct quant_row_group {
     int n;
     bool adjacent_rows;
@@ -24,16 +24,16 @@ struct quant_row_group {
     size_t distance;   /* bytes ahead, in each row, where they are strided */
 };
 
-/* Before a step that reads `bytes` of each row, for every row, at `at`: prefetches what a strided
- * row is read for later. A step that is shorter than a line prefetches a line. */
+/* For each row of a step that reads `bytes` at `at`: prefetches later data of a strided row. A step
+ * that is shorter than a line prefetches a line. */
 QUANT_INLINE void quant_group_prefetch_strided(const struct quant_row_group *group,
                                                const uint8_t *at, size_t bytes)
 {
     if (!group->adjacent_rows) quant_prefetch((const char *)at + group->distance, bytes);
 }
 
-/* And once a step, the first row being at `at`, `done` bytes from its start: of adjacent rows, as
- * much of the next group as the step reads of this one, in the order in which it lies there. */
+/* Once per step, whose first row is at `at`, `done` bytes from its start: for adjacent rows,
+ * prefetches as many bytes of the next group as the step reads of this one, in address order. */
 QUANT_INLINE void quant_group_prefetch_adjacent(const struct quant_row_group *group,
                                                 const uint8_t *at, size_t done, size_t bytes)
 {

@@ -10,27 +10,29 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Of all functions that only prefetch: gcc takes them for functions without any effect, and drops
- * calls of those that it has not inlined yet. */
+/* For all functions that only prefetch: gcc considers them free of effects, and drops calls that it
+ * has not inlined yet. */
 #define PREFETCH_INLINE static inline __attribute__((always_inline))
 
 /* The smallest page of address translation. */
 enum { QUANT_PAGE = 4096 };
 
-/* The next `bytes` of a stream, to the second-level cache: eight long rows do not fit the first. */
+/* Prefetches `bytes` of a stream to the second-level cache: eight long rows do not fit the
+ * first. */
 PREFETCH_INLINE void quant_prefetch(const char *at, size_t bytes)
 {
     for (size_t line = 0; line < bytes; line += 64) __builtin_prefetch(at + line, 0, 2);
 }
 
-/* The same to the first-level cache, which has room for so much of a single stream ahead. */
+/* The same to the first-level cache, which can hold this many bytes of a single stream ahead. */
 enum { QUANT_SINGLE_DISTANCE = 6144 };
 PREFETCH_INLINE void quant_prefetch_to_l1(const char *at, size_t bytes)
 {
     for (size_t line = 0; line < bytes; line += 64) __builtin_prefetch(at + line, 0, 3);
 }
 
-/* And past the other caches: weights come again after all other weights, when none is left. */
+/* The same without filling the other caches: weights are read again only after all others, when
+ * none is cached. */
 PREFETCH_INLINE void quant_prefetch_once(const char *at, size_t bytes)
 {
     for (size_t line = 0; line < bytes; line += 64) __builtin_prefetch(at + line, 0, 0);
@@ -42,9 +44,9 @@ PREFETCH_INLINE const char *quant_line_from(const char *at)
     return at + (0 - (uintptr_t)at) % 64;
 }
 
-/* Of a single stream in steps of any length: each line once, with the step that it begins in. These
- * are bytes / 64 or one more, which changes from step to step; in place of the one it prefetches
- * `spare`, which is in the cache, because a branch would be mispredicted. */
+/* For a single stream in steps of any length: prefetches each line once, in the step that it begins
+ * in. A step has bytes / 64 lines or one more; without the extra line it prefetches `spare`, which
+ * is cached, because a branch would be mispredicted. */
 PREFETCH_INLINE void quant_prefetch_odd_line(const char *at, size_t bytes, const void *spare)
 {
     const char *line = quant_line_from(at) + bytes / 64 * 64;
@@ -57,17 +59,18 @@ PREFETCH_INLINE void quant_prefetch_lines(const char *at, size_t bytes, const vo
     quant_prefetch_odd_line(at, bytes, spare);
 }
 
-/* Lines that will be written whole, before long. */
+/* Prefetches lines for writing. */
 PREFETCH_INLINE void quant_prefetch_written(const void *at, size_t bytes)
 {
     for (size_t line = 0; line < bytes; line += 64)
         __builtin_prefetch((const char *)at + line, 1, 3);
 }
 
-/* quant_prefetch for steps of many lines. Of many such requests at once most are lost in a page
- * whose translation is not cached; a request to the first-level cache is not lost, so one goes to
- * the start of the next page, a page ahead of its turn. On Zen 4 one thread then reads 1.2 to 1.6
- * times as fast from pages of 4 KB. It must be the page's first line, and go before the others. */
+/* quant_prefetch for steps of many lines. Of many such requests at once the processor drops most in
+ * a page whose translation is not cached, but not a request to the first-level cache, so one such
+ * request is made for the start of the next page, a page ahead. On Zen 4 one thread then reads 1.2
+ * to 1.6 times as fast from pages of 4 KB. It must be for the page's first line, and precede the
+ * others. */
 PREFETCH_INLINE void quant_prefetch_pages(const char *at, size_t bytes)
 {
     size_t in_page = (uintptr_t)at % QUANT_PAGE;
@@ -75,9 +78,9 @@ PREFETCH_INLINE void quant_prefetch_pages(const char *at, size_t bytes)
     quant_prefetch(at, bytes);
 }
 
-/* The same for kernels that read one stream only, in steps of any length: prefetches the stretches
- * of `at_once` bytes (a power of two, a page at most) that begin in the next `bytes`, whole. There
- * a line that two steps prefetch is lost time. */
+/* The same for kernels that read one stream only, in steps of any length: prefetches whole aligned
+ * pieces of `at_once` bytes (a power of two, a page at most) that begin in the next `bytes`, so
+ * that no line is prefetched twice, which would cost time. */
 PREFETCH_INLINE void quant_prefetch_stream(const char *at, size_t bytes, size_t at_once)
 {
     const char *next = at + (0 - (uintptr_t)at) % at_once;

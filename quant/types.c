@@ -50,7 +50,7 @@ static const struct quant_type *const table[QUANT_ID_COUNT] = {
     [QUANT_Q2_0] = &quant_type_q2_0,
 };
 
-/* Ids that are retired from the format: files that have them must be made anew. */
+/* Ids that the format has retired: files with them must be converted again. */
 static const char *const retired[QUANT_ID_COUNT] = {
     [4] = "Q4_2",      [5] = "Q4_3",        [31] = "Q4_0_4_4",   [32] = "Q4_0_4_8",
     [33] = "Q4_0_8_8", [36] = "IQ4_NL_4_4", [37] = "IQ4_NL_4_8", [38] = "IQ4_NL_8_8",

@@ -1,5 +1,5 @@
 /* quant/types.h: private to quant/: the rows that the type files export, the activation kernels,
- * and the few helpers that every type file needs. Only this room includes it. */
+ * and the helpers that every type file needs. Only this room includes it. */
 #ifndef QUANT_TYPES_H
 #define QUANT_TYPES_H
 

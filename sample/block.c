@@ -36,8 +36,7 @@ static const uint32_t power_bits[16] = {0x3f800000,
                                         0x3feac0c7 - 0x700000,
                                         0x3ff5257d - 0x780000};
 
-/* Blocks that are summed lie in the cache; those 64 blocks ahead, which as a rule lie in memory,
- * are prefetched meanwhile. */
+/* The blocks 64 ahead, which are usually not in the cache, are prefetched meanwhile. */
 static inline void fetch_ahead(const float *x)
 {
     for (int i = 0; i < SAMPLE_BLOCK; i += 16) __builtin_prefetch(x + 64 * SAMPLE_BLOCK + i);
@@ -89,7 +88,7 @@ static uint64_t reach_plain(const float *x, float threshold)
     return ids;
 }
 
-/* 0 where the id does not count or the distance is not above -87. */
+/* 0 where the id does not count or the distance is -87 or less. */
 static float weight_of(float x, float top, float scale, float min_logit, float *distance)
 {
     const float d = *distance = (x - top) * scale;
@@ -214,7 +213,7 @@ AVX2 static inline float max_avx2(const float *x, uint64_t allowed)
             low = _mm256_blendv_ps(none, low, bits_of(allowed, i));
             high = _mm256_blendv_ps(none, high, bits_of(allowed, i + 8));
         }
-        a = _mm256_max_ps(low, a); /* of NaN and another the second */
+        a = _mm256_max_ps(low, a); /* returns the second operand if one is NaN */
         b = _mm256_max_ps(high, b);
     }
     a = _mm256_max_ps(a, b);
@@ -239,7 +238,7 @@ AVX2 static void bounds_avx2(const float *x, const uint64_t *allowed, uint32_t n
 AVX2 static uint32_t count_avx2(const float *x, float threshold)
 {
     const __m256 min = _mm256_set1_ps(threshold);
-    __m256i n = _mm256_setzero_si256(); /* less one in each lane for each hit */
+    __m256i n = _mm256_setzero_si256(); /* minus 1 in each lane for each hit */
     for (int i = 0; i < SAMPLE_BLOCK; i += 8) {
         const __m256 hit = _mm256_cmp_ps(_mm256_loadu_ps(x + i), min, _CMP_GE_OQ);
         n = _mm256_add_epi32(n, _mm256_castps_si256(hit));
@@ -487,7 +486,7 @@ AVX512 static inline float fold_512(__m512 lane)
     return _mm_cvtss_f32(_mm_add_ss(c, _mm_movehdup_ps(c)));
 }
 
-/* Of block b at x. `open`: every number counts, whatever `min_logit` is. */
+/* Of block b at x. `open`: every number counts, `min_logit` is ignored. */
 AVX512 static inline void sum_avx512(const float *x, float top, float scale, float min_logit,
                                      bool open, enum sample_block_sum kind,
                                      struct sample_block_sums to, uint32_t b)
@@ -516,7 +515,7 @@ AVX512 static inline void sum_avx512(const float *x, float top, float scale, flo
     to.n[b] = (uint32_t)__builtin_popcountll(ids);
 }
 
-/* What is not possible has no weight: so nothing need be compared as long as nothing was cut. */
+/* Impossible ids have no weight: without a cut no comparison is needed. */
 AVX512 static void weights_avx512(const float *x, const float *top, uint32_t n, float scale,
                                   float min_logit, struct sample_block_sums to)
 {

@@ -3,8 +3,8 @@
  *
  * Three versions that give the same bits: plain C, which is the specification, AVX2 and AVX-512.
  * Every element is computed by itself; sums have 16 lanes (element i adds to lane i mod 16, in
- * ascending order) that are folded by halves. In all of them NaN and -infinity are impossible ids.
- */
+ * ascending order) that are folded by halves. In all of them NaN and -infinity are impossible
+ * ids. */
 #ifndef SAMPLE_BLOCK_H
 #define SAMPLE_BLOCK_H
 
@@ -13,15 +13,15 @@
 
 enum { SAMPLE_BLOCK = 64 }; /* logits: those of one word of a mask */
 
-/* What is summed over the ids of a block that count, those with x >= min_logit. `distance` is
- * (x - top) * scale. */
+/* The sums over the ids of a block that count, those with x >= min_logit. `distance` is (x - top) *
+ * scale. */
 enum sample_block_sum {
     SAMPLE_WEIGHTS, /* sum: weights exp(distance) */
     SAMPLE_ENTROPY, /* sum: the same; second: of weight * distance */
     SAMPLE_MOMENTS, /* sum: distances; second: their squares: infinite or NaN where floats are */
     SAMPLE_BLOCK_SUMS
 };
-struct sample_block_sums { /* where they go: [blocks]; SAMPLE_WEIGHTS has only `sum` */
+struct sample_block_sums { /* outputs: [blocks]; SAMPLE_WEIGHTS has only `sum` */
     float *sum, *second;
     uint32_t *n; /* ids */
 };
@@ -29,8 +29,8 @@ struct sample_block_sums { /* where they go: [blocks]; SAMPLE_WEIGHTS has only `
 /* In all of these no x is above `top`, scale >= 0, and `min_logit` is a number: -FLT_MAX lets every
  * possible id count. */
 
-/* Copies what is at least `threshold`, infinity as the largest number; -infinity in place of the
- * rest. */
+/* Copies logits of at least `threshold`, infinity as the largest number; -infinity in place of the
+ * others. */
 typedef void sample_block_keep_fn(float *to, const float *from, float threshold);
 /* The largest of x[64] among the ids whose bit is set; -infinity when none is possible. */
 typedef float sample_block_bound_fn(const float *x, uint64_t allowed);

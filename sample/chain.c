@@ -1,4 +1,4 @@
-/* sample/chain.c: the list of stages, their order from the user's names, and what options may be.
+/* sample/chain.c: the list of stages, their order from the user's names, and the ranges of options.
  *
  * A stage whose option switches it off is not in the chain at all. */
 #include "sample/chain.h"
@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* In the order that acts when none is given. */
+/* In the default order. */
 static const struct sample_stage *const stages[] = {
     &sample_stage_penalties, &sample_stage_dry,     &sample_stage_top_n_sigma,
     &sample_stage_top_k,     &sample_stage_typical, &sample_stage_top_p,
@@ -91,7 +91,7 @@ static bool read_order(const struct sample_options *o, int index[N_STAGES], int 
     return true;
 }
 
-/* What is switched on by its option must be able to act. */
+/* A stage that its option switches on must be in the order. */
 static bool order_check(const struct sample_options *o, const int *index, int n,
                         struct base_error *err)
 {
@@ -198,7 +198,7 @@ struct sample_options sample_options_default(void)
     return o;
 }
 
-/* Written so that NaN fails. */
+/* This form of the comparison rejects NaN. */
 static bool ranges_check(const struct sample_options *o, struct base_error *err)
 {
     for (int i = 0; i < N_PARAMETERS; i++) {

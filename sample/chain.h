@@ -8,14 +8,14 @@
 #include "sample/sample.h"
 #include "sample/set.h"
 
-/* What was accepted, the latest `size` ids. */
+/* The latest `size` accepted ids. */
 struct sample_ring {
     int32_t *id; /* [size] the oldest overwritten first */
     uint32_t size, used, next;
 };
 /* `last_n` as the options have it: -1 for all of n_ctx. */
 bool sample_ring_init(struct sample_ring *r, int64_t last_n, uint32_t n_ctx);
-/* The id that falls out, or -1. */
+/* Returns the id that is removed, or -1. */
 int32_t sample_ring_push(struct sample_ring *r, int32_t id);
 /* `back` ids before the latest one (0: the latest). */
 int32_t sample_ring_at(const struct sample_ring *r, uint32_t back);
@@ -33,14 +33,14 @@ struct sample_penalties {
 struct sample_dry {
     struct sample_ring ring;
     uint32_t since;   /* tokens after the latest breaker */
-    uint32_t *same;   /* [ring.size] work: how far the end of the history occurs there, too */
+    uint32_t *same;   /* [ring.size] scratch: length of the history's end that also ends there */
     uint32_t *repeat; /* [n_vocab] the longest repetition that the id would continue, plus 1 */
     int32_t *ids;     /* [ring.size] ids with a repeat */
     double *penalty;  /* [ring.size + 1] by the length of the repetition */
-    char *breaker;    /* all of them, one after the other */
+    char *breaker;    /* all of them, concatenated */
     uint32_t *size;   /* [n_breakers] of each */
     size_t n_breakers;
-    struct base_buffer text; /* the end of the text, as far as a breaker may begin in it */
+    struct base_buffer text; /* the end of the text, in which a breaker may begin */
 };
 
 /* Infill: see infill.c. By rank. */
@@ -59,16 +59,16 @@ struct sample_adaptive {
 /* A sampler: the row of its file, which chain.c lists. */
 struct sample_stage {
     const char *name;      /* in the order that users give */
-    const char *parameter; /* of the options: what switches it on */
+    const char *parameter; /* the option that switches it on */
     bool (*active)(const struct sample_options *o);
-    void (*apply)(struct sampler *s); /* NULL: it takes the place of the draw */
+    void (*apply)(struct sampler *s); /* NULL: it replaces the draw */
     /* NULL, or for one that keeps state between calls: */
     bool (*init)(struct sampler *s, uint32_t n_ctx); /* false: no memory */
     void (*free)(struct sampler *s);                 /* called for every stage, active or not */
     void (*accept)(struct sampler *s, int32_t id);
-    bool truncates;  /* mirostat takes its place */
-    bool keeps_best; /* whatever it drops: temperature 0 makes it superfluous */
-    bool only_named; /* no part of the order when none is given */
+    bool truncates;  /* mirostat replaces it */
+    bool keeps_best; /* it only removes candidates: temperature 0 makes it superfluous */
+    bool only_named; /* not in the default order */
     bool usually_on; /* listed or not, its option may have a value: the default is not "off" */
 };
 
@@ -94,10 +94,10 @@ struct sampler {
     const uint64_t *allowed; /* for the next id only; the caller's */
 };
 
-/* What errors call a member of the options. */
+/* The name of a member of the options in errors. */
 struct sample_name sample_name(const struct sample_options *o, const char *parameter);
 
-/* Fills stage[] with the active stages in order, and makes their state. */
+/* Fills stage[] with the active stages in order, and allocates their state. */
 bool sample_chain_init(struct sampler *s, uint32_t n_ctx, struct base_error *err);
 
 /* -- the stages -- */
@@ -105,7 +105,7 @@ extern const struct sample_stage sample_stage_penalties, sample_stage_dry, sampl
     sample_stage_top_k, sample_stage_typical, sample_stage_top_p, sample_stage_min_p,
     sample_stage_xtc, sample_stage_temperature, sample_stage_adaptive, sample_stage_infill;
 
-/* Frees what the stages keep. */
+/* Frees the state of the stages. */
 void sample_chain_free(struct sampler *s);
 
 /* -- the end of the chain: one id -- */

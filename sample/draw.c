@@ -1,4 +1,4 @@
-/* sample/draw.c: the end of the chain, one id: by the distribution, or by a rule that steers it:
+/* sample/draw.c: the end of the chain, one id: by the distribution, or by a rule that changes it:
  * mirostat 1 and 2, adaptive-p. Formulas: docs/sampling.md. */
 #include "sample/chain.h"
 #include "sample/exp.h"
@@ -30,7 +30,7 @@ static uint32_t zipf_count(struct sampler *s)
     if (!(squares > 0.0)) return 1;
     const double n = (double)set->n_vocab, exponent = sum / squares, over = exponent - 1.0;
     const double power = sample_exp(s->mu * ln2);
-    /* At exponent 1 the quotient's limit. */
+    /* The limit of the quotient for exponent 1. */
     const double base =
         fabs(over) < 1e-9 ? power / sample_log(n) : over * power / (1.0 - sample_pow(n, -over));
     const double k = sample_exp(sample_log(base) / exponent);
@@ -90,7 +90,7 @@ static bool init_adaptive(struct sampler *s, uint32_t n_ctx)
     return true;
 }
 
-/* The target moves against the mean of what was chosen lately. */
+/* The target moves opposite to the mean of recent choices. */
 int32_t sample_draw_adaptive(struct sampler *s)
 {
     struct sample_adaptive *a = &s->adaptive;

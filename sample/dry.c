@@ -1,10 +1,10 @@
-/* sample/dry.c: DRY, "don't repeat yourself": a token costs the more, the longer the repetition
- * that it would continue.
+/* sample/dry.c: DRY, "don't repeat yourself": the penalty of a token grows with the length of the
+ * repetition that it would continue.
  *
- * If the last m tokens of the history stand earlier in it too, followed by t, then t continues a
+ * If the last m tokens of the history also occur earlier in it, followed by t, then t continues a
  * repetition of length m; from the allowed length on its logit loses multiplier * base^(m -
- * allowed). A sequence breaker in the text ends what may count as a repetition; it is looked for in
- * the bytes, however they are split into tokens. A token that holds a whole breaker costs nothing.
+ * allowed). A repetition never extends across a sequence breaker in the text; breakers are searched
+ * for in the bytes, across borders of tokens. A token that contains a whole breaker has no penalty.
  *
  * The lengths come from the Z-algorithm over the reversed history: linear in its size. */
 #include "sample/chain.h"
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TEXT_ROOM = 1 << 12 }; /* tokens are shorter, as a rule: then nothing is allocated later */
+enum { TEXT_ROOM = 1 << 12 }; /* tokens are usually shorter: then nothing is allocated later */
 
 static bool copy_breakers(struct sample_dry *d, const struct sample_options *o)
 {
@@ -35,7 +35,7 @@ static bool copy_breakers(struct sample_dry *d, const struct sample_options *o)
     return ok;
 }
 
-/* What a repetition of each length costs. No sum of it is more than a logit can be. */
+/* The penalty for each length of a repetition, at most the largest float. */
 static bool make_penalties(struct sample_dry *d, const struct sample_options *o)
 {
     d->penalty = malloc((d->ring.size + 1) * sizeof *d->penalty);
@@ -111,8 +111,8 @@ static void accept(struct sampler *s, int32_t id)
 
 /* ---- Repetitions ---- */
 
-/* same[k]: how many tokens before the latest, and with it, equal those before the one k back, and
- * with that. [left, right) is the match found so far that reaches furthest back. */
+/* same[k]: how many tokens up to and including the latest equal those up to and including the one k
+ * back. [left, right) is the match found so far that reaches furthest back. */
 static void find_repetitions(struct sample_dry *d)
 {
     const uint32_t n = d->ring.used;

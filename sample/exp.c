@@ -26,7 +26,7 @@ double sample_exp(double x)
                                                  1.0 / 39916800,
                                                  1.0 / 479001600,
                                                  1.0 / 6227020800};
-    if (!(x > -708.0)) return 0.0; /* no share in any sum */
+    if (!(x > -708.0)) return 0.0; /* too small for any sum */
     if (x > 709.0) return INFINITY;
     int64_t n = (int64_t)(x * 0x1.71547652b82fep+0 + (x < 0 ? -0.5 : 0.5)); /* nearest */
     double f = (x - (double)n * ln2_high) - (double)n * ln2_low;

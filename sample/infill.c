@@ -1,5 +1,5 @@
-/* sample/infill.c: the rule for filling a gap: ends early rather than late, and takes candidates
- * that begin alike for one. Formula: docs/sampling.md. Only after a cut (chain.c sees to that). */
+/* sample/infill.c: the rule for filling a gap: prefers to end, and merges candidates of which one
+ * is a prefix of another. Formula: docs/sampling.md. Only after a cut (chain.c sees to that). */
 #include "sample/chain.h"
 #include <math.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 
 static bool active(const struct sample_options *o)
 {
-    return o->samplers != NULL; /* being named is its switch */
+    return o->samplers != NULL; /* active if named */
 }
 
 static bool init(struct sampler *s, uint32_t n_ctx)
@@ -35,8 +35,8 @@ static bool is_end(const struct sampler *s, int32_t id)
     return false;
 }
 
-/* Probabilities, bytes; returns the share of end tokens. The list gets sorted, the best at its
- * end, as ranks are kept. */
+/* Probabilities, bytes; returns the share of end tokens. Sorts the list, the best at its end, in
+ * the order of ranks. */
 static double read_candidates(struct sampler *s)
 {
     struct sample_infill *f = &s->infill;
@@ -65,7 +65,7 @@ static bool is_prefix(const struct sample_infill *f, uint32_t a, uint32_t b)
            memcmp(f->text.data + f->at[a], f->text.data + f->at[b], size) == 0;
 }
 
-/* Of two candidates of which one begins the other, the likelier gets both shares. -1: merged. */
+/* If one candidate is a prefix of the other, the likelier gets both shares. -1: merged. */
 static void merge_prefixes(struct sample_infill *f, uint32_t n)
 {
     for (uint32_t a = 0; a < n; a++)
@@ -77,7 +77,8 @@ static void merge_prefixes(struct sample_infill *f, uint32_t n)
         }
 }
 
-/* Keeps the end tokens and what has p >= threshold, in order; returns how many are no end. */
+/* Keeps the end tokens and candidates with p >= threshold, in order; returns how many are not end
+ * tokens. */
 static uint32_t keep_likely(struct sampler *s, double threshold)
 {
     struct sample_infill *f = &s->infill;

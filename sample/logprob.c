@@ -1,4 +1,4 @@
-/* sample/logprob.c: what the model itself said: log-probabilities before any sampler.
+/* sample/logprob.c: the model's own log-probabilities, before any sampler.
  *
  * Owns nothing. The caller's array serves as a heap, worst first, so that one pass over the
  * vocabulary finds the best; a second one sums the weights (logarithms are right to 1e-6). */
@@ -14,7 +14,7 @@ static bool before(struct sample_logprob a, struct sample_logprob b)
     return a.logprob > b.logprob || (a.logprob == b.logprob && a.id < b.id);
 }
 
-/* Lets the entry at i of a worst-first heap sink to its place. */
+/* Restores a worst-first heap by moving the entry at i down. */
 static void sink(struct sample_logprob *heap, uint32_t n, uint32_t i)
 {
     struct sample_logprob moving = heap[i];

@@ -1,7 +1,7 @@
 /* sample/sample.c: the sampler's life, and one call from logits to an id.
  *
- * Owns what sample.h promises; the set of candidates is set.c's, the rules are the stages'
- * (chain.c has their table). Called by cli/ through sample.h. */
+ * Owns the interface of sample.h; set.c has the set of candidates, the stages have the rules
+ * (chain.c lists them). */
 #include "sample/chain.h"
 #include <math.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 /* ---- Life ---- */
 
-/* Ids outside the vocabulary are the caller's mistake and are named. */
+/* Ids outside the vocabulary are errors of the caller, and named. */
 static bool ids_check(const struct sample_options *o, uint32_t n_vocab, struct base_error *err)
 {
     for (size_t i = 0; i < o->n_biases; i++)
@@ -53,7 +53,7 @@ struct sampler *sample_new(const struct sample_options *options, uint32_t n_voca
     s->mu = 2.0 * (double)options->mirostat_tau;
     sample_random_seed(&s->random, options->seed);
     if (!allocate(s) || !sample_chain_init(s, n_ctx, err)) goto no_memory;
-    /* What was copied is not looked at through the caller's pointers again. */
+    /* Clears the caller's pointers to everything that was copied. */
     s->options.bias = NULL;
     s->options.end_id = NULL;
     s->options.dry_breaker = NULL;

@@ -76,11 +76,11 @@ struct sample_options {
     float repeat_penalty;    /* 1: off; divides positive, multiplies negative logits */
     float frequency_penalty; /* 0: off; subtracted per occurrence */
     float presence_penalty;  /* 0: off; subtracted once */
-    int64_t repeat_last_n;   /* how much history penalties see; 0: none, -1: all */
+    int64_t repeat_last_n;   /* length of history for penalties; 0: none, -1: all */
     float dry_multiplier;    /* 0: off */
     float dry_base;
     int64_t dry_allowed_length;
-    int64_t dry_last_n;                    /* how much history DRY sees; 0: none, -1: all */
+    int64_t dry_last_n;                    /* length of history for DRY; 0: none, -1: all */
     const struct sample_text *dry_breaker; /* [n_dry_breakers] not empty */
     size_t n_dry_breakers;
 
@@ -99,7 +99,8 @@ struct sample_options {
     const int32_t *end_id; /* [n_ends] end-of-text tokens, for infill */
     size_t n_ends;
 
-    /* What errors call the member `parameter` of this struct, to its user; NULL: by its name. */
+    /* The name of the member `parameter` of this struct in errors, for the user; NULL: its own
+     * name. */
     void (*name_of)(const char *parameter, struct sample_name *out);
 };
 struct sample_options sample_options_default(void);
@@ -110,13 +111,13 @@ bool sample_options_check(const struct sample_options *options, struct base_erro
 
 struct sampler; /* opaque; the caller owns it */
 
-/* `n_ctx` bounds the history that will be seen. BASE_USAGE when an option is out of range. */
+/* `n_ctx` bounds the history. BASE_USAGE when an option is out of range. */
 struct sampler *sample_new(const struct sample_options *options, uint32_t n_vocab, uint32_t n_ctx,
                            struct base_error *err);
 void sample_free(struct sampler *s); /* NULL is fine */
 
-/* Tells the history one more id (prompt ids too). Ids outside the vocabulary are ignored. Of an id
- * that sample_next gave, adaptive-p learns here that it was taken. */
+/* Adds an id to the history (prompt ids too). Ids outside the vocabulary are ignored. For an id
+ * that sample_next returned, adaptive-p updates its mean here. */
 void sample_accept(struct sampler *s, int32_t id);
 
 /* The next id for logits[n_vocab]; the logits are not changed. A vector without any number above
@@ -129,10 +130,10 @@ void sample_forbid(struct sampler *s, int32_t id);
 /* Restricts the next sample_next, and only that one, to the ids whose bit is set: bit `id & 63` of
  * word `id >> 6`, as constrain_masker_mask gives it (constraint.h); NULL: every id. The mask must
  * live until that call. When nothing allowed has a logit above -infinity, sample_next is
- * BASE_FAILED with "constraint" as its item. Penalties and the like apply as ever. */
+ * BASE_FAILED with "constraint" as its item. Penalties and the other stages apply as usual. */
 void sample_restrict(struct sampler *s, const uint64_t *allowed);
 
-/* What the model itself said: natural logarithms of probabilities under the plain softmax of
+/* The model's own predictions: natural logarithms of probabilities under the plain softmax of
  * logits[n_vocab], before any sampler or mask. Fills best[k] with the k most probable ids, best
  * first, of equal ones the lower id first; returns how many there are (fewer than k when fewer have
  * a logit above -infinity). *of_id (when not NULL) is that of `id`: -infinity for an impossible

@@ -1,8 +1,8 @@
 /* sample/select.c: weights of candidates, and the first candidates of a list in some order, by
  * number or by weight, without sorting it. See set.h.
  *
- * Whether a candidate comes before the pivot cannot be predicted: the partition has no branch on
- * it. Each candidate is moved to the end of those that come first, and stays there if it does. */
+ * The partition has no branch on the comparison with the pivot, which would be mispredicted. Each
+ * candidate is stored after those that come first, and the end advances if it comes first too. */
 #include "sample/exp.h"
 #include "sample/set.h"
 #include <float.h>
@@ -41,8 +41,8 @@ static bool better_first(const void *unused, struct sample_candidate a, struct s
     return sample_better(a, b);
 }
 
-/* Puts a candidate where it belongs among list[n], n > 0, and before it those that come first;
- * returns its place. Inlined, so that the usual order is no call. */
+/* Puts a candidate at its rank among list[n], n > 0, after those that come first; returns its
+ * place. Inlined, so that the usual order is no call. */
 static inline __attribute__((always_inline)) uint32_t
 partition(struct sample_candidate *list, uint32_t n, sample_first_fn *first, const void *order)
 {

@@ -61,7 +61,7 @@ float sample_saturate(double logit)
     return (float)logit;
 }
 
-/* A copy of the block without what may not be, for changing it. */
+/* A copy of the block without impossible ids, for changing it. */
 static float *own_block(struct sample_set *set, uint32_t b)
 {
     float *to = set->logit + (size_t)b * SAMPLE_BLOCK, last[SAMPLE_BLOCK];
@@ -97,8 +97,8 @@ static void update_block_max(struct sample_set *set, uint32_t b)
     set->block_max[b] = set->kernels->bound(own_block(set, b), UINT64_MAX);
 }
 
-/* Nothing is copied but the last block, and where infinity stands: a bound of every block tells
- * which ones are worth a look. */
+/* Copies only the last block, and blocks with infinity: the bound of every block shows which blocks
+ * must be read. */
 static void read_group(struct sample_set *set, uint32_t g)
 {
     const uint32_t first = sample_set_group_first(g), end = sample_set_group_end(set, g);
@@ -167,7 +167,7 @@ static void heapify(struct sample_candidate *heap, uint32_t n, bool best_first)
     for (uint32_t i = n / 2; i-- > 0;) sift(heap, n, i, best_first);
 }
 
-/* list[0..n) is the set from now on, in no order. */
+/* Makes list[0..n) the set, in no order. */
 static void begin_list(struct sample_set *set, uint32_t n)
 {
     set->is_list = true;
@@ -181,7 +181,7 @@ void sample_set_keep_list(struct sample_set *set, uint32_t n)
     begin_list(set, n);
 }
 
-/* Sorts as far as needed: the root of the heap moves to the place after its end, so rank r lies at
+/* Sorts as far as needed: the root of the heap is moved to the place after its end, so rank r is at
  * list[n - 1 - r]. */
 struct sample_candidate sample_set_rank(struct sample_set *set, uint32_t r)
 {
@@ -221,7 +221,7 @@ struct sample_candidate sample_set_best(struct sample_set *set)
 
 /* ---- Cuts ---- */
 
-/* Of a cut set: the best n, which must be ranked. */
+/* Keeps the best n of a cut set, which must be ranked. */
 static void keep_ranks(struct sample_set *set, uint32_t n)
 {
     set->list += set->n - n;
@@ -256,7 +256,7 @@ static void remove_after(struct sample_set *set, uint32_t b, struct sample_candi
     update_block_max(set, b);
 }
 
-/* The set stays the vocabulary, down to `last`. */
+/* The set remains the vocabulary, down to `last`. */
 static void keep_to(struct sample_set *set, struct sample_candidate last)
 {
     set->min_logit = last.logit;

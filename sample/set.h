@@ -1,11 +1,11 @@
-/* sample/set.h: the candidates of one call: the whole vocabulary until something cuts it, then a
+/* sample/set.h: the candidates of one call: the whole vocabulary until a stage cuts it, then a
  * short list. Private to sample/. set.c has the order and the cuts, select.c parts of lists,
  * set_sums.c what is summed and drawn.
  *
  * Candidates have a total order, logit descending and then id ascending, so every rule has one
- * answer and any selection algorithm gives it. A vocabulary of 262,144 tokens is passed over a few
- * times in blocks and never sorted: what cuts it selects, and the list is a binary heap whose
- * sorted part grows on demand. Logits are finite; impossible ids have -infinity and are in no list.
+ * answer and any selection algorithm gives it. A vocabulary of 262,144 tokens is read a few times
+ * in blocks and never sorted: cuts select, and the list is a binary heap whose sorted part grows on
+ * demand. Logits are finite; impossible ids have -infinity and are in no list.
  *
  * The probability of a candidate is exp((logit - best) / temp) over the sum of all: temperature is
  * one number until a rule needs the logits themselves. */
@@ -28,7 +28,7 @@ static inline bool sample_better(struct sample_candidate a, struct sample_candid
 
 enum sample_block_place { /* where the logits of a block are */
                           SAMPLE_AS_GIVEN,
-                          SAMPLE_TO_MAKE, /* the caller's, less what may not be */
+                          SAMPLE_TO_MAKE, /* the caller's, without impossible ids */
                           SAMPLE_OWN
 };
 enum { SAMPLE_GROUP = 64 }; /* blocks */
@@ -46,7 +46,7 @@ struct sample_set {
     uint8_t *place;   /* [n_blocks] sample_block_place */
     float *block_max; /* [n_groups * 64] the largest logit of the block; -infinity: no candidate */
     float *group_max; /* [n_groups] the largest bound of the group */
-    float min_logit;  /* smaller logits are no candidates, though they may still stand in a block */
+    float min_logit;  /* smaller logits are not candidates, even if a block still has them */
     double temp;
     const struct sample_block_kernels *kernels;
 
@@ -73,14 +73,15 @@ void sample_set_free(struct sample_set *set);
  * sample_restrict. Both must live until the next one. */
 void sample_set_load(struct sample_set *set, const float *logits, const uint64_t *allowed);
 
-/* The logit of an id, -infinity or NaN when it is impossible; for what no list has replaced. */
+/* The logit of an id, -infinity or NaN when it is impossible; only before a list replaces the
+ * vocabulary. */
 float sample_set_logit(struct sample_set *set, int32_t id);
 
-/* A number stays a number: overflow saturates, so that it is not taken for "impossible". */
+/* Overflow saturates to a finite number, so that it does not mean "impossible". */
 float sample_saturate(double logit);
 
-/* Gives an id another logit, or -infinity; for sets from which no threshold has dropped anything.
- */
+/* Gives an id another logit, or -infinity; for sets from which no threshold has dropped
+ * anything. */
 void sample_set_change(struct sample_set *set, int32_t id, float logit);
 
 /* Gives every id of ids[n] (each once) the logit that `change` returns. In a set that is cut it is
@@ -89,8 +90,8 @@ typedef float sample_change_fn(const void *state, int32_t id, float logit);
 void sample_set_adjust(struct sample_set *set, const int32_t *ids, uint32_t n,
                        sample_change_fn *change, const void *state);
 
-/* Divides the logits by the temperature so far and takes out what was dropped, for rules that
- * change them. */
+/* Divides the logits by the temperature so far and removes dropped candidates, for rules that
+ * change logits. */
 void sample_set_apply_temp(struct sample_set *set);
 
 /* The best candidate; id -1 when the set is empty. */
@@ -99,8 +100,8 @@ struct sample_candidate sample_set_best(struct sample_set *set);
 /* The candidate of rank r < n of a cut set, 0 the best. */
 struct sample_candidate sample_set_rank(struct sample_set *set, uint32_t r);
 
-/* More candidates than this stay in the vocabulary, less those that are cut off: a long list is
- * dear. For keep_best the number k counts. */
+/* Sets of more candidates than this remain blocks of the vocabulary, without those that are cut: a
+ * long list is slow. For keep_best the number k counts. */
 enum { SAMPLE_LONG_LIST = 1024 };
 
 /* -- cuts: afterwards the set is a list, with this exception -- */
@@ -117,14 +118,14 @@ double sample_set_weight(const struct sample_set *set, float logit, float best);
 double sample_set_inverse(double temp); /* 1 / temp, finite: 0 / temp must not become NaN */
 float sample_set_scale(double temp);    /* the same for weights in float */
 
-/* The candidate of rank r < n among list[n], which changes its order: the better ones come to stand
- * before it. */
+/* The candidate of rank r < n among list[n]; reorders the list so that better ones are before
+ * it. */
 struct sample_candidate sample_select_rank(struct sample_candidate *list, uint32_t n, uint32_t r);
 
 /* Of a cut set, in an order of the caller's or (NULL) the usual one: the place of the first
  * candidate with which the weights, relative to `best`, have the sum `threshold`; the last place
- * when they never do. All that come first in the order stand before it in the list. Weights are
- * float where the list is long. */
+ * when they never do. All that come first in the order are before it in the list. Weights are float
+ * where the list is long. */
 typedef bool sample_first_fn(const void *order, struct sample_candidate a,
                              struct sample_candidate b);
 uint32_t sample_select_weight(struct sample_set *set, float best, double threshold,
@@ -140,9 +141,9 @@ struct sample_sums {
     uint64_t n;     /* candidates */
 };
 struct sample_sums sample_set_sums(struct sample_set *set);
-double sample_set_total(struct sample_set *set); /* the same total, for less */
-/* What that total lies between, but for rounding: blocks of a vocabulary whose best logit is within
- * `depth` of the best, in units of the temperature, are summed. */
+double sample_set_total(struct sample_set *set); /* the same total, faster */
+/* Bounds of that total, but for rounding: blocks of a vocabulary whose best logit is within `depth`
+ * of the best, in units of the temperature, are summed. */
 void sample_set_total_bounds(struct sample_set *set, double depth, double *low, double *high);
 
 struct sample_moments {
@@ -154,7 +155,7 @@ struct sample_moments sample_set_moments(struct sample_set *set);
  * *p (when not NULL) is its probability. */
 struct sample_candidate sample_set_draw(struct sample_set *set, double u, double *p);
 
-/* The same of the distribution that adaptive-p makes of it; *p as it was before. */
+/* The same for adaptive-p's distribution; *p is the probability before adaptive-p. */
 struct sample_candidate sample_set_draw_shaped(struct sample_set *set, float target, double u,
                                                double *p);
 

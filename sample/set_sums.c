@@ -1,4 +1,4 @@
-/* sample/set_sums.c: what is summed over the candidates, and the draw. See set.h.
+/* sample/set_sums.c: sums over the candidates, and the draw. See set.h.
  *
  * Over a vocabulary weights are float (relative error below 1e-6), sums of blocks float in a fixed
  * order, sums of those double. In lists sums are double, weights too unless the list is long
@@ -42,7 +42,7 @@ static uint32_t sum_run(struct sample_set *set, uint32_t first, uint32_t end)
     return b;
 }
 
-/* The same where floats are too small for the squares. */
+/* The same where float overflows for the squares. */
 static void add_moments(struct sample_set *set, uint32_t b, double top,
                         struct sample_group_sums *to)
 {
@@ -55,7 +55,7 @@ static void add_moments(struct sample_set *set, uint32_t b, double top,
     }
 }
 
-/* Adds what was measured from another point, `far` away and of weight w relative to this one. */
+/* Adds sums relative to another point, at distance `far` and of weight w relative to this one. */
 static void add_weights(struct sample_group_sums *to, struct sample_group_sums own, double far,
                         double w)
 {
@@ -276,8 +276,8 @@ static struct sample_candidate draw_listed_shaped(struct sample_set *set,
     return sample_set_rank(set, r);
 }
 
-/* The first of share[n] with which *sum, and so far what is before it, gets above the threshold.
- * Rounding may leave the threshold beyond all of them: the last with a share is taken. */
+/* The first of share[n] with which *sum, to which the shares before are added, exceeds the
+ * threshold. By rounding none may exceed it: then the last with a share is taken. */
 static uint32_t walk(const double *share, uint32_t n, double threshold, double *sum)
 {
     uint32_t at = 0;
@@ -371,7 +371,7 @@ struct sample_candidate sample_set_draw_shaped(struct sample_set *set, float tar
     if (set->is_list) {
         c = draw_listed_shaped(set, &shape, u);
     } else {
-        set->sum_temp = 0.0; /* its sums take the place of the others */
+        set->sum_temp = 0.0; /* its sums replace the others */
         double sum = 0.0;
         for (uint32_t g = 0; g < set->n_groups; g++) {
             set->group_weight[g] = 0.0;

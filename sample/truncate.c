@@ -1,8 +1,8 @@
 /* sample/truncate.c: the rules that drop candidates: top-k, top-p, min-p, typical, top-n-sigma,
  * XTC; and temperature, which at 0 keeps one.
  *
- * Each works on a vocabulary that nothing has cut yet without sorting it: it finds a threshold
- * below which nothing can stay. Sources of the formulas: docs/sampling.md. */
+ * Each rule works on an uncut vocabulary without sorting it: it finds a threshold below which no
+ * candidate remains. Sources of the formulas: docs/sampling.md. */
 #include "sample/chain.h"
 #include "sample/exp.h"
 #include <math.h>
@@ -25,8 +25,8 @@ const struct sample_stage sample_stage_top_k = {.name = "top_k",
                                                 .keeps_best = true,
                                                 .usually_on = true};
 
-/* The fewest best candidates that have the probability top_p together. What the vocabulary's sum is
- * made of lies near the best logit, as a rule: so that part is looked at first. */
+/* The fewest best candidates that have the probability top_p together. Logits near the best usually
+ * make up nearly all of the vocabulary's sum: they are summed first. */
 static void apply_top_p(struct sampler *s)
 {
     static const double depths[] = {6.0, 9.0, 12.0, 15.0, 20.0, 32.0, INFINITY};
@@ -118,8 +118,8 @@ static bool nearer(const void *typical, struct sample_candidate a, struct sample
     return sample_better(a, b);
 }
 
-/* Makes the list hold every candidate that may count: those as near as `reach`, widened until they
- * have the probability together. */
+/* Lists every candidate that may count: those within `reach`, which grows until they have the
+ * probability together. */
 static void gather_typical(struct sample_set *set, const struct typical *t, double threshold)
 {
     for (double reach = 1.0 - t->centre; !set->is_list; reach += reach / 4) {
@@ -174,8 +174,8 @@ static uint32_t list_likely(struct sample_set *set, double low, double high, uin
     return n;
 }
 
-/* How many candidates are at least as likely as the threshold; of a vocabulary they are listed. It
- * is summed only as far as the answer depends on it. */
+/* How many candidates are at least as likely as the threshold; of a vocabulary they are listed. The
+ * sum is computed only as far as the result depends on it. */
 static uint32_t count_likely(struct sample_set *set, double threshold)
 {
     static const double depths[] = {5.0, 9.0};
@@ -194,7 +194,7 @@ static uint32_t count_likely(struct sample_set *set, double threshold)
 }
 
 /* With the given probability: of those that are at least as likely as the threshold, all but the
- * least likely go. */
+ * least likely are removed. */
 static void apply_xtc(struct sampler *s)
 {
     struct sample_set *set = &s->set;
@@ -234,7 +234,7 @@ static double dynamic_temperature(struct sampler *s)
     const struct sample_sums sums = sample_set_sums(&s->set);
     if (sums.n < 2) return temp;
     double share = sums.entropy / sample_log((double)sums.n);
-    if (!(share > 1e-12)) share = 0.0; /* certain: smaller ones are rounding */
+    if (!(share > 1e-12)) share = 0.0; /* certain: a smaller entropy is rounding */
     if (share > 1.0) share = 1.0;
     return low + (high - low) * sample_pow(share, (double)o->dynatemp_exponent);
 }

@@ -90,14 +90,15 @@ static void write_f32(const struct support_model *m, struct gguf_writer *w, cons
     if (!has_word(m->keys, key)) gguf_writer_f32(w, full, value);
 }
 
-/* One KEY=VALUE of m->keys: true and false, a number with a point, integers with commas between
- * them, an integer, or else a text. */
+/* One KEY=VALUE of m->keys: true and false, a number with a point, numbers with commas between
+ * them (integers, if none has a point), an integer, or else a text. */
 static void write_key(const struct support_model *m, struct gguf_writer *w, const char *key,
                       const char *value)
 {
     enum { MAX_ITEMS = 16 };
     char full[96], *end;
     int32_t item[MAX_ITEMS];
+    float number[MAX_ITEMS];
     uint64_t n = 0;
     if (*key == '!')
         snprintf(full, sizeof full, "%s", key + 1);
@@ -106,6 +107,10 @@ static void write_key(const struct support_model *m, struct gguf_writer *w, cons
     const bool is_true = strcmp(value, "true") == 0;
     if (is_true || strcmp(value, "false") == 0) {
         gguf_writer_bool(w, full, is_true);
+    } else if (strchr(value, ',') && strchr(value, '.')) {
+        for (end = (char *)value; n < MAX_ITEMS && *end; end += *end == ',')
+            number[n++] = strtof(end, &end);
+        gguf_writer_array(w, full, GGUF_F32, number, n);
     } else if (strchr(value, ',')) {
         for (end = (char *)value; n < MAX_ITEMS && *end; end += *end == ',')
             item[n++] = (int32_t)strtol(end, &end, 10);
@@ -278,8 +283,31 @@ static bool plan_beside(struct plan *plan)
     return !plan->failed;
 }
 
-/* Writes a file that has the model's keys, and as tensors an embedding of one row and one more for
- * each layer; reads it as a model's numbers, whose rows say which tensors the model has. */
+enum { MAX_WORDS = 512 };
+
+/* Adds to a plan's file the tensors of m->with that have a layer's name: "blk.0.ffn_up.weight" of
+ * one row, "blk.0.attn_gate.weight=4" of four. Returns their rows. */
+static uint64_t add_placeholders(const struct support_model *m, struct gguf_writer *w,
+                                 char names[MAX_WORDS])
+{
+    uint64_t total = 0;
+    char *rest = names, *word;
+    snprintf(names, MAX_WORDS, "%s", m->with ? m->with : "");
+    while ((word = strsep(&rest, " "))) {
+        char *rows = strchr(word, '=');
+        if (strncmp(word, "blk.", 4) != 0) continue;
+        if (rows) *rows++ = '\0';
+        const uint64_t n = rows ? strtoull(rows, NULL, 10) : 1;
+        gguf_writer_tensor(w, (struct gguf_str){word, strlen(word)}, quant_type_by_id(QUANT_F32), 2,
+                           (uint64_t[]){m->n_embd, n});
+        total += n;
+    }
+    return total;
+}
+
+/* Writes a file that has the model's keys, and as tensors an embedding of one row, one more for
+ * each layer and what the options name of a layer; reads it as a model's numbers, whose rows say
+ * which tensors the model has. */
 static bool plan_model(struct plan *plan, const char *path, struct base_error *err)
 {
     const struct support_model *m = plan->m;
@@ -287,6 +315,8 @@ static bool plan_model(struct plan *plan, const char *path, struct base_error *e
     struct gguf_writer *w = gguf_writer_new(err);
     float *row = calloc(m->n_embd, sizeof *row);
     struct model_params p = {0};
+    char names[MAX_WORDS];
+    uint64_t rows = m->n_layer + 1;
     bool done = w && row;
     if (done) write_keys(m, w);
     for (uint32_t i = 0; done && i <= m->n_layer; i++) {
@@ -295,8 +325,9 @@ static bool plan_model(struct plan *plan, const char *path, struct base_error *e
         gguf_writer_tensor(w, (struct gguf_str){name, strlen(name)}, f32, 2,
                            (uint64_t[]){m->n_embd, 1});
     }
+    if (done) rows += add_placeholders(m, w, names);
     done = done && gguf_writer_begin(w, path, err);
-    for (uint32_t i = 0; done && i <= m->n_layer; i++)
+    for (uint64_t i = 0; done && i < rows; i++)
         done = gguf_writer_data(w, row, m->n_embd * sizeof *row, err);
     done = done && gguf_writer_end(w, err);
     struct gguf_file *file = done ? gguf_open(path, err) : NULL;

@@ -29,7 +29,8 @@ struct support_model {
     bool biases;                    /* of Q, K and V */
     /* Words with spaces between them. Tensors that files of the architecture may lack, without
      * "blk.N.": "attn_output.bias rope_freqs.weight"; keys beside the usual, without "ARCH."
-     * (those that have no such prefix begin with '!'):
+     * (those that have no such prefix begin with '!'); tensors of one layer, where which there are
+     * and how many rows they have decides what the layer is: "blk.0.attn_gate.weight=4":
      * "attention.scale=0.25 rope.scaling.type=yarn attention.head_count_kv=2,1 flag=true". */
     const char *with, *keys;
     const char *beside; /* names of further tensors of 8 numbers */

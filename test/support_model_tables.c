@@ -8,6 +8,12 @@
 #define ALL_BIAS  QKV_BIAS OUT_BIAS FFN_BIAS NORM_BIAS
 #define FUSED     "attn_qkv.weight attn_qkv.bias" OUT_BIAS FFN_BIAS NORM_BIAS
 
+/* Heads of latent attention: keys and values of one tensor, or apart. */
+#define MLA_HEADS   "attention.key_length=64 attention.value_length=32 attention.head_count_kv=4 attention.kv_lora_rank=32 rope.dimension_count=32"
+#define MLA         "attention.key_length=64 attention.value_length=32 attention.head_count_kv=1 attention.kv_lora_rank=32 attention.key_length_mla=56 attention.value_length_mla=24 rope.dimension_count=32"
+#define MLA_EXPERTS "expert_feed_forward_length=48 expert_shared_count=2 leading_dense_block_count=1 expert_weights_scale=2.5"
+#define MLA_YARN    "rope.scaling.type=yarn rope.scaling.factor=4.0 rope.scaling.original_context_length=8 rope.scaling.yarn_log_multiplier=0.0707"
+
 /* The other implementation's GELU goes through a half-precision table: hence the bars of 1e-6. Figures
  * with bars of 1e-10 come from a build of it without that table (GGML_GELU_FP16). */
 const struct support_fixture support_fixtures[] = {
@@ -31,6 +37,9 @@ const struct support_fixture support_fixtures[] = {
     {"granite-nope", "granite", .keys = "logit_scale=2.5 rope.scaling.finetuned=false"},
     {"granitemoe", "granitemoe", .n_expert = 4, .n_expert_used = 2, .keys = "logit_scale=2.5"},
     {"minicpm", "minicpm", .keys = "embedding_scale=3.0 residual_scale=0.6 logit_scale=2.5"},
+    {.name = "minicpm-default", .arch = "minicpm"},
+    {"nanbeige", "nanbeige", .n_layer = 3, .with = "rope_freqs.weight", .keys = "num_loops=3"},
+    {"nanbeige-skip", "nanbeige", .n_layer = 2, .tied = true, .keys = "num_loops=2 skip_loop_final_norm=true"},
     {"chatglm", "chatglm", .with = "attn_qkv.weight attn_qkv.bias", .keys = "rope.dimension_count=8"},
     {"glm4", "glm4", .keys = "rope.dimension_count=8"},
     {"qwen2", "qwen2", .with = QKV_BIAS},
@@ -47,12 +56,13 @@ const struct support_fixture support_fixtures[] = {
     {.name = "plamo", .arch = "plamo"},
     {"qwen3", "qwen3", .tied = true},
     {"openelm", "openelm", .tied = true, .with = "attn_qkv.weight", .keys = "attention.head_count=4,8 attention.head_count_kv=2,4 feed_forward_length=128,96"},
-    {"qwen3vl", "qwen3vl", .keys = "rope.dimension_sections=3,3,2,0"},
+    {"qwen3vl", "qwen3vl", .keys = "rope.dimension_sections=2,3,3,0"},
     {.name = "hunyuan-dense", .arch = "hunyuan-dense"},
     {"hunyuan_vl", "hunyuan_vl", .keys = "rope.scaling.alpha=50.0"},
     {.name = "exaone4", .arch = "exaone4"},
     {.name = "olmo2", .arch = "olmo2"},
     {"olmo2-window", "olmo2", .n_layer = 5, .window = 8},
+    {"talkie", "talkie", .n_layer = 3, .n_head_kv = 4, .keys = "logit_scale=0.7"},
     {"apertus", "apertus", .keys = "!xielu.alpha_p=0.3 !xielu.alpha_n=0.4 !xielu.beta=0.5 !xielu.eps=-0.000001"},
     {"gemma", "gemma", .tied = true, .bar = 1e-6},
     {"gemma2", "gemma2", .n_layer = 3, .window = 8, .tied = true, .keys = "attn_logit_softcapping=5.0", .bar = 1e-6},
@@ -80,13 +90,27 @@ const struct support_fixture support_fixtures[] = {
     {"command-r", "command-r", .tied = true, .keys = "logit_scale=0.0625"},
     {"command-r-plus", "command-r", .n_layer = 64, .tied = true, .keys = "logit_scale=0.0625"},
     {"cohere2", "cohere2", .n_layer = 5, .window = 8, .tied = true, .keys = "logit_scale=0.0625"},
+    {"afmoe", "afmoe", .n_layer = 6, .window = 8, .n_expert = 8, .n_expert_used = 3, .with = "exp_probs_b.bias", .keys = "expert_feed_forward_length=48 expert_shared_count=2 leading_dense_block_count=1 expert_weights_norm=true expert_weights_scale=2.8 attention.sliding_window_pattern=3 rope.freq_base_swa=20000.0"},
+    {"afmoe-groups", "afmoe", .n_layer = 5, .window = 8, .n_expert = 8, .n_expert_used = 3, .tied = true, .with = "exp_probs_b.bias", .keys = "expert_feed_forward_length=48 expert_shared_count=0 expert_group_count=4 expert_group_used_count=2"},
+    {"cohere2moe", "cohere2moe", .n_layer = 6, .window = 8, .n_expert = 8, .n_expert_used = 3, .tied = true, .keys = "logit_scale=0.0625 expert_feed_forward_length=48 expert_shared_count=2 leading_dense_block_count=2 expert_weights_norm=true attention.sliding_window_pattern=3"},
+    {"cohere2moe-layer", "cohere2moe", .n_layer = 5, .window = 8, .n_expert = 8, .n_expert_used = 3, .with = "ffn_gate_up_exps.weight", .keys = "attention.layer_norm_rms_epsilon=0.0 logit_scale=0.5 expert_feed_forward_length=48 expert_shared_count=1 expert_shared_feed_forward_length=80 leading_dense_block_count=1 nextn_predict_layers=1 attention.sliding_window_pattern=1,0,1,1"},
+    {"granite_swa", "granite_swa", .n_layer = 5, .window = 8, .with = "attn_sinks.weight rope_freqs.weight ffn_gate.bias" FFN_BIAS OUT_BIAS, .keys = "logit_scale=2.5 embedding_scale=3.0 residual_scale=0.6 attention.scale=0.2 attention.sliding_window_pattern=1,0,1,1,0 attention.rope_pattern=1,1,0,1,0"},
+    {"granite_swa-moe", "granite_swa", .n_layer = 4, .window = 8, .n_expert = 8, .n_expert_used = 3, .tied = true, .with = "attn_sinks.weight", .keys = "logit_scale=2.5 expert_shared_feed_forward_length=80 attention.sliding_window_pattern=1,1,0,1"},
+    {"mimo2", "mimo2", .n_layer = 5, .window = 8, .n_expert = 8, .n_expert_used = 3, .with = "blk.0.ffn_up.weight attn_sinks.weight exp_probs_b.bias", .keys = "attention.value_length=32 attention.head_count=4,8,4,4,4 attention.head_count_kv=2,2,1,4,2 attention.sliding_window_pattern=0,1,1,0,1 attention.value_scale=0.7 rope.dimension_count=8 expert_feed_forward_length=48 rope.scaling.type=yarn rope.scaling.factor=4.0 rope.scaling.original_context_length=64"},
+    {"step35", "step35", .n_layer = 5, .window = 8, .n_expert = 8, .n_expert_used = 3, .with = "blk.0.ffn_up.weight blk.0.attn_gate.weight=4 blk.1.attn_gate.weight=8 blk.2.attn_gate.weight=4 blk.3.attn_gate.weight=8 attn_gate.weight attn_q_norm.weight attn_k_norm.weight rope_freqs.weight exp_probs_b.bias", .keys = "nextn_predict_layers=1 attention.head_count=4,8,4,8,4 attention.head_count_kv=2,4,1,2,2 attention.sliding_window_pattern=0,1,1,0,1 rope.dimension_count_swa=12 rope.freq_base_swa=20000.0 expert_feed_forward_length=48 expert_shared_feed_forward_length=80 expert_weights_norm=true expert_weights_scale=1.5 swiglu_clamp_exp=0.0,0.2,0.0,0.4,0.0 swiglu_clamp_shexp=0.3,0.0,0.2,0.4,0.0"},
+    {"step35-plain", "step35", .n_layer = 3, .window = 8, .n_expert = 8, .n_expert_used = 3, .keys = "attention.sliding_window_pattern=1,0,1 expert_feed_forward_length=48 expert_shared_feed_forward_length=80 rope.scaling.type=yarn rope.scaling.factor=4.0 rope.scaling.original_context_length=64"},
+    {"laguna", "laguna", .n_layer = 6, .window = 8, .n_expert = 8, .n_expert_used = 3, .with = "blk.0.attn_gate.weight=4 blk.1.attn_gate.weight=8 blk.2.attn_gate.weight=8 blk.3.attn_gate.weight=8 blk.4.attn_gate.weight=4 exp_probs_b.bias", .keys = "attention.head_count=4,8,8,8,4,8 rope.dimension_count=8 rope.dimension_count_swa=16 rope.freq_base_swa=10000.0 rope.scaling.type=yarn rope.scaling.factor=4.0 rope.scaling.original_context_length=64 leading_dense_block_count=1 expert_feed_forward_length=48 expert_shared_feed_forward_length=80 expert_weights_norm=true expert_weights_scale=2.5", .bar = 1e-11},
+    {"laguna-full", "laguna", .n_layer = 3, .n_expert = 8, .n_expert_used = 3, .tied = true, .with = "exp_probs_b.bias", .keys = "leading_dense_block_count=1 expert_feed_forward_length=48"},
+    {"muse-glimmer", "muse-glimmer", .n_layer = 6, .window = 8, .keys = "logit_scale=0.7 rope.freq_base_swa=20000.0 attention.sliding_window_pattern=4"},
+    {"muse-glimmer-cap", "muse-glimmer", .n_layer = 3, .window = 8, .keys = "logit_scale=0.7 final_logit_softcapping=5.0 attention.sliding_window_pattern=1,0,1"},
     {"qwen2moe", "qwen2moe", .n_expert = 8, .n_expert_used = 3, .with = QKV_BIAS, .keys = "expert_feed_forward_length=48 expert_shared_feed_forward_length=80"},
     {"qwen3moe", "qwen3moe", .n_expert = 8, .n_expert_used = 3, .keys = "expert_feed_forward_length=48"},
-    {"qwen3vlmoe", "qwen3vlmoe", .n_expert = 8, .n_expert_used = 3, .keys = "expert_feed_forward_length=48 rope.dimension_sections=3,3,2,0"},
+    {"qwen3vlmoe", "qwen3vlmoe", .n_expert = 8, .n_expert_used = 3, .keys = "expert_feed_forward_length=48 rope.dimension_sections=2,3,3,0"},
     {"olmoe", "olmoe", .n_head_kv = 4, .n_expert = 8, .n_expert_used = 3},
     {"phimoe", "phimoe", .n_expert = 8, .n_expert_used = 2, .with = "output.bias" OUT_BIAS NORM_BIAS " " QKV_BIAS},
     {"dbrx", "dbrx", .n_expert = 8, .n_expert_used = 3, .with = "attn_qkv.weight", .keys = "attention.clamp_kqv=1.5"},
     {"deepseek", "deepseek", .n_layer = 3, .n_expert = 8, .n_expert_used = 3, .keys = "expert_feed_forward_length=48 expert_shared_count=2 leading_dense_block_count=1 expert_weights_scale=1.5"},
+    {"deepseek2-ocr", "deepseek2-ocr", .n_layer = 3, .n_head_kv = 4, .n_expert = 8, .n_expert_used = 3, .keys = "rope.freq_base=10000.0 expert_feed_forward_length=48 expert_shared_count=2 leading_dense_block_count=1 expert_weights_scale=1.5"},
     {"dots1", "dots1", .n_layer = 3, .n_head_kv = 4, .n_expert = 8, .n_expert_used = 3, .with = "exp_probs_b.bias", .keys = "expert_feed_forward_length=48 expert_shared_count=2 leading_dense_block_count=1 expert_weights_scale=2.5 expert_weights_norm=true expert_gating_func=2"},
     {"glm4moe", "glm4moe", .n_layer = 3, .n_expert = 8, .n_expert_used = 3, .with = "exp_probs_b.bias attn_q_norm.weight attn_k_norm.weight", .keys = "expert_feed_forward_length=48 expert_shared_count=1 leading_dense_block_count=1 expert_weights_scale=2.5 expert_weights_norm=true rope.dimension_count=8"},
     {"bailingmoe", "bailingmoe", .n_expert = 8, .n_expert_used = 3, .keys = "expert_feed_forward_length=48 expert_shared_count=2 expert_weights_norm=true expert_weights_scale=1.5"},
@@ -98,5 +122,11 @@ const struct support_fixture support_fixtures[] = {
     {"minimax-m2", "minimax-m2", .n_expert = 8, .n_expert_used = 3, .with = "exp_probs_b.bias", .keys = "expert_feed_forward_length=128 expert_gating_func=2 rope.dimension_count=8"},
     {"exaone-moe", "exaone-moe", .n_layer = 5, .window = 8, .n_expert = 8, .n_expert_used = 3, .with = "exp_probs_b.bias", .keys = "expert_feed_forward_length=48 expert_shared_feed_forward_length=80 expert_shared_count=1 expert_gating_func=2 expert_weights_norm=true expert_weights_scale=1.5 leading_dense_block_count=1"},
     {"mellum", "mellum", .n_layer = 5, .window = 8, .n_expert = 8, .n_expert_used = 3, .keys = "expert_feed_forward_length=48 attention.sliding_window_pattern=4"},
+    {"deepseek2", "deepseek2", .n_layer = 3, .n_expert = 8, .n_expert_used = 3, .with = "exp_probs_b.bias", .keys = MLA " attention.q_lora_rank=40 " MLA_EXPERTS " expert_gating_func=2 expert_weights_norm=true expert_group_count=4 expert_group_used_count=2 " MLA_YARN, .bar = 1e-11},
+    {"deepseek2-lite", "deepseek2", .n_layer = 26, .n_expert = 8, .n_expert_used = 3, .keys = MLA_HEADS " " MLA_EXPERTS " " MLA_YARN, .bar = 1e-11},
+    {"deepseek2-split", "deepseek2", .n_layer = 2, .n_head = 6, .n_expert = 4, .n_expert_used = 2, .tied = true, .with = "ffn_gate_up_exps.weight", .keys = "attention.key_length=56 attention.value_length=48 attention.kv_lora_rank=48 attention.key_length_mla=28 attention.value_length_mla=20 attention.head_count_kv=1 attention.q_lora_rank=0 rope.dimension_count=8 expert_feed_forward_length=48 expert_shared_count=1 attention.temperature_scale=0.5 attention.temperature_length=8 rope.scaling.type=linear rope.scaling.factor=4.0", .bar = 1e-11},
+    {"mistral4", "mistral4", .n_layer = 3, .n_expert = 8, .n_expert_used = 3, .keys = MLA " attention.q_lora_rank=40 " MLA_EXPERTS " attention.temperature_scale=0.5 attention.temperature_length=8 " MLA_YARN, .bar = 1e-11},
+    {"minicpm3", "minicpm3", .n_layer = 3, .with = "rope_factors_long.weight rope_factors_short.weight", .keys = MLA_HEADS " attention.q_lora_rank=40 rope.scaling.original_context_length=64"},
+    {"plm", "plm", .tied = true, .keys = MLA_HEADS},
     {.name = NULL},
 };

@@ -302,10 +302,18 @@ static void sorting_orders_as_the_reference(void **state)
 
 enum { ROPE_TOKENS = 40 };
 enum { ROPE_FACTORS = 1, ROPE_YARN = 2 };
+enum { ROPE_KINDS = 6, ROPE_VARIANTS = ROPE_KINDS * 4 }; /* the last two with text's positions */
+
+static bool rope_is_text(const struct arg *arg)
+{
+    return arg->what % ROPE_KINDS >= 4;
+}
 
 static struct engine_rope rope_of(const struct arg *arg)
 {
-    struct engine_rope rope = {.kind = (enum engine_rope_kind)(arg->what % 3), .n_rot = 48};
+    const int kind = arg->what % ROPE_KINDS;
+    struct engine_rope rope = {.kind = (enum engine_rope_kind)(kind - (kind >= 4 ? 2 : 0)),
+                               .n_rot = 48};
     rope.freq_base = 10000.0f;
     rope.freq_scale = 1.0f;
     rope.attn_factor = 1.0f;
@@ -314,7 +322,7 @@ static struct engine_rope rope_of(const struct arg *arg)
     rope.section[0] = 8;
     rope.section[1] = 10;
     rope.section[2] = 6;
-    if (arg->what / 3 & ROPE_YARN) {
+    if (arg->what / ROPE_KINDS & ROPE_YARN) {
         rope.ext_factor = 1.0f;
         rope.freq_scale = 0.25f;
         rope.n_ctx_orig = 1024;
@@ -330,8 +338,9 @@ static struct engine_tensor *build_rope(struct support_rig *rig, const void *use
     int64_t ne[] = {64, 9, ROPE_TOKENS, 1}, pairs[] = {24, 1, 1, 1};
     for (int k = 0; k < 4 * ROPE_TOKENS; k++) positions[k] = k * 37 % 3001;
     rig->in[0] = support_source(rig, QUANT_F32, ne, arg->form);
-    rig->in[1] = support_ids(rig, ROPE_TOKENS, rope.kind == ENGINE_ROPE_MULTI ? 4 : 1, positions);
-    if (arg->what / 3 & ROPE_FACTORS) {
+    const bool four = rope.kind >= ENGINE_ROPE_MULTI && !rope_is_text(arg);
+    rig->in[1] = support_ids(rig, ROPE_TOKENS, four ? 4 : 1, positions);
+    if (arg->what / ROPE_KINDS & ROPE_FACTORS) {
         rig->in[2] = support_source(rig, QUANT_F32, pairs, SUPPORT_PLAIN);
         float *factor = (float *)(void *)rig->in[2]->data;
         for (int k = 0; k < 24; k++) factor[k] = 1.0f + fabsf(factor[k]);
@@ -340,11 +349,26 @@ static struct engine_tensor *build_rope(struct support_rig *rig, const void *use
     return engine_name(once, "rotated");
 }
 
-static double want_angle(const struct support_rig *rig, const struct engine_rope *rope, int pair,
-                         int64_t token)
+/* Consecutive sections of 8, 10 and 6 pairs, or the same in turn, where pairs 20 and 23 are left
+ * over. */
+static double want_position(const struct support_rig *rig, const struct engine_rope *rope, int pair,
+                            int64_t token, bool text)
 {
-    int row = rope->kind != ENGINE_ROPE_MULTI ? 0 : pair < 8 ? 0 : pair < 18 ? 1 : 2;
-    double angle = support_at(rig->in[1], token, row, 0, 0) / pow(rope->freq_base, pair / 24.0);
+    static const int interleaved[] = {0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2,
+                                      0, 1, 2, 0, 1, 2, 0, 1, 3, 0, 1, 3};
+    int row = rope->kind == ENGINE_ROPE_INTERLEAVED ? interleaved[pair]
+              : rope->kind != ENGINE_ROPE_MULTI     ? 0
+              : pair < 8                            ? 0
+              : pair < 18                           ? 1
+                                                    : 2;
+    if (text) return row == 3 ? 0.0 : support_at(rig->in[1], token, 0, 0, 0);
+    return support_at(rig->in[1], token, row, 0, 0);
+}
+
+static double want_angle(const struct support_rig *rig, const struct engine_rope *rope, int pair,
+                         int64_t token, bool text)
+{
+    double angle = want_position(rig, rope, pair, token, text) / pow(rope->freq_base, pair / 24.0);
     if (rig->in[2]) angle /= support_at(rig->in[2], pair, 0, 0, 0);
     if (rope->ext_factor == 0.0f) return angle * rope->freq_scale;
     /* Pairs that turn more than 32 times in the original context keep their angle; those that turn
@@ -366,7 +390,7 @@ static double want_rope(const struct support_rig *rig, const struct engine_tenso
     bool second = normal ? i[0] % 2 : i[0] >= 24;
     double a = support_at(rig->in[0], normal ? 2 * pair : pair, i[1], i[2], 0);
     double b = support_at(rig->in[0], normal ? 2 * pair + 1 : pair + 24, i[1], i[2], 0);
-    double angle = want_angle(rig, &rope, (int)pair, i[2]);
+    double angle = want_angle(rig, &rope, (int)pair, i[2], rope_is_text(user));
     double magnitude = rope.ext_factor != 0.0f ? 1.0 + 0.1 * log(4.0) : 1.0;
     return magnitude * (second ? b * cos(angle) + a * sin(angle) : a * cos(angle) - b * sin(angle));
 }
@@ -374,7 +398,7 @@ static double want_rope(const struct support_rig *rig, const struct engine_tenso
 static void rotations_are_near_the_reference(void **state)
 {
     (void)state;
-    for (int what = 0; what < 12; what++)
+    for (int what = 0; what < ROPE_VARIANTS; what++)
         for (int form = 0; form < SUPPORT_FORM_COUNT; form++) {
             struct arg arg = {.what = what, .form = (enum support_form)form};
             char label[64];

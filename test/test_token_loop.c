@@ -1,7 +1,9 @@
 /* test/test_token_loop.c: once a text has begun, the loop that generates it allocates nothing:
- * evaluation, sampling, a constraint, detokenizing and stop texts together, as `run` has them. */
+ * evaluation, sampling, a constraint, detokenizing and stop texts together, as `run` has them, and
+ * many texts in one session. */
 #include "test/support.h"
 
+#include "generate/scheduler.h"
 #include "test/support_alloc.h"
 #include "test/support_generate.h"
 #include "test/support_session.h"
@@ -72,10 +74,59 @@ static void nothing_is_allocated_per_token(void **state)
     constraint_free(c);
 }
 
+static bool take(void *user, const struct generate_piece *piece, struct base_error *err)
+{
+    (void)user;
+    (void)err;
+    return piece->id >= 0;
+}
+
+static bool end(void *user, const struct generate_outcome *outcome, const struct base_error *failed,
+                struct base_error *err)
+{
+    (void)user;
+    (void)outcome;
+    return base_fail(err, BASE_FAILED, "over: %s", failed ? failed->text : "");
+}
+
+static void a_step_of_many_texts_allocates_nothing(void **state)
+{
+    enum { N = 3 };
+    static const int32_t prompt[] = {65, 66, 67};
+    struct base_error err = BASE_ERROR_INIT;
+    struct support_generate s = {0};
+    struct generate_job jobs[N];
+    (void)state;
+    struct constraint *c = constraint_from_regex("[ -~]*", 6, &err);
+    const struct generate_options plain = options(NULL), constrained = options(c);
+    support_generate_open(&s, "llama", N + 1, N_CTX);
+    const struct generate_scheduler_options o = {.n_slots = N};
+    struct generate_scheduler *scheduler = generate_scheduler_new(&s.parts, &o, &err);
+    if (!scheduler) fail_msg("%s", err.text);
+    for (int i = 0; i < N; i++) {
+        jobs[i] = (struct generate_job){.options = i ? &plain : &constrained,
+                                        .prompt = {.ids = prompt, .n = 3, .seed = (uint64_t)i},
+                                        .sink = take,
+                                        .end = end};
+        generate_scheduler_add(scheduler, &jobs[i]);
+    }
+    int before = 0;
+    for (int i = 0; i < N_WARM + N_TOKENS; i++) {
+        if (i == N_WARM) before = atomic_load(&allocations);
+        if (!generate_scheduler_step(scheduler, &err)) fail_msg("%s", err.text);
+    }
+    const int more = atomic_load(&allocations) - before;
+    if (more) fail_msg("%d allocations", more);
+    generate_scheduler_free(scheduler);
+    support_generate_close(&s);
+    constraint_free(c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_is_allocated_per_token),
+        cmocka_unit_test(a_step_of_many_texts_allocates_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

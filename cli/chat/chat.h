@@ -1,7 +1,7 @@
 /* cli/chat/chat.h: a conversation with a loaded model, turn by turn; what cmd_chat.c, chat_turn.c
  * and chat_command.c share.
  *
- * Owns: the messages, what the cache holds of them, what is done when the context is full.
+ * Owns: the messages, the part of them that the cache holds, the action when the context is full.
  * Refuses: lines and keys (cli/chat/chat_line.h). */
 #ifndef CLI_CHAT_CHAT_H
 #define CLI_CHAT_CHAT_H
@@ -13,7 +13,7 @@
 
 struct cli_chat {
     const struct cli_values *values;
-    bool interactive; /* the input is a terminal: mistakes end nothing */
+    bool interactive; /* the input is a terminal: a mistake does not end the session */
     bool colour;
     struct cli_model model;
     json_t *messages; /* the conversation; its first message may be a system message */
@@ -25,10 +25,10 @@ struct cli_chat {
     size_t n_dropped;                /* messages after the system message that are left out */
     uint64_t n_answers;
     struct cli_progress progress;
-    /* Of the answer as it is shown. */
+    /* State of the answer on the terminal. */
     struct cli_wrap wrap;
     struct base_buffer piece;
-    bool dim;       /* how the text that `wrap` holds back is shown */
+    bool dim;       /* style of the text that `wrap` holds back */
     char last_byte; /* 0: nothing was shown */
 };
 
@@ -37,18 +37,18 @@ bool cli_chat_open(struct cli_chat *c, struct base_error *err);
 void cli_chat_close(struct cli_chat *c); /* a zeroed one is fine */
 
 /* Answers the messages, which end with one of the user, and appends the answer to them. Ctrl-C is
- * no error: what was said so far is the answer, and if that is nothing, the user's message is
- * taken back. After BASE_USAGE and BASE_TOO_LONG nothing was evaluated and the conversation can go
- * on without that message. */
+ * not an error: the text so far is the answer, and if it is empty, the user's message is removed.
+ * After BASE_USAGE and BASE_TOO_LONG nothing was evaluated and the conversation can continue
+ * without that message. */
 bool cli_chat_answer(struct cli_chat *c, struct base_error *err);
 
-/* The conversation was changed other than by a new message at its end. */
+/* To be called after any change of the conversation other than a new message at its end. */
 void cli_chat_changed(struct cli_chat *c);
 
 enum cli_chat_next { CLI_CHAT_LISTEN, CLI_CHAT_ANSWER, CLI_CHAT_LEAVE };
 
-/* Carries out a line that begins with '/'. BASE_USAGE for an unknown command or a wrong argument:
- * nothing has changed. */
+/* Carries out a line that begins with '/'. BASE_USAGE for an unknown command or a wrong argument;
+ * then nothing has changed. */
 bool cli_chat_command(struct cli_chat *c, const char *line, enum cli_chat_next *next,
                       struct base_error *err);
 

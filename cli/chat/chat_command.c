@@ -1,4 +1,4 @@
-/* cli/chat/chat_command.c: what a line that begins with '/' does. See cli/chat/chat.h. Results go
+/* cli/chat/chat_command.c: the commands: lines that begin with '/'. See cli/chat/chat.h. Results go
  * to standard error: standard output has answers only. */
 #include "cli/chat/chat.h"
 #include "cli/chat/messages.h"
@@ -12,7 +12,7 @@ typedef bool command_fn(struct cli_chat *c, const char *argument, enum cli_chat_
                         struct base_error *err);
 
 struct command {
-    const char *name, *argument; /* argument: what it is called; NULL: there is none */
+    const char *name, *argument; /* name of the argument; NULL: none */
     bool needs_argument;
     const char *help; /* NULL: not listed */
     command_fn *run;
@@ -35,7 +35,7 @@ static bool clear(struct cli_chat *c, const char *argument, enum cli_chat_next *
 static bool save(struct cli_chat *c, const char *argument, enum cli_chat_next *next,
                  struct base_error *err)
 {
-    /* The messages that --messages read are held: writing them back harms nothing. */
+    /* The messages of --messages are in memory, so that file may be overwritten. */
     struct cli_values reading = *c->values;
     struct base_output file;
     (void)next;

@@ -21,7 +21,7 @@ struct cli_history {
 
 /* ---- The file ---- */
 
-/* Creates the folders of a path, for the owner alone. */
+/* Creates the folders of a path, accessible to the owner only. */
 static void make_folders(char *path)
 {
     for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
@@ -56,7 +56,7 @@ static void enter(struct cli_history *h, const char *text, size_t size)
     free(line);
 }
 
-/* Writes the last lines in place of all, so that the file does not grow for ever. */
+/* Keeps only the last lines, so that the size of the file is bounded. */
 static void shorten(const struct cli_history *h, const char *from, size_t size)
 {
     struct base_output out;

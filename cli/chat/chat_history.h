@@ -1,8 +1,8 @@
 /* cli/chat/chat_history.h: lines that were typed before, for the line editor, kept in a file.
  *
  * The file is ${XDG_STATE_HOME:-~/.local/state}/infer/history, readable by its owner only, one line
- * each; commands ("/save ...") and texts of several lines stay in memory. Whatever goes wrong with
- * the file, lines can be typed: nothing here is an error. */
+ * each; commands ("/save ...") and texts of several lines stay in memory. A failure of the file
+ * never prevents typing: nothing here is an error. */
 #ifndef CLI_CHAT_CHAT_HISTORY_H
 #define CLI_CHAT_CHAT_HISTORY_H
 

@@ -1,8 +1,8 @@
 /* cli/chat/chat_line.c: messages from standard input. See cli/chat/chat_line.h.
  *
- * libedit draws on standard output where that is a terminal, else on standard error, so that
- * `infer chat >file` keeps answers alone. It gets its characters from a function here: Ctrl-C has
- * to end a line and nothing else. */
+ * libedit draws on standard output where that is a terminal, else on standard error, so that `infer
+ * chat >file` contains answers alone. It reads characters through a function here, because Ctrl-C
+ * must end a line and nothing else. */
 #include "cli/chat/chat_line.h"
 #include "base/utf8.h"
 #include "cli/chat/chat_history.h"
@@ -25,15 +25,15 @@ struct cli_lines {
     FILE *in, *out, *report;
     const wchar_t *prompt;
     bool colour, keep;
-    bool marks_pastes;       /* the terminal may be told to */
-    bool interrupted;        /* while a line was edited */
+    bool marks_pastes;       /* the terminal can mark pasted text */
+    bool interrupted;        /* while a line is edited */
     char bytes[16384];       /* read, not yet used: plain lines */
     size_t n_bytes, at_byte; /* of bytes */
 };
 
 /* ---- Editing ---- */
 
-/* libedit draws a marked sequence together with the letter that follows it. */
+/* libedit draws a marked sequence together with the following letter. */
 static const wchar_t *const prompts[2][2] = {
     {L"> ", L"... "}, {L"\1\033[1;32m\1>\1\033[0m\1 ", L"\1\033[1;32m\1...\1\033[0m\1 "}};
 
@@ -41,11 +41,11 @@ static wchar_t *give_prompt(EditLine *edit)
 {
     struct cli_lines *l = NULL;
     el_wget(edit, EL_CLIENTDATA, &l);
-    return (wchar_t *)(uintptr_t)l->prompt; /* libedit's interface knows no const */
+    return (wchar_t *)(uintptr_t)l->prompt; /* libedit's interface lacks const */
 }
 
-/* After a pause (Ctrl-Z) the terminal is as the shell left it; after a change of size it needs a
- * new picture. Both interrupt reading. */
+/* After a pause (Ctrl-Z) the shell has changed the terminal's modes; after a change of size the
+ * line must be drawn again. Both interrupt reading. */
 static void on_resume(int number)
 {
     (void)number;
@@ -59,8 +59,8 @@ static void listen_for_resume(void)
     sigaction(SIGWINCH, &action, NULL);
 }
 
-/* Sleeps until there is a byte or a signal. A Ctrl-C that comes before the sleep is seen too:
- * outside of it, the signal waits. */
+/* Sleeps until there is a byte or a signal. A Ctrl-C before the sleep is noticed too: the signal is
+ * blocked outside of it. */
 static bool wait_for_byte(void)
 {
     struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
@@ -73,7 +73,7 @@ static bool wait_for_byte(void)
     return ready;
 }
 
-/* Tells the terminal whether to mark what is pasted. */
+/* Switches the marking of pasted text on or off. */
 static void mark_pastes(const struct cli_lines *l, bool on)
 {
     if (!l->marks_pastes) return;
@@ -120,11 +120,11 @@ static int get_character(EditLine *edit, wchar_t *out)
 
 /* ---- Pasted text ---- */
 
-/* A terminal that is told to puts these around what is pasted. */
+/* Terminals send these around pasted text when bracketed paste is on. */
 static const wchar_t paste_begin[] = L"\033[200~";
 static const char paste_end[] = "\033[201~";
 
-/* Puts a character of a pasted text into the line; of control characters TAB and line ends. */
+/* Puts a character of a pasted text into the line; of control characters only TAB and line ends. */
 static bool insert(EditLine *edit, int32_t code)
 {
     const wchar_t text[] = {code < 0 ? 0xfffd : (wchar_t)code, 0};
@@ -144,8 +144,8 @@ static bool insert_all(EditLine *edit, const struct base_buffer *pasted)
     return ok;
 }
 
-/* Bound to what a paste begins with: all of it becomes a part of the line, with its line ends but
- * the last ones. */
+/* Bound to the start mark of a paste: all of it becomes a part of the line, without the last line
+ * ends. */
 static unsigned char take_paste(EditLine *edit, wint_t key)
 {
     struct cli_lines *l = NULL;
@@ -261,7 +261,7 @@ static enum cli_line_result plain_line(struct cli_lines *l, struct base_buffer *
         if (l->at_byte == l->n_bytes) {
             const ssize_t n = read(STDIN_FILENO, l->bytes, sizeof l->bytes);
             if (n < 0 && errno == EINTR && base_interrupted()) return CLI_LINE_INTERRUPTED;
-            if (n < 0 && errno == EAGAIN) /* another process may have made it so */
+            if (n < 0 && errno == EAGAIN) /* another process may have set O_NONBLOCK */
                 poll(&(struct pollfd){.fd = STDIN_FILENO, .events = POLLIN}, 1, -1);
             if (n < 0 && (errno == EINTR || errno == EAGAIN)) continue;
             if (n < 0) {
@@ -296,8 +296,8 @@ static enum cli_line_result next_line(struct cli_lines *l, bool first, struct ba
     return CLI_LINE_FAILED;
 }
 
-/* A fence is three quotes or more; one that is as long closes what it opened, so that a text with
- * shorter ones cannot end its block. */
+/* A fence is three quotes or more; a fence of the same length closes the block, so that shorter
+ * ones in the text do not end it. */
 enum { FENCE_MIN = 3 };
 
 static size_t fence_before(const struct base_buffer *b, size_t from)
@@ -307,7 +307,7 @@ static size_t fence_before(const struct base_buffer *b, size_t from)
     return n;
 }
 
-/* A pasted text of several lines is the message; a block with its fences, what is between them. */
+/* A pasted text of several lines is the message; of a block with fences, the text between them. */
 static void take_lines(struct base_buffer *out)
 {
     const size_t fence = strspn(out->data, "\"");

@@ -10,18 +10,17 @@
 
 struct cli_lines; /* opaque */
 
-/* `edit`: standard input is a terminal. History comes from and goes to a file of the user's unless
- * `keep` is false; that it cannot be read or written is no error. NULL without memory. */
+/* `edit`: standard input is a terminal. History is read from and written to a file of the user's
+ * unless `keep` is false; a failure to do so is not an error. NULL without memory. */
 struct cli_lines *cli_lines_open(bool edit, bool colour, bool keep, struct base_error *err);
 void cli_lines_close(struct cli_lines *l); /* NULL is fine */
 
 enum cli_line_result { CLI_LINE_READ, CLI_LINE_END, CLI_LINE_INTERRUPTED, CLI_LINE_FAILED };
 
-/* The next message, in place of what `out` held: one line without its end (LF or CR LF); or
- * several: one that ends with a backslash goes on, and what stands between """ and """, or between
- * longer fences of the same length, is one message, and so are lines that a terminal pastes.
- * *is_text: it stood between fences, or was pasted with line ends, and is a message whatever it
- * says. */
+/* Replaces `out` by the next message: one line without its end (LF or CR LF); or several: a line
+ * that ends with a backslash continues, and the lines between """ and """, or between longer fences
+ * of the same length, are one message, and so are pasted lines. *is_text: the text was between
+ * fences, or was pasted with line ends, and is never a command. */
 enum cli_line_result cli_lines_next(struct cli_lines *l, struct base_buffer *out, bool *is_text,
                                     struct base_error *err);
 

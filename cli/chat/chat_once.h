@@ -1,7 +1,7 @@
 /* cli/chat/chat_once.h: `run --chat`: one question of a conversation, in place of a plain text.
  *
- * Owns: what the options say of the conversation, its prompt, its answer in parts. Refuses: the
- * model, the loop and the results, which are those of every completion (cli/cmd/cmd_run.c). */
+ * Owns: the conversation of the options, its prompt, its answer in parts. Refuses: the model, the
+ * loop and the results, which are those of every completion (cli/cmd/cmd_run.c). */
 #ifndef CLI_CHAT_CHAT_ONCE_H
 #define CLI_CHAT_CHAT_ONCE_H
 
@@ -15,11 +15,11 @@ struct cli_chat_once {
     struct cli_chat_reply reply;
 };
 
-/* Reads --messages, --system and --tools, and whether there is more to read; for before the model
- * is opened. */
+/* Reads --messages, --system and --tools, and decides whether there is a question to read; called
+ * before the model is opened. */
 bool cli_chat_once_read(struct cli_chat_once *c, const struct cli_values *values,
                         struct base_error *err);
-/* Whether -p, -f or standard input may hold a question: not if --messages stand alone. */
+/* Whether -p, -f or standard input may hold a question: not with --messages alone. */
 bool cli_chat_once_asks(const struct cli_values *values);
 /* Adds the question and makes the prompt; needs the model's file and tokenizer. */
 bool cli_chat_once_encode(struct cli_chat_once *c, const struct cli_model *model,

@@ -1,4 +1,4 @@
-/* cli/chat/chat_reply.c: an answer while it comes. See cli/chat/chat_reply.h. */
+/* cli/chat/chat_reply.c: an answer while it is generated. See cli/chat/chat_reply.h. */
 #include "cli/chat/chat_reply.h"
 #include "cli/chat/messages.h"
 #include <stdio.h>
@@ -79,7 +79,7 @@ static bool take_part(struct cli_chat_reply *r, const struct text_reply_part *pa
            r->show(r->user, part->bytes, part->size, !is_text, err);
 }
 
-/* A control token that divides nothing is not for eyes. */
+/* A control token that is not a mark between parts is not shown. */
 static void hide_control(const struct cli_chat_reply *r, const struct generate_piece *piece,
                          struct text_reply_part *part)
 {

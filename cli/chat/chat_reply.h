@@ -1,9 +1,9 @@
-/* cli/chat/chat_reply.h: an answer while it comes: shown by --reasoning, and as a message
- * afterwards.
+/* cli/chat/chat_reply.h: an answer while it is generated: shown according to --reasoning, and as a
+ * message afterwards.
  *
- * Owns: answer, reasoning and tool calls of one reply (text/chat/reply.h tells them apart) and
- * which of them are shown. Refuses: where they are shown (a sink). The generator must decode with
- * control tokens shown: many marks are such tokens. */
+ * Owns: answer, reasoning and tool calls of one reply (text/chat/reply.h separates them) and which
+ * of them are shown. Refuses: where they are shown (a sink). The generator must decode with control
+ * tokens shown: many marks are such tokens. */
 #ifndef CLI_CHAT_CHAT_REPLY_H
 #define CLI_CHAT_CHAT_REPLY_H
 
@@ -15,7 +15,7 @@ enum cli_reasoning { CLI_REASONING_HIDE, CLI_REASONING_SHOW, CLI_REASONING_ONLY 
 enum cli_reasoning cli_reasoning_mode(const struct cli_values *values,
                                       enum cli_reasoning by_default);
 
-/* Shows bytes of the answer; `dim` for what is not the answer itself. */
+/* Shows bytes of the reply; `dim` for reasoning and tool calls. */
 typedef bool cli_chat_show_fn(void *user, const char *bytes, size_t size, bool dim,
                               struct base_error *err);
 

@@ -17,7 +17,7 @@ static bool no_memory(struct base_error *err)
 
 /* ---- Which template ---- */
 
-/* A template of the file, "" for the one without a name; false when there is none. */
+/* A template of the file, "" for the one without a name; false if the file has none. */
 static bool find_own(struct cli_chat_template *t, const struct cli_model *m, const char *name,
                      struct base_error *err)
 {
@@ -70,7 +70,7 @@ static bool find_source(struct cli_chat_template *t, const struct cli_values *va
     return false;
 }
 
-/* Says in an error where the template came from. */
+/* Adds the template's origin to an error. */
 static bool blame(const struct cli_chat_template *t, struct base_error *err)
 {
     if (!err->item[0] && t->origin_item)
@@ -85,7 +85,7 @@ static const char *const own_variables[] = {"bos_token", "eos_token", "unk_token
                                             "sep_token", "cls_token", "mask_token"};
 enum { N_OWN = sizeof own_variables / sizeof *own_variables };
 
-/* As the transformers library does: the special tokens that the model has. */
+/* The special tokens of the model, as in the transformers library. */
 static bool set_special_tokens(json_t *variables, const struct cli_model *m, struct base_error *err)
 {
     static const char *const keys[N_OWN] = {NULL,
@@ -158,7 +158,7 @@ static bool render(const struct cli_chat_template *t, const json_t *messages,
                    struct base_buffer *text, struct base_buffer *own, struct base_error *err)
 {
     struct jinja_template_options options = jinja_template_options_default();
-    errno = 0; /* a copy of jansson's lacks what it had no memory for */
+    errno = 0; /* without memory jansson's copy is incomplete */
     json_t *context = json_copy(t->variables);
     options.own = own;
     options.own_variables = own_variables;
@@ -174,8 +174,8 @@ static bool render(const struct cli_chat_template *t, const json_t *messages,
 
 /* ---- Forms of messages ---- */
 
-/* Whether a trial conversation shows `needle` in its text, and `spoilt` not. Takes `messages`. What
- * the template refuses does not show it; only a lack of memory is an error. */
+/* Whether the text of a trial conversation contains `needle` and not `spoilt`. Takes `messages`. An
+ * error of the template counts as false; only a lack of memory is an error. */
 static bool shows(const struct cli_chat_template *t, json_t *messages, const char *needle,
                   const char *spoilt, struct base_error *err)
 {
@@ -200,8 +200,8 @@ static json_t *trial_call(json_t *arguments)
                      "f", "content", "x");
 }
 
-/* Published templates differ in what they can read, and leave out what they cannot, or print it as
- * Python would: asked by trial, because nothing in a template says so. */
+/* Published templates differ in the forms that they read; others they omit, or print as Python
+ * would. Trial renderings find out, because a template does not declare it. */
 static bool learn_forms(struct cli_chat_template *t, struct base_error *err)
 {
     const bool text = shows(t, json_pack("[{s:s, s:s}]", "role", "user", "content", "needle"),
@@ -243,7 +243,7 @@ static bool convert_call(const struct cli_chat_template *t, json_t *call)
         errno = 0;
         other = json_loadb(json_string_value(arguments), json_string_length(arguments),
                            JSON_ALLOW_NUL, NULL);
-        if (!other) return errno != ENOMEM; /* no JSON: it stays a text */
+        if (!other) return errno != ENOMEM; /* not JSON: it remains a text */
     } else if (json_is_object(arguments) && t->wants_encoded) {
         struct base_buffer text = BASE_BUFFER_INIT;
         cli_json_add(&text, arguments);
@@ -254,7 +254,7 @@ static bool convert_call(const struct cli_chat_template *t, json_t *call)
     return !other || json_object_set_new(holder, "arguments", other) == 0;
 }
 
-/* A copy of the message in the form that the template reads, or NULL without memory. */
+/* A copy of the message in the form that the template reads; NULL without memory. */
 static json_t *convert_message(const struct cli_chat_template *t, const json_t *message)
 {
     errno = 0;
@@ -319,9 +319,9 @@ static bool is_spelling(const struct text_tokenizer *t, const char *text, size_t
     return false;
 }
 
-/* A format that was asked for by name may be another model's, and a file may call its marks
- * ordinary tokens: the model reads letters and answers nonsense. Worth a remark, and no more, since
- * nothing else is wrong. Of other templates a mark that the vocabulary does not have may be mere
+/* A format that was chosen by name may be another model's, and a file may call its marks ordinary
+ * tokens: then the model reads letters and answers nonsense. This gives a warning and not an error,
+ * since nothing else is wrong. In other templates a mark that the vocabulary lacks may be plain
  * text. */
 static void note_marks(const struct cli_chat_template *t, const struct cli_values *values,
                        const struct cli_model *m)

@@ -1,9 +1,9 @@
 /* cli/chat/chat_template.h: from a conversation to the ids that the model reads.
  *
- * Owns: which template (the model's own, a file, or a named one; never another than was asked for),
- * the variables that it sees, the forms of messages that it can read, and the ids: only the
- * template itself makes control tokens, "<|im_end|>" in a message is text. Refuses: the
- * conversation (cli/chat/messages.h), evaluating. */
+ * Owns: the choice of the template (the model's own, a file, or a named one; never a fallback), its
+ * variables, the forms of messages that it can read, and the ids: only the template itself makes
+ * control tokens, "<|im_end|>" in a message is text. Refuses: the conversation
+ * (cli/chat/messages.h), evaluating. */
 #ifndef CLI_CHAT_CHAT_TEMPLATE_H
 #define CLI_CHAT_CHAT_TEMPLATE_H
 
@@ -13,10 +13,10 @@
 struct cli_chat_template {
     struct jinja_template *template;
     struct base_buffer source;
-    const char *origin_file, *origin_item; /* for errors: where the template comes from */
-    json_t *variables;                     /* all that it sees but the messages */
-    bool wants_parts;   /* a content must be a list of parts: a text would be left out */
-    bool wants_text;    /* a content must be a text: a list would be left out */
+    const char *origin_file, *origin_item; /* for errors: the template's origin */
+    json_t *variables;                     /* its variables but the messages */
+    bool wants_parts;   /* content must be a list of parts: text would be left out */
+    bool wants_text;    /* content must be text: a list would be left out */
     bool wants_encoded; /* the arguments of tool calls must be JSON in a text */
 };
 
@@ -27,13 +27,13 @@ struct cli_chat_prompt {
 };
 
 /* Needs the model's file and tokenizer. `tools` may be NULL; it gets a reference. BASE_USAGE when
- * there is no template, when it is wrong, and when it does not use tools or variables that were
- * given. On failure too: cli_chat_template_close. */
+ * there is no template, when it has an error, and when it does not use tools or variables that were
+ * given. Call cli_chat_template_close on failure too. */
 bool cli_chat_template_open(struct cli_chat_template *t, const struct cli_values *values,
                             const struct cli_model *model, json_t *tools, struct base_error *err);
 void cli_chat_template_close(struct cli_chat_template *t); /* a zeroed one is fine */
 
-/* Renders the messages up to where the answer begins, and tokenizes; what `out` held is replaced.
+/* Renders the messages up to where the answer begins, and tokenizes; replaces the content of `out`.
  * BASE_USAGE with the line of the template, or the text that it gave to raise_exception, and for a
  * prompt without a single id. */
 bool cli_chat_template_render(const struct cli_chat_template *t, const struct cli_values *values,

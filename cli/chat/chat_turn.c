@@ -1,8 +1,8 @@
 /* cli/chat/chat_turn.c: one answer of a conversation. See cli/chat/chat.h.
  *
  * Each turn renders the whole conversation and compares its ids with those that the session holds:
- * what is common stays in the cache, the rest is read. Nothing depends on how a template treats
- * older messages, and the answer is bit for bit that of an empty cache. */
+ * the common prefix stays in the cache, the rest is evaluated. This is correct for any treatment of
+ * older messages by a template, and the answer is bit for bit that of an empty cache. */
 #include "cli/chat/chat.h"
 #include "cli/chat/messages.h"
 #include "cli/system.h"
@@ -122,7 +122,7 @@ static bool make_room(struct cli_chat *c, struct base_error *err)
 
 /* ---- Showing ---- */
 
-/* Writes what `piece` gathered. */
+/* Writes the text in `piece`. */
 static bool write_piece(struct cli_chat *c, struct base_error *err)
 {
     const bool styled = c->colour && c->dim && c->piece.size;
@@ -150,7 +150,7 @@ static bool take_piece(void *user, const struct generate_piece *piece, struct ba
     return cli_chat_reply_take(&c->reply, piece, err);
 }
 
-/* The first answer has the seed of the options, each further one the next. */
+/* The first answer uses the seed of the options, each further one the next number. */
 static uint64_t seed_of(const struct cli_chat *c)
 {
     return c->generation.options.sample.seed + c->n_answers;
@@ -185,7 +185,7 @@ static void note_turn(const struct cli_chat *c)
 
 /* ---- A turn ---- */
 
-/* Reads what is new of the prompt and generates. */
+/* Evaluates the new part of the prompt and generates. */
 static bool generate(struct cli_chat *c, struct base_error *err)
 {
     struct generate_request *request = c->generation.request;
@@ -203,7 +203,7 @@ static bool generate(struct cli_chat *c, struct base_error *err)
     return write_piece(c, err);
 }
 
-/* Appends the answer, or takes the question back when Ctrl-C came before any. */
+/* Appends the answer, or removes the question when Ctrl-C came before any text. */
 static bool finish(struct cli_chat *c, struct base_error *err)
 {
     json_t *message = cli_chat_reply_message(&c->reply, err);

@@ -1,4 +1,4 @@
-/* cli/chat/chat_wrap.c: words are not cut. See cli/chat/chat_wrap.h. */
+/* cli/chat/chat_wrap.c: word wrap. See cli/chat/chat_wrap.h. */
 #include "cli/chat/chat_wrap.h"
 #include "base/utf8.h"
 #include "cli/terminal.h"
@@ -31,7 +31,8 @@ void cli_wrap_flush(struct cli_wrap *w, struct base_buffer *out)
     }
     base_buffer_add(out, w->word.data, w->word.size);
     out->failed |= w->word.failed;
-    /* What is longer than a line goes on in the next one by itself; a full line is not left. */
+    /* The terminal wraps a word that is longer than a line; no line end is added after a full
+     * line. */
     w->column += w->word_width;
     if (w->column > w->width) w->column = (w->column - 1) % w->width + 1;
     w->spaces = w->word_width = 0;

@@ -1,4 +1,4 @@
-/* cli/chat/chat_wrap.h: words of an answer that are not cut at the edge of a terminal.
+/* cli/chat/chat_wrap.h: word wrap of an answer at the edge of a terminal.
  *
  * A word is held back until it is whole; where it does not fit, a line end takes the place of the
  * spaces before it. Line ends of the text stay. Letters that take two columns (Chinese, Japanese)
@@ -10,18 +10,18 @@
 
 struct cli_wrap {
     size_t width;            /* columns of the terminal; 0: nothing is wrapped */
-    size_t column;           /* behind what was given out */
+    size_t column;           /* column after the text that was shown */
     size_t spaces;           /* held back, before the word */
     struct base_buffer word; /* held back, as cli/terminal.h shows it */
     size_t word_width;
-    bool inside; /* the word's beginning is out already: it is longer than a line */
+    bool inside; /* the word's beginning was shown: it is longer than a line */
 };
 
-/* At the beginning of a line of standard output, whose width is looked up. */
+/* To be called at the beginning of a line; reads the terminal's width. */
 void cli_wrap_begin(struct cli_wrap *w);
-/* Takes a piece of whole characters; appends to `out` what can be shown. */
+/* Takes a piece of whole characters; appends the text that can be shown to `out`. */
 void cli_wrap_add(struct cli_wrap *w, const char *bytes, size_t size, struct base_buffer *out);
-/* Appends what was held back. */
+/* Appends the text that was held back. */
 void cli_wrap_flush(struct cli_wrap *w, struct base_buffer *out);
 void cli_wrap_free(struct cli_wrap *w); /* a zeroed one is fine */
 

@@ -15,11 +15,11 @@ static bool no_memory(struct base_error *err)
 json_t *cli_json_parse(const char *text, size_t size, const char *what, struct base_error *err)
 {
     json_error_t error;
-    errno = 0; /* jansson tells of a failed allocation as of wrong JSON, where it tells at all */
+    errno = 0; /* jansson reports a failed allocation as wrong JSON, if at all */
     json_t *json =
         json_loadb(text, size, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
     if (json && errno != ENOMEM) return json;
-    json_decref(json); /* its scanner goes on with a text that is cut */
+    json_decref(json); /* its scanner continues with a truncated text */
     if (errno == ENOMEM)
         base_fail(err, BASE_NO_MEMORY, "not enough memory for the JSON");
     else if (error.line > 0)
@@ -48,7 +48,7 @@ static int add_piece(const char *bytes, size_t size, void *out)
     return 0;
 }
 
-/* Not json_dumps, which leaves a member out when there is no memory for its name. */
+/* Not json_dumps, which omits a member when it has no memory for its name. */
 void cli_json_add(struct base_buffer *out, const json_t *json)
 {
     if (json_dump_callback(json, add_piece, out, JSON_COMPACT | JSON_ENCODE_ANY) != 0)
@@ -92,7 +92,7 @@ json_t *cli_json_text_mended(const char *text, size_t size, const char *by, stru
 
 /* ---- Checking ---- */
 
-/* The first message that is wrong; `what` says how. */
+/* The first invalid message; `what` describes the error. */
 static bool check_content(const json_t *content, const char **what)
 {
     if (!content || json_is_string(content) || json_is_null(content)) return true;

@@ -2,7 +2,7 @@
  *
  * Owns: the form of --messages, --tools and of what `infer chat` saves: a list of messages as in
  * OpenAI's interface: role, content (a text or a list of parts), reasoning_content, tool_calls,
- * tool_call_id, name. Refuses: what a template makes of them; roles are its business. Errors in a
+ * tool_call_id, name. Refuses: rendering; which roles are valid (the template decides). Errors in a
  * file are BASE_USAGE with its line and column, or the message's number. */
 #ifndef CLI_CHAT_MESSAGES_H
 #define CLI_CHAT_MESSAGES_H
@@ -18,34 +18,35 @@ json_t *cli_json_parse(const char *text, size_t size, const char *what, struct b
 
 /* A checked list from a file, a new reference. */
 bool cli_messages_read(const char *path, json_t **out, struct base_error *err);
-/* The conversation that the options begin: the messages of a file and a system message, each where
- * it is not NULL; a new reference. BASE_USAGE for two system messages. */
+/* The initial conversation of the options: the messages of a file and a system message, each if not
+ * NULL; a new reference. BASE_USAGE for two system messages. */
 bool cli_messages_open(const char *path, const char *system, json_t **out, struct base_error *err);
 /* A checked list of tools, each an object; *out NULL where the path is NULL. */
 bool cli_tools_read(const char *path, json_t **out, struct base_error *err);
 
-/* Appends a message whose content is a text. A byte that is no UTF-8 is left out (`lossy`), or
- * BASE_USAGE with its place. */
+/* Appends a message whose content is a text. A byte that is not UTF-8 is left out (`lossy`), or
+ * BASE_USAGE with its position. */
 bool cli_messages_add(json_t *list, const char *role, const char *text, size_t size, bool lossy,
                       struct base_error *err);
 /* Makes `text` the system message, the first one; NULL removes it. */
 bool cli_messages_set_system(json_t *list, const char *text, struct base_error *err);
 /* How many system messages the list begins with: 0 or 1. */
 size_t cli_messages_n_system(const json_t *list);
-/* The role of message i; "" beyond the end. */
+/* The role of message i; "" past the end. */
 const char *cli_messages_role(const json_t *list, size_t i);
-/* Where the last turn begins: the place of its user message; the size of the list without one. */
+/* The index of the last turn's user message; the size of the list without one. */
 size_t cli_messages_last_turn(const json_t *list);
 void cli_messages_cut(json_t *list, size_t size); /* keeps the first `size` messages */
 
 /* Writes the list, one message a line. */
 bool cli_messages_write(const json_t *list, struct base_output *file, struct base_error *err);
 
-/* Appends compact JSON; remembers in the buffer when memory ran out. */
+/* Appends compact JSON; the buffer records a failed allocation. */
 void cli_json_add(struct base_buffer *out, const json_t *json);
-/* A new string, or NULL and BASE_NO_MEMORY, or BASE_USAGE with the place of what is no UTF-8. */
+/* A new string, or NULL and BASE_NO_MEMORY, or BASE_USAGE with the position of a byte that is not
+ * UTF-8. */
 json_t *cli_json_text(const char *text, size_t size, struct base_error *err);
-/* The same with `by` for each byte that is no UTF-8: a model may write anything. */
+/* The same with `by` for each byte that is not UTF-8: a model may write any bytes. */
 json_t *cli_json_text_mended(const char *text, size_t size, const char *by, struct base_error *err);
 
 #endif

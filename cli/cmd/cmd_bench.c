@@ -1,10 +1,9 @@
-/* cli/cmd/cmd_bench.c: `infer bench`: tokens per second, and how near they come to the machine's
- * limits.
+/* cli/cmd/cmd_bench.c: `infer bench`: tokens per second, and their share of the machine's limits.
  *
  * Everything runs through the calls that `run` uses. Work is counted from the file: weights that a
  * token multiplies with (experts by the share in use; embedding rows that are only looked up do not
  * count), plus the cache that attention reads. Products inside attention are not counted. Of a
- * prompt only the last token goes on behind the last layer's attention. */
+ * prompt only the last token is computed after the last layer's attention. */
 #include "cli/commands.h"
 #include "cli/out/bench.h"
 #include "cli/out/profile_report.h"
@@ -25,7 +24,7 @@ static double share_of_experts(const struct gguf_file *file, const char *arch)
 {
     char key[96];
     uint32_t count = 0, used = 0;
-    struct base_error ignored = BASE_ERROR_INIT; /* the model was opened: its keys are sound */
+    struct base_error ignored = BASE_ERROR_INIT; /* opening the model checked its keys */
     snprintf(key, sizeof key, "%.64s.expert_count", arch);
     gguf_get_u32(file, key, &count, &ignored);
     snprintf(key, sizeof key, "%.64s.expert_used_count", arch);
@@ -128,7 +127,7 @@ static void fill_shares(const struct cli_bench *b, struct cli_bench_result *r)
     if (b->int8 > 0) r->of_int8 = macs / seconds / b->int8;
 }
 
-/* Once more, with the engine counting. */
+/* Measures once more, with the engine's profile. */
 static bool run_profile(struct cli_bench *b, const struct cli_bench_result *r,
                         struct base_error *err)
 {
@@ -161,7 +160,7 @@ static bool run_test(struct cli_bench *b, struct cli_bench_result *r, struct bas
     return !b->values->profile || run_profile(b, r, err);
 }
 
-/* The limits are measured before and after; the better figure counts. */
+/* Measures the limits before and after; the higher value counts. */
 static bool measure_limits(struct cli_bench *b, struct base_error *err)
 {
     double bandwidth = engine_roofline_bandwidth(b->model.engine, err);
@@ -251,7 +250,7 @@ static bool print(struct cli_bench *b, struct base_error *err)
 {
     struct base_buffer out = BASE_BUFFER_INIT;
     if (b->values->svg && strcmp(b->values->svg, "-") == 0)
-        return true; /* the picture goes there */
+        return true; /* the chart is written there */
     cli_bench_report(b, b->values->format, &out);
     if (b->values->plot) cli_bench_plot(b, &out);
     bool ok = cli_write_buffer(&out, err);
@@ -277,7 +276,7 @@ bool cli_cmd_bench(const struct cli_values *values, struct base_error *err)
     if (!values->no_sandbox) cli_sandbox_limit(values->svg);
     bool ok = open_all(&b, err);
     if (ok && values->verbose) cli_model_note(&b.model);
-    /* Opened first: that it cannot be written should not come out after minutes of measuring. */
+    /* Opened first, so that an error is reported before minutes of measurements. */
     ok = ok && (!values->svg || cli_output_open(&svg, values->svg, values, b.model.file, err));
     if (ok && !values->no_sandbox) cli_sandbox_close(svg.unfinished ? CLI_SANDBOX_RENAME : 0);
     ok = ok && measure_all(&b, err) && print(&b, err) && (!values->svg || write_svg(&b, &svg, err));

@@ -15,7 +15,7 @@ static bool wants_colour(void)
     return cli_stdout_is_terminal() && !(no && *no) && term && *term && strcmp(term, "dumb") != 0;
 }
 
-/* A mistake that a person can put right, or Ctrl-C; anything else, and any mistake in a script,
+/* A mistake that the user can correct, or Ctrl-C; any other error, and any mistake in a script,
  * ends the session with its status. */
 static bool can_go_on(const struct cli_chat *c, const struct base_error *err)
 {
@@ -24,8 +24,8 @@ static bool can_go_on(const struct cli_chat *c, const struct base_error *err)
                               (err->code == BASE_TOO_LONG && !strict));
 }
 
-/* Answers, and handles what Ctrl-C left. `is_new`: the last message came just now, and goes when it
- * cannot be answered. */
+/* Answers, and handles Ctrl-C. `is_new`: the last message is new, and is removed when it cannot be
+ * answered. */
 static bool answer(struct cli_chat *c, bool is_new, struct base_error *err)
 {
     const size_t before = json_array_size(c->messages);
@@ -41,7 +41,7 @@ static bool answer(struct cli_chat *c, bool is_new, struct base_error *err)
     return true;
 }
 
-/* What people type who know other programs. */
+/* Commands of other programs that end a session. */
 static const char *command_word(const char *text)
 {
     static const char *const words[][2] = {
@@ -51,7 +51,7 @@ static const char *command_word(const char *text)
     return NULL;
 }
 
-/* A message, or a command where it need not be a message; *leave when it was the last. */
+/* Handles a message or a command (not if `is_text`); *leave when it was the last. */
 static bool take(struct cli_chat *c, const struct base_buffer *text, bool is_text, bool *leave,
                  struct base_error *err)
 {
@@ -103,7 +103,7 @@ bool cli_cmd_chat(const struct cli_values *values, struct base_error *err)
     struct cli_chat c = {.values = values, .interactive = cli_stdin_is_terminal()};
     struct cli_lines *lines = NULL;
     c.colour = wants_colour();
-    /* Who types commands names files. */
+    /* Commands that the user types may name files. */
     const bool obeys = c.interactive || values->commands;
     if (!obeys && !values->no_sandbox) cli_sandbox_limit(NULL);
     bool ok = cli_messages_open(values->messages, values->system, &c.messages, err) &&

@@ -1,11 +1,12 @@
-/* cli/cmd/cmd_check.c: `infer check`: is this text what a grammar, schema or expression accepts?
- * Needs no model. Status 0: accepted; 1: not, with the place where it stopped being acceptable. */
+/* cli/cmd/cmd_check.c: `infer check`: whether a grammar, schema or expression accepts a text. Needs
+ * no model. Status 0: accepted; 1: not, with the position of the first byte that is not
+ * accepted. */
 #include "cli/commands.h"
 #include "cli/constrain.h"
 #include "cli/input.h"
 #include "cli/sandbox.h"
 
-/* Where byte `at` is: lines and columns count from 1, columns in bytes. */
+/* The position of byte `at`: lines and columns count from 1, columns in bytes. */
 static bool refuse(const struct base_buffer *text, size_t at, const char *what,
                    struct base_error *err)
 {

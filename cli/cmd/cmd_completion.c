@@ -1,15 +1,15 @@
 /* cli/cmd/cmd_completion.c: `infer completion`: completion scripts for bash, zsh and fish, made
  * from the tables of commands and options.
  *
- * Each script is whole in itself: it runs no program while the user types, and needs no
- * package of helper functions beyond what the shell brings. */
+ * Each script is self-contained: it runs no program while the user types, and needs only functions
+ * that are part of the shell. */
 #include "cli/commands.h"
 #include "cli/quantize_types.h"
 #include "cli/system.h"
 #include "text/chat/chat_formats.h"
 #include <string.h>
 
-/* ---- What the tables say ---- */
+/* ---- Reading the tables ---- */
 
 static void add_words(struct base_buffer *out, const char *choices)
 {
@@ -27,7 +27,7 @@ static void add_argument_words(struct base_buffer *out, const char *takes)
         base_buffer_add_format(out, "%s%s", i ? " " : "", cli_quantize_type_name(i));
 }
 
-/* Whether words can be offered for an option's value. */
+/* Whether words can complete an option's value. */
 static bool has_words(const struct cli_option *o)
 {
     return o->kind == CLI_CHOICE || o->at == offsetof(struct cli_values, template);
@@ -54,8 +54,8 @@ static void add_command_names(struct base_buffer *out, const char *between)
         base_buffer_add_format(out, "%s%s", i ? between : "", cli_command_table[i].name);
 }
 
-/* Text inside single quotes of a shell: every quote as '\'' , and what `escaped` lists with a
- * backslash before it. */
+/* Text inside single quotes of a shell: every quote as '\'' , and characters of `escaped` with a
+ * backslash before them. */
 static void add_quoted(struct base_buffer *out, const char *text, const char *escaped)
 {
     for (; *text; text++) {
@@ -182,7 +182,7 @@ static void add_bash(struct base_buffer *out)
 
 /* ---- zsh ---- */
 
-/* What _arguments shall offer for a value or an argument. */
+/* The action of _arguments for a value or an argument. */
 static void zsh_action(struct base_buffer *out, const char *takes, bool is_file)
 {
     if (is_file) {
@@ -230,7 +230,7 @@ static void zsh_option(struct base_buffer *out, const struct cli_option *o)
     base_buffer_add_text(out, "'");
 }
 
-/* What an option's value is when it is a word or a file: a function for its action. */
+/* A function as the action of a value that is a word or a file. */
 static void zsh_value(struct base_buffer *out, const struct cli_option *o)
 {
     if (!cli_option_takes_file(o) || !has_words(o)) return;
@@ -276,7 +276,7 @@ static void add_zsh(struct base_buffer *out)
     add_command_names(out, "|");
     base_buffer_add_text(out, ") command=$words[2]; shift words; ((CURRENT--)) ;;\n    esac\n"
                               "    _infer_$command\n}\n"
-                              /* Loaded from $fpath, the file itself is the function. */
+                              /* When loaded from $fpath, the file itself is the function. */
                               "if [[ $funcstack[1] == _infer ]]; then _infer \"$@\"\n"
                               "else compdef _infer infer; fi\n");
 }
@@ -306,7 +306,7 @@ static void fish_option(struct base_buffer *out, const struct cli_option *o)
         base_buffer_add_text(out, "'");
     }
     base_buffer_add_text(out, " -d '");
-    for (const char *c = o->help; *c; c++) { /* fish knows \' and \\ inside single quotes */
+    for (const char *c = o->help; *c; c++) { /* fish interprets \' and \\ inside single quotes */
         if (*c == '\'' || *c == '\\') base_buffer_add_text(out, "\\");
         base_buffer_add(out, c, 1);
     }
@@ -317,7 +317,7 @@ static void fish_arguments(struct base_buffer *out, enum cli_command_id command)
 {
     const char *takes = NULL;
     bool files = false;
-    /* fish does not count arguments for us: all of a command's kinds are offered at each. */
+    /* fish does not count arguments: all kinds of a command's arguments are offered for each. */
     for (int i = 0; i < CLI_ARGUMENT_MAX && cli_argument_table[command][i]; i++) {
         takes = cli_argument_table[command][i];
         files |= strcmp(takes, "FILE") == 0;

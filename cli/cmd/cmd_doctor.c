@@ -1,5 +1,5 @@
-/* cli/cmd/cmd_doctor.c: `infer doctor`: what this machine offers, what the engine makes of it, and
- * what would make it faster. Measures briefly; judges nothing that it cannot see. */
+/* cli/cmd/cmd_doctor.c: `infer doctor`: facts about this machine, the engine's settings for it, and
+ * advice for speed. Measures briefly; gives no advice on facts that it cannot read. */
 #include "cli/commands.h"
 #include "cli/hwinfo.h"
 #include "cli/load.h"
@@ -28,7 +28,7 @@ struct doctor {
     size_t n_advice;
 };
 
-/* ---- Looking ---- */
+/* ---- Facts ---- */
 
 static void explain_level(struct doctor *d)
 {
@@ -72,7 +72,7 @@ static void look_at_model(struct doctor *d)
 
 static bool look(struct doctor *d, struct base_error *err)
 {
-    struct base_error ignored = BASE_ERROR_INIT; /* no room to measure: it says "not measured" */
+    struct base_error ignored = BASE_ERROR_INIT; /* no memory: the report says "not measured" */
     struct engine_options o = engine_options_default();
     cli_machine_read(&d->machine);
     o.n_threads = (int)d->values->threads;

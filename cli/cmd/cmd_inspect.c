@@ -1,7 +1,7 @@
-/* cli/cmd/cmd_inspect.c: `infer inspect`: what a GGUF file holds, as text or JSON.
+/* cli/cmd/cmd_inspect.c: `infer inspect`: the content of a GGUF file, as text or JSON.
  *
  * Works on files without weights (vocabularies). Texts from the file are escaped: a terminal must
- * not act on them. */
+ * not interpret them. */
 #include "base/utf8.h"
 #include "cli/commands.h"
 #include "cli/load.h"
@@ -95,7 +95,7 @@ static void add_item(struct view *v, const struct gguf_kv *kv, enum gguf_kind ki
 static void add_value(struct view *v, const struct gguf_kv *kv)
 {
     if (kv->kind != GGUF_ARRAY) {
-        struct gguf_kv one = *kv; /* a scalar is read as the one item of an array */
+        struct gguf_kv one = *kv; /* a scalar is read like an array of one item */
         one.item = kv->kind;
         add_item(v, &one, kv->kind, 0);
         return;

@@ -1,5 +1,5 @@
-/* cli/cmd/cmd_logits.c: `infer logits`: the raw logits of every position, or the best of the last.
- */
+/* cli/cmd/cmd_logits.c: `infer logits`: the raw logits of every position, or the best of the
+ * last. */
 #include "cli/commands.h"
 #include "cli/input.h"
 #include "cli/load.h"
@@ -41,7 +41,7 @@ static bool write_all(struct cli_model *m, const struct cli_values *v, const str
     return cli_output_close(&t.file, ok, err);
 }
 
-/* The best n ids, logit descending, then id ascending; NaN never. Returns how many there are. */
+/* The best n ids, logit descending, then id ascending, without NaN. Returns how many there are. */
 static uint32_t best_ids(const float *logits, uint32_t n_vocab, uint32_t n, int32_t *best)
 {
     uint32_t count = 0;
@@ -139,7 +139,7 @@ bool cli_cmd_logits(const struct cli_values *values, struct base_error *err)
     else
         ok = cli_input_read(values, &text, err);
     ok = ok && cli_buffer_check(&text, err) && cli_model_open_file(&m, values, err);
-    /* From ids a model without a vocabulary serves too. */
+    /* With ids, a model without a vocabulary works too. */
     const bool needs_text = !values->ids || (!values->output && ok && cli_model_has_vocabulary(&m));
     if (!values->no_sandbox) cli_sandbox_limit(values->output);
     ok = ok && (!needs_text || cli_model_open_tokenizer(&m, err)) &&

@@ -1,11 +1,11 @@
 /* cli/cmd/cmd_man.c: `infer man`: the manual page, man(7) source made from the tables of commands
- * and options. `make install` puts what it prints into share/man. */
+ * and options. `make install` installs its output in share/man. */
 #include "cli/commands.h"
 #include "cli/system.h"
 #include <ctype.h>
 #include <string.h>
 
-/* Text in running roff: what roff would read as its own is escaped, line beginnings included. */
+/* Text in roff: escapes characters that are special to roff, also at the beginnings of lines. */
 static void add_roff(struct base_buffer *out, const char *text)
 {
     for (const char *c = text; *c; c++) {
@@ -30,7 +30,7 @@ static void add_roff(struct base_buffer *out, const char *text)
     }
 }
 
-/* Lines that begin with spaces stand as they are, the others are one paragraph. */
+/* Lines that begin with spaces are unchanged, the others are one paragraph. */
 static void add_paragraph(struct base_buffer *out, const char *text)
 {
     bool literal = false;
@@ -161,10 +161,10 @@ static const char tail[] =
     ".SH SEE ALSO\nThe contract with scripts is docs/scripting.md.\n.B infer help coming\\-from\n"
     "says what options of llama.cpp, ollama and llm are called here.\n";
 
-/* Ends lines before column 80 where a space allows it and the next line would be text. */
+/* Breaks lines before column 80 at a space, if the next line would be text. */
 static void wrap(const struct base_buffer *page, struct base_buffer *out)
 {
-    size_t column = 0, line = 0; /* line: where the present one begins */
+    size_t column = 0, line = 0; /* line: start of the present line */
     for (size_t i = 0; i < page->size; i++) {
         const char *c = &page->data[i];
         const size_t word = strcspn(c + 1, " \n");

@@ -1,7 +1,7 @@
 /* cli/cmd/cmd_models.c: `infer models`: the model files of a folder, from their headers alone.
  *
- * Damaged files are listed with what is wrong with them; of a split model only the first file is
- * listed. Lines hold texts of files as cli/terminal.h shows them, also in a pipe. */
+ * Damaged files are listed with their error; of a split model only the first file is listed. Lines
+ * contain texts of files as cli/terminal.h shows them, also in a pipe. */
 #include "cli/cmd/quantize_plan.h"
 #include "cli/commands.h"
 #include "cli/load.h"
@@ -57,7 +57,7 @@ static const char *main_type(const struct gguf_file *file)
 static void read_text(const struct gguf_file *file, const char *key, struct base_buffer *out)
 {
     struct gguf_str text = {NULL, 0};
-    struct base_error ignored = BASE_ERROR_INIT; /* a text of a wrong kind is no text */
+    struct base_error ignored = BASE_ERROR_INIT; /* a value of another kind counts as absent */
     if (gguf_get_str(file, key, &text, &ignored) && text.size > 0)
         base_buffer_add(out, text.data, text.size);
 }
@@ -107,13 +107,13 @@ static bool add_file(struct rows *rows, const char *folder, const char *name, co
     if (!cli_buffer_check(&row->path, err)) return false;
     row->is_chosen = strcmp(row->path.data, chosen) == 0;
     read_header(row);
-    /* That there is no memory or no time says nothing of the file. */
+    /* A lack of memory and an interruption are not errors of the file. */
     if (row->error.code != BASE_NO_MEMORY && row->error.code != BASE_INTERRUPTED) return true;
     *err = row->error;
     return false;
 }
 
-/* A folder that is not there holds nothing if it is the default one, and is an error if named. */
+/* A missing folder counts as empty if it is the default one, and is an error if named. */
 static bool add_folder(struct rows *rows, const char *folder, const char *chosen, bool named,
                        struct base_error *err)
 {
@@ -134,7 +134,7 @@ static bool add_folder(struct rows *rows, const char *folder, const char *chosen
     return ok;
 }
 
-/* ---- What is printed ---- */
+/* ---- Output ---- */
 
 static void print_text(const struct rows *rows, struct base_buffer *out)
 {

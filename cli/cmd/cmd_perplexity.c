@@ -3,8 +3,8 @@
  *
  * The ids are cut into chunks; each is evaluated from an empty context (its first id replaced by
  * the beginning-of-text token where the model adds one) and the predictions of its second half are
- * scored: position j from chunk / 2 on predicts id j + 1. A rest shorter than a chunk is left out.
- * Sums are double, in the order of the text; rows are shared among the engine's threads. */
+ * scored: position j from chunk / 2 on predicts id j + 1. A remainder shorter than a chunk is left
+ * out. Sums are double, in the order of the text; rows are shared among the engine's threads. */
 #include "cli/commands.h"
 #include "cli/input.h"
 #include "cli/load.h"
@@ -37,7 +37,7 @@ struct perplexity {
 
     struct cli_saved_writer save; /* --save-logits */
     struct cli_saved_reader saved;
-    const int32_t *target; /* of the chunk at hand: [rows] */
+    const int32_t *target; /* of the present chunk: [rows] */
     struct score *score;   /* [chunk] */
     struct mean nll, kl, same;
     double max_kl;

@@ -1,7 +1,8 @@
 /* cli/cmd/cmd_quantize.c: `infer quantize`: converts a model's matrices to another type.
  *
- * Which type a tensor becomes is quantize_plan.c's business. Rows are decoded and encoded by all
- * threads, a slab at a time, so memory does not grow with the model. */
+ * quantize_plan.c decides the type of each tensor. All threads decode and encode rows, a slab at a
+ * time, so memory does not grow with the model. */
+#include "base/size.h"
 #include "cli/cmd/quantize_plan.h"
 #include "cli/commands.h"
 #include "cli/output_files.h"
@@ -24,6 +25,7 @@ struct quantize {
     struct gguf_writer *writer;
     struct engine *engine;
     struct cli_quantize_plan plan;
+    const char *out;              /* NULL: --dry-run */
     const struct quant_type **to; /* [tensors]: decided once, by names that lie in the map */
     float *row;                   /* [threads][longest row] */
     uint64_t longest;
@@ -38,7 +40,7 @@ struct rows_job {
     uint64_t in_row, out_row; /* bytes */
     uint64_t len;             /* elements of a row */
     int64_t rows;
-    atomic_bool *broken; /* a number of a row is none: NaN, infinite */
+    atomic_bool *broken; /* a row has NaN or infinity */
 };
 
 static bool is_finite(const float *row, uint64_t n)
@@ -66,8 +68,8 @@ static void convert_rows(const struct engine_worker *w, void *user)
     }
 }
 
-/* Converts and writes a tensor; `to` NULL: copies it. Refuses numbers that are none: a model with
- * one of them says nothing. */
+/* Converts and writes a tensor; `to` NULL: copies it. NaN and infinity are errors: a model with one
+ * of them is useless. */
 static bool convert(struct quantize *q, const struct gguf_tensor *t, const struct quant_type *to,
                     struct base_error *err)
 {
@@ -84,7 +86,7 @@ static bool convert(struct quantize *q, const struct gguf_tensor *t, const struc
         job.rows = (int64_t)(rows < most ? rows : most);
         if (to || q->engine->quant.type[t->type->id].decode)
             engine_pool_run(q->engine->pool, convert_rows, &job);
-        if (!base_goes_on(err)) return false; /* rows of the slab may be missing */
+        if (!base_goes_on(err)) return false; /* some rows of the slab were not done */
         if (broken)
             return base_fail(err, BASE_FAILED, "%.*s: has weights that are no finite numbers%s%s",
                              (int)t->name.size, t->name.data, to ? ", or none as " : "",
@@ -102,31 +104,41 @@ static bool convert(struct quantize *q, const struct gguf_tensor *t, const struc
 
 static void copy_metadata(struct quantize *q)
 {
+    const bool copies = q->plan.mix && q->plan.mix->copies;
     for (uint64_t i = 0; i < gguf_kv_count(q->in); i++) {
         const struct gguf_kv *kv = gguf_kv_at(q->in, i);
         /* The parts of a split model become one file. */
         if (kv->key.size > 6 && memcmp(kv->key.data, "split.", 6) == 0) continue;
         gguf_writer_copy_kv(q->writer, kv);
     }
+    if (copies) return;
     gguf_writer_u32(q->writer, "general.file_type", q->plan.file_type);
     gguf_writer_u32(q->writer, "general.quantization_version", 2);
 }
 
-static bool announce(struct quantize *q, struct base_error *err)
+static bool choose_types(struct quantize *q, struct base_error *err)
 {
     const uint64_t count = gguf_tensor_count(q->in);
-    q->slab_bytes = SLAB_BYTES;
     q->to = calloc(count + 1, sizeof *q->to);
     if (!q->to) return base_fail(err, BASE_NO_MEMORY, "not enough memory for a list of tensors");
     for (uint64_t i = 0; i < count; i++) {
         const struct gguf_tensor *t = gguf_tensor_at(q->in, i);
         bool fell_back;
-        const struct quant_type *to = cli_quantize_plan_type(&q->plan, t, &fell_back);
-        uint64_t bytes;
-        q->to[i] = to;
+        q->to[i] = cli_quantize_plan_type(&q->plan, t, &fell_back);
         if (fell_back && q->values->verbose)
             cli_note("%.*s: rows of %llu, so %s", (int)t->name.size, t->name.data,
-                     (unsigned long long)t->ne[0], to->name);
+                     (unsigned long long)t->ne[0], q->to[i]->name);
+    }
+    return true;
+}
+
+static bool announce(struct quantize *q, struct base_error *err)
+{
+    q->slab_bytes = SLAB_BYTES;
+    for (uint64_t i = 0; i < gguf_tensor_count(q->in); i++) {
+        const struct gguf_tensor *t = gguf_tensor_at(q->in, i);
+        const struct quant_type *to = q->to[i];
+        uint64_t bytes;
         gguf_writer_tensor(q->writer, t->name, to, t->n_dims, t->ne);
         if (t->ne[0] > q->longest) q->longest = t->ne[0];
         if (quant_row_bytes(to, t->ne[0], &bytes) && bytes > q->slab_bytes) q->slab_bytes = bytes;
@@ -138,20 +150,28 @@ static bool announce(struct quantize *q, struct base_error *err)
                      (unsigned long long)q->longest);
 }
 
-static bool open_all(struct quantize *q, struct base_error *err)
+/* The model and what is to become of it. */
+static bool open_input(struct quantize *q, struct base_error *err)
 {
     const struct cli_values *v = q->values;
-    const char *in = v->argument[0], *out = v->argument[1];
-    struct engine_options o = engine_options_default();
-    o.n_threads = (int)v->threads;
+    const char *in = v->argument[0], *type = v->argument[v->n_arguments - 1];
+    if (!q->out && !v->dry_run)
+        return base_fail(err, BASE_USAGE, "quantize: missing argument. Usage: %s",
+                         cli_command_table[CLI_QUANTIZE].usage);
     q->in = gguf_open(in, err);
     if (!q->in) {
         base_error_set_file(err, in);
         return false;
     }
-    if (!cli_quantize_plan_make(&q->plan, q->in, v->argument[2], v->output_type, v->embedding_type,
-                                err))
-        return false;
+    return cli_quantize_plan_make(&q->plan, q->in, v, type, false, err) && choose_types(q, err);
+}
+
+static bool open_output(struct quantize *q, struct base_error *err)
+{
+    const struct cli_values *v = q->values;
+    const char *out = q->out;
+    struct engine_options o = engine_options_default();
+    o.n_threads = (int)v->threads;
     q->engine = engine_new(&o, err);
     q->writer = q->engine ? gguf_writer_new(err) : NULL;
     if (!q->writer || !cli_output_claim(gguf_writer_output(q->writer), out, v, q->in, err))
@@ -178,17 +198,60 @@ static bool write_tensors(struct quantize *q, struct base_error *err)
     return ok && gguf_writer_end(q->writer, err);
 }
 
+/* ---- Without any ---- */
+
+/* A line for each tensor, then the sums. The sizes are of tensors, without metadata. */
+static bool print_plan(const struct quantize *q, struct base_error *err)
+{
+    struct base_buffer text = BASE_BUFFER_INIT;
+    uint64_t before = 0, after = 0, elements = 0;
+    for (uint64_t i = 0; i < gguf_tensor_count(q->in); i++) {
+        const struct gguf_tensor *t = gguf_tensor_at(q->in, i);
+        uint64_t row, bytes;
+        if (!quant_row_bytes(q->to[i], t->ne[0], &row) ||
+            !base_mul(row, t->ne[1] * t->ne[2] * t->ne[3], &bytes) ||
+            !base_add(after, bytes, &after)) {
+            base_buffer_free(&text);
+            return base_fail(err, BASE_MODEL, "%.*s: its rows cannot be converted",
+                             (int)t->name.size, t->name.data);
+        }
+        before += t->size;
+        elements += t->ne[0] * t->ne[1] * t->ne[2] * t->ne[3];
+        base_buffer_add_format(&text, "%-36.*s %-7s -> %-7s %12llu\n", (int)t->name.size,
+                               t->name.data, t->type->name, q->to[i]->name,
+                               (unsigned long long)bytes);
+    }
+    const double bits = elements ? 8.0 / (double)elements : 0.0;
+    base_buffer_add_format(&text,
+                           "%llu bytes, %.2f bits per weight -> %llu bytes, %.2f bits per weight\n",
+                           (unsigned long long)before, (double)before * bits,
+                           (unsigned long long)after, (double)after * bits);
+    const bool ok = cli_write_buffer(&text, err);
+    base_buffer_free(&text);
+    return ok;
+}
+
+static bool write_model(struct quantize *q, struct base_error *err)
+{
+    const struct cli_values *values = q->values;
+    bool ok = open_output(q, err);
+    if (ok && !values->no_sandbox)
+        cli_sandbox_close(gguf_writer_output(q->writer)->unfinished ? CLI_SANDBOX_RENAME : 0);
+    ok = ok && write_tensors(q, err);
+    if (ok && values->verbose)
+        cli_note("%s: %llu tensors written", q->out, (unsigned long long)gguf_tensor_count(q->in));
+    return ok;
+}
+
 bool cli_cmd_quantize(const struct cli_values *values, struct base_error *err)
 {
     struct quantize q = {.values = values};
-    if (!values->no_sandbox) cli_sandbox_limit(values->argument[1]);
-    bool ok = open_all(&q, err);
-    if (ok && !values->no_sandbox)
-        cli_sandbox_close(gguf_writer_output(q.writer)->unfinished ? CLI_SANDBOX_RENAME : 0);
-    ok = ok && write_tensors(&q, err);
-    if (ok && values->verbose)
-        cli_note("%s: %llu tensors written", values->argument[1],
-                 (unsigned long long)gguf_tensor_count(q.in));
+    if (values->n_arguments == 3 && !values->dry_run) q.out = values->argument[1];
+    if (!values->no_sandbox) cli_sandbox_limit(q.out);
+    bool ok = open_input(&q, err);
+    if (ok && values->dry_run && !values->no_sandbox) cli_sandbox_close(0);
+    ok = ok && (values->dry_run ? print_plan(&q, err) : write_model(&q, err));
+    cli_quantize_plan_free(&q.plan);
     free(q.row);
     free(q.slab);
     free(q.to);

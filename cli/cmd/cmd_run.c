@@ -30,7 +30,7 @@ struct completion {
 static bool encode_prompt(struct completion *c, const struct base_buffer *text,
                           struct base_error *err)
 {
-    if (c->values->plan && text->size == 0) return true; /* a plan needs no text */
+    if (c->values->plan && text->size == 0) return true; /* a memory plan needs no text */
     if (c->values->chat) {
         if (!cli_chat_once_encode(&c->chat, &c->model, text, err)) return false;
         c->prompt = c->chat.prompt.ids;
@@ -58,7 +58,7 @@ static bool open_session(struct completion *c, struct base_error *err)
     return cli_model_open_session(&c->model, c->values, 1, n_ctx, err);
 }
 
-/* All that needs the vocabulary only. */
+/* The steps that need the vocabulary only. */
 static bool open_prompt(struct completion *c, const struct base_buffer *text,
                         struct base_error *err)
 {
@@ -68,7 +68,7 @@ static bool open_prompt(struct completion *c, const struct base_buffer *text,
            cli_model_open_tokenizer(&c->model, err) && encode_prompt(c, text, err);
 }
 
-/* What is computed is remembered in a file. */
+/* A cache file keeps the computed hash. */
 static bool find_hash(struct completion *c, struct base_error *err)
 {
     if (c->values->hash) return cli_model_hash(c->model.file, c->sha256, err);
@@ -157,7 +157,7 @@ static bool generate(struct completion *c, const struct base_buffer *text, struc
     if (!start_result(c, err)) return false;
     if (!c->values->no_sandbox) cli_sandbox_close(0);
     if (!generate_request_begin(c->generation.request, &prompt, err)) return false;
-    /* After an echo the line of the terminal is taken. */
+    /* After an echo the terminal's line is in use. */
     if (!c->values->echo) cli_progress_begin(&c->progress, c->model.session, prompt.n);
     const bool ok = generate_run(c->generation.request, take_piece, c, &c->outcome, err);
     cli_progress_end(&c->progress);

@@ -1,5 +1,5 @@
 /* cli/cmd/cmd_tokenize.c: `infer tokenize`: ids of a text, or the text of ids. Needs the vocabulary
- * of the file only, so vocabulary files without weights serve too. */
+ * of the file only, so vocabulary files without weights work too. */
 #include "cli/commands.h"
 #include "cli/input.h"
 #include "cli/load.h"

@@ -1,4 +1,4 @@
-/* cli/cmd/cmd_version.c: `infer version`: what this program is, was made from and was made with. */
+/* cli/cmd/cmd_version.c: `infer version`: version, commit and build of this program. */
 #include "cli/commands.h"
 #include "cli/system.h"
 #include "quant/quant.h"
@@ -7,7 +7,7 @@
 #include <string.h>
 #include <utf8proc.h>
 
-/* The commit that it was made from: the Makefile knows it in a checkout. */
+/* The commit of the build: the Makefile sets it in a checkout. */
 #ifndef CLI_COMMIT
 #define CLI_COMMIT ""
 #endif

@@ -1,22 +1,20 @@
 /* cli/cmd/quantize_plan.c: types, mixes and fallbacks. See cli/cmd/quantize_plan.h. */
 #include "cli/cmd/quantize_plan.h"
+#include <ctype.h>
+#include <pcre2.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-/* general.file_type of a file whose matrices all have one type. */
-static const uint32_t file_types[QUANT_ID_COUNT] = {
-    [QUANT_F32] = 0,      [QUANT_F16] = 1,     [QUANT_Q4_0] = 2,     [QUANT_Q4_1] = 3,
-    [QUANT_Q8_0] = 7,     [QUANT_Q5_0] = 8,    [QUANT_Q5_1] = 9,     [QUANT_Q2_K] = 10,
-    [QUANT_Q3_K] = 11,    [QUANT_Q4_K] = 14,   [QUANT_Q5_K] = 16,    [QUANT_Q6_K] = 18,
-    [QUANT_IQ2_XXS] = 19, [QUANT_IQ2_XS] = 20, [QUANT_IQ3_XXS] = 23, [QUANT_IQ1_S] = 24,
-    [QUANT_IQ4_NL] = 25,  [QUANT_IQ3_S] = 26,  [QUANT_IQ2_S] = 28,   [QUANT_IQ4_XS] = 30,
-    [QUANT_IQ1_M] = 31,   [QUANT_BF16] = 32,   [QUANT_TQ1_0] = 36,   [QUANT_TQ2_0] = 37,
-    [QUANT_MXFP4] = 38,   [QUANT_NVFP4] = 39,  [QUANT_Q1_0] = 40,    [QUANT_Q2_0] = 41,
-};
+/* general.file_type of a file of a type that is the base of no mix. */
+static const struct {
+    enum quant_id type;
+    uint32_t file_type;
+} file_types[] = {{QUANT_MXFP4, 38}, {QUANT_NVFP4, 39}};
 
-/* What takes the place of a type whose block does not divide a row: about as many bits, block 32.
- * Types that are not named here: F16. */
+/* The fallback of a type whose block does not divide a row: about as many bits, block 32. Types
+ * that are not listed: F16. */
 static const struct {
     enum quant_id wanted, instead;
 } fallbacks[] = {
@@ -25,12 +23,58 @@ static const struct {
     {QUANT_IQ1_M, QUANT_IQ4_NL},  {QUANT_IQ2_XXS, QUANT_IQ4_NL}, {QUANT_IQ2_XS, QUANT_IQ4_NL},
     {QUANT_IQ2_S, QUANT_IQ4_NL},  {QUANT_IQ3_XXS, QUANT_IQ4_NL}, {QUANT_IQ3_S, QUANT_IQ4_NL},
     {QUANT_IQ4_XS, QUANT_IQ4_NL}, {QUANT_TQ1_0, QUANT_IQ4_NL},   {QUANT_TQ2_0, QUANT_IQ4_NL},
+    {QUANT_Q1_0, QUANT_IQ4_NL},   {QUANT_Q2_0, QUANT_IQ4_NL},    {QUANT_NVFP4, QUANT_IQ4_NL},
 };
 
-/* Matrices that are small, or looked up, or so sensitive that quantizing costs too much. */
+/* Matrices that are small, or used by lookup, or too sensitive to be quantized. */
 static const char *const kept[] = {
-    "_norm.",    "ffn_gate_inp.", "position_embd.", "token_types.", "ssm_conv1d.", "shortconv.",
-    "time_mix_", "altup",         "laurel",         "rope_freqs",   "attn_rel_b.", "conv1d.",
+    "_norm.",
+    "ffn_gate_inp.",
+    "ffn_gate_tid2eid.",
+    "position_embd.",
+    "token_types.",
+    "ssm_conv1d.",
+    "shortconv.conv.",
+    "conv1d.",
+    "altup",
+    "laurel",
+    "per_layer_model_proj.",
+    "rope_freqs",
+    "attn_rel_b.",
+    "indexer.k_proj",
+    "indexer.q_proj",
+    "time_mix_first.",
+    "time_mix_w0.",
+    "time_mix_w1.",
+    "time_mix_w2.",
+    "time_mix_v0.",
+    "time_mix_v1.",
+    "time_mix_v2.",
+    "time_mix_a0.",
+    "time_mix_a1.",
+    "time_mix_a2.",
+    "time_mix_g1.",
+    "time_mix_g2.",
+    "time_mix_decay_w1.",
+    "time_mix_decay_w2.",
+    "time_mix_lerp_fused.",
+};
+
+/* The first that a name holds gives its role. */
+static const struct {
+    const char *part;
+    unsigned role;
+} roles[] = {
+    {"token_embd.weight", CLI_ROLE_EMBEDDING},
+    {"attn_qkv.weight", CLI_ROLE_VALUE},
+    {"attn_kv_b.weight", CLI_ROLE_VALUE},
+    {"attn_v.weight", CLI_ROLE_VALUE},
+    {"attn_k.weight", CLI_ROLE_KEY},
+    {"attn_q.weight", CLI_ROLE_QUERY},
+    {"attn_output.weight", CLI_ROLE_ATTENTION_OUTPUT},
+    {"ffn_up", CLI_ROLE_UP},
+    {"ffn_gate", CLI_ROLE_GATE},
+    {"ffn_down", CLI_ROLE_DOWN},
 };
 
 static bool has_text(struct gguf_str s, const char *text)
@@ -42,6 +86,27 @@ static bool str_is(struct gguf_str s, const char *text)
 {
     return s.size == strlen(text) && memcmp(s.data, text, s.size) == 0;
 }
+
+static unsigned role_of(struct gguf_str name)
+{
+    if (str_is(name, "output.weight")) return CLI_ROLE_OUTPUT;
+    for (size_t i = 0; i < sizeof roles / sizeof roles[0]; i++)
+        if (has_text(name, roles[i].part)) return roles[i].role;
+    return CLI_ROLE_OTHER;
+}
+
+/* The layer in "blk.N.", or -1. */
+static int64_t layer_of(struct gguf_str name)
+{
+    uint64_t i = 4;
+    int64_t layer = 0;
+    if (name.size < 6 || memcmp(name.data, "blk.", 4) != 0) return -1;
+    for (; i < name.size && name.data[i] >= '0' && name.data[i] <= '9' && layer < 100000; i++)
+        layer = layer * 10 + (name.data[i] - '0');
+    return i > 4 && i < name.size && name.data[i] == '.' ? layer : -1;
+}
+
+/* ---- Making a plan ---- */
 
 static const struct quant_type *encodable(const char *name, const char *option,
                                           struct base_error *err)
@@ -56,43 +121,137 @@ static const struct quant_type *encodable(const char *name, const char *option,
     return NULL;
 }
 
-/* The layer in "blk.N.", or -1. */
-static int64_t layer_of(struct gguf_str name)
+/* "PATTERN=TYPE", the pattern in any case: names of tensors are of small letters. */
+static bool add_override(struct cli_quantize_plan *p, const char *text, struct base_error *err)
 {
-    uint64_t i = 4;
-    int64_t layer = 0;
-    if (name.size < 6 || memcmp(name.data, "blk.", 4) != 0) return -1;
-    for (; i < name.size && name.data[i] >= '0' && name.data[i] <= '9' && layer < 100000; i++)
-        layer = layer * 10 + (name.data[i] - '0');
-    return i > 4 && i < name.size && name.data[i] == '.' ? layer : -1;
+    const char *option = "--tensor-type", *type = strchr(text, '=');
+    char pattern[256];
+    const size_t n = type ? (size_t)(type - text) : 0;
+    if (n == 0 || n >= sizeof pattern)
+        return base_fail_at(err, BASE_USAGE, option, -1, "'%s' is not PATTERN=TYPE", text);
+    for (size_t i = 0; i < n; i++) pattern[i] = (char)tolower((unsigned char)text[i]);
+    struct cli_quantize_override *o = &p->override[p->n_overrides];
+    o->type = encodable(type + 1, option, err);
+    if (!o->type) return false;
+    int code;
+    PCRE2_SIZE at;
+    o->pattern = pcre2_compile((PCRE2_SPTR)pattern, n, 0, &code, &at, NULL);
+    if (!o->pattern) {
+        char why[128];
+        pcre2_get_error_message(code, (PCRE2_UCHAR *)why, sizeof why);
+        return base_fail_at(err, BASE_USAGE, option, -1, "'%.*s' is not a pattern: %s", (int)n,
+                            pattern, why);
+    }
+    p->n_overrides++;
+    if (!p->match) p->match = pcre2_match_data_create_from_pattern(o->pattern, NULL);
+    return p->match || base_fail(err, BASE_NO_MEMORY, "not enough memory for a pattern");
 }
 
-bool cli_quantize_plan_make(struct cli_quantize_plan *p, const struct gguf_file *file,
-                            const char *name, const char *output, const char *embedding,
-                            struct base_error *err)
+/* ARCHITECTURE.key, of a list its first item; 0 when there is none. */
+static uint64_t number_of(const struct gguf_file *file, struct gguf_str architecture,
+                          const char *key)
 {
-    *p = (struct cli_quantize_plan){.tied = gguf_tensor_find(file, "output.weight") == NULL};
-    const struct cli_quantize_mix *mix;
-    for (size_t i = 0; (mix = cli_quantize_mix_at(i)); i++)
-        if (strcasecmp(mix->name, name) == 0) p->mix = mix;
-    p->base = encodable(p->mix ? quant_type_by_id(p->mix->base)->name : name, "TYPE", err);
-    if (!p->base) return false;
-    p->file_type = p->mix ? p->mix->file_type : file_types[p->base->id];
-    if (p->mix) p->output = encodable(quant_type_by_id(p->mix->output)->name, "TYPE", err);
-    if (p->mix && !p->output) return false;
-    if (output && !(p->output = encodable(output, "--output-type", err))) return false;
-    if (embedding && !(p->embedding = encodable(embedding, "--embedding-type", err))) return false;
-    for (uint64_t i = 0; i < gguf_tensor_count(file); i++) {
-        int64_t layer = layer_of(gguf_tensor_at(file, i)->name);
-        if (layer >= p->n_layer) p->n_layer = (uint32_t)layer + 1;
-    }
+    char name[128];
+    snprintf(name, sizeof name, "%.*s.%s", (int)architecture.size, architecture.data, key);
+    const struct gguf_kv *kv = gguf_kv_find(file, name);
+    struct base_error ignored = BASE_ERROR_INIT; /* of a wrong kind: as good as absent */
+    int64_t value = 0;
+    if (kv && kv->kind == GGUF_ARRAY && kv->count > 0 && kv->item != GGUF_STRING)
+        value = (int64_t)gguf_array_num(kv, 0);
+    else if (kv && !gguf_get_i64(file, name, &value, &ignored))
+        value = 0;
+    return value > 0 ? (uint64_t)value : 0;
+}
+
+static unsigned facts_of(const struct gguf_file *file, bool has_matrix)
+{
+    struct base_error ignored = BASE_ERROR_INIT;
+    struct gguf_str architecture = {NULL, 0};
+    if (!gguf_get_str(file, "general.architecture", &architecture, &ignored) ||
+        architecture.size > 64)
+        architecture.size = 0;
+    const uint64_t heads = number_of(file, architecture, "attention.head_count");
+    const uint64_t key_heads = number_of(file, architecture, "attention.head_count_kv");
+    const uint64_t shared = key_heads ? heads / key_heads : 1; /* query heads to a key head */
+    const uint64_t experts = number_of(file, architecture, "expert_count");
+    unsigned facts = has_matrix ? CLI_WHEN_MATRIX : CLI_WHEN_NO_MATRIX;
+    facts |= str_is(architecture, "falcon") ? CLI_WHEN_FALCON : CLI_WHEN_NOT_FALCON;
+    facts |= shared >= 4 ? CLI_WHEN_GQA_4 : 0;
+    facts |= experts >= 4 ? CLI_WHEN_EXPERTS_4 : 0;
+    facts |= experts == 8 ? CLI_WHEN_EXPERTS_8 : 0;
+    if (str_is(architecture, "llama") && number_of(file, architecture, "block_count") == 80 &&
+        shared > 1)
+        facts |= CLI_WHEN_80_LAYERS;
+    return facts;
+}
+
+/* What TYPE names: a mix or a type. */
+static bool set_base(struct cli_quantize_plan *p, const char *name, bool pure,
+                     struct base_error *err)
+{
+    const struct cli_quantize_mix *mix = cli_quantize_mix_find(name);
+    const char *base = mix ? quant_type_by_id(mix->base)->name : name;
+    if (!(p->base = encodable(base, "TYPE", err))) return false;
+    for (size_t i = 0; i < sizeof file_types / sizeof file_types[0]; i++)
+        if (file_types[i].type == p->base->id) p->file_type = file_types[i].file_type;
+    if (mix) p->file_type = mix->file_type;
+    for (int i = 0; mix && !pure && i < CLI_QUANTIZE_RULES && mix->rule[i].roles; i++)
+        if (!encodable(quant_type_by_id(mix->rule[i].type)->name, "TYPE", err)) return false;
+    p->mix = mix && (mix->copies || !pure) ? mix : NULL;
     return true;
 }
 
-static bool is_converted(const struct gguf_tensor *t)
+static bool count_layers(struct cli_quantize_plan *p, struct base_error *err)
+{
+    const uint64_t count = gguf_tensor_count(p->file);
+    for (uint64_t i = 0; i < count; i++) {
+        const int64_t layer = layer_of(gguf_tensor_at(p->file, i)->name);
+        if (layer >= p->n_layer) p->n_layer = (uint32_t)layer + 1;
+    }
+    p->n_values = calloc((size_t)p->n_layer + 1, sizeof *p->n_values);
+    if (!p->n_values) return base_fail(err, BASE_NO_MEMORY, "not enough memory for a plan");
+    for (uint64_t i = 0; i < count; i++) {
+        const struct gguf_str name = gguf_tensor_at(p->file, i)->name;
+        if (role_of(name) == CLI_ROLE_VALUE && layer_of(name) >= 0)
+            p->n_values[layer_of(name) + 1]++;
+    }
+    for (uint32_t i = 0; i < p->n_layer; i++) p->n_values[i + 1] += p->n_values[i];
+    return true;
+}
+
+bool cli_quantize_plan_make(struct cli_quantize_plan *p, const struct gguf_file *file,
+                            const struct cli_values *values, const char *name, bool has_matrix,
+                            struct base_error *err)
+{
+    *p = (struct cli_quantize_plan){.file = file,
+                                    .facts = facts_of(file, has_matrix),
+                                    .tied = gguf_tensor_find(file, "output.weight") == NULL};
+    const char *output = values->output_type, *embedding = values->embedding_type;
+    if (!set_base(p, name, values->pure, err)) return false;
+    if (p->mix && p->mix->copies &&
+        (output || embedding || values->tensor_type.count || values->pure))
+        return base_fail(err, BASE_USAGE, "COPY converts nothing: no option can name a type");
+    if (output && !(p->output = encodable(output, "--output-type", err))) return false;
+    if (embedding && !(p->embedding = encodable(embedding, "--embedding-type", err))) return false;
+    for (size_t i = 0; i < values->tensor_type.count; i++)
+        if (!add_override(p, values->tensor_type.item[i], err)) return false;
+    return count_layers(p, err);
+}
+
+void cli_quantize_plan_free(struct cli_quantize_plan *p)
+{
+    for (size_t i = 0; i < p->n_overrides; i++) pcre2_code_free(p->override[i].pattern);
+    pcre2_match_data_free(p->match);
+    free(p->n_values);
+}
+
+/* ---- Going by it ---- */
+
+static bool is_converted(const struct cli_quantize_plan *p, const struct gguf_tensor *t)
 {
     const char *end = ".weight";
     const size_t n = strlen(end);
+    if (p->mix && p->mix->copies) return false;
     if (t->n_dims < 2 || t->ne[1] < 2 || !t->type->act) return false;
     if (t->name.size < n || memcmp(t->name.data + t->name.size - n, end, n) != 0) return false;
     for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++)
@@ -100,26 +259,54 @@ static bool is_converted(const struct gguf_tensor *t)
     return true;
 }
 
-static bool gets_more(const struct cli_quantize_plan *p, int64_t layer)
+/* The layer's number among those that have a tensor of such a role, and their count. */
+static void rank_of(const struct cli_quantize_plan *p, const struct gguf_tensor *t, unsigned role,
+                    int64_t *rank, int64_t *count)
 {
-    const int64_t eighth = p->n_layer / 8;
-    return p->mix->all_layers || layer < eighth || layer >= 7 * (int64_t)p->n_layer / 8 ||
-           (layer - eighth) % 3 == 2;
+    const int64_t layer = layer_of(t->name);
+    *rank = layer;
+    *count = p->n_layer;
+    if (role != CLI_ROLE_VALUE || layer < 0) return;
+    *rank = p->n_values[layer];
+    *count = p->n_values[p->n_layer];
+}
+
+static unsigned facts_of_tensor(const struct cli_quantize_plan *p, const struct gguf_tensor *t,
+                                unsigned role)
+{
+    int64_t rank, count;
+    rank_of(p, t, role, &rank, &count);
+    unsigned facts = p->facts;
+    const bool first = rank < count / 8, last = rank >= 7 * count / 8;
+    facts |= t->ne[2] > 1 ? CLI_WHEN_STACKED : 0;
+    facts |= t->ne[0] % p->base->block_len != 0 ? CLI_WHEN_UNFIT : 0;
+    if (rank < 0) return facts;
+    facts |= rank < 2 ? CLI_WHEN_FIRST_2 : 0;
+    facts |= rank < 4 ? CLI_WHEN_FIRST_4 : 0;
+    facts |= rank < count / 16 ? CLI_WHEN_FIRST_16TH : 0;
+    facts |= first ? CLI_WHEN_FIRST_8TH : 0;
+    facts |= !first && !last ? CLI_WHEN_MIDDLE : 0;
+    facts |= first || last || (rank - count / 8) % 3 == 2 ? CLI_WHEN_SPREAD : 0;
+    return facts;
 }
 
 static const struct quant_type *wanted(const struct cli_quantize_plan *p,
                                        const struct gguf_tensor *t)
 {
-    const bool embedding = str_is(t->name, "token_embd.weight");
-    const int64_t layer = layer_of(t->name);
-    if (embedding && p->embedding) return p->embedding;
-    if (p->output && (str_is(t->name, "output.weight") || (embedding && p->tied))) return p->output;
-    if (!p->mix || layer < 0) return p->base;
-    if (has_text(t->name, "attn_output.")) return quant_type_by_id(p->mix->attention);
-    if (has_text(t->name, "attn_v.") || has_text(t->name, "attn_qkv."))
-        return gets_more(p, layer) ? quant_type_by_id(p->mix->value) : p->base;
-    if (has_text(t->name, "ffn_down"))
-        return gets_more(p, layer) ? quant_type_by_id(p->mix->down) : p->base;
+    unsigned role = role_of(t->name);
+    if (role == CLI_ROLE_EMBEDDING && p->embedding) return p->embedding;
+    if (role == CLI_ROLE_EMBEDDING && p->tied) role = CLI_ROLE_OUTPUT;
+    if (role == CLI_ROLE_OUTPUT && p->output) return p->output;
+    for (size_t i = 0; i < p->n_overrides; i++)
+        if (pcre2_match(p->override[i].pattern, (PCRE2_SPTR)t->name.data, t->name.size, 0, 0,
+                        p->match, NULL) >= 0)
+            return p->override[i].type;
+    if (!p->mix) return p->base;
+    const unsigned facts = facts_of_tensor(p, t, role);
+    for (int i = 0; i < CLI_QUANTIZE_RULES && p->mix->rule[i].roles; i++) {
+        const struct cli_quantize_rule *rule = &p->mix->rule[i];
+        if ((rule->roles & role) && (rule->when & ~facts) == 0) return quant_type_by_id(rule->type);
+    }
     return p->base;
 }
 
@@ -127,7 +314,7 @@ const struct quant_type *cli_quantize_plan_type(const struct cli_quantize_plan *
                                                 const struct gguf_tensor *t, bool *fell_back)
 {
     *fell_back = false;
-    if (!is_converted(t)) return t->type;
+    if (!is_converted(p, t)) return t->type;
     const struct quant_type *type = wanted(p, t);
     if (t->ne[0] % type->block_len == 0) return type;
     *fell_back = true;
@@ -143,13 +330,13 @@ const struct quant_type *cli_quantize_plan_type(const struct cli_quantize_plan *
 const char *cli_quantize_name(const struct gguf_file *file)
 {
     uint32_t said = UINT32_MAX;
-    struct base_error ignored = BASE_ERROR_INIT; /* of a wrong kind: as good as absent */
+    struct base_error ignored = BASE_ERROR_INIT; /* of another kind: counts as absent */
     if (!gguf_get_u32(file, "general.file_type", &said, &ignored) || said == UINT32_MAX)
         return NULL;
     const struct cli_quantize_mix *mix;
     for (size_t i = 0; (mix = cli_quantize_mix_at(i)); i++)
-        if (mix->file_type == said) return mix->name;
-    for (uint32_t id = 0; id < QUANT_ID_COUNT; id++)
-        if (file_types[id] == said && (said || id == QUANT_F32)) return quant_type_by_id(id)->name;
+        if (!mix->copies && mix->file_type == said) return mix->name;
+    for (size_t i = 0; i < sizeof file_types / sizeof file_types[0]; i++)
+        if (file_types[i].file_type == said) return quant_type_by_id(file_types[i].type)->name;
     return NULL;
 }

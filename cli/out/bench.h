@@ -1,18 +1,18 @@
-/* cli/out/bench.h: what `infer bench` measured, as its measuring (cmd_bench.c), its formats
- * (bench_report.c) and its charts (bench_plot.c) share it. */
+/* cli/out/bench.h: the results of `infer bench`, shared by the measurement (cmd_bench.c), the
+ * formats (bench_report.c) and the charts (bench_plot.c). */
 #ifndef CLI_OUT_BENCH_H
 #define CLI_OUT_BENCH_H
 
 #include "cli/load.h"
 
-/* One test: what to measure, then what came out. */
+/* One test: its parameters, then its results. */
 struct cli_bench_result {
     bool is_prompt;
     uint32_t n_tokens; /* per sequence */
     uint32_t depth;    /* tokens in each context before */
     uint32_t n_seq;
     double median, low, high;     /* tokens per second, of all sequences together */
-    double of_bandwidth, of_int8; /* shares of the limits, 1 is all of it */
+    double of_bandwidth, of_int8; /* shares of the limits, 1: the limit */
 };
 
 /* Weights that every token is multiplied with, and those of the output product, for rows with
@@ -40,7 +40,7 @@ const char *cli_bench_test_name(const struct cli_bench_result *r);
 /* The results as md, json, jsonl or csv. */
 void cli_bench_report(const struct cli_bench *b, const char *format, struct base_buffer *out);
 
-/* One bar per result: its share of the limit that it comes nearer to. */
+/* One bar per result: its larger share of the two limits. */
 void cli_bench_plot(const struct cli_bench *b, struct base_buffer *out);
 void cli_bench_svg(const struct cli_bench *b, struct base_buffer *out);
 

@@ -1,5 +1,5 @@
 /* cli/out/bench_plot.c: the results of `infer bench` as bars, for terminals and as SVG. Each bar is
- * the share of the limit that a test comes nearer to: reading memory or multiplying integers. */
+ * the larger of a test's shares of the two limits: reading memory and multiplying integers. */
 #include "cli/out/bench.h"
 #include "cli/terminal.h"
 #include <stdio.h>
@@ -18,7 +18,7 @@ enum {
 struct bar {
     char label[LABEL_SIZE];
     const char *limit; /* its name */
-    double share;      /* 0 .. 1 (beyond where the limit was measured in a bad moment) */
+    double share;      /* 0 .. 1 (above 1 if other load lowered the measured limit) */
     double rate;
 };
 

@@ -8,13 +8,13 @@
 
 struct plan {
     uint64_t weights, cache, activations, program, total;
-    uint64_t room; /* free memory within the limits of this process; 0: not told */
+    uint64_t room; /* free memory within the limits of this process; 0: unknown */
     uint64_t n_prompt;
     uint32_t n_ctx;
 };
 
-/* What this process holds now: the program, its libraries, the vocabulary, its tables. All of that
- * a run holds as well. */
+/* The memory of this process now: the program, its libraries, the vocabulary, its tables. A run
+ * needs all of it too. */
 static uint64_t resident_bytes(void)
 {
     unsigned long long size = 0, resident = 0;

@@ -1,7 +1,7 @@
-/* cli/out/memory_plan.h: --plan: what a run would need, told without running it.
+/* cli/out/memory_plan.h: --plan: the memory that a run would need, without running it.
  *
  * The model was opened from its header alone (gguf_open_header) on an engine that only plans, so
- * neither the weights nor the memory need be there. */
+ * neither the weights nor the memory are needed. */
 #ifndef CLI_OUT_MEMORY_PLAN_H
 #define CLI_OUT_MEMORY_PLAN_H
 

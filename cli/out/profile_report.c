@@ -1,6 +1,7 @@
-/* cli/out/profile_report.c: prints where the time of a measurement went (`infer bench --profile`).
+/* cli/out/profile_report.c: prints the time of a measurement by kind of node (`infer bench
+ * --profile`).
  *
- * On stderr, because it is not the answer. Owns the layout of the table; counting is engine/'s. */
+ * On stderr, because stdout has the result. Owns the layout of the table; counting is engine/'s. */
 #include "cli/out/profile_report.h"
 #include <stdio.h>
 #include <stdlib.h>

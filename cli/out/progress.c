@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#ifndef sigev_notify_thread_id /* which older C libraries name in the manual only */
+#ifndef sigev_notify_thread_id /* which older C libraries do not declare */
 #define sigev_notify_thread_id _sigev_un._tid
 #endif
 
@@ -28,8 +28,8 @@ static char *add_number(char *at, uint64_t number)
     return at;
 }
 
-/* Runs on the thread that began it, between two instructions of the evaluation; async-signal-safe.
- */
+/* Runs on the thread that began it, between two instructions of the evaluation;
+ * async-signal-safe. */
 static void show(int number, siginfo_t *info, void *context)
 {
     struct cli_progress *p = info->si_value.sival_ptr;

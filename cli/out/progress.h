@@ -1,7 +1,7 @@
-/* cli/out/progress.h: how far a long prompt is read, on the terminal of standard error.
+/* cli/out/progress.h: the progress of a long prompt, on the terminal of standard error.
  *
- * A line that is shown after a second and overwritten each second; it is gone before the text
- * begins. Without a terminal there is none. */
+ * A line that is shown after a second, updated each second, and erased before the text begins. Only
+ * on a terminal. */
 #ifndef CLI_OUT_PROGRESS_H
 #define CLI_OUT_PROGRESS_H
 
@@ -15,10 +15,10 @@ struct cli_progress {
     timer_t timer; /* while it runs */
 };
 
-/* Before the prompt is evaluated; `p` must stay where it is until the end. */
+/* Call before the prompt is evaluated; `p` must not move until the end. */
 void cli_progress_begin(struct cli_progress *p, const struct model_session *session,
                         uint64_t n_total);
-/* Once there is something else to show, or nothing more to wait for; any number of times. */
+/* Call when there is other output, or at the end; any number of times. */
 void cli_progress_end(struct cli_progress *p); /* a zeroed one is fine */
 
 #endif

@@ -1,9 +1,9 @@
 /* cli/out/result.h: a completion as JSON: one object at its end (--json), or a line per token while
  * it grows and the same object last (--jsonl). docs/run.schema.json and docs/run-event.schema.json
- * say what is in them.
+ * specify them.
  *
- * Every object is valid JSON whatever the model wrote: bytes that are no UTF-8 are U+FFFD, numbers
- * are finite, a log-probability of minus infinity is null. */
+ * Every object is valid JSON for any output of the model: bytes that are not UTF-8 are U+FFFD,
+ * numbers are finite, a log-probability of minus infinity is null. */
 #ifndef CLI_OUT_RESULT_H
 #define CLI_OUT_RESULT_H
 
@@ -18,10 +18,10 @@ struct cli_result {
     const char *sha256; /* of the model file; "": not known */
     double load_seconds;
     struct base_buffer message; /* with --chat, set before the end: the member of that name */
-    /* The rest is its own. */
+    /* The other members are private. */
     struct base_buffer text;          /* the whole of it */
-    struct base_buffer ids, logprobs; /* items of these arrays, as far as they were asked for */
-    struct base_buffer line, token;   /* what is being written; the bytes of one token */
+    struct base_buffer ids, logprobs; /* items of these arrays, if requested */
+    struct base_buffer line, token;   /* JSON under construction; the bytes of one token */
     struct sample_logprob *best;      /* [--logprobs] */
 };
 

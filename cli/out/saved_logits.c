@@ -32,7 +32,7 @@ bool cli_saved_write_rows(struct cli_saved_writer *w, const float *logits, uint6
     return base_output_write(&w->file, logits, rows * w->n_vocab * sizeof *logits, err);
 }
 
-/* What the file must measure; false when it cannot. */
+/* The size that the file must have; false when it overflows. */
 static bool expected_size(const struct header *h, uint64_t *size)
 {
     uint64_t rows, logits, ids;

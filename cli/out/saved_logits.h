@@ -22,7 +22,7 @@ bool cli_saved_write_rows(struct cli_saved_writer *w, const float *logits, uint6
 struct cli_saved_reader {
     const char *path;
     FILE *file;
-    float *rows; /* what was read last */
+    float *rows; /* rows of the last read */
     uint64_t room;
     uint32_t n_vocab;
 };

@@ -2,17 +2,16 @@
  *
  * Sources: q, k_cache, v_cache, range, tables, sinks (or NULL); parameters: scale, softcap,
  * max_alibi. Contract and arithmetic: engine/graph.h. Details of the arithmetic: softcap is
- * separate roundings (vec.scale, tanh, vec.scale); sums of weights over a chunk start at the first
- * key of it that the token sees; a merge is l = l0 * e0 + l1 * e1, o = fmaf(o1, e1, o0 * e0), e =
- * exp(m - M), or 2^(m - M) where values are int16; the result is o * (1 / l), zero where there are
- * neither keys nor sinks. A range is cut to its table; a table or a slot that does not exist gives
- * NaN.
+ * separate roundings (vec.scale, tanh, vec.scale); sums of weights over a chunk start at its first
+ * key in the token's range; a merge is l = l0 * e0 + l1 * e1, o = fmaf(o1, e1, o0 * e0), e = exp(m
+ * - M), or 2^(m - M) where values are int16; the result is o * (1 / l), or zero without keys and
+ * sinks. A range is cut to its table; a table or a slot that does not exist gives NaN.
  *
  * The query rows of a KV head are numbered token * (heads per KV head) + head and taken in blocks;
  * a block reads each chunk of keys and values once (attention_chunk.c). A unit of work is one block
  * with all its chunks, or, when there are fewer blocks than workers need (decoding), one block with
- * one chunk. Then partial results go through shared scratch and are merged in the same order, so
- * that the bits do not depend on the choice. */
+ * one chunk. In the latter case partial results are stored in shared scratch and merged in the same
+ * order, so that the bits do not depend on the split. */
 #include "engine/attention/attention.h"
 #include "base/size.h"
 #include "engine/profile.h"
@@ -21,8 +20,8 @@
 
 enum { CHUNK = ATTENTION_CHUNK, TILE = ATTENTION_TILE };
 enum {
-    MIN_BLOCK = 24,       /* query rows of a block, where there are as many */
-    UNITS_PER_WORKER = 4, /* with fewer, blocks are smaller, and then split by chunks */
+    MIN_BLOCK = 24,       /* query rows of a block, if the node has that many */
+    UNITS_PER_WORKER = 4, /* with fewer units, blocks are smaller or split by chunks */
     RUNS_PER_WORKER = 12, /* runs of consecutive chunks, where blocks are split by chunks */
     MAX_RUN_CHUNKS = 8,
 };
@@ -31,7 +30,7 @@ static const float LN_2 = 0x1.62e430p-1f;
 
 enum { PARAM_SCALE, PARAM_SOFTCAP, PARAM_DV, PARAM_MAX_ALIBI };
 
-/* Takes `bytes` of scratch at *at, in whole cache lines. */
+/* Reserves `bytes` of scratch at *at, rounded up to cache lines. */
 static int64_t place(int64_t *at, int64_t bytes)
 {
     int64_t here = *at;
@@ -110,7 +109,7 @@ static struct attention_partial *partial_at(const struct attention_run *run, cha
     return (struct attention_partial *)(base + index * run->l.partial_floats * 4);
 }
 
-/* The longest run of rows from `first` on, at most up to `end`, that read the same table. */
+/* The end of the longest run of rows from `first` on, at most `end`, that read the same table. */
 static void block_from(const struct attention_run *run, int64_t kv, int64_t first, int64_t end,
                        struct attention_block *b)
 {
@@ -188,7 +187,7 @@ static float *result_row(const struct attention_run *run, int64_t kv, int64_t ro
     return (float *)(run->dst->data + row / run->l.per_kv * run->dst->nb[1]) + head * run->l.dv;
 }
 
-/* The sink joins the sum as a key without a value. */
+/* The sink is added to the sum as a key without a value. */
 static void add_sink(const struct attention_run *run, float sink, struct attention_partial *sum)
 {
     const bool twos = !run->l.float_values;
@@ -209,7 +208,7 @@ static void finish(const struct attention_run *run, int64_t kv, int64_t row,
         memset(out, 0, (size_t)run->l.dv * 4);
         return;
     }
-    /* No score was within the range of int16 weights. */
+    /* No score was in the range of int16 weights. */
     if (!run->l.float_values && sum->m < -ENGINE_ATTN_LIMIT) sum->l = NAN;
     if (sinks) {
         int64_t head = kv * run->l.per_kv + row % run->l.per_kv;
@@ -312,7 +311,7 @@ static void merge_row(const struct attention_run *run, int64_t kv, int64_t row, 
     finish(run, kv, row, sum);
 }
 
-/* The chunks [*lo, *hi) with keys that some token sees. */
+/* The chunks [*lo, *hi) with keys in the range of some token. */
 static void chunk_range(const struct attention_run *run, int64_t *lo, int64_t *hi)
 {
     *lo = run->l.max_chunks;
@@ -327,7 +326,7 @@ static void chunk_range(const struct attention_run *run, int64_t *lo, int64_t *h
     }
 }
 
-/* A unit is a run of consecutive chunks, whose keys mostly are consecutive in memory. */
+/* A unit is a run of consecutive chunks, whose keys are usually consecutive in memory. */
 static void run_split(const struct attention_run *run, int64_t lo, int64_t hi)
 {
     const struct engine_worker *worker = run->task->worker;
@@ -370,7 +369,8 @@ static void attention_run(const struct engine_task *task, struct engine_tensor *
             return;
         }
     }
-    /* Later tokens see more keys: long units come first, so that the last ones end together. */
+    /* Later tokens attend to more keys: long units are started first, so that workers finish
+     * together. */
     int64_t n = l->n_blocks * l->n_kv;
     for (int64_t u; (u = engine_pool_claim(worker, 1)) < n;) {
         int64_t first = (l->n_blocks - 1 - u / l->n_kv) * l->block_rows;
@@ -429,7 +429,7 @@ static double row_bytes(const struct engine_tensor *cache)
     return engine_tensor_is(cache, QUANT_I8) ? row / ENGINE_ATTN_GROUP : row;
 }
 
-/* Reads keys and values once for each token and KV head, as decoding does. */
+/* Counts keys and values once for each token and KV head, as decoding reads them. */
 static struct engine_work attention_work(const struct engine_tensor *dst)
 {
     const struct engine_tensor *k = dst->src[ATTENTION_K], *v = dst->src[ATTENTION_V];

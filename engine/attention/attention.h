@@ -4,7 +4,7 @@
  *   chunk   ENGINE_ATTENTION_CHUNK consecutive positions of a sequence, counted from 0
  *   block   query rows (token, head) of one KV head that read the same block table
  *   tile    ENGINE_ATTN_ROWS query rows of a block, which the kernels take at once
- *   slot    where a KV cache has the key and value of a position; a block table lists them */
+ *   slot    the place of a position's key and value in a KV cache; a block table lists them */
 #ifndef ENGINE_ATTENTION_ATTENTION_H
 #define ENGINE_ATTENTION_ATTENTION_H
 
@@ -15,7 +15,7 @@
 
 enum {
     ATTENTION_CHUNK = ENGINE_ATTENTION_CHUNK,
-    ATTENTION_BLOCK = 192, /* query rows that share a chunk at most: a multiple of a tile's */
+    ATTENTION_BLOCK = 192, /* maximum query rows that share a chunk: a multiple of a tile's */
     ATTENTION_TILE = ENGINE_ATTN_ROWS,
     ATTENTION_PARTIAL_HEAD = 16 /* floats before o in a partial result: m, l, padding */
 };
@@ -24,7 +24,7 @@ enum {
 
 enum { ATTENTION_Q, ATTENTION_K, ATTENTION_V, ATTENTION_RANGE, ATTENTION_TABLES, ATTENTION_SINKS };
 
-/* Sizes, and offsets in bytes: the same numbers on every worker. */
+/* Sizes, and offsets in bytes, identical on every worker. */
 struct attention_layout {
     int64_t n_tokens, n_heads, n_kv, per_kv, d, dv; /* per_kv: query heads per KV head */
     int64_t rows, block_rows, n_blocks;             /* query rows of a KV head, and their blocks */
@@ -43,16 +43,16 @@ struct attention_layout {
     int64_t partial_bytes;  /* of all */
 };
 
-/* A result of one query row over some keys; lies in scratch, `o` follows it in memory. l and o are
- * in units of e^m, or of 2^m where values are int16. */
+/* A result of one query row over some keys, in scratch; `o` follows it in memory. l and o are in
+ * units of e^m, or of 2^m where values are int16. */
 struct attention_partial {
     float m, l;
-    float seen; /* 0: no key yet, m and l mean nothing */
+    float seen; /* 0: no key yet, m and l are undefined */
     float padding[ATTENTION_PARTIAL_HEAD - 3];
     float o[];
 };
 
-/* Query rows of one KV head that read the same table, and the range of keys that each sees. */
+/* Query rows of one KV head that read the same table, and the range of keys of each. */
 struct attention_block {
     int64_t kv, first, n; /* rows first .. first + n - 1 */
     int64_t table;
@@ -67,8 +67,8 @@ struct attention_run {
     const struct engine_attn *attn;
     char *own;
     float scale, softcap, max_alibi;
-    bool direct;       /* int16 scores are made as the exponents of weights at once */
-    float query_scale; /* multiplies that of a query's codes */
+    bool direct;       /* int16 scores are computed directly as the exponents of weights */
+    float query_scale; /* factor of the scale of a query's codes */
 };
 
 /* KV slots of a cache of either kind. */
@@ -79,31 +79,32 @@ static inline int64_t engine_attention_slots(const struct engine_tensor *cache)
 
 /* attention_chunk.c */
 
-/* The block's query rows in the form that its keys are multiplied with, into this worker's
+/* Converts the block's query rows to the form that its keys are multiplied with, in this worker's
  * scratch. */
 void engine_attention_convert_queries(const struct attention_run *run,
                                       const struct attention_block *b);
 
-/* The keys of a chunk that some row of a block sees. */
+/* The keys of a chunk in the range of some row of a block. */
 struct attention_keys {
     int64_t chunk_lo; /* position of the chunk's first key */
-    int64_t lo, hi;   /* keys seen by any row, counted from there */
-    int64_t next;     /* groups of keys that are seen of the next chunk */
-    bool in_place;    /* they have the slots base + lo .. base + hi - 1, aligned: kernels read them
-                       * where an int16 cache has them */
-    int64_t base;     /* slot of key 0 of the chunk, which need not exist */
-    bool any_missing; /* this and the next two: only for keys that are not read in place */
+    int64_t lo, hi;   /* keys in the range of any row, counted from there */
+    int64_t next;     /* groups of the next chunk with such keys */
+    bool in_place; /* slots are base + lo .. base + hi - 1, aligned: kernels read an int16 cache in
+                      place */
+    int64_t base;  /* slot of the chunk's key 0, even if that does not exist */
+    bool any_missing; /* this and the next two are for keys that are not read in place */
     bool missing[ATTENTION_CHUNK];
-    int32_t slot[ATTENTION_CHUNK]; /* 0 for those that do not exist */
+    int32_t slot[ATTENTION_CHUNK]; /* 0 for keys that do not exist */
     const char *key, *value; /* the chunk's int16 groups, or floats: in scratch or the cache */
 };
 
-/* Reads the chunk's keys and values that any row of the block sees; false where there are none. */
+/* Reads the chunk's keys and values in the range of any row of the block; false if there are
+ * none. */
 bool engine_attention_chunk_load(const struct attention_run *run, const struct attention_block *b,
                                  int64_t chunk, struct attention_keys *keys);
 
-/* Results of the rows first .. first + n - 1 of the block, n <= ATTENTION_TILE, over the chunk that
- * was loaded, into out[i]; rows that see no key of it get seen = 0. */
+/* Results of the rows first .. first + n - 1 of the block, n <= ATTENTION_TILE, over the loaded
+ * chunk, into out[i]; rows without a key in it get seen = 0. */
 void engine_attention_chunk_tile(const struct attention_run *run, const struct attention_block *b,
                                  const struct attention_keys *keys, int64_t first, int64_t n,
                                  struct attention_partial *const *out);

@@ -1,10 +1,10 @@
 /* engine/attention/attention_chunk.c: one chunk of keys and values for a block of query rows.
  *
  * A chunk is read once for each block: its keys and values become int16 (engine/isa/attn.h), or
- * floats where the cache is F32, in this worker's scratch, and stay in the L2 cache while it takes
- * tile after tile of query rows: scores, weights, weighted sums. An int16-quantized cache is used
- * where it lies. Rows are placed by their position in the chunk, so that scales of weights belong
- * to the same keys whatever the batch. */
+ * floats where the cache is F32, in this worker's scratch, and stay in the L2 cache for all tiles
+ * of query rows: scores, weights, weighted sums. An int16-quantized cache is used in place. Rows
+ * are placed by their position in the chunk, so that scales of weights belong to the same keys
+ * whatever the batch. */
 #include "engine/attention/attention.h"
 #include "quant/stream.h"
 #include <math.h>
@@ -12,7 +12,7 @@
 
 enum { CHUNK = ATTENTION_CHUNK, GROUP = ENGINE_ATTN_GROUP, SUB = ENGINE_ATTN_SUB };
 _Static_assert((int)CHUNK == (int)ENGINE_ATTN_KEYS, "a tile is of a chunk's keys");
-enum { ROWS_AHEAD = 32 }; /* a row is prefetched when so many before it are unread */
+enum { ROWS_AHEAD = 32 }; /* rows between the one that is read and the one that is prefetched */
 
 static void *scratch(const struct attention_run *run, int64_t at)
 {
@@ -38,7 +38,7 @@ void engine_attention_convert_queries(const struct attention_run *run,
 
 /* ---- Reading the cache ---- */
 
-/* The rows of one KV head in a cache. The slots of a sequence mostly are consecutive, but the rows
+/* The rows of one KV head in a cache. The slots of a sequence are usually consecutive, but the rows
  * of a group are 16 address streams, more than hardware prefetchers follow: rows are prefetched
  * before they are read. A distance above ROWS_AHEAD is slower. */
 struct rows {
@@ -58,7 +58,8 @@ PREFETCH_INLINE void prefetch_row(const struct rows *rows, int64_t slot)
     quant_prefetch(rows->first + slot * rows->stride, (size_t)rows->bytes);
 }
 
-/* Whether an int16 cache has the chunk's keys as they would be in scratch. */
+/* Whether an int16 cache has the chunk's keys in the layout of scratch, so that they are used in
+ * place. */
 static bool in_place(const int32_t *table, int64_t n_slots, struct attention_keys *keys)
 {
     const int32_t lo = (int32_t)keys->lo, hi = (int32_t)keys->hi, first = table[lo];
@@ -109,7 +110,7 @@ PREFETCH_INLINE void prefetch_rows(struct rows rows, const struct attention_keys
     for (int64_t j = from; j < to; j++) prefetch_row(&rows, keys->slot[j]);
 }
 
-/* Decodes the rows of the keys [from, to) to floats, that of key `from` to out[0]. */
+/* Decodes the rows of the keys [from, to) to floats, key `from` to out[0]. */
 static void load_floats(const struct attention_run *run, const struct engine_tensor *cache,
                         struct rows rows, const struct attention_keys *keys, int64_t from,
                         int64_t to, int64_t pad, float *out)
@@ -134,7 +135,7 @@ static void load_as_q16(const struct attention_run *run, const struct engine_ten
     for (int64_t g = keys->lo / GROUP; g * GROUP < keys->hi; g++) {
         const int64_t first = g * GROUP < keys->lo ? keys->lo : g * GROUP;
         const int64_t end = (g + 1) * GROUP < keys->hi ? (g + 1) * GROUP : keys->hi;
-        /* Zeros stand for keys of the group that no row sees. */
+        /* Zeros take the place of keys of the group in no row's range. */
         if (end - first < GROUP) memset(decoded, 0, (size_t)(GROUP * pad) * sizeof *decoded);
         load_floats(run, cache, rows, keys, first, end, pad, decoded + (first - g * GROUP) * pad);
         (values ? run->attn->values : run->attn->keys)(n, decoded, pad, to + g * bytes);
@@ -194,7 +195,7 @@ bool engine_attention_chunk_load(const struct attention_run *run, const struct a
 
 /* ---- A tile of query rows ---- */
 
-/* Rows of a tile that see keys of the chunk: those [lo, hi), counted from the chunk's first. */
+/* Rows of a tile and their ranges [lo, hi) of keys, counted from the chunk's first. */
 struct tile {
     int64_t n, lo[ATTENTION_TILE], hi[ATTENTION_TILE];
     int64_t min_lo, max_hi;        /* over all rows */
@@ -205,10 +206,10 @@ struct tile {
     struct attention_partial *out[ATTENTION_TILE];
 };
 
-/* For scores that are used without the exponents of value scales. */
+/* Zero offsets, for scores without the exponents of value scales. */
 static const float no_offset[CHUNK];
 
-/* The next step prefetches n groups of so many bytes. */
+/* Makes the next step prefetch n groups of `bytes` each. */
 static void set_prefetch(struct engine_attn_tile *tile, const char *groups, int64_t n,
                          int64_t bytes)
 {
@@ -218,7 +219,7 @@ static void set_prefetch(struct engine_attn_tile *tile, const char *groups, int6
 
 /* Scores, or, where values are int16 and there is no softcap, the exponents t_j of the weights
  * 2^t_j (engine/isa/attn.h). `from_memory`: keys and values are not in cache yet; then the values,
- * and the keys of the next chunk, which mostly are the next ones in memory, are prefetched. */
+ * and the keys of the next chunk, usually the next in memory, are prefetched. */
 static void tile_scores(const struct attention_run *run, const struct attention_keys *keys,
                         const struct tile *t, bool from_memory)
 {
@@ -260,7 +261,7 @@ static void cap(const struct attention_run *run, float *s, int64_t n, float by)
     vec->scale(n, s, run->softcap * by, 0.0f, s);
 }
 
-/* Adds to the scores of n keys from `lo` on what their distance to query i is worth. */
+/* Adds the ALiBi bias of their distance to query i to the scores of n keys from `lo` on. */
 static void add_alibi(const struct tile *t, int64_t i, float *s, int64_t lo, int64_t n)
 {
     for (int64_t j = 0; j < n; j++) s[j] += t->slope[i] * (float)(lo + j - t->self[i]);
@@ -293,7 +294,8 @@ static void sum_floats(const struct attention_run *run, const struct attention_k
     run->tile->weighted_sum(to - from, l->dv, v, l->dv_pad, p, n, o);
 }
 
-/* All rows at once over the keys that all see, row by row over the others; each row ascending. */
+/* All rows at once over the keys that they have in common, row by row over the others; each row in
+ * ascending order. */
 static void tile_float_sums(const struct attention_run *run, const struct attention_keys *keys,
                             const struct tile *t)
 {
@@ -310,7 +312,7 @@ static void tile_float_sums(const struct attention_run *run, const struct attent
     for (int64_t i = 0; i < t->n; i++) sum_floats(run, keys, t, i, 1, to, t->hi[i]);
 }
 
-/* Scores of row i to exponents t_j of weights, where `scores` has not made them so. */
+/* Converts scores of row i to exponents t_j of weights, where `scores` has not done so. */
 static void exponents(const struct attention_run *run, const struct tile *t, int64_t i)
 {
     const struct engine_vec *vec = &run->task->engine->vec;
@@ -325,7 +327,7 @@ static void exponents(const struct attention_run *run, const struct tile *t, int
     vec->add(n, s, offset + lo, s);
 }
 
-/* Prefetches the scales of n groups of values, which `offsets` reads first of all. */
+/* Prefetches the scales of n groups of values, which `offsets` reads first. */
 PREFETCH_INLINE void prefetch_scales(const char *group, int64_t n, int64_t bytes)
 {
     for (int64_t i = 0; i < n; i++) quant_prefetch(group + i * bytes, 4 * GROUP);

@@ -1,10 +1,10 @@
 /* clang-format off */
 /* engine/isa/attn.h: attention's arithmetic in integers, one table per instruction-set level.
  *
- * Keys, values, queries and weights become int16 codes of 12 to 15 bits with one scale each, so that
- * products are sums of integers: exact, whatever the order, and two multiply-adds a lane where floats
- * have one. attn_scalar.c is the specification, the others give the same bits. Private to attention,
- * which owns memory, block tables and softmax. F32 caches are not for these.
+ * Keys, values, queries and weights become int16 codes of 12 to 15 bits with one scale each, so
+ * that products are sums of integers: exact in any order, and two multiply-adds per lane instead of
+ * one for floats. attn_scalar.c is the specification, the others give the same bits. Private to
+ * attention, which owns memory, block tables and softmax. F32 caches do not use these kernels.
  *
  * The codes of a row x[n]: m = largest |x| (compared as integers, so that NaN > Inf > numbers);
  * code = round-to-nearest-even(x * factor).
@@ -36,12 +36,12 @@
  *           total = fmaf(lane, scale, total); then the tree of engine/isa/vec.h
  *     o     = fmaf((float)(integer sum over the sub-block), scale, o), ascending from +0
  *
- * sum and o are in units of 2^base, base = C - 14: a merge of chunks multiplies by powers of two only.
- * The largest codes keep every integer sum below 2^31. A query sees its own keys only: what the other
- * rows of a group of 16 hold never shows in a result.
+ * sum and o are in units of 2^base, base = C - 14: a merge of chunks multiplies by powers of two
+ * only. The largest codes keep every integer sum below 2^31. Only the keys in a query's range
+ * affect its result, never other rows of a group of 16.
  *
- * Keys and values lie in consecutive groups of 16 rows: the scales of the rows, then their codes. An
- * int16-quantized KV cache (engine/graph.h) is made of such groups, and is read where it lies. */
+ * Keys and values lie in consecutive groups of 16 rows: the scales of the rows, then their codes.
+ * An int16-quantized KV cache (engine/graph.h) is made of such groups, and is read in place. */
 /* clang-format on */
 #ifndef ENGINE_ISA_ATTN_H
 #define ENGINE_ISA_ATTN_H
@@ -102,14 +102,14 @@ static inline int16_t *engine_attn_codes(const char *group)
  * queries and keys that do not exist may have any value. 64-byte aligned. */
 struct engine_attn_tile {
     _Alignas(64) float t[ENGINE_ATTN_ROWS][ENGINE_ATTN_KEYS];
-    _Alignas(64) int16_t codes[ENGINE_ATTN_ROWS][ENGINE_ATTN_KEYS]; /* of w; not seen: 0 */
+    _Alignas(64) int16_t codes[ENGINE_ATTN_ROWS][ENGINE_ATTN_KEYS]; /* of w; outside the range: 0 */
     float scale[ENGINE_ATTN_ROWS][ENGINE_ATTN_SUBS];                /* of codes */
     float base[ENGINE_ATTN_ROWS], sum[ENGINE_ATTN_ROWS];            /* of weights */
     float query_scale[ENGINE_ATTN_ROWS];
     const int16_t *query[ENGINE_ATTN_ROWS];
-    int64_t lo[ENGINE_ATTN_ROWS], hi[ENGINE_ATTN_ROWS]; /* a query sees keys lo <= j < hi */
+    int64_t lo[ENGINE_ATTN_ROWS], hi[ENGINE_ATTN_ROWS]; /* range of a query: keys lo <= j < hi */
     int64_t n_rows;
-    const char *ahead; /* the next memory to be read, prefetched meanwhile */
+    const char *ahead; /* memory that is read next, prefetched meanwhile */
     int64_t ahead_bytes;
     bool to_l1; /* prefetch to the first-level cache (struct cpu_prefetch) */
 };
@@ -165,8 +165,8 @@ float engine_attn_exp2(float x);
 
 /* A weight 2^(t - c + 14): x = max(t, c - 126); s = x + shift, which rounds x - (c - 14) to an
  * integer n in the low bits of s; r = x - (s - shift); p(r) by fmaf from the highest power, and n
- * is added to its exponent. NaN stays NaN. p is 2^r for |r| <= 1/2 but for 3e-6 of it, a twentieth
- * of what rounding to codes changes the largest weight by. */
+ * is added to its exponent. NaN stays NaN. p is 2^r for |r| <= 1/2 with a relative error of 3e-6, a
+ * twentieth of the rounding error of the largest weight's code. */
 #define ENGINE_ATTN_MAGIC 0x1.8p23f
 #define ENGINE_ATTN_POWERS                                                                         \
     {                                                                                              \
@@ -181,26 +181,27 @@ static inline float engine_attn_shift(float c)
 /* clang-format off */
 /* ---- Prefetch ----
  *
- * Memory would idle during a step that prefetches nothing, so each step prefetches its share of
- * what is read next, evenly and in order:
+ * Memory would be idle during a step without prefetches, so each step prefetches its share of the
+ * data that is read next, evenly and in order:
  *
  *     scores    the values of their keys
  *     weights   of each row, in each sub-block: as many bytes of the next chunk's keys as arrive
  *               in about the time that the weights take
  *     sums      the rest of these keys
  *
- * To the first-level cache one line at a time: of many at once some are dropped while others are
- * outstanding (docs/performance.md). */
+ * Prefetches to the first-level cache are issued one line at a time: of many at once the processor
+ * drops some while others are outstanding (docs/performance.md). */
 /* clang-format on */
 enum { ENGINE_ATTN_WEIGHTS_BYTES = 256, ENGINE_ATTN_AT_ONCE = 512, ENGINE_ATTN_LINE = 64 };
 
 struct engine_attn_prefetch {
     const char *next;
-    int64_t pace, due; /* bytes, times 256: of a step; of steps made, not prefetched yet */
+    int64_t pace, due; /* in units of 1/256 byte: per step; due but not prefetched yet */
     int64_t at_once;   /* bytes */
 };
 
-/* For tile->ahead without its first `but` bytes, in n steps; up to at_once bytes more. */
+/* Prepares to prefetch tile->ahead without its first `but` bytes in n steps; up to at_once bytes
+ * more. */
 static inline struct engine_attn_prefetch engine_attn_prefetch(const struct engine_attn_tile *tile,
                                                                int64_t but, int64_t n)
 {
@@ -212,7 +213,7 @@ static inline struct engine_attn_prefetch engine_attn_prefetch(const struct engi
                                          .at_once = at_once};
 }
 
-/* n steps. */
+/* Advances by n steps. */
 PREFETCH_INLINE void engine_attn_prefetch_step(const struct engine_attn_tile *tile,
                                                struct engine_attn_prefetch *prefetch, int64_t n)
 {

@@ -1,6 +1,6 @@
-/* engine/isa/attn_avx2.c: attention in integers with AVX2: VPMADDWD and an addition where AVX-512
- * has one instruction. Rows of a length that is not a multiple of 16 are left to the scalar
- * functions. Twin of attn_scalar.c, bit for bit. */
+/* engine/isa/attn_avx2.c: attention in integers with AVX2: VPMADDWD and an addition in place of one
+ * instruction of AVX-512. Scalar functions take rows whose length is not a multiple of 16. Twin of
+ * attn_scalar.c, bit for bit. */
 #include "base/unroll.h"
 #include "engine/isa/attn.h"
 #include <immintrin.h>
@@ -17,8 +17,8 @@ TARGET INLINE __m256i load(const int16_t *codes)
     return _mm256_loadu_si256((const __m256i *)codes);
 }
 
-/* acc[j] + v[j][2i] * pair[0] + v[j][2i + 1] * pair[1] per lane i. One block of instructions: gcc
- * multiplies for all accumulators first, and has no registers left for the products. */
+/* acc[j] + v[j][2i] * pair[0] + v[j][2i + 1] * pair[1] per lane i. One asm block: gcc would do all
+ * multiplications first, and run out of registers for the products. */
 TARGET INLINE void mad_pairs(__m256i *acc, __m256i low, __m256i high, const int16_t *pair)
 {
     __m256i both, products;
@@ -80,7 +80,7 @@ TARGET static float row_avx2(int64_t d, const float *x, enum engine_attn_kind ki
     return scale;
 }
 
-/* 8 vectors of 8 dwords become their columns. */
+/* Transposes 8 vectors of 8 dwords. */
 TARGET INLINE void transpose8(__m256i *v)
 {
     __m256i a[8], b[8];
@@ -199,7 +199,7 @@ TARGET INLINE void scores_any(int64_t d, int64_t first, int64_t end, const char 
     }
 }
 
-/* Loops that prefetch nothing are other loops, as with AVX-512. */
+/* Loops without prefetches are separate, as with AVX-512. */
 TARGET static void scores_avx2(int64_t d, int64_t first, int64_t end, const char *keys,
                                const float *offset, struct engine_attn_tile *tile)
 {
@@ -227,7 +227,7 @@ TARGET static void offsets_avx2(int64_t dv, int64_t n_groups, const char *values
         }
 }
 
-/* All ones for those of 8 keys from j on that the query sees. */
+/* All ones for those of 8 keys from j on that are in the query's range. */
 TARGET INLINE __m256 seen_of(const struct engine_attn_tile *tile, int64_t r, int64_t j)
 {
     const __m256i key =
@@ -244,7 +244,7 @@ TARGET INLINE float largest8(__m256 v)
     return _mm_cvtss_f32(_mm_max_ss(m, _mm_movehdup_ps(m)));
 }
 
-/* Lane i: the largest of v[i], in which there is no NaN. */
+/* Lane i: the largest of v[i], which has no NaN. */
 TARGET INLINE __m256 largest_of_each(const __m256 *v)
 {
     __m256 a[4], b[2];
@@ -262,8 +262,8 @@ TARGET INLINE __m256 largest_of_each(const __m256 *v)
                          _mm256_permute2f128_ps(b[0], b[1], 0x31));
 }
 
-/* c of the sub-blocks [first, end), and the limit for the others. `all`: the query sees all their
- * keys. */
+/* c of the sub-blocks [first, end), and the limit for the others. `all`: all their keys are in the
+ * query's range. */
 TARGET INLINE __m256 max_exponents(const struct engine_attn_tile *tile, int64_t r, int64_t first,
                                    int64_t end, bool all)
 {
@@ -274,7 +274,7 @@ TARGET INLINE __m256 max_exponents(const struct engine_attn_tile *tile, int64_t 
         for (int64_t j = SUB * s; j < SUB * (s + 1); j += 8) {
             __m256 t = _mm256_loadu_ps(tile->t[r] + j);
             if (!all) t = _mm256_blendv_ps(low, t, seen_of(tile, r, j));
-            /* The second operand remains where the first is NaN. */
+            /* The result is the second operand where the first is NaN. */
             max_t[s] = _mm256_max_ps(t, max_t[s]);
         }
     }
@@ -290,7 +290,7 @@ TARGET INLINE __m256 exp2_8(__m256 x)
                          _mm256_cmp_ps(x, _mm256_set1_ps(-127.0f), _CMP_GT_OQ));
 }
 
-/* Weights of the 8 keys from j on: numbers for those that are not seen. */
+/* Weights of the 8 keys from j on; any number for those outside the range. */
 TARGET INLINE __m256 weights8(const float *t, __m256 min_t, __m256 shift)
 {
     static const float powers[] = ENGINE_ATTN_POWERS;

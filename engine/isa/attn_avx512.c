@@ -126,7 +126,7 @@ TARGET static float row_avx512(int64_t d, const float *x, enum engine_attn_kind 
     return scale;
 }
 
-/* 16 vectors of 16 dwords become their columns. */
+/* Transposes 16 vectors of 16 dwords. */
 TARGET INLINE void transpose16(__m512i *v)
 {
     __m512i a[16], b[16];
@@ -292,7 +292,7 @@ TARGET INLINE void scores_any(int64_t d, int64_t first, int64_t end, const char 
     ENGINE_ATTN_BY_ROWS(tile->n_rows, scores_rows, d, first, end, keys, offset, tile, prefetches);
 }
 
-/* Loops that prefetch nothing are separate ones: the test alone would cost a tenth. */
+/* Loops without prefetches are separate: the test alone would cost a tenth of the time. */
 TARGET static void scores_avx512(int64_t d, int64_t first, int64_t end, const char *keys,
                                  const float *offset, struct engine_attn_tile *tile)
 {
@@ -319,7 +319,7 @@ TARGET static void offsets_avx512(int64_t dv, int64_t n_groups, const char *valu
     }
 }
 
-/* What the weights of a query and sub-block are made with: c - 126, below which t is cut, and the
+/* Parameters of the weights of a query and sub-block: c - 126, the lower limit of t, and the
  * shift. */
 struct exponents {
     _Alignas(64) float min_t[ENGINE_ATTN_ROWS][ENGINE_ATTN_SUBS];
@@ -355,7 +355,7 @@ TARGET INLINE __m512 largest16(const __m512 *v)
                          _mm512_shuffle_f32x4(e[0], e[1], 0xdd));
 }
 
-/* The largest t of each sub-block, not below the limit, of the rows r and r + 1, even if row r + 1
+/* The largest t, at least the limit, of each sub-block of the rows r and r + 1, even if row r + 1
  * does not exist. */
 TARGET INLINE __m512 largest_of(const struct engine_attn_tile *tile, int64_t r, int64_t first,
                                 int64_t end, bool all)
@@ -367,7 +367,7 @@ TARGET INLINE __m512 largest_of(const struct engine_attn_tile *tile, int64_t r, 
         const int64_t s = i % ENGINE_ATTN_SUBS;
         v[i] = _mm512_set1_ps(-ENGINE_ATTN_LIMIT);
         if (s < first || s >= end) continue;
-        /* The second operand remains where the first is NaN. */
+        /* The result is the second operand where the first is NaN. */
         UNROLL
         for (int64_t j = SUB * s; j < SUB * (s + 1); j += 16)
             v[i] = all ? _mm512_max_ps(_mm512_load_ps(tile->t[own] + j), v[i])
@@ -403,8 +403,8 @@ TARGET INLINE void set_exponents(struct engine_attn_tile *tile, int64_t r, __m51
 }
 
 /* Weights of the keys from SUB * s on, n <= 2 sub-blocks; adds to the row's lanes. Each step is
- * made for all vectors before the next one: the out-of-order window does not reach the independent
- * instructions otherwise. */
+ * done for all vectors before the next step: otherwise the out-of-order window does not reach the
+ * independent instructions. */
 TARGET INLINE __m512 sub_weights(struct engine_attn_tile *tile, int64_t r,
                                  const struct exponents *exponents, const float *inverse, int64_t s,
                                  int n, bool all, __m512 total)
@@ -481,7 +481,7 @@ TARGET INLINE __m512 row_weights(struct engine_attn_tile *tile, int64_t r,
     return total;
 }
 
-/* The steps of one row depend on each other, so each is made for all rows before the next. */
+/* The steps of one row depend on each other, so each is done for all rows before the next. */
 TARGET INLINE void tile_weights(int64_t first, int64_t end, const float *inverse,
                                 struct engine_attn_tile *tile, bool all)
 {
@@ -559,8 +559,8 @@ TARGET INLINE void sums_rows(int64_t dv, int64_t first, int64_t end, const char 
         tile, engine_attn_weights_bytes(tile), (end - first) * ((dv + 15) / 16) * (SUB / 2));
     struct engine_attn_prefetch *prefetch = prefetches ? &all : NULL;
     int64_t d = 0;
-    /* Rows of values that come from memory are read whole, although with more than three queries
-     * the totals are then kept in memory; in large tiles, of prompts, the halves are faster. */
+    /* Rows of values that come from memory are read whole, although the totals of more than three
+     * queries then do not fit registers; in large tiles (prompts) halves are faster. */
     for (; (prefetches || nr <= 5) && d + 64 <= dv; d += 64)
         sums_tile(dv, first, end, values, tile, o, d, 0xffff, prefetch, nr, 4);
     for (; d + 32 <= dv; d += 32)

@@ -26,7 +26,7 @@ static float float_of(uint32_t bits)
     return x;
 }
 
-/* Fractions above 4095 / 2048 would need codes above 4095: the addition carries them to the next
+/* Fractions above 4095 / 2048 would need codes above 4095: the addition carries into the next
  * exponent. */
 static float value_scale(uint32_t largest_bits, float *factor)
 {

@@ -1,14 +1,14 @@
 /* engine/isa/tile.h: the inner kernels of products and attention, one table per instruction-set
  * level.
  *
- * A tile multiplies weight rows that were brought into a simple form by activation columns in a
- * simple form, with the canonical arithmetic of quant/quant.h; which level ran never shows in the
- * result. tile_scalar.c is the specification. Private to engine/: called by matmul and attention,
- * which own the memory, the edges in k (whole blocks) and the split over threads.
+ * A tile multiplies weight rows by activation columns, both in a form that kernels read in order,
+ * with the canonical arithmetic of quant/quant.h; the result is the same at every level.
+ * tile_scalar.c is the specification. Private to engine/: called by matmul and attention, which own
+ * the memory, the edges in k (whole blocks) and the split over threads.
  *
  * Columns of quantized activations are interleaved in column panels of ENGINE_TILE_COLS, so that a
  * tile reads consecutive memory: 4 consecutive elements (the unit of u8 x s8 dot instructions) of
- * each column are adjacent. A panel with fewer columns is filled up with zeros. */
+ * each column are adjacent. A panel with fewer columns is padded with zeros. */
 #ifndef ENGINE_ISA_TILE_H
 #define ENGINE_ISA_TILE_H
 
@@ -16,11 +16,12 @@
 #include "quant/quant.h"
 
 enum { ENGINE_TILE_COLS = 8 };
-/* Row panels that a tile takes at once, at most. */
+/* Maximum row panels of a tile. */
 enum { ENGINE_TILE_PANELS = 2 };
-/* Floats are packed in bundles of some rows of weights, or of so many columns. */
+/* Floats are packed in bundles of rows of weights (engine_tile_packed.rows), or of this many
+ * columns. */
 enum { ENGINE_TILE_PACKED_COLS = 4 };
-/* Rows of floats that a tile takes at once: whole bundles. */
+/* Rows of floats of a tile: whole bundles. */
 enum { ENGINE_TILE_FLOAT_ROWS = 24 };
 
 struct engine_cols32 { /* one block of 32 of 8 columns */
@@ -41,7 +42,7 @@ struct engine_cols256 { /* one super-block of 256 of 8 columns */
 
 /* Products of packed floats. A bundle of n rows (or columns) is [16 / lanes][steps][n][lanes]: a
  * step is 16 elements of each, and where lanes are 8, all first halves come before all second ones.
- * The steps are even in number. */
+ * The number of steps is even. */
 struct engine_tile_packed {
     int rows, lanes;
     /* One row of a bundle, or n elements of it from a multiple of 32 on, up to the next multiple of
@@ -54,16 +55,16 @@ struct engine_tile_packed {
                     float *const *out);
 };
 
-/* Sums of rows by a column panel: their floats between K-blocks. */
+/* Float sums of rows by a column panel, kept between K-blocks. */
 struct engine_tile_sums {
     _Alignas(64) float of[ENGINE_TILE_PANELS][ENGINE_TILE_COLS][QUANT_PANEL_ROWS];
 };
 
-/* The sums that a K-block is added to, and where the results of the last one go. */
+/* The sums that a K-block is added to, and the destination of the final results. */
 struct engine_tile_to {
     struct engine_tile_sums *sums;
-    bool first; /* nothing is in *sums */
-    bool last;  /* nothing is left in *sums: out[c][r] for c < n_cols, r < n_rows */
+    bool first; /* first K-block: *sums is undefined */
+    bool last;  /* last K-block: results to out[c][r], c < n_cols, r < n_rows */
     int n_rows, n_cols;
     float *const *out;
 };
@@ -84,8 +85,8 @@ struct engine_tile {
     void (*interleave)(int64_t n, const int8_t *const q[ENGINE_TILE_COLS],
                        int8_t (*to)[ENGINE_TILE_COLS][4]);
     /* clang-format off */
-    /* Sets the bounds of a column panel whose other members are set. panel256 accumulates in 16 bits
-     * where a bound proves that no sum of codes times q overflows:
+    /* Computes the bounds of a column panel whose other members are set. panel256 accumulates in 16
+     * bits where a bound proves that no sum of codes times q overflows:
      *
      *     bound     the largest sum of                          at most INT16_MAX where used
      *     mass16    |q| over 16 elements                        offset * (sub_len / 16) * mass16
@@ -105,11 +106,11 @@ struct engine_tile {
                  const uint16_t *const *x, int64_t n_cols, float *const *out);
     /* The products of f32 and bf16 from packed rows. Where k is no multiple of 32, f32's rows end
      * with -0.0f and its columns with 0.0f: a product of those changes no sum; bf16's end with
-     * zeros, and of its 32 elements the odd ones are a step, then the even ones. NULL where nothing
-     * is gained. */
+     * zeros, and of its 32 elements the odd ones are a step, then the even ones. NULL where this is
+     * not faster. */
     const struct engine_tile_packed *packed_f32, *packed_bf16;
-    /* o[i][d] = fmaf(v[j][d], p[i][j], o[i][d]) for j = 0 .. n - 1 ascending; i < n_rows, d < dim.
-     */
+    /* o[i][d] = fmaf(v[j][d], p[i][j], o[i][d]) for j = 0 .. n - 1 ascending; i < n_rows, d <
+     * dim. */
     void (*weighted_sum)(int64_t n, int64_t dim, const float *v, int64_t v_stride,
                          const float *const *p, int64_t n_rows, float *const *o);
 };
@@ -119,7 +120,7 @@ const struct engine_tile *engine_tile_table(enum cpu_level level);
 
 extern const struct engine_tile engine_tile_scalar;
 #if defined(__x86_64__)
-/* Used with AVX-512 as well. */
+/* Also used with AVX-512. */
 void engine_tile_interleave_avx2(int64_t n, const int8_t *const q[ENGINE_TILE_COLS],
                                  int8_t (*to)[ENGINE_TILE_COLS][4]);
 void engine_tile_f32_avx2(int64_t k, const float *w, int64_t w_stride, int64_t n_rows,

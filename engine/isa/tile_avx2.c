@@ -1,12 +1,12 @@
 /* engine/isa/tile_avx2.c: tile kernels for AVX2 with FMA, and for AVX2 with AVX-VNNI.
  *
  * A panel's 16 rows are two halves of 8 lanes. Both are multiplied by 4 columns at a time, block by
- * block: 8 registers of sums in 16 bits, so that 6 loads serve 8 multiplies, while the block stays
- * in the L1 cache for the other 4 columns; floats wait in memory. VPMADDUBSW adds two products in
- * 16 bits and saturates: how many such sums fit (depth) is known from the type's largest code, and
- * for super-blocks from what `measure` found in the columns; codes beyond 128 of which not even one
- * fits are taken as sign and magnitude instead. With AVX-VNNI a VPDPBUSD adds four products in 32
- * bits, which needs none of this. All inside a block is exact.
+ * block: 8 registers of sums in 16 bits, 6 loads for 8 multiplies, while the block stays in the L1
+ * cache for the other 4 columns; float sums are in memory. VPMADDUBSW adds two products in 16 bits
+ * and saturates: how many such sums fit (depth) follows from the type's largest code, and for
+ * super-blocks from the columns' bounds (`measure`); codes so large that not even one fits are
+ * taken as sign and magnitude instead. With AVX-VNNI a VPDPBUSD adds four products in 32 bits,
+ * which needs none of this. All arithmetic inside a block is exact.
  *
  * The empty asm statements prevent two optimizations of gcc that spill registers: adding up sums as
  * a tree, and keeping a block's weights in registers from one group of columns to the next. Twin of
@@ -75,8 +75,8 @@ TARGET INLINE void add_groups(int depth, const uint8_t (*w)[16][4], const int8_t
         EACH (h, 2) sum[h][c] = add_widened(sum[h][c], pairs[h][c], factor[h]);
 }
 
-/* The same for so few groups that their codes stay in registers; one column after the other, so
- * that its sums stay there, too. */
+/* The same for so few groups that their codes stay in registers; column by column, so that its sums
+ * stay in registers, too. */
 TARGET INLINE void add_few_groups(int depth, const uint8_t (*w)[16][4], const int8_t (*x)[COLS][4],
                                   const __m256i factor[2], __m256i sum[2][NC])
 {
@@ -113,10 +113,10 @@ TARGET INLINE void add_signed_group(const uint8_t (*w)[4], const int8_t (*x)[4],
     }
 }
 
-/* In place of a depth: VPDPBUSD; its sums over a sub-block fit 16 bits, or may not. */
+/* Values in place of a depth, for VPDPBUSD: its sums over a sub-block fit 16 bits, or may not. */
 enum { DOTS = 16, DOTS_WIDE };
 
-/* sum + four products. The instruction has no intrinsic that functions for plain AVX2 may use. */
+/* sum + four products. Its intrinsic is not available to functions compiled for plain AVX2. */
 TARGET INLINE __m256i add_dots(__m256i sum, __m256i codes, __m256i q)
 {
     __asm__("%{vex%} vpdpbusd %2, %1, %0" : "+x"(sum) : "x"(codes), "x"(q));
@@ -158,7 +158,7 @@ TARGET INLINE void add_scaled_dots(bool sums32, int n, const uint8_t (*w)[16][4]
         }
 }
 
-/* n groups. depth 0: signed ones. Factors that are not `scaled` are 1. */
+/* n groups. depth 0: signed ones. Without `scaled` all factors are 1. */
 TARGET INLINE void add_block(int depth, bool scaled, int n, const uint8_t (*w)[16][4],
                              const int8_t (*x)[COLS][4], const __m256i factor[2],
                              __m256i sum[2][NC])
@@ -179,7 +179,7 @@ TARGET INLINE void add_block(int depth, bool scaled, int n, const uint8_t (*w)[1
         }
 }
 
-/* q as seen from a column on. */
+/* q from a column on. */
 INLINE const int8_t (*columns_from(const int8_t (*q)[COLS][4], int64_t col))[COLS][4]
 {
     return (const int8_t(*)[COLS][4])q[0][col];
@@ -224,8 +224,8 @@ TARGET INLINE void panel32_part(int depth, bool has_min, const struct quant_pane
     }
 }
 
-/* The sums of each column's halves, zero before the first K-block. For an array of zeros gcc takes
- * REP STOS, which costs as much as a block. */
+/* The sums of each column's halves, zero before the first K-block. gcc would zero an array with REP
+ * STOS, which costs as much as a block. */
 TARGET INLINE __m256 *begin_tile(const struct engine_tile_to *to)
 {
     __m256 *acc = (__m256 *)to->sums->of[0], zero = _mm256_setzero_ps();

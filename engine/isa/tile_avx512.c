@@ -20,16 +20,16 @@ TARGET INLINE __m512i broadcast4(const void *from)
     return _mm512_set1_epi32(four);
 }
 
-/* Columns stream through the L1 cache, faster than the hardware prefetcher fetches them. */
+/* Columns are read faster than the hardware prefetcher fetches them into the L1 cache. */
 TARGET INLINE void prefetch_columns(const void *x)
 {
     enum { AHEAD = 2560 };
     _mm_prefetch((const char *)x + AHEAD, _MM_HINT_T0);
 }
 
-/* The shape of a call: np row panels, n_blocks blocks from one to the next, by nc columns from
- * column `first` on; arrays are indexed by the column's number. All of it is constant where the
- * functions below are inlined, but offset and max_code of `f`. */
+/* The shape of a call: np row panels, n_blocks blocks apart, by nc columns from column `first` on;
+ * arrays are indexed by the column's number. All members are constants where the functions below
+ * are inlined, except offset and max_code of `f`. */
 struct tile_shape {
     struct quant_panel_form f;
     int np, nc, first;
@@ -37,7 +37,7 @@ struct tile_shape {
 
 #define EACH_COLUMN(c, p) UNROLL for (int c = (p).first; c < (p).first + (p).nc; c++)
 
-/* What the slices before have made. */
+/* Loads the sums of the K-blocks before. */
 TARGET INLINE void begin_part(struct tile_shape p, const struct engine_tile_to *to,
                               __m512 (*acc)[COLS])
 {
@@ -65,8 +65,8 @@ TARGET INLINE void finish_part(struct tile_shape p, const struct engine_tile_to 
 
 /* ---- Blocks of 32 ---- */
 
-/* A block's integer sums and what makes floats of them: kept while the next block is multiplied, so
- * that the multiplies of both share the ports all the time and nothing waits for a latency. */
+/* A block's integer sums, and the block for its scales: converted to floats while the next block is
+ * multiplied, so that float and integer operations overlap and hide each other's latency. */
 struct sums32 {
     __m512i isum[PAIR][COLS];
     const struct quant_panel32 *w;
@@ -89,13 +89,14 @@ TARGET INLINE __m512 add_block(struct tile_shape p, const struct sums32 *s, int6
 }
 
 /* Adds the block in *s to acc, one sum after each step of the block at w and x, which *s then
- * holds. offset_shift: the codes' offset is 2 to it; unused with minima. */
+ * holds. The codes' offset is 2^offset_shift; unused with minima. */
 TARGET INLINE void step_block(struct tile_shape p, __m512i offset_shift, int64_t n_blocks,
                               const struct quant_panel32 *w, const struct engine_cols32 *x,
                               __mmask16 keep, struct sums32 *s, __m512 acc[PAIR][COLS])
 {
     __m512i sum[PAIR][COLS];
-    /* Opaque: otherwise the compiler keeps the converted floats through the loop, on the stack. */
+    /* Hides the values from the compiler, which otherwise keeps converted floats through the loop,
+     * on the stack. */
     __asm__("" : "+r"(s->w), "+r"(s->x));
     EACH_COLUMN (c, p) {
         __m512i start = _mm512_setzero_si512();
@@ -128,15 +129,15 @@ TARGET INLINE void panel32_part(struct tile_shape p, int64_t n_blocks,
     begin_part(p, to, acc);
     EACH (j, p.np)
         EACH_COLUMN (c, p) s.isum[j][c] = _mm512_setzero_si512();
-    for (int64_t b = 0; b < n_blocks; b++) /* there is none before the first one */
+    for (int64_t b = 0; b < n_blocks; b++) /* the first block has no predecessor */
         step_block(p, offset_shift, n_blocks, w + b, x + b, b > 0 ? 0xffff : 0, &s, acc);
     EACH (j, p.np)
         EACH_COLUMN (c, p) acc[j][c] = add_block(p, &s, n_blocks, j, c, 0xffff, acc[j][c]);
     finish_part(p, to, acc);
 }
 
-/* Two row panels by half of the columns, then by the other half: fewer loads than one panel by all,
- * and their sums stay in registers as well. With minima there is no gain. */
+/* Two row panels by half of the columns, then by the other half: fewer loads than one panel by all
+ * columns, and the sums still stay in registers. With minima this is not faster. */
 TARGET static void panel32_avx512(const struct quant_panel_form *form, int64_t n_blocks,
                                   const struct quant_panel32 *w, const struct engine_cols32 *x,
                                   const struct engine_tile_to *to)
@@ -206,9 +207,8 @@ TARGET INLINE void start_sums(struct tile_shape p, const int32_t *start, __m512i
 }
 
 /* Whether every sum of a sub-block fits 16 bits. With minima codes are 0 .. max_code, and a partial
- * sum is largest when all q of one sign come first: |sum| <= max_code * peak32. Otherwise the
- * offset is subtracted, |code - offset| <= offset, and |sum| <= offset * (sub_len / 16) * mass16.
- */
+ * sum is largest if all q of one sign come first: |sum| <= max_code * peak32. Otherwise the offset
+ * is subtracted, |code - offset| <= offset, and |sum| <= offset * (sub_len / 16) * mass16. */
 TARGET INLINE bool sums_fit_int16(struct quant_panel_form f, const struct engine_cols256 *x)
 {
     if (f.has_min) return f.max_code * x->peak32 <= INT16_MAX;
@@ -216,8 +216,8 @@ TARGET INLINE bool sums_fit_int16(struct quant_panel_form f, const struct engine
 }
 
 /* isum of each column: sums of codes times sub-scales. Two sub-blocks are summed alternately: 8
- * sums do not cover the latency of dual 512-bit ports. `int16`: their sums fit 16 bits, and
- * VPDPWSSD multiplies two by their sub-scales in one step, in place of two multiplies. */
+ * sums do not hide the latency of dual 512-bit ports. `int16`: their sums fit 16 bits, and VPDPWSSD
+ * multiplies two by their sub-scales in one step, in place of two multiplies. */
 TARGET INLINE void super_block_sums(struct tile_shape p, bool int16, int64_t n_blocks,
                                     const struct quant_panel256 *w, const struct engine_cols256 *x,
                                     const int32_t start[16][COLS], __m512i total[PAIR][COLS])
@@ -316,16 +316,16 @@ TARGET INLINE void step256(struct tile_shape p, int64_t n_blocks, const struct q
         folded_block_sums(p, n_blocks, w, x, start, total);
     else
         super_block_sums(p, sums_fit_int16(p.f, x), n_blocks, w, x, start, total);
-    /* Minima need registers as well: 4 columns at a time. */
+    /* Minima need registers too: 4 columns at a time. */
     EACH (half, p.nc * 2 / COLS)
         add_floats((struct tile_shape){p.f, p.np, COLS / 2, p.first + half * COLS / 2}, n_blocks, w,
                    x, total, acc);
 }
 
-/* Two row panels: a broadcast is multiplied by codes of both, because a core that multiplies twice
- * in a cycle does not load more often than that. Integer sums are in registers, for half of the
- * columns at a time unless they need no other registers, and float sums in memory. Up to 4 columns
- * are one half. */
+/* Two row panels: a broadcast is multiplied by the codes of both, because a core with two
+ * multiplications per cycle has no more than two loads per cycle. Integer sums are in registers,
+ * for half of the columns at a time unless no other registers are needed, and float sums in memory.
+ * Up to 4 columns are one half. */
 TARGET INLINE void pair256_cols(struct quant_panel_form f, int64_t n_blocks,
                                 const struct quant_panel256 *w, const struct engine_cols256 *x,
                                 const struct engine_tile_to *to)
@@ -362,7 +362,7 @@ TARGET INLINE void panel256_cols(struct quant_panel_form f, int64_t n_blocks,
     const struct tile_shape p = {f, 1, nc, 0};
     __m512 acc[1][COLS];
     begin_part(p, to, acc);
-    /* Computed a super-block ahead, so that no sum waits for its start value. */
+    /* Computed one super-block ahead, to hide the latency of the start value. */
     _Alignas(32) int32_t starts[2][16][COLS];
     if (!f.has_min) super_block_starts(f, x, starts[0]);
     for (int64_t b = 0; b < n_blocks; b++, w++, x++) {
@@ -378,7 +378,8 @@ TARGET INLINE void panel256_form(const struct quant_panel_form *form, int64_t n_
                                  int nc, const struct engine_tile_to *to)
 {
     struct quant_panel_form f = {.offset = form->offset, .max_code = form->max_code};
-    if (form->has_min) { /* without offset; minima by 16 come in folded panels only */
+    if (form->has_min) { /* without offset; minima for each 16 elements occur in folded panels only
+                          */
         f.has_min = true;
         f.sub_len = 32;
         if (form->folded) {

@@ -1,13 +1,14 @@
 /* engine/isa/tile_floats_avx2.c: products of rows of floats, for AVX2 with FMA.
  *
  * A canonical dot has 16 strided sums (quant/quant.h), two registers. 3 rows by 4 columns take one
- * half of them at a time: 12 sums, for which 7 loads serve 12 multiplies. Attention reads its rows
- * where they lie; weights and their columns are packed in the order in which the loop reads them,
- * one half after the other, so that the L1 cache holds twice as many and none collide in it.
+ * half of them at a time: 12 sums, 7 loads for 12 multiplies. Attention reads its rows in place;
+ * weights and their columns are packed in the order in which the loop reads them, one half after
+ * the other, so that the L1 cache holds twice as many, without conflict misses.
  *
  * BF16 products are those of VDPBF16PS, which are ordinary fused multiply-adds with subnormals
- * taken for zero, the odd element of a pair first (quant/float/bf16.c). So a block of 32 elements
- * is two steps of 16 floats: its odd elements, then its even ones. Twin of tile_scalar.c. */
+ * taken for zero, the odd element of a pair first (quant/float/bf16.c). A block of 32 elements
+ * therefore is two steps of 16 floats: its odd elements, then its even ones. Twin of
+ * tile_scalar.c. */
 #include "engine/isa/tile.h"
 #include <immintrin.h>
 #include <string.h>
@@ -16,7 +17,7 @@
 #define INLINE static inline __attribute__((always_inline))
 
 enum { COLS = ENGINE_TILE_COLS, NR = 3, NC = ENGINE_TILE_PACKED_COLS };
-enum { BLOCK_ROWS = ENGINE_TILE_FLOAT_ROWS }; /* their sums wait in memory */
+enum { BLOCK_ROWS = ENGINE_TILE_FLOAT_ROWS }; /* their sums are kept in memory */
 
 typedef __m256 half_sums[BLOCK_ROWS][COLS]; /* sums 0 to 7, or 8 to 15 */
 
@@ -37,7 +38,7 @@ TARGET INLINE __m256 tree8(half_sums *sums, int row, int c)
                          _mm256_shuffle_ps(two[0], two[1], 0xdd));
 }
 
-/* Rows that are computed come by threes, those that the trees read by eights. */
+/* Rows are computed in threes; the trees read them in eights. */
 TARGET INLINE void store_block(half_sums *sums, int n_rows, int n_cols, float *const *out,
                                int64_t row)
 {
@@ -55,7 +56,7 @@ TARGET INLINE void store_block(half_sums *sums, int n_rows, int n_cols, float *c
 
 /* ---- Rows where they lie ---- */
 
-/* Rows and columns of a block. Those beyond the last are repeated. */
+/* Rows and columns of a block. Missing ones repeat the last. */
 struct block {
     const float *w[BLOCK_ROWS], *x[COLS];
     int n_rows, n_cols;
@@ -80,7 +81,7 @@ TARGET INLINE void half_of(int64_t n, const float *const w[NR], const float *con
         EACH (c, NC) sums[r][c] = acc[r][c];
 }
 
-/* The last n < 16 elements, from `at` on: lanes beyond them stay as they are. */
+/* The last n < 16 elements, from `at` on: lanes past them are unchanged. */
 TARGET static void add_tail(int n, int64_t at, const struct block *b, half_sums *sums)
 {
     const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
@@ -118,11 +119,10 @@ TARGET void engine_tile_f32_avx2(int64_t k, const float *w, int64_t w_stride, in
 
 /* ---- Packed rows ---- */
 
-/* Steps after which the next rows are taken: their half of 8 columns should stay in the L1 cache.
- */
+/* Steps before the next rows: their half of 8 columns should stay in the L1 cache. */
 enum { SLICE_STEPS = 64 };
 
-/* 32 elements as two steps: as they are, or the odd ones and the even ones. */
+/* 32 elements as two steps: in order, or the odd ones and the even ones. */
 TARGET INLINE void pack_block(bool pairs, const float *from, int64_t half, int64_t step, float *to)
 {
     EACH (h, 2) {
@@ -183,7 +183,7 @@ TARGET INLINE void add_steps(bool first, int64_t n, const float *w, const float 
         EACH (c, NC) sums[r][c] = acc[r][c];
 }
 
-/* Not inlined: compilers know nothing of MXCSR and might move arithmetic past its change. */
+/* Not inlined: compilers do not model MXCSR and might move arithmetic across its change. */
 TARGET __attribute__((noinline)) static void
 add_block(int64_t n_steps, const float *w, const float *x, int n_rows, int n_cols, half_sums *sums)
 {
@@ -213,7 +213,7 @@ TARGET static void product_f32(int64_t n_steps, const float *w, const float *x, 
     store_block(sums, n_rows, n_cols, out, 0);
 }
 
-/* The trees keep subnormals. */
+/* The trees do not flush subnormals. */
 TARGET static void product_bf16(int64_t n_steps, const float *w, const float *x, int n_rows,
                                 int n_cols, float *const *out)
 {

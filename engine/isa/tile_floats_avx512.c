@@ -2,10 +2,9 @@
  * VDPBF16PS.
  *
  * A canonical dot has 16 strided sums (quant/quant.h): a register. 4 rows by 4 columns are 16 of
- * them, for which 8 loads serve 16 multiplies. Attention, and few columns, read rows where they
- * lie, BF16 always; otherwise rows of floats and their columns are packed in the order in which the
- * loop reads them: rows whose length is a power of two would share lines of the L1 cache.
- * Twin of tile_scalar.c. */
+ * them, 8 loads for 16 multiplies. Attention, products of few columns, and BF16 read rows in place;
+ * otherwise rows of floats and their columns are packed in the order in which the loop reads them:
+ * rows whose length is a power of two would conflict in the L1 cache. Twin of tile_scalar.c. */
 #include "engine/isa/tile.h"
 #include <immintrin.h>
 
@@ -55,7 +54,7 @@ TARGET INLINE __m512 f32_4x4(int64_t k, const float *const *w, const float *cons
             for (int c = 0; c < 4; c++) acc[4 * r + c] = _mm512_fmadd_ps(wv, xv[c], acc[4 * r + c]);
         }
     }
-    if (i < k) { /* lanes beyond k stay as they are */
+    if (i < k) { /* lanes past k are unchanged */
         __mmask16 tail = (__mmask16)((1u << (k - i)) - 1);
         for (int r = 0; r < 4; r++)
             for (int c = 0; c < 4; c++)
@@ -68,9 +67,9 @@ TARGET INLINE __m512 f32_4x4(int64_t k, const float *const *w, const float *cons
 
 /* ---- Short rows of floats: 16 rows by 4 columns, a row per lane ----
  *
- * Where k is small (the keys of attention) the trees over lanes cost as much as the products. With
- * rows turned into lanes, the sixteen strided sums of quant/quant.h are registers, and the tree
- * over them is plain additions. */
+ * Where k is small (the keys of attention) the trees over lanes cost as much as the products. After
+ * a transposition rows are lanes, the sixteen strided sums of quant/quant.h are registers, and the
+ * tree over them is plain additions. */
 
 enum { SHORT_K = 128, SHORT_COLS = 4 };
 
@@ -173,8 +172,7 @@ TARGET void engine_tile_f32_avx512(int64_t k, const float *w, int64_t w_stride, 
 /* ---- Packed rows ---- */
 
 enum { NR = 4, NC = ENGINE_TILE_PACKED_COLS };
-/* Steps after which the next rows are taken, at most: of 8 columns and a bundle of rows they stay
- * in the L1 cache. */
+/* Maximum steps before the next rows: those of 8 columns and a bundle of rows fit the L1 cache. */
 enum { SLICE_STEPS = 48 };
 
 TARGET static void pack_f32(int64_t n, const float *row, float fill, int64_t half, int64_t step,
@@ -189,8 +187,8 @@ TARGET static void pack_f32(int64_t n, const float *row, float fill, int64_t hal
                                    : _mm512_set1_ps(fill));
 }
 
-/* The sums of a bundle of rows by one of columns over n steps, which go on from `from` (or begin).
- */
+/* The sums of a bundle of rows by one of columns over n steps, added to `from`, or, with `begin`,
+ * to zero. */
 TARGET INLINE void add_steps(bool begin, int64_t n, const float *w, const float *x,
                              const float (*from)[16], __m512 acc[16])
 {
@@ -205,7 +203,7 @@ TARGET INLINE void add_steps(bool begin, int64_t n, const float *w, const float 
     }
 }
 
-/* SLICE_STEPS steps of all rows after the other; sums are kept in memory in between. */
+/* SLICE_STEPS steps of all rows at a time; sums are kept in memory in between. */
 TARGET static void product_f32(int64_t n_steps, const float *w, const float *x, int n_rows,
                                int n_cols, float *const *out)
 {
@@ -237,8 +235,8 @@ const struct engine_tile_packed engine_tile_packed_f32_avx512 = {
 
 /* ---- BF16 ---- */
 
-/* By how many columns four rows are multiplied, four at a time: all of them while they stay in the
- * L1 cache beside the rows, which then come from the L2 cache but once. */
+/* The number of columns by which four rows are multiplied, four at a time: all columns if they fit
+ * the L1 cache together with the rows, which then are read from the L2 cache only once. */
 static int64_t columns_at_once(int64_t row_bytes, int64_t n_cols)
 {
     enum { L1_BYTES = 32 << 10 };

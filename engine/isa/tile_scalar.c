@@ -6,8 +6,8 @@
 
 enum { ROWS = QUANT_PANEL_ROWS };
 
-/* isum[r] += 4 codes of each row times 4 elements of one column. Rows innermost: this is the loop
- * that a compiler can make vectors of on any machine. */
+/* isum[r] += 4 codes of each row times 4 elements of one column. Rows innermost: compilers can
+ * vectorize this loop on any machine. */
 static inline void add4(const uint8_t w[ROWS][4], const int8_t x[4], int32_t isum[ROWS])
 {
     for (int r = 0; r < ROWS; r++)

@@ -1,4 +1,4 @@
-/* engine/isa/vec.h: the float primitives that ops are made of, one table per instruction-set level.
+/* engine/isa/vec.h: the float primitives of ops, one table per instruction-set level.
  *
  * Each has one exact definition (here); vec_scalar.c is that definition in C, vec_avx2.c and
  * vec_avx512.c give the same bits. n >= 0 everywhere; pointers may be unaligned; x and y may be
@@ -92,7 +92,7 @@ struct engine_vec {
     void (*scan)(const struct engine_vec_scan *p);
 };
 
-/* Fills the table for the level: scalar first, then what each level overlays. */
+/* Fills the table for the level: scalar first, then the entries of each level on its path. */
 void engine_vec_init(struct engine_vec *vec, enum cpu_level level);
 
 #endif

@@ -1,7 +1,7 @@
 /* engine/isa/vec_avx2.c: the sixteen-wide operations of vec_scalar.c as pairs of AVX2 registers.
  *
- * Bit for bit the same: VMAXPS, VMINPS and the ordered compare have the NaN rules that the scalar
- * text spells out, FMA and F16C round as it does. Called through the table only. */
+ * Bit for bit the same: VMAXPS, VMINPS and the ordered compare have the NaN rules of the scalar
+ * code, FMA and F16C its rounding. Called through the table only. */
 #include "engine/isa/vec_levels.h"
 #include <immintrin.h>
 #include <math.h>
@@ -206,7 +206,7 @@ VEC_FN float v_sum_tree(v16 a)
     return _mm_cvtss_f32(_mm_add_ss(x2, _mm_movehdup_ps(x2)));
 }
 
-/* VMAXPS gives its second argument unless the first is larger: the lower lane stands second. */
+/* VMAXPS returns its second argument unless the first is larger: the lower lane is second. */
 VEC_FN float v_max_tree(v16 a)
 {
     const __m256 x8 = _mm256_max_ps(a.high, a.low);

@@ -1,4 +1,4 @@
-/* engine/isa/vec_levels.h: what each level overlays on the table. Private to vec*.c. */
+/* engine/isa/vec_levels.h: the entries that each level replaces in the table. Private to vec*.c. */
 #ifndef ENGINE_ISA_VEC_LEVELS_H
 #define ENGINE_ISA_VEC_LEVELS_H
 

@@ -1,8 +1,8 @@
 /* engine/isa/vec_scalar.c: the sixteen-wide operations in plain C: the specification of vec.h.
  *
- * What an operation here does to each of its sixteen lanes is what the instruction of the same name
- * does in vec_avx2.c and vec_avx512.c, to the bit (of NaN only that it is one). Also owns what has
- * no vector form, the sine and cosine, and the choice of the table. Called through vec.h. */
+ * Each operation computes in each of its sixteen lanes what the operation of the same name in
+ * vec_avx2.c and vec_avx512.c computes, bit for bit (but for the payload of NaN). Also owns the
+ * sine and cosine, which have no vector form, and the choice of the table. Called through vec.h. */
 #include "engine/isa/vec.h"
 #include "engine/isa/vec_levels.h"
 #include <math.h>
@@ -192,7 +192,7 @@ VEC_FN v16 v_shl_bits(v16 a, int n)
     return a;
 }
 
-/* With the sign's copies coming in at the top. */
+/* Arithmetic shift: copies of the sign are shifted in. */
 VEC_FN v16 v_sar_bits(v16 a, int n)
 {
     for (int l = 0; l < 16; ++l) {
@@ -272,7 +272,7 @@ static double reduce(float x, int *quadrant)
     return fma(n, -0x1.0b4611a626331p-34, fma(n, -0x1.921fb54400000p+0, (double)x));
 }
 
-/* sin(x + quadrants pi/2): Taylor's series, which is good to 7e-12 for |r| <= pi/4. */
+/* sin(x + quadrants pi/2): Taylor series, error below 7e-12 for |r| <= pi/4. */
 static float sin_shifted(float x, int quadrants)
 {
     if (!(fabsf(x) < INFINITY)) return x - x;

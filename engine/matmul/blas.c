@@ -1,5 +1,5 @@
-/* engine/matmul/blas.c: the lazy binding to OpenBLAS. Owns the dlopen handle; refuses everything
- * but single-precision products. Called by engine.c and matmul_run.c. */
+/* engine/matmul/blas.c: the lazy binding to OpenBLAS. Owns the dlopen handle; only single-precision
+ * products. Called by engine.c and matmul_run.c. */
 #include "engine/matmul/blas.h"
 #include <dlfcn.h>
 #include <stdlib.h>

@@ -1,8 +1,9 @@
 /* engine/matmul/blas.h: OpenBLAS, loaded at run time and only for engine_options.use_blas.
  *
  * Owns the library handle and the one function that matmul calls. The library runs one thread per
- * call: our pool is the only pool. Its sums are in an order of its own, so results are close to the
- * canonical ones but not the same bits. Called by engine.c (open, close) and matmul. */
+ * call: all threads are those of the engine's pool. Its order of summation differs, so results are
+ * close to the canonical ones but not the same bits. Called by engine.c (open, close) and
+ * matmul. */
 #ifndef ENGINE_MATMUL_BLAS_H
 #define ENGINE_MATMUL_BLAS_H
 

@@ -2,7 +2,8 @@
 /* engine/matmul/matmul.h: private to matmul: what matmul_op.c (ops, shapes), matmul_layout.c (sizes of
  * blocks, layout of scratch), route.c (how a product is done) and matmul_run.c (the phases) share.
  *
- * out[n][m] = sum over k of w[m][k] * x[n][k]: M are rows of weights, N columns, K what is summed.
+ * out[n][m] = sum over k of w[m][k] * x[n][k]: M are rows of weights, N columns, K the summed
+ * dimension.
  *
  *   column        a row of x, converted to the activation form of the weight's type
  *   gemm          one weight matrix (of a batch, or an expert) with its columns: a node is a batched
@@ -16,7 +17,7 @@
  *                 two *sides*), whose results wait in scratch, gate_stride floats apart, for
  *                 act(gate) * up
  *
- * Scratch, offsets from its start. With own_copy each worker has the shared part for itself:
+ * Scratch, offsets from its start. With own_copy each worker has its own copy of the shared part:
  *
  *   0        gemms_at columns_at  starts_at   act[].columns  act[].col_panels  shared_bytes
  *   | header | gemms  | columns   | experts   | columns of x | column panels   |   then each worker's:
@@ -48,19 +49,19 @@ struct engine_matmul_gemm {
 
 /* The columns of one activation form. */
 struct engine_matmul_act {
-    const struct quant_act_form *form; /* NULL: no weight has it */
+    const struct quant_act_form *form; /* NULL: not in use */
     struct quant_act_parts parts;      /* of a column */
-    bool in_place;      /* columns are the rows of x where they lie: contiguous floats */
-    int64_t columns;    /* offset in scratch: [rows of x][parts.bytes] */
+    bool in_place;                     /* columns are the rows of x in place: contiguous floats */
+    int64_t columns;                   /* offset in scratch: [rows of x][parts.bytes] */
     int64_t col_panels; /* offset in scratch: floats as [column panels][col_panel_bytes], of blocks
                          * the K-blocks of k, each as [column panels][its blocks] */
     int64_t col_panel_bytes;
-    int64_t block_bytes; /* of a column panel's blocks */
+    int64_t block_bytes; /* of a column panel's quantized blocks */
     int64_t k_block_count;
 };
 
-/* One product node as every worker sees it: the same numbers everywhere, computed from the shapes
- * and the number of threads alone. */
+/* One product node, identical on every worker: computed from the shapes and the number of threads
+ * alone. */
 struct engine_matmul {
     const struct engine_tensor *x, *ids, *w[ENGINE_MATMUL_WEIGHTS];
     const struct engine_tensor
@@ -70,16 +71,16 @@ struct engine_matmul {
     int64_t m_block_rows[ENGINE_MATMUL_WEIGHTS], m_block_count[ENGINE_MATMUL_WEIGHTS];
     int64_t m_blocks_per_gemm; /* and N-block */
     int64_t n_block_count;
-    int64_t max_columns; /* that a gemm can have: decides the route, with types and n_w */
-    bool gemv_only;      /* no gemm leaves gemv: no panels on either side */
-    bool k_blocks;       /* row panels of super-blocks are of a K-block (route.c) */
-    bool own_copy;       /* each worker converts x for itself: cheaper than a barrier */
+    int64_t max_columns; /* maximum of a gemm: decides the route, with types and n_w */
+    bool gemv_only;      /* all gemms are on gemv routes: no panels on either side */
+    bool k_blocks;       /* row panels of super-blocks cover one K-block (route.c) */
+    bool own_copy;       /* each worker converts all of x: cheaper than a barrier */
     struct engine_matmul_act act[ENGINE_MATMUL_FORMS];
     int64_t gemms_at, columns_at, starts_at; /* tables: offsets in scratch; the header is at 0 */
     int64_t shared_bytes;                    /* tables, columns and column panels together */
     int64_t worker_bytes;                    /* row panels and sums, or rows, of one worker */
-    int64_t sums_at; /* in those: engine_tile_sums of an N-block's column panels, of each side */
-    int64_t gate_at; /* and gate and up of a column panel: [column][side][gate_stride] */
+    int64_t sums_at; /* of these: engine_tile_sums of an N-block's column panels, of each side */
+    int64_t gate_at; /* of these: gate and up of a column panel: [column][side][gate_stride] */
 };
 
 struct engine_matmul_header {
@@ -98,35 +99,36 @@ static inline int64_t engine_matmul_gate_stride(int64_t n_rows)
     return engine_round_up(n_rows, 2 * ENGINE_TILE_FLOAT_ROWS);
 }
 
-/* GEMMs with at most this many columns go through gemv, column by column. */
+/* GEMMs with at most this many columns are computed by gemv, column by column. */
 enum { ENGINE_MATMUL_GEMV_COLS = 2 };
-/* Where OpenBLAS may be used, products of F32 weights with so many floats of activations go there:
- * more than caches hold, where it is faster than tiles without K-blocks (docs/performance.md). */
+/* Where OpenBLAS may be used, it computes products of F32 weights with at least this many floats of
+ * activations: more than caches hold, where it is faster than tiles without K-blocks
+ * (docs/performance.md). */
 enum { ENGINE_MATMUL_BLAS_FLOATS = 1 << 22 };
 
-/* Whether columns, and what is made of rows, are floats. */
+/* Whether columns, and rows after packing, are floats. */
 static inline bool engine_matmul_by_floats(const struct quant_act_form *form)
 {
     return form->layout == QUANT_LAYOUT_F32 || form->layout == QUANT_LAYOUT_BF16;
 }
 
-/* Whether panels and columns of a form go by K-blocks where a product has some: super-blocks. A
- * K-block has at most so many elements: the row panels of a tile and a column panel, both of that
- * length, fit the L1 cache together. */
+/* Whether panels and columns of a form are divided into K-blocks in products that have K-blocks:
+ * super-blocks only. The maximum elements of a K-block: the row panels of a tile and a column panel
+ * of that length fit the L1 cache together. */
 enum { ENGINE_MATMUL_K_BLOCK = 512 };
 static inline bool engine_matmul_by_k_blocks(bool k_blocks, const struct quant_act_form *form)
 {
     return k_blocks && form->layout == QUANT_LAYOUT_256;
 }
 
-/* Types of which, with dual_512, tiles multiply two row panels at once (engine/isa/tile.h): all
- * with panels but blocks of 32 with minima. */
+/* Types whose tiles, with dual_512, multiply two row panels at once (engine/isa/tile.h): all with
+ * panels except blocks of 32 with minima. */
 static inline bool engine_matmul_by_pairs(const struct quant_type *type)
 {
     return type->act->layout == QUANT_LAYOUT_256 || !type->panel.has_min;
 }
 
-/* How many row panels of a type a tile takes at once, with these kernels. */
+/* The number of row panels of a type that a tile takes at once, with these kernels. */
 static inline int engine_matmul_panels(const struct quant_kernels *quant,
                                        const struct quant_type *type)
 {
@@ -152,10 +154,10 @@ engine_matmul_k_block(const struct engine_matmul_act *act, int64_t k, int64_t i)
     return (struct engine_matmul_k_block){first, n_blocks * (i + 1) / act->k_block_count - first};
 }
 
-/* Fills only x, ids, w, n_w and up of *p, which is zero: which source of dst is what. */
+/* Fills only x, ids, w, n_w and up of *p, which is zero: the roles of dst's sources. */
 void engine_matmul_sources(struct engine_matmul *p, const struct engine_tensor *dst);
-/* Fills *p for dst; false when a size wraps. Scratch depends on `dual_512` (struct quant_kernels).
- */
+/* Fills *p for dst; false when a size wraps. Scratch depends on `dual_512` (struct
+ * quant_kernels). */
 bool engine_matmul_layout(struct engine_matmul *p, const struct engine_tensor *dst, int n_threads,
                           bool dual_512);
 int64_t engine_matmul_scratch(const struct engine_matmul *p, int n_threads);

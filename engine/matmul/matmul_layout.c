@@ -1,24 +1,24 @@
-/* engine/matmul/matmul_layout.c: what of a product can be known from shapes and the number of
- * threads alone: the sizes of its M-, N- and K-blocks, and where things lie in scratch (matmul.h).
- */
+/* engine/matmul/matmul_layout.c: the parts of a product that depend on shapes and the number of
+ * threads alone: the sizes of its M-, N- and K-blocks, and the layout of scratch (matmul.h). */
 #include "base/size.h"
 #include "engine/graph_internal.h"
 #include "engine/matmul/matmul.h"
 
-/* Memory that the panels (or packed, or decoded rows) of one worker may take where they are not cut
- * into K-blocks: half of a usual L2 cache. */
+/* Maximum memory of one worker's panels (or packed, or decoded rows) without K-blocks: half of a
+ * typical L2 cache. */
 enum { PANEL_BUDGET = 384 * 1024 };
-/* Weight bytes per block when memory bandwidth decides, and blocks per worker to even things out:
- * with many columns a block takes long, and at the end of a product all wait for the last one. */
+/* Weight bytes per block when memory bandwidth is the limit, and blocks per worker for load
+ * balance: with many columns a block takes long, and at the end of a product all workers wait for
+ * the last one. */
 enum { STREAM_BUDGET = 96 * 1024, DECODE_BLOCKS_PER_WORKER = 6, PREFILL_BLOCKS_PER_WORKER = 24 };
-/* Fewer columns than that are not worth unpacking the weights once more. */
+/* Columns of an N-block: with fewer, unpacking the weights again would cost more than it gains. */
 enum { N_BLOCK_COLS = 128 };
-/* Up to so many elements of x are converted by every worker for itself. */
+/* Up to this many elements of x, every worker converts all of x. */
 enum { OWN_COPY_ELEMENTS = 16 * 1024 };
 
 /* ---- Layout of scratch ---- */
 
-/* Bytes of 16 rows of w as the many-column product holds them. */
+/* Bytes of 16 rows of w, unpacked or packed. */
 static int64_t panel_bytes(const struct engine_tensor *w)
 {
     if (engine_matmul_by_floats(w->type->act))
@@ -44,8 +44,8 @@ static void act_layout(struct engine_matmul_act *act, const struct quant_act_for
 }
 
 /* Rows of an M-block: as many as the cache holds, but enough blocks for all workers. The longest of
- * the weights side by side, with `n_rows` rows, decides for all: workers share out blocks by
- * number, so blocks must take about the same time. With a gate, as many of each side. */
+ * the weights, with `n_rows` rows, decides for all: workers share out blocks by number, so blocks
+ * must take about the same time. With a gate: rows of each side. */
 static int64_t m_block_rows(const struct engine_matmul *p, const struct engine_tensor *w,
                             int64_t n_rows, int n_threads)
 {
@@ -65,8 +65,8 @@ static int64_t m_block_rows(const struct engine_matmul *p, const struct engine_t
     return unit * engine_max(1, max_rows / unit);
 }
 
-/* With ids src[2] is I32, which no weight is. With a gate a result is as wide as the gate's weight,
- * otherwise as all weights side by side. */
+/* With ids src[2] is I32, which is not the type of a weight. With a gate a result is as wide as the
+ * gate's weight, otherwise as all weights together. */
 void engine_matmul_sources(struct engine_matmul *p, const struct engine_tensor *dst)
 {
     struct engine_tensor *const *src = dst->src;
@@ -139,7 +139,8 @@ bool engine_matmul_layout(struct engine_matmul *p, const struct engine_tensor *d
         act->in_place =
             w->type->act->element == p->x->type && p->x->nb[0] == (int64_t)p->x->type->block_bytes;
     }
-    /* A row of x that is not contiguous is gathered where row panels are later. */
+    /* A row of x that is not contiguous is gathered into the memory of row panels, which are made
+     * later. */
     p->sums_at = engine_round_up(engine_max(p->sums_at, p->k * (int64_t)sizeof(float)), 64);
     const int64_t col_panels =
         p->gemv_only ? 0 : (max_cols / ENGINE_TILE_COLS + 1) / p->n_block_count + 1;

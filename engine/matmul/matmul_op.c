@@ -6,8 +6,8 @@
  *   mul_mat_glu     x       gate's weight   up's weight
  *   mul_mat_id_glu  x       gate's experts  ids             up's experts
  *
- * The last two are made by the simplifier. Weights are used as they lie (mapped files, views,
- * permuted intermediates): only the elements of one row must be contiguous. */
+ * The simplifier makes the last two. Weights are used in place (mapped files, views, permuted
+ * intermediates): only the elements of one row must be contiguous. */
 #include "base/size.h"
 #include "engine/graph_internal.h"
 #include "engine/matmul/matmul.h"
@@ -20,13 +20,13 @@ static int64_t product_scratch(const struct engine_tensor *dst, int n_threads)
     struct engine_matmul p, dual;
     if (!engine_matmul_layout(&p, dst, n_threads, false) ||
         !engine_matmul_layout(&dual, dst, n_threads, true))
-        return INT64_MAX; /* refused by the planner */
+        return INT64_MAX; /* the planner rejects this size */
     return engine_max(engine_matmul_scratch(&p, n_threads),
                       engine_matmul_scratch(&dual, n_threads));
 }
 
-/* Every weight is read once, whatever the number of columns; of experts, one matrix per row of dst
- * at most. */
+/* Every weight is read once for any number of columns; of experts, at most one matrix per row of
+ * dst. */
 static struct engine_work product_work(const struct engine_tensor *dst)
 {
     struct engine_matmul p = {0};
@@ -43,7 +43,7 @@ static struct engine_work product_work(const struct engine_tensor *dst)
     return work;
 }
 
-/* Of the first weight, by as many columns as a gemm has on average. */
+/* The first weight's route, for the average number of columns of a gemm. */
 static const char *product_route(const struct engine *e, const struct engine_tensor *dst)
 {
     struct engine_matmul p;
@@ -99,7 +99,7 @@ static bool mul_mat_id_shape(struct engine_tensor *dst, struct base_error *err)
     return true;
 }
 
-/* One kernel for both sides, row by row. */
+/* One kernel computes both sides, row by row. */
 static bool sides_match(struct engine_tensor *dst, const struct engine_tensor *up,
                         struct base_error *err)
 {

@@ -1,14 +1,14 @@
 /* engine/matmul/matmul_pack.c: a product's columns in the forms that its routes read: rows of x
  * converted (phase 1 of matmul_run.c), and interleaved or packed in column panels (phase 2).
  *
- * Owns: what lies where in the memory that workers share, and how a row of floats is packed, of
- * weights as well. Refuses: who does what and when (matmul_run.c). */
+ * Owns: the layout of the memory that workers share, and how a row of floats (also of weights) is
+ * packed. Refuses: the schedule (matmul_run.c). */
 #include "engine/matmul/matmul_run.h"
 #include <string.h>
 
 /* ---- Columns ---- */
 
-/* Where a row of x begins; its elements are nb[0] apart. */
+/* The start of a row of x; its elements are nb[0] apart. */
 static char *x_row_at(const struct engine_matmul_run *run, int64_t x_row)
 {
     const struct engine_tensor *x = run->p->x;
@@ -55,7 +55,7 @@ void engine_matmul_convert(const struct engine_matmul_run *run, int64_t x_row)
 
 enum { PACK_ELEMENTS = 256 }; /* decoded at once, a multiple of 32 */
 
-/* Where the columns of a panel have their q of elements from `at` on; of a missing one, zeros. */
+/* Pointers to q of the columns of a panel, from element `at` on; zeros for a missing column. */
 static void columns_q(const struct quant_act *a, int n, int64_t at,
                       const int8_t *q[ENGINE_TILE_COLS])
 {
@@ -143,7 +143,7 @@ void engine_matmul_pack_row(const struct engine_matmul_run *run,
     }
 }
 
-/* A column panel of floats; the second of its bundles only where it has columns. */
+/* Packs a column panel of floats; the second of its bundles only if it has columns. */
 static void pack_columns(const struct engine_matmul_run *run,
                          const struct engine_tile_packed *packed,
                          const struct engine_matmul_act *act, char *col_panel,

@@ -1,15 +1,15 @@
 /* engine/matmul/matmul_run.c: how a product runs, on every worker.
  *
- * Phase 1: each row of x is converted to the activation forms of the weights (floats stay where
- * they lie), and a table lists the columns of each gemm. Phase 2: columns of gemms that leave gemv
- * are interleaved, or packed, in column panels. Where each row of x is in one column panel, phases
- * 1 and 2 are one. Phase 3: blocks, each an M-block by an N-block, are taken from the pool and run
- * by their route. Where columns are many each worker has an N-block of its own: most of what it
- * reads and writes, here and in the ops that share out rows, then stays in its own caches. When x
- * is small every worker converts it for itself and there is no barrier at all.
+ * Phase 1: each row of x is converted to the activation forms of the weights (floats stay in
+ * place), and a table lists the columns of each gemm. Phase 2: columns of gemms on other routes
+ * than gemv are interleaved, or packed, in column panels. Where each row of x is in one column
+ * panel, phases 1 and 2 are one. Phase 3: workers take blocks, each an M-block by an N-block, from
+ * the pool and run them by their route. With many columns each worker has an N-block of its own:
+ * most of its data, here and in the ops that share out rows, then stays in its own caches. When x
+ * is small every worker converts all of it and there is no barrier.
  *
- * Owns: the table, and who does what and when. Columns and column panels are made in matmul_pack.c,
- * blocks in route_*.c. Refuses: shapes (matmul_op.c). */
+ * Owns: the table and the schedule. matmul_pack.c makes columns and column panels, route_*.c
+ * computes blocks. Refuses: shapes (matmul_op.c). */
 #include "engine/matmul/matmul_run.h"
 #include "engine/matmul/blas.h"
 #include <math.h>
@@ -17,7 +17,7 @@
 
 /* ---- Phase 1: the table ---- */
 
-/* Each matrix of the batch with its rows of x. */
+/* One gemm for each matrix of the batch, with its rows of x. */
 static void table_by_batch(struct engine_matmul_run *run)
 {
     const struct engine_tensor *x = run->p->x, *w = run->p->w[0], *dst = run->dst;
@@ -42,8 +42,8 @@ static void fill_nan(float *row, int64_t n)
     for (int64_t i = 0; i < n; i++) row[i] = NAN;
 }
 
-/* Each expert that some id names with its columns: a counting sort of the ids. Other experts have
- * no gemm, and their weights are never read. */
+/* One gemm for each expert that some id names, with its columns: a counting sort of the ids. Other
+ * experts have no gemm, and their weights are never read. */
 static void table_by_id(struct engine_matmul_run *run)
 {
     const struct engine_tensor *ids = run->p->ids, *w = run->p->w[0], *dst = run->dst;
@@ -88,8 +88,8 @@ static void build_table(struct engine_matmul_run *run)
 }
 /* ---- Phase 3: blocks ---- */
 
-/* Block i of weight `which`: its rows, and where it begins. On route gemv-strided the rows_per_step
- * rows of a step lie evenly in the whole weight. */
+/* Block i of weight `which`: its rows and its start. On route gemv-strided the rows_per_step rows
+ * of a step are evenly spaced in the whole weight. */
 static struct engine_matmul_block block_rows_at(const struct engine_matmul_run *run, int which,
                                                 int64_t i, int64_t columns, int64_t *first)
 {
@@ -114,7 +114,8 @@ static struct engine_matmul_block block_rows_at(const struct engine_matmul_run *
 }
 
 /* Blocks are numbered N-block by N-block, within an N-block gemm by gemm, within a gemm weight by
- * weight, within a weight row by row. An N-block is whole column panels, and never empty. */
+ * weight, within a weight row by row. An N-block consists of whole column panels, and is never
+ * empty. */
 static struct engine_matmul_block block_at(const struct engine_matmul_run *run, int64_t index)
 {
     const struct engine_matmul *p = run->p;
@@ -156,13 +157,13 @@ static void prepare_alone(struct engine_matmul_run *run)
         engine_matmul_col_panel_build(run, i, false);
 }
 
-/* Where there are column panels enough for all, a worker converts the rows of one and interleaves
- * them at once: otherwise some of the rows would come from another core's cache. With experts a row
- * may be in several column panels. */
+/* With enough column panels for all, a worker converts the rows of one and interleaves them
+ * immediately: otherwise some rows would be in another core's cache. With experts a row may be in
+ * several column panels. */
 static void prepare_col_panels(struct engine_matmul_run *run)
 {
     const struct engine_worker *worker = run->task->worker;
-    engine_pool_barrier(worker); /* the table is there */
+    engine_pool_barrier(worker); /* the table is complete */
     const int64_t n_col_panels = run->header->n_col_panels;
     for (int64_t i; (i = engine_pool_take(worker, n_col_panels)) < n_col_panels;)
         engine_matmul_col_panel_build(run, i, true);
@@ -183,14 +184,14 @@ static void prepare_together(struct engine_matmul_run *run)
     for (int64_t i; (i = engine_pool_claim(worker, 1)) < run->p->n_rows_x;)
         engine_matmul_convert(run, i);
     engine_pool_barrier(worker);
-    if (run->header->n_col_panels == 0) return; /* no claim since the barrier */
+    if (run->header->n_col_panels == 0) return; /* nothing was claimed since the barrier */
     for (int64_t i; (i = engine_pool_claim(worker, 1)) < run->header->n_col_panels;)
         engine_matmul_col_panel_build(run, i, false);
     engine_pool_barrier(worker);
 }
 
-/* One call for each worker's share of the rows: OpenBLAS cuts it into blocks itself, and copies
- * what it reads, which is lost on small pieces. */
+/* One call for each worker's share of the rows: OpenBLAS divides it into blocks itself, and packs
+ * its operands, which does not pay off for small pieces. */
 static void run_blas(const struct engine_task *task, const struct engine_matmul *p,
                      const struct engine_tensor *dst)
 {
@@ -221,7 +222,7 @@ void engine_matmul_run(const struct engine_task *task, struct engine_tensor *dst
     struct engine_matmul product;
     const struct engine_worker *worker = task->worker;
     if (!engine_matmul_layout(&product, dst, worker->nth, task->engine->quant.dual_512))
-        return; /* refused before */
+        return; /* the layout checks this */
     const struct engine_route_facts facts = engine_route_facts(task->engine, &product);
     if (facts.blas) {
         run_blas(task, &product, dst);

@@ -1,16 +1,16 @@
-/* engine/matmul/matmul_run.h: private to matmul: what the phases of a run share. Everything here is
- * called on every worker, and never fails: shapes are checked (matmul_op.c). */
+/* engine/matmul/matmul_run.h: private to matmul: declarations that the phases of a run share. Every
+ * function is called on every worker, and never fails: shapes are checked (matmul_op.c). */
 #ifndef ENGINE_MATMUL_MATMUL_RUN_H
 #define ENGINE_MATMUL_MATMUL_RUN_H
 
 #include "engine/matmul/matmul.h"
 
-/* What the phases pass around: the product, and this worker's memory. */
+/* The context of all phases: the product, and this worker's memory. */
 struct engine_matmul_run {
     const struct engine_task *task;
     const struct engine_matmul *p;
     struct engine_route_facts facts;
-    const struct engine_tile *tile; /* the facts' */
+    const struct engine_tile *tile; /* facts.tile */
     struct engine_tensor *dst;
     char *shared; /* tables, columns, column panels: the common copy, or this worker's own */
     char *own;    /* row panels, or rows */
@@ -39,7 +39,7 @@ struct engine_matmul_block {
 /* Row x_row of x to every activation form that a weight of the node has. */
 void engine_matmul_convert(const struct engine_matmul_run *run, int64_t x_row);
 
-/* The same row as gemv and route rows read it. */
+/* The same row in the form that gemv and route rows read. */
 struct quant_act engine_matmul_column_act(const struct engine_matmul_run *run,
                                           const struct quant_act_form *form, int64_t x_row);
 
@@ -47,8 +47,8 @@ struct quant_act engine_matmul_column_act(const struct engine_matmul_run *run,
 void engine_matmul_col_panel_build(const struct engine_matmul_run *run, int64_t col_panel,
                                    bool convert);
 
-/* Where a column panel of floats begins, and where the K-block of one of quantized columns does;
- * the same K-block of the next column panel follows. */
+/* The start of a column panel of floats, and of a K-block of a quantized column panel, which the
+ * same K-block of the next column panel follows. */
 char *engine_matmul_floats_at(const struct engine_matmul_run *run,
                               const struct quant_act_form *form, int64_t col_panel);
 void *engine_matmul_k_block_at(const struct engine_matmul_run *run,
@@ -60,7 +60,7 @@ const struct engine_tile_packed *engine_matmul_packed(const struct engine_matmul
                                                       const struct quant_act_form *form);
 int64_t engine_matmul_packed_steps(const struct engine_matmul_run *run);
 
-/* A row of k elements becomes row i of those packed in bundles of n from `to` on. */
+/* Packs a row of k elements as row i of bundles of n rows from `to` on. */
 void engine_matmul_pack_row(const struct engine_matmul_run *run,
                             const struct engine_tile_packed *packed, const struct quant_type *type,
                             const char *row, float fill, int n, int64_t i, float *to);

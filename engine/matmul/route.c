@@ -1,9 +1,9 @@
 /* clang-format off */
 /* engine/matmul/route.c: the one place that decides how a product is done.
  *
- * All routes give the same bits (quant/quant.h) but blas, so the choice is a matter of speed alone.
- * The first row that applies decides, for each weight and each gemm of a node (matmul.h); `columns`
- * are the gemm's. route_*.c have a file for each way.
+ * All routes but blas give the same bits (quant/quant.h), so the choice affects speed alone. The
+ * first row that applies decides, for each weight and each gemm of a node (matmul.h); `columns` are
+ * the gemm's. The code of the routes is in route_*.c.
  *
  *   route        when                                   how, and why
  *   -----------  -------------------------------------  ------------------------------------------
@@ -25,7 +25,7 @@
  *   panels       other quantized types                  panels of 16 rows over all of k: sums stay in
  *                                                       registers, panels in the L2 cache
  *
- * Owns: this choice. Refuses: carrying it out (matmul_run.c, route_*.c), sizes of blocks
+ * Owns: this choice. Refuses: running it (matmul_run.c, route_*.c), sizes of blocks
  * (matmul_layout.c). */
 /* clang-format on */
 #include "engine/matmul/route.h"

@@ -1,5 +1,5 @@
-/* engine/matmul/route_block.h: what the routes share about a block: where results go, the gate-up
- * epilogue, prefetching what comes next. For the route_*.c files. */
+/* engine/matmul/route_block.h: helpers of all routes for a block: the place of results, the gate-up
+ * epilogue, prefetching the next weights. For the route_*.c files. */
 #ifndef ENGINE_MATMUL_ROUTE_BLOCK_H
 #define ENGINE_MATMUL_ROUTE_BLOCK_H
 
@@ -30,8 +30,8 @@ static inline float *route_gate(const struct engine_matmul_run *run, int64_t gat
     return (float *)(run->own + run->p->gate_at) + 2 * gate_stride * j;
 }
 
-/* Where a kernel writes its rows by columns i .. i + n_cols - 1 of the block: to result `row`, or,
- * before a gate-up epilogue, to row `at` of both sides together in scratch. */
+/* Sets the addresses for a kernel's results of columns i .. i + n_cols - 1 of the block: result
+ * `row`, or, before a gate-up epilogue, row `at` of both sides together in scratch. */
 static inline void route_outputs(const struct engine_matmul_run *run,
                                  const struct engine_matmul_block *b, int64_t i, int64_t n_cols,
                                  int64_t row, int64_t gate_stride, int64_t at, float **out)
@@ -40,7 +40,7 @@ static inline void route_outputs(const struct engine_matmul_run *run,
         out[j] = b->up ? route_gate(run, gate_stride, j) + at : route_out(b, i + j, row);
 }
 
-/* act(gate) * up of n_rows rows in scratch, which become the results from `row` on; nothing for a
+/* Stores act(gate) * up of n_rows rows in scratch as the results from `row` on; does nothing for a
  * block without a gate. */
 static inline void route_glu(const struct engine_matmul_run *run,
                              const struct engine_matmul_block *b, int64_t i, int64_t n_cols,
@@ -55,8 +55,7 @@ static inline void route_glu(const struct engine_matmul_run *run,
 
 /* ---- Prefetch ---- */
 
-/* Prefetches weights that are read later, a share of them at each of some steps, in address order.
- */
+/* Prefetches weights that are read later, a share of them at each step, in address order. */
 struct route_prefetch {
     const char *at[2];   /* of each side */
     int64_t left, share; /* in bytes, of a side */

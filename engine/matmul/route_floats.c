@@ -1,5 +1,5 @@
 /* engine/matmul/route_floats.c: routes packed and rows: weights of floats (F32, F16, BF16), packed
- * into bundles of rows or as they lie.
+ * into bundles of rows or in place.
  *
  * Owns: which rows are packed or decoded at once, and when weights are prefetched. Refuses: inner
  * loops (engine/isa/tile_floats_*.c). */
@@ -54,8 +54,8 @@ void engine_route_packed_run(const struct engine_matmul_run *run,
 
 /* ---- rows ---- */
 
-/* Rows as floats: where they lie if they can be read there, otherwise decoded into this worker's
- * scratch, `at` rows from its start. */
+/* Rows as floats: in place if possible, otherwise decoded into this worker's scratch, `at` rows
+ * from its start. */
 static const float *float_rows(const struct engine_matmul_run *run,
                                const struct engine_matmul_block *b, const char *w, int64_t at,
                                int64_t *stride)
@@ -71,7 +71,7 @@ static const float *float_rows(const struct engine_matmul_run *run,
     return to;
 }
 
-/* Rows of BF16 as they lie, others as floats, by the columns as they lie. */
+/* Multiplies rows of BF16 in place, others as floats, by the columns in place. */
 void engine_route_rows_run(const struct engine_matmul_run *run, const struct engine_matmul_block *b)
 {
     const bool floats = b->type->act->layout == QUANT_LAYOUT_F32;

@@ -1,5 +1,5 @@
-/* engine/matmul/route_gemv.c: routes gemv and gemv-strided: the type's gemv reads rows as they lie
- * in the file, column by column. */
+/* engine/matmul/route_gemv.c: routes gemv and gemv-strided: the type's gemv reads rows in the
+ * file's layout, column by column. */
 #include "engine/matmul/route_block.h"
 
 void engine_route_gemv_run(const struct engine_matmul_run *run, const struct engine_matmul_block *b)

@@ -5,20 +5,20 @@
  * loops (engine/isa/tile_*.c, quant/). */
 #include "engine/matmul/route_block.h"
 
-/* The row panels of a K-block of some of a block's rows, in cache together: with a gate those of
- * the gate's rows, `gate_stride` rows of whole panels, then those of the up projection's. */
+/* A set: the row panels of a K-block of some of a block's rows, in cache together: with a gate
+ * those of the gate's rows, `gate_stride` rows of whole panels, then those of the up projection. */
 struct panel_set {
     const struct engine_matmul_block *block;
     int64_t row, n_rows, gate_stride;
-    int64_t n_packed, tile; /* rows of all panels of the set; those that a tile takes at once */
+    int64_t n_packed, tile; /* rows of all panels of the set; rows of a tile */
     struct engine_matmul_k_block k_block;
-    bool last;               /* of the K-blocks */
-    const char *columns;     /* that K-block of the block's first column panel; the next one's */
-    int64_t col_panel_bytes; /* follows after these bytes */
-    struct route_prefetch prefetch; /* of the weights after these rows */
+    bool last;                      /* of the K-blocks */
+    const char *columns;            /* that K-block of the block's first column panel */
+    int64_t col_panel_bytes;        /* from there to that of the next column panel */
+    struct route_prefetch prefetch; /* weights after these rows */
 };
 
-/* So many elements of 16 rows are unpacked at a time. */
+/* Elements of 16 rows that are unpacked at a time. */
 enum { UNPACK_ELEMENTS = 256 };
 
 static int64_t unpack_steps(const struct panel_set *p)
@@ -28,7 +28,7 @@ static int64_t unpack_steps(const struct panel_set *p)
     return n_panels * ((p->k_block.n_blocks + once - 1) / once);
 }
 
-/* 16 rows, of which n are there; the last one stands for those that are missing. Returns the place
+/* Unpacks 16 rows, of which n exist; the last one is repeated for missing ones. Returns the address
  * of the next panel. */
 static char *unpack_panel(struct panel_set *p, const char *w, int64_t n, char *to)
 {
@@ -56,7 +56,7 @@ static void unpack_set(struct panel_set *p, char *to)
     }
 }
 
-/* The set's packed rows from `at` on, as many as a tile takes at once, by a column panel. */
+/* Multiplies the set's rows from `at` on, as many as a tile takes at once, by a column panel. */
 static void multiply_tile(const struct engine_matmul_run *run, const struct panel_set *p,
                           int64_t at, int64_t col_panel)
 {
@@ -67,8 +67,8 @@ static void multiply_tile(const struct engine_matmul_run *run, const struct pane
     const void *w = run->own + panel * panel_bytes;
     const void *x = p->columns + col_panel * p->col_panel_bytes;
     struct engine_tile_sums *sums = (struct engine_tile_sums *)(run->own + run->p->sums_at);
-    /* Stores to many pages would wait for translations; with few columns memory is busy with
-     * weights. */
+    /* Stores to many pages would wait for address translation; with few columns weights keep the
+     * memory busy. */
     const bool prefetch_out = run->dst->nb[1] >= QUANT_PAGE && b->n > ENGINE_TILE_COLS;
     float *out[ENGINE_TILE_COLS];
     const struct engine_tile_to to = {
@@ -89,7 +89,7 @@ static void multiply_tile(const struct engine_matmul_run *run, const struct pane
         run->tile->panel32(b->kernel->panel, p->k_block.n_blocks, w, x, &to);
 }
 
-/* The whole set by that column panel. */
+/* Multiplies the whole set by that column panel. */
 static void multiply_set(const struct engine_matmul_run *run, const struct panel_set *p,
                          int64_t col_panel)
 {
@@ -102,8 +102,7 @@ static void multiply_set(const struct engine_matmul_run *run, const struct panel
 }
 
 /* clang-format off */
-/* Set by set: its row panels stay in cache while they are multiplied by one column panel after the
- * other.
+/* For each set: its row panels stay in cache while all column panels are multiplied.
  *
  *   route      rows of a set                     in the L1 cache       sums between K-blocks
  *   panels-k   one tile's                        row panels            in memory
@@ -111,8 +110,8 @@ static void multiply_set(const struct engine_matmul_run *run, const struct panel
  *              columns, one tile's               panels: L2)
  *
  * Meanwhile the weights after the set, most likely this worker's next, are prefetched: 16 rows are
- * more address streams than hardware prefetchers follow, and unpacking would wait for memory, where
- * multiplying does not. */
+ * more address streams than hardware prefetchers follow, and unpacking, unlike multiplying, would
+ * wait for memory. */
 /* clang-format on */
 void engine_route_panels_run(const struct engine_matmul_run *run,
                              const struct engine_matmul_block *b)

@@ -56,13 +56,13 @@ static int64_t choose_scratch(const struct engine_tensor *dst, int n_threads)
     return engine_scratch_bytes(n_threads, CHOOSE_BUFFERS, dst->src[0]->ne[0]);
 }
 
-/* True when y stands before an x of a lower number. */
+/* True when y is sorted before x, which has the lower index. */
 static bool larger(float y, float x)
 {
     return isnan(x) ? !isnan(y) : y > x;
 }
 
-/* Numbers of the k largest of s[n], descending, equal ones ascending; k <= n. */
+/* Indexes of the k largest of s[n], descending, equal ones in ascending order; k <= n. */
 static void largest(const float *s, int64_t n, int32_t *out, int64_t k)
 {
     int64_t have = 0;
@@ -88,7 +88,7 @@ static void mask_groups(float *s, int64_t n, int64_t n_groups, int64_t n_used, f
         scores[g] = size > 1 ? best + second : best;
     }
     for (int64_t left = n_groups - n_used; left > 0; left--) {
-        int64_t worst = -1; /* the last one of the smallest score that is left */
+        int64_t worst = -1; /* of equal smallest scores the last one */
         for (int64_t g = 0; g < n_groups; g++)
             if (!isnan(scores[g]) && (worst < 0 || scores[g] <= scores[worst])) worst = g;
         if (worst < 0) return;

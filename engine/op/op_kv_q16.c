@@ -67,8 +67,9 @@ static void set_row(const struct engine_task *task, struct engine_tensor *dst, i
     }
 }
 
-/* A row has an element in each line of its group, and these may have left the caches since the last
- * row came: all are prefetched at once, because stores alone would wait for each in turn. */
+/* A row has an element in each line of its group, and the lines may have been evicted since the
+ * last row was stored: all are prefetched at once, because stores alone would wait for each in
+ * turn. */
 static void fetch_groups(const struct engine_tensor *dst, int64_t slot)
 {
     for (int64_t head = 0; head < dst->ne[2]; head++) {
@@ -77,7 +78,7 @@ static void fetch_groups(const struct engine_tensor *dst, int64_t slot)
     }
 }
 
-/* A worker takes consecutive tokens, those whose rows it has computed. */
+/* A worker takes consecutive tokens, whose rows it has computed itself. */
 static void set_kv_q16_run(const struct engine_task *task, struct engine_tensor *dst)
 {
     const struct engine_tensor *x = dst->src[0], *slots = dst->src[2];

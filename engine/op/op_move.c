@@ -2,9 +2,8 @@
  * pad.
  *
  * Arithmetic: none where source and destination have one type (bytes move). Otherwise the source is
- * decoded to float (exact, one rounding per element for block types) and encoded as
- * quant/quant.h says for the destination's type. Rows that an index does not find are NaN
- * (0x7fc00000 bits). */
+ * decoded to float (exact, one rounding per element for block types) and encoded as quant/quant.h
+ * says for the destination's type. Rows for an index out of range are NaN (bits 0x7fc00000). */
 #include "engine/graph_internal.h"
 #include "engine/op/op_rows.h"
 #include "engine/ops.h"
@@ -14,7 +13,7 @@
 
 static bool convertible(const struct engine_tensor *a, const struct engine_tensor *b)
 {
-    if (a->type == b->type) return a->type->header_bytes == 0; /* blocks alone are moved */
+    if (a->type == b->type) return a->type->header_bytes == 0; /* only blocks are moved */
     return engine_type_computes(a) && engine_type_stores(b);
 }
 
@@ -34,7 +33,7 @@ static void piece_move(struct engine_tensor *dst, const struct engine_tensor *sr
         memcpy(to + j * dst->nb[0], from + j * src->nb[0], (size_t)size);
 }
 
-/* Source 0 into all of dst, which has the same shape. */
+/* Copies source 0 into all of dst, which has the same shape. */
 static void copy_run(const struct engine_task *task, struct engine_tensor *dst)
 {
     float *buffer_in = engine_scratch_buffer(task, ENGINE_PIECE, 0),
@@ -177,7 +176,7 @@ static bool set_rows_shape(struct engine_tensor *dst, struct base_error *err)
     return true;
 }
 
-/* One row of a, which the piece names, to row `id` of the same plane of table. */
+/* Stores the piece's row of a in row `id` of the same plane of table. */
 static void set_row(const struct engine_task *task, struct engine_tensor *table,
                     const struct engine_tensor *a, struct engine_piece at, int64_t id)
 {
@@ -194,7 +193,7 @@ static void set_row(const struct engine_task *task, struct engine_tensor *table,
 }
 
 /* Worker i of n takes the target rows whose number is i modulo n, in the order of the ids: when an
- * id occurs twice the later row remains, whatever the number of workers. */
+ * id occurs twice the later row remains, for any number of workers. */
 static void set_rows_run(const struct engine_task *task, struct engine_tensor *dst)
 {
     struct engine_tensor *table = dst->src[1];
@@ -237,7 +236,7 @@ static bool concat_shape(struct engine_tensor *dst, struct base_error *err)
     return true;
 }
 
-/* Elements [from, from + n) of row (i1, i2, i3) of src to out, in pieces. */
+/* Copies elements [from, from + n) of row (i1, i2, i3) of src to out, in pieces. */
 static void row_into(const struct engine_task *task, const struct engine_tensor *src,
                      struct engine_piece at, float *out)
 {

@@ -12,8 +12,8 @@
  *                  starts from +0, in ascending order
  *     sum_rows     sum(x)
  *
- * norm and rms_norm may carry a weight and a bias, which only the simplifier gives them: then
- * (y * r) * weight + bias, the roundings of the three single ops. */
+ * norm and rms_norm may have a weight and a bias, which only the simplifier adds: then (y * r) *
+ * weight + bias, the roundings of the three single ops. */
 #include "engine/graph_internal.h"
 #include "engine/op/op_rows.h"
 #include "engine/ops.h"
@@ -51,7 +51,7 @@ static void rows_run(const struct engine_task *task, struct engine_tensor *dst,
     }
 }
 
-/* out = (x * r) * weight + bias, the latter two where the node has them. */
+/* out = (x * r) * weight + bias, the weight and bias if the node has them. */
 static void row_finish(const struct engine_task *task, const struct engine_tensor *dst,
                        const struct engine_piece *at, const float *x, float r, float *out)
 {
@@ -88,7 +88,7 @@ static void l2_norm_row(const struct engine_task *task, const struct engine_tens
                         const struct engine_piece *at, const float *x, float *out)
 {
     const float length = sqrtf(task->engine->vec.sum_sqr(at->n, x)), eps = dst->param[0].f;
-    /* Written so that NaN stays NaN. */
+    /* This form of the comparison keeps NaN. */
     row_finish(task, dst, at, x, 1.0f / (length < eps ? eps : length), out);
 }
 

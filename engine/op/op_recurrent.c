@@ -1,7 +1,7 @@
 /* engine/op/op_recurrent.c: ops that carry a state from token to token: ssm_conv, ssm_scan, wkv6,
- * wkv7, gated_delta. What they compute stands in engine/graph_recurrent.h; here is in which order.
+ * wkv7, gated_delta. engine/graph_recurrent.h says what they compute, this file in which order.
  *
- * A node's memory is the outputs of all tokens, then the new states, which are worked on in place.
+ * A node's memory holds the outputs of all tokens, then the new states, which are updated in place.
  * A unit of work is some rows of the state of one head of one sequence with all its tokens in
  * order, so the split between workers changes no bit. Rows go through the primitives of
  * engine/isa/vec.h (dot: lanes); other operations are single roundings; fmaf(a, b, c) = a b + c:
@@ -50,7 +50,7 @@ static bool same_shape(const struct engine_tensor *t, const struct engine_tensor
     return has_shape(t, like->ne[0], like->ne[1], like->ne[2], like->ne[3]);
 }
 
-/* Whether `ids` say for each sequence which state it takes. */
+/* Whether `ids` name a state for each sequence. */
 static bool ids_fit(const struct engine_tensor *ids, int64_t n_seqs)
 {
     return engine_tensor_is(ids, QUANT_I32) && ids->ne[0] == n_seqs && engine_tensor_rows(ids) == 1;
@@ -91,13 +91,13 @@ struct unit {
     int64_t buffer;      /* floats of a buffer */
     int64_t h, s, t;     /* head, sequence, token */
     int64_t row, n_rows; /* which rows of the head's state */
-    float *state;        /* these rows, worked on in place */
+    float *state;        /* these rows, updated in place */
     float *out;          /* their outputs at this token */
-    float *spare;        /* a buffer of its own */
+    float *spare;        /* a buffer of the op's own */
 };
 
-/* Rows of a unit, of states whose rows give an output each: few enough to stay in the L1 cache from
- * token to token. */
+/* Rows of a unit, for states with an output per row: few enough to stay in the L1 cache from token
+ * to token. */
 enum { UNIT_ROWS = 32 };
 
 enum { BUFFER_SPARE = 7, BUFFERS = 8 }; /* one for each source, of which there are at most 7 */
@@ -140,8 +140,8 @@ static const float *head_row(const struct unit *u, int k)
     return row_of(u, k, u->h, u->t, u->s);
 }
 
-/* Copies the unit's rows of the state, source k at `from`, to where the new one will be; NaN where
- * there is no such place. */
+/* Copies the unit's rows of the state, source k at `from`, to the new state; NaN if the slot does
+ * not exist. */
 static void state_start(struct unit *u, int k, int64_t out_elements, int64_t from)
 {
     const struct engine_tensor *t = u->dst->src[k];
@@ -153,8 +153,8 @@ static void state_start(struct unit *u, int k, int64_t out_elements, int64_t fro
     for (int64_t i = 0; !exists && i < n * u->n_rows; i++) u->state[i] = NAN;
 }
 
-/* Runs `step` on each token of each unit; `like`: the source that `out` is shaped as; `ids`: the
- * source that says which state a sequence takes, or -1: the one of its number. */
+/* Runs `step` on each token of each unit; `like`: the source whose shape `out` has; `ids`: the
+ * source with each sequence's slot, or -1: sequence s takes slot s. */
 static void run_units(const struct engine_task *task, struct engine_tensor *dst, int like,
                       int state, int ids, int64_t unit_rows, void (*step)(const struct unit *u))
 {

@@ -1,8 +1,10 @@
 /* engine/op/op_rope.c: rotary position embedding, as two ops: the table of cosines and sines by
- * position, made once per graph run however many layers and heads use it, and the rotation.
+ * position, computed once per graph run for all layers and heads, and the rotation.
  *
  * Arithmetic, in double until stated; pair i of n = n_rot / 2, position p (MULTI: of the position
- * row whose section holds i mod (sum of the sections)):
+ * row whose section holds s = i mod (sum of the sections); INTERLEAVED: of row s mod 3 if s < 3
+ * times its section, else of row 3; one row of positions stands for rows 0 to 2, and row 3 is 0
+ * then):
  *     extra = p * freq_base^(-2 i / n_rot) / factor[i]        (no factors: / 1)
  *     theta = freq_scale * extra
  *     YaRN (ext_factor != 0, "YaRN", Peng et al. 2023):
@@ -35,17 +37,22 @@ enum {
 
 /* ---- The table: [T][n_rot], each row n cosines, then n sines ---- */
 
+static bool has_sections(const union engine_param *p)
+{
+    return p[ROPE_KIND].i == ENGINE_ROPE_MULTI || p[ROPE_KIND].i == ENGINE_ROPE_INTERLEAVED;
+}
+
 static bool table_shape(struct engine_tensor *dst, struct base_error *err)
 {
     const struct engine_tensor *positions = dst->src[0], *factors = dst->src[1];
-    int n_rot = dst->param[ROPE_N_ROT].i,
-        rows = dst->param[ROPE_KIND].i == ENGINE_ROPE_MULTI ? 4 : 1;
+    int n_rot = dst->param[ROPE_N_ROT].i;
+    const int64_t rows = positions->ne[1];
     if (n_rot < 2 || n_rot % 2 != 0) return engine_shape_fail(dst, err, "n_rot must be even");
     if (!(dst->param[ROPE_FREQ_BASE].f > 0.0f) || !(dst->param[ROPE_FREQ_SCALE].f > 0.0f))
         return engine_shape_fail(dst, err, "frequency base and scale must be positive");
     if (!engine_tensor_is(positions, QUANT_I32) || engine_tensor_rows(positions) != rows ||
-        positions->ne[1] != rows)
-        return engine_shape_fail(dst, err, "positions must be I32, one row (multi: four)");
+        (rows != 1 && (rows != 4 || !has_sections(dst->param))))
+        return engine_shape_fail(dst, err, "positions must be I32, one row (sections: or four)");
     if (factors && (!engine_tensor_is(factors, QUANT_F32) || factors->ne[0] < n_rot / 2))
         return engine_shape_fail(dst, err, "factors must be F32, one for each pair");
     engine_dst_shape(dst, QUANT_F32, n_rot, positions->ne[0], 1, 1);
@@ -59,7 +66,7 @@ static double yarn_pair(const union engine_param *p, double turns)
            (2.0 * log((double)p[ROPE_FREQ_BASE].f));
 }
 
-/* How much of the unscaled angle pair i keeps. */
+/* The share of the unscaled angle for pair i. */
 static double yarn_mix(const union engine_param *p, int pair)
 {
     double low = fmax(0.0, floor(yarn_pair(p, p[ROPE_BETA_FAST].f)));
@@ -68,14 +75,16 @@ static double yarn_mix(const union engine_param *p, int pair)
     return p[ROPE_EXT_FACTOR].f * (1.0 - fmin(1.0, fmax(0.0, ramp)));
 }
 
-/* Which row of positions pair i takes. */
+/* The row of positions that pair i uses. */
 static int position_row(const union engine_param *p, int pair)
 {
     int64_t total = 0;
     for (int s = 0; s < 4; s++) total += p[ROPE_SECTION + s].i;
-    if (p[ROPE_KIND].i != ENGINE_ROPE_MULTI || total <= 0) return 0;
+    if (!has_sections(p) || total <= 0) return 0;
     int64_t left = pair % total;
     int row = 0;
+    if (p[ROPE_KIND].i == ENGINE_ROPE_INTERLEAVED)
+        return left < 3 * (int64_t)p[ROPE_SECTION + left % 3].i ? (int)(left % 3) : 3;
     while (row < 3 && left >= p[ROPE_SECTION + row].i) left -= p[ROPE_SECTION + row++].i;
     return row;
 }
@@ -95,10 +104,12 @@ static void table_run(const struct engine_task *task, struct engine_tensor *dst)
         double mix = yarn ? yarn_mix(p, i) : 0.0;
         float factor = 1.0f;
         if (factors) memcpy(&factor, factors->data + i * factors->nb[0], sizeof factor);
-        const char *row = positions->data + position_row(p, i) * positions->nb[1];
+        const int row = position_row(p, i);
+        const bool has_row = row < positions->ne[1];
+        const char *from = positions->data + (has_row ? row : 0) * positions->nb[1];
         for (int64_t t = first; t < last; t++) {
-            int32_t position;
-            memcpy(&position, row + t * positions->nb[0], sizeof position);
+            int32_t position = 0;
+            if (has_row || row < 3) memcpy(&position, from + t * positions->nb[0], sizeof position);
             double extra = position * frequency / factor;
             double theta = scale * extra * (1.0 - mix) + extra * mix;
             float *out = (float *)(void *)(dst->data + t * dst->nb[1]);

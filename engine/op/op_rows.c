@@ -55,8 +55,8 @@ int64_t engine_scratch_bytes(int n_threads, int n_buffers, int64_t floats)
 
 float *engine_scratch_buffer(const struct engine_task *task, int64_t floats, int i)
 {
-    /* A share depends on the whole scratch only, not on the op: workers that are already at the
-     * next node use no buffer of one that is late. */
+    /* A share depends on the size of the whole scratch only, not on the op: workers that are
+     * already at the next node use no buffer of a worker that is still at this one. */
     int64_t share = task->scratch_size / task->worker->nth / 64 * 64;
     return (float *)(void *)(task->scratch + task->worker->ith * share + i * buffer_bytes(floats));
 }

@@ -99,15 +99,14 @@ static bool argsort_shape(struct engine_tensor *dst, struct base_error *err)
     return true;
 }
 
-/* True when y must stand before x although it came later. */
+/* True when y must be sorted before x although it came later. */
 static bool precedes(float y, float x, bool descending)
 {
     if (isnan(x)) return !isnan(y);
     return descending ? y > x : y < x;
 }
 
-/* Merges the sorted runs from[first, middle) and from[middle, last) into `to`, keeping the order of
- * equals. */
+/* Merges the sorted runs from[first, middle) and from[middle, last) into `to`, stable. */
 static void merge(const float *x, bool descending, const int32_t *from, int32_t *to, int64_t first,
                   int64_t middle, int64_t last)
 {

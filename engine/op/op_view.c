@@ -1,8 +1,7 @@
-/* engine/op/op_view.c: view, reshape, permute, transpose, cols: tensors that lie in another's
- * memory.
+/* engine/op/op_view.c: view, reshape, permute, transpose, cols: tensors in another's memory.
  *
- * Nothing runs; a view is its shape, strides and offset, checked once against the memory it lies
- * in (engine_graph_view). */
+ * Views compute nothing; a view is its shape, strides and offset, checked once against its memory
+ * (engine_graph_view). */
 #include "engine/graph_internal.h"
 #include "engine/ops.h"
 
@@ -57,8 +56,8 @@ struct engine_tensor *engine_transpose(struct engine_graph *g, struct engine_ten
 /* ---- Reshape ---- */
 
 /* Finds strides that walk the elements of a (in units of blocks, dimensions u, strides nb) in the
- * same order with dimensions v. Both lists are cut into the shortest groups of equal size; the
- * members of an old group must follow each other without gaps. */
+ * same order with dimensions v. Both lists are divided into the shortest groups of equal size; the
+ * dimensions of an old group must be contiguous. */
 static bool reshape_strides(const int64_t *u, const int64_t *nb, const int64_t *v, int64_t *out)
 {
     int i = 0, j = 0;
@@ -73,7 +72,8 @@ static bool reshape_strides(const int64_t *u, const int64_t *nb, const int64_t *
                 size_v *= v[j++];
             }
         }
-        /* Dimensions of one element have no step of their own: start from the first that has. */
+        /* The stride of a dimension of one element is irrelevant: start from the first with
+         * more. */
         while (first_i + 1 < i && u[first_i] == 1) first_i++;
         int64_t step = nb[first_i];
         for (int k = first_i, last = first_i; k + 1 < i; k++) {
@@ -86,7 +86,8 @@ static bool reshape_strides(const int64_t *u, const int64_t *nb, const int64_t *
             step *= v[k];
         }
     }
-    for (; j < ENGINE_DIMS; j++) out[j] = j ? out[j - 1] * v[j - 1] : nb[0]; /* ones are left */
+    for (; j < ENGINE_DIMS; j++)
+        out[j] = j ? out[j - 1] * v[j - 1] : nb[0]; /* dimensions of one element */
     return true;
 }
 

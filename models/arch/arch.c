@@ -2,8 +2,9 @@
 #include "models/arch/arch_tables.h"
 #include <string.h>
 
-static const struct model_arch *const families[] = {model_arch_llama, model_arch_gemma,
-                                                    model_arch_gpt, model_arch_experts};
+static const struct model_arch *const families[] = {model_arch_llama,   model_arch_gemma,
+                                                    model_arch_gpt,     model_arch_window,
+                                                    model_arch_experts, model_arch_latent};
 
 const char *model_arch_name(size_t i, const struct model_arch **row)
 {

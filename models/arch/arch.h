@@ -18,6 +18,7 @@ enum model_block_id {
     MODEL_EXPERTS,
     MODEL_LINEAR_MIXER, /* no tokens are mixed: the output product alone */
     MODEL_PER_LAYER,    /* adds what per-layer embeddings give, at a layer's end */
+    MODEL_MLA,          /* attention over latents */
     MODEL_BLOCK_COUNT,
     MODEL_NOTHING = MODEL_BLOCK_COUNT /* the layer has no such part */
 };
@@ -33,6 +34,8 @@ struct model_plan {
     enum model_plan_rule rule;
     enum model_block_id mixer, recurrent;
     bool per_layer; /* embeddings for each layer: embedding_length_per_layer_input; 0: none */
+    bool loops; /* all layers run num_loops times, with a state of their own each time; between two
+                   runs the output's norm, unless skip_loop_final_norm */
 };
 
 /* ---- Norms and residuals ---- */
@@ -41,7 +44,9 @@ enum model_norm_kind {
     MODEL_RMS_NORM,         /* x / sqrt(mean(x^2) + eps) * weight (+ bias where the file has one) */
     MODEL_LAYER_NORM,       /* (x - mean) / sqrt(variance + eps) * weight (+ bias) */
     MODEL_LAYER_NORM_PLAIN, /* the same without weights: the file has no tensors of norms */
-    MODEL_RMS_NORM_PLAIN
+    MODEL_RMS_NORM_PLAIN,
+    MODEL_NORM_BY_EPSILON /* RMS where attention.layer_norm_rms_epsilon is above 0, else layer norm
+                           */
 };
 
 /* x: the layer's input; m, f: mixer and feed-forward network; N: norms with weights of their own.
@@ -62,7 +67,9 @@ enum model_rope_kind { MODEL_ROPE_NORMAL, MODEL_ROPE_NEOX, MODEL_ROPE_NONE };
 enum model_rope_layers {
     MODEL_ROTATE_ALL,
     MODEL_ROTATE_WINDOWED, /* layers with a sliding window */
+    MODEL_ROTATE_LEADING,  /* those, and the leading plain ones of a mixture */
     MODEL_ROTATE_NOT_4TH,  /* not every fourth */
+    MODEL_ROTATE_PATTERN,  /* those that attention.rope_pattern marks; all if it is absent */
     MODEL_ROTATE_FINETUNED /* all, or none where rope.scaling.finetuned is false */
 };
 
@@ -101,20 +108,30 @@ enum model_temperature {
     MODEL_TEMPERATURE_KEY       /* attention.temperature_length */
 };
 
+/* Latent attention that reads a = 10 rope.scaling.yarn_log_multiplier. m(x) = 1 + 0.1 x ln f with
+ * the factor f; M is YaRN's magnitude of the rotation, scores are multiplied by (M m(a))^2 /
+ * sqrt(D). */
+enum model_yarn_log {
+    MODEL_YARN_LOG_NONE, /* the key is not read */
+    MODEL_YARN_LOG,      /* M = m(1) / m(a) */
+    MODEL_YARN_LOG_EQUAL /* M = 1 where a is not 0 */
+};
+
 enum model_window_rule {
     MODEL_WINDOW_NONE,
     MODEL_WINDOW_PERIOD, /* of each `period` layers the last sees all */
     MODEL_WINDOW_FIRST,  /* of each `period` layers the first sees all */
     MODEL_WINDOW_ALL,    /* all layers have the window */
-    MODEL_WINDOW_ARRAY   /* attention.sliding_window_pattern is an array */
+    MODEL_WINDOW_MARKED  /* those that attention.sliding_window_pattern marks, which is required */
 };
 
 /* How windowed layers rotate. */
 enum model_window_rope {
-    MODEL_WINDOW_ROPE_SAME,    /* as the others */
-    MODEL_WINDOW_ROPE_OWN,     /* base of rope.freq_base_swa, 10000 by default; never scaled */
-    MODEL_WINDOW_ROPE_BASE,    /* that key's base, by default the others'; scaled as the others */
-    MODEL_WINDOW_ROPE_UNSCALED /* the others' base; never scaled */
+    MODEL_WINDOW_ROPE_SAME,     /* as the others */
+    MODEL_WINDOW_ROPE_OWN,      /* base of rope.freq_base_swa, 10000 by default; never scaled */
+    MODEL_WINDOW_ROPE_OWN_BASE, /* that key's base, by default the others'; never scaled */
+    MODEL_WINDOW_ROPE_BASE,     /* the same, scaled as the others */
+    MODEL_WINDOW_ROPE_UNSCALED  /* the others' base; never scaled */
 };
 
 /* Sliding windows: which layers see the last attention.sliding_window positions only. The key
@@ -134,6 +151,15 @@ enum model_kv_sharing {
     MODEL_KV_SHARED_KEY /* as many as attention.shared_kv_layers says */
 };
 
+/* What attn_gate of the layer's input makes of the output before the last product: numbers that it
+ * is multiplied by, one for each element or for each head, as the tensor's shape says. */
+enum model_gate {
+    MODEL_GATE_NONE,
+    MODEL_GATE_SIGMOID,
+    MODEL_GATE_SIGMOID_OPTIONAL, /* files may lack it */
+    MODEL_GATE_SOFTPLUS
+};
+
 struct model_attention_row {
     enum model_rope_kind rope;
     enum model_rope_layers rotate;
@@ -143,11 +169,13 @@ struct model_attention_row {
     enum model_score_scale scale;
     struct model_window window;
     enum model_temperature temperature;
-    float softcap;     /* of scores: attn_logit_softcapping, by default this; 0: none */
-    bool head_by_rot;  /* D is rope.dimension_count */
-    bool v_norm;       /* RMS over each head of values, without weights */
-    bool k_as_v;       /* without attn_v values are the keys' product */
-    bool full_factors; /* rope_freqs count in layers without a window only */
+    enum model_yarn_log yarn_log;
+    float softcap; /* of scores: attn_logit_softcapping, by default this; 0: none */
+    enum model_gate gate;
+    bool head_by_rot; /* D is rope.dimension_count */
+    bool half_rot;    /* layers without a window rotate half of rope.dimension_count */
+    bool v_norm;      /* RMS over each head of values, without weights */
+    bool k_as_v;      /* without attn_v values are the keys' product */
     enum model_kv_sharing sharing;
     float alibi; /* largest slope's exponent, where no attention.max_alibi_bias; 0: no ALiBi */
 };
@@ -165,6 +193,7 @@ struct model_ffn_row {
     enum model_ffn_form form;
     enum engine_unary act;
     bool scales;      /* a .scale of its matrices counts; otherwise it is ignored */
+    bool clamps;      /* gated units are bounded by swiglu_clamp_shexp, experts' by _exp */
     uint32_t divisor; /* of feed_forward_length; 0: 1 */
 };
 
@@ -185,7 +214,8 @@ enum model_shared {
     MODEL_SHARED_LENGTH,         /* S, none where that is 0 */
     MODEL_SHARED_LENGTH_OR_OWN,  /* S, by default an expert's length */
     MODEL_SHARED_LENGTH_OR_MAIN, /* S, by default feed_forward_length */
-    MODEL_SHARED_LENGTH_COUNT    /* (S, by default an expert's length) times expert_shared_count */
+    MODEL_SHARED_LENGTH_COUNT,   /* (S, by default an expert's length) times expert_shared_count */
+    MODEL_SHARED_LENGTH_OR_COUNT /* S, by default as COUNT; none where expert_shared_count is 0 */
 };
 
 struct model_experts_row {
@@ -199,10 +229,13 @@ struct model_experts_row {
     enum model_normalize normalize; /* weights of the chosen have the sum 1; expert_weights_norm */
     bool scale_key;                 /* expert_weights_scale */
     enum model_shared shared;
-    bool shared_gate; /* what the shared experts give is weighted for each token */
-    bool beside;      /* a mixture stands beside each plain network, with norms of its own; its
-                         router reads x / rms(x) / sqrt(E) * ffn_gate_inp.scale */
-    bool oai;         /* clamped gated units of gpt-oss */
+    uint32_t shared_count; /* expert_shared_count where the file has none */
+    bool shared_gate;      /* what the shared experts give is weighted for each token */
+    bool shared_fused;     /* their gate and up are one tensor ffn_up_shexp, gate first */
+    bool shared_mean;      /* where a layer has both: the mean of shared experts and chosen ones */
+    bool beside; /* a mixture stands beside each plain network, with norms of its own; its router
+                    reads x / rms(x) / sqrt(E) * ffn_gate_inp.scale */
+    bool oai;    /* clamped gated units of gpt-oss */
 };
 
 /* ---- Both ends ---- */
@@ -230,10 +263,13 @@ struct model_ends_row {
     enum model_embd_norm embd_norm;
     bool positions; /* learned ones are added: position_embd */
     enum model_logit_scale logit_scale;
-    bool softcap_key;       /* logits are capped by final_logit_softcapping, */
-    float softcap;          /* by default this */
-    float embd_default;     /* embedding_scale where the file has none; 0: 1 */
-    bool layer_scale;       /* a layer's output is multiplied by layer_output_scale */
+    bool softcap_key;    /* logits are capped by final_logit_softcapping, */
+    float softcap;       /* by default this */
+    float embd_default;  /* embedding_scale where the file has none; 0: 1 */
+    float logit_default; /* logit_scale where the file has none or no such key counts, times 1 / E;
+                            0: 1 */
+    bool embd_skip;   /* each layer adds the embeddings, times its own number layer_output_scale */
+    bool layer_scale; /* a layer's output is multiplied by layer_output_scale */
     bool residual_scale;    /* what a block adds is multiplied by residual_scale */
     float residual_default; /* where the file has none, times 1 / sqrt(layers); 0: 1 */
 };
@@ -260,6 +296,7 @@ struct model_arch {
     const char *name[MODEL_MAX_NAMES]; /* general.architecture, and the prefix of its keys */
     struct model_plan plan;
     enum model_norm_kind norm;
+    float post_eps; /* epsilon of the norms behind mixer and network; 0: as the others' */
     enum model_residual residual;
     struct model_attention_row attn;
     struct model_ffn_row ffn;

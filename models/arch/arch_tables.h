@@ -7,6 +7,8 @@
 extern const struct model_arch model_arch_llama[];
 extern const struct model_arch model_arch_gemma[];
 extern const struct model_arch model_arch_gpt[];
+extern const struct model_arch model_arch_window[];
 extern const struct model_arch model_arch_experts[];
+extern const struct model_arch model_arch_latent[];
 
 #endif

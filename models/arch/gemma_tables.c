@@ -13,8 +13,8 @@
     .residual = MODEL_SANDWICH, .plan.per_layer = true, .ffn = {.act = ENGINE_GELU, .scales = true},     \
         .ends = {.embd_scale = MODEL_EMBD_SQRT, .softcap_key = true, .softcap = 30, .layer_scale = true}, \
         .attn = {.rope = MODEL_ROPE_NEOX, .qk_norm = MODEL_QK_NORM_HEAD, .scale = MODEL_SCALE_ONE,     \
-                 .v_norm = true, .k_as_v = true, .full_factors = true, .sharing = MODEL_KV_SHARED_KEY, \
-                 .window = {.rule = MODEL_WINDOW_ARRAY, .rope = MODEL_WINDOW_ROPE_OWN, .own_heads = true}}, \
+                 .v_norm = true, .k_as_v = true, .sharing = MODEL_KV_SHARED_KEY, \
+                 .window = {.rule = MODEL_WINDOW_MARKED, .rope = MODEL_WINDOW_ROPE_OWN, .own_heads = true}}, \
         .experts = {.allowed = true, .own_length = true, .beside = true}
 
 static const struct model_arch gemma2_27b = {{"gemma2"}, GEMMA2, .attn.scale = MODEL_SCALE_BY_EMBD};

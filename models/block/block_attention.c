@@ -1,6 +1,7 @@
 /* models/block/block_attention.c: attention of grouped queries. See models/block/blocks.h. */
 #include "models/block/blocks.h"
 #include <math.h>
+#include <stdio.h>
 
 struct attention {
     uint32_t n_embd, n_q, n_k, n_v, n_qkv, n_out; /* E, H D, KH D, KH DV, the three, H DV */
@@ -11,16 +12,19 @@ struct attention {
     uint32_t n_k_must, n_v_must, n_k_may, n_v_may;
     uint32_t n_head, n_head_kv, d, dv;
     enum model_kv_kind kind;
-    bool shared;  /* the layer reads what an earlier one has written */
-    bool factors; /* the divisors of RoPE's frequencies count */
+    bool shared; /* the layer reads what an earlier one has written */
     struct engine_rope rope;
     bool rotates;
     float scale, softcap, alibi, clamp; /* of scores; of Q, K and V. 0: none */
     struct model_linear qkv;            /* or the next three */
     struct model_linear q, k, v;
     struct model_norm q_norm, k_norm;
-    struct engine_tensor *sinks; /* [H], or NULL */
-    struct model_norm sub_norm;  /* before the output product */
+    struct engine_tensor *sinks;      /* [H], or NULL */
+    uint32_t n_gate, n_gate_optional; /* E where the output has a gate */
+    uint32_t gate_rows;               /* H, or H DV */
+    struct model_linear gate;
+    float value_scale;          /* of the output; 0: none */
+    struct model_norm sub_norm; /* before the output product */
     struct model_linear out;
 };
 
@@ -39,6 +43,8 @@ static const struct model_tensor_row tensors[] = {
     {"attn_q_norm",   MODEL_NORM,   MODEL_OPTIONAL, AT(q_norm), .inputs = AT(n_q_norm_optional), .outputs = AT(q_norm_rows)},
     {"attn_k_norm",   MODEL_NORM,   MODEL_OPTIONAL, AT(k_norm), .inputs = AT(n_k_norm_optional), .outputs = AT(k_norm_rows)},
     {"attn_sinks",    MODEL_VECTOR, MODEL_OPTIONAL, AT(sinks),  .inputs = AT(n_head)},
+    {"attn_gate",     MODEL_LINEAR, MODEL_REQUIRED, AT(gate),   .inputs = AT(n_gate), .outputs = AT(gate_rows)},
+    {"attn_gate",     MODEL_LINEAR, MODEL_OPTIONAL, AT(gate),   .inputs = AT(n_gate_optional), .outputs = AT(gate_rows)},
     {"attn_sub_norm", MODEL_NORM,   MODEL_OPTIONAL, AT(sub_norm), .inputs = AT(n_out)},
     {"attn_output",   MODEL_LINEAR, MODEL_REQUIRED, AT(out),    .inputs = AT(n_out), .outputs = AT(n_embd)},
     {.name = NULL},
@@ -84,6 +90,24 @@ static bool read_heads(struct model_reader *r, const struct model_params *p, uin
     return true;
 }
 
+/* Whether the layer has a sliding window, if no array says so. */
+static bool is_windowed(const struct model_window *row, uint32_t period, uint32_t layer)
+{
+    switch (row->rule) {
+    case MODEL_WINDOW_NONE:
+        return false;
+    case MODEL_WINDOW_PERIOD:
+        return layer % period != period - 1;
+    case MODEL_WINDOW_FIRST:
+        return layer % period != 0;
+    case MODEL_WINDOW_ALL:
+        return true;
+    case MODEL_WINDOW_MARKED:
+        return period != 0;
+    }
+    return false;
+}
+
 /* Whether the layer has a sliding window, and of how many keys. */
 static bool read_window(struct model_reader *r, const struct model_params *p, uint32_t layer,
                         uint32_t *window)
@@ -96,16 +120,13 @@ static bool read_window(struct model_reader *r, const struct model_params *p, ui
     if (!model_read_u32(r, "attention.sliding_window", MODEL_OPTIONAL, 0, MODEL_MAX_CTX, &size) ||
         !model_read_layer_flag(r, "attention.sliding_window_pattern", layer, &is_array, &windowed))
         return false;
-    if (!is_array && row->rule == MODEL_WINDOW_ARRAY)
-        return model_reader_fail(r, "attention.sliding_window_pattern",
-                                 "an array of %u booleans was expected", r->n_layer);
     if (!is_array) {
-        if (!model_read_u32(r, "attention.sliding_window_pattern", MODEL_OPTIONAL, 1,
+        const bool marked = row->rule == MODEL_WINDOW_MARKED;
+        if (!model_read_u32(r, "attention.sliding_window_pattern",
+                            marked ? MODEL_REQUIRED : MODEL_OPTIONAL, marked ? 0 : 1,
                             MODEL_MAX_LAYERS, &period))
             return false;
-        windowed =
-            row->rule == MODEL_WINDOW_ALL ||
-            (row->rule == MODEL_WINDOW_FIRST ? layer % period != 0 : layer % period != period - 1);
+        windowed = is_windowed(row, period, layer);
     }
     if (windowed) *window = size;
     return true;
@@ -120,7 +141,8 @@ static bool read_scores(struct model_reader *r, const struct model_params *p, st
         (row->softcap != 0.0f &&
          !model_read_f32(r, "attn_logit_softcapping", MODEL_OPTIONAL, 0.0f, &a->softcap)) ||
         !model_read_f32(r, "attention.max_alibi_bias", MODEL_OPTIONAL, 0.0f, &a->alibi) ||
-        !model_read_f32(r, "attention.clamp_kqv", MODEL_OPTIONAL, 0.0f, &a->clamp))
+        !model_read_f32(r, "attention.clamp_kqv", MODEL_OPTIONAL, 0.0f, &a->clamp) ||
+        !model_read_f32(r, "attention.value_scale", MODEL_OPTIONAL, -INFINITY, &a->value_scale))
         return false;
     a->scale = row->scale == MODEL_SCALE_ONE       ? 1.0f
                : row->scale == MODEL_SCALE_BY_SIZE ? 1.0f / (float)a->d
@@ -167,6 +189,19 @@ static bool read_sharing(struct model_reader *r, const struct model_params *p, u
                                            "no layer before %u has keys of its kind", layer);
 }
 
+/* A gate has a row for each head or for each element of the output: the tensor's shape says it. */
+static void size_gate(struct model_reader *r, const struct model_params *p, uint32_t layer,
+                      struct attention *a)
+{
+    const enum model_gate kind = p->arch->attn.gate;
+    char name[48];
+    if (kind == MODEL_GATE_NONE) return;
+    snprintf(name, sizeof name, "blk.%u.attn_gate.weight", layer);
+    const struct gguf_tensor *t = gguf_tensor_find(r->file, name);
+    a->gate_rows = t && t->ne[1] == a->n_head ? a->n_head : a->n_out;
+    *(kind == MODEL_GATE_SIGMOID_OPTIONAL ? &a->n_gate_optional : &a->n_gate) = p->n_embd;
+}
+
 static bool read(struct model_reader *r, struct model_params *p, struct model_layer *l, void *self)
 {
     struct attention *a = self;
@@ -179,7 +214,6 @@ static bool read(struct model_reader *r, struct model_params *p, struct model_la
         !read_scores(r, p, a))
         return false;
     a->kind = window ? MODEL_KV_SLIDING : MODEL_KV_FULL;
-    a->factors = !row->full_factors || window == 0;
     if (!read_sharing(r, p, l->index, a)) return false;
     a->n_embd = p->n_embd;
     a->n_q = a->n_head * a->d;
@@ -190,8 +224,8 @@ static bool read(struct model_reader *r, struct model_params *p, struct model_la
     *(a->shared ? &a->n_k_may : &a->n_k_must) = a->n_k;
     *(a->shared || row->k_as_v ? &a->n_v_may : &a->n_v_must) = a->n_v;
     size_qk_norms(row, a);
-    if (!a->shared) l->kv = (struct model_kv_shape){a->n_head_kv, a->d, a->dv, window};
-    if (a->factors) p->ends.n_factors = (uint32_t)a->rope.n_rot / 2;
+    size_gate(r, p, l->index, a);
+    l->kv = (struct model_kv_shape){a->shared ? 0 : a->n_head_kv, a->d, a->dv, window};
     if (p->n_head == 0) {
         p->n_head = a->n_head;
         p->n_head_kv = a->n_head_kv;
@@ -201,20 +235,31 @@ static bool read(struct model_reader *r, struct model_params *p, struct model_la
 
 /* ---- Graph ---- */
 
-/* Q, K and V of x [T][E], as column views of one product; Q alone where the layer shares. */
+/* Q, K and V of x [T][E], and the gate where there is one, as column views of one product; without
+ * keys and values where the layer shares those of another. */
 static void build_qkv(const struct model_builder *b, const struct attention *a,
-                      struct engine_tensor *x, struct engine_tensor *qkv[3])
+                      struct engine_tensor *x, struct engine_tensor *qkv[3],
+                      struct engine_tensor **gate)
 {
-    struct engine_tensor *const separate[] = {a->q.weight, a->k.weight, a->v.weight};
+    struct engine_tensor *separate[] = {a->q.weight, a->k.weight, a->v.weight, a->gate.weight};
     const struct model_linear *const linear[] = {&a->q, &a->k, &a->v};
     const uint32_t size[] = {a->n_q, a->n_k, a->n_v};
     const uint32_t n = a->shared ? 1 : a->v.weight || a->qkv.weight ? 3 : 2;
-    x = a->qkv.weight ? model_linear(b, &a->qkv, x) : engine_mul_mat_cat(b->g, separate, (int)n, x);
+    const bool gated = a->gate.weight;
+    struct engine_tensor *in = x;
+    if (n < 3) separate[n] = a->gate.weight;
+    x = a->qkv.weight ? model_linear(b, &a->qkv, x)
+                      : engine_mul_mat_cat(b->g, separate, (int)n + gated, x);
     x = model_named(b, x, "qkv");
-    for (uint32_t i = 0, first = 0; i < n; first += size[i++]) {
+    uint32_t first = 0;
+    for (uint32_t i = 0; i < n; first += size[i++]) {
         qkv[i] = model_finish(b, linear[i], engine_cols(b->g, x, first, size[i]));
         if (a->clamp > 0.0f) qkv[i] = engine_clamp(b->g, qkv[i], -a->clamp, a->clamp);
     }
+    *gate = !gated          ? NULL
+            : a->qkv.weight ? engine_mul_mat(b->g, a->gate.weight, in)
+                            : engine_cols(b->g, x, first, a->gate_rows);
+    if (gated) *gate = model_finish(b, &a->gate, *gate);
     if (n == 2) qkv[2] = qkv[1];
 }
 
@@ -239,9 +284,20 @@ static struct engine_tensor *build_positions(const struct model_builder *b,
     x = split_heads(b, x, heads, a->d);
     if (!full && !after && norm->weight) x = model_norm_as(b, x, norm, as);
     if (a->rotates)
-        x = engine_rope(b->g, x, b->positions, a->factors ? model_rope_factors(b, &a->rope) : NULL,
-                        &a->rope);
+        x = engine_rope(b->g, x, b->positions, model_rope_factors(b, &a->rope), &a->rope);
     return after ? model_norm_as(b, x, norm, as) : x;
+}
+
+/* x [T][H DV] times what the gate [T][H or H DV] gives. */
+static struct engine_tensor *apply_gate(const struct model_builder *b, const struct attention *a,
+                                        struct engine_tensor *x, struct engine_tensor *gate)
+{
+    const bool soft = b->params->arch->attn.gate == MODEL_GATE_SOFTPLUS;
+    const int64_t n = b->n_tokens, per_head = a->n_out / a->gate_rows;
+    gate = engine_unary(b->g, gate, soft ? ENGINE_SOFTPLUS : ENGINE_SIGMOID);
+    gate = engine_reshape(b->g, gate, 3, (int64_t[]){1, a->gate_rows, n});
+    x = engine_mul(b->g, engine_reshape(b->g, x, 3, (int64_t[]){per_head, a->gate_rows, n}), gate);
+    return engine_reshape(b->g, x, 2, (int64_t[]){a->n_out, n});
 }
 
 /* [A][B][size] as [B][A][size], by strides alone: a cache keeps each head's slots together, the
@@ -256,7 +312,7 @@ static struct engine_tensor *write_rows(const struct model_builder *b, enum engi
                                         struct engine_tensor *cache, enum quant_id type, bool int16,
                                         struct engine_tensor *x)
 {
-    struct engine_tensor *slots = b->inputs.kv.slot[b->state->kv.layer[b->layer->index].kind];
+    struct engine_tensor *slots = b->inputs.kv.slot[b->state->kv.layer[b->kv_layer].kind];
     x = swap_heads(b, x);
     return int16 ? engine_set_kv_q16(b->g, what, cache, x, slots, type)
                  : engine_set_rows(b->g, cache, x, slots);
@@ -267,7 +323,7 @@ static void build_kv(struct model_builder *b, const struct attention *a,
                      struct engine_tensor *const qkv[3])
 {
     struct model_kv *kv = &b->state->kv;
-    struct model_kv_layer *cache = &kv->layer[b->layer->index];
+    struct model_kv_layer *cache = &kv->layer[b->kv_layer];
     struct engine_tensor *k =
         model_named(b, build_positions(b, a, qkv[1], a->n_head_kv, &a->k_norm), "k");
     struct engine_tensor *v = split_heads(b, qkv[2], a->n_head_kv, a->dv);
@@ -281,9 +337,9 @@ static void build_kv(struct model_builder *b, const struct attention *a,
 static struct engine_tensor *build(struct model_builder *b, void *self, struct engine_tensor *x)
 {
     const struct attention *a = self;
-    struct engine_tensor *qkv[3];
+    struct engine_tensor *qkv[3], *gate;
 
-    build_qkv(b, a, x, qkv);
+    build_qkv(b, a, x, qkv, &gate);
     struct engine_tensor *q =
         model_named(b, build_positions(b, a, qkv[0], a->n_head, &a->q_norm), "q");
     if (b->q_scale) q = engine_mul(b->g, q, b->q_scale);
@@ -295,8 +351,11 @@ static struct engine_tensor *build(struct model_builder *b, void *self, struct e
                          b->inputs.kv.range[a->kind], &b->state->kv.slots[a->kind].view, a->sinks,
                          &how);
     x = model_named(b, x, "attention");
+    if (gate) x = apply_gate(b, a, x, gate);
     if (a->sub_norm.weight) x = model_norm(b, x, &a->sub_norm);
-    return model_named(b, model_linear(b, &a->out, x), "attn_out");
+    x = model_linear(b, &a->out, x);
+    if (a->value_scale != 0.0f) x = engine_scale(b->g, x, a->value_scale, 0.0f);
+    return model_named(b, x, "attn_out");
 }
 
 const struct model_block model_block_attention = {.name = "attention",

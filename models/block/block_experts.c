@@ -4,13 +4,15 @@
 #include <math.h>
 
 struct experts {
-    uint32_t n_embd, n_ff, n_expert, n_used; /* E, F of an expert, X, U */
-    uint32_t n_gate_up, n_shared;            /* 2 F; F of the shared experts together, 0: none */
-    uint32_t n_shared_gate;                  /* E where the shared experts have a gate */
+    uint32_t n_embd, n_ff, n_expert, n_used;  /* E, F of an expert, X, U */
+    uint32_t n_gate_up, n_shared;             /* 2 F; F of the shared experts together, 0: none */
+    uint32_t n_shared_gate_rows, n_shared_up; /* 0 and 2 n_shared where one tensor has both */
+    uint32_t n_shared_gate;                   /* E where the shared experts have a gate */
     uint32_t n_groups, n_groups_used;
     enum model_gating gating;
     bool normalize;             /* the weights of the chosen */
     float scale;                /* of these weights */
+    float clamp, shared_clamp;  /* bounds of gated units; 0: none */
     struct model_linear router; /* X x E */
     uint32_t n_plain, n_scaled; /* E and 0; 0 and E where the router has an input of its own */
     struct engine_tensor *router_scale; /* [E]: of this input */
@@ -35,8 +37,8 @@ static const struct model_tensor_row tensors[] = {
     {"ffn_up_exps",        MODEL_STACK,  MODEL_REQUIRED, AT(up),      .inputs = AT(n_embd), .outputs = AT(n_ff),   .depth = AT(n_expert), .unless = AT(gate_up)},
     {"ffn_down_exps",      MODEL_STACK,  MODEL_REQUIRED, AT(down),    .inputs = AT(n_ff),   .outputs = AT(n_embd), .depth = AT(n_expert)},
     {"ffn_gate_inp_shexp", MODEL_MATRIX, MODEL_REQUIRED, AT(shared_in),   .inputs = AT(n_shared_gate)},
-    {"ffn_gate_shexp",     MODEL_LINEAR, MODEL_REQUIRED, AT(shared_gate), .inputs = AT(n_embd),   .outputs = AT(n_shared)},
-    {"ffn_up_shexp",       MODEL_LINEAR, MODEL_REQUIRED, AT(shared_up),   .inputs = AT(n_embd),   .outputs = AT(n_shared)},
+    {"ffn_gate_shexp",     MODEL_LINEAR, MODEL_REQUIRED, AT(shared_gate), .inputs = AT(n_embd),   .outputs = AT(n_shared_gate_rows)},
+    {"ffn_up_shexp",       MODEL_LINEAR, MODEL_REQUIRED, AT(shared_up),   .inputs = AT(n_embd),   .outputs = AT(n_shared_up)},
     {"ffn_down_shexp",     MODEL_LINEAR, MODEL_REQUIRED, AT(shared_down), .inputs = AT(n_shared), .outputs = AT(n_embd)},
     {.name = NULL},
 };
@@ -49,9 +51,11 @@ static bool read_lengths(struct model_reader *r, const struct model_params *p, u
                          struct experts *e)
 {
     const struct model_experts_row *row = &p->arch->experts;
-    uint32_t main = 0, own = 0, shared = 0, count = row->shared == MODEL_SHARED_COUNT ? 0 : 1;
+    const bool or_count = row->shared == MODEL_SHARED_LENGTH_OR_COUNT;
     const bool counted =
-        row->shared == MODEL_SHARED_COUNT || row->shared == MODEL_SHARED_LENGTH_COUNT;
+        row->shared == MODEL_SHARED_COUNT || row->shared == MODEL_SHARED_LENGTH_COUNT || or_count;
+    uint32_t main = 0, own = 0, shared = 0;
+    uint32_t count = row->shared == MODEL_SHARED_COUNT || or_count ? row->shared_count : 1;
     if (!model_read_layer_u32(r, "feed_forward_length", MODEL_OPTIONAL, layer, 0, MODEL_MAX_DIM,
                               &main) ||
         (row->own_length && !model_read_u32(r, "expert_feed_forward_length", MODEL_OPTIONAL, 0,
@@ -64,6 +68,7 @@ static bool read_lengths(struct model_reader *r, const struct model_params *p, u
         return false;
     e->n_ff = own ? own : row->own_length ? main / e->n_used : main;
     if (e->n_ff == 0) return model_reader_fail(r, "expert_feed_forward_length", "missing or 0");
+    if (shared > 0 && or_count && count > 0) count = 1; /* the length is that of all together */
     if (shared == 0 && row->shared == MODEL_SHARED_LENGTH_OR_MAIN) shared = main;
     if (shared == 0 && (counted || row->shared == MODEL_SHARED_LENGTH_OR_OWN)) shared = e->n_ff;
     if ((uint64_t)shared * count > MODEL_MAX_DIM)
@@ -71,6 +76,8 @@ static bool read_lengths(struct model_reader *r, const struct model_params *p, u
     e->n_shared = shared * count;
     e->n_gate_up = 2 * e->n_ff;
     e->n_shared_gate = row->shared_gate ? e->n_embd : 0;
+    e->n_shared_gate_rows = row->shared_fused ? 0 : e->n_shared;
+    e->n_shared_up = row->shared_fused ? 2 * e->n_shared : e->n_shared;
     return true;
 }
 
@@ -112,7 +119,9 @@ static bool read(struct model_reader *r, struct model_params *p, struct model_la
     e->n_used = p->n_expert_used;
     e->n_scaled = p->arch->experts.beside ? e->n_embd : 0;
     e->n_plain = e->n_embd - e->n_scaled;
-    return read_lengths(r, p, l->index, e) && read_gating(r, p, e);
+    return read_lengths(r, p, l->index, e) && read_gating(r, p, e) &&
+           model_read_glu_clamp(r, p, "swiglu_clamp_exp", l->index, &e->clamp) &&
+           model_read_glu_clamp(r, p, "swiglu_clamp_shexp", l->index, &e->shared_clamp);
 }
 
 /* ---- Graph ---- */
@@ -144,11 +153,11 @@ static struct engine_tensor *linear_id(const struct model_builder *b, const stru
 }
 
 static struct engine_tensor *build_glu(const struct model_builder *b, struct engine_tensor *gate,
-                                       struct engine_tensor *up)
+                                       struct engine_tensor *up, float clamp)
 {
     const struct model_arch *arch = b->params->arch;
     if (arch->experts.oai) return engine_glu_clamp(b->g, gate, up, ENGINE_GELU_QUICK, 7.0f, 1.0f);
-    return engine_glu(b->g, gate, up, arch->ffn.act);
+    return model_glu(b, gate, up, clamp);
 }
 
 /* x [n][E] through the experts that all tokens use, times a gate of one number for each token. */
@@ -156,9 +165,10 @@ static struct engine_tensor *build_shared(const struct model_builder *b, const s
                                           struct engine_tensor *x)
 {
     struct engine_tensor *const both[] = {e->shared_gate.weight, e->shared_up.weight};
-    struct engine_tensor *h = engine_mul_mat_cat(b->g, both, 2, x);
+    struct engine_tensor *h = e->n_shared_gate_rows ? engine_mul_mat_cat(b->g, both, 2, x)
+                                                    : engine_mul_mat(b->g, e->shared_up.weight, x);
     h = build_glu(b, engine_cols(b->g, h, 0, e->n_shared),
-                  engine_cols(b->g, h, e->n_shared, e->n_shared));
+                  engine_cols(b->g, h, e->n_shared, e->n_shared), e->shared_clamp);
     h = engine_mul_mat(b->g, e->shared_down.weight, h);
     if (!e->shared_in) return h;
     return engine_mul(b->g, h,
@@ -202,9 +212,10 @@ static struct engine_tensor *build(struct model_builder *b, void *self, struct e
         gate = linear_id(b, &e->gate, x, ids);
         up = linear_id(b, &e->up, x, ids);
     }
-    x = linear_id(b, &e->down, build_glu(b, gate, up), ids);
+    x = linear_id(b, &e->down, build_glu(b, gate, up, e->clamp), ids);
     x = engine_expert_sum(b->g, x, weights);
     if (e->n_shared) x = engine_add(b->g, x, build_shared(b, e, in));
+    if (e->n_shared && b->params->arch->experts.shared_mean) x = engine_scale(b->g, x, 0.5f, 0.0f);
     return model_named(b, x, "ffn_out");
 }
 

@@ -10,6 +10,7 @@ struct ffn {
     struct engine_tensor *act_scales; /* [F]: divide what the activation gives; or NULL */
     struct model_linear down;         /* E x F */
     float alpha_p, alpha_n, beta;     /* of xIELU */
+    float clamp;                      /* bound of gated units; 0: none */
 };
 
 #define AT(member) MODEL_AT(struct ffn, member)
@@ -56,7 +57,8 @@ static bool read(struct model_reader *r, struct model_params *p, struct model_la
     if (f->n_ff == 0) return model_reader_fail(r, "feed_forward_length", "too small");
     f->n_gate = row->form == MODEL_FFN_GATED ? f->n_ff : 0;
     f->n_up = row->form == MODEL_FFN_FUSED ? 2 * f->n_ff : f->n_ff;
-    return row->form != MODEL_FFN_XIELU || read_xielu(r, l->index, f);
+    return model_read_glu_clamp(r, p, "swiglu_clamp_shexp", l->index, &f->clamp) &&
+           (row->form != MODEL_FFN_XIELU || read_xielu(r, l->index, f));
 }
 
 /* act(gate x) * up x, where both are columns of one product. */
@@ -73,7 +75,7 @@ static struct engine_tensor *build_gated(const struct model_builder *b, const st
         gate = model_finish_ffn(b, &f->gate, gate);
         up = model_finish_ffn(b, &f->up, up);
     }
-    return engine_glu(b->g, gate, up, b->params->arch->ffn.act);
+    return model_glu(b, gate, up, f->clamp);
 }
 
 /* x > 0: alpha_p x^2 + beta x; else alpha_n (exp(x) - 1 - x) + beta x. */

@@ -1,10 +1,11 @@
 /* models/block/blocks.c: the table of blocks, and what they have in common. See blocks.h. */
 #include "models/block/blocks.h"
+#include <math.h>
 
 const struct model_block *const model_blocks[MODEL_BLOCK_COUNT] = {
     [MODEL_ATTENTION] = &model_block_attention, [MODEL_FFN] = &model_block_ffn,
     [MODEL_EXPERTS] = &model_block_experts,     [MODEL_LINEAR_MIXER] = &model_block_linear,
-    [MODEL_PER_LAYER] = &model_block_per_layer,
+    [MODEL_PER_LAYER] = &model_block_per_layer, [MODEL_MLA] = &model_block_mla,
 };
 
 struct engine_tensor *model_named(const struct model_builder *b, struct engine_tensor *t,
@@ -13,20 +14,32 @@ struct engine_tensor *model_named(const struct model_builder *b, struct engine_t
     return engine_name(t, "%s-%u", name, b->layer->index);
 }
 
-struct engine_tensor *model_norm_as(const struct model_builder *b, struct engine_tensor *x,
-                                    const struct model_norm *norm, enum model_norm_kind kind)
+static struct engine_tensor *norm_with(const struct model_builder *b, struct engine_tensor *x,
+                                       const struct model_norm *norm, enum model_norm_kind kind,
+                                       float eps)
 {
-    const float eps = b->params->norm_eps;
     x = kind == MODEL_RMS_NORM || kind == MODEL_RMS_NORM_PLAIN ? engine_rms_norm(b->g, x, eps)
                                                                : engine_norm(b->g, x, eps);
     if (norm->weight) x = engine_mul(b->g, x, norm->weight);
     return norm->bias ? engine_add(b->g, x, norm->bias) : x;
 }
 
+struct engine_tensor *model_norm_as(const struct model_builder *b, struct engine_tensor *x,
+                                    const struct model_norm *norm, enum model_norm_kind kind)
+{
+    return norm_with(b, x, norm, kind, b->params->norm_eps);
+}
+
 struct engine_tensor *model_norm(const struct model_builder *b, struct engine_tensor *x,
                                  const struct model_norm *norm)
 {
-    return model_norm_as(b, x, norm, b->params->arch->norm);
+    return norm_with(b, x, norm, b->params->norm, b->params->norm_eps);
+}
+
+struct engine_tensor *model_post_norm(const struct model_builder *b, struct engine_tensor *x,
+                                      const struct model_norm *norm)
+{
+    return norm_with(b, x, norm, b->params->norm, b->params->post_norm_eps);
 }
 
 static struct engine_tensor *add_bias(const struct model_builder *b, const struct model_linear *l,
@@ -58,4 +71,19 @@ struct engine_tensor *model_linear(const struct model_builder *b, const struct m
                                    struct engine_tensor *x)
 {
     return model_finish(b, l, engine_mul_mat(b->g, l->weight, x));
+}
+
+bool model_read_glu_clamp(struct model_reader *r, const struct model_params *p, const char *key,
+                          uint32_t layer, float *clamp)
+{
+    return !p->arch->ffn.clamps || model_read_layer_f32(r, key, MODEL_OPTIONAL, layer, 0.0f, clamp);
+}
+
+struct engine_tensor *model_glu(const struct model_builder *b, struct engine_tensor *gate,
+                                struct engine_tensor *up, float clamp)
+{
+    const enum engine_unary act = b->params->arch->ffn.act;
+    if (clamp < 1e-6f) return engine_glu(b->g, gate, up, act);
+    gate = engine_clamp(b->g, engine_unary(b->g, gate, act), -INFINITY, clamp);
+    return engine_mul(b->g, gate, engine_clamp(b->g, up, -clamp, clamp));
 }

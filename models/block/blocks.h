@@ -22,8 +22,10 @@ struct model_builder {
     struct engine_tensor *positions; /* I32 [T] */
     struct engine_tensor *q_scale;   /* F32 [T][1][1]: queries are multiplied by it; or NULL */
     struct model_state_inputs inputs;
-    const struct model_layer *layer;               /* the one that is being built */
-    struct engine_tensor *written[2];              /* the latest layer's state after its writes */
+    struct engine_tensor *embedding;  /* [T][E]: what the layers begin with */
+    const struct model_layer *layer;  /* the one that is being built */
+    uint32_t kv_layer;                /* that of the state which belongs to it, in this pass */
+    struct engine_tensor *written[2]; /* the latest layer's state after its writes */
     struct engine_tensor *kept[MODEL_KV_KINDS][2]; /* the same of the latest layer of each kind */
     struct engine_tensor *residual;  /* what the norm before the feed-forward network is given */
     struct engine_tensor *per_layer; /* [T][L P]: a part for each layer; or NULL */
@@ -43,24 +45,35 @@ struct model_block {
 };
 
 extern const struct model_block model_block_attention, model_block_ffn, model_block_experts,
-    model_block_linear, model_block_per_layer;
+    model_block_linear, model_block_per_layer, model_block_mla;
 extern const struct model_block *const model_blocks[MODEL_BLOCK_COUNT]; /* by id */
 
 /* ---- Keys that several blocks share ---- */
 
 /* RoPE of a layer: `max` elements of a head at most, and by default. `windowed`: the layer has a
- * sliding window. *rotates: false where the layer has none. */
-bool model_read_rope(struct model_reader *r, const struct model_params *p, bool windowed,
-                     uint32_t max, uint32_t layer, struct engine_rope *rope, bool *rotates);
+ * sliding window. *rotates: false where the layer has none. Leaves p->ends.n_factors large enough
+ * for its factors. */
+bool model_read_rope(struct model_reader *r, struct model_params *p, bool windowed, uint32_t max,
+                     uint32_t layer, struct engine_rope *rope, bool *rotates);
+
+/* The bound of a layer's gated units where the architecture has such; 0: none. */
+bool model_read_glu_clamp(struct model_reader *r, const struct model_params *p, const char *key,
+                          uint32_t layer, float *clamp);
 
 /* ---- Graphs ---- */
 
+/* Gated units: act(gate) * up; with a bound c > 0 min(act(gate), c) * clamp(up, -c, c). */
+struct engine_tensor *model_glu(const struct model_builder *b, struct engine_tensor *gate,
+                                struct engine_tensor *up, float clamp);
 /* Names t "NAME-LAYER". */
 struct engine_tensor *model_named(const struct model_builder *b, struct engine_tensor *t,
                                   const char *name);
 /* x normalized over its rows by the model's kind of norm. */
 struct engine_tensor *model_norm(const struct model_builder *b, struct engine_tensor *x,
                                  const struct model_norm *norm);
+/* The same for norms behind a block, which may have an epsilon of their own. */
+struct engine_tensor *model_post_norm(const struct model_builder *b, struct engine_tensor *x,
+                                      const struct model_norm *norm);
 /* The same by a given kind. */
 struct engine_tensor *model_norm_as(const struct model_builder *b, struct engine_tensor *x,
                                     const struct model_norm *norm, enum model_norm_kind kind);
@@ -69,7 +82,16 @@ struct engine_tensor *model_linear(const struct model_builder *b, const struct m
                                    struct engine_tensor *x);
 /* Embeddings for each layer: of the tokens, and of their embeddings x [T][E]: [T][L P]. */
 struct engine_tensor *model_build_per_layer(const struct model_builder *b, struct engine_tensor *x);
-/* The divisors of the RoPE frequencies, or NULL: long or short ones by the sequences' context. */
+/* [A][B][size] as [B][A][size], by strides alone: a cache keeps each head's slots together, the
+ * tokens of a batch and the attention op have heads inside. */
+struct engine_tensor *model_swap_heads(const struct model_builder *b, struct engine_tensor *x);
+/* Writes keys [T][KH][D] and values [T][KH][DV] into the layer's cache; attention of the queries
+ * [T][H][D] over it: [T][H * DV]. `sinks` may be NULL. */
+struct engine_tensor *model_attend(struct model_builder *b, struct engine_tensor *q,
+                                   struct engine_tensor *k, struct engine_tensor *v,
+                                   struct engine_tensor *sinks, const struct engine_attention *how);
+/* The divisors of the RoPE frequencies, or NULL: long or short ones by the sequences' context. The
+ * layer being built has none where it has a window and those are never scaled. */
 struct engine_tensor *model_rope_factors(const struct model_builder *b,
                                          const struct engine_rope *rope);
 /* Scale and bias of a product that is there already. */

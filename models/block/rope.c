@@ -104,11 +104,9 @@ static bool read_alpha(struct model_reader *r, uint32_t n_rot, struct engine_rop
     return true;
 }
 
-/* With rope.dimension_sections {time, height, ...} the pairs are NEOX's; text has the same position
- * in each section. */
-static bool read_sections(struct model_reader *r, struct engine_rope *rope)
+/* rope.dimension_sections {time, height, width, extra}; zeros where the file has none. */
+static bool read_sections(struct model_reader *r, int section[4])
 {
-    int64_t s[4] = {0};
     const struct gguf_kv *kv =
         gguf_kv_find(r->file, model_reader_key(r, "rope.dimension_sections"));
     if (!kv) return true;
@@ -116,12 +114,28 @@ static bool read_sections(struct model_reader *r, struct engine_rope *rope)
         kv->item == GGUF_F64)
         return model_reader_fail(r, "rope.dimension_sections", "not a list of integers");
     for (uint64_t i = 0; i < 4 && i < kv->count; i++) {
-        s[i] = gguf_array_int(kv, i);
-        if (s[i] < 0 || s[i] > MODEL_MAX_DIM)
+        const int64_t size = gguf_array_int(kv, i);
+        if (size < 0 || size > MODEL_MAX_DIM)
             return model_reader_fail(r, "rope.dimension_sections", "%lld is out of range",
-                                     (long long)s[i]);
+                                     (long long)size);
+        section[i] = (int)size;
     }
-    if (s[0] > 0 && s[1] > 0) rope->kind = ENGINE_ROPE_NEOX;
+    return true;
+}
+
+/* Text has the same position in each section but the last, where it is 0: in sections one behind
+ * the other, whose last is empty, that is NEOX's rotation. */
+static bool use_sections(struct model_reader *r, enum model_rope_keys keys,
+                         struct engine_rope *rope)
+{
+    int section[4] = {0};
+    if (!read_sections(r, section)) return false;
+    if (keys == MODEL_ROPE_KEYS_SECTIONS) {
+        if (section[0] > 0 && section[1] > 0) rope->kind = ENGINE_ROPE_NEOX;
+        return true;
+    }
+    rope->kind = ENGINE_ROPE_INTERLEAVED;
+    for (int i = 0; i < 4; i++) rope->section[i] = section[i];
     return true;
 }
 
@@ -132,6 +146,19 @@ static bool layer_rotates(struct model_reader *r, const struct model_attention_r
     *rotates = row->rope != MODEL_ROPE_NONE;
     if (row->rotate == MODEL_ROTATE_WINDOWED) *rotates = windowed;
     if (row->rotate == MODEL_ROTATE_NOT_4TH) *rotates = (layer + 1) % 4 != 0;
+    if (row->rotate == MODEL_ROTATE_LEADING) {
+        uint32_t leading = 0;
+        if (!model_read_u32(r, "leading_dense_block_count", MODEL_OPTIONAL, 0, MODEL_MAX_LAYERS,
+                            &leading))
+            return false;
+        *rotates = windowed || layer < leading;
+    }
+    if (row->rotate == MODEL_ROTATE_PATTERN) {
+        bool is_array, marked;
+        if (!model_read_layer_flag(r, "attention.rope_pattern", layer, &is_array, &marked))
+            return false;
+        *rotates = marked || !is_array;
+    }
     if (row->rotate != MODEL_ROTATE_FINETUNED) return true;
     if (!gguf_get_bool(r->file, model_reader_key(r, "rope.scaling.finetuned"), &finetuned, r->err))
         return false;
@@ -139,17 +166,29 @@ static bool layer_rotates(struct model_reader *r, const struct model_attention_r
     return true;
 }
 
-bool model_read_rope(struct model_reader *r, const struct model_params *p, bool windowed,
-                     uint32_t max, uint32_t layer, struct engine_rope *rope, bool *rotates)
+/* How many elements rotate. */
+static bool read_size(struct model_reader *r, const struct model_attention_row *row, bool windowed,
+                      uint32_t max, struct engine_rope *rope)
+{
+    uint32_t n_rot = max;
+    const char *key = windowed && model_reader_has(r, "rope.dimension_count_swa")
+                          ? "rope.dimension_count_swa"
+                          : "rope.dimension_count";
+    if (!model_read_u32(r, key, MODEL_OPTIONAL, 2, max, &n_rot)) return false;
+    if (!windowed && row->half_rot) n_rot /= 2;
+    if (n_rot % 2 || n_rot == 0)
+        return model_reader_fail(r, key, "%u elements cannot rotate in pairs", n_rot);
+    rope->n_rot = (int)n_rot;
+    return true;
+}
+
+bool model_read_rope(struct model_reader *r, struct model_params *p, bool windowed, uint32_t max,
+                     uint32_t layer, struct engine_rope *rope, bool *rotates)
 {
     const struct model_attention_row *row = &p->arch->attn;
-    uint32_t n_rot = max, n_orig = p->n_ctx_train;
+    uint32_t n_orig = p->n_ctx_train;
     struct scaling scaling = {
         .type = {"linear", 6}, .ext_factor = -1.0f, .magnitude = 1.0f, .attn_factor = 1.0f};
-    const char *n_rot_key =
-        windowed && row->window.own_heads && model_reader_has(r, "rope.dimension_count_swa")
-            ? "rope.dimension_count_swa"
-            : "rope.dimension_count";
     *rope = (struct engine_rope){.kind = row->rope == MODEL_ROPE_NEOX ? ENGINE_ROPE_NEOX
                                                                       : ENGINE_ROPE_NORMAL,
                                  .n_rot = (int)max,
@@ -161,21 +200,23 @@ bool model_read_rope(struct model_reader *r, const struct model_params *p, bool 
                                  .beta_slow = 1.0f};
     if (!layer_rotates(r, row, windowed, layer, rotates)) return false;
     if (row->rope == MODEL_ROPE_NONE || row->rope_keys == MODEL_ROPE_KEYS_NONE) return true;
-    if (!model_read_u32(r, n_rot_key, MODEL_OPTIONAL, 2, max, &n_rot) ||
+    if (!read_size(r, row, windowed, max, rope) ||
         !model_read_u32(r, "rope.scaling.original_context_length", MODEL_OPTIONAL, 1, MODEL_MAX_CTX,
                         &n_orig) ||
         !model_read_f32(r, "rope.freq_base", MODEL_OPTIONAL, 1.0f, &rope->freq_base) ||
         !read_scaling(r, &scaling) ||
-        (row->rope_keys == MODEL_ROPE_KEYS_SECTIONS && !read_sections(r, rope)) ||
+        ((row->rope_keys == MODEL_ROPE_KEYS_SECTIONS ||
+          row->rope_keys == MODEL_ROPE_KEYS_INTERLEAVED) &&
+         !use_sections(r, row->rope_keys, rope)) ||
         (row->rope_keys == MODEL_ROPE_KEYS_YARN && !read_yarn(r, &scaling, rope)) ||
         (row->rope_keys == MODEL_ROPE_KEYS_ALPHA && !read_alpha(r, max, rope)))
         return false;
-    if (n_rot % 2) return model_reader_fail(r, n_rot_key, "%u is odd", n_rot);
     const float base = rope->freq_base, freq_scale = freq_scale_of(&scaling);
     if (!read_options(r, &scaling, &n_orig, rope) || !finish_scaling(r, &scaling, rope))
         return false;
-    rope->n_rot = (int)n_rot;
     rope->n_ctx_orig = (int)n_orig;
+    if ((uint32_t)rope->n_rot / 2 > p->ends.n_factors)
+        p->ends.n_factors = (uint32_t)rope->n_rot / 2;
     if (!windowed || row->window.rope == MODEL_WINDOW_ROPE_SAME) return true;
     if (row->window.rope == MODEL_WINDOW_ROPE_OWN) rope->freq_base = 10000.0f;
     if (row->window.rope == MODEL_WINDOW_ROPE_BASE) { /* as the file says, whatever is given */
@@ -194,6 +235,9 @@ struct engine_tensor *model_rope_factors(const struct model_builder *b,
                                          const struct engine_rope *rope)
 {
     const struct model_ends *ends = &b->params->ends;
+    const enum model_window_rope kind = b->params->arch->attn.window.rope;
+    const bool scaled = kind == MODEL_WINDOW_ROPE_SAME || kind == MODEL_WINDOW_ROPE_BASE;
+    if (b->layer->kv.window && !scaled) return NULL;
     if (ends->rope_freqs) return ends->rope_freqs;
     return b->state->n_ctx > (uint32_t)rope->n_ctx_orig ? ends->rope_long : ends->rope_short;
 }

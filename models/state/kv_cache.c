@@ -72,8 +72,8 @@ static bool init_slots(const struct model_state *s, struct model_kv_slots *slots
 static void size_slots(struct model_kv *kv, const struct model_params *p,
                        const struct model_state_options *o)
 {
-    for (uint32_t i = 0; i < p->n_layer; i++) {
-        const struct model_kv_shape *shape = &p->layer[i].kv;
+    for (uint32_t i = 0; i < kv->n_layer; i++) {
+        const struct model_kv_shape *shape = &p->layer[i % p->n_layer].kv;
         struct model_kv_layer *layer = &kv->layer[i];
         if (shape->n_head == 0) continue;
         layer->present = true;
@@ -90,18 +90,18 @@ static bool init(struct model_state *s, const struct model_params *p,
                  const struct model_state_options *o, struct base_error *err)
 {
     struct model_kv *kv = &s->kv;
-    *kv = (struct model_kv){.n_layer = p->n_layer,
+    *kv = (struct model_kv){.n_layer = p->n_layer * p->n_pass,
                             .type_k = o->type_k->id,
                             .type_v = o->type_v->id,
                             .int16_k = is_int16(o->type_k),
                             .int16_v = is_int16(o->type_v)};
-    kv->layer = calloc(p->n_layer, sizeof *kv->layer);
-    if (!kv->layer) return base_fail(err, BASE_NO_MEMORY, "no memory for %u layers", p->n_layer);
+    kv->layer = calloc(kv->n_layer, sizeof *kv->layer);
+    if (!kv->layer) return base_fail(err, BASE_NO_MEMORY, "no memory for %u layers", kv->n_layer);
     size_slots(kv, p, o);
     for (int kind = 0; kind < MODEL_KV_KINDS; kind++)
         if (kv->slots[kind].capacity && !init_slots(s, &kv->slots[kind], err)) return false;
-    for (uint32_t i = 0; i < p->n_layer; i++) {
-        const struct model_kv_shape *shape = &p->layer[i].kv;
+    for (uint32_t i = 0; i < kv->n_layer; i++) {
+        const struct model_kv_shape *shape = &p->layer[i % p->n_layer].kv;
         struct model_kv_layer *layer = &kv->layer[i];
         const uint32_t count = kv->slots[layer->kind].count;
         if (layer->present && (!init_tensor(s, &layer->k, ENGINE_KV_Q16_KEYS, o->type_k,

@@ -1,9 +1,9 @@
 /* quant/block32/block32.c: the search for scales when a block of 32 is encoded.
  *
  * For given scales, as the file rounds them, the nearest code of each element is the best one; so
- * the search walks over scales only: the plain choice first, then a fixed list of others and the
- * least-squares refit of each, and keeps whichever gives the smallest squared error. Sums are made
- * in eight lanes, as in quant/encode/fit.c: an F32 row that enters a Q4_0 cache takes this way,
+ * the search is over scales only: the default scale first, then a fixed list of others and the
+ * least-squares refit of each, and keeps the one with the smallest squared error. Sums have eight
+ * lanes, as in quant/encode/fit.c: an F32 row that is stored in a Q4_0 cache is encoded here,
  * too. */
 #include "quant/block32/block32.h"
 #include "quant/encode/fit.h"
@@ -22,7 +22,7 @@ struct search {
     const float *x;
     int offset; /* 0: with a minimum, else that is -offset * d */
     int max_code;
-    struct quant_scales best; /* until a candidate's error is finite, the plain choice */
+    struct quant_scales best; /* the default, until a candidate's error is finite */
     float error;              /* squared */
 };
 
@@ -70,7 +70,7 @@ static struct quant_scales finish(const struct search *s, uint8_t code[LEN])
     return s->best;
 }
 
-/* The scale that suits the codes best, or 0. */
+/* The least-squares scale for the codes, or 0. */
 static float refit_symmetric(const struct search *s, const float code[LEN])
 {
     float xc[LEN], cc[LEN];
@@ -97,8 +97,8 @@ struct quant_scales quant_encode_symmetric(const float x[LEN], int offset, uint8
                        .max_code = 2 * offset - 1,
                        .best = {quant_fit_half(-extreme / (float)offset), 0},
                        .error = INFINITY};
-    /* The code range reaches one step further below zero than above, so the extreme element goes to
-     * -offset in the plain choice; a little to either side, or the other sign, may fit better. */
+    /* The code range reaches one step further below zero than above, so by default the extreme
+     * element becomes -offset; a slightly different scale, or the other sign, may fit better. */
     for (int i = 0; i < 17; i++) {
         for (int sign = -1; sign <= 1; sign += 2) {
             const float steps =
@@ -111,7 +111,7 @@ struct quant_scales quant_encode_symmetric(const float x[LEN], int offset, uint8
     return finish(&s, code);
 }
 
-/* The scale and minimum that suit the codes best; false where all codes are the same. */
+/* The least-squares scale and minimum for the codes; false where all codes are equal. */
 static bool refit_with_min(const struct search *s, double sum_x, const float code[LEN], double *d,
                            double *m)
 {
@@ -144,7 +144,7 @@ struct quant_scales quant_encode_with_min(const float x[LEN], int max_code, uint
                        .max_code = max_code,
                        .best = {quant_fit_half(step), quant_fit_half(low)},
                        .error = INFINITY};
-    /* Ends of the range that lie outside the data by none, or inside by up to a step and a half. */
+    /* Ends of the range: those of the data, or inside by up to a step and a half. */
     for (int i = 0; i < 4; i++) {
         for (int j = 0; j < 4; j++) {
             const float first = low + 0.5f * (float)i * step, last = high - 0.5f * (float)j * step;

@@ -1,7 +1,7 @@
 /* quant/block32/block32.h: private to quant/: what the types with blocks of 32 share: the search
  * for scales when encoding, and the scalar kernels (those of vectors: quant/block32/block32_x86.h).
  *
- * A type is a struct quant_form32: the places of its bits and the meaning of its codes, as
+ * A type is a struct quant_form32: the positions of its bits and the meaning of its codes, as
  * constants. All functions here that take a form are inlined into the kernels which
  * quant/block32/block32_kernels.h generates, with that form as a constant, so each kernel comes out
  * as one straight loop. */
@@ -19,7 +19,7 @@ struct quant_scales {
 };
 
 /* x ~ d * (code - offset) with codes 0 .. 2 * offset - 1; offset 8 or 16. Writes the codes. A block
- * with an element that is not finite gets d = NaN, so that it shows. */
+ * with an element that is not finite gets d = NaN, so that the error is visible. */
 struct quant_scales quant_encode_symmetric(const float x[32], int offset, uint8_t code[32]);
 
 /* x ~ d * code, the largest element at 127 or -127; returns d. NaN as above; a scale above the

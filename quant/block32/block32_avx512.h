@@ -11,7 +11,7 @@
  *     sums, block        b+1            b              b+1            b
  *
  * The floats of these sixteen blocks are computed at once; the accumulator adds lanes 0 and 2, then
- * lanes 1 and 3. A load of 64 bytes mostly crosses a cache line, but brings both blocks of a row
+ * lanes 1 and 3. A load of 64 bytes usually crosses a cache line, but reads both blocks of a row
  * with their scales. */
 #ifndef QUANT_BLOCK32_BLOCK32_AVX512_H
 #define QUANT_BLOCK32_BLOCK32_AVX512_H
@@ -29,7 +29,7 @@ struct quant_step_rows {
     const char *ahead; /* eight lines to prefetch meanwhile, past the other caches; NULL: none */
 };
 
-/* Prefetches line i of these, after the load of *loaded; gcc would put prefetches together. */
+/* Prefetches line i of `ahead`, after the load of *loaded: gcc would group the prefetches. */
 CPU_TARGET_AVX512 QUANT_INLINE void quant_step_prefetch(const struct quant_step_rows *rows, int i,
                                                         __m512i *loaded)
 {
@@ -46,8 +46,9 @@ struct quant_row_column {
     int32_t less[16]; /* -offset * (sum of q) */
 };
 
-/* What a step's codes are multiplied by. Interleaved rows share the column's blocks b and b + 1: q
- * has elements 0 to 31 of both; low and high elements 0 to 15 and 16 to 31 of the lane's block. */
+/* The elements that a step's codes are multiplied by. Interleaved rows share the column's blocks b
+ * and b + 1: q has elements 0 to 31 of both; low and high have elements 0 to 15 and 16 to 31 of the
+ * lane's block. */
 struct quant_step_column {
     __m512i q, low, high;
     const struct quant_row_column *single_row; /* NULL: interleaved */
@@ -87,7 +88,7 @@ CPU_TARGET_AVX512 QUANT_INLINE __m512i quant_add_four_avx512(struct quant_form32
                                  quant_add_pairs_avx512(fit_16, sum[2], sum[3]));
 }
 
-/* ---- Nibbles: blocks of at most 32 bytes, a load for both of a row ---- */
+/* ---- Nibbles: blocks of at most 32 bytes, one load for both blocks of a row ---- */
 
 /* Both rows of a register: rows j and j + 4. */
 struct quant_step_pair {
@@ -171,7 +172,7 @@ quant_step_sums_nibbles(struct quant_form32 form, const struct quant_step_rows *
             q_high = _mm512_load_si512(column->single_row->q[2 * j + 1]);
         }
         struct quant_step_pair pair = quant_step_load(rows, form.block_bytes, j);
-        /* Opaque, or gcc loads each again for the second of its uses. */
+        /* Hides the value from gcc, which would load it again for its second use. */
         if (column->single_row) __asm__("" : "+v"(pair.first), "+v"(pair.second));
         head[j] = quant_step_words(pair, form.block_bytes,
                                    form.has_min ? _mm_set1_epi64x(0x0003000200010000)
@@ -245,7 +246,7 @@ CPU_TARGET_AVX512 QUANT_INLINE __m512i quant_step_sums(struct quant_form32 form,
 
 /* ---- The shell ---- */
 
-/* What the groups of rows of a gemv have in common. */
+/* Constants of a gemv, for all groups of rows. */
 struct quant_product512 {
     struct quant_form32 form;
     int64_t n_blocks;
@@ -319,8 +320,7 @@ CPU_TARGET_AVX512 QUANT_INLINE __m512 quant_step_interleaved(const struct quant_
         two);
 }
 
-/* Before a step that reads `bytes` of each row, `done` from its start: prefetches what comes later.
- */
+/* Before a step that reads `bytes` of each row, `done` from its start: prefetches later data. */
 CPU_TARGET_AVX512 QUANT_INLINE void quant_prefetch_interleaved(const struct quant_row_group *group,
                                                                const uint8_t *at, size_t done,
                                                                size_t bytes)
@@ -330,7 +330,7 @@ CPU_TARGET_AVX512 QUANT_INLINE void quant_prefetch_interleaved(const struct quan
     quant_group_prefetch_adjacent(group, at, done, bytes);
 }
 
-/* Blocks b and all that follow. `prefetch`: also what comes later. */
+/* Blocks from b on. `prefetch`: prefetches later data. */
 CPU_TARGET_AVX512 QUANT_INLINE __m512 quant_blocks_interleaved(const struct quant_product512 *p,
                                                                const struct quant_row_group *group,
                                                                const uint8_t *row, int64_t b,

@@ -1,10 +1,10 @@
 /* quant/block32/block32_single_row.h: private to quant/: gemv of types with blocks of 32, with
- * AVX-512, one row after another.
+ * AVX-512, row by row.
  *
- * Processors that read a single stream fastest read eight adjacent rows in the order of the file,
- * sixteen blocks at a step. The values v of the eight rows wait in memory until all are there; then
- * they are added as a step on interleaved rows adds them (quant/block32/block32_avx512.h), which
- * also takes the blocks after the last sixteen.
+ * On processors that read a single stream fastest, eight adjacent rows are read in the order of the
+ * file, sixteen blocks per step. The values v of the eight rows are kept in memory until all are
+ * computed; then they are added as in a step on interleaved rows (quant/block32/block32_avx512.h),
+ * which also takes the blocks after the last sixteen.
  *
  * A step on a single row is one on interleaved rows in which "row" j is the pair of blocks 2j and
  * 2j + 1. Its sums, by 128-bit lanes, elements from 3 down to 0:
@@ -18,7 +18,7 @@
 
 #if defined(__x86_64__)
 
-/* Blocks of a step; and of a row at the most, before others go on: v of eight rows are 16 KB. */
+/* Blocks of a step; and maximum blocks of a row before the next row: v of eight rows are 16 KB. */
 enum { QUANT_ROW_BLOCKS = 16, QUANT_ROW_MAX_BLOCKS = 512 };
 
 /* Some blocks of all rows: n, a multiple of 16, from block `first` on. */
@@ -60,7 +60,8 @@ CPU_TARGET_AVX512 QUANT_INLINE void quant_step_single_row(const struct quant_pro
                                                           const struct quant_row_column *single_row,
                                                           bool inside, float *v)
 {
-    /* Types with bytes wait for memory only: they prefetch a line after the loads of each pair. */
+    /* Types with bytes are limited by memory alone: they prefetch a line after the loads of each
+     * pair. */
     const bool by_line = p->form.bytes;
     const size_t bytes = QUANT_ROW_BLOCKS * p->form.block_bytes;
     const char *ahead = (const char *)at + QUANT_SINGLE_DISTANCE;
@@ -80,7 +81,7 @@ CPU_TARGET_AVX512 QUANT_INLINE void quant_step_single_row(const struct quant_pro
                                          _mm512_load_ps(single_row->s)));
 }
 
-/* v of a part of a row. end: it ends where all rows do. */
+/* v of a part of a row. end: the part ends at the end of all rows. */
 CPU_TARGET_AVX512 QUANT_INLINE void quant_row_values(const struct quant_product512 *p,
                                                      const struct quant_row_part *part,
                                                      const uint8_t *at, bool end, float *v)
@@ -116,7 +117,7 @@ CPU_TARGET_AVX512 QUANT_INLINE __m512 quant_row_values_add(__m512 acc, const flo
     return quant_step_add(acc, _mm512_shuffle_ps(two[1], two[3], 0xee), true);
 }
 
-/* Adds a part of eight rows, whose v are there, to out, which holds the sums of those before. */
+/* Adds the v of a part of eight rows to out, which holds the sums of the parts before. */
 CPU_TARGET_AVX512 QUANT_INLINE void quant_eight_rows_add(const struct quant_product512 *p,
                                                          const struct quant_row_part *part,
                                                          const uint8_t *row, size_t stride,
@@ -132,8 +133,8 @@ CPU_TARGET_AVX512 QUANT_INLINE void quant_eight_rows_add(const struct quant_prod
     quant_store_eight(acc, out);
 }
 
-/* The values of eight rows are added one round later, while the next ones are computed: the chain
- * of additions is long, and nothing else depends on it. */
+/* The values of eight rows are added one round later, while the next ones are computed: this hides
+ * the latency of the long chain of additions. */
 CPU_TARGET_AVX512 QUANT_INLINE void quant_gemv_row_part(const struct quant_product512 *p,
                                                         const struct quant_row_part *part,
                                                         const struct quant_rows *rows, float *out)
@@ -179,7 +180,7 @@ CPU_TARGET_AVX512 QUANT_INLINE void quant_gemv32_avx512(struct quant_form32 form
         return;
     }
     const struct quant_product512 product = {form, k / 32, a};
-    /* Eight rows that fill no page are one stream in any order. */
+    /* Eight rows smaller than a page are one stream in any order. */
     if (rows->order == QUANT_ROWS_ADJACENT && QUANT_GEMV_ROWS * rows->row_bytes > QUANT_PAGE)
         quant_gemv_single_rows(&product, rows, out);
     else

@@ -1,6 +1,6 @@
-/* quant/block32/block32_x86.h: private to quant/: the kernels of types with blocks of 32 in
- * vectors, beside the scalar ones of quant/block32/block32.h: decode and gemv with AVX2, unpack
- * with AVX2 and AVX-512. */
+/* quant/block32/block32_x86.h: private to quant/: the vector kernels of types with blocks of 32, in
+ * addition to the scalar ones of quant/block32/block32.h: decode and gemv with AVX2, unpack with
+ * AVX2 and AVX-512. */
 #ifndef QUANT_BLOCK32_BLOCK32_X86_H
 #define QUANT_BLOCK32_BLOCK32_X86_H
 
@@ -100,8 +100,8 @@ CPU_TARGET_AVX2 QUANT_INLINE __m256i quant_codebook_avx2(struct quant_form32 for
 }
 
 /* vpmaddubsw multiplies unsigned bytes by signed ones and adds two products in 16 bits. Two pairs
- * may be added there too where 4 * 127 * max_code <= INT16_MAX; the codes of other types are taken
- * without their offset, and the products are |value| * (q with the sign of value). */
+ * may be added in 16 bits too if 4 * 127 * max_code <= INT16_MAX; for other types the offset is
+ * subtracted from codes, and the products are |value| * (q with the sign of value). */
 QUANT_INLINE bool quant_by_value32(struct quant_form32 form)
 {
     return 4 * 127 * form.max_code > INT16_MAX;
@@ -138,9 +138,9 @@ CPU_TARGET_AVX2 QUANT_INLINE void quant_pair_codes_avx2(struct quant_form32 form
 /* ---- gemv ----
  *
  * A step takes one block of each of eight rows (quant/row_groups.h): in the lanes of one register
- * eight canonical sums hide each other's latency, and the column is loaded once for eight
- * rows. With AVX-512 only blocks of an odd number of bytes are left here, which no permutation of
- * 16-bit words takes apart; the others are in quant/block32/block32_avx512.h. */
+ * eight canonical sums hide each other's latency, and the column is loaded once for eight rows.
+ * With AVX-512 this is used only for blocks of an odd number of bytes, which permutations of 16-bit
+ * words cannot separate; the others are in quant/block32/block32_avx512.h. */
 
 enum { QUANT_GEMV_ROWS = 8 };
 
@@ -179,8 +179,8 @@ CPU_TARGET_AVX512 QUANT_INLINE __m256i quant_pair_sums_avx512(struct quant_form3
     return _mm256_dpbusd_epi32(sum, high, q_high);
 }
 
-/* Four partial sums of eight products each become one, in two steps that add neighbours. Where the
- * sums fit 16 bits, a multiplication by 1 does it: two operations instead of three. */
+/* Four partial sums of eight products each become one, in two steps that add adjacent ones. Where
+ * the sums fit 16 bits, a multiplication by 1 does it: two operations instead of three. */
 QUANT_INLINE bool quant_eights_fit_16(struct quant_form32 form)
 {
     return 8 * 127 * form.max_code <= INT16_MAX;
@@ -210,7 +210,7 @@ CPU_TARGET_AVX2 QUANT_INLINE __m256i quant_add_rest_avx2(struct quant_form32 for
                             _mm256_castps_si256(_mm256_shuffle_ps(f0, f1, 0xdd)));
 }
 
-/* What the groups of rows of a gemv have in common. */
+/* Constants of a gemv, for all groups of rows. */
 struct quant_product32 {
     struct quant_form32 form;
     quant_pair_sums *sums;
@@ -219,9 +219,9 @@ struct quant_product32 {
     const struct quant_act *a;
 };
 
-/* A block of each of eight rows after its products. The rest is a long chain of dependent
- * operations, which overlaps the products of the next block; with the sums half added up it fits
- * the registers of AVX2 meanwhile. */
+/* A block of each of eight rows after its products. The remaining operations are a long dependent
+ * chain, which overlaps the products of the next block; with the sums half added up it fits the
+ * registers of AVX2. */
 struct quant_step {
     __m256i two[2]; /* sums, half added up */
     __m256i less;   /* offset * (sum of q), where the type has an offset */
@@ -413,7 +413,7 @@ CPU_TARGET_AVX512 QUANT_INLINE void quant_nibbles_avx512(const __m512i t[4], __m
 }
 
 /* Adds the fifth bit of each code: bit 4i + j of a row's dword `high` belongs to byte j of q[i]. A
- * multiplication by 1 + 2^7 + 2^14 + 2^21 takes four neighbouring bits to four bytes. */
+ * multiplication by 1 + 2^7 + 2^14 + 2^21 moves four adjacent bits to four bytes. */
 CPU_TARGET_AVX2 QUANT_INLINE void quant_fifth_bits_avx2(__m256i high, __m256i q[8])
 {
     const __m256i four = _mm256_set1_epi32(15), one = _mm256_set1_epi32(0x10101010);

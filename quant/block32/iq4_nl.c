@@ -1,4 +1,4 @@
-/* quant/block32/iq4_nl.c: IQ4_NL: blocks of 32 four-bit codes into a book of 16 values, with a
+/* quant/block32/iq4_nl.c: IQ4_NL: blocks of 32 four-bit codes into a codebook of 16 values, with a
  * scale.
  *
  * value = d * book[code]. 4.5 bits a weight. "Codes" below, in panels too, are book[code] + 128.

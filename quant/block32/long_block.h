@@ -1,5 +1,5 @@
 /* quant/block32/long_block.h: private to quant/: types whose block is several times 32 elements
- * with one scale. Their products are those of blocks of 32 which happen to have the same scale
+ * with one scale. Their products are those of consecutive blocks of 32 with the same scale
  * (quant_act_q8_32).
  *
  * A type file writes a struct quant_long_form and

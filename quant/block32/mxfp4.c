@@ -40,8 +40,9 @@ static float try_scale(const float x[32], int e, uint8_t code[32])
 }
 
 /* The scale is the power of two that puts the largest element at 4 to 8 (the largest code is 6), or
- * its neighbour, whichever errs less. Elements that are not finite have no code: such a block
- * gets the largest scale, whose values are outside the range of float, so that it shows. */
+ * the next larger or smaller one, whichever gives the smaller error. Elements that are not finite
+ * have no code: such a block gets the largest scale, whose values are outside the range of float,
+ * so that the error is visible. */
 static void mxfp4_write(const float in[32], uint8_t *at)
 {
     struct block block;

@@ -19,7 +19,7 @@ static inline uint8_t q2_0_code(const uint8_t *block, int i)
 }
 
 #if defined(__x86_64__)
-/* Each byte four times; then the bits of its place are brought down. */
+/* Repeats each byte four times, then shifts the code's bits down. */
 CPU_TARGET_AVX2 QUANT_INLINE __m256i q2_0_codes_avx2(const uint8_t *block, int s)
 {
     const __m256i place = _mm256_setr_epi32(0, 0x01010101, 0x02020202, 0x03030303, 0x04040404,

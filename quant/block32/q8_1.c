@@ -5,8 +5,8 @@
  *
  *      x = d * qs[i]
  *
- * s, d times the sum of qs, is for products and not read here. Panels hold the bytes plus 128.
- * Source of the layout: the GGUF format as its reference implementation writes it. */
+ * s, d times the sum of qs, is not read here. Panels hold the bytes plus 128. Source of the layout:
+ * the GGUF format as its reference implementation writes it. */
 #include "quant/block32/block32_kernels.h"
 
 struct block {

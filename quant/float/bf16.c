@@ -3,8 +3,8 @@
  *
  * The products are those of the instruction VDPBF16PS; without it they are taken by fma with its
  * treatment of subnormals: inputs and results that are subnormal become zero of the same sign. On
- * x86, MXCSR has two bits that make ordinary instructions do just that; the scalar specification
- * does it by hand, and depends on no register. */
+ * x86, two bits of MXCSR make ordinary instructions do the same; the scalar specification does it
+ * explicitly and depends on no control register. */
 #include "quant/float/lanes.h"
 #include "quant/half.h"
 #include <float.h>
@@ -68,7 +68,7 @@ static float dot(int64_t k, const void *row, const struct quant_act *a)
     float lane[16] = {0};
     for (int64_t first = 0; first < k; first += 32) {
         for (int l = 0; l < 16; l++) {
-            /* The odd element of a pair comes first; past k there are zeros. */
+            /* The odd element of a pair is first; elements past k are zero. */
             for (int64_t i = first + 2 * l + 1; i >= first + 2 * l; i--) {
                 float w = i < k ? quant_bfloat_to_float(element(row, i)) : 0.0f;
                 float x = i < k ? quant_bfloat_to_float(a->bf16[i]) : 0.0f;
@@ -92,9 +92,8 @@ static const struct quant_lanes_form lanes_form = {.step = 32, .w_bytes = 2, .x_
 /* ---- With ordinary fma ----
  *
  * The tree after the lanes must keep subnormals (it is ordinary float arithmetic), so only the
- * lanes are summed under the special MXCSR: the loops write them out. They are functions that are
- * not inlined, because compilers know nothing of MXCSR and might move arithmetic past its change.
- */
+ * lanes are summed under the special MXCSR, and stored to memory. The loops are functions that are
+ * not inlined, because compilers do not model MXCSR and might move arithmetic across its change. */
 
 /* The lanes of four rows. */
 typedef void lanes_of_four(int64_t k, const struct quant_row_group *group, const uint8_t *row,
@@ -191,7 +190,7 @@ lanes_avx512(int64_t k, const struct quant_row_group *group, const uint8_t *row,
                     x, lanes);
 }
 
-/* What the groups of rows of a gemv have in common. */
+/* Constants of a gemv, for all groups of rows. */
 struct product {
     lanes_of_four *lanes;
     int64_t k;

@@ -1,8 +1,8 @@
 /* quant/float/lanes.h: private to quant/: what the float types (F32, F16, BF16) share: the tree
  * that ends their sum of 16 lanes, and the vector shells of gemv around a type's own step.
  *
- * With AVX2 a step takes four rows (quant/row_groups.h); with AVX-512, where a row needs half of
- * the instructions, one after the other, a prefetch ahead (docs/performance.md). */
+ * With AVX2 a step takes four rows (quant/row_groups.h); with AVX-512, which needs half of the
+ * instructions per row, rows are read one after another with prefetches (docs/performance.md). */
 #ifndef QUANT_FLOAT_LANES_H
 #define QUANT_FLOAT_LANES_H
 
@@ -19,7 +19,7 @@ static inline float quant_lanes_tree(float lane[16])
 #if defined(__x86_64__)
 #include <immintrin.h>
 
-/* Bytes between a read and its prefetch, and those of one prefetch. */
+/* Distance of a prefetch in bytes, and the bytes of one prefetch. */
 enum { QUANT_LANES_AHEAD = 6144, QUANT_LANES_AT_ONCE = 512 };
 
 /* The sizes of a type's step. */
@@ -48,7 +48,7 @@ typedef __m512 quant_lanes_step_avx512(__m512 lanes, const uint8_t *w, const uin
 
 enum { QUANT_LANES_ROWS = 4 };
 
-/* What the groups of rows of a gemv have in common. */
+/* Constants of a gemv, for all groups of rows. */
 struct quant_lanes_product {
     struct quant_lanes_form form;
     quant_lanes_step_avx2 *step;

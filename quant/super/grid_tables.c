@@ -1,7 +1,7 @@
-/* quant/super/grid_tables.c: the code books of the I-quants: which combinations of magnitudes 8 (or
- * 4) consecutive elements may have. Facts of the GGUF format. One entry is written as the numbers
- * of its magnitudes, 2 bits each (3 bits in IQ3), the first element lowest; the macros make the
- * bytes.
+/* quant/super/grid_tables.c: the code books of the I-quants: the combinations of magnitudes that 8
+ * (or 4) consecutive elements can have. Facts of the GGUF format. One entry is written as the
+ * numbers of its magnitudes, 2 bits each (3 bits in IQ3), the first element lowest; the macros make
+ * the bytes.
  *
  *     family   entries of   magnitudes by number
  *     IQ2      8            8 25 43

@@ -6,7 +6,7 @@
  *     byte 4 + j            | M[j+4] bits 5,4 |      M[j], 6 bits       |
  *     byte 8 + j            | M[j+4] bits 3..0 (4) | S[j+4] bits 3..0 (4) |
  *
- * Read as three 32-bit words, four of them come out at once by masks; SIMD does the same words for
+ * Read as three 32-bit words, masks extract four of them at once; SIMD does the same words for
  * eight rows. In both types the half-precision d and dmin stand in the four bytes before. */
 #ifndef QUANT_SUPER_K_SCALES_H
 #define QUANT_SUPER_K_SCALES_H

@@ -139,8 +139,8 @@ SUPER_AVX2 void q2_k_heads(const void *const block[SUPER_GROUP], const struct su
     }
 }
 
-/* Codes stay where they are in their bytes, if 16-bit sums allow it: 2 * 127 * 0x30 does. What they
- * are too large by is taken from the sums. */
+/* Codes are multiplied in their positions in the bytes if 16-bit sums do not overflow: 2 * 127 *
+ * 0x30 fits. The power of two is removed from the sums. */
 SUPER_AVX2 __m256i q2_k_isum(const struct super_input *in)
 {
     const struct q2_k_block *w = in->block;

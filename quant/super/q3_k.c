@@ -106,11 +106,11 @@ CPU_TARGET_AVX2 static void q3_k_unpack_avx2(int64_t first, int64_t n_blocks,
 }
 
 /* A folded code is (scale - 32) * (code - 4) + 127, from 3 (31 * -4) to 255 (-32 * -4). Both bytes
- * of 16 bits are multiplied by one factor at once: a borrow between them is paid back by what is
- * added then, 127 - 4 * (scale - 32) to each. */
+ * of 16 bits are multiplied by one factor at once: adding 127 - 4 * (scale - 32) to each then
+ * cancels a borrow between them. */
 enum { Q3_K_FOLDED_OFFSET = 127 };
 
-/* What is added, in both bytes, for scales in 16 bits. */
+/* The addend, in both bytes, for scales in 16 bits. */
 SUPER_AVX512 __m512i q3_k_add(__m512i scale)
 {
     __m512i add =
@@ -176,8 +176,8 @@ SUPER_AVX2 void q3_k_sums(const int16_t *const sum[SUPER_GROUP], struct super_su
     super_sums_even_odd(sum, -4, sums);
 }
 
-/* Two codes to a byte: bits 2..0 and 6..4. The upper ones are multiplied in their places, as
- * 2 * 127 * 0x70 <= INT16_MAX, and their sums divided by 16 afterwards. */
+/* Two codes to a byte: bits 2..0 and 6..4. The upper ones are multiplied in their positions, as 2 *
+ * 127 * 0x70 <= INT16_MAX, and their sums divided by 16 afterwards. */
 SUPER_AVX2 __m256i q3_k_isum(const struct super_input *in)
 {
     const struct q3_k_block *w = in->block;

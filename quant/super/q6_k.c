@@ -117,7 +117,7 @@ CPU_TARGET_AVX512 static void q6_k_unpack_avx512(int64_t first, int64_t n_blocks
     }
 }
 
-/* Minus half the offset: 16 bits are short by one. */
+/* Minus half the offset: minus the whole offset does not fit 16 bits. */
 SUPER_AVX2 void q6_k_sums(const int16_t *const sum[SUPER_GROUP], struct super_sums *sums)
 {
     super_sums_even_odd(sum, -16, sums);
@@ -160,7 +160,7 @@ SUPER_AVX512 void q6_k_prepare(const int8_t *const q[SUPER_STEP],
 {
     for (int j = 0; j < SUPER_STEP; j++)
         for (int i = 0; i < 4; i++) c->x[j][i] = _mm512_load_si512(q[j] + 64 * i);
-    super_pair_sums(sum, -16, c); /* minus half the offset: 16 bits are short by one */
+    super_pair_sums(sum, -16, c); /* minus half the offset, as above */
 }
 
 SUPER_AVX512 void q6_k_take(const uint8_t *const block[SUPER_STEP], const struct super_column *c,

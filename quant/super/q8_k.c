@@ -1,8 +1,8 @@
 /* quant/super/q8_k.c: Q8_K: super-blocks of 256 signed bytes with a float scale and sums of
  * 16; 9.125 bits a weight.
  *
- * value = d * q. An intermediate form of other programs that files hardly ever hold: scalar kernels
- * only. Panels hold the bytes plus 128. Called through the type table only. */
+ * value = d * q. An intermediate form of other programs, rare in files: scalar kernels only. Panels
+ * hold the bytes plus 128. Called through the type table only. */
 #include "quant/super/super.h"
 
 struct q8_k_block {

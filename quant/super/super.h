@@ -1,8 +1,8 @@
 /* quant/super/super.h: private to quant/: what the types with super-blocks of 256 share in scalar
  * code.
  *
- * A type file writes one function, `expand`, which takes a super-block apart; decode, dot and the
- * unpacking of panels follow from it, the same for every such type, and are the specification that
+ * A type file writes one function, `expand`, which unpacks a super-block; decode, dot and the
+ * unpacking of panels are built on it, the same for every such type, and are the specification that
  * the SIMD kernels must equal. Everything here is inlined into small wrappers in the type's file,
  * with the type's row and its `expand` as constants: SUPER_KERNELS(q2_k) makes q2_k_decode,
  * q2_k_dot, q2_k_gemv, q2_k_unpack and q2_k_decode_avx2 out of q2_k_expand, and SUPER_GEMV(q2_k,
@@ -15,8 +15,8 @@
 
 enum { SUPER_LEN = 256 };
 
-/* A super-block taken apart: value[i] = d * scale[i / sub_len] * (q[i] - offset) + m * min[...],
- * with sub_len and offset from the type's panel form. */
+/* An unpacked super-block: value[i] = d * scale[i / sub_len] * (q[i] - offset) + m * min[...], with
+ * sub_len and offset from the type's panel form. */
 struct super_parts {
     float d;
     float m;           /* minus the file's dmin; 0 where the type has no minima */

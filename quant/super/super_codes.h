@@ -1,6 +1,6 @@
-/* quant/super/super_codes.h: private to quant/: the AVX2 kernels of super-block types whose codes
- * are small signed numbers (or can be made so) without minima: the I-quants with grids and the
- * ternary types.
+/* quant/super/super_codes.h: private to quant/: the AVX2 kernels of super-block types without
+ * minima whose codes are, or can be converted to, small signed numbers: the I-quants with grids and
+ * the ternary types.
  *
  * A type file writes three functions beside its scalar expand:
  *

@@ -2,8 +2,8 @@
  *
  * Unpacking is written on 256-bit vectors, for the codes with AVX-512 on 512-bit ones (not IQ4_XS,
  * where that gains nothing): reading 8 or 16 rows at once (`super_rows_load`) turns rows into
- * lanes, so that what follows is the scalar code of one row, for 8 or 16 rows at a time. One column
- * goes row by row, in a shell for AVX2 and one for AVX-512. */
+ * lanes, so that what follows is the scalar code of one row, for 8 or 16 rows at a time. gemv takes
+ * rows one by one, in a shell for AVX2 and one for AVX-512. */
 #ifndef QUANT_SUPER_SUPER_X86_H
 #define QUANT_SUPER_SUPER_X86_H
 
@@ -97,8 +97,8 @@ SUPER_AVX2 __m256i super_mad(__m256i acc, __m256i a, __m256i b)
     return _mm256_add_epi32(acc, _mm256_madd_epi16(a, b));
 }
 
-/* Eight super-blocks of a row (fewer at its end) times the column, not yet summed over the lanes.
- */
+/* Eight super-blocks of a row (fewer at its end) times the column, not yet summed over the
+ * lanes. */
 enum { SUPER_GROUP = 8 };
 struct super_group {
     __m256i isum[SUPER_GROUP]; /* the lanes sum to isum of quant.h */
@@ -111,13 +111,13 @@ struct super_group {
     int n;
 };
 
-/* What a group adds to the sum of its row: zeros past its end. */
+/* The terms that a group adds to the sum of its row: zeros past its end. */
 struct super_terms {
     float of[SUPER_GROUP];
     float *out;
 };
 
-/* What is made of eight super-blocks of the column once for all rows. */
+/* Data of eight super-blocks of the column, computed once for all rows. */
 struct super_sums {
     int16_t sum[SUPER_GROUP][16]; /* of activations, in the order of the type's scales */
     float da[SUPER_GROUP];
@@ -127,7 +127,7 @@ struct super_sums {
 typedef void super_sums_prepare(const int16_t *const sum[SUPER_GROUP], struct super_sums *sums);
 
 /* Takes msum, d and scale of a group from its super-blocks at once, where the type can. Past the
- * end of a row the last super-block stands again. */
+ * end of a row the last super-block is repeated. */
 typedef void super_heads(const void *const block[SUPER_GROUP], const struct super_sums *sums,
                          struct super_group *group);
 
@@ -143,7 +143,7 @@ struct super_input {
 /* isum of one super-block; fills group->d[j] in types without super_heads. */
 typedef __m256i super_isum(const struct super_input *in);
 
-/* 32 bytes that are used twice: read once, where the compiler would read them for each use. */
+/* Loads 32 bytes that are used twice: the compiler would load them for each use. */
 SUPER_AVX2 __m256i super_load_once(const void *bytes)
 {
     __m256i v = _mm256_loadu_si256(bytes);
@@ -244,8 +244,7 @@ SUPER_AVX2 void super_heads_of_group(const struct quant_type *type, super_heads 
     heads(block, sums, group);
 }
 
-/* Fills the group, and adds terms of another on the way: that is a chain of dependent operations.
- */
+/* Fills the group, and meanwhile adds the terms of another, a dependent chain of operations. */
 SUPER_AVX2 void super_group_fill(const struct quant_type *type, const struct super_kernel *kernel,
                                  const uint8_t *at, const int8_t *q, const struct super_sums *sums,
                                  bool to_l1, struct super_group *group,
@@ -282,11 +281,11 @@ SUPER_AVX2 void super_sums_fill(super_sums_prepare *prepare, const struct quant_
     }
 }
 
-/* Rows one after the other in file order: several at a step are faster from cache but slower
- * from memory, where the weights come from (docs/performance.md); the hardware's own prefetch
- * follows such a stream, and ours takes it across pages. A group becomes terms only after the
- * products of the next one, and the terms are added during those of the one after that, for both
- * are long chains of dependent operations. */
+/* Rows one by one in file order: several per step are faster from cache but slower from memory,
+ * where weights are (docs/performance.md); the hardware prefetcher follows such a stream, and
+ * software prefetch extends it across pages. A group is converted to terms only after the products
+ * of the next one, and the terms are added during those of the one after that, because both are
+ * long chains of dependent operations. */
 SUPER_AVX2 void super_gemv(const struct quant_type *type, const struct super_kernel *kernel,
                            int64_t k, const struct quant_rows *rows, const struct quant_act *a,
                            float *out)
@@ -298,7 +297,7 @@ SUPER_AVX2 void super_gemv(const struct quant_type *type, const struct super_ker
     memset(group, 0, sizeof group); /* groups of less than eight leave entries unused */
     memset(out, 0, (size_t)rows->n * sizeof *out);
     struct super_group *new = group, *old = group + 1;
-    float none = 0.0f; /* where the terms of no group go */
+    float none = 0.0f; /* receives the terms of no group */
     struct super_terms terms = {.out = &none};
     for (int64_t b = 0; b < k / SUPER_LEN; b += SUPER_SUMS * SUPER_GROUP) {
         int64_t n = k / SUPER_LEN - b;
@@ -328,29 +327,29 @@ SUPER_AVX2 void super_gemv(const struct quant_type *type, const struct super_ker
 
 /* ---- One column, AVX-512 ----
  *
- * One row after another as well. A step takes super-blocks 0 to 3 of one row: scales, minima and
- * floats of all four lie in one register each. Parts of isum and msum of which super-block stand
- * where, by 128-bit lanes, elements from 3 down to 0:
+ * Rows one by one as well. A step takes super-blocks 0 to 3 of one row: scales, minima and floats
+ * of all four are in one register each. The super-block whose parts of isum and msum an element
+ * holds, by 128-bit lanes, elements from 3 down to 0:
  *
  *     lane         3          2          1          0
  *     isum[0]      1 1 0 0    1 1 0 0    1 1 0 0    1 1 0 0
  *     isum[1]      3 3 2 2    3 3 2 2    3 3 2 2    3 3 2 2
  *     msum         3 2 1 0    3 2 1 0    3 2 1 0    3 2 1 0
  *
- * Codes and products are 512 bits wide, which halves the instructions: where two processors are two
- * threads of one core, those are what is short.
+ * Codes and products are 512 bits wide, which halves the instructions: with two threads per core,
+ * instruction throughput is the limit.
  *
  * Sums of four products fit 16 bits where codes have 6 bits or less: those of two super-blocks are
  * packed into one register before they are multiplied by their scales.
  *
- * The column is brought into the order in which codes come out of the file once for all rows, as
- * much of it as stays in the first-level cache: longer rows are taken in parts. */
+ * The column is reordered once for all rows, to the order in which codes are unpacked, in parts
+ * that fit the first-level cache. */
 
 enum { SUPER_STEP = 4, SUPER_PART = 16 * SUPER_STEP, SUPER_L1_DISTANCE = 2048 };
 
 #define SUPER_AVX512 QUANT_INLINE CPU_TARGET_AVX512
 
-/* What products need of four super-blocks of the column. */
+/* Data of four super-blocks of the column, for products. */
 struct super_column {
     __m512i x[SUPER_STEP][4]; /* [j][i]: what codes 64i .. 64i + 63 of super-block j multiply */
     __m512i sum[2];           /* sums of activations, in the order of the type's scales */
@@ -368,7 +367,7 @@ struct super_step {
     __m512i msum; /* super-block j in lane j of every 128 bits, where the type has minima */
     __m128i d;    /* half precision: d of the four, then dmin */
     __m128 da;    /* of the activations */
-    int n;        /* super-blocks in use; past them the last stands again */
+    int n;        /* super-blocks in use; past them the last is repeated */
 };
 
 /* Fills isum, msum and d. */
@@ -481,8 +480,8 @@ SUPER_AVX512 __m512i super_places(int s0, int s1, int s2, int s3, int next)
                              s2 * four, (s2 + next) * four, s3 * four, (s3 + next) * four);
 }
 
-/* Codes number 64i .. 64i + 63 of a super-block, in the order in which the type's bits give them.
- */
+/* Codes number 64i .. 64i + 63 of a super-block, in the order in which the type's bits give
+ * them. */
 typedef __m512i super_codes(const uint8_t *block, int i);
 
 /* Adds to isum of a step; scale[p] has the 16-bit scales of super-blocks 2p and 2p + 1, place[i]
@@ -592,9 +591,8 @@ SUPER_AVX512 __m128 super_step_values(bool has_min, const struct super_step *ste
 
 /* ---- The shell ---- */
 
-/* What the shell goes through: n super-blocks (SUPER_PART at most) of each row. Where rows of no
- * multiple of a step are consecutive, up to four form a group, so that steps may cross
- * from one to the next. */
+/* A part of the matrix: n super-blocks (SUPER_PART at most) of each row. Where rows are consecutive
+ * and not a multiple of a step, up to four form a group, so that a step may span two rows. */
 struct super_part {
     const uint8_t *w;
     int64_t n, n_rows;
@@ -616,7 +614,7 @@ SUPER_AVX512 struct super_part super_part_of(size_t bytes, int64_t n, const uint
                                .skip = (size_t)rows * (row_bytes - (size_t)n * bytes)};
 }
 
-/* The column from super-block b on for a group. Past its last, the last again. */
+/* The column from super-block b on, for a group. Past its last super-block the last is repeated. */
 SUPER_AVX512 void super_columns_fill(super_column_fill *prepare, const struct super_part *part,
                                      const struct quant_act *a, int64_t b,
                                      struct super_column *column)
@@ -636,7 +634,7 @@ SUPER_AVX512 void super_columns_fill(super_column_fill *prepare, const struct su
     }
 }
 
-/* Where sums grow: `left` super-blocks of the row are still to come. */
+/* The sum of a row, of which `left` super-blocks are not added yet. */
 struct super_sum {
     __m128 acc;
     float *out;
@@ -658,20 +656,19 @@ SUPER_AVX512 void super_step_add(bool has_min, const struct super_step *step, in
     }
 }
 
-/* Prefetches what is read some time after the n super-blocks of a step. */
+/* Prefetches data that is read later than the n super-blocks of a step. */
 SUPER_AVX512 void super_step_prefetch(size_t super_block, const uint8_t *step, int n, bool to_l1)
 {
     const char *at = (const char *)step;
     const size_t bytes = (size_t)n * super_block;
-    /* The expectation only says where this lies: in line it costs Q6_K 4 % where it is not taken.
-     */
+    /* The hint only moves this code out of line: in line it costs Q6_K 4 % if it is not taken. */
     if (__builtin_expect(to_l1, false)) {
         quant_prefetch_once(at + QUANT_SINGLE_DISTANCE, bytes);
         return;
     }
-    const size_t at_once = SUPER_STEP * super_block < 768 ? 1024 : 512; /* as measured: 3 % each */
+    const size_t at_once = SUPER_STEP * super_block < 768 ? 1024 : 512; /* measured: 3 % each */
     quant_prefetch_stream(at + SUPER_DISTANCE, bytes, at_once);
-    /* Some requests are lost: once more, nearer. */
+    /* The processor drops some requests: prefetches again, at a smaller distance. */
     quant_prefetch(at + SUPER_L1_DISTANCE, SUPER_STEP * super_block);
 }
 

@@ -118,8 +118,8 @@ static bool add_repeat(struct nfa *a, const struct constrain_node *n, uint32_t f
 }
 
 /* Adds what `node` accepts between two states. Depth is bounded: groups by the readers, inlined
- * rules here. A loop may be entered at `from` only through fresh states, so that alternatives that
- * share `from` do not see each other's loops. */
+ * rules here. A loop may be entered from `from` only through new states, so that alternatives that
+ * share `from` do not enter each other's loops. */
 static bool add_node(struct nfa *a, uint32_t node, uint32_t from, uint32_t to)
 {
     const struct constrain_node *n = &a->tree->node[node];
@@ -182,8 +182,8 @@ struct sets {
     uint32_t *call_at, call_at_room;
 };
 
-/* Follows free moves from todo[0..n); adds the states that matter to the next set. Returns whether
- * the final state is reached when `ends` moves count too. */
+/* Follows free moves from todo[0..n); adds the states with other moves to the next set. Returns
+ * whether the final state is reached when `ends` moves count too. */
 static bool close_set(const struct nfa *a, struct sets *s, uint32_t n, bool begin, bool ends,
                       bool keep, bool *final, uint32_t goal)
 {
@@ -217,7 +217,7 @@ static bool intern_set(const struct nfa *a, struct sets *s, uint32_t n, bool beg
     if (!close_set(a, s, n, begin, false, true, &final, 1)) return false;
     if (s->ids.n_id > CONSTRAIN_MAX_SETS)
         return base_fail(a->err, BASE_USAGE, "the pattern is too ambiguous to be compiled");
-    /* The start is apart: what stands before the text's first byte may differ. */
+    /* The start has a state of its own: assertions may hold before the text's first byte only. */
     if (!constrain_idsets_close(&s->ids, begin, out, a->err)) return false;
     if (s->ids.n_set == known) return true;
     if (known >= CONSTRAIN_MAX_DFA)
@@ -225,7 +225,8 @@ static bool intern_set(const struct nfa *a, struct sets *s, uint32_t n, bool beg
                          "the pattern is too ambiguous: its automaton has more than %d states",
                          CONSTRAIN_MAX_DFA);
     if (!constrain_grow(&s->accept, &s->accept_room, known, 1, a->err)) return false;
-    /* May the text end here? Assertions of the end hold now, and of the beginning at the start. */
+    /* Whether the text may end here. Assertions of the end hold now, and of the beginning at the
+     * start. */
     s->stamp++;
     const uint32_t from = s->ids.at[known], count = s->ids.at[known + 1] - from;
     memcpy(s->todo, s->ids.id + from, count * sizeof *s->todo);
@@ -235,7 +236,7 @@ static bool intern_set(const struct nfa *a, struct sets *s, uint32_t n, bool beg
     return true;
 }
 
-/* Bytes that no move tells apart share a class. */
+/* Bytes that no move distinguishes share a class. */
 static void find_classes(const struct nfa *a, struct constrain_dfa *d)
 {
     bool cut[257] = {true};

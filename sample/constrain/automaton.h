@@ -3,7 +3,7 @@
  *
  * Private to sample/. A tree is what the grammar and regex readers build; an automaton may call
  * rules of its grammar, so that a recursive grammar is a set of automata. Code points become their
- * UTF-8 bytes: an automaton never accepts invalid UTF-8 unless choices put it there. */
+ * UTF-8 bytes: an automaton never accepts invalid UTF-8 unless choices contain it. */
 #ifndef SAMPLE_CONSTRAIN_AUTOMATON_H
 #define SAMPLE_CONSTRAIN_AUTOMATON_H
 
@@ -27,7 +27,7 @@ struct constrain_node {
     uint32_t child, last, sibling; /* indices into node[]; 0: none */
     uint32_t min, max;
     uint32_t range, n_range; /* SET: slice of range[], sorted and merged */
-    uint32_t line, column;   /* where the source says so */
+    uint32_t line, column;   /* position in the source */
 };
 struct constrain_range {
     uint32_t lo, hi;
@@ -53,9 +53,9 @@ bool constrain_tree_range(struct constrain_tree *t, uint32_t lo, uint32_t hi,
 /* The same of sorted ranges, or of all that is in none of them. */
 bool constrain_tree_ranges(struct constrain_tree *t, const struct constrain_range *range, size_t n,
                            bool negate, struct base_error *err);
-/* The same of what \d \w \D \W (ASCII) and \s \S (Unicode) stand for, by their letter. */
+/* The same of \d \w \D \W (ASCII) and \s \S (Unicode), by their letter. */
 bool constrain_tree_class(struct constrain_tree *t, int letter, struct base_error *err);
-/* Makes the ranges from `first` on a SET node: sorted, merged, negated if asked. */
+/* Makes a SET node of the ranges from `first` on: sorted, merged, negated if `negate`. */
 uint32_t constrain_tree_set(struct constrain_tree *t, uint32_t first, bool negate, uint32_t line,
                             uint32_t column, struct base_error *err);
 
@@ -89,14 +89,14 @@ struct constrain_dfa *constrain_dfa_build(const struct constrain_tree *t, uint32
                                           bool search, const struct constrain_rules *rules,
                                           struct base_error *err);
 
-/* Reads all operands at once (at most 31). The result dies where the text is no valid UTF-8; its
- * mask has bit i where operand i accepts, and accepts everywhere. */
+/* Reads all operands at once (at most 31). The result is in state 0 once the text is not valid
+ * UTF-8; its mask has bit i where operand i accepts, and accepts everywhere. */
 struct constrain_dfa *constrain_dfa_product(const struct constrain_dfa *const *d, uint32_t n,
                                             struct base_error *err);
 /* Accepts `min` to `max` code points (max may be CONSTRAIN_NO_MAX). */
 struct constrain_dfa *constrain_dfa_length(uint32_t min, uint32_t max, struct base_error *err);
-/* Redirects to state 0 what cannot reach an accepting state; dead calls are dropped. `productive`
- * says which rules can end (NULL without calls). Returns whether the start is alive. */
+/* Redirects moves that cannot reach an accepting state to state 0 and drops dead calls.
+ * `productive`: the rules that can end (NULL without calls). Returns whether the start is alive. */
 bool constrain_dfa_trim(struct constrain_dfa *d, const uint8_t *productive, struct base_error *err);
 
 /* -- readers -- */

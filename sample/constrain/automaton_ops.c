@@ -32,7 +32,7 @@ fail:
     return NULL;
 }
 
-/* Any code points: the operand that every product has. */
+/* Any code points: an operand of every product. */
 static struct constrain_dfa *any_text(struct base_error *err)
 {
     struct constrain_tree t = {0};
@@ -171,7 +171,7 @@ struct constrain_dfa *constrain_dfa_product(const struct constrain_dfa *const *d
     return out;
 }
 
-/* What a state can do: a state that only accepts needs no frame to return to. */
+/* The abilities of a state: a state that only accepts needs no frame to return to. */
 static void mark_finals(struct constrain_dfa *d)
 {
     for (uint32_t q = 1; q < d->n_state; q++) {

@@ -1,4 +1,4 @@
-/* sample/constrain/constrain_stack.c: interned frames, and sets of stacks. How they move:
+/* sample/constrain/constrain_stack.c: interned frames, and sets of stacks. Their moves:
  * constrain_step.c. See sample/constrain/constrain_stack.h. */
 #include "sample/constrain/constrain_stack.h"
 #include <stdlib.h>
@@ -78,7 +78,8 @@ uint32_t constrain_frame_intern(struct constrain_state *s, const struct constrai
     return s->n_frame++;
 }
 
-/* Entries leave the hash table in the reverse order of entering, which leaves chains whole. */
+/* Entries are removed from the hash table in reverse order of insertion, which keeps chains
+ * intact. */
 void constrain_state_rewind(struct constrain_state *s, uint32_t count)
 {
     while (s->n_frame > count) {

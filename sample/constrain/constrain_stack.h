@@ -1,9 +1,9 @@
 /* sample/constrain/constrain_stack.h: the compiled constraint, and stacks of frames that read a
  * text.
  *
- * Private to sample/. A frame says where one automaton or JSON value stands; a stack is a frame and
- * what it returns to. Equal stacks are one (frames are interned), so the set of stacks that could
- * read the text so far stays small, whatever the text. */
+ * Private to sample/. A frame is the position in one automaton or JSON value; a stack is a frame
+ * and the frames that it returns to. Frames are interned, so equal stacks are identical and the set
+ * of stacks that can read the text so far stays small for any text. */
 #ifndef SAMPLE_CONSTRAIN_STACK_H
 #define SAMPLE_CONSTRAIN_STACK_H
 
@@ -20,7 +20,7 @@ struct constraint {
 
 enum constrain_frame_kind {
     CONSTRAIN_FRAME_AUTO,    /* an automaton of a grammar, an expression or choices */
-    CONSTRAIN_FRAME_LITERAL, /* null, false, true or a number as the schema writes it */
+    CONSTRAIN_FRAME_LITERAL, /* null, false, true or a number as written in the schema */
     CONSTRAIN_FRAME_STRING,
     CONSTRAIN_FRAME_NUMBER,
     CONSTRAIN_FRAME_ARRAY,
@@ -28,18 +28,18 @@ enum constrain_frame_kind {
     CONSTRAIN_FRAME_ROOT /* a JSON text */
 };
 
-/* What an object has: a bit for each known name, then for each mark. */
+/* The members of an object so far: a bit for each known name, then for each mark. */
 enum { CONSTRAIN_SEEN_WORDS = 8, CONSTRAIN_FIRST_MARK = CONSTRAIN_MAX_NAMES };
 
-/* What was read of an escape in a JSON string. */
+/* The part of an escape in a JSON string that was read. */
 struct constrain_escape {
     uint32_t kind : 3;   /* enum constrain_escape_kind, schema_run.h; 0: no escape */
     uint32_t digits : 2; /* hexadecimal digits so far */
-    uint32_t value : 16; /* of them */
+    uint32_t value : 16; /* their value */
     uint32_t high : 11;  /* the ten bits of the high surrogate before it */
 };
 
-/* Frames are hashed and compared by `word`: what a kind's member leaves of it is 0. */
+/* Frames are hashed and compared by `word`: words that a kind's member does not use are 0. */
 struct constrain_frame {
     uint32_t next; /* the stack below; 0: none */
     uint32_t kind;
@@ -65,7 +65,7 @@ struct constrain_frame {
             uint32_t n_items;
             uint8_t phase, space; /* space: white space since the last token */
             uint8_t contains[8];  /* items that count for each `contains` */
-            uint64_t seen;        /* values that have come, where none may come again */
+            uint64_t seen;        /* values that occurred, if none may be repeated */
         } array;
         struct {
             struct constrain_escape escape;
@@ -83,7 +83,7 @@ struct constrain_frame {
 };
 _Static_assert(sizeof(struct constrain_frame) == 32 + 8 * (1 + CONSTRAIN_SEEN_WORDS),
                "no member is larger than `word`");
-/* How many words a frame's member has: objects have more than the others. */
+/* The number of words of a frame's member: objects have more than the others. */
 static inline int constrain_frame_words(const struct constrain_frame *f)
 {
     return f->kind == CONSTRAIN_FRAME_OBJECT ? 1 + CONSTRAIN_SEEN_WORDS : 3;
@@ -104,35 +104,35 @@ struct constrain_state {
     uint32_t *mark, mark_room, stamp;
     uint32_t *top, n_top, top_room;    /* the stacks; 0 among them: the text may end */
     uint32_t *out, n_out, out_room;    /* the stacks after the byte that is being read */
-    uint32_t *todo, n_todo, todo_room; /* emitted, not closed over */
+    uint32_t *todo, n_todo, todo_room; /* emitted, before calls and returns */
     uint32_t *before, before_room;     /* the stacks before a trial */
     uint32_t steps;
-    uint32_t sweep_at; /* frames at which unused ones are dropped */
-    bool failed;       /* a limit was exceeded: err tells */
+    uint32_t sweep_at; /* number of frames at which unused ones are dropped */
+    bool failed;       /* a limit was exceeded; see err */
     struct base_error *err;
 };
 
-/* Of a stack by content, whose top is f. */
+/* The hash by content of a stack whose top is f. */
 uint64_t constrain_frame_hash(const struct constrain_state *s, const struct constrain_frame *f);
 /* The index of an equal frame with all fields but hash set; 0 on failure. */
 uint32_t constrain_frame_intern(struct constrain_state *s, const struct constrain_frame *f);
 /* Adds a stack to the set after this byte. */
 void constrain_state_emit(struct constrain_state *s, uint32_t stack);
-/* Adds what the emitted stacks become without reading a byte. */
+/* Adds the stacks that the emitted stacks become without reading a byte. */
 void constrain_state_close(struct constrain_state *s);
-/* The stacks that follow from one stack and a byte are emitted. */
+/* Emits the stacks that follow from one stack and a byte. */
 void constrain_state_step(struct constrain_state *s, uint32_t stack, uint8_t byte);
-/* Emits what an automaton's frame becomes by calls and returns only. */
+/* Emits the stacks that an automaton's frame becomes by calls and returns only. */
 void constrain_state_leave(struct constrain_state *s, uint32_t stack);
 /* Begins a new empty set `out`. */
 void constrain_state_begin(struct constrain_state *s);
-/* Forgets the frames from `count` on: nothing may refer to them. */
+/* Drops the frames from `count` on: nothing may refer to them. */
 void constrain_state_rewind(struct constrain_state *s, uint32_t count);
-/* What the state's stacks are by content, in any order; of the count of a string at the top no more
- * than a token can tell. */
+/* A hash of the state's stacks by content, in any order; counts of a string at the top are equal
+ * where no token can distinguish them. */
 void constrain_state_key(const struct constrain_state *s, uint64_t key[2]);
-/* The stacks of now, to go back to after bytes that were read on trial. Nothing else may happen to
- * the state in between. */
+/* Saves the present stacks and restores them after bytes that were read on trial. No other function
+ * may use the state in between. */
 struct constrain_trial {
     uint32_t n_top, n_frame, sweep_at;
 };

@@ -1,4 +1,4 @@
-/* sample/constrain/constrain_step.c: how stacks move: frames of automata here, frames of JSON
+/* sample/constrain/constrain_step.c: moves of stacks: frames of automata here, frames of JSON
  * values in schema_run.c. See sample/constrain/constrain_stack.h. */
 #include "sample/constrain/constrain_stack.h"
 #include "sample/constrain/schema_run.h"

@@ -128,8 +128,8 @@ struct constrain_state *constrain_state_clone(const struct constrain_state *s,
     return NULL;
 }
 
-/* Drops frames that no stack holds; those that stay keep their order, so stacks below come first.
- */
+/* Drops frames that no stack holds; the others keep their order, so a frame comes after those below
+ * it. */
 static void sweep(struct constrain_state *s)
 {
     uint32_t *moved = s->mark, kept = 0; /* marks are free between bytes */
@@ -217,7 +217,7 @@ bool constrain_trial_begin(struct constrain_state *s, struct constrain_trial *t)
 
 void constrain_trial_end(struct constrain_state *s, struct constrain_trial *t)
 {
-    if (s->top_room < t->n_top) take(s); /* the two lists have changed places: one has room */
+    if (s->top_room < t->n_top) take(s); /* the two lists were swapped: this one has room */
     if (t->n_top) memcpy(s->top, s->before, t->n_top * sizeof *s->top);
     s->n_top = t->n_top;
     constrain_state_rewind(s, t->n_frame);

@@ -1,20 +1,20 @@
-/* sample/constrain/constraint.h: what a text may look like: grammars, expressions, choices, JSON
+/* sample/constrain/constraint.h: constraints on a text: grammars, expressions, choices, JSON
  * schemas.
  *
  * Owns: the compiled form of each, the state of one text under it, and masks of the tokens that may
  * come next. Refuses: models, tokenizers (a vocabulary comes through a callback), printing. Fails
- * closed: what cannot be enforced is an error when compiling, named, with its line and column.
- * The compiled form is immutable: any number of states and threads may share it. It is a set of
- * deterministic automata that call each other, and frames for JSON; a state is a set of stacks of
- * their positions, shared and bounded (CONSTRAIN_MAX_*), so that no text can make it hang or grow.
- */
+ * closed: a construct that cannot be enforced is a compile error that names it, with line and
+ * column. The compiled form is immutable: any number of states and threads may share it. It is a
+ * set of deterministic automata that call each other, and frames for JSON; a state is a set of
+ * stacks of their positions, shared and bounded (CONSTRAIN_MAX_*), so that time and memory are
+ * bounded for any text. */
 #ifndef SAMPLE_CONSTRAIN_CONSTRAINT_H
 #define SAMPLE_CONSTRAIN_CONSTRAINT_H
 
 #include "base/buffer.h"
 #include "base/error.h"
 
-/* Limits. What exceeds one is BASE_USAGE when compiling and BASE_FAILED when running. */
+/* Limits. Exceeding one is BASE_USAGE when compiling and BASE_FAILED when running. */
 enum {
     CONSTRAIN_MAX_SOURCE = 1 << 22, /* bytes of a grammar, expression or schema */
     CONSTRAIN_MAX_NESTING = 200,    /* groups in groups, values in values of a schema */
@@ -55,21 +55,21 @@ struct constraint *constraint_from_choices(const char *const *choices, size_t co
                                            struct base_error *err);
 
 struct constrain_schema_options {
-    /* true: the subset that is good to generate: little white space, numbers that have a bound or
-     * a step without exponent. false: every JSON text that the schema accepts. */
+    /* true: the subset that suits generation: little white space, numbers with a bound or a step
+     * without exponent. false: every JSON text that the schema accepts. */
     bool generate;
-    /* With `generate`, false: where a schema names properties and says nothing of others (no
-     * additionalProperties, no pattern that matches), the named ones alone are generated. true: any
-     * other name may come too, as the schema allows. */
+    /* With `generate`, false: where a schema names properties and does not mention others (no
+     * additionalProperties, no pattern that matches), only the named ones are generated. true: any
+     * other name may be generated too, as the schema allows. */
     bool open;
-    const char *const *lenient; /* keywords that may go unenforced */
+    const char *const *lenient; /* keywords that need not be enforced */
     size_t n_lenient;
     const char *lenient_advice; /* how the user names such a keyword, for errors; or NULL */
 };
 
-/* A JSON schema (draft 2020-12). Properties may come in any order; a name that the schema knows may
- * come once. `format` and the other annotations do not restrict, as the draft says. A string with
- * half a surrogate pair is never accepted. */
+/* A JSON schema (draft 2020-12). Properties may be in any order; a name that the schema mentions
+ * may occur once. `format` and the other annotations do not restrict, as the draft specifies. A
+ * string with half a surrogate pair is never accepted. */
 struct constraint *constraint_from_schema(const char *text, size_t size,
                                           const struct constrain_schema_options *options,
                                           struct base_error *err);
@@ -85,8 +85,8 @@ struct constrain_state *constrain_state_clone(const struct constrain_state *s,
                                               struct base_error *err);
 void constrain_state_free(struct constrain_state *s); /* NULL is fine */
 
-/* Reads bytes until one cannot follow; *used says how many were taken, and the state stands after
- * them. A refused byte is no error. false: a limit was exceeded (BASE_FAILED) or no memory. */
+/* Reads bytes until one is not allowed; *used is the number that were read, and the state is after
+ * them. A refused byte is not an error. false: a limit was exceeded (BASE_FAILED) or no memory. */
 bool constrain_state_feed(struct constrain_state *s, const char *bytes, size_t size, size_t *used,
                           struct base_error *err);
 bool constrain_state_may_end(const struct constrain_state *s); /* the text so far is complete */
@@ -94,19 +94,21 @@ bool constrain_state_may_continue(const struct constrain_state *s); /* some byte
 
 /* -- how to come to an end -- */
 
-struct constrain_finisher; /* opaque: what the ends of one constraint take; not thread-safe */
-/* `usable` (NULL: all) says which of the 256 bytes an end may be made of; those of ASCII that JSON
- * is made of always count as usable in JSON. */
+struct constrain_finisher; /* opaque: shortest completions of one constraint; not thread-safe */
+/* `usable` (NULL: all): the bytes, of 256, that a completion may contain; in JSON the ASCII bytes
+ * of its syntax are always usable. */
 struct constrain_finisher *constrain_finisher_new(const struct constraint *c, const bool *usable,
                                                   struct base_error *err);
 void constrain_finisher_free(struct constrain_finisher *f); /* NULL is fine */
-/* How many bytes complete the text after bytes[0..size) have followed, as far as is known without
- * trying; UINT64_MAX: the bytes cannot follow, or no end is known. The state does not change. */
+/* The number of bytes that complete the text after bytes[0..size), as far as is known without a
+ * search; UINT64_MAX: the bytes are not allowed, or no completion is known. The state does not
+ * change. */
 bool constrain_finisher_after(struct constrain_finisher *f, struct constrain_state *s,
                               const char *bytes, size_t size, uint64_t *rest,
                               struct base_error *err);
 /* Appends bytes that complete the text after bytes[0..size), as few as can be found, at most about
- * `max`; they have been tried. *found false: none were found. The state does not change. */
+ * `max`; the constraint has accepted them. *found false: none were found. The state does not
+ * change. */
 bool constrain_finisher_text(struct constrain_finisher *f, struct constrain_state *s,
                              const char *bytes, size_t size, size_t max, struct base_buffer *out,
                              bool *found, struct base_error *err);
@@ -115,19 +117,19 @@ bool constrain_finisher_text(struct constrain_finisher *f, struct constrain_stat
 
 struct constrain_token_trie; /* opaque: a trie of the tokens' bytes; immutable; the caller owns it
                               */
-/* Appends the bytes of token `id`; nothing for tokens that a constraint never allows. */
+/* Appends the bytes of token `id`; nothing for tokens that constraints never allow. */
 typedef void constrain_token_bytes_fn(void *context, int32_t id, struct base_buffer *out);
 struct constrain_token_trie *constrain_token_trie_new(uint32_t n_vocab,
                                                       constrain_token_bytes_fn *bytes,
                                                       void *context, struct base_error *err);
 void constrain_token_trie_free(struct constrain_token_trie *v); /* NULL is fine */
 
-struct constrain_retokenizer; /* opaque: remembers the latest text; not thread-safe */
+struct constrain_retokenizer; /* opaque: caches the latest text; not thread-safe */
 struct constrain_retokenizer *constrain_retokenizer_new(const struct constrain_token_trie *v,
                                                         struct base_error *err);
 void constrain_retokenizer_free(struct constrain_retokenizer *p); /* NULL is fine */
-/* The fewest tokens that spell bytes[0..size) into ids (room for `size`); *count 0: none do. What
- * the text's end has in common with the latest one's costs nothing again. */
+/* The fewest tokens that spell bytes[0..size) into ids (room for `size`); *count 0: none do. The
+ * common suffix with the latest text is not computed again. */
 bool constrain_retokenize(struct constrain_retokenizer *p, const char *bytes, size_t size,
                           int32_t *ids, size_t *count, struct base_error *err);
 
@@ -138,9 +140,9 @@ struct constrain_masker *constrain_masker_new(const struct constraint *c,
                                               uint64_t cache_bytes, struct base_error *err);
 void constrain_masker_free(struct constrain_masker *m); /* NULL is fine */
 
-/* Bit `id & 63` of word `id >> 6` says whether the token may come next: one bit per token, valid
- * until the next call. End-of-text tokens are the caller's business (constrain_state_may_end). NULL
- * on an exceeded limit. The state does not change as seen from outside. */
+/* Bit `id & 63` of word `id >> 6` says whether the token is allowed next: one bit per token, valid
+ * until the next call. The caller decides on end-of-text tokens (constrain_state_may_end). NULL on
+ * an exceeded limit. The text of the state does not change. */
 const uint64_t *constrain_masker_mask(struct constrain_masker *m, struct constrain_state *s,
                                       struct base_error *err);
 

@@ -2,7 +2,7 @@
 #include "sample/constrain/decimal.h"
 #include <string.h>
 
-/* Exponents beyond this are clamped: a number cannot have digits enough to tell. */
+/* Exponents past this are clamped: no number has enough digits for a difference. */
 enum { EXPONENT_LIMIT = 1000000000 };
 
 bool constrain_decimal_read(struct constrain_decimal *d, const char *text, size_t size)

@@ -1,7 +1,7 @@
-/* sample/constrain/finish.c: the shortest way to complete a text: for each frame the fewest bytes
- * that end it, so that a stack takes the sum. What frames of JSON values take is in finish_json.c,
- * and for some conditions (marks of several kinds at once) an estimate; a completion is therefore
- * always read through the automata before it is given out. See constraint.h. */
+/* sample/constrain/finish.c: the shortest completion of a text: for each frame the fewest bytes
+ * that end it, and for a stack the sum. Frames of JSON values are in finish_json.c; for some
+ * conditions (marks of several kinds at once) the number is an estimate, so a completion is always
+ * checked by the automata before it is returned. See constraint.h. */
 #include "sample/constrain/finish.h"
 #include <stdlib.h>
 #include <string.h>
@@ -84,7 +84,7 @@ void constrain_finisher_free(struct constrain_finisher *f)
 
 /* -- stacks -- */
 
-/* What lies under a frame is remembered in it, so that the next search ends there. */
+/* A frame caches the sum of the frames below, so that the next search ends there. */
 static bool stack_rest(struct constrain_finisher *f, struct constrain_state *s, uint32_t stack,
                        uint32_t *rest)
 {
@@ -140,7 +140,7 @@ bool constrain_finisher_after(struct constrain_finisher *f, struct constrain_sta
     return ok;
 }
 
-/* What one more byte leaves; the state does not change. */
+/* The fewest bytes after one more byte; the state does not change. */
 static bool rest_after(struct constrain_finisher *f, struct constrain_state *s, uint8_t byte,
                        uint32_t *rest)
 {
@@ -156,7 +156,7 @@ static bool rest_after(struct constrain_finisher *f, struct constrain_state *s, 
 }
 
 /* The byte after which the fewest bytes are left; false in *found when none leaves less than `now`.
- * What ends strings and values is tried first, printable bytes before others. */
+ * Bytes that end strings and values are tried first, printable bytes before others. */
 static bool next_byte(struct constrain_finisher *f, struct constrain_state *s, uint32_t now,
                       char *byte, bool *found)
 {
@@ -176,8 +176,8 @@ static bool next_byte(struct constrain_finisher *f, struct constrain_state *s, u
     return true;
 }
 
-/* Writes bytes into lead[] until the text ends, or until it stands where the latest end has stood
- * with *tail bytes left. */
+/* Writes bytes into lead[] until the text ends, or until it reaches a state of the latest
+ * completion with *tail bytes left. */
 static bool find_lead(struct constrain_finisher *f, struct constrain_state *s, size_t max,
                       uint32_t *tail, bool *found, struct base_error *err)
 {
@@ -204,7 +204,7 @@ static bool find_lead(struct constrain_finisher *f, struct constrain_state *s, s
     return true;
 }
 
-/* What was found and the rest of the latest end are the latest end now. */
+/* Joins lead[] and the rest of the latest completion to the new latest completion. */
 static bool keep_end(struct constrain_finisher *f, uint32_t tail, struct base_buffer *out,
                      struct base_error *err)
 {

@@ -1,11 +1,11 @@
-/* sample/constrain/finish.h: how few bytes complete a text. Private to sample/. */
+/* sample/constrain/finish.h: the fewest bytes that complete a text. Private to sample/. */
 #ifndef SAMPLE_CONSTRAIN_FINISH_H
 #define SAMPLE_CONSTRAIN_FINISH_H
 
 #include "sample/constrain/constrain_stack.h"
 #include "sample/constrain/schema.h"
 
-enum { CONSTRAIN_NEVER = UINT32_MAX }; /* no number of bytes that is known */
+enum { CONSTRAIN_NEVER = UINT32_MAX }; /* not known */
 
 /* A step of an end: the state before it, and its byte. */
 struct constrain_end_step {
@@ -23,9 +23,9 @@ struct constrain_finisher {
     uint32_t *work;    /* [states of a name's automaton], for the largest */
     uint32_t *path, path_room;
     struct constrain_end_step *end;  /* [n_end + 1] the latest end, by how many bytes are left */
-    struct constrain_end_step *lead; /* [n_lead] what comes before it, as it is found */
+    struct constrain_end_step *lead; /* [n_lead] bytes before it, while searching */
     uint32_t n_end, end_room, n_lead, lead_room;
-    bool failed; /* memory ran out */
+    bool failed; /* an allocation failed */
 };
 
 static inline uint32_t constrain_add(uint32_t a, uint32_t b)

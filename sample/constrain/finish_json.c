@@ -7,7 +7,7 @@
 
 /* -- strings -- */
 
-/* What one byte of a string's content takes as JSON text, written the shortest way. */
+/* The size of one byte of a string's content as JSON text, in its shortest form. */
 static uint32_t written(const struct constrain_finisher *f, uint32_t byte)
 {
     if (byte == '"' || byte == '\\') return 2;
@@ -46,8 +46,7 @@ static uint32_t *fill_string(const struct constrain_finisher *f, const struct co
     return rest;
 }
 
-/* A code point that is missing takes a byte: any printable one will do where lengths are counted.
- */
+/* A missing code point takes one byte: strings with counted lengths accept any printable one. */
 static uint32_t string_rest(const struct constrain_finisher *f, const struct constrain_frame *frame)
 {
     const uint32_t *rest = f->string[frame->index];
@@ -67,7 +66,7 @@ static uint32_t string_rest(const struct constrain_finisher *f, const struct con
 
 /* -- arrays -- */
 
-/* The option of the next item that serves most of the counts that are short; false: none. */
+/* The option of the next item that adds to most of the counts that are too small; false: none. */
 static bool next_item(const struct constrain_finisher *f, const struct constrain_array *a,
                       const struct constrain_frame *frame, uint32_t *cost,
                       struct constrain_frame *after)
@@ -150,7 +149,7 @@ static void fill_name(const struct constrain_finisher *f, const struct constrain
     }
 }
 
-/* The same, remembered; NULL: no memory, which the finisher keeps in mind. */
+/* The same, cached; NULL: no memory, which the finisher records. */
 static const uint32_t *name_rests(struct constrain_finisher *f, const struct constrain_object *o,
                                   uint32_t q)
 {
@@ -168,8 +167,8 @@ struct choice { /* of a property: its class, its option, what both take */
     uint32_t class, marks, cost;
 };
 
-/* The cheapest property that may come, whose name takes name[class]; `mark`: one that adds to it;
- * `known`: the one of that number. 0: whichever. */
+/* The cheapest allowed property, whose name takes name[class]; `mark`: one that adds to it;
+ * `known`: the one of that number. 0: any. */
 static bool choose(const struct constrain_finisher *f, const struct constrain_object *o,
                    const struct constrain_frame *frame, const uint32_t *name, uint64_t mark,
                    uint32_t known, struct choice *best)

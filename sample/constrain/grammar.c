@@ -1,5 +1,5 @@
-/* sample/constrain/grammar.c: a grammar's rules become automata: small rules that do not recur are
- * written out where they are called, the others are called. See sample/constrain/grammar.h. */
+/* sample/constrain/grammar.c: a grammar's rules become automata: small rules that are not recursive
+ * are inlined, the others are called. See sample/constrain/grammar.h. */
 #include "sample/constrain/grammar.h"
 #include "sample/constrain/constrain_stack.h"
 #include <stdlib.h>
@@ -50,7 +50,7 @@ static bool measure(const struct constrain_grammar *g, const struct plan *p, uin
     return true;
 }
 
-/* Rules whose callees are all planned get planned; rules of a cycle never are, and stay calls. */
+/* Plans the rules whose callees are all planned; rules of a cycle never are, and remain calls. */
 static void plan_rules(const struct constrain_grammar *g, struct plan *p)
 {
     bool changed = true;
@@ -94,7 +94,7 @@ static bool can_end(const struct constrain_dfa *d, const uint8_t *able, bool byt
     return false;
 }
 
-/* The least set of rules that can end, given those that can. */
+/* Adds the rules that can end, given those that are known to, until none is added. */
 static void find_able(struct constrain_dfa **dfa, uint32_t n, bool bytes, uint8_t *able,
                       uint8_t *seen, uint32_t *todo)
 {
@@ -110,8 +110,8 @@ static void find_able(struct constrain_dfa **dfa, uint32_t n, bool bytes, uint8_
     }
 }
 
-/* 1 + a rule that can be called at the rule's left edge and is not known to be free of cycles; 0 if
- * there is none. */
+/* 1 + a rule that can be called at the rule's left edge and is not known to be free of cycles; 0:
+ * none. */
 static uint32_t left_edge_open(const struct constrain_dfa *d, const uint8_t *nullable,
                                const uint8_t *clear, uint8_t *seen, uint32_t *todo)
 {
@@ -149,7 +149,8 @@ static bool check_left(const struct constrain_grammar *g, struct constrain_dfa *
     uint32_t at = 0;
     while (at < g->n_rule && clear[at]) at++;
     if (at == g->n_rule) return true;
-    /* Rule `at` may only lead to the one to blame: as many calls later there is a cycle. */
+    /* Rule `at` may only lead to a cycle, not be part of it: after as many calls as there are
+     * rules, `at` is in it. */
     for (uint32_t k = 0; k < g->n_rule; k++)
         at = left_edge_open(dfa[at], nullable, clear, seen, todo) - 1;
     return base_fail(err, BASE_USAGE,
@@ -210,7 +211,7 @@ static bool check_rules(const struct constrain_grammar *g, struct constraint *c,
             ok = base_fail(err, BASE_USAGE,
                            "line %u, column %u: rule '%s' can never end: nothing derives from it",
                            g->rule[c->root].line, g->rule[c->root].column, g->rule[c->root].name);
-        for (uint32_t i = 0; ok && i < n; i++) { /* a dead rule is fine: no rule calls it */
+        for (uint32_t i = 0; ok && i < n; i++) { /* a dead rule is allowed: no rule calls it */
             struct base_error why = BASE_ERROR_INIT;
             if (c->dfa[i] && !constrain_dfa_trim(c->dfa[i], productive, &why) &&
                 why.code != BASE_OK)

@@ -1,4 +1,4 @@
-/* sample/constrain/grammar.h: a GBNF grammar as it was read: named rules, each a tree. Private to
+/* sample/constrain/grammar.h: a parsed GBNF grammar: named rules, each a tree. Private to
  * sample/. */
 #ifndef SAMPLE_CONSTRAIN_GRAMMAR_H
 #define SAMPLE_CONSTRAIN_GRAMMAR_H
@@ -7,7 +7,7 @@
 
 struct constrain_rule {
     char *name;
-    uint32_t tree; /* 0: called but not defined (so far) */
+    uint32_t tree; /* 0: called but not (yet) defined */
     uint32_t line, column;
 };
 struct constrain_grammar {

@@ -60,7 +60,7 @@ static void skip_space(struct reader *r, bool lines)
     }
 }
 
-/* At the end of a line outside groups: does the next line go on with `|`? */
+/* At the end of a line outside groups: whether the next line continues with `|`. */
 static bool goes_on(const struct reader *r)
 {
     struct reader ahead = *r;

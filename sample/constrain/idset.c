@@ -39,7 +39,7 @@ static uint64_t hash_ids(const uint32_t *id, uint32_t n)
     return h;
 }
 
-/* Only what stands in the old table gets into the new one: sets apart do not. */
+/* Only sets of the old table are inserted into the new one: not those that are `apart`. */
 static bool rehash(struct constrain_idsets *s, struct base_error *err)
 {
     if (s->n_set * 2 < s->n_slot) return true;

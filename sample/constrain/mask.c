@@ -1,8 +1,8 @@
-/* sample/constrain/mask.c: which tokens may come next. Two caches make it cheap: whole masks by the
- * state's content, and what the top frame alone says (inside a string, inside an automaton), which
- * is the same whatever stands below. Only tokens that leave the top frame are read through the
- * stacks, and while one mask is made, where a byte leads from a set of stacks is found out once.
- * Plain tokens (token_trie.h) are not read where a state treats all of them alike. */
+/* sample/constrain/mask.c: the tokens that are allowed next. Two caches make it fast: whole masks
+ * by the state's content, and masks that depend on the top frame alone (inside a string, inside an
+ * automaton), not on the frames below. Only tokens that leave the top frame are read through the
+ * stacks, and while one mask is computed, each transition of a set of stacks by a byte is computed
+ * once. Plain tokens (token_trie.h) are not read where a state treats all of them alike. */
 #include "sample/constrain/constrain_stack.h"
 #include "sample/constrain/idset.h"
 #include "sample/constrain/schema_run.h"
@@ -12,7 +12,7 @@
 
 enum {
     WAYS = 4,
-    MAX_SETS = 1024,      /* of stacks that have numbers while a mask is made */
+    MAX_SETS = 1024,      /* of stacks that have numbers while a mask is computed */
     MAX_FRAMES = 1 << 16, /* of them */
     DEAD = UINT32_MAX     /* no set */
 };
@@ -20,7 +20,7 @@ enum {
 _Static_assert((int)CONSTRAIN_TOKEN_REACH >= (int)CONSTRAIN_MAX_TOKEN,
                "counts that masks are cached by");
 
-/* A place in a trie where the top frame's own knowledge ends. */
+/* A place in a trie where a token leaves the top frame. */
 struct leave {
     uint32_t node, q;
     bool plain, closes; /* in which trie; a closing quote was read (else: calls and returns) */
@@ -46,10 +46,10 @@ struct constrain_masker {
     struct entry *whole, *top; /* [n_set][WAYS] */
     uint32_t n_set, words;
     uint64_t clock;
-    uint64_t *mask; /* being made */
+    uint64_t *mask; /* being computed */
 
-    /* Sets of stacks, numbered while there is room; after those each depth of a walk has one of its
-     * own for a while: number MAX_SETS + depth, stack[from[depth]..from[depth + 1]). */
+    /* Sets of stacks, numbered while there is room; further sets are temporary, one for each depth
+     * of a walk: number MAX_SETS + depth, stack[from[depth]..from[depth + 1]). */
     struct constrain_idsets sets;
     uint32_t *next; /* [MAX_SETS][256] number + 2 of the set that a byte leads to, 1: DEAD; 0: not
                        known yet */
@@ -96,7 +96,8 @@ static bool has_byte(const struct bytes *set, uint8_t byte)
     return set->bit[byte >> 6] >> (byte & 63) & 1;
 }
 
-/* What may come next in state q of a rule by calls and returns, as far as the sets are known. */
+/* The bytes that may come next in state q of a rule by calls and returns, as far as the sets are
+ * known. */
 static struct bytes next_by_leaving(const struct constrain_masker *m, uint32_t rule, uint32_t q)
 {
     const struct constrain_dfa *d = m->constraint->dfa[rule];
@@ -242,7 +243,7 @@ static bool begin_sets(struct constrain_masker *m, struct constrain_state *s)
 }
 
 /* The stacks that were found (0 among them: the text may end, nothing follows from there) as a set;
- * a nameless one belongs to `depth`. */
+ * a temporary one belongs to `depth`. */
 static bool keep_set(struct constrain_masker *m, struct constrain_state *s, uint32_t depth,
                      uint32_t *number)
 {
@@ -283,7 +284,7 @@ static const uint32_t *stacks_of(const struct constrain_masker *m, uint32_t set,
     return m->stack + m->from[set - MAX_SETS];
 }
 
-/* Frees the frames of sets without a number that the walk has left; *depth is that of the next. */
+/* Frees the frames of temporary sets that the walk has left; *depth is that of the next. */
 static void forget(struct constrain_masker *m, struct constrain_state *s, uint32_t set,
                    uint32_t depth)
 {
@@ -362,7 +363,8 @@ static bool find_depths(struct constrain_masker *m, const struct constrain_dfa *
     return true;
 }
 
-/* Allows the plain tokens of a state that treats all of a length alike; false: it does not. */
+/* Allows the plain tokens of a state that treats all of the same length alike; false: it does
+ * not. */
 static bool allow_plain(const struct constrain_masker *m, uint64_t *mask, uint32_t min,
                         uint32_t max)
 {
@@ -388,8 +390,8 @@ static uint32_t loop_of(const struct constrain_dfa *d, uint32_t q, uint32_t *loo
     return loop[q] = ~other | LOOP_KNOWN;
 }
 
-/* Allows what a state's frame can read by itself: at once where all that is below a node passes,
- * because it is plain, or because its bytes all stay in the state. */
+/* Allows the tokens that a state's frame reads without leaving it: a whole subtree at once if it is
+ * plain, or if all its bytes stay in the state. */
 static bool fill_automaton(struct constrain_masker *m, const struct constrain_frame *f,
                            bool is_plain, struct entry *e, struct base_error *err)
 {
@@ -426,7 +428,7 @@ static bool fill_automaton(struct constrain_masker *m, const struct constrain_fr
     return true;
 }
 
-/* A string's content or a property's name while one token is read. */
+/* The state of a string's content or a property's name while a token is read. */
 struct reading {
     const struct constrain_schema *schema;
     const struct constrain_dfa *d;
@@ -526,7 +528,7 @@ static bool enter_leave(struct constrain_masker *m, struct constrain_state *s,
 {
     struct constrain_frame f = *top;
     f.state = l->q;
-    if (f.kind == CONSTRAIN_FRAME_STRING) /* it was long enough to be closed */
+    if (f.kind == CONSTRAIN_FRAME_STRING) /* it is long enough to be closed */
         f.string.count = m->constraint->schema->string[f.index].length.min;
     if (m->full) constrain_state_rewind(s, m->numbered_frames);
     uint32_t stack = constrain_frame_intern(s, &f);
@@ -540,7 +542,7 @@ static bool enter_leave(struct constrain_masker *m, struct constrain_state *s,
     return !s->failed && keep_set(m, s, 0, set);
 }
 
-/* What the entry of a top frame depends on. */
+/* The key of a top frame's entry. */
 static void top_key(const struct constrain_masker *m, const struct constrain_frame *f,
                     uint64_t key[2])
 {
@@ -548,7 +550,7 @@ static void top_key(const struct constrain_masker *m, const struct constrain_fra
     key[0] = ((uint64_t)f->index << 32 | f->state) * 0x9e3779b97f4a7c15u + f->kind;
     key[1] = (uint64_t)f->kind << 56 ^ (uint64_t)f->index << 28 ^ f->state;
     if (f->kind ==
-        CONSTRAIN_FRAME_OBJECT) { /* which names were seen, and how many where it counts */
+        CONSTRAIN_FRAME_OBJECT) { /* which names occurred, and how many where it matters */
         const uint64_t *seen = f->object.seen;
         if (m->constraint->schema->object[f->index].max != UINT32_MAX) more = f->object.n_names;
         for (int i = 0; i < CONSTRAIN_SEEN_WORDS; i++) {
@@ -566,7 +568,7 @@ static void top_key(const struct constrain_masker *m, const struct constrain_fra
     key[1] ^= more << 1;
 }
 
-/* The masks of one stack: what its top frame says, and the tokens that leave it. */
+/* The mask of one stack: the tokens that its top frame allows, and those that leave it. */
 static bool add_top(struct constrain_masker *m, struct constrain_state *s, uint32_t stack)
 {
     const struct constrain_frame top = s->frame[stack];
@@ -603,7 +605,7 @@ static bool has_own_mask(const struct constrain_frame *f)
     return f->kind == CONSTRAIN_FRAME_AUTO;
 }
 
-/* What stacks say whose top frames have no masks of their own. */
+/* The mask of stacks whose top frames have no masks of their own. */
 static bool add_others(struct constrain_masker *m, struct constrain_state *s)
 {
     uint32_t set;

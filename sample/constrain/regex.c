@@ -1,6 +1,6 @@
 /* sample/constrain/regex.c: reads a subset of ECMAScript's regular expressions (unicode mode) into
- * a tree. What a regular language cannot have, or what would differ from the standard, is refused
- * by name. See sample/constrain/constraint.h for the list. */
+ * a tree. Constructs that are not regular, or would differ from the standard, are errors that name
+ * them. See sample/constrain/constraint.h for the list. */
 #include "base/utf8.h"
 #include "sample/constrain/constrain_stack.h"
 #include <ctype.h>
@@ -17,7 +17,7 @@ struct reader {
     uint32_t line, column; /* of text[at] */
     uint32_t depth;
     /* Look-ahead: at the beginning of the text alone it is a condition on the whole text. */
-    bool at_front, anchored; /* nothing was read that takes a character; '^' was */
+    bool at_front, anchored; /* no character was matched yet; '^' was read */
     struct look {
         uint32_t node;
         bool negative;
@@ -179,7 +179,7 @@ static bool read_escape(struct reader *r, bool in_class, bool *set, uint32_t *co
         *code = (uint32_t)(c - 'a' + 1);
     } else if ((plain = memchr(control, c, sizeof control - 1)) && (plain - control) % 2 == 0) {
         *code = (unsigned char)plain[1];
-    } else if (c >= ' ' && c < 0x7f && !isalnum(c)) { /* what needs none may have one */
+    } else if (c >= ' ' && c < 0x7f && !isalnum(c)) { /* an escape that is not needed */
         *code = (uint32_t)c;
     } else {
         return fail(r, "unknown escape");
@@ -283,7 +283,7 @@ static uint32_t read_repeat(struct reader *r, uint32_t item)
 
 static uint32_t read_alternatives(struct reader *r);
 
-/* (?=...) or (?!...), which is kept apart; in its place stands "the beginning". */
+/* (?=...) or (?!...), which is stored separately; in its place is "the beginning". */
 static uint32_t read_look(struct reader *r)
 {
     const uint32_t line = r->line, column = r->column;
@@ -405,7 +405,8 @@ static uint32_t read_all(struct reader *r, bool search)
     return node;
 }
 
-/* The texts of d that satisfy the look-aheads, each a search from the beginning; takes d. */
+/* The texts of d that satisfy the look-aheads, each a search from the beginning; takes ownership of
+ * d. */
 static struct constrain_dfa *add_looks(struct reader *r, struct constrain_dfa *d,
                                        struct base_error *err)
 {

@@ -38,12 +38,12 @@ enum constrain_formula_kind {
     CONSTRAIN_F_MULTIPLE,     /* of decimal a */
     CONSTRAIN_F_TEXT,         /* string in automaton a */
     CONSTRAIN_F_LENGTH,       /* string of a code points or more, a > 0 */
-    CONSTRAIN_F_PROPERTY,     /* the property named by key a, if there, satisfies literal b */
+    CONSTRAIN_F_PROPERTY,     /* the property named by key a, if present, satisfies literal b */
     CONSTRAIN_F_PATTERN,      /* properties whose names are in automaton a satisfy b */
     CONSTRAIN_F_NAMES,        /* all names satisfy literal b */
-    CONSTRAIN_F_REQUIRED,     /* key a is there */
+    CONSTRAIN_F_REQUIRED,     /* key a is present */
     CONSTRAIN_F_MIN_PROPS,    /* a properties or more */
-    CONSTRAIN_F_ITEM,         /* item a, if there, satisfies b */
+    CONSTRAIN_F_ITEM,         /* item a, if present, satisfies b */
     CONSTRAIN_F_ITEMS,        /* items from index a on satisfy b */
     CONSTRAIN_F_MIN_ITEMS,    /* a items or more */
     CONSTRAIN_F_UNIQUE,       /* no two items are equal; each equals a literal of list[a..a + b) */
@@ -55,30 +55,30 @@ enum { CONSTRAIN_LIT_TRUE = 0, CONSTRAIN_LIT_FALSE = 1 }; /* formula 0 is the em
 struct constrain_formula {
     enum constrain_formula_kind kind;
     uint32_t a, b, c;
-    uint32_t json; /* where it comes from */
+    uint32_t json; /* its position in the schema */
 };
 
 enum { CONSTRAIN_MAX_AVOID = 4 };
 #define CONSTRAIN_NUMBER_UNIT ((__int128)1000000000) /* of 1/10^9 each */
 /* A condition on numbers; 0 in places means none. */
 struct constrain_number {
-    /* For generating, when one value alone is left: the JSON node whose text is that value as the
-     * schema writes it; 0: none. */
+    /* For generating, when only one value is left: the JSON node with that value as written in the
+     * schema; 0: none. */
     uint32_t literal;
     struct constrain_decimal min, max;
-    bool has_min, has_max, open_min, open_max;                   /* open: the bound itself is out */
+    bool has_min, has_max, open_min, open_max;                   /* open: the bound is exclusive */
     uint32_t multiple, n_multiple, not_multiple, n_not_multiple; /* slices of step[] */
-    /* For generating, in 1/10^9: bounds that are in, the grid (0: none known), steps to avoid. */
+    /* For generating, in 1/10^9: inclusive bounds, the grid (0: none known), steps to avoid. */
     __int128 lo, hi, grid, avoid[CONSTRAIN_MAX_AVOID];
     uint32_t n_avoid;
-    bool rounded; /* lo, hi, grid or avoid do not say all of the condition */
+    bool rounded; /* lo, hi, grid and avoid do not express the whole condition */
     bool bounded; /* any of the above */
 };
 /* Whether the condition holds for d, exactly. */
 bool constrain_number_accepts(const struct constrain_schema *s, const struct constrain_number *c,
                               const struct constrain_decimal *d);
-/* Whether generation has a number for the condition, and whether it may have one that takes more
- * digits than are generated. */
+/* Whether generation has a number for the condition, and whether one with more digits than are
+ * generated may exist. */
 bool constrain_number_is_writable(const struct constrain_number *c);
 bool constrain_number_may_exist(const struct constrain_number *c);
 
@@ -91,8 +91,8 @@ struct constrain_string {
     struct constrain_dfa *dfa;
     struct constrain_length length; /* not trivial only where dfa is that of any string */
 };
-/* What the counts of a string have to be told apart for: those further from a bound than a token
- * reaches are one. */
+/* The counts of a string that must be distinguished: all that are further from a bound than a
+ * token's length are equivalent. */
 enum { CONSTRAIN_TOKEN_REACH = 1024 }; /* code points: no token has more */
 static inline uint32_t constrain_length_key(struct constrain_length l, uint32_t count)
 {
@@ -113,8 +113,8 @@ struct constrain_array {
     uint32_t positions;  /* options of 0..positions - 1, then of all further items */
     uint32_t position;   /* first of positions + 1 slices */
     uint32_t n_contains; /* counters */
-    uint32_t unique;     /* values, each of which may come once; the marks of an option are the
-                            number of its value. 0: they may repeat */
+    uint32_t unique; /* values, each of which may occur once; the marks of an option are the number
+                        of its value. 0: they may repeat */
     uint8_t min_contains[8], max_contains[8]; /* 255: any */
     bool alive;
 };
@@ -132,8 +132,8 @@ struct constrain_object {
     bool alive;
 };
 enum { CONSTRAIN_MAX_MARKS = 6 };
-/* And that a name has come which the schema does not know: where a number of properties is
- * demanded, what is generated has one of them at most, because a second could repeat the first and
+/* A mark that a name has occurred which the schema does not mention: where a number of properties
+ * is required, at most one of them is generated, because a second could repeat the first and
  * readers would count one. */
 enum { CONSTRAIN_OTHER_SEEN = 511 };
 static inline bool constrain_object_counts(bool generate, uint32_t min)
@@ -141,7 +141,7 @@ static inline bool constrain_object_counts(bool generate, uint32_t min)
     return generate && min > 1;
 }
 
-/* Whether all that an object needs is among `seen`. */
+/* Whether `seen` has all members that an object requires. */
 static inline bool constrain_object_has_all(const struct constrain_object *o, const uint64_t *seen)
 {
     uint64_t missing = 0;
@@ -221,11 +221,12 @@ int constrain_schema_compare(const void *a, const void *b); /* of literals, for 
 /* The place of a set of literals; compiled later. */
 bool constrain_schema_place(struct constrain_schema *s, const uint32_t *lits, uint32_t n,
                             uint32_t *place, struct base_error *err);
-/* Which literals of `with` count or mark (bit by bit) joins `base` in one option each. */
+/* One option for each combination (bit by bit) of the literals of `with` that count or mark, added
+ * to `base`. */
 bool constrain_schema_options_of(struct constrain_schema *s, const uint32_t *base, uint32_t n_base,
                                  const uint32_t *with, const bool *exact, uint32_t n_with,
                                  struct constrain_slice *out, struct base_error *err);
-/* The length that the atoms demand; whether they demand nothing else. */
+/* The length that the atoms require; whether they require nothing else. */
 bool constrain_schema_length(const struct constrain_schema *s, const uint32_t *atoms, uint32_t n,
                              struct constrain_length *length);
 /* The automaton of the strings that satisfy the atoms, trimmed; NULL with no error: none do. */
@@ -239,19 +240,19 @@ struct constrain_dfa *constrain_schema_string(const struct constrain_schema *s,
 bool constrain_schema_read(struct constrain_schema *s, const char *text, size_t size,
                            const struct constrain_schema_options *options, uint32_t *root,
                            struct base_error *err);
-/* The node of the schema itself, of what an API wraps it in: {"name", "strict", "schema"}, which
+/* The node of the schema itself, without the wrapper of an API: {"name", "strict", "schema"}, which
  * may stand in {"type": "json_schema", "json_schema"}. */
 uint32_t constrain_schema_unwrap(const struct constrain_json *j);
-struct constrain_refs; /* where identifiers and anchors lead, in the schema at `root` */
+struct constrain_refs; /* targets of identifiers and anchors in the schema at `root` */
 struct constrain_refs *constrain_refs_new(const struct constrain_json *j, uint32_t root,
                                           struct base_error *err);
 void constrain_refs_free(struct constrain_refs *r);
-/* The JSON node that the reference in `ref`, a member of the schema `owner`, leads to; 0: error. */
+/* The JSON node that the reference in `ref`, a member of the schema `owner`, names; 0: error. */
 uint32_t constrain_refs_find(struct constrain_refs *r, uint32_t owner, uint32_t ref,
                              struct base_error *err);
 
-/* The different values that `enum` or `const` leave in the schema at `json`, or in what it refers
- * to: nodes. 0: it has no such word, too many values, or lists and objects among them. */
+/* The different values of `enum` or `const` in the schema at `json`, or in one that it refers to:
+ * nodes. 0: no such keyword, too many values, or lists and objects among them. */
 enum { CONSTRAIN_MAX_UNIQUE = 64 };
 uint32_t constrain_schema_values(struct constrain_refs *refs, const struct constrain_json *j,
                                  uint32_t json, uint32_t value[CONSTRAIN_MAX_UNIQUE]);
@@ -270,7 +271,7 @@ bool constrain_schema_expand(const struct constrain_schema *s, const uint32_t *l
 
 bool constrain_schema_object(struct constrain_schema *s, const uint32_t *atoms, uint32_t n,
                              struct constrain_object *out, bool *some, struct base_error *err);
-/* Which objects, arrays and places some value satisfies. */
+/* Marks the objects, arrays and places that some value satisfies. */
 void constrain_schema_find_alive(struct constrain_schema *s);
 
 #endif

@@ -18,7 +18,7 @@ static const uint8_t types_of[] = {
     [CONSTRAIN_F_MIN_ITEMS] = CONSTRAIN_IS_ARRAY, [CONSTRAIN_F_MIN_CONTAINS] = CONSTRAIN_IS_ARRAY,
     [CONSTRAIN_F_EXISTS] = CONSTRAIN_IS_OBJECT,   [CONSTRAIN_F_UNIQUE] = CONSTRAIN_IS_ARRAY};
 
-struct set { /* of literals, in order of coming */
+struct set { /* of literals, in order of arrival */
     uint32_t *lit, n, room;
 };
 struct expansion {
@@ -64,7 +64,7 @@ static enum status atom_status(const struct expansion *e, const struct set *atom
     for (uint32_t i = 0; i < atoms->n; i++) {
         const struct constrain_formula *g = &e->s->formula[atoms->lit[i] / 2];
         if (same_atom(f, g)) return ((atoms->lit[i] ^ lit) & 1) ? IS_FALSE : IS_TRUE;
-        /* "Required" against "must not be there". */
+        /* "Required" contradicts "must be absent". */
         if (f->kind == CONSTRAIN_F_PROPERTY && f->b == CONSTRAIN_LIT_FALSE &&
             g->kind == CONSTRAIN_F_REQUIRED && f->a == g->a)
             return (atoms->lit[i] & 1) == negated ? IS_FALSE : IS_TRUE;
@@ -252,7 +252,7 @@ bool constrain_schema_expand(const struct constrain_schema *s, const uint32_t *l
     return expand(s, lits, n, type, leaf, context, 0, err);
 }
 
-/* -- do two schemas exclude each other? -- */
+/* -- whether two schemas exclude each other -- */
 
 struct overlap {
     const struct constrain_schema *s;
@@ -278,7 +278,8 @@ static bool overlap_leaf(void *context, const uint32_t *atoms, uint32_t n, struc
     return true;
 }
 
-/* True only when no value satisfies both; strings are looked at closely, the others by type. */
+/* True only when no value satisfies both; compares the languages of strings, and types
+ * otherwise. */
 static bool disjoint(const struct expansion *e, uint32_t x, uint32_t y)
 {
     struct overlap o = {e->s, 0, false};

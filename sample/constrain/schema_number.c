@@ -1,7 +1,7 @@
 /* sample/constrain/schema_number.c: JSON numbers. A number under a condition keeps its text as a
  * chain of frames, one per byte, and is compared exactly at its end; when generating, each byte
- * must leave a number within reach that satisfies the condition. See sample/constrain/schema_run.h.
- */
+ * must leave a number within reach that satisfies the condition. See
+ * sample/constrain/schema_run.h. */
 #include "sample/constrain/schema_run.h"
 
 enum { BEGIN, MINUS, ZERO, INT, DOT, FRAC, EXP, EXP_SIGN, EXP_INT, EXP_INTS, DEAD };
@@ -90,9 +90,10 @@ bool constrain_number_enter(struct constrain_state *s, uint32_t stack)
     return true;
 }
 
-/* -- when generating: can the number still be completed? -- */
+/* -- when generating: whether the number can still be completed -- */
 
-/* The number so far: its digits as a whole number, and how many stand on each side of the point. */
+/* The number so far: its digits as a whole number, and the count of digits on each side of the
+ * point. */
 struct digits {
     __int128 value;
     uint32_t ints, fractions;
@@ -114,7 +115,7 @@ static struct digits read_digits(const char *text, uint32_t size)
     return d;
 }
 
-/* The unit of the last digit after the point when so many stand before the point, in 1/10^9. */
+/* The unit of the last digit after the point for this many digits before it, in 1/10^9. */
 static __int128 last_digit(uint32_t ints)
 {
     __int128 step = CONSTRAIN_NUMBER_UNIT;
@@ -134,7 +135,7 @@ static bool is_avoided(const struct constrain_number *c, __int128 x)
 static bool reaches(const struct constrain_number *c, __int128 value, __int128 span, __int128 step,
                     bool negative)
 {
-    enum { POINTS = 40 }; /* among so many neighbours there is one that is not avoided, or none */
+    enum { POINTS = 40 }; /* among this many adjacent values one is not avoided, or none is */
     __int128 lo = negative ? -(value + span - step) : value;
     __int128 hi = negative ? -value : value + span - step;
     if (lo < c->lo) lo = c->lo;

@@ -1,6 +1,6 @@
-/* sample/constrain/schema_object.c: objects of a place: names fall into classes, which one
- * automaton tells apart; a class says how the value is read. And which objects, arrays and places
- * are alive, that is, which some value satisfies. See schema.h. */
+/* sample/constrain/schema_object.c: objects of a place: one automaton divides names into classes; a
+ * class determines how the value is read. Also computes which objects, arrays and places are alive,
+ * that is, satisfied by some value. See schema.h. */
 #include "sample/constrain/schema.h"
 #include <stdlib.h>
 #include <string.h>
@@ -11,11 +11,12 @@ struct names {
     uint32_t key[CONSTRAIN_MAX_NAMES], n_key;
     struct {
         uint32_t text, lit;
-        bool exists; /* some property must match, instead of all that match must satisfy lit */
+        bool exists; /* some property must match and satisfy lit; otherwise all that match must
+                        satisfy it */
     } pattern[MAX_PATTERNS];
     uint32_t n_pattern, n_bit; /* operands of the product: bits of the name's number, patterns */
     uint64_t min, max;
-    uint32_t min_json; /* where min comes from */
+    uint32_t min_json; /* the keyword of min */
     uint32_t mask[MAX_CLASSES], n_class;
     bool closed; /* names of no key and no pattern are not generated */
 };
@@ -262,8 +263,8 @@ static bool add_classes(struct constrain_schema *s, const uint32_t *atoms, uint3
     return true;
 }
 
-/* Whether the atoms name properties that may be there, enough of them: then generation keeps to
- * those that the schema speaks of. */
+/* Whether the atoms name enough properties that may be present: then generation uses only those
+ * that the schema mentions. */
 static bool is_closed(const struct constrain_schema *s, const uint32_t *atoms, uint32_t n,
                       const struct names *w)
 {
@@ -393,6 +394,6 @@ void constrain_schema_find_alive(struct constrain_schema *s)
             p->alive = alive;
         }
     }
-    /* Once more for the classes that came alive after their objects. */
+    /* Again, for the classes that became alive after their objects. */
     for (uint32_t i = 0; i < s->n_object; i++) object_alive(s, &s->object[i]);
 }

@@ -75,11 +75,11 @@ static void scale_number(const struct constrain_schema *s, struct constrain_numb
             continue;
         }
         c->rounded = true;
-        if (part) { /* of what is generated, 0 alone is a multiple */
+        if (part) { /* 0 is the only multiple that is generated */
             if (c->lo < 0) c->lo = 0;
             if (c->hi > 0) c->hi = 0;
         } else {
-            c->grid = 0; /* left to the check at the end of the number */
+            c->grid = 0; /* checked at the end of the number */
         }
     }
     c->rounded |= c->n_not_multiple > CONSTRAIN_MAX_AVOID;
@@ -92,7 +92,7 @@ static void scale_number(const struct constrain_schema *s, struct constrain_numb
     }
 }
 
-/* The node of the one number that the bounds leave, of a const or enum if it is there. */
+/* The node of the only number within the bounds, of a const or enum if present. */
 static uint32_t find_literal(const struct constrain_schema *s, const uint32_t *atoms, uint32_t n,
                              const struct constrain_number *c)
 {
@@ -202,7 +202,7 @@ static bool read_items(const struct constrain_schema *s, const uint32_t *atoms, 
     return true;
 }
 
-/* The options of an item where no two may be equal: one for each value. */
+/* The options of an item if no two may be equal: one for each value. */
 static bool add_values(struct constrain_schema *s, const uint32_t *atoms, uint32_t n,
                        const struct constrain_formula *unique, struct base_error *err)
 {
@@ -237,7 +237,8 @@ static bool add_position(struct constrain_schema *s, const uint32_t *atoms, uint
         if (f->kind == CONSTRAIN_F_ITEM && f->a == position) base[n_base++] = f->b ^ negate;
         if (f->kind == CONSTRAIN_F_ITEMS && !negate && position >= f->a) base[n_base++] = f->b;
     }
-    /* A counter that does not see this position yet keeps its bit, with no literal of its own. */
+    /* A counter that does not include this position yet keeps its bit, with no literal of its
+     * own. */
     for (uint32_t i = 0; i < a->n_contains; i++) {
         bool sees = position >= a->contains[i].from;
         with[i] = sees ? a->contains[i].lit : CONSTRAIN_LIT_FALSE;
@@ -288,7 +289,7 @@ struct compile {
     enum constrain_type type;
     uint32_t fixed;
     struct constrain_slice found;
-    bool any; /* an alternative without any condition: the others are in it */
+    bool any; /* an alternative without any condition contains the others */
 };
 
 static bool keep_index(struct constrain_schema *s, uint32_t value, struct base_error *err)
@@ -384,7 +385,7 @@ static bool compile_place(struct constrain_schema *s, uint32_t place, struct bas
     struct compile c = {.s = s};
     for (uint32_t type = 1; type < CONSTRAIN_IS_ANY; type <<= 1) {
         uint32_t n = s->lits.at[place + 1] - s->lits.at[place];
-        uint32_t *lits = calloc((size_t)n + 1, sizeof *lits); /* the table may move */
+        uint32_t *lits = calloc((size_t)n + 1, sizeof *lits); /* the table may be reallocated */
         if (!lits) return base_fail(err, BASE_NO_MEMORY, "no memory for a schema");
         if (n) memcpy(lits, s->lits.id + s->lits.at[place], n * sizeof *lits);
         c.type = (enum constrain_type)type;
@@ -404,7 +405,7 @@ static bool compile_place(struct constrain_schema *s, uint32_t place, struct bas
     return true;
 }
 
-/* A schema that is itself by references alone says nothing that could be checked. */
+/* A schema that only refers to itself has nothing that can be checked. */
 static bool check_loops(const struct constrain_schema *s, struct base_error *err)
 {
     uint8_t *color = calloc(s->n_formula, 1); /* 1: on the path, 2: done */

@@ -23,7 +23,7 @@ static bool add_lit(struct reader *r, uint32_t lit)
     return true;
 }
 
-/* A formula that the schema demands. */
+/* Adds a formula that the schema requires. */
 static bool demand(struct reader *r, enum constrain_formula_kind kind, uint32_t a, uint32_t b,
                    uint32_t json)
 {
@@ -31,8 +31,8 @@ static bool demand(struct reader *r, enum constrain_formula_kind kind, uint32_t 
     return constrain_schema_formula(r->s, kind, a, b, 0, json, &lit, r->err) && add_lit(r, lit);
 }
 
-/* A maximum is the negation of a minimum, but like every keyword it lets other types be: a negated
- * atom alone would demand the type. */
+/* A maximum is the negation of a minimum, but like every keyword it allows other types: a negated
+ * atom alone would require the type. */
 static bool demand_not(struct reader *r, enum constrain_formula_kind kind, uint32_t a, uint32_t b,
                        uint32_t json, uint32_t type)
 {
@@ -248,7 +248,7 @@ static bool read_enum(struct reader *r, uint32_t owner, uint32_t v)
         return constrain_schema_fail(r->s, v, r->err, "must be a list");
     uint32_t *part = calloc((size_t)at(r, v)->count + 1, sizeof *part);
     if (!part) return base_fail(r->err, BASE_NO_MEMORY, "no memory for a schema");
-    /* All strings together are one automaton: many names cost no more than one. */
+    /* One automaton for all strings: many names cost no more than one. */
     bool ok = words_at(r, v, false, &text);
     ok = ok && constrain_schema_formula(r->s, CONSTRAIN_F_TEXT, text, 0, 0, v, &strings[0], r->err);
     ok = ok && constrain_schema_formula(r->s, CONSTRAIN_F_TYPE, CONSTRAIN_IS_STRING, 0, 0, v,
@@ -295,7 +295,7 @@ static bool one_type(struct reader *r, uint32_t v, uint32_t *lit)
     return constrain_schema_fail(s, v, r->err, "is not the name of a type");
 }
 
-/* `nullable` is OpenAPI 3.0's: true lets null be where a type is given beside it. */
+/* `nullable` (OpenAPI 3.0): true allows null in addition to the schema's type. */
 static bool read_type(struct reader *r, uint32_t owner, uint32_t v)
 {
     uint32_t part[17], n = 0, lit;
@@ -327,7 +327,7 @@ static bool is_boolean(const struct reader *r, uint32_t v)
     return at(r, v)->kind == CONSTRAIN_JSON_TRUE || at(r, v)->kind == CONSTRAIN_JSON_FALSE;
 }
 
-/* In draft 4 exclusiveMinimum is a boolean that speaks about `minimum` beside it. */
+/* In draft 4 exclusiveMinimum is a boolean about `minimum` in the same schema. */
 static bool read_bound(struct reader *r, uint32_t owner, uint32_t v)
 {
     uint32_t decimal;
@@ -384,7 +384,7 @@ static bool read_prefix(struct reader *r, uint32_t owner, uint32_t v)
     return true;
 }
 
-/* A list is what older drafts call prefixItems, and additionalItems beside it is `items`. */
+/* A list is the older drafts' form of prefixItems, with additionalItems in place of `items`. */
 static bool read_items(struct reader *r, uint32_t owner, uint32_t v)
 {
     uint32_t lit, prefix = constrain_json_member(&r->s->json, owner, "prefixItems", 11);
@@ -464,7 +464,8 @@ static bool read_properties(struct reader *r, uint32_t owner, uint32_t v)
     if (!must_be_object(r, v)) return false;
     for (uint32_t c = at(r, v)->child; c; c = at(r, c)->sibling) {
         if (!key_at(r, c, false, &key) || !schema_at(r, c, &lit)) return false;
-        /* "Anything" says nothing but that the name is known: which a formula has to carry. */
+        /* The schema "anything" has no condition, but makes the name known: a formula records
+         * that. */
         if (lit == CONSTRAIN_LIT_TRUE &&
             !constrain_schema_join(r->s, CONSTRAIN_F_AND, NULL, 0, c, &lit, r->err))
             return false;
@@ -485,7 +486,7 @@ static bool read_patterns(struct reader *r, uint32_t owner, uint32_t v)
     return true;
 }
 
-/* Names that neither `properties` nor `patternProperties` speaks of are a pattern of their own. */
+/* Names that neither `properties` nor `patternProperties` mentions are a pattern of their own. */
 static bool read_additional(struct reader *r, uint32_t owner, uint32_t v)
 {
     const struct constrain_json *j = &r->s->json;
@@ -540,8 +541,8 @@ static bool read_required(struct reader *r, uint32_t owner, uint32_t v)
     return ok;
 }
 
-/* "Where the name is there, this holds": the name may not be there, or this. Until draft 7 both
- * kinds were `dependencies`. */
+/* "If the name is present, this holds": the name is absent, or this holds. Until draft 7 both kinds
+ * were `dependencies`. */
 static bool read_dependent(struct reader *r, uint32_t owner, uint32_t v)
 {
     (void)owner;
@@ -649,7 +650,7 @@ static bool read_ref(struct reader *r, uint32_t owner, uint32_t v)
     return target && schema_at(r, target, &lit) && add_lit(r, lit);
 }
 
-/* The drafts whose words mean the same here; where they differ, the newest is followed. */
+/* The drafts whose keywords have the same meaning here; where they differ, the newest applies. */
 static bool read_draft(struct reader *r, uint32_t owner, uint32_t v)
 {
     static const char *const known[] = {
@@ -665,7 +666,7 @@ static bool read_draft(struct reader *r, uint32_t owner, uint32_t v)
     return constrain_schema_fail(r->s, v, r->err, "names a draft that is not known");
 }
 
-/* Says nothing about the value, or is read by its neighbour (then, maxContains). */
+/* Does not restrict the value, or is read with another keyword (then, maxContains). */
 static bool read_nothing(struct reader *r, uint32_t owner, uint32_t v)
 {
     (void)r, (void)owner, (void)v;

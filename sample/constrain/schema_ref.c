@@ -1,5 +1,5 @@
-/* sample/constrain/schema_ref.c: where $ref leads: identifiers, anchors and JSON pointers inside
- * one schema. URIs are resolved as RFC 3986 says; nothing outside the schema is ever read. See
+/* sample/constrain/schema_ref.c: targets of $ref: identifiers, anchors and JSON pointers inside one
+ * schema. URIs are resolved as RFC 3986 says; nothing outside the schema is ever read. See
  * schema.h. */
 #include "sample/constrain/schema.h"
 #include <stdlib.h>
@@ -304,7 +304,7 @@ static bool is_named(const struct constrain_json *j, uint32_t node, const char *
     return n->name_size == strlen(name) && memcmp(j->text.data + n->name, name, n->name_size) == 0;
 }
 
-/* Whether an object has the member, a schema, and no others than the n names. */
+/* Whether an object has the member, which is a schema, and only members of the n names. */
 static bool wraps(const struct constrain_json *j, uint32_t json, const char *member,
                   const char *const *names, size_t n)
 {

@@ -1,4 +1,4 @@
-/* sample/constrain/schema_run.c: how frames of JSON values move byte by byte. See
+/* sample/constrain/schema_run.c: moves of the frames of JSON values, byte by byte. See
  * sample/constrain/schema_run.h. */
 #include "sample/constrain/schema_run.h"
 #include "base/utf8.h"
@@ -38,8 +38,8 @@ static void emit_frame(struct constrain_state *s, const struct constrain_frame *
 
 /* -- white space -- */
 
-/* Reads a byte of white space after what *space tells of it: when generating one space (1), or a
- * line break (2) and an indent (3 and more), and no more. */
+/* Reads a byte of white space; *space is the white space before it. When generating only one space
+ * (1), or a line break (2) and an indent (3 and more) are allowed. */
 static bool read_space(const struct constrain_schema *schema, uint8_t *space, uint8_t byte)
 {
     if (byte != ' ' && byte != '\t' && byte != '\n' && byte != '\r') return false;
@@ -246,7 +246,7 @@ static bool array_may_close(const struct constrain_array *a, const struct constr
     return f->array.n_items >= a->min;
 }
 
-/* The frame after one more item that counts for `marks`; false: it may not. */
+/* The frame after one more item that counts for `marks`; false: the item is not allowed. */
 bool constrain_array_after(const struct constrain_array *a, const struct constrain_frame *f,
                            uint32_t marks, struct constrain_frame *after)
 {
@@ -345,7 +345,7 @@ bool constrain_object_allows(const struct constrain_schema *schema,
     return wanted || o->max - count > missing;
 }
 
-/* Whether some class that state q of the name's automaton can reach is allowed. */
+/* Whether state q of the name's automaton can reach an allowed class. */
 static bool may_reach(const struct constrain_schema *schema, const struct constrain_object *o,
                       const struct constrain_frame *f, uint32_t q, uint32_t missing)
 {

@@ -1,4 +1,4 @@
-/* sample/constrain/schema_run.h: how JSON frames move. Private to sample/; called by
+/* sample/constrain/schema_run.h: moves of JSON frames. Private to sample/; called by
  * constrain_step.c. */
 #ifndef SAMPLE_CONSTRAIN_SCHEMA_RUN_H
 #define SAMPLE_CONSTRAIN_SCHEMA_RUN_H
@@ -6,12 +6,13 @@
 #include "sample/constrain/constrain_stack.h"
 #include "sample/constrain/schema.h"
 
-/* Emits what a frame becomes without a byte; returns whether the frame itself can read one. */
+/* Emits the stacks that a frame becomes without a byte; returns whether the frame itself can read
+ * one. */
 bool constrain_schema_enter(struct constrain_state *s, uint32_t stack);
-/* Emits what a frame becomes by one byte. */
+/* Emits the stacks that a frame becomes by one byte. */
 void constrain_schema_step(struct constrain_state *s, uint32_t stack, uint8_t byte);
 
-/* The frame that begins a number of the schema: its literal where one value alone is left. */
+/* The frame that begins a number of the schema: its literal where only one value is left. */
 struct constrain_frame constrain_number_frame(const struct constrain_schema *schema,
                                               uint32_t number, uint32_t next);
 /* The text of a literal's frame: null, false, true, or the literal of a number. */
@@ -46,7 +47,7 @@ static inline bool constrain_text_begins(struct constrain_escape before, uint8_t
 {
     return !before.kind && (byte & 0xc0) != 0x80;
 }
-/* Counts one more code point, as far as that matters; false: it may not come. */
+/* Counts one more code point, as far as needed; false: it is not allowed. */
 static inline bool constrain_length_count(const struct constrain_length *l, uint32_t *count)
 {
     if (*count == l->max) return false;
@@ -62,7 +63,7 @@ struct constrain_escape_end {
 uint32_t constrain_escape_ends(const struct constrain_dfa *d, uint32_t q,
                                struct constrain_escape escape,
                                struct constrain_escape_end end[CONSTRAIN_ESCAPE_ENDS]);
-/* Array frames: the frame after one more item that counts for `marks`; false: it may not. */
+/* Array frames: the frame after one more item that counts for `marks`; false: not allowed. */
 bool constrain_array_after(const struct constrain_array *a, const struct constrain_frame *f,
                            uint32_t marks, struct constrain_frame *after);
 /* Object frames: how many required names are missing; whether a name of class c may come; the frame

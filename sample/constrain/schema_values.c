@@ -1,4 +1,4 @@
-/* sample/constrain/schema_values.c: the values that an enumeration leaves. See schema.h. */
+/* sample/constrain/schema_values.c: the values that an enumeration allows. See schema.h. */
 #include "sample/constrain/schema.h"
 #include <string.h>
 

@@ -67,7 +67,7 @@ static bool find_below(struct constrain_trie *v, struct base_error *err)
     return true;
 }
 
-/* Tokens come sorted: a token shares its path with the one before as far as their bytes agree. */
+/* Tokens are sorted: a token shares its path with the one before as far as their bytes agree. */
 static bool fill(struct constrain_trie *v, const struct token *t, uint32_t n, const char *bytes,
                  struct base_error *err)
 {
@@ -257,7 +257,7 @@ bool constrain_retokenize(struct constrain_retokenizer *p, const char *bytes, si
 
 /* -- plain strings in automata -- */
 
-/* Where a byte leads inside UTF-8: between code points, or what is still to come. */
+/* The position inside UTF-8 after a byte: between code points, or the bytes that must follow. */
 enum { BETWEEN, NEED_1, NEED_2, NEED_3, AFTER_E0, AFTER_ED, AFTER_F0, AFTER_F4, UNKNOWN };
 static const struct {
     uint8_t from, lo, hi, to;
@@ -279,7 +279,7 @@ static const struct {
                  {AFTER_ED, 0x80, 0x9f, NEED_1},
                  {AFTER_F0, 0x90, 0xbf, NEED_2},
                  {AFTER_F4, 0x80, 0x8f, NEED_2},
-                 /* what is not plain, for finding out where states stand */
+                 /* bytes that are not plain, for the positions of states */
                  {BETWEEN, 0x00, 0x1f, BETWEEN},
                  {BETWEEN, 0x22, 0x22, BETWEEN},
                  {BETWEEN, 0x5c, 0x5c, BETWEEN},
@@ -305,7 +305,7 @@ static void list_moves(const struct constrain_dfa *d, struct moves *w)
     }
 }
 
-/* Where each state stands inside UTF-8, from the start on; UNKNOWN when that depends. */
+/* The position of each state inside UTF-8, from the start on; UNKNOWN if it is not unique. */
 static void find_places(const struct constrain_dfa *d, const struct moves *w, uint8_t *place,
                         uint32_t *todo)
 {
@@ -330,7 +330,7 @@ static void find_places(const struct constrain_dfa *d, const struct moves *w, ui
         for (uint32_t c = d->call_at[q]; c < d->call_at[q + 1]; c++) {
             uint32_t to = d->call[c].back;
             if (!to || place[to] != UNSEEN) continue;
-            place[to] = BETWEEN; /* callees end between code points, or the state is not good */
+            place[to] = BETWEEN; /* callees end between code points */
             todo[n++] = to;
         }
     }

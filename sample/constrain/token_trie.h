@@ -25,22 +25,23 @@ struct constrain_trie {
     uint32_t *below;    /* [n_node] kinds of the bytes in the subtree, less the node's */
     uint32_t root[256]; /* the root's child of each byte; 0: none */
 };
-/* Bytes that patterns mostly treat alike: one bit of 31. */
+/* Kinds of bytes that patterns usually treat alike: one bit of 31. */
 uint32_t constrain_byte_kind(uint8_t byte);
 
-/* Plain tokens are a few whole code points that a JSON string takes as they are. Most tokens are,
- * most states treat all of a length alike, and then a mask made beforehand answers for them. */
+/* Plain tokens are a few whole code points that need no escape in a JSON string. Most tokens are
+ * plain, and most states treat all of the same length alike: then a precomputed mask serves for
+ * them. */
 struct constrain_token_trie {
     uint32_t n_vocab, words;
     struct constrain_trie plain, other;
     uint64_t *plain_mask; /* [CONSTRAIN_PLAIN + 1][words]: of at most so many code points */
 };
 
-/* The longest plain strings from each state of an automaton. good[state]: 0: it may not be
- * reached, 1: it may, 2: it may, and more must be looked at there. min_depth[q]: any string of so
+/* The longest plain strings from each state of an automaton. good[state]: 0: it may not be reached,
+ * 1: it may, 2: it may, but its own entries must be checked too. min_depth[q]: any string of so
  * many code points passes; max_depth[q]: none of more does; both at most CONSTRAIN_PLAIN, which
- * stands for any number. min_depth > max_depth: nothing is known. `todo` has room for 2 * n_state.
- */
+ * stands for any number. min_depth > max_depth: nothing is known. `todo` has room for 2 *
+ * n_state. */
 void constrain_plain_depths(const struct constrain_dfa *d, const uint8_t *good, uint8_t *min_depth,
                             uint8_t *max_depth, uint32_t *todo);
 

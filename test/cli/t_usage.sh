@@ -137,7 +137,7 @@ usage 'nothing: unknown command' help nothing
 usage 'tokenize: unexpected argument; a command comes first' -m x tokenize
 usage 'world: unexpected argument; a text is given with -p' -p hello world
 usage 'd: unexpected argument; too many' quantize a b Q8_0 d
-usage 'quantize: missing argument. Usage: infer quantize IN.gguf OUT.gguf TYPE' quantize a b
+usage 'quantize: missing argument. Usage: infer quantize IN.gguf \[OUT.gguf\] TYPE' quantize a b
 
 begin a_missing_value_is_named
 usage '--prompt: needs a value: TEXT' -p

@@ -2,9 +2,9 @@
  *
  * Owns: short Jinja texts of the usual formats, written from their public descriptions. Each takes
  * messages of the roles system, user and assistant with text as content, bos_token, eos_token and
- * add_generation_prompt; another role is an error that names it (chatml writes any role). Where a
- * format has no place for a system message, it stands before the first user message. Refuses:
- * guessing a name from a model, tools, reasoning. */
+ * add_generation_prompt; another role is an error that names it (chatml writes any role). Formats
+ * without a system message put its text before the first user message. Refuses: guessing a name
+ * from a model, tools, reasoning. */
 #ifndef TEXT_CHAT_CHAT_FORMATS_H
 #define TEXT_CHAT_CHAT_FORMATS_H
 

@@ -1,12 +1,12 @@
 /* text/chat/chat_formats_tables.c: the chat templates that have a name. See
  * text/chat/chat_formats.h.
  *
- * One line of Jinja a string; tags cut the space before them, so that what is written is what
- * stands between tags. */
+ * Each string is one line of Jinja; tags strip the space before them, so that only text between
+ * tags is written. */
 #include "text/chat/chat_formats.h"
 #include <string.h>
 
-/* What is not said in a format must not be left out silently. */
+/* Roles that a format does not have are errors, never silently left out. */
 #define ROLES \
     "{%- for m in messages if m.role not in ['system', 'user', 'assistant'] -%}" \
     "{{- raise_exception('the built-in template has no role ' ~ m.role) -}}" \

@@ -1,8 +1,8 @@
-/* text/chat/reply.c: the stream that takes a reply apart. See text/chat/reply.h.
+/* text/chat/reply.c: the stream that splits a reply into parts. See text/chat/reply.h.
  *
- * Bytes wait in `in` until it is certain what they are; `at` stands before the first that waits.
- * Each step looks at what waits in the light of the state and either gives out a part or needs
- * more. What was looked at once is not looked at again (`seen`), so that time is linear. */
+ * Bytes are held in `in` until their kind is certain; `at` is the first held byte. Each step
+ * examines the held bytes according to the state and either returns a part or needs more bytes. No
+ * byte is examined twice (`seen`), so that time is linear. */
 #include "text/chat/reply.h"
 #include "text/chat/reply_rows.h"
 #include <errno.h>
@@ -16,7 +16,7 @@ enum state {
     THINKING, /* up to the close of `row` */
     CALLING,  /* a call of `row` is being collected */
     HEADER,   /* a header of `row` is being collected */
-    CONTENT   /* what a header announced, up to a stop of `row` */
+    CONTENT   /* content that a header specified, up to a stop of `row` */
 };
 
 struct item {
@@ -29,25 +29,24 @@ struct item {
 struct text_reply {
     const struct text_reply_row *active[MAX_ROWS];
     size_t n_active;
-    const struct text_reply_row *think; /* of those: what the template has of thoughts, else the
-                                           vocabulary; NULL: nothing */
+    const struct text_reply_row *think; /* the template's thoughts, else the vocabulary's */
     const json_t *tools;
     size_t max_call;
 
     enum state state;
     const struct text_reply_row *row;
-    bool answered;             /* the answer has begun: something other than space */
+    bool answered;             /* the answer has begun: bytes other than space */
     bool after_part;           /* a part other than text ended here: space is markup */
     enum text_reply_kind what; /* of CONTENT */
     char tool[MAX_HEADER + 1]; /* of CONTENT: the tool that is called */
-    struct base_buffer header; /* of HEADER: what the prompt gave of it */
+    struct base_buffer header; /* of HEADER: the part of it in the prompt */
 
     struct base_buffer in;
     size_t at, seen;
     size_t opened; /* of CALLING: bytes of the opening mark */
-    int tries;     /* of CALLING: closing marks that were none */
+    int tries;     /* of CALLING: closing marks that did not end it */
     int depth;     /* of CALLING by JSON: open brackets */
-    char quote;    /* of CALLING by JSON: the string that is open has these */
+    char quote;    /* of CALLING by JSON: the quotes of the open string */
     bool escaped;  /* of CALLING by JSON: after a backslash */
     bool over;
 
@@ -79,7 +78,7 @@ static struct item *new_item(struct text_reply *r, enum text_reply_kind kind, si
     return item;
 }
 
-/* The next `size` bytes that wait, joined to the part before where that is of the same kind. */
+/* Returns the next `size` held bytes, joined to the part before if it is of the same kind. */
 static void give(struct text_reply *r, enum text_reply_kind kind, size_t size)
 {
     struct item *last = r->n_items ? &r->item[r->n_items - 1] : NULL;
@@ -118,7 +117,7 @@ static const char *waiting(const struct text_reply *r, size_t *size)
     return *size ? r->in.data + r->at : "";
 }
 
-/* How many bytes of `mark` stand at s: all of it, 0, or what there is at the end of s. */
+/* How many bytes of `mark` are at s: all, 0, or a part that the end of s cuts. */
 static size_t match(const char *s, size_t n, const char *mark)
 {
     const size_t all = strlen(mark), here = n < all ? n : all;
@@ -139,8 +138,8 @@ static size_t text_size(const char *s, size_t n)
     return n;
 }
 
-/* Whether bytes of s[0..n) can begin one of the marks: its place, or n. *hit gets the mark that
- * stands there whole, or NULL when it is cut. */
+/* The place in s[0..n) where one of the marks may begin, or n. *hit gets the mark if it is
+ * complete, or NULL when it is cut. */
 static size_t find_mark(const struct text_reply *r, const char *const marks[], size_t n_marks,
                         size_t *hit)
 {
@@ -172,7 +171,7 @@ static void to_answer(struct text_reply *r)
     r->seen = r->at;
 }
 
-/* What was collected is no call after all. */
+/* The collected bytes are not a call: they become text. */
 static void give_up(struct text_reply *r)
 {
     size_t n;
@@ -182,14 +181,14 @@ static void give_up(struct text_reply *r)
     to_answer(r);
 }
 
-/* Tries the first `size` bytes that wait, of which `close` are the closing mark. */
+/* Reads the first `size` held bytes, of which `close` are the closing mark, as a call. */
 static bool try_call(struct text_reply *r, size_t size, size_t close)
 {
     size_t n;
     const char *s = waiting(r, &n);
     const size_t first = r->row->flags & TEXT_REPLY_WHOLE ? 0 : r->opened;
     const size_t last = r->row->flags & TEXT_REPLY_WHOLE ? size : size - close;
-    errno = 0; /* jansson tells of a failed allocation as of wrong JSON */
+    errno = 0; /* jansson reports a failed allocation as wrong JSON */
     json_t *calls = json_array();
     bool ok = calls && text_reply_read_calls(s + first, last - first, r->tools, calls);
     if (!ok && r->row->role == TEXT_REPLY_TOOL && r->row->flags & TEXT_REPLY_TO_END)
@@ -203,7 +202,7 @@ static bool try_call(struct text_reply *r, size_t size, size_t close)
     return ok;
 }
 
-/* Goes on to the end of the JSON (or of a list of calls); true when it is there. */
+/* Scans to the end of the JSON (or of a list of calls); true when it is reached. */
 static bool scan_brackets(struct text_reply *r)
 {
     for (; r->seen < r->in.size; r->seen++) {
@@ -217,12 +216,12 @@ static bool scan_brackets(struct text_reply *r)
         } else if (r->depth && (c == '"' || (c == '\'' && r->row->role == TEXT_REPLY_BARE))) {
             r->quote = c;
         } else if (c == '{' || c == '[' || c == '(') {
-            /* Marks that stand before the arguments are no list. */
+            /* Marks before the arguments are not a list. */
             if (r->depth || c != '[' ||
                 (!match(here, left, "[ARGS]") && !match(here, left, "[CALL_ID]")))
                 r->depth++;
             else if (left == 1)
-                return false; /* the next byte tells */
+                return false; /* the next byte decides */
         } else if ((c == '}' || c == ']' || c == ')') && r->depth && --r->depth == 0) {
             r->seen++;
             return true;
@@ -231,7 +230,7 @@ static bool scan_brackets(struct text_reply *r)
     return false;
 }
 
-/* A call that ends with its JSON. True when something changed. */
+/* Handles a call that ends with its JSON. True when something changed. */
 static bool step_json_call(struct text_reply *r)
 {
     if (scan_brackets(r)) {
@@ -337,11 +336,11 @@ static bool step_header(struct text_reply *r)
     r->seen = r->at + i;
     if (!r->over && n + r->header.size <= MAX_HEADER) return false;
     r->header.size = 0;
-    give_up(r); /* no header: what was taken for one is text */
+    give_up(r); /* not a header: its bytes are text */
     return n > 0;
 }
 
-/* The call whose arguments are the first `size` bytes that wait. */
+/* Adds the call whose arguments are the first `size` held bytes. */
 static void give_named(struct text_reply *r, size_t size)
 {
     size_t n;
@@ -431,7 +430,7 @@ static void open_row(struct text_reply *r, const struct text_reply_row *row)
 
 enum verdict { NO, MAYBE, YES };
 
-/* Whether s[0..n) begins a call without marks: an object whose first key is a usual one, or a list
+/* Whether s[0..n) begins a call without marks: an object whose first key is a common one, or a list
  * whose first item is NAME(. */
 static enum verdict bare_begins(char open, const char *s, size_t n)
 {
@@ -469,7 +468,8 @@ static bool may_open(const struct text_reply *r, const struct text_reply_row *ro
     }
 }
 
-/* What stands after `space` bytes of white space, where any part may begin. YES: it was opened. */
+/* Checks the bytes after `space` bytes of white space, where any part may begin. YES: a part was
+ * opened. */
 static enum verdict open_here(struct text_reply *r, size_t space)
 {
     enum { MAX_SPACE = 256 };
@@ -545,7 +545,7 @@ static bool step(struct text_reply *r)
     }
 }
 
-/* Lets go of what was given out. */
+/* Drops bytes that were returned. */
 static void forget(struct text_reply *r)
 {
     if (r->at) memmove(r->in.data, r->in.data + r->at, r->in.size - r->at);
@@ -598,7 +598,7 @@ bool text_reply_next(struct text_reply *r, struct text_reply_part *part)
 
 /* ---- Making one ---- */
 
-/* Notes the rows whose mark is a token. */
+/* Records the rows whose mark is a token. */
 static void find_tokens(const struct text_tokenizer *t, bool *found)
 {
     const uint32_t size = t ? text_vocab_size(t) : 0;
@@ -622,7 +622,7 @@ static const char *find_last(const char *s, size_t n, const char *mark)
     return NULL;
 }
 
-/* A header that the prompt began, or the content that it announced. */
+/* Opens a header that the prompt began, or the content that it specified. */
 static bool open_header(struct text_reply *r, const struct text_reply_row *row, const char *s,
                         size_t n)
 {
@@ -641,7 +641,7 @@ static bool open_header(struct text_reply *r, const struct text_reply_row *row, 
     return true;
 }
 
-/* What the end of the prompt has opened already. */
+/* Opens the parts that the end of the prompt has begun. */
 static void read_prompt(struct text_reply *r, const char *s, size_t n)
 {
     if (n > MAX_HEADER) {

@@ -96,7 +96,7 @@ static json_t *parse_json(struct span x)
     size_t used;
     json_t *value = load(x, JSON_DECODE_ANY);
     if (value) return value;
-    /* Models write what is nearly JSON too: single quotes, True, bare keys. */
+    /* Models also write near-JSON: single quotes, True, bare keys. */
     value = text_reply_read_value(x.s, x.n, &used);
     if (value && strip(span_of(x.s + used, end_of(x))).n) {
         json_decref(value);
@@ -105,7 +105,7 @@ static json_t *parse_json(struct span x)
     return value;
 }
 
-/* An object of arguments: nothing at all is none, a string may hold it. */
+/* An object of arguments: empty text is an empty object, a string may contain it. */
 static json_t *parse_arguments(struct span x)
 {
     x = strip(x);
@@ -200,7 +200,7 @@ static bool read_python(struct span x, json_t *calls)
     return json_array_size(calls) > 0;
 }
 
-/* The type that the tools give a parameter, or NULL. */
+/* The type of a parameter in the tools, or NULL. */
 static const char *type_of(const json_t *tools, struct span tool, struct span parameter)
 {
     for (size_t i = 0; i < json_array_size(tools); i++) {
@@ -216,7 +216,8 @@ static const char *type_of(const json_t *tools, struct span tool, struct span pa
     return NULL;
 }
 
-/* A value without quotes: a string where the tool says so, else what it reads as. */
+/* A value without quotes: a string if the tool's type is string, otherwise the value that it parses
+ * as. */
 static json_t *plain_value(struct span value, const char *type)
 {
     json_t *json = NULL;
@@ -259,7 +260,7 @@ static bool read_function(struct span x, const json_t *tools, json_t *calls)
             if (!set(args, key, plain_value(value, type_of(tools, name, key)))) break;
             body = strip(span_of(close + strlen("</parameter>"), end_of(body)));
         }
-        if (starts(body, "<")) { /* something else than parameters */
+        if (starts(body, "<")) { /* not parameters */
             json_decref(args);
             return false;
         }

@@ -1,5 +1,5 @@
-/* text/chat/reply_rows.h: the table of marks and the reading of calls. For text/chat/reply*.c only.
- */
+/* text/chat/reply_rows.h: the table of marks and the reading of calls. For text/chat/reply*.c
+ * only. */
 #ifndef TEXT_CHAT_REPLY_ROWS_H
 #define TEXT_CHAT_REPLY_ROWS_H
 
@@ -14,21 +14,21 @@ enum text_reply_role {
     TEXT_REPLY_BARE,    /* a call without marks, at the beginning; open is its first byte */
     TEXT_REPLY_HEAD,    /* open, header, close, content up to a stop or the next open */
     TEXT_REPLY_SKIP,    /* a mark alone */
-    TEXT_REPLY_LEFTOVER /* a mark alone that counts only after a call or reasoning */
+    TEXT_REPLY_LEFTOVER /* a mark alone, recognised only after a call or reasoning */
 };
 
 enum { TEXT_REPLY_MAX_ROWS = 64 };
 
 enum {
-    TEXT_REPLY_WHOLE = 1, /* the opening mark belongs to what is read */
-    TEXT_REPLY_TO_END = 2 /* nothing but the closing mark or the end of the reply ends it */
+    TEXT_REPLY_WHOLE = 1, /* the opening mark is part of the call's text */
+    TEXT_REPLY_TO_END = 2 /* only the closing mark or the end of the reply ends it */
 };
 
 struct text_reply_row {
     enum text_reply_role role;
     const char *open, *close;
-    const char *sign;    /* what a template that uses the row contains; NULL: open */
-    const char *stop[3]; /* of HEAD: what ends the content; of TOOL: further closing marks */
+    const char *sign;    /* text that a template with this format contains; NULL: open */
+    const char *stop[3]; /* of HEAD: marks that end the content; of TOOL: further closing marks */
     unsigned flags;
 };
 
@@ -36,10 +36,10 @@ extern const struct text_reply_row text_reply_rows[];
 extern const size_t text_reply_n_rows;
 
 /* Reads the calls of one piece of markup and appends objects {"name", "arguments", "id"} to
- * `calls`; false (and nothing appended) when it is none or memory is short. The notation is told
- * from the text itself. `tools` may be NULL. */
+ * `calls`; false (and nothing appended) when it is none or memory is short. The notation is
+ * recognised by the text itself. `tools` may be NULL. */
 bool text_reply_read_calls(const char *body, size_t size, const json_t *tools, json_t *calls);
-/* A call whose name stands apart: the body is its arguments, or code for the tool. */
+/* A call whose name is separate: the body is its arguments, or code for the tool. */
 bool text_reply_read_named(const char *name, size_t name_size, const char *body, size_t size,
                            json_t *calls);
 
@@ -49,7 +49,7 @@ json_t *text_reply_read_value(const char *at, size_t size, size_t *used);
 /* Reads NAME(key=value, ...) at the start; the arguments are a new object, or NULL. */
 json_t *text_reply_read_keywords(const char *at, size_t size, char close, size_t *used);
 
-/* Appends compact JSON; floats as short as they can be read back. */
+/* Appends compact JSON; floats with the fewest digits that read back as the same number. */
 void text_reply_write_json(struct base_buffer *out, const json_t *value);
 
 #endif

@@ -1,4 +1,4 @@
-/* text/chat/reply_tables.c: the marks of reasoning and tool calls in the formats that are known. See
+/* text/chat/reply_tables.c: the marks of reasoning and tool calls in the known formats. See
  * text/chat/reply_rows.h. Facts about published models; a new format is a new row. */
 #include "text/chat/reply_rows.h"
 
@@ -22,7 +22,7 @@ const struct text_reply_row text_reply_rows[] = {
     {THINK, .open = "<|inner_prefix|>", .close = "<|inner_suffix|>"},   /* Apertus */
     {THINK, .open = "<|channel>thought", .close = "<channel|>", .sign = "<|channel>"}, /* Gemma 4 */
     {THINK, .open = "<|think|>", .close = "<|end|>", .sign = "<|begin|>"},             /* Solar */
-    /* Harmony (gpt-oss): a header says who reads what follows. */
+    /* Harmony (gpt-oss): a header names the recipient of the content. */
     {HEAD, .open = "<|start|>", .close = "<|message|>", .sign = "<|channel|>",
      .stop = {"<|end|>", "<|return|>", "<|call|>"}},
     {HEAD, .open = "<|channel|>", .close = "<|message|>",
@@ -60,7 +60,7 @@ const struct text_reply_row text_reply_rows[] = {
     /* Calls without marks: Llama 3.1 and 3.2, Llama 4. */
     {BARE, .open = "{", .sign = "{\"name\": function name, \"parameters\""},
     {BARE, .open = "[", .sign = "[func_name1("},
-    /* Marks that only frame an answer. */
+    /* Marks around an answer only. */
     {SKIP, .open = "<|START_RESPONSE|>"},
     {SKIP, .open = "<|END_RESPONSE|>"},
     {SKIP, .open = "<|START_TEXT|>"},

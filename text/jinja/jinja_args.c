@@ -1,4 +1,4 @@
-/* text/jinja/jinja_args.c: binds the arguments of a call to the signature of a callable of ours.
+/* text/jinja/jinja_args.c: binds the arguments of a call to the signature of a built-in callable.
  * See text/jinja/jinja_run.h. */
 #include "text/jinja/jinja_run.h"
 #include <string.h>
@@ -10,7 +10,7 @@ static const char *next_param(const char *at, size_t *n)
     return at;
 }
 
-/* The number of the parameter `name`, or -1; those before a "/" have no name for callers. */
+/* The number of the parameter `name`, or -1; those before a "/" are positional only. */
 static int find_param(const char *params, struct jinja_str name)
 {
     size_t n;

@@ -1,4 +1,4 @@
-/* text/jinja/jinja_ast.h: a parsed template: tokens, nodes, and who makes them. For
+/* text/jinja/jinja_ast.h: a parsed template: tokens, nodes, and the functions that make them. For
  * text/jinja/ only. */
 #ifndef TEXT_JINJA_JINJA_AST_H
 #define TEXT_JINJA_JINJA_AST_H
@@ -103,9 +103,9 @@ struct jinja_args {
     struct jinja_node *star, *star2;
 };
 
-/* Names whose first use in a scope sets them, unknown to the scopes around: before that they are
- * undefined there, even if the caller gave a variable of that name. (jinja2 decides so when it
- * compiles; templates can tell the difference.) */
+/* Names whose first use in a scope sets them, unknown to the enclosing scopes: before that they are
+ * undefined there, even if the caller passed a variable of that name. (jinja2 decides this when it
+ * compiles; templates can observe it.) */
 struct jinja_hidden {
     int *id;
     size_t n;
@@ -115,7 +115,7 @@ enum { JINJA_USES_CALLER = 1, JINJA_USES_KWARGS = 2, JINJA_USES_VARARGS = 4 };
 
 struct jinja_node {
     enum jinja_node_kind kind;
-    int line, depth; /* depth of the tree below: bounds every recursion over it */
+    int line, depth; /* depth of the subtree: bounds every recursion over it */
     int id;
     unsigned uses; /* macros and call blocks: JINJA_USES_* */
     enum jinja_op op;
@@ -147,8 +147,8 @@ struct jinja_parser {
     struct base_error *err;
     size_t at;
     int nesting;  /* of the constructs being parsed */
-    int in_loops; /* loops around, within the innermost macro */
-    int for_tags; /* loops around, through macros too: `loop` cannot be assigned in them */
+    int in_loops; /* enclosing loops, within the innermost macro */
+    int for_tags; /* enclosing loops, also outside macros: `loop` cannot be assigned in them */
 };
 
 bool jinja_syntax(struct jinja_parser *p, int line, const char *format, ...)
@@ -157,7 +157,7 @@ bool jinja_syntax(struct jinja_parser *p, int line, const char *format, ...)
 bool jinja_lex(struct jinja_parser *p, struct jinja_str source);
 
 struct jinja_node *jinja_node(struct jinja_parser *p, enum jinja_node_kind kind, int line);
-/* Notes that `child` (may be NULL) hangs below; false when the tree gets too deep. */
+/* Updates the depth for a `child` (may be NULL); false when the tree is too deep. */
 bool jinja_below(struct jinja_parser *p, struct jinja_node *node, const struct jinja_node *child);
 bool jinja_list_add(struct jinja_parser *p, struct jinja_list *list, struct jinja_node *node);
 int jinja_name_id(struct jinja_parser *p, struct jinja_str name); /* -1: error */

@@ -109,7 +109,7 @@ static bool fn_strftime_now(struct jinja_run *r, struct jinja_call *c, struct ji
     if (given.n > 200) return jinja_fail(r, "strftime_now: a format longer than 200 bytes");
     for (size_t i = 0; i < given.n; i++) {
         const char next = given.s[i] == '%' && i + 1 < given.n ? given.s[i + 1] : 0;
-        /* Microseconds, and zones: the clock is a plain local time that has neither. */
+        /* Microseconds and time zones: the clock is a local time without either. */
         if (next == 'f' && !jinja_add_word(r, &format, "000000")) return false;
         if (next == 'f' || next == 'z' || next == 'Z') {
             i++;
@@ -119,7 +119,7 @@ static bool fn_strftime_now(struct jinja_run *r, struct jinja_call *c, struct ji
         if (!jinja_add(r, &format, given.s + i, n)) return false;
         i += n - 1;
     }
-    /* A byte in front: an empty result differs from one that does not fit. */
+    /* A leading byte distinguishes an empty result from one that does not fit. */
     if (!jinja_add_char(r, &format, ' ', 1) || !jinja_add_char(r, &format, '\0', 1)) return false;
     const size_t n = strftime(text, sizeof text, format.s, &r->clock);
     if (!n) return jinja_fail(r, "strftime_now: the result is too long");

@@ -1,16 +1,16 @@
-/* text/jinja/jinja_check.c: what jinja2 decides when it compiles: which names a scope hides, what a
- * macro uses, and unknown filters and tests. See text/jinja/jinja_ast.h.
+/* text/jinja/jinja_check.c: checks that jinja2 does when it compiles: names that a scope hides,
+ * variables that a macro uses, and unknown filters and tests. See text/jinja/jinja_ast.h.
  *
- * jinja2 turns names into variables of Python functions, and a variable that a scope sets before
- * it reads it starts undefined there, whatever the caller gave. An unknown filter or test is an
- * error at once, except directly inside an if or a conditional expression, where it is one only
- * when it is reached. */
+ * jinja2 turns names into variables of Python functions, and a variable that a scope sets before it
+ * reads it starts undefined there, even if the caller passed a value. An unknown filter or test is
+ * an error at parsing, except directly inside an if or a conditional expression, where it is an
+ * error only when evaluated. */
 #include "text/jinja/jinja_run.h"
 #include <string.h>
 
 enum { UNKNOWN = 0, KNOWN, STARTS_UNDEFINED };
 
-/* What is known of each name (by id) in a scope. */
+/* State of each name (by id) in a scope. */
 struct symbols {
     const struct symbols *parent;
     uint8_t *ref; /* one of the above */
@@ -123,7 +123,7 @@ static bool visit_args(struct checker *k, const struct jinja_args *args)
            visit(k, args->star2);
 }
 
-/* Notes the names that a node uses in the present scope; inner scopes are left out. */
+/* Records the names that a node uses in the present scope, without inner scopes. */
 static bool visit(struct checker *k, const struct jinja_node *node)
 {
     if (!node) return true;
@@ -249,7 +249,7 @@ static bool enter_list(struct checker *k, const struct jinja_list *list)
     return true;
 }
 
-/* Checks a body that is a scope of its own, whose names are noted by then. */
+/* Checks a body that is a scope of its own, after its names were recorded. */
 static bool enter_scope(struct checker *k, struct symbols *s, const struct jinja_list *body,
                         struct jinja_hidden *hidden)
 {
@@ -357,7 +357,7 @@ bool jinja_check(struct jinja_parser *p)
     static const char *const special[] = {"loop", "caller", "kwargs", "varargs"};
     struct symbols root;
     struct checker k = {.p = p, .s = &root};
-    for (size_t i = 0; i < 4; i++) /* so that the tables below have a place for them */
+    for (size_t i = 0; i < 4; i++) /* so that the tables below have entries for them */
         if (jinja_name_id(p, (struct jinja_str){special[i], strlen(special[i])}) < 0) return false;
     p->t->loaded = jinja_take(&p->t->pool, p->t->n_names, p->err);
     return p->t->loaded && new_symbols(&k, NULL, &root) && visit_list(&k, &p->t->body) &&

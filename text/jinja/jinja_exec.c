@@ -9,7 +9,7 @@ static int name_id(const struct jinja_run *r, const char *name)
 {
     for (size_t i = 0; i < r->t->n_names; i++)
         if (jinja_str_is(r->t->name[i], name)) return (int)i;
-    return -1; /* cannot be: the parser notes the special names */
+    return -1; /* impossible: the parser records the special names */
 }
 
 struct jinja_scope *jinja_scope(struct jinja_run *r, struct jinja_scope *parent,
@@ -108,7 +108,7 @@ static enum jinja_flow exec_for(struct jinja_run *r, struct jinja_scope *scope,
     loop->items = node->c ? jinja_seq(r, 0) : loop->source;
     if (!loop->items) return JINJA_ERROR;
     const struct jinja_value variable = {.kind = JINJA_LOOP, .loop = loop};
-    bool whole = false; /* an item went through the body to its end: no else */
+    bool whole = false; /* the body ran to its end for an item: no else */
     for (;; loop->index++) {
         if (!fill_loop(r, loop, loop->index + 1)) return JINJA_ERROR;
         if (loop->index >= loop->items->n) break;
@@ -168,7 +168,7 @@ static bool bind_rest(struct jinja_run *r, struct jinja_scope *scope, const stru
     return !extra || jinja_fail(r, "macro '%.*s' takes at most %zu arguments", length, name, n);
 }
 
-/* Binds the parameters; kw becomes the keyword arguments that are left. */
+/* Binds the parameters; kw becomes the remaining keyword arguments. */
 static bool bind_params(struct jinja_run *r, struct jinja_scope *scope, const struct jinja_macro *m,
                         const struct jinja_call *c, struct jinja_dict *kw)
 {
@@ -314,7 +314,7 @@ static bool exec_macro(struct jinja_run *r, struct jinja_scope *scope,
 }
 
 /* A call block gives its body to the called macro as `caller`; a generation block only marks its
- * body, which runs as a function all the same, as in the transformers library. */
+ * body, which runs as a function too, as in the transformers library. */
 static bool exec_call_block(struct jinja_run *r, struct jinja_scope *scope,
                             const struct jinja_node *node)
 {
@@ -325,7 +325,7 @@ static bool exec_call_block(struct jinja_run *r, struct jinja_scope *scope,
     if (!node->a) {
         if (!jinja_call(r, &caller, &none, &value)) return false;
     } else {
-        /* The caller goes along as a keyword argument of a copy of the call's node. */
+        /* The caller is passed as a keyword argument of a copy of the call's node. */
         struct jinja_node literal = {.kind = JINJA_N_CONST, .line = node->line, .value = caller};
         struct jinja_node call = *node->a;
         struct jinja_args args = *call.args;

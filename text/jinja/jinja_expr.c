@@ -352,7 +352,7 @@ struct jinja_node *jinja_parse_filters(struct jinja_parser *p, struct jinja_node
     return subject;
 }
 
-/* Whether the token begins the argument of a test that stands without parentheses. */
+/* Whether the token begins the argument of a test without parentheses. */
 static bool begins_argument(const struct jinja_parser *p)
 {
     switch (jinja_now(p)->kind) {
@@ -488,7 +488,7 @@ static struct jinja_node *parse_sum(struct jinja_parser *p)
     return left;
 }
 
-/* The comparison operator that stands here, skipped; false if there is none. */
+/* Reads a comparison operator; false if there is none. */
 static bool skip_comparison(struct jinja_parser *p, enum jinja_op *op)
 {
     static const struct {

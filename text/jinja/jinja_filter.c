@@ -1,5 +1,5 @@
 /* text/jinja/jinja_filter.c: filters of one value (strings, numbers, JSON), those that apply
- * another filter or a test to each item (map, select and their kin), and finding a filter by name.
+ * another filter or a test to each item (map, select and similar), and finding a filter by name.
  * See text/jinja/jinja_run.h; filters of sequences are in jinja_filter_list.c. */
 #include "base/utf8.h"
 #include "text/jinja/jinja_run.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The subject as a string: markup stays marked. */
+/* The subject as a string: markup remains markup. */
 static bool subject(struct jinja_run *r, const struct jinja_call *c, struct jinja_value *out)
 {
     return jinja_to_str(r, c->self, out);
@@ -145,7 +145,7 @@ static bool f_default(struct jinja_run *r, struct jinja_call *c, struct jinja_va
     return true;
 }
 
-/* Python's int(): false where it raises what the filter catches. */
+/* Python's int(): false where it raises an exception that the filter catches. */
 static bool to_int(const struct jinja_value *v, int64_t *out, bool *too_large)
 {
     double f;
@@ -294,7 +294,7 @@ static bool choose(struct jinja_run *r, struct jinja_call *c, bool by_attribute,
     struct jinja_seq *items, *kept = jinja_seq(r, 0);
     bool any;
     if (!kept || !jinja_truth(r, c->self, &any)) return false;
-    /* What is false is empty: none and 0 too. */
+    /* All false values count as empty, none and 0 too. */
     if (!any) return jinja_generator(r, kept, "generator", out);
     if (by_attribute && !c->n_pos) return jinja_fail(r, "%s: needs an attribute", c->name);
     if (!jinja_items(r, c->self, &items)) return false;
@@ -364,7 +364,7 @@ bool jinja_apply_filter(struct jinja_run *r, struct jinja_str name,
                         struct jinja_value *out)
 {
     const struct jinja_func *filter = jinja_find_filter(name);
-    /* The result may go where the subject is. */
+    /* The result may be stored over the subject. */
     const struct jinja_value self = *subject;
     if (!filter) return jinja_fail(r, "no filter named '%.*s'", (int)name.n, name.s);
     c->self = &self;

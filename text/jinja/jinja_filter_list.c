@@ -1,5 +1,4 @@
-/* text/jinja/jinja_filter_list.c: filters that look at a sequence as a whole. See
- * text/jinja/jinja_run.h. */
+/* text/jinja/jinja_filter_list.c: filters of whole sequences. See text/jinja/jinja_run.h. */
 #include "base/utf8.h"
 #include "text/jinja/jinja_run.h"
 #include <string.h>
@@ -16,7 +15,7 @@ static bool f_first(struct jinja_run *r, struct jinja_call *c, struct jinja_valu
 {
     struct jinja_seq *items;
     if (c->self->kind == JINJA_ITER && c->self->iter->at < c->self->iter->seq->n) {
-        *out = c->self->iter->seq->item[c->self->iter->at++]; /* the others can still be read */
+        *out = c->self->iter->seq->item[c->self->iter->at++]; /* the others remain */
         return true;
     }
     if (!jinja_items(r, c->self, &items)) return false;
@@ -121,7 +120,7 @@ struct entry {
     struct jinja_value key, item;
 };
 
-/* A stable merge sort: comparing can fail, so a library sort will not do. */
+/* A stable merge sort: comparing can fail, which library sorts do not support. */
 static bool sort_entries(struct jinja_run *r, struct entry *e, struct entry *spare, size_t n,
                          bool reverse)
 {

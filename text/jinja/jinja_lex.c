@@ -14,7 +14,7 @@ struct lexer {
     size_t n, at;
     size_t counted; /* bytes whose newlines are in `line` */
     int line;
-    bool line_starts; /* the last thing read ended a line */
+    bool line_starts; /* the latest token ended a line */
     char open[MAX_BRACKETS];
     int n_open;
 };
@@ -87,7 +87,7 @@ static void ended_at(struct lexer *x, size_t at)
     x->at = at;
 }
 
-/* Adds the text [start, end) that stands before a tag whose sign is '-', '+' or 0. */
+/* Adds the text [start, end) before a tag whose sign is '-', '+' or 0. */
 static bool add_data(struct lexer *x, size_t start, size_t end, char sign, bool variable)
 {
     const char *text = x->s + start;
@@ -109,7 +109,7 @@ static char sign_at(const struct lexer *x, size_t at)
     return at < x->n && (x->s[at] == '-' || x->s[at] == '+') ? x->s[at] : 0;
 }
 
-/* The place past "{%- raw -%}" if it stands here, else 0. */
+/* The place past "{%- raw -%}" if it is here, else 0. */
 static size_t raw_begin(const struct lexer *x, size_t at)
 {
     at += 2;
@@ -215,7 +215,7 @@ static bool lex_number(struct lexer *x)
             end = digits_end(x, first, base, true);
             if (end == first) base = 1;
         }
-        if (base == 1) /* a zero, and more of them */
+        if (base == 1) /* zeros only */
             end = digits_end(x, first = start, 1, false);
         else if (base == 10)
             end = digits_end(x, start, 10, false);
@@ -248,7 +248,7 @@ static bool read_code(const char *s, size_t n, size_t count, int base, int32_t *
     return base == 8 ? *used > 0 : *used == count;
 }
 
-/* Decodes one escape at s[0..n), after the backslash. An unknown one stays as it is. */
+/* Decodes one escape at s[0..n), after the backslash. An unknown one is unchanged. */
 static bool decode_escape(const char *s, size_t n, char *out, size_t *n_out, size_t *used)
 {
     static const char names[] = "\\'\"abfnrtv", values[] = "\\'\"\a\b\f\n\r\t\v";
@@ -336,7 +336,7 @@ static bool lex_operator(struct lexer *x)
                                        .text = {x->s + x->at - n, n}});
 }
 
-/* All of a tag, past its beginning. */
+/* The rest of a tag, after its beginning. */
 static bool lex_tag(struct lexer *x, bool block)
 {
     x->n_open = 0;

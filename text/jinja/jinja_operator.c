@@ -25,7 +25,7 @@ static bool int_power(struct jinja_run *r, int64_t a, int64_t b, struct jinja_va
         *out = jinja_float(pow((double)a, (double)b));
         return true;
     }
-    if (a == 0 || a == 1) b = b != 0; /* these never overflow, so the loop would not end soon */
+    if (a == 0 || a == 1) b = b != 0; /* these never overflow, so the loop would be long */
     if (a == -1) b = b % 2 ? 1 : 2;
     for (; b > 0 && !over; b--) over = __builtin_mul_overflow(result, a, &result);
     if (over) return jinja_fail(r, "'**' gives more than 64 bits");
@@ -228,7 +228,8 @@ static bool is_mutator(enum jinja_kind kind, struct jinja_str name)
     return kind == JINJA_LIST && is_any(name, "append clear pop reverse insert sort extend remove");
 }
 
-/* Attributes that Python has and this interpreter has not: named rather than taken for absent. */
+/* Attributes of Python that this interpreter lacks: an error names them, so that they do not count
+ * as absent. */
 static bool is_missing_here(enum jinja_kind kind, struct jinja_str name)
 {
     switch (kind) {
@@ -301,7 +302,7 @@ static bool bind_method(struct jinja_run *r, const struct jinja_value *v,
     return true;
 }
 
-/* An attribute proper, not an item; `out` stays missing when there is none. */
+/* An attribute proper, not an item; `out` is missing when there is none. */
 static bool own_attr(struct jinja_run *r, const struct jinja_value *v, struct jinja_str name,
                      struct jinja_value *out)
 {
@@ -332,7 +333,7 @@ static bool no_attr(const struct jinja_value *v, struct jinja_str name, struct j
     return true;
 }
 
-/* Names of the host language's internals: never looked up. */
+/* Names of Python's internals: never looked up. */
 static bool is_internal(struct jinja_str name)
 {
     return name.n > 4 && memcmp(name.s, "__", 2) == 0 && memcmp(name.s + name.n - 2, "__", 2) == 0;
@@ -419,7 +420,7 @@ static bool slice_string(struct jinja_run *r, struct jinja_str s, int64_t first,
         *out = jinja_string(rest.s, jinja_bytes(rest, (size_t)count));
         return true;
     }
-    /* With other steps code points are found by a table of their places. */
+    /* For other steps a table has the places of code points. */
     const size_t n = jinja_count(s);
     size_t *place = jinja_take(&r->pool, (n + 1) * sizeof *place, r->err);
     if (!place) return false;

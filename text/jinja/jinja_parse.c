@@ -205,7 +205,7 @@ static bool parse_signature(struct jinja_parser *p, struct jinja_node *node)
     return true;
 }
 
-/* The body of a function: loops around it do not count for break and continue. */
+/* The body of a function: enclosing loops do not count for break and continue. */
 static bool parse_function(struct jinja_parser *p, struct jinja_node *node, const char *end)
 {
     const int in_loops = p->in_loops;
@@ -279,7 +279,7 @@ static struct jinja_node *parse_statement(struct jinja_parser *p)
     static const struct {
         const char *tag;
         enum jinja_node_kind kind;
-        bool (*parse)(struct jinja_parser *p, struct jinja_node *node); /* NULL: refused */
+        bool (*parse)(struct jinja_parser *p, struct jinja_node *node); /* NULL: not supported */
     } tags[] = {{"set", JINJA_N_SET, parse_set},
                 {"if", JINJA_N_IF, parse_if},
                 {"for", JINJA_N_FOR, parse_for},

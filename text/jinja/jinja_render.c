@@ -22,7 +22,7 @@ static bool from_array(struct jinja_run *r, const json_t *json, struct jinja_val
     return true;
 }
 
-/* A role that is one word: nothing in it can be a mark. */
+/* A role that is one word contains no mark. */
 static bool is_role(const char *key, const json_t *value)
 {
     if (strcmp(key, "role") != 0 || !json_is_string(value)) return false;
@@ -51,7 +51,7 @@ static bool from_object(struct jinja_run *r, const json_t *json, struct jinja_va
     return true;
 }
 
-/* Strings stay in the caller's object. */
+/* Strings remain in the caller's object. */
 static bool from_json(struct jinja_run *r, const json_t *json, struct jinja_value *out)
 {
     bool ok;
@@ -91,7 +91,7 @@ static bool set_clock(struct jinja_run *r, const struct tm *clock)
     return true;
 }
 
-/* Marks the variables that are as good as the template's own text. */
+/* Marks the variables that count as the template's own text. */
 static bool own_variables(struct jinja_run *r)
 {
     for (size_t i = 0; i < r->limit.n_own_variables; i++) {

@@ -18,8 +18,8 @@ struct jinja_scope {
     size_t n, room;
 };
 
-/* A macro and a loop carry the function that runs them, so that calls, attributes and printing,
- * which the evaluator stands on, need nothing of the evaluator. */
+/* A macro and a loop point to the function that runs them, so that calls, attributes and printing,
+ * which the evaluator calls, do not depend on the evaluator. */
 struct jinja_call;
 struct jinja_macro {
     const struct jinja_node *node; /* JINJA_N_MACRO or JINJA_N_CALL_BLOCK */
@@ -57,7 +57,7 @@ bool jinja_attr(struct jinja_run *r, const struct jinja_value *v, struct jinja_s
                 struct jinja_value *out);
 bool jinja_item(struct jinja_run *r, const struct jinja_value *v, const struct jinja_value *key,
                 struct jinja_value *out);
-/* Goes from *v along a path such as "a.b.0"; an undefined step becomes the fallback, unless that is
+/* Follows a path such as "a.b.0" from *v; an undefined step becomes the fallback, unless that is
  * missing or none. */
 bool jinja_follow(struct jinja_run *r, struct jinja_str path, const struct jinja_value *fallback,
                   struct jinja_value *v);
@@ -74,10 +74,10 @@ struct jinja_call {
     const struct jinja_value *pos;
     size_t n_pos;
     struct jinja_dict *kw;                    /* names to values; NULL: none */
-    struct jinja_value arg[JINJA_MAX_PARAMS]; /* bound by the signature; missing where not given */
+    struct jinja_value arg[JINJA_MAX_PARAMS]; /* bound by the signature; missing if not passed */
 };
 
-/* A callable of ours. `params` are the names of its parameters apart from self, separated by
+/* A built-in callable. `params` are the names of its parameters apart from self, separated by
  * spaces; names before a "/" cannot be given by keyword; NULL: any arguments, unbound. */
 typedef bool jinja_fn(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out);
 struct jinja_func {
@@ -129,7 +129,8 @@ bool jinja_arg_truth(struct jinja_run *r, const struct jinja_call *c, int i, boo
 
 /* ---- Strings ---- */
 
-/* Steps of a jinja_strip: what it took away, each against all of `chars`. */
+/* The steps (jinja_step) of a jinja_strip: it compares each stripped code point with all of
+ * `chars`. */
 uint64_t jinja_strip_work(struct jinja_str before, struct jinja_str after,
                           const struct jinja_str *chars);
 struct jinja_str jinja_strip(struct jinja_str s, const struct jinja_str *chars, bool left,

@@ -1,6 +1,6 @@
 /* text/jinja/jinja_string.c: the methods of strings. See text/jinja/jinja_run.h.
  *
- * Python knows no failure but TypeError here; arguments are checked as strictly as it does. */
+ * Arguments are checked as strictly as in Python, which raises only TypeError here. */
 #include "base/utf8.h"
 #include "text/jinja/jinja_run.h"
 #include <stdlib.h>
@@ -130,7 +130,7 @@ bool jinja_parse_float(struct jinja_str s, double *out)
 {
     char text[512], *end;
     if (!plain_number(s, text, sizeof text)) return false;
-    for (const char *p = text; *p; p++) /* hexadecimal floats and the like are no numbers here */
+    for (const char *p = text; *p; p++) /* hexadecimal floats and similar are not numbers here */
         if (!strchr("0123456789+-.eEinftyaINFTYA", *p)) return false;
     *out = strtod(text, &end);
     return end != text && *end == '\0';
@@ -143,7 +143,7 @@ static struct jinja_str self_of(const struct jinja_call *c)
     return c->self->s;
 }
 
-/* What a method makes of a marked string is marked too. */
+/* The result of a method of markup is markup too. */
 static bool give(const struct jinja_call *c, struct jinja_str s, struct jinja_value *out)
 {
     *out = jinja_string(s.s, s.n);
@@ -314,7 +314,7 @@ static bool m_replace(struct jinja_run *r, struct jinja_call *c, struct jinja_va
     return mark(c, out, jinja_replace(r, self_of(c), old, by, count, out));
 }
 
-/* The value that a field names: "" the next argument, a number, or a keyword. */
+/* The value of a field's name: "" the next argument, a number, or a keyword. */
 static const struct jinja_value *find_field(const struct jinja_call *c, struct jinja_str field,
                                             size_t *next)
 {

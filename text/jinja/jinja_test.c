@@ -8,7 +8,7 @@ static bool yes(struct jinja_value *out, bool answer)
     return true;
 }
 
-/* Tests of nothing but the kind. */
+/* Tests of the kind alone. */
 #define KIND_TEST(name, is)                                                                        \
     static bool t_##name(struct jinja_run *r, struct jinja_call *c, struct jinja_value *out)       \
     {                                                                                              \

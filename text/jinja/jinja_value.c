@@ -14,7 +14,7 @@
 
 enum { CHUNK = 64 << 10, ALIGN = 16 };
 
-/* Chunks grow with the pool, so that there are few to search for an address. */
+/* Chunks grow with the pool, so that the search for an address visits few. */
 struct jinja_chunk {
     struct jinja_chunk *older;
     size_t size, used;
@@ -411,7 +411,7 @@ bool jinja_length(struct jinja_run *r, const struct jinja_value *v, size_t *out)
 
 enum { MAX_KEY_ITEMS = 16 };
 
-/* Equal keys have equal hashes: 1, 1.0 and true are one key. False for what has no hash. */
+/* Equal keys have equal hashes: 1, 1.0 and true are one key. False for values without a hash. */
 static bool hash_of(const struct jinja_value *v, uint64_t *out)
 {
     uint64_t h = 1469598103934665603u;
@@ -432,7 +432,7 @@ static bool hash_of(const struct jinja_value *v, uint64_t *out)
     case JINJA_STR:
         for (size_t i = 0; i < v->s.n; i++) h = (h ^ (unsigned char)v->s.s[i]) * 1099511628211u;
         break;
-    case JINJA_TUPLE: /* small and flat, so that the work on a key is bounded */
+    case JINJA_TUPLE: /* small and not nested, so that the work on a key is bounded */
         if (v->seq->n > MAX_KEY_ITEMS) return false;
         for (size_t i = 0; i < v->seq->n; i++) {
             uint64_t item;
@@ -470,7 +470,7 @@ static int order_mixed(int64_t i, double f)
     return rest > 0 ? -1 : rest < 0;
 }
 
-/* *order < 0, 0 or > 0 of two numbers; false when one is none, or not a number. */
+/* *order < 0, 0 or > 0 of two numbers; false when one is not a number, or NaN. */
 static bool order_numbers(const struct jinja_value *a, const struct jinja_value *b, int *order)
 {
     int64_t i, j;

@@ -1,9 +1,8 @@
-/* text/jinja/jinja_value.h: what a template computes with: memory, values and the state of a
- * rendering. For text/jinja/ only.
+/* text/jinja/jinja_value.h: memory, values and the state of a rendering. For text/jinja/ only.
  *
  * All values of a rendering live in one pool and are freed together, so no function here frees
- * anything and an error needs no cleanup. Strings are valid UTF-8 slices. Lists and dicts are never
- * changed once a template can see them; only namespaces are. */
+ * anything and an error needs no cleanup. Strings are valid UTF-8 slices. Lists and dicts are
+ * immutable once a template can access them; namespaces are not. */
 #ifndef TEXT_JINJA_JINJA_VALUE_H
 #define TEXT_JINJA_JINJA_VALUE_H
 
@@ -14,7 +13,7 @@
 
 struct jinja_chunk;
 struct jinja_pool {
-    struct jinja_chunk *chunk; /* the newest; older ones hang off it */
+    struct jinja_chunk *chunk; /* the newest; it links to older ones */
     uint64_t taken, limit;     /* bytes */
     bool marked;               /* each byte has a mark: the template's own, or (0) data */
 };
@@ -32,7 +31,7 @@ bool jinja_pool_holds(const struct jinja_pool *pool, const char *p);
 /* ---- Values ---- */
 
 enum jinja_kind {
-    JINJA_MISSING, /* no value at all: an argument that was not given, a name not set yet */
+    JINJA_MISSING, /* no value: an argument that was not passed, a name not set yet */
     JINJA_UNDEFINED,
     JINJA_NONE,
     JINJA_BOOL,
@@ -42,7 +41,7 @@ enum jinja_kind {
     JINJA_LIST,
     JINJA_TUPLE,
     JINJA_DICT,
-    JINJA_VIEW,  /* what keys(), values() and items() return */
+    JINJA_VIEW,  /* the result of keys(), values() and items() */
     JINJA_ITER,  /* a generator: its items can be read once */
     JINJA_RANGE, /* kept as a sequence of its numbers */
     JINJA_NAMESPACE,
@@ -77,7 +76,7 @@ struct jinja_value {
     uint8_t kind; /* enum jinja_kind */
     uint8_t why;  /* JINJA_UNDEFINED: enum jinja_why */
     uint8_t of;   /* JINJA_UNDEFINED: the kind of the object that lacks the attribute */
-    bool safe;    /* JINJA_STR: marked as safe markup: what is added to it gets escaped */
+    bool safe;    /* JINJA_STR: safe markup: strings that are added to it are escaped */
     union {
         bool b;
         int64_t i;
@@ -126,20 +125,20 @@ struct jinja_run {
     struct jinja_template_options limit;
     struct base_error *err;
     struct jinja_pool pool;
-    struct jinja_text *out;       /* where output goes now */
+    struct jinja_text *out;       /* the present output */
     struct jinja_dict *context;   /* the caller's variables */
     struct jinja_value *resolved; /* by name id: context and globals, once looked up */
     struct jinja_value block;     /* the text that the filters of a block begin with */
     struct tm clock;
     uint64_t steps;
     uint32_t depth;
-    int line; /* of the node in work */
+    int line; /* of the present node */
 };
 
 /* Records "line N: ..." (BASE_USAGE) and returns false. */
 bool jinja_fail(struct jinja_run *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Counts work, before it is done; false at the limit. A step stands for about 20 ns: a node, an
- * item, or as many bytes as the constants say. */
+/* Counts work, before it is done; false at the limit. A step is about 20 ns of work: a node, an
+ * item, or a number of bytes given by the constants. */
 bool jinja_step(struct jinja_run *r, uint64_t count);
 enum {
     JINJA_DECODED = 2, /* bytes that are read as code points */
@@ -153,9 +152,9 @@ bool jinja_add_char(struct jinja_run *r, struct jinja_text *text, char c, size_t
 bool jinja_add_code(struct jinja_run *r, struct jinja_text *text, int32_t code);
 bool jinja_add_word(struct jinja_run *r, struct jinja_text *text, const char *word);
 struct jinja_value jinja_text_value(const struct jinja_text *text);
-/* What was added since the text had `from` bytes was made of the bytes at `source`: it is the
- * template's own where they are. Adding bytes copies their marks by itself; this is for bytes that
- * were computed. */
+/* Marks the bytes that were added since the text had `from` bytes like those at `source`, from
+ * which they were computed. Adding copied bytes also copies their marks; this is for computed
+ * bytes. */
 void jinja_mark_like(struct jinja_run *r, struct jinja_text *text, size_t from, const char *source);
 /* A copy of the string that counts as the template's own. */
 bool jinja_own(struct jinja_run *r, struct jinja_value *string);
@@ -247,7 +246,7 @@ bool jinja_contains(struct jinja_run *r, const struct jinja_value *whole,
 bool jinja_items(struct jinja_run *r, const struct jinja_value *v, struct jinja_seq **out);
 bool jinja_has_length(const struct jinja_value *v);
 bool jinja_length(struct jinja_run *r, const struct jinja_value *v, size_t *out);
-/* The error that using an undefined value gives. */
+/* Records the error of using an undefined value. */
 bool jinja_fail_undefined(struct jinja_run *r, const struct jinja_value *v);
 
 /* ---- Text of values ---- */

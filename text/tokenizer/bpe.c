@@ -1,10 +1,10 @@
-/* text/tokenizer/bpe.c: byte-level byte-pair encoding, GPT-2's and its heirs'. See
+/* text/tokenizer/bpe.c: byte-level byte-pair encoding of GPT-2 and later models. See
  * text/tokenizer/vocab.h.
  *
- * A text is cut into pieces by the pre-tokenizer, each byte of a piece becomes the letter that
- * GPT-2 writes for it, and neighbours are merged in the order of the file's list. Merges are looked
- * up by the texts of their halves, so a half need not be a token and opening looks up none. Models
- * marked TEXT_PRE_RAW merge UTF-8 characters instead of letters and spell the rest as <0xNN>. */
+ * The pre-tokenizer cuts a text into pieces, each byte of a piece becomes GPT-2's letter for it,
+ * and adjacent symbols are merged in the order of the file's list. Merges are looked up by the
+ * texts of their halves, so a half need not be a token and opening looks up none. Models marked
+ * TEXT_PRE_RAW merge UTF-8 characters instead of letters and write other bytes as <0xNN>. */
 #include "base/utf8.h"
 #include "text/tokenizer/vocab.h"
 #include <stdlib.h>
@@ -21,7 +21,7 @@ struct bpe {
 
 /* ---- GPT-2's letters for bytes ---- */
 
-/* Printable Latin-1 stands for itself; the other 68 bytes are numbered from U+0100. */
+/* Printable Latin-1 represents itself; the other 68 bytes are numbered from U+0100. */
 static void make_letters(struct bpe *b)
 {
     int other = 0x100;
@@ -36,7 +36,7 @@ static void make_letters(struct bpe *b)
     }
 }
 
-/* Letters back to bytes; a character that is no letter stands for itself. */
+/* Letters back to bytes; a character that is not such a letter is unchanged. */
 static void read_letters(const struct bpe *b, struct gguf_str text, struct base_buffer *out)
 {
     const int32_t n_letters = sizeof b->letter_byte / sizeof b->letter_byte[0];
@@ -130,7 +130,7 @@ static bool load_merges(struct text_tokenizer *t, struct base_error *err)
     struct bpe *b = t->state;
     b->merges = gguf_kv_find(t->file, merges_key);
     if (!b->merges) {
-        /* Kimi's files may leave the list out: their pieces are looked up whole. */
+        /* Kimi's files may lack the list: their pieces are looked up whole. */
         if (!strcmp(t->pre->name, "kimi-k2")) return text_table_init(&b->by_pair, 0, err);
         return base_fail_at(err, BASE_MODEL, merges_key, -1,
                             "the vocabulary has no list of merges");
@@ -157,7 +157,7 @@ static bool merge_rank(const struct text_tokenizer *t, const char *text, size_t 
     return rank >= 0;
 }
 
-/* A file without the key comes from the time before it, and means "default". */
+/* A file without the key predates it, and means "default". */
 static bool find_pre(struct text_tokenizer *t, struct base_error *err)
 {
     static const char key[] = "tokenizer.ggml.pre";
@@ -175,7 +175,7 @@ static bool find_pre(struct text_tokenizer *t, struct base_error *err)
                         (int)(name.size < 64 ? name.size : 64), name.data);
 }
 
-/* What the pre-tokenizer says of BOS and EOS. */
+/* Applies the pre-tokenizer's rules for BOS and EOS. */
 static struct text_defaults defaults_of(unsigned pre_flags)
 {
     if (pre_flags & TEXT_PRE_FORCE_BOS)

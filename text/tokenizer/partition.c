@@ -1,9 +1,9 @@
 /* text/tokenizer/partition.c: cutting special tokens out of a text. See text/tokenizer/vocab.h.
  *
  * The rule (that of llama.cpp and of the files made for it): the longest token first, each token
- * leftmost first, in what the ones before it have left. One walk of an automaton over the text
- * finds the places where tokens end; a heap of these places gives out the tokens by rank. A place
- * whose token has no room goes back into the heap with the next shorter token that ends there. */
+ * leftmost first, in the text that earlier tokens have left. One pass of an automaton over the text
+ * finds the places where tokens end; a heap of these places returns the tokens by rank. A place
+ * whose token overlaps a chosen one is put back with the next shorter token that ends there. */
 #include "text/tokenizer/vocab.h"
 #include <ctype.h>
 #include <stdlib.h>
@@ -41,8 +41,8 @@ static bool equals(struct gguf_str text, const char *word)
     return text.size == strlen(word) && !memcmp(text.data, word, text.size);
 }
 
-/* GGUF files do not say which special tokens take white space with them; these model families are
- * known by their names, as in llama.cpp. */
+/* GGUF files do not specify which special tokens absorb white space; the model families are
+ * recognised by their names, as in llama.cpp. */
 static bool set_strips(struct text_tokenizer *t, struct base_error *err)
 {
     char name[256], arch[64];
@@ -119,7 +119,7 @@ void text_fragments_free(struct text_fragments *f)
     *f = (struct text_fragments){0};
 }
 
-/* Text of no bytes is no fragment. */
+/* Empty text is not a fragment. */
 static bool add(struct text_fragments *f, size_t start, size_t size, int32_t id,
                 struct base_error *err)
 {
@@ -149,7 +149,8 @@ static bool is_control(const struct text_tokenizer *t, int32_t id)
            (t->kinds && gguf_array_int(t->kinds, (uint64_t)id) == TEXT_TOKEN_CONTROL);
 }
 
-/* A place of the text where at least one token ends; `node` is the one that it may still become. */
+/* A place of the text where at least one token ends; `node` is the longest candidate that is
+ * left. */
 struct match {
     uint32_t rank; /* of node's token */
     uint32_t end;
@@ -164,7 +165,7 @@ struct partition {
     bool parse_special;
     struct match *match; /* a heap: the lowest rank first, of equal ranks the leftmost */
     size_t count, room;
-    bool *is_frame; /* [specials.count] tokens that data may not make; NULL when all is frame */
+    bool *is_frame; /* [specials.count] tokens that data must not form; NULL when all is frame */
     uint8_t *taken; /* [size] 1: part of a token */
     struct text_fragments *out;
     struct base_error *err;
@@ -183,8 +184,8 @@ static uint32_t first_usable(const struct partition *p, uint32_t node)
     return node;
 }
 
-/* Notes the tokens that end here and consist of the frame's own bytes. A noted one was noted with
- * all that are shorter, so the time is linear. */
+/* Records the tokens that end here and consist of the frame's own bytes. All shorter ones were
+ * recorded with each, so the time is linear. */
 static void note_frame(const struct partition *p, const struct match *m)
 {
     const struct text_specials *s = &p->t->specials;
@@ -304,7 +305,7 @@ static int compare_starts(const void *a, const void *b)
     return x->start < y->start ? -1 : x->start > y->start;
 }
 
-/* Puts the text between the tokens. */
+/* Adds the text between the tokens. */
 static bool fill_gaps(struct partition *p)
 {
     const size_t n_tokens = p->out->count;

@@ -1,8 +1,8 @@
 /* text/tokenizer/pre.c: compiling and running the pre-tokenizer patterns. See text/tokenizer/pre.h.
  *
  * PCRE2 runs in UTF mode with Unicode properties, compiled by its JIT where there is one. Every
- * match has limits, and whatever PCRE2 reports beyond "no match" becomes an error: a text is never
- * cut by a pattern that failed. */
+ * match has limits, and any result of PCRE2 other than "no match" is an error: a failed pattern
+ * never cuts a text. */
 #include "text/tokenizer/pre.h"
 #include "base/interrupt.h"
 #include "base/utf8.h"
@@ -16,7 +16,7 @@ enum {
     MATCH_LIMIT = 200 * 1000 * 1000, /* of backtracking; our patterns stay near one per byte */
     HEAP_LIMIT_KIB = 256 * 1024,     /* of one match, when there is no JIT */
     JIT_STACK_FIRST = 64 * 1024,
-    JIT_STACK_MAX = 8 * 1024 * 1024 /* address space; touched only as far as needed */
+    JIT_STACK_MAX = 8 * 1024 * 1024 /* address space; used only as far as needed */
 };
 
 struct text_splitter {
@@ -120,7 +120,7 @@ void text_cuts_free(struct text_cuts *cuts)
     *cuts = (struct text_cuts){0};
 }
 
-/* A cut where the last one is already, or at the start, is none. */
+/* A cut at the place of the last one, or at the start, is ignored. */
 static bool cut(struct text_cuts *cuts, size_t end, struct base_error *err)
 {
     if (end == (cuts->count ? cuts->end[cuts->count - 1] : 0)) return true;
@@ -137,7 +137,7 @@ static bool cut(struct text_cuts *cuts, size_t end, struct base_error *err)
 
 /* ---- Steps ---- */
 
-/* What one call of text_split needs besides its arguments. */
+/* The state of one call of text_split. */
 struct run {
     const struct text_splitter *splitter;
     const char *text; /* valid UTF-8 */
@@ -153,7 +153,7 @@ static bool split_by_regex(struct run *r, const pcre2_code *code, size_t start, 
     const char *piece = r->text + start;
     size_t size = end - start, at = 0, jit_size = 0;
     pcre2_pattern_info(code, PCRE2_INFO_JITSIZE, &jit_size);
-    /* The shortcut of a compiled pattern takes no options: the text is checked already. */
+    /* pcre2_jit_match takes no options: the text is already checked. */
     const uint32_t options = jit_size ? 0 : PCRE2_NO_UTF_CHECK;
     int (*const match)(const pcre2_code *, PCRE2_SPTR, PCRE2_SIZE, PCRE2_SIZE, uint32_t,
                        pcre2_match_data *, pcre2_match_context *) =
@@ -192,8 +192,8 @@ static bool is_word(int32_t code, utf8proc_category_t category)
            category == UTF8PROC_CATEGORY_PC;
 }
 
-/* Cuts the run of `count` digits in text[start..end); `word_follows`: no word boundary at its end.
- */
+/* Cuts the run of `count` digits in text[start..end); `word_follows`: no word boundary at its
+ * end. */
 static bool cut_digits(struct run *r, enum text_step_kind kind, size_t start, size_t end,
                        size_t count, bool word_follows)
 {
@@ -304,7 +304,7 @@ static void replace_invalid(const char *text, size_t size, char *out)
     }
 }
 
-/* Moves the cuts of the replaced text back to where they are in the text itself. */
+/* Converts the cuts of the replaced text to places in the original text. */
 static void restore_cuts(const char *text, size_t size, struct text_cuts *cuts)
 {
     size_t replaced = 0, k = 0;

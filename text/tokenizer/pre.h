@@ -14,14 +14,14 @@
 
 enum { TEXT_PRE_MAX_STEPS = 6 };
 
-/* One step cuts every piece of the step before it: what matches becomes a piece, and so does what
- * lies between two matches. A step reads its piece alone, without context to the left or right. */
+/* One step cuts every piece of the step before it: each match becomes a piece, and so does the text
+ * between two matches. A step reads its piece alone, without context to the left or right. */
 enum text_step_kind {
     TEXT_STEP_END,
     TEXT_STEP_REGEX,
     /* Digits in threes from the right end of their run. With regular expressions these would look
      * ahead to the end of the run at every digit, which is quadratic. */
-    TEXT_STEP_DIGITS_LED,  /* number characters; what precedes the run stays with its first group */
+    TEXT_STEP_DIGITS_LED,  /* number characters; text before the run stays with its first group */
     TEXT_STEP_DIGITS_WORD, /* \d{1,3}(?=(?:\d{3})*\b): only a run that ends at a word boundary */
     TEXT_STEP_DIGITS_AHEAD /* (?=(\d{3})+(?!\d)): cuts only before a group of three */
 };
@@ -32,13 +32,13 @@ struct text_step {
 };
 
 enum text_pre_flags {
-    TEXT_PRE_IGNORE_MERGES = 1,  /* a piece that is a token is not merged together from letters */
+    TEXT_PRE_IGNORE_MERGES = 1,  /* a piece that is a token is used without merging */
     TEXT_PRE_ADD_BOS = 2,        /* unless the file says otherwise */
     TEXT_PRE_RAW = 4,            /* tokens are UTF-8, not GPT-2's byte letters; bytes are <0xNN> */
     TEXT_PRE_ESCAPE_SPACES = 8,  /* spaces become U+2581 beforehand */
     TEXT_PRE_NO_BOS = 16,        /* no BOS unless the file declares one */
     TEXT_PRE_FORCE_BOS = 32,     /* BOS whatever the file says */
-    TEXT_PRE_WHOLE_NEWLINES = 64 /* a run of newlines that is a token is not merged together */
+    TEXT_PRE_WHOLE_NEWLINES = 64 /* a run of newlines that is a token is used without merging */
 };
 
 struct text_pre {

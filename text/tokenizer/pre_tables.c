@@ -22,7 +22,7 @@
 #define LLAMA3 CONTRACTION "|" WORD "|\\p{N}{1,3}|" SYMBOLS "|" SPACES
 #define QWEN2  CONTRACTION "|" WORD "|\\p{N}|" SYMBOLS "|" SPACES
 
-/* Words that break where lower case turns to upper: any capitals, then small letters. */
+/* Words that end where lower case is followed by upper case: capitals, then small letters. */
 #define UPPER "[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]"
 #define LOWER "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]"
 #define CASED(tail)                                                                                \
@@ -155,7 +155,7 @@ static const struct text_step afmoe[] = {
     REGEX(DEEPSEEK_MAIN),
     END};
 static const struct text_step laguna[] = {REGEX("[^\\n]+|\\n+"), REGEX(QWEN2), END};
-/* \p{L}\p{M}*(?: \p{L}\p{M}*)* repeated, written so that no step is ever taken back. */
+/* \p{L}\p{M}*(?: \p{L}\p{M}*)* repeated, in a form without backtracking. */
 static const struct text_step exaone_moe[] = {
     REGEX(CONTRACTION "|[^\\r\\n\\p{L}\\p{N}]?\\p{L}[\\p{L}\\p{M}]*+(?: \\p{L}[\\p{L}\\p{M}]*+)*+|"
                       "\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]?|\\s*[\\r\\n]|\\s+(?!\\S)|\\s+"),

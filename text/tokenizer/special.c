@@ -1,6 +1,6 @@
 /* text/tokenizer/special.c: special ids, the tokens that end a text, and kinds that a token's text
- * decides. See text/tokenizer/vocab.h. The lists of texts are those that llama.cpp keeps, because
- * files do not say it themselves. */
+ * decides. See text/tokenizer/vocab.h. The lists of texts are those of llama.cpp, because files do
+ * not have this information. */
 #include "text/tokenizer/vocab.h"
 #include <string.h>
 
@@ -31,7 +31,7 @@ static int32_t find(const struct text_tokenizer *t, const char *text)
     return text_find_token(t, text, strlen(text));
 }
 
-/* A token that its text makes a control token, whatever the file says of its kind. */
+/* A token that is a control token by its text, with any kind in the file. */
 static void make_control(struct text_tokenizer *t, int32_t id)
 {
     if (id >= 0) t->kind[id] = TEXT_TOKEN_CONTROL;
@@ -153,7 +153,7 @@ static bool ends(const struct text_tokenizer *t, const char *text)
     return id >= 0 && t->is_end[id];
 }
 
-/* Two families have an end-like token that only closes a part of the answer. */
+/* Two families have a token that looks like an end but only closes a part of the answer. */
 static void correct_ends(struct text_tokenizer *t)
 {
     int32_t end = find(t, "<|end|>"), sentence = find(t, "</s>");

@@ -1,9 +1,9 @@
 /* text/tokenizer/spm.c: SentencePiece's byte-pair encoding ("llama"). See text/tokenizer/vocab.h.
  *
  * Characters are merged in the order of the merged tokens' scores, across spaces too: these are
- * ordinary characters, written U+2581. What is no token in the end is spelled in byte tokens. A
- * byte that is not part of valid UTF-8 is a character of its own, so that it cannot swallow a part
- * of the next one. */
+ * ordinary characters, written U+2581. Symbols that are not tokens after merging become byte
+ * tokens. A byte that is not part of valid UTF-8 is a character of its own, so that it never
+ * absorbs a part of the next one. */
 #include "base/utf8.h"
 #include "text/tokenizer/vocab.h"
 #include <string.h>

@@ -133,7 +133,7 @@ bool text_encode_framed(const struct text_tokenizer *t, const char *bytes, const
     return ok;
 }
 
-/* ---- Questions ---- */
+/* ---- Queries ---- */
 
 const char *text_tokenizer_model(const struct text_tokenizer *t)
 {

@@ -38,19 +38,19 @@ enum text_encode_flags {
 };
 
 /* Appends the ids of bytes[0..size); any byte string is accepted. A byte that is not part of valid
- * UTF-8 counts as one symbol (U+FFFD) where words are cut, and keeps its value. A byte that the
- * vocabulary has no token for, nor one for unknown text, is BASE_USAGE with its offset in the text,
- * or left out (TEXT_LOSSY). BOS is not doubled when the ids begin with it already. Time is linear
- * in practice (1 MB of one letter included). On failure some ids may have been appended. */
+ * UTF-8 counts as one symbol (U+FFFD) where words are cut, and keeps its value. A byte without a
+ * token, in a vocabulary without an unknown token, is BASE_USAGE with its offset in the text, or
+ * left out (TEXT_LOSSY). BOS is not doubled when the ids begin with it already. Time is linear in
+ * practice (1 MB of one letter included). On failure some ids may have been appended. */
 bool text_encode(const struct text_tokenizer *t, const char *bytes, size_t size, unsigned flags,
                  struct text_ids *out, struct base_error *err);
 
 /* The same for a text that is partly data: own[size] is 0 for its bytes and 1 for those of the
- * frame around it (struct jinja_template_options). Data makes no special token, with
- * TEXT_PARSE_SPECIAL or without: a token is refused wherever one of its bytes is data if the file
- * calls it a control token, or if the frame has that very token somewhere in this text (fine-tuned
- * models often say "user-defined" of their marks). Other user-defined tokens (runs of spaces,
- * "<table>") stay tokens in data, as in any text. NULL: all is frame. */
+ * frame around it (struct jinja_template_options). Data never forms a special token, with
+ * TEXT_PARSE_SPECIAL or without: a token with a byte of data is refused if the file calls it a
+ * control token, or if the frame has the same token somewhere in this text (fine-tuned models often
+ * call their marks "user-defined"). Other user-defined tokens (runs of spaces, "<table>") stay
+ * tokens in data, as in any text. NULL: all is frame. */
 bool text_encode_framed(const struct text_tokenizer *t, const char *bytes, const char *own,
                         size_t size, unsigned flags, struct text_ids *out, struct base_error *err);
 
@@ -74,26 +74,26 @@ bool text_adds_bos(const struct text_tokenizer *t);
 bool text_adds_eos(const struct text_tokenizer *t);
 
 /* Appends the bytes of one token as it reads inside a text: control tokens give nothing unless
- * `show_special`. Ids outside the vocabulary give nothing. (A SentencePiece text's very first space
- * is the caller's business: text_decode handles it.) */
+ * `show_special`. Ids outside the vocabulary give nothing. (The caller handles the first space of a
+ * SentencePiece text: text_decode does.) */
 void text_token_bytes(const struct text_tokenizer *t, int32_t id, bool show_special,
                       struct base_buffer *out);
 
-/* Streaming detokenizer: hands out whole UTF-8 sequences only. */
+/* Streaming detokenizer: returns whole UTF-8 sequences only. */
 struct text_decoder {
     const struct text_tokenizer *tokenizer;
     bool show_special;
-    bool at_start; /* nothing decoded yet: SentencePiece drops the space it had added */
-    char held[4];  /* the beginning of a sequence whose end has not come yet */
+    bool at_start; /* nothing decoded yet: SentencePiece drops the space that it added */
+    char held[4];  /* the beginning of an incomplete sequence */
     size_t n_held;
 };
 
 /* `continues` says that the tokens follow a prompt, so that no leading space is dropped. */
 void text_decoder_init(struct text_decoder *d, const struct text_tokenizer *t, bool continues,
                        bool show_special);
-/* Appends what can be shown after this token. */
+/* Appends the text that can be shown after this token. */
 void text_decoder_add(struct text_decoder *d, int32_t id, struct base_buffer *out);
-/* Appends what is left; an unfinished sequence comes out as U+FFFD. */
+/* Appends the rest; an incomplete sequence becomes U+FFFD. */
 void text_decoder_end(struct text_decoder *d, struct base_buffer *out);
 
 #endif

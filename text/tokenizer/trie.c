@@ -6,7 +6,7 @@
 
 enum { MAX_NODES = 1 << 28 };
 
-/* The keys below a node: those of this range have the node's text in common. */
+/* The keys below a node: the keys of this range begin with the node's text. */
 struct range {
     uint32_t low, high;
 };

@@ -1,7 +1,7 @@
 /* text/tokenizer/trie.h: tokens by their texts, one byte after another.
  *
- * Private to text/tokenizer/. Node 0 is the root. The nodes lie in the order of their depth and the
- * children of a node side by side, sorted by byte:
+ * Private to text/tokenizer/. Node 0 is the root. Nodes are in order of depth, and the children of
+ * a node are consecutive, sorted by byte:
  *
  *     byte[i]              the byte on the edge into node i
  *     child[i]             the first child of node i; child[i + 1] is the end of its children
@@ -35,7 +35,7 @@ struct text_key {
     int32_t value;
 };
 
-/* Sorts keys[n] on the way. Keys without text are left out; of equal texts the first counts. */
+/* Also sorts keys[n]. Keys without text are left out; of equal texts the first counts. */
 bool text_trie_init(struct text_trie *t, struct text_key *keys, uint32_t n, struct base_error *err);
 /* Adds fail and out. */
 bool text_trie_link(struct text_trie *t, struct base_error *err);

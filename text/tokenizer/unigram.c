@@ -1,10 +1,10 @@
 /* text/tokenizer/unigram.c: SentencePiece's unigram model ("t5"). See text/tokenizer/vocab.h.
  *
- * A text is normalized by the character map, with spaces as U+2581; of all ways to write it in
- * tokens the one with the highest sum of scores wins (Viterbi, forward from the first byte). A
- * character that no token holds alone may be the unknown token, at a score of 10 below the lowest;
- * consecutive unknown tokens become one. Scores are summed as doubles from the first token on, as
- * SentencePiece does, because the order decides which of two near sums is greater. */
+ * A text is normalized by the character map, with spaces as U+2581; of all divisions into tokens
+ * the one with the highest sum of scores is used (Viterbi, forward from the first byte). A
+ * character that is not a token by itself may be the unknown token, at a score of 10 below the
+ * lowest; consecutive unknown tokens become one. Scores are summed as doubles from the first token
+ * on, as SentencePiece does, because the order decides which of two close sums is greater. */
 #include "text/tokenizer/charsmap.h"
 #include "text/tokenizer/vocab.h"
 #include <float.h>
@@ -98,8 +98,8 @@ static void add_normal(struct normalizer *n, const char *bytes, size_t size)
     }
 }
 
-/* How far the text follows the beginning of any user-defined token: these bytes stay as they are.
- */
+/* How far the text follows the beginning of any user-defined token: these bytes stay as they
+ * are. */
 static size_t follow_user(const struct unigram *u, const char *text, size_t size)
 {
     size_t i = 0;
@@ -178,7 +178,7 @@ static bool find_best(const struct text_tokenizer *t, const char *text, size_t s
     return true;
 }
 
-/* The tokens from the last to the first, then turned round. */
+/* Collects the tokens from the last to the first, then reverses them. */
 static bool emit(const struct text_tokenizer *t, const struct best *best, size_t size,
                  struct text_ids *out, struct base_error *err)
 {

@@ -1,5 +1,5 @@
-/* text/tokenizer/vocab.c: tokens by id and by text, their kinds and scores; what all algorithms
- * share. See text/tokenizer/vocab.h. */
+/* text/tokenizer/vocab.c: tokens by id and by text, their kinds and scores; shared by all
+ * algorithms. See text/tokenizer/vocab.h. */
 #include "text/tokenizer/vocab.h"
 #include <stdlib.h>
 #include <string.h>
@@ -201,7 +201,7 @@ static bool load_tokens(struct text_tokenizer *t, struct base_error *err)
     return true;
 }
 
-/* Without a list of kinds every token is a normal one, but SentencePiece's bytes are bytes. */
+/* Without a list of kinds every token is a normal one, except SentencePiece's byte tokens. */
 static bool load_kinds(struct text_tokenizer *t, struct base_error *err)
 {
     static const char key[] = "tokenizer.ggml.token_type";

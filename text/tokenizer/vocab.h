@@ -1,7 +1,6 @@
-/* text/tokenizer/vocab.h: what a tokenizer is made of. Private to text/: the encoders share these
- * parts.
+/* text/tokenizer/vocab.h: the parts of a tokenizer, which the encoders share. Private to text/.
  *
- * Strings stay in the mapped file; the tables here hold numbers only. */
+ * Strings are in the mapped file; the tables here have numbers only. */
 #ifndef TEXT_TOKENIZER_VOCAB_H
 #define TEXT_TOKENIZER_VOCAB_H
 
@@ -27,16 +26,16 @@ struct text_table {
 bool text_table_init(struct text_table *t, uint32_t n_values, struct base_error *err);
 void text_table_free(struct text_table *t);
 
-/* Walks the values whose hash may be `hash`: *at is where to look (begin with the hash itself).
- * Returns TEXT_NO_VALUE at the end of the chain, and *at is then a free slot for text_table_put. */
+/* Goes through the values whose hash may be `hash`: *at is the position (begin with the hash
+ * itself). Returns TEXT_NO_VALUE at the end of the chain, and *at is then a free slot for
+ * text_table_put. */
 int64_t text_table_next(const struct text_table *t, uint64_t hash, uint32_t *at);
 /* Puts a value where text_table_next ended, or in place of the one it returned last. */
 bool text_table_put(struct text_table *t, uint64_t hash, uint32_t at, uint32_t value,
                     struct base_error *err);
 void text_table_replace(struct text_table *t, uint64_t hash, uint32_t at, uint32_t value);
 
-/* Fetches the slot of a hash into the cache: while a table is filled, waiting for memory is what
- * costs. */
+/* Prefetches the slot of a hash: memory latency limits the filling of a table. */
 void text_table_prefetch(const struct text_table *t, uint64_t hash);
 
 uint64_t text_hash(const char *bytes, size_t size);
@@ -75,7 +74,7 @@ void text_fragments_free(struct text_fragments *f);
 
 struct text_work;
 
-/* Ids that a file need not declare, and what it adds around a text; -1: none. */
+/* Default ids, and the defaults of the tokens around a text; -1: none. */
 struct text_defaults {
     int32_t bos, eos, unk, sep;
     bool add_bos, add_eos, add_space_prefix;
@@ -194,22 +193,22 @@ struct text_work {
     struct text_ids *out;
     struct base_error *err;
 };
-/* What becomes of a byte without a token: true when it is left out, else the error of text_encode.
- * `at`: its place in the fragment, or in w->text where that is read instead. */
+/* Handles a byte without a token: true when it is left out, else the error of text_encode. `at`:
+ * its place in the fragment, or in w->text if that is read instead. */
 bool text_lose_byte(const struct text_work *w, size_t at);
 void text_work_free(struct text_work *w);
 
-/* Before the pieces of a text of `size` bytes, which stay where they are until the next call. */
+/* Call before the pieces of a text of `size` bytes, which must not move until the next call. */
 bool text_recall_begin(struct text_recall *r, size_t size, struct base_error *err);
 void text_recall_free(struct text_recall *r);
-/* Appends the ids of the piece if it was remembered; *place is for text_remember, may be NULL. */
+/* Appends the ids of the piece if they are recorded; *place is for text_remember, may be NULL. */
 bool text_recall(struct text_work *w, const char *piece, size_t size, struct text_recalled **place,
                  bool *found);
-/* The piece's ids are those of the output from `first` on. */
+/* Records that the piece's ids are those of the output from `first` on. */
 void text_remember(const struct text_work *w, struct text_recalled *place, const char *piece,
                    size_t size, size_t first);
 
-/* For `ends`: BOS and EOS where the file says so; nothing. */
+/* For `ends`: BOS and EOS as the file specifies; nothing. */
 void text_declared_ends(const struct text_tokenizer *t, int32_t *before, int32_t *after);
 void text_no_ends(const struct text_tokenizer *t, int32_t *before, int32_t *after);
 /* The text with every space as U+2581, in w->text. */
@@ -222,7 +221,7 @@ void text_unescape(const struct text_tokenizer *t, struct gguf_str text, struct 
  * codes up to 0x1fffff are characters. *code is -1 for an invalid byte; returns the bytes. */
 size_t text_decode_loose(const char *bytes, size_t size, int32_t *code);
 size_t text_encode_loose(int32_t code, char out[4]);
-/* The bytes that the first byte of a character promises; 1 for a continuation. */
+/* The bytes of a character by its first byte; 1 for a continuation byte. */
 static inline size_t text_lead_size(unsigned char byte)
 {
     return byte < 0xc0 ? 1 : byte < 0xe0 ? 2 : byte < 0xf0 ? 3 : 4;

@@ -2,9 +2,9 @@
  *
  * In GGUF files a token that begins a word carries U+2581 before it, and one that continues a word
  * has lost its "##", so a word is looked up as U+2581 and its normalized letters, longest token
- * first; a word that cannot be built is the unknown token. Normalizing is that of BERT: canonical
- * decomposition without the nonspacing marks, lower case, punctuation and CJK characters as words
- * of their own, control characters dropped. */
+ * first; a word that tokens cannot form is the unknown token. Normalizing is that of BERT:
+ * canonical decomposition without the nonspacing marks, lower case, punctuation and CJK characters
+ * as words of their own, control characters dropped. */
 #include "base/utf8.h"
 #include "text/tokenizer/vocab.h"
 #include <stdlib.h>
@@ -103,7 +103,7 @@ static bool is_cjk(int32_t code)
 {
     static const int32_t range[][2] = {
         {0x4e00, 0x9fff},   {0x3400, 0x4dbf},   {0x20000, 0x2a6df}, {0x2a700, 0x2b73f},
-        {0x2b740, 0x2b81f}, {0x2b920, 0x2ceaf}, /* from 0x2b920: so in the reference */
+        {0x2b740, 0x2b81f}, {0x2b920, 0x2ceaf}, /* from 0x2b920, as in the reference */
         {0xf900, 0xfaff},   {0x2f800, 0x2fa1f}};
     for (size_t i = 0; i < sizeof range / sizeof range[0]; i++)
         if (code >= range[i][0] && code <= range[i][1]) return true;
@@ -169,7 +169,7 @@ static bool encode(const struct text_tokenizer *t, struct text_work *w, const ch
     return end_word(t, w);
 }
 
-/* CLS and SEP come whatever the file says, as in the reference. */
+/* CLS and SEP are added even if the file says otherwise, as in the reference. */
 static void ends(const struct text_tokenizer *t, int32_t *before, int32_t *after)
 {
     *before = t->bos;

@@ -1,0 +1,27 @@
+/* models/arch/latent_tables.c: latent attention. See models/arch/arch.h. */
+#include "models/arch/arch_tables.h"
+
+#define DEEPSEEK_EXPERTS                                                                            \
+    .allowed = true, .own_length = true, .leading = true, .gating_key = true,                       \
+    .normalize = MODEL_NORMALIZE_KEY, .scale_key = true, .shared = MODEL_SHARED_COUNT
+
+/* GLM 4.7 Flash: files may lack the key of what its router's numbers are. */
+static const struct model_arch glm_flash = {
+    {"deepseek2"}, .plan.mixer = MODEL_MLA,
+    .attn = {.temperature = MODEL_TEMPERATURE_KEY, .yarn_log = MODEL_YARN_LOG_EQUAL},
+    .experts = {DEEPSEEK_EXPERTS, .gating = MODEL_GATING_SIGMOID}};
+
+const struct model_arch model_arch_latent[] = {
+    {{"deepseek2"}, .plan.mixer = MODEL_MLA,
+     .attn = {.temperature = MODEL_TEMPERATURE_KEY, .yarn_log = MODEL_YARN_LOG_EQUAL},
+     .experts = {DEEPSEEK_EXPERTS},
+     .known = {{.min_layers = 47, .max_layers = 48, .n_vocab = 154880, .as = &glm_flash}}},
+    {{"mistral4"}, .plan.mixer = MODEL_MLA,
+     .attn = {.temperature = MODEL_TEMPERATURE_KEY, .yarn_log = MODEL_YARN_LOG},
+     .experts = {DEEPSEEK_EXPERTS}},
+    {{"minicpm3"}, .plan.mixer = MODEL_MLA, .attn = {.rope = MODEL_ROPE_NEOX},
+     .ends = {.embd_default = 12, .residual_default = 1.4f, .logit_default = 256}},
+    {{"plm"}, .plan.mixer = MODEL_MLA,
+     .ffn = {.form = MODEL_FFN_PLAIN, .act = ENGINE_RELU_SQR}},
+    {.name = {NULL}},
+};

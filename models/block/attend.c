@@ -1,0 +1,34 @@
+/* models/block/attend.c: a batch's keys and values into the cache, and attention over it. See
+ * models/block/blocks.h. */
+#include "models/block/blocks.h"
+
+struct engine_tensor *model_swap_heads(const struct model_builder *b, struct engine_tensor *x)
+{
+    return engine_permute(b->g, x, 0, 2, 1, 3);
+}
+
+/* Rows x [T][KH][size] into the layer's keys or values. */
+static struct engine_tensor *write_rows(const struct model_builder *b, enum engine_kv_q16 what,
+                                        struct engine_tensor *cache, enum quant_id type, bool int16,
+                                        struct engine_tensor *x)
+{
+    struct engine_tensor *slots = b->inputs.kv.slot[b->state->kv.layer[b->layer->index].kind];
+    x = model_swap_heads(b, x);
+    return int16 ? engine_set_kv_q16(b->g, what, cache, x, slots, type)
+                 : engine_set_rows(b->g, cache, x, slots);
+}
+
+struct engine_tensor *model_attend(struct model_builder *b, struct engine_tensor *q,
+                                   struct engine_tensor *k, struct engine_tensor *v,
+                                   struct engine_tensor *sinks, const struct engine_attention *how)
+{
+    struct model_kv *kv = &b->state->kv;
+    struct model_kv_layer *cache = &kv->layer[b->layer->index];
+    k = write_rows(b, ENGINE_KV_Q16_KEYS, &cache->k, kv->type_k, kv->int16_k, k);
+    v = write_rows(b, ENGINE_KV_Q16_VALUES, &cache->v, kv->type_v, kv->int16_v, v);
+    b->written[0] = k;
+    b->written[1] = v;
+    return engine_attention(b->g, q, model_swap_heads(b, k), model_swap_heads(b, v),
+                            b->inputs.kv.range[cache->kind], &kv->slots[cache->kind].view, sinks,
+                            how);
+}
