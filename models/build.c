@@ -2,7 +2,7 @@
  * models/internal.h and models/block/blocks.h. */
 #include "models/internal.h"
 
-enum { NODES_PER_LAYER = 96, NODES_AROUND = 32 };
+enum { NODES_PER_LAYER = 96, NODES_OF_STREAMS = 160, NODES_AROUND = 64 };
 
 static struct engine_tensor *build_part(struct model_builder *b, const struct model_part *part,
                                         struct engine_tensor *x)
@@ -81,6 +81,7 @@ static struct engine_tensor *build_layer(struct model_builder *b, struct engine_
                                          struct engine_tensor *x)
 {
     const enum model_residual residual = b->params->residual;
+    if (b->params->ends.n_streams) return build_part(b, &b->layer->tail, x);
     if (b->layer->idle) return rows_of(b, x, out_rows);
     const bool parallel = residual == MODEL_PARALLEL ||
                           (residual == MODEL_PARALLEL_BY_NORM && !b->layer->ffn_norm.weight);
@@ -107,10 +108,10 @@ bool model_graph_build(struct model_graph *out, struct model *m, struct model_st
 {
     const struct model_params *p = &m->params;
     *out = (struct model_graph){.n_tokens = n_tokens, .n_out = n_out};
-    out->graph = engine_graph_new(
-        m->engine,
-        (int)(p->n_layer * p->n_pass * (NODES_PER_LAYER + 2 * p->n_expert_used) + NODES_AROUND),
-        err);
+    const uint32_t per_layer =
+        NODES_PER_LAYER + 2 * p->n_expert_used + (p->ends.n_streams ? NODES_OF_STREAMS : 0);
+    out->graph =
+        engine_graph_new(m->engine, (int)(p->n_layer * p->n_pass * per_layer + NODES_AROUND), err);
     if (!out->graph) return false;
     struct model_builder b = {.g = out->graph, .params = p, .state = state, .n_tokens = n_tokens};
     const int64_t n[1] = {n_tokens};
@@ -126,6 +127,7 @@ bool model_graph_build(struct model_graph *out, struct model *m, struct model_st
 
     struct engine_tensor *x = b.embedding = build_embedding(&b);
     if (p->ends.n_per_layer) b.per_layer = model_build_per_layer(&b, x);
+    if (p->ends.n_streams) model_altup_begin(&b, x);
     for (uint32_t i = 0; i < p->n_layer * p->n_pass; i++) {
         b.layer = &p->layer[i % p->n_layer];
         b.kv_layer = i;
@@ -134,6 +136,7 @@ bool model_graph_build(struct model_graph *out, struct model *m, struct model_st
             x = model_norm(&b, x, &p->ends.output_norm);
         x = build_layer(&b, b.out_rows, x);
     }
+    if (p->ends.n_streams) x = model_altup_end(&b);
     x = engine_name(model_norm(&b, x, &p->ends.output_norm), "hidden");
     if (n_out > 0) {
         out->hidden = x;

@@ -121,10 +121,14 @@ static bool read_ends(struct model_reader *r, struct model_params *p)
         row->residual_default > 0 ? row->residual_default / sqrtf((float)p->n_layer) : 1.0f;
     p->logit_scale = row->logit_default > 0 ? row->logit_default / (float)p->n_embd : 1.0f;
     p->logit_softcap = row->softcap;
+    const bool altup = p->arch->plan.altup;
+    if (altup) ends->n_per_layer = 256;
     if (p->arch->plan.per_layer &&
-        !model_read_u32(r, "embedding_length_per_layer_input", MODEL_REQUIRED, 0,
+        !model_read_u32(r, "embedding_length_per_layer_input",
+                        altup ? MODEL_OPTIONAL : MODEL_REQUIRED, altup ? 1 : 0,
                         MODEL_MAX_DIM / p->n_layer, &ends->n_per_layer))
         return false;
+    ends->n_streams = altup ? MODEL_STREAMS - 1 : 0;
     ends->n_per_layers = p->n_layer * ends->n_per_layer;
     if ((row->embd_scale == MODEL_EMBD_KEY &&
          !model_read_f32(r, "embedding_scale", MODEL_OPTIONAL, 0.0f, &p->embd_scale)) ||
@@ -292,11 +296,14 @@ static bool read_layers(struct model_reader *r, struct model_params *p)
         struct model_layer *l = &p->layer[i];
         enum model_block_id mixer, ffn;
         const bool beside = p->arch->experts.beside && p->n_expert;
+        const enum model_block_id tail = p->arch->plan.altup   ? MODEL_ALTUP
+                                         : p->ends.n_per_layer ? MODEL_PER_LAYER
+                                                               : MODEL_NOTHING;
         l->index = i;
         if (!plan_layer(r, p, l, &mixer, &ffn) || !read_part(r, p, l, mixer, &l->mixer) ||
             !read_part(r, p, l, ffn, &l->ffn) ||
             !read_part(r, p, l, beside ? MODEL_EXPERTS : MODEL_NOTHING, &l->beside) ||
-            !read_part(r, p, l, p->ends.n_per_layer ? MODEL_PER_LAYER : MODEL_NOTHING, &l->tail))
+            !read_part(r, p, l, tail, &l->tail))
             return false;
         size_norms(p, l);
     }
@@ -340,6 +347,8 @@ static const struct model_tensor_row end_rows[] = {
     {"per_layer_token_embd", MODEL_MATRIX, MODEL_REQUIRED, END(per_layer_embd), .inputs = END(n_per_layers), .outputs = END(n_vocab)},
     {"per_layer_model_proj", MODEL_LINEAR, MODEL_REQUIRED, END(per_layer_proj), .inputs = END(n_embd), .outputs = END(n_per_layers)},
     {"per_layer_proj_norm", MODEL_NORM,   MODEL_REQUIRED, END(per_layer_norm), .inputs = END(n_per_layer)},
+    {"altup_proj",          MODEL_STACK,  MODEL_REQUIRED, END(streams_in), .inputs = END(n_embd), .outputs = END(n_embd), .depth = END(n_streams)},
+    {"altup_unembd_proj",   MODEL_STACK,  MODEL_REQUIRED, END(streams_out), .inputs = END(n_embd), .outputs = END(n_embd), .depth = END(n_streams)},
     {"rope_freqs",          MODEL_VECTOR, MODEL_OPTIONAL, END(rope_freqs), .inputs = END(n_factors)},
     {"rope_factors_long",   MODEL_VECTOR, MODEL_OPTIONAL, END(rope_long),  .inputs = END(n_factors)},
     {"rope_factors_short",  MODEL_VECTOR, MODEL_OPTIONAL, END(rope_short), .inputs = END(n_factors)},

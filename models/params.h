@@ -75,12 +75,14 @@ struct model_layer {
     struct model_part beside;
     uint32_t n_beside_norm; /* E, or 0: without such a network */
     struct model_norm ffn_norm_1, beside_norm, beside_post_norm;
-    struct model_part tail;          /* takes the layer's output to a new one */
-    uint32_t n_scale;                /* 1 if files may have: */
+    struct model_part tail; /* takes the layer's output to a new one; AltUp is all of the layer */
+    uint32_t n_scale;       /* 1 if files may have: */
     struct engine_tensor *out_scale; /* [1]: multiplies the layer's output; or NULL */
     bool idle;                       /* the layer has tensors and no effect */
     struct model_kv_shape kv;        /* set by the mixer */
 };
+
+enum { MODEL_STREAMS = 4 }; /* of AltUp */
 
 /* What stands around the layers. */
 struct model_ends {
@@ -91,11 +93,13 @@ struct model_ends {
     struct engine_tensor *per_layer_embd; /* [V][L P] */
     struct model_linear per_layer_proj;   /* L P x E */
     struct model_norm per_layer_norm;     /* [P] */
-    struct engine_tensor *token_embd;     /* [V][E]; the output's weight where the file has none */
-    struct model_norm embd_norm;          /* [E] */
-    struct engine_tensor *positions;      /* [positions][E]: learned ones, or NULL */
-    struct model_norm output_norm;        /* [E] */
-    struct model_linear output;           /* V x E; the embeddings where the file ties them */
+    uint32_t n_streams;                   /* further streams of AltUp; 0: none */
+    struct model_linear streams_in, streams_out; /* so many of E x E */
+    struct engine_tensor *token_embd; /* [V][E]; the output's weight where the file has none */
+    struct model_norm embd_norm;      /* [E] */
+    struct engine_tensor *positions;  /* [positions][E]: learned ones, or NULL */
+    struct model_norm output_norm;    /* [E] */
+    struct model_linear output;       /* V x E; the embeddings where the file ties them */
     /* Divisors of the RoPE frequencies: of all contexts, or of those that are longer than the
      * original one and of the others. */
     struct engine_tensor *rope_freqs, *rope_long, *rope_short;

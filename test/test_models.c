@@ -387,6 +387,7 @@ static const char *features_of(const struct model_arch *a, char *out, size_t siz
         {a->attn.window.own_heads, "heads of windowed layers have a size of their own"},
         {a->attn.sharing != MODEL_KV_OWN, "shared keys and values"},
         {a->plan.per_layer, "per-layer embeddings"},
+        {a->plan.altup, "AltUp, LAuReL, sparse activations"},
         {a->experts.allowed, a->experts.beside ? "and experts beside" : "or experts"},
     };
     size_t used = 0;

@@ -17,6 +17,7 @@ enum model_block_id {
     MODEL_FFN,
     MODEL_EXPERTS,
     MODEL_LINEAR_MIXER, /* no tokens are mixed: the output product alone */
+    MODEL_ALTUP,        /* a layer of several streams, of which one runs through its other parts */
     MODEL_PER_LAYER,    /* adds what per-layer embeddings give, at a layer's end */
     MODEL_MLA,          /* attention over latents */
     MODEL_BLOCK_COUNT,
@@ -34,6 +35,7 @@ struct model_plan {
     enum model_plan_rule rule;
     enum model_block_id mixer, recurrent;
     bool per_layer; /* embeddings for each layer: embedding_length_per_layer_input; 0: none */
+    bool altup;     /* layers are MODEL_ALTUP; per-layer embeddings have 256 numbers by default */
     bool loops; /* all layers run num_loops times, with a state of their own each time; between two
                    runs the output's norm, unless skip_loop_final_norm */
 };
@@ -148,7 +150,8 @@ struct model_window {
  * kind (with or without a window) has written. */
 enum model_kv_sharing {
     MODEL_KV_OWN,
-    MODEL_KV_SHARED_KEY /* as many as attention.shared_kv_layers says */
+    MODEL_KV_SHARED_KEY,    /* as many as attention.shared_kv_layers says */
+    MODEL_KV_SHARED_FROM_20 /* all but the first 20 */
 };
 
 /* What attn_gate of the layer's input makes of the output before the last product: numbers that it
@@ -195,6 +198,8 @@ struct model_ffn_row {
     bool scales;      /* a .scale of its matrices counts; otherwise it is ignored */
     bool clamps;      /* gated units are bounded by swiglu_clamp_shexp, experts' by _exp */
     uint32_t divisor; /* of feed_forward_length; 0: 1 */
+    uint32_t sparse;  /* so many first layers keep of the gate's numbers what exceeds mean + 1.645
+                         deviations of their row, about a twentieth */
 };
 
 /* What the router's numbers are for choosing, and as weights; numbered as expert_gating_func. */

@@ -173,8 +173,10 @@ static bool read_sharing(struct model_reader *r, const struct model_params *p, u
 {
     uint32_t n_shared = 0;
     if (p->arch->attn.sharing == MODEL_KV_OWN) return true;
-    if (!model_read_u32(r, "attention.shared_kv_layers", MODEL_OPTIONAL, 0, p->n_layer - 1,
-                        &n_shared))
+    if (p->arch->attn.sharing == MODEL_KV_SHARED_FROM_20)
+        n_shared = p->n_layer > 20 ? p->n_layer - 20 : 0;
+    else if (!model_read_u32(r, "attention.shared_kv_layers", MODEL_OPTIONAL, 0, p->n_layer - 1,
+                             &n_shared))
         return false;
     a->shared = layer >= p->n_layer - n_shared;
     for (uint32_t i = layer; a->shared && i > 0; i--) {

@@ -3,9 +3,13 @@
 #include <math.h>
 
 const struct model_block *const model_blocks[MODEL_BLOCK_COUNT] = {
-    [MODEL_ATTENTION] = &model_block_attention, [MODEL_FFN] = &model_block_ffn,
-    [MODEL_EXPERTS] = &model_block_experts,     [MODEL_LINEAR_MIXER] = &model_block_linear,
-    [MODEL_PER_LAYER] = &model_block_per_layer, [MODEL_MLA] = &model_block_mla,
+    [MODEL_ATTENTION] = &model_block_attention,
+    [MODEL_FFN] = &model_block_ffn,
+    [MODEL_EXPERTS] = &model_block_experts,
+    [MODEL_LINEAR_MIXER] = &model_block_linear,
+    [MODEL_ALTUP] = &model_block_altup,
+    [MODEL_PER_LAYER] = &model_block_per_layer,
+    [MODEL_MLA] = &model_block_mla,
 };
 
 struct engine_tensor *model_named(const struct model_builder *b, struct engine_tensor *t,

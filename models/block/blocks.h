@@ -29,7 +29,8 @@ struct model_builder {
     struct engine_tensor *kept[MODEL_KV_KINDS][2]; /* the same of the latest layer of each kind */
     struct engine_tensor *residual;  /* what the norm before the feed-forward network is given */
     struct engine_tensor *per_layer; /* [T][L P]: a part for each layer; or NULL */
-    struct engine_tensor *out_rows;  /* rows that go on after the layer's mixer; NULL: all */
+    struct engine_tensor *stream[MODEL_STREAMS]; /* of AltUp: [T][E] each, the first is x */
+    struct engine_tensor *out_rows; /* rows that go on after the layer's mixer; NULL: all */
 };
 
 struct model_block {
@@ -45,7 +46,7 @@ struct model_block {
 };
 
 extern const struct model_block model_block_attention, model_block_ffn, model_block_experts,
-    model_block_linear, model_block_per_layer, model_block_mla;
+    model_block_linear, model_block_altup, model_block_per_layer, model_block_mla;
 extern const struct model_block *const model_blocks[MODEL_BLOCK_COUNT]; /* by id */
 
 /* ---- Keys that several blocks share ---- */
@@ -82,6 +83,9 @@ struct engine_tensor *model_linear(const struct model_builder *b, const struct m
                                    struct engine_tensor *x);
 /* Embeddings for each layer: of the tokens, and of their embeddings x [T][E]: [T][L P]. */
 struct engine_tensor *model_build_per_layer(const struct model_builder *b, struct engine_tensor *x);
+/* The streams of AltUp, from embeddings x [T][E] to b->stream, and back to one. */
+void model_altup_begin(struct model_builder *b, struct engine_tensor *x);
+struct engine_tensor *model_altup_end(const struct model_builder *b);
 /* [A][B][size] as [B][A][size], by strides alone: a cache keeps each head's slots together, the
  * tokens of a batch and the attention op have heads inside. */
 struct engine_tensor *model_swap_heads(const struct model_builder *b, struct engine_tensor *x);
