@@ -16,7 +16,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Parents stand before their children. */
+/* Parents precede their children. */
 enum cpu_level {
     CPU_SCALAR,
     CPU_AVX2,       /* AVX2 + FMA + F16C */

@@ -7,7 +7,7 @@
 enum {
     WIDTH = 80,
     LEFT = 30,  /* width of the column of names */
-    SCREEN = 20 /* lines, beside those that follow the options */
+    SCREEN = 20 /* lines, without those that follow the options */
 };
 
 void cli_help_overview(bool brief, struct base_buffer *out)

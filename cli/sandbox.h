@@ -6,8 +6,8 @@
  *                          renamed and removed in one folder only, no program is
  *                          started and no TCP port used
  *     cli_sandbox_close    in all threads (seccomp): no file is opened, no program started, no
- *                          process made, nothing of the network, of other processes or of the
- *                          terminal but reading, writing and its modes
+ *                          process made; no access to the network or other processes; of the
+ *                          terminal only reading, writing and its modes
  *
  * Refused calls fail with EPERM, EACCES or ENOSYS, without a signal. If the kernel or the build
  * lacks one of the two, only the other is used; cli_sandbox_facts reports which exist. Owns: the

@@ -27,7 +27,7 @@ enum generate_ending {
     GENERATE_END_STOP,       /* a stop text */
     GENERATE_END_LIMIT,      /* max_tokens */
     GENERATE_END_CONTEXT,    /* the context is full */
-    GENERATE_END_CONSTRAINT, /* the constraint lets nothing follow */
+    GENERATE_END_CONSTRAINT, /* the constraint allows no token */
     GENERATE_END_INTERRUPTED
 };
 extern const char *const generate_ending_name[]; /* "eos", "stop", ... */
@@ -115,7 +115,7 @@ uint32_t generate_request_seq(const struct generate_request *r);
 struct model_session *generate_request_session(const struct generate_request *r);
 
 /* Chooses a token by the logits [n_vocab] of the last of next_ids, which the sequence now holds. An
- * interruption or a constraint that lets nothing follow gives a piece without a token. */
+ * interruption or a constraint that allows no token gives a piece without a token. */
 bool generate_request_take(struct generate_request *r, const float *logits,
                            struct generate_piece *piece, struct base_error *err);
 

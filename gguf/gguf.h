@@ -108,7 +108,7 @@ bool gguf_get_str(const struct gguf_file *f, const char *key, struct gguf_str *o
 
 /* Metadata in place of the file's: every later look-up by key finds this value, whether or not the
  * file has the key; of several for one key the last. `kind` is I64, F64, BOOL (one byte) or STRING,
- * `bytes` as they lie in a file; all is copied. What is wrong with such a value when it is read is
+ * `bytes` are little-endian; all is copied. What is wrong with such a value when it is read is
  * BASE_USAGE. False and BASE_NO_MEMORY when there is no memory. */
 bool gguf_override(struct gguf_file *file, struct gguf_str key, enum gguf_kind kind,
                    const void *bytes, uint64_t size, struct base_error *err);
@@ -143,7 +143,7 @@ void gguf_writer_bool(struct gguf_writer *w, const char *key, bool value);
 void gguf_writer_str(struct gguf_writer *w, const char *key, const char *bytes, uint64_t size);
 void gguf_writer_str_array(struct gguf_writer *w, const char *key, const struct gguf_str *items,
                            uint64_t count);
-/* Numbers as they lie in memory: `items` is `count` values of `item`. */
+/* Numbers in memory order: `items` is `count` values of `item`. */
 void gguf_writer_array(struct gguf_writer *w, const char *key, enum gguf_kind item,
                        const void *items, uint64_t count);
 /* A key of another file, unchanged. Writing the same key again replaces it. */

@@ -12,8 +12,8 @@ struct gguf_index {
     uint64_t count;
 };
 
-/* Sorts the names that stand at the start of `count` records of `stride` bytes. The records must
- * stay where they are. False and BASE_NO_MEMORY when there is no memory. */
+/* Sorts the names at the start of `count` records of `stride` bytes. The records must not move.
+ * False and BASE_NO_MEMORY when there is no memory. */
 bool gguf_index_init(struct gguf_index *index, const void *records, uint64_t count, size_t stride,
                      struct base_error *err);
 void gguf_index_free(struct gguf_index *index);

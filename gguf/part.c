@@ -371,7 +371,7 @@ static bool parse_tensor(struct gguf_tensor *t, uint64_t alignment, struct gguf_
     return true;
 }
 
-/* Turns the relative offset into one of the file, and checks that the data is there. */
+/* Turns the relative offset into one of the file, and checks that the file contains the data. */
 static bool place_tensor(struct gguf_part *part, struct gguf_tensor *t, struct gguf_cursor *c)
 {
     uint64_t begin, end;

@@ -1,6 +1,7 @@
 /* models/build.c: the graph of a decoder-only transformer: the skeleton around the blocks. See
  * models/internal.h and models/block/blocks.h. */
 #include "models/internal.h"
+#include <math.h>
 
 enum { NODES_PER_LAYER = 96, NODES_OF_STREAMS = 160, NODES_AROUND = 64 };
 
@@ -37,14 +38,21 @@ static struct engine_tensor *build_parallel(struct model_builder *b, struct engi
     return model_named(b, engine_add(b->g, scaled(b, f), x), "layer_out");
 }
 
-/* x [T][E]: what the network gives; what the one beside it gives is added, each normalized. */
-static struct engine_tensor *build_beside(struct model_builder *b, struct engine_tensor *in,
-                                          struct engine_tensor *x)
+/* The layer's networks of x, which is normalized. */
+static struct engine_tensor *build_networks(struct model_builder *b, struct engine_tensor *x)
 {
     const struct model_layer *l = b->layer;
-    struct engine_tensor *beside = build_part(b, &l->beside, model_norm(b, in, &l->beside_norm));
-    x = model_norm(b, x, &l->ffn_norm_1);
-    return engine_add(b->g, model_norm(b, beside, &l->beside_post_norm), x);
+    struct engine_tensor *f = build_part(b, &l->ffn, x);
+    if (!l->beside.block) return f;
+    if (b->params->arch->experts.beside == MODEL_BESIDE_NORMS) {
+        x = build_part(b, &l->beside, model_norm(b, b->residual, &l->beside_norm));
+        f = model_norm(b, f, &l->ffn_norm_1);
+        return engine_add(b->g, model_norm(b, x, &l->beside_post_norm), f);
+    }
+    if (l->beside_norm.weight) x = model_norm(b, b->layer_in, &l->beside_norm);
+    f = engine_add(b->g, build_part(b, &l->beside, x), f);
+    const bool mean = b->params->arch->experts.beside == MODEL_BESIDE_MEAN;
+    return mean ? engine_scale(b->g, f, sqrtf(0.5f), 0.0f) : f;
 }
 
 /* x += m(x), then x += f(x), with norms before, after or both. */
@@ -59,16 +67,15 @@ static struct engine_tensor *build_serial(struct model_builder *b, struct engine
     if (l->mixer.block) {
         if (before) x = model_norm(b, x, &l->mixer_norm);
         x = rows_of(b, build_part(b, &l->mixer, x), out_rows);
-        in = rows_of(b, in, out_rows);
+        in = b->layer_in = rows_of(b, in, out_rows);
         if (after) x = model_post_norm(b, x, &l->mixer_post_norm);
         in = model_named(b, engine_add(b->g, scaled(b, x), in), "ffn_in");
     } else {
-        in = rows_of(b, in, out_rows);
+        in = b->layer_in = rows_of(b, in, out_rows);
     }
     if (!l->ffn.block) return in;
     b->residual = in;
-    x = build_part(b, &l->ffn, before ? model_norm(b, in, &l->ffn_norm) : in);
-    if (l->beside.block) x = build_beside(b, in, x);
+    x = build_networks(b, before ? model_norm(b, in, &l->ffn_norm) : in);
     if (after) x = model_post_norm(b, x, &l->ffn_post_norm);
     x = engine_add(b->g, scaled(b, x), in);
     if (l->tail.block) x = build_part(b, &l->tail, x);

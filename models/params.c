@@ -119,7 +119,9 @@ static bool read_ends(struct model_reader *r, struct model_params *p)
                                                        : 1.0f;
     p->residual_scale =
         row->residual_default > 0 ? row->residual_default / sqrtf((float)p->n_layer) : 1.0f;
-    p->logit_scale = row->logit_default > 0 ? row->logit_default / (float)p->n_embd : 1.0f;
+    p->logit_scale = row->logit_default > 0    ? row->logit_default
+                     : row->logits_by_embd > 0 ? row->logits_by_embd / (float)p->n_embd
+                                               : 1.0f;
     p->logit_softcap = row->softcap;
     const bool altup = p->arch->plan.altup;
     if (altup) ends->n_per_layer = 256;
@@ -153,6 +155,12 @@ static bool read_temperature(struct model_reader *r, struct model_params *p)
     const char *length = kind == MODEL_TEMPERATURE_KEY ? "attention.temperature_length"
                                                        : "rope.scaling.original_context_length";
     if (kind == MODEL_TEMPERATURE_NONE) return true;
+    if (kind == MODEL_TEMPERATURE_UNROTATED) {
+        p->temperature = 0.1f;
+        p->temperature_length = 8192;
+        p->temperature_first = 1;
+        return true;
+    }
     p->temperature_length = p->n_ctx_train;
     if (!model_read_f32(r, "attention.temperature_scale", MODEL_OPTIONAL, 0.0f, &p->temperature))
         return false;
@@ -203,12 +211,23 @@ static bool read_numbers(struct model_reader *r, struct model_params *p)
         return false;
     p->n_layer -= p->n_draft_layer;
     r->n_layer = p->n_layer;
-    p->arch = model_arch_known(p->arch, p->n_layer, p->n_vocab);
+    uint32_t n_expert = 0;
+    if (!model_read_u32(r, "expert_count", MODEL_OPTIONAL, 0, MODEL_MAX_EXPERTS, &n_expert))
+        return false;
+    p->arch = model_arch_known(p->arch, p->n_layer, p->n_vocab, n_expert);
     return read_norm(r, p) && read_passes(r, p) && read_experts(r, p) && read_temperature(r, p) &&
            read_ends(r, p);
 }
 
 /* ---- Layers ---- */
+
+/* Whether the file has a plain network for the layer. */
+static bool has_plain(const struct model_reader *r, uint32_t layer)
+{
+    char name[48];
+    snprintf(name, sizeof name, "blk.%u.ffn_up.weight", layer);
+    return gguf_tensor_find(r->file, name) != NULL;
+}
 
 static bool plan_experts(struct model_reader *r, const struct model_params *p, uint32_t layer,
                          enum model_block_id *ffn)
@@ -220,9 +239,7 @@ static bool plan_experts(struct model_reader *r, const struct model_params *p, u
         (row->step && !model_read_u32(r, "interleave_moe_layer_step", MODEL_OPTIONAL, 0,
                                       MODEL_MAX_LAYERS, &step)))
         return false;
-    char name[48];
-    snprintf(name, sizeof name, "blk.%u.ffn_up.weight", layer);
-    if (row->by_tensor && gguf_tensor_find(r->file, name)) return true;
+    if (row->by_tensor && has_plain(r, layer)) return true;
     if (layer >= leading && (step == 0 || (layer + 1) % step == 0)) *ffn = MODEL_EXPERTS;
     return true;
 }
@@ -235,8 +252,7 @@ static bool plan_layer(struct model_reader *r, const struct model_params *p,
     const struct model_plan *plan = &p->arch->plan;
     *mixer = plan->mixer;
     *ffn = MODEL_FFN;
-    if (p->n_expert && !p->arch->experts.beside && !plan_experts(r, p, layer->index, ffn))
-        return false;
+    if (p->n_expert && !plan_experts(r, p, layer->index, ffn)) return false;
     if (plan->rule == MODEL_PLAN_SAME) return true;
     const uint32_t l = layer->index;
     uint32_t n_head = 1, n_head_kv = 1, n_ff = 1;
@@ -255,6 +271,14 @@ static bool plan_layer(struct model_reader *r, const struct model_params *p,
     if (n_ff == 0) *ffn = MODEL_NOTHING;
     layer->idle = n_ff == 0;
     return true;
+}
+
+/* Whether a layer of experts has a plain network too. */
+static bool is_beside(const struct model_reader *r, const struct model_params *p, uint32_t layer)
+{
+    const enum model_beside rule = p->arch->experts.beside;
+    return rule == MODEL_BESIDE_INPUT || rule == MODEL_BESIDE_NORMS ||
+           (rule == MODEL_BESIDE_MEAN && has_plain(r, layer));
 }
 
 static bool read_part(struct model_reader *r, struct model_params *p, struct model_layer *l,
@@ -282,8 +306,9 @@ static void size_norms(const struct model_params *p, struct model_layer *l)
     l->n_mixer_post_norm = l->mixer.block && after ? size : 0;
     l->n_ffn_norm = l->ffn.block && before && !parallel ? size : 0;
     l->n_ffn_norm_optional = parallel ? size : 0;
+    l->n_beside_norm = l->beside.block && p->arch->experts.beside == MODEL_BESIDE_INPUT ? size : 0;
     l->n_ffn_post_norm = l->ffn.block && after ? size : 0;
-    l->n_beside_norm = l->beside.block ? size : 0;
+    l->n_beside_norms = l->beside.block && p->arch->experts.beside == MODEL_BESIDE_NORMS ? size : 0;
     l->n_scale = p->arch->ends.layer_scale;
     l->n_skip = p->arch->ends.embd_skip ? 1 : 0;
 }
@@ -294,16 +319,18 @@ static bool read_layers(struct model_reader *r, struct model_params *p)
     if (!p->layer) return base_fail(r->err, BASE_NO_MEMORY, "no memory for %u layers", p->n_layer);
     for (uint32_t i = 0; i < p->n_layer; i++) {
         struct model_layer *l = &p->layer[i];
-        enum model_block_id mixer, ffn;
-        const bool beside = p->arch->experts.beside && p->n_expert;
+        enum model_block_id mixer, ffn, beside = MODEL_NOTHING;
         const enum model_block_id tail = p->arch->plan.altup   ? MODEL_ALTUP
                                          : p->ends.n_per_layer ? MODEL_PER_LAYER
                                                                : MODEL_NOTHING;
         l->index = i;
-        if (!plan_layer(r, p, l, &mixer, &ffn) || !read_part(r, p, l, mixer, &l->mixer) ||
-            !read_part(r, p, l, ffn, &l->ffn) ||
-            !read_part(r, p, l, beside ? MODEL_EXPERTS : MODEL_NOTHING, &l->beside) ||
-            !read_part(r, p, l, tail, &l->tail))
+        if (!plan_layer(r, p, l, &mixer, &ffn)) return false;
+        if (ffn == MODEL_EXPERTS && is_beside(r, p, i)) {
+            ffn = MODEL_FFN;
+            beside = MODEL_EXPERTS;
+        }
+        if (!read_part(r, p, l, mixer, &l->mixer) || !read_part(r, p, l, ffn, &l->ffn) ||
+            !read_part(r, p, l, beside, &l->beside) || !read_part(r, p, l, tail, &l->tail))
             return false;
         size_norms(p, l);
     }
@@ -360,10 +387,11 @@ static const struct model_tensor_row layer_rows[] = {
     {"post_attention_norm", MODEL_NORM, MODEL_REQUIRED, LAYER(mixer_post_norm), .inputs = LAYER(n_mixer_post_norm)},
     {"ffn_norm",            MODEL_NORM, MODEL_REQUIRED, LAYER(ffn_norm),        .inputs = LAYER(n_ffn_norm)},
     {"ffn_norm",            MODEL_NORM, MODEL_OPTIONAL, LAYER(ffn_norm),        .inputs = LAYER(n_ffn_norm_optional)},
-    {"post_ffw_norm_1",     MODEL_NORM, MODEL_REQUIRED, LAYER(ffn_norm_1),      .inputs = LAYER(n_beside_norm)},
-    {"pre_ffw_norm_2",      MODEL_NORM, MODEL_REQUIRED, LAYER(beside_norm),     .inputs = LAYER(n_beside_norm)},
-    {"post_ffw_norm_2",     MODEL_NORM, MODEL_REQUIRED, LAYER(beside_post_norm), .inputs = LAYER(n_beside_norm)},
+    {"post_ffw_norm_1",     MODEL_NORM, MODEL_REQUIRED, LAYER(ffn_norm_1),      .inputs = LAYER(n_beside_norms)},
+    {"pre_ffw_norm_2",      MODEL_NORM, MODEL_REQUIRED, LAYER(beside_norm),     .inputs = LAYER(n_beside_norms)},
+    {"post_ffw_norm_2",     MODEL_NORM, MODEL_REQUIRED, LAYER(beside_post_norm), .inputs = LAYER(n_beside_norms)},
     {"layer_output_scale",  MODEL_VECTOR, MODEL_OPTIONAL, LAYER(out_scale),     .inputs = LAYER(n_scale)},
+    {"ffn_norm_exps",       MODEL_NORM, MODEL_REQUIRED, LAYER(beside_norm),     .inputs = LAYER(n_beside_norm)},
     {"post_ffw_norm",       MODEL_NORM, MODEL_REQUIRED, LAYER(ffn_post_norm),   .inputs = LAYER(n_ffn_post_norm)},
     {"layer_output_scale",  MODEL_VECTOR, MODEL_REQUIRED, LAYER(skip),          .inputs = LAYER(n_skip)},
     {.name = NULL},

@@ -60,21 +60,23 @@ struct model_part {
 struct model_kv_shape {
     uint32_t n_head, size_k, size_v; /* n_head 0: none */
     uint32_t window;                 /* keys that a query sees, its own included; 0: all */
+    bool chunked; /* or those of its own piece of `window` positions, from a multiple of that on */
 };
 
 struct model_layer {
     uint32_t index;
     uint32_t n_mixer_norm, n_mixer_post_norm, n_ffn_norm, n_ffn_post_norm; /* sizes: E or 0 */
     uint32_t n_ffn_norm_optional, n_mixer_norm_2;                          /* files may lack them */
+    uint32_t n_beside_norm;
     struct model_norm mixer_norm, mixer_post_norm, ffn_norm, ffn_post_norm;
     struct model_norm mixer_norm_2; /* the mixer's instead of mixer_norm */
     uint32_t n_skip;                /* 1 where the layer adds the embeddings, else 0 */
     struct engine_tensor *skip;     /* [1]: what they are multiplied by */
     struct model_part mixer, ffn;
-    /* A network beside ffn, which sees the same input: out = N1 ffn(..) + N2 beside(N x). */
-    struct model_part beside;
-    uint32_t n_beside_norm; /* E, or 0: without such a network */
-    struct model_norm ffn_norm_1, beside_norm, beside_post_norm;
+    struct model_part beside;                       /* experts beside ffn */
+    uint32_t n_beside_norms;                        /* E, or 0, of three norms: */
+    struct model_norm ffn_norm_1, beside_post_norm; /* of what ffn and they give; */
+    struct model_norm beside_norm;                  /* of their input, also alone */
     struct model_part tail; /* takes the layer's output to a new one; AltUp is all of the layer */
     uint32_t n_scale;       /* 1 if files may have: */
     struct engine_tensor *out_scale; /* [1]: multiplies the layer's output; or NULL */
@@ -115,7 +117,7 @@ struct model_params {
     uint32_t n_head, n_head_kv; /* of the first layer with attention */
     uint32_t n_expert, n_expert_used;
     float temperature; /* of queries: its scale, and the positions of a step; 0: none */
-    uint32_t temperature_length;
+    uint32_t temperature_length, temperature_first; /* the number of position 0 */
     enum model_residual residual; /* the architecture's, PARALLEL_KEY as the file decides */
     enum model_norm_kind norm;    /* the same, BY_EPSILON as the file decides */
     float norm_eps, post_norm_eps;

@@ -175,7 +175,8 @@ static int32_t *ints(struct engine_tensor *t)
 
 static float q_scale_at(const struct model_params *p, uint32_t position)
 {
-    return 1.0f + p->temperature * logf((float)(position / p->temperature_length + 1));
+    return 1.0f + p->temperature *
+                      logf((float)((position + p->temperature_first) / p->temperature_length + 1));
 }
 
 /* Appends the batch's tokens to their sequences and says in the graph's inputs who goes where. */

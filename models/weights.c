@@ -56,6 +56,19 @@ void model_tensor_name(const struct model_params *p, const char *prefix, const c
     snprintf(name, MODEL_TENSOR_NAME, "%s%s", prefix, here);
 }
 
+/* How the file spells a tensor: as the architecture's alias says or, where it has that, as usual.
+ */
+static void spell(const struct binder *b, const char *prefix, const char *row, const char *part,
+                  char name[MODEL_TENSOR_NAME])
+{
+    char usual[MODEL_TENSOR_NAME];
+    model_tensor_name(b->p, prefix, row, part, name);
+    snprintf(usual, sizeof usual, "%s%s.%s", prefix, row, part);
+    if (name[strlen(prefix)] && !gguf_tensor_find(b->file, name) &&
+        gguf_tensor_find(b->file, usual))
+        memcpy(name, usual, sizeof usual);
+}
+
 /* Binds one tensor of the shape [ne2][ne1][ne0]; *out stays NULL where the file has none. */
 static bool bind(struct binder *b, const char *name, const int64_t ne[3], bool is_vector,
                  struct engine_tensor **out)
@@ -103,11 +116,11 @@ static bool bind_row(void *user, const struct model_tensor_row *row, const char 
     const bool is_vector = row->kind == MODEL_NORM || (is_pointer && row->kind != MODEL_MATRIX);
     char name[MODEL_TENSOR_NAME];
     struct model_linear found = {0};
-    model_tensor_name(b->p, prefix, row->name,
-                      row->kind == MODEL_BIAS    ? "bias"
-                      : row->kind == MODEL_SCALE ? "scale"
-                                                 : "weight",
-                      name);
+    spell(b, prefix, row->name,
+          row->kind == MODEL_BIAS    ? "bias"
+          : row->kind == MODEL_SCALE ? "scale"
+                                     : "weight",
+          name);
     if (!bind(b, name, (int64_t[]){inputs, outputs, depth}, is_vector, &found.weight)) return false;
     if (!found.weight && is_required(row, self))
         return base_fail_at(b->err, BASE_MODEL, name, -1, "missing tensor");
@@ -116,13 +129,13 @@ static bool bind_row(void *user, const struct model_tensor_row *row, const char 
         return true;
     }
     const int64_t bias[3] = {is_vector ? inputs : outputs, is_vector ? outputs : depth, 1};
-    model_tensor_name(b->p, prefix, row->name, "bias", name);
+    spell(b, prefix, row->name, "bias", name);
     if (!bind(b, name, bias, true, &found.bias)) return false;
     if (row->kind == MODEL_NORM) {
         *(struct model_norm *)field = (struct model_norm){found.weight, found.bias};
         return true;
     }
-    model_tensor_name(b->p, prefix, row->name, "scale", name);
+    spell(b, prefix, row->name, "scale", name);
     if (!bind(b, name, (int64_t[]){depth, 1, 1}, true, &found.scale)) return false;
     *(struct model_linear *)field = found;
     return true;

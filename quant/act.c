@@ -1,6 +1,6 @@
 /* quant/act.c: the activation forms, one row each, and how floats become them: 8-bit blocks of 32
  * or 256, and bfloat16. quant/quant.h fixes the arithmetic; scalar here is the specification, and
- * the vector kernels beside it give the same bits. */
+ * the vector kernels give the same bits. */
 #include "quant/half.h"
 #include <math.h>
 

@@ -5,7 +5,7 @@
  * files, allocation. Called by gguf/ (names and sizes) and engine/ (everything).
  *
  * One file per type (q4_0.c, q4_k.c, ...) holds the block struct, a drawing of its bits, decode,
- * encode, scalar dot, and the SIMD kernels beside their scalar twins; it exports one const row.
+ * encode, scalar dot, and the SIMD kernels next to their scalar twins; it exports one const row.
  *
  * ---- Canonical arithmetic (scalar is the specification; every kernel gives the same bits) ----
  *

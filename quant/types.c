@@ -1,8 +1,8 @@
 /* quant/types.c: the type table, one row per GGUF tensor type id.
  *
  * Types with arithmetic export their row from a file of their own. Types that are known by name and
- * size only (so that files which hold them can be listed and refused by name) stand here. Nothing
- * else in the program switches on a type. */
+ * size only (so that files with them can be listed and refused by name) are here. No other code
+ * switches on a type. */
 #include "quant/types.h"
 #include "base/size.h"
 #include <strings.h>

@@ -1,5 +1,5 @@
 /* test/fuzz_tools.c: a fuzz door: tools as JSON, and after a NUL byte a model's reply, which is
- * taken apart without losing a byte; what comes out as a call has arguments that are a JSON object.
+ * split without losing a byte; the arguments of every call are a JSON object.
  */
 #include "test/fuzz.h"
 #include "text/chat/reply.h"

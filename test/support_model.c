@@ -318,10 +318,16 @@ static bool plan_model(struct plan *plan, const char *path, struct base_error *e
     char names[MAX_WORDS];
     uint64_t rows = m->n_layer + 1;
     bool done = w && row;
+    /* Layers with this tensor have a plain network beside experts. */
+    const bool plain = has_word(m->with, "ffn_up.weight");
     if (done) write_keys(m, w);
     for (uint32_t i = 0; done && i <= m->n_layer; i++) {
         char name[32];
-        snprintf(name, sizeof name, i ? "layer.%u" : "token_embd.weight", i);
+        snprintf(name, sizeof name,
+                 !i      ? "token_embd.weight"
+                 : plain ? "blk.%u.ffn_up.weight"
+                         : "layer.%u",
+                 plain ? i - 1 : i);
         gguf_writer_tensor(w, (struct gguf_str){name, strlen(name)}, f32, 2,
                            (uint64_t[]){m->n_embd, 1});
     }

@@ -31,7 +31,7 @@ struct support_chain {
     int n_history;
     double mu, adaptive_sum, adaptive_weight, chosen_p;
     const float *logits;
-    double eps; /* what thresholds are off by: tells what is too close to call */
+    double eps; /* error of thresholds: cases within it are undecided */
 
     struct support_one *c; /* [n_vocab] the candidates */
     uint32_t n;

@@ -259,7 +259,7 @@ static void build_ten(struct gguf_writer *w)
     put_long(w, 10);
 }
 
-/* How often the long and the short token come out, and the processor time of it. */
+/* How often the long and the short token are found, and the processor time. */
 static double count_long(const struct support_vocab *v, const char *text, const char *own,
                          size_t size, size_t count[2])
 {

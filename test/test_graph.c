@@ -326,7 +326,7 @@ static void the_simplifier_joins_a_layer(void **state)
     (void)state;
     assert_int_equal(nodes_of_block(false, false), 5);
     assert_int_equal(nodes_of_block(true, false), 2); /* norm with weight and bias, glu */
-    assert_int_equal(nodes_of_block(true, true), 4);  /* an output stays by itself */
+    assert_int_equal(nodes_of_block(true, true), 4);  /* an output is never merged */
 }
 
 /* A norm must not move behind a write into what it reads. */

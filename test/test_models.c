@@ -72,7 +72,7 @@ static bool eval(struct model_session *s, const int32_t *ids, int n, bool go_bac
     if (!model_eval(s, ids, (uint64_t)n, MODEL_LOGITS_ALL, support_rows_keep, out, err))
         return false;
     if (!go_back) return true;
-    /* A short way back is always held; what is left must then come out as before. */
+    /* Cutting back a few tokens always works; the remaining logits must be the same as before. */
     uint32_t left = model_session_truncate(s, (uint32_t)n - 4);
     struct support_rows rest = {out->data + left * out->n_vocab, out->n_vocab};
     return model_eval(s, ids + left, (uint64_t)n - left, MODEL_LOGITS_ALL, support_rows_keep, &rest,
@@ -369,7 +369,9 @@ static const char *features_of(const struct model_arch *a, char *out, size_t siz
         {a->attn.rotate == MODEL_ROTATE_PATTERN, "RoPE on marked layers"},
         {a->attn.gate != MODEL_GATE_NONE, "gated attention"},
         {a->attn.qk_norm != MODEL_QK_NORM_NONE, "normalized queries and keys"},
-        {a->attn.window.rule != MODEL_WINDOW_NONE, "sliding windows"},
+        {a->attn.rotate == MODEL_ROTATE_NOT_1ST, "RoPE on windowed layers"},
+        {a->attn.window.rule != MODEL_WINDOW_NONE && !a->attn.window.chunked, "sliding windows"},
+        {a->attn.window.chunked, "attention inside pieces"},
         {a->attn.softcap != 0.0f, "score softcap"},
         {a->attn.alibi != 0.0f, "ALiBi"},
         {a->attn.yarn_log != MODEL_YARN_LOG_NONE, "YaRN with a log multiplier"},
@@ -380,7 +382,7 @@ static const char *features_of(const struct model_arch *a, char *out, size_t siz
         {a->ends.embd_scale != MODEL_EMBD_PLAIN || a->ends.embd_default > 0, "scaled embeddings"},
         {a->ffn.clamps, "bounded units"},
         {a->ends.residual_scale || a->ends.residual_default > 0, "scaled residuals"},
-        {a->ends.logit_scale != MODEL_LOGITS_PLAIN || a->ends.logit_default > 0, "scaled logits"},
+        {a->ends.logit_scale != MODEL_LOGITS_PLAIN || a->ends.logits_by_embd > 0, "scaled logits"},
         {a->ends.softcap_key, "logit softcap"},
         {a->plan.rule == MODEL_PLAN_COUNTS, "layers without attention or network"},
         {a->attn.v_norm, "normalized values"},
@@ -388,7 +390,8 @@ static const char *features_of(const struct model_arch *a, char *out, size_t siz
         {a->attn.sharing != MODEL_KV_OWN, "shared keys and values"},
         {a->plan.per_layer, "per-layer embeddings"},
         {a->plan.altup, "AltUp, LAuReL, sparse activations"},
-        {a->experts.allowed, a->experts.beside ? "and experts beside" : "or experts"},
+        {a->experts.allowed && a->experts.beside == MODEL_BESIDE_NONE, "or experts"},
+        {a->experts.beside != MODEL_BESIDE_NONE, "experts beside networks"},
     };
     size_t used = 0;
     *out = '\0';

@@ -1,5 +1,5 @@
-/* test/test_reply.c: replies taken apart: every format in one piece, cut at every place, and byte
- * by byte, with the same result; no byte lost; what is no call stays text; bounds. */
+/* test/test_reply.c: parts of replies: every format in one piece, cut at every place, and byte by
+ * byte, with the same result; no byte lost; what is no call stays text; bounds. */
 #include "test/support.h"
 
 #include "test/support_files.h"
@@ -318,7 +318,7 @@ static void memory_that_runs_out_makes_no_text_of_a_call(void **state)
     json_decref(tools);
 }
 
-/* Text comes out as soon as it can be no mark. */
+/* Text is returned as soon as it cannot be a mark. */
 static void text_comes_out_as_soon_as_it_is_no_mark(void **state)
 {
     (void)state;

@@ -24,7 +24,12 @@ struct variant {
     uint32_t n_expert;
 };
 
-static const struct variant llama = {"llama", "llama", 0}, experts = {"llama-moe", "llama", 4};
+static const struct variant llama = {"llama", "llama", 0};
+/* Experts of what goes on after the mixer, beside a network, and by what the layer began with. */
+static const struct variant experts[] = {{"llama-moe", "llama", 4},
+                                         {"arctic-moe", "arctic", 4},
+                                         {"smallthinker-moe", "smallthinker", 4},
+                                         {"deepseek2-moe", "deepseek2", 8}};
 
 struct setting {
     int threads;
@@ -235,7 +240,8 @@ static void sequences_together_are_each_what_they_are_alone(void **state)
     };
     (void)state;
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
-        random_walk(&experts, &settings[i]);
+        for (size_t e = 0; e < sizeof experts / sizeof *experts; e++)
+            random_walk(&experts[e], &settings[i]);
         /* Quick: a part of the architectures, other ones for each setting. */
         for (size_t a = support_quick() ? i : 0; support_arch(a); a += support_quick() ? 20 : 1)
             random_walk(&(struct variant){support_arch(a), support_arch(a), 0}, &settings[i]);

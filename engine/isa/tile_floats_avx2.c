@@ -54,7 +54,7 @@ TARGET INLINE void store_block(half_sums *sums, int n_rows, int n_cols, float *c
     }
 }
 
-/* ---- Rows where they lie ---- */
+/* ---- Rows in place ---- */
 
 /* Rows and columns of a block. Missing ones repeat the last. */
 struct block {

@@ -39,7 +39,7 @@ TARGET INLINE void store4x4(__m512 sums, int64_t row, int64_t n_rows, int64_t n_
         if (c < n_cols) _mm_mask_storeu_ps(out[c] + row, rows, _mm_load_ps(value[c]));
 }
 
-/* ---- Rows where they lie ---- */
+/* ---- Rows in place ---- */
 
 TARGET INLINE __m512 f32_4x4(int64_t k, const float *const *w, const float *const *x)
 {

@@ -17,8 +17,8 @@
  *   packed       floats (BF16, and F32 or F16 of more   rows and columns packed in bundles, tiles of
  *                than 16 columns) where the level has   24 rows by 8 columns: one load of a row serves
  *                such a tile                            8 columns
- *   rows         other floats                           rows where they lie, or decoded to F32, by
- *                                                       columns where they lie
+ *   rows         other floats                           rows in place, or decoded to F32, by
+ *                                                       columns in place
  *   panels-k     super-blocks of 256, with two 512-bit  panels of 16 rows, 512 elements of k at a
  *                ports or at most 8 columns in a gemm   time: panels of a tile stay in the L1 cache;
  *                                                       sums wait in memory, which costs nothing there

@@ -31,12 +31,12 @@ const struct model_arch *model_arch_find(struct gguf_str name, const char **spel
 }
 
 const struct model_arch *model_arch_known(const struct model_arch *arch, uint32_t n_layer,
-                                          uint32_t n_vocab)
+                                          uint32_t n_vocab, uint32_t n_expert)
 {
     for (int i = 0; i < MODEL_MAX_KNOWN && arch->known[i].as; i++) {
         const struct model_known *k = &arch->known[i];
         if (n_layer >= k->min_layers && (!k->max_layers || n_layer <= k->max_layers) &&
-            (!k->n_vocab || k->n_vocab == n_vocab))
+            (!k->n_vocab || k->n_vocab == n_vocab) && (!k->n_expert || k->n_expert == n_expert))
             return k->as;
     }
     return arch;

@@ -72,16 +72,18 @@ enum model_rope_layers {
     MODEL_ROTATE_LEADING,  /* those, and the leading plain ones of a mixture */
     MODEL_ROTATE_NOT_4TH,  /* not every fourth */
     MODEL_ROTATE_PATTERN,  /* those that attention.rope_pattern marks; all if it is absent */
+    MODEL_ROTATE_NOT_1ST,  /* not the first of every four; all if the model has no window */
     MODEL_ROTATE_FINETUNED /* all, or none where rope.scaling.finetuned is false */
 };
 
 /* Which rope.* keys count beside rope.freq_base and the usual scaling. */
 enum model_rope_keys {
     MODEL_ROPE_KEYS_USUAL,
-    MODEL_ROPE_KEYS_NONE,       /* none at all: base 10000 */
-    MODEL_ROPE_KEYS_YARN,       /* rope.scaling.yarn_beta_fast, _beta_slow and _log_multiplier */
-    MODEL_ROPE_KEYS_ALPHA,      /* rope.scaling.alpha changes the base */
-    MODEL_ROPE_KEYS_SECTIONS,   /* NEOX where rope.dimension_sections has two kinds */
+    MODEL_ROPE_KEYS_NONE,     /* none at all: base 10000 */
+    MODEL_ROPE_KEYS_YARN,     /* rope.scaling.yarn_beta_fast, _beta_slow and _log_multiplier */
+    MODEL_ROPE_KEYS_YARN_ALL, /* the betas, beta_fast 8 by default, yarn_ext_factor, _attn_factor */
+    MODEL_ROPE_KEYS_ALPHA,    /* rope.scaling.alpha changes the base */
+    MODEL_ROPE_KEYS_SECTIONS, /* NEOX where rope.dimension_sections has two kinds */
     MODEL_ROPE_KEYS_INTERLEAVED /* pairs that its interleaved sections leave out do not rotate */
 };
 
@@ -92,6 +94,7 @@ enum model_qk_norm {
     MODEL_QK_NORM_FULL,       /* RMS over all heads together, before RoPE */
     MODEL_QK_NORM_HEAD_LAYER, /* layer norm of each head with weights of its own [H][D] */
     MODEL_QK_NORM_FULL_LAYER, /* layer norm over all heads together */
+    MODEL_QK_NORM_PLAIN,      /* RMS after RoPE without weights, on layers that rotate */
     MODEL_QK_NORM_GAIN        /* RMS after RoPE; queries with one weight for each head, keys none */
 };
 
@@ -100,14 +103,16 @@ enum model_score_scale {
     MODEL_SCALE_BY_EMBD, /* 1 / sqrt(E / H) */
     MODEL_SCALE_BY_SIZE, /* 1 / D */
     MODEL_SCALE_ONE,     /* 1 */
-    MODEL_SCALE_KEY      /* attention.scale, 1 / sqrt(D) where it is absent or 0 */
+    MODEL_SCALE_KEY,     /* attention.scale, 1 / sqrt(D) where it is absent or 0 */
+    MODEL_SCALE_OUTPUT   /* attention.output_scale, 1 / sqrt(128) where it is absent */
 };
 
 /* Queries times 1 + attention.temperature_scale * ln(floor(position / length) + 1). */
 enum model_temperature {
     MODEL_TEMPERATURE_NONE,
     MODEL_TEMPERATURE_ORIGINAL, /* length: rope.scaling.original_context_length */
-    MODEL_TEMPERATURE_KEY       /* attention.temperature_length */
+    MODEL_TEMPERATURE_KEY,      /* attention.temperature_length */
+    MODEL_TEMPERATURE_UNROTATED /* scale 0.1, length 8192, positions from 1; layers without RoPE */
 };
 
 /* Latent attention that reads a = 10 rope.scaling.yarn_log_multiplier. m(x) = 1 + 0.1 x ln f with
@@ -143,6 +148,8 @@ struct model_window {
     uint32_t period;
     enum model_window_rope rope;
     uint32_t size;  /* where the file has no attention.sliding_window; 0: then no layer has one */
+    uint32_t fixed; /* the size whatever that key says, unless it says 0; 0: the key counts */
+    bool chunked;   /* positions are cut into pieces of that size: a query sees its own piece */
     bool own_heads; /* attention.key_length_swa, value_length_swa, rope.dimension_count_swa */
 };
 
@@ -198,6 +205,7 @@ struct model_ffn_row {
     bool scales;      /* a .scale of its matrices counts; otherwise it is ignored */
     bool clamps;      /* gated units are bounded by swiglu_clamp_shexp, experts' by _exp */
     uint32_t divisor; /* of feed_forward_length; 0: 1 */
+    bool square;      /* F is E instead */
     uint32_t sparse;  /* so many first layers keep of the gate's numbers what exceeds mean + 1.645
                          deviations of their row, about a twentieth */
 };
@@ -223,12 +231,21 @@ enum model_shared {
     MODEL_SHARED_LENGTH_OR_COUNT /* S, by default as COUNT; none where expert_shared_count is 0 */
 };
 
+/* Layers with both kinds of networks: f is plain, e experts. */
+enum model_beside {
+    MODEL_BESIDE_NONE,
+    MODEL_BESIDE_INPUT, /* f(N x) + e(N' of the layer's input): ffn_norm_exps */
+    MODEL_BESIDE_MEAN,  /* (f(N x) + e(N x)) / sqrt(2) where the layer has ffn_up */
+    MODEL_BESIDE_NORMS /* N f(N x) + N e(N x); the router reads x / rms(x) / sqrt(E) * its .scale */
+};
+
 struct model_experts_row {
-    bool allowed;    /* a file with expert_count > 0 is a mixture */
-    bool own_length; /* expert_feed_forward_length, by default feed_forward_length / U */
-    bool by_tensor;  /* a layer with ffn_up is plain */
-    bool leading;    /* the first leading_dense_block_count layers are plain */
-    bool step;       /* of interleave_moe_layer_step layers only the last is a mixture */
+    bool allowed;     /* a file with expert_count > 0 is a mixture */
+    bool own_length;  /* expert_feed_forward_length, by default feed_forward_length / U */
+    bool main_length; /* by default feed_forward_length itself */
+    bool by_tensor;   /* a layer with ffn_up is plain */
+    bool leading;     /* the first leading_dense_block_count layers are plain */
+    bool step;        /* of interleave_moe_layer_step layers only the last is a mixture */
     enum model_gating gating;
     bool gating_key;                /* expert_gating_func, by default `gating` */
     enum model_normalize normalize; /* weights of the chosen have the sum 1; expert_weights_norm */
@@ -238,9 +255,11 @@ struct model_experts_row {
     bool shared_gate;      /* what the shared experts give is weighted for each token */
     bool shared_fused;     /* their gate and up are one tensor ffn_up_shexp, gate first */
     bool shared_mean;      /* where a layer has both: the mean of shared experts and chosen ones */
-    bool beside; /* a mixture stands beside each plain network, with norms of its own; its router
-                    reads x / rms(x) / sqrt(E) * ffn_gate_inp.scale */
-    bool oai;    /* clamped gated units of gpt-oss */
+    bool choose_by_logits; /* chosen are the largest numbers before `gating` */
+    bool weigh_inputs; /* experts get their input times the weight: outputs are added as they are */
+    bool route_by_layer; /* the router's input is the layer's, not normalized */
+    enum model_beside beside;
+    bool oai; /* clamped gated units of gpt-oss */
 };
 
 /* ---- Both ends ---- */
@@ -268,11 +287,11 @@ struct model_ends_row {
     enum model_embd_norm embd_norm;
     bool positions; /* learned ones are added: position_embd */
     enum model_logit_scale logit_scale;
-    bool softcap_key;    /* logits are capped by final_logit_softcapping, */
-    float softcap;       /* by default this */
-    float embd_default;  /* embedding_scale where the file has none; 0: 1 */
-    float logit_default; /* logit_scale where the file has none or no such key counts, times 1 / E;
-                            0: 1 */
+    bool softcap_key;     /* logits are capped by final_logit_softcapping, */
+    float softcap;        /* by default this */
+    float logit_default;  /* logit_scale where the file has none; 0: 1 */
+    float logits_by_embd; /* the same, times 1 / E */
+    float embd_default;   /* embedding_scale where the file has none; 0: 1 */
     bool embd_skip;   /* each layer adds the embeddings, times its own number layer_output_scale */
     bool layer_scale; /* a layer's output is multiplied by layer_output_scale */
     bool residual_scale;    /* what a block adds is multiplied by residual_scale */
@@ -286,7 +305,7 @@ struct model_arch;
 /* Published models that differ from their architecture in what no key of their files says: known by
  * their sizes (0: any), they take the row `as` instead. */
 struct model_known {
-    uint32_t min_layers, max_layers, n_vocab;
+    uint32_t min_layers, max_layers, n_vocab, n_expert;
     const struct model_arch *as; /* NULL: no more */
 };
 
@@ -317,6 +336,6 @@ const char *model_arch_name(size_t i, const struct model_arch **row);
 const struct model_arch *model_arch_find(struct gguf_str name, const char **spelled);
 /* The row that a model of these sizes takes: `arch`, or what its table of known sizes says. */
 const struct model_arch *model_arch_known(const struct model_arch *arch, uint32_t n_layer,
-                                          uint32_t n_vocab);
+                                          uint32_t n_vocab, uint32_t n_expert);
 
 #endif

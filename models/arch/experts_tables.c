@@ -6,6 +6,17 @@
     .alias = {{"attn_q.bias", ""}, {"attn_k.bias", ""}, {"attn_v.bias", ""},                        \
               {"attn_q.scale", ""}, {"attn_k.scale", ""}, {"attn_v.scale", ""}}
 
+#define LLAMA4(qk)                                                                                  \
+    .attn = {.rotate = MODEL_ROTATE_NOT_4TH, .qk_norm = (qk), .temperature = MODEL_TEMPERATURE_UNROTATED, \
+             .window = {.rule = MODEL_WINDOW_PERIOD, .period = 4, .rope = MODEL_WINDOW_ROPE_BASE,    \
+                        .size = 8192, .fixed = 8192, .chunked = true}},                              \
+    .experts = {.allowed = true, .own_length = true, .step = true, .gating = MODEL_GATING_SIGMOID,   \
+                .normalize = MODEL_NORMALIZE_NEVER, .choose_by_logits = true, .weigh_inputs = true,  \
+                .shared = MODEL_SHARED_LENGTH_OR_OWN},                                               \
+    .alias = {{"attn_output.bias", ""}}
+/* Maverick normalizes neither queries nor keys. */
+static const struct model_arch llama4_maverick = {{"llama4"}, LLAMA4(MODEL_QK_NORM_NONE)};
+
 const struct model_arch model_arch_experts[] = {
     {{"qwen2moe"}, .attn = {.rope = MODEL_ROPE_NEOX},
      .experts = {.allowed = true, .own_length = true, .normalize = MODEL_NORMALIZE_NEVER,
@@ -18,6 +29,22 @@ const struct model_arch model_arch_experts[] = {
     {{"olmoe"}, .attn = {.rope = MODEL_ROPE_NEOX, .qk_norm = MODEL_QK_NORM_FULL},
      .experts = {.allowed = true, .normalize = MODEL_NORMALIZE_NEVER}, BARE_QKV},
     {{"phimoe"}, .attn = {.rope = MODEL_ROPE_NEOX}, .experts = {.allowed = true}},
+    {{"grok"}, .residual = MODEL_SANDWICH, .ffn.act = ENGINE_GELU,
+     .attn = {.rope = MODEL_ROPE_NEOX, .rope_keys = MODEL_ROPE_KEYS_YARN_ALL, .scale = MODEL_SCALE_OUTPUT,
+              .softcap = 30},
+     .experts = {.allowed = true, .own_length = true, .main_length = true, .beside = MODEL_BESIDE_MEAN},
+     .ends = {.embd_scale = MODEL_EMBD_KEY, .embd_default = 78.38367176906169f, .softcap_key = true,
+              .logit_scale = MODEL_LOGITS_TIMES, .logit_default = 0.5773502691896257f},
+     .alias = {{"post_attention_norm.weight", "attn_output_norm.weight"},
+               {"post_ffw_norm.weight", "layer_output_norm.weight"}, {"attn_output.bias", ""}}},
+    {{"arctic"}, .ffn = {.square = true}, .experts = {.allowed = true, .beside = MODEL_BESIDE_INPUT},
+     .alias = {{"attn_output.bias", ""}}},
+    {{"llama4"}, LLAMA4(MODEL_QK_NORM_PLAIN), .known = {{.n_expert = 128, .as = &llama4_maverick}}},
+    {{"smallthinker"}, .ffn.act = ENGINE_RELU,
+     .attn = {.rope = MODEL_ROPE_NEOX, .rotate = MODEL_ROTATE_NOT_1ST,
+              .window = {.rule = MODEL_WINDOW_FIRST, .period = 4, .fixed = 4096, .rope = MODEL_WINDOW_ROPE_BASE}},
+     .experts = {.allowed = true, .own_length = true, .gating_key = true, .route_by_layer = true},
+     .alias = {{"attn_output.bias", ""}}},
     {{"dbrx"}, .norm = MODEL_LAYER_NORM, .attn = {.rope = MODEL_ROPE_NEOX}, .experts = {.allowed = true},
      .alias = {{"ffn_norm.weight", "attn_output_norm.weight"}}},
     {{"deepseek"},

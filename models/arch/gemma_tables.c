@@ -21,7 +21,7 @@
         .attn = {.rope = MODEL_ROPE_NEOX, .qk_norm = MODEL_QK_NORM_HEAD, .scale = MODEL_SCALE_ONE,     \
                  .v_norm = true, .k_as_v = true, .sharing = MODEL_KV_SHARED_KEY, \
                  .window = {.rule = MODEL_WINDOW_MARKED, .rope = MODEL_WINDOW_ROPE_OWN, .own_heads = true}}, \
-        .experts = {.allowed = true, .own_length = true, .beside = true}
+        .experts = {.allowed = true, .own_length = true, .beside = MODEL_BESIDE_NORMS}
 
 static const struct model_arch gemma2_27b = {{"gemma2"}, GEMMA2, .attn.scale = MODEL_SCALE_BY_EMBD};
 static const struct model_arch gemma3_27b = {{"gemma3"}, GEMMA3, .attn.scale = MODEL_SCALE_BY_EMBD};

@@ -20,7 +20,7 @@ const struct model_arch model_arch_latent[] = {
      .attn = {.temperature = MODEL_TEMPERATURE_KEY, .yarn_log = MODEL_YARN_LOG},
      .experts = {DEEPSEEK_EXPERTS}},
     {{"minicpm3"}, .plan.mixer = MODEL_MLA, .attn = {.rope = MODEL_ROPE_NEOX},
-     .ends = {.embd_default = 12, .residual_default = 1.4f, .logit_default = 256}},
+     .ends = {.embd_default = 12, .residual_default = 1.4f, .logits_by_embd = 256}},
     {{"plm"}, .plan.mixer = MODEL_MLA,
      .ffn = {.form = MODEL_FFN_PLAIN, .act = ENGINE_RELU_SQR}},
     {.name = {NULL}},

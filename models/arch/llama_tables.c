@@ -28,7 +28,7 @@ const struct model_arch model_arch_llama[] = {
      .ends = {.embd_scale = MODEL_EMBD_KEY, .logit_scale = MODEL_LOGITS_DIVIDED, .residual_scale = true}},
     {{"minicpm"}, .experts = {.allowed = true}, .attn = {.scale = MODEL_SCALE_KEY},
      .ends = {.embd_scale = MODEL_EMBD_KEY, .embd_default = 12, .logit_scale = MODEL_LOGITS_DIVIDED,
-              .logit_default = 256, .residual_scale = true, .residual_default = 1.4f}},
+              .logits_by_embd = 256, .residual_scale = true, .residual_default = 1.4f}},
     {{"nanbeige"}, .plan.loops = true},
     {{"chatglm"}, .ffn = {.form = MODEL_FFN_FUSED}},
     {{"glm4"}, .residual = MODEL_SANDWICH, .attn = {.rope_keys = MODEL_ROPE_KEYS_SECTIONS},

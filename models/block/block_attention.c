@@ -128,6 +128,9 @@ static bool read_window(struct model_reader *r, const struct model_params *p, ui
             return false;
         windowed = is_windowed(row, period, layer);
     }
+    if (row->fixed && size > 0) size = row->fixed;
+    if (row->chunked && size == 0)
+        return model_reader_fail(r, "attention.sliding_window", "0 is not supported here");
     if (windowed) *window = size;
     return true;
 }
@@ -149,6 +152,10 @@ static bool read_scores(struct model_reader *r, const struct model_params *p, st
                : row->scale == MODEL_SCALE_BY_EMBD ? 1.0f / sqrtf((float)(p->n_embd / a->n_head))
                                                    : 1.0f / sqrtf((float)a->d);
     if (scale > 0.0f) a->scale = scale;
+    if (row->scale == MODEL_SCALE_OUTPUT) {
+        a->scale = 1.0f / sqrtf(128.0f);
+        return model_read_f32(r, "attention.output_scale", MODEL_OPTIONAL, 0.0f, &a->scale);
+    }
     return true;
 }
 
@@ -158,9 +165,10 @@ static void size_qk_norms(const struct model_attention_row *row, struct attentio
     const enum model_qk_norm kind = row->qk_norm;
     const bool full = kind == MODEL_QK_NORM_FULL || kind == MODEL_QK_NORM_FULL_LAYER;
     const bool gain = kind == MODEL_QK_NORM_GAIN;
+    const bool none = kind == MODEL_QK_NORM_NONE || kind == MODEL_QK_NORM_PLAIN;
     const bool each = kind == MODEL_QK_NORM_HEAD_LAYER || gain;
-    const uint32_t q = kind == MODEL_QK_NORM_NONE ? 0 : full ? a->n_q : gain ? 1 : a->d;
-    const uint32_t k = kind == MODEL_QK_NORM_NONE || gain ? 0 : full ? a->n_k : a->d;
+    const uint32_t q = none ? 0 : full ? a->n_q : gain ? 1 : a->d;
+    const uint32_t k = none || gain ? 0 : full ? a->n_k : a->d;
     a->q_norm_rows = each ? a->n_head : 1;
     a->k_norm_rows = each ? a->n_head_kv : 1;
     *(row->qk_norm_optional ? &a->n_q_norm_optional : &a->n_q_norm) = q;
@@ -227,7 +235,8 @@ static bool read(struct model_reader *r, struct model_params *p, struct model_la
     *(a->shared || row->k_as_v ? &a->n_v_may : &a->n_v_must) = a->n_v;
     size_qk_norms(row, a);
     size_gate(r, p, l->index, a);
-    l->kv = (struct model_kv_shape){a->shared ? 0 : a->n_head_kv, a->d, a->dv, window};
+    l->kv = (struct model_kv_shape){a->shared ? 0 : a->n_head_kv, a->d, a->dv, window,
+                                    row->window.chunked};
     if (p->n_head == 0) {
         p->n_head = a->n_head;
         p->n_head_kv = a->n_head_kv;
@@ -280,7 +289,8 @@ static struct engine_tensor *build_positions(const struct model_builder *b,
     const enum model_qk_norm kind = b->params->arch->attn.qk_norm;
     const bool full = kind == MODEL_QK_NORM_FULL || kind == MODEL_QK_NORM_FULL_LAYER;
     const bool layer = kind == MODEL_QK_NORM_HEAD_LAYER || kind == MODEL_QK_NORM_FULL_LAYER;
-    const bool after = kind == MODEL_QK_NORM_AFTER || kind == MODEL_QK_NORM_GAIN;
+    const bool after = kind == MODEL_QK_NORM_AFTER || kind == MODEL_QK_NORM_GAIN ||
+                       (kind == MODEL_QK_NORM_PLAIN && a->rotates);
     const enum model_norm_kind as = layer ? MODEL_LAYER_NORM : MODEL_RMS_NORM;
     if (full && norm->weight) x = model_norm_as(b, x, norm, as);
     x = split_heads(b, x, heads, a->d);
@@ -339,12 +349,13 @@ static void build_kv(struct model_builder *b, const struct attention *a,
 static struct engine_tensor *build(struct model_builder *b, void *self, struct engine_tensor *x)
 {
     const struct attention *a = self;
+    const bool unrotated_only = b->params->arch->attn.temperature == MODEL_TEMPERATURE_UNROTATED;
     struct engine_tensor *qkv[3], *gate;
 
     build_qkv(b, a, x, qkv, &gate);
     struct engine_tensor *q =
         model_named(b, build_positions(b, a, qkv[0], a->n_head, &a->q_norm), "q");
-    if (b->q_scale) q = engine_mul(b->g, q, b->q_scale);
+    if (b->q_scale && !(a->rotates && unrotated_only)) q = engine_mul(b->g, q, b->q_scale);
     if (!a->shared) build_kv(b, a, qkv);
     const struct engine_attention how = {
         .scale = a->scale, .softcap = a->softcap, .max_alibi = a->alibi, .dv = (int)a->dv};

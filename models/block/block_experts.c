@@ -66,7 +66,7 @@ static bool read_lengths(struct model_reader *r, const struct model_params *p, u
         (counted &&
          !model_read_u32(r, "expert_shared_count", MODEL_OPTIONAL, 0, MODEL_MAX_EXPERTS, &count)))
         return false;
-    e->n_ff = own ? own : row->own_length ? main / e->n_used : main;
+    e->n_ff = own ? own : row->own_length && !row->main_length ? main / e->n_used : main;
     if (e->n_ff == 0) return model_reader_fail(r, "expert_feed_forward_length", "missing or 0");
     if (shared > 0 && or_count && count > 0) count = 1; /* the length is that of all together */
     if (shared == 0 && row->shared == MODEL_SHARED_LENGTH_OR_MAIN) shared = main;
@@ -117,7 +117,7 @@ static bool read(struct model_reader *r, struct model_params *p, struct model_la
     e->n_embd = p->n_embd;
     e->n_expert = p->n_expert;
     e->n_used = p->n_expert_used;
-    e->n_scaled = p->arch->experts.beside ? e->n_embd : 0;
+    e->n_scaled = p->arch->experts.beside == MODEL_BESIDE_NORMS ? e->n_embd : 0;
     e->n_plain = e->n_embd - e->n_scaled;
     return read_lengths(r, p, l->index, e) && read_gating(r, p, e) &&
            model_read_glu_clamp(r, p, "swiglu_clamp_exp", l->index, &e->clamp) &&
@@ -191,14 +191,18 @@ static struct engine_tensor *build(struct model_builder *b, void *self, struct e
 {
     const struct experts *e = self;
     const int64_t n = x ? x->ne[1] : 0;
+    const struct model_experts_row *row = &b->params->arch->experts;
     struct engine_tensor *in = x;
-    struct engine_tensor *probs = model_linear(b, &e->router, router_input(b, e, x));
+    struct engine_tensor *logits =
+        model_linear(b, &e->router, row->route_by_layer ? b->layer_in : router_input(b, e, x));
+    struct engine_tensor *probs = logits;
     if (e->gating == MODEL_GATING_SOFTMAX)
         probs = engine_soft_max(b->g, probs, NULL, NULL, 1.0f, 0.0f);
     if (e->gating == MODEL_GATING_SIGMOID) probs = engine_unary(b->g, probs, ENGINE_SIGMOID);
     probs = model_named(b, probs, "router");
-    struct engine_tensor *ids = engine_choose_experts(b->g, probs, e->bias, (int)e->n_used,
-                                                      (int)e->n_groups, (int)e->n_groups_used);
+    struct engine_tensor *ids =
+        engine_choose_experts(b->g, row->choose_by_logits ? logits : probs, e->bias, (int)e->n_used,
+                              (int)e->n_groups, (int)e->n_groups_used);
     struct engine_tensor *weights = engine_expert_weights(
         b->g, probs, ids, e->gating == MODEL_GATING_SOFTMAX_CHOSEN, e->normalize, e->scale);
 
@@ -211,6 +215,13 @@ static struct engine_tensor *build(struct model_builder *b, void *self, struct e
     } else {
         gate = linear_id(b, &e->gate, x, ids);
         up = linear_id(b, &e->up, x, ids);
+    }
+    if (row->weigh_inputs) { /* both are linear in the input */
+        struct engine_tensor *factors =
+            engine_reshape(b->g, weights, 3, (int64_t[]){1, e->n_used, n});
+        gate = engine_mul(b->g, gate, factors);
+        up = engine_mul(b->g, up, factors);
+        weights = engine_scale(b->g, weights, 0.0f, 1.0f);
     }
     x = linear_id(b, &e->down, build_glu(b, gate, up, e->clamp), ids);
     x = engine_expert_sum(b->g, x, weights);

@@ -56,6 +56,7 @@ static bool read(struct model_reader *r, struct model_params *p, struct model_la
                               &f->n_ff))
         return false;
     if (row->divisor) f->n_ff /= row->divisor;
+    if (row->square) f->n_ff = p->n_embd;
     if (f->n_ff == 0) return model_reader_fail(r, "feed_forward_length", "too small");
     f->n_gate = row->form == MODEL_FFN_GATED ? f->n_ff : 0;
     f->n_up = row->form == MODEL_FFN_FUSED ? 2 * f->n_ff : f->n_ff;

@@ -23,6 +23,7 @@ struct model_builder {
     struct engine_tensor *q_scale;   /* F32 [T][1][1]: queries are multiplied by it; or NULL */
     struct model_state_inputs inputs;
     struct engine_tensor *embedding;  /* [T][E]: what the layers begin with */
+    struct engine_tensor *layer_in;   /* [n][E]: its input, the rows that go on after the mixer */
     const struct model_layer *layer;  /* the one that is being built */
     uint32_t kv_layer;                /* that of the state which belongs to it, in this pass */
     struct engine_tensor *written[2]; /* the latest layer's state after its writes */

@@ -94,6 +94,19 @@ static bool finish_scaling(struct model_reader *r, const struct scaling *s,
     return true;
 }
 
+/* All numbers of YaRN as keys: a negative one is absent. Its magnitude counts where it is off. */
+static bool read_yarn_all(struct model_reader *r, struct scaling *s, struct engine_rope *rope)
+{
+    rope->beta_fast = 8.0f;
+    return model_read_f32(r, "rope.scaling.yarn_beta_fast", MODEL_OPTIONAL, 0.0f,
+                          &rope->beta_fast) &&
+           model_read_f32(r, "rope.scaling.yarn_beta_slow", MODEL_OPTIONAL, 0.0f,
+                          &rope->beta_slow) &&
+           model_read_f32(r, "rope.scaling.yarn_ext_factor", MODEL_OPTIONAL, -INFINITY,
+                          &s->ext_factor) &&
+           model_read_f32(r, "rope.scaling.yarn_attn_factor", MODEL_OPTIONAL, 0.0f, &s->magnitude);
+}
+
 /* base * alpha^(D / (D - 2)): a base for longer contexts. */
 static bool read_alpha(struct model_reader *r, uint32_t n_rot, struct engine_rope *rope)
 {
@@ -159,6 +172,13 @@ static bool layer_rotates(struct model_reader *r, const struct model_attention_r
             return false;
         *rotates = marked || !is_array;
     }
+    if (row->rotate == MODEL_ROTATE_NOT_1ST) {
+        uint32_t window = 0;
+        if (!model_read_u32(r, "attention.sliding_window", MODEL_OPTIONAL, 0, MODEL_MAX_CTX,
+                            &window))
+            return false;
+        *rotates = window == 0 || layer % 4 != 0;
+    }
     if (row->rotate != MODEL_ROTATE_FINETUNED) return true;
     if (!gguf_get_bool(r->file, model_reader_key(r, "rope.scaling.finetuned"), &finetuned, r->err))
         return false;
@@ -209,6 +229,7 @@ bool model_read_rope(struct model_reader *r, struct model_params *p, bool window
           row->rope_keys == MODEL_ROPE_KEYS_INTERLEAVED) &&
          !use_sections(r, row->rope_keys, rope)) ||
         (row->rope_keys == MODEL_ROPE_KEYS_YARN && !read_yarn(r, &scaling, rope)) ||
+        (row->rope_keys == MODEL_ROPE_KEYS_YARN_ALL && !read_yarn_all(r, &scaling, rope)) ||
         (row->rope_keys == MODEL_ROPE_KEYS_ALPHA && !read_alpha(r, max, rope)))
         return false;
     const float base = rope->freq_base, freq_scale = freq_scale_of(&scaling);

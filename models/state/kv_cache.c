@@ -79,6 +79,7 @@ static void size_slots(struct model_kv *kv, const struct model_params *p,
         layer->present = true;
         layer->kind = shape->window ? MODEL_KV_SLIDING : MODEL_KV_FULL;
         if (shape->window) kv->window = shape->window;
+        if (shape->window) kv->chunked = shape->chunked;
         const uint64_t kept =
             shape->window ? min_u32(o->n_ctx, (uint64_t)shape->window + o->n_batch) : o->n_ctx;
         kv->slots[layer->kind].capacity = (uint32_t)((kept + ENGINE_KV_Q16_ALIGN - 1) /
@@ -180,12 +181,19 @@ static void append(struct model_state *s, uint32_t seq)
     }
 }
 
-/* The next token looks back window - 1 positions: the sliding layers must still keep them. */
+/* The first position that sliding layers see from `position`. */
+static uint32_t first_seen(const struct model_kv *kv, uint32_t position)
+{
+    if (kv->window == 0) return 0;
+    if (kv->chunked) return position / kv->window * kv->window;
+    return position + 1 > kv->window ? position + 1 - kv->window : 0;
+}
+
+/* The sliding layers must still keep what the next token sees. */
 static uint32_t held(const struct model_state *s, uint32_t seq, uint32_t length)
 {
-    const uint32_t window = s->kv.window;
-    const uint32_t oldest = length + 1 > window ? length + 1 - window : 0;
-    const bool all = window == 0 || oldest >= s->kv.slots[MODEL_KV_SLIDING].oldest[seq];
+    const bool all = s->kv.window == 0 ||
+                     first_seen(&s->kv, length) >= s->kv.slots[MODEL_KV_SLIDING].oldest[seq];
     return all ? length : 0;
 }
 
@@ -232,13 +240,12 @@ static void fill_inputs(const struct model_state *s, const struct model_state_in
                         uint32_t t, uint32_t seq, uint32_t position)
 {
     for (int kind = 0; kind < MODEL_KV_KINDS; kind++) {
-        const uint32_t window = kind == MODEL_KV_SLIDING ? s->kv.window : 0;
         if (!in->kv.slot[kind]) continue;
         int32_t *slot = (int32_t *)in->kv.slot[kind]->data + t;
         int32_t *range = (int32_t *)in->kv.range[kind]->data + 4 * (size_t)t;
         *slot = table_of(s, &s->kv.slots[kind], seq)[position];
         range[0] = (int32_t)seq;
-        range[1] = window && position + 1 > window ? (int32_t)(position + 1 - window) : 0;
+        range[1] = kind == MODEL_KV_SLIDING ? (int32_t)first_seen(&s->kv, position) : 0;
         range[2] = (int32_t)position + 1;
         range[3] = 0;
     }

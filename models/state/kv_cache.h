@@ -43,6 +43,7 @@ struct model_kv {
     struct model_kv_layer *layer; /* [n_layer] */
     uint32_t n_layer;             /* the model's, once for each pass over them */
     uint32_t window;              /* of sliding layers; 0: there are none */
+    bool chunked;                 /* they see from a multiple of `window` on */
     struct model_kv_slots slots[MODEL_KV_KINDS];
     enum quant_id type_k, type_v;
     bool int16_k, int16_v; /* kept as the int16-quantized form that attention multiplies */

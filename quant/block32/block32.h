@@ -3,8 +3,8 @@
  *
  * A type is a struct quant_form32: the positions of its bits and the meaning of its codes, as
  * constants. All functions here that take a form are inlined into the kernels which
- * quant/block32/block32_kernels.h generates, with that form as a constant, so each kernel comes out
- * as one straight loop. */
+ * quant/block32/block32_kernels.h generates, with that form as a constant, so each kernel is one
+ * loop without branches on the form. */
 #ifndef QUANT_BLOCK32_BLOCK32_H
 #define QUANT_BLOCK32_BLOCK32_H
 
@@ -35,7 +35,7 @@ struct quant_scales quant_encode_with_min(const float x[32], int max_code, uint8
  *
  *     x = d * (code - offset) + m,     code 0 .. max_code
  *
- * d stands at byte 0, as binary16 or as E8M0; m, binary16, at byte 2, in types that have it. */
+ * d is at byte 0, as binary16 or as E8M0; m, binary16, at byte 2, in types that have it. */
 struct quant_form32 {
     size_t block_bytes;
     int codes;              /* byte 16 nibbles begin at: code i low, code 16 + i high in byte i */

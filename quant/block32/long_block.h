@@ -14,7 +14,7 @@
 #include "quant/block32/block32.h"
 #include "quant/stream.h"
 
-/* d, binary16, stands at byte 0. */
+/* d, binary16, is at byte 0. */
 struct quant_long_form {
     int64_t len, bytes; /* of a block; len a multiple of 32 */
     int offset;

@@ -7,7 +7,7 @@
  *     byte 8 + j            | M[j+4] bits 3..0 (4) | S[j+4] bits 3..0 (4) |
  *
  * Read as three 32-bit words, masks extract four of them at once; SIMD does the same words for
- * eight rows. In both types the half-precision d and dmin stand in the four bytes before. */
+ * eight rows. In both types the half-precision d and dmin are in the four bytes before. */
 #ifndef QUANT_SUPER_K_SCALES_H
 #define QUANT_SUPER_K_SCALES_H
 

@@ -2,7 +2,7 @@
  * minima whose codes are, or can be converted to, small signed numbers: the I-quants with grids and
  * the ternary types.
  *
- * A type file writes three functions beside its scalar expand:
+ * A type file has three functions in addition to its scalar expand:
  *
  *     head(block)         the 16 bits of d
  *     scales(block)       16-bit sub-scales: of sub-block 2g in lane g of the lower half, 2g + 1 in

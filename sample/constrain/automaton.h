@@ -82,9 +82,9 @@ static inline uint32_t constrain_dfa_step(const struct constrain_dfa *d, uint32_
 /* Rules that a grammar inlines: their trees by rule number; NULL for none. */
 struct constrain_rules {
     const uint32_t *tree;   /* root node of each rule */
-    const uint8_t *inlined; /* 1: the rule's tree stands for each call */
+    const uint8_t *inlined; /* 1: the rule's tree replaces each call */
 };
-/* The automaton of a tree. `search`: anything may stand before and after. */
+/* The automaton of a tree. `search`: any text may be before and after. */
 struct constrain_dfa *constrain_dfa_build(const struct constrain_tree *t, uint32_t root,
                                           bool search, const struct constrain_rules *rules,
                                           struct base_error *err);

@@ -27,7 +27,7 @@ enum {
     CONSTRAIN_MAX_RULES = 20000,    /* rules of a grammar */
     CONSTRAIN_MAX_LENGTH = 1 << 30, /* minLength and maxLength */
     CONSTRAIN_MAX_ITEMS = 10000,    /* minItems, maxItems, prefixItems */
-    CONSTRAIN_MAX_NAMES = 504,      /* properties that one object knows by name */
+    CONSTRAIN_MAX_NAMES = 504,      /* named properties of one object */
     CONSTRAIN_MAX_BRANCHES = 2000,  /* combinations of one place of a schema */
     CONSTRAIN_MAX_PLACES = 20000,   /* different places of a schema, combinations included */
     CONSTRAIN_MAX_STACKS = 4096,    /* ways to read the text at once */

@@ -57,7 +57,7 @@ bool constrain_decimal_is_multiple(const struct constrain_decimal *x,
 {
     uint64_t step = 0, rest = 0;
     if (x->n_digit == 0) return true;
-    if (x->exponent < m->exponent) return false; /* x's last digit stands below m's unit */
+    if (x->exponent < m->exponent) return false; /* x's last digit is below m's unit */
     for (uint32_t i = 0; i < m->n_digit; i++) step = step * 10 + m->digit[i];
     if (step == 0) return false;
     for (uint32_t i = 0; i < x->n_digit; i++)

@@ -1,11 +1,11 @@
 /* sample/constrain/schema.h: a JSON schema as formulas, then as places with alternatives. Private
  * to sample/.
  *
- * A schema is read into formulas: and, or, and atoms that each speak about one type of value. A
- * literal is a formula or its negation (2 * formula + 1). A place is a set of literals that a value
- * must satisfy together; it is compiled into alternatives of one type each: a condition on numbers,
- * an automaton of strings, an array, an object, whose items and properties are places again. So
- * allOf, anyOf, oneOf, not, if and dependencies need nothing at run time. */
+ * A schema is read into formulas: and, or, and atoms, each about one type of value. A literal is a
+ * formula or its negation (2 * formula + 1). A place is a set of literals that a value must satisfy
+ * together; it is compiled into alternatives of one type each: a condition on numbers, an automaton
+ * of strings, an array, an object, whose items and properties are places again. So allOf, anyOf,
+ * oneOf, not, if and dependencies need nothing at run time. */
 #ifndef SAMPLE_CONSTRAIN_SCHEMA_H
 #define SAMPLE_CONSTRAIN_SCHEMA_H
 
@@ -241,7 +241,7 @@ bool constrain_schema_read(struct constrain_schema *s, const char *text, size_t 
                            const struct constrain_schema_options *options, uint32_t *root,
                            struct base_error *err);
 /* The node of the schema itself, without the wrapper of an API: {"name", "strict", "schema"}, which
- * may stand in {"type": "json_schema", "json_schema"}. */
+ * may be in {"type": "json_schema", "json_schema"}. */
 uint32_t constrain_schema_unwrap(const struct constrain_json *j);
 struct constrain_refs; /* targets of identifiers and anchors in the schema at `root` */
 struct constrain_refs *constrain_refs_new(const struct constrain_json *j, uint32_t root,

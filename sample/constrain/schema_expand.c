@@ -27,7 +27,7 @@ struct expansion {
     constrain_leaf_fn *leaf;
     void *context;
     uint32_t leaves, nodes, depth;
-    uint32_t json; /* where the schema stands, for errors */
+    uint32_t json; /* position of the schema, for errors */
     struct base_error *err;
 };
 enum status { IS_FALSE, IS_TRUE, IS_OPEN };

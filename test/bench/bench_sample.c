@@ -51,7 +51,7 @@ static int compare(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* On a machine with other work the least tells most. */
+/* On a machine with other work the minimum is the best measure. */
 static void print_row(const char *name, double *took, int n)
 {
     qsort(took, (size_t)n, sizeof *took, compare);

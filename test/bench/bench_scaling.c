@@ -88,7 +88,7 @@ struct count {
 /* A weight of [rows][cols]; only vectors and the embeddings have memory of their own. */
 static struct engine_tensor *weight(enum quant_id type, int64_t cols, int64_t rows)
 {
-    static char nothing[64]; /* an address; what is there is not read */
+    static char nothing[64]; /* an address, whose content is not read */
     struct base_error err = BASE_ERROR_INIT;
     struct engine_tensor *t = calloc(1, sizeof *t);
     void *data = type == QUANT_F32 ? calloc((size_t)(cols * rows), sizeof(float)) : nothing;

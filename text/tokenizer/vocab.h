@@ -55,7 +55,7 @@ struct text_specials {
 
 struct text_fragment {
     size_t start, size;
-    int32_t id; /* the token that stands here, or -1: text */
+    int32_t id; /* the token here, or -1: text */
 };
 
 struct text_fragments {
