@@ -6,7 +6,6 @@
 #define NO_NETWORK                                                                                 \
     "not here: no network is used; a file is given with -m, and infer-fetch-model fetches two"
 #define NO_SERVER "not here: each call is one completion, `infer chat` a conversation"
-#define FROM_FILE "not here: the model file says how positions are scaled"
 
 const struct cli_foreign cli_foreign_table[] = {
     /* ---- llama.cpp ---- */
@@ -54,12 +53,8 @@ const struct cli_foreign cli_foreign_table[] = {
     {"llama.cpp",
      "--lora --lora-scaled --lora-init-without-apply --control-vector --control-vector-scaled",
      NULL, "not here: the weights are those of the file"},
-    {"llama.cpp",
-     "--rope-scaling --rope-scale --rope-freq-base --rope-freq-scale --yarn-orig-ctx "
-     "--yarn-ext-factor --yarn-attn-factor",
-     NULL, FROM_FILE},
-    {"llama.cpp", "-gan --grp-attn-n -gaw --grp-attn-w", NULL, FROM_FILE},
-    {"llama.cpp", "--override-kv", NULL, "not here: the metadata is that of the file"},
+    {"llama.cpp", "-gan --grp-attn-n -gaw --grp-attn-w", "--rope-scaling yarn",
+     "stretches positions; with --rope-scale"},
     {"llama.cpp", "-md --model-draft --draft --draft-max --draft-min -ngld --spec-type", NULL,
      "not here: one model generates"},
     {"llama.cpp", "-mm --mmproj --image --audio -mmu --mmproj-url", NULL, "not here: text only"},

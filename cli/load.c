@@ -2,7 +2,9 @@
 #include "cli/load.h"
 #include "base/interrupt.h"
 #include "cli/model_path.h"
+#include "cli/overrides.h"
 #include "cli/system.h"
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -22,15 +24,15 @@ bool cli_model_open_file(struct cli_model *m, const struct cli_values *values,
                          struct base_error *err)
 {
     struct base_buffer path = BASE_BUFFER_INIT;
+    bool done = false;
     if (cli_model_path(values, &path, err)) {
         m->file = values->plan ? gguf_open_header(path.data, err) : gguf_open(path.data, err);
-        if (m->file)
-            find_name(m);
-        else
-            base_error_set_file(err, path.data);
+        if (!m->file) base_error_set_file(err, path.data);
+        done = m->file && cli_overrides_apply(m->file, values, err);
+        if (done) find_name(m);
     }
     base_buffer_free(&path);
-    return m->file && cli_buffer_check(&m->name, err) && base_goes_on(err);
+    return done && cli_buffer_check(&m->name, err) && base_goes_on(err);
 }
 
 bool cli_model_has_vocabulary(const struct cli_model *m)
@@ -88,21 +90,28 @@ uint32_t cli_model_pick_ctx(const struct cli_model *m, uint64_t need)
     return need < trained ? (uint32_t)need : trained;
 }
 
-/* The factor by which the file stretches positions for a longer context; 1: none. */
+/* The factor by which positions are stretched for a longer context; 1: none; infinite where the
+ * user gives a base. */
 static double scaling(const struct gguf_file *file, const char *arch)
 {
     static const char *const names[] = {"rope.scaling.factor", "rope.scale_linear"};
+    const char *const prefixes[] = {arch, MODEL_OPTION_PREFIX}; /* the last that has a key counts */
     struct base_error ignored = BASE_ERROR_INIT; /* opening the model checked its keys */
     struct gguf_str type = {0};
     char key[128];
     float factor = 0;
-    snprintf(key, sizeof key, "%.64s.rope.scaling.type", arch);
-    gguf_get_str(file, key, &type, &ignored);
-    if (type.size == 4 && memcmp(type.data, "none", 4) == 0) return 1;
-    for (size_t i = 0; i < sizeof names / sizeof *names && !(factor > 1); i++) {
-        snprintf(key, sizeof key, "%.64s.%s", arch, names[i]);
-        gguf_get_f32(file, key, &factor, &ignored);
+    for (size_t p = 0; p < sizeof prefixes / sizeof *prefixes; p++) {
+        snprintf(key, sizeof key, "%.64s.rope.freq_base", prefixes[p]);
+        const struct gguf_kv *base = gguf_kv_find(file, key);
+        if (base && base->given) return INFINITY;
+        snprintf(key, sizeof key, "%.64s.rope.scaling.type", prefixes[p]);
+        gguf_get_str(file, key, &type, &ignored);
+        for (size_t i = sizeof names / sizeof *names; i-- > 0;) {
+            snprintf(key, sizeof key, "%.64s.%s", prefixes[p], names[i]);
+            gguf_get_f32(file, key, &factor, &ignored);
+        }
     }
+    if (type.size == 4 && memcmp(type.data, "none", 4) == 0) return 1;
     return factor > 1 ? factor : 1;
 }
 
@@ -144,6 +153,23 @@ void cli_model_close(struct cli_model *m)
     *m = (struct cli_model){0};
 }
 
+static void note_unused(const uint32_t count[MODEL_UNUSED_COUNT])
+{
+    static const char *const names[MODEL_UNUSED_COUNT] = {[MODEL_UNUSED_IMAGES] = "images",
+                                                          [MODEL_UNUSED_AUDIO] = "audio",
+                                                          [MODEL_UNUSED_DRAFTS] = "drafts",
+                                                          [MODEL_UNUSED_HEADS] = "other heads",
+                                                          [MODEL_UNUSED_OTHER] =
+                                                              "without effect here"};
+    char list[256] = "";
+    size_t used = 0;
+    for (int i = 0; i < MODEL_UNUSED_COUNT; i++)
+        if (count[i])
+            used += (size_t)snprintf(list + used, sizeof list - used, "%s%u %s", used ? ", " : "",
+                                     count[i], names[i]);
+    if (used) cli_note("tensors of the file that are not used: %s", list);
+}
+
 void cli_model_note(const struct cli_model *m)
 {
     const struct model_facts *f = model_facts(m->model);
@@ -153,7 +179,5 @@ void cli_model_note(const struct cli_model *m)
              m->engine->options.n_threads, m->engine->options.use_blas ? ", OpenBLAS" : "",
              model_session_n_ctx(m->session),
              (double)model_session_cache_bytes(m->session) / 0x1p20);
-    if (f->n_unused)
-        cli_note("%u tensors of the file are not used (images, audio, drafts, other heads)",
-                 f->n_unused);
+    note_unused(f->n_unused);
 }

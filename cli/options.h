@@ -64,11 +64,14 @@ struct cli_values {
     const char *grammar, *json_schema, *regex, *choices;
     const char *system, *messages, *tools, *template, *reasoning, *on_full;
     const char *each, *shard, *resume;
+    const char *rope_scaling;
     struct cli_list stop, schema_lenient, logit_bias, dry_sequence_breaker, template_var,
-        tensor_type;
+        tensor_type, override_kv;
     int64_t n_predict, seed;
     int64_t ctx_size, batch_size, threads, top, chunk;
-    int64_t repetitions, logprobs, reasoning_budget, n_slots;
+    int64_t repetitions, logprobs, reasoning_budget, n_slots, yarn_orig_ctx;
+    float rope_scale, rope_freq_base, rope_freq_scale;
+    float yarn_ext_factor, yarn_attn_factor, yarn_beta_fast, yarn_beta_slow;
     struct cli_integers n_prompt, n_gen, n_depth, n_parallel;
     struct sample_options sample; /* its numbers and `samplers` */
     bool escape, no_bos, no_special, lossy, decode, lines, ignore_eos, echo, special, json;

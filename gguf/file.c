@@ -7,6 +7,7 @@
  * safe. */
 #include "gguf/gguf.h"
 
+#include "base/size.h"
 #include "gguf/cursor.h"
 #include "gguf/part.h"
 #include <errno.h>
@@ -29,6 +30,14 @@ struct gguf_file {
     struct gguf_tensor *tensor; /* of all parts */
     uint64_t tensor_count, tensor_room;
     struct gguf_index tensors;
+    struct gguf_given *given; /* the latest first */
+};
+
+/* A value in place of the file's. */
+struct gguf_given {
+    struct gguf_kv kv; /* its key and value follow */
+    struct gguf_given *next;
+    char bytes[];
 };
 
 /* ---- Mapping ---- */
@@ -363,6 +372,10 @@ void gguf_close(struct gguf_file *file)
         if (file->mapped && part->map_size) munmap((void *)(uintptr_t)part->bytes, part->map_size);
         gguf_part_free(part);
     }
+    for (struct gguf_given *g = file->given, *next; g; g = next) {
+        next = g->next;
+        free(g);
+    }
     gguf_index_free(&file->tensors);
     free(file->tensor);
     free(file->part);
@@ -419,8 +432,32 @@ const struct gguf_kv *gguf_kv_at(const struct gguf_file *file, uint64_t index)
 
 const struct gguf_kv *gguf_kv_find(const struct gguf_file *file, const char *key)
 {
-    return gguf_index_find(&file->part[0].keys,
-                           (struct gguf_str){.data = key, .size = strlen(key)});
+    const size_t size = strlen(key);
+    for (const struct gguf_given *g = file->given; g; g = g->next)
+        if (g->kv.key.size == size && !memcmp(g->kv.key.data, key, size)) return &g->kv;
+    return gguf_index_find(&file->part[0].keys, (struct gguf_str){.data = key, .size = size});
+}
+
+bool gguf_override(struct gguf_file *file, struct gguf_str key, enum gguf_kind kind,
+                   const void *bytes, uint64_t size, struct base_error *err)
+{
+    uint64_t room;
+    struct gguf_given *g =
+        base_add(key.size, size, &room) && base_add(room, sizeof *g, &room) ? malloc(room) : NULL;
+    if (!g) return base_fail(err, BASE_NO_MEMORY, "no memory for a value of the metadata");
+    g->kv = (struct gguf_kv){.key = {.data = g->bytes, .size = key.size},
+                             .kind = kind,
+                             .item = kind,
+                             .count = 1,
+                             .data = g->bytes + key.size,
+                             .size = size,
+                             .offset = UINT64_MAX,
+                             .given = true};
+    memcpy(g->bytes, key.data, key.size);
+    if (size) memcpy(g->bytes + key.size, bytes, size);
+    g->next = file->given;
+    file->given = g;
+    return true;
 }
 
 struct gguf_str gguf_array_str(const struct gguf_file *file, const struct gguf_kv *kv,

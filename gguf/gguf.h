@@ -45,7 +45,8 @@ struct gguf_kv {
     uint64_t count;      /* GGUF_ARRAY: items; else 1 */
     const void *data;    /* the value's bytes in the map, unaligned, little-endian */
     uint64_t size;       /* bytes of the value */
-    uint64_t offset;     /* of the key in its file */
+    uint64_t offset;     /* of the key in its file; UINT64_MAX (-1, no place) if it was given */
+    bool given;          /* by gguf_override, not by the file */
 };
 
 struct gguf_tensor {
@@ -104,6 +105,13 @@ bool gguf_get_f32(const struct gguf_file *f, const char *key, float *out, struct
 bool gguf_get_bool(const struct gguf_file *f, const char *key, bool *out, struct base_error *e);
 bool gguf_get_str(const struct gguf_file *f, const char *key, struct gguf_str *out,
                   struct base_error *e);
+
+/* Metadata in place of the file's: every later look-up by key finds this value, whether or not the
+ * file has the key; of several for one key the last. `kind` is I64, F64, BOOL (one byte) or STRING,
+ * `bytes` are little-endian; all is copied. What is wrong with such a value when it is read is
+ * BASE_USAGE. False and BASE_NO_MEMORY when there is no memory. */
+bool gguf_override(struct gguf_file *file, struct gguf_str key, enum gguf_kind kind,
+                   const void *bytes, uint64_t size, struct base_error *err);
 
 /* Array items, index < kv->count; the caller has checked kv->item. Strings take O(1): opening
  * indexes every string array. */

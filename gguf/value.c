@@ -58,10 +58,16 @@ double gguf_array_num(const struct gguf_kv *kv, uint64_t index)
 
 /* ---- Typed reads ---- */
 
+/* A value that does not suit is the file's fault or the caller's. */
+static enum base_code code_of(const struct gguf_kv *kv)
+{
+    return kv->given ? BASE_USAGE : BASE_MODEL;
+}
+
 static bool fail_kind(const struct gguf_file *f, const struct gguf_kv *kv, const char *key,
                       const char *wanted, struct base_error *e)
 {
-    base_fail_at(e, BASE_MODEL, key, (int64_t)kv->offset, "must be %s, not %s", wanted,
+    base_fail_at(e, code_of(kv), key, (int64_t)kv->offset, "must be %s, not %s", wanted,
                  gguf_kind_name(kv->kind));
     base_error_set_file(e, gguf_path(f));
     return false;
@@ -71,13 +77,13 @@ static bool fail_range(const struct gguf_file *f, const struct gguf_kv *kv, cons
                        const char *wanted, struct base_error *e)
 {
     if (kv->kind == GGUF_F64) {
-        base_fail_at(e, BASE_MODEL, key, (int64_t)kv->offset, "%g does not fit %s",
+        base_fail_at(e, code_of(kv), key, (int64_t)kv->offset, "%g does not fit %s",
                      gguf_array_num(kv, 0), wanted);
     } else if (kv->kind == GGUF_U64) {
-        base_fail_at(e, BASE_MODEL, key, (int64_t)kv->offset, "%" PRIu64 " does not fit %s",
+        base_fail_at(e, code_of(kv), key, (int64_t)kv->offset, "%" PRIu64 " does not fit %s",
                      gguf_load_u64(kv->data), wanted);
     } else {
-        base_fail_at(e, BASE_MODEL, key, (int64_t)kv->offset, "%" PRId64 " does not fit %s",
+        base_fail_at(e, code_of(kv), key, (int64_t)kv->offset, "%" PRId64 " does not fit %s",
                      gguf_array_int(kv, 0), wanted);
     }
     base_error_set_file(e, gguf_path(f));

@@ -3,7 +3,7 @@
 #include "models/internal.h"
 #include <math.h>
 
-enum { NODES_PER_LAYER = 96, NODES_AROUND = 32 };
+enum { NODES_PER_LAYER = 96, NODES_OF_STREAMS = 160, NODES_AROUND = 64 };
 
 static struct engine_tensor *build_part(struct model_builder *b, const struct model_part *part,
                                         struct engine_tensor *x)
@@ -52,6 +52,11 @@ static struct engine_tensor *build_networks(struct model_builder *b, struct engi
     const struct model_layer *l = b->layer;
     struct engine_tensor *f = build_part(b, &l->ffn, x);
     if (!l->beside.block) return f;
+    if (b->params->arch->experts.beside == MODEL_BESIDE_NORMS) {
+        x = build_part(b, &l->beside, model_norm(b, b->residual, &l->beside_norm));
+        f = model_norm(b, f, &l->ffn_norm_1);
+        return engine_add(b->g, model_norm(b, x, &l->beside_post_norm), f);
+    }
     if (l->beside_norm.weight) x = model_norm(b, b->layer_in, &l->beside_norm);
     f = engine_add(b->g, build_part(b, &l->beside, x), f);
     const bool mean = b->params->arch->experts.beside == MODEL_BESIDE_MEAN;
@@ -77,9 +82,13 @@ static struct engine_tensor *build_serial(struct model_builder *b, struct engine
         in = b->layer_in = rows_of(b, in, out_rows);
     }
     if (!l->ffn.block) return in;
+    b->residual = in;
     x = build_networks(b, before ? model_norm(b, in, &l->ffn_norm) : in);
     if (after) x = model_post_norm(b, x, &l->ffn_post_norm);
-    return model_named(b, engine_add(b->g, scaled(b, x), in), "layer_out");
+    x = engine_add(b->g, scaled(b, x), in);
+    if (l->tail.block) x = build_part(b, &l->tail, x);
+    if (l->out_scale) x = engine_mul(b->g, x, l->out_scale);
+    return model_named(b, x, "layer_out");
 }
 
 /* One layer: x [T][E] to [T][E]; in the last layer only the wanted rows go on after the mixer. */
@@ -87,6 +96,7 @@ static struct engine_tensor *build_layer(struct model_builder *b, struct engine_
                                          struct engine_tensor *x)
 {
     const enum model_residual residual = b->params->residual;
+    if (b->params->ends.n_streams) return build_part(b, &b->layer->tail, x);
     if (b->layer->idle) return rows_of(b, x, out_rows);
     const bool parallel = residual == MODEL_PARALLEL ||
                           (residual == MODEL_PARALLEL_BY_NORM && !b->layer->ffn_norm.weight);
@@ -113,10 +123,10 @@ bool model_graph_build(struct model_graph *out, struct model *m, struct model_st
 {
     const struct model_params *p = &m->params;
     *out = (struct model_graph){.n_tokens = n_tokens, .n_seq = n_seq, .n_out = n_out};
-    out->graph = engine_graph_new(
-        m->engine,
-        (int)(p->n_layer * p->n_pass * (NODES_PER_LAYER + 2 * p->n_expert_used) + NODES_AROUND),
-        err);
+    const uint32_t per_layer =
+        NODES_PER_LAYER + 2 * p->n_expert_used + (p->ends.n_streams ? NODES_OF_STREAMS : 0);
+    out->graph =
+        engine_graph_new(m->engine, (int)(p->n_layer * p->n_pass * per_layer + NODES_AROUND), err);
     if (!out->graph) return false;
     struct model_builder b = {
         .g = out->graph, .params = p, .state = state, .n_tokens = n_tokens, .n_seq = n_seq};
@@ -132,13 +142,17 @@ bool model_graph_build(struct model_graph *out, struct model *m, struct model_st
         out->out_rows = engine_input(b.g, QUANT_I32, 1, (int64_t[]){n_out}, "out_rows");
 
     struct engine_tensor *x = b.embedding = build_embedding(&b);
+    if (p->ends.n_per_layer) b.per_layer = model_build_per_layer(&b, x);
+    if (p->ends.n_streams) model_altup_begin(&b, x);
     for (uint32_t i = 0; i < p->n_layer * p->n_pass; i++) {
         b.layer = &p->layer[i % p->n_layer];
         b.kv_layer = i;
+        b.out_rows = i == p->n_layer * p->n_pass - 1 ? out->out_rows : NULL;
         if (i > 0 && b.layer->index == 0 && p->pass_norm)
             x = model_norm(&b, x, &p->ends.output_norm);
-        x = build_layer(&b, i == p->n_layer * p->n_pass - 1 ? out->out_rows : NULL, x);
+        x = build_layer(&b, b.out_rows, x);
     }
+    if (p->ends.n_streams) x = model_altup_end(&b);
     x = engine_name(model_norm(&b, x, &p->ends.output_norm), "hidden");
     if (n_out > 0) {
         out->hidden = x;

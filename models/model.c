@@ -1,6 +1,7 @@
 /* models/model.c: opening a model. See models/model.h. */
 #include "models/internal.h"
 #include <stdlib.h>
+#include <string.h>
 
 static void collect_facts(struct model *m)
 {
@@ -11,8 +12,8 @@ static void collect_facts(struct model *m)
                                     .n_layer = p->n_layer,
                                     .n_embd = p->n_embd,
                                     .n_head = p->n_head,
-                                    .n_head_kv = p->n_head_kv,
-                                    .n_unused = m->weights.n_unused};
+                                    .n_head_kv = p->n_head_kv};
+    memcpy(m->facts.n_unused, m->weights.n_unused, sizeof m->facts.n_unused);
     for (uint64_t i = 0; i < gguf_tensor_count(m->file); i++) {
         const struct gguf_tensor *t = gguf_tensor_at(m->file, i);
         m->facts.n_params += t->ne[0] * t->ne[1] * t->ne[2] * t->ne[3];

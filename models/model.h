@@ -13,12 +13,30 @@
 struct model;         /* opaque */
 struct model_session; /* opaque */
 
+/* Tensors of a file that are no part of its text model, by what they are for. */
+enum model_unused {
+    MODEL_USED,
+    MODEL_UNUSED_IMAGES,
+    MODEL_UNUSED_AUDIO,
+    MODEL_UNUSED_DRAFTS, /* layers that guess at later tokens */
+    MODEL_UNUSED_HEADS,  /* for other answers than the next token */
+    MODEL_UNUSED_OTHER,  /* without effect on this architecture's text */
+    MODEL_UNUSED_COUNT
+};
+
 struct model_facts { /* what callers may ask about a model */
     const char *arch;
     uint32_t n_vocab, n_ctx_train, n_layer, n_embd, n_head, n_head_kv;
     uint64_t n_params, weight_bytes;
-    uint32_t n_unused; /* tensors of the file that the text model has no part in */
+    uint32_t n_unused[MODEL_UNUSED_COUNT]; /* tensors; of MODEL_USED none are counted */
 };
+
+/* How positions are stretched, in place of what the file says: values of gguf_override with this
+ * architecture, before model_open. They are rope.freq_base, rope.scaling.type (none, linear, yarn),
+ * .factor, .original_context_length, .yarn_ext_factor, .yarn_attn_factor, .yarn_beta_fast and
+ * .yarn_beta_slow. Base and factor count for layers without a window, and for those with one where
+ * these have no base of their own. */
+#define MODEL_OPTION_PREFIX "option"
 
 /* `file` and `engine` must outlive the model. NULL and BASE_MODEL for a missing, damaged or
  * unsupported model: the message names the key, the tensor or the architecture. */

@@ -123,6 +123,15 @@ static bool read_ends(struct model_reader *r, struct model_params *p)
                      : row->logits_by_embd > 0 ? row->logits_by_embd / (float)p->n_embd
                                                : 1.0f;
     p->logit_softcap = row->softcap;
+    const bool altup = p->arch->plan.altup;
+    if (altup) ends->n_per_layer = 256;
+    if (p->arch->plan.per_layer &&
+        !model_read_u32(r, "embedding_length_per_layer_input",
+                        altup ? MODEL_OPTIONAL : MODEL_REQUIRED, altup ? 1 : 0,
+                        MODEL_MAX_DIM / p->n_layer, &ends->n_per_layer))
+        return false;
+    ends->n_streams = altup ? MODEL_STREAMS - 1 : 0;
+    ends->n_per_layers = p->n_layer * ends->n_per_layer;
     if ((row->embd_scale == MODEL_EMBD_KEY &&
          !model_read_f32(r, "embedding_scale", MODEL_OPTIONAL, 0.0f, &p->embd_scale)) ||
         (row->residual_scale &&
@@ -298,7 +307,7 @@ static bool plan_layer(struct model_reader *r, const struct model_params *p,
 static bool is_beside(const struct model_reader *r, const struct model_params *p, uint32_t layer)
 {
     const enum model_beside rule = p->arch->experts.beside;
-    return rule == MODEL_BESIDE_INPUT ||
+    return rule == MODEL_BESIDE_INPUT || rule == MODEL_BESIDE_NORMS ||
            (rule == MODEL_BESIDE_MEAN && has_tensor(r, layer, "ffn_up.weight"));
 }
 
@@ -329,6 +338,8 @@ static void size_norms(const struct model_params *p, struct model_layer *l)
     l->n_ffn_norm_optional = parallel ? size : 0;
     l->n_beside_norm = l->beside.block && p->arch->experts.beside == MODEL_BESIDE_INPUT ? size : 0;
     l->n_ffn_post_norm = l->ffn.block && after ? size : 0;
+    l->n_beside_norms = l->beside.block && p->arch->experts.beside == MODEL_BESIDE_NORMS ? size : 0;
+    l->n_scale = p->arch->ends.layer_scale;
     l->n_skip = p->arch->ends.embd_skip ? 1 : 0;
 }
 
@@ -339,6 +350,9 @@ static bool read_layers(struct model_reader *r, struct model_params *p)
     for (uint32_t i = 0; i < p->n_layer; i++) {
         struct model_layer *l = &p->layer[i];
         enum model_block_id mixer, ffn, beside = MODEL_NOTHING;
+        const enum model_block_id tail = p->arch->plan.altup   ? MODEL_ALTUP
+                                         : p->ends.n_per_layer ? MODEL_PER_LAYER
+                                                               : MODEL_NOTHING;
         l->index = i;
         if (!plan_layer(r, p, l, &mixer, &ffn)) return false;
         if (ffn == MODEL_EXPERTS && is_beside(r, p, i)) {
@@ -348,7 +362,8 @@ static bool read_layers(struct model_reader *r, struct model_params *p)
         const enum model_block_id mixer_2 = p->arch->plan.mixer_2;
         if (!read_part(r, p, l, mixer, &l->mixer) ||
             !read_part(r, p, l, mixer_2 ? mixer_2 : MODEL_NOTHING, &l->mixer_2) ||
-            !read_part(r, p, l, ffn, &l->ffn) || !read_part(r, p, l, beside, &l->beside))
+            !read_part(r, p, l, ffn, &l->ffn) || !read_part(r, p, l, beside, &l->beside) ||
+            !read_part(r, p, l, tail, &l->tail))
             return false;
         size_norms(p, l);
     }
@@ -372,6 +387,7 @@ void model_params_free(struct model_params *p)
         free(p->layer[i].mixer_2.self);
         free(p->layer[i].ffn.self);
         free(p->layer[i].beside.self);
+        free(p->layer[i].tail.self);
     }
     free(p->layer);
     *p = (struct model_params){0};
@@ -389,6 +405,11 @@ static const struct model_tensor_row end_rows[] = {
     {"position_embd",       MODEL_MATRIX, MODEL_OPTIONAL, END(positions),  .inputs = END(n_embd), .outputs = END(n_positions)},
     {"output_norm",         MODEL_NORM,   MODEL_REQUIRED, END(output_norm), .inputs = END(n_output_norm)},
     {"output",              MODEL_LINEAR, MODEL_OPTIONAL, END(output),     .inputs = END(n_embd), .outputs = END(n_vocab)},
+    {"per_layer_token_embd", MODEL_MATRIX, MODEL_REQUIRED, END(per_layer_embd), .inputs = END(n_per_layers), .outputs = END(n_vocab)},
+    {"per_layer_model_proj", MODEL_LINEAR, MODEL_REQUIRED, END(per_layer_proj), .inputs = END(n_embd), .outputs = END(n_per_layers)},
+    {"per_layer_proj_norm", MODEL_NORM,   MODEL_REQUIRED, END(per_layer_norm), .inputs = END(n_per_layer)},
+    {"altup_proj",          MODEL_STACK,  MODEL_REQUIRED, END(streams_in), .inputs = END(n_embd), .outputs = END(n_embd), .depth = END(n_streams)},
+    {"altup_unembd_proj",   MODEL_STACK,  MODEL_REQUIRED, END(streams_out), .inputs = END(n_embd), .outputs = END(n_embd), .depth = END(n_streams)},
     {"rope_freqs",          MODEL_VECTOR, MODEL_OPTIONAL, END(rope_freqs), .inputs = END(n_factors)},
     {"rope_factors_long",   MODEL_VECTOR, MODEL_OPTIONAL, END(rope_long),  .inputs = END(n_factors)},
     {"rope_factors_short",  MODEL_VECTOR, MODEL_OPTIONAL, END(rope_short), .inputs = END(n_factors)},
@@ -400,6 +421,10 @@ static const struct model_tensor_row layer_rows[] = {
     {"post_attention_norm", MODEL_NORM, MODEL_REQUIRED, LAYER(mixer_post_norm), .inputs = LAYER(n_mixer_post_norm)},
     {"ffn_norm",            MODEL_NORM, MODEL_REQUIRED, LAYER(ffn_norm),        .inputs = LAYER(n_ffn_norm)},
     {"ffn_norm",            MODEL_NORM, MODEL_OPTIONAL, LAYER(ffn_norm),        .inputs = LAYER(n_ffn_norm_optional)},
+    {"post_ffw_norm_1",     MODEL_NORM, MODEL_REQUIRED, LAYER(ffn_norm_1),      .inputs = LAYER(n_beside_norms)},
+    {"pre_ffw_norm_2",      MODEL_NORM, MODEL_REQUIRED, LAYER(beside_norm),     .inputs = LAYER(n_beside_norms)},
+    {"post_ffw_norm_2",     MODEL_NORM, MODEL_REQUIRED, LAYER(beside_post_norm), .inputs = LAYER(n_beside_norms)},
+    {"layer_output_scale",  MODEL_VECTOR, MODEL_OPTIONAL, LAYER(out_scale),     .inputs = LAYER(n_scale)},
     {"ffn_norm_exps",       MODEL_NORM, MODEL_REQUIRED, LAYER(beside_norm),     .inputs = LAYER(n_beside_norm)},
     {"post_ffw_norm",       MODEL_NORM, MODEL_REQUIRED, LAYER(ffn_post_norm),   .inputs = LAYER(n_ffn_post_norm)},
     {"layer_output_scale",  MODEL_VECTOR, MODEL_REQUIRED, LAYER(skip),          .inputs = LAYER(n_skip)},
@@ -430,7 +455,8 @@ bool model_rows_visit(struct model_params *p, model_row_visit visit, void *user)
     if (!visit_rows(end_rows, "", &p->ends, visit, user)) return false;
     for (uint32_t i = 0; i < p->n_layer; i++) {
         struct model_layer *l = &p->layer[i];
-        const struct model_part *const parts[] = {&l->mixer, &l->mixer_2, &l->ffn, &l->beside};
+        const struct model_part *const parts[] = {&l->mixer, &l->mixer_2, &l->ffn, &l->beside,
+                                                  &l->tail};
         char prefix[24];
         snprintf(prefix, sizeof prefix, "blk.%u.", i);
         if (!visit_rows(layer_rows, prefix, l, visit, user)) return false;

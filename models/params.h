@@ -25,6 +25,7 @@ struct model_norm {
 enum model_tensor_kind {
     MODEL_VECTOR, /* a pointer; NAME.weight of [inputs], as F32 */
     MODEL_BIAS,   /* a pointer; NAME.bias of [inputs], as F32 */
+    MODEL_SCALE,  /* a pointer; NAME.scale of [inputs], as F32 */
     MODEL_MATRIX, /* a pointer; NAME.weight of [outputs][inputs] */
     MODEL_NORM,   /* a model_norm; NAME.weight and NAME.bias of [outputs][inputs], as F32 */
     MODEL_LINEAR, /* a model_linear; NAME.weight and, where they are there, NAME.bias and .scale */
@@ -77,25 +78,38 @@ struct model_layer {
     struct model_norm mixer_norm_2; /* the mixer's instead of mixer_norm */
     uint32_t n_skip;                /* 1 where the layer adds the embeddings, else 0 */
     struct engine_tensor *skip;     /* [1]: what they are multiplied by */
-    struct model_norm beside_norm;  /* of the layer's input, for experts beside ffn */
     struct model_part mixer, ffn;
     struct model_part mixer_2; /* of the same input as the mixer; its output is added */
     struct model_part beside;  /* experts beside ffn */
-    bool idle;                 /* the layer has tensors and no effect */
-    struct model_kv_shape kv;  /* set by the mixer, as the next */
+    uint32_t n_beside_norms;   /* E, or 0, of three norms: */
+    struct model_norm ffn_norm_1, beside_post_norm; /* of what ffn and they give; */
+    struct model_norm beside_norm;                  /* of their input, also alone */
+    struct model_part tail; /* takes the layer's output to a new one; AltUp is all of the layer */
+    uint32_t n_scale;       /* 1 if files may have: */
+    struct engine_tensor *out_scale; /* [1]: multiplies the layer's output; or NULL */
+    bool idle;                       /* the layer has tensors and no effect */
+    struct model_kv_shape kv;        /* set by the mixer, as the next */
     struct model_recurrent_shape recurrent;
 };
+
+enum { MODEL_STREAMS = 4 }; /* of AltUp */
 
 /* What stands around the layers. */
 struct model_ends {
     uint32_t n_embd, n_vocab, n_output_norm;
-    uint32_t n_embd_norm, n_positions; /* 0: the model has none */
-    uint32_t n_factors;                /* half of the elements that RoPE rotates */
-    struct engine_tensor *token_embd;  /* [V][E]; the output's weight where the file has none */
-    struct model_norm embd_norm;       /* [E] */
-    struct engine_tensor *positions;   /* [positions][E]: learned ones, or NULL */
-    struct model_norm output_norm;     /* [E] */
-    struct model_linear output;        /* V x E; the embeddings where the file ties them */
+    uint32_t n_embd_norm, n_positions;    /* 0: the model has none */
+    uint32_t n_factors;                   /* half of the elements that RoPE rotates */
+    uint32_t n_per_layer, n_per_layers;   /* P, for each layer a part; L P; 0: no such embeddings */
+    struct engine_tensor *per_layer_embd; /* [V][L P] */
+    struct model_linear per_layer_proj;   /* L P x E */
+    struct model_norm per_layer_norm;     /* [P] */
+    uint32_t n_streams;                   /* further streams of AltUp; 0: none */
+    struct model_linear streams_in, streams_out; /* so many of E x E */
+    struct engine_tensor *token_embd; /* [V][E]; the output's weight where the file has none */
+    struct model_norm embd_norm;      /* [E] */
+    struct engine_tensor *positions;  /* [positions][E]: learned ones, or NULL */
+    struct model_norm output_norm;    /* [E] */
+    struct model_linear output;       /* V x E; the embeddings where the file ties them */
     /* Divisors of the RoPE frequencies: of all contexts, or of those that are longer than the
      * original one and of the others. */
     struct engine_tensor *rope_freqs, *rope_long, *rope_short;
@@ -144,7 +158,8 @@ uint32_t model_row_size(const void *self, uint16_t offset);
  *
  * Keys are "ARCH.name". Nothing is believed: a number that later sizes or divides something has
  * bounds, so that builders need no checks. An absent key leaves *out as it is, unless it is
- * required. All functions return false with BASE_MODEL naming the key. */
+ * required. All functions return false with BASE_MODEL naming the key, or with
+ * BASE_USAGE where its value was given in place of the file's. */
 
 /* Generous bounds that keep every product of two of these numbers far from overflow. */
 enum {
@@ -167,7 +182,9 @@ struct model_reader {
 /* The key in full, in r->key. */
 const char *model_reader_key(struct model_reader *r, const char *name);
 bool model_reader_has(struct model_reader *r, const char *name);
-/* Fails with a text about the key `name`. */
+/* Whether the value is one that the caller of gguf_override gave. */
+bool model_reader_given(struct model_reader *r, const char *name);
+/* Fails with a text about the key `name`; BASE_USAGE if its value was given. */
 bool model_reader_fail(struct model_reader *r, const char *name, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

@@ -15,6 +15,12 @@ bool model_reader_has(struct model_reader *r, const char *name)
     return gguf_kv_find(r->file, model_reader_key(r, name)) != NULL;
 }
 
+bool model_reader_given(struct model_reader *r, const char *name)
+{
+    const struct gguf_kv *kv = gguf_kv_find(r->file, model_reader_key(r, name));
+    return kv && kv->given;
+}
+
 bool model_reader_fail(struct model_reader *r, const char *name, const char *format, ...)
 {
     char text[256];
@@ -23,7 +29,8 @@ bool model_reader_fail(struct model_reader *r, const char *name, const char *for
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    return base_fail_at(r->err, BASE_MODEL, r->key, kv ? (int64_t)kv->offset : -1, "%s", text);
+    return base_fail_at(r->err, kv && kv->given ? BASE_USAGE : BASE_MODEL, r->key,
+                        kv ? (int64_t)kv->offset : -1, "%s", text);
 }
 
 static bool check_absent(struct model_reader *r, const char *name, enum model_need need)

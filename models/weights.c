@@ -203,13 +203,16 @@ static bool bind_row(void *user, const struct model_tensor_row *row, const char 
     const int64_t inputs = model_row_size(self, row->inputs);
     const int64_t outputs = model_row_size(self, row->outputs);
     const int64_t depth = model_row_size(self, row->depth);
-    const bool is_pointer =
-        row->kind == MODEL_VECTOR || row->kind == MODEL_BIAS || row->kind == MODEL_MATRIX;
-    const bool is_vector =
-        row->kind == MODEL_VECTOR || row->kind == MODEL_BIAS || row->kind == MODEL_NORM;
+    const bool is_pointer = row->kind == MODEL_VECTOR || row->kind == MODEL_BIAS ||
+                            row->kind == MODEL_SCALE || row->kind == MODEL_MATRIX;
+    const bool is_vector = row->kind == MODEL_NORM || (is_pointer && row->kind != MODEL_MATRIX);
     char name[MODEL_TENSOR_NAME];
     struct model_linear found = {0};
-    spell(b, prefix, row->name, row->kind == MODEL_BIAS ? "bias" : "weight", name);
+    spell(b, prefix, row->name,
+          row->kind == MODEL_BIAS    ? "bias"
+          : row->kind == MODEL_SCALE ? "scale"
+                                     : "weight",
+          name);
     if (!bind(b, name, (int64_t[]){inputs, outputs, depth}, is_vector, &found.weight)) return false;
     if (!found.weight && row->kind == MODEL_STACK &&
         !bind_experts(b, prefix, row->name, (int64_t[]){inputs, outputs, depth}, &found.weight))
@@ -268,37 +271,46 @@ static bool is_plain_network(const struct model_params *p, struct gguf_str name)
 
 /* A tensor of a layer: of one behind the trunk, for guesses at later tokens; of images; or what the
  * architecture leaves out. */
-static bool is_beside_in_layer(const struct model_params *p, struct gguf_str name)
+static enum model_unused use_in_layer(const struct model_params *p, struct gguf_str name)
 {
     uint32_t layer = 0;
     size_t i = 4; /* "blk." */
     for (; i < name.size && name.data[i] >= '0' && name.data[i] <= '9' && layer < UINT16_MAX; i++)
         layer = layer * 10 + (uint32_t)(name.data[i] - '0');
-    if (i == name.size || name.data[i] != '.') return false;
+    if (i == name.size || name.data[i] != '.') return MODEL_USED;
     const struct gguf_str rest = {name.data + i + 1, name.size - i - 1};
-    return (layer >= p->n_layer && layer < p->n_layer + p->n_draft_layer) ||
-           starts_with(rest, "vis_") || is_left_out(p, rest) || is_plain_network(p, rest);
+    if (is_left_out(p, rest) || is_plain_network(p, rest)) return MODEL_UNUSED_OTHER;
+    if (layer >= p->n_layer && layer < p->n_layer + p->n_draft_layer) return MODEL_UNUSED_DRAFTS;
+    return starts_with(rest, "vis_") ? MODEL_UNUSED_IMAGES : MODEL_USED;
 }
 
-/* What a text model has no part in: heads for other uses than the next token, towers for images and
- * audio, layers that draft, and the scales that engines with 4-bit activations need. */
-static bool is_beside(const struct model_params *p, struct gguf_str name)
+/* What a tensor that no row names is for: MODEL_USED if its absence would change the text. Engines
+ * with 4-bit activations need input scales. */
+static enum model_unused use_of(const struct model_params *p, struct gguf_str name)
 {
-    static const char *const starts[] = {"cls.", "dense_2.", "dense_3.", "v.", "a.", "mm.", "mtp."};
+    static const struct {
+        const char *start;
+        enum model_unused use;
+    } starts[] = {{"cls.", MODEL_UNUSED_HEADS},     {"dense_2.", MODEL_UNUSED_HEADS},
+                  {"dense_3.", MODEL_UNUSED_HEADS}, {"v.", MODEL_UNUSED_IMAGES},
+                  {"mm.", MODEL_UNUSED_IMAGES},     {"a.", MODEL_UNUSED_AUDIO},
+                  {"mm.a.", MODEL_UNUSED_AUDIO},    {"mtp.", MODEL_UNUSED_DRAFTS}};
+    enum model_unused use = ends_with(name, ".input_scale") ? MODEL_UNUSED_OTHER : MODEL_USED;
     for (size_t i = 0; i < sizeof starts / sizeof *starts; i++)
-        if (starts_with(name, starts[i])) return true;
-    return ends_with(name, ".input_scale") || is_left_out(p, name) ||
-           (starts_with(name, "blk.") && is_beside_in_layer(p, name));
+        if (starts_with(name, starts[i].start)) use = starts[i].use;
+    if (is_left_out(p, name)) use = MODEL_UNUSED_OTHER;
+    return use == MODEL_USED && starts_with(name, "blk.") ? use_in_layer(p, name) : use;
 }
 
 static bool check_left_over(struct binder *b)
 {
     const uint64_t n = gguf_tensor_count(b->file);
-    for (uint64_t i = 0; i < n; i++) b->w->n_unused += !b->used[i];
-    if (b->w->n_unused == 0) return true;
     for (uint64_t i = 0; i < n; i++) {
         const struct gguf_tensor *t = gguf_tensor_at(b->file, i);
-        if (b->used[i] || is_beside(b->p, t->name)) continue;
+        if (b->used[i]) continue;
+        const enum model_unused use = use_of(b->p, t->name);
+        b->w->n_unused[use]++;
+        if (use != MODEL_USED) continue;
         char name[ENGINE_NAME_SIZE * 2];
         snprintf(name, sizeof name, "%.*s", t->name.size < 90 ? (int)t->name.size : 90,
                  t->name.data);

@@ -3,13 +3,14 @@
 #ifndef MODELS_WEIGHTS_H
 #define MODELS_WEIGHTS_H
 
+#include "models/model.h"
 #include "models/params.h"
 
 struct model_weights {
     struct engine_tensor *tensors; /* what the params' structs point to, owned */
     void **copies; /* vectors that had to be widened to F32, experts put side by side; owned */
     uint32_t n_tensors, n_copies;
-    uint32_t n_unused; /* tensors of the file that the text model has no part in */
+    uint32_t n_unused[MODEL_UNUSED_COUNT]; /* tensors that are no part of the text model */
 };
 
 /* Binds every tensor of the file to the fields that the rows of `p` name. A missing or misshapen

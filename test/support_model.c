@@ -259,9 +259,10 @@ static bool plan_row(void *user, const struct model_tensor_row *row, const char 
     const uint64_t depth = model_row_size(self, row->depth);
     const uint64_t ne[3] = {model_row_size(self, row->inputs), model_row_size(self, row->outputs),
                             depth};
+    const bool is_scale = row->kind == MODEL_SCALE;
     const bool is_vector =
-        row->kind == MODEL_VECTOR || row->kind == MODEL_BIAS || row->kind == MODEL_NORM;
-    const char *part = row->kind == MODEL_BIAS ? "bias" : "weight";
+        is_scale || row->kind == MODEL_VECTOR || row->kind == MODEL_BIAS || row->kind == MODEL_NORM;
+    const char *part = row->kind == MODEL_BIAS ? "bias" : is_scale ? "scale" : "weight";
     char name[64];
     snprintf(name, sizeof name, "%s.%s", row->name, part);
     if (!is_chosen(plan->m, name) &&
@@ -276,7 +277,8 @@ static bool plan_row(void *user, const struct model_tensor_row *row, const char 
              ne);
     if (row->kind == MODEL_STACK && plan->m->experts != SUPPORT_STACKED && !plan->failed)
         plan_one_by_one(plan, row, prefix);
-    if (row->kind == MODEL_VECTOR || row->kind == MODEL_BIAS || row->kind == MODEL_MATRIX)
+    if (is_scale || row->kind == MODEL_VECTOR || row->kind == MODEL_BIAS ||
+        row->kind == MODEL_MATRIX)
         return !plan->failed;
     /* So that rows that are not required beside this one see it; nothing reads the tensor. */
     static struct engine_tensor there;
@@ -289,6 +291,21 @@ static bool plan_row(void *user, const struct model_tensor_row *row, const char 
     snprintf(name, sizeof name, "%s.scale", row->name);
     if (is_chosen(plan->m, name))
         plan_add(plan, row, prefix, "scale", NORM, (const uint64_t[3]){depth, 1, 1});
+    return !plan->failed;
+}
+
+static bool plan_beside(struct plan *plan)
+{
+    static const struct model_tensor_row row = {.name = ""};
+    char list[512], *rest = list, *word;
+    snprintf(list, sizeof list, "%s", plan->m->beside ? plan->m->beside : "");
+    while (!plan->failed && (word = strsep(&rest, " "))) {
+        if (!*word) continue;
+        const size_t before = plan->count;
+        plan_add(plan, &row, "", "", NORM, (const uint64_t[3]){8, 1, 1});
+        if (plan->count > before)
+            snprintf(plan->tensor[before].name, sizeof plan->tensor[before].name, "%s", word);
+    }
     return !plan->failed;
 }
 
@@ -351,7 +368,7 @@ static bool plan_model(struct plan *plan, const char *path, struct base_error *e
     if (done) {
         p.n_vocab = p.ends.n_vocab = m->n_vocab;
         plan->p = &p;
-        done = model_rows_visit(&p, plan_row, plan) ||
+        done = (model_rows_visit(&p, plan_row, plan) && plan_beside(plan)) ||
                base_fail(err, BASE_NO_MEMORY, "no memory for the list of tensors");
         model_params_free(&p);
     }

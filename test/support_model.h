@@ -38,6 +38,7 @@ struct support_model {
      * "attention.scale=0.25 rope.scaling.type=yarn attention.head_count_kv=2,1 flag=true". */
     const char *with, *keys;
     enum support_experts experts;
+    const char *beside; /* names of further tensors of 8 numbers */
     enum support_tokens tokens;
     uint32_t distinct_rows; /* 0: every row is its own; else a matrix has this many different rows
                                in random order, because encoding a big model takes minutes */

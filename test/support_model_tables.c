@@ -22,7 +22,8 @@
 
 /* The other implementation's GELU goes through a half-precision table: hence the bars of 1e-6; it
  * evaluates the gated delta rule in chunks, hence those of 1e-9, and has an exponential of its own in
- * scans, hence those of 1e-11. */
+ * scans, hence those of 1e-11. Figures with bars of 1e-10 (1e-8: 23 layers, sparse) of the Gemmas come from a
+ * build of it without that table (GGML_GELU_FP16). */
 const struct support_fixture support_fixtures[] = {
     {"llama", "llama", .with = QKV_BIAS},
     {"llama-fused", "llama", .tied = true, .with = "attn_qkv.weight"},
@@ -74,6 +75,9 @@ const struct support_fixture support_fixtures[] = {
     {"gemma", "gemma", .tied = true, .bar = 1e-6},
     {"gemma2", "gemma2", .n_layer = 3, .window = 8, .tied = true, .keys = "attn_logit_softcapping=5.0", .bar = 1e-6},
     {"gemma3", "gemma3", .n_layer = 7, .window = 8, .tied = true, .bar = 1e-6},
+    {"gemma3n", "gemma3n", .n_layer = 23, .window = 8, .tied = true, .with = "attn_k.weight attn_v.weight attn_k_norm.weight", .bar = 1e-8},
+    {"gemma4", "gemma4", .n_layer = 8, .window = 8, .tied = true, .with = "rope_freqs.weight layer_output_scale.weight attn_v.weight", .keys = "attention.sliding_window_pattern=1,0,1,1,0,1,1,0 attention.head_count_kv=2,1,2,2,1,2,2,1 attention.shared_kv_layers=3 attention.key_length=32 attention.value_length=32 attention.key_length_swa=16 attention.value_length_swa=16 rope.dimension_count=32 rope.dimension_count_swa=16 rope.freq_base_swa=10000.0 feed_forward_length=128,128,128,128,128,192,192,192 embedding_length_per_layer_input=24 final_logit_softcapping=30.0", .bar = 1e-10},
+    {"gemma4-moe", "gemma4", .n_layer = 6, .window = 8, .n_expert = 8, .n_expert_used = 3, .tied = true, .with = "rope_freqs.weight layer_output_scale.weight ffn_gate_up_exps.weight ffn_down_exps.scale", .keys = "attention.sliding_window_pattern=1,1,0,1,1,0 attention.head_count_kv=2,2,1,2,2,1 attention.key_length=32 attention.value_length=32 attention.key_length_swa=16 attention.value_length_swa=16 rope.dimension_count=32 rope.dimension_count_swa=16 embedding_length_per_layer_input=0 expert_feed_forward_length=48", .bar = 1e-10},
     {"gpt2", "gpt2", .n_head_kv = 4, .with = FUSED " position_embd.weight", .bar = 1e-6},
     {"starcoder", "starcoder", .with = FUSED " position_embd.weight", .bar = 1e-6},
     {"bloom", "bloom", .n_head_kv = 4, .with = FUSED " token_embd_norm.bias", .bar = 1e-6},

@@ -174,6 +174,42 @@ static void typed_reads_convert_what_fits(void **state)
     forge_free(&f);
 }
 
+#define TEXT(text) ((struct gguf_str){.data = (text), .size = sizeof(text) - 1})
+
+/* A given value stands in the place of the file's, of another kind too, and for a key that the file
+ * lacks; what it cannot be read as is the caller's fault. */
+static void given_values_come_before_those_of_the_file(void **state)
+{
+    (void)state;
+    struct forge f;
+    forge_begin(&f);
+    forge_everything(&f, 3);
+    struct gguf_file *file = open_forged(&f);
+    struct base_error err = BASE_ERROR_INIT;
+    const int64_t first = 41, number = 42, wide = INT64_C(1) << 40;
+    const double real = 0.5;
+    uint32_t u = 7;
+    float x = 7;
+    struct gguf_str s = {0};
+    assert_true(gguf_override(file, TEXT("u32"), GGUF_I64, &first, 8, &err));
+    assert_true(gguf_override(file, TEXT("u32"), GGUF_I64, &number, 8, &err));
+    assert_true(gguf_override(file, TEXT("absent"), GGUF_F64, &real, 8, &err));
+    assert_true(gguf_override(file, TEXT("string"), GGUF_STRING, "", 0, &err));
+    assert_true(gguf_override(file, TEXT("u16"), GGUF_I64, &wide, 8, &err));
+    assert_true(gguf_get_u32(file, "u32", &u, &err) && u == 42);
+    assert_true(gguf_get_f32(file, "absent", &x, &err) && x == 0.5f);
+    assert_true(gguf_get_str(file, "string", &s, &err) && s.size == 0 && s.data);
+    assert_true(gguf_kv_find(file, "u32")->given && !gguf_kv_find(file, "u8")->given);
+    assert_false(gguf_get_u32(file, "u16", &u, &err));
+    assert_int_equal(err.code, BASE_USAGE);
+    assert_int_equal(err.offset, -1);
+    err = BASE_ERROR_INIT;
+    assert_false(gguf_get_bool(file, "absent", &(bool){false}, &err));
+    assert_int_equal(err.code, BASE_USAGE);
+    gguf_close(file);
+    forge_free(&f);
+}
+
 /* What a typed read refuses: nothing is written, and the error names key, byte and both kinds. */
 static void typed_reads_refuse_what_does_not_fit(void **state)
 {
@@ -688,6 +724,7 @@ int main(void)
         cmocka_unit_test(every_kind_of_key_and_tensor_is_read),
         cmocka_unit_test(every_kind_has_a_name),
         cmocka_unit_test(typed_reads_convert_what_fits),
+        cmocka_unit_test(given_values_come_before_those_of_the_file),
         cmocka_unit_test(typed_reads_refuse_what_does_not_fit),
         cmocka_unit_test(an_interruption_ends_reading),
         cmocka_unit_test(unusual_layouts_are_read),

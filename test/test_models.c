@@ -415,6 +415,11 @@ static const char *features_of(const struct model_arch *a, char *out, size_t siz
         {a->plan.rule == MODEL_PLAN_ONE, "a mixer or a network for each layer"},
         {a->plan.rule == MODEL_PLAN_MIXERS, "no networks"},
         {a->attn.q_gate, "gated output"},
+        {a->attn.v_norm, "normalized values"},
+        {a->attn.window.own_heads, "heads of windowed layers have a size of their own"},
+        {a->attn.sharing != MODEL_KV_OWN, "shared keys and values"},
+        {a->plan.per_layer, "per-layer embeddings"},
+        {a->plan.altup, "AltUp, LAuReL, sparse activations"},
         {a->experts.allowed && a->experts.beside == MODEL_BESIDE_NONE, "or experts"},
         {a->experts.beside != MODEL_BESIDE_NONE, "experts beside networks"},
     };

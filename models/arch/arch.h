@@ -17,6 +17,8 @@ enum model_block_id {
     MODEL_FFN,
     MODEL_EXPERTS,
     MODEL_LINEAR_MIXER, /* no tokens are mixed: the output product alone */
+    MODEL_ALTUP,        /* a layer of several streams, of which one runs through its other parts */
+    MODEL_PER_LAYER,    /* adds what per-layer embeddings give, at a layer's end */
     MODEL_MLA,          /* attention over latents */
     MODEL_SHORT_CONV,   /* a gated convolution over a few tokens */
     MODEL_DELTA_NET,    /* the gated delta rule */
@@ -41,6 +43,8 @@ struct model_plan {
     enum model_plan_rule rule;
     enum model_block_id mixer, recurrent;
     enum model_block_id mixer_2; /* a second mixer of the same input, added to the first; 0: none */
+    bool per_layer; /* embeddings for each layer: embedding_length_per_layer_input; 0: none */
+    bool altup;     /* layers are MODEL_ALTUP; per-layer embeddings have 256 numbers by default */
     bool loops; /* all layers run num_loops times, with a state of their own each time; between two
                    runs the output's norm, unless skip_loop_final_norm */
 };
@@ -107,6 +111,7 @@ enum model_score_scale {
     MODEL_SCALE_BY_HEAD, /* 1 / sqrt(D) */
     MODEL_SCALE_BY_EMBD, /* 1 / sqrt(E / H) */
     MODEL_SCALE_BY_SIZE, /* 1 / D */
+    MODEL_SCALE_ONE,     /* 1 */
     MODEL_SCALE_KEY,     /* attention.scale, 1 / sqrt(D) where it is absent or 0 */
     MODEL_SCALE_OUTPUT   /* attention.output_scale, 1 / sqrt(128) where it is absent */
 };
@@ -154,6 +159,15 @@ struct model_window {
     uint32_t size;  /* where the file has no attention.sliding_window; 0: then no layer has one */
     uint32_t fixed; /* the size whatever that key says, unless it says 0; 0: the key counts */
     bool chunked;   /* positions are cut into pieces of that size: a query sees its own piece */
+    bool own_heads; /* attention.key_length_swa, value_length_swa, rope.dimension_count_swa */
+};
+
+/* The last layers may have no keys and values: they read those that the latest layer of the same
+ * kind (with or without a window) has written. */
+enum model_kv_sharing {
+    MODEL_KV_OWN,
+    MODEL_KV_SHARED_KEY,    /* as many as attention.shared_kv_layers says */
+    MODEL_KV_SHARED_FROM_20 /* all but the first 20 */
 };
 
 /* What attn_gate of the layer's input makes of the output before the last product: numbers that it
@@ -180,7 +194,10 @@ struct model_attention_row {
     enum model_gate gate;
     bool head_by_rot; /* D is rope.dimension_count */
     bool half_rot;    /* layers without a window rotate half of rope.dimension_count */
-    float alibi;      /* largest slope's exponent, where no attention.max_alibi_bias; 0: no ALiBi */
+    bool v_norm;      /* RMS over each head of values, without weights */
+    bool k_as_v;      /* without attn_v values are the keys' product */
+    enum model_kv_sharing sharing;
+    float alibi; /* largest slope's exponent, where no attention.max_alibi_bias; 0: no ALiBi */
 };
 
 /* ---- Recurrent mixers ---- */
@@ -212,6 +229,8 @@ struct model_ffn_row {
     bool clamps;      /* gated units are bounded by swiglu_clamp_shexp, experts' by _exp */
     uint32_t divisor; /* of feed_forward_length; 0: 1 */
     bool square;      /* F is E instead */
+    uint32_t sparse;  /* so many first layers keep of the gate's numbers what exceeds mean + 1.645
+                         deviations of their row, about a twentieth */
 };
 
 /* What the router's numbers are for choosing, and as weights; numbered as expert_gating_func. */
@@ -239,7 +258,8 @@ enum model_shared {
 enum model_beside {
     MODEL_BESIDE_NONE,
     MODEL_BESIDE_INPUT, /* f(N x) + e(N' of the layer's input): ffn_norm_exps */
-    MODEL_BESIDE_MEAN   /* (f(N x) + e(N x)) / sqrt(2) where the layer has ffn_up */
+    MODEL_BESIDE_MEAN,  /* (f(N x) + e(N x)) / sqrt(2) where the layer has ffn_up */
+    MODEL_BESIDE_NORMS /* N f(N x) + N e(N x); the router reads x / rms(x) / sqrt(E) * its .scale */
 };
 
 struct model_experts_row {
@@ -297,7 +317,8 @@ struct model_ends_row {
     float logit_default;  /* logit_scale where the file has none; 0: 1 */
     float logits_by_embd; /* the same, times 1 / E */
     float embd_default;   /* embedding_scale where the file has none; 0: 1 */
-    bool embd_skip; /* each layer adds the embeddings, times its own number layer_output_scale */
+    bool embd_skip;   /* each layer adds the embeddings, times its own number layer_output_scale */
+    bool layer_scale; /* a layer's output is multiplied by layer_output_scale */
     bool residual_scale;    /* what a block adds is multiplied by residual_scale */
     float residual_default; /* where the file has none, times 1 / sqrt(layers); 0: 1 */
 };

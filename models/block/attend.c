@@ -18,17 +18,20 @@ static struct engine_tensor *write_rows(const struct model_builder *b, enum engi
                  : engine_set_rows(b->g, cache, x, slots);
 }
 
-struct engine_tensor *model_attend(struct model_builder *b, struct engine_tensor *q,
-                                   struct engine_tensor *k, struct engine_tensor *v,
-                                   struct engine_tensor *sinks, const struct engine_attention *how)
+struct engine_tensor *model_attend(struct model_builder *b, enum model_kv_kind kind,
+                                   struct engine_tensor *q, struct engine_tensor *k,
+                                   struct engine_tensor *v, struct engine_tensor *sinks,
+                                   const struct engine_attention *how)
 {
     struct model_kv *kv = &b->state->kv;
-    struct model_kv_layer *cache = &kv->layer[b->kv_layer];
-    k = write_rows(b, ENGINE_KV_Q16_KEYS, &cache->k, kv->type_k, kv->int16_k, k);
-    v = write_rows(b, ENGINE_KV_Q16_VALUES, &cache->v, kv->type_v, kv->int16_v, v);
-    b->written[0] = k;
-    b->written[1] = v;
-    return engine_attention(b->g, q, model_swap_heads(b, k), model_swap_heads(b, v),
-                            b->inputs.kv.range[cache->kind], &kv->slots[cache->kind].view, sinks,
-                            how);
+    struct engine_tensor **kept = b->kept[kind];
+    if (k) {
+        struct model_kv_layer *cache = &kv->layer[b->kv_layer];
+        k = write_rows(b, ENGINE_KV_Q16_KEYS, &cache->k, kv->type_k, kv->int16_k, k);
+        v = write_rows(b, ENGINE_KV_Q16_VALUES, &cache->v, kv->type_v, kv->int16_v, v);
+        b->written[0] = kept[0] = k;
+        b->written[1] = kept[1] = v;
+    }
+    return engine_attention(b->g, q, model_swap_heads(b, kept[0]), model_swap_heads(b, kept[1]),
+                            b->inputs.kv.range[kind], &kv->slots[kind].view, sinks, how);
 }

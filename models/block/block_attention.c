@@ -9,7 +9,11 @@ struct attention {
     uint32_t n_q_norm, n_k_norm; /* sizes of norms: 0, D, or all heads' */
     uint32_t n_q_norm_optional, n_k_norm_optional;
     uint32_t q_norm_rows, k_norm_rows; /* H and KH where each head has weights of its own */
+    /* Rows of K and V: the files must have them, or may (shared: then nothing reads them). */
+    uint32_t n_k_must, n_v_must, n_k_may, n_v_may;
     uint32_t n_head, n_head_kv, d, dv;
+    enum model_kv_kind kind;
+    bool shared; /* the layer reads what an earlier one has written */
     struct engine_rope rope;
     bool rotates;
     float scale, softcap, alibi, clamp; /* of scores; of Q, K and V. 0: none */
@@ -31,8 +35,10 @@ struct attention {
 static const struct model_tensor_row tensors[] = {
     {"attn_qkv",      MODEL_LINEAR, MODEL_OPTIONAL, AT(qkv),    .inputs = AT(n_embd), .outputs = AT(n_qkv)},
     {"attn_q",        MODEL_LINEAR, MODEL_REQUIRED, AT(q),      .inputs = AT(n_embd), .outputs = AT(n_q_all), .unless = AT(qkv)},
-    {"attn_k",        MODEL_LINEAR, MODEL_REQUIRED, AT(k),      .inputs = AT(n_embd), .outputs = AT(n_k), .unless = AT(qkv)},
-    {"attn_v",        MODEL_LINEAR, MODEL_REQUIRED, AT(v),      .inputs = AT(n_embd), .outputs = AT(n_v), .unless = AT(qkv)},
+    {"attn_k",        MODEL_LINEAR, MODEL_REQUIRED, AT(k),      .inputs = AT(n_embd), .outputs = AT(n_k_must), .unless = AT(qkv)},
+    {"attn_v",        MODEL_LINEAR, MODEL_REQUIRED, AT(v),      .inputs = AT(n_embd), .outputs = AT(n_v_must), .unless = AT(qkv)},
+    {"attn_k",        MODEL_LINEAR, MODEL_OPTIONAL, AT(k),      .inputs = AT(n_embd), .outputs = AT(n_k_may)},
+    {"attn_v",        MODEL_LINEAR, MODEL_OPTIONAL, AT(v),      .inputs = AT(n_embd), .outputs = AT(n_v_may)},
     {"attn_q_norm",   MODEL_NORM,   MODEL_REQUIRED, AT(q_norm), .inputs = AT(n_q_norm), .outputs = AT(q_norm_rows)},
     {"attn_k_norm",   MODEL_NORM,   MODEL_REQUIRED, AT(k_norm), .inputs = AT(n_k_norm), .outputs = AT(k_norm_rows)},
     {"attn_q_norm",   MODEL_NORM,   MODEL_OPTIONAL, AT(q_norm), .inputs = AT(n_q_norm_optional), .outputs = AT(q_norm_rows)},
@@ -50,7 +56,7 @@ static const struct model_tensor_row tensors[] = {
 
 /* Heads of the layer and their sizes, which may differ from E / H. */
 static bool read_heads(struct model_reader *r, const struct model_params *p, uint32_t layer,
-                       struct attention *a)
+                       bool windowed, struct attention *a)
 {
     uint32_t first = 0;
     if (!model_read_layer_u32(r, "attention.head_count", MODEL_REQUIRED, layer, 1, MODEL_MAX_HEADS,
@@ -73,6 +79,11 @@ static bool read_heads(struct model_reader *r, const struct model_params *p, uin
     }
     if (!model_read_u32(r, "attention.key_length", MODEL_OPTIONAL, 1, MODEL_MAX_DIM, &a->d) ||
         !model_read_u32(r, "attention.value_length", MODEL_OPTIONAL, 1, MODEL_MAX_DIM, &a->dv))
+        return false;
+    if (windowed && p->arch->attn.window.own_heads &&
+        (!model_read_u32(r, "attention.key_length_swa", MODEL_OPTIONAL, 1, MODEL_MAX_DIM, &a->d) ||
+         !model_read_u32(r, "attention.value_length_swa", MODEL_OPTIONAL, 1, MODEL_MAX_DIM,
+                         &a->dv)))
         return false;
     if (p->arch->attn.q_gate && a->d != a->dv)
         return model_reader_fail(r, "attention.value_length", "%u, but keys have %u", a->dv, a->d);
@@ -139,7 +150,8 @@ static bool read_scores(struct model_reader *r, const struct model_params *p, st
         !model_read_f32(r, "attention.clamp_kqv", MODEL_OPTIONAL, 0.0f, &a->clamp) ||
         !model_read_f32(r, "attention.value_scale", MODEL_OPTIONAL, -INFINITY, &a->value_scale))
         return false;
-    a->scale = row->scale == MODEL_SCALE_BY_SIZE   ? 1.0f / (float)a->d
+    a->scale = row->scale == MODEL_SCALE_ONE       ? 1.0f
+               : row->scale == MODEL_SCALE_BY_SIZE ? 1.0f / (float)a->d
                : row->scale == MODEL_SCALE_BY_EMBD ? 1.0f / sqrtf((float)(p->n_embd / a->n_head))
                                                    : 1.0f / sqrtf((float)a->d);
     if (scale > 0.0f) a->scale = scale;
@@ -163,7 +175,31 @@ static void size_qk_norms(const struct model_attention_row *row, struct attentio
     a->q_norm_rows = each ? a->n_head : 1;
     a->k_norm_rows = each ? a->n_head_kv : 1;
     *(row->qk_norm_optional ? &a->n_q_norm_optional : &a->n_q_norm) = q;
-    *(row->qk_norm_optional ? &a->n_k_norm_optional : &a->n_k_norm) = k;
+    *(row->qk_norm_optional || a->shared ? &a->n_k_norm_optional : &a->n_k_norm) = k;
+}
+
+/* Whether the layer reads the keys and values of an earlier one, which must have the same shape. */
+static bool read_sharing(struct model_reader *r, const struct model_params *p, uint32_t layer,
+                         struct attention *a)
+{
+    uint32_t n_shared = 0;
+    if (p->arch->attn.sharing == MODEL_KV_OWN) return true;
+    if (p->arch->attn.sharing == MODEL_KV_SHARED_FROM_20)
+        n_shared = p->n_layer > 20 ? p->n_layer - 20 : 0;
+    else if (!model_read_u32(r, "attention.shared_kv_layers", MODEL_OPTIONAL, 0, p->n_layer - 1,
+                             &n_shared))
+        return false;
+    a->shared = layer >= p->n_layer - n_shared;
+    for (uint32_t i = layer; a->shared && i > 0; i--) {
+        const struct model_kv_shape *kv = &p->layer[i - 1].kv;
+        if (kv->n_head == 0 || (kv->window > 0) != (a->kind == MODEL_KV_SLIDING)) continue;
+        if (kv->n_head == a->n_head_kv && kv->size_k == a->d && kv->size_v == a->dv) return true;
+        return model_reader_fail(r, "attention.shared_kv_layers",
+                                 "keys of layer %u have another shape than those of layer %u",
+                                 i - 1, layer);
+    }
+    return !a->shared || model_reader_fail(r, "attention.shared_kv_layers",
+                                           "no layer before %u has keys of its kind", layer);
 }
 
 /* A gate has a row for each head or for each element of the output: the tensor's shape says it. */
@@ -186,10 +222,12 @@ static bool read(struct model_reader *r, struct model_params *p, struct model_la
     uint32_t window;
     a->softcap = row->softcap;
     a->alibi = row->alibi;
-    if (!read_heads(r, p, l->index, a) || !read_window(r, p, l->index, &window) ||
+    if (!read_window(r, p, l->index, &window) || !read_heads(r, p, l->index, window > 0, a) ||
         !model_read_rope(r, p, window > 0, a->d, l->index, &a->rope, &a->rotates) ||
         !read_scores(r, p, a))
         return false;
+    a->kind = window ? MODEL_KV_SLIDING : MODEL_KV_FULL;
+    if (!read_sharing(r, p, l->index, a)) return false;
     a->n_embd = p->n_embd;
     a->n_q = a->n_head * a->d;
     a->n_k = a->n_head_kv * a->d;
@@ -197,10 +235,12 @@ static bool read(struct model_reader *r, struct model_params *p, struct model_la
     a->n_q_all = row->q_gate ? 2 * a->n_q : a->n_q;
     a->n_qkv = a->n_q_all + a->n_k + a->n_v;
     a->n_out = a->n_head * a->dv;
+    *(a->shared ? &a->n_k_may : &a->n_k_must) = a->n_k;
+    *(a->shared || row->k_as_v ? &a->n_v_may : &a->n_v_must) = a->n_v;
     size_qk_norms(row, a);
     size_gate(r, p, l->index, a);
-    l->kv = (struct model_kv_shape){a->n_head_kv, a->d, a->dv, window, row->window.chunked};
-    p->ends.n_factors = (uint32_t)a->rope.n_rot / 2;
+    l->kv = (struct model_kv_shape){a->shared ? 0 : a->n_head_kv, a->d, a->dv, window,
+                                    row->window.chunked};
     if (p->n_head == 0) {
         p->n_head = a->n_head;
         p->n_head_kv = a->n_head_kv;
@@ -210,28 +250,32 @@ static bool read(struct model_reader *r, struct model_params *p, struct model_la
 
 /* ---- Graph ---- */
 
-/* Q, K and V of x [T][E], and the gate where there is one, as column views of one product. */
+/* Q, K and V of x [T][E], and the gate where there is one, as column views of one product; without
+ * keys and values where the layer shares those of another. */
 static void build_qkv(const struct model_builder *b, const struct attention *a,
                       struct engine_tensor *x, struct engine_tensor *qkv[3],
                       struct engine_tensor **gate)
 {
-    struct engine_tensor *const separate[] = {a->q.weight, a->k.weight, a->v.weight,
-                                              a->gate.weight};
+    struct engine_tensor *separate[] = {a->q.weight, a->k.weight, a->v.weight, a->gate.weight};
     const struct model_linear *const linear[] = {&a->q, &a->k, &a->v};
     const uint32_t size[] = {a->n_q_all, a->n_k, a->n_v};
+    const uint32_t n = a->shared ? 1 : a->v.weight || a->qkv.weight ? 3 : 2;
     const bool gated = a->gate.weight;
     struct engine_tensor *in = x;
+    if (n < 3) separate[n] = a->gate.weight;
     x = a->qkv.weight ? model_linear(b, &a->qkv, x)
-                      : engine_mul_mat_cat(b->g, separate, gated ? 4 : 3, x);
+                      : engine_mul_mat_cat(b->g, separate, (int)n + gated, x);
     x = model_named(b, x, "qkv");
-    *gate = !gated          ? NULL
-            : a->qkv.weight ? engine_mul_mat(b->g, a->gate.weight, in)
-                            : engine_cols(b->g, x, a->n_qkv, a->gate_rows);
-    if (gated) *gate = model_finish(b, &a->gate, *gate);
-    for (uint32_t i = 0, first = 0; i < 3; first += size[i++]) {
+    uint32_t first = 0;
+    for (uint32_t i = 0; i < n; first += size[i++]) {
         qkv[i] = model_finish(b, linear[i], engine_cols(b->g, x, first, size[i]));
         if (a->clamp > 0.0f) qkv[i] = engine_clamp(b->g, qkv[i], -a->clamp, a->clamp);
     }
+    *gate = !gated          ? NULL
+            : a->qkv.weight ? engine_mul_mat(b->g, a->gate.weight, in)
+                            : engine_cols(b->g, x, first, a->gate_rows);
+    if (gated) *gate = model_finish(b, &a->gate, *gate);
+    if (n == 2) qkv[2] = qkv[1];
 }
 
 /* x [T][heads * size] as [T][heads][size]. */
@@ -293,12 +337,15 @@ static struct engine_tensor *build(struct model_builder *b, void *self, struct e
     struct engine_tensor *q =
         model_named(b, build_positions(b, a, qkv[0], a->n_head, &a->q_norm), "q");
     if (b->q_scale && !(a->rotates && unrotated_only)) q = engine_mul(b->g, q, b->q_scale);
-    struct engine_tensor *k =
-        model_named(b, build_positions(b, a, qkv[1], a->n_head_kv, &a->k_norm), "k");
-    struct engine_tensor *v = split_heads(b, qkv[2], a->n_head_kv, a->dv);
+    struct engine_tensor *k = NULL, *v = NULL;
+    if (!a->shared) {
+        k = model_named(b, build_positions(b, a, qkv[1], a->n_head_kv, &a->k_norm), "k");
+        v = split_heads(b, qkv[2], a->n_head_kv, a->dv);
+        if (b->params->arch->attn.v_norm) v = engine_rms_norm(b->g, v, b->params->norm_eps);
+    }
     const struct engine_attention how = {
         .scale = a->scale, .softcap = a->softcap, .max_alibi = a->alibi, .dv = (int)a->dv};
-    x = model_named(b, model_attend(b, q, k, v, a->sinks, &how), "attention");
+    x = model_named(b, model_attend(b, a->kind, q, k, v, a->sinks, &how), "attention");
     if (q_gate)
         x = engine_mul(b->g, x, engine_reshape(b->g, q_gate, 2, (int64_t[]){a->n_q, b->n_tokens}));
     if (gate) x = apply_gate(b, a, x, gate);

@@ -15,7 +15,9 @@ struct experts {
     float scale;                /* of these weights */
     float clamp, shared_clamp;  /* bounds of gated units; 0: none */
     struct model_linear router; /* X x E */
-    struct engine_tensor *bias; /* [X]: added for choosing only; or NULL */
+    uint32_t n_plain, n_scaled; /* E and 0; 0 and E where the router has an input of its own */
+    struct engine_tensor *router_scale; /* [E]: of this input */
+    struct engine_tensor *bias;         /* [X]: added for choosing only; or NULL */
     struct model_linear latent_down, latent_up;
     struct model_linear gate_up; /* X of 2F x E, or the next two */
     struct model_linear gate, up;
@@ -28,7 +30,9 @@ struct experts {
 
 /* clang-format off */
 static const struct model_tensor_row tensors[] = {
-    {"ffn_gate_inp",       MODEL_LINEAR, MODEL_REQUIRED, AT(router),  .inputs = AT(n_embd), .outputs = AT(n_expert)},
+    {"ffn_gate_inp",       MODEL_LINEAR, MODEL_REQUIRED, AT(router),  .inputs = AT(n_plain), .outputs = AT(n_expert)},
+    {"ffn_gate_inp",       MODEL_MATRIX, MODEL_REQUIRED, AT(router.weight), .inputs = AT(n_scaled), .outputs = AT(n_expert)},
+    {"ffn_gate_inp",       MODEL_SCALE,  MODEL_REQUIRED, AT(router_scale), .inputs = AT(n_scaled)},
     {"exp_probs_b",        MODEL_BIAS,   MODEL_OPTIONAL, AT(bias),    .inputs = AT(n_expert)},
     {"ffn_gate_up_exps",   MODEL_STACK,  MODEL_OPTIONAL, AT(gate_up), .inputs = AT(n_work), .outputs = AT(n_gate_up), .depth = AT(n_expert)},
     {"ffn_gate_exps",      MODEL_STACK,  MODEL_REQUIRED, AT(gate),    .inputs = AT(n_work), .outputs = AT(n_gate), .depth = AT(n_expert), .unless = AT(gate_up)},
@@ -122,6 +126,8 @@ static bool read(struct model_reader *r, struct model_params *p, struct model_la
     e->n_embd = p->n_embd;
     e->n_expert = p->n_expert;
     e->n_used = p->n_expert_used;
+    e->n_scaled = p->arch->experts.beside == MODEL_BESIDE_NORMS ? e->n_embd : 0;
+    e->n_plain = e->n_embd - e->n_scaled;
     return read_lengths(r, p, l->index, e) && read_gating(r, p, e) &&
            model_read_glu_clamp(r, p, "swiglu_clamp_exp", l->index, &e->clamp) &&
            model_read_glu_clamp(r, p, "swiglu_clamp_shexp", l->index, &e->shared_clamp);
@@ -184,6 +190,16 @@ static struct engine_tensor *build_shared(const struct model_builder *b, const s
                       engine_unary(b->g, engine_mul_mat(b->g, e->shared_in, x), ENGINE_SIGMOID));
 }
 
+/* What the router reads: x, or the residual, normalized without weights and scaled. */
+static struct engine_tensor *router_input(const struct model_builder *b, const struct experts *e,
+                                          struct engine_tensor *x)
+{
+    if (!e->router_scale) return x;
+    x = engine_rms_norm(b->g, b->residual, b->params->norm_eps);
+    x = engine_scale(b->g, x, 1.0f / sqrtf((float)e->n_embd), 0.0f);
+    return engine_mul(b->g, x, e->router_scale);
+}
+
 /* x [n][E] through the U experts that the router chooses for each row: their outputs, weighted by
  * what the router gives the chosen (Mixtral: Jiang et al. 2024; groups: DeepSeek-V3, 2024). */
 static struct engine_tensor *build(struct model_builder *b, void *self, struct engine_tensor *x)
@@ -193,7 +209,7 @@ static struct engine_tensor *build(struct model_builder *b, void *self, struct e
     const struct model_experts_row *row = &b->params->arch->experts;
     struct engine_tensor *in = x;
     struct engine_tensor *logits =
-        model_linear(b, &e->router, row->route_by_layer ? b->layer_in : x);
+        model_linear(b, &e->router, row->route_by_layer ? b->layer_in : router_input(b, e, x));
     struct engine_tensor *probs = logits;
     if (e->gating == MODEL_GATING_SOFTMAX)
         probs = engine_soft_max(b->g, probs, NULL, NULL, 1.0f, 0.0f);

@@ -3,6 +3,7 @@
 #include <math.h>
 
 struct ffn {
+    bool sparse; /* of the gate's numbers the largest alone count */
     uint32_t n_embd, n_ff;
     uint32_t n_gate, n_up;        /* rows: n_gate 0 where there is none or where up holds both */
     struct model_linear gate, up; /* F x E */
@@ -50,6 +51,7 @@ static bool read(struct model_reader *r, struct model_params *p, struct model_la
     struct ffn *f = self;
     const struct model_ffn_row *row = &p->arch->ffn;
     f->n_embd = p->n_embd;
+    f->sparse = l->index < row->sparse;
     if (!model_read_layer_u32(r, "feed_forward_length", MODEL_REQUIRED, l->index, 1, MODEL_MAX_DIM,
                               &f->n_ff))
         return false;
@@ -60,6 +62,22 @@ static bool read(struct model_reader *r, struct model_params *p, struct model_la
     f->n_up = row->form == MODEL_FFN_FUSED ? 2 * f->n_ff : f->n_ff;
     return model_read_glu_clamp(r, p, "swiglu_clamp_shexp", l->index, &f->clamp) &&
            (row->form != MODEL_FFN_XIELU || read_xielu(r, l->index, f));
+}
+
+/* x [n][F] above mean + 1.645 standard deviations (with F - 1) of its row, 0 below: a twentieth of
+ * normally distributed numbers. */
+static struct engine_tensor *keep_largest(const struct model_builder *b, struct engine_tensor *x,
+                                          uint32_t n_ff)
+{
+    const float quantile = 1.6448533535003662f; /* of the normal distribution, at 0.95 */
+    struct engine_tensor *mean =
+        engine_scale(b->g, engine_sum_rows(b->g, x), 1.0f / (float)n_ff, 0.0f);
+    struct engine_tensor *off = engine_sub(b->g, x, mean);
+    struct engine_tensor *square = engine_sum_rows(b->g, engine_mul(b->g, off, off));
+    struct engine_tensor *deviation =
+        engine_unary(b->g, engine_scale(b->g, square, 1.0f / (float)(n_ff - 1), 0.0f), ENGINE_SQRT);
+    mean = engine_add(b->g, mean, engine_scale(b->g, deviation, quantile, 0.0f));
+    return engine_unary(b->g, engine_sub(b->g, x, mean), ENGINE_RELU);
 }
 
 /* act(gate x) * up x, where both are columns of one product. */
@@ -76,6 +94,7 @@ static struct engine_tensor *build_gated(const struct model_builder *b, const st
         gate = model_finish_ffn(b, &f->gate, gate);
         up = model_finish_ffn(b, &f->up, up);
     }
+    if (f->sparse) gate = keep_largest(b, gate, f->n_ff);
     return model_glu(b, gate, up, f->clamp);
 }
 

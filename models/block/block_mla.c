@@ -183,7 +183,8 @@ static struct engine_tensor *build_latent(struct model_builder *b, const struct 
     q = model_named(b, engine_concat(b->g, nope, rotated(b, a, q), 0), "q");
     if (b->q_scale) q = engine_mul(b->g, q, b->q_scale);
     struct engine_tensor *k = model_named(b, engine_concat(b->g, c, p, 0), "k");
-    struct engine_tensor *x = model_named(b, model_attend(b, q, k, c, NULL, &how), "attention");
+    struct engine_tensor *x = model_named(
+        b, model_attend(b, b->state->kv.layer[b->kv_layer].kind, q, k, c, NULL, &how), "attention");
     x = engine_reshape(b->g, x, 3, (int64_t[]){a->n_latent, a->n_head, b->n_tokens});
     x = engine_cont(b->g, by_head(b, a->value, x));
     return engine_reshape(b->g, x, 2, (int64_t[]){a->n_out, b->n_tokens});
@@ -206,7 +207,10 @@ static struct engine_tensor *build_heads(struct model_builder *b, const struct m
     q = model_named(b, pq, "q");
     if (b->q_scale) q = engine_mul(b->g, q, b->q_scale);
     struct engine_tensor *v = engine_cols(b->g, both, a->n_nope, a->dv);
-    return model_named(b, model_attend(b, q, model_named(b, k, "k"), v, NULL, &how), "attention");
+    return model_named(b,
+                       model_attend(b, b->state->kv.layer[b->kv_layer].kind, q,
+                                    model_named(b, k, "k"), v, NULL, &how),
+                       "attention");
 }
 
 static struct engine_tensor *build(struct model_builder *b, void *self, struct engine_tensor *x)

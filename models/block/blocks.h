@@ -30,6 +30,11 @@ struct model_builder {
     const struct model_layer *layer;  /* the one that is being built */
     uint32_t kv_layer;                /* that of the state which belongs to it, in this pass */
     struct engine_tensor *written[2]; /* the latest layer's state after its writes */
+    struct engine_tensor *kept[MODEL_KV_KINDS][2]; /* the same of the latest layer of each kind */
+    struct engine_tensor *residual;  /* what the norm before the feed-forward network is given */
+    struct engine_tensor *per_layer; /* [T][L P]: a part for each layer; or NULL */
+    struct engine_tensor *stream[MODEL_STREAMS]; /* of AltUp: [T][E] each, the first is x */
+    struct engine_tensor *out_rows; /* rows that go on after the layer's mixer; NULL: all */
 };
 
 struct model_block {
@@ -45,8 +50,8 @@ struct model_block {
 };
 
 extern const struct model_block model_block_attention, model_block_ffn, model_block_experts,
-    model_block_linear, model_block_mla, model_block_short_conv, model_block_delta_net,
-    model_block_mamba2;
+    model_block_linear, model_block_altup, model_block_per_layer, model_block_mla,
+    model_block_short_conv, model_block_delta_net, model_block_mamba2;
 extern const struct model_block *const model_blocks[MODEL_BLOCK_COUNT]; /* by id */
 
 /* ---- Keys that several blocks share ---- */
@@ -91,14 +96,21 @@ struct engine_tensor *model_convolve(struct model_builder *b, struct engine_tens
 struct engine_tensor *model_state_of(const struct model_builder *b);
 /* The layer's recurrent states become `state` [S][H][rows][cols], those after the last tokens. */
 void model_keep_state(struct model_builder *b, struct engine_tensor *state);
+/* Embeddings for each layer: of the tokens, and of their embeddings x [T][E]: [T][L P]. */
+struct engine_tensor *model_build_per_layer(const struct model_builder *b, struct engine_tensor *x);
+/* The streams of AltUp, from embeddings x [T][E] to b->stream, and back to one. */
+void model_altup_begin(struct model_builder *b, struct engine_tensor *x);
+struct engine_tensor *model_altup_end(const struct model_builder *b);
 /* [A][B][size] as [B][A][size], by strides alone: a cache keeps each head's slots together, the
  * tokens of a batch and the attention op have heads inside. */
 struct engine_tensor *model_swap_heads(const struct model_builder *b, struct engine_tensor *x);
-/* Writes keys [T][KH][D] and values [T][KH][DV] into the layer's cache; attention of the queries
- * [T][H][D] over it: [T][H * DV]. `sinks` may be NULL. */
-struct engine_tensor *model_attend(struct model_builder *b, struct engine_tensor *q,
-                                   struct engine_tensor *k, struct engine_tensor *v,
-                                   struct engine_tensor *sinks, const struct engine_attention *how);
+/* Writes keys [T][KH][D] and values [T][KH][DV] into the layer's cache, which is of `kind`; NULL:
+ * the layer shares those of the latest layer of that kind. Then attention of the queries [T][H][D]
+ * over the cache: [T][H * DV]. `sinks` may be NULL. */
+struct engine_tensor *model_attend(struct model_builder *b, enum model_kv_kind kind,
+                                   struct engine_tensor *q, struct engine_tensor *k,
+                                   struct engine_tensor *v, struct engine_tensor *sinks,
+                                   const struct engine_attention *how);
 /* The divisors of the RoPE frequencies, or NULL: long or short ones by the sequences' context. The
  * layer being built has none where it has a window and those are never scaled. */
 struct engine_tensor *model_rope_factors(const struct model_builder *b,

@@ -1,5 +1,6 @@
 /* models/block/rope.c: rotary positions from the metadata. See models/block/blocks.h. */
 #include "models/block/blocks.h"
+#include "models/model.h"
 #include <math.h>
 #include <string.h>
 
@@ -8,62 +9,102 @@ static bool str_is(struct gguf_str s, const char *text)
     return s.size == strlen(text) && !memcmp(s.data, text, s.size);
 }
 
-/* Linear and YaRN scaling. */
-static bool read_scaling(struct model_reader *r, struct engine_rope *rope)
+/* How positions are stretched, before it is what the op multiplies with. */
+struct scaling {
+    struct gguf_str type;
+    float factor;         /* 0: none */
+    float ext_factor;     /* share of extrapolation; below 0: as the type says */
+    float magnitude;      /* where the share is 0 */
+    float log_multiplier; /* divides the magnitude otherwise; 0: none */
+    float attn_factor;
+};
+
+static bool read_scaling(struct model_reader *r, struct scaling *s)
 {
-    float factor = 0.0f, attn_factor = 1.0f;
-    struct gguf_str scaling = {"linear", 6};
     /* "rope.scale_linear" is the older name of the factor. */
     const char *factor_key =
         model_reader_has(r, "rope.scaling.factor") ? "rope.scaling.factor" : "rope.scale_linear";
-    if (!model_read_f32(r, factor_key, MODEL_OPTIONAL, 0.0f, &factor) ||
-        !model_read_f32(r, "rope.scaling.attn_factor", MODEL_OPTIONAL, 0.0f, &attn_factor) ||
-        !gguf_get_str(r->file, model_reader_key(r, "rope.scaling.type"), &scaling, r->err))
-        return false;
-    const bool yarn = str_is(scaling, "yarn"), none = str_is(scaling, "none");
-    if (!yarn && !none && !str_is(scaling, "linear") && !str_is(scaling, "longrope"))
-        return model_reader_fail(
-            r, "rope.scaling.type",
-            "RoPE scaling '%.*s' is not supported (none, linear, yarn and longrope are)",
-            scaling.size < 64 ? (int)scaling.size : 64, scaling.data);
-    if (factor > 0.0f && !none) rope->freq_scale = 1.0f / factor;
-    /* YaRN (Peng et al. 2023) in its standard form; its magnitude is part of the op, and only
-     * stretching has one. */
-    if (yarn) rope->ext_factor = 1.0f;
-    if (yarn && factor > 0.0f && factor < 1.0f)
-        rope->attn_factor = 1.0f / (1.0f + 0.1f * logf(factor));
-    rope->attn_factor *= attn_factor;
-    return true;
+    return model_read_f32(r, factor_key, MODEL_OPTIONAL, 0.0f, &s->factor) &&
+           model_read_f32(r, "rope.scaling.attn_factor", MODEL_OPTIONAL, 0.0f, &s->attn_factor) &&
+           gguf_get_str(r->file, model_reader_key(r, "rope.scaling.type"), &s->type, r->err);
 }
 
 /* The keys that some architectures alone read: the betas, and what the magnitude is divided by. */
-static bool read_yarn(struct model_reader *r, struct engine_rope *rope)
+static bool read_yarn(struct model_reader *r, struct scaling *s, struct engine_rope *rope)
 {
-    float log_multiplier = 0.0f;
-    if (!model_read_f32(r, "rope.scaling.yarn_beta_fast", MODEL_OPTIONAL, 0.0f, &rope->beta_fast) ||
-        !model_read_f32(r, "rope.scaling.yarn_beta_slow", MODEL_OPTIONAL, 0.0f, &rope->beta_slow) ||
-        !model_read_f32(r, "rope.scaling.yarn_log_multiplier", MODEL_OPTIONAL, 0.0f,
-                        &log_multiplier))
-        return false;
-    if (rope->ext_factor != 0.0f && rope->freq_scale < 1.0f && log_multiplier != 0.0f)
-        rope->attn_factor /= 1.0f - 0.1f * log_multiplier * logf(rope->freq_scale);
+    return model_read_f32(r, "rope.scaling.yarn_beta_fast", MODEL_OPTIONAL, 0.0f,
+                          &rope->beta_fast) &&
+           model_read_f32(r, "rope.scaling.yarn_beta_slow", MODEL_OPTIONAL, 0.0f,
+                          &rope->beta_slow) &&
+           model_read_f32(r, "rope.scaling.yarn_log_multiplier", MODEL_OPTIONAL, 0.0f,
+                          &s->log_multiplier);
+}
+
+/* What the user gives in place of all that (model.h); a file cannot give it. */
+static bool read_options(const struct model_reader *file, struct scaling *s, uint32_t *n_orig,
+                         struct engine_rope *rope)
+{
+    struct model_reader options = *file, *const r = &options;
+    r->name = MODEL_OPTION_PREFIX;
+    const struct {
+        const char *name;
+        float *out;
+    } reals[] = {{"rope.freq_base", &rope->freq_base},
+                 {"rope.scaling.factor", &s->factor},
+                 {"rope.scaling.yarn_ext_factor", &s->ext_factor},
+                 {"rope.scaling.yarn_attn_factor", &s->magnitude},
+                 {"rope.scaling.yarn_beta_fast", &rope->beta_fast},
+                 {"rope.scaling.yarn_beta_slow", &rope->beta_slow}};
+    for (size_t i = 0; i < sizeof reals / sizeof *reals; i++)
+        if (model_reader_given(r, reals[i].name) &&
+            !model_read_f32(r, reals[i].name, MODEL_OPTIONAL, 0.0f, reals[i].out))
+            return false;
+    return (!model_reader_given(r, "rope.scaling.type") ||
+            gguf_get_str(r->file, r->key, &s->type, r->err)) &&
+           (!model_reader_given(r, "rope.scaling.original_context_length") ||
+            model_read_u32(r, "rope.scaling.original_context_length", MODEL_OPTIONAL, 1,
+                           MODEL_MAX_CTX, n_orig));
+}
+
+static float freq_scale_of(const struct scaling *s)
+{
+    return s->factor > 0.0f && !str_is(s->type, "none") ? 1.0f / s->factor : 1.0f;
+}
+
+/* YaRN (Peng et al. 2023): its magnitude for stretching is part of the op; what is not to be part
+ * of it is taken out here. */
+static bool finish_scaling(struct model_reader *r, const struct scaling *s,
+                           struct engine_rope *rope)
+{
+    const bool yarn = str_is(s->type, "yarn");
+    if (!yarn && !str_is(s->type, "none") && !str_is(s->type, "linear") &&
+        !str_is(s->type, "longrope"))
+        return model_reader_fail(
+            r, "rope.scaling.type",
+            "RoPE scaling '%.*s' is not supported (none, linear, yarn and longrope are)",
+            s->type.size < 64 ? (int)s->type.size : 64, s->type.data);
+    rope->freq_scale = freq_scale_of(s);
+    rope->ext_factor = s->ext_factor >= 0.0f ? s->ext_factor : yarn ? 1.0f : 0.0f;
+    rope->attn_factor = rope->ext_factor == 0.0f  ? s->magnitude
+                        : rope->freq_scale > 1.0f ? 1.0f / (1.0f - 0.1f * logf(rope->freq_scale))
+                                                  : 1.0f;
+    rope->attn_factor *= s->attn_factor;
+    if (rope->ext_factor != 0.0f && rope->freq_scale < 1.0f && s->log_multiplier != 0.0f)
+        rope->attn_factor /= 1.0f - 0.1f * s->log_multiplier * logf(rope->freq_scale);
     return true;
 }
 
 /* All numbers of YaRN as keys: a negative one is absent. Its magnitude counts where it is off. */
-static bool read_yarn_all(struct model_reader *r, struct engine_rope *rope)
+static bool read_yarn_all(struct model_reader *r, struct scaling *s, struct engine_rope *rope)
 {
-    float ext_factor = -1.0f, attn_factor = 1.0f;
     rope->beta_fast = 8.0f;
-    if (!model_read_f32(r, "rope.scaling.yarn_beta_fast", MODEL_OPTIONAL, 0.0f, &rope->beta_fast) ||
-        !model_read_f32(r, "rope.scaling.yarn_beta_slow", MODEL_OPTIONAL, 0.0f, &rope->beta_slow) ||
-        !model_read_f32(r, "rope.scaling.yarn_ext_factor", MODEL_OPTIONAL, -INFINITY,
-                        &ext_factor) ||
-        !model_read_f32(r, "rope.scaling.yarn_attn_factor", MODEL_OPTIONAL, 0.0f, &attn_factor))
-        return false;
-    if (ext_factor >= 0.0f) rope->ext_factor = ext_factor;
-    if (rope->ext_factor == 0.0f) rope->attn_factor *= attn_factor;
-    return true;
+    return model_read_f32(r, "rope.scaling.yarn_beta_fast", MODEL_OPTIONAL, 0.0f,
+                          &rope->beta_fast) &&
+           model_read_f32(r, "rope.scaling.yarn_beta_slow", MODEL_OPTIONAL, 0.0f,
+                          &rope->beta_slow) &&
+           model_read_f32(r, "rope.scaling.yarn_ext_factor", MODEL_OPTIONAL, -INFINITY,
+                          &s->ext_factor) &&
+           model_read_f32(r, "rope.scaling.yarn_attn_factor", MODEL_OPTIONAL, 0.0f, &s->magnitude);
 }
 
 /* base * alpha^(D / (D - 2)): a base for longer contexts. */
@@ -150,13 +191,11 @@ static bool read_size(struct model_reader *r, const struct model_attention_row *
                       uint32_t max, struct engine_rope *rope)
 {
     uint32_t n_rot = max;
-    const char *key = "rope.dimension_count";
+    const char *key = windowed && model_reader_has(r, "rope.dimension_count_swa")
+                          ? "rope.dimension_count_swa"
+                          : "rope.dimension_count";
     if (!model_read_u32(r, key, MODEL_OPTIONAL, 2, max, &n_rot)) return false;
     if (!windowed && row->half_rot) n_rot /= 2;
-    if (windowed && model_reader_has(r, "rope.dimension_count_swa")) {
-        key = "rope.dimension_count_swa";
-        if (!model_read_u32(r, key, MODEL_OPTIONAL, 2, max, &n_rot)) return false;
-    }
     if (n_rot % 2 || n_rot == 0)
         return model_reader_fail(r, key, "%u elements cannot rotate in pairs", n_rot);
     rope->n_rot = (int)n_rot;
@@ -174,6 +213,8 @@ bool model_read_rope(struct model_reader *r, struct model_params *p, bool window
 {
     const struct model_attention_row *row = &p->arch->attn;
     uint32_t n_orig = p->n_ctx_train;
+    struct scaling scaling = {
+        .type = {"linear", 6}, .ext_factor = -1.0f, .magnitude = 1.0f, .attn_factor = 1.0f};
     *rope = (struct engine_rope){.kind = row->rope == MODEL_ROPE_NEOX ? ENGINE_ROPE_NEOX
                                                                       : ENGINE_ROPE_NORMAL,
                                  .n_rot = (int)max,
@@ -192,19 +233,25 @@ bool model_read_rope(struct model_reader *r, struct model_params *p, bool window
         !model_read_u32(r, "rope.scaling.original_context_length", MODEL_OPTIONAL, 1, MODEL_MAX_CTX,
                         &n_orig) ||
         !model_read_f32(r, "rope.freq_base", MODEL_OPTIONAL, 1.0f, &rope->freq_base) ||
-        !read_scaling(r, rope) ||
+        !read_scaling(r, &scaling) ||
         ((row->rope_keys == MODEL_ROPE_KEYS_SECTIONS ||
           row->rope_keys == MODEL_ROPE_KEYS_INTERLEAVED) &&
          !use_sections(r, row->rope_keys, rope)) ||
-        (row->rope_keys == MODEL_ROPE_KEYS_YARN && !read_yarn(r, rope)) ||
-        (row->rope_keys == MODEL_ROPE_KEYS_YARN_ALL && !read_yarn_all(r, rope)) ||
+        (row->rope_keys == MODEL_ROPE_KEYS_YARN && !read_yarn(r, &scaling, rope)) ||
+        (row->rope_keys == MODEL_ROPE_KEYS_YARN_ALL && !read_yarn_all(r, &scaling, rope)) ||
         (row->rope_keys == MODEL_ROPE_KEYS_ALPHA && !read_alpha(r, max, rope)))
+        return false;
+    const float base = rope->freq_base, freq_scale = freq_scale_of(&scaling);
+    if (!read_options(r, &scaling, &n_orig, rope) || !finish_scaling(r, &scaling, rope))
         return false;
     rope->n_ctx_orig = (int)n_orig;
     size_factors(p, rope);
     if (!windowed || row->window.rope == MODEL_WINDOW_ROPE_SAME) return true;
     if (row->window.rope == MODEL_WINDOW_ROPE_OWN) rope->freq_base = 10000.0f;
-    if (row->window.rope != MODEL_WINDOW_ROPE_BASE) { /* windowed layers are not stretched */
+    if (row->window.rope == MODEL_WINDOW_ROPE_BASE) { /* as the file says, whatever is given */
+        rope->freq_base = base;
+        rope->freq_scale = freq_scale;
+    } else { /* windowed layers are not stretched */
         rope->freq_scale = 1.0f;
         rope->ext_factor = 0.0f;
         rope->attn_factor = 1.0f;

@@ -1,0 +1,67 @@
+/* models/block/block_per_layer.c: embeddings for each layer, added at its end (Gemma 3n and 4).
+ *
+ *   part = (rms(W_model x / sqrt(E)) * norm + sqrt(P) table[id]) / sqrt(2)     once, [L][P]
+ *   out  = y + N W_proj (gelu(W_gate y) * part_l)                              in layer l
+ *
+ * x is the token's embedding, y the layer's output. See models/block/blocks.h. */
+#include "models/block/blocks.h"
+#include <math.h>
+
+struct per_layer {
+    uint32_t n_embd, n_part;        /* E, P */
+    struct model_linear gate, proj; /* P x E, E x P */
+    struct model_norm norm;         /* [E] */
+};
+
+#define AT(member) MODEL_AT(struct per_layer, member)
+
+/* clang-format off */
+static const struct model_tensor_row tensors[] = {
+    {"inp_gate",  MODEL_LINEAR, MODEL_REQUIRED, AT(gate), .inputs = AT(n_embd), .outputs = AT(n_part)},
+    {"proj",      MODEL_LINEAR, MODEL_REQUIRED, AT(proj), .inputs = AT(n_part), .outputs = AT(n_embd)},
+    {"post_norm", MODEL_NORM,   MODEL_REQUIRED, AT(norm), .inputs = AT(n_embd)},
+    {.name = NULL},
+};
+/* clang-format on */
+
+static bool read(struct model_reader *r, struct model_params *p, struct model_layer *l, void *self)
+{
+    struct per_layer *e = self;
+    (void)r;
+    (void)l;
+    e->n_embd = p->n_embd;
+    e->n_part = p->ends.n_per_layer;
+    return true;
+}
+
+struct engine_tensor *model_build_per_layer(const struct model_builder *b, struct engine_tensor *x)
+{
+    const struct model_ends *ends = &b->params->ends;
+    const int64_t part = ends->n_per_layer, all = ends->n_per_layers;
+    struct engine_tensor *of_ids = engine_get_rows(b->g, ends->per_layer_embd, b->ids);
+    of_ids = engine_scale(b->g, of_ids, sqrtf((float)part), 0.0f);
+    x = model_linear(b, &ends->per_layer_proj, x);
+    x = engine_scale(b->g, x, 1.0f / sqrtf((float)b->params->n_embd), 0.0f);
+    x = engine_reshape(b->g, x, 3, (int64_t[]){part, all / part, b->n_tokens});
+    x = model_norm(b, x, &ends->per_layer_norm);
+    x = engine_add(b->g, engine_reshape(b->g, x, 2, (int64_t[]){all, b->n_tokens}), of_ids);
+    return engine_name(engine_scale(b->g, x, 1.0f / sqrtf(2.0f), 0.0f), "per_layer");
+}
+
+static struct engine_tensor *build(struct model_builder *b, void *self, struct engine_tensor *x)
+{
+    const struct per_layer *e = self;
+    struct engine_tensor *part = b->per_layer;
+    if (b->out_rows) part = engine_get_rows(b->g, part, b->out_rows);
+    part = engine_cols(b->g, part, b->layer->index * (int64_t)e->n_part, e->n_part);
+    struct engine_tensor *h =
+        engine_glu(b->g, model_linear(b, &e->gate, x), part, b->params->arch->ffn.act);
+    h = model_norm(b, model_linear(b, &e->proj, h), &e->norm);
+    return model_named(b, engine_add(b->g, h, x), "per_layer_out");
+}
+
+const struct model_block model_block_per_layer = {.name = "per_layer",
+                                                  .size = sizeof(struct per_layer),
+                                                  .read = read,
+                                                  .tensors = tensors,
+                                                  .build = build};
