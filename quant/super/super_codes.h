@@ -1,4 +1,4 @@
-/* quant/super/super_codes.h: private to quant/: the AVX2 kernels of super-block types without
+/* quant/super/super_codes.h: private to quant/: the x86 kernels of super-block types without
  * minima whose codes are, or can be converted to, small signed numbers: the I-quants with grids and
  * the ternary types.
  *
@@ -10,7 +10,10 @@
  *     codes(block, s)     32 signed codes, elements 32s ... 32s + 31
  *
  * and SUPER_CODES(NAME, FACTOR) makes NAME_gemv_avx2 and NAME_unpack_avx2 of them; FACTOR, a power
- * of two, is what d is multiplied by. Other levels inherit these. */
+ * of two, is what d is multiplied by. Other levels inherit these, except where SUPER_CODES_512
+ * makes a gemv with AVX-512 of
+ *
+ *     bytes(block, to)    the whole super-block: unsigned codes, and sign bits */
 #ifndef QUANT_SUPER_SUPER_CODES_H
 #define QUANT_SUPER_SUPER_CODES_H
 
