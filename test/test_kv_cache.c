@@ -24,7 +24,7 @@ static void open_world(struct world *w, uint32_t window, bool chunked)
     const struct model_state_options options = {
         .n_seq = 2, .n_ctx = N_CTX, .n_batch = N_BATCH, .type_k = f32, .type_v = f32};
     *w = (struct world){.layer.kv = {1, 4, 4, window, chunked}};
-    w->params = (struct model_params){.n_layer = 1, .layer = &w->layer};
+    w->params = (struct model_params){.n_layer = 1, .n_pass = 1, .layer = &w->layer};
     assert_true(model_state_init(&w->state, &w->params, &options, &err));
     w->slots.data = (char *)&w->slot;
     w->ranges.data = (char *)w->range;
