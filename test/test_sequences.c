@@ -81,7 +81,8 @@ static struct world *open_world(const struct variant *v, const struct setting *s
     w->engine = engine_new(&options, &err);
     w->m = w->file && w->engine ? model_open(w->file, w->engine, &err) : NULL;
     w->many = w->m ? model_session_new(w->m, &session, &err) : NULL;
-    if (err.code == BASE_USAGE) { /* heads of a fixture that are shorter than a block of the cache */
+    if (err.code ==
+        BASE_USAGE) { /* heads of a fixture that are shorter than a block of the cache */
         print_message("%s with a cache of F16: %s\n", v->arch, err.text);
         err = (struct base_error)BASE_ERROR_INIT;
         session.type_k = session.type_v = QUANT_F16;

@@ -239,7 +239,9 @@ static struct span unwrap(struct span x)
 
 static bool set(json_t *arguments, struct span key, json_t *value)
 {
-    return value && key.n && json_object_setn_new(arguments, key.s, key.n, value) == 0;
+    if (value && key.n) return text_reply_set(arguments, key.s, key.n, value);
+    json_decref(value);
+    return false;
 }
 
 /* <function=NAME><parameter=KEY>VALUE</parameter>...</function>, or JSON inside. */

@@ -43,6 +43,9 @@ bool text_reply_read_calls(const char *body, size_t size, const json_t *tools, j
 bool text_reply_read_named(const char *name, size_t name_size, const char *body, size_t size,
                            json_t *calls);
 
+/* Adds `value`, whose reference it takes, to an object; false without memory, or for a key with a
+ * NUL byte, which Jansson writes and refuses to read. */
+bool text_reply_set(json_t *object, const char *key, size_t size, json_t *value);
 /* Reads one value in the notations of JSON, Python or their mixtures from at[0] on; NULL if it is
  * none. *used gets the bytes. */
 json_t *text_reply_read_value(const char *at, size_t size, size_t *used);

@@ -165,6 +165,15 @@ static json_t *read_key(struct reader *x)
     return json_stringn(x->s + x->at - n, n);
 }
 
+bool text_reply_set(json_t *object, const char *key, size_t size, json_t *value)
+{
+    if (memchr(key, '\0', size)) {
+        json_decref(value);
+        return false;
+    }
+    return json_object_setn_new(object, key, size, value) == 0;
+}
+
 /* Entries "key : value" or "key = value" up to `close`. */
 static json_t *read_entries(struct reader *x, char close)
 {
@@ -182,8 +191,7 @@ static json_t *read_entries(struct reader *x, char close)
         skip_space(x);
         if (!key || (!take(x, ":") && !take(x, "="))) break;
         json_t *item = read_any(x);
-        if (!item ||
-            json_object_setn_new(object, json_string_value(key), json_string_length(key), item))
+        if (!item || !text_reply_set(object, json_string_value(key), json_string_length(key), item))
             break;
         json_decref(key);
         key = NULL;
