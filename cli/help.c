@@ -22,7 +22,6 @@ void cli_help_overview(bool brief, struct base_buffer *out)
                                cli_command_table[i].effect);
     if (brief) {
         base_buffer_add_text(out, "\n  infer -p \"The capital of France is\" -n 20\n"
-                                  "  infer chat -m model.gguf\n"
                                   "\ninfer COMMAND -h: its main options; --help: all of them\n");
         return;
     }
