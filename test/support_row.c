@@ -22,11 +22,18 @@ static float largest_of(const struct quant_type *type, const uint8_t *block)
     return largest;
 }
 
+/* Types whose encoder searches a grid, which takes milliseconds a block. */
+static bool encodes_slowly(const struct quant_type *type)
+{
+    return strncmp(type->name, "IQ1", 3) == 0 || strncmp(type->name, "IQ2", 3) == 0 ||
+           strncmp(type->name, "IQ3", 3) == 0;
+}
+
 void support_row_make(const struct quant_type *type, int64_t k, const float *x, void *row)
 {
     uint8_t *block = row;
     uint32_t state = 1;
-    if (type->encode) {
+    if (type->encode && !encodes_slowly(type)) {
         type->encode(k, x, row);
         return;
     }
