@@ -93,7 +93,7 @@ err_line 'no/folder: cannot write: '
 begin perplexity_counts_each_token
 i=0
 lines=40
-[ -z "${INFER_TEST_QUICK-}" ] || lines=10 # sanitizers: the same from less text
+[ -z "$quick" ] || lines=10 # sanitizers: the same from less text
 while [ $i -lt $lines ]; do
     echo "Line $i: the quick brown fox jumps over the lazy dog, and the dog sleeps on."
     i=$((i + 1))
@@ -152,7 +152,7 @@ cmp -s "$work/q8.gguf" "$work/one_thread.gguf" || bad 'other bytes with one thre
 rm -f "$work/one_thread.gguf"
 
 begin quantize_types_by_role
-if [ -n "${INFER_TEST_QUICK-}" ]; then
+if [ -n "$quick" ]; then
     skip 'quick run; t_quantize.sh does it with a small model'
 else
     infer quantize "$MODEL" "$work/mixed.gguf" Q4_0 --embedding-type f16 --output-type q8_0
