@@ -250,7 +250,7 @@ static void sequences_together_are_each_what_they_are_alone(void **state)
         for (size_t e = 0; e < sizeof experts / sizeof *experts; e++)
             random_walk(&experts[e], &settings[i]);
         /* Quick: a part of the architectures, other ones for each setting. */
-        for (size_t a = support_quick() ? i : 0; support_arch(a); a += support_quick() ? 20 : 1)
+        for (size_t a = support_quick() ? i : 0; support_arch(a); a += support_quick() ? 40 : 1)
             random_walk(&(struct variant){support_arch(a), support_arch(a), 0}, &settings[i]);
     }
 }
