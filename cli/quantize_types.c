@@ -240,19 +240,6 @@ static const struct cli_quantize_mix mixes[] = {
 };
 enum { N_MIXES = sizeof mixes / sizeof *mixes };
 
-static bool is_encoded(enum quant_id id)
-{
-    return quant_type_by_id(id)->encode != NULL;
-}
-
-static bool can_be_written(const struct cli_quantize_mix *mix)
-{
-    bool can = is_encoded(mix->base);
-    for (int i = 0; i < CLI_QUANTIZE_RULES && mix->rule[i].roles; i++)
-        can = can && is_encoded(mix->rule[i].type);
-    return can;
-}
-
 const struct cli_quantize_mix *cli_quantize_mix_at(size_t i)
 {
     return i < N_MIXES ? &mixes[i] : NULL;
@@ -270,7 +257,6 @@ const struct cli_quantize_mix *cli_quantize_mix_find(const char *name)
 const char *cli_quantize_type_name(size_t i)
 {
     for (size_t m = 0; m < N_MIXES; m++) {
-        if (!can_be_written(&mixes[m])) continue;
         if (mixes[m].alias && i-- == 0) return mixes[m].alias;
         if (i-- == 0) return mixes[m].name;
     }

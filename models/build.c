@@ -26,23 +26,16 @@ static struct engine_tensor *scaled(const struct model_builder *b, struct engine
     return scale == 1.0f ? x : engine_scale(b->g, x, scale, 0.0f);
 }
 
-static struct engine_tensor *rows_of(const struct model_builder *b, struct engine_tensor *x,
-                                     struct engine_tensor *out_rows)
-{
-    return out_rows ? engine_get_rows(b->g, x, out_rows) : x;
-}
-
 /* x += m(N x) + f(N x), the norms one or two. */
-static struct engine_tensor *build_parallel(struct model_builder *b, struct engine_tensor *out_rows,
-                                            struct engine_tensor *x)
+static struct engine_tensor *build_parallel(struct model_builder *b, struct engine_tensor *x)
 {
     const struct model_layer *l = b->layer;
     struct engine_tensor *h = model_norm(b, x, &l->mixer_norm);
     struct engine_tensor *m = l->mixer_norm_2.weight ? model_norm(b, x, &l->mixer_norm_2) : h;
-    m = rows_of(b, build_mixer(b, m), out_rows);
+    m = model_wanted_rows(b, build_mixer(b, m));
     struct engine_tensor *f = l->ffn_norm.weight ? model_norm(b, x, &l->ffn_norm) : h;
-    f = build_part(b, &l->ffn, rows_of(b, f, out_rows));
-    x = engine_add(b->g, scaled(b, m), rows_of(b, x, out_rows));
+    f = build_part(b, &l->ffn, model_wanted_rows(b, f));
+    x = engine_add(b->g, scaled(b, m), model_wanted_rows(b, x));
     return model_named(b, engine_add(b->g, scaled(b, f), x), "layer_out");
 }
 
@@ -64,8 +57,7 @@ static struct engine_tensor *build_networks(struct model_builder *b, struct engi
 }
 
 /* x += m(x), then x += f(x), with norms before, after or both. */
-static struct engine_tensor *build_serial(struct model_builder *b, struct engine_tensor *out_rows,
-                                          struct engine_tensor *x)
+static struct engine_tensor *build_serial(struct model_builder *b, struct engine_tensor *x)
 {
     const struct model_layer *l = b->layer;
     const enum model_residual residual = b->params->residual;
@@ -74,12 +66,12 @@ static struct engine_tensor *build_serial(struct model_builder *b, struct engine
     struct engine_tensor *in = x;
     if (l->mixer.block) {
         if (before) x = model_norm(b, x, &l->mixer_norm);
-        x = rows_of(b, build_mixer(b, x), out_rows);
-        in = b->layer_in = rows_of(b, in, out_rows);
+        x = model_wanted_rows(b, build_mixer(b, x));
+        in = b->layer_in = model_wanted_rows(b, in);
         if (after) x = model_post_norm(b, x, &l->mixer_post_norm);
         in = model_named(b, engine_add(b->g, scaled(b, x), in), "ffn_in");
     } else {
-        in = b->layer_in = rows_of(b, in, out_rows);
+        in = b->layer_in = model_wanted_rows(b, in);
     }
     if (!l->ffn.block) return in;
     b->residual = in;
@@ -92,17 +84,16 @@ static struct engine_tensor *build_serial(struct model_builder *b, struct engine
 }
 
 /* One layer: x [T][E] to [T][E]; in the last layer only the wanted rows go on after the mixer. */
-static struct engine_tensor *build_layer(struct model_builder *b, struct engine_tensor *out_rows,
-                                         struct engine_tensor *x)
+static struct engine_tensor *build_layer(struct model_builder *b, struct engine_tensor *x)
 {
     const enum model_residual residual = b->params->residual;
     if (b->params->ends.n_streams) return build_part(b, &b->layer->tail, x);
-    if (b->layer->idle) return rows_of(b, x, out_rows);
+    if (b->layer->idle) return model_wanted_rows(b, x);
     const bool parallel = residual == MODEL_PARALLEL ||
                           (residual == MODEL_PARALLEL_BY_NORM && !b->layer->ffn_norm.weight);
-    x = parallel ? build_parallel(b, out_rows, x) : build_serial(b, out_rows, x);
+    x = parallel ? build_parallel(b, x) : build_serial(b, x);
     if (!b->layer->skip) return x;
-    struct engine_tensor *embedding = rows_of(b, b->embedding, out_rows);
+    struct engine_tensor *embedding = model_wanted_rows(b, b->embedding);
     return engine_add(b->g, x, engine_mul(b->g, embedding, b->layer->skip));
 }
 
@@ -150,7 +141,7 @@ bool model_graph_build(struct model_graph *out, struct model *m, struct model_st
         b.out_rows = i == p->n_layer * p->n_pass - 1 ? out->out_rows : NULL;
         if (i > 0 && b.layer->index == 0 && p->pass_norm)
             x = model_norm(&b, x, &p->ends.output_norm);
-        x = build_layer(&b, b.out_rows, x);
+        x = build_layer(&b, x);
     }
     if (p->ends.n_streams) x = model_altup_end(&b);
     x = engine_name(model_norm(&b, x, &p->ends.output_norm), "hidden");

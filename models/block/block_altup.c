@@ -138,18 +138,9 @@ static void correct(struct model_builder *b, const struct altup *a, struct engin
 
 static void add_part(struct model_builder *b, const struct altup *a)
 {
-    struct engine_tensor *part = b->per_layer;
-    if (b->out_rows) part = engine_get_rows(b->g, part, b->out_rows);
-    part = engine_cols(b->g, part, b->layer->index * (int64_t)a->n_part, a->n_part);
     struct engine_tensor *x = engine_mul(b->g, b->stream[0], a->scale);
-    x = engine_glu(b->g, model_linear(b, &a->gate, x), part, b->params->arch->ffn.act);
-    x = model_norm(b, model_linear(b, &a->proj, x), &a->part_norm);
+    x = model_build_part(b, &a->gate, &a->proj, &a->part_norm, x);
     for (int i = 1; i < MODEL_STREAMS; i++) b->stream[i] = engine_add(b->g, b->stream[i], x);
-}
-
-static struct engine_tensor *rows_of(const struct model_builder *b, struct engine_tensor *x)
-{
-    return b->out_rows ? engine_get_rows(b->g, x, b->out_rows) : x;
 }
 
 static struct engine_tensor *build(struct model_builder *b, void *self, struct engine_tensor *x)
@@ -158,9 +149,9 @@ static struct engine_tensor *build(struct model_builder *b, void *self, struct e
     const struct model_layer *l = b->layer;
     predict(b, a);
     struct engine_tensor *u = model_norm(b, b->stream[0], &l->mixer_norm);
-    x = rows_of(b, l->mixer.block->build(b, l->mixer.self, u));
-    u = rows_of(b, u);
-    for (int i = 0; i < MODEL_STREAMS; i++) b->stream[i] = rows_of(b, b->stream[i]);
+    x = model_wanted_rows(b, l->mixer.block->build(b, l->mixer.self, u));
+    u = model_wanted_rows(b, u);
+    for (int i = 0; i < MODEL_STREAMS; i++) b->stream[i] = model_wanted_rows(b, b->stream[i]);
 
     struct engine_tensor *laurel = model_linear(b, &a->right, model_linear(b, &a->left, u));
     laurel = engine_add(b->g, model_norm(b, laurel, &a->laurel_norm), u);

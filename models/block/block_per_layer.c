@@ -48,15 +48,22 @@ struct engine_tensor *model_build_per_layer(const struct model_builder *b, struc
     return engine_name(engine_scale(b->g, x, 1.0f / sqrtf(2.0f), 0.0f), "per_layer");
 }
 
+struct engine_tensor *model_build_part(const struct model_builder *b,
+                                       const struct model_linear *gate,
+                                       const struct model_linear *proj,
+                                       const struct model_norm *norm, struct engine_tensor *x)
+{
+    const int64_t size = b->params->ends.n_per_layer;
+    struct engine_tensor *part = model_wanted_rows(b, b->per_layer);
+    part = engine_cols(b->g, part, b->layer->index * size, size);
+    x = engine_glu(b->g, model_linear(b, gate, x), part, b->params->arch->ffn.act);
+    return model_norm(b, model_linear(b, proj, x), norm);
+}
+
 static struct engine_tensor *build(struct model_builder *b, void *self, struct engine_tensor *x)
 {
     const struct per_layer *e = self;
-    struct engine_tensor *part = b->per_layer;
-    if (b->out_rows) part = engine_get_rows(b->g, part, b->out_rows);
-    part = engine_cols(b->g, part, b->layer->index * (int64_t)e->n_part, e->n_part);
-    struct engine_tensor *h =
-        engine_glu(b->g, model_linear(b, &e->gate, x), part, b->params->arch->ffn.act);
-    h = model_norm(b, model_linear(b, &e->proj, h), &e->norm);
+    struct engine_tensor *h = model_build_part(b, &e->gate, &e->proj, &e->norm, x);
     return model_named(b, engine_add(b->g, h, x), "per_layer_out");
 }
 

@@ -33,6 +33,11 @@ static struct engine_tensor *norm_with(const struct model_builder *b, struct eng
     return norm->bias ? engine_add(b->g, x, norm->bias) : x;
 }
 
+struct engine_tensor *model_wanted_rows(const struct model_builder *b, struct engine_tensor *x)
+{
+    return b->out_rows ? engine_get_rows(b->g, x, b->out_rows) : x;
+}
+
 struct engine_tensor *model_norm_as(const struct model_builder *b, struct engine_tensor *x,
                                     const struct model_norm *norm, enum model_norm_kind kind)
 {

@@ -83,6 +83,8 @@ struct engine_tensor *model_post_norm(const struct model_builder *b, struct engi
 /* The same by a given kind. */
 struct engine_tensor *model_norm_as(const struct model_builder *b, struct engine_tensor *x,
                                     const struct model_norm *norm, enum model_norm_kind kind);
+/* The rows of x [T][..] that the layer passes on after its mixer: b->out_rows, or all. */
+struct engine_tensor *model_wanted_rows(const struct model_builder *b, struct engine_tensor *x);
 /* W x, with the linear's scale and bias. */
 struct engine_tensor *model_linear(const struct model_builder *b, const struct model_linear *l,
                                    struct engine_tensor *x);
@@ -98,6 +100,12 @@ struct engine_tensor *model_state_of(const struct model_builder *b);
 void model_keep_state(struct model_builder *b, struct engine_tensor *state);
 /* Embeddings for each layer: of the tokens, and of their embeddings x [T][E]: [T][L P]. */
 struct engine_tensor *model_build_per_layer(const struct model_builder *b, struct engine_tensor *x);
+/* N W_proj (gelu(W_gate x) * part), [n][E]: the layer's part of b->per_layer, through the tensors
+ * inp_gate [P][E], proj [E][P] and the norm post_norm. */
+struct engine_tensor *model_build_part(const struct model_builder *b,
+                                       const struct model_linear *gate,
+                                       const struct model_linear *proj,
+                                       const struct model_norm *norm, struct engine_tensor *x);
 /* The streams of AltUp, from embeddings x [T][E] to b->stream, and back to one. */
 void model_altup_begin(struct model_builder *b, struct engine_tensor *x);
 struct engine_tensor *model_altup_end(const struct model_builder *b);

@@ -114,17 +114,12 @@ static bool init(struct model_state *s, const struct model_params *p,
     return true;
 }
 
-static void free_tensor(struct engine_tensor *t)
-{
-    if (t->data) model_state_give(t->data, (uint64_t)engine_tensor_bytes(t));
-}
-
 static void free_kv(struct model_state *s)
 {
     struct model_kv *kv = &s->kv;
     for (uint32_t i = 0; kv->layer && i < kv->n_layer; i++) {
-        free_tensor(&kv->layer[i].k);
-        free_tensor(&kv->layer[i].v);
+        model_state_free_tensor(&kv->layer[i].k);
+        model_state_free_tensor(&kv->layer[i].v);
     }
     for (int kind = 0; kind < MODEL_KV_KINDS; kind++) {
         free(kv->slots[kind].refcount);

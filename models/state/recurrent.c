@@ -79,17 +79,12 @@ static bool init(struct model_state *s, const struct model_params *p,
     return true;
 }
 
-static void free_tensor(struct engine_tensor *t)
-{
-    if (t->data) model_state_give(t->data, (uint64_t)engine_tensor_bytes(t));
-}
-
 static void free_recurrent(struct model_state *s)
 {
     struct model_recurrent *r = &s->recurrent;
     for (uint32_t i = 0; r->layer && i < r->n_layer; i++) {
-        free_tensor(&r->layer[i].conv);
-        free_tensor(&r->layer[i].state);
+        model_state_free_tensor(&r->layer[i].conv);
+        model_state_free_tensor(&r->layer[i].state);
     }
     free(r->layer);
     free(r->refcount);

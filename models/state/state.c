@@ -22,6 +22,11 @@ void model_state_give(void *data, uint64_t bytes)
     if (data) munmap(data, bytes);
 }
 
+void model_state_free_tensor(struct engine_tensor *t)
+{
+    if (t->data) model_state_give(t->data, (uint64_t)engine_tensor_bytes(t));
+}
+
 bool model_state_init(struct model_state *s, const struct model_params *p,
                       const struct model_state_options *o, struct base_error *err)
 {

@@ -79,5 +79,6 @@ void model_state_fill_inputs(const struct model_state *s, const struct model_sta
  * alone. NULL: no memory. */
 void *model_state_take(const struct model_state *s, uint64_t bytes);
 void model_state_give(void *data, uint64_t bytes);
+void model_state_free_tensor(struct engine_tensor *t); /* gives its data, if it has any */
 
 #endif

@@ -32,6 +32,20 @@ struct quant_grid_form {
     float first, ratio;
 };
 
+/* Members that the forms of a family share. */
+/* clang-format off */
+#define QUANT_GRID_IQ1                                                                             \
+    .n_entries = 2048, .entry_len = 8, .grid8 = quant_grid_iq1, .n_levels = 3, .level = {-8, 0, 8}, \
+    .signs = QUANT_GRID_SHIFTS, .n_scales = 5, .first = 1.1f, .ratio = 1.3f, .factor = 0.125f,     \
+    .max_scale = 7
+#define QUANT_GRID_IQ2                                                                             \
+    .entry_len = 8, .n_levels = 3, .level = {8, 25, 43}, .n_scales = 7, .first = 0.75f,            \
+    .ratio = 1.18f, .factor = 0.125f, .max_scale = 15
+#define QUANT_GRID_IQ3                                                                             \
+    .entry_len = 4, .n_levels = 8, .sub_len = 32, .n_scales = 7, .first = 0.85f, .ratio = 1.08f,   \
+    .max_scale = 15
+/* clang-format on */
+
 enum { QUANT_GRID_ENTRIES = 2048 };
 
 /* A form with its entries as numbers of levels, half an entry each. */

@@ -56,17 +56,7 @@ QUANT_INLINE void iq1_m_expand(const void *row, int64_t b, struct super_parts *p
 SUPER_KERNELS(iq1_m)
 
 static const struct quant_grid_form iq1_m_form = {
-    .n_entries = 2048,
-    .entry_len = 8,
-    .grid8 = quant_grid_iq1,
-    .n_levels = 3,
-    .level = {-8, 0, 8},
-    .signs = QUANT_GRID_SHIFTS,
-    .n_scales = 5,
-    .first = 1.1f,
-    .ratio = 1.3f,
-    .factor = 0.125f,
-    .max_scale = 7,
+    QUANT_GRID_IQ1,
     .sub_len = 16,
     .shift_len = 8,
 };
@@ -111,7 +101,7 @@ SUPER_AVX2 __m256i iq1_m_codes(const void *block, int s)
     return _mm256_add_epi8(super_grid_entries(iq1_m_entry, block, s), shift);
 }
 
-SUPER_CODES(iq1_m, 0.125f)
+SUPER_CODES(iq1_m, iq1_m_head, 0.125f)
 #endif
 
 const struct quant_type quant_type_iq1_m = {

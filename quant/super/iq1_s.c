@@ -42,17 +42,7 @@ QUANT_INLINE void iq1_s_expand(const void *row, int64_t b, struct super_parts *p
 SUPER_KERNELS(iq1_s)
 
 static const struct quant_grid_form iq1_s_form = {
-    .n_entries = 2048,
-    .entry_len = 8,
-    .grid8 = quant_grid_iq1,
-    .n_levels = 3,
-    .level = {-8, 0, 8},
-    .signs = QUANT_GRID_SHIFTS,
-    .n_scales = 5,
-    .first = 1.1f,
-    .ratio = 1.3f,
-    .factor = 0.125f,
-    .max_scale = 7,
+    QUANT_GRID_IQ1,
     .sub_len = 32,
     .shift_len = 32,
 };
@@ -74,11 +64,6 @@ static void iq1_s_pack(const struct quant_grid_fit *fit, struct iq1_s_block *out
 SUPER_GRID_ENCODE(iq1_s)
 
 #if defined(__x86_64__)
-QUANT_INLINE uint16_t iq1_s_head(const void *block)
-{
-    return quant_load16(block);
-}
-
 SUPER_AVX2 __m256i iq1_s_scales(const void *block)
 {
     const struct iq1_s_block *w = block;
@@ -96,7 +81,7 @@ SUPER_AVX2 __m256i iq1_s_codes(const void *block, int s)
                            _mm256_set1_epi8((char)shift));
 }
 
-SUPER_CODES(iq1_s, 0.125f)
+SUPER_CODES(iq1_s, super_codes_first, 0.125f)
 #endif
 
 const struct quant_type quant_type_iq1_s = {

@@ -43,17 +43,7 @@ QUANT_INLINE void iq2_s_expand(const void *row, int64_t b, struct super_parts *p
 SUPER_KERNELS(iq2_s)
 
 static const struct quant_grid_form iq2_s_form = {
-    .n_levels = 3,
-    .level = {8, 25, 43},
-    .n_scales = 7,
-    .first = 0.75f,
-    .ratio = 1.18f,
-    .factor = 0.125f,
-    .max_scale = 15,
-    .n_entries = 1024,
-    .entry_len = 8,
-    .grid8 = quant_grid_iq2_s,
-    .signs = QUANT_GRID_SIGNS_FREE,
+    QUANT_GRID_IQ2, .n_entries = 1024, .grid8 = quant_grid_iq2_s, .signs = QUANT_GRID_SIGNS_FREE,
     .sub_len = 16,
 };
 
@@ -72,11 +62,6 @@ static void iq2_s_pack(const struct quant_grid_fit *fit, struct iq2_s_block *out
 SUPER_GRID_ENCODE(iq2_s)
 
 #if defined(__x86_64__)
-QUANT_INLINE uint16_t iq2_s_head(const void *block)
-{
-    return quant_load16(block);
-}
-
 SUPER_AVX2 __m256i iq2_s_scales(const void *block)
 {
     const struct iq2_s_block *w = block;
@@ -109,8 +94,8 @@ SUPER_VBMI void iq2_s_bytes(const void *block, struct super_codes_bytes *to)
     memcpy(to->negative, w->sign, sizeof to->negative);
 }
 
-SUPER_CODES(iq2_s, 0.125f)
-SUPER_CODES_512(AVX512BF16, iq2_s, 0.125f, iq2_s_scales, 0)
+SUPER_CODES(iq2_s, super_codes_first, 0.125f)
+SUPER_CODES_512(AVX512BF16, iq2_s, super_codes_first, 0.125f, iq2_s_scales, 0)
 #endif
 
 const struct quant_type quant_type_iq2_s = {

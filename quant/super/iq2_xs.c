@@ -47,17 +47,7 @@ QUANT_INLINE void iq2_xs_expand(const void *row, int64_t b, struct super_parts *
 SUPER_KERNELS(iq2_xs)
 
 static const struct quant_grid_form iq2_xs_form = {
-    .n_levels = 3,
-    .level = {8, 25, 43},
-    .n_scales = 7,
-    .first = 0.75f,
-    .ratio = 1.18f,
-    .factor = 0.125f,
-    .max_scale = 15,
-    .n_entries = 512,
-    .entry_len = 8,
-    .grid8 = quant_grid_iq2_xs,
-    .signs = QUANT_GRID_SIGNS_EVEN,
+    QUANT_GRID_IQ2, .n_entries = 512, .grid8 = quant_grid_iq2_xs, .signs = QUANT_GRID_SIGNS_EVEN,
     .sub_len = 16,
 };
 
@@ -75,11 +65,6 @@ static void iq2_xs_pack(const struct quant_grid_fit *fit, struct iq2_xs_block *o
 SUPER_GRID_ENCODE(iq2_xs)
 
 #if defined(__x86_64__)
-QUANT_INLINE uint16_t iq2_xs_head(const void *block)
-{
-    return quant_load16(block);
-}
-
 SUPER_AVX2 __m256i iq2_xs_scales(const void *block)
 {
     const struct iq2_xs_block *w = block;
@@ -101,8 +86,8 @@ SUPER_VBMI void iq2_xs_bytes(const void *block, struct super_codes_bytes *to)
     super_signs_store(sevens, to->negative);
 }
 
-SUPER_CODES(iq2_xs, 0.125f)
-SUPER_CODES_512(AVX512BF16, iq2_xs, 0.125f, iq2_xs_scales, 0)
+SUPER_CODES(iq2_xs, super_codes_first, 0.125f)
+SUPER_CODES_512(AVX512BF16, iq2_xs, super_codes_first, 0.125f, iq2_xs_scales, 0)
 #endif
 
 const struct quant_type quant_type_iq2_xs = {

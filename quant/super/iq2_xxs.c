@@ -44,17 +44,7 @@ QUANT_INLINE void iq2_xxs_expand(const void *row, int64_t b, struct super_parts 
 SUPER_KERNELS(iq2_xxs)
 
 static const struct quant_grid_form iq2_xxs_form = {
-    .n_levels = 3,
-    .level = {8, 25, 43},
-    .n_scales = 7,
-    .first = 0.75f,
-    .ratio = 1.18f,
-    .factor = 0.125f,
-    .max_scale = 15,
-    .n_entries = 256,
-    .entry_len = 8,
-    .grid8 = quant_grid_iq2_xxs,
-    .signs = QUANT_GRID_SIGNS_EVEN,
+    QUANT_GRID_IQ2, .n_entries = 256, .grid8 = quant_grid_iq2_xxs, .signs = QUANT_GRID_SIGNS_EVEN,
     .sub_len = 32,
 };
 
@@ -75,11 +65,6 @@ static void iq2_xxs_pack(const struct quant_grid_fit *fit, struct iq2_xxs_block 
 SUPER_GRID_ENCODE(iq2_xxs)
 
 #if defined(__x86_64__)
-QUANT_INLINE uint16_t iq2_xxs_head(const void *block)
-{
-    return quant_load16(block);
-}
-
 SUPER_AVX2 __m256i iq2_xxs_tails(const struct iq2_xxs_block *w)
 {
     __m256 low = _mm256_loadu_ps((const float *)(const void *)w->sub);
@@ -106,8 +91,8 @@ SUPER_VBMI void iq2_xxs_bytes(const void *block, struct super_codes_bytes *to)
     super_tail_signs_store(iq2_xxs_tails(w), to->negative);
 }
 
-SUPER_CODES(iq2_xxs, 0.125f)
-SUPER_CODES_512(AVX512BF16, iq2_xxs, 0.125f, iq2_xxs_scales, 0)
+SUPER_CODES(iq2_xxs, super_codes_first, 0.125f)
+SUPER_CODES_512(AVX512BF16, iq2_xxs, super_codes_first, 0.125f, iq2_xxs_scales, 0)
 #endif
 
 const struct quant_type quant_type_iq2_xxs = {

@@ -46,13 +46,7 @@ QUANT_INLINE void iq3_s_expand(const void *row, int64_t b, struct super_parts *p
 SUPER_KERNELS(iq3_s)
 
 static const struct quant_grid_form iq3_s_form = {
-    .n_scales = 7,
-    .first = 0.85f,
-    .ratio = 1.08f,
-    .max_scale = 15,
-    .sub_len = 32,
-    .entry_len = 4,
-    .n_levels = 8,
+    QUANT_GRID_IQ3,
     .n_entries = 512,
     .grid4 = quant_grid_iq3_s,
     .factor = 1.0f,
@@ -75,11 +69,6 @@ static void iq3_s_pack(const struct quant_grid_fit *fit, struct iq3_s_block *out
 SUPER_GRID_ENCODE(iq3_s)
 
 #if defined(__x86_64__)
-QUANT_INLINE uint16_t iq3_s_head(const void *block)
-{
-    return quant_load16(block);
-}
-
 SUPER_AVX2 __m256i iq3_s_scales(const void *block)
 {
     const struct iq3_s_block *w = block;
@@ -105,8 +94,8 @@ SUPER_VBMI void iq3_s_bytes(const void *block, struct super_codes_bytes *to)
     memcpy(to->negative, w->sign, sizeof to->negative);
 }
 
-SUPER_CODES(iq3_s, 1.0f)
-SUPER_CODES_512(AVX512BF16, iq3_s, 1.0f, iq3_s_scales, 0)
+SUPER_CODES(iq3_s, super_codes_first, 1.0f)
+SUPER_CODES_512(AVX512BF16, iq3_s, super_codes_first, 1.0f, iq3_s_scales, 0)
 #endif
 
 const struct quant_type quant_type_iq3_s = {

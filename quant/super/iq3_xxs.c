@@ -42,13 +42,7 @@ QUANT_INLINE void iq3_xxs_expand(const void *row, int64_t b, struct super_parts 
 SUPER_KERNELS(iq3_xxs)
 
 static const struct quant_grid_form iq3_xxs_form = {
-    .n_scales = 7,
-    .first = 0.85f,
-    .ratio = 1.08f,
-    .max_scale = 15,
-    .sub_len = 32,
-    .entry_len = 4,
-    .n_levels = 8,
+    QUANT_GRID_IQ3,
     .n_entries = 256,
     .grid4 = quant_grid_iq3_xxs,
     .factor = 0.25f,
@@ -71,11 +65,6 @@ static void iq3_xxs_pack(const struct quant_grid_fit *fit, struct iq3_xxs_block 
 SUPER_GRID_ENCODE(iq3_xxs)
 
 #if defined(__x86_64__)
-QUANT_INLINE uint16_t iq3_xxs_head(const void *block)
-{
-    return quant_load16(block);
-}
-
 SUPER_AVX2 __m256i iq3_xxs_scales(const void *block)
 {
     const struct iq3_xxs_block *w = block;
@@ -97,8 +86,8 @@ SUPER_VBMI void iq3_xxs_bytes(const void *block, struct super_codes_bytes *to)
     super_tail_signs_store(_mm256_loadu_si256((const __m256i *)w->tail), to->negative);
 }
 
-SUPER_CODES(iq3_xxs, 0.25f)
-SUPER_CODES_512(AVX512BF16, iq3_xxs, 0.25f, iq3_xxs_scales, 0)
+SUPER_CODES(iq3_xxs, super_codes_first, 0.25f)
+SUPER_CODES_512(AVX512BF16, iq3_xxs, super_codes_first, 0.25f, iq3_xxs_scales, 0)
 #endif
 
 const struct quant_type quant_type_iq3_xxs = {

@@ -51,6 +51,12 @@ typedef uint16_t super_codes_head(const void *block);
 typedef __m256i super_codes_scales(const void *block);
 typedef __m256i super_codes_of(const void *block, int s);
 
+/* The head of types whose blocks begin with d. */
+QUANT_INLINE uint16_t super_codes_first(const void *block)
+{
+    return quant_load16(block);
+}
+
 /* v, negative where the bit of its element is set. */
 SUPER_AVX2 __m256i super_negate(__m256i v, uint32_t signs)
 {
@@ -312,10 +318,10 @@ SUPER_VBMI void super_grid_codes_3(const uint16_t *table, int n, const __m512i a
     }
 }
 
-#define SUPER_CODES(NAME, FACTOR)                                                                  \
+#define SUPER_CODES(NAME, HEAD, FACTOR)                                                            \
     SUPER_AVX2 __m256i NAME##_isum(const struct super_input *in)                                   \
     {                                                                                              \
-        return super_codes_isum(in, NAME##_head, NAME##_scales, NAME##_codes);                     \
+        return super_codes_isum(in, HEAD, NAME##_scales, NAME##_codes);                            \
     }                                                                                              \
     CPU_TARGET_AVX2 static void NAME##_gemv_avx2(int64_t k, const struct quant_rows *rows,         \
                                                  const struct quant_act *a, float *out)            \
@@ -326,13 +332,13 @@ SUPER_VBMI void super_grid_codes_3(const uint16_t *table, int n, const __m512i a
     CPU_TARGET_AVX2 static void NAME##_unpack_avx2(                                                \
         int64_t first, int64_t n_blocks, const void *const row[QUANT_PANEL_ROWS], void *panel)     \
     {                                                                                              \
-        super_codes_unpack(&quant_type_##NAME, (FACTOR), NAME##_head, NAME##_scales, NAME##_codes, \
-                           first, n_blocks, row, panel);                                           \
+        super_codes_unpack(&quant_type_##NAME, (FACTOR), HEAD, NAME##_scales, NAME##_codes, first, \
+                           n_blocks, row, panel);                                                  \
     }
 
 /* NAME_gemv_512 for a level with AVX-512; SCALES and ABOVE are those of struct super_codes_kernel.
  */
-#define SUPER_CODES_512(LEVEL, NAME, FACTOR, SCALES, ABOVE)                                        \
+#define SUPER_CODES_512(LEVEL, NAME, HEAD, FACTOR, SCALES, ABOVE)                                  \
     QUANT_INLINE CPU_TARGET_##LEVEL void NAME##_prepare(const int8_t *const q[SUPER_STEP],         \
                                                         const int16_t *const sum[SUPER_STEP],      \
                                                         struct super_column *c)                    \
@@ -343,7 +349,7 @@ SUPER_VBMI void super_grid_codes_3(const uint16_t *table, int n, const __m512i a
                                                      const struct super_column *c,                 \
                                                      struct super_step *step)                      \
     {                                                                                              \
-        const struct super_codes_kernel kernel = {NAME##_head, SCALES, NAME##_bytes, ABOVE};       \
+        const struct super_codes_kernel kernel = {HEAD, SCALES, NAME##_bytes, ABOVE};              \
         super_codes_take(&kernel, block, c, step);                                                 \
     }                                                                                              \
     CPU_TARGET_##LEVEL static void NAME##_gemv_512(int64_t k, const struct quant_rows *rows,       \

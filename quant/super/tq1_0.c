@@ -140,8 +140,8 @@ SUPER_AVX512 void tq1_0_bytes(const void *block, struct super_codes_bytes *to)
     EACH (i, 4) to->code[i] = tq1_0_digits_avx512(bytes[i], power[i]);
 }
 
-SUPER_CODES(tq1_0, 1.0f)
-SUPER_CODES_512(AVX512, tq1_0, 1.0f, NULL, OFFSET)
+SUPER_CODES(tq1_0, tq1_0_head, 1.0f)
+SUPER_CODES_512(AVX512, tq1_0, tq1_0_head, 1.0f, NULL, OFFSET)
 #endif
 
 const struct quant_type quant_type_tq1_0 = {

@@ -68,8 +68,8 @@ SUPER_AVX512 void tq2_0_bytes(const void *block, struct super_codes_bytes *to)
     }
 }
 
-SUPER_CODES(tq2_0, 1.0f)
-SUPER_CODES_512(AVX512, tq2_0, 1.0f, NULL, OFFSET)
+SUPER_CODES(tq2_0, tq2_0_head, 1.0f)
+SUPER_CODES_512(AVX512, tq2_0, tq2_0_head, 1.0f, NULL, OFFSET)
 #endif
 
 const struct quant_type quant_type_tq2_0 = {
