@@ -460,7 +460,7 @@ const struct cli_option cli_option_table[] = {
      .help = "type of cached values", .at = AT(cache_type_v)},
     {.name = "isa", .kind = CLI_CHOICE, .commands = EVALUATING | DOCTOR, .group = CLI_GROUP_ENGINE,
      .value = "LEVEL", .choices = CPU_LEVEL_NAMES,
-     .help = "at most " CPU_LEVEL_NAMES, .at = AT(isa)},
+     .help = "instructions of at most this level; see version", .at = AT(isa)},
     {.name = "blas", .kind = CLI_FLAG, .commands = EVALUATING, .group = CLI_GROUP_ENGINE,
      .help = "OpenBLAS for large F32 products; bits may vary", .at = AT(blas)},
     {.name = "override-kv", .kind = CLI_LIST, .commands = EVALUATING | TOKENIZE, .group = CLI_GROUP_ENGINE,
