@@ -167,6 +167,7 @@ static bool open_scheduler(struct batch *b, struct base_error *err)
 static bool open_all(struct batch *b, const struct cli_values *values, struct base_error *err)
 {
     b->values = *values;
+    if (values->lines && !values->each) b->values.each = "{}";
     if (!check_constraint(values, err) || !own_texts(b, err) || !open_streams(b, err) ||
         !cli_model_open_file(&b->model, &b->values, err) ||
         !cli_model_open_tokenizer(&b->model, err))
