@@ -28,6 +28,12 @@ stopped() {
 m="-m $work/m.gguf -t 2"
 yes 'some words and then some more of them, again and again' | head -c 100000000 >"$work/text"
 head -c 200000 "$work/text" >"$work/page"
+printf '{"prompt":"x","continuations":["%s"]}\n' "$(head -c 60000 "$work/page" | tr '\n' ' ')" >"$work/rows"
+i=0
+while [ $i -lt 20000 ]; do
+    printf 'A man walks with his %d dogs\n1\nhome\nup a hill\naway\nto work\n' $i
+    i=$((i + 1))
+done >"$work/tasks"
 yes '1 2 3 4 5 6 7 8 9 10 11' | head -c 300000000 >"$work/ids"
 
 begin interrupt_evaluation
@@ -36,6 +42,8 @@ begin interrupt_evaluation
     stopped run $m -f "$work/page" -n 1
     stopped run $m -p x -n 100000 -c 100000 --ignore-eos
     stopped perplexity $m -f "$work/page"
+    stopped perplexity $m -f "$work/tasks" --hellaswag
+    stopped score $m -f "$work/rows" -np 1 -c 100000
     stopped logits $m -f "$work/page" -o /dev/null
     stopped bench $m -p 512 -n 0 -r 1000
     stopped bench $m -p 0 -n 512 -r 1000
