@@ -217,10 +217,14 @@ static bool read_tasks(struct tasks *t, struct base_error *err)
                                     : v->winogrande ? CLI_TASKS_CSV
                                                     : CLI_TASKS_BINARY;
     if (!cli_input_read(v, &t->file, err)) return false;
-    if (cli_task_list_read(&t->list, form, &t->file, err))
-        return cli_task_list_select(&t->list, (size_t)v->n_tasks, err);
-    if (v->file) base_error_set_file(err, v->file);
-    return false;
+    if (!cli_task_list_read(&t->list, form, &t->file, err)) {
+        if (v->file) base_error_set_file(err, v->file);
+        return false;
+    }
+    if (t->list.n_left_out)
+        cli_note("%zu lines are no tasks and left out; the first is line %zu", t->list.n_left_out,
+                 t->list.first_left_out);
+    return cli_task_list_select(&t->list, (size_t)v->n_tasks, err);
 }
 
 bool cli_tasks_run(const struct cli_values *values, struct cli_model *model, struct base_error *err)

@@ -1,7 +1,6 @@
 /* cli/cmd/task_files.c: files of tasks. See cli/cmd/task_files.h. */
 #include "cli/cmd/task_files.h"
 #include "base/interrupt.h"
-#include "cli/system.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -141,7 +140,8 @@ static bool read_csv(struct cli_task_list *list, struct lines *l, struct base_er
     while (next_line(l, &line)) {
         bool ok;
         if (!read_csv_line(list, line, &ok, err)) return false;
-        if (!ok && line.size > 0) cli_note("line %zu is no task and left out", l->number);
+        if (ok || line.size == 0) continue;
+        if (list->n_left_out++ == 0) list->first_left_out = l->number;
     }
     return true;
 }

@@ -42,6 +42,7 @@ struct cli_task_list { /* zeroed: empty */
     size_t n, room;
     struct cli_task_choice *choice; /* [n_choices] */
     size_t n_choices, choice_room;
+    size_t n_left_out, first_left_out; /* lines of a CSV that are not blank and no task */
 };
 
 /* Reads the tasks of a file's bytes, which must outlive the list. BASE_USAGE for what is no such

@@ -48,6 +48,7 @@ begin commands_are_closed_in_all_threads
     closed perplexity $m -f "$work/page"
     closed perplexity $m --hellaswag -f "$work/tasks"
     input=$work/rows closed score $m -np 1 -c 100000
+    closed imatrix $m -f "$work/text" -o "$work/imatrix.gguf"
     closed bench $m -p 512 -r 1000
     input=$work/page
     closed chat $m --template chatml -n 100000 -c 100000
