@@ -18,7 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { LINES_AT_ONCE = 64, BYTES_AT_ONCE = 4 << 20 };
+enum { STANDARD_SLOTS = 32, LINES_AT_ONCE = 64, BYTES_AT_ONCE = 4 << 20 };
 
 /* A prompt and its continuations. */
 struct item {
@@ -437,15 +437,15 @@ static bool open_template(struct score *s, struct base_error *err)
 static bool open_all(struct score *s, struct base_error *err)
 {
     const struct cli_values *v = &s->values;
-    uint32_t n_ctx = (uint32_t)v->ctx_size;
+    uint32_t n_slots;
     if (!open_input(s, err) || !cli_model_open_file(&s->model, v, err) ||
         !cli_model_open_tokenizer(&s->model, err) || !open_template(s, err))
         return false;
     if (!v->no_sandbox) cli_sandbox_limit(NULL);
-    if (!cli_model_open_weights(&s->model, v, err)) return false;
-    if (n_ctx == 0) n_ctx = cli_model_pick_ctx(&s->model, 0);
-    const uint32_t n_seq = (uint32_t)v->n_slots + GENERATE_SCORE_LEAST_SEQ - 1;
-    if (!cli_model_open_session(&s->model, v, n_seq, n_ctx, err)) return false;
+    if (!cli_model_open_weights(&s->model, v, err) ||
+        !cli_model_open_slots(&s->model, v, STANDARD_SLOTS, GENERATE_SCORE_LEAST_SEQ - 1, &n_slots,
+                              err))
+        return false;
     s->scorer = generate_scorer_new(s->model.engine, s->model.session,
                                     model_facts(s->model.model)->n_vocab, err);
     if (s->scorer && v->verbose) cli_model_note(&s->model);
