@@ -167,6 +167,35 @@ bool cli_ids_parse(const char *text, size_t size, uint32_t n_vocab, struct text_
     return true;
 }
 
+/* ---- Plain lines ---- */
+
+bool cli_each_read(const struct cli_values *values, struct base_buffer *each,
+                   struct base_error *err)
+{
+    if (values->escape)
+        cli_input_unescape(values->each, each);
+    else
+        base_buffer_add_text(each, values->each);
+    if (!cli_buffer_check(each, err)) return false;
+    return strstr(values->each, "{}") ||
+           base_fail_at(err, BASE_USAGE, "--each", -1,
+                        "has no {} where the text of a line would stand");
+}
+
+void cli_each_fill(const struct base_buffer *each, const char *line, size_t size,
+                   struct base_buffer *out)
+{
+    static const char hole[] = "{}";
+    const char *from = each->data, *end = each->data + each->size, *at;
+    if (size > 0 && line[size - 1] == '\r') size--;
+    while ((at = memmem(from, (size_t)(end - from), hole, 2)) != NULL) {
+        base_buffer_add(out, from, (size_t)(at - from));
+        base_buffer_add(out, line, size);
+        from = at + 2;
+    }
+    base_buffer_add(out, from, (size_t)(end - from));
+}
+
 /* ---- Chunks ---- */
 
 bool cli_chunks_cut(const struct cli_values *values, const struct text_ids *ids, uint32_t *chunk,

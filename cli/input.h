@@ -22,6 +22,14 @@ bool cli_encode(const struct cli_values *values, const struct text_tokenizer *t,
 bool cli_input_encode(const struct cli_values *values, const struct text_tokenizer *t,
                       const struct base_buffer *text, struct text_ids *ids, struct base_error *err);
 
+/* Appends --each, with -e its escapes as bytes. BASE_USAGE where it has no {}. */
+bool cli_each_read(const struct cli_values *values, struct base_buffer *each,
+                   struct base_error *err);
+/* Appends the prompt of a plain line: `each` with the line for each {}. A CR before the line's end
+ * is part of that. */
+void cli_each_fill(const struct base_buffer *each, const char *line, size_t size,
+                   struct base_buffer *out);
+
 /* What a command evaluates in chunks: the ids of --ids FILE, else of the text. */
 bool cli_chunks_read(const struct cli_values *values, const struct text_tokenizer *t,
                      uint32_t n_vocab, struct text_ids *ids, struct base_error *err);

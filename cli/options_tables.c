@@ -78,7 +78,7 @@ const struct cli_command cli_command_table[CLI_COMMAND_COUNT] = {
                    "Each line is an object with a `prompt` or `messages`, and `continuations`, a\n"
                    "list of texts. The answer gives for each the logarithm of its probability, in\n"
                    "all and token by token. With --continuation a single prompt (-p, -f or standard\n"
-                   "input) is scored, as a table.",
+                   "input) is scored, as a table; with --each too, each of many plain lines.",
                    0, 0},
     [CLI_BENCH] = {"bench", "infer bench [-m MODEL] [options]",
                    "tokens per second beside the limits of this machine",
@@ -187,8 +187,11 @@ const struct cli_option cli_option_table[] = {
     {.name = "file", .alias = {"-f"}, .kind = CLI_TEXT, .commands = SCORE, .group = CLI_GROUP_INPUT,
      .value = "FILE", .excludes = "prompt",
      .help = "lines, or with --continuation the prompt", .common = true, .at = AT(file)},
+    {.name = "each", .kind = CLI_TEXT, .commands = SCORE, .group = CLI_GROUP_INPUT,
+     .value = "TEXT", .excludes = "prompt", .needs = "continuation",
+     .help = "plain lines; the prompt is TEXT with each for {}", .common = true, .at = AT(each)},
     {.name = "continuation", .kind = CLI_LIST, .commands = SCORE, .group = CLI_GROUP_INPUT,
-     .value = "TEXT", .help = "what may follow one prompt; repeatable", .common = true,
+     .value = "TEXT", .help = "what may follow the prompt; repeatable", .common = true,
      .at = AT(continuation)},
     {.name = "each", .kind = CLI_TEXT, .commands = BATCH, .group = CLI_GROUP_INPUT,
      .value = "TEXT", .help = "plain lines; the prompt is TEXT with each for {}", .common = true, .at = AT(each)},
@@ -376,7 +379,7 @@ const struct cli_option cli_option_table[] = {
      .help = "texts made together; 0: by memory, up to 16", .at = AT(n_slots)},
     {.name = "n-parallel", .alias = {"-np"}, .kind = CLI_INTEGER, .commands = SCORE,
      .group = CLI_GROUP_ENGINE, .value = "N", .standard = "0", .low = 0, .high = 256,
-     .help = "texts evaluated together; 0: by memory, up to 32", .at = AT(n_slots)},
+     .help = "how many at once; 0: by memory, up to 32", .at = AT(n_slots)},
     {.name = "repetitions", .alias = {"-r"}, .kind = CLI_INTEGER, .commands = BENCH,
      .group = CLI_GROUP_MEASURE, .value = "N", .standard = "5", .low = 1, .high = 1000,
      .help = "measurements of each; the median is shown", .common = true, .at = AT(repetitions)},

@@ -38,6 +38,7 @@ struct score {
     struct cli_chat_template template; /* where there is one */
     struct base_error no_template;     /* why there is none */
     struct generate_scorer *scorer;
+    struct base_buffer each; /* --each, with escapes as bytes */
     struct cli_batch_input input;
     struct item item[LINES_AT_ONCE]; /* the latest lines, unanswered */
     size_t n_items, n_bytes;
@@ -191,6 +192,32 @@ static bool check_members(const struct item *it, struct base_error *err)
     return true;
 }
 
+/* The continuations of the command line. */
+static bool copy_continuations(const struct score *s, struct item *it, struct base_error *err)
+{
+    const struct cli_values *v = &s->values;
+    if (!make_parts(it, v->continuation.count, err)) return false;
+    for (size_t i = 0; i < it->n; i++) {
+        if (v->escape)
+            cli_input_unescape(v->continuation.item[i], &it->text[i]);
+        else
+            base_buffer_add_text(&it->text[i], v->continuation.item[i]);
+        if (!cli_buffer_check(&it->text[i], err)) return false;
+    }
+    return true;
+}
+
+static bool read_plain_line(struct score *s, struct item *it, const char *line, size_t size,
+                            struct base_error *err)
+{
+    struct base_buffer text = BASE_BUFFER_INIT;
+    cli_each_fill(&s->each, line, size, &text);
+    const bool ok = cli_buffer_check(&text, err) && copy_continuations(s, it, err) &&
+                    score_item(s, it, NULL, &text, err);
+    base_buffer_free(&text);
+    return ok;
+}
+
 static bool read_line(struct score *s, struct item *it, const char *line, size_t size,
                       struct base_error *err)
 {
@@ -198,6 +225,7 @@ static bool read_line(struct score *s, struct item *it, const char *line, size_t
     if (s->input.too_long)
         return base_fail(err, BASE_TOO_LONG, "the line is longer than %d MiB",
                          CLI_BATCH_LINE_MAX >> 20);
+    if (s->values.each) return read_plain_line(s, it, line, size, err);
     it->line = cli_json_parse(line, size, "JSON", err);
     if (!it->line) return false;
     if (!json_is_object(it->line)) return base_fail(err, BASE_USAGE, "the line is no JSON object");
@@ -225,7 +253,7 @@ static bool is_blank(const char *line, size_t size)
 /* What is wrong with a line is its own; an interrupt and a lack of memory are not. */
 static bool take_line(struct score *s, const char *line, size_t size, struct base_error *err)
 {
-    if (!s->input.too_long && is_blank(line, size)) return true;
+    if (!s->values.each && !s->input.too_long && is_blank(line, size)) return true;
     struct item *it = &s->item[s->n_items++];
     *it = (struct item){.number = s->input.number, .failed = BASE_ERROR_INIT};
     s->n_bytes += size;
@@ -365,17 +393,9 @@ static void add_table(const struct item *it, struct base_buffer *out)
 
 static bool read_one(struct score *s, struct item *it, struct base_error *err)
 {
-    const struct cli_values *v = &s->values;
     struct base_buffer prompt = BASE_BUFFER_INIT;
-    bool ok = cli_input_read(v, &prompt, err) && make_parts(it, v->continuation.count, err);
-    for (size_t i = 0; ok && i < it->n; i++) {
-        if (v->escape)
-            cli_input_unescape(v->continuation.item[i], &it->text[i]);
-        else
-            base_buffer_add_text(&it->text[i], v->continuation.item[i]);
-        ok = cli_buffer_check(&it->text[i], err);
-    }
-    ok = ok && score_item(s, it, NULL, &prompt, err);
+    const bool ok = cli_input_read(&s->values, &prompt, err) && copy_continuations(s, it, err) &&
+                    score_item(s, it, NULL, &prompt, err);
     base_buffer_free(&prompt);
     return ok;
 }
@@ -405,10 +425,16 @@ static bool answer_one(struct score *s, struct base_error *err)
 
 /* ---- The whole ---- */
 
+/* Whether one prompt is given, and no lines. */
+static bool is_one(const struct cli_values *v)
+{
+    return v->continuation.count && !v->each;
+}
+
 static bool open_input(struct score *s, struct base_error *err)
 {
     const char *path = s->values.file;
-    if (s->values.continuation.count) return true;
+    if (is_one(&s->values)) return true;
     if (path && strcmp(path, "-") != 0) {
         s->input.fd = open(path, O_RDONLY | O_CLOEXEC);
         if (s->input.fd >= 0) return true;
@@ -438,6 +464,7 @@ static bool open_all(struct score *s, struct base_error *err)
 {
     const struct cli_values *v = &s->values;
     uint32_t n_slots;
+    if (v->each && !cli_each_read(v, &s->each, err)) return false;
     if (!open_input(s, err) || !cli_model_open_file(&s->model, v, err) ||
         !cli_model_open_tokenizer(&s->model, err) || !open_template(s, err))
         return false;
@@ -471,6 +498,7 @@ static void close_all(struct score *s)
     drop_items(s);
     generate_scorer_free(s->scorer);
     cli_batch_input_free(&s->input);
+    base_buffer_free(&s->each);
     if (s->input.fd > STDERR_FILENO) close(s->input.fd);
     cli_chat_template_close(&s->template);
     cli_model_close(&s->model);
@@ -482,8 +510,7 @@ bool cli_cmd_score(const struct cli_values *values, struct base_error *err)
     struct score *s = calloc(1, sizeof *s);
     if (!s) return base_fail(err, BASE_NO_MEMORY, "not enough memory");
     s->values = *values;
-    const bool ok =
-        open_all(s, err) && (values->continuation.count ? answer_one(s, err) : score_lines(s, err));
+    const bool ok = open_all(s, err) && (is_one(values) ? answer_one(s, err) : score_lines(s, err));
     close_all(s);
     return ok;
 }

@@ -115,6 +115,19 @@ score -c 30
 status 1
 out_like '^\{"line":1,"status":5,"error":"the prompt and continuation 1 have [0-9]+ tokens and the context holds 30'
 
+begin plain_lines
+printf 'France\nItaly\r\n\n' >"$lines"
+score --each 'The capital of {} is' --continuation ' Paris.' --continuation ' Rome.'
+status 0
+[ "$(wc -l <"$work/out")" -eq 3 ] || bad "not three lines: $(cat "$work/out")"
+cp "$work/out" "$work/first"
+infer score -p 'The capital of Italy is' --continuation ' Paris.' --continuation ' Rome.' --json
+[ "{$(sed -n '2s/^{"line":2,//p' "$work/first")" = "$(cat "$work/out")" ] || bad "$(cat "$work/first")"
+infer score -f "$lines" -e --each 'The\x20capital of {} is' --continuation '\x20Paris.' --continuation ' Rome.'
+cmp -s "$work/out" "$work/first" || bad 'other bytes from a file with escapes'
+usage '--each: has no .. where' score --each x --continuation y
+usage '--each: needs --continuation' score --each '{}'
+
 begin usage_of_score
 usage '-p: needs --continuation|--prompt: needs --continuation' score -p x
 usage 'no/such: cannot read' score -f "$work/no/such"
