@@ -19,6 +19,7 @@ enum cli_command_id {
     CLI_TOKENIZE,
     CLI_LOGITS,
     CLI_PERPLEXITY,
+    CLI_SCORE,
     CLI_BENCH,
     CLI_INSPECT,
     CLI_QUANTIZE,
@@ -63,12 +64,12 @@ struct cli_values {
     const char *save_logits, *kl, *output_type, *embedding_type, *imatrix, *svg;
     const char *grammar, *json_schema, *regex, *choices;
     const char *system, *messages, *tools, *template, *reasoning, *on_full;
-    const char *each, *shard, *resume;
+    const char *each, *shard, *resume, *logits_format;
     const char *rope_scaling;
     struct cli_list stop, schema_lenient, logit_bias, dry_sequence_breaker, template_var,
-        tensor_type, override_kv;
+        tensor_type, override_kv, continuation;
     int64_t n_predict, seed;
-    int64_t ctx_size, batch_size, threads, top, chunk;
+    int64_t ctx_size, batch_size, threads, top, chunk, chunks, stride, n_tasks;
     int64_t repetitions, logprobs, reasoning_budget, n_slots, yarn_orig_ctx;
     float rope_scale, rope_freq_base, rope_freq_scale;
     float yarn_ext_factor, yarn_attn_factor, yarn_beta_fast, yarn_beta_slow;
@@ -80,6 +81,7 @@ struct cli_values {
     bool pure, dry_run, process_output;
     bool metadata, tensors, plot, profile, json_object, schema_open, blas, pin, no_sandbox;
     bool verbose, newline, unordered;
+    bool hellaswag, winogrande, multiple_choice;
     bool help, brief, version; /* brief: the short spelling of help */
 
     const char *argument[CLI_ARGUMENT_MAX]; /* arguments that are not options, in order */

@@ -240,14 +240,7 @@ bool cli_batch_context_open(struct cli_batch_context *c, const struct cli_values
     c->values = values;
     c->model = model;
     c->no_template = BASE_ERROR_INIT;
-    if (values->each && values->escape)
-        cli_input_unescape(values->each, &c->each);
-    else if (values->each)
-        base_buffer_add_text(&c->each, values->each);
-    if (!cli_buffer_check(&c->each, err)) return false;
-    if (values->each && !(c->each.size && strstr(c->each.data, "{}")))
-        return base_fail_at(err, BASE_USAGE, "--each", -1,
-                            "has no {} where the text of a line would stand");
+    if (values->each && !cli_each_read(values, &c->each, err)) return false;
     json_t *none = json_object();
     if (!none) return base_fail(err, BASE_NO_MEMORY, "not enough memory");
     const bool ok = open_template(c, err) && profile_of(c, none, err) != NULL;
@@ -267,21 +260,6 @@ void cli_batch_context_close(struct cli_batch_context *c)
 }
 
 /* ---- From a line to a prompt ---- */
-
-/* The prompt of a plain line: --each with the line for each {}. A CR before the line's end is part
- * of that. */
-static void fill_each(const struct cli_batch_context *c, const char *line, size_t size,
-                      struct base_buffer *out)
-{
-    if (size > 0 && line[size - 1] == '\r') size--;
-    const char *from = c->each.data, *hole;
-    while ((hole = strstr(from, "{}")) != NULL) {
-        base_buffer_add(out, from, (size_t)(hole - from));
-        base_buffer_add(out, line, size);
-        from = hole + 2;
-    }
-    base_buffer_add_text(out, from);
-}
 
 static bool read_prompt(const struct cli_batch_text *t, struct base_buffer *out,
                         struct base_error *err)
@@ -426,7 +404,7 @@ bool cli_batch_text_open(struct cli_batch_text *t, struct cli_batch_context *c, 
     bool ok = true;
     *t = (struct cli_batch_text){.context = c, .number = number};
     if (c->values->each)
-        fill_each(c, line, size, &prompt);
+        cli_each_fill(&c->each, line, size, &prompt);
     else
         ok = parse_line(t, line, size, err) && read_prompt(t, &prompt, err);
     const bool asks = c->values->each || json_object_get(t->line, "prompt");

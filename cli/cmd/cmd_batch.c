@@ -4,7 +4,6 @@
 #include "cli/batch/batch_text.h"
 #include "cli/batch/shard.h"
 #include "cli/commands.h"
-#include "cli/hwinfo.h"
 #include "cli/input.h"
 #include "cli/sandbox.h"
 #include "cli/system.h"
@@ -123,34 +122,11 @@ static bool open_streams(struct batch *b, struct base_error *err)
 
 /* ---- The session ---- */
 
-static bool open_session(struct batch *b, uint32_t n_slots, struct base_error *err)
-{
-    uint32_t n_ctx = (uint32_t)b->values.ctx_size;
-    if (n_ctx == 0) n_ctx = cli_model_pick_ctx(&b->model, 0);
-    return cli_model_open_session(&b->model, &b->values, n_slots + KEPT, n_ctx, err);
-}
-
-/* As many texts as the option says, else as fit into half of the memory that is free. */
-static bool open_slots(struct batch *b, uint32_t *n_slots, struct base_error *err)
-{
-    *n_slots = b->values.n_slots ? (uint32_t)b->values.n_slots : STANDARD_SLOTS;
-    if (!open_session(b, *n_slots, err)) return false;
-    struct cli_machine machine = {0};
-    cli_machine_read(&machine);
-    const uint64_t bytes = model_session_cache_bytes(b->model.session);
-    const uint64_t room = machine.memory_free / 2;
-    if (b->values.n_slots || room == 0 || bytes <= room) return true;
-    const uint64_t fit = room / (bytes / (*n_slots + KEPT) + 1);
-    *n_slots = fit > KEPT + 1 ? (uint32_t)fit - KEPT : 1;
-    model_session_free(b->model.session);
-    b->model.session = NULL;
-    return open_session(b, *n_slots, err);
-}
-
 static bool open_scheduler(struct batch *b, struct base_error *err)
 {
     uint32_t n_slots;
-    if (!open_slots(b, &n_slots, err)) return false;
+    if (!cli_model_open_slots(&b->model, &b->values, STANDARD_SLOTS, KEPT, &n_slots, err))
+        return false;
     const struct generate_model model = {
         .model = b->model.model, .tokenizer = b->model.tokenizer, .session = b->model.session};
     const struct generate_scheduler_options o = {n_slots, (uint32_t)b->values.batch_size};

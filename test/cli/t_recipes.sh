@@ -111,6 +111,15 @@ err ''
 out_like 'Paris'
 [ "$(wc -l <"$work/out")" -ge 2 ] || bad "$(cat "$work/out")"
 
+begin the_most_probable_label
+in_folder reviews.jsonl '{"id":"a","text":"Wonderful, I love it"}\n{"id":"b","text":"Terrible, a waste of money"}\n'
+recipe 'which label does the model find most probable?'
+status 0
+err ''
+[ "$(wc -l <"$work/out")" -eq 2 ] || bad "$(cat "$work/out")"
+out_like '^a	(true|false)$'
+out_like '^b	(true|false)$'
+
 begin tokens_and_divergence
 in_folder prompt.txt 'how many tokens is this?'
 recipe 'how many tokens?'
