@@ -105,6 +105,34 @@ uint32_t model_seq_truncate(struct model_session *s, uint32_t seq, uint32_t leng
  * those of `from`), or fewer as with truncation. */
 uint32_t model_seq_fork(struct model_session *s, uint32_t from, uint32_t to, uint32_t length);
 
+/* ---- Saved sequences ----
+ *
+ * A sequence as bytes, for a session of the same model with the same cache types; what it goes on
+ * with is bit for bit what the saved one would have. The bytes are of this build of the program
+ * alone: they have no version and no names. */
+
+struct model_sink { /* the next n bytes */
+    bool (*write)(void *user, const void *bytes, uint64_t n, struct base_error *err);
+    void *user;
+};
+struct model_source { /* the next n bytes: copied, or passed over. Past the end both fail. */
+    bool (*read)(void *user, void *bytes, uint64_t n, struct base_error *err);
+    bool (*skip)(void *user, uint64_t n, struct base_error *err);
+    void *user;
+};
+
+/* Writes what the session keeps of a sequence that is not empty. Errors of the sink, and
+ * BASE_NO_MEMORY. */
+bool model_seq_save(const struct model_session *s, uint32_t seq, const struct model_sink *to,
+                    struct base_error *err);
+
+/* `seq` becomes the first tokens of a sequence that was saved, as many as can be had of it and at
+ * most `most`; returns their number. 0: there are fewer than `least`, and `seq` is what it was; or
+ * an error, after which `seq` may be empty. Any bytes are safe to read; what they are is for the
+ * source to check. */
+uint32_t model_seq_load(struct model_session *s, uint32_t seq, uint32_t least, uint32_t most,
+                        const struct model_source *from, struct base_error *err);
+
 /* ---- Sequence 0 alone ---- */
 
 uint32_t model_session_length(const struct model_session *s);

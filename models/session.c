@@ -122,6 +122,19 @@ uint32_t model_seq_fork(struct model_session *s, uint32_t from, uint32_t to, uin
     return model_state_fork(&s->state, from, to, length);
 }
 
+bool model_seq_save(const struct model_session *s, uint32_t seq, const struct model_sink *to,
+                    struct base_error *err)
+{
+    return model_state_save(&s->state, seq, to, err);
+}
+
+uint32_t model_seq_load(struct model_session *s, uint32_t seq, uint32_t least, uint32_t most,
+                        const struct model_source *from, struct base_error *err)
+{
+    s->last_logits = NULL;
+    return model_state_load(&s->state, seq, least, most, from, err);
+}
+
 uint32_t model_session_length(const struct model_session *s)
 {
     return model_seq_length(s, 0);
