@@ -100,6 +100,12 @@ uint32_t model_seq_length(const struct model_session *s, uint32_t seq); /* token
  * recurrent states, the length of the nearest snapshot before (models/state/recurrent.h). */
 uint32_t model_seq_truncate(struct model_session *s, uint32_t seq, uint32_t length);
 
+/* The next lengths at which the sequence is to stay able to be cut, beside those at which
+ * evaluations end; 0: none. Of use for models with recurrent states, which evaluate up to such a
+ * length first. Without an effect on bits. */
+enum { MODEL_MARKS = 2 };
+void model_seq_mark(struct model_session *s, uint32_t seq, const uint32_t length[MODEL_MARKS]);
+
 /* `to` becomes the first `length` tokens of `from` (what it was before is forgotten) and shares
  * their cells: neither memory nor time. Returns the tokens that `to` now holds: `length` (at most
  * those of `from`), or fewer as with truncation. */

@@ -307,6 +307,8 @@ static void random_walk(const struct variant *v, const struct setting *s)
             break;
         case 1:
             truncate_step(w);
+            model_seq_mark(w->many, below(w, N_SEQ),
+                           (uint32_t[]){below(w, N_CTX), below(w, N_CTX)});
             break;
         default:
             eval_step(w, v->name);
@@ -413,6 +415,23 @@ static void recurrent_states_are_held_at_the_borders_of_prompts(void **state)
     close_world(w);
 }
 
+/* A sequence can be cut at a mark in the middle of a prompt, of one batch. */
+static void recurrent_states_are_held_at_marks(void **state)
+{
+    const struct setting s = {2, 512, QUANT_F16};
+    struct world *w = open_world(&recurrent, &s);
+    (void)state;
+    model_seq_mark(w->many, 0, (const uint32_t[]){19, 7});
+    eval_more(w, 0, 20);
+    go_back(w, 0, 19, 19);
+    eval_more(w, 0, 1);
+    go_back(w, 0, 18, 7);
+    model_seq_mark(w->many, 0, (const uint32_t[]){0, 0});
+    eval_more(w, 0, 10);
+    go_back(w, 0, 16, 7);
+    close_world(w);
+}
+
 /* Many prompts: the snapshots thin out, and the latest stay. */
 static void recurrent_states_of_many_prompts_thin_out(void **state)
 {
@@ -462,6 +481,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(recurrent_states_are_held_at_the_borders_of_prompts),
+        cmocka_unit_test(recurrent_states_are_held_at_marks),
         cmocka_unit_test(recurrent_states_of_many_prompts_thin_out),
         cmocka_unit_test(a_batch_of_several_runs_that_fails_leaves_no_trace),
         cmocka_unit_test(sequences_together_are_each_what_they_are_alone),

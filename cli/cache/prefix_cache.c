@@ -210,6 +210,10 @@ size_t cli_prefix_load(struct cli_prefix_cache *c, struct model_session *session
     const uint32_t length = model_seq_length(session, seq);
     size_t best = 0;
     find_common(c, ids, n - 1);
+    /* Where the text leaves a stored one, others may leave it too; and the same text may come
+     * again: what is stored of this one can be cut back to these places. */
+    const uint32_t common = c->n_entries ? (uint32_t)c->entry[0].common : 0;
+    model_seq_mark(session, seq, (const uint32_t[MODEL_MARKS]){common, (uint32_t)n - 1});
     for (size_t i = 0; i < c->n_entries; i++) {
         struct entry *e = &c->entry[i];
         struct base_error err = BASE_ERROR_INIT;
