@@ -140,7 +140,7 @@ uint32_t model_seq_load(struct model_session *s, uint32_t seq, uint32_t least, u
                         const struct model_source *from, struct base_error *err)
 {
     s->last_logits = NULL;
-    return model_state_load(&s->state, seq, least, most, from, err);
+    return model_state_load(&s->state, seq, least, most, from, s->m->engine->pool, err);
 }
 
 uint32_t model_session_length(const struct model_session *s)

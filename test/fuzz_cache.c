@@ -69,16 +69,16 @@ static void use_state(unsigned kind, const uint8_t *bytes, size_t size)
     struct base_error err = BASE_ERROR_INIT;
     struct input in = {bytes, size, 0};
     struct base_buffer saved = BASE_BUFFER_INIT;
-    const struct model_source source = {copy, skip, &in};
+    const struct model_source source = {copy, skip, {&in}, 1};
     const struct model_sink sink = {keep, &saved};
     open_state(&s, layer, kind);
     model_state_append(&s, 1, 5); /* what is loaded has a neighbour */
-    const uint32_t n = model_state_load(&s, 0, 0, N_CTX, &source, &err);
+    const uint32_t n = model_state_load(&s, 0, 0, N_CTX, &source, NULL, &err);
     if (n > N_CTX || s.length[0] != n || (n > 0 && err.code)) abort();
     if (n > 0) {
         if (!model_state_save(&s, 0, &sink, &err)) abort();
         in = (struct input){(const uint8_t *)saved.data, saved.size, 0};
-        if (model_state_load(&s, 1, n, n, &source, &err) != n) abort();
+        if (model_state_load(&s, 1, n, n, &source, NULL, &err) != n) abort();
         model_state_begin(&s);
         for (uint32_t i = n; i < n + 4 && i < N_CTX; i++) model_state_append(&s, 0, 1);
         model_state_truncate(&s, 0, n / 2);

@@ -50,8 +50,12 @@ struct world {
     uint64_t rows_seen;
     float rows[MOST_TOKENS][N_VOCAB]; /* of the latest batch */
     float expected[N_CTX][N_VOCAB];
-    struct base_buffer saved; /* a sequence, */
-    size_t read;              /* and what was read of it */
+    struct base_buffer saved; /* a sequence */
+};
+
+struct reader {
+    const struct world *w;
+    size_t read; /* bytes */
 };
 
 static uint32_t below(struct world *w, uint32_t n)
@@ -232,16 +236,16 @@ static bool keep_bytes(void *user, const void *bytes, uint64_t n, struct base_er
 
 static bool skip_bytes(void *user, uint64_t n, struct base_error *err)
 {
-    struct world *w = user;
-    if (n > w->saved.size - w->read) return base_fail(err, BASE_FAILED, "past the end");
-    w->read += n;
+    struct reader *r = user;
+    if (n > r->w->saved.size - r->read) return base_fail(err, BASE_FAILED, "past the end");
+    r->read += n;
     return true;
 }
 
 static bool read_bytes(void *user, void *bytes, uint64_t n, struct base_error *err)
 {
-    struct world *w = user;
-    const char *from = w->saved.data + w->read;
+    struct reader *r = user;
+    const char *from = r->w->saved.data + r->read;
     if (!skip_bytes(user, n, err)) return false;
     memcpy(bytes, from, n);
     return true;
@@ -259,8 +263,13 @@ static void save(struct world *w, const struct model_session *s, uint32_t seq)
 static uint32_t load(struct world *w, struct model_session *s, uint32_t seq, uint32_t least,
                      uint32_t most, struct base_error *err)
 {
-    const struct model_source source = {read_bytes, skip_bytes, w};
-    w->read = 0;
+    struct model_source source = {.read = read_bytes, .skip = skip_bytes};
+    struct reader reader[MODEL_READERS_MAX];
+    source.n_users = 1 + below(w, MODEL_READERS_MAX);
+    for (unsigned i = 0; i < source.n_users; i++) {
+        reader[i] = (struct reader){w, 0};
+        source.user[i] = &reader[i];
+    }
     return model_seq_load(s, seq, least, most, &source, err);
 }
 
@@ -277,7 +286,6 @@ static void save_step(struct world *w)
     assert_int_equal(err.code, BASE_OK);
     assert_true(left <= most && (most < length || left == length));
     if (left > 0) { /* else `to` is as it was */
-        assert_true(left < length || w->read == w->saved.size);
         memmove(w->ids[to], w->ids[from], left * sizeof w->ids[0][0]);
         w->length[to] = left;
         assert_int_equal(load(w, w->many, to, left + 1, left, &err), 0);

@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+enum { READERS = 4 }; /* threads that read a state together */
+
 static const char magic[16] = "infer prefix 01";
 
 struct head {
@@ -184,14 +186,20 @@ static bool copy(void *user, void *bytes, uint64_t n, struct base_error *err)
 uint32_t cli_cache_state_load(int fd, const struct cli_cache_head *h, struct model_session *s,
                               uint32_t seq, uint32_t least, uint32_t most, struct base_error *err)
 {
-    struct reader r = {.fd = fd, .head = h, .piece = UINT64_MAX, .bytes = malloc(CLI_CACHE_PIECE)};
-    const struct model_source source = {copy, skip, &r};
+    struct reader reader[READERS];
+    struct model_source source = {.read = copy, .skip = skip};
     uint32_t n = 0;
-    if (!r.bytes)
+    for (unsigned i = 0; i < READERS; i++) { /* fewer will do */
+        char *bytes = malloc(CLI_CACHE_PIECE);
+        if (!bytes) break;
+        reader[i] = (struct reader){.fd = fd, .head = h, .piece = UINT64_MAX, .bytes = bytes};
+        source.user[source.n_users++] = &reader[i];
+    }
+    if (source.n_users == 0)
         base_fail(err, BASE_NO_MEMORY, "no memory for an entry");
     else
         n = model_seq_load(s, seq, least, most, &source, err);
-    free(r.bytes);
+    for (unsigned i = 0; i < source.n_users; i++) free(reader[i].bytes);
     return n;
 }
 

@@ -324,13 +324,13 @@ static bool save_rows(const struct rows *r, uint32_t first, uint32_t end, char *
 }
 
 static bool load_rows(const struct rows *r, uint32_t first, uint32_t end, char *image,
-                      const struct model_source *from, struct base_error *err)
+                      const struct model_state_reader *from, struct base_error *err)
 {
     while (first < end) {
         const uint32_t whole = whole_units(r, first, end), next = (first / r->n + 1) * r->n;
         const uint32_t stop = whole ? first + whole : next < end ? next : end;
         char *to = whole ? unit_at(r, r->table[first]) : image;
-        if (!from->read(from->user, to, n_units(r, first, stop) * r->bytes, err)) return false;
+        if (!model_state_read(from, to, n_units(r, first, stop) * r->bytes, err)) return false;
         if (!whole) copy_rows(r, first, stop, image, false);
         first = stop;
     }
@@ -352,19 +352,19 @@ static struct part in_block(struct part p, uint32_t block)
 }
 
 static bool load_part(const struct rows *r, struct part p, char *image,
-                      const struct model_source *from, struct base_error *err)
+                      const struct model_state_reader *from, struct base_error *err)
 {
     const uint64_t all = n_units(r, p.first, p.end), read = n_units(r, p.from, p.to);
     const uint64_t before = read ? p.from / r->n - p.first / r->n : 0;
-    return (before == 0 || from->skip(from->user, before * r->bytes, err)) &&
+    return (before == 0 || model_state_skip(from, before * r->bytes, err)) &&
            load_rows(r, p.from, p.to, image, from, err) &&
-           (before + read == all || from->skip(from->user, (all - before - read) * r->bytes, err));
+           (before + read == all || model_state_skip(from, (all - before - read) * r->bytes, err));
 }
 
 /* Keys or values of one layer and block. */
 static bool move_tensor(const struct model_state *s, const struct model_kv_layer *layer,
                         enum engine_kv_q16 what, struct rows r, struct part p, char *image,
-                        const struct model_sink *to, const struct model_source *from,
+                        const struct model_sink *to, const struct model_state_reader *from,
                         struct base_error *err)
 {
     const bool keys = what == ENGINE_KV_Q16_KEYS;
@@ -385,7 +385,7 @@ static bool move_tensor(const struct model_state *s, const struct model_kv_layer
 /* Writes or reads (`from` not NULL) the layers of a kind. */
 static bool move_kind(const struct model_state *s, enum model_kv_kind kind, const int32_t *table,
                       struct part p, char *image, const struct model_sink *to,
-                      const struct model_source *from, struct base_error *err)
+                      const struct model_state_reader *from, struct base_error *err)
 {
     const struct rows r = {.table = table};
     for (uint32_t block = p.first / BLOCK * BLOCK; block < p.end; block += BLOCK)
@@ -452,6 +452,18 @@ static struct part loaded(const struct model_kv_slots *slots, const struct model
     return p;
 }
 
+/* A reader's share of them: whole blocks, one after another. */
+static struct part share_of(struct part p, const struct model_state_reader *r)
+{
+    if (p.from >= p.to) return p;
+    const uint64_t first = p.from / BLOCK, n = (p.to - 1) / BLOCK - first + 1;
+    const uint64_t from = (first + n * r->part / r->n_parts) * BLOCK;
+    const uint64_t to = (first + n * (r->part + 1) / r->n_parts) * BLOCK;
+    if (p.from < from) p.from = (uint32_t)from;
+    if (p.to > to) p.to = (uint32_t)to;
+    return p;
+}
+
 static void make_room(struct model_state *s, uint32_t seq, uint32_t length,
                       const struct model_state_outline *o)
 {
@@ -466,16 +478,16 @@ static void make_room(struct model_state *s, uint32_t seq, uint32_t length,
 }
 
 static bool load(struct model_state *s, uint32_t seq, uint32_t length,
-                 const struct model_state_outline *o, const struct model_source *from,
+                 const struct model_state_outline *o, const struct model_state_reader *from,
                  struct base_error *err)
 {
     char *image = new_image(&s->kv);
     bool ok = image || base_fail(err, BASE_NO_MEMORY, "no memory to load a sequence");
     for (int kind = 0; ok && kind < MODEL_KV_KINDS; kind++) {
         const struct model_kv_slots *slots = &s->kv.slots[kind];
-        if (slots->count)
-            ok = move_kind(s, kind, table_of(s, slots, seq), loaded(slots, o, kind, length), image,
-                           NULL, from, err);
+        if (slots->count == 0) continue;
+        const struct part p = share_of(loaded(slots, o, kind, length), from);
+        ok = move_kind(s, kind, table_of(s, slots, seq), p, image, NULL, from, err);
     }
     free(image);
     return ok;

@@ -238,14 +238,14 @@ static uint32_t loadable(const struct model_state *s, const struct model_state_o
 
 /* Writes or reads (`from` not NULL) what a slot holds of all layers. */
 static bool move_slot(const struct model_recurrent *r, int32_t slot, const struct model_sink *to,
-                      const struct model_source *from, struct base_error *err)
+                      const struct model_state_reader *from, struct base_error *err)
 {
     for (uint32_t i = 0; i < r->n_layer; i++) {
         const struct engine_tensor *t[] = {&r->layer[i].conv, &r->layer[i].state};
         for (int k = 0; k < 2; k++) {
             const uint64_t bytes = slot_bytes(r, t[k]);
             char *data = bytes ? t[k]->data + (uint64_t)slot * bytes : NULL;
-            if (bytes && !(from ? from->read(from->user, data, bytes, err)
+            if (bytes && !(from ? model_state_read(from, data, bytes, err)
                                 : to->write(to->user, data, bytes, err)))
                 return false;
         }
@@ -281,16 +281,16 @@ static void make_room(struct model_state *s, uint32_t seq, uint32_t length,
 }
 
 static bool load(struct model_state *s, uint32_t seq, uint32_t length,
-                 const struct model_state_outline *o, const struct model_source *from,
+                 const struct model_state_outline *o, const struct model_state_reader *from,
                  struct base_error *err)
 {
     const struct model_recurrent *r = &s->recurrent;
     uint64_t bytes = 0;
-    if (r->capacity == 0) return true;
+    if (r->capacity == 0 || from->part > 0) return true; /* the first reads all */
     for (uint32_t i = 0; i < r->n_layer; i++)
         bytes += slot_bytes(r, &r->layer[i].conv) + slot_bytes(r, &r->layer[i].state);
     for (uint32_t i = r->n_snapshot[seq]; i < count_saved(o, length); i++)
-        if (!from->skip(from->user, bytes, err)) return false;
+        if (!model_state_skip(from, bytes, err)) return false;
     for (uint32_t i = 0; i < r->n_snapshot[seq]; i++)
         if (!move_slot(r, list_of(r, seq)[i].slot, NULL, from, err)) return false;
     return true;

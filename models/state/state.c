@@ -123,20 +123,54 @@ static uint32_t loadable(const struct model_state *s, const struct model_state_o
     return length;
 }
 
+struct loading {
+    struct model_state *s;
+    uint32_t seq, length;
+    const struct model_state_outline *o;
+    const struct model_source *from;
+    unsigned n_parts;
+    struct base_error error[MODEL_READERS_MAX]; /* of each part */
+};
+
+static void load_part(struct loading *l, unsigned part)
+{
+    const struct model_state_reader r = {l->from, part, l->n_parts};
+    struct base_error *err = &l->error[part];
+    bool ok = part == 0 || model_state_skip(&r, sizeof *l->o, err); /* which the first has read */
+    EACH (kind) ok = ok && kind->load(l->s, l->seq, l->length, l->o, &r, err);
+}
+
+static void load_parts(const struct engine_worker *w, void *user)
+{
+    struct loading *l = user;
+    for (unsigned part = (unsigned)w->ith; part < l->n_parts; part += (unsigned)w->nth)
+        load_part(l, part);
+}
+
 uint32_t model_state_load(struct model_state *s, uint32_t seq, uint32_t least, uint32_t most,
-                          const struct model_source *from, struct base_error *err)
+                          const struct model_source *from, struct engine_pool *pool,
+                          struct base_error *err)
 {
     struct model_state_outline o;
-    if (!from->read(from->user, &o, sizeof o, err)) return 0;
+    if (!from->read(from->user[0], &o, sizeof o, err)) return 0;
     const uint32_t length = loadable(s, &o, most);
     if (length == 0 || length < least) return 0;
     model_state_truncate(s, seq, 0);
-    bool ok = true;
     EACH (kind) kind->make_room(s, seq, length, &o);
     s->length[seq] = length;
-    EACH (kind) ok = ok && kind->load(s, seq, length, &o, from, err);
-    if (!ok) model_state_truncate(s, seq, 0);
-    return ok ? length : 0;
+    struct loading l = {s, seq, length, &o, from, from->n_users, {{0}}};
+    for (unsigned i = 0; i < l.n_parts; i++) l.error[i] = BASE_ERROR_INIT;
+    if (pool)
+        engine_pool_run(pool, load_parts, &l);
+    else
+        load_parts(&(struct engine_worker){.nth = 1}, &l);
+    for (unsigned i = 0; i < l.n_parts; i++) {
+        if (l.error[i].code == BASE_OK) continue;
+        model_state_truncate(s, seq, 0);
+        if (err && err->code == BASE_OK) *err = l.error[i];
+        return 0;
+    }
+    return length;
 }
 
 /* ---- Inputs of a graph ---- */

@@ -39,6 +39,24 @@ struct model_state_outline {
     uint32_t n_snapshot, snapshot[MODEL_SNAPSHOTS_MAX]; /* lengths, ascending */
 };
 
+/* One reader of what is saved, of part `part` of n_parts of it; the other parts are passed over. */
+struct model_state_reader {
+    const struct model_source *source;
+    unsigned part, n_parts;
+};
+
+static inline bool model_state_read(const struct model_state_reader *r, void *bytes, uint64_t n,
+                                    struct base_error *err)
+{
+    return r->source->read(r->source->user[r->part], bytes, n, err);
+}
+
+static inline bool model_state_skip(const struct model_state_reader *r, uint64_t n,
+                                    struct base_error *err)
+{
+    return n == 0 || r->source->skip(r->source->user[r->part], n, err);
+}
+
 /* A kind of state. Each function does nothing for a model without this kind. */
 struct model_state_kind {
     const char *name;
@@ -74,9 +92,9 @@ struct model_state_kind {
      * returned. */
     void (*make_room)(struct model_state *s, uint32_t seq, uint32_t length,
                       const struct model_state_outline *o);
-    /* Then reads what `save` has written. */
+    /* Then reads what `save` has written: a part of it, while other threads read the others. */
     bool (*load)(struct model_state *s, uint32_t seq, uint32_t length,
-                 const struct model_state_outline *o, const struct model_source *from,
+                 const struct model_state_outline *o, const struct model_state_reader *from,
                  struct base_error *err);
 };
 
@@ -98,9 +116,10 @@ uint32_t model_state_fork(struct model_state *s, uint32_t from, uint32_t to, uin
 /* Writes a sequence; see model_seq_save. */
 bool model_state_save(const struct model_state *s, uint32_t seq, const struct model_sink *to,
                       struct base_error *err);
-/* Reads one; see model_seq_load. */
+/* Reads one on all workers of the pool (NULL: on this thread); see model_seq_load. */
 uint32_t model_state_load(struct model_state *s, uint32_t seq, uint32_t least, uint32_t most,
-                          const struct model_source *from, struct base_error *err);
+                          const struct model_source *from, struct engine_pool *pool,
+                          struct base_error *err);
 void model_state_add_inputs(const struct model_state *s, struct engine_graph *g, uint32_t n_tokens,
                             uint32_t n_seq, struct model_state_inputs *in);
 void model_state_fill_inputs(const struct model_state *s, const struct model_state_inputs *in,
