@@ -113,6 +113,7 @@ static void add_file(struct cli_cache_folder *f, const char *name)
     memcpy(file->name, name, strlen(name) + 1);
     file->size = st.st_size > 0 ? (uint64_t)st.st_size : 0;
     file->used_ns = time_of(&st);
+    f->n_left++;
     f->bytes += file->size;
 }
 
@@ -164,12 +165,16 @@ void cli_cache_file_remove(struct cli_cache_folder *f, struct cli_cache_file *fi
 {
     if (!*file->name) return;
     unlinkat(f->fd, file->name, 0); /* another process may have been faster */
+    f->n_left--;
     f->bytes -= file->size;
     file->name[0] = '\0';
 }
 
 void cli_cache_folder_make_room(struct cli_cache_folder *f, uint64_t size, uint64_t limit)
 {
-    for (size_t i = f->count; i-- > 0 && (size > limit || f->bytes > limit - size);)
+    for (size_t i = f->count; i-- > 0;) {
+        const bool fits = size <= limit && f->bytes <= limit - size;
+        if (fits && f->n_left <= CLI_CACHE_FILES_KEPT) return;
         cli_cache_file_remove(f, &f->file[i]);
+    }
 }

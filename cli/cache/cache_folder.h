@@ -14,7 +14,8 @@
 
 enum {
     CLI_CACHE_FILE_NAME = 64, /* KEY-FIRST-ALL.prefix, each of 16 digits */
-    CLI_CACHE_FILES_MAX = 4096
+    CLI_CACHE_FILES_MAX = 4096, /* that are listed */
+    CLI_CACHE_FILES_KEPT = 1024
 };
 
 struct cli_cache_file {
@@ -28,7 +29,8 @@ struct cli_cache_folder {
     struct base_buffer path;
     struct cli_cache_file *file; /* [count], those used last first */
     size_t count;
-    uint64_t bytes; /* of all */
+    size_t n_left;  /* of them not removed */
+    uint64_t bytes; /* of these */
 };
 
 /* Opens and lists the folder of --cache: `given`, or for "auto" infer/prefix in the user's folder
@@ -41,7 +43,8 @@ void cli_cache_folder_close(struct cli_cache_folder *f);
 /* A descriptor for reading a file of the list; -1: it is gone, or it is not the user's alone. */
 int cli_cache_file_open(const struct cli_cache_folder *f, const struct cli_cache_file *file);
 void cli_cache_file_remove(struct cli_cache_folder *f, struct cli_cache_file *file);
-/* Removes those that were not used for longest until `size` more bytes are within the limit. */
+/* Removes those that were not used for longest until `size` more bytes are within the limit, and
+ * CLI_CACHE_FILES_KEPT files are left. */
 void cli_cache_folder_make_room(struct cli_cache_folder *f, uint64_t size, uint64_t limit);
 
 #endif

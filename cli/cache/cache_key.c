@@ -25,7 +25,7 @@ static int find_build_id(struct dl_phdr_info *object, size_t size, void *user)
         if (segment->p_type != PT_NOTE) continue;
         const char *at = (const char *)(uintptr_t)(object->dlpi_addr + segment->p_vaddr);
         const char *end = at + segment->p_memsz;
-        while ((size_t)(end - at) > sizeof(ElfW(Nhdr))) {
+        while (at < end && (size_t)(end - at) > sizeof(ElfW(Nhdr))) {
             const ElfW(Nhdr) *note = (const ElfW(Nhdr) *)(const void *)at;
             const char *name = at + sizeof *note, *id = name + (note->n_namesz + 3) / 4 * 4;
             if (note->n_type == NT_GNU_BUILD_ID && note->n_namesz == 4 &&

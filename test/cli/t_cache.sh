@@ -264,6 +264,14 @@ status 0
 err_like 'tokens are more than --cache-size allows'
 [ "$(ls -A "$dir")" = '' ] || bad "$(ls -l "$dir")"
 
+begin too_many_files_go
+for i in $(seq 1030); do
+    cp "$work/good" "$dir/aaaaaaaaaaaaaaaa-bbbbbbbbbbbbbbbb-$(printf %016x "$i").prefix"
+done
+infer run $w -n 1 --cache "$dir" --cache-size 100 -p "2 $long"
+status 0
+[ "$(ls "$dir" | wc -l)" -eq 1025 ] || bad "$(ls "$dir" | wc -l) files"
+
 begin many_processes_at_once
 rm -rf "$dir"
 for text in 1 2 3; do "$INFER" run $w -n 4 --temp 0 -p "$text $long" >"$work/alone$text" 2>/dev/null; done
