@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 enum {
-    CLI_CACHE_FILE_NAME = 64, /* KEY-FIRST-ALL.prefix, each of 16 digits */
+    CLI_CACHE_FILE_NAME = 64,   /* KEY-FIRST-ALL.prefix, each of 16 digits */
     CLI_CACHE_FILES_MAX = 4096, /* that are listed */
     CLI_CACHE_FILES_KEPT = 1024
 };
