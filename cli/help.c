@@ -18,11 +18,13 @@ void cli_help_overview(bool brief, struct base_buffer *out)
                              "Runs language models in GGUF files on this machine's processor.\n"
                              "\nCommands:\n");
     for (int i = 0; i < CLI_COMMAND_COUNT; i++)
-        base_buffer_add_format(out, "  %-12s%s\n", cli_command_table[i].name,
-                               cli_command_table[i].effect);
+        if (!brief || i < CLI_COMPLETION || i == CLI_HELP) /* a screen: without those of set-up */
+            base_buffer_add_format(out, "  %-12s%s\n", cli_command_table[i].name,
+                                   cli_command_table[i].effect);
     if (brief) {
         base_buffer_add_text(out, "\n  infer -p \"The capital of France is\" -n 20\n"
-                                  "\ninfer COMMAND -h: its main options; --help: all of them\n");
+                                  "\ninfer COMMAND -h: its main options; --help: all of them\n"
+                                  "infer help: all commands\n");
         return;
     }
     base_buffer_add_text(

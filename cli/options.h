@@ -26,6 +26,7 @@ enum cli_command_id {
     CLI_IMATRIX,
     CLI_CHECK,
     CLI_MODELS,
+    CLI_CACHE,
     CLI_DOCTOR,
     CLI_COMPLETION,
     CLI_MAN,
@@ -66,10 +67,12 @@ struct cli_values {
     const char *system, *messages, *tools, *template, *reasoning, *on_full;
     const char *each, *shard, *resume, *logits_format;
     const char *rope_scaling;
+    const char *cache;
     struct cli_list stop, schema_lenient, logit_bias, dry_sequence_breaker, template_var,
         tensor_type, override_kv, continuation;
     int64_t n_predict, seed;
     int64_t ctx_size, batch_size, threads, top, chunk, chunks, stride, n_tasks;
+    int64_t cache_size, older;
     int64_t repetitions, logprobs, reasoning_budget, n_slots, yarn_orig_ctx;
     float rope_scale, rope_freq_base, rope_freq_scale;
     float yarn_ext_factor, yarn_attn_factor, yarn_beta_fast, yarn_beta_slow;
@@ -80,7 +83,7 @@ struct cli_values {
     bool jsonl, token_ids, hash, plan;
     bool pure, dry_run, process_output;
     bool metadata, tensors, plot, profile, json_object, schema_open, blas, pin, no_sandbox;
-    bool verbose, newline, unordered;
+    bool verbose, newline, unordered, clear;
     bool hellaswag, winogrande, multiple_choice;
     bool help, brief, version; /* brief: the short spelling of help */
 

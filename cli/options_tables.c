@@ -17,6 +17,7 @@
 #define GENERATING (RUN | CHAT | BATCH)
 #define MODELS     (1u << CLI_MODELS)
 #define DOCTOR     (1u << CLI_DOCTOR)
+#define CACHE      (1u << CLI_CACHE)
 #define VERSION    (1u << CLI_VERSION)
 #define CHUNKING   (PERPLEXITY | IMATRIX)
 #define EVALUATING (GENERATING | LOGITS | CHUNKING | SCORE | BENCH)
@@ -120,6 +121,12 @@ const struct cli_command cli_command_table[CLI_COMMAND_COUNT] = {
                     "architecture, type, size, weights, trained context. Reads headers only. * marks\n"
                     "the model that is used without -m.",
                     0, 3},
+    [CLI_CACHE] = {"cache", "infer cache [NAME] [--clear] [options]",
+                   "list or clear the prefix cache on disk",
+                   "Lists what --cache has stored, used last first: size, tokens, when it was used,\n"
+                   "model. With NAME only of models whose name contains it. With --clear removes\n"
+                   "what it would list.",
+                   0, 1},
     [CLI_DOCTOR] = {"doctor", "infer doctor [-m MODEL] [options]",
                     "look at this machine: what limits speed here",
                     "Shows what this machine offers, what infer makes of it and why, and measures for\n"
@@ -470,8 +477,7 @@ const struct cli_option cli_option_table[] = {
     {.name = "special", .kind = CLI_FLAG, .commands = RUN | BATCH | TOKENIZE, .group = CLI_GROUP_OUTPUT, .request = true,
      .help = "show special tokens in the output", .at = AT(special)},
     {.name = "json", .kind = CLI_FLAG,
-     .commands =
-         GENERATING | TOKENIZE | PERPLEXITY | SCORE | INSPECT | MODELS | DOCTOR | VERSION,
+     .commands = GENERATING | TOKENIZE | PERPLEXITY | SCORE | INSPECT | MODELS | CACHE | DOCTOR | VERSION,
      .group = CLI_GROUP_OUTPUT, .help = "one JSON object in place of text", .common = true, .at = AT(json)},
     {.name = "jsonl", .kind = CLI_FLAG, .commands = RUN, .group = CLI_GROUP_OUTPUT,
      .excludes = "json", .help = "a JSON line per token, the object of --json last",
@@ -510,6 +516,18 @@ const struct cli_option cli_option_table[] = {
     {.name = "cache-type-v", .alias = {"-ctv"}, .kind = CLI_CHOICE, .commands = EVALUATING,
      .group = CLI_GROUP_ENGINE, .value = "TYPE", .standard = "f16", .choices = CACHE_TYPES,
      .help = "type of cached values", .at = AT(cache_type_v)},
+    {.name = "cache", .kind = CLI_TEXT, .commands = GENERATING, .group = CLI_GROUP_ENGINE,
+     .value = "DIR", .help = "store in DIR what was read, read it once; auto", .at = AT(cache)},
+    {.name = "cache", .kind = CLI_TEXT, .commands = CACHE, .group = CLI_GROUP_GENERAL,
+     .value = "DIR", .help = "the folder, if not the one of `auto`", .common = true, .at = AT(cache)},
+    {.name = "cache-size", .kind = CLI_INTEGER, .commands = GENERATING, .group = CLI_GROUP_ENGINE,
+     .value = "MIB", .standard = "1024", .low = 0, .high = 1 << 30, .needs = "cache",
+     .help = "what --cache may take; the oldest goes", .at = AT(cache_size)},
+    {.name = "clear", .kind = CLI_FLAG, .commands = CACHE, .group = CLI_GROUP_GENERAL,
+     .help = "remove in place of listing", .common = true, .at = AT(clear)},
+    {.name = "older", .kind = CLI_INTEGER, .commands = CACHE, .group = CLI_GROUP_GENERAL,
+     .value = "DAYS", .standard = "0", .low = 0, .high = 1 << 20,
+     .help = "only what was not used for DAYS", .common = true, .at = AT(older)},
     {.name = "isa", .kind = CLI_CHOICE, .commands = EVALUATING | DOCTOR, .group = CLI_GROUP_ENGINE,
      .value = "LEVEL", .choices = CPU_LEVEL_NAMES,
      .help = "instructions of at most this level; see version", .at = AT(isa)},

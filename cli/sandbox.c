@@ -265,6 +265,19 @@ static void allow_if(struct filter *f, struct argument a, unsigned short test)
     load(f, offsetof(struct seccomp_data, nr));
 }
 
+/* The times of an open file, without a path: both halves of the second argument are 0. */
+static void allow_times(struct filter *f)
+{
+    const size_t path = offsetof(struct seccomp_data, args[1]);
+    add(f, BPF_JMP | BPF_JEQ | BPF_K, SYS_utimensat, 0, 6);
+    load(f, path);
+    add(f, BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 3);
+    load(f, path + sizeof(uint32_t));
+    add(f, BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 1);
+    end(f, SECCOMP_RET_ALLOW);
+    load(f, offsetof(struct seccomp_data, nr));
+}
+
 static void build(struct filter *f, unsigned allowed)
 {
     const uint32_t pid = (uint32_t)getpid();
@@ -277,6 +290,7 @@ static void build(struct filter *f, unsigned allowed)
     if (allowed & CLI_SANDBOX_RENAME) allow(f, renaming, sizeof renaming / sizeof *renaming);
     if (allowed == CLI_SANDBOX_FILES) allow(f, files, sizeof files / sizeof *files);
     for (size_t i = 0; i < sizeof some / sizeof *some; i++) allow_if(f, some[i], BPF_JEQ);
+    if (allowed & CLI_SANDBOX_RENAME) allow_times(f);
     allow_if(f, (struct argument){SYS_kill, 0, pid}, BPF_JEQ);
     allow_if(f, (struct argument){SYS_tgkill, 0, pid}, BPF_JEQ);
     allow_if(f, (struct argument){SYS_clone, 0, CLONE_THREAD}, BPF_JSET);

@@ -113,6 +113,8 @@ bool generate_request_begin(struct generate_request *r, const struct generate_pr
 /* The ids [*n] to append to the sequence, with logits for the last; *n 0: the text has ended. */
 const int32_t *generate_request_next_ids(const struct generate_request *r, size_t *n);
 uint32_t generate_request_seq(const struct generate_request *r);
+/* The ids [*n] that the sequence holds. */
+const int32_t *generate_request_held(const struct generate_request *r, size_t *n);
 struct model_session *generate_request_session(const struct generate_request *r);
 
 /* Chooses a token by the logits [n_vocab] of the last of next_ids, which the sequence now holds. An

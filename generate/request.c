@@ -216,6 +216,13 @@ const int32_t *generate_request_next_ids(const struct generate_request *r, size_
     return r->held + (*n ? length : 0);
 }
 
+const int32_t *generate_request_held(const struct generate_request *r, size_t *n)
+{
+    const size_t length = seq_length(r);
+    *n = length < r->n_held ? length : r->n_held;
+    return r->held;
+}
+
 uint32_t generate_request_seq(const struct generate_request *r)
 {
     return r->seq;

@@ -23,6 +23,7 @@ struct model_session {
     struct model_token *batch; /* [n_batch]: model_eval's ids as tokens */
     uint32_t *wanted;          /* [n_seq]: tokens of the call that go to each sequence */
     uint32_t *before;          /* [n_seq]: lengths before a batch */
+    uint32_t *mark;            /* [n_seq][MODEL_MARKS]: see model_seq_mark */
     struct model_graph body[KEPT_GRAPHS];
     struct model_head head, head_one; /* many rows; one row */
     uint32_t head_rows;
@@ -58,11 +59,12 @@ struct model_session *model_session_new(struct model *m, const struct model_sess
     s->batch = calloc(s->n_batch, sizeof *s->batch);
     s->wanted = calloc(n_seq, sizeof *s->wanted);
     s->before = calloc(n_seq, sizeof *s->before);
+    s->mark = calloc(n_seq, MODEL_MARKS * sizeof *s->mark);
     const struct model_state_options state = {n_seq,  n_ctx,  s->n_batch,
                                               type_k, type_v, m->engine->options.plan_only};
     uint64_t rows = HEAD_BYTES / sizeof(float) / m->params.n_vocab;
     s->head_rows = rows < 1 ? 1 : rows < HEAD_ROWS ? (uint32_t)rows : HEAD_ROWS;
-    if (!s->batch || !s->wanted || !s->before) {
+    if (!s->batch || !s->wanted || !s->before || !s->mark) {
         base_fail(err, BASE_NO_MEMORY, "no memory for batches of %u", s->n_batch);
         model_session_free(s);
         return NULL;
@@ -86,6 +88,7 @@ void model_session_free(struct model_session *s)
     free(s->batch);
     free(s->wanted);
     free(s->before);
+    free(s->mark);
     free(s);
 }
 
@@ -115,11 +118,29 @@ uint32_t model_seq_truncate(struct model_session *s, uint32_t seq, uint32_t leng
     return model_state_truncate(&s->state, seq, length);
 }
 
+void model_seq_mark(struct model_session *s, uint32_t seq, const uint32_t length[MODEL_MARKS])
+{
+    memcpy(s->mark + (size_t)seq * MODEL_MARKS, length, MODEL_MARKS * sizeof *length);
+}
+
 uint32_t model_seq_fork(struct model_session *s, uint32_t from, uint32_t to, uint32_t length)
 {
     if (from == to) return model_seq_truncate(s, to, length);
     s->last_logits = NULL;
     return model_state_fork(&s->state, from, to, length);
+}
+
+bool model_seq_save(const struct model_session *s, uint32_t seq, const struct model_sink *to,
+                    struct base_error *err)
+{
+    return model_state_save(&s->state, seq, to, err);
+}
+
+uint32_t model_seq_load(struct model_session *s, uint32_t seq, uint32_t least, uint32_t most,
+                        const struct model_source *from, struct base_error *err)
+{
+    s->last_logits = NULL;
+    return model_state_load(&s->state, seq, least, most, from, s->m->engine->pool, err);
 }
 
 uint32_t model_session_length(const struct model_session *s)
@@ -262,11 +283,18 @@ static bool eval_run(struct model_session *s, const struct model_token *tokens, 
     return false;
 }
 
-/* How many of the n tokens are of the first one's sequence, without a break. */
-static uint32_t run_length(const struct model_token *tokens, uint32_t n)
+/* How many of the n tokens are of the first one's sequence, without a break, up to its next mark.
+ */
+static uint32_t run_length(const struct model_session *s, const struct model_token *tokens,
+                           uint32_t n)
 {
+    const uint32_t seq = tokens[0].seq, length = s->state.length[seq];
     uint32_t i = 1;
-    while (i < n && tokens[i].seq == tokens[0].seq) i++;
+    while (i < n && tokens[i].seq == seq) i++;
+    for (int k = 0; k < MODEL_MARKS; k++) {
+        const uint32_t mark = s->mark[(size_t)seq * MODEL_MARKS + (size_t)k];
+        if (mark > length && mark - length < i) i = mark - length;
+    }
     return i;
 }
 
@@ -284,9 +312,9 @@ static uint32_t next_run(const struct model_session *s, const struct model_token
 {
     *n_seq = n;
     if (!model_state_needs_runs(&s->state)) return n;
-    const uint32_t length = run_length(tokens, n);
+    const uint32_t length = run_length(s, tokens, n);
     uint32_t used = length;
-    while (n - used >= length && run_length(tokens + used, n - used) == length &&
+    while (n - used >= length && run_length(s, tokens + used, n - used) == length &&
            !has_run_of(tokens, used, tokens[used].seq))
         used += length;
     *n_seq = used / length;

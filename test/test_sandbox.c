@@ -155,6 +155,25 @@ static long remove_outside(const struct place *p)
 {
     return unlink(path_of(p->outside, "old"));
 }
+static long set_times(const struct place *p)
+{
+    return utimensat(AT_FDCWD, path_of(p->outside, "old"), NULL, 0);
+}
+/* A path whose address ends in 32 zero bits. */
+static long set_times_by_a_round_address(const struct place *p)
+{
+    char *path = mmap((void *)(UINT64_C(1) << 32), 4096, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    if (path != (char *)(UINT64_C(1) << 32))
+        path = path_of(p->outside, "old");
+    else
+        strcpy(path, path_of(p->outside, "old"));
+    const long got = utimensat(AT_FDCWD, path, NULL, 0);
+    const int was = errno;
+    munmap((void *)(UINT64_C(1) << 32), 4096);
+    errno = was;
+    return got;
+}
 static long rename_inside(const struct place *p)
 {
     return rename(path_of(p->inside, "old"), path_of(p->inside, "moved"));
@@ -186,6 +205,8 @@ static const struct trial never[] = {
     TRIAL(change_rights),
     TRIAL(make_a_link),
     TRIAL(make_another_name),
+    TRIAL(set_times),
+    TRIAL(set_times_by_a_round_address),
 };
 static const struct trial no_file[] = {
     TRIAL(open_to_read),  TRIAL(open_to_write), TRIAL(make_a_file),
@@ -259,6 +280,7 @@ static void works(const struct job *j, int log)
     signal(SIGUSR2, SIG_IGN);
     if (raise(SIGUSR2) != 0 || kill(getpid(), SIGUSR2) != 0) _exit(7);
     if (j->place.terminal >= 0 && !isatty(j->place.terminal)) _exit(8);
+    if ((j->allowed & CLI_SANDBOX_RENAME) && futimens(log, NULL) != 0) _exit(12);
 }
 
 static void child(struct job *j)

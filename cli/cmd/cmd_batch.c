@@ -3,6 +3,7 @@
 #include "cli/batch/batch_output.h"
 #include "cli/batch/batch_text.h"
 #include "cli/batch/shard.h"
+#include "cli/cache/prefix_cache.h"
 #include "cli/commands.h"
 #include "cli/input.h"
 #include "cli/sandbox.h"
@@ -15,6 +16,7 @@
 
 enum {
     STANDARD_SLOTS = 16,
+    SHARED_STORED = 4, /* beginnings that go to the prefix cache */
     KEPT = 2,          /* beginnings that are kept in addition to the texts */
     AHEAD = 64,        /* lines that are read before they have a slot, and 4 more for each slot: */
     AHEAD_OF_SLOT = 4, /*   what they have in common is seen only then */
@@ -38,6 +40,7 @@ struct batch {
     struct cli_model model;
     struct cli_batch_context context;
     struct generate_scheduler *scheduler;
+    struct cli_prefix_cache *cache; /* NULL: none */
     struct cli_batch_input input;
     struct cli_batch_output output;
     struct cli_shard shard;
@@ -129,7 +132,9 @@ static bool open_scheduler(struct batch *b, struct base_error *err)
         return false;
     const struct generate_model model = {
         .model = b->model.model, .tokenizer = b->model.tokenizer, .session = b->model.session};
-    const struct generate_scheduler_options o = {n_slots, (uint32_t)b->values.batch_size};
+    const struct generate_scheduler_options o = {.n_slots = n_slots,
+                                                 .n_step = (uint32_t)b->values.batch_size,
+                                                 .store = cli_prefix_store(b->cache)};
     b->scheduler = b->context.scheduler = generate_scheduler_new(&model, &o, err);
     if (b->scheduler && b->values.verbose) {
         cli_model_note(&b->model);
@@ -148,11 +153,13 @@ static bool open_all(struct batch *b, const struct cli_values *values, struct ba
         !cli_model_open_file(&b->model, &b->values, err) ||
         !cli_model_open_tokenizer(&b->model, err))
         return false;
-    if (!values->no_sandbox) cli_sandbox_limit(NULL);
+    b->cache = cli_prefix_open(&b->values, SHARED_STORED);
+    if (!values->no_sandbox) cli_sandbox_limit(cli_prefix_file(b->cache));
+    cli_prefix_choose(b->cache, &b->model);
     if (!cli_model_open_weights(&b->model, &b->values, err) ||
         !cli_batch_context_open(&b->context, &b->values, &b->model, err) || !open_scheduler(b, err))
         return false;
-    if (!values->no_sandbox) cli_sandbox_close(0);
+    if (!values->no_sandbox) cli_sandbox_close(cli_prefix_allows(b->cache));
     return true;
 }
 
@@ -345,6 +352,7 @@ static void close_all(struct batch *b)
 {
     while (b->first) free_entry(b, b->first);
     generate_scheduler_free(b->scheduler);
+    cli_prefix_close(b->cache);
     cli_batch_context_close(&b->context);
     cli_batch_input_free(&b->input);
     cli_batch_output_close(&b->output);

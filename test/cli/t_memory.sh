@@ -123,6 +123,12 @@ memory() { # NAME EXACT COMMAND ARGS...
     memory batch lines batch $m -np 2
     memory batch_lines lines batch $m -np 2 --lines --each 'is {} good?' --choices yes,no
     given=
+    yes 'some words' | head -n 20 >"$work/prefix"
+    memory run_cache yes run $m -f "$work/prefix" -n 4 --cache "$work/cache"
+    given=$work/lines
+    memory chat_cache yes chat --commands $m --template chatml -n 2 --cache "$work/cache"
+    given=
+    memory cache no cache --cache "$work/cache" --json
     memory models yes models "$work/folder" --json
     memory check yes check --json-schema "$work/schema.json" -p '{"a":"x"}'
     memory check_regex yes check --regex '(a|b){2,5}[^x]+' -p 'abab'

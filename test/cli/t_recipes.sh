@@ -104,6 +104,13 @@ err ''
 [ "$(grep -c ' tokens read: ' "$work/out")" -eq 3 ] || bad "$(cat "$work/out")"
 [ "$(sed -n '2,$s/^\([0-9]*\) of .*/\1/p' "$work/out" | sort -n | tail -n 1)" -lt 40 ] || bad "it was read again: $(cat "$work/out")"
 
+begin a_long_prefix_is_read_once
+recipe 'long prefix'
+status 0
+err "infer: $work/.cache/infer/prefix: 0 entries, 0.0 MB removed\n"
+[ "$(sed -n 1p "$work/out")" = 0 ] || bad "$(cat "$work/out")"
+[ "$(sed -n 2p "$work/out")" -gt 100 ] || bad "$(cat "$work/out")"
+
 begin a_model_that_waits
 recipe 'a model that waits'
 status 0

@@ -43,7 +43,9 @@ begin commands_are_closed_in_all_threads
 # shellcheck disable=SC2086
 {
     closed run $m -p x -n 100000 -c 100000 --ignore-eos
+    closed run $m -p x -n 100000 -c 100000 --ignore-eos --cache "$work/cache"
     input=$work/lines closed batch $m -np 1 -c 100000
+    input=$work/lines closed batch $m -np 1 -c 100000 --cache "$work/cache"
     closed logits $m -f "$work/page" -o "$work/logits"
     closed perplexity $m -f "$work/page"
     closed perplexity $m --hellaswag -f "$work/tasks"
