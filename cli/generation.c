@@ -64,6 +64,7 @@ void cli_generation_close(struct cli_generation *g)
 {
     generate_request_free(g->request);
     constraint_free(g->constraint);
+    base_buffer_free(&g->marks);
     for (size_t i = 0; i < CLI_LIST_MAX; i++) base_buffer_free(&g->stop_text[i]);
     cli_sampler_parts_free(&g->parts);
     *g = (struct cli_generation){0};

@@ -16,6 +16,7 @@ struct cli_generation {
     struct base_buffer stop_text[CLI_LIST_MAX];
     const char *stop[CLI_LIST_MAX];
     struct constraint *constraint; /* NULL: no constraint */
+    struct base_buffer marks;      /* of options.marks */
 };
 
 /* Checks the options, compiles the constraint and draws the seed; called before the model is

@@ -106,7 +106,7 @@ static bool make_parts(struct generate_request *r, struct base_error *err)
     if (!o->constraint) return true;
     r->driver = r->thought.driver =
         generate_driver_new(o->constraint, r->model.tokenizer, r->model.trie,
-                            model_facts(r->model.model)->n_vocab, !o->ignore_eos, err);
+                            model_facts(r->model.model)->n_vocab, o->marks, !o->ignore_eos, err);
     return r->driver != NULL;
 }
 
@@ -193,6 +193,8 @@ bool generate_request_begin(struct generate_request *r, const struct generate_pr
     base_buffer_clear(&r->output);
     if (!make_sampler(r, p->seed, err) ||
         (r->driver && !generate_driver_begin(r->driver, p->continues, err)))
+        return false;
+    if (r->driver && p->n_begun && !generate_driver_read(r->driver, p->begun, p->n_begun, err))
         return false;
     text_decoder_init(&r->decoder, r->model.tokenizer, p->continues, o->show_special);
     keep_common(r, p);

@@ -1,5 +1,6 @@
 /* cli/cmd/cmd_run.c: `infer run`: one completion of exactly the given text. */
 #include "cli/chat/chat_once.h"
+#include "cli/chat/tool_choice.h"
 #include "cli/commands.h"
 #include "cli/generation.h"
 #include "cli/input.h"
@@ -35,6 +36,8 @@ static bool encode_prompt(struct completion *c, const struct base_buffer *text,
         if (!cli_chat_once_encode(&c->chat, &c->model, text, err)) return false;
         c->prompt = c->chat.prompt.ids;
         c->chat.prompt.ids = TEXT_IDS_INIT;
+        if (!cli_tool_choice_open(c->values, &c->chat.template, &c->model, &c->generation, err))
+            return false;
     } else if (!cli_input_encode(c->values, c->model.tokenizer, text, &c->prompt, err)) {
         return false;
     }
@@ -149,7 +152,9 @@ static bool generate(struct completion *c, const struct base_buffer *text, struc
                                      .continues = text->size > 0 && !c->values->chat,
                                      .seed = c->generation.options.sample.seed};
     if (!open_rest(c, err)) return false;
-    if (c->values->chat && cli_chat_reply_thought(&c->chat.reply, &marks)) prompt.thought = &marks;
+    if (c->values->chat &&
+        !cli_chat_reply_begin(&c->chat.reply, &c->chat.prompt, &marks, &prompt, err))
+        return false;
     c->loaded = cli_seconds();
     if (c->values->plan) return cli_plan_show(&c->model, c->values, c->prompt.count, err);
     if (c->values->verbose) cli_model_note(&c->model);
