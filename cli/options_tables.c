@@ -230,6 +230,9 @@ const struct cli_option cli_option_table[] = {
      .help = "leave no record of what was typed", .at = AT(no_history)},
 
     /* ---- Generation ---- */
+    {.name = "draft", .kind = CLI_TEXT, .commands = RUN | CHAT, .group = CLI_GROUP_SAMPLING,
+     .value = "WHAT", .standard = "off", .help = "guess at tokens: auto, ngram, off, a small model",
+     .at = AT(draft)},
     {.name = "predict", .alias = {"-n", "--n-predict"}, .kind = CLI_INTEGER, .commands = GENERATING,
      .group = CLI_GROUP_SAMPLING, .value = "N", .standard = "-1", .low = -1, .high = INT32_MAX,
      .help = "tokens at most; -1: to end or full context", .common = true, .at = AT(n_predict)},

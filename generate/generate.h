@@ -121,6 +121,14 @@ const int32_t *generate_request_next_ids(const struct generate_request *r, size_
 uint32_t generate_request_seq(const struct generate_request *r);
 struct model_session *generate_request_session(const struct generate_request *r);
 
+/* For guesses at the tokens that follow. All ids [*n] of the text so far; how many of the tokens
+ * that follow those may be evaluated; whether the text has ended; and the sequence forgets what it
+ * holds behind the text, as if that had not been evaluated. */
+const int32_t *generate_request_ids(const struct generate_request *r, size_t *n);
+uint64_t generate_request_room(const struct generate_request *r);
+bool generate_request_is_over(const struct generate_request *r);
+void generate_request_cut(struct generate_request *r);
+
 /* Chooses a token by the logits [n_vocab] of the last of next_ids, which the sequence now holds. An
  * interruption or a constraint that allows no token gives a piece without a token. */
 bool generate_request_take(struct generate_request *r, const float *logits,
@@ -141,5 +149,12 @@ typedef bool generate_sink_fn(void *user, const struct generate_piece *piece,
 /* Drives one request to its end: evaluates, takes, calls the sink. */
 bool generate_run(struct generate_request *r, generate_sink_fn *sink, void *user,
                   struct generate_outcome *outcome, struct base_error *err);
+
+/* The same with guesses at the tokens (generate/draft.h; NULL: none): the same pieces and outcome.
+ * The sink must not use the session. */
+struct generate_draft;
+bool generate_run_with(struct generate_request *r, struct generate_draft *draft,
+                       generate_sink_fn *sink, void *user, struct generate_outcome *outcome,
+                       struct base_error *err);
 
 #endif

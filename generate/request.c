@@ -218,6 +218,29 @@ const int32_t *generate_request_next_ids(const struct generate_request *r, size_
     return r->held + (*n ? length : 0);
 }
 
+const int32_t *generate_request_ids(const struct generate_request *r, size_t *n)
+{
+    *n = r->n_held;
+    return r->held;
+}
+
+uint64_t generate_request_room(const struct generate_request *r)
+{
+    const uint64_t left = tokens_left(r);
+    return left ? left - 1 : 0;
+}
+
+bool generate_request_is_over(const struct generate_request *r)
+{
+    return r->over;
+}
+
+void generate_request_cut(struct generate_request *r)
+{
+    if (seq_length(r) >= r->n_held)
+        model_seq_truncate(r->model.session, r->seq, (uint32_t)(r->n_held - 1));
+}
+
 uint32_t generate_request_seq(const struct generate_request *r)
 {
     return r->seq;
@@ -312,7 +335,7 @@ static bool go_on(struct generate_request *r, int32_t id, enum generate_phase be
         stop_with(r, GENERATE_END_CONSTRAINT);
     else if (r->outcome.n_generated == r->options->max_tokens)
         stop_with(r, GENERATE_END_LIMIT);
-    else if (seq_length(r) == r->n_ctx)
+    else if (r->n_held > r->n_ctx) /* this token would be one too many */
         stop_with(r, GENERATE_END_CONTEXT);
     return true;
 }

@@ -142,6 +142,7 @@ static void note_timings(const struct completion *c)
              rate(o->n_generated, o->generate_seconds),
              (unsigned long long)c->generation.options.sample.seed,
              generate_ending_name[o->ending]);
+    cli_draft_note(&c->generation.draft);
 }
 
 static bool generate(struct completion *c, const struct base_buffer *text, struct base_error *err)
@@ -164,7 +165,8 @@ static bool generate(struct completion *c, const struct base_buffer *text, struc
     if (!generate_request_begin(c->generation.request, &prompt, err)) return false;
     /* After an echo the terminal's line is in use. */
     if (!c->values->echo) cli_progress_begin(&c->progress, c->model.session, prompt.n);
-    const bool ok = generate_run(c->generation.request, take_piece, c, &c->outcome, err);
+    const bool ok = generate_run_with(c->generation.request, c->generation.draft.draft, take_piece,
+                                      c, &c->outcome, err);
     cli_progress_end(&c->progress);
     if (!ok || !finish(c, err)) return false;
     if (c->values->verbose) note_timings(c);
