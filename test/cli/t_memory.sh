@@ -84,6 +84,8 @@ memory() { # NAME EXACT COMMAND ARGS...
         --messages "$work/messages.json" --tools "$work/tools.json"
     memory run_tool_choice yes run $m --chat --template "$work/calls.jinja" -n 8 -p hello \
         --tools "$work/tools.json" --tool-choice required --continue ''
+    memory run_draft yes run $m -p 'hello hello hello hello' -n 8 --draft ngram
+    memory run_draft_model yes run $m -p hello -n 4 --draft "$work/m.gguf"
     memory run_plan no run $m -p hello --plan
     memory run_show_prompt yes run $m -p hello --show-prompt --json
     given=$work/lines
