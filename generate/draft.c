@@ -16,11 +16,14 @@
 
 /* Tokens of a batch: few sizes, because each has a graph of its own. */
 static const uint32_t sizes[] = {1, 2, 3, 5, 9, 17};
-enum { N_SIZES = sizeof sizes / sizeof *sizes, N_LENGTHS = 6, MIN_REST = 16, MAX_REST = 1024 };
+enum { N_SIZES = sizeof sizes / sizeof *sizes, N_LENGTHS = 6, MIN_REST = 32, MAX_REST = 1024 };
 /* Times of `sizes` before they are measured, relative to one token. */
 static const double usual_cost[N_SIZES] = {1, 1.25, 1.4, 1.6, 2, 3};
 /* Matches of 3, 4, 5 to 8, 9 to 16, 17 to 31, 32 ids. */
 static const double usual_right[N_LENGTHS] = {0.3, 0.4, 0.5, 0.7, 0.8, 0.9};
+/* How often a smaller model's guesses are right, before that is known, and when they are tried
+ * again. */
+static const double HOPED_RIGHT = 0.7, TRIED_RIGHT = 0.55;
 static const double MIN_GAIN = 1.04; /* guesses that promise less are not evaluated */
 
 struct generate_draft {
@@ -60,7 +63,7 @@ struct generate_draft *generate_draft_new(const struct generate_draft_options *o
     }
     d->options = *options;
     memcpy(d->right, usual_right, sizeof d->right);
-    d->model_right = 0.7;
+    d->model_right = HOPED_RIGHT;
     bool ok = true;
     if (!options->session) {
         ok = generate_ngram_init(&d->ngram, options->n_ctx + 1, err);
@@ -161,16 +164,17 @@ static size_t round_down(size_t n_new, size_t n)
 
 /* ---- Looking up ---- */
 
-static void hit(double *share, bool right)
+/* One more that was right or wrong: the latest `span` count most. */
+static void hit(double *share, bool right, double span)
 {
-    *share += ((right ? 1 : 0) - *share) / 16;
+    *share += ((right ? 1 : 0) - *share) / span;
 }
 
 /* The text's new ids; whether the look-up before the last of them was right. */
 static void follow(struct generate_draft *d, const int32_t *ids, size_t n)
 {
     if (d->expected >= 0 && d->ngram.n + 1 == n)
-        hit(&d->right[length_index(d->length)], ids[n - 1] == d->expected);
+        hit(&d->right[length_index(d->length)], ids[n - 1] == d->expected, 16);
     while (d->ngram.n < n) generate_ngram_add(&d->ngram, ids[d->ngram.n]);
 }
 
@@ -239,7 +243,7 @@ static size_t pick_for_model(struct generate_draft *d, size_t n_new, size_t most
     if (k == 0) { /* tries again later, as if guesses were better than they were */
         d->rest = d->next_rest;
         if (d->next_rest < MAX_REST) d->next_rest *= 2;
-        if (d->model_right < 0.7) d->model_right = 0.7;
+        if (d->model_right < TRIED_RIGHT) d->model_right = TRIED_RIGHT;
     }
     return k;
 }
@@ -285,9 +289,9 @@ void generate_draft_learn(struct generate_draft *d, size_t n_new, size_t n_guess
     for (size_t i = 0; i < n_guess && i <= n_right; i++) {
         const bool right = i < n_right;
         if (d->options.session)
-            hit(&d->model_right, right);
+            hit(&d->model_right, right, 8);
         else
-            hit(&d->right[length_index(d->length + (uint32_t)i)], right);
+            hit(&d->right[length_index(d->length + (uint32_t)i)], right, 16);
     }
     if (n_right == n_guess) d->next_rest = MIN_REST;
 }
